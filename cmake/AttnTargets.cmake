@@ -1,0 +1,60 @@
+# add_attn_library(<name> SRCS ... [LIBS ...] [DEPENDS ...]): a static library compiled against MLIR and the shared PCH.
+# add_attn_tool(<name> SRCS ... LIBS ...): an executable likewise.
+# attn_tablegen(<target> <td> -gen-x out.inc ...): runs mlir-tblgen on a file of the current folder.
+
+if(ATTN_PCH)
+  # The headers every pass includes cost 8 s to parse; this does it once.
+  file(WRITE ${CMAKE_BINARY_DIR}/pch/pch.cpp "")
+  add_library(AttnPCH OBJECT ${CMAKE_BINARY_DIR}/pch/pch.cpp)
+  target_link_libraries(AttnPCH PUBLIC AttnMLIR)
+  target_compile_options(AttnPCH PRIVATE "SHELL:-Xclang -fno-pch-timestamp")
+  target_precompile_headers(AttnPCH PRIVATE ${CMAKE_SOURCE_DIR}/cmake/pch.h)
+endif()
+
+function(attn_use_pch target)
+  if(ATTN_PCH)
+    target_precompile_headers(${target} REUSE_FROM AttnPCH)
+    target_compile_options(${target} PRIVATE "SHELL:-Xclang -fno-pch-timestamp")
+  endif()
+endfunction()
+
+function(add_attn_library name)
+  cmake_parse_arguments(ARG "NO_PCH" "" "SRCS;LIBS;DEPENDS" ${ARGN})
+  add_library(${name} STATIC ${ARG_SRCS})
+  target_link_libraries(${name} PUBLIC AttnMLIR ${ARG_LIBS})
+  if(NOT ARG_NO_PCH)
+    attn_use_pch(${name})
+  endif()
+  # Generated headers are few and quick: every library waits for all of them.
+  add_dependencies(${name} attn-headers ${ARG_DEPENDS})
+endfunction()
+
+function(add_attn_tool name)
+  cmake_parse_arguments(ARG "" "" "SRCS;LIBS" ${ARGN})
+  add_executable(${name} ${ARG_SRCS})
+  target_link_libraries(${name} PRIVATE AttnMLIR ${ARG_LIBS})
+  add_dependencies(${name} attn-headers)
+endfunction()
+
+add_custom_target(attn-headers)
+add_custom_target(attn-doc)
+
+function(attn_tablegen target td)
+  set(LLVM_TARGET_DEFINITIONS ${td})
+  set(arguments ${ARGN})
+  while(arguments)
+    list(POP_FRONT arguments output)
+    set(flags)
+    while(arguments)
+      list(GET arguments 0 next)
+      if(NOT next MATCHES "^-")
+        break()
+      endif()
+      list(POP_FRONT arguments flag)
+      list(APPEND flags ${flag})
+    endwhile()
+    mlir_tablegen(${output} ${flags} EXTRA_INCLUDES ${CMAKE_SOURCE_DIR} ${MLIR_INCLUDE_DIRS})
+  endwhile()
+  add_public_tablegen_target(${target})
+  add_dependencies(attn-headers ${target})
+endfunction()

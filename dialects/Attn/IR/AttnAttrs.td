@@ -1,0 +1,100 @@
+//===- AttnAttrs.td - variants and the schedule -------------------------------------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_ATTRS_TD
+#define ATTN_ATTRS_TD
+
+include "dialects/Attn/IR/AttnDialect.td"
+include "mlir/IR/AttrTypeBase.td"
+include "mlir/IR/EnumAttr.td"
+
+class Attn_Attr<string name, string mnemonic_, list<Trait> traits = []> : AttrDef<Attn_Dialect, name, traits> {
+  let mnemonic = mnemonic_;
+}
+
+//===----------------------------------------------------------------------===//
+// Variants: named spellings of score and mask regions
+//===----------------------------------------------------------------------===//
+
+def Attn_AlignmentAttr : I32EnumAttr<"Alignment", "which corner the diagonal m == n goes through", [
+    I32EnumAttrCase<"TopLeft", 0, "top_left">,
+    I32EnumAttrCase<"BottomRight", 1, "bottom_right">]> {
+  let cppNamespace = "::attn";
+}
+
+def Attn_CausalAttr : Attn_Attr<"Causal", "causal"> {
+  let summary = "keep n <= m' (m' = m, or m + N - M when aligned bottom_right)";
+  let parameters = (ins "Alignment":$alignment);
+  let assemblyFormat = "`<` $alignment `>`";
+}
+
+def Attn_WindowAttr : Attn_Attr<"Window", "window"> {
+  let summary = "keep m' - left <= n <= m' + right; -1 means unbounded on that side";
+  let parameters = (ins "int64_t":$left, "int64_t":$right, "Alignment":$alignment);
+  let assemblyFormat = "`<` $left `,` $right `,` $alignment `>`";
+  let genVerifyDecl = 1;
+}
+
+def Attn_PrefixAttr : Attn_Attr<"Prefix", "prefix"> {
+  let summary = "keep n < length or n <= m': a prefix that all rows see, then causal";
+  let description = [{
+    `length` is a constant; -1 takes it from one captured tensor `lengths : tensor<?x index or integer>`, one per batch.
+  }];
+  let parameters = (ins "int64_t":$length, "Alignment":$alignment);
+  let assemblyFormat = "`<` $length `,` $alignment `>`";
+  let genVerifyDecl = 1;
+}
+
+def Attn_ChunkedAttr : Attn_Attr<"Chunked", "chunked"> {
+  let summary = "keep floor(n / size) == floor(m' / size)";
+  let parameters = (ins "int64_t":$size, "Alignment":$alignment);
+  let assemblyFormat = "`<` $size `,` $alignment `>`";
+  let genVerifyDecl = 1;
+}
+
+def Attn_DocumentAttr : Attn_Attr<"Document", "document"> {
+  let summary = "keep ids_q[b, m] == ids_k[b, n]; captures ids_q (B, M) and ids_k (B, N)";
+}
+
+def Attn_KeyLengthAttr : Attn_Attr<"KeyLength", "key_length"> {
+  let summary = "keep n < lengths[b]; captures lengths (B)";
+}
+
+def Attn_SoftcapAttr : Attn_Attr<"Softcap", "softcap"> {
+  let summary = "score = cap * tanh(s / cap)";
+  let parameters = (ins "::mlir::FloatAttr":$cap);
+  let assemblyFormat = "`<` $cap `>`";
+  let genVerifyDecl = 1;
+}
+
+def Attn_AlibiAttr : Attn_Attr<"Alibi", "alibi"> {
+  let summary = "score = s - slopes[h] * |m' - n|; captures slopes (H)";
+  let parameters = (ins "Alignment":$alignment);
+  let assemblyFormat = "`<` $alignment `>`";
+}
+
+def Attn_RelativeBiasAttr : Attn_Attr<"RelativeBias", "relative_bias"> {
+  let summary = "score = s + bias[h, clamp(m' - n + offset, 0, R - 1)]; captures bias (H, R)";
+  let parameters = (ins "int64_t":$offset, "Alignment":$alignment);
+  let assemblyFormat = "`<` $offset `,` $alignment `>`";
+}
+
+//===----------------------------------------------------------------------===//
+// Schedule
+//===----------------------------------------------------------------------===//
+
+def Attn_ScheduleAttr : Attn_Attr<"Schedule", "schedule"> {
+  let summary = "the tile sizes and splits a pass sequence follows; results never depend on it";
+  let parameters = (ins
+    "int64_t":$block_m,
+    "int64_t":$block_n,
+    DefaultValuedParameter<"int64_t", "1">:$splits);
+  let assemblyFormat = "`<` struct(params) `>`";
+  let genVerifyDecl = 1;
+}
+
+#endif // ATTN_ATTRS_TD

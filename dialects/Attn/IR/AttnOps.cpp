@@ -1,0 +1,241 @@
+//===- AttnOps.cpp - syntax and simple interfaces of the attn ops --------------------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "dialects/Attn/IR/AttnOps.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/Matchers.h"
+#include "mlir/IR/PatternMatch.h"
+
+using namespace mlir;
+using namespace attn;
+
+//===----------------------------------------------------------------------===//
+// Syntax
+//===----------------------------------------------------------------------===//
+
+/// variants [#attn.causal<bottom_right>, #attn.alibi<...>] captures(%slopes : tensor<?xf32>)
+static ParseResult parseVariants(OpAsmParser &parser, ArrayAttr &variants,
+                                 SmallVectorImpl<OpAsmParser::UnresolvedOperand> &captures,
+                                 SmallVectorImpl<Type> &types) {
+  if (failed(parser.parseOptionalKeyword("variants")))
+    return success();
+  if (parser.parseAttribute(variants))
+    return failure();
+  if (failed(parser.parseOptionalKeyword("captures")))
+    return success();
+  return failure(parser.parseLParen() || parser.parseOperandList(captures) || parser.parseColonTypeList(types) ||
+                 parser.parseRParen());
+}
+
+static void printVariants(OpAsmPrinter &printer, Operation *, ArrayAttr variants, OperandRange captures,
+                          TypeRange types) {
+  if (!variants)
+    return;
+  printer << "variants " << variants << ' ';
+  if (!captures.empty())
+    printer << "captures(" << captures << " : " << types << ") ";
+}
+
+/// Parses `keyword(%a, %b, ...) { ... }`; the arguments' types follow from the keyword.
+static ParseResult parseFunctionRegion(OpAsmParser &parser, StringRef keyword, ArrayRef<Type> types, Region &region) {
+  if (failed(parser.parseOptionalKeyword(keyword)))
+    return success();
+  SMLoc loc = parser.getCurrentLocation();
+  SmallVector<OpAsmParser::Argument> arguments;
+  if (parser.parseArgumentList(arguments, OpAsmParser::Delimiter::Paren))
+    return failure();
+  if (arguments.size() != types.size())
+    return parser.emitError(loc) << "expected " << types.size() << " arguments of the " << keyword << " region, got "
+                                 << arguments.size();
+  for (auto [argument, type] : llvm::zip_equal(arguments, types))
+    argument.type = type;
+  return parser.parseRegion(region, arguments);
+}
+
+static void printFunctionRegion(OpAsmPrinter &printer, StringRef keyword, Region &region) {
+  if (region.empty())
+    return;
+  printer.increaseIndent();
+  printer.printNewline();
+  printer << keyword << "(";
+  llvm::interleaveComma(region.getArguments(), printer, [&](BlockArgument argument) { printer << argument; });
+  printer << ") ";
+  printer.printRegion(region, /*printEntryBlockArgs=*/false);
+  printer.decreaseIndent();
+}
+
+static ParseResult parseScoreAndMask(OpAsmParser &parser, Region &score, Region &mask) {
+  Type index = parser.getBuilder().getIndexType();
+  Type f32 = parser.getBuilder().getF32Type();
+  return failure(parseFunctionRegion(parser, "score", {f32, index, index, index, index}, score) ||
+                 parseFunctionRegion(parser, "mask", {index, index, index, index}, mask));
+}
+
+static void printScoreAndMask(OpAsmPrinter &printer, Operation *, Region &score, Region &mask) {
+  printFunctionRegion(printer, "score", score);
+  printFunctionRegion(printer, "mask", mask);
+  if (!score.empty() || !mask.empty()) {
+    printer.increaseIndent();
+    printer.printNewline();
+    printer.decreaseIndent();
+  }
+}
+
+#define GET_OP_CLASSES
+#include "dialects/Attn/IR/AttnOps.cpp.inc"
+
+//===----------------------------------------------------------------------===//
+// Destinations and effects
+//===----------------------------------------------------------------------===//
+
+/// On tensors the ops are pure; on buffers they read all operands that are buffers and write the destinations. Running
+/// state is read as well.
+template <typename OpT>
+static void getBufferEffects(OpT op, bool readsInits,
+                             SmallVectorImpl<SideEffects::EffectInstance<MemoryEffects::Effect>> &effects) {
+  for (OpOperand &operand : op->getOpOperands()) {
+    if (!isa<MemRefType>(operand.get().getType()))
+      continue;
+    bool isInit = op.isDpsInit(&operand);
+    if (!isInit || readsInits)
+      effects.emplace_back(MemoryEffects::Read::get(), &operand);
+    if (isInit)
+      effects.emplace_back(MemoryEffects::Write::get(), &operand);
+  }
+  // Captured buffers are read by the regions; they are not operands.
+  for (Region &region : op->getRegions())
+    if (!region.empty() && op.hasPureBufferSemantics())
+      effects.emplace_back(MemoryEffects::Read::get());
+}
+
+static LogicalResult reifyInits(DestinationStyleOpInterface op, OpBuilder &builder,
+                                ReifiedRankedShapedTypeDims &shapes) {
+  for (OpOperand &init : op.getDpsInitsMutable())
+    shapes.push_back(tensor::getMixedSizes(builder, op.getLoc(), init.get()));
+  return success();
+}
+
+static SmallVector<OpFoldResult> getOriginOrZeros(OperandRange origin, MLIRContext *context) {
+  if (origin.empty())
+    return SmallVector<OpFoldResult>(4, IntegerAttr::get(IndexType::get(context), 0));
+  return getAsOpFoldResult(SmallVector<Value>(origin));
+}
+
+MutableOperandRange OnlineAttentionOp::getDpsInitsMutable() {
+  return MutableOperandRange(getOperation(), getNumOperands() - 3, 3);
+}
+
+void OnlineAttentionOp::getEffects(SmallVectorImpl<SideEffects::EffectInstance<MemoryEffects::Effect>> &effects) {
+  getBufferEffects(*this, /*readsInits=*/true, effects);
+}
+
+LogicalResult OnlineAttentionOp::reifyResultShapes(OpBuilder &builder, ReifiedRankedShapedTypeDims &shapes) {
+  return reifyInits(*this, builder, shapes);
+}
+
+SmallVector<OpFoldResult> OnlineAttentionOp::getMixedOrigin() { return getOriginOrZeros(getOrigin(), getContext()); }
+
+MutableOperandRange NormalizeOp::getDpsInitsMutable() {
+  unsigned inits = getLse() ? 2 : 1;
+  return MutableOperandRange(getOperation(), getNumOperands() - inits, inits);
+}
+
+void NormalizeOp::getEffects(SmallVectorImpl<SideEffects::EffectInstance<MemoryEffects::Effect>> &effects) {
+  getBufferEffects(*this, /*readsInits=*/false, effects);
+}
+
+LogicalResult NormalizeOp::reifyResultShapes(OpBuilder &builder, ReifiedRankedShapedTypeDims &shapes) {
+  return reifyInits(*this, builder, shapes);
+}
+
+MutableOperandRange MergeOp::getDpsInitsMutable() {
+  unsigned inits = getLse() ? 2 : 1;
+  return MutableOperandRange(getOperation(), getNumOperands() - inits, inits);
+}
+
+void MergeOp::getEffects(SmallVectorImpl<SideEffects::EffectInstance<MemoryEffects::Effect>> &effects) {
+  getBufferEffects(*this, /*readsInits=*/false, effects);
+}
+
+LogicalResult MergeOp::reifyResultShapes(OpBuilder &builder, ReifiedRankedShapedTypeDims &shapes) {
+  return reifyInits(*this, builder, shapes);
+}
+
+//===----------------------------------------------------------------------===//
+// AttentionOp
+//===----------------------------------------------------------------------===//
+
+SmallVector<OpFoldResult> AttentionOp::getMixedOrigin() { return getOriginOrZeros(getOrigin(), getContext()); }
+
+LogicalResult AttentionOp::reifyResultShapes(OpBuilder &builder, ReifiedRankedShapedTypeDims &shapes) {
+  SmallVector<OpFoldResult> output = tensor::getMixedSizes(builder, getLoc(), getQuery());
+  output[3] = builder.getIndexAttr(getValueDim());
+  shapes.push_back(output);
+  if (getLse())
+    shapes.emplace_back(output.begin(), output.begin() + 3);
+  return success();
+}
+
+namespace {
+/// A mask region that yields a constant `true` masks nothing.
+struct DropTrueMask : OpRewritePattern<AttentionOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(AttentionOp op, PatternRewriter &rewriter) const override {
+    if (op.getMask().empty() ||
+        !matchPattern(cast<YieldOp>(op.getMask().front().getTerminator()).getResult(), m_One()))
+      return failure();
+    rewriter.modifyOpInPlace(op, [&] { op.getMask().getBlocks().clear(); });
+    return success();
+  }
+};
+
+/// A score region that yields its own score changes nothing.
+struct DropIdentityScore : OpRewritePattern<AttentionOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(AttentionOp op, PatternRewriter &rewriter) const override {
+    if (op.getScore().empty() || cast<YieldOp>(op.getScore().front().getTerminator()).getResult() !=
+                                     op.getScore().getArgument(0))
+      return failure();
+    rewriter.modifyOpInPlace(op, [&] { op.getScore().getBlocks().clear(); });
+    return success();
+  }
+};
+
+/// Nothing reads the log-sum-exp: do not compute it.
+struct DropUnusedLse : OpRewritePattern<AttentionOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(AttentionOp op, PatternRewriter &rewriter) const override {
+    if (!op.getLse() || !op.getLse().use_empty())
+      return failure();
+    auto narrow = AttentionOp::create(rewriter, op.getLoc(), TypeRange{op.getOutput().getType()}, op.getOperands(),
+                                      op->getDiscardableAttrDictionary().getValue());
+    narrow.getProperties() = op.getProperties();
+    narrow.getScore().takeBody(op.getScore());
+    narrow.getMask().takeBody(op.getMask());
+    rewriter.replaceAllUsesWith(op.getOutput(), narrow.getOutput());
+    rewriter.eraseOp(op);
+    return success();
+  }
+};
+
+/// `at` of four zeros is the default.
+struct DropZeroOrigin : OpRewritePattern<AttentionOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(AttentionOp op, PatternRewriter &rewriter) const override {
+    if (op.getOrigin().empty() || !llvm::all_of(op.getOrigin(), [](Value v) { return matchPattern(v, m_Zero()); }))
+      return failure();
+    rewriter.modifyOpInPlace(op, [&] { op.getOriginMutable().clear(); });
+    return success();
+  }
+};
+} // namespace
+
+void AttentionOp::getCanonicalizationPatterns(RewritePatternSet &patterns, MLIRContext *context) {
+  patterns.add<DropTrueMask, DropIdentityScore, DropUnusedLse, DropZeroOrigin>(context);
+}

@@ -1,0 +1,34 @@
+//===- AttnOps.h - operations of the attn dialect ------------------------------------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_DIALECTS_ATTN_IR_ATTNOPS_H
+#define ATTN_DIALECTS_ATTN_IR_ATTNOPS_H
+
+#include "dialects/Attn/IR/AttnDialect.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/BuiltinTypes.h"
+#include "mlir/Interfaces/ControlFlowInterfaces.h"
+#include "mlir/Interfaces/DestinationStyleOpInterface.h"
+#include "mlir/Interfaces/InferTypeOpInterface.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "mlir/Interfaces/TilingInterface.h"
+
+namespace attn {
+// The upstream PartialReductionOpInterface declares its methods with unqualified names.
+using llvm::SmallVector;
+using mlir::Location;
+using mlir::MergeResult;
+using mlir::ReductionTilingStrategy;
+using mlir::TilingResult;
+using mlir::Value;
+using mlir::ValueRange;
+} // namespace attn
+
+#define GET_OP_CLASSES
+#include "dialects/Attn/IR/AttnOps.h.inc"
+
+#endif // ATTN_DIALECTS_ATTN_IR_ATTNOPS_H

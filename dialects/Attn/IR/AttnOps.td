@@ -1,0 +1,242 @@
+//===- AttnOps.td - operations of the attn dialect ----------------------------------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_OPS_TD
+#define ATTN_OPS_TD
+
+include "dialects/Attn/IR/AttnAttrs.td"
+include "mlir/Interfaces/ControlFlowInterfaces.td"
+include "mlir/Interfaces/DestinationStyleOpInterface.td"
+include "mlir/Interfaces/InferTypeOpInterface.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+include "mlir/Interfaces/TilingInterface.td"
+
+class Attn_Op<string mnemonic, list<Trait> traits = []> : Op<Attn_Dialect, mnemonic, traits>;
+
+/// Tensors before bufferization, strided memrefs after it: the same op, the same meaning.
+def Attn_Shaped : AnyTypeOf<[AnyRankedTensor, AnyStridedMemRef], "ranked tensor or strided memref", "::mlir::ShapedType">;
+
+/// Ops that have a tensor form with results and a memref form without.
+class Attn_DestinationOp<string mnemonic, list<Trait> traits = []> : Attn_Op<mnemonic, !listconcat([
+    DestinationStyleOpInterface,
+    DeclareOpInterfaceMethods<MemoryEffectsOpInterface>,
+    DeclareOpInterfaceMethods<ReifyRankedShapedTypeOpInterface, ["reifyResultShapes"]>], traits)>;
+
+//===----------------------------------------------------------------------===//
+// Room 1: what attention is
+//===----------------------------------------------------------------------===//
+
+def Attn_AttentionOp : Attn_Op<"attention", [
+    AttrSizedOperandSegments, Pure,
+    DeclareOpInterfaceMethods<ReifyRankedShapedTypeOpInterface, ["reifyResultShapes"]>,
+    DeclareOpInterfaceMethods<TilingInterface, [
+      "getLoopIteratorTypes", "getIterationDomain", "getTiledImplementation", "getResultTilePosition"]>]> {
+  let summary = "scaled dot-product attention with score and mask functions";
+  let description = [{
+    For every batch `b`, head `h`, row `m`, with `g = H / Hkv`:
+
+    ```
+    S[n]   = scale * sum_d query[b,h,m,d] * key[b,h/g,n,d]        scale defaults to 1/sqrt(D)
+    T[n]   = score(S[n], b, h, m, n)                              default: S[n]
+    keep   = { n : mask(b, h, m, n) }                             default: all n
+    L      = sum over keep of exp(T[n])  (+ exp(sink[h]))
+    output[b,h,m,:] = sum over keep of exp(T[n]) / L * value[b,h/g,n,:]
+    lse[b,h,m]      = log(L)
+    ```
+
+    All arithmetic is in f32. A row that keeps nothing gives `output = 0` and `lse = -inf` (with a sink, `lse = sink`),
+    never NaN. The regions are pure; they may capture scalars and ranked tensors from outside, the latter read with
+    `tensor.extract`. Their index arguments are global positions: the position of the op's own element (0, 0, 0, 0) is `at`.
+
+    `variants` is the spelled form of common regions; `attn-expand-variants` turns it into them.
+
+    ```mlir
+    func.func @causal(%q: tensor<?x?x?x64xbf16>, %k: tensor<?x?x?x64xbf16>, %v: tensor<?x?x?x64xbf16>) -> tensor<?x?x?x64xbf16> {
+      %o = attn.attention %q, %k, %v variants [#attn.causal<bottom_right>]
+          : tensor<?x?x?x64xbf16>, tensor<?x?x?x64xbf16>, tensor<?x?x?x64xbf16> -> tensor<?x?x?x64xbf16>
+      return %o : tensor<?x?x?x64xbf16>
+    }
+    ```
+  }];
+  let arguments = (ins
+    Arg<AnyRankedTensor, "(B, H, M, D)">:$query,
+    Arg<AnyRankedTensor, "(B, Hkv, N, D)">:$key,
+    Arg<AnyRankedTensor, "(B, Hkv, N, Dv)">:$value,
+    Arg<Optional<F32>, "factor of the dot products">:$scale,
+    Arg<Optional<AnyRankedTensor>, "(H) f32, an extra logit in each row's denominator">:$sink,
+    Arg<Variadic<Index>, "global (b, h, m, n) of this op's first element; none means zeros">:$origin,
+    Arg<Variadic<AnyRankedTensor>, "tensors that the variants read, in their order">:$captures,
+    OptionalAttr<ArrayAttr>:$variants);
+  let results = (outs
+    Res<AnyRankedTensor, "(B, H, M, Dv)">:$output,
+    Res<Optional<AnyRankedTensor>, "(B, H, M) f32, natural logarithm">:$lse);
+  let regions = (region
+    MaxSizedRegion<1>:$score,
+    MaxSizedRegion<1>:$mask);
+  let assemblyFormat = [{
+    $query `,` $key `,` $value
+    custom<Variants>($variants, $captures, type($captures))
+    (`scale` `(` $scale^ `)`)? (`sink` `(` $sink^ `:` type($sink) `)`)? (`at` `(` $origin^ `)`)?
+    attr-dict custom<ScoreAndMask>($score, $mask)
+    `:` type($query) `,` type($key) `,` type($value) `->` type($output) (`,` type($lse)^)?
+  }];
+  let hasVerifier = 1;
+  let hasRegionVerifier = 1;
+  let hasCanonicalizer = 1;
+  let extraClassDeclaration = [{
+    /// Sizes of the dimensions, from the types; dynamic ones are ShapedType::kDynamic.
+    int64_t getHeadDim() { return getQuery().getType().getDimSize(3); }
+    int64_t getValueDim() { return getValue().getType().getDimSize(3); }
+    /// The global position (b, h, m, n) of the first element, zeros when absent.
+    ::llvm::SmallVector<::mlir::OpFoldResult> getMixedOrigin();
+  }];
+}
+
+def Attn_YieldOp : Attn_Op<"yield", [Pure, ReturnLike, Terminator, ParentOneOf<["AttentionOp", "OnlineAttentionOp"]>]> {
+  let summary = "ends a score region (one f32) or a mask region (one i1)";
+  let arguments = (ins Arg<AnyType, "the new score, or whether to keep the element">:$result);
+  let assemblyFormat = "attr-dict $result `:` type($result)";
+}
+
+def Attn_FactAttr : I32EnumAttr<"Fact", "what is known of a tensor's elements", [
+    I32EnumAttrCase<"NonDecreasing", 0, "nondecreasing">]> {
+  let cppNamespace = "::attn";
+}
+
+def Attn_AssumeOp : Attn_Op<"assume", [Pure, AllTypesMatch<["source", "result"]>]> {
+  let summary = "states a fact about a captured tensor";
+  let description = [{
+    Returns its operand and promises that the fact holds along the last dimension. Mask regions that compare elements of a
+    `nondecreasing` tensor get loop bounds by binary search. If the promise is broken the set of kept elements is
+    unspecified; memory outside the tensors is never touched.
+
+    ```mlir
+    %sorted = attn.assume nondecreasing %ids : tensor<?x?xi32>
+    ```
+  }];
+  let arguments = (ins Attn_FactAttr:$fact, Arg<AnyRankedTensor, "integers or indices">:$source);
+  let results = (outs Res<AnyRankedTensor, "the operand">:$result);
+  let assemblyFormat = "$fact $source attr-dict `:` type($source)";
+  let hasVerifier = 1;
+}
+
+//===----------------------------------------------------------------------===//
+// Room 3: the online softmax
+//===----------------------------------------------------------------------===//
+
+def Attn_OnlineAttentionOp : Attn_DestinationOp<"online_attention", [
+    DeclareOpInterfaceMethods<TilingInterface, [
+      "getLoopIteratorTypes", "getIterationDomain", "getTiledImplementation", "getResultTilePosition"]>,
+    DeclareOpInterfaceMethods<PartialReductionOpInterface, [
+      "generateInitialTensorForPartialReduction", "tileToPartialReduction", "mergeReductions",
+      "getPartialResultTilePosition"]>]> {
+  let summary = "one step of attention: absorbs a tile of keys into the running softmax state";
+  let description = [{
+    Works on the rows of one batch and one head, in base 2 (the caller folded log2(e) into `scale` or the score region):
+
+    ```
+    T[m,n]  = score(scale * sum_d query[m,d] * key[n,d], b, h, m0 + m, n0 + n)
+    keep    = mask(b, h, m0 + m, n0 + n)
+    max'[m] = max(row_max[m], max over kept n of T[m,n])
+    a[m]    = exp2(row_max[m] - max'[m])                           0 while nothing is kept
+    P[m,n]  = exp2(T[m,n] - max'[m])                               0 where not kept
+    acc'    = a * acc + P * value
+    sum'    = a * row_sum + sum_n P[m,n]
+    ```
+
+    The state starts as (0, -inf, 0); `attn.normalize` ends it. Disjoint tiles of keys may be absorbed in any order.
+  }];
+  let arguments = (ins
+    Arg<Attn_Shaped, "(M, D)">:$query,
+    Arg<Attn_Shaped, "(N, D)">:$key,
+    Arg<Attn_Shaped, "(N, Dv)">:$value,
+    Arg<F32, "factor of the dot products">:$scale,
+    Arg<Variadic<Index>, "global (b, h, m, n) of this op's first element; none means zeros">:$origin,
+    Arg<Attn_Shaped, "(M, Dv) f32">:$acc,
+    Arg<Attn_Shaped, "(M) f32">:$row_max,
+    Arg<Attn_Shaped, "(M) f32">:$row_sum);
+  let results = (outs Variadic<AnyRankedTensor>:$results);
+  let regions = (region
+    MaxSizedRegion<1>:$score,
+    MaxSizedRegion<1>:$mask);
+  let assemblyFormat = [{
+    $query `,` $key `,` $value `scale` `(` $scale `)` (`at` `(` $origin^ `)`)?
+    `outs` `(` $acc `,` $row_max `,` $row_sum `)` attr-dict custom<ScoreAndMask>($score, $mask)
+    `:` type($query) `,` type($key) `,` type($value) `,` type($acc) `,` type($row_max) `,` type($row_sum)
+    (`->` type($results)^)?
+  }];
+  let hasVerifier = 1;
+  let hasRegionVerifier = 1;
+  let extraClassDeclaration = [{
+    ::mlir::MutableOperandRange getDpsInitsMutable();
+    ::llvm::SmallVector<::mlir::OpFoldResult> getMixedOrigin();
+  }];
+}
+
+def Attn_NormalizeOp : Attn_DestinationOp<"normalize", [
+    AttrSizedOperandSegments,
+    DeclareOpInterfaceMethods<TilingInterface, [
+      "getLoopIteratorTypes", "getIterationDomain", "getTiledImplementation", "getResultTilePosition"]>]> {
+  let summary = "ends the online softmax: divides by the sum, forms the log-sum-exp";
+  let description = [{
+    ```
+    output[m,:] = acc[m,:] / row_sum[m]                      0 where row_sum is 0
+    lse[m]      = (row_max[m] + log2(row_sum[m])) * ln(2)     -inf where row_sum is 0
+    ```
+
+    With a `sink` (natural logarithm) exp(sink) is added to the sum first.
+  }];
+  let arguments = (ins
+    Arg<Attn_Shaped, "(M, Dv) f32">:$acc,
+    Arg<Attn_Shaped, "(M) f32">:$row_max,
+    Arg<Attn_Shaped, "(M) f32">:$row_sum,
+    Arg<Optional<F32>, "extra logit of this head">:$sink,
+    Arg<Attn_Shaped, "(M, Dv)">:$output,
+    Arg<Optional<Attn_Shaped>, "(M) f32">:$lse);
+  let results = (outs Variadic<AnyRankedTensor>:$results);
+  let assemblyFormat = [{
+    $acc `,` $row_max `,` $row_sum (`sink` `(` $sink^ `)`)? `outs` `(` $output (`,` $lse^)? `)` attr-dict
+    `:` type($acc) `,` type($row_max) `,` type($row_sum) `,` type($output) (`,` type($lse)^)?
+    (`->` type($results)^)?
+  }];
+  let hasVerifier = 1;
+  let extraClassDeclaration = "::mlir::MutableOperandRange getDpsInitsMutable();";
+}
+
+//===----------------------------------------------------------------------===//
+// The algebra of partial results
+//===----------------------------------------------------------------------===//
+
+def Attn_MergeOp : Attn_DestinationOp<"merge", [
+    DeclareOpInterfaceMethods<TilingInterface, [
+      "getLoopIteratorTypes", "getIterationDomain", "getTiledImplementation", "getResultTilePosition"]>]> {
+  let summary = "joins partial results over disjoint sets of keys";
+  let description = [{
+    `partial` and `partial_lse` have one leading dimension S more than the results:
+
+    ```
+    lse[x]      = log(sum_s exp(partial_lse[s,x]))                        -inf when all are -inf
+    output[x,:] = sum_s exp(partial_lse[s,x] - lse[x]) * partial[s,x,:]   0 when lse is -inf
+    ```
+
+    A partial whose lse is -inf kept nothing: its output is not read into the sum, even if it is not finite.
+  }];
+  let arguments = (ins
+    Arg<Attn_Shaped, "(S, ..., Dv)">:$partial,
+    Arg<Attn_Shaped, "(S, ...) f32">:$partial_lse,
+    Arg<Attn_Shaped, "(..., Dv)">:$output,
+    Arg<Optional<Attn_Shaped>, "(...) f32">:$lse);
+  let results = (outs Variadic<AnyRankedTensor>:$results);
+  let assemblyFormat = [{
+    $partial `,` $partial_lse `outs` `(` $output (`,` $lse^)? `)` attr-dict
+    `:` type($partial) `,` type($partial_lse) `,` type($output) (`,` type($lse)^)? (`->` type($results)^)?
+  }];
+  let hasVerifier = 1;
+  let extraClassDeclaration = "::mlir::MutableOperandRange getDpsInitsMutable();";
+}
+
+#endif // ATTN_OPS_TD

@@ -1,0 +1,42 @@
+//===- AttnVariants.h - building score and mask regions ------------------------------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_DIALECTS_ATTN_IR_ATTNVARIANTS_H
+#define ATTN_DIALECTS_ATTN_IR_ATTNVARIANTS_H
+
+#include "dialects/Attn/IR/AttnOps.h"
+
+namespace attn {
+
+/// The global position a score or mask function is asked about, and the lengths that alignment needs.
+struct Position {
+  mlir::Value b, h, m, n;
+  /// Run-time M and N of the whole problem.
+  mlir::Value queryLength, keyLength;
+};
+
+/// Emits `keep` (i1) of one mask variant at a position. `captures` are the tensors the variant reads.
+mlir::Value buildMask(mlir::OpBuilder &builder, mlir::Location loc, mlir::Attribute variant, const Position &at,
+                      mlir::ValueRange captures);
+
+/// Emits the score (f32) of one score variant, from the score `s` before it.
+mlir::Value buildScore(mlir::OpBuilder &builder, mlir::Location loc, mlir::Attribute variant, mlir::Value s,
+                       const Position &at, mlir::ValueRange captures);
+
+/// True for variants of the score, false for those of the mask.
+bool isScoreVariant(mlir::Attribute variant);
+
+/// How many of the op's captures the variant reads.
+unsigned getNumCaptures(mlir::Attribute variant);
+
+/// Replaces the op's `variants` by regions: scores compose in order, masks are conjoined, regions already there come
+/// first. Does nothing to an op without variants.
+void expandVariants(mlir::RewriterBase &rewriter, AttentionOp op);
+
+} // namespace attn
+
+#endif // ATTN_DIALECTS_ATTN_IR_ATTNVARIANTS_H

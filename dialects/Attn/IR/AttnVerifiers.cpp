@@ -1,0 +1,360 @@
+//===- AttnVerifiers.cpp - constraints of the attn ops, by number --------------------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Each check names its constraint in dialects/Attn/README.md; the test of `// attention_c4` is `@attention_c4`.
+//
+//===----------------------------------------------------------------------===//
+
+#include "dialects/Attn/IR/AttnOps.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+
+using namespace mlir;
+using namespace attn;
+
+//===----------------------------------------------------------------------===//
+// Shapes
+//===----------------------------------------------------------------------===//
+
+/// Two extents agree unless both are known and differ.
+static bool agree(int64_t a, int64_t b) { return ShapedType::isDynamic(a) || ShapedType::isDynamic(b) || a == b; }
+
+static std::string extent(int64_t size) { return ShapedType::isDynamic(size) ? "?" : std::to_string(size); }
+
+static LogicalResult checkRank(Operation *op, StringRef name, Type type, int64_t rank, StringRef dims) {
+  auto shaped = cast<ShapedType>(type);
+  if (shaped.getRank() == rank)
+    return success();
+  return op->emitOpError("expected ") << name << " of rank " << rank << " " << dims << ", got rank " << shaped.getRank()
+                                      << " in " << type;
+}
+
+/// `what` is "<dim> of <a> and <b>".
+static LogicalResult checkExtent(Operation *op, StringRef dim, StringRef a, int64_t sizeA, StringRef b, int64_t sizeB) {
+  if (agree(sizeA, sizeB))
+    return success();
+  return op->emitOpError("expected ") << dim << " of " << a << " and " << b << " to agree, got " << extent(sizeA)
+                                      << " and " << extent(sizeB);
+}
+
+static LogicalResult checkElement(Operation *op, StringRef name, Type type, bool (*allowed)(Type), StringRef list) {
+  Type element = cast<ShapedType>(type).getElementType();
+  if (allowed(element))
+    return success();
+  return op->emitOpError("expected ") << name << " elements of type " << list << ", got " << element;
+}
+
+static bool isStorageFloat(Type type) { return type.isF16() || type.isBF16() || type.isF32(); }
+static bool isF32(Type type) { return type.isF32(); }
+
+static LogicalResult checkF32(Operation *op, StringRef name, Type type) {
+  return checkElement(op, name, type, isF32, "f32");
+}
+
+//===----------------------------------------------------------------------===//
+// Regions
+//===----------------------------------------------------------------------===//
+
+static bool isScalar(Type type) { return type.isIntOrIndexOrFloat(); }
+
+/// Ops whose meaning a score or mask region may use: elementwise arithmetic, and reads of captured tensors.
+static bool isAllowedInRegion(Operation &op) {
+  if (isa<YieldOp, tensor::ExtractOp, memref::LoadOp>(op))
+    return true;
+  if (!isa<arith::ArithDialect, math::MathDialect>(op.getDialect()))
+    return false;
+  return llvm::all_of(op.getResultTypes(), isScalar) && llvm::all_of(op.getOperandTypes(), isScalar);
+}
+
+static LogicalResult verifyFunctionRegion(Operation *op, StringRef name, Region &region, TypeRange arguments,
+                                          Type result) {
+  if (region.empty())
+    return success();
+  // attention_c11: the region's arguments are those of its function
+  if (region.getArgumentTypes() != arguments)
+    return op->emitOpError("expected ") << name << " region arguments (" << arguments << "), got ("
+                                        << region.getArgumentTypes() << ")";
+  for (Operation &inner : region.front()) {
+    // attention_c12: pure elementwise ops only
+    if (!isAllowedInRegion(inner)) {
+      InFlightDiagnostic diag = op->emitOpError("expected only scalar arith and math ops and tensor.extract in the ")
+                                << name << " region, got '" << inner.getName() << "'";
+      diag.attachNote(inner.getLoc()) << "the op";
+      return diag;
+    }
+    // attention_c13: captured values are scalars or ranked tensors read by tensor.extract
+    for (Value operand : inner.getOperands())
+      if (!isScalar(operand.getType()) && operand.getParentRegion() == &region)
+        return inner.emitOpError("expected scalars inside a ") << name << " region, got " << operand.getType();
+  }
+  // attention_c14: the region yields its function's type
+  auto yield = dyn_cast<YieldOp>(region.front().getTerminator());
+  if (!yield)
+    return op->emitOpError("expected the ") << name << " region to end in 'attn.yield', got '"
+                                            << region.front().getTerminator()->getName() << "'";
+  if (yield.getResult().getType() != result)
+    return yield.emitOpError("expected the ") << name << " region to yield " << result << ", got "
+                                              << yield.getResult().getType();
+  return success();
+}
+
+static LogicalResult verifyScoreAndMask(Operation *op, Region &score, Region &mask) {
+  MLIRContext *context = op->getContext();
+  Type index = IndexType::get(context), f32 = Float32Type::get(context), i1 = IntegerType::get(context, 1);
+  if (failed(verifyFunctionRegion(op, "score", score, {f32, index, index, index, index}, f32)))
+    return failure();
+  return verifyFunctionRegion(op, "mask", mask, {index, index, index, index}, i1);
+}
+
+static LogicalResult verifyOrigin(Operation *op, OperandRange origin) {
+  // attention_c10: a position has four coordinates
+  if (!origin.empty() && origin.size() != 4)
+    return op->emitOpError("expected 'at' to hold 4 positions (b, h, m, n), got ") << origin.size();
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Variants
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// One tensor a variant reads: its rank and element kind, for the message and the check.
+struct CaptureRule {
+  StringRef name;
+  int64_t rank;
+  bool isFloat;
+};
+} // namespace
+
+static FailureOr<SmallVector<CaptureRule>> getCaptureRules(AttentionOp op, Attribute variant) {
+  using Rules = SmallVector<CaptureRule>;
+  if (isa<CausalAttr, WindowAttr, ChunkedAttr, SoftcapAttr>(variant))
+    return Rules{};
+  if (auto prefix = dyn_cast<PrefixAttr>(variant))
+    return prefix.getLength() < 0 ? Rules{{"prefix lengths (B)", 1, false}} : Rules{};
+  if (isa<DocumentAttr>(variant))
+    return Rules{{"query ids (B, M)", 2, false}, {"key ids (B, N)", 2, false}};
+  if (isa<KeyLengthAttr>(variant))
+    return Rules{{"key lengths (B)", 1, false}};
+  if (isa<AlibiAttr>(variant))
+    return Rules{{"slopes (H)", 1, true}};
+  if (isa<RelativeBiasAttr>(variant))
+    return Rules{{"bias (H, R)", 2, true}};
+  op.emitOpError("expected a variant (causal, window, prefix, chunked, document, key_length, softcap, alibi, "
+                 "relative_bias), got ")
+      << variant;
+  return failure();
+}
+
+static LogicalResult verifyVariants(AttentionOp op) {
+  SmallVector<CaptureRule> rules;
+  for (Attribute variant : op.getVariantsAttr() ? op.getVariantsAttr().getValue() : ArrayRef<Attribute>()) {
+    // attention_c15: variants are attributes of this dialect
+    FailureOr<SmallVector<CaptureRule>> variantRules = getCaptureRules(op, variant);
+    if (failed(variantRules))
+      return failure();
+    llvm::append_range(rules, *variantRules);
+  }
+  // attention_c16: the captures are those that the variants read, in order
+  if (rules.size() != op.getCaptures().size())
+    return op.emitOpError("expected ") << rules.size() << " captures for these variants, got "
+                                       << op.getCaptures().size();
+  for (auto [rule, capture] : llvm::zip_equal(rules, op.getCaptures())) {
+    auto type = cast<RankedTensorType>(capture.getType());
+    bool elementsFit = rule.isFloat ? isStorageFloat(type.getElementType()) : type.getElementType().isIntOrIndex();
+    if (type.getRank() != rule.rank || !elementsFit)
+      return op.emitOpError("expected ") << rule.name << " of rank " << rule.rank << " and "
+                                         << (rule.isFloat ? "float" : "integer or index") << " elements, got " << type;
+  }
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Ops
+//===----------------------------------------------------------------------===//
+
+LogicalResult AttentionOp::verify() {
+  RankedTensorType q = getQuery().getType(), k = getKey().getType(), v = getValue().getType();
+  RankedTensorType o = getOutput().getType();
+  // attention_c1: query, key, value and output have rank 4
+  if (failed(checkRank(*this, "query", q, 4, "(B, H, M, D)")) ||
+      failed(checkRank(*this, "key", k, 4, "(B, Hkv, N, D)")) ||
+      failed(checkRank(*this, "value", v, 4, "(B, Hkv, N, Dv)")) ||
+      failed(checkRank(*this, "output", o, 4, "(B, H, M, Dv)")))
+    return failure();
+  // attention_c2: elements are f16, bf16 or f32; query, key and value agree; the output is of that type or f32
+  for (auto [name, type] : {std::pair<StringRef, Type>{"query", q}, {"key", k}, {"value", v}, {"output", o}})
+    if (failed(checkElement(*this, name, type, isStorageFloat, "f16, bf16 or f32")))
+      return failure();
+  Type element = q.getElementType();
+  if (k.getElementType() != element || v.getElementType() != element)
+    return emitOpError("expected query, key and value of one element type, got ")
+           << element << ", " << k.getElementType() << " and " << v.getElementType();
+  if (o.getElementType() != element && !o.getElementType().isF32())
+    return emitOpError("expected output elements of type ") << element << " or f32, got " << o.getElementType();
+  // attention_c3: D and Dv are compile-time constants above zero
+  for (auto [name, dim, type] : {std::tuple<StringRef, StringRef, RankedTensorType>{"query", "D", q},
+                                 {"key", "D", k},
+                                 {"value", "Dv", v},
+                                 {"output", "Dv", o}})
+    if (type.getDimSize(3) < 1)
+      return emitOpError("expected a static ") << dim << " above 0 in the last dimension of " << name << ", got "
+                                               << extent(type.getDimSize(3));
+  // attention_c4: D of query equals D of key
+  if (failed(checkExtent(*this, "D", "query", q.getDimSize(3), "key", k.getDimSize(3))))
+    return failure();
+  // attention_c5: B, Hkv, N of key and value agree; B of query and key agree
+  if (failed(checkExtent(*this, "B", "query", q.getDimSize(0), "key", k.getDimSize(0))) ||
+      failed(checkExtent(*this, "B", "key", k.getDimSize(0), "value", v.getDimSize(0))) ||
+      failed(checkExtent(*this, "Hkv", "key", k.getDimSize(1), "value", v.getDimSize(1))) ||
+      failed(checkExtent(*this, "N", "key", k.getDimSize(2), "value", v.getDimSize(2))))
+    return failure();
+  // attention_c6: H is a multiple of Hkv
+  if (int64_t h = q.getDimSize(1), hkv = k.getDimSize(1); !ShapedType::isDynamic(hkv)) {
+    if (hkv == 0 && h != 0)
+      return emitOpError("expected Hkv above 0, got 0");
+    if (!ShapedType::isDynamic(h) && hkv != 0 && h % hkv != 0)
+      return emitOpError("expected H to be a multiple of Hkv, got ") << h << " and " << hkv;
+  }
+  // attention_c7: the output is (B, H, M, Dv)
+  if (failed(checkExtent(*this, "B", "query", q.getDimSize(0), "output", o.getDimSize(0))) ||
+      failed(checkExtent(*this, "H", "query", q.getDimSize(1), "output", o.getDimSize(1))) ||
+      failed(checkExtent(*this, "M", "query", q.getDimSize(2), "output", o.getDimSize(2))) ||
+      failed(checkExtent(*this, "Dv", "value", v.getDimSize(3), "output", o.getDimSize(3))))
+    return failure();
+  // attention_c8: lse is (B, H, M) of f32
+  if (Value lse = getLse()) {
+    auto type = cast<RankedTensorType>(lse.getType());
+    if (failed(checkRank(*this, "lse", type, 3, "(B, H, M)")) || failed(checkF32(*this, "lse", type)))
+      return failure();
+    for (auto [i, dim] : llvm::enumerate(ArrayRef<StringRef>{"B", "H", "M"}))
+      if (failed(checkExtent(*this, dim, "query", q.getDimSize(i), "lse", type.getDimSize(i))))
+        return failure();
+  }
+  // attention_c9: sink is (H) of f32
+  if (Value sink = getSink()) {
+    auto type = cast<RankedTensorType>(sink.getType());
+    if (failed(checkRank(*this, "sink", type, 1, "(H)")) || failed(checkF32(*this, "sink", type)) ||
+        failed(checkExtent(*this, "H", "query", q.getDimSize(1), "sink", type.getDimSize(0))))
+      return failure();
+  }
+  if (failed(verifyOrigin(*this, getOrigin())))
+    return failure();
+  return verifyVariants(*this);
+}
+
+LogicalResult AttentionOp::verifyRegions() { return verifyScoreAndMask(*this, getScore(), getMask()); }
+
+LogicalResult AssumeOp::verify() {
+  // assume_c1: facts are about integers
+  auto type = cast<RankedTensorType>(getSource().getType());
+  if (type.getRank() < 1 || !type.getElementType().isIntOrIndex())
+    return emitOpError("expected a tensor of integers or indices with at least one dimension, got ") << type;
+  return success();
+}
+
+/// Results of a destination-style op: none on buffers, the destinations' types on tensors.
+static LogicalResult verifyResults(DestinationStyleOpInterface op) {
+  SmallVector<Type> expected;
+  for (OpOperand &init : op.getDpsInitsMutable())
+    if (isa<RankedTensorType>(init.get().getType()))
+      expected.push_back(init.get().getType());
+  // destination_c1: one result per tensor destination
+  if (expected != SmallVector<Type>(op->getResultTypes()))
+    return op->emitOpError("expected results of the destinations' types (") << expected << "), got ("
+                                                                           << op->getResultTypes() << ")";
+  return success();
+}
+
+static LogicalResult verifyState(Operation *op, Type acc, Type rowMax, Type rowSum) {
+  // state_c1: the running state is acc (M, Dv), row_max (M), row_sum (M), all f32
+  for (auto [name, type, rank, dims] : {std::tuple<StringRef, Type, int64_t, StringRef>{"acc", acc, 2, "(M, Dv)"},
+                                        {"row_max", rowMax, 1, "(M)"},
+                                        {"row_sum", rowSum, 1, "(M)"}})
+    if (failed(checkRank(op, name, type, rank, dims)) || failed(checkF32(op, name, type)))
+      return failure();
+  int64_t m = cast<ShapedType>(acc).getDimSize(0);
+  if (failed(checkExtent(op, "M", "acc", m, "row_max", cast<ShapedType>(rowMax).getDimSize(0))) ||
+      failed(checkExtent(op, "M", "acc", m, "row_sum", cast<ShapedType>(rowSum).getDimSize(0))))
+    return failure();
+  return success();
+}
+
+LogicalResult OnlineAttentionOp::verify() {
+  ShapedType q = getQuery().getType(), k = getKey().getType(), v = getValue().getType(), acc = getAcc().getType();
+  // online_attention_c1: query (M, D), key (N, D), value (N, Dv)
+  if (failed(checkRank(*this, "query", q, 2, "(M, D)")) || failed(checkRank(*this, "key", k, 2, "(N, D)")) ||
+      failed(checkRank(*this, "value", v, 2, "(N, Dv)")))
+    return failure();
+  for (auto [name, type] : {std::pair<StringRef, Type>{"query", q}, {"key", k}, {"value", v}})
+    if (failed(checkElement(*this, name, type, isStorageFloat, "f16, bf16 or f32")))
+      return failure();
+  if (failed(verifyState(*this, acc, getRowMax().getType(), getRowSum().getType())))
+    return failure();
+  // online_attention_c2: the shapes agree
+  if (failed(checkExtent(*this, "D", "query", q.getDimSize(1), "key", k.getDimSize(1))) ||
+      failed(checkExtent(*this, "N", "key", k.getDimSize(0), "value", v.getDimSize(0))) ||
+      failed(checkExtent(*this, "M", "query", q.getDimSize(0), "acc", acc.getDimSize(0))) ||
+      failed(checkExtent(*this, "Dv", "value", v.getDimSize(1), "acc", acc.getDimSize(1))))
+    return failure();
+  if (failed(verifyOrigin(*this, getOrigin())))
+    return failure();
+  return verifyResults(*this);
+}
+
+LogicalResult OnlineAttentionOp::verifyRegions() { return verifyScoreAndMask(*this, getScore(), getMask()); }
+
+LogicalResult NormalizeOp::verify() {
+  ShapedType acc = getAcc().getType(), o = getOutput().getType();
+  if (failed(verifyState(*this, acc, getRowMax().getType(), getRowSum().getType())))
+    return failure();
+  // normalize_c1: the output has the shape of acc, in f16, bf16 or f32
+  if (failed(checkRank(*this, "output", o, 2, "(M, Dv)")) ||
+      failed(checkElement(*this, "output", o, isStorageFloat, "f16, bf16 or f32")) ||
+      failed(checkExtent(*this, "M", "acc", acc.getDimSize(0), "output", o.getDimSize(0))) ||
+      failed(checkExtent(*this, "Dv", "acc", acc.getDimSize(1), "output", o.getDimSize(1))))
+    return failure();
+  // normalize_c2: lse is (M) of f32
+  if (Value lse = getLse()) {
+    auto type = cast<ShapedType>(lse.getType());
+    if (failed(checkRank(*this, "lse", type, 1, "(M)")) || failed(checkF32(*this, "lse", type)) ||
+        failed(checkExtent(*this, "M", "acc", acc.getDimSize(0), "lse", type.getDimSize(0))))
+      return failure();
+  }
+  return verifyResults(*this);
+}
+
+LogicalResult MergeOp::verify() {
+  ShapedType partial = getPartial().getType(), partialLse = getPartialLse().getType(), o = getOutput().getType();
+  // merge_c1: the partials have one leading dimension more than the results
+  if (partial.getRank() < 2)
+    return emitOpError("expected partial of rank 2 or more (S, ..., Dv), got ") << partial;
+  int64_t rank = partial.getRank();
+  if (failed(checkRank(*this, "partial_lse", partialLse, rank - 1, "(S, ...)")) ||
+      failed(checkRank(*this, "output", o, rank - 1, "(..., Dv)")) ||
+      failed(checkF32(*this, "partial_lse", partialLse)) ||
+      failed(checkElement(*this, "partial", partial, isStorageFloat, "f16, bf16 or f32")) ||
+      failed(checkElement(*this, "output", o, isStorageFloat, "f16, bf16 or f32")))
+    return failure();
+  // merge_c2: the shapes agree
+  for (int64_t i = 0; i < rank - 1; ++i)
+    if (failed(checkExtent(*this, "dimension " + std::to_string(i), "partial", partial.getDimSize(i), "partial_lse",
+                           partialLse.getDimSize(i))) ||
+        failed(checkExtent(*this, "dimension " + std::to_string(i), "partial past S", partial.getDimSize(i + 1),
+                           "output", o.getDimSize(i))))
+      return failure();
+  if (Value lse = getLse()) {
+    auto type = cast<ShapedType>(lse.getType());
+    if (failed(checkRank(*this, "lse", type, rank - 2, "(...)")) || failed(checkF32(*this, "lse", type)))
+      return failure();
+    for (int64_t i = 0; i < rank - 2; ++i)
+      if (failed(checkExtent(*this, "dimension " + std::to_string(i), "output", o.getDimSize(i), "lse",
+                             type.getDimSize(i))))
+        return failure();
+  }
+  return verifyResults(*this);
+}
