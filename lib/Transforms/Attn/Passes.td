@@ -33,4 +33,86 @@ def ExpandVariantsPass : Pass<"attn-expand-variants"> {
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect", "::mlir::tensor::TensorDialect"];
 }
 
+def SetSchedulePass : Pass<"attn-set-schedule"> {
+  let summary = "chooses tile sizes for a target";
+  let description = [{
+    Attaches `attn.schedule = #attn.schedule<block_m, block_n, splits>` to every attention that has none. Policy only: results
+    never depend on it. A remark says which rule chose.
+
+    Requires: level `problem`. Produces: level `problem`, every attn.attention with a schedule. Fails when: the target is
+    unknown or a size is negative.
+  }];
+  let options = [
+    Option<"target", "target", "std::string", [{"cpu"}], "cpu">,
+    Option<"lanes", "lanes", "int64_t", "16", "f32 lanes of the CPU's vectors: 4, 8 or 16">,
+    Option<"bf16Dot", "bf16-dot", "bool", "false", "the CPU multiplies pairs of bf16">,
+    Option<"blockM", "block-m", "int64_t", "0", "query rows of a block; 0 lets the target's rule choose">,
+    Option<"blockN", "block-n", "int64_t", "0", "keys of a step; 0 lets the target's rule choose">,
+    Option<"splits", "splits", "int64_t", "1", "parts the keys of a block are split into">];
+}
+
+def TileToGridPass : Pass<"attn-tile-to-grid"> {
+  let summary = "tiles attention over B, H and M into one grid of blocks";
+  let description = [{
+    Each block gets one batch, one query head with its key/value head, and at most block_m rows; the positions that score
+    and mask regions see stay global.
+
+    Requires: level `problem` without variants, a schedule on every attn.attention. Produces: level `grid`. Fails when: an
+    attention has no schedule or still has variants.
+  }];
+  let dependentDialects = ["::mlir::affine::AffineDialect", "::mlir::gpu::GPUDialect", "::mlir::scf::SCFDialect",
+                           "::mlir::tensor::TensorDialect"];
+}
+
+def OnlineSoftmaxPass : Pass<"attn-online-softmax"> {
+  let summary = "makes the softmax online and in base 2";
+  let description = [{
+    attn.attention becomes an initial state, one attn.online_attention over all keys, and attn.normalize. The only place
+    where the base of the exponential and the folding of the scale are decided: without a score region log2(e) joins the
+    scale, with one it multiplies the region's result.
+
+    Requires: level `grid`. Produces: level `online`. Fails when: never.
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::linalg::LinalgDialect", "::mlir::tensor::TensorDialect"];
+}
+
+def SplitKVPass : Pass<"attn-split-kv"> {
+  let summary = "spreads the keys of a block over several blocks and merges their partial results";
+  let description = [{
+    For schedules with splits > 1: the grid gets a fourth dimension, each block absorbs its part of the keys and writes a
+    normalized f32 partial with its log-sum-exp, and attn.merge, tiled over a grid of its own, joins them. A sink belongs to
+    the first part.
+
+    Requires: level `online` before attn-tile-kv-loop. Produces: level `online`. Fails when: never; attention whose results
+    do not leave the grid directly is left alone, with a remark.
+  }];
+  let dependentDialects = ["::mlir::affine::AffineDialect", "::mlir::arith::ArithDialect", "::mlir::gpu::GPUDialect",
+                           "::mlir::scf::SCFDialect", "::mlir::tensor::TensorDialect"];
+}
+
+def TileKVLoopPass : Pass<"attn-tile-kv-loop"> {
+  let summary = "makes the loop over key tiles";
+  let description = [{
+    The loop carries exactly the running state (acc, row_max, row_sum); its last tile may be shorter than block_n.
+
+    Requires: level `online`, a schedule on every attn.online_attention. Produces: level `online`, every
+    attn.online_attention absorbs at most block_n keys. Fails when: an op has no schedule.
+  }];
+  let dependentDialects = ["::mlir::affine::AffineDialect", "::mlir::scf::SCFDialect", "::mlir::tensor::TensorDialect"];
+}
+
+//def PruneMaskedTilesPass : Pass<"attn-prune-masked-tiles"> {
+//  let summary = "visits no key tile that the mask drops, and masks none that it keeps";
+//  let description = [{
+//    Splits each loop over key tiles into at most three, with bounds in closed form from the analysis MaskTiles: tiles that
+//    are partly masked on the left, tiles that are kept whole, and tiles that are partly masked (or shorter than block_n) on
+//    the right. Tiles that keep nothing are in none of them; tiles kept whole have a constant size and no mask region. A mask
+//    that the analysis cannot decide is applied everywhere, unless attn.assume states what it needs.
+//
+//    Requires: level `online` after attn-tile-kv-loop. Produces: level `online`. Fails when: never.
+//  }];
+//  let dependentDialects = ["::mlir::affine::AffineDialect", "::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect",
+//                           "::mlir::tensor::TensorDialect"];
+//}
+
 #endif // ATTN_TRANSFORMS_PASSES_TD

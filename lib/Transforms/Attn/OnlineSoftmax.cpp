@@ -1,0 +1,143 @@
+//===- OnlineSoftmax.cpp - attn-online-softmax -------------------------------------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "dialects/Attn/IR/AttnOps.h"
+#include "lib/Transforms/Attn/Levels.h"
+#include "lib/Transforms/Attn/Passes.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Arith/Utils/Utils.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "llvm/Support/MathExtras.h"
+#include <cmath>
+
+namespace attn {
+#define GEN_PASS_DEF_ONLINESOFTMAXPASS
+#include "lib/Transforms/Attn/Passes.h.inc"
+} // namespace attn
+
+using namespace mlir;
+using namespace attn;
+
+/// (1, 1, X, Y) as (X, Y). A slice is taken again with the reduced type rather than sliced twice.
+static Value dropBatchAndHead(OpBuilder &builder, Location loc, Value value) {
+  auto type = cast<RankedTensorType>(value.getType());
+  auto reduced = RankedTensorType::get(type.getShape().drop_front(2), type.getElementType());
+  SmallVector<OpFoldResult> sizes = tensor::getMixedSizes(builder, loc, value);
+  SmallVector<OpFoldResult> offsets(type.getRank(), builder.getIndexAttr(0));
+  SmallVector<OpFoldResult> strides(type.getRank(), builder.getIndexAttr(1));
+  if (auto slice = value.getDefiningOp<tensor::ExtractSliceOp>();
+      slice && slice.getSourceType().getRank() == type.getRank())
+    return tensor::ExtractSliceOp::create(builder, loc, reduced, slice.getSource(), slice.getMixedOffsets(),
+                                          slice.getMixedSizes(), slice.getMixedStrides());
+  return tensor::ExtractSliceOp::create(builder, loc, reduced, value, offsets, sizes, strides);
+}
+
+/// Replaces a (1, 1, ...) result by the reduced value: the insertions into the grid's results take it as it is.
+static void replaceReduced(RewriterBase &rewriter, Value result, Value reduced) {
+  for (OpOperand &use : llvm::make_early_inc_range(result.getUses()))
+    if (auto insert = dyn_cast<tensor::ParallelInsertSliceOp>(use.getOwner()); insert && insert.getSource() == result) {
+      OpBuilder::InsertionGuard guard(rewriter);
+      rewriter.setInsertionPoint(insert);
+      rewriter.replaceOpWithNewOp<tensor::ParallelInsertSliceOp>(insert, reduced, insert.getDest(),
+                                                                 insert.getMixedOffsets(), insert.getMixedSizes(),
+                                                                 insert.getMixedStrides());
+    }
+  if (result.use_empty())
+    return;
+  Location loc = reduced.getLoc();
+  SmallVector<OpFoldResult> sizes = tensor::getMixedSizes(rewriter, loc, reduced);
+  sizes.insert(sizes.begin(), 2, rewriter.getIndexAttr(1));
+  SmallVector<OpFoldResult> offsets(sizes.size(), rewriter.getIndexAttr(0)), strides(sizes.size(), rewriter.getIndexAttr(1));
+  Value empty = tensor::EmptyOp::create(rewriter, loc, sizes, cast<RankedTensorType>(result.getType()).getElementType());
+  Value full = tensor::InsertSliceOp::create(rewriter, loc, reduced, empty, offsets, sizes, strides);
+  if (full.getType() != result.getType())
+    full = tensor::CastOp::create(rewriter, loc, result.getType(), full);
+  rewriter.replaceAllUsesWith(result, full);
+}
+
+/// The factor of the dot products, with log2(e) folded in when no score region comes between it and the exponential.
+static Value getBase2Scale(OpBuilder &builder, AttentionOp op) {
+  double factor = op.getScore().empty() ? 1.0 / M_LN2 : 1.0;
+  Location loc = op.getLoc();
+  if (!op.getScale())
+    return arith::ConstantOp::create(builder, loc,
+                                     builder.getF32FloatAttr(factor / std::sqrt(double(op.getHeadDim()))));
+  if (factor == 1.0)
+    return op.getScale();
+  Value log2e = arith::ConstantOp::create(builder, loc, builder.getF32FloatAttr(factor));
+  return arith::MulFOp::create(builder, loc, op.getScale(), log2e);
+}
+
+/// Makes the score region yield in base 2.
+static void scaleYieldedScore(OpBuilder &builder, Region &score) {
+  if (score.empty())
+    return;
+  auto yield = cast<YieldOp>(score.front().getTerminator());
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPoint(yield);
+  Value log2e = arith::ConstantOp::create(builder, yield.getLoc(), builder.getF32FloatAttr(1.0 / M_LN2));
+  yield.getResultMutable().assign(arith::MulFOp::create(builder, yield.getLoc(), yield.getResult(), log2e).getResult());
+}
+
+static void makeOnline(RewriterBase &rewriter, AttentionOp op) {
+  Location loc = op.getLoc();
+  rewriter.setInsertionPoint(op);
+  Value query = dropBatchAndHead(rewriter, loc, op.getQuery());
+  Value key = dropBatchAndHead(rewriter, loc, op.getKey());
+  Value value = dropBatchAndHead(rewriter, loc, op.getValue());
+  OpFoldResult m = tensor::getMixedSize(rewriter, loc, query, 0), dv = rewriter.getIndexAttr(op.getValueDim());
+  if (auto slice = query.getDefiningOp<tensor::ExtractSliceOp>())
+    m = slice.getMixedSizes()[slice.getMixedSizes().size() - 2];
+  Type f32 = rewriter.getF32Type();
+
+  auto fill = [&](ArrayRef<OpFoldResult> sizes, float constant) -> Value {
+    Value empty = tensor::EmptyOp::create(rewriter, loc, sizes, f32);
+    Value scalar = arith::ConstantOp::create(rewriter, loc, rewriter.getF32FloatAttr(constant));
+    return linalg::FillOp::create(rewriter, loc, scalar, empty).getResult(0);
+  };
+  SmallVector<Value> state = {fill({m, dv}, 0.0f), fill({m}, -std::numeric_limits<float>::infinity()), fill({m}, 0.0f)};
+  SmallVector<Value> origin;
+  for (OpFoldResult position : op.getMixedOrigin())
+    origin.push_back(getValueOrCreateConstantIndexOp(rewriter, loc, position));
+
+  auto online = OnlineAttentionOp::create(rewriter, loc, ValueRange(state).getTypes(), query, key, value,
+                                          getBase2Scale(rewriter, op), origin, state[0], state[1], state[2]);
+  online->setDiscardableAttrs(op->getDiscardableAttrDictionary());
+  online.getScore().takeBody(op.getScore());
+  online.getMask().takeBody(op.getMask());
+  scaleYieldedScore(rewriter, online.getScore());
+
+  Value sink;
+  if (op.getSink())
+    sink = tensor::ExtractOp::create(rewriter, loc, op.getSink(),
+                                     ValueRange{arith::ConstantIndexOp::create(rewriter, loc, 0)});
+  SmallVector<Value> outs = {
+      tensor::EmptyOp::create(rewriter, loc, {m, dv}, op.getOutput().getType().getElementType())};
+  if (op.getLse())
+    outs.push_back(tensor::EmptyOp::create(rewriter, loc, {m}, f32));
+  auto normalize =
+      NormalizeOp::create(rewriter, loc, ValueRange(outs).getTypes(), online->getResult(0), online->getResult(1),
+                          online->getResult(2), sink, outs[0], outs.size() > 1 ? outs[1] : Value());
+  for (auto [result, reduced] : llvm::zip_equal(op->getResults(), normalize->getResults()))
+    replaceReduced(rewriter, result, reduced);
+  rewriter.eraseOp(op);
+}
+
+namespace {
+struct OnlineSoftmaxPass : attn::impl::OnlineSoftmaxPassBase<OnlineSoftmaxPass> {
+  void runOnOperation() override {
+    if (failed(verifyLevel(getOperation(), Level::Grid)))
+      return signalPassFailure();
+    IRRewriter rewriter(&getContext());
+    getOperation()->walk([&](AttentionOp op) { makeOnline(rewriter, op); });
+    if (failed(verifyLevel(getOperation(), Level::Online)))
+      signalPassFailure();
+  }
+};
+} // namespace

@@ -1,0 +1,70 @@
+//===- SetSchedule.cpp - attn-set-schedule -----------------------------------------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "dialects/Attn/IR/AttnOps.h"
+#include "lib/Transforms/Attn/Levels.h"
+#include "lib/Transforms/Attn/Passes.h"
+#include "lib/Transforms/Attn/Schedule.h"
+#include "mlir/IR/Remarks.h"
+#include "llvm/Support/FormatVariadic.h"
+
+namespace attn {
+#define GEN_PASS_DEF_SETSCHEDULEPASS
+#include "lib/Transforms/Attn/Passes.h.inc"
+} // namespace attn
+
+using namespace mlir;
+using namespace attn;
+
+namespace {
+/// A rule's choice and the name it goes by in the remark.
+struct Choice {
+  int64_t blockM, blockN;
+  StringRef rule;
+};
+} // namespace
+
+/// Sizes for a CPU. The transposed query (block_m x D) and a tile of probabilities (block_m x block_n) are read once per
+/// few rows and should stay in the first-level cache, 32 KiB or more. Pairs of bf16 halve both and make packing the values,
+/// once per tile, worth amortising over more rows.
+static Choice chooseForCPU(AttentionOp op, bool bf16Dot) {
+  Type element = op.getQuery().getType().getElementType();
+  if (element.isBF16() && bf16Dot)
+    return {128, 64, "cpu-bf16-pairs"};
+  return {64, 64, "cpu-f32"};
+}
+
+namespace {
+struct SetSchedulePass : attn::impl::SetSchedulePassBase<SetSchedulePass> {
+  using Base::Base;
+
+  void runOnOperation() override {
+    if (failed(verifyLevel(getOperation(), Level::Problem)))
+      return signalPassFailure();
+    if (target != "cpu") {
+      getOperation()->emitError("expected target cpu, got '") << target << "'";
+      return signalPassFailure();
+    }
+    if (blockM < 0 || blockN < 0 || splits < 1) {
+      getOperation()->emitError("expected block-m and block-n of at least 0 and splits of at least 1, got ")
+          << blockM << ", " << blockN << " and " << splits;
+      return signalPassFailure();
+    }
+    getOperation()->walk([&](AttentionOp op) {
+      if (op->hasAttr(kScheduleAttrName))
+        return;
+      Choice choice = chooseForCPU(op, bf16Dot);
+      int64_t m = blockM ? int64_t(blockM) : choice.blockM, n = blockN ? int64_t(blockN) : choice.blockN;
+      op->setAttr(kScheduleAttrName, ScheduleAttr::get(&getContext(), m, n, splits));
+      remark::passed(op.getLoc(), remark::RemarkOpts::name("schedule").category("attn"))
+          << llvm::formatv("rule {0} chose block_m {1}, block_n {2}, splits {3}",
+                           blockM || blockN ? StringRef("options") : choice.rule, m, n, splits.getValue())
+                 .str();
+    });
+  }
+};
+} // namespace

@@ -1,0 +1,215 @@
+//===- SplitKV.cpp - attn-split-kv -------------------------------------------------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "dialects/Attn/IR/AttnOps.h"
+#include "lib/Transforms/Attn/Levels.h"
+#include "lib/Transforms/Attn/Passes.h"
+#include "lib/Transforms/Attn/Schedule.h"
+#include "mlir/Dialect/Affine/IR/AffineOps.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Arith/Utils/Utils.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/SCF/Transforms/TileUsingInterface.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/Remarks.h"
+
+namespace attn {
+#define GEN_PASS_DEF_SPLITKVPASS
+#include "lib/Transforms/Attn/Passes.h.inc"
+} // namespace attn
+
+using namespace mlir;
+using namespace attn;
+
+namespace {
+/// One grid whose block is: slices, an initial state, one online_attention, one normalize, the insertions of its results.
+struct Grid {
+  scf::ForallOp forall;
+  OnlineAttentionOp online;
+  NormalizeOp normalize;
+  /// Where each result of normalize goes, in order.
+  SmallVector<tensor::ParallelInsertSliceOp> inserts;
+};
+} // namespace
+
+static FailureOr<Grid> matchGrid(OnlineAttentionOp op) {
+  Grid grid = {op->getParentOfType<scf::ForallOp>(), op, nullptr, {}};
+  if (!grid.forall || op->getBlock() != grid.forall.getBody() || !op->getResult(0).hasOneUse())
+    return failure();
+  grid.normalize = dyn_cast<NormalizeOp>(*op->getResult(0).user_begin());
+  if (!grid.normalize || grid.normalize->getNumResults() != grid.forall.getNumResults())
+    return failure();
+  for (Value result : grid.normalize->getResults()) {
+    auto insert = result.hasOneUse() ? dyn_cast<tensor::ParallelInsertSliceOp>(*result.user_begin()) : nullptr;
+    if (!insert)
+      return failure();
+    grid.inserts.push_back(insert);
+  }
+  return grid;
+}
+
+/// Keys of a part: a multiple of block_n, so that only the last part of all has a short tile.
+static OpFoldResult getPartSize(OpBuilder &builder, Location loc, OpFoldResult n, ScheduleAttr schedule) {
+  AffineExpr length;
+  bindSymbols(builder.getContext(), length);
+  int64_t blockN = schedule.getBlockN();
+  return affine::makeComposedFoldedAffineApply(
+      builder, loc, length.ceilDiv(blockN * schedule.getSplits()) * blockN, {n});
+}
+
+/// A slice of keys [offset, offset + size) of a (N, X) value.
+static Value sliceKeys(OpBuilder &builder, Location loc, Value value, OpFoldResult offset, OpFoldResult size) {
+  OpFoldResult zero = builder.getIndexAttr(0), one = builder.getIndexAttr(1);
+  return tensor::ExtractSliceOp::create(
+      builder, loc, value, ArrayRef<OpFoldResult>{offset, zero},
+      ArrayRef<OpFoldResult>{size, tensor::getMixedSize(builder, loc, value, 1)}, ArrayRef<OpFoldResult>{one, one});
+}
+
+/// Rewrites the block (already moved into the four-dimensional grid) to absorb part `part` of the keys and to yield f32.
+static void restrictToPart(RewriterBase &rewriter, const Grid &grid, Value part, ScheduleAttr schedule) {
+  OnlineAttentionOp op = grid.online;
+  Location loc = op.getLoc();
+  rewriter.setInsertionPoint(op);
+  OpFoldResult n = tensor::getMixedSize(rewriter, loc, op.getKey(), 0);
+  OpFoldResult size = getPartSize(rewriter, loc, n, schedule);
+  AffineExpr index, length, total;
+  bindSymbols(rewriter.getContext(), index, length, total);
+  MLIRContext *context = rewriter.getContext();
+  OpFoldResult begin = affine::makeComposedFoldedAffineMin(
+      rewriter, loc, AffineMap::get(0, 3, {index * length, total}, context), {part, size, n});
+  OpFoldResult keys = affine::makeComposedFoldedAffineMin(
+      rewriter, loc, AffineMap::get(0, 3, {length, total - index}, context), {begin, size, n});
+  SmallVector<OpFoldResult> position = op.getMixedOrigin();
+  position[3] = affine::makeComposedFoldedAffineApply(rewriter, loc, index + length, {position[3], begin});
+  SmallVector<Value> origin = getValueOrCreateConstantIndexOp(rewriter, loc, position);
+  Value key = sliceKeys(rewriter, loc, op.getKey(), begin, keys);
+  Value value = sliceKeys(rewriter, loc, op.getValue(), begin, keys);
+  rewriter.modifyOpInPlace(op, [&] {
+    op.getKeyMutable().assign(key);
+    op.getValueMutable().assign(value);
+    op.getOriginMutable().assign(origin);
+  });
+
+  // The sink counts once: in the first part.
+  NormalizeOp normalize = grid.normalize;
+  rewriter.setInsertionPoint(normalize);
+  Value sink = normalize.getSink();
+  if (sink) {
+    Value zero = arith::ConstantIndexOp::create(rewriter, loc, 0);
+    Value first = arith::CmpIOp::create(rewriter, loc, arith::CmpIPredicate::eq, part, zero);
+    Value none = arith::ConstantOp::create(rewriter, loc,
+                                           rewriter.getF32FloatAttr(-std::numeric_limits<float>::infinity()));
+    sink = arith::SelectOp::create(rewriter, loc, first, sink, none);
+  }
+  SmallVector<OpFoldResult> sizes = tensor::getMixedSizes(rewriter, loc, normalize.getAcc());
+  Type f32 = rewriter.getF32Type();
+  SmallVector<Value> outs = {tensor::EmptyOp::create(rewriter, loc, sizes, f32),
+                             tensor::EmptyOp::create(rewriter, loc, ArrayRef<OpFoldResult>(sizes[0]), f32)};
+  auto partial = NormalizeOp::create(rewriter, loc, ValueRange(outs).getTypes(), normalize.getAcc(),
+                                     normalize.getRowMax(), normalize.getRowSum(), sink, outs[0], outs[1]);
+  // The insertions: (part, b, h, m[, 0]) of the partial tensors, which are the grid's new region arguments.
+  auto forall = partial->getParentOfType<scf::ForallOp>();
+  tensor::ParallelInsertSliceOp output = grid.inserts[0];
+  SmallVector<OpFoldResult> offsets = output.getMixedOffsets(), extents = output.getMixedSizes();
+  offsets.insert(offsets.begin(), OpFoldResult(part));
+  extents.insert(extents.begin(), rewriter.getIndexAttr(1));
+  SmallVector<OpFoldResult> strides(offsets.size(), rewriter.getIndexAttr(1));
+  rewriter.setInsertionPointToEnd(forall.getTerminator().getBody());
+  for (unsigned i : {0u, 1u}) {
+    tensor::ParallelInsertSliceOp::create(rewriter, loc, partial->getResult(i), forall.getRegionOutArgs()[i], offsets,
+                                          extents, strides);
+    offsets.pop_back();
+    extents.pop_back();
+    strides.pop_back();
+  }
+  for (tensor::ParallelInsertSliceOp insert : grid.inserts)
+    rewriter.eraseOp(insert);
+  rewriter.eraseOp(normalize);
+}
+
+static LogicalResult splitKV(RewriterBase &rewriter, OnlineAttentionOp op, ScheduleAttr schedule) {
+  FailureOr<Grid> grid = matchGrid(op);
+  if (failed(grid))
+    return failure();
+  scf::ForallOp forall = grid->forall;
+  Location loc = op.getLoc();
+  rewriter.setInsertionPoint(forall);
+
+  // The partial tensors: (S, B, H, M, Dv) and (S, B, H, M), f32.
+  SmallVector<Value> outputs(forall.getOutputs());
+  SmallVector<OpFoldResult> sizes = tensor::getMixedSizes(rewriter, loc, outputs[0]);
+  sizes.insert(sizes.begin(), rewriter.getIndexAttr(schedule.getSplits()));
+  Type f32 = rewriter.getF32Type();
+  Value partials = tensor::EmptyOp::create(rewriter, loc, sizes, f32);
+  sizes.pop_back();
+  Value partialLses = tensor::EmptyOp::create(rewriter, loc, sizes, f32);
+
+  // The grid (S, B, H, M tiles): the old body, with the part as its first index.
+  auto extend = [&](SmallVector<OpFoldResult> bounds, int64_t first) {
+    bounds.insert(bounds.begin(), rewriter.getIndexAttr(first));
+    return bounds;
+  };
+  SmallVector<Attribute> mapping = {gpu::GPUBlockMappingAttr::get(rewriter.getContext(), gpu::MappingId::LinearDim3),
+                                    gpu::GPUBlockMappingAttr::get(rewriter.getContext(), gpu::MappingId::LinearDim2),
+                                    gpu::GPUBlockMappingAttr::get(rewriter.getContext(), gpu::MappingId::LinearDim1),
+                                    gpu::GPUBlockMappingAttr::get(rewriter.getContext(), gpu::MappingId::LinearDim0)};
+  auto split = scf::ForallOp::create(rewriter, loc, extend(forall.getMixedLowerBound(), 0),
+                                     extend(forall.getMixedUpperBound(), schedule.getSplits()),
+                                     extend(forall.getMixedStep(), 1), ValueRange{partials, partialLses},
+                                     rewriter.getArrayAttr(mapping));
+  // The old results are not read in the body: their block arguments only receive the insertions, replaced below.
+  SmallVector<Value> arguments = split.getInductionVars();
+  Value part = arguments.front();
+  arguments.erase(arguments.begin());
+  llvm::append_range(arguments, outputs);
+  rewriter.eraseOp(split.getTerminator());
+  rewriter.mergeBlocks(forall.getBody(), split.getBody(), arguments);
+  restrictToPart(rewriter, *grid, part, schedule);
+
+  rewriter.setInsertionPointAfter(split);
+  auto merge = MergeOp::create(rewriter, loc, ValueRange(outputs).getTypes(), split.getResult(0), split.getResult(1),
+                               outputs[0], outputs.size() > 1 ? outputs[1] : Value());
+  rewriter.replaceOp(forall, merge->getResults());
+
+  scf::SCFTilingOptions options;
+  options.setLoopType(scf::SCFTilingOptions::LoopType::ForallOp);
+  options.setTileSizes({rewriter.getIndexAttr(1), rewriter.getIndexAttr(1), rewriter.getIndexAttr(schedule.getBlockM())});
+  options.setMapping(ArrayRef<Attribute>(mapping).drop_front());
+  rewriter.setInsertionPoint(merge);
+  FailureOr<scf::SCFTilingResult> tiled = scf::tileUsingSCF(rewriter, merge, options);
+  if (failed(tiled))
+    return failure();
+  rewriter.replaceOp(merge, tiled->replacements);
+  return success();
+}
+
+namespace {
+struct SplitKVPass : attn::impl::SplitKVPassBase<SplitKVPass> {
+  void runOnOperation() override {
+    if (failed(verifyLevel(getOperation(), Level::Online)))
+      return signalPassFailure();
+    IRRewriter rewriter(&getContext());
+    SmallVector<OnlineAttentionOp> ops;
+    getOperation()->walk([&](OnlineAttentionOp op) { ops.push_back(op); });
+    for (OnlineAttentionOp op : ops) {
+      auto schedule = op->getAttrOfType<ScheduleAttr>(kScheduleAttrName);
+      if (!schedule || schedule.getSplits() == 1)
+        continue;
+      Location loc = op.getLoc();
+      if (failed(splitKV(rewriter, op, schedule)))
+        remark::missed(loc, remark::RemarkOpts::name("split-kv").category("attn"))
+            << "keys are not split: the results do not leave the grid directly";
+      else
+        remark::passed(loc, remark::RemarkOpts::name("split-kv").category("attn"))
+            << ("keys are split over " + Twine(schedule.getSplits()) + " blocks").str();
+    }
+    if (failed(verifyLevel(getOperation(), Level::Online)))
+      signalPassFailure();
+  }
+};
+} // namespace

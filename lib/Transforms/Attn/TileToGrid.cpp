@@ -1,0 +1,66 @@
+//===- TileToGrid.cpp - attn-tile-to-grid ------------------------------------------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "dialects/Attn/IR/AttnOps.h"
+#include "lib/Transforms/Attn/Levels.h"
+#include "lib/Transforms/Attn/Passes.h"
+#include "lib/Transforms/Attn/Schedule.h"
+#include "mlir/Dialect/Affine/IR/AffineOps.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/SCF/Transforms/TileUsingInterface.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+
+namespace attn {
+#define GEN_PASS_DEF_TILETOGRIDPASS
+#include "lib/Transforms/Attn/Passes.h.inc"
+} // namespace attn
+
+using namespace mlir;
+using namespace attn;
+
+static LogicalResult tileToGrid(RewriterBase &rewriter, AttentionOp op) {
+  if (op->getParentOfType<scf::ForallOp>())
+    return success();
+  FailureOr<ScheduleAttr> schedule = getSchedule(op);
+  if (failed(schedule))
+    return failure();
+  if (op.getVariantsAttr())
+    return op.emitOpError("expected score and mask regions, got variants (attn-expand-variants turns them into regions)");
+
+  auto block = [&](gpu::MappingId id) -> Attribute {
+    return gpu::GPUBlockMappingAttr::get(rewriter.getContext(), id);
+  };
+  scf::SCFTilingOptions options;
+  options.setLoopType(scf::SCFTilingOptions::LoopType::ForallOp);
+  options.setTileSizes(
+      {rewriter.getIndexAttr(1), rewriter.getIndexAttr(1), rewriter.getIndexAttr(schedule->getBlockM())});
+  options.setMapping({block(gpu::MappingId::DimZ), block(gpu::MappingId::DimY), block(gpu::MappingId::DimX)});
+  rewriter.setInsertionPoint(op);
+  FailureOr<scf::SCFTilingResult> tiled = scf::tileUsingSCF(rewriter, op, options);
+  if (failed(tiled))
+    return op.emitOpError("cannot be tiled over B, H and M");
+  rewriter.replaceOp(op, tiled->replacements);
+  return success();
+}
+
+namespace {
+struct TileToGridPass : attn::impl::TileToGridPassBase<TileToGridPass> {
+  void runOnOperation() override {
+    if (failed(verifyLevel(getOperation(), Level::Problem)))
+      return signalPassFailure();
+    IRRewriter rewriter(&getContext());
+    SmallVector<AttentionOp> ops;
+    getOperation()->walk([&](AttentionOp op) { ops.push_back(op); });
+    for (AttentionOp op : ops)
+      if (failed(tileToGrid(rewriter, op)))
+        return signalPassFailure();
+    if (failed(verifyLevel(getOperation(), Level::Grid)))
+      signalPassFailure();
+  }
+};
+} // namespace
