@@ -73,7 +73,7 @@ def Attn_AttentionOp : Attn_Op<"attention", [
     OptionalAttr<ArrayAttr>:$variants);
   let results = (outs
     Res<AnyRankedTensor, "(B, H, M, Dv)">:$output,
-    Res<Optional<AnyRankedTensor>, "(B, H, M) f32, natural logarithm">:$lse);
+    Res<Optional<AnyRankedTensor>, "(B, H, M) f32 (or f64), natural logarithm">:$lse);
   let regions = (region
     MaxSizedRegion<1>:$score,
     MaxSizedRegion<1>:$mask);

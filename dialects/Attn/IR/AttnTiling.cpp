@@ -130,7 +130,7 @@ FailureOr<TilingResult> AttentionOp::getTiledImplementation(OpBuilder &builder, 
   SmallVector<Type> types = {RankedTensorType::get(shape, getOutput().getType().getElementType())};
   shape.pop_back();
   if (getLse())
-    types.push_back(RankedTensorType::get(shape, builder.getF32Type()));
+    types.push_back(RankedTensorType::get(shape, cast<RankedTensorType>(getLse().getType()).getElementType()));
 
   auto tiled = AttentionOp::create(builder, loc, types, query, key, value, getScale(), sink, origin, getCaptures(),
                                    getVariantsAttr());

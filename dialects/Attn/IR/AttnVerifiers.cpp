@@ -49,7 +49,9 @@ static LogicalResult checkElement(Operation *op, StringRef name, Type type, bool
 }
 
 static bool isStorageFloat(Type type) { return type.isF16() || type.isBF16() || type.isF32(); }
+static bool isResultFloat(Type type) { return isStorageFloat(type) || type.isF64(); }
 static bool isF32(Type type) { return type.isF32(); }
+static bool isF32OrF64(Type type) { return type.isF32() || type.isF64(); }
 
 static LogicalResult checkF32(Operation *op, StringRef name, Type type) {
   return checkElement(op, name, type, isF32, "f32");
@@ -186,16 +188,16 @@ LogicalResult AttentionOp::verify() {
       failed(checkRank(*this, "value", v, 4, "(B, Hkv, N, Dv)")) ||
       failed(checkRank(*this, "output", o, 4, "(B, H, M, Dv)")))
     return failure();
-  // attention_c2: elements are f16, bf16 or f32; query, key and value agree; the output is of that type or f32
-  for (auto [name, type] : {std::pair<StringRef, Type>{"query", q}, {"key", k}, {"value", v}, {"output", o}})
+  // attention_c2: elements are f16, bf16 or f32; query, key and value agree; the output is of that type or wider
+  for (auto [name, type] : {std::pair<StringRef, Type>{"query", q}, {"key", k}, {"value", v}})
     if (failed(checkElement(*this, name, type, isStorageFloat, "f16, bf16 or f32")))
       return failure();
   Type element = q.getElementType();
   if (k.getElementType() != element || v.getElementType() != element)
     return emitOpError("expected query, key and value of one element type, got ")
            << element << ", " << k.getElementType() << " and " << v.getElementType();
-  if (o.getElementType() != element && !o.getElementType().isF32())
-    return emitOpError("expected output elements of type ") << element << " or f32, got " << o.getElementType();
+  if (o.getElementType() != element && !isF32OrF64(o.getElementType()))
+    return emitOpError("expected output elements of type ") << element << ", f32 or f64, got " << o.getElementType();
   // attention_c3: D and Dv are compile-time constants above zero
   for (auto [name, dim, type] : {std::tuple<StringRef, StringRef, RankedTensorType>{"query", "D", q},
                                  {"key", "D", k},
@@ -226,10 +228,11 @@ LogicalResult AttentionOp::verify() {
       failed(checkExtent(*this, "M", "query", q.getDimSize(2), "output", o.getDimSize(2))) ||
       failed(checkExtent(*this, "Dv", "value", v.getDimSize(3), "output", o.getDimSize(3))))
     return failure();
-  // attention_c8: lse is (B, H, M) of f32
+  // attention_c8: lse is (B, H, M) of f32 or f64
   if (Value lse = getLse()) {
     auto type = cast<RankedTensorType>(lse.getType());
-    if (failed(checkRank(*this, "lse", type, 3, "(B, H, M)")) || failed(checkF32(*this, "lse", type)))
+    if (failed(checkRank(*this, "lse", type, 3, "(B, H, M)")) ||
+        failed(checkElement(*this, "lse", type, isF32OrF64, "f32 or f64")))
       return failure();
     for (auto [i, dim] : llvm::enumerate(ArrayRef<StringRef>{"B", "H", "M"}))
       if (failed(checkExtent(*this, dim, "query", q.getDimSize(i), "lse", type.getDimSize(i))))
@@ -312,9 +315,9 @@ LogicalResult NormalizeOp::verify() {
   ShapedType acc = getAcc().getType(), o = getOutput().getType();
   if (failed(verifyState(*this, acc, getRowMax().getType(), getRowSum().getType())))
     return failure();
-  // normalize_c1: the output has the shape of acc, in f16, bf16 or f32
+  // normalize_c1: the output has the shape of acc, in f16, bf16, f32 or f64
   if (failed(checkRank(*this, "output", o, 2, "(M, Dv)")) ||
-      failed(checkElement(*this, "output", o, isStorageFloat, "f16, bf16 or f32")) ||
+      failed(checkElement(*this, "output", o, isResultFloat, "f16, bf16, f32 or f64")) ||
       failed(checkExtent(*this, "M", "acc", acc.getDimSize(0), "output", o.getDimSize(0))) ||
       failed(checkExtent(*this, "Dv", "acc", acc.getDimSize(1), "output", o.getDimSize(1))))
     return failure();

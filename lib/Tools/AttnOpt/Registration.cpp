@@ -7,6 +7,7 @@
 
 #include "lib/Tools/AttnOpt/Registration.h"
 #include "dialects/Attn/IR/AttnDialect.h"
+#include "lib/Conversion/AttnToLinalg/Passes.h"
 #include "lib/Transforms/Attn/Passes.h"
 #include "mlir/Conversion/Passes.h"
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
@@ -55,6 +56,7 @@ void attn::registerDialects(DialectRegistry &registry) {
 
 void attn::registerPasses() {
   registerAttnPasses();
+  registerAttnToLinalgPasses();
   mlir::registerTransformsPasses();
   mlir::registerLinalgPasses();
   bufferization::registerBufferizationPasses();

@@ -101,18 +101,18 @@ def TileKVLoopPass : Pass<"attn-tile-kv-loop"> {
   let dependentDialects = ["::mlir::affine::AffineDialect", "::mlir::scf::SCFDialect", "::mlir::tensor::TensorDialect"];
 }
 
-//def PruneMaskedTilesPass : Pass<"attn-prune-masked-tiles"> {
-//  let summary = "visits no key tile that the mask drops, and masks none that it keeps";
-//  let description = [{
-//    Splits each loop over key tiles into at most three, with bounds in closed form from the analysis MaskTiles: tiles that
-//    are partly masked on the left, tiles that are kept whole, and tiles that are partly masked (or shorter than block_n) on
-//    the right. Tiles that keep nothing are in none of them; tiles kept whole have a constant size and no mask region. A mask
-//    that the analysis cannot decide is applied everywhere, unless attn.assume states what it needs.
-//
-//    Requires: level `online` after attn-tile-kv-loop. Produces: level `online`. Fails when: never.
-//  }];
-//  let dependentDialects = ["::mlir::affine::AffineDialect", "::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect",
-//                           "::mlir::tensor::TensorDialect"];
-//}
+def PruneMaskedTilesPass : Pass<"attn-prune-masked-tiles"> {
+  let summary = "visits no key tile that the mask drops, and masks none that it keeps";
+  let description = [{
+    Splits each loop over key tiles into at most three, with bounds in closed form from the analysis MaskTiles: tiles that
+    are partly masked on the left, tiles that are kept whole, and tiles that are partly masked (or shorter than block_n) on
+    the right. Tiles that keep nothing are in none of them; tiles kept whole have a constant size and no mask region. A mask
+    that the analysis cannot decide is applied everywhere, unless attn.assume states what it needs.
+
+    Requires: level `online` after attn-tile-kv-loop. Produces: level `online`. Fails when: never.
+  }];
+  let dependentDialects = ["::mlir::affine::AffineDialect", "::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect",
+                           "::mlir::tensor::TensorDialect"];
+}
 
 #endif // ATTN_TRANSFORMS_PASSES_TD

@@ -1,0 +1,38 @@
+//===- Passes.td - the reference lowering ------------------------------------------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_CONVERSION_ATTNTOLINALG_PASSES_TD
+#define ATTN_CONVERSION_ATTNTOLINALG_PASSES_TD
+
+include "mlir/Pass/PassBase.td"
+
+def ConvertAttnToLinalgPass : Pass<"convert-attn-to-linalg"> {
+  let summary = "the semantics of attention, executable: slow and obvious";
+  let description = [{
+    Every line of the definition becomes one linalg.generic over whole tensors: the scores, their function and mask, the row
+    maximum, the exponentials, their sum, the product with the values. With `f64` all arithmetic, that of score regions
+    included, is done in f64: after attn-return-f64 the oracle of every numeric test. The inputs keep their types.
+
+    Requires: level `problem` or `grid`, without variants. Produces: no attn op but attn.assume's operand. Fails when: an
+    attention still has variants.
+  }];
+  let options = [Option<"f64", "f64", "bool", "false", "compute and return f64">];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::linalg::LinalgDialect", "::mlir::math::MathDialect",
+                           "::mlir::tensor::TensorDialect"];
+}
+
+def ReturnF64Pass : Pass<"attn-return-f64"> {
+  let summary = "lets functions return attention's results unrounded, as f64";
+  let description = [{
+    The results of attention that a function returns get element type f64, and so does the function's result.
+
+    Requires: level `problem`. Produces: level `problem`. Fails when: never; results used in other ways keep their types.
+  }];
+  let dependentDialects = ["::mlir::func::FuncDialect"];
+}
+
+#endif // ATTN_CONVERSION_ATTNTOLINALG_PASSES_TD

@@ -1,0 +1,35 @@
+//===- ReturnF64.cpp - attn-return-f64 ---------------------------------------------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "dialects/Attn/IR/AttnOps.h"
+#include "lib/Conversion/AttnToLinalg/Passes.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+namespace attn {
+#define GEN_PASS_DEF_RETURNF64PASS
+#include "lib/Conversion/AttnToLinalg/Passes.h.inc"
+} // namespace attn
+
+using namespace mlir;
+using namespace attn;
+
+namespace {
+struct ReturnF64Pass : attn::impl::ReturnF64PassBase<ReturnF64Pass> {
+  void runOnOperation() override {
+    Type f64 = Float64Type::get(&getContext());
+    getOperation()->walk([&](AttentionOp op) {
+      for (Value result : op->getResults())
+        if (llvm::all_of(result.getUsers(), [](Operation *user) { return isa<func::ReturnOp>(user); }))
+          result.setType(cast<RankedTensorType>(result.getType()).clone(f64));
+    });
+    getOperation()->walk([&](func::ReturnOp ret) {
+      auto func = ret->getParentOfType<func::FuncOp>();
+      func.setType(FunctionType::get(&getContext(), func.getArgumentTypes(), ret.getOperandTypes()));
+    });
+  }
+};
+} // namespace

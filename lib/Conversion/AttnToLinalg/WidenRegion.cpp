@@ -1,0 +1,66 @@
+//===- WidenRegion.cpp - a score or mask region in another float type --------------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/Conversion/AttnToLinalg/WidenRegion.h"
+#include "dialects/Attn/IR/AttnOps.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/IRMapping.h"
+
+using namespace mlir;
+using namespace attn;
+
+/// Ops whose f32 operands or results are a matter of bits or of memory, not of arithmetic.
+static bool needsF32(Operation &op) { return isa<arith::BitcastOp, tensor::ExtractOp>(op); }
+
+static Value convert(OpBuilder &builder, Location loc, Value value, FloatType type) {
+  if (!value.getType().isF32() && !value.getType().isF64())
+    return value;
+  if (value.getType() == type)
+    return value;
+  if (type.isF64())
+    return arith::ExtFOp::create(builder, loc, type, value);
+  return arith::TruncFOp::create(builder, loc, type, value);
+}
+
+Value attn::inlineWidened(OpBuilder &builder, Region &region, ValueRange arguments, FloatType type) {
+  Type f32 = builder.getF32Type();
+  IRMapping mapping;
+  mapping.map(region.getArguments(), arguments);
+  for (Operation &op : region.front()) {
+    Location loc = op.getLoc();
+    if (auto yield = dyn_cast<YieldOp>(op)) {
+      Value result = mapping.lookupOrDefault(yield.getResult());
+      return yield.getResult().getType() == f32 ? convert(builder, loc, result, type) : result;
+    }
+    bool keepsF32 = needsF32(op);
+    SmallVector<Value> operands;
+    for (Value operand : op.getOperands()) {
+      Value value = mapping.lookupOrDefault(operand);
+      if (operand.getType() == f32)
+        value = convert(builder, loc, value, keepsF32 ? cast<FloatType>(f32) : type);
+      operands.push_back(value);
+    }
+    // A widening of f16 or bf16 goes straight to the arithmetic's type; one of f32 is already done.
+    if (isa<arith::ExtFOp>(op) && operands[0].getType() == type) {
+      mapping.map(op.getResult(0), operands[0]);
+      continue;
+    }
+    OperationState state(loc, op.getName());
+    state.addOperands(operands);
+    state.addAttributes(op.getAttrs());
+    for (Type result : op.getResultTypes())
+      state.addTypes(result == f32 && !keepsF32 ? Type(type) : result);
+    if (auto constant = dyn_cast<arith::ConstantOp>(op); constant && constant.getType() == f32) {
+      double value = cast<FloatAttr>(constant.getValue()).getValueAsDouble();
+      mapping.map(op.getResult(0), arith::ConstantOp::create(builder, loc, builder.getFloatAttr(type, value)).getResult());
+      continue;
+    }
+    mapping.map(op.getResults(), builder.create(state)->getResults());
+  }
+  return {};
+}

@@ -1,0 +1,23 @@
+//===- WidenRegion.h - a score or mask region in another float type ----------------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_LIB_CONVERSION_ATTNTOLINALG_WIDENREGION_H
+#define ATTN_LIB_CONVERSION_ATTNTOLINALG_WIDENREGION_H
+
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/Region.h"
+
+namespace attn {
+
+/// Inlines the region's body at the insertion point with its f32 arithmetic done in `type` (f32 or f64) and returns the
+/// yielded value. `arguments` are in `type` where the region's are f32. Captured f32 scalars are widened.
+mlir::Value inlineWidened(mlir::OpBuilder &builder, mlir::Region &region, mlir::ValueRange arguments,
+                          mlir::FloatType type);
+
+} // namespace attn
+
+#endif // ATTN_LIB_CONVERSION_ATTNTOLINALG_WIDENREGION_H
