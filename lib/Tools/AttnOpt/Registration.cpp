@@ -8,6 +8,7 @@
 #include "lib/Tools/AttnOpt/Registration.h"
 #include "dialects/Attn/IR/AttnDialect.h"
 #include "lib/Conversion/AttnToLinalg/Passes.h"
+#include "lib/Pipelines/Pipelines.h"
 #include "lib/Transforms/Attn/Passes.h"
 #include "mlir/Conversion/Passes.h"
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
@@ -56,6 +57,7 @@ void attn::registerDialects(DialectRegistry &registry) {
 
 void attn::registerPasses() {
   registerAttnPasses();
+  registerAttnPipelines();
   registerAttnToLinalgPasses();
   mlir::registerTransformsPasses();
   mlir::registerLinalgPasses();

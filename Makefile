@@ -1,0 +1,67 @@
+# Thin wrappers around apt, CMake and ctest. `make demo` and `make test` are all a newcomer needs.
+
+PRESET ?= dev
+BUILD := build/$(PRESET)
+JOBS ?= $(shell nproc)
+
+# The compiler and its libraries, what builds it, and what its tests use.
+PACKAGES := clang-22 lld-22 llvm-22-dev llvm-22-tools libmlir-22-dev mlir-22-tools libzstd-dev zlib1g-dev \
+            cmake ninja-build ccache git python3 libgtest-dev libstdc++-12-dev
+SANITIZER_PACKAGES := libclang-rt-22-dev
+FORMAT_PACKAGES := clang-format-22 clang-tidy-22
+
+.DEFAULT_GOAL := help
+.PHONY: help setup configure build demo test test-asan format tidy docs bench clean
+
+help: ## List the commands
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
+
+# Installs what is missing and says so; does nothing on a machine that has everything.
+define install
+	@missing=""; for p in $(1); do dpkg-query -W -f='$${Status}' $$p 2>/dev/null | grep -q 'ok installed' || missing="$$missing $$p"; done; \
+	if [ -n "$$missing" ]; then \
+	  command -v apt-get >/dev/null || { echo "make setup: expected a Debian 12 machine with apt-get; install by hand:$$missing" >&2; exit 1; }; \
+	  if [ "$$(id -u)" = 0 ]; then sudo=""; else sudo="sudo"; fi; \
+	  echo "setup: installing$$missing (about 210 MB to download, 1.7 GB on disk)"; \
+	  $$sudo apt-get update -qq && DEBIAN_FRONTEND=noninteractive $$sudo apt-get install -y -qq --no-install-recommends $$missing >/dev/null || \
+	  { echo "make setup: apt-get failed; the packages are in Debian 12 (bookworm, bookworm-security)" >&2; exit 1; }; \
+	fi
+endef
+
+setup: ## Install the Debian packages that are missing
+	$(call install,$(PACKAGES))
+
+configure: setup
+	@[ -f $(BUILD)/build.ninja ] || cmake --preset $(PRESET) >/dev/null
+
+build: configure ## Build the tools (PRESET=dev|release|asan)
+	@cmake --build --preset $(PRESET) --parallel $(JOBS)
+
+demo: configure ## Install, build, and run attention on this machine
+	@cmake --build --preset $(PRESET) --parallel $(JOBS) --target attn-opt attn-translate attn-run
+	@docs/demo $(BUILD)/bin
+
+test: build ## Run every test
+	@ctest --preset $(PRESET) --no-tests=error
+
+test-asan: ## Run every test under AddressSanitizer and UBSan
+	$(call install,$(SANITIZER_PACKAGES))
+	@$(MAKE) --no-print-directory test PRESET=asan
+
+format: ## Format the sources
+	$(call install,$(FORMAT_PACKAGES))
+	@git ls-files '*.cpp' '*.h' | xargs clang-format-22 -i
+
+tidy: build ## Run clang-tidy over the sources
+	$(call install,$(FORMAT_PACKAGES))
+	@git ls-files 'lib/*.cpp' 'dialects/*.cpp' | xargs -P $(JOBS) -n 4 clang-tidy-22 -p $(BUILD) --quiet
+
+docs: configure ## Generate the op and pass documentation into docs/generated
+	@cmake --build --preset $(PRESET) --target attn-doc
+
+bench: ## Compare with PyTorch on the CPU (installs PyTorch into .venv)
+	@$(MAKE) --no-print-directory build PRESET=release
+	@bench/run
+
+clean: ## Remove the build folders
+	@rm -rf build

@@ -1,0 +1,44 @@
+//===- Pipelines.h - the table of contents of the compiler -------------------------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_LIB_PIPELINES_PIPELINES_H
+#define ATTN_LIB_PIPELINES_PIPELINES_H
+
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Pass/PassOptions.h"
+
+namespace attn {
+
+/// Rooms 1 to 3: what the schedule is chosen for, and what overrides it.
+struct ToOnlineOptions : mlir::PassPipelineOptions<ToOnlineOptions> {
+  Option<std::string> target{*this, "target", llvm::cl::desc("what the schedule is for: cpu"), llvm::cl::init("cpu")};
+  Option<int64_t> lanes{*this, "lanes", llvm::cl::desc("f32 lanes of the CPU's vectors: 4, 8 or 16"),
+                        llvm::cl::init(16)};
+  Option<bool> bf16Dot{*this, "bf16-dot", llvm::cl::desc("the CPU multiplies pairs of bf16"), llvm::cl::init(false)};
+  Option<int64_t> blockM{*this, "block-m", llvm::cl::desc("query rows of a block; 0: the target's rule"),
+                         llvm::cl::init(0)};
+  Option<int64_t> blockN{*this, "block-n", llvm::cl::desc("keys of a step; 0: the target's rule"), llvm::cl::init(0)};
+  Option<int64_t> splits{*this, "splits", llvm::cl::desc("parts the keys of a block are split into"),
+                         llvm::cl::init(1)};
+};
+
+/// The last room to enter, for `attn-translate --until`.
+enum class Door { Problem, Grid, Online };
+
+/// problem -> online, one verified door after the other; stops at `until`.
+void buildToOnlinePipeline(mlir::OpPassManager &pm, const ToOnlineOptions &options, Door until = Door::Online);
+
+/// problem -> linalg in f64, one block of rows at a time: the oracle. `blockRows` bounds its memory to
+/// blockRows * N * 8 bytes for each thread; 0 leaves attention on whole tensors.
+void buildToReferencePipeline(mlir::OpPassManager &pm, int64_t blockRows);
+
+/// attn-to-online and attn-to-reference by name.
+void registerAttnPipelines();
+
+} // namespace attn
+
+#endif // ATTN_LIB_PIPELINES_PIPELINES_H

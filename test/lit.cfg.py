@@ -1,0 +1,32 @@
+"""The lit suite: one folder per thing tested, one file per pass or tool behaviour."""
+
+import os
+import platform
+import shutil
+
+import lit.formats
+
+config.name = "attn"
+config.test_format = lit.formats.ShTest(execute_external=False)
+config.suffixes = [".mlir", ".test"]
+config.excludes = ["Unit", "Inputs"]
+config.test_source_root = os.path.dirname(__file__)
+config.test_exec_root = config.attn_obj_root
+
+config.environment["PATH"] = os.pathsep.join(
+    [config.attn_tools_dir, config.llvm_tools_dir, config.environment.get("PATH", "")]
+)
+for variable in ("ASAN_OPTIONS", "UBSAN_OPTIONS", "HOME"):
+    if variable in os.environ:
+        config.environment[variable] = os.environ[variable]
+
+# What some tests need and some machines lack.
+if shutil.which("ptxas"):
+    config.available_features.add("ptxas")
+if os.path.exists("/proc/cpuinfo"):
+    with open("/proc/cpuinfo") as cpuinfo:
+        flags = set(next((line for line in cpuinfo if line.startswith("flags")), "").split())
+    for flag in ("avx2", "avx512f", "avx512_bf16"):
+        if flag in flags:
+            config.available_features.add(flag)
+config.available_features.add(platform.machine())
