@@ -1,0 +1,178 @@
+//===- Bound.h - symbolic bounds of a mask ----------------------------------------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===------------------------------------------------------------------------------------===//
+//
+// Integer and boolean expressions over a query position, a key position and values that are
+// constant in a block. Expressions are hash-consed and kept in a linear normal form, so that two
+// equal bounds are one pointer, differences cancel, and what is known statically folds away. An
+// expression has two readers: `evaluate` gives its number, `Emitter` its arith operations.
+//
+//===------------------------------------------------------------------------------------===//
+
+#ifndef ATTN_ANALYSIS_MASKTILES_BOUND_H
+#define ATTN_ANALYSIS_MASKTILES_BOUND_H
+
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/IRMapping.h"
+#include "llvm/ADT/DenseMap.h"
+
+#include <deque>
+#include <map>
+#include <string>
+
+namespace attn::bound {
+
+/// The named unknowns. `Query` and `Key` are the positions m and n; they never occur in a finished
+/// bound. The others are those of a block: its rows [RowBegin, RowEnd) and the number of keys.
+enum class Symbol { Query, Key, RowBegin, RowEnd, NumKeys };
+
+struct ExprNode;
+using Expr = const ExprNode *;
+
+struct ExprNode {
+  enum class Kind {
+    // Integers.
+    Constant, // constant
+    Symbol,   // symbol
+    Scalar,   // value: an integer that neither position reaches
+    Sum,      // constant + sum of coefficients[i] * operands[i]
+    FloorDiv, // operands[0] / operands[1], the divisor is positive
+    Product,  // operands[0] * operands[1], neither constant; operands[0] is positive
+    Min,      // of all operands
+    Max,      // of all operands
+    Select,   // operands[0] ? operands[1] : operands[2]
+    Read,     // value[leading..., operands[0]]: a tensor that is non-decreasing along its last dim
+    Search,   // first n in [0, NumKeys] with value[leading..., n + operands[0]] >= operands[1]
+    // Booleans.
+    Bool,        // constant
+    Truth,       // value: an i1 that neither position reaches
+    Not,         // of a Truth
+    NonNegative, // operands[0] >= 0
+    And,         // of all operands
+    Or           // of all operands
+  };
+  Kind kind;
+  unsigned id = 0;
+  int64_t constant = 0;
+  Symbol symbol = Symbol::Query;
+  mlir::Value value = {};
+  llvm::SmallVector<mlir::Value, 2> leading = {};
+  llvm::SmallVector<Expr, 4> operands = {};
+  llvm::SmallVector<int64_t, 4> coefficients = {};
+  /// What the values of this expression are known to lie in, both ends inclusive.
+  int64_t least = 0, greatest = 0;
+  bool usesQuery = false, usesKey = false;
+
+  bool uses(Symbol position) const { return position == Symbol::Query ? usesQuery : usesKey; }
+  bool isConstant() const { return kind == Kind::Constant; }
+  bool isConstant(int64_t c) const { return isConstant() && constant == c; }
+  bool isTrue() const { return kind == Kind::Bool && constant; }
+  bool isFalse() const { return kind == Kind::Bool && !constant; }
+};
+
+/// Positions and index scalars are taken to be smaller than this, so that sums of a few of them are
+/// known to fit 32 bits. Beyond `unbounded` nothing is known.
+inline constexpr int64_t positionLimit = int64_t(1) << 29;
+inline constexpr int64_t unbounded = int64_t(1) << 62;
+
+/// Makes expressions and owns them. All factories fold.
+class ExprPool {
+public:
+  ExprPool();
+  Expr constant(int64_t c);
+  Expr symbol(Symbol symbol);
+  /// A block constant whose value lies in [least, greatest].
+  Expr scalar(mlir::Value value, int64_t least, int64_t greatest);
+  /// scale * a + b.
+  Expr scaleAdd(int64_t scale, Expr a, Expr b);
+  Expr add(Expr a, Expr b) { return scaleAdd(1, a, b); }
+  Expr add(Expr a, int64_t c) { return scaleAdd(1, a, constant(c)); }
+  Expr sub(Expr a, Expr b) { return scaleAdd(-1, b, a); }
+  Expr scale(Expr a, int64_t c) { return scaleAdd(c, a, constant(0)); }
+  /// The divisor must be positive for every value of its unknowns.
+  Expr floorDiv(Expr a, Expr divisor);
+  Expr ceilDiv(Expr a, int64_t divisor) { return floorDiv(add(a, divisor - 1), constant(divisor)); }
+  /// `positive` must be positive for every value of its unknowns.
+  Expr product(Expr positive, Expr a);
+  Expr min(llvm::ArrayRef<Expr> operands) { return extremum(ExprNode::Kind::Min, operands); }
+  Expr max(llvm::ArrayRef<Expr> operands) { return extremum(ExprNode::Kind::Max, operands); }
+  Expr select(Expr condition, Expr a, Expr b);
+  Expr read(mlir::Value tensor, llvm::ArrayRef<mlir::Value> leading, Expr index);
+  Expr search(mlir::Value tensor, llvm::ArrayRef<mlir::Value> leading, Expr offset, Expr least);
+
+  Expr boolean(bool b);
+  Expr truth(mlir::Value value, bool negated);
+  Expr nonNegative(Expr a);
+  Expr lessEqual(Expr a, Expr b) { return nonNegative(sub(b, a)); }
+  Expr less(Expr a, Expr b) { return nonNegative(add(sub(b, a), -1)); }
+  Expr conjunction(llvm::ArrayRef<Expr> operands);
+  Expr disjunction(llvm::ArrayRef<Expr> operands);
+
+  /// Whether a coefficient grew too large for 64-bit arithmetic; the expressions made since, and
+  /// what was derived from them, are then void.
+  bool hasOverflowed() const { return overflowed; }
+
+private:
+  Expr extremum(ExprNode::Kind kind, llvm::ArrayRef<Expr> operands);
+  Expr junction(ExprNode::Kind kind, llvm::ArrayRef<Expr> operands);
+  Expr intern(ExprNode node);
+
+  bool overflowed = false;
+  std::deque<ExprNode> nodes;
+  llvm::DenseMap<llvm::hash_code, llvm::SmallVector<Expr, 1>> interned;
+};
+
+/// The values of the unknowns for `evaluate`.
+struct Environment {
+  int64_t rowBegin = 0, rowEnd = 0, numKeys = 0;
+  /// An integer or i1 value that is constant in the block (inside or outside the mask region).
+  llvm::function_ref<int64_t(mlir::Value)> scalar;
+  /// An element of a captured tensor.
+  llvm::function_ref<int64_t(mlir::Value tensor, llvm::ArrayRef<int64_t>)> element;
+};
+
+int64_t evaluate(Expr expr, const Environment &environment);
+
+/// Writes expressions as operations at the insertion point of `builder`. Each expression, and each
+/// scalar of the mask region, is written once.
+class Emitter {
+public:
+  Emitter(mlir::OpBuilder &builder, mlir::Location loc, mlir::Region *mask)
+      : builder(builder), loc(loc), mask(mask) {}
+
+  void bind(Symbol symbol, mlir::Value value) { symbols[symbol] = value; }
+  /// Says what a block argument of the mask is here.
+  void bind(mlir::Value argument, mlir::Value value) { scalars.map(argument, value); }
+  mlir::Value emit(Expr expr);
+
+private:
+  mlir::Value emitFresh(Expr expr);
+  /// The terms of one sign of a sum, as a positive amount; null when there is none.
+  mlir::Value emitTerms(Expr sum, bool negative, bool withConstant = true);
+  mlir::Value emitSum(Expr expr);
+  mlir::Value emitNonNegative(Expr expr);
+  mlir::Value emitSearch(Expr expr);
+  /// A block constant of the mask region, its operations cloned to the insertion point.
+  mlir::Value emitScalar(mlir::Value value);
+  mlir::Value emitElement(mlir::Value tensor, llvm::ArrayRef<mlir::Value> leading,
+                          mlir::Value last);
+  mlir::Value constant(int64_t c);
+
+  mlir::OpBuilder &builder;
+  mlir::Location loc;
+  mlir::Region *mask;
+  mlir::IRMapping scalars;
+  std::map<Symbol, mlir::Value> symbols;
+  llvm::DenseMap<Expr, mlir::Value> emitted;
+  llvm::DenseMap<int64_t, mlir::Value> constants;
+};
+
+/// Prints for people: `max(0, m0 - s0)`. Scalars are numbered in `names` as they are met.
+std::string toString(Expr expr, llvm::DenseMap<mlir::Value, std::string> &names);
+
+} // namespace attn::bound
+
+#endif // ATTN_ANALYSIS_MASKTILES_BOUND_H

@@ -1,0 +1,617 @@
+//===- MaskSet.cpp - the key intervals a mask keeps and drops ---------------------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===------------------------------------------------------------------------------------===//
+
+#include "lib/Analysis/MaskTiles/MaskSet.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/Matchers.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace attn::bound;
+
+namespace attn {
+
+using Kind = ExprNode::Kind;
+
+/// A literal is an integer expression, meaning `expr >= 0`, or a Truth or its Not.
+using Conjunction = SmallVector<Expr, 4>;
+/// No disjunct is false, an empty disjunct is true. Since all sets are covers, a condition that
+/// cannot be decided is true in either polarity.
+using Disjunction = SmallVector<Conjunction, 2>;
+
+static bool isBoolean(Expr literal) {
+  return literal->kind == Kind::Truth || literal->kind == Kind::Not;
+}
+
+//===----------------------------------------------------------------------===//
+// Region to disjunctive normal form
+//===----------------------------------------------------------------------===//
+
+namespace {
+class MaskReader {
+public:
+  MaskReader(ExprPool &pool, Region &mask, FactOf factOf)
+      : pool(pool), mask(mask), factOf(factOf) {}
+
+  Disjunction read(Value keep, bool polarity) {
+    auto known = conditions[polarity].find(keep);
+    if (known != conditions[polarity].end())
+      return known->second;
+    Disjunction result = readFresh(keep, polarity);
+    if (result.size() > maxDisjuncts)
+      result = {{}};
+    conditions[polarity][keep] = result;
+    return result;
+  }
+
+private:
+  Disjunction readFresh(Value keep, bool polarity);
+  Disjunction compare(arith::CmpIOp op, bool polarity);
+  /// a - b >= slack, with minima, maxima and selections of a and b split into cases.
+  Disjunction atLeast(Value a, Value b, int64_t slack);
+  std::optional<Disjunction> splitCases(Value value, bool isLeft,
+                                        function_ref<Disjunction(Value)> with);
+  Disjunction both(const Disjunction &a, const Disjunction &b);
+  Disjunction either(const Disjunction &a, const Disjunction &b);
+  Disjunction exclusive(Value a, Value b, bool polarity);
+  bool addLiteral(Conjunction &conjunction, Expr literal);
+  bool implies(Expr a, Expr b);
+
+  /// The integer as an expression of the positions; null when it is not one.
+  Expr translate(Value value);
+  Expr translateOp(Operation *op);
+  Expr translateDivision(Operation *op);
+  Expr translateRead(tensor::ExtractOp op);
+  Expr scalar(Value value, int64_t least = -unbounded);
+  bool isPositional(Value value);
+  bool fits(Expr expr, Type type);
+
+  ExprPool &pool;
+  Region &mask;
+  FactOf factOf;
+  /// Cases multiply when values are shared, so their number over the whole region is limited.
+  unsigned caseBudget = 64;
+  DenseMap<Value, Disjunction> conditions[2];
+  DenseMap<Value, Expr> translated;
+  DenseMap<Value, bool> positional;
+};
+} // namespace
+
+/// b follows from a.
+bool MaskReader::implies(Expr a, Expr b) {
+  if (a == b)
+    return true;
+  return !isBoolean(a) && !isBoolean(b) && pool.sub(b, a)->least >= 0;
+}
+
+/// False when the conjunction became false.
+bool MaskReader::addLiteral(Conjunction &conjunction, Expr literal) {
+  for (Expr other : conjunction) {
+    if (isBoolean(literal) != isBoolean(other))
+      continue;
+    if (implies(other, literal))
+      return true;
+    if (isBoolean(literal)) {
+      if ((literal->kind == Kind::Not && literal->operands[0] == other) ||
+          (other->kind == Kind::Not && other->operands[0] == literal))
+        return false;
+    } else if (pool.add(other, literal)->greatest < 0) {
+      return false;
+    }
+  }
+  llvm::erase_if(conjunction, [&](Expr other) { return implies(literal, other); });
+  conjunction.push_back(literal);
+  return true;
+}
+
+Disjunction MaskReader::both(const Disjunction &a, const Disjunction &b) {
+  Disjunction result;
+  for (const Conjunction &left : a)
+    for (const Conjunction &right : b) {
+      Conjunction conjunction = left;
+      if (!llvm::all_of(right, [&](Expr literal) { return addLiteral(conjunction, literal); }))
+        continue;
+      result = either(result, {conjunction});
+      // Dropping a factor covers more, which is allowed.
+      if (result.size() > maxDisjuncts)
+        return a.size() <= b.size() ? a : b;
+    }
+  return result;
+}
+
+Disjunction MaskReader::either(const Disjunction &a, const Disjunction &b) {
+  // `x` is within `y` when each literal of y follows from one of x.
+  auto within = [&](const Conjunction &x, const Conjunction &y) {
+    return llvm::all_of(y, [&](Expr literal) {
+      return llvm::any_of(x, [&](Expr other) { return implies(other, literal); });
+    });
+  };
+  Disjunction result = a;
+  for (const Conjunction &conjunction : b) {
+    if (llvm::any_of(result, [&](auto &other) { return within(conjunction, other); }))
+      continue;
+    llvm::erase_if(result, [&](auto &other) { return within(other, conjunction); });
+    result.push_back(conjunction);
+  }
+  return result;
+}
+
+Disjunction MaskReader::exclusive(Value a, Value b, bool polarity) {
+  return either(both(read(a, true), read(b, !polarity)), both(read(a, false), read(b, polarity)));
+}
+
+Disjunction MaskReader::readFresh(Value keep, bool polarity) {
+  APInt constant;
+  if (matchPattern(keep, m_ConstantInt(&constant)))
+    return constant.isZero() == polarity ? Disjunction{} : Disjunction{{}};
+  if (!isPositional(keep))
+    return {{pool.truth(keep, !polarity)}};
+  Operation *op = keep.getDefiningOp();
+  if (auto compared = dyn_cast_or_null<arith::CmpIOp>(op))
+    return compare(compared, polarity);
+  if (isa_and_nonnull<arith::AndIOp, arith::OrIOp>(op)) {
+    Disjunction left = read(op->getOperand(0), polarity);
+    Disjunction right = read(op->getOperand(1), polarity);
+    return isa<arith::AndIOp>(op) == polarity ? both(left, right) : either(left, right);
+  }
+  if (isa_and_nonnull<arith::XOrIOp>(op))
+    return exclusive(op->getOperand(0), op->getOperand(1), polarity);
+  if (auto select = dyn_cast_or_null<arith::SelectOp>(op)) {
+    Value condition = select.getCondition();
+    return either(both(read(condition, true), read(select.getTrueValue(), polarity)),
+                  both(read(condition, false), read(select.getFalseValue(), polarity)));
+  }
+  return {{}};
+}
+
+Disjunction MaskReader::compare(arith::CmpIOp op, bool polarity) {
+  using Predicate = arith::CmpIPredicate;
+  Value a = op.getLhs(), b = op.getRhs();
+  Predicate predicate = op.getPredicate();
+  if (!polarity)
+    predicate = arith::invertPredicate(predicate);
+  if (a.getType().isInteger(1)) {
+    if (predicate == Predicate::eq || predicate == Predicate::ne)
+      return exclusive(a, b, predicate == Predicate::ne);
+    return {{}};
+  }
+  auto natural = [&](Value value) {
+    Expr expr = translate(value);
+    return expr && expr->least >= 0;
+  };
+  bool isUnsigned = predicate == Predicate::ult || predicate == Predicate::ule ||
+                    predicate == Predicate::ugt || predicate == Predicate::uge;
+  if (isUnsigned && !(natural(a) && natural(b)))
+    return {{}};
+  switch (predicate) {
+  case Predicate::eq:
+    return both(atLeast(a, b, 0), atLeast(b, a, 0));
+  case Predicate::ne:
+    return either(atLeast(a, b, 1), atLeast(b, a, 1));
+  case Predicate::sge:
+  case Predicate::uge:
+    return atLeast(a, b, 0);
+  case Predicate::sgt:
+  case Predicate::ugt:
+    return atLeast(a, b, 1);
+  case Predicate::sle:
+  case Predicate::ule:
+    return atLeast(b, a, 0);
+  case Predicate::slt:
+  case Predicate::ult:
+    return atLeast(b, a, 1);
+  }
+  return {{}};
+}
+
+std::optional<Disjunction> MaskReader::splitCases(Value value, bool isLeft,
+                                                  function_ref<Disjunction(Value)> with) {
+  Operation *op = value.getDefiningOp();
+  if (!op || !isPositional(value) || caseBudget == 0)
+    return std::nullopt;
+  // Casts that keep the order and the value.
+  if (isa<arith::ExtSIOp>(op) || (isa<arith::IndexCastOp>(op) && value.getType().isIndex()))
+    return splitCases(op->getOperand(0), isLeft, with);
+  if (isa<arith::MaxSIOp, arith::MinSIOp>(op)) {
+    --caseBudget;
+    Disjunction first = with(op->getOperand(0)), second = with(op->getOperand(1));
+    return isa<arith::MaxSIOp>(op) == isLeft ? either(first, second) : both(first, second);
+  }
+  if (auto select = dyn_cast<arith::SelectOp>(op)) {
+    --caseBudget;
+    Value condition = select.getCondition();
+    return either(both(read(condition, true), with(select.getTrueValue())),
+                  both(read(condition, false), with(select.getFalseValue())));
+  }
+  return std::nullopt;
+}
+
+Disjunction MaskReader::atLeast(Value a, Value b, int64_t slack) {
+  if (auto cases = splitCases(a, true, [&](Value x) { return atLeast(x, b, slack); }))
+    return *cases;
+  if (auto cases = splitCases(b, false, [&](Value x) { return atLeast(a, x, slack); }))
+    return *cases;
+  Expr left = translate(a), right = translate(b);
+  if (!left || !right)
+    return {{}};
+  Expr literal = pool.add(pool.sub(left, right), -slack);
+  if (literal->least >= 0)
+    return {{}};
+  if (literal->greatest < 0)
+    return {};
+  return {{literal}};
+}
+
+//===----------------------------------------------------------------------===//
+// Integers of the region
+//===----------------------------------------------------------------------===//
+
+bool MaskReader::isPositional(Value value) {
+  if (value == mask.getArgument(2) || value == mask.getArgument(3))
+    return true;
+  Operation *op = value.getDefiningOp();
+  if (!op || !mask.isAncestor(op->getParentRegion()))
+    return false;
+  auto [known, inserted] = positional.try_emplace(value, true);
+  if (!inserted)
+    return known->second;
+  // What cannot be cloned to the start of the block counts as positional.
+  bool result = op->getNumRegions() != 0 || !isMemoryEffectFree(op) ||
+                llvm::any_of(op->getOperands(), [&](Value v) { return isPositional(v); });
+  positional[value] = result;
+  return result;
+}
+
+Expr MaskReader::scalar(Value value, int64_t least) {
+  unsigned width = value.getType().isIndex() ? 64 : value.getType().getIntOrFloatBitWidth();
+  int64_t limit = width > 62 ? unbounded : int64_t(1) << (width - 1);
+  return pool.scalar(value, std::max(least, -limit), limit);
+}
+
+/// The largest absolute value, index scalars counted as positions.
+static int64_t magnitude(Expr expr) {
+  if (expr->kind == Kind::Scalar && expr->value.getType().isIndex())
+    return positionLimit;
+  if (expr->kind != Kind::Sum)
+    return std::max(std::abs(expr->least), std::abs(expr->greatest));
+  __int128 total = std::abs(expr->constant);
+  for (auto [operand, coefficient] : llvm::zip_equal(expr->operands, expr->coefficients))
+    total += __int128(std::abs(coefficient)) * magnitude(operand);
+  return total > unbounded ? unbounded : int64_t(total);
+}
+
+/// Whether the operations of `type` that made `expr` cannot have wrapped. Index and 64-bit
+/// arithmetic on positions is taken not to.
+bool MaskReader::fits(Expr expr, Type type) {
+  if (type.isIndex() || type.getIntOrFloatBitWidth() >= 64)
+    return true;
+  return magnitude(expr) < int64_t(1) << (type.getIntOrFloatBitWidth() - 1);
+}
+
+Expr MaskReader::translate(Value value) {
+  auto [known, inserted] = translated.try_emplace(value, nullptr);
+  if (!inserted)
+    return known->second;
+  Type type = value.getType();
+  if (!type.isIndex() &&
+      !(type.isInteger() && !type.isInteger(1) && type.getIntOrFloatBitWidth() <= 64))
+    return nullptr;
+  Expr result = nullptr;
+  APInt constant;
+  if (matchPattern(value, m_ConstantInt(&constant)) && constant.abs().ult(uint64_t(1) << 40))
+    result = pool.constant(constant.getSExtValue());
+  else if (value == mask.getArgument(2))
+    result = pool.symbol(Symbol::Query);
+  else if (value == mask.getArgument(3))
+    result = pool.symbol(Symbol::Key);
+  else if (value == mask.getArgument(0) || value == mask.getArgument(1))
+    result = scalar(value, 0);
+  else if (Operation *op = value.getDefiningOp())
+    result = translateOp(op);
+  if (!result && !isPositional(value))
+    result = scalar(value, value.getDefiningOp<tensor::DimOp>() ? 0 : -unbounded);
+  translated[value] = result;
+  return result;
+}
+
+Expr MaskReader::translateOp(Operation *op) {
+  if (!mask.isAncestor(op->getParentRegion()) || op->getNumResults() != 1)
+    return nullptr;
+  if (auto extract = dyn_cast<tensor::ExtractOp>(op))
+    return translateRead(extract);
+  if (!isa_and_nonnull<arith::ArithDialect>(op->getDialect()))
+    return nullptr;
+  Type type = op->getResult(0).getType();
+  SmallVector<Expr, 2> operands;
+  for (Value operand : op->getOperands()) {
+    operands.push_back(translate(operand));
+    if (!operands.back())
+      return nullptr;
+  }
+  Expr a = operands.empty() ? nullptr : operands[0];
+  Expr b = operands.size() < 2 ? nullptr : operands[1];
+  bool natural = llvm::all_of(operands, [](Expr e) { return e->least >= 0; });
+
+  Expr result = nullptr;
+  if (isa<arith::ExtSIOp>(op) || (isa<arith::ExtUIOp>(op) && natural))
+    return a;
+  if (isa<arith::IndexCastOp, arith::TruncIOp>(op) || (isa<arith::IndexCastUIOp>(op) && natural))
+    return fits(a, type) ? a : nullptr;
+  if (isa<arith::MaxSIOp>(op) || (isa<arith::MaxUIOp>(op) && natural))
+    return pool.max({a, b});
+  if (isa<arith::MinSIOp>(op) || (isa<arith::MinUIOp>(op) && natural))
+    return pool.min({a, b});
+  if (isa<arith::AddIOp>(op)) {
+    result = pool.add(a, b);
+  } else if (isa<arith::SubIOp>(op)) {
+    result = pool.sub(a, b);
+  } else if (isa<arith::MulIOp>(op)) {
+    if (a->isConstant())
+      std::swap(a, b);
+    if (!b->isConstant())
+      return nullptr;
+    result = pool.scale(a, b->constant);
+  } else {
+    return translateDivision(op);
+  }
+  auto flags = dyn_cast<arith::ArithIntegerOverflowFlagsInterface>(op);
+  bool cannotWrap = flags && flags.hasNoSignedWrap();
+  return cannotWrap || fits(result, type) ? result : nullptr;
+}
+
+Expr MaskReader::translateDivision(Operation *op) {
+  bool isFloor = isa<arith::FloorDivSIOp>(op), isCeil = isa<arith::CeilDivSIOp>(op);
+  bool isQuotient = isa<arith::DivSIOp, arith::DivUIOp>(op);
+  bool isRemainder = isa<arith::RemSIOp, arith::RemUIOp>(op);
+  if (!isFloor && !isCeil && !isQuotient && !isRemainder)
+    return nullptr;
+  Expr a = translate(op->getOperand(0)), b = translate(op->getOperand(1));
+  // Rounding to zero is rounding down for what is not negative.
+  if (!isFloor && !isCeil && a->least < 0)
+    return nullptr;
+  if (!b->isConstant()) {
+    // An unsigned divisor is a size: not zero, and small enough to be positive.
+    Value divisor = op->getOperand(1);
+    if (!isa<arith::DivUIOp, arith::RemUIOp>(op) || b->kind != Kind::Scalar ||
+        isPositional(divisor))
+      return nullptr;
+  } else if (b->constant <= 0) {
+    return nullptr;
+  }
+  if (isCeil)
+    return b->isConstant() ? pool.ceilDiv(a, b->constant) : nullptr;
+  Expr quotient = pool.floorDiv(a, b);
+  return isRemainder ? pool.sub(a, pool.product(b, quotient)) : quotient;
+}
+
+Expr MaskReader::translateRead(tensor::ExtractOp op) {
+  Value tensor = op.getTensor();
+  if (op.getIndices().empty() || !factOf || !isPositional(op.getIndices().back()) ||
+      llvm::any_of(op.getIndices().drop_back(), [&](Value v) { return isPositional(v); }))
+    return nullptr;
+  Operation *definition = tensor.getDefiningOp();
+  if (definition && mask.isAncestor(definition->getParentRegion()))
+    return nullptr;
+  if (factOf(tensor) != TensorFact::NonDecreasing)
+    return nullptr;
+  Expr index = translate(op.getIndices().back());
+  if (!index)
+    return nullptr;
+  return pool.read(tensor, SmallVector<Value>(op.getIndices().drop_back()), index);
+}
+
+//===----------------------------------------------------------------------===//
+// Projection on the key position
+//===----------------------------------------------------------------------===//
+
+namespace {
+struct PositionBound {
+  bool isLow;
+  Expr bound;
+};
+
+class Projection {
+public:
+  Projection(ExprPool &pool) : pool(pool) {}
+
+  /// No interval when the conjunction is false for every row.
+  std::optional<KeyInterval> project(const Conjunction &conjunction);
+
+private:
+  /// Solves `literal >= 0` for one position.
+  std::optional<PositionBound> isolate(Expr literal, Symbol position);
+  /// A condition on the row alone; `isImplied` says that the key bounds state it as well.
+  void restrictRows(Expr literal, bool isImplied);
+  /// The least or greatest value over the rows; exact when monotone, null when unknown.
+  Expr extreme(Expr expr, bool isLeast, bool isIndex = false);
+
+  ExprPool &pool;
+  SmallVector<Expr, 4> lows, highs, rowLows, rowHighs, guards, weakConditions;
+  Expr firstRow = nullptr, lastRow = nullptr;
+};
+} // namespace
+
+std::optional<PositionBound> Projection::isolate(Expr literal, Symbol position) {
+  Expr term = nullptr, rest = pool.constant(0);
+  int64_t factor = 0;
+  if (literal->kind != Kind::Sum) {
+    term = literal;
+    factor = 1;
+  } else {
+    rest = pool.constant(literal->constant);
+    for (auto [operand, coefficient] : llvm::zip_equal(literal->operands, literal->coefficients)) {
+      if (!operand->uses(position)) {
+        rest = pool.scaleAdd(coefficient, operand, rest);
+        continue;
+      }
+      if (term)
+        return std::nullopt;
+      term = operand;
+      factor = coefficient;
+    }
+  }
+  if (!term)
+    return std::nullopt;
+  // factor * term + rest >= 0.
+  bool isLow = factor > 0;
+  Expr limit = isLow ? pool.scale(pool.floorDiv(rest, pool.constant(factor)), -1)
+                     : pool.floorDiv(rest, pool.constant(-factor));
+  if (term->kind == Kind::Symbol)
+    return PositionBound{isLow, limit};
+  if (term->kind == Kind::FloorDiv && !term->operands[1]->uses(position)) {
+    Expr dividend = term->operands[0], divisor = term->operands[1];
+    Expr edge = pool.product(divisor, limit);
+    if (isLow)
+      return isolate(pool.sub(dividend, edge), position);
+    return isolate(pool.sub(pool.add(pool.add(edge, divisor), -1), dividend), position);
+  }
+  if (term->kind == Kind::Read && position == Symbol::Key) {
+    Expr offset = pool.sub(term->operands[0], pool.symbol(Symbol::Key));
+    if (offset->usesKey || offset->usesQuery)
+      return std::nullopt;
+    if (isLow)
+      return PositionBound{true, pool.search(term->value, term->leading, offset, limit)};
+    Expr end = pool.search(term->value, term->leading, offset, pool.add(limit, 1));
+    return PositionBound{false, pool.add(end, -1)};
+  }
+  return std::nullopt;
+}
+
+void Projection::restrictRows(Expr literal, bool isImplied) {
+  if (!literal->usesQuery) {
+    guards.push_back(pool.nonNegative(literal));
+    return;
+  }
+  if (auto bound = isolate(literal, Symbol::Query))
+    (bound->isLow ? rowLows : rowHighs).push_back(bound->bound);
+  else if (!isImplied)
+    weakConditions.push_back(literal);
+}
+
+Expr Projection::extreme(Expr expr, bool isLeast, bool isIndex) {
+  if (!expr->usesQuery)
+    return expr;
+  auto operand = [&](unsigned i, bool least) { return extreme(expr->operands[i], least, isIndex); };
+  switch (expr->kind) {
+  case Kind::Symbol: {
+    // Rows outside the block may be out of a tensor's bounds.
+    Expr begin = pool.symbol(Symbol::RowBegin);
+    Expr last = pool.add(pool.symbol(Symbol::RowEnd), -1);
+    if (isIndex && isLeast && firstRow != begin)
+      return pool.min({firstRow, last});
+    if (isIndex && !isLeast && lastRow != last)
+      return pool.max({lastRow, begin});
+    return isLeast ? firstRow : lastRow;
+  }
+  case Kind::Sum: {
+    Expr total = pool.constant(expr->constant);
+    for (unsigned i = 0; i < expr->operands.size(); ++i) {
+      Expr term = operand(i, isLeast == (expr->coefficients[i] > 0));
+      if (!term)
+        return nullptr;
+      total = pool.scaleAdd(expr->coefficients[i], term, total);
+    }
+    return total;
+  }
+  case Kind::FloorDiv: {
+    Expr dividend = expr->operands[1]->usesQuery ? nullptr : operand(0, isLeast);
+    return dividend ? pool.floorDiv(dividend, expr->operands[1]) : nullptr;
+  }
+  case Kind::Product: {
+    Expr factor = expr->operands[0]->usesQuery ? nullptr : operand(1, isLeast);
+    return factor ? pool.product(expr->operands[0], factor) : nullptr;
+  }
+  case Kind::Min:
+  case Kind::Max: {
+    SmallVector<Expr, 4> operands;
+    for (unsigned i = 0; i < expr->operands.size(); ++i) {
+      operands.push_back(operand(i, isLeast));
+      if (!operands.back())
+        return nullptr;
+    }
+    return expr->kind == Kind::Min ? pool.min(operands) : pool.max(operands);
+  }
+  case Kind::Read: {
+    Expr index = extreme(expr->operands[0], isLeast, /*isIndex=*/true);
+    return index ? pool.read(expr->value, expr->leading, index) : nullptr;
+  }
+  case Kind::Search: {
+    Expr least = operand(1, isLeast);
+    return least ? pool.search(expr->value, expr->leading, expr->operands[0], least) : nullptr;
+  }
+  default:
+    return nullptr;
+  }
+}
+
+std::optional<KeyInterval> Projection::project(const Conjunction &conjunction) {
+  for (Expr literal : conjunction) {
+    if (isBoolean(literal)) {
+      guards.push_back(literal);
+    } else if (!literal->usesKey) {
+      restrictRows(literal, /*isImplied=*/false);
+    } else if (auto bound = isolate(literal, Symbol::Key)) {
+      (bound->isLow ? lows : highs).push_back(bound->bound);
+    }
+  }
+  // Fourier-Motzkin: a row has a key only if each low end is at most each high end. Where only one
+  // of the two depends on the row, the final comparison of the interval's ends says the same.
+  for (Expr low : lows)
+    for (Expr high : highs)
+      if (low->usesQuery && high->usesQuery)
+        restrictRows(pool.sub(high, low), /*isImplied=*/true);
+
+  rowLows.push_back(pool.symbol(Symbol::RowBegin));
+  rowHighs.push_back(pool.add(pool.symbol(Symbol::RowEnd), -1));
+  firstRow = pool.max(rowLows);
+  lastRow = pool.min(rowHighs);
+  if (rowLows.size() > 1 || rowHighs.size() > 1)
+    guards.push_back(pool.lessEqual(firstRow, lastRow));
+  for (Expr condition : weakConditions)
+    if (Expr best = extreme(condition, /*isLeast=*/false))
+      guards.push_back(pool.nonNegative(best));
+
+  KeyInterval interval;
+  SmallVector<Expr, 4> begins, ends;
+  for (Expr low : lows)
+    if (Expr begin = extreme(low, /*isLeast=*/true))
+      begins.push_back(begin);
+  for (Expr high : highs)
+    if (Expr last = extreme(high, /*isLeast=*/false))
+      ends.push_back(pool.add(last, 1));
+  if (!begins.empty())
+    interval.begin = pool.max(begins);
+  if (!ends.empty())
+    interval.end = pool.min(ends);
+  Expr guard = pool.conjunction(guards);
+  if (guard->isFalse())
+    return std::nullopt;
+  if (!guard->isTrue())
+    interval.guard = guard;
+  return interval;
+}
+
+SmallVector<KeyInterval, 2> coverKeys(ExprPool &pool, Region &mask, bool polarity, FactOf factOf) {
+  if (mask.empty())
+    return polarity ? SmallVector<KeyInterval, 2>{{}} : SmallVector<KeyInterval, 2>{};
+  Operation *terminator =
+      mask.front().mightHaveTerminator() ? mask.front().getTerminator() : nullptr;
+  if (!mask.hasOneBlock() || mask.getNumArguments() != 4 || !terminator ||
+      terminator->getNumOperands() != 1)
+    return {{}};
+  MaskReader reader(pool, mask, factOf);
+  SmallVector<KeyInterval, 2> cover;
+  for (const Conjunction &conjunction : reader.read(terminator->getOperand(0), polarity))
+    if (auto interval = Projection(pool).project(conjunction))
+      cover.push_back(*interval);
+  return cover;
+}
+
+} // namespace attn

@@ -1,0 +1,254 @@
+//===- MaskTiles.cpp - which key tiles a mask keeps -------------------------------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===------------------------------------------------------------------------------------===//
+
+#include "lib/Analysis/MaskTiles/MaskTiles.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
+#include "llvm/ADT/StringExtras.h"
+
+using namespace mlir;
+using namespace attn::bound;
+
+namespace attn {
+
+namespace {
+/// Keys [begin, end), if valid. Both ends lie in [0, NumKeys] where it matters.
+struct Piece {
+  Expr begin, end, valid;
+};
+
+/// Intervals clipped to the keys that exist. Those that start at 0 are one piece, [0, prefixEnd),
+/// and so are those that end with the last key, [suffixBegin, NumKeys): these two need no validity,
+/// which is what keeps the bounds of common masks short.
+struct Pieces {
+  Pieces(ExprPool &pool, ArrayRef<KeyInterval> intervals);
+  SmallVector<Piece, 2> all(ExprPool &pool) const;
+
+  Expr prefixEnd, suffixBegin;
+  SmallVector<Piece, 2> middles;
+};
+} // namespace
+
+Pieces::Pieces(ExprPool &pool, ArrayRef<KeyInterval> intervals) {
+  Expr zero = pool.constant(0), numKeys = pool.symbol(Symbol::NumKeys);
+  prefixEnd = zero;
+  suffixBegin = numKeys;
+  for (const KeyInterval &interval : intervals) {
+    Expr guard = interval.guard ? interval.guard : pool.boolean(true);
+    Expr begin = interval.begin ? pool.max({zero, interval.begin}) : zero;
+    Expr end = interval.end ? pool.min({numKeys, interval.end}) : numKeys;
+    end = pool.max({zero, end});
+    if (begin == zero)
+      prefixEnd = pool.max({prefixEnd, pool.select(guard, end, zero)});
+    else if (end == numKeys)
+      suffixBegin = pool.min({suffixBegin, pool.select(guard, begin, numKeys)});
+    else
+      middles.push_back({begin, end, pool.conjunction({guard, pool.less(begin, end)})});
+  }
+}
+
+SmallVector<Piece, 2> Pieces::all(ExprPool &pool) const {
+  Expr zero = pool.constant(0), numKeys = pool.symbol(Symbol::NumKeys);
+  SmallVector<Piece, 2> pieces;
+  if (prefixEnd != zero)
+    pieces.push_back({zero, prefixEnd, pool.less(zero, prefixEnd)});
+  if (suffixBegin != numKeys)
+    pieces.push_back({suffixBegin, numKeys, pool.less(suffixBegin, numKeys)});
+  pieces.append(middles);
+  return pieces;
+}
+
+MaskTiles MaskTiles::analyze(Region &mask, FactOf factOf) {
+  MaskTiles result;
+  result.mask = &mask;
+  result.kept = coverKeys(*result.pool, mask, true, factOf);
+  result.dropped = coverKeys(*result.pool, mask, false, factOf);
+  // Clipping takes differences, which may be too large as well.
+  result.livePieces();
+  result.ranges(/*blockN=*/1);
+  if (result.pool->hasOverflowed())
+    result.kept = result.dropped = {KeyInterval()};
+  return result;
+}
+
+static bool isEverything(const KeyInterval &interval) {
+  return !interval.begin && !interval.end && !interval.guard;
+}
+
+bool MaskTiles::isUndecided() const {
+  return llvm::any_of(kept, isEverything) && llvm::any_of(dropped, isEverything);
+}
+
+/// Tiles [first, second) that hold a kept key.
+static std::pair<Expr, Expr> liveTiles(ExprPool &pool, ArrayRef<KeyInterval> kept, int64_t blockN) {
+  Expr zero = pool.constant(0), numKeys = pool.symbol(Symbol::NumKeys);
+  Expr size = pool.constant(blockN);
+  SmallVector<Piece, 2> pieces = Pieces(pool, kept).all(pool);
+  if (pieces.empty())
+    return {zero, zero};
+  if (pieces.size() == 1) {
+    auto [begin, end, valid] = pieces[0];
+    if (begin == zero)
+      return {zero, pool.ceilDiv(end, blockN)};
+    return {pool.floorDiv(pool.select(valid, begin, zero), size),
+            pool.ceilDiv(pool.select(valid, end, zero), blockN)};
+  }
+  SmallVector<Expr, 4> begins, ends;
+  for (const Piece &piece : pieces) {
+    begins.push_back(pool.select(piece.valid, piece.begin, numKeys));
+    ends.push_back(pool.select(piece.valid, piece.end, zero));
+  }
+  Expr end = pool.ceilDiv(pool.max(ends), blockN);
+  return {pool.min({pool.floorDiv(pool.min(begins), size), end}), end};
+}
+
+/// The longest run of whole tiles that hold no dropped key; possibly empty or in the wrong order.
+static std::pair<Expr, Expr> fullTiles(ExprPool &pool, ArrayRef<KeyInterval> dropped,
+                                       int64_t blockN) {
+  Expr zero = pool.constant(0), size = pool.constant(blockN);
+  Pieces pieces(pool, dropped);
+  // Between the prefix and the suffix; the suffix starts at NumKeys at the latest, and rounding
+  // down leaves out the tile that is not whole.
+  Expr start = pool.ceilDiv(pieces.prefixEnd, blockN);
+  Expr cap = pool.floorDiv(pieces.suffixBegin, size);
+  if (pieces.middles.empty())
+    return {start, cap};
+
+  SmallVector<std::pair<Expr, Expr>, 2> obstacles;
+  for (const Piece &piece : pieces.middles)
+    obstacles.push_back({pool.floorDiv(pool.select(piece.valid, piece.begin, zero), size),
+                         pool.ceilDiv(pool.select(piece.valid, piece.end, zero), blockN)});
+  // A run starts after the prefix or after an obstacle, and ends at the first obstacle that is not
+  // before its start.
+  auto runFrom = [&](Expr first) {
+    SmallVector<Expr, 4> ends = {cap};
+    for (auto [from, to] : obstacles)
+      ends.push_back(pool.select(pool.less(first, to), from, cap));
+    return std::pair(first, pool.max({first, pool.min(ends)}));
+  };
+  std::pair<Expr, Expr> best = runFrom(start);
+  for (auto [from, to] : obstacles) {
+    std::pair<Expr, Expr> run = runFrom(pool.max({start, to}));
+    Expr isLonger = pool.less(pool.sub(best.second, best.first), pool.sub(run.second, run.first));
+    best = {pool.select(isLonger, run.first, best.first),
+            pool.select(isLonger, run.second, best.second)};
+  }
+  return best;
+}
+
+KeyRanges<Expr> MaskTiles::ranges(int64_t blockN) const {
+  Expr zero = pool->constant(0);
+  auto [begin, end] = liveTiles(*pool, kept, blockN);
+  auto [fullBegin, fullEnd] = fullTiles(*pool, dropped, blockN);
+  // Full tiles are live, so only an empty run can leave [begin, end). When the run starts at tile 0
+  // and so do the live tiles, an empty one is already in its place.
+  if (begin == end) {
+    fullBegin = fullEnd = begin;
+  } else if (begin != zero || fullBegin != zero) {
+    fullBegin = pool->min({pool->max({fullBegin, begin}), end});
+    fullEnd = pool->max({pool->min({fullEnd, end}), fullBegin});
+  }
+  // Rare enough to give up rather than to track which bound it was.
+  if (pool->hasOverflowed()) {
+    begin = fullBegin = fullEnd = zero;
+    end = pool->ceilDiv(pool->symbol(Symbol::NumKeys), blockN);
+  }
+  return {pool->scale(begin, blockN), pool->scale(fullBegin, blockN), pool->scale(fullEnd, blockN),
+          pool->scale(end, blockN)};
+}
+
+SmallVector<std::pair<Expr, Expr>, 2> MaskTiles::livePieces() const {
+  SmallVector<Piece, 2> pieces = Pieces(*pool, kept).all(*pool);
+  SmallVector<std::pair<Expr, Expr>, 2> live;
+  if (pieces.size() > 1)
+    for (const Piece &piece : pieces)
+      live.push_back({piece.begin, pool->select(piece.valid, piece.end, pool->constant(0))});
+  return live;
+}
+
+MaskTiles::Ranges MaskTiles::emitRanges(OpBuilder &builder, Location loc, const MaskBlock &block,
+                                        int64_t blockN) const {
+  Emitter emitter(builder, loc, mask);
+  emitter.bind(Symbol::RowBegin, block.rowBegin);
+  emitter.bind(Symbol::RowEnd, block.rowEnd);
+  emitter.bind(Symbol::NumKeys, block.numKeys);
+  if (!mask->empty()) {
+    emitter.bind(mask->getArgument(0), block.b);
+    emitter.bind(mask->getArgument(1), block.h);
+  }
+  KeyRanges<Expr> symbolic = ranges(blockN);
+  Ranges result;
+  result.begin = emitter.emit(symbolic.begin);
+  result.fullBegin = emitter.emit(symbolic.fullBegin);
+  result.fullEnd = emitter.emit(symbolic.fullEnd);
+  result.end = emitter.emit(symbolic.end);
+  auto mayDiffer = [](Value a, Value b) { return !isEqualConstantIntOrValue(a, b); };
+  result.mayHaveLeftPartial = mayDiffer(result.begin, result.fullBegin);
+  result.mayHaveFull = mayDiffer(result.fullBegin, result.fullEnd);
+  result.mayHaveRightPartial = mayDiffer(result.fullEnd, result.end);
+  for (auto [begin, end] : livePieces())
+    result.live.push_back({emitter.emit(begin), emitter.emit(end)});
+  return result;
+}
+
+Value MaskTiles::emitTileIsLive(OpBuilder &builder, Location loc, const Ranges &ranges,
+                                Value tileBegin, Value tileEnd) {
+  Value live;
+  auto less = [&](Value a, Value b) {
+    return builder.createOrFold<arith::CmpIOp>(loc, arith::CmpIPredicate::slt, a, b);
+  };
+  for (auto [begin, end] : ranges.live) {
+    Value meets =
+        builder.createOrFold<arith::AndIOp>(loc, less(begin, tileEnd), less(tileBegin, end));
+    live = live ? builder.createOrFold<arith::OrIOp>(loc, live, meets) : meets;
+  }
+  return live;
+}
+
+KeyRanges<int64_t> MaskTiles::evaluateRanges(const Environment &environment, int64_t blockN) const {
+  KeyRanges<Expr> symbolic = ranges(blockN);
+  return {evaluate(symbolic.begin, environment), evaluate(symbolic.fullBegin, environment),
+          evaluate(symbolic.fullEnd, environment), evaluate(symbolic.end, environment)};
+}
+
+bool MaskTiles::evaluateTileIsLive(const Environment &environment, int64_t tileBegin,
+                                   int64_t tileEnd) const {
+  auto pieces = livePieces();
+  return pieces.empty() || llvm::any_of(pieces, [&](auto &piece) {
+           return evaluate(piece.first, environment) < tileEnd &&
+                  tileBegin < evaluate(piece.second, environment);
+         });
+}
+
+static std::string toString(ArrayRef<KeyInterval> intervals, DenseMap<Value, std::string> &names) {
+  if (intervals.empty())
+    return "nothing";
+  SmallVector<std::string> texts;
+  for (const KeyInterval &interval : intervals) {
+    SmallVector<std::string> parts;
+    if (interval.begin)
+      parts.push_back("n >= " + toString(interval.begin, names));
+    if (interval.end)
+      parts.push_back("n < " + toString(interval.end, names));
+    std::string text = parts.empty() ? "every n" : llvm::join(parts, " and ");
+    if (interval.guard)
+      text += " if " + toString(interval.guard, names);
+    texts.push_back(text);
+  }
+  return llvm::join(texts, ", or ");
+}
+
+std::string MaskTiles::describe() const {
+  if (isUndecided())
+    return "undecided, every tile is partial";
+  DenseMap<Value, std::string> names;
+  std::string keeps = toString(kept, names);
+  return "keeps " + keeps + "; drops " + toString(dropped, names);
+}
+
+} // namespace attn
