@@ -1,0 +1,101 @@
+//===- Compare.cpp - the error of a result ----------------------------------------------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------------------------===//
+
+#include "lib/Support/Compare.h"
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+using namespace llvm;
+
+namespace attn {
+
+static constexpr int64_t chunkSize = 1024;
+
+/// The root mean square of the finite elements. Scaled by the largest of them, so that no square
+/// overflows.
+static double getRms(const Array &array) {
+  double chunk[chunkSize], largest = 0, sum = 0;
+  int64_t count = 0;
+  for (bool isSumming : {false, true}) {
+    for (int64_t first = 0; first < array.size(); first += chunkSize) {
+      MutableArrayRef values(chunk, std::min(chunkSize, array.size() - first));
+      array.read(first, values);
+      for (double value : values) {
+        if (!std::isfinite(value))
+          continue;
+        if (isSumming)
+          sum += (value / largest) * (value / largest);
+        else
+          largest = std::max(largest, std::fabs(value));
+        count += isSumming;
+      }
+    }
+    if (largest == 0)
+      return 0;
+  }
+  return largest * std::sqrt(sum / count);
+}
+
+Expected<Comparison> compare(const Array &result, const Array &reference) {
+  if (result.getShape() != reference.getShape())
+    return createStringError("expected a result of shape " + formatShape(reference.getShape()) +
+                             ", got " + formatShape(result.getShape()));
+  Comparison comparison;
+  comparison.numElements = result.size();
+  comparison.numUnwritten = result.countPoisoned();
+
+  double floor = getRms(reference), squares = 0;
+  double values[chunkSize], wanted[chunkSize];
+  int64_t numNaN = 0;
+  for (int64_t first = 0; first < result.size(); first += chunkSize) {
+    int64_t count = std::min(chunkSize, result.size() - first);
+    result.read(first, MutableArrayRef(values, count));
+    reference.read(first, MutableArrayRef(wanted, count));
+    for (int64_t i = 0; i < count; ++i) {
+      double x = values[i], r = wanted[i];
+      if (std::isnan(x)) {
+        if (numNaN++ == 0)
+          comparison.worst = first + i;
+        continue;
+      }
+      if (x == r) // Also equal infinities, whose difference is NaN.
+        continue;
+      double error = std::fabs(x - r);
+      if (std::isnan(error)) // The reference is NaN.
+        error = std::numeric_limits<double>::infinity();
+      double relative = std::isinf(error) ? error : error / std::max(std::fabs(r), floor);
+      comparison.maxAbsolute = std::max(comparison.maxAbsolute, error);
+      squares += error * error;
+      if (relative > comparison.maxRelative) {
+        comparison.maxRelative = relative;
+        if (numNaN == 0)
+          comparison.worst = first + i;
+      }
+    }
+  }
+  comparison.numNaN = numNaN - comparison.numUnwritten;
+  if (result.size())
+    comparison.rms = std::sqrt(squares / result.size());
+  return comparison;
+}
+
+double getDefaultTolerance(ElementKind coarsest) {
+  switch (coarsest) {
+  case ElementKind::BF16:
+    return 3e-2;
+  case ElementKind::F16:
+    return 4e-3;
+  case ElementKind::F32:
+  case ElementKind::F64: // Scores are accumulated in f32 whatever the type of the inputs.
+    return 2e-5;
+  default:
+    return 0;
+  }
+}
+
+} // namespace attn
