@@ -9,6 +9,7 @@
 #include "lib/Conversion/AttnToVector/Passes.h"
 #include "lib/Transforms/CPU/Passes.h"
 #include "mlir/Conversion/Passes.h"
+#include "mlir/Dialect/Linalg/Passes.h"
 #include "mlir/Dialect/MemRef/Transforms/Passes.h"
 #include "mlir/Transforms/Passes.h"
 
@@ -17,7 +18,8 @@ using namespace mlir;
 void attn::buildOnlineToVectorPipeline(OpPassManager &pm, const CPUPipelineOptions &options) {
   pm.addPass(createCPUAppendDestinationsPass());
   pm.addPass(createCPUBufferizePass());
-  // Removes loop-carried buffers that the loop only passes on.
+  // Removes copies of a buffer to itself and loop-carried buffers that the loop only passes on.
+  pm.addPass(createCSEPass());
   pm.addPass(createCanonicalizerPass());
   pm.addPass(createCPUBoundBuffersPass());
   ConvertAttnToVectorPassOptions vector;
@@ -29,8 +31,7 @@ void attn::buildOnlineToVectorPipeline(OpPassManager &pm, const CPUPipelineOptio
   pm.addPass(createLoopInvariantCodeMotionPass());
 }
 
-void attn::buildOnlineToLLVMPipeline(OpPassManager &pm, const CPUPipelineOptions &options) {
-  buildOnlineToVectorPipeline(pm, options);
+static void addBuffersToLLVM(OpPassManager &pm) {
   pm.addPass(memref::createExpandStridedMetadataPass());
   pm.addPass(createLowerAffinePass());
   pm.addPass(createSCFToControlFlowPass());
@@ -44,4 +45,20 @@ void attn::buildOnlineToLLVMPipeline(OpPassManager &pm, const CPUPipelineOptions
   pm.addPass(createUBToLLVMConversionPass());
   pm.addPass(createReconcileUnrealizedCastsPass());
   pm.addPass(createCSEPass());
+}
+
+void attn::buildOnlineToLLVMPipeline(OpPassManager &pm, const CPUPipelineOptions &options) {
+  buildOnlineToVectorPipeline(pm, options);
+  addBuffersToLLVM(pm);
+}
+
+void attn::buildReferenceToLLVMPipeline(OpPassManager &pm) {
+  pm.addPass(createCPUAppendDestinationsPass());
+  pm.addPass(createCPUBufferizePass());
+  pm.addPass(createCanonicalizerPass());
+  pm.addPass(createCPUBoundBuffersPass({/*heap=*/true}));
+  pm.addPass(createConvertLinalgToLoopsPass());
+  pm.addPass(createCPUOutlineForallPass());
+  pm.addPass(createLoopInvariantCodeMotionPass());
+  addBuffersToLLVM(pm);
 }

@@ -28,6 +28,9 @@ void buildOnlineToVectorPipeline(mlir::OpPassManager &pm, const CPUPipelineOptio
 /// ... -> the LLVM dialect. Functions take their tensors as memref descriptors, results last.
 void buildOnlineToLLVMPipeline(mlir::OpPassManager &pm, const CPUPipelineOptions &options);
 
+/// linalg on tensors (attn-to-reference) -> the LLVM dialect, by loops over scalars.
+void buildReferenceToLLVMPipeline(mlir::OpPassManager &pm);
+
 } // namespace attn
 
 #endif // ATTN_LIB_PIPELINES_CPUPIPELINE_H

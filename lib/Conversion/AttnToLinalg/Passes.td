@@ -30,7 +30,8 @@ def ReturnF64Pass : Pass<"attn-return-f64"> {
   let description = [{
     The results of attention that a function returns get element type f64, and so does the function's result.
 
-    Requires: level `problem`. Produces: level `problem`. Fails when: never; results used in other ways keep their types.
+    Requires: level `problem`. Produces: level `problem`. Fails when: never; results used in other ways, and those of
+    functions that are called, keep their types.
   }];
   let dependentDialects = ["::mlir::func::FuncDialect"];
 }

@@ -22,13 +22,18 @@ struct ReturnF64Pass : attn::impl::ReturnF64PassBase<ReturnF64Pass> {
   void runOnOperation() override {
     Type f64 = Float64Type::get(&getContext());
     getOperation()->walk([&](AttentionOp op) {
+      // A caller would still expect the old type.
+      auto func = op->getParentOfType<func::FuncOp>();
+      if (!func || !SymbolTable::symbolKnownUseEmpty(func, getOperation()))
+        return;
       for (Value result : op->getResults())
         if (llvm::all_of(result.getUsers(), [](Operation *user) { return isa<func::ReturnOp>(user); }))
           result.setType(cast<RankedTensorType>(result.getType()).clone(f64));
     });
     getOperation()->walk([&](func::ReturnOp ret) {
       auto func = ret->getParentOfType<func::FuncOp>();
-      func.setType(FunctionType::get(&getContext(), func.getArgumentTypes(), ret.getOperandTypes()));
+      if (func)
+        func.setType(FunctionType::get(&getContext(), func.getArgumentTypes(), ret.getOperandTypes()));
     });
   }
 };

@@ -45,8 +45,9 @@ Value attn::inlineWidened(OpBuilder &builder, Region &region, ValueRange argumen
         value = convert(builder, loc, value, keepsF32 ? cast<FloatType>(f32) : type);
       operands.push_back(value);
     }
-    // A widening of f16 or bf16 goes straight to the arithmetic's type; one of f32 is already done.
-    if (isa<arith::ExtFOp>(op) && operands[0].getType() == type) {
+    auto widened = [&](Type result) { return result == f32 && !keepsF32 ? Type(type) : result; };
+    // A change of precision between f32 and f64 is already done.
+    if (isa<arith::ExtFOp, arith::TruncFOp>(op) && operands[0].getType() == widened(op.getResult(0).getType())) {
       mapping.map(op.getResult(0), operands[0]);
       continue;
     }
@@ -54,7 +55,7 @@ Value attn::inlineWidened(OpBuilder &builder, Region &region, ValueRange argumen
     state.addOperands(operands);
     state.addAttributes(op.getAttrs());
     for (Type result : op.getResultTypes())
-      state.addTypes(result == f32 && !keepsF32 ? Type(type) : result);
+      state.addTypes(widened(result));
     if (auto constant = dyn_cast<arith::ConstantOp>(op); constant && constant.getType() == f32) {
       double value = cast<FloatAttr>(constant.getValue()).getValueAsDouble();
       mapping.map(op.getResult(0), arith::ConstantOp::create(builder, loc, builder.getFloatAttr(type, value)).getResult());

@@ -1,0 +1,87 @@
+//===- AttnToVector.cpp - convert-attn-to-vector ------------------------------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/Conversion/AttnToVector/Passes.h"
+#include "lib/Conversion/AttnToVector/Step.h"
+#include "mlir/Dialect/Affine/IR/AffineOps.h"
+#include "mlir/Dialect/Affine/IR/ValueBoundsOpInterfaceImpl.h"
+#include "mlir/Dialect/Arith/IR/ValueBoundsOpInterfaceImpl.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/SCF/IR/ValueBoundsOpInterfaceImpl.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+namespace attn {
+#define GEN_PASS_DEF_CONVERTATTNTOVECTORPASS
+#include "lib/Conversion/AttnToVector/Passes.h.inc"
+} // namespace attn
+
+using namespace mlir;
+using namespace attn;
+
+/// Steps need static D and Dv, and buffers by now.
+static LogicalResult checkStep(OnlineAttentionOp op) {
+  if (!op.hasPureBufferSemantics())
+    return op.emitOpError("expected buffers, got ") << op.getQuery().getType();
+  for (auto [name, value] : {std::pair<StringRef, Value>{"query", op.getQuery()},
+                             {"key", op.getKey()},
+                             {"value", op.getValue()},
+                             {"acc", op.getAcc()}}) {
+    auto type = cast<MemRefType>(value.getType());
+    if (type.isDynamicDim(1))
+      return op.emitOpError("expected a static last dimension of ") << name << ", got " << type;
+    if (!type.isLastDimUnitStride())
+      return op.emitOpError("expected a contiguous last dimension of ") << name << ", got " << type;
+  }
+  return success();
+}
+
+namespace {
+struct ConvertAttnToVectorPass
+    : attn::impl::ConvertAttnToVectorPassBase<ConvertAttnToVectorPass> {
+  using Base::Base;
+
+  void getDependentDialects(DialectRegistry &registry) const override {
+    Base::getDependentDialects(registry);
+    affine::registerValueBoundsOpInterfaceExternalModels(registry);
+    arith::registerValueBoundsOpInterfaceExternalModels(registry);
+    scf::registerValueBoundsOpInterfaceExternalModels(registry);
+  }
+
+  void runOnOperation() override {
+    if (lanes != 16 && lanes != 8 && lanes != 4) {
+      getOperation()->emitError("expected 16, 8 or 4 lanes, got ") << lanes;
+      return signalPassFailure();
+    }
+    VectorTarget target{lanes, bf16Dot};
+    Scratch scratch;
+    QueryPacker queries;
+    SmallVector<Operation *> ops;
+    getOperation()->walk([&](Operation *op) {
+      if (isa<OnlineAttentionOp, NormalizeOp, MergeOp, linalg::FillOp, memref::CopyOp>(op))
+        ops.push_back(op);
+    });
+    for (Operation *op : ops) {
+      LogicalResult result =
+          TypeSwitch<Operation *, LogicalResult>(op)
+              .Case([&](OnlineAttentionOp step) {
+                return succeeded(checkStep(step)) ? lowerStep(step, target, scratch, queries)
+                                                  : failure();
+              })
+              .Case([&](NormalizeOp normalize) { return lowerNormalize(normalize, target); })
+              .Case([&](MergeOp merge) { return lowerMerge(merge, target); })
+              .Case([&](linalg::FillOp fill) { return lowerFill(fill, target); })
+              .Case([&](memref::CopyOp copy) { return lowerCopy(copy, target); })
+              .Default(failure());
+      if (failed(result))
+        return signalPassFailure();
+    }
+  }
+};
+} // namespace

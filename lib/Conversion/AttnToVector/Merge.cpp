@@ -1,0 +1,122 @@
+//===- Merge.cpp - partial results over disjoint sets of keys -----------------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/Conversion/AttnToVector/Exp2.h"
+#include "lib/Conversion/AttnToVector/Step.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace attn;
+
+static constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+/// [s, x...]
+static SmallVector<Value> at(Value s, ValueRange x) {
+  SmallVector<Value> indices{s};
+  llvm::append_range(indices, x);
+  return indices;
+}
+
+static SmallVector<Value> at(ValueRange x, Value column) {
+  SmallVector<Value> indices(x);
+  indices.push_back(column);
+  return indices;
+}
+
+/// exp(lse - offset), through base 2; lse <= offset.
+static Value emitWeight(Emitter &b, Value lse, Value offset) {
+  Value x = arith::MulFOp::create(b, arith::SubFOp::create(b, lse, offset),
+                                  b.f32(llvm::numbers::log2e));
+  return emitExp2(b, x);
+}
+
+/// sum_s weight_s * partial[s, x, column ...] / total, over the s that kept something: others may hold anything.
+static void emitColumn(Emitter &b, MergeOp op, ValueRange x, Value splits, Value offset,
+                       Value inverse, Value column, Value mask) {
+  Value partial = op.getPartial(), zero = b.floatLike(b.f32Vec(), 0);
+  Value sum = b.loop(b.index(0), splits, 1, zero, [&](Value s, ValueRange running) {
+    Value lse = b.load(op.getPartialLse(), at(s, x));
+    Value kept = arith::CmpFOp::create(b, arith::CmpFPredicate::UNE, lse, b.f32(-kInfinity));
+    auto ifOp = scf::IfOp::create(b, TypeRange{b.f32Vec()}, kept, /*withElseRegion=*/true);
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(ifOp.thenBlock());
+    SmallVector<Value> source = at(s, at(x, column));
+    Value values = mask ? b.loadMasked(partial, source, mask) : b.loadVector(partial, source);
+    Value weight = b.splat(emitWeight(b, lse, offset));
+    scf::YieldOp::create(b, b.fma(b.convert(values, b.getF32Type()), weight, running[0]));
+    b.setInsertionPointToStart(ifOp.elseBlock());
+    scf::YieldOp::create(b, running[0]);
+    return SmallVector<Value>{ifOp.getResult(0)};
+  })[0];
+  Type element = cast<MemRefType>(op.getOutput().getType()).getElementType();
+  Value out = b.convert(arith::MulFOp::create(b, sum, b.splat(inverse)), element);
+  if (mask)
+    b.storeMasked(out, op.getOutput(), at(x, column), mask);
+  else
+    b.storeVector(out, op.getOutput(), at(x, column));
+}
+
+static void emitRow(Emitter &b, MergeOp op, ValueRange x) {
+  Value infinity = b.f32(-kInfinity), zero = b.f32(0);
+  Value splits = b.dim(op.getPartial(), 0);
+  Value maximum = b.loop(b.index(0), splits, 1, infinity, [&](Value s, ValueRange running) {
+    return SmallVector<Value>{b.max(running[0], b.load(op.getPartialLse(), at(s, x)))};
+  })[0];
+  Value nothing = arith::CmpFOp::create(b, arith::CmpFPredicate::OEQ, maximum, infinity);
+  Value offset = arith::SelectOp::create(b, nothing, zero, maximum);
+  Value total = b.loop(b.index(0), splits, 1, zero, [&](Value s, ValueRange running) {
+    Value weight = emitWeight(b, b.load(op.getPartialLse(), at(s, x)), offset);
+    return SmallVector<Value>{arith::AddFOp::create(b, running[0], weight)};
+  })[0];
+  Value quotient = arith::DivFOp::create(b, b.f32(1), total);
+  Value inverse = arith::SelectOp::create(b, nothing, zero, quotient);
+  int64_t columns = cast<MemRefType>(op.getOutput().getType()).getShape().back();
+  forColumns(b, columns, [&](Value column, Value mask) {
+    emitColumn(b, op, x, splits, offset, inverse, column, mask);
+  });
+  if (!op.getLse())
+    return;
+  Value lse = arith::AddFOp::create(b, maximum, math::LogOp::create(b, total));
+  b.store(arith::SelectOp::create(b, nothing, infinity, lse), op.getLse(), x);
+}
+
+LogicalResult attn::lowerMerge(MergeOp op, const VectorTarget &target) {
+  OpBuilder builder(op);
+  Emitter b(op.getLoc(), builder, target);
+  auto type = cast<MemRefType>(op.getOutput().getType());
+  if (ShapedType::isDynamic(type.getShape().back()))
+    return op.emitOpError("expected a static Dv in the last dimension of output, got ") << type;
+  // Rows run in a loop; what is outside of them is shared among threads, unless this is inside a block already.
+  int64_t leading = type.getRank() - 1;
+  bool isInBlock = bool(op->getParentOfType<scf::ForallOp>());
+  int64_t shared = isInBlock ? 0 : std::max<int64_t>(leading - 1, 0);
+  SmallVector<Value> x;
+  SmallVector<OpFoldResult> lower, upper, steps;
+  for (int64_t i = 0; i < leading; ++i) {
+    Value size = b.dim(op.getOutput(), i);
+    if (i < shared) {
+      lower.push_back(b.getIndexAttr(0));
+      upper.push_back(size);
+      steps.push_back(b.getIndexAttr(1));
+    }
+  }
+  if (shared > 0) {
+    auto forall = scf::ForallOp::create(b, lower, upper, steps, ValueRange(), std::nullopt);
+    llvm::append_range(x, forall.getInductionVars());
+    b.setInsertionPoint(forall.getTerminator());
+  }
+  for (int64_t i = shared; i < leading; ++i) {
+    auto forOp = scf::ForOp::create(b, b.index(0), b.dim(op.getOutput(), i), b.index(1));
+    x.push_back(forOp.getInductionVar());
+    b.setInsertionPointToStart(forOp.getBody());
+  }
+  emitRow(b, op, x);
+  op.erase();
+  return success();
+}

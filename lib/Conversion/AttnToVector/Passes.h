@@ -1,0 +1,19 @@
+//===- Passes.h - from attention on buffers to vectors ------------------------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_LIB_CONVERSION_ATTNTOVECTOR_PASSES_H
+#define ATTN_LIB_CONVERSION_ATTNTOVECTOR_PASSES_H
+
+#include "mlir/Pass/Pass.h"
+
+namespace attn {
+#define GEN_PASS_DECL
+#define GEN_PASS_REGISTRATION
+#include "lib/Conversion/AttnToVector/Passes.h.inc"
+} // namespace attn
+
+#endif // ATTN_LIB_CONVERSION_ATTNTOVECTOR_PASSES_H

@@ -1,0 +1,50 @@
+//===- RegionScores.cpp - scores through the score and mask functions ---------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/Conversion/AttnToVector/RegionVectorizer.h"
+#include "lib/Conversion/AttnToVector/Step.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+using namespace mlir;
+using namespace attn;
+
+void attn::emitScoreRegions(Emitter &b, Step &step) {
+  int64_t lanes = b.target.lanes;
+  OnlineAttentionOp op = step.op;
+  SmallVector<Value> origin;
+  for (OpFoldResult position : op.getMixedOrigin())
+    origin.push_back(getValueOrCreateConstantIndexOp(b, op.getLoc(), position));
+  std::optional<RegionVectorizer> score, mask;
+  if (!op.getScore().empty())
+    score.emplace(b, op.getScore(), origin).emitInvariant();
+  if (!op.getMask().empty())
+    mask.emplace(b, op.getMask(), origin).emitInvariant();
+
+  VectorType type = b.f32Vec(), indexType = b.vec(b.getIndexType());
+  Value infinity = b.floatLike(type, -std::numeric_limits<double>::infinity());
+  Value scale = b.splat(op.getScale());
+  Value steps = vector::StepOp::create(b, indexType);
+  b.loop(b.index(0), step.paddedRows, lanes, [&](Value m) {
+    Value rows = arith::AddIOp::create(b, b.splat(b.add(origin[2], m)), steps);
+    Value exist = b.maskBelow(b.sub(step.rows.value, m));
+    if (score)
+      score->beginRows(rows, exist);
+    if (mask)
+      mask->beginRows(rows, exist);
+    auto maximum = b.loop(b.index(0), step.keys.value, 1, infinity, [&](Value n, ValueRange running) {
+      Value key = b.add(origin[3], n);
+      Value value = arith::MulFOp::create(b, b.loadVector(step.scores, {n, m}), scale);
+      if (score)
+        value = score->emitKey(key, value);
+      if (mask)
+        value = arith::SelectOp::create(b, mask->emitKey(key, Value()), value, infinity);
+      b.storeVector(value, step.scores, {n, m});
+      return SmallVector<Value>{b.max(value, running[0])};
+    });
+    b.storeVector(maximum[0], step.rowScratch, {m});
+  });
+}

@@ -1,0 +1,119 @@
+//===- RegionVectorizer.cpp - score and mask functions, a register of rows at a time ===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/Conversion/AttnToVector/RegionVectorizer.h"
+#include "dialects/Attn/IR/AttnOps.h"
+#include "lib/Conversion/AttnToVector/Step.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+using namespace mlir;
+using namespace attn;
+
+RegionVectorizer::RegionVectorizer(Emitter &b, Region &region, ArrayRef<Value> origin)
+    : b(b), region(region) {
+  // (score,) b, h, m, n
+  ArrayRef<BlockArgument> arguments = region.getArguments();
+  ArrayRef<BlockArgument> positions = arguments.take_back(4);
+  mapping.map(positions[0], origin[0]);
+  mapping.map(positions[1], origin[1]);
+  dependences[positions[2]] = {Stage::Rows, true};
+  dependences[positions[3]] = {Stage::Key, false};
+  if (arguments.size() == 5)
+    dependences[arguments[0]] = {Stage::Key, true};
+  for (Operation &op : region.front().without_terminator()) {
+    Dependence result;
+    for (Value operand : op.getOperands()) {
+      Dependence dependence = getDependence(operand);
+      result.stage = std::max(result.stage, dependence.stage);
+      result.isVector |= dependence.isVector;
+    }
+    for (Value value : op.getResults())
+      dependences[value] = result;
+  }
+}
+
+RegionVectorizer::Dependence RegionVectorizer::getDependence(Value value) const {
+  return dependences.lookup(value);
+}
+
+void RegionVectorizer::emitStage(Stage stage) {
+  for (Operation &op : region.front().without_terminator()) {
+    Dependence dependence = getDependence(op.getResult(0));
+    if (dependence.stage == stage)
+      emitOp(&op, dependence.isVector);
+  }
+}
+
+void RegionVectorizer::emitInvariant() { emitStage(Stage::Step); }
+
+void RegionVectorizer::beginRows(Value positions, Value mask) {
+  rowMask = mask;
+  mapping.map(region.getArguments().take_back(2)[0], positions);
+  emitStage(Stage::Rows);
+}
+
+Value RegionVectorizer::emitKey(Value position, Value score) {
+  mapping.map(region.getArguments().back(), position);
+  if (score)
+    mapping.map(region.getArgument(0), score);
+  emitStage(Stage::Key);
+  return getVector(cast<YieldOp>(region.front().getTerminator()).getResult());
+}
+
+/// The emitted form of a value of the region, broadcast if it is a scalar.
+Value RegionVectorizer::getVector(Value value) {
+  Value emitted = mapping.lookupOrDefault(value);
+  return isa<VectorType>(emitted.getType()) ? emitted : b.splat(emitted);
+}
+
+void RegionVectorizer::emitOp(Operation *op, bool isVector) {
+  if (!isVector) {
+    b.clone(*op, mapping);
+    return;
+  }
+  if (auto load = dyn_cast<memref::LoadOp>(op)) {
+    mapping.map(load.getResult(), emitGather(mapping.lookupOrDefault(load.getMemRef()),
+                                             load.getIndices(), load.getType()));
+    return;
+  }
+  OperationState state(op->getLoc(), op->getName());
+  for (Value operand : op->getOperands())
+    state.operands.push_back(getVector(operand));
+  for (Type type : op->getResultTypes())
+    state.types.push_back(b.vec(type));
+  state.attributes = op->getDiscardableAttrDictionary();
+  state.propertiesAttr = op->getPropertiesAsAttribute();
+  mapping.map(op->getResults(), b.create(state)->getResults());
+}
+
+/// Elements of any strided buffer: the lanes' distances from the first element, gathered. Lanes without a row read
+/// nothing: their positions may lie outside the buffer.
+Value RegionVectorizer::emitGather(Value memref, ValueRange indices, Type element) {
+  auto metadata = memref::ExtractStridedMetadataOp::create(b, memref);
+  Value distance;
+  Value base = metadata.getOffset();
+  for (auto [index, stride] : llvm::zip_equal(indices, metadata.getStrides())) {
+    Value emitted = mapping.lookupOrDefault(index);
+    if (!isa<VectorType>(emitted.getType())) {
+      base = b.add(base, b.createOrFold<arith::MulIOp>(emitted, stride));
+      continue;
+    }
+    Value scaled = arith::MulIOp::create(b, emitted, b.splat(stride));
+    distance = distance ? Value(arith::AddIOp::create(b, distance, scaled)) : scaled;
+  }
+  auto layout = StridedLayoutAttr::get(b.getContext(), ShapedType::kDynamic, {1});
+  auto flatType = MemRefType::get({ShapedType::kDynamic}, element, layout,
+                                  cast<MemRefType>(memref.getType()).getMemorySpace());
+  // Nothing reads the extent.
+  Value flat = memref::ReinterpretCastOp::create(
+      b, flatType, metadata.getBaseBuffer(), OpFoldResult(base),
+      ArrayRef<OpFoldResult>{OpFoldResult(b.index(1))}, ArrayRef<OpFoldResult>{b.getIndexAttr(1)});
+  VectorType type = b.vec(element);
+  Value none = arith::ConstantOp::create(b, b.getZeroAttr(type));
+  return vector::GatherOp::create(b, type, flat, ValueRange{b.index(0)}, distance, rowMask, none);
+}

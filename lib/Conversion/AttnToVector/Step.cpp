@@ -1,0 +1,118 @@
+//===- Step.cpp - one step of the online softmax, tile by tile ----------------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/Conversion/AttnToVector/Step.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/Matchers.h"
+#include "mlir/Interfaces/ValueBoundsOpInterface.h"
+
+using namespace mlir;
+using namespace attn;
+
+/// The size of a dimension as the op that made the buffer says it.
+static OpFoldResult getSize(Value memref, int64_t dimension) {
+  auto type = cast<MemRefType>(memref.getType());
+  if (!type.isDynamicDim(dimension))
+    return IntegerAttr::get(IndexType::get(memref.getContext()), type.getDimSize(dimension));
+  Operation *def = memref.getDefiningOp();
+  if (auto cast = dyn_cast_or_null<memref::CastOp>(def))
+    return getSize(cast.getSource(), dimension);
+  if (auto view = dyn_cast_or_null<memref::ReinterpretCastOp>(def))
+    return view.getMixedSizes()[dimension];
+  if (auto alloc = dyn_cast_or_null<memref::AllocOp>(def))
+    return alloc.getMixedSizes()[dimension];
+  if (auto alloca = dyn_cast_or_null<memref::AllocaOp>(def))
+    return alloca.getMixedSizes()[dimension];
+  auto subview = dyn_cast_or_null<memref::SubViewOp>(def);
+  if (!subview)
+    return OpFoldResult();
+  llvm::SmallBitVector dropped = subview.getDroppedDims();
+  for (auto [i, size] : llvm::enumerate(subview.getMixedSizes()))
+    if (!dropped.test(i) && dimension-- == 0)
+      return size;
+  return OpFoldResult();
+}
+
+FailureOr<Extent> attn::getBoundedExtent(Emitter &b, Operation *op, StringRef name, Value memref) {
+  OpFoldResult size = getSize(memref, 0);
+  if (std::optional<int64_t> constant = size ? getConstantIntValue(size) : std::nullopt)
+    return Extent{b.index(*constant), *constant, true};
+  FailureOr<int64_t> bound = failure();
+  if (auto value = dyn_cast_or_null<Value>(size))
+    bound = ValueBoundsConstraintSet::computeConstantBound(
+        presburger::BoundType::UB, ValueBoundsConstraintSet::Variable(value), nullptr,
+        /*closedUB=*/true);
+  if (failed(bound))
+    return op->emitOpError("expected a bounded tile: no constant is known to be at least the number of ")
+           << name << " in " << memref.getType();
+  return Extent{b.dim(memref, 0), std::max<int64_t>(*bound, 1), false};
+}
+
+Value Scratch::get(Operation *user, StringRef name, ArrayRef<int64_t> shape) {
+  Block *block = nullptr;
+  if (auto forall = user->getParentOfType<scf::ForallOp>())
+    block = forall.getBody();
+  else
+    block = &user->getParentOfType<FunctionOpInterface>().getFunctionBody().front();
+  std::string key = name.str();
+  for (int64_t size : shape)
+    key += "x" + std::to_string(size);
+  Value &buffer = buffers[block][key];
+  if (!buffer) {
+    auto b = OpBuilder::atBlockBegin(block);
+    buffer = memref::AllocaOp::create(b, user->getLoc(), MemRefType::get(shape, b.getF32Type()),
+                                      b.getI64IntegerAttr(64));
+  }
+  return buffer;
+}
+
+Value attn::emitDot(Emitter &b, WordKind kind, Value x, Value y, Value acc) {
+  if (kind == WordKind::F32)
+    return b.fma(x, y, acc);
+  auto pairs = VectorType::get({2 * int64_t(b.target.lanes)}, b.getBF16Type());
+  Value px = vector::BitCastOp::create(b, pairs, x), py = vector::BitCastOp::create(b, pairs, y);
+  std::string name = "llvm.x86.avx512bf16.dpbf16ps." + std::to_string(32 * b.target.lanes);
+  return LLVM::CallIntrinsicOp::create(b, acc.getType(), b.getStringAttr(name),
+                                       ValueRange{acc, px, py})
+      .getResult(0);
+}
+
+LogicalResult attn::lowerStep(OnlineAttentionOp op, const VectorTarget &target, Scratch &scratch,
+                              QueryPacker &queries) {
+  OpBuilder builder(op);
+  Emitter b(op.getLoc(), builder, target);
+  Step step;
+  step.op = op;
+  FailureOr<Extent> rows = getBoundedExtent(b, op, "rows", op.getQuery());
+  FailureOr<Extent> keys = getBoundedExtent(b, op, "keys", op.getKey());
+  if (failed(rows) || failed(keys))
+    return failure();
+  step.rows = *rows;
+  step.keys = *keys;
+  step.paddedRows = b.alignUp(step.rows.value, target.lanes);
+  step.rowStride = llvm::alignTo(step.rows.bound, target.lanes);
+  step.query = queries.get(op, step.rows, target, scratch);
+  step.kind = step.query.kind;
+  emitKeyValuePacking(b, step, scratch);
+  // A pair of keys needs a second row, also past an odd number of keys.
+  step.scores =
+      scratch.get(op, "scores", {int64_t(llvm::alignTo(step.keys.bound, 2)), step.rowStride});
+  step.rowScratch = scratch.get(op, "rows", {step.rowStride});
+  APFloat scale(0.0f);
+  step.scaleLater = !step.hasRegions() && matchPattern(op.getScale(), m_ConstantFloat(&scale)) &&
+                    scale.isFiniteNonZero() && !scale.isNegative();
+  emitScores(b, step);
+  if (step.hasRegions())
+    emitScoreRegions(b, step);
+  emitSoftmax(b, step);
+  emitValues(b, step);
+  op.erase();
+  return success();
+}

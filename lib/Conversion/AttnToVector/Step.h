@@ -1,0 +1,122 @@
+//===- Step.h - one step of the online softmax, tile by tile ------------------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_LIB_CONVERSION_ATTNTOVECTOR_STEP_H
+#define ATTN_LIB_CONVERSION_ATTNTOVECTOR_STEP_H
+
+#include "dialects/Attn/IR/AttnOps.h"
+#include "lib/Conversion/AttnToVector/Emitter.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "llvm/ADT/StringMap.h"
+
+namespace attn {
+
+/// A run-time number of rows or keys and what is known of it.
+struct Extent {
+  mlir::Value value;
+  /// At least `value`; equal to it if `isStatic`.
+  int64_t bound = 0;
+  bool isStatic = false;
+};
+
+/// The extent of dimension 0 of `memref`, which is what `op` calls `name`; reports one without a bound.
+mlir::FailureOr<Extent> getBoundedExtent(Emitter &b, mlir::Operation *op, llvm::StringRef name,
+                                         mlir::Value memref);
+
+/// The stack buffers of one block. Steps of a block run one after the other and share them by name and type.
+class Scratch {
+public:
+  /// A buffer for `user`, of f32, aligned to a cache line, allocated on entry of the block around it.
+  mlir::Value get(mlir::Operation *user, llvm::StringRef name, llvm::ArrayRef<int64_t> shape);
+
+private:
+  llvm::DenseMap<mlir::Block *, llvm::StringMap<mlir::Value>> buffers;
+};
+
+/// How an operand of a matrix product lies in memory. A word is 32 bits and what one lane of one instruction multiplies:
+/// an f32, or two neighbouring bf16 along the summed dimension.
+enum class WordKind { F32, BF16Pair };
+
+/// The query of a block, transposed once: words (depth, rows rounded up to lanes), zeros in the rows that are not there.
+struct PackedQuery {
+  mlir::Value words;
+  WordKind kind = WordKind::F32;
+  /// Words along D.
+  int64_t depth = 0;
+};
+
+/// Packs queries where they are defined; every step of a block on one query shares its packed form.
+class QueryPacker {
+public:
+  PackedQuery get(OnlineAttentionOp op, const Extent &rows, const VectorTarget &target,
+                  Scratch &scratch);
+
+private:
+  llvm::DenseMap<mlir::Value, PackedQuery> packed;
+};
+
+/// One online_attention op being lowered. Scratch matrices have one row per key or pair of keys and one column per query
+/// row, so that lanes are rows and no reduction crosses lanes.
+struct Step {
+  OnlineAttentionOp op;
+  Extent rows, keys;
+  /// rows rounded up to a multiple of lanes, and its bound.
+  mlir::Value paddedRows;
+  int64_t rowStride = 0;
+  WordKind kind = WordKind::F32;
+  PackedQuery query;
+  /// (keys, D) in f32, or the op's key itself in pairs.
+  mlir::Value key;
+  /// (keys, Dv) in f32, or words (pairs of keys, Dv rounded up to lanes).
+  mlir::Value value;
+  /// Scores stay products until the softmax scales them: a positive factor keeps their order, so that their maximum may be
+  /// taken before, and the subtraction of the maximum applies it for free.
+  bool scaleLater = false;
+  /// Scores, then probabilities in place: f32 or words of pairs of keys.
+  mlir::Value scores;
+  /// (rowStride): the maximum of this tile's scores, then the factor of the old state.
+  mlir::Value rowScratch;
+
+  int64_t depth() const { return query.depth; }
+  int64_t valueDim() { return mlir::cast<mlir::MemRefType>(op.getValue().getType()).getDimSize(1); }
+  bool hasRegions() { return !op.getScore().empty() || !op.getMask().empty(); }
+};
+
+/// Lowers one step and erases it.
+mlir::LogicalResult lowerStep(OnlineAttentionOp op, const VectorTarget &target, Scratch &scratch,
+                              QueryPacker &queries);
+
+// The parts of a step, in the order in which they run.
+
+/// Puts keys and values into the form that the products read: none for f32.
+void emitKeyValuePacking(Emitter &b, Step &step, Scratch &scratch);
+/// scores[n][m] = sum_d key[n][d] query[m][d], and without regions the maximum over n into rowScratch.
+void emitScores(Emitter &b, Step &step);
+/// scores = mask ? score(scale * scores) : -inf, and the maximum over n into rowScratch.
+void emitScoreRegions(Emitter &b, Step &step);
+/// The running maximum and sum, probabilities in place of scores, and into rowScratch the factor of the accumulator.
+void emitSoftmax(Emitter &b, Step &step);
+/// acc = rowScratch * acc + probabilities * value.
+void emitValues(Emitter &b, Step &step);
+
+/// acc + a * b over words; one instruction.
+mlir::Value emitDot(Emitter &b, WordKind kind, mlir::Value x, mlir::Value y, mlir::Value acc);
+
+/// Calls body(column, mask) for every register of a row of `columns` elements; mask is null where all lanes exist.
+void forColumns(Emitter &b, int64_t columns, llvm::function_ref<void(mlir::Value, mlir::Value)> body);
+
+/// The other ops on buffers; each is erased.
+mlir::LogicalResult lowerNormalize(NormalizeOp op, const VectorTarget &target);
+mlir::LogicalResult lowerMerge(MergeOp op, const VectorTarget &target);
+/// linalg.fill and memref.copy, of buffers of any rank; succeeds with nothing done for those that are not plain.
+mlir::LogicalResult lowerFill(mlir::linalg::FillOp op, const VectorTarget &target);
+mlir::LogicalResult lowerCopy(mlir::memref::CopyOp op, const VectorTarget &target);
+
+} // namespace attn
+
+#endif // ATTN_LIB_CONVERSION_ATTNTOVECTOR_STEP_H

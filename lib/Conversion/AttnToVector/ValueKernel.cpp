@@ -1,0 +1,98 @@
+//===- ValueKernel.cpp - products of probabilities and values -----------------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/Conversion/AttnToVector/Step.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+using namespace mlir;
+using namespace attn;
+
+namespace {
+/// `vectors` registers of columns; the mask of the last one is null if all its lanes exist.
+struct Columns {
+  SmallVector<Value> at;
+  Value lastMask;
+};
+} // namespace
+
+static Value loadColumn(Emitter &b, Value memref, Value row, const Columns &columns, unsigned i,
+                        bool mayMask) {
+  if (mayMask && columns.lastMask && i + 1 == columns.at.size())
+    return b.loadMasked(memref, {row, columns.at[i]}, columns.lastMask);
+  return b.loadVector(memref, {row, columns.at[i]});
+}
+
+/// acc[m .. m + rows) = factor * acc + probabilities * value in a tile of registers.
+static void emitTile(Emitter &b, Step &step, Value m, int64_t rows, const Columns &columns) {
+  unsigned width = columns.at.size();
+  Value acc = step.op.getAcc();
+  SmallVector<Value> rowAt, sums;
+  for (int64_t i = 0; i < rows; ++i) {
+    rowAt.push_back(b.add(m, i));
+    Value factor = b.splat(b.load(step.rowScratch, {rowAt[i]}));
+    for (unsigned v = 0; v < width; ++v)
+      sums.push_back(arith::MulFOp::create(
+          b, loadColumn(b, acc, rowAt[i], columns, v, /*mayMask=*/true), factor));
+  }
+  bool pairs = step.kind == WordKind::BF16Pair;
+  // Scratch tiles are as wide as whole registers.
+  bool mayMask = step.value == step.op.getValue();
+  Value depth = step.keys.value;
+  if (pairs)
+    depth = b.createOrFold<arith::ShRUIOp>(b.add(depth, 1), b.index(1));
+  sums = b.loop(b.index(0), depth, 1, sums, [&](Value k, ValueRange accumulators) {
+    SmallVector<Value> values, results(accumulators);
+    for (unsigned v = 0; v < width; ++v)
+      values.push_back(loadColumn(b, step.value, k, columns, v, mayMask));
+    for (int64_t i = 0; i < rows; ++i) {
+      Value word = b.splat(b.load(step.scores, {k, rowAt[i]}));
+      for (unsigned v = 0; v < width; ++v) {
+        Value &sum = results[i * width + v];
+        sum = emitDot(b, step.kind, word, values[v], sum);
+      }
+    }
+    return results;
+  });
+  for (int64_t i = 0; i < rows; ++i)
+    for (unsigned v = 0; v < width; ++v) {
+      Value sum = sums[i * width + v];
+      if (columns.lastMask && v + 1 == width)
+        b.storeMasked(sum, acc, {rowAt[i], columns.at[v]}, columns.lastMask);
+      else
+        b.storeVector(sum, acc, {rowAt[i], columns.at[v]});
+    }
+}
+
+/// All rows of a group of columns; `valid` columns exist from `first` on.
+static void emitColumns(Emitter &b, Step &step, Value first, int64_t vectors, int64_t valid) {
+  int64_t lanes = b.target.lanes;
+  Columns columns;
+  for (int64_t v = 0; v < vectors; ++v)
+    columns.at.push_back(b.add(first, v * lanes));
+  if (valid < vectors * lanes)
+    columns.lastMask = b.maskBelow(b.index(valid - (vectors - 1) * lanes));
+  int64_t most = std::min<int64_t>({b.target.accumulators() / vectors, 8, step.rows.bound});
+  int64_t rows = most;
+  while (2 * rows > most && step.rows.bound % rows != 0)
+    --rows;
+  if (step.rows.bound % rows != 0)
+    rows = most;
+  Value whole = b.alignDown(step.rows.value, rows);
+  b.loop(b.index(0), whole, rows, [&](Value m) { emitTile(b, step, m, rows, columns); });
+  if (rows > 1 && !(step.rows.isStatic && step.rows.bound % rows == 0))
+    b.loop(whole, step.rows.value, 1, [&](Value m) { emitTile(b, step, m, 1, columns); });
+}
+
+void attn::emitValues(Emitter &b, Step &step) {
+  int64_t lanes = b.target.lanes, all = llvm::divideCeil(step.valueDim(), lanes);
+  int64_t most = std::min<int64_t>(b.target.lanes == 16 ? 4 : 2, all);
+  int64_t whole = step.valueDim() / (most * lanes) * most * lanes;
+  b.loop(b.index(0), b.index(whole), most * lanes,
+         [&](Value first) { emitColumns(b, step, first, most, most * lanes); });
+  if (int64_t rest = step.valueDim() - whole; rest > 0)
+    emitColumns(b, step, b.index(whole), llvm::divideCeil(rest, lanes), rest);
+}

@@ -1,0 +1,88 @@
+//===- Compile.cpp - kernels for the processor -------------------------------------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/Target/CPU/Compile.h"
+#include "lib/Pipelines/CPUPipeline.h"
+#include "lib/Pipelines/Pipelines.h"
+#include "lib/Support/Stopwatch.h"
+#include "mlir/Pass/PassManager.h"
+
+using namespace mlir;
+using llvm::Expected;
+
+namespace attn {
+
+/// Rows of the reference's blocks: scores of 32 x N in f64 stay small, and there are enough blocks for all threads.
+static constexpr int64_t kReferenceRows = 32;
+
+/// Runs the passes that `build` adds and compiles what they leave.
+static Expected<std::unique_ptr<CompiledKernel>> compile(ModuleOp module, const CPUOptions &options,
+                                                         function_ref<void(OpPassManager &)> build,
+                                                         std::optional<ElementKind> results) {
+  Expected<func::FuncOp> entry = findEntry(module, options.entry);
+  if (!entry)
+    return entry.takeError();
+  Expected<KernelSignature> signature = getSignature(*entry);
+  if (!signature)
+    return signature.takeError();
+
+  auto kernel = std::make_unique<CompiledKernel>();
+  kernel->signature = std::move(*signature);
+  if (results)
+    for (ValueType &result : kernel->signature.results)
+      if (isFloat(result.kind))
+        result.kind = *results;
+
+  Stopwatch stopwatch;
+  PassManager pm(module.getContext());
+  build(pm);
+  if (failed(pm.run(module)))
+    return llvm::createStringError("cannot compile '" + kernel->signature.name + "' for the CPU");
+  kernel->passesMs = stopwatch.elapsedMs();
+
+  Expected<std::unique_ptr<Jit>> jit = Jit::compile(module, options.jit);
+  if (!jit)
+    return jit.takeError();
+  Expected<Jit::PackedFn> function = (*jit)->lookupPacked(kernel->signature.name);
+  if (!function)
+    return function.takeError();
+  kernel->jit = std::move(*jit);
+  kernel->function = *function;
+  return kernel;
+}
+
+Expected<std::unique_ptr<CompiledKernel>> compileForCPU(ModuleOp module, const CPUOptions &options) {
+  const HostInfo &host = options.jit.host;
+  ToOnlineOptions online;
+  online.lanes = host.f32Lanes;
+  online.bf16Dot = host.hasBF16Dot;
+  online.blockM = options.blockM;
+  online.blockN = options.blockN;
+  online.splits = options.splits;
+  CPUPipelineOptions vector;
+  vector.lanes = host.f32Lanes;
+  vector.bf16Dot = host.hasBF16Dot;
+  return compile(
+      module, options,
+      [&](OpPassManager &pm) {
+        buildToOnlinePipeline(pm, online);
+        buildOnlineToLLVMPipeline(pm, vector);
+      },
+      std::nullopt);
+}
+
+Expected<std::unique_ptr<CompiledKernel>> compileReference(ModuleOp module, const CPUOptions &options) {
+  return compile(
+      module, options,
+      [](OpPassManager &pm) {
+        buildToReferencePipeline(pm, kReferenceRows);
+        buildReferenceToLLVMPipeline(pm);
+      },
+      ElementKind::F64);
+}
+
+} // namespace attn

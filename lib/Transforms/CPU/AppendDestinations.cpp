@@ -1,0 +1,85 @@
+//===- AppendDestinations.cpp - attn-cpu-append-destinations ------------------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/Transforms/CPU/Passes.h"
+#include "mlir/Dialect/Bufferization/IR/Bufferization.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+
+namespace attn {
+#define GEN_PASS_DEF_CPUAPPENDDESTINATIONSPASS
+#include "lib/Transforms/CPU/Passes.h.inc"
+} // namespace attn
+
+using namespace mlir;
+using namespace attn;
+
+/// A buffer of any strides but the last.
+static MemRefType getDestinationType(RankedTensorType type) {
+  SmallVector<int64_t> strides(type.getRank(), ShapedType::kDynamic);
+  if (!strides.empty())
+    strides.back() = 1;
+  auto layout = StridedLayoutAttr::get(type.getContext(), ShapedType::kDynamic, strides);
+  return MemRefType::get(type.getShape(), type.getElementType(), layout);
+}
+
+/// Two users of one tensor.empty would want it at two places: give each its own.
+static void unshareEmptyTensors(func::FuncOp func) {
+  func.walk([](tensor::EmptyOp empty) {
+    SmallVector<OpOperand *> uses;
+    for (OpOperand &use : empty->getUses())
+      uses.push_back(&use);
+    for (OpOperand *use : ArrayRef(uses).drop_front(uses.empty() ? 0 : 1)) {
+      OpBuilder b(empty);
+      use->set(b.clone(*empty)->getResult(0));
+    }
+  });
+}
+
+static void appendDestinations(func::FuncOp func) {
+  auto terminator = cast<func::ReturnOp>(func.getBody().front().getTerminator());
+  OpBuilder b(terminator);
+  SmallVector<Value> kept;
+  SmallVector<Type> keptTypes;
+  for (Value result : terminator.getOperands()) {
+    auto type = dyn_cast<RankedTensorType>(result.getType());
+    if (!type) {
+      kept.push_back(result);
+      keptTypes.push_back(result.getType());
+      continue;
+    }
+    unsigned position = func.getNumArguments();
+    (void)func.insertArgument(position, getDestinationType(type), DictionaryAttr(), func.getLoc());
+    bufferization::MaterializeInDestinationOp::create(b, result.getLoc(), Type(), result,
+                                                      func.getArgument(position), /*restrict=*/true,
+                                                      /*writable=*/true);
+  }
+  terminator.getOperandsMutable().assign(kept);
+  func.setType(FunctionType::get(func.getContext(), func.getArgumentTypes(), keptTypes));
+  func.removeResAttrsAttr();
+}
+
+namespace {
+struct CPUAppendDestinationsPass
+    : attn::impl::CPUAppendDestinationsPassBase<CPUAppendDestinationsPass> {
+  void runOnOperation() override {
+    WalkResult calls = getOperation()->walk([](func::CallOp call) {
+      call.emitOpError("expected functions that do not call each other");
+      return WalkResult::interrupt();
+    });
+    if (calls.wasInterrupted())
+      return signalPassFailure();
+    for (auto func : getOperation().getOps<func::FuncOp>()) {
+      if (func.isExternal())
+        continue;
+      unshareEmptyTensors(func);
+      appendDestinations(func);
+    }
+  }
+};
+} // namespace

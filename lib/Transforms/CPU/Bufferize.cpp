@@ -1,0 +1,59 @@
+//===- Bufferize.cpp - attn-cpu-bufferize -------------------------------------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "dialects/Attn/IR/AttnDialect.h"
+#include "lib/Transforms/CPU/Passes.h"
+#include "mlir/Dialect/Bufferization/IR/Bufferization.h"
+#include "mlir/Dialect/Bufferization/Transforms/OneShotAnalysis.h"
+#include "mlir/Dialect/Bufferization/Transforms/OneShotModuleBufferize.h"
+#include "mlir/Dialect/Bufferization/Transforms/Transforms.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+
+namespace attn {
+#define GEN_PASS_DEF_CPUBUFFERIZEPASS
+#include "lib/Transforms/CPU/Passes.h.inc"
+} // namespace attn
+
+using namespace mlir;
+using namespace attn;
+
+static bufferization::BufferLikeType getArgumentType(bufferization::TensorLikeType type,
+                                                     Attribute memorySpace, FunctionOpInterface,
+                                                     const bufferization::BufferizationOptions &) {
+  auto tensor = cast<RankedTensorType>(type);
+  SmallVector<int64_t> strides(tensor.getRank(), ShapedType::kDynamic);
+  if (tensor.getRank() > 1)
+    strides.back() = 1;
+  auto layout = StridedLayoutAttr::get(tensor.getContext(), ShapedType::kDynamic, strides);
+  return cast<bufferization::BufferLikeType>(
+      MemRefType::get(tensor.getShape(), tensor.getElementType(), layout, memorySpace));
+}
+
+namespace {
+struct CPUBufferizePass : attn::impl::CPUBufferizePassBase<CPUBufferizePass> {
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    Attribute never = BoolAttr::get(&getContext(), false);
+    for (auto func : module.getOps<func::FuncOp>())
+      for (unsigned i = 0; i < func.getNumArguments(); ++i)
+        if (isa<TensorType>(func.getArgument(i).getType()))
+          func.setArgAttr(i, bufferization::BufferizationDialect::kWritableAttrName, never);
+
+    IRRewriter rewriter(&getContext());
+    if (failed(bufferization::eliminateEmptyTensors(rewriter, module)))
+      return signalPassFailure();
+    bufferization::OneShotBufferizationOptions options;
+    options.bufferizeFunctionBoundaries = true;
+    options.functionArgTypeConverterFn = getArgumentType;
+    bufferization::BufferizationState state;
+    if (failed(bufferization::runOneShotModuleBufferize(module, options, state)))
+      return signalPassFailure();
+    bufferization::removeBufferizationAttributesInModule(module);
+  }
+};
+} // namespace

@@ -1,0 +1,74 @@
+//===- Passes.td - passes of the CPU's way down -------------------------------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_TRANSFORMS_CPU_PASSES_TD
+#define ATTN_TRANSFORMS_CPU_PASSES_TD
+
+include "mlir/Pass/PassBase.td"
+
+def CPUAppendDestinationsPass : Pass<"attn-cpu-append-destinations", "::mlir::ModuleOp"> {
+  let summary = "results become buffers that the caller passes last";
+  let description = [{
+    A function that returns tensors gets one more argument for each, a buffer with strides of its own whose last
+    dimension is contiguous, and materializes the result there. Bufferization then computes results where they belong.
+
+    Requires: level `online`. Produces: functions without tensor results. Fails when: a function is called from another.
+  }];
+  let dependentDialects = ["::mlir::bufferization::BufferizationDialect", "::mlir::memref::MemRefDialect"];
+}
+
+def CPUBufferizePass : Pass<"attn-cpu-bufferize", "::mlir::ModuleOp"> {
+  let summary = "tensors become buffers, in place";
+  let description = [{
+    One-shot bufferization across function boundaries. A tensor argument of rank 2 or more becomes a buffer of any strides
+    but the last, which is 1; one of rank 1 may have any stride. Arguments are never written.
+
+    Requires: level `online`, functions without tensor results. Produces: the same on buffers. Fails when: an op has no
+    form on buffers.
+  }];
+  let dependentDialects = ["::mlir::bufferization::BufferizationDialect", "::mlir::memref::MemRefDialect"];
+}
+
+def CPUBoundBuffersPass : Pass<"attn-cpu-bound-buffers", "::mlir::ModuleOp"> {
+  let summary = "buffers of a block live on its stack";
+  let description = [{
+    An allocation inside an `scf.forall` becomes a stack buffer of the largest size it can have, seen at its size. Those
+    outside of blocks are freed where the function returns. With `heap` (for the reference, whose buffers have no bound)
+    those inside are freed where their block ends.
+
+    Requires: attn or linalg ops on buffers. Produces: no allocation inside a block unless `heap`, none that is not freed.
+    Fails when: a size has no constant upper bound, unless `heap`.
+  }];
+  let options = [Option<"heap", "heap", "bool", "false", "leave buffers of a block on the heap">];
+  let dependentDialects = ["::mlir::memref::MemRefDialect"];
+}
+
+def CPUOutlineForallPass : Pass<"attn-cpu-outline-forall", "::mlir::ModuleOp"> {
+  let summary = "the body of a parallel loop becomes a function for the thread pool";
+  let description = [{
+    Each `scf.forall` becomes a call of `attn_cpu_parallel_for(body, context, count)`. The body is a function of the
+    context, a struct of the values that the loop used, and of one index. The last dimension, that of the rows, runs
+    backwards: under a causal mask its last blocks are the longest, and long work should not start last.
+
+    Requires: loops on buffers. Produces: no `scf.forall`. Fails when: a loop has results or uses a value that no struct
+    can hold.
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::LLVM::LLVMDialect"];
+}
+
+def CPUExpandMathPass : Pass<"attn-cpu-expand-math", "::mlir::ModuleOp"> {
+  let summary = "elementary functions become polynomials, bf16 becomes integer arithmetic";
+  let description = [{
+    Vectors have no library of elementary functions to call, and scalars get the same code. Conversions from and to bf16
+    become shifts, because not every processor and not every C library has them.
+
+    Requires: nothing. Produces: the module with fewer math ops. Fails when: never.
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect", "::mlir::vector::VectorDialect"];
+}
+
+#endif // ATTN_TRANSFORMS_CPU_PASSES_TD
