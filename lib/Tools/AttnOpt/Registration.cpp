@@ -8,8 +8,10 @@
 #include "lib/Tools/AttnOpt/Registration.h"
 #include "dialects/Attn/IR/AttnDialect.h"
 #include "lib/Conversion/AttnToLinalg/Passes.h"
+#include "lib/Conversion/AttnToVector/Passes.h"
 #include "lib/Pipelines/Pipelines.h"
 #include "lib/Transforms/Attn/Passes.h"
+#include "lib/Transforms/CPU/Passes.h"
 #include "mlir/Conversion/Passes.h"
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -59,6 +61,8 @@ void attn::registerPasses() {
   registerAttnPasses();
   registerAttnPipelines();
   registerAttnToLinalgPasses();
+  registerAttnToVectorPasses();
+  registerAttnCPUPasses();
   mlir::registerTransformsPasses();
   mlir::registerLinalgPasses();
   bufferization::registerBufferizationPasses();

@@ -1,0 +1,263 @@
+//===- AttnRun.cpp - compiles, runs, checks and times a kernel --------------------------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------------------------===//
+
+#include "lib/Tools/AttnRun/AttnRun.h"
+#include "lib/Support/Memory.h"
+#include "lib/Support/Npy.h"
+#include "lib/Support/Stopwatch.h"
+#include "lib/Target/CPU/Compile.h"
+#include "lib/Target/CPU/Invoke.h"
+#include "lib/Target/CPU/ThreadPool.h"
+#include "lib/Tools/AttnRun/Binding.h"
+#include "lib/Tools/AttnRun/Options.h"
+#include "lib/Tools/AttnRun/Report.h"
+#include "lib/Tools/AttnRun/Source.h"
+#include "mlir/IR/Diagnostics.h"
+#include "mlir/IR/MLIRContext.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace llvm;
+
+namespace attn {
+
+namespace {
+class Runner {
+public:
+  Runner(mlir::MLIRContext &context, const RunOptions &options)
+      : context(context), options(options) {}
+
+  Expected<Report> run();
+
+private:
+  using CompileFn = Expected<std::unique_ptr<CompiledKernel>> (*)(mlir::ModuleOp,
+                                                                  const CPUOptions &);
+
+  void showProgress(StringRef what) const {
+    if (options.showProgress)
+      errs() << "attn-run: " << what << '\n';
+  }
+
+  Expected<std::unique_ptr<CompiledKernel>> compile(CompileFn compiler, const JitOptions &jit);
+  Expected<std::vector<Array>> allocateResults(const KernelSignature &signature);
+  Error check();
+  void measure(KernelArguments &arguments, Jit::PackedFn function);
+  Error writeOutputs();
+
+  mlir::MLIRContext &context;
+  const RunOptions &options;
+  Source source;
+  Binding binding;
+  std::vector<ArgumentValue> inputs;
+  std::vector<Array> outputs;
+  Report report;
+};
+} // namespace
+
+Expected<std::unique_ptr<CompiledKernel>> Runner::compile(CompileFn compiler,
+                                                          const JitOptions &jit) {
+  CPUOptions cpuOptions;
+  cpuOptions.jit = jit;
+  cpuOptions.entry = source.signature.name;
+  // The compiler lowers in place, and the reference needs the source too.
+  mlir::OwningOpRef<mlir::ModuleOp> module = source.module->clone();
+  return compiler(*module, cpuOptions);
+}
+
+Expected<std::vector<Array>> Runner::allocateResults(const KernelSignature &signature) {
+  std::vector<Array> results;
+  for (auto [type, shape] : zip_equal(signature.results, binding.results)) {
+    Expected<Array> array =
+        Array::allocate(type.kind, shape, getMemoryOrder(options, shape.size()));
+    if (!array)
+      return array.takeError();
+    array->poison();
+    results.push_back(std::move(*array));
+  }
+  return std::move(results);
+}
+
+Error Runner::check() {
+  showProgress("evaluating the definition in f64");
+  Stopwatch watch;
+  JitOptions jit = options.jit;
+  jit.dumpAssembly.clear(), jit.dumpLLVM.clear(), jit.dumpObject.clear();
+  Expected<std::unique_ptr<CompiledKernel>> reference = compile(compileReference, jit);
+  if (!reference)
+    return reference.takeError();
+  const KernelSignature &signature = (*reference)->signature;
+  KernelArguments arguments;
+  std::vector<Array> copies;
+  copies.reserve(inputs.size());
+  for (auto [input, type] : zip_equal(inputs, signature.arguments)) {
+    if (input.isScalar) {
+      arguments.addScalar(type.kind, input.scalar);
+    } else if (input.array.getKind() == type.kind) {
+      arguments.addMemRef(input.array);
+    } else {
+      Expected<Array> copy = input.array.convert(type.kind);
+      if (!copy)
+        return copy.takeError();
+      arguments.addMemRef(copies.emplace_back(std::move(*copy)));
+    }
+  }
+  Expected<std::vector<Array>> wanted = allocateResults(signature);
+  if (!wanted)
+    return wanted.takeError();
+  for (const Array &array : *wanted)
+    arguments.addMemRef(array);
+  arguments.call((*reference)->function);
+
+  // Weights are rounded to the inputs' type on their way to a product with the values; lse, of
+  // (B, H, M), comes from f32 alone.
+  double inputTolerance = 0;
+  for (const ValueType &type : source.signature.arguments)
+    inputTolerance = std::max(inputTolerance, getDefaultTolerance(type.kind));
+  for (auto [output, expected, result, facts] :
+       zip_equal(outputs, *wanted, report.results, source.results)) {
+    Expected<Comparison> comparison = compare(output, expected);
+    if (!comparison)
+      return comparison.takeError();
+    result.error = *comparison;
+    double tolerance = getDefaultTolerance(output.getKind());
+    if (isFloat(output.getKind()) && facts.dims != DimLetters{"B", "H", "M"})
+      tolerance = std::max(inputTolerance, tolerance);
+    result.tolerance = options.tolerance.value_or(tolerance);
+  }
+  report.referenceMs = watch.elapsedMs();
+  return Error::success();
+}
+
+void Runner::measure(KernelArguments &arguments, Jit::PackedFn function) {
+  showProgress("measuring");
+  auto timeOnce = [&] {
+    Stopwatch watch;
+    arguments.call(function);
+    return watch.elapsedMs();
+  };
+  // Clocks, caches and page tables settle within a tenth of the measurement.
+  Stopwatch warmUp;
+  do
+    timeOnce();
+  while (warmUp.elapsedMs() < options.benchMs / 10);
+  std::vector<double> times;
+  Stopwatch total;
+  while (times.size() < 5 || (total.elapsedMs() < options.benchMs && times.size() < 10000000))
+    times.push_back(timeOnce());
+  llvm::sort(times);
+  report.timeMs = times[times.size() / 2];
+  report.fastestMs = times.front();
+  report.numRuns = times.size();
+}
+
+Error Runner::writeOutputs() {
+  for (auto [output, facts] : zip_equal(outputs, source.results)) {
+    auto path = options.outputs.find(facts.name);
+    if (path != options.outputs.end())
+      if (Error error = writeNpy(path->second, output))
+        return error;
+  }
+  return Error::success();
+}
+
+Expected<Report> Runner::run() {
+  Expected<Source> parsed = readSource(context, options.file, options.entry);
+  if (!parsed)
+    return parsed.takeError();
+  source = std::move(*parsed);
+  Expected<Binding> bound = bindShapes(source, options);
+  if (!bound)
+    return bound.takeError();
+  binding = std::move(*bound);
+  if (Error error = binding.checkMemory(source.signature, options.check))
+    return std::move(error);
+
+  showProgress("compiling");
+  setThreadCount(options.jit.host.numThreads);
+  Expected<std::unique_ptr<CompiledKernel>> kernel = compile(compileForCPU, options.jit);
+  if (!kernel)
+    return kernel.takeError();
+
+  showProgress("making inputs");
+  Expected<std::vector<ArgumentValue>> made = makeInputs(source, binding, options);
+  if (!made)
+    return made.takeError();
+  inputs = std::move(*made);
+  Expected<std::vector<Array>> allocated = allocateResults(source.signature);
+  if (!allocated)
+    return allocated.takeError();
+  outputs = std::move(*allocated);
+  KernelArguments arguments;
+  for (auto [input, type] : zip_equal(inputs, source.signature.arguments)) {
+    if (input.isScalar)
+      arguments.addScalar(type.kind, input.scalar);
+    else
+      arguments.addMemRef(input.array);
+  }
+  for (const Array &output : outputs)
+    arguments.addMemRef(output);
+
+  report.file = options.file;
+  report.entry = source.signature.name;
+  report.device = "cpu " + options.jit.host.cpu;
+  report.schedule = (*kernel)->description;
+  report.numThreads = options.jit.host.numThreads;
+  report.f32Lanes = options.jit.host.f32Lanes;
+  report.letters = binding.letters;
+  report.isRowsFirst = options.isRowsFirst;
+  report.seed = options.seed;
+  report.passesMs = (*kernel)->passesMs;
+  report.llvmMs = (*kernel)->jit->getTimings().total();
+  report.flops = binding.countFlops(options.flops);
+  for (auto [output, facts] : zip_equal(outputs, source.results))
+    report.results.push_back({facts.name, output.getKind(),
+                              SmallVector<int64_t, 4>(output.getShape()), std::nullopt, 0});
+
+  showProgress("running");
+  Stopwatch watch;
+  arguments.call((*kernel)->function);
+  report.timeMs = report.fastestMs = watch.elapsedMs();
+  if (Error error = writeOutputs())
+    return std::move(error);
+  if (options.check)
+    if (Error error = check())
+      return std::move(error);
+  if (options.bench)
+    measure(arguments, (*kernel)->function);
+  return std::move(report);
+}
+
+int runAttnRun(int argc, const char *const *argv, const mlir::DialectRegistry &registry) {
+  auto fail = [](Error error) {
+    errs() << "attn-run: error: " << toString(std::move(error)) << '\n';
+    return 1;
+  };
+  Expected<std::optional<RunOptions>> options = parseCommandLine(argc, argv);
+  if (!options)
+    return fail(options.takeError());
+  if (!*options)
+    return 0;
+
+  // One small module: threads for MLIR would cost more to start than they save.
+  mlir::MLIRContext context(registry, mlir::MLIRContext::Threading::DISABLED);
+  Expected<Report> report = Runner(context, **options).run();
+  if (!report)
+    return fail(report.takeError());
+  if ((*options)->json)
+    report->printJson(outs());
+  else
+    report->printText(outs());
+  outs().flush();
+  if (outs().has_error()) {
+    std::error_code code = outs().error();
+    outs().clear_error();
+    return fail(createStringError(code, "expected to write the report, got: " + code.message()));
+  }
+  return report->isRight() ? 0 : 1;
+}
+
+} // namespace attn

@@ -1,0 +1,245 @@
+//===- Options.cpp - the command line of attn-run ---------------------------------------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------------------------===//
+
+#include "lib/Tools/AttnRun/Options.h"
+#include "lib/Target/CPU/HostInfo.h"
+#include "lib/Target/CPU/ThreadPool.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Config/llvm-config.h"
+#include "llvm/Support/CommandLine.h"
+#include "llvm/Support/Process.h"
+#include "llvm/Support/raw_ostream.h"
+#include <cmath>
+
+using namespace llvm;
+
+namespace attn {
+
+namespace {
+/// Made by the first parse and kept: LLVM holds pointers to options for as long as it runs.
+struct CommandLine {
+  cl::OptionCategory category{"attn-run options"};
+  cl::opt<std::string> file{cl::Positional, cl::desc("FILE.mlir"), cl::cat(category)};
+  cl::opt<std::string> device{"device", cl::desc("where to run: cpu"), cl::value_desc("name"),
+                              cl::init("cpu"), cl::cat(category)};
+  cl::opt<std::string> entry{"entry", cl::desc("the function to run, if the file has several"),
+                             cl::value_desc("name"), cl::cat(category)};
+  cl::list<std::string> shape{
+      "shape",
+      cl::desc("extents by letter (B batch, H query heads, Hkv key/value heads, M query rows,\n"
+               "N key rows) or by tensor and dimension (name.0=8); Hkv defaults to H, N to M"),
+      cl::value_desc("B=1,H=8,..."), cl::cat(category)};
+  cl::list<std::string> input{
+      "input",
+      cl::desc("an argument's value: a .npy file, a number, LOW..HIGH (random integers), sorted\n"
+               "(document ids), zeros or normal; arguments not named are random"),
+      cl::value_desc("name=value"), cl::cat(category)};
+  cl::list<std::string> output{"output", cl::desc("write a result to a .npy file"),
+                               cl::value_desc("name=path"), cl::cat(category)};
+  cl::opt<std::string> layout{"layout",
+                              cl::desc("order in memory of tensors of rank 4: bhsd or bshd"),
+                              cl::value_desc("order"), cl::init("bhsd"), cl::cat(category)};
+  cl::opt<std::string> seed{"seed", cl::desc("seed of the random inputs"), cl::value_desc("n"),
+                            cl::init("0"), cl::cat(category)};
+  cl::opt<bool> check{"check", cl::desc("compare with the definition, evaluated in f64"),
+                      cl::cat(category)};
+  cl::opt<std::string> tolerance{
+      "tolerance",
+      cl::desc("largest relative error that --check accepts; by default it follows\n"
+               "from the types: f32 2e-5, f16 4e-3, bf16 3e-2"),
+      cl::value_desc("x"), cl::cat(category)};
+  cl::opt<bool> bench{"bench", cl::desc("measure the time of repeated runs"), cl::cat(category)};
+  cl::opt<std::string> benchMs{"bench-ms", cl::desc("measure for at least so many milliseconds"),
+                               cl::value_desc("ms"), cl::init("500"), cl::cat(category)};
+  cl::opt<std::string> flops{
+      "flops",
+      cl::desc("pairs (m, n) that count as work: full, causal (n <= m) or causal-bottom-right\n"
+               "(n <= m + N - M)"),
+      cl::value_desc("what"), cl::init("full"), cl::cat(category)};
+  cl::opt<std::string> threads{"threads", cl::desc("threads to use (default: physical cores)"),
+                               cl::value_desc("n"), cl::cat(category)};
+  cl::opt<std::string> cpu{"cpu", cl::desc("compile for this CPU, e.g. x86-64-v3"),
+                           cl::value_desc("name"), cl::cat(category)};
+  cl::opt<std::string> opt{"opt", cl::desc("LLVM's effort: none, lean, o2 or o3"),
+                           cl::value_desc("level"), cl::init("lean"), cl::cat(category)};
+  cl::opt<bool> json{"json", cl::desc("print the report as JSON"), cl::cat(category)};
+  cl::opt<bool> progress{"progress", cl::desc("show progress on stderr even if it is no terminal"),
+                         cl::cat(category)};
+  cl::opt<std::string> dumpAsm{"dump-asm", cl::desc("write the assembly"), cl::value_desc("path"),
+                               cl::cat(category)};
+  cl::opt<std::string> dumpLLVM{"dump-llvm", cl::desc("write the optimised LLVM IR"),
+                                cl::value_desc("path"), cl::cat(category)};
+  cl::opt<std::string> dumpObject{"dump-object", cl::desc("write the object file"),
+                                  cl::value_desc("path"), cl::cat(category)};
+};
+} // namespace
+
+Error parseShape(StringRef text, StringMap<int64_t> &shape) {
+  static constexpr StringLiteral letters[] = {"B", "H", "Hkv", "M", "N", "D", "Dv"};
+  SmallVector<StringRef> entries;
+  text.split(entries, ',', -1, /*KeepEmpty=*/false);
+  for (StringRef entry : entries) {
+    auto [name, value] = entry.trim().split('=');
+    if (!is_contained(letters, name) && !name.contains('.'))
+      return createStringError("--shape: expected one of " + join(ArrayRef(letters), ", ") +
+                               " or tensor.dimension, got '" + name + "'");
+    int64_t extent = 0;
+    if (value.getAsInteger(10, extent) || extent < 0)
+      return createStringError("--shape: expected an extent of 0 to 2^63 - 1 for " + name +
+                               ", got '" + value + "'");
+    auto [entryIt, isNew] = shape.try_emplace(name, extent);
+    if (!isNew && entryIt->second != extent)
+      return createStringError("--shape: expected one value for " + name + ", got " +
+                               Twine(entryIt->second) + " and " + Twine(extent));
+  }
+  return Error::success();
+}
+
+static Error parsePairs(StringRef option, ArrayRef<std::string> texts,
+                        StringMap<std::string> &pairs) {
+  for (StringRef text : texts) {
+    auto [name, value] = text.split('=');
+    if (name.empty() || value.empty())
+      return createStringError("--" + option + ": expected name=value, got '" + text + "'");
+    if (!pairs.try_emplace(name.ltrim('%'), value.str()).second)
+      return createStringError("--" + option + ": expected '" + name + "' once, got it twice");
+  }
+  return Error::success();
+}
+
+template <typename T>
+static Error parseNumber(StringRef option, StringRef text, T low, T high, T &value) {
+  bool failed = false;
+  if constexpr (std::is_floating_point_v<T>)
+    failed = text.getAsDouble(value);
+  else
+    failed = text.getAsInteger(0, value);
+  if (!failed && value >= low && value <= high) // False for NaN.
+    return Error::success();
+  std::string range;
+  raw_string_ostream(range) << low << " to " << high;
+  return createStringError("--" + option + ": expected a number from " + range + ", got '" + text +
+                           "'");
+}
+
+template <typename T>
+static Error parseChoice(StringRef option, StringRef text,
+                         ArrayRef<std::pair<StringLiteral, T>> choices, T &value) {
+  for (const auto &[name, choice] : choices)
+    if (text == name) {
+      value = choice;
+      return Error::success();
+    }
+  std::string names = join(map_range(choices, [](auto &choice) { return choice.first; }), ", ");
+  return createStringError("--" + option + ": expected one of " + names + ", got '" + text + "'");
+}
+
+static Error convert(const CommandLine &line, RunOptions &options) {
+  if (line.file.empty())
+    return createStringError("expected a file FILE.mlir, got none (--help shows the options)");
+  options.file = line.file;
+  options.entry = StringRef(line.entry).ltrim('@').str();
+  options.check = line.check;
+  options.bench = line.bench;
+  options.json = line.json;
+  options.showProgress = line.progress || sys::Process::StandardErrIsDisplayed();
+  if (line.device == "cuda" || line.device == "sim")
+    return createStringError("--device: expected cpu, the only device of this build, got '" +
+                             line.device + "'");
+  if (line.device != "cpu")
+    return createStringError("--device: expected cpu, got '" + line.device + "'");
+
+  for (StringRef text : line.shape)
+    if (Error error = parseShape(text, options.shape))
+      return error;
+  if (Error error = parsePairs("input", line.input, options.inputs))
+    return error;
+  if (Error error = parsePairs("output", line.output, options.outputs))
+    return error;
+  if (Error error = parseChoice<bool>("layout", line.layout, {{"bhsd", false}, {"bshd", true}},
+                                      options.isRowsFirst))
+    return error;
+  if (Error error = parseChoice<FlopCount>("flops", line.flops,
+                                           {{"full", FlopCount::Full},
+                                            {"causal", FlopCount::CausalTopLeft},
+                                            {"causal-bottom-right", FlopCount::CausalBottomRight}},
+                                           options.flops))
+    return error;
+  if (Error error = parseChoice<OptLevel>("opt", line.opt,
+                                          {{"none", OptLevel::None},
+                                           {"lean", OptLevel::Lean},
+                                           {"o2", OptLevel::O2},
+                                           {"o3", OptLevel::O3}},
+                                          options.jit.optLevel))
+    return error;
+  if (Error error = parseNumber<uint64_t>("seed", line.seed, 0, ~uint64_t(0), options.seed))
+    return error;
+  if (Error error = parseNumber<double>("bench-ms", line.benchMs, 0, 1e9, options.benchMs))
+    return error;
+  if (!line.tolerance.empty())
+    if (Error error =
+            parseNumber<double>("tolerance", line.tolerance, 0, 1e300, options.tolerance.emplace()))
+      return error;
+
+  HostOverride overrides;
+  if (!line.threads.empty())
+    if (Error error =
+            parseNumber<unsigned>("threads", line.threads, 1, 4096, overrides.numThreads.emplace()))
+      return error;
+  if (!line.cpu.empty())
+    overrides.cpu = line.cpu;
+  Expected<HostInfo> host = getHostInfo(overrides);
+  if (!host)
+    return host.takeError();
+  options.jit.host = std::move(*host);
+  options.jit.dumpAssembly = line.dumpAsm;
+  options.jit.dumpLLVM = line.dumpLLVM;
+  options.jit.dumpObject = line.dumpObject;
+  return Error::success();
+}
+
+/// One paragraph from the lines in which LLVM complains. Of some mistakes it complains on stderr.
+static std::string describeComplaint(StringRef complaint) {
+  SmallVector<StringRef> lines;
+  complaint.trim().split(lines, '\n', -1, /*KeepEmpty=*/false);
+  if (lines.empty())
+    return "expected valid options, got the mistake above (--help shows the options)";
+  return join(lines, " ");
+}
+
+Expected<std::optional<RunOptions>> parseCommandLine(int argc, const char *const *argv) {
+  // LLVM's libraries bring hundreds of options of their own, some with our names; they are not this
+  // tool's.
+  cl::ResetCommandLineParser();
+  static CommandLine &line = *new CommandLine;
+  constexpr StringLiteral overview =
+      "compiles attention, runs it on this machine, checks and times it\n";
+  // Answered here: LLVM ends the process after printing, past everyone's destructors.
+  for (StringRef argument : ArrayRef(argv, argc).drop_front(argc > 0)) {
+    if (argument == "--version") {
+      outs() << "attn-run, with LLVM " LLVM_VERSION_STRING "\n";
+      return std::optional<RunOptions>();
+    }
+    if (argument == "--help" || argument == "-help" || argument == "-h") {
+      // Help is about the program and options of the last parse, so there must have been one.
+      cl::ParseCommandLineOptions(1, argv, overview, &nulls());
+      cl::PrintHelpMessage(/*Hidden=*/false, /*Categorized=*/false);
+      return std::optional<RunOptions>();
+    }
+  }
+  std::string complaint;
+  raw_string_ostream stream(complaint);
+  if (!cl::ParseCommandLineOptions(argc, argv, overview, &stream))
+    return createStringError(describeComplaint(complaint));
+  RunOptions options;
+  if (Error error = convert(line, options))
+    return std::move(error);
+  return std::optional<RunOptions>(std::move(options));
+}
+
+} // namespace attn

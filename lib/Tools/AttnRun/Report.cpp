@@ -1,0 +1,137 @@
+//===- Report.cpp - what attn-run prints ------------------------------------------------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------------------------===//
+
+#include "lib/Tools/AttnRun/Report.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/Format.h"
+#include "llvm/Support/JSON.h"
+#include "llvm/Support/raw_ostream.h"
+#include <cmath>
+
+using namespace llvm;
+
+namespace attn {
+
+bool Report::isChecked() const {
+  return any_of(results, [](const ResultReport &result) { return result.error.has_value(); });
+}
+
+bool Report::isRight() const {
+  return all_of(results, [](const ResultReport &result) {
+    return !result.error || result.error->isWithin(result.tolerance);
+  });
+}
+
+static void printError(raw_ostream &os, const ResultReport &result) {
+  const Comparison &error = *result.error;
+  os << format("max relative %.2e (at most %.0e)  max absolute %.2e  rms %.2e", error.maxRelative,
+               result.tolerance, error.maxAbsolute, error.rms);
+  if (error.numNaN)
+    os << "  " << error.numNaN << " NaN";
+  if (error.numUnwritten)
+    os << "  " << error.numUnwritten << " never written";
+  if (!error.isWithin(result.tolerance))
+    os << "  worst at element " << error.worst;
+}
+
+void Report::printText(raw_ostream &os) const {
+  auto line = [&](StringRef key) -> raw_ostream & { return os << left_justify(key, 10); };
+  line("kernel") << '@' << entry << " of " << file << '\n';
+  line("device") << device << ", " << numThreads << (numThreads == 1 ? " thread, " : " threads, ")
+                 << f32Lanes << " lanes of f32\n";
+  if (!schedule.empty())
+    line("schedule") << schedule << '\n';
+  if (!letters.empty()) {
+    line("shape");
+    StringRef separator = "";
+    for (StringRef letter : {"B", "H", "Hkv", "M", "N", "D", "Dv"})
+      if (auto found = letters.find(letter.str()); found != letters.end()) {
+        os << separator << letter << '=' << found->second;
+        separator = " ";
+      }
+    os << (isRowsFirst ? "  layout=bshd\n" : "\n");
+  }
+  line("seed") << seed << '\n';
+  line("compile") << format("%.1f ms (passes %.1f, LLVM %.1f)\n", passesMs + llvmMs, passesMs,
+                            llvmMs);
+  line("time") << format("%.3f ms", timeMs);
+  if (numRuns > 1)
+    os << format(" (median of %lld runs, fastest %.3f)", static_cast<long long>(numRuns),
+                 fastestMs);
+  os << '\n';
+  if (flops && timeMs > 0)
+    line("speed") << format("%.1f GFLOP/s\n", *flops / timeMs * 1e-6);
+  for (const ResultReport &result : results) {
+    line(result.name) << formatShape(result.shape) << ' ' << getName(result.kind);
+    if (result.error) {
+      os << "  ";
+      printError(os, result);
+    }
+    os << '\n';
+  }
+  if (isChecked())
+    line("verdict") << (isRight() ? "right\n" : "WRONG\n");
+}
+
+/// JSON has no infinity; null says that there is no number.
+static json::Value toJson(double value) {
+  return std::isfinite(value) ? json::Value(value) : json::Value(nullptr);
+}
+
+void Report::printJson(raw_ostream &os) const {
+  json::OStream json(os, 2);
+  json.object([&] {
+    json.attribute("file", json::fixUTF8(file));
+    json.attribute("entry", json::fixUTF8(entry));
+    json.attribute("device", device);
+    json.attribute("threads", numThreads);
+    json.attribute("f32_lanes", f32Lanes);
+    if (!schedule.empty())
+      json.attribute("schedule", schedule);
+    json.attributeObject("shape", [&] {
+      for (const auto &[letter, extent] : letters)
+        json.attribute(letter, extent);
+    });
+    json.attribute("layout", isRowsFirst ? "bshd" : "bhsd");
+    json.attribute("seed", seed);
+    json.attribute("passes_ms", passesMs);
+    json.attribute("llvm_ms", llvmMs);
+    json.attribute("time_ms", timeMs);
+    json.attribute("fastest_ms", fastestMs);
+    json.attribute("runs", numRuns);
+    if (flops) {
+      json.attribute("flops", *flops);
+      json.attribute("gflops", toJson(*flops / timeMs * 1e-6));
+    }
+    json.attributeArray("results", [&] {
+      for (const ResultReport &result : results)
+        json.object([&] {
+          json.attribute("name", json::fixUTF8(result.name));
+          json.attribute("type", getName(result.kind));
+          json.attributeArray("shape", [&] {
+            for (int64_t extent : result.shape)
+              json.value(extent);
+          });
+          if (!result.error)
+            return;
+          json.attribute("max_relative", toJson(result.error->maxRelative));
+          json.attribute("max_absolute", toJson(result.error->maxAbsolute));
+          json.attribute("rms", toJson(result.error->rms));
+          json.attribute("nan", result.error->numNaN);
+          json.attribute("unwritten", result.error->numUnwritten);
+          json.attribute("worst", result.error->worst);
+          json.attribute("tolerance", result.tolerance);
+          json.attribute("right", result.error->isWithin(result.tolerance));
+        });
+    });
+    if (isChecked())
+      json.attribute("right", isRight());
+  });
+  os << '\n';
+}
+
+} // namespace attn

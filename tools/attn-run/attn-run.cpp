@@ -1,0 +1,16 @@
+//===- attn-run.cpp - compiles, runs, checks and times a kernel -------------------------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------------------------===//
+
+#include "lib/Tools/AttnOpt/Registration.h"
+#include "lib/Tools/AttnRun/AttnRun.h"
+#include "mlir/IR/DialectRegistry.h"
+
+int main(int argc, char **argv) {
+  mlir::DialectRegistry registry;
+  attn::registerDialects(registry);
+  return attn::runAttnRun(argc, argv, registry);
+}
