@@ -81,6 +81,7 @@ def Attn_RelativeBiasAttr : Attn_Attr<"RelativeBias", "relative_bias"> {
   let summary = "score = s + bias[h, clamp(m' - n + offset, 0, R - 1)]; captures bias (H, R)";
   let parameters = (ins "int64_t":$offset, "Alignment":$alignment);
   let assemblyFormat = "`<` $offset `,` $alignment `>`";
+  let genVerifyDecl = 1;
 }
 
 //===----------------------------------------------------------------------===//

@@ -32,3 +32,10 @@ void attn::AttnDialect::initialize() {
 #include "dialects/Attn/IR/AttnOps.cpp.inc"
       >();
 }
+
+mlir::LogicalResult attn::AttnDialect::verifyOperationAttribute(mlir::Operation *op, mlir::NamedAttribute attribute) {
+  // schedule_c2: 'attn.schedule' holds a schedule
+  if (attribute.getName() == "attn.schedule" && !mlir::isa<ScheduleAttr>(attribute.getValue()))
+    return op->emitOpError("expected 'attn.schedule' to be a #attn.schedule, got ") << attribute.getValue();
+  return mlir::success();
+}

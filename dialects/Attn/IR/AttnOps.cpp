@@ -19,29 +19,6 @@ using namespace attn;
 // Syntax
 //===----------------------------------------------------------------------===//
 
-/// variants [#attn.causal<bottom_right>, #attn.alibi<...>] captures(%slopes : tensor<?xf32>)
-static ParseResult parseVariants(OpAsmParser &parser, ArrayAttr &variants,
-                                 SmallVectorImpl<OpAsmParser::UnresolvedOperand> &captures,
-                                 SmallVectorImpl<Type> &types) {
-  if (failed(parser.parseOptionalKeyword("variants")))
-    return success();
-  if (parser.parseAttribute(variants))
-    return failure();
-  if (failed(parser.parseOptionalKeyword("captures")))
-    return success();
-  return failure(parser.parseLParen() || parser.parseOperandList(captures) || parser.parseColonTypeList(types) ||
-                 parser.parseRParen());
-}
-
-static void printVariants(OpAsmPrinter &printer, Operation *, ArrayAttr variants, OperandRange captures,
-                          TypeRange types) {
-  if (!variants)
-    return;
-  printer << "variants " << variants << ' ';
-  if (!captures.empty())
-    printer << "captures(" << captures << " : " << types << ") ";
-}
-
 /// Parses `keyword(%a, %b, ...) { ... }`; the arguments' types follow from the keyword.
 static ParseResult parseFunctionRegion(OpAsmParser &parser, StringRef keyword, ArrayRef<Type> types, Region &region) {
   if (failed(parser.parseOptionalKeyword(keyword)))
@@ -165,6 +142,34 @@ void MergeOp::getEffects(SmallVectorImpl<SideEffects::EffectInstance<MemoryEffec
 
 LogicalResult MergeOp::reifyResultShapes(OpBuilder &builder, ReifiedRankedShapedTypeDims &shapes) {
   return reifyInits(*this, builder, shapes);
+}
+
+namespace {
+/// Absorbs tensor.cast producers that say less than their source. The tensor dialect has this pattern for every
+/// destination-style op, but clones the op's regions and cannot clone an empty one; the higher benefit comes first.
+struct FoldTensorCasts : OpRewritePattern<OnlineAttentionOp> {
+  FoldTensorCasts(MLIRContext *context) : OpRewritePattern(context, /*benefit=*/2) {}
+  LogicalResult matchAndRewrite(OnlineAttentionOp op, PatternRewriter &rewriter) const override {
+    if (!tensor::hasFoldableTensorCastOperand(op))
+      return failure();
+    SmallVector<Type> types(op->getResultTypes());
+    SmallVector<Value> operands = tensor::getUpdatedOperandsAfterCastOpFolding(op, types);
+    OperationState state(op.getLoc(), op->getName(), operands, types, op->getDiscardableAttrDictionary().getValue());
+    for (Region &region : op->getRegions())
+      state.addRegion()->takeBody(region);
+    Operation *narrow = rewriter.create(state);
+    SmallVector<Value> results(narrow->getResults());
+    for (auto [old, result] : llvm::zip_equal(op->getResults(), results))
+      if (result.getType() != old.getType())
+        result = tensor::CastOp::create(rewriter, op.getLoc(), old.getType(), result);
+    rewriter.replaceOp(op, results);
+    return success();
+  }
+};
+} // namespace
+
+void OnlineAttentionOp::getCanonicalizationPatterns(RewritePatternSet &patterns, MLIRContext *context) {
+  patterns.add<FoldTensorCasts>(context);
 }
 
 //===----------------------------------------------------------------------===//

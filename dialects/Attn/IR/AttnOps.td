@@ -79,7 +79,7 @@ def Attn_AttentionOp : Attn_Op<"attention", [
     MaxSizedRegion<1>:$mask);
   let assemblyFormat = [{
     $query `,` $key `,` $value
-    custom<Variants>($variants, $captures, type($captures))
+    (`variants` $variants^)? (`captures` `(` $captures^ `:` type($captures) `)`)?
     (`scale` `(` $scale^ `)`)? (`sink` `(` $sink^ `:` type($sink) `)`)? (`at` `(` $origin^ `)`)?
     attr-dict custom<ScoreAndMask>($score, $mask)
     `:` type($query) `,` type($key) `,` type($value) `->` type($output) (`,` type($lse)^)?
@@ -171,6 +171,7 @@ def Attn_OnlineAttentionOp : Attn_DestinationOp<"online_attention", [
   }];
   let hasVerifier = 1;
   let hasRegionVerifier = 1;
+  let hasCanonicalizer = 1;
   let extraClassDeclaration = [{
     ::mlir::MutableOperandRange getDpsInitsMutable();
     ::llvm::SmallVector<::mlir::OpFoldResult> getMixedOrigin();

@@ -104,6 +104,8 @@ static LogicalResult getKeyHeads(OpBuilder &builder, AttentionOp op, OpFoldResul
 
 FailureOr<TilingResult> AttentionOp::getTiledImplementation(OpBuilder &builder, ArrayRef<OpFoldResult> offsets,
                                                             ArrayRef<OpFoldResult> sizes) {
+  if (getVariantsAttr())
+    return emitOpError("expected score and mask regions, got variants: a tile does not know the problem's M and N");
   Location loc = getLoc();
   OpFoldResult zero = builder.getIndexAttr(0);
   OpFoldResult keyHead, keyHeads;
@@ -132,8 +134,8 @@ FailureOr<TilingResult> AttentionOp::getTiledImplementation(OpBuilder &builder, 
   if (getLse())
     types.push_back(RankedTensorType::get(shape, cast<RankedTensorType>(getLse().getType()).getElementType()));
 
-  auto tiled = AttentionOp::create(builder, loc, types, query, key, value, getScale(), sink, origin, getCaptures(),
-                                   getVariantsAttr());
+  auto tiled = AttentionOp::create(builder, loc, types, query, key, value, getScale(), sink, origin,
+                                   /*captures=*/ValueRange(), /*variants=*/ArrayAttr());
   tiled->setDiscardableAttrs(getOperation()->getDiscardableAttrDictionary());
   IRMapping mapping;
   getScore().cloneInto(&tiled.getScore(), mapping);

@@ -114,7 +114,10 @@ Value attn::buildScore(OpBuilder &builder, Location loc, Attribute variant, Valu
     return arith::SubFOp::create(b, s, bias);
   }
   auto relative = cast<RelativeBiasAttr>(variant);
-  Value last = b.sub(tensor::DimOp::create(b, captures[0], 1), b.index(1));
+  // A region holds scalar arithmetic only: the extent R is computed in front of its op.
+  OpBuilder outside(b.getInsertionBlock()->getParentOp());
+  Value extent = outside.createOrFold<tensor::DimOp>(loc, captures[0], 1);
+  Value last = b.sub(extent, b.index(1));
   Value distance = b.add(b.sub(b.aligned(at, relative.getAlignment()), at.n), b.index(relative.getOffset()));
   Value clamped = arith::MaxSIOp::create(b, arith::MinSIOp::create(b, distance, last), b.index(0));
   return arith::AddFOp::create(b, s, b.readF32(captures[0], {at.h, clamped}));

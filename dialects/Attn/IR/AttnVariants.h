@@ -23,7 +23,8 @@ struct Position {
 mlir::Value buildMask(mlir::OpBuilder &builder, mlir::Location loc, mlir::Attribute variant, const Position &at,
                       mlir::ValueRange captures);
 
-/// Emits the score (f32) of one score variant, from the score `s` before it.
+/// Emits the score (f32) of one score variant, from the score `s` before it, at the insertion point, in a region of an op;
+/// what is the same for all elements goes in front of that op.
 mlir::Value buildScore(mlir::OpBuilder &builder, mlir::Location loc, mlir::Attribute variant, mlir::Value s,
                        const Position &at, mlir::ValueRange captures);
 

@@ -12,6 +12,7 @@
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 using namespace attn;
@@ -63,13 +64,15 @@ static LogicalResult checkF32(Operation *op, StringRef name, Type type) {
 
 static bool isScalar(Type type) { return type.isIntOrIndexOrFloat(); }
 
-/// Ops whose meaning a score or mask region may use: elementwise arithmetic, and reads of captured tensors.
-static bool isAllowedInRegion(Operation &op) {
-  if (isa<YieldOp, tensor::ExtractOp, memref::LoadOp>(op))
-    return true;
-  if (!isa<arith::ArithDialect, math::MathDialect>(op.getDialect()))
-    return false;
-  return llvm::all_of(op.getResultTypes(), isScalar) && llvm::all_of(op.getOperandTypes(), isScalar);
+/// Ops whose meaning a score or mask region may use: elementwise arithmetic, and reads of captured tensors or, once the
+/// op itself is on buffers and its effects say so, of captured buffers.
+static bool isAllowedInRegion(Operation *parent, Operation &op) {
+  if (isa<memref::LoadOp>(op)) {
+    auto destination = dyn_cast<DestinationStyleOpInterface>(parent);
+    return destination && destination.hasPureBufferSemantics();
+  }
+  return isa<YieldOp, tensor::ExtractOp>(op) ||
+         isa_and_nonnull<arith::ArithDialect, math::MathDialect>(op.getDialect());
 }
 
 static LogicalResult verifyFunctionRegion(Operation *op, StringRef name, Region &region, TypeRange arguments,
@@ -81,23 +84,20 @@ static LogicalResult verifyFunctionRegion(Operation *op, StringRef name, Region 
     return op->emitOpError("expected ") << name << " region arguments (" << arguments << "), got ("
                                         << region.getArgumentTypes() << ")";
   for (Operation &inner : region.front()) {
-    // attention_c12: pure elementwise ops only
-    if (!isAllowedInRegion(inner)) {
-      InFlightDiagnostic diag = op->emitOpError("expected only scalar arith and math ops and tensor.extract in the ")
+    // attention_c12: the ops are arith and math ops and reads of captured tensors
+    if (!isAllowedInRegion(op, inner)) {
+      InFlightDiagnostic diag = op->emitOpError("expected only arith and math ops and tensor.extract in the ")
                                 << name << " region, got '" << inner.getName() << "'";
       diag.attachNote(inner.getLoc()) << "the op";
       return diag;
     }
-    // attention_c13: captured values are scalars or ranked tensors read by tensor.extract
-    for (Value operand : inner.getOperands())
-      if (!isScalar(operand.getType()) && operand.getParentRegion() == &region)
-        return inner.emitOpError("expected scalars inside a ") << name << " region, got " << operand.getType();
+    // attention_c13: what a region computes are scalars
+    for (Type type : inner.getResultTypes())
+      if (!isScalar(type))
+        return inner.emitOpError("expected scalars inside a ") << name << " region, got " << type;
   }
   // attention_c14: the region yields its function's type
-  auto yield = dyn_cast<YieldOp>(region.front().getTerminator());
-  if (!yield)
-    return op->emitOpError("expected the ") << name << " region to end in 'attn.yield', got '"
-                                            << region.front().getTerminator()->getName() << "'";
+  auto yield = cast<YieldOp>(region.front().getTerminator());
   if (yield.getResult().getType() != result)
     return yield.emitOpError("expected the ") << name << " region to yield " << result << ", got "
                                               << yield.getResult().getType();
@@ -124,10 +124,9 @@ static LogicalResult verifyOrigin(Operation *op, OperandRange origin) {
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// One tensor a variant reads: its rank and element kind, for the message and the check.
+/// One tensor a variant reads: its dimensions, a letter each (`R` is its own), and element kind.
 struct CaptureRule {
-  StringRef name;
-  int64_t rank;
+  StringRef name, dims;
   bool isFloat;
 };
 } // namespace
@@ -137,19 +136,42 @@ static FailureOr<SmallVector<CaptureRule>> getCaptureRules(AttentionOp op, Attri
   if (isa<CausalAttr, WindowAttr, ChunkedAttr, SoftcapAttr>(variant))
     return Rules{};
   if (auto prefix = dyn_cast<PrefixAttr>(variant))
-    return prefix.getLength() < 0 ? Rules{{"prefix lengths (B)", 1, false}} : Rules{};
+    return prefix.getLength() < 0 ? Rules{{"prefix lengths (B)", "B", false}} : Rules{};
   if (isa<DocumentAttr>(variant))
-    return Rules{{"query ids (B, M)", 2, false}, {"key ids (B, N)", 2, false}};
+    return Rules{{"query ids (B, M)", "BM", false}, {"key ids (B, N)", "BN", false}};
   if (isa<KeyLengthAttr>(variant))
-    return Rules{{"key lengths (B)", 1, false}};
+    return Rules{{"key lengths (B)", "B", false}};
   if (isa<AlibiAttr>(variant))
-    return Rules{{"slopes (H)", 1, true}};
+    return Rules{{"slopes (H)", "H", true}};
   if (isa<RelativeBiasAttr>(variant))
-    return Rules{{"bias (H, R)", 2, true}};
+    return Rules{{"bias (H, R)", "HR", true}};
   op.emitOpError("expected a variant (causal, window, prefix, chunked, document, key_length, softcap, alibi, "
                  "relative_bias), got ")
       << variant;
   return failure();
+}
+
+static bool isBottomRight(Attribute variant) {
+  auto is = [](auto attr) { return attr.getAlignment() == Alignment::BottomRight; };
+  return llvm::TypeSwitch<Attribute, bool>(variant)
+      .Case<CausalAttr, WindowAttr, PrefixAttr, ChunkedAttr, AlibiAttr, RelativeBiasAttr>(is)
+      .Default(false);
+}
+
+/// The run-time extent that a dimension of a capture has to have; any when the letter is the capture's own.
+static int64_t getExtent(AttentionOp op, char letter) {
+  switch (letter) {
+  case 'B':
+    return op.getQuery().getType().getDimSize(0);
+  case 'H':
+    return op.getQuery().getType().getDimSize(1);
+  case 'M':
+    return op.getQuery().getType().getDimSize(2);
+  case 'N':
+    return op.getKey().getType().getDimSize(2);
+  default:
+    return ShapedType::kDynamic;
+  }
 }
 
 static LogicalResult verifyVariants(AttentionOp op) {
@@ -161,17 +183,30 @@ static LogicalResult verifyVariants(AttentionOp op) {
       return failure();
     llvm::append_range(rules, *variantRules);
   }
-  // attention_c16: the captures are those that the variants read, in order
+  // attention_c16: the captures are those that the variants read, in order, of their rank and kind of element
   if (rules.size() != op.getCaptures().size())
     return op.emitOpError("expected ") << rules.size() << " captures for these variants, got "
                                        << op.getCaptures().size();
   for (auto [rule, capture] : llvm::zip_equal(rules, op.getCaptures())) {
     auto type = cast<RankedTensorType>(capture.getType());
-    bool elementsFit = rule.isFloat ? isStorageFloat(type.getElementType()) : type.getElementType().isIntOrIndex();
-    if (type.getRank() != rule.rank || !elementsFit)
-      return op.emitOpError("expected ") << rule.name << " of rank " << rule.rank << " and "
-                                         << (rule.isFloat ? "float" : "integer or index") << " elements, got " << type;
+    Type element = type.getElementType();
+    bool elementsFit = rule.isFloat ? isStorageFloat(element) : element.isSignlessIntOrIndex();
+    if (type.getRank() != int64_t(rule.dims.size()) || !elementsFit)
+      return op.emitOpError("expected ") << rule.name << " of rank " << rule.dims.size() << " and "
+                                         << (rule.isFloat ? "float" : "signless integer or index")
+                                         << " elements, got " << type;
+    // attention_c17: the captures have the op's extents
+    for (auto [i, letter] : llvm::enumerate(rule.dims))
+      if (failed(checkExtent(op, rule.dims.substr(i, 1), "the op", getExtent(op, letter), rule.name,
+                             type.getDimSize(i))))
+        return failure();
+    // attention_c18: a bias table has a column to clamp to
+    if (rule.dims == "HR" && type.getDimSize(1) == 0)
+      return op.emitOpError("expected R above 0 in ") << rule.name << ", got " << type;
   }
+  // attention_c19: variants are about the whole problem, whose M and N an op elsewhere than at zeros does not know
+  if (!op.getOrigin().empty() && op.getVariantsAttr() && llvm::any_of(op.getVariantsAttr(), isBottomRight))
+    return op.emitOpError("expected variants aligned top_left beside 'at', got ") << op.getVariantsAttr();
   return success();
 }
 
@@ -255,18 +290,24 @@ LogicalResult AttentionOp::verifyRegions() { return verifyScoreAndMask(*this, ge
 LogicalResult AssumeOp::verify() {
   // assume_c1: facts are about integers
   auto type = cast<RankedTensorType>(getSource().getType());
-  if (type.getRank() < 1 || !type.getElementType().isIntOrIndex())
-    return emitOpError("expected a tensor of integers or indices with at least one dimension, got ") << type;
+  if (type.getRank() < 1 || !type.getElementType().isSignlessIntOrIndex())
+    return emitOpError("expected a tensor of signless integers or indices with at least one dimension, got ") << type;
   return success();
 }
 
 /// Results of a destination-style op: none on buffers, the destinations' types on tensors.
-static LogicalResult verifyResults(DestinationStyleOpInterface op) {
+static LogicalResult verifyDestinations(DestinationStyleOpInterface op) {
+  // destination_c1: the operands are all tensors or all buffers
+  auto count = [&](auto is) { return llvm::count_if(op->getOperandTypes(), is); };
+  int64_t tensors = count(llvm::IsaPred<RankedTensorType>), buffers = count(llvm::IsaPred<MemRefType>);
+  if (tensors != 0 && buffers != 0)
+    return op->emitOpError("expected all operands to be tensors or all to be buffers, got ")
+           << tensors << " and " << buffers;
   SmallVector<Type> expected;
   for (OpOperand &init : op.getDpsInitsMutable())
     if (isa<RankedTensorType>(init.get().getType()))
       expected.push_back(init.get().getType());
-  // destination_c1: one result per tensor destination
+  // destination_c2: one result per tensor destination
   if (expected != SmallVector<Type>(op->getResultTypes()))
     return op->emitOpError("expected results of the destinations' types (") << expected << "), got ("
                                                                            << op->getResultTypes() << ")";
@@ -289,7 +330,7 @@ static LogicalResult verifyState(Operation *op, Type acc, Type rowMax, Type rowS
 
 LogicalResult OnlineAttentionOp::verify() {
   ShapedType q = getQuery().getType(), k = getKey().getType(), v = getValue().getType(), acc = getAcc().getType();
-  // online_attention_c1: query (M, D), key (N, D), value (N, Dv)
+  // online_attention_c1: query (M, D), key (N, D), value (N, Dv), each of f16, bf16 or f32
   if (failed(checkRank(*this, "query", q, 2, "(M, D)")) || failed(checkRank(*this, "key", k, 2, "(N, D)")) ||
       failed(checkRank(*this, "value", v, 2, "(N, Dv)")))
     return failure();
@@ -306,7 +347,7 @@ LogicalResult OnlineAttentionOp::verify() {
     return failure();
   if (failed(verifyOrigin(*this, getOrigin())))
     return failure();
-  return verifyResults(*this);
+  return verifyDestinations(*this);
 }
 
 LogicalResult OnlineAttentionOp::verifyRegions() { return verifyScoreAndMask(*this, getScore(), getMask()); }
@@ -328,22 +369,26 @@ LogicalResult NormalizeOp::verify() {
         failed(checkExtent(*this, "M", "acc", acc.getDimSize(0), "lse", type.getDimSize(0))))
       return failure();
   }
-  return verifyResults(*this);
+  return verifyDestinations(*this);
 }
 
 LogicalResult MergeOp::verify() {
   ShapedType partial = getPartial().getType(), partialLse = getPartialLse().getType(), o = getOutput().getType();
-  // merge_c1: the partials have one leading dimension more than the results
+  // merge_c1: partial (S, ..., Dv), partial_lse (S, ...), output (..., Dv), lse (...)
   if (partial.getRank() < 2)
     return emitOpError("expected partial of rank 2 or more (S, ..., Dv), got ") << partial;
   int64_t rank = partial.getRank();
   if (failed(checkRank(*this, "partial_lse", partialLse, rank - 1, "(S, ...)")) ||
       failed(checkRank(*this, "output", o, rank - 1, "(..., Dv)")) ||
-      failed(checkF32(*this, "partial_lse", partialLse)) ||
-      failed(checkElement(*this, "partial", partial, isStorageFloat, "f16, bf16 or f32")) ||
-      failed(checkElement(*this, "output", o, isStorageFloat, "f16, bf16 or f32")))
+      (getLse() && failed(checkRank(*this, "lse", getLse().getType(), rank - 2, "(...)"))))
     return failure();
-  // merge_c2: the shapes agree
+  // merge_c2: partials and output are f16, bf16 or f32, logarithms f32
+  if (failed(checkF32(*this, "partial_lse", partialLse)) ||
+      failed(checkElement(*this, "partial", partial, isStorageFloat, "f16, bf16 or f32")) ||
+      failed(checkElement(*this, "output", o, isStorageFloat, "f16, bf16 or f32")) ||
+      (getLse() && failed(checkF32(*this, "lse", getLse().getType()))))
+    return failure();
+  // merge_c3: the shapes agree
   for (int64_t i = 0; i < rank - 1; ++i)
     if (failed(checkExtent(*this, "dimension " + std::to_string(i), "partial", partial.getDimSize(i), "partial_lse",
                            partialLse.getDimSize(i))) ||
@@ -352,12 +397,10 @@ LogicalResult MergeOp::verify() {
       return failure();
   if (Value lse = getLse()) {
     auto type = cast<ShapedType>(lse.getType());
-    if (failed(checkRank(*this, "lse", type, rank - 2, "(...)")) || failed(checkF32(*this, "lse", type)))
-      return failure();
     for (int64_t i = 0; i < rank - 2; ++i)
       if (failed(checkExtent(*this, "dimension " + std::to_string(i), "output", o.getDimSize(i), "lse",
                              type.getDimSize(i))))
         return failure();
   }
-  return verifyResults(*this);
+  return verifyDestinations(*this);
 }

@@ -134,6 +134,15 @@ struct OnlineSoftmaxPass : attn::impl::OnlineSoftmaxPassBase<OnlineSoftmaxPass> 
   void runOnOperation() override {
     if (failed(verifyLevel(getOperation(), Level::Grid)))
       return signalPassFailure();
+    WalkResult precise = getOperation()->walk([&](AttentionOp op) -> WalkResult {
+      for (Type type : op->getResultTypes())
+        if (cast<RankedTensorType>(type).getElementType().isF64())
+          return op.emitOpError("expected f16, bf16 or f32 results, got ")
+                 << type << " (f64 is for the reference: convert-attn-to-linalg)";
+      return WalkResult::advance();
+    });
+    if (precise.wasInterrupted())
+      return signalPassFailure();
     IRRewriter rewriter(&getContext());
     getOperation()->walk([&](AttentionOp op) { makeOnline(rewriter, op); });
     if (failed(verifyLevel(getOperation(), Level::Online)))

@@ -40,7 +40,7 @@ def SetSchedulePass : Pass<"attn-set-schedule"> {
     never depend on it. A remark says which rule chose.
 
     Requires: level `problem`. Produces: level `problem`, every attn.attention with a schedule. Fails when: the target is
-    unknown or a size is negative.
+    unknown or a size is not from 0 to 2^30.
   }];
   let options = [
     Option<"target", "target", "std::string", [{"cpu"}], "cpu">,
@@ -58,7 +58,7 @@ def TileToGridPass : Pass<"attn-tile-to-grid"> {
     and mask regions see stay global.
 
     Requires: level `problem` without variants, a schedule on every attn.attention. Produces: level `grid`. Fails when: an
-    attention has no schedule or still has variants.
+    attention has no schedule, still has variants, has a static extent of 0 or returns f64 (the reference alone does).
   }];
   let dependentDialects = ["::mlir::affine::AffineDialect", "::mlir::gpu::GPUDialect", "::mlir::scf::SCFDialect",
                            "::mlir::tensor::TensorDialect"];
@@ -71,7 +71,7 @@ def OnlineSoftmaxPass : Pass<"attn-online-softmax"> {
     where the base of the exponential and the folding of the scale are decided: without a score region log2(e) joins the
     scale, with one it multiplies the region's result.
 
-    Requires: level `grid`. Produces: level `online`. Fails when: never.
+    Requires: level `grid`. Produces: level `online`. Fails when: results are f64, which only the reference computes.
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::linalg::LinalgDialect", "::mlir::tensor::TensorDialect"];
 }

@@ -49,8 +49,9 @@ struct SetSchedulePass : attn::impl::SetSchedulePassBase<SetSchedulePass> {
       getOperation()->emitError("expected target cpu, got '") << target << "'";
       return signalPassFailure();
     }
-    if (blockM < 0 || blockN < 0 || splits < 1) {
-      getOperation()->emitError("expected block-m and block-n of at least 0 and splits of at least 1, got ")
+    int64_t most = int64_t(1) << 30;
+    if (blockM < 0 || blockN < 0 || splits < 1 || blockM > most || blockN > most || splits > most) {
+      getOperation()->emitError("expected block-m and block-n from 0 to 2^30 and splits from 1 to 2^30, got ")
           << blockM << ", " << blockN << " and " << splits;
       return signalPassFailure();
     }

@@ -32,6 +32,10 @@ static LogicalResult tileToGrid(RewriterBase &rewriter, AttentionOp op) {
   if (op.getVariantsAttr())
     return op.emitOpError("expected score and mask regions, got variants (attn-expand-variants turns them into regions)");
 
+  for (RankedTensorType type : {op.getQuery().getType(), op.getKey().getType(), op.getValue().getType()})
+    if (llvm::is_contained(type.getShape(), 0))
+      return op.emitOpError("expected static extents above 0, got ") << type << " (a dynamic extent may be 0)";
+
   auto block = [&](gpu::MappingId id) -> Attribute {
     return gpu::GPUBlockMappingAttr::get(rewriter.getContext(), id);
   };
@@ -44,7 +48,13 @@ static LogicalResult tileToGrid(RewriterBase &rewriter, AttentionOp op) {
   FailureOr<scf::SCFTilingResult> tiled = scf::tileUsingSCF(rewriter, op, options);
   if (failed(tiled))
     return op.emitOpError("cannot be tiled over B, H and M");
-  rewriter.replaceOp(op, tiled->replacements);
+  rewriter.setInsertionPointAfter(tiled->loops.front());
+  SmallVector<Value> replacements;
+  for (auto [result, value] : llvm::zip_equal(op->getResults(), tiled->replacements))
+    replacements.push_back(value.getType() == result.getType()
+                               ? value
+                               : tensor::CastOp::create(rewriter, op.getLoc(), result.getType(), value).getResult());
+  rewriter.replaceOp(op, replacements);
   return success();
 }
 
