@@ -1,0 +1,602 @@
+//===- MaskTilesTest.cpp - tile status against evaluating the mask ----------------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===------------------------------------------------------------------------------------===//
+//
+// Every mask is a piece of MLIR text. An interpreter evaluates it on every element of random
+// problems, and runs the operations that the analysis emits; the two must agree on each tile.
+//
+//===------------------------------------------------------------------------------------===//
+
+#include "lib/Analysis/MaskTiles/MaskTiles.h"
+#include "test/Unit/ArithInterpreter.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/Verifier.h"
+#include "mlir/Parser/Parser.h"
+#include "llvm/ADT/StringExtras.h"
+
+#include <gtest/gtest.h>
+#include <random>
+
+using namespace mlir;
+using namespace attn;
+using attn::test::Interpreter;
+using attn::test::Tensor;
+
+//===----------------------------------------------------------------------===//
+// Problems
+//===----------------------------------------------------------------------===//
+
+namespace {
+std::mt19937 generator(20240607);
+
+int64_t random(int64_t low, int64_t high) {
+  return std::uniform_int_distribution<int64_t>(low, high)(generator);
+}
+
+constexpr int64_t tileSizes[] = {1, 3, 8, 16, 32, 64};
+constexpr int64_t batches = 2;
+
+struct Problem {
+  int64_t m, n, off, w, p, c;
+  bool flag;
+  Tensor len, idq, idk;
+};
+
+Tensor sortedIds(int64_t columns) {
+  Tensor ids{columns, {}};
+  for (int64_t b = 0; b < batches; ++b) {
+    int64_t id = random(-2, 2);
+    int64_t length = random(1, 40);
+    for (int64_t i = 0; i < columns; ++i) {
+      if (random(0, length) == 0)
+        id += random(1, 2);
+      ids.elements.push_back(id);
+    }
+  }
+  return ids;
+}
+
+Problem randomProblem() {
+  Problem problem;
+  int64_t limit = random(0, 14) == 0 ? 300 : 70;
+  problem.m = random(1, limit);
+  problem.n = random(0, limit);
+  problem.off = random(0, 1) ? problem.n - problem.m : random(-40, 40);
+  problem.w = random(0, 40);
+  problem.p = random(-3, 60);
+  problem.c = random(1, 20);
+  problem.flag = random(0, 1);
+  for (int64_t i = 0; i < std::max(batches, problem.n); ++i)
+    problem.len.elements.push_back(random(0, problem.n + 5));
+  llvm::sort(problem.len.elements);
+  problem.idq = sortedIds(problem.m);
+  problem.idk = sortedIds(problem.n);
+  return problem;
+}
+
+/// Queries are the last rows of the keys: M <= N, off = N - M, ids of queries are ids of keys.
+Problem selfProblem() {
+  Problem problem = randomProblem();
+  if (problem.m > problem.n)
+    problem.m = std::max<int64_t>(1, problem.n);
+  problem.off = problem.n - problem.m;
+  if (problem.n == 0)
+    return problem;
+  problem.idq = {problem.m, {}};
+  for (int64_t b = 0; b < batches; ++b)
+    for (int64_t i = 0; i < problem.m; ++i)
+      problem.idq.elements.push_back(problem.idk.elements[b * problem.n + problem.off + i]);
+  return problem;
+}
+
+enum class Expect { Sound, ExactFull, Exact };
+
+/// One mask, analysed once, with the bounds for every tile size emitted in front of it.
+class Mask {
+public:
+  explicit Mask(const std::string &body, bool facts = false) : text(body) {
+    context.loadDialect<arith::ArithDialect, func::FuncDialect, scf::SCFDialect,
+                        tensor::TensorDialect>();
+    context.allowUnregisteredDialects();
+    std::string source =
+        "func.func @f(%bb: index, %hh: index, %m0: index, %m1: index, %nn: index, %n0: index, "
+        "%n1: index, %off: index, %w: index, %p: index, %c: index, %off32: i32, %flag: i1, "
+        "%len: tensor<?xindex>, %idq: tensor<?x?xi32>, %idk: tensor<?x?xi32>) {\n"
+        "  \"test.mask\"() ({\n  ^bb0(%b: index, %h: index, %m: index, %n: index):\n" +
+        body + "\n    \"test.yield\"(%k) : (i1) -> ()\n  }) : () -> ()\n  return\n}\n";
+    module = parseSourceString<ModuleOp>(source, &context);
+    EXPECT_TRUE(module) << source;
+    function = *module->getOps<func::FuncOp>().begin();
+    Operation &op = function.getBody().front().front();
+    region = &op.getRegion(0);
+    auto factOf = [&](Value tensor) -> std::optional<TensorFact> {
+      if (facts && llvm::is_contained({argument(13), argument(14), argument(15)}, tensor))
+        return TensorFact::NonDecreasing;
+      return std::nullopt;
+    };
+    tiles = MaskTiles::analyze(*region, factOf);
+    OpBuilder builder(&op);
+    MaskBlock block{argument(0), argument(1), argument(2), argument(3), argument(4)};
+    for (int64_t size : tileSizes) {
+      ranges.push_back(tiles.emitRanges(builder, op.getLoc(), block, size));
+      live.push_back(
+          MaskTiles::emitTileIsLive(builder, op.getLoc(), ranges.back(), argument(5), argument(6)));
+    }
+    EXPECT_TRUE(succeeded(verify(*module)));
+  }
+
+  Value argument(unsigned i) { return function.getArgument(i); }
+
+  void check(const Problem &problem, Expect expect) {
+    int64_t b = random(0, batches - 1), h = random(0, 3);
+    load(problem, b, h);
+    Block &body = region->front();
+    Value keep = body.getTerminator()->getOperand(0);
+    std::vector<char> kept(problem.m * problem.n);
+    for (int64_t m = 0; m < problem.m; ++m)
+      for (int64_t n = 0; n < problem.n; ++n) {
+        interpreter.set(body.getArgument(2), m);
+        interpreter.set(body.getArgument(3), n);
+        interpreter.run(body);
+        kept[m * problem.n + n] = interpreter.get(keep) != 0;
+      }
+    int64_t rows = tileSizes[random(0, 5)];
+    unsigned which = random(0, 5);
+    for (int64_t m0 = 0; m0 < problem.m; m0 += rows) {
+      checkBlock(problem, kept, m0, std::min(m0 + rows, problem.m), which, expect);
+      if (testing::Test::HasFailure()) {
+        std::string ir;
+        llvm::raw_string_ostream(ir) << *function;
+        GTEST_FAIL() << text << "\n"
+                     << tiles.describe() << "\nM " << problem.m << " N " << problem.n << " off "
+                     << problem.off << " w " << problem.w << " p " << problem.p << " c "
+                     << problem.c << " m0 " << m0 << " BM " << rows << " BN " << tileSizes[which]
+                     << " b " << b;
+      }
+    }
+  }
+
+  MaskTiles tiles;
+  std::vector<MaskTiles::Ranges> ranges;
+  func::FuncOp function;
+
+private:
+  void load(const Problem &problem, int64_t b, int64_t h) {
+    Block &body = region->front();
+    const int64_t scalars[] = {b,
+                               h,
+                               0,
+                               0,
+                               problem.n,
+                               0,
+                               0,
+                               problem.off,
+                               problem.w,
+                               problem.p,
+                               problem.c,
+                               problem.off,
+                               -int64_t(problem.flag)};
+    for (auto [i, x] : llvm::enumerate(scalars))
+      interpreter.set(argument(i), x);
+    interpreter.set(argument(13), &problem.len);
+    interpreter.set(argument(14), &problem.idq);
+    interpreter.set(argument(15), &problem.idk);
+    interpreter.set(body.getArgument(0), b);
+    interpreter.set(body.getArgument(1), h);
+  }
+
+  void checkBlock(const Problem &problem, const std::vector<char> &kept, int64_t m0, int64_t m1,
+                  unsigned which, Expect expect) {
+    int64_t size = tileSizes[which];
+    interpreter.set(argument(2), m0);
+    interpreter.set(argument(3), m1);
+    interpreter.run(function.getBody().front());
+    const MaskTiles::Ranges &emitted = ranges[which];
+    int64_t begin = interpreter.get(emitted.begin), end = interpreter.get(emitted.end);
+    int64_t fullBegin = interpreter.get(emitted.fullBegin);
+    int64_t fullEnd = interpreter.get(emitted.fullEnd);
+
+    bound::Environment environment{m0, m1, problem.n, {}, {}};
+    auto scalar = [&](Value value) { return interpreter.compute(value); };
+    auto element = [&](Value value, ArrayRef<int64_t> indices) {
+      const Tensor &tensor = *interpreter.tensor(value);
+      return tensor
+          .elements[indices.size() == 1 ? indices[0] : indices[0] * tensor.columns + indices[1]];
+    };
+    environment.scalar = scalar;
+    environment.element = element;
+    KeyRanges<int64_t> numbers = tiles.evaluateRanges(environment, size);
+    EXPECT_EQ(numbers.begin, begin);
+    EXPECT_EQ(numbers.fullBegin, fullBegin);
+    EXPECT_EQ(numbers.fullEnd, fullEnd);
+    EXPECT_EQ(numbers.end, end);
+
+    int64_t tileCount = (problem.n + size - 1) / size;
+    EXPECT_LE(0, begin);
+    EXPECT_LE(begin, fullBegin);
+    EXPECT_LE(fullBegin, fullEnd);
+    EXPECT_LE(fullEnd, end);
+    EXPECT_LE(end, tileCount * size);
+    EXPECT_TRUE(begin % size == 0 && fullBegin % size == 0 && fullEnd % size == 0 &&
+                end % size == 0);
+    EXPECT_TRUE(emitted.mayHaveLeftPartial || begin == fullBegin);
+    EXPECT_TRUE(emitted.mayHaveFull || fullBegin == fullEnd);
+    EXPECT_TRUE(emitted.mayHaveRightPartial || fullEnd == end);
+
+    int64_t run = 0, longest = 0, first = -1, last = -1;
+    for (int64_t n0 = 0; n0 < tileCount * size; n0 += size) {
+      int64_t n1 = std::min(n0 + size, problem.n), count = 0;
+      for (int64_t m = m0; m < m1; ++m)
+        for (int64_t n = n0; n < n1; ++n)
+          count += kept[m * problem.n + n];
+      bool isFull = count == (m1 - m0) * size;
+      run = isFull ? run + 1 : 0;
+      longest = std::max(longest, run);
+      if (count) {
+        first = first < 0 ? n0 : first;
+        last = n0 + size;
+      }
+      bool isVisited = n0 >= begin && n0 < end;
+      bool inFull = n0 >= fullBegin && n0 < fullEnd;
+      EXPECT_TRUE(!inFull || isFull) << "not full: " << n0;
+      if (isVisited && !inFull && live[which]) {
+        bool isLive = tiles.evaluateTileIsLive(environment, n0, n0 + size);
+        if (tileCount <= 8) {
+          interpreter.set(argument(5), n0);
+          interpreter.set(argument(6), n0 + size);
+          interpreter.run(function.getBody().front());
+          EXPECT_EQ(interpreter.get(live[which]) != 0, isLive);
+        }
+        isVisited = isLive;
+      }
+      EXPECT_TRUE(count == 0 || isVisited) << "skipped: " << n0;
+      if (expect == Expect::Exact)
+        EXPECT_TRUE(count != 0 || !isVisited) << "visited: " << n0;
+    }
+    if (expect == Expect::Exact) {
+      EXPECT_EQ(begin, first < 0 ? begin : first);
+      EXPECT_EQ(end, first < 0 ? begin : last);
+    }
+    if (expect != Expect::Sound)
+      EXPECT_EQ((fullEnd - fullBegin) / size, longest);
+  }
+
+  std::string text;
+  MLIRContext context;
+  OwningOpRef<ModuleOp> module;
+  Region *region = nullptr;
+  std::vector<Value> live;
+  Interpreter interpreter;
+};
+
+void checkMask(const std::string &body, Expect expect, int problems = 150, bool facts = false,
+               Problem (*make)() = randomProblem) {
+  Mask mask(body, facts);
+  for (int i = 0; i < problems && !testing::Test::HasFailure(); ++i)
+    mask.check(make(), expect);
+}
+
+//===----------------------------------------------------------------------===//
+// Named masks
+//===----------------------------------------------------------------------===//
+
+const std::string causal = R"(
+  %d = arith.addi %m, %off : index
+  %causal = arith.cmpi sle, %n, %d : index
+)";
+const std::string window = R"(
+  %left = arith.subi %d, %w : index
+  %inside = arith.cmpi sge, %n, %left : index
+)";
+} // namespace
+
+TEST(MaskTiles, CausalTopLeft) {
+  checkMask("%k = arith.cmpi uge, %m, %n : index", Expect::Exact);
+  checkMask("%x = arith.index_cast %m : index to i32\n %y = arith.index_cast %n : index to i32\n"
+            "%k = arith.cmpi sge, %x, %y : i32",
+            Expect::Exact);
+}
+
+TEST(MaskTiles, CausalBottomRight) {
+  checkMask("%d = arith.addi %m, %off : index\n %k = arith.cmpi sle, %n, %d : index", Expect::Exact,
+            400);
+  checkMask("%x = arith.index_cast %m : index to i64\n %y = arith.index_cast %n : index to i64\n"
+            "%o = arith.extsi %off32 : i32 to i64\n %d = arith.addi %x, %o : i64\n"
+            "%k = arith.cmpi sle, %y, %d : i64",
+            Expect::Exact);
+}
+
+TEST(MaskTiles, CausalIsOneClosedFormPerBound) {
+  Mask mask("%d = arith.addi %m, %off : index\n %k = arith.cmpi sle, %n, %d : index");
+  EXPECT_EQ(mask.tiles.describe(), "keeps n < m1 + s0; drops n >= m0 + s0 + 1");
+  for (const MaskTiles::Ranges &ranges : mask.ranges) {
+    EXPECT_FALSE(ranges.mayHaveLeftPartial);
+    EXPECT_TRUE(ranges.mayHaveFull);
+    EXPECT_TRUE(ranges.mayHaveRightPartial);
+    EXPECT_TRUE(ranges.live.empty());
+  }
+}
+
+TEST(MaskTiles, Window) {
+  checkMask(causal + window + "%k = arith.andi %causal, %inside : i1", Expect::Exact, 600);
+  checkMask("%d = arith.subi %m, %n : index\n %c7 = arith.constant 7 : index\n"
+            "%c5 = arith.constant -5 : index\n %x = arith.cmpi sle, %d, %c7 : index\n"
+            "%y = arith.cmpi sge, %d, %c5 : index\n %k = arith.andi %x, %y : i1",
+            Expect::Exact);
+}
+
+TEST(MaskTiles, WindowWithSinks) {
+  checkMask(causal + window +
+                "%sink = arith.cmpi slt, %n, %p : index\n"
+                "%near = arith.ori %sink, %inside : i1\n %k = arith.andi %causal, %near : i1",
+            Expect::Exact, 600);
+}
+
+TEST(MaskTiles, Prefix) {
+  checkMask(causal + "%prefix = arith.cmpi slt, %n, %p : index\n"
+                     "%k = arith.ori %prefix, %causal : i1",
+            Expect::Exact, 300);
+}
+
+TEST(MaskTiles, Chunks) {
+  for (int size : {1, 4, 7, 16, 48}) {
+    std::string chunk = "%s = arith.constant " + std::to_string(size) + " : index\n" + causal +
+                        window +
+                        "%x = arith.floordivsi %d, %s : index\n"
+                        "%y = arith.divui %n, %s : index\n"
+                        "%same = arith.cmpi eq, %x, %y : index\n";
+    checkMask(chunk + "%k = arith.andi %same, %same : i1", Expect::Exact);
+    checkMask(chunk + "%k = arith.andi %same, %causal : i1", Expect::Exact);
+    checkMask(chunk + "%z = arith.andi %same, %causal : i1\n%k = arith.andi %z, %inside : i1",
+              Expect::Exact);
+  }
+  checkMask("%x = arith.divui %m, %c : index\n %y = arith.divui %n, %c : index\n"
+            "%same = arith.cmpi eq, %x, %y : index\n %u = arith.cmpi sle, %n, %m : index\n"
+            "%k = arith.andi %same, %u : i1",
+            Expect::Exact, 300);
+}
+
+TEST(MaskTiles, KeyLengths) {
+  checkMask(causal + "%l = tensor.extract %len[%b] : tensor<?xindex>\n"
+                     "%in = arith.cmpi slt, %n, %l : index\n %k = arith.andi %in, %causal : i1",
+            Expect::Exact, 300);
+  checkMask("%l = tensor.extract %len[%b] : tensor<?xindex>\n"
+            "%k = arith.cmpi ult, %n, %l : index",
+            Expect::Sound);
+}
+
+TEST(MaskTiles, CapturedFlag) {
+  checkMask(causal + "%c0 = arith.constant 1 : index\n %odd = arith.cmpi eq, %h, %c0 : index\n"
+                     "%x = arith.ori %flag, %odd : i1\n %k = arith.select %x, %causal, %flag : i1",
+            Expect::Exact, 300);
+}
+
+TEST(MaskTiles, Documents) {
+  const std::string same = "%q = tensor.extract %idq[%b, %m] : tensor<?x?xi32>\n"
+                           "%t = tensor.extract %idk[%b, %n] : tensor<?x?xi32>\n"
+                           "%same = arith.cmpi eq, %q, %t : i32\n";
+  checkMask(same + "%k = arith.andi %same, %same : i1", Expect::ExactFull, 300, true);
+  checkMask(same + "%k = arith.andi %same, %same : i1", Expect::Exact, 400, true, selfProblem);
+  checkMask(same + causal + "%k = arith.andi %same, %causal : i1", Expect::Exact, 400, true,
+            selfProblem);
+  checkMask(same + causal + window +
+                "%x = arith.andi %same, %causal : i1\n"
+                "%k = arith.andi %x, %inside : i1",
+            Expect::Exact, 400, true, selfProblem);
+  // Without the facts nothing is known.
+  Mask mask(same + "%k = arith.andi %same, %same : i1");
+  EXPECT_TRUE(mask.tiles.isUndecided());
+  mask.check(randomProblem(), Expect::Sound);
+}
+
+TEST(MaskTiles, SearchedBounds) {
+  const std::string position = "%t = tensor.extract %len[%n] : tensor<?xindex>\n";
+  checkMask(causal + position + "%k = arith.cmpi sle, %t, %d : index", Expect::Exact, 200, true);
+  checkMask(causal + position + "%k = arith.cmpi sgt, %t, %d : index", Expect::Exact, 200, true);
+  checkMask(causal + position +
+                "%x = arith.cmpi sgt, %t, %p : index\n"
+                "%k = arith.andi %x, %causal : i1",
+            Expect::Exact, 200, true);
+}
+
+TEST(MaskTiles, SignsAreRespected) {
+  // Neither a division that rounds to zero nor a zero extension is linear for negative numbers.
+  const std::string difference = "%d = arith.subi %n, %m : index\n"
+                                 "%four = arith.constant 4 : index\n"
+                                 "%zero = arith.constant 0 : index\n";
+  for (const char *op : {"divsi", "divui", "remsi", "remui", "ceildivsi", "floordivsi"})
+    for (const char *predicate : {"sle", "sge", "eq", "ule", "ugt"})
+      checkMask(difference + "%q = arith." + op + " %d, %four : index\n%k = arith.cmpi " +
+                    predicate + ", %q, %zero : index",
+                Expect::Sound, 20);
+  checkMask(difference + "%x = arith.index_cast %d : index to i32\n"
+                         "%y = arith.extui %x : i32 to i64\n%z = arith.constant 3 : i64\n"
+                         "%k = arith.cmpi sle, %y, %z : i64",
+            Expect::Sound);
+}
+
+TEST(MaskTiles, HugeFactorsAreUndecided) {
+  Mask mask("%g = arith.constant 1000000000 : index\n%x = arith.muli %m, %g : index\n"
+            "%y = arith.muli %x, %g : index\n%z = arith.muli %y, %g : index\n"
+            "%k = arith.cmpi sle, %n, %z : index");
+  EXPECT_TRUE(mask.tiles.isUndecided());
+}
+
+TEST(MaskTiles, SharedCasesEndInTime) {
+  std::string text = "%x0 = arith.maxsi %m, %n : index\n";
+  for (int i = 1; i < 60; ++i) {
+    std::string last = "%x" + std::to_string(i - 1);
+    text += "%x" + std::to_string(i) + " = arith.minsi " + last + ", " + last + " : index\n";
+  }
+  checkMask(text + "%k = arith.cmpi sle, %x59, %n : index", Expect::Sound, 20);
+}
+
+TEST(MaskTiles, MinimaAndMaxima) {
+  checkMask(causal + "%x = arith.maxsi %d, %p : index\n %k = arith.cmpi slt, %n, %x : index",
+            Expect::Exact);
+  checkMask(causal + "%x = arith.minsi %n, %p : index\n %k = arith.cmpi sle, %d, %x : index",
+            Expect::Exact);
+  checkMask(causal + "%x = arith.select %flag, %d, %p : index\n"
+                     "%k = arith.cmpi sle, %n, %x : index",
+            Expect::Sound);
+}
+
+TEST(MaskTiles, Constants) {
+  Mask all("%k = arith.constant true"), none("%k = arith.constant false");
+  EXPECT_TRUE(all.tiles.isAlwaysFull());
+  EXPECT_TRUE(none.tiles.isAlwaysSkip());
+  for (int i = 0; i < 50; ++i) {
+    all.check(randomProblem(), Expect::Exact);
+    none.check(randomProblem(), Expect::Exact);
+  }
+  Region empty;
+  EXPECT_TRUE(MaskTiles::analyze(empty).isAlwaysFull());
+}
+
+TEST(MaskTiles, Opaque) {
+  checkMask("%p7 = arith.constant 7 : index\n %x = arith.muli %m, %n : index\n"
+            "%r = arith.remui %x, %p7 : index\n %z = arith.constant 0 : index\n"
+            "%o = arith.cmpi eq, %r, %z : index\n %u = arith.cmpi sle, %n, %m : index\n"
+            "%k = arith.andi %o, %u : i1",
+            Expect::Sound);
+}
+
+TEST(MaskTiles, NarrowArithmeticMayWrap) {
+  // 127 + m wraps in i8, so the comparison cannot be solved.
+  Mask mask("%x = arith.index_cast %m : index to i8\n %y = arith.index_cast %n : index to i8\n"
+            "%s = arith.constant 127 : i8\n %d = arith.addi %x, %s : i8\n"
+            "%k = arith.cmpi sle, %y, %d : i8");
+  EXPECT_TRUE(mask.tiles.isUndecided());
+  // An unknown i32 offset may wrap too, unless the operation says that it does not.
+  std::string cast = "%x = arith.index_cast %m : index to i32\n"
+                     "%y = arith.index_cast %n : index to i32\n";
+  EXPECT_TRUE(Mask(cast + "%d = arith.addi %x, %off32 : i32\n %k = arith.cmpi sle, %y, %d : i32")
+                  .tiles.isUndecided());
+  checkMask(cast + "%d = arith.addi %x, %off32 overflow<nsw> : i32\n"
+                   "%k = arith.cmpi sle, %y, %d : i32",
+            Expect::Exact);
+}
+
+//===----------------------------------------------------------------------===//
+// Random masks
+//===----------------------------------------------------------------------===//
+
+namespace {
+class MaskWriter {
+public:
+  std::string text;
+
+  std::string fresh(const std::string &operation) {
+    std::string name = "%v" + std::to_string(count++);
+    text += name + " = " + operation + "\n";
+    return name;
+  }
+  std::string constant(int64_t c) {
+    return fresh("arith.constant " + std::to_string(c) + " : index");
+  }
+  std::string binary(const std::string &op, const std::string &a, const std::string &b,
+                     const std::string &type = "index") {
+    return fresh("arith." + op + " " + a + ", " + b + " : " + type);
+  }
+  std::string pick(std::initializer_list<const char *> names) {
+    return names.begin()[random(0, names.size() - 1)];
+  }
+
+  /// m, n or m - n compared with a block constant.
+  std::string unitAtom() {
+    std::string left = pick({"%m", "%n", "d", "d", "d"});
+    if (left == "d")
+      left = random(0, 1) ? binary("subi", "%m", "%n") : binary("subi", "%n", "%m");
+    std::string right = random(0, 1) ? constant(random(-20, 60)) : pick({"%off", "%w", "%p"});
+    if (random(0, 3) == 0)
+      right = binary("addi", right, pick({"%off", "%w", "%p"}));
+    return binary("cmpi " + pick({"slt", "sle", "sgt", "sge", "eq", "ne"}) + ",", left, right);
+  }
+  std::string unitTree(int atoms) {
+    if (atoms == 1)
+      return unitAtom();
+    int left = random(1, atoms - 1);
+    std::string a = unitTree(left), b = unitTree(atoms - left);
+    std::string result = binary(pick({"andi", "ori"}), a, b, "i1");
+    return random(0, 4) ? result : binary("xori", result, fresh("arith.constant true"), "i1");
+  }
+
+  std::string integer(int depth) {
+    if (depth == 0 || random(0, 5) == 0) {
+      if (random(0, 4) == 0)
+        return constant(random(-9, 40));
+      return pick({"%m", "%n", "%m", "%n", "%b", "%h", "%off", "%w", "%p"});
+    }
+    std::string a = integer(depth - 1);
+    switch (random(0, 9)) {
+    case 0:
+      return binary(pick({"divui", "floordivsi", "divsi", "remui", "remsi", "ceildivsi"}), a,
+                    random(0, 3) ? constant(random(1, 12)) : "%c");
+    case 1:
+      return binary(pick({"maxsi", "minsi"}), a, integer(depth - 1));
+    case 2:
+      return binary("muli", a, random(0, 3) ? constant(random(-3, 3)) : integer(0));
+    case 3: {
+      std::string type = pick({"i8", "i32", "i64"});
+      std::string narrow = fresh("arith.index_cast " + a + " : index to " + type);
+      std::string other = fresh("arith.index_cast " + integer(0) + " : index to " + type);
+      narrow = binary(pick({"addi", "subi"}), narrow, other, type);
+      return fresh("arith." + pick({"index_cast ", "index_castui "}) + narrow + " : " + type +
+                   " to index");
+    }
+    case 4: {
+      std::string id = fresh(pick({"tensor.extract %idq[%b, %m] : tensor<?x?xi32>",
+                                   "tensor.extract %idk[%b, %n] : tensor<?x?xi32>"}));
+      return fresh("arith.index_cast " + id + " : i32 to index");
+    }
+    case 5:
+      return fresh("arith.select " + boolean(0) + ", " + a + ", " + integer(depth - 1) +
+                   " : index");
+    default:
+      return binary(pick({"addi", "subi"}), a, integer(depth - 1));
+    }
+  }
+  std::string boolean(int depth) {
+    if (depth == 0 || random(0, 5) == 0) {
+      if (random(0, 9) == 0)
+        return "%flag";
+      std::string predicate =
+          pick({"slt", "sle", "sgt", "sge", "eq", "ne", "ult", "ule", "ugt", "uge"});
+      std::string a = integer(random(0, 2));
+      return binary("cmpi " + predicate + ",", a, integer(random(0, 2)));
+    }
+    std::string a = boolean(depth - 1), b = boolean(depth - 1);
+    if (random(0, 5) == 0)
+      return fresh("arith.select " + boolean(depth - 1) + ", " + a + ", " + b + " : i1");
+    return binary(pick({"andi", "ori", "andi", "ori", "xori"}), a, b, "i1");
+  }
+
+private:
+  int count = 0;
+};
+} // namespace
+
+TEST(MaskTiles, RandomUnitConditionsAreExact) {
+  for (int i = 0; i < 200 && !HasFailure(); ++i) {
+    MaskWriter writer;
+    std::string keep = writer.unitTree(random(1, 4));
+    checkMask(writer.text + "%k = arith.andi " + keep + ", " + keep + " : i1", Expect::Exact, 20);
+  }
+}
+
+TEST(MaskTiles, RandomMasksAreSound) {
+  for (int i = 0; i < 400 && !HasFailure(); ++i) {
+    MaskWriter writer;
+    std::string keep = writer.boolean(random(0, 3));
+    checkMask(writer.text + "%k = arith.andi " + keep + ", " + keep + " : i1", Expect::Sound, 6,
+              random(0, 1));
+  }
+}
