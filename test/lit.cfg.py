@@ -9,7 +9,7 @@ import lit.formats
 config.name = "attn"
 config.test_format = lit.formats.ShTest(execute_external=False)
 config.suffixes = [".mlir", ".test"]
-config.excludes = ["Unit", "Inputs"]
+config.excludes = ["Unit", "Inputs", "CMakeLists.txt"]
 config.test_source_root = os.path.dirname(__file__)
 config.test_exec_root = config.attn_obj_root
 
