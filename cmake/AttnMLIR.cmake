@@ -51,7 +51,7 @@ if(ATTN_STATIC)
     nvptxinfo orcjit executionengine passes target ipo bitwriter irreader jitlink asmparser frontendopenmp perfjitevents)
   set(ATTN_MLIR_LIBRARIES
     MLIROptLib MLIRTranslateLib MLIRExecutionEngineUtils MLIRTargetLLVMIRExport MLIRToLLVMIRTranslationRegistration
-    MLIRLLVMToLLVMIRTranslation MLIRBuiltinToLLVMIRTranslation MLIRNVVMToLLVMIRTranslation MLIRX86VectorToLLVMIRTranslation
+    MLIRLLVMToLLVMIRTranslation MLIRBuiltinToLLVMIRTranslation MLIRNVVMToLLVMIRTranslation
     MLIRRegisterAllDialects MLIRRegisterAllPasses MLIRRegisterAllExtensions ${components})
   target_link_libraries(AttnMLIR INTERFACE ${ATTN_MLIR_LIBRARIES})
   target_link_options(AttnMLIR INTERFACE -s -Wl,--icf=all -Wl,-z,pack-relative-relocs -static-libstdc++ -static-libgcc)

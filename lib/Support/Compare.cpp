@@ -87,9 +87,9 @@ Expected<Comparison> compare(const Array &result, const Array &reference) {
 double getDefaultTolerance(ElementKind coarsest) {
   switch (coarsest) {
   case ElementKind::BF16:
-    return 3e-2;
+    return 3.8e-2;
   case ElementKind::F16:
-    return 4e-3;
+    return 1.2e-3;
   case ElementKind::F32:
   case ElementKind::F64: // Scores are accumulated in f32 whatever the type of the inputs.
     return 2e-5;

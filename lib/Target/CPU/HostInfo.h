@@ -36,10 +36,12 @@ struct HostOverride {
   std::optional<std::string> cpu;
   std::optional<std::string> features;
   std::optional<unsigned> numThreads;
+  /// The code will not run here: the CPU may have instructions that this machine lacks.
+  bool isForElsewhere = false;
 };
 
 /// Describes this machine, detected once. An override that names an unknown CPU, or one with
-/// vector instructions that this machine lacks, is an error.
+/// vector instructions that this machine lacks (unless `isForElsewhere`), is an error.
 llvm::Expected<HostInfo> getHostInfo(const HostOverride &overrides = {});
 
 } // namespace attn

@@ -88,6 +88,7 @@ int attn::runAttnTranslate(int argc, const char *const *argv, DialectRegistry &r
                                    &llvm::errs()))
     return 1;
   HostOverride overrides;
+  overrides.isForElsewhere = true;
   if (!line->cpu.empty())
     overrides.cpu = line->cpu;
   llvm::Expected<HostInfo> host = getHostInfo(overrides);

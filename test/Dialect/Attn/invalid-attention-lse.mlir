@@ -1,0 +1,31 @@
+// RUN: attn-opt %s --split-input-file --verify-diagnostics
+
+func.func @attention_c8(%q: tensor<2x4x3x16xf32>, %k: tensor<2x4x3x16xf32>, %v: tensor<2x4x3x16xf32>) {
+  // expected-error@+1 {{expected lse of rank 3 (B, H, M), got rank 4}}
+  %o:2 = attn.attention %q, %k, %v : tensor<2x4x3x16xf32>, tensor<2x4x3x16xf32>, tensor<2x4x3x16xf32> -> tensor<2x4x3x16xf32>, tensor<2x4x3x1xf32>
+  return
+}
+
+// -----
+
+func.func @attention_c8_element(%q: tensor<2x4x3x16xf32>, %k: tensor<2x4x3x16xf32>, %v: tensor<2x4x3x16xf32>) {
+  // expected-error@+1 {{expected lse elements of type f32 or f64, got 'f16'}}
+  %o:2 = attn.attention %q, %k, %v : tensor<2x4x3x16xf32>, tensor<2x4x3x16xf32>, tensor<2x4x3x16xf32> -> tensor<2x4x3x16xf32>, tensor<2x4x3xf16>
+  return
+}
+
+// -----
+
+func.func @attention_c8_heads(%q: tensor<2x4x3x16xf32>, %k: tensor<2x4x3x16xf32>, %v: tensor<2x4x3x16xf32>) {
+  // expected-error@+1 {{expected H of query and lse to agree, got 4 and 5}}
+  %o:2 = attn.attention %q, %k, %v : tensor<2x4x3x16xf32>, tensor<2x4x3x16xf32>, tensor<2x4x3x16xf32> -> tensor<2x4x3x16xf32>, tensor<2x5x3xf32>
+  return
+}
+
+// -----
+
+func.func @attention_c8_rows(%q: tensor<2x4x3x16xf32>, %k: tensor<2x4x3x16xf32>, %v: tensor<2x4x3x16xf32>) {
+  // expected-error@+1 {{expected M of query and lse to agree, got 3 and 16}}
+  %o:2 = attn.attention %q, %k, %v : tensor<2x4x3x16xf32>, tensor<2x4x3x16xf32>, tensor<2x4x3x16xf32> -> tensor<2x4x3x16xf32>, tensor<2x4x16xf32>
+  return
+}

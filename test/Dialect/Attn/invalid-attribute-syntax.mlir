@@ -1,0 +1,21 @@
+// RUN: attn-opt %s --split-input-file --verify-diagnostics
+
+// expected-error@+2 {{expected one of [top_left, bottom_right] for which corner the diagonal m == n goes through, got: middle}}
+// expected-error@+1 {{failed to parse Attn_CausalAttr parameter}}
+func.func private @alignment() attributes {a = #attn.causal<middle>}
+
+// -----
+
+// expected-error@+1 {{struct is missing required parameter: block_n}}
+func.func private @missing_block_n() attributes {a = #attn.schedule<block_m = 64>}
+
+// -----
+
+// expected-error@+1 {{unknown attribute `diagonal` in dialect `attn`}}
+func.func private @unknown_attribute() attributes {a = #attn.diagonal}
+
+// -----
+
+// expected-error@+2 {{invalid kind of attribute specified}}
+// expected-error@+1 {{failed to parse Attn_SoftcapAttr parameter 'cap'}}
+func.func private @softcap_of_integer() attributes {a = #attn.softcap<30>}

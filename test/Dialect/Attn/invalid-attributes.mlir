@@ -1,0 +1,34 @@
+// RUN: attn-opt %s --split-input-file --verify-diagnostics
+
+// expected-error@+1 {{expected window sides from -1 (unbounded) to 2^30, got -2 and 0}}
+func.func private @window_c1() attributes {a = #attn.window<-2, 0, top_left>}
+
+// -----
+
+// expected-error@+1 {{expected window sides from -1 (unbounded) to 2^30, got 0 and 9223372036854775807}}
+func.func private @window_c1_huge() attributes {a = #attn.window<0, 9223372036854775807, top_left>}
+
+// -----
+
+// expected-error@+1 {{expected a prefix length from -1 (captured lengths) to 2^30, got -2}}
+func.func private @prefix_c1() attributes {a = #attn.prefix<-2, top_left>}
+
+// -----
+
+// expected-error@+1 {{expected a chunk size from 1 to 2^30, got 0}}
+func.func private @chunked_c1() attributes {a = #attn.chunked<0, top_left>}
+
+// -----
+
+// expected-error@+1 {{expected an offset from -2^30 to 2^30, got -1073741825}}
+func.func private @relative_bias_c1() attributes {a = #attn.relative_bias<-1073741825, top_left>}
+
+// -----
+
+// expected-error@+1 {{expected block_m, block_n and splits from 1 to 2^30, got 0, 64 and 1}}
+func.func private @schedule_c1() attributes {a = #attn.schedule<block_m = 0, block_n = 64>}
+
+// -----
+
+// expected-error@+1 {{expected block_m, block_n and splits from 1 to 2^30, got 64, 64 and -1}}
+func.func private @schedule_c1_splits() attributes {a = #attn.schedule<block_m = 64, block_n = 64, splits = -1>}

@@ -1,0 +1,42 @@
+// RUN: attn-opt %s --split-input-file --verify-diagnostics
+
+func.func @attention_c14(%q: tensor<2x4x3x16xf32>, %f: f16) {
+  %o = attn.attention %q, %q, %q
+    score(%s, %b, %h, %m, %n) {
+      // expected-error@+1 {{expected the score region to yield 'f32', got 'f16'}}
+      attn.yield %f : f16
+    }
+    : tensor<2x4x3x16xf32>, tensor<2x4x3x16xf32>, tensor<2x4x3x16xf32> -> tensor<2x4x3x16xf32>
+  return
+}
+
+// -----
+
+func.func @attention_c14_mask(%q: tensor<2x4x3x16xf32>) {
+  %o = attn.attention %q, %q, %q
+    mask(%b, %h, %m, %n) {
+      // expected-error@+1 {{expected the mask region to yield 'i1', got 'index'}}
+      attn.yield %n : index
+    }
+    : tensor<2x4x3x16xf32>, tensor<2x4x3x16xf32>, tensor<2x4x3x16xf32> -> tensor<2x4x3x16xf32>
+  return
+}
+
+// -----
+
+func.func @attention_c14_captured_tensor(%q: tensor<2x4x3x16xf32>) {
+  %o = attn.attention %q, %q, %q
+    score(%s, %b, %h, %m, %n) {
+      // expected-error@+1 {{expected the score region to yield 'f32', got 'tensor<2x4x3x16xf32>'}}
+      attn.yield %q : tensor<2x4x3x16xf32>
+    }
+    : tensor<2x4x3x16xf32>, tensor<2x4x3x16xf32>, tensor<2x4x3x16xf32> -> tensor<2x4x3x16xf32>
+  return
+}
+
+// -----
+
+func.func @yield_alone(%x: i1) {
+  // expected-error@+1 {{'attn.yield' op expects parent op to be one of 'attn.attention, attn.online_attention'}}
+  attn.yield %x : i1
+}

@@ -1,0 +1,7 @@
+// RUN: attn-opt %s --split-input-file --verify-diagnostics
+
+func.func @schedule_c2(%q: tensor<2x4x3x16xf32>) {
+  // expected-error@+1 {{expected 'attn.schedule' to be a #attn.schedule, got "fast"}}
+  %o = attn.attention %q, %q, %q {attn.schedule = "fast"} : tensor<2x4x3x16xf32>, tensor<2x4x3x16xf32>, tensor<2x4x3x16xf32> -> tensor<2x4x3x16xf32>
+  return
+}

@@ -1,0 +1,39 @@
+// RUN: attn-opt %s --split-input-file --verify-diagnostics
+
+func.func @attention_c17(%q: tensor<2x4x3x16xf32>, %l: tensor<3xi32>) {
+  // expected-error@+1 {{expected B of the op and key lengths (B) to agree, got 2 and 3}}
+  %o = attn.attention %q, %q, %q variants [#attn.key_length] captures(%l : tensor<3xi32>) : tensor<2x4x3x16xf32>, tensor<2x4x3x16xf32>, tensor<2x4x3x16xf32> -> tensor<2x4x3x16xf32>
+  return
+}
+
+// -----
+
+func.func @attention_c17_rows(%q: tensor<2x4x3x16xf32>, %l: tensor<2x4xi32>) {
+  // expected-error@+1 {{expected M of the op and query ids (B, M) to agree, got 3 and 4}}
+  %o = attn.attention %q, %q, %q variants [#attn.document] captures(%l, %l : tensor<2x4xi32>, tensor<2x4xi32>) : tensor<2x4x3x16xf32>, tensor<2x4x3x16xf32>, tensor<2x4x3x16xf32> -> tensor<2x4x3x16xf32>
+  return
+}
+
+// -----
+
+func.func @attention_c17_keys(%q: tensor<2x4x3x16xf32>, %l: tensor<2x3xi32>, %k: tensor<2x4xi32>) {
+  // expected-error@+1 {{expected N of the op and key ids (B, N) to agree, got 3 and 4}}
+  %o = attn.attention %q, %q, %q variants [#attn.document] captures(%l, %k : tensor<2x3xi32>, tensor<2x4xi32>) : tensor<2x4x3x16xf32>, tensor<2x4x3x16xf32>, tensor<2x4x3x16xf32> -> tensor<2x4x3x16xf32>
+  return
+}
+
+// -----
+
+func.func @attention_c17_heads(%q: tensor<2x4x3x16xf32>, %l: tensor<2x9xf32>) {
+  // expected-error@+1 {{expected H of the op and bias (H, R) to agree, got 4 and 2}}
+  %o = attn.attention %q, %q, %q variants [#attn.relative_bias<0, top_left>] captures(%l : tensor<2x9xf32>) : tensor<2x4x3x16xf32>, tensor<2x4x3x16xf32>, tensor<2x4x3x16xf32> -> tensor<2x4x3x16xf32>
+  return
+}
+
+// -----
+
+func.func @attention_c18(%q: tensor<2x4x3x16xf32>, %l: tensor<4x0xf32>) {
+  // expected-error@+1 {{expected R above 0 in bias (H, R), got 'tensor<4x0xf32>'}}
+  %o = attn.attention %q, %q, %q variants [#attn.relative_bias<0, top_left>] captures(%l : tensor<4x0xf32>) : tensor<2x4x3x16xf32>, tensor<2x4x3x16xf32>, tensor<2x4x3x16xf32> -> tensor<2x4x3x16xf32>
+  return
+}

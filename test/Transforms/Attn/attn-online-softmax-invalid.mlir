@@ -1,0 +1,25 @@
+// RUN: attn-opt %s --attn-online-softmax --split-input-file --verify-diagnostics
+
+func.func @not_in_a_grid(%q: tensor<1x2x3x16xf16>) -> tensor<1x2x3x16xf16> {
+  // expected-error@+1 {{'attn.attention' op does not belong to level 'grid': expected one batch and one head}}
+  %o = attn.attention %q, %q, %q {attn.schedule = #attn.schedule<block_m = 64, block_n = 32>} : tensor<1x2x3x16xf16>, tensor<1x2x3x16xf16>, tensor<1x2x3x16xf16> -> tensor<1x2x3x16xf16>
+  return %o : tensor<1x2x3x16xf16>
+}
+
+// -----
+
+func.func @f64(%q: tensor<2x2x128x16xf16>, %k: tensor<2x2x?x16xf16>, %n: index) -> (tensor<2x2x128x16xf64>) {
+  %c0 = arith.constant 0 : index
+  %e = tensor.empty() : tensor<2x2x128x16xf64>
+  %r = scf.forall (%i, %j, %t) = (0, 0, 0) to (2, 2, 128) step (1, 1, 64) shared_outs(%o = %e) -> (tensor<2x2x128x16xf64>) {
+    %qt = tensor.extract_slice %q[%i, %j, %t, 0] [1, 1, 64, 16] [1, 1, 1, 1] : tensor<2x2x128x16xf16> to tensor<1x1x64x16xf16>
+    %kt = tensor.extract_slice %k[%i, %j, 0, 0] [1, 1, %n, 16] [1, 1, 1, 1] : tensor<2x2x?x16xf16> to tensor<1x1x?x16xf16>
+    // expected-error@+1 {{f64 is for the reference: convert-attn-to-linalg}}
+    %ot = attn.attention %qt, %kt, %kt at(%i, %j, %t, %c0) {attn.schedule = #attn.schedule<block_m = 64, block_n = 32>}
+        : tensor<1x1x64x16xf16>, tensor<1x1x?x16xf16>, tensor<1x1x?x16xf16> -> tensor<1x1x64x16xf64>
+    scf.forall.in_parallel {
+      tensor.parallel_insert_slice %ot into %o[%i, %j, %t, 0] [1, 1, 64, 16] [1, 1, 1, 1] : tensor<1x1x64x16xf64> into tensor<2x2x128x16xf64>
+    }
+  } {mapping = [#gpu.block<z>, #gpu.block<y>, #gpu.block<x>]}
+  return %r : tensor<2x2x128x16xf64>
+}

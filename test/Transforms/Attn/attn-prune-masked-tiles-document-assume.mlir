@@ -1,0 +1,39 @@
+// RUN: attn-opt %s --attn-prune-masked-tiles --canonicalize --cse | FileCheck %s
+
+!acc = tensor<64x16xf32>
+!row = tensor<64xf32>
+
+// Sorted ids: the first and the last key of the rows' documents are found by binary search, once per block.
+// CHECK-LABEL: func @document(
+func.func @document(%q: tensor<64x16xf16>, %k: tensor<?x16xf16>, %scale: f32, %b0: index, %h0: index, %m0: index, %n: index,
+    %acc: !acc, %max: !row, %sum: !row, %ids: tensor<?x?xi32>) -> (!acc, !row, !row) {
+  // CHECK: %[[SORTED:.*]] = attn.assume nondecreasing
+  // CHECK: tensor.extract %[[SORTED]]
+  // CHECK: scf.while
+  // CHECK: tensor.extract %[[SORTED]]
+  // CHECK: scf.while
+  // CHECK: scf.for
+  // CHECK: mask(
+  // CHECK: scf.for
+  // CHECK-NEXT: tensor.extract_slice {{.*}} to tensor<32x16xf16>
+  // CHECK-NOT: mask
+  // CHECK: scf.for
+  // CHECK: mask(
+  %c0 = arith.constant 0 : index
+  %c32 = arith.constant 32 : index
+  %sorted = attn.assume nondecreasing %ids : tensor<?x?xi32>
+  %r:3 = scf.for %n0 = %c0 to %n step %c32 iter_args(%a = %acc, %x = %max, %s = %sum) -> (!acc, !row, !row) {
+    %size = affine.min affine_map<(d0)[s0] -> (32, -d0 + s0)>(%n0)[%n]
+    %tile = tensor.extract_slice %k[%n0, 0] [%size, 16] [1, 1] : tensor<?x16xf16> to tensor<?x16xf16>
+    %step:3 = attn.online_attention %q, %tile, %tile scale(%scale) at(%b0, %h0, %m0, %n0) outs(%a, %x, %s)
+        mask(%b, %h, %m, %n1) {
+          %row = tensor.extract %sorted[%b, %m] : tensor<?x?xi32>
+          %key = tensor.extract %sorted[%b, %n1] : tensor<?x?xi32>
+          %keep = arith.cmpi eq, %row, %key : i32
+          attn.yield %keep : i1
+        }
+        : tensor<64x16xf16>, tensor<?x16xf16>, tensor<?x16xf16>, !acc, !row, !row -> !acc, !row, !row
+    scf.yield %step#0, %step#1, %step#2 : !acc, !row, !row
+  }
+  return %r#0, %r#1, %r#2 : !acc, !row, !row
+}
