@@ -56,8 +56,9 @@ tidy: build ## Run clang-tidy over the sources
 	$(call install,$(FORMAT_PACKAGES))
 	@git ls-files 'lib/*.cpp' 'dialects/*.cpp' | xargs -P $(JOBS) -n 4 clang-tidy-22 -p $(BUILD) --quiet
 
-docs: configure ## Generate the op and pass documentation into docs/generated
+docs: configure ## Generate the op and pass documentation into build/dev/docs
 	@cmake --build --preset $(PRESET) --target attn-doc
+	@ls $(BUILD)/docs/*.md
 
 bench: ## Compare with PyTorch on the CPU (installs PyTorch into .venv)
 	@$(MAKE) --no-print-directory build PRESET=release

@@ -58,3 +58,15 @@ function(attn_tablegen target td)
   add_public_tablegen_target(${target})
   add_dependencies(attn-headers ${target})
 endfunction()
+
+# attn_doc(<file.md> <td> <flags...>): part of the target attn-doc; writes build/<preset>/docs/<file.md>.
+function(attn_doc output td)
+  set(path ${CMAKE_BINARY_DIR}/docs/${output})
+  add_custom_command(OUTPUT ${path}
+    COMMAND ${CMAKE_COMMAND} -E make_directory ${CMAKE_BINARY_DIR}/docs
+    COMMAND ${MLIR_TABLEGEN_EXE} ${ARGN} -I ${CMAKE_SOURCE_DIR} -I ${MLIR_INCLUDE_DIRS} ${CMAKE_CURRENT_SOURCE_DIR}/${td} -o ${path}
+    DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${td} VERBATIM)
+  string(MAKE_C_IDENTIFIER doc-${output} target)
+  add_custom_target(${target} DEPENDS ${path})
+  add_dependencies(attn-doc ${target})
+endfunction()

@@ -268,9 +268,10 @@ FailureOr<TilingResult> OnlineAttentionOp::tileToPartialReduction(
   SmallVector<Value> state;
   for (auto [i, value] : llvm::enumerate(init)) {
     OFRs partOffsets = {splitReductionIvs[0], offsets[0]}, partSizes = {one, sizes[0]};
+    // Dv from the parts, (S, M, Dv): a caller may have put them in the place of the op's own state already.
     if (i == 0) {
       partOffsets.push_back(zero);
-      partSizes.push_back(tensor::getMixedSize(builder, loc, getAcc(), 1));
+      partSizes.push_back(tensor::getMixedSize(builder, loc, value, 2));
     }
     auto type = cast<RankedTensorType>(value.getType());
     auto full = tensor::ExtractSliceOp::inferResultType(type, partSizes);

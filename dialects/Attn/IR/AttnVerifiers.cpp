@@ -250,7 +250,7 @@ LogicalResult AttentionOp::verify() {
       failed(checkExtent(*this, "Hkv", "key", k.getDimSize(1), "value", v.getDimSize(1))) ||
       failed(checkExtent(*this, "N", "key", k.getDimSize(2), "value", v.getDimSize(2))))
     return failure();
-  // attention_c6: H is a multiple of Hkv
+  // attention_c6: H is a multiple of Hkv, which is above 0
   if (int64_t h = q.getDimSize(1), hkv = k.getDimSize(1); !ShapedType::isDynamic(hkv)) {
     if (hkv == 0 && h != 0)
       return emitOpError("expected Hkv above 0, got 0");

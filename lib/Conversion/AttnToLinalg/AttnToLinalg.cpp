@@ -103,7 +103,7 @@ static SmallVector<Value> defineAttention(Reference &b, AttentionOp op) {
     return arith::DivUIOp::create(r, arith::MulIOp::create(r, r.index(H), keyHeads), heads);
   };
 
-  // c1: S = sum_d Q K
+  // s1: S = sum_d Q K
   OFRs bhmn = {q[0], q[1], q[2], k[2]}, bhm = {q[0], q[1], q[2]};
   Value zero = b.number(0.0);
   Value s = b.loop(op.getQuery(), b.filled(bhmn, zero), {{B, H, M, D}, {B, H, M, N}},
@@ -114,7 +114,7 @@ static SmallVector<Value> defineAttention(Reference &b, AttentionOp op) {
                      return arith::AddFOp::create(r, args[1], arith::MulFOp::create(r, r.widen(args[0]), r.widen(key)));
                    });
 
-  // c2, c3: T = score(scale * S), -inf where the mask drops it
+  // s2, s3: T = score(scale * S), -inf where the mask drops it
   SmallVector<It> elementwise(4, It::parallel);
   SmallVector<int64_t> all = {B, H, M, N}, rows = {B, H, M};
   Value t = b.loop({}, s, {all}, elementwise, [&](Reference &r, ValueRange args) -> Value {
@@ -129,7 +129,7 @@ static SmallVector<Value> defineAttention(Reference &b, AttentionOp op) {
     return r.select(inlineWidened(r, op.getMask(), at, r.real), score, r.lowest());
   });
 
-  // c4: softmax over the kept n, the sink joins the denominator
+  // s4: softmax over the kept n, the sink joins the denominator
   SmallVector<It> reduceN = {It::parallel, It::parallel, It::parallel, It::reduction};
   SmallVector<It> perRow(3, It::parallel);
   auto sink = [&](Reference &r) -> Value {
@@ -154,7 +154,7 @@ static SmallVector<Value> defineAttention(Reference &b, AttentionOp op) {
   sum = b.loop(p, sum, {all, rows}, reduceN,
                [&](Reference &r, ValueRange args) -> Value { return arith::AddFOp::create(r, args[0], args[1]); });
 
-  // c5, c6: O = P V / L, 0 where nothing is kept; lse = log L
+  // s5, s6: O = P V / L, 0 where nothing is kept; lse = log L
   OFRs bhmd = {q[0], q[1], q[2], b.getIndexAttr(op.getValueDim())};
   constexpr int64_t Dv = 3, Nr = 4;
   Value o = b.loop(p, b.filled(bhmd, zero), {{B, H, M, Nr}, {B, H, M, Dv}},
@@ -189,7 +189,7 @@ static SmallVector<Value> defineMerge(Reference &b, MergeOp op) {
   SmallVector<int64_t> outputs(elements.begin() + 1, elements.end());
   SmallVector<It> iterators(rank, It::parallel);
   iterators[0] = It::reduction;
-  // c7: weights exp(lse_s - max), 0 for a part that kept nothing
+  // s7: weights exp(lse_s - max), 0 for a part that kept nothing
   Value max = b.loop(op.getPartialLse(), b.filled(rowSizes, b.lowest()), {parts, rows}, iterators,
                      [&](Reference &r, ValueRange args) -> Value {
                        return arith::MaximumFOp::create(r, r.widen(args[0]), args[1]);
@@ -256,7 +256,14 @@ struct ConvertAttnToLinalgPass : attn::impl::ConvertAttnToLinalgPassBase<Convert
         }
         replace(rewriter, op, [&](Reference &b) { return defineAttention(b, attention); });
       } else if (auto merge = dyn_cast<MergeOp>(op)) {
+        if (merge.hasPureBufferSemantics()) {
+          op->emitOpError("expected tensors, got buffers");
+          return WalkResult::interrupt();
+        }
         replace(rewriter, op, [&](Reference &b) { return defineMerge(b, merge); });
+      } else if (isa<OnlineAttentionOp, NormalizeOp>(op)) {
+        op->emitOpError("expected attn.attention: the definition knows no running state");
+        return WalkResult::interrupt();
       } else if (auto assume = dyn_cast<AssumeOp>(op)) {
         rewriter.replaceOp(op, assume.getSource());
       }

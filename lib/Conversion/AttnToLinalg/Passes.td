@@ -18,7 +18,7 @@ def ConvertAttnToLinalgPass : Pass<"convert-attn-to-linalg"> {
     included, is done in f64: after attn-return-f64 the oracle of every numeric test. The inputs keep their types.
 
     Requires: level `problem` or `grid`, without variants. Produces: no attn op but attn.assume's operand. Fails when: an
-    attention still has variants.
+    attention still has variants, or an op is of room 3 or on buffers.
   }];
   let options = [Option<"f64", "f64", "bool", "false", "compute and return f64">];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::linalg::LinalgDialect", "::mlir::math::MathDialect",

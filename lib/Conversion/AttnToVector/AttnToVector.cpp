@@ -42,6 +42,23 @@ static LogicalResult checkStep(OnlineAttentionOp op) {
   return success();
 }
 
+/// What a thread's stack surely has.
+static constexpr int64_t kStackBytes = 4 << 20;
+
+/// Reports a block whose buffers are too large for a stack.
+static LogicalResult checkStack(scf::ForallOp forall) {
+  int64_t bytes = 0;
+  for (auto alloca : forall.getBody()->getOps<memref::AllocaOp>()) {
+    MemRefType type = alloca.getType();
+    if (type.hasStaticShape() && type.getElementType().isIntOrFloat())
+      bytes += type.getNumElements() * llvm::divideCeil(type.getElementTypeBitWidth(), 8);
+  }
+  if (bytes <= kStackBytes)
+    return success();
+  return forall.emitOpError("expected the buffers of a block to take at most ")
+         << kStackBytes << " bytes of stack, got " << bytes << "; smaller tiles take less";
+}
+
 namespace {
 struct ConvertAttnToVectorPass
     : attn::impl::ConvertAttnToVectorPassBase<ConvertAttnToVectorPass> {
@@ -56,7 +73,7 @@ struct ConvertAttnToVectorPass
 
   void runOnOperation() override {
     if (lanes != 16 && lanes != 8 && lanes != 4) {
-      getOperation()->emitError("expected 16, 8 or 4 lanes, got ") << lanes;
+      getOperation()->emitError("expected 16, 8 or 4 lanes, got ") << lanes.getValue();
       return signalPassFailure();
     }
     VectorTarget target{lanes, bf16Dot};
@@ -82,6 +99,11 @@ struct ConvertAttnToVectorPass
       if (failed(result))
         return signalPassFailure();
     }
+    WalkResult stacks = getOperation()->walk([](scf::ForallOp forall) {
+      return succeeded(checkStack(forall)) ? WalkResult::advance() : WalkResult::interrupt();
+    });
+    if (stacks.wasInterrupted())
+      signalPassFailure();
   }
 };
 } // namespace

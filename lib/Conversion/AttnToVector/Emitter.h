@@ -21,9 +21,8 @@ struct VectorTarget {
   /// Dot products of bf16 pairs.
   bool bf16Dot = false;
 
-  unsigned registers() const { return lanes == 16 ? 32 : 16; }
   /// Accumulators of a register tile; the rest holds the operands.
-  unsigned accumulators() const { return lanes == 16 ? 24 : 10; }
+  unsigned accumulators() const { return lanes == 16 ? 24 : 12; }
 };
 
 /// A builder that knows the vector unit and writes the few idioms that all kernels share.

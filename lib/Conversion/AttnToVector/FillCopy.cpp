@@ -48,8 +48,9 @@ LogicalResult attn::lowerFill(linalg::FillOp op, const VectorTarget &target) {
   OpBuilder builder(op);
   Emitter b(op.getLoc(), builder, target);
   Value memref = op.getOutputs()[0], value = op.getInputs()[0];
-  if (value.getType() != cast<MemRefType>(memref.getType()).getElementType())
-    return success();
+  Type element = cast<MemRefType>(memref.getType()).getElementType();
+  if (value.getType() != element)
+    return op.emitOpError("expected a value of the buffer's elements ") << element << ", got " << value.getType();
   forRegisters(
       b, memref, isContiguous(memref),
       [&](ValueRange at) { b.storeVector(b.splat(value), memref, at); },

@@ -19,7 +19,8 @@ def ConvertAttnToVectorPass : Pass<"convert-attn-to-vector", "::mlir::ModuleOp">
     on the way.
 
     Requires: level `online` on buffers. Produces: scf, vector, arith, math and memref ops, and calls of LLVM intrinsics
-    for dot products of bf16. Fails when: the rows or keys of a step have no constant upper bound.
+    for dot products of bf16. Fails when: the rows or keys of a step have no constant upper
+    bound, or a block's buffers take more than 4 MiB.
   }];
   let options = [
     Option<"lanes", "lanes", "unsigned", "16", "f32 elements of a vector register: 16, 8 or 4">,

@@ -25,7 +25,8 @@ static Value emitWord(Emitter &b, Value memref, WordKind kind, Value row, Value 
 PackedQuery QueryPacker::get(OnlineAttentionOp op, const Extent &rows, const VectorTarget &target,
                              Scratch &scratch) {
   Value query = op.getQuery();
-  auto [entry, isNew] = packed.try_emplace(query);
+  Block *block = Scratch::getBlock(op);
+  auto [entry, isNew] = packed.try_emplace({query, block});
   PackedQuery &result = entry->second;
   if (!isNew)
     return result;
@@ -39,13 +40,12 @@ PackedQuery QueryPacker::get(OnlineAttentionOp op, const Extent &rows, const Vec
   // Two queries in one block keep two packed forms.
   result.words = scratch.get(op, ("query" + Twine(packed.size())).str(), {result.depth, stride});
 
+  // As early as the query and its packed form are both there.
   OpBuilder builder(op);
-  builder.setInsertionPointAfterValue(query);
-  // A block argument's uses start after the scratch buffers of its block.
-  if (Operation *buffer = result.words.getDefiningOp();
-      buffer->getBlock() == builder.getInsertionBlock() &&
-      (builder.getInsertionPoint() == buffer->getBlock()->begin() ||
-       builder.getInsertionPoint()->isBeforeInBlock(buffer)))
+  Operation *buffer = result.words.getDefiningOp(), *def = query.getDefiningOp();
+  if (def && block->findAncestorOpInBlock(*def))
+    builder.setInsertionPointAfter(def);
+  else
     builder.setInsertionPointAfter(buffer);
   Emitter b(op.getLoc(), builder, target);
   Value zero = b.index(0), depth = b.index(result.depth);

@@ -8,6 +8,7 @@
 #include "lib/Conversion/AttnToVector/RegionVectorizer.h"
 #include "dialects/Attn/IR/AttnOps.h"
 #include "lib/Conversion/AttnToVector/Step.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
@@ -91,8 +92,9 @@ void RegionVectorizer::emitOp(Operation *op, bool isVector) {
   mapping.map(op->getResults(), b.create(state)->getResults());
 }
 
-/// Elements of any strided buffer: the lanes' distances from the first element, gathered. Lanes without a row read
-/// nothing: their positions may lie outside the buffer.
+/// Elements of any strided buffer, gathered by their distances from the first. Lanes without a row read nothing: their
+/// positions may lie outside the buffer. Floats of 16 bits travel as integers, because processors that lack them would have
+/// them widened and narrowed on the way.
 Value RegionVectorizer::emitGather(Value memref, ValueRange indices, Type element) {
   auto metadata = memref::ExtractStridedMetadataOp::create(b, memref);
   Value distance;
@@ -106,14 +108,31 @@ Value RegionVectorizer::emitGather(Value memref, ValueRange indices, Type elemen
     Value scaled = arith::MulIOp::create(b, emitted, b.splat(stride));
     distance = distance ? Value(arith::AddIOp::create(b, distance, scaled)) : scaled;
   }
-  auto layout = StridedLayoutAttr::get(b.getContext(), ShapedType::kDynamic, {1});
-  auto flatType = MemRefType::get({ShapedType::kDynamic}, element, layout,
-                                  cast<MemRefType>(memref.getType()).getMemorySpace());
-  // Nothing reads the extent.
-  Value flat = memref::ReinterpretCastOp::create(
-      b, flatType, metadata.getBaseBuffer(), OpFoldResult(base),
-      ArrayRef<OpFoldResult>{OpFoldResult(b.index(1))}, ArrayRef<OpFoldResult>{b.getIndexAttr(1)});
-  VectorType type = b.vec(element);
-  Value none = arith::ConstantOp::create(b, b.getZeroAttr(type));
-  return vector::GatherOp::create(b, type, flat, ValueRange{b.index(0)}, distance, rowMask, none);
+  distance = arith::AddIOp::create(b, distance, b.splat(base));
+
+  Type i64 = b.getI64Type(), stored = element;
+  if (element.isIndex())
+    stored = i64;
+  else if (element.isInteger(1))
+    stored = b.getI8Type();
+  else if (element.isF16() || element.isBF16())
+    stored = b.getI16Type();
+  auto pointerType = LLVM::LLVMPointerType::get(b.getContext());
+  Value address = memref::ExtractAlignedPointerAsIndexOp::create(b, memref);
+  Value integer = arith::IndexCastOp::create(b, i64, address);
+  Value pointer = LLVM::IntToPtrOp::create(b, pointerType, integer);
+  Value offsets = arith::IndexCastOp::create(b, b.vec(i64), distance);
+  Value pointers = LLVM::GEPOp::create(b, b.vec(pointerType), stored, pointer,
+                                       ArrayRef<LLVM::GEPArg>{LLVM::GEPArg(offsets)});
+  Value none = arith::ConstantOp::create(b, b.getZeroAttr(b.vec(stored)));
+  Value gathered = LLVM::masked_gather::create(
+      b, b.vec(stored), pointers, rowMask, ValueRange{none},
+      b.getI32IntegerAttr(llvm::divideCeil(stored.getIntOrFloatBitWidth(), 8)));
+  if (stored == element)
+    return gathered;
+  if (element.isIndex())
+    return arith::IndexCastOp::create(b, b.vec(element), gathered);
+  if (element.isInteger(1))
+    return arith::TruncIOp::create(b, b.vec(element), gathered);
+  return arith::BitcastOp::create(b, b.vec(element), gathered);
 }

@@ -55,12 +55,14 @@ FailureOr<Extent> attn::getBoundedExtent(Emitter &b, Operation *op, StringRef na
   return Extent{b.dim(memref, 0), std::max<int64_t>(*bound, 1), false};
 }
 
-Value Scratch::get(Operation *user, StringRef name, ArrayRef<int64_t> shape) {
-  Block *block = nullptr;
+Block *Scratch::getBlock(Operation *user) {
   if (auto forall = user->getParentOfType<scf::ForallOp>())
-    block = forall.getBody();
-  else
-    block = &user->getParentOfType<FunctionOpInterface>().getFunctionBody().front();
+    return forall.getBody();
+  return &user->getParentOfType<FunctionOpInterface>().getFunctionBody().front();
+}
+
+Value Scratch::get(Operation *user, StringRef name, ArrayRef<int64_t> shape) {
+  Block *block = getBlock(user);
   std::string key = name.str();
   for (int64_t size : shape)
     key += "x" + std::to_string(size);

@@ -33,6 +33,8 @@ class Scratch {
 public:
   /// A buffer for `user`, of f32, aligned to a cache line, allocated on entry of the block around it.
   mlir::Value get(mlir::Operation *user, llvm::StringRef name, llvm::ArrayRef<int64_t> shape);
+  /// The block around `user` whose stack holds its buffers: a body of a parallel loop, or that of the function.
+  static mlir::Block *getBlock(mlir::Operation *user);
 
 private:
   llvm::DenseMap<mlir::Block *, llvm::StringMap<mlir::Value>> buffers;
@@ -57,7 +59,7 @@ public:
                   Scratch &scratch);
 
 private:
-  llvm::DenseMap<mlir::Value, PackedQuery> packed;
+  llvm::DenseMap<std::pair<mlir::Value, mlir::Block *>, PackedQuery> packed;
 };
 
 /// One online_attention op being lowered. Scratch matrices have one row per key or pair of keys and one column per query

@@ -8,6 +8,7 @@
 #include "lib/Tools/AttnOpt/Registration.h"
 #include "dialects/Attn/IR/AttnDialect.h"
 #include "lib/Conversion/AttnToLinalg/Passes.h"
+#include "lib/Conversion/AttnToTile/Passes.h"
 #include "lib/Conversion/AttnToVector/Passes.h"
 #include "lib/Pipelines/Pipelines.h"
 #include "lib/Transforms/Attn/Passes.h"
@@ -25,6 +26,7 @@
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Linalg/Passes.h"
+#include "mlir/Dialect/Linalg/TransformOps/DialectExtension.h"
 #include "mlir/Dialect/Linalg/Transforms/BufferizableOpInterfaceImpl.h"
 #include "mlir/Dialect/Linalg/Transforms/TilingInterfaceImpl.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -34,6 +36,8 @@
 #include "mlir/Dialect/SCF/Transforms/BufferizableOpInterfaceImpl.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Dialect/Tensor/Transforms/BufferizableOpInterfaceImpl.h"
+#include "mlir/Dialect/Transform/IR/TransformDialect.h"
+#include "mlir/Dialect/Transform/Transforms/Passes.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/Dialect/Vector/Transforms/BufferizableOpInterfaceImpl.h"
 #include "mlir/Dialect/X86Vector/X86VectorDialect.h"
@@ -47,6 +51,9 @@ void attn::registerDialects(DialectRegistry &registry) {
                   cf::ControlFlowDialect, func::FuncDialect, gpu::GPUDialect, linalg::LinalgDialect, LLVM::LLVMDialect,
                   math::MathDialect, memref::MemRefDialect, scf::SCFDialect, tensor::TensorDialect,
                   vector::VectorDialect, x86vector::X86VectorDialect>();
+  // Transform scripts drive the ops' tiling interfaces without our passes.
+  registry.insert<transform::TransformDialect>();
+  linalg::registerTransformDialectExtension(registry);
   registerBufferization(registry);
   arith::registerBufferizableOpInterfaceExternalModels(registry);
   bufferization::func_ext::registerBufferizableOpInterfaceExternalModels(registry);
@@ -61,10 +68,13 @@ void attn::registerPasses() {
   registerAttnPasses();
   registerAttnPipelines();
   registerAttnToLinalgPasses();
+  registerAttnToTilePasses();
   registerAttnToVectorPasses();
   registerAttnCPUPasses();
   mlir::registerTransformsPasses();
   mlir::registerLinalgPasses();
+  memref::registerMemRefPasses();
+  transform::registerTransformPasses();
   bufferization::registerBufferizationPasses();
   mlir::registerConversionPasses();
 }

@@ -13,6 +13,7 @@
 #include "lib/Target/CPU/Invoke.h"
 #include "lib/Target/CPU/ThreadPool.h"
 #include "lib/Tools/AttnRun/Binding.h"
+#include "lib/Tools/AttnRun/Interpret.h"
 #include "lib/Tools/AttnRun/Options.h"
 #include "lib/Tools/AttnRun/Report.h"
 #include "lib/Tools/AttnRun/Source.h"
@@ -244,7 +245,9 @@ int runAttnRun(int argc, const char *const *argv, const mlir::DialectRegistry &r
 
   // One small module: threads for MLIR would cost more to start than they save.
   mlir::MLIRContext context(registry, mlir::MLIRContext::Threading::DISABLED);
-  Expected<Report> report = Runner(context, **options).run();
+  Expected<Report> report = (*options)->device == Device::Interpreter
+                                ? runInterpreter(context, **options)
+                                : Runner(context, **options).run();
   if (!report)
     return fail(report.takeError());
   if ((*options)->json)

@@ -25,8 +25,8 @@ namespace {
 struct CommandLine {
   cl::OptionCategory category{"attn-run options"};
   cl::opt<std::string> file{cl::Positional, cl::desc("FILE.mlir"), cl::cat(category)};
-  cl::opt<std::string> device{"device", cl::desc("where to run: cpu"), cl::value_desc("name"),
-                              cl::init("cpu"), cl::cat(category)};
+  cl::opt<std::string> device{"device", cl::desc("where to run: cpu or interpreter"),
+                              cl::value_desc("name"), cl::init("cpu"), cl::cat(category)};
   cl::opt<std::string> entry{"entry", cl::desc("the function to run, if the file has several"),
                              cl::value_desc("name"), cl::cat(category)};
   cl::list<std::string> shape{
@@ -51,7 +51,7 @@ struct CommandLine {
   cl::opt<std::string> tolerance{
       "tolerance",
       cl::desc("largest relative error that --check accepts; by default it follows\n"
-               "from the types: f32 2e-5, f16 4e-3, bf16 3e-2"),
+               "from the types: f32 2e-5, f16 1.2e-3, bf16 3.8e-2"),
       cl::value_desc("x"), cl::cat(category)};
   cl::opt<bool> bench{"bench", cl::desc("measure the time of repeated runs"), cl::cat(category)};
   cl::opt<std::string> benchMs{"bench-ms", cl::desc("measure for at least so many milliseconds"),
@@ -61,6 +61,15 @@ struct CommandLine {
       cl::desc("pairs (m, n) that count as work: full, causal (n <= m) or causal-bottom-right\n"
                "(n <= m + N - M)"),
       cl::value_desc("what"), cl::init("full"), cl::cat(category)};
+  cl::opt<std::string> until{
+      "until",
+      cl::desc("with --device=interpreter: the door to run at, problem, grid or online; or\n"
+               "source, for a file that is to run as it is"),
+      cl::value_desc("door"), cl::init("online"), cl::cat(category)};
+  cl::opt<bool> count{"count",
+                      cl::desc("with --device=interpreter: count the key tiles visited and prove\n"
+                               "them against the masks of the source, without numbers"),
+                      cl::cat(category)};
   cl::opt<std::string> threads{"threads", cl::desc("threads to use (default: physical cores)"),
                                cl::value_desc("n"), cl::cat(category)};
   cl::opt<std::string> cpu{"cpu", cl::desc("compile for this CPU, e.g. x86-64-v3"),
@@ -139,6 +148,39 @@ static Error parseChoice(StringRef option, StringRef text,
   return createStringError("--" + option + ": expected one of " + names + ", got '" + text + "'");
 }
 
+static Error convertInterpreterOptions(const CommandLine &line, RunOptions &options) {
+  options.count = line.count;
+  if (Error error = parseChoice<std::optional<Door>>("until", line.until,
+                                                     {{"source", std::nullopt},
+                                                      {"problem", Door::Problem},
+                                                      {"grid", Door::Grid},
+                                                      {"online", Door::Online}},
+                                                     options.until))
+    return error;
+  bool isInterpreter = options.device == Device::Interpreter;
+  for (auto [option, isGiven] :
+       {std::pair("until", line.until.getNumOccurrences() > 0), {"count", options.count}})
+    if (isGiven && !isInterpreter)
+      return createStringError(Twine("--") + option +
+                               ": expected --device=interpreter, got --device=" + line.device);
+  for (auto [option, isGiven] : {std::pair("bench", options.bench),
+                                 {"dump-asm", !line.dumpAsm.empty()},
+                                 {"dump-llvm", !line.dumpLLVM.empty()},
+                                 {"dump-object", !line.dumpObject.empty()}})
+    if (isGiven && isInterpreter)
+      return createStringError(Twine("--") + option +
+                               ": expected --device=cpu, got --device=interpreter");
+  if (options.count && options.until && *options.until != Door::Online)
+    return createStringError("--count: expected --until=online or source, for there are no tiles "
+                             "before, got --until=" +
+                             line.until);
+  if (options.count && (options.check || !line.output.empty()))
+    return createStringError("--count: expected neither --check nor --output, for there are no "
+                             "numbers, got " +
+                             Twine(options.check ? "--check" : "--output"));
+  return Error::success();
+}
+
 static Error convert(const CommandLine &line, RunOptions &options) {
   if (line.file.empty())
     return createStringError("expected a file FILE.mlir, got none (--help shows the options)");
@@ -149,10 +191,15 @@ static Error convert(const CommandLine &line, RunOptions &options) {
   options.json = line.json;
   options.showProgress = line.progress || sys::Process::StandardErrIsDisplayed();
   if (line.device == "cuda" || line.device == "sim")
-    return createStringError("--device: expected cpu, the only device of this build, got '" +
+    return createStringError("--device: expected cpu or interpreter, the devices of this build, "
+                             "got '" +
                              line.device + "'");
-  if (line.device != "cpu")
-    return createStringError("--device: expected cpu, got '" + line.device + "'");
+  if (Error error = parseChoice<Device>(
+          "device", line.device, {{"cpu", Device::CPU}, {"interpreter", Device::Interpreter}},
+          options.device))
+    return error;
+  if (Error error = convertInterpreterOptions(line, options))
+    return error;
 
   for (StringRef text : line.shape)
     if (Error error = parseShape(text, options.shape))

@@ -8,6 +8,7 @@
 #ifndef ATTN_TOOLS_ATTNRUN_OPTIONS_H
 #define ATTN_TOOLS_ATTNRUN_OPTIONS_H
 
+#include "lib/Pipelines/Pipelines.h"
 #include "lib/Target/CPU/Jit.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/Support/Error.h"
@@ -25,6 +26,8 @@ enum class FlopCount {
   CausalBottomRight
 };
 
+enum class Device { CPU, Interpreter };
+
 struct RunOptions {
   std::string file, entry;
   /// Dimension letters, and `name.i` for dimension i of a tensor.
@@ -40,6 +43,11 @@ struct RunOptions {
   double benchMs = 500;
   std::optional<double> tolerance;
   FlopCount flops = FlopCount::Full;
+  Device device = Device::CPU;
+  /// Of the interpreter: where to stop lowering (nothing: the source as it is), and whether to
+  /// count tiles only.
+  std::optional<Door> until = Door::Online;
+  bool count = false;
   JitOptions jit;
 };
 

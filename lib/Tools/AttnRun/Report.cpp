@@ -17,10 +17,13 @@ using namespace llvm;
 namespace attn {
 
 bool Report::isChecked() const {
-  return any_of(results, [](const ResultReport &result) { return result.error.has_value(); });
+  return (counts && counts->proof) ||
+         any_of(results, [](const ResultReport &result) { return result.error.has_value(); });
 }
 
 bool Report::isRight() const {
+  if (counts && counts->proof && !counts->proof->holds())
+    return false;
   return all_of(results, [](const ResultReport &result) {
     return !result.error || result.error->isWithin(result.tolerance);
   });
@@ -38,11 +41,51 @@ static void printError(raw_ostream &os, const ResultReport &result) {
     os << "  worst at element " << error.worst;
 }
 
+static void printCounts(raw_ostream &os, const InterpreterCounts &counts) {
+  auto line = [&](StringRef key) -> raw_ostream & { return os << left_justify(key, 10); };
+  line("tiles") << counts.tiles << " visited, " << counts.maskedTiles << " masked, "
+                << counts.unmaskedTiles << " unmasked\n";
+  line("masks") << counts.maskedElements << " elements evaluated\n";
+  line("waste") << counts.emptyTiles << " tiles keep nothing, " << counts.needlessMasks
+                << " masked tiles keep everything\n";
+  if (!counts.proof)
+    return;
+  const MaskProof &proof = *counts.proof;
+  line("proof") << proof.droppedInUnmasked << " dropped in unmasked tiles, " << proof.keptOutside
+                << " kept outside, " << proof.disagreements << " masked otherwise, "
+                << proof.revisited << " visited twice\n";
+  if (!proof.first.empty())
+    line("first") << proof.first << '\n';
+}
+
+static void printCounts(json::OStream &json, const InterpreterCounts &counts) {
+  json.attributeObject("counts", [&] {
+    json.attribute("tiles", counts.tiles);
+    json.attribute("masked_tiles", counts.maskedTiles);
+    json.attribute("unmasked_tiles", counts.unmaskedTiles);
+    json.attribute("masked_elements", counts.maskedElements);
+    json.attribute("empty_tiles", counts.emptyTiles);
+    json.attribute("needless_masks", counts.needlessMasks);
+  });
+  if (!counts.proof)
+    return;
+  json.attributeObject("proof", [&] {
+    json.attribute("dropped_in_unmasked", counts.proof->droppedInUnmasked);
+    json.attribute("kept_outside", counts.proof->keptOutside);
+    json.attribute("disagreements", counts.proof->disagreements);
+    json.attribute("revisited", counts.proof->revisited);
+    json.attribute("holds", counts.proof->holds());
+  });
+}
+
 void Report::printText(raw_ostream &os) const {
   auto line = [&](StringRef key) -> raw_ostream & { return os << left_justify(key, 10); };
   line("kernel") << '@' << entry << " of " << file << '\n';
-  line("device") << device << ", " << numThreads << (numThreads == 1 ? " thread, " : " threads, ")
-                 << f32Lanes << " lanes of f32\n";
+  if (counts)
+    line("device") << device << '\n';
+  else
+    line("device") << device << ", " << numThreads << (numThreads == 1 ? " thread, " : " threads, ")
+                   << f32Lanes << " lanes of f32\n";
   if (!schedule.empty())
     line("schedule") << schedule << '\n';
   if (!letters.empty()) {
@@ -73,6 +116,8 @@ void Report::printText(raw_ostream &os) const {
     }
     os << '\n';
   }
+  if (counts)
+    printCounts(os, *counts);
   if (isChecked())
     line("verdict") << (isRight() ? "right\n" : "WRONG\n");
 }
@@ -128,6 +173,8 @@ void Report::printJson(raw_ostream &os) const {
           json.attribute("right", result.error->isWithin(result.tolerance));
         });
     });
+    if (counts)
+      printCounts(json, *counts);
     if (isChecked())
       json.attribute("right", isRight());
   });

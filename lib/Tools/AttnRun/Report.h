@@ -8,6 +8,7 @@
 #ifndef ATTN_TOOLS_ATTNRUN_REPORT_H
 #define ATTN_TOOLS_ATTNRUN_REPORT_H
 
+#include "lib/Interpreter/Interpreter.h"
 #include "lib/Support/Compare.h"
 #include "lib/Tools/AttnRun/Binding.h"
 
@@ -39,7 +40,10 @@ struct Report {
   int64_t numRuns = 1;
   std::optional<double> flops;
   llvm::SmallVector<ResultReport> results;
+  /// Of the interpreter.
+  std::optional<InterpreterCounts> counts;
 
+  /// Compared with a reference, or proved against the original masks.
   bool isChecked() const;
   bool isRight() const;
   void printText(llvm::raw_ostream &os) const;

@@ -80,6 +80,8 @@ LogicalResult attn::verifyLevel(Operation *root, Level level) {
         !isa_and_nonnull<func::FuncDialect, tensor::TensorDialect, arith::ArithDialect, math::MathDialect,
                          linalg::LinalgDialect, affine::AffineDialect, scf::SCFDialect, AttnDialect>(op->getDialect()))
       return reject(op, level) << ": expected func, tensor, arith, math, linalg and attn ops";
+    if (isa<AttnDialect>(op->getDialect()) && llvm::any_of(op->getOperandTypes(), llvm::IsaPred<MemRefType>))
+      return reject(op, level) << ": expected tensors, got buffers";
     switch (level) {
     case Level::Problem:
       return verifyProblem(op);

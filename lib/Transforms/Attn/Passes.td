@@ -58,7 +58,7 @@ def TileToGridPass : Pass<"attn-tile-to-grid"> {
     and mask regions see stay global.
 
     Requires: level `problem` without variants, a schedule on every attn.attention. Produces: level `grid`. Fails when: an
-    attention has no schedule, still has variants, has a static extent of 0 or returns f64 (the reference alone does).
+    attention has no schedule, still has variants or has a static extent of 0.
   }];
   let dependentDialects = ["::mlir::affine::AffineDialect", "::mlir::gpu::GPUDialect", "::mlir::scf::SCFDialect",
                            "::mlir::tensor::TensorDialect"];

@@ -37,10 +37,13 @@ struct KVLoop {
 };
 } // namespace
 
-/// The tensor of which `tile` is the slice at [n0, 0], or null.
-static Value getTiledSource(Value tile, Value n0) {
+/// The tensor of which `tile` is the slice of `blockN` keys, or of a run-time number, at [n0, 0],
+/// or null.
+static Value getTiledSource(Value tile, Value n0, int64_t blockN) {
   auto slice = tile.getDefiningOp<tensor::ExtractSliceOp>();
-  if (!slice || slice.getMixedOffsets()[0] != OpFoldResult(n0) || !isConstantIntValue(slice.getMixedOffsets()[1], 0))
+  if (!slice || getConstantIntValue(slice.getMixedSizes()[0]).value_or(blockN) != blockN ||
+      slice.getMixedOffsets()[0] != OpFoldResult(n0) ||
+      !isConstantIntValue(slice.getMixedOffsets()[1], 0))
     return {};
   return slice.getSource();
 }
@@ -67,11 +70,11 @@ static FailureOr<KVLoop> matchKVLoop(OpBuilder &builder, OnlineAttentionOp step)
     return failure();
   auto blockN = getConstantIntValue(loop.getStep());
   auto yield = cast<scf::YieldOp>(loop.getBody()->getTerminator());
-  if (!blockN || !llvm::equal(yield.getOperands(), step->getResults()) ||
+  if (!blockN || *blockN < 1 || !llvm::equal(yield.getOperands(), step->getResults()) ||
       !llvm::equal(step.getDpsInits(), ValueRange(loop.getRegionIterArgs())))
     return failure();
   Value n0 = loop.getInductionVar();
-  Value key = getTiledSource(step.getKey(), n0), value = getTiledSource(step.getValue(), n0);
+  Value key = getTiledSource(step.getKey(), n0, *blockN), value = getTiledSource(step.getValue(), n0, *blockN);
   if (!key || !value || step.getOrigin().empty())
     return failure();
   OpBuilder::InsertionGuard guard(builder);
@@ -141,16 +144,20 @@ static void prune(RewriterBase &rewriter, KVLoop kv) {
   shiftMask(rewriter, probe, kv.origin);
   MaskTiles tiles = MaskTiles::analyze(probe.getMask(), factOf);
 
+  if (!kv.step.getMask().empty())
+    remark::analysis(loc, remark::RemarkOpts::name("mask-tiles").category("attn"))
+        << (tiles.isUndecided() ? "mask cannot be decided by tile: it is applied everywhere" : tiles.describe());
+  if (tiles.isUndecided()) {
+    rewriter.eraseOp(probe);
+    return;
+  }
+
   OpFoldResult rows = tensor::getMixedSize(rewriter, loc, kv.step.getQuery(), 0);
   if (auto slice = kv.step.getQuery().getDefiningOp<tensor::ExtractSliceOp>())
     rows = slice.getMixedSizes()[slice.getMixedSizes().size() - 2];
   ValueRange at = kv.step.getOrigin();
   Value rowEnd = arith::AddIOp::create(rewriter, loc, at[2], getValueOrCreateConstantIndexOp(rewriter, loc, rows));
   MaskTiles::Ranges ranges = tiles.emitRanges(rewriter, loc, {at[0], at[1], at[2], rowEnd, kv.numKeys}, kv.blockN);
-
-  if (!kv.step.getMask().empty())
-    remark::analysis(loc, remark::RemarkOpts::name("mask-tiles").category("attn"))
-        << (tiles.isUndecided() ? "mask cannot be decided by tile: it is applied everywhere" : tiles.describe());
 
   SmallVector<Value> state(kv.loop.getInitArgs());
   auto append = [&](bool exists, Value begin, Value end, bool isFull) {

@@ -52,7 +52,7 @@ struct SetSchedulePass : attn::impl::SetSchedulePassBase<SetSchedulePass> {
     int64_t most = int64_t(1) << 30;
     if (blockM < 0 || blockN < 0 || splits < 1 || blockM > most || blockN > most || splits > most) {
       getOperation()->emitError("expected block-m and block-n from 0 to 2^30 and splits from 1 to 2^30, got ")
-          << blockM << ", " << blockN << " and " << splits;
+          << blockM.getValue() << ", " << blockN.getValue() << " and " << splits.getValue();
       return signalPassFailure();
     }
     getOperation()->walk([&](AttentionOp op) {

@@ -1,0 +1,145 @@
+//===- Layout.cpp - who holds which element of a register tile ------------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "dialects/Tile/IR/Layout.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/Sequence.h"
+
+using namespace attn::tile;
+using Source = Digit::Source;
+
+//===----------------------------------------------------------------------===//
+// The five tables
+//===----------------------------------------------------------------------===//
+
+void Layout::add(Source source, int64_t extent, int64_t rowStride, int64_t columnStride) {
+  int64_t &count = source == Source::Register ? registers : source == Source::Lane ? lanes : warps;
+  digits.push_back({source, /*divisor=*/count, extent, rowStride, columnStride});
+  count *= extent;
+}
+
+/// 64 rows per warpgroup and step: the digits all fragments of wgmma share.
+void Layout::addRowsOfWarpgroups(int64_t warpgroups) {
+  int64_t steps = rows / (64 * warpgroups);
+  add(Source::Register, steps, 64, 0);
+  add(Source::Lane, 8, 1, 0);
+  add(Source::Warp, 4, 16, 0);
+  add(Source::Warp, warpgroups, 64 * steps, 0);
+}
+
+Layout Layout::accumulator(int64_t warpgroups, int64_t rows, int64_t columns) {
+  Layout layout(rows, columns);
+  layout.add(Source::Register, 2, 0, 1);
+  layout.add(Source::Register, 2, 8, 0);
+  layout.add(Source::Register, columns / 8, 0, 8);
+  layout.add(Source::Lane, 4, 0, 2);
+  layout.addRowsOfWarpgroups(warpgroups);
+  return layout;
+}
+
+Layout Layout::operandA(int64_t warpgroups, unsigned elementBits, int64_t rows, int64_t columns) {
+  Layout layout(rows, columns);
+  int64_t pack = 32 / elementBits;
+  layout.add(Source::Register, pack, 0, 1);
+  layout.add(Source::Register, 2, 8, 0);
+  layout.add(Source::Register, 2, 0, 4 * pack);
+  layout.add(Source::Register, columns / (8 * pack), 0, 8 * pack);
+  layout.add(Source::Lane, 4, 0, pack);
+  layout.addRowsOfWarpgroups(warpgroups);
+  return layout;
+}
+
+Layout Layout::row(int64_t warpgroups, int64_t rows) {
+  Layout layout(rows, 1);
+  layout.add(Source::Register, 2, 8, 0);
+  layout.skip(Source::Lane, 4);
+  layout.addRowsOfWarpgroups(warpgroups);
+  return layout;
+}
+
+Layout Layout::quad(int64_t warpgroups, int64_t rows) {
+  Layout layout(rows, 4);
+  layout.add(Source::Register, 2, 8, 0);
+  layout.add(Source::Lane, 4, 0, 1);
+  layout.addRowsOfWarpgroups(warpgroups);
+  return layout;
+}
+
+Layout Layout::blocked(int64_t vector, int64_t lanes, int64_t warps, int64_t rows, int64_t columns) {
+  Layout layout(rows, columns);
+  int64_t rowsPerWarp = 32 / lanes;
+  layout.add(Source::Register, vector, 0, 1);
+  layout.add(Source::Register, columns / (vector * lanes), 0, vector * lanes);
+  layout.add(Source::Register, rows / (rowsPerWarp * warps), rowsPerWarp * warps, 0);
+  layout.add(Source::Lane, lanes, 0, vector);
+  layout.add(Source::Lane, rowsPerWarp, 1, 0);
+  layout.add(Source::Warp, warps, rowsPerWarp, 0);
+  return layout;
+}
+
+//===----------------------------------------------------------------------===//
+// Evaluation
+//===----------------------------------------------------------------------===//
+
+static int64_t select(Source source, Owner owner) {
+  return source == Source::Register ? owner.reg : source == Source::Lane ? owner.lane : owner.warp;
+}
+
+Position Layout::getPosition(Owner owner) const {
+  Position position;
+  for (const Digit &digit : digits) {
+    int64_t value = select(digit.source, owner) / digit.divisor % digit.extent;
+    position.row += value * digit.rowStride;
+    position.column += value * digit.columnStride;
+  }
+  return position;
+}
+
+Owner Layout::getOwner(Position position) const {
+  Owner owner;
+  auto give = [&](const Digit &digit, int64_t stride, int64_t &coordinate) {
+    int64_t value = coordinate / stride;
+    coordinate -= value * stride;
+    int64_t &index = digit.source == Source::Register ? owner.reg : digit.source == Source::Lane ? owner.lane : owner.warp;
+    index += value * digit.divisor;
+  };
+  // No digit moves both coordinates, so that one descending order serves the two.
+  llvm::SmallVector<Digit, 8> order(digits);
+  llvm::sort(order, [](const Digit &a, const Digit &b) {
+    return std::max(a.rowStride, a.columnStride) > std::max(b.rowStride, b.columnStride);
+  });
+  for (const Digit &digit : order) {
+    if (digit.extent > 1 && digit.rowStride)
+      give(digit, digit.rowStride, position.row);
+    else if (digit.extent > 1 && digit.columnStride)
+      give(digit, digit.columnStride, position.column);
+  }
+  return owner;
+}
+
+bool Layout::isFirstReplica(int64_t lane) const {
+  return llvm::all_of(digits, [&](const Digit &digit) {
+    return digit.source != Source::Lane || digit.rowStride || digit.columnStride ||
+           lane / digit.divisor % digit.extent == 0;
+  });
+}
+
+bool attn::tile::isSameMap(const Layout &from, const Layout &to) {
+  if (from.getNumRows() != to.getNumRows() || from.getNumColumns() != to.getNumColumns() ||
+      from.getNumWarps() != to.getNumWarps() || from.getNumRegisters() != to.getNumRegisters())
+    return false;
+  // Positions are sums of one term per index, so that the indices can be compared one at a time.
+  auto agree = [&](int64_t count, int64_t Owner::*index) {
+    return llvm::all_of(llvm::seq<int64_t>(0, count), [&](int64_t value) {
+      Owner owner;
+      owner.*index = value;
+      return from.getPosition(owner) == to.getPosition(owner);
+    });
+  };
+  return agree(from.getNumRegisters(), &Owner::reg) && agree(32, &Owner::lane) &&
+         agree(from.getNumWarps(), &Owner::warp);
+}

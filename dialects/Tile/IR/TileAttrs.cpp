@@ -1,0 +1,135 @@
+//===- TileAttrs.cpp - verifying and instantiating layouts ------------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "dialects/Tile/IR/TileDialect.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace attn::tile;
+
+using EmitError = llvm::function_ref<InFlightDiagnostic()>;
+
+//===----------------------------------------------------------------------===//
+// Layouts and shapes
+//===----------------------------------------------------------------------===//
+
+/// layout_c1: rows are a multiple of 64 for every warpgroup.
+static LogicalResult verifyRows(int64_t warpgroups, int64_t rows, EmitError emitError) {
+  if (warpgroups < 1 || warpgroups > 8)
+    return emitError() << "expected 1 to 8 warpgroups, got " << warpgroups;
+  if (rows > 0 && rows % (64 * warpgroups) == 0)
+    return success();
+  return emitError() << "expected rows in multiples of " << 64 * warpgroups << " (64 for each of " << warpgroups
+                     << " warpgroups), got " << rows;
+}
+
+/// layout_c2: the tile has the layout's rank.
+static LogicalResult verifyRank(ArrayRef<int64_t> shape, size_t rank, EmitError emitError) {
+  if (shape.size() == rank)
+    return success();
+  return emitError() << "expected a tile of rank " << rank << ", got rank " << shape.size();
+}
+
+/// layout_c3: columns fill whole groups of the layout.
+static LogicalResult verifyColumns(int64_t multiple, int64_t columns, EmitError emitError) {
+  if (columns > 0 && columns % multiple == 0)
+    return success();
+  return emitError() << "expected columns in multiples of " << multiple << ", got " << columns;
+}
+
+LogicalResult AccAttr::verifyEncoding(ArrayRef<int64_t> shape, Type, EmitError emitError) const {
+  if (failed(verifyRank(shape, 2, emitError)) || failed(verifyRows(getWarpgroups(), shape[0], emitError)))
+    return failure();
+  return verifyColumns(8, shape[1], emitError);
+}
+
+LogicalResult OperandAAttr::verifyEncoding(ArrayRef<int64_t> shape, Type elementType, EmitError emitError) const {
+  if (failed(verifyRank(shape, 2, emitError)) || failed(verifyRows(getWarpgroups(), shape[0], emitError)))
+    return failure();
+  // layout_c4: A operands have 8 or 16 bits per element.
+  unsigned bits = elementType.isIntOrFloat() ? elementType.getIntOrFloatBitWidth() : 0;
+  if (bits != 8 && bits != 16)
+    return emitError() << "expected elements of 8 or 16 bits in #tile.operand_a, got " << elementType;
+  return verifyColumns(256 / bits, shape[1], emitError);
+}
+
+LogicalResult RowAttr::verifyEncoding(ArrayRef<int64_t> shape, Type, EmitError emitError) const {
+  return failure(failed(verifyRank(shape, 1, emitError)) ||
+                 failed(verifyRows(getOf().getWarpgroups(), shape[0], emitError)));
+}
+
+LogicalResult QuadAttr::verifyEncoding(ArrayRef<int64_t> shape, Type, EmitError emitError) const {
+  if (failed(verifyRank(shape, 2, emitError)) || failed(verifyRows(getOf().getWarpgroups(), shape[0], emitError)))
+    return failure();
+  // layout_c5: a quad has four lanes.
+  if (shape[1] != 4)
+    return emitError() << "expected 4 columns in #tile.quad, got " << shape[1];
+  return success();
+}
+
+LogicalResult BlockedAttr::verifyEncoding(ArrayRef<int64_t> shape, Type, EmitError emitError) const {
+  if (failed(verifyRank(shape, 2, emitError)))
+    return failure();
+  // layout_c6: lanes divide a warp, everything is positive.
+  if (getVector() < 1 || getLanes() < 1 || getWarps() < 1 || 32 % getLanes() != 0)
+    return emitError() << "expected positive vector and warps and lanes that divide 32, got " << *this;
+  int64_t rows = 32 / getLanes() * getWarps();
+  if (shape[0] <= 0 || shape[0] % rows != 0)
+    return emitError() << "expected rows in multiples of " << rows << ", got " << shape[0];
+  return verifyColumns(getVector() * getLanes(), shape[1], emitError);
+}
+
+//===----------------------------------------------------------------------===//
+// Instances
+//===----------------------------------------------------------------------===//
+
+bool attn::tile::hasLayout(Type type) {
+  auto tile = dyn_cast<RankedTensorType>(type);
+  return tile && isa_and_nonnull<AccAttr, OperandAAttr, RowAttr, QuadAttr, BlockedAttr>(tile.getEncoding());
+}
+
+Layout attn::tile::getLayout(RankedTensorType type) {
+  int64_t rows = type.getDimSize(0), columns = type.getRank() > 1 ? type.getDimSize(1) : 1;
+  return TypeSwitch<Attribute, Layout>(type.getEncoding())
+      .Case<AccAttr>([&](AccAttr layout) { return Layout::accumulator(layout.getWarpgroups(), rows, columns); })
+      .Case<OperandAAttr>([&](OperandAAttr layout) {
+        return Layout::operandA(layout.getWarpgroups(), type.getElementTypeBitWidth(), rows, columns);
+      })
+      .Case<RowAttr>([&](RowAttr layout) { return Layout::row(layout.getOf().getWarpgroups(), rows); })
+      .Case<QuadAttr>([&](QuadAttr layout) { return Layout::quad(layout.getOf().getWarpgroups(), rows); })
+      .Default([&](Attribute layout) {
+        auto blocked = cast<BlockedAttr>(layout);
+        return Layout::blocked(blocked.getVector(), blocked.getLanes(), blocked.getWarps(), rows, columns);
+      });
+}
+
+//===----------------------------------------------------------------------===//
+// Kernels
+//===----------------------------------------------------------------------===//
+
+LogicalResult ExtentAttr::verify(EmitError emitError, int64_t argument, int64_t dim, int64_t divisor) {
+  // extent_c1: argument and dim are not negative, divisor is positive.
+  if (argument >= 0 && dim >= 0 && divisor >= 1)
+    return success();
+  return emitError() << "expected argument and dim of at least 0 and a divisor of at least 1, got " << argument << ", "
+                     << dim << " and " << divisor;
+}
+
+LogicalResult KernelAttr::verify(EmitError emitError, int64_t warpgroups, ArrayAttr grid) {
+  // kernel_c3: a block has 1 to 8 warpgroups.
+  if (warpgroups < 1 || warpgroups > 8)
+    return emitError() << "expected 1 to 8 warpgroups, got " << warpgroups;
+  // kernel_c4: the grid is at most three lists of integers and extents.
+  if (grid.size() > 3)
+    return emitError() << "expected at most 3 grid dimensions, got " << grid.size();
+  for (Attribute dimension : grid) {
+    auto factors = dyn_cast<ArrayAttr>(dimension);
+    if (!factors || !llvm::all_of(factors, llvm::IsaPred<IntegerAttr, ExtentAttr>))
+      return emitError() << "expected a list of integers and #tile.extent per grid dimension, got " << dimension;
+  }
+  return success();
+}

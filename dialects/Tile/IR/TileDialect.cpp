@@ -1,0 +1,75 @@
+//===- TileDialect.cpp - registration of the tile dialect ------------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "dialects/Tile/IR/TileDialect.h"
+#include "dialects/Tile/IR/TileOps.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/DialectImplementation.h"
+#include "mlir/Interfaces/FunctionInterfaces.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace attn::tile;
+
+#include "dialects/Tile/IR/TileDialect.cpp.inc"
+#include "dialects/Tile/IR/TileEnums.cpp.inc"
+
+#define GET_ATTRDEF_CLASSES
+#include "dialects/Tile/IR/TileAttrs.cpp.inc"
+
+#define GET_TYPEDEF_CLASSES
+#include "dialects/Tile/IR/TileTypes.cpp.inc"
+
+void TileDialect::initialize() {
+  addAttributes<
+#define GET_ATTRDEF_LIST
+#include "dialects/Tile/IR/TileAttrs.cpp.inc"
+      >();
+  addTypes<
+#define GET_TYPEDEF_LIST
+#include "dialects/Tile/IR/TileTypes.cpp.inc"
+      >();
+  addOperations<
+#define GET_OP_LIST
+#include "dialects/Tile/IR/TileOps.cpp.inc"
+      >();
+}
+
+/// kernel_c2: every extent names a dimension of a memref argument.
+static LogicalResult verifyExtent(FunctionOpInterface function, ExtentAttr extent) {
+  if (extent.getArgument() >= function.getNumArguments())
+    return function.emitOpError("expected extents of its ")
+           << function.getNumArguments() << " arguments, got argument " << extent.getArgument();
+  auto type = dyn_cast<MemRefType>(function.getArgumentTypes()[extent.getArgument()]);
+  if (!type || extent.getDim() >= type.getRank())
+    return function.emitOpError("expected argument ")
+           << extent.getArgument() << " to be a memref with dimension " << extent.getDim() << ", got "
+           << function.getArgumentTypes()[extent.getArgument()];
+  return success();
+}
+
+LogicalResult TileDialect::verifyOperationAttribute(Operation *op, NamedAttribute attribute) {
+  if (attribute.getName() != kKernelAttrName)
+    return op->emitOpError("expected 'tile.kernel' as the only attribute of the tile dialect, got '")
+           << attribute.getName().getValue() << "'";
+  auto kernel = dyn_cast<KernelAttr>(attribute.getValue());
+  auto function = dyn_cast<FunctionOpInterface>(op);
+  // kernel_c1: the attribute is a #tile.kernel on a function without results.
+  if (!kernel || !function)
+    return op->emitOpError("expected #tile.kernel on a function, got ") << attribute.getValue();
+  if (function.getNumResults() != 0)
+    return op->emitOpError("expected a kernel without results, got ") << function.getNumResults();
+  for (Attribute dimension : kernel.getGrid())
+    for (Attribute factor : cast<ArrayAttr>(dimension))
+      if (auto extent = dyn_cast<ExtentAttr>(factor); extent && failed(verifyExtent(function, extent)))
+        return failure();
+  return success();
+}

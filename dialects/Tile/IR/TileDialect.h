@@ -1,0 +1,41 @@
+//===- TileDialect.h - the tile dialect: attributes and types ------------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_DIALECTS_TILE_IR_TILEDIALECT_H
+#define ATTN_DIALECTS_TILE_IR_TILEDIALECT_H
+
+#include "dialects/Tile/IR/Layout.h"
+#include "mlir/IR/BuiltinAttributes.h"
+#include "mlir/IR/BuiltinTypes.h"
+#include "mlir/IR/Dialect.h"
+#include "mlir/IR/OpImplementation.h"
+#include "mlir/IR/TensorEncoding.h"
+
+#include "dialects/Tile/IR/TileEnums.h.inc"
+
+#include "dialects/Tile/IR/TileDialect.h.inc"
+
+#define GET_ATTRDEF_CLASSES
+#include "dialects/Tile/IR/TileAttrs.h.inc"
+
+#define GET_TYPEDEF_CLASSES
+#include "dialects/Tile/IR/TileTypes.h.inc"
+
+namespace attn::tile {
+
+/// The most shared memory a block may have on sm_90, in bytes.
+inline constexpr int64_t kMaxSharedBytes = 232448;
+
+/// The layout of a register tile. The encoding is one of this dialect's, verified against the type.
+Layout getLayout(mlir::RankedTensorType type);
+
+/// Whether the type is a register tile whose layout is decided.
+bool hasLayout(mlir::Type type);
+
+} // namespace attn::tile
+
+#endif // ATTN_DIALECTS_TILE_IR_TILEDIALECT_H

@@ -1,0 +1,35 @@
+//===- TileDialect.td - the tile dialect ------------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TILE_DIALECT_TD
+#define TILE_DIALECT_TD
+
+include "mlir/IR/OpBase.td"
+
+def Tile_Dialect : Dialect {
+  let name = "tile";
+  let cppNamespace = "::attn::tile";
+  let summary = "the program of one thread block";
+  let description = [{
+    Where and when: register tiles with a layout, shared tiles with a swizzle, matrix products, copies, barriers, roles.
+
+    A register tile is a `tensor<MxNxT, #layout>` (a row vector a `tensor<MxT, #layout>`); elementwise work on it is stock
+    arith and math. The same ops serve rooms 4 to 6: room 4 uses the synchronous ones on tensors without layouts, room 5 adds
+    shared memory and layouts, room 6 the asynchronous ones. See `dialects/Tile/README.md`.
+  }];
+  let useDefaultAttributePrinterParser = 1;
+  let useDefaultTypePrinterParser = 1;
+  let hasOperationAttrVerify = 1;
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::gpu::GPUDialect", "::mlir::math::MathDialect",
+                           "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect"];
+  let extraClassDeclaration = [{
+    /// The func.func attribute that makes a function a kernel: a KernelAttr.
+    static constexpr ::llvm::StringLiteral kKernelAttrName = "tile.kernel";
+  }];
+}
+
+#endif // TILE_DIALECT_TD

@@ -1,0 +1,167 @@
+//===- TileOps.cpp - syntax and folds of the tile ops ------------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "dialects/Tile/IR/TileOps.h"
+#include "mlir/IR/PatternMatch.h"
+#include "mlir/Interfaces/FunctionInterfaces.h"
+
+using namespace mlir;
+using namespace attn::tile;
+
+//===----------------------------------------------------------------------===//
+// Types that follow from other types
+//===----------------------------------------------------------------------===//
+
+/// The slot of a barrier has its stages; nothing is written.
+static ParseResult parseSlotType(OpAsmParser &parser, std::optional<OpAsmParser::UnresolvedOperand> slot, Type barrier,
+                                 Type &type) {
+  if (!slot)
+    return success();
+  auto barrierType = dyn_cast<BarrierType>(barrier);
+  if (!barrierType)
+    return parser.emitError(parser.getNameLoc()) << "expected a !tile.barrier, got " << barrier;
+  type = SlotType::get(parser.getContext(), barrierType.getStages());
+  return success();
+}
+
+static void printSlotType(OpAsmPrinter &, Operation *, Value, Type, Type) {}
+
+/// `tile.stage` writes its ring's type only.
+static ParseResult parseStageTypes(OpAsmParser &parser, Type &ring, Type &slot, Type &result) {
+  SMLoc loc = parser.getCurrentLocation();
+  if (parser.parseType(ring))
+    return failure();
+  auto type = dyn_cast<SharedType>(ring);
+  if (!type)
+    return parser.emitError(loc) << "expected a !tile.shared, got " << ring;
+  slot = SlotType::get(parser.getContext(), type.getStages());
+  result = type.getStageType();
+  return success();
+}
+
+static void printStageTypes(OpAsmPrinter &printer, Operation *, Type ring, Type, Type) { printer << ring; }
+
+RankedTensorType attn::tile::getTileType(Type type) {
+  if (auto inFlight = dyn_cast<InFlightType>(type))
+    return inFlight.getTile();
+  return dyn_cast<RankedTensorType>(type);
+}
+
+/// The results of `tile.mma_wait` are its operands, landed.
+static ParseResult parseLandedTypes(OpAsmParser &parser, SmallVectorImpl<Type> &values,
+                                    SmallVectorImpl<Type> &results) {
+  SMLoc loc = parser.getCurrentLocation();
+  if (parser.parseTypeList(values))
+    return failure();
+  for (Type type : values) {
+    RankedTensorType tile = getTileType(type);
+    if (!tile)
+      return parser.emitError(loc) << "expected register tiles and accumulators in flight, got " << type;
+    results.push_back(tile);
+  }
+  return success();
+}
+
+static void printLandedTypes(OpAsmPrinter &printer, Operation *, TypeRange values, TypeRange) { printer << values; }
+
+//===----------------------------------------------------------------------===//
+// Keywords
+//===----------------------------------------------------------------------===//
+
+static ParseResult parseSyncOrArrive(OpAsmParser &parser, UnitAttr &arrive) {
+  if (succeeded(parser.parseOptionalKeyword("arrive"))) {
+    arrive = parser.getBuilder().getUnitAttr();
+    return success();
+  }
+  return parser.parseKeyword("sync");
+}
+
+static void printSyncOrArrive(OpAsmPrinter &printer, Operation *, UnitAttr arrive) {
+  printer << (arrive ? "arrive" : "sync");
+}
+
+/// role producer warpgroups 1 registers 24 elected { ... }
+static ParseResult parseRoles(OpAsmParser &parser, ArrayAttr &names, DenseI64ArrayAttr &warpgroups,
+                              DenseI64ArrayAttr &registers, DenseBoolArrayAttr &elected,
+                              SmallVectorImpl<std::unique_ptr<Region>> &roles) {
+  Builder &builder = parser.getBuilder();
+  SmallVector<Attribute> nameList;
+  SmallVector<int64_t> warpgroupList, registerList;
+  SmallVector<bool> electedList;
+  while (succeeded(parser.parseOptionalKeyword("role"))) {
+    std::string name;
+    int64_t numWarpgroups, numRegisters;
+    if (parser.parseKeywordOrString(&name) || parser.parseKeyword("warpgroups") ||
+        parser.parseInteger(numWarpgroups) || parser.parseKeyword("registers") || parser.parseInteger(numRegisters))
+      return failure();
+    electedList.push_back(succeeded(parser.parseOptionalKeyword("elected")));
+    nameList.push_back(builder.getStringAttr(name));
+    warpgroupList.push_back(numWarpgroups);
+    registerList.push_back(numRegisters);
+    auto region = std::make_unique<Region>();
+    if (parser.parseRegion(*region))
+      return failure();
+    SpecializeOp::ensureTerminator(*region, builder, builder.getUnknownLoc());
+    roles.push_back(std::move(region));
+  }
+  names = builder.getArrayAttr(nameList);
+  warpgroups = builder.getDenseI64ArrayAttr(warpgroupList);
+  registers = builder.getDenseI64ArrayAttr(registerList);
+  elected = builder.getDenseBoolArrayAttr(electedList);
+  return success();
+}
+
+static void printRoles(OpAsmPrinter &printer, Operation *op, ArrayAttr names, DenseI64ArrayAttr warpgroups,
+                       DenseI64ArrayAttr registers, DenseBoolArrayAttr elected, RegionRange roles) {
+  for (auto [index, role] : llvm::enumerate(roles)) {
+    printer.printNewline();
+    printer << "role ";
+    printer.printKeywordOrString(cast<StringAttr>(names[index]).getValue());
+    printer << " warpgroups " << warpgroups[index] << " registers " << registers[index];
+    printer << (elected[index] ? " elected " : " ");
+    printer.printRegion(*role, /*printEntryBlockArgs=*/false, /*printBlockTerminators=*/false);
+  }
+}
+
+#define GET_OP_CLASSES
+#include "dialects/Tile/IR/TileOps.cpp.inc"
+
+//===----------------------------------------------------------------------===//
+// Roles
+//===----------------------------------------------------------------------===//
+
+RoleInfo attn::tile::getRole(Operation *op) {
+  Region *region = op->getParentRegion();
+  while (region && !isa<SpecializeOp, FunctionOpInterface>(region->getParentOp()))
+    region = region->getParentRegion();
+  RoleInfo role;
+  if (!region)
+    return role;
+  if (auto specialize = dyn_cast<SpecializeOp>(region->getParentOp())) {
+    unsigned index = region->getRegionNumber();
+    for (int64_t before : specialize.getWarpgroups().take_front(index))
+      role.firstWarpgroup += before;
+    role.warpgroups = specialize.getWarpgroups()[index];
+    role.isElected = specialize.getElected()[index];
+  } else if (auto kernel = region->getParentOp()->getAttrOfType<KernelAttr>(TileDialect::kKernelAttrName)) {
+    role.warpgroups = kernel.getWarpgroups();
+  }
+  return role;
+}
+
+//===----------------------------------------------------------------------===//
+// Folds
+//===----------------------------------------------------------------------===//
+
+OpFoldResult ConvertLayoutOp::fold(FoldAdaptor) {
+  if (getSource().getType() == getType())
+    return getSource();
+  if (auto before = getSource().getDefiningOp<ConvertLayoutOp>();
+      before && before.getSource().getType() == getType())
+    return before.getSource();
+  return {};
+}

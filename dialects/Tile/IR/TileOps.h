@@ -1,0 +1,39 @@
+//===- TileOps.h - operations of the tile dialect ------------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_DIALECTS_TILE_IR_TILEOPS_H
+#define ATTN_DIALECTS_TILE_IR_TILEOPS_H
+
+#include "dialects/Tile/IR/TileDialect.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/OpDefinition.h"
+#include "mlir/Interfaces/ControlFlowInterfaces.h"
+#include "mlir/Interfaces/InferTypeOpInterface.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+
+#define GET_OP_CLASSES
+#include "dialects/Tile/IR/TileOps.h.inc"
+
+namespace attn::tile {
+
+/// The threads that run an op: the role around it, or the whole block.
+struct RoleInfo {
+  /// The first warpgroup of the block that plays the role, and how many do.
+  int64_t firstWarpgroup = 0, warpgroups = 0;
+  /// One thread runs the region.
+  bool isElected = false;
+};
+
+/// Describes the role around an op of a kernel.
+RoleInfo getRole(mlir::Operation *op);
+
+/// The tile behind a register tile or an accumulator in flight.
+mlir::RankedTensorType getTileType(mlir::Type type);
+
+} // namespace attn::tile
+
+#endif // ATTN_DIALECTS_TILE_IR_TILEOPS_H

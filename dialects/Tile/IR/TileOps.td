@@ -1,0 +1,205 @@
+//===- TileOps.td - synchronous operations: rooms 4 and 5 ------------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TILE_OPS_TD
+#define TILE_OPS_TD
+
+include "dialects/Tile/IR/TileTypes.td"
+include "mlir/Interfaces/InferTypeOpInterface.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+
+class Tile_Op<string mnemonic, list<Trait> traits = []> : Op<Tile_Dialect, mnemonic, traits>;
+
+/// Register tiles have static shapes; a matrix is rank 2, a row vector rank 1.
+def Tile_Tile : StaticShapeTensorOf<[AnyFloat, AnyInteger, Index]>;
+
+/// On-chip memory that matrix products read.
+def Tile_Operand : AnyTypeOf<[Tile_Tile, Tile_SharedType], "register or shared tile">;
+
+//===----------------------------------------------------------------------===//
+// Memory
+//===----------------------------------------------------------------------===//
+
+def Tile_LoadOp : Tile_Op<"load"> {
+  let summary = "reads a tile from global memory";
+  let description = [{
+    The tile covers the last dimensions of `source` from `offsets` on; elements outside of it read as zero.
+
+    ```mlir
+    %t = tile.load %q[%b, %h, %m, %zero] : memref<?x?x?x64xbf16> -> tensor<128x64xbf16>
+    ```
+  }];
+  let arguments = (ins
+    Arg<AnyStridedMemRef, "a kernel argument", [MemRead]>:$source,
+    Arg<Variadic<Index>, "position of the tile's first element">:$offsets);
+  let results = (outs Res<Tile_Tile, "the tile">:$result);
+  let assemblyFormat = "$source `[` $offsets `]` attr-dict `:` type($source) `->` type($result)";
+  let hasVerifier = 1;
+}
+
+def Tile_GatherOp : Tile_Op<"gather"> {
+  let summary = "reads one element of global memory per element of a tile";
+  let description = [{
+    `result[i] = source[indices[i]...]`; each index is a scalar or a tile of the result's shape. Every index must be in
+    bounds.
+
+    ```mlir
+    %ids = tile.gather %ids_k[%b, %columns] : memref<?x?xi32>, index, tensor<128x64xindex> -> tensor<128x64xi32>
+    ```
+  }];
+  let arguments = (ins
+    Arg<AnyStridedMemRef, "a kernel argument", [MemRead]>:$source,
+    Arg<Variadic<AnyTypeOf<[Index, Tile_Tile]>>, "one per dimension of the source">:$indices);
+  let results = (outs Res<Tile_Tile, "the elements">:$result);
+  let assemblyFormat = "$source `[` $indices `]` attr-dict `:` type($source) `,` type($indices) `->` type($result)";
+  let hasVerifier = 1;
+}
+
+def Tile_StoreOp : Tile_Op<"store"> {
+  let summary = "writes a register tile to global or shared memory";
+  let description = [{
+    To global memory, the tile covers the last dimensions from `offsets` on; elements outside of the destination are not
+    written. To shared memory the shapes agree and there are no offsets; matrix products and asynchronous copies see the
+    data after `tile.fence async_shared` and a barrier.
+
+    ```mlir
+    tile.store %t to %o[%b, %h, %m, %zero] : tensor<128x64xbf16, #acc>, memref<?x?x?x64xbf16>
+    tile.store %t to %s : tensor<128x64xbf16, #acc>, !tile.shared<128x64xbf16, swizzle = 128>
+    ```
+  }];
+  let arguments = (ins
+    Arg<Tile_Tile, "the tile">:$value,
+    Arg<AnyTypeOf<[AnyStridedMemRef, Tile_SharedType]>, "a kernel argument or a shared tile", [MemWrite]>:$dest,
+    Arg<Variadic<Index>, "position of the tile's first element">:$offsets);
+  let assemblyFormat = "$value `to` $dest (`[` $offsets^ `]`)? attr-dict `:` type($value) `,` type($dest)";
+  let hasVerifier = 1;
+}
+
+def Tile_AllocSharedOp : Tile_Op<"alloc_shared"> {
+  let summary = "a place in shared memory";
+  let description = [{
+    Lives as long as the block. `offset`, in bytes and a multiple of 1024, is decided by `tile-allocate-shared`.
+
+    ```mlir
+    %keys = tile.alloc_shared : !tile.shared<128x64xbf16, swizzle = 128, stages = 2>
+    ```
+  }];
+  let arguments = (ins OptionalAttr<I64Attr>:$offset);
+  let results = (outs Res<Tile_SharedType, "the tile or ring", [MemAlloc]>:$result);
+  let assemblyFormat = "(`at` $offset^)? attr-dict `:` type($result)";
+  let hasVerifier = 1;
+}
+
+def Tile_CopyOp : Tile_Op<"copy"> {
+  let summary = "copies a box of global memory into a shared tile and waits for it";
+  let description = [{
+    Elements outside of the source become zero. All threads of the role take part; afterwards all of them, and matrix
+    products, see the data.
+
+    ```mlir
+    tile.copy %k[%b, %h, %n, %zero] to %keys : memref<?x?x?x64xbf16>, !tile.shared<128x64xbf16, swizzle = 128>
+    ```
+  }];
+  let arguments = (ins
+    Arg<AnyStridedMemRef, "a kernel argument", [MemRead]>:$source,
+    Arg<Variadic<Index>, "position of the box's first element">:$offsets,
+    Arg<Tile_SharedType, "one stage", [MemWrite]>:$dest);
+  let assemblyFormat = "$source `[` $offsets `]` `to` $dest attr-dict `:` type($source) `,` type($dest)";
+  let hasVerifier = 1;
+}
+
+//===----------------------------------------------------------------------===//
+// Computing
+//===----------------------------------------------------------------------===//
+
+def Tile_MmaOp : Tile_Op<"mma", [MemoryEffects<[MemRead]>]> {
+  let summary = "matrix product, added to an accumulator";
+  let description = [{
+    `result = lhs * rhs + acc` in f32 (without `acc`: `lhs * rhs`), with lhs M x K and rhs K x N; `transpose_lhs` and
+    `transpose_rhs` say that the operand is stored the other way round (K x M, N x K).
+
+    ```mlir
+    %s = tile.mma %q, %k {transpose_rhs} : tensor<128x64xbf16>, tensor<128x64xbf16> -> tensor<128x128xf32>
+    %o = tile.mma %p, %v, %acc : tensor<128x128xbf16>, tensor<128x64xbf16>, tensor<128x64xf32> -> tensor<128x64xf32>
+    ```
+  }];
+  let arguments = (ins
+    Arg<Tile_Operand, "M x K">:$lhs,
+    Arg<Tile_Operand, "K x N">:$rhs,
+    Arg<Optional<Tile_Tile>, "M x N f32">:$acc,
+    UnitAttr:$transpose_lhs, UnitAttr:$transpose_rhs);
+  let results = (outs Res<Tile_Tile, "M x N f32">:$result);
+  let assemblyFormat = [{
+    $lhs `,` $rhs (`,` $acc^)? attr-dict `:` type($lhs) `,` type($rhs) (`,` type($acc)^)? `->` type($result)
+  }];
+  let hasVerifier = 1;
+}
+
+def Tile_ReduceOp : Tile_Op<"reduce", [Pure]> {
+  let summary = "combines the elements of each row";
+  let description = [{
+    From M x N to M, or, in layout `#tile.quad`, to M x 4: the partial results of the four lanes that share a row, reduced
+    further by another `tile.reduce`.
+
+    ```mlir
+    %m = tile.reduce max %s : tensor<128x96xf32, #acc> -> tensor<128xf32, #tile.row<#acc>>
+    %l = tile.reduce add %p : tensor<128x96xf32, #acc> -> tensor<128x4xf32, #tile.quad<#acc>>
+    ```
+  }];
+  let arguments = (ins Tile_CombinerAttr:$combiner, Arg<Tile_Tile, "M x N">:$source);
+  let results = (outs Res<Tile_Tile, "M, or M x 4">:$result);
+  let assemblyFormat = "$combiner $source attr-dict `:` type($source) `->` type($result)";
+  let hasVerifier = 1;
+}
+
+def Tile_BroadcastOp : Tile_Op<"broadcast", [Pure]> {
+  let summary = "a scalar or a row vector as a tile";
+  let description = [{
+    A row vector's element becomes all elements of its row.
+
+    ```mlir
+    %t = tile.broadcast %m : tensor<128xf32, #tile.row<#acc>> -> tensor<128x96xf32, #acc>
+    ```
+  }];
+  let arguments = (ins Arg<AnyTypeOf<[AnyFloat, AnyInteger, Index, Tile_Tile]>, "scalar or M">:$source);
+  let results = (outs Res<Tile_Tile, "M x N, or M">:$result);
+  let assemblyFormat = "$source attr-dict `:` type($source) `->` type($result)";
+  let hasVerifier = 1;
+}
+
+def Tile_CoordOp : Tile_Op<"coord", [Pure]> {
+  let summary = "the row or column number of each element, from an origin";
+  let description = [{
+    `result[i, j] = origin + (dim == 0 ? i : j)`.
+
+    ```mlir
+    %n = tile.coord 1 from %n0 : tensor<128x96xindex, #acc>
+    ```
+  }];
+  let arguments = (ins ConfinedAttr<I64Attr, [IntNonNegative, IntMaxValue<1>]>:$dim, Arg<Index, "global position">:$origin);
+  let results = (outs Res<Tile_Tile, "index">:$result);
+  let assemblyFormat = "$dim `from` $origin attr-dict `:` type($result)";
+  let hasVerifier = 1;
+}
+
+def Tile_ConvertLayoutOp : Tile_Op<"convert_layout", [Pure]> {
+  let summary = "the same tile, held by other threads";
+  let description = [{
+    Costs nothing when both layouts are the same map (`isSameMap`): a 16-bit accumulator is an A operand.
+
+    ```mlir
+    %a = tile.convert_layout %p : tensor<128x96xbf16, #acc> -> tensor<128x96xbf16, #tile.operand_a<warpgroups = 2>>
+    ```
+  }];
+  let arguments = (ins Arg<Tile_Tile, "a tile">:$source);
+  let results = (outs Res<Tile_Tile, "the same elements">:$result);
+  let assemblyFormat = "$source attr-dict `:` type($source) `->` type($result)";
+  let hasVerifier = 1;
+  let hasFolder = 1;
+}
+
+#endif // TILE_OPS_TD

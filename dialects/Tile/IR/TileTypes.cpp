@@ -1,0 +1,77 @@
+//===- TileTypes.cpp - syntax and verification of types ------------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "dialects/Tile/IR/TileDialect.h"
+
+using namespace mlir;
+using namespace attn::tile;
+
+using EmitError = llvm::function_ref<InFlightDiagnostic()>;
+
+SharedType SharedType::getStageType() const {
+  return get(getContext(), getShape(), getElementType(), getSwizzle(), /*stages=*/1);
+}
+
+/// !tile.shared<128x64xbf16, swizzle = 128, stages = 2>
+Type SharedType::parse(AsmParser &parser) {
+  SMLoc loc = parser.getCurrentLocation();
+  SmallVector<int64_t> shape;
+  Type elementType;
+  int64_t swizzle = 0, stages = 1;
+  if (parser.parseLess() || parser.parseDimensionList(shape, /*allowDynamic=*/false) ||
+      parser.parseType(elementType) || parser.parseComma() || parser.parseKeyword("swizzle") || parser.parseEqual() ||
+      parser.parseInteger(swizzle))
+    return {};
+  if (succeeded(parser.parseOptionalComma()))
+    if (parser.parseKeyword("stages") || parser.parseEqual() || parser.parseInteger(stages))
+      return {};
+  if (parser.parseGreater())
+    return {};
+  return getChecked([&] { return parser.emitError(loc); }, parser.getContext(), ArrayRef<int64_t>(shape),
+                    elementType, swizzle, stages);
+}
+
+void SharedType::print(AsmPrinter &printer) const {
+  printer << "<";
+  for (int64_t size : getShape())
+    printer << size << "x";
+  printer << getElementType() << ", swizzle = " << getSwizzle();
+  if (getStages() != 1)
+    printer << ", stages = " << getStages();
+  printer << ">";
+}
+
+LogicalResult SharedType::verify(EmitError emitError, ArrayRef<int64_t> shape, Type elementType, int64_t swizzle,
+                                 int64_t stages) {
+  // shared_c1: a matrix whose rows come in groups of eight, the swizzle's period.
+  if (shape.size() != 2 || shape[0] < 8 || shape[0] % 8 != 0 || shape[1] < 1)
+    return emitError() << "expected two dimensions, the first a multiple of 8, got " << shape;
+  // shared_c2: elements of 8, 16 or 32 bits.
+  unsigned bits = elementType.isIntOrFloat() ? elementType.getIntOrFloatBitWidth() : 0;
+  if (bits != 8 && bits != 16 && bits != 32)
+    return emitError() << "expected elements of 8, 16 or 32 bits, got " << elementType;
+  // shared_c3: the hardware's swizzles.
+  if (swizzle != 128 && swizzle != 64 && swizzle != 32)
+    return emitError() << "expected swizzle 128, 64 or 32, got " << swizzle;
+  // shared_c4: a ring has at least one stage, each a multiple of 1024 bytes so that the next is aligned.
+  if (stages < 1)
+    return emitError() << "expected at least one stage, got " << stages;
+  int64_t slabs = llvm::divideCeil(shape[1] * (bits / 8), swizzle);
+  if (stages > 1 && shape[0] * swizzle * slabs % 1024 != 0)
+    return emitError() << "expected stages of a multiple of 1024 bytes, got " << shape[0] * swizzle * slabs;
+  return success();
+}
+
+/// barrier_c1, slot_c1: rings have 1 to 64 stages.
+static LogicalResult verifyStages(EmitError emitError, int64_t stages) {
+  if (stages >= 1 && stages <= 64)
+    return success();
+  return emitError() << "expected 1 to 64 stages, got " << stages;
+}
+
+LogicalResult BarrierType::verify(EmitError emitError, int64_t stages) { return verifyStages(emitError, stages); }
+LogicalResult SlotType::verify(EmitError emitError, int64_t stages) { return verifyStages(emitError, stages); }

@@ -1,0 +1,292 @@
+//===- BlockConverter.cpp - the body of a grid as a program of tiles ---------------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/Conversion/AttnToTile/BlockConverter.h"
+#include "dialects/Tile/IR/TileOps.h"
+#include "mlir/Dialect/Affine/IR/AffineOps.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+
+using namespace mlir;
+using namespace attn;
+
+BlockConverter::BlockConverter(func::FuncOp source, scf::ForallOp grid, func::FuncOp kernel, int64_t blockM,
+                               int64_t blockN)
+    : source(source), grid(grid), kernel(kernel), b(grid.getLoc(), OpBuilder::atBlockBegin(&kernel.getBody().front())),
+      blockM(blockM), blockN(blockN) {}
+
+RankedTensorType BlockConverter::getTileType(RankedTensorType type) {
+  SmallVector<int64_t> shape(type.getShape());
+  if (ShapedType::isDynamic(shape.front()))
+    shape.front() = blockM;
+  return RankedTensorType::get(shape, type.getElementType());
+}
+
+//===----------------------------------------------------------------------===//
+// Values
+//===----------------------------------------------------------------------===//
+
+Value BlockConverter::lookup(Operation *user, Value value) {
+  if (Value mapped = mapping.lookupOrNull(value))
+    return mapped;
+  Operation *op = value.getDefiningOp();
+  bool isAround = op && op->getBlock() == &source.getBody().front();
+  if (!isAround) {
+    user->emitOpError("expected operands that exist in a block, got a value of type ") << value.getType();
+    return {};
+  }
+  // A scalar of the function: computed again at the head of the kernel, where all uses see it.
+  OpBuilder::InsertionGuard guard(b);
+  if (Block *entry = &kernel.getBody().front(); b.getInsertionBlock() != entry)
+    b.setInsertionPoint(entry->findAncestorOpInBlock(*b.getInsertionBlock()->getParentOp()));
+  if (failed(convertOp(*op)))
+    return {};
+  return mapping.lookupOrNull(value);
+}
+
+Value BlockConverter::lookup(Operation *user, OpFoldResult value) {
+  if (auto constant = getConstantIntValue(value))
+    return arith::ConstantIndexOp::create(b, *constant);
+  return lookup(user, cast<Value>(value));
+}
+
+LogicalResult BlockConverter::cloneScalar(Operation &op) {
+  for (Value operand : op.getOperands())
+    if (!lookup(&op, operand))
+      return failure();
+  b.clone(op, mapping);
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Slices
+//===----------------------------------------------------------------------===//
+
+/// A slice of an argument starts a Slice; a slice of a slice moves its position.
+LogicalResult BlockConverter::convertSlice(tensor::ExtractSliceOp op) {
+  if (!op.hasUnitStride())
+    return op.emitOpError("expected a slice with strides of 1");
+  Slice slice;
+  SmallVector<OpFoldResult> offsets = op.getMixedOffsets();
+  if (auto parent = slices.find(op.getSource()); parent != slices.end()) {
+    slice = parent->second;
+    size_t kept = slice.position.size() - offsets.size();
+    for (auto [i, offset] : llvm::enumerate(offsets)) {
+      Value value = lookup(op, offset);
+      if (!value)
+        return failure();
+      slice.position[kept + i] = b.createOrFold<arith::AddIOp>(slice.position[kept + i], value);
+    }
+  } else {
+    slice.memref = lookup(op, op.getSource());
+    for (OpFoldResult offset : offsets) {
+      slice.position.push_back(slice.memref ? lookup(op, offset) : Value());
+      if (!slice.position.back())
+        return failure();
+    }
+  }
+  slice.sizes.clear();
+  for (OpFoldResult size : ArrayRef<OpFoldResult>(op.getMixedSizes()).take_back(op.getType().getRank())) {
+    slice.sizes.push_back(lookup(op, size));
+    if (!slice.sizes.back())
+      return failure();
+  }
+  slices[op.getResult()] = slice;
+  return success();
+}
+
+LogicalResult BlockConverter::convertInsert(tensor::ParallelInsertSliceOp op) {
+  auto argument = dyn_cast<BlockArgument>(op.getDest());
+  if (!argument || argument.getOwner() != grid.getBody())
+    return op.emitOpError("expected an insertion into a result of the grid");
+  Value memref = outputs[argument.getArgNumber() - grid.getRank()];
+  Value tile = lookup(op, op.getSource());
+  SmallVector<Value> position;
+  for (OpFoldResult offset : op.getMixedOffsets()) {
+    position.push_back(tile ? lookup(op, offset) : Value());
+    if (!position.back())
+      return failure();
+  }
+  tile::StoreOp::create(b, tile, memref, position);
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Control flow
+//===----------------------------------------------------------------------===//
+
+LogicalResult BlockConverter::convertFor(scf::ForOp op) {
+  SmallVector<Value> bounds, inits;
+  for (Value bound : {op.getLowerBound(), op.getUpperBound(), op.getStep()})
+    bounds.push_back(lookup(op, bound));
+  for (Value init : op.getInitArgs())
+    inits.push_back(lookup(op, init));
+  if (llvm::is_contained(bounds, Value()) || llvm::is_contained(inits, Value()))
+    return failure();
+  auto loop = scf::ForOp::create(b, bounds[0], bounds[1], bounds[2], inits);
+  mapping.map(op.getInductionVar(), loop.getInductionVar());
+  mapping.map(op.getRegionIterArgs(), loop.getRegionIterArgs());
+  mapping.map(op.getResults(), loop.getResults());
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToEnd(loop.getBody());
+  return convertBody(*op.getBody());
+}
+
+LogicalResult BlockConverter::convertIf(scf::IfOp op) {
+  Value condition = lookup(op, op.getCondition());
+  if (!condition)
+    return failure();
+  SmallVector<Type> types;
+  for (Type type : op.getResultTypes()) {
+    auto tensor = dyn_cast<RankedTensorType>(type);
+    types.push_back(tensor ? getTileType(tensor) : type);
+  }
+  auto branch = scf::IfOp::create(b, types, condition, /*withElseRegion=*/!op.getElseRegion().empty());
+  mapping.map(op.getResults(), branch.getResults());
+  OpBuilder::InsertionGuard guard(b);
+  for (auto [from, to] : llvm::zip(op->getRegions(), branch->getRegions())) {
+    if (from.empty())
+      continue;
+    Block &block = to.front();
+    block.clear();
+    b.setInsertionPointToEnd(&block);
+    if (failed(convertBody(from.front())))
+      return failure();
+  }
+  return success();
+}
+
+/// Searches (scf.while) and other control flow on scalars: cloned whole, reads of captured tensors become loads.
+static LogicalResult cloneScalarControl(OpBuilder &b, Operation &op, IRMapping &mapping,
+                                        llvm::function_ref<Value(Operation *, Value)> lookup) {
+  WalkResult free = op.walk([&](Operation *inner) {
+    for (Value operand : inner->getOperands())
+      if (!op.isProperAncestor(operand.getParentBlock()->getParentOp()) &&
+          operand.getParentBlock()->getParentOp() != &op && !lookup(&op, operand))
+        return WalkResult::interrupt();
+    return WalkResult::advance();
+  });
+  if (free.wasInterrupted())
+    return failure();
+  Operation *clone = b.clone(op, mapping);
+  clone->walk([&](tensor::ExtractOp extract) {
+    OpBuilder inner(extract);
+    Value load = memref::LoadOp::create(inner, extract.getLoc(), extract.getTensor(), extract.getIndices());
+    extract.replaceAllUsesWith(load);
+    extract.erase();
+  });
+  return success();
+}
+
+LogicalResult BlockConverter::convertBody(Block &body) {
+  for (Operation &op : body)
+    if (failed(convertOp(op)))
+      return failure();
+  return success();
+}
+
+LogicalResult BlockConverter::convertOp(Operation &op) {
+  b.setLoc(op.getLoc());
+  if (auto slice = dyn_cast<tensor::ExtractSliceOp>(op))
+    return convertSlice(slice);
+  if (auto insert = dyn_cast<tensor::ParallelInsertSliceOp>(op))
+    return convertInsert(insert);
+  if (auto loop = dyn_cast<scf::ForOp>(op))
+    return convertFor(loop);
+  if (auto step = dyn_cast<OnlineAttentionOp>(op))
+    return convertStep(step);
+  if (auto normalize = dyn_cast<NormalizeOp>(op))
+    return convertNormalize(normalize);
+  if (isa<tensor::EmptyOp>(op))
+    return success();
+  if (auto fill = dyn_cast<linalg::FillOp>(op)) {
+    Value scalar = lookup(fill, fill.getInputs()[0]);
+    if (!scalar)
+      return failure();
+    RankedTensorType type = getTileType(cast<RankedTensorType>(fill.getResult(0).getType()));
+    mapping.map(fill.getResult(0), splat(scalar, type.getShape()));
+    return success();
+  }
+  if (auto assume = dyn_cast<AssumeOp>(op)) {
+    Value memref = lookup(assume, assume.getSource());
+    mapping.map(assume.getResult(), memref);
+    return success(memref != nullptr);
+  }
+  if (auto dim = dyn_cast<tensor::DimOp>(op)) {
+    if (auto slice = slices.find(dim.getSource()); slice != slices.end() && dim.getConstantIndex()) {
+      mapping.map(dim.getResult(), slice->second.sizes[*dim.getConstantIndex()]);
+      return success();
+    }
+    Value memref = lookup(dim, dim.getSource()), index = memref ? lookup(dim, dim.getIndex()) : Value();
+    if (!index)
+      return failure();
+    mapping.map(dim.getResult(), memref::DimOp::create(b, memref, index).getResult());
+    return success();
+  }
+  if (auto extract = dyn_cast<tensor::ExtractOp>(op)) {
+    SmallVector<Value> indices;
+    for (Value index : extract.getIndices())
+      indices.push_back(lookup(extract, index));
+    Value memref;
+    if (auto slice = slices.find(extract.getTensor()); slice != slices.end()) {
+      memref = slice->second.memref;
+      size_t kept = slice->second.position.size() - indices.size();
+      for (auto [i, index] : llvm::enumerate(indices))
+        if (index)
+          index = b.createOrFold<arith::AddIOp>(slice->second.position[kept + i], index);
+      indices.insert(indices.begin(), slice->second.position.begin(), slice->second.position.begin() + kept);
+    } else {
+      memref = lookup(extract, extract.getTensor());
+    }
+    if (!memref || llvm::is_contained(indices, Value()))
+      return failure();
+    mapping.map(extract.getResult(), memref::LoadOp::create(b, memref, indices).getResult());
+    return success();
+  }
+  if (auto branch = dyn_cast<scf::IfOp>(op);
+      branch && llvm::any_of(op.getResultTypes(), llvm::IsaPred<RankedTensorType>))
+    return convertIf(branch);
+  if (isa<scf::WhileOp, scf::IfOp>(op))
+    return cloneScalarControl(b, op, mapping, [&](Operation *user, Value value) { return lookup(user, value); });
+  if (isa<scf::InParallelOp>(op))
+    return convertBody(op.getRegion(0).front());
+  if (isa<arith::ArithDialect, affine::AffineDialect, math::MathDialect>(op.getDialect()) || isa<scf::YieldOp>(op))
+    return cloneScalar(op);
+  return op.emitOpError("has no form on tiles");
+}
+
+//===----------------------------------------------------------------------===//
+// The grid
+//===----------------------------------------------------------------------===//
+
+LogicalResult BlockConverter::convert() {
+  Block &entry = kernel.getBody().front();
+  for (auto [from, to] : llvm::zip(source.getArguments(), entry.getArguments()))
+    mapping.map(from, to);
+  auto results = cast<func::ReturnOp>(source.getBody().front().getTerminator()).getOperands();
+  unsigned firstResult = source.getNumArguments();
+  for (Value result : grid.getResults()) {
+    auto position = llvm::find(results, result);
+    if (position == results.end())
+      return grid.emitOpError("expected every result of the grid to be returned");
+    outputs.push_back(entry.getArgument(firstResult + std::distance(results.begin(), position)));
+  }
+  // (B, H, M tiles) are the grid's z, y and x; the index of a tile of rows becomes its first row.
+  for (auto [i, iv] : llvm::enumerate(grid.getInductionVars())) {
+    Value id = gpu::BlockIdOp::create(b, static_cast<gpu::Dimension>(2 - i));
+    Value step = arith::ConstantIndexOp::create(b, *getConstantIntValue(grid.getMixedStep()[i]));
+    mapping.map(iv, b.createOrFold<arith::MulIOp>(id, step));
+  }
+  if (failed(convertBody(*grid.getBody())))
+    return failure();
+  func::ReturnOp::create(b);
+  return success();
+}

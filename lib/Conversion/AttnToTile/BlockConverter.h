@@ -1,0 +1,82 @@
+//===- BlockConverter.h - the body of a grid as a program of tiles -----------------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//
+// Tensors of room 3 are one of three things on tiles, and the converter keeps them apart:
+//
+//   slices of arguments and results   -> a memref and a position (Slice); nothing is read before an op needs it
+//   running state and what follows it -> register tiles (the IRMapping)
+//   destinations that are only written -> nothing: tensor.empty has no meaning here
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_LIB_CONVERSION_ATTNTOTILE_BLOCKCONVERTER_H
+#define ATTN_LIB_CONVERSION_ATTNTOTILE_BLOCKCONVERTER_H
+
+#include "dialects/Attn/IR/AttnOps.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/IRMapping.h"
+#include "mlir/IR/ImplicitLocOpBuilder.h"
+
+namespace attn {
+
+/// A part of a kernel argument: `position` is global and has the argument's rank; the tile covers the last dimensions.
+struct Slice {
+  mlir::Value memref;
+  llvm::SmallVector<mlir::Value> position;
+  /// Elements of the dimensions the slice keeps, as values of index type.
+  llvm::SmallVector<mlir::Value> sizes;
+};
+
+/// Converts the body of one grid into the body of `kernel`.
+class BlockConverter {
+public:
+  BlockConverter(mlir::func::FuncOp source, mlir::scf::ForallOp grid, mlir::func::FuncOp kernel, int64_t blockM,
+                 int64_t blockN);
+
+  mlir::LogicalResult convert();
+
+private:
+  // BlockConverter.cpp: structure.
+  mlir::LogicalResult convertBody(mlir::Block &body);
+  mlir::LogicalResult convertOp(mlir::Operation &op);
+  mlir::LogicalResult convertFor(mlir::scf::ForOp op);
+  mlir::LogicalResult convertIf(mlir::scf::IfOp op);
+  mlir::LogicalResult convertSlice(mlir::tensor::ExtractSliceOp op);
+  mlir::LogicalResult convertInsert(mlir::tensor::ParallelInsertSliceOp op);
+  mlir::LogicalResult cloneScalar(mlir::Operation &op);
+  /// The value in the kernel; scalars of the function around the grid are cloned on first use. Null, with a diagnostic at
+  /// `user`, if it has no form here.
+  mlir::Value lookup(mlir::Operation *user, mlir::Value value);
+  mlir::Value lookup(mlir::Operation *user, mlir::OpFoldResult value);
+  /// The constant shape of a tensor of the block: dynamic rows are block_m.
+  mlir::RankedTensorType getTileType(mlir::RankedTensorType type);
+
+  // StepConverter.cpp: arithmetic.
+  mlir::LogicalResult convertStep(OnlineAttentionOp op);
+  mlir::LogicalResult convertNormalize(NormalizeOp op);
+  /// Inlines a region on tiles of coordinates; returns the yielded tile.
+  mlir::Value inlineRegion(mlir::Region &region, mlir::ValueRange arguments, mlir::RankedTensorType shape);
+  mlir::Value splat(mlir::Value scalar, llvm::ArrayRef<int64_t> shape);
+  mlir::Value constant(double value, llvm::ArrayRef<int64_t> shape);
+  mlir::Value rowsToTile(mlir::Value rows, int64_t columns);
+  mlir::Value isEqual(mlir::Value tile, double value);
+
+  mlir::func::FuncOp source;
+  mlir::scf::ForallOp grid;
+  mlir::func::FuncOp kernel;
+  mlir::ImplicitLocOpBuilder b;
+  mlir::IRMapping mapping;
+  llvm::DenseMap<mlir::Value, Slice> slices;
+  int64_t blockM, blockN;
+  /// The kernel's memref for each of the grid's results.
+  llvm::SmallVector<mlir::Value> outputs;
+};
+
+} // namespace attn
+
+#endif // ATTN_LIB_CONVERSION_ATTNTOTILE_BLOCKCONVERTER_H

@@ -1,0 +1,220 @@
+//===- StepConverter.cpp - the arithmetic of attention on tiles --------------------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "dialects/Tile/IR/TileOps.h"
+#include "lib/Conversion/AttnToTile/BlockConverter.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
+
+using namespace mlir;
+using namespace attn;
+
+constexpr double kLowest = -std::numeric_limits<double>::infinity();
+
+//===----------------------------------------------------------------------===//
+// Small tiles
+//===----------------------------------------------------------------------===//
+
+Value BlockConverter::splat(Value scalar, ArrayRef<int64_t> shape) {
+  return tile::BroadcastOp::create(b, RankedTensorType::get(shape, scalar.getType()), scalar);
+}
+
+Value BlockConverter::constant(double value, ArrayRef<int64_t> shape) {
+  return splat(arith::ConstantOp::create(b, b.getF32FloatAttr(value)), shape);
+}
+
+Value BlockConverter::rowsToTile(Value rows, int64_t columns) {
+  auto type = cast<RankedTensorType>(rows.getType());
+  return tile::BroadcastOp::create(b, RankedTensorType::get({type.getDimSize(0), columns}, type.getElementType()), rows);
+}
+
+Value BlockConverter::isEqual(Value tile, double value) {
+  ArrayRef<int64_t> shape = cast<RankedTensorType>(tile.getType()).getShape();
+  return arith::CmpFOp::create(b, arith::CmpFPredicate::OEQ, tile, constant(value, shape));
+}
+
+//===----------------------------------------------------------------------===//
+// Regions
+//===----------------------------------------------------------------------===//
+
+/// Arguments are tiles or scalars; an op with a tile among its operands works on tiles, others stay scalar.
+Value BlockConverter::inlineRegion(Region &region, ValueRange arguments, RankedTensorType shape) {
+  IRMapping local;
+  local.map(region.getArguments(), arguments);
+  auto toTile = [&](Value value) -> Value {
+    return isa<RankedTensorType>(value.getType()) ? value : splat(value, shape.getShape());
+  };
+  for (Operation &op : region.front()) {
+    b.setLoc(op.getLoc());
+    SmallVector<Value> operands;
+    for (Value operand : op.getOperands()) {
+      Value value = local.lookupOrNull(operand);
+      if (!value)
+        value = lookup(&op, operand);
+      if (!value)
+        return {};
+      operands.push_back(value);
+    }
+    if (isa<YieldOp>(op))
+      return toTile(operands[0]);
+    bool onTiles = llvm::any_of(operands, [](Value v) { return isa<RankedTensorType>(v.getType()); });
+    if (auto extract = dyn_cast<tensor::ExtractOp>(op)) {
+      ValueRange indices = ValueRange(operands).drop_front();
+      Type element = extract.getType();
+      Value result = onTiles ? tile::GatherOp::create(b, shape.clone(element), operands[0], indices).getResult()
+                             : memref::LoadOp::create(b, operands[0], indices).getResult();
+      local.map(extract.getResult(), result);
+      continue;
+    }
+    if (!onTiles) {
+      OperationState state(op.getLoc(), op.getName(), operands, op.getResultTypes(), op.getAttrs());
+      local.map(op.getResults(), b.create(state)->getResults());
+      continue;
+    }
+    for (Value &operand : operands)
+      operand = toTile(operand);
+    SmallVector<Type> types;
+    for (Type type : op.getResultTypes())
+      types.push_back(shape.clone(type));
+    OperationState state(op.getLoc(), op.getName(), operands, types, op.getAttrs());
+    local.map(op.getResults(), b.create(state)->getResults());
+  }
+  return {};
+}
+
+/// Whether the region reads captured tensors where it is asked about: only then must positions stay inside.
+static bool readsTensors(Region &region) {
+  return !region.empty() && !region.front().getOps<tensor::ExtractOp>().empty();
+}
+
+//===----------------------------------------------------------------------===//
+// Ops
+//===----------------------------------------------------------------------===//
+
+LogicalResult BlockConverter::convertStep(OnlineAttentionOp op) {
+  auto query = slices.find(op.getQuery()), key = slices.find(op.getKey()), value = slices.find(op.getValue());
+  if (query == slices.end() || key == slices.end() || value == slices.end())
+    return op.emitOpError("expected query, key and value to be slices of the kernel's arguments");
+  Type element = op.getQuery().getType().getElementType();
+  if (!element.isF16() && !element.isBF16())
+    return op.emitOpError("expected f16 or bf16 elements on this target, got ") << element;
+  int64_t d = op.getQuery().getType().getDimSize(1), dv = op.getValue().getType().getDimSize(1);
+  RankedTensorType scores = RankedTensorType::get({blockM, blockN}, b.getF32Type());
+  auto load = [&](const Slice &slice, int64_t rows, int64_t columns) -> Value {
+    return tile::LoadOp::create(b, RankedTensorType::get({rows, columns}, element), slice.memref, slice.position);
+  };
+
+  Value scale = lookup(op, op.getScale());
+  SmallVector<Value> at, state;
+  for (OpFoldResult position : op.getMixedOrigin())
+    at.push_back(lookup(op, position));
+  for (Value value : op.getDpsInits())
+    state.push_back(lookup(op, value));
+  if (!scale || llvm::is_contained(at, Value()) || llvm::is_contained(state, Value()))
+    return failure();
+
+  // T = score(scale * Q K^T)
+  b.setLoc(op.getLoc());
+  Value q = load(query->second, blockM, d), k = load(key->second, blockN, d);
+  Value t = tile::MmaOp::create(b, scores, q, k, /*acc=*/Value(), /*transpose_lhs=*/false, /*transpose_rhs=*/true);
+  t = arith::MulFOp::create(b, t, splat(scale, scores.getShape()));
+  RankedTensorType positions = scores.clone(b.getIndexType());
+  // A tile of constant size is whole; any other may end at N.
+  bool isShort = op.getKey().getType().getDimSize(0) != blockN;
+  bool needsPositions = isShort || !op.getScore().empty() || !op.getMask().empty();
+  Value rows, columns;
+  if (needsPositions) {
+    rows = tile::CoordOp::create(b, positions, 0, at[2]);
+    columns = tile::CoordOp::create(b, positions, 1, at[3]);
+  }
+  auto clamp = [&](Value coordinates, Value size, Value first) -> Value {
+    Value one = arith::ConstantIndexOp::create(b, 1);
+    Value last = b.createOrFold<arith::SubIOp>(b.createOrFold<arith::AddIOp>(first, size), one);
+    return arith::MinSIOp::create(b, coordinates, splat(last, scores.getShape()));
+  };
+  Value safeRows = rows, safeColumns = columns;
+  if (readsTensors(op.getScore()) || readsTensors(op.getMask())) {
+    safeRows = clamp(rows, query->second.sizes[0], at[2]);
+    safeColumns = isShort ? clamp(columns, key->second.sizes[0], at[3]) : columns;
+  }
+  if (!op.getScore().empty()) {
+    t = inlineRegion(op.getScore(), {t, at[0], at[1], safeRows, safeColumns}, scores);
+    if (!t)
+      return failure();
+  }
+  Value keep;
+  if (!op.getMask().empty()) {
+    keep = inlineRegion(op.getMask(), {at[0], at[1], safeRows, safeColumns}, scores);
+    if (!keep)
+      return failure();
+  }
+  b.setLoc(op.getLoc());
+  if (isShort) {
+    Value end = b.createOrFold<arith::AddIOp>(at[3], key->second.sizes[0]);
+    Value inside = arith::CmpIOp::create(b, arith::CmpIPredicate::slt, columns, splat(end, scores.getShape()));
+    keep = keep ? arith::AndIOp::create(b, keep, inside).getResult() : inside;
+  }
+  if (keep)
+    t = arith::SelectOp::create(b, keep, t, constant(kLowest, scores.getShape()));
+
+  // The running state. A row that keeps nothing has maximum -inf; subtracting 0 instead makes its weights 0, not NaN.
+  RankedTensorType row = RankedTensorType::get({blockM}, b.getF32Type());
+  Value max = arith::MaximumFOp::create(b, state[1], tile::ReduceOp::create(b, row, tile::Combiner::Max, t));
+  Value safe = arith::SelectOp::create(b, isEqual(max, kLowest), constant(0.0, row.getShape()), max);
+  Value factor = math::Exp2Op::create(b, arith::SubFOp::create(b, state[1], safe));
+  Value p = math::Exp2Op::create(b, arith::SubFOp::create(b, t, rowsToTile(safe, blockN)));
+  Value sum = arith::AddFOp::create(b, arith::MulFOp::create(b, state[2], factor),
+                                    tile::ReduceOp::create(b, row, tile::Combiner::Add, p));
+  Value weights = arith::TruncFOp::create(b, scores.clone(element), p);
+  Value acc = arith::MulFOp::create(b, state[0], rowsToTile(factor, dv));
+  Value v = load(value->second, blockN, dv);
+  acc = tile::MmaOp::create(b, cast<RankedTensorType>(acc.getType()), weights, v, acc, /*transpose_lhs=*/false,
+                            /*transpose_rhs=*/false);
+  for (auto [result, replacement] : llvm::zip_equal(op->getResults(), ArrayRef<Value>{acc, max, sum}))
+    mapping.map(result, replacement);
+  return success();
+}
+
+LogicalResult BlockConverter::convertNormalize(NormalizeOp op) {
+  Value acc = lookup(op, op.getAcc()), max = lookup(op, op.getRowMax()), sum = lookup(op, op.getRowSum());
+  if (!acc || !max || !sum)
+    return failure();
+  int64_t dv = op.getAcc().getType().getDimSize(1);
+  RankedTensorType row = RankedTensorType::get({blockM}, b.getF32Type());
+  if (op.getSink()) {
+    Value natural = lookup(op, op.getSink());
+    if (!natural)
+      return failure();
+    // The sink in base 2 joins the maximum and the sum; the accumulator follows the maximum.
+    Value log2e = arith::ConstantOp::create(b, b.getF32FloatAttr(1.0 / M_LN2));
+    Value sink = splat(arith::MulFOp::create(b, natural, log2e), row.getShape());
+    Value joined = arith::MaximumFOp::create(b, max, sink);
+    Value safe = arith::SelectOp::create(b, isEqual(joined, kLowest), constant(0.0, row.getShape()), joined);
+    Value factor = math::Exp2Op::create(b, arith::SubFOp::create(b, max, safe));
+    Value extra = math::Exp2Op::create(b, arith::SubFOp::create(b, sink, safe));
+    sum = arith::AddFOp::create(b, arith::MulFOp::create(b, sum, factor), extra);
+    acc = arith::MulFOp::create(b, acc, rowsToTile(factor, dv));
+    max = joined;
+  }
+  Value empty = isEqual(sum, 0.0);
+  Value divisor = arith::SelectOp::create(b, empty, constant(1.0, row.getShape()), sum);
+  Value inverse = arith::DivFOp::create(b, constant(1.0, row.getShape()), divisor);
+  Value o = arith::MulFOp::create(b, acc, rowsToTile(inverse, dv));
+  Type element = op.getOutput().getType().getElementType();
+  if (!element.isF32())
+    o = arith::TruncFOp::create(b, cast<RankedTensorType>(o.getType()).clone(element), o);
+  mapping.map(op->getResult(0), o);
+  if (op.getLse()) {
+    Value log = arith::AddFOp::create(b, max, math::Log2Op::create(b, divisor));
+    Value lse = arith::MulFOp::create(b, log, constant(M_LN2, row.getShape()));
+    mapping.map(op->getResult(1), arith::SelectOp::create(b, empty, constant(kLowest, row.getShape()), lse).getResult());
+  }
+  return success();
+}

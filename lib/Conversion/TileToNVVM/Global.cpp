@@ -1,0 +1,301 @@
+//===- Global.cpp - register tiles and memory ------------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/Conversion/TileToNVVM/Registers.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "llvm/ADT/MapVector.h"
+#include <map>
+
+using namespace mlir;
+using namespace attn::tile;
+
+static int64_t getBytes(Type elementType) { return llvm::divideCeil(elementType.getIntOrFloatBitWidth(), 8); }
+
+/// The address of an element: pointer + sum of index * stride, in elements of 64 bits.
+static Value emitAddress(OpBuilder &builder, Location loc, const GlobalArgument &global, ValueRange indices) {
+  Value offset;
+  for (auto [index, stride] : llvm::zip_equal(indices, global.strides)) {
+    Value wide = LLVM::SExtOp::create(builder, loc, builder.getI64Type(), toI32(builder, loc, index));
+    Value term = LLVM::MulOp::create(builder, loc, wide, stride);
+    offset = offset ? LLVM::AddOp::create(builder, loc, offset, term).getResult() : term;
+  }
+  if (!offset)
+    return global.pointer;
+  return LLVM::GEPOp::create(builder, loc, global.pointer.getType(), global.type.getElementType(), global.pointer,
+                             ValueRange{offset});
+}
+
+namespace {
+/// Neighbouring registers that are neighbours in memory: one access.
+struct Access {
+  int64_t reg, width;
+  Position position;
+};
+
+/// Where a thread's part of a tile lies in global memory.
+class GlobalTile {
+public:
+  GlobalTile(OpBuilder &builder, Operation *op, const PatternContext &context, const GlobalArgument &global,
+             RankedTensorType type, ValueRange offsets)
+      : global(global), type(type), layout(getLayout(type)), loc(op->getLoc()) {
+    ThreadPosition thread = context.getThreadPosition(builder, op, layout);
+    int64_t rank = global.type.getRank();
+    bool isVector = type.getRank() == 1;
+    rowDim = isVector ? rank - 1 : rank - 2;
+    base = emitAddress(builder, loc, global, offsets);
+    base = advance(builder, base, thread.row, rowDim);
+    rowsLeft = emitRest(builder, rowDim, offsets[rowDim], type.getDimSize(0), thread.row);
+    if (isVector)
+      return;
+    base = advance(builder, base, thread.column, rank - 1);
+    columnsLeft = emitRest(builder, rank - 1, offsets[rank - 1], type.getDimSize(1), thread.column);
+  }
+
+  /// The accesses of each row of the thread.
+  llvm::MapVector<int64_t, SmallVector<Access>> getAccessesByRow() const {
+    const Digit &first = layout.getDigits().front();
+    bool isContiguous = type.getRank() == 2 && hasUnitStride() && !columnsLeft;
+    int64_t width = isContiguous && first.source == Digit::Source::Register && first.columnStride == 1 ? first.extent : 1;
+    width = std::min(width, 16 / getBytes(type.getElementType()));
+    llvm::MapVector<int64_t, SmallVector<Access>> rows;
+    for (int64_t reg = 0; reg < layout.getNumRegisters(); reg += width) {
+      Position position = layout.getPosition({0, 0, reg});
+      rows[position.row].push_back({reg, width, position});
+    }
+    return rows;
+  }
+
+  /// i1, or null where the row is always inside.
+  Value emitRowIsInside(OpBuilder &builder, int64_t row) const { return emitIsInside(builder, rowsLeft, row); }
+  Value emitColumnIsInside(OpBuilder &builder, int64_t column) const { return emitIsInside(builder, columnsLeft, column); }
+
+  Value emitPointer(OpBuilder &builder, Position position) const {
+    Value pointer = base;
+    if (position.row)
+      pointer = advance(builder, pointer, i32(builder, loc, position.row), rowDim);
+    if (position.column && hasUnitStride())
+      return addBytes(builder, loc, pointer, position.column * getBytes(type.getElementType()));
+    if (position.column)
+      pointer = advance(builder, pointer, i32(builder, loc, position.column), global.type.getRank() - 1);
+    return pointer;
+  }
+
+private:
+  bool hasUnitStride() const {
+    auto constant = global.strides.back().getDefiningOp<LLVM::ConstantOp>();
+    return constant && cast<IntegerAttr>(constant.getValue()).getInt() == 1;
+  }
+
+  Value advance(OpBuilder &builder, Value pointer, Value index, int64_t dim) const {
+    Value wide = LLVM::SExtOp::create(builder, loc, builder.getI64Type(), index);
+    Value offset = LLVM::MulOp::create(builder, loc, wide, global.strides[dim]);
+    return LLVM::GEPOp::create(builder, loc, pointer.getType(), type.getElementType(), pointer, ValueRange{offset});
+  }
+
+  /// size - offset - index: positions below are inside. Null if the dimension holds exactly the tile.
+  Value emitRest(OpBuilder &builder, int64_t dim, Value offset, int64_t extent, Value index) const {
+    if (global.type.getDimSize(dim) == extent)
+      return {};
+    Value rest = LLVM::SubOp::create(builder, loc, global.sizes[dim], toI32(builder, loc, offset));
+    return LLVM::SubOp::create(builder, loc, rest, index);
+  }
+
+  Value emitIsInside(OpBuilder &builder, Value rest, int64_t position) const {
+    if (!rest)
+      return {};
+    return LLVM::ICmpOp::create(builder, loc, LLVM::ICmpPredicate::sgt, rest, i32(builder, loc, position));
+  }
+
+  const GlobalArgument &global;
+  RankedTensorType type;
+  Layout layout;
+  Location loc;
+  int64_t rowDim = 0;
+  Value base, rowsLeft, columnsLeft;
+};
+} // namespace
+
+static Value combine(OpBuilder &builder, Location loc, Value a, Value b) {
+  if (!a || !b)
+    return a ? a : b;
+  return LLVM::AndOp::create(builder, loc, a, b);
+}
+
+/// A register's elements [first, first + width) as one value to access memory with.
+static Value makeVector(OpBuilder &builder, Location loc, ArrayRef<Value> elements, int64_t first, int64_t width) {
+  if (width == 1)
+    return elements[first];
+  Value vector = LLVM::PoisonOp::create(builder, loc, VectorType::get({width}, elements[first].getType()));
+  for (int64_t index = 0; index < width; ++index)
+    vector = LLVM::InsertElementOp::create(builder, loc, vector, elements[first + index], i32(builder, loc, index));
+  return vector;
+}
+
+namespace {
+struct LoadPattern : TilePattern<LoadOp> {
+  using TilePattern::TilePattern;
+
+  Value emitLoad(OpBuilder &builder, Location loc, const GlobalTile &tile, const Access &access, Type element) const {
+    Type type = access.width == 1 ? element : VectorType::get({access.width}, element);
+    return LLVM::LoadOp::create(builder, loc, type, tile.emitPointer(builder, access.position),
+                                access.width * getBytes(element));
+  }
+
+  LogicalResult matchAndRewrite(LoadOp op, OneToNOpAdaptor adaptor, ConversionPatternRewriter &rewriter) const override {
+    auto type = cast<RankedTensorType>(op.getType());
+    FailureOr<const GlobalArgument *> global = context.getKernel(op).getArgument(op, op.getSource());
+    if (!hasLayout(type) || failed(global))
+      return failure();
+    Location loc = op.getLoc();
+    Type element = type.getElementType();
+    GlobalTile tile(rewriter, op, context, **global, type, op.getOffsets());
+    SmallVector<Value> elements(getLayout(type).getNumRegisters());
+    for (auto &[row, accesses] : tile.getAccessesByRow())
+      for (const Access &access : accesses) {
+        Value condition = combine(rewriter, loc, tile.emitRowIsInside(rewriter, row),
+                                  tile.emitColumnIsInside(rewriter, access.position.column));
+        Value value;
+        if (condition) {
+          Type vector = access.width == 1 ? element : VectorType::get({access.width}, element);
+          auto branch = scf::IfOp::create(rewriter, loc, TypeRange(vector), condition, /*withElseRegion=*/true);
+          OpBuilder::InsertionGuard guard(rewriter);
+          rewriter.setInsertionPointToStart(branch.thenBlock());
+          scf::YieldOp::create(rewriter, loc, emitLoad(rewriter, loc, tile, access, element));
+          rewriter.setInsertionPointToStart(branch.elseBlock());
+          Value zero = arith::ConstantOp::create(rewriter, loc, rewriter.getZeroAttr(vector));
+          scf::YieldOp::create(rewriter, loc, zero);
+          value = branch.getResult(0);
+        } else {
+          value = emitLoad(rewriter, loc, tile, access, element);
+        }
+        llvm::copy(unpack(rewriter, loc, value), elements.begin() + access.reg);
+      }
+    rewriter.replaceOpWithMultiple(op, {pack(rewriter, loc, element, elements)});
+    return success();
+  }
+};
+
+struct StorePattern : TilePattern<StoreOp> {
+  using TilePattern::TilePattern;
+
+  LogicalResult storeGlobal(StoreOp op, ValueRange values, ConversionPatternRewriter &rewriter) const {
+    auto type = cast<RankedTensorType>(op.getValue().getType());
+    FailureOr<const GlobalArgument *> global = context.getKernel(op).getArgument(op, op.getDest());
+    if (failed(global))
+      return failure();
+    Location loc = op.getLoc();
+    GlobalTile tile(rewriter, op, context, **global, type, op.getOffsets());
+    SmallVector<Value> elements = unpack(rewriter, loc, values);
+    Value isFirst = context.getIsFirstReplica(rewriter, op, getLayout(type));
+    for (auto &[row, accesses] : tile.getAccessesByRow()) {
+      OpBuilder::InsertionGuard guard(rewriter);
+      if (Value condition = combine(rewriter, loc, tile.emitRowIsInside(rewriter, row), isFirst)) {
+        auto branch = scf::IfOp::create(rewriter, loc, condition, /*withElseRegion=*/false);
+        rewriter.setInsertionPointToStart(branch.thenBlock());
+      }
+      for (const Access &access : accesses) {
+        OpBuilder::InsertionGuard inner(rewriter);
+        if (Value condition = tile.emitColumnIsInside(rewriter, access.position.column)) {
+          auto branch = scf::IfOp::create(rewriter, loc, condition, /*withElseRegion=*/false);
+          rewriter.setInsertionPointToStart(branch.thenBlock());
+        }
+        LLVM::StoreOp::create(rewriter, loc, makeVector(rewriter, loc, elements, access.reg, access.width),
+                              tile.emitPointer(rewriter, access.position),
+                              access.width * getBytes(type.getElementType()));
+      }
+    }
+    rewriter.eraseOp(op);
+    return success();
+  }
+
+  /// One access per pair of neighbours. All registers of a thread lie in rows that agree modulo 8 and in columns that agree
+  /// modulo 16 bytes up to the thread's own part, so that the swizzle is one XOR with a value of the thread.
+  LogicalResult storeShared(StoreOp op, Value pointer, ValueRange values, ConversionPatternRewriter &rewriter) const {
+    auto type = cast<RankedTensorType>(op.getValue().getType());
+    auto shared = cast<SharedType>(op.getDest().getType());
+    int64_t bytes = shared.getElementBytes(), swizzle = shared.getSwizzle(), width = 32 / 8 / bytes;
+    if (!isa<AccAttr, OperandAAttr>(type.getEncoding()) || bytes > 2)
+      return op.emitOpError("expected 8- or 16-bit elements in layout #tile.acc or #tile.operand_a, got ") << type;
+    Location loc = op.getLoc();
+    Layout layout = getLayout(type);
+    ThreadPosition thread = context.getThreadPosition(rewriter, op, layout);
+    Value row = LLVM::MulOp::create(rewriter, loc, thread.row, i32(rewriter, loc, swizzle));
+    Value column = LLVM::MulOp::create(rewriter, loc, thread.column, i32(rewriter, loc, bytes));
+    Value start = addBytes(rewriter, loc, pointer, LLVM::AddOp::create(rewriter, loc, row, column).getResult());
+    Value phase = LLVM::LShrOp::create(rewriter, loc, row, i32(rewriter, loc, 7));
+    phase = LLVM::AndOp::create(rewriter, loc, phase, i32(rewriter, loc, swizzle / 16 - 1));
+    phase = LLVM::ShlOp::create(rewriter, loc, phase, i32(rewriter, loc, 4));
+    for (auto [index, value] : llvm::enumerate(values)) {
+      Position position = layout.getPosition({0, 0, int64_t(index) * width});
+      int64_t byte = position.column * bytes;
+      Value chunk = LLVM::XOrOp::create(rewriter, loc, phase, i32(rewriter, loc, byte % swizzle));
+      Value address = addBytes(rewriter, loc, start, chunk);
+      address = addBytes(rewriter, loc, address, byte / swizzle * shared.getSlabBytes() + position.row * swizzle);
+      LLVM::StoreOp::create(rewriter, loc, value, address, width * bytes);
+    }
+    rewriter.eraseOp(op);
+    return success();
+  }
+
+  LogicalResult matchAndRewrite(StoreOp op, OneToNOpAdaptor adaptor, ConversionPatternRewriter &rewriter) const override {
+    if (!hasLayout(op.getValue().getType()))
+      return rewriter.notifyMatchFailure(op, "expected a layout");
+    if (isa<SharedType>(op.getDest().getType()))
+      return storeShared(op, adaptor.getDest().front(), adaptor.getValue(), rewriter);
+    return storeGlobal(op, adaptor.getValue(), rewriter);
+  }
+};
+
+struct GatherPattern : TilePattern<GatherOp> {
+  using TilePattern::TilePattern;
+  LogicalResult matchAndRewrite(GatherOp op, OneToNOpAdaptor adaptor, ConversionPatternRewriter &rewriter) const override {
+    auto type = cast<RankedTensorType>(op.getType());
+    FailureOr<const GlobalArgument *> global = context.getKernel(op).getArgument(op, op.getSource());
+    if (!hasLayout(type) || failed(global))
+      return failure();
+    Location loc = op.getLoc();
+    SmallVector<Value> elements;
+    // Registers that ask for the same element (a row's, in a tile) share one load.
+    std::map<std::vector<void *>, Value> known;
+    for (int64_t reg = 0; reg < getLayout(type).getNumRegisters(); ++reg) {
+      SmallVector<Value> indices;
+      std::vector<void *> key;
+      for (ValueRange values : adaptor.getIndices()) {
+        indices.push_back(values.size() == 1 ? values.front() : values[reg]);
+        key.push_back(indices.back().getAsOpaquePointer());
+      }
+      Value &value = known[key];
+      if (!value)
+        value = LLVM::LoadOp::create(rewriter, loc, type.getElementType(), emitAddress(rewriter, loc, **global, indices),
+                                     getBytes(type.getElementType()));
+      elements.push_back(value);
+    }
+    rewriter.replaceOpWithMultiple(op, {pack(rewriter, loc, type.getElementType(), elements)});
+    return success();
+  }
+};
+
+/// One element, read by every thread.
+struct ScalarLoadPattern : TilePattern<memref::LoadOp> {
+  using TilePattern::TilePattern;
+  LogicalResult matchAndRewrite(memref::LoadOp op, OneToNOpAdaptor, ConversionPatternRewriter &rewriter) const override {
+    FailureOr<const GlobalArgument *> global = context.getKernel(op).getArgument(op, op.getMemRef());
+    if (failed(global))
+      return failure();
+    rewriter.replaceOpWithNewOp<LLVM::LoadOp>(op, op.getType(),
+                                              emitAddress(rewriter, op.getLoc(), **global, op.getIndices()));
+    return success();
+  }
+};
+} // namespace
+
+void attn::tile::populateGlobalPatterns(RewritePatternSet &patterns, const PatternContext &context) {
+  patterns.add<LoadPattern, StorePattern, GatherPattern, ScalarLoadPattern>(context, patterns.getContext());
+}

@@ -1,0 +1,368 @@
+//===- Kernel.cpp - functions become kernels: parameters, plan, shared memory ------------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/Conversion/TileToNVVM/Kernel.h"
+#include "lib/Target/PTX/PlanAttr.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/SetVector.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace attn;
+using namespace attn::tile;
+
+static constexpr StringLiteral kSharedName = "attn_shared";
+
+//===----------------------------------------------------------------------===//
+// Shared memory
+//===----------------------------------------------------------------------===//
+
+FailureOr<int64_t> attn::tile::allocateShared(func::FuncOp function) {
+  Builder builder(function.getContext());
+  int64_t end = 0;
+  function.walk([&](AllocSharedOp op) {
+    int64_t bytes = cast<SharedType>(op.getType()).getSizeInBytes();
+    if (!op.getOffset()) {
+      op.setOffset(llvm::alignTo(end, 1024));
+      end = llvm::alignTo(end, 1024) + bytes;
+    } else {
+      end = std::max<int64_t>(end, *op.getOffset() + bytes);
+    }
+  });
+  function.walk([&](BarrierInitOp op) {
+    int64_t bytes = 8 * cast<BarrierType>(op.getType()).getStages();
+    if (!op.getOffset()) {
+      op.setOffset(llvm::alignTo(end, 8));
+      end = llvm::alignTo(end, 8) + bytes;
+    } else {
+      end = std::max<int64_t>(end, *op.getOffset() + bytes);
+    }
+  });
+  if (end > kMaxSharedBytes)
+    return function.emitOpError("expected at most ")
+           << kMaxSharedBytes << " bytes of shared memory per block, got " << end;
+  return end;
+}
+
+Value attn::tile::getSharedBase(OpBuilder &builder, Location loc) {
+  auto pointer = LLVM::LLVMPointerType::get(builder.getContext(), unsigned(NVVM::NVVMMemorySpace::Shared));
+  return LLVM::AddressOfOp::create(builder, loc, pointer, kSharedName);
+}
+
+static void declareSharedMemory(ModuleOp module) {
+  if (module.lookupSymbol(kSharedName))
+    return;
+  OpBuilder builder = OpBuilder::atBlockBegin(module.getBody());
+  auto type = LLVM::LLVMArrayType::get(builder.getI8Type(), 0);
+  LLVM::GlobalOp::create(builder, module.getLoc(), type, /*isConstant=*/false, LLVM::Linkage::External, kSharedName,
+                         /*value=*/Attribute(), /*alignment=*/1024, unsigned(NVVM::NVVMMemorySpace::Shared));
+}
+
+//===----------------------------------------------------------------------===//
+// Parameters
+//===----------------------------------------------------------------------===//
+
+std::pair<int64_t, int64_t> attn::tile::getBoxShape(SharedType type) {
+  return {type.getSlabColumns(), std::min<int64_t>(type.getNumRows(), 256)};
+}
+
+namespace {
+/// What a kernel's body needs of one memref argument.
+struct Needs {
+  bool pointer = false;
+  llvm::SmallSetVector<unsigned, 4> sizes;
+  /// Distinct (columns, rows, swizzle) of its boxes.
+  llvm::SmallSetVector<std::tuple<int64_t, int64_t, int64_t>, 2> boxes;
+};
+} // namespace
+
+static void needBox(Needs &needs, SharedType type) {
+  auto [columns, rows] = getBoxShape(type);
+  needs.boxes.insert({columns, rows, type.getSwizzle()});
+}
+
+/// The sizes of the last `rank` dimensions, which bound a tile.
+static void needBounds(Needs &needs, MemRefType type, int64_t rank) {
+  needs.pointer = true;
+  for (int64_t dim = type.getRank() - rank; dim < type.getRank(); ++dim)
+    if (type.isDynamicDim(dim))
+      needs.sizes.insert(dim);
+}
+
+static LogicalResult addUser(Needs &needs, MemRefType type, Operation *user) {
+  if (auto op = dyn_cast<CopyAsyncOp>(user)) {
+    needBox(needs, cast<SharedType>(op.getDest().getType()));
+  } else if (auto op = dyn_cast<StoreAsyncOp>(user)) {
+    needBox(needs, cast<SharedType>(op.getSource().getType()));
+  } else if (auto op = dyn_cast<LoadOp>(user)) {
+    needBounds(needs, type, cast<RankedTensorType>(op.getType()).getRank());
+  } else if (auto op = dyn_cast<StoreOp>(user)) {
+    needBounds(needs, type, cast<RankedTensorType>(op.getValue().getType()).getRank());
+  } else if (isa<CopyOp>(user)) {
+    needBounds(needs, type, 2);
+  } else if (isa<GatherOp, memref::LoadOp>(user)) {
+    needs.pointer = true;
+  } else if (auto op = dyn_cast<memref::DimOp>(user); op && op.getConstantIndex()) {
+    if (type.isDynamicDim(*op.getConstantIndex()))
+      needs.sizes.insert(*op.getConstantIndex());
+  } else {
+    return user->emitOpError("expected tile ops, memref.load or memref.dim of a constant as users of a kernel argument");
+  }
+  return success();
+}
+
+static std::string stringifyElement(Type type) {
+  std::string text;
+  llvm::raw_string_ostream(text) << type;
+  return text;
+}
+
+namespace {
+/// Collects the parameters of a kernel in the order of its PTX signature.
+class ParameterList {
+public:
+  ParameterList(MLIRContext *context) : context(context) {}
+
+  void add(KernelParameter parameter, Type type, DictionaryAttr attributes) {
+    parameters.push_back(std::move(parameter));
+    types.push_back(type);
+    argumentAttributes.push_back(attributes);
+  }
+
+  void addScalar(KernelParameter::Kind kind, unsigned argument, unsigned dim, Type type) {
+    add({kind, argument, dim, stringifyElement(type), {}}, type, DictionaryAttr::get(context));
+  }
+
+  void addPointer(unsigned argument) {
+    add({KernelParameter::Kind::Pointer, argument, 0, "", {}},
+        LLVM::LLVMPointerType::get(context, unsigned(NVVM::NVVMMemorySpace::Global)), DictionaryAttr::get(context));
+  }
+
+  void addTensorMap(unsigned argument, MemRefType memref, std::tuple<int64_t, int64_t, int64_t> box) {
+    TensorMap map;
+    map.elementType = stringifyElement(memref.getElementType());
+    for (unsigned dim = memref.getRank(); dim-- > 0;)
+      map.dims.push_back(dim);
+    map.box.assign(memref.getRank(), 1);
+    map.box[0] = std::get<0>(box);
+    map.box[1] = std::get<1>(box);
+    map.swizzle = std::get<2>(box);
+    Builder builder(context);
+    auto bytes = LLVM::LLVMArrayType::get(builder.getI8Type(), 128);
+    add({KernelParameter::Kind::TensorMap, argument, 0, "", map}, LLVM::LLVMPointerType::get(context),
+        builder.getDictionaryAttr({
+            builder.getNamedAttr("llvm.align", builder.getI64IntegerAttr(64)),
+            builder.getNamedAttr("llvm.byval", TypeAttr::get(bytes)),
+            builder.getNamedAttr("nvvm.grid_constant", builder.getUnitAttr()),
+        }));
+  }
+
+  MLIRContext *context;
+  std::vector<KernelParameter> parameters;
+  SmallVector<Type> types;
+  SmallVector<DictionaryAttr> argumentAttributes;
+};
+} // namespace
+
+/// The strides of a memref; its last dimension must be contiguous for boxes.
+static FailureOr<SmallVector<int64_t>> getStrides(func::FuncOp function, unsigned index, bool needsContiguous) {
+  auto type = cast<MemRefType>(function.getArgumentTypes()[index]);
+  SmallVector<int64_t> strides;
+  int64_t offset;
+  if (failed(type.getStridesAndOffset(strides, offset)) || (needsContiguous && strides.back() != 1))
+    return function.emitOpError("expected argument ")
+           << index << " to be strided with contiguous last dimension, got " << type;
+  return strides;
+}
+
+static FailureOr<ParameterList> collectParameters(func::FuncOp function) {
+  ParameterList list(function.getContext());
+  Builder builder(function.getContext());
+  for (BlockArgument argument : function.getArguments()) {
+    unsigned index = argument.getArgNumber();
+    auto type = dyn_cast<MemRefType>(argument.getType());
+    if (!type) {
+      if (!argument.getType().isIndex() && !argument.getType().isIntOrFloat())
+        return function.emitOpError("expected memref and scalar arguments, got ") << argument.getType();
+      list.addScalar(KernelParameter::Kind::Scalar, index, 0,
+                     argument.getType().isIndex() ? builder.getI32Type() : argument.getType());
+      continue;
+    }
+    Needs needs;
+    for (Operation *user : llvm::reverse(llvm::to_vector(argument.getUsers())))
+      if (failed(addUser(needs, type, user)))
+        return failure();
+    FailureOr<SmallVector<int64_t>> strides = getStrides(function, index, !needs.boxes.empty());
+    if (failed(strides))
+      return failure();
+    for (const auto &box : needs.boxes)
+      list.addTensorMap(index, type, box);
+    if (needs.pointer)
+      list.addPointer(index);
+    for (unsigned dim = 0; dim < type.getRank(); ++dim)
+      if (needs.sizes.contains(dim))
+        list.addScalar(KernelParameter::Kind::Size, index, dim, builder.getI32Type());
+    for (unsigned dim = 0; needs.pointer && dim < type.getRank(); ++dim)
+      if (ShapedType::isDynamic((*strides)[dim]))
+        list.addScalar(KernelParameter::Kind::Stride, index, dim, builder.getI64Type());
+  }
+  return list;
+}
+
+//===----------------------------------------------------------------------===//
+// The plan
+//===----------------------------------------------------------------------===//
+
+static KernelPlan makePlan(func::FuncOp function, KernelAttr kernel, const ParameterList &list, int64_t sharedBytes) {
+  KernelPlan plan;
+  plan.name = function.getName().str();
+  plan.target = "sm_90a";
+  plan.parameters = list.parameters;
+  for (auto [dimension, factors] : llvm::zip(kernel.getGrid(), plan.grid))
+    for (Attribute factor : cast<ArrayAttr>(dimension)) {
+      if (auto extent = dyn_cast<ExtentAttr>(factor))
+        factors.push_back({int(extent.getArgument()), unsigned(extent.getDim()), unsigned(extent.getDivisor())});
+      else
+        factors.push_back({-1, unsigned(cast<IntegerAttr>(factor).getInt()), 1});
+    }
+  plan.block = {unsigned(kernel.getWarpgroups() * 128), 1, 1};
+  plan.dynamicSharedBytes = sharedBytes;
+  return plan;
+}
+
+//===----------------------------------------------------------------------===//
+// The function
+//===----------------------------------------------------------------------===//
+
+/// Binds the new parameters to the old arguments: scalars are replaced, memrefs become placeholders.
+static void bindArguments(OpBuilder &builder, Block &body, const ParameterList &list, Kernel &kernel) {
+  Block &entry = kernel.function.getBody().front();
+  Location loc = kernel.function.getLoc();
+  auto parameters = llvm::zip_equal(list.parameters, entry.getArguments());
+  for (BlockArgument argument : body.getArguments()) {
+    auto type = dyn_cast<MemRefType>(argument.getType());
+    GlobalArgument global{type, {}, {}, {}, {}};
+    if (type) {
+      SmallVector<int64_t> strides;
+      int64_t offset;
+      (void)type.getStridesAndOffset(strides, offset);
+      for (auto [size, stride] : llvm::zip_equal(type.getShape(), strides)) {
+        global.sizes.push_back(ShapedType::isDynamic(size) ? Value()
+                                                           : LLVM::ConstantOp::create(builder, loc, builder.getI32IntegerAttr(size)));
+        global.strides.push_back(ShapedType::isDynamic(stride) ? Value()
+                                                               : LLVM::ConstantOp::create(builder, loc, builder.getI64IntegerAttr(stride)));
+      }
+    }
+    for (auto [parameter, value] : parameters) {
+      if (parameter.argument != argument.getArgNumber())
+        continue;
+      switch (parameter.kind) {
+      case KernelParameter::Kind::TensorMap:
+        global.boxes.push_back({parameter.map.box[0], parameter.map.box[1], parameter.map.swizzle, value});
+        break;
+      case KernelParameter::Kind::Pointer:
+        global.pointer = value;
+        break;
+      case KernelParameter::Kind::Size:
+        global.sizes[parameter.dim] = value;
+        break;
+      case KernelParameter::Kind::Stride:
+        global.strides[parameter.dim] = value;
+        break;
+      case KernelParameter::Kind::Scalar: {
+        Value scalar = value;
+        if (argument.getType().isIndex())
+          scalar = arith::IndexCastOp::create(builder, loc, builder.getIndexType(), value);
+        argument.replaceAllUsesWith(scalar);
+        break;
+      }
+      }
+    }
+    if (!type)
+      continue;
+    Value placeholder = UnrealizedConversionCastOp::create(builder, loc, type, ValueRange()).getResult(0);
+    argument.replaceAllUsesWith(placeholder);
+    kernel.arguments.insert({placeholder, std::move(global)});
+  }
+}
+
+/// The thread's number and its warpgroup's. The shuffle tells ptxas that the latter is the same for a whole warp.
+static void emitThreadNumbers(OpBuilder &builder, Kernel &kernel) {
+  Location loc = kernel.function.getLoc();
+  Type i32 = builder.getI32Type();
+  auto constant = [&](int64_t value) -> Value {
+    return LLVM::ConstantOp::create(builder, loc, builder.getI32IntegerAttr(value));
+  };
+  kernel.thread = NVVM::ThreadIdXOp::create(builder, loc, i32);
+  Value warpgroup = LLVM::LShrOp::create(builder, loc, kernel.thread, constant(7));
+  kernel.warpgroup = NVVM::ShflOp::create(builder, loc, i32, constant(-1), warpgroup, constant(0), constant(31),
+                                          NVVM::ShflKind::idx, UnitAttr());
+}
+
+/// Replaces memref.dim by the parameter that holds it.
+static void replaceDims(Kernel &kernel) {
+  for (auto &[memref, global] : kernel.arguments)
+    for (Operation *user : llvm::make_early_inc_range(memref.getUsers()))
+      if (auto dim = dyn_cast<memref::DimOp>(user)) {
+        OpBuilder builder(dim);
+        Value size = global.sizes[*dim.getConstantIndex()];
+        dim.replaceAllUsesWith(
+            arith::IndexCastOp::create(builder, dim.getLoc(), builder.getIndexType(), size).getResult());
+        dim.erase();
+      }
+}
+
+FailureOr<Kernel> attn::tile::convertKernelFunction(func::FuncOp function) {
+  auto attribute = function->getAttrOfType<KernelAttr>(TileDialect::kKernelAttrName);
+  if (!function.getBody().hasOneBlock())
+    return function.emitOpError("expected a kernel with a body of one block");
+  FailureOr<int64_t> sharedBytes = allocateShared(function);
+  FailureOr<ParameterList> list = collectParameters(function);
+  if (failed(sharedBytes) || failed(list))
+    return failure();
+  declareSharedMemory(function->getParentOfType<ModuleOp>());
+
+  MLIRContext *context = function.getContext();
+  OpBuilder builder(function);
+  auto type = LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(context), list->types);
+  Kernel kernel;
+  kernel.function = LLVM::LLVMFuncOp::create(builder, function.getLoc(), function.getName(), type);
+  for (auto [index, attributes] : llvm::enumerate(list->argumentAttributes))
+    kernel.function.setArgAttrs(index, attributes);
+  // setmaxnreg is ignored unless ptxas knows the registers at entry: all that a block of this size can have.
+  int64_t threads = attribute.getWarpgroups() * 128;
+  kernel.function->setAttr(NVVM::NVVMDialect::getKernelFuncAttrName(), builder.getUnitAttr());
+  kernel.function->setAttr(NVVM::NVVMDialect::getReqntidAttrName(), builder.getDenseI32ArrayAttr({int32_t(threads), 1, 1}));
+  kernel.function->setAttr(NVVM::NVVMDialect::getMinctasmAttrName(), builder.getI32IntegerAttr(1));
+  kernel.function->setAttr(NVVM::NVVMDialect::getMaxnregAttrName(),
+                           builder.getI32IntegerAttr(std::min<int64_t>(65536 / threads / 8 * 8, 255)));
+  kernel.function->setAttr("tile.plan", toAttribute(context, makePlan(function, attribute, *list, *sharedBytes)));
+  kernel.function->setAttr(TileDialect::kKernelAttrName, attribute);
+
+  Block *entry = kernel.function.addEntryBlock(builder);
+  builder.setInsertionPointToStart(entry);
+  Block &body = function.getBody().front();
+  emitThreadNumbers(builder, kernel);
+  bindArguments(builder, body, *list, kernel);
+  body.getTerminator()->erase();
+  entry->getOperations().splice(entry->end(), body.getOperations());
+  builder.setInsertionPointToEnd(entry);
+  LLVM::ReturnOp::create(builder, function.getLoc(), ValueRange());
+  replaceDims(kernel);
+  function.erase();
+  return kernel;
+}
+
+FailureOr<const GlobalArgument *> Kernel::getArgument(Operation *op, Value memref) const {
+  auto it = arguments.find(memref);
+  if (it == arguments.end())
+    return op->emitOpError("expected an argument of the kernel as its memory");
+  return &it->second;
+}

@@ -1,0 +1,63 @@
+//===- Kernel.h - kernels and what their bodies know of the launch ------------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_LIB_CONVERSION_TILETONVVM_KERNEL_H
+#define ATTN_LIB_CONVERSION_TILETONVVM_KERNEL_H
+
+#include "dialects/Tile/IR/TileOps.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+
+namespace attn::tile {
+
+/// A tensor map a kernel receives, and what it was made for.
+struct BoxParameter {
+  int64_t columns, rows, swizzle;
+  mlir::Value map;
+};
+
+/// A memref argument of a kernel, taken apart: only what the body uses is there.
+struct GlobalArgument {
+  mlir::MemRefType type;
+  /// !llvm.ptr<1>
+  mlir::Value pointer;
+  /// i32 and i64, one per dimension; constants where the type says so.
+  llvm::SmallVector<mlir::Value> sizes, strides;
+  llvm::SmallVector<BoxParameter> boxes;
+};
+
+/// One kernel under conversion.
+struct Kernel {
+  mlir::LLVM::LLVMFuncOp function;
+  /// i32: this thread's number in its block, and its warpgroup's, the latter known to be the same for a whole warp.
+  mlir::Value thread, warpgroup;
+  /// By the memref values that the body still uses while it is being converted.
+  llvm::DenseMap<mlir::Value, GlobalArgument> arguments;
+
+  /// The kernel argument behind a memref, or a diagnostic at `op`.
+  mlir::FailureOr<const GlobalArgument *> getArgument(mlir::Operation *op, mlir::Value memref) const;
+};
+
+/// The kernels of a module by their functions.
+using KernelMap = llvm::DenseMap<mlir::Operation *, Kernel>;
+
+/// The columns and rows of one TMA box of a shared tile: one slab, at most 256 rows.
+std::pair<int64_t, int64_t> getBoxShape(SharedType type);
+
+/// Gives every tile.alloc_shared and tile.barrier_init an offset, in order, tiles first. Returns the bytes of the block.
+mlir::FailureOr<int64_t> allocateShared(mlir::func::FuncOp function);
+
+/// Turns a kernel function into an llvm.func with the parameters its body needs and attaches the plan. The body is moved,
+/// its memrefs are placeholders that `Kernel::arguments` explains.
+mlir::FailureOr<Kernel> convertKernelFunction(mlir::func::FuncOp function);
+
+/// The start of the block's dynamic shared memory, !llvm.ptr<3>.
+mlir::Value getSharedBase(mlir::OpBuilder &builder, mlir::Location loc);
+
+} // namespace attn::tile
+
+#endif // ATTN_LIB_CONVERSION_TILETONVVM_KERNEL_H

@@ -1,0 +1,30 @@
+//===- Passes.td - from room 6 to room 7 ------------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_CONVERSION_TILETONVVM_PASSES_TD
+#define ATTN_CONVERSION_TILETONVVM_PASSES_TD
+
+include "mlir/Pass/PassBase.td"
+
+def ConvertTileToNVVMPass : Pass<"convert-tile-to-nvvm", "::mlir::ModuleOp"> {
+  let summary = "the program of a block becomes the program of each of its threads";
+  let description = [{
+    Every kernel (a function with `tile.kernel`) becomes an llvm.func: register tiles become the scalars a thread holds,
+    roles become branches on the warpgroup, products become wgmma, boxes become tensor maps. The function's parameters are
+    what its body needs of its arguments, and the attribute `tile.plan` says which is which.
+
+    Allocations of shared memory without an offset get one. An index has 32 bits; addresses have 64.
+
+    Requires: level `async`. Produces: level `thread`. Fails when: an op has no lowering, named in the error; shared memory
+    exceeds what a block may have.
+  }];
+  let dependentDialects = [
+    "::mlir::LLVM::LLVMDialect", "::mlir::NVVM::NVVMDialect", "::mlir::arith::ArithDialect", "::mlir::cf::ControlFlowDialect",
+    "::mlir::scf::SCFDialect"];
+}
+
+#endif // ATTN_CONVERSION_TILETONVVM_PASSES_TD

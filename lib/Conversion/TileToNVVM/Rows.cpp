@@ -1,0 +1,112 @@
+//===- Rows.cpp - coordinates, broadcasts and reductions of rows ------------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/Conversion/TileToNVVM/Registers.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+
+using namespace mlir;
+using namespace attn::tile;
+
+namespace {
+/// origin + what the thread decides, once; + what the register decides, an immediate.
+struct CoordPattern : TilePattern<CoordOp> {
+  using TilePattern::TilePattern;
+  LogicalResult matchAndRewrite(CoordOp op, OneToNOpAdaptor adaptor, ConversionPatternRewriter &rewriter) const override {
+    if (!hasLayout(op.getType()))
+      return rewriter.notifyMatchFailure(op, "expected a layout");
+    Location loc = op.getLoc();
+    Layout layout = getLayout(cast<RankedTensorType>(op.getType()));
+    ThreadPosition thread = context.getThreadPosition(rewriter, op, layout);
+    Value base = arith::IndexCastOp::create(rewriter, loc, rewriter.getIndexType(),
+                                            op.getDim() == 0 ? thread.row : thread.column);
+    base = arith::AddIOp::create(rewriter, loc, adaptor.getOrigin().front(), base);
+    DenseMap<int64_t, Value> byOffset;
+    SmallVector<Value> results;
+    for (int64_t reg = 0; reg < layout.getNumRegisters(); ++reg) {
+      Position position = layout.getPosition({0, 0, reg});
+      int64_t offset = op.getDim() == 0 ? position.row : position.column;
+      Value &value = byOffset[offset];
+      if (!value) {
+        Value immediate = arith::ConstantIndexOp::create(rewriter, loc, offset);
+        value = arith::AddIOp::create(rewriter, loc, base, immediate, arith::IntegerOverflowFlags::nsw);
+      }
+      results.push_back(value);
+    }
+    rewriter.replaceOpWithMultiple(op, {results});
+    return success();
+  }
+};
+
+struct BroadcastPattern : TilePattern<BroadcastOp> {
+  using TilePattern::TilePattern;
+  LogicalResult matchAndRewrite(BroadcastOp op, OneToNOpAdaptor adaptor,
+                                ConversionPatternRewriter &rewriter) const override {
+    if (!hasLayout(op.getType()))
+      return rewriter.notifyMatchFailure(op, "expected a layout");
+    auto type = cast<RankedTensorType>(op.getType());
+    Layout to = getLayout(type);
+    SmallVector<Value> elements = unpack(rewriter, op.getLoc(), adaptor.getSource());
+    SmallVector<Value> results(to.getNumRegisters(), elements.front());
+    if (auto source = dyn_cast<RankedTensorType>(op.getSource().getType())) {
+      Layout from = getLayout(source);
+      for (auto [reg, result] : llvm::enumerate(results))
+        result = elements[from.getOwner({to.getPosition({0, 0, int64_t(reg)}).row, 0}).reg];
+    }
+    rewriter.replaceOpWithMultiple(op, {pack(rewriter, op.getLoc(), type.getElementType(), results)});
+    return success();
+  }
+};
+
+/// Registers of a row first, then, unless the result keeps them apart, the lanes that share the row.
+struct ReducePattern : TilePattern<ReduceOp> {
+  using TilePattern::TilePattern;
+
+  Value combine(OpBuilder &builder, ReduceOp op, Value a, Value b) const {
+    Location loc = op.getLoc();
+    if (isa<FloatType>(a.getType()))
+      return op.getCombiner() == Combiner::Max ? arith::MaxNumFOp::create(builder, loc, a, b).getResult()
+                                               : arith::AddFOp::create(builder, loc, a, b).getResult();
+    return op.getCombiner() == Combiner::Max ? arith::MaxSIOp::create(builder, loc, a, b).getResult()
+                                             : arith::AddIOp::create(builder, loc, a, b).getResult();
+  }
+
+  Value exchange(OpBuilder &builder, ReduceOp op, Value value, int64_t distance) const {
+    Location loc = op.getLoc();
+    Value other = NVVM::ShflOp::create(builder, loc, value.getType(), i32(builder, loc, -1), value,
+                                       i32(builder, loc, distance), i32(builder, loc, 31), NVVM::ShflKind::bfly,
+                                       UnitAttr());
+    return combine(builder, op, value, other);
+  }
+
+  LogicalResult matchAndRewrite(ReduceOp op, OneToNOpAdaptor adaptor, ConversionPatternRewriter &rewriter) const override {
+    auto source = cast<RankedTensorType>(op.getSource().getType()), type = cast<RankedTensorType>(op.getType());
+    if (!hasLayout(source) || !hasLayout(type))
+      return rewriter.notifyMatchFailure(op, "expected layouts");
+    if (!type.getElementType().isF32() && !type.getElementType().isInteger(32))
+      return op.emitOpError("expected elements of type f32 or i32, got ") << source;
+    Layout from = getLayout(source), to = getLayout(type);
+    SmallVector<Value> results(to.getNumRegisters());
+    for (auto [reg, element] : llvm::enumerate(adaptor.getSource())) {
+      Value &result = results[to.getOwner({from.getPosition({0, 0, int64_t(reg)}).row, 0}).reg];
+      result = result ? combine(rewriter, op, result, element) : element;
+    }
+    if (type.getRank() == 1)
+      for (const Digit &digit : from.getDigits())
+        if (digit.source == Digit::Source::Lane && digit.columnStride)
+          for (int64_t distance = digit.extent / 2; distance >= 1; distance /= 2)
+            for (Value &result : results)
+              result = exchange(rewriter, op, result, distance * digit.divisor);
+    rewriter.replaceOpWithMultiple(op, {results});
+    return success();
+  }
+};
+} // namespace
+
+void attn::tile::populateRowPatterns(RewritePatternSet &patterns, const PatternContext &context) {
+  patterns.add<CoordPattern, BroadcastPattern, ReducePattern>(context, patterns.getContext());
+}

@@ -1,0 +1,430 @@
+//===- AttentionOps.cpp - the attn dialect ----------------------------------------------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------------------------===//
+//
+// The formulas of AttnOps.td, in f64, one row at a time.
+//
+//===----------------------------------------------------------------------------------------===//
+
+#include "lib/Interpreter/Machine.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include <cmath>
+
+using namespace llvm;
+using namespace mlir;
+
+namespace attn {
+
+static constexpr double lowest = -std::numeric_limits<double>::infinity();
+static constexpr double log2e = 1.4426950408889634074;
+
+Expected<bool> Machine::executeAttnOp(Operation *op, Frame &frame) {
+  auto done = [](Error error) -> Expected<bool> {
+    if (error)
+      return std::move(error);
+    return true;
+  };
+  if (auto attentionOp = dyn_cast<AttentionOp>(op))
+    return done(attention(attentionOp, frame));
+  if (auto online = dyn_cast<OnlineAttentionOp>(op))
+    return done(onlineAttention(online, frame));
+  if (auto normalizeOp = dyn_cast<NormalizeOp>(op))
+    return done(normalize(normalizeOp, frame));
+  if (auto mergeOp = dyn_cast<MergeOp>(op))
+    return done(merge(mergeOp, frame));
+  if (auto assume = dyn_cast<AssumeOp>(op))
+    return done(set(op, assume.getResult(), getTensor(assume.getSource(), frame), frame));
+  return false;
+}
+
+Expected<RegionProgram *> Machine::getProgram(Region &region, Frame &frame) {
+  std::unique_ptr<RegionProgram> &program = programs[&region];
+  if (!program) {
+    Expected<RegionProgram> compiled = RegionProgram::compile(region, options.exactConstants);
+    if (!compiled)
+      return compiled.takeError();
+    program = std::make_unique<RegionProgram>(std::move(*compiled));
+  }
+  auto lookup = [&](mlir::Value value) -> const RuntimeValue * {
+    auto found = frame.find(value);
+    return found == frame.end() ? nullptr : &found->second;
+  };
+  if (Error error = program->bind(lookup))
+    return std::move(error);
+  return program.get();
+}
+
+/// The factor of the dot products: the default one and its base 2 form, which the IR holds in f32,
+/// are recognized. Two roundings to f32 lie between them and what they stand for.
+Expected<double> Machine::getScale(Operation *op, mlir::Value scale, int64_t headDim,
+                                   Frame &frame) {
+  double standard = 1.0 / std::sqrt(double(headDim));
+  if (!scale)
+    return standard;
+  Expected<double> value = getReal(op, scale, frame);
+  if (value && options.exactConstants)
+    for (double exact : {standard, standard * log2e})
+      if (std::fabs(*value - exact) <= 0x1p-22 * exact)
+        return exact;
+  return value;
+}
+
+/// The extents must agree at run time where the types leave them open.
+static Error checkExtents(Operation *op, ArrayRef<std::pair<int64_t, int64_t>> pairs) {
+  for (auto [a, b] : pairs)
+    if (a != b)
+      return makeOpError(op, "expected operands whose extents agree, got " + Twine(a) + " and " +
+                                 Twine(b));
+  return Error::success();
+}
+
+static Error checkData(Operation *op, std::initializer_list<const DenseTensor *> tensors) {
+  for (const DenseTensor *tensor : tensors)
+    if (!tensor->hasData())
+      return makeOpError(op, "expected tensors with data, got a shape only");
+  return Error::success();
+}
+
+namespace {
+/// The rows that attention is about: scores of one row against `keys` keys.
+struct RowScores {
+  const Lane *query = nullptr, *key = nullptr;
+  int64_t headDim = 0, keys = 0;
+  double scale = 1;
+  RegionProgram *score = nullptr, *mask = nullptr;
+  std::vector<Lane> scores, keep;
+
+  explicit RowScores(int64_t keys) : keys(keys), scores(keys), keep(keys, Lane{.i = -1}) {}
+
+  /// T[n] of the row at (b, h, m, n...), -inf where it is dropped.
+  Error compute(int64_t b, int64_t h, int64_t m, int64_t n) {
+    if (mask)
+      if (Error error = mask->run(b, h, m, n, keys, keep.data()))
+        return error;
+    for (int64_t i = 0; i < keys; ++i) {
+      double sum = 0;
+      if (keep[i].i)
+        for (int64_t d = 0; d < headDim; ++d)
+          sum += query[d].f * key[i * headDim + d].f;
+      scores[i].f = scale * sum;
+    }
+    if (score)
+      if (Error error = score->run(b, h, m, n, keys, scores.data()))
+        return error;
+    for (int64_t i = 0; i < keys; ++i)
+      if (!keep[i].i)
+        scores[i].f = lowest;
+    return Error::success();
+  }
+
+  double getMax(double initial) const {
+    for (const Lane &lane : scores)
+      initial = std::isnan(lane.f) ? lane.f : std::max(initial, lane.f);
+    return initial;
+  }
+};
+} // namespace
+
+/// sum += weight * value over `width` elements.
+static void accumulate(Lane *sum, double weight, const Lane *value, int64_t width) {
+  for (int64_t i = 0; i < width; ++i)
+    sum[i].f += weight * value[i].f;
+}
+
+//===----------------------------------------------------------------------------------------===//
+// attn.attention
+//===----------------------------------------------------------------------------------------===//
+
+Error Machine::recordMask(AttentionOp op, ArrayRef<int64_t> origin, Frame &frame) {
+  OriginalMasks::Attention record;
+  record.op = op;
+  ArrayRef<int64_t> q = getTensor(op.getQuery(), frame)->getShape();
+  int64_t sizes[4] = {q[0], q[1], q[2], getTensor(op.getKey(), frame)->getShape()[2]};
+  copy(sizes, record.sizes);
+  copy(origin, record.origin);
+  if (!op.getMask().empty()) {
+    Expected<RegionProgram *> mask = getProgram(op.getMask(), frame);
+    if (!mask)
+      return mask.takeError();
+    record.mask = **mask;
+  }
+  return recorded->add(std::move(record));
+}
+
+Error Machine::attention(AttentionOp op, Frame &frame) {
+  if (op.getVariantsAttr())
+    return makeOpError(op, "expected score and mask regions, got variants (attn-expand-variants "
+                           "turns them into regions)");
+  Expected<Indices> origin = getIndices(op, op.getMixedOrigin(), frame);
+  if (!origin)
+    return origin.takeError();
+  const DenseTensor &query = *getTensor(op.getQuery(), frame),
+                    &key = *getTensor(op.getKey(), frame),
+                    &value = *getTensor(op.getValue(), frame);
+  ArrayRef<int64_t> q = query.getShape(), k = key.getShape(), v = value.getShape();
+  if (Error error =
+          checkExtents(op, {{q[0], k[0]}, {k[0], v[0]}, {k[1], v[1]}, {k[2], v[2]}, {q[3], k[3]}}))
+    return error;
+  if (q[1] != 0 && (k[1] == 0 || q[1] % k[1] != 0))
+    return makeOpError(op, "expected H to be a multiple of Hkv, got " + Twine(q[1]) + " and " +
+                               Twine(k[1]));
+  if (recorded)
+    if (Error error = recordMask(op, *origin, frame))
+      return error;
+  bool hasData = !options.countOnly;
+  Expected<TensorRef> output =
+      allocate(op, op.getOutput().getType(), {q[0], q[1], q[2], v[3]}, hasData);
+  Expected<TensorRef> lse = DenseTensor::create({q[0], q[1], q[2]}, true, hasData);
+  if (!output || !lse)
+    return makeOpError(op, joinErrors(output.takeError(), lse.takeError()));
+  if (Error error = set(op, op.getOutput(), *output, frame))
+    return error;
+  if (op.getLse())
+    if (Error error = set(op, op.getLse(), *lse, frame))
+      return error;
+  if (!hasData)
+    return Error::success();
+
+  const Lane *sinks = nullptr;
+  if (Error error = checkData(op, {&query, &key, &value}))
+    return error;
+  if (op.getSink()) {
+    const DenseTensor &sink = *getTensor(op.getSink(), frame);
+    if (Error error = checkData(op, {&sink}))
+      return error;
+    if (Error error = checkExtents(op, {{sink.getShape()[0], q[1]}}))
+      return error;
+    sinks = sink.data();
+  }
+  int64_t keys = k[2], d = q[3], dv = v[3], group = q[1] / std::max<int64_t>(k[1], 1);
+  RowScores rows(keys);
+  rows.headDim = d;
+  Expected<double> scale = getScale(op, op.getScale(), d, frame);
+  if (!scale)
+    return scale.takeError();
+  rows.scale = *scale;
+  for (auto [region, program] :
+       {std::pair(&op.getScore(), &rows.score), {&op.getMask(), &rows.mask}})
+    if (!region->empty()) {
+      Expected<RegionProgram *> compiled = getProgram(*region, frame);
+      if (!compiled)
+        return compiled.takeError();
+      *program = *compiled;
+    }
+  for (int64_t row = 0; row < (*lse)->size(); ++row) {
+    int64_t m = row % q[2], h = row / q[2] % q[1], b = row / q[2] / q[1];
+    int64_t keyHead = b * k[1] + h / group;
+    rows.query = query.data() + row * d;
+    rows.key = key.data() + keyHead * keys * d;
+    if (Error error =
+            rows.compute((*origin)[0] + b, (*origin)[1] + h, (*origin)[2] + m, (*origin)[3]))
+      return error;
+    double max = rows.getMax(sinks ? sinks[h].f : lowest), sum = 0;
+    if (sinks && sinks[h].f != lowest)
+      sum = std::exp(sinks[h].f - max);
+    Lane *out = (*output)->data() + row * dv;
+    std::fill_n(out, dv, Lane{.f = 0});
+    for (int64_t n = 0; n < keys; ++n) {
+      if (rows.scores[n].f == lowest)
+        continue;
+      double weight = std::exp(rows.scores[n].f - max);
+      sum += weight;
+      accumulate(out, weight, value.data() + (keyHead * keys + n) * dv, dv);
+    }
+    for (int64_t i = 0; i < dv && sum != 0; ++i)
+      out[i].f /= sum;
+    (*lse)->data()[row].f = sum == 0 ? lowest : max + std::log(sum);
+  }
+  return Error::success();
+}
+
+//===----------------------------------------------------------------------------------------===//
+// attn.online_attention
+//===----------------------------------------------------------------------------------------===//
+
+Error Machine::countTile(OnlineAttentionOp op, ArrayRef<int64_t> origin, int64_t rows, int64_t keys,
+                         RegionProgram *mask, std::vector<Lane> &keep) {
+  ++counts.tiles;
+  ++(mask ? counts.maskedTiles : counts.unmaskedTiles);
+  if (rows * keys == 0)
+    ++counts.emptyTiles;
+  if (mask && rows * keys > 0) {
+    int64_t numKept = 0;
+    for (int64_t m = 0; m < rows; ++m) {
+      if (Error error =
+              mask->run(origin[0], origin[1], origin[2] + m, origin[3], keys, keep.data()))
+        return error;
+      numKept += count_if(keep, [](Lane lane) { return lane.i != 0; });
+    }
+    counts.maskedElements += rows * keys;
+    counts.emptyTiles += numKept == 0;
+    counts.needlessMasks += numKept == rows * keys;
+  }
+  if (prover)
+    return prover->visit(op, origin, rows, keys, mask);
+  return Error::success();
+}
+
+Error Machine::onlineAttention(OnlineAttentionOp op, Frame &frame) {
+  Expected<Indices> origin = getIndices(op, op.getMixedOrigin(), frame);
+  if (!origin)
+    return origin.takeError();
+  const DenseTensor &query = *getTensor(op.getQuery(), frame),
+                    &key = *getTensor(op.getKey(), frame),
+                    &value = *getTensor(op.getValue(), frame);
+  TensorRef state[3] = {getTensor(op.getAcc(), frame), getTensor(op.getRowMax(), frame),
+                        getTensor(op.getRowSum(), frame)};
+  int64_t m = query.getShape()[0], keys = key.getShape()[0], d = query.getShape()[1],
+          dv = value.getShape()[1];
+  if (Error error = checkExtents(op, {{d, key.getShape()[1]},
+                                      {keys, value.getShape()[0]},
+                                      {m, state[0]->getShape()[0]},
+                                      {dv, state[0]->getShape()[1]},
+                                      {m, state[1]->getShape()[0]},
+                                      {m, state[2]->getShape()[0]}}))
+    return error;
+  RowScores rows(keys);
+  if (!op.getMask().empty()) {
+    Expected<RegionProgram *> mask = getProgram(op.getMask(), frame);
+    if (!mask)
+      return mask.takeError();
+    rows.mask = *mask;
+  }
+  if (Error error = countTile(op, *origin, m, keys, rows.mask, rows.keep))
+    return error;
+  if (options.countOnly) {
+    for (auto [result, tensor] : zip_equal(op->getResults(), state))
+      if (Error error = set(op, result, tensor, frame))
+        return error;
+    return Error::success();
+  }
+
+  if (Error error = checkData(op, {&query, &key, &value, &*state[0], &*state[1], &*state[2]}))
+    return error;
+  if (!op.getScore().empty()) {
+    Expected<RegionProgram *> score = getProgram(op.getScore(), frame);
+    if (!score)
+      return score.takeError();
+    rows.score = *score;
+  }
+  rows.headDim = d;
+  rows.key = key.data();
+  Expected<double> scale = getScale(op, op.getScale(), d, frame);
+  if (!scale)
+    return scale.takeError();
+  rows.scale = *scale;
+  for (TensorRef &tensor : state)
+    tensor = std::make_shared<DenseTensor>(*tensor);
+  for (int64_t row = 0; row < m; ++row) {
+    rows.query = query.data() + row * d;
+    if (Error error = rows.compute((*origin)[0], (*origin)[1], (*origin)[2] + row, (*origin)[3]))
+      return error;
+    Lane *acc = state[0]->data() + row * dv;
+    double &max = state[1]->data()[row].f, &sum = state[2]->data()[row].f;
+    double newMax = rows.getMax(max);
+    double factor = max == lowest ? 0 : std::exp2(max - newMax);
+    for (int64_t i = 0; i < dv; ++i)
+      acc[i].f = factor == 0 ? 0 : acc[i].f * factor;
+    sum = factor == 0 ? 0 : sum * factor;
+    max = newMax;
+    for (int64_t n = 0; n < keys; ++n) {
+      if (rows.scores[n].f == lowest)
+        continue;
+      double weight = std::exp2(rows.scores[n].f - newMax);
+      sum += weight;
+      accumulate(acc, weight, value.data() + n * dv, dv);
+    }
+  }
+  for (auto [result, tensor] : zip_equal(op->getResults(), state))
+    if (Error error = set(op, result, tensor, frame))
+      return error;
+  return Error::success();
+}
+
+//===----------------------------------------------------------------------------------------===//
+// attn.normalize and attn.merge
+//===----------------------------------------------------------------------------------------===//
+
+Error Machine::normalize(NormalizeOp op, Frame &frame) {
+  const DenseTensor &acc = *getTensor(op.getAcc(), frame), &max = *getTensor(op.getRowMax(), frame),
+                    &sum = *getTensor(op.getRowSum(), frame);
+  int64_t m = acc.getShape()[0], dv = acc.getShape()[1];
+  if (Error error = checkExtents(op, {{m, max.getShape()[0]}, {m, sum.getShape()[0]}}))
+    return error;
+  bool hasData = !options.countOnly;
+  Expected<TensorRef> output = DenseTensor::create({m, dv}, true, hasData);
+  Expected<TensorRef> lse = DenseTensor::create({m}, true, hasData);
+  if (!output || !lse)
+    return makeOpError(op, joinErrors(output.takeError(), lse.takeError()));
+  if (hasData)
+    if (Error error = checkData(op, {&acc, &max, &sum}))
+      return error;
+  double sink = lowest;
+  if (op.getSink() && hasData) {
+    Expected<double> natural = getReal(op, op.getSink(), frame);
+    if (!natural)
+      return natural.takeError();
+    sink = *natural * log2e;
+  }
+  for (int64_t row = 0; row < m && hasData; ++row) {
+    // All in base 2 and relative to the larger of the maximum and the sink.
+    double top = std::max(max.data()[row].f, sink), total = 0, factor = 0;
+    if (sum.data()[row].f != 0) {
+      factor = std::exp2(max.data()[row].f - top);
+      total = sum.data()[row].f * factor;
+    }
+    if (sink != lowest)
+      total += std::exp2(sink - top);
+    for (int64_t i = 0; i < dv; ++i)
+      (*output)->data()[row * dv + i].f =
+          factor == 0 ? 0 : acc.data()[row * dv + i].f * factor / total;
+    (*lse)->data()[row].f = total == 0 ? lowest : (top + std::log2(total)) / log2e;
+  }
+  if (Error error = set(op, op->getResult(0), *output, frame))
+    return error;
+  return op.getLse() ? set(op, op->getResult(1), *lse, frame) : Error::success();
+}
+
+Error Machine::merge(MergeOp op, Frame &frame) {
+  const DenseTensor &partial = *getTensor(op.getPartial(), frame),
+                    &partialLse = *getTensor(op.getPartialLse(), frame);
+  ArrayRef<int64_t> shape = partial.getShape();
+  if (shape.drop_back() != partialLse.getShape())
+    return makeOpError(op, "expected partial_lse of shape " + formatShape(shape.drop_back()) +
+                               ", got " + formatShape(partialLse.getShape()));
+  bool hasData = !options.countOnly;
+  Expected<TensorRef> output = DenseTensor::create(shape.drop_front(), true, hasData);
+  Expected<TensorRef> lse = DenseTensor::create(shape.drop_front().drop_back(), true, hasData);
+  if (!output || !lse)
+    return makeOpError(op, joinErrors(output.takeError(), lse.takeError()));
+  if (hasData)
+    if (Error error = checkData(op, {&partial, &partialLse}))
+      return error;
+  int64_t parts = shape.front(), width = shape.back(), rows = (*lse)->size();
+  for (int64_t row = 0; row < rows && hasData; ++row) {
+    double top = lowest, total = 0;
+    for (int64_t s = 0; s < parts; ++s)
+      top = std::max(top, partialLse.data()[s * rows + row].f);
+    Lane *out = (*output)->data() + row * width;
+    std::fill_n(out, width, Lane{.f = 0});
+    for (int64_t s = 0; s < parts; ++s) {
+      double own = partialLse.data()[s * rows + row].f;
+      if (own == lowest)
+        continue;
+      double weight = std::exp(own - top);
+      total += weight;
+      accumulate(out, weight, partial.data() + (s * rows + row) * width, width);
+    }
+    for (int64_t i = 0; i < width && total != 0; ++i)
+      out[i].f /= total;
+    (*lse)->data()[row].f = total == 0 ? lowest : top + std::log(total);
+  }
+  if (Error error = set(op, op->getResult(0), *output, frame))
+    return error;
+  return op.getLse() ? set(op, op->getResult(1), *lse, frame) : Error::success();
+}
+
+} // namespace attn

@@ -1,0 +1,104 @@
+//===- Machine.h - the inside of the interpreter ----------------------------------------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------------------------===//
+
+#ifndef ATTN_INTERPRETER_MACHINE_H
+#define ATTN_INTERPRETER_MACHINE_H
+
+#include "dialects/Attn/IR/AttnOps.h"
+#include "lib/Interpreter/Interpreter.h"
+#include "lib/Interpreter/MaskProof.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+
+namespace attn {
+
+/// The state of one run. `execute` is one switch over the ops, split over files by theme: control
+/// flow in Machine.cpp, tensors in TensorOps.cpp, attention in AttentionOps.cpp.
+class Machine {
+public:
+  explicit Machine(const InterpreterOptions &options) : options(options) {
+    if (options.proveAgainst)
+      prover.emplace(*options.proveAgainst);
+  }
+
+  /// Makes attn.attention record its mask instead of being evaluated.
+  void captureMasksInto(OriginalMasks *originals) { recorded = originals; }
+
+  llvm::Expected<std::vector<RuntimeValue>> call(mlir::func::FuncOp function,
+                                                 llvm::ArrayRef<RuntimeValue> arguments);
+  /// The counts, with the proof.
+  llvm::Expected<InterpreterCounts> finish();
+
+private:
+  /// The values of one call. Names are unique within a function, so nested regions share it.
+  using Frame = llvm::DenseMap<mlir::Value, RuntimeValue>;
+  using Values = llvm::SmallVector<RuntimeValue, 4>;
+  using Indices = llvm::SmallVector<int64_t, 4>;
+
+  // Control flow.
+  llvm::Error execute(mlir::Operation *op, Frame &frame);
+  llvm::Expected<Values> runBlock(mlir::Block &block, llvm::ArrayRef<RuntimeValue> arguments,
+                                  Frame &frame);
+  llvm::Error executeFor(mlir::scf::ForOp op, Frame &frame);
+  llvm::Error executeForall(mlir::scf::ForallOp op, Frame &frame);
+  llvm::Error executeWhile(mlir::scf::WhileOp op, Frame &frame);
+  llvm::Error executeScalar(mlir::Operation *op, Frame &frame);
+  llvm::Error executeAffine(mlir::Operation *op, mlir::AffineMap map, mlir::OperandRange operands,
+                            Frame &frame);
+
+  // Tensors. Each sets the op's results.
+  llvm::Expected<bool> executeTensorOp(mlir::Operation *op, Frame &frame);
+  llvm::Error extract(mlir::tensor::ExtractOp op, Frame &frame);
+  llvm::Error extractSlice(mlir::tensor::ExtractSliceOp op, Frame &frame);
+  llvm::Error insertSlice(mlir::Operation *op, mlir::Value source, const TensorRef &into,
+                          const Slice &slice, Frame &frame);
+  llvm::Expected<Slice> getSlice(mlir::OffsetSizeAndStrideOpInterface op, Frame &frame);
+  llvm::Error fill(mlir::linalg::FillOp op, Frame &frame);
+  llvm::Error generic(mlir::linalg::GenericOp op, Frame &frame);
+
+  // Attention.
+  llvm::Expected<bool> executeAttnOp(mlir::Operation *op, Frame &frame);
+  llvm::Error attention(AttentionOp op, Frame &frame);
+  llvm::Error recordMask(AttentionOp op, llvm::ArrayRef<int64_t> origin, Frame &frame);
+  llvm::Error onlineAttention(OnlineAttentionOp op, Frame &frame);
+  llvm::Error countTile(OnlineAttentionOp op, llvm::ArrayRef<int64_t> origin, int64_t rows,
+                        int64_t keys, RegionProgram *mask, std::vector<Lane> &keep);
+  llvm::Error normalize(NormalizeOp op, Frame &frame);
+  llvm::Error merge(MergeOp op, Frame &frame);
+  llvm::Expected<RegionProgram *> getProgram(mlir::Region &region, Frame &frame);
+  llvm::Expected<double> getScale(mlir::Operation *op, mlir::Value scale, int64_t headDim,
+                                  Frame &frame);
+
+  // Values. An op is named where it reads one that is missing or unknown.
+  llvm::Expected<Lane> getLane(mlir::Operation *op, mlir::Value value, Frame &frame);
+  llvm::Expected<int64_t> getIndex(mlir::Operation *op, mlir::OpFoldResult value, Frame &frame);
+  llvm::Expected<double> getReal(mlir::Operation *op, mlir::Value value, Frame &frame);
+  llvm::Expected<Indices> getIndices(mlir::Operation *op, llvm::ArrayRef<mlir::OpFoldResult> values,
+                                     Frame &frame);
+  const TensorRef &getTensor(mlir::Value value, Frame &frame) {
+    return frame.find(value)->second.getTensor();
+  }
+  /// A new tensor for a result; floats have no data when only counting.
+  llvm::Expected<TensorRef> allocate(mlir::Operation *op, mlir::Type type,
+                                     llvm::ArrayRef<int64_t> shape, bool hasData = true);
+  /// Checks `value` against the static type and sets it.
+  llvm::Error set(mlir::Operation *op, mlir::Value result, RuntimeValue value, Frame &frame);
+
+  InterpreterOptions options;
+  InterpreterCounts counts;
+  std::optional<MaskProver> prover;
+  OriginalMasks *recorded = nullptr;
+  llvm::DenseMap<mlir::Operation *, ScalarOp> scalarOps;
+  llvm::DenseMap<mlir::Region *, std::unique_ptr<RegionProgram>> programs;
+  int64_t numOperations = 0;
+  int callDepth = 0;
+};
+
+} // namespace attn
+
+#endif // ATTN_INTERPRETER_MACHINE_H

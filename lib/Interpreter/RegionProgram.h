@@ -1,0 +1,79 @@
+//===- RegionProgram.h - a score or mask region, ready to run on rows -------------------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------------------------===//
+
+#ifndef ATTN_INTERPRETER_REGIONPROGRAM_H
+#define ATTN_INTERPRETER_REGIONPROGRAM_H
+
+#include "lib/Interpreter/ScalarOps.h"
+#include "mlir/IR/Region.h"
+
+namespace attn {
+
+/// A region of scalar ops and reads of captured tensors as a list of instructions on slots. A slot
+/// has one lane for each of some consecutive keys, so that an instruction is decoded once for many
+/// elements. What depends on no key is computed once for a row, what depends on no position once.
+class RegionProgram {
+public:
+  using LookupFn = llvm::function_ref<const RuntimeValue *(mlir::Value)>;
+
+  static llvm::Expected<RegionProgram> compile(mlir::Region &region, bool exactConstants);
+
+  /// Takes the values that the region captures. An error when one is unknown.
+  llvm::Error bind(LookupFn lookup);
+
+  /// The region at (b, h, m, n) for `count` keys from n on. With a score argument, `lanes` holds
+  /// the scores on entry; the results replace them.
+  llvm::Error run(int64_t b, int64_t h, int64_t m, int64_t n, int64_t count, Lane *lanes);
+
+private:
+  /// Keys at a time: the slots of a usual region fit the first-level cache.
+  static constexpr int64_t width = 256;
+  enum class Stage { Once, Row, Key };
+  enum class Kind { Scalar, Extract, Dim };
+
+  struct Instruction {
+    Kind kind = Kind::Scalar;
+    Stage stage = Stage::Once;
+    ScalarOp scalar;
+    /// Of Extract and Dim: an index into `tensors`.
+    unsigned tensor = 0;
+    unsigned result = 0;
+    llvm::SmallVector<unsigned, 4> operands;
+    mlir::Operation *op = nullptr;
+  };
+  struct Capture {
+    mlir::Value value;
+    bool isTensor = false;
+    /// A slot, or an index into `tensors`.
+    unsigned index = 0;
+  };
+
+  llvm::Expected<Instruction> compileOp(mlir::Operation &op);
+  unsigned getSlot(mlir::Value value);
+  unsigned getTensor(mlir::Value value);
+  Lane *lanesOf(unsigned slot) { return storage.data() + slot * width; }
+  void broadcast(unsigned slot, Lane value) { std::fill_n(lanesOf(slot), width, value); }
+  llvm::Error runStage(Stage stage, int64_t count);
+  llvm::Error extract(const Instruction &instruction, int64_t count);
+
+  llvm::DenseMap<mlir::Value, unsigned> slots;
+  llvm::SmallVector<Stage> stages;
+  llvm::SmallVector<Capture> captures;
+  llvm::SmallVector<Instruction> instructions;
+  llvm::SmallVector<std::pair<unsigned, Lane>> constants;
+  llvm::SmallVector<TensorRef> tensors;
+  std::vector<Lane> storage;
+  mlir::Region *region = nullptr;
+  /// The slots of b, h, m, n and, if there is one, of the score.
+  unsigned positions[4] = {};
+  std::optional<unsigned> score;
+  unsigned yielded = 0;
+};
+
+} // namespace attn
+
+#endif // ATTN_INTERPRETER_REGIONPROGRAM_H

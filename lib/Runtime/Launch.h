@@ -1,0 +1,67 @@
+//===- Launch.h - from arguments to a launch --------------------------------------------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------------------------===//
+
+#ifndef ATTN_RUNTIME_LAUNCH_H
+#define ATTN_RUNTIME_LAUNCH_H
+
+#include "lib/Runtime/TensorMaps.h"
+#include <vector>
+
+namespace attn {
+
+/// A kernel plan made ready to be evaluated: nothing in it is looked up by name any more, and
+/// nothing is allocated when it runs.
+class LaunchRecipe {
+public:
+  /// A plan that no launch could follow is an InvalidKernel.
+  static Result<LaunchRecipe> create(const KernelPlan &plan);
+
+  /// One more than the highest argument that the plan mentions.
+  size_t getNumArguments() const { return numArguments; }
+
+  /// Starts the kernel, or nothing when its grid is empty. The kernel's context is current.
+  Status launch(const Driver &driver, cuda::Function function, LaunchArguments arguments,
+                cuda::Stream stream) const;
+
+private:
+  enum class ValueType : uint8_t { I32, I64, F32 };
+
+  /// How one kernel parameter is made.
+  struct Parameter {
+    KernelParameter::Kind kind;
+    ValueType type = ValueType::I64;
+    unsigned argument = 0, dim = 0;
+    /// Index into `encoders`.
+    unsigned encoder = 0;
+    /// Where it lies in the parameter block, in bytes.
+    unsigned offset = 0;
+  };
+
+  /// Drivers before CUDA 12.1 take no more than 4 KiB of parameters.
+  static constexpr unsigned maxParameterBytes = 4096, maxParameters = 256;
+
+  Status addParameter(const KernelParameter &parameter, unsigned &bytes);
+  Status computeGrid(LaunchArguments arguments, std::array<unsigned, 3> &blocks) const;
+  Status writeParameter(const Parameter &parameter, const Driver &driver, LaunchArguments arguments,
+                        char *to) const;
+  Status writeInteger(const Parameter &parameter, int64_t value, char *to) const;
+  Status getTensor(unsigned argument, LaunchArguments arguments, const TensorView *&tensor) const;
+  Status getDimension(unsigned argument, unsigned dim, LaunchArguments arguments,
+                      const TensorView *&tensor) const;
+
+  std::string name;
+  size_t numArguments = 0;
+  std::vector<Parameter> parameters;
+  std::vector<TensorMapEncoder> encoders;
+  std::array<std::vector<GridFactor>, 3> grid;
+  std::array<unsigned, 3> block = {}, cluster = {};
+  unsigned sharedBytes = 0;
+};
+
+} // namespace attn
+
+#endif // ATTN_RUNTIME_LAUNCH_H

@@ -1,0 +1,170 @@
+//===- Runtime.cpp - load and launch compiled kernels -----------------------------------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------------------------===//
+
+#include "attn/Runtime.h"
+#include "lib/Runtime/Launch.h"
+#include "lib/Runtime/Module.h"
+#include "llvm/ADT/STLExtras.h"
+#include <algorithm>
+#include <optional>
+
+namespace attn {
+
+const char *getName(DataType type) {
+  switch (type) {
+  case DataType::F16:
+    return "f16";
+  case DataType::BF16:
+    return "bf16";
+  case DataType::F32:
+    return "f32";
+  case DataType::F64:
+    return "f64";
+  case DataType::F8E4M3FN:
+    return "f8E4M3FN";
+  case DataType::F8E5M2:
+    return "f8E5M2";
+  case DataType::I1:
+    return "i1";
+  case DataType::I8:
+    return "i8";
+  case DataType::I32:
+    return "i32";
+  case DataType::I64:
+    return "i64";
+  }
+  return "unknown";
+}
+
+int64_t getByteSize(DataType type) {
+  switch (type) {
+  case DataType::F8E4M3FN:
+  case DataType::F8E5M2:
+  case DataType::I1:
+  case DataType::I8:
+    return 1;
+  case DataType::F16:
+  case DataType::BF16:
+    return 2;
+  case DataType::F32:
+  case DataType::I32:
+    return 4;
+  case DataType::F64:
+  case DataType::I64:
+    return 8;
+  }
+  return 1;
+}
+
+/// What every use of a tensor relies on.
+static Status checkShape(const TensorView &tensor, size_t argument) {
+  auto name = [&] { return "argument " + std::to_string(argument); };
+  if (tensor.rank < 0 || tensor.rank > 8)
+    return {StatusCode::InvalidArgument,
+            "expected " + name() + " of 0 to 8 dimensions, got " + std::to_string(tensor.rank), ""};
+  if (tensor.rank > 0 && !tensor.shape)
+    return {StatusCode::InvalidArgument, "expected " + name() + " to have a shape, got null", ""};
+  for (int dim = 0; dim < tensor.rank; ++dim)
+    if (tensor.shape[dim] < 0)
+      return {StatusCode::InvalidArgument,
+              "expected the size of dimension " + std::to_string(dim) + " of " + name() +
+                  " to be at least 0, got " + std::to_string(tensor.shape[dim]),
+              ""};
+  return {};
+}
+
+/// The module refers to the context, so neither moves, and they end in reverse order.
+struct Kernel::State {
+  explicit State(DeviceContext &&context) : context(std::move(context)) {}
+
+  struct Step {
+    cuda::Function function;
+    LaunchRecipe recipe;
+  };
+
+  DeviceContext context;
+  std::optional<Module> module;
+  /// The plan's kernels, in launch order.
+  std::vector<Step> steps;
+  std::vector<KernelInfo> infos;
+  size_t numArguments = 0;
+};
+
+Kernel::Kernel(std::unique_ptr<State> state) : state(std::move(state)) {}
+Kernel::Kernel(Kernel &&) noexcept = default;
+Kernel &Kernel::operator=(Kernel &&) noexcept = default;
+Kernel::~Kernel() = default;
+
+Result<Kernel> Kernel::load(const KernelImage &image, const LoadOptions &options) {
+  llvm::Expected<std::vector<KernelPlan>> plans = readKernelPlans(image.plan);
+  if (!plans)
+    return Status{StatusCode::InvalidKernel, toString(plans.takeError()), ""};
+  if (plans->empty())
+    return Status{StatusCode::InvalidKernel, "expected a plan with a kernel, got none", ""};
+
+  // What needs no device comes first: a bad image is reported as such on every machine.
+  std::vector<LaunchRecipe> recipes;
+  for (const KernelPlan &plan : *plans) {
+    Result<LaunchRecipe> recipe = LaunchRecipe::create(plan);
+    if (!recipe)
+      return recipe.takeStatus();
+    recipes.push_back(std::move(*recipe));
+  }
+
+  Result<DeviceContext> context = DeviceContext::open(options.device);
+  if (!context)
+    return context.takeStatus();
+  for (const KernelPlan &plan : *plans)
+    if (Status status = checkTarget(plan.target, context->getInfo()); !status.ok())
+      return status;
+
+  auto state = std::make_unique<State>(std::move(*context));
+  Result<Module> module = Module::load(state->context, image);
+  if (!module)
+    return module.takeStatus();
+  state->module.emplace(std::move(*module));
+  for (auto [plan, recipe] : llvm::zip_equal(*plans, recipes)) {
+    Result<Module::Entry> entry = state->module->prepare(plan);
+    if (!entry)
+      return entry.takeStatus();
+    state->numArguments = std::max(state->numArguments, recipe.getNumArguments());
+    state->steps.push_back({entry->function, std::move(recipe)});
+    state->infos.push_back(std::move(entry->info));
+  }
+  return Kernel(std::move(state));
+}
+
+Status Kernel::launch(LaunchArguments arguments, void *stream) const {
+  if (arguments.size() != state->numArguments)
+    return {StatusCode::InvalidArgument,
+            "expected " + std::to_string(state->numArguments) + " arguments, got " +
+                std::to_string(arguments.size()),
+            "pass the function's operands and then its results"};
+  for (size_t i = 0; i < arguments.size(); ++i)
+    if (arguments[i].getKind() == LaunchArgument::Kind::Tensor)
+      if (Status status = checkShape(arguments[i].getTensor(), i); !status.ok())
+        return status;
+
+  const Driver &driver = state->context.getDriver();
+  ContextScope scope(driver, state->context.get());
+  if (scope.getCode() != cuda::Success)
+    return driver.check(scope.getCode(), "enter the kernel's context");
+  for (const State::Step &step : state->steps)
+    if (Status status =
+            step.recipe.launch(driver, step.function, arguments, static_cast<cuda::Stream>(stream));
+        !status.ok())
+      return status;
+  return {};
+}
+
+const DeviceInfo &Kernel::getDevice() const { return state->context.getInfo(); }
+const std::vector<KernelInfo> &Kernel::getKernels() const { return state->infos; }
+const std::vector<std::string> &Kernel::getWarnings() const {
+  return state->module->getLog().warnings;
+}
+
+} // namespace attn

@@ -1,0 +1,192 @@
+//===- KernelPlan.cpp - plans as JSON ------------------------------------------------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/Target/PTX/KernelPlan.h"
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/JSON.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace attn;
+namespace json = llvm::json;
+
+static constexpr int64_t kVersion = 1;
+
+//===----------------------------------------------------------------------===//
+// Writing
+//===----------------------------------------------------------------------===//
+
+static llvm::StringRef stringifyKind(KernelParameter::Kind kind) {
+  switch (kind) {
+  case KernelParameter::Kind::TensorMap:
+    return "tensor_map";
+  case KernelParameter::Kind::Pointer:
+    return "pointer";
+  case KernelParameter::Kind::Size:
+    return "size";
+  case KernelParameter::Kind::Stride:
+    return "stride";
+  case KernelParameter::Kind::Scalar:
+    return "scalar";
+  }
+  return "";
+}
+
+static json::Value toValue(const KernelParameter &parameter) {
+  json::Object object{{"kind", stringifyKind(parameter.kind)}, {"argument", parameter.argument}};
+  if (parameter.kind == KernelParameter::Kind::Size || parameter.kind == KernelParameter::Kind::Stride)
+    object["dim"] = parameter.dim;
+  if (!parameter.type.empty())
+    object["type"] = parameter.type;
+  if (parameter.kind == KernelParameter::Kind::TensorMap) {
+    object["element_type"] = parameter.map.elementType;
+    object["dims"] = json::Array(parameter.map.dims);
+    object["box"] = json::Array(parameter.map.box);
+    object["swizzle"] = parameter.map.swizzle;
+  }
+  return object;
+}
+
+static json::Value toValue(const GridFactor &factor) {
+  if (factor.argument < 0)
+    return json::Object{{"constant", factor.dim}};
+  return json::Object{{"argument", factor.argument}, {"dim", factor.dim}, {"divisor", factor.divisor}};
+}
+
+static json::Value toValue(const KernelPlan &plan) {
+  json::Array parameters, grid;
+  for (const KernelParameter &parameter : plan.parameters)
+    parameters.push_back(toValue(parameter));
+  for (const std::vector<GridFactor> &factors : plan.grid) {
+    json::Array product;
+    for (const GridFactor &factor : factors)
+      product.push_back(toValue(factor));
+    grid.push_back(std::move(product));
+  }
+  return json::Object{{"name", plan.name},
+                      {"target", plan.target},
+                      {"parameters", std::move(parameters)},
+                      {"grid", std::move(grid)},
+                      {"block", json::Array(plan.block)},
+                      {"cluster", json::Array(plan.cluster)},
+                      {"dynamic_shared_bytes", plan.dynamicSharedBytes}};
+}
+
+std::string attn::writeKernelPlans(llvm::ArrayRef<KernelPlan> plans) {
+  json::Array kernels;
+  for (const KernelPlan &plan : plans)
+    kernels.push_back(toValue(plan));
+  json::Value root = json::Object{{"version", kVersion}, {"kernels", std::move(kernels)}};
+  std::string text;
+  llvm::raw_string_ostream(text) << llvm::formatv("{0:2}\n", root);
+  return text;
+}
+
+//===----------------------------------------------------------------------===//
+// Reading
+//===----------------------------------------------------------------------===//
+
+static bool fromValue(const json::Value &value, KernelParameter::Kind &kind, json::Path path) {
+  using Kind = KernelParameter::Kind;
+  for (Kind candidate : {Kind::TensorMap, Kind::Pointer, Kind::Size, Kind::Stride, Kind::Scalar})
+    if (value.getAsString() == stringifyKind(candidate)) {
+      kind = candidate;
+      return true;
+    }
+  path.report("expected tensor_map, pointer, size, stride or scalar");
+  return false;
+}
+
+static bool fromValue(const json::Value &value, KernelParameter &parameter, json::Path path) {
+  json::ObjectMapper mapper(value, path);
+  std::string kind;
+  if (!mapper || !mapper.map("kind", kind) || !fromValue(json::Value(kind), parameter.kind, path.field("kind")) ||
+      !mapper.map("argument", parameter.argument))
+    return false;
+  switch (parameter.kind) {
+  case KernelParameter::Kind::Pointer:
+    return true;
+  case KernelParameter::Kind::Scalar:
+    return mapper.map("type", parameter.type);
+  case KernelParameter::Kind::Size:
+  case KernelParameter::Kind::Stride:
+    return mapper.map("dim", parameter.dim) && mapper.map("type", parameter.type);
+  case KernelParameter::Kind::TensorMap:
+    break;
+  }
+  TensorMap &map = parameter.map;
+  if (!mapper.map("element_type", map.elementType) || !mapper.map("dims", map.dims) || !mapper.map("box", map.box) ||
+      !mapper.map("swizzle", map.swizzle))
+    return false;
+  if (map.dims.empty() || map.dims.size() > 5 || map.dims.size() != map.box.size()) {
+    path.field("box").report("expected one to five dims and as many box sizes");
+    return false;
+  }
+  return true;
+}
+
+static bool fromValue(const json::Value &value, GridFactor &factor, json::Path path) {
+  json::ObjectMapper mapper(value, path);
+  if (!mapper)
+    return false;
+  if (value.getAsObject()->get("constant"))
+    return mapper.map("constant", factor.dim);
+  if (!mapper.map("argument", factor.argument) || !mapper.map("dim", factor.dim) ||
+      !mapper.map("divisor", factor.divisor))
+    return false;
+  if (factor.argument >= 0 && factor.divisor > 0)
+    return true;
+  path.report("expected an argument of at least 0 and a divisor of at least 1");
+  return false;
+}
+
+/// `values` has exactly three elements.
+template <typename T>
+static bool fromTriple(json::ObjectMapper &mapper, llvm::StringLiteral name, std::array<T, 3> &values, json::Path path) {
+  std::vector<T> list;
+  if (!mapper.map(name, list))
+    return false;
+  if (list.size() != 3) {
+    path.field(name).report("expected x, y and z");
+    return false;
+  }
+  std::move(list.begin(), list.end(), values.begin());
+  return true;
+}
+
+namespace attn {
+// Found by argument-dependent lookup from the JSON library's own templates.
+static bool fromJSON(const json::Value &value, KernelParameter &parameter, json::Path path) {
+  return fromValue(value, parameter, path);
+}
+static bool fromJSON(const json::Value &value, GridFactor &factor, json::Path path) {
+  return fromValue(value, factor, path);
+}
+static bool fromJSON(const json::Value &value, KernelPlan &plan, json::Path path) {
+  json::ObjectMapper mapper(value, path);
+  return mapper && mapper.map("name", plan.name) && mapper.map("target", plan.target) &&
+         mapper.map("parameters", plan.parameters) && fromTriple(mapper, "grid", plan.grid, path) &&
+         fromTriple(mapper, "block", plan.block, path) && fromTriple(mapper, "cluster", plan.cluster, path) &&
+         mapper.map("dynamic_shared_bytes", plan.dynamicSharedBytes);
+}
+} // namespace attn
+
+llvm::Expected<std::vector<KernelPlan>> attn::readKernelPlans(llvm::StringRef text) {
+  llvm::Expected<json::Value> value = json::parse(text);
+  if (!value)
+    return value.takeError();
+  json::Path::Root root("kernel plan");
+  json::ObjectMapper mapper(*value, root);
+  int64_t version = 0;
+  std::vector<KernelPlan> plans;
+  if (!mapper || !mapper.map("version", version))
+    return root.getError();
+  if (version != kVersion)
+    return llvm::createStringError("expected kernel plan version %d, got %d", int(kVersion), int(version));
+  if (!mapper.map("kernels", plans))
+    return root.getError();
+  return plans;
+}

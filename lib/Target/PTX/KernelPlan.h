@@ -1,0 +1,111 @@
+//===- KernelPlan.h - how to launch a compiled kernel --------------------------------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The compiler's half of a launch: PTX says what the kernel does, the plan says what it is given. The runtime needs
+// nothing else, and in particular no MLIR: it evaluates the plan on the tensors of a call.
+//
+// Words: an *argument* is what the user passes to the function that was compiled (a tensor or a scalar, numbered from 0 in
+// that function's order). A *parameter* is what the kernel's PTX signature lists; each is made from one argument.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_LIB_TARGET_PTX_KERNELPLAN_H
+#define ATTN_LIB_TARGET_PTX_KERNELPLAN_H
+
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/StringRef.h"
+#include "llvm/Support/Error.h"
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace attn {
+
+/// A TMA descriptor over one tensor argument (cuTensorMapEncodeTiled): 128 bytes, passed by value. Global address, sizes
+/// and strides come from the argument at each call; interleave is none, element strides are 1, what lies outside the tensor
+/// reads as zero, L2 promotion is 256 bytes.
+struct TensorMap {
+  /// bf16, f16, f32, f8E4M3FN or f8E5M2: the argument's element type.
+  std::string elementType;
+  /// Dimensions of the argument from the innermost to the outermost; the first must have stride 1. One to five of them. The
+  /// other strides in bytes must be multiples of 16, and so must the address. Dimensions of the argument that are not
+  /// named here have size 1.
+  std::vector<unsigned> dims;
+  /// The box of one copy in elements, in the order of `dims`.
+  std::vector<unsigned> box;
+  /// Bytes of the shared-memory swizzle: 128, 64, 32, or 0 for none.
+  unsigned swizzle = 128;
+
+  bool operator==(const TensorMap &) const = default;
+};
+
+/// One kernel parameter, in the order of the PTX signature.
+struct KernelParameter {
+  enum class Kind {
+    /// A tensor map of the argument: 128 bytes, aligned to 64.
+    TensorMap,
+    /// The address of the argument's first element: 8 bytes.
+    Pointer,
+    /// The size of the argument's dimension `dim`, as `type`.
+    Size,
+    /// The stride of the argument's dimension `dim` in elements, as `type`.
+    Stride,
+    /// The argument itself, a scalar, as `type`.
+    Scalar
+  };
+  Kind kind = Kind::Pointer;
+  /// The argument it is made from.
+  unsigned argument = 0;
+  /// Dimension of the argument, for Size and Stride.
+  unsigned dim = 0;
+  /// i32, i64 or f32, for Size, Stride and Scalar. A value that does not fit i32 is the caller's error to report.
+  std::string type;
+  /// For TensorMap.
+  TensorMap map;
+
+  bool operator==(const KernelParameter &) const = default;
+};
+
+/// One factor of a grid dimension: ceil(size of the argument's dimension / divisor), or a constant.
+struct GridFactor {
+  /// -1: the factor is the constant `dim`.
+  int argument = -1;
+  unsigned dim = 1;
+  unsigned divisor = 1;
+
+  bool operator==(const GridFactor &) const = default;
+};
+
+/// Everything a launch of one kernel needs apart from the arguments and the stream.
+struct KernelPlan {
+  /// The entry's name in the PTX.
+  std::string name;
+  /// The architecture the PTX was made for, e.g. sm_90a.
+  std::string target;
+  std::vector<KernelParameter> parameters;
+  /// x, y, z; each the product of its factors (none: 1). If any is 0 there is nothing to launch.
+  std::array<std::vector<GridFactor>, 3> grid;
+  /// Threads of a block: x, y, z.
+  std::array<unsigned, 3> block = {1, 1, 1};
+  /// Blocks of a cluster: x, y, z. All 1: launched without clusters.
+  std::array<unsigned, 3> cluster = {1, 1, 1};
+  /// Dynamic shared memory in bytes; above 48 KiB the function's MAX_DYNAMIC_SHARED_SIZE_BYTES must be raised first.
+  uint64_t dynamicSharedBytes = 0;
+
+  bool operator==(const KernelPlan &) const = default;
+};
+
+/// The kernels of one PTX module in launch order, as JSON: {"version": 1, "kernels": [...]}, indented.
+std::string writeKernelPlans(llvm::ArrayRef<KernelPlan> plans);
+
+/// Reads what writeKernelPlans wrote. The error names the path of the field that is missing or wrong.
+llvm::Expected<std::vector<KernelPlan>> readKernelPlans(llvm::StringRef json);
+
+} // namespace attn
+
+#endif // ATTN_LIB_TARGET_PTX_KERNELPLAN_H

@@ -1,0 +1,76 @@
+//===- PlanAttr.cpp - kernel plans as attributes ------------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The dictionary mirrors the JSON form field by field, so that one reader and one writer serve both.
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/Target/PTX/PlanAttr.h"
+#include "mlir/IR/Builders.h"
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/JSON.h"
+
+using namespace mlir;
+using namespace attn;
+namespace json = llvm::json;
+
+static Attribute toAttribute(Builder &builder, const json::Value &value) {
+  if (const json::Object *object = value.getAsObject()) {
+    SmallVector<NamedAttribute> fields;
+    for (const auto &[name, field] : *object)
+      fields.push_back(builder.getNamedAttr(name.str(), toAttribute(builder, field)));
+    return builder.getDictionaryAttr(fields);
+  }
+  if (const json::Array *array = value.getAsArray()) {
+    SmallVector<Attribute> elements;
+    for (const json::Value &element : *array)
+      elements.push_back(toAttribute(builder, element));
+    return builder.getArrayAttr(elements);
+  }
+  if (std::optional<StringRef> text = value.getAsString())
+    return builder.getStringAttr(*text);
+  return builder.getI64IntegerAttr(value.getAsInteger().value_or(0));
+}
+
+static json::Value toJSON(Attribute attribute) {
+  if (auto dictionary = dyn_cast<DictionaryAttr>(attribute)) {
+    json::Object object;
+    for (NamedAttribute field : dictionary)
+      object[field.getName().getValue()] = toJSON(field.getValue());
+    return object;
+  }
+  if (auto array = dyn_cast<ArrayAttr>(attribute)) {
+    json::Array elements;
+    for (Attribute element : array)
+      elements.push_back(toJSON(element));
+    return elements;
+  }
+  if (auto text = dyn_cast<StringAttr>(attribute))
+    return text.getValue();
+  if (auto integer = dyn_cast<IntegerAttr>(attribute))
+    return integer.getInt();
+  return nullptr;
+}
+
+DictionaryAttr attn::toAttribute(MLIRContext *context, const KernelPlan &plan) {
+  Builder builder(context);
+  llvm::Expected<json::Value> value = json::parse(writeKernelPlans(plan));
+  if (!value) {
+    llvm::consumeError(value.takeError());
+    return builder.getDictionaryAttr({});
+  }
+  const json::Array *kernels = value->getAsObject()->getArray("kernels");
+  return cast<DictionaryAttr>(::toAttribute(builder, kernels->front()));
+}
+
+llvm::Expected<KernelPlan> attn::fromAttribute(DictionaryAttr attribute) {
+  json::Value root = json::Object{{"version", 1}, {"kernels", json::Array{toJSON(attribute)}}};
+  llvm::Expected<std::vector<KernelPlan>> plans = readKernelPlans(llvm::formatv("{0}", root).str());
+  if (!plans)
+    return plans.takeError();
+  return std::move(plans->front());
+}

@@ -1,0 +1,20 @@
+// RUN: attn-opt %s --attn-return-f64 | FileCheck %s
+
+// Results that a function returns are not rounded to their types.
+// CHECK-LABEL: func @returned(
+// CHECK-SAME: -> (tensor<1x2x3x16xf64>, tensor<1x2x3xf64>)
+func.func @returned(%q: tensor<1x2x3x16xf16>) -> (tensor<1x2x3x16xf16>, tensor<1x2x3xf32>) {
+  // CHECK: attn.attention {{.*}} -> tensor<1x2x3x16xf64>, tensor<1x2x3xf64>
+  %o, %lse = attn.attention %q, %q, %q : tensor<1x2x3x16xf16>, tensor<1x2x3x16xf16>, tensor<1x2x3x16xf16> -> tensor<1x2x3x16xf16>, tensor<1x2x3xf32>
+  return %o, %lse : tensor<1x2x3x16xf16>, tensor<1x2x3xf32>
+}
+
+// A result that something else reads keeps its type.
+// CHECK-LABEL: func @read(
+func.func @read(%q: tensor<1x2x3x16xf16>) -> tensor<1x2x3x16xf16> {
+  // CHECK: attn.attention {{.*}} -> tensor<1x2x3x16xf16>
+  // CHECK: attn.attention {{.*}} -> tensor<1x2x3x16xf64>
+  %o = attn.attention %q, %q, %q : tensor<1x2x3x16xf16>, tensor<1x2x3x16xf16>, tensor<1x2x3x16xf16> -> tensor<1x2x3x16xf16>
+  %p = attn.attention %o, %q, %q : tensor<1x2x3x16xf16>, tensor<1x2x3x16xf16>, tensor<1x2x3x16xf16> -> tensor<1x2x3x16xf16>
+  return %p : tensor<1x2x3x16xf16>
+}

@@ -1,0 +1,7 @@
+// RUN: attn-opt %s --convert-attn-to-linalg --verify-diagnostics
+
+func.func @buffers(%p: memref<4x8x16xf32>, %l: memref<4x8xf32>, %o: memref<8x16xf32>) {
+  // expected-error@+1 {{'attn.merge' op expected tensors, got buffers}}
+  attn.merge %p, %l outs(%o) : memref<4x8x16xf32>, memref<4x8xf32>, memref<8x16xf32>
+  return
+}

@@ -1,0 +1,407 @@
+//===- CacheTest.cpp - kernels between runs ---------------------------------------------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------------------------===//
+
+#include "lib/Runtime/KernelCache.h"
+#include "llvm/ADT/SmallString.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/raw_ostream.h"
+#include "gtest/gtest.h"
+#include <atomic>
+#include <fcntl.h>
+#include <functional>
+#include <random>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <thread>
+#include <unistd.h>
+
+using namespace attn;
+namespace fs = llvm::sys::fs;
+
+namespace {
+class CacheTest : public testing::Test {
+protected:
+  void SetUp() override {
+    ASSERT_FALSE(fs::createUniqueDirectory("attn-cache", root));
+    options.directory = std::string(root) + "/kernels";
+    options.remark = [this](std::string_view text) { remarks.emplace_back(text); };
+  }
+  void TearDown() override { fs::remove_directories(root); }
+
+  static CacheKey makeKey(int number) {
+    return computeCacheKey({"source " + std::to_string(number), "1.0", "", "sm_90a", 12040});
+  }
+
+  /// A different image for each number, of some kilobytes.
+  static KernelImage makeImage(int number) {
+    std::string line = "line " + std::to_string(number) + "\n", ptx;
+    for (int i = 0; i < 500 + 100 * number; ++i)
+      ptx += line;
+    return {ptx, "{\"plan\": " + line + "}", std::string(number, '\0')};
+  }
+
+  std::vector<std::string> listFiles(llvm::StringRef suffix) {
+    std::vector<std::string> files;
+    std::error_code error;
+    for (fs::directory_iterator it(options.directory, error), end; it != end && !error;
+         it.increment(error))
+      if (llvm::StringRef(it->path()).ends_with(suffix))
+        files.push_back(it->path());
+    return files;
+  }
+
+  static std::string read(const std::string &path) {
+    auto buffer = llvm::MemoryBuffer::getFile(path);
+    return buffer ? (*buffer)->getBuffer().str() : "";
+  }
+  static void write(const std::string &path, llvm::StringRef bytes) {
+    std::error_code code;
+    llvm::raw_fd_ostream(path, code) << bytes;
+    ASSERT_FALSE(code) << code.message();
+  }
+  static void setAge(const std::string &path, int seconds) {
+    timespec times[2];
+    times[0].tv_sec = times[1].tv_sec = time(nullptr) - seconds;
+    times[0].tv_nsec = times[1].tv_nsec = 0;
+    ASSERT_EQ(utimensat(AT_FDCWD, path.c_str(), times, 0), 0);
+  }
+
+  /// Runs in a child process; the result is its exit code.
+  static int runChild(const std::function<int()> &body) {
+    pid_t child = fork();
+    if (child == 0)
+      _exit(body());
+    int status = -1;
+    waitpid(child, &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  }
+
+  llvm::SmallString<128> root;
+  CacheOptions options;
+  std::vector<std::string> remarks;
+};
+} // namespace
+
+TEST_F(CacheTest, Keys) {
+  CacheKeyParts parts{"source", "1.0", "BM=128", "sm_90a", 12040};
+  CacheKey key = computeCacheKey(parts);
+  EXPECT_EQ(key.str().size(), 64u);
+  EXPECT_EQ(key, computeCacheKey(parts));
+  EXPECT_NE(key, computeCacheKey({"source2", "1.0", "BM=128", "sm_90a", 12040}));
+  EXPECT_NE(key, computeCacheKey({"source", "1.1", "BM=128", "sm_90a", 12040}));
+  EXPECT_NE(key, computeCacheKey({"source", "1.0", "BM=64", "sm_90a", 12040}));
+  EXPECT_NE(key, computeCacheKey({"source", "1.0", "BM=128", "sm_90", 12040}));
+  EXPECT_NE(key, computeCacheKey({"source", "1.0", "BM=128", "sm_90a", 12050}));
+  EXPECT_NE(key, computeCacheKey({"source1", ".0", "BM=128", "sm_90a", 12040}));
+}
+
+TEST_F(CacheTest, EntriesRoundTrip) {
+  for (int number : {0, 1, 7}) {
+    std::string bytes = writeCacheEntry(makeKey(number), makeImage(number));
+    EXPECT_EQ(readCacheEntry(makeKey(number), bytes), makeImage(number));
+    EXPECT_EQ(readCacheEntry(makeKey(number + 1), bytes), std::nullopt);
+  }
+}
+
+TEST_F(CacheTest, EveryDamageIsSeen) {
+  KernelImage image{"ptx", "plan", "cubin"};
+  std::string bytes = writeCacheEntry(makeKey(1), image);
+  for (size_t i = 0; i < bytes.size(); ++i) {
+    EXPECT_EQ(readCacheEntry(makeKey(1), llvm::StringRef(bytes).take_front(i)), std::nullopt);
+    for (int bit = 0; bit < 8; ++bit) {
+      std::string damaged = bytes;
+      damaged[i] ^= 1 << bit;
+      EXPECT_EQ(readCacheEntry(makeKey(1), damaged), std::nullopt);
+    }
+  }
+  EXPECT_EQ(readCacheEntry(makeKey(1), bytes + "x"), std::nullopt);
+}
+
+TEST_F(CacheTest, CompilesOnce) {
+  int compilations = 0;
+  auto compile = [&]() -> Result<KernelImage> {
+    ++compilations;
+    return makeImage(3);
+  };
+  for (int process = 0; process < 2; ++process) {
+    KernelCache cache(options);
+    for (int i = 0; i < 3; ++i) {
+      Result<KernelCache::Image> image = cache.getOrCompile(makeKey(3), compile);
+      ASSERT_TRUE(image);
+      EXPECT_EQ(**image, makeImage(3));
+    }
+  }
+  EXPECT_EQ(compilations, 1);
+  EXPECT_EQ(listFiles(".kernel").size(), 1u);
+  EXPECT_TRUE(listFiles(".tmp").empty());
+  EXPECT_TRUE(remarks.empty());
+}
+
+TEST_F(CacheTest, InMemoryOnly) {
+  options.onDisk = false;
+  KernelCache cache(options);
+  cache.store(makeKey(1), makeImage(1));
+  EXPECT_TRUE(cache.lookup(makeKey(1)));
+  EXPECT_FALSE(cache.lookup(makeKey(2)));
+  EXPECT_FALSE(fs::exists(options.directory));
+  EXPECT_TRUE(remarks.empty());
+}
+
+TEST_F(CacheTest, ThreadsShareACompilation) {
+  KernelCache cache(options);
+  std::atomic<int> compilations{0}, good{0};
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 16; ++i)
+    threads.emplace_back([&] {
+      Result<KernelCache::Image> image =
+          cache.getOrCompile(makeKey(1), [&]() -> Result<KernelImage> {
+            ++compilations;
+            std::this_thread::sleep_for(std::chrono::milliseconds(20));
+            return makeImage(1);
+          });
+      good += image && **image == makeImage(1);
+    });
+  for (std::thread &thread : threads)
+    thread.join();
+  EXPECT_EQ(compilations, 1);
+  EXPECT_EQ(good, 16);
+}
+
+TEST_F(CacheTest, FailuresAreNotKept) {
+  KernelCache cache(options);
+  auto fail = []() -> Result<KernelImage> { return Status{StatusCode::InvalidKernel, "no", ""}; };
+  EXPECT_EQ(cache.getOrCompile(makeKey(1), fail).getStatus().message, "no");
+  auto compile = []() -> Result<KernelImage> { return makeImage(1); };
+  EXPECT_TRUE(cache.getOrCompile(makeKey(1), compile));
+}
+
+TEST_F(CacheTest, DamagedEntriesAreReplaced) {
+  CacheDirectory(options).store(makeKey(1), makeImage(1));
+  std::string path = CacheDirectory(options).getEntryPath(makeKey(1));
+  std::string bytes = read(path);
+  ASSERT_FALSE(bytes.empty());
+  for (const std::string &damaged :
+       {std::string(), bytes.substr(0, 20), bytes.substr(0, bytes.size() - 1), bytes + "x"}) {
+    remarks.clear();
+    write(path, damaged);
+    KernelCache cache(options);
+    EXPECT_FALSE(cache.lookup(makeKey(1)));
+    EXPECT_FALSE(fs::exists(path));
+    ASSERT_EQ(remarks.size(), 1u);
+    EXPECT_NE(remarks[0].find("damaged"), std::string::npos);
+    cache.store(makeKey(1), makeImage(1));
+    EXPECT_EQ(read(path), bytes);
+  }
+}
+
+TEST_F(CacheTest, LeastRecentlyUsedLeave) {
+  uint64_t size = writeCacheEntry(makeKey(0), makeImage(0)).size();
+  options.maxBytes = 100 * size;
+  CacheDirectory directory(options);
+  for (int i = 0; i < 8; ++i) {
+    directory.store(makeKey(i), makeImage(0));
+    setAge(directory.getEntryPath(makeKey(i)), 1000 - i);
+  }
+  // A use makes the oldest the newest.
+  EXPECT_TRUE(directory.lookup(makeKey(0)));
+  options.maxBytes = 4 * size;
+  CacheDirectory(options).evict();
+  EXPECT_EQ(listFiles(".kernel").size(), 3u);
+  EXPECT_TRUE(directory.lookup(makeKey(0)));
+  EXPECT_FALSE(directory.lookup(makeKey(4)));
+  EXPECT_TRUE(directory.lookup(makeKey(6)));
+  EXPECT_TRUE(directory.lookup(makeKey(7)));
+}
+
+TEST_F(CacheTest, StoresKeepTheLimit) {
+  uint64_t size = writeCacheEntry(makeKey(0), makeImage(0)).size();
+  options.maxBytes = 5 * size;
+  for (int i = 0; i < 20; ++i)
+    CacheDirectory(options).store(makeKey(i), makeImage(0));
+  EXPECT_LE(listFiles(".kernel").size(), 5u);
+  EXPECT_GE(listFiles(".kernel").size(), 4u);
+  options.maxBytes = size - 1;
+  CacheDirectory(options).store(makeKey(100), makeImage(0));
+  ASSERT_EQ(remarks.size(), 1u);
+  EXPECT_NE(remarks[0].find("expected a kernel of at most"), std::string::npos);
+}
+
+TEST_F(CacheTest, LeftoversOfKilledProcessesLeave) {
+  CacheDirectory directory(options);
+  directory.store(makeKey(1), makeImage(1));
+  write(options.directory + "/old.tmp", "half");
+  write(options.directory + "/new.tmp", "half");
+  write(options.directory + "/notes.txt", "not ours");
+  setAge(options.directory + "/old.tmp", 2 * 3600);
+  setAge(options.directory + "/notes.txt", 2 * 3600);
+  directory.evict();
+  EXPECT_EQ(listFiles("old.tmp").size(), 0u);
+  EXPECT_EQ(listFiles("new.tmp").size(), 1u);
+  EXPECT_EQ(listFiles("notes.txt").size(), 1u);
+}
+
+//===----------------------------------------------------------------------------------------===//
+// Directories that do not work
+//===----------------------------------------------------------------------------------------===//
+
+TEST_F(CacheTest, UnusableDirectories) {
+  write(std::string(root) + "/file", "");
+  std::string open = std::string(root) + "/open";
+  ASSERT_EQ(mkdir(open.c_str(), 0700), 0);
+  ASSERT_EQ(chmod(open.c_str(), 0777), 0);
+  for (auto [directory, message] :
+       {std::pair<std::string, std::string>{"relative", "absolute path"},
+        {std::string(root) + "/file", "expected a directory, got a file"},
+        {open, "not every user may write to"},
+        {"/proc/attn", "failed to create '/proc/attn'"}}) {
+    remarks.clear();
+    options.directory = directory;
+    KernelCache cache(options);
+    for (int i = 0; i < 3; ++i) {
+      cache.store(makeKey(i), makeImage(i));
+      EXPECT_TRUE(cache.lookup(makeKey(i)));
+    }
+    ASSERT_EQ(remarks.size(), 1u) << directory;
+    EXPECT_NE(remarks[0].find(message), std::string::npos) << remarks[0];
+  }
+}
+
+TEST_F(CacheTest, DefaultDirectory) {
+  int code = runChild([&] {
+    setenv("XDG_CACHE_HOME", root.c_str(), 1);
+    if (CacheDirectory({}).getPath() != std::string(root) + "/attn")
+      return 1;
+    unsetenv("XDG_CACHE_HOME");
+    setenv("HOME", root.c_str(), 1);
+    return CacheDirectory({}).getPath() == std::string(root) + "/.cache/attn" ? 0 : 2;
+  });
+  EXPECT_EQ(code, 0);
+}
+
+TEST_F(CacheTest, ReadOnlyDirectory) {
+  CacheDirectory(options).store(makeKey(1), makeImage(1));
+  ASSERT_EQ(chmod(options.directory.c_str(), 0555), 0);
+  ASSERT_EQ(chmod(root.c_str(), 0755), 0);
+  int code = runChild([&] {
+    // The superuser may write anywhere.
+    if (geteuid() == 0 && setuid(65534))
+      return 1;
+    KernelCache cache(options);
+    if (!cache.lookup(makeKey(1)) || !remarks.empty())
+      return 2;
+    cache.store(makeKey(2), makeImage(2));
+    cache.store(makeKey(3), makeImage(3));
+    return cache.lookup(makeKey(2)) && remarks.size() == 1 &&
+                   remarks[0].find("failed to write to") != std::string::npos
+               ? 0
+               : 3;
+  });
+  EXPECT_EQ(code, 0);
+}
+
+TEST_F(CacheTest, FullDisk) {
+  int code = runChild([&] {
+    // A limit on file sizes stands in for a full disk: both end a write half way.
+    signal(SIGXFSZ, SIG_IGN);
+    rlimit limit{2048, 2048};
+    setrlimit(RLIMIT_FSIZE, &limit);
+    KernelCache cache(options);
+    cache.store(makeKey(1), makeImage(1));
+    cache.store(makeKey(2), makeImage(2));
+    return cache.lookup(makeKey(1)) && remarks.size() == 1 ? 0 : 1;
+  });
+  EXPECT_EQ(code, 0);
+  EXPECT_TRUE(listFiles(".kernel").empty());
+  EXPECT_TRUE(listFiles(".tmp").empty());
+}
+
+//===----------------------------------------------------------------------------------------===//
+// Many processes, killed
+//===----------------------------------------------------------------------------------------===//
+
+TEST_F(CacheTest, KilledProcesses) {
+  struct Counters {
+    std::atomic<uint64_t> hits, misses, wrong, stores;
+  };
+  void *memory =
+      mmap(nullptr, sizeof(Counters), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(memory, MAP_FAILED);
+  auto &counters = *new (memory) Counters{};
+  constexpr int numKeys = 12, numProcesses = 64;
+  // Room for about half of the keys, so that eviction takes part.
+  options.maxBytes = 100000;
+  options.remark = nullptr;
+
+  auto hammer = [&](unsigned seed) {
+    std::mt19937 random(seed);
+    while (true) {
+      // Each round is a new process to the cache: nothing in memory yet.
+      KernelCache cache(options);
+      for (int i = 0; i < 4; ++i) {
+        int number = random() % numKeys;
+        if (KernelCache::Image image = cache.lookup(makeKey(number))) {
+          ++(*image == makeImage(number) ? counters.hits : counters.wrong);
+          continue;
+        }
+        ++counters.misses;
+        cache.store(makeKey(number), makeImage(number));
+        ++counters.stores;
+      }
+      // Some vandalism: an entry cut short in place.
+      if (random() % 64 == 0)
+        (void)!truncate(cache.getDirectory().getEntryPath(makeKey(random() % numKeys)).c_str(),
+                        random() % 4000);
+    }
+  };
+  unsigned seed = 0;
+  auto spawn = [&] {
+    pid_t child = fork();
+    if (child == 0)
+      hammer(seed);
+    ++seed;
+    return child;
+  };
+  std::vector<pid_t> children;
+  for (int i = 0; i < numProcesses; ++i)
+    children.push_back(spawn());
+  auto kill9 = [](pid_t child) {
+    kill(child, SIGKILL);
+    waitpid(child, nullptr, 0);
+  };
+  std::mt19937 random(1);
+  auto end = std::chrono::steady_clock::now() + std::chrono::seconds(3);
+  while (std::chrono::steady_clock::now() < end) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    pid_t &victim = children[random() % children.size()];
+    kill9(victim);
+    victim = spawn();
+  }
+  for (pid_t child : children)
+    kill9(child);
+
+  EXPECT_EQ(counters.wrong, 0u);
+  EXPECT_GT(counters.hits, 0u);
+  EXPECT_GT(counters.stores, 0u);
+  std::printf("%u processes: %llu hits, %llu misses, %llu stores\n", seed,
+              static_cast<unsigned long long>(counters.hits),
+              static_cast<unsigned long long>(counters.misses),
+              static_cast<unsigned long long>(counters.stores));
+  // What is left works.
+  KernelCache cache(options);
+  for (int number = 0; number < numKeys; ++number) {
+    Result<KernelCache::Image> image = cache.getOrCompile(
+        makeKey(number), [&]() -> Result<KernelImage> { return makeImage(number); });
+    ASSERT_TRUE(image);
+    EXPECT_EQ(**image, makeImage(number));
+  }
+  munmap(memory, sizeof(Counters));
+}

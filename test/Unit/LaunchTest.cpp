@@ -1,0 +1,324 @@
+//===- LaunchTest.cpp - from arguments to a launch --------------------------------------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------------------------===//
+
+#include "lib/Support/Stopwatch.h"
+#include "test/Unit/Runtime/Fixture.h"
+#include <cstdio>
+#include <thread>
+
+using namespace attn;
+
+/// Allocations of this thread, to show that a launch makes none.
+static thread_local size_t numAllocations = 0;
+void *operator new(size_t bytes) {
+  ++numAllocations;
+  return std::malloc(bytes ? bytes : 1);
+}
+void operator delete(void *pointer) noexcept { std::free(pointer); }
+void operator delete(void *pointer, size_t) noexcept { std::free(pointer); }
+
+namespace {
+class LaunchTest : public FakeCudaTest {
+protected:
+  Kernel load(const KernelPlan &plan) {
+    Result<Kernel> kernel = Kernel::load(makeImage({plan}));
+    EXPECT_TRUE(kernel) << kernel.getStatus().str();
+    return std::move(*kernel);
+  }
+
+  void expectError(const Status &status, StatusCode code, const std::string &message,
+                   const std::string &hint = "") {
+    EXPECT_EQ(status.code, code) << status.str();
+    EXPECT_EQ(status.message, message);
+    if (!hint.empty())
+      EXPECT_EQ(status.hint, hint);
+    EXPECT_TRUE(fake->launches.empty());
+  }
+  void expectInvalid(const Status &status, const std::string &message,
+                     const std::string &hint = "") {
+    expectError(status, StatusCode::InvalidArgument, message, hint);
+  }
+
+  template <typename T> static T as(const std::string &bytes) {
+    T value{};
+    EXPECT_EQ(bytes.size(), sizeof(T));
+    std::memcpy(&value, bytes.data(), std::min(bytes.size(), sizeof(T)));
+    return value;
+  }
+
+  FakeTensor query{0x100000, {2, 8, 1000, 128}};
+  FakeTensor key{0x200000, {2, 8, 500, 128}};
+  FakeTensor output{0x300000, {2, 8, 1000, 128}};
+};
+} // namespace
+
+TEST_F(LaunchTest, Launch) {
+  Kernel kernel = load(makePlan());
+  fake->parameterSizes = {128, 128, 8, 4, 8, 4};
+  void *stream = reinterpret_cast<void *>(0x77);
+  Status status = kernel.launch({query, key, output, 0.125}, stream);
+  ASSERT_TRUE(status.ok()) << status.str();
+
+  ASSERT_EQ(fake->launches.size(), 1u);
+  const FakeCuda::Launch &launch = fake->launches[0];
+  EXPECT_EQ(launch.config.gridX, 8u);
+  EXPECT_EQ(launch.config.gridY, 8u);
+  EXPECT_EQ(launch.config.gridZ, 2u);
+  EXPECT_EQ(launch.config.blockX, 384u);
+  EXPECT_EQ(launch.config.sharedBytes, 200000u);
+  EXPECT_EQ(launch.config.stream, stream);
+  EXPECT_TRUE(launch.cluster.empty());
+  EXPECT_EQ(as<cuda::TensorMapObject>(launch.parameters[0]).words[0], 0x100000u);
+  EXPECT_EQ(as<uint64_t>(launch.parameters[2]), 0x300000u);
+  EXPECT_EQ(as<int32_t>(launch.parameters[3]), 500);
+  EXPECT_EQ(as<int64_t>(launch.parameters[4]), 1000 * 128);
+  EXPECT_EQ(as<float>(launch.parameters[5]), 0.125f);
+
+  ASSERT_EQ(fake->encodings.size(), 2u);
+  const FakeCuda::Encoding &encoding = fake->encodings[1];
+  EXPECT_EQ(encoding.type, cuda::MapBFloat16);
+  EXPECT_EQ(encoding.swizzle, cuda::Swizzle128);
+  EXPECT_EQ(encoding.sizes, std::vector<uint64_t>({128, 500, 8, 2}));
+  EXPECT_EQ(encoding.strides, std::vector<uint64_t>({256, 128000, 1024000}));
+  EXPECT_EQ(encoding.box, std::vector<uint32_t>({64, 128, 1, 1}));
+}
+
+TEST_F(LaunchTest, NothingThatACaptureForbids) {
+  Kernel kernel = load(makePlan());
+  fake->capture = cuda::CaptureActive;
+  fake->calls.clear();
+  ASSERT_TRUE(kernel.launch({query, key, output, 1.0}, nullptr).ok());
+  EXPECT_EQ(fake->calls,
+            std::vector<std::string>({"CtxPushCurrent", "TensorMapEncodeTiled",
+                                      "TensorMapEncodeTiled", "LaunchKernelEx", "CtxPopCurrent"}));
+  fail("LaunchKernelEx", cuda::CaptureInvalidated);
+  Status status = kernel.launch({query, key, output, 1.0}, nullptr);
+  EXPECT_EQ(status.code, StatusCode::CaptureInProgress) << status.str();
+}
+
+TEST_F(LaunchTest, Clusters) {
+  KernelPlan plan = makePlan();
+  plan.cluster = {2, 1, 1};
+  Kernel kernel = load(plan);
+  ASSERT_TRUE(kernel.launch({query, key, output, 1.0}, nullptr).ok());
+  EXPECT_EQ(fake->launches[0].cluster, std::vector<unsigned>({2, 1, 1}));
+}
+
+TEST_F(LaunchTest, SeveralKernels) {
+  KernelPlan merge = makePlan();
+  merge.name = "merge";
+  merge.parameters = {merge.parameters[2]};
+  Result<Kernel> kernel = Kernel::load(makeImage({makePlan(), merge}));
+  ASSERT_TRUE(kernel) << kernel.getStatus().str();
+  ASSERT_TRUE(kernel->launch({query, key, output, 1.0}, nullptr).ok());
+  EXPECT_EQ(fake->launches.size(), 2u);
+}
+
+TEST_F(LaunchTest, TensorMapsAreRemembered) {
+  Kernel kernel = load(makePlan());
+  for (int i = 0; i < 5; ++i)
+    ASSERT_TRUE(kernel.launch({query, key, output, 1.0}, nullptr).ok());
+  EXPECT_EQ(fake->numEncodings, 2u);
+  query.shape[2] = 999;
+  output.shape[2] = 999;
+  ASSERT_TRUE(kernel.launch({query, key, output, 1.0}, nullptr).ok());
+  EXPECT_EQ(fake->numEncodings, 3u);
+  key.address += 16;
+  ASSERT_TRUE(kernel.launch({query, key, output, 1.0}, nullptr).ok());
+  EXPECT_EQ(fake->numEncodings, 4u);
+  key.strides = {8 * 500 * 136, 500 * 136, 136, 1};
+  ASSERT_TRUE(kernel.launch({query, key, output, 1.0}, nullptr).ok());
+  EXPECT_EQ(fake->numEncodings, 5u);
+  EXPECT_EQ(fake->encodings.back().strides[0], 272u);
+  // Another kernel does not take the first one's maps.
+  Kernel other = load(makePlan());
+  ASSERT_TRUE(other.launch({query, key, output, 1.0}, nullptr).ok());
+  EXPECT_EQ(fake->numEncodings, 7u);
+}
+
+TEST_F(LaunchTest, EmptyGridLaunchesNothing) {
+  Kernel kernel = load(makePlan());
+  for (unsigned dim : {0u, 1u, 2u}) {
+    FakeTensor none(0, {2, 8, 1000, 128});
+    none.shape[dim] = 0;
+    Status status = kernel.launch({none, none, none, 1.0}, nullptr);
+    EXPECT_TRUE(status.ok()) << status.str();
+  }
+  EXPECT_EQ(fake->numLaunches, 0u);
+  EXPECT_EQ(fake->numEncodings, 0u);
+}
+
+TEST_F(LaunchTest, NoKeysStillLaunches) {
+  Kernel kernel = load(makePlan());
+  fake->parameterSizes = {128, 128, 8, 4};
+  FakeTensor none(0, {2, 8, 0, 128});
+  Status status = kernel.launch({query, none, output, 1.0}, nullptr);
+  ASSERT_TRUE(status.ok()) << status.str();
+  EXPECT_EQ(as<int32_t>(fake->launches[0].parameters[3]), 0);
+  EXPECT_EQ(fake->encodings[1].sizes, std::vector<uint64_t>({1, 1, 1, 1}));
+  EXPECT_NE(fake->encodings[1].address, nullptr);
+}
+
+TEST_F(LaunchTest, StridesOfSingletonsMeanNothing) {
+  Kernel kernel = load(makePlan());
+  FakeTensor single(0x100000, {1, 1, 1, 128}, {7, 3, 1, 1});
+  FakeTensor result(0x300000, {1, 1, 1, 128});
+  Status status = kernel.launch({single, key, result, 1.0}, nullptr);
+  EXPECT_TRUE(status.ok()) << status.str();
+}
+
+TEST_F(LaunchTest, BadTensorMaps) {
+  Kernel kernel = load(makePlan());
+  auto launchKey = [&](FakeTensor bad) {
+    return kernel.launch({query, bad, output, 1.0}, nullptr);
+  };
+  expectInvalid(launchKey({0x200008, {2, 8, 500, 128}}),
+                "expected the address of argument 1 to be a multiple of 16 bytes and not null, got "
+                "0x200008",
+                "start the tensor at a multiple of 8 elements of its allocation, or copy it");
+  expectInvalid(launchKey({0, {2, 8, 500, 128}}),
+                "expected the address of argument 1 to be a multiple of 16 bytes and not null, got "
+                "0x0");
+  expectInvalid(launchKey({0x200000, {2, 8, 500, 128}, {1, 1, 130, 1}}),
+                "expected the stride of dimension 2 of argument 1 to be a multiple of 8 elements "
+                "(16 bytes), got 130",
+                "pad the rows so that the stride is 136");
+  expectInvalid(launchKey({0x200000, {2, 8, 500, 128}, {8, 8, 128, 500}}),
+                "expected the stride of dimension 3 of argument 1 to be 1, got 500",
+                "copy the tensor so that this dimension is the innermost in memory");
+  expectInvalid(launchKey({0x200000, {2, 8, 500, 128}, {8, 8, -128, 1}}),
+                "expected the stride of dimension 2 of argument 1 to be from 0 to 549755813880 "
+                "elements, got -128");
+  expectInvalid(launchKey({0x200000, {2, 8, 500, 128}, {int64_t(1) << 39, 8, 128, 1}}),
+                "expected the stride of dimension 0 of argument 1 to be from 0 to 549755813880 "
+                "elements, got 549755813888");
+  expectInvalid(launchKey({0x200000, {2, 8, (int64_t(1) << 32) + 1, 128}}),
+                "expected the size of dimension 2 of argument 1 to be from 0 to 4294967296, got "
+                "4294967297",
+                "split the problem along this dimension");
+  expectInvalid(launchKey({0x200000, {2, 8, 500, 128}, {}, DataType::F16}),
+                "expected argument 1 of type bf16, got f16", "convert it, or compile for f16");
+  expectInvalid(launchKey({0x200000, {8, 500, 128}}),
+                "expected argument 1 of at least 4 dimensions, got 3");
+  expectInvalid(launchKey({0x200000, {2, 8, 500, 128, 3}}),
+                "expected dimension 4 of argument 1 to have size 1, got 3");
+  EXPECT_EQ(fake->numEncodings, 1u);
+}
+
+TEST_F(LaunchTest, EncodingFails) {
+  Kernel kernel = load(makePlan());
+  fail("TensorMapEncodeTiled", cuda::InvalidValue);
+  // Twice: a failure is not remembered.
+  for (int i = 0; i < 2; ++i)
+    expectError(kernel.launch({query, key, output, 1.0}, nullptr), StatusCode::DriverFailure,
+                "failed to encode the tensor map of argument 0: injected error (CUDA_ERROR_1)");
+}
+
+TEST_F(LaunchTest, BadArguments) {
+  Kernel kernel = load(makePlan());
+  expectInvalid(kernel.launch({query, key, output}, nullptr), "expected 4 arguments, got 3");
+  expectInvalid(kernel.launch({query, 1, output, 1.0}, nullptr),
+                "expected argument 1 to be a tensor, got an integer");
+  expectInvalid(kernel.launch({query, key, output, key}, nullptr),
+                "expected argument 3 to be a number, got a tensor");
+  expectInvalid(kernel.launch({query, key, FakeTensor(0, {2, 8, 1000, 128}), 1.0}, nullptr),
+                "expected argument 2 to have memory, got a null pointer");
+  expectInvalid(kernel.launch({query, key, FakeTensor(16, {1000, 128}), 1.0}, nullptr),
+                "expected argument 2 of at least 3 dimensions, got 2");
+  expectInvalid(kernel.launch({FakeTensor(16, {2, 8, -1, 128}), key, output, 1.0}, nullptr),
+                "expected the size of dimension 2 of argument 0 to be at least 0, got -1");
+  TensorView shapeless{nullptr, DataType::BF16, 4, nullptr, nullptr};
+  expectInvalid(kernel.launch({shapeless, key, output, 1.0}, nullptr),
+                "expected argument 0 to have a shape, got null");
+  FakeTensor deep(16, std::vector<int64_t>(9, 1));
+  expectInvalid(kernel.launch({deep, key, output, 1.0}, nullptr),
+                "expected argument 0 of 0 to 8 dimensions, got 9");
+}
+
+TEST_F(LaunchTest, NarrowIntegers) {
+  KernelPlan plan = makePlan();
+  plan.parameters[4].type = "i32";
+  plan.parameters[5].type = "i32";
+  Kernel kernel = load(plan);
+  expectInvalid(kernel.launch({query, key, output, int64_t(1) << 40}, nullptr),
+                "expected argument 3 to fit 32 bits, got 1099511627776");
+  expectInvalid(kernel.launch({query, key, output, 0.5}, nullptr),
+                "expected argument 3 to be an integer, got a floating-point number");
+  FakeTensor far(16, {2, 8, 1000, 128}, {8, int64_t(1) << 31, 128, 1});
+  expectInvalid(kernel.launch({query, key, far, 1}, nullptr),
+                "expected the stride of dimension 1 of argument 2 to fit 32 bits, got 2147483648");
+}
+
+TEST_F(LaunchTest, GridTooLarge) {
+  Kernel kernel = load(makePlan());
+  FakeTensor many(16, {70000, 8, 1000, 128});
+  expectError(kernel.launch({query, key, many, 1.0}, nullptr), StatusCode::ResourceLimit,
+              "expected at most 65535 blocks along z in kernel 'attention', got 70000",
+              "split the batch into several calls");
+  FakeTensor huge(16, {int64_t(1) << 62, int64_t(1) << 62, 1, 128});
+  KernelPlan plan = makePlan();
+  plan.grid = {{{{2, 0, 1}, {2, 1, 1}}, {}, {}}};
+  expectError(load(plan).launch({query, key, huge, 1.0}, nullptr), StatusCode::ResourceLimit,
+              "expected at most 2147483647 blocks along x in kernel 'attention', got "
+              "9223372036854775807");
+}
+
+TEST_F(LaunchTest, LaunchFails) {
+  Kernel kernel = load(makePlan());
+  fail("LaunchKernelEx", static_cast<cuda::Code>(700));
+  Status status = kernel.launch({query, key, output, 1.0}, nullptr);
+  EXPECT_EQ(status.code, StatusCode::DriverFailure);
+  EXPECT_NE(status.hint.find("a kernel that ran earlier failed"), std::string::npos);
+  fail("LaunchKernelEx", cuda::LaunchOutOfResources);
+  status = kernel.launch({query, key, output, 1.0}, nullptr);
+  EXPECT_EQ(status.code, StatusCode::ResourceLimit) << status.str();
+  fail("CtxPushCurrent", cuda::InvalidContext);
+  status = kernel.launch({query, key, output, 1.0}, nullptr);
+  EXPECT_EQ(status.code, StatusCode::DriverFailure) << status.str();
+  fake->failure = cuda::Success;
+}
+
+TEST_F(LaunchTest, ManyThreads) {
+  Kernel kernel = load(makePlan());
+  std::vector<std::thread> threads;
+  std::atomic<int> good{0};
+  for (int i = 0; i < 8; ++i)
+    threads.emplace_back([&, i] {
+      FakeTensor mine(0x100000 + 0x1000 * i, {2, 8, 1000, 128});
+      for (int j = 0; j < 100; ++j)
+        good += kernel.launch({mine, key, output, 1.0}, nullptr).ok();
+    });
+  for (std::thread &thread : threads)
+    thread.join();
+  EXPECT_EQ(good, 800);
+  EXPECT_EQ(fake->numLaunches, 800u);
+  EXPECT_EQ(fake->numEncodings, 16u);
+}
+
+TEST_F(LaunchTest, HostCost) {
+  Kernel kernel = load(makePlan());
+  fake->records = false;
+  LaunchArgument arguments[] = {query, key, output, 1.0};
+  auto run = [&](int count) {
+    for (int i = 0; i < count; ++i)
+      ASSERT_TRUE(kernel.launch(std::span<const LaunchArgument>(arguments), nullptr).ok());
+  };
+  run(1000);
+  // A launch of tensors seen before allocates nothing on the host either.
+  size_t before = numAllocations;
+  run(1000);
+  EXPECT_EQ(numAllocations, before);
+  double best = 1e9;
+  for (int round = 0; round < 5; ++round) {
+    Stopwatch watch;
+    run(20000);
+    best = std::min(best, watch.elapsedMs() * 1e3 / 20000);
+  }
+  std::printf("one launch costs the host %.3f us\n", best);
+  RecordProperty("microseconds", std::to_string(best));
+  EXPECT_LT(best, 4.0);
+}

@@ -1,0 +1,68 @@
+//===- FakeCuda.h - what tests see of the fake driver -----------------------------------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------------------------===//
+
+#ifndef ATTN_TEST_UNIT_RUNTIME_FAKECUDA_H
+#define ATTN_TEST_UNIT_RUNTIME_FAKECUDA_H
+
+#include "lib/Runtime/CudaTypes.h"
+#include <atomic>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace attn {
+
+/// The state of the fake driver: what it answers, and what it was asked. One per process; the
+/// library exports `FakeCuda *getFakeCuda()`.
+struct FakeCuda {
+  //===- What it answers --------------------------------------------------------------------===//
+  int version = 13000;
+  int deviceCount = 1;
+  int major = 9, minor = 0;
+  int sharedPerBlock = 232448;
+  int maxThreads = 1024, registers = 168, localBytes = 0, sharedBytes = 512;
+  /// Functions that cuGetProcAddress does not know.
+  std::set<std::string> missing;
+  /// The code that the function named returns, for those not named Success.
+  std::string failing;
+  cuda::Code failure = cuda::Success;
+  /// Copied into the buffers of cuModuleLoadDataEx.
+  std::string infoLog, errorLog;
+  /// Whether images that are not PTX text load.
+  bool acceptsCubin = true;
+  cuda::CaptureStatus capture = cuda::CaptureNone;
+  /// What the next timing says, in milliseconds.
+  float elapsedMs = 2;
+
+  //===- What it was asked ------------------------------------------------------------------===//
+  struct Launch {
+    cuda::LaunchConfig config;
+    std::vector<unsigned> cluster;
+    std::vector<std::string> parameters;
+  };
+  struct Encoding {
+    cuda::TensorMapType type;
+    void *address;
+    std::vector<uint64_t> sizes, strides;
+    std::vector<uint32_t> box;
+    cuda::TensorMapSwizzle swizzle;
+  };
+  /// Bytes of each kernel parameter, to copy them at a launch.
+  std::vector<size_t> parameterSizes;
+  /// Off for measurements.
+  bool records = true;
+  std::vector<Launch> launches;
+  std::vector<Encoding> encodings;
+  std::vector<std::string> calls;
+  int maxDynamicShared = -1;
+  std::atomic<uint64_t> numLaunches{0}, numEncodings{0};
+  int retained = 0, modules = 0, allocations = 0, events = 0;
+};
+
+} // namespace attn
+
+#endif // ATTN_TEST_UNIT_RUNTIME_FAKECUDA_H
