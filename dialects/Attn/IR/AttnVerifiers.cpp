@@ -269,7 +269,8 @@ LogicalResult AttentionOp::verify() {
     if (failed(checkRank(*this, "lse", type, 3, "(B, H, M)")) ||
         failed(checkElement(*this, "lse", type, isF32OrF64, "f32 or f64")))
       return failure();
-    for (auto [i, dim] : llvm::enumerate(ArrayRef<StringRef>{"B", "H", "M"}))
+    constexpr StringLiteral dims[] = {"B", "H", "M"};
+    for (auto [i, dim] : llvm::enumerate(dims))
       if (failed(checkExtent(*this, dim, "query", q.getDimSize(i), "lse", type.getDimSize(i))))
         return failure();
   }

@@ -57,8 +57,10 @@ static LogicalResult verifyExtent(FunctionOpInterface function, ExtentAttr exten
 }
 
 LogicalResult TileDialect::verifyOperationAttribute(Operation *op, NamedAttribute attribute) {
+  if (attribute.getName() == kPlanAttrName && isa<DictionaryAttr>(attribute.getValue()))
+    return success();
   if (attribute.getName() != kKernelAttrName)
-    return op->emitOpError("expected 'tile.kernel' as the only attribute of the tile dialect, got '")
+    return op->emitOpError("expected tile.kernel or tile.plan of the tile dialect, got '")
            << attribute.getName().getValue() << "'";
   auto kernel = dyn_cast<KernelAttr>(attribute.getValue());
   auto function = dyn_cast<FunctionOpInterface>(op);

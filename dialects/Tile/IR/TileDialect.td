@@ -29,6 +29,8 @@ def Tile_Dialect : Dialect {
   let extraClassDeclaration = [{
     /// The func.func attribute that makes a function a kernel: a KernelAttr.
     static constexpr ::llvm::StringLiteral kKernelAttrName = "tile.kernel";
+    /// The attribute that tells how to launch a converted kernel: a dictionary.
+    static constexpr ::llvm::StringLiteral kPlanAttrName = "tile.plan";
   }];
 }
 

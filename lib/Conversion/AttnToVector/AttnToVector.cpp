@@ -60,8 +60,7 @@ static LogicalResult checkStack(scf::ForallOp forall) {
 }
 
 namespace {
-struct ConvertAttnToVectorPass
-    : attn::impl::ConvertAttnToVectorPassBase<ConvertAttnToVectorPass> {
+struct ConvertAttnToVectorPass : attn::impl::ConvertAttnToVectorPassBase<ConvertAttnToVectorPass> {
   using Base::Base;
 
   void getDependentDialects(DialectRegistry &registry) const override {

@@ -9,8 +9,8 @@
 #define ATTN_LIB_CONVERSION_ATTNTOVECTOR_EMITTER_H
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/IR/ImplicitLocOpBuilder.h"
 #include "mlir/IR/BuiltinTypes.h"
+#include "mlir/IR/ImplicitLocOpBuilder.h"
 
 namespace attn {
 

@@ -10,9 +10,10 @@
 using namespace mlir;
 using namespace attn;
 
-// x = n + f with n an integer and |f| <= 1/2. Adding 1.5 * 2^23 leaves n in the low mantissa bits, from where a shift puts
-// it onto the exponent of 2^f. At the lower clamp, x = -127 gives f = 0, 2^f = 1 and an exponent field of 0: zero itself.
-// The polynomials are minimax in relative error on [-1/2, 1/2] with the constant term held at 1.
+// x = n + f with n an integer and |f| <= 1/2. Adding 1.5 * 2^23 leaves n in the low mantissa bits,
+// from where a shift puts it onto the exponent of 2^f. At the lower clamp, x = -127 gives f = 0,
+// 2^f = 1 and an exponent field of 0: zero itself. The polynomials are minimax in relative error on
+// [-1/2, 1/2] with the constant term held at 1.
 static constexpr double kRound = 12582912.0;
 
 Value attn::emitExp2(Emitter &b, Value x, Exp2Precision precision) {
@@ -36,8 +37,8 @@ Value attn::emitExp2(Emitter &b, Value x, Exp2Precision precision) {
   for (double coefficient : llvm::reverse(coefficients.drop_back()))
     power = b.fma(power, f, b.floatLike(type, coefficient));
   power = b.fma(power, f, b.floatLike(type, 1.0));
-  Value exponent = arith::ShLIOp::create(b, arith::BitcastOp::create(b, bits, shifted),
-                                         b.intLike(bits, 23));
+  Value exponent =
+      arith::ShLIOp::create(b, arith::BitcastOp::create(b, bits, shifted), b.intLike(bits, 23));
   Value sum = arith::AddIOp::create(b, arith::BitcastOp::create(b, bits, power), exponent);
   return arith::BitcastOp::create(b, type, sum);
 }

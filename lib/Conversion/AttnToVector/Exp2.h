@@ -19,7 +19,8 @@ enum class Exp2Precision {
   Half
 };
 
-/// 2^x for x <= 1, f32 or a vector of f32. Exactly 0 for x <= -127 and exactly 1 for 0; NaN stays NaN.
+/// 2^x for x <= 1, f32 or a vector of f32. Exactly 0 for x <= -127 and exactly 1 for 0; NaN stays
+/// NaN.
 mlir::Value emitExp2(Emitter &b, mlir::Value x, Exp2Precision precision = Exp2Precision::Full);
 
 } // namespace attn

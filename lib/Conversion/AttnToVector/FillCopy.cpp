@@ -11,7 +11,8 @@
 using namespace mlir;
 using namespace attn;
 
-/// A loop over every dimension but the last of `type`, then registers and single elements of the last.
+/// A loop over every dimension but the last of `type`, then registers and single elements of the
+/// last.
 static void forRegisters(Emitter &b, Value memref, bool isContiguous,
                          function_ref<void(ValueRange)> vector,
                          function_ref<void(ValueRange)> scalar) {
@@ -50,7 +51,8 @@ LogicalResult attn::lowerFill(linalg::FillOp op, const VectorTarget &target) {
   Value memref = op.getOutputs()[0], value = op.getInputs()[0];
   Type element = cast<MemRefType>(memref.getType()).getElementType();
   if (value.getType() != element)
-    return op.emitOpError("expected a value of the buffer's elements ") << element << ", got " << value.getType();
+    return op.emitOpError("expected a value of the buffer's elements ")
+           << element << ", got " << value.getType();
   forRegisters(
       b, memref, isContiguous(memref),
       [&](ValueRange at) { b.storeVector(b.splat(value), memref, at); },

@@ -31,15 +31,17 @@ static Value emitF32Tile(Emitter &b, Step &step, Value source, StringRef name, S
   return tile;
 }
 
-/// Words of (value[2i][column], value[2i+1][column]); the row past an odd number of keys counts as zeros.
+/// Words of (value[2i][column], value[2i+1][column]); the row past an odd number of keys counts as
+/// zeros.
 static void emitPairs(Emitter &b, Value source, Value tile, int64_t columns, Value pair,
                       bool hasSecond) {
   Value n = b.mul(pair, 2);
   forColumns(b, columns, [&](Value column, Value mask) {
     Value even = loadColumns(b, source, {n, column}, mask);
-    Value odd = hasSecond ? loadColumns(b, source, {b.add(n, 1), column}, mask)
-                          : Value(arith::ConstantOp::create(
-                                b, b.getZeroAttr(cast<VectorType>(even.getType()))));
+    Value odd =
+        hasSecond
+            ? loadColumns(b, source, {b.add(n, 1), column}, mask)
+            : Value(arith::ConstantOp::create(b, b.getZeroAttr(cast<VectorType>(even.getType()))));
     Value both = vector::InterleaveOp::create(b, even, odd);
     b.storeVector(vector::BitCastOp::create(b, b.f32Vec(), both), tile, {pair, column});
   });
@@ -48,8 +50,9 @@ static void emitPairs(Emitter &b, Value source, Value tile, int64_t columns, Val
 static Value emitPairTile(Emitter &b, Step &step, Scratch &scratch) {
   Value source = step.op.getValue();
   int64_t columns = step.valueDim();
-  Value tile = scratch.get(step.op, "value",
-                           {(step.keys.bound + 1) / 2, int64_t(llvm::alignTo(columns, b.target.lanes))});
+  Value tile =
+      scratch.get(step.op, "value",
+                  {(step.keys.bound + 1) / 2, int64_t(llvm::alignTo(columns, b.target.lanes))});
   Value pairs = b.createOrFold<arith::ShRUIOp>(step.keys.value, b.index(1));
   b.loop(b.index(0), pairs, 1,
          [&](Value pair) { emitPairs(b, source, tile, columns, pair, /*hasSecond=*/true); });

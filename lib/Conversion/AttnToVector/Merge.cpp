@@ -31,12 +31,13 @@ static SmallVector<Value> at(ValueRange x, Value column) {
 
 /// exp(lse - offset), through base 2; lse <= offset.
 static Value emitWeight(Emitter &b, Value lse, Value offset) {
-  Value x = arith::MulFOp::create(b, arith::SubFOp::create(b, lse, offset),
-                                  b.f32(llvm::numbers::log2e));
+  Value x =
+      arith::MulFOp::create(b, arith::SubFOp::create(b, lse, offset), b.f32(llvm::numbers::log2e));
   return emitExp2(b, x);
 }
 
-/// sum_s weight_s * partial[s, x, column ...] / total, over the s that kept something: others may hold anything.
+/// sum_s weight_s * partial[s, x, column ...] / total, over the s that kept something: others may
+/// hold anything.
 static void emitColumn(Emitter &b, MergeOp op, ValueRange x, Value splits, Value offset,
                        Value inverse, Value column, Value mask) {
   Value partial = op.getPartial(), zero = b.floatLike(b.f32Vec(), 0);
@@ -92,7 +93,8 @@ LogicalResult attn::lowerMerge(MergeOp op, const VectorTarget &target) {
   auto type = cast<MemRefType>(op.getOutput().getType());
   if (ShapedType::isDynamic(type.getShape().back()))
     return op.emitOpError("expected a static Dv in the last dimension of output, got ") << type;
-  // Rows run in a loop; what is outside of them is shared among threads, unless this is inside a block already.
+  // Rows run in a loop; what is outside of them is shared among threads, unless this is inside a
+  // block already.
   int64_t leading = type.getRank() - 1;
   bool isInBlock = bool(op->getParentOfType<scf::ForallOp>());
   int64_t shared = isInBlock ? 0 : std::max<int64_t>(leading - 1, 0);

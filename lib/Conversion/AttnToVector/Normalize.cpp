@@ -28,7 +28,8 @@ LogicalResult attn::lowerNormalize(NormalizeOp op, const VectorTarget &target) {
   Type element = cast<MemRefType>(output.getType()).getElementType();
   int64_t columns = cast<MemRefType>(acc.getType()).getDimSize(1);
   if (ShapedType::isDynamic(columns))
-    return op.emitOpError("expected a static Dv in the last dimension of acc, got ") << acc.getType();
+    return op.emitOpError("expected a static Dv in the last dimension of acc, got ")
+           << acc.getType();
   Value zero = b.f32(0), infinity = b.f32(-std::numeric_limits<double>::infinity());
   Value sink;
   if (op.getSink())

@@ -51,9 +51,8 @@ PackedQuery QueryPacker::get(OnlineAttentionOp op, const Extent &rows, const Vec
   Value zero = b.index(0), depth = b.index(result.depth);
   Value count = rows.isStatic ? b.index(rows.bound) : b.dim(query, 0);
   b.loop(zero, count, 1, [&](Value m) {
-    b.loop(zero, depth, 1, [&](Value k) {
-      b.store(emitWord(b, query, result.kind, m, k), result.words, {k, m});
-    });
+    b.loop(zero, depth, 1,
+           [&](Value k) { b.store(emitWord(b, query, result.kind, m, k), result.words, {k, m}); });
   });
   // Lanes without a row compute on zeros.
   Value padded = b.alignUp(count, target.lanes), none = b.f32(0);

@@ -26,7 +26,6 @@ void attn::emitScoreRegions(Emitter &b, Step &step) {
 
   VectorType type = b.f32Vec(), indexType = b.vec(b.getIndexType());
   Value infinity = b.floatLike(type, -std::numeric_limits<double>::infinity());
-  Value scale = b.splat(op.getScale());
   Value steps = vector::StepOp::create(b, indexType);
   b.loop(b.index(0), step.paddedRows, lanes, [&](Value m) {
     Value rows = arith::AddIOp::create(b, b.splat(b.add(origin[2], m)), steps);
@@ -35,16 +34,17 @@ void attn::emitScoreRegions(Emitter &b, Step &step) {
       score->beginRows(rows, exist);
     if (mask)
       mask->beginRows(rows, exist);
-    auto maximum = b.loop(b.index(0), step.keys.value, 1, infinity, [&](Value n, ValueRange running) {
-      Value key = b.add(origin[3], n);
-      Value value = arith::MulFOp::create(b, b.loadVector(step.scores, {n, m}), scale);
-      if (score)
-        value = score->emitKey(key, value);
-      if (mask)
-        value = arith::SelectOp::create(b, mask->emitKey(key, Value()), value, infinity);
-      b.storeVector(value, step.scores, {n, m});
-      return SmallVector<Value>{b.max(value, running[0])};
-    });
+    auto maximum =
+        b.loop(b.index(0), step.keys.value, 1, infinity, [&](Value n, ValueRange running) {
+          Value key = b.add(origin[3], n);
+          Value value = b.loadVector(step.scores, {n, m});
+          if (score)
+            value = score->emitKey(key, value);
+          if (mask)
+            value = arith::SelectOp::create(b, mask->emitKey(key, Value()), value, infinity);
+          b.storeVector(value, step.scores, {n, m});
+          return SmallVector<Value>{b.max(value, running[0])};
+        });
     b.storeVector(maximum[0], step.rowScratch, {m});
   });
 }

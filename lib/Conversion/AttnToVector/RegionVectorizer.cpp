@@ -92,9 +92,9 @@ void RegionVectorizer::emitOp(Operation *op, bool isVector) {
   mapping.map(op->getResults(), b.create(state)->getResults());
 }
 
-/// Elements of any strided buffer, gathered by their distances from the first. Lanes without a row read nothing: their
-/// positions may lie outside the buffer. Floats of 16 bits travel as integers, because processors that lack them would have
-/// them widened and narrowed on the way.
+/// Elements of any strided buffer, gathered by their distances from the first. Lanes without a row
+/// read nothing: their positions may lie outside the buffer. Floats of 16 bits travel as integers,
+/// because processors that lack them would have them widened and narrowed on the way.
 Value RegionVectorizer::emitGather(Value memref, ValueRange indices, Type element) {
   auto metadata = memref::ExtractStridedMetadataOp::create(b, memref);
   Value distance;

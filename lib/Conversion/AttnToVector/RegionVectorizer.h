@@ -15,10 +15,12 @@ namespace attn {
 
 /// Emits a score or mask region for one register of rows and one key.
 ///
-/// Each op is emitted at the outermost of three points that its operands allow: once per step, once per register of rows,
-/// or once per key. It is a scalar unless it depends on the rows; then its operands that are scalars are broadcast.
+/// Each op is emitted at the outermost of three points that its operands allow: once per step, once
+/// per register of rows, or once per key. It is a scalar unless it depends on the rows; then its
+/// operands that are scalars are broadcast.
 ///
-///   emitInvariant();  for (rows) { beginRows(m, mask);  for (keys) { result = emitKey(n, score); } }
+///   emitInvariant();  for (rows) { beginRows(m, mask);  for (keys) { result = emitKey(n, score); }
+///   }
 class RegionVectorizer {
 public:
   /// `origin` is the global (b, h, m, n) of the step.

@@ -22,7 +22,8 @@ static Value broadcastKey(Emitter &b, Step &step, Value n, Value k) {
   return b.splat(vector::ExtractOp::create(b, word, ArrayRef<int64_t>{0}));
 }
 
-/// One register tile: `vectors` registers of rows from m on, `keys` keys from n on. Returns the maxima over its keys.
+/// One register tile: `vectors` registers of rows from m on, `keys` keys from n on. Returns the
+/// maxima over its keys.
 static SmallVector<Value> emitTile(Emitter &b, Step &step, Value m, Value n, int64_t vectors,
                                    int64_t keys, ValueRange maxima) {
   SmallVector<Value> columns, keyRows;
@@ -46,12 +47,12 @@ static SmallVector<Value> emitTile(Emitter &b, Step &step, Value m, Value n, int
         return results;
       });
   SmallVector<Value> results(maxima);
-  Value scale = step.scaleLater || step.hasRegions() ? Value() : b.splat(step.op.getScale());
+  // Here, not fused into the subtraction of the maximum: the largest score must cancel to exactly
+  // zero however large it is.
+  Value scale = b.splat(step.op.getScale());
   for (int64_t j = 0; j < keys; ++j)
     for (int64_t v = 0; v < vectors; ++v) {
-      Value sum = sums[j * vectors + v];
-      if (scale)
-        sum = arith::MulFOp::create(b, sum, scale);
+      Value sum = arith::MulFOp::create(b, sums[j * vectors + v], scale);
       b.storeVector(sum, step.scores, {keyRows[j], columns[v]});
       if (!maxima.empty())
         results[v] = b.max(results[v], sum);
@@ -59,7 +60,8 @@ static SmallVector<Value> emitTile(Emitter &b, Step &step, Value m, Value n, int
   return results;
 }
 
-/// How many keys go into a register tile beside `vectors` registers of rows: all accumulators if it comes out even.
+/// How many keys go into a register tile beside `vectors` registers of rows: all accumulators if it
+/// comes out even.
 static int64_t chooseKeys(Emitter &b, int64_t vectors, int64_t keys) {
   int64_t most = std::min<int64_t>({b.target.accumulators() / vectors, 8, keys});
   for (int64_t count = most; 2 * count > most; --count)

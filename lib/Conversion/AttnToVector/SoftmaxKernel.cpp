@@ -21,8 +21,9 @@ static Value emitPair(Emitter &b, Value even, Value odd) {
   std::string name = "llvm.x86.avx512bf16.cvtne2ps2bf16." + std::to_string(32 * lanes);
   auto both = VectorType::get({2 * lanes}, b.getBF16Type());
   // The intrinsic puts its second operand into the low half.
-  Value halves = LLVM::CallIntrinsicOp::create(b, both, b.getStringAttr(name), ValueRange{odd, even})
-                     .getResult(0);
+  Value halves =
+      LLVM::CallIntrinsicOp::create(b, both, b.getStringAttr(name), ValueRange{odd, even})
+          .getResult(0);
   SmallVector<int64_t> interleave;
   for (int64_t lane = 0; lane < lanes; ++lane)
     interleave.append({lane, lanes + lane});
@@ -30,9 +31,8 @@ static Value emitPair(Emitter &b, Value even, Value odd) {
   return vector::BitCastOp::create(b, b.f32Vec(), words);
 }
 
-/// `vectors` registers of rows from m on. Inside the tile the scores are in units of `scale`, which the subtraction of the
-/// maximum applies for free.
-static void emitRows(Emitter &b, Step &step, Value scale, Value m, int64_t vectors) {
+/// `vectors` registers of rows from m on.
+static void emitRows(Emitter &b, Step &step, Value m, int64_t vectors) {
   Value infinity = b.floatLike(b.f32Vec(), -kInfinity), zero = b.floatLike(b.f32Vec(), 0);
   bool pairs = step.kind == WordKind::BF16Pair;
   Exp2Precision precision = pairs ? Exp2Precision::Half : Exp2Precision::Full;
@@ -42,8 +42,6 @@ static void emitRows(Emitter &b, Step &step, Value scale, Value m, int64_t vecto
     Value mask = b.maskBelow(b.sub(step.rows.value, column));
     Value before = b.loadMasked(step.op.getRowMax(), {column}, mask);
     Value tile = b.loadVector(step.rowScratch, {column});
-    if (scale)
-      tile = arith::MulFOp::create(b, tile, scale);
     Value after = b.max(before, tile);
     b.storeMasked(after, step.op.getRowMax(), {column}, mask);
     // A row that has kept nothing has -inf as its maximum; zero in its place keeps -inf - -inf out.
@@ -59,8 +57,7 @@ static void emitRows(Emitter &b, Step &step, Value scale, Value m, int64_t vecto
   }
   auto probability = [&](Value n, int64_t v) -> Value {
     Value score = b.loadVector(step.scores, {n, columns[v]});
-    Value x = scale ? b.fma(score, scale, negated[v])
-                    : Value(arith::AddFOp::create(b, score, negated[v]));
+    Value x = arith::AddFOp::create(b, score, negated[v]);
     return emitExp2(b, x, precision);
   };
   // In place: pair i is written to row i after rows 2i and 2i + 1 were read.
@@ -97,11 +94,9 @@ void attn::emitSoftmax(Emitter &b, Step &step) {
              [&](Value m) { b.storeVector(infinity, step.scores, {n, m}); });
     });
   }
-  Value scale = step.scaleLater ? b.splat(step.op.getScale()) : Value();
   int64_t vectors = pairs || step.rowStride == lanes ? 1 : 2;
   Value whole = b.alignDown(step.paddedRows, vectors * lanes);
-  b.loop(b.index(0), whole, vectors * lanes,
-         [&](Value m) { emitRows(b, step, scale, m, vectors); });
+  b.loop(b.index(0), whole, vectors * lanes, [&](Value m) { emitRows(b, step, m, vectors); });
   if (vectors > 1)
-    b.loop(whole, step.paddedRows, lanes, [&](Value m) { emitRows(b, step, scale, m, 1); });
+    b.loop(whole, step.paddedRows, lanes, [&](Value m) { emitRows(b, step, m, 1); });
 }

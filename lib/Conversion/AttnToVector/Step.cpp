@@ -10,7 +10,6 @@
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
-#include "mlir/IR/Matchers.h"
 #include "mlir/Interfaces/ValueBoundsOpInterface.h"
 
 using namespace mlir;
@@ -50,7 +49,8 @@ FailureOr<Extent> attn::getBoundedExtent(Emitter &b, Operation *op, StringRef na
         presburger::BoundType::UB, ValueBoundsConstraintSet::Variable(value), nullptr,
         /*closedUB=*/true);
   if (failed(bound))
-    return op->emitOpError("expected a bounded tile: no constant is known to be at least the number of ")
+    return op->emitOpError(
+               "expected a bounded tile: no constant is known to be at least the number of ")
            << name << " in " << memref.getType();
   return Extent{b.dim(memref, 0), std::max<int64_t>(*bound, 1), false};
 }
@@ -107,9 +107,6 @@ LogicalResult attn::lowerStep(OnlineAttentionOp op, const VectorTarget &target, 
   step.scores =
       scratch.get(op, "scores", {int64_t(llvm::alignTo(step.keys.bound, 2)), step.rowStride});
   step.rowScratch = scratch.get(op, "rows", {step.rowStride});
-  APFloat scale(0.0f);
-  step.scaleLater = !step.hasRegions() && matchPattern(op.getScale(), m_ConstantFloat(&scale)) &&
-                    scale.isFiniteNonZero() && !scale.isNegative();
   emitScores(b, step);
   if (step.hasRegions())
     emitScoreRegions(b, step);

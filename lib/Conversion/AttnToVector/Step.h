@@ -24,27 +24,32 @@ struct Extent {
   bool isStatic = false;
 };
 
-/// The extent of dimension 0 of `memref`, which is what `op` calls `name`; reports one without a bound.
+/// The extent of dimension 0 of `memref`, which is what `op` calls `name`; reports one without a
+/// bound.
 mlir::FailureOr<Extent> getBoundedExtent(Emitter &b, mlir::Operation *op, llvm::StringRef name,
                                          mlir::Value memref);
 
-/// The stack buffers of one block. Steps of a block run one after the other and share them by name and type.
+/// The stack buffers of one block. Steps of a block run one after the other and share them by name
+/// and type.
 class Scratch {
 public:
-  /// A buffer for `user`, of f32, aligned to a cache line, allocated on entry of the block around it.
+  /// A buffer for `user`, of f32, aligned to a cache line, allocated on entry of the block around
+  /// it.
   mlir::Value get(mlir::Operation *user, llvm::StringRef name, llvm::ArrayRef<int64_t> shape);
-  /// The block around `user` whose stack holds its buffers: a body of a parallel loop, or that of the function.
+  /// The block around `user` whose stack holds its buffers: a body of a parallel loop, or that of
+  /// the function.
   static mlir::Block *getBlock(mlir::Operation *user);
 
 private:
   llvm::DenseMap<mlir::Block *, llvm::StringMap<mlir::Value>> buffers;
 };
 
-/// How an operand of a matrix product lies in memory. A word is 32 bits and what one lane of one instruction multiplies:
-/// an f32, or two neighbouring bf16 along the summed dimension.
+/// How an operand of a matrix product lies in memory. A word is 32 bits and what one lane of one
+/// instruction multiplies: an f32, or two neighbouring bf16 along the summed dimension.
 enum class WordKind { F32, BF16Pair };
 
-/// The query of a block, transposed once: words (depth, rows rounded up to lanes), zeros in the rows that are not there.
+/// The query of a block, transposed once: words (depth, rows rounded up to lanes), zeros in the
+/// rows that are not there.
 struct PackedQuery {
   mlir::Value words;
   WordKind kind = WordKind::F32;
@@ -62,8 +67,8 @@ private:
   llvm::DenseMap<std::pair<mlir::Value, mlir::Block *>, PackedQuery> packed;
 };
 
-/// One online_attention op being lowered. Scratch matrices have one row per key or pair of keys and one column per query
-/// row, so that lanes are rows and no reduction crosses lanes.
+/// One online_attention op being lowered. Scratch matrices have one row per key or pair of keys and
+/// one column per query row, so that lanes are rows and no reduction crosses lanes.
 struct Step {
   OnlineAttentionOp op;
   Extent rows, keys;
@@ -76,9 +81,6 @@ struct Step {
   mlir::Value key;
   /// (keys, Dv) in f32, or words (pairs of keys, Dv rounded up to lanes).
   mlir::Value value;
-  /// Scores stay products until the softmax scales them: a positive factor keeps their order, so that their maximum may be
-  /// taken before, and the subtraction of the maximum applies it for free.
-  bool scaleLater = false;
   /// Scores, then probabilities in place: f32 or words of pairs of keys.
   mlir::Value scores;
   /// (rowStride): the maximum of this tile's scores, then the factor of the old state.
@@ -97,11 +99,13 @@ mlir::LogicalResult lowerStep(OnlineAttentionOp op, const VectorTarget &target, 
 
 /// Puts keys and values into the form that the products read: none for f32.
 void emitKeyValuePacking(Emitter &b, Step &step, Scratch &scratch);
-/// scores[n][m] = sum_d key[n][d] query[m][d], and without regions the maximum over n into rowScratch.
+/// scores[n][m] = scale * sum_d key[n][d] query[m][d], and without regions the maximum over n into
+/// rowScratch.
 void emitScores(Emitter &b, Step &step);
-/// scores = mask ? score(scale * scores) : -inf, and the maximum over n into rowScratch.
+/// scores = mask ? score(scores) : -inf, and the maximum over n into rowScratch.
 void emitScoreRegions(Emitter &b, Step &step);
-/// The running maximum and sum, probabilities in place of scores, and into rowScratch the factor of the accumulator.
+/// The running maximum and sum, probabilities in place of scores, and into rowScratch the factor of
+/// the accumulator.
 void emitSoftmax(Emitter &b, Step &step);
 /// acc = rowScratch * acc + probabilities * value.
 void emitValues(Emitter &b, Step &step);
@@ -109,13 +113,16 @@ void emitValues(Emitter &b, Step &step);
 /// acc + a * b over words; one instruction.
 mlir::Value emitDot(Emitter &b, WordKind kind, mlir::Value x, mlir::Value y, mlir::Value acc);
 
-/// Calls body(column, mask) for every register of a row of `columns` elements; mask is null where all lanes exist.
-void forColumns(Emitter &b, int64_t columns, llvm::function_ref<void(mlir::Value, mlir::Value)> body);
+/// Calls body(column, mask) for every register of a row of `columns` elements; mask is null where
+/// all lanes exist.
+void forColumns(Emitter &b, int64_t columns,
+                llvm::function_ref<void(mlir::Value, mlir::Value)> body);
 
 /// The other ops on buffers; each is erased.
 mlir::LogicalResult lowerNormalize(NormalizeOp op, const VectorTarget &target);
 mlir::LogicalResult lowerMerge(MergeOp op, const VectorTarget &target);
-/// linalg.fill and memref.copy, of buffers of any rank; succeeds with nothing done for those that are not plain.
+/// linalg.fill and memref.copy, of buffers of any rank; succeeds with nothing done for those that
+/// are not plain.
 mlir::LogicalResult lowerFill(mlir::linalg::FillOp op, const VectorTarget &target);
 mlir::LogicalResult lowerCopy(mlir::memref::CopyOp op, const VectorTarget &target);
 

@@ -343,8 +343,7 @@ FailureOr<Kernel> attn::tile::convertKernelFunction(func::FuncOp function) {
   kernel.function->setAttr(NVVM::NVVMDialect::getMinctasmAttrName(), builder.getI32IntegerAttr(1));
   kernel.function->setAttr(NVVM::NVVMDialect::getMaxnregAttrName(),
                            builder.getI32IntegerAttr(std::min<int64_t>(65536 / threads / 8 * 8, 255)));
-  kernel.function->setAttr("tile.plan", toAttribute(context, makePlan(function, attribute, *list, *sharedBytes)));
-  kernel.function->setAttr(TileDialect::kKernelAttrName, attribute);
+  kernel.function->setAttr(TileDialect::kPlanAttrName, toAttribute(context, makePlan(function, attribute, *list, *sharedBytes)));
 
   Block *entry = kernel.function.addEntryBlock(builder);
   builder.setInsertionPointToStart(entry);

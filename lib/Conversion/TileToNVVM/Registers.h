@@ -87,6 +87,9 @@ llvm::SmallVector<mlir::Value> emitAsm(mlir::OpBuilder &builder, mlir::Location 
 llvm::SmallVector<mlir::Value> emitTiedAsm(mlir::OpBuilder &builder, mlir::Location loc, llvm::StringRef text,
                                            mlir::ValueRange values);
 
+/// Replaces the op by branches on the warpgroup, each with its registers and, if elected, one thread.
+void lowerRoles(SpecializeOp op, const Kernel &kernel);
+
 // The patterns, by the file they are in.
 void populateBarrierPatterns(mlir::RewritePatternSet &patterns, const PatternContext &context);
 void populateCopyPatterns(mlir::RewritePatternSet &patterns, const PatternContext &context);

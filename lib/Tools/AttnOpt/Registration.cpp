@@ -13,6 +13,7 @@
 #include "lib/Pipelines/Pipelines.h"
 #include "lib/Transforms/Attn/Passes.h"
 #include "lib/Transforms/CPU/Passes.h"
+#include "lib/Transforms/Tile/Passes.h"
 #include "mlir/Conversion/Passes.h"
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -71,6 +72,7 @@ void attn::registerPasses() {
   registerAttnToTilePasses();
   registerAttnToVectorPasses();
   registerAttnCPUPasses();
+  tile::registerTilePasses();
   mlir::registerTransformsPasses();
   mlir::registerLinalgPasses();
   memref::registerMemRefPasses();

@@ -23,7 +23,8 @@ namespace attn {
 using namespace mlir;
 using namespace attn;
 
-/// alloc(%size) -> alloca of the bound, at the head of the block, reinterpreted at %size in the place of the alloc.
+/// alloc(%size) -> alloca of the bound, at the head of the block, reinterpreted at %size in the
+/// place of the alloc.
 static LogicalResult moveToStack(memref::AllocOp alloc, scf::ForallOp forall) {
   MemRefType type = alloc.getType();
   if (!type.getLayout().isIdentity())
@@ -34,22 +35,25 @@ static LogicalResult moveToStack(memref::AllocOp alloc, scf::ForallOp forall) {
         presburger::BoundType::UB, ValueBoundsConstraintSet::Variable(size), nullptr,
         /*closedUB=*/true);
     if (failed(bound))
-      return alloc.emitOpError("expected a bounded buffer inside a block: no constant is known to be at least "
-                               "its size in ")
+      return alloc.emitOpError(
+                 "expected a bounded buffer inside a block: no constant is known to be at least "
+                 "its size in ")
              << type;
     shape.push_back(std::max<int64_t>(*bound, 0));
   }
   auto b = OpBuilder::atBlockBegin(forall.getBody());
-  Value stack = memref::AllocaOp::create(b, alloc.getLoc(), MemRefType::get(shape, type.getElementType()),
-                                         b.getI64IntegerAttr(64));
+  Value stack = memref::AllocaOp::create(
+      b, alloc.getLoc(), MemRefType::get(shape, type.getElementType()), b.getI64IntegerAttr(64));
   if (type.hasStaticShape()) {
     alloc.replaceAllUsesWith(stack);
     alloc.erase();
     return success();
   }
-  // Rows keep the distance of the bound only where that of the type agrees; sizes inside a row are static in practice.
+  // Rows keep the distance of the bound only where that of the type agrees; sizes inside a row are
+  // static in practice.
   if (llvm::any_of(type.getShape().drop_front(), ShapedType::isDynamic))
-    return alloc.emitOpError("expected only the first dimension of a buffer inside a block to be dynamic, got ")
+    return alloc.emitOpError(
+               "expected only the first dimension of a buffer inside a block to be dynamic, got ")
            << type;
   SmallVector<int64_t> strides;
   int64_t offset;
@@ -59,14 +63,16 @@ static LogicalResult moveToStack(memref::AllocOp alloc, scf::ForallOp forall) {
   for (int64_t stride : strides)
     mixedStrides.push_back(b.getIndexAttr(stride));
   b.setInsertionPoint(alloc);
-  Value view = memref::ReinterpretCastOp::create(b, alloc.getLoc(), type, stack, OpFoldResult(b.getIndexAttr(0)),
+  Value view = memref::ReinterpretCastOp::create(b, alloc.getLoc(), type, stack,
+                                                 OpFoldResult(b.getIndexAttr(0)),
                                                  alloc.getMixedSizes(), mixedStrides);
   alloc.replaceAllUsesWith(view);
   alloc.erase();
   return success();
 }
 
-/// A buffer lives until its IR block ends: for one between two parallel loops, until the function returns.
+/// A buffer lives until its IR block ends: for one between two parallel loops, until the function
+/// returns.
 static void freeAtEnd(memref::AllocOp alloc) {
   Operation *terminator = alloc->getBlock()->getTerminator();
   OpBuilder b(terminator);

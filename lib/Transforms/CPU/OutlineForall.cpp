@@ -84,7 +84,8 @@ static SmallVector<Value> emitCounts(ImplicitLocOpBuilder &b, scf::ForallOp fora
 
 static LogicalResult outline(scf::ForallOp forall, ModuleOp module, unsigned number) {
   if (forall.getNumResults() != 0)
-    return forall.emitOpError("expected a loop on buffers, got ") << forall.getNumResults() << " results";
+    return forall.emitOpError("expected a loop on buffers, got ")
+           << forall.getNumResults() << " results";
   copyConstants(forall);
   ImplicitLocOpBuilder b(forall.getLoc(), forall);
   SmallVector<Value> counts = emitCounts(b, forall);
@@ -113,7 +114,8 @@ static LogicalResult outline(scf::ForallOp forall, ModuleOp module, unsigned num
   Value context;
   {
     OpBuilder::InsertionGuard guard(b);
-    b.setInsertionPointToStart(&forall->getParentOfType<FunctionOpInterface>().getFunctionBody().front());
+    b.setInsertionPointToStart(
+        &forall->getParentOfType<FunctionOpInterface>().getFunctionBody().front());
     Value one = LLVM::ConstantOp::create(b, i64, b.getI64IntegerAttr(1));
     context = LLVM::AllocaOp::create(b, pointer, structType, one);
   }
@@ -124,7 +126,8 @@ static LogicalResult outline(scf::ForallOp forall, ModuleOp module, unsigned num
     LLVM::StoreOp::create(b, castTo(b, types[i], value), field(context, i));
   LLVM::LLVMFuncOp body = createBody(forall, module, number);
   Value address = LLVM::AddressOfOp::create(b, body);
-  LLVM::CallOp::create(b, getParallelFor(module), ValueRange{address, context, castTo(b, i64, total)});
+  LLVM::CallOp::create(b, getParallelFor(module),
+                       ValueRange{address, context, castTo(b, i64, total)});
 
   // The body: values from the context, positions from the index, then what the loop held.
   Block &entry = body.getBody().front();

@@ -1,0 +1,315 @@
+//===- Products.cpp - matrix products become wgmma ------------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Written as inline assembly of our own: the NVVM dialect's op takes A from shared memory only, and the intrinsics for fences
+// and waits have no operands, so that LLVM may read an accumulator before the wait. Here every accumulator and A register is
+// tied through the fence, the products and the wait: the order of the asynchronous proxy is in the data flow. It costs no
+// instruction; ptxas keeps the accumulators where they are.
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/Conversion/TileToNVVM/Registers.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FormatVariadic.h"
+
+using namespace mlir;
+using namespace attn::tile;
+
+//===----------------------------------------------------------------------===//
+// Operands in shared memory
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// A shared tile as an operand: where the block of 8-row groups for (row or column, k) starts, relative to the tile.
+///
+/// K-major (K along the rows in memory): rows of a slab hold `swizzle` bytes of K, one k step is 32 bytes of them. MN-major: rows
+/// are K, a k step is 16 of them, and the M or N extent runs along the slabs.
+struct SharedOperand {
+  SharedType type;
+  bool isKMajor;
+
+  int64_t getOffset(int64_t mn, int64_t kStep) const {
+    int64_t swizzle = type.getSwizzle();
+    if (isKMajor)
+      return kStep * 32 / swizzle * type.getSlabBytes() + kStep * 32 % swizzle + mn * swizzle;
+    int64_t rows = 32 / type.getElementBytes();
+    return kStep * rows * swizzle + mn / type.getSlabColumns() * type.getSlabBytes();
+  }
+
+  /// The bits of the descriptor that do not depend on the address.
+  uint64_t getDescriptorBits() const {
+    uint64_t code = type.getSwizzle() == 128 ? 1 : type.getSwizzle() == 64 ? 2 : 3;
+    uint64_t leading = isKMajor ? 1 : type.getSlabBytes() >> 4;
+    uint64_t stride = 8 * type.getSwizzle() >> 4;
+    return code << 62 | stride << 32 | leading << 16;
+  }
+
+  /// i64: the descriptor of the tile's start.
+  Value emitDescriptor(OpBuilder &builder, Location loc, Value pointer) const {
+    Value address = LLVM::PtrToIntOp::create(builder, loc, builder.getI32Type(), pointer);
+    address = LLVM::LShrOp::create(builder, loc, address, i32(builder, loc, 4));
+    address = LLVM::AndOp::create(builder, loc, address, i32(builder, loc, 0x3fff));
+    Value wide = LLVM::ZExtOp::create(builder, loc, builder.getI64Type(), address);
+    return LLVM::OrOp::create(builder, loc, wide, i64(builder, loc, getDescriptorBits()));
+  }
+};
+} // namespace
+
+/// descriptor + bytes: addresses below 256 KiB never carry out of the address field.
+static Value advance(OpBuilder &builder, Location loc, Value descriptor, int64_t bytes) {
+  if (bytes == 0)
+    return descriptor;
+  return LLVM::AddOp::create(builder, loc, descriptor, i64(builder, loc, bytes >> 4));
+}
+
+//===----------------------------------------------------------------------===//
+// One instruction
+//===----------------------------------------------------------------------===//
+
+static StringRef getTypeName(Type element) {
+  if (element.isBF16())
+    return "bf16";
+  if (element.isF16())
+    return "f16";
+  if (isa<Float8E4M3FNType>(element))
+    return "e4m3";
+  return isa<Float8E5M2Type>(element) ? "e5m2" : "";
+}
+
+namespace {
+/// One wgmma: 64 rows per warpgroup, `columns` of them, 32 bytes of K.
+struct Instruction {
+  int64_t columns;
+  Type element;
+  /// Register operands: four. Shared operand: one descriptor.
+  SmallVector<Value> lhs;
+  Value rhs;
+  bool transposeLhs, transposeRhs;
+  /// What is added to; empty for the first product.
+  SmallVector<Value> accumulators;
+
+  SmallVector<Value> emit(OpBuilder &builder, Location loc) const;
+};
+} // namespace
+
+SmallVector<Value> Instruction::emit(OpBuilder &builder, Location loc) const {
+  int64_t count = columns / 2;
+  unsigned next = 0;
+  auto placeholders = [&](int64_t number) {
+    std::string text;
+    for (int64_t index = 0; index < number; ++index)
+      text += (index ? ", $" : "$") + std::to_string(next++);
+    return text;
+  };
+  std::string results = placeholders(count), constraints;
+  for (int64_t index = 0; index < count; ++index)
+    constraints += "=f,";
+  SmallVector<Value> operands;
+  if (!accumulators.empty()) {
+    for (int64_t index = 0; index < count; ++index)
+      constraints += std::to_string(index) + ",";
+    next += count;
+    llvm::append_range(operands, accumulators);
+  }
+  bool inRegisters = lhs.size() == 4;
+  std::string left = placeholders(lhs.size());
+  if (inRegisters)
+    left = "{" + left + "}";
+  constraints += inRegisters ? "r,r,r,r,l" : "l,l";
+  llvm::append_range(operands, lhs);
+  operands.push_back(rhs);
+
+  // Scale-d, the factors of A and B, then the transpositions that this form has: none for 8 bits, only B's for A in registers.
+  std::string tail = accumulators.empty() ? "p, 1, 1" : "1, 1, 1";
+  if (element.getIntOrFloatBitWidth() == 16) {
+    if (!inRegisters)
+      tail += transposeLhs ? ", 1" : ", 0";
+    tail += transposeRhs ? ", 1" : ", 0";
+  }
+  StringRef name = getTypeName(element);
+  std::string text = llvm::formatv("wgmma.mma_async.sync.aligned.m64n{0}k{1}.f32.{2}.{2} {{{3}}, {4}, {5}, {6};", columns,
+                                   256 / element.getIntOrFloatBitWidth(), name, results, left, placeholders(1), tail);
+  if (accumulators.empty())
+    text = "{ .reg .pred p; setp.ne.b32 p, 0, 0; " + text + " }";
+  SmallVector<Type> types(count, builder.getF32Type());
+  return emitAsm(builder, loc, text, constraints, operands, types);
+}
+
+//===----------------------------------------------------------------------===//
+// A whole product
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// A product cut into instructions: steps of 64 rows per warpgroup, parts of at most 256 columns, steps of 32 bytes of K.
+class Product {
+public:
+  Product(OpBuilder &builder, MmaAsyncOp op, const PatternContext &context)
+      : builder(builder), loc(op.getLoc()), op(op), context(context) {
+    result = cast<InFlightType>(op.getType()).getTile();
+    layout = cast<AccAttr>(result.getEncoding());
+    auto shared = cast<SharedType>(op.getRhs().getType());
+    rhs = {shared, op.getTransposeRhs()};
+    element = shared.getElementType();
+    int64_t k = op.getTransposeRhs() ? shared.getNumColumns() : shared.getNumRows();
+    kSteps = k * element.getIntOrFloatBitWidth() / 256;
+    rowSteps = result.getDimSize(0) / (64 * layout.getWarpgroups());
+    parts = llvm::divideCeil(result.getDimSize(1), 256);
+  }
+
+  LogicalResult verify() {
+    int64_t columns = result.getDimSize(1);
+    if (columns % (8 * parts) != 0)
+      return op.emitOpError("expected columns that divide into ") << parts << " equal parts of whole groups of 8, got "
+                                                                  << columns;
+    if (getTypeName(element).empty())
+      return op.emitOpError("expected elements of type bf16, f16, f8E4M3FN or f8E5M2, got ") << element;
+    // A part of an MN-major operand starts at a slab.
+    if (!rhs.isKMajor && parts > 1 && columns / parts % rhs.type.getSlabColumns() != 0)
+      return op.emitOpError("expected parts of whole slabs of ") << rhs.type.getSlabColumns() << " columns, got "
+                                                                 << columns / parts;
+    return success();
+  }
+
+  SmallVector<Value> emit(ValueRange left, Value right, ValueRange accumulators) {
+    bool inRegisters = isa<RankedTensorType>(op.getLhs().getType());
+    SmallVector<Value> a = inRegisters ? toWords(left) : SmallVector<Value>{emitLhsDescriptor(left.front())};
+    SmallVector<Value> c(accumulators);
+    emitFence(a, c, inRegisters);
+    Value b = rhs.emitDescriptor(builder, loc, right);
+    int64_t columns = result.getDimSize(1) / parts, count = columns / 2;
+    SmallVector<Value> results;
+    for (int64_t row = 0; row < rowSteps; ++row)
+      for (int64_t part = 0; part < parts; ++part) {
+        Instruction instruction{columns, element, {}, {}, op.getTransposeLhs(), !op.getTransposeRhs(), {}};
+        if (!c.empty())
+          instruction.accumulators.assign(c.begin() + results.size(), c.begin() + results.size() + count);
+        for (int64_t k = 0; k < kSteps; ++k) {
+          if (inRegisters)
+            instruction.lhs.assign(a.begin() + (row * kSteps + k) * 4, a.begin() + (row * kSteps + k) * 4 + 4);
+          else
+            instruction.lhs = {advance(builder, loc, a.front(), getLhs().getOffset(row * 64, k))};
+          instruction.rhs = advance(builder, loc, b, rhs.getOffset(part * columns, k));
+          instruction.accumulators = instruction.emit(builder, loc);
+        }
+        llvm::append_range(results, instruction.accumulators);
+      }
+    return results;
+  }
+
+private:
+  SharedOperand getLhs() { return {cast<SharedType>(op.getLhs().getType()), !op.getTransposeLhs()}; }
+
+  /// A's descriptor at this warpgroup's first row.
+  Value emitLhsDescriptor(Value pointer) {
+    SharedOperand lhs = getLhs();
+    int64_t bytes = lhs.getOffset(64 * rowSteps, 0);
+    if (layout.getWarpgroups() > 1) {
+      Value offset = LLVM::MulOp::create(builder, loc, context.getRoleWarpgroup(builder, op), i32(builder, loc, bytes));
+      pointer = addBytes(builder, loc, pointer, offset);
+    }
+    return lhs.emitDescriptor(builder, loc, pointer);
+  }
+
+  SmallVector<Value> toWords(ValueRange values) {
+    SmallVector<Value> words;
+    for (Value value : values)
+      words.push_back(LLVM::BitcastOp::create(builder, loc, builder.getI32Type(), value));
+    return words;
+  }
+
+  /// Orders register writes by normal instructions before the product. Products chained on one accumulator with A in shared
+  /// memory write none.
+  void emitFence(SmallVectorImpl<Value> &a, SmallVectorImpl<Value> &c, bool inRegisters) {
+    bool isChained = op.getAcc() && isa<InFlightType>(op.getAcc().getType());
+    if (isChained && !inRegisters)
+      return;
+    SmallVector<Value> values;
+    if (inRegisters)
+      llvm::append_range(values, a);
+    if (!isChained)
+      llvm::append_range(values, c);
+    values = emitTiedAsm(builder, loc, "wgmma.fence.sync.aligned;", values);
+    size_t taken = inRegisters ? a.size() : 0;
+    if (inRegisters)
+      llvm::copy(ArrayRef(values).take_front(taken), a.begin());
+    if (!isChained)
+      llvm::copy(ArrayRef(values).drop_front(taken), c.begin());
+  }
+
+  OpBuilder &builder;
+  Location loc;
+  MmaAsyncOp op;
+  const PatternContext &context;
+  RankedTensorType result;
+  AccAttr layout;
+  SharedOperand rhs{};
+  Type element;
+  int64_t kSteps, rowSteps, parts;
+};
+
+struct MmaAsyncPattern : TilePattern<MmaAsyncOp> {
+  using TilePattern::TilePattern;
+  LogicalResult matchAndRewrite(MmaAsyncOp op, OneToNOpAdaptor adaptor,
+                                ConversionPatternRewriter &rewriter) const override {
+    Product product(rewriter, op, context);
+    if (failed(product.verify()))
+      return failure();
+    rewriter.replaceOpWithMultiple(
+        op, {product.emit(adaptor.getLhs(), adaptor.getRhs().front(), adaptor.getAcc())});
+    return success();
+  }
+};
+
+struct MmaCommitPattern : TilePattern<MmaCommitOp> {
+  using TilePattern::TilePattern;
+  LogicalResult matchAndRewrite(MmaCommitOp op, OneToNOpAdaptor, ConversionPatternRewriter &rewriter) const override {
+    emitAsm(rewriter, op.getLoc(), "wgmma.commit_group.sync.aligned;", "", {}, {});
+    rewriter.eraseOp(op);
+    return success();
+  }
+};
+
+struct MmaWaitPattern : TilePattern<MmaWaitOp> {
+  using TilePattern::TilePattern;
+  LogicalResult matchAndRewrite(MmaWaitOp op, OneToNOpAdaptor adaptor, ConversionPatternRewriter &rewriter) const override {
+    SmallVector<Value> values;
+    for (ValueRange range : adaptor.getValues())
+      llvm::append_range(values, range);
+    std::string text = llvm::formatv("wgmma.wait_group.sync.aligned {0};", op.getPending());
+    values = emitTiedAsm(rewriter, op.getLoc(), text, values);
+    SmallVector<SmallVector<Value>> results;
+    ArrayRef<Value> rest = values;
+    for (ValueRange range : adaptor.getValues()) {
+      results.emplace_back(rest.take_front(range.size()));
+      rest = rest.drop_front(range.size());
+    }
+    rewriter.replaceOpWithMultiple(op, std::move(results));
+    return success();
+  }
+};
+
+/// A synchronous product is one that is waited for at once.
+struct MmaPattern : TilePattern<MmaOp> {
+  using TilePattern::TilePattern;
+  LogicalResult matchAndRewrite(MmaOp op, OneToNOpAdaptor, ConversionPatternRewriter &rewriter) const override {
+    auto type = cast<RankedTensorType>(op.getType());
+    if (!hasLayout(type) || !isa<SharedType>(op.getRhs().getType()))
+      return op.emitOpError("expected a layout and rhs in shared memory, got ") << op.getRhs().getType();
+    Location loc = op.getLoc();
+    Value flying = MmaAsyncOp::create(rewriter, loc, InFlightType::get(op.getContext(), type), op.getLhs(), op.getRhs(),
+                                      op.getAcc(), op.getTransposeLhs(), op.getTransposeRhs());
+    MmaCommitOp::create(rewriter, loc);
+    rewriter.replaceOpWithNewOp<MmaWaitOp>(op, TypeRange(type), 0, flying);
+    return success();
+  }
+};
+} // namespace
+
+void attn::tile::populateProductPatterns(RewritePatternSet &patterns, const PatternContext &context) {
+  patterns.add<MmaAsyncPattern, MmaCommitPattern, MmaWaitPattern, MmaPattern>(context, patterns.getContext());
+}

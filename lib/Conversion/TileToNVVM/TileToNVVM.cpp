@@ -1,0 +1,119 @@
+//===- TileToNVVM.cpp - convert-tile-to-nvvm ------------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// In three steps: functions become kernels (Kernel.cpp); tile ops become scalars, inline assembly and NVVM ops, while scf, arith
+// and index stay (one file of patterns per theme); what stays goes to the LLVM dialect by upstream's patterns.
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/Conversion/TileToNVVM/Passes.h"
+#include "lib/Conversion/TileToNVVM/Registers.h"
+#include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
+#include "mlir/Conversion/ControlFlowToLLVM/ControlFlowToLLVM.h"
+#include "mlir/Conversion/LLVMCommon/ConversionTarget.h"
+#include "mlir/Conversion/LLVMCommon/TypeConverter.h"
+#include "mlir/Conversion/MathToLLVM/MathToLLVM.h"
+#include "mlir/Conversion/SCFToControlFlow/SCFToControlFlow.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Arith/Transforms/Passes.h"
+#include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/SCF/Transforms/Patterns.h"
+#include "mlir/Transforms/WalkPatternRewriteDriver.h"
+
+namespace attn {
+#define GEN_PASS_DEF_CONVERTTILETONVVMPASS
+#include "lib/Conversion/TileToNVVM/Passes.h.inc"
+} // namespace attn
+
+using namespace mlir;
+using namespace attn;
+using namespace attn::tile;
+
+/// Tile ops, and tiles in the operands and results of other ops, go.
+static LogicalResult convertTiles(Operation *function, const KernelMap &kernels) {
+  MLIRContext *context = function->getContext();
+  TileTypeConverter types;
+  PatternContext patternContext{types, kernels};
+  RewritePatternSet patterns(context);
+  populateBarrierPatterns(patterns, patternContext);
+  populateCopyPatterns(patterns, patternContext);
+  populateElementwisePatterns(patterns, patternContext);
+  populateGlobalPatterns(patterns, patternContext);
+  populateProductPatterns(patterns, patternContext);
+  populateRolePatterns(patterns, patternContext);
+  populateRowPatterns(patterns, patternContext);
+
+  ConversionTarget target(*context);
+  target.addLegalDialect<LLVM::LLVMDialect, NVVM::NVVMDialect>();
+  target.addIllegalDialect<TileDialect, gpu::GPUDialect, memref::MemRefDialect>();
+  // Roles are taken apart afterwards: until then an op finds its role around it.
+  target.addLegalOp<SpecializeOp, YieldOp>();
+  target.addDynamicallyLegalDialect<arith::ArithDialect, math::MathDialect>(
+      [&](Operation *op) { return types.isLegal(op); });
+  scf::populateSCFStructuralTypeConversionsAndLegality(types, patterns, target);
+  target.markUnknownOpDynamicallyLegal([](Operation *) { return true; });
+  return applyFullConversion(function, target, std::move(patterns));
+}
+
+/// Scalars, control flow and indices of 32 bits go to the LLVM dialect.
+static LogicalResult convertScalars(Operation *function) {
+  MLIRContext *context = function->getContext();
+  RewritePatternSet math(context);
+  populateMathPatterns(math);
+  arith::populateCeilFloorDivExpandOpsPatterns(math);
+  walkAndApplyPatterns(function, std::move(math));
+
+  LowerToLLVMOptions options(context);
+  options.overrideIndexBitwidth(32);
+  LLVMTypeConverter types(context, options);
+  RewritePatternSet patterns(context);
+  populateSCFToControlFlowConversionPatterns(patterns);
+  cf::populateControlFlowToLLVMConversionPatterns(types, patterns);
+  arith::populateArithToLLVMConversionPatterns(types, patterns);
+  populateMathToLLVMConversionPatterns(types, patterns);
+  LLVMConversionTarget target(*context);
+  target.addLegalDialect<NVVM::NVVMDialect>();
+  return applyFullConversion(function, target, std::move(patterns));
+}
+
+/// The placeholders of memref arguments have no users left.
+static void erasePlaceholders(Kernel &kernel) {
+  for (auto &[memref, global] : kernel.arguments)
+    if (memref.use_empty())
+      memref.getDefiningOp()->erase();
+  kernel.arguments.clear();
+}
+
+namespace {
+struct ConvertTileToNVVMPass : attn::impl::ConvertTileToNVVMPassBase<ConvertTileToNVVMPass> {
+  void runOnOperation() override {
+    SmallVector<func::FuncOp> functions;
+    for (auto function : getOperation().getOps<func::FuncOp>())
+      if (function->hasAttr(TileDialect::kKernelAttrName))
+        functions.push_back(function);
+    for (func::FuncOp function : functions) {
+      FailureOr<Kernel> kernel = convertKernelFunction(function);
+      if (failed(kernel))
+        return signalPassFailure();
+      KernelMap kernels;
+      Operation *op = kernel->function;
+      Kernel &entry = kernels[op] = std::move(*kernel);
+      if (failed(convertTiles(op, kernels)))
+        return signalPassFailure();
+      erasePlaceholders(entry);
+      op->walk([&](SpecializeOp specialize) { lowerRoles(specialize, entry); });
+      if (failed(convertScalars(op)))
+        return signalPassFailure();
+    }
+  }
+};
+} // namespace

@@ -1,0 +1,56 @@
+//===- Passes.td - passes of rooms 5 and 6 -----------------------------------------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_TRANSFORMS_TILE_PASSES_TD
+#define ATTN_TRANSFORMS_TILE_PASSES_TD
+
+include "mlir/Pass/PassBase.td"
+
+def PromoteOperandsPass : Pass<"tile-promote-operands", "::mlir::ModuleOp"> {
+  let summary = "gives every operand of a matrix product a place in shared memory";
+  let description = [{
+    An operand that comes from global memory gets a shared tile and a copy into it. What does not change in a loop is copied
+    once, before the loop; loops that read the same argument one after the other share one tile.
+
+    Requires: level `tile`. Produces: level `placed` but for layouts. Fails when: the places exceed the shared memory of a
+    block; the error names both sizes.
+  }];
+  let options = [
+    Option<"sharedBytes", "shared-bytes", "int64_t", "232448", "shared memory of a block">,
+    Option<"stages", "stages", "int64_t", "1", "copies of a tile that is loaded in a loop, for the budget">];
+  let dependentDialects = ["::attn::tile::TileDialect"];
+}
+
+def AssignLayoutsPass : Pass<"tile-assign-layouts", "::mlir::ModuleOp"> {
+  let summary = "says which thread holds which element of every register tile";
+  let description = [{
+    The layout of a product is the accumulator's; what is computed from it elementwise has the same, rows have the row
+    layout that belongs to it. A product whose left operand is in registers gets it in the operand layout: for 16-bit types
+    the same map, so that nothing moves.
+
+    Requires: level `tile` after tile-promote-operands. Produces: level `placed`. Fails when: rows are not 64 for each
+    warpgroup.
+  }];
+  let dependentDialects = ["::attn::tile::TileDialect"];
+}
+
+def SpecializeWarpsPass : Pass<"tile-specialize-warps", "::mlir::ModuleOp"> {
+  let summary = "one warpgroup copies, the others compute";
+  let description = [{
+    The block gets one more warpgroup, the producer, which runs the control flow and the copies, asynchronously, and the
+    consumers keep everything else. A tile that is copied in a loop becomes a ring of `stages` with a full and an empty
+    barrier per stage: the producer waits for empty, the consumers for full. A tile copied once needs only a full barrier.
+    Products become asynchronous and are waited for at once; tile-overlap-mma takes them apart.
+
+    Requires: level `placed`. Produces: level `async`. Fails when: rings exceed the shared memory of a block.
+  }];
+  let options = [
+    Option<"stages", "stages", "int64_t", "2", "uses of a ring that may be in flight">];
+  let dependentDialects = ["::attn::tile::TileDialect", "::mlir::scf::SCFDialect"];
+}
+
+#endif // ATTN_TRANSFORMS_TILE_PASSES_TD

@@ -1,0 +1,116 @@
+//===- PromoteOperands.cpp - tile-promote-operands ---------------------------------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "dialects/Tile/IR/TileOps.h"
+#include "lib/Transforms/Tile/Passes.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Interfaces/LoopLikeInterface.h"
+#include "llvm/ADT/MapVector.h"
+
+namespace attn::tile {
+#define GEN_PASS_DEF_PROMOTEOPERANDSPASS
+#include "lib/Transforms/Tile/Passes.h.inc"
+} // namespace attn::tile
+
+using namespace mlir;
+using namespace attn::tile;
+
+/// The outermost loop around the load whose iterations all read the same box, or null.
+static LoopLikeOpInterface getInvariantLoop(LoadOp load) {
+  LoopLikeOpInterface outermost;
+  for (auto loop = load->getParentOfType<LoopLikeOpInterface>(); loop;
+       loop = loop->getParentOfType<LoopLikeOpInterface>()) {
+    if (!llvm::all_of(load.getOffsets(), [&](Value offset) { return loop.isDefinedOutsideOfLoop(offset); }))
+      break;
+    outermost = loop;
+  }
+  return outermost;
+}
+
+namespace {
+/// The places of one kernel.
+struct Places {
+  func::FuncOp kernel;
+  /// Copies that run once, by argument and position: the next product with the same box finds it.
+  DenseMap<std::pair<Value, Value>, SmallVector<std::pair<SmallVector<Value>, Value>>> once;
+  /// Tiles that loops refill, by argument and type.
+  llvm::MapVector<std::pair<Value, Type>, Value> refilled;
+
+  Value allocate(SharedType type) {
+    OpBuilder builder = OpBuilder::atBlockBegin(&kernel.getBody().front());
+    return AllocSharedOp::create(builder, kernel.getLoc(), type, IntegerAttr());
+  }
+
+  static SharedType getPlaceType(LoadOp load) {
+    auto tile = cast<RankedTensorType>(load.getType());
+    // The widest swizzle whose slab is no wider than the tile.
+    int64_t rowBytes = tile.getDimSize(1) * tile.getElementTypeBitWidth() / 8;
+    int64_t swizzle = rowBytes >= 128 ? 128 : rowBytes >= 64 ? 64 : 32;
+    return SharedType::get(load.getContext(), tile.getShape(), tile.getElementType(), swizzle, 1);
+  }
+
+  /// The shared tile that holds what `load` reads, when it is needed.
+  Value promote(LoadOp load) {
+    SharedType type = getPlaceType(load);
+    OpBuilder builder(load);
+    if (LoopLikeOpInterface loop = getInvariantLoop(load); loop || !load->getParentOfType<LoopLikeOpInterface>()) {
+      auto &known = once[{load.getSource(), Value()}];
+      SmallVector<Value> offsets(load.getOffsets());
+      for (auto &[position, place] : known)
+        if (position == offsets && place.getType() == type)
+          return place;
+      Value place = allocate(type);
+      if (loop)
+        builder.setInsertionPoint(loop);
+      CopyOp::create(builder, load.getLoc(), load.getSource(), load.getOffsets(), place);
+      known.push_back({offsets, place});
+      return place;
+    }
+    Value &place = refilled[{load.getSource(), type}];
+    if (!place)
+      place = allocate(type);
+    CopyOp::create(builder, load.getLoc(), load.getSource(), load.getOffsets(), place);
+    return place;
+  }
+};
+
+struct PromoteOperandsPass : attn::tile::impl::PromoteOperandsPassBase<PromoteOperandsPass> {
+  using Base::Base;
+
+  LogicalResult promote(func::FuncOp kernel) {
+    Places places;
+    places.kernel = kernel;
+    SmallVector<LoadOp> loads;
+    kernel.walk([&](MmaOp mma) {
+      for (OpOperand &operand : mma->getOpOperands().take_front(2))
+        if (auto load = operand.get().getDefiningOp<LoadOp>()) {
+          operand.set(places.promote(load));
+          loads.push_back(load);
+        }
+    });
+    for (LoadOp load : loads)
+      if (load->use_empty())
+        load->erase();
+    int64_t bytes = 0;
+    kernel.walk([&](AllocSharedOp place) {
+      bool isRefilled = llvm::is_contained(llvm::make_second_range(places.refilled), place.getResult());
+      bytes += (isRefilled ? int64_t(stages) : 1) * cast<SharedType>(place.getType()).getSizeInBytes();
+    });
+    if (bytes > sharedBytes)
+      return kernel.emitOpError("needs ")
+             << bytes << " bytes of shared memory with " << stages << " stages, a block has " << sharedBytes
+             << " (smaller blocks or fewer stages need less)";
+    return success();
+  }
+
+  void runOnOperation() override {
+    for (auto kernel : getOperation().getOps<func::FuncOp>())
+      if (kernel->hasAttr(TileDialect::kKernelAttrName) && failed(promote(kernel)))
+        return signalPassFailure();
+  }
+};
+} // namespace
