@@ -6,7 +6,7 @@ JOBS ?= $(shell nproc)
 
 # The compiler and its libraries, what builds it, and what its tests use.
 PACKAGES := clang-22 lld-22 llvm-22-dev llvm-22-tools libmlir-22-dev mlir-22-tools libzstd-dev zlib1g-dev \
-            cmake ninja-build ccache git python3 libgtest-dev libstdc++-12-dev
+            cmake ninja-build ccache git python3 libgtest-dev libstdc++-12-dev python3-numpy python3-pytest
 SANITIZER_PACKAGES := libclang-rt-22-dev
 FORMAT_PACKAGES := clang-format-22 clang-tidy-22
 

@@ -15,7 +15,7 @@ namespace attn {
 
 /// Rooms 1 to 3: what the schedule is chosen for, and what overrides it.
 struct ToOnlineOptions : mlir::PassPipelineOptions<ToOnlineOptions> {
-  Option<std::string> target{*this, "target", llvm::cl::desc("what the schedule is for: cpu"), llvm::cl::init("cpu")};
+  Option<std::string> target{*this, "target", llvm::cl::desc("what the schedule is for: cpu or cuda"), llvm::cl::init("cpu")};
   Option<int64_t> lanes{*this, "lanes", llvm::cl::desc("f32 lanes of the CPU's vectors: 4, 8 or 16"),
                         llvm::cl::init(16)};
   Option<bool> bf16Dot{*this, "bf16-dot", llvm::cl::desc("the CPU multiplies pairs of bf16"), llvm::cl::init(false)};

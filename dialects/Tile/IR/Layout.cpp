@@ -69,7 +69,8 @@ Layout Layout::quad(int64_t warpgroups, int64_t rows) {
   return layout;
 }
 
-Layout Layout::blocked(int64_t vector, int64_t lanes, int64_t warps, int64_t rows, int64_t columns) {
+Layout Layout::blocked(int64_t vector, int64_t lanes, int64_t warps, int64_t rows,
+                       int64_t columns) {
   Layout layout(rows, columns);
   int64_t rowsPerWarp = 32 / lanes;
   layout.add(Source::Register, vector, 0, 1);
@@ -104,7 +105,9 @@ Owner Layout::getOwner(Position position) const {
   auto give = [&](const Digit &digit, int64_t stride, int64_t &coordinate) {
     int64_t value = coordinate / stride;
     coordinate -= value * stride;
-    int64_t &index = digit.source == Source::Register ? owner.reg : digit.source == Source::Lane ? owner.lane : owner.warp;
+    int64_t &index = digit.source == Source::Register ? owner.reg
+                     : digit.source == Source::Lane   ? owner.lane
+                                                      : owner.warp;
     index += value * digit.divisor;
   };
   // No digit moves both coordinates, so that one descending order serves the two.

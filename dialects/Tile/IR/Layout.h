@@ -5,22 +5,26 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A register tile has no address: its elements live in the registers of the threads of one or more warpgroups. A layout says
-// which. It is the one idea of this dialect that has to be understood before anything else, so it is told here at length.
+// A register tile has no address: its elements live in the registers of the threads of one or more
+// warpgroups. A layout says which. It is the one idea of this dialect that has to be understood
+// before anything else, so it is told here at length.
 //
 // What a layout is
 // ----------------
-// A thread of a role has a warp number and a lane; each thread numbers the elements it holds from 0. A layout is a map
+// A thread of a role has a warp number and a lane; each thread numbers the elements it holds from
+// 0. A layout is a map
 //
 //     (warp, lane, register)  ->  (row, column)
 //
-// for a tile of a given shape. All of ours are sums of digits. Take an index (the register, the lane or the warp), write it in
-// a mixed radix, and let every digit move the position by a fixed stride:
+// for a tile of a given shape. All of ours are sums of digits. Take an index (the register, the
+// lane or the warp), write it in a mixed radix, and let every digit move the position by a fixed
+// stride:
 //
 //     position += (index / divisor mod extent) * stride
 //
-// The hardware's accumulator of one 64 x N matrix product is, in the words of the PTX manual, "warp w, lane l: rows
-// 16w + l/4 and 16w + l/4 + 8, columns 8v + 2(l mod 4) and the next one, for v = 0, 1, ...". As digits:
+// The hardware's accumulator of one 64 x N matrix product is, in the words of the PTX manual, "warp
+// w, lane l: rows 16w + l/4 and 16w + l/4 + 8, columns 8v + 2(l mod 4) and the next one, for v = 0,
+// 1, ...". As digits:
 //
 //     source    divisor  extent   row stride  column stride
 //     register  1        2                    1               the two neighbours of a pair
@@ -34,23 +38,28 @@
 //     register 27 = 1*1 + 1*2 + 6*4    ->  column 1, row 8, column 6*8 = 48
 //     lane 13     = 1*1 + 3*4          ->  column 1*2 = 2, row 3
 //     warp 2                           ->  row 32
-// together row 8 + 3 + 32 = 43, column 1 + 48 + 2 = 51. The other way round: 43 = 2*16 + 1*8 + 3*1 and
-// 51 = 6*8 + 1*2 + 1*1, taking strides from the largest to the smallest; that greedy division is getOwner. It is exact because
-// the strides of one coordinate nest: each is larger than everything that the smaller ones can add up to.
+// together row 8 + 3 + 32 = 43, column 1 + 48 + 2 = 51. The other way round: 43 = 2*16 + 1*8 + 3*1
+// and 51 = 6*8 + 1*2 + 1*1, taking strides from the largest to the smallest; that greedy division
+// is getOwner. It is exact because the strides of one coordinate nest: each is larger than
+// everything that the smaller ones can add up to.
 //
 // What follows from the form
 // --------------------------
-// * Separability. A position is the sum of a part that only the thread decides and a part that only the register decides. The
-//   second is known when compiling: a conversion computes the first once per thread and adds immediates. That is all there is
-//   to storing a tile, to masking by coordinates and to broadcasting a row.
-// * Replication. A lane digit that is missing means that several lanes hold the same element: the maximum of a row of an
-//   accumulator (#tile.row) is what is left of the accumulator's digits without their columns, so the four lanes of a quad
-//   agree. getOwner names the first of the replicas, which is the one that stores.
-// * Reduction. Adding up a row means adding the registers whose digits differ only in columns, then exchanging between the
-//   lanes whose digits move the column: for the accumulator, lane distances 2 and 1. Stopping before the exchange leaves
-//   #tile.quad, an M x 4 tile of partial results, one column per lane of a quad.
-// * Conversion for free. The probabilities P leave the softmax in the accumulator's layout, as 16-bit numbers, and enter the
-//   next product as its A operand, whose fragment the manual describes in its own terms:
+// * Separability. A position is the sum of a part that only the thread decides and a part that only
+//   the register decides. The second is known when compiling: a conversion computes the first once
+//   per thread and adds immediates. That is all there is to storing a tile, to masking by
+//   coordinates and to broadcasting a row.
+// * Replication. A lane digit that is missing means that several lanes hold the same element: the
+//   maximum of a row of an accumulator (#tile.row) is what is left of the accumulator's digits
+//   without their columns, so the four lanes of a quad agree. getOwner names the first of the
+//   replicas, which is the one that stores.
+// * Reduction. Adding up a row means adding the registers whose digits differ only in columns, then
+//   exchanging between the lanes whose digits move the column: for the accumulator, lane distances
+//   2 and 1. Stopping before the exchange leaves #tile.quad, an M x 4 tile of partial results, one
+//   column per lane of a quad.
+// * Conversion for free. The probabilities P leave the softmax in the accumulator's layout, as
+//   16-bit numbers, and enter the next product as its A operand, whose fragment the manual
+//   describes in its own terms:
 //
 //     register  1        2                    1
 //     register  2        2        8
@@ -58,34 +67,39 @@
 //     register  8        K/16                 16
 //     (lanes and warps as above)
 //
-//   Nothing in the compiler says that these two are the same. isSameMap compares the maps, position by position, finds
-//   them equal for every K that is a multiple of 16, and tile.convert_layout becomes nothing. For 8-bit elements the fragment
-//   holds four neighbours per register, the maps differ, and the conversion is refused instead of being wrong.
+//   Nothing in the compiler says that these two are the same. isSameMap compares the maps, position
+//   by position, finds them equal for every K that is a multiple of 16, and tile.convert_layout
+//   becomes nothing. For 8-bit elements the fragment holds four neighbours per register, the maps
+//   differ, and the conversion is refused instead of being wrong.
 //
 // Tiles that are larger than one instruction
 // ------------------------------------------
-// `warpgroups = k` spreads the rows over k warpgroups: warpgroup g holds rows [g M/k, (g+1) M/k). If that is more than 64, a
-// further register digit steps by 64 rows. One more digit for each, the same three functions.
+// `warpgroups = k` spreads the rows over k warpgroups: warpgroup g holds rows [g M/k, (g+1) M/k).
+// If that is more than 64, a further register digit steps by 64 rows. One more digit for each, the
+// same three functions.
 //
 // Why not linear layouts over GF(2)
 // ---------------------------------
-// Triton's LinearLayout describes a layout as a matrix over bits. Swizzles become linear, composition and inversion become
-// matrix algebra. But every extent must be a power of two, and the fastest schedules on Hopper use key tiles of 80, 96, 112,
-// 144 and 176: the accumulator of 64 x 80 has ten column groups, a digit of extent 10 that no bit matrix can hold. Padding to
-// 128 would waste registers, which are what decides whether a schedule fits at all.
+// Triton's LinearLayout describes a layout as a matrix over bits. Swizzles become linear,
+// composition and inversion become matrix algebra. But every extent must be a power of two, and the
+// fastest schedules on Hopper use key tiles of 80, 96, 112, 144 and 176: the accumulator of 64 x 80
+// has ten column groups, a digit of extent 10 that no bit matrix can hold. Padding to 128 would
+// waste registers, which are what decides whether a schedule fits at all.
 //
 // Why not CuTe's algebra
 // ----------------------
-// CuTe's layouts are digits like ours (shape : stride, any extent), with composition, complement and division on top. That
-// algebra exists because CUTLASS derives partitions of arbitrary tiles for arbitrary instructions. An attention compiler
-// meets five layouts. They are written down below as five tables of digits, and the questions asked of them (who owns
-// this, what do I own, is this the same map) need evaluation and not algebra. A sixth layout is a sixth table.
+// CuTe's layouts are digits like ours (shape : stride, any extent), with composition, complement
+// and division on top. That algebra exists because CUTLASS derives partitions of arbitrary tiles
+// for arbitrary instructions. An attention compiler meets five layouts. They are written down below
+// as five tables of digits, and the questions asked of them (who owns this, what do I own, is this
+// the same map) need evaluation and not algebra. A sixth layout is a sixth table.
 //
 // What a layout is not
 // --------------------
-// It does not describe shared memory: that is an address with a swizzle (SharedType), an XOR of bits of the offset, and no
-// thread owns it. It does not pack: registers are counted in elements here, and how many elements of 16 bits share a 32-bit
-// register is for the conversion to the target to say (consecutive ones do).
+// It does not describe shared memory: that is an address with a swizzle (SharedType), an XOR of
+// bits of the offset, and no thread owns it. It does not pack: registers are counted in elements
+// here, and how many elements of 16 bits share a 32-bit register is for the conversion to the
+// target to say (consecutive ones do).
 //
 //===----------------------------------------------------------------------===//
 
@@ -129,8 +143,10 @@ public:
   static Layout row(int64_t warpgroups, int64_t rows);
   /// One value per row of an accumulator and lane of a quad: a rows x 4 tile.
   static Layout quad(int64_t warpgroups, int64_t rows);
-  /// `vector` neighbours per lane, `lanes` lanes side by side along a row, `warps` warps below each other.
-  static Layout blocked(int64_t vector, int64_t lanes, int64_t warps, int64_t rows, int64_t columns);
+  /// `vector` neighbours per lane, `lanes` lanes side by side along a row, `warps` warps below each
+  /// other.
+  static Layout blocked(int64_t vector, int64_t lanes, int64_t warps, int64_t rows,
+                        int64_t columns);
 
   llvm::ArrayRef<Digit> getDigits() const { return digits; }
   int64_t getNumRows() const { return rows; }
@@ -156,7 +172,8 @@ private:
   int64_t rows, columns, warps = 1, lanes = 1, registers = 1;
 };
 
-/// Whether every (warp, lane, register) holds the same element under both: converting moves nothing.
+/// Whether every (warp, lane, register) holds the same element under both: converting moves
+/// nothing.
 bool isSameMap(const Layout &from, const Layout &to);
 
 } // namespace attn::tile

@@ -19,14 +19,15 @@ def Tile_SlotOp : Tile_Op<"slot", [Pure]> {
   let summary = "the first use of a ring";
   let arguments = (ins);
   let results = (outs Res<Tile_SlotType, "stage 0, phase 0">:$result);
-  let assemblyFormat = "attr-dict `:` type($result)";
+  let assemblyFormat = "attr-dict `:` qualified(type($result))";
 }
 
 def Tile_NextOp : Tile_Op<"next", [Pure, SameOperandsAndResultType]> {
   let summary = "the use of a ring that follows";
   let arguments = (ins Arg<Tile_SlotType, "a use">:$slot);
-  let results = (outs Res<Tile_SlotType, "stage + 1; past the last, stage 0 in the other phase">:$result);
-  let assemblyFormat = "$slot attr-dict `:` type($result)";
+  let results = (outs
+    Res<Tile_SlotType, "stage + 1; past the last, stage 0 in the other phase">:$result);
+  let assemblyFormat = "$slot attr-dict `:` qualified(type($result))";
 }
 
 def Tile_StageOp : Tile_Op<"stage", [Pure]> {
@@ -36,9 +37,14 @@ def Tile_StageOp : Tile_Op<"stage", [Pure]> {
     %k = tile.stage %keys[%slot] : !tile.shared<128x64xbf16, swizzle = 128, stages = 2>
     ```
   }];
-  let arguments = (ins Arg<Tile_SharedType, "a ring">:$ring, Arg<Tile_SlotType, "a use of it">:$slot);
+  let arguments = (ins
+    Arg<Tile_SharedType, "a ring">:$ring,
+    Arg<Tile_SlotType, "a use of it">:$slot);
   let results = (outs Res<Tile_SharedType, "one stage">:$result);
-  let assemblyFormat = "$ring `[` $slot `]` attr-dict `:` custom<StageTypes>(type($ring), type($slot), type($result))";
+  let assemblyFormat = [{
+    $ring `[` $slot `]` attr-dict
+    `:` custom<StageTypes>(type($ring), type($slot), type($result))
+  }];
   let hasVerifier = 1;
 }
 
@@ -46,29 +52,35 @@ def Tile_StageOp : Tile_Op<"stage", [Pure]> {
 // Barriers
 //===----------------------------------------------------------------------===//
 
-/// Ops on one barrier of an array: `%full[%slot]`, or `%ready` for an array of one in its first phase.
+/// Ops on one barrier of an array: `%full[%slot]`, or `%ready` for an array of one in its first
+/// phase.
 class Tile_BarrierOp<string mnemonic, dag arguments_> : Tile_Op<mnemonic> {
   let arguments = !con((ins
     Arg<Tile_BarrierType, "an array of barriers">:$barrier,
-    Arg<Optional<Tile_SlotType>, "which one and in which phase; none: the only one, in its first">:$slot), arguments_);
+    Arg<Optional<Tile_SlotType>,
+        "which one and in which phase; none: the only one, in its first">:$slot), arguments_);
   let hasVerifier = 1;
 }
 
 def Tile_BarrierInitOp : Tile_Op<"barrier_init"> {
   let summary = "barriers that complete a phase after `arrivals` arrivals and all expected bytes";
   let description = [{
-    The block sees them initialised after the next `tile.sync`. `offset` is decided by `tile-allocate-shared`.
+    The block sees them initialised after the next `tile.sync`. `offset` is decided by
+    `tile-allocate-shared`.
 
     ```mlir
     %full = tile.barrier_init 1 : !tile.barrier<2>
     ```
   }];
-  let arguments = (ins ConfinedAttr<I64Attr, [IntPositive]>:$arrivals, OptionalAttr<I64Attr>:$offset);
+  let arguments = (ins
+    ConfinedAttr<I64Attr, [IntPositive]>:$arrivals,
+    OptionalAttr<I64Attr>:$offset);
   let results = (outs Res<Tile_BarrierType, "one barrier per stage", [MemAlloc]>:$result);
-  let assemblyFormat = "$arrivals (`at` $offset^)? attr-dict `:` type($result)";
+  let assemblyFormat = "$arrivals (`at` $offset^)? attr-dict `:` qualified(type($result))";
 }
 
-def Tile_BarrierExpectOp : Tile_BarrierOp<"barrier_expect", (ins ConfinedAttr<I64Attr, [IntPositive]>:$bytes)> {
+def Tile_BarrierExpectOp : Tile_BarrierOp<"barrier_expect", (ins
+    ConfinedAttr<I64Attr, [IntPositive]>:$bytes)> {
   let summary = "arrives, and makes the phase wait for `bytes` bytes of asynchronous copies";
   let description = [{
     Once per role.
@@ -79,15 +91,15 @@ def Tile_BarrierExpectOp : Tile_BarrierOp<"barrier_expect", (ins ConfinedAttr<I6
   }];
   let assemblyFormat = [{
     $barrier (`[` $slot^ `]`)? `bytes` $bytes attr-dict
-    `:` type($barrier) custom<SlotType>(ref($slot), ref(type($barrier)), type($slot))
+    `:` qualified(type($barrier)) custom<SlotType>(ref($slot), ref(type($barrier)), type($slot))
   }];
 }
 
 def Tile_BarrierArriveOp : Tile_BarrierOp<"barrier_arrive", (ins)> {
   let summary = "arrives: once per warpgroup of the role";
   let description = [{
-    One thread arrives for its warpgroup. That covers shared memory read by matrix products that were waited for; before it
-    covers loads by threads, the warpgroup needs a `tile.named_barrier`.
+    One thread arrives for its warpgroup. That covers shared memory read by matrix products that
+    were waited for; before it covers loads by threads, the warpgroup needs a `tile.named_barrier`.
 
     ```mlir
     tile.barrier_arrive %empty[%slot] : !tile.barrier<2>
@@ -95,15 +107,15 @@ def Tile_BarrierArriveOp : Tile_BarrierOp<"barrier_arrive", (ins)> {
   }];
   let assemblyFormat = [{
     $barrier (`[` $slot^ `]`)? attr-dict
-    `:` type($barrier) custom<SlotType>(ref($slot), ref(type($barrier)), type($slot))
+    `:` qualified(type($barrier)) custom<SlotType>(ref($slot), ref(type($barrier)), type($slot))
   }];
 }
 
 def Tile_BarrierWaitOp : Tile_BarrierOp<"barrier_wait", (ins UnitAttr:$previous)> {
   let summary = "waits until the slot's phase of a barrier is complete";
   let description = [{
-    With `previous`, waits for the phase before: who fills a ring waits for its slot to be released from the use before,
-    and in the first phase there is nothing to wait for.
+    With `previous`, waits for the phase before: who fills a ring waits for its slot to be released
+    from the use before, and in the first phase there is nothing to wait for.
 
     ```mlir
     tile.barrier_wait %full[%slot] : !tile.barrier<2>
@@ -112,19 +124,20 @@ def Tile_BarrierWaitOp : Tile_BarrierOp<"barrier_wait", (ins UnitAttr:$previous)
   }];
   let assemblyFormat = [{
     (`previous` $previous^)? $barrier (`[` $slot^ `]`)? attr-dict
-    `:` type($barrier) custom<SlotType>(ref($slot), ref(type($barrier)), type($slot))
+    `:` qualified(type($barrier)) custom<SlotType>(ref($slot), ref(type($barrier)), type($slot))
   }];
 }
 
 def Tile_SyncOp : Tile_Op<"sync"> {
-  let summary = "all threads of the block meet; barrier initialisations and shared memory become visible";
+  let summary = "all threads of the block meet; initialised barriers and shared memory become visible";
   let assemblyFormat = "attr-dict";
 }
 
 def Tile_NamedBarrierOp : Tile_Op<"named_barrier"> {
   let summary = "some threads of the block meet";
   let description = [{
-    `sync` arrives and waits until `threads` threads have arrived on barrier `id` (1 to 15); `arrive` does not wait.
+    `sync` arrives and waits until `threads` threads have arrived on barrier `id` (1 to 15);
+    `arrive` does not wait.
 
     ```mlir
     tile.named_barrier sync %mine threads 256
@@ -142,8 +155,8 @@ def Tile_NamedBarrierOp : Tile_Op<"named_barrier"> {
 def Tile_FenceOp : Tile_Op<"fence"> {
   let summary = "orders this thread's accesses";
   let description = [{
-    `async_shared`: writes to shared memory before the fence are seen by matrix products and asynchronous copies after it
-    (of other threads, once they met at a barrier).
+    `async_shared`: writes to shared memory before the fence are seen by matrix products and
+    asynchronous copies after it (of other threads, once they met at a barrier).
 
     ```mlir
     tile.fence async_shared
@@ -160,8 +173,8 @@ def Tile_FenceOp : Tile_Op<"fence"> {
 def Tile_CopyAsyncOp : Tile_Op<"copy_async", [AttrSizedOperandSegments]> {
   let summary = "starts copying a box of global memory into a shared tile";
   let description = [{
-    Once per role. Elements outside of the source become zero. The copy counts the tile's bytes, padding included, towards
-    the barrier's phase.
+    Once per role. Elements outside of the source become zero. The copy counts the tile's bytes,
+    padding included, towards the barrier's phase.
 
     ```mlir
     tile.copy_async %k[%b, %h, %n, %zero] to %keys signal %full[%slot]
@@ -176,7 +189,8 @@ def Tile_CopyAsyncOp : Tile_Op<"copy_async", [AttrSizedOperandSegments]> {
     Arg<Optional<Tile_SlotType>, "which of the barriers">:$slot);
   let assemblyFormat = [{
     $source `[` $offsets `]` `to` $dest `signal` $barrier (`[` $slot^ `]`)? attr-dict
-    `:` type($source) `,` type($dest) `,` type($barrier) custom<SlotType>(ref($slot), ref(type($barrier)), type($slot))
+    `:` qualified(type($source)) `,` qualified(type($dest)) `,` qualified(type($barrier))
+    custom<SlotType>(ref($slot), ref(type($barrier)), type($slot))
   }];
   let hasVerifier = 1;
 }
@@ -184,18 +198,22 @@ def Tile_CopyAsyncOp : Tile_Op<"copy_async", [AttrSizedOperandSegments]> {
 def Tile_StoreAsyncOp : Tile_Op<"store_async"> {
   let summary = "starts copying a shared tile into a box of global memory";
   let description = [{
-    Once per role; elements outside of the destination are not written. The tile must not change before a
-    `tile.store_wait` of the same role.
+    Once per role; elements outside of the destination are not written. The tile must not change
+    before a `tile.store_wait` of the same role.
 
     ```mlir
-    tile.store_async %s to %o[%b, %h, %m, %zero] : !tile.shared<128x64xbf16, swizzle = 128>, memref<?x?x?x64xbf16>
+    tile.store_async %s to %o[%b, %h, %m, %zero]
+        : !tile.shared<128x64xbf16, swizzle = 128>, memref<?x?x?x64xbf16>
     ```
   }];
   let arguments = (ins
     Arg<Tile_SharedType, "one stage", [MemRead]>:$source,
     Arg<AnyStridedMemRef, "a kernel argument", [MemWrite]>:$dest,
     Arg<Variadic<Index>, "position of the box's first element">:$offsets);
-  let assemblyFormat = "$source `to` $dest `[` $offsets `]` attr-dict `:` type($source) `,` type($dest)";
+  let assemblyFormat = [{
+    $source `to` $dest `[` $offsets `]` attr-dict
+    `:` qualified(type($source)) `,` qualified(type($dest))
+  }];
   let hasVerifier = 1;
 }
 
@@ -208,14 +226,16 @@ def Tile_StoreWaitOp : Tile_Op<"store_wait"> {
 // Matrix products in flight
 //===----------------------------------------------------------------------===//
 
-def Tile_Accumulator : AnyTypeOf<[Tile_Tile, Tile_InFlightType], "register tile or accumulator in flight">;
+def Tile_Accumulator : AnyTypeOf<[Tile_Tile, Tile_InFlightType],
+    "register tile or accumulator in flight">;
 
 def Tile_MmaAsyncOp : Tile_Op<"mma_async"> {
   let summary = "starts a matrix product";
   let description = [{
-    As `tile.mma`, but the result may only be read after a `tile.mma_wait`. `lhs` is in registers, in layout
-    `#tile.operand_a`, or in shared memory; `rhs` is in shared memory. Operands must not change before the wait, `lhs` in
-    registers included. All warpgroups of the role take part, each with its rows.
+    As `tile.mma`, but the result may only be read after a `tile.mma_wait`. `lhs` is in registers,
+    in layout `#tile.operand_a`, or in shared memory; `rhs` is in shared memory. Operands must not
+    change before the wait, `lhs` in registers included. All warpgroups of the role take part, each
+    with its rows.
 
     ```mlir
     %s = tile.mma_async %q, %k {transpose_rhs}
@@ -230,7 +250,9 @@ def Tile_MmaAsyncOp : Tile_Op<"mma_async"> {
     UnitAttr:$transpose_lhs, UnitAttr:$transpose_rhs);
   let results = (outs Res<Tile_InFlightType, "M x N f32">:$result);
   let assemblyFormat = [{
-    $lhs `,` $rhs (`,` $acc^)? attr-dict `:` type($lhs) `,` type($rhs) (`,` type($acc)^)? `->` type($result)
+    $lhs `,` $rhs (`,` $acc^)? attr-dict
+    `:` qualified(type($lhs)) `,` qualified(type($rhs))
+    (`,` qualified(type($acc))^)? `->` qualified(type($result))
   }];
   let hasVerifier = 1;
 }
@@ -243,8 +265,9 @@ def Tile_MmaCommitOp : Tile_Op<"mma_commit"> {
 def Tile_MmaWaitOp : Tile_Op<"mma_wait"> {
   let summary = "waits until at most `pending` groups are in flight";
   let description = [{
-    Accumulators whose group is complete come out readable. A register tile comes out unchanged, but no sooner than the wait
-    is over: what is computed from it cannot overwrite registers that a product still reads.
+    Accumulators whose group is complete come out readable. A register tile comes out unchanged, but
+    no sooner than the wait is over: what is computed from it cannot overwrite registers that a
+    product still reads.
 
     ```mlir
     %s = tile.mma_wait 1, %flying : !tile.in_flight<tensor<128x96xf32, #acc>>
@@ -252,9 +275,12 @@ def Tile_MmaWaitOp : Tile_Op<"mma_wait"> {
   }];
   let arguments = (ins
     ConfinedAttr<I64Attr, [IntNonNegative, IntMaxValue<7>]>:$pending,
-    Arg<Variadic<Tile_Accumulator>, "accumulators, and tiles that must not be used earlier">:$values);
+    Arg<Variadic<Tile_Accumulator>,
+        "accumulators, and tiles that must not be used earlier">:$values);
   let results = (outs Res<Variadic<Tile_Tile>, "the values as register tiles">:$results);
-  let assemblyFormat = "$pending (`,` $values^ `:` custom<LandedTypes>(type($values), type($results)))? attr-dict";
+  let assemblyFormat = [{
+    $pending (`,` $values^ `:` custom<LandedTypes>(type($values), type($results)))? attr-dict
+  }];
   let hasVerifier = 1;
 }
 
@@ -266,9 +292,10 @@ def Tile_SpecializeOp : Tile_Op<"specialize", [
     NoRegionArguments, RecursiveMemoryEffects, SingleBlockImplicitTerminator<"YieldOp">]> {
   let summary = "gives the warpgroups of the block different programs";
   let description = [{
-    Role after role takes its `warpgroups`; together they are the block's. `registers` is the budget of a thread (a multiple
-    of 8 from 24 to 256); the budgets of all warpgroups fit the register file. In a role marked `elected` one thread of
-    the first warp runs the region and all others wait at its end.
+    Role after role takes its `warpgroups`; together they are the block's. `registers` is the budget
+    of a thread (a multiple of 8 from 24 to 256); the budgets of all warpgroups fit the register
+    file. In a role marked `elected` one thread of the first warp runs the region and all others
+    wait at its end.
 
     ```mlir
     tile.specialize

@@ -23,8 +23,8 @@ static LogicalResult verifyRows(int64_t warpgroups, int64_t rows, EmitError emit
     return emitError() << "expected 1 to 8 warpgroups, got " << warpgroups;
   if (rows > 0 && rows % (64 * warpgroups) == 0)
     return success();
-  return emitError() << "expected rows in multiples of " << 64 * warpgroups << " (64 for each of " << warpgroups
-                     << " warpgroups), got " << rows;
+  return emitError() << "expected rows in multiples of " << 64 * warpgroups << " (64 for each of "
+                     << warpgroups << " warpgroups), got " << rows;
 }
 
 /// layout_c2: the tile has the layout's rank.
@@ -42,18 +42,22 @@ static LogicalResult verifyColumns(int64_t multiple, int64_t columns, EmitError 
 }
 
 LogicalResult AccAttr::verifyEncoding(ArrayRef<int64_t> shape, Type, EmitError emitError) const {
-  if (failed(verifyRank(shape, 2, emitError)) || failed(verifyRows(getWarpgroups(), shape[0], emitError)))
+  if (failed(verifyRank(shape, 2, emitError)) ||
+      failed(verifyRows(getWarpgroups(), shape[0], emitError)))
     return failure();
   return verifyColumns(8, shape[1], emitError);
 }
 
-LogicalResult OperandAAttr::verifyEncoding(ArrayRef<int64_t> shape, Type elementType, EmitError emitError) const {
-  if (failed(verifyRank(shape, 2, emitError)) || failed(verifyRows(getWarpgroups(), shape[0], emitError)))
+LogicalResult OperandAAttr::verifyEncoding(ArrayRef<int64_t> shape, Type elementType,
+                                           EmitError emitError) const {
+  if (failed(verifyRank(shape, 2, emitError)) ||
+      failed(verifyRows(getWarpgroups(), shape[0], emitError)))
     return failure();
   // layout_c4: A operands have 8 or 16 bits per element.
   unsigned bits = elementType.isIntOrFloat() ? elementType.getIntOrFloatBitWidth() : 0;
   if (bits != 8 && bits != 16)
-    return emitError() << "expected elements of 8 or 16 bits in #tile.operand_a, got " << elementType;
+    return emitError() << "expected elements of 8 or 16 bits in #tile.operand_a, got "
+                       << elementType;
   return verifyColumns(256 / bits, shape[1], emitError);
 }
 
@@ -63,7 +67,8 @@ LogicalResult RowAttr::verifyEncoding(ArrayRef<int64_t> shape, Type, EmitError e
 }
 
 LogicalResult QuadAttr::verifyEncoding(ArrayRef<int64_t> shape, Type, EmitError emitError) const {
-  if (failed(verifyRank(shape, 2, emitError)) || failed(verifyRows(getOf().getWarpgroups(), shape[0], emitError)))
+  if (failed(verifyRank(shape, 2, emitError)) ||
+      failed(verifyRows(getOf().getWarpgroups(), shape[0], emitError)))
     return failure();
   // layout_c5: a quad has four lanes.
   if (shape[1] != 4)
@@ -71,12 +76,14 @@ LogicalResult QuadAttr::verifyEncoding(ArrayRef<int64_t> shape, Type, EmitError 
   return success();
 }
 
-LogicalResult BlockedAttr::verifyEncoding(ArrayRef<int64_t> shape, Type, EmitError emitError) const {
+LogicalResult BlockedAttr::verifyEncoding(ArrayRef<int64_t> shape, Type,
+                                          EmitError emitError) const {
   if (failed(verifyRank(shape, 2, emitError)))
     return failure();
   // layout_c6: lanes divide a warp, everything is positive.
   if (getVector() < 1 || getLanes() < 1 || getWarps() < 1 || 32 % getLanes() != 0)
-    return emitError() << "expected positive vector and warps and lanes that divide 32, got " << *this;
+    return emitError() << "expected positive vector and warps and lanes that divide 32, got "
+                       << *this;
   int64_t rows = 32 / getLanes() * getWarps();
   if (shape[0] <= 0 || shape[0] % rows != 0)
     return emitError() << "expected rows in multiples of " << rows << ", got " << shape[0];
@@ -89,21 +96,28 @@ LogicalResult BlockedAttr::verifyEncoding(ArrayRef<int64_t> shape, Type, EmitErr
 
 bool attn::tile::hasLayout(Type type) {
   auto tile = dyn_cast<RankedTensorType>(type);
-  return tile && isa_and_nonnull<AccAttr, OperandAAttr, RowAttr, QuadAttr, BlockedAttr>(tile.getEncoding());
+  return tile &&
+         isa_and_nonnull<AccAttr, OperandAAttr, RowAttr, QuadAttr, BlockedAttr>(tile.getEncoding());
 }
 
 Layout attn::tile::getLayout(RankedTensorType type) {
   int64_t rows = type.getDimSize(0), columns = type.getRank() > 1 ? type.getDimSize(1) : 1;
   return TypeSwitch<Attribute, Layout>(type.getEncoding())
-      .Case<AccAttr>([&](AccAttr layout) { return Layout::accumulator(layout.getWarpgroups(), rows, columns); })
-      .Case<OperandAAttr>([&](OperandAAttr layout) {
-        return Layout::operandA(layout.getWarpgroups(), type.getElementTypeBitWidth(), rows, columns);
+      .Case<AccAttr>([&](AccAttr layout) {
+        return Layout::accumulator(layout.getWarpgroups(), rows, columns);
       })
-      .Case<RowAttr>([&](RowAttr layout) { return Layout::row(layout.getOf().getWarpgroups(), rows); })
-      .Case<QuadAttr>([&](QuadAttr layout) { return Layout::quad(layout.getOf().getWarpgroups(), rows); })
+      .Case<OperandAAttr>([&](OperandAAttr layout) {
+        return Layout::operandA(layout.getWarpgroups(), type.getElementTypeBitWidth(), rows,
+                                columns);
+      })
+      .Case<RowAttr>(
+          [&](RowAttr layout) { return Layout::row(layout.getOf().getWarpgroups(), rows); })
+      .Case<QuadAttr>(
+          [&](QuadAttr layout) { return Layout::quad(layout.getOf().getWarpgroups(), rows); })
       .Default([&](Attribute layout) {
         auto blocked = cast<BlockedAttr>(layout);
-        return Layout::blocked(blocked.getVector(), blocked.getLanes(), blocked.getWarps(), rows, columns);
+        return Layout::blocked(blocked.getVector(), blocked.getLanes(), blocked.getWarps(), rows,
+                               columns);
       });
 }
 
@@ -111,12 +125,13 @@ Layout attn::tile::getLayout(RankedTensorType type) {
 // Kernels
 //===----------------------------------------------------------------------===//
 
-LogicalResult ExtentAttr::verify(EmitError emitError, int64_t argument, int64_t dim, int64_t divisor) {
+LogicalResult ExtentAttr::verify(EmitError emitError, int64_t argument, int64_t dim,
+                                 int64_t divisor) {
   // extent_c1: argument and dim are not negative, divisor is positive.
   if (argument >= 0 && dim >= 0 && divisor >= 1)
     return success();
-  return emitError() << "expected argument and dim of at least 0 and a divisor of at least 1, got " << argument << ", "
-                     << dim << " and " << divisor;
+  return emitError() << "expected argument and dim of at least 0 and a divisor of at least 1, got "
+                     << argument << ", " << dim << " and " << divisor;
 }
 
 LogicalResult KernelAttr::verify(EmitError emitError, int64_t warpgroups, ArrayAttr grid) {
@@ -129,7 +144,8 @@ LogicalResult KernelAttr::verify(EmitError emitError, int64_t warpgroups, ArrayA
   for (Attribute dimension : grid) {
     auto factors = dyn_cast<ArrayAttr>(dimension);
     if (!factors || !llvm::all_of(factors, llvm::IsaPred<IntegerAttr, ExtentAttr>))
-      return emitError() << "expected a list of integers and #tile.extent per grid dimension, got " << dimension;
+      return emitError() << "expected a list of integers and #tile.extent per grid dimension, got "
+                         << dimension;
   }
   return success();
 }

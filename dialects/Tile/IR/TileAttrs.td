@@ -13,7 +13,8 @@ include "mlir/IR/AttrTypeBase.td"
 include "mlir/IR/TensorEncoding.td"
 include "mlir/IR/EnumAttr.td"
 
-class Tile_Attr<string name, string mnemonic_, list<Trait> traits = []> : AttrDef<Tile_Dialect, name, traits> {
+class Tile_Attr<string name, string mnemonic_, list<Trait> traits = []>
+    : AttrDef<Tile_Dialect, name, traits> {
   let mnemonic = mnemonic_;
 }
 
@@ -40,23 +41,25 @@ def Tile_OperandAAttr : Tile_Layout<"OperandA", "operand_a"> {
 def Tile_RowAttr : Tile_Layout<"Row", "row"> {
   let summary = "one value per row of an accumulator, the same in the four lanes of a quad";
   let parameters = (ins "::attn::tile::AccAttr":$of);
-  let assemblyFormat = "`<` $of `>`";
+  let assemblyFormat = "`<` qualified($of) `>`";
 }
 
 def Tile_QuadAttr : Tile_Layout<"Quad", "quad"> {
   let summary = "four values per row of an accumulator, one in each lane of a quad: an M x 4 tile";
   let description = [{
-    What a reduction along the columns is before its lanes exchange: column q collects the accumulator's columns c with
-    c / 2 mod 4 == q. Sums that are only needed at the end of a loop stay in this form.
+    What a reduction along the columns is before its lanes exchange: column q collects the
+    accumulator's columns c with c / 2 mod 4 == q. Sums that are only needed at the end of a loop
+    stay in this form.
   }];
   let parameters = (ins "::attn::tile::AccAttr":$of);
-  let assemblyFormat = "`<` $of `>`";
+  let assemblyFormat = "`<` qualified($of) `>`";
 }
 
 def Tile_BlockedAttr : Tile_Layout<"Blocked", "blocked"> {
   let summary = "rows side by side for coalesced memory access";
   let description = [{
-    Each lane holds `vector` neighbours of a row, `lanes` lanes lie side by side along a row, `warps` warps below each other.
+    Each lane holds `vector` neighbours of a row, `lanes` lanes lie side by side along a row,
+    `warps` warps below each other.
   }];
   let parameters = (ins "int64_t":$vector, "int64_t":$lanes, "int64_t":$warps);
   let assemblyFormat = "`<` struct(params) `>`";
@@ -67,8 +70,11 @@ def Tile_BlockedAttr : Tile_Layout<"Blocked", "blocked"> {
 //===----------------------------------------------------------------------===//
 
 def Tile_ExtentAttr : Tile_Attr<"Extent", "extent"> {
-  let summary = "ceil(size of dimension `dim` of argument `argument` / `divisor`): a factor of a grid dimension";
-  let parameters = (ins "int64_t":$argument, "int64_t":$dim, DefaultValuedParameter<"int64_t", "1">:$divisor);
+  let summary = "a factor of the grid: ceil(size of dimension `dim` of an argument / `divisor`)";
+  let parameters = (ins
+    "int64_t":$argument,
+    "int64_t":$dim,
+    DefaultValuedParameter<"int64_t", "1">:$divisor);
   let assemblyFormat = "`<` struct(params) `>`";
   let genVerifyDecl = 1;
 }
@@ -76,11 +82,12 @@ def Tile_ExtentAttr : Tile_Attr<"Extent", "extent"> {
 def Tile_KernelAttr : Tile_Attr<"Kernel", "kernel"> {
   let summary = "makes a function a kernel: its block and its grid";
   let description = [{
-    `grid` holds up to three lists of factors (x, y, z), each an integer or a #tile.extent; a grid dimension is the product
-    of its list.
+    `grid` holds up to three lists of factors (x, y, z), each an integer or a #tile.extent; a grid
+    dimension is the product of its list.
 
     ```mlir
-    #tile.kernel<warpgroups = 3, grid = [[#tile.extent<argument = 0, dim = 2, divisor = 128>], [16]]>
+    #tile.kernel<warpgroups = 3,
+                 grid = [[#tile.extent<argument = 0, dim = 2, divisor = 128>], [16]]>
     ```
   }];
   let parameters = (ins "int64_t":$warpgroups, "::mlir::ArrayAttr":$grid);
@@ -92,7 +99,8 @@ def Tile_KernelAttr : Tile_Attr<"Kernel", "kernel"> {
 // Enums
 //===----------------------------------------------------------------------===//
 
-class Tile_Enum<string name, string summary, list<I32EnumAttrCase> cases> : I32EnumAttr<name, summary, cases> {
+class Tile_Enum<string name, string summary, list<I32EnumAttrCase> cases>
+    : I32EnumAttr<name, summary, cases> {
   let cppNamespace = "::attn::tile";
 }
 

@@ -51,8 +51,8 @@ static LogicalResult verifyExtent(FunctionOpInterface function, ExtentAttr exten
   auto type = dyn_cast<MemRefType>(function.getArgumentTypes()[extent.getArgument()]);
   if (!type || extent.getDim() >= type.getRank())
     return function.emitOpError("expected argument ")
-           << extent.getArgument() << " to be a memref with dimension " << extent.getDim() << ", got "
-           << function.getArgumentTypes()[extent.getArgument()];
+           << extent.getArgument() << " to be a memref with dimension " << extent.getDim()
+           << ", got " << function.getArgumentTypes()[extent.getArgument()];
   return success();
 }
 
@@ -71,7 +71,8 @@ LogicalResult TileDialect::verifyOperationAttribute(Operation *op, NamedAttribut
     return op->emitOpError("expected a kernel without results, got ") << function.getNumResults();
   for (Attribute dimension : kernel.getGrid())
     for (Attribute factor : cast<ArrayAttr>(dimension))
-      if (auto extent = dyn_cast<ExtentAttr>(factor); extent && failed(verifyExtent(function, extent)))
+      if (auto extent = dyn_cast<ExtentAttr>(factor);
+          extent && failed(verifyExtent(function, extent)))
         return failure();
   return success();
 }

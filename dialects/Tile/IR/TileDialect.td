@@ -15,17 +15,20 @@ def Tile_Dialect : Dialect {
   let cppNamespace = "::attn::tile";
   let summary = "the program of one thread block";
   let description = [{
-    Where and when: register tiles with a layout, shared tiles with a swizzle, matrix products, copies, barriers, roles.
+    Where and when: register tiles with a layout, shared tiles with a swizzle, matrix products,
+    copies, barriers, roles.
 
-    A register tile is a `tensor<MxNxT, #layout>` (a row vector a `tensor<MxT, #layout>`); elementwise work on it is stock
-    arith and math. The same ops serve rooms 4 to 6: room 4 uses the synchronous ones on tensors without layouts, room 5 adds
-    shared memory and layouts, room 6 the asynchronous ones. See `dialects/Tile/README.md`.
+    A register tile is a `tensor<MxNxT, #layout>` (a row vector a `tensor<MxT, #layout>`);
+    elementwise work on it is stock arith and math. The same ops serve rooms 4 to 6: room 4 uses the
+    synchronous ones on tensors without layouts, room 5 adds shared memory and layouts, room 6 the
+    asynchronous ones. See `dialects/Tile/README.md`.
   }];
   let useDefaultAttributePrinterParser = 1;
   let useDefaultTypePrinterParser = 1;
   let hasOperationAttrVerify = 1;
-  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::gpu::GPUDialect", "::mlir::math::MathDialect",
-                           "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect"];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::gpu::GPUDialect", "::mlir::math::MathDialect",
+    "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect"];
   let extraClassDeclaration = [{
     /// The func.func attribute that makes a function a kernel: a KernelAttr.
     static constexpr ::llvm::StringLiteral kKernelAttrName = "tile.kernel";

@@ -17,7 +17,8 @@ using namespace attn::tile;
 //===----------------------------------------------------------------------===//
 
 /// The slot of a barrier has its stages; nothing is written.
-static ParseResult parseSlotType(OpAsmParser &parser, std::optional<OpAsmParser::UnresolvedOperand> slot, Type barrier,
+static ParseResult parseSlotType(OpAsmParser &parser,
+                                 std::optional<OpAsmParser::UnresolvedOperand> slot, Type barrier,
                                  Type &type) {
   if (!slot)
     return success();
@@ -43,7 +44,9 @@ static ParseResult parseStageTypes(OpAsmParser &parser, Type &ring, Type &slot, 
   return success();
 }
 
-static void printStageTypes(OpAsmPrinter &printer, Operation *, Type ring, Type, Type) { printer << ring; }
+static void printStageTypes(OpAsmPrinter &printer, Operation *, Type ring, Type, Type) {
+  printer << ring;
+}
 
 RankedTensorType attn::tile::getTileType(Type type) {
   if (auto inFlight = dyn_cast<InFlightType>(type))
@@ -60,13 +63,16 @@ static ParseResult parseLandedTypes(OpAsmParser &parser, SmallVectorImpl<Type> &
   for (Type type : values) {
     RankedTensorType tile = getTileType(type);
     if (!tile)
-      return parser.emitError(loc) << "expected register tiles and accumulators in flight, got " << type;
+      return parser.emitError(loc)
+             << "expected register tiles and accumulators in flight, got " << type;
     results.push_back(tile);
   }
   return success();
 }
 
-static void printLandedTypes(OpAsmPrinter &printer, Operation *, TypeRange values, TypeRange) { printer << values; }
+static void printLandedTypes(OpAsmPrinter &printer, Operation *, TypeRange values, TypeRange) {
+  printer << values;
+}
 
 //===----------------------------------------------------------------------===//
 // Keywords
@@ -96,7 +102,8 @@ static ParseResult parseRoles(OpAsmParser &parser, ArrayAttr &names, DenseI64Arr
     std::string name;
     int64_t numWarpgroups, numRegisters;
     if (parser.parseKeywordOrString(&name) || parser.parseKeyword("warpgroups") ||
-        parser.parseInteger(numWarpgroups) || parser.parseKeyword("registers") || parser.parseInteger(numRegisters))
+        parser.parseInteger(numWarpgroups) || parser.parseKeyword("registers") ||
+        parser.parseInteger(numRegisters))
       return failure();
     electedList.push_back(succeeded(parser.parseOptionalKeyword("elected")));
     nameList.push_back(builder.getStringAttr(name));
@@ -115,8 +122,9 @@ static ParseResult parseRoles(OpAsmParser &parser, ArrayAttr &names, DenseI64Arr
   return success();
 }
 
-static void printRoles(OpAsmPrinter &printer, Operation *op, ArrayAttr names, DenseI64ArrayAttr warpgroups,
-                       DenseI64ArrayAttr registers, DenseBoolArrayAttr elected, RegionRange roles) {
+static void printRoles(OpAsmPrinter &printer, Operation *op, ArrayAttr names,
+                       DenseI64ArrayAttr warpgroups, DenseI64ArrayAttr registers,
+                       DenseBoolArrayAttr elected, RegionRange roles) {
   for (auto [index, role] : llvm::enumerate(roles)) {
     printer.printNewline();
     printer << "role ";
@@ -147,7 +155,8 @@ RoleInfo attn::tile::getRole(Operation *op) {
       role.firstWarpgroup += before;
     role.warpgroups = specialize.getWarpgroups()[index];
     role.isElected = specialize.getElected()[index];
-  } else if (auto kernel = region->getParentOp()->getAttrOfType<KernelAttr>(TileDialect::kKernelAttrName)) {
+  } else if (auto kernel =
+                 region->getParentOp()->getAttrOfType<KernelAttr>(TileDialect::kKernelAttrName)) {
     role.warpgroups = kernel.getWarpgroups();
   }
   return role;

@@ -27,7 +27,8 @@ def Tile_Operand : AnyTypeOf<[Tile_Tile, Tile_SharedType], "register or shared t
 def Tile_LoadOp : Tile_Op<"load"> {
   let summary = "reads a tile from global memory";
   let description = [{
-    The tile covers the last dimensions of `source` from `offsets` on; elements outside of it read as zero.
+    The tile covers the last dimensions of `source` from `offsets` on; elements outside of it read
+    as zero.
 
     ```mlir
     %t = tile.load %q[%b, %h, %m, %zero] : memref<?x?x?x64xbf16> -> tensor<128x64xbf16>
@@ -37,34 +38,41 @@ def Tile_LoadOp : Tile_Op<"load"> {
     Arg<AnyStridedMemRef, "a kernel argument", [MemRead]>:$source,
     Arg<Variadic<Index>, "position of the tile's first element">:$offsets);
   let results = (outs Res<Tile_Tile, "the tile">:$result);
-  let assemblyFormat = "$source `[` $offsets `]` attr-dict `:` type($source) `->` type($result)";
+  let assemblyFormat = [{
+    $source `[` $offsets `]` attr-dict
+    `:` qualified(type($source)) `->` qualified(type($result))
+  }];
   let hasVerifier = 1;
 }
 
 def Tile_GatherOp : Tile_Op<"gather"> {
   let summary = "reads one element of global memory per element of a tile";
   let description = [{
-    `result[i] = source[indices[i]...]`; each index is a scalar or a tile of the result's shape. Every index must be in
-    bounds.
+    `result[i] = source[indices[i]...]`; each index is a scalar or a tile of the result's shape.
+    Every index must be in bounds.
 
     ```mlir
-    %ids = tile.gather %ids_k[%b, %columns] : memref<?x?xi32>, index, tensor<128x64xindex> -> tensor<128x64xi32>
+    %ids = tile.gather %ids_k[%b, %columns]
+        : memref<?x?xi32>, index, tensor<128x64xindex> -> tensor<128x64xi32>
     ```
   }];
   let arguments = (ins
     Arg<AnyStridedMemRef, "a kernel argument", [MemRead]>:$source,
     Arg<Variadic<AnyTypeOf<[Index, Tile_Tile]>>, "one per dimension of the source">:$indices);
   let results = (outs Res<Tile_Tile, "the elements">:$result);
-  let assemblyFormat = "$source `[` $indices `]` attr-dict `:` type($source) `,` type($indices) `->` type($result)";
+  let assemblyFormat = [{
+    $source `[` $indices `]` attr-dict
+    `:` qualified(type($source)) `,` qualified(type($indices)) `->` qualified(type($result))
+  }];
   let hasVerifier = 1;
 }
 
 def Tile_StoreOp : Tile_Op<"store"> {
   let summary = "writes a register tile to global or shared memory";
   let description = [{
-    To global memory, the tile covers the last dimensions from `offsets` on; elements outside of the destination are not
-    written. To shared memory the shapes agree and there are no offsets; matrix products and asynchronous copies see the
-    data after `tile.fence async_shared` and a barrier.
+    To global memory, the tile covers the last dimensions from `offsets` on; elements outside of the
+    destination are not written. To shared memory the shapes agree and there are no offsets; matrix
+    products and asynchronous copies see the data after `tile.fence async_shared` and a barrier.
 
     ```mlir
     tile.store %t to %o[%b, %h, %m, %zero] : tensor<128x64xbf16, #acc>, memref<?x?x?x64xbf16>
@@ -73,16 +81,21 @@ def Tile_StoreOp : Tile_Op<"store"> {
   }];
   let arguments = (ins
     Arg<Tile_Tile, "the tile">:$value,
-    Arg<AnyTypeOf<[AnyStridedMemRef, Tile_SharedType]>, "a kernel argument or a shared tile", [MemWrite]>:$dest,
+    Arg<AnyTypeOf<[AnyStridedMemRef, Tile_SharedType]>, "a kernel argument or a shared tile",
+        [MemWrite]>:$dest,
     Arg<Variadic<Index>, "position of the tile's first element">:$offsets);
-  let assemblyFormat = "$value `to` $dest (`[` $offsets^ `]`)? attr-dict `:` type($value) `,` type($dest)";
+  let assemblyFormat = [{
+    $value `to` $dest (`[` $offsets^ `]`)? attr-dict
+    `:` qualified(type($value)) `,` qualified(type($dest))
+  }];
   let hasVerifier = 1;
 }
 
 def Tile_AllocSharedOp : Tile_Op<"alloc_shared"> {
   let summary = "a place in shared memory";
   let description = [{
-    Lives as long as the block. `offset`, in bytes and a multiple of 1024, is decided by `tile-allocate-shared`.
+    Lives as long as the block. `offset`, in bytes and a multiple of 1024, is decided by
+    `tile-allocate-shared`.
 
     ```mlir
     %keys = tile.alloc_shared : !tile.shared<128x64xbf16, swizzle = 128, stages = 2>
@@ -90,25 +103,29 @@ def Tile_AllocSharedOp : Tile_Op<"alloc_shared"> {
   }];
   let arguments = (ins OptionalAttr<I64Attr>:$offset);
   let results = (outs Res<Tile_SharedType, "the tile or ring", [MemAlloc]>:$result);
-  let assemblyFormat = "(`at` $offset^)? attr-dict `:` type($result)";
+  let assemblyFormat = "(`at` $offset^)? attr-dict `:` qualified(type($result))";
   let hasVerifier = 1;
 }
 
 def Tile_CopyOp : Tile_Op<"copy"> {
   let summary = "copies a box of global memory into a shared tile and waits for it";
   let description = [{
-    Elements outside of the source become zero. All threads of the role take part; afterwards all of them, and matrix
-    products, see the data.
+    Elements outside of the source become zero. All threads of the role take part; afterwards all of
+    them, and matrix products, see the data.
 
     ```mlir
-    tile.copy %k[%b, %h, %n, %zero] to %keys : memref<?x?x?x64xbf16>, !tile.shared<128x64xbf16, swizzle = 128>
+    tile.copy %k[%b, %h, %n, %zero] to %keys
+        : memref<?x?x?x64xbf16>, !tile.shared<128x64xbf16, swizzle = 128>
     ```
   }];
   let arguments = (ins
     Arg<AnyStridedMemRef, "a kernel argument", [MemRead]>:$source,
     Arg<Variadic<Index>, "position of the box's first element">:$offsets,
     Arg<Tile_SharedType, "one stage", [MemWrite]>:$dest);
-  let assemblyFormat = "$source `[` $offsets `]` `to` $dest attr-dict `:` type($source) `,` type($dest)";
+  let assemblyFormat = [{
+    $source `[` $offsets `]` `to` $dest attr-dict
+    `:` qualified(type($source)) `,` qualified(type($dest))
+  }];
   let hasVerifier = 1;
 }
 
@@ -119,12 +136,15 @@ def Tile_CopyOp : Tile_Op<"copy"> {
 def Tile_MmaOp : Tile_Op<"mma", [MemoryEffects<[MemRead]>]> {
   let summary = "matrix product, added to an accumulator";
   let description = [{
-    `result = lhs * rhs + acc` in f32 (without `acc`: `lhs * rhs`), with lhs M x K and rhs K x N; `transpose_lhs` and
-    `transpose_rhs` say that the operand is stored the other way round (K x M, N x K).
+    `result = lhs * rhs + acc` in f32 (without `acc`: `lhs * rhs`), with lhs M x K and rhs K x N;
+    `transpose_lhs` and `transpose_rhs` say that the operand is stored the other way round (K x M, N
+    x K).
 
     ```mlir
-    %s = tile.mma %q, %k {transpose_rhs} : tensor<128x64xbf16>, tensor<128x64xbf16> -> tensor<128x128xf32>
-    %o = tile.mma %p, %v, %acc : tensor<128x128xbf16>, tensor<128x64xbf16>, tensor<128x64xf32> -> tensor<128x64xf32>
+    %s = tile.mma %q, %k {transpose_rhs}
+        : tensor<128x64xbf16>, tensor<128x64xbf16> -> tensor<128x128xf32>
+    %o = tile.mma %p, %v, %acc
+        : tensor<128x128xbf16>, tensor<128x64xbf16>, tensor<128x64xf32> -> tensor<128x64xf32>
     ```
   }];
   let arguments = (ins
@@ -134,7 +154,9 @@ def Tile_MmaOp : Tile_Op<"mma", [MemoryEffects<[MemRead]>]> {
     UnitAttr:$transpose_lhs, UnitAttr:$transpose_rhs);
   let results = (outs Res<Tile_Tile, "M x N f32">:$result);
   let assemblyFormat = [{
-    $lhs `,` $rhs (`,` $acc^)? attr-dict `:` type($lhs) `,` type($rhs) (`,` type($acc)^)? `->` type($result)
+    $lhs `,` $rhs (`,` $acc^)? attr-dict
+    `:` qualified(type($lhs)) `,` qualified(type($rhs))
+    (`,` qualified(type($acc))^)? `->` qualified(type($result))
   }];
   let hasVerifier = 1;
 }
@@ -142,8 +164,8 @@ def Tile_MmaOp : Tile_Op<"mma", [MemoryEffects<[MemRead]>]> {
 def Tile_ReduceOp : Tile_Op<"reduce", [Pure]> {
   let summary = "combines the elements of each row";
   let description = [{
-    From M x N to M, or, in layout `#tile.quad`, to M x 4: the partial results of the four lanes that share a row, reduced
-    further by another `tile.reduce`.
+    From M x N to M, or, in layout `#tile.quad`, to M x 4: the partial results of the four lanes
+    that share a row, reduced further by another `tile.reduce`.
 
     ```mlir
     %m = tile.reduce max %s : tensor<128x96xf32, #acc> -> tensor<128xf32, #tile.row<#acc>>
@@ -152,7 +174,10 @@ def Tile_ReduceOp : Tile_Op<"reduce", [Pure]> {
   }];
   let arguments = (ins Tile_CombinerAttr:$combiner, Arg<Tile_Tile, "M x N">:$source);
   let results = (outs Res<Tile_Tile, "M, or M x 4">:$result);
-  let assemblyFormat = "$combiner $source attr-dict `:` type($source) `->` type($result)";
+  let assemblyFormat = [{
+    $combiner $source attr-dict
+    `:` qualified(type($source)) `->` qualified(type($result))
+  }];
   let hasVerifier = 1;
 }
 
@@ -165,9 +190,13 @@ def Tile_BroadcastOp : Tile_Op<"broadcast", [Pure]> {
     %t = tile.broadcast %m : tensor<128xf32, #tile.row<#acc>> -> tensor<128x96xf32, #acc>
     ```
   }];
-  let arguments = (ins Arg<AnyTypeOf<[AnyFloat, AnyInteger, Index, Tile_Tile]>, "scalar or M">:$source);
+  let arguments = (ins
+    Arg<AnyTypeOf<[AnyFloat, AnyInteger, Index, Tile_Tile]>, "scalar or M">:$source);
   let results = (outs Res<Tile_Tile, "M x N, or M">:$result);
-  let assemblyFormat = "$source attr-dict `:` type($source) `->` type($result)";
+  let assemblyFormat = [{
+    $source attr-dict
+    `:` qualified(type($source)) `->` qualified(type($result))
+  }];
   let hasVerifier = 1;
 }
 
@@ -180,24 +209,31 @@ def Tile_CoordOp : Tile_Op<"coord", [Pure]> {
     %n = tile.coord 1 from %n0 : tensor<128x96xindex, #acc>
     ```
   }];
-  let arguments = (ins ConfinedAttr<I64Attr, [IntNonNegative, IntMaxValue<1>]>:$dim, Arg<Index, "global position">:$origin);
+  let arguments = (ins
+    ConfinedAttr<I64Attr, [IntNonNegative, IntMaxValue<1>]>:$dim,
+    Arg<Index, "global position">:$origin);
   let results = (outs Res<Tile_Tile, "index">:$result);
-  let assemblyFormat = "$dim `from` $origin attr-dict `:` type($result)";
+  let assemblyFormat = "$dim `from` $origin attr-dict `:` qualified(type($result))";
   let hasVerifier = 1;
 }
 
 def Tile_ConvertLayoutOp : Tile_Op<"convert_layout", [Pure]> {
   let summary = "the same tile, held by other threads";
   let description = [{
-    Costs nothing when both layouts are the same map (`isSameMap`): a 16-bit accumulator is an A operand.
+    Costs nothing when both layouts are the same map (`isSameMap`): a 16-bit accumulator is an A
+    operand.
 
     ```mlir
-    %a = tile.convert_layout %p : tensor<128x96xbf16, #acc> -> tensor<128x96xbf16, #tile.operand_a<warpgroups = 2>>
+    %a = tile.convert_layout %p
+        : tensor<128x96xbf16, #acc> -> tensor<128x96xbf16, #tile.operand_a<warpgroups = 2>>
     ```
   }];
   let arguments = (ins Arg<Tile_Tile, "a tile">:$source);
   let results = (outs Res<Tile_Tile, "the same elements">:$result);
-  let assemblyFormat = "$source attr-dict `:` type($source) `->` type($result)";
+  let assemblyFormat = [{
+    $source attr-dict
+    `:` qualified(type($source)) `->` qualified(type($result))
+  }];
   let hasVerifier = 1;
   let hasFolder = 1;
 }

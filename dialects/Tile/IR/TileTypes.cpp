@@ -23,16 +23,16 @@ Type SharedType::parse(AsmParser &parser) {
   Type elementType;
   int64_t swizzle = 0, stages = 1;
   if (parser.parseLess() || parser.parseDimensionList(shape, /*allowDynamic=*/false) ||
-      parser.parseType(elementType) || parser.parseComma() || parser.parseKeyword("swizzle") || parser.parseEqual() ||
-      parser.parseInteger(swizzle))
+      parser.parseType(elementType) || parser.parseComma() || parser.parseKeyword("swizzle") ||
+      parser.parseEqual() || parser.parseInteger(swizzle))
     return {};
   if (succeeded(parser.parseOptionalComma()))
     if (parser.parseKeyword("stages") || parser.parseEqual() || parser.parseInteger(stages))
       return {};
   if (parser.parseGreater())
     return {};
-  return getChecked([&] { return parser.emitError(loc); }, parser.getContext(), ArrayRef<int64_t>(shape),
-                    elementType, swizzle, stages);
+  return getChecked([&] { return parser.emitError(loc); }, parser.getContext(),
+                    ArrayRef<int64_t>(shape), elementType, swizzle, stages);
 }
 
 void SharedType::print(AsmPrinter &printer) const {
@@ -45,8 +45,8 @@ void SharedType::print(AsmPrinter &printer) const {
   printer << ">";
 }
 
-LogicalResult SharedType::verify(EmitError emitError, ArrayRef<int64_t> shape, Type elementType, int64_t swizzle,
-                                 int64_t stages) {
+LogicalResult SharedType::verify(EmitError emitError, ArrayRef<int64_t> shape, Type elementType,
+                                 int64_t swizzle, int64_t stages) {
   // shared_c1: a matrix whose rows come in groups of eight, the swizzle's period.
   if (shape.size() != 2 || shape[0] < 8 || shape[0] % 8 != 0 || shape[1] < 1)
     return emitError() << "expected two dimensions, the first a multiple of 8, got " << shape;
@@ -57,12 +57,14 @@ LogicalResult SharedType::verify(EmitError emitError, ArrayRef<int64_t> shape, T
   // shared_c3: the hardware's swizzles.
   if (swizzle != 128 && swizzle != 64 && swizzle != 32)
     return emitError() << "expected swizzle 128, 64 or 32, got " << swizzle;
-  // shared_c4: a ring has at least one stage, each a multiple of 1024 bytes so that the next is aligned.
+  // shared_c4: a ring has at least one stage, each a multiple of 1024 bytes so that the next is
+  // aligned.
   if (stages < 1)
     return emitError() << "expected at least one stage, got " << stages;
   int64_t slabs = llvm::divideCeil(shape[1] * (bits / 8), swizzle);
   if (stages > 1 && shape[0] * swizzle * slabs % 1024 != 0)
-    return emitError() << "expected stages of a multiple of 1024 bytes, got " << shape[0] * swizzle * slabs;
+    return emitError() << "expected stages of a multiple of 1024 bytes, got "
+                       << shape[0] * swizzle * slabs;
   return success();
 }
 
@@ -73,5 +75,9 @@ static LogicalResult verifyStages(EmitError emitError, int64_t stages) {
   return emitError() << "expected 1 to 64 stages, got " << stages;
 }
 
-LogicalResult BarrierType::verify(EmitError emitError, int64_t stages) { return verifyStages(emitError, stages); }
-LogicalResult SlotType::verify(EmitError emitError, int64_t stages) { return verifyStages(emitError, stages); }
+LogicalResult BarrierType::verify(EmitError emitError, int64_t stages) {
+  return verifyStages(emitError, stages);
+}
+LogicalResult SlotType::verify(EmitError emitError, int64_t stages) {
+  return verifyStages(emitError, stages);
+}

@@ -17,9 +17,10 @@ class Tile_Type<string name, string mnemonic_> : TypeDef<Tile_Dialect, name> {
 def Tile_SharedType : Tile_Type<"Shared", "shared"> {
   let summary = "a tile in shared memory, with a swizzle";
   let description = [{
-    `!tile.shared<MxNxT, swizzle = S>`: M rows of N elements, cut into slabs of S bytes (128, 64 or 32) of each row; slab
-    after slab, row after row, S bytes per row; the last slab is padded. Inside a slab the 16-byte chunk c of row r lies at
-    chunk c xor (r mod 8) (for 128; 64 and 32 swizzle fewer bits). The address is a multiple of 1024.
+    `!tile.shared<MxNxT, swizzle = S>`: M rows of N elements, cut into slabs of S bytes (128, 64 or
+    32) of each row; slab after slab, row after row, S bytes per row; the last slab is padded.
+    Inside a slab the 16-byte chunk c of row r lies at chunk c xor (r mod 8) (for 128; 64 and 32
+    swizzle fewer bits). The address is a multiple of 1024.
 
     `stages = K` makes a ring of K such tiles, one after the other; `tile.stage` picks one.
   }];
@@ -36,7 +37,9 @@ def Tile_SharedType : Tile_Type<"Shared", "shared"> {
     unsigned getElementBytes() const { return getElementType().getIntOrFloatBitWidth() / 8; }
     /// Elements of a row in one slab.
     int64_t getSlabColumns() const { return getSwizzle() / getElementBytes(); }
-    int64_t getNumSlabs() const { return (getNumColumns() + getSlabColumns() - 1) / getSlabColumns(); }
+    int64_t getNumSlabs() const {
+      return (getNumColumns() + getSlabColumns() - 1) / getSlabColumns();
+    }
     int64_t getSlabBytes() const { return getNumRows() * getSwizzle(); }
     /// Bytes of one stage, padding included.
     int64_t getStageBytes() const { return getNumSlabs() * getSlabBytes(); }
@@ -56,7 +59,8 @@ def Tile_BarrierType : Tile_Type<"Barrier", "barrier"> {
 def Tile_SlotType : Tile_Type<"Slot", "slot"> {
   let summary = "a place in the endless sequence of uses of a ring: stage and phase";
   let description = [{
-    The i-th use of a ring of K stages is stage i mod K in phase i / K mod 2. `tile.slot` is use 0, `tile.next` the next one.
+    The i-th use of a ring of K stages is stage i mod K in phase i / K mod 2. `tile.slot` is use 0,
+    `tile.next` the next one.
   }];
   let parameters = (ins "int64_t":$stages);
   let assemblyFormat = "`<` $stages `>`";
@@ -66,7 +70,8 @@ def Tile_SlotType : Tile_Type<"Slot", "slot"> {
 def Tile_InFlightType : Tile_Type<"InFlight", "in_flight"> {
   let summary = "an accumulator that a matrix product is still writing";
   let description = [{
-    Only another product into the same accumulator and `tile.mma_wait` accept it: reading too early is a type error.
+    Only another product into the same accumulator and `tile.mma_wait` accept it: reading too early
+    is a type error.
   }];
   let parameters = (ins "::mlir::RankedTensorType":$tile);
   let assemblyFormat = "`<` $tile `>`";

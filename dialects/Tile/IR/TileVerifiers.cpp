@@ -1,4 +1,5 @@
-//===- TileVerifiers.cpp - constraints, numbered as in dialects/Tile/README.md ------------------===//
+//===- TileVerifiers.cpp - constraints, numbered as in dialects/Tile/README.md
+//------------------===//
 //
 // Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -34,7 +35,8 @@ static LogicalResult verifyElements(Operation *op, Type memory, Type elementType
 static LogicalResult verifyTileRank(Operation *op, Type memory, int64_t rank) {
   if (rank >= 1 && rank <= 2 && rank <= cast<MemRefType>(memory).getRank())
     return success();
-  return op->emitOpError("expected a tile of rank 1 or 2 that ") << memory << " can hold, got rank " << rank;
+  return op->emitOpError("expected a tile of rank 1 or 2 that ")
+         << memory << " can hold, got rank " << rank;
 }
 
 LogicalResult LoadOp::verify() {
@@ -71,21 +73,24 @@ LogicalResult StoreOp::verify() {
   auto shared = cast<SharedType>(dest);
   if (shared.getShape() != tile.getShape() || shared.getElementType() != tile.getElementType() ||
       shared.getStages() != 1)
-    return emitOpError("expected one stage of the shape and element type of ") << tile << ", got " << shared;
+    return emitOpError("expected one stage of the shape and element type of ")
+           << tile << ", got " << shared;
   return success();
 }
 
 LogicalResult AllocSharedOp::verify() {
   // alloc_shared_c1: addresses are multiples of 1024, the period of the widest swizzle.
   if (getOffset() && (*getOffset() < 0 || *getOffset() % 1024 != 0))
-    return emitOpError("expected an offset that is a multiple of 1024, got ") << int64_t(*getOffset());
+    return emitOpError("expected an offset that is a multiple of 1024, got ")
+           << int64_t(*getOffset());
   return success();
 }
 
 /// A box of global memory and a shared tile: what all copies between them have in common.
 static LogicalResult verifyBox(Operation *op, Type memory, size_t offsets, Type shared) {
   auto type = cast<SharedType>(shared);
-  if (failed(verifyOffsets(op, memory, offsets)) || failed(verifyElements(op, memory, type.getElementType())))
+  if (failed(verifyOffsets(op, memory, offsets)) ||
+      failed(verifyElements(op, memory, type.getElementType())))
     return failure();
   // box_c1: the memory has two to five dimensions, the rows and columns last.
   int64_t rank = cast<MemRefType>(memory).getRank();
@@ -123,8 +128,7 @@ static Type getOperandElement(Type type) {
   return shared ? shared.getElementType() : cast<RankedTensorType>(type).getElementType();
 }
 
-template <typename OpT>
-static LogicalResult verifyProduct(OpT op, RankedTensorType result) {
+template <typename OpT> static LogicalResult verifyProduct(OpT op, RankedTensorType result) {
   Type lhs = op.getLhs().getType(), rhs = op.getRhs().getType();
   for (Type type : {lhs, rhs}) {
     // mma_c1: operands are matrices, shared ones a single stage.
@@ -132,28 +136,35 @@ static LogicalResult verifyProduct(OpT op, RankedTensorType result) {
     if (shared ? shared.getStages() != 1 : cast<RankedTensorType>(type).getRank() != 2)
       return op.emitOpError("expected matrices (one stage of a ring) as operands, got ") << type;
   }
-  SmallVector<int64_t, 2> mk = getOperandShape(lhs, op.getTransposeLhs()), kn = getOperandShape(rhs, op.getTransposeRhs());
+  SmallVector<int64_t, 2> mk = getOperandShape(lhs, op.getTransposeLhs()),
+                          kn = getOperandShape(rhs, op.getTransposeRhs());
   // mma_c2: M x K times K x N gives M x N.
-  if (result.getRank() != 2 || mk[1] != kn[0] || result.getDimSize(0) != mk[0] || result.getDimSize(1) != kn[1])
+  if (result.getRank() != 2 || mk[1] != kn[0] || result.getDimSize(0) != mk[0] ||
+      result.getDimSize(1) != kn[1])
     return op.emitOpError("expected M x K times K x N to give M x N, got ")
            << mk[0] << "x" << mk[1] << " times " << kn[0] << "x" << kn[1] << " and " << result;
   // mma_c3: both operands have the same floating-point type of 8 or 16 bits; the result is f32.
   Type element = getOperandElement(lhs);
-  if (element != getOperandElement(rhs) || !isa<FloatType>(element) || element.getIntOrFloatBitWidth() > 16)
+  if (element != getOperandElement(rhs) || !isa<FloatType>(element) ||
+      element.getIntOrFloatBitWidth() > 16)
     return op.emitOpError("expected one float type of 8 or 16 bits for both operands, got ")
            << element << " and " << getOperandElement(rhs);
   if (!result.getElementType().isF32())
     return op.emitOpError("expected an f32 result, got ") << result;
   // mma_c4: the accumulator is like the result.
   if (op.getAcc() && getTileType(op.getAcc().getType()) != result)
-    return op.emitOpError("expected an accumulator of type ") << result << ", got " << op.getAcc().getType();
-  // mma_c5: with layouts, the result is an accumulator, and a register operand is its A operand, not transposed.
+    return op.emitOpError("expected an accumulator of type ")
+           << result << ", got " << op.getAcc().getType();
+  // mma_c5: with layouts, the result is an accumulator, and a register operand is its A operand,
+  // not transposed.
   if (result.getEncoding()) {
     auto acc = dyn_cast<AccAttr>(result.getEncoding());
     if (!acc)
-      return op.emitOpError("expected layout #tile.acc of the result, got ") << result.getEncoding();
+      return op.emitOpError("expected layout #tile.acc of the result, got ")
+             << result.getEncoding();
     if (auto tile = dyn_cast<RankedTensorType>(lhs);
-        tile && (tile.getEncoding() != OperandAAttr::get(op.getContext(), acc.getWarpgroups()) || op.getTransposeLhs()))
+        tile && (tile.getEncoding() != OperandAAttr::get(op.getContext(), acc.getWarpgroups()) ||
+                 op.getTransposeLhs()))
       return op.emitOpError("expected lhs in layout #tile.operand_a<warpgroups = ")
              << acc.getWarpgroups() << ">, not transposed, got " << tile;
   }
@@ -171,12 +182,14 @@ LogicalResult MmaAsyncOp::verify() {
     return emitOpError("expected a result in layout #tile.acc, got ") << result;
   // mma_async_c2: K fills whole instructions of 32 bytes.
   Type element = getOperandElement(getRhs().getType());
-  int64_t k = getOperandShape(getRhs().getType(), getTransposeRhs())[0], step = 256 / element.getIntOrFloatBitWidth();
+  int64_t k = getOperandShape(getRhs().getType(), getTransposeRhs())[0],
+          step = 256 / element.getIntOrFloatBitWidth();
   if (k % step != 0)
     return emitOpError("expected K in multiples of ") << step << ", got " << k;
   // mma_async_c3: operands of 8 bits have K along the rows in memory.
   if (element.getIntOrFloatBitWidth() == 8 && (getTransposeLhs() || !getTransposeRhs()))
-    return emitOpError("expected 8-bit operands with K contiguous (lhs not transposed, rhs transposed)");
+    return emitOpError(
+        "expected 8-bit operands with K contiguous (lhs not transposed, rhs transposed)");
   return success();
 }
 
@@ -186,7 +199,8 @@ LogicalResult MmaWaitOp::verify() {
     return emitOpError("expected as many results as operands, got ") << getResults().size();
   for (auto [value, result] : llvm::zip_equal(getValues(), getResults()))
     if (getTileType(value.getType()) != result.getType())
-      return emitOpError("expected result ") << getTileType(value.getType()) << ", got " << result.getType();
+      return emitOpError("expected result ")
+             << getTileType(value.getType()) << ", got " << result.getType();
   return success();
 }
 
@@ -195,14 +209,17 @@ LogicalResult MmaWaitOp::verify() {
 //===----------------------------------------------------------------------===//
 
 LogicalResult ReduceOp::verify() {
-  auto source = cast<RankedTensorType>(getSource().getType()), result = cast<RankedTensorType>(getType());
+  auto source = cast<RankedTensorType>(getSource().getType()),
+       result = cast<RankedTensorType>(getType());
   // reduce_c1: M x N to M, or to M x 4 in layout #tile.quad.
   bool isPartial = isa_and_nonnull<QuadAttr>(result.getEncoding());
   if (source.getRank() != 2 || result.getRank() != (isPartial ? 2 : 1) ||
-      source.getDimSize(0) != result.getDimSize(0) || source.getElementType() != result.getElementType())
+      source.getDimSize(0) != result.getDimSize(0) ||
+      source.getElementType() != result.getElementType())
     return emitOpError("expected M x N to M (or M x 4 in #tile.quad) of one element type, got ")
            << source << " to " << result;
-  // reduce_c2: #tile.acc to its row or quad, a quad to its row; without layouts, none on both sides.
+  // reduce_c2: #tile.acc to its row or quad, a quad to its row; without layouts, none on both
+  // sides.
   MLIRContext *context = getContext();
   Attribute from = source.getEncoding(), to = result.getEncoding();
   if (!from && !to)
@@ -210,44 +227,54 @@ LogicalResult ReduceOp::verify() {
   if (auto acc = dyn_cast_or_null<AccAttr>(from);
       acc && (to == RowAttr::get(context, acc) || to == QuadAttr::get(context, acc)))
     return success();
-  if (auto quad = dyn_cast_or_null<QuadAttr>(from); quad && to == RowAttr::get(context, quad.getOf()))
+  if (auto quad = dyn_cast_or_null<QuadAttr>(from);
+      quad && to == RowAttr::get(context, quad.getOf()))
     return success();
-  return emitOpError("expected the row or quad of the source's accumulator layout, got ") << source << " to " << result;
+  return emitOpError("expected the row or quad of the source's accumulator layout, got ")
+         << source << " to " << result;
 }
 
 LogicalResult BroadcastOp::verify() {
   auto result = cast<RankedTensorType>(getType());
   // broadcast_c1: the element type stays.
   if (getElementTypeOrSelf(getSource().getType()) != result.getElementType())
-    return emitOpError("expected elements of type ") << result.getElementType() << ", got " << getSource().getType();
+    return emitOpError("expected elements of type ")
+           << result.getElementType() << ", got " << getSource().getType();
   auto source = dyn_cast<RankedTensorType>(getSource().getType());
   if (!source)
     return success();
   // broadcast_c2: M to M x N.
-  if (source.getRank() != 1 || result.getRank() != 2 || source.getDimSize(0) != result.getDimSize(0))
+  if (source.getRank() != 1 || result.getRank() != 2 ||
+      source.getDimSize(0) != result.getDimSize(0))
     return emitOpError("expected M to M x N, got ") << source << " to " << result;
   // broadcast_c3: from the row layout of the result's accumulator.
   Attribute from = source.getEncoding(), to = result.getEncoding();
   auto row = dyn_cast_or_null<RowAttr>(from);
-  if ((!from && !to) || (row && (to == row.getOf() || to == QuadAttr::get(getContext(), row.getOf()))))
+  if ((!from && !to) ||
+      (row && (to == row.getOf() || to == QuadAttr::get(getContext(), row.getOf()))))
     return success();
-  return emitOpError("expected the row layout of the result's accumulator, got ") << source << " to " << result;
+  return emitOpError("expected the row layout of the result's accumulator, got ")
+         << source << " to " << result;
 }
 
 LogicalResult CoordOp::verify() {
   auto result = cast<RankedTensorType>(getType());
   // coord_c1: a tile of indices that has the dimension.
   if (!result.getElementType().isIndex() || getDim() >= uint64_t(result.getRank()))
-    return emitOpError("expected a tile of index with dimension ") << getDim() << ", got " << result;
+    return emitOpError("expected a tile of index with dimension ")
+           << getDim() << ", got " << result;
   return success();
 }
 
 LogicalResult ConvertLayoutOp::verify() {
-  auto source = cast<RankedTensorType>(getSource().getType()), result = cast<RankedTensorType>(getType());
+  auto source = cast<RankedTensorType>(getSource().getType()),
+       result = cast<RankedTensorType>(getType());
   // convert_layout_c1: shape and element type stay, both sides have layouts.
-  if (source.getShape() != result.getShape() || source.getElementType() != result.getElementType() ||
-      !hasLayout(source) || !hasLayout(result))
-    return emitOpError("expected two layouts of the same shape and element type, got ") << source << " to " << result;
+  if (source.getShape() != result.getShape() ||
+      source.getElementType() != result.getElementType() || !hasLayout(source) ||
+      !hasLayout(result))
+    return emitOpError("expected two layouts of the same shape and element type, got ")
+           << source << " to " << result;
   return success();
 }
 
@@ -258,9 +285,11 @@ LogicalResult ConvertLayoutOp::verify() {
 LogicalResult StageOp::verify() {
   auto ring = cast<SharedType>(getRing().getType());
   // stage_c1: the slot and the result belong to the ring.
-  if (cast<SlotType>(getSlot().getType()).getStages() != ring.getStages() || getType() != ring.getStageType())
-    return emitOpError("expected a slot of ") << ring.getStages() << " stages and result " << ring.getStageType()
-                                              << ", got " << getSlot().getType() << " and " << getType();
+  if (cast<SlotType>(getSlot().getType()).getStages() != ring.getStages() ||
+      getType() != ring.getStageType())
+    return emitOpError("expected a slot of ")
+           << ring.getStages() << " stages and result " << ring.getStageType() << ", got "
+           << getSlot().getType() << " and " << getType();
   return success();
 }
 
@@ -303,15 +332,17 @@ LogicalResult NamedBarrierOp::verify() {
 LogicalResult SpecializeOp::verify() {
   size_t count = getRoles().size();
   // specialize_c1: at least two roles, each with a name, warpgroups, registers and elected or not.
-  if (count < 2 || getNames().size() != count || getWarpgroups().size() != count || getRegisters().size() != count ||
-      getElected().size() != count)
-    return emitOpError("expected at least two roles, each with all of its attributes, got ") << count;
+  if (count < 2 || getNames().size() != count || getWarpgroups().size() != count ||
+      getRegisters().size() != count || getElected().size() != count)
+    return emitOpError("expected at least two roles, each with all of its attributes, got ")
+           << count;
   int64_t warpgroups = 0, registers = 0;
   for (size_t role = 0; role < count; ++role) {
     // specialize_c2: a role has warpgroups, and a budget the hardware can set.
     int64_t budget = getRegisters()[role];
     if (getWarpgroups()[role] < 1 || budget < 24 || budget > 256 || budget % 8 != 0)
-      return emitOpError("expected at least one warpgroup and registers in multiples of 8 from 24 to 256, got ")
+      return emitOpError("expected at least one warpgroup and registers in multiples of 8 from 24 "
+                         "to 256, got ")
              << getWarpgroups()[role] << " and " << budget << " in role '"
              << cast<StringAttr>(getNames()[role]).getValue() << "'";
     warpgroups += getWarpgroups()[role];
@@ -323,10 +354,11 @@ LogicalResult SpecializeOp::verify() {
   // specialize_c4: it stands in a kernel, outside of loops, and its roles are the whole block.
   auto function = dyn_cast<FunctionOpInterface>((*this)->getParentOp());
   if (!function)
-    return emitOpError("expected it directly in a kernel, got '") << (*this)->getParentOp()->getName() << "' around it";
+    return emitOpError("expected it directly in a kernel, got '")
+           << (*this)->getParentOp()->getName() << "' around it";
   auto kernel = function->getAttrOfType<KernelAttr>(TileDialect::kKernelAttrName);
   if (kernel && kernel.getWarpgroups() != warpgroups)
-    return emitOpError("expected roles for the ") << kernel.getWarpgroups() << " warpgroups of the kernel, got "
-                                                  << warpgroups;
+    return emitOpError("expected roles for the ")
+           << kernel.getWarpgroups() << " warpgroups of the kernel, got " << warpgroups;
   return success();
 }

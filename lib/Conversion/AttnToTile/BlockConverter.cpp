@@ -70,11 +70,11 @@ LogicalResult BlockConverter::cloneScalar(Operation &op) {
 // Slices
 //===----------------------------------------------------------------------===//
 
-/// A slice of an argument starts a Slice; a slice of a slice moves its position.
+/// A slice of an argument starts a ArgumentSlice; a slice of a slice moves its position.
 LogicalResult BlockConverter::convertSlice(tensor::ExtractSliceOp op) {
   if (!op.hasUnitStride())
     return op.emitOpError("expected a slice with strides of 1");
-  Slice slice;
+  ArgumentSlice slice;
   SmallVector<OpFoldResult> offsets = op.getMixedOffsets();
   if (auto parent = slices.find(op.getSource()); parent != slices.end()) {
     slice = parent->second;
@@ -94,7 +94,9 @@ LogicalResult BlockConverter::convertSlice(tensor::ExtractSliceOp op) {
     }
   }
   slice.sizes.clear();
-  for (OpFoldResult size : ArrayRef<OpFoldResult>(op.getMixedSizes()).take_back(op.getType().getRank())) {
+  // A slice that drops dimensions drops the leading ones, of size 1.
+  SmallVector<OpFoldResult> sizes = op.getMixedSizes();
+  for (OpFoldResult size : ArrayRef<OpFoldResult>(sizes).take_back(op.getType().getRank())) {
     slice.sizes.push_back(lookup(op, size));
     if (!slice.sizes.back())
       return failure();

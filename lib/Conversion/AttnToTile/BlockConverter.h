@@ -6,7 +6,7 @@
 //
 // Tensors of room 3 are one of three things on tiles, and the converter keeps them apart:
 //
-//   slices of arguments and results   -> a memref and a position (Slice); nothing is read before an op needs it
+//   slices of arguments and results   -> a memref and a position (ArgumentSlice); nothing is read before an op needs it
 //   running state and what follows it -> register tiles (the IRMapping)
 //   destinations that are only written -> nothing: tensor.empty has no meaning here
 //
@@ -25,7 +25,7 @@
 namespace attn {
 
 /// A part of a kernel argument: `position` is global and has the argument's rank; the tile covers the last dimensions.
-struct Slice {
+struct ArgumentSlice {
   mlir::Value memref;
   llvm::SmallVector<mlir::Value> position;
   /// Elements of the dimensions the slice keeps, as values of index type.
@@ -71,7 +71,7 @@ private:
   mlir::func::FuncOp kernel;
   mlir::ImplicitLocOpBuilder b;
   mlir::IRMapping mapping;
-  llvm::DenseMap<mlir::Value, Slice> slices;
+  llvm::DenseMap<mlir::Value, ArgumentSlice> slices;
   int64_t blockM, blockN;
   /// The kernel's memref for each of the grid's results.
   llvm::SmallVector<mlir::Value> outputs;

@@ -107,7 +107,7 @@ LogicalResult BlockConverter::convertStep(OnlineAttentionOp op) {
     return op.emitOpError("expected f16 or bf16 elements on this target, got ") << element;
   int64_t d = op.getQuery().getType().getDimSize(1), dv = op.getValue().getType().getDimSize(1);
   RankedTensorType scores = RankedTensorType::get({blockM, blockN}, b.getF32Type());
-  auto load = [&](const Slice &slice, int64_t rows, int64_t columns) -> Value {
+  auto load = [&](const ArgumentSlice &slice, int64_t rows, int64_t columns) -> Value {
     return tile::LoadOp::create(b, RankedTensorType::get({rows, columns}, element), slice.memref, slice.position);
   };
 
@@ -177,8 +177,8 @@ LogicalResult BlockConverter::convertStep(OnlineAttentionOp op) {
   Value v = load(value->second, blockN, dv);
   acc = tile::MmaOp::create(b, cast<RankedTensorType>(acc.getType()), weights, v, acc, /*transpose_lhs=*/false,
                             /*transpose_rhs=*/false);
-  for (auto [result, replacement] : llvm::zip_equal(op->getResults(), ArrayRef<Value>{acc, max, sum}))
-    mapping.map(result, replacement);
+  Value next[] = {acc, max, sum};
+  mapping.map(op->getResults(), ValueRange(next));
   return success();
 }
 

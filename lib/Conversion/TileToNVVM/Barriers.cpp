@@ -13,16 +13,19 @@
 using namespace mlir;
 using namespace attn::tile;
 
-Value attn::tile::getBarrierAddress(OpBuilder &builder, Location loc, Value barrier, ValueRange slot) {
+Value attn::tile::getBarrierAddress(OpBuilder &builder, Location loc, Value barrier,
+                                    ValueRange slot) {
   if (slot.empty())
     return barrier;
-  return addBytes(builder, loc, barrier, LLVM::ShlOp::create(builder, loc, slot[0], i32(builder, loc, 3)).getResult());
+  return addBytes(builder, loc, barrier,
+                  LLVM::ShlOp::create(builder, loc, slot[0], i32(builder, loc, 3)).getResult());
 }
 
 namespace {
 struct SlotPattern : TilePattern<SlotOp> {
   using TilePattern::TilePattern;
-  LogicalResult matchAndRewrite(SlotOp op, OneToNOpAdaptor, ConversionPatternRewriter &rewriter) const override {
+  LogicalResult matchAndRewrite(SlotOp op, OneToNOpAdaptor,
+                                ConversionPatternRewriter &rewriter) const override {
     Value zero = i32(rewriter, op.getLoc(), 0);
     rewriter.replaceOpWithMultiple(op, {SmallVector<Value>{zero, zero}});
     return success();
@@ -31,12 +34,14 @@ struct SlotPattern : TilePattern<SlotOp> {
 
 struct NextPattern : TilePattern<NextOp> {
   using TilePattern::TilePattern;
-  LogicalResult matchAndRewrite(NextOp op, OneToNOpAdaptor adaptor, ConversionPatternRewriter &rewriter) const override {
+  LogicalResult matchAndRewrite(NextOp op, OneToNOpAdaptor adaptor,
+                                ConversionPatternRewriter &rewriter) const override {
     Location loc = op.getLoc();
     int64_t stages = cast<SlotType>(op.getType()).getStages();
     Value stage = adaptor.getSlot()[0], phase = adaptor.getSlot()[1], one = i32(rewriter, loc, 1);
     Value next = LLVM::AddOp::create(rewriter, loc, stage, one);
-    Value wraps = LLVM::ICmpOp::create(rewriter, loc, LLVM::ICmpPredicate::eq, next, i32(rewriter, loc, stages));
+    Value wraps = LLVM::ICmpOp::create(rewriter, loc, LLVM::ICmpPredicate::eq, next,
+                                       i32(rewriter, loc, stages));
     Value flipped = LLVM::XOrOp::create(rewriter, loc, phase, one);
     Value zero = i32(rewriter, loc, 0);
     SmallVector<Value> results = {LLVM::SelectOp::create(rewriter, loc, wraps, zero, next),
@@ -48,10 +53,12 @@ struct NextPattern : TilePattern<NextOp> {
 
 struct StagePattern : TilePattern<StageOp> {
   using TilePattern::TilePattern;
-  LogicalResult matchAndRewrite(StageOp op, OneToNOpAdaptor adaptor, ConversionPatternRewriter &rewriter) const override {
+  LogicalResult matchAndRewrite(StageOp op, OneToNOpAdaptor adaptor,
+                                ConversionPatternRewriter &rewriter) const override {
     Location loc = op.getLoc();
     int64_t bytes = cast<SharedType>(op.getType()).getStageBytes();
-    Value offset = LLVM::MulOp::create(rewriter, loc, adaptor.getSlot()[0], i32(rewriter, loc, bytes));
+    Value offset =
+        LLVM::MulOp::create(rewriter, loc, adaptor.getSlot()[0], i32(rewriter, loc, bytes));
     rewriter.replaceOp(op, addBytes(rewriter, loc, adaptor.getRing().front(), offset));
     return success();
   }
@@ -59,7 +66,8 @@ struct StagePattern : TilePattern<StageOp> {
 
 struct AllocSharedPattern : TilePattern<AllocSharedOp> {
   using TilePattern::TilePattern;
-  LogicalResult matchAndRewrite(AllocSharedOp op, OneToNOpAdaptor, ConversionPatternRewriter &rewriter) const override {
+  LogicalResult matchAndRewrite(AllocSharedOp op, OneToNOpAdaptor,
+                                ConversionPatternRewriter &rewriter) const override {
     Value base = getSharedBase(rewriter, op.getLoc());
     rewriter.replaceOp(op, addBytes(rewriter, op.getLoc(), base, int64_t(*op.getOffset())));
     return success();
@@ -69,13 +77,15 @@ struct AllocSharedPattern : TilePattern<AllocSharedOp> {
 /// One thread of the block initialises all barriers of the array.
 struct BarrierInitPattern : TilePattern<BarrierInitOp> {
   using TilePattern::TilePattern;
-  LogicalResult matchAndRewrite(BarrierInitOp op, OneToNOpAdaptor, ConversionPatternRewriter &rewriter) const override {
+  LogicalResult matchAndRewrite(BarrierInitOp op, OneToNOpAdaptor,
+                                ConversionPatternRewriter &rewriter) const override {
     Location loc = op.getLoc();
     Value barrier = addBytes(rewriter, loc, getSharedBase(rewriter, loc), int64_t(*op.getOffset()));
     context.emitOnce(rewriter, op, [&](OpBuilder &builder) {
       Value arrivals = i32(builder, loc, op.getArrivals());
       for (int64_t stage = 0; stage < cast<BarrierType>(op.getType()).getStages(); ++stage)
-        NVVM::MBarrierInitOp::create(builder, loc, addBytes(builder, loc, barrier, 8 * stage), arrivals,
+        NVVM::MBarrierInitOp::create(builder, loc, addBytes(builder, loc, barrier, 8 * stage),
+                                     arrivals,
                                      /*predicate=*/Value());
     });
     rewriter.replaceOp(op, barrier);
@@ -89,9 +99,11 @@ struct BarrierExpectPattern : TilePattern<BarrierExpectOp> {
                                 ConversionPatternRewriter &rewriter) const override {
     Location loc = op.getLoc();
     context.emitOnce(rewriter, op, [&](OpBuilder &builder) {
-      Value barrier = getBarrierAddress(builder, loc, adaptor.getBarrier().front(), adaptor.getSlot());
-      NVVM::MBarrierArriveExpectTxOp::create(builder, loc, /*res=*/Type(), barrier, i32(builder, loc, op.getBytes()),
-                                             NVVM::MemScopeKind::CTA, /*relaxed=*/false, /*predicate=*/Value());
+      Value barrier =
+          getBarrierAddress(builder, loc, adaptor.getBarrier().front(), adaptor.getSlot());
+      NVVM::MBarrierArriveExpectTxOp::create(
+          builder, loc, /*res=*/Type(), barrier, i32(builder, loc, op.getBytes()),
+          NVVM::MemScopeKind::CTA, /*relaxed=*/false, /*predicate=*/Value());
     });
     rewriter.eraseOp(op);
     return success();
@@ -106,13 +118,17 @@ struct BarrierArrivePattern : TilePattern<BarrierArriveOp> {
     Location loc = op.getLoc();
     OpBuilder::InsertionGuard guard(rewriter);
     if (!getRole(op).isElected) {
-      Value thread = LLVM::AndOp::create(rewriter, loc, context.getKernel(op).thread, i32(rewriter, loc, 127));
-      Value isFirst = LLVM::ICmpOp::create(rewriter, loc, LLVM::ICmpPredicate::eq, thread, i32(rewriter, loc, 0));
+      Value thread =
+          LLVM::AndOp::create(rewriter, loc, context.getKernel(op).thread, i32(rewriter, loc, 127));
+      Value isFirst = LLVM::ICmpOp::create(rewriter, loc, LLVM::ICmpPredicate::eq, thread,
+                                           i32(rewriter, loc, 0));
       auto branch = scf::IfOp::create(rewriter, loc, isFirst, /*withElseRegion=*/false);
       rewriter.setInsertionPointToStart(branch.thenBlock());
     }
-    Value barrier = getBarrierAddress(rewriter, loc, adaptor.getBarrier().front(), adaptor.getSlot());
-    NVVM::MBarrierArriveOp::create(rewriter, loc, /*res=*/rewriter.getI64Type(), barrier, /*count=*/Value());
+    Value barrier =
+        getBarrierAddress(rewriter, loc, adaptor.getBarrier().front(), adaptor.getSlot());
+    NVVM::MBarrierArriveOp::create(rewriter, loc, /*res=*/rewriter.getI64Type(), barrier,
+                                   /*count=*/Value());
     rewriter.eraseOp(op);
     return success();
   }
@@ -124,17 +140,20 @@ struct BarrierWaitPattern : TilePattern<BarrierWaitOp> {
   LogicalResult matchAndRewrite(BarrierWaitOp op, OneToNOpAdaptor adaptor,
                                 ConversionPatternRewriter &rewriter) const override {
     Location loc = op.getLoc();
-    Value barrier = getBarrierAddress(rewriter, loc, adaptor.getBarrier().front(), adaptor.getSlot());
+    Value barrier =
+        getBarrierAddress(rewriter, loc, adaptor.getBarrier().front(), adaptor.getSlot());
     Value parity = adaptor.getSlot().empty() ? i32(rewriter, loc, 0) : adaptor.getSlot()[1];
     if (op.getPrevious())
       parity = LLVM::XOrOp::create(rewriter, loc, parity, i32(rewriter, loc, 1));
     auto loop = scf::WhileOp::create(rewriter, loc, TypeRange(), ValueRange());
     OpBuilder::InsertionGuard guard(rewriter);
     rewriter.createBlock(&loop.getBefore());
-    Value isComplete = NVVM::MBarrierTryWaitOp::create(rewriter, loc, rewriter.getI1Type(), barrier, parity,
-                                                       /*ticks=*/Value());
-    Value isPending = LLVM::XOrOp::create(
-        rewriter, loc, isComplete, LLVM::ConstantOp::create(rewriter, loc, rewriter.getBoolAttr(true)));
+    Value isComplete =
+        NVVM::MBarrierTryWaitOp::create(rewriter, loc, rewriter.getI1Type(), barrier, parity,
+                                        /*ticks=*/Value());
+    Value isPending =
+        LLVM::XOrOp::create(rewriter, loc, isComplete,
+                            LLVM::ConstantOp::create(rewriter, loc, rewriter.getBoolAttr(true)));
     scf::ConditionOp::create(rewriter, loc, isPending, ValueRange());
     rewriter.createBlock(&loop.getAfter());
     scf::YieldOp::create(rewriter, loc);
@@ -145,7 +164,8 @@ struct BarrierWaitPattern : TilePattern<BarrierWaitOp> {
 
 struct SyncPattern : TilePattern<SyncOp> {
   using TilePattern::TilePattern;
-  LogicalResult matchAndRewrite(SyncOp op, OneToNOpAdaptor, ConversionPatternRewriter &rewriter) const override {
+  LogicalResult matchAndRewrite(SyncOp op, OneToNOpAdaptor,
+                                ConversionPatternRewriter &rewriter) const override {
     NVVM::FenceMbarrierInitOp::create(rewriter, op.getLoc());
     rewriter.replaceOpWithNewOp<NVVM::Barrier0Op>(op);
     return success();
@@ -157,11 +177,13 @@ struct NamedBarrierPattern : TilePattern<NamedBarrierOp> {
   LogicalResult matchAndRewrite(NamedBarrierOp op, OneToNOpAdaptor adaptor,
                                 ConversionPatternRewriter &rewriter) const override {
     Location loc = op.getLoc();
-    Value id = toI32(rewriter, loc, adaptor.getId().front()), threads = i32(rewriter, loc, op.getThreads());
+    Value id = toI32(rewriter, loc, adaptor.getId().front()),
+          threads = i32(rewriter, loc, op.getThreads());
     if (op.getArrive())
       emitAsm(rewriter, loc, "bar.arrive $0, $1;", "r,n", {id, threads}, {});
     else
-      NVVM::BarrierOp::create(rewriter, loc, /*res=*/Type(), id, threads, NVVM::BarrierReductionAttr(), Value());
+      NVVM::BarrierOp::create(rewriter, loc, /*res=*/Type(), id, threads,
+                              NVVM::BarrierReductionAttr(), Value());
     rewriter.eraseOp(op);
     return success();
   }
@@ -169,7 +191,8 @@ struct NamedBarrierPattern : TilePattern<NamedBarrierOp> {
 
 struct FencePattern : TilePattern<FenceOp> {
   using TilePattern::TilePattern;
-  LogicalResult matchAndRewrite(FenceOp op, OneToNOpAdaptor, ConversionPatternRewriter &rewriter) const override {
+  LogicalResult matchAndRewrite(FenceOp op, OneToNOpAdaptor,
+                                ConversionPatternRewriter &rewriter) const override {
     rewriter.replaceOpWithNewOp<NVVM::FenceProxyOp>(
         op, NVVM::ProxyKind::async_shared,
         NVVM::SharedSpaceAttr::get(rewriter.getContext(), NVVM::SharedSpace::shared_cta));
@@ -178,8 +201,9 @@ struct FencePattern : TilePattern<FenceOp> {
 };
 } // namespace
 
-void attn::tile::populateBarrierPatterns(RewritePatternSet &patterns, const PatternContext &context) {
-  patterns.add<SlotPattern, NextPattern, StagePattern, AllocSharedPattern, BarrierInitPattern, BarrierExpectPattern,
-               BarrierArrivePattern, BarrierWaitPattern, SyncPattern, NamedBarrierPattern, FencePattern>(
-      context, patterns.getContext());
+void attn::tile::populateBarrierPatterns(RewritePatternSet &patterns,
+                                         const PatternContext &context) {
+  patterns.add<SlotPattern, NextPattern, StagePattern, AllocSharedPattern, BarrierInitPattern,
+               BarrierExpectPattern, BarrierArrivePattern, BarrierWaitPattern, SyncPattern,
+               NamedBarrierPattern, FencePattern>(context, patterns.getContext());
 }

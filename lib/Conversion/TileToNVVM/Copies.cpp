@@ -11,9 +11,10 @@
 using namespace mlir;
 using namespace attn::tile;
 
-/// Calls `emit` with the shared address and the coordinates, innermost first, of each box of a shared tile.
-static void forEachBox(OpBuilder &builder, Location loc, SharedType type, Value shared, ValueRange offsets,
-                       llvm::function_ref<void(Value, ValueRange)> emit) {
+/// Calls `emit` with the shared address and the coordinates, innermost first, of each box of a
+/// shared tile.
+static void forEachBox(OpBuilder &builder, Location loc, SharedType type, Value shared,
+                       ValueRange offsets, llvm::function_ref<void(Value, ValueRange)> emit) {
   SmallVector<Value> coordinates;
   for (Value offset : llvm::reverse(offsets))
     coordinates.push_back(toI32(builder, loc, offset));
@@ -21,9 +22,11 @@ static void forEachBox(OpBuilder &builder, Location loc, SharedType type, Value 
   Value firstColumn = coordinates[0], firstRow = coordinates[1];
   for (int64_t slab = 0; slab < type.getNumSlabs(); ++slab)
     for (int64_t row = 0; row < type.getNumRows(); row += rows) {
-      coordinates[0] = LLVM::AddOp::create(builder, loc, firstColumn, i32(builder, loc, slab * columns));
+      coordinates[0] =
+          LLVM::AddOp::create(builder, loc, firstColumn, i32(builder, loc, slab * columns));
       coordinates[1] = LLVM::AddOp::create(builder, loc, firstRow, i32(builder, loc, row));
-      emit(addBytes(builder, loc, shared, slab * type.getSlabBytes() + row * type.getSwizzle()), coordinates);
+      emit(addBytes(builder, loc, shared, slab * type.getSlabBytes() + row * type.getSwizzle()),
+           coordinates);
     }
 }
 
@@ -37,7 +40,8 @@ static Value getMap(const GlobalArgument &global, SharedType type) {
 }
 
 /// The map for a copy at `op`, if the copy can be made of whole boxes.
-static FailureOr<Value> findMap(Operation *op, const PatternContext &context, Value memref, SharedType type) {
+static FailureOr<Value> findMap(Operation *op, const PatternContext &context, Value memref,
+                                SharedType type) {
   FailureOr<const GlobalArgument *> global = context.getKernel(op).getArgument(op, memref);
   if (failed(global))
     return failure();
@@ -57,13 +61,17 @@ struct CopyAsyncPattern : TilePattern<CopyAsyncOp> {
       return failure();
     Location loc = op.getLoc();
     context.emitOnce(rewriter, op, [&](OpBuilder &builder) {
-      Value barrier = getBarrierAddress(builder, loc, adaptor.getBarrier().front(), adaptor.getSlot());
-      forEachBox(builder, loc, type, adaptor.getDest().front(), op.getOffsets(), [&](Value shared, ValueRange at) {
-        NVVM::CpAsyncBulkTensorGlobalToSharedClusterOp::create(
-            builder, loc, shared, *map, at, barrier, /*im2colOffsets=*/ValueRange(), /*multicastMask=*/Value(),
-            /*l2CacheHint=*/Value(), NVVM::TMALoadMode::TILE, /*isCTAOnly=*/true, NVVM::CTAGroupKindAttr(),
-            /*predicate=*/Value());
-      });
+      Value barrier =
+          getBarrierAddress(builder, loc, adaptor.getBarrier().front(), adaptor.getSlot());
+      forEachBox(builder, loc, type, adaptor.getDest().front(), op.getOffsets(),
+                 [&](Value shared, ValueRange at) {
+                   NVVM::CpAsyncBulkTensorGlobalToSharedClusterOp::create(
+                       builder, loc, shared, *map, at, barrier, /*im2colOffsets=*/ValueRange(),
+                       /*multicastMask=*/Value(),
+                       /*l2CacheHint=*/Value(), NVVM::TMALoadMode::TILE, /*isCTAOnly=*/true,
+                       NVVM::CTAGroupKindAttr(),
+                       /*predicate=*/Value());
+                 });
     });
     rewriter.eraseOp(op);
     return success();
@@ -80,10 +88,12 @@ struct StoreAsyncPattern : TilePattern<StoreAsyncOp> {
       return failure();
     Location loc = op.getLoc();
     context.emitOnce(rewriter, op, [&](OpBuilder &builder) {
-      forEachBox(builder, loc, type, adaptor.getSource().front(), op.getOffsets(), [&](Value shared, ValueRange at) {
-        NVVM::CpAsyncBulkTensorSharedCTAToGlobalOp::create(builder, loc, *map, shared, at, /*l2CacheHint=*/Value(),
-                                                           NVVM::TMAStoreMode::TILE, /*predicate=*/Value());
-      });
+      forEachBox(builder, loc, type, adaptor.getSource().front(), op.getOffsets(),
+                 [&](Value shared, ValueRange at) {
+                   NVVM::CpAsyncBulkTensorSharedCTAToGlobalOp::create(
+                       builder, loc, *map, shared, at, /*l2CacheHint=*/Value(),
+                       NVVM::TMAStoreMode::TILE, /*predicate=*/Value());
+                 });
       NVVM::CpAsyncBulkCommitGroupOp::create(builder, loc);
     });
     rewriter.eraseOp(op);
@@ -94,7 +104,8 @@ struct StoreAsyncPattern : TilePattern<StoreAsyncOp> {
 /// Groups belong to the thread that committed them; others have none and pass.
 struct StoreWaitPattern : TilePattern<StoreWaitOp> {
   using TilePattern::TilePattern;
-  LogicalResult matchAndRewrite(StoreWaitOp op, OneToNOpAdaptor, ConversionPatternRewriter &rewriter) const override {
+  LogicalResult matchAndRewrite(StoreWaitOp op, OneToNOpAdaptor,
+                                ConversionPatternRewriter &rewriter) const override {
     rewriter.replaceOpWithNewOp<NVVM::CpAsyncBulkWaitGroupOp>(op, 0u, rewriter.getUnitAttr());
     return success();
   }
@@ -102,5 +113,6 @@ struct StoreWaitPattern : TilePattern<StoreWaitOp> {
 } // namespace
 
 void attn::tile::populateCopyPatterns(RewritePatternSet &patterns, const PatternContext &context) {
-  patterns.add<CopyAsyncPattern, StoreAsyncPattern, StoreWaitPattern>(context, patterns.getContext());
+  patterns.add<CopyAsyncPattern, StoreAsyncPattern, StoreWaitPattern>(context,
+                                                                      patterns.getContext());
 }

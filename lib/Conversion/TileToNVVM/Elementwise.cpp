@@ -13,30 +13,34 @@ using namespace mlir;
 using namespace attn::tile;
 
 /// The operand's elements [first, first + count) as a scalar or a vector of `count` elements.
-static Value slice(OpBuilder &builder, Location loc, ValueRange values, Type elementType, int64_t first, int64_t count) {
+static Value slice(OpBuilder &builder, Location loc, ValueRange values, Type elementType,
+                   int64_t first, int64_t count) {
   int64_t pack = getPack(elementType);
   if (pack == count)
     return values[first / count];
   Value vector = LLVM::PoisonOp::create(builder, loc, VectorType::get({count}, elementType));
   for (int64_t index = 0; index < count; ++index)
-    vector = LLVM::InsertElementOp::create(builder, loc, vector, values[first + index], i32(builder, loc, index));
+    vector = LLVM::InsertElementOp::create(builder, loc, vector, values[first + index],
+                                           i32(builder, loc, index));
   return vector;
 }
 
 namespace {
-/// Applies the op register by register. Where operands and result share registers differently (f32 to bf16), it is applied to
-/// vectors as wide as the denser of them.
+/// Applies the op register by register. Where operands and result share registers differently (f32
+/// to bf16), it is applied to vectors as wide as the denser of them.
 struct ElementwisePattern : ConversionPattern {
   ElementwisePattern(const PatternContext &context, MLIRContext *mlirContext)
       : ConversionPattern(context.types, MatchAnyOpTypeTag(), /*benefit=*/1, mlirContext) {}
 
   LogicalResult matchAndRewrite(Operation *op, ArrayRef<ValueRange> operands,
                                 ConversionPatternRewriter &rewriter) const override {
-    if (!isa_and_nonnull<arith::ArithDialect, math::MathDialect>(op->getDialect()) || op->getNumResults() != 1)
+    if (!isa_and_nonnull<arith::ArithDialect, math::MathDialect>(op->getDialect()) ||
+        op->getNumResults() != 1)
       return failure();
     auto result = dyn_cast<RankedTensorType>(op->getResult(0).getType());
     SmallVector<Type> types;
-    if (!result || isa<arith::ConstantOp>(op) || failed(getTypeConverter()->convertType(result, types)))
+    if (!result || isa<arith::ConstantOp>(op) ||
+        failed(getTypeConverter()->convertType(result, types)))
       return failure();
     int64_t resultPack = getPack(result.getElementType()), width = resultPack;
     for (Type type : op->getOperandTypes())
@@ -50,10 +54,14 @@ struct ElementwisePattern : ConversionPattern {
       SmallVector<Value> arguments;
       for (auto [operand, values] : llvm::zip_equal(op->getOperands(), operands)) {
         auto tile = dyn_cast<RankedTensorType>(operand.getType());
-        arguments.push_back(tile ? slice(rewriter, loc, values, tile.getElementType(), first, width) : values.front());
+        arguments.push_back(tile ? slice(rewriter, loc, values, tile.getElementType(), first, width)
+                                 : values.front());
       }
-      Type type = width == 1 ? result.getElementType() : VectorType::get({width}, result.getElementType());
-      Value value = rewriter.create(loc, op->getName().getIdentifier(), arguments, type, op->getAttrs())->getResult(0);
+      Type type =
+          width == 1 ? result.getElementType() : VectorType::get({width}, result.getElementType());
+      Value value =
+          rewriter.create(loc, op->getName().getIdentifier(), arguments, type, op->getAttrs())
+              ->getResult(0);
       if (resultPack == width)
         results.push_back(value);
       else
@@ -67,7 +75,8 @@ struct ElementwisePattern : ConversionPattern {
 /// One scalar constant stands for all elements.
 struct ConstantPattern : TilePattern<arith::ConstantOp> {
   using TilePattern::TilePattern;
-  LogicalResult matchAndRewrite(arith::ConstantOp op, OneToNOpAdaptor, ConversionPatternRewriter &rewriter) const override {
+  LogicalResult matchAndRewrite(arith::ConstantOp op, OneToNOpAdaptor,
+                                ConversionPatternRewriter &rewriter) const override {
     SmallVector<Type> types;
     auto splat = dyn_cast<SplatElementsAttr>(op.getValue());
     if (!splat || failed(getTypeConverter()->convertType(op.getType(), types)))
@@ -86,9 +95,11 @@ struct ConvertLayoutPattern : TilePattern<ConvertLayoutOp> {
   using TilePattern::TilePattern;
   LogicalResult matchAndRewrite(ConvertLayoutOp op, OneToNOpAdaptor adaptor,
                                 ConversionPatternRewriter &rewriter) const override {
-    auto from = cast<RankedTensorType>(op.getSource().getType()), to = cast<RankedTensorType>(op.getType());
+    auto from = cast<RankedTensorType>(op.getSource().getType()),
+         to = cast<RankedTensorType>(op.getType());
     if (!isSameMap(getLayout(from), getLayout(to)))
-      return op.emitOpError("expected layouts that hold the same elements in the same registers, got ")
+      return op.emitOpError(
+                 "expected layouts that hold the same elements in the same registers, got ")
              << from << " to " << to << "; go through shared memory instead";
     rewriter.replaceOpWithMultiple(op, {adaptor.getSource()});
     return success();
@@ -96,6 +107,8 @@ struct ConvertLayoutPattern : TilePattern<ConvertLayoutOp> {
 };
 } // namespace
 
-void attn::tile::populateElementwisePatterns(RewritePatternSet &patterns, const PatternContext &context) {
-  patterns.add<ElementwisePattern, ConstantPattern, ConvertLayoutPattern>(context, patterns.getContext());
+void attn::tile::populateElementwisePatterns(RewritePatternSet &patterns,
+                                             const PatternContext &context) {
+  patterns.add<ElementwisePattern, ConstantPattern, ConvertLayoutPattern>(context,
+                                                                          patterns.getContext());
 }

@@ -16,20 +16,23 @@
 using namespace mlir;
 using namespace attn::tile;
 
-static int64_t getBytes(Type elementType) { return llvm::divideCeil(elementType.getIntOrFloatBitWidth(), 8); }
+static int64_t getBytes(Type elementType) {
+  return llvm::divideCeil(elementType.getIntOrFloatBitWidth(), 8);
+}
 
-/// The address of an element: pointer + sum of index * stride, in elements of 64 bits.
-static Value emitAddress(OpBuilder &builder, Location loc, const GlobalArgument &global, ValueRange indices) {
+Value attn::tile::emitAddress(OpBuilder &builder, Location loc, const GlobalArgument &global,
+                              ValueRange indices) {
   Value offset;
   for (auto [index, stride] : llvm::zip_equal(indices, global.strides)) {
-    Value wide = LLVM::SExtOp::create(builder, loc, builder.getI64Type(), toI32(builder, loc, index));
+    Value wide =
+        LLVM::SExtOp::create(builder, loc, builder.getI64Type(), toI32(builder, loc, index));
     Value term = LLVM::MulOp::create(builder, loc, wide, stride);
     offset = offset ? LLVM::AddOp::create(builder, loc, offset, term).getResult() : term;
   }
   if (!offset)
     return global.pointer;
-  return LLVM::GEPOp::create(builder, loc, global.pointer.getType(), global.type.getElementType(), global.pointer,
-                             ValueRange{offset});
+  return LLVM::GEPOp::create(builder, loc, global.pointer.getType(), global.type.getElementType(),
+                             global.pointer, ValueRange{offset});
 }
 
 namespace {
@@ -42,8 +45,8 @@ struct Access {
 /// Where a thread's part of a tile lies in global memory.
 class GlobalTile {
 public:
-  GlobalTile(OpBuilder &builder, Operation *op, const PatternContext &context, const GlobalArgument &global,
-             RankedTensorType type, ValueRange offsets)
+  GlobalTile(OpBuilder &builder, Operation *op, const PatternContext &context,
+             const GlobalArgument &global, RankedTensorType type, ValueRange offsets)
       : global(global), type(type), layout(getLayout(type)), loc(op->getLoc()) {
     ThreadPosition thread = context.getThreadPosition(builder, op, layout);
     int64_t rank = global.type.getRank();
@@ -62,7 +65,10 @@ public:
   llvm::MapVector<int64_t, SmallVector<Access>> getAccessesByRow() const {
     const Digit &first = layout.getDigits().front();
     bool isContiguous = type.getRank() == 2 && hasUnitStride() && !columnsLeft;
-    int64_t width = isContiguous && first.source == Digit::Source::Register && first.columnStride == 1 ? first.extent : 1;
+    int64_t width =
+        isContiguous && first.source == Digit::Source::Register && first.columnStride == 1
+            ? first.extent
+            : 1;
     width = std::min(width, 16 / getBytes(type.getElementType()));
     llvm::MapVector<int64_t, SmallVector<Access>> rows;
     for (int64_t reg = 0; reg < layout.getNumRegisters(); reg += width) {
@@ -73,8 +79,12 @@ public:
   }
 
   /// i1, or null where the row is always inside.
-  Value emitRowIsInside(OpBuilder &builder, int64_t row) const { return emitIsInside(builder, rowsLeft, row); }
-  Value emitColumnIsInside(OpBuilder &builder, int64_t column) const { return emitIsInside(builder, columnsLeft, column); }
+  Value emitRowIsInside(OpBuilder &builder, int64_t row) const {
+    return emitIsInside(builder, rowsLeft, row);
+  }
+  Value emitColumnIsInside(OpBuilder &builder, int64_t column) const {
+    return emitIsInside(builder, columnsLeft, column);
+  }
 
   Value emitPointer(OpBuilder &builder, Position position) const {
     Value pointer = base;
@@ -83,7 +93,8 @@ public:
     if (position.column && hasUnitStride())
       return addBytes(builder, loc, pointer, position.column * getBytes(type.getElementType()));
     if (position.column)
-      pointer = advance(builder, pointer, i32(builder, loc, position.column), global.type.getRank() - 1);
+      pointer =
+          advance(builder, pointer, i32(builder, loc, position.column), global.type.getRank() - 1);
     return pointer;
   }
 
@@ -96,10 +107,12 @@ private:
   Value advance(OpBuilder &builder, Value pointer, Value index, int64_t dim) const {
     Value wide = LLVM::SExtOp::create(builder, loc, builder.getI64Type(), index);
     Value offset = LLVM::MulOp::create(builder, loc, wide, global.strides[dim]);
-    return LLVM::GEPOp::create(builder, loc, pointer.getType(), type.getElementType(), pointer, ValueRange{offset});
+    return LLVM::GEPOp::create(builder, loc, pointer.getType(), type.getElementType(), pointer,
+                               ValueRange{offset});
   }
 
-  /// size - offset - index: positions below are inside. Null if the dimension holds exactly the tile.
+  /// size - offset - index: positions below are inside. Null if the dimension holds exactly the
+  /// tile.
   Value emitRest(OpBuilder &builder, int64_t dim, Value offset, int64_t extent, Value index) const {
     if (global.type.getDimSize(dim) == extent)
       return {};
@@ -110,7 +123,8 @@ private:
   Value emitIsInside(OpBuilder &builder, Value rest, int64_t position) const {
     if (!rest)
       return {};
-    return LLVM::ICmpOp::create(builder, loc, LLVM::ICmpPredicate::sgt, rest, i32(builder, loc, position));
+    return LLVM::ICmpOp::create(builder, loc, LLVM::ICmpPredicate::sgt, rest,
+                                i32(builder, loc, position));
   }
 
   const GlobalArgument &global;
@@ -129,12 +143,15 @@ static Value combine(OpBuilder &builder, Location loc, Value a, Value b) {
 }
 
 /// A register's elements [first, first + width) as one value to access memory with.
-static Value makeVector(OpBuilder &builder, Location loc, ArrayRef<Value> elements, int64_t first, int64_t width) {
+static Value makeVector(OpBuilder &builder, Location loc, ArrayRef<Value> elements, int64_t first,
+                        int64_t width) {
   if (width == 1)
     return elements[first];
-  Value vector = LLVM::PoisonOp::create(builder, loc, VectorType::get({width}, elements[first].getType()));
+  Value vector =
+      LLVM::PoisonOp::create(builder, loc, VectorType::get({width}, elements[first].getType()));
   for (int64_t index = 0; index < width; ++index)
-    vector = LLVM::InsertElementOp::create(builder, loc, vector, elements[first + index], i32(builder, loc, index));
+    vector = LLVM::InsertElementOp::create(builder, loc, vector, elements[first + index],
+                                           i32(builder, loc, index));
   return vector;
 }
 
@@ -142,15 +159,18 @@ namespace {
 struct LoadPattern : TilePattern<LoadOp> {
   using TilePattern::TilePattern;
 
-  Value emitLoad(OpBuilder &builder, Location loc, const GlobalTile &tile, const Access &access, Type element) const {
+  Value emitLoad(OpBuilder &builder, Location loc, const GlobalTile &tile, const Access &access,
+                 Type element) const {
     Type type = access.width == 1 ? element : VectorType::get({access.width}, element);
     return LLVM::LoadOp::create(builder, loc, type, tile.emitPointer(builder, access.position),
                                 access.width * getBytes(element));
   }
 
-  LogicalResult matchAndRewrite(LoadOp op, OneToNOpAdaptor adaptor, ConversionPatternRewriter &rewriter) const override {
+  LogicalResult matchAndRewrite(LoadOp op, OneToNOpAdaptor adaptor,
+                                ConversionPatternRewriter &rewriter) const override {
     auto type = cast<RankedTensorType>(op.getType());
-    FailureOr<const GlobalArgument *> global = context.getKernel(op).getArgument(op, op.getSource());
+    FailureOr<const GlobalArgument *> global =
+        context.getKernel(op).getArgument(op, op.getSource());
     if (!hasLayout(type) || failed(global))
       return failure();
     Location loc = op.getLoc();
@@ -164,7 +184,8 @@ struct LoadPattern : TilePattern<LoadOp> {
         Value value;
         if (condition) {
           Type vector = access.width == 1 ? element : VectorType::get({access.width}, element);
-          auto branch = scf::IfOp::create(rewriter, loc, TypeRange(vector), condition, /*withElseRegion=*/true);
+          auto branch = scf::IfOp::create(rewriter, loc, TypeRange(vector), condition,
+                                          /*withElseRegion=*/true);
           OpBuilder::InsertionGuard guard(rewriter);
           rewriter.setInsertionPointToStart(branch.thenBlock());
           scf::YieldOp::create(rewriter, loc, emitLoad(rewriter, loc, tile, access, element));
@@ -185,7 +206,8 @@ struct LoadPattern : TilePattern<LoadOp> {
 struct StorePattern : TilePattern<StoreOp> {
   using TilePattern::TilePattern;
 
-  LogicalResult storeGlobal(StoreOp op, ValueRange values, ConversionPatternRewriter &rewriter) const {
+  LogicalResult storeGlobal(StoreOp op, ValueRange values,
+                            ConversionPatternRewriter &rewriter) const {
     auto type = cast<RankedTensorType>(op.getValue().getType());
     FailureOr<const GlobalArgument *> global = context.getKernel(op).getArgument(op, op.getDest());
     if (failed(global))
@@ -206,7 +228,8 @@ struct StorePattern : TilePattern<StoreOp> {
           auto branch = scf::IfOp::create(rewriter, loc, condition, /*withElseRegion=*/false);
           rewriter.setInsertionPointToStart(branch.thenBlock());
         }
-        LLVM::StoreOp::create(rewriter, loc, makeVector(rewriter, loc, elements, access.reg, access.width),
+        LLVM::StoreOp::create(rewriter, loc,
+                              makeVector(rewriter, loc, elements, access.reg, access.width),
                               tile.emitPointer(rewriter, access.position),
                               access.width * getBytes(type.getElementType()));
       }
@@ -215,20 +238,25 @@ struct StorePattern : TilePattern<StoreOp> {
     return success();
   }
 
-  /// One access per pair of neighbours. All registers of a thread lie in rows that agree modulo 8 and in columns that agree
-  /// modulo 16 bytes up to the thread's own part, so that the swizzle is one XOR with a value of the thread.
-  LogicalResult storeShared(StoreOp op, Value pointer, ValueRange values, ConversionPatternRewriter &rewriter) const {
+  /// One access per pair of neighbours. All registers of a thread lie in rows that agree modulo 8
+  /// and in columns that agree modulo 16 bytes up to the thread's own part, so that the swizzle is
+  /// one XOR with a value of the thread.
+  LogicalResult storeShared(StoreOp op, Value pointer, ValueRange values,
+                            ConversionPatternRewriter &rewriter) const {
     auto type = cast<RankedTensorType>(op.getValue().getType());
     auto shared = cast<SharedType>(op.getDest().getType());
     int64_t bytes = shared.getElementBytes(), swizzle = shared.getSwizzle(), width = 32 / 8 / bytes;
     if (!isa<AccAttr, OperandAAttr>(type.getEncoding()) || bytes > 2)
-      return op.emitOpError("expected 8- or 16-bit elements in layout #tile.acc or #tile.operand_a, got ") << type;
+      return op.emitOpError(
+                 "expected 8- or 16-bit elements in layout #tile.acc or #tile.operand_a, got ")
+             << type;
     Location loc = op.getLoc();
     Layout layout = getLayout(type);
     ThreadPosition thread = context.getThreadPosition(rewriter, op, layout);
     Value row = LLVM::MulOp::create(rewriter, loc, thread.row, i32(rewriter, loc, swizzle));
     Value column = LLVM::MulOp::create(rewriter, loc, thread.column, i32(rewriter, loc, bytes));
-    Value start = addBytes(rewriter, loc, pointer, LLVM::AddOp::create(rewriter, loc, row, column).getResult());
+    Value start = addBytes(rewriter, loc, pointer,
+                           LLVM::AddOp::create(rewriter, loc, row, column).getResult());
     Value phase = LLVM::LShrOp::create(rewriter, loc, row, i32(rewriter, loc, 7));
     phase = LLVM::AndOp::create(rewriter, loc, phase, i32(rewriter, loc, swizzle / 16 - 1));
     phase = LLVM::ShlOp::create(rewriter, loc, phase, i32(rewriter, loc, 4));
@@ -237,14 +265,16 @@ struct StorePattern : TilePattern<StoreOp> {
       int64_t byte = position.column * bytes;
       Value chunk = LLVM::XOrOp::create(rewriter, loc, phase, i32(rewriter, loc, byte % swizzle));
       Value address = addBytes(rewriter, loc, start, chunk);
-      address = addBytes(rewriter, loc, address, byte / swizzle * shared.getSlabBytes() + position.row * swizzle);
+      address = addBytes(rewriter, loc, address,
+                         byte / swizzle * shared.getSlabBytes() + position.row * swizzle);
       LLVM::StoreOp::create(rewriter, loc, value, address, width * bytes);
     }
     rewriter.eraseOp(op);
     return success();
   }
 
-  LogicalResult matchAndRewrite(StoreOp op, OneToNOpAdaptor adaptor, ConversionPatternRewriter &rewriter) const override {
+  LogicalResult matchAndRewrite(StoreOp op, OneToNOpAdaptor adaptor,
+                                ConversionPatternRewriter &rewriter) const override {
     if (!hasLayout(op.getValue().getType()))
       return rewriter.notifyMatchFailure(op, "expected a layout");
     if (isa<SharedType>(op.getDest().getType()))
@@ -255,9 +285,11 @@ struct StorePattern : TilePattern<StoreOp> {
 
 struct GatherPattern : TilePattern<GatherOp> {
   using TilePattern::TilePattern;
-  LogicalResult matchAndRewrite(GatherOp op, OneToNOpAdaptor adaptor, ConversionPatternRewriter &rewriter) const override {
+  LogicalResult matchAndRewrite(GatherOp op, OneToNOpAdaptor adaptor,
+                                ConversionPatternRewriter &rewriter) const override {
     auto type = cast<RankedTensorType>(op.getType());
-    FailureOr<const GlobalArgument *> global = context.getKernel(op).getArgument(op, op.getSource());
+    FailureOr<const GlobalArgument *> global =
+        context.getKernel(op).getArgument(op, op.getSource());
     if (!hasLayout(type) || failed(global))
       return failure();
     Location loc = op.getLoc();
@@ -273,7 +305,8 @@ struct GatherPattern : TilePattern<GatherOp> {
       }
       Value &value = known[key];
       if (!value)
-        value = LLVM::LoadOp::create(rewriter, loc, type.getElementType(), emitAddress(rewriter, loc, **global, indices),
+        value = LLVM::LoadOp::create(rewriter, loc, type.getElementType(),
+                                     emitAddress(rewriter, loc, **global, indices),
                                      getBytes(type.getElementType()));
       elements.push_back(value);
     }
@@ -285,17 +318,21 @@ struct GatherPattern : TilePattern<GatherOp> {
 /// One element, read by every thread.
 struct ScalarLoadPattern : TilePattern<memref::LoadOp> {
   using TilePattern::TilePattern;
-  LogicalResult matchAndRewrite(memref::LoadOp op, OneToNOpAdaptor, ConversionPatternRewriter &rewriter) const override {
-    FailureOr<const GlobalArgument *> global = context.getKernel(op).getArgument(op, op.getMemRef());
+  LogicalResult matchAndRewrite(memref::LoadOp op, OneToNOpAdaptor,
+                                ConversionPatternRewriter &rewriter) const override {
+    FailureOr<const GlobalArgument *> global =
+        context.getKernel(op).getArgument(op, op.getMemRef());
     if (failed(global))
       return failure();
-    rewriter.replaceOpWithNewOp<LLVM::LoadOp>(op, op.getType(),
-                                              emitAddress(rewriter, op.getLoc(), **global, op.getIndices()));
+    rewriter.replaceOpWithNewOp<LLVM::LoadOp>(
+        op, op.getType(), emitAddress(rewriter, op.getLoc(), **global, op.getIndices()));
     return success();
   }
 };
 } // namespace
 
-void attn::tile::populateGlobalPatterns(RewritePatternSet &patterns, const PatternContext &context) {
-  patterns.add<LoadPattern, StorePattern, GatherPattern, ScalarLoadPattern>(context, patterns.getContext());
+void attn::tile::populateGlobalPatterns(RewritePatternSet &patterns,
+                                        const PatternContext &context) {
+  patterns.add<LoadPattern, StorePattern, GatherPattern, ScalarLoadPattern>(context,
+                                                                            patterns.getContext());
 }

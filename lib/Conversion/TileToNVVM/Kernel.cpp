@@ -1,4 +1,5 @@
-//===- Kernel.cpp - functions become kernels: parameters, plan, shared memory ------------------===//
+//===- Kernel.cpp - functions become kernels: parameters, plan, shared memory
+//------------------===//
 //
 // Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -52,7 +53,8 @@ FailureOr<int64_t> attn::tile::allocateShared(func::FuncOp function) {
 }
 
 Value attn::tile::getSharedBase(OpBuilder &builder, Location loc) {
-  auto pointer = LLVM::LLVMPointerType::get(builder.getContext(), unsigned(NVVM::NVVMMemorySpace::Shared));
+  auto pointer =
+      LLVM::LLVMPointerType::get(builder.getContext(), unsigned(NVVM::NVVMMemorySpace::Shared));
   return LLVM::AddressOfOp::create(builder, loc, pointer, kSharedName);
 }
 
@@ -61,8 +63,9 @@ static void declareSharedMemory(ModuleOp module) {
     return;
   OpBuilder builder = OpBuilder::atBlockBegin(module.getBody());
   auto type = LLVM::LLVMArrayType::get(builder.getI8Type(), 0);
-  LLVM::GlobalOp::create(builder, module.getLoc(), type, /*isConstant=*/false, LLVM::Linkage::External, kSharedName,
-                         /*value=*/Attribute(), /*alignment=*/1024, unsigned(NVVM::NVVMMemorySpace::Shared));
+  LLVM::GlobalOp::create(
+      builder, module.getLoc(), type, /*isConstant=*/false, LLVM::Linkage::External, kSharedName,
+      /*value=*/Attribute(), /*alignment=*/1024, unsigned(NVVM::NVVMMemorySpace::Shared));
 }
 
 //===----------------------------------------------------------------------===//
@@ -113,7 +116,8 @@ static LogicalResult addUser(Needs &needs, MemRefType type, Operation *user) {
     if (type.isDynamicDim(*op.getConstantIndex()))
       needs.sizes.insert(*op.getConstantIndex());
   } else {
-    return user->emitOpError("expected tile ops, memref.load or memref.dim of a constant as users of a kernel argument");
+    return user->emitOpError(
+        "expected tile ops, memref.load or memref.dim of a constant as users of a kernel argument");
   }
   return success();
 }
@@ -142,10 +146,12 @@ public:
 
   void addPointer(unsigned argument) {
     add({KernelParameter::Kind::Pointer, argument, 0, "", {}},
-        LLVM::LLVMPointerType::get(context, unsigned(NVVM::NVVMMemorySpace::Global)), DictionaryAttr::get(context));
+        LLVM::LLVMPointerType::get(context, unsigned(NVVM::NVVMMemorySpace::Global)),
+        DictionaryAttr::get(context));
   }
 
-  void addTensorMap(unsigned argument, MemRefType memref, std::tuple<int64_t, int64_t, int64_t> box) {
+  void addTensorMap(unsigned argument, MemRefType memref,
+                    std::tuple<int64_t, int64_t, int64_t> box) {
     TensorMap map;
     map.elementType = stringifyElement(memref.getElementType());
     for (unsigned dim = memref.getRank(); dim-- > 0;)
@@ -156,7 +162,8 @@ public:
     map.swizzle = std::get<2>(box);
     Builder builder(context);
     auto bytes = LLVM::LLVMArrayType::get(builder.getI8Type(), 128);
-    add({KernelParameter::Kind::TensorMap, argument, 0, "", map}, LLVM::LLVMPointerType::get(context),
+    add({KernelParameter::Kind::TensorMap, argument, 0, "", map},
+        LLVM::LLVMPointerType::get(context),
         builder.getDictionaryAttr({
             builder.getNamedAttr("llvm.align", builder.getI64IntegerAttr(64)),
             builder.getNamedAttr("llvm.byval", TypeAttr::get(bytes)),
@@ -172,7 +179,8 @@ public:
 } // namespace
 
 /// The strides of a memref; its last dimension must be contiguous for boxes.
-static FailureOr<SmallVector<int64_t>> getStrides(func::FuncOp function, unsigned index, bool needsContiguous) {
+static FailureOr<SmallVector<int64_t>> getStrides(func::FuncOp function, unsigned index,
+                                                  bool needsContiguous) {
   auto type = cast<MemRefType>(function.getArgumentTypes()[index]);
   SmallVector<int64_t> strides;
   int64_t offset;
@@ -190,7 +198,8 @@ static FailureOr<ParameterList> collectParameters(func::FuncOp function) {
     auto type = dyn_cast<MemRefType>(argument.getType());
     if (!type) {
       if (!argument.getType().isIndex() && !argument.getType().isIntOrFloat())
-        return function.emitOpError("expected memref and scalar arguments, got ") << argument.getType();
+        return function.emitOpError("expected memref and scalar arguments, got ")
+               << argument.getType();
       list.addScalar(KernelParameter::Kind::Scalar, index, 0,
                      argument.getType().isIndex() ? builder.getI32Type() : argument.getType());
       continue;
@@ -220,7 +229,8 @@ static FailureOr<ParameterList> collectParameters(func::FuncOp function) {
 // The plan
 //===----------------------------------------------------------------------===//
 
-static KernelPlan makePlan(func::FuncOp function, KernelAttr kernel, const ParameterList &list, int64_t sharedBytes) {
+static KernelPlan makePlan(func::FuncOp function, KernelAttr kernel, const ParameterList &list,
+                           int64_t sharedBytes) {
   KernelPlan plan;
   plan.name = function.getName().str();
   plan.target = "sm_90a";
@@ -228,7 +238,8 @@ static KernelPlan makePlan(func::FuncOp function, KernelAttr kernel, const Param
   for (auto [dimension, factors] : llvm::zip(kernel.getGrid(), plan.grid))
     for (Attribute factor : cast<ArrayAttr>(dimension)) {
       if (auto extent = dyn_cast<ExtentAttr>(factor))
-        factors.push_back({int(extent.getArgument()), unsigned(extent.getDim()), unsigned(extent.getDivisor())});
+        factors.push_back(
+            {int(extent.getArgument()), unsigned(extent.getDim()), unsigned(extent.getDivisor())});
       else
         factors.push_back({-1, unsigned(cast<IntegerAttr>(factor).getInt()), 1});
     }
@@ -241,8 +252,10 @@ static KernelPlan makePlan(func::FuncOp function, KernelAttr kernel, const Param
 // The function
 //===----------------------------------------------------------------------===//
 
-/// Binds the new parameters to the old arguments: scalars are replaced, memrefs become placeholders.
-static void bindArguments(OpBuilder &builder, Block &body, const ParameterList &list, Kernel &kernel) {
+/// Binds the new parameters to the old arguments: scalars are replaced, memrefs become
+/// placeholders.
+static void bindArguments(OpBuilder &builder, Block &body, const ParameterList &list,
+                          Kernel &kernel) {
   Block &entry = kernel.function.getBody().front();
   Location loc = kernel.function.getLoc();
   auto parameters = llvm::zip_equal(list.parameters, entry.getArguments());
@@ -254,10 +267,14 @@ static void bindArguments(OpBuilder &builder, Block &body, const ParameterList &
       int64_t offset;
       (void)type.getStridesAndOffset(strides, offset);
       for (auto [size, stride] : llvm::zip_equal(type.getShape(), strides)) {
-        global.sizes.push_back(ShapedType::isDynamic(size) ? Value()
-                                                           : LLVM::ConstantOp::create(builder, loc, builder.getI32IntegerAttr(size)));
-        global.strides.push_back(ShapedType::isDynamic(stride) ? Value()
-                                                               : LLVM::ConstantOp::create(builder, loc, builder.getI64IntegerAttr(stride)));
+        global.sizes.push_back(
+            ShapedType::isDynamic(size)
+                ? Value()
+                : LLVM::ConstantOp::create(builder, loc, builder.getI32IntegerAttr(size)));
+        global.strides.push_back(
+            ShapedType::isDynamic(stride)
+                ? Value()
+                : LLVM::ConstantOp::create(builder, loc, builder.getI64IntegerAttr(stride)));
       }
     }
     for (auto [parameter, value] : parameters) {
@@ -265,7 +282,8 @@ static void bindArguments(OpBuilder &builder, Block &body, const ParameterList &
         continue;
       switch (parameter.kind) {
       case KernelParameter::Kind::TensorMap:
-        global.boxes.push_back({parameter.map.box[0], parameter.map.box[1], parameter.map.swizzle, value});
+        global.boxes.push_back(
+            {parameter.map.box[0], parameter.map.box[1], parameter.map.swizzle, value});
         break;
       case KernelParameter::Kind::Pointer:
         global.pointer = value;
@@ -287,13 +305,15 @@ static void bindArguments(OpBuilder &builder, Block &body, const ParameterList &
     }
     if (!type)
       continue;
-    Value placeholder = UnrealizedConversionCastOp::create(builder, loc, type, ValueRange()).getResult(0);
+    Value placeholder =
+        UnrealizedConversionCastOp::create(builder, loc, type, ValueRange()).getResult(0);
     argument.replaceAllUsesWith(placeholder);
     kernel.arguments.insert({placeholder, std::move(global)});
   }
 }
 
-/// The thread's number and its warpgroup's. The shuffle tells ptxas that the latter is the same for a whole warp.
+/// The thread's number and its warpgroup's. The shuffle tells ptxas that the latter is the same for
+/// a whole warp.
 static void emitThreadNumbers(OpBuilder &builder, Kernel &kernel) {
   Location loc = kernel.function.getLoc();
   Type i32 = builder.getI32Type();
@@ -302,8 +322,8 @@ static void emitThreadNumbers(OpBuilder &builder, Kernel &kernel) {
   };
   kernel.thread = NVVM::ThreadIdXOp::create(builder, loc, i32);
   Value warpgroup = LLVM::LShrOp::create(builder, loc, kernel.thread, constant(7));
-  kernel.warpgroup = NVVM::ShflOp::create(builder, loc, i32, constant(-1), warpgroup, constant(0), constant(31),
-                                          NVVM::ShflKind::idx, UnitAttr());
+  kernel.warpgroup = NVVM::ShflOp::create(builder, loc, i32, constant(-1), warpgroup, constant(0),
+                                          constant(31), NVVM::ShflKind::idx, UnitAttr());
 }
 
 /// Replaces memref.dim by the parameter that holds it.
@@ -314,7 +334,8 @@ static void replaceDims(Kernel &kernel) {
         OpBuilder builder(dim);
         Value size = global.sizes[*dim.getConstantIndex()];
         dim.replaceAllUsesWith(
-            arith::IndexCastOp::create(builder, dim.getLoc(), builder.getIndexType(), size).getResult());
+            arith::IndexCastOp::create(builder, dim.getLoc(), builder.getIndexType(), size)
+                .getResult());
         dim.erase();
       }
 }
@@ -333,17 +354,23 @@ FailureOr<Kernel> attn::tile::convertKernelFunction(func::FuncOp function) {
   OpBuilder builder(function);
   auto type = LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(context), list->types);
   Kernel kernel;
+  kernel.warpgroups = attribute.getWarpgroups();
   kernel.function = LLVM::LLVMFuncOp::create(builder, function.getLoc(), function.getName(), type);
   for (auto [index, attributes] : llvm::enumerate(list->argumentAttributes))
     kernel.function.setArgAttrs(index, attributes);
-  // setmaxnreg is ignored unless ptxas knows the registers at entry: all that a block of this size can have.
+  // setmaxnreg is ignored unless ptxas knows the registers at entry: all that a block of this size
+  // can have.
   int64_t threads = attribute.getWarpgroups() * 128;
   kernel.function->setAttr(NVVM::NVVMDialect::getKernelFuncAttrName(), builder.getUnitAttr());
-  kernel.function->setAttr(NVVM::NVVMDialect::getReqntidAttrName(), builder.getDenseI32ArrayAttr({int32_t(threads), 1, 1}));
+  kernel.function->setAttr(NVVM::NVVMDialect::getReqntidAttrName(),
+                           builder.getDenseI32ArrayAttr({int32_t(threads), 1, 1}));
   kernel.function->setAttr(NVVM::NVVMDialect::getMinctasmAttrName(), builder.getI32IntegerAttr(1));
-  kernel.function->setAttr(NVVM::NVVMDialect::getMaxnregAttrName(),
-                           builder.getI32IntegerAttr(std::min<int64_t>(65536 / threads / 8 * 8, 255)));
-  kernel.function->setAttr(TileDialect::kPlanAttrName, toAttribute(context, makePlan(function, attribute, *list, *sharedBytes)));
+  kernel.function->setAttr(
+      NVVM::NVVMDialect::getMaxnregAttrName(),
+      builder.getI32IntegerAttr(std::min<int64_t>(65536 / threads / 8 * 8, 255)));
+  kernel.function->setAttr(
+      TileDialect::kPlanAttrName,
+      toAttribute(context, makePlan(function, attribute, *list, *sharedBytes)));
 
   Block *entry = kernel.function.addEntryBlock(builder);
   builder.setInsertionPointToStart(entry);

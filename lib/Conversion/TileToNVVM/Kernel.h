@@ -33,13 +33,16 @@ struct GlobalArgument {
 /// One kernel under conversion.
 struct Kernel {
   mlir::LLVM::LLVMFuncOp function;
-  /// i32: this thread's number in its block, and its warpgroup's, the latter known to be the same for a whole warp.
+  int64_t warpgroups = 0;
+  /// i32: this thread's number in its block, and its warpgroup's, the latter known to be the same
+  /// for a whole warp.
   mlir::Value thread, warpgroup;
   /// By the memref values that the body still uses while it is being converted.
   llvm::DenseMap<mlir::Value, GlobalArgument> arguments;
 
   /// The kernel argument behind a memref, or a diagnostic at `op`.
-  mlir::FailureOr<const GlobalArgument *> getArgument(mlir::Operation *op, mlir::Value memref) const;
+  mlir::FailureOr<const GlobalArgument *> getArgument(mlir::Operation *op,
+                                                      mlir::Value memref) const;
 };
 
 /// The kernels of a module by their functions.
@@ -48,11 +51,12 @@ using KernelMap = llvm::DenseMap<mlir::Operation *, Kernel>;
 /// The columns and rows of one TMA box of a shared tile: one slab, at most 256 rows.
 std::pair<int64_t, int64_t> getBoxShape(SharedType type);
 
-/// Gives every tile.alloc_shared and tile.barrier_init an offset, in order, tiles first. Returns the bytes of the block.
+/// Gives every tile.alloc_shared and tile.barrier_init an offset, in order, tiles first. Returns
+/// the bytes of the block.
 mlir::FailureOr<int64_t> allocateShared(mlir::func::FuncOp function);
 
-/// Turns a kernel function into an llvm.func with the parameters its body needs and attaches the plan. The body is moved,
-/// its memrefs are placeholders that `Kernel::arguments` explains.
+/// Turns a kernel function into an llvm.func with the parameters its body needs and attaches the
+/// plan. The body is moved, its memrefs are placeholders that `Kernel::arguments` explains.
 mlir::FailureOr<Kernel> convertKernelFunction(mlir::func::FuncOp function);
 
 /// The start of the block's dynamic shared memory, !llvm.ptr<3>.

@@ -1,20 +1,22 @@
-//===- Math.cpp - scalar math as the approximate instructions of the hardware ------------------===//
+//===- Math.cpp - scalar math as the approximate instructions of the hardware
+//------------------===//
 //
 // Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// LLVM's own lowering of exp2 adds scaling for denormal results, its logarithm has none, and its division is a call of dozens of
-// instructions. Attention's exponentials are at most 1 and its scores small: the approximate instructions are what every fast
-// kernel uses (2 ulp), with denormals flushed to zero.
+// LLVM's own lowering of exp2 adds scaling for denormal results, its logarithm has none, and its
+// division is a call of dozens of instructions. Attention's exponentials are at most 1 and its
+// scores small: the approximate instructions are what every fast kernel uses (2 ulp), with
+// denormals flushed to zero.
 //
 //===----------------------------------------------------------------------===//
 
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "lib/Conversion/TileToNVVM/Registers.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
-#include "mlir/Dialect/Math/IR/Math.h"
 #include <cmath>
 
 using namespace mlir;
@@ -25,7 +27,8 @@ static Value f32(OpBuilder &builder, Location loc, float value) {
 }
 
 static Value emitIntrinsic(OpBuilder &builder, Location loc, StringRef name, Value operand) {
-  return LLVM::CallIntrinsicOp::create(builder, loc, operand.getType(), builder.getStringAttr(name), ValueRange{operand})
+  return LLVM::CallIntrinsicOp::create(builder, loc, operand.getType(), builder.getStringAttr(name),
+                                       ValueRange{operand})
       .getResults();
 }
 
@@ -43,8 +46,7 @@ static Value emitReciprocal(OpBuilder &builder, Location loc, Value x) {
 
 namespace {
 /// Replaces an f32 op of one operand by what `emit` makes of it.
-template <typename OpT>
-struct UnaryPattern : OpRewritePattern<OpT> {
+template <typename OpT> struct UnaryPattern : OpRewritePattern<OpT> {
   UnaryPattern(MLIRContext *context, Value (*emit)(OpBuilder &, Location, Value))
       : OpRewritePattern<OpT>(context), emit(emit) {}
 
@@ -68,8 +70,8 @@ struct DivisionPattern : OpRewritePattern<arith::DivFOp> {
     return success();
   }
 };
-/// Two f32 to two of 16 bits. As an intrinsic: a generic truncation that is carried around a loop would be moved behind the
-/// loop's variables, which would then take twice the registers.
+/// Two f32 to two of 16 bits. As an intrinsic: a generic truncation that is carried around a loop
+/// would be moved behind the loop's variables, which would then take twice the registers.
 struct TruncationPattern : OpRewritePattern<arith::TruncFOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(arith::TruncFOp op, PatternRewriter &rewriter) const override {
@@ -80,8 +82,10 @@ struct TruncationPattern : OpRewritePattern<arith::TruncFOp> {
     Location loc = op.getLoc();
     Value low = LLVM::ExtractElementOp::create(rewriter, loc, op.getIn(), i32(rewriter, loc, 0));
     Value high = LLVM::ExtractElementOp::create(rewriter, loc, op.getIn(), i32(rewriter, loc, 1));
-    StringRef name = type.getElementType().isBF16() ? "llvm.nvvm.ff2bf16x2.rn" : "llvm.nvvm.ff2f16x2.rn";
-    rewriter.replaceOpWithNewOp<LLVM::CallIntrinsicOp>(op, type, rewriter.getStringAttr(name), ValueRange{high, low});
+    StringRef name =
+        type.getElementType().isBF16() ? "llvm.nvvm.ff2bf16x2.rn" : "llvm.nvvm.ff2f16x2.rn";
+    rewriter.replaceOpWithNewOp<LLVM::CallIntrinsicOp>(op, type, rewriter.getStringAttr(name),
+                                                       ValueRange{high, low});
     return success();
   }
 };
@@ -91,29 +95,39 @@ void attn::tile::populateMathPatterns(RewritePatternSet &patterns) {
   MLIRContext *context = patterns.getContext();
   patterns.add<UnaryPattern<math::Exp2Op>>(context, &emitExp2);
   patterns.add<UnaryPattern<math::Log2Op>>(context, &emitLog2);
-  patterns.add<UnaryPattern<math::ExpOp>>(context, [](OpBuilder &builder, Location loc, Value x) -> Value {
-    return emitExp2(builder, loc, arith::MulFOp::create(builder, loc, x, f32(builder, loc, 1 / M_LN2)));
-  });
-  patterns.add<UnaryPattern<math::LogOp>>(context, [](OpBuilder &builder, Location loc, Value x) -> Value {
-    return arith::MulFOp::create(builder, loc, emitLog2(builder, loc, x), f32(builder, loc, M_LN2));
-  });
-  patterns.add<UnaryPattern<math::SqrtOp>>(context, [](OpBuilder &builder, Location loc, Value x) -> Value {
-    return emitIntrinsic(builder, loc, "llvm.nvvm.sqrt.approx.ftz.f", x);
-  });
-  patterns.add<UnaryPattern<math::RsqrtOp>>(context, [](OpBuilder &builder, Location loc, Value x) -> Value {
-    return emitIntrinsic(builder, loc, "llvm.nvvm.rsqrt.approx.ftz.f", x);
-  });
-  patterns.add<UnaryPattern<math::SinOp>>(context, [](OpBuilder &builder, Location loc, Value x) -> Value {
-    return emitIntrinsic(builder, loc, "llvm.nvvm.sin.approx.ftz.f", x);
-  });
-  patterns.add<UnaryPattern<math::CosOp>>(context, [](OpBuilder &builder, Location loc, Value x) -> Value {
-    return emitIntrinsic(builder, loc, "llvm.nvvm.cos.approx.ftz.f", x);
-  });
-  patterns.add<UnaryPattern<math::TanhOp>>(context, [](OpBuilder &builder, Location loc, Value x) -> Value {
-    return LLVM::InlineAsmOp::create(builder, loc, x.getType(), ValueRange{x}, "tanh.approx.f32 $0, $1;", "=f,f",
-                                     /*has_side_effects=*/false, /*is_align_stack=*/false,
-                                     LLVM::tailcallkind::TailCallKind::None, LLVM::AsmDialectAttr(), ArrayAttr())
-        .getResult(0);
-  });
+  patterns.add<UnaryPattern<math::ExpOp>>(
+      context, [](OpBuilder &builder, Location loc, Value x) -> Value {
+        return emitExp2(builder, loc,
+                        arith::MulFOp::create(builder, loc, x, f32(builder, loc, 1 / M_LN2)));
+      });
+  patterns.add<UnaryPattern<math::LogOp>>(
+      context, [](OpBuilder &builder, Location loc, Value x) -> Value {
+        return arith::MulFOp::create(builder, loc, emitLog2(builder, loc, x),
+                                     f32(builder, loc, M_LN2));
+      });
+  patterns.add<UnaryPattern<math::SqrtOp>>(
+      context, [](OpBuilder &builder, Location loc, Value x) -> Value {
+        return emitIntrinsic(builder, loc, "llvm.nvvm.sqrt.approx.ftz.f", x);
+      });
+  patterns.add<UnaryPattern<math::RsqrtOp>>(
+      context, [](OpBuilder &builder, Location loc, Value x) -> Value {
+        return emitIntrinsic(builder, loc, "llvm.nvvm.rsqrt.approx.ftz.f", x);
+      });
+  patterns.add<UnaryPattern<math::SinOp>>(
+      context, [](OpBuilder &builder, Location loc, Value x) -> Value {
+        return emitIntrinsic(builder, loc, "llvm.nvvm.sin.approx.ftz.f", x);
+      });
+  patterns.add<UnaryPattern<math::CosOp>>(
+      context, [](OpBuilder &builder, Location loc, Value x) -> Value {
+        return emitIntrinsic(builder, loc, "llvm.nvvm.cos.approx.ftz.f", x);
+      });
+  patterns.add<UnaryPattern<math::TanhOp>>(
+      context, [](OpBuilder &builder, Location loc, Value x) -> Value {
+        return LLVM::InlineAsmOp::create(
+                   builder, loc, x.getType(), ValueRange{x}, "tanh.approx.f32 $0, $1;", "=f,f",
+                   /*has_side_effects=*/false, /*is_align_stack=*/false,
+                   LLVM::tailcallkind::TailCallKind::None, LLVM::AsmDialectAttr(), ArrayAttr())
+            .getResult(0);
+      });
   patterns.add<DivisionPattern, TruncationPattern>(context);
 }

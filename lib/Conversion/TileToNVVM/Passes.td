@@ -13,18 +13,19 @@ include "mlir/Pass/PassBase.td"
 def ConvertTileToNVVMPass : Pass<"convert-tile-to-nvvm", "::mlir::ModuleOp"> {
   let summary = "the program of a block becomes the program of each of its threads";
   let description = [{
-    Every kernel (a function with `tile.kernel`) becomes an llvm.func: register tiles become the scalars a thread holds,
-    roles become branches on the warpgroup, products become wgmma, boxes become tensor maps. The function's parameters are
-    what its body needs of its arguments, and the attribute `tile.plan` says which is which.
+    Every kernel (a function with `tile.kernel`) becomes an llvm.func: register tiles become the
+    scalars a thread holds, roles become branches on the warpgroup, products become wgmma, boxes
+    become tensor maps. The function's parameters are what its body needs of its arguments, and the
+    attribute `tile.plan` says which is which.
 
     Allocations of shared memory without an offset get one. An index has 32 bits; addresses have 64.
 
-    Requires: level `async`. Produces: level `thread`. Fails when: an op has no lowering, named in the error; shared memory
-    exceeds what a block may have.
+    Requires: level `async`. Produces: level `thread`. Fails when: an op has no lowering, named in
+    the error; shared memory exceeds what a block may have.
   }];
   let dependentDialects = [
-    "::mlir::LLVM::LLVMDialect", "::mlir::NVVM::NVVMDialect", "::mlir::arith::ArithDialect", "::mlir::cf::ControlFlowDialect",
-    "::mlir::scf::SCFDialect"];
+    "::mlir::LLVM::LLVMDialect", "::mlir::NVVM::NVVMDialect", "::mlir::arith::ArithDialect",
+    "::mlir::cf::ControlFlowDialect", "::mlir::scf::SCFDialect"];
 }
 
 #endif // ATTN_CONVERSION_TILETONVVM_PASSES_TD

@@ -5,10 +5,11 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Written as inline assembly of our own: the NVVM dialect's op takes A from shared memory only, and the intrinsics for fences
-// and waits have no operands, so that LLVM may read an accumulator before the wait. Here every accumulator and A register is
-// tied through the fence, the products and the wait: the order of the asynchronous proxy is in the data flow. It costs no
-// instruction; ptxas keeps the accumulators where they are.
+// Written as inline assembly of our own: the NVVM dialect's op takes A from shared memory only, and
+// the intrinsics for fences and waits have no operands, so that LLVM may read an accumulator before
+// the wait. Here every accumulator and A register is tied through the fence, the products and the
+// wait: the order of the asynchronous proxy is in the data flow. It costs no instruction; ptxas
+// keeps the accumulators where they are.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,10 +26,12 @@ using namespace attn::tile;
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// A shared tile as an operand: where the block of 8-row groups for (row or column, k) starts, relative to the tile.
+/// A shared tile as an operand: where the block of 8-row groups for (row or column, k) starts,
+/// relative to the tile.
 ///
-/// K-major (K along the rows in memory): rows of a slab hold `swizzle` bytes of K, one k step is 32 bytes of them. MN-major: rows
-/// are K, a k step is 16 of them, and the M or N extent runs along the slabs.
+/// K-major (K along the rows in memory): rows of a slab hold `swizzle` bytes of K, one k step is 32
+/// bytes of them. MN-major: rows are K, a k step is 16 of them, and the M or N extent runs along
+/// the slabs.
 struct SharedOperand {
   SharedType type;
   bool isKMajor;
@@ -124,7 +127,8 @@ SmallVector<Value> Instruction::emit(OpBuilder &builder, Location loc) const {
   llvm::append_range(operands, lhs);
   operands.push_back(rhs);
 
-  // Scale-d, the factors of A and B, then the transpositions that this form has: none for 8 bits, only B's for A in registers.
+  // Scale-d, the factors of A and B, then the transpositions that this form has: none for 8 bits,
+  // only B's for A in registers.
   std::string tail = accumulators.empty() ? "p, 1, 1" : "1, 1, 1";
   if (element.getIntOrFloatBitWidth() == 16) {
     if (!inRegisters)
@@ -132,8 +136,9 @@ SmallVector<Value> Instruction::emit(OpBuilder &builder, Location loc) const {
     tail += transposeRhs ? ", 1" : ", 0";
   }
   StringRef name = getTypeName(element);
-  std::string text = llvm::formatv("wgmma.mma_async.sync.aligned.m64n{0}k{1}.f32.{2}.{2} {{{3}}, {4}, {5}, {6};", columns,
-                                   256 / element.getIntOrFloatBitWidth(), name, results, left, placeholders(1), tail);
+  std::string text = llvm::formatv(
+      "wgmma.mma_async.sync.aligned.m64n{0}k{1}.f32.{2}.{2} {{{3}}, {4}, {5}, {6};", columns,
+      256 / element.getIntOrFloatBitWidth(), name, results, left, placeholders(1), tail);
   if (accumulators.empty())
     text = "{ .reg .pred p; setp.ne.b32 p, 0, 0; " + text + " }";
   SmallVector<Type> types(count, builder.getF32Type());
@@ -145,7 +150,8 @@ SmallVector<Value> Instruction::emit(OpBuilder &builder, Location loc) const {
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// A product cut into instructions: steps of 64 rows per warpgroup, parts of at most 256 columns, steps of 32 bytes of K.
+/// A product cut into instructions: steps of 64 rows per warpgroup, parts of at most 256 columns,
+/// steps of 32 bytes of K.
 class Product {
 public:
   Product(OpBuilder &builder, MmaAsyncOp op, const PatternContext &context)
@@ -164,20 +170,22 @@ public:
   LogicalResult verify() {
     int64_t columns = result.getDimSize(1);
     if (columns % (8 * parts) != 0)
-      return op.emitOpError("expected columns that divide into ") << parts << " equal parts of whole groups of 8, got "
-                                                                  << columns;
+      return op.emitOpError("expected columns that divide into ")
+             << parts << " equal parts of whole groups of 8, got " << columns;
     if (getTypeName(element).empty())
-      return op.emitOpError("expected elements of type bf16, f16, f8E4M3FN or f8E5M2, got ") << element;
+      return op.emitOpError("expected elements of type bf16, f16, f8E4M3FN or f8E5M2, got ")
+             << element;
     // A part of an MN-major operand starts at a slab.
     if (!rhs.isKMajor && parts > 1 && columns / parts % rhs.type.getSlabColumns() != 0)
-      return op.emitOpError("expected parts of whole slabs of ") << rhs.type.getSlabColumns() << " columns, got "
-                                                                 << columns / parts;
+      return op.emitOpError("expected parts of whole slabs of ")
+             << rhs.type.getSlabColumns() << " columns, got " << columns / parts;
     return success();
   }
 
   SmallVector<Value> emit(ValueRange left, Value right, ValueRange accumulators) {
     bool inRegisters = isa<RankedTensorType>(op.getLhs().getType());
-    SmallVector<Value> a = inRegisters ? toWords(left) : SmallVector<Value>{emitLhsDescriptor(left.front())};
+    SmallVector<Value> a =
+        inRegisters ? toWords(left) : SmallVector<Value>{emitLhsDescriptor(left.front())};
     SmallVector<Value> c(accumulators);
     emitFence(a, c, inRegisters);
     Value b = rhs.emitDescriptor(builder, loc, right);
@@ -185,12 +193,15 @@ public:
     SmallVector<Value> results;
     for (int64_t row = 0; row < rowSteps; ++row)
       for (int64_t part = 0; part < parts; ++part) {
-        Instruction instruction{columns, element, {}, {}, op.getTransposeLhs(), !op.getTransposeRhs(), {}};
+        Instruction instruction{
+            columns, element, {}, {}, op.getTransposeLhs(), !op.getTransposeRhs(), {}};
         if (!c.empty())
-          instruction.accumulators.assign(c.begin() + results.size(), c.begin() + results.size() + count);
+          instruction.accumulators.assign(c.begin() + results.size(),
+                                          c.begin() + results.size() + count);
         for (int64_t k = 0; k < kSteps; ++k) {
           if (inRegisters)
-            instruction.lhs.assign(a.begin() + (row * kSteps + k) * 4, a.begin() + (row * kSteps + k) * 4 + 4);
+            instruction.lhs.assign(a.begin() + (row * kSteps + k) * 4,
+                                   a.begin() + (row * kSteps + k) * 4 + 4);
           else
             instruction.lhs = {advance(builder, loc, a.front(), getLhs().getOffset(row * 64, k))};
           instruction.rhs = advance(builder, loc, b, rhs.getOffset(part * columns, k));
@@ -202,14 +213,17 @@ public:
   }
 
 private:
-  SharedOperand getLhs() { return {cast<SharedType>(op.getLhs().getType()), !op.getTransposeLhs()}; }
+  SharedOperand getLhs() {
+    return {cast<SharedType>(op.getLhs().getType()), !op.getTransposeLhs()};
+  }
 
   /// A's descriptor at this warpgroup's first row.
   Value emitLhsDescriptor(Value pointer) {
     SharedOperand lhs = getLhs();
     int64_t bytes = lhs.getOffset(64 * rowSteps, 0);
     if (layout.getWarpgroups() > 1) {
-      Value offset = LLVM::MulOp::create(builder, loc, context.getRoleWarpgroup(builder, op), i32(builder, loc, bytes));
+      Value offset = LLVM::MulOp::create(builder, loc, context.getRoleWarpgroup(builder, op),
+                                         i32(builder, loc, bytes));
       pointer = addBytes(builder, loc, pointer, offset);
     }
     return lhs.emitDescriptor(builder, loc, pointer);
@@ -222,8 +236,8 @@ private:
     return words;
   }
 
-  /// Orders register writes by normal instructions before the product. Products chained on one accumulator with A in shared
-  /// memory write none.
+  /// Orders register writes by normal instructions before the product. Products chained on one
+  /// accumulator with A in shared memory write none.
   void emitFence(SmallVectorImpl<Value> &a, SmallVectorImpl<Value> &c, bool inRegisters) {
     bool isChained = op.getAcc() && isa<InFlightType>(op.getAcc().getType());
     if (isChained && !inRegisters)
@@ -267,7 +281,8 @@ struct MmaAsyncPattern : TilePattern<MmaAsyncOp> {
 
 struct MmaCommitPattern : TilePattern<MmaCommitOp> {
   using TilePattern::TilePattern;
-  LogicalResult matchAndRewrite(MmaCommitOp op, OneToNOpAdaptor, ConversionPatternRewriter &rewriter) const override {
+  LogicalResult matchAndRewrite(MmaCommitOp op, OneToNOpAdaptor,
+                                ConversionPatternRewriter &rewriter) const override {
     emitAsm(rewriter, op.getLoc(), "wgmma.commit_group.sync.aligned;", "", {}, {});
     rewriter.eraseOp(op);
     return success();
@@ -276,7 +291,8 @@ struct MmaCommitPattern : TilePattern<MmaCommitOp> {
 
 struct MmaWaitPattern : TilePattern<MmaWaitOp> {
   using TilePattern::TilePattern;
-  LogicalResult matchAndRewrite(MmaWaitOp op, OneToNOpAdaptor adaptor, ConversionPatternRewriter &rewriter) const override {
+  LogicalResult matchAndRewrite(MmaWaitOp op, OneToNOpAdaptor adaptor,
+                                ConversionPatternRewriter &rewriter) const override {
     SmallVector<Value> values;
     for (ValueRange range : adaptor.getValues())
       llvm::append_range(values, range);
@@ -296,13 +312,16 @@ struct MmaWaitPattern : TilePattern<MmaWaitOp> {
 /// A synchronous product is one that is waited for at once.
 struct MmaPattern : TilePattern<MmaOp> {
   using TilePattern::TilePattern;
-  LogicalResult matchAndRewrite(MmaOp op, OneToNOpAdaptor, ConversionPatternRewriter &rewriter) const override {
+  LogicalResult matchAndRewrite(MmaOp op, OneToNOpAdaptor,
+                                ConversionPatternRewriter &rewriter) const override {
     auto type = cast<RankedTensorType>(op.getType());
     if (!hasLayout(type) || !isa<SharedType>(op.getRhs().getType()))
-      return op.emitOpError("expected a layout and rhs in shared memory, got ") << op.getRhs().getType();
+      return op.emitOpError("expected a layout and rhs in shared memory, got ")
+             << op.getRhs().getType();
     Location loc = op.getLoc();
-    Value flying = MmaAsyncOp::create(rewriter, loc, InFlightType::get(op.getContext(), type), op.getLhs(), op.getRhs(),
-                                      op.getAcc(), op.getTransposeLhs(), op.getTransposeRhs());
+    Value flying =
+        MmaAsyncOp::create(rewriter, loc, InFlightType::get(op.getContext(), type), op.getLhs(),
+                           op.getRhs(), op.getAcc(), op.getTransposeLhs(), op.getTransposeRhs());
     MmaCommitOp::create(rewriter, loc);
     rewriter.replaceOpWithNewOp<MmaWaitOp>(op, TypeRange(type), 0, flying);
     return success();
@@ -310,6 +329,8 @@ struct MmaPattern : TilePattern<MmaOp> {
 };
 } // namespace
 
-void attn::tile::populateProductPatterns(RewritePatternSet &patterns, const PatternContext &context) {
-  patterns.add<MmaAsyncPattern, MmaCommitPattern, MmaWaitPattern, MmaPattern>(context, patterns.getContext());
+void attn::tile::populateProductPatterns(RewritePatternSet &patterns,
+                                         const PatternContext &context) {
+  patterns.add<MmaAsyncPattern, MmaCommitPattern, MmaWaitPattern, MmaPattern>(
+      context, patterns.getContext());
 }

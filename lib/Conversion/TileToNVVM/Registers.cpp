@@ -24,7 +24,8 @@ int64_t attn::tile::getPack(Type elementType) {
   return bits == 8 || bits == 16 ? 32 / bits : 1;
 }
 
-static std::optional<LogicalResult> convertTile(RankedTensorType type, SmallVectorImpl<Type> &results) {
+static std::optional<LogicalResult> convertTile(RankedTensorType type,
+                                                SmallVectorImpl<Type> &results) {
   if (!hasLayout(type))
     return failure();
   Type element = type.getElementType();
@@ -38,7 +39,9 @@ static std::optional<LogicalResult> convertTile(RankedTensorType type, SmallVect
 TileTypeConverter::TileTypeConverter() {
   addConversion([](Type type) { return type; });
   addConversion(convertTile);
-  addConversion([](InFlightType type, SmallVectorImpl<Type> &results) { return convertTile(type.getTile(), results); });
+  addConversion([](InFlightType type, SmallVectorImpl<Type> &results) {
+    return convertTile(type.getTile(), results);
+  });
   auto sharedPointer = [](Type type) -> Type {
     return LLVM::LLVMPointerType::get(type.getContext(), unsigned(NVVM::NVVMMemorySpace::Shared));
   };
@@ -48,9 +51,10 @@ TileTypeConverter::TileTypeConverter() {
     results.append(2, IntegerType::get(type.getContext(), 32));
     return success();
   });
-  addSourceMaterialization([](OpBuilder &builder, Type type, ValueRange inputs, Location loc) -> Value {
-    return UnrealizedConversionCastOp::create(builder, loc, type, inputs).getResult(0);
-  });
+  addSourceMaterialization(
+      [](OpBuilder &builder, Type type, ValueRange inputs, Location loc) -> Value {
+        return UnrealizedConversionCastOp::create(builder, loc, type, inputs).getResult(0);
+      });
 }
 
 //===----------------------------------------------------------------------===//
@@ -72,7 +76,8 @@ Value attn::tile::toI32(OpBuilder &builder, Location loc, Value index) {
 }
 
 Value attn::tile::addBytes(OpBuilder &builder, Location loc, Value pointer, Value bytes) {
-  return LLVM::GEPOp::create(builder, loc, pointer.getType(), builder.getI8Type(), pointer, ValueRange{bytes});
+  return LLVM::GEPOp::create(builder, loc, pointer.getType(), builder.getI8Type(), pointer,
+                             ValueRange{bytes});
 }
 
 Value attn::tile::addBytes(OpBuilder &builder, Location loc, Value pointer, int64_t bytes) {
@@ -91,12 +96,14 @@ SmallVector<Value> attn::tile::unpack(OpBuilder &builder, Location loc, ValueRan
       continue;
     }
     for (int64_t index = 0; index < type.getNumElements(); ++index)
-      elements.push_back(LLVM::ExtractElementOp::create(builder, loc, value, i32(builder, loc, index)));
+      elements.push_back(
+          LLVM::ExtractElementOp::create(builder, loc, value, i32(builder, loc, index)));
   }
   return elements;
 }
 
-SmallVector<Value> attn::tile::pack(OpBuilder &builder, Location loc, Type elementType, ValueRange elements) {
+SmallVector<Value> attn::tile::pack(OpBuilder &builder, Location loc, Type elementType,
+                                    ValueRange elements) {
   int64_t pack = getPack(elementType);
   if (pack == 1)
     return SmallVector<Value>(elements);
@@ -105,7 +112,8 @@ SmallVector<Value> attn::tile::pack(OpBuilder &builder, Location loc, Type eleme
   for (size_t first = 0; first < elements.size(); first += pack) {
     Value vector = LLVM::PoisonOp::create(builder, loc, type);
     for (int64_t index = 0; index < pack; ++index)
-      vector = LLVM::InsertElementOp::create(builder, loc, vector, elements[first + index], i32(builder, loc, index));
+      vector = LLVM::InsertElementOp::create(builder, loc, vector, elements[first + index],
+                                             i32(builder, loc, index));
     values.push_back(vector);
   }
   return values;
@@ -136,7 +144,8 @@ Value PatternContext::getRoleWarpgroup(OpBuilder &builder, Operation *op) const 
 }
 
 /// index / divisor mod extent; the remainder is left out for the index's last digit.
-static Value emitDigit(OpBuilder &builder, Location loc, Value index, const Digit &digit, bool isLast) {
+static Value emitDigit(OpBuilder &builder, Location loc, Value index, const Digit &digit,
+                       bool isLast) {
   Value value = index;
   if (digit.divisor > 1)
     value = LLVM::UDivOp::create(builder, loc, value, i32(builder, loc, digit.divisor));
@@ -145,7 +154,8 @@ static Value emitDigit(OpBuilder &builder, Location loc, Value index, const Digi
   return value;
 }
 
-ThreadPosition PatternContext::getThreadPosition(OpBuilder &builder, Operation *op, const Layout &layout) const {
+ThreadPosition PatternContext::getThreadPosition(OpBuilder &builder, Operation *op,
+                                                 const Layout &layout) const {
   Location loc = op->getLoc();
   Value thread = getRoleThread(builder, op);
   Value lane = LLVM::AndOp::create(builder, loc, thread, i32(builder, loc, 31));
@@ -156,7 +166,8 @@ ThreadPosition PatternContext::getThreadPosition(OpBuilder &builder, Operation *
       continue;
     bool isLane = digit.source == Digit::Source::Lane;
     int64_t count = isLane ? 32 : layout.getNumWarps();
-    Value value = emitDigit(builder, loc, isLane ? lane : warp, digit, digit.divisor * digit.extent == count);
+    Value value =
+        emitDigit(builder, loc, isLane ? lane : warp, digit, digit.divisor * digit.extent == count);
     auto add = [&](Value &coordinate, int64_t stride) {
       if (stride == 0)
         return;
@@ -169,26 +180,31 @@ ThreadPosition PatternContext::getThreadPosition(OpBuilder &builder, Operation *
   return position;
 }
 
-Value PatternContext::getIsFirstReplica(OpBuilder &builder, Operation *op, const Layout &layout) const {
+Value PatternContext::getIsFirstReplica(OpBuilder &builder, Operation *op,
+                                        const Layout &layout) const {
   Location loc = op->getLoc();
   Value condition;
   for (const Digit &digit : layout.getDigits()) {
-    if (digit.source != Digit::Source::Lane || digit.rowStride || digit.columnStride || digit.extent == 1)
+    if (digit.source != Digit::Source::Lane || digit.rowStride || digit.columnStride ||
+        digit.extent == 1)
       continue;
     Value lane = LLVM::AndOp::create(builder, loc, getKernel(op).thread, i32(builder, loc, 31));
     Value value = emitDigit(builder, loc, lane, digit, digit.divisor * digit.extent == 32);
-    Value isFirst = LLVM::ICmpOp::create(builder, loc, LLVM::ICmpPredicate::eq, value, i32(builder, loc, 0));
-    condition = condition ? LLVM::AndOp::create(builder, loc, condition, isFirst).getResult() : isFirst;
+    Value isFirst =
+        LLVM::ICmpOp::create(builder, loc, LLVM::ICmpPredicate::eq, value, i32(builder, loc, 0));
+    condition =
+        condition ? LLVM::AndOp::create(builder, loc, condition, isFirst).getResult() : isFirst;
   }
   return condition;
 }
 
-void PatternContext::emitOnce(OpBuilder &builder, Operation *op, llvm::function_ref<void(OpBuilder &)> body) const {
+void PatternContext::emitOnce(OpBuilder &builder, Operation *op,
+                              llvm::function_ref<void(OpBuilder &)> body) const {
   if (getRole(op).isElected)
     return body(builder);
   Location loc = op->getLoc();
-  Value isFirst = LLVM::ICmpOp::create(builder, loc, LLVM::ICmpPredicate::eq, getRoleThread(builder, op),
-                                       i32(builder, loc, 0));
+  Value isFirst = LLVM::ICmpOp::create(builder, loc, LLVM::ICmpPredicate::eq,
+                                       getRoleThread(builder, op), i32(builder, loc, 0));
   auto branch = scf::IfOp::create(builder, loc, isFirst, /*withElseRegion=*/false);
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPointToStart(branch.thenBlock());
@@ -199,8 +215,9 @@ void PatternContext::emitOnce(OpBuilder &builder, Operation *op, llvm::function_
 // Inline assembly
 //===----------------------------------------------------------------------===//
 
-SmallVector<Value> attn::tile::emitAsm(OpBuilder &builder, Location loc, StringRef text, StringRef constraints,
-                                       ValueRange operands, TypeRange results) {
+SmallVector<Value> attn::tile::emitAsm(OpBuilder &builder, Location loc, StringRef text,
+                                       StringRef constraints, ValueRange operands,
+                                       TypeRange results) {
   MLIRContext *context = builder.getContext();
   Type type;
   if (results.size() == 1)
@@ -208,9 +225,10 @@ SmallVector<Value> attn::tile::emitAsm(OpBuilder &builder, Location loc, StringR
   else if (!results.empty())
     type = LLVM::LLVMStructType::getLiteral(context, SmallVector<Type>(results));
   std::string memory = constraints.str() + (constraints.empty() ? "~{memory}" : ",~{memory}");
-  auto op = LLVM::InlineAsmOp::create(builder, loc, type ? TypeRange(type) : TypeRange(), operands, text, memory,
-                                      /*has_side_effects=*/true, /*is_align_stack=*/false,
-                                      LLVM::tailcallkind::TailCallKind::None, LLVM::AsmDialectAttr(), ArrayAttr());
+  auto op = LLVM::InlineAsmOp::create(
+      builder, loc, type ? TypeRange(type) : TypeRange(), operands, text, memory,
+      /*has_side_effects=*/true, /*is_align_stack=*/false, LLVM::tailcallkind::TailCallKind::None,
+      LLVM::AsmDialectAttr(), ArrayAttr());
   if (results.size() <= 1)
     return SmallVector<Value>(op->getResults());
   SmallVector<Value> values;
@@ -219,15 +237,20 @@ SmallVector<Value> attn::tile::emitAsm(OpBuilder &builder, Location loc, StringR
   return values;
 }
 
-SmallVector<Value> attn::tile::emitTiedAsm(OpBuilder &builder, Location loc, StringRef text, ValueRange values) {
+SmallVector<Value> attn::tile::emitTiedAsm(OpBuilder &builder, Location loc, StringRef text,
+                                           ValueRange values) {
   SmallVector<Value> operands;
   SmallVector<Type> types;
   std::string outputs, inputs;
   for (auto [index, value] : llvm::enumerate(values)) {
     bool isVector = isa<VectorType>(value.getType());
-    operands.push_back(isVector ? LLVM::BitcastOp::create(builder, loc, builder.getI32Type(), value).getResult() : value);
+    operands.push_back(
+        isVector ? LLVM::BitcastOp::create(builder, loc, builder.getI32Type(), value).getResult()
+                 : value);
     types.push_back(operands.back().getType());
-    outputs += types.back().isF32() ? "=f," : types.back().getIntOrFloatBitWidth() == 64 ? "=l," : "=r,";
+    outputs += types.back().isF32()                         ? "=f,"
+               : types.back().getIntOrFloatBitWidth() == 64 ? "=l,"
+                                                            : "=r,";
     inputs += std::to_string(index) + ",";
   }
   StringRef constraints = StringRef(outputs += inputs).drop_back(values.empty() ? 0 : 1);

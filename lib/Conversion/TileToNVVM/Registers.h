@@ -5,8 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A tile of R elements per thread becomes R values, in the order of its layout's registers; elements of 8 or 16 bits become
-// R/4 or R/2 vectors that fill 32 bits, as the hardware wants them: consecutive registers of a layout are neighbours of a row.
+// A tile of R elements per thread becomes R values, in the order of its layout's registers;
+// elements of 8 or 16 bits become R/4 or R/2 vectors that fill 32 bits, as the hardware wants them:
+// consecutive registers of a layout are neighbours of a row.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,11 +29,13 @@ public:
 int64_t getPack(mlir::Type elementType);
 
 /// The values of a tile element by element, and back. Elements keep their type.
-llvm::SmallVector<mlir::Value> unpack(mlir::OpBuilder &builder, mlir::Location loc, mlir::ValueRange values);
-llvm::SmallVector<mlir::Value> pack(mlir::OpBuilder &builder, mlir::Location loc, mlir::Type elementType,
-                                    mlir::ValueRange elements);
+llvm::SmallVector<mlir::Value> unpack(mlir::OpBuilder &builder, mlir::Location loc,
+                                      mlir::ValueRange values);
+llvm::SmallVector<mlir::Value> pack(mlir::OpBuilder &builder, mlir::Location loc,
+                                    mlir::Type elementType, mlir::ValueRange elements);
 
-/// The part of a position that only the thread decides, i32; the rest is Layout::getPosition({0, 0, register}).
+/// The part of a position that only the thread decides, i32; the rest is Layout::getPosition({0, 0,
+/// register}).
 struct ThreadPosition {
   mlir::Value row, column;
 };
@@ -47,16 +50,19 @@ struct PatternContext {
   mlir::Value getRoleThread(mlir::OpBuilder &builder, mlir::Operation *op) const;
   /// i32: the warpgroup's number within the role around `op`, the same for a whole warp.
   mlir::Value getRoleWarpgroup(mlir::OpBuilder &builder, mlir::Operation *op) const;
-  ThreadPosition getThreadPosition(mlir::OpBuilder &builder, mlir::Operation *op, const Layout &layout) const;
+  ThreadPosition getThreadPosition(mlir::OpBuilder &builder, mlir::Operation *op,
+                                   const Layout &layout) const;
   /// i1: this lane stores what several lanes hold. Null if every element has one owner.
-  mlir::Value getIsFirstReplica(mlir::OpBuilder &builder, mlir::Operation *op, const Layout &layout) const;
-  /// Runs `body` in one thread of the role around `op`: directly if the role is elected, under a condition if not.
-  void emitOnce(mlir::OpBuilder &builder, mlir::Operation *op, llvm::function_ref<void(mlir::OpBuilder &)> body) const;
+  mlir::Value getIsFirstReplica(mlir::OpBuilder &builder, mlir::Operation *op,
+                                const Layout &layout) const;
+  /// Runs `body` in one thread of the role around `op`: directly if the role is elected, under a
+  /// condition if not.
+  void emitOnce(mlir::OpBuilder &builder, mlir::Operation *op,
+                llvm::function_ref<void(mlir::OpBuilder &)> body) const;
 };
 
 /// A pattern on a tile op that knows its kernel.
-template <typename OpT>
-struct TilePattern : mlir::OpConversionPattern<OpT> {
+template <typename OpT> struct TilePattern : mlir::OpConversionPattern<OpT> {
   using OneToNOpAdaptor = typename mlir::OpConversionPattern<OpT>::OneToNOpAdaptor;
 
   TilePattern(const PatternContext &context, mlir::MLIRContext *mlirContext)
@@ -71,23 +77,31 @@ mlir::Value i64(mlir::OpBuilder &builder, mlir::Location loc, int64_t value);
 /// An index as i32.
 mlir::Value toI32(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value index);
 /// `pointer + bytes`.
-mlir::Value addBytes(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value pointer, mlir::Value bytes);
-mlir::Value addBytes(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value pointer, int64_t bytes);
+mlir::Value addBytes(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value pointer,
+                     mlir::Value bytes);
+mlir::Value addBytes(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value pointer,
+                     int64_t bytes);
+
+/// The address of an element of global memory: pointer + sum of index * stride, in 64 bits.
+mlir::Value emitAddress(mlir::OpBuilder &builder, mlir::Location loc, const GlobalArgument &global,
+                        mlir::ValueRange indices);
 
 /// The barrier that a slot (stage, phase) of an array stands for; no slot: the first.
-mlir::Value getBarrierAddress(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value barrier, mlir::ValueRange slot);
+mlir::Value getBarrierAddress(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value barrier,
+                              mlir::ValueRange slot);
 
 /// Inline assembly with side effects on memory; one value per result type.
-llvm::SmallVector<mlir::Value> emitAsm(mlir::OpBuilder &builder, mlir::Location loc, llvm::StringRef text,
-                                       llvm::StringRef constraints, mlir::ValueRange operands,
-                                       mlir::TypeRange results);
+llvm::SmallVector<mlir::Value> emitAsm(mlir::OpBuilder &builder, mlir::Location loc,
+                                       llvm::StringRef text, llvm::StringRef constraints,
+                                       mlir::ValueRange operands, mlir::TypeRange results);
 
-/// Inline assembly after which `values` must be taken to be new, because other hardware may have written them: each is
-/// an operand tied to a result. Vectors of 32 bits travel as i32.
-llvm::SmallVector<mlir::Value> emitTiedAsm(mlir::OpBuilder &builder, mlir::Location loc, llvm::StringRef text,
-                                           mlir::ValueRange values);
+/// Inline assembly after which `values` must be taken to be new, because other hardware may have
+/// written them: each is an operand tied to a result. Vectors of 32 bits travel as i32.
+llvm::SmallVector<mlir::Value> emitTiedAsm(mlir::OpBuilder &builder, mlir::Location loc,
+                                           llvm::StringRef text, mlir::ValueRange values);
 
-/// Replaces the op by branches on the warpgroup, each with its registers and, if elected, one thread.
+/// Replaces the op by branches on the warpgroup, each with its registers and, if elected, one
+/// thread.
 void lowerRoles(SpecializeOp op, const Kernel &kernel);
 
 // The patterns, by the file they are in.
@@ -97,6 +111,8 @@ void populateElementwisePatterns(mlir::RewritePatternSet &patterns, const Patter
 void populateGlobalPatterns(mlir::RewritePatternSet &patterns, const PatternContext &context);
 void populateProductPatterns(mlir::RewritePatternSet &patterns, const PatternContext &context);
 void populateRolePatterns(mlir::RewritePatternSet &patterns, const PatternContext &context);
+void populateSynchronousCopyPatterns(mlir::RewritePatternSet &patterns,
+                                     const PatternContext &context);
 void populateRowPatterns(mlir::RewritePatternSet &patterns, const PatternContext &context);
 /// Scalar math as the approximate instructions of the hardware.
 void populateMathPatterns(mlir::RewritePatternSet &patterns);

@@ -14,7 +14,8 @@
 using namespace mlir;
 using namespace attn::tile;
 
-/// Lowers or raises the budget from what the block was launched with: all registers shared out evenly.
+/// Lowers or raises the budget from what the block was launched with: all registers shared out
+/// evenly.
 static void emitBudget(OpBuilder &builder, Location loc, int64_t warpgroups, int64_t registers) {
   int64_t atLaunch = 65536 / (warpgroups * 128) / 8 * 8;
   if (registers != atLaunch)
@@ -24,13 +25,16 @@ static void emitBudget(OpBuilder &builder, Location loc, int64_t warpgroups, int
 }
 
 /// i1: this is the elected thread of the role's first warp.
-static Value emitIsElected(OpBuilder &builder, Location loc, const Kernel &kernel, int64_t firstWarpgroup) {
+static Value emitIsElected(OpBuilder &builder, Location loc, const Kernel &kernel,
+                           int64_t firstWarpgroup) {
   Type type = builder.getI32Type();
   Value warp = LLVM::LShrOp::create(builder, loc, kernel.thread, i32(builder, loc, 5));
-  warp = NVVM::ShflOp::create(builder, loc, type, i32(builder, loc, -1), warp, i32(builder, loc, 0), i32(builder, loc, 31),
-                              NVVM::ShflKind::idx, UnitAttr());
-  Value isFirst = LLVM::ICmpOp::create(builder, loc, LLVM::ICmpPredicate::eq, warp, i32(builder, loc, 4 * firstWarpgroup));
-  Value isElected = NVVM::ElectSyncOp::create(builder, loc, builder.getI1Type(), /*membermask=*/Value());
+  warp = NVVM::ShflOp::create(builder, loc, type, i32(builder, loc, -1), warp, i32(builder, loc, 0),
+                              i32(builder, loc, 31), NVVM::ShflKind::idx, UnitAttr());
+  Value isFirst = LLVM::ICmpOp::create(builder, loc, LLVM::ICmpPredicate::eq, warp,
+                                       i32(builder, loc, 4 * firstWarpgroup));
+  Value isElected =
+      NVVM::ElectSyncOp::create(builder, loc, builder.getI1Type(), /*membermask=*/Value());
   return LLVM::AndOp::create(builder, loc, isFirst, isElected);
 }
 
@@ -38,7 +42,8 @@ static Value emitIsElected(OpBuilder &builder, Location loc, const Kernel &kerne
 static void moveBody(OpBuilder &builder, Region &region) {
   Block &body = region.front();
   body.getTerminator()->erase();
-  builder.getInsertionBlock()->getOperations().splice(builder.getInsertionPoint(), body.getOperations());
+  builder.getInsertionBlock()->getOperations().splice(builder.getInsertionPoint(),
+                                                      body.getOperations());
 }
 
 void attn::tile::lowerRoles(SpecializeOp op, const Kernel &kernel) {
@@ -52,12 +57,14 @@ void attn::tile::lowerRoles(SpecializeOp op, const Kernel &kernel) {
     end += op.getWarpgroups()[role];
     // The last role is the else branch of the one before.
     if (end < total) {
-      Value isMine = LLVM::ICmpOp::create(builder, loc, LLVM::ICmpPredicate::ult, kernel.warpgroup, i32(builder, loc, end));
+      Value isMine = LLVM::ICmpOp::create(builder, loc, LLVM::ICmpPredicate::ult, kernel.warpgroup,
+                                          i32(builder, loc, end));
       auto branch = scf::IfOp::create(builder, loc, isMine, /*withElseRegion=*/true);
       builder.setInsertionPointToStart(branch.thenBlock());
       emitBudget(builder, loc, total, op.getRegisters()[role]);
       if (op.getElected()[role]) {
-        auto elected = scf::IfOp::create(builder, loc, emitIsElected(builder, loc, kernel, first), false);
+        auto elected =
+            scf::IfOp::create(builder, loc, emitIsElected(builder, loc, kernel, first), false);
         builder.setInsertionPointToStart(elected.thenBlock());
       }
       moveBody(builder, op.getRoles()[role]);
@@ -66,7 +73,8 @@ void attn::tile::lowerRoles(SpecializeOp op, const Kernel &kernel) {
     }
     emitBudget(builder, loc, total, op.getRegisters()[role]);
     if (op.getElected()[role]) {
-      auto elected = scf::IfOp::create(builder, loc, emitIsElected(builder, loc, kernel, first), false);
+      auto elected =
+          scf::IfOp::create(builder, loc, emitIsElected(builder, loc, kernel, first), false);
       builder.setInsertionPointToStart(elected.thenBlock());
     }
     moveBody(builder, op.getRoles()[role]);
@@ -77,15 +85,18 @@ void attn::tile::lowerRoles(SpecializeOp op, const Kernel &kernel) {
 namespace {
 struct WarpgroupPattern : TilePattern<WarpgroupOp> {
   using TilePattern::TilePattern;
-  LogicalResult matchAndRewrite(WarpgroupOp op, OneToNOpAdaptor, ConversionPatternRewriter &rewriter) const override {
-    rewriter.replaceOpWithNewOp<arith::IndexCastOp>(op, rewriter.getIndexType(), context.getRoleWarpgroup(rewriter, op));
+  LogicalResult matchAndRewrite(WarpgroupOp op, OneToNOpAdaptor,
+                                ConversionPatternRewriter &rewriter) const override {
+    rewriter.replaceOpWithNewOp<arith::IndexCastOp>(op, rewriter.getIndexType(),
+                                                    context.getRoleWarpgroup(rewriter, op));
     return success();
   }
 };
 
 struct BlockIdPattern : TilePattern<gpu::BlockIdOp> {
   using TilePattern::TilePattern;
-  LogicalResult matchAndRewrite(gpu::BlockIdOp op, OneToNOpAdaptor, ConversionPatternRewriter &rewriter) const override {
+  LogicalResult matchAndRewrite(gpu::BlockIdOp op, OneToNOpAdaptor,
+                                ConversionPatternRewriter &rewriter) const override {
     Location loc = op.getLoc();
     Type type = rewriter.getI32Type();
     Value id;

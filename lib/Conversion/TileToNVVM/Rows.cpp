@@ -16,7 +16,8 @@ namespace {
 /// origin + what the thread decides, once; + what the register decides, an immediate.
 struct CoordPattern : TilePattern<CoordOp> {
   using TilePattern::TilePattern;
-  LogicalResult matchAndRewrite(CoordOp op, OneToNOpAdaptor adaptor, ConversionPatternRewriter &rewriter) const override {
+  LogicalResult matchAndRewrite(CoordOp op, OneToNOpAdaptor adaptor,
+                                ConversionPatternRewriter &rewriter) const override {
     if (!hasLayout(op.getType()))
       return rewriter.notifyMatchFailure(op, "expected a layout");
     Location loc = op.getLoc();
@@ -33,7 +34,8 @@ struct CoordPattern : TilePattern<CoordOp> {
       Value &value = byOffset[offset];
       if (!value) {
         Value immediate = arith::ConstantIndexOp::create(rewriter, loc, offset);
-        value = arith::AddIOp::create(rewriter, loc, base, immediate, arith::IntegerOverflowFlags::nsw);
+        value =
+            arith::AddIOp::create(rewriter, loc, base, immediate, arith::IntegerOverflowFlags::nsw);
       }
       results.push_back(value);
     }
@@ -57,34 +59,40 @@ struct BroadcastPattern : TilePattern<BroadcastOp> {
       for (auto [reg, result] : llvm::enumerate(results))
         result = elements[from.getOwner({to.getPosition({0, 0, int64_t(reg)}).row, 0}).reg];
     }
-    rewriter.replaceOpWithMultiple(op, {pack(rewriter, op.getLoc(), type.getElementType(), results)});
+    rewriter.replaceOpWithMultiple(op,
+                                   {pack(rewriter, op.getLoc(), type.getElementType(), results)});
     return success();
   }
 };
 
-/// Registers of a row first, then, unless the result keeps them apart, the lanes that share the row.
+/// Registers of a row first, then, unless the result keeps them apart, the lanes that share the
+/// row.
 struct ReducePattern : TilePattern<ReduceOp> {
   using TilePattern::TilePattern;
 
   Value combine(OpBuilder &builder, ReduceOp op, Value a, Value b) const {
     Location loc = op.getLoc();
     if (isa<FloatType>(a.getType()))
-      return op.getCombiner() == Combiner::Max ? arith::MaxNumFOp::create(builder, loc, a, b).getResult()
-                                               : arith::AddFOp::create(builder, loc, a, b).getResult();
-    return op.getCombiner() == Combiner::Max ? arith::MaxSIOp::create(builder, loc, a, b).getResult()
-                                             : arith::AddIOp::create(builder, loc, a, b).getResult();
+      return op.getCombiner() == Combiner::Max
+                 ? arith::MaxNumFOp::create(builder, loc, a, b).getResult()
+                 : arith::AddFOp::create(builder, loc, a, b).getResult();
+    return op.getCombiner() == Combiner::Max
+               ? arith::MaxSIOp::create(builder, loc, a, b).getResult()
+               : arith::AddIOp::create(builder, loc, a, b).getResult();
   }
 
   Value exchange(OpBuilder &builder, ReduceOp op, Value value, int64_t distance) const {
     Location loc = op.getLoc();
     Value other = NVVM::ShflOp::create(builder, loc, value.getType(), i32(builder, loc, -1), value,
-                                       i32(builder, loc, distance), i32(builder, loc, 31), NVVM::ShflKind::bfly,
-                                       UnitAttr());
+                                       i32(builder, loc, distance), i32(builder, loc, 31),
+                                       NVVM::ShflKind::bfly, UnitAttr());
     return combine(builder, op, value, other);
   }
 
-  LogicalResult matchAndRewrite(ReduceOp op, OneToNOpAdaptor adaptor, ConversionPatternRewriter &rewriter) const override {
-    auto source = cast<RankedTensorType>(op.getSource().getType()), type = cast<RankedTensorType>(op.getType());
+  LogicalResult matchAndRewrite(ReduceOp op, OneToNOpAdaptor adaptor,
+                                ConversionPatternRewriter &rewriter) const override {
+    auto source = cast<RankedTensorType>(op.getSource().getType()),
+         type = cast<RankedTensorType>(op.getType());
     if (!hasLayout(source) || !hasLayout(type))
       return rewriter.notifyMatchFailure(op, "expected layouts");
     if (!type.getElementType().isF32() && !type.getElementType().isInteger(32))

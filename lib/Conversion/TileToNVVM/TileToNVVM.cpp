@@ -5,8 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// In three steps: functions become kernels (Kernel.cpp); tile ops become scalars, inline assembly and NVVM ops, while scf, arith
-// and index stay (one file of patterns per theme); what stays goes to the LLVM dialect by upstream's patterns.
+// In three steps: functions become kernels (Kernel.cpp); tile ops become scalars, inline assembly
+// and NVVM ops, while scf, arith and index stay (one file of patterns per theme); what stays goes
+// to the LLVM dialect by upstream's patterns.
 //
 //===----------------------------------------------------------------------===//
 
@@ -51,6 +52,7 @@ static LogicalResult convertTiles(Operation *function, const KernelMap &kernels)
   populateProductPatterns(patterns, patternContext);
   populateRolePatterns(patterns, patternContext);
   populateRowPatterns(patterns, patternContext);
+  populateSynchronousCopyPatterns(patterns, patternContext);
 
   ConversionTarget target(*context);
   target.addLegalDialect<LLVM::LLVMDialect, NVVM::NVVMDialect>();

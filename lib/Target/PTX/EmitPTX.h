@@ -26,8 +26,10 @@ struct PTXTimings {
   double translate = 0, optimize = 0, generate = 0;
 };
 
-/// Compiles the kernels of a module in level `thread`, in process. LLVM's refusals are errors, never the end of the process.
-llvm::Expected<std::string> emitPTX(mlir::ModuleOp module, const PTXOptions &options = {}, PTXTimings *timings = nullptr);
+/// Compiles the kernels of a module in level `thread`, in process. LLVM's refusals are errors,
+/// never the end of the process.
+llvm::Expected<std::string> emitPTX(mlir::ModuleOp module, const PTXOptions &options = {},
+                                    PTXTimings *timings = nullptr);
 
 /// The plans of the module's kernels, in order.
 llvm::Expected<std::vector<KernelPlan>> getKernelPlans(mlir::ModuleOp module);

@@ -43,8 +43,8 @@ struct EmitPTXPass : attn::impl::EmitPTXPassBase<EmitPTXPass> {
     if (!text)
       return report(module, text.takeError());
     if (timings)
-      llvm::errs() << llvm::formatv("translate {0:f1} ms, optimise {1:f1} ms, generate {2:f1} ms\n", times.translate,
-                                    times.optimize, times.generate);
+      llvm::errs() << llvm::formatv("translate {0:f1} ms, optimise {1:f1} ms, generate {2:f1} ms\n",
+                                    times.translate, times.optimize, times.generate);
     llvm::Expected<std::vector<KernelPlan>> plans = getKernelPlans(module);
     if (!plans)
       return report(module, plans.takeError());

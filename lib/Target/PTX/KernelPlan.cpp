@@ -37,7 +37,8 @@ static llvm::StringRef stringifyKind(KernelParameter::Kind kind) {
 
 static json::Value toValue(const KernelParameter &parameter) {
   json::Object object{{"kind", stringifyKind(parameter.kind)}, {"argument", parameter.argument}};
-  if (parameter.kind == KernelParameter::Kind::Size || parameter.kind == KernelParameter::Kind::Stride)
+  if (parameter.kind == KernelParameter::Kind::Size ||
+      parameter.kind == KernelParameter::Kind::Stride)
     object["dim"] = parameter.dim;
   if (!parameter.type.empty())
     object["type"] = parameter.type;
@@ -53,7 +54,8 @@ static json::Value toValue(const KernelParameter &parameter) {
 static json::Value toValue(const GridFactor &factor) {
   if (factor.argument < 0)
     return json::Object{{"constant", factor.dim}};
-  return json::Object{{"argument", factor.argument}, {"dim", factor.dim}, {"divisor", factor.divisor}};
+  return json::Object{
+      {"argument", factor.argument}, {"dim", factor.dim}, {"divisor", factor.divisor}};
 }
 
 static json::Value toValue(const KernelPlan &plan) {
@@ -103,7 +105,8 @@ static bool fromValue(const json::Value &value, KernelParameter::Kind &kind, jso
 static bool fromValue(const json::Value &value, KernelParameter &parameter, json::Path path) {
   json::ObjectMapper mapper(value, path);
   std::string kind;
-  if (!mapper || !mapper.map("kind", kind) || !fromValue(json::Value(kind), parameter.kind, path.field("kind")) ||
+  if (!mapper || !mapper.map("kind", kind) ||
+      !fromValue(json::Value(kind), parameter.kind, path.field("kind")) ||
       !mapper.map("argument", parameter.argument))
     return false;
   switch (parameter.kind) {
@@ -118,8 +121,8 @@ static bool fromValue(const json::Value &value, KernelParameter &parameter, json
     break;
   }
   TensorMap &map = parameter.map;
-  if (!mapper.map("element_type", map.elementType) || !mapper.map("dims", map.dims) || !mapper.map("box", map.box) ||
-      !mapper.map("swizzle", map.swizzle))
+  if (!mapper.map("element_type", map.elementType) || !mapper.map("dims", map.dims) ||
+      !mapper.map("box", map.box) || !mapper.map("swizzle", map.swizzle))
     return false;
   if (map.dims.empty() || map.dims.size() > 5 || map.dims.size() != map.box.size()) {
     path.field("box").report("expected one to five dims and as many box sizes");
@@ -145,7 +148,8 @@ static bool fromValue(const json::Value &value, GridFactor &factor, json::Path p
 
 /// `values` has exactly three elements.
 template <typename T>
-static bool fromTriple(json::ObjectMapper &mapper, llvm::StringLiteral name, std::array<T, 3> &values, json::Path path) {
+static bool fromTriple(json::ObjectMapper &mapper, llvm::StringLiteral name,
+                       std::array<T, 3> &values, json::Path path) {
   std::vector<T> list;
   if (!mapper.map(name, list))
     return false;
@@ -169,7 +173,8 @@ static bool fromJSON(const json::Value &value, KernelPlan &plan, json::Path path
   json::ObjectMapper mapper(value, path);
   return mapper && mapper.map("name", plan.name) && mapper.map("target", plan.target) &&
          mapper.map("parameters", plan.parameters) && fromTriple(mapper, "grid", plan.grid, path) &&
-         fromTriple(mapper, "block", plan.block, path) && fromTriple(mapper, "cluster", plan.cluster, path) &&
+         fromTriple(mapper, "block", plan.block, path) &&
+         fromTriple(mapper, "cluster", plan.cluster, path) &&
          mapper.map("dynamic_shared_bytes", plan.dynamicSharedBytes);
 }
 } // namespace attn
@@ -185,7 +190,8 @@ llvm::Expected<std::vector<KernelPlan>> attn::readKernelPlans(llvm::StringRef te
   if (!mapper || !mapper.map("version", version))
     return root.getError();
   if (version != kVersion)
-    return llvm::createStringError("expected kernel plan version %d, got %d", int(kVersion), int(version));
+    return llvm::createStringError("expected kernel plan version %d, got %d", int(kVersion),
+                                   int(version));
   if (!mapper.map("kernels", plans))
     return root.getError();
   return plans;

@@ -5,11 +5,13 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The compiler's half of a launch: PTX says what the kernel does, the plan says what it is given. The runtime needs
-// nothing else, and in particular no MLIR: it evaluates the plan on the tensors of a call.
+// The compiler's half of a launch: PTX says what the kernel does, the plan says what it is given.
+// The runtime needs nothing else, and in particular no MLIR: it evaluates the plan on the tensors
+// of a call.
 //
-// Words: an *argument* is what the user passes to the function that was compiled (a tensor or a scalar, numbered from 0 in
-// that function's order). A *parameter* is what the kernel's PTX signature lists; each is made from one argument.
+// Words: an *argument* is what the user passes to the function that was compiled (a tensor or a
+// scalar, numbered from 0 in that function's order). A *parameter* is what the kernel's PTX
+// signature lists; each is made from one argument.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,15 +28,15 @@
 
 namespace attn {
 
-/// A TMA descriptor over one tensor argument (cuTensorMapEncodeTiled): 128 bytes, passed by value. Global address, sizes
-/// and strides come from the argument at each call; interleave is none, element strides are 1, what lies outside the tensor
-/// reads as zero, L2 promotion is 256 bytes.
+/// A TMA descriptor over one tensor argument (cuTensorMapEncodeTiled): 128 bytes, passed by value.
+/// Global address, sizes and strides come from the argument at each call; interleave is none,
+/// element strides are 1, what lies outside the tensor reads as zero, L2 promotion is 256 bytes.
 struct TensorMap {
   /// bf16, f16, f32, f8E4M3FN or f8E5M2: the argument's element type.
   std::string elementType;
-  /// Dimensions of the argument from the innermost to the outermost; the first must have stride 1. One to five of them. The
-  /// other strides in bytes must be multiples of 16, and so must the address. Dimensions of the argument that are not
-  /// named here have size 1.
+  /// Dimensions of the argument from the innermost to the outermost; the first must have stride 1.
+  /// One to five of them. The other strides in bytes must be multiples of 16, and so must the
+  /// address. Dimensions of the argument that are not named here have size 1.
   std::vector<unsigned> dims;
   /// The box of one copy in elements, in the order of `dims`.
   std::vector<unsigned> box;
@@ -63,7 +65,8 @@ struct KernelParameter {
   unsigned argument = 0;
   /// Dimension of the argument, for Size and Stride.
   unsigned dim = 0;
-  /// i32, i64 or f32, for Size, Stride and Scalar. A value that does not fit i32 is the caller's error to report.
+  /// i32, i64 or f32, for Size, Stride and Scalar. A value that does not fit i32 is the caller's
+  /// error to report.
   std::string type;
   /// For TensorMap.
   TensorMap map;
@@ -94,16 +97,19 @@ struct KernelPlan {
   std::array<unsigned, 3> block = {1, 1, 1};
   /// Blocks of a cluster: x, y, z. All 1: launched without clusters.
   std::array<unsigned, 3> cluster = {1, 1, 1};
-  /// Dynamic shared memory in bytes; above 48 KiB the function's MAX_DYNAMIC_SHARED_SIZE_BYTES must be raised first.
+  /// Dynamic shared memory in bytes; above 48 KiB the function's MAX_DYNAMIC_SHARED_SIZE_BYTES must
+  /// be raised first.
   uint64_t dynamicSharedBytes = 0;
 
   bool operator==(const KernelPlan &) const = default;
 };
 
-/// The kernels of one PTX module in launch order, as JSON: {"version": 1, "kernels": [...]}, indented.
+/// The kernels of one PTX module in launch order, as JSON: {"version": 1, "kernels": [...]},
+/// indented.
 std::string writeKernelPlans(llvm::ArrayRef<KernelPlan> plans);
 
-/// Reads what writeKernelPlans wrote. The error names the path of the field that is missing or wrong.
+/// Reads what writeKernelPlans wrote. The error names the path of the field that is missing or
+/// wrong.
 llvm::Expected<std::vector<KernelPlan>> readKernelPlans(llvm::StringRef json);
 
 } // namespace attn

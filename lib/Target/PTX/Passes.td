@@ -13,14 +13,15 @@ include "mlir/Pass/PassBase.td"
 def EmitPTXPass : Pass<"emit-ptx", "::mlir::ModuleOp"> {
   let summary = "writes the PTX and the plans of the module's kernels to files";
   let description = [{
-    The product calls `emitPTX` and `getKernelPlans` itself; this is how a pipeline written by hand gets at their results.
+    The product calls `emitPTX` and `getKernelPlans` itself; this is how a pipeline written by hand
+    gets at their results.
 
-    Requires: level `thread`. Produces: the module unchanged, `ptx` and `plan` (either may be left out). Fails when: LLVM
-    refuses the module, or a file cannot be written.
+    Requires: level `thread`. Produces: the module unchanged, `ptx` and `plan` (either may be left
+    out). Fails when: LLVM refuses the module, or a file cannot be written.
   }];
   let options = [
     Option<"ptx", "ptx", "std::string", [{""}], "where to write the PTX; - is standard output">,
-    Option<"plan", "plan", "std::string", [{""}], "where to write the plans, as JSON; - is standard output">,
+    Option<"plan", "plan", "std::string", [{""}], "where to write the plans; - is standard output">,
     Option<"timings", "timings", "bool", "false", "tell on standard error where the time went">];
 }
 

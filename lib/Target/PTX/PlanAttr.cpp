@@ -5,7 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The dictionary mirrors the JSON form field by field, so that one reader and one writer serve both.
+// The dictionary mirrors the JSON form field by field, so that one reader and one writer serve
+// both.
 //
 //===----------------------------------------------------------------------===//
 

@@ -7,10 +7,14 @@
 
 #include "lib/Tools/AttnOpt/Registration.h"
 #include "dialects/Attn/IR/AttnDialect.h"
+#include "dialects/Tile/IR/TileDialect.h"
 #include "lib/Conversion/AttnToLinalg/Passes.h"
 #include "lib/Conversion/AttnToTile/Passes.h"
 #include "lib/Conversion/AttnToVector/Passes.h"
+#include "lib/Conversion/TileToNVVM/Passes.h"
+#include "lib/Pipelines/GPUPipeline.h"
 #include "lib/Pipelines/Pipelines.h"
+#include "lib/Target/PTX/Passes.h"
 #include "lib/Transforms/Attn/Passes.h"
 #include "lib/Transforms/CPU/Passes.h"
 #include "lib/Transforms/Tile/Passes.h"
@@ -25,6 +29,7 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Linalg/Passes.h"
 #include "mlir/Dialect/Linalg/TransformOps/DialectExtension.h"
@@ -48,7 +53,7 @@
 using namespace mlir;
 
 void attn::registerDialects(DialectRegistry &registry) {
-  registry.insert<AttnDialect, affine::AffineDialect, arith::ArithDialect, bufferization::BufferizationDialect,
+  registry.insert<AttnDialect, tile::TileDialect, NVVM::NVVMDialect, affine::AffineDialect, arith::ArithDialect, bufferization::BufferizationDialect,
                   cf::ControlFlowDialect, func::FuncDialect, gpu::GPUDialect, linalg::LinalgDialect, LLVM::LLVMDialect,
                   math::MathDialect, memref::MemRefDialect, scf::SCFDialect, tensor::TensorDialect,
                   vector::VectorDialect, x86vector::X86VectorDialect>();
@@ -70,6 +75,9 @@ void attn::registerPasses() {
   registerAttnPipelines();
   registerAttnToLinalgPasses();
   registerAttnToTilePasses();
+  registerTileToNVVMPasses();
+  registerAttnPTXPasses();
+  registerGPUPipelines();
   registerAttnToVectorPasses();
   registerAttnCPUPasses();
   tile::registerTilePasses();

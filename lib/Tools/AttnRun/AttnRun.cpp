@@ -13,6 +13,7 @@
 #include "lib/Target/CPU/Invoke.h"
 #include "lib/Target/CPU/ThreadPool.h"
 #include "lib/Tools/AttnRun/Binding.h"
+#include "lib/Tools/AttnRun/CudaKernel.h"
 #include "lib/Tools/AttnRun/Interpret.h"
 #include "lib/Tools/AttnRun/Options.h"
 #include "lib/Tools/AttnRun/Report.h"
@@ -46,6 +47,9 @@ private:
   Expected<std::unique_ptr<CompiledKernel>> compile(CompileFn compiler, const JitOptions &jit);
   Expected<std::vector<Array>> allocateResults(const KernelSignature &signature);
   Error check();
+  Error runOnCPU();
+  Error runOnCUDA();
+  void setTimes(std::vector<double> times);
   void measure(KernelArguments &arguments, Jit::PackedFn function);
   Error writeOutputs();
 
@@ -149,6 +153,10 @@ void Runner::measure(KernelArguments &arguments, Jit::PackedFn function) {
   Stopwatch total;
   while (times.size() < 5 || (total.elapsedMs() < options.benchMs && times.size() < 10000000))
     times.push_back(timeOnce());
+  setTimes(std::move(times));
+}
+
+void Runner::setTimes(std::vector<double> times) {
   llvm::sort(times);
   report.timeMs = times[times.size() / 2];
   report.fastestMs = times.front();
@@ -177,12 +185,6 @@ Expected<Report> Runner::run() {
   if (Error error = binding.checkMemory(source.signature, options.check))
     return std::move(error);
 
-  showProgress("compiling");
-  setThreadCount(options.jit.host.numThreads);
-  Expected<std::unique_ptr<CompiledKernel>> kernel = compile(compileForCPU, options.jit);
-  if (!kernel)
-    return kernel.takeError();
-
   showProgress("making inputs");
   Expected<std::vector<ArgumentValue>> made = makeInputs(source, binding, options);
   if (!made)
@@ -192,6 +194,39 @@ Expected<Report> Runner::run() {
   if (!allocated)
     return allocated.takeError();
   outputs = std::move(*allocated);
+  report.file = options.file;
+  report.entry = source.signature.name;
+  report.letters = binding.letters;
+  report.isRowsFirst = options.isRowsFirst;
+  report.seed = options.seed;
+  report.flops = binding.countFlops(options.flops);
+  for (auto [output, facts] : zip_equal(outputs, source.results))
+    report.results.push_back({facts.name, output.getKind(),
+                              SmallVector<int64_t, 4>(output.getShape()), std::nullopt, 0});
+
+  if (Error error = options.device == Device::CUDA ? runOnCUDA() : runOnCPU())
+    return std::move(error);
+  if (Error error = writeOutputs())
+    return std::move(error);
+  if (options.check)
+    if (Error error = check())
+      return std::move(error);
+  return std::move(report);
+}
+
+Error Runner::runOnCPU() {
+  showProgress("compiling");
+  setThreadCount(options.jit.host.numThreads);
+  Expected<std::unique_ptr<CompiledKernel>> kernel = compile(compileForCPU, options.jit);
+  if (!kernel)
+    return kernel.takeError();
+  report.device = "cpu " + options.jit.host.cpu;
+  report.schedule = (*kernel)->description;
+  report.numThreads = options.jit.host.numThreads;
+  report.f32Lanes = options.jit.host.f32Lanes;
+  report.passesMs = (*kernel)->passesMs;
+  report.llvmMs = (*kernel)->jit->getTimings().total();
+
   KernelArguments arguments;
   for (auto [input, type] : zip_equal(inputs, source.signature.arguments)) {
     if (input.isScalar)
@@ -201,35 +236,39 @@ Expected<Report> Runner::run() {
   }
   for (const Array &output : outputs)
     arguments.addMemRef(output);
-
-  report.file = options.file;
-  report.entry = source.signature.name;
-  report.device = "cpu " + options.jit.host.cpu;
-  report.schedule = (*kernel)->description;
-  report.numThreads = options.jit.host.numThreads;
-  report.f32Lanes = options.jit.host.f32Lanes;
-  report.letters = binding.letters;
-  report.isRowsFirst = options.isRowsFirst;
-  report.seed = options.seed;
-  report.passesMs = (*kernel)->passesMs;
-  report.llvmMs = (*kernel)->jit->getTimings().total();
-  report.flops = binding.countFlops(options.flops);
-  for (auto [output, facts] : zip_equal(outputs, source.results))
-    report.results.push_back({facts.name, output.getKind(),
-                              SmallVector<int64_t, 4>(output.getShape()), std::nullopt, 0});
-
   showProgress("running");
   Stopwatch watch;
   arguments.call((*kernel)->function);
   report.timeMs = report.fastestMs = watch.elapsedMs();
-  if (Error error = writeOutputs())
-    return std::move(error);
-  if (options.check)
-    if (Error error = check())
-      return std::move(error);
   if (options.bench)
     measure(arguments, (*kernel)->function);
-  return std::move(report);
+  return Error::success();
+}
+
+Error Runner::runOnCUDA() {
+  showProgress("compiling");
+  mlir::OwningOpRef<mlir::ModuleOp> module = source.module->clone();
+  Expected<std::unique_ptr<CudaKernel>> kernel = CudaKernel::compile(*module);
+  if (!kernel)
+    return kernel.takeError();
+  report.device = (*kernel)->describe();
+  report.passesMs = (*kernel)->passesMs;
+  report.llvmMs = (*kernel)->ptxMs + (*kernel)->loadMs;
+  showProgress("running");
+  if (Error error = (*kernel)->upload(inputs, outputs))
+    return error;
+  Stopwatch watch;
+  if (Error error = (*kernel)->run(outputs))
+    return error;
+  report.timeMs = report.fastestMs = watch.elapsedMs();
+  if (!options.bench)
+    return Error::success();
+  showProgress("measuring");
+  Expected<std::vector<double>> times = (*kernel)->measure(options.benchMs);
+  if (!times)
+    return times.takeError();
+  setTimes(std::move(*times));
+  return Error::success();
 }
 
 int runAttnRun(int argc, const char *const *argv, const mlir::DialectRegistry &registry) {

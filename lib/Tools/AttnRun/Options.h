@@ -26,7 +26,7 @@ enum class FlopCount {
   CausalBottomRight
 };
 
-enum class Device { CPU, Interpreter };
+enum class Device { CPU, CUDA, Interpreter };
 
 struct RunOptions {
   std::string file, entry;

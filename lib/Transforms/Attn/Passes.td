@@ -43,7 +43,7 @@ def SetSchedulePass : Pass<"attn-set-schedule"> {
     unknown or a size is not from 0 to 2^30.
   }];
   let options = [
-    Option<"target", "target", "std::string", [{"cpu"}], "cpu">,
+    Option<"target", "target", "std::string", [{"cpu"}], "cpu or cuda">,
     Option<"lanes", "lanes", "int64_t", "16", "f32 lanes of the CPU's vectors: 4, 8 or 16">,
     Option<"bf16Dot", "bf16-dot", "bool", "false", "the CPU multiplies pairs of bf16">,
     Option<"blockM", "block-m", "int64_t", "0", "query rows of a block; 0 lets the target's rule choose">,

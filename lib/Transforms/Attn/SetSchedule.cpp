@@ -31,11 +31,25 @@ struct Choice {
 /// Sizes for a CPU. The transposed query (block_m x D) and a tile of probabilities (block_m x block_n) are read once per
 /// few rows and should stay in the first-level cache, 32 KiB or more. Pairs of bf16 halve both and make packing the values,
 /// once per tile, worth amortising over more rows.
-static Choice chooseForCPU(AttentionOp op, bool bf16Dot) {
+static Choice chooseForCPU(AttentionOp op, int64_t lanes, bool bf16Dot) {
   Type element = op.getQuery().getType().getElementType();
   if (element.isBF16() && bf16Dot)
     return {128, 64, "cpu-bf16-pairs"};
+  // Sixteen registers of 8 lanes hold 6 x 2 accumulators; 48 and 96 divide evenly by them.
+  if (lanes == 8)
+    return {48, 96, "cpu-8-lanes"};
   return {64, 64, "cpu-f32"};
+}
+
+/// Sizes for Hopper: two warpgroups of 64 rows each; keys so that the query, two stages of keys and two of values fit 227 KiB,
+/// and scores, accumulator and weights fit 240 registers.
+static Choice chooseForCUDA(AttentionOp op) {
+  int64_t d = std::max(op.getHeadDim(), op.getValueDim());
+  if (d <= 128)
+    return {128, 128, "cuda-d128"};
+  if (d <= 192)
+    return {128, 96, "cuda-d192"};
+  return {128, 64, "cuda-d256"};
 }
 
 namespace {
@@ -45,8 +59,8 @@ struct SetSchedulePass : attn::impl::SetSchedulePassBase<SetSchedulePass> {
   void runOnOperation() override {
     if (failed(verifyLevel(getOperation(), Level::Problem)))
       return signalPassFailure();
-    if (target != "cpu") {
-      getOperation()->emitError("expected target cpu, got '") << target << "'";
+    if (target != "cpu" && target != "cuda") {
+      getOperation()->emitError("expected target cpu or cuda, got '") << target << "'";
       return signalPassFailure();
     }
     int64_t most = int64_t(1) << 30;
@@ -58,7 +72,7 @@ struct SetSchedulePass : attn::impl::SetSchedulePassBase<SetSchedulePass> {
     getOperation()->walk([&](AttentionOp op) {
       if (op->hasAttr(kScheduleAttrName))
         return;
-      Choice choice = chooseForCPU(op, bf16Dot);
+      Choice choice = target == "cuda" ? chooseForCUDA(op) : chooseForCPU(op, lanes, bf16Dot);
       int64_t m = blockM ? int64_t(blockM) : choice.blockM, n = blockN ? int64_t(blockN) : choice.blockN;
       op->setAttr(kScheduleAttrName, ScheduleAttr::get(&getContext(), m, n, splits));
       remark::passed(op.getLoc(), remark::RemarkOpts::name("schedule").category("attn"))

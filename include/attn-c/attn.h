@@ -1,0 +1,169 @@
+/*===- attn.h - the C interface of attn --------------------------------------------------------===*
+ *
+ * Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+ * SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+ *
+ *===------------------------------------------------------------------------------------------===*
+ *
+ *   attn_kernel *kernel;
+ *   if (attn_compile(source, NULL, &kernel) != ATTN_OK)
+ *     fprintf(stderr, "%s\n", attn_last_message());
+ *   const attn_tensor *tensors[] = {&query, &key, &value, &output};
+ *   if (attn_run(kernel, tensors, 4, NULL) != ATTN_OK)
+ *     fprintf(stderr, "%s\n", attn_last_message());
+ *   attn_kernel_free(kernel);
+ *
+ * Every function may be called from any number of threads at once, except that a handle must not be
+ * freed while it is in use. What exists keeps its meaning: later versions add functions, options
+ * and codes.
+ *
+ *===------------------------------------------------------------------------------------------===*/
+
+#ifndef ATTN_C_ATTN_H
+#define ATTN_C_ATTN_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(__GNUC__)
+#define ATTN_EXPORT __attribute__((visibility("default")))
+#else
+#define ATTN_EXPORT
+#endif
+
+/*===- Version
+ * ---------------------------------------------------------------------------------===*/
+
+/** Changes only when something here changes its meaning. */
+#define ATTN_ABI_VERSION 1
+
+/** "0.1.0"; lives as long as the library. */
+ATTN_EXPORT const char *attn_version(void);
+/** The ATTN_ABI_VERSION that the library was built with. */
+ATTN_EXPORT int32_t attn_abi_version(void);
+
+/*===- Errors
+ * ----------------------------------------------------------------------------------===*/
+
+typedef enum attn_code {
+  ATTN_OK = 0,
+  /** An argument of the call: a count, type, rank, extent, stride, alignment, option. */
+  ATTN_INVALID_ARGUMENT = 1,
+  ATTN_NO_DRIVER = 2,
+  /** The device is not there, or not in this build. */
+  ATTN_NO_DEVICE = 3,
+  ATTN_UNSUPPORTED_DEVICE = 4,
+  ATTN_DRIVER_TOO_OLD = 5,
+  /** A source that does not parse, verify or compile. */
+  ATTN_INVALID_KERNEL = 6,
+  ATTN_RESOURCE_LIMIT = 7,
+  ATTN_OUT_OF_MEMORY = 8,
+  ATTN_CAPTURE_IN_PROGRESS = 9,
+  ATTN_DRIVER_FAILURE = 10
+} attn_code;
+
+/** "invalid argument". */
+ATTN_EXPORT const char *attn_code_name(attn_code code);
+
+/** About the last call in this thread that failed, and until the next one that fails: one line,
+ *  "where: expected X, got Y", and the nearest change that would be accepted (may be empty). */
+ATTN_EXPORT const char *attn_last_message(void);
+ATTN_EXPORT const char *attn_last_hint(void);
+
+/*===- Tensors
+ * ---------------------------------------------------------------------------------===*/
+
+/** DLPack's numbers (dlpack.h is not needed). kDLInt, kDLUInt, kDLFloat, kDLBfloat, kDLBool. */
+enum { ATTN_DL_INT = 0, ATTN_DL_UINT = 1, ATTN_DL_FLOAT = 2, ATTN_DL_BFLOAT = 4, ATTN_DL_BOOL = 6 };
+/** kDLCPU, kDLCUDA. */
+enum { ATTN_DL_CPU = 1, ATTN_DL_CUDA = 2 };
+
+/** Field by field a DLTensor of DLPack: `(const attn_tensor *)&managed->dl_tensor` is valid. Its
+ *  memory belongs to the caller. Strides are in elements; null means row-major. */
+typedef struct attn_tensor {
+  void *data;
+  struct {
+    int32_t device_type;
+    int32_t device_id;
+  } device;
+  int32_t ndim;
+  struct {
+    uint8_t code;
+    uint8_t bits;
+    uint16_t lanes;
+  } dtype;
+  int64_t *shape;
+  int64_t *strides;
+  uint64_t byte_offset;
+} attn_tensor;
+
+/*===- Options
+ * ---------------------------------------------------------------------------------===*/
+
+typedef struct attn_options attn_options;
+
+ATTN_EXPORT attn_code attn_options_create(attn_options **options);
+/** Sets one of
+ *    device   cpu (cuda: not in this build)
+ *    cpu      a processor in LLVM's spelling, such as x86-64-v3; empty for this machine's
+ *    threads  the most threads of a call; 0 for all
+ *    block-m, block-n   query rows of a block, keys of a step; 0 for the device's rule
+ *    splits   parts that the keys of a block are split into
+ *    entry    the function to compile; empty when there is only one */
+ATTN_EXPORT attn_code attn_options_set(attn_options *options, const char *key, const char *value);
+ATTN_EXPORT void attn_options_free(attn_options *options);
+
+/*===- Kernels
+ * ---------------------------------------------------------------------------------===*/
+
+typedef struct attn_kernel attn_kernel;
+
+/** Compiles a function on tensors in the `attn` dialect. `options` may be null. The same source and
+ *  options give the same code again, without compiling. */
+ATTN_EXPORT attn_code attn_compile(const char *source, const attn_options *options,
+                                   attn_kernel **kernel);
+/** Null is allowed. */
+ATTN_EXPORT void attn_kernel_free(attn_kernel *kernel);
+
+ATTN_EXPORT size_t attn_kernel_num_arguments(const attn_kernel *kernel);
+ATTN_EXPORT size_t attn_kernel_num_results(const attn_kernel *kernel);
+
+/** An argument or result; lives as long as the kernel. */
+typedef struct attn_value {
+  const char *name;
+  /** "f32". */
+  const char *type;
+  /** A number: pass a tensor with ndim 0 in host memory. */
+  int32_t is_scalar;
+  int32_t ndim;
+  /** `ndim` extents; -1 is decided by each call. */
+  const int64_t *shape;
+} attn_value;
+
+/** Describes argument `index`, or, from attn_kernel_num_arguments on, a result. */
+ATTN_EXPORT attn_code attn_kernel_value(const attn_kernel *kernel, size_t index, attn_value *value);
+
+/** Milliseconds that compiling took. */
+ATTN_EXPORT double attn_kernel_compile_ms(const attn_kernel *kernel);
+
+/** Calls the kernel with its arguments and then its results, which it fills. All are checked before
+ *  any memory is touched; no address is kept. `stream` is a CUstream on devices that have streams;
+ *  on the CPU it is ignored, and the results are filled on return. */
+ATTN_EXPORT attn_code attn_run(const attn_kernel *kernel, const attn_tensor *const *tensors,
+                               size_t count, void *stream);
+
+/** What the compiler makes of a source: its decisions, and the IR after the room `until`, one of
+ *  "problem", "grid" and "online". The text is freed with attn_string_free. */
+ATTN_EXPORT attn_code attn_explain(const char *source, const attn_options *options,
+                                   const char *until, char **text);
+ATTN_EXPORT void attn_string_free(char *text);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* ATTN_C_ATTN_H */

@@ -1,0 +1,147 @@
+//===- Compiler.h - from a description of attention to code that runs ------------------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------------------------===//
+//
+//   attn::AttentionSpec spec;
+//   spec.headDim = 64, spec.causal = attn::Causal::BottomRight;
+//   attn::Result<attn::CompiledFunction> attention = attn::compile(spec);
+//   if (!attention)
+//     report(attention.getStatus().str());
+//   attn::Status status = attention->run({query, key, value, output});
+//
+// Batches, heads, lengths and strides are run-time values: one function serves them all. Nothing
+// throws, everything may be called from any number of threads at once.
+//
+//===----------------------------------------------------------------------------------------===//
+
+#ifndef ATTN_COMPILER_H
+#define ATTN_COMPILER_H
+
+#include "attn/Runtime.h"
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace attn {
+
+/// "0.1.0".
+const char *getVersion();
+
+//===----------------------------------------------------------------------------------------===//
+// What to compile
+//===----------------------------------------------------------------------------------------===//
+
+enum class DeviceKind : uint8_t { CPU, CUDA };
+
+struct CompileOptions {
+  DeviceKind device = DeviceKind::CPU;
+  /// The processor in LLVM's spelling ("x86-64-v3"); empty for this machine's.
+  std::string cpu;
+  /// The most threads that a call uses; 0 for all of the process's pool, which has one for each
+  /// physical core that the process may use.
+  unsigned threads = 0;
+  /// Query rows of a block, keys of a step; 0 lets the device's rule choose.
+  int64_t blockM = 0, blockN = 0;
+  /// Parts that the keys of a block are split into.
+  int64_t splits = 1;
+  /// The function to compile; empty when the source has just one public function.
+  std::string entry;
+
+  bool operator==(const CompileOptions &) const = default;
+};
+
+/// Keys at or before the row's own position. The two agree when M == N: top-left counts from the
+/// first row and first key, bottom-right from the last.
+enum class Causal : uint8_t { No, TopLeft, BottomRight };
+
+/// The common attentions without writing IR. Whatever else (score and mask functions) is source.
+struct AttentionSpec {
+  /// Of query, key, value and output: F16, BF16 or F32.
+  DataType type = DataType::F32;
+  /// D of query and key; Dv of value and output, 0 for D.
+  int64_t headDim = 0, valueDim = 0;
+  Causal causal = Causal::No;
+  /// Keys before and after the row's own position, counted from the bottom-right; -1 is no bound.
+  int64_t windowLeft = -1, windowRight = -1;
+  /// Run-time arguments behind query, key and value, in this order: the factor of the products (an
+  /// F32 scalar, otherwise 1/sqrt(D)), and one more logit for each head (F32 of shape H).
+  bool hasScale = false, hasSink = false;
+  /// A second result, the natural logarithm of the sum of exponentials, F32 of shape (B, H, M).
+  bool returnsLse = false;
+};
+
+/// The same as IR text. What is out of range is found when the text is compiled.
+std::string getSource(const AttentionSpec &spec);
+
+//===----------------------------------------------------------------------------------------===//
+// What comes out
+//===----------------------------------------------------------------------------------------===//
+
+/// An argument or a result.
+struct ValueInfo {
+  /// The SSA name in the source.
+  std::string name;
+  DataType type = DataType::F32;
+  bool isScalar = false;
+  /// -1 is decided by each call. Empty for a scalar.
+  std::vector<int64_t> shape;
+  /// The letter of each dimension, of B, H, Hkv, M, N, D and Dv; empty where the source does not
+  /// tell. A tensor that a score or mask reads may be larger than its letters say.
+  std::vector<std::string> letters;
+};
+
+struct FunctionInfo {
+  std::string name;
+  std::vector<ValueInfo> arguments, results;
+  /// Milliseconds in the passes and in LLVM; what this process compiled before counts once.
+  double passesMs = 0, llvmMs = 0;
+};
+
+/// Code in this process. A handle: copies are cheap and share the code.
+class CompiledFunction {
+public:
+  const FunctionInfo &getInfo() const;
+
+  /// Calls the function with its arguments and then its results, which it fills, and returns when
+  /// they are filled. Everything is checked first; no memory is touched unless all of it is right:
+  /// count, type and rank, extents (those of the type, and that equal letters agree), the last
+  /// stride (1 for tensors of rank 2 and more), alignment to the element's size, null addresses,
+  /// results that overlap themselves. What is not checked: that strides stay inside the memory, and
+  /// that captured tensors read at computed indices are large enough.
+  ///
+  /// A scalar argument is a number or a tensor of rank 0 in host memory. `stream` is for devices
+  /// that have streams; the CPU ignores it.
+  ///
+  /// Errors: InvalidArgument; the message starts with the name of the argument or result.
+  Status run(LaunchArguments arguments, void *stream = nullptr) const;
+
+  struct State;
+  explicit CompiledFunction(std::shared_ptr<State> state) : state(std::move(state)) {}
+
+private:
+  std::shared_ptr<State> state;
+};
+
+/// Compiles a function on tensors, written in the `attn` dialect. The same source and options give
+/// the same code again: the last 256 functions are kept.
+///
+/// Errors: InvalidKernel (the message starts with the place, "source:3:7"), InvalidArgument (an
+/// option), NoDevice.
+Result<CompiledFunction> compile(std::string_view source, const CompileOptions &options = {});
+Result<CompiledFunction> compile(const AttentionSpec &spec, const CompileOptions &options = {});
+
+/// What the compiler makes of a source, as text: comments with the device, the schedule and why,
+/// which key tiles each mask visits, and compile times; then the IR after the room `until`, one of
+/// "problem", "grid" and "online".
+Result<std::string> explain(std::string_view source, const CompileOptions &options = {},
+                            std::string_view until = "online");
+
+} // namespace attn
+
+#endif // ATTN_COMPILER_H

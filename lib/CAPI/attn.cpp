@@ -1,0 +1,231 @@
+//===- attn.cpp - the C interface over the C++ one
+//---------------------------------------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------------------------===//
+
+#include "attn-c/attn.h"
+#include "attn/Compiler.h"
+#include "llvm/ADT/SmallVector.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringRef.h"
+#include <cstdlib>
+#include <cstring>
+
+using namespace attn;
+using llvm::StringRef;
+
+struct attn_options {
+  CompileOptions options;
+};
+
+struct attn_kernel {
+  CompiledFunction function;
+};
+
+static_assert(static_cast<int>(StatusCode::DriverFailure) == ATTN_DRIVER_FAILURE,
+              "the codes are those of StatusCode, in its order");
+
+static thread_local Status lastStatus;
+
+static attn_code finish(Status status) {
+  if (status.ok())
+    return ATTN_OK;
+  lastStatus = std::move(status);
+  return static_cast<attn_code>(lastStatus.code);
+}
+
+static attn_code fail(const llvm::Twine &message, const llvm::Twine &hint = "") {
+  return finish({StatusCode::InvalidArgument, message.str(), hint.str()});
+}
+
+static attn_code failNull(StringRef name) { return fail(name + ": expected an address, got null"); }
+
+//===----------------------------------------------------------------------------------------===//
+// Version and errors
+//===----------------------------------------------------------------------------------------===//
+
+const char *attn_version(void) { return getVersion(); }
+int32_t attn_abi_version(void) { return ATTN_ABI_VERSION; }
+const char *attn_code_name(attn_code code) { return getName(static_cast<StatusCode>(code)); }
+const char *attn_last_message(void) { return lastStatus.message.c_str(); }
+const char *attn_last_hint(void) { return lastStatus.hint.c_str(); }
+
+//===----------------------------------------------------------------------------------------===//
+// Options
+//===----------------------------------------------------------------------------------------===//
+
+attn_code attn_options_create(attn_options **options) {
+  if (!options)
+    return failNull("options");
+  *options = new attn_options;
+  return ATTN_OK;
+}
+
+template <typename T> static attn_code setNumber(StringRef key, StringRef value, T &option) {
+  if (value.getAsInteger(10, option))
+    return fail(key + ": expected a number, got '" + value + "'");
+  return ATTN_OK;
+}
+
+attn_code attn_options_set(attn_options *options, const char *key, const char *value) {
+  if (!options || !key || !value)
+    return failNull(!options ? "options" : !key ? "key" : "value");
+  CompileOptions &to = options->options;
+  StringRef name = key, text = value;
+  if (name == "threads")
+    return setNumber(name, text, to.threads);
+  if (name == "block-m")
+    return setNumber(name, text, to.blockM);
+  if (name == "block-n")
+    return setNumber(name, text, to.blockN);
+  if (name == "splits")
+    return setNumber(name, text, to.splits);
+  if (name == "cpu")
+    return to.cpu = value, ATTN_OK;
+  if (name == "entry")
+    return to.entry = value, ATTN_OK;
+  if (name != "device")
+    return fail("options: expected device, cpu, threads, block-m, block-n, splits or entry, got '" +
+                name + "'");
+  if (text != "cpu" && text != "cuda")
+    return fail("device: expected cpu or cuda, got '" + text + "'");
+  to.device = text == "cuda" ? DeviceKind::CUDA : DeviceKind::CPU;
+  return ATTN_OK;
+}
+
+void attn_options_free(attn_options *options) { delete options; }
+
+//===----------------------------------------------------------------------------------------===//
+// Kernels
+//===----------------------------------------------------------------------------------------===//
+
+static CompileOptions getOptions(const attn_options *options) {
+  return options ? options->options : CompileOptions();
+}
+
+attn_code attn_compile(const char *source, const attn_options *options, attn_kernel **kernel) {
+  if (!source || !kernel)
+    return failNull(!source ? "source" : "kernel");
+  *kernel = nullptr;
+  Result<CompiledFunction> function = compile(source, getOptions(options));
+  if (!function)
+    return finish(function.takeStatus());
+  *kernel = new attn_kernel{*function};
+  return ATTN_OK;
+}
+
+void attn_kernel_free(attn_kernel *kernel) { delete kernel; }
+
+size_t attn_kernel_num_arguments(const attn_kernel *kernel) {
+  return kernel ? kernel->function.getInfo().arguments.size() : 0;
+}
+
+size_t attn_kernel_num_results(const attn_kernel *kernel) {
+  return kernel ? kernel->function.getInfo().results.size() : 0;
+}
+
+attn_code attn_kernel_value(const attn_kernel *kernel, size_t index, attn_value *value) {
+  if (!kernel || !value)
+    return failNull(!kernel ? "kernel" : "value");
+  const FunctionInfo &info = kernel->function.getInfo();
+  size_t numArguments = info.arguments.size(), count = numArguments + info.results.size();
+  if (index >= count)
+    return fail("index: expected a number below " + llvm::Twine(count) + ", got " +
+                llvm::Twine(index));
+  const ValueInfo &found =
+      index < numArguments ? info.arguments[index] : info.results[index - numArguments];
+  *value = {found.name.c_str(), getName(found.type), found.isScalar,
+            static_cast<int32_t>(found.shape.size()), found.shape.data()};
+  return ATTN_OK;
+}
+
+double attn_kernel_compile_ms(const attn_kernel *kernel) {
+  if (!kernel)
+    return 0;
+  const FunctionInfo &info = kernel->function.getInfo();
+  return info.passesMs + info.llvmMs;
+}
+
+//===----------------------------------------------------------------------------------------===//
+// Calls
+//===----------------------------------------------------------------------------------------===//
+
+static std::optional<DataType> getDataType(const attn_tensor &tensor) {
+  if (tensor.dtype.lanes != 1)
+    return std::nullopt;
+  switch (tensor.dtype.code << 8 | tensor.dtype.bits) {
+  case ATTN_DL_FLOAT << 8 | 16:
+    return DataType::F16;
+  case ATTN_DL_FLOAT << 8 | 32:
+    return DataType::F32;
+  case ATTN_DL_FLOAT << 8 | 64:
+    return DataType::F64;
+  case ATTN_DL_BFLOAT << 8 | 16:
+    return DataType::BF16;
+  case ATTN_DL_BOOL << 8 | 8:
+    return DataType::I1;
+  case ATTN_DL_INT << 8 | 8:
+    return DataType::I8;
+  case ATTN_DL_INT << 8 | 32:
+    return DataType::I32;
+  case ATTN_DL_INT << 8 | 64:
+    return DataType::I64;
+  default:
+    return std::nullopt;
+  }
+}
+
+/// "query", or "tensor 7" when the kernel has no such argument.
+static std::string getName(const FunctionInfo &info, size_t index) {
+  if (index < info.arguments.size())
+    return info.arguments[index].name;
+  index -= info.arguments.size();
+  return index < info.results.size() ? info.results[index].name
+                                     : "tensor " + std::to_string(index + info.arguments.size());
+}
+
+attn_code attn_run(const attn_kernel *kernel, const attn_tensor *const *tensors, size_t count,
+                   void *stream) {
+  if (!kernel || (count && !tensors))
+    return failNull(!kernel ? "kernel" : "tensors");
+  const FunctionInfo &info = kernel->function.getInfo();
+  llvm::SmallVector<LaunchArgument, 8> arguments;
+  for (size_t i = 0; i < count; ++i) {
+    if (!tensors[i])
+      return failNull(getName(info, i));
+    const attn_tensor &tensor = *tensors[i];
+    if (tensor.device.device_type != ATTN_DL_CPU)
+      return fail(getName(info, i) + ": expected a tensor in host memory, got DLPack device type " +
+                  std::to_string(tensor.device.device_type));
+    std::optional<DataType> type = getDataType(tensor);
+    if (!type)
+      return fail(getName(info, i) +
+                  ": expected elements of f16, bf16, f32, f64, bool, i8, i32 or "
+                  "i64, got DLPack type code " +
+                  llvm::Twine(tensor.dtype.code) + " of " + llvm::Twine(tensor.dtype.bits) +
+                  " bits and " + llvm::Twine(tensor.dtype.lanes) + " lanes");
+    char *data = static_cast<char *>(tensor.data);
+    arguments.push_back(TensorView{data ? data + tensor.byte_offset : nullptr, *type, tensor.ndim,
+                                   tensor.shape, tensor.strides});
+  }
+  return finish(kernel->function.run(
+      LaunchArguments(std::span<const LaunchArgument>(arguments.data(), arguments.size())),
+      stream));
+}
+
+attn_code attn_explain(const char *source, const attn_options *options, const char *until,
+                       char **text) {
+  if (!source || !until || !text)
+    return failNull(!source ? "source" : !until ? "until" : "text");
+  *text = nullptr;
+  Result<std::string> explanation = explain(source, getOptions(options), until);
+  if (!explanation)
+    return finish(explanation.takeStatus());
+  *text = strdup(explanation->c_str());
+  return *text ? ATTN_OK : finish({StatusCode::OutOfMemory, "text: expected memory", ""});
+}
+
+void attn_string_free(char *text) { std::free(text); }

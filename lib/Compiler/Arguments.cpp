@@ -1,0 +1,234 @@
+//===- Arguments.cpp - checks of a call, before any memory is touched
+//--------------------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------------------------===//
+
+#include "lib/Compiler/Function.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/MathExtras.h"
+#include <cstring>
+
+using namespace llvm;
+
+namespace attn {
+
+namespace {
+using Value = CallRules::Value;
+
+/// Positions of the dialect (s12).
+constexpr int64_t kMaxExtent = int64_t(1) << 29;
+
+class Checker {
+public:
+  Checker(const CallRules &rules, CallWords &words) : rules(rules), words(words) {}
+
+  Status run(LaunchArguments arguments) {
+    size_t numResults = rules.values.size() - rules.numArguments;
+    if (arguments.size() != rules.values.size())
+      return fail("call",
+                  "expected " + Twine(rules.numArguments) + " arguments and " + Twine(numResults) +
+                      " results, got " + Twine(arguments.size()) + " values",
+                  "pass " + describe());
+    for (auto [index, value] : enumerate(rules.values)) {
+      const LaunchArgument &argument = arguments[index];
+      Status status = value.isScalar ? addScalar(value, argument) : addTensor(value, argument);
+      if (!status.ok())
+        return status;
+    }
+    for (auto [index, value] : enumerate(rules.values)) {
+      if (value.isScalar)
+        continue;
+      Status status = checkLetters(value, arguments[index].getTensor());
+      if (!status.ok())
+        return status;
+    }
+    return checkHeads();
+  }
+
+private:
+  static Status fail(StringRef where, const Twine &what, const Twine &hint = "") {
+    return {StatusCode::InvalidArgument, (where + ": " + what).str(), hint.str()};
+  }
+
+  std::string describe() const {
+    return join(map_range(rules.values, [](const Value &value) { return value.name; }), ", ");
+  }
+
+  static std::string getShape(const TensorView &view) {
+    return "(" +
+           join(map_range(ArrayRef(view.shape, view.rank), [](int64_t x) { return itostr(x); }),
+                ", ") +
+           ")";
+  }
+
+  Status addTensor(const Value &value, const LaunchArgument &argument) {
+    if (argument.getKind() != LaunchArgument::Kind::Tensor)
+      return fail(value.name, "expected a tensor, got a number");
+    const TensorView &view = argument.getTensor();
+    int64_t rank = value.shape.size();
+    if (view.type != value.type)
+      return fail(value.name, Twine("expected elements of ") + getName(value.type) + ", got " +
+                                  getName(view.type));
+    if (view.rank != rank)
+      return fail(value.name, "expected " + Twine(rank) + " dimensions, got " + Twine(view.rank));
+    if (rank > 0 && !view.shape)
+      return fail(value.name, "expected a shape, got a null address");
+    bool isEmpty = false;
+    for (int64_t dim = 0; dim < rank; ++dim) {
+      int64_t extent = view.shape[dim], wanted = value.shape[dim];
+      if (extent < 0 || extent >= kMaxExtent)
+        return fail(value.name, "expected extents from 0 to 2^29 - 1, got " + getShape(view));
+      if (wanted >= 0 && extent != wanted)
+        return fail(value.name, "expected " + Twine(wanted) + " in dimension " + Twine(dim) +
+                                    ", which the function was compiled for, got shape " +
+                                    getShape(view));
+      isEmpty |= extent == 0;
+    }
+    if (!isEmpty && !view.data)
+      return fail(value.name, "expected an address of data, got a null address");
+    if (!isEmpty && reinterpret_cast<uintptr_t>(view.data) % getByteSize(view.type) != 0)
+      return fail(value.name,
+                  "expected data aligned to its elements of " + Twine(getByteSize(view.type)) +
+                      " bytes, got an address that is not",
+                  "copy the tensor");
+    return addDescriptor(value, view, isEmpty);
+  }
+
+  /// allocated and aligned pointer, offset, sizes, strides
+  Status addDescriptor(const Value &value, const TensorView &view, bool isEmpty) {
+    uint64_t address = reinterpret_cast<uintptr_t>(view.data);
+    words.append({address, address, 0});
+    for (int64_t dim = 0; dim < view.rank; ++dim)
+      words.push_back(view.shape[dim]);
+    size_t first = words.size();
+    words.resize(first + view.rank);
+    int64_t packed = 1;
+    for (int64_t dim = view.rank - 1; dim >= 0; --dim) {
+      int64_t extent = view.shape[dim], stride = view.strides ? view.strides[dim] : packed;
+      packed *= std::max<int64_t>(extent, 1);
+      words[first + dim] = stride;
+      if (isEmpty || extent < 2)
+        continue;
+      if (dim == view.rank - 1 && view.rank > 1 && stride != 1)
+        return fail(value.name,
+                    "expected a contiguous last dimension, got a stride of " + Twine(stride),
+                    "copy the tensor into row-major order");
+      if (value.isResult && stride == 0)
+        return fail(value.name,
+                    "expected elements of their own, got a stride of 0 in dimension " + Twine(dim));
+    }
+    return {};
+  }
+
+  Status addScalar(const Value &value, const LaunchArgument &argument) {
+    uint64_t &word = words.emplace_back(0);
+    switch (argument.getKind()) {
+    case LaunchArgument::Kind::Tensor: {
+      const TensorView &view = argument.getTensor();
+      if (view.type != value.type || view.rank != 0 || !view.data)
+        return fail(value.name,
+                    Twine("expected a number or a tensor of rank 0 with an element of ") +
+                        getName(value.type) + ", got rank " + Twine(view.rank) + " of " +
+                        getName(view.type));
+      std::memcpy(&word, view.data, getByteSize(view.type));
+      return {};
+    }
+    case LaunchArgument::Kind::Integer:
+      return setInteger(value, argument.getInteger(), word);
+    case LaunchArgument::Kind::Real:
+      return setReal(value, argument.getReal(), word);
+    }
+    return {};
+  }
+
+  static Status setReal(const Value &value, double number, uint64_t &word) {
+    if (value.type == DataType::F32) {
+      float narrow = static_cast<float>(number);
+      std::memcpy(&word, &narrow, sizeof(narrow));
+    } else if (value.type == DataType::F64) {
+      std::memcpy(&word, &number, sizeof(number));
+    } else if (value.type == DataType::F16 || value.type == DataType::BF16) {
+      word = value.type == DataType::F16 ? doubleToHalf(number) : doubleToBFloat(number);
+    } else {
+      return fail(value.name, Twine("expected an integer of ") + getName(value.type) +
+                                  ", got a floating-point number");
+    }
+    return {};
+  }
+
+  static Status setInteger(const Value &value, int64_t number, uint64_t &word) {
+    unsigned bits = 0;
+    switch (value.type) {
+    case DataType::I1:
+    case DataType::I8:
+    case DataType::I32:
+    case DataType::I64:
+      bits = value.type == DataType::I1 ? 1 : 8 * getByteSize(value.type);
+      break;
+    default:
+      return setReal(value, static_cast<double>(number), word);
+    }
+    bool fits = bits == 1 ? number == 0 || number == 1 : isIntN(bits, number);
+    if (!fits)
+      return fail(value.name, Twine("expected an integer that fits ") + getName(value.type) +
+                                  ", got " + Twine(number));
+    word = static_cast<uint64_t>(number);
+    return {};
+  }
+
+  /// Equal letters are equal extents. The first tensor with a letter decides; who captures is last.
+  Status checkLetters(const Value &value, const TensorView &view) {
+    for (auto [dim, rule] : enumerate(value.dims)) {
+      if (rule.letter == Letter::None || rule.isAtLeast)
+        continue;
+      auto &[extent, origin] = letters[size_t(rule.letter)];
+      if (!origin) {
+        extent = view.shape[dim];
+        origin = &value;
+      } else if (extent != view.shape[dim]) {
+        return fail(value.name, "expected " + getName(rule.letter) + "=" + Twine(extent) +
+                                    " as in " + origin->name + " in dimension " + Twine(dim) +
+                                    ", got shape " + getShape(view));
+      }
+    }
+    for (auto [dim, rule] : enumerate(value.dims)) {
+      if (!rule.isAtLeast)
+        continue;
+      auto &[extent, origin] = letters[size_t(rule.letter)];
+      if (origin && view.shape[dim] < extent)
+        return fail(value.name, "expected at least " + getName(rule.letter) + "=" + Twine(extent) +
+                                    " elements in dimension " + Twine(dim) +
+                                    ", which is read at those positions, got shape " +
+                                    getShape(view));
+    }
+    return {};
+  }
+
+  Status checkHeads() {
+    auto &[h, query] = letters[size_t(Letter::H)];
+    auto &[hkv, key] = letters[size_t(Letter::Hkv)];
+    if (query && key && h != 0 && (hkv == 0 || h % hkv != 0))
+      return fail(query->name, "expected H to be a multiple of Hkv, got H=" + Twine(h) +
+                                   " and Hkv=" + Twine(hkv));
+    return {};
+  }
+
+  struct Known {
+    int64_t extent = 0;
+    const Value *origin = nullptr;
+  };
+  const CallRules &rules;
+  CallWords &words;
+  Known letters[kNumLetters];
+};
+} // namespace
+
+Status flattenArguments(const CallRules &rules, LaunchArguments arguments, CallWords &words) {
+  return Checker(rules, words).run(arguments);
+}
+
+} // namespace attn

@@ -1,0 +1,77 @@
+//===- Cache.cpp - functions that this process compiled before
+//---------------------------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------------------------===//
+
+#include "lib/Compiler/Function.h"
+#include <list>
+#include <unordered_map>
+
+namespace attn {
+
+namespace {
+/// A function that is being compiled or has been. Whoever finds it unfinished waits for its mutex.
+struct Entry {
+  std::mutex mutex;
+  std::optional<CompiledFunction> function;
+};
+
+class FunctionCache {
+public:
+  /// The entry of a key, made the youngest one.
+  std::shared_ptr<Entry> find(const std::string &key) {
+    std::lock_guard<std::mutex> lock(mutex);
+    auto found = places.find(key);
+    if (found != places.end()) {
+      entries.splice(entries.begin(), entries, found->second);
+      return entries.front().second;
+    }
+    entries.emplace_front(key, std::make_shared<Entry>());
+    places[key] = entries.begin();
+    if (entries.size() > kCapacity) {
+      // Code that is still called stays: callers hold it too.
+      places.erase(entries.back().first);
+      entries.pop_back();
+    }
+    return entries.front().second;
+  }
+
+private:
+  static constexpr size_t kCapacity = 256;
+  using Entries = std::list<std::pair<std::string, std::shared_ptr<Entry>>>;
+  std::mutex mutex;
+  Entries entries;
+  std::unordered_map<std::string, Entries::iterator> places;
+};
+} // namespace
+
+static std::string getKey(std::string_view source, const CompileOptions &options) {
+  std::string key;
+  for (int64_t number : {int64_t(options.device), int64_t(options.threads), options.blockM,
+                         options.blockN, options.splits})
+    key += std::to_string(number) + '\0';
+  key += options.cpu + '\0' + options.entry + '\0';
+  return key += source;
+}
+
+Result<CompiledFunction> compile(std::string_view source, const CompileOptions &options) {
+  // Never destroyed: other threads may still compile while the process ends.
+  static FunctionCache &cache = *new FunctionCache;
+  std::shared_ptr<Entry> entry = cache.find(getKey(source, options));
+  std::lock_guard<std::mutex> lock(entry->mutex);
+  if (entry->function)
+    return *entry->function;
+  Result<CompiledFunction> function = compileUncached(source, options);
+  if (function)
+    entry->function = *function;
+  return function;
+}
+
+Result<CompiledFunction> compile(const AttentionSpec &spec, const CompileOptions &options) {
+  return compile(getSource(spec), options);
+}
+
+} // namespace attn

@@ -1,0 +1,33 @@
+//===- GPUPipeline.h - from room 3 to the threads of a GPU -------------------------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_LIB_PIPELINES_GPUPIPELINE_H
+#define ATTN_LIB_PIPELINES_GPUPIPELINE_H
+
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Pass/PassOptions.h"
+
+namespace attn {
+
+struct GPUPipelineOptions : mlir::PassPipelineOptions<GPUPipelineOptions> {
+  Option<int64_t> stages{*this, "stages", llvm::cl::desc("tiles of keys, and of values, that may be in flight"),
+                         llvm::cl::init(2)};
+};
+
+/// Room 3 -> room 4: the program of one thread block, synchronous.
+void buildOnlineToTilePipeline(mlir::OpPassManager &pm);
+/// Rooms 5 and 6: places in shared memory, layouts, roles and barriers.
+void buildTileToAsyncPipeline(mlir::OpPassManager &pm, const GPUPipelineOptions &options);
+/// Room 7: the program of one thread.
+void buildAsyncToNVVMPipeline(mlir::OpPassManager &pm);
+
+/// online-to-tile, tile-to-async, async-to-nvvm by name.
+void registerGPUPipelines();
+
+} // namespace attn
+
+#endif // ATTN_LIB_PIPELINES_GPUPIPELINE_H

@@ -1,0 +1,152 @@
+//===- CudaKernel.cpp - a kernel on an NVIDIA GPU ----------------------------------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/Tools/AttnRun/CudaKernel.h"
+#include "lib/Pipelines/GPUPipeline.h"
+#include "lib/Pipelines/Pipelines.h"
+#include "lib/Runtime/Timing.h"
+#include "lib/Support/Stopwatch.h"
+#include "lib/Target/PTX/EmitPTX.h"
+#include "mlir/Pass/PassManager.h"
+#include "llvm/Support/FormatVariadic.h"
+
+using namespace llvm;
+
+namespace attn {
+
+static Error toError(Status status) {
+  if (status.ok())
+    return Error::success();
+  return createStringError("cuda: " + status.str());
+}
+
+static Expected<DataType> getDataType(ElementKind kind) {
+  switch (kind) {
+  case ElementKind::F16:
+    return DataType::F16;
+  case ElementKind::BF16:
+    return DataType::BF16;
+  case ElementKind::F32:
+    return DataType::F32;
+  case ElementKind::F64:
+    return DataType::F64;
+  case ElementKind::I1:
+    return DataType::I1;
+  case ElementKind::I8:
+    return DataType::I8;
+  case ElementKind::I32:
+    return DataType::I32;
+  case ElementKind::I64:
+    return DataType::I64;
+  }
+  return createStringError("cuda: expected a type that kernels take, got " + getName(kind));
+}
+
+Expected<std::unique_ptr<CudaKernel>> CudaKernel::compile(mlir::ModuleOp module) {
+  Stopwatch stopwatch;
+  mlir::PassManager pm(module.getContext());
+  ToOnlineOptions online;
+  online.target = "cuda";
+  GPUPipelineOptions gpu;
+  buildToOnlinePipeline(pm, online);
+  buildOnlineToTilePipeline(pm);
+  buildTileToAsyncPipeline(pm, gpu);
+  buildAsyncToNVVMPipeline(pm);
+  if (failed(pm.run(module)))
+    return createStringError("cannot compile for the GPU");
+  double passesMs = stopwatch.lapMs();
+  Expected<std::vector<KernelPlan>> plans = getKernelPlans(module);
+  if (!plans)
+    return plans.takeError();
+  KernelImage image;
+  image.plan = writeKernelPlans(*plans);
+  Expected<std::string> ptx = emitPTX(module);
+  if (!ptx)
+    return ptx.takeError();
+  image.ptx = std::move(*ptx);
+  double ptxMs = stopwatch.lapMs();
+
+  Result<DeviceContext> context = DeviceContext::open(-1);
+  if (!context)
+    return toError(context.takeStatus());
+  Result<Kernel> kernel = Kernel::load(image);
+  if (!kernel)
+    return toError(kernel.takeStatus());
+  std::unique_ptr<CudaKernel> result(new CudaKernel(std::move(*context), std::move(*kernel)));
+  result->passesMs = passesMs;
+  result->ptxMs = ptxMs;
+  result->loadMs = stopwatch.lapMs();
+  return result;
+}
+
+Error CudaKernel::upload(ArrayRef<ArgumentValue> inputs, ArrayRef<Array> outputs) {
+  numInputs = inputs.size();
+  // The arguments point into `extents`, which therefore must not move.
+  extents.reserve(2 * (inputs.size() + outputs.size()));
+  auto add = [&](const Array &array) -> Error {
+    Expected<DataType> type = getDataType(array.getKind());
+    if (!type)
+      return type.takeError();
+    Result<DeviceBuffer> buffer = DeviceBuffer::allocate(context, array.getByteCount());
+    if (!buffer)
+      return toError(buffer.takeStatus());
+    buffers.push_back(std::make_unique<DeviceBuffer>(std::move(*buffer)));
+    if (Error error = toError(buffers.back()->upload(array.data())))
+      return error;
+    TensorView view;
+    view.data = buffers.back()->data();
+    view.type = *type;
+    view.rank = array.getRank();
+    view.shape = extents.emplace_back(array.getShape()).data();
+    view.strides = extents.emplace_back(array.getStrides()).data();
+    arguments.push_back(view);
+    return Error::success();
+  };
+  for (const ArgumentValue &input : inputs) {
+    if (input.isScalar) {
+      arguments.push_back(input.scalar);
+      buffers.push_back(nullptr);
+    } else if (Error error = add(input.array)) {
+      return error;
+    }
+  }
+  for (const Array &output : outputs)
+    if (Error error = add(output))
+      return error;
+  return Error::success();
+}
+
+Error CudaKernel::run(MutableArrayRef<Array> outputs) {
+  if (Error error = toError(kernel.launch(arguments, nullptr)))
+    return error;
+  for (auto [i, output] : enumerate(outputs))
+    if (Error error = toError(buffers[numInputs + i]->download(output.data())))
+      return error;
+  return Error::success();
+}
+
+Expected<std::vector<double>> CudaKernel::measure(double milliseconds) {
+  TimingOptions options;
+  options.measureMs = milliseconds;
+  Result<std::vector<double>> times =
+      timeLaunches(context, nullptr, [&] { return kernel.launch(arguments, nullptr); }, options);
+  if (!times)
+    return toError(times.takeStatus());
+  return std::move(*times);
+}
+
+std::string CudaKernel::describe() const {
+  std::string text = "cuda " + kernel.getDevice().name;
+  for (const KernelInfo &info : kernel.getKernels())
+    text += formatv(", {0} registers, {1} bytes of shared memory, {2} bytes of local memory", info.registers,
+                    info.dynamicSharedBytes, info.localBytes);
+  for (const std::string &warning : kernel.getWarnings())
+    text += "; " + warning;
+  return text;
+}
+
+} // namespace attn

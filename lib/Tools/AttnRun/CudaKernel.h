@@ -1,0 +1,48 @@
+//===- CudaKernel.h - a kernel on an NVIDIA GPU ------------------------------------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_TOOLS_ATTNRUN_CUDAKERNEL_H
+#define ATTN_TOOLS_ATTNRUN_CUDAKERNEL_H
+
+#include "lib/Runtime/DeviceBuffer.h"
+#include "lib/Tools/AttnRun/Binding.h"
+#include "mlir/IR/BuiltinOps.h"
+
+namespace attn {
+
+/// A function compiled for the GPU, and its arguments on it.
+class CudaKernel {
+public:
+  /// Compiles the only function of the module, which is lowered in place, and loads it.
+  static llvm::Expected<std::unique_ptr<CudaKernel>> compile(mlir::ModuleOp module);
+
+  /// Copies the arguments there; outputs too, whose poison must be overwritten.
+  llvm::Error upload(llvm::ArrayRef<ArgumentValue> inputs, llvm::ArrayRef<Array> outputs);
+  /// Runs once and copies the outputs back.
+  llvm::Error run(llvm::MutableArrayRef<Array> outputs);
+  /// Milliseconds of each of many back-to-back launches, by the GPU's clock.
+  llvm::Expected<std::vector<double>> measure(double milliseconds);
+
+  /// "cuda NVIDIA H200, 168 registers, 163912 bytes of shared memory".
+  std::string describe() const;
+  double passesMs = 0, ptxMs = 0, loadMs = 0;
+
+private:
+  CudaKernel(DeviceContext context, Kernel kernel) : context(std::move(context)), kernel(std::move(kernel)) {}
+
+  DeviceContext context;
+  Kernel kernel;
+  std::vector<LaunchArgument> arguments;
+  std::vector<std::unique_ptr<DeviceBuffer>> buffers;
+  size_t numInputs = 0;
+  /// Shapes and strides that the arguments point to.
+  std::vector<llvm::SmallVector<int64_t, 8>> extents;
+};
+
+} // namespace attn
+
+#endif // ATTN_TOOLS_ATTNRUN_CUDAKERNEL_H

@@ -1,0 +1,142 @@
+"""attn: a compiler for attention.
+
+    output = attn.attention(q, k, v, causal=True)
+
+compiles a kernel for this machine, once, and calls it. Score and mask functions are plain Python:
+
+    slopes = numpy.float32([0.5, 0.25, 0.125, 0.0625])
+    output = attn.attention(
+        q, k, v,
+        score=lambda s, b, h, q, kv: s - slopes[h] * abs(q - kv),
+        mask=lambda b, h, q, kv: (kv <= q) & (q - kv < 1024),
+    )
+
+Inside them, use the operators of Python, `& | ~` for and, or and not, and the functions of this
+module (or NumPy's or PyTorch's of the same name). Captured arrays are indexed by integers, one
+element at a time; captured 0-d arrays are numbers of each call; Python numbers are constants.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from . import _symbols
+from ._attention import Attention, Explanation, attention, compile, explain
+from ._library import Error
+from ._library import version as __version__
+from ._symbols import absolute as abs
+from ._symbols import clip, maximum, minimum, sigmoid, where
+from ._trace import Captured, Length
+
+
+def tensor(x: Any) -> Captured:
+    """Marks an array as captured, where a traced function cannot be seen to name it."""
+    return Captured(x)
+
+
+def assume_sorted(x: Any) -> Captured:
+    """Promises that the integers of `x` do not decrease along the last dimension.
+
+    Masks that compare its elements then visit only the keys that matter. If the promise is broken,
+    which keys are kept is unspecified.
+    """
+    return Captured(x, is_sorted=True)
+
+
+query_length = Length("query_length", "q")
+"""M, the number of queries of a call, inside a score or mask function."""
+key_length = Length("key_length", "k")
+"""N, the number of keys of a call, inside a score or mask function."""
+
+
+def tanh(x: Any) -> Any:
+    """Hyperbolic tangent."""
+    return _symbols.unary("tanh", x)
+
+
+def exp(x: Any) -> Any:
+    """e to the power x."""
+    return _symbols.unary("exp", x)
+
+
+def exp2(x: Any) -> Any:
+    """2 to the power x."""
+    return _symbols.unary("exp2", x)
+
+
+def log(x: Any) -> Any:
+    """Natural logarithm."""
+    return _symbols.unary("log", x)
+
+
+def log2(x: Any) -> Any:
+    """Logarithm to base 2."""
+    return _symbols.unary("log2", x)
+
+
+def sqrt(x: Any) -> Any:
+    """Square root."""
+    return _symbols.unary("sqrt", x)
+
+
+def rsqrt(x: Any) -> Any:
+    """1 / sqrt(x)."""
+    return _symbols.unary("rsqrt", x)
+
+
+def sin(x: Any) -> Any:
+    """Sine, of radians."""
+    return _symbols.unary("sin", x)
+
+
+def cos(x: Any) -> Any:
+    """Cosine, of radians."""
+    return _symbols.unary("cos", x)
+
+
+def erf(x: Any) -> Any:
+    """Error function."""
+    return _symbols.unary("erf", x)
+
+
+def floor(x: Any) -> Any:
+    """The largest whole number up to x, as a float."""
+    return _symbols.unary("floor", x)
+
+
+def ceil(x: Any) -> Any:
+    """The smallest whole number from x on, as a float."""
+    return _symbols.unary("ceil", x)
+
+
+__all__ = [
+    "Attention",
+    "Error",
+    "Explanation",
+    "__version__",
+    "abs",
+    "assume_sorted",
+    "attention",
+    "ceil",
+    "clip",
+    "compile",
+    "cos",
+    "erf",
+    "exp",
+    "exp2",
+    "explain",
+    "floor",
+    "key_length",
+    "log",
+    "log2",
+    "maximum",
+    "minimum",
+    "query_length",
+    "rsqrt",
+    "sigmoid",
+    "sin",
+    "sqrt",
+    "tanh",
+    "tensor",
+    "where",
+]

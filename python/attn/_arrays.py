@@ -1,0 +1,137 @@
+"""NumPy arrays and PyTorch tensors, seen through one pair of eyes.
+
+Neither library is imported here: an array of a library that nobody imported cannot arrive.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any, Optional, Tuple
+
+from ._library import Error
+
+# Name in the IR -> (DLPack code, bits, bytes).
+TYPES = {
+    "f16": (2, 16, 2),
+    "bf16": (4, 16, 2),
+    "f32": (2, 32, 4),
+    "f64": (2, 64, 8),
+    "i1": (6, 8, 1),
+    "i8": (0, 8, 1),
+    "i32": (0, 32, 4),
+    "i64": (0, 64, 8),
+}
+
+# Names of dtypes in NumPy, ml_dtypes and PyTorch.
+_NAMES = {
+    "float16": "f16",
+    "bfloat16": "bf16",
+    "float32": "f32",
+    "float64": "f64",
+    "bool": "i1",
+    "int8": "i8",
+    "int32": "i32",
+    "int64": "i64",
+}
+
+_names_by_dtype: dict = {}
+
+
+def type_name(dtype: Any) -> Optional[str]:
+    """ "f32" for float32 of any library, or for its name; None for a type that attn has not."""
+    try:
+        return _names_by_dtype[dtype]
+    except KeyError:
+        pass
+    except TypeError:
+        return None
+    text = dtype if isinstance(dtype, str) else getattr(dtype, "name", None) or str(dtype)
+    text = text.rpartition(".")[2]
+    name = text if text in TYPES else _NAMES.get(text)
+    if getattr(dtype, "byteorder", "=") not in "=|":
+        name = None
+    # A class such as numpy.float32 names itself by its repr.
+    if name is None and isinstance(dtype, type):
+        name = _NAMES.get(dtype.__name__.rstrip("_"))
+    _names_by_dtype[dtype] = name
+    return name
+
+
+def is_numpy(x: Any) -> bool:
+    numpy = sys.modules.get("numpy")
+    return numpy is not None and isinstance(x, numpy.ndarray)
+
+
+def is_torch(x: Any) -> bool:
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(x, torch.Tensor)
+
+
+def is_array(x: Any) -> bool:
+    return is_numpy(x) or is_torch(x)
+
+
+def describe_type(x: Any) -> str:
+    dtype = getattr(x, "dtype", None)
+    return f"{type(x).__name__} of {dtype}" if dtype is not None else type(x).__name__
+
+
+def view(x: Any, name: str) -> Tuple[int, Tuple[int, ...], Tuple[int, ...]]:
+    """(address, shape, strides in elements) of an array in host memory.
+
+    Raises Error when it is not one: another device, a gradient to be recorded, sparse or lazy.
+    """
+    if is_numpy(x):
+        size = x.itemsize
+        strides = x.strides
+        if size > 1:
+            for stride in strides:
+                if stride % size:
+                    raise Error(
+                        "invalid argument",
+                        f"{name}: expected strides of whole elements, got {strides} bytes",
+                        "copy the array",
+                    )
+            strides = tuple([stride // size for stride in strides])
+        return x.__array_interface__["data"][0], x.shape, strides
+    if not is_torch(x):
+        raise Error(
+            "invalid argument",
+            f"{name}: expected a NumPy array or PyTorch tensor, got {describe_type(x)}",
+        )
+    if x.device.type != "cpu":
+        if x.device.type == "cuda":
+            raise Error(
+                "no device", f"{name}: cuda: not in this build", "move the tensors to the CPU"
+            )
+        raise Error("no device", f"{name}: expected a tensor on the CPU, got {x.device}")
+    if x.requires_grad and sys.modules["torch"].is_grad_enabled():
+        raise Error(
+            "invalid argument",
+            f"{name}: expected a tensor without gradient, got requires_grad=True: there is no backward",
+            "call under torch.no_grad(), or detach()",
+        )
+    if x.layout is not sys.modules["torch"].strided or x.is_neg() or x.is_conj():
+        raise Error(
+            "invalid argument", f"{name}: expected a strided tensor, got {x.layout}", "copy it"
+        )
+    return x.data_ptr(), tuple(x.shape), x.stride()
+
+
+def empty_like(x: Any, type_: Optional[str], shape: Tuple[int, ...]) -> Any:
+    """A new array of x's library; type "f32" or None for that of x."""
+    if is_numpy(x):
+        numpy = sys.modules["numpy"]
+        return numpy.empty(shape, x.dtype if type_ is None else "float32")
+    torch = sys.modules["torch"]
+    return torch.empty(shape, dtype=x.dtype if type_ is None else torch.float32)
+
+
+def swap(x: Any) -> Any:
+    """The view with dimensions 1 and 2 exchanged."""
+    return x.swapaxes(1, 2)
+
+
+def to_f32(x: Any) -> Any:
+    """A copy in f32, of the same library."""
+    return x.astype("float32") if is_numpy(x) else x.float()

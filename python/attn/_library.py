@@ -1,0 +1,167 @@
+"""libattn.so by ctypes: loading, errors, handles."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from pathlib import Path
+from typing import Mapping, Optional, Tuple
+
+ABI_VERSION = 1
+
+
+class Error(Exception):
+    """What attn could not do.
+
+    Attributes:
+        code: "invalid argument", "invalid kernel" (a source or a traced function that does not
+            compile), "no device"...
+        message: one line, "where: expected X, got Y".
+        hint: the nearest change that would be accepted; may be empty.
+        where: "file.py:12" for a mistake in a traced function; otherwise empty.
+    """
+
+    def __init__(self, code: str, message: str, hint: str = "", where: str = "") -> None:
+        self.code, self.message, self.hint, self.where = code, message, hint, where
+        text = f"{where}: {message}" if where else message
+        super().__init__(f"{text} ({hint})" if hint else text)
+
+
+class Value(ctypes.Structure):
+    """attn_value."""
+
+    _fields_ = [
+        ("name", ctypes.c_char_p),
+        ("type", ctypes.c_char_p),
+        ("is_scalar", ctypes.c_int32),
+        ("ndim", ctypes.c_int32),
+        ("shape", ctypes.POINTER(ctypes.c_int64)),
+    ]
+
+
+_PROTOTYPES = {
+    "attn_version": (ctypes.c_char_p, []),
+    "attn_abi_version": (ctypes.c_int32, []),
+    "attn_code_name": (ctypes.c_char_p, [ctypes.c_int]),
+    "attn_last_message": (ctypes.c_char_p, []),
+    "attn_last_hint": (ctypes.c_char_p, []),
+    "attn_options_create": (ctypes.c_int, [ctypes.POINTER(ctypes.c_void_p)]),
+    "attn_options_set": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_char_p]),
+    "attn_options_free": (None, [ctypes.c_void_p]),
+    "attn_compile": (
+        ctypes.c_int,
+        [ctypes.c_char_p, ctypes.c_void_p, ctypes.POINTER(ctypes.c_void_p)],
+    ),
+    "attn_kernel_free": (None, [ctypes.c_void_p]),
+    "attn_kernel_num_arguments": (ctypes.c_size_t, [ctypes.c_void_p]),
+    "attn_kernel_num_results": (ctypes.c_size_t, [ctypes.c_void_p]),
+    "attn_kernel_value": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_size_t, ctypes.POINTER(Value)]),
+    "attn_kernel_compile_ms": (ctypes.c_double, [ctypes.c_void_p]),
+    "attn_run": (
+        ctypes.c_int,
+        [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p],
+    ),
+    "attn_explain": (
+        ctypes.c_int,
+        [ctypes.c_char_p, ctypes.c_void_p, ctypes.c_char_p, ctypes.POINTER(ctypes.c_void_p)],
+    ),
+    "attn_string_free": (None, [ctypes.c_void_p]),
+}
+
+
+def _load() -> ctypes.CDLL:
+    # $ATTN_LIBRARY is for the library of a build folder.
+    path = os.environ.get("ATTN_LIBRARY") or str(Path(__file__).parent / "lib" / "libattn.so")
+    try:
+        library = ctypes.CDLL(path)
+    except OSError as error:
+        raise ImportError(f"attn: expected to load {path}, got: {error}") from None
+    for name, (result, arguments) in _PROTOTYPES.items():
+        function = getattr(library, name)
+        function.restype, function.argtypes = result, arguments
+    if library.attn_abi_version() != ABI_VERSION:
+        raise ImportError(
+            f"attn: expected ABI {ABI_VERSION} of {path}, got {library.attn_abi_version()}"
+        )
+    return library
+
+
+library = _load()
+version: str = library.attn_version().decode()
+
+
+def check(code: int) -> None:
+    """Raises the Error behind a code other than 0."""
+    if code:
+        raise Error(
+            library.attn_code_name(code).decode(),
+            library.attn_last_message().decode(errors="replace"),
+            library.attn_last_hint().decode(errors="replace"),
+        )
+
+
+class Options:
+    """attn_options, made for one call of the library."""
+
+    def __init__(self, options: Mapping[str, object]) -> None:
+        self.handle = ctypes.c_void_p()
+        check(library.attn_options_create(ctypes.byref(self.handle)))
+        try:
+            for key, value in options.items():
+                text = str(value).encode()
+                check(library.attn_options_set(self.handle, key.replace("_", "-").encode(), text))
+        except Error:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        library.attn_options_free(self.handle)
+
+    def __enter__(self) -> "Options":
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+
+class Kernel:
+    """attn_kernel: compiled code, freed with this object."""
+
+    def __init__(self, source: str, options: Mapping[str, object]) -> None:
+        handle = ctypes.c_void_p()
+        with Options(options) as native:
+            check(library.attn_compile(source.encode(), native.handle, ctypes.byref(handle)))
+        self.handle: Optional[int] = handle.value
+        self.compile_ms: float = library.attn_kernel_compile_ms(handle)
+
+    def __del__(self) -> None:
+        # The interpreter may be half gone, and construction may have failed.
+        handle = getattr(self, "handle", None)
+        if handle and library is not None:
+            library.attn_kernel_free(handle)
+
+    def describe(self) -> Tuple[Tuple[str, str, Tuple[int, ...]], ...]:
+        """(name, type, shape) of every argument and result."""
+        count = library.attn_kernel_num_arguments(self.handle)
+        count += library.attn_kernel_num_results(self.handle)
+        values = []
+        for index in range(count):
+            value = Value()
+            check(library.attn_kernel_value(self.handle, index, ctypes.byref(value)))
+            values.append(
+                (value.name.decode(), value.type.decode(), tuple(value.shape[: value.ndim]))
+            )
+        return tuple(values)
+
+
+def explain(source: str, options: Mapping[str, object], until: str) -> str:
+    """attn_explain."""
+    text = ctypes.c_void_p()
+    with Options(options) as native:
+        check(
+            library.attn_explain(source.encode(), native.handle, until.encode(), ctypes.byref(text))
+        )
+    try:
+        return ctypes.string_at(text).decode()
+    finally:
+        library.attn_string_free(text)

@@ -1,0 +1,114 @@
+"""The IR text of one attention."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, List, Optional, Tuple
+
+from ._library import Error
+from ._trace import Capture, Scan, Slots, Trace
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What is compiled for; every length is a value of the call."""
+
+    type: str
+    head_dim: int
+    value_dim: int
+    causal: Optional[str]
+    window: Optional[Tuple[int, int]]
+    has_scale: bool
+    has_sink: bool
+    return_lse: bool
+
+
+class Source:
+    """The text, the arrays that it reads, and where the next call finds them."""
+
+    def __init__(self, problem: Problem, score: Any, mask: Any, scan: Scan) -> None:
+        query = f"tensor<?x?x?x{problem.head_dim}x{problem.type}>"
+        value = f"tensor<?x?x?x{problem.value_dim}x{problem.type}>"
+        trace = Trace(query, query)
+        slots = Slots(None if scan.is_volatile else 0)
+        regions: List[str] = []
+        for what, function, parameters in (
+            ("score", score, "%s, %b, %h, %m, %n"),
+            ("mask", mask, "%b, %h, %m, %n"),
+        ):
+            if function is not None:
+                lines = trace.run(function, what, slots)
+                regions.append(f"    {what}({parameters}) {{")
+                regions += [f"      {line}" for line in lines]
+                regions.append("    }")
+        self.captures: List[Capture] = trace.captures
+        self.text = _text(problem, query, value, trace, regions)
+
+
+def _variants(problem: Problem) -> str:
+    variants = []
+    if problem.causal:
+        variants.append(f"#attn.causal<{problem.causal}>")
+    if problem.window:
+        variants.append(f"#attn.window<{problem.window[0]}, {problem.window[1]}, bottom_right>")
+    return f" variants [{', '.join(variants)}]" if variants else ""
+
+
+def _text(problem: Problem, query: str, value: str, trace: Trace, regions: List[str]) -> str:
+    arguments = [f"%q: {query}", f"%k: {query}", f"%v: {value}"]
+    if problem.has_scale:
+        arguments.append("%scale: f32")
+    if problem.has_sink:
+        arguments.append("%sink: tensor<?xf32>")
+    arguments += [f"%{capture.name}: {capture.ir_type}" for capture in trace.captures]
+    results = value + (", tensor<?x?x?xf32>" if problem.return_lse else "")
+    names = "%o, %lse" if problem.return_lse else "%o"
+    operation = f"  {names} = attn.attention %q, %k, %v" + _variants(problem)
+    if problem.has_scale:
+        operation += " scale(%scale)"
+    if problem.has_sink:
+        operation += " sink(%sink : tensor<?xf32>)"
+    return "\n".join(
+        [
+            f"func.func @attention({', '.join(arguments)}) -> ({results}) {{",
+            *[f"  {line}" for line in trace.before],
+            operation,
+            *regions,
+            f"    : {query}, {query}, {value} -> {results}",
+            f"  return {names} : {results}",
+            "}",
+            "",
+        ]
+    )
+
+
+def check_causal(causal: Any) -> Optional[str]:
+    """None, "top_left" or "bottom_right"."""
+    if causal is False or causal is None:
+        return None
+    if causal is True:
+        return "bottom_right"
+    if isinstance(causal, str) and causal in ("top_left", "bottom_right"):
+        return causal
+    raise Error(
+        "invalid argument",
+        'causal: expected False, True, "top_left" or "bottom_right", got ' + repr(causal),
+    )
+
+
+def check_window(window: Any) -> Optional[Tuple[int, int]]:
+    """(left, right) with -1 for no bound, or None."""
+    if window is None:
+        return None
+    try:
+        left, right = (-1 if side is None else side for side in window)
+    except (TypeError, ValueError):
+        left = right = -2
+    for side in (left, right):
+        if isinstance(side, bool) or not isinstance(side, int) or not -1 <= side <= 1 << 30:
+            raise Error(
+                "invalid argument",
+                f"window: expected None or (left, right) of distances, got {window!r}",
+                "None or -1 is no bound",
+            )
+    return None if (left, right) == (-1, -1) else (left, right)

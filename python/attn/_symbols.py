@@ -1,0 +1,632 @@
+"""Values of a traced function: each operation on one writes a line of IR.
+
+Types and promotion: a value is a bool, an integer or a float (f32). Mixed operands are promoted in
+that order; a bool counts as 0 or 1. Integers are 64 bits wide and do not wrap within the positions
+and constants of attention; `/` gives a float, `//` and `%` round down as in Python. A Python number
+is a constant and takes the type of the other operand: an integer beside a float is a float.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import struct
+import sys
+from typing import Any, NoReturn, Optional, Tuple
+
+from ._library import Error
+
+_PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
+
+# Positions and extents are below this (s12 of the dialect).
+MAX_EXTENT = 1 << 29
+_RANGES = {
+    "i1": (0, 1),
+    "i8": (-(1 << 7), (1 << 7) - 1),
+    "i32": (-(1 << 31), (1 << 31) - 1),
+    "i64": (-(1 << 63), (1 << 63) - 1),
+    "index": (-(1 << 63), (1 << 63) - 1),
+}
+
+
+def user_place() -> str:
+    """ "file.py:12" of the innermost frame outside this package."""
+    frame: Any = sys._getframe(1)
+    while frame is not None and os.path.abspath(frame.f_code.co_filename).startswith(_PACKAGE):
+        frame = frame.f_back
+    return f"{frame.f_code.co_filename}:{frame.f_lineno}" if frame is not None else ""
+
+
+def fail(message: str, hint: str = "") -> NoReturn:
+    raise Error("invalid kernel", message, hint, user_place())
+
+
+class Operand:
+    """What a traced function computes with: overloads Python's operators."""
+
+    # Array libraries leave operators to us and hand their functions over.
+    __array_priority__ = 1000
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
+        if method != "__call__" or options:
+            fail(f"expected a call of numpy.{ufunc.__name__}, got {method}")
+        return _call_by_name("numpy", ufunc.__name__, inputs)
+
+    def __array_function__(self, function: Any, types: Any, inputs: Any, options: Any) -> Any:
+        return _call_by_name("numpy", function.__name__, inputs, options)
+
+    @classmethod
+    def __torch_function__(
+        cls, function: Any, types: Any, inputs: Any = (), options: Any = None
+    ) -> Any:
+        return _call_by_name("torch", function.__name__, inputs, options)
+
+    def __array__(self, *arguments: Any, **options: Any) -> Any:
+        fail(
+            "expected an operation on one element, got one on an array that attn cannot see or not index",
+            "hold captured arrays in variables of their own or wrap them by attn.tensor, and index them "
+            "down to one element",
+        )
+
+    def __bool__(self) -> bool:
+        fail(
+            "expected no decision on a value that is only known when the kernel runs",
+            "use attn.where for if, & | ~ for and or not, (a <= b) & (b < c) for a <= b < c, "
+            "attn.minimum and attn.maximum for min and max",
+        )
+
+    def __float__(self) -> float:
+        fail(
+            "expected no conversion by float()",
+            "use the value as it is, and attn.tanh and the like",
+        )
+
+    def __int__(self) -> int:
+        fail("expected no conversion by int()", "use // for division that rounds down")
+
+    def __index__(self) -> int:
+        fail(
+            "expected an array that attn can see, got one indexed by a symbol",
+            "hold the array in a variable of its own, or wrap it by attn.tensor",
+        )
+
+    def __len__(self) -> int:
+        fail("expected an array, got one value")
+
+    def __iter__(self) -> Any:
+        fail("expected an array, got one value")
+
+    __hash__ = object.__hash__
+
+    def __add__(self, other: Any) -> Any:
+        return binary("add", self, other)
+
+    def __radd__(self, other: Any) -> Any:
+        return binary("add", other, self)
+
+    def __sub__(self, other: Any) -> Any:
+        return binary("sub", self, other)
+
+    def __rsub__(self, other: Any) -> Any:
+        return binary("sub", other, self)
+
+    def __mul__(self, other: Any) -> Any:
+        return binary("mul", self, other)
+
+    def __rmul__(self, other: Any) -> Any:
+        return binary("mul", other, self)
+
+    def __truediv__(self, other: Any) -> Any:
+        return divide(self, other)
+
+    def __rtruediv__(self, other: Any) -> Any:
+        return divide(other, self)
+
+    def __floordiv__(self, other: Any) -> Any:
+        return floor_divide(self, other)
+
+    def __rfloordiv__(self, other: Any) -> Any:
+        return floor_divide(other, self)
+
+    def __mod__(self, other: Any) -> Any:
+        return remainder(self, other)
+
+    def __rmod__(self, other: Any) -> Any:
+        return remainder(other, self)
+
+    def __pow__(self, other: Any) -> Any:
+        return power(self, other)
+
+    def __rpow__(self, other: Any) -> Any:
+        return power(other, self)
+
+    def __neg__(self) -> Any:
+        return binary("sub", 0, self) if kind(self) != "float" else unary_op("arith.negf", self)
+
+    def __pos__(self) -> Any:
+        return self
+
+    def __abs__(self) -> Any:
+        return absolute(self)
+
+    def __and__(self, other: Any) -> Any:
+        return logic("andi", self, other)
+
+    def __rand__(self, other: Any) -> Any:
+        return logic("andi", other, self)
+
+    def __or__(self, other: Any) -> Any:
+        return logic("ori", self, other)
+
+    def __ror__(self, other: Any) -> Any:
+        return logic("ori", other, self)
+
+    def __xor__(self, other: Any) -> Any:
+        return logic("xori", self, other)
+
+    def __rxor__(self, other: Any) -> Any:
+        return logic("xori", other, self)
+
+    def __invert__(self) -> Any:
+        return logic("xori", self, True if kind(self) == "bool" else -1)
+
+    def __lshift__(self, other: Any) -> Any:
+        return shift("shli", self, other)
+
+    def __rshift__(self, other: Any) -> Any:
+        return shift("shrsi", self, other)
+
+    def __eq__(self, other: Any) -> Any:  # type: ignore[override]
+        return compare("eq", self, other)
+
+    def __ne__(self, other: Any) -> Any:  # type: ignore[override]
+        return compare("ne", self, other)
+
+    def __lt__(self, other: Any) -> Any:
+        return compare("lt", self, other)
+
+    def __le__(self, other: Any) -> Any:
+        return compare("le", self, other)
+
+    def __gt__(self, other: Any) -> Any:
+        return compare("gt", self, other)
+
+    def __ge__(self, other: Any) -> Any:
+        return compare("ge", self, other)
+
+
+class Symbol(Operand):
+    """One SSA value. `type` is f32, index, i1, or that of a captured integer, i8, i32 or i64."""
+
+    __slots__ = ("trace", "name", "type", "low", "high")
+
+    def __init__(
+        self, trace: Any, name: str, type_: str, bounds: Optional[Tuple[int, int]] = None
+    ) -> None:
+        self.trace, self.name, self.type = trace, name, type_
+        self.low, self.high = bounds or _RANGES.get(type_, (0, 0))
+
+    def __repr__(self) -> str:
+        return f"<symbol {self.name}: {self.type}>"
+
+
+def resolve(x: Any) -> Any:
+    """A Symbol, or a Python bool, int or float."""
+    if isinstance(x, (Symbol, bool, int, float)):
+        return x
+    symbol = getattr(x, "_attn_symbol", None)
+    if symbol is not None:
+        return symbol()
+    # Scalars of the array libraries, and 0-d arrays that are not captured, are constants.
+    if getattr(x, "shape", None) == () and hasattr(x, "item"):
+        value = x.item()
+        if isinstance(value, (bool, int, float)):
+            return value
+    if hasattr(x, "shape"):
+        fail(
+            f"expected one element, got an array of shape {tuple(x.shape)}",
+            "index captured arrays down to one element",
+        )
+    fail(f"expected a number or a symbol, got {type(x).__name__}")
+
+
+def kind(x: Any) -> str:
+    """ "bool", "int" or "float"."""
+    x = resolve(x)
+    if isinstance(x, Symbol):
+        return {"f32": "float", "i1": "bool"}.get(x.type, "int")
+    return "bool" if isinstance(x, bool) else "int" if isinstance(x, int) else "float"
+
+
+def bounds(x: Any) -> Tuple[int, int]:
+    return (x.low, x.high) if isinstance(x, Symbol) else (int(x), int(x))
+
+
+def trace_of(*values: Any) -> Any:
+    for value in values:
+        if isinstance(value, Symbol):
+            return value.trace
+    return None
+
+
+def float_text(value: float) -> str:
+    """An f32 as MLIR reads it."""
+    try:
+        bits = struct.pack("<f", value)
+    except OverflowError:
+        bits = struct.pack("<f", math.copysign(math.inf, value))
+    rounded = struct.unpack("<f", bits)[0]
+    if math.isinf(rounded) or math.isnan(rounded):
+        return f"0x{struct.unpack('<I', bits)[0]:08X}"
+    text = repr(float(value)) if abs(value - rounded) <= abs(rounded) * 6e-8 else repr(rounded)
+    mantissa, e, exponent = text.partition("e")
+    return (mantissa if "." in mantissa else mantissa + ".0") + e + exponent
+
+
+def to_type(trace: Any, x: Any, type_: str) -> Symbol:
+    """The value as f32, i1, index or an integer type that holds it."""
+    if not isinstance(x, Symbol):
+        if type_ == "f32":
+            return trace.constant(float_text(float(x)), "f32")
+        if type_ == "i1":
+            return trace.constant("true" if x else "false", "i1")
+        if not -(1 << 62) <= int(x) < 1 << 62:
+            fail(f"expected an integer constant below 2^62, got {x}")
+        return trace.constant(str(int(x)), type_, (int(x), int(x)))
+    if x.type == type_:
+        return x
+    if type_ == "f32":
+        if x.type == "i1":
+            return trace.emit(f"arith.uitofp {x.name} : i1 to f32", "f32")
+        if x.type == "index":
+            # 32 bits convert faster, where they are enough.
+            narrow = "i32" if -(1 << 31) <= x.low and x.high < 1 << 31 else "i64"
+            x = trace.emit(f"arith.index_cast {x.name} : index to {narrow}", narrow)
+        return trace.emit(f"arith.sitofp {x.name} : {x.type} to f32", "f32")
+    if type_ == "i1":
+        return compare("ne", x, 0)
+    if x.type == "i1":
+        return trace.emit(f"arith.index_castui {x.name} : i1 to {type_}", type_, (0, 1))
+    return trace.emit(f"arith.index_cast {x.name} : {x.type} to {type_}", type_, (x.low, x.high))
+
+
+def promote(*values: Any) -> Tuple[Any, str]:
+    """(trace or None, common type) of resolved values: f32, index or i1."""
+    kinds = {kind(value) for value in values}
+    type_ = "f32" if "float" in kinds else "index" if "int" in kinds else "i1"
+    return trace_of(*values), type_
+
+
+_PYTHON = {
+    "add": lambda a, b: a + b,
+    "sub": lambda a, b: a - b,
+    "mul": lambda a, b: a * b,
+}
+
+
+def _clip(low: int, high: int) -> Tuple[int, int]:
+    return max(low, _RANGES["i64"][0]), min(high, _RANGES["i64"][1])
+
+
+def _combine(op: str, a: Tuple[int, int], b: Tuple[int, int]) -> Tuple[int, int]:
+    if op == "add":
+        return _clip(a[0] + b[0], a[1] + b[1])
+    if op == "sub":
+        return _clip(a[0] - b[1], a[1] - b[0])
+    products = [x * y for x in a for y in b]
+    return _clip(min(products), max(products))
+
+
+def binary(op: str, a: Any, b: Any) -> Any:
+    """add, sub or mul."""
+    a, b = resolve(a), resolve(b)
+    trace, type_ = promote(a, b)
+    if trace is None:
+        return _PYTHON[op](a, b)
+    type_ = "index" if type_ == "i1" else type_
+    x, y = to_type(trace, a, type_), to_type(trace, b, type_)
+    if type_ == "f32":
+        return trace.emit(f"arith.{op}f {x.name}, {y.name} : f32", "f32")
+    range_ = _combine(op, bounds(x), bounds(y))
+    return trace.emit(f"arith.{op}i {x.name}, {y.name} : index", "index", range_)
+
+
+def divide(a: Any, b: Any) -> Any:
+    a, b = resolve(a), resolve(b)
+    trace, _ = promote(a, b)
+    if trace is None:
+        return a / b
+    x, y = to_type(trace, a, "f32"), to_type(trace, b, "f32")
+    return trace.emit(f"arith.divf {x.name}, {y.name} : f32", "f32")
+
+
+def _divisor(trace: Any, b: Any) -> Symbol:
+    """An integer to divide by. One that is 0 at run time must not end the process: it is 1."""
+    if not isinstance(b, Symbol) and int(b) == 0:
+        fail("expected a divisor other than 0")
+    y = to_type(trace, b, "index")
+    if y.low <= 0 <= y.high:
+        return where(compare("eq", y, 0), 1, y)
+    return y
+
+
+def floor_divide(a: Any, b: Any) -> Any:
+    a, b = resolve(a), resolve(b)
+    trace, type_ = promote(a, b)
+    if trace is None:
+        return a // b
+    if type_ == "f32":
+        return unary("floor", divide(a, b))
+    x, y = to_type(trace, a, "index"), _divisor(trace, b)
+    if y.low > 0:
+        range_ = (min(x.low, x.low // y.low), max(x.high // y.low, 0) if x.high >= 0 else -1)
+    else:
+        size = max(abs(x.low), abs(x.high))
+        range_ = (-size, size)
+    return trace.emit(f"arith.floordivsi {x.name}, {y.name} : index", "index", _clip(*range_))
+
+
+def remainder(a: Any, b: Any) -> Any:
+    """As Python: the sign of the divisor."""
+    a, b = resolve(a), resolve(b)
+    trace, type_ = promote(a, b)
+    if trace is None:
+        return a % b
+    if type_ == "f32":
+        return a - floor_divide(a, b) * b
+    x, y = to_type(trace, a, "index"), _divisor(trace, b)
+    if x.low >= 0 and y.low > 0:
+        return trace.emit(f"arith.remui {x.name}, {y.name} : index", "index", (0, y.high - 1))
+    result = binary("sub", x, binary("mul", floor_divide(x, y), y))
+    size = max(abs(y.low), abs(y.high))
+    result.low, result.high = (0, y.high - 1) if y.low > 0 else (-size, size)
+    return result
+
+
+def power(a: Any, b: Any) -> Any:
+    a, b = resolve(a), resolve(b)
+    trace, type_ = promote(a, b)
+    if trace is None:
+        return a**b
+    if isinstance(b, int) and 0 <= b <= 64:
+        result: Any = 1 if b == 0 else None
+        square = a
+        while b:
+            if b & 1:
+                result = square if result is None else binary("mul", result, square)
+            b >>= 1
+            square = binary("mul", square, square) if b else square
+        return result
+    x, y = to_type(trace, a, "f32"), to_type(trace, b, "f32")
+    if not isinstance(a, Symbol) and a > 0:
+        return unary("exp2", binary("mul", y, math.log2(a)))
+    return trace.emit(f"math.powf {x.name}, {y.name} : f32", "f32")
+
+
+def logic(op: str, a: Any, b: Any) -> Any:
+    """andi, ori or xori: of bools, or bit by bit of integers."""
+    a, b = resolve(a), resolve(b)
+    trace, type_ = promote(a, b)
+    if type_ == "f32":
+        fail(
+            f"expected bools or integers beside {dict(andi='&', ori='|', xori='^')[op]}, got a float"
+        )
+    if trace is None:
+        return a & b if op == "andi" else a | b if op == "ori" else a ^ b
+    x, y = to_type(trace, a, type_), to_type(trace, b, type_)
+    range_ = None
+    if type_ == "index" and op == "andi" and max(x.low, y.low) >= 0:
+        range_ = (0, max(x.high, y.high))
+    return trace.emit(f"arith.{op} {x.name}, {y.name} : {type_}", type_, range_)
+
+
+def shift(op: str, a: Any, b: Any) -> Any:
+    a, b = resolve(a), resolve(b)
+    if isinstance(b, Symbol) or not isinstance(b, int) or not 0 <= b < 63:
+        fail("expected a shift by a constant from 0 to 62")
+    return binary("mul", a, 1 << b) if op == "shli" else floor_divide(a, 1 << b)
+
+
+_SIGNED = {"eq": "eq", "ne": "ne", "lt": "slt", "le": "sle", "gt": "sgt", "ge": "sge"}
+_FLOAT = {"eq": "oeq", "ne": "une", "lt": "olt", "le": "ole", "gt": "ogt", "ge": "oge"}
+
+
+def _integer_type(a: Any, b: Any) -> str:
+    """That of a captured integer, if the other is of it too or a constant that fits: documents are
+    compared as they are stored. Otherwise index."""
+    types = {x.type for x in (a, b) if isinstance(x, Symbol)}
+    if len(types) == 1:
+        type_ = types.pop()
+        low, high = _RANGES[type_]
+        fits = all(isinstance(x, Symbol) or low <= int(x) <= high for x in (a, b))
+        if fits and type_ != "i1":
+            return type_
+    return "index"
+
+
+def compare(op: str, a: Any, b: Any) -> Any:
+    a, b = resolve(a), resolve(b)
+    trace, type_ = promote(a, b)
+    if trace is None:
+        return {"eq": a == b, "ne": a != b, "lt": a < b, "le": a <= b, "gt": a > b, "ge": a >= b}[
+            op
+        ]
+    if type_ == "f32":
+        x, y = to_type(trace, a, "f32"), to_type(trace, b, "f32")
+        return trace.emit(f"arith.cmpf {_FLOAT[op]}, {x.name}, {y.name} : f32", "i1")
+    integer = _integer_type(a, b) if type_ == "index" else "i1"
+    # As a signed number of one bit, true is -1.
+    integer = "index" if integer == "i1" and op not in ("eq", "ne") else integer
+    x, y = to_type(trace, a, integer), to_type(trace, b, integer)
+    return trace.emit(f"arith.cmpi {_SIGNED[op]}, {x.name}, {y.name} : {integer}", "i1")
+
+
+# ===- Functions ------------------------------------------------------------------------------===#
+
+
+def unary_op(op: str, x: Any) -> Any:
+    x = resolve(x)
+    value = to_type(x.trace, x, "f32")
+    return x.trace.emit(f"{op} {value.name} : f32", "f32")
+
+
+# Functions of one float, with what they are for a Python number.
+UNARY = {
+    "tanh": math.tanh,
+    "exp": math.exp,
+    "exp2": lambda x: 2.0**x,
+    "log": math.log,
+    "log2": math.log2,
+    "sqrt": math.sqrt,
+    "rsqrt": lambda x: 1 / math.sqrt(x),
+    "sin": math.sin,
+    "cos": math.cos,
+    "erf": math.erf,
+    "floor": lambda x: float(math.floor(x)),
+    "ceil": lambda x: float(math.ceil(x)),
+}
+
+
+def unary(name: str, x: Any) -> Any:
+    x = resolve(x)
+    return unary_op(f"math.{name}", x) if isinstance(x, Symbol) else UNARY[name](x)
+
+
+def absolute(x: Any) -> Any:
+    x = resolve(x)
+    if not isinstance(x, Symbol):
+        return abs(x)
+    if x.type == "f32":
+        return unary_op("math.absf", x)
+    value = to_type(x.trace, x, "index")
+    result = maximum(value, binary("sub", 0, value))
+    result.low, result.high = 0, max(abs(value.low), abs(value.high))
+    return result
+
+
+def _extreme(name: str, python: Any, a: Any, b: Any) -> Any:
+    a, b = resolve(a), resolve(b)
+    trace, type_ = promote(a, b)
+    if trace is None:
+        return python(a, b)
+    type_ = "index" if type_ == "i1" else type_
+    x, y = to_type(trace, a, type_), to_type(trace, b, type_)
+    if type_ == "f32":
+        return trace.emit(f"arith.{name}imumf {x.name}, {y.name} : f32", "f32")
+    range_ = (python(x.low, y.low), python(x.high, y.high))
+    return trace.emit(f"arith.{name}si {x.name}, {y.name} : index", "index", range_)
+
+
+def maximum(a: Any, b: Any) -> Any:
+    """The larger value; NaN if one is."""
+    return _extreme("max", max, a, b)
+
+
+def minimum(a: Any, b: Any) -> Any:
+    """The smaller value; NaN if one is."""
+    return _extreme("min", min, a, b)
+
+
+def where(condition: Any, a: Any, b: Any) -> Any:
+    """`a` where the condition holds, else `b`. Both are evaluated."""
+    condition, a, b = resolve(condition), resolve(a), resolve(b)
+    if not isinstance(condition, Symbol):
+        return a if condition else b
+    if kind(condition) == "float":
+        fail("expected a bool as the condition, got a float", "compare it")
+    trace = condition.trace
+    _, type_ = promote(a, b)
+    chosen = to_type(trace, condition, "i1")
+    x, y = to_type(trace, a, type_), to_type(trace, b, type_)
+    range_ = (min(x.low, y.low), max(x.high, y.high)) if type_ == "index" else None
+    return trace.emit(f"arith.select {chosen.name}, {x.name}, {y.name} : {type_}", type_, range_)
+
+
+def clip(x: Any, low: Any, high: Any) -> Any:
+    """x, but at least `low` and at most `high`."""
+    return minimum(maximum(x, low), high)
+
+
+def sigmoid(x: Any) -> Any:
+    """1 / (1 + exp(-x))."""
+    x = resolve(x)
+    return divide(1.0, binary("add", 1.0, unary("exp", binary("mul", x, -1.0))))
+
+
+_BY_NAME = {
+    **{name: (lambda x, name=name: unary(name, x)) for name in UNARY},
+    "abs": absolute,
+    "absolute": absolute,
+    "fabs": absolute,
+    "add": lambda a, b: binary("add", a, b),
+    "subtract": lambda a, b: binary("sub", a, b),
+    "sub": lambda a, b: binary("sub", a, b),
+    "rsub": lambda a, b: binary("sub", b, a),
+    "multiply": lambda a, b: binary("mul", a, b),
+    "mul": lambda a, b: binary("mul", a, b),
+    "divide": divide,
+    "true_divide": divide,
+    "div": divide,
+    "floor_divide": floor_divide,
+    "remainder": remainder,
+    "power": power,
+    "pow": power,
+    "maximum": maximum,
+    "minimum": minimum,
+    "fmax": maximum,
+    "fmin": minimum,
+    "max": maximum,
+    "min": minimum,
+    "where": where,
+    "clip": clip,
+    "clamp": clip,
+    "sigmoid": sigmoid,
+    "negative": lambda x: -x,
+    "neg": lambda x: -x,
+    "logical_and": lambda a, b: logic("andi", compare("ne", a, 0), compare("ne", b, 0)),
+    "logical_or": lambda a, b: logic("ori", compare("ne", a, 0), compare("ne", b, 0)),
+    "logical_not": lambda a: compare("eq", a, 0),
+    "bitwise_and": lambda a, b: logic("andi", a, b),
+    "bitwise_or": lambda a, b: logic("ori", a, b),
+    "bitwise_xor": lambda a, b: logic("xori", a, b),
+    "equal": lambda a, b: compare("eq", a, b),
+    "not_equal": lambda a, b: compare("ne", a, b),
+    "less": lambda a, b: compare("lt", a, b),
+    "less_equal": lambda a, b: compare("le", a, b),
+    "greater": lambda a, b: compare("gt", a, b),
+    "greater_equal": lambda a, b: compare("ge", a, b),
+    "eq": lambda a, b: compare("eq", a, b),
+    "ne": lambda a, b: compare("ne", a, b),
+    "lt": lambda a, b: compare("lt", a, b),
+    "le": lambda a, b: compare("le", a, b),
+    "gt": lambda a, b: compare("gt", a, b),
+    "ge": lambda a, b: compare("ge", a, b),
+}
+
+
+def _call_by_name(library: str, name: str, inputs: Any, options: Any = None) -> Any:
+    """numpy.tanh and torch.tanh of a symbol are attn.tanh."""
+    plain = name.strip("_")
+    reflected = (
+        plain[1:]
+        if plain.startswith("r") and plain[1:] in _BY_NAME and name.startswith("__")
+        else ""
+    )
+    if name.startswith("__") and reflected:
+        return _BY_NAME[reflected](*reversed(inputs))
+    plain = {
+        "truediv": "divide",
+        "floordiv": "floor_divide",
+        "mod": "remainder",
+        "and": "bitwise_and",
+        "or": "bitwise_or",
+        "xor": "bitwise_xor",
+    }.get(plain, plain)
+    function = _BY_NAME.get(plain)
+    if function is None or name.startswith("__array"):
+        fail(
+            f"expected a function that attn can compile, got {library}.{name}",
+            "attn has "
+            + ", ".join(sorted([*UNARY, "abs", "where", "minimum", "maximum", "clip", "sigmoid"])),
+        )
+    return function(*inputs, **(options or {}))

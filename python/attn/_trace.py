@@ -1,0 +1,580 @@
+"""Score and mask functions in Python -> regions of IR.
+
+A traced function is called once, with symbols. It runs as a copy whose captured arrays (those in
+its closure, its defaults and the globals that it names, and likewise in the functions that it calls)
+are replaced by proxies, so that plain `slopes[h]` is seen, whichever library the array is of.
+"""
+
+from __future__ import annotations
+
+import builtins
+import functools
+import re
+import threading
+import types
+from typing import Any, Callable, Dict, List, Optional, Tuple
+
+from . import _arrays, _symbols
+from ._library import Error
+from ._symbols import MAX_EXTENT, Operand, Symbol, fail, resolve
+
+_active = threading.local()
+
+
+class Captured:
+    """An array marked by `attn.tensor` or `attn.assume_sorted`."""
+
+    def __init__(self, array: Any, is_sorted: bool = False) -> None:
+        if not _arrays.is_array(array):
+            raise Error(
+                "invalid argument",
+                "expected a NumPy array or PyTorch tensor, got " + _arrays.describe_type(array),
+            )
+        self.array, self.is_sorted = array, is_sorted
+
+    @property
+    def shape(self) -> Tuple[int, ...]:
+        return tuple(self.array.shape)
+
+    def __getitem__(self, index: Any) -> Any:
+        trace = getattr(_active, "trace", None)
+        return self.array[index] if trace is None else trace.proxy(self, "captured", None)[index]
+
+
+class Length(Operand):
+    """`attn.query_length` or `attn.key_length`: the M or N of a call."""
+
+    def __init__(self, name: str, argument: str) -> None:
+        self.name, self.argument = name, argument
+
+    def _attn_symbol(self) -> Symbol:
+        trace = getattr(_active, "trace", None)
+        if trace is None:
+            fail(f"expected attn.{self.name} inside a score or mask function, got it outside")
+        return trace.length(self.name, self.argument)
+
+    def __repr__(self) -> str:
+        return f"attn.{self.name}"
+
+
+class Capture:
+    """An array that a trace reads: an argument of the kernel."""
+
+    def __init__(self, name: str, array: Any, slot: Optional[int], is_sorted: bool) -> None:
+        self.name, self.array, self.slot, self.is_sorted = name, array, slot, is_sorted
+        self.type = _arrays.type_name(array.dtype)
+        self.rank = len(array.shape)
+        # The extents that constant indices need.
+        self.least = [0] * self.rank
+
+    @property
+    def ir_type(self) -> str:
+        return f"tensor<{'?x' * self.rank}{self.type}>"
+
+
+class Proxy:
+    """A captured array in a traced function, indexed as far as `prefix`."""
+
+    def __init__(self, trace: "Trace", capture: Capture, prefix: Tuple[Any, ...] = ()) -> None:
+        self._trace, self._capture, self._prefix = trace, capture, prefix
+
+    def __getitem__(self, index: Any) -> Any:
+        indices = self._prefix + (index if isinstance(index, tuple) else (index,))
+        capture = self._capture
+        if len(indices) > capture.rank:
+            fail(f"{capture.name}: expected {capture.rank} indices, got {len(indices)}")
+        if len(indices) < capture.rank:
+            return Proxy(self._trace, capture, indices)
+        return self._trace.read(capture, indices)
+
+    @property
+    def shape(self) -> Tuple[Symbol, ...]:
+        """Extents, as values of the call."""
+        dims = range(len(self._prefix), self._capture.rank)
+        return tuple(self._trace.extent(self._capture, dim) for dim in dims)
+
+    def __len__(self) -> int:
+        fail(
+            f"{self._capture.name}: expected no len() of an array whose length is a value of the call",
+            f"use {self._capture.name}.shape[0]",
+        )
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") and name.endswith("__"):
+            raise AttributeError(name)
+        fail(
+            f"{self._capture.name}: expected an index of a captured array, got .{name}",
+            "compute it before the call, outside of the function",
+        )
+
+    def _refuse(self, *others: Any) -> Any:
+        missing = self._capture.rank - len(self._prefix)
+        fail(
+            f"{self._capture.name}: expected one element, got an array that lacks {missing} indices",
+            "index captured arrays down to one element",
+        )
+
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = (
+        _refuse
+    )
+    __lt__ = __le__ = __gt__ = __ge__ = __bool__ = __float__ = __int__ = __index__ = _refuse  # type: ignore
+    __eq__ = __ne__ = _attn_symbol = _refuse  # type: ignore
+    __hash__ = object.__hash__
+
+
+class ObjectProxy:
+    """An object with captured arrays as attributes."""
+
+    def __init__(self, trace: "Trace", target: Any) -> None:
+        self._attn_trace, self._attn_target = trace, target
+
+    def __getattr__(self, name: str) -> Any:
+        value = getattr(self._attn_target, name)
+        return self._attn_trace.substitute(value, name, Slots(None))
+
+
+class Slots:
+    """Counts captured arrays in the order of `scan`; without an order, every slot is None."""
+
+    def __init__(self, first: Optional[int]) -> None:
+        self.next = first
+
+    def take(self) -> Optional[int]:
+        if self.next is None:
+            return None
+        self.next += 1
+        return self.next - 1
+
+
+# ===- Finding what a function captures -------------------------------------------------------===#
+
+
+@functools.lru_cache(maxsize=None)
+def _global_names(code: types.CodeType) -> Tuple[str, ...]:
+    names = set(code.co_names)
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            names.update(_global_names(constant))
+    return tuple(sorted(names))
+
+
+_LIBRARIES = (__name__.partition(".")[0], "numpy", "torch", "math", "ml_dtypes")
+
+
+def _is_of_library(x: Any) -> bool:
+    """Functions of these know what to do with symbols, or say that they do not."""
+    return (getattr(x, "__module__", None) or "").partition(".")[0] in _LIBRARIES
+
+
+def children(function: types.FunctionType) -> List[Tuple[str, str, Any]]:
+    """(place, name, value) of everything that a function refers to, in a fixed order."""
+    found: List[Tuple[str, str, Any]] = []
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or ()):
+        try:
+            found.append(("cell", name, cell.cell_contents))
+        except ValueError:
+            pass
+    defaults = function.__defaults__ or ()
+    if defaults:
+        names = function.__code__.co_varnames[: function.__code__.co_argcount][-len(defaults) :]
+        found += [("default", name, value) for name, value in zip(names, defaults)]
+    for name, value in (function.__kwdefaults__ or {}).items():
+        found.append(("kwdefault", name, value))
+    values = function.__globals__
+    for name in _global_names(function.__code__):
+        if name in values:
+            found.append(("global", name, values[name]))
+    return found
+
+
+_PLAIN = (int, float, bool, str, bytes, complex, type(None))
+_FIXED = (types.ModuleType, types.BuiltinFunctionType, type, Length)
+
+
+class Scan:
+    """What decides the trace of a function, without tracing it: `key` equal, trace equal.
+
+    `arrays` are the captured arrays, in the order of their slots. `is_volatile` when the function
+    refers to objects whose contents may change unseen; then only a new trace tells.
+    """
+
+    def __init__(self, *functions: Any) -> None:
+        self.key: List[Any] = []
+        self.arrays: List[Any] = []
+        self.keep: List[Any] = []
+        self.is_volatile = False
+        self._seen: set = set()
+        for function in functions:
+            self._visit(function)
+
+    def _visit(self, value: Any) -> None:
+        kind = type(value)
+        if kind in _PLAIN:
+            # -0.0 == 0.0 and nan != nan: a float is its text.
+            self.key.append((kind, repr(value) if kind is float else value))
+        elif kind is types.FunctionType:
+            self._visit_function(value)
+        elif _arrays.is_array(value):
+            self.arrays.append(value)
+            self.key.append((value.dtype, len(value.shape)))
+        elif kind is Captured:
+            self.arrays.append(value.array)
+            self.key.append((value.array.dtype, len(value.array.shape), value.is_sorted))
+        elif isinstance(value, _FIXED):
+            self.key.append(id(value))
+            self.keep.append(value)
+        elif kind in (tuple, list):
+            self.key.append((kind, len(value)))
+            for element in value:
+                self._visit(element)
+        elif kind is functools.partial:
+            self.key.append(functools.partial)
+            for element in (value.func, *value.args, *value.keywords.items()):
+                self._visit(element)
+        elif callable(value) and _is_of_library(kind):
+            self.key.append(id(value))
+            self.keep.append(value)
+        elif _is_of_library(kind) and hasattr(value, "item"):
+            self.key.append((kind, repr(value.item())))
+        else:
+            self.is_volatile = True
+
+    def _visit_function(self, function: types.FunctionType) -> None:
+        self.keep.append(function.__code__)
+        self.key.append(function.__code__)
+        if id(function) in self._seen or _is_of_library(function):
+            return
+        self._seen.add(id(function))
+        for place, name, value in children(function):
+            self.key.append(name)
+            self._visit(value)
+
+
+# ===- Tracing --------------------------------------------------------------------------------===#
+
+_SYMBOLIC_BUILTINS = {
+    "min": lambda *values: functools.reduce(_symbols.minimum, values),
+    "max": lambda *values: functools.reduce(_symbols.maximum, values),
+}
+
+_POSITION = (0, MAX_EXTENT - 1)
+
+
+class Trace:
+    """The regions of one kernel, its captures, and what is computed in front of it."""
+
+    def __init__(self, query_type: str, key_type: str) -> None:
+        self._types = {"q": query_type, "k": key_type}
+        self.captures: List[Capture] = []
+        self.before: List[str] = []
+        self.lines: List[str] = []
+        self._names = {"q", "k", "v", "o", "lse", "scale", "sink", "s", "b", "h", "m", "n"}
+        self._count = 0
+        self._before_values: Dict[Any, Symbol] = {}
+        self._by_array: Dict[Any, Capture] = {}
+        self._constants: Dict[Tuple[str, str], Symbol] = {}
+        self._copies: Dict[int, Any] = {}
+
+    # Emission.
+
+    def emit(self, text: str, type_: str, bounds: Optional[Tuple[int, int]] = None) -> Symbol:
+        # Names that are numbers would have to be in order.
+        name = f"%t{self._count}"
+        self._count += 1
+        self.lines.append(f"{name} = {text}")
+        return Symbol(self, name, type_, bounds)
+
+    def constant(self, text: str, type_: str, bounds: Optional[Tuple[int, int]] = None) -> Symbol:
+        known = self._constants.get((text, type_))
+        if known is None:
+            suffix = "" if type_ == "i1" else f" : {type_}"
+            known = self.emit(f"arith.constant {text}{suffix}", type_, bounds)
+            self._constants[text, type_] = known
+        return known
+
+    def _emit_before(
+        self, key: Any, text: str, type_: str, bounds: Optional[Tuple[int, int]] = None
+    ) -> Symbol:
+        if key not in self._before_values:
+            name = f"%u{len(self._before_values)}"
+            self.before.append(f"{name} = {text}")
+            self._before_values[key] = Symbol(self, name, type_, bounds)
+        return self._before_values[key]
+
+    def _dim(self, argument: str, type_: str, dim: int) -> Symbol:
+        index = self._emit_before(("c", dim), f"arith.constant {dim} : index", "index")
+        text = f"tensor.dim %{argument}, {index.name} : {type_}"
+        return self._emit_before((argument, dim), text, "index", _POSITION)
+
+    def length(self, name: str, argument: str) -> Symbol:
+        return self._dim(argument, self._types[argument], 2)
+
+    def extent(self, capture: Capture, dim: int) -> Symbol:
+        return self._dim(capture.name, capture.ir_type, dim)
+
+    # Captures.
+
+    def capture(self, captured: Captured, name: str, slot: Optional[int]) -> Capture:
+        # The same array under two names may be two arrays in the next call.
+        key = id(captured.array) if slot is None else slot
+        known = self._by_array.get(key)
+        if known is not None:
+            return known
+        type_ = _arrays.type_name(captured.array.dtype)
+        if type_ is None:
+            fail(
+                f"{name}: expected elements of float16, bfloat16, float32, float64, bool, int8, int32 or "
+                f"int64, got {captured.array.dtype}",
+                "convert the array",
+            )
+        if captured.is_sorted and type_ not in ("i8", "i32", "i64"):
+            fail(f"{name}: expected sorted integers, got {captured.array.dtype}")
+        stem = re.sub(r"\W", "_", name, flags=re.ASCII) or "captured"
+        stem = stem if stem[0].isalpha() else "x" + stem
+        unique, count = stem, 1
+        while unique in self._names or re.fullmatch(r"[tu]\d+", unique):
+            unique, count = f"{stem}_{count}", count + 1
+        self._names.add(unique)
+        capture = Capture(unique, captured.array, slot, captured.is_sorted)
+        self.captures.append(capture)
+        self._by_array[key] = capture
+        return capture
+
+    def proxy(self, captured: Captured, name: str, slot: Optional[int]) -> Any:
+        if len(captured.array.shape):
+            return _LazyProxy(self, captured, name, slot)
+        return _LazyScalar(self, captured, name, slot)
+
+    def read(self, capture: Capture, indices: Tuple[Any, ...]) -> Symbol:
+        names = []
+        for dim, index in enumerate(indices):
+            if isinstance(index, slice) or index is None or index is Ellipsis:
+                fail(
+                    f"{capture.name}: expected an integer index, got {index!r}",
+                    "index captured arrays down to one element",
+                )
+            index = resolve(index)
+            if _symbols.kind(index) != "int":
+                fail(
+                    f"{capture.name}: expected an integer index in dimension {dim}, got a "
+                    f"{_symbols.kind(index)}"
+                )
+            low, high = _symbols.bounds(index)
+            if high < 0:
+                fail(
+                    f"{capture.name}: expected an index from 0 on in dimension {dim}, got "
+                    + (str(low) if low == high else f"one of at most {high}"),
+                    "count from the front: the length is a value of the call",
+                )
+            if not isinstance(index, Symbol):
+                capture.least[dim] = max(capture.least[dim], index + 1)
+            names.append(_symbols.to_type(self, index, "index").name)
+        source, type_ = "%" + capture.name, capture.type
+        if capture.is_sorted:
+            text = f"attn.assume nondecreasing {source} : {capture.ir_type}"
+            source = self._emit_before(("sorted", capture.name), text, "").name
+        text = f"tensor.extract {source}[{', '.join(names)}] : {capture.ir_type}"
+        return self._widen(self.emit(text, type_))
+
+    def _widen(self, value: Symbol) -> Symbol:
+        if value.type in ("f16", "bf16"):
+            return self.emit(f"arith.extf {value.name} : {value.type} to f32", "f32")
+        if value.type == "f64":
+            return self.emit(f"arith.truncf {value.name} : f64 to f32", "f32")
+        return value
+
+    def scalar(self, capture: Capture) -> Symbol:
+        """The element of a 0-d array, read in front of the kernel."""
+        text = f"tensor.extract %{capture.name}[] : {capture.ir_type}"
+        value = self._emit_before(("scalar", capture.name), text, capture.type)
+        if value.type in ("f16", "bf16", "f64"):
+            op = "truncf" if value.type == "f64" else "extf"
+            text = f"arith.{op} {value.name} : {value.type} to f32"
+            return self._emit_before(("f32", capture.name), text, "f32")
+        if value.type in ("i8", "i32", "i64"):
+            text = f"arith.index_cast {value.name} : {value.type} to index"
+            return self._emit_before(
+                ("index", capture.name), text, "index", (value.low, value.high)
+            )
+        return value
+
+    # Copies of functions.
+
+    def substitute(self, value: Any, name: str, slots: Slots) -> Any:
+        """The value with proxies for arrays. Visits in the order of Scan."""
+        kind = type(value)
+        if kind in _PLAIN:
+            return value
+        if kind is types.FunctionType:
+            return self._copy(value, slots)
+        if _arrays.is_array(value):
+            return self.proxy(Captured(value), name, slots.take())
+        if kind is Captured:
+            return self.proxy(value, name, slots.take())
+        if isinstance(value, _FIXED):
+            return value
+        if kind in (tuple, list):
+            return kind(self.substitute(x, f"{name}_{i}", slots) for i, x in enumerate(value))
+        if kind is functools.partial:
+            function = self.substitute(value.func, name, slots)
+            arguments = [self.substitute(x, f"{name}_{i}", slots) for i, x in enumerate(value.args)]
+            # Scan visits pairs, whose first halves are text.
+            options = {key: self.substitute(x, key, slots) for key, x in value.keywords.items()}
+            return functools.partial(function, *arguments, **options)
+        if kind is types.MethodType:
+            copy = self.substitute(value.__func__, name, Slots(None))
+            return types.MethodType(copy, ObjectProxy(self, value.__self__))
+        if hasattr(value, "__dict__") and not callable(value):
+            return ObjectProxy(self, value)
+        return value
+
+    def _copy(self, function: types.FunctionType, slots: Slots) -> Any:
+        if _is_of_library(function):
+            return function
+        known = self._copies.get(id(function))
+        if known is not None:
+            return known
+        cells = {name: types.CellType() for name in function.__code__.co_freevars}
+        values = dict(function.__globals__)
+        names = set(_global_names(function.__code__))
+        given = values.get("__builtins__", builtins)
+        for name, replacement in _SYMBOLIC_BUILTINS.items():
+            if name in names and name not in values:
+                original = (
+                    given.get(name) if isinstance(given, dict) else getattr(given, name, None)
+                )
+                values[name] = _either(original, replacement)
+        copy = types.FunctionType(
+            function.__code__,
+            values,
+            function.__name__,
+            None,
+            tuple(cells.values()) if function.__closure__ else None,
+        )
+        # Known before its captures are visited: functions may call themselves.
+        self._copies[id(function)] = copy
+        defaults: List[Any] = []
+        keyword_defaults: Dict[str, Any] = {}
+        for place, name, value in children(function):
+            value = self.substitute(value, name, slots)
+            if place == "cell":
+                cells[name].cell_contents = value
+            elif place == "default":
+                defaults.append(value)
+            elif place == "kwdefault":
+                keyword_defaults[name] = value
+            else:
+                values[name] = value
+        copy.__defaults__ = tuple(defaults) or None
+        copy.__kwdefaults__ = keyword_defaults or None
+        return copy
+
+    # Calls.
+
+    def run(self, function: Callable, what: str, slots: Slots) -> List[str]:
+        """The lines of a region: calls the function on symbols."""
+        if not callable(function):
+            raise Error(
+                "invalid argument", f"{what}: expected a function, got {type(function).__name__}"
+            )
+        if not isinstance(function, (types.FunctionType, types.MethodType, functools.partial)):
+            function = type(function).__call__.__get__(function)
+        self.lines, self._constants = [], {}
+        arguments = [Symbol(self, "%s", "f32")] if what == "score" else []
+        arguments += [Symbol(self, f"%{letter}", "index", _POSITION) for letter in "bhmn"]
+        copy = self.substitute(function, what, slots)
+        outer = getattr(_active, "trace", None)
+        _active.trace = self
+        try:
+            result = copy(*arguments)
+            return self._finish(function, what, result)
+        except (TypeError, ValueError, IndexError, AttributeError, ArithmeticError) as error:
+            raise Error(
+                "invalid kernel",
+                f"{what}: {type(error).__name__}: {error}",
+                "",
+                _place_of(error, function),
+            ) from error
+        finally:
+            _active.trace = outer
+
+    def _finish(self, function: Callable, what: str, result: Any) -> List[str]:
+        place = _place_of(None, function)
+        if result is None:
+            raise Error(
+                "invalid kernel", f"{what}: expected a value, got None", "return one", place
+            )
+        result = resolve(result)
+        if what == "mask" and _symbols.kind(result) != "bool":
+            raise Error(
+                "invalid kernel",
+                f"mask: expected a bool, got a {_symbols.kind(result)}",
+                "compare it, or pass the function as score=",
+                place,
+            )
+        if what == "score" and _symbols.kind(result) == "bool":
+            raise Error(
+                "invalid kernel",
+                "score: expected a float, got a bool",
+                "pass the function as mask=",
+                place,
+            )
+        type_ = "f32" if what == "score" else "i1"
+        value = _symbols.to_type(self, result, type_)
+        return [*self.lines, f"attn.yield {value.name} : {type_}"]
+
+
+class _LazyProxy(Proxy):
+    """Becomes a capture when it is first used: not every array that a function names is read."""
+
+    def __init__(self, trace: Trace, captured: Captured, name: str, slot: Optional[int]) -> None:
+        self._trace, self._lazy, self._prefix = trace, (captured, name, slot), ()
+
+    @property
+    def _capture(self) -> Capture:  # type: ignore[override]
+        return self._trace.capture(*self._lazy)
+
+
+class _LazyScalar(Operand):
+    """A captured 0-d array: a number of the call."""
+
+    def __init__(self, trace: Trace, captured: Captured, name: str, slot: Optional[int]) -> None:
+        self._trace, self._lazy = trace, (captured, name, slot)
+
+    def _attn_symbol(self) -> Symbol:
+        return self._trace.scalar(self._trace.capture(*self._lazy))
+
+    def __getitem__(self, index: Any) -> Symbol:
+        if index != () and index is not Ellipsis:
+            fail(f"{self._lazy[1]}: expected no index of a 0-d array, got {index!r}")
+        return self._attn_symbol()
+
+    def item(self) -> Symbol:
+        return self._attn_symbol()
+
+
+def _either(original: Any, replacement: Callable) -> Callable:
+    """min and max that also take symbols."""
+
+    def call(*values: Any, **options: Any) -> Any:
+        if not options and len(values) > 1 and any(isinstance(x, Operand) for x in values):
+            return replacement(*values)
+        return original(*values, **options)
+
+    return call
+
+
+def _place_of(error: Optional[BaseException], function: Any) -> str:
+    """Where the user's code raised it, or where the function is defined."""
+    place, traceback = "", error.__traceback__ if error is not None else None
+    while traceback is not None:
+        file = traceback.tb_frame.f_code.co_filename
+        if not file.startswith(_symbols._PACKAGE):
+            place = f"{file}:{traceback.tb_lineno}"
+        traceback = traceback.tb_next
+    if place:
+        return place
+    while isinstance(function, functools.partial):
+        function = function.func
+    code = getattr(getattr(function, "__func__", function), "__code__", None)
+    return f"{code.co_filename}:{code.co_firstlineno}" if code is not None else ""

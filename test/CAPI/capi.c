@@ -1,0 +1,263 @@
+/*===- capi.c - the C interface, from C99 ------------------------------------------------------===*
+ *
+ * Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+ * SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+ *
+ *===------------------------------------------------------------------------------------------===*/
+
+#include "attn-c/attn.h"
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int failures = 0;
+
+#define EXPECT(condition)                                                                          \
+  do {                                                                                             \
+    if (!(condition)) {                                                                            \
+      fprintf(stderr, "%s:%d: expected %s; last message: %s\n", __FILE__, __LINE__, #condition,    \
+              attn_last_message());                                                                \
+      ++failures;                                                                                  \
+    }                                                                                              \
+  } while (0)
+
+/** The call fails with the code, a message that starts as given, and no line break in it. */
+#define EXPECT_ERROR(call, wanted, start)                                                          \
+  do {                                                                                             \
+    attn_code code = (call);                                                                       \
+    if (code != (wanted) || strncmp(attn_last_message(), start, strlen(start)) != 0 ||             \
+        strchr(attn_last_message(), '\n')) {                                                       \
+      fprintf(stderr, "%s:%d: expected %s: %s...; got %s: %s\n", __FILE__, __LINE__,               \
+              attn_code_name(wanted), start, attn_code_name(code), attn_last_message());           \
+      ++failures;                                                                                  \
+    }                                                                                              \
+  } while (0)
+
+static const char *const source = "func.func @f(%query: tensor<?x?x?x4xf32>, %key: "
+                                  "tensor<?x?x?x4xf32>, %value: tensor<?x?x?x4xf32>,"
+                                  "             %scale: f32, %table: tensor<?x?xf32>) -> "
+                                  "(tensor<?x?x?x4xf32>, tensor<?x?x?xf32>) {\n"
+                                  "  %o, %lse = attn.attention %query, %key, %value scale(%scale)\n"
+                                  "    score(%s, %b, %h, %m, %n) {\n"
+                                  "      %x = tensor.extract %table[%h, %n] : tensor<?x?xf32>\n"
+                                  "      %t = arith.addf %s, %x : f32\n"
+                                  "      attn.yield %t : f32\n"
+                                  "    }\n"
+                                  "    : tensor<?x?x?x4xf32>, tensor<?x?x?x4xf32>, "
+                                  "tensor<?x?x?x4xf32> -> tensor<?x?x?x4xf32>, tensor<?x?x?xf32>\n"
+                                  "  return %o, %lse : tensor<?x?x?x4xf32>, tensor<?x?x?xf32>\n"
+                                  "}\n";
+
+enum { B = 1, H = 2, M = 3, N = 5, D = 4, kCount = 7 };
+
+/** A call that is right, for each test to spoil. */
+typedef struct Call {
+  float query[B * H * M * D], key[B * N * D], value[B * N * D], scale, table[H * N];
+  float output[B * H * M * D], lse[B * H * M];
+  int64_t shapes[kCount][4];
+  attn_tensor tensors[kCount];
+  const attn_tensor *addresses[kCount];
+} Call;
+
+static void set(Call *call, int index, float *data, int32_t ndim, int64_t a, int64_t b, int64_t c,
+                int64_t d) {
+  int64_t shape[4] = {a, b, c, d};
+  attn_tensor *tensor = &call->tensors[index];
+  memset(tensor, 0, sizeof(*tensor));
+  memcpy(call->shapes[index], shape, sizeof(shape));
+  tensor->data = data;
+  tensor->device.device_type = ATTN_DL_CPU;
+  tensor->ndim = ndim;
+  tensor->dtype.code = ATTN_DL_FLOAT;
+  tensor->dtype.bits = 32;
+  tensor->dtype.lanes = 1;
+  tensor->shape = call->shapes[index];
+  call->addresses[index] = tensor;
+}
+
+static void fill(float *data, size_t count) {
+  for (size_t i = 0; i < count; ++i)
+    data[i] = (float)rand() / (float)RAND_MAX - 0.5f;
+}
+
+static void reset(Call *call) {
+  fill(call->query, B * H * M * D);
+  fill(call->key, B * N * D);
+  fill(call->value, B * N * D);
+  fill(call->table, H * N);
+  call->scale = 0.7f;
+  set(call, 0, call->query, 4, B, H, M, D);
+  set(call, 1, call->key, 4, B, 1, N, D);
+  set(call, 2, call->value, 4, B, 1, N, D);
+  set(call, 3, &call->scale, 0, 0, 0, 0, 0);
+  set(call, 4, call->table, 2, H, N, 0, 0);
+  set(call, 5, call->output, 4, B, H, M, D);
+  set(call, 6, call->lse, 3, B, H, M, 0);
+}
+
+static attn_code run(const attn_kernel *kernel, const Call *call) {
+  return attn_run(kernel, call->addresses, kCount, NULL);
+}
+
+/** The largest error of the output and lse. */
+static double getError(const Call *call) {
+  double worst = 0;
+  for (int h = 0; h < H; ++h)
+    for (int m = 0; m < M; ++m) {
+      double sum = 0, output[D] = {0};
+      for (int n = 0; n < N; ++n) {
+        double s = 0;
+        for (int d = 0; d < D; ++d)
+          s += (double)call->query[(h * M + m) * D + d] * call->key[n * D + d];
+        double p = exp(s * call->scale + call->table[h * N + n]);
+        sum += p;
+        for (int d = 0; d < D; ++d)
+          output[d] += p * call->value[n * D + d];
+      }
+      for (int d = 0; d < D; ++d)
+        worst = fmax(worst, fabs(output[d] / sum - call->output[(h * M + m) * D + d]));
+      worst = fmax(worst, fabs(log(sum) - call->lse[h * M + m]));
+    }
+  return worst;
+}
+
+static void testSuccess(const attn_kernel *kernel, Call *call) {
+  attn_value value;
+  EXPECT(attn_kernel_num_arguments(kernel) == 5 && attn_kernel_num_results(kernel) == 2);
+  EXPECT(attn_kernel_value(kernel, 0, &value) == ATTN_OK);
+  EXPECT(!strcmp(value.name, "query") && !strcmp(value.type, "f32") && value.ndim == 4);
+  EXPECT(value.shape[0] == -1 && value.shape[3] == D && !value.is_scalar);
+  EXPECT(attn_kernel_value(kernel, 3, &value) == ATTN_OK && value.is_scalar && value.ndim == 0);
+  EXPECT(attn_kernel_value(kernel, 6, &value) == ATTN_OK && !strcmp(value.name, "lse"));
+  EXPECT(attn_kernel_compile_ms(kernel) > 0);
+  reset(call);
+  EXPECT(run(kernel, call) == ATTN_OK);
+  EXPECT(getError(call) < 1e-5);
+  /* byte_offset is added to the address. */
+  call->tensors[0].data = (char *)call->query - 16;
+  call->tensors[0].byte_offset = 16;
+  EXPECT(run(kernel, call) == ATTN_OK && getError(call) < 1e-5);
+}
+
+static void testCalls(const attn_kernel *kernel, Call *call) {
+#define SPOIL(change, start)                                                                       \
+  do {                                                                                             \
+    reset(call);                                                                                   \
+    change;                                                                                        \
+    EXPECT_ERROR(run(kernel, call), ATTN_INVALID_ARGUMENT, start);                                 \
+  } while (0)
+
+  int64_t strides[4] = {H * M * D, M * D, D, 2}, still[4] = {0, 0, 0, 1};
+  SPOIL(call->addresses[1] = NULL, "key: expected an address, got null");
+  SPOIL(call->tensors[1].data = NULL, "key: expected an address of data, got a null address");
+  SPOIL(call->tensors[1].shape = NULL, "key: expected a shape, got a null address");
+  SPOIL(call->tensors[1].dtype.bits = 16, "key: expected elements of f32, got f16");
+  SPOIL(call->tensors[1].dtype.bits = 24, "key: expected elements of f16, bf16, f32");
+  SPOIL(call->tensors[1].dtype.lanes = 4, "key: expected elements of f16, bf16, f32");
+  SPOIL(call->tensors[1].ndim = 3, "key: expected 4 dimensions, got 3");
+  SPOIL(call->tensors[1].device.device_type = ATTN_DL_CUDA,
+        "key: expected a tensor in host memory");
+  SPOIL(call->tensors[0].strides = strides,
+        "query: expected a contiguous last dimension, got a stride of 2");
+  SPOIL(call->tensors[5].strides = still,
+        "output: expected elements of their own, got a stride of 0");
+  SPOIL(call->tensors[0].byte_offset = 2,
+        "query: expected data aligned to its elements of 4 bytes");
+  SPOIL(call->shapes[0][3] = 8,
+        "query: expected 4 in dimension 3, which the function was compiled for");
+  SPOIL(call->shapes[1][2] = -1, "key: expected extents from 0 to 2^29 - 1");
+  SPOIL(call->shapes[1][0] = 2, "key: expected B=1 as in query in dimension 0");
+  SPOIL(call->shapes[2][2] = 4, "value: expected N=5 as in key in dimension 2");
+  SPOIL(call->shapes[5][2] = 2, "output: expected M=3 as in query in dimension 2");
+  SPOIL(call->shapes[6][1] = 1, "lse: expected H=2 as in query in dimension 1");
+  SPOIL(call->shapes[4][1] = 4, "table: expected at least N=5 elements in dimension 1");
+  SPOIL((call->shapes[0][1] = call->shapes[5][1] = call->shapes[6][1] = call->shapes[4][0] = 3,
+         call->shapes[1][1] = call->shapes[2][1] = 2),
+        "query: expected H to be a multiple of Hkv, got H=3 and Hkv=2");
+  SPOIL(call->tensors[3].dtype.bits = 64, "scale: expected a number or a tensor of rank 0");
+  reset(call);
+  EXPECT_ERROR(attn_run(kernel, call->addresses, 3, NULL), ATTN_INVALID_ARGUMENT,
+               "call: expected 5 arguments and 2 results, got 3 values");
+  EXPECT_ERROR(attn_run(NULL, call->addresses, kCount, NULL), ATTN_INVALID_ARGUMENT, "kernel: ");
+  EXPECT_ERROR(attn_run(kernel, NULL, kCount, NULL), ATTN_INVALID_ARGUMENT, "tensors: ");
+}
+
+static void testCompile(void) {
+  attn_kernel *kernel = NULL;
+  attn_options *options = NULL;
+  EXPECT_ERROR(attn_compile(NULL, NULL, &kernel), ATTN_INVALID_ARGUMENT, "source: ");
+  EXPECT_ERROR(attn_compile(source, NULL, NULL), ATTN_INVALID_ARGUMENT, "kernel: ");
+  EXPECT_ERROR(attn_compile("func.func @f(", NULL, &kernel), ATTN_INVALID_KERNEL, "source:1:13: ");
+  EXPECT_ERROR(attn_compile("", NULL, &kernel), ATTN_INVALID_KERNEL,
+               "source: expected one public function");
+  EXPECT_ERROR(attn_compile("func.func @f(%q: tensor<1x1x1x4xf32>, %k: tensor<1x1x1x8xf32>) -> "
+                            "tensor<1x1x1x8xf32> {\n"
+                            "  %o = attn.attention %q, %k, %k\n"
+                            "    : tensor<1x1x1x4xf32>, tensor<1x1x1x8xf32>, tensor<1x1x1x8xf32> "
+                            "-> tensor<1x1x1x8xf32>\n"
+                            "  return %o : tensor<1x1x1x8xf32>\n}",
+                            NULL, &kernel),
+               ATTN_INVALID_KERNEL, "source:2:8: 'attn.attention' op ");
+  EXPECT(!kernel);
+  EXPECT(attn_options_create(&options) == ATTN_OK);
+  EXPECT_ERROR(attn_options_set(options, "colour", "red"), ATTN_INVALID_ARGUMENT,
+               "options: expected device");
+  EXPECT_ERROR(attn_options_set(options, "threads", "two"), ATTN_INVALID_ARGUMENT,
+               "threads: expected a number");
+  EXPECT_ERROR(attn_options_set(options, "device", "abacus"), ATTN_INVALID_ARGUMENT,
+               "device: expected cpu or cuda");
+  EXPECT_ERROR(attn_options_set(options, NULL, ""), ATTN_INVALID_ARGUMENT, "key: ");
+  EXPECT(attn_options_set(options, "entry", "g") == ATTN_OK);
+  EXPECT_ERROR(attn_compile(source, options, &kernel), ATTN_INVALID_KERNEL,
+               "source: expected a function @g");
+  EXPECT(attn_options_set(options, "entry", "f") == ATTN_OK);
+  EXPECT(attn_options_set(options, "cpu", "z80") == ATTN_OK);
+  EXPECT_ERROR(attn_compile(source, options, &kernel), ATTN_INVALID_ARGUMENT,
+               "cpu: expected a CPU");
+  EXPECT(attn_options_set(options, "cpu", "") == ATTN_OK);
+  EXPECT(attn_options_set(options, "splits", "0") == ATTN_OK);
+  EXPECT_ERROR(attn_compile(source, options, &kernel), ATTN_INVALID_ARGUMENT,
+               "splits: expected a number from 1");
+  EXPECT(attn_options_set(options, "splits", "1") == ATTN_OK);
+  EXPECT(attn_options_set(options, "device", "cuda") == ATTN_OK);
+  EXPECT_ERROR(attn_compile(source, options, &kernel), ATTN_NO_DEVICE, "cuda: not in this build");
+  EXPECT(*attn_last_hint());
+  attn_options_free(options);
+  attn_kernel_free(NULL);
+}
+
+static void testExplain(void) {
+  char *text = NULL;
+  EXPECT(attn_explain(source, NULL, "online", &text) == ATTN_OK);
+  EXPECT(text && strstr(text, "// schedule") && strstr(text, "attn.online_attention"));
+  attn_string_free(text);
+  EXPECT_ERROR(attn_explain(source, NULL, "attic", &text), ATTN_INVALID_ARGUMENT, "until: ");
+  EXPECT_ERROR(attn_explain("?", NULL, "grid", &text), ATTN_INVALID_KERNEL, "source:1:1: ");
+  EXPECT(!text);
+}
+
+int main(void) {
+  static Call call;
+  attn_kernel *kernel = NULL, *again = NULL;
+  attn_value value;
+  EXPECT(attn_abi_version() == ATTN_ABI_VERSION && strchr(attn_version(), '.'));
+  EXPECT(!strcmp(attn_code_name(ATTN_INVALID_KERNEL), "invalid kernel"));
+  EXPECT(attn_compile(source, NULL, &kernel) == ATTN_OK);
+  if (!kernel)
+    return 1;
+  testSuccess(kernel, &call);
+  testCalls(kernel, &call);
+  EXPECT_ERROR(attn_kernel_value(kernel, 7, &value), ATTN_INVALID_ARGUMENT,
+               "index: expected a number below 7");
+  testCompile();
+  testExplain();
+  /* The code outlives the first handle. */
+  EXPECT(attn_compile(source, NULL, &again) == ATTN_OK);
+  attn_kernel_free(kernel);
+  testSuccess(again, &call);
+  attn_kernel_free(again);
+  if (!failures)
+    printf("all right\n");
+  return failures != 0;
+}

@@ -1,0 +1,56 @@
+// RUN: attn-opt %s --convert-tile-to-nvvm --split-input-file --verify-diagnostics
+
+#kernel = #tile.kernel<warpgroups = 1, grid = []>
+
+// expected-error@+1 {{expected at most 232448 bytes of shared memory per block, got 262144}}
+func.func @shared_memory() attributes {tile.kernel = #kernel} {
+  %s = tile.alloc_shared : !tile.shared<128x128xbf16, swizzle = 128, stages = 8>
+  return
+}
+
+// -----
+
+// expected-error@+1 {{expected argument 0 to be strided with contiguous last dimension}}
+func.func @contiguous(%k: memref<?x64xbf16, strided<[?, ?]>>, %i: index) attributes {
+    tile.kernel = #tile.kernel<warpgroups = 1, grid = []>} {
+  %s = tile.alloc_shared : !tile.shared<64x64xbf16, swizzle = 128>
+  %full = tile.barrier_init 1 : !tile.barrier<1>
+  tile.copy_async %k[%i, %i] to %s signal %full
+      : memref<?x64xbf16, strided<[?, ?]>>, !tile.shared<64x64xbf16, swizzle = 128>, !tile.barrier<1>
+  return
+}
+
+// -----
+
+func.func @users(%k: memref<?xf32>, %i: index, %x: f32) attributes {
+    tile.kernel = #tile.kernel<warpgroups = 1, grid = []>} {
+  // expected-error@+1 {{expected tile ops, memref.load or memref.dim of a constant as users of a kernel argument}}
+  memref.store %x, %k[%i] : memref<?xf32>
+  return
+}
+
+// -----
+
+// expected-error@+1 {{expected memref and scalar arguments, got 'tensor<4xf32>'}}
+func.func @arguments(%k: tensor<4xf32>) attributes {tile.kernel = #tile.kernel<warpgroups = 1, grid = []>} {
+  return
+}
+
+// -----
+
+func.func @moves(%x: bf16) attributes {tile.kernel = #tile.kernel<warpgroups = 1, grid = []>} {
+  %t = tile.broadcast %x : bf16 -> tensor<64x64xbf16, #tile.acc<warpgroups = 1>>
+  // expected-error@+2 {{expected layouts that hold the same elements in the same registers}}
+  // expected-error@+1 {{failed to legalize operation 'tile.convert_layout'}}
+  %u = tile.convert_layout %t : tensor<64x64xbf16, #tile.acc<warpgroups = 1>>
+      -> tensor<64x64xbf16, #tile.blocked<vector = 8, lanes = 8, warps = 4>>
+  return
+}
+
+// -----
+
+func.func @without_layout(%x: f32) attributes {tile.kernel = #tile.kernel<warpgroups = 1, grid = []>} {
+  // expected-error@+1 {{failed to legalize operation 'tile.broadcast'}}
+  %t = tile.broadcast %x : f32 -> tensor<64x64xf32>
+  return
+}

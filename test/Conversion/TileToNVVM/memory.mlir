@@ -1,0 +1,73 @@
+// RUN: attn-opt %s --convert-tile-to-nvvm | FileCheck %s
+
+// Register tiles and memory.
+
+#acc = #tile.acc<warpgroups = 1>
+#row = #tile.row<#acc>
+#blocked = #tile.blocked<vector = 8, lanes = 8, warps = 4>
+
+// Rows side by side: 16 bytes at a time, zeros below the end of the memory.
+// CHECK-LABEL: llvm.func @load
+func.func @load(%q: memref<?x64xbf16>, %o: memref<?x64xbf16>, %m: index) attributes {
+    tile.kernel = #tile.kernel<warpgroups = 1, grid = []>} {
+  %zero = arith.constant 0 : index
+  // CHECK: llvm.icmp "sgt"
+  // CHECK: llvm.cond_br
+  // CHECK: llvm.load %{{.*}} {alignment = 16 : i64} : !llvm.ptr<1> -> vector<8xbf16>
+  %t = tile.load %q[%m, %zero] : memref<?x64xbf16> -> tensor<64x64xbf16, #blocked>
+  // CHECK: llvm.store %{{.*}} {alignment = 16 : i64} : vector<8xbf16>, !llvm.ptr<1>
+  tile.store %t to %o[%m, %zero] : tensor<64x64xbf16, #blocked>, memref<?x64xbf16>
+  return
+}
+
+// Columns that may end inside the tile are checked one by one.
+// CHECK-LABEL: llvm.func @columns
+func.func @columns(%o: memref<64x?xf32>, %n: index, %x: f32) attributes {
+    tile.kernel = #tile.kernel<warpgroups = 1, grid = []>} {
+  %zero = arith.constant 0 : index
+  %t = tile.broadcast %x : f32 -> tensor<64x8xf32, #acc>
+  // CHECK-COUNT-4: llvm.store %{{.*}} {alignment = 4 : i64} : f32, !llvm.ptr<1>
+  tile.store %t to %o[%zero, %n] : tensor<64x8xf32, #acc>, memref<64x?xf32>
+  return
+}
+
+// The swizzle is one exclusive or per pair.
+// CHECK-LABEL: llvm.func @shared
+func.func @shared(%x: bf16, %o: memref<?x16xbf16>, %m: index) attributes {
+    tile.kernel = #tile.kernel<warpgroups = 1, grid = []>} {
+  %zero = arith.constant 0 : index
+  %s = tile.alloc_shared : !tile.shared<64x16xbf16, swizzle = 32>
+  %t = tile.broadcast %x : bf16 -> tensor<64x16xbf16, #acc>
+  // CHECK-COUNT-4: llvm.store %{{.*}} {alignment = 4 : i64} : vector<2xbf16>, !llvm.ptr<3>
+  tile.store %t to %s : tensor<64x16xbf16, #acc>, !tile.shared<64x16xbf16, swizzle = 32>
+  // CHECK: nvvm.cp.async.bulk.tensor.global.shared.cta
+  // CHECK: nvvm.cp.async.bulk.commit.group
+  tile.store_async %s to %o[%m, %zero] : !tile.shared<64x16xbf16, swizzle = 32>, memref<?x16xbf16>
+  return
+}
+
+// One load per row and lane of a quad, not one per element.
+// CHECK-LABEL: llvm.func @gather
+func.func @gather(%ids: memref<?xi32>, %o: memref<?xi32>, %m: index) attributes {
+    tile.kernel = #tile.kernel<warpgroups = 1, grid = []>} {
+  %rows = tile.coord 0 from %m : tensor<64x64xindex, #acc>
+  // CHECK-COUNT-2: llvm.load %{{.*}} {alignment = 4 : i64} : !llvm.ptr<1> -> i32
+  // CHECK-NOT: llvm.load
+  %id = tile.gather %ids[%rows] : memref<?xi32>, tensor<64x64xindex, #acc> -> tensor<64x64xi32, #acc>
+  return
+}
+
+// All threads copy chunks of 16 bytes; the asynchronous proxy sees them afterwards.
+// CHECK-LABEL: llvm.func @copy
+func.func @copy(%k: memref<?x64xbf16>, %n: index) attributes {
+    tile.kernel = #tile.kernel<warpgroups = 1, grid = []>} {
+  %zero = arith.constant 0 : index
+  %s = tile.alloc_shared : !tile.shared<16x64xbf16, swizzle = 128>
+  // CHECK: nvvm.barrier0
+  // CHECK: llvm.load %{{.*}} {alignment = 16 : i64} : !llvm.ptr<1> -> vector<4xi32>
+  // CHECK: llvm.store %{{.*}} {alignment = 16 : i64} : vector<4xi32>, !llvm.ptr<3>
+  // CHECK: nvvm.fence.proxy
+  // CHECK: nvvm.barrier0
+  tile.copy %k[%n, %zero] to %s : memref<?x64xbf16>, !tile.shared<16x64xbf16, swizzle = 128>
+  return
+}

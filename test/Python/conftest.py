@@ -1,0 +1,22 @@
+import numpy as np
+import pytest
+
+
+@pytest.fixture
+def rng():
+    # Fresh inputs each time: a failure prints its seed.
+    seed = int(np.random.SeedSequence().entropy % (1 << 32))
+    print(f"seed {seed}")
+    return np.random.default_rng(seed)
+
+
+@pytest.fixture
+def make(rng):
+    """make(B, H, Hkv, M, N, D, Dv, dtype) -> q, k, v."""
+
+    def inputs(b=2, h=4, hkv=2, m=7, n=9, d=16, dv=None, dtype="float32"):
+        dv = d if dv is None else dv
+        shapes = (b, h, m, d), (b, hkv, n, d), (b, hkv, n, dv)
+        return tuple(rng.standard_normal(shape).astype(dtype) for shape in shapes)
+
+    return inputs

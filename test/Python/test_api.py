@@ -1,0 +1,142 @@
+"""Kernels, caches, threads, texts."""
+
+import gc
+import threading
+
+import numpy as np
+
+import attn
+import reference
+from attn import _attention
+from attn._trace import Trace
+
+
+def test_version():
+    assert attn.__version__.count(".") == 2
+
+
+def test_a_kernel_serves_all_lengths(make):
+    kernel = attn.compile("float32", 16, 8, causal=True, scale=True, sink=True, return_lse=True)
+    assert kernel.compile_ms > 0 and "attn.causal<bottom_right>" in kernel.source
+    for b, h, m, n in [(1, 2, 1, 1), (2, 4, 127, 129), (1, 6, 3, 200)]:
+        q, k, v = make(b=b, h=h, hkv=2, m=m, n=n, dv=8)
+        sink = np.linspace(-1, 1, h).astype("float32")
+        output, lse = kernel(q, k, v, scale=0.5, sink=sink)
+        wanted, wanted_lse = reference.attention(
+            q, k, v, causal="bottom_right", scale=0.5, sink=sink
+        )
+        reference.check(output, wanted)
+        reference.check(lse, wanted_lse)
+
+
+def test_a_kernel_keeps_its_captured_arrays(make):
+    q, k, v = make()
+    slopes = np.float32([1, 2, 3, 4])
+    kernel = attn.compile("float32", 16, score=lambda s, b, h, q, kv: s * slopes[h], layout="bshd")
+    kept, slopes = slopes, None
+    gc.collect()
+    wanted = reference.attention(q, k, v, score=lambda s, b, h, q, kv: s * kept[h])[0]
+    reference.check(kernel(*(x.swapaxes(1, 2) for x in (q, k, v))).swapaxes(1, 2), wanted)
+
+
+def test_warm_calls_neither_trace_nor_compile(make, monkeypatch):
+    inputs, traced = make(), []
+    run = Trace.run
+    monkeypatch.setattr(
+        Trace,
+        "run",
+        lambda self, function, *rest: traced.append(function) or run(self, function, *rest),
+    )
+
+    def make_score(factor, slopes):
+        return lambda s, b, h, q, kv: s * slopes[h] * factor
+
+    def call(factor, slopes):
+        score = make_score(factor, slopes)
+        reference.check(
+            attn.attention(*inputs, score=score), reference.attention(*inputs, score=score)[0]
+        )
+
+    call(2.5, np.float32([1, 2, 3, 4]))
+    call(2.5, np.float32([4, 3, 2, 1]))
+    assert len(traced) == 1
+    kernels = len(_attention._kernels)
+    call(3.5, np.float32([4, 3, 2, 1]))
+    assert len(traced) == 2 and len(_attention._kernels) == kernels + 1
+    call(2.5, np.float64([4, 3, 2, 1]))
+    assert len(traced) == 3
+
+
+def test_caches_are_bounded(make, monkeypatch):
+    monkeypatch.setattr(_attention, "_LIMIT", 4)
+    monkeypatch.setattr(_attention, "_plans", {})
+    monkeypatch.setattr(_attention, "_kernels", {})
+    inputs = make()
+    for limit in range(8):
+        attn.attention(*inputs, mask=lambda b, h, q, kv: kv <= limit)
+    assert len(_attention._plans) <= 4 and len(_attention._kernels) <= 4
+    attn.attention(*inputs, mask=lambda b, h, q, kv: kv <= 0)
+
+
+def test_threads(make):
+    slopes = np.float32([1, 2, 3, 4])
+    problems = [make(m=m) for m in (3, 20, 65)]
+    wanted = [
+        reference.attention(*p, causal="bottom_right", score=lambda s, b, h, q, kv: s * slopes[h])[
+            0
+        ]
+        for p in problems
+    ]
+    failed = []
+
+    def work(i):
+        try:
+            for _ in range(20):
+                output = attn.attention(
+                    *problems[i % 3], causal=True, score=lambda s, b, h, q, kv: s * slopes[h]
+                )
+                reference.check(output, wanted[i % 3])
+        except BaseException as error:  # noqa: BLE001
+            failed.append(error)
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failed
+
+
+def test_explain():
+    text = attn.explain("float32", 64, causal=True)
+    assert repr(text) == str(text)
+    for part in (
+        "// device      cpu",
+        "// schedule    rule",
+        "// mask-tiles  keeps n < m1",
+        "// compile",
+        "scf.forall",
+    ):
+        assert part in text
+    assert "scf.forall" not in attn.explain("bfloat16", 64, causal=True, until="problem")
+    kernel = attn.compile("float16", 32, window=(64, 0), options={"block_n": 48})
+    assert "block_n = 48" in kernel.explain()
+
+
+def test_an_error_leaves_no_trace(make):
+    inputs = make()
+    try:
+        attn.attention(*inputs, score=lambda s, b, h, q, kv: bool(s))
+    except attn.Error:
+        pass
+    reference.check(attn.attention(*inputs), reference.attention(*inputs)[0])
+
+
+def test_memory_of_calls_is_shared(make):
+    inputs = make()
+    for _ in range(50):
+        attn.attention(*inputs)
+        try:
+            attn.attention(inputs[0], inputs[1][:1], inputs[2])
+        except attn.Error:
+            pass

@@ -1,0 +1,242 @@
+"""What is refused, and in which words."""
+
+import math
+import os
+
+import numpy as np
+import pytest
+
+import attn
+
+HERE = os.path.basename(__file__)
+
+
+def raises(message, call, *arguments, code="invalid argument", **options):
+    with pytest.raises(attn.Error) as error:
+        call(*arguments, **options)
+    text = str(error.value)
+    assert message in text, text
+    assert error.value.code == code
+    assert "\n" not in text
+    return error.value
+
+
+def test_arguments(make):
+    q, k, v = make()
+    call = attn.attention
+    raises("q: expected a NumPy array or PyTorch tensor, got list", call, [[1.0]], k, v)
+    raises("v: expected a NumPy array or PyTorch tensor, got NoneType", call, q, k, None)
+    raises("q: expected 4 dimensions, ", call, q[0], k, v)
+    raises(
+        "q: expected float16, bfloat16 or float32, got float64",
+        call,
+        *(x.astype("float64") for x in (q, k, v)),
+    )
+    raises("k: expected the type of q, float32, got float16", call, q, k.astype("float16"), v)
+    raises(
+        "k: expected 16 in dimension 3, which the function was compiled for, got shape (2, 2, 9, 8)",
+        call,
+        q,
+        k[..., :8],
+        v,
+    )
+    raises(
+        "v: expected N=9 as in k in dimension 2, got shape (2, 2, 8, 16)", call, q, k, v[:, :, :8]
+    )
+    raises("k: expected B=2 as in q in dimension 0", call, q, k[:1], v[:1])
+    raises("q: expected H to be a multiple of Hkv, got H=3 and Hkv=2", call, q[:, :3], k, v)
+    raises("q: expected H to be a multiple of Hkv, got H=4 and Hkv=0", call, q, k[:, :0], v[:, :0])
+    error = raises(
+        "k: expected a contiguous last dimension, got a stride of 2",
+        call,
+        q[..., :8],
+        k[..., ::2],
+        v,
+    )
+    assert error.hint == "copy the tensor into row-major order"
+    raises("q: expected a contiguous last dimension", call, q.swapaxes(2, 3), k, v)
+    unaligned = np.frombuffer(bytes(q.nbytes + 2), "uint8")[2:].view("float32").reshape(q.shape)
+    raises("q: expected data aligned to its elements of 4 bytes", call, unaligned, k, v)
+    raises("q: expected float16, bfloat16 or float32, got >f4", call, q.astype(">f4"), k, v)
+
+
+def test_options(make):
+    inputs = make()
+    raises(
+        'causal: expected False, True, "top_left" or "bottom_right", got \'left\'',
+        attn.attention,
+        *inputs,
+        causal="left",
+    )
+    raises(
+        "window: expected None or (left, right) of distances, got 5",
+        attn.attention,
+        *inputs,
+        window=5,
+    )
+    raises(
+        "window: expected None or (left, right) of distances, got (-2, 0)",
+        attn.attention,
+        *inputs,
+        window=(-2, 0),
+    )
+    raises('layout: expected "bhsd" or "bshd", got \'bsd\'', attn.attention, *inputs, layout="bsd")
+    raises("options: expected device, cpu, threads", attn.attention, *inputs, options={"speed": 9})
+    raises(
+        "cuda: not in this build",
+        attn.attention,
+        *inputs,
+        options={"device": "cuda"},
+        code="no device",
+    )
+    raises(
+        "sink: expected floats of shape (H,)",
+        attn.attention,
+        *inputs,
+        sink=np.zeros((4, 1), "float32"),
+    )
+    raises(
+        "sink: expected floats of shape (H,)", attn.attention, *inputs, sink=np.zeros(4, "int32")
+    )
+    raises("sink: expected H=4 as in q", attn.attention, *inputs, sink=np.zeros(3, "float32"))
+    raises("scale: expected a number, got 'x'", attn.attention, *inputs, scale="x")
+    raises("score: expected a function, got int", attn.attention, *inputs, score=3)
+    raises(
+        "until: expected problem, grid or online, got 'attic'",
+        attn.explain,
+        "float32",
+        16,
+        until="attic",
+    )
+    raises("head_dim: expected a number of columns from 1 on, got 0", attn.compile, "float32", 0)
+
+
+def test_kernels(make):
+    q, k, v = make()
+    kernel = attn.compile("float32", 16, scale=True)
+    raises("scale: expected one, got none", kernel, q, k, v)
+    raises("sink: expected none, got one", kernel, q, k, v, scale=1.0, sink=np.zeros(4, "float32"))
+    raises(
+        "q: expected elements of f32, got ndarray of float16",
+        kernel,
+        q.astype("float16"),
+        k,
+        v,
+        scale=1.0,
+    )
+    raises("q: expected 16 in dimension 3", kernel, q[..., :8], k[..., :8], v, scale=1.0)
+
+
+def refused(message, **functions):
+    error = raises(message, attn.compile, "float32", 16, code="invalid kernel", **functions)
+    file, _, line = error.where.rpartition(":")
+    assert os.path.basename(file) == HERE and line.isdigit(), error.where
+    return error
+
+
+def test_what_cannot_be_traced():
+    def branch(s, b, h, q, kv):
+        if q > kv:
+            return s
+        return s * 2
+
+    error = refused(
+        "expected no decision on a value that is only known when the kernel runs", score=branch
+    )
+    assert error.where.endswith(f":{branch.__code__.co_firstlineno + 1}")
+    assert "attn.where" in error.hint
+    refused("expected no decision", mask=lambda b, h, q, kv: q >= kv and kv > 2)
+    refused("expected no decision", mask=lambda b, h, q, kv: 0 <= q - kv < 5)
+    refused("expected no conversion by float()", score=lambda s, b, h, q, kv: math.tanh(s))
+    refused("expected no conversion by int()", score=lambda s, b, h, q, kv: s + int(q))
+    refused("expected a number or a symbol, got str", score=lambda s, b, h, q, kv: s + "1")
+    refused("AttributeError", score=lambda s, b, h, q, kv: s.tanh())
+    refused(
+        "expected a function that attn can compile, got numpy.arctan",
+        score=lambda s, b, h, q, kv: np.arctan(s),
+    )
+    refused("expected an integer constant below 2^62", mask=lambda b, h, q, kv: q < 1 << 70)
+    refused("expected a divisor other than 0", mask=lambda b, h, q, kv: q // 0 == 1)
+    refused("expected bools or integers beside &, got a float", score=lambda s, b, h, q, kv: s & 1)
+    refused(
+        "expected a bool as the condition, got a float",
+        score=lambda s, b, h, q, kv: attn.where(s, 1, 2),
+    )
+    refused("expected an array, got one value", score=lambda s, b, h, q, kv: sum(s))
+
+
+def test_what_is_returned():
+    refused("score: expected a value, got None", score=lambda s, b, h, q, kv: None)
+    refused("score: expected a float, got a bool", score=lambda s, b, h, q, kv: q > kv)
+    refused("mask: expected a bool, got a float", mask=lambda b, h, q, kv: q / 2)
+    refused("mask: expected a bool, got a int", mask=lambda b, h, q, kv: q)
+    refused("missing 1 required positional argument", mask=lambda s, b, h, q, kv: q > kv)
+
+
+table = np.zeros((4, 9), "float32")
+
+
+def test_captured_arrays(make):
+    refused("table: expected 2 indices, got 3", score=lambda s, b, h, q, kv: table[h, q, kv])
+    refused(
+        "table: expected one element, got an array that lacks 1 indices",
+        score=lambda s, b, h, q, kv: s + table[h],
+    )
+    refused("table: expected one element", score=lambda s, b, h, q, kv: table[h])
+    refused("table: expected an integer index, got slice", score=lambda s, b, h, q, kv: table[h, :])
+    refused(
+        "table: expected an integer index in dimension 1, got a float",
+        score=lambda s, b, h, q, kv: table[h, s],
+    )
+    refused(
+        "table: expected an index from 0 on in dimension 1, got -1",
+        score=lambda s, b, h, q, kv: table[h, -1],
+    )
+    refused(
+        "table: expected an index from 0 on in dimension 1, got one of at most -1",
+        score=lambda s, b, h, q, kv: table[h, -1 - q],
+    )
+    refused(
+        "table: expected an index of a captured array, got .sum",
+        score=lambda s, b, h, q, kv: table.sum(),
+    )
+    refused("table: expected no len()", score=lambda s, b, h, q, kv: s + len(table))
+    strange = np.zeros(4, "complex64")
+    refused("strange: expected elements of float16", score=lambda s, b, h, q, kv: strange[h])
+    floats = attn.assume_sorted(np.zeros(9, "float32"))
+    refused("floats: expected sorted integers", mask=lambda b, h, q, kv: floats[q] == floats[kv])
+    raises("expected a NumPy array or PyTorch tensor, got list", attn.tensor, [1, 2])
+    q, k, v = make(n=10)
+    raises(
+        "table: expected at least N=10 elements in dimension 1",
+        attn.attention,
+        q,
+        k,
+        v,
+        score=lambda s, b, h, q, kv: s + table[h, kv],
+    )
+    raises(
+        "table: expected a shape of at least (0, 13), which is read, got (4, 9)",
+        attn.attention,
+        q,
+        k,
+        v,
+        score=lambda s, b, h, q, kv: s + table[h, 12],
+    )
+
+
+def test_hidden_arrays():
+    """Where an array cannot be seen, the error says what to do."""
+    hidden = {"slopes": np.zeros(4, "float32")}
+    error = refused("", score=lambda s, b, h, q, kv: s * hidden["slopes"][h])
+    assert "attn.tensor" in error.hint
+    shown = {"slopes": attn.tensor(hidden["slopes"])}
+    attn.compile("float32", 16, score=lambda s, b, h, q, kv: s * shown["slopes"][h])
+
+
+def test_symbols_outside(make):
+    raises(
+        "expected attn.query_length inside a score or mask function",
+        lambda: attn.query_length + 1,
+        code="invalid kernel",
+    )

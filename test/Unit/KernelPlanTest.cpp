@@ -1,0 +1,61 @@
+//===- KernelPlanTest.cpp - plans survive JSON and attributes ------------------------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/Target/PTX/KernelPlan.h"
+#include "lib/Target/PTX/PlanAttr.h"
+#include "mlir/IR/MLIRContext.h"
+#include "gtest/gtest.h"
+
+using namespace attn;
+using Kind = KernelParameter::Kind;
+
+static KernelPlan makePlan() {
+  KernelPlan plan;
+  plan.name = "forward";
+  plan.target = "sm_90a";
+  plan.parameters = {{Kind::TensorMap, 0, 0, "", {"bf16", {3, 2, 1, 0}, {64, 128, 1, 1}, 128}},
+                     {Kind::Pointer, 3, 0, "", {}},
+                     {Kind::Size, 1, 2, "i32", {}},
+                     {Kind::Stride, 3, 0, "i64", {}},
+                     {Kind::Scalar, 5, 0, "f32", {}}};
+  plan.grid[0] = {{0, 2, 128}};
+  plan.grid[1] = {{0, 1, 1}, {-1, 4, 1}};
+  plan.block = {384, 1, 1};
+  plan.cluster = {2, 1, 1};
+  plan.dynamicSharedBytes = 163912;
+  return plan;
+}
+
+static std::string readError(llvm::StringRef text) {
+  auto plans = readKernelPlans(text);
+  return plans ? "" : llvm::toString(plans.takeError());
+}
+
+TEST(KernelPlan, RoundTripsThroughJSON) {
+  std::vector<KernelPlan> plans = {makePlan(), KernelPlan{}};
+  auto read = readKernelPlans(writeKernelPlans(plans));
+  ASSERT_TRUE(bool(read));
+  EXPECT_EQ(*read, plans);
+}
+
+TEST(KernelPlan, RoundTripsThroughAttributes) {
+  mlir::MLIRContext context;
+  auto read = fromAttribute(toAttribute(&context, makePlan()));
+  ASSERT_TRUE(bool(read));
+  EXPECT_EQ(*read, makePlan());
+}
+
+TEST(KernelPlan, NamesWhatIsWrong) {
+  EXPECT_EQ(readError(R"({"version": 2, "kernels": []})"), "expected kernel plan version 1, got 2");
+  EXPECT_NE(readError(R"({"version": 1})").find("kernels"), std::string::npos);
+  EXPECT_NE(readError("[").size(), 0u);
+  std::string text = writeKernelPlans(makePlan());
+  size_t at = text.find("\"pointer\"");
+  EXPECT_NE(readError(text.replace(at, 9, "\"pointy\""))
+                .find("expected tensor_map, pointer, size, stride or scalar"),
+            std::string::npos);
+}

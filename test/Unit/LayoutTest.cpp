@@ -1,0 +1,100 @@
+//===- LayoutTest.cpp - every element has the owner the hardware gives it ------------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "dialects/Tile/IR/Layout.h"
+#include "gtest/gtest.h"
+#include <map>
+
+using namespace attn::tile;
+
+/// Every (warp, lane, register) owns an element, every element has the same number of owners,
+/// getOwner names the first.
+static void expectConsistent(const Layout &layout, int64_t replicas) {
+  std::map<std::pair<int64_t, int64_t>, int64_t> owners;
+  for (int64_t warp = 0; warp < layout.getNumWarps(); ++warp)
+    for (int64_t lane = 0; lane < 32; ++lane)
+      for (int64_t reg = 0; reg < layout.getNumRegisters(); ++reg) {
+        Position position = layout.getPosition({warp, lane, reg});
+        ASSERT_GE(position.row, 0);
+        ASSERT_LT(position.row, layout.getNumRows());
+        ASSERT_GE(position.column, 0);
+        ASSERT_LT(position.column, layout.getNumColumns());
+        ++owners[{position.row, position.column}];
+        Owner first = layout.getOwner(position);
+        EXPECT_EQ(layout.getPosition(first), position);
+        EXPECT_EQ(first == (Owner{warp, lane, reg}), layout.isFirstReplica(lane));
+      }
+  EXPECT_EQ(int64_t(owners.size()), layout.getNumRows() * layout.getNumColumns());
+  for (const auto &[position, count] : owners)
+    EXPECT_EQ(count, replicas);
+}
+
+TEST(Layout, EveryElementIsOwned) {
+  for (int64_t warpgroups : {1, 2, 3})
+    for (int64_t steps : {1, 2})
+      for (int64_t columns : {8, 64, 80, 96, 112, 128, 144, 176, 192, 256}) {
+        int64_t rows = 64 * warpgroups * steps;
+        expectConsistent(Layout::accumulator(warpgroups, rows, columns), 1);
+        if (columns % 16 == 0)
+          expectConsistent(Layout::operandA(warpgroups, 16, rows, columns), 1);
+        if (columns % 32 == 0)
+          expectConsistent(Layout::operandA(warpgroups, 8, rows, columns), 1);
+        expectConsistent(Layout::row(warpgroups, rows), 4);
+        expectConsistent(Layout::quad(warpgroups, rows), 1);
+      }
+  expectConsistent(Layout::blocked(8, 16, 8, 128, 128), 1);
+  expectConsistent(Layout::blocked(4, 8, 4, 64, 96), 1);
+}
+
+/// The manual's words: warp w, lane l: rows 16w + l/4 + {0, 8}, columns 8v + 2(l mod 4) + {0, 1};
+/// register 4v + 2h + i.
+TEST(Layout, AccumulatorIsTheHardwares) {
+  Layout layout = Layout::accumulator(2, 128, 176);
+  EXPECT_EQ(layout.getNumRegisters(), 88);
+  EXPECT_EQ(layout.getNumWarps(), 8);
+  for (int64_t warp = 0; warp < 8; ++warp)
+    for (int64_t lane = 0; lane < 32; ++lane)
+      for (int64_t v = 0; v < 22; ++v)
+        for (int64_t h = 0; h < 2; ++h)
+          for (int64_t i = 0; i < 2; ++i)
+            EXPECT_EQ(layout.getPosition({warp, lane, 4 * v + 2 * h + i}),
+                      (Position{16 * warp + lane / 4 + 8 * h, 8 * v + 2 * (lane % 4) + i}));
+}
+
+/// a0: row r, k 2q and 2q + 1; a1: row r + 8; a2: row r, k + 8; a3: both.
+TEST(Layout, OperandAIsTheHardwares) {
+  Layout layout = Layout::operandA(1, 16, 64, 80);
+  for (int64_t warp = 0; warp < 4; ++warp)
+    for (int64_t lane = 0; lane < 32; ++lane)
+      for (int64_t step = 0; step < 5; ++step)
+        for (int64_t word = 0; word < 4; ++word)
+          for (int64_t i = 0; i < 2; ++i)
+            EXPECT_EQ(layout.getPosition({warp, lane, 8 * step + 2 * word + i}),
+                      (Position{16 * warp + lane / 4 + 8 * (word % 2),
+                                16 * step + 8 * (word / 2) + 2 * (lane % 4) + i}));
+}
+
+TEST(Layout, EssayExample) {
+  Layout layout = Layout::accumulator(1, 64, 80);
+  EXPECT_EQ(layout.getPosition({2, 13, 27}), (Position{43, 51}));
+  EXPECT_EQ(layout.getOwner({43, 51}), (Owner{2, 13, 27}));
+}
+
+/// A 16-bit accumulator is an A operand as it stands; one of 8 bits, or of other warpgroups, is
+/// not.
+TEST(Layout, ConversionsThatMoveNothing) {
+  for (int64_t columns : {16, 80, 96, 112, 128, 144, 176, 256})
+    for (int64_t warpgroups : {1, 2, 3}) {
+      int64_t rows = 64 * warpgroups;
+      Layout accumulator = Layout::accumulator(warpgroups, rows, columns);
+      EXPECT_TRUE(isSameMap(accumulator, Layout::operandA(warpgroups, 16, rows, columns)));
+      if (columns % 32 == 0)
+        EXPECT_FALSE(isSameMap(accumulator, Layout::operandA(warpgroups, 8, rows, columns)));
+    }
+  EXPECT_FALSE(isSameMap(Layout::accumulator(1, 128, 64), Layout::accumulator(2, 128, 64)));
+  EXPECT_FALSE(isSameMap(Layout::accumulator(1, 64, 64), Layout::blocked(8, 8, 4, 64, 64)));
+}
