@@ -205,7 +205,8 @@ static FailureOr<ParameterList> collectParameters(func::FuncOp function) {
       continue;
     }
     Needs needs;
-    for (Operation *user : llvm::reverse(llvm::to_vector(argument.getUsers())))
+    SmallVector<Operation *> users(argument.getUsers());
+    for (Operation *user : llvm::reverse(users))
       if (failed(addUser(needs, type, user)))
         return failure();
     FailureOr<SmallVector<int64_t>> strides = getStrides(function, index, !needs.boxes.empty());
