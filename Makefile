@@ -11,7 +11,7 @@ SANITIZER_PACKAGES := libclang-rt-22-dev
 FORMAT_PACKAGES := clang-format-22 clang-tidy-22
 
 .DEFAULT_GOAL := help
-.PHONY: help setup configure build demo test test-asan format tidy docs bench clean
+.PHONY: help setup configure build demo test test-asan format tidy docs bench gpu-bundle clean
 
 help: ## List the commands
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
@@ -63,6 +63,12 @@ docs: configure ## Generate the op and pass documentation into build/dev/docs
 bench: ## Compare with PyTorch on the CPU (installs PyTorch into .venv)
 	@$(MAKE) --no-print-directory build PRESET=release
 	@bench/run
+
+gpu-bundle: ## Pack attn-run and examples for a machine with an NVIDIA driver into dist/gpu-bundle
+	@$(MAKE) --no-print-directory build PRESET=release
+	@rm -rf dist/gpu-bundle && mkdir -p dist/gpu-bundle
+	@cp build/release/bin/attn-run docs/examples/causal.mlir docs/gpu-check dist/gpu-bundle/
+	@du -sh dist/gpu-bundle && echo "copy dist/gpu-bundle to the machine and run ./gpu-check there"
 
 clean: ## Remove the build folders
 	@rm -rf build
