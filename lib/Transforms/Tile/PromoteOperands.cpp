@@ -102,7 +102,8 @@ struct PromoteOperandsPass : attn::tile::impl::PromoteOperandsPassBase<PromoteOp
     });
     if (bytes > sharedBytes)
       return kernel.emitOpError("needs ")
-             << bytes << " bytes of shared memory with " << stages << " stages, a block has " << sharedBytes
+             << bytes << " bytes of shared memory with " << stages.getValue() << " stages, a block has "
+             << sharedBytes.getValue()
              << " (smaller blocks or fewer stages need less)";
     return success();
   }

@@ -1,0 +1,14 @@
+// RUN: attn-opt %s --tile-assign-layouts | FileCheck %s
+
+// CHECK-LABEL: func.func @step
+func.func @step(%q: !tile.shared<128x64xbf16, swizzle = 128>, %k: !tile.shared<96x64xbf16, swizzle = 128>, %v: !tile.shared<96x64xbf16, swizzle = 128>) attributes {tile.kernel = #tile.kernel<warpgroups = 2, grid = [[], [], []]>} {
+  // CHECK: tile.mma {{.*}} -> tensor<128x96xf32, #tile.acc<warpgroups = 2>>
+  %s = tile.mma %q, %k {transpose_rhs} : !tile.shared<128x64xbf16, swizzle = 128>, !tile.shared<96x64xbf16, swizzle = 128> -> tensor<128x96xf32>
+  // CHECK: tile.reduce max {{.*}} -> tensor<128xf32, #tile.row<#tile.acc<warpgroups = 2>>>
+  %m = tile.reduce max %s : tensor<128x96xf32> -> tensor<128xf32>
+  %p = arith.truncf %s : tensor<128x96xf32> to tensor<128x96xbf16>
+  // A left operand in registers: the same map for 16-bit types.
+  // CHECK: tile.convert_layout {{.*}} -> tensor<128x96xbf16, #tile.operand_a<warpgroups = 2>>
+  %o = tile.mma %p, %v : tensor<128x96xbf16>, !tile.shared<96x64xbf16, swizzle = 128> -> tensor<128x64xf32>
+  return
+}

@@ -1,0 +1,21 @@
+// RUN: attn-opt %s --tile-promote-operands | FileCheck %s
+
+// What a loop does not change is copied once, in front of it; what it changes is copied in it.
+// CHECK-LABEL: func.func @loop
+// CHECK-SAME:    %[[Q:[^:]*]]: memref<?x64xbf16>, %[[K:[^:]*]]: memref<?x64xbf16>
+func.func @loop(%q: memref<?x64xbf16>, %k: memref<?x64xbf16>, %n: index) attributes {tile.kernel = #tile.kernel<warpgroups = 2, grid = [[], [], []]>} {
+  // CHECK-DAG: %[[QS:.*]] = tile.alloc_shared : !tile.shared<128x64xbf16, swizzle = 128>
+  // CHECK-DAG: %[[KS:.*]] = tile.alloc_shared : !tile.shared<96x64xbf16, swizzle = 128>
+  %c0 = arith.constant 0 : index
+  %c96 = arith.constant 96 : index
+  // CHECK: tile.copy %[[Q]]{{.*}} to
+  // CHECK: scf.for
+  scf.for %i = %c0 to %n step %c96 {
+    // CHECK: tile.copy %[[K]]{{.*}} to
+    // CHECK: tile.mma {{.*}} : !tile.shared<128x64xbf16, swizzle = 128>, !tile.shared<96x64xbf16, swizzle = 128>
+    %a = tile.load %q[%c0, %c0] : memref<?x64xbf16> -> tensor<128x64xbf16>
+    %b = tile.load %k[%i, %c0] : memref<?x64xbf16> -> tensor<96x64xbf16>
+    %s = tile.mma %a, %b {transpose_rhs} : tensor<128x64xbf16>, tensor<96x64xbf16> -> tensor<128x96xf32>
+  }
+  return
+}
