@@ -23,10 +23,10 @@ def max_relative(x, reference):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--library", required=True, help="libattn_bench.so")
+    parser.add_argument("--library", dest="native", required=True, help="libattn_bench.so")
     parser.add_argument("--out", help="write the result here")
     arguments = parser.parse_args()
-    library = load(arguments.library)
+    library = load(arguments.native)
     rows = []
     print(f"{'type':5} {'D':>4} {'M':>5} {'N':>5} {'mask':6} {'attn':>9} {'torch':>9} {'ratio':>6}")
     for kind in ("f32", "f16", "bf16"):

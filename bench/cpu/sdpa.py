@@ -32,7 +32,7 @@ def source(kind, d, causal):
 
 class Kernel:
     def __init__(self, library, text, threads):
-        self.library = library
+        self.native = library
         self.handle = ctypes.c_void_p(library.attn_bench_compile(text.encode(), threads))
         error = library.attn_bench_error(self.handle).decode()
         if error:
@@ -50,7 +50,7 @@ class Kernel:
         )
 
         def call():
-            self.library.attn_bench_run(self.handle, slots)
+            self.native.attn_bench_run(self.handle, slots)
 
         call.keep = (values, slots, tensors)
         return call
@@ -87,7 +87,7 @@ def relative_error(x, reference):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--library", required=True, help="libattn_bench.so")
+    parser.add_argument("--library", dest="native", required=True, help="libattn_bench.so")
     parser.add_argument("--out", help="write the result here")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=5)
@@ -98,7 +98,7 @@ def main():
     arguments = parser.parse_args()
 
     torch.set_num_threads(arguments.threads)
-    library = load(arguments.library)
+    library = load(arguments.native)
     b, h, s = map(int, arguments.shape.split(","))
     peaks = {
         "f32": library.attn_bench_peak(arguments.threads, False),
