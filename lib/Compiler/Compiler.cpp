@@ -9,6 +9,7 @@
 #include "attn/Compiler.h"
 #include "lib/Compiler/Diagnostics.h"
 #include "lib/Compiler/Function.h"
+#include "lib/Runtime/DataTypes.h"
 #include "lib/Target/CPU/ThreadPool.h"
 #include "lib/Tools/AttnOpt/Registration.h"
 #include "mlir/IR/MLIRContext.h"
@@ -58,28 +59,6 @@ Status CompiledFunction::run(LaunchArguments arguments, void *stream) const {
 //===----------------------------------------------------------------------------------------===//
 // Compiling
 //===----------------------------------------------------------------------------------------===//
-
-static DataType getDataType(ElementKind kind) {
-  switch (kind) {
-  case ElementKind::F16:
-    return DataType::F16;
-  case ElementKind::BF16:
-    return DataType::BF16;
-  case ElementKind::F32:
-    return DataType::F32;
-  case ElementKind::F64:
-    return DataType::F64;
-  case ElementKind::I1:
-    return DataType::I1;
-  case ElementKind::I8:
-    return DataType::I8;
-  case ElementKind::I32:
-    return DataType::I32;
-  case ElementKind::I64:
-    return DataType::I64;
-  }
-  return DataType::I64;
-}
 
 /// Names results by their letters; that of attention is "output".
 static std::string getResultName(size_t index, ArrayRef<DimRule> dims) {

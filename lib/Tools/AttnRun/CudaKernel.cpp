@@ -8,6 +8,7 @@
 #include "lib/Tools/AttnRun/CudaKernel.h"
 #include "lib/Pipelines/GPUPipeline.h"
 #include "lib/Pipelines/Pipelines.h"
+#include "lib/Runtime/DataTypes.h"
 #include "lib/Runtime/Timing.h"
 #include "lib/Support/Stopwatch.h"
 #include "lib/Target/PTX/EmitPTX.h"
@@ -22,28 +23,6 @@ static Error toError(Status status) {
   if (status.ok())
     return Error::success();
   return createStringError("cuda: " + status.str());
-}
-
-static Expected<DataType> getDataType(ElementKind kind) {
-  switch (kind) {
-  case ElementKind::F16:
-    return DataType::F16;
-  case ElementKind::BF16:
-    return DataType::BF16;
-  case ElementKind::F32:
-    return DataType::F32;
-  case ElementKind::F64:
-    return DataType::F64;
-  case ElementKind::I1:
-    return DataType::I1;
-  case ElementKind::I8:
-    return DataType::I8;
-  case ElementKind::I32:
-    return DataType::I32;
-  case ElementKind::I64:
-    return DataType::I64;
-  }
-  return createStringError("cuda: expected a type that kernels take, got " + getName(kind));
 }
 
 Expected<std::unique_ptr<CudaKernel>> CudaKernel::compile(mlir::ModuleOp module) {
@@ -88,9 +67,6 @@ Error CudaKernel::upload(ArrayRef<ArgumentValue> inputs, ArrayRef<Array> outputs
   // The arguments point into `extents`, which therefore must not move.
   extents.reserve(2 * (inputs.size() + outputs.size()));
   auto add = [&](const Array &array) -> Error {
-    Expected<DataType> type = getDataType(array.getKind());
-    if (!type)
-      return type.takeError();
     Result<DeviceBuffer> buffer = DeviceBuffer::allocate(context, array.getByteCount());
     if (!buffer)
       return toError(buffer.takeStatus());
@@ -99,7 +75,7 @@ Error CudaKernel::upload(ArrayRef<ArgumentValue> inputs, ArrayRef<Array> outputs
       return error;
     TensorView view;
     view.data = buffers.back()->data();
-    view.type = *type;
+    view.type = getDataType(array.getKind());
     view.rank = array.getRank();
     view.shape = extents.emplace_back(array.getShape()).data();
     view.strides = extents.emplace_back(array.getStrides()).data();

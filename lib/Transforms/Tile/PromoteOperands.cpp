@@ -35,8 +35,8 @@ namespace {
 /// The places of one kernel.
 struct Places {
   func::FuncOp kernel;
-  /// Copies that run once, by argument and position: the next product with the same box finds it.
-  DenseMap<std::pair<Value, Value>, SmallVector<std::pair<SmallVector<Value>, Value>>> once;
+  /// Copies that run once, by argument: position and place. The next product with the same box finds it.
+  DenseMap<Value, SmallVector<std::pair<SmallVector<Value>, Value>>> once;
   /// Tiles that loops refill, by argument and type.
   llvm::MapVector<std::pair<Value, Type>, Value> refilled;
 
@@ -58,7 +58,7 @@ struct Places {
     SharedType type = getPlaceType(load);
     OpBuilder builder(load);
     if (LoopLikeOpInterface loop = getInvariantLoop(load); loop || !load->getParentOfType<LoopLikeOpInterface>()) {
-      auto &known = once[{load.getSource(), Value()}];
+      auto &known = once[load.getSource()];
       SmallVector<Value> offsets(load.getOffsets());
       for (auto &[position, place] : known)
         if (position == offsets && place.getType() == type)

@@ -1,0 +1,41 @@
+//===- DataTypes.h - element kinds as the runtime names them --------------------------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------------------------===//
+
+#ifndef ATTN_RUNTIME_DATATYPES_H
+#define ATTN_RUNTIME_DATATYPES_H
+
+#include "attn/Runtime.h"
+#include "lib/Support/Array.h"
+
+namespace attn {
+
+/// The runtime's name of what a host array holds; every kind has one.
+inline DataType getDataType(ElementKind kind) {
+  switch (kind) {
+  case ElementKind::F16:
+    return DataType::F16;
+  case ElementKind::BF16:
+    return DataType::BF16;
+  case ElementKind::F32:
+    return DataType::F32;
+  case ElementKind::F64:
+    return DataType::F64;
+  case ElementKind::I1:
+    return DataType::I1;
+  case ElementKind::I8:
+    return DataType::I8;
+  case ElementKind::I32:
+    return DataType::I32;
+  case ElementKind::I64:
+    return DataType::I64;
+  }
+  return DataType::I64;
+}
+
+} // namespace attn
+
+#endif // ATTN_RUNTIME_DATATYPES_H
