@@ -3,6 +3,8 @@
 import os
 import platform
 import shutil
+import subprocess
+import sys
 
 import lit.formats
 
@@ -20,7 +22,22 @@ for variable in ("ASAN_OPTIONS", "UBSAN_OPTIONS", "HOME"):
     if variable in os.environ:
         config.environment[variable] = os.environ[variable]
 
+config.substitutions.append(("%python", sys.executable))
+
+# Asks the driver, in a process of its own: a driver that is initialised does not survive a fork.
+FIND_GPU = """
+import ctypes
+cuda, major, minor = ctypes.CDLL("libcuda.so.1"), ctypes.c_int(), ctypes.c_int()
+assert cuda.cuInit(0) == 0
+assert cuda.cuDeviceGetAttribute(ctypes.byref(major), 75, 0) == 0
+assert cuda.cuDeviceGetAttribute(ctypes.byref(minor), 76, 0) == 0
+print(f"sm_{major.value}{minor.value}")
+"""
+
 # What some tests need and some machines lack.
+answer = subprocess.run([sys.executable, "-c", FIND_GPU], capture_output=True, text=True)
+if answer.returncode == 0:
+    config.available_features.update(["cuda", answer.stdout.strip()])
 if shutil.which("ptxas"):
     config.available_features.add("ptxas")
 if os.path.exists("/proc/cpuinfo"):

@@ -23,18 +23,24 @@ static void addCleanup(OpPassManager &pm) {
 void attn::buildOnlineToTilePipeline(OpPassManager &pm) {
   pm.addPass(createConvertAttnToTilePass());
   addCleanup(pm);
+  pm.addPass(tile::createPipelineStepsPass());
 }
 
-void attn::buildTileToAsyncPipeline(OpPassManager &pm, const GPUPipelineOptions &options) {
-  // Room 5: where.
+void attn::buildTileToPlacedPipeline(OpPassManager &pm, const GPUPipelineOptions &options) {
   tile::PromoteOperandsPassOptions promote;
   promote.stages = options.stages;
   pm.addPass(tile::createPromoteOperandsPass(promote));
   pm.addPass(tile::createAssignLayoutsPass());
   addCleanup(pm);
+}
+
+void attn::buildTileToAsyncPipeline(OpPassManager &pm, const GPUPipelineOptions &options) {
+  // Room 5: where.
+  buildTileToPlacedPipeline(pm, options);
   // Room 6: when.
   pm.addPass(tile::createSpecializeWarpsPass({options.stages}));
   addCleanup(pm);
+  pm.addPass(tile::createOverlapMmaPass());
 }
 
 void attn::buildAsyncToNVVMPipeline(OpPassManager &pm) {
@@ -43,7 +49,46 @@ void attn::buildAsyncToNVVMPipeline(OpPassManager &pm) {
   pm.addPass(createConvertTileToNVVMPass());
 }
 
+void attn::buildToNVVMPipeline(OpPassManager &pm, const ToOnlineOptions &online, const GPUPipelineOptions &gpu,
+                               GPUDoor until) {
+  ToOnlineOptions problem;
+  problem.copyOptionValuesFrom(online);
+  problem.target = "cuda";
+  buildToOnlinePipeline(pm, problem);
+  buildOnlineToTilePipeline(pm);
+  if (until == GPUDoor::Placed)
+    return buildTileToPlacedPipeline(pm, gpu);
+  if (until == GPUDoor::Tile)
+    return;
+  buildTileToAsyncPipeline(pm, gpu);
+  if (until == GPUDoor::NVVM)
+    buildAsyncToNVVMPipeline(pm);
+}
+
+namespace {
+/// What attn-to-nvvm can be told: the options of rooms 1 to 3 that mean something for a GPU, and those of 5 and 6.
+struct ToNVVMOptions : PassPipelineOptions<ToNVVMOptions> {
+  Option<int64_t> blockM{*this, "block-m", llvm::cl::desc("query rows of a block; 0: the target's rule"),
+                         llvm::cl::init(0)};
+  Option<int64_t> blockN{*this, "block-n", llvm::cl::desc("keys of a step; 0: the target's rule"), llvm::cl::init(0)};
+  Option<int64_t> splits{*this, "splits", llvm::cl::desc("parts the keys of a block are split into"),
+                         llvm::cl::init(1)};
+  Option<int64_t> stages{*this, "stages", llvm::cl::desc("tiles of keys, and of values, that may be in flight"),
+                         llvm::cl::init(2)};
+};
+} // namespace
+
 void attn::registerGPUPipelines() {
+  PassPipelineRegistration<ToNVVMOptions>("attn-to-nvvm", "rooms 1 to 7: problem to the program of one thread",
+                                          [](OpPassManager &pm, const ToNVVMOptions &options) {
+                                            ToOnlineOptions online;
+                                            online.blockM = options.blockM;
+                                            online.blockN = options.blockN;
+                                            online.splits = options.splits;
+                                            GPUPipelineOptions gpu;
+                                            gpu.stages = options.stages;
+                                            buildToNVVMPipeline(pm, online, gpu);
+                                          });
   PassPipelineRegistration<>("online-to-tile", "room 4: the program of one thread block",
                              [](OpPassManager &pm) { buildOnlineToTilePipeline(pm); });
   PassPipelineRegistration<GPUPipelineOptions>(

@@ -8,8 +8,7 @@
 #ifndef ATTN_LIB_PIPELINES_GPUPIPELINE_H
 #define ATTN_LIB_PIPELINES_GPUPIPELINE_H
 
-#include "mlir/Pass/PassManager.h"
-#include "mlir/Pass/PassOptions.h"
+#include "lib/Pipelines/Pipelines.h"
 
 namespace attn {
 
@@ -20,12 +19,21 @@ struct GPUPipelineOptions : mlir::PassPipelineOptions<GPUPipelineOptions> {
 
 /// Room 3 -> room 4: the program of one thread block, synchronous.
 void buildOnlineToTilePipeline(mlir::OpPassManager &pm);
+/// Room 5: places in shared memory, and layouts.
+void buildTileToPlacedPipeline(mlir::OpPassManager &pm, const GPUPipelineOptions &options);
 /// Rooms 5 and 6: places in shared memory, layouts, roles and barriers.
 void buildTileToAsyncPipeline(mlir::OpPassManager &pm, const GPUPipelineOptions &options);
 /// Room 7: the program of one thread.
 void buildAsyncToNVVMPipeline(mlir::OpPassManager &pm);
 
-/// online-to-tile, tile-to-async, async-to-nvvm by name.
+/// The last room to enter on the way to a GPU.
+enum class GPUDoor { Tile, Placed, Async, NVVM };
+
+/// Rooms 1 to 7 for a GPU, whatever target `online` names; stops at `until`.
+void buildToNVVMPipeline(mlir::OpPassManager &pm, const ToOnlineOptions &online, const GPUPipelineOptions &gpu,
+                         GPUDoor until = GPUDoor::NVVM);
+
+/// online-to-tile, tile-to-async, async-to-nvvm, and attn-to-nvvm for all of them, by name.
 void registerGPUPipelines();
 
 } // namespace attn

@@ -74,8 +74,9 @@ static LogicalResult convertFunction(func::FuncOp function) {
     if (!schedule)
       schedule = op->getAttrOfType<ScheduleAttr>(kScheduleAttrName);
   });
-  if (!schedule)
-    return grid->emitOpError("expected an attn.online_attention with a schedule");
+  // A mask that keeps nothing leaves no step to schedule: the grid's rows are all there is.
+  int64_t blockM = schedule ? schedule.getBlockM() : *getConstantIntValue(grid->getMixedStep()[2]);
+  int64_t blockN = schedule ? schedule.getBlockN() : blockM;
 
   SmallVector<Attribute> factors;
   Builder builder(function.getContext());
@@ -95,10 +96,10 @@ static LogicalResult convertFunction(func::FuncOp function) {
   auto kernel = func::FuncOp::create(b, function.getLoc(), function.getName(), b.getFunctionType(types, {}));
   kernel.addEntryBlock();
   // One warpgroup for each 64 rows; roles may add more.
-  int64_t warpgroups = std::max<int64_t>(1, schedule.getBlockM() / 64);
+  int64_t warpgroups = std::max<int64_t>(1, blockM / 64);
   kernel->setAttr(tile::TileDialect::kKernelAttrName,
                   tile::KernelAttr::get(b.getContext(), warpgroups, b.getArrayAttr(factors)));
-  BlockConverter converter(function, *grid, kernel, schedule.getBlockM(), schedule.getBlockN());
+  BlockConverter converter(function, *grid, kernel, blockM, blockN);
   if (failed(converter.convert()))
     return failure();
   function.erase();

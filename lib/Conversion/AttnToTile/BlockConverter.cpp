@@ -14,14 +14,31 @@
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/Matchers.h"
 
 using namespace mlir;
 using namespace attn;
 
+/// The one positive constant that scales the scores of all steps, none of which has a score region.
+static std::optional<double> findFoldedScale(scf::ForallOp grid) {
+  std::optional<double> scale;
+  bool isFoldable = true;
+  grid.walk([&](OnlineAttentionOp step) {
+    FloatAttr constant;
+    isFoldable &= step.getScore().empty() && matchPattern(step.getScale(), m_Constant(&constant));
+    if (!isFoldable)
+      return;
+    double value = constant.getValueAsDouble();
+    isFoldable &= value > 0 && std::isnormal(float(value)) && (!scale || *scale == value);
+    scale = value;
+  });
+  return isFoldable ? scale : std::nullopt;
+}
+
 BlockConverter::BlockConverter(func::FuncOp source, scf::ForallOp grid, func::FuncOp kernel, int64_t blockM,
                                int64_t blockN)
     : source(source), grid(grid), kernel(kernel), b(grid.getLoc(), OpBuilder::atBlockBegin(&kernel.getBody().front())),
-      blockM(blockM), blockN(blockN) {}
+      blockM(blockM), blockN(blockN), foldedScale(findFoldedScale(grid)) {}
 
 RankedTensorType BlockConverter::getTileType(RankedTensorType type) {
   SmallVector<int64_t> shape(type.getShape());
@@ -181,7 +198,8 @@ static LogicalResult cloneScalarControl(OpBuilder &b, Operation &op, IRMapping &
   Operation *clone = b.clone(op, mapping);
   clone->walk([&](tensor::ExtractOp extract) {
     OpBuilder inner(extract);
-    Value load = memref::LoadOp::create(inner, extract.getLoc(), extract.getTensor(), extract.getIndices());
+    // The operand is a memref already, which the op's own accessor would refuse.
+    Value load = memref::LoadOp::create(inner, extract.getLoc(), extract->getOperand(0), extract.getIndices());
     extract.replaceAllUsesWith(load);
     extract.erase();
   });
@@ -281,10 +299,19 @@ LogicalResult BlockConverter::convert() {
       return grid.emitOpError("expected every result of the grid to be returned");
     outputs.push_back(entry.getArgument(firstResult + std::distance(results.begin(), position)));
   }
-  // (B, H, M tiles) are the grid's z, y and x; the index of a tile of rows becomes its first row.
+  // (B, H, M tiles) are the grid's z, y and x; the index of a tile of rows becomes its first row. The last rows come first:
+  // masks that look back leave them the most work, and blocks start in order.
   for (auto [i, iv] : llvm::enumerate(grid.getInductionVars())) {
     Value id = gpu::BlockIdOp::create(b, static_cast<gpu::Dimension>(2 - i));
     Value step = arith::ConstantIndexOp::create(b, *getConstantIntValue(grid.getMixedStep()[i]));
+    if (i == 2) {
+      Value bound = lookup(grid, grid.getMixedUpperBound()[i]);
+      if (!bound)
+        return failure();
+      Value one = arith::ConstantIndexOp::create(b, 1);
+      Value tiles = arith::CeilDivUIOp::create(b, bound, step);
+      id = arith::SubIOp::create(b, arith::SubIOp::create(b, tiles, one), id);
+    }
     mapping.map(iv, b.createOrFold<arith::MulIOp>(id, step));
   }
   if (failed(convertBody(*grid.getBody())))

@@ -59,6 +59,10 @@ private:
   // StepConverter.cpp: arithmetic.
   mlir::LogicalResult convertStep(OnlineAttentionOp op);
   mlir::LogicalResult convertNormalize(NormalizeOp op);
+  struct RowWeights {
+    mlir::Value weights, factor;
+  };
+  RowWeights emitRowWeights(mlir::Value t, mlir::Value old, mlir::Value max);
   /// Inlines a region on tiles of coordinates; returns the yielded tile.
   mlir::Value inlineRegion(mlir::Region &region, mlir::ValueRange arguments, mlir::RankedTensorType shape);
   mlir::Value splat(mlir::Value scalar, llvm::ArrayRef<int64_t> shape);
@@ -73,6 +77,9 @@ private:
   mlir::IRMapping mapping;
   llvm::DenseMap<mlir::Value, ArgumentSlice> slices;
   int64_t blockM, blockN;
+  /// The scale of all steps when it is a positive constant and nothing but masks comes between it and the softmax: running
+  /// maxima are then of unscaled scores.
+  std::optional<double> foldedScale;
   /// The kernel's memref for each of the grid's results.
   llvm::SmallVector<mlir::Value> outputs;
 };

@@ -98,6 +98,33 @@ static bool readsTensors(Region &region) {
 // Ops
 //===----------------------------------------------------------------------===//
 
+/// Weights relative to the maximum, 2^(t - max), and the factor 2^(old - max) of what was computed relative to the old one. A row
+/// that keeps nothing has maximum -inf; subtracting 0 instead makes its weights 0, not NaN.
+///
+/// With a folded scale c, t and the maxima are not scaled yet: t * c - max * c is one multiply-add. Where the product max * c is
+/// rounded, all weights of the row share the error as a factor, which the sum cancels. It is at most 2^4 up to |max * c| = 2^28.
+/// Beyond, scores differ by more than any weight can show or not at all, so that c may be rounded to a power of two, whose
+/// products are exact.
+BlockConverter::RowWeights BlockConverter::emitRowWeights(Value t, Value old, Value max) {
+  auto type = cast<RankedTensorType>(t.getType());
+  ArrayRef<int64_t> rows = cast<RankedTensorType>(max.getType()).getShape();
+  int64_t columns = type.getDimSize(1);
+  Value shift = arith::SelectOp::create(b, isEqual(max, kLowest), constant(0.0, rows), max);
+  if (!foldedScale) {
+    Value factor = math::Exp2Op::create(b, arith::SubFOp::create(b, old, shift));
+    return {math::Exp2Op::create(b, arith::SubFOp::create(b, t, rowsToTile(shift, columns))), factor};
+  }
+  Value scale = constant(*foldedScale, rows);
+  Value magnitude = math::AbsFOp::create(b, arith::MulFOp::create(b, shift, scale));
+  Value isHuge = arith::CmpFOp::create(b, arith::CmpFPredicate::OGT, magnitude, constant(0x1p28, rows));
+  Value rounded = constant(std::exp2(std::floor(std::log2(*foldedScale))), rows);
+  Value c = arith::SelectOp::create(b, isHuge, rounded, scale);
+  Value negative = arith::NegFOp::create(b, arith::MulFOp::create(b, shift, c));
+  Value factor = math::Exp2Op::create(b, arith::AddFOp::create(b, arith::MulFOp::create(b, old, c), negative));
+  Value exponent = math::FmaOp::create(b, t, rowsToTile(c, columns), rowsToTile(negative, columns));
+  return {math::Exp2Op::create(b, exponent), factor};
+}
+
 LogicalResult BlockConverter::convertStep(OnlineAttentionOp op) {
   auto query = slices.find(op.getQuery()), key = slices.find(op.getKey()), value = slices.find(op.getValue());
   if (query == slices.end() || key == slices.end() || value == slices.end())
@@ -124,7 +151,8 @@ LogicalResult BlockConverter::convertStep(OnlineAttentionOp op) {
   b.setLoc(op.getLoc());
   Value q = load(query->second, blockM, d), k = load(key->second, blockN, d);
   Value t = tile::MmaOp::create(b, scores, q, k, /*acc=*/Value(), /*transpose_lhs=*/false, /*transpose_rhs=*/true);
-  t = arith::MulFOp::create(b, t, splat(scale, scores.getShape()));
+  if (!foldedScale)
+    t = arith::MulFOp::create(b, t, splat(scale, scores.getShape()));
   RankedTensorType positions = scores.clone(b.getIndexType());
   // A tile of constant size is whole; any other may end at N.
   bool isShort = op.getKey().getType().getDimSize(0) != blockN;
@@ -164,12 +192,10 @@ LogicalResult BlockConverter::convertStep(OnlineAttentionOp op) {
   if (keep)
     t = arith::SelectOp::create(b, keep, t, constant(kLowest, scores.getShape()));
 
-  // The running state. A row that keeps nothing has maximum -inf; subtracting 0 instead makes its weights 0, not NaN.
   RankedTensorType row = RankedTensorType::get({blockM}, b.getF32Type());
   Value max = arith::MaximumFOp::create(b, state[1], tile::ReduceOp::create(b, row, tile::Combiner::Max, t));
-  Value safe = arith::SelectOp::create(b, isEqual(max, kLowest), constant(0.0, row.getShape()), max);
-  Value factor = math::Exp2Op::create(b, arith::SubFOp::create(b, state[1], safe));
-  Value p = math::Exp2Op::create(b, arith::SubFOp::create(b, t, rowsToTile(safe, blockN)));
+  RowWeights weight = emitRowWeights(t, state[1], max);
+  Value factor = weight.factor, p = weight.weights;
   Value sum = arith::AddFOp::create(b, arith::MulFOp::create(b, state[2], factor),
                                     tile::ReduceOp::create(b, row, tile::Combiner::Add, p));
   Value weights = arith::TruncFOp::create(b, scores.clone(element), p);
@@ -188,6 +214,8 @@ LogicalResult BlockConverter::convertNormalize(NormalizeOp op) {
     return failure();
   int64_t dv = op.getAcc().getType().getDimSize(1);
   RankedTensorType row = RankedTensorType::get({blockM}, b.getF32Type());
+  if (foldedScale)
+    max = arith::MulFOp::create(b, max, constant(*foldedScale, row.getShape()));
   if (op.getSink()) {
     Value natural = lookup(op, op.getSink());
     if (!natural)

@@ -105,6 +105,13 @@ void attn::tile::populateMathPatterns(RewritePatternSet &patterns) {
         return arith::MulFOp::create(builder, loc, emitLog2(builder, loc, x),
                                      f32(builder, loc, M_LN2));
       });
+  patterns.add<UnaryPattern<math::Log1pOp>>(
+      context, [](OpBuilder &builder, Location loc, Value x) -> Value {
+        // Scores count by their differences: near 0 the absolute error matters, which is small.
+        Value sum = arith::AddFOp::create(builder, loc, x, f32(builder, loc, 1));
+        return arith::MulFOp::create(builder, loc, emitLog2(builder, loc, sum),
+                                     f32(builder, loc, M_LN2));
+      });
   patterns.add<UnaryPattern<math::SqrtOp>>(
       context, [](OpBuilder &builder, Location loc, Value x) -> Value {
         return emitIntrinsic(builder, loc, "llvm.nvvm.sqrt.approx.ftz.f", x);

@@ -109,8 +109,12 @@ def PruneMaskedTilesPass : Pass<"attn-prune-masked-tiles"> {
     the right. Tiles that keep nothing are in none of them; tiles kept whole have a constant size and no mask region. A mask
     that the analysis cannot decide is applied everywhere, unless attn.assume states what it needs.
 
+    With `peel-last-tile` the last tile is visited first and outside of the loops, if there is any tile: targets that overlap
+    a tile with the next need a first one that is certain to exist.
+
     Requires: level `online` after attn-tile-kv-loop. Produces: level `online`. Fails when: never.
   }];
+  let options = [Option<"peelLastTile", "peel-last-tile", "bool", "false", "visit the last tile first, outside of loops">];
   let dependentDialects = ["::mlir::affine::AffineDialect", "::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect",
                            "::mlir::tensor::TensorDialect"];
 }

@@ -136,7 +136,68 @@ static ValueRange emitRange(OpBuilder &builder, KVLoop kv, const MaskTiles::Rang
   return loop.getResults();
 }
 
-static void prune(RewriterBase &rewriter, KVLoop kv) {
+/// The start of the last of the tiles that end at `end` > 0.
+static Value emitLastTile(OpBuilder &builder, Location loc, Value end, int64_t blockN) {
+  Value one = arith::ConstantIndexOp::create(builder, loc, 1);
+  Value size = arith::ConstantIndexOp::create(builder, loc, blockN);
+  Value before = arith::SubIOp::create(builder, loc, end, one);
+  Value index = arith::DivUIOp::create(builder, loc, before, size);
+  return arith::MulIOp::create(builder, loc, index, size);
+}
+
+/// The three loops. With `peel`, the last tile comes first, on its own, with the mask where any tile has it:
+///
+///   if begin < end: step(last), loops over [begin, last)
+static void emitRanges(OpBuilder &builder, KVLoop kv, const MaskTiles::Ranges &ranges, bool peel) {
+  Location loc = kv.loop.getLoc();
+  SmallVector<Value> state(kv.loop.getInitArgs());
+  scf::IfOp any;
+  Value last;
+  bool isMasked = !kv.step.getMask().empty() && (ranges.mayHaveLeftPartial || ranges.mayHaveRightPartial);
+  OpBuilder::InsertionGuard guard(builder);
+  if (peel) {
+    Value hasTiles = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::slt, ranges.begin, ranges.end);
+    any = scf::IfOp::create(builder, loc, ValueRange(state).getTypes(), hasTiles, /*withElseRegion=*/true);
+    builder.setInsertionPointToEnd(any.elseBlock());
+    scf::YieldOp::create(builder, loc, state);
+    builder.setInsertionPointToEnd(any.thenBlock());
+    last = emitLastTile(builder, loc, ranges.end, kv.blockN);
+    OpFoldResult size = builder.getIndexAttr(kv.blockN);
+    if (ranges.mayHaveLeftPartial || ranges.mayHaveRightPartial)
+      size = emitTileSize(builder, loc, kv.blockN, last, kv.numKeys);
+    state = SmallVector<Value>(
+        emitKVStep(builder, kv.step, kv.key, kv.value, kv.origin, last, size, state, isMasked));
+  }
+  auto append = [&](bool exists, Value begin, Value end, bool isFull) {
+    if (!exists)
+      return;
+    if (peel)
+      end = arith::MinSIOp::create(builder, loc, end, last);
+    state = SmallVector<Value>(emitRange(builder, kv, ranges, begin, end, isFull, state));
+  };
+  append(ranges.mayHaveLeftPartial, ranges.begin, ranges.fullBegin, /*isFull=*/false);
+  append(ranges.mayHaveFull, ranges.fullBegin, ranges.fullEnd, /*isFull=*/true);
+  // Without a mask only the last tile can be partial.
+  append(ranges.mayHaveRightPartial && (isMasked || !peel), ranges.fullEnd, ranges.end, /*isFull=*/false);
+  if (!peel) {
+    kv.loop.getResults().replaceAllUsesWith(state);
+    return;
+  }
+  scf::YieldOp::create(builder, loc, state);
+  kv.loop.getResults().replaceAllUsesWith(any.getResults());
+}
+
+/// All tiles, all of them partial: what is known of a mask that cannot be decided.
+static MaskTiles::Ranges getUndecidedRanges(KVLoop kv) {
+  MaskTiles::Ranges ranges;
+  ranges.begin = ranges.fullBegin = ranges.fullEnd = kv.loop.getLowerBound();
+  ranges.end = kv.numKeys;
+  ranges.mayHaveLeftPartial = ranges.mayHaveFull = false;
+  ranges.mayHaveRightPartial = true;
+  return ranges;
+}
+
+static void prune(RewriterBase &rewriter, KVLoop kv, bool peel) {
   Location loc = kv.loop.getLoc();
   rewriter.setInsertionPoint(kv.loop);
   OnlineAttentionOp probe = cast<OnlineAttentionOp>(rewriter.clone(*kv.step));
@@ -149,6 +210,10 @@ static void prune(RewriterBase &rewriter, KVLoop kv) {
         << (tiles.isUndecided() ? "mask cannot be decided by tile: it is applied everywhere" : tiles.describe());
   if (tiles.isUndecided()) {
     rewriter.eraseOp(probe);
+    if (peel) {
+      emitRanges(rewriter, kv, getUndecidedRanges(kv), peel);
+      rewriter.eraseOp(kv.loop);
+    }
     return;
   }
 
@@ -159,20 +224,15 @@ static void prune(RewriterBase &rewriter, KVLoop kv) {
   Value rowEnd = arith::AddIOp::create(rewriter, loc, at[2], getValueOrCreateConstantIndexOp(rewriter, loc, rows));
   MaskTiles::Ranges ranges = tiles.emitRanges(rewriter, loc, {at[0], at[1], at[2], rowEnd, kv.numKeys}, kv.blockN);
 
-  SmallVector<Value> state(kv.loop.getInitArgs());
-  auto append = [&](bool exists, Value begin, Value end, bool isFull) {
-    if (exists)
-      state = SmallVector<Value>(emitRange(rewriter, kv, ranges, begin, end, isFull, state));
-  };
-  append(ranges.mayHaveLeftPartial, ranges.begin, ranges.fullBegin, /*isFull=*/false);
-  append(ranges.mayHaveFull, ranges.fullBegin, ranges.fullEnd, /*isFull=*/true);
-  append(ranges.mayHaveRightPartial, ranges.fullEnd, ranges.end, /*isFull=*/false);
+  emitRanges(rewriter, kv, ranges, peel);
   rewriter.eraseOp(probe);
-  rewriter.replaceOp(kv.loop, state);
+  rewriter.eraseOp(kv.loop);
 }
 
 namespace {
 struct PruneMaskedTilesPass : attn::impl::PruneMaskedTilesPassBase<PruneMaskedTilesPass> {
+  using Base::Base;
+
   void runOnOperation() override {
     if (failed(verifyLevel(getOperation(), Level::Online)))
       return signalPassFailure();
@@ -182,7 +242,7 @@ struct PruneMaskedTilesPass : attn::impl::PruneMaskedTilesPassBase<PruneMaskedTi
     for (OnlineAttentionOp step : steps) {
       FailureOr<KVLoop> kv = matchKVLoop(rewriter, step);
       if (succeeded(kv))
-        prune(rewriter, *kv);
+        prune(rewriter, *kv, peelLastTile);
       else
         remark::missed(step.getLoc(), remark::RemarkOpts::name("mask-tiles").category("attn"))
             << "not in a loop made by attn-tile-kv-loop: no tile is pruned";

@@ -9,6 +9,7 @@
 #include "lib/Transforms/Attn/Levels.h"
 #include "lib/Transforms/Attn/Passes.h"
 #include "lib/Transforms/Attn/Schedule.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/Remarks.h"
 #include "llvm/Support/FormatVariadic.h"
 
@@ -41,15 +42,39 @@ static Choice chooseForCPU(AttentionOp op, int64_t lanes, bool bf16Dot) {
   return {64, 64, "cpu-f32"};
 }
 
-/// Sizes for Hopper: two warpgroups of 64 rows each; keys so that the query, two stages of keys and two of values fit 227 KiB,
-/// and scores, accumulator and weights fit 240 registers.
+/// Whether a score or mask region reads tensors at places that differ within a tile.
+static bool gathers(AttentionOp op) {
+  for (Region *region : {&op.getScore(), &op.getMask()}) {
+    if (region->empty())
+      continue;
+    // Values that vary over rows (m) or keys (n), the last two arguments.
+    DenseSet<Value> varying;
+    for (BlockArgument position : region->getArguments().take_back(2))
+      varying.insert(position);
+    for (Operation &inner : region->front()) {
+      bool varies = llvm::any_of(inner.getOperands(), [&](Value operand) { return varying.contains(operand); });
+      if (varies && isa<tensor::ExtractOp>(inner))
+        return true;
+      if (varies)
+        varying.insert_range(inner.getResults());
+    }
+  }
+  return false;
+}
+
+/// Sizes for Hopper: a warpgroup for each 64 rows. Keys so that the query, two stages of keys and two of values fit 227 KiB, and
+/// scores, weights, accumulator and what the regions compute fit the registers: 240 in each thread of two warpgroups, 160 of
+/// three. Measured on an H200 (bench/NOTES.md); where a mask cuts tiles, narrow ones waste less.
 static Choice chooseForCUDA(AttentionOp op) {
   int64_t d = std::max(op.getHeadDim(), op.getValueDim());
+  bool isPlain = op.getScore().empty() && op.getMask().empty();
+  if (d <= 64 && !gathers(op))
+    return {192, 128, "cuda-d64"};
   if (d <= 128)
-    return {128, 128, "cuda-d128"};
+    return {128, isPlain ? 144 : 128, "cuda-d128"};
   if (d <= 192)
-    return {128, 96, "cuda-d192"};
-  return {128, 64, "cuda-d256"};
+    return {128, gathers(op) ? 64 : 96, "cuda-d192"};
+  return {128, gathers(op) ? 48 : 80, "cuda-d256"};
 }
 
 namespace {

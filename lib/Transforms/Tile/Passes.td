@@ -10,6 +10,18 @@
 
 include "mlir/Pass/PassBase.td"
 
+def PipelineStepsPass : Pass<"tile-pipeline-steps", "::mlir::ModuleOp"> {
+  let summary = "delays the product with the values by one step";
+  let description = [{
+    A step multiplies its scores' weights with the values of the step before, right behind the product of its own scores: the
+    two do not depend on each other, and the softmax between them can run while either is in flight. The first step must
+    stand before the loops, as attn-prune-masked-tiles with `peel-last-tile` puts it; other kernels stay as they are.
+
+    Requires: level `tile`. Produces: level `tile`. Fails when: never.
+  }];
+  let dependentDialects = ["::attn::tile::TileDialect", "::mlir::scf::SCFDialect"];
+}
+
 def PromoteOperandsPass : Pass<"tile-promote-operands", "::mlir::ModuleOp"> {
   let summary = "gives every operand of a matrix product a place in shared memory";
   let description = [{
@@ -51,6 +63,18 @@ def SpecializeWarpsPass : Pass<"tile-specialize-warps", "::mlir::ModuleOp"> {
   let options = [
     Option<"stages", "stages", "int64_t", "2", "uses of a ring that may be in flight">];
   let dependentDialects = ["::attn::tile::TileDialect", "::mlir::scf::SCFDialect"];
+}
+
+def OverlapMmaPass : Pass<"tile-overlap-mma", "::mlir::ModuleOp"> {
+  let summary = "waits for a matrix product as late as its results allow";
+  let description = [{
+    Every wait moves down to the first use of its product in the block, and the release of the operands' stages with it;
+    products committed in between stay in flight. Weights narrowed to 16 bits while a product reads older ones from registers
+    are narrowed after its wait.
+
+    Requires: level `async` after tile-specialize-warps. Produces: level `async`. Fails when: never.
+  }];
+  let dependentDialects = ["::attn::tile::TileDialect"];
 }
 
 #endif // ATTN_TRANSFORMS_TILE_PASSES_TD

@@ -10,6 +10,8 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Interfaces/LoopLikeInterface.h"
 #include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/SetVector.h"
+#include "llvm/Support/MathExtras.h"
 
 namespace attn::tile {
 #define GEN_PASS_DEF_PROMOTEOPERANDSPASS
@@ -37,7 +39,7 @@ struct Places {
   func::FuncOp kernel;
   /// Copies that run once, by argument: position and place. The next product with the same box finds it.
   DenseMap<Value, SmallVector<std::pair<SmallVector<Value>, Value>>> once;
-  /// Tiles that loops refill, by argument and type.
+  /// Tiles that loops refill, by argument and type; loads of the same boxes before and after the loops share them.
   llvm::MapVector<std::pair<Value, Type>, Value> refilled;
 
   Value allocate(SharedType type) {
@@ -45,19 +47,39 @@ struct Places {
     return AllocSharedOp::create(builder, kernel.getLoc(), type, IntegerAttr());
   }
 
+  /// Whether a product sums over the columns of what `load` reads.
+  static bool isSummedOverColumns(LoadOp load) {
+    return llvm::any_of(load->getUses(), [](OpOperand &use) {
+      auto mma = dyn_cast<MmaOp>(use.getOwner());
+      return mma && (use.getOperandNumber() == 0 ? !mma.getTransposeLhs()
+                                                 : use.getOperandNumber() == 1 && mma.getTransposeRhs());
+    });
+  }
+
   static SharedType getPlaceType(LoadOp load) {
     auto tile = cast<RankedTensorType>(load.getType());
+    SmallVector<int64_t> shape(tile.getShape());
+    // Products sum over steps of 32 bytes; columns past the argument's read as zero and add nothing.
+    int64_t elementBytes = tile.getElementTypeBitWidth() / 8;
+    if (isSummedOverColumns(load))
+      shape[1] = llvm::alignTo(shape[1], 32 / elementBytes);
     // The widest swizzle whose slab is no wider than the tile.
-    int64_t rowBytes = tile.getDimSize(1) * tile.getElementTypeBitWidth() / 8;
+    int64_t rowBytes = shape[1] * elementBytes;
     int64_t swizzle = rowBytes >= 128 ? 128 : rowBytes >= 64 ? 64 : 32;
-    return SharedType::get(load.getContext(), tile.getShape(), tile.getElementType(), swizzle, 1);
+    return SharedType::get(load.getContext(), shape, tile.getElementType(), swizzle, 1);
+  }
+
+  static bool isRefilled(LoadOp load) {
+    return load->getParentOfType<LoopLikeOpInterface>() && !getInvariantLoop(load);
   }
 
   /// The shared tile that holds what `load` reads, when it is needed.
   Value promote(LoadOp load) {
     SharedType type = getPlaceType(load);
     OpBuilder builder(load);
-    if (LoopLikeOpInterface loop = getInvariantLoop(load); loop || !load->getParentOfType<LoopLikeOpInterface>()) {
+    auto ring = refilled.find({load.getSource(), type});
+    if (ring == refilled.end()) {
+      LoopLikeOpInterface loop = getInvariantLoop(load);
       auto &known = once[load.getSource()];
       SmallVector<Value> offsets(load.getOffsets());
       for (auto &[position, place] : known)
@@ -70,7 +92,7 @@ struct Places {
       known.push_back({offsets, place});
       return place;
     }
-    Value &place = refilled[{load.getSource(), type}];
+    Value &place = ring->second;
     if (!place)
       place = allocate(type);
     CopyOp::create(builder, load.getLoc(), load.getSource(), load.getOffsets(), place);
@@ -84,14 +106,19 @@ struct PromoteOperandsPass : attn::tile::impl::PromoteOperandsPassBase<PromoteOp
   LogicalResult promote(func::FuncOp kernel) {
     Places places;
     places.kernel = kernel;
-    SmallVector<LoadOp> loads;
+    llvm::SetVector<LoadOp> loads;
+    SmallVector<OpOperand *> operands;
     kernel.walk([&](MmaOp mma) {
       for (OpOperand &operand : mma->getOpOperands().take_front(2))
         if (auto load = operand.get().getDefiningOp<LoadOp>()) {
-          operand.set(places.promote(load));
-          loads.push_back(load);
+          operands.push_back(&operand);
+          loads.insert(load);
+          if (Places::isRefilled(load))
+            places.refilled.insert({{load.getSource(), Places::getPlaceType(load)}, Value()});
         }
     });
+    for (OpOperand *operand : operands)
+      operand->set(places.promote(operand->get().getDefiningOp<LoadOp>()));
     for (LoadOp load : loads)
       if (load->use_empty())
         load->erase();

@@ -10,6 +10,7 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/IRMapping.h"
+#include "mlir/Interfaces/LoopLikeInterface.h"
 #include "llvm/ADT/MapVector.h"
 
 namespace attn::tile {
@@ -205,8 +206,12 @@ struct SpecializeWarpsPass : attn::tile::impl::SpecializeWarpsPassBase<Specializ
 
   /// The ring of each place that is copied to. Barriers come right after the places, at the head of the kernel.
   llvm::MapVector<Value, Ring> makeRings(func::FuncOp kernel, int64_t consumers) {
+    // A place that is filled once is no ring.
     llvm::MapVector<Value, bool> isLooped;
-    kernel.walk([&](CopyOp copy) { isLooped[copy.getDest()] |= copy->getParentOp() != kernel.getOperation(); });
+    kernel.walk([&](CopyOp copy) {
+      auto [entry, isFirst] = isLooped.insert({copy.getDest(), false});
+      entry->second |= !isFirst || copy->getParentOfType<LoopLikeOpInterface>();
+    });
     llvm::MapVector<Value, Ring> rings;
     OpBuilder b = OpBuilder::atBlockBegin(&kernel.getBody().front());
     for (auto [place, looped] : isLooped) {

@@ -5,26 +5,47 @@
 // CHECK-SAME:    %[[Q:[^:]*]]: memref<?x?x?x128xbf16
 // CHECK-SAME:    grid = {{\[\[}}#tile.extent<argument = 0, dim = 2, divisor = 128>], [#tile.extent<argument = 0, dim = 1>], [#tile.extent<argument = 0, dim = 0>]]
 func.func @causal(%q: tensor<?x?x?x128xbf16>, %k: tensor<?x?x?x128xbf16>, %v: tensor<?x?x?x128xbf16>) -> tensor<?x?x?x128xbf16> {
-  // Full tiles carry no mask.
-  // CHECK:       scf.for
+  // The last rows come first.
+  // CHECK:       arith.ceildivui
+  // CHECK:       arith.subi
+  // The last tile stands alone. On the diagonal and past N coordinates decide; the scale is folded into the exponent.
+  // CHECK:       scf.if
   // CHECK:         tile.load %[[Q]]
   // CHECK:         tile.mma {{.*}} {transpose_rhs}
-  // CHECK-NOT:     tile.coord
-  // CHECK:         tile.reduce max
-  // CHECK:         math.exp2 {{.*}} : tensor<128x128xf32>
-  // CHECK:         tile.reduce add
-  // CHECK:         arith.truncf {{.*}} to tensor<128x128xbf16>
-  // CHECK:         tile.mma
-  // Tiles on the diagonal compare coordinates; those past N are masked too.
-  // CHECK:       scf.for
+  // CHECK-NOT:     arith.mulf {{.*}} : tensor<128x128xf32>
   // CHECK:         tile.coord 0
   // CHECK:         tile.coord 1
   // CHECK:         arith.cmpi sle
   // CHECK:         arith.cmpi slt
   // CHECK:         arith.andi
   // CHECK:         arith.select
+  // CHECK:         tile.reduce max
+  // CHECK:         math.fma {{.*}} : tensor<128x128xf32>
+  // Full tiles carry no mask.
+  // CHECK:       scf.for
+  // CHECK-NOT:     tile.coord
+  // CHECK:         tile.reduce max
+  // CHECK:         math.exp2 {{.*}} : tensor<128x128xf32>
+  // CHECK:         tile.reduce add
+  // CHECK:         arith.truncf {{.*}} to tensor<128x128xbf16>
+  // CHECK:         tile.mma
+  // CHECK:       scf.for
+  // CHECK:         tile.coord 1
   // CHECK:       tile.store
   %o = attn.attention %q, %k, %v variants [#attn.causal<bottom_right>]
     : tensor<?x?x?x128xbf16>, tensor<?x?x?x128xbf16>, tensor<?x?x?x128xbf16> -> tensor<?x?x?x128xbf16>
   return %o : tensor<?x?x?x128xbf16>
+}
+
+// A scale that only the caller knows may be negative: it is applied before the maximum.
+// CHECK-LABEL: func.func @run_time_scale
+func.func @run_time_scale(%q: tensor<?x?x?x64xbf16>, %k: tensor<?x?x?x64xbf16>, %v: tensor<?x?x?x64xbf16>, %scale: f32) -> tensor<?x?x?x64xbf16> {
+  // CHECK:       tile.mma {{.*}} {transpose_rhs}
+  // CHECK:       arith.mulf {{.*}} : tensor<192x128xf32>
+  // CHECK:       tile.reduce max
+  // CHECK-NOT:   math.fma
+  // CHECK:       arith.subf {{.*}} : tensor<192x128xf32>
+  %o = attn.attention %q, %k, %v scale(%scale)
+    : tensor<?x?x?x64xbf16>, tensor<?x?x?x64xbf16>, tensor<?x?x?x64xbf16> -> tensor<?x?x?x64xbf16>
+  return %o : tensor<?x?x?x64xbf16>
 }

@@ -19,3 +19,25 @@ func.func @loop(%q: memref<?x64xbf16>, %k: memref<?x64xbf16>, %n: index) attribu
   }
   return
 }
+
+// A load before the loop shares the tile that the loop refills.
+// CHECK-LABEL: func.func @before_and_in_loop
+// CHECK-SAME:    %[[Q:[^:]*]]: memref<?x64xbf16>, %[[K:[^:]*]]: memref<?x64xbf16>
+func.func @before_and_in_loop(%q: memref<?x64xbf16>, %k: memref<?x64xbf16>, %n: index) attributes {tile.kernel = #tile.kernel<warpgroups = 2, grid = [[], [], []]>} {
+  // CHECK: %[[KS:.*]] = tile.alloc_shared : !tile.shared<96x64xbf16, swizzle = 128>
+  // CHECK-NOT: tile.alloc_shared : !tile.shared<96x64xbf16
+  %c0 = arith.constant 0 : index
+  %c96 = arith.constant 96 : index
+  %a = tile.load %q[%c0, %c0] : memref<?x64xbf16> -> tensor<128x64xbf16>
+  // CHECK: tile.copy %[[K]]{{.*}} to %[[KS]]
+  %b = tile.load %k[%c0, %c0] : memref<?x64xbf16> -> tensor<96x64xbf16>
+  %s = tile.mma %a, %b {transpose_rhs} : tensor<128x64xbf16>, tensor<96x64xbf16> -> tensor<128x96xf32>
+  // CHECK: scf.for
+  scf.for %i = %c96 to %n step %c96 {
+    // CHECK-NOT: tile.copy %[[Q]]
+    // CHECK: tile.copy %[[K]]{{.*}} to %[[KS]]
+    %d = tile.load %k[%i, %c0] : memref<?x64xbf16> -> tensor<96x64xbf16>
+    %t = tile.mma %a, %d {transpose_rhs} : tensor<128x64xbf16>, tensor<96x64xbf16> -> tensor<128x96xf32>
+  }
+  return
+}

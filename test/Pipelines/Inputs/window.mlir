@@ -1,5 +1,0 @@
-func.func @attention(%q: tensor<?x?x?x128xbf16>, %k: tensor<?x?x?x128xbf16>, %v: tensor<?x?x?x128xbf16>) -> (tensor<?x?x?x128xbf16>, tensor<?x?x?xf32>) {
-  %o, %l = attn.attention %q, %k, %v variants [#attn.window<100, 30, bottom_right>]
-    : tensor<?x?x?x128xbf16>, tensor<?x?x?x128xbf16>, tensor<?x?x?x128xbf16> -> tensor<?x?x?x128xbf16>, tensor<?x?x?xf32>
-  return %o, %l : tensor<?x?x?x128xbf16>, tensor<?x?x?xf32>
-}

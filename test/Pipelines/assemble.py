@@ -1,0 +1,49 @@
+"""Compiles a template for each head dimension and has ptxas judge the machine code.
+
+    assemble.py TEMPLATE D[:DV]... [--type bf16]
+
+Prints a line for each: the schedule is the compiler's own choice, so that what a user gets is what is judged. Fails on a
+spill, on local memory, and on a C75xx line (products that ptxas serialises).
+"""
+
+import argparse
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+
+def assemble(source: str, folder: pathlib.Path) -> str:
+    """What ptxas says about the kernel of `source`."""
+    (folder / "a.mlir").write_text(source)
+    subprocess.run(
+        ["attn-opt", str(folder / "a.mlir"), "--attn-to-online=target=cuda", "--online-to-tile", "--tile-to-async",
+         "--async-to-nvvm", f"--emit-ptx=ptx={folder}/a.ptx plan={folder}/a.json", "-o", str(folder / "a.out")],
+        check=True)
+    done = subprocess.run(["ptxas", "-arch=sm_90a", "-v", f"{folder}/a.ptx", "-o", f"{folder}/a.cubin"],
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    return done.stdout if done.returncode == 0 else "error: " + done.stdout
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("template", type=pathlib.Path)
+    parser.add_argument("dims", nargs="+", metavar="D[:DV]")
+    parser.add_argument("--type", default="bf16")
+    arguments = parser.parse_args()
+    template = arguments.template.read_text()
+    failed = False
+    for dims in arguments.dims:
+        d, _, dv = dims.partition(":")
+        source = template.replace("@DV@", dv or d).replace("@D@", d).replace("@T@", arguments.type)
+        with tempfile.TemporaryDirectory() as folder:
+            log = assemble(source, pathlib.Path(folder))
+        clean = "0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads" in log
+        clean = clean and not re.search(r"C75\d\d|error", log)
+        print(f"{arguments.template.name} D={dims} {arguments.type}: {'clean' if clean else log}")
+        failed |= not clean
+    return failed
+
+
+sys.exit(main())

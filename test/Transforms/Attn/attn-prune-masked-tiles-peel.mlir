@@ -1,0 +1,67 @@
+// RUN: attn-opt %s --attn-prune-masked-tiles=peel-last-tile --canonicalize --cse | FileCheck %s
+
+!acc = tensor<64x16xf32>
+!row = tensor<64xf32>
+
+// The last tile, perhaps a short one, comes first, if there is any; the loop stops before it and has whole tiles only.
+// CHECK-LABEL: func @no_mask(
+// CHECK-SAME: %[[M0:[a-z0-9]+]]: index, %[[N:[a-z0-9]+]]: index, %[[ACC:[a-z0-9]+]]: tensor<64x16xf32>
+func.func @no_mask(%q: tensor<64x16xf16>, %k: tensor<?x16xf16>, %scale: f32, %b0: index, %h0: index, %m0: index, %n: index,
+    %acc: !acc, %max: !row, %sum: !row) -> (!acc, !row, !row) {
+  // CHECK: %[[WHOLE:.*]] = arith.muli
+  // CHECK: %[[END:.*]] = arith.muli
+  // CHECK: %[[ANY:.*]] = arith.cmpi sgt, %[[END]], %c0
+  // CHECK: %[[R:.*]]:3 = scf.if %[[ANY]]
+  // CHECK:   arith.subi %[[END]], %c1
+  // CHECK:   arith.divui
+  // CHECK:   %[[LAST:.*]] = arith.muli
+  // CHECK:   %[[SIZE:.*]] = affine.min
+  // CHECK:   tensor.extract_slice %{{.*}}[%[[LAST]], 0] [%[[SIZE]], 16]
+  // CHECK:   %[[FIRST:.*]]:3 = attn.online_attention {{.*}} at({{.*}}, %[[LAST]]) outs(%[[ACC]]
+  // CHECK:   %[[STOP:.*]] = arith.minsi %[[WHOLE]], %[[LAST]]
+  // CHECK:   %[[F:.*]]:3 = scf.for %[[T:.*]] = %c0 to %[[STOP]] step %c32 iter_args(%{{.*}} = %[[FIRST]]#0
+  // CHECK:     tensor.extract_slice %{{.*}}[%[[T]], 0] [32, 16]
+  // CHECK-NOT: scf.for
+  // CHECK:   scf.yield %[[F]]#0
+  // CHECK: else
+  // CHECK:   scf.yield %[[ACC]]
+  // CHECK: return %[[R]]#0
+  %c0 = arith.constant 0 : index
+  %c32 = arith.constant 32 : index
+  %r:3 = scf.for %n0 = %c0 to %n step %c32 iter_args(%a = %acc, %x = %max, %s = %sum) -> (!acc, !row, !row) {
+    %size = affine.min affine_map<(d0)[s0] -> (32, -d0 + s0)>(%n0)[%n]
+    %tile = tensor.extract_slice %k[%n0, 0] [%size, 16] [1, 1] : tensor<?x16xf16> to tensor<?x16xf16>
+    %step:3 = attn.online_attention %q, %tile, %tile scale(%scale) at(%b0, %h0, %m0, %n0) outs(%a, %x, %s)
+        : tensor<64x16xf16>, tensor<?x16xf16>, tensor<?x16xf16>, !acc, !row, !row -> !acc, !row, !row
+    scf.yield %step#0, %step#1, %step#2 : !acc, !row, !row
+  }
+  return %r#0, %r#1, %r#2 : !acc, !row, !row
+}
+
+// A mask that cannot be decided is on all tiles, the last one too.
+// CHECK-LABEL: func @undecided(
+func.func @undecided(%q: tensor<64x16xf16>, %k: tensor<?x16xf16>, %table: tensor<?xi1>, %scale: f32, %b0: index, %h0: index, %m0: index, %n: index,
+    %acc: !acc, %max: !row, %sum: !row) -> (!acc, !row, !row) {
+  // CHECK: scf.if
+  // CHECK:   attn.online_attention
+  // CHECK:     mask
+  // CHECK:   scf.for
+  // CHECK:     attn.online_attention
+  // CHECK:       mask
+  // CHECK-NOT: scf.for
+  // CHECK: else
+  %c0 = arith.constant 0 : index
+  %c32 = arith.constant 32 : index
+  %r:3 = scf.for %n0 = %c0 to %n step %c32 iter_args(%a = %acc, %x = %max, %s = %sum) -> (!acc, !row, !row) {
+    %size = affine.min affine_map<(d0)[s0] -> (32, -d0 + s0)>(%n0)[%n]
+    %tile = tensor.extract_slice %k[%n0, 0] [%size, 16] [1, 1] : tensor<?x16xf16> to tensor<?x16xf16>
+    %step:3 = attn.online_attention %q, %tile, %tile scale(%scale) at(%b0, %h0, %m0, %n0) outs(%a, %x, %s)
+        mask(%b, %h, %i, %j) {
+          %keep = tensor.extract %table[%j] : tensor<?xi1>
+          attn.yield %keep : i1
+        }
+        : tensor<64x16xf16>, tensor<?x16xf16>, tensor<?x16xf16>, !acc, !row, !row -> !acc, !row, !row
+    scf.yield %step#0, %step#1, %step#2 : !acc, !row, !row
+  }
+  return %r#0, %r#1, %r#2 : !acc, !row, !row
+}

@@ -1,0 +1,44 @@
+// RUN: attn-opt %s --attn-set-schedule=target=cuda | FileCheck %s
+
+!d64 = tensor<?x?x?x64xbf16>
+!d128 = tensor<?x?x?x128xbf16>
+!d192 = tensor<?x?x?x192xbf16>
+!d256 = tensor<?x?x?x256xbf16>
+
+// CHECK-LABEL: func @plain
+func.func @plain(%a: !d64, %b: !d128, %c: !d192, %d: !d256) -> (!d64, !d128, !d192, !d256) {
+  // CHECK: schedule<block_m = 192, block_n = 128
+  %0 = attn.attention %a, %a, %a : !d64, !d64, !d64 -> !d64
+  // CHECK: schedule<block_m = 128, block_n = 144
+  %1 = attn.attention %b, %b, %b : !d128, !d128, !d128 -> !d128
+  // CHECK: schedule<block_m = 128, block_n = 96
+  %2 = attn.attention %c, %c, %c : !d192, !d192, !d192 -> !d192
+  // CHECK: schedule<block_m = 128, block_n = 80
+  %3 = attn.attention %d, %d, %d : !d256, !d256, !d256 -> !d256
+  return %0, %1, %2, %3 : !d64, !d128, !d192, !d256
+}
+
+// What is read at every element takes registers; what is read once for each head does not.
+// CHECK-LABEL: func @captures
+func.func @captures(%a: !d64, %d: !d256, %slopes: tensor<?xf32>, %bias: tensor<?x?xf32>) -> (!d64, !d64, !d256) {
+  // CHECK: schedule<block_m = 192, block_n = 128
+  %0 = attn.attention %a, %a, %a score(%s, %b, %h, %m, %n) {
+    %x = tensor.extract %slopes[%h] : tensor<?xf32>
+    %y = arith.mulf %s, %x : f32
+    attn.yield %y : f32
+  } : !d64, !d64, !d64 -> !d64
+  // CHECK: schedule<block_m = 128, block_n = 128
+  %1 = attn.attention %a, %a, %a score(%s, %b, %h, %m, %n) {
+    %x = tensor.extract %bias[%m, %n] : tensor<?x?xf32>
+    %y = arith.addf %s, %x : f32
+    attn.yield %y : f32
+  } : !d64, !d64, !d64 -> !d64
+  // CHECK: schedule<block_m = 128, block_n = 48
+  %2 = attn.attention %d, %d, %d mask(%b, %h, %m, %n) {
+    %x = tensor.extract %bias[%m, %n] : tensor<?x?xf32>
+    %zero = arith.constant 0.0 : f32
+    %y = arith.cmpf ogt, %x, %zero : f32
+    attn.yield %y : i1
+  } : !d256, !d256, !d256 -> !d256
+  return %0, %1, %2 : !d64, !d64, !d256
+}
