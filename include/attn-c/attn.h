@@ -54,7 +54,7 @@ typedef enum attn_code {
   /** An argument of the call: a count, type, rank, extent, stride, alignment, option. */
   ATTN_INVALID_ARGUMENT = 1,
   ATTN_NO_DRIVER = 2,
-  /** The device is not there, or not in this build. */
+  /** The device is not there. */
   ATTN_NO_DEVICE = 3,
   ATTN_UNSUPPORTED_DEVICE = 4,
   ATTN_DRIVER_TOO_OLD = 5,
@@ -79,8 +79,8 @@ ATTN_EXPORT const char *attn_last_hint(void);
 
 /** DLPack's numbers (dlpack.h is not needed). kDLInt, kDLUInt, kDLFloat, kDLBfloat, kDLBool. */
 enum { ATTN_DL_INT = 0, ATTN_DL_UINT = 1, ATTN_DL_FLOAT = 2, ATTN_DL_BFLOAT = 4, ATTN_DL_BOOL = 6 };
-/** kDLCPU, kDLCUDA. */
-enum { ATTN_DL_CPU = 1, ATTN_DL_CUDA = 2 };
+/** kDLCPU, kDLCUDA, kDLCUDAHost, kDLCUDAManaged. */
+enum { ATTN_DL_CPU = 1, ATTN_DL_CUDA = 2, ATTN_DL_CUDA_HOST = 3, ATTN_DL_CUDA_MANAGED = 13 };
 
 /** Field by field a DLTensor of DLPack: `(const attn_tensor *)&managed->dl_tensor` is valid. Its
  *  memory belongs to the caller. Strides are in elements; null means row-major. */
@@ -108,12 +108,14 @@ typedef struct attn_options attn_options;
 
 ATTN_EXPORT attn_code attn_options_create(attn_options **options);
 /** Sets one of
- *    device   cpu (cuda: not in this build)
+ *    device   cpu, cuda (the GPU of the calling thread's current context, or 0), or cuda:1
  *    cpu      a processor in LLVM's spelling, such as x86-64-v3; empty for this machine's
  *    threads  the most threads of a call; 0 for all
  *    block-m, block-n   query rows of a block, keys of a step; 0 for the device's rule
  *    splits   parts that the keys of a block are split into
- *    entry    the function to compile; empty when there is only one */
+ *    entry    the function to compile; empty when there is only one
+ *    cache    on or off: whether kernels for cuda are kept on disk; $ATTN_CACHE=0 is off too
+ *    cache-dir  where; empty for $ATTN_CACHE_DIR, then $XDG_CACHE_HOME/attn or ~/.cache/attn */
 ATTN_EXPORT attn_code attn_options_set(attn_options *options, const char *key, const char *value);
 ATTN_EXPORT void attn_options_free(attn_options *options);
 
@@ -147,17 +149,34 @@ typedef struct attn_value {
 /** Describes argument `index`, or, from attn_kernel_num_arguments on, a result. */
 ATTN_EXPORT attn_code attn_kernel_value(const attn_kernel *kernel, size_t index, attn_value *value);
 
-/** Milliseconds that compiling took. */
+/** Milliseconds that compiling took; 0 when the code was on disk. */
 ATTN_EXPORT double attn_kernel_compile_ms(const attn_kernel *kernel);
+/** Milliseconds that the driver took to load the code, and to assemble what it had not seen. */
+ATTN_EXPORT double attn_kernel_load_ms(const attn_kernel *kernel);
+/** Whether the code was found on disk. */
+ATTN_EXPORT int32_t attn_kernel_is_from_disk(const attn_kernel *kernel);
+/** The GPU that the code is on, by the driver's number; -1 for the CPU. */
+ATTN_EXPORT int32_t attn_kernel_ordinal(const attn_kernel *kernel);
+/** What went wrong and was made good, such as a damaged file in the cache; null past the last one.
+ *  Lives as long as the kernel. */
+ATTN_EXPORT const char *attn_kernel_remark(const attn_kernel *kernel, size_t index);
 
 /** Calls the kernel with its arguments and then its results, which it fills. All are checked before
- *  any memory is touched; no address is kept. `stream` is a CUstream on devices that have streams;
- *  on the CPU it is ignored, and the results are filled on return. */
+ *  any memory is touched; no address is kept. On the CPU `stream` is ignored, and the results are
+ *  filled on return. On a GPU tensors are in its memory, `stream` is a CUstream or cudaStream_t of
+ *  it (null is the legacy default stream), and the call returns when the kernels are queued: it
+ *  allocates nothing, waits for nothing, and a graph can capture it. */
 ATTN_EXPORT attn_code attn_run(const attn_kernel *kernel, const attn_tensor *const *tensors,
                                size_t count, void *stream);
 
+/** Compiles for cuda and stops before the driver, which need not be there: PTX, and a plan of how
+ *  to launch it (JSON). Both are freed with attn_string_free. */
+ATTN_EXPORT attn_code attn_emit(const char *source, const attn_options *options, char **ptx,
+                                char **plan);
+
 /** What the compiler makes of a source: its decisions, and the IR after the room `until`, one of
- *  "problem", "grid" and "online". The text is freed with attn_string_free. */
+ *  "problem", "grid" and "online", for cuda also "tile", "placed", "async", "nvvm" and "ptx". The
+ *  text is freed with attn_string_free. */
 ATTN_EXPORT attn_code attn_explain(const char *source, const attn_options *options,
                                    const char *until, char **text);
 ATTN_EXPORT void attn_string_free(char *text);

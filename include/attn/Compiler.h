@@ -41,6 +41,9 @@ enum class DeviceKind : uint8_t { CPU, CUDA };
 
 struct CompileOptions {
   DeviceKind device = DeviceKind::CPU;
+  /// CUDA: the GPU as the driver numbers it; -1 for that of the calling thread's current context,
+  /// or 0 if it has none.
+  int ordinal = -1;
   /// The processor in LLVM's spelling ("x86-64-v3"); empty for this machine's.
   std::string cpu;
   /// The most threads that a call uses; 0 for all of the process's pool, which has one for each
@@ -52,6 +55,12 @@ struct CompileOptions {
   int64_t splits = 1;
   /// The function to compile; empty when the source has just one public function.
   std::string entry;
+  /// CUDA: whether kernels are kept on disk for the next process (CacheOptions). The environment's
+  /// ATTN_CACHE=0 turns it off too.
+  bool cache = true;
+  /// An absolute path; empty for the environment's ATTN_CACHE_DIR, and then for the default of
+  /// CacheOptions.
+  std::string cacheDirectory;
 
   bool operator==(const CompileOptions &) const = default;
 };
@@ -99,8 +108,19 @@ struct ValueInfo {
 struct FunctionInfo {
   std::string name;
   std::vector<ValueInfo> arguments, results;
-  /// Milliseconds in the passes and in LLVM; what this process compiled before counts once.
-  double passesMs = 0, llvmMs = 0;
+  DeviceKind device = DeviceKind::CPU;
+  /// CUDA: the GPU that the code is on, as the driver numbers it.
+  int ordinal = -1;
+  /// Milliseconds in the passes and in LLVM, 0 when the code was on disk; what this process
+  /// compiled before counts once. `loadMs` is the driver's, which assembles PTX that it has not
+  /// seen yet.
+  double passesMs = 0, llvmMs = 0, loadMs = 0;
+  /// Whether the code was found on disk.
+  bool isFromDisk = false;
+  /// What went wrong and was made good, such as a damaged file in the cache.
+  std::vector<std::string> remarks;
+  /// CUDA: what the driver made of each kernel.
+  std::vector<KernelInfo> kernels;
 };
 
 /// Code in this process. A handle: copies are cheap and share the code.
@@ -115,10 +135,15 @@ public:
   /// results that overlap themselves. What is not checked: that strides stay inside the memory, and
   /// that captured tensors read at computed indices are large enough.
   ///
-  /// A scalar argument is a number or a tensor of rank 0 in host memory. `stream` is for devices
-  /// that have streams; the CPU ignores it.
+  /// A scalar argument is a number or a tensor of rank 0 in host memory.
   ///
-  /// Errors: InvalidArgument; the message starts with the name of the argument or result.
+  /// On a GPU, tensors are in its memory; those that attention reads and writes start at a multiple
+  /// of 16 bytes and so do their rows. The call starts the kernels on `stream` and returns: it
+  /// allocates nothing, waits for nothing, and can be captured into a graph (Kernel::launch). The
+  /// CPU ignores `stream`.
+  ///
+  /// Errors: InvalidArgument; the message starts with the name of the argument or result. On a GPU
+  /// also ResourceLimit and DriverFailure.
   Status run(LaunchArguments arguments, void *stream = nullptr) const;
 
   struct State;
@@ -132,13 +157,19 @@ private:
 /// the same code again: the last 256 functions are kept.
 ///
 /// Errors: InvalidKernel (the message starts with the place, "source:3:7"), InvalidArgument (an
-/// option), NoDevice.
+/// option). For CUDA those of Kernel::load too, and that there is no GPU is found first.
 Result<CompiledFunction> compile(std::string_view source, const CompileOptions &options = {});
 Result<CompiledFunction> compile(const AttentionSpec &spec, const CompileOptions &options = {});
 
+/// Compiles for CUDA and stops before the driver, so that it needs none: PTX and a plan, for
+/// Kernel::load here or elsewhere. Nothing is cached.
+Result<KernelImage> emit(std::string_view source, const CompileOptions &options = {});
+
 /// What the compiler makes of a source, as text: comments with the device, the schedule and why,
 /// which key tiles each mask visits, and compile times; then the IR after the room `until`, one of
-/// "problem", "grid" and "online".
+/// "problem", "grid" and "online". For CUDA, which need not be there, also "tile", "placed",
+/// "async", "nvvm" and "ptx", and more comments: instructions of the PTX, registers where a driver
+/// or ptxas can tell, and floors of the time.
 Result<std::string> explain(std::string_view source, const CompileOptions &options = {},
                             std::string_view until = "online");
 

@@ -174,7 +174,8 @@ public:
   ///
   /// A problem with nothing to compute (no batches, heads or rows) starts nothing.
   ///
-  /// Errors: InvalidArgument, ResourceLimit (a grid too large), DriverFailure.
+  /// Errors: InvalidArgument (memory of the host or of another GPU, too), ResourceLimit (a grid too
+  /// large), DriverFailure.
   Status launch(LaunchArguments arguments, void *stream) const;
 
   const DeviceInfo &getDevice() const;

@@ -1,5 +1,4 @@
-//===- attn.cpp - the C interface over the C++ one
-//---------------------------------------------===//
+//===- attn.cpp - the C interface over the C++ one --------------------------------------------===//
 //
 // Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -70,11 +69,35 @@ template <typename T> static attn_code setNumber(StringRef key, StringRef value,
   return ATTN_OK;
 }
 
+/// "cpu", "cuda" or "cuda:1".
+static attn_code setDevice(StringRef value, CompileOptions &to) {
+  StringRef name = value, number;
+  int ordinal = -1;
+  bool isNumbered = name.contains(':');
+  std::tie(name, number) = value.split(':');
+  bool isRight = name == "cuda" ? !isNumbered || (!number.getAsInteger(10, ordinal) && ordinal >= 0)
+                                : value == "cpu";
+  if (!isRight)
+    return fail("device: expected cpu, cuda or cuda:NUMBER, got '" + value + "'");
+  to.device = name == "cuda" ? DeviceKind::CUDA : DeviceKind::CPU;
+  to.ordinal = ordinal;
+  return ATTN_OK;
+}
+
+static attn_code setSwitch(StringRef key, StringRef value, bool &option) {
+  if (value != "on" && value != "off")
+    return fail(key + ": expected on or off, got '" + value + "'");
+  option = value == "on";
+  return ATTN_OK;
+}
+
 attn_code attn_options_set(attn_options *options, const char *key, const char *value) {
   if (!options || !key || !value)
     return failNull(!options ? "options" : !key ? "key" : "value");
   CompileOptions &to = options->options;
   StringRef name = key, text = value;
+  if (name == "device")
+    return setDevice(text, to);
   if (name == "threads")
     return setNumber(name, text, to.threads);
   if (name == "block-m")
@@ -83,17 +106,17 @@ attn_code attn_options_set(attn_options *options, const char *key, const char *v
     return setNumber(name, text, to.blockN);
   if (name == "splits")
     return setNumber(name, text, to.splits);
+  if (name == "cache")
+    return setSwitch(name, text, to.cache);
   if (name == "cpu")
     return to.cpu = value, ATTN_OK;
   if (name == "entry")
     return to.entry = value, ATTN_OK;
-  if (name != "device")
-    return fail("options: expected device, cpu, threads, block-m, block-n, splits or entry, got '" +
-                name + "'");
-  if (text != "cpu" && text != "cuda")
-    return fail("device: expected cpu or cuda, got '" + text + "'");
-  to.device = text == "cuda" ? DeviceKind::CUDA : DeviceKind::CPU;
-  return ATTN_OK;
+  if (name == "cache-dir")
+    return to.cacheDirectory = value, ATTN_OK;
+  return fail("options: expected device, cpu, threads, block-m, block-n, splits, entry, cache or "
+              "cache-dir, got '" +
+              name + "'");
 }
 
 void attn_options_free(attn_options *options) { delete options; }
@@ -149,6 +172,24 @@ double attn_kernel_compile_ms(const attn_kernel *kernel) {
   return info.passesMs + info.llvmMs;
 }
 
+double attn_kernel_load_ms(const attn_kernel *kernel) {
+  return kernel ? kernel->function.getInfo().loadMs : 0;
+}
+
+int32_t attn_kernel_is_from_disk(const attn_kernel *kernel) {
+  return kernel && kernel->function.getInfo().isFromDisk;
+}
+
+int32_t attn_kernel_ordinal(const attn_kernel *kernel) {
+  return kernel ? kernel->function.getInfo().ordinal : -1;
+}
+
+const char *attn_kernel_remark(const attn_kernel *kernel, size_t index) {
+  if (!kernel || index >= kernel->function.getInfo().remarks.size())
+    return nullptr;
+  return kernel->function.getInfo().remarks[index].c_str();
+}
+
 //===----------------------------------------------------------------------------------------===//
 // Calls
 //===----------------------------------------------------------------------------------------===//
@@ -187,6 +228,27 @@ static std::string getName(const FunctionInfo &info, size_t index) {
                                      : "tensor " + std::to_string(index + info.arguments.size());
 }
 
+/// Whether a kernel of the device can reach the memory that a tensor says it has.
+static attn_code checkDevice(const FunctionInfo &info, size_t index, const attn_tensor &tensor) {
+  int32_t type = tensor.device.device_type, id = tensor.device.device_id;
+  bool isNumber = index < info.arguments.size() && info.arguments[index].isScalar;
+  if (info.device == DeviceKind::CPU || isNumber)
+    return type == ATTN_DL_CPU
+               ? ATTN_OK
+               : fail(getName(info, index) +
+                      ": expected a tensor in host memory, got DLPack device type " +
+                      std::to_string(type));
+  bool isDevice = type == ATTN_DL_CUDA && id == info.ordinal;
+  if (isDevice || type == ATTN_DL_CUDA_HOST || type == ATTN_DL_CUDA_MANAGED)
+    return ATTN_OK;
+  std::string wanted = ": expected a tensor on cuda:" + std::to_string(info.ordinal) + ", got ";
+  if (type == ATTN_DL_CUDA)
+    return fail(getName(info, index) + wanted + "one on cuda:" + std::to_string(id),
+                "copy the tensor, or compile for that device");
+  return fail(getName(info, index) + wanted + "DLPack device type " + std::to_string(type),
+              "copy the tensor to the device");
+}
+
 attn_code attn_run(const attn_kernel *kernel, const attn_tensor *const *tensors, size_t count,
                    void *stream) {
   if (!kernel || (count && !tensors))
@@ -197,9 +259,8 @@ attn_code attn_run(const attn_kernel *kernel, const attn_tensor *const *tensors,
     if (!tensors[i])
       return failNull(getName(info, i));
     const attn_tensor &tensor = *tensors[i];
-    if (tensor.device.device_type != ATTN_DL_CPU)
-      return fail(getName(info, i) + ": expected a tensor in host memory, got DLPack device type " +
-                  std::to_string(tensor.device.device_type));
+    if (attn_code code = checkDevice(info, i, tensor))
+      return code;
     std::optional<DataType> type = getDataType(tensor);
     if (!type)
       return fail(getName(info, i) +
@@ -214,6 +275,23 @@ attn_code attn_run(const attn_kernel *kernel, const attn_tensor *const *tensors,
   return finish(kernel->function.run(
       LaunchArguments(std::span<const LaunchArgument>(arguments.data(), arguments.size())),
       stream));
+}
+
+attn_code attn_emit(const char *source, const attn_options *options, char **ptx, char **plan) {
+  if (!source || !ptx || !plan)
+    return failNull(!source ? "source" : !ptx ? "ptx" : "plan");
+  *ptx = *plan = nullptr;
+  Result<KernelImage> image = emit(source, getOptions(options));
+  if (!image)
+    return finish(image.takeStatus());
+  *ptx = strdup(image->ptx.c_str());
+  *plan = strdup(image->plan.c_str());
+  if (*ptx && *plan)
+    return ATTN_OK;
+  attn_string_free(*ptx);
+  attn_string_free(*plan);
+  *ptx = *plan = nullptr;
+  return finish({StatusCode::OutOfMemory, "ptx: expected memory", ""});
 }
 
 attn_code attn_explain(const char *source, const attn_options *options, const char *until,

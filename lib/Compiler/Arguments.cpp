@@ -1,5 +1,4 @@
-//===- Arguments.cpp - checks of a call, before any memory is touched
-//--------------------------===//
+//===- Arguments.cpp - checks of a call, before any memory is touched -------------------------===//
 //
 // Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -21,10 +20,14 @@ using Value = CallRules::Value;
 
 /// Positions of the dialect (s12).
 constexpr int64_t kMaxExtent = int64_t(1) << 29;
+/// Bytes; strides of copies are below (cuTensorMapEncodeTiled).
+constexpr int64_t kMaxDeviceStride = int64_t(1) << 40;
 
 class Checker {
 public:
-  Checker(const CallRules &rules, CallWords &words) : rules(rules), words(words) {}
+  /// `isForHost`: tensors become words too.
+  Checker(const CallRules &rules, SmallVectorImpl<uint64_t> &words, bool isForHost)
+      : rules(rules), words(words), isForHost(isForHost) {}
 
   Status run(LaunchArguments arguments) {
     size_t numResults = rules.values.size() - rules.numArguments;
@@ -90,12 +93,56 @@ private:
     }
     if (!isEmpty && !view.data)
       return fail(value.name, "expected an address of data, got a null address");
-    if (!isEmpty && reinterpret_cast<uintptr_t>(view.data) % getByteSize(view.type) != 0)
+    int64_t alignment = std::max(value.alignment, getByteSize(view.type));
+    if (!isEmpty && reinterpret_cast<uintptr_t>(view.data) % alignment != 0)
       return fail(value.name,
-                  "expected data aligned to its elements of " + Twine(getByteSize(view.type)) +
-                      " bytes, got an address that is not",
+                  "expected data aligned to " + Twine(value.alignment ? "" : "its elements of ") +
+                      Twine(alignment) + " bytes, got an address that is not",
                   "copy the tensor");
-    return addDescriptor(value, view, isEmpty);
+    if (isForHost)
+      return addDescriptor(value, view, isEmpty);
+    return isEmpty ? Status() : checkStrides(value, view);
+  }
+
+  static Status checkStride(const Value &value, const TensorView &view, int64_t dim,
+                            int64_t stride) {
+    if (view.shape[dim] < 2)
+      return {};
+    bool isLast = dim == view.rank - 1;
+    if (isLast && view.rank > 1 && stride != 1)
+      return fail(value.name,
+                  "expected a contiguous last dimension, got a stride of " + Twine(stride),
+                  "copy the tensor into row-major order");
+    if (value.isResult && stride == 0)
+      return fail(value.name,
+                  "expected elements of their own, got a stride of 0 in dimension " + Twine(dim));
+    if (!value.alignment || isLast)
+      return {};
+    int64_t step = std::max<int64_t>(value.alignment / getByteSize(view.type), 1);
+    if (stride % step != 0)
+      return fail(value.name,
+                  "expected strides of a multiple of " + Twine(step) + " elements (" +
+                      Twine(value.alignment) + " bytes), got " + Twine(stride) + " in dimension " +
+                      Twine(dim),
+                  "pad the rows so that the stride is " +
+                      Twine((stride / step + (stride > 0)) * step));
+    if (stride < 0 || stride >= kMaxDeviceStride / getByteSize(view.type))
+      return fail(value.name,
+                  "expected strides from 0 to 2^40 bytes, got " + Twine(stride) +
+                      " elements in dimension " + Twine(dim),
+                  "copy the tensor into row-major order");
+    return {};
+  }
+
+  static Status checkStrides(const Value &value, const TensorView &view) {
+    int64_t packed = 1;
+    for (int64_t dim = view.rank - 1; dim >= 0; --dim) {
+      Status status = checkStride(value, view, dim, view.strides ? view.strides[dim] : packed);
+      if (!status.ok())
+        return status;
+      packed *= std::max<int64_t>(view.shape[dim], 1);
+    }
+    return {};
   }
 
   /// allocated and aligned pointer, offset, sizes, strides
@@ -111,15 +158,11 @@ private:
       int64_t extent = view.shape[dim], stride = view.strides ? view.strides[dim] : packed;
       packed *= std::max<int64_t>(extent, 1);
       words[first + dim] = stride;
-      if (isEmpty || extent < 2)
+      if (isEmpty)
         continue;
-      if (dim == view.rank - 1 && view.rank > 1 && stride != 1)
-        return fail(value.name,
-                    "expected a contiguous last dimension, got a stride of " + Twine(stride),
-                    "copy the tensor into row-major order");
-      if (value.isResult && stride == 0)
-        return fail(value.name,
-                    "expected elements of their own, got a stride of 0 in dimension " + Twine(dim));
+      Status status = checkStride(value, view, dim, stride);
+      if (!status.ok())
+        return status;
     }
     return {};
   }
@@ -222,13 +265,19 @@ private:
     const Value *origin = nullptr;
   };
   const CallRules &rules;
-  CallWords &words;
+  SmallVectorImpl<uint64_t> &words;
+  bool isForHost;
   Known letters[kNumLetters];
 };
 } // namespace
 
 Status flattenArguments(const CallRules &rules, LaunchArguments arguments, CallWords &words) {
-  return Checker(rules, words).run(arguments);
+  return Checker(rules, words, /*isForHost=*/true).run(arguments);
+}
+
+Status checkArguments(const CallRules &rules, LaunchArguments arguments,
+                      SmallVectorImpl<uint64_t> &scalars) {
+  return Checker(rules, scalars, /*isForHost=*/false).run(arguments);
 }
 
 } // namespace attn

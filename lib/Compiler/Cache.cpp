@@ -1,5 +1,4 @@
-//===- Cache.cpp - functions that this process compiled before
-//---------------------------------===//
+//===- Cache.cpp - functions that this process compiled before --------------------------------===//
 //
 // Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -39,6 +38,12 @@ public:
     return entries.front().second;
   }
 
+  void clear() {
+    std::lock_guard<std::mutex> lock(mutex);
+    places.clear();
+    entries.clear();
+  }
+
 private:
   static constexpr size_t kCapacity = 256;
   using Entries = std::list<std::pair<std::string, std::shared_ptr<Entry>>>;
@@ -50,24 +55,52 @@ private:
 
 static std::string getKey(std::string_view source, const CompileOptions &options) {
   std::string key;
-  for (int64_t number : {int64_t(options.device), int64_t(options.threads), options.blockM,
-                         options.blockN, options.splits})
-    key += std::to_string(number) + '\0';
-  key += options.cpu + '\0' + options.entry + '\0';
+  key.reserve(source.size() + 96);
+  for (int64_t number :
+       {int64_t(options.device), int64_t(options.ordinal), int64_t(options.threads), options.blockM,
+        options.blockN, options.splits, int64_t(options.cache)}) {
+    key += std::to_string(number);
+    key += '\0';
+  }
+  for (const std::string *text : {&options.cpu, &options.entry, &options.cacheDirectory}) {
+    key += *text;
+    key += '\0';
+  }
   return key += source;
 }
 
-Result<CompiledFunction> compile(std::string_view source, const CompileOptions &options) {
-  // Never destroyed: other threads may still compile while the process ends.
+/// Never destroyed: other threads may still compile while the process ends.
+static FunctionCache &getFunctionCache() {
   static FunctionCache &cache = *new FunctionCache;
-  std::shared_ptr<Entry> entry = cache.find(getKey(source, options));
+  return cache;
+}
+
+void forgetFunctions() { getFunctionCache().clear(); }
+
+static Result<CompiledFunction> compileOnce(std::string_view source,
+                                            const CompileOptions &options) {
+  std::shared_ptr<Entry> entry = getFunctionCache().find(getKey(source, options));
   std::lock_guard<std::mutex> lock(entry->mutex);
   if (entry->function)
     return *entry->function;
-  Result<CompiledFunction> function = compileUncached(source, options);
+  Result<CompiledFunction> function = options.device == DeviceKind::CUDA
+                                          ? compileForGPU(source, options)
+                                          : compileForHost(source, options);
   if (function)
     entry->function = *function;
   return function;
+}
+
+Result<CompiledFunction> compile(std::string_view source, const CompileOptions &options) {
+  if (options.device != DeviceKind::CUDA || options.ordinal >= 0)
+    return compileOnce(source, options);
+  // Which GPU that is depends on the thread, so it is no part of a key.
+  Result<int> ordinal = resolveOrdinal(options);
+  if (!ordinal)
+    return ordinal.takeStatus();
+  CompileOptions named = options;
+  named.ordinal = *ordinal;
+  return compileOnce(source, named);
 }
 
 Result<CompiledFunction> compile(const AttentionSpec &spec, const CompileOptions &options) {

@@ -1,5 +1,4 @@
-//===- Compiler.cpp - compile and run
-//----------------------------------------------------------===//
+//===- Compiler.cpp - compile and run ---------------------------------------------------------===//
 //
 // Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -9,7 +8,6 @@
 #include "attn/Compiler.h"
 #include "lib/Compiler/Diagnostics.h"
 #include "lib/Compiler/Function.h"
-#include "lib/Runtime/DataTypes.h"
 #include "lib/Target/CPU/ThreadPool.h"
 #include "lib/Tools/AttnOpt/Registration.h"
 #include "mlir/IR/MLIRContext.h"
@@ -42,7 +40,50 @@ static void parallelForLimited(void (*body)(void *, int64_t), void *context, int
 
 const FunctionInfo &CompiledFunction::getInfo() const { return state->info; }
 
+/// The arguments with every scalar as a number.
+static Status launch(const CompiledFunction::State &state, LaunchArguments arguments,
+                     ArrayRef<uint64_t> scalars, void *stream) {
+  SmallVector<LaunchArgument, 16> flat;
+  for (auto [index, value] : enumerate(state.rules.values)) {
+    if (!value.isScalar) {
+      flat.push_back(arguments[index]);
+    } else {
+      uint64_t word = scalars.consume_front();
+      flat.push_back(value.type == DataType::F32   ? LaunchArgument(bit_cast<float>(uint32_t(word)))
+                     : value.type == DataType::I32 ? LaunchArgument(static_cast<int>(word))
+                                                   : LaunchArgument(static_cast<int64_t>(word)));
+    }
+  }
+  return state.gpu->launch(std::span<const LaunchArgument>(flat.data(), flat.size()), stream);
+}
+
+/// The runtime knows arguments by number: "expected argument 1 ..." becomes "key: expected key
+/// ...".
+static Status nameArgument(const CallRules &rules, Status status) {
+  StringRef message = status.message, before, rest;
+  std::tie(before, rest) = message.split("argument ");
+  size_t index = 0;
+  if (status.ok() || rest.consumeInteger(10, index) || index >= rules.values.size())
+    return status;
+  const std::string &name = rules.values[index].name;
+  status.message = (Twine(name) + ": " + before + name + rest).str();
+  return status;
+}
+
+static Status runOnGPU(const CompiledFunction::State &state, LaunchArguments arguments,
+                       void *stream) {
+  SmallVector<uint64_t, 16> scalars;
+  Status status = checkArguments(state.rules, arguments, scalars);
+  if (!status.ok())
+    return status;
+  status = scalars.empty() ? state.gpu->launch(arguments, stream)
+                           : launch(state, arguments, scalars, stream);
+  return status.ok() ? status : nameArgument(state.rules, std::move(status));
+}
+
 Status CompiledFunction::run(LaunchArguments arguments, void *stream) const {
+  if (state->gpu)
+    return runOnGPU(*state, arguments, stream);
   CallWords words;
   Status status = flattenArguments(state->rules, arguments, words);
   if (!status.ok())
@@ -60,43 +101,19 @@ Status CompiledFunction::run(LaunchArguments arguments, void *stream) const {
 // Compiling
 //===----------------------------------------------------------------------------------------===//
 
-/// Names results by their letters; that of attention is "output".
-static std::string getResultName(size_t index, ArrayRef<DimRule> dims) {
-  if (dims.size() == 4 && dims.back().letter == Letter::Dv)
-    return "output";
-  if (dims.size() == 3 && dims.back().letter == Letter::M)
-    return "lse";
-  return ("result " + Twine(index)).str();
-}
-
-static void describe(CompiledFunction::State &state, const KernelSignature &signature,
-                     ArrayRef<std::string> names, ArrayRef<DimRules> dims) {
-  state.info.name = signature.name;
-  state.rules.numArguments = signature.arguments.size();
-  for (auto [index, rule] : enumerate(dims)) {
-    bool isResult = index >= state.rules.numArguments;
-    size_t position = isResult ? index - state.rules.numArguments : index;
-    const ValueType &type = isResult ? signature.results[position] : signature.arguments[position];
-    std::string name = isResult ? getResultName(position, rule) : names[position];
-    DataType dataType = getDataType(type.kind);
-    state.rules.values.push_back({name, dataType, type.isScalar, isResult, type.shape, rule});
-    ValueInfo info{name, dataType, type.isScalar, {type.shape.begin(), type.shape.end()}, {}};
-    for (const DimRule &dim : rule)
-      info.letters.push_back(getName(dim.letter).str());
-    (isResult ? state.info.results : state.info.arguments).push_back(std::move(info));
-  }
-}
-
-Result<HostInfo> resolveHost(const CompileOptions &options) {
-  if (options.device == DeviceKind::CUDA)
-    return Status{StatusCode::NoDevice, "cuda: not in this build", "compile for the device cpu"};
+Status checkOptions(const CompileOptions &options) {
   for (auto [name, value, least] : {std::tuple("block-m", options.blockM, int64_t(0)),
                                     std::tuple("block-n", options.blockN, int64_t(0)),
                                     std::tuple("splits", options.splits, int64_t(1))})
     if (value < least || value > (int64_t(1) << 20))
-      return Status{StatusCode::InvalidArgument,
-                    formatv("{0}: expected a number from {1} to 2^20, got {2}", name, least, value),
-                    ""};
+      return {StatusCode::InvalidArgument,
+              formatv("{0}: expected a number from {1} to 2^20, got {2}", name, least, value), ""};
+  return {};
+}
+
+Result<HostInfo> resolveHost(const CompileOptions &options) {
+  if (Status status = checkOptions(options); !status.ok())
+    return status;
   HostOverride overrides;
   if (!options.cpu.empty())
     overrides.cpu = options.cpu;
@@ -108,7 +125,7 @@ Result<HostInfo> resolveHost(const CompileOptions &options) {
   return *host;
 }
 
-Result<CompiledFunction> compileUncached(std::string_view source, const CompileOptions &options) {
+Result<CompiledFunction> compileForHost(std::string_view source, const CompileOptions &options) {
   Result<HostInfo> host = resolveHost(options);
   if (!host)
     return host.takeStatus();
@@ -140,9 +157,10 @@ Result<CompiledFunction> compileUncached(std::string_view source, const CompileO
 
   auto state = std::make_shared<CompiledFunction::State>();
   state->threads = options.threads;
+  state->rules = makeRules((*kernel)->signature, parsed->argumentNames, letters);
+  state->info = describe(state->rules);
   state->info.passesMs = (*kernel)->passesMs;
   state->info.llvmMs = (*kernel)->jit->getTimings().total();
-  describe(*state, (*kernel)->signature, parsed->argumentNames, letters);
   state->kernel = std::move(*kernel);
   return CompiledFunction(std::move(state));
 }

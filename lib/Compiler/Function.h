@@ -14,6 +14,7 @@
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringRef.h"
 #include <mutex>
+#include <optional>
 
 namespace attn {
 
@@ -27,6 +28,8 @@ struct DimRule {
   Letter letter = Letter::None;
   /// A tensor that a region reads at the letter's positions need only be as large.
   bool isAtLeast = false;
+
+  bool operator==(const DimRule &) const = default;
 };
 using DimRules = llvm::SmallVector<DimRule, 4>;
 
@@ -38,16 +41,39 @@ struct CallRules {
     bool isScalar = false, isResult = false;
     llvm::SmallVector<int64_t, 4> shape;
     DimRules dims;
+    /// Bytes that the address and every stride but the last are multiples of; 0 for an element's,
+    /// and then of the address only.
+    int64_t alignment = 0;
+
+    bool operator==(const Value &) const = default;
   };
+  std::string name;
   llvm::SmallVector<Value, 8> values;
   size_t numArguments = 0;
+
+  bool operator==(const CallRules &) const = default;
 };
+
+/// The rules of a function: its values in order, with names of arguments and letters of dimensions.
+CallRules makeRules(const KernelSignature &signature, llvm::ArrayRef<std::string> names,
+                    llvm::ArrayRef<DimRules> dims);
+/// What a user is told of the same.
+FunctionInfo describe(const CallRules &rules);
+
+/// A plan with the rules of its function in it, under a key of their own.
+llvm::Expected<std::string> addRules(llvm::StringRef plan, const CallRules &rules);
+/// The rules in a plan.
+llvm::Expected<CallRules> readRules(llvm::StringRef plan);
 
 /// The words of a call in the order of the lowered function.
 using CallWords = llvm::SmallVector<uint64_t, 64>;
 
 /// Checks every argument and flattens them. `words` is of no use when the status is not Ok.
 Status flattenArguments(const CallRules &rules, LaunchArguments arguments, CallWords &words);
+
+/// Checks every argument and adds those that are numbers to `scalars`, one word each, in order.
+Status checkArguments(const CallRules &rules, LaunchArguments arguments,
+                      llvm::SmallVectorImpl<uint64_t> &scalars);
 
 /// Finds letters by the use of arguments and results in `attn.attention`, one list for each value.
 llvm::SmallVector<DimRules> findLetters(mlir::func::FuncOp function);
@@ -63,15 +89,40 @@ struct ParsedSource {
 Result<ParsedSource> parseSource(mlir::MLIRContext &context, std::string_view source,
                                  const CompileOptions &options);
 
+/// Whether numbers among the options are in range.
+Status checkOptions(const CompileOptions &options);
+
 /// The machine that the options ask for.
 Result<HostInfo> resolveHost(const CompileOptions &options);
 
-/// Compiles, whatever the cache holds.
-Result<CompiledFunction> compileUncached(std::string_view source, const CompileOptions &options);
+/// The GPU that a function for CUDA is loaded onto; NoDriver or NoDevice without one.
+Result<int> resolveOrdinal(const CompileOptions &options);
+
+/// Compiles, whatever this process compiled before. The options name a GPU's ordinal.
+Result<CompiledFunction> compileForHost(std::string_view source, const CompileOptions &options);
+Result<CompiledFunction> compileForGPU(std::string_view source, const CompileOptions &options);
+
+/// Milliseconds of a compilation, and the image that came of it.
+struct EmittedImage {
+  KernelImage image;
+  double passesMs = 0, llvmMs = 0;
+};
+Result<EmittedImage> emitImage(std::string_view source, const CompileOptions &options);
+
+/// For tests: forgets the functions that this process compiled.
+void forgetFunctions();
+
+/// Changes with every build of the library: hexadecimal digits.
+const std::string &getBuildId();
 
 struct CompiledFunction::State {
   FunctionInfo info;
   CallRules rules;
+
+  //===- On a GPU ---------------------------------------------------------------------------===//
+  std::optional<Kernel> gpu;
+
+  //===- On the CPU -------------------------------------------------------------------------===//
   unsigned threads = 0;
   std::unique_ptr<CompiledKernel> kernel;
   /// Generated code is called from one thread at a time.

@@ -68,6 +68,14 @@ enum FunctionAttribute : int {
   AttributeMaxDynamicShared = 8
 };
 
+enum PointerAttribute : int {
+  PointerMemoryType = 2,
+  PointerIsManaged = 8,
+  PointerDeviceOrdinal = 9
+};
+/// What PointerMemoryType answers; 0 for an address that the driver knows nothing about.
+enum MemoryType : unsigned { MemoryUnknown = 0, MemoryHost = 1, MemoryDevice = 2 };
+
 enum JitOption : int {
   JitInfoLog = 3,
   JitInfoLogBytes = 4,
@@ -150,6 +158,8 @@ inline constexpr uint64_t legacyStreamFlag = 1;
      TensorMapPromotion promotion, TensorMapFill fill))                                            \
   X(LaunchKernelEx,                                                                                \
     (const LaunchConfig *config, Function function, void **parameters, void **extra))              \
+  X(PointerGetAttributes,                                                                          \
+    (unsigned count, PointerAttribute *attributes, void **values, Pointer pointer))                \
   X(StreamIsCapturing, (Stream stream, CaptureStatus * status))                                    \
   X(StreamSynchronize, (Stream stream))                                                            \
   X(EventCreate, (Event * event, unsigned flags))                                                  \

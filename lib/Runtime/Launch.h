@@ -62,6 +62,12 @@ private:
   unsigned sharedBytes = 0;
 };
 
+/// Ok when the memory of a tensor can be reached from a device: host memory that the driver does
+/// not know, or another GPU's, would end the context. An address that was right is not asked about
+/// again by the same thread, up to a few hundred of them.
+Status checkMemory(const Driver &driver, const DeviceInfo &device, const TensorView &tensor,
+                   size_t argument);
+
 } // namespace attn
 
 #endif // ATTN_RUNTIME_LAUNCH_H

@@ -153,6 +153,12 @@ Status Kernel::launch(LaunchArguments arguments, void *stream) const {
   ContextScope scope(driver, state->context.get());
   if (scope.getCode() != cuda::Success)
     return driver.check(scope.getCode(), "enter the kernel's context");
+  for (size_t i = 0; i < arguments.size(); ++i)
+    if (arguments[i].getKind() == LaunchArgument::Kind::Tensor)
+      if (Status status =
+              checkMemory(driver, state->context.getInfo(), arguments[i].getTensor(), i);
+          !status.ok())
+        return status;
   for (const State::Step &step : state->steps)
     if (Status status =
             step.recipe.launch(driver, step.function, arguments, static_cast<cuda::Stream>(stream));

@@ -6,7 +6,7 @@ Neither library is imported here: an array of a library that nobody imported can
 from __future__ import annotations
 
 import sys
-from typing import Any, Optional, Tuple
+from typing import Any, Callable, Optional, Tuple
 
 from ._library import Error
 
@@ -76,12 +76,22 @@ def describe_type(x: Any) -> str:
     return f"{type(x).__name__} of {dtype}" if dtype is not None else type(x).__name__
 
 
-def view(x: Any, name: str) -> Tuple[int, Tuple[int, ...], Tuple[int, ...]]:
-    """(address, shape, strides in elements) of an array in host memory.
+def _place(x: Any) -> str:
+    return "a NumPy array" if is_numpy(x) else f"one on {x.device}"
+
+
+def view(x: Any, name: str, device: int = -1) -> Tuple[int, Tuple[int, ...], Tuple[int, ...]]:
+    """(address, shape, strides in elements) of an array in host memory (-1), or on a GPU by number.
 
     Raises Error when it is not one: another device, a gradient to be recorded, sparse or lazy.
     """
     if is_numpy(x):
+        if device >= 0:
+            raise Error(
+                "invalid argument",
+                f"{name}: expected a tensor on cuda:{device}, got {_place(x)}",
+                f'use torch.from_numpy({name}).to("cuda:{device}")',
+            )
         size = x.itemsize
         strides = x.strides
         if size > 1:
@@ -99,12 +109,22 @@ def view(x: Any, name: str) -> Tuple[int, Tuple[int, ...], Tuple[int, ...]]:
             "invalid argument",
             f"{name}: expected a NumPy array or PyTorch tensor, got {describe_type(x)}",
         )
-    if x.device.type != "cpu":
-        if x.device.type == "cuda":
+    if device < 0 and not x.is_cpu:
+        if x.is_cuda:
             raise Error(
-                "no device", f"{name}: cuda: not in this build", "move the tensors to the CPU"
+                "invalid argument",
+                f"{name}: expected a tensor on the CPU, as the others are, got {_place(x)}",
+                "move all of them to one device",
             )
-        raise Error("no device", f"{name}: expected a tensor on the CPU, got {x.device}")
+        raise Error(
+            "no device", f"{name}: expected a tensor on the CPU or a CUDA device, got {_place(x)}"
+        )
+    if device >= 0 and not (x.is_cuda and x.get_device() == device):
+        raise Error(
+            "invalid argument",
+            f"{name}: expected a tensor on cuda:{device}, got {_place(x)}",
+            "move all of them to one device",
+        )
     if x.requires_grad and sys.modules["torch"].is_grad_enabled():
         raise Error(
             "invalid argument",
@@ -118,13 +138,40 @@ def view(x: Any, name: str) -> Tuple[int, Tuple[int, ...], Tuple[int, ...]]:
     return x.data_ptr(), tuple(x.shape), x.stride()
 
 
+def device_name(device: Any) -> str:
+    """ "cpu", "cuda" or "cuda:1" for a torch.device or its name."""
+    text = str(device)
+    torch = sys.modules.get("torch")
+    if text == "cuda" and torch is not None and torch.cuda.is_available():
+        return f"cuda:{torch.cuda.current_device()}"
+    if text in ("cpu", "cuda") or (text.startswith("cuda:") and text[5:].isdecimal()):
+        return text
+    raise Error("invalid argument", f"device: expected cpu, cuda or cuda:NUMBER, got {text!r}")
+
+
+def find_current_stream() -> Callable[[int], int]:
+    """What tells the address of PyTorch's current stream on a device."""
+    torch = sys.modules.get("torch")
+    raw = getattr(getattr(torch, "_C", None), "_cuda_getCurrentRawStream", None)
+    if raw is not None:
+        # A tenth of the time of the public function.
+        return raw
+    return lambda device: torch.cuda.current_stream(device).cuda_stream if torch else 0
+
+
+def find_empty_like() -> Any:
+    """PyTorch's empty_like, or None where nobody imported it."""
+    return getattr(sys.modules.get("torch"), "empty_like", None)
+
+
 def empty_like(x: Any, type_: Optional[str], shape: Tuple[int, ...]) -> Any:
     """A new array of x's library; type "f32" or None for that of x."""
     if is_numpy(x):
         numpy = sys.modules["numpy"]
         return numpy.empty(shape, x.dtype if type_ is None else "float32")
-    torch = sys.modules["torch"]
-    return torch.empty(shape, dtype=x.dtype if type_ is None else torch.float32)
+    if type_ is None:
+        return x.new_empty(shape)
+    return x.new_empty(shape, dtype=sys.modules["torch"].float32)
 
 
 def swap(x: Any) -> Any:

@@ -12,17 +12,23 @@ from ._source import Problem, Source, check_causal, check_window
 from ._trace import Scan
 
 _LIMIT = 512
-_DTYPE_WORD = struct.Struct("<iBBH")
+_CPU, _CUDA = 1, 2
+_device_word = struct.Struct("<ii").pack_into
+_type_word = struct.Struct("<iBBH").pack_into
+_pack = {rank: struct.Struct(f"<{2 * rank}q").pack_into for rank in range(0, 65)}
+_pack_matrices = struct.Struct("<32q").pack_into
+_pack_float = struct.Struct("<f").pack_into
+_run = library.attn_run
 
 
 class _Frame:
     """The DLPack tensors of one call, in memory that calls share one after the other.
 
     Six words each: data, device, ndim and dtype, shape, strides, offset; then their addresses; then
-    shapes and strides, and one word for the factor of the products.
+    shapes and strides, those of `first` in front; and one word for the factor of the products.
     """
 
-    def __init__(self, types: List[Tuple[str, int]]) -> None:
+    def __init__(self, types: List[Tuple[str, int]], first: List[int], device: int) -> None:
         count = len(types)
         words = 7 * count + 2 * sum(rank for _, rank in types) + 1
         self.memory = bytearray(8 * words)
@@ -30,37 +36,42 @@ class _Frame:
         self.buffer = (ctypes.c_char * len(self.memory)).from_buffer(self.memory)
         base = ctypes.addressof(self.buffer)
         self.scale = len(self.memory) - 8
-        self.extents: List[int] = []
+        self.extents = [0] * count
         offset = 7 * count
-        for i, (type_, rank) in enumerate(types):
+        for i in first + [i for i in range(count) if i not in first]:
+            type_, rank = types[i]
             code, bits, _ = _arrays.TYPES[type_]
-            _DTYPE_WORD.pack_into(self.memory, 48 * i + 8, 1, 0, 0, 0)
-            self.words[6 * i + 2] = struct.unpack("<q", _DTYPE_WORD.pack(rank, code, bits, 1))[0]
+            _device_word(self.memory, 48 * i + 8, *((_CPU, 0) if device < 0 else (_CUDA, device)))
+            _type_word(self.memory, 48 * i + 16, rank, code, bits, 1)
             self.words[6 * i + 3] = base + 8 * offset
             self.words[6 * i + 4] = base + 8 * (offset + rank)
             self.words[6 * count + i] = base + 48 * i
-            self.extents.append(8 * offset)
+            self.extents[i] = 8 * offset
             offset += 2 * rank
         self.tensors = base + 48 * count
         self.scale_address = base + self.scale
 
 
-_pack = {rank: struct.Struct(f"<{2 * rank}q").pack_into for rank in range(0, 65)}
-_pack_float = struct.Struct("<f").pack_into
-
-
 class _Plan:
     """A kernel and how its calls are laid out."""
 
-    def __init__(self, problem: Problem, source: Source, options: Mapping[str, object]) -> None:
-        self.problem, self.source, self.options = problem, source, dict(options)
-        self.kernel = _compile(source.text, options)
+    def __init__(
+        self, problem: Problem, source: Source, options: Mapping[str, object], device: str
+    ) -> None:
+        self.problem, self.source = problem, source
+        self.options = {**options, "device": device}
+        self.kernel = _compile(source.text, self.options)
+        # As torch.Tensor.get_device() says it: -1 is the CPU.
+        self.device = self.kernel.device
+        self.stream = _arrays.find_current_stream() if self.device >= 0 else None
+        self.empty_like = _arrays.find_empty_like()
         types = [(problem.type, 4)] * 3
         if problem.has_scale:
             types.append(("f32", 0))
         if problem.has_sink:
             types.append(("f32", 1))
         types += [(capture.type or "", capture.rank) for capture in source.captures]
+        self.output = len(types)
         types.append((problem.type, 4))
         if problem.return_lse:
             types.append(("f32", 3))
@@ -72,6 +83,14 @@ class _Plan:
             for i, c in enumerate(source.captures)
         ]
         self.frames: List[_Frame] = []
+
+    def make_frame(self) -> _Frame:
+        frame = _Frame(self.types, [0, 1, 2, self.output], self.device)
+        if self.problem.has_scale:
+            # A number is in host memory on every device.
+            _device_word(frame.memory, 48 * 3 + 8, _CPU, 0)
+            frame.words[6 * 3] = frame.scale_address
+        return frame
 
     def run(
         self,
@@ -88,12 +107,107 @@ class _Plan:
         try:
             frame = self.frames.pop()
         except IndexError:
-            frame = _Frame(self.types)
+            frame = self.make_frame()
+        words = frame.words
+        output = None
+        try:
+            device = self.device
+            if (
+                (
+                    q.is_cpu and k.is_cpu and v.is_cpu
+                    if device < 0
+                    else q.get_device() == device == k.get_device() == v.get_device()
+                )
+                and k.dtype is q.dtype
+                and v.dtype is q.dtype
+                and not (q.requires_grad or k.requires_grad or v.requires_grad)
+                and not (q.is_neg() or k.is_neg() or v.is_neg())
+            ):
+                output = self._put_tensors(frame, q, k, v, rows_first)
+        except (AttributeError, NotImplementedError, RuntimeError, TypeError, ValueError):
+            # Not tensors of PyTorch, or not such as have memory.
+            output = None
+        if output is None:
+            output = self._put_arrays(frame, q, k, v, rows_first)
+        keep = None
+        if self.count > 4:
+            if problem.has_scale:
+                self._put_scale(frame, scale)
+            if problem.has_sink:
+                keep = self._put_sink(frame, 3 + problem.has_scale, sink)
+            if self.captures:
+                self._put_captures(frame, captured)
+        lse = None
+        if problem.return_lse:
+            shape = output.shape
+            b, h, m = (shape[0], shape[2], shape[1]) if rows_first else shape[:3]
+            index = self.output + 1
+            lse = _arrays.empty_like(q, "f32", (b, h, m))
+            words[6 * index] = _address(lse)
+            _pack[3](frame.memory, frame.extents[index], b, h, m, h * m, m, 1)
+        stream = self.stream
+        code = _run(
+            self.kernel.handle,
+            frame.tensors,
+            self.count,
+            None if stream is None else stream(self.device),
+        )
+        if code:
+            check(code)
+        # On a GPU the call is only queued: memory that goes back to PyTorch's allocator is given
+        # out in the order of the stream.
+        del keep
+        self.frames.append(frame)
+        return output if lse is None else (output, lse)
+
+    def _put_tensors(self, frame: _Frame, q: Any, k: Any, v: Any, rows_first: bool) -> Any:
+        """Tensors of PyTorch, which have been looked at. Returns the output."""
+        dv = self.problem.value_dim
+        words = frame.words
+        if rows_first:
+            b, m, h, d = q.shape
+            kb, n, kh, kd = k.shape
+            vb, vn, vh, vd = v.shape
+            q0, q1, q2, q3 = q.stride()
+            k0, k1, k2, k3 = k.stride()
+            v0, v1, v2, v3 = v.stride()
+            if dv == d and q.is_contiguous():
+                output = self.empty_like(q)
+            else:
+                output = q.new_empty((b, m, h, dv))
+            # fmt: off
+            _pack_matrices(
+                frame.memory, frame.extents[0],
+                b, h, m, d, q0, q2, q1, q3, kb, kh, n, kd, k0, k2, k1, k3,
+                vb, vh, vn, vd, v0, v2, v1, v3, b, h, m, dv, m * h * dv, dv, h * dv, 1,
+            )
+            # fmt: on
+        else:
+            b, h, m, d = q.shape
+            if dv == d and q.is_contiguous():
+                output = self.empty_like(q)
+            else:
+                output = q.new_empty((b, h, m, dv))
+            # fmt: off
+            _pack_matrices(
+                frame.memory, frame.extents[0],
+                b, h, m, d, *q.stride(), *k.shape, *k.stride(), *v.shape, *v.stride(),
+                b, h, m, dv, h * m * dv, m * dv, dv, 1,
+            )
+            # fmt: on
+        words[0] = q.data_ptr()
+        words[6] = k.data_ptr()
+        words[12] = v.data_ptr()
+        words[6 * self.output] = output.data_ptr()
+        return output
+
+    def _put_arrays(self, frame: _Frame, q: Any, k: Any, v: Any, rows_first: bool) -> Any:
+        """Whatever they are, or an Error that says what they should be. Returns the output."""
         words, memory, extents = frame.words, frame.memory, frame.extents
         pack4 = _pack[4]
         query_shape: Tuple[int, ...] = ()
         for i, (name, x) in enumerate((("q", q), ("k", k), ("v", v))):
-            address, shape, strides = _arrays.view(x, name)
+            address, shape, strides = _arrays.view(x, name, self.device)
             if len(shape) != 4:
                 raise Error(
                     "invalid argument",
@@ -111,37 +225,8 @@ class _Plan:
             pack4(memory, extents[i], *shape, *strides)
             if i == 0:
                 query_shape = shape
-        position = 3
-        if problem.has_scale:
-            words[6 * 3] = frame.scale_address
-            try:
-                _pack_float(memory, frame.scale, scale)
-            except (struct.error, OverflowError, TypeError):
-                raise Error(
-                    "invalid argument", f"scale: expected a number, got {scale!r}"
-                ) from None
-            position = 4
-        keep = None
-        if problem.has_sink:
-            keep = self._put_sink(frame, position, sink)
-        for name, slot, index, rank, least in self.captures:
-            if captured is None or slot is None:
-                array = self.source.captures[index - self.first_capture].array
-            else:
-                array = captured[slot]
-            address, shape, strides = _arrays.view(array, name)
-            if least and any(extent < low for extent, low in zip(shape, least)):
-                raise Error(
-                    "invalid argument",
-                    f"{name}: expected a shape of at least {tuple(least)}, "
-                    f"which is read, got {tuple(shape)}",
-                )
-            words[6 * index] = address
-            _pack[rank](memory, extents[index], *shape, *strides)
-
         b, h, m, _ = query_shape
-        dv = problem.value_dim
-        index = self.count - 1 - problem.return_lse
+        dv, index = self.problem.value_dim, self.output
         if rows_first:
             output = _arrays.empty_like(q, None, (b, m, h, dv))
             strides = (m * h * dv, dv, h * dv, 1)
@@ -150,24 +235,36 @@ class _Plan:
             strides = (h * m * dv, m * dv, dv, 1)
         words[6 * index] = _address(output)
         pack4(memory, extents[index], b, h, m, dv, *strides)
-        lse = None
-        if problem.return_lse:
-            lse = _arrays.empty_like(q, "f32", (b, h, m))
-            words[6 * index + 6] = _address(lse)
-            _pack[3](memory, extents[index + 1], b, h, m, h * m, m, 1)
-        code = library.attn_run(self.kernel.handle, frame.tensors, self.count, None)
-        if code:
-            check(code)
-        del keep
-        self.frames.append(frame)
-        return (output, lse) if problem.return_lse else output
+        return output
+
+    def _put_captures(self, frame: _Frame, captured: Optional[List[Any]]) -> None:
+        for name, slot, index, rank, least in self.captures:
+            if captured is None or slot is None:
+                array = self.source.captures[index - self.first_capture].array
+            else:
+                array = captured[slot]
+            address, shape, strides = _arrays.view(array, name, self.device)
+            if least and any(extent < low for extent, low in zip(shape, least)):
+                raise Error(
+                    "invalid argument",
+                    f"{name}: expected a shape of at least {tuple(least)}, "
+                    f"which is read, got {tuple(shape)}",
+                )
+            frame.words[6 * index] = address
+            _pack[rank](frame.memory, frame.extents[index], *shape, *strides)
 
     @staticmethod
-    def _put_sink(frame: _Frame, index: int, sink: Any) -> Any:
+    def _put_scale(frame: _Frame, scale: Any) -> None:
+        try:
+            _pack_float(frame.memory, frame.scale, scale)
+        except (struct.error, OverflowError, TypeError):
+            raise Error("invalid argument", f"scale: expected a number, got {scale!r}") from None
+
+    def _put_sink(self, frame: _Frame, index: int, sink: Any) -> Any:
         """Returns what must outlive the call."""
         if _arrays.is_array(sink) and _arrays.type_name(sink.dtype) in ("f16", "bf16", "f64"):
             sink = _arrays.to_f32(sink)
-        address, shape, strides = _arrays.view(sink, "sink")
+        address, shape, strides = _arrays.view(sink, "sink", self.device)
         if len(shape) != 1 or _arrays.type_name(sink.dtype) != "f32":
             raise Error(
                 "invalid argument",
@@ -217,7 +314,7 @@ def _is_rows_first(layout: str) -> bool:
     raise Error("invalid argument", f'layout: expected "bhsd" or "bshd", got {layout!r}')
 
 
-def _make_plan(
+def _make_source(
     dtype: Any,
     head_dim: int,
     value_dim: int,
@@ -228,15 +325,21 @@ def _make_plan(
     has_scale: bool,
     has_sink: bool,
     return_lse: bool,
-    options: Optional[Mapping[str, object]],
     scan: Scan,
-) -> _Plan:
+    device: str,
+) -> Tuple[Problem, Source]:
     type_ = _arrays.type_name(dtype)
     if type_ not in ("f16", "bf16", "f32"):
         raise Error(
             "invalid argument",
             f"q: expected float16, bfloat16 or float32, got {dtype}",
             "convert q, k and v",
+        )
+    if type_ == "f32" and device != "cpu":
+        raise Error(
+            "invalid argument",
+            f"q: expected float16 or bfloat16 on {device}, got {dtype}",
+            "convert q, k and v, or move them to the CPU",
         )
     for name, extent in (("head_dim", head_dim), ("value_dim", value_dim)):
         if not isinstance(extent, int) or not 1 <= extent <= 1 << 20:
@@ -254,16 +357,26 @@ def _make_plan(
         has_sink,
         bool(return_lse),
     )
-    return _Plan(problem, Source(problem, score, mask, scan), options or {})
+    return problem, Source(problem, score, mask, scan)
+
+
+def _check_options(options: Optional[Mapping[str, object]]) -> Mapping[str, object]:
+    if options and "device" in options:
+        raise Error(
+            "invalid argument",
+            f"options: expected no device, got {options['device']!r}",
+            "attention runs where its tensors are; compile and explain take device=",
+        )
+    return options or {}
 
 
 def _functions(score: Any, mask: Any) -> List[Any]:
     return [function for function in (score, mask) if function is not None]
 
 
-def _check_query(q: Any, k: Any, v: Any) -> None:
+def _check_query(q: Any, k: Any, v: Any, device: int) -> None:
     for name, x in (("q", q), ("k", k), ("v", v)):
-        _, shape, _ = _arrays.view(x, name)
+        _, shape, _ = _arrays.view(x, name, device)
         if len(shape) != 4:
             raise Error(
                 "invalid argument", f"{name}: expected 4 dimensions, got shape {tuple(shape)}"
@@ -288,7 +401,8 @@ def attention(
     """softmax(score(scale * q k^T)) v over the keys that the mask keeps.
 
     Args:
-        q: queries, (B, H, M, D); NumPy or PyTorch on the CPU, of float32, float16 or bfloat16.
+        q: queries, (B, H, M, D); of float32, float16 or bfloat16 in NumPy or in PyTorch on the CPU,
+            or of float16 or bfloat16 in PyTorch on a GPU. Everything else is where q is.
         k: keys, (B, Hkv, N, D). H is a multiple of Hkv; head h reads h // (H // Hkv).
         v: values, (B, Hkv, N, Dv).
         scale: factor of the products; 1 / sqrt(D) if None.
@@ -302,11 +416,16 @@ def attention(
         layout: "bhsd" as above, or "bshd": q, k, v and the result are (B, S, H, D). Strides are
             free, except that the last dimension is contiguous; nothing is copied.
         return_lse: also return the natural logarithm of the sum of exponentials.
-        options: of the compiler: threads, block_m, block_n, splits, cpu.
+        options: of the compiler: threads, block_m, block_n, splits, cpu, cache (on or off: whether
+            kernels for GPUs are kept on disk), cache_dir.
 
     Returns:
-        The output, in the type, library and layout of q, with Dv columns; or (output, lse) with lse
-        float32 of shape (B, H, M) in every layout. A row that keeps no key gives 0 and -inf.
+        The output, in the type, library, device and layout of q, with Dv columns; or (output, lse)
+        with lse float32 of shape (B, H, M) in every layout. A row that keeps no key gives 0 and
+        -inf.
+
+    On a GPU the work is queued on the current stream of q's device, and a CUDA graph can capture
+    the call when the same attention was called once before: compiling cannot be captured.
 
     Captured arrays are read where the function says, also for keys that are masked: indices must be
     inside for every row and key. Arrays read at b, h, q or kv alone are checked; for others, an
@@ -315,49 +434,40 @@ def attention(
     Raises:
         Error: an argument that does not fit, or a function that cannot be traced.
     """
+    get_device = getattr(q, "get_device", None)
+    device = -1 if get_device is None else get_device()
     try:
-        functions = _functions(score, mask)
-        if functions:
-            scan = Scan(*functions)
-            arrays: Optional[List[Any]] = scan.arrays
-            key: Any = (
-                q.dtype,
-                q.shape[-1],
-                v.shape[-1],
-                causal,
-                window,
-                scale is None,
-                sink is None,
-                return_lse,
-                options and _option_key(options),
-                score is None,
-                *scan.key,
-            )
-            found = None if scan.is_volatile else _plans.get(key)
-        else:
+        key: Any = (
+            q.dtype,
+            q.shape[-1],
+            v.shape[-1],
+            device,
+            causal,
+            window,
+            scale is None,
+            sink is None,
+            return_lse,
+            options and _option_key(options),
+        )
+        if score is None and mask is None:
             scan, arrays = None, None
-            key = (
-                q.dtype,
-                q.shape[-1],
-                v.shape[-1],
-                causal,
-                window,
-                scale is None,
-                sink is None,
-                return_lse,
-                options and _option_key(options),
-            )
             found = _plans.get(key)
+        else:
+            scan = Scan(*_functions(score, mask))
+            arrays: Optional[List[Any]] = scan.arrays
+            key = (*key, score is None, *scan.key)
+            found = None if scan.is_volatile else _plans.get(key)
     except (AttributeError, IndexError, TypeError):
         # An argument of another type. Say which, or go on without the cache.
-        _check_query(q, k, v)
+        _check_query(q, k, v, device)
         scan, arrays, key, found = Scan(*_functions(score, mask)), None, None, None
     if found is not None:
         plan = found[0]
     else:
-        _check_query(q, k, v)
+        _check_query(q, k, v, device)
         scan = scan or Scan(*_functions(score, mask))
-        plan = _make_plan(
+        name = "cpu" if device < 0 else f"cuda:{device}"
+        problem, source = _make_source(
             q.dtype,
             int(q.shape[-1]),
             int(v.shape[-1]),
@@ -368,9 +478,10 @@ def attention(
             scale is not None,
             sink is not None,
             return_lse,
-            options,
             scan,
+            name,
         )
+        plan = _Plan(problem, source, _check_options(options), name)
         arrays = None
         if key is not None and not scan.is_volatile:
             # `keep` holds what the key names by its address.
@@ -383,7 +494,10 @@ class Attention:
 
     Attributes:
         source: its IR, as a user would write it.
-        compile_ms: milliseconds that compiling took.
+        compile_ms: milliseconds that compiling took; 0 when the kernel was on disk.
+        load_ms: milliseconds that the driver of a GPU took.
+        is_from_disk: whether the kernel was found on disk.
+        device: "cpu", or "cuda:0".
     """
 
     def __init__(self, plan: _Plan, layout: str) -> None:
@@ -391,6 +505,9 @@ class Attention:
         self._rows_first = _is_rows_first(layout)
         self.source: str = plan.source.text
         self.compile_ms: float = plan.kernel.compile_ms
+        self.load_ms: float = plan.kernel.load_ms
+        self.is_from_disk: bool = plan.kernel.is_from_disk
+        self.device = "cpu" if plan.device < 0 else f"cuda:{plan.device}"
 
     def __call__(
         self, q: Any, k: Any, v: Any, *, scale: Optional[float] = None, sink: Any = None
@@ -401,17 +518,9 @@ class Attention:
             Error: an argument that does not fit.
         """
         problem = self._plan.problem
-        for name, x, wanted in (
-            ("scale", scale, problem.has_scale),
-            ("sink", sink, problem.has_sink),
-        ):
-            if (x is not None) != wanted:
-                got = "none" if wanted else "one"
-                raise Error(
-                    "invalid argument",
-                    f"{name}: expected {'one' if wanted else 'none'}, got {got}",
-                    f"compile with {name}={not wanted}",
-                )
+        if (scale is not None) != problem.has_scale or (sink is not None) != problem.has_sink:
+            self._fail_optional("scale", scale, problem.has_scale)
+            self._fail_optional("sink", sink, problem.has_sink)
         type_ = _arrays.type_name(getattr(q, "dtype", None))
         if type_ != problem.type:
             raise Error(
@@ -420,13 +529,26 @@ class Attention:
             )
         return self._plan.run(q, k, v, scale, sink, self._rows_first, None)
 
+    @staticmethod
+    def _fail_optional(name: str, x: Any, wanted: bool) -> None:
+        if (x is not None) != wanted:
+            got = "none" if wanted else "one"
+            raise Error(
+                "invalid argument",
+                f"{name}: expected {'one' if wanted else 'none'}, got {got}",
+                f"compile with {name}={not wanted}",
+            )
+
     def explain(self, until: str = "online") -> "Explanation":
         """As `attn.explain`."""
         return Explanation(_library.explain(self.source, self._plan.options, until))
 
     def __repr__(self) -> str:
         p = self._plan.problem
-        return f"<attn.Attention {p.type} D={p.head_dim} Dv={p.value_dim} layout={self._layout}>"
+        return (
+            f"<attn.Attention {p.type} D={p.head_dim} Dv={p.value_dim} layout={self._layout} "
+            f"device={self.device}>"
+        )
 
 
 class Explanation(str):
@@ -449,6 +571,7 @@ def compile(
     sink: bool = False,
     layout: str = "bhsd",
     return_lse: bool = False,
+    device: Any = "cpu",
     options: Optional[Mapping[str, object]] = None,
 ) -> Attention:
     """Compiles an attention for later calls with any lengths, batches and heads.
@@ -459,6 +582,7 @@ def compile(
         value_dim: Dv, columns of v; D if None.
         scale: whether calls give a scale.
         sink: whether calls give a sink.
+        device: "cpu", "cuda" (PyTorch's current device), "cuda:1", or a torch.device.
         causal, window, score, mask, layout, return_lse, options: as for `attention`. Captured arrays
             are those of now; a call reads what they then hold.
 
@@ -466,7 +590,8 @@ def compile(
         Error: an argument that does not fit, or a function that cannot be traced.
     """
     _is_rows_first(layout)
-    plan = _make_plan(
+    name = _arrays.device_name(device)
+    problem, source = _make_source(
         dtype,
         head_dim,
         head_dim if value_dim is None else value_dim,
@@ -477,10 +602,10 @@ def compile(
         bool(scale),
         bool(sink),
         return_lse,
-        options,
         Scan(*_functions(score, mask)),
+        name,
     )
-    return Attention(plan, layout)
+    return Attention(_Plan(problem, source, _check_options(options), name), layout)
 
 
 def explain(
@@ -489,13 +614,26 @@ def explain(
     value_dim: Optional[int] = None,
     *,
     until: str = "online",
-    **arguments: Any,
+    scale: bool = False,
+    causal: Union[bool, str] = False,
+    window: Optional[Tuple[Optional[int], Optional[int]]] = None,
+    score: Optional[Callable] = None,
+    mask: Optional[Callable] = None,
+    sink: bool = False,
+    layout: str = "bhsd",
+    return_lse: bool = False,
+    device: Any = "cpu",
+    options: Optional[Mapping[str, object]] = None,
 ) -> Explanation:
     """What the compiler makes of an attention: the schedule and the rule that chose it, which key
     tiles each mask visits, compile times, and the IR after a room.
 
+    For a GPU, which need not be there: also instructions of the PTX, floors of the time, and, where
+    a driver or ptxas can tell, registers.
+
     Args:
-        until: "problem", "grid" or "online".
+        until: "problem", "grid" or "online"; for a GPU also "tile", "placed", "async", "nvvm" and
+            "ptx".
         dtype, head_dim, value_dim, and the others: as for `compile`.
 
     Returns:
@@ -504,4 +642,22 @@ def explain(
     Raises:
         Error: as `compile`.
     """
-    return compile(dtype, head_dim, value_dim, **arguments).explain(until)
+    _is_rows_first(layout)
+    name = _arrays.device_name(device)
+    _, source = _make_source(
+        dtype,
+        head_dim,
+        head_dim if value_dim is None else value_dim,
+        causal,
+        window,
+        score,
+        mask,
+        bool(scale),
+        bool(sink),
+        return_lse,
+        Scan(*_functions(score, mask)),
+        name,
+    )
+    return Explanation(
+        _library.explain(source.text, {**_check_options(options), "device": name}, until)
+    )

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ctypes
+import itertools
 import os
+import warnings
 from pathlib import Path
 from typing import Mapping, Optional, Tuple
 
@@ -57,6 +59,10 @@ _PROTOTYPES = {
     "attn_kernel_num_results": (ctypes.c_size_t, [ctypes.c_void_p]),
     "attn_kernel_value": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_size_t, ctypes.POINTER(Value)]),
     "attn_kernel_compile_ms": (ctypes.c_double, [ctypes.c_void_p]),
+    "attn_kernel_load_ms": (ctypes.c_double, [ctypes.c_void_p]),
+    "attn_kernel_is_from_disk": (ctypes.c_int32, [ctypes.c_void_p]),
+    "attn_kernel_ordinal": (ctypes.c_int32, [ctypes.c_void_p]),
+    "attn_kernel_remark": (ctypes.c_char_p, [ctypes.c_void_p, ctypes.c_size_t]),
     "attn_run": (
         ctypes.c_int,
         [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p],
@@ -108,7 +114,9 @@ class Options:
         check(library.attn_options_create(ctypes.byref(self.handle)))
         try:
             for key, value in options.items():
-                text = str(value).encode()
+                text = (
+                    {True: "on", False: "off"}[value] if isinstance(value, bool) else str(value)
+                ).encode()
                 check(library.attn_options_set(self.handle, key.replace("_", "-").encode(), text))
         except Error:
             self.close()
@@ -133,6 +141,15 @@ class Kernel:
             check(library.attn_compile(source.encode(), native.handle, ctypes.byref(handle)))
         self.handle: Optional[int] = handle.value
         self.compile_ms: float = library.attn_kernel_compile_ms(handle)
+        self.load_ms: float = library.attn_kernel_load_ms(handle)
+        self.is_from_disk = bool(library.attn_kernel_is_from_disk(handle))
+        # The GPU's number, or -1 for the CPU.
+        self.device: int = library.attn_kernel_ordinal(handle)
+        for index in itertools.count():
+            remark = library.attn_kernel_remark(handle, index)
+            if remark is None:
+                break
+            warnings.warn(f"attn: {remark.decode(errors='replace')}", RuntimeWarning, stacklevel=2)
 
     def __del__(self) -> None:
         # The interpreter may be half gone, and construction may have failed.

@@ -206,7 +206,12 @@ static void testCompile(void) {
   EXPECT_ERROR(attn_options_set(options, "threads", "two"), ATTN_INVALID_ARGUMENT,
                "threads: expected a number");
   EXPECT_ERROR(attn_options_set(options, "device", "abacus"), ATTN_INVALID_ARGUMENT,
-               "device: expected cpu or cuda");
+               "device: expected cpu, cuda or cuda:NUMBER");
+  EXPECT_ERROR(attn_options_set(options, "device", "cuda:x"), ATTN_INVALID_ARGUMENT,
+               "device: expected cpu, cuda or cuda:NUMBER, got 'cuda:x'");
+  EXPECT_ERROR(attn_options_set(options, "device", "cpu:0"), ATTN_INVALID_ARGUMENT, "device: ");
+  EXPECT_ERROR(attn_options_set(options, "cache", "maybe"), ATTN_INVALID_ARGUMENT,
+               "cache: expected on or off");
   EXPECT_ERROR(attn_options_set(options, NULL, ""), ATTN_INVALID_ARGUMENT, "key: ");
   EXPECT(attn_options_set(options, "entry", "g") == ATTN_OK);
   EXPECT_ERROR(attn_compile(source, options, &kernel), ATTN_INVALID_KERNEL,
@@ -220,11 +225,55 @@ static void testCompile(void) {
   EXPECT_ERROR(attn_compile(source, options, &kernel), ATTN_INVALID_ARGUMENT,
                "splits: expected a number from 1");
   EXPECT(attn_options_set(options, "splits", "1") == ATTN_OK);
-  EXPECT(attn_options_set(options, "device", "cuda") == ATTN_OK);
-  EXPECT_ERROR(attn_compile(source, options, &kernel), ATTN_NO_DEVICE, "cuda: not in this build");
-  EXPECT(*attn_last_hint());
   attn_options_free(options);
   attn_kernel_free(NULL);
+}
+
+/** Up to the driver everything works without a GPU; what needs one says what it looked for. */
+static void testCuda(void) {
+  static const char *const half =
+      "func.func @f(%q: tensor<?x?x?x64xbf16>) -> tensor<?x?x?x64xbf16> {\n"
+      "  %o = attn.attention %q, %q, %q : tensor<?x?x?x64xbf16>, tensor<?x?x?x64xbf16>, "
+      "tensor<?x?x?x64xbf16> -> tensor<?x?x?x64xbf16>\n"
+      "  return %o : tensor<?x?x?x64xbf16>\n}";
+  attn_kernel *kernel = NULL;
+  attn_options *options = NULL;
+  char *ptx = NULL, *plan = NULL, *text = NULL;
+  attn_code code;
+  EXPECT(attn_options_create(&options) == ATTN_OK);
+  EXPECT(attn_options_set(options, "device", "cuda:0") == ATTN_OK);
+  EXPECT(attn_options_set(options, "cache", "off") == ATTN_OK);
+  EXPECT(attn_emit(half, options, &ptx, &plan) == ATTN_OK);
+  EXPECT(ptx && strstr(ptx, ".target sm_90a") && plan && strstr(plan, "\"kernels\""));
+  attn_string_free(ptx);
+  attn_string_free(plan);
+  EXPECT_ERROR(attn_emit(source, options, &ptx, &plan), ATTN_INVALID_KERNEL,
+               "source: expected elements of f16 or bf16 on the device cuda, got f32 in query");
+  EXPECT(!ptx && !plan && *attn_last_hint());
+  EXPECT_ERROR(attn_emit(half, options, NULL, &plan), ATTN_INVALID_ARGUMENT, "ptx: ");
+  EXPECT(attn_explain(half, options, "nvvm", &text) == ATTN_OK);
+  EXPECT(text && strstr(text, "// floors") && strstr(text, "llvm.func"));
+  attn_string_free(text);
+  code = attn_compile(half, options, &kernel);
+  if (code == ATTN_OK) {
+    /* A tensor of the host is refused before the driver sees it. */
+    static float data[64];
+    int64_t shape[4] = {1, 1, 1, 64};
+    attn_tensor tensor = {data, {ATTN_DL_CPU, 0}, 4, {ATTN_DL_BFLOAT, 16, 1}, shape, NULL, 0};
+    const attn_tensor *tensors[] = {&tensor, &tensor};
+    EXPECT(attn_kernel_ordinal(kernel) == 0 && attn_kernel_load_ms(kernel) > 0);
+    EXPECT_ERROR(attn_run(kernel, tensors, 2, NULL), ATTN_INVALID_ARGUMENT,
+                 "q: expected a tensor on cuda:0, got DLPack device type 1");
+    tensor.device.device_type = ATTN_DL_CUDA;
+    tensor.device.device_id = 7;
+    EXPECT_ERROR(attn_run(kernel, tensors, 2, NULL), ATTN_INVALID_ARGUMENT,
+                 "q: expected a tensor on cuda:0, got one on cuda:7");
+  } else {
+    EXPECT(code == ATTN_NO_DRIVER || code == ATTN_NO_DEVICE || code == ATTN_UNSUPPORTED_DEVICE);
+    EXPECT(!strncmp(attn_last_message(), "expected a", 10) && *attn_last_hint());
+  }
+  attn_kernel_free(kernel);
+  attn_options_free(options);
 }
 
 static void testExplain(void) {
@@ -252,6 +301,9 @@ int main(void) {
                "index: expected a number below 7");
   testCompile();
   testExplain();
+  testCuda();
+  EXPECT(attn_kernel_ordinal(kernel) == -1 && attn_kernel_load_ms(kernel) == 0);
+  EXPECT(!attn_kernel_is_from_disk(kernel) && !attn_kernel_remark(kernel, 0));
   /* The code outlives the first handle. */
   EXPECT(attn_compile(source, NULL, &again) == ATTN_OK);
   attn_kernel_free(kernel);

@@ -123,6 +123,33 @@ def test_explain():
     assert "block_n = 48" in kernel.explain()
 
 
+def test_explain_for_a_gpu():
+    # No GPU is needed up to PTX.
+    text = attn.explain("bfloat16", 128, causal=True, device="cuda", until="async")
+    for part in (
+        "// device      cuda",
+        "// schedule    rule cuda-",
+        "// mask-tiles  keeps n < m1",
+        "// floors      a tile of",
+        "// kernel      attention for sm_90a",
+        " wgmma",
+        "// assembled   ",
+        "tile.mma_async",
+    ):
+        assert part in text
+    assert ".target sm_90a" in attn.explain("float16", 64, device="cuda:0", until="ptx")
+
+
+def test_a_kernel_for_a_gpu():
+    try:
+        kernel = attn.compile("bfloat16", 64, device="cuda", options={"cache": False})
+    except attn.Error as error:
+        assert error.code in ("no driver", "no device", "unsupported device")
+        assert error.message.startswith("expected a") and "cpu" in error.hint
+    else:
+        assert kernel.device == "cuda:0" and not kernel.is_from_disk
+
+
 def test_an_error_leaves_no_trace(make):
     inputs = make()
     try:

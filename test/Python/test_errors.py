@@ -82,12 +82,33 @@ def test_options(make):
     )
     raises('layout: expected "bhsd" or "bshd", got \'bsd\'', attn.attention, *inputs, layout="bsd")
     raises("options: expected device, cpu, threads", attn.attention, *inputs, options={"speed": 9})
+    raises("cache: expected on or off, got '7'", attn.attention, *inputs, options={"cache": 7})
     raises(
-        "cuda: not in this build",
+        "options: expected no device, got 'cuda'",
         attn.attention,
         *inputs,
         options={"device": "cuda"},
-        code="no device",
+    )
+    raises(
+        "device: expected cpu, cuda or cuda:NUMBER, got 'tpu'",
+        attn.compile,
+        "float32",
+        64,
+        device="tpu",
+    )
+    raises(
+        "until: expected problem, grid or online, got 'tile'",
+        attn.explain,
+        "float32",
+        64,
+        until="tile",
+    )
+    raises(
+        "q: expected float16 or bfloat16 on cuda, got float32",
+        attn.explain,
+        "float32",
+        64,
+        device="cuda",
     )
     raises(
         "sink: expected floats of shape (H,)",

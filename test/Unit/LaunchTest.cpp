@@ -93,8 +93,10 @@ TEST_F(LaunchTest, NothingThatACaptureForbids) {
   fake->calls.clear();
   ASSERT_TRUE(kernel.launch({query, key, output, 1.0}, nullptr).ok());
   EXPECT_EQ(fake->calls,
-            std::vector<std::string>({"CtxPushCurrent", "TensorMapEncodeTiled",
-                                      "TensorMapEncodeTiled", "LaunchKernelEx", "CtxPopCurrent"}));
+            std::vector<std::string>({"CtxPushCurrent", "PointerGetAttributes",
+                                      "PointerGetAttributes", "PointerGetAttributes",
+                                      "TensorMapEncodeTiled", "TensorMapEncodeTiled",
+                                      "LaunchKernelEx", "CtxPopCurrent"}));
   fail("LaunchKernelEx", cuda::CaptureInvalidated);
   Status status = kernel.launch({query, key, output, 1.0}, nullptr);
   EXPECT_EQ(status.code, StatusCode::CaptureInProgress) << status.str();
@@ -216,6 +218,23 @@ TEST_F(LaunchTest, EncodingFails) {
   for (int i = 0; i < 2; ++i)
     expectError(kernel.launch({query, key, output, 1.0}, nullptr), StatusCode::DriverFailure,
                 "failed to encode the tensor map of argument 0: injected error (CUDA_ERROR_1)");
+}
+
+TEST_F(LaunchTest, MemoryOfOthers) {
+  Kernel kernel = load(makePlan());
+  fake->hostAddress = 0x200000;
+  expectInvalid(kernel.launch({query, key, output, 1.0}, nullptr),
+                "expected argument 1 in memory of device 0, got the address 0x200000, which the "
+                "driver does not know",
+                "copy the tensor to the device");
+  fake->hostAddress = 0;
+  fake->otherDeviceAddress = 0x300000;
+  expectInvalid(kernel.launch({query, key, output, 1.0}, nullptr),
+                "expected argument 2 in memory of device 0, got memory of device 1",
+                "copy the tensor, or compile for that device");
+  // A driver that does not answer says nothing against an address.
+  fail("PointerGetAttributes", cuda::InvalidContext);
+  EXPECT_TRUE(kernel.launch({query, key, output, 1.0}, nullptr).ok());
 }
 
 TEST_F(LaunchTest, BadArguments) {

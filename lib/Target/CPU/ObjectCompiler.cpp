@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------------------------===//
 
 #include "lib/Target/CPU/ObjectCompiler.h"
+#include "lib/Support/Guarded.h"
 #include "lib/Support/Stopwatch.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/Diagnostics.h"
@@ -20,8 +21,6 @@
 #include "llvm/IR/Module.h"
 #include "llvm/MC/TargetRegistry.h"
 #include "llvm/Passes/PassBuilder.h"
-#include "llvm/Support/CrashRecoveryContext.h"
-#include "llvm/Support/ErrorHandling.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/SmallVectorMemoryBuffer.h"
 #include "llvm/Support/raw_ostream.h"
@@ -44,26 +43,6 @@ namespace attn {
 //===----------------------------------------------------------------------------------------===//
 // LLVM's ways of saying no
 //===----------------------------------------------------------------------------------------===//
-
-/// Runs `body`, turning a fatal error or a crash inside LLVM into an error. What `body` allocated
-/// is lost then: a leak is better than a dead process.
-static Error runGuarded(StringRef stage, function_ref<void()> body) {
-  static thread_local std::string reason;
-  reason.clear();
-  ScopedFatalErrorHandler handler([](void *, const char *text, bool) {
-    reason = text;
-    if (CrashRecoveryContext *context = CrashRecoveryContext::GetCurrent())
-      context->HandleExit(1);
-  });
-  CrashRecoveryContext::Enable();
-  CrashRecoveryContext context;
-  bool succeeded = context.RunSafely(body);
-  CrashRecoveryContext::Disable();
-  if (succeeded)
-    return Error::success();
-  return createStringError("expected LLVM to " + stage +
-                           " the kernel, got: " + (reason.empty() ? "a crash" : reason));
-}
 
 /// Collects LLVM's errors, which its default handler follows by ending the process.
 static void collectErrors(LLVMContext &context, std::string &errors) {

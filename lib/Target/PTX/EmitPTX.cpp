@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/Target/PTX/EmitPTX.h"
+#include "lib/Support/Guarded.h"
 #include "lib/Target/PTX/PlanAttr.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
@@ -21,8 +22,6 @@
 #include "llvm/IR/Module.h"
 #include "llvm/MC/TargetRegistry.h"
 #include "llvm/Passes/PassBuilder.h"
-#include "llvm/Support/CrashRecoveryContext.h"
-#include "llvm/Support/ErrorHandling.h"
 #include "llvm/Support/TargetSelect.h"
 #include "llvm/Support/raw_ostream.h"
 #include "llvm/Target/TargetMachine.h"
@@ -42,26 +41,6 @@ using namespace attn;
 //===----------------------------------------------------------------------===//
 // LLVM's ways of saying no
 //===----------------------------------------------------------------------===//
-
-/// Runs `body`; a fatal error or a crash in LLVM becomes an error. What `body` allocated is lost
-/// then.
-static Error runGuarded(StringRef stage, function_ref<void()> body) {
-  static thread_local std::string reason;
-  reason.clear();
-  ScopedFatalErrorHandler handler([](void *, const char *text, bool) {
-    reason = text;
-    if (CrashRecoveryContext *context = CrashRecoveryContext::GetCurrent())
-      context->HandleExit(1);
-  });
-  CrashRecoveryContext::Enable();
-  CrashRecoveryContext context;
-  bool succeeded = context.RunSafely(body);
-  CrashRecoveryContext::Disable();
-  if (succeeded)
-    return Error::success();
-  return createStringError("expected LLVM to " + stage + " the kernel, got " +
-                           (reason.empty() ? "a crash" : reason));
-}
 
 /// Collects LLVM's errors, which its default handler follows by ending the process.
 static void collectErrors(LLVMContext &context, std::string &errors) {

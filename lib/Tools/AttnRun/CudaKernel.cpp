@@ -6,13 +6,10 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/Tools/AttnRun/CudaKernel.h"
-#include "lib/Pipelines/GPUPipeline.h"
-#include "lib/Pipelines/Pipelines.h"
 #include "lib/Runtime/DataTypes.h"
 #include "lib/Runtime/Timing.h"
 #include "lib/Support/Stopwatch.h"
-#include "lib/Target/PTX/EmitPTX.h"
-#include "mlir/Pass/PassManager.h"
+#include "lib/Target/PTX/CompileForCUDA.h"
 #include "llvm/Support/FormatVariadic.h"
 
 using namespace llvm;
@@ -26,29 +23,12 @@ static Error toError(Status status) {
 }
 
 Expected<std::unique_ptr<CudaKernel>> CudaKernel::compile(mlir::ModuleOp module) {
-  Stopwatch stopwatch;
-  mlir::PassManager pm(module.getContext());
-  ToOnlineOptions online;
-  online.target = "cuda";
-  GPUPipelineOptions gpu;
-  buildToOnlinePipeline(pm, online);
-  buildOnlineToTilePipeline(pm);
-  buildTileToAsyncPipeline(pm, gpu);
-  buildAsyncToNVVMPipeline(pm);
-  if (failed(pm.run(module)))
-    return createStringError("cannot compile for the GPU");
-  double passesMs = stopwatch.lapMs();
-  Expected<std::vector<KernelPlan>> plans = getKernelPlans(module);
-  if (!plans)
-    return plans.takeError();
-  KernelImage image;
-  image.plan = writeKernelPlans(*plans);
-  Expected<std::string> ptx = emitPTX(module);
-  if (!ptx)
-    return ptx.takeError();
-  image.ptx = std::move(*ptx);
-  double ptxMs = stopwatch.lapMs();
+  Expected<CUDACode> code = compileForCUDA(module);
+  if (!code)
+    return code.takeError();
+  KernelImage image{std::move(code->ptx), writeKernelPlans(code->plans), ""};
 
+  Stopwatch stopwatch;
   Result<DeviceContext> context = DeviceContext::open(-1);
   if (!context)
     return toError(context.takeStatus());
@@ -56,8 +36,8 @@ Expected<std::unique_ptr<CudaKernel>> CudaKernel::compile(mlir::ModuleOp module)
   if (!kernel)
     return toError(kernel.takeStatus());
   std::unique_ptr<CudaKernel> result(new CudaKernel(std::move(*context), std::move(*kernel)));
-  result->passesMs = passesMs;
-  result->ptxMs = ptxMs;
+  result->passesMs = code->passesMs;
+  result->ptxMs = code->ptxMs;
   result->loadMs = stopwatch.lapMs();
   return result;
 }

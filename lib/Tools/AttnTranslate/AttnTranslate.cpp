@@ -6,7 +6,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/Tools/AttnTranslate/AttnTranslate.h"
+#include "attn/Compiler.h"
 #include "lib/Pipelines/CPUPipeline.h"
+#include "lib/Pipelines/GPUPipeline.h"
 #include "lib/Pipelines/Pipelines.h"
 #include "lib/Target/CPU/HostInfo.h"
 #include "lib/Target/CPU/ObjectCompiler.h"
@@ -25,8 +27,9 @@ using namespace attn;
 namespace cl = llvm::cl;
 
 namespace {
-/// The doors of all rooms on the way to a CPU. `Buffers` and later are the CPU's own.
-enum class Until { Problem, Grid, Online, LLVM, LLVMIR, Asm };
+/// The doors of all rooms. After `Online` the ways part: `LLVM` and later are the CPU's, `Tile` and later the GPU's.
+enum class Until { Problem, Grid, Online, LLVM, LLVMIR, Asm, Tile, Placed, Async, NVVM, PTX };
+enum class TargetKind { Automatic, CPU, CUDA };
 
 struct CommandLine {
   cl::OptionCategory category{"attn-translate options"};
@@ -38,9 +41,23 @@ struct CommandLine {
       cl::values(clEnumValN(Until::Problem, "problem", "room 1: whole tensors, variants expanded, schedule chosen"),
                  clEnumValN(Until::Grid, "grid", "room 2: one grid of blocks"),
                  clEnumValN(Until::Online, "online", "room 3: the online softmax over key tiles"),
+                 clEnumValN(Until::Tile, "tile", "room 4, cuda: the program of one thread block"),
+                 clEnumValN(Until::Placed, "placed", "room 5, cuda: a place and a layout for every tile"),
+                 clEnumValN(Until::Async, "async", "room 6, cuda: copies in flight, roles and barriers"),
+                 clEnumValN(Until::NVVM, "nvvm", "room 7, cuda: the program of one thread"),
+                 clEnumValN(Until::PTX, "ptx", "room 8, cuda: PTX (also --to-ptx)"),
                  clEnumValN(Until::LLVM, "llvm", "CPU: the LLVM dialect"),
                  clEnumValN(Until::LLVMIR, "llvm-ir", "CPU: optimised LLVM IR"),
                  clEnumValN(Until::Asm, "asm", "CPU: assembly"))};
+  cl::opt<TargetKind> target{"target", cl::desc("what to compile for (default: the device of the door, else cpu)"),
+                             cl::init(TargetKind::Automatic), cl::cat(category),
+                             cl::values(clEnumValN(TargetKind::CPU, "cpu", "a processor"),
+                                        clEnumValN(TargetKind::CUDA, "cuda", "an NVIDIA GPU (sm_90a)"))};
+  cl::opt<bool> toPTX{"to-ptx", cl::desc("the same as --target=cuda --until=ptx"), cl::cat(category)};
+  cl::opt<std::string> plan{"plan", cl::desc("with PTX: where to write how to launch it (JSON)"),
+                            cl::value_desc("path"), cl::cat(category)};
+  cl::opt<std::string> entry{"entry", cl::desc("with PTX: the function to compile, when there are several"),
+                             cl::value_desc("name"), cl::cat(category)};
   cl::opt<std::string> cpu{"cpu", cl::desc("compile for this CPU, e.g. x86-64-v3 (default: this machine's)"),
                            cl::value_desc("name"), cl::cat(category)};
   cl::opt<int64_t> blockM{"block-m", cl::desc("query rows of a block (default: the target's rule)"), cl::init(0),
@@ -81,12 +98,86 @@ static llvm::Expected<std::string> printCompiled(ModuleOp module, const HostInfo
   return (*text)->getBuffer().str();
 }
 
+static GPUDoor getGPUDoor(Until until) {
+  if (until == Until::Tile)
+    return GPUDoor::Tile;
+  if (until == Until::Placed)
+    return GPUDoor::Placed;
+  return until == Until::Async ? GPUDoor::Async : GPUDoor::NVVM;
+}
+
+/// Options that contradict each other are errors; what is left open is filled in.
+static llvm::Error resolve(CommandLine &line) {
+  if (line.toPTX) {
+    if (line.until.getNumOccurrences() && line.until != Until::PTX)
+      return llvm::createStringError("expected --to-ptx or --until, got both");
+    line.until = Until::PTX;
+  }
+  bool isForGPU = line.until >= Until::Tile, isForCPU = !isForGPU && line.until >= Until::LLVM;
+  if (line.target == TargetKind::Automatic)
+    line.target = isForGPU ? TargetKind::CUDA : TargetKind::CPU;
+  if (isForGPU && line.target == TargetKind::CPU)
+    return llvm::createStringError("expected a door on the way to the CPU, got one of --target=cuda");
+  if (isForCPU && line.target == TargetKind::CUDA)
+    return llvm::createStringError("expected a door on the way to the GPU, got one of --target=cpu");
+  if (line.until != Until::PTX && (!line.plan.empty() || !line.entry.empty()))
+    return llvm::createStringError("expected --to-ptx with --plan and --entry, got another door");
+  return llvm::Error::success();
+}
+
+static llvm::Error write(StringRef path, llvm::function_ref<void(llvm::raw_ostream &)> print) {
+  std::error_code code;
+  llvm::ToolOutputFile out(path, code, llvm::sys::fs::OF_Text);
+  if (code)
+    return llvm::createStringError("expected to write '" + path + "', got " + code.message());
+  print(out.os());
+  out.keep();
+  return llvm::Error::success();
+}
+
+/// Room 8, by the road that programs take too.
+static llvm::Error translateToPTX(const CommandLine &line, StringRef source) {
+  CompileOptions options;
+  options.device = DeviceKind::CUDA;
+  options.entry = line.entry;
+  options.blockM = line.blockM;
+  options.blockN = line.blockN;
+  options.splits = line.splits;
+  Result<KernelImage> image = emit(source, options);
+  if (!image)
+    return llvm::createStringError(image.getStatus().str());
+  if (!line.plan.empty())
+    if (llvm::Error error = write(line.plan, [&](llvm::raw_ostream &os) { os << image->plan; }))
+      return error;
+  return write(line.output, [&](llvm::raw_ostream &os) { os << image->ptx; });
+}
+
+static void buildPipeline(OpPassManager &pm, const CommandLine &line, const HostInfo &host) {
+  ToOnlineOptions options;
+  options.target = line.target == TargetKind::CUDA ? "cuda" : "cpu";
+  options.lanes = host.f32Lanes;
+  options.bf16Dot = host.hasBF16Dot;
+  options.blockM = line.blockM.getValue();
+  options.blockN = line.blockN.getValue();
+  options.splits = line.splits.getValue();
+  if (line.until >= Until::Tile)
+    return buildToNVVMPipeline(pm, options, GPUPipelineOptions(), getGPUDoor(line.until));
+  buildToOnlinePipeline(pm, options, getDoor(line.until));
+  CPUPipelineOptions vectors;
+  vectors.lanes = host.f32Lanes;
+  vectors.bf16Dot = host.hasBF16Dot;
+  if (line.until >= Until::LLVM)
+    buildOnlineToLLVMPipeline(pm, vectors);
+}
+
 int attn::runAttnTranslate(int argc, const char *const *argv, DialectRegistry &registry) {
   static CommandLine *line = new CommandLine;
   cl::HideUnrelatedOptions(line->category);
   if (!cl::ParseCommandLineOptions(argc, argv, "attn-translate: takes attention through the rooms of the compiler\n",
                                    &llvm::errs()))
     return 1;
+  if (llvm::Error error = resolve(*line))
+    return fail(std::move(error));
   HostOverride overrides;
   overrides.isForElsewhere = true;
   if (!line->cpu.empty())
@@ -95,45 +186,36 @@ int attn::runAttnTranslate(int argc, const char *const *argv, DialectRegistry &r
   if (!host)
     return fail(host.takeError());
 
-  MLIRContext context(registry);
   llvm::SourceMgr sources;
   auto buffer = llvm::MemoryBuffer::getFileOrSTDIN(line->input, /*IsText=*/true);
   if (!buffer)
     return fail(llvm::createStringError("expected to read '" + line->input + "', got " + buffer.getError().message()));
+  if (line->until == Until::PTX) {
+    llvm::Error error = translateToPTX(*line, (*buffer)->getBuffer());
+    return error ? fail(std::move(error)) : 0;
+  }
+  MLIRContext context(registry);
   sources.AddNewSourceBuffer(std::move(*buffer), llvm::SMLoc());
   SourceMgrDiagnosticHandler handler(sources, &context);
   OwningOpRef<ModuleOp> module = parseSourceFile<ModuleOp>(sources, &context);
   if (!module)
     return 1;
-
   PassManager pm(&context);
-  ToOnlineOptions options;
-  options.lanes = host->f32Lanes;
-  options.bf16Dot = host->hasBF16Dot;
-  options.blockM = line->blockM;
-  options.blockN = line->blockN;
-  options.splits = line->splits;
-  buildToOnlinePipeline(pm, options, getDoor(line->until));
-  CPUPipelineOptions vectors;
-  vectors.lanes = host->f32Lanes;
-  vectors.bf16Dot = host->hasBF16Dot;
-  if (line->until >= Until::LLVM)
-    buildOnlineToLLVMPipeline(pm, vectors);
+  buildPipeline(pm, *line, *host);
   if (failed(pm.run(*module)))
     return 1;
 
-  std::error_code code;
-  llvm::ToolOutputFile out(line->output, code, llvm::sys::fs::OF_Text);
-  if (code)
-    return fail(llvm::createStringError("expected to write '" + line->output + "', got " + code.message()));
-  if (line->until >= Until::LLVMIR) {
-    llvm::Expected<std::string> text = printCompiled(*module, *host, line->until == Until::Asm);
-    if (!text)
-      return fail(text.takeError());
-    out.os() << *text;
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  if (line->until == Until::LLVMIR || line->until == Until::Asm) {
+    llvm::Expected<std::string> compiled = printCompiled(*module, *host, line->until == Until::Asm);
+    if (!compiled)
+      return fail(compiled.takeError());
+    os << *compiled;
   } else {
-    module->print(out.os());
+    module->print(os);
   }
-  out.keep();
+  if (llvm::Error error = write(line->output, [&](llvm::raw_ostream &out) { out << text; }))
+    return fail(std::move(error));
   return 0;
 }

@@ -257,6 +257,20 @@ EXPORT Code cuLaunchKernelEx(const LaunchConfig *config, Function, void **parame
   return Success;
 }
 
+EXPORT Code cuPointerGetAttributes(unsigned count, PointerAttribute *attributes, void **values,
+                                   Pointer pointer) {
+  ENTER();
+  FakeCuda &fake = state();
+  bool isKnown = pointer != fake.hostAddress;
+  for (unsigned i = 0; i < count; ++i)
+    if (attributes[i] == PointerMemoryType)
+      *static_cast<unsigned *>(values[i]) = isKnown ? MemoryDevice : MemoryUnknown;
+    else if (attributes[i] == PointerDeviceOrdinal)
+      *static_cast<int *>(values[i]) = !isKnown ? -2 : pointer == fake.otherDeviceAddress ? 1 : 0;
+    else if (attributes[i] == PointerIsManaged)
+      *static_cast<unsigned *>(values[i]) = 0;
+  return Success;
+}
 EXPORT Code cuStreamIsCapturing(Stream, CaptureStatus *status) {
   ENTER();
   *status = state().capture;

@@ -35,6 +35,8 @@ struct FakeCuda {
   /// Whether images that are not PTX text load.
   bool acceptsCubin = true;
   cuda::CaptureStatus capture = cuda::CaptureNone;
+  /// Addresses of memory that is not the device's.
+  cuda::Pointer hostAddress = 0, otherDeviceAddress = 0;
   /// What the next timing says, in milliseconds.
   float elapsedMs = 2;
 

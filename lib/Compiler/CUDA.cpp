@@ -1,0 +1,237 @@
+//===- CUDA.cpp - compile for a GPU -----------------------------------------------------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------------------------===//
+//
+// Up to PTX no GPU is needed, and PTX is what the disk keeps. The machine code is kept by the
+// driver: it has a cache of its own, by the hash of the PTX, and cannot be asked for what it made
+// except through the linker API, which spills (lib/Runtime/Module.h).
+//
+//===----------------------------------------------------------------------------------------===//
+
+#include "lib/Compiler/Diagnostics.h"
+#include "lib/Compiler/Function.h"
+#include "lib/Runtime/Device.h"
+#include "lib/Runtime/KernelCache.h"
+#include "lib/Runtime/Module.h"
+#include "lib/Support/Stopwatch.h"
+#include "lib/Target/PTX/CompileForCUDA.h"
+#include "lib/Tools/AttnOpt/Registration.h"
+#include "mlir/IR/MLIRContext.h"
+#include "llvm/Config/llvm-config.h"
+#include "llvm/Support/FormatVariadic.h"
+#include <cstdlib>
+#include <map>
+
+using namespace llvm;
+
+namespace attn {
+
+//===----------------------------------------------------------------------------------------===//
+// To PTX
+//===----------------------------------------------------------------------------------------===//
+
+/// What a kernel takes, beyond what a function may have.
+static Status checkSignature(const CallRules &rules) {
+  for (const CallRules::Value &value : rules.values) {
+    bool isNumber =
+        value.type == DataType::F32 || value.type == DataType::I32 || value.type == DataType::I64;
+    if (value.isScalar && !isNumber)
+      return {StatusCode::InvalidKernel,
+              "source: expected scalars of index, i32, i64 or f32 on the device cuda, got " +
+                  std::string(getName(value.type)) + " in " + value.name,
+              "convert it, or pass a tensor with one element"};
+    bool isMatrix = is_contained({Letter::D, Letter::Dv},
+                                 value.dims.empty() ? Letter::None : value.dims.back().letter);
+    if (isMatrix && value.type != DataType::F16 && value.type != DataType::BF16)
+      return {StatusCode::InvalidKernel,
+              "source: expected elements of f16 or bf16 on the device cuda, got " +
+                  std::string(getName(value.type)) + " in " + value.name,
+              "convert query, key and value, or compile for the device cpu"};
+  }
+  return {};
+}
+
+/// Matrices move in pieces of 16 bytes: tensor maps ask for it, and so do vector accesses.
+static void setAlignments(CallRules &rules, ArrayRef<KernelPlan> plans) {
+  for (CallRules::Value &value : rules.values)
+    if (!value.dims.empty() && is_contained({Letter::D, Letter::Dv}, value.dims.back().letter))
+      value.alignment = 16;
+  for (const KernelPlan &plan : plans)
+    for (const KernelParameter &parameter : plan.parameters)
+      if (parameter.kind == KernelParameter::Kind::TensorMap &&
+          parameter.argument < rules.values.size())
+        rules.values[parameter.argument].alignment = 16;
+}
+
+Result<EmittedImage> emitImage(std::string_view source, const CompileOptions &options) {
+  if (Status status = checkOptions(options); !status.ok())
+    return status;
+  mlir::DialectRegistry registry;
+  registerDialects(registry);
+  mlir::MLIRContext context(registry, mlir::MLIRContext::Threading::DISABLED);
+  Result<ParsedSource> parsed = parseSource(context, source, options);
+  if (!parsed)
+    return parsed.takeStatus();
+  Expected<KernelSignature> signature = getSignature(parsed->entry);
+  if (!signature)
+    return Status{StatusCode::InvalidKernel, "source: " + toString(signature.takeError()), ""};
+  CallRules rules = makeRules(*signature, parsed->argumentNames, findLetters(parsed->entry));
+  if (Status status = checkSignature(rules); !status.ok())
+    return status;
+
+  CUDAOptions cuda;
+  cuda.entry = parsed->entry.getName().str();
+  cuda.blockM = options.blockM;
+  cuda.blockN = options.blockN;
+  cuda.splits = options.splits;
+  DiagnosticCollector diagnostics(context);
+  Expected<CUDACode> code = compileForCUDA(*parsed->module, cuda);
+  if (!code) {
+    std::string message = toString(code.takeError());
+    return diagnostics.fail(message.c_str());
+  }
+  setAlignments(rules, code->plans);
+  Expected<std::string> plan = addRules(writeKernelPlans(code->plans), rules);
+  if (!plan)
+    return Status{StatusCode::InvalidKernel, toString(plan.takeError()), ""};
+  return EmittedImage{{std::move(code->ptx), std::move(*plan), ""}, code->passesMs, code->ptxMs};
+}
+
+Result<KernelImage> emit(std::string_view source, const CompileOptions &options) {
+  Result<EmittedImage> emitted = emitImage(source, options);
+  if (!emitted)
+    return emitted.takeStatus();
+  return std::move(emitted->image);
+}
+
+//===----------------------------------------------------------------------------------------===//
+// The cache
+//===----------------------------------------------------------------------------------------===//
+
+/// Where the caches that this thread asks put what they have to say; null: nowhere.
+static thread_local std::vector<std::string> *remarkSink = nullptr;
+
+static std::string getEnvironment(const char *name) {
+  const char *value = std::getenv(name);
+  return value ? value : "";
+}
+
+/// One cache for each place. Its memory is small, for whole functions are kept above it.
+static KernelCache &getKernelCache(const CompileOptions &options) {
+  CacheOptions cache;
+  cache.onDisk = options.cache && getEnvironment("ATTN_CACHE") != "0";
+  cache.directory = options.cacheDirectory;
+  if (cache.directory.empty())
+    cache.directory = getEnvironment("ATTN_CACHE_DIR");
+  cache.remark = [](std::string_view text) {
+    if (remarkSink)
+      remarkSink->emplace_back(text);
+  };
+  static std::mutex mutex;
+  static auto &caches = *new std::map<std::pair<bool, std::string>, std::unique_ptr<KernelCache>>;
+  std::lock_guard<std::mutex> lock(mutex);
+  std::unique_ptr<KernelCache> &found = caches[{cache.onDisk, cache.directory}];
+  if (!found)
+    found = std::make_unique<KernelCache>(cache);
+  return *found;
+}
+
+static CacheKey getDiskKey(std::string_view source, const CompileOptions &options) {
+  PTXOptions ptx;
+  std::string compiler = std::string(getVersion()) + " " LLVM_VERSION_STRING " " + getBuildId();
+  std::string text = formatv("block-m={0} block-n={1} splits={2} entry={3}", options.blockM,
+                             options.blockN, options.splits, options.entry);
+  // Nothing in an entry was made by a driver, so its version changes nothing.
+  return computeCacheKey({StringRef(source), compiler, text, ptx.chip + ptx.features, 0});
+}
+
+/// From disk, or compiled. `info` is told what it took.
+static Result<KernelCache::Image> getImage(std::string_view source, const CompileOptions &options,
+                                           FunctionInfo &info) {
+  // A cache that cannot be used says so when it is made.
+  remarkSink = &info.remarks;
+  KernelCache &cache = getKernelCache(options);
+  CacheKey key = getDiskKey(source, options);
+  bool isCompiled = false;
+  Result<KernelCache::Image> image = cache.getOrCompile(key, [&]() -> Result<KernelImage> {
+    isCompiled = true;
+    Result<EmittedImage> emitted = emitImage(source, options);
+    if (!emitted)
+      return emitted.takeStatus();
+    info.passesMs = emitted->passesMs;
+    info.llvmMs = emitted->llvmMs;
+    return std::move(emitted->image);
+  });
+  remarkSink = nullptr;
+  info.isFromDisk = image && !isCompiled;
+  return image;
+}
+
+//===----------------------------------------------------------------------------------------===//
+// Onto a GPU
+//===----------------------------------------------------------------------------------------===//
+
+Result<int> resolveOrdinal(const CompileOptions &options) {
+  if (options.ordinal >= 0)
+    return options.ordinal;
+  Result<const Driver *> driver = getDriver();
+  if (!driver)
+    return driver.takeStatus();
+  cuda::Context current = nullptr;
+  cuda::Device device = 0;
+  if ((*driver)->CtxGetCurrent(&current) != cuda::Success || !current ||
+      (*driver)->CtxGetDevice(&device) != cuda::Success)
+    return 0;
+  // The driver's handle of a device is its ordinal.
+  return device;
+}
+
+/// That there is no GPU to run on is known before anything is compiled.
+static Status checkDevice(const CompileOptions &options) {
+  Result<const Driver *> driver = getDriver();
+  if (!driver)
+    return driver.takeStatus();
+  Result<DeviceInfo> device = queryDevice(**driver, options.ordinal);
+  if (!device)
+    return device.takeStatus();
+  return checkTarget(PTXOptions().chip, *device);
+}
+
+Result<CompiledFunction> compileForGPU(std::string_view source, const CompileOptions &options) {
+  if (Status status = checkOptions(options); !status.ok())
+    return status;
+  if (Status status = checkDevice(options); !status.ok())
+    return status;
+  FunctionInfo made;
+  Result<KernelCache::Image> image = getImage(source, options, made);
+  if (!image)
+    return image.takeStatus();
+  Expected<CallRules> rules = readRules((*image)->plan);
+  if (!rules)
+    return Status{StatusCode::InvalidKernel, toString(rules.takeError()), ""};
+
+  Stopwatch stopwatch;
+  LoadOptions load;
+  load.device = options.ordinal;
+  Result<Kernel> kernel = Kernel::load(**image, load);
+  if (!kernel)
+    return kernel.takeStatus();
+  auto state = std::make_shared<CompiledFunction::State>();
+  state->rules = std::move(*rules);
+  state->info = describe(state->rules);
+  state->info.device = DeviceKind::CUDA;
+  state->info.ordinal = options.ordinal;
+  state->info.passesMs = made.passesMs;
+  state->info.llvmMs = made.llvmMs;
+  state->info.loadMs = stopwatch.elapsedMs();
+  state->info.isFromDisk = made.isFromDisk;
+  state->info.remarks = std::move(made.remarks);
+  state->info.kernels = kernel->getKernels();
+  state->gpu.emplace(std::move(*kernel));
+  return CompiledFunction(std::move(state));
+}
+
+} // namespace attn

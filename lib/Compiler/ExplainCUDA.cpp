@@ -1,0 +1,171 @@
+//===- ExplainCUDA.cpp - what becomes of a source on a GPU ------------------------------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------------------------===//
+
+#include "dialects/Attn/IR/AttnOps.h"
+#include "lib/Compiler/Assembled.h"
+#include "lib/Compiler/Explain.h"
+#include "lib/Pipelines/GPUPipeline.h"
+#include "lib/Target/PTX/KernelPlan.h"
+#include "lib/Transforms/Attn/Schedule.h"
+#include "llvm/Support/FormatVariadic.h"
+
+using namespace llvm;
+
+namespace attn {
+
+namespace {
+/// A room by name. `problem` to `online` are those of every device.
+struct Room {
+  StringRef name;
+  std::optional<Door> door;
+  GPUDoor gpuDoor = GPUDoor::NVVM;
+};
+} // namespace
+
+static const Room rooms[] = {{"problem", Door::Problem},
+                             {"grid", Door::Grid},
+                             {"online", Door::Online},
+                             {"tile", std::nullopt, GPUDoor::Tile},
+                             {"placed", std::nullopt, GPUDoor::Placed},
+                             {"async", std::nullopt, GPUDoor::Async},
+                             {"nvvm", std::nullopt, GPUDoor::NVVM},
+                             {"ptx", std::nullopt, GPUDoor::NVVM}};
+
+//===----------------------------------------------------------------------------------------===//
+// Floors
+//===----------------------------------------------------------------------------------------===//
+
+/// What one multiprocessor of compute capability 9.0 does in a cycle: operations of products of
+/// 16-bit elements, and exponentials. The first four warps' tensor cores and special units
+/// together.
+static constexpr int64_t kProductOpsPerCycle = 4096, kExponentialsPerCycle = 16;
+
+/// The least that an attention can take, for any code: its operations and the units that do them.
+static void printFloors(raw_ostream &os, AttentionOp op) {
+  auto schedule = op->getAttrOfType<ScheduleAttr>(kScheduleAttrName);
+  if (!schedule)
+    return;
+  int64_t d = op.getHeadDim(), dv = op.getValueDim();
+  int64_t m = schedule.getBlockM(), n = schedule.getBlockN(), bytes = 2;
+  os << formatv(
+      "// work        {0} FLOPs and 1 exp for each pair of a row and a key; {1} bytes for "
+      "each row, {2} for each key\n",
+      2 * (d + dv), bytes * (d + dv), bytes * (d + dv));
+  os << formatv(
+      "// floors      a tile of {0} x {1} on one SM: products {2} cycles, exponentials {3} "
+      "cycles, {4} bytes of keys and values\n",
+      m, n, 2 * m * n * (d + dv) / kProductOpsPerCycle, m * n / kExponentialsPerCycle,
+      bytes * n * (d + dv));
+}
+
+//===----------------------------------------------------------------------------------------===//
+// The PTX
+//===----------------------------------------------------------------------------------------===//
+
+/// How often instructions occur in the text, by what they start with; loops count once.
+static void printInstructions(raw_ostream &os, StringRef ptx) {
+  static constexpr std::pair<StringLiteral, StringLiteral> kinds[] = {
+      {"wgmma.mma_async", "wgmma"},  {"cp.async.bulk.tensor", "bulk copies"},
+      {"ex2.approx", "ex2"},         {"mbarrier.try_wait", "barrier waits"},
+      {"shfl.sync", "shuffles"},     {"setmaxnreg", "setmaxnreg"},
+      {"ld.global", "global loads"}, {"st.global", "global stores"},
+      {"ld.local", "local loads"}};
+  size_t counts[std::size(kinds)] = {}, total = 0;
+  SmallVector<StringRef> lines;
+  ptx.split(lines, '\n', -1, /*KeepEmpty=*/false);
+  for (StringRef line : lines) {
+    line = line.ltrim(" \t{");
+    if (line.starts_with("@"))
+      line = line.split(' ').second.ltrim();
+    total += line.contains(';') && !line.starts_with(".");
+    for (auto [count, kind] : zip_equal(counts, kinds))
+      count += line.starts_with(kind.first);
+  }
+  os << "// ptx         " << total << " instructions";
+  for (auto [count, kind] : zip_equal(counts, kinds))
+    if (count)
+      os << ", " << count << ' ' << kind.second;
+  os << '\n';
+}
+
+static void printPlans(raw_ostream &os, StringRef text) {
+  Expected<std::vector<KernelPlan>> plans = readKernelPlans(text);
+  if (!plans)
+    return consumeError(plans.takeError());
+  for (const KernelPlan &plan : *plans) {
+    auto numMaps = count_if(plan.parameters, [](const KernelParameter &parameter) {
+      return parameter.kind == KernelParameter::Kind::TensorMap;
+    });
+    os << formatv(
+        "// kernel      {0} for {1}: {2} threads, {3} bytes of shared memory, {4} parameters, "
+        "{5} of them tensor maps\n",
+        plan.name, plan.target, plan.block[0] * plan.block[1] * plan.block[2],
+        plan.dynamicSharedBytes, plan.parameters.size(), numMaps);
+  }
+}
+
+//===----------------------------------------------------------------------------------------===//
+// The whole
+//===----------------------------------------------------------------------------------------===//
+
+static void buildTo(mlir::OpPassManager &pm, const ToOnlineOptions &online, const Room &room) {
+  if (room.door)
+    buildToOnlinePipeline(pm, online, *room.door);
+  else
+    buildToNVVMPipeline(pm, online, GPUPipelineOptions(), room.gpuDoor);
+}
+
+Result<std::string> explainForGPU(std::string_view source, const CompileOptions &options,
+                                  std::string_view until) {
+  const Room *room = find_if(rooms, [&](const Room &room) { return room.name == StringRef(until); });
+  if (room == std::end(rooms))
+    return Status{
+        StatusCode::InvalidArgument,
+        ("until: expected problem, grid, online, tile, placed, async, nvvm or ptx, got '" +
+         Twine(until) + "'")
+            .str(),
+        ""};
+  Result<EmittedImage> emitted = emitImage(source, options);
+  if (!emitted)
+    return emitted.takeStatus();
+
+  Explainer explainer;
+  if (Status status = explainer.parse(source, options); !status.ok())
+    return status;
+  ToOnlineOptions online;
+  online.target = "cuda";
+  online.blockM = options.blockM;
+  online.blockN = options.blockN;
+  online.splits = options.splits;
+  std::string text, floors;
+  raw_string_ostream os(text), floorStream(floors);
+  // Schedules are in the first room, and only there is an attention whole.
+  Status status = explainer.run(
+      [&](mlir::OpPassManager &pm) { buildToOnlinePipeline(pm, online, Door::Problem); });
+  explainer.getModule().walk([&](AttentionOp op) { printFloors(floorStream, op); });
+  if (status.ok() && room->name != "problem")
+    status = explainer.run([&](mlir::OpPassManager &pm) { buildTo(pm, online, *room); });
+  if (!status.ok())
+    return status;
+
+  os << "// device      cuda\n";
+  for (StringRef remark : explainer.getRemarks())
+    printRemark(os, remark);
+  os << floors;
+  printPlans(os, emitted->image.plan);
+  printInstructions(os, emitted->image.ptx);
+  os << describeAssembled(emitted->image, options);
+  os << formatv("// compile     {0:f1} ms (passes {1:f1}, LLVM {2:f1})\n",
+                emitted->passesMs + emitted->llvmMs, emitted->passesMs, emitted->llvmMs);
+  if (room->name == "ptx")
+    os << emitted->image.ptx;
+  else
+    explainer.getModule().print(os);
+  return text;
+}
+
+} // namespace attn

@@ -1,0 +1,57 @@
+//===- CompileForCUDA.cpp - kernels for an NVIDIA GPU -----------------------------------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------------------------===//
+
+#include "lib/Target/PTX/CompileForCUDA.h"
+#include "lib/Pipelines/GPUPipeline.h"
+#include "lib/Support/Stopwatch.h"
+#include "lib/Target/CPU/Compile.h"
+#include "mlir/Pass/PassManager.h"
+
+using namespace mlir;
+using llvm::Expected;
+
+namespace attn {
+
+/// Every function left becomes a kernel of the plan, so those that have no part in it must go.
+static void eraseOthers(ModuleOp module, func::FuncOp entry) {
+  for (auto function : llvm::make_early_inc_range(module.getOps<func::FuncOp>()))
+    if (function != entry && SymbolTable::symbolKnownUseEmpty(function, module))
+      function.erase();
+}
+
+Expected<CUDACode> compileForCUDA(ModuleOp module, const CUDAOptions &options) {
+  Expected<func::FuncOp> entry = findEntry(module, options.entry);
+  if (!entry)
+    return entry.takeError();
+  std::string name = entry->getName().str();
+  eraseOthers(module, *entry);
+
+  Stopwatch stopwatch;
+  ToOnlineOptions online;
+  online.blockM = options.blockM;
+  online.blockN = options.blockN;
+  online.splits = options.splits;
+  PassManager pm(module.getContext());
+  buildToNVVMPipeline(pm, online, GPUPipelineOptions());
+  if (failed(pm.run(module)))
+    return llvm::createStringError("cannot compile '" + name + "' for the GPU");
+  CUDACode code;
+  code.passesMs = stopwatch.lapMs();
+
+  Expected<std::vector<KernelPlan>> plans = getKernelPlans(module);
+  if (!plans)
+    return plans.takeError();
+  Expected<std::string> ptx = emitPTX(module, options.ptx);
+  if (!ptx)
+    return ptx.takeError();
+  code.plans = std::move(*plans);
+  code.ptx = std::move(*ptx);
+  code.ptxMs = stopwatch.lapMs();
+  return code;
+}
+
+} // namespace attn

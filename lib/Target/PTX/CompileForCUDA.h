@@ -1,0 +1,40 @@
+//===- CompileForCUDA.h - kernels for an NVIDIA GPU -------------------------------------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------------------------===//
+
+#ifndef ATTN_TARGET_PTX_COMPILEFORCUDA_H
+#define ATTN_TARGET_PTX_COMPILEFORCUDA_H
+
+#include "lib/Target/PTX/EmitPTX.h"
+
+namespace attn {
+
+struct CUDAOptions {
+  /// The function to compile; empty when the module has just one.
+  std::string entry;
+  /// Query rows of a block, keys of a step; 0 lets the target's rule choose.
+  int64_t blockM = 0, blockN = 0;
+  /// Parts that the keys of a block are split into.
+  int64_t splits = 1;
+  PTXOptions ptx;
+};
+
+/// Everything that a driver needs, and nothing that a driver made: the same on every machine.
+struct CUDACode {
+  std::string ptx;
+  /// The kernels of the PTX in launch order.
+  std::vector<KernelPlan> plans;
+  /// Milliseconds in MLIR's passes, and from there to PTX.
+  double passesMs = 0, ptxMs = 0;
+};
+
+/// Compiles a function on tensors for a GPU, which need not be there. Lowers `module` in place;
+/// what the entry does not use is removed first.
+llvm::Expected<CUDACode> compileForCUDA(mlir::ModuleOp module, const CUDAOptions &options = {});
+
+} // namespace attn
+
+#endif // ATTN_TARGET_PTX_COMPILEFORCUDA_H

@@ -1,0 +1,440 @@
+"""PyTorch tensors on a GPU. Skipped without one; needs this package and libattn.so, no build tree."""
+
+import os
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import pytest
+
+import attn
+
+torch = pytest.importorskip("torch")
+if not torch.cuda.is_available():
+    pytest.skip("no CUDA device", allow_module_level=True)
+if torch.cuda.get_device_capability() != (9, 0):
+    pytest.skip("no device of compute capability 9.0", allow_module_level=True)
+
+DEVICE = "cuda"
+TOLERANCE = {torch.float16: 4e-3, torch.bfloat16: 2.5e-2}
+
+
+def inputs(b=2, h=4, hkv=2, m=200, n=333, d=64, dv=None, dtype=torch.bfloat16):
+    dv = d if dv is None else dv
+    shapes = (b, h, m, d), (b, hkv, n, d), (b, hkv, n, dv)
+    return tuple(torch.randn(shape, device=DEVICE).to(dtype) for shape in shapes)
+
+
+def reference(q, k, v, *, scale=None, causal=None, window=None, score=None, mask=None, sink=None):
+    """(output, lse) in f64, on the GPU. Functions are called once, on tensors of positions."""
+    q, k, v = (x.double() for x in (q, k, v))
+    b, h, m, d = q.shape
+    n, group = k.shape[2], h // k.shape[1]
+    k, v = k.repeat_interleave(group, 1), v.repeat_interleave(group, 1)
+    s = q @ k.transpose(2, 3) * (d**-0.5 if scale is None else scale)
+    positions = [
+        torch.arange(extent, device=DEVICE).view([-1 if i == dim else 1 for i in range(4)])
+        for dim, extent in enumerate((b, h, m, n))
+    ]
+    ib, ih, i, j = positions
+    keep = torch.ones_like(s, dtype=torch.bool)
+    if causal:
+        keep = keep & (j <= i + (n - m if causal == "bottom_right" else 0))
+    if window:
+        row = i + n - m
+        keep = keep & ((j >= row - window[0]) | (window[0] < 0))
+        keep = keep & ((j <= row + window[1]) | (window[1] < 0))
+    if score is not None:
+        s = score(s, ib, ih, i, j).double()
+    if mask is not None:
+        keep = keep & mask(ib, ih, i, j)
+    s = torch.where(keep, s, -torch.inf)
+    columns = s
+    if sink is not None:
+        columns = torch.cat([s, sink.double().view(1, h, 1, 1).expand(b, h, m, 1)], 3)
+    lse = torch.logsumexp(columns, 3) if columns.shape[3] else s.new_full((b, h, m), -torch.inf)
+    weights = torch.where(keep, torch.exp(s - lse.clamp_min(-1e300)[..., None]), 0)
+    return weights @ v, lse
+
+
+def check(got, wanted, dtype=torch.bfloat16):
+    assert got.shape == wanted.shape
+    got = got.double()
+    finite = torch.isfinite(wanted)
+    assert torch.equal(got[~finite], wanted[~finite])
+    error = ((got - wanted).abs() / wanted.abs().clamp_min(1))[finite]
+    worst = error.max().item() if error.numel() else 0
+    assert worst <= TOLERANCE.get(dtype, 1e-4), f"off by {worst}"
+
+
+# ===- Numbers --------------------------------------------------------------------------------===#
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("d", [64, 80, 96, 128, 192, 256])
+@pytest.mark.parametrize("causal", [False, True])
+def test_head_dims(dtype, d, causal):
+    q, k, v = inputs(d=d, dtype=dtype)
+    output, lse = attn.attention(q, k, v, causal=causal, return_lse=True)
+    assert output.dtype == dtype and output.device == q.device and lse.dtype == torch.float32
+    wanted = reference(q, k, v, causal="bottom_right" if causal else None)
+    check(output, wanted[0], dtype)
+    check(lse, wanted[1], torch.float32)
+
+
+@pytest.mark.parametrize("m,n", [(1, 1), (1, 1000), (127, 129), (128, 128), (129, 127), (513, 64)])
+@pytest.mark.parametrize("causal", [False, "top_left", "bottom_right"])
+def test_lengths(m, n, causal):
+    q, k, v = inputs(m=m, n=n, d=128)
+    check(attn.attention(q, k, v, causal=causal), reference(q, k, v, causal=causal)[0])
+
+
+@pytest.mark.parametrize("h,hkv", [(1, 1), (8, 8), (8, 2), (6, 1)])
+def test_head_groups(h, hkv):
+    q, k, v = inputs(h=h, hkv=hkv)
+    check(attn.attention(q, k, v), reference(q, k, v)[0])
+
+
+def test_value_columns():
+    q, k, v = inputs(d=128, dv=64)
+    output = attn.attention(q, k, v)
+    assert output.shape[-1] == 64
+    check(output, reference(q, k, v)[0])
+
+
+@pytest.mark.parametrize("window", [(16, 0), (100, 50), (-1, 0), (0, 0), (None, 3)])
+def test_windows(window):
+    q, k, v = inputs(m=300, n=300)
+    sides = tuple(-1 if side is None else side for side in window)
+    check(attn.attention(q, k, v, window=window), reference(q, k, v, window=sides)[0])
+
+
+def test_rows_without_keys():
+    q, k, v = inputs(m=300, n=100)
+    output, lse = attn.attention(q, k, v, causal=True, return_lse=True)
+    assert (output[:, :, :200] == 0).all() and (lse[:, :, :200] == -torch.inf).all()
+    check(output, reference(q, k, v, causal="bottom_right")[0])
+
+
+def test_no_keys():
+    q, k, v = inputs(n=0)
+    output, lse = attn.attention(q, k, v, return_lse=True)
+    assert (output == 0).all() and (lse == -torch.inf).all()
+
+
+def test_no_rows():
+    q, k, v = inputs(m=0)
+    assert attn.attention(q, k, v).shape == (2, 4, 0, 64)
+
+
+def test_scale_and_sink():
+    q, k, v = inputs()
+    sink = torch.randn(4, device=DEVICE)
+    output, lse = attn.attention(q, k, v, scale=0.3, sink=sink, return_lse=True)
+    wanted = reference(q, k, v, scale=0.3, sink=sink)
+    check(output, wanted[0])
+    check(lse, wanted[1], torch.float32)
+    check(
+        attn.attention(q, k, v, sink=sink.bfloat16()), reference(q, k, v, sink=sink.bfloat16())[0]
+    )
+
+
+def test_large_scores():
+    q, k, v = (x * 30 for x in inputs(d=128))
+    check(attn.attention(q, k, v / 30), reference(q, k, v / 30)[0])
+
+
+# ===- Layouts --------------------------------------------------------------------------------===#
+
+
+def test_transposed_views():
+    q, k, v = (x.transpose(1, 2).contiguous().transpose(1, 2) for x in inputs())
+    assert not q.is_contiguous()
+    check(attn.attention(q, k, v), reference(q, k, v)[0])
+
+
+@pytest.mark.parametrize("d,dv", [(64, 64), (128, 64)])
+def test_rows_first(d, dv):
+    q, k, v = (x.transpose(1, 2).contiguous() for x in inputs(d=d, dv=dv))
+    output = attn.attention(q, k, v, layout="bshd", causal=True)
+    assert output.is_contiguous() and output.shape == (2, 200, 4, dv)
+    wanted = reference(*(x.transpose(1, 2) for x in (q, k, v)), causal="bottom_right")[0]
+    check(output.transpose(1, 2), wanted)
+
+
+def test_packed_projection():
+    packed = torch.randn(2, 150, 3, 4, 64, device=DEVICE).bfloat16()
+    q, k, v = packed.unbind(2)
+    wanted = reference(*(x.transpose(1, 2) for x in (q, k, v)))[0]
+    check(attn.attention(q, k, v, layout="bshd").transpose(1, 2), wanted)
+
+
+def test_padded_and_sliced():
+    wide = [torch.randn(2, 4, 400, 96, device=DEVICE).bfloat16() for _ in range(3)]
+    q, k, v = wide[0][:, :, 50:250, 16:80], wide[1][:, :2, 3:, :64], wide[2][:, 2:, 3:, 32:]
+    check(attn.attention(q, k, v), reference(q, k, v)[0])
+
+
+def test_broadcast_batch():
+    q, _, _ = inputs(b=3)
+    k, v = (torch.randn(1, 2, 99, 64, device=DEVICE).bfloat16().expand(3, -1, -1, -1) for _ in "kv")
+    check(attn.attention(q, k, v), reference(q, k, v)[0])
+
+
+# ===- Functions ------------------------------------------------------------------------------===#
+
+
+def test_score_with_captured_tensor():
+    q, k, v = inputs()
+    slopes = torch.rand(4, device=DEVICE)
+    score = lambda s, b, h, i, j: s - slopes[h] * abs(i - j)
+    check(attn.attention(q, k, v, score=score), reference(q, k, v, score=score)[0])
+
+
+def test_relative_bias():
+    q, k, v = inputs(m=70, n=70)
+    bias = torch.randn(4, 139, device=DEVICE)
+    score = lambda s, b, h, i, j: s + bias[h, i - j + 69]
+    check(attn.attention(q, k, v, score=score), reference(q, k, v, score=score)[0])
+
+
+def test_softcap():
+    q, k, v = inputs()
+    capped = attn.attention(q, k, v, score=lambda s, b, h, i, j: attn.tanh(s / 5.0) * 5.0)
+    wanted = reference(q, k, v, score=lambda s, b, h, i, j: torch.tanh(s / 5.0) * 5.0)[0]
+    check(capped, wanted)
+
+
+def test_mask_of_documents():
+    q, k, v = inputs(m=333, n=333)
+    ids = torch.randint(0, 4, (2, 333), device=DEVICE, dtype=torch.int32).sort(1).values
+    mask = lambda b, h, i, j: (ids[b, i] == ids[b, j]) & (j <= i)
+    check(attn.attention(q, k, v, mask=mask), reference(q, k, v, mask=mask)[0])
+
+
+def test_key_lengths():
+    q, k, v = inputs()
+    lengths = torch.tensor([100, 0], device=DEVICE, dtype=torch.int32)
+    mask = lambda b, h, i, j: j < lengths[b]
+    output, lse = attn.attention(q, k, v, mask=mask, return_lse=True)
+    wanted = reference(q, k, v, mask=mask)
+    check(output, wanted[0])
+    check(lse, wanted[1], torch.float32)
+
+
+def test_captured_number():
+    q, k, v = inputs()
+    factor = torch.tensor(0.5, device=DEVICE)
+    for value in (0.5, 2.0):
+        factor.fill_(value)
+        score = lambda s, b, h, i, j: s * factor
+        check(attn.attention(q, k, v, score=score), reference(q, k, v, score=score)[0])
+
+
+# ===- Kernels, streams, graphs ---------------------------------------------------------------===#
+
+
+def test_compiled_kernel():
+    kernel = attn.compile("bfloat16", 64, causal=True, device="cuda", return_lse=True)
+    assert kernel.device == "cuda:0" and kernel.load_ms > 0
+    for m, n in ((1, 500), (77, 77)):
+        q, k, v = inputs(m=m, n=n)
+        check(kernel(q, k, v)[0], reference(q, k, v, causal="bottom_right")[0])
+
+
+def test_explain():
+    text = attn.explain("bfloat16", 128, causal=True, device="cuda", until="ptx")
+    for part in ("// schedule", "// mask-tiles", "// floors", " wgmma", " registers", ".version"):
+        assert part in text
+
+
+def test_current_stream():
+    q, k, v = inputs()
+    attn.attention(q, k, v)
+    torch.cuda.synchronize()
+    stream = torch.cuda.Stream()
+    wanted = reference(q, k, v)[0]
+    before = q.clone()
+    q.zero_()
+    torch.cuda.synchronize()
+    with torch.cuda.stream(stream):
+        torch.cuda._sleep(50_000_000)
+        q.copy_(before)
+        output = attn.attention(q, k, v)
+        # Queued behind the sleep, and only queued.
+        assert not stream.query()
+    stream.synchronize()
+    check(output, wanted)
+
+
+def test_graph():
+    q, k, v = inputs(d=128)
+    attn.attention(q, k, v, causal=True)
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        output = attn.attention(q, k, v, causal=True)
+    for _ in range(3):
+        for x in (q, k, v):
+            x.copy_(torch.randn_like(x))
+        output.zero_()
+        graph.replay()
+        torch.cuda.synchronize()
+        check(output, reference(q, k, v, causal="bottom_right")[0])
+
+
+def test_allocates_only_the_output():
+    q, k, v = inputs(m=1024, n=1024)
+    attn.attention(q, k, v)
+    before = torch.cuda.memory_allocated()
+    output = attn.attention(q, k, v)
+    assert torch.cuda.memory_allocated() - before == output.numel() * output.element_size()
+
+
+def test_threads():
+    q, k, v = inputs()
+    wanted = reference(q, k, v)[0]
+    outputs = [None] * 8
+
+    def work(index):
+        with torch.cuda.stream(torch.cuda.Stream()):
+            for _ in range(50):
+                outputs[index] = attn.attention(q, k, v)
+            torch.cuda.current_stream().synchronize()
+
+    torch.cuda.synchronize()
+    threads = [threading.Thread(target=work, args=(index,)) for index in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for output in outputs:
+        check(output, wanted)
+
+
+# ===- Mistakes -------------------------------------------------------------------------------===#
+
+
+def raises(message, *arguments, code="invalid argument", call=attn.attention, **options):
+    with pytest.raises(attn.Error) as error:
+        call(*arguments, **options)
+    assert message in str(error.value)
+    assert error.value.code == code
+    torch.cuda.synchronize()
+
+
+def test_mistakes():
+    q, k, v = inputs()
+    raises("k: expected a tensor on cuda:0, got one on cpu", q, k.cpu(), v)
+    raises(
+        "v: expected a tensor on the CPU, as the others are, got one on cuda:0", q.cpu(), k.cpu(), v
+    )
+    raises(
+        "k: expected a tensor on cuda:0, got a NumPy array",
+        q,
+        np.zeros((2, 2, 333, 64), "float32"),
+        v,
+    )
+    raises(
+        "q: expected float16 or bfloat16 on cuda:0, got torch.float32",
+        q.float(),
+        k.float(),
+        v.float(),
+    )
+    raises("k: expected the type of q", q, k.half(), v)
+    raises("sink: expected a tensor on cuda:0, got one on cpu", q, k, v, sink=torch.zeros(4))
+    raises("expected no device", q, k, v, options={"device": "cuda"})
+    slopes = torch.rand(4)
+    raises(
+        "slopes: expected a tensor on cuda:0, got one on cpu",
+        q,
+        k,
+        v,
+        score=lambda s, b, h, i, j: s * slopes[h],
+    )
+    q.requires_grad_()
+    raises("q: expected a tensor without gradient", q, k, v)
+    with torch.no_grad():
+        check(attn.attention(q, k, v), reference(q, k, v)[0])
+
+
+def test_misalignment():
+    q, k, v = inputs()
+    room = torch.zeros(q.numel() + 8, device=DEVICE, dtype=q.dtype)
+    shifted = room[1 : 1 + q.numel()].view(q.shape)
+    raises("q: expected data aligned to 16 bytes", shifted, k, v)
+    odd = torch.zeros(2, 4, 200, 66, device=DEVICE, dtype=q.dtype)[..., :64]
+    raises(
+        "q: expected strides of a multiple of 8 elements (16 bytes), got 66 in dimension 2",
+        odd,
+        k,
+        v,
+    )
+    across = q.transpose(2, 3).contiguous().transpose(2, 3)
+    raises("q: expected a contiguous last dimension, got a stride of 200", across, k, v)
+    check(attn.attention(odd.contiguous(), k, v), reference(odd, k, v)[0])
+
+
+@pytest.mark.skipif(torch.cuda.device_count() < 2, reason="one GPU")
+def test_two_devices():
+    q, k, v = inputs()
+    raises("k: expected a tensor on cuda:0, got one on cuda:1", q, k.to("cuda:1"), v)
+    there = [x.to("cuda:1") for x in (q, k, v)]
+    output = attn.attention(*there)
+    assert output.device == there[0].device
+    check(output.to("cuda:0"), reference(q, k, v)[0])
+
+
+def run_alone(code, **environment):
+    """Another process; its standard output."""
+    done = subprocess.run(
+        [sys.executable, "-c", "import warnings, torch, attn\n" + code],
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def test_compiling_in_a_capture_is_refused():
+    # A process of its own: the driver gives up the capture.
+    message = run_alone(
+        "x = torch.zeros(1, 1, 64, 64, device='cuda', dtype=torch.bfloat16)\n"
+        "attn.attention(x, x, x)\n"
+        "try:\n"
+        "    with torch.cuda.graph(torch.cuda.CUDAGraph()):\n"
+        "        try:\n"
+        "            attn.attention(x, x, x, causal=True)\n"
+        "        except attn.Error as error:\n"
+        "            print(error.code)\n"
+        "except RuntimeError:\n"
+        "    pass\n"
+    )
+    assert message in ("capture in progress", ""), message
+
+
+def test_disk(tmp_path):
+    code = (
+        "kernel = attn.compile('bfloat16', 64, window=(7, 7), device='cuda')\n"
+        "print(kernel.is_from_disk, kernel.compile_ms > 0)\n"
+    )
+    where = {"ATTN_CACHE_DIR": str(tmp_path / "cache")}
+    assert run_alone(code, **where) == "False True"
+    assert run_alone(code, **where) == "True False"
+    assert run_alone(code, ATTN_CACHE="0", **where) == "False True"
+    (entry,) = (tmp_path / "cache").glob("*.kernel")
+    damaged = bytearray(entry.read_bytes())
+    damaged[len(damaged) // 2] ^= 1
+    for bytes_ in (damaged, damaged[:1000], b""):
+        entry.write_bytes(bytes_)
+        warned = run_alone(
+            "with warnings.catch_warnings(record=True) as caught:\n"
+            "    warnings.simplefilter('always')\n    "
+            + code.replace("\n", "\n    ")
+            + "\nprint(caught[0].message)",
+            **where,
+        )
+        assert warned.startswith("False True") and "damaged" in warned
+        assert run_alone(code, **where) == "True False"

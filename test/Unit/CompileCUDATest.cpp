@@ -1,0 +1,387 @@
+//===- CompileCUDATest.cpp - include/attn/Compiler.h for the device cuda ----------------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------------------------===//
+
+#include "attn/Compiler.h"
+#include "lib/Compiler/Function.h"
+#include "lib/Support/Stopwatch.h"
+#include "test/Unit/Runtime/Fixture.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/raw_ostream.h"
+#include <cstdio>
+#include <cstdlib>
+
+using namespace attn;
+using llvm::StringRef;
+
+namespace {
+class CompileCUDATest : public FakeCudaTest {
+protected:
+  void SetUp() override {
+    FakeCudaTest::SetUp();
+    ASSERT_FALSE(llvm::sys::fs::createUniqueDirectory("attn-cuda-test", folder));
+    unsetenv("ATTN_CACHE");
+    unsetenv("ATTN_CACHE_DIR");
+    options.device = DeviceKind::CUDA;
+    options.cacheDirectory = std::string(folder) + "/cache";
+    spec.type = DataType::BF16;
+    spec.headDim = 64;
+  }
+  void TearDown() override {
+    forgetFunctions();
+    FakeCudaTest::TearDown();
+    llvm::sys::fs::remove_directories(folder);
+  }
+
+  CompiledFunction compileSpec() {
+    Result<CompiledFunction> function = compile(spec, options);
+    EXPECT_TRUE(function) << function.getStatus().str();
+    return *function;
+  }
+  Status getError() { return compile(spec, options).getStatus(); }
+
+  std::vector<std::string> listEntries() const {
+    std::vector<std::string> entries;
+    std::error_code error;
+    for (llvm::sys::fs::directory_iterator it(options.cacheDirectory, error), end;
+         it != end && !error; it.increment(error))
+      entries.push_back(it->path());
+    return entries;
+  }
+
+  Status run(const CompiledFunction &function) {
+    return function.run({query, key, value, output}, stream);
+  }
+  void expectInvalid(const Status &status, const std::string &message,
+                     const std::string &hint = "") {
+    EXPECT_EQ(status.code, StatusCode::InvalidArgument) << status.str();
+    EXPECT_EQ(status.message, message);
+    if (!hint.empty())
+      EXPECT_EQ(status.hint, hint);
+    EXPECT_TRUE(fake->launches.empty());
+  }
+
+  llvm::SmallString<128> folder;
+  CompileOptions options;
+  AttentionSpec spec;
+  void *stream = reinterpret_cast<void *>(0x77);
+  FakeTensor query{0x100000, {2, 8, 1000, 64}}, key{0x200000, {2, 4, 500, 64}};
+  FakeTensor value{0x300000, {2, 4, 500, 64}}, output{0x400000, {2, 8, 1000, 64}};
+};
+} // namespace
+
+//===----------------------------------------------------------------------------------------===//
+// Compiling
+//===----------------------------------------------------------------------------------------===//
+
+TEST_F(CompileCUDATest, Runs) {
+  CompiledFunction function = compileSpec();
+  const FunctionInfo &info = function.getInfo();
+  EXPECT_EQ(info.device, DeviceKind::CUDA);
+  EXPECT_EQ(info.ordinal, 0);
+  EXPECT_GT(info.passesMs, 0);
+  EXPECT_GT(info.llvmMs, 0);
+  ASSERT_EQ(info.kernels.size(), 1u);
+  EXPECT_EQ(info.kernels[0].registers, 168);
+  EXPECT_EQ(info.arguments[1].letters, (std::vector<std::string>{"B", "Hkv", "N", "D"}));
+  EXPECT_EQ(info.results[0].name, "output");
+
+  fake->calls.clear();
+  Status status = run(function);
+  ASSERT_TRUE(status.ok()) << status.str();
+  ASSERT_EQ(fake->launches.size(), 1u);
+  EXPECT_EQ(fake->launches[0].config.stream, static_cast<cuda::Stream>(stream));
+  EXPECT_GE(fake->launches[0].config.gridX, 1000u / 256);
+  EXPECT_EQ(fake->launches[0].config.gridY, 8u);
+  EXPECT_EQ(fake->launches[0].config.gridZ, 2u);
+  // Nothing that allocates, waits or reads back.
+  for (const std::string &call : fake->calls)
+    EXPECT_TRUE(call == "CtxPushCurrent" || call == "CtxPopCurrent" || call == "LaunchKernelEx" ||
+                call == "TensorMapEncodeTiled" || call == "PointerGetAttributes")
+        << call;
+  // An address is asked about once.
+  fake->calls.clear();
+  ASSERT_TRUE(run(function).ok());
+  EXPECT_EQ(fake->calls,
+            (std::vector<std::string>{"CtxPushCurrent", "LaunchKernelEx", "CtxPopCurrent"}));
+}
+
+TEST_F(CompileCUDATest, NumbersAreScalars) {
+  spec.hasScale = spec.returnsLse = true;
+  CompiledFunction function = compileSpec();
+  FakeTensor lse{0x500000, {2, 8, 1000}, {}, DataType::F32};
+  float factor = 0.5;
+  TensorView host{&factor, DataType::F32, 0, nullptr, nullptr};
+  for (LaunchArgument scale : {LaunchArgument(0.5), LaunchArgument(1), LaunchArgument(host)}) {
+    Status status = function.run({query, key, value, scale, output, lse}, stream);
+    EXPECT_TRUE(status.ok()) << status.str();
+  }
+  EXPECT_EQ(fake->launches.size(), 3u);
+  EXPECT_EQ(function.run({query, key, value, key, output, lse}).message,
+            "scale: expected a number or a tensor of rank 0 with an element of f32, got rank 4 of "
+            "bf16");
+}
+
+TEST_F(CompileCUDATest, WhereThereIsNoGPU) {
+  overrideDriverLibrary("libnothing-of-the-name.so.1");
+  Status status = getError();
+  EXPECT_EQ(status.code, StatusCode::NoDriver);
+  EXPECT_TRUE(StringRef(status.message)
+                  .starts_with("expected a CUDA driver, got: libnothing-of-the-name.so.1"))
+      << status.message;
+  EXPECT_TRUE(StringRef(status.hint).contains("compile for the cpu device")) << status.hint;
+
+  overrideDriverLibrary(ATTN_FAKE_CUDA);
+  fake->deviceCount = 0;
+  EXPECT_EQ(getError().code, StatusCode::NoDevice);
+  overrideDriverLibrary(ATTN_FAKE_CUDA);
+  fake->deviceCount = 1;
+  options.ordinal = 3;
+  EXPECT_EQ(getError().str(), "no device: expected a device from 0 to 0, got 3 (choose one of "
+                              "these, or change CUDA_VISIBLE_DEVICES)");
+  options.ordinal = -1;
+  fake->major = 8;
+  status = getError();
+  EXPECT_EQ(status.code, StatusCode::UnsupportedDevice);
+  EXPECT_EQ(status.message, "expected a device of compute capability 9.0 (the kernel uses wgmma), "
+                            "got 8.0 (Fake GPU)");
+  // Found before anything was compiled, so nothing is on disk.
+  EXPECT_TRUE(listEntries().empty());
+}
+
+TEST_F(CompileCUDATest, CompilesWithoutADriver) {
+  overrideDriverLibrary("libnothing-of-the-name.so.1");
+  Result<KernelImage> image = emit(getSource(spec), options);
+  ASSERT_TRUE(image) << image.getStatus().str();
+  EXPECT_TRUE(StringRef(image->ptx).contains(".target sm_90a"));
+  llvm::Expected<CallRules> rules = readRules(image->plan);
+  ASSERT_TRUE(bool(rules)) << toString(rules.takeError());
+  EXPECT_EQ(rules->values.size(), 4u);
+  EXPECT_EQ(rules->values[3].alignment, 16);
+  llvm::Expected<std::string> again = addRules(image->plan, *rules);
+  ASSERT_TRUE(bool(again));
+  EXPECT_EQ(*again, image->plan);
+
+  spec.causal = Causal::BottomRight;
+  Result<std::string> text = explain(getSource(spec), options, "tile");
+  ASSERT_TRUE(text) << text.getStatus().str();
+  for (const char *part : {"// schedule    rule cuda-", "// mask-tiles  keeps",
+                           "// floors      a tile", "// kernel      attention for sm_90a", " wgmma",
+                           "// assembled   ", "// compile     ", "tile.mma"})
+    EXPECT_NE(text->find(part), std::string::npos) << part;
+  text = explain(getSource(spec), options, "ptx");
+  ASSERT_TRUE(text);
+  EXPECT_NE(text->find(".visible .entry attention("), std::string::npos);
+  EXPECT_EQ(explain("", options, "attic").getStatus().message,
+            "until: expected problem, grid, online, tile, placed, async, nvvm or ptx, got 'attic'");
+}
+
+TEST_F(CompileCUDATest, UnsupportedTypes) {
+  spec.type = DataType::F32;
+  Status status = getError();
+  EXPECT_EQ(
+      status.str(),
+      "invalid kernel: source: expected elements of f16 or bf16 on the device cuda, got f32 in "
+      "query (convert query, key and value, or compile for the device cpu)");
+  Result<CompiledFunction> function =
+      compile("func.func @f(%q: tensor<1x1x?x64xf16>, %t: f64) -> tensor<1x1x?x64xf16> {\n"
+              "  %o = attn.attention %q, %q, %q : tensor<1x1x?x64xf16>, tensor<1x1x?x64xf16>, "
+              "tensor<1x1x?x64xf16> -> tensor<1x1x?x64xf16>\n"
+              "  return %o : tensor<1x1x?x64xf16>\n}",
+              options);
+  EXPECT_EQ(function.getStatus().message,
+            "source: expected scalars of index, i32, i64 or f32 on the device cuda, got f64 in t");
+  EXPECT_EQ(compile("func.func @f(", options).getStatus().code, StatusCode::InvalidKernel);
+  options.splits = 0;
+  EXPECT_EQ(getError().message, "splits: expected a number from 1 to 2^20, got 0");
+}
+
+TEST_F(CompileCUDATest, LoadingFails) {
+  fake->sharedPerBlock = 50000;
+  EXPECT_EQ(getError().code, StatusCode::ResourceLimit);
+  fake->sharedPerBlock = 232448;
+  fake->maxThreads = 128;
+  EXPECT_EQ(getError().code, StatusCode::ResourceLimit);
+  fake->maxThreads = 1024;
+  fail("ModuleLoadDataEx", cuda::OutOfMemory);
+  EXPECT_EQ(getError().code, StatusCode::OutOfMemory);
+  fail("ModuleLoadDataEx", cuda::CaptureUnsupported);
+  Status status = getError();
+  EXPECT_EQ(status.code, StatusCode::CaptureInProgress);
+  EXPECT_EQ(status.hint, "load and time kernels before the capture begins");
+  fail("ModuleLoadDataEx", cuda::InvalidPtx);
+  EXPECT_EQ(getError().code, StatusCode::InvalidKernel);
+  // A failure is not kept.
+  fail("", cuda::Success);
+  EXPECT_TRUE(compile(spec, options));
+}
+
+//===----------------------------------------------------------------------------------------===//
+// Calls
+//===----------------------------------------------------------------------------------------===//
+
+TEST_F(CompileCUDATest, BadArguments) {
+  CompiledFunction function = compileSpec();
+  auto spoil = [&](FakeTensor &tensor, FakeTensor spoilt) {
+    std::swap(tensor, spoilt);
+    Status status = run(function);
+    std::swap(tensor, spoilt);
+    return status;
+  };
+  expectInvalid(function.run({query, key}, stream),
+                "call: expected 3 arguments and 1 results, got 2 values",
+                "pass query, key, value, output");
+  expectInvalid(function.run({query, key, 3, output}), "value: expected a tensor, got a number");
+  expectInvalid(spoil(key, {0x200000, {2, 4, 500, 64}, {}, DataType::F16}),
+                "key: expected elements of bf16, got f16");
+  expectInvalid(spoil(key, {0x200000, {4, 500, 64}}), "key: expected 4 dimensions, got 3");
+  expectInvalid(spoil(key, {0x200000, {1, 4, 500, 64}}),
+                "key: expected B=2 as in query in dimension 0, got shape (1, 4, 500, 64)");
+  expectInvalid(spoil(value, {0x300000, {2, 4, 400, 64}}),
+                "value: expected N=500 as in key in dimension 2, got shape (2, 4, 400, 64)");
+  expectInvalid(spoil(query, {0, {2, 8, 1000, 64}}),
+                "query: expected an address of data, got a null address");
+  expectInvalid(spoil(query, {0x100002, {2, 8, 1000, 64}}),
+                "query: expected data aligned to 16 bytes, got an address that is not",
+                "copy the tensor");
+  expectInvalid(spoil(output, {0x400008, {2, 8, 1000, 64}}),
+                "output: expected data aligned to 16 bytes, got an address that is not");
+  expectInvalid(spoil(query, {0x100000, {2, 8, 1000, 64}, {8 * 66000, 66000, 66, 1}}),
+                "query: expected strides of a multiple of 8 elements (16 bytes), got 66 in "
+                "dimension 2",
+                "pad the rows so that the stride is 72");
+  expectInvalid(spoil(query, {0x100000, {2, 8, 1000, 64}, {512000, 64000, 64, 2}}),
+                "query: expected a contiguous last dimension, got a stride of 2");
+  expectInvalid(spoil(output, {0x400000, {2, 8, 1000, 64}, {0, 64000, 64, 1}}),
+                "output: expected elements of their own, got a stride of 0 in dimension 0");
+  expectInvalid(spoil(key, {0x200000, {2, 4, 500, 64}, {128000, 32000, -64, 1}}),
+                "key: expected strides from 0 to 2^40 bytes, got -64 elements in dimension 2");
+}
+
+TEST_F(CompileCUDATest, WrongMemory) {
+  CompiledFunction function = compileSpec();
+  fake->hostAddress = 0x200000;
+  expectInvalid(
+      run(function),
+      "key: expected key in memory of device 0, got the address 0x200000, which the driver "
+      "does not know",
+      "copy the tensor to the device");
+  fake->hostAddress = 0;
+  fake->otherDeviceAddress = 0x400000;
+  expectInvalid(run(function),
+                "output: expected output in memory of device 0, got memory of device 1",
+                "copy the tensor, or compile for that device");
+  fake->otherDeviceAddress = 0;
+  EXPECT_TRUE(run(function).ok());
+  fail("LaunchKernelEx", cuda::LaunchOutOfResources);
+  EXPECT_EQ(run(function).code, StatusCode::ResourceLimit);
+}
+
+TEST_F(CompileCUDATest, EmptyTensors) {
+  CompiledFunction function = compileSpec();
+  query.shape[2] = output.shape[2] = 0;
+  EXPECT_TRUE(run(function).ok());
+  EXPECT_TRUE(fake->launches.empty());
+  query.shape[2] = output.shape[2] = 10;
+  key.shape[2] = value.shape[2] = 0;
+  key.address = value.address = 0;
+  EXPECT_TRUE(run(function).ok());
+  EXPECT_EQ(fake->launches.size(), 1u);
+}
+
+//===----------------------------------------------------------------------------------------===//
+// Caches
+//===----------------------------------------------------------------------------------------===//
+
+TEST_F(CompileCUDATest, TheDiskKeepsKernels) {
+  EXPECT_FALSE(compileSpec().getInfo().isFromDisk);
+  ASSERT_EQ(listEntries().size(), 1u);
+  forgetFunctions();
+  // The images of this process are kept in memory too; another place is another cache.
+  std::string moved = std::string(folder) + "/moved";
+  ASSERT_FALSE(llvm::sys::fs::rename(options.cacheDirectory, moved));
+  options.cacheDirectory = moved;
+  Stopwatch stopwatch;
+  CompiledFunction second = compileSpec();
+  double ms = stopwatch.elapsedMs();
+  EXPECT_TRUE(second.getInfo().isFromDisk);
+  EXPECT_EQ(second.getInfo().passesMs + second.getInfo().llvmMs, 0);
+  EXPECT_EQ(second.getInfo().arguments[0].name, "query");
+  EXPECT_TRUE(run(second).ok());
+  std::printf("from disk in %.2f ms\n", ms);
+  // Other code is another entry.
+  options.blockN = 64;
+  EXPECT_FALSE(compileSpec().getInfo().isFromDisk);
+  EXPECT_EQ(listEntries().size(), 2u);
+}
+
+TEST_F(CompileCUDATest, DamagedEntriesAreCompiledAgain) {
+  compileSpec();
+  std::string path = listEntries().front();
+  auto buffer = llvm::MemoryBuffer::getFile(path);
+  ASSERT_TRUE(bool(buffer));
+  std::string whole = (*buffer)->getBuffer().str(), flipped = whole;
+  flipped[whole.size() / 2] ^= 1;
+  int place = 0;
+  for (StringRef bytes : {StringRef(flipped), StringRef(whole).take_front(100), StringRef()}) {
+    forgetFunctions();
+    options.cacheDirectory = std::string(folder) + "/damaged" + std::to_string(place++);
+    ASSERT_FALSE(
+        llvm::sys::fs::create_directory(options.cacheDirectory, true, llvm::sys::fs::owner_all));
+    std::string copy = options.cacheDirectory + "/" + StringRef(path).rsplit('/').second.str();
+    std::error_code error;
+    llvm::raw_fd_ostream(copy, error) << bytes;
+    CompiledFunction function = compileSpec();
+    EXPECT_FALSE(function.getInfo().isFromDisk);
+    ASSERT_EQ(function.getInfo().remarks.size(), 1u);
+    EXPECT_TRUE(StringRef(function.getInfo().remarks[0])
+                    .starts_with("expected a whole cache entry, got a damaged one"));
+    EXPECT_TRUE(run(function).ok());
+    auto repaired = llvm::MemoryBuffer::getFile(copy);
+    ASSERT_TRUE(bool(repaired));
+    EXPECT_EQ((*repaired)->getBuffer(), whole);
+  }
+}
+
+TEST_F(CompileCUDATest, TheDiskCanBeLeftAlone) {
+  options.cache = false;
+  compileSpec();
+  EXPECT_TRUE(listEntries().empty());
+  options.cache = true;
+  setenv("ATTN_CACHE", "0", 1);
+  forgetFunctions();
+  compileSpec();
+  EXPECT_TRUE(listEntries().empty());
+  unsetenv("ATTN_CACHE");
+  std::string named = std::string(folder) + "/named";
+  setenv("ATTN_CACHE_DIR", named.c_str(), 1);
+  options.cacheDirectory.clear();
+  forgetFunctions();
+  compileSpec();
+  unsetenv("ATTN_CACHE_DIR");
+  options.cacheDirectory = named;
+  EXPECT_EQ(listEntries().size(), 1u);
+}
+
+TEST_F(CompileCUDATest, HostCosts) {
+  CompiledFunction function = compileSpec();
+  fake->records = false;
+  constexpr int count = 20000;
+  Stopwatch stopwatch;
+  for (int i = 0; i < count; ++i)
+    if (!run(function).ok())
+      FAIL();
+  double runUs = stopwatch.lapMs() * 1000 / count;
+  for (int i = 0; i < count; ++i)
+    if (!compile(spec, options))
+      FAIL();
+  double findUs = stopwatch.lapMs() * 1000 / count;
+  std::printf("run %.2f us beside the driver, find again %.2f us\n", runUs, findUs);
+  // A few times the expected numbers: machines are busy.
+  EXPECT_LT(runUs, 20);
+  EXPECT_LT(findUs, 100);
+}
