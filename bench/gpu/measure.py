@@ -1,0 +1,109 @@
+"""Times calls on the GPU by the rules of bench/NOTES.md: alternating, sustained, in one process.
+
+The chip is limited by power, so a short burst flatters by 10 to 15 %, and a figure means something only
+beside another one taken in the same minute. Hence: each candidate runs for `seconds` in each round, the
+candidates take turns, and what is reported are medians over rounds and ratios within rounds.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+import subprocess
+import time
+from typing import Any, Callable, Dict, List
+
+import torch
+
+Call = Callable[[], Any]
+
+
+def time_batch(call: Call, count: int) -> float:
+    """Milliseconds per call of `count` back-to-back calls, by the GPU's clock."""
+    start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+    start.record()
+    for _ in range(count):
+        call()
+    end.record()
+    end.synchronize()
+    return start.elapsed_time(end) / count
+
+
+def interleave(calls: Dict[str, Call], rounds: int, seconds: float) -> Dict[str, List[float]]:
+    """Milliseconds per call of each candidate, one number for each round.
+
+    The order rotates from round to round, so that nobody always follows the hottest neighbour.
+    """
+    counts: Dict[str, int] = {}
+    for name, call in calls.items():
+        time_batch(call, 3)
+        # The second estimate is of a warm chip and long enough to be one.
+        estimate = time_batch(call, 5)
+        estimate = time_batch(call, max(5, int(50 / estimate)))
+        counts[name] = max(5, math.ceil(1000 * seconds / estimate))
+    times: Dict[str, List[float]] = {name: [] for name in calls}
+    names = list(calls)
+    for i in range(rounds):
+        turn = i % len(names)
+        for name in names[turn:] + names[:turn]:
+            times[name].append(time_batch(calls[name], counts[name]))
+    return times
+
+
+def tflops(flops: float, times: List[float]) -> float:
+    """TFLOP/s of the median round."""
+    return flops / statistics.median(times) / 1e9
+
+
+def ratio(times: List[float], peer: List[float]) -> float:
+    """How many times faster than the peer: the median of the ratios within each round."""
+    return statistics.median(theirs / ours for ours, theirs in zip(times, peer))
+
+
+def spread(times: List[float]) -> float:
+    """(slowest - fastest) / median of the rounds."""
+    return (max(times) - min(times)) / statistics.median(times)
+
+
+def max_relative(x: torch.Tensor, reference: torch.Tensor) -> float:
+    """The measure of the tests: max |x - r| / max(|r|, rms(r)). Infinite where x is not finite and r is."""
+    if reference.numel() == 0:
+        return 0.0
+    x, reference = x.double(), reference.double()
+    same = (x == reference) | (x.isnan() & reference.isnan())
+    finite = reference[reference.isfinite()]
+    rms = finite.square().mean().sqrt() if finite.numel() else torch.ones((), device=x.device)
+    error = (x - reference).abs() / torch.maximum(reference.abs(), rms)
+    error = torch.where(same, torch.zeros_like(error), error)
+    return torch.nan_to_num(error, nan=math.inf, posinf=math.inf).max().item()
+
+
+def query_clocks() -> Dict[str, str]:
+    """What nvidia-smi says of the first GPU; empty without it."""
+    fields = ["driver_version", "clocks.sm", "clocks.max.sm", "clocks.mem", "power.draw", "power.limit", "temperature.gpu"]
+    command = ["nvidia-smi", "--query-gpu=" + ",".join(fields), "--format=csv,noheader"]
+    try:
+        line = subprocess.run(command, capture_output=True, text=True, timeout=30, check=True).stdout.splitlines()[0]
+    except (OSError, subprocess.SubprocessError, IndexError):
+        return {}
+    return dict(zip(fields, (value.strip() for value in line.split(","))))
+
+
+def describe_machine() -> Dict[str, Any]:
+    """The device and the versions that a result depends on."""
+    facts: Dict[str, Any] = {
+        "device": torch.cuda.get_device_name(),
+        "multiprocessors": torch.cuda.get_device_properties(0).multi_processor_count,
+        "torch": torch.__version__,
+        "cuda": torch.version.cuda,
+        "cudnn": torch.backends.cudnn.version(),
+        "date": time.strftime("%Y-%m-%d"),
+        "nvidia_smi": query_clocks(),
+    }
+    try:
+        import triton
+
+        facts["triton"] = triton.__version__
+    except ImportError:
+        pass
+    return facts

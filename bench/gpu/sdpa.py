@@ -1,0 +1,191 @@
+#!/usr/bin/env python3
+"""attn beside PyTorch's attentions on the GPU, forward: alternating in one process on the same tensors.
+
+Full and causal attention stand beside cuDNN, FlashAttention-2 and FlexAttention, the variants beside
+FlexAttention. The factor between cuDNN and the better of FlashAttention-3 and cuDNN comes from peers.json,
+so that `best` is the ratio to the best of them all. Prints a table and writes a JSON file with every round.
+
+    PYTHONPATH=python ATTN_LIBRARY=.../libattn.so bench/gpu/sdpa.py --configs 'd128-*' --out sdpa.json
+"""
+
+from __future__ import annotations
+
+import argparse
+import fnmatch
+import json
+import statistics
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Callable, Dict, List, Optional
+
+import torch
+
+import attn
+import measure
+from peers import NAMES as PEERS
+from peers import Checker, make_peers
+from variants import NAMES, Tensor, Variant, count_flops, make_variant
+
+DIMS, LENGTHS = (64, 128, 256), (512, 1024, 2048, 4096, 8192, 16384)
+TOKENS, HIDDEN, VARIANT_LENGTH, VARIANT_DIM = 16384, 2048, 8192, 128
+
+
+@dataclass(frozen=True)
+class Config:
+    """One problem of the grid: B * S = 16384 tokens, H * D = 2048."""
+
+    variant: str
+    d: int
+    length: int
+
+    @property
+    def name(self) -> str:
+        return f"d{self.d}-{self.variant}-s{self.length}"
+
+
+def list_configs(patterns: str) -> List[Config]:
+    """Those whose names match one of the comma-separated patterns."""
+    configs = [Config(mask, d, s) for d in DIMS for mask in ("full", "causal") for s in LENGTHS]
+    configs += [Config(name, VARIANT_DIM, VARIANT_LENGTH) for name in NAMES[2:]]
+    return [c for c in configs if any(fnmatch.fnmatch(c.name, p) for p in patterns.split(","))]
+
+
+def read_factors() -> Dict[str, float]:
+    """By name of the config: the best of FlashAttention-3 and cuDNN over cuDNN."""
+    data = json.loads((Path(__file__).parent / "peers.json").read_text())
+    return {
+        Config(r["mask"], r["D"], r["S"]).name: max(r["fa3"], r["cudnn"]) / r["cudnn"]
+        for r in data["sdpa"]
+        if r["pass"] == "forward"
+    }
+
+
+def attn_arguments(variant: Variant) -> Dict[str, Any]:
+    """What attn.attention is told."""
+    if variant.name == "window1024":
+        return {"window": (1024, 0)}
+    if variant.name == "document":
+        ids = attn.assume_sorted(variant.captures["ids_q"])
+        return {"causal": True, "mask": lambda b, h, q, kv: ids[b, q] == ids[b, kv]}
+    if variant.name == "prefix2048":
+        return {"mask": variant.mask}
+    if variant.name == "full":
+        return {}
+    return {"causal": True, "score": variant.score} if variant.score else {"causal": True}
+
+
+def make_ours(variant: Variant, q: Tensor, k: Tensor, v: Tensor) -> Callable[[], Any]:
+    arguments = attn_arguments(variant)
+    return lambda: attn.attention(q, k, v, **arguments)
+
+
+def time_first(call: Callable[[], Any]) -> float:
+    """Milliseconds until the first result is there: tracing, compiling, loading and one run."""
+    torch.cuda.synchronize()
+    start = time.perf_counter()
+    call()
+    torch.cuda.synchronize()
+    return 1000 * (time.perf_counter() - start)
+
+
+def measure_config(config: Config, o: argparse.Namespace, factor: Optional[float]) -> Dict[str, Any]:
+    batch, heads = TOKENS // config.length, HIDDEN // config.d
+    torch.manual_seed(0)
+    q, k, v = (
+        torch.randn(batch, heads, config.length, config.d, device="cuda", dtype=torch.bfloat16) for _ in range(3)
+    )
+    variant = make_variant(config.variant, batch, heads, config.length)
+    flops = count_flops(variant, batch, heads, config.length, config.d, config.d)
+    ours = make_ours(variant, q, k, v)
+    first_ms = time_first(ours)
+    calls = {"attn": ours, **make_peers([p for p in o.peers.split(",") if p], variant, q, k, v)}
+    check = Checker(variant, q, k, v)
+    errors = {name: check(call()) for name, call in calls.items()}
+    times = measure.interleave(calls, o.rounds, o.seconds)
+    row: Dict[str, Any] = {
+        "config": config.name, "variant": config.variant, "B": batch, "H": heads, "S": config.length, "D": config.d,
+        "first_call_ms": first_ms, "errors": errors, "ms": times,
+        "tflops": {name: measure.tflops(flops, t) for name, t in times.items()},
+        "spread": {name: measure.spread(t) for name, t in times.items()},
+        "ratio": {name: measure.ratio(times["attn"], times[name]) for name in calls if name != "attn"},
+    }
+    if factor and "cudnn" in calls:
+        row["factor"] = factor
+        row["ratio"]["best"] = row["ratio"]["cudnn"] / factor
+    return row
+
+
+def peer_error(row: Dict[str, Any]) -> float:
+    """The least error of a peer; without peers, what bf16 may do."""
+    return min((e for name, e in row["errors"].items() if name != "attn"), default=1.3e-2)
+
+
+def describe(row: Dict[str, Any]) -> str:
+    """One line of the table."""
+    columns = [f"{row['config']:22}"]
+    for name in ("attn", *PEERS):
+        columns.append(f"{row['tflops'][name]:7.1f}" if name in row["tflops"] else f"{'-':>7}")
+    for name in ("cudnn", "best", "fa2", "flex"):
+        columns.append(f"{row['ratio'][name]:6.3f}" if name in row["ratio"] else f"{'-':>6}")
+    columns.append(f"{row['errors']['attn']:8.1e} {peer_error(row):8.1e} {row['first_call_ms']:6.0f}ms")
+    return " ".join(columns)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--configs", default="*", help="patterns of names such as d128-causal-s8192, with commas between")
+    parser.add_argument("--peers", default=",".join(PEERS), help="of " + ", ".join(PEERS))
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--seconds", type=float, default=0.4, help="per candidate and round")
+    parser.add_argument("--out", help="write the result here; rows of other configs that it holds stay")
+    parser.add_argument("--list", action="store_true", help="print the names of the configs")
+    o = parser.parse_args()
+    configs = list_configs(o.configs)
+    if o.list or not configs:
+        print("\n".join(c.name for c in configs) or f"--configs: expected a pattern of some name, got {o.configs}")
+        return int(not configs)
+
+    result: Dict[str, Any] = {**measure.describe_machine(), "rounds": o.rounds, "seconds": o.seconds, "rows": []}
+    print(f"{result['device']}, PyTorch {result['torch']}, cuDNN {result['cudnn']}, bf16; TFLOP/s and ratios, "
+          f"medians of {o.rounds} rounds of {o.seconds} s")
+    print(f"{'config':22} {'attn':>7} {'cuDNN':>7} {'FA2':>7} {'Flex':>7} {'/cuDNN':>6} {'/best':>6} {'/FA2':>6} "
+          f"{'/Flex':>6} {'error':>8} {'peer':>8} {'first':>8}")
+    factors, failed = read_factors(), []
+    for config in configs:
+        try:
+            row = measure_config(config, o, factors.get(config.name))
+        except attn.Error as error:
+            print(f"{config.name:22} {error}", flush=True)
+            failed.append(config.name)
+            continue
+        result["rows"].append(row)
+        print(describe(row), flush=True)
+        if row["errors"]["attn"] > 3 * peer_error(row):
+            failed.append(config.name)
+        if o.out:
+            write(o.out, result)
+    best = [row["ratio"]["best"] for row in result["rows"] if "best" in row["ratio"]]
+    if best:
+        print(f"to the best of FlashAttention-3 and cuDNN: geometric mean {statistics.geometric_mean(best):.3f}, "
+              f"least {min(best):.3f}")
+    if failed:
+        print("wrong or not run: " + ", ".join(failed))
+    return int(bool(failed))
+
+
+def write(path: str, result: Dict[str, Any]) -> None:
+    """Keeps the rows of an earlier run on the same device that this one has not measured."""
+    merged, names = dict(result), {row["config"] for row in result["rows"]}
+    if Path(path).exists():
+        old = json.loads(Path(path).read_text())
+        if old.get("device") == result["device"]:
+            merged["rows"] = [row for row in old["rows"] if row["config"] not in names] + result["rows"]
+    order = {config.name: i for i, config in enumerate(list_configs("*"))}
+    merged["rows"] = sorted(merged["rows"], key=lambda row: order.get(row["config"], len(order)))
+    Path(path).write_text(json.dumps(merged, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
