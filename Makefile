@@ -64,11 +64,10 @@ bench: ## Compare with PyTorch on the CPU (installs PyTorch into .venv)
 	@$(MAKE) --no-print-directory build PRESET=release
 	@bench/run
 
-gpu-bundle: ## Pack attn-run and examples for a machine with an NVIDIA driver into dist/gpu-bundle
-	@$(MAKE) --no-print-directory build PRESET=release
-	@rm -rf dist/gpu-bundle && mkdir -p dist/gpu-bundle
-	@cp build/release/bin/attn-run docs/examples/causal.mlir docs/gpu-check dist/gpu-bundle/
-	@du -sh dist/gpu-bundle && echo "copy dist/gpu-bundle to the machine and run ./gpu-check there"
+gpu-bundle: ## Pack tools, tests, benches and the Python package for a machine with an NVIDIA driver into dist/gpu-bundle
+	@$(MAKE) --no-print-directory configure PRESET=release
+	@cmake --build --preset release --parallel $(JOBS) --target attn-tools attn
+	@docs/pack-gpu-bundle build/release
 
 clean: ## Remove the build folders
 	@rm -rf build

@@ -83,7 +83,7 @@ def draw_panel(title: str, bars: List[Bar], x: float, y: float, width: float, to
 
 def plot(result: Dict[str, Any]) -> str:
     rows = result["rows"]
-    top = 1.1 * max(max(r["tflops"].values()) * r.get("factor", 1) for r in rows)
+    top = 1.1 * max(max(*r["tflops"].values(), r["tflops"].get("cudnn", 0) * r.get("factor", 1)) for r in rows)
     panels = grid(result)
     lines = (len(panels) + 1) // 2
     height = TOP + (lines + bool(variants(result))) * (PANEL + BOTTOM - 20) + 6

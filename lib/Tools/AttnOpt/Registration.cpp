@@ -14,6 +14,7 @@
 #include "lib/Conversion/TileToNVVM/Passes.h"
 #include "lib/Pipelines/GPUPipeline.h"
 #include "lib/Pipelines/Pipelines.h"
+#include "lib/Simulator/Passes.h"
 #include "lib/Target/PTX/Passes.h"
 #include "lib/Transforms/Attn/Passes.h"
 #include "lib/Transforms/CPU/Passes.h"
@@ -80,6 +81,7 @@ void attn::registerPasses() {
   registerGPUPipelines();
   registerAttnToVectorPasses();
   registerAttnCPUPasses();
+  sim::registerSimulatorPasses();
   tile::registerTilePasses();
   mlir::registerTransformsPasses();
   mlir::registerLinalgPasses();

@@ -17,6 +17,7 @@
 #include "lib/Tools/AttnRun/Interpret.h"
 #include "lib/Tools/AttnRun/Options.h"
 #include "lib/Tools/AttnRun/Report.h"
+#include "lib/Tools/AttnRun/Simulate.h"
 #include "lib/Tools/AttnRun/Source.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/MLIRContext.h"
@@ -49,6 +50,7 @@ private:
   Error check();
   Error runOnCPU();
   Error runOnCUDA();
+  Error runOnSimulator();
   void setTimes(std::vector<double> times);
   void measure(KernelArguments &arguments, Jit::PackedFn function);
   Error writeOutputs();
@@ -76,6 +78,10 @@ Expected<std::unique_ptr<CompiledKernel>> Runner::compile(CompileFn compiler,
 Expected<std::vector<Array>> Runner::allocateResults(const KernelSignature &signature) {
   std::vector<Array> results;
   for (auto [type, shape] : zip_equal(signature.results, binding.results)) {
+    if (options.predict) {
+      results.emplace_back();
+      continue;
+    }
     Expected<Array> array =
         Array::allocate(type.kind, shape, getMemoryOrder(options, shape.size()));
     if (!array)
@@ -182,8 +188,9 @@ Expected<Report> Runner::run() {
   if (!bound)
     return bound.takeError();
   binding = std::move(*bound);
-  if (Error error = binding.checkMemory(source.signature, options.check))
-    return std::move(error);
+  if (!options.predict)
+    if (Error error = binding.checkMemory(source.signature, options.check))
+      return std::move(error);
 
   showProgress("making inputs");
   Expected<std::vector<ArgumentValue>> made = makeInputs(source, binding, options);
@@ -204,8 +211,13 @@ Expected<Report> Runner::run() {
     report.results.push_back({facts.name, output.getKind(),
                               SmallVector<int64_t, 4>(output.getShape()), std::nullopt, 0});
 
-  if (Error error = options.device == Device::CUDA ? runOnCUDA() : runOnCPU())
+  if (Error error = options.device == Device::Simulator ? runOnSimulator()
+                    : options.device == Device::CUDA    ? runOnCUDA()
+                                                        : runOnCPU())
     return std::move(error);
+  // A kernel that is wrong has no results.
+  if (!report.findings.empty() || options.predict)
+    return std::move(report);
   if (Error error = writeOutputs())
     return std::move(error);
   if (options.check)
@@ -269,6 +281,12 @@ Error Runner::runOnCUDA() {
     return times.takeError();
   setTimes(std::move(*times));
   return Error::success();
+}
+
+Error Runner::runOnSimulator() {
+  showProgress("simulating");
+  mlir::OwningOpRef<mlir::ModuleOp> module = source.module->clone();
+  return simulate(*module, binding, inputs, outputs, options, report);
 }
 
 int runAttnRun(int argc, const char *const *argv, const mlir::DialectRegistry &registry) {

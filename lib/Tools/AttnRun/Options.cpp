@@ -25,7 +25,7 @@ namespace {
 struct CommandLine {
   cl::OptionCategory category{"attn-run options"};
   cl::opt<std::string> file{cl::Positional, cl::desc("FILE.mlir"), cl::cat(category)};
-  cl::opt<std::string> device{"device", cl::desc("where to run: cpu, cuda or interpreter"),
+  cl::opt<std::string> device{"device", cl::desc("where to run: cpu, cuda, sim or interpreter"),
                               cl::value_desc("name"), cl::init("cpu"), cl::cat(category)};
   cl::opt<std::string> entry{"entry", cl::desc("the function to run, if the file has several"),
                              cl::value_desc("name"), cl::cat(category)};
@@ -70,6 +70,23 @@ struct CommandLine {
                       cl::desc("with --device=interpreter: count the key tiles visited and prove\n"
                                "them against the masks of the source, without numbers"),
                       cl::cat(category)};
+  cl::opt<std::string> simSeeds{"sim-seeds",
+                                cl::desc("with --device=sim: seeds of random times to run with"),
+                                cl::value_desc("n"), cl::init("8"), cl::cat(category)};
+  cl::opt<bool> predict{"predict",
+                        cl::desc("with --device=sim: predict the time on an H200, without numbers"),
+                        cl::cat(category)};
+  cl::list<std::string> timeline{"timeline",
+                                 cl::desc("with --device=sim: write the schedule of a block, as a\n"
+                                          "trace (.json, for Perfetto) or a picture (.svg)"),
+                                 cl::value_desc("path"), cl::cat(category)};
+  cl::opt<std::string> blockM{"block-m", cl::desc("with --device=sim: query rows of a block"),
+                              cl::value_desc("n"), cl::init("0"), cl::cat(category)};
+  cl::opt<std::string> blockN{"block-n", cl::desc("with --device=sim: keys of a step"),
+                              cl::value_desc("n"), cl::init("0"), cl::cat(category)};
+  cl::opt<std::string> stages{"stages",
+                              cl::desc("with --device=sim: tiles of keys in flight at once"),
+                              cl::value_desc("n"), cl::init("0"), cl::cat(category)};
   cl::opt<std::string> threads{"threads", cl::desc("threads to use (default: physical cores)"),
                                cl::value_desc("n"), cl::cat(category)};
   cl::opt<std::string> cpu{"cpu", cl::desc("compile for this CPU, e.g. x86-64-v3"),
@@ -181,6 +198,45 @@ static Error convertInterpreterOptions(const CommandLine &line, RunOptions &opti
   return Error::success();
 }
 
+static Error convertSimulatorOptions(const CommandLine &line, RunOptions &options) {
+  bool isSimulator = options.device == Device::Simulator;
+  for (auto [option, isGiven] : {std::pair("sim-seeds", line.simSeeds.getNumOccurrences() > 0),
+                                 {"predict", bool(line.predict)},
+                                 {"timeline", !line.timeline.empty()},
+                                 {"block-m", line.blockM.getNumOccurrences() > 0},
+                                 {"block-n", line.blockN.getNumOccurrences() > 0},
+                                 {"stages", line.stages.getNumOccurrences() > 0}})
+    if (isGiven && !isSimulator)
+      return createStringError(Twine("--") + option + ": expected --device=sim, got --device=" +
+                               line.device);
+  for (auto [option, isGiven] : {std::pair("bench", options.bench),
+                                 {"dump-asm", !line.dumpAsm.empty()},
+                                 {"dump-llvm", !line.dumpLLVM.empty()},
+                                 {"dump-object", !line.dumpObject.empty()}})
+    if (isGiven && isSimulator)
+      return createStringError(Twine("--") + option + ": expected --device=cpu, got --device=sim");
+  if (line.predict && (options.check || !line.output.empty()))
+    return createStringError("--predict: expected neither --check nor --output, for there are no "
+                             "numbers, got " +
+                             Twine(options.check ? "--check" : "--output"));
+  for (StringRef path : line.timeline)
+    if (!path.ends_with(".json") && !path.ends_with(".svg"))
+      return createStringError("--timeline: expected a path ending in .json or .svg, got '" + path +
+                               "'");
+  options.predict = line.predict;
+  options.timelines.assign(line.timeline.begin(), line.timeline.end());
+  // Without numbers, floats need no data.
+  if (isSimulator && options.predict)
+    options.count = true;
+  if (Error error = parseNumber<unsigned>("sim-seeds", line.simSeeds, 1, 1000000, options.simSeeds))
+    return error;
+  if (Error error = parseNumber<int64_t>("block-m", line.blockM, 0, 1024, options.blockM))
+    return error;
+  if (Error error = parseNumber<int64_t>("block-n", line.blockN, 0, 1024, options.blockN))
+    return error;
+  return parseNumber<int64_t>("stages", line.stages, 0, 64, options.stages);
+}
+
 static Error convert(const CommandLine &line, RunOptions &options) {
   if (line.file.empty())
     return createStringError("expected a file FILE.mlir, got none (--help shows the options)");
@@ -190,16 +246,16 @@ static Error convert(const CommandLine &line, RunOptions &options) {
   options.bench = line.bench;
   options.json = line.json;
   options.showProgress = line.progress || sys::Process::StandardErrIsDisplayed();
-  if (line.device == "sim")
-    return createStringError("--device: expected cpu, cuda or interpreter, the devices of this "
-                             "build, got 'sim'");
   if (Error error = parseChoice<Device>("device", line.device,
                                         {{"cpu", Device::CPU},
                                          {"cuda", Device::CUDA},
+                                         {"sim", Device::Simulator},
                                          {"interpreter", Device::Interpreter}},
                                         options.device))
     return error;
   if (Error error = convertInterpreterOptions(line, options))
+    return error;
+  if (Error error = convertSimulatorOptions(line, options))
     return error;
 
   for (StringRef text : line.shape)

@@ -26,7 +26,7 @@ enum class FlopCount {
   CausalBottomRight
 };
 
-enum class Device { CPU, CUDA, Interpreter };
+enum class Device { CPU, CUDA, Interpreter, Simulator };
 
 struct RunOptions {
   std::string file, entry;
@@ -48,6 +48,12 @@ struct RunOptions {
   /// count tiles only.
   std::optional<Door> until = Door::Online;
   bool count = false;
+  /// Of the simulator: how many seeds of random times, only a prediction, files for the timeline, and
+  /// the schedule (0: the target's rule).
+  unsigned simSeeds = 8;
+  bool predict = false;
+  std::vector<std::string> timelines;
+  int64_t blockM = 0, blockN = 0, stages = 0;
   JitOptions jit;
 };
 

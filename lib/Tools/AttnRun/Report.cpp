@@ -16,13 +16,20 @@ using namespace llvm;
 
 namespace attn {
 
+void Report::addFinding(const sim::Finding &finding) {
+  raw_string_ostream stream(findings.emplace_back());
+  finding.print(stream);
+}
+
 bool Report::isChecked() const {
-  return (counts && counts->proof) ||
+  return !findings.empty() || (counts && counts->proof) ||
          any_of(results, [](const ResultReport &result) { return result.error.has_value(); });
 }
 
 bool Report::isRight() const {
   if (counts && counts->proof && !counts->proof->holds())
+    return false;
+  if (!findings.empty())
     return false;
   return all_of(results, [](const ResultReport &result) {
     return !result.error || result.error->isWithin(result.tolerance);
@@ -81,7 +88,7 @@ static void printCounts(json::OStream &json, const InterpreterCounts &counts) {
 void Report::printText(raw_ostream &os) const {
   auto line = [&](StringRef key) -> raw_ostream & { return os << left_justify(key, 10); };
   line("kernel") << '@' << entry << " of " << file << '\n';
-  if (counts)
+  if (counts || !lines.empty() || !findings.empty())
     line("device") << device << '\n';
   else
     line("device") << device << ", " << numThreads << (numThreads == 1 ? " thread, " : " threads, ")
@@ -118,6 +125,10 @@ void Report::printText(raw_ostream &os) const {
   }
   if (counts)
     printCounts(os, *counts);
+  for (const auto &[key, text] : lines)
+    line(key) << text << '\n';
+  for (const std::string &finding : findings)
+    os << finding;
   if (isChecked())
     line("verdict") << (isRight() ? "right\n" : "WRONG\n");
 }
@@ -175,6 +186,16 @@ void Report::printJson(raw_ostream &os) const {
     });
     if (counts)
       printCounts(json, *counts);
+    if (!lines.empty())
+      json.attributeObject("simulator", [&] {
+        for (const auto &[key, text] : lines)
+          json.attribute(key, text);
+      });
+    if (!findings.empty())
+      json.attributeArray("findings", [&] {
+        for (const std::string &finding : findings)
+          json.value(json::fixUTF8(finding));
+      });
     if (isChecked())
       json.attribute("right", isRight());
   });

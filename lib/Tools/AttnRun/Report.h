@@ -9,6 +9,7 @@
 #define ATTN_TOOLS_ATTNRUN_REPORT_H
 
 #include "lib/Interpreter/Interpreter.h"
+#include "lib/Simulator/Finding.h"
 #include "lib/Support/Compare.h"
 #include "lib/Tools/AttnRun/Binding.h"
 
@@ -42,6 +43,11 @@ struct Report {
   llvm::SmallVector<ResultReport> results;
   /// Of the interpreter.
   std::optional<InterpreterCounts> counts;
+  /// Of the simulator: further lines, by key, and what is wrong with the kernel.
+  std::vector<std::pair<std::string, std::string>> lines;
+  std::vector<std::string> findings;
+
+  void addFinding(const sim::Finding &finding);
 
   /// Compared with a reference, or proved against the original masks.
   bool isChecked() const;

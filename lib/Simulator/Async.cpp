@@ -1,0 +1,364 @@
+//===- Async.cpp - copies, shared tiles and products ------------------------------------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------------------------===//
+
+#include "lib/Simulator/BlockRun.h"
+#include "lib/Simulator/GlobalMemory.h"
+#include "llvm/ADT/STLExtras.h"
+
+using namespace llvm;
+using mlir::Operation;
+
+namespace attn::sim {
+
+static Rect getWhole(const Place &place) { return {0, place.rows, 0, place.columns}; }
+
+//===----------------------------------------------------------------------------------------===//
+// Copies
+//===----------------------------------------------------------------------------------------===//
+
+SmallVector<int64_t, 5> BlockRun::getOffsets(Fiber &fiber, const Instruction &instruction,
+                                             size_t first, size_t rank) {
+  SmallVector<int64_t, 5> offsets;
+  for (size_t i = 0; i < rank; ++i)
+    offsets.push_back(fiber.registers[instruction.in[first + i]].lane.i);
+  return offsets;
+}
+
+/// What the hardware asks of memory behind a box.
+bool BlockRun::checkBox(Operation *op, const Memory &memory) {
+  int64_t bytes = getByteSize(memory.kind);
+  for (auto [dim, stride] : enumerate(memory.strides)) {
+    bool isLast = dim + 1 == memory.strides.size();
+    if (isLast ? stride == 1 : stride * bytes % 16 == 0 || memory.shape[dim] <= 1)
+      continue;
+    report(Finding{Finding::Kind::Invalid, op,
+                   "expected boxes of memory with contiguous rows at multiples of 16 bytes, got "
+                   "stride " + std::to_string(stride) + " in dimension " + std::to_string(dim),
+                   {}});
+    return false;
+  }
+  return true;
+}
+
+/// Rows [rowBegin, rowEnd) of a box; outside of the memory, zeros come and nothing goes.
+void BlockRun::moveBox(const Copy &copy, bool toShared, int64_t rowBegin, int64_t rowEnd) {
+  const Memory &memory = *copy.memory;
+  Place &place = shared.getPlace(copy.place);
+  std::vector<float> &data = shared.getStage(copy.place, copy.stage).data;
+  size_t rank = memory.shape.size();
+  int64_t base = 0;
+  bool isInside = true;
+  for (size_t dim = 0; dim < rank; ++dim) {
+    base += copy.offsets[dim] * memory.strides[dim];
+    if (dim + 2 < rank)
+      isInside &= copy.offsets[dim] >= 0 && copy.offsets[dim] < memory.shape[dim];
+  }
+  int64_t firstRow = copy.offsets[rank - 2], firstColumn = copy.offsets[rank - 1];
+  int64_t columnBegin = std::clamp<int64_t>(-firstColumn, 0, place.columns),
+          columnEnd = std::clamp<int64_t>(memory.shape[rank - 1] - firstColumn, columnBegin,
+                                          place.columns);
+  for (int64_t row = rowBegin; row < rowEnd; ++row) {
+    float *line = data.data() + row * place.columns;
+    int64_t at = firstRow + row;
+    bool exists = isInside && at >= 0 && at < memory.shape[rank - 2];
+    int64_t offset = base + row * memory.strides[rank - 2] + columnBegin * memory.strides[rank - 1];
+    if (toShared) {
+      std::fill_n(line, place.columns, 0.0f);
+      if (exists)
+        readNumbers(memory, offset, memory.strides[rank - 1], columnEnd - columnBegin,
+                    line + columnBegin);
+    } else if (exists) {
+      writeNumbers(memory, offset, memory.strides[rank - 1], columnEnd - columnBegin,
+                   line + columnBegin);
+    }
+  }
+}
+
+void BlockRun::copyAsync(Fiber &fiber, const Instruction &instruction) {
+  if (!fiber.isIssuer())
+    return;
+  const Memory &memory = arguments[fiber.registers[instruction.in[0]].index].memory;
+  size_t rank = memory.shape.size();
+  const Value &dest = fiber.registers[instruction.in[1 + rank]];
+  Copy copy{&instruction, &memory, getOffsets(fiber, instruction, 1, rank), dest.index, dest.stage};
+  Barrier *barrier = getBarrier(fiber, instruction, 2 + rank, copy.barrierStage);
+  if (!barrier || !checkBox(instruction.op, memory))
+    return;
+  copy.barrier = fiber.registers[instruction.in[2 + rank]].index;
+  copy.epoch = barrier->getCopyEpoch();
+  Place &place = shared.getPlace(dest.index);
+  report(shared.access(dest.index, dest.stage,
+                       {Access::Kind::CopyWrite, getWhole(place), {copy.epoch}, instruction.op,
+                        fiber.index},
+                       {&fiber.leader}));
+  report(barrier->startCopy(instruction.op, place.stageBytes));
+
+  double bytes = double(place.stageBytes), begin = fiber.time;
+  result.bytes += bytes;
+  const Machine &machine = options.machine;
+  double end = begin + pickTime(fiber, 0);
+  if (!isRandom) {
+    end = use(Resource::Memory, begin, bytes / machine.memoryBytes) + machine.copyLatency / 2;
+    end = std::max(end, begin + machine.copyLatency + bytes / machine.copyBytes);
+    result.busy[unsigned(Resource::Shared)] += bytes / machine.sharedBytes;
+    record("copies of place " + std::to_string(dest.index), "stage " + std::to_string(dest.stage),
+           begin, end, instruction.op);
+  }
+  copy.begin = begin;
+  copies.push_back(std::move(copy));
+  addEvent(end, Event::Kind::Copy, copies.size() - 1, fiber.index);
+  fiber.time += pickTime(fiber, 10);
+}
+
+void BlockRun::storeAsync(Fiber &fiber, const Instruction &instruction) {
+  if (!fiber.isIssuer())
+    return;
+  const Value &source = fiber.registers[instruction.in[0]];
+  const Memory &memory = arguments[fiber.registers[instruction.in[1]].index].memory;
+  if (!checkBox(instruction.op, memory))
+    return;
+  Copy copy{&instruction, &memory, getOffsets(fiber, instruction, 2, memory.shape.size()),
+            source.index, source.stage};
+  ++fiber.stores;
+  fiber.lastStore = instruction.op;
+  Place &place = shared.getPlace(source.index);
+  report(shared.access(source.index, source.stage,
+                       {Access::Kind::StoreRead, getWhole(place),
+                        {{fiber.storeComponent, fiber.stores}}, instruction.op, fiber.index},
+                       {&fiber.leader}));
+  double bytes = double(place.stageBytes), begin = fiber.time, end = begin + pickTime(fiber, 0);
+  result.bytes += bytes;
+  if (!isRandom) {
+    end = use(Resource::Memory, begin, bytes / options.machine.memoryBytes) + 200;
+    record("stores", "store", begin, end, instruction.op);
+  }
+  fiber.storesEnd = std::max(fiber.storesEnd, end);
+  copies.push_back(std::move(copy));
+  // The tile is read at any time before it is known to have been.
+  addEvent(begin + (end - begin) * (isRandom ? pickRandom() : 1), Event::Kind::Store,
+           copies.size() - 1, fiber.index);
+  fiber.time += pickTime(fiber, 10);
+}
+
+/// The part of tile.copy between its two meetings: each warpgroup writes some rows.
+void BlockRun::copyThreads(Fiber &fiber, const Instruction &instruction) {
+  const Memory &memory = arguments[fiber.registers[instruction.in[0]].index].memory;
+  size_t rank = memory.shape.size();
+  const Value &dest = fiber.registers[instruction.in[1 + rank]];
+  Copy copy{&instruction, &memory, getOffsets(fiber, instruction, 1, rank), dest.index, dest.stage};
+  Place &place = shared.getPlace(dest.index);
+  int64_t parts = fiber.role->warpgroups, part = fiber.getRoleWarpgroup();
+  Rect rect = getWhole(place);
+  rect.rowBegin = place.rows * part / parts;
+  rect.rowEnd = place.rows * (part + 1) / parts;
+  Access access{Access::Kind::ThreadWrite, rect, {}, instruction.op, fiber.index};
+  SmallVector<const Agent *, 2> agents;
+  for (Agent *agent : fiber.getAgents()) {
+    access.epochs.push_back(agent->tick());
+    agents.push_back(agent);
+  }
+  report(shared.access(dest.index, dest.stage, std::move(access), agents));
+  if (options.numbers)
+    moveBox(copy, /*toShared=*/true, rect.rowBegin, rect.rowEnd);
+  double bytes = double(place.stageBytes) / double(parts);
+  result.bytes += bytes;
+  fiber.time = isRandom ? fiber.time + pickTime(fiber, 0)
+                        : use(Resource::Memory, fiber.time, bytes / options.machine.memoryBytes) +
+                              options.machine.copyLatency;
+}
+
+/// tile.store to shared memory: the warpgroup writes its rows.
+void BlockRun::storeShared(Fiber &fiber, const Instruction &instruction) {
+  const Value &source = fiber.registers[instruction.in[0]],
+              &dest = fiber.registers[instruction.in[1]];
+  const TileInfo &info = *instruction.tile;
+  int64_t warpgroup = fiber.getRoleWarpgroup(), rows = info.getLocalRows();
+  Rect rect{info.getRow(warpgroup, 0), info.getRow(warpgroup, rows - 1) + 1, 0, info.columns};
+  Access access{Access::Kind::ThreadWrite, rect, {}, instruction.op, fiber.index};
+  SmallVector<const Agent *, 2> agents;
+  for (Agent *agent : fiber.getAgents()) {
+    access.epochs.push_back(agent->tick());
+    agents.push_back(agent);
+  }
+  report(shared.access(dest.index, dest.stage, std::move(access), agents));
+  if (source.tile && !source.tile->numbers.empty()) {
+    float *data = shared.getStage(dest.index, dest.stage).data.data();
+    for (int64_t row = 0; row < rows; ++row)
+      std::copy_n(source.tile->numbers.data() + row * info.columns, info.columns,
+                  data + info.getRow(warpgroup, row) * info.columns);
+  }
+  double bytes = double(rows * info.columns) * (info.number == Number::F32 ? 4 : 2);
+  fiber.time = isRandom ? fiber.time + pickTime(fiber, 0)
+                        : use(Resource::Shared, fiber.time, bytes / options.machine.sharedBytes);
+}
+
+//===----------------------------------------------------------------------------------------===//
+// Products
+//===----------------------------------------------------------------------------------------===//
+
+void BlockRun::multiplyAsync(Fiber &fiber, const Instruction &instruction) {
+  if (fiber.role->isElected) {
+    report(Finding{Finding::Kind::Invalid, instruction.op,
+                   "expected all threads of a warpgroup to start a product, got the elected one of "
+                   "role '" + fiber.role->name + "'", {}});
+    return;
+  }
+  auto product = std::make_shared<Product>();
+  product->instruction = &instruction;
+  product->group = fiber.groupsCommitted + 1;
+  product->lhs = fiber.registers[instruction.in[0]];
+  product->rhs = fiber.registers[instruction.in[1]];
+  if (instruction.in.size() > 2) {
+    product->acc = fiber.registers[instruction.in[2]];
+    product->accId = product->acc.id;
+  }
+  product->lhsTile = instruction.lhsTile;
+  product->resultId = ++numIds;
+
+  SmallVector<const Agent *, 2> agents;
+  for (Agent *agent : fiber.getAgents())
+    agents.push_back(agent);
+  auto read = [&](const Value &operand, Rect rect) {
+    report(shared.access(operand.index, operand.stage,
+                         {Access::Kind::ProductRead, rect,
+                          {{fiber.productComponent, product->group}}, instruction.op, fiber.index},
+                         agents));
+  };
+  bool isLhsShared = product->lhs.kind == Value::Kind::Shared;
+  if (isLhsShared) {
+    Rect rect = getWhole(shared.getPlace(product->lhs.index));
+    bool isTransposed = instruction.isMin;
+    (isTransposed ? rect.columnBegin : rect.rowBegin) = instruction.m * fiber.getRoleWarpgroup();
+    (isTransposed ? rect.columnEnd : rect.rowEnd) =
+        instruction.m * (fiber.getRoleWarpgroup() + 1);
+    read(product->lhs, rect);
+  }
+  read(product->rhs, getWhole(shared.getPlace(product->rhs.index)));
+
+  const Machine &machine = options.machine;
+  ProductCost cost = getProductCost(machine, instruction.m, instruction.n, instruction.k,
+                                    unsigned(instruction.value), isLhsShared);
+  result.flops += 2.0 * double(instruction.m * instruction.n * instruction.k);
+  result.elementBits = unsigned(instruction.value);
+  double begin = std::max(fiber.time, fiber.productsEnd), end, readAt;
+  if (isRandom) {
+    end = begin + pickTime(fiber, 0);
+    readAt = begin + (end - begin) * pickRandom();
+  } else {
+    double cycles = std::max(cost.tensor, cost.shared);
+    double done = use(Resource::Tensor, begin, cycles);
+    result.busy[unsigned(Resource::Tensor)] -= cycles - cost.tensor;
+    result.busy[unsigned(Resource::Shared)] += cost.shared;
+    record("tensor", getName(fiber) + (instruction.in.size() > 2 ? ": values" : ": scores"),
+           done - cycles, done, instruction.op);
+    end = readAt = done + machine.productLatency;
+  }
+  fiber.productsEnd = product->end = end;
+  if (options.numbers) {
+    product->result = makeTile(*instruction.tile);
+    std::fill(product->result->numbers.begin(), product->result->numbers.end(), NAN);
+  }
+  Value &value = fiber.registers[instruction.out[0]];
+  value = Value();
+  value.kind = Value::Kind::Tile;
+  value.id = product->resultId;
+  value.tile = product->result;
+  fiber.products.push_back(product);
+  if (options.numbers) {
+    products.push_back(product);
+    addEvent(readAt, Event::Kind::Product, products.size() - 1, fiber.index);
+  }
+  fiber.time += pickTime(fiber, 8);
+}
+
+void BlockRun::compute(Fiber &fiber, Product &product) {
+  product.isDone = true;
+  const Instruction &instruction = *product.instruction;
+  TileData &to = *product.result;
+  if (product.acc.tile)
+    to.numbers = product.acc.tile->numbers;
+  else
+    std::fill(to.numbers.begin(), to.numbers.end(), 0.0f);
+  Matrix a{}, b{};
+  if (product.lhs.kind == Value::Kind::Shared) {
+    Place &place = shared.getPlace(product.lhs.index);
+    const float *data = shared.getStage(product.lhs.index, product.lhs.stage).data.data();
+    int64_t first = instruction.m * fiber.getRoleWarpgroup();
+    a = instruction.isMin ? Matrix{data + first, 1, place.columns}
+                          : Matrix{data + first * place.columns, place.columns, 1};
+  } else {
+    a = {product.lhs.tile->numbers.data(), instruction.k, 1};
+  }
+  int64_t columns = shared.getPlace(product.rhs.index).columns;
+  const float *data = shared.getStage(product.rhs.index, product.rhs.stage).data.data();
+  b = instruction.isMax ? Matrix{data, 1, columns} : Matrix{data, columns, 1};
+  multiply(to.numbers.data(), a, b, instruction.m, instruction.n, instruction.k);
+  product.lhs = product.acc = Value();
+}
+
+void BlockRun::waitForProducts(Fiber &fiber, const Instruction &instruction) {
+  uint32_t pending = uint32_t(instruction.value);
+  if (fiber.groupsCommitted > pending)
+    fiber.groupsComplete = std::max(fiber.groupsComplete, fiber.groupsCommitted - pending);
+  double end = fiber.time;
+  for (const auto &product : fiber.products)
+    if (product->group <= fiber.groupsComplete)
+      end = std::max(end, product->end);
+  record(getName(fiber), "wait: product", fiber.time, end, instruction.op);
+  fiber.time = end;
+  for (auto [from, to] : zip_equal(instruction.in, instruction.out)) {
+    Value value = fiber.registers[from];
+    for (const auto &product : fiber.products)
+      if (product->resultId == value.id && product->group > fiber.groupsComplete)
+        report(Finding{Finding::Kind::InFlight,
+                       instruction.op,
+                       "the accumulator is still in flight after this wait, which leaves " +
+                           std::to_string(pending) + " groups pending",
+                       {{product->instruction->op, product->group > fiber.groupsCommitted
+                                                       ? "this product is in no group yet"
+                                                       : "this product writes it"}}});
+    fiber.registers[to] = std::move(value);
+  }
+  for (Agent *agent : fiber.getAgents())
+    if (fiber.groupsComplete)
+      agent->knowledge.learn({fiber.productComponent, fiber.groupsComplete});
+  erase_if(fiber.products,
+           [&](const auto &product) { return product->group <= fiber.groupsComplete; });
+}
+
+/// What the registers of products in flight must not be used for.
+void BlockRun::checkRegisters(Fiber &fiber, const Instruction &instruction) {
+  if (instruction.code == Code::Move || instruction.code == Code::MmaWait ||
+      instruction.code < Code::Constant)
+    return;
+  for (const auto &product : fiber.products) {
+    const Instruction &origin = *product->instruction;
+    // Products chain on one accumulator.
+    for (unsigned source : instruction.in) {
+      const Value &value = fiber.registers[source];
+      if (value.kind != Value::Kind::Tile || value.id == 0)
+        continue;
+      bool isResult = value.id == product->resultId && instruction.code != Code::MmaAsync;
+      if (isResult || (origin.in.size() > 2 && value.id == product->accId))
+        report(Finding{Finding::Kind::InFlight,
+                       instruction.op,
+                       "reads registers of an accumulator while a product adds to them",
+                       {{origin.op, "no tile.mma_wait covers this product yet"}}});
+    }
+    // A tile that takes the place of the lhs, a step later.
+    if (instruction.code == Code::Elementwise && product->lhsTile &&
+        instruction.fast == FastOp::Copy && instruction.tile->number == product->lhsTile->number &&
+        instruction.tile->columns == product->lhsTile->columns)
+      report(Finding{Finding::Kind::InFlight,
+                     instruction.op,
+                     "makes what replaces the registers that a product in flight reads; pass its "
+                     "operand through the wait",
+                     {{origin.op, "no tile.mma_wait covers this product yet"}}});
+  }
+}
+
+} // namespace attn::sim

@@ -1,0 +1,28 @@
+//===- Budgets.h - what a block may have ------------------------------------------------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------------------------===//
+
+#ifndef ATTN_LIB_SIMULATOR_BUDGETS_H
+#define ATTN_LIB_SIMULATOR_BUDGETS_H
+
+#include "lib/Simulator/Finding.h"
+#include "lib/Simulator/Program.h"
+
+namespace attn::sim {
+
+/// Places and barriers: inside of a block's shared memory, none of a barrier's inside of a tile's.
+void checkShared(mlir::func::FuncOp kernel, std::vector<Finding> &findings);
+
+/// The tiles that are live at once, against the registers of each role. A lower bound: addresses,
+/// scalars and what the target's compiler keeps beside them come on top.
+void checkRegisters(const Program &program, std::vector<Finding> &findings);
+
+/// Registers of a thread that the tiles of a region take at the worst place, and that place.
+std::pair<int64_t, mlir::Operation *> countRegisters(mlir::Region &region);
+
+} // namespace attn::sim
+
+#endif // ATTN_LIB_SIMULATOR_BUDGETS_H

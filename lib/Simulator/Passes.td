@@ -1,0 +1,32 @@
+//===- Passes.td - the simulator as a pass ----------------------------------------------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------------------------===//
+
+#ifndef ATTN_SIMULATOR_PASSES_TD
+#define ATTN_SIMULATOR_PASSES_TD
+
+include "mlir/Pass/PassBase.td"
+
+def SimulatePass : Pass<"tile-simulate", "::mlir::ModuleOp"> {
+  let summary = "runs kernels on random times and reports races, deadlocks and broken budgets";
+  let description = [{
+    Every kernel of the module runs for each seed, all blocks of the grid, on made-up arguments: `shapes` gives the extents of
+    its memory arguments in order, `scalars` the others; floats are random, integers 0. Each finding is an error at one party,
+    with notes at the others. With `predict`, a remark tells the time that the cost model gives for the grid.
+
+    Requires: rooms 4 to 6. Produces: the same IR. Fails when: there is a finding, or an op that the simulator does not know.
+  }];
+  let options = [
+    ListOption<"shapes", "shapes", "std::string", "extents of memory arguments: 1x2x256x64,...">,
+    ListOption<"scalars", "scalars", "double", "values of scalar arguments">,
+    Option<"seeds", "seeds", "unsigned", "8", "seeds of random times">,
+    Option<"firstSeed", "first-seed", "uint64_t", "0", "the first of them">,
+    Option<"numbers", "numbers", "bool", "true", "compute values with the first seed">,
+    Option<"predict", "predict", "bool", "false", "predict the time of the grid">,
+    Option<"timeline", "timeline", "std::string", "\"\"", "write the last block's schedule: .json or .svg">];
+}
+
+#endif // ATTN_SIMULATOR_PASSES_TD

@@ -1,0 +1,151 @@
+//===- SimulatePass.cpp - tile-simulate -------------------------------------------------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------------------------===//
+
+#include "dialects/Tile/IR/TileDialect.h"
+#include "lib/Interpreter/ScalarOps.h"
+#include "lib/Simulator/Passes.h"
+#include "lib/Simulator/Simulator.h"
+#include "lib/Support/Random.h"
+#include "llvm/Support/FormatVariadic.h"
+
+namespace attn::sim {
+#define GEN_PASS_DEF_SIMULATEPASS
+#include "lib/Simulator/Passes.h.inc"
+} // namespace attn::sim
+
+using namespace llvm;
+using namespace attn;
+
+static std::optional<ElementKind> getKind(mlir::Type type) {
+  if (type.isF16())
+    return ElementKind::F16;
+  if (type.isBF16())
+    return ElementKind::BF16;
+  if (type.isF32())
+    return ElementKind::F32;
+  if (type.isInteger(1))
+    return ElementKind::I1;
+  if (type.isInteger(8))
+    return ElementKind::I8;
+  if (type.isInteger(32))
+    return ElementKind::I32;
+  if (type.isInteger(64) || type.isIndex())
+    return ElementKind::I64;
+  return std::nullopt;
+}
+
+namespace {
+/// Arguments for one kernel, and their memory.
+struct MadeUp {
+  std::vector<Array> arrays;
+  std::vector<sim::Argument> arguments;
+};
+
+struct SimulatePass : sim::impl::SimulatePassBase<SimulatePass> {
+  using Base::Base;
+
+  Expected<MadeUp> makeArguments(mlir::func::FuncOp kernel) {
+    MadeUp made;
+    size_t shape = 0, scalar = 0;
+    made.arrays.reserve(kernel.getNumArguments());
+    for (auto [index, type] : enumerate(kernel.getArgumentTypes())) {
+      auto memref = mlir::dyn_cast<mlir::MemRefType>(type);
+      if (!memref) {
+        double value = scalar < scalars.size() ? scalars[scalar] : 1;
+        ++scalar;
+        sim::Argument &argument = made.arguments.emplace_back();
+        argument.isScalar = true;
+        if (mlir::isa<mlir::FloatType>(type))
+          argument.scalar.f = value;
+        else
+          argument.scalar.i = int64_t(value);
+        continue;
+      }
+      if (shape == shapes.size())
+        return makeOpError(kernel, "expected a shape for argument " + Twine(index) + ", got " +
+                                       Twine(shapes.size()) + " shapes");
+      SmallVector<int64_t> extents;
+      SmallVector<StringRef> parts;
+      StringRef(shapes[shape++]).split(parts, 'x');
+      for (StringRef part : parts)
+        if (part.getAsInteger(10, extents.emplace_back()))
+          return makeOpError(kernel, "expected extents like 1x2x256x64, got '" + Twine(part) + "'");
+      std::optional<ElementKind> kind = getKind(memref.getElementType());
+      if (!kind)
+        return makeOpError(kernel, "expected memory of floats of 16 or 32 bits or integers");
+      Expected<Array> array = Array::allocate(*kind, extents);
+      if (!array)
+        return array.takeError();
+      if (isFloat(*kind))
+        fillNormal(*array, index + 1);
+      made.arguments.push_back(sim::Argument::of(made.arrays.emplace_back(std::move(*array))));
+    }
+    return std::move(made);
+  }
+
+  Error writeTimeline(const sim::Simulator &simulator, ArrayRef<sim::Argument> arguments) {
+    Expected<std::array<int64_t, 3>> grid = simulator.getGrid(arguments);
+    if (!grid)
+      return grid.takeError();
+    sim::Timeline picture;
+    sim::Options options;
+    options.numbers = false;
+    options.timeline = &picture;
+    Expected<sim::BlockResult> result =
+        simulator.runBlock(arguments, options, {(*grid)[0] - 1, 0, 0});
+    if (!result)
+      return result.takeError();
+    return picture.write(timeline);
+  }
+
+  Error simulate(mlir::func::FuncOp kernel, bool &isWrong) {
+    Expected<sim::Simulator> simulator = sim::Simulator::create(kernel);
+    if (!simulator)
+      return simulator.takeError();
+    std::vector<sim::Finding> findings = simulator->getFindings();
+    Expected<MadeUp> made = makeArguments(kernel);
+    if (!made)
+      return made.takeError();
+    for (unsigned seed = 0; seed < seeds && findings.empty(); ++seed) {
+      sim::Options options;
+      options.seed = firstSeed + seed;
+      options.numbers = numbers && seed == 0;
+      Expected<std::vector<sim::Finding>> found = simulator->run(made->arguments, options);
+      if (!found)
+        return found.takeError();
+      findings = std::move(*found);
+    }
+    for (const sim::Finding &finding : findings)
+      finding.emit();
+    isWrong |= !findings.empty();
+    if (isWrong)
+      return Error::success();
+    if (predict) {
+      Expected<sim::Prediction> prediction = simulator->predict(made->arguments);
+      if (!prediction)
+        return prediction.takeError();
+      mlir::emitRemark(kernel.getLoc()) << formatv("predicted {0:F3} ms, {1:F1}% of peak, critical: {2}",
+                                     prediction->milliseconds, 100 * prediction->fractionOfPeak,
+                                     sim::getName(prediction->critical))
+                                 .str();
+    }
+    return timeline.empty() ? Error::success() : writeTimeline(*simulator, made->arguments);
+  }
+
+  void runOnOperation() override {
+    bool isWrong = false;
+    for (auto kernel : getOperation().getOps<mlir::func::FuncOp>())
+      if (kernel->hasAttr(tile::TileDialect::kKernelAttrName))
+        if (Error error = simulate(kernel, isWrong)) {
+          kernel.emitError() << toString(std::move(error));
+          isWrong = true;
+        }
+    if (isWrong)
+      signalPassFailure();
+  }
+};
+} // namespace

@@ -1,0 +1,112 @@
+//===- Simulator.h - runs kernels of rooms 4 to 6 without a GPU -------------------------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------------------------===//
+
+#ifndef ATTN_LIB_SIMULATOR_SIMULATOR_H
+#define ATTN_LIB_SIMULATOR_SIMULATOR_H
+
+#include "lib/Interpreter/Value.h"
+#include "lib/Simulator/CostModel.h"
+#include "lib/Simulator/Finding.h"
+#include "lib/Simulator/Timeline.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include <optional>
+
+namespace attn::sim {
+
+/// Global memory behind an argument of a kernel. Without data, tiles read from it are unknown and
+/// stores to it are dropped.
+struct Memory {
+  ElementKind kind = ElementKind::F32;
+  char *data = nullptr;
+  llvm::SmallVector<int64_t, 5> shape, strides;
+};
+
+struct Argument {
+  bool isScalar = false;
+  Lane scalar{.i = 0};
+  Memory memory;
+
+  static Argument of(Array &array);
+};
+
+struct Options {
+  /// Of random times; without, those of the cost model.
+  std::optional<uint64_t> seed;
+  /// Whether values of register tiles are computed.
+  bool numbers = true;
+  /// A block stops after so many.
+  unsigned maxFindings = 1;
+  /// And after so many instructions.
+  int64_t maxInstructions = 200'000'000;
+  Machine machine;
+  /// Receives what happens in the block, if set.
+  Timeline *timeline = nullptr;
+};
+
+/// What one block did.
+struct BlockResult {
+  double cycles = 0;
+  /// Cycles in which the resource was in use.
+  double busy[kNumResources] = {};
+  double flops = 0, bytes = 0;
+  /// Bits of the elements that products multiply; 0 without products.
+  unsigned elementBits = 0;
+  std::vector<Finding> findings;
+};
+
+/// A prediction for the whole grid.
+struct Prediction {
+  double milliseconds = 0;
+  /// Of the products that were executed, masked elements included.
+  double flops = 0;
+  double fractionOfPeak = 0;
+  Resource critical = Resource::Tensor;
+  /// The fraction of the time that a multiprocessor uses each resource.
+  double used[kNumResources] = {};
+  int64_t numBlocks = 0, numSimulated = 0;
+  double peakTflops = 0;
+};
+
+class Program;
+
+class Simulator {
+public:
+  /// Reads a kernel and checks what needs no run: the budgets of shared memory and registers.
+  static llvm::Expected<Simulator> create(mlir::func::FuncOp kernel);
+  Simulator(Simulator &&);
+  ~Simulator();
+
+  llvm::ArrayRef<Finding> getFindings() const { return findings; }
+
+  /// The extents of the grid for these arguments.
+  llvm::Expected<std::array<int64_t, 3>> getGrid(llvm::ArrayRef<Argument> arguments) const;
+  /// Runs one block.
+  llvm::Expected<BlockResult> runBlock(llvm::ArrayRef<Argument> arguments, const Options &options,
+                                       std::array<int64_t, 3> block) const;
+  /// Runs all blocks, one after the other, up to the first with findings. Block i of a seed has
+  /// times of its own.
+  llvm::Expected<std::vector<Finding>> run(llvm::ArrayRef<Argument> arguments,
+                                           const Options &options) const;
+  /// Runs blocks that stand for all others by the cost model, without numbers.
+  llvm::Expected<Prediction> predict(llvm::ArrayRef<Argument> arguments,
+                                     const Machine &machine = {}) const;
+
+  /// "producer 1 x 24, consumer 2 x 240 registers; 163912 bytes of shared memory".
+  std::string describe() const;
+  int64_t getSharedBytes() const { return sharedBytes; }
+
+private:
+  explicit Simulator(std::unique_ptr<Program> program);
+
+  std::unique_ptr<Program> program;
+  std::vector<Finding> findings;
+  int64_t sharedBytes = 0;
+};
+
+} // namespace attn::sim
+
+#endif // ATTN_LIB_SIMULATOR_SIMULATOR_H

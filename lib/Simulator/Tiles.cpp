@@ -1,0 +1,375 @@
+//===- Tiles.cpp - scalars and register tiles -------------------------------------------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------------------------===//
+
+#include "lib/Simulator/BlockRun.h"
+#include "lib/Simulator/GlobalMemory.h"
+#include "llvm/ADT/STLExtras.h"
+
+using namespace llvm;
+using mlir::Operation;
+
+namespace attn::sim {
+
+//===----------------------------------------------------------------------------------------===//
+// Scalars
+//===----------------------------------------------------------------------------------------===//
+
+static int64_t evaluate(mlir::AffineExpr expr, ArrayRef<int64_t> dims, ArrayRef<int64_t> symbols) {
+  if (auto constant = mlir::dyn_cast<mlir::AffineConstantExpr>(expr))
+    return constant.getValue();
+  if (auto dim = mlir::dyn_cast<mlir::AffineDimExpr>(expr))
+    return dims[dim.getPosition()];
+  if (auto symbol = mlir::dyn_cast<mlir::AffineSymbolExpr>(expr))
+    return symbols[symbol.getPosition()];
+  auto binary = mlir::cast<mlir::AffineBinaryOpExpr>(expr);
+  int64_t a = evaluate(binary.getLHS(), dims, symbols), b = evaluate(binary.getRHS(), dims, symbols);
+  switch (expr.getKind()) {
+  case mlir::AffineExprKind::Add:
+    return a + b;
+  case mlir::AffineExprKind::Mul:
+    return a * b;
+  case mlir::AffineExprKind::Mod:
+    return b > 0 ? ((a % b) + b) % b : 0;
+  case mlir::AffineExprKind::FloorDiv:
+    return b > 0 ? (a >= 0 ? a / b : -((-a + b - 1) / b)) : 0;
+  default:
+    return b > 0 ? (a > 0 ? (a + b - 1) / b : -(-a / b)) : 0;
+  }
+}
+
+/// A float as its type holds it.
+static Lane roundLane(Lane lane, Number number) {
+  if (number == Number::Integer)
+    return lane;
+  float value = float(lane.f);
+  roundTo(number, &value, 1);
+  return {.f = value};
+}
+
+static std::optional<int64_t> getOffset(const Memory &memory, ArrayRef<int64_t> indices) {
+  int64_t offset = 0;
+  for (auto [index, extent, stride] : zip_equal(indices, memory.shape, memory.strides)) {
+    if (index < 0 || index >= extent)
+      return std::nullopt;
+    offset += index * stride;
+  }
+  return offset;
+}
+
+static Finding makeOutside(Operation *op, ArrayRef<int64_t> indices, const Memory &memory) {
+  return Finding{Finding::Kind::OutOfBounds, op,
+                 "reads element " + formatShape(indices) + " of memory of shape " +
+                     formatShape(memory.shape),
+                 {}};
+}
+
+Error BlockRun::executeScalar(Fiber &fiber, const Instruction &instruction) {
+  auto get = [&](unsigned operand) -> Value & { return fiber.registers[instruction.in[operand]]; };
+  Lane lane{.i = 0};
+  switch (instruction.code) {
+  case Code::Constant:
+    lane = instruction.constant.getScalar();
+    break;
+  case Code::Scalar: {
+    const Lane *operands[4] = {};
+    for (size_t i = 0; i < instruction.in.size() && i < 4; ++i)
+      operands[i] = &get(i).lane;
+    if (const char *why = instruction.scalar.run(&lane, operands, 1))
+      return makeOpError(instruction.op, why);
+    if (!instruction.op->getResult(0).getType().isF64())
+      lane = roundLane(lane, instruction.number);
+    break;
+  }
+  case Code::Affine: {
+    SmallVector<int64_t, 4> values;
+    for (size_t i = 0; i < instruction.in.size(); ++i)
+      values.push_back(get(i).lane.i);
+    unsigned numDims = instruction.map.getNumDims();
+    bool isFirst = true;
+    for (mlir::AffineExpr expr : instruction.map.getResults()) {
+      int64_t value = evaluate(expr, ArrayRef(values).take_front(numDims),
+                               ArrayRef(values).drop_front(numDims));
+      lane.i = isFirst             ? value
+               : instruction.isMin ? std::min(lane.i, value)
+                                   : std::max(lane.i, value);
+      isFirst = false;
+    }
+    break;
+  }
+  case Code::BlockId:
+    lane.i = block[instruction.value];
+    break;
+  case Code::GridDim:
+    lane.i = grid[instruction.value];
+    break;
+  case Code::Dim: {
+    const Memory &memory = arguments[get(0).index].memory;
+    int64_t dim = get(1).lane.i;
+    if (get(0).kind != Value::Kind::Memory || dim < 0 || dim >= int64_t(memory.shape.size()))
+      return makeOpError(instruction.op, "expected a dimension of an argument");
+    lane.i = memory.shape[dim];
+    break;
+  }
+  case Code::LoadScalar: {
+    const Memory &memory = arguments[get(0).index].memory;
+    SmallVector<int64_t, 5> indices = getOffsets(fiber, instruction, 1, memory.shape.size());
+    if (std::optional<int64_t> offset = getOffset(memory, indices))
+      lane = readLane(memory, *offset);
+    else
+      report(makeOutside(instruction.op, indices, memory));
+    break;
+  }
+  default:
+    lane.i = fiber.getRoleWarpgroup();
+  }
+  Value &value = fiber.registers[instruction.out[0]];
+  value = Value();
+  value.kind = Value::Kind::Scalar;
+  value.lane = lane;
+  return Error::success();
+}
+
+//===----------------------------------------------------------------------------------------===//
+// Tiles
+//===----------------------------------------------------------------------------------------===//
+
+TileRef BlockRun::makeTile(const TileInfo &info) const {
+  auto tile = std::make_shared<TileData>();
+  tile->rows = info.getLocalRows();
+  tile->columns = info.columns;
+  if (info.number == Number::Integer)
+    tile->lanes.resize(tile->size());
+  else
+    tile->numbers.resize(tile->size());
+  return tile;
+}
+
+void BlockRun::setTile(Fiber &fiber, const Instruction &instruction, TileRef tile) {
+  Value &value = fiber.registers[instruction.out[0]];
+  value = Value();
+  value.kind = Value::Kind::Tile;
+  // Constants and scalars are made where they are used, in no registers of their own.
+  bool isFree = instruction.code == Code::TileConstant || instruction.code == Code::Broadcast;
+  value.id = isFree ? 0 : ++numIds;
+  value.tile = std::move(tile);
+}
+
+/// Reads or writes the tile that covers the last dimensions of memory.
+Error BlockRun::access(Fiber &fiber, const Instruction &instruction, Value &tile, bool isStore) {
+  const Value &argument = fiber.registers[instruction.in[isStore ? 1 : 0]];
+  if (argument.kind != Value::Kind::Memory)
+    return makeOpError(instruction.op, "expected an argument of the kernel as its memory");
+  const Memory &memory = arguments[argument.index].memory;
+  size_t rank = memory.shape.size();
+  const TileInfo &info = *instruction.tile;
+  SmallVector<int64_t, 5> offsets = getOffsets(fiber, instruction, isStore ? 2 : 1, rank);
+  size_t rowDim = info.isVector ? rank - 1 : rank - 2;
+  int64_t base = 0;
+  for (size_t dim = 0; dim < rank; ++dim) {
+    base += offsets[dim] * memory.strides[dim];
+    // What no bound of the tile covers is not guarded.
+    if (dim < rowDim && (offsets[dim] < 0 || offsets[dim] >= memory.shape[dim]) &&
+        offsets[rowDim] < memory.shape[rowDim]) {
+      report(makeOutside(instruction.op, offsets, memory));
+      return Error::success();
+    }
+  }
+  result.bytes += double(info.getLocalRows() * info.columns * getByteSize(memory.kind));
+  if (!tile.tile)
+    return Error::success();
+  int64_t stride = info.isVector ? 1 : memory.strides[rank - 1];
+  int64_t columns = info.isVector
+                        ? 1
+                        : std::clamp<int64_t>(memory.shape[rank - 1] - offsets[rank - 1], 0,
+                                              info.columns);
+  for (int64_t row = 0; row < info.getLocalRows(); ++row) {
+    int64_t global = info.getRow(fiber.getRoleWarpgroup(), row), at = offsets[rowDim] + global;
+    // As the hardware's code: only the upper bound is checked.
+    if (at >= memory.shape[rowDim])
+      continue;
+    if (at < 0) {
+      report(makeOutside(instruction.op, offsets, memory));
+      return Error::success();
+    }
+    int64_t offset = base + global * memory.strides[rowDim];
+    TileData &data = *tile.tile;
+    if (data.lanes.empty()) {
+      float *line = data.numbers.data() + row * info.columns;
+      isStore ? writeNumbers(memory, offset, stride, columns, line)
+              : readNumbers(memory, offset, stride, columns, line);
+      continue;
+    }
+    for (int64_t column = 0; column < columns; ++column) {
+      Lane &lane = data.lanes[row * info.columns + column];
+      if (isStore)
+        writeLane(memory, offset + column * stride, lane);
+      else
+        lane = readLane(memory, offset + column * stride);
+    }
+  }
+  return Error::success();
+}
+
+void BlockRun::gather(Fiber &fiber, const Instruction &instruction, TileData &to) {
+  const Memory &memory = arguments[fiber.registers[instruction.in[0]].index].memory;
+  SmallVector<int64_t, 5> indices(memory.shape.size());
+  for (int64_t i = 0; i < to.size(); ++i) {
+    for (size_t dim = 0; dim < indices.size(); ++dim) {
+      const Value &index = fiber.registers[instruction.in[1 + dim]];
+      indices[dim] = index.tile ? index.tile->lanes[i].i : index.lane.i;
+    }
+    std::optional<int64_t> offset = getOffset(memory, indices);
+    if (!offset) {
+      report(makeOutside(instruction.op, indices, memory));
+      return;
+    }
+    Lane lane = readLane(memory, *offset);
+    if (to.lanes.empty())
+      to.numbers[i] = float(lane.f);
+    else
+      to.lanes[i] = lane;
+  }
+}
+
+Error BlockRun::elementwise(Fiber &fiber, const Instruction &instruction, TileData &to) {
+  int64_t count = to.size();
+  size_t numOperands = instruction.in.size();
+  if (instruction.fast != FastOp::None && to.lanes.empty()) {
+    const float *in[3] = {};
+    for (size_t i = 0; i < numOperands; ++i)
+      in[i] = fiber.registers[instruction.in[i]].tile->numbers.data();
+    runFast(instruction.fast, to.numbers.data(), in, count);
+    roundTo(instruction.tile->number, to.numbers.data(), count);
+    return Error::success();
+  }
+  const Lane *in[3] = {};
+  for (size_t i = 0; i < numOperands && i < 3; ++i) {
+    const Value &operand = fiber.registers[instruction.in[i]];
+    if (operand.tile && operand.tile->numbers.empty()) {
+      in[i] = operand.tile->lanes.data();
+      continue;
+    }
+    std::vector<Lane> &lanes = scratch[i];
+    lanes.assign(count, operand.lane);
+    if (operand.tile)
+      for (int64_t element = 0; element < count; ++element)
+        lanes[element].f = operand.tile->numbers[element];
+    in[i] = lanes.data();
+  }
+  std::vector<Lane> &out = to.lanes.empty() ? scratch[3] : to.lanes;
+  out.resize(count);
+  if (const char *why = instruction.scalar.run(out.data(), in, count))
+    return makeOpError(instruction.op, why);
+  if (to.lanes.empty()) {
+    for (int64_t element = 0; element < count; ++element)
+      to.numbers[element] = float(out[element].f);
+    roundTo(instruction.tile->number, to.numbers.data(), count);
+  }
+  return Error::success();
+}
+
+Error BlockRun::executeTile(Fiber &fiber, const Instruction &instruction) {
+  work(fiber, instruction);
+  auto get = [&](unsigned operand) -> Value & { return fiber.registers[instruction.in[operand]]; };
+  if (instruction.code == Code::Store)
+    return access(fiber, instruction, get(0), /*isStore=*/true);
+  if (!options.numbers) {
+    if (instruction.code == Code::Load) {
+      Value nothing;
+      if (Error error = access(fiber, instruction, nothing, /*isStore=*/false))
+        return error;
+    }
+    // The same registers under another layout stay the same registers.
+    uint32_t id = instruction.code == Code::ConvertLayout ? get(0).id : 0;
+    setTile(fiber, instruction, nullptr);
+    if (id)
+      fiber.registers[instruction.out[0]].id = id;
+    return Error::success();
+  }
+  TileRef tile = makeTile(*instruction.tile);
+  TileData &to = *tile;
+  auto fill = [&](Lane lane) {
+    std::fill(to.lanes.begin(), to.lanes.end(), lane);
+    std::fill(to.numbers.begin(), to.numbers.end(), float(lane.f));
+  };
+  switch (instruction.code) {
+  case Code::TileConstant:
+    fill(instruction.constant.getScalar());
+    break;
+  case Code::Broadcast:
+    if (!get(0).tile) {
+      fill(get(0).lane);
+      break;
+    }
+    for (int64_t row = 0; row < to.rows; ++row) {
+      if (to.lanes.empty())
+        std::fill_n(to.numbers.data() + row * to.columns, to.columns, get(0).tile->numbers[row]);
+      else
+        std::fill_n(to.lanes.data() + row * to.columns, to.columns, get(0).tile->lanes[row]);
+    }
+    break;
+  case Code::Coord:
+    for (int64_t row = 0; row < to.rows; ++row)
+      for (int64_t column = 0; column < to.columns; ++column)
+        to.lanes[row * to.columns + column].i =
+            get(0).lane.i + (instruction.value == 0
+                                 ? instruction.tile->getRow(fiber.getRoleWarpgroup(), row)
+                                 : column);
+    break;
+  case Code::Reduce: {
+    const TileData &source = *get(0).tile;
+    if (!source.numbers.empty()) {
+      reduceRows(to.numbers.data(), source.numbers.data(), source.rows, source.columns, to.columns,
+                 instruction.isMax);
+      roundTo(instruction.tile->number, to.numbers.data(), to.size());
+      break;
+    }
+    for (int64_t i = 0; i < source.size(); ++i) {
+      int64_t column = i % source.columns, part = to.columns > 1 ? column / 2 % to.columns : 0;
+      int64_t &total = to.lanes[i / source.columns * to.columns + part].i, value = source.lanes[i].i;
+      bool isFirst = column == 2 * part;
+      total = isFirst ? value : instruction.isMax ? std::max(total, value) : total + value;
+    }
+    break;
+  }
+  case Code::ConvertLayout: {
+    Value &value = fiber.registers[instruction.out[0]];
+    value = Value(get(0));
+    return Error::success();
+  }
+  case Code::Load: {
+    Value value;
+    value.tile = tile;
+    if (Error error = access(fiber, instruction, value, /*isStore=*/false))
+      return error;
+    break;
+  }
+  case Code::Gather:
+    gather(fiber, instruction, to);
+    break;
+  case Code::MmaRegisters: {
+    std::fill(to.numbers.begin(), to.numbers.end(), 0.0f);
+    if (instruction.in.size() > 2)
+      to.numbers = get(2).tile->numbers;
+    const TileData &lhs = *get(0).tile, &rhs = *get(1).tile;
+    Matrix a = instruction.isMin ? Matrix{lhs.numbers.data(), 1, lhs.columns}
+                                 : Matrix{lhs.numbers.data(), lhs.columns, 1};
+    Matrix b = instruction.isMax ? Matrix{rhs.numbers.data(), 1, rhs.columns}
+                                 : Matrix{rhs.numbers.data(), rhs.columns, 1};
+    multiply(to.numbers.data(), a, b, instruction.m, instruction.n, instruction.k);
+    result.flops += 2.0 * double(instruction.m * instruction.n * instruction.k);
+    break;
+  }
+  default:
+    if (Error error = elementwise(fiber, instruction, to))
+      return error;
+  }
+  setTile(fiber, instruction, std::move(tile));
+  return Error::success();
+}
+
+} // namespace attn::sim

@@ -1,0 +1,163 @@
+//===- Simulate.cpp - runs the GPU's kernel without a GPU -------------------------------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------------------------===//
+
+#include "lib/Tools/AttnRun/Simulate.h"
+#include "dialects/Tile/IR/TileDialect.h"
+#include "lib/Pipelines/GPUPipeline.h"
+#include "lib/Simulator/Simulator.h"
+#include "lib/Support/Stopwatch.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/FormatVariadic.h"
+
+using namespace llvm;
+
+namespace attn {
+
+static Expected<mlir::func::FuncOp> lower(mlir::ModuleOp module, const RunOptions &options) {
+  ToOnlineOptions online;
+  online.blockM = options.blockM;
+  online.blockN = options.blockN;
+  GPUPipelineOptions gpu;
+  if (options.stages)
+    gpu.stages = options.stages;
+  mlir::PassManager pm(module.getContext());
+  buildToNVVMPipeline(pm, online, gpu, GPUDoor::Async);
+  if (failed(pm.run(module)))
+    return createStringError("expected passes that succeed, got the errors above");
+  SmallVector<mlir::func::FuncOp> kernels;
+  for (auto function : module.getOps<mlir::func::FuncOp>())
+    if (function->hasAttr(tile::TileDialect::kKernelAttrName))
+      kernels.push_back(function);
+  if (kernels.size() != 1)
+    return createStringError("expected one kernel to simulate, got " + Twine(kernels.size()));
+  return kernels.front();
+}
+
+/// The kernel's arguments: inputs, then outputs. Those without data have a shape only.
+static std::vector<sim::Argument> bindArguments(const Binding &binding,
+                                                ArrayRef<ArgumentValue> inputs,
+                                                MutableArrayRef<Array> outputs,
+                                                mlir::func::FuncOp kernel,
+                                                const RunOptions &options) {
+  std::vector<sim::Argument> arguments;
+  auto addMemory = [&](const Array &array, ArrayRef<int64_t> shape) {
+    sim::Argument &argument = arguments.emplace_back();
+    if (array.data()) {
+      argument = sim::Argument::of(const_cast<Array &>(array));
+      return;
+    }
+    argument.memory.kind = array.getKind();
+    argument.memory.shape.assign(shape.begin(), shape.end());
+    argument.memory.strides.assign(shape.size(), 1);
+    SmallVector<unsigned> order = getMemoryOrder(options, shape.size());
+    if (order.empty())
+      order = to_vector(seq<unsigned>(shape.size()));
+    int64_t stride = 1;
+    for (unsigned dim : reverse(order)) {
+      argument.memory.strides[dim] = stride;
+      stride *= shape[dim];
+    }
+  };
+  for (auto [index, input] : enumerate(inputs)) {
+    if (!input.isScalar) {
+      addMemory(input.array, binding.arguments[index]);
+      continue;
+    }
+    sim::Argument &argument = arguments.emplace_back();
+    argument.isScalar = true;
+    if (mlir::isa<mlir::FloatType>(kernel.getArgumentTypes()[index]))
+      argument.scalar.f = input.scalar;
+    else
+      argument.scalar.i = int64_t(input.scalar);
+  }
+  for (auto [array, shape] : zip_equal(outputs, binding.results))
+    addMemory(array, shape);
+  // Arrays without data know no type.
+  for (auto [argument, type] : zip(arguments, kernel.getArgumentTypes()))
+    if (auto memref = mlir::dyn_cast<mlir::MemRefType>(type))
+      argument.memory.kind =
+          getElementKind(memref.getElementType()).value_or(argument.memory.kind);
+  return arguments;
+}
+
+static void describe(const sim::Prediction &prediction, std::optional<double> flops,
+                     Report &report) {
+  report.timeMs = report.fastestMs = prediction.milliseconds;
+  auto add = [&](StringRef key, std::string text) { report.lines.emplace_back(key.str(), text); };
+  add("predicted",
+      formatv("{0:F1} TFLOP/s of work, {1:F1} executed: {2:F1}% of {3:F0}",
+              flops ? *flops / prediction.milliseconds * 1e-9 : 0.0,
+              prediction.flops / prediction.milliseconds * 1e-9, 100 * prediction.fractionOfPeak,
+              prediction.peakTflops));
+  std::string used;
+  for (unsigned i = 0; i < sim::kNumResources; ++i)
+    used += formatv("{0}{1} {2:F0}%", i ? ", " : "", sim::getName(sim::Resource(i)),
+                    100 * prediction.used[i]);
+  add("in use", used + "; critical: " + sim::getName(prediction.critical));
+  add("blocks", formatv("{0}, {1} of them simulated for the prediction", prediction.numBlocks,
+                        prediction.numSimulated));
+}
+
+Error simulate(mlir::ModuleOp module, const Binding &binding, ArrayRef<ArgumentValue> inputs,
+               MutableArrayRef<Array> outputs, const RunOptions &options, Report &report) {
+  Stopwatch watch;
+  Expected<mlir::func::FuncOp> kernel = lower(module, options);
+  if (!kernel)
+    return kernel.takeError();
+  Expected<sim::Simulator> simulator = sim::Simulator::create(*kernel);
+  if (!simulator)
+    return simulator.takeError();
+  report.passesMs = watch.lapMs();
+  report.device = "sim, one H200";
+  report.schedule = simulator->describe();
+  std::vector<sim::Argument> arguments =
+      bindArguments(binding, inputs, outputs, *kernel, options);
+  for (const sim::Finding &finding : simulator->getFindings())
+    report.addFinding(finding);
+  if (!options.predict)
+    for (unsigned seed = 0; seed < options.simSeeds && report.findings.empty(); ++seed) {
+      sim::Options how;
+      how.seed = options.seed + seed;
+      how.numbers = seed == 0;
+      Expected<std::vector<sim::Finding>> findings = simulator->run(arguments, how);
+      if (!findings)
+        return findings.takeError();
+      for (const sim::Finding &finding : *findings)
+        report.addFinding(finding);
+    }
+  if (!report.findings.empty())
+    return Error::success();
+  if (!options.predict)
+    report.lines.emplace_back("simulated",
+                              formatv("{0} seeds of random times: no race, no deadlock",
+                                      options.simSeeds));
+
+  Expected<sim::Prediction> prediction = simulator->predict(arguments);
+  if (!prediction)
+    return prediction.takeError();
+  describe(*prediction, report.flops, report);
+  if (options.timelines.empty() || prediction->numBlocks == 0)
+    return Error::success();
+  // The last block along x has, in causal attention, the most to do.
+  Expected<std::array<int64_t, 3>> grid = simulator->getGrid(arguments);
+  if (!grid)
+    return grid.takeError();
+  sim::Timeline timeline;
+  timeline.title = "@" + report.entry + ", block " + std::to_string((*grid)[0] - 1);
+  sim::Options how;
+  how.numbers = false;
+  how.timeline = &timeline;
+  Expected<sim::BlockResult> result = simulator->runBlock(arguments, how, {(*grid)[0] - 1, 0, 0});
+  if (!result)
+    return result.takeError();
+  for (const std::string &path : options.timelines)
+    if (Error error = timeline.write(path))
+      return error;
+  return Error::success();
+}
+
+} // namespace attn

@@ -1,0 +1,26 @@
+//===- Simulate.h - runs the GPU's kernel without a GPU ---------------------------------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------------------------===//
+
+#ifndef ATTN_TOOLS_ATTNRUN_SIMULATE_H
+#define ATTN_TOOLS_ATTNRUN_SIMULATE_H
+
+#include "lib/Tools/AttnRun/Report.h"
+#include "mlir/IR/BuiltinOps.h"
+
+namespace attn {
+
+/// `--device=sim`: lowers the module, in place, to room 6 for the GPU, runs every block of the kernel
+/// with as many seeds of random times as the options say, the first of them with numbers, and
+/// predicts its time by the cost model. With `options.predict`, only the latter; arrays may then be
+/// without data. Findings and the prediction go into the report.
+llvm::Error simulate(mlir::ModuleOp module, const Binding &binding,
+                     llvm::ArrayRef<ArgumentValue> inputs, llvm::MutableArrayRef<Array> outputs,
+                     const RunOptions &options, Report &report);
+
+} // namespace attn
+
+#endif // ATTN_TOOLS_ATTNRUN_SIMULATE_H

@@ -1,0 +1,65 @@
+//===- CPUDevice.cpp - kernels on the processor ---------------------------------------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------------------------===//
+
+#include "lib/Target/CPU/Compile.h"
+#include "lib/Target/CPU/Invoke.h"
+#include "test/Execution/TestDevice.h"
+
+namespace attn::test {
+namespace {
+
+class CPUKernel : public TestKernel {
+public:
+  explicit CPUKernel(std::unique_ptr<CompiledKernel> kernel) : kernel(std::move(kernel)) {}
+
+  llvm::Error run(llvm::MutableArrayRef<Input> inputs, llvm::MutableArrayRef<Array> outputs, Memory,
+                  uint64_t) override {
+    KernelArguments arguments;
+    for (auto [input, type] : llvm::zip_equal(inputs, kernel->signature.arguments)) {
+      if (input.isScalar)
+        arguments.addScalar(type.kind, input.scalar);
+      else
+        arguments.addMemRef(input.array);
+    }
+    for (Array &output : outputs)
+      arguments.addMemRef(output);
+    arguments.call(kernel->function);
+    return llvm::Error::success();
+  }
+
+private:
+  std::unique_ptr<CompiledKernel> kernel;
+};
+
+class CPUDevice : public TestDevice {
+public:
+  std::vector<std::string> getTypes() const override { return {"f32", "bf16", "f16"}; }
+  std::vector<std::pair<int64_t, int64_t>> getBlockSizes() const override {
+    return {{1, 1}, {3, 5}, {16, 48}, {80, 112}, {128, 176}};
+  }
+  int64_t getColumnMultiple() const override { return 1; }
+  bool canSplitKeys() const override { return true; }
+
+  llvm::Expected<std::unique_ptr<TestKernel>> compile(mlir::ModuleOp module,
+                                                      const Problem &problem) override {
+    CPUOptions options;
+    options.blockM = problem.blockM;
+    options.blockN = problem.blockN;
+    options.splits = problem.splits;
+    options.jit.host = llvm::cantFail(getHostInfo());
+    llvm::Expected<std::unique_ptr<CompiledKernel>> kernel = compileForCPU(module, options);
+    if (!kernel)
+      return kernel.takeError();
+    return std::make_unique<CPUKernel>(std::move(*kernel));
+  }
+};
+
+} // namespace
+
+std::unique_ptr<TestDevice> makeCPUDevice() { return std::make_unique<CPUDevice>(); }
+
+} // namespace attn::test

@@ -1,0 +1,156 @@
+//===- Execution.cpp - one kernel against the f64 reference ---------------------------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------------------------===//
+//
+// Bounds: f32, and the logarithms of any type, 2e-5; f16 and bf16 twice the error of PyTorch in
+// that type on such inputs (bench/results/cpu-error-bounds.json and gpu-error-bounds.json).
+//
+//===----------------------------------------------------------------------------------------===//
+
+#include "test/Execution/Execution.h"
+#include "lib/Support/Compare.h"
+#include "lib/Target/CPU/Invoke.h"
+#include "lib/Tools/AttnOpt/Registration.h"
+#include "mlir/IR/DialectRegistry.h"
+#include "mlir/Parser/Parser.h"
+#include "llvm/Support/FormatVariadic.h"
+#include "gtest/gtest.h"
+#include <cmath>
+
+namespace attn::test {
+
+static constexpr double kF32Bound = 2e-5;
+
+/// Twice the smallest error of PyTorch over D at such lengths; causal rows with few keys have the
+/// largest.
+static double getBound(const Problem &problem, bool isMasked, const Extents &e) {
+  if (problem.type == "f32")
+    return kF32Bound;
+  if (problem.type == "f16")
+    return 2 * 6.1e-4;
+  if (!isMasked)
+    return 2 * 6.5e-3;
+  return std::max(e.m, e.n) > 2048 ? 2 * 1.9e-2 : 2 * 1.3e-2;
+}
+
+/// Errors are relative to the root mean square of all elements. Rows that keep nothing are zeros
+/// and would make it, and so the bound, smaller than that of the other rows.
+static double getShareOfZeros(Array &reference) {
+  if (!reference.size())
+    return 0;
+  llvm::ArrayRef<double> values(reference.dataAs<double>(), reference.size());
+  return double(llvm::count(values, 0.0)) / values.size();
+}
+
+static std::vector<Array> allocateResults(ElementKind kind, const Problem &p, const Extents &e,
+                                          Memory memory, ElementKind lseKind) {
+  std::vector<Array> results;
+  results.push_back(allocate(kind, {e.batch, e.heads, e.m, p.dv}, memory));
+  if (p.withLse)
+    results.push_back(allocate(lseKind, {e.batch, e.heads, e.m}));
+  for (Array &result : results)
+    result.poison();
+  return results;
+}
+
+static std::vector<Array> callReference(CompiledKernel &reference, std::vector<Input> &inputs,
+                                        const Problem &problem, const Extents &extents) {
+  std::vector<Array> results = allocateResults(ElementKind::F64, problem, extents,
+                                               Memory::RowMajor, ElementKind::F64);
+  KernelArguments arguments;
+  for (auto [input, type] : llvm::zip_equal(inputs, reference.signature.arguments)) {
+    if (input.isScalar)
+      arguments.addScalar(type.kind, input.scalar);
+    else
+      arguments.addMemRef(input.array);
+  }
+  for (Array &result : results)
+    arguments.addMemRef(result);
+  arguments.call(reference.function);
+  return results;
+}
+
+Execution::Execution(uint64_t seed) : seed(seed) {
+  mlir::DialectRegistry registry;
+  registerDialects(registry);
+  context =
+      std::make_unique<mlir::MLIRContext>(registry, mlir::MLIRContext::Threading::DISABLED);
+}
+
+mlir::OwningOpRef<mlir::ModuleOp> Execution::parse(const std::string &source) {
+  auto module = mlir::parseSourceString<mlir::ModuleOp>(source, context.get());
+  EXPECT_TRUE(module) << source;
+  return module;
+}
+
+void Execution::check(const Variant &variant, const Problem &problem,
+                      const std::vector<Extents> &extents) {
+  SCOPED_TRACE(llvm::formatv("{0} {1} D={2} Dv={3} block={4}x{5} splits={6}", variant.name,
+                             problem.type, problem.d, problem.dv, problem.blockM, problem.blockN,
+                             problem.splits)
+                   .str());
+  std::string source = makeSource(variant, problem);
+  mlir::OwningOpRef<mlir::ModuleOp> module = parse(source), definition = parse(source);
+  if (!module || !definition)
+    return;
+  llvm::Expected<std::unique_ptr<TestKernel>> kernel =
+      getOptions().device->compile(*module, problem);
+  if (!kernel) {
+    ADD_FAILURE() << llvm::toString(kernel.takeError()) << "\n" << source;
+    return;
+  }
+  ++numCompiles;
+  if (!*kernel)
+    return;
+  CPUOptions options;
+  options.jit.host = llvm::cantFail(getHostInfo());
+  llvm::Expected<std::unique_ptr<CompiledKernel>> reference =
+      compileReference(*definition, options);
+  if (!reference) {
+    ADD_FAILURE() << llvm::toString(reference.takeError()) << "\n" << source;
+    return;
+  }
+  bool failedBefore = testing::Test::HasFailure();
+  for (const Extents &e : extents)
+    run(variant, problem, e, **kernel, **reference);
+  if (testing::Test::HasFailure() && !failedBefore)
+    ADD_FAILURE() << source;
+}
+
+void Execution::run(const Variant &variant, const Problem &p, const Extents &e, TestKernel &kernel,
+                    CompiledKernel &reference) {
+  uint64_t inputSeed = seed + 1000 * uint64_t(++numRuns);
+  SCOPED_TRACE(llvm::formatv("B={0} H={1} Hkv={2} M={3} N={4} seed={5}", e.batch, e.heads,
+                             e.keyHeads, e.m, e.n, inputSeed)
+                   .str());
+  std::vector<Input> inputs = makeInputs(variant, p, e, inputSeed);
+  std::vector<Array> results =
+      allocateResults(inputs[0].array.getKind(), p, e, p.memory, ElementKind::F32);
+  if (llvm::Error error = kernel.run(inputs, results, p.memory, inputSeed)) {
+    ADD_FAILURE() << llvm::toString(std::move(error));
+    return;
+  }
+  std::vector<Array> expected = callReference(reference, inputs, p, e);
+  for (size_t i = 0; i < results.size(); ++i) {
+    Comparison c = llvm::cantFail(compare(results[i], expected[i]));
+    double bound = kF32Bound;
+    if (i == 0) {
+      double zeros = getShareOfZeros(expected[0]);
+      bound = getBound(p, !variant.text.empty(), e) / std::sqrt(std::max(1 - zeros, 1e-6));
+    }
+    // Scores as large as the distance are rounded to f32 before their differences are taken.
+    if (llvm::any_of(variant.captures, [](const Capture &c) { return c.kind == Capture::Slopes; }))
+      bound += 0x1p-22 * double(std::max(e.m, e.n));
+    EXPECT_EQ(c.numUnwritten, 0) << "result " << i;
+    EXPECT_EQ(c.numNaN, 0) << "result " << i;
+    EXPECT_TRUE(c.isWithin(bound))
+        << "result " << i << ": max relative " << c.maxRelative << " at " << c.worst << ", bound "
+        << bound << ", got " << (c.worst < 0 ? 0 : results[i].get(c.worst)) << ", expected "
+        << (c.worst < 0 ? 0 : expected[i].get(c.worst));
+  }
+}
+
+} // namespace attn::test

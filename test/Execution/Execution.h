@@ -1,0 +1,40 @@
+//===- Execution.h - one kernel against the f64 reference -----------------------------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------------------------===//
+
+#ifndef ATTN_TEST_EXECUTION_EXECUTION_H
+#define ATTN_TEST_EXECUTION_EXECUTION_H
+
+#include "lib/Target/CPU/Compile.h"
+#include "mlir/IR/MLIRContext.h"
+#include "test/Execution/TestDevice.h"
+
+namespace attn::test {
+
+/// Compiles problems for the device and as the reference, and compares; differences are
+/// GoogleTest's failures.
+class Execution {
+public:
+  /// Inputs are drawn with seeds from `seed` on.
+  explicit Execution(uint64_t seed = 0);
+
+  /// Compiles the problem once and checks it with all extents.
+  void check(const Variant &variant, const Problem &problem, const std::vector<Extents> &extents);
+
+  int numCompiles = 0, numRuns = 0;
+
+private:
+  mlir::OwningOpRef<mlir::ModuleOp> parse(const std::string &source);
+  void run(const Variant &variant, const Problem &problem, const Extents &extents,
+           TestKernel &kernel, CompiledKernel &reference);
+
+  uint64_t seed;
+  std::unique_ptr<mlir::MLIRContext> context;
+};
+
+} // namespace attn::test
+
+#endif // ATTN_TEST_EXECUTION_EXECUTION_H

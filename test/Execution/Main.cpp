@@ -1,0 +1,63 @@
+//===- Main.cpp - the execution tests as a program ------------------------------------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------------------------===//
+
+#include "test/Execution/Main.h"
+#include "llvm/ADT/StringRef.h"
+#include "llvm/Support/raw_ostream.h"
+#include "test/Execution/Jobs.h"
+#include "test/Execution/TestDevice.h"
+#include "gtest/gtest.h"
+
+using namespace attn::test;
+
+static constexpr const char *kUsage =
+    "ExecutionTest: kernels against the f64 reference\n"
+    "  --device=cpu|cuda   where they run (cpu)\n"
+    "  --random=N          random configurations, besides the acceptance list (60)\n"
+    "  --seed=S            what these are drawn with (1)\n"
+    "  --jobs=N            processes that share the tests (1)\n"
+    "  --emit=FOLDER       cuda: writes PTX and plans there, and runs nothing\n"
+    "and GoogleTest's own, such as --gtest_filter=*Random*\n";
+
+TestOptions &attn::test::getOptions() {
+  static TestOptions options;
+  return options;
+}
+
+int attn::test::runExecutionTests(int argc, char **argv) {
+  TestOptions &options = getOptions();
+  llvm::StringRef device = "cpu", emitFolder;
+  unsigned jobs = 1;
+  for (int i = 1; i < argc; ++i) {
+    auto [name, value] = llvm::StringRef(argv[i]).split('=');
+    bool isBad = false;
+    if (name == "--device")
+      device = value;
+    else if (name == "--emit")
+      emitFolder = value;
+    else if (name == "--random")
+      isBad = value.getAsInteger(10, options.numRandom);
+    else if (name == "--seed")
+      isBad = value.getAsInteger(10, options.seed);
+    else if (name == "--jobs")
+      isBad = value.getAsInteger(10, jobs) || jobs < 1 || jobs > 256;
+    else
+      isBad = !name.starts_with("--gtest_");
+    if (isBad || (device != "cpu" && device != "cuda")) {
+      llvm::errs() << kUsage << "unexpected: " << argv[i] << '\n';
+      return 1;
+    }
+  }
+  if (jobs > 1)
+    return runJobs(jobs, argc, argv);
+  options.device = device == "cuda" ? makeCUDADevice(emitFolder.str()) : makeCPUDevice();
+  llvm::outs() << "device " << device << ", " << options.numRandom << " random configurations, seed "
+               << options.seed << '\n';
+  llvm::outs().flush();
+  testing::InitGoogleTest(&argc, argv);
+  return RUN_ALL_TESTS();
+}

@@ -1,0 +1,188 @@
+//===- Problem.cpp - attentions to test -----------------------------------------------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------------------------===//
+
+#include "test/Execution/Problem.h"
+#include "lib/Support/Random.h"
+#include "llvm/Support/ErrorHandling.h"
+#include "llvm/Support/FormatVariadic.h"
+#include <cmath>
+
+namespace attn::test {
+
+const Capture kQueryIds = {Capture::QueryIds, "%ids_q", "tensor<?x?xi32>"};
+const Capture kKeyIds = {Capture::KeyIds, "%ids_k", "tensor<?x?xi32>"};
+const Capture kLengths = {Capture::Lengths, "%lengths", "tensor<?xi32>"};
+const Capture kSlopes = {Capture::Slopes, "%slopes", "tensor<?xf32>"};
+const Capture kBias = {Capture::Bias, "%bias", "tensor<?x?xbf16>"};
+const Capture kSink = {Capture::Sink, "%sink", "tensor<?xf32>"};
+const Capture kScale = {Capture::Scale, "%factor", "f32"};
+
+const char *const kSortedIds = "  %sorted_q = attn.assume nondecreasing %ids_q : tensor<?x?xi32>\n"
+                               "  %sorted_k = attn.assume nondecreasing %ids_k : tensor<?x?xi32>\n";
+
+const Variant kFull = {"Full", ""};
+const Variant kCausal = {"CausalBottomRight", "variants [#attn.causal<bottom_right>]"};
+
+std::vector<Variant> getVariants() {
+  return {
+      kFull,
+      {"CausalTopLeft", "variants [#attn.causal<top_left>]"},
+      kCausal,
+      {"Window", "variants [#attn.window<100, 30, bottom_right>]"},
+      {"WindowLeftOnly", "variants [#attn.window<64, -1, top_left>]"},
+      {"CausalWindow", "variants [#attn.causal<bottom_right>, #attn.window<70, -1, bottom_right>]"},
+      {"Prefix", "variants [#attn.prefix<90, top_left>]"},
+      {"PrefixCaptured",
+       "variants [#attn.prefix<-1, bottom_right>] captures(%lengths : tensor<?xi32>)",
+       {kLengths}},
+      {"Chunked", "variants [#attn.chunked<48, bottom_right>]"},
+      {"ChunkedCausal", "variants [#attn.chunked<100, top_left>, #attn.causal<top_left>]"},
+      {"KeyLength", "variants [#attn.key_length] captures(%lengths : tensor<?xi32>)", {kLengths}},
+      {"Document",
+       "variants [#attn.document] captures(%sorted_q, %sorted_k : tensor<?x?xi32>, tensor<?x?xi32>)",
+       {kQueryIds, kKeyIds},
+       kSortedIds},
+      {"DocumentUnknown",
+       "variants [#attn.document] captures(%ids_q, %ids_k : tensor<?x?xi32>, tensor<?x?xi32>)",
+       {kQueryIds, kKeyIds}},
+      {"DocumentCausal",
+       "variants [#attn.document, #attn.causal<bottom_right>] captures(%sorted_q, %sorted_k : "
+       "tensor<?x?xi32>, tensor<?x?xi32>)",
+       {kQueryIds, kKeyIds},
+       kSortedIds},
+      {"Softcap", "variants [#attn.softcap<2.0 : f32>]"},
+      {"SoftcapCausal", "variants [#attn.softcap<30.0 : f32>, #attn.causal<bottom_right>]"},
+      {"Alibi", "variants [#attn.alibi<bottom_right>] captures(%slopes : tensor<?xf32>)", {kSlopes}},
+      {"AlibiCausal",
+       "variants [#attn.alibi<top_left>, #attn.causal<top_left>] captures(%slopes : tensor<?xf32>)",
+       {kSlopes}},
+      {"RelativeBias",
+       "variants [#attn.relative_bias<40, bottom_right>] captures(%bias : tensor<?x?xbf16>)",
+       {kBias}},
+      {"AllScores",
+       "variants [#attn.softcap<5.0 : f32>, #attn.alibi<bottom_right>, #attn.relative_bias<40, "
+       "top_left>, #attn.causal<bottom_right>] captures(%slopes, %bias : tensor<?xf32>, "
+       "tensor<?x?xbf16>)",
+       {kSlopes, kBias}},
+      {"Sink", "sink(%sink : tensor<?xf32>)", {kSink}},
+      {"SinkCausal", "variants [#attn.causal<bottom_right>] sink(%sink : tensor<?xf32>)", {kSink}},
+      {"KeepsNothing",
+       "mask(%b, %h, %m, %n) {\n    %no = arith.constant false\n    attn.yield %no : i1\n  }"},
+      {"SinkKeepsNothing",
+       "sink(%sink : tensor<?xf32>) mask(%b, %h, %m, %n) {\n    %no = arith.constant false\n"
+       "    attn.yield %no : i1\n  }",
+       {kSink}},
+      {"SinksAndWindow",
+       "mask(%b, %h, %m, %n) {\n"
+       "    %c4 = arith.constant 4 : index\n    %c60 = arith.constant 60 : index\n"
+       "    %first = arith.cmpi slt, %n, %c4 : index\n    %low = arith.subi %m, %c60 : index\n"
+       "    %near = arith.cmpi sge, %n, %low : index\n    %some = arith.ori %first, %near : i1\n"
+       "    %past = arith.cmpi sle, %n, %m : index\n    %keep = arith.andi %some, %past : i1\n"
+       "    attn.yield %keep : i1\n  }"},
+      {"Undecidable",
+       "mask(%b, %h, %m, %n) {\n"
+       "    %c3 = arith.constant 3 : index\n    %c0 = arith.constant 0 : index\n"
+       "    %mn = arith.muli %m, %n : index\n    %r = arith.remui %mn, %c3 : index\n"
+       "    %keep = arith.cmpi ne, %r, %c0 : index\n    attn.yield %keep : i1\n  }"},
+      {"ScoreDropsAll",
+       "score(%s, %b, %h, %m, %n) {\n"
+       "    %ninf = arith.constant 0xFF800000 : f32\n    %c1 = arith.constant 1 : index\n"
+       "    %drop = arith.cmpi eq, %m, %c1 : index\n"
+       "    %t = arith.select %drop, %ninf, %s : f32\n    attn.yield %t : f32\n  }"},
+      {"ScoreMath",
+       "score(%s, %b, %h, %m, %n) {\n"
+       "    %c = arith.constant 0.25 : f32\n    %e = math.exp %s : f32\n"
+       "    %l = math.log1p %e : f32\n"
+       "    %i = arith.index_cast %n : index to i32\n    %f = arith.sitofp %i : i32 to f32\n"
+       "    %x = math.sin %f : f32\n    %y = arith.mulf %x, %c : f32\n"
+       "    %t = arith.addf %l, %y : f32\n    attn.yield %t : f32\n  }"},
+  };
+}
+
+std::string makeSource(const Variant &variant, const Problem &p) {
+  std::string query = llvm::formatv("tensor<?x?x?x{0}x{1}>", p.d, p.type);
+  std::string value = llvm::formatv("tensor<?x?x?x{0}x{1}>", p.dv, p.type);
+  std::string lseType = "tensor<?x?x?xf32>", results = p.withLse ? value + ", " + lseType : value;
+  std::string arguments = llvm::formatv("%q: {0}, %k: {0}, %v: {1}", query, value);
+  for (const Capture &capture : variant.captures)
+    arguments += std::string(", ") + capture.name + ": " + capture.type;
+  // The variant's parts stand in the order of the syntax: variants, scale, sink, then regions.
+  return llvm::formatv("func.func @attention({0}) -> ({1}) {{\n{2}"
+                       "  %o{3} = attn.attention %q, %k, %v {4}\n"
+                       "    : {5}, {5}, {6} -> {1}\n  return %o{7} : {1}\n}\n",
+                       arguments, results, variant.prologue, p.withLse ? ":2" : "", variant.text,
+                       query, value, p.withLse ? "#0, %o#1" : "");
+}
+
+//===----------------------------------------------------------------------------------------===//
+// Inputs
+//===----------------------------------------------------------------------------------------===//
+
+Array allocate(ElementKind kind, llvm::ArrayRef<int64_t> shape, Memory memory) {
+  llvm::SmallVector<unsigned> order;
+  if (memory == Memory::RowsFirst && shape.size() == 4)
+    order = {0, 2, 1, 3};
+  return llvm::cantFail(Array::allocate(kind, shape, order));
+}
+
+static Input makeCapture(const Capture &capture, const Problem &p, const Extents &e,
+                         uint64_t seed) {
+  Input input;
+  switch (capture.kind) {
+  case Capture::QueryIds:
+  case Capture::KeyIds:
+    input.array =
+        allocate(ElementKind::I32, {e.batch, capture.kind == Capture::QueryIds ? e.m : e.n});
+    fillSorted(input.array, seed, 5);
+    return input;
+  case Capture::Lengths:
+    input.array = allocate(ElementKind::I32, {e.batch});
+    fillUniform(input.array, seed, 0, e.n + 3);
+    return input;
+  case Capture::Slopes:
+    // ALiBi's slopes. With larger ones scores reach hundreds, whose rounding in f32 exceeds any
+    // useful bound.
+    input.array = allocate(ElementKind::F32, {e.heads});
+    for (int64_t i = 0; i < e.heads; ++i)
+      input.array.dataAs<float>()[i] = std::exp2(-8.0f * float(i + 1) / float(e.heads));
+    return input;
+  case Capture::Sink:
+    input.array = allocate(ElementKind::F32, {e.heads});
+    fillNormal(input.array, seed);
+    return input;
+  case Capture::Bias:
+    input.array = allocate(ElementKind::BF16, {e.heads, 100});
+    fillNormal(input.array, seed);
+    return input;
+  case Capture::Scale:
+    input.isScalar = true;
+    input.scalar = float(0.5 + 0.25 * (seed % 5)) / std::sqrt(float(p.d));
+    return input;
+  }
+  llvm_unreachable("all kinds are handled");
+}
+
+static ElementKind getKind(llvm::StringRef type) {
+  return type == "f16" ? ElementKind::F16 : type == "bf16" ? ElementKind::BF16 : ElementKind::F32;
+}
+
+std::vector<Input> makeInputs(const Variant &variant, const Problem &p, const Extents &e,
+                              uint64_t seed) {
+  std::vector<Input> inputs;
+  const llvm::SmallVector<int64_t> shapes[] = {{e.batch, e.heads, e.m, p.d},
+                                               {e.batch, e.keyHeads, e.n, p.d},
+                                               {e.batch, e.keyHeads, e.n, p.dv}};
+  for (const auto &shape : shapes) {
+    inputs.emplace_back().array = allocate(getKind(p.type), shape, p.memory);
+    fillNormal(inputs.back().array, ++seed);
+  }
+  for (const Capture &capture : variant.captures)
+    inputs.push_back(makeCapture(capture, p, e, ++seed));
+  return inputs;
+}
+
+} // namespace attn::test

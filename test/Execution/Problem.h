@@ -1,0 +1,83 @@
+//===- Problem.h - attentions to test -------------------------------------------------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------------------------===//
+
+#ifndef ATTN_TEST_EXECUTION_PROBLEM_H
+#define ATTN_TEST_EXECUTION_PROBLEM_H
+
+#include "lib/Support/Array.h"
+#include <string>
+#include <vector>
+
+namespace attn::test {
+
+/// A captured tensor: its MLIR type, its shape from (B, H, M, N), its contents.
+struct Capture {
+  enum Kind { QueryIds, KeyIds, Lengths, Slopes, Bias, Sink, Scale } kind;
+  const char *name, *type;
+};
+
+extern const Capture kQueryIds, kKeyIds, kLengths, kSlopes, kBias, kSink, kScale;
+
+/// What a test is about: the text between the operands and the types, and what it reads.
+struct Variant {
+  std::string name, text;
+  std::vector<Capture> captures = {};
+  /// Ops before the attention.
+  std::string prologue = "";
+};
+
+/// Promises that the document ids are sorted; the variant then reads %sorted_q and %sorted_k.
+extern const char *const kSortedIds;
+
+/// The variants of the acceptance list.
+std::vector<Variant> getVariants();
+extern const Variant kFull, kCausal;
+
+/// How tensors of rank 4 lie in memory.
+enum class Memory {
+  RowMajor,
+  /// (b, s, h, d) instead of (b, h, s, d).
+  RowsFirst,
+  /// Any order of the first three dimensions, with gaps, another one for each tensor.
+  Random
+};
+
+/// What a kernel is compiled for.
+struct Problem {
+  std::string type = "f32";
+  int64_t d = 64, dv = 64;
+  bool withLse = false;
+  int64_t blockM = 0, blockN = 0, splits = 1;
+  Memory memory = Memory::RowMajor;
+};
+
+/// What it is called with.
+struct Extents {
+  int64_t m, n;
+  int64_t batch = 2, heads = 2, keyHeads = 2;
+};
+
+/// The function as a user writes it.
+std::string makeSource(const Variant &variant, const Problem &problem);
+
+/// An argument of a call.
+struct Input {
+  Array array;
+  bool isScalar = false;
+  double scalar = 0;
+};
+
+/// Query, key, value and what the variant captures, drawn with seeds from `seed` on.
+std::vector<Input> makeInputs(const Variant &variant, const Problem &problem, const Extents &extents,
+                              uint64_t seed);
+
+/// Row-major, or rows first if the problem says so. Extents that do not fit memory end the program.
+Array allocate(ElementKind kind, llvm::ArrayRef<int64_t> shape, Memory memory = Memory::RowMajor);
+
+} // namespace attn::test
+
+#endif // ATTN_TEST_EXECUTION_PROBLEM_H

@@ -1,0 +1,62 @@
+//===- TestDevice.h - where the kernels of the execution tests run --------------------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------------------------===//
+
+#ifndef ATTN_TEST_EXECUTION_TESTDEVICE_H
+#define ATTN_TEST_EXECUTION_TESTDEVICE_H
+
+#include "mlir/IR/BuiltinOps.h"
+#include "test/Execution/Problem.h"
+
+namespace attn::test {
+
+class TestKernel {
+public:
+  virtual ~TestKernel() = default;
+
+  /// Runs once. `outputs` are allocated and poisoned. With Memory::Random, `seed` decides how
+  /// tensors lie in the device's memory.
+  virtual llvm::Error run(llvm::MutableArrayRef<Input> inputs, llvm::MutableArrayRef<Array> outputs,
+                          Memory memory, uint64_t seed) = 0;
+};
+
+class TestDevice {
+public:
+  virtual ~TestDevice() = default;
+
+  /// Element types of query, key and value that it has kernels for.
+  virtual std::vector<std::string> getTypes() const = 0;
+  /// Sizes of a block that it must take: (query rows, keys).
+  virtual std::vector<std::pair<int64_t, int64_t>> getBlockSizes() const = 0;
+  /// D and Dv must be multiples of this.
+  virtual int64_t getColumnMultiple() const = 0;
+  /// Whether the keys of a block can be split over blocks.
+  virtual bool canSplitKeys() const = 0;
+
+  /// Lowers `module` in place. No kernel and no error: the device compiles and does not run.
+  virtual llvm::Expected<std::unique_ptr<TestKernel>> compile(mlir::ModuleOp module,
+                                                              const Problem &problem) = 0;
+};
+
+std::unique_ptr<TestDevice> makeCPUDevice();
+
+/// With a folder: writes PTX and plans there, one pair for each kernel, and runs nothing.
+std::unique_ptr<TestDevice> makeCUDADevice(const std::string &emitFolder);
+
+/// What the command line asks for.
+struct TestOptions {
+  std::unique_ptr<TestDevice> device;
+  /// Random configurations, and the seed that they are drawn with.
+  unsigned numRandom = 60;
+  uint64_t seed = 1;
+};
+
+/// Set before GoogleTest is initialised, for it makes the list of tests from them.
+TestOptions &getOptions();
+
+} // namespace attn::test
+
+#endif // ATTN_TEST_EXECUTION_TESTDEVICE_H
