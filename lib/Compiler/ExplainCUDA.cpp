@@ -121,7 +121,8 @@ static void buildTo(mlir::OpPassManager &pm, const ToOnlineOptions &online, cons
 
 Result<std::string> explainForGPU(std::string_view source, const CompileOptions &options,
                                   std::string_view until) {
-  const Room *room = find_if(rooms, [&](const Room &room) { return room.name == StringRef(until); });
+  const Room *room =
+      find_if(rooms, [&](const Room &room) { return room.name == StringRef(until); });
   if (room == std::end(rooms))
     return Status{
         StatusCode::InvalidArgument,

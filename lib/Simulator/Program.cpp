@@ -385,6 +385,11 @@ Error Compiler::compileTileOp(Operation &op) {
     instruction.value = coord.getDim();
     return finish(instruction);
   }
+  if (auto convert = mlir::dyn_cast<tile::ConvertLayoutOp>(op);
+      convert && !tile::isSameMap(
+                     tile::getLayout(mlir::cast<RankedTensorType>(convert.getSource().getType())),
+                     tile::getLayout(mlir::cast<RankedTensorType>(convert.getType()))))
+    return makeOpError(&op, "expected layouts that hold the same elements in the same registers");
   std::optional<Code> simple = TypeSwitch<Operation *, std::optional<Code>>(&op)
                                    .Case<tile::BroadcastOp>([](auto) { return Code::Broadcast; })
                                    .Case<tile::ConvertLayoutOp>(

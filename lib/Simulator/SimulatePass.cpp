@@ -88,15 +88,15 @@ struct SimulatePass : sim::impl::SimulatePassBase<SimulatePass> {
   }
 
   Error writeTimeline(const sim::Simulator &simulator, ArrayRef<sim::Argument> arguments) {
-    Expected<std::array<int64_t, 3>> grid = simulator.getGrid(arguments);
-    if (!grid)
-      return grid.takeError();
+    Expected<sim::Prediction> prediction = simulator.predict(arguments);
+    if (!prediction)
+      return prediction.takeError();
     sim::Timeline picture;
     sim::Options options;
     options.numbers = false;
     options.timeline = &picture;
     Expected<sim::BlockResult> result =
-        simulator.runBlock(arguments, options, {(*grid)[0] - 1, 0, 0});
+        simulator.runBlock(arguments, options, prediction->longest);
     if (!result)
       return result.takeError();
     return picture.write(timeline);

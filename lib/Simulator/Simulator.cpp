@@ -131,6 +131,7 @@ Expected<Prediction> Simulator::predict(ArrayRef<Argument> arguments,
     return prediction;
   std::vector<BlockResult> results;
   std::vector<int64_t> positions;
+  double longest = 0;
   for (int64_t i = 0; i < samples; ++i) {
     positions.push_back(samples == 1 ? 0 : i * (count - 1) / (samples - 1));
     Expected<BlockResult> result = runBlock(arguments, options, {positions.back(), 0, 0});
@@ -138,6 +139,10 @@ Expected<Prediction> Simulator::predict(ArrayRef<Argument> arguments,
       return result.takeError();
     if (!result->findings.empty())
       return makeOpError(result->findings.front().op, result->findings.front().text);
+    if (results.empty() || result->cycles > longest) {
+      longest = result->cycles;
+      prediction.longest = {positions.back(), 0, 0};
+    }
     results.push_back(std::move(*result));
   }
   std::vector<double> cycles(count);

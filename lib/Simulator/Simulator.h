@@ -13,6 +13,7 @@
 #include "lib/Simulator/Finding.h"
 #include "lib/Simulator/Timeline.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include <array>
 #include <optional>
 
 namespace attn::sim {
@@ -69,6 +70,8 @@ struct Prediction {
   double used[kNumResources] = {};
   int64_t numBlocks = 0, numSimulated = 0;
   double peakTflops = 0;
+  /// The simulated block that takes longest.
+  std::array<int64_t, 3> longest = {0, 0, 0};
 };
 
 class Program;

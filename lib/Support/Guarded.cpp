@@ -56,8 +56,8 @@ Error runGuarded(StringRef stage, function_ref<void()> body) {
   CrashRecoveryContext context;
   if (context.RunSafely(body))
     return Error::success();
-  return createStringError("expected LLVM to " + stage + " the kernel, got: " +
-                           (fatalReason.empty() ? "a crash" : fatalReason));
+  return createStringError("expected LLVM to " + stage +
+                           " the kernel, got: " + (fatalReason.empty() ? "a crash" : fatalReason));
 }
 
 } // namespace attn

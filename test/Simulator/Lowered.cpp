@@ -7,7 +7,6 @@
 
 #include "test/Simulator/Lowered.h"
 #include "dialects/Tile/IR/TileDialect.h"
-#include "lib/Pipelines/GPUPipeline.h"
 #include "lib/Support/Compare.h"
 #include "lib/Target/CPU/Compile.h"
 #include "lib/Target/CPU/HostInfo.h"
@@ -42,7 +41,7 @@ static mlir::OwningOpRef<mlir::ModuleOp> parse(const Job &job) {
                                                  &getContext());
 }
 
-llvm::Expected<mlir::OwningOpRef<mlir::ModuleOp>> lower(const Job &job) {
+llvm::Expected<mlir::OwningOpRef<mlir::ModuleOp>> lower(const Job &job, GPUDoor until) {
   mlir::OwningOpRef<mlir::ModuleOp> module = parse(job);
   if (!module)
     return llvm::createStringError("expected a source that parses");
@@ -53,7 +52,7 @@ llvm::Expected<mlir::OwningOpRef<mlir::ModuleOp>> lower(const Job &job) {
   if (job.stages)
     gpu.stages = job.stages;
   mlir::PassManager pm(&getContext());
-  buildToNVVMPipeline(pm, online, gpu, GPUDoor::Async);
+  buildToNVVMPipeline(pm, online, gpu, until);
   if (failed(pm.run(*module)))
     return llvm::createStringError("expected passes that succeed");
   return std::move(module);

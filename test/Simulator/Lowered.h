@@ -8,6 +8,7 @@
 #ifndef ATTN_TEST_SIMULATOR_LOWERED_H
 #define ATTN_TEST_SIMULATOR_LOWERED_H
 
+#include "lib/Pipelines/GPUPipeline.h"
 #include "lib/Simulator/Simulator.h"
 #include "mlir/IR/MLIRContext.h"
 #include "test/Execution/Problem.h"
@@ -26,8 +27,9 @@ struct Job {
 /// One context for all tests, with every dialect.
 mlir::MLIRContext &getContext();
 
-/// The module in room 6.
-llvm::Expected<mlir::OwningOpRef<mlir::ModuleOp>> lower(const Job &job);
+/// The module in room 6, or behind another door.
+llvm::Expected<mlir::OwningOpRef<mlir::ModuleOp>> lower(const Job &job,
+                                                        GPUDoor until = GPUDoor::Async);
 mlir::func::FuncOp getKernel(mlir::ModuleOp module);
 
 /// Arguments of a call, and what the definition says of it.

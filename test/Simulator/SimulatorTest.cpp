@@ -120,6 +120,25 @@ TEST(SimulatorTest, StridedTensorsAndGroupedHeads) {
   check(job, {{140, 200, 2, 4, 2}}, 20);
 }
 
+/// The synchronous programs of rooms 4 and 5 compute the same.
+TEST(SimulatorTest, AllRoomsAreRight) {
+  for (const char *name : {"Full", "CausalBottomRight", "AllScores", "SinkCausal", "DocumentCausal"})
+    for (GPUDoor door : {GPUDoor::Tile, GPUDoor::Placed}) {
+      std::vector<Variant> variants = getVariants();
+      auto variant = llvm::find_if(variants, [&](const Variant &v) { return v.name == name; });
+      ASSERT_NE(variant, variants.end());
+      Job job{*variant, {}};
+      job.problem.type = "bf16";
+      job.problem.withLse = true;
+      auto module = lower(job, door);
+      ASSERT_TRUE(bool(module)) << toString(module.takeError());
+      auto simulator = sim::Simulator::create(getKernel(**module));
+      ASSERT_TRUE(bool(simulator)) << name << ": " << toString(simulator.takeError());
+      Call call(job, {150, 330, 1, 2, 1}, 3);
+      EXPECT_EQ(simulate(*simulator, call, 0, /*seeds=*/4, /*numbered=*/1), "") << name;
+    }
+}
+
 /// A seed reproduces a run; another seed is another run.
 TEST(SimulatorTest, SeedsReproduce) {
   Job job{kCausal, {}};

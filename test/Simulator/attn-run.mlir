@@ -1,6 +1,6 @@
 // The kernel for the GPU, on this machine: right, free of races, and what the cost model says of it.
 // RUN: attn-run %s --device=sim --shape B=1,H=2,Hkv=1,M=200,N=300 --check --sim-seeds=3 | FileCheck %s
-// RUN: attn-run %s --device=sim --shape B=4,H=16,Hkv=4,M=8192 --predict | FileCheck %s --check-prefix=PREDICT
+// RUN: attn-run %s --device=sim --shape B=4,H=16,Hkv=4,M=8192 --predict --flops=causal | FileCheck %s --check-prefix=PREDICT
 // RUN: attn-run %s --device=sim --shape B=4,H=16,Hkv=4,M=8192 --predict --block-m=64 --block-n=64 --stages=3 | FileCheck %s --check-prefix=SMALL
 // RUN: attn-run %s --device=sim --shape B=1,H=1,M=128 --json --sim-seeds=1 | FileCheck %s --check-prefix=JSON
 // RUN: attn-run %s --device=sim --shape B=1,H=1,M=0 --sim-seeds=1 | FileCheck %s --check-prefix=NONE

@@ -92,11 +92,10 @@ TEST_F(LaunchTest, NothingThatACaptureForbids) {
   fake->capture = cuda::CaptureActive;
   fake->calls.clear();
   ASSERT_TRUE(kernel.launch({query, key, output, 1.0}, nullptr).ok());
-  EXPECT_EQ(fake->calls,
-            std::vector<std::string>({"CtxPushCurrent", "PointerGetAttributes",
-                                      "PointerGetAttributes", "PointerGetAttributes",
-                                      "TensorMapEncodeTiled", "TensorMapEncodeTiled",
-                                      "LaunchKernelEx", "CtxPopCurrent"}));
+  EXPECT_EQ(fake->calls, std::vector<std::string>({"CtxPushCurrent", "PointerGetAttributes",
+                                                   "PointerGetAttributes", "PointerGetAttributes",
+                                                   "TensorMapEncodeTiled", "TensorMapEncodeTiled",
+                                                   "LaunchKernelEx", "CtxPopCurrent"}));
   fail("LaunchKernelEx", cuda::CaptureInvalidated);
   Status status = kernel.launch({query, key, output, 1.0}, nullptr);
   EXPECT_EQ(status.code, StatusCode::CaptureInProgress) << status.str();

@@ -234,6 +234,11 @@ static Error convertSimulatorOptions(const CommandLine &line, RunOptions &option
     return error;
   if (Error error = parseNumber<int64_t>("block-n", line.blockN, 0, 1024, options.blockN))
     return error;
+  for (auto [option, value, multiple] :
+       {std::tuple("block-m", options.blockM, int64_t(64)), {"block-n", options.blockN, int64_t(8)}})
+    if (value % multiple != 0)
+      return createStringError(Twine("--") + option + ": expected a multiple of " +
+                               Twine(multiple) + ", got " + Twine(value));
   return parseNumber<int64_t>("stages", line.stages, 0, 64, options.stages);
 }
 

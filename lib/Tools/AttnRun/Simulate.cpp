@@ -142,16 +142,12 @@ Error simulate(mlir::ModuleOp module, const Binding &binding, ArrayRef<ArgumentV
   describe(*prediction, report.flops, report);
   if (options.timelines.empty() || prediction->numBlocks == 0)
     return Error::success();
-  // The last block along x has, in causal attention, the most to do.
-  Expected<std::array<int64_t, 3>> grid = simulator->getGrid(arguments);
-  if (!grid)
-    return grid.takeError();
   sim::Timeline timeline;
-  timeline.title = "@" + report.entry + ", block " + std::to_string((*grid)[0] - 1);
+  timeline.title = "@" + report.entry + ", block " + std::to_string(prediction->longest[0]);
   sim::Options how;
   how.numbers = false;
   how.timeline = &timeline;
-  Expected<sim::BlockResult> result = simulator->runBlock(arguments, how, {(*grid)[0] - 1, 0, 0});
+  Expected<sim::BlockResult> result = simulator->runBlock(arguments, how, prediction->longest);
   if (!result)
     return result.takeError();
   for (const std::string &path : options.timelines)
