@@ -35,9 +35,11 @@ bool BlockRun::checkBox(Operation *op, const Memory &memory) {
     bool isLast = dim + 1 == memory.strides.size();
     if (isLast ? stride == 1 : stride * bytes % 16 == 0 || memory.shape[dim] <= 1)
       continue;
-    report(Finding{Finding::Kind::Invalid, op,
+    report(Finding{Finding::Kind::Invalid,
+                   op,
                    "expected boxes of memory with contiguous rows at multiples of 16 bytes, got "
-                   "stride " + std::to_string(stride) + " in dimension " + std::to_string(dim),
+                   "stride " +
+                       std::to_string(stride) + " in dimension " + std::to_string(dim),
                    {}});
     return false;
   }
@@ -59,8 +61,8 @@ void BlockRun::moveBox(const Copy &copy, bool toShared, int64_t rowBegin, int64_
   }
   int64_t firstRow = copy.offsets[rank - 2], firstColumn = copy.offsets[rank - 1];
   int64_t columnBegin = std::clamp<int64_t>(-firstColumn, 0, place.columns),
-          columnEnd = std::clamp<int64_t>(memory.shape[rank - 1] - firstColumn, columnBegin,
-                                          place.columns);
+          columnEnd =
+              std::clamp<int64_t>(memory.shape[rank - 1] - firstColumn, columnBegin, place.columns);
   for (int64_t row = rowBegin; row < rowEnd; ++row) {
     float *line = data.data() + row * place.columns;
     int64_t at = firstRow + row;
@@ -91,10 +93,10 @@ void BlockRun::copyAsync(Fiber &fiber, const Instruction &instruction) {
   copy.barrier = fiber.registers[instruction.in[2 + rank]].index;
   copy.epoch = barrier->getCopyEpoch();
   Place &place = shared.getPlace(dest.index);
-  report(shared.access(dest.index, dest.stage,
-                       {Access::Kind::CopyWrite, getWhole(place), {copy.epoch}, instruction.op,
-                        fiber.index},
-                       {&fiber.leader}));
+  report(shared.access(
+      dest.index, dest.stage,
+      {Access::Kind::CopyWrite, getWhole(place), {copy.epoch}, instruction.op, fiber.index},
+      {&fiber.leader}));
   report(barrier->startCopy(instruction.op, place.stageBytes));
 
   double bytes = double(place.stageBytes), begin = fiber.time;
@@ -127,8 +129,11 @@ void BlockRun::storeAsync(Fiber &fiber, const Instruction &instruction) {
   fiber.lastStore = instruction.op;
   Place &place = shared.getPlace(source.index);
   report(shared.access(source.index, source.stage,
-                       {Access::Kind::StoreRead, getWhole(place),
-                        {{fiber.storeComponent, fiber.stores}}, instruction.op, fiber.index},
+                       {Access::Kind::StoreRead,
+                        getWhole(place),
+                        {{fiber.storeComponent, fiber.stores}},
+                        instruction.op,
+                        fiber.index},
                        {&fiber.leader}));
   double bytes = double(place.stageBytes), begin = fiber.time, end = begin + pickTime(fiber, 0);
   result.bytes += bytes;
@@ -202,9 +207,12 @@ void BlockRun::storeShared(Fiber &fiber, const Instruction &instruction) {
 
 void BlockRun::multiplyAsync(Fiber &fiber, const Instruction &instruction) {
   if (fiber.role->isElected) {
-    report(Finding{Finding::Kind::Invalid, instruction.op,
+    report(Finding{Finding::Kind::Invalid,
+                   instruction.op,
                    "expected all threads of a warpgroup to start a product, got the elected one of "
-                   "role '" + fiber.role->name + "'", {}});
+                   "role '" +
+                       fiber.role->name + "'",
+                   {}});
     return;
   }
   auto product = std::make_shared<Product>();
@@ -224,8 +232,11 @@ void BlockRun::multiplyAsync(Fiber &fiber, const Instruction &instruction) {
     agents.push_back(agent);
   auto read = [&](const Value &operand, Rect rect) {
     report(shared.access(operand.index, operand.stage,
-                         {Access::Kind::ProductRead, rect,
-                          {{fiber.productComponent, product->group}}, instruction.op, fiber.index},
+                         {Access::Kind::ProductRead,
+                          rect,
+                          {{fiber.productComponent, product->group}},
+                          instruction.op,
+                          fiber.index},
                          agents));
   };
   bool isLhsShared = product->lhs.kind == Value::Kind::Shared;
@@ -233,8 +244,7 @@ void BlockRun::multiplyAsync(Fiber &fiber, const Instruction &instruction) {
     Rect rect = getWhole(shared.getPlace(product->lhs.index));
     bool isTransposed = instruction.isMin;
     (isTransposed ? rect.columnBegin : rect.rowBegin) = instruction.m * fiber.getRoleWarpgroup();
-    (isTransposed ? rect.columnEnd : rect.rowEnd) =
-        instruction.m * (fiber.getRoleWarpgroup() + 1);
+    (isTransposed ? rect.columnEnd : rect.rowEnd) = instruction.m * (fiber.getRoleWarpgroup() + 1);
     read(product->lhs, rect);
   }
   read(product->rhs, getWhole(shared.getPlace(product->rhs.index)));

@@ -17,8 +17,8 @@ namespace attn::sim {
 
 BlockRun::BlockRun(const Program &program, ArrayRef<Argument> arguments, const Options &options,
                    const int64_t (&grid)[3], const int64_t (&block)[3])
-    : program(program), arguments(arguments), options(options),
-      isRandom(options.seed.has_value()), randomState(options.seed.value_or(0)) {
+    : program(program), arguments(arguments), options(options), isRandom(options.seed.has_value()),
+      randomState(options.seed.value_or(0)) {
   std::copy_n(grid, 3, this->grid);
   std::copy_n(block, 3, this->block);
   // Blocks differ, and so do neighbouring seeds.
@@ -127,11 +127,11 @@ void BlockRun::setUp() {
     place.offset = offset;
     place.stageBytes = type.getStageBytes();
     mlir::Type element = type.getElementType();
-    place.number = element.isBF16()                                 ? Number::BF16
-                   : element.isF16()                                ? Number::F16
+    place.number = element.isBF16()                             ? Number::BF16
+                   : element.isF16()                            ? Number::F16
                    : mlir::isa<mlir::Float8E4M3FNType>(element) ? Number::F8E4M3FN
                    : mlir::isa<mlir::Float8E5M2Type>(element)   ? Number::F8E5M2
-                                                                    : Number::F32;
+                                                                : Number::F32;
     place.stages.resize(type.getStages());
     shared.add(std::move(place), options.numbers);
   }
@@ -234,8 +234,7 @@ Error BlockRun::executeControl(Fiber &fiber, const Instruction &instruction) {
     break;
   case Code::ForStep:
     if (get(1).lane.i <= 0)
-      return makeOpError(instruction.op,
-                         "expected a positive step, got " + Twine(get(1).lane.i));
+      return makeOpError(instruction.op, "expected a positive step, got " + Twine(get(1).lane.i));
     get(0).lane.i += get(1).lane.i;
     break;
   case Code::Roles:
@@ -324,11 +323,11 @@ void BlockRun::reportDeadlock() {
     if (fiber.state == Fiber::State::AtNamedBarrier) {
       Operation *op = program.instructions[fiber.pc - 1].op;
       const NamedBarrier &barrier = named[fiber.named];
-      finding.notes.push_back(
-          {op, getName(fiber) + " waits here: " + std::to_string(barrier.arrived) + " of " +
-                   std::to_string(barrier.threads) + " threads have come to " +
-                   (fiber.named ? "named barrier " + std::to_string(fiber.named)
-                                : std::string("the barrier of the block"))});
+      finding.notes.push_back({op, getName(fiber) +
+                                       " waits here: " + std::to_string(barrier.arrived) + " of " +
+                                       std::to_string(barrier.threads) + " threads have come to " +
+                                       (fiber.named ? "named barrier " + std::to_string(fiber.named)
+                                                    : std::string("the barrier of the block"))});
       continue;
     }
     Operation *op = program.instructions[fiber.pc].op;
@@ -357,19 +356,24 @@ void BlockRun::checkEnd() {
   for (Fiber &fiber : fibers) {
     for (const auto &product : fiber.products)
       if (product->group > fiber.groupsComplete)
-        report(Finding{Finding::Kind::Unfinished, product->instruction->op,
-                       "no tile.mma_wait covers this product before its role ends", {}});
+        report(Finding{Finding::Kind::Unfinished,
+                       product->instruction->op,
+                       "no tile.mma_wait covers this product before its role ends",
+                       {}});
     if (fiber.stores > fiber.storesComplete)
-      report(Finding{Finding::Kind::Unfinished, fiber.lastStore,
+      report(Finding{Finding::Kind::Unfinished,
+                     fiber.lastStore,
                      "no tile.store_wait follows this store: its shared tile may be gone before "
-                     "it is read", {}});
+                     "it is read",
+                     {}});
   }
   for (const Copy &copy : copies)
-    if (copy.epoch.time && none_of(fibers, [&](Fiber &fiber) {
-          return fiber.leader.knowledge.all.knows(copy.epoch);
-        }))
-      report(Finding{Finding::Kind::Unfinished, copy.instruction->op,
-                     "nobody waits for this copy: it may be in flight when the block ends", {}});
+    if (copy.epoch.time &&
+        none_of(fibers, [&](Fiber &fiber) { return fiber.leader.knowledge.all.knows(copy.epoch); }))
+      report(Finding{Finding::Kind::Unfinished,
+                     copy.instruction->op,
+                     "nobody waits for this copy: it may be in flight when the block ends",
+                     {}});
 }
 
 } // namespace attn::sim

@@ -163,8 +163,7 @@ private:
                       int32_t &stage);
   void wait(Fiber &fiber, const Instruction &instruction);
   bool pass(Fiber &fiber, Barrier &barrier, int64_t wanted, mlir::Operation *op);
-  void meet(Fiber &fiber, const Instruction &instruction, int64_t id, int64_t threads,
-            bool waits);
+  void meet(Fiber &fiber, const Instruction &instruction, int64_t id, int64_t threads, bool waits);
 
   // Copies and products, Async.cpp.
   void copyAsync(Fiber &fiber, const Instruction &instruction);

@@ -24,7 +24,8 @@ namespace attn::sim {
 void checkShared(mlir::func::FuncOp kernel, std::vector<Finding> &findings) {
   SharedLayout layout = layOutShared(kernel);
   if (layout.bytes > tile::kMaxSharedBytes)
-    findings.push_back({Finding::Kind::Budget, kernel,
+    findings.push_back({Finding::Kind::Budget,
+                        kernel,
                         "expected at most " + std::to_string(tile::kMaxSharedBytes) +
                             " bytes of shared memory, got " + std::to_string(layout.bytes),
                         {}});
@@ -39,7 +40,8 @@ void checkShared(mlir::func::FuncOp kernel, std::vector<Finding> &findings) {
             end = begin + mlir::cast<tile::SharedType>(op.getType()).getSizeInBytes();
     tiles.push_back({op, begin, end});
     if (op.getOffset() && end > tile::kMaxSharedBytes)
-      findings.push_back({Finding::Kind::OutOfBounds, op,
+      findings.push_back({Finding::Kind::OutOfBounds,
+                          op,
                           "ends at byte " + std::to_string(end) + " of shared memory, which has " +
                               std::to_string(tile::kMaxSharedBytes),
                           {}});
@@ -50,7 +52,8 @@ void checkShared(mlir::func::FuncOp kernel, std::vector<Finding> &findings) {
             end = begin + 8 * mlir::cast<tile::BarrierType>(op.getType()).getStages();
     for (const Bytes &tile : tiles)
       if (begin < tile.end && tile.begin < end)
-        findings.push_back({Finding::Kind::OutOfBounds, op,
+        findings.push_back({Finding::Kind::OutOfBounds,
+                            op,
                             "its barriers lie in a shared tile",
                             {{tile.op, "the tile is this"}}});
   });
@@ -143,7 +146,8 @@ void checkRegisters(const Program &program, std::vector<Finding> &findings) {
       auto [registers, where] = countRegisters(region);
       const RoleInfo &role = program.roles[index];
       if (registers > role.registers)
-        findings.push_back({Finding::Kind::Budget, where,
+        findings.push_back({Finding::Kind::Budget,
+                            where,
                             "role '" + role.name + "' has " + std::to_string(role.registers) +
                                 " registers per thread, its tiles take at least " +
                                 std::to_string(registers) + " after this",

@@ -42,9 +42,7 @@ struct Epoch {
 /// What a party knows; missing components are 0.
 class Clock {
 public:
-  uint32_t get(unsigned component) const {
-    return component < times.size() ? times[component] : 0;
-  }
+  uint32_t get(unsigned component) const { return component < times.size() ? times[component] : 0; }
   void raise(unsigned component, uint32_t time) {
     if (times.size() <= component)
       times.resize(component + 1, 0);

@@ -6,8 +6,8 @@
 //===----------------------------------------------------------------------------------------===//
 //
 // Useful, not exact: every instruction takes some cycles of a few resources that the warpgroups of
-// a block share. Elementwise ops between two reductions overlap, as their registers are independent;
-// a reduction needs all that came before.
+// a block share. Elementwise ops between two reductions overlap, as their registers are
+// independent; a reduction needs all that came before.
 //
 //===----------------------------------------------------------------------------------------===//
 
@@ -33,8 +33,8 @@ const char *getName(Resource resource);
 
 /// One H100 or H200 multiprocessor; numbers per cycle unless said otherwise.
 struct Machine {
-  /// The nominal clock, and what the power limit leaves of it: plain matrix products reach 680 of the
-  /// 989 TFLOP/s that the nominal clock allows.
+  /// The nominal clock, and what the power limit leaves of it: plain matrix products reach 680 of
+  /// the 989 TFLOP/s that the nominal clock allows.
   double clockGHz = 1.83, loadedClockGHz = 1.4;
   int64_t multiprocessors = 132;
   /// Dense 16-bit floating-point operations; twice that for 8 bits.

@@ -18,9 +18,8 @@ namespace attn::sim {
 Barrier *BlockRun::getBarrier(Fiber &fiber, const Instruction &instruction, unsigned operand,
                               int32_t &stage) {
   const Value &array = fiber.registers[instruction.in[operand]];
-  int64_t use = operand + 1 < instruction.in.size()
-                    ? fiber.registers[instruction.in[operand + 1]].lane.i
-                    : 0;
+  int64_t use =
+      operand + 1 < instruction.in.size() ? fiber.registers[instruction.in[operand + 1]].lane.i : 0;
   stage = int32_t(use % int64_t(barriers[array.index].size()));
   Barrier &barrier = barriers[array.index][stage];
   for (Agent *agent : fiber.getAgents())
@@ -34,7 +33,8 @@ Barrier *BlockRun::getBarrier(Fiber &fiber, const Instruction &instruction, unsi
   return &barrier;
 }
 
-/// Goes on after a wait: what arrivals and copies told is known. `wanted` phases should be complete.
+/// Goes on after a wait: what arrivals and copies told is known. `wanted` phases should be
+/// complete.
 bool BlockRun::pass(Fiber &fiber, Barrier &barrier, int64_t wanted, Operation *op) {
   for (Agent *agent : fiber.getAgents())
     agent->knowledge.join(barrier.getCompleted());
@@ -89,8 +89,8 @@ void BlockRun::meet(Fiber &fiber, const Instruction &instruction, int64_t id, in
     text += barrier.threads != threads
                 ? "for " + std::to_string(barrier.threads) + " where others wait"
                 : std::to_string(barrier.arrived + count) + " come";
-    report(Finding{Finding::Kind::Phase, instruction.op, text,
-                   {{barrier.op, "the first to come is here"}}});
+    report(Finding{
+        Finding::Kind::Phase, instruction.op, text, {{barrier.op, "the first to come is here"}}});
     return;
   }
   barrier.arrived += count;
@@ -179,8 +179,10 @@ void BlockRun::executeMeeting(Fiber &fiber, const Instruction &instruction) {
     if (id >= 1 && id <= 15)
       return meet(fiber, instruction, id, instruction.value, /*waits=*/!instruction.isMin);
     // 0 belongs to tile.sync.
-    report(Finding{Finding::Kind::OutOfBounds, instruction.op,
-                   "expected a named barrier from 1 to 15, got " + std::to_string(id), {}});
+    report(Finding{Finding::Kind::OutOfBounds,
+                   instruction.op,
+                   "expected a named barrier from 1 to 15, got " + std::to_string(id),
+                   {}});
     return;
   }
   case Code::Fence:

@@ -265,7 +265,8 @@ Error Compiler::compileRoles(tile::SpecializeOp op) {
   SmallVector<unsigned, 4> &targets = program.instructions[dispatch].targets;
   for (unsigned role : program.roleOf) {
     // In an elected role, one thread of the first warpgroup runs the region.
-    bool runs = !program.roles[role].isElected || int64_t(targets.size()) == program.roles[role].first;
+    bool runs =
+        !program.roles[role].isElected || int64_t(targets.size()) == program.roles[role].first;
     targets.push_back(runs ? starts[role] : here());
   }
   return Error::success();
@@ -386,17 +387,17 @@ Error Compiler::compileTileOp(Operation &op) {
     return finish(instruction);
   }
   if (auto convert = mlir::dyn_cast<tile::ConvertLayoutOp>(op);
-      convert && !tile::isSameMap(
-                     tile::getLayout(mlir::cast<RankedTensorType>(convert.getSource().getType())),
-                     tile::getLayout(mlir::cast<RankedTensorType>(convert.getType()))))
+      convert &&
+      !tile::isSameMap(tile::getLayout(mlir::cast<RankedTensorType>(convert.getSource().getType())),
+                       tile::getLayout(mlir::cast<RankedTensorType>(convert.getType()))))
     return makeOpError(&op, "expected layouts that hold the same elements in the same registers");
-  std::optional<Code> simple = TypeSwitch<Operation *, std::optional<Code>>(&op)
-                                   .Case<tile::BroadcastOp>([](auto) { return Code::Broadcast; })
-                                   .Case<tile::ConvertLayoutOp>(
-                                       [](auto) { return Code::ConvertLayout; })
-                                   .Case<tile::LoadOp>([](auto) { return Code::Load; })
-                                   .Case<tile::GatherOp>([](auto) { return Code::Gather; })
-                                   .Default([](Operation *) { return std::nullopt; });
+  std::optional<Code> simple =
+      TypeSwitch<Operation *, std::optional<Code>>(&op)
+          .Case<tile::BroadcastOp>([](auto) { return Code::Broadcast; })
+          .Case<tile::ConvertLayoutOp>([](auto) { return Code::ConvertLayout; })
+          .Case<tile::LoadOp>([](auto) { return Code::Load; })
+          .Case<tile::GatherOp>([](auto) { return Code::Gather; })
+          .Default([](Operation *) { return std::nullopt; });
   if (simple)
     return finish(addWhole(*simple, &op));
   if (auto store = mlir::dyn_cast<tile::StoreOp>(op)) {
@@ -502,20 +503,19 @@ Error Compiler::compileAsyncOp(Operation &op, bool &isKnown) {
     add(Code::Sync, &op);
     return Error::success();
   }
-  std::optional<Code> code =
-      TypeSwitch<Operation *, std::optional<Code>>(&op)
-          .Case<tile::SlotOp>([](auto) { return Code::Slot; })
-          .Case<tile::NextOp>([](auto) { return Code::Next; })
-          .Case<tile::StageOp>([](auto) { return Code::Stage; })
-          .Case<tile::BarrierArriveOp>([](auto) { return Code::Arrive; })
-          .Case<tile::SyncOp>([](auto) { return Code::Sync; })
-          .Case<tile::FenceOp>([](auto) { return Code::Fence; })
-          .Case<tile::CopyAsyncOp>([](auto) { return Code::CopyAsync; })
-          .Case<tile::StoreAsyncOp>([](auto) { return Code::StoreAsync; })
-          .Case<tile::StoreWaitOp>([](auto) { return Code::StoreWait; })
-          .Case<tile::MmaCommitOp>([](auto) { return Code::MmaCommit; })
-          .Case<tile::WarpgroupOp>([](auto) { return Code::Warpgroup; })
-          .Default([](Operation *) { return std::nullopt; });
+  std::optional<Code> code = TypeSwitch<Operation *, std::optional<Code>>(&op)
+                                 .Case<tile::SlotOp>([](auto) { return Code::Slot; })
+                                 .Case<tile::NextOp>([](auto) { return Code::Next; })
+                                 .Case<tile::StageOp>([](auto) { return Code::Stage; })
+                                 .Case<tile::BarrierArriveOp>([](auto) { return Code::Arrive; })
+                                 .Case<tile::SyncOp>([](auto) { return Code::Sync; })
+                                 .Case<tile::FenceOp>([](auto) { return Code::Fence; })
+                                 .Case<tile::CopyAsyncOp>([](auto) { return Code::CopyAsync; })
+                                 .Case<tile::StoreAsyncOp>([](auto) { return Code::StoreAsync; })
+                                 .Case<tile::StoreWaitOp>([](auto) { return Code::StoreWait; })
+                                 .Case<tile::MmaCommitOp>([](auto) { return Code::MmaCommit; })
+                                 .Case<tile::WarpgroupOp>([](auto) { return Code::Warpgroup; })
+                                 .Default([](Operation *) { return std::nullopt; });
   isKnown = code.has_value();
   if (code)
     addWhole(*code, &op);

@@ -62,13 +62,10 @@ std::optional<Finding> SharedMemory::checkAgainst(const Access &past, const Acce
   std::string note = where + " is " + describe(past.kind).str();
   Finding::Note allocated{place.op, "the shared memory is this"};
   if (!isKnown && access.isWrite()) {
-    std::string text = past.isWrite()
-                           ? " overwritten while it may still be written"
-                           : " overwritten before all its readers are known to be done";
-    return Finding{Finding::Kind::EarlyWrite,
-                   access.op,
-                   where + text,
-                   {{past.op, note}, allocated}};
+    std::string text = past.isWrite() ? " overwritten while it may still be written"
+                                      : " overwritten before all its readers are known to be done";
+    return Finding{
+        Finding::Kind::EarlyWrite, access.op, where + text, {{past.op, note}, allocated}};
   }
   if (!isKnown)
     return Finding{Finding::Kind::EarlyRead,
@@ -115,6 +112,11 @@ std::optional<Finding> SharedMemory::access(unsigned index, unsigned stageIndex,
                                             ArrayRef<const Agent *> agents) {
   Place &place = places[index];
   Stage &stage = place.stages[stageIndex];
+  // Who still reads says more than who wrote before.
+  if (access.isWrite())
+    for (const Access &past : stage.reads)
+      if (auto finding = checkAgainst(past, access, agents, place, stageIndex))
+        return finding;
   for (const Access &past : stage.writes)
     if (auto finding = checkAgainst(past, access, agents, place, stageIndex))
       return finding;
@@ -134,9 +136,6 @@ std::optional<Finding> SharedMemory::access(unsigned index, unsigned stageIndex,
     stage.reads.push_back(std::move(access));
     return std::nullopt;
   }
-  for (const Access &past : stage.reads)
-    if (auto finding = checkAgainst(past, access, agents, place, stageIndex))
-      return finding;
   if (auto finding = checkAliases(index, stageIndex, access, agents))
     return finding;
   auto isCovered = [&](const Access &past) { return access.rect.contains(past.rect); };

@@ -95,8 +95,7 @@ struct SimulatePass : sim::impl::SimulatePassBase<SimulatePass> {
     sim::Options options;
     options.numbers = false;
     options.timeline = &picture;
-    Expected<sim::BlockResult> result =
-        simulator.runBlock(arguments, options, prediction->longest);
+    Expected<sim::BlockResult> result = simulator.runBlock(arguments, options, prediction->longest);
     if (!result)
       return result.takeError();
     return picture.write(timeline);
@@ -128,10 +127,11 @@ struct SimulatePass : sim::impl::SimulatePassBase<SimulatePass> {
       Expected<sim::Prediction> prediction = simulator->predict(made->arguments);
       if (!prediction)
         return prediction.takeError();
-      mlir::emitRemark(kernel.getLoc()) << formatv("predicted {0:F3} ms, {1:F1}% of peak, critical: {2}",
-                                     prediction->milliseconds, 100 * prediction->fractionOfPeak,
-                                     sim::getName(prediction->critical))
-                                 .str();
+      mlir::emitRemark(kernel.getLoc())
+          << formatv("predicted {0:F3} ms, {1:F1}% of peak, critical: {2}",
+                     prediction->milliseconds, 100 * prediction->fractionOfPeak,
+                     sim::getName(prediction->critical))
+                 .str();
     }
     return timeline.empty() ? Error::success() : writeTimeline(*simulator, made->arguments);
   }

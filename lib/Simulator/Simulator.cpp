@@ -42,8 +42,8 @@ Expected<std::array<int64_t, 3>> Simulator::getGrid(ArrayRef<Argument> arguments
     const Argument &argument = arguments[index];
     if (argument.isScalar == bool(memref) ||
         (memref && memref.getRank() != int64_t(argument.memory.shape.size())))
-      return makeOpError(program->kernel, "expected a value of the kernel's type for argument " +
-                                              Twine(index));
+      return makeOpError(program->kernel,
+                         "expected a value of the kernel's type for argument " + Twine(index));
     for (int64_t dim = 0; memref && dim < memref.getRank(); ++dim)
       if (!memref.isDynamicDim(dim) && memref.getDimSize(dim) != argument.memory.shape[dim])
         return makeOpError(program->kernel, "expected extent " + Twine(memref.getDimSize(dim)) +
@@ -55,8 +55,8 @@ Expected<std::array<int64_t, 3>> Simulator::getGrid(ArrayRef<Argument> arguments
   for (auto [index, dimension] : enumerate(attribute.getGrid()))
     for (mlir::Attribute factor : mlir::cast<mlir::ArrayAttr>(dimension)) {
       if (auto extent = mlir::dyn_cast<tile::ExtentAttr>(factor))
-        grid[index] *= divideCeil(
-            arguments[extent.getArgument()].memory.shape[extent.getDim()], extent.getDivisor());
+        grid[index] *= divideCeil(arguments[extent.getArgument()].memory.shape[extent.getDim()],
+                                  extent.getDivisor());
       else
         grid[index] *= mlir::cast<mlir::IntegerAttr>(factor).getInt();
     }
@@ -160,13 +160,11 @@ Expected<Prediction> Simulator::predict(ArrayRef<Argument> arguments,
     cycles[x] = mix(&BlockResult::cycles) + machine.blockCycles;
     prediction.flops += mix(&BlockResult::flops) * others;
     for (unsigned i = 0; i < kNumResources; ++i)
-      busy[i] +=
-          (results[left].busy[i] * (1 - weight) + results[right].busy[i] * weight) * others;
+      busy[i] += (results[left].busy[i] * (1 - weight) + results[right].busy[i] * weight) * others;
     if (results[left].elementBits)
       bits = results[left].elementBits;
   }
-  double total =
-      schedule(cycles, int64_t(others), machine.multiprocessors) + machine.launchCycles;
+  double total = schedule(cycles, int64_t(others), machine.multiprocessors) + machine.launchCycles;
   prediction.milliseconds = total / machine.loadedClockGHz * 1e-6;
   prediction.peakTflops = machine.getPeakTflops(bits);
   prediction.fractionOfPeak =

@@ -46,9 +46,9 @@ void roundTo(Number number, float *values, int64_t count) {
   case Number::F8E4M3FN:
   case Number::F8E5M2:
     for (int64_t i = 0; i < count; ++i)
-      values[i] = roundBySemantics(values[i], number == Number::F8E4M3FN
-                                                  ? llvm::APFloat::Float8E4M3FN()
-                                                  : llvm::APFloat::Float8E5M2());
+      values[i] =
+          roundBySemantics(values[i], number == Number::F8E4M3FN ? llvm::APFloat::Float8E4M3FN()
+                                                                 : llvm::APFloat::Float8E5M2());
     return;
   }
 }
@@ -74,8 +74,7 @@ void runFast(FastOp op, float *result, const float *const *in, int64_t count) {
   case FastOp::Div:
     return map2(result, in, count, [](float x, float y) { return x / y; });
   case FastOp::Max:
-    return map2(result, in, count,
-                [](float x, float y) { return x > y || x != x ? x : y; });
+    return map2(result, in, count, [](float x, float y) { return x > y || x != x ? x : y; });
   case FastOp::MaxNum:
     return map2(result, in, count, [](float x, float y) { return x > y || y != y ? x : y; });
   case FastOp::Neg:
@@ -142,7 +141,10 @@ void reduceRows(float *result, const float *values, int64_t rows, int64_t column
         if (parts > 1 && column / 2 % parts != part)
           continue;
         float value = values[row * columns + column];
-        total = isFirst ? value : !isMax ? total + value : value > total || value != value ? value : total;
+        total = isFirst                           ? value
+                : !isMax                          ? total + value
+                : value > total || value != value ? value
+                                                  : total;
         isFirst = false;
       }
       result[row * parts + part] = total;

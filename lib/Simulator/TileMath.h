@@ -25,7 +25,7 @@ enum class Number : uint8_t { F32, BF16, F16, F8E4M3FN, F8E5M2, Integer };
 enum class FastOp : uint8_t { None, Add, Sub, Mul, Div, Max, MaxNum, Neg, Fma, Exp2, Copy };
 
 inline int getNumOperands(FastOp op) {
-  return op == FastOp::Fma                                                ? 3
+  return op == FastOp::Fma                                               ? 3
          : op == FastOp::Neg || op == FastOp::Exp2 || op == FastOp::Copy ? 1
                                                                          : 2;
 }

@@ -26,7 +26,8 @@ static int64_t evaluate(mlir::AffineExpr expr, ArrayRef<int64_t> dims, ArrayRef<
   if (auto symbol = mlir::dyn_cast<mlir::AffineSymbolExpr>(expr))
     return symbols[symbol.getPosition()];
   auto binary = mlir::cast<mlir::AffineBinaryOpExpr>(expr);
-  int64_t a = evaluate(binary.getLHS(), dims, symbols), b = evaluate(binary.getRHS(), dims, symbols);
+  int64_t a = evaluate(binary.getLHS(), dims, symbols),
+          b = evaluate(binary.getRHS(), dims, symbols);
   switch (expr.getKind()) {
   case mlir::AffineExprKind::Add:
     return a + b;
@@ -61,7 +62,8 @@ static std::optional<int64_t> getOffset(const Memory &memory, ArrayRef<int64_t> 
 }
 
 static Finding makeOutside(Operation *op, ArrayRef<int64_t> indices, const Memory &memory) {
-  return Finding{Finding::Kind::OutOfBounds, op,
+  return Finding{Finding::Kind::OutOfBounds,
+                 op,
                  "reads element " + formatShape(indices) + " of memory of shape " +
                      formatShape(memory.shape),
                  {}};
@@ -182,10 +184,9 @@ Error BlockRun::access(Fiber &fiber, const Instruction &instruction, Value &tile
   if (!tile.tile)
     return Error::success();
   int64_t stride = info.isVector ? 1 : memory.strides[rank - 1];
-  int64_t columns = info.isVector
-                        ? 1
-                        : std::clamp<int64_t>(memory.shape[rank - 1] - offsets[rank - 1], 0,
-                                              info.columns);
+  int64_t columns = info.isVector ? 1
+                                  : std::clamp<int64_t>(memory.shape[rank - 1] - offsets[rank - 1],
+                                                        0, info.columns);
   for (int64_t row = 0; row < info.getLocalRows(); ++row) {
     int64_t global = info.getRow(fiber.getRoleWarpgroup(), row), at = offsets[rowDim] + global;
     // As the hardware's code: only the upper bound is checked.
@@ -330,7 +331,8 @@ Error BlockRun::executeTile(Fiber &fiber, const Instruction &instruction) {
     }
     for (int64_t i = 0; i < source.size(); ++i) {
       int64_t column = i % source.columns, part = to.columns > 1 ? column / 2 % to.columns : 0;
-      int64_t &total = to.lanes[i / source.columns * to.columns + part].i, value = source.lanes[i].i;
+      int64_t &total = to.lanes[i / source.columns * to.columns + part].i,
+              value = source.lanes[i].i;
       bool isFirst = column == 2 * part;
       total = isFirst ? value : instruction.isMax ? std::max(total, value) : total + value;
     }

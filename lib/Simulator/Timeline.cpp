@@ -88,8 +88,8 @@ static std::vector<Timeline::Span> merge(ArrayRef<Timeline::Span> spans, double 
       return std::pair(a->begin, a->end) < std::pair(b->begin, b->end);
     });
     for (const Timeline::Span *span : list) {
-      Timeline::Span *last = merged.empty() || merged.back().track != span->track ? nullptr
-                                                                                  : &merged.back();
+      Timeline::Span *last =
+          merged.empty() || merged.back().track != span->track ? nullptr : &merged.back();
       if (last && span->begin - last->end <= gap &&
           getColor(track, last->name) == getColor(track, span->name) &&
           !track.starts_with("copies"))
@@ -116,9 +116,9 @@ void Timeline::printPicture(raw_ostream &os, double maxCycles) const {
   os << formatv("<rect width=\"{0:F0}\" height=\"{1:F0}\" fill=\"white\"/>\n", left + width + 20,
                 height);
   os << "<text x=\"10\" y=\"20\" font-size=\"14\">" << title << "</text>\n";
-  std::pair<StringRef, StringRef> legend[] = {
-      {"#3b6fb6", "scores"}, {"#76b041", "values"},  {"#d9822b", "exponentials"},
-      {"#e3b23c", "other"},  {"#8e6bbf", "copies"}, {"#d8d8d8", "waits"}};
+  std::pair<StringRef, StringRef> legend[] = {{"#3b6fb6", "scores"},       {"#76b041", "values"},
+                                              {"#d9822b", "exponentials"}, {"#e3b23c", "other"},
+                                              {"#8e6bbf", "copies"},       {"#d8d8d8", "waits"}};
   double x = left + width - 600;
   for (auto [color, name] : legend) {
     os << formatv("<rect x=\"{0:F0}\" y=\"10\" width=\"12\" height=\"12\" fill=\"{1}\"/>"
@@ -150,8 +150,9 @@ void Timeline::printPicture(raw_ostream &os, double maxCycles) const {
     os << formatv("<text x=\"{0:F1}\" y=\"{1:F0}\" text-anchor=\"middle\" fill=\"#555\">{2:F0}"
                   "</text>\n",
                   left + tick * scale, axis + 14, tick);
-  os << formatv("<text x=\"{0:F0}\" y=\"{1:F0}\" fill=\"#555\">cycles of one multiprocessor</text>\n",
-                left, axis + 34);
+  os << formatv(
+      "<text x=\"{0:F0}\" y=\"{1:F0}\" fill=\"#555\">cycles of one multiprocessor</text>\n", left,
+      axis + 34);
   os << "</svg>\n";
 }
 
@@ -159,8 +160,8 @@ Error Timeline::write(StringRef path) const {
   std::error_code code;
   raw_fd_ostream os(path, code, sys::fs::OF_Text);
   if (code)
-    return createStringError("'" + path + "': expected a file that can be written, got: " +
-                             code.message());
+    return createStringError("'" + path +
+                             "': expected a file that can be written, got: " + code.message());
   if (path.ends_with(".svg"))
     printPicture(os);
   else

@@ -68,8 +68,8 @@ mlir::func::FuncOp getKernel(mlir::ModuleOp module) {
 Call::Call(const Job &job, const Extents &extents, uint64_t seed)
     : inputs(makeInputs(job.variant, job.problem, extents, seed)), type(job.problem.type) {
   ElementKind kind = inputs[0].array.getKind();
-  outputs.push_back(
-      allocate(kind, {extents.batch, extents.heads, extents.m, job.problem.dv}, job.problem.memory));
+  outputs.push_back(allocate(kind, {extents.batch, extents.heads, extents.m, job.problem.dv},
+                             job.problem.memory));
   if (job.problem.withLse)
     outputs.push_back(allocate(ElementKind::F32, {extents.batch, extents.heads, extents.m}));
   evaluateReference(job);
@@ -99,8 +99,7 @@ void Call::evaluateReference(const Job &job) {
     else if (input.array.getKind() == type.kind)
       arguments.addMemRef(input.array);
     else
-      arguments.addMemRef(
-          copies.emplace_back(llvm::cantFail(input.array.convert(type.kind))));
+      arguments.addMemRef(copies.emplace_back(llvm::cantFail(input.array.convert(type.kind))));
   }
   for (auto [output, type] : llvm::zip_equal(outputs, reference.signature.results))
     arguments.addMemRef(wanted.emplace_back(allocate(type.kind, output.getShape())));
@@ -135,15 +134,15 @@ double Call::getError() {
   return worst;
 }
 
-/// Errors are relative to the root mean square of all elements. Rows that keep nothing are zeros and
-/// would make it, and so the bound, smaller than that of the other rows.
+/// Errors are relative to the root mean square of all elements. Rows that keep nothing are zeros
+/// and would make it, and so the bound, smaller than that of the other rows.
 double Call::getTolerance() const {
   llvm::ArrayRef<double> values(wanted[0].dataAs<double>(), wanted[0].size());
   double filled = 1 - double(llvm::count(values, 0.0)) / double(values.size());
   // The bound for f16 is twice what PyTorch's kernels differ by; rows of few keys, of which these
   // shapes are full, need half as much again.
-  double bound =
-      type == "f16" ? 1.5 * getDefaultTolerance(ElementKind::F16) : getDefaultTolerance(ElementKind::BF16);
+  double bound = type == "f16" ? 1.5 * getDefaultTolerance(ElementKind::F16)
+                               : getDefaultTolerance(ElementKind::BF16);
   return bound / std::sqrt(std::max(filled, 1e-6));
 }
 

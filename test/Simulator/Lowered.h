@@ -52,8 +52,8 @@ private:
   std::string type;
 };
 
-/// Runs all blocks for `seeds` seeds from `firstSeed` on; the findings of the first that has any, as
-/// text. The first `numbered` seeds compute values, which must be right.
+/// Runs all blocks for `seeds` seeds from `firstSeed` on; the findings of the first that has any,
+/// as text. The first `numbered` seeds compute values, which must be right.
 std::string simulate(const sim::Simulator &simulator, Call &call, uint64_t firstSeed,
                      unsigned seeds, unsigned numbered);
 

@@ -10,10 +10,12 @@
 // values must differ. Those that it accepts are listed; at least 97 % must be found. All that are
 // accepted today are programs as right as the original:
 //
-//   * causal: releases in the loop over masked tiles. A block's triangle spans one tile more than the
+//   * causal: releases in the loop over masked tiles. A block's triangle spans one tile more than
+//   the
 //     ring has stages, and one of them comes first; those of the loop are the last uses of their
 //     stages, and nobody waits for their release;
-//   * forward-d128: the release of the keys before their product is done, and the producer's wait for
+//   * forward-d128: the release of the keys before their product is done, and the producer's wait
+//   for
 //     the release of the values instead. The release of the values of the step before comes later,
 //     and the producer waits for it too before it fills the keys' stage;
 //   * exchange: the release of the other stage of a ring of two. One use sees its release a step
@@ -127,9 +129,8 @@ static mlir::OwningOpRef<mlir::ModuleOp> parseFile(llvm::StringRef path) {
 }
 
 static Specimen makeForward() {
-  Specimen specimen{"forward-d128.mlir",
-                    parseFile("/test/Conversion/TileToNVVM/forward-d128.mlir"),
-                    {}};
+  Specimen specimen{
+      "forward-d128.mlir", parseFile("/test/Conversion/TileToNVVM/forward-d128.mlir"), {}};
   for (int64_t keys : {640, 768}) {
     Arguments &arguments = specimen.arguments.emplace_back();
     for (int64_t rows : {int64_t(128), keys, keys})
@@ -194,8 +195,8 @@ static void run() {
   // Enough keys that every ring goes round more than twice, and a triangle across three tiles.
   add(mutate(makeAttention("causal, D = 64", kCausal, 64, {{300, 1000}, {200, 950}})));
   add(mutate(makeAttention("full, D = 128", kFull, 128, {{200, 900}, {128, 760}})));
-  add(mutate(makeAttention("causal, D = 128, three stages", kCausal, 128,
-                           {{200, 900}, {130, 1000}}, /*blockN=*/64, /*stages=*/3)));
+  add(mutate(makeAttention("causal, D = 128, three stages", kCausal, 128, {{200, 900}, {130, 1000}},
+                           /*blockN=*/64, /*stages=*/3)));
   add(mutate(makeForward()));
   add(mutate(makeExchange()));
   EXPECT_GE(total.found, 0.97 * (total.found + total.accepted));

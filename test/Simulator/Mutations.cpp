@@ -51,7 +51,8 @@ static std::vector<Kind> getKinds(Operation *op) {
   auto addOperands = [&] {
     if (findOperand<tile::SlotType>(op))
       kinds.push_back(Kind::NextSlot);
-    if (OpOperand *barrier = findOperand<tile::BarrierType>(op); barrier && findOther(barrier->get()))
+    if (OpOperand *barrier = findOperand<tile::BarrierType>(op);
+        barrier && findOther(barrier->get()))
       kinds.push_back(Kind::OtherBarrier);
   };
   llvm::TypeSwitch<Operation *>(op)
@@ -113,10 +114,10 @@ static std::vector<Kind> getKinds(Operation *op) {
 }
 
 static const char *describe(Kind kind) {
-  static const char *const names[] = {"remove",        "more",        "fewer",       "toggle previous",
-                                      "next slot",     "slot before", "other phase",   "other barrier", "other place",
-                                      "one more",      "pending more", "untie",      "toggle arrive",
-                                      "other id",      "before wait"};
+  static const char *const names[] = {
+      "remove",       "more",        "fewer",         "toggle previous", "next slot",
+      "slot before",  "other phase", "other barrier", "other place",     "one more",
+      "pending more", "untie",       "toggle arrive", "other id",        "before wait"};
   return names[kind];
 }
 

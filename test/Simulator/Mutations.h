@@ -47,7 +47,8 @@ struct Mutation {
   std::string text;
 };
 
-/// Every mutation of every op that has to do with synchronisation, without those that change nothing:
+/// Every mutation of every op that has to do with synchronisation, without those that change
+/// nothing:
 ///
 ///   * who waits for the phase *before* the first use of a ring waits for nothing;
 ///   * arrivals, expectations and copies do not look at the phase of their slot, stages neither;

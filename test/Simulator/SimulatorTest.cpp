@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------------------------===//
 //
-// Kernels as the compiler makes them, on shapes of one to a few tiles: partial tiles, rows that keep
-// nothing, M != N. Each runs on 200 seeds of random times; the first of them computes values, which
-// are compared with the definition in f64.
+// Kernels as the compiler makes them, on shapes of one to a few tiles: partial tiles, rows that
+// keep nothing, M != N. Each runs on 200 seeds of random times; the first of them computes values,
+// which are compared with the definition in f64.
 //
 //===----------------------------------------------------------------------------------------===//
 
@@ -54,7 +54,8 @@ TEST_P(SimulatedVariantTest, IsFreeOfRacesAndRight) {
   check(job, kShapes);
 }
 
-static std::string nameVariant(const testing::TestParamInfo<SimulatedVariantTest::ParamType> &info) {
+static std::string
+nameVariant(const testing::TestParamInfo<SimulatedVariantTest::ParamType> &info) {
   auto [index, d] = info.param;
   return getVariants()[index].name + "_D" + std::to_string(d);
 }
@@ -95,19 +96,20 @@ static std::string nameSchedule(const testing::TestParamInfo<Schedule> &info) {
          std::to_string(s.stages);
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    All, ScheduleTest,
-    testing::Values(
-        // The compiler's rules.
-        Schedule{64, 64, 0, 0, 0}, Schedule{80, 80, 0, 0, 0}, Schedule{96, 96, 0, 0, 0},
-        Schedule{128, 128, 0, 0, 0}, Schedule{192, 192, 0, 0, 0}, Schedule{192, 128, 0, 0, 0},
-        Schedule{256, 256, 0, 0, 0},
-        // Sizes and stages that options can ask for.
-        Schedule{64, 64, 64, 128, 0}, Schedule{64, 64, 128, 128, 3}, Schedule{64, 64, 128, 64, 4},
-        Schedule{64, 64, 128, 176, 0}, Schedule{64, 64, 192, 112, 0}, Schedule{128, 128, 64, 128, 0},
-        Schedule{128, 128, 128, 80, 3}, Schedule{128, 128, 128, 176, 0},
-        Schedule{128, 128, 128, 96, 1}),
-    nameSchedule);
+INSTANTIATE_TEST_SUITE_P(All, ScheduleTest,
+                         testing::Values(
+                             // The compiler's rules.
+                             Schedule{64, 64, 0, 0, 0}, Schedule{80, 80, 0, 0, 0},
+                             Schedule{96, 96, 0, 0, 0}, Schedule{128, 128, 0, 0, 0},
+                             Schedule{192, 192, 0, 0, 0}, Schedule{192, 128, 0, 0, 0},
+                             Schedule{256, 256, 0, 0, 0},
+                             // Sizes and stages that options can ask for.
+                             Schedule{64, 64, 64, 128, 0}, Schedule{64, 64, 128, 128, 3},
+                             Schedule{64, 64, 128, 64, 4}, Schedule{64, 64, 128, 176, 0},
+                             Schedule{64, 64, 192, 112, 0}, Schedule{128, 128, 64, 128, 0},
+                             Schedule{128, 128, 128, 80, 3}, Schedule{128, 128, 128, 176, 0},
+                             Schedule{128, 128, 128, 96, 1}),
+                         nameSchedule);
 
 //===----------------------------------------------------------------------------------------===//
 // Memory
@@ -122,7 +124,8 @@ TEST(SimulatorTest, StridedTensorsAndGroupedHeads) {
 
 /// The synchronous programs of rooms 4 and 5 compute the same.
 TEST(SimulatorTest, AllRoomsAreRight) {
-  for (const char *name : {"Full", "CausalBottomRight", "AllScores", "SinkCausal", "DocumentCausal"})
+  for (const char *name :
+       {"Full", "CausalBottomRight", "AllScores", "SinkCausal", "DocumentCausal"})
     for (GPUDoor door : {GPUDoor::Tile, GPUDoor::Placed}) {
       std::vector<Variant> variants = getVariants();
       auto variant = llvm::find_if(variants, [&](const Variant &v) { return v.name == name; });

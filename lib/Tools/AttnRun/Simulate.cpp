@@ -79,8 +79,7 @@ static std::vector<sim::Argument> bindArguments(const Binding &binding,
   // Arrays without data know no type.
   for (auto [argument, type] : zip(arguments, kernel.getArgumentTypes()))
     if (auto memref = mlir::dyn_cast<mlir::MemRefType>(type))
-      argument.memory.kind =
-          getElementKind(memref.getElementType()).value_or(argument.memory.kind);
+      argument.memory.kind = getElementKind(memref.getElementType()).value_or(argument.memory.kind);
   return arguments;
 }
 
@@ -88,11 +87,10 @@ static void describe(const sim::Prediction &prediction, std::optional<double> fl
                      Report &report) {
   report.timeMs = report.fastestMs = prediction.milliseconds;
   auto add = [&](StringRef key, std::string text) { report.lines.emplace_back(key.str(), text); };
-  add("predicted",
-      formatv("{0:F1} TFLOP/s of work, {1:F1} executed: {2:F1}% of {3:F0}",
-              flops ? *flops / prediction.milliseconds * 1e-9 : 0.0,
-              prediction.flops / prediction.milliseconds * 1e-9, 100 * prediction.fractionOfPeak,
-              prediction.peakTflops));
+  add("predicted", formatv("{0:F1} TFLOP/s of work, {1:F1} executed: {2:F1}% of {3:F0}",
+                           flops ? *flops / prediction.milliseconds * 1e-9 : 0.0,
+                           prediction.flops / prediction.milliseconds * 1e-9,
+                           100 * prediction.fractionOfPeak, prediction.peakTflops));
   std::string used;
   for (unsigned i = 0; i < sim::kNumResources; ++i)
     used += formatv("{0}{1} {2:F0}%", i ? ", " : "", sim::getName(sim::Resource(i)),
@@ -114,8 +112,7 @@ Error simulate(mlir::ModuleOp module, const Binding &binding, ArrayRef<ArgumentV
   report.passesMs = watch.lapMs();
   report.device = "sim, one H200";
   report.schedule = simulator->describe();
-  std::vector<sim::Argument> arguments =
-      bindArguments(binding, inputs, outputs, *kernel, options);
+  std::vector<sim::Argument> arguments = bindArguments(binding, inputs, outputs, *kernel, options);
   for (const sim::Finding &finding : simulator->getFindings())
     report.addFinding(finding);
   if (!options.predict)
@@ -132,9 +129,8 @@ Error simulate(mlir::ModuleOp module, const Binding &binding, ArrayRef<ArgumentV
   if (!report.findings.empty())
     return Error::success();
   if (!options.predict)
-    report.lines.emplace_back("simulated",
-                              formatv("{0} seeds of random times: no race, no deadlock",
-                                      options.simSeeds));
+    report.lines.emplace_back(
+        "simulated", formatv("{0} seeds of random times: no race, no deadlock", options.simSeeds));
 
   Expected<sim::Prediction> prediction = simulator->predict(arguments);
   if (!prediction)
