@@ -11,7 +11,7 @@ SANITIZER_PACKAGES := libclang-rt-22-dev
 FORMAT_PACKAGES := clang-format-22 clang-tidy-22
 
 .DEFAULT_GOAL := help
-.PHONY: help setup configure build demo test test-asan format tidy docs bench gpu-bundle clean
+.PHONY: help setup configure build demo test test-asan format tidy docs mutation bench gpu-bundle clean
 
 help: ## List the commands
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
@@ -59,6 +59,9 @@ tidy: build ## Run clang-tidy over the sources
 docs: configure ## Generate the op and pass documentation into build/dev/docs
 	@cmake --build --preset $(PRESET) --target attn-doc
 	@ls $(BUILD)/docs/*.md
+
+mutation: build ## Change every barrier, wait and count of some kernels; show which mutants the simulator accepts
+	@$(BUILD)/bin/MutationTest
 
 bench: ## Compare with PyTorch on the CPU (installs PyTorch into .venv)
 	@$(MAKE) --no-print-directory build PRESET=release
