@@ -100,6 +100,14 @@ std::vector<Variant> getVariants() {
        "    %i = arith.index_cast %n : index to i32\n    %f = arith.sitofp %i : i32 to f32\n"
        "    %x = math.sin %f : f32\n    %y = arith.mulf %x, %c : f32\n"
        "    %t = arith.addf %l, %y : f32\n    attn.yield %t : f32\n  }"},
+      {"ScoreFunctions",
+       "score(%s, %b, %h, %m, %n) {\n"
+       "    %c1 = arith.constant 1.0 : f32\n    %e = math.erf %s : f32\n"
+       "    %a = math.absf %s : f32\n    %d = arith.addf %a, %c1 : f32\n"
+       "    %p = math.powf %d, %e : f32\n    %i = math.atan %s : f32\n"
+       "    %t = math.tanh %i : f32\n    %r = math.sqrt %d : f32\n"
+       "    %x = arith.addf %p, %t : f32\n    %y = arith.subf %x, %r : f32\n"
+       "    attn.yield %y : f32\n  }"},
   };
 }
 

@@ -65,15 +65,33 @@ static FailureOr<Attribute> getGridFactor(scf::ForallOp grid, unsigned dim) {
       tile::ExtentAttr::get(grid.getContext(), argument.getArgNumber(), *size.getConstantIndex(), step));
 }
 
+/// What the tensor cores and their copies can do: 64 rows for a warpgroup, at most four of them, sums over 16 keys, columns in
+/// groups of 8.
+static LogicalResult checkSizes(OnlineAttentionOp op, ScheduleAttr schedule) {
+  for (int64_t columns : {op.getKey().getType().getDimSize(1), op.getValue().getType().getDimSize(1)})
+    if (columns % 8 || columns > 256)
+      return op.emitOpError("expected head dimensions in multiples of 8 up to 256 on this target, got ")
+             << columns << "; the nearest is " << std::min<int64_t>(256, llvm::alignTo(columns, 8));
+  if (int64_t m = schedule.getBlockM(); m % 64 || m > 256)
+    return op.emitOpError("expected block_m in multiples of 64 up to 256 on this target, got ")
+           << m << "; the nearest is " << std::min<int64_t>(256, llvm::alignTo(m, 64));
+  if (int64_t n = schedule.getBlockN(); n % 16 || n > 256)
+    return op.emitOpError("expected block_n in multiples of 16 up to 256 on this target, got ")
+           << n << "; the nearest is " << std::min<int64_t>(256, llvm::alignTo(n, 16));
+  return success();
+}
+
 static LogicalResult convertFunction(func::FuncOp function) {
   FailureOr<scf::ForallOp> grid = findGrid(function);
   if (failed(grid))
     return failure();
   ScheduleAttr schedule;
-  grid->walk([&](OnlineAttentionOp op) {
-    if (!schedule)
-      schedule = op->getAttrOfType<ScheduleAttr>(kScheduleAttrName);
+  WalkResult sizes = grid->walk([&](OnlineAttentionOp op) {
+    schedule = op->getAttrOfType<ScheduleAttr>(kScheduleAttrName);
+    return WalkResult(!schedule ? success() : checkSizes(op, schedule));
   });
+  if (sizes.wasInterrupted())
+    return failure();
   // A mask that keeps nothing leaves no step to schedule: the grid's rows are all there is.
   int64_t blockM = schedule ? schedule.getBlockM() : *getConstantIntValue(grid->getMixedStep()[2]);
   int64_t blockN = schedule ? schedule.getBlockN() : blockM;

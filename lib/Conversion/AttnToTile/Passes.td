@@ -20,7 +20,7 @@ def ConvertAttnToTilePass : Pass<"convert-attn-to-tile", "::mlir::ModuleOp"> {
     tensors become gathers with coordinates clamped to M - 1 and N - 1.
 
     Requires: level `online`, f16 or bf16 attention. Produces: level `tile`. Fails when: a function's results do not come from
-    one grid, elements are f32, or an op has no form on tiles; each named in the error.
+    one grid, elements are f32, a tile's size is none of the tensor cores', or an op has no form on tiles; each named in the error.
   }];
   let dependentDialects = [
     "::attn::tile::TileDialect", "::mlir::affine::AffineDialect", "::mlir::arith::ArithDialect", "::mlir::gpu::GPUDialect",

@@ -114,6 +114,8 @@ void populateRolePatterns(mlir::RewritePatternSet &patterns, const PatternContex
 void populateSynchronousCopyPatterns(mlir::RewritePatternSet &patterns,
                                      const PatternContext &context);
 void populateRowPatterns(mlir::RewritePatternSet &patterns, const PatternContext &context);
+/// Leaves only scalar math that has instructions. Fails at an op that cannot be expanded to such.
+llvm::LogicalResult expandMath(mlir::Operation *function);
 /// Scalar math as the approximate instructions of the hardware.
 void populateMathPatterns(mlir::RewritePatternSet &patterns);
 

@@ -68,6 +68,8 @@ static LogicalResult convertTiles(Operation *function, const KernelMap &kernels)
 
 /// Scalars, control flow and indices of 32 bits go to the LLVM dialect.
 static LogicalResult convertScalars(Operation *function) {
+  if (failed(expandMath(function)))
+    return failure();
   MLIRContext *context = function->getContext();
   RewritePatternSet math(context);
   populateMathPatterns(math);

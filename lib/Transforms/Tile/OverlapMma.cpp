@@ -57,11 +57,18 @@ static void sinkUsers(MmaWaitOp wait) {
       user->moveBefore(block.getTerminator());
 }
 
-/// Ops between `begin` and `end` of one block that narrow tiles to 16 bits, with all that follows from them there.
+/// Whether the op makes what the next iteration reads, perhaps in another layout, and nothing of this one.
+static bool isOnlyYielded(Operation *op) {
+  return llvm::all_of(op->getUsers(), [&](Operation *user) {
+    return user == op->getBlock()->getTerminator() || (isa<ConvertLayoutOp>(user) && isOnlyYielded(user));
+  });
+}
+
+/// Ops between `begin` and `end` of one block that narrow tiles for the next iteration, with all that follows from them there.
 static llvm::SetVector<Operation *> getNarrowing(Operation *begin, Operation *end) {
   llvm::SetVector<Operation *> narrowing;
   for (Operation *op = begin; op != end; op = op->getNextNode()) {
-    bool narrows = isa<arith::TruncFOp>(op) && isa<RankedTensorType>(op->getResult(0).getType());
+    bool narrows = isa<arith::TruncFOp>(op) && isa<RankedTensorType>(op->getResult(0).getType()) && isOnlyYielded(op);
     bool follows = llvm::any_of(op->getOperands(), [&](Value v) { return narrowing.contains(v.getDefiningOp()); });
     if (narrows || follows)
       narrowing.insert(op);
