@@ -60,6 +60,8 @@ static Operation *findUnsupported(Operation *function) {
 LogicalResult attn::tile::expandMath(Operation *function) {
   if (!findUnsupported(function))
     return success();
+  // Functions of dozens of ops; the order of short ones is best left to the assembler.
+  sinkScalars(function);
   RewritePatternSet patterns(function->getContext());
   populateMathPolynomialApproximationPatterns(
       patterns, [](StringRef name) { return kApproximated.contains(name); });

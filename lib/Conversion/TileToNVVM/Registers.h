@@ -114,6 +114,8 @@ void populateRolePatterns(mlir::RewritePatternSet &patterns, const PatternContex
 void populateSynchronousCopyPatterns(mlir::RewritePatternSet &patterns,
                                      const PatternContext &context);
 void populateRowPatterns(mlir::RewritePatternSet &patterns, const PatternContext &context);
+/// Computes each f32 element of a tile just before its first use, so that fewer live at once.
+void sinkScalars(mlir::Operation *function);
 /// Leaves only scalar math that has instructions. Fails at an op that cannot be expanded to such.
 llvm::LogicalResult expandMath(mlir::Operation *function);
 /// Scalar math as the approximate instructions of the hardware.
