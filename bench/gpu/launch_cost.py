@@ -4,47 +4,49 @@
     PYTHONPATH=python python3 bench/gpu/launch_cost.py
 
 Needs the attn package, its library and PyTorch with a GPU; no build tree. Compilations are those of fresh processes,
-medians of several; the driver's context is there before the clock starts. Host times of launches are medians over
+medians of several; PyTorch and the driver's context are there before the clock starts. Host times of launches are medians over
 batches that end in a synchronisation outside the clock.
 """
 
 import argparse
 import ctypes
 import json
+import multiprocessing
 import os
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
 
-# In a fresh process: one compilation, and its first launch.
-COMPILE = """
-import json, time, torch
-x = torch.zeros(1, 1, 64, {d}, device="cuda", dtype=torch.bfloat16)
-torch.cuda.synchronize()
-start = time.perf_counter()
-import attn
-imported = time.perf_counter()
-kernel = attn.compile("bfloat16", {d}, causal=True, device="cuda")
-loaded = time.perf_counter()
-kernel(x, x, x)
-launched = time.perf_counter()
-torch.cuda.synchronize()
-ms = lambda a, b: (b - a) * 1e3
-print(json.dumps(dict(
-    import_ms=ms(start, imported), total_ms=ms(imported, launched), first_launch_ms=ms(loaded, launched),
-    compile_ms=kernel.compile_ms, driver_ms=kernel.load_ms, from_disk=kernel.is_from_disk)))
-"""
+
+def compile_once(d, environment):
+    """One compilation and its first launch, in a process that has imported PyTorch and nothing else."""
+    os.environ.update(environment)
+    import torch
+
+    x = torch.zeros(1, 1, 64, d, device="cuda", dtype=torch.bfloat16)
+    torch.cuda.synchronize()
+    start = time.perf_counter()
+    import attn
+
+    imported = time.perf_counter()
+    kernel = attn.compile("bfloat16", d, causal=True, device="cuda")
+    loaded = time.perf_counter()
+    kernel(x, x, x)
+    launched = time.perf_counter()
+    torch.cuda.synchronize()
+    return {
+        "import_ms": (imported - start) * 1e3,
+        "total_ms": (launched - imported) * 1e3,
+        "first_launch_ms": (launched - loaded) * 1e3,
+        "compile_ms": kernel.compile_ms,
+        "driver_ms": kernel.load_ms,
+        "from_disk": kernel.is_from_disk,
+    }
 
 
-def run_alone(d, **environment):
-    done = subprocess.run(
-        [sys.executable, "-c", COMPILE.format(d=d)], env={**os.environ, **environment}, capture_output=True, text=True
-    )
-    if done.returncode:
-        sys.exit(done.stderr)
-    return json.loads(done.stdout)
+def run_alone(pool, d, **environment):
+    return pool.apply_async(compile_once, (d, environment)).get(timeout=120)
 
 
 def median_of(runs):
@@ -55,19 +57,27 @@ def median_of(runs):
 
 
 def measure_compilations(d, repeats):
-    with tempfile.TemporaryDirectory() as folder:
+    # Importing PyTorch takes seconds: a server that has done so forks a fresh process for each run.
+    server = multiprocessing.get_context("forkserver")
+    server.set_forkserver_preload(["torch"])
+    with tempfile.TemporaryDirectory() as folder, server.Pool(1, maxtasksperchild=1) as pool:
         ours, drivers = os.path.join(folder, "attn"), os.path.join(folder, "driver")
         cold = {"ATTN_CACHE": "0", "CUDA_CACHE_DISABLE": "1"}
-        warm = {"ATTN_CACHE_DIR": ours, "CUDA_CACHE_DISABLE": "0", "CUDA_CACHE_PATH": drivers}
-        result = {"cold": median_of([run_alone(d, **cold) for _ in range(repeats)])}
-        run_alone(d, **warm)
-        result["disk"] = median_of([run_alone(d, **warm) for _ in range(repeats)])
-        # The driver remembers, our own cache does not.
-        result["driver_cache_only"] = median_of([run_alone(d, **{**warm, "ATTN_CACHE": "0"}) for _ in range(repeats)])
-        # Ours remembers, and the driver assembles.
-        result["ptx_from_disk_only"] = median_of(
-            [run_alone(d, **{**warm, "CUDA_CACHE_DISABLE": "1"}) for _ in range(repeats)]
-        )
+        warm = {"ATTN_CACHE": "1", "ATTN_CACHE_DIR": ours, "CUDA_CACHE_DISABLE": "0", "CUDA_CACHE_PATH": drivers}
+        cases = {
+            "cold": cold,
+            "disk": warm,
+            # The driver remembers, our own cache does not.
+            "driver_cache_only": {**warm, "ATTN_CACHE": "0"},
+            # Ours remembers, and the driver assembles.
+            "ptx_from_disk_only": {**warm, "CUDA_CACHE_DISABLE": "1"},
+        }
+        result = {}
+        for name, environment in cases.items():
+            if name == "disk":
+                run_alone(pool, d, **environment)
+            result[name] = median_of([run_alone(pool, d, **environment) for _ in range(repeats)])
+            print(f"{name}: {result[name]}", file=sys.stderr, flush=True)
     return result
 
 
@@ -88,9 +98,9 @@ def measure_calls(d):
     import torch
 
     import attn
-    from attn import _library
+    from attn import _library as native
 
-    library, finish = _library.library, torch.cuda.synchronize
+    library, finish = native.library, torch.cuda.synchronize
     q, k, v = (torch.zeros(1, 1, 1, d, device="cuda", dtype=torch.bfloat16) for _ in range(3))
     kernel = attn.compile("bfloat16", d, causal=True, device="cuda")
     kernel(q, k, v)
@@ -99,7 +109,7 @@ def measure_calls(d):
     stream = torch.cuda.current_stream().cuda_stream
 
     source, handle = kernel.source.encode(), ctypes.c_void_p()
-    with _library.Options({"device": "cuda:0"}) as options:
+    with native.Options({"device": "cuda:0"}) as options:
 
         def find_again():
             library.attn_compile(source, options.handle, ctypes.byref(handle))
@@ -124,7 +134,7 @@ def measure_calls(d):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--head-dim", type=int, default=128)
-    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--repeats", type=int, default=3)
     arguments = parser.parse_args()
     import torch
 

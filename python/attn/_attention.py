@@ -338,7 +338,7 @@ def _make_source(
     if type_ == "f32" and device != "cpu":
         raise Error(
             "invalid argument",
-            f"q: expected float16 or bfloat16 on {device}, got {dtype}",
+            f"q: expected float16 or bfloat16 on {device.partition(':')[0]}, got {dtype}",
             "convert q, k and v, or move them to the CPU",
         )
     for name, extent in (("head_dim", head_dim), ("value_dim", value_dim)):

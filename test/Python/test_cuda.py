@@ -420,10 +420,10 @@ def test_disk(tmp_path):
         "kernel = attn.compile('bfloat16', 64, window=(7, 7), device='cuda')\n"
         "print(kernel.is_from_disk, kernel.compile_ms > 0)\n"
     )
-    where = {"ATTN_CACHE_DIR": str(tmp_path / "cache")}
+    where = {"ATTN_CACHE": "1", "ATTN_CACHE_DIR": str(tmp_path / "cache")}
     assert run_alone(code, **where) == "False True"
     assert run_alone(code, **where) == "True False"
-    assert run_alone(code, ATTN_CACHE="0", **where) == "False True"
+    assert run_alone(code, **{**where, "ATTN_CACHE": "0"}) == "False True"
     (entry,) = (tmp_path / "cache").glob("*.kernel")
     damaged = bytearray(entry.read_bytes())
     damaged[len(damaged) // 2] ^= 1

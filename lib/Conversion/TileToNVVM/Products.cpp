@@ -71,7 +71,7 @@ static Value advance(OpBuilder &builder, Location loc, Value descriptor, int64_t
 }
 
 //===----------------------------------------------------------------------===//
-// One instruction
+// A sum over K
 //===----------------------------------------------------------------------===//
 
 static StringRef getTypeName(Type element) {
@@ -85,22 +85,29 @@ static StringRef getTypeName(Type element) {
 }
 
 namespace {
-/// One wgmma: 64 rows per warpgroup, `columns` of them, 32 bytes of K.
-struct Instruction {
+/// The instructions that sum over all of K: 64 rows per warpgroup, `columns` of them, 32 bytes of K
+/// each. They are one piece of assembly: LLVM's time goes with the operands, and they share the
+/// accumulators.
+struct Sum {
+  struct Step {
+    /// In registers: four. In shared memory: one descriptor.
+    SmallVector<Value> lhs;
+    Value rhs;
+  };
   int64_t columns;
   Type element;
-  /// Register operands: four. Shared operand: one descriptor.
-  SmallVector<Value> lhs;
-  Value rhs;
   bool transposeLhs, transposeRhs;
-  /// What is added to; empty for the first product.
+  /// Whether normal instructions wrote registers that these read.
+  bool isFenced;
+  /// What is added to; empty for a product.
   SmallVector<Value> accumulators;
+  SmallVector<Step> steps;
 
   SmallVector<Value> emit(OpBuilder &builder, Location loc) const;
 };
 } // namespace
 
-SmallVector<Value> Instruction::emit(OpBuilder &builder, Location loc) const {
+SmallVector<Value> Sum::emit(OpBuilder &builder, Location loc) const {
   int64_t count = columns / 2;
   unsigned next = 0;
   auto placeholders = [&](int64_t number) {
@@ -112,37 +119,41 @@ SmallVector<Value> Instruction::emit(OpBuilder &builder, Location loc) const {
   std::string results = placeholders(count), constraints;
   for (int64_t index = 0; index < count; ++index)
     constraints += "=f,";
-  SmallVector<Value> operands;
-  if (!accumulators.empty()) {
-    for (int64_t index = 0; index < count; ++index)
-      constraints += std::to_string(index) + ",";
-    next += count;
-    llvm::append_range(operands, accumulators);
-  }
-  bool inRegisters = lhs.size() == 4;
-  std::string left = placeholders(lhs.size());
-  if (inRegisters)
-    left = "{" + left + "}";
-  constraints += inRegisters ? "r,r,r,r,l" : "l,l";
-  llvm::append_range(operands, lhs);
-  operands.push_back(rhs);
+  SmallVector<Value> operands(accumulators);
+  for (size_t index = 0; index < accumulators.size(); ++index)
+    constraints += std::to_string(index) + ",";
+  next += accumulators.size();
 
-  // Scale-d, the factors of A and B, then the transpositions that this form has: none for 8 bits,
-  // only B's for A in registers.
-  std::string tail = accumulators.empty() ? "p, 1, 1" : "1, 1, 1";
+  std::string text = isFenced ? "wgmma.fence.sync.aligned; " : "";
+  bool isProduct = accumulators.empty(), inRegisters = steps.front().lhs.size() == 4;
+  if (isProduct)
+    text = "{ .reg .pred p; setp.ne.b32 p, 0, 0; " + text;
+  // The factors of A and B, then the transpositions that this form has: none for 8 bits, only B's
+  // for A in registers.
+  std::string tail = "1, 1";
   if (element.getIntOrFloatBitWidth() == 16) {
     if (!inRegisters)
       tail += transposeLhs ? ", 1" : ", 0";
     tail += transposeRhs ? ", 1" : ", 0";
   }
   StringRef name = getTypeName(element);
-  std::string text = llvm::formatv(
-      "wgmma.mma_async.sync.aligned.m64n{0}k{1}.f32.{2}.{2} {{{3}}, {4}, {5}, {6};", columns,
-      256 / element.getIntOrFloatBitWidth(), name, results, left, placeholders(1), tail);
-  if (accumulators.empty())
-    text = "{ .reg .pred p; setp.ne.b32 p, 0, 0; " + text + " }";
+  for (const Step &step : steps) {
+    std::string left = placeholders(step.lhs.size());
+    if (inRegisters)
+      left = "{" + left + "}";
+    StringRef scaleD = isProduct && &step == &steps.front() ? "p" : "1";
+    text += llvm::formatv(
+        "wgmma.mma_async.sync.aligned.m64n{0}k{1}.f32.{2}.{2} {{{3}}, {4}, {5}, {6}, {7}; ",
+        columns, 256 / element.getIntOrFloatBitWidth(), name, results, left, placeholders(1),
+        scaleD, tail);
+    constraints += inRegisters ? "r,r,r,r,l," : "l,l,";
+    llvm::append_range(operands, step.lhs);
+    operands.push_back(step.rhs);
+  }
+  text += isProduct ? "}" : "";
+  constraints.pop_back();
   SmallVector<Type> types(count, builder.getF32Type());
-  return emitAsm(builder, loc, text, constraints, operands, types);
+  return emitAsm(builder, loc, StringRef(text).rtrim(), constraints, operands, types);
 }
 
 //===----------------------------------------------------------------------===//
@@ -187,27 +198,27 @@ public:
     SmallVector<Value> a =
         inRegisters ? toWords(left) : SmallVector<Value>{emitLhsDescriptor(left.front())};
     SmallVector<Value> c(accumulators);
-    emitFence(a, c, inRegisters);
+    // Products chained on one accumulator with A in shared memory read nothing that others wrote.
+    bool isChained = op.getAcc() && isa<InFlightType>(op.getAcc().getType());
+    bool isFenced = !isChained || inRegisters;
     Value b = rhs.emitDescriptor(builder, loc, right);
     int64_t columns = result.getDimSize(1) / parts, count = columns / 2;
     SmallVector<Value> results;
     for (int64_t row = 0; row < rowSteps; ++row)
       for (int64_t part = 0; part < parts; ++part) {
-        Instruction instruction{
-            columns, element, {}, {}, op.getTransposeLhs(), !op.getTransposeRhs(), {}};
+        Sum sum{columns, element, op.getTransposeLhs(), !op.getTransposeRhs(), isFenced, {}, {}};
         if (!c.empty())
-          instruction.accumulators.assign(c.begin() + results.size(),
-                                          c.begin() + results.size() + count);
+          sum.accumulators.assign(c.begin() + results.size(), c.begin() + results.size() + count);
         for (int64_t k = 0; k < kSteps; ++k) {
+          Sum::Step &step = sum.steps.emplace_back();
           if (inRegisters)
-            instruction.lhs.assign(a.begin() + (row * kSteps + k) * 4,
-                                   a.begin() + (row * kSteps + k) * 4 + 4);
+            step.lhs.assign(a.begin() + (row * kSteps + k) * 4,
+                            a.begin() + (row * kSteps + k) * 4 + 4);
           else
-            instruction.lhs = {advance(builder, loc, a.front(), getLhs().getOffset(row * 64, k))};
-          instruction.rhs = advance(builder, loc, b, rhs.getOffset(part * columns, k));
-          instruction.accumulators = instruction.emit(builder, loc);
+            step.lhs = {advance(builder, loc, a.front(), getLhs().getOffset(row * 64, k))};
+          step.rhs = advance(builder, loc, b, rhs.getOffset(part * columns, k));
         }
-        llvm::append_range(results, instruction.accumulators);
+        llvm::append_range(results, sum.emit(builder, loc));
       }
     return results;
   }
@@ -234,25 +245,6 @@ private:
     for (Value value : values)
       words.push_back(LLVM::BitcastOp::create(builder, loc, builder.getI32Type(), value));
     return words;
-  }
-
-  /// Orders register writes by normal instructions before the product. Products chained on one
-  /// accumulator with A in shared memory write none.
-  void emitFence(SmallVectorImpl<Value> &a, SmallVectorImpl<Value> &c, bool inRegisters) {
-    bool isChained = op.getAcc() && isa<InFlightType>(op.getAcc().getType());
-    if (isChained && !inRegisters)
-      return;
-    SmallVector<Value> values;
-    if (inRegisters)
-      llvm::append_range(values, a);
-    if (!isChained)
-      llvm::append_range(values, c);
-    values = emitTiedAsm(builder, loc, "wgmma.fence.sync.aligned;", values);
-    size_t taken = inRegisters ? a.size() : 0;
-    if (inRegisters)
-      llvm::copy(ArrayRef(values).take_front(taken), a.begin());
-    if (!isChained)
-      llvm::copy(ArrayRef(values).drop_front(taken), c.begin());
   }
 
   OpBuilder &builder;

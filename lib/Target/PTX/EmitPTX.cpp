@@ -140,7 +140,7 @@ static Expected<std::unique_ptr<TargetMachine>> createMachine(const PTXOptions &
   targetOptions.AllowFPOpFusion = FPOpFusion::Fast;
   return std::unique_ptr<TargetMachine>(
       target->createTargetMachine(triple, options.chip, options.features, targetOptions,
-                                  Reloc::PIC_, std::nullopt, CodeGenOptLevel::Aggressive));
+                                  Reloc::PIC_, std::nullopt, CodeGenOptLevel::Default));
 }
 
 static void generate(Module &module, TargetMachine &machine, SmallVectorImpl<char> &text,
