@@ -135,8 +135,13 @@ class PtxKernel:
 
     @property
     def num_arguments(self) -> int:
-        """One more than the highest argument that the plan mentions."""
-        return 1 + max(p["argument"] for plan in self.plans for p in plan["parameters"])
+        """One more than the highest argument that the plan mentions, scratch left out."""
+        mentioned = {p["argument"] for plan in self.plans for p in plan["parameters"]}
+        return 1 + max(mentioned - {s["argument"] for s in self._scratch})
+
+    @property
+    def _scratch(self) -> List[Dict[str, Any]]:
+        return [scratch for plan in self.plans for scratch in plan["scratch"]]
 
     @property
     def warnings(self) -> List[str]:
@@ -162,6 +167,10 @@ class PtxKernel:
 
     def bind(self, arguments: Sequence[Argument]) -> Callable[[], None]:
         """A call on these arguments, which are those of the compiled function, and the current stream."""
+        types = {"f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16}
+        sizes = [[_count_blocks([f], arguments) for f in s["shape"]] for s in self._scratch]
+        scratch = [torch.empty(z, dtype=types[s["element_type"]], device="cuda") for z, s in zip(sizes, self._scratch)]
+        arguments = [*arguments, *scratch]
         keep: List[Any] = [arguments]
         launches: List[Tuple[Any, ctypes.c_void_p, Any]] = []
         for plan, function in zip(self.plans, self.functions):

@@ -112,7 +112,8 @@ ATTN_EXPORT attn_code attn_options_create(attn_options **options);
  *    cpu      a processor in LLVM's spelling, such as x86-64-v3; empty for this machine's
  *    threads  the most threads of a call; 0 for all
  *    block-m, block-n   query rows of a block, keys of a step; 0 for the device's rule
- *    splits   parts that the keys of a block are split into
+ *    splits   parts that the keys of a block are split into; more than 1 costs a second kernel and
+ *             memory for the parts during a call
  *    entry    the function to compile; empty when there is only one
  *    cache    on or off: whether kernels for cuda are kept on disk; $ATTN_CACHE=0 is off too
  *    cache-dir  where; empty for $ATTN_CACHE_DIR, then $XDG_CACHE_HOME/attn or ~/.cache/attn */
@@ -165,7 +166,8 @@ ATTN_EXPORT const char *attn_kernel_remark(const attn_kernel *kernel, size_t ind
  *  any memory is touched; no address is kept. On the CPU `stream` is ignored, and the results are
  *  filled on return. On a GPU tensors are in its memory, `stream` is a CUstream or cudaStream_t of
  *  it (null is the legacy default stream), and the call returns when the kernels are queued: it
- *  allocates nothing, waits for nothing, and a graph can capture it. */
+ *  waits for nothing, a graph can capture it, and it allocates nothing unless keys are split: then
+ *  memory in the order of the stream. */
 ATTN_EXPORT attn_code attn_run(const attn_kernel *kernel, const attn_tensor *const *tensors,
                                size_t count, void *stream);
 

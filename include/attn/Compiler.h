@@ -51,7 +51,9 @@ struct CompileOptions {
   unsigned threads = 0;
   /// Query rows of a block, keys of a step; 0 lets the device's rule choose.
   int64_t blockM = 0, blockN = 0;
-  /// Parts that the keys of a block are split into.
+  /// Parts that the keys of a block are split into, for the grids of few rows and many keys that
+  /// leave processors without a block. More than 1 costs a second kernel, which joins the parts,
+  /// and memory for them during a call: `splits` times the output, in f32.
   int64_t splits = 1;
   /// The function to compile; empty when the source has just one public function.
   std::string entry;
@@ -139,11 +141,11 @@ public:
   ///
   /// On a GPU, tensors are in its memory; those that attention reads and writes start at a multiple
   /// of 16 bytes and so do their rows. The call starts the kernels on `stream` and returns: it
-  /// allocates nothing, waits for nothing, and can be captured into a graph (Kernel::launch). The
-  /// CPU ignores `stream`.
+  /// waits for nothing and can be captured into a graph. It allocates nothing, unless keys are
+  /// split: then memory in the order of the stream (Kernel::launch). The CPU ignores `stream`.
   ///
   /// Errors: InvalidArgument; the message starts with the name of the argument or result. On a GPU
-  /// also ResourceLimit and DriverFailure.
+  /// also ResourceLimit, OutOfMemory and DriverFailure.
   Status run(LaunchArguments arguments, void *stream = nullptr) const;
 
   struct State;

@@ -159,8 +159,9 @@ class Kernel {
 public:
   /// Loads onto one device. Assembling PTX takes the driver 0.1 to 0.3 s the first time.
   ///
-  /// Errors: NoDriver, NoDevice, UnsupportedDevice, DriverTooOld, InvalidKernel (with an excerpt of
-  /// the assembler's log), ResourceLimit, OutOfMemory.
+  /// Errors: NoDriver, NoDevice, UnsupportedDevice, DriverTooOld (also without cuMemAllocAsync for
+  /// a plan with scratch), InvalidKernel (with an excerpt of the assembler's log), ResourceLimit,
+  /// OutOfMemory.
   static Result<Kernel> load(const KernelImage &image, const LoadOptions &options = {});
 
   Kernel(Kernel &&) noexcept;
@@ -168,14 +169,19 @@ public:
   ~Kernel();
 
   /// Starts the kernels on `stream` (a CUstream or cudaStream_t of the kernel's device; null is the
-  /// legacy default stream) and returns. Allocates no memory, synchronises nothing and reads
-  /// nothing back, so that a graph can capture it; arguments are copied, the memory that tensors
-  /// point to must stay until the stream has passed. From any number of threads at once.
+  /// legacy default stream) and returns. Synchronises nothing and reads nothing back, so that a
+  /// graph can capture it; arguments are copied, the memory that tensors point to must stay until
+  /// the stream has passed. From any number of threads at once.
   ///
-  /// A problem with nothing to compute (no batches, heads or rows) starts nothing.
+  /// Allocates no memory, but for kernels that hand results to each other (keys split over blocks):
+  /// these take scratch memory from the stream's allocator (cuMemAllocAsync) and give it back
+  /// behind the last kernel, also after an error. That waits for nothing and is captured like a
+  /// kernel.
+  ///
+  /// A problem with nothing to compute (no batches, heads or rows) starts and allocates nothing.
   ///
   /// Errors: InvalidArgument (memory of the host or of another GPU, too), ResourceLimit (a grid too
-  /// large), DriverFailure.
+  /// large), OutOfMemory (no room for scratch; the message says how many bytes), DriverFailure.
   Status launch(LaunchArguments arguments, void *stream) const;
 
   const DeviceInfo &getDevice() const;

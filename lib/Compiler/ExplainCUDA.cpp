@@ -105,6 +105,11 @@ static void printPlans(raw_ostream &os, StringRef text) {
         "{5} of them tensor maps\n",
         plan.name, plan.target, plan.block[0] * plan.block[1] * plan.block[2],
         plan.dynamicSharedBytes, plan.parameters.size(), numMaps);
+    if (!plan.scratch.empty())
+      os << formatv(
+          "// scratch     {0} tensors that {1} leaves for later kernels, in memory of each "
+          "launch\n",
+          plan.scratch.size(), plan.name);
   }
 }
 

@@ -35,6 +35,7 @@ enum Code : int {
   UnsupportedPtxVersion = 222,
   NotFound = 500,
   LaunchOutOfResources = 701,
+  NotSupported = 801,
   SystemDriverMismatch = 803,
   CaptureUnsupported = 900,
   CaptureInvalidated = 901,
@@ -180,6 +181,9 @@ struct Functions {
   /// Loads a function's code now rather than at its first launch, where a graph capture could not
   /// wait for it. Null before CUDA 12.4.
   Code (*FuncLoad)(Function function) = nullptr;
+  /// Memory in the order of a stream: for scratch only, so that a driver without can run the rest.
+  Code (*MemAllocAsync)(Pointer *pointer, size_t bytes, Stream stream) = nullptr;
+  Code (*MemFreeAsync)(Pointer pointer, Stream stream) = nullptr;
 };
 
 } // namespace attn::cuda

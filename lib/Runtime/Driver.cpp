@@ -87,6 +87,8 @@ static const char *findFunctions(void *library, Driver &driver) {
   ATTN_CUDA_FUNCTIONS(ATTN_FIND)
 #undef ATTN_FIND
   find("cuFuncLoad", driver.FuncLoad, 12040);
+  find("cuMemAllocAsync", driver.MemAllocAsync, cuda::requestedVersion);
+  find("cuMemFreeAsync", driver.MemFreeAsync, cuda::requestedVersion);
   return nullptr;
 }
 

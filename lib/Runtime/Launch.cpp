@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------------------------===//
 
 #include "lib/Runtime/Launch.h"
+#include "lib/Runtime/Arguments.h"
 #include <algorithm>
 #include <cstring>
 #include <limits>
@@ -16,18 +17,6 @@ using Kind = KernelParameter::Kind;
 
 static Status makeInvalid(std::string message, std::string hint = "") {
   return {StatusCode::InvalidArgument, std::move(message), std::move(hint)};
-}
-
-static const char *describe(LaunchArgument::Kind kind) {
-  switch (kind) {
-  case LaunchArgument::Kind::Tensor:
-    return "a tensor";
-  case LaunchArgument::Kind::Integer:
-    return "an integer";
-  case LaunchArgument::Kind::Real:
-    return "a floating-point number";
-  }
-  return "";
 }
 
 //===----------------------------------------------------------------------------------------===//
@@ -97,8 +86,8 @@ Result<LaunchRecipe> LaunchRecipe::create(const KernelPlan &plan) {
                 std::to_string(maxParameterBytes) + " bytes in all, got " +
                 std::to_string(recipe.parameters.size()) + " of " + std::to_string(bytes));
 
-  for (const std::vector<GridFactor> &factors : plan.grid)
-    for (const GridFactor &factor : factors) {
+  for (const std::vector<SizeFactor> &factors : plan.grid)
+    for (const SizeFactor &factor : factors) {
       if (factor.divisor == 0)
         return fail("expected a grid divisor of at least 1, got 0");
       if (factor.argument >= 0)
@@ -111,26 +100,6 @@ Result<LaunchRecipe> LaunchRecipe::create(const KernelPlan &plan) {
 // The call's side
 //===----------------------------------------------------------------------------------------===//
 
-Status LaunchRecipe::getTensor(unsigned argument, LaunchArguments arguments,
-                               const TensorView *&tensor) const {
-  const LaunchArgument &value = arguments[argument];
-  if (value.getKind() != LaunchArgument::Kind::Tensor)
-    return makeInvalid("expected argument " + std::to_string(argument) + " to be a tensor, got " +
-                       describe(value.getKind()));
-  tensor = &value.getTensor();
-  return {};
-}
-
-Status LaunchRecipe::getDimension(unsigned argument, unsigned dim, LaunchArguments arguments,
-                                  const TensorView *&tensor) const {
-  if (Status status = getTensor(argument, arguments, tensor); !status.ok())
-    return status;
-  if (dim < static_cast<unsigned>(tensor->rank))
-    return {};
-  return makeInvalid("expected argument " + std::to_string(argument) + " of at least " +
-                     std::to_string(dim + 1) + " dimensions, got " + std::to_string(tensor->rank));
-}
-
 Status LaunchRecipe::computeGrid(LaunchArguments arguments, std::array<unsigned, 3> &blocks) const {
   static constexpr int64_t limits[] = {2147483647, 65535, 65535};
   int64_t counts[3];
@@ -138,16 +107,10 @@ Status LaunchRecipe::computeGrid(LaunchArguments arguments, std::array<unsigned,
   for (unsigned axis = 0; axis < 3; ++axis) {
     int64_t count = 1;
     bool overflows = false;
-    for (const GridFactor &factor : grid[axis]) {
-      int64_t value = factor.dim;
-      if (factor.argument >= 0) {
-        const TensorView *tensor = nullptr;
-        if (Status status = getDimension(factor.argument, factor.dim, arguments, tensor);
-            !status.ok())
-          return status;
-        int64_t size = tensor->shape[factor.dim];
-        value = size / factor.divisor + (size % factor.divisor != 0);
-      }
+    for (const SizeFactor &factor : grid[axis]) {
+      int64_t value = 0;
+      if (Status status = evaluate(factor, arguments, value); !status.ok())
+        return status;
       overflows |= __builtin_mul_overflow(count, value, &count);
       empty |= value == 0;
     }

@@ -49,15 +49,12 @@ private:
   Status writeParameter(const Parameter &parameter, const Driver &driver, LaunchArguments arguments,
                         char *to) const;
   Status writeInteger(const Parameter &parameter, int64_t value, char *to) const;
-  Status getTensor(unsigned argument, LaunchArguments arguments, const TensorView *&tensor) const;
-  Status getDimension(unsigned argument, unsigned dim, LaunchArguments arguments,
-                      const TensorView *&tensor) const;
 
   std::string name;
   size_t numArguments = 0;
   std::vector<Parameter> parameters;
   std::vector<TensorMapEncoder> encoders;
-  std::array<std::vector<GridFactor>, 3> grid;
+  std::array<std::vector<SizeFactor>, 3> grid;
   std::array<unsigned, 3> block = {}, cluster = {};
   unsigned sharedBytes = 0;
 };

@@ -8,6 +8,7 @@
 #include "attn/Runtime.h"
 #include "lib/Runtime/Launch.h"
 #include "lib/Runtime/Module.h"
+#include "lib/Runtime/Scratch.h"
 #include "llvm/ADT/STLExtras.h"
 #include <algorithm>
 #include <optional>
@@ -86,13 +87,26 @@ struct Kernel::State {
     LaunchRecipe recipe;
   };
 
+  /// Starts the kernels in their context. `arguments` include scratch.
+  Status launch(LaunchArguments arguments, cuda::Stream stream) const;
+
   DeviceContext context;
   std::optional<Module> module;
   /// The plan's kernels, in launch order.
   std::vector<Step> steps;
+  ScratchRecipe scratch;
   std::vector<KernelInfo> infos;
+  /// Those of a call, without scratch.
   size_t numArguments = 0;
 };
+
+Status Kernel::State::launch(LaunchArguments arguments, cuda::Stream stream) const {
+  for (const Step &step : steps)
+    if (Status status = step.recipe.launch(context.getDriver(), step.function, arguments, stream);
+        !status.ok())
+      return status;
+  return {};
+}
 
 Kernel::Kernel(std::unique_ptr<State> state) : state(std::move(state)) {}
 Kernel::Kernel(Kernel &&) noexcept = default;
@@ -114,6 +128,9 @@ Result<Kernel> Kernel::load(const KernelImage &image, const LoadOptions &options
       return recipe.takeStatus();
     recipes.push_back(std::move(*recipe));
   }
+  Result<ScratchRecipe> scratch = ScratchRecipe::create(*plans);
+  if (!scratch)
+    return scratch.takeStatus();
 
   Result<DeviceContext> context = DeviceContext::open(options.device);
   if (!context)
@@ -121,6 +138,8 @@ Result<Kernel> Kernel::load(const KernelImage &image, const LoadOptions &options
   for (const KernelPlan &plan : *plans)
     if (Status status = checkTarget(plan.target, context->getInfo()); !status.ok())
       return status;
+  if (Status status = scratch->checkDriver(context->getDriver()); !status.ok())
+    return status;
 
   auto state = std::make_unique<State>(std::move(*context));
   Result<Module> module = Module::load(state->context, image);
@@ -135,6 +154,13 @@ Result<Kernel> Kernel::load(const KernelImage &image, const LoadOptions &options
     state->steps.push_back({entry->function, std::move(recipe)});
     state->infos.push_back(std::move(entry->info));
   }
+  if (!scratch->empty()) {
+    if (state->numArguments > scratch->getFirstArgument() + scratch->size())
+      return Status{StatusCode::InvalidKernel, "expected scratch behind all arguments of the plan",
+                    ""};
+    state->numArguments = scratch->getFirstArgument();
+  }
+  state->scratch = std::move(*scratch);
   return Kernel(std::move(state));
 }
 
@@ -159,12 +185,20 @@ Status Kernel::launch(LaunchArguments arguments, void *stream) const {
               checkMemory(driver, state->context.getInfo(), arguments[i].getTensor(), i);
           !status.ok())
         return status;
-  for (const State::Step &step : state->steps)
-    if (Status status =
-            step.recipe.launch(driver, step.function, arguments, static_cast<cuda::Stream>(stream));
-        !status.ok())
-      return status;
-  return {};
+  auto cudaStream = static_cast<cuda::Stream>(stream);
+  if (state->scratch.empty())
+    return state->launch(arguments, cudaStream);
+
+  llvm::SmallVector<LaunchArgument, 16> all;
+  for (size_t i = 0; i < arguments.size(); ++i)
+    all.push_back(arguments[i]);
+  Scratch scratch(driver, cudaStream);
+  Status status = scratch.allocate(state->scratch, all);
+  if (status.ok())
+    status = state->launch(std::span<const LaunchArgument>(all.data(), all.size()), cudaStream);
+  // Also after a failure: an earlier kernel may still run, and the memory is behind it.
+  Status released = scratch.release();
+  return status.ok() ? released : status;
 }
 
 const DeviceInfo &Kernel::getDevice() const { return state->context.getInfo(); }

@@ -178,7 +178,7 @@ public:
   }
   /// Rows are copied in steps of 16 bytes.
   int64_t getColumnMultiple() const override { return 8; }
-  bool canSplitKeys() const override { return false; }
+  bool canSplitKeys() const override { return true; }
 
   llvm::Expected<std::unique_ptr<TestKernel>> compile(mlir::ModuleOp module,
                                                       const Problem &problem) override {

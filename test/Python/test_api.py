@@ -138,6 +138,9 @@ def test_explain_for_a_gpu():
     ):
         assert part in text
     assert ".target sm_90a" in attn.explain("float16", 64, device="cuda:0", until="ptx")
+    text = attn.explain("float16", 64, device="cuda", until="tile", options={"splits": 4})
+    for part in ("attention_split for sm_90a", "// scratch     2 tensors", "@attention_merge"):
+        assert part in text
 
 
 def test_a_kernel_for_a_gpu():

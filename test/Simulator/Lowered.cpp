@@ -48,6 +48,7 @@ llvm::Expected<mlir::OwningOpRef<mlir::ModuleOp>> lower(const Job &job, GPUDoor 
   ToOnlineOptions online;
   online.blockM = job.problem.blockM;
   online.blockN = job.problem.blockN;
+  online.splits = job.problem.splits;
   GPUPipelineOptions gpu;
   if (job.stages)
     gpu.stages = job.stages;
@@ -146,8 +147,10 @@ double Call::getTolerance() const {
   return bound / std::sqrt(std::max(filled, 1e-6));
 }
 
-std::string simulate(const sim::Simulator &simulator, Call &call, uint64_t firstSeed,
-                     unsigned seeds, unsigned numbered) {
+/// Of a Simulator or a Launch.
+template <typename T>
+static std::string simulateAny(const T &simulator, Call &call, uint64_t firstSeed, unsigned seeds,
+                               unsigned numbered) {
   std::string text;
   llvm::raw_string_ostream os(text);
   for (const sim::Finding &finding : simulator.getFindings())
@@ -170,6 +173,16 @@ std::string simulate(const sim::Simulator &simulator, Call &call, uint64_t first
       os << "seed " << *options.seed << '\n';
   }
   return text;
+}
+
+std::string simulate(const sim::Simulator &simulator, Call &call, uint64_t firstSeed,
+                     unsigned seeds, unsigned numbered) {
+  return simulateAny(simulator, call, firstSeed, seeds, numbered);
+}
+
+std::string simulate(const sim::Launch &launch, Call &call, uint64_t firstSeed, unsigned seeds,
+                     unsigned numbered) {
+  return simulateAny(launch, call, firstSeed, seeds, numbered);
 }
 
 } // namespace attn::test

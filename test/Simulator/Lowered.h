@@ -9,7 +9,7 @@
 #define ATTN_TEST_SIMULATOR_LOWERED_H
 
 #include "lib/Pipelines/GPUPipeline.h"
-#include "lib/Simulator/Simulator.h"
+#include "lib/Simulator/Launch.h"
 #include "mlir/IR/MLIRContext.h"
 #include "test/Execution/Problem.h"
 
@@ -56,6 +56,9 @@ private:
 /// as text. The first `numbered` seeds compute values, which must be right.
 std::string simulate(const sim::Simulator &simulator, Call &call, uint64_t firstSeed,
                      unsigned seeds, unsigned numbered);
+/// The same of several kernels, one after the other.
+std::string simulate(const sim::Launch &launch, Call &call, uint64_t firstSeed, unsigned seeds,
+                     unsigned numbered);
 
 } // namespace attn::test
 

@@ -110,6 +110,30 @@ TEST_F(CompileCUDATest, Runs) {
             (std::vector<std::string>{"CtxPushCurrent", "LaunchKernelEx", "CtxPopCurrent"}));
 }
 
+TEST_F(CompileCUDATest, SplitsKeys) {
+  options.splits = 3;
+  CompiledFunction function = compileSpec();
+  ASSERT_EQ(function.getInfo().kernels.size(), 2u);
+  EXPECT_EQ(function.getInfo().kernels[0].name, "attention_split");
+  EXPECT_EQ(function.getInfo().kernels[1].name, "attention_merge");
+  fake->capture = cuda::CaptureActive;
+  Status status = run(function);
+  ASSERT_TRUE(status.ok()) << status.str();
+  ASSERT_EQ(fake->launches.size(), 2u);
+  EXPECT_EQ(fake->launches[0].config.gridX, 3 * fake->launches[1].config.gridX);
+  EXPECT_EQ(fake->launches[1].config.gridZ, 2u);
+  // Sums and log-sum-exps of every part, in f32.
+  EXPECT_EQ(fake->scratchBytes, 3 * 2 * 8 * 1000 * (64 + 1) * sizeof(float));
+  EXPECT_EQ(fake->scratchStream, static_cast<cuda::Stream>(stream));
+
+  Result<std::string> text = explain(getSource(spec), options, "ptx");
+  ASSERT_TRUE(text) << text.getStatus().str();
+  for (const char *part :
+       {"// split-kv    keys are split over 3 blocks", "// kernel      attention_split for sm_90a",
+        "// scratch     2 tensors that attention_split leaves", "attention_merge for sm_90a"})
+    EXPECT_NE(text->find(part), std::string::npos) << part;
+}
+
 TEST_F(CompileCUDATest, NumbersAreScalars) {
   spec.hasScale = spec.returnsLse = true;
   CompiledFunction function = compileSpec();

@@ -27,6 +27,7 @@ static KernelPlan makePlan() {
   plan.block = {384, 1, 1};
   plan.cluster = {2, 1, 1};
   plan.dynamicSharedBytes = 163912;
+  plan.scratch = {{6, "f32", {{-1, 3, 1}, {0, 0, 1}, {-1, 64, 1}}}};
   return plan;
 }
 
@@ -50,12 +51,16 @@ TEST(KernelPlan, RoundTripsThroughAttributes) {
 }
 
 TEST(KernelPlan, NamesWhatIsWrong) {
-  EXPECT_EQ(readError(R"({"version": 2, "kernels": []})"), "expected kernel plan version 1, got 2");
-  EXPECT_NE(readError(R"({"version": 1})").find("kernels"), std::string::npos);
+  EXPECT_EQ(readError(R"({"version": 1, "kernels": []})"), "expected kernel plan version 2, got 1");
+  EXPECT_NE(readError(R"({"version": 2})").find("kernels"), std::string::npos);
   EXPECT_NE(readError("[").size(), 0u);
   std::string text = writeKernelPlans(makePlan());
   size_t at = text.find("\"pointer\"");
   EXPECT_NE(readError(text.replace(at, 9, "\"pointy\""))
                 .find("expected tensor_map, pointer, size, stride or scalar"),
+            std::string::npos);
+  text = writeKernelPlans(makePlan());
+  at = text.find("\"element_type\": \"f32\"");
+  EXPECT_NE(readError(text.replace(at, 14, "\"element_kind\"")).find("scratch[0].element_type"),
             std::string::npos);
 }

@@ -119,6 +119,90 @@ TEST_F(LaunchTest, SeveralKernels) {
   EXPECT_EQ(fake->launches.size(), 2u);
 }
 
+//===----------------------------------------------------------------------------------------===//
+// Scratch
+//===----------------------------------------------------------------------------------------===//
+
+TEST_F(LaunchTest, ScratchIsInTheOrderOfTheStream) {
+  Result<Kernel> kernel = Kernel::load(makeImage(makeSplitPlans()));
+  ASSERT_TRUE(kernel) << kernel.getStatus().str();
+  fake->capture = cuda::CaptureActive;
+  fake->parameterSizes = {8, 8, 8, 8, 8};
+  fake->calls.clear();
+  auto *stream = reinterpret_cast<cuda::Stream>(0x77);
+  Status status = kernel->launch({query, key, output, 1.0}, stream);
+  ASSERT_TRUE(status.ok()) << status.str();
+  std::vector<std::string> calls(fake->calls.begin() + 4, fake->calls.end());
+  EXPECT_EQ(calls, std::vector<std::string>({"MemAllocAsync", "TensorMapEncodeTiled",
+                                             "TensorMapEncodeTiled", "LaunchKernelEx",
+                                             "LaunchKernelEx", "MemFreeAsync", "CtxPopCurrent"}));
+  constexpr size_t rows = 2 * 2 * 8 * 1000, partialBytes = rows * 128 * 4;
+  EXPECT_EQ(fake->scratchBytes, partialBytes + rows * 4);
+  EXPECT_EQ(fake->scratchStream, stream);
+  ASSERT_EQ(fake->launches.size(), 2u);
+  const std::vector<std::string> &merge = fake->launches[1].parameters;
+  EXPECT_EQ(as<uint64_t>(merge[0]), 0x300000u);
+  EXPECT_EQ(as<uint64_t>(merge[1]), FakeCuda::scratchAddress);
+  EXPECT_EQ(as<int64_t>(merge[2]), int64_t(rows / 2 * 128));
+  EXPECT_EQ(as<uint64_t>(merge[3]), FakeCuda::scratchAddress + partialBytes);
+  EXPECT_EQ(as<int64_t>(merge[4]), int64_t(rows / 2));
+}
+
+TEST_F(LaunchTest, ScratchOfNothing) {
+  Result<Kernel> kernel = Kernel::load(makeImage(makeSplitPlans()));
+  ASSERT_TRUE(kernel) << kernel.getStatus().str();
+  for (int64_t batches : {int64_t(2), int64_t(1) << 62}) {
+    FakeTensor none(0, {batches, 8, 0, 128});
+    Status status = kernel->launch({none, key, none, 1.0}, nullptr);
+    EXPECT_TRUE(status.ok()) << status.str();
+  }
+  EXPECT_EQ(fake->scratchBytes, 0u);
+  EXPECT_EQ(fake->numLaunches, 0u);
+}
+
+TEST_F(LaunchTest, NoRoomForScratch) {
+  Result<Kernel> kernel = Kernel::load(makeImage(makeSplitPlans()));
+  ASSERT_TRUE(kernel) << kernel.getStatus().str();
+  auto launch = [&](const FakeTensor &result) {
+    return kernel->launch({query, key, result, 1.0}, nullptr);
+  };
+  fail("MemAllocAsync", cuda::OutOfMemory);
+  expectError(
+      launch(output), StatusCode::OutOfMemory,
+      "failed to allocate 16512000 bytes of scratch memory: out of memory (CUDA_ERROR_2)",
+      "free device memory, or use smaller tensors, or compile with splits=1, which needs no "
+      "scratch memory");
+  fail("MemAllocAsync", cuda::NotSupported);
+  expectError(launch(output), StatusCode::DriverFailure,
+              "failed to allocate 16512000 bytes of scratch memory: injected error "
+              "(CUDA_ERROR_801)",
+              "compile with splits=1, which needs no scratch memory");
+  fail("", cuda::Success);
+  expectError(launch({16, {int64_t(1) << 40, int64_t(1) << 20, 1, 128}}), StatusCode::OutOfMemory,
+              "expected scratch memory whose bytes fit 63 bits, got more");
+  expectInvalid(launch({16, {8, 128}}), "expected argument 2 of at least 3 dimensions, got 2");
+}
+
+/// The fixture looks for what is left.
+TEST_F(LaunchTest, ScratchIsFreedAfterErrors) {
+  Result<Kernel> kernel = Kernel::load(makeImage(makeSplitPlans()));
+  ASSERT_TRUE(kernel) << kernel.getStatus().str();
+  auto launch = [&](const FakeTensor &first) {
+    return kernel->launch({first, key, output, 1.0}, nullptr);
+  };
+  expectInvalid(launch({0x100008, {2, 8, 1000, 128}}),
+                "expected the address of argument 0 to be a multiple of 16 bytes and not null, got "
+                "0x100008");
+  EXPECT_EQ(fake->allocations, 0);
+  EXPECT_GT(fake->scratchBytes, 0u);
+  fail("LaunchKernelEx", cuda::LaunchOutOfResources);
+  EXPECT_EQ(launch(query).code, StatusCode::ResourceLimit);
+  EXPECT_EQ(fake->allocations, 0);
+  fail("MemFreeAsync", cuda::InvalidValue);
+  EXPECT_EQ(launch(query).message, "failed to free scratch memory: injected error (CUDA_ERROR_1)");
+  fake->allocations = 0;
+}
+
 TEST_F(LaunchTest, TensorMapsAreRemembered) {
   Kernel kernel = load(makePlan());
   for (int i = 0; i < 5; ++i)
@@ -315,6 +399,21 @@ TEST_F(LaunchTest, ManyThreads) {
   EXPECT_EQ(good, 800);
   EXPECT_EQ(fake->numLaunches, 800u);
   EXPECT_EQ(fake->numEncodings, 16u);
+}
+
+TEST_F(LaunchTest, HostCostOfScratch) {
+  Result<Kernel> kernel = Kernel::load(makeImage(makeSplitPlans()));
+  ASSERT_TRUE(kernel) << kernel.getStatus().str();
+  fake->records = false;
+  LaunchArgument arguments[] = {query, key, output, 1.0};
+  auto run = [&] {
+    for (int i = 0; i < 1000; ++i)
+      ASSERT_TRUE(kernel->launch(std::span<const LaunchArgument>(arguments), nullptr).ok());
+  };
+  run();
+  size_t before = numAllocations;
+  run();
+  EXPECT_EQ(numAllocations, before);
 }
 
 TEST_F(LaunchTest, HostCost) {

@@ -244,6 +244,32 @@ TEST_F(RuntimeTest, InvalidPlans) {
   check([](KernelPlan &plan) { plan.parameters.resize(300, plan.parameters[4]); }, "at most 256");
 }
 
+TEST_F(RuntimeTest, InvalidScratch) {
+  auto check = [&](auto change, const char *message) {
+    std::vector<KernelPlan> plans = makeSplitPlans();
+    change(plans[0].scratch);
+    EXPECT_STATUS(loadError(makeImage(plans)), InvalidKernel, message);
+  };
+  using Tensors = std::vector<ScratchTensor>;
+  check([](Tensors &scratch) { scratch[1].argument = 6; }, "scratch with the number 5, got 6");
+  check([](Tensors &scratch) { scratch.pop_back(); }, "expected scratch behind all arguments");
+  check([](Tensors &scratch) { scratch[0].elementType = "f31"; }, "type such as f32, got 'f31'");
+  check([](Tensors &scratch) { scratch[0].shape.clear(); }, "of 1 to 8 dimensions, got 0");
+  check([](Tensors &scratch) { scratch[1].shape[0] = {4, 0, 1}; },
+        "sizes of scratch from arguments below 4 and divisors of at least 1, got argument 4");
+  check([](Tensors &scratch) { scratch[1].shape[1].divisor = 0; }, "at least 1");
+}
+
+TEST_F(RuntimeTest, DriverWithoutStreamOrderedMemory) {
+  fake->missing = {"cuMemAllocAsync"};
+  overrideDriverLibrary(ATTN_FAKE_CUDA);
+  EXPECT_EQ(Kernel::load(makeImage({makePlan()})).getStatus().code, StatusCode::Ok);
+  Status status = loadError(makeImage(makeSplitPlans()));
+  EXPECT_STATUS(status, DriverTooOld, "cuMemAllocAsync and cuMemFreeAsync");
+  EXPECT_EQ(status.hint, "update the NVIDIA driver, or compile with splits=1, which needs no "
+                         "scratch memory");
+}
+
 TEST_F(RuntimeTest, JitLog) {
   JitLog log = parseJitLog("ptxas info    : Compiling entry function 'a' for 'sm_90a'\n"
                            "ptxas info    : Function properties for a\n"

@@ -76,3 +76,23 @@ LogicalResult TileDialect::verifyOperationAttribute(Operation *op, NamedAttribut
         return failure();
   return success();
 }
+
+LogicalResult TileDialect::verifyRegionArgAttribute(Operation *op, unsigned, unsigned index,
+                                                    NamedAttribute attribute) {
+  auto function = dyn_cast<FunctionOpInterface>(op);
+  if (attribute.getName() != kScratchAttrName || !function)
+    return op->emitOpError("expected tile.scratch of the tile dialect on an argument, got '")
+           << attribute.getName().getValue() << "'";
+  // kernel_c5: scratch is a memref; it has one integer or extent for each dimension.
+  auto type = dyn_cast<MemRefType>(function.getArgumentTypes()[index]);
+  auto sizes = dyn_cast<ArrayAttr>(attribute.getValue());
+  if (!type || !sizes || int64_t(sizes.size()) != type.getRank() ||
+      !llvm::all_of(sizes, llvm::IsaPred<IntegerAttr, ExtentAttr>))
+    return op->emitOpError("expected tile.scratch with an integer or #tile.extent for each "
+                           "dimension of a memref, got ")
+           << attribute.getValue() << " on " << function.getArgumentTypes()[index];
+  for (Attribute size : sizes)
+    if (auto extent = dyn_cast<ExtentAttr>(size); extent && failed(verifyExtent(function, extent)))
+      return failure();
+  return success();
+}

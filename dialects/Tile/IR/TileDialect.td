@@ -26,12 +26,15 @@ def Tile_Dialect : Dialect {
   let useDefaultAttributePrinterParser = 1;
   let useDefaultTypePrinterParser = 1;
   let hasOperationAttrVerify = 1;
+  let hasRegionArgAttrVerify = 1;
   let dependentDialects = [
     "::mlir::arith::ArithDialect", "::mlir::gpu::GPUDialect", "::mlir::math::MathDialect",
     "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect"];
   let extraClassDeclaration = [{
     /// The func.func attribute that makes a function a kernel: a KernelAttr.
     static constexpr ::llvm::StringLiteral kKernelAttrName = "tile.kernel";
+    /// The argument attribute that makes a memref scratch: its sizes, as factors of #tile.kernel.
+    static constexpr ::llvm::StringLiteral kScratchAttrName = "tile.scratch";
     /// The attribute that tells how to launch a converted kernel: a dictionary.
     static constexpr ::llvm::StringLiteral kPlanAttrName = "tile.plan";
   }];

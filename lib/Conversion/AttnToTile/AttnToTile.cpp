@@ -37,32 +37,43 @@ static Type getArgumentType(Type type) {
   return MemRefType::get(tensor.getShape(), tensor.getElementType(), layout);
 }
 
-/// The only grid of a function, and the attention in it.
-static FailureOr<scf::ForallOp> findGrid(func::FuncOp function) {
-  auto grids = llvm::to_vector(function.getBody().front().getOps<scf::ForallOp>());
-  if (grids.size() != 1)
-    return function.emitOpError("expected one scf.forall mapped to blocks, got ") << grids.size();
-  if (grids[0].getRank() != 3 || !grids[0].getMapping())
-    return grids[0].emitOpError("expected a grid over (B, H, M tiles) mapped to blocks");
-  for (Value result : cast<func::ReturnOp>(function.getBody().front().getTerminator()).getOperands())
-    if (result.getDefiningOp() != grids[0].getOperation())
-      return function.emitOpError("expected every result to come from the grid");
-  return grids[0];
+/// Over (B, H, M tiles), or over (parts, B, H, M tiles) with a number of parts that the kernel can be made for.
+static bool isGrid(scf::ForallOp op) {
+  auto isConstant = [](OpFoldResult value) { return getConstantIntValue(value).has_value(); };
+  bool isSplit = op.getRank() == 4 && isConstant(op.getMixedUpperBound()[0]);
+  if (!op.getMapping() || !(op.getRank() == 3 || isSplit) || !llvm::all_of(op.getMixedLowerBound(), isZeroInteger))
+    return false;
+  SmallVector<OpFoldResult> steps = op.getMixedStep();
+  return isConstant(steps.pop_back_val()) && llvm::all_of(steps, isOneInteger);
 }
 
-/// ceil(bound / step) of the grid's dimension, as a factor that the runtime evaluates on the arguments.
-static FailureOr<Attribute> getGridFactor(scf::ForallOp grid, unsigned dim) {
-  Builder builder(grid.getContext());
-  int64_t step = *getConstantIntValue(grid.getMixedStep()[dim]);
-  OpFoldResult bound = grid.getMixedUpperBound()[dim];
-  if (auto constant = getConstantIntValue(bound))
+/// The grids of a function, which between them make its results.
+static FailureOr<SmallVector<scf::ForallOp>> findGrids(func::FuncOp function) {
+  auto grids = llvm::to_vector(function.getBody().front().getOps<scf::ForallOp>());
+  if (grids.empty())
+    return function.emitOpError("expected an scf.forall mapped to blocks, got none");
+  for (scf::ForallOp grid : grids)
+    if (!isGrid(grid))
+      return grid.emitOpError("expected a grid over (B, H, M tiles), or over these and a constant number of parts before "
+                              "them, from 0 in steps of 1 and of the rows of a tile, mapped to blocks");
+  llvm::SmallDenseSet<Value> returned;
+  for (Value result : cast<func::ReturnOp>(function.getBody().front().getTerminator()).getOperands())
+    if (!result.getDefiningOp<scf::ForallOp>() || !returned.insert(result).second)
+      return function.emitOpError("expected every result to come from a grid, each from its own");
+  return grids;
+}
+
+/// ceil(size / step) as a factor that the runtime evaluates on the arguments.
+static FailureOr<Attribute> getFactor(Operation *user, OpFoldResult size, int64_t step = 1) {
+  Builder builder(user->getContext());
+  if (auto constant = getConstantIntValue(size))
     return Attribute(builder.getI64IntegerAttr(llvm::divideCeil(*constant, step)));
-  auto size = cast<Value>(bound).getDefiningOp<tensor::DimOp>();
-  auto argument = size ? dyn_cast<BlockArgument>(size.getSource()) : BlockArgument();
-  if (!argument || !size.getConstantIndex())
-    return grid.emitOpError("expected bounds that are sizes of arguments");
+  auto dim = cast<Value>(size).getDefiningOp<tensor::DimOp>();
+  auto argument = dim ? dyn_cast<BlockArgument>(dim.getSource()) : BlockArgument();
+  if (!argument || !dim.getConstantIndex())
+    return user->emitOpError("expected bounds that are sizes of arguments");
   return Attribute(
-      tile::ExtentAttr::get(grid.getContext(), argument.getArgNumber(), *size.getConstantIndex(), step));
+      tile::ExtentAttr::get(user->getContext(), argument.getArgNumber(), *dim.getConstantIndex(), step));
 }
 
 /// What the tensor cores and their copies can do: 64 rows for a warpgroup, at most four of them, sums over 16 keys, columns in
@@ -81,45 +92,119 @@ static LogicalResult checkSizes(OnlineAttentionOp op, ScheduleAttr schedule) {
   return success();
 }
 
-static LogicalResult convertFunction(func::FuncOp function) {
-  FailureOr<scf::ForallOp> grid = findGrid(function);
-  if (failed(grid))
-    return failure();
+/// x: tiles of rows and, within each, parts; y: heads; z: batches.
+static FailureOr<ArrayAttr> getLaunchGrid(scf::ForallOp grid) {
+  Builder builder(grid.getContext());
+  SmallVector<SmallVector<Attribute>, 3> factors(3);
+  int64_t rank = grid.getRank();
+  for (int64_t dim = rank - 1; dim >= 0; --dim) {
+    FailureOr<Attribute> factor =
+        getFactor(grid, grid.getMixedUpperBound()[dim], *getConstantIntValue(grid.getMixedStep()[dim]));
+    if (failed(factor))
+      return failure();
+    bool isPart = rank == 4 && dim == 0;
+    factors[isPart ? 0 : rank - 1 - dim].push_back(*factor);
+  }
+  SmallVector<Attribute> dimensions;
+  for (ArrayRef<Attribute> product : factors)
+    dimensions.push_back(builder.getArrayAttr(product));
+  return builder.getArrayAttr(dimensions);
+}
+
+namespace {
+/// What all kernels of a function take: its arguments, its results, and scratch, which grids leave for later ones.
+struct Signature {
+  KernelArguments arguments;
+  SmallVector<Type> types;
+  /// Sizes of scratch, by argument.
+  llvm::SmallMapVector<unsigned, ArrayAttr, 2> scratch;
+
+  void add(Value value) {
+    arguments[value] = types.size();
+    types.push_back(getArgumentType(value.getType()));
+  }
+
+  LogicalResult addScratch(OpResult value) {
+    auto grid = cast<scf::ForallOp>(value.getOwner());
+    auto empty = grid.getOutputs()[value.getResultNumber()].getDefiningOp<tensor::EmptyOp>();
+    if (!empty)
+      return grid.emitOpError("expected results that start as tensor.empty");
+    SmallVector<Attribute> sizes;
+    for (OpFoldResult size : empty.getMixedSizes()) {
+      FailureOr<Attribute> factor = getFactor(grid, size);
+      if (failed(factor))
+        return failure();
+      sizes.push_back(*factor);
+    }
+    scratch[types.size()] = ArrayAttr::get(grid.getContext(), sizes);
+    add(value);
+    return success();
+  }
+};
+} // namespace
+
+static FailureOr<Signature> getSignature(func::FuncOp function, ArrayRef<scf::ForallOp> grids) {
+  Signature signature;
+  for (Value argument : function.getArguments())
+    signature.add(argument);
+  for (Value result : cast<func::ReturnOp>(function.getBody().front().getTerminator()).getOperands())
+    signature.add(result);
+  for (scf::ForallOp grid : grids)
+    for (OpResult result : grid->getResults())
+      if (!signature.arguments.contains(result) && failed(signature.addScratch(result)))
+        return failure();
+  return signature;
+}
+
+/// What profilers show.
+static std::string getKernelName(func::FuncOp function, scf::ForallOp grid) {
+  bool merges = !grid.getBody()->getOps<MergeOp>().empty();
+  return (function.getName() + (merges ? "_merge" : grid.getRank() == 4 ? "_split" : "")).str();
+}
+
+/// Makes the kernel of `grid`, before the function.
+static LogicalResult convertGrid(func::FuncOp function, scf::ForallOp grid, const Signature &signature,
+                                 SymbolTable &symbols) {
   ScheduleAttr schedule;
-  WalkResult sizes = grid->walk([&](OnlineAttentionOp op) {
+  WalkResult sizes = grid.walk([&](OnlineAttentionOp op) {
     schedule = op->getAttrOfType<ScheduleAttr>(kScheduleAttrName);
     return WalkResult(!schedule ? success() : checkSizes(op, schedule));
   });
   if (sizes.wasInterrupted())
     return failure();
-  // A mask that keeps nothing leaves no step to schedule: the grid's rows are all there is.
-  int64_t blockM = schedule ? schedule.getBlockM() : *getConstantIntValue(grid->getMixedStep()[2]);
+  // Without a step to schedule (a merge, or a mask that keeps nothing) the grid's rows are all there is.
+  int64_t blockM = schedule ? schedule.getBlockM() : *getConstantIntValue(grid.getMixedStep().back());
   int64_t blockN = schedule ? schedule.getBlockN() : blockM;
+  FailureOr<ArrayAttr> launchGrid = getLaunchGrid(grid);
+  if (failed(launchGrid))
+    return failure();
 
-  SmallVector<Attribute> factors;
-  Builder builder(function.getContext());
-  for (unsigned dim : {2u, 1u, 0u}) {
-    FailureOr<Attribute> factor = getGridFactor(*grid, dim);
-    if (failed(factor))
-      return failure();
-    factors.push_back(builder.getArrayAttr(*factor));
-  }
-  SmallVector<Type> types;
-  for (Type type : function.getArgumentTypes())
-    types.push_back(getArgumentType(type));
-  for (Type type : function.getResultTypes())
-    types.push_back(getArgumentType(type));
-
-  OpBuilder b(function);
-  auto kernel = func::FuncOp::create(b, function.getLoc(), function.getName(), b.getFunctionType(types, {}));
+  Builder b(function.getContext());
+  auto kernel = func::FuncOp::create(grid.getLoc(), getKernelName(function, grid), b.getFunctionType(signature.types, {}));
+  symbols.insert(kernel, function->getIterator());
   kernel.addEntryBlock();
+  // Scratch is declared by the kernel that fills it.
+  for (Value result : grid.getResults())
+    if (unsigned number = signature.arguments.lookup(result); signature.scratch.contains(number))
+      kernel.setArgAttr(number, tile::TileDialect::kScratchAttrName, signature.scratch.lookup(number));
   // One warpgroup for each 64 rows; roles may add more.
   int64_t warpgroups = std::max<int64_t>(1, blockM / 64);
-  kernel->setAttr(tile::TileDialect::kKernelAttrName,
-                  tile::KernelAttr::get(b.getContext(), warpgroups, b.getArrayAttr(factors)));
-  BlockConverter converter(function, *grid, kernel, blockM, blockN);
-  if (failed(converter.convert()))
+  kernel->setAttr(tile::TileDialect::kKernelAttrName, tile::KernelAttr::get(b.getContext(), warpgroups, *launchGrid));
+  return BlockConverter(function, grid, kernel, blockM, blockN).convert(signature.arguments);
+}
+
+static LogicalResult convertFunction(func::FuncOp function, SymbolTable &symbols) {
+  FailureOr<SmallVector<scf::ForallOp>> grids = findGrids(function);
+  if (failed(grids))
     return failure();
+  FailureOr<Signature> signature = getSignature(function, *grids);
+  if (failed(signature))
+    return failure();
+  // A kernel may have the function's name.
+  symbols.remove(function);
+  for (scf::ForallOp grid : *grids)
+    if (failed(convertGrid(function, grid, *signature, symbols)))
+      return failure();
   function.erase();
   return success();
 }
@@ -129,8 +214,9 @@ struct ConvertAttnToTilePass : attn::impl::ConvertAttnToTilePassBase<ConvertAttn
   void runOnOperation() override {
     if (failed(verifyLevel(getOperation(), Level::Online)))
       return signalPassFailure();
+    SymbolTable symbols(getOperation());
     for (auto function : llvm::make_early_inc_range(getOperation().getOps<func::FuncOp>()))
-      if (!function.isExternal() && failed(convertFunction(function)))
+      if (!function.isExternal() && failed(convertFunction(function, symbols)))
         return signalPassFailure();
   }
 };

@@ -126,15 +126,24 @@ LogicalResult BlockConverter::convertInsert(tensor::ParallelInsertSliceOp op) {
   auto argument = dyn_cast<BlockArgument>(op.getDest());
   if (!argument || argument.getOwner() != grid.getBody())
     return op.emitOpError("expected an insertion into a result of the grid");
-  Value memref = outputs[argument.getArgNumber() - grid.getRank()];
-  Value tile = lookup(op, op.getSource());
+  Value memref = lookup(op, argument);
+  SmallVector<Value> tiles = pieces.lookup(op.getSource());
+  if (tiles.empty())
+    tiles.push_back(lookup(op, op.getSource()));
   SmallVector<Value> position;
   for (OpFoldResult offset : op.getMixedOffsets()) {
-    position.push_back(tile ? lookup(op, offset) : Value());
+    position.push_back(tiles.front() ? lookup(op, offset) : Value());
     if (!position.back())
       return failure();
   }
-  tile::StoreOp::create(b, tile, memref, position);
+  Value first = position.back();
+  int64_t columns = 0;
+  for (Value tile : tiles) {
+    if (columns > 0)
+      position.back() = b.createOrFold<arith::AddIOp>(first, arith::ConstantIndexOp::create(b, columns));
+    tile::StoreOp::create(b, tile, memref, position);
+    columns += cast<RankedTensorType>(tile.getType()).getShape().back();
+  }
   return success();
 }
 
@@ -225,6 +234,8 @@ LogicalResult BlockConverter::convertOp(Operation &op) {
     return convertStep(step);
   if (auto normalize = dyn_cast<NormalizeOp>(op))
     return convertNormalize(normalize);
+  if (auto merge = dyn_cast<MergeOp>(op))
+    return convertMerge(merge);
   if (isa<tensor::EmptyOp>(op))
     return success();
   if (auto fill = dyn_cast<linalg::FillOp>(op)) {
@@ -287,34 +298,36 @@ LogicalResult BlockConverter::convertOp(Operation &op) {
 // The grid
 //===----------------------------------------------------------------------===//
 
-LogicalResult BlockConverter::convert() {
+/// x counts tiles of rows and, within each, parts of the keys; y counts heads, z batches. The index of a tile of rows becomes its
+/// first row. The last rows come first: masks that look back leave them the most work, and blocks start in order.
+LogicalResult BlockConverter::convertBlockIds() {
+  SmallVector<Value> ivs = grid.getInductionVars();
+  Value tile = gpu::BlockIdOp::create(b, gpu::Dimension::x);
+  if (ivs.size() == 4) {
+    Value parts = arith::ConstantIndexOp::create(b, *getConstantIntValue(grid.getMixedUpperBound().front()));
+    mapping.map(ivs.front(), arith::RemUIOp::create(b, tile, parts).getResult());
+    tile = arith::DivUIOp::create(b, tile, parts);
+  }
+  ivs.erase(ivs.begin(), ivs.end() - 3);
+  mapping.map(ivs[0], gpu::BlockIdOp::create(b, gpu::Dimension::z).getResult());
+  mapping.map(ivs[1], gpu::BlockIdOp::create(b, gpu::Dimension::y).getResult());
+  Value rows = lookup(grid, grid.getMixedUpperBound().back());
+  if (!rows)
+    return failure();
+  Value step = arith::ConstantIndexOp::create(b, *getConstantIntValue(grid.getMixedStep().back()));
+  Value one = arith::ConstantIndexOp::create(b, 1);
+  Value last = arith::SubIOp::create(b, arith::CeilDivUIOp::create(b, rows, step), one);
+  mapping.map(ivs[2], b.createOrFold<arith::MulIOp>(arith::SubIOp::create(b, last, tile), step));
+  return success();
+}
+
+LogicalResult BlockConverter::convert(const KernelArguments &arguments) {
   Block &entry = kernel.getBody().front();
-  for (auto [from, to] : llvm::zip(source.getArguments(), entry.getArguments()))
-    mapping.map(from, to);
-  auto results = cast<func::ReturnOp>(source.getBody().front().getTerminator()).getOperands();
-  unsigned firstResult = source.getNumArguments();
-  for (Value result : grid.getResults()) {
-    auto position = llvm::find(results, result);
-    if (position == results.end())
-      return grid.emitOpError("expected every result of the grid to be returned");
-    outputs.push_back(entry.getArgument(firstResult + std::distance(results.begin(), position)));
-  }
-  // (B, H, M tiles) are the grid's z, y and x; the index of a tile of rows becomes its first row. The last rows come first:
-  // masks that look back leave them the most work, and blocks start in order.
-  for (auto [i, iv] : llvm::enumerate(grid.getInductionVars())) {
-    Value id = gpu::BlockIdOp::create(b, static_cast<gpu::Dimension>(2 - i));
-    Value step = arith::ConstantIndexOp::create(b, *getConstantIntValue(grid.getMixedStep()[i]));
-    if (i == 2) {
-      Value bound = lookup(grid, grid.getMixedUpperBound()[i]);
-      if (!bound)
-        return failure();
-      Value one = arith::ConstantIndexOp::create(b, 1);
-      Value tiles = arith::CeilDivUIOp::create(b, bound, step);
-      id = arith::SubIOp::create(b, arith::SubIOp::create(b, tiles, one), id);
-    }
-    mapping.map(iv, b.createOrFold<arith::MulIOp>(id, step));
-  }
-  if (failed(convertBody(*grid.getBody())))
+  for (auto [value, number] : arguments)
+    mapping.map(value, entry.getArgument(number));
+  for (auto [result, destination] : llvm::zip_equal(grid.getResults(), grid.getRegionIterArgs()))
+    mapping.map(destination, mapping.lookup(result));
+  if (failed(convertBlockIds()) || failed(convertBody(*grid.getBody())))
     return failure();
   func::ReturnOp::create(b);
   return success();

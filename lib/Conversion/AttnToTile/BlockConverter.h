@@ -6,7 +6,7 @@
 //
 // Tensors of room 3 are one of three things on tiles, and the converter keeps them apart:
 //
-//   slices of arguments and results   -> a memref and a position (ArgumentSlice); nothing is read before an op needs it
+//   slices of kernel arguments        -> a memref and a position (ArgumentSlice); nothing is read before an op needs it
 //   running state and what follows it -> register tiles (the IRMapping)
 //   destinations that are only written -> nothing: tensor.empty has no meaning here
 //
@@ -32,16 +32,20 @@ struct ArgumentSlice {
   llvm::SmallVector<mlir::Value> sizes;
 };
 
+/// The kernel's argument for each argument of the function and each result of its grids.
+using KernelArguments = llvm::DenseMap<mlir::Value, unsigned>;
+
 /// Converts the body of one grid into the body of `kernel`.
 class BlockConverter {
 public:
   BlockConverter(mlir::func::FuncOp source, mlir::scf::ForallOp grid, mlir::func::FuncOp kernel, int64_t blockM,
                  int64_t blockN);
 
-  mlir::LogicalResult convert();
+  mlir::LogicalResult convert(const KernelArguments &arguments);
 
 private:
   // BlockConverter.cpp: structure.
+  mlir::LogicalResult convertBlockIds();
   mlir::LogicalResult convertBody(mlir::Block &body);
   mlir::LogicalResult convertOp(mlir::Operation &op);
   mlir::LogicalResult convertFor(mlir::scf::ForOp op);
@@ -55,6 +59,9 @@ private:
   mlir::Value lookup(mlir::Operation *user, mlir::OpFoldResult value);
   /// The constant shape of a tensor of the block: dynamic rows are block_m.
   mlir::RankedTensorType getTileType(mlir::RankedTensorType type);
+
+  // MergeConverter.cpp: partial results.
+  mlir::LogicalResult convertMerge(MergeOp op);
 
   // StepConverter.cpp: arithmetic.
   mlir::LogicalResult convertStep(OnlineAttentionOp op);
@@ -76,12 +83,12 @@ private:
   mlir::ImplicitLocOpBuilder b;
   mlir::IRMapping mapping;
   llvm::DenseMap<mlir::Value, ArgumentSlice> slices;
+  /// Tiles side by side that together are a value too wide for one: what a merge makes.
+  llvm::DenseMap<mlir::Value, llvm::SmallVector<mlir::Value>> pieces;
   int64_t blockM, blockN;
   /// The scale of all steps when it is a positive constant and nothing but masks comes between it and the softmax: running
   /// maxima are then of unscaled scores.
   std::optional<double> foldedScale;
-  /// The kernel's memref for each of the grid's results.
-  llvm::SmallVector<mlir::Value> outputs;
 };
 
 } // namespace attn

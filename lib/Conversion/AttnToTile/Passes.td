@@ -13,14 +13,19 @@ include "mlir/Pass/PassBase.td"
 def ConvertAttnToTilePass : Pass<"convert-attn-to-tile", "::mlir::ModuleOp"> {
   let summary = "the body of the grid becomes the program of one thread block, in synchronous steps";
   let description = [{
-    A function whose results come from one scf.forall mapped to blocks becomes a kernel: tensor arguments and results become
-    memrefs, results last; the forall becomes the grid. Tiles have constant shapes: rows past M and keys past N read as
+    A function whose results come from scf.foralls mapped to blocks becomes a kernel for each of them, in their order. Tensor
+    arguments and results become memrefs, results last; the forall becomes the grid. The only kernel of a function has its name;
+    one that absorbs a part of the keys is called `<name>_split`, one that joins parts `<name>_merge`. What a grid leaves for a
+    later one is scratch: more memrefs, behind the results, with their sizes in `tile.scratch` where they are filled. Parts share
+    the grid's x with the tiles of rows. Tiles have constant shapes: rows past M and keys past N read as
     zero, the latter are masked, and nothing past M is written. attn.online_attention becomes products, reductions and
     elementwise arithmetic on register tiles; score and mask regions work on tiles of coordinates, and reads of captured
-    tensors become gathers with coordinates clamped to M - 1 and N - 1.
+    tensors become gathers with coordinates clamped to M - 1 and N - 1. attn.merge becomes two loops over the parts, for the
+    largest log-sum-exp and for the sums.
 
-    Requires: level `online`, f16 or bf16 attention. Produces: level `tile`. Fails when: a function's results do not come from
-    one grid, elements are f32, a tile's size is none of the tensor cores', or an op has no form on tiles; each named in the error.
+    Requires: level `online`, f16 or bf16 attention. Produces: level `tile`. Fails when: a function's results do not each
+    come from a grid over (B, H, M tiles) or (parts, B, H, M tiles), scratch does not start as tensor.empty of sizes of arguments,
+    elements are f32, a tile's size is none of the tensor cores', or an op has no form on tiles; each named in the error.
   }];
   let dependentDialects = [
     "::attn::tile::TileDialect", "::mlir::affine::AffineDialect", "::mlir::arith::ArithDialect", "::mlir::gpu::GPUDialect",

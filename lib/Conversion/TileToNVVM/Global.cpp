@@ -10,6 +10,7 @@
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/Matchers.h"
 #include "llvm/ADT/MapVector.h"
 #include <map>
 
@@ -112,9 +113,12 @@ private:
   }
 
   /// size - offset - index: positions below are inside. Null if the dimension holds exactly the
-  /// tile.
+  /// tile, or is known to go on behind it.
   Value emitRest(OpBuilder &builder, int64_t dim, Value offset, int64_t extent, Value index) const {
-    if (global.type.getDimSize(dim) == extent)
+    int64_t size = global.type.getDimSize(dim);
+    APInt first;
+    bool isKnown = !ShapedType::isDynamic(size) && matchPattern(offset, m_ConstantInt(&first));
+    if (size == extent || (isKnown && first.getSExtValue() + extent <= size))
       return {};
     Value rest = LLVM::SubOp::create(builder, loc, global.sizes[dim], toI32(builder, loc, offset));
     return LLVM::SubOp::create(builder, loc, rest, index);

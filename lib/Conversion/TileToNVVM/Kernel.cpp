@@ -230,6 +230,25 @@ static FailureOr<ParameterList> collectParameters(func::FuncOp function) {
 // The plan
 //===----------------------------------------------------------------------===//
 
+static SizeFactor toFactor(Attribute factor) {
+  if (auto extent = dyn_cast<ExtentAttr>(factor))
+    return {int(extent.getArgument()), unsigned(extent.getDim()), unsigned(extent.getDivisor())};
+  return {-1, unsigned(cast<IntegerAttr>(factor).getInt()), 1};
+}
+
+static std::vector<ScratchTensor> getScratch(func::FuncOp function) {
+  std::vector<ScratchTensor> scratch;
+  for (auto [index, type] : llvm::enumerate(function.getArgumentTypes()))
+    if (auto sizes = function.getArgAttrOfType<ArrayAttr>(index, TileDialect::kScratchAttrName)) {
+      ScratchTensor &tensor = scratch.emplace_back();
+      tensor.argument = index;
+      tensor.elementType = stringifyElement(cast<MemRefType>(type).getElementType());
+      for (Attribute size : sizes)
+        tensor.shape.push_back(toFactor(size));
+    }
+  return scratch;
+}
+
 static KernelPlan makePlan(func::FuncOp function, KernelAttr kernel, const ParameterList &list,
                            int64_t sharedBytes) {
   KernelPlan plan;
@@ -237,15 +256,11 @@ static KernelPlan makePlan(func::FuncOp function, KernelAttr kernel, const Param
   plan.target = "sm_90a";
   plan.parameters = list.parameters;
   for (auto [dimension, factors] : llvm::zip(kernel.getGrid(), plan.grid))
-    for (Attribute factor : cast<ArrayAttr>(dimension)) {
-      if (auto extent = dyn_cast<ExtentAttr>(factor))
-        factors.push_back(
-            {int(extent.getArgument()), unsigned(extent.getDim()), unsigned(extent.getDivisor())});
-      else
-        factors.push_back({-1, unsigned(cast<IntegerAttr>(factor).getInt()), 1});
-    }
+    for (Attribute factor : cast<ArrayAttr>(dimension))
+      factors.push_back(toFactor(factor));
   plan.block = {unsigned(kernel.getWarpgroups() * 128), 1, 1};
   plan.dynamicSharedBytes = sharedBytes;
+  plan.scratch = getScratch(function);
   return plan;
 }
 

@@ -124,10 +124,10 @@ SmallVector<Value> Sum::emit(OpBuilder &builder, Location loc) const {
     constraints += std::to_string(index) + ",";
   next += accumulators.size();
 
-  std::string text = isFenced ? "wgmma.fence.sync.aligned; " : "";
+  std::string text = isFenced ? "wgmma.fence.sync.aligned;\n\t" : "";
   bool isProduct = accumulators.empty(), inRegisters = steps.front().lhs.size() == 4;
   if (isProduct)
-    text = "{ .reg .pred p; setp.ne.b32 p, 0, 0; " + text;
+    text = "{ .reg .pred p; setp.ne.b32 p, 0, 0;\n\t" + text;
   // The factors of A and B, then the transpositions that this form has: none for 8 bits, only B's
   // for A in registers.
   std::string tail = "1, 1";
@@ -143,7 +143,7 @@ SmallVector<Value> Sum::emit(OpBuilder &builder, Location loc) const {
       left = "{" + left + "}";
     StringRef scaleD = isProduct && &step == &steps.front() ? "p" : "1";
     text += llvm::formatv(
-        "wgmma.mma_async.sync.aligned.m64n{0}k{1}.f32.{2}.{2} {{{3}}, {4}, {5}, {6}, {7}; ",
+        "wgmma.mma_async.sync.aligned.m64n{0}k{1}.f32.{2}.{2} {{{3}}, {4}, {5}, {6}, {7};\n\t",
         columns, 256 / element.getIntOrFloatBitWidth(), name, results, left, placeholders(1),
         scaleD, tail);
     constraints += inRegisters ? "r,r,r,r,l," : "l,l,";

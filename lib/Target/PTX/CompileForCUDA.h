@@ -17,7 +17,7 @@ struct CUDAOptions {
   std::string entry;
   /// Query rows of a block, keys of a step; 0 lets the target's rule choose.
   int64_t blockM = 0, blockN = 0;
-  /// Parts that the keys of a block are split into.
+  /// Parts that the keys of a block are split into; more than 1 makes two kernels.
   int64_t splits = 1;
   PTXOptions ptx;
 };

@@ -13,8 +13,6 @@
 using namespace attn;
 namespace json = llvm::json;
 
-static constexpr int64_t kVersion = 1;
-
 //===----------------------------------------------------------------------===//
 // Writing
 //===----------------------------------------------------------------------===//
@@ -51,37 +49,49 @@ static json::Value toValue(const KernelParameter &parameter) {
   return object;
 }
 
-static json::Value toValue(const GridFactor &factor) {
+static json::Value toValue(const SizeFactor &factor) {
   if (factor.argument < 0)
     return json::Object{{"constant", factor.dim}};
   return json::Object{
       {"argument", factor.argument}, {"dim", factor.dim}, {"divisor", factor.divisor}};
 }
 
+static json::Array toArray(llvm::ArrayRef<SizeFactor> factors) {
+  json::Array array;
+  for (const SizeFactor &factor : factors)
+    array.push_back(toValue(factor));
+  return array;
+}
+
+static json::Value toValue(const ScratchTensor &scratch) {
+  return json::Object{{"argument", scratch.argument},
+                      {"element_type", scratch.elementType},
+                      {"shape", toArray(scratch.shape)}};
+}
+
 static json::Value toValue(const KernelPlan &plan) {
-  json::Array parameters, grid;
+  json::Array parameters, grid, scratch;
   for (const KernelParameter &parameter : plan.parameters)
     parameters.push_back(toValue(parameter));
-  for (const std::vector<GridFactor> &factors : plan.grid) {
-    json::Array product;
-    for (const GridFactor &factor : factors)
-      product.push_back(toValue(factor));
-    grid.push_back(std::move(product));
-  }
+  for (const std::vector<SizeFactor> &factors : plan.grid)
+    grid.push_back(toArray(factors));
+  for (const ScratchTensor &tensor : plan.scratch)
+    scratch.push_back(toValue(tensor));
   return json::Object{{"name", plan.name},
                       {"target", plan.target},
                       {"parameters", std::move(parameters)},
                       {"grid", std::move(grid)},
                       {"block", json::Array(plan.block)},
                       {"cluster", json::Array(plan.cluster)},
-                      {"dynamic_shared_bytes", plan.dynamicSharedBytes}};
+                      {"dynamic_shared_bytes", plan.dynamicSharedBytes},
+                      {"scratch", std::move(scratch)}};
 }
 
 std::string attn::writeKernelPlans(llvm::ArrayRef<KernelPlan> plans) {
   json::Array kernels;
   for (const KernelPlan &plan : plans)
     kernels.push_back(toValue(plan));
-  json::Value root = json::Object{{"version", kVersion}, {"kernels", std::move(kernels)}};
+  json::Value root = json::Object{{"version", kKernelPlanVersion}, {"kernels", std::move(kernels)}};
   std::string text;
   llvm::raw_string_ostream(text) << llvm::formatv("{0:2}\n", root);
   return text;
@@ -131,7 +141,7 @@ static bool fromValue(const json::Value &value, KernelParameter &parameter, json
   return true;
 }
 
-static bool fromValue(const json::Value &value, GridFactor &factor, json::Path path) {
+static bool fromValue(const json::Value &value, SizeFactor &factor, json::Path path) {
   json::ObjectMapper mapper(value, path);
   if (!mapper)
     return false;
@@ -144,6 +154,12 @@ static bool fromValue(const json::Value &value, GridFactor &factor, json::Path p
     return true;
   path.report("expected an argument of at least 0 and a divisor of at least 1");
   return false;
+}
+
+static bool fromValue(const json::Value &value, ScratchTensor &scratch, json::Path path) {
+  json::ObjectMapper mapper(value, path);
+  return mapper && mapper.map("argument", scratch.argument) &&
+         mapper.map("element_type", scratch.elementType) && mapper.map("shape", scratch.shape);
 }
 
 /// `values` has exactly three elements.
@@ -166,8 +182,11 @@ namespace attn {
 static bool fromJSON(const json::Value &value, KernelParameter &parameter, json::Path path) {
   return fromValue(value, parameter, path);
 }
-static bool fromJSON(const json::Value &value, GridFactor &factor, json::Path path) {
+static bool fromJSON(const json::Value &value, SizeFactor &factor, json::Path path) {
   return fromValue(value, factor, path);
+}
+static bool fromJSON(const json::Value &value, ScratchTensor &scratch, json::Path path) {
+  return fromValue(value, scratch, path);
 }
 static bool fromJSON(const json::Value &value, KernelPlan &plan, json::Path path) {
   json::ObjectMapper mapper(value, path);
@@ -175,7 +194,8 @@ static bool fromJSON(const json::Value &value, KernelPlan &plan, json::Path path
          mapper.map("parameters", plan.parameters) && fromTriple(mapper, "grid", plan.grid, path) &&
          fromTriple(mapper, "block", plan.block, path) &&
          fromTriple(mapper, "cluster", plan.cluster, path) &&
-         mapper.map("dynamic_shared_bytes", plan.dynamicSharedBytes);
+         mapper.map("dynamic_shared_bytes", plan.dynamicSharedBytes) &&
+         mapper.map("scratch", plan.scratch);
 }
 } // namespace attn
 
@@ -189,9 +209,9 @@ llvm::Expected<std::vector<KernelPlan>> attn::readKernelPlans(llvm::StringRef te
   std::vector<KernelPlan> plans;
   if (!mapper || !mapper.map("version", version))
     return root.getError();
-  if (version != kVersion)
-    return llvm::createStringError("expected kernel plan version %d, got %d", int(kVersion),
-                                   int(version));
+  if (version != kKernelPlanVersion)
+    return llvm::createStringError("expected kernel plan version %d, got %d",
+                                   int(kKernelPlanVersion), int(version));
   if (!mapper.map("kernels", plans))
     return root.getError();
   return plans;

@@ -11,7 +11,8 @@
 //
 // Words: an *argument* is what the user passes to the function that was compiled (a tensor or a
 // scalar, numbered from 0 in that function's order). A *parameter* is what the kernel's PTX
-// signature lists; each is made from one argument.
+// signature lists; each is made from one argument. *Scratch* is what kernels of one launch leave
+// for later ones: tensors that the runtime adds to the arguments, numbered after them.
 //
 //===----------------------------------------------------------------------===//
 
@@ -74,14 +75,27 @@ struct KernelParameter {
   bool operator==(const KernelParameter &) const = default;
 };
 
-/// One factor of a grid dimension: ceil(size of the argument's dimension / divisor), or a constant.
-struct GridFactor {
+/// What a call decides of a grid or of scratch: ceil(size of the argument's dimension / divisor),
+/// or a constant.
+struct SizeFactor {
   /// -1: the factor is the constant `dim`.
   int argument = -1;
   unsigned dim = 1;
   unsigned divisor = 1;
 
-  bool operator==(const GridFactor &) const = default;
+  bool operator==(const SizeFactor &) const = default;
+};
+
+/// A row-major tensor that lives from the kernel that fills it to the last kernel of the launch.
+struct ScratchTensor {
+  /// Its number: scratch comes after the function's arguments, without gaps.
+  unsigned argument = 0;
+  /// As in TensorMap.
+  std::string elementType;
+  /// The size of each dimension.
+  std::vector<SizeFactor> shape;
+
+  bool operator==(const ScratchTensor &) const = default;
 };
 
 /// Everything a launch of one kernel needs apart from the arguments and the stream.
@@ -92,7 +106,7 @@ struct KernelPlan {
   std::string target;
   std::vector<KernelParameter> parameters;
   /// x, y, z; each the product of its factors (none: 1). If any is 0 there is nothing to launch.
-  std::array<std::vector<GridFactor>, 3> grid;
+  std::array<std::vector<SizeFactor>, 3> grid;
   /// Threads of a block: x, y, z.
   std::array<unsigned, 3> block = {1, 1, 1};
   /// Blocks of a cluster: x, y, z. All 1: launched without clusters.
@@ -100,11 +114,16 @@ struct KernelPlan {
   /// Dynamic shared memory in bytes; above 48 KiB the function's MAX_DYNAMIC_SHARED_SIZE_BYTES must
   /// be raised first.
   uint64_t dynamicSharedBytes = 0;
+  /// What this kernel is the first to use.
+  std::vector<ScratchTensor> scratch;
 
   bool operator==(const KernelPlan &) const = default;
 };
 
-/// The kernels of one PTX module in launch order, as JSON: {"version": 1, "kernels": [...]},
+/// The version of the JSON form. 2 added scratch.
+inline constexpr int64_t kKernelPlanVersion = 2;
+
+/// The kernels of one PTX module in launch order, as JSON: {"version": 2, "kernels": [...]},
 /// indented.
 std::string writeKernelPlans(llvm::ArrayRef<KernelPlan> plans);
 

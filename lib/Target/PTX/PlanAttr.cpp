@@ -69,7 +69,8 @@ DictionaryAttr attn::toAttribute(MLIRContext *context, const KernelPlan &plan) {
 }
 
 llvm::Expected<KernelPlan> attn::fromAttribute(DictionaryAttr attribute) {
-  json::Value root = json::Object{{"version", 1}, {"kernels", json::Array{toJSON(attribute)}}};
+  json::Value root =
+      json::Object{{"version", kKernelPlanVersion}, {"kernels", json::Array{toJSON(attribute)}}};
   llvm::Expected<std::vector<KernelPlan>> plans = readKernelPlans(llvm::formatv("{0}", root).str());
   if (!plans)
     return plans.takeError();

@@ -70,6 +70,7 @@ Expected<std::unique_ptr<CompiledKernel>> Runner::compile(CompileFn compiler,
   CPUOptions cpuOptions;
   cpuOptions.jit = jit;
   cpuOptions.entry = source.signature.name;
+  cpuOptions.splits = options.splits;
   // The compiler lowers in place, and the reference needs the source too.
   mlir::OwningOpRef<mlir::ModuleOp> module = source.module->clone();
   return compiler(*module, cpuOptions);
@@ -260,7 +261,7 @@ Error Runner::runOnCPU() {
 Error Runner::runOnCUDA() {
   showProgress("compiling");
   mlir::OwningOpRef<mlir::ModuleOp> module = source.module->clone();
-  Expected<std::unique_ptr<CudaKernel>> kernel = CudaKernel::compile(*module);
+  Expected<std::unique_ptr<CudaKernel>> kernel = CudaKernel::compile(*module, options.splits);
   if (!kernel)
     return kernel.takeError();
   report.device = (*kernel)->describe();

@@ -22,8 +22,10 @@ static Error toError(Status status) {
   return createStringError("cuda: " + status.str());
 }
 
-Expected<std::unique_ptr<CudaKernel>> CudaKernel::compile(mlir::ModuleOp module) {
-  Expected<CUDACode> code = compileForCUDA(module);
+Expected<std::unique_ptr<CudaKernel>> CudaKernel::compile(mlir::ModuleOp module, int64_t splits) {
+  CUDAOptions options;
+  options.splits = splits;
+  Expected<CUDACode> code = compileForCUDA(module, options);
   if (!code)
     return code.takeError();
   KernelImage image{std::move(code->ptx), writeKernelPlans(code->plans), ""};
@@ -97,9 +99,13 @@ Expected<std::vector<double>> CudaKernel::measure(double milliseconds) {
 
 std::string CudaKernel::describe() const {
   std::string text = "cuda " + kernel.getDevice().name;
-  for (const KernelInfo &info : kernel.getKernels())
+  bool isAlone = kernel.getKernels().size() == 1;
+  for (const KernelInfo &info : kernel.getKernels()) {
+    if (!isAlone)
+      text += ", @" + info.name;
     text += formatv(", {0} registers, {1} bytes of shared memory, {2} bytes of local memory", info.registers,
                     info.dynamicSharedBytes, info.localBytes);
+  }
   for (const std::string &warning : kernel.getWarnings())
     text += "; " + warning;
   return text;

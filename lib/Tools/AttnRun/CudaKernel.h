@@ -17,8 +17,9 @@ namespace attn {
 /// A function compiled for the GPU, and its arguments on it.
 class CudaKernel {
 public:
-  /// Compiles the only function of the module, which is lowered in place, and loads it.
-  static llvm::Expected<std::unique_ptr<CudaKernel>> compile(mlir::ModuleOp module);
+  /// Compiles the only function of the module, which is lowered in place, and loads it. The keys of
+  /// a block are split into `splits` parts.
+  static llvm::Expected<std::unique_ptr<CudaKernel>> compile(mlir::ModuleOp module, int64_t splits);
 
   /// Copies the arguments there; outputs too, whose poison must be overwritten.
   llvm::Error upload(llvm::ArrayRef<ArgumentValue> inputs, llvm::ArrayRef<Array> outputs);

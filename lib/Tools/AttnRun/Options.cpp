@@ -87,6 +87,9 @@ struct CommandLine {
   cl::opt<std::string> stages{"stages",
                               cl::desc("with --device=sim: tiles of keys in flight at once"),
                               cl::value_desc("n"), cl::init("0"), cl::cat(category)};
+  cl::opt<std::string> splits{"splits",
+                              cl::desc("parts the keys of a block are split into (default: 1)"),
+                              cl::value_desc("n"), cl::init("1"), cl::cat(category)};
   cl::opt<std::string> threads{"threads", cl::desc("threads to use (default: physical cores)"),
                                cl::value_desc("n"), cl::cat(category)};
   cl::opt<std::string> cpu{"cpu", cl::desc("compile for this CPU, e.g. x86-64-v3"),
@@ -187,6 +190,9 @@ static Error convertInterpreterOptions(const CommandLine &line, RunOptions &opti
     if (isGiven && isInterpreter)
       return createStringError(Twine("--") + option +
                                ": expected --device=cpu, got --device=interpreter");
+  if (isInterpreter && line.splits.getNumOccurrences() > 0)
+    return createStringError("--splits: expected --device=cpu, cuda or sim, got "
+                             "--device=interpreter");
   if (options.count && options.until && *options.until != Door::Online)
     return createStringError("--count: expected --until=online or source, for there are no tiles "
                              "before, got --until=" +
@@ -287,6 +293,8 @@ static Error convert(const CommandLine &line, RunOptions &options) {
                                           options.jit.optLevel))
     return error;
   if (Error error = parseNumber<uint64_t>("seed", line.seed, 0, ~uint64_t(0), options.seed))
+    return error;
+  if (Error error = parseNumber<int64_t>("splits", line.splits, 1, 1 << 20, options.splits))
     return error;
   if (Error error = parseNumber<double>("bench-ms", line.benchMs, 0, 1e9, options.benchMs))
     return error;

@@ -6,9 +6,8 @@
 //===----------------------------------------------------------------------------------------===//
 
 #include "lib/Tools/AttnRun/Simulate.h"
-#include "dialects/Tile/IR/TileDialect.h"
 #include "lib/Pipelines/GPUPipeline.h"
-#include "lib/Simulator/Simulator.h"
+#include "lib/Simulator/Launch.h"
 #include "lib/Support/Stopwatch.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -17,10 +16,11 @@ using namespace llvm;
 
 namespace attn {
 
-static Expected<mlir::func::FuncOp> lower(mlir::ModuleOp module, const RunOptions &options) {
+static Expected<sim::Launch> lower(mlir::ModuleOp module, const RunOptions &options) {
   ToOnlineOptions online;
   online.blockM = options.blockM;
   online.blockN = options.blockN;
+  online.splits = options.splits;
   GPUPipelineOptions gpu;
   if (options.stages)
     gpu.stages = options.stages;
@@ -28,16 +28,10 @@ static Expected<mlir::func::FuncOp> lower(mlir::ModuleOp module, const RunOption
   buildToNVVMPipeline(pm, online, gpu, GPUDoor::Async);
   if (failed(pm.run(module)))
     return createStringError("expected passes that succeed, got the errors above");
-  SmallVector<mlir::func::FuncOp> kernels;
-  for (auto function : module.getOps<mlir::func::FuncOp>())
-    if (function->hasAttr(tile::TileDialect::kKernelAttrName))
-      kernels.push_back(function);
-  if (kernels.size() != 1)
-    return createStringError("expected one kernel to simulate, got " + Twine(kernels.size()));
-  return kernels.front();
+  return sim::Launch::create(module);
 }
 
-/// The kernel's arguments: inputs, then outputs. Those without data have a shape only.
+/// The function's arguments: inputs, then outputs. Those without data have a shape only.
 static std::vector<sim::Argument> bindArguments(const Binding &binding,
                                                 ArrayRef<ArgumentValue> inputs,
                                                 MutableArrayRef<Array> outputs,
@@ -83,6 +77,28 @@ static std::vector<sim::Argument> bindArguments(const Binding &binding,
   return arguments;
 }
 
+/// All kernels together: they run one after the other.
+static sim::Prediction add(ArrayRef<sim::Prediction> kernels) {
+  sim::Prediction sum;
+  for (const sim::Prediction &kernel : kernels) {
+    sum.milliseconds += kernel.milliseconds;
+    sum.flops += kernel.flops;
+    sum.peakTflops = std::max(sum.peakTflops, kernel.peakTflops);
+    sum.numBlocks += kernel.numBlocks;
+    sum.numSimulated += kernel.numSimulated;
+  }
+  if (sum.milliseconds == 0)
+    return sum;
+  sum.fractionOfPeak = sum.flops / (sum.milliseconds * 1e-3) / (sum.peakTflops * 1e12);
+  for (unsigned i = 0; i < sim::kNumResources; ++i) {
+    for (const sim::Prediction &kernel : kernels)
+      sum.used[i] += kernel.used[i] * kernel.milliseconds / sum.milliseconds;
+    if (sum.used[i] > sum.used[unsigned(sum.critical)])
+      sum.critical = sim::Resource(i);
+  }
+  return sum;
+}
+
 static void describe(const sim::Prediction &prediction, std::optional<double> flops,
                      Report &report) {
   report.timeMs = report.fastestMs = prediction.milliseconds;
@@ -100,27 +116,45 @@ static void describe(const sim::Prediction &prediction, std::optional<double> fl
                         prediction.numSimulated));
 }
 
+/// Of the block of the first kernel that takes longest: the others only join what it left.
+static Error writeTimelines(const sim::Launch &launch, ArrayRef<sim::Argument> arguments,
+                            std::array<int64_t, 3> block, const RunOptions &options) {
+  sim::Timeline timeline;
+  timeline.title = ("@" + launch.getKernel(0).getName() + ", block " + Twine(block[0])).str();
+  sim::Options how;
+  how.numbers = false;
+  how.timeline = &timeline;
+  Expected<std::vector<sim::Argument>> all = launch.addScratch(arguments);
+  if (!all)
+    return all.takeError();
+  Expected<sim::BlockResult> result = launch.getSimulators().front().runBlock(*all, how, block);
+  if (!result)
+    return result.takeError();
+  for (const std::string &path : options.timelines)
+    if (Error error = timeline.write(path))
+      return error;
+  return Error::success();
+}
+
 Error simulate(mlir::ModuleOp module, const Binding &binding, ArrayRef<ArgumentValue> inputs,
                MutableArrayRef<Array> outputs, const RunOptions &options, Report &report) {
   Stopwatch watch;
-  Expected<mlir::func::FuncOp> kernel = lower(module, options);
-  if (!kernel)
-    return kernel.takeError();
-  Expected<sim::Simulator> simulator = sim::Simulator::create(*kernel);
-  if (!simulator)
-    return simulator.takeError();
+  Expected<sim::Launch> launch = lower(module, options);
+  if (!launch)
+    return launch.takeError();
   report.passesMs = watch.lapMs();
   report.device = "sim, one H200";
-  report.schedule = simulator->describe();
-  std::vector<sim::Argument> arguments = bindArguments(binding, inputs, outputs, *kernel, options);
-  for (const sim::Finding &finding : simulator->getFindings())
+  report.schedule = launch->describe();
+  std::vector<sim::Argument> arguments =
+      bindArguments(binding, inputs, outputs, launch->getKernel(0), options);
+  for (const sim::Finding &finding : launch->getFindings())
     report.addFinding(finding);
   if (!options.predict)
     for (unsigned seed = 0; seed < options.simSeeds && report.findings.empty(); ++seed) {
       sim::Options how;
       how.seed = options.seed + seed;
       how.numbers = seed == 0;
-      Expected<std::vector<sim::Finding>> findings = simulator->run(arguments, how);
+      Expected<std::vector<sim::Finding>> findings = launch->run(arguments, how);
       if (!findings)
         return findings.takeError();
       for (const sim::Finding &finding : *findings)
@@ -132,24 +166,13 @@ Error simulate(mlir::ModuleOp module, const Binding &binding, ArrayRef<ArgumentV
     report.lines.emplace_back(
         "simulated", formatv("{0} seeds of random times: no race, no deadlock", options.simSeeds));
 
-  Expected<sim::Prediction> prediction = simulator->predict(arguments);
-  if (!prediction)
-    return prediction.takeError();
-  describe(*prediction, report.flops, report);
-  if (options.timelines.empty() || prediction->numBlocks == 0)
+  Expected<std::vector<sim::Prediction>> predictions = launch->predict(arguments);
+  if (!predictions)
+    return predictions.takeError();
+  describe(add(*predictions), report.flops, report);
+  if (options.timelines.empty() || predictions->front().numBlocks == 0)
     return Error::success();
-  sim::Timeline timeline;
-  timeline.title = "@" + report.entry + ", block " + std::to_string(prediction->longest[0]);
-  sim::Options how;
-  how.numbers = false;
-  how.timeline = &timeline;
-  Expected<sim::BlockResult> result = simulator->runBlock(arguments, how, prediction->longest);
-  if (!result)
-    return result.takeError();
-  for (const std::string &path : options.timelines)
-    if (Error error = timeline.write(path))
-      return error;
-  return Error::success();
+  return writeTimelines(*launch, arguments, predictions->front().longest, options);
 }
 
 } // namespace attn

@@ -64,11 +64,12 @@ static bool gathers(AttentionOp op) {
 
 /// Sizes for Hopper: a warpgroup for each 64 rows. Keys so that the query, two stages of keys and two of values fit 227 KiB, and
 /// scores, weights, accumulator and what the regions compute fit the registers: 240 in each thread of two warpgroups, 160 of
-/// three. Measured on an H200 (bench/NOTES.md); where a mask cuts tiles, narrow ones waste less.
-static Choice chooseForCUDA(AttentionOp op) {
+/// three. Measured on an H200 (bench/NOTES.md); where a mask cuts tiles, narrow ones waste less. Keys are split where rows are
+/// few: three warpgroups would mostly compute rows that do not exist.
+static Choice chooseForCUDA(AttentionOp op, int64_t splits) {
   int64_t d = std::max(op.getHeadDim(), op.getValueDim());
   bool isPlain = op.getScore().empty() && op.getMask().empty();
-  if (d <= 64 && !gathers(op))
+  if (d <= 64 && !gathers(op) && splits == 1)
     return {192, 128, "cuda-d64"};
   if (d <= 128)
     return {128, isPlain ? 144 : 128, "cuda-d128"};
@@ -97,7 +98,7 @@ struct SetSchedulePass : attn::impl::SetSchedulePassBase<SetSchedulePass> {
     getOperation()->walk([&](AttentionOp op) {
       if (op->hasAttr(kScheduleAttrName))
         return;
-      Choice choice = target == "cuda" ? chooseForCUDA(op) : chooseForCPU(op, lanes, bf16Dot);
+      Choice choice = target == "cuda" ? chooseForCUDA(op, splits) : chooseForCPU(op, lanes, bf16Dot);
       int64_t m = blockM ? int64_t(blockM) : choice.blockM, n = blockN ? int64_t(blockN) : choice.blockN;
       op->setAttr(kScheduleAttrName, ScheduleAttr::get(&getContext(), m, n, splits));
       remark::passed(op.getLoc(), remark::RemarkOpts::name("schedule").category("attn"))

@@ -56,7 +56,8 @@ def SpecializeWarpsPass : Pass<"tile-specialize-warps", "::mlir::ModuleOp"> {
     The block gets one more warpgroup, the producer, which runs the control flow and the copies, asynchronously, and the
     consumers keep everything else. A tile that is copied in a loop becomes a ring of `stages` with a full and an empty
     barrier per stage: the producer waits for empty, the consumers for full. A tile copied once needs only a full barrier.
-    Products become asynchronous and are waited for at once; tile-overlap-mma takes them apart.
+    Products become asynchronous and are waited for at once; tile-overlap-mma takes them apart. A kernel without copies stays
+    as it is: all of its warpgroups compute.
 
     Requires: level `placed`. Produces: level `async`. Fails when: rings exceed the shared memory of a block.
   }];

@@ -272,9 +272,13 @@ struct SpecializeWarpsPass : attn::tile::impl::SpecializeWarpsPassBase<Specializ
     return success();
   }
 
+  static bool copies(func::FuncOp kernel) {
+    return kernel.walk([](CopyOp) { return WalkResult::interrupt(); }).wasInterrupted();
+  }
+
   void runOnOperation() override {
     for (auto kernel : getOperation().getOps<func::FuncOp>())
-      if (kernel->hasAttr(TileDialect::kKernelAttrName) && failed(specialize(kernel)))
+      if (kernel->hasAttr(TileDialect::kKernelAttrName) && copies(kernel) && failed(specialize(kernel)))
         return signalPassFailure();
   }
 };

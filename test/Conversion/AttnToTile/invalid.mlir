@@ -8,7 +8,15 @@ func.func @elements(%q: tensor<?x?x?x64xf32>, %k: tensor<?x?x?x64xf32>, %v: tens
 
 // -----
 
-// expected-error@below {{expected one scf.forall mapped to blocks, got 0}}
+// expected-error@below {{expected an scf.forall mapped to blocks, got none}}
 func.func @no_grid(%q: tensor<4xf32>) -> tensor<4xf32> {
   return %q : tensor<4xf32>
+}
+
+// -----
+
+// expected-error@below {{expected every result to come from a grid, each from its own}}
+func.func @twice(%q: tensor<?x?x?x64xf16>, %k: tensor<?x?x?x64xf16>, %v: tensor<?x?x?x64xf16>) -> (tensor<?x?x?x64xf16>, tensor<?x?x?x64xf16>) {
+  %o = attn.attention %q, %k, %v : tensor<?x?x?x64xf16>, tensor<?x?x?x64xf16>, tensor<?x?x?x64xf16> -> tensor<?x?x?x64xf16>
+  return %o, %o : tensor<?x?x?x64xf16>, tensor<?x?x?x64xf16>
 }

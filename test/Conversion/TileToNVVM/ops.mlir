@@ -71,7 +71,7 @@ func.func @products(%o: memref<?x64xf32, strided<[64, 1]>>, %i: index, %x: f32) 
   // The descriptor: swizzle 128, stride 1024, leading dimension 2048 bytes. Registers were written: behind a fence.
   // CHECK: llvm.ptrtoint
   // CHECK: llvm.mlir.constant(4611686293313683456 : i64)
-  // CHECK: llvm.inline_asm has_side_effects "{ .reg .pred p; setp.ne.b32 p, 0, 0; wgmma.fence.sync.aligned; wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16
+  // CHECK: llvm.inline_asm has_side_effects "{ .reg .pred p; setp.ne.b32 p, 0, 0;\0A\09wgmma.fence.sync.aligned;\0A\09wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16
   %f = tile.mma_async %p, %v : tensor<64x16xbf16, #a>, !tile.shared<16x64xbf16, swizzle = 128>
       -> !tile.in_flight<tensor<64x64xf32, #acc>>
   // CHECK: llvm.inline_asm has_side_effects "wgmma.commit_group.sync.aligned;", "~{memory}"

@@ -102,6 +102,27 @@ func.func @kernel_c4() attributes {
 
 // -----
 
+// expected-error@+1 {{expected tile.scratch with an integer or #tile.extent for each dimension of a memref, got [3] on 'memref<3x?xf32>'}}
+func.func @kernel_c5(%q: memref<?xf32>, %s: memref<3x?xf32> {tile.scratch = [3]}) {
+  return
+}
+
+// -----
+
+// expected-error@+1 {{expected extents of its 1 arguments, got argument 2}}
+func.func @kernel_c5(%s: memref<3x?xf32> {tile.scratch = [3, #tile.extent<argument = 2, dim = 0>]}) {
+  return
+}
+
+// -----
+
+// expected-error@+1 {{expected tile.scratch of the tile dialect on an argument, got 'tile.scrap'}}
+func.func @kernel_c5(%s: memref<3x?xf32> {tile.scrap}) {
+  return
+}
+
+// -----
+
 func.func @global_c1(%q: memref<?x?xf32>, %i: index) {
   // expected-error@+1 {{expected one offset per dimension of 'memref<?x?xf32>', got 1}}
   %t = tile.load %q[%i] : memref<?x?xf32> -> tensor<64x64xf32>

@@ -317,6 +317,26 @@ EXPORT Code cuMemFree(Pointer pointer) {
   delete[] reinterpret_cast<char *>(pointer);
   return Success;
 }
+// In the order of a stream: nothing is allowed to wait, so a capture is as good as none.
+EXPORT Code cuMemAllocAsync(Pointer *pointer, size_t bytes, Stream stream) {
+  ENTER();
+  FakeCuda &fake = state();
+  if (contexts.empty() || bytes == 0)
+    return InvalidValue;
+  ++fake.allocations;
+  *pointer = FakeCuda::scratchAddress;
+  fake.scratchBytes = bytes;
+  fake.scratchStream = stream;
+  return Success;
+}
+EXPORT Code cuMemFreeAsync(Pointer pointer, Stream stream) {
+  ENTER();
+  FakeCuda &fake = state();
+  if (contexts.empty() || pointer != FakeCuda::scratchAddress || stream != fake.scratchStream)
+    return InvalidValue;
+  --fake.allocations;
+  return Success;
+}
 EXPORT Code cuMemcpyHtoDAsync(Pointer to, const void *from, size_t bytes, Stream) {
   ENTER();
   std::memcpy(reinterpret_cast<void *>(to), from, bytes);
@@ -339,7 +359,9 @@ EXPORT Code cuGetProcAddress_v2(const char *name, void **address, int version, u
 #define ENTRY(name, parameters) {"cu" #name, reinterpret_cast<void *>(cu##name)},
       ATTN_CUDA_FUNCTIONS(ENTRY)
 #undef ENTRY
-          {"cuFuncLoad", reinterpret_cast<void *>(cuFuncLoad)}};
+          {"cuFuncLoad", reinterpret_cast<void *>(cuFuncLoad)},
+      {"cuMemAllocAsync", reinterpret_cast<void *>(cuMemAllocAsync)},
+      {"cuMemFreeAsync", reinterpret_cast<void *>(cuMemFreeAsync)}};
   *address = nullptr;
   if (version > state().version || flags != legacyStreamFlag)
     return NotFound;

@@ -63,6 +63,10 @@ struct FakeCuda {
   int maxDynamicShared = -1;
   std::atomic<uint64_t> numLaunches{0}, numEncodings{0};
   int retained = 0, modules = 0, allocations = 0, events = 0;
+  /// Of the last cuMemAllocAsync, which always answers the same address.
+  static constexpr cuda::Pointer scratchAddress = 0x7000000;
+  size_t scratchBytes = 0;
+  cuda::Stream scratchStream = nullptr;
 };
 
 } // namespace attn

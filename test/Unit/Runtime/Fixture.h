@@ -75,6 +75,20 @@ protected:
     return plan;
   }
 
+  /// The attention leaves f32 of its output's size in two parts for a second kernel: argument 4.
+  static std::vector<KernelPlan> makeSplitPlans() {
+    KernelPlan split = makePlan(), merge = makePlan();
+    split.scratch = {{4, "f32", {{-1, 2, 1}, {2, 0, 1}, {2, 1, 1}, {2, 2, 1}, {-1, 128, 1}}},
+                     {5, "f32", {{-1, 2, 1}, {2, 0, 1}, {2, 1, 1}, {2, 2, 1}}}};
+    merge.name = "merge";
+    merge.parameters = {merge.parameters[2]};
+    for (unsigned argument : {4u, 5u}) {
+      merge.parameters.push_back({KernelParameter::Kind::Pointer, argument, 0, "", {}});
+      merge.parameters.push_back({KernelParameter::Kind::Stride, argument, 0, "i64", {}});
+    }
+    return {split, merge};
+  }
+
   FakeCuda *fake = nullptr;
 };
 

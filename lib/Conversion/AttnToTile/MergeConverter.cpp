@@ -1,0 +1,95 @@
+//===- MergeConverter.cpp - partial results on tiles --------------------------------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+//   max    = max_s lse_s                                          one loop over the parts
+//   total  = sum_s 2^((lse_s - max) log2 e)                       and another
+//   acc    = sum_s 2^((lse_s - max) log2 e) * partial_s
+//   output = acc / total, lse = max + ln total                    a row that no part has: 0, -inf
+//
+// The maximum comes first, so that nothing is scaled again; reading an lse twice costs less. Where
+// there are many columns, sums and what is added to them do not fit the registers together: the
+// second loop then runs for one piece of the columns at a time.
+//
+//===----------------------------------------------------------------------===//
+
+#include "dialects/Tile/IR/TileOps.h"
+#include "lib/Conversion/AttnToTile/BlockConverter.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+
+using namespace mlir;
+using namespace attn;
+
+constexpr double kLowest = -std::numeric_limits<double>::infinity();
+constexpr int64_t kPieceColumns = 128;
+
+LogicalResult BlockConverter::convertMerge(MergeOp op) {
+  auto partial = slices.find(op.getPartial()), partialLse = slices.find(op.getPartialLse());
+  if (partial == slices.end() || partialLse == slices.end())
+    return op.emitOpError("expected partial results to be slices of the kernel's arguments");
+  RankedTensorType row = RankedTensorType::get({blockM}, b.getF32Type());
+  ArrayRef<int64_t> rows = row.getShape();
+  Value zero = arith::ConstantIndexOp::create(b, 0), one = arith::ConstantIndexOp::create(b, 1);
+  Value parts = partial->second.sizes.front();
+  auto load = [&](const ArgumentSlice &slice, Value part, int64_t column, RankedTensorType type) {
+    SmallVector<Value> position = slice.position;
+    position.front() = b.createOrFold<arith::AddIOp>(position.front(), part);
+    Value first = arith::ConstantIndexOp::create(b, column);
+    position.back() = b.createOrFold<arith::AddIOp>(position.back(), first);
+    return tile::LoadOp::create(b, type, slice.memref, position).getResult();
+  };
+  auto maxima = scf::ForOp::create(b, zero, parts, one, ValueRange{constant(kLowest, rows)});
+  {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToEnd(maxima.getBody());
+    Value lse = load(partialLse->second, maxima.getInductionVar(), 0, row);
+    Value next = arith::MaximumFOp::create(b, maxima.getRegionIterArg(0), lse);
+    scf::YieldOp::create(b, next);
+  }
+  Value max = maxima.getResult(0), isEmpty = isEqual(max, kLowest);
+  Value offset = arith::SelectOp::create(b, isEmpty, constant(0.0, rows), max), total;
+
+  Type element = op.getOutput().getType().getElementType();
+  int64_t dv = op.getPartial().getType().getShape().back();
+  for (int64_t column = 0; column < dv; column += kPieceColumns) {
+    RankedTensorType type =
+        RankedTensorType::get({blockM, std::min(dv - column, kPieceColumns)}, b.getF32Type());
+    Value inits[] = {constant(0.0, rows), constant(0.0, type.getShape())};
+    auto sums = scf::ForOp::create(b, zero, parts, one, inits);
+    {
+      OpBuilder::InsertionGuard guard(b);
+      b.setInsertionPointToEnd(sums.getBody());
+      Value part = sums.getInductionVar(), acc = sums.getRegionIterArg(1);
+      Value lse = load(partialLse->second, part, 0, row);
+      Value exponent = arith::MulFOp::create(b, arith::SubFOp::create(b, lse, offset),
+                                             constant(1.0 / M_LN2, rows));
+      Value weight = math::Exp2Op::create(b, exponent);
+      Value values = load(partial->second, part, column, type);
+      Value added = math::FmaOp::create(b, values, rowsToTile(weight, type.getDimSize(1)), acc);
+      // What a part without keys left in memory is not a number to count on.
+      Value isNothing = rowsToTile(isEqual(lse, kLowest), type.getDimSize(1));
+      Value next[] = {arith::AddFOp::create(b, sums.getRegionIterArg(0), weight),
+                      arith::SelectOp::create(b, isNothing, acc, added)};
+      scf::YieldOp::create(b, next);
+    }
+    total = sums.getResult(0);
+    Value quotient = arith::DivFOp::create(b, constant(1.0, rows), total);
+    Value inverse = arith::SelectOp::create(b, isEmpty, constant(0.0, rows), quotient);
+    Value output =
+        arith::MulFOp::create(b, sums.getResult(1), rowsToTile(inverse, type.getDimSize(1)));
+    if (!element.isF32())
+      output = arith::TruncFOp::create(b, type.clone(element), output);
+    pieces[op->getResult(0)].push_back(output);
+  }
+  if (!op.getLse())
+    return success();
+  Value log = arith::MulFOp::create(b, math::Log2Op::create(b, total), constant(M_LN2, rows));
+  Value lse = arith::AddFOp::create(b, offset, log);
+  mapping.map(op->getResult(1),
+              arith::SelectOp::create(b, isEmpty, constant(kLowest, rows), lse).getResult());
+  return success();
+}

@@ -1,0 +1,69 @@
+//===- Scratch.h - what kernels of one launch leave for later ones ----------------------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------------------------===//
+
+#ifndef ATTN_RUNTIME_SCRATCH_H
+#define ATTN_RUNTIME_SCRATCH_H
+
+#include "attn/Runtime.h"
+#include "lib/Runtime/Driver.h"
+#include "lib/Target/PTX/KernelPlan.h"
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/SmallVector.h"
+
+namespace attn {
+
+/// The scratch of all kernels of a plan, made ready to be evaluated.
+class ScratchRecipe {
+public:
+  /// A plan that no launch could follow is an InvalidKernel.
+  static Result<ScratchRecipe> create(llvm::ArrayRef<KernelPlan> plans);
+
+  bool empty() const { return tensors.empty(); }
+  size_t size() const { return tensors.size(); }
+  /// The number of the first; as many arguments has a call.
+  size_t getFirstArgument() const { return first; }
+  /// Ok when the driver can allocate in the order of a stream, or need not.
+  Status checkDriver(const Driver &driver) const;
+
+private:
+  friend class Scratch;
+  struct Tensor {
+    DataType type;
+    std::vector<SizeFactor> shape;
+  };
+  size_t first = 0;
+  /// In the order of their numbers.
+  std::vector<Tensor> tensors;
+};
+
+/// The scratch of one launch: one piece of memory in the order of a stream. It becomes valid, and
+/// free for others again, where the stream is at the calls; nothing waits, and a graph captures it.
+class Scratch {
+public:
+  Scratch(const Driver &driver, cuda::Stream stream) : driver(driver), stream(stream) {}
+  Scratch(const Scratch &) = delete;
+  Scratch &operator=(const Scratch &) = delete;
+  /// Frees what release() did not.
+  ~Scratch() { (void)release(); }
+
+  /// Allocates the tensors for the arguments of a call and appends them to these. They refer to
+  /// this object. Scratch without elements has no memory.
+  Status allocate(const ScratchRecipe &recipe, llvm::SmallVectorImpl<LaunchArgument> &arguments);
+  /// Gives the memory back behind everything that the stream has been given.
+  Status release();
+
+private:
+  const Driver &driver;
+  cuda::Stream stream;
+  cuda::Pointer memory = 0;
+  /// The shapes, one behind the other.
+  llvm::SmallVector<int64_t, 16> extents;
+};
+
+} // namespace attn
+
+#endif // ATTN_RUNTIME_SCRATCH_H

@@ -1,0 +1,45 @@
+//===- Launch.h - all kernels of a function, one after the other ------------------------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------------------------===//
+
+#ifndef ATTN_LIB_SIMULATOR_LAUNCH_H
+#define ATTN_LIB_SIMULATOR_LAUNCH_H
+
+#include "lib/Simulator/Simulator.h"
+#include "mlir/IR/BuiltinOps.h"
+
+namespace attn::sim {
+
+/// The kernels that a function became, in their order, with the scratch that they hand on. What
+/// follows takes the arguments of the function; scratch is added to them.
+class Launch {
+public:
+  /// Of all kernels of a module.
+  static llvm::Expected<Launch> create(mlir::ModuleOp module);
+
+  llvm::ArrayRef<Simulator> getSimulators() const { return simulators; }
+  mlir::func::FuncOp getKernel(size_t index) const { return kernels[index]; }
+  /// What is wrong with kernels without a run.
+  std::vector<Finding> getFindings() const;
+  /// "producer 1 x 24…": a part for each kernel, behind their names if there are several.
+  std::string describe() const;
+
+  /// Runs all blocks of all kernels, up to the first block with findings.
+  llvm::Expected<std::vector<Finding>> run(llvm::ArrayRef<Argument> arguments,
+                                           const Options &options) const;
+  /// By kernel.
+  llvm::Expected<std::vector<Prediction>> predict(llvm::ArrayRef<Argument> arguments) const;
+  /// The arguments of the function and scratch of the right shapes, without data.
+  llvm::Expected<std::vector<Argument>> addScratch(llvm::ArrayRef<Argument> arguments) const;
+
+private:
+  std::vector<mlir::func::FuncOp> kernels;
+  std::vector<Simulator> simulators;
+};
+
+} // namespace attn::sim
+
+#endif // ATTN_LIB_SIMULATOR_LAUNCH_H

@@ -1,0 +1,106 @@
+// RUN: attn-opt %s --convert-attn-to-tile -split-input-file -verify-diagnostics
+
+func.func @flat(%q: tensor<?x?xf16>) -> tensor<?x?xf16> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %m = tensor.dim %q, %c0 : tensor<?x?xf16>
+  %d = tensor.dim %q, %c1 : tensor<?x?xf16>
+  %init = tensor.empty(%m, %d) : tensor<?x?xf16>
+  // expected-error@below {{expected a grid over (B, H, M tiles), or over these and a constant number of parts before them, from 0 in steps of 1 and of the rows of a tile, mapped to blocks}}
+  %o = scf.forall (%i, %j) = (0, 0) to (%m, %d) step (1, 1) shared_outs(%out = %init) -> tensor<?x?xf16> {
+    %x = tensor.extract_slice %q[%i, %j] [1, 1] [1, 1] : tensor<?x?xf16> to tensor<1x1xf16>
+    scf.forall.in_parallel {
+      tensor.parallel_insert_slice %x into %out[%i, %j] [1, 1] [1, 1] : tensor<1x1xf16> into tensor<?x?xf16>
+    }
+  } {mapping = [#gpu.block<linear_dim_1>, #gpu.block<linear_dim_0>]}
+  return %o : tensor<?x?xf16>
+}
+
+// -----
+
+// How many parts there are decides the kernel.
+func.func @parts(%p: tensor<?x?x?x?x64xf16>, %s: index, %t: tensor<?x?x?x?x64xf16>) -> tensor<?x?x?x?x64xf16> {
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %c3 = arith.constant 3 : index
+  %b = tensor.dim %p, %c1 : tensor<?x?x?x?x64xf16>
+  %h = tensor.dim %p, %c2 : tensor<?x?x?x?x64xf16>
+  %m = tensor.dim %p, %c3 : tensor<?x?x?x?x64xf16>
+  // expected-error@below {{a constant number of parts before them}}
+  %o = scf.forall (%g, %i, %j, %k) = (0, 0, 0, 0) to (%s, %b, %h, %m) step (1, 1, 1, 1) shared_outs(%out = %t) -> tensor<?x?x?x?x64xf16> {
+    %x = tensor.extract_slice %p[%g, %i, %j, %k, 0] [1, 1, 1, 1, 64] [1, 1, 1, 1, 1] : tensor<?x?x?x?x64xf16> to tensor<1x64xf16>
+    scf.forall.in_parallel {
+      tensor.parallel_insert_slice %x into %out[%g, %i, %j, %k, 0] [1, 1, 1, 1, 64] [1, 1, 1, 1, 1] : tensor<1x64xf16> into tensor<?x?x?x?x64xf16>
+    }
+  } {mapping = [#gpu.block<linear_dim_3>, #gpu.block<linear_dim_2>, #gpu.block<linear_dim_1>, #gpu.block<linear_dim_0>]}
+  return %o : tensor<?x?x?x?x64xf16>
+}
+
+// -----
+
+// Scratch is nobody's but the kernels': it cannot start as an argument.
+func.func @inherited(%q: tensor<?x?x?x64xf16>, %t: tensor<?x?x?x64xf16>) -> tensor<?x?x?x64xf16> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %b = tensor.dim %q, %c0 : tensor<?x?x?x64xf16>
+  %h = tensor.dim %q, %c1 : tensor<?x?x?x64xf16>
+  %m = tensor.dim %q, %c2 : tensor<?x?x?x64xf16>
+  %init = tensor.empty(%b, %h, %m) : tensor<?x?x?x64xf16>
+  // expected-error@below {{expected results that start as tensor.empty}}
+  %x = scf.forall (%i, %j, %k) = (0, 0, 0) to (%b, %h, %m) step (1, 1, 64) shared_outs(%out = %t) -> tensor<?x?x?x64xf16> {
+    %p = tensor.extract_slice %q[%i, %j, %k, 0] [1, 1, 64, 64] [1, 1, 1, 1] : tensor<?x?x?x64xf16> to tensor<64x64xf16>
+    scf.forall.in_parallel {
+      tensor.parallel_insert_slice %p into %out[%i, %j, %k, 0] [1, 1, 64, 64] [1, 1, 1, 1] : tensor<64x64xf16> into tensor<?x?x?x64xf16>
+    }
+  } {mapping = [#gpu.block<linear_dim_2>, #gpu.block<linear_dim_1>, #gpu.block<linear_dim_0>]}
+  %o = scf.forall (%i, %j, %k) = (0, 0, 0) to (%b, %h, %m) step (1, 1, 64) shared_outs(%out = %init) -> tensor<?x?x?x64xf16> {
+    %p = tensor.extract_slice %x[%i, %j, %k, 0] [1, 1, 64, 64] [1, 1, 1, 1] : tensor<?x?x?x64xf16> to tensor<64x64xf16>
+    scf.forall.in_parallel {
+      tensor.parallel_insert_slice %p into %out[%i, %j, %k, 0] [1, 1, 64, 64] [1, 1, 1, 1] : tensor<64x64xf16> into tensor<?x?x?x64xf16>
+    }
+  } {mapping = [#gpu.block<linear_dim_2>, #gpu.block<linear_dim_1>, #gpu.block<linear_dim_0>]}
+  return %o : tensor<?x?x?x64xf16>
+}
+
+// -----
+
+func.func @step(%q: tensor<?x?x?x64xf16>, %step: index) -> tensor<?x?x?x64xf16> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %b = tensor.dim %q, %c0 : tensor<?x?x?x64xf16>
+  %h = tensor.dim %q, %c1 : tensor<?x?x?x64xf16>
+  %m = tensor.dim %q, %c2 : tensor<?x?x?x64xf16>
+  %init = tensor.empty(%b, %h, %m) : tensor<?x?x?x64xf16>
+  // expected-error@below {{in steps of 1 and of the rows of a tile}}
+  %o = scf.forall (%i, %j, %k) = (0, 0, 0) to (%b, %h, %m) step (1, 1, %step) shared_outs(%out = %init) -> tensor<?x?x?x64xf16> {
+    %p = tensor.extract_slice %q[%i, %j, %k, 0] [1, 1, 64, 64] [1, 1, 1, 1] : tensor<?x?x?x64xf16> to tensor<64x64xf16>
+    scf.forall.in_parallel {
+      tensor.parallel_insert_slice %p into %out[%i, %j, %k, 0] [1, 1, 64, 64] [1, 1, 1, 1] : tensor<64x64xf16> into tensor<?x?x?x64xf16>
+    }
+  } {mapping = [#gpu.block<linear_dim_2>, #gpu.block<linear_dim_1>, #gpu.block<linear_dim_0>]}
+  return %o : tensor<?x?x?x64xf16>
+}
+
+// -----
+
+// The runtime can evaluate sizes of arguments, and nothing made from them.
+func.func @bounds(%q: tensor<?x?x?x64xf16>) -> tensor<?x?x?x64xf16> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %b = tensor.dim %q, %c0 : tensor<?x?x?x64xf16>
+  %h = tensor.dim %q, %c1 : tensor<?x?x?x64xf16>
+  %m = tensor.dim %q, %c2 : tensor<?x?x?x64xf16>
+  %twice = arith.addi %m, %m : index
+  %init = tensor.empty(%b, %h, %twice) : tensor<?x?x?x64xf16>
+  // expected-error@below {{expected bounds that are sizes of arguments}}
+  %o = scf.forall (%i, %j, %k) = (0, 0, 0) to (%b, %h, %twice) step (1, 1, 64) shared_outs(%out = %init) -> tensor<?x?x?x64xf16> {
+    %p = tensor.extract_slice %q[%i, %j, %k, 0] [1, 1, 64, 64] [1, 1, 1, 1] : tensor<?x?x?x64xf16> to tensor<64x64xf16>
+    scf.forall.in_parallel {
+      tensor.parallel_insert_slice %p into %out[%i, %j, %k, 0] [1, 1, 64, 64] [1, 1, 1, 1] : tensor<64x64xf16> into tensor<?x?x?x64xf16>
+    }
+  } {mapping = [#gpu.block<linear_dim_2>, #gpu.block<linear_dim_1>, #gpu.block<linear_dim_0>]}
+  return %o : tensor<?x?x?x64xf16>
+}

@@ -1,0 +1,75 @@
+// RUN: attn-opt %s --attn-to-online="target=cuda splits=4" --convert-attn-to-tile --canonicalize --cse | FileCheck %s
+
+// A kernel for each grid. What the first leaves for the second is scratch, behind the arguments and results; the first says how
+// large it is. Parts share x with the tiles of rows.
+// CHECK-LABEL: func.func @causal_split
+// CHECK-SAME:    %[[Q:[^:]*]]: memref<?x?x?x128xbf16, {{[^%]*}}, %[[K:[^:]*]]: memref<?x?x?x128xbf16
+// CHECK-SAME:    %[[PARTIAL:[^:]*]]: memref<4x?x?x?x128xf32, strided<[?, ?, ?, ?, 1]>> {tile.scratch = [4, #tile.extent<argument = 0, dim = 0>, #tile.extent<argument = 0, dim = 1>, #tile.extent<argument = 0, dim = 2>, 128]}
+// CHECK-SAME:    %[[LSE:[^:]*]]: memref<4x?x?x?xf32, strided<[?, ?, ?, 1]>> {tile.scratch = [4, #tile.extent<argument = 0, dim = 0>, #tile.extent<argument = 0, dim = 1>, #tile.extent<argument = 0, dim = 2>]}
+// CHECK-SAME:    grid = {{\[\[}}#tile.extent<argument = 0, dim = 2, divisor = 128>, 4], [#tile.extent<argument = 0, dim = 1>], [#tile.extent<argument = 0, dim = 0>]]
+// CHECK:       %[[X:.*]] = gpu.block_id x
+// CHECK:       %[[PART:.*]] = arith.remui %[[X]], %c4
+// CHECK:       arith.divui %[[X]], %c4
+// Keys of the part only: positions and the mask's coordinates start where it does.
+// CHECK:       %[[BEGIN:.*]] = affine.min #{{.*}}()[%[[PART]], %{{.*}}]
+// CHECK:       scf.if
+// CHECK:         %[[ORIGIN:.*]] = affine.apply #{{.*}}()[%[[BEGIN]], %[[LAST:.*]]]
+// CHECK:         %[[N:.*]] = arith.addi %[[BEGIN]], %[[LAST]]
+// CHECK:         tile.load %[[K]][%{{.*}}, %{{.*}}, %[[N]], %c0]
+// CHECK:         tile.coord 1 from %[[ORIGIN]]
+// CHECK:       tile.store %{{.*}} to %[[PARTIAL]][%[[PART]], {{.*}} : tensor<128x128xf32>
+// CHECK:       tile.store %{{.*}} to %[[LSE]][%[[PART]], {{.*}} : tensor<128xf32>
+
+// CHECK-LABEL: func.func @causal_merge
+// CHECK-SAME:    %[[O:[^:]*]]: memref<?x?x?x128xbf16, strided<[?, ?, ?, 1]>>, %[[PARTIAL:[^:]*]]: memref<4x?x?x?x128xf32, strided<[?, ?, ?, ?, 1]>>, %[[LSE:[^:]*]]: memref<4x?x?x?xf32, strided<[?, ?, ?, 1]>>)
+// CHECK-SAME:    grid = {{\[\[}}#tile.extent<argument = 0, dim = 2, divisor = 128>], [#tile.extent<argument = 0, dim = 1>], [#tile.extent<argument = 0, dim = 0>]]
+// CHECK:       %[[MAX:.*]] = scf.for %[[S:.*]] = %c0 to %c4
+// CHECK:         tile.load %[[LSE]][%[[S]], {{.*}} -> tensor<128xf32>
+// CHECK:         arith.maximumf
+// CHECK:       %[[NOTHING:.*]] = arith.cmpf oeq, %[[MAX]]
+// CHECK:       %[[SUMS:.*]]:2 = scf.for %[[S:.*]] = %c0 to %c4
+// CHECK:         %[[WEIGHT:.*]] = math.exp2
+// CHECK:         tile.load %[[PARTIAL]][%[[S]], {{.*}} -> tensor<128x128xf32>
+// CHECK:         math.fma
+// CHECK:         arith.addf %{{.*}}, %[[WEIGHT]]
+// What a part that kept nothing left is not added.
+// CHECK:         arith.select
+// CHECK:       %[[INVERSE:.*]] = arith.divf %{{.*}}, %[[SUMS]]#0
+// CHECK:       arith.select %[[NOTHING]], %{{.*}}, %[[INVERSE]]
+// CHECK:       tile.store %{{.*}} to %[[O]]
+// CHECK-NOT:   func.func @causal(
+func.func @causal(%q: tensor<?x?x?x128xbf16>, %k: tensor<?x?x?x128xbf16>, %v: tensor<?x?x?x128xbf16>) -> tensor<?x?x?x128xbf16> {
+  %o = attn.attention %q, %k, %v variants [#attn.causal<bottom_right>]
+    : tensor<?x?x?x128xbf16>, tensor<?x?x?x128xbf16>, tensor<?x?x?x128xbf16> -> tensor<?x?x?x128xbf16>
+  return %o : tensor<?x?x?x128xbf16>
+}
+
+// Columns that do not fit the registers twice are joined in pieces. Names that are taken are left to their owners.
+// CHECK-LABEL: func.func @wide_split(
+// CHECK-LABEL: func.func @wide_merge_{{[0-9]+}}(
+// CHECK:       scf.for
+// CHECK:       scf.for
+// CHECK:         tile.load {{.*}} -> tensor<128x128xf32>
+// CHECK:       scf.for
+// CHECK:         tile.load {{.*}}%c128] {{.*}} -> tensor<128x128xf32>
+// CHECK:       tile.store {{.*}}%c0] : tensor<128x128xbf16>
+// CHECK:       tile.store {{.*}}%c128] : tensor<128x128xbf16>
+// CHECK:       tile.store {{.*}} : tensor<128xf32>
+func.func @wide(%q: tensor<1x2x300x256xbf16>, %k: tensor<1x2x?x256xbf16>, %v: tensor<1x2x?x256xbf16>) -> (tensor<1x2x300x256xbf16>, tensor<1x2x300xf32>) {
+  %o, %l = attn.attention %q, %k, %v
+    : tensor<1x2x300x256xbf16>, tensor<1x2x?x256xbf16>, tensor<1x2x?x256xbf16> -> tensor<1x2x300x256xbf16>, tensor<1x2x300xf32>
+  return %o, %l : tensor<1x2x300x256xbf16>, tensor<1x2x300xf32>
+}
+func.func private @wide_merge()
+
+// Attention on attention: what the first leaves is scratch in the type of its result.
+// CHECK-LABEL: func.func @chain_split(
+// CHECK-LABEL: func.func @chain_merge(
+// CHECK-SAME:    memref<?x?x?x64xbf16, strided<[?, ?, ?, 1]>> {tile.scratch =
+// CHECK-LABEL: func.func @chain_split_{{[0-9]+}}(
+// CHECK-LABEL: func.func @chain_merge_{{[0-9]+}}(
+func.func @chain(%q: tensor<?x?x?x64xbf16>, %k: tensor<?x?x?x64xbf16>, %v: tensor<?x?x?x64xbf16>) -> tensor<?x?x?x64xbf16> {
+  %x = attn.attention %q, %k, %v : tensor<?x?x?x64xbf16>, tensor<?x?x?x64xbf16>, tensor<?x?x?x64xbf16> -> tensor<?x?x?x64xbf16>
+  %o = attn.attention %x, %k, %v : tensor<?x?x?x64xbf16>, tensor<?x?x?x64xbf16>, tensor<?x?x?x64xbf16> -> tensor<?x?x?x64xbf16>
+  return %o : tensor<?x?x?x64xbf16>
+}
