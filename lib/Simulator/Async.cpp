@@ -149,6 +149,17 @@ void BlockRun::storeAsync(Fiber &fiber, const Instruction &instruction) {
   fiber.time += pickTime(fiber, 10);
 }
 
+/// All threads of the fiber write part of a shared tile.
+void BlockRun::writeByThreads(Fiber &fiber, Operation *op, const Value &dest, Rect rect) {
+  Access access{Access::Kind::ThreadWrite, rect, {}, op, fiber.index};
+  SmallVector<const Agent *, 2> agents;
+  for (Agent *agent : fiber.getAgents()) {
+    access.epochs.push_back(agent->tick());
+    agents.push_back(agent);
+  }
+  report(shared.access(dest.index, dest.stage, std::move(access), agents));
+}
+
 /// The part of tile.copy between its two meetings: each warpgroup writes some rows.
 void BlockRun::copyThreads(Fiber &fiber, const Instruction &instruction) {
   const Memory &memory = arguments[fiber.registers[instruction.in[0]].index].memory;
@@ -160,13 +171,7 @@ void BlockRun::copyThreads(Fiber &fiber, const Instruction &instruction) {
   Rect rect = getWhole(place);
   rect.rowBegin = place.rows * part / parts;
   rect.rowEnd = place.rows * (part + 1) / parts;
-  Access access{Access::Kind::ThreadWrite, rect, {}, instruction.op, fiber.index};
-  SmallVector<const Agent *, 2> agents;
-  for (Agent *agent : fiber.getAgents()) {
-    access.epochs.push_back(agent->tick());
-    agents.push_back(agent);
-  }
-  report(shared.access(dest.index, dest.stage, std::move(access), agents));
+  writeByThreads(fiber, instruction.op, dest, rect);
   if (options.numbers)
     moveBox(copy, /*toShared=*/true, rect.rowBegin, rect.rowEnd);
   double bytes = double(place.stageBytes) / double(parts);
@@ -183,13 +188,7 @@ void BlockRun::storeShared(Fiber &fiber, const Instruction &instruction) {
   const TileInfo &info = *instruction.tile;
   int64_t warpgroup = fiber.getRoleWarpgroup(), rows = info.getLocalRows();
   Rect rect{info.getRow(warpgroup, 0), info.getRow(warpgroup, rows - 1) + 1, 0, info.columns};
-  Access access{Access::Kind::ThreadWrite, rect, {}, instruction.op, fiber.index};
-  SmallVector<const Agent *, 2> agents;
-  for (Agent *agent : fiber.getAgents()) {
-    access.epochs.push_back(agent->tick());
-    agents.push_back(agent);
-  }
-  report(shared.access(dest.index, dest.stage, std::move(access), agents));
+  writeByThreads(fiber, instruction.op, dest, rect);
   if (source.tile && !source.tile->numbers.empty()) {
     float *data = shared.getStage(dest.index, dest.stage).data.data();
     for (int64_t row = 0; row < rows; ++row)

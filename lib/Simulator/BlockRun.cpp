@@ -126,12 +126,7 @@ void BlockRun::setUp() {
     place.columns = type.getNumColumns();
     place.offset = offset;
     place.stageBytes = type.getStageBytes();
-    mlir::Type element = type.getElementType();
-    place.number = element.isBF16()                             ? Number::BF16
-                   : element.isF16()                            ? Number::F16
-                   : mlir::isa<mlir::Float8E4M3FNType>(element) ? Number::F8E4M3FN
-                   : mlir::isa<mlir::Float8E5M2Type>(element)   ? Number::F8E5M2
-                                                                : Number::F32;
+    place.number = getNumber(type.getElementType()).value_or(Number::F32);
     place.stages.resize(type.getStages());
     shared.add(std::move(place), options.numbers);
   }

@@ -169,6 +169,7 @@ private:
   void copyAsync(Fiber &fiber, const Instruction &instruction);
   void storeAsync(Fiber &fiber, const Instruction &instruction);
   void copyThreads(Fiber &fiber, const Instruction &instruction);
+  void writeByThreads(Fiber &fiber, mlir::Operation *op, const Value &dest, Rect rect);
   void storeShared(Fiber &fiber, const Instruction &instruction);
   void multiplyAsync(Fiber &fiber, const Instruction &instruction);
   void waitForProducts(Fiber &fiber, const Instruction &instruction);

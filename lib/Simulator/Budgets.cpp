@@ -63,6 +63,11 @@ void checkShared(mlir::func::FuncOp kernel, std::vector<Finding> &findings) {
 // Registers
 //===----------------------------------------------------------------------------------------===//
 
+static bool isElementwise(Operation *op) {
+  return mlir::isa_and_nonnull<mlir::arith::ArithDialect, mlir::math::MathDialect>(
+      op->getDialect());
+}
+
 /// Whether the tile can be made element by element where it is used: from scalars, rows and
 /// coordinates, or read from memory at places made of them.
 static bool isMadeInPlace(mlir::Value value) {
@@ -71,17 +76,25 @@ static bool isMadeInPlace(mlir::Value value) {
     return !mlir::isa<mlir::RankedTensorType>(value.getType());
   if (mlir::isa<mlir::arith::ConstantOp, tile::BroadcastOp, tile::CoordOp>(op))
     return true;
-  bool isElementwise =
-      mlir::isa_and_nonnull<mlir::arith::ArithDialect, mlir::math::MathDialect>(op->getDialect());
-  return (isElementwise || mlir::isa<tile::GatherOp>(op)) &&
+  return (isElementwise(op) || mlir::isa<tile::GatherOp>(op)) &&
          llvm::all_of(op->getOperands(), isMadeInPlace);
+}
+
+/// Whether the tile is a step on the way to others of its block: a function of several steps is
+/// computed element by element.
+static bool isIntermediate(mlir::Value value) {
+  Operation *op = value.getDefiningOp();
+  return op && isElementwise(op) && !value.use_empty() &&
+         llvm::all_of(value.getUsers(), [&](Operation *user) {
+           return isElementwise(user) && user->getBlock() == op->getBlock();
+         });
 }
 
 /// Bits of a thread that hold the value.
 static int64_t countBits(mlir::Value value) {
   mlir::RankedTensorType type = tile::getTileType(value.getType());
   if (!type || !tile::hasLayout(type) || !mlir::isa<mlir::FloatType>(type.getElementType()) ||
-      isMadeInPlace(value))
+      isMadeInPlace(value) || isIntermediate(value))
     return 0;
   return tile::getLayout(type).getNumRegisters() * type.getElementTypeBitWidth();
 }

@@ -40,7 +40,7 @@ SharedLayout layOutShared(mlir::func::FuncOp kernel) {
   return layout;
 }
 
-static std::optional<Number> getNumber(mlir::Type type) {
+std::optional<Number> getNumber(mlir::Type type) {
   if (type.isF32())
     return Number::F32;
   if (type.isBF16())

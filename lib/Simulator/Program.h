@@ -77,6 +77,9 @@ enum class Code : uint8_t {
 /// Whether others can see the instruction happen, so that it must run in the order of time.
 inline bool isMeeting(Code code) { return code >= Code::BarrierInit; }
 
+/// The type of elements; nothing for what the simulator does not know.
+std::optional<Number> getNumber(mlir::Type type);
+
 /// What is known of a register tile's type. Extents are of the whole tile.
 struct TileInfo {
   Number number = Number::F32;

@@ -9,6 +9,7 @@
 #include "lib/Interpreter/ScalarOps.h"
 #include "lib/Simulator/Passes.h"
 #include "lib/Simulator/Simulator.h"
+#include "lib/Support/ElementType.h"
 #include "lib/Support/Random.h"
 #include "llvm/Support/FormatVariadic.h"
 
@@ -19,24 +20,6 @@ namespace attn::sim {
 
 using namespace llvm;
 using namespace attn;
-
-static std::optional<ElementKind> getKind(mlir::Type type) {
-  if (type.isF16())
-    return ElementKind::F16;
-  if (type.isBF16())
-    return ElementKind::BF16;
-  if (type.isF32())
-    return ElementKind::F32;
-  if (type.isInteger(1))
-    return ElementKind::I1;
-  if (type.isInteger(8))
-    return ElementKind::I8;
-  if (type.isInteger(32))
-    return ElementKind::I32;
-  if (type.isInteger(64) || type.isIndex())
-    return ElementKind::I64;
-  return std::nullopt;
-}
 
 namespace {
 /// Arguments for one kernel, and their memory.
@@ -74,7 +57,7 @@ struct SimulatePass : sim::impl::SimulatePassBase<SimulatePass> {
       for (StringRef part : parts)
         if (part.getAsInteger(10, extents.emplace_back()))
           return makeOpError(kernel, "expected extents like 1x2x256x64, got '" + Twine(part) + "'");
-      std::optional<ElementKind> kind = getKind(memref.getElementType());
+      std::optional<ElementKind> kind = getElementKind(memref.getElementType());
       if (!kind)
         return makeOpError(kernel, "expected memory of floats of 16 or 32 bits or integers");
       Expected<Array> array = Array::allocate(*kind, extents);

@@ -42,14 +42,15 @@ public:
     return {{1, 1}, {3, 5}, {16, 48}, {80, 112}, {128, 176}};
   }
   int64_t getColumnMultiple() const override { return 1; }
-  bool canSplitKeys() const override { return true; }
+  /// bench/results/cpu-error-bounds.json
+  Errors getErrors(llvm::StringRef type) const override {
+    return type == "f16" ? Errors{6.1e-4, 6.1e-4, 6.1e-4} : Errors{6.5e-3, 1.3e-2, 1.9e-2};
+  }
 
   llvm::Expected<std::unique_ptr<TestKernel>> compile(mlir::ModuleOp module,
                                                       const Problem &problem) override {
     CPUOptions options;
-    options.blockM = problem.blockM;
-    options.blockN = problem.blockN;
-    options.splits = problem.splits;
+    setSchedule(options, problem);
     options.jit.host = llvm::cantFail(getHostInfo());
     llvm::Expected<std::unique_ptr<CompiledKernel>> kernel = compileForCPU(module, options);
     if (!kernel)

@@ -24,16 +24,14 @@ namespace attn::test {
 
 static constexpr double kF32Bound = 2e-5;
 
-/// Twice the smallest error of PyTorch over D at such lengths; causal rows with few keys have the
-/// largest.
+/// Causal rows with few keys have the largest errors.
 static double getBound(const Problem &problem, bool isMasked, const Extents &e) {
   if (problem.type == "f32")
     return kF32Bound;
-  if (problem.type == "f16")
-    return 2 * 6.1e-4;
-  if (!isMasked)
-    return 2 * 6.5e-3;
-  return std::max(e.m, e.n) > 2048 ? 2 * 1.9e-2 : 2 * 1.3e-2;
+  TestDevice::Errors errors = getOptions().device->getErrors(problem.type);
+  return 2 * (!isMasked                   ? errors.full
+              : std::max(e.m, e.n) > 2048 ? errors.maskedLong
+                                          : errors.masked);
 }
 
 /// Errors are relative to the root mean square of all elements. Rows that keep nothing are zeros

@@ -138,8 +138,6 @@ TEST(ExecutionTest, BlockSizes) {
 struct SplitKeysTest : testing::TestWithParam<std::tuple<size_t, std::string>> {};
 
 TEST_P(SplitKeysTest, MatchesReference) {
-  if (!getOptions().device->canSplitKeys())
-    GTEST_SKIP() << "this device has no split keys yet";
   auto [index, type] = GetParam();
   Problem problem;
   problem.type = type;

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------------------------===//
 
 #include "test/Execution/Main.h"
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/raw_ostream.h"
 #include "test/Execution/Jobs.h"
@@ -16,11 +17,11 @@ using namespace attn::test;
 
 static constexpr const char *kUsage =
     "ExecutionTest: kernels against the f64 reference\n"
-    "  --device=cpu|cuda   where they run (cpu)\n"
-    "  --random=N          random configurations, besides the acceptance list (60)\n"
-    "  --seed=S            what these are drawn with (1)\n"
-    "  --jobs=N            processes that share the tests (1)\n"
-    "  --emit=FOLDER       cuda: writes PTX and plans there, and runs nothing\n"
+    "  --device=cpu|cuda|sim  where they run (cpu)\n"
+    "  --random=N             random configurations, besides the acceptance list (60)\n"
+    "  --seed=S               what these are drawn with (1)\n"
+    "  --jobs=N               processes that share the tests (1)\n"
+    "  --emit=FOLDER          cuda: writes PTX and plans there, and runs nothing\n"
     "and GoogleTest's own, such as --gtest_filter=*Random*\n";
 
 TestOptions &attn::test::getOptions() {
@@ -47,14 +48,16 @@ int attn::test::runExecutionTests(int argc, char **argv) {
       isBad = value.getAsInteger(10, jobs) || jobs < 1 || jobs > 256;
     else
       isBad = !name.starts_with("--gtest_");
-    if (isBad || (device != "cpu" && device != "cuda")) {
+    if (isBad || !llvm::is_contained({"cpu", "cuda", "sim"}, device)) {
       llvm::errs() << kUsage << "unexpected: " << argv[i] << '\n';
       return 1;
     }
   }
   if (jobs > 1)
     return runJobs(jobs, argc, argv);
-  options.device = device == "cuda" ? makeCUDADevice(emitFolder.str()) : makeCPUDevice();
+  options.device = device == "cuda"  ? makeCUDADevice(emitFolder.str())
+                   : device == "sim" ? makeSimulatorDevice()
+                                     : makeCPUDevice();
   llvm::outs() << "device " << device << ", " << options.numRandom << " random configurations, seed "
                << options.seed << '\n';
   llvm::outs().flush();

@@ -33,15 +33,46 @@ public:
   virtual std::vector<std::pair<int64_t, int64_t>> getBlockSizes() const = 0;
   /// D and Dv must be multiples of this.
   virtual int64_t getColumnMultiple() const = 0;
-  /// Whether the keys of a block can be split over blocks.
-  virtual bool canSplitKeys() const = 0;
+
+  /// PyTorch's errors on such a device, each the least over D: without a mask, with one, and with
+  /// one in more than 2048 rows or keys.
+  struct Errors {
+    double full, masked, maskedLong;
+  };
+  /// `type`: f16 or bf16.
+  virtual Errors getErrors(llvm::StringRef type) const = 0;
 
   /// Lowers `module` in place. No kernel and no error: the device compiles and does not run.
   virtual llvm::Expected<std::unique_ptr<TestKernel>> compile(mlir::ModuleOp module,
                                                               const Problem &problem) = 0;
 };
 
+/// What runs the kernels for Hopper.
+class HopperDevice : public TestDevice {
+public:
+  std::vector<std::string> getTypes() const override { return {"bf16", "f16"}; }
+  std::vector<std::pair<int64_t, int64_t>> getBlockSizes() const override {
+    return {{64, 64}, {64, 128}, {128, 64}, {128, 80}, {128, 96}, {128, 112}, {128, 176}};
+  }
+  /// Rows are copied in steps of 16 bytes.
+  int64_t getColumnMultiple() const override { return 8; }
+  /// bench/results/gpu-error-bounds.json
+  Errors getErrors(llvm::StringRef type) const override {
+    return type == "f16" ? Errors{1.0e-3, 1.67e-3, 2.18e-3} : Errors{8.1e-3, 1.51e-2, 2.05e-2};
+  }
+};
+
+/// The schedule that a problem asks for, in the options of any pipeline.
+template <typename OptionsT> void setSchedule(OptionsT &options, const Problem &problem) {
+  options.blockM = problem.blockM;
+  options.blockN = problem.blockN;
+  options.splits = problem.splits;
+}
+
 std::unique_ptr<TestDevice> makeCPUDevice();
+
+/// The kernels for Hopper in the simulator, with random times.
+std::unique_ptr<TestDevice> makeSimulatorDevice();
 
 /// With a folder: writes PTX and plans there, one pair for each kernel, and runs nothing.
 std::unique_ptr<TestDevice> makeCUDADevice(const std::string &emitFolder);

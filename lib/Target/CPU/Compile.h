@@ -33,9 +33,6 @@ struct KernelSignature {
   KernelSignature withFloatsAs(ElementKind kind) const;
 };
 
-/// The element kind of a type, or nothing if arrays cannot hold it.
-std::optional<ElementKind> getElementKind(mlir::Type type);
-
 /// The signature of a function on ranked tensors and scalars; otherwise an error that names the
 /// argument or result.
 llvm::Expected<KernelSignature> getSignature(mlir::func::FuncOp function);

@@ -5,40 +5,13 @@
 //
 //===----------------------------------------------------------------------------------------===//
 
+#include "lib/Support/ElementType.h"
 #include "lib/Target/CPU/Compile.h"
 #include "llvm/ADT/STLExtras.h"
 
 using namespace llvm;
 
 namespace attn {
-
-std::optional<ElementKind> getElementKind(mlir::Type type) {
-  if (type.isF16())
-    return ElementKind::F16;
-  if (type.isBF16())
-    return ElementKind::BF16;
-  if (type.isF32())
-    return ElementKind::F32;
-  if (type.isF64())
-    return ElementKind::F64;
-  if (type.isIndex())
-    return ElementKind::I64;
-  auto integer = dyn_cast<mlir::IntegerType>(type);
-  if (!integer)
-    return std::nullopt;
-  switch (integer.getWidth()) {
-  case 1:
-    return ElementKind::I1;
-  case 8:
-    return ElementKind::I8;
-  case 32:
-    return ElementKind::I32;
-  case 64:
-    return ElementKind::I64;
-  default:
-    return std::nullopt;
-  }
-}
 
 static Expected<ValueType> getValueType(mlir::Type type, const Twine &what) {
   ValueType result;

@@ -8,6 +8,7 @@
 #include "lib/Tools/AttnRun/Simulate.h"
 #include "lib/Pipelines/GPUPipeline.h"
 #include "lib/Simulator/Launch.h"
+#include "lib/Support/ElementType.h"
 #include "lib/Support/Stopwatch.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/FormatVariadic.h"
