@@ -71,7 +71,8 @@ private:
   };
   RowWeights emitRowWeights(mlir::Value t, mlir::Value old, mlir::Value max);
   /// Inlines a region on tiles of coordinates; returns the yielded tile.
-  mlir::Value inlineRegion(mlir::Region &region, mlir::ValueRange arguments, mlir::RankedTensorType shape);
+  mlir::Value inlineRegion(mlir::Region &region, mlir::ValueRange arguments, mlir::RankedTensorType shape,
+                           mlir::Value isFalse = {});
   mlir::Value splat(mlir::Value scalar, llvm::ArrayRef<int64_t> shape);
   mlir::Value constant(double value, llvm::ArrayRef<int64_t> shape);
   mlir::Value rowsToTile(mlir::Value rows, int64_t columns);

@@ -44,8 +44,9 @@ Value BlockConverter::isEqual(Value tile, double value) {
 // Regions
 //===----------------------------------------------------------------------===//
 
-/// Arguments are tiles or scalars; an op with a tile among its operands works on tiles, others stay scalar.
-Value BlockConverter::inlineRegion(Region &region, ValueRange arguments, RankedTensorType shape) {
+/// Arguments are tiles or scalars; an op with a tile among its operands works on tiles, others stay scalar. `isFalse`, from
+/// outside of the region, is known to be.
+Value BlockConverter::inlineRegion(Region &region, ValueRange arguments, RankedTensorType shape, Value isFalse) {
   IRMapping local;
   local.map(region.getArguments(), arguments);
   auto toTile = [&](Value value) -> Value {
@@ -64,6 +65,10 @@ Value BlockConverter::inlineRegion(Region &region, ValueRange arguments, RankedT
     }
     if (isa<YieldOp>(op))
       return toTile(operands[0]);
+    if (isFalse && isa<arith::OrIOp>(op) && llvm::is_contained(op.getOperands(), isFalse)) {
+      local.map(op.getResult(0), operands[op.getOperand(0) == isFalse ? 1 : 0]);
+      continue;
+    }
     bool onTiles = llvm::any_of(operands, [](Value v) { return isa<RankedTensorType>(v.getType()); });
     if (auto extract = dyn_cast<tensor::ExtractOp>(op)) {
       ValueRange indices = ValueRange(operands).drop_front();
@@ -92,6 +97,16 @@ Value BlockConverter::inlineRegion(Region &region, ValueRange arguments, RankedT
 /// Whether the region reads captured tensors where it is asked about: only then must positions stay inside.
 static bool readsTensors(Region &region) {
   return !region.empty() && !region.front().getOps<tensor::ExtractOp>().empty();
+}
+
+/// The value outside of the mask that, where it is true, keeps everything: an operand of the or that the mask yields.
+static Value findKeepsAll(Region &mask) {
+  auto either = mask.front().getTerminator()->getOperand(0).getDefiningOp<arith::OrIOp>();
+  if (either)
+    for (Value operand : either->getOperands())
+      if (!mask.isAncestor(operand.getParentRegion()))
+        return operand;
+  return {};
 }
 
 //===----------------------------------------------------------------------===//
@@ -156,30 +171,43 @@ LogicalResult BlockConverter::convertStep(OnlineAttentionOp op) {
   RankedTensorType positions = scores.clone(b.getIndexType());
   // A tile of constant size is whole; any other may end at N.
   bool isShort = op.getKey().getType().getDimSize(0) != blockN;
-  bool needsPositions = isShort || !op.getScore().empty() || !op.getMask().empty();
-  Value rows, columns;
-  if (needsPositions) {
-    rows = tile::CoordOp::create(b, positions, 0, at[2]);
-    columns = tile::CoordOp::create(b, positions, 1, at[3]);
-  }
   auto clamp = [&](Value coordinates, Value size, Value first) -> Value {
     Value one = arith::ConstantIndexOp::create(b, 1);
     Value last = b.createOrFold<arith::SubIOp>(b.createOrFold<arith::AddIOp>(first, size), one);
     return arith::MinSIOp::create(b, coordinates, splat(last, scores.getShape()));
   };
-  Value safeRows = rows, safeColumns = columns;
-  if (readsTensors(op.getScore()) || readsTensors(op.getMask())) {
-    safeRows = clamp(rows, query->second.sizes[0], at[2]);
+  Value columns, safeRows, safeColumns;
+  auto emitPositions = [&] {
+    safeRows = tile::CoordOp::create(b, positions, 0, at[2]);
+    safeColumns = columns = tile::CoordOp::create(b, positions, 1, at[3]);
+    if (!readsTensors(op.getScore()) && !readsTensors(op.getMask()))
+      return;
+    safeRows = clamp(safeRows, query->second.sizes[0], at[2]);
     safeColumns = isShort ? clamp(columns, key->second.sizes[0], at[3]) : columns;
-  }
+  };
   if (!op.getScore().empty()) {
+    emitPositions();
     t = inlineRegion(op.getScore(), {t, at[0], at[1], safeRows, safeColumns}, scores);
     if (!t)
       return failure();
   }
+  // Where a scalar says that the mask keeps everything, it is passed over.
+  scf::IfOp applies;
+  Value keepsAll = op.getMask().empty() || isShort ? Value() : findKeepsAll(op.getMask());
+  if (keepsAll) {
+    Value condition = lookup(op, keepsAll);
+    if (!condition)
+      return failure();
+    applies = scf::IfOp::create(b, scores, condition, /*withElseRegion=*/true);
+    b.setInsertionPointToEnd(applies.thenBlock());
+    scf::YieldOp::create(b, t);
+    b.setInsertionPointToEnd(applies.elseBlock());
+  }
+  if (!columns && (isShort || !op.getMask().empty()))
+    emitPositions();
   Value keep;
   if (!op.getMask().empty()) {
-    keep = inlineRegion(op.getMask(), {at[0], at[1], safeRows, safeColumns}, scores);
+    keep = inlineRegion(op.getMask(), {at[0], at[1], safeRows, safeColumns}, scores, keepsAll);
     if (!keep)
       return failure();
   }
@@ -191,6 +219,11 @@ LogicalResult BlockConverter::convertStep(OnlineAttentionOp op) {
   }
   if (keep)
     t = arith::SelectOp::create(b, keep, t, constant(kLowest, scores.getShape()));
+  if (applies) {
+    scf::YieldOp::create(b, t);
+    b.setInsertionPointAfter(applies);
+    t = applies.getResult(0);
+  }
 
   RankedTensorType row = RankedTensorType::get({blockM}, b.getF32Type());
   Value max = arith::MaximumFOp::create(b, state[1], tile::ReduceOp::create(b, row, tile::Combiner::Max, t));

@@ -22,6 +22,7 @@
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/MLIRContext.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/raw_ostream.h"
 
 using namespace llvm;
@@ -281,6 +282,10 @@ Error Runner::runOnCUDA() {
   if (!times)
     return times.takeError();
   setTimes(std::move(*times));
+  Expected<double> host = (*kernel)->measureHost();
+  if (!host)
+    return host.takeError();
+  report.lines.push_back({"host", formatv("{0:F2} us for a launch", *host)});
   return Error::success();
 }
 

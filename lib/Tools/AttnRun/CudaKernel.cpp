@@ -97,6 +97,24 @@ Expected<std::vector<double>> CudaKernel::measure(double milliseconds) {
   return std::move(*times);
 }
 
+Expected<double> CudaKernel::measureHost() {
+  constexpr unsigned kLaunches = 200, kBatches = 21;
+  const Driver &driver = context.getDriver();
+  ContextScope scope(driver, context.get());
+  std::vector<double> times;
+  for (unsigned batch = 0; batch < kBatches; ++batch) {
+    if (cuda::Code code = driver.StreamSynchronize(nullptr); code != cuda::Success)
+      return toError(driver.check(code, "wait for the launches"));
+    Stopwatch stopwatch;
+    for (unsigned i = 0; i < kLaunches; ++i)
+      if (Status status = kernel.launch(arguments, nullptr); !status.ok())
+        return toError(status);
+    times.push_back(stopwatch.elapsedMs() * 1e3 / kLaunches);
+  }
+  llvm::sort(times);
+  return times[kBatches / 2];
+}
+
 std::string CudaKernel::describe() const {
   std::string text = "cuda " + kernel.getDevice().name;
   bool isAlone = kernel.getKernels().size() == 1;

@@ -27,6 +27,8 @@ public:
   llvm::Error run(llvm::MutableArrayRef<Array> outputs);
   /// Milliseconds of each of many back-to-back launches, by the GPU's clock.
   llvm::Expected<std::vector<double>> measure(double milliseconds);
+  /// Microseconds of the host for one launch: the median of batches that the GPU's queue can hold.
+  llvm::Expected<double> measureHost();
 
   /// "cuda NVIDIA H200, 168 registers, 163912 bytes of shared memory".
   std::string describe() const;

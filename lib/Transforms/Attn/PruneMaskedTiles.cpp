@@ -136,6 +136,45 @@ static ValueRange emitRange(OpBuilder &builder, KVLoop kv, const MaskTiles::Rang
   return loop.getResults();
 }
 
+/// Lets the mask of `step` keep everything where `isFull` holds, a value outside of the mask.
+static void keepAllWhere(Value isFull, OnlineAttentionOp step) {
+  Operation *yield = step.getMask().front().getTerminator();
+  OpBuilder builder(yield);
+  yield->setOperand(0, arith::OrIOp::create(builder, yield->getLoc(), isFull, yield->getOperand(0)));
+}
+
+/// Whether the tile at n0, one of [begin, end), is one of the full ones.
+static Value emitIsFull(OpBuilder &builder, Location loc, const MaskTiles::Ranges &ranges, Value n0) {
+  Value isBefore, isBehind;
+  if (ranges.mayHaveRightPartial)
+    isBefore = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::slt, n0, ranges.fullEnd);
+  if (ranges.mayHaveLeftPartial)
+    isBehind = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::sge, n0, ranges.fullBegin);
+  if (isBefore && isBehind)
+    return arith::AndIOp::create(builder, loc, isBehind, isBefore);
+  return isBefore ? isBefore : isBehind;
+}
+
+/// One loop over tiles [begin, end) of constant size, full and partial alike: the mask says for each tile whether it applies.
+static ValueRange emitMixedRange(OpBuilder &builder, KVLoop kv, const MaskTiles::Ranges &ranges, Value begin, Value end,
+                                 ValueRange state) {
+  Location loc = kv.loop.getLoc();
+  auto loop = scf::ForOp::create(builder, loc, begin, end, kv.loop.getStep(), state);
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPointToEnd(loop.getBody());
+  Value n0 = loop.getInductionVar();
+  ValueRange next = emitKVStep(builder, kv.step, kv.key, kv.value, kv.origin, n0, builder.getIndexAttr(kv.blockN),
+                               loop.getRegionIterArgs(), /*withMask=*/true);
+  if (ranges.mayHaveFull) {
+    auto step = next[0].getDefiningOp<OnlineAttentionOp>();
+    builder.setInsertionPoint(step);
+    keepAllWhere(emitIsFull(builder, loc, ranges, n0), step);
+    builder.setInsertionPointAfter(step);
+  }
+  scf::YieldOp::create(builder, loc, next);
+  return loop.getResults();
+}
+
 /// The start of the last of the tiles that end at `end` > 0.
 static Value emitLastTile(OpBuilder &builder, Location loc, Value end, int64_t blockN) {
   Value one = arith::ConstantIndexOp::create(builder, loc, 1);
@@ -145,9 +184,10 @@ static Value emitLastTile(OpBuilder &builder, Location loc, Value end, int64_t b
   return arith::MulIOp::create(builder, loc, index, size);
 }
 
-/// The three loops. With `peel`, the last tile comes first, on its own, with the mask where any tile has it:
+/// The three loops. With `peel`, the last tile comes first, on its own, with the mask where any tile has it, and one loop over
+/// the others will do: programs that take long to assemble should be short.
 ///
-///   if begin < end: step(last), loops over [begin, last)
+///   if begin < end: step(last), loop over [begin, last)
 static void emitRanges(OpBuilder &builder, KVLoop kv, const MaskTiles::Ranges &ranges, bool peel) {
   Location loc = kv.loop.getLoc();
   SmallVector<Value> state(kv.loop.getInitArgs());
@@ -167,6 +207,12 @@ static void emitRanges(OpBuilder &builder, KVLoop kv, const MaskTiles::Ranges &r
       size = emitTileSize(builder, loc, kv.blockN, last, kv.numKeys);
     state = SmallVector<Value>(
         emitKVStep(builder, kv.step, kv.key, kv.value, kv.origin, last, size, state, isMasked));
+  }
+  if (peel && isMasked && !MaskTiles::emitTileIsLive(builder, loc, ranges, last, last)) {
+    state = SmallVector<Value>(emitMixedRange(builder, kv, ranges, ranges.begin, last, state));
+    scf::YieldOp::create(builder, loc, state);
+    kv.loop.getResults().replaceAllUsesWith(any.getResults());
+    return;
   }
   auto append = [&](bool exists, Value begin, Value end, bool isFull) {
     if (!exists)

@@ -21,16 +21,24 @@ func.func @causal(%q: tensor<?x?x?x128xbf16>, %k: tensor<?x?x?x128xbf16>, %v: te
   // CHECK:         arith.select
   // CHECK:         tile.reduce max
   // CHECK:         math.fma {{.*}} : tensor<128x128xf32>
-  // Full tiles carry no mask.
+  // Full tiles pass over the mask.
   // CHECK:       scf.for
   // CHECK-NOT:     tile.coord
+  // CHECK:         %[[T:.*]] = tile.mma {{.*}} {transpose_rhs}
+  // CHECK-NOT:     tile.coord
+  // CHECK:         scf.if {{.*}} -> (tensor<128x128xf32>)
+  // CHECK-NEXT:      scf.yield %[[T]]
+  // CHECK-NEXT:    } else {
+  // CHECK:           tile.coord
+  // CHECK:           arith.cmpi sle
+  // CHECK-NOT:       arith.ori
+  // CHECK:           arith.select
   // CHECK:         tile.reduce max
   // CHECK:         math.exp2 {{.*}} : tensor<128x128xf32>
   // CHECK:         tile.reduce add
   // CHECK:         arith.truncf {{.*}} to tensor<128x128xbf16>
   // CHECK:         tile.mma
-  // CHECK:       scf.for
-  // CHECK:         tile.coord 1
+  // CHECK-NOT:   scf.for
   // CHECK:       tile.store
   %o = attn.attention %q, %k, %v variants [#attn.causal<bottom_right>]
     : tensor<?x?x?x128xbf16>, tensor<?x?x?x128xbf16>, tensor<?x?x?x128xbf16> -> tensor<?x?x?x128xbf16>

@@ -38,6 +38,43 @@ func.func @no_mask(%q: tensor<64x16xf16>, %k: tensor<?x16xf16>, %scale: f32, %b0
   return %r#0, %r#1, %r#2 : !acc, !row, !row
 }
 
+// One loop has the full tiles and those on the left edge of the window; a scalar of the tile tells them apart.
+// CHECK-LABEL: func @window(
+func.func @window(%q: tensor<64x16xf16>, %k: tensor<?x16xf16>, %scale: f32, %b0: index, %h0: index, %m0: index, %n: index,
+    %acc: !acc, %max: !row, %sum: !row) -> (!acc, !row, !row) {
+  // CHECK: scf.if
+  // CHECK:   attn.online_attention
+  // CHECK:   scf.for %[[T:[a-z0-9]+]] =
+  // CHECK:     tensor.extract_slice %{{.*}}[%[[T]], 0] [32, 16]
+  // CHECK-DAG: %[[BEFORE:.*]] = arith.cmpi slt, %[[T]],
+  // CHECK-DAG: %[[BEHIND:.*]] = arith.cmpi sge, %[[T]],
+  // CHECK:     %[[FULL:.*]] = arith.andi %[[BEHIND]], %[[BEFORE]]
+  // CHECK:     attn.online_attention
+  // CHECK:       mask
+  // CHECK:         %[[KEEP:.*]] = arith.ori %[[FULL]], %{{.*}} : i1
+  // CHECK-NEXT:    attn.yield %[[KEEP]]
+  // CHECK-NOT: scf.for
+  // CHECK: else
+  %c0 = arith.constant 0 : index
+  %c32 = arith.constant 32 : index
+  %r:3 = scf.for %n0 = %c0 to %n step %c32 iter_args(%a = %acc, %x = %max, %s = %sum) -> (!acc, !row, !row) {
+    %size = affine.min affine_map<(d0)[s0] -> (32, -d0 + s0)>(%n0)[%n]
+    %tile = tensor.extract_slice %k[%n0, 0] [%size, 16] [1, 1] : tensor<?x16xf16> to tensor<?x16xf16>
+    %step:3 = attn.online_attention %q, %tile, %tile scale(%scale) at(%b0, %h0, %m0, %n0) outs(%a, %x, %s)
+        mask(%b, %h, %i, %j) {
+          %c100 = arith.constant 100 : index
+          %end = arith.addi %j, %c100 : index
+          %causal = arith.cmpi sle, %j, %i : index
+          %near = arith.cmpi sle, %i, %end : index
+          %keep = arith.andi %causal, %near : i1
+          attn.yield %keep : i1
+        }
+        : tensor<64x16xf16>, tensor<?x16xf16>, tensor<?x16xf16>, !acc, !row, !row -> !acc, !row, !row
+    scf.yield %step#0, %step#1, %step#2 : !acc, !row, !row
+  }
+  return %r#0, %r#1, %r#2 : !acc, !row, !row
+}
+
 // A mask that cannot be decided is on all tiles, the last one too.
 // CHECK-LABEL: func @undecided(
 func.func @undecided(%q: tensor<64x16xf16>, %k: tensor<?x16xf16>, %table: tensor<?xi1>, %scale: f32, %b0: index, %h0: index, %m0: index, %n: index,
@@ -48,6 +85,7 @@ func.func @undecided(%q: tensor<64x16xf16>, %k: tensor<?x16xf16>, %table: tensor
   // CHECK:   scf.for
   // CHECK:     attn.online_attention
   // CHECK:       mask
+  // CHECK-NOT: arith.ori
   // CHECK-NOT: scf.for
   // CHECK: else
   %c0 = arith.constant 0 : index
