@@ -178,6 +178,8 @@ def measure_all(o: argparse.Namespace) -> int:
     correlations = {}
     for variant in VARIANTS:
         schedules = [schedule for schedule in kept if schedule["variant"] == variant]
+        if not schedules:
+            continue
         measure_variant(o, index["problem"], variant, schedules)
         correlations[variant] = print_table(variant, schedules)
         for schedule in schedules:
