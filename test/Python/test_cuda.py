@@ -337,7 +337,7 @@ def test_mistakes():
         v,
     )
     raises(
-        "q: expected float16 or bfloat16 on cuda:0, got torch.float32",
+        "q: expected float16 or bfloat16 on cuda, got torch.float32",
         q.float(),
         k.float(),
         v.float(),

@@ -175,6 +175,13 @@ static ValueRange emitMixedRange(OpBuilder &builder, KVLoop kv, const MaskTiles:
   return loop.getResults();
 }
 
+/// Whether a copy of the step is long, because its regions read tensors.
+static bool isLong(OnlineAttentionOp step) {
+  return llvm::any_of(ArrayRef<Region *>{&step.getScore(), &step.getMask()}, [](Region *region) {
+    return !region->empty() && !region->front().getOps<tensor::ExtractOp>().empty();
+  });
+}
+
 /// The start of the last of the tiles that end at `end` > 0.
 static Value emitLastTile(OpBuilder &builder, Location loc, Value end, int64_t blockN) {
   Value one = arith::ConstantIndexOp::create(builder, loc, 1);
@@ -184,10 +191,10 @@ static Value emitLastTile(OpBuilder &builder, Location loc, Value end, int64_t b
   return arith::MulIOp::create(builder, loc, index, size);
 }
 
-/// The three loops. With `peel`, the last tile comes first, on its own, with the mask where any tile has it, and one loop over
-/// the others will do: programs that take long to assemble should be short.
+/// The three loops. With `peel`, the last tile comes first, on its own, with the mask where any tile has it; where the step is
+/// long, one loop then visits all the others.
 ///
-///   if begin < end: step(last), loop over [begin, last)
+///   if begin < end: step(last), loops over [begin, last)
 static void emitRanges(OpBuilder &builder, KVLoop kv, const MaskTiles::Ranges &ranges, bool peel) {
   Location loc = kv.loop.getLoc();
   SmallVector<Value> state(kv.loop.getInitArgs());
@@ -208,7 +215,7 @@ static void emitRanges(OpBuilder &builder, KVLoop kv, const MaskTiles::Ranges &r
     state = SmallVector<Value>(
         emitKVStep(builder, kv.step, kv.key, kv.value, kv.origin, last, size, state, isMasked));
   }
-  if (peel && isMasked && !MaskTiles::emitTileIsLive(builder, loc, ranges, last, last)) {
+  if (peel && isMasked && isLong(kv.step) && !MaskTiles::emitTileIsLive(builder, loc, ranges, last, last)) {
     state = SmallVector<Value>(emitMixedRange(builder, kv, ranges, ranges.begin, last, state));
     scf::YieldOp::create(builder, loc, state);
     kv.loop.getResults().replaceAllUsesWith(any.getResults());

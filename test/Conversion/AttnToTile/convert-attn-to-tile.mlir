@@ -21,24 +21,16 @@ func.func @causal(%q: tensor<?x?x?x128xbf16>, %k: tensor<?x?x?x128xbf16>, %v: te
   // CHECK:         arith.select
   // CHECK:         tile.reduce max
   // CHECK:         math.fma {{.*}} : tensor<128x128xf32>
-  // Full tiles pass over the mask.
+  // Full tiles carry no mask.
   // CHECK:       scf.for
   // CHECK-NOT:     tile.coord
-  // CHECK:         %[[T:.*]] = tile.mma {{.*}} {transpose_rhs}
-  // CHECK-NOT:     tile.coord
-  // CHECK:         scf.if {{.*}} -> (tensor<128x128xf32>)
-  // CHECK-NEXT:      scf.yield %[[T]]
-  // CHECK-NEXT:    } else {
-  // CHECK:           tile.coord
-  // CHECK:           arith.cmpi sle
-  // CHECK-NOT:       arith.ori
-  // CHECK:           arith.select
   // CHECK:         tile.reduce max
   // CHECK:         math.exp2 {{.*}} : tensor<128x128xf32>
   // CHECK:         tile.reduce add
   // CHECK:         arith.truncf {{.*}} to tensor<128x128xbf16>
   // CHECK:         tile.mma
-  // CHECK-NOT:   scf.for
+  // CHECK:       scf.for
+  // CHECK:         tile.coord 1
   // CHECK:       tile.store
   %o = attn.attention %q, %k, %v variants [#attn.causal<bottom_right>]
     : tensor<?x?x?x128xbf16>, tensor<?x?x?x128xbf16>, tensor<?x?x?x128xbf16> -> tensor<?x?x?x128xbf16>
@@ -56,4 +48,29 @@ func.func @run_time_scale(%q: tensor<?x?x?x64xbf16>, %k: tensor<?x?x?x64xbf16>, 
   %o = attn.attention %q, %k, %v scale(%scale)
     : tensor<?x?x?x64xbf16>, tensor<?x?x?x64xbf16>, tensor<?x?x?x64xbf16> -> tensor<?x?x?x64xbf16>
   return %o : tensor<?x?x?x64xbf16>
+}
+
+// Where the score reads a tensor, full tiles and others share a loop; full ones pass over the mask.
+// CHECK-LABEL: func.func @shared_loop
+func.func @shared_loop(%q: tensor<?x?x?x128xbf16>, %k: tensor<?x?x?x128xbf16>, %v: tensor<?x?x?x128xbf16>, %bias: tensor<?x?xf32>) -> tensor<?x?x?x128xbf16> {
+  // CHECK:       scf.for
+  // CHECK:         tile.mma {{.*}} {transpose_rhs}
+  // CHECK:         tile.gather
+  // CHECK:         scf.if {{.*}} -> (tensor<128x128xf32>)
+  // CHECK-NEXT:      scf.yield
+  // CHECK-NEXT:    } else {
+  // CHECK-NOT:       arith.ori
+  // CHECK:           arith.cmpi sle
+  // CHECK-NOT:       arith.ori
+  // CHECK:           arith.select
+  // CHECK:         tile.reduce max
+  // CHECK-NOT:   scf.for
+  // CHECK:       tile.store
+  %o = attn.attention %q, %k, %v variants [#attn.causal<bottom_right>]
+    score(%s, %b, %h, %m, %n) {
+      %x = tensor.extract %bias[%h, %n] : tensor<?x?xf32>
+      %t = arith.addf %s, %x : f32
+      attn.yield %t : f32
+    } : tensor<?x?x?x128xbf16>, tensor<?x?x?x128xbf16>, tensor<?x?x?x128xbf16> -> tensor<?x?x?x128xbf16>
+  return %o : tensor<?x?x?x128xbf16>
 }

@@ -38,9 +38,10 @@ func.func @no_mask(%q: tensor<64x16xf16>, %k: tensor<?x16xf16>, %scale: f32, %b0
   return %r#0, %r#1, %r#2 : !acc, !row, !row
 }
 
-// One loop has the full tiles and those on the left edge of the window; a scalar of the tile tells them apart.
+// The score reads a tensor: one loop has the full tiles and those on the left edge of the window, and a scalar of the tile
+// tells them apart.
 // CHECK-LABEL: func @window(
-func.func @window(%q: tensor<64x16xf16>, %k: tensor<?x16xf16>, %scale: f32, %b0: index, %h0: index, %m0: index, %n: index,
+func.func @window(%q: tensor<64x16xf16>, %k: tensor<?x16xf16>, %bias: tensor<?xf32>, %scale: f32, %b0: index, %h0: index, %m0: index, %n: index,
     %acc: !acc, %max: !row, %sum: !row) -> (!acc, !row, !row) {
   // CHECK: scf.if
   // CHECK:   attn.online_attention
@@ -61,6 +62,11 @@ func.func @window(%q: tensor<64x16xf16>, %k: tensor<?x16xf16>, %scale: f32, %b0:
     %size = affine.min affine_map<(d0)[s0] -> (32, -d0 + s0)>(%n0)[%n]
     %tile = tensor.extract_slice %k[%n0, 0] [%size, 16] [1, 1] : tensor<?x16xf16> to tensor<?x16xf16>
     %step:3 = attn.online_attention %q, %tile, %tile scale(%scale) at(%b0, %h0, %m0, %n0) outs(%a, %x, %s)
+        score(%t, %b, %h, %i, %j) {
+          %y = tensor.extract %bias[%j] : tensor<?xf32>
+          %u = arith.addf %t, %y : f32
+          attn.yield %u : f32
+        }
         mask(%b, %h, %i, %j) {
           %c100 = arith.constant 100 : index
           %end = arith.addi %j, %c100 : index
