@@ -110,9 +110,9 @@ def PruneMaskedTilesPass : Pass<"attn-prune-masked-tiles"> {
     that the analysis cannot decide is applied everywhere, unless attn.assume states what it needs.
 
     With `peel-last-tile` the last tile is visited first and outside of the loops, if there is any tile: targets that overlap
-    a tile with the next need a first one that is certain to exist. Where the score or the mask reads tensors, one loop visits
-    all the others: its mask is `isFull or mask`, where isFull is a scalar of the tile. Two copies of such a step take an
-    assembler half the time of four; short ones are 2 to 5 % faster without the branch.
+    a tile with the next need a first one that is certain to exist. Where the score or the mask reads tensors, or both
+    ends have partial tiles, one loop visits all the others: its mask is `isFull or mask`, where isFull is a scalar of the tile.
+    Two copies of such a step take an assembler half the time of four; a causal mask alone is 2 to 5 % faster without the branch.
 
     Requires: level `online` after attn-tile-kv-loop. Produces: level `online`. Fails when: never.
   }];

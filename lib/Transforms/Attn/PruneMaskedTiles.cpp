@@ -192,7 +192,7 @@ static Value emitLastTile(OpBuilder &builder, Location loc, Value end, int64_t b
 }
 
 /// The three loops. With `peel`, the last tile comes first, on its own, with the mask where any tile has it; where the step is
-/// long, one loop then visits all the others.
+/// long, or both ends have partial tiles, one loop then visits all the others.
 ///
 ///   if begin < end: step(last), loops over [begin, last)
 static void emitRanges(OpBuilder &builder, KVLoop kv, const MaskTiles::Ranges &ranges, bool peel) {
@@ -215,7 +215,8 @@ static void emitRanges(OpBuilder &builder, KVLoop kv, const MaskTiles::Ranges &r
     state = SmallVector<Value>(
         emitKVStep(builder, kv.step, kv.key, kv.value, kv.origin, last, size, state, isMasked));
   }
-  if (peel && isMasked && isLong(kv.step) && !MaskTiles::emitTileIsLive(builder, loc, ranges, last, last)) {
+  bool isShared = isLong(kv.step) || (ranges.mayHaveLeftPartial && ranges.mayHaveRightPartial);
+  if (peel && isMasked && isShared && !MaskTiles::emitTileIsLive(builder, loc, ranges, last, last)) {
     state = SmallVector<Value>(emitMixedRange(builder, kv, ranges, ranges.begin, last, state));
     scf::YieldOp::create(builder, loc, state);
     kv.loop.getResults().replaceAllUsesWith(any.getResults());
