@@ -37,7 +37,7 @@ TEST_P(SplitVariantTest, IsFreeOfRacesAndRight) {
   job.problem.type = GetParam() % 3 ? "bf16" : "f16";
   job.problem.withLse = true;
   job.problem.splits = 3;
-  check(job, /*seeds=*/4);
+  check(job, /*seeds=*/200);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, SplitVariantTest, testing::Range<size_t>(0, getVariants().size()),
@@ -61,7 +61,7 @@ TEST(SplitKeysTest, SchedulesAreRight) {
     job.problem.blockN = schedule.blockN;
     job.problem.splits = schedule.splits;
     job.problem.withLse = schedule.splits % 2;
-    check(job, /*seeds=*/2);
+    check(job, /*seeds=*/200);
   }
 }
 
