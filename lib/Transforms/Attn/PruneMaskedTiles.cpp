@@ -9,6 +9,7 @@
 #include "lib/Transforms/Attn/KVStep.h"
 #include "lib/Transforms/Attn/Levels.h"
 #include "lib/Transforms/Attn/Passes.h"
+#include "lib/Transforms/Attn/Schedule.h"
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Arith/Utils/Utils.h"
@@ -215,7 +216,10 @@ static void emitRanges(OpBuilder &builder, KVLoop kv, const MaskTiles::Ranges &r
     state = SmallVector<Value>(
         emitKVStep(builder, kv.step, kv.key, kv.value, kv.origin, last, size, state, isMasked));
   }
-  bool isShared = isLong(kv.step) || (ranges.mayHaveLeftPartial && ranges.mayHaveRightPartial);
+  // Beyond 128 rows threads have no registers to spare for a mask that waits beside every tile.
+  auto schedule = kv.step->getAttrOfType<ScheduleAttr>(kScheduleAttrName);
+  bool isNarrow = !schedule || schedule.getBlockM() <= 128;
+  bool isShared = isNarrow && (isLong(kv.step) || (ranges.mayHaveLeftPartial && ranges.mayHaveRightPartial));
   if (peel && isMasked && isShared && !MaskTiles::emitTileIsLive(builder, loc, ranges, last, last)) {
     state = SmallVector<Value>(emitMixedRange(builder, kv, ranges, ranges.begin, last, state));
     scf::YieldOp::create(builder, loc, state);

@@ -9,6 +9,7 @@
 #include "lib/Transforms/Attn/Levels.h"
 #include "lib/Transforms/Attn/Passes.h"
 #include "lib/Transforms/Attn/Schedule.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/Remarks.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -42,6 +43,10 @@ static Choice chooseForCPU(AttentionOp op, int64_t lanes, bool bf16Dot) {
   return {64, 64, "cpu-f32"};
 }
 
+static bool readsTensors(Region &region) {
+  return !region.empty() && !region.front().getOps<tensor::ExtractOp>().empty();
+}
+
 /// Whether a score or mask region reads tensors at places that differ within a tile.
 static bool gathers(AttentionOp op) {
   for (Region *region : {&op.getScore(), &op.getMask()}) {
@@ -62,20 +67,34 @@ static bool gathers(AttentionOp op) {
   return false;
 }
 
+/// Whether a score or mask region computes a function that the hardware has no instruction for: dozens of them for each score,
+/// and constants that want registers.
+static bool computesAtLength(AttentionOp op) {
+  return llvm::any_of(ArrayRef<Region *>{&op.getScore(), &op.getMask()}, [](Region *region) {
+    return llvm::any_of(region->getOps(), [](Operation &inner) {
+      return isa_and_nonnull<math::MathDialect>(inner.getDialect()) &&
+             !isa<math::AbsFOp, math::AbsIOp, math::CeilOp, math::CopySignOp, math::ExpOp, math::Exp2Op, math::FloorOp, math::FmaOp,
+                  math::LogOp, math::Log2Op, math::Log10Op, math::RoundEvenOp, math::RsqrtOp, math::SqrtOp, math::TanhOp,
+                  math::TruncOp>(inner);
+    });
+  });
+}
+
 /// Sizes for Hopper: a warpgroup for each 64 rows. Keys so that the query, two stages of keys and two of values fit 227 KiB, and
 /// scores, weights, accumulator and what the regions compute fit the registers: 240 in each thread of two warpgroups, 160 of
 /// three. Measured on an H200 (bench/NOTES.md); where a mask cuts tiles, narrow ones waste less. Keys are split where rows are
 /// few: three warpgroups would mostly compute rows that do not exist.
 static Choice chooseForCUDA(AttentionOp op, int64_t splits) {
   int64_t d = std::max(op.getHeadDim(), op.getValueDim());
-  bool isPlain = op.getScore().empty() && op.getMask().empty();
+  bool isPlain = op.getScore().empty() && op.getMask().empty(), isLong = computesAtLength(op);
   if (d <= 64 && !gathers(op) && splits == 1)
-    return {192, 128, "cuda-d64"};
+    return {192, isLong ? 96 : readsTensors(op.getScore()) && !op.getMask().empty() ? 112 : 128, "cuda-d64"};
   if (d <= 128)
-    return {128, isPlain ? 144 : 128, "cuda-d128"};
+    return {128, isLong ? 112 : isPlain ? 144 : 128, "cuda-d128"};
+  bool isHeavy = isLong || gathers(op);
   if (d <= 192)
-    return {128, gathers(op) ? 64 : 96, "cuda-d192"};
-  return {128, gathers(op) ? 48 : 80, "cuda-d256"};
+    return {128, isHeavy ? 64 : 96, "cuda-d192"};
+  return {128, isHeavy ? 48 : 80, "cuda-d256"};
 }
 
 namespace {

@@ -20,12 +20,22 @@ func.func @plain(%a: !d64, %b: !d128, %c: !d192, %d: !d256) -> (!d64, !d128, !d1
 
 // What is read at every element takes registers; what is read once for each head does not.
 // CHECK-LABEL: func @captures
-func.func @captures(%a: !d64, %d: !d256, %slopes: tensor<?xf32>, %bias: tensor<?x?xf32>) -> (!d64, !d64, !d256) {
+func.func @captures(%a: !d64, %d: !d256, %slopes: tensor<?xf32>, %bias: tensor<?x?xf32>) -> (!d64, !d64, !d64, !d256) {
   // CHECK: schedule<block_m = 192, block_n = 128
   %0 = attn.attention %a, %a, %a score(%s, %b, %h, %m, %n) {
     %x = tensor.extract %slopes[%h] : tensor<?xf32>
     %y = arith.mulf %s, %x : f32
     attn.yield %y : f32
+  } : !d64, !d64, !d64 -> !d64
+  // With a mask beside it there is no room for 128 keys.
+  // CHECK: schedule<block_m = 192, block_n = 112
+  %3 = attn.attention %a, %a, %a score(%s, %b, %h, %m, %n) {
+    %x = tensor.extract %slopes[%h] : tensor<?xf32>
+    %y = arith.mulf %s, %x : f32
+    attn.yield %y : f32
+  } mask(%b, %h, %m, %n) {
+    %keep = arith.cmpi sle, %n, %m : index
+    attn.yield %keep : i1
   } : !d64, !d64, !d64 -> !d64
   // CHECK: schedule<block_m = 128, block_n = 128
   %1 = attn.attention %a, %a, %a score(%s, %b, %h, %m, %n) {
@@ -40,5 +50,26 @@ func.func @captures(%a: !d64, %d: !d256, %slopes: tensor<?xf32>, %bias: tensor<?
     %y = arith.cmpf ogt, %x, %zero : f32
     attn.yield %y : i1
   } : !d256, !d256, !d256 -> !d256
-  return %0, %1, %2 : !d64, !d64, !d256
+  return %0, %3, %1, %2 : !d64, !d64, !d64, !d256
+}
+
+// A function without an instruction is dozens of them.
+// CHECK-LABEL: func @functions
+func.func @functions(%a: !d64, %b: !d128) -> (!d64, !d64, !d128) {
+  // CHECK: schedule<block_m = 192, block_n = 128
+  %0 = attn.attention %a, %a, %a score(%s, %b0, %h, %m, %n) {
+    %x = math.tanh %s : f32
+    attn.yield %x : f32
+  } : !d64, !d64, !d64 -> !d64
+  // CHECK: schedule<block_m = 192, block_n = 96
+  %1 = attn.attention %a, %a, %a score(%s, %b0, %h, %m, %n) {
+    %x = math.erf %s : f32
+    attn.yield %x : f32
+  } : !d64, !d64, !d64 -> !d64
+  // CHECK: schedule<block_m = 128, block_n = 112
+  %2 = attn.attention %b, %b, %b score(%s, %b0, %h, %m, %n) {
+    %x = math.erf %s : f32
+    attn.yield %x : f32
+  } : !d128, !d128, !d128 -> !d128
+  return %0, %1, %2 : !d64, !d64, !d128
 }
