@@ -49,9 +49,11 @@ key_length = Length("key_length", "k")
 """N, the number of keys of a call, inside a score or mask function."""
 
 
-def tanh(x: Any) -> Any:
-    """Hyperbolic tangent."""
-    return _symbols.unary("tanh", x)
+def tanh(x: Any, *, approximate: bool = False) -> Any:
+    """The hyperbolic tangent. `approximate` allows an error of 2^-11, relative: on a GPU that is one instruction
+    instead of five, and softcap is a fifth faster.
+    """
+    return _symbols.tanh(x, approximate)
 
 
 def exp(x: Any) -> Any:

@@ -464,10 +464,10 @@ def compare(op: str, a: Any, b: Any) -> Any:
 # ===- Functions ------------------------------------------------------------------------------===#
 
 
-def unary_op(op: str, x: Any) -> Any:
+def unary_op(op: str, x: Any, flags: str = "") -> Any:
     x = resolve(x)
     value = to_type(x.trace, x, "f32")
-    return x.trace.emit(f"{op} {value.name} : f32", "f32")
+    return x.trace.emit(f"{op} {value.name}{flags} : f32", "f32")
 
 
 # Functions of one float, with what they are for a Python number.
@@ -490,6 +490,13 @@ UNARY = {
 def unary(name: str, x: Any) -> Any:
     x = resolve(x)
     return unary_op(f"math.{name}", x) if isinstance(x, Symbol) else UNARY[name](x)
+
+
+def tanh(x: Any, approximate: bool) -> Any:
+    x = resolve(x)
+    if not isinstance(x, Symbol):
+        return math.tanh(x)
+    return unary_op("math.tanh", x, " fastmath<afn>" if approximate else "")
 
 
 def absolute(x: Any) -> Any:

@@ -138,6 +138,10 @@ def test_explain_for_a_gpu():
     ):
         assert part in text
     assert ".target sm_90a" in attn.explain("float16", 64, device="cuda:0", until="ptx")
+    for approximate in (False, True):
+        score = lambda s, b, h, q, kv: 30 * attn.tanh(s / 30, approximate=approximate)
+        text = attn.explain("float16", 64, score=score, device="cuda", until="ptx")
+        assert ("tanh.approx.f32" in text) == approximate
     text = attn.explain("float16", 64, device="cuda", until="tile", options={"splits": 4})
     for part in ("attention_split for sm_90a", "// scratch     2 tensors", "@attention_merge"):
         assert part in text

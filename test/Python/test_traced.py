@@ -94,6 +94,11 @@ def test_softcap_and_alibi(make):
     )
 
 
+def test_approximate_tanh(make):
+    # The CPU computes it exactly all the same.
+    check_score(make(), lambda s, b, h, q, kv: attn.tanh(s, approximate=True) + attn.tanh(0.5))
+
+
 @pytest.mark.parametrize("mask", [
     lambda b, h, q, kv: kv <= q,
     lambda b, h, q, kv: (kv <= q) & (q - kv < 5),
