@@ -50,8 +50,8 @@ key_length = Length("key_length", "k")
 
 
 def tanh(x: Any, *, approximate: bool = False) -> Any:
-    """The hyperbolic tangent. `approximate` allows an error of 2^-11, relative: on a GPU that is one instruction
-    instead of five, and softcap is a fifth faster.
+    """Hyperbolic tangent. `approximate` allows a relative error of 2^-11: on a GPU that is one
+    instruction instead of five, and softcap is a fifth faster.
     """
     return _symbols.tanh(x, approximate)
 
