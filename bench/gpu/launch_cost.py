@@ -98,9 +98,9 @@ def measure_calls(d):
     import torch
 
     import attn
-    from attn import _library as native
+    from attn._library import Options, library
 
-    library, finish = native.library, torch.cuda.synchronize
+    finish = torch.cuda.synchronize
     q, k, v = (torch.zeros(1, 1, 1, d, device="cuda", dtype=torch.bfloat16) for _ in range(3))
     kernel = attn.compile("bfloat16", d, causal=True, device="cuda")
     kernel(q, k, v)
@@ -109,7 +109,7 @@ def measure_calls(d):
     stream = torch.cuda.current_stream().cuda_stream
 
     source, handle = kernel.source.encode(), ctypes.c_void_p()
-    with native.Options({"device": "cuda:0"}) as options:
+    with Options({"device": "cuda:0"}) as options:
 
         def find_again():
             library.attn_compile(source, options.handle, ctypes.byref(handle))
