@@ -241,6 +241,10 @@ struct DropZeroOrigin : OpRewritePattern<AttentionOp> {
 };
 } // namespace
 
+bool attn::readsTensors(Region &region) {
+  return !region.empty() && !region.front().getOps<tensor::ExtractOp>().empty();
+}
+
 void AttentionOp::getCanonicalizationPatterns(RewritePatternSet &patterns, MLIRContext *context) {
   patterns.add<DropTrueMask, DropIdentityScore, DropUnusedLse, DropZeroOrigin>(context);
 }

@@ -31,4 +31,9 @@ using mlir::ValueRange;
 #define GET_OP_CLASSES
 #include "dialects/Attn/IR/AttnOps.h.inc"
 
+namespace attn {
+/// Whether a score or mask region, which may be empty, reads captured tensors.
+bool readsTensors(mlir::Region &region);
+} // namespace attn
+
 #endif // ATTN_DIALECTS_ATTN_IR_ATTNOPS_H

@@ -94,11 +94,6 @@ Value BlockConverter::inlineRegion(Region &region, ValueRange arguments, RankedT
   return {};
 }
 
-/// Whether the region reads captured tensors where it is asked about: only then must positions stay inside.
-static bool readsTensors(Region &region) {
-  return !region.empty() && !region.front().getOps<tensor::ExtractOp>().empty();
-}
-
 /// The value outside of the mask that, where it is true, keeps everything: an operand of the or that the mask yields.
 static Value findKeepsAll(Region &mask) {
   auto either = mask.front().getTerminator()->getOperand(0).getDefiningOp<arith::OrIOp>();
@@ -180,6 +175,7 @@ LogicalResult BlockConverter::convertStep(OnlineAttentionOp op) {
   auto emitPositions = [&] {
     safeRows = tile::CoordOp::create(b, positions, 0, at[2]);
     safeColumns = columns = tile::CoordOp::create(b, positions, 1, at[3]);
+    // Only where tensors are read must positions stay inside.
     if (!readsTensors(op.getScore()) && !readsTensors(op.getMask()))
       return;
     safeRows = clamp(safeRows, query->second.sizes[0], at[2]);

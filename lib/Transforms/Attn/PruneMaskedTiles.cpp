@@ -176,11 +176,15 @@ static ValueRange emitMixedRange(OpBuilder &builder, KVLoop kv, const MaskTiles:
   return loop.getResults();
 }
 
-/// Whether a copy of the step is long, because its regions read tensors.
-static bool isLong(OnlineAttentionOp step) {
-  return llvm::any_of(ArrayRef<Region *>{&step.getScore(), &step.getMask()}, [](Region *region) {
-    return !region->empty() && !region->front().getOps<tensor::ExtractOp>().empty();
-  });
+/// Whether one loop should visit all tiles but the last: where copies of the step are long, because its regions read tensors, or
+/// many, because both ends have partial tiles.
+static bool prefersOneLoop(OnlineAttentionOp step, const MaskTiles::Ranges &ranges) {
+  // Beyond 128 rows threads have no registers to spare for a mask that waits beside every tile.
+  auto schedule = step->getAttrOfType<ScheduleAttr>(kScheduleAttrName);
+  if (schedule && schedule.getBlockM() > 128)
+    return false;
+  return readsTensors(step.getScore()) || readsTensors(step.getMask()) ||
+         (ranges.mayHaveLeftPartial && ranges.mayHaveRightPartial);
 }
 
 /// The start of the last of the tiles that end at `end` > 0.
@@ -216,16 +220,6 @@ static void emitRanges(OpBuilder &builder, KVLoop kv, const MaskTiles::Ranges &r
     state = SmallVector<Value>(
         emitKVStep(builder, kv.step, kv.key, kv.value, kv.origin, last, size, state, isMasked));
   }
-  // Beyond 128 rows threads have no registers to spare for a mask that waits beside every tile.
-  auto schedule = kv.step->getAttrOfType<ScheduleAttr>(kScheduleAttrName);
-  bool isNarrow = !schedule || schedule.getBlockM() <= 128;
-  bool isShared = isNarrow && (isLong(kv.step) || (ranges.mayHaveLeftPartial && ranges.mayHaveRightPartial));
-  if (peel && isMasked && isShared && !MaskTiles::emitTileIsLive(builder, loc, ranges, last, last)) {
-    state = SmallVector<Value>(emitMixedRange(builder, kv, ranges, ranges.begin, last, state));
-    scf::YieldOp::create(builder, loc, state);
-    kv.loop.getResults().replaceAllUsesWith(any.getResults());
-    return;
-  }
   auto append = [&](bool exists, Value begin, Value end, bool isFull) {
     if (!exists)
       return;
@@ -233,10 +227,14 @@ static void emitRanges(OpBuilder &builder, KVLoop kv, const MaskTiles::Ranges &r
       end = arith::MinSIOp::create(builder, loc, end, last);
     state = SmallVector<Value>(emitRange(builder, kv, ranges, begin, end, isFull, state));
   };
-  append(ranges.mayHaveLeftPartial, ranges.begin, ranges.fullBegin, /*isFull=*/false);
-  append(ranges.mayHaveFull, ranges.fullBegin, ranges.fullEnd, /*isFull=*/true);
-  // Without a mask only the last tile can be partial.
-  append(ranges.mayHaveRightPartial && (isMasked || !peel), ranges.fullEnd, ranges.end, /*isFull=*/false);
+  if (peel && isMasked && ranges.live.empty() && prefersOneLoop(kv.step, ranges)) {
+    state = SmallVector<Value>(emitMixedRange(builder, kv, ranges, ranges.begin, last, state));
+  } else {
+    append(ranges.mayHaveLeftPartial, ranges.begin, ranges.fullBegin, /*isFull=*/false);
+    append(ranges.mayHaveFull, ranges.fullBegin, ranges.fullEnd, /*isFull=*/true);
+    // Without a mask only the last tile can be partial.
+    append(ranges.mayHaveRightPartial && (isMasked || !peel), ranges.fullEnd, ranges.end, /*isFull=*/false);
+  }
   if (!peel) {
     kv.loop.getResults().replaceAllUsesWith(state);
     return;

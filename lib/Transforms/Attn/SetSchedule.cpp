@@ -43,10 +43,6 @@ static Choice chooseForCPU(AttentionOp op, int64_t lanes, bool bf16Dot) {
   return {64, 64, "cpu-f32"};
 }
 
-static bool readsTensors(Region &region) {
-  return !region.empty() && !region.front().getOps<tensor::ExtractOp>().empty();
-}
-
 /// Whether a score or mask region reads tensors at places that differ within a tile.
 static bool gathers(AttentionOp op) {
   for (Region *region : {&op.getScore(), &op.getMask()}) {
