@@ -87,17 +87,6 @@ Expected<std::string> addRules(StringRef plan, const CallRules &rules) {
   return formatv("{0:2}\n", *root).str();
 }
 
-static bool readType(StringRef name, DataType &type) {
-  for (DataType candidate :
-       {DataType::F16, DataType::BF16, DataType::F32, DataType::F64, DataType::F8E4M3FN,
-        DataType::F8E5M2, DataType::I1, DataType::I8, DataType::I32, DataType::I64})
-    if (name == getName(candidate)) {
-      type = candidate;
-      return true;
-    }
-  return false;
-}
-
 static bool readDim(StringRef name, DimRule &dim) {
   dim.isAtLeast = name.consume_front(kAtLeast);
   for (size_t letter = 0; letter <= kNumLetters; ++letter)
@@ -118,10 +107,12 @@ static bool readValue(const json::Value &from, CallRules::Value &value, json::Pa
       !mapper.map("shape", shape) || !mapper.map("letters", letters) ||
       !mapper.map("alignment", value.alignment))
     return false;
-  if (!readType(type, value.type) || letters.size() != shape.size()) {
+  std::optional<DataType> known = findDataType(type);
+  if (!known || letters.size() != shape.size()) {
     path.report("expected an element type, and a letter for each dimension");
     return false;
   }
+  value.type = *known;
   value.shape.assign(shape.begin(), shape.end());
   for (const std::string &letter : letters)
     if (!readDim(letter, value.dims.emplace_back())) {

@@ -10,6 +10,8 @@
 
 #include "attn/Runtime.h"
 #include "lib/Support/Array.h"
+#include <optional>
+#include <string_view>
 
 namespace attn {
 
@@ -34,6 +36,16 @@ inline DataType getDataType(ElementKind kind) {
     return DataType::I64;
   }
   return DataType::I64;
+}
+
+/// The type of that name, the inverse of getName.
+inline std::optional<DataType> findDataType(std::string_view name) {
+  for (DataType type :
+       {DataType::F16, DataType::BF16, DataType::F32, DataType::F64, DataType::F8E4M3FN,
+        DataType::F8E5M2, DataType::I1, DataType::I8, DataType::I32, DataType::I64})
+    if (name == getName(type))
+      return type;
+  return std::nullopt;
 }
 
 } // namespace attn

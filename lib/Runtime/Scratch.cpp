@@ -7,22 +7,13 @@
 
 #include "lib/Runtime/Scratch.h"
 #include "lib/Runtime/Arguments.h"
+#include "lib/Runtime/DataTypes.h"
 #include "llvm/ADT/STLExtras.h"
 #include <limits>
-#include <optional>
 
 namespace attn {
 
 static constexpr const char *hint = "compile with splits=1, which needs no scratch memory";
-
-static std::optional<DataType> findType(std::string_view name) {
-  for (DataType type :
-       {DataType::F16, DataType::BF16, DataType::F32, DataType::F64, DataType::F8E4M3FN,
-        DataType::F8E5M2, DataType::I1, DataType::I8, DataType::I32, DataType::I64})
-    if (name == getName(type))
-      return type;
-  return std::nullopt;
-}
 
 Result<ScratchRecipe> ScratchRecipe::create(llvm::ArrayRef<KernelPlan> plans) {
   ScratchRecipe recipe;
@@ -38,7 +29,7 @@ Result<ScratchRecipe> ScratchRecipe::create(llvm::ArrayRef<KernelPlan> plans) {
       if (scratch.argument != number)
         return fail("expected scratch with the number " + std::to_string(number) + ", got " +
                     std::to_string(scratch.argument));
-      std::optional<DataType> type = findType(scratch.elementType);
+      std::optional<DataType> type = findDataType(scratch.elementType);
       if (!type)
         return fail("expected scratch of a type such as f32, got '" + scratch.elementType + "'");
       if (scratch.shape.empty() || scratch.shape.size() > 8)
