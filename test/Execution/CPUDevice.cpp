@@ -5,11 +5,25 @@
 //
 //===----------------------------------------------------------------------------------------===//
 
-#include "lib/Target/CPU/Compile.h"
 #include "lib/Target/CPU/Invoke.h"
 #include "test/Execution/TestDevice.h"
 
 namespace attn::test {
+
+void call(CompiledKernel &kernel, llvm::MutableArrayRef<Input> inputs,
+          llvm::MutableArrayRef<Array> outputs) {
+  KernelArguments arguments;
+  for (auto [input, type] : llvm::zip_equal(inputs, kernel.signature.arguments)) {
+    if (input.isScalar)
+      arguments.addScalar(type.kind, input.scalar);
+    else
+      arguments.addMemRef(input.array);
+  }
+  for (Array &output : outputs)
+    arguments.addMemRef(output);
+  arguments.call(kernel.function);
+}
+
 namespace {
 
 class CPUKernel : public TestKernel {
@@ -18,16 +32,7 @@ public:
 
   llvm::Error run(llvm::MutableArrayRef<Input> inputs, llvm::MutableArrayRef<Array> outputs, Memory,
                   uint64_t) override {
-    KernelArguments arguments;
-    for (auto [input, type] : llvm::zip_equal(inputs, kernel->signature.arguments)) {
-      if (input.isScalar)
-        arguments.addScalar(type.kind, input.scalar);
-      else
-        arguments.addMemRef(input.array);
-    }
-    for (Array &output : outputs)
-      arguments.addMemRef(output);
-    arguments.call(kernel->function);
+    call(*kernel, inputs, outputs);
     return llvm::Error::success();
   }
 

@@ -12,7 +12,6 @@
 
 #include "test/Execution/Execution.h"
 #include "lib/Support/Compare.h"
-#include "lib/Target/CPU/Invoke.h"
 #include "lib/Tools/AttnOpt/Registration.h"
 #include "mlir/IR/DialectRegistry.h"
 #include "mlir/Parser/Parser.h"
@@ -58,16 +57,7 @@ static std::vector<Array> callReference(CompiledKernel &reference, std::vector<I
                                         const Problem &problem, const Extents &extents) {
   std::vector<Array> results = allocateResults(ElementKind::F64, problem, extents,
                                                Memory::RowMajor, ElementKind::F64);
-  KernelArguments arguments;
-  for (auto [input, type] : llvm::zip_equal(inputs, reference.signature.arguments)) {
-    if (input.isScalar)
-      arguments.addScalar(type.kind, input.scalar);
-    else
-      arguments.addMemRef(input.array);
-  }
-  for (Array &result : results)
-    arguments.addMemRef(result);
-  arguments.call(reference.function);
+  call(reference, inputs, results);
   return results;
 }
 

@@ -8,6 +8,7 @@
 #ifndef ATTN_TEST_EXECUTION_TESTDEVICE_H
 #define ATTN_TEST_EXECUTION_TESTDEVICE_H
 
+#include "lib/Target/CPU/Compile.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "test/Execution/Problem.h"
 
@@ -70,6 +71,10 @@ template <typename OptionsT> void setSchedule(OptionsT &options, const Problem &
 }
 
 std::unique_ptr<TestDevice> makeCPUDevice();
+
+/// Calls a kernel compiled for this machine, the reference too.
+void call(CompiledKernel &kernel, llvm::MutableArrayRef<Input> inputs,
+          llvm::MutableArrayRef<Array> outputs);
 
 /// The kernels for Hopper in the simulator, with random times.
 std::unique_ptr<TestDevice> makeSimulatorDevice();
