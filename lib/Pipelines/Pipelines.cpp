@@ -43,7 +43,7 @@ void attn::buildToOnlinePipeline(OpPassManager &pm, const ToOnlineOptions &optio
   addDoor(pm, "online");
   pm.addPass(createTileKVLoopPass());
   addDoor(pm, "online");
-  pm.addPass(createPruneMaskedTilesPass({/*peelLastTile=*/options.target == "cuda"}));
+  pm.addPass(createPruneMaskedTilesPass({/*certainFirst=*/options.target == "cuda"}));
   addDoor(pm, "online");
 }
 

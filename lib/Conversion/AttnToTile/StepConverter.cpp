@@ -104,6 +104,35 @@ static Value findKeepsAll(Region &mask) {
   return {};
 }
 
+/// `keep`, with one of its comparisons of `columns` with a greatest one also true to `end`, in place of a comparison of its own for
+/// every element. Null where it has no such comparison.
+static Value narrowTo(ImplicitLocOpBuilder &b, Value keep, Value columns, Value end) {
+  if (auto both = keep.getDefiningOp<arith::AndIOp>()) {
+    if (Value lhs = narrowTo(b, both.getLhs(), columns, end))
+      return arith::AndIOp::create(b, lhs, both.getRhs());
+    if (Value rhs = narrowTo(b, both.getRhs(), columns, end))
+      return arith::AndIOp::create(b, both.getLhs(), rhs);
+    return {};
+  }
+  using enum arith::CmpIPredicate;
+  auto compare = keep.getDefiningOp<arith::CmpIOp>();
+  if (!compare)
+    return {};
+  Value lhs = compare.getLhs(), rhs = compare.getRhs();
+  arith::CmpIPredicate predicate = compare.getPredicate();
+  if (rhs == columns && (predicate == sge || predicate == sgt)) {
+    std::swap(lhs, rhs);
+    predicate = predicate == sge ? sle : slt;
+  }
+  if (lhs != columns || (predicate != sle && predicate != slt))
+    return {};
+  if (predicate == sle)
+    end = b.createOrFold<arith::SubIOp>(end, arith::ConstantIndexOp::create(b, 1));
+  auto type = cast<RankedTensorType>(columns.getType());
+  Value bound = tile::BroadcastOp::create(b, type, end);
+  return arith::CmpIOp::create(b, predicate, columns, arith::MinSIOp::create(b, rhs, bound));
+}
+
 //===----------------------------------------------------------------------===//
 // Ops
 //===----------------------------------------------------------------------===//
@@ -210,8 +239,13 @@ LogicalResult BlockConverter::convertStep(OnlineAttentionOp op) {
   b.setLoc(op.getLoc());
   if (isShort) {
     Value end = b.createOrFold<arith::AddIOp>(at[3], key->second.sizes[0]);
-    Value inside = arith::CmpIOp::create(b, arith::CmpIPredicate::slt, columns, splat(end, scores.getShape()));
-    keep = keep ? arith::AndIOp::create(b, keep, inside).getResult() : inside;
+    Value narrowed = keep ? narrowTo(b, keep, columns, end) : Value();
+    if (!narrowed) {
+      narrowed = arith::CmpIOp::create(b, arith::CmpIPredicate::slt, columns, splat(end, scores.getShape()));
+      if (keep)
+        narrowed = arith::AndIOp::create(b, keep, narrowed);
+    }
+    keep = narrowed;
   }
   if (keep)
     t = arith::SelectOp::create(b, keep, t, constant(kLowest, scores.getShape()));

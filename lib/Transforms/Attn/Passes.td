@@ -109,14 +109,15 @@ def PruneMaskedTilesPass : Pass<"attn-prune-masked-tiles"> {
     the right. Tiles that keep nothing are in none of them; tiles kept whole have a constant size and no mask region. A mask
     that the analysis cannot decide is applied everywhere, unless attn.assume states what it needs.
 
-    With `peel-last-tile` the last tile is visited first and outside of the loops, if there is any tile: targets that overlap
-    a tile with the next need a first one that is certain to exist. Where the score or the mask reads tensors, or both
-    ends have partial tiles, one loop visits all the others: its mask is `isFull or mask`, where isFull is a scalar of the tile.
-    Two copies of such a step take an assembler half the time of four; a causal mask alone is 2 to 5 % faster without the branch.
+    With `certain-first` the first step is certain to run, if there is any tile: targets that overlap a tile with the next need
+    one to begin with. Partial tiles come first, those on the right and then those on the left, in a loop whose bounds show
+    that it runs; then the full ones. Without a mask, or with one that cannot be decided or keeps several intervals of keys, the
+    last tile comes first and outside of the loops. So it does where the score or the mask reads tensors, and one loop then
+    visits all the others: its mask is `isFull or mask`, where isFull is a scalar of the tile.
 
     Requires: level `online` after attn-tile-kv-loop. Produces: level `online`. Fails when: never.
   }];
-  let options = [Option<"peelLastTile", "peel-last-tile", "bool", "false", "visit the last tile first, outside of loops">];
+  let options = [Option<"certainFirst", "certain-first", "bool", "false", "begin with a step that is certain to run">];
   let dependentDialects = ["::mlir::affine::AffineDialect", "::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect",
                            "::mlir::tensor::TensorDialect"];
 }

@@ -103,15 +103,16 @@ static std::optional<TensorFact> factOf(Value tensor) {
   return std::nullopt;
 }
 
-/// One of the loops, over tiles [begin, end). Tiles of a partial range have a run-time size, keep the mask, and are passed
-/// over when the mask is known to drop them.
-static ValueRange emitRange(OpBuilder &builder, KVLoop kv, const MaskTiles::Ranges &ranges, Value begin,
-                            Value end, bool isFull, ValueRange state) {
+/// One of the loops, over [begin, end), each step on the tile at `tileAt` of the index. Tiles of a partial range have a run-time
+/// size, keep the mask, and are passed over when the mask is known to drop them.
+static SmallVector<Value> emitRange(
+    OpBuilder &builder, KVLoop kv, const MaskTiles::Ranges &ranges, Value begin, Value end, bool isFull, ValueRange state,
+    function_ref<Value(Value)> tileAt = [](Value at) { return at; }) {
   Location loc = kv.loop.getLoc();
   auto loop = scf::ForOp::create(builder, loc, begin, end, kv.loop.getStep(), state);
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPointToEnd(loop.getBody());
-  Value n0 = loop.getInductionVar();
+  Value n0 = tileAt(loop.getInductionVar());
   ValueRange running = loop.getRegionIterArgs();
   OpFoldResult size = builder.getIndexAttr(kv.blockN);
   if (!isFull)
@@ -126,7 +127,7 @@ static ValueRange emitRange(OpBuilder &builder, KVLoop kv, const MaskTiles::Rang
   }
   if (!isLive) {
     scf::YieldOp::create(builder, loc, emitStep(builder));
-    return loop.getResults();
+    return llvm::to_vector_of<Value>(loop.getResults());
   }
   auto guarded = scf::IfOp::create(builder, loc, running.getTypes(), isLive, /*withElseRegion=*/true);
   scf::YieldOp::create(builder, loc, guarded.getResults());
@@ -134,7 +135,7 @@ static ValueRange emitRange(OpBuilder &builder, KVLoop kv, const MaskTiles::Rang
   scf::YieldOp::create(builder, loc, emitStep(builder));
   builder.setInsertionPointToEnd(guarded.elseBlock());
   scf::YieldOp::create(builder, loc, running);
-  return loop.getResults();
+  return llvm::to_vector_of<Value>(loop.getResults());
 }
 
 /// Lets the mask of `step` keep everything where `isFull` holds, a value outside of the mask.
@@ -176,15 +177,14 @@ static ValueRange emitMixedRange(OpBuilder &builder, KVLoop kv, const MaskTiles:
   return loop.getResults();
 }
 
-/// Whether one loop should visit all tiles but the last: where copies of the step are long, because its regions read tensors, or
-/// many, because both ends have partial tiles.
-static bool prefersOneLoop(OnlineAttentionOp step, const MaskTiles::Ranges &ranges) {
+/// Whether one loop should visit full and partial tiles alike. Where the regions read tensors, tiles are often partial, and few may
+/// be full: loops of both kinds overlap their steps only if partial tiles are few.
+static bool prefersOneLoop(OnlineAttentionOp step) {
   // Beyond 128 rows threads have no registers to spare for a mask that waits beside every tile.
   auto schedule = step->getAttrOfType<ScheduleAttr>(kScheduleAttrName);
   if (schedule && schedule.getBlockM() > 128)
     return false;
-  return readsTensors(step.getScore()) || readsTensors(step.getMask()) ||
-         (ranges.mayHaveLeftPartial && ranges.mayHaveRightPartial);
+  return readsTensors(step.getScore()) || readsTensors(step.getMask());
 }
 
 /// The start of the last of the tiles that end at `end` > 0.
@@ -196,50 +196,108 @@ static Value emitLastTile(OpBuilder &builder, Location loc, Value end, int64_t b
   return arith::MulIOp::create(builder, loc, index, size);
 }
 
-/// The three loops. With `peel`, the last tile comes first, on its own, with the mask where any tile has it; where the step is
-/// long, or both ends have partial tiles, one loop then visits all the others.
-///
-///   if begin < end: step(last), loops over [begin, last)
-static void emitRanges(OpBuilder &builder, KVLoop kv, const MaskTiles::Ranges &ranges, bool peel) {
-  Location loc = kv.loop.getLoc();
-  SmallVector<Value> state(kv.loop.getInitArgs());
-  scf::IfOp any;
-  Value last;
-  bool isMasked = !kv.step.getMask().empty() && (ranges.mayHaveLeftPartial || ranges.mayHaveRightPartial);
-  OpBuilder::InsertionGuard guard(builder);
-  if (peel) {
-    Value hasTiles = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::slt, ranges.begin, ranges.end);
-    any = scf::IfOp::create(builder, loc, ValueRange(state).getTypes(), hasTiles, /*withElseRegion=*/true);
-    builder.setInsertionPointToEnd(any.elseBlock());
-    scf::YieldOp::create(builder, loc, state);
-    builder.setInsertionPointToEnd(any.thenBlock());
-    last = emitLastTile(builder, loc, ranges.end, kv.blockN);
-    OpFoldResult size = builder.getIndexAttr(kv.blockN);
-    if (ranges.mayHaveLeftPartial || ranges.mayHaveRightPartial)
-      size = emitTileSize(builder, loc, kv.blockN, last, kv.numKeys);
-    state = SmallVector<Value>(
-        emitKVStep(builder, kv.step, kv.key, kv.value, kv.origin, last, size, state, isMasked));
-  }
+/// The order in which a block that has tiles visits them.
+enum class Visit {
+  /// The partial tiles in a loop that is certain to run, then the full ones.
+  PartialsFirst,
+  /// The last tile on its own, then the loops over the others.
+  LastFirst,
+  /// The last tile on its own, then one loop over all the others.
+  LastFirstThenMixed,
+};
+
+static Visit chooseVisit(const KVLoop &kv, const MaskTiles::Ranges &ranges, bool isMasked) {
+  if (!isMasked || !ranges.live.empty())
+    return Visit::LastFirst;
+  if (prefersOneLoop(kv.step))
+    return Visit::LastFirstThenMixed;
+  // Few tiles are partial where others are full, and one copy of the step does for all of them.
+  return ranges.mayHaveFull && ranges.mayHaveRightPartial ? Visit::PartialsFirst : Visit::LastFirst;
+}
+
+/// The last tile, on its own, with the mask where any tile has it.
+static SmallVector<Value> emitLastStep(OpBuilder &builder, KVLoop kv, const MaskTiles::Ranges &ranges, Value last,
+                                       bool isMasked, ValueRange state) {
+  OpFoldResult size = builder.getIndexAttr(kv.blockN);
+  if (ranges.mayHaveLeftPartial || ranges.mayHaveRightPartial)
+    size = emitTileSize(builder, kv.loop.getLoc(), kv.blockN, last, kv.numKeys);
+  return SmallVector<Value>(
+      emitKVStep(builder, kv.step, kv.key, kv.value, kv.origin, last, size, state, isMasked));
+}
+
+/// The three loops; `until` bounds the first two.
+static SmallVector<Value> emitLoops(OpBuilder &builder, KVLoop kv, const MaskTiles::Ranges &ranges, Value until,
+                                    bool hasRight, ValueRange inits) {
+  SmallVector<Value> state(inits);
   auto append = [&](bool exists, Value begin, Value end, bool isFull) {
     if (!exists)
       return;
-    if (peel)
-      end = arith::MinSIOp::create(builder, loc, end, last);
-    state = SmallVector<Value>(emitRange(builder, kv, ranges, begin, end, isFull, state));
+    if (until)
+      end = arith::MinSIOp::create(builder, kv.loop.getLoc(), end, until);
+    state = emitRange(builder, kv, ranges, begin, end, isFull, state);
   };
-  if (peel && isMasked && ranges.live.empty() && prefersOneLoop(kv.step, ranges)) {
-    state = SmallVector<Value>(emitMixedRange(builder, kv, ranges, ranges.begin, last, state));
-  } else {
-    append(ranges.mayHaveLeftPartial, ranges.begin, ranges.fullBegin, /*isFull=*/false);
-    append(ranges.mayHaveFull, ranges.fullBegin, ranges.fullEnd, /*isFull=*/true);
-    // Without a mask only the last tile can be partial.
-    append(ranges.mayHaveRightPartial && (isMasked || !peel), ranges.fullEnd, ranges.end, /*isFull=*/false);
+  append(ranges.mayHaveLeftPartial, ranges.begin, ranges.fullBegin, /*isFull=*/false);
+  append(ranges.mayHaveFull, ranges.fullBegin, ranges.fullEnd, /*isFull=*/true);
+  append(hasRight, ranges.fullEnd, ranges.end, /*isFull=*/false);
+  return state;
+}
+
+/// All partial tiles, those on the right first, in one loop over [right, end of the last), behind which the positions of those on
+/// the left follow. The bounds show that it runs: the last tile is in it even if it is full. `right` is where it begins.
+static SmallVector<Value> emitPartials(OpBuilder &builder, KVLoop kv, const MaskTiles::Ranges &ranges, Value right,
+                                       ValueRange state) {
+  Location loc = kv.loop.getLoc();
+  Value end = ranges.end, shift;
+  if (ranges.mayHaveLeftPartial) {
+    Value leftEnd = arith::MinSIOp::create(builder, loc, ranges.fullBegin, right);
+    Value length = arith::SubIOp::create(builder, loc, leftEnd, ranges.begin);
+    end = arith::MaxSIOp::create(builder, loc, end, arith::AddIOp::create(builder, loc, end, length));
+    shift = arith::SubIOp::create(builder, loc, ranges.end, ranges.begin);
   }
-  if (!peel) {
-    kv.loop.getResults().replaceAllUsesWith(state);
+  return emitRange(builder, kv, ranges, right, end, /*isFull=*/false, state, [&](Value at) -> Value {
+    if (!shift)
+      return at;
+    Value isRight = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::slt, at, ranges.end);
+    return arith::SelectOp::create(builder, loc, isRight, at, arith::SubIOp::create(builder, loc, at, shift));
+  });
+}
+
+/// The loops of a block that has tiles, and whose first step is certain to run.
+static SmallVector<Value> emitCertain(OpBuilder &builder, KVLoop kv, const MaskTiles::Ranges &ranges, ValueRange inits) {
+  Location loc = kv.loop.getLoc();
+  bool isMasked = !kv.step.getMask().empty() && (ranges.mayHaveLeftPartial || ranges.mayHaveRightPartial);
+  Visit visit = chooseVisit(kv, ranges, isMasked);
+  if (visit == Visit::PartialsFirst) {
+    Value last = arith::SubIOp::create(builder, loc, ranges.end, kv.loop.getStep());
+    Value right = arith::MinSIOp::create(builder, loc, ranges.fullEnd, last);
+    SmallVector<Value> state = emitPartials(builder, kv, ranges, right, inits);
+    Value end = arith::MinSIOp::create(builder, loc, ranges.fullEnd, right);
+    return emitRange(builder, kv, ranges, ranges.fullBegin, end, /*isFull=*/true, state);
+  }
+  Value last = emitLastTile(builder, loc, ranges.end, kv.blockN);
+  SmallVector<Value> state = emitLastStep(builder, kv, ranges, last, isMasked, inits);
+  if (visit == Visit::LastFirstThenMixed)
+    return emitMixedRange(builder, kv, ranges, ranges.begin, last, state);
+  // Without a mask only the last tile can be partial.
+  return emitLoops(builder, kv, ranges, last, ranges.mayHaveRightPartial && isMasked, state);
+}
+
+/// All loops of a block. With `certain`, `if begin < end` stands around them.
+static void emitRanges(OpBuilder &builder, KVLoop kv, const MaskTiles::Ranges &ranges, bool certain) {
+  Location loc = kv.loop.getLoc();
+  ValueRange inits = kv.loop.getInitArgs();
+  OpBuilder::InsertionGuard guard(builder);
+  if (!certain) {
+    kv.loop.getResults().replaceAllUsesWith(
+        emitLoops(builder, kv, ranges, /*until=*/{}, ranges.mayHaveRightPartial, inits));
     return;
   }
-  scf::YieldOp::create(builder, loc, state);
+  Value hasTiles = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::slt, ranges.begin, ranges.end);
+  auto any = scf::IfOp::create(builder, loc, inits.getTypes(), hasTiles, /*withElseRegion=*/true);
+  builder.setInsertionPointToEnd(any.elseBlock());
+  scf::YieldOp::create(builder, loc, inits);
+  builder.setInsertionPointToEnd(any.thenBlock());
+  scf::YieldOp::create(builder, loc, emitCertain(builder, kv, ranges, inits));
   kv.loop.getResults().replaceAllUsesWith(any.getResults());
 }
 
@@ -253,7 +311,7 @@ static MaskTiles::Ranges getUndecidedRanges(KVLoop kv) {
   return ranges;
 }
 
-static void prune(RewriterBase &rewriter, KVLoop kv, bool peel) {
+static void prune(RewriterBase &rewriter, KVLoop kv, bool certain) {
   Location loc = kv.loop.getLoc();
   rewriter.setInsertionPoint(kv.loop);
   OnlineAttentionOp probe = cast<OnlineAttentionOp>(rewriter.clone(*kv.step));
@@ -266,8 +324,8 @@ static void prune(RewriterBase &rewriter, KVLoop kv, bool peel) {
         << (tiles.isUndecided() ? "mask cannot be decided by tile: it is applied everywhere" : tiles.describe());
   if (tiles.isUndecided()) {
     rewriter.eraseOp(probe);
-    if (peel) {
-      emitRanges(rewriter, kv, getUndecidedRanges(kv), peel);
+    if (certain) {
+      emitRanges(rewriter, kv, getUndecidedRanges(kv), certain);
       rewriter.eraseOp(kv.loop);
     }
     return;
@@ -280,7 +338,7 @@ static void prune(RewriterBase &rewriter, KVLoop kv, bool peel) {
   Value rowEnd = arith::AddIOp::create(rewriter, loc, at[2], getValueOrCreateConstantIndexOp(rewriter, loc, rows));
   MaskTiles::Ranges ranges = tiles.emitRanges(rewriter, loc, {at[0], at[1], at[2], rowEnd, kv.numKeys}, kv.blockN);
 
-  emitRanges(rewriter, kv, ranges, peel);
+  emitRanges(rewriter, kv, ranges, certain);
   rewriter.eraseOp(probe);
   rewriter.eraseOp(kv.loop);
 }
@@ -298,7 +356,7 @@ struct PruneMaskedTilesPass : attn::impl::PruneMaskedTilesPassBase<PruneMaskedTi
     for (OnlineAttentionOp step : steps) {
       FailureOr<KVLoop> kv = matchKVLoop(rewriter, step);
       if (succeeded(kv))
-        prune(rewriter, *kv, peelLastTile);
+        prune(rewriter, *kv, certainFirst);
       else
         remark::missed(step.getLoc(), remark::RemarkOpts::name("mask-tiles").category("attn"))
             << "not in a loop made by attn-tile-kv-loop: no tile is pruned";

@@ -15,11 +15,14 @@ def PipelineStepsPass : Pass<"tile-pipeline-steps", "::mlir::ModuleOp"> {
   let description = [{
     A step multiplies its scores' weights with the values of the step before, right behind the product of its own scores: the
     two do not depend on each other, and the softmax between them can run while either is in flight. The first step must
-    stand before the loops, as attn-prune-masked-tiles with `peel-last-tile` puts it; other kernels stay as they are.
+    stand before the loops, or the first loop be certain to run by its bounds, as attn-prune-masked-tiles with
+    `certain-first` puts them; other kernels stay as they are. A first loop does the product of the step before on its own,
+    unless there is none.
 
     Requires: level `tile`. Produces: level `tile`. Fails when: never.
   }];
-  let dependentDialects = ["::attn::tile::TileDialect", "::mlir::scf::SCFDialect"];
+  let dependentDialects = ["::attn::tile::TileDialect", "::mlir::arith::ArithDialect",
+                           "::mlir::scf::SCFDialect"];
 }
 
 def PromoteOperandsPass : Pass<"tile-promote-operands", "::mlir::ModuleOp"> {

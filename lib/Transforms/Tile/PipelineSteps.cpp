@@ -11,13 +11,19 @@
 // The delayed product and the scores do not depend on each other, so that both can be in flight while the softmax of either
 // runs. What is delayed is a PendingProduct: the weights, and where the values are.
 //
+// The first step has nothing pending. Either it stands alone, before the loops, or it is the first iteration of a loop that is
+// certain to run, which then does the pending product under a condition, on its own: such a loop holds the few partial tiles.
+//
 //===----------------------------------------------------------------------===//
 
 #include "dialects/Tile/IR/TileOps.h"
 #include "lib/Transforms/Tile/Passes.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Arith/IR/ValueBoundsOpInterfaceImpl.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/PatternMatch.h"
+#include "mlir/Interfaces/ValueBoundsOpInterface.h"
 
 namespace attn::tile {
 #define GEN_PASS_DEF_PIPELINESTEPSPASS
@@ -28,12 +34,13 @@ using namespace mlir;
 using namespace attn::tile;
 
 namespace {
-/// The steps of one block: the first stands alone, the others in loops behind it, one after the other.
+/// The steps of one block: loops, one after the other, with the first step before them unless the first loop is certain to run.
 struct Chain {
+  /// The value product of the step before the loops, or null.
   MmaOp first;
   /// Innermost: the loop, and where the accumulator is among what it carries.
   SmallVector<std::pair<scf::ForOp, unsigned>> loops;
-  /// The value products of all steps, the first included.
+  /// The value products of all steps, in order.
   SmallVector<MmaOp> products;
 };
 
@@ -68,37 +75,78 @@ static MmaOp findProduct(Block &block, unsigned index) {
   return product;
 }
 
-/// Follows the accumulator from `first` through the loops behind it.
-static FailureOr<Chain> matchChain(MmaOp first) {
-  if (!first.getAcc() || !getValuesLoad(first) || !isa<RankedTensorType>(first.getLhs().getType()) ||
-      first->getParentOfType<LoopLikeOpInterface>())
-    return failure();
-  Chain chain{first, {}, {first}};
-  for (Value acc = first; acc.hasOneUse();) {
+static bool canBeDelayed(MmaOp product) {
+  return product && product.getAcc() && getValuesLoad(product) && isa<RankedTensorType>(product.getLhs().getType());
+}
+
+/// Appends the loops that the accumulator `acc`, in `block`, goes through. Fails where one of them has no step of the same kind.
+static LogicalResult followLoops(Value acc, Block *block, Chain &chain) {
+  while (acc.hasOneUse()) {
     OpOperand &use = *acc.use_begin();
     auto loop = dyn_cast<scf::ForOp>(use.getOwner());
-    if (!loop || loop->getBlock() != first->getBlock())
+    if (!loop || loop->getBlock() != block)
       break;
     unsigned index = use.getOperandNumber() - loop.getNumControlOperands();
     MmaOp product = findProduct(*loop.getBody(), index);
-    if (!product || getValuesLoad(product).getSource() != getValuesLoad(first).getSource() ||
-        product.getLhs().getType() != first.getLhs().getType())
+    MmaOp like = chain.products.front();
+    if (!product || getValuesLoad(product).getSource() != getValuesLoad(like).getSource() ||
+        product.getLhs().getType() != like.getLhs().getType())
       return failure();
     chain.loops.push_back({loop, index});
     chain.products.push_back(product);
     acc = loop.getResult(index);
   }
-  if (chain.loops.empty())
+  return success();
+}
+
+/// The chain behind a step that stands alone.
+static FailureOr<Chain> matchChain(MmaOp first) {
+  if (!canBeDelayed(first) || first->getParentOfType<LoopLikeOpInterface>())
+    return failure();
+  Chain chain{first, {}, {first}};
+  if (failed(followLoops(first, first->getBlock(), chain)) || chain.loops.empty())
     return failure();
   return chain;
+}
+
+/// Whether the bounds show that the loop runs. Upstream's do not look into a minimum, which is below what either of its operands is
+/// below, or a maximum, which is above what either is above.
+static bool isCertainToRun(scf::ForOp loop) {
+  SmallVector<Value, 2> lower{loop.getLowerBound()}, upper{loop.getUpperBound()};
+  if (auto least = lower.front().getDefiningOp<arith::MinSIOp>())
+    lower = {least.getLhs(), least.getRhs()};
+  if (auto greatest = upper.front().getDefiningOp<arith::MaxSIOp>())
+    upper = {greatest.getLhs(), greatest.getRhs()};
+  return llvm::any_of(lower, [&](Value begin) {
+    return llvm::any_of(upper, [&](Value end) {
+      return ValueBoundsConstraintSet::compare(begin, ValueBoundsConstraintSet::LT, end);
+    });
+  });
+}
+
+/// The chain that begins with a loop certain to run, none of whose steps is under a condition.
+static FailureOr<Chain> matchChain(scf::ForOp first) {
+  if (first->getParentOfType<LoopLikeOpInterface>() || !isCertainToRun(first))
+    return failure();
+  for (auto [index, yielded] : llvm::enumerate(first.getYieldedValues())) {
+    if (yielded.getDefiningOp<scf::IfOp>())
+      continue;
+    MmaOp product = findProduct(*first.getBody(), index);
+    if (!canBeDelayed(product))
+      continue;
+    Chain chain{{}, {{first, unsigned(index)}}, {product}};
+    if (succeeded(followLoops(first.getResult(index), first->getBlock(), chain)))
+      return chain;
+  }
+  return failure();
 }
 
 namespace {
 class Pipeliner {
 public:
-  Pipeliner(IRRewriter &rewriter, Chain chain) : rewriter(rewriter), chain(std::move(chain)) {
-    LoadOp first = getValuesLoad(this->chain.first);
-    common.assign(first.getOffsets().begin(), first.getOffsets().end());
+  Pipeliner(IRRewriter &rewriter, Chain chain)
+      : rewriter(rewriter), chain(std::move(chain)), like(this->chain.products.front()), load(getValuesLoad(like)) {
+    common.assign(load.getOffsets().begin(), load.getOffsets().end());
     for (MmaOp product : this->chain.products)
       for (auto [i, offset] : llvm::enumerate(getValuesLoad(product).getOffsets()))
         if (common[i] != offset)
@@ -106,24 +154,27 @@ public:
   }
 
   void run() {
-    MmaOp first = chain.first;
-    PendingProduct pending = getPending(first);
-    Value acc = first.getAcc();
-    LoadOp prototype = getValuesLoad(first);
-    MmaOp like = first;
+    PendingProduct pending = chain.first ? getPending(chain.first) : getNothing(chain.loops.front().first);
+    if (chain.first)
+      rewriter.replaceAllUsesWith(chain.first, chain.first.getAcc());
+    bool isFirst = !chain.first;
     scf::ForOp last;
+    Value acc;
     for (auto [loop, index] : chain.loops) {
-      loop.getInitArgsMutable()[index].assign(acc);
-      std::tie(last, pending) = runLoop(loop, index, pending);
+      std::tie(last, pending) = runLoop(loop, index, pending, std::exchange(isFirst, false));
       acc = last.getResult(index);
     }
     // The last product has no step to hide behind.
     rewriter.setInsertionPointAfter(last);
-    Value drained = emitProduct(like, pending, acc);
+    Value drained = emitProduct(pending, acc);
     rewriter.replaceAllUsesExcept(acc, drained, drained.getDefiningOp());
-    rewriter.eraseOp(first);
-    if (prototype->use_empty())
-      rewriter.eraseOp(prototype);
+    // Of the old products none is used.
+    for (MmaOp product : chain.products) {
+      LoadOp values = getValuesLoad(product);
+      rewriter.eraseOp(product);
+      if (values->use_empty())
+        rewriter.eraseOp(values);
+    }
   }
 
 private:
@@ -135,9 +186,17 @@ private:
     return pending;
   }
 
-  /// `like`, on the pending operands.
-  Value emitProduct(MmaOp like, const PendingProduct &pending, Value acc) {
-    LoadOp load = getValuesLoad(like);
+  /// What is pending before the first iteration of a loop. It is not read.
+  PendingProduct getNothing(scf::ForOp loop) {
+    rewriter.setInsertionPoint(loop);
+    auto type = cast<RankedTensorType>(like.getLhs().getType());
+    Value zero = arith::ConstantOp::create(rewriter, like.getLoc(), rewriter.getZeroAttr(type.getElementType()));
+    PendingProduct pending{BroadcastOp::create(rewriter, like.getLoc(), type, zero), {}};
+    pending.offsets.assign(llvm::count(common, Value()), loop.getLowerBound());
+    return pending;
+  }
+
+  Value emitProduct(const PendingProduct &pending, Value acc) {
     SmallVector<Value> offsets;
     auto varying = pending.offsets.begin();
     for (Value same : common)
@@ -147,46 +206,63 @@ private:
                          like.getTransposeLhs(), like.getTransposeRhs());
   }
 
-  std::pair<scf::ForOp, PendingProduct> runLoop(scf::ForOp loop, unsigned index, const PendingProduct &inits) {
+  /// Unless it is the first iteration of `loop`.
+  Value emitProductBehindFirst(scf::ForOp loop, const PendingProduct &pending, Value acc) {
+    Location loc = like.getLoc();
+    Value isBehind = arith::CmpIOp::create(rewriter, loc, arith::CmpIPredicate::ne, loop.getInductionVar(), loop.getLowerBound());
+    auto branch = scf::IfOp::create(rewriter, loc, acc.getType(), isBehind, /*withElseRegion=*/true);
+    OpBuilder::InsertionGuard guard(rewriter);
+    rewriter.setInsertionPointToEnd(branch.thenBlock());
+    scf::YieldOp::create(rewriter, loc, emitProduct(pending, acc));
+    rewriter.setInsertionPointToEnd(branch.elseBlock());
+    scf::YieldOp::create(rewriter, loc, acc);
+    return branch.getResult(0);
+  }
+
+  /// `isFirst`: no step comes before the loop's first.
+  std::pair<scf::ForOp, PendingProduct> runLoop(scf::ForOp loop, unsigned index, const PendingProduct &inits, bool isFirst) {
     auto newLoop = cast<scf::ForOp>(*loop.replaceWithAdditionalYields(
         rewriter, inits.flatten(), /*replaceInitOperandUsesInLoop=*/false,
         [&](OpBuilder &, Location, ArrayRef<BlockArgument> added) {
           // The body is still the old loop's.
           SmallVector<Value> in(added.begin(), added.end());
-          return runBlock(*loop.getBody(), index, loop.getRegionIterArg(index), PendingProduct::unflatten(in)).flatten();
+          auto pending = PendingProduct::unflatten(in);
+          Value acc = loop.getRegionIterArg(index);
+          return (isFirst ? runFirst(loop, index, acc, pending) : runBlock(*loop.getBody(), index, acc, pending)).flatten();
         }));
     return {newLoop, PendingProduct::unflatten(newLoop.getResults().take_back(1 + inits.offsets.size()))};
   }
 
+  /// The step that ends in operand `index` of the terminator, without its product: `now` is the accumulator for it.
+  PendingProduct delayProduct(Block &block, unsigned index, Value acc, Value now) {
+    rewriter.replaceUsesWithIf(acc, now, [&](OpOperand &use) {
+      return block.findAncestorOpInBlock(*use.getOwner()) && !now.getDefiningOp()->isAncestor(use.getOwner());
+    });
+    auto product = block.getTerminator()->getOperand(index).getDefiningOp<MmaOp>();
+    block.getTerminator()->setOperand(index, product.getAcc());
+    return getPending(product);
+  }
+
+  /// The step of a loop whose first iteration has nothing pending.
+  PendingProduct runFirst(scf::ForOp loop, unsigned index, Value acc, const PendingProduct &in) {
+    rewriter.setInsertionPointToStart(loop.getBody());
+    return delayProduct(*loop.getBody(), index, acc, emitProductBehindFirst(loop, in, acc));
+  }
+
   /// The step that ends in operand `index` of the terminator. Returns what it leaves pending.
   PendingProduct runBlock(Block &block, unsigned index, Value acc, const PendingProduct &in) {
-    Operation *terminator = block.getTerminator();
-    if (auto branch = terminator->getOperand(index).getDefiningOp<scf::IfOp>())
-      return runBranch(branch, cast<OpResult>(terminator->getOperand(index)).getResultNumber(), acc, in);
-    auto product = terminator->getOperand(index).getDefiningOp<MmaOp>();
-    PendingProduct out = getPending(product);
+    Value yielded = block.getTerminator()->getOperand(index);
+    if (auto branch = yielded.getDefiningOp<scf::IfOp>())
+      return runBranch(branch, cast<OpResult>(yielded).getResultNumber(), acc, in);
     // Behind the product of the scores, before anything that is computed from it.
-    Operation *scores = nullptr;
+    rewriter.setInsertionPointToStart(&block);
     for (Operation &op : block) {
-      if (&op == product)
+      if (&op == yielded.getDefiningOp())
         break;
       if (isa<MmaOp>(op))
-        scores = &op;
+        rewriter.setInsertionPointAfter(&op);
     }
-    if (scores)
-      rewriter.setInsertionPointAfter(scores);
-    else
-      rewriter.setInsertionPointToStart(&block);
-    Value now = emitProduct(product, in, acc);
-    rewriter.replaceUsesWithIf(acc, now, [&](OpOperand &use) {
-      return use.getOwner() != now.getDefiningOp() && block.findAncestorOpInBlock(*use.getOwner());
-    });
-    terminator->setOperand(index, product.getAcc());
-    LoadOp load = getValuesLoad(product);
-    rewriter.eraseOp(product);
-    if (load->use_empty())
-      rewriter.eraseOp(load);
-    return out;
+    return delayProduct(block, index, acc, emitProduct(in, acc));
   }
 
   /// A step under a condition: without it, what is pending stays so.
@@ -210,18 +286,31 @@ private:
 
   IRRewriter &rewriter;
   Chain chain;
+  /// Any of the value products, and its load: what all of them have in common.
+  MmaOp like;
+  LoadOp load;
   /// Offsets of the values that are the same in all steps; null where they differ.
   SmallVector<Value> common;
 };
 
 struct PipelineStepsPass : attn::tile::impl::PipelineStepsPassBase<PipelineStepsPass> {
+  void getDependentDialects(DialectRegistry &registry) const override {
+    PipelineStepsPassBase::getDependentDialects(registry);
+    arith::registerValueBoundsOpInterfaceExternalModels(registry);
+  }
+
   void runOnOperation() override {
     IRRewriter rewriter(&getContext());
     SmallVector<Chain> chains;
     for (auto kernel : getOperation().getOps<func::FuncOp>())
       if (kernel->hasAttr(TileDialect::kKernelAttrName))
-        kernel.walk([&](MmaOp product) {
-          if (FailureOr<Chain> chain = matchChain(product); succeeded(chain))
+        kernel.walk([&](Operation *op) {
+          FailureOr<Chain> chain = failure();
+          if (auto product = dyn_cast<MmaOp>(op))
+            chain = matchChain(product);
+          else if (auto loop = dyn_cast<scf::ForOp>(op))
+            chain = matchChain(loop);
+          if (succeeded(chain))
             chains.push_back(std::move(*chain));
         });
     for (Chain &chain : chains)

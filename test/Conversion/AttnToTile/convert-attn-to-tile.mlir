@@ -8,29 +8,29 @@ func.func @causal(%q: tensor<?x?x?x128xbf16>, %k: tensor<?x?x?x128xbf16>, %v: te
   // The last rows come first.
   // CHECK:       arith.ceildivui
   // CHECK:       arith.subi
-  // The last tile stands alone. On the diagonal and past N coordinates decide; the scale is folded into the exponent.
+  // Partial tiles come first. On the diagonal and past N coordinates decide, in one comparison; the scale is folded into the exponent.
   // CHECK:       scf.if
-  // CHECK:         tile.load %[[Q]]
-  // CHECK:         tile.mma {{.*}} {transpose_rhs}
-  // CHECK-NOT:     arith.mulf {{.*}} : tensor<128x128xf32>
-  // CHECK:         tile.coord 0
-  // CHECK:         tile.coord 1
-  // CHECK:         arith.cmpi sle
-  // CHECK:         arith.cmpi slt
-  // CHECK:         arith.andi
-  // CHECK:         arith.select
-  // CHECK:         tile.reduce max
-  // CHECK:         math.fma {{.*}} : tensor<128x128xf32>
+  // CHECK:         scf.for
+  // CHECK:           tile.load %[[Q]]
+  // CHECK:           tile.mma {{.*}} {transpose_rhs}
+  // CHECK-NOT:       arith.mulf {{.*}} : tensor<128x128xf32>
+  // CHECK:           %[[M:.*]] = tile.coord 0
+  // CHECK:           %[[N:.*]] = tile.coord 1
+  // CHECK:           %[[LAST:.*]] = arith.minsi {{.*}} : tensor<128x128xindex>
+  // CHECK-NEXT:      %[[KEEP:.*]] = arith.cmpi sle, %[[N]], %[[LAST]]
+  // CHECK-NOT:       arith.cmpi
+  // CHECK:           arith.select %[[KEEP]]
+  // CHECK:           tile.reduce max
+  // CHECK:           math.fma {{.*}} : tensor<128x128xf32>
   // Full tiles carry no mask.
-  // CHECK:       scf.for
-  // CHECK-NOT:     tile.coord
-  // CHECK:         tile.reduce max
-  // CHECK:         math.exp2 {{.*}} : tensor<128x128xf32>
-  // CHECK:         tile.reduce add
-  // CHECK:         arith.truncf {{.*}} to tensor<128x128xbf16>
-  // CHECK:         tile.mma
-  // CHECK:       scf.for
-  // CHECK:         tile.coord 1
+  // CHECK:         scf.for
+  // CHECK-NOT:       tile.coord
+  // CHECK:           tile.reduce max
+  // CHECK:           math.exp2 {{.*}} : tensor<128x128xf32>
+  // CHECK:           tile.reduce add
+  // CHECK:           arith.truncf {{.*}} to tensor<128x128xbf16>
+  // CHECK:           tile.mma
+  // CHECK-NOT:     scf.for
   // CHECK:       tile.store
   %o = attn.attention %q, %k, %v variants [#attn.causal<bottom_right>]
     : tensor<?x?x?x128xbf16>, tensor<?x?x?x128xbf16>, tensor<?x?x?x128xbf16> -> tensor<?x?x?x128xbf16>

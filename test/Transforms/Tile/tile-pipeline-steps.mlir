@@ -82,7 +82,63 @@ func.func @condition(%q: !kernel, %k: !kernel, %v: !kernel, %o: memref<?x64xf32>
   return
 }
 
-// Without a first step of its own the loop stays as it is.
+// The first loop is certain to run: its first iteration has nothing to start. The product of the others is on its own, before
+// their scores; the next loop overlaps as ever.
+// CHECK-LABEL: func.func @certain_loop
+// CHECK-SAME:    %[[Q:[^:]*]]: memref<?x64xbf16>, %[[K:[^:]*]]: memref<?x64xbf16>, %[[V:[^:]*]]: memref<?x64xbf16>
+func.func @certain_loop(%q: !kernel, %k: !kernel, %v: !kernel, %o: memref<?x64xf32>, %end: index, %full: index, %other: index) attributes {tile.kernel = #tile.kernel<warpgroups = 1, grid = [[], [], []]>} {
+  %c0 = arith.constant 0 : index
+  %c32 = arith.constant 32 : index
+  %zero = arith.constant 0.0 : f32
+  %none = tile.broadcast %zero : f32 -> !o
+  %qs = tile.load %q[%c0, %c0] : !kernel -> tensor<64x64xbf16>
+  // CHECK: %[[NONE:.*]] = tile.broadcast {{.*}} -> tensor<64x64xf32>
+  // CHECK: %[[BEGIN:.*]] = arith.minsi
+  // CHECK: %[[NOTHING:.*]] = tile.broadcast {{.*}} : bf16 -> tensor<64x32xbf16>
+  // CHECK: %[[A:.*]]:3 = scf.for %[[I:.*]] = %[[BEGIN]] to {{.*}} iter_args(%[[ACC:.*]] = %[[NONE]], %[[P:.*]] = %[[NOTHING]], %[[AT:.*]] = %[[BEGIN]])
+  %last = arith.subi %end, %c32 : index
+  %begin = arith.minsi %full, %last : index
+  %until = arith.maxsi %other, %end : index
+  %a = scf.for %j = %begin to %until step %c32 iter_args(%acc = %none) -> !o {
+    // CHECK: %[[BEHIND:.*]] = arith.cmpi ne, %[[I]], %[[BEGIN]]
+    // CHECK: %[[NOW:.*]] = scf.if %[[BEHIND]]
+    // CHECK:   %[[VI:.*]] = tile.load %[[V]][%[[AT]], %c0]
+    // CHECK:   %[[O:.*]] = tile.mma %[[P]], %[[VI]], %[[ACC]]
+    // CHECK:   scf.yield %[[O]]
+    // CHECK: else
+    // CHECK:   scf.yield %[[ACC]]
+    // CHECK: %[[S:.*]] = tile.mma {{.*}} {transpose_rhs}
+    // CHECK: %[[NEXT:.*]] = arith.truncf %[[S]]
+    // CHECK: %[[SCALED:.*]] = arith.addf %[[NOW]], %[[NOW]]
+    // CHECK-NOT: tile.mma
+    // CHECK: scf.yield %[[SCALED]], %[[NEXT]], %[[I]]
+    %kj = tile.load %k[%j, %c0] : !kernel -> tensor<32x64xbf16>
+    %s = tile.mma %qs, %kj {transpose_rhs} : tensor<64x64xbf16>, tensor<32x64xbf16> -> !s
+    %p = arith.truncf %s : !s to !p
+    %scaled = arith.addf %acc, %acc : !o
+    %vj = tile.load %v[%j, %c0] : !kernel -> tensor<32x64xbf16>
+    %oj = tile.mma %p, %vj, %scaled : !p, tensor<32x64xbf16>, !o -> !o
+    scf.yield %oj : !o
+  }
+  // CHECK: %[[B:.*]]:3 = scf.for %[[J:.*]] = %c0 to {{.*}} iter_args(%[[ACC:.*]] = %[[A]]#0, %[[P:.*]] = %[[A]]#1, %[[AT:.*]] = %[[A]]#2)
+  // CHECK-NOT: scf.if
+  // CHECK: tile.mma {{.*}} {transpose_rhs}
+  // CHECK: tile.mma %[[P]], {{.*}}, %[[ACC]]
+  %b = scf.for %j = %c0 to %full step %c32 iter_args(%acc = %a) -> !o {
+    %kj = tile.load %k[%j, %c0] : !kernel -> tensor<32x64xbf16>
+    %s = tile.mma %qs, %kj {transpose_rhs} : tensor<64x64xbf16>, tensor<32x64xbf16> -> !s
+    %p = arith.truncf %s : !s to !p
+    %vj = tile.load %v[%j, %c0] : !kernel -> tensor<32x64xbf16>
+    %oj = tile.mma %p, %vj, %acc : !p, tensor<32x64xbf16>, !o -> !o
+    scf.yield %oj : !o
+  }
+  // CHECK: %[[END:.*]] = tile.mma %[[B]]#1, {{.*}}, %[[B]]#0
+  // CHECK: tile.store %[[END]]
+  tile.store %b to %o[%c0, %c0] : !o, memref<?x64xf32>
+  return
+}
+
+// Without a first step of its own, a loop that may not run stays as it is.
 // CHECK-LABEL: func.func @no_first_step
 func.func @no_first_step(%q: !kernel, %k: !kernel, %v: !kernel, %o: memref<?x64xf32>, %n: index) attributes {tile.kernel = #tile.kernel<warpgroups = 1, grid = [[], [], []]>} {
   %c0 = arith.constant 0 : index

@@ -1,4 +1,4 @@
-// RUN: attn-opt %s --attn-prune-masked-tiles=peel-last-tile --canonicalize --cse | FileCheck %s
+// RUN: attn-opt %s --attn-prune-masked-tiles=certain-first --canonicalize --cse | FileCheck %s
 
 !acc = tensor<64x16xf32>
 !row = tensor<64xf32>
@@ -32,6 +32,56 @@ func.func @no_mask(%q: tensor<64x16xf16>, %k: tensor<?x16xf16>, %scale: f32, %b0
     %size = affine.min affine_map<(d0)[s0] -> (32, -d0 + s0)>(%n0)[%n]
     %tile = tensor.extract_slice %k[%n0, 0] [%size, 16] [1, 1] : tensor<?x16xf16> to tensor<?x16xf16>
     %step:3 = attn.online_attention %q, %tile, %tile scale(%scale) at(%b0, %h0, %m0, %n0) outs(%a, %x, %s)
+        : tensor<64x16xf16>, tensor<?x16xf16>, tensor<?x16xf16>, !acc, !row, !row -> !acc, !row, !row
+    scf.yield %step#0, %step#1, %step#2 : !acc, !row, !row
+  }
+  return %r#0, %r#1, %r#2 : !acc, !row, !row
+}
+
+// Partial tiles come first, those on the right and then those on the left, in a loop that is certain to run; then the full ones.
+// CHECK-LABEL: func @plain_window(
+func.func @plain_window(%q: tensor<64x16xf16>, %k: tensor<?x16xf16>, %scale: f32, %b0: index, %h0: index, %m0: index, %n: index,
+    %acc: !acc, %max: !row, %sum: !row) -> (!acc, !row, !row) {
+  // CHECK: arith.maxsi
+  // CHECK: arith.maxsi
+  // CHECK: arith.maxsi
+  // CHECK: arith.maxsi
+  // CHECK: arith.muli
+  // CHECK-NEXT: %[[END:.*]] = arith.muli
+  // CHECK-NEXT: %[[ANY:.*]] = arith.cmpi slt, %[[BEGIN:.*]], %[[END]] : index
+  // CHECK-NEXT: scf.if %[[ANY]]
+  // CHECK:   %[[LAST:.*]] = arith.subi %[[END]], %c32
+  // CHECK:   %[[RIGHT:.*]] = arith.minsi %[[FULL_END:.*]], %[[LAST]]
+  // CHECK:   %[[LEFT_END:.*]] = arith.minsi %[[FULL_BEGIN:.*]], %[[RIGHT]]
+  // CHECK:   %[[LENGTH:.*]] = arith.subi %[[LEFT_END]], %[[BEGIN]]
+  // CHECK:   %[[BEHIND:.*]] = arith.addi %[[END]], %[[LENGTH]]
+  // CHECK:   %[[UNTIL:.*]] = arith.maxsi %[[END]], %[[BEHIND]]
+  // CHECK:   %[[SHIFT:.*]] = arith.subi %[[END]], %[[BEGIN]]
+  // CHECK:   %[[P:.*]]:3 = scf.for %[[I:.*]] = %[[RIGHT]] to %[[UNTIL]] step %c32
+  // CHECK:     %[[IS_RIGHT:.*]] = arith.cmpi slt, %[[I]], %[[END]]
+  // CHECK:     %[[SHIFTED:.*]] = arith.subi %[[I]], %[[SHIFT]]
+  // CHECK:     %[[N0:.*]] = arith.select %[[IS_RIGHT]], %[[I]], %[[SHIFTED]]
+  // CHECK:     attn.online_attention {{.*}} at({{.*}}, %[[N0]])
+  // CHECK:       mask
+  // CHECK:   %[[STOP:.*]] = arith.minsi %[[FULL_END]], %[[RIGHT]]
+  // CHECK:   scf.for %{{.*}} = %[[FULL_BEGIN]] to %[[STOP]] step %c32 iter_args(%{{.*}} = %[[P]]#0
+  // CHECK:     attn.online_attention
+  // CHECK-NOT:   mask
+  // CHECK: else
+  %c0 = arith.constant 0 : index
+  %c32 = arith.constant 32 : index
+  %r:3 = scf.for %n0 = %c0 to %n step %c32 iter_args(%a = %acc, %x = %max, %s = %sum) -> (!acc, !row, !row) {
+    %size = affine.min affine_map<(d0)[s0] -> (32, -d0 + s0)>(%n0)[%n]
+    %tile = tensor.extract_slice %k[%n0, 0] [%size, 16] [1, 1] : tensor<?x16xf16> to tensor<?x16xf16>
+    %step:3 = attn.online_attention %q, %tile, %tile scale(%scale) at(%b0, %h0, %m0, %n0) outs(%a, %x, %s)
+        mask(%b, %h, %i, %j) {
+          %c100 = arith.constant 100 : index
+          %end = arith.addi %j, %c100 : index
+          %causal = arith.cmpi sle, %j, %i : index
+          %near = arith.cmpi sle, %i, %end : index
+          %keep = arith.andi %causal, %near : i1
+          attn.yield %keep : i1
+        }
         : tensor<64x16xf16>, tensor<?x16xf16>, tensor<?x16xf16>, !acc, !row, !row -> !acc, !row, !row
     scf.yield %step#0, %step#1, %step#2 : !acc, !row, !row
   }
