@@ -5,7 +5,8 @@
 
 Needs the attn package, its library and PyTorch with a GPU; no build tree. Compilations are those of fresh processes,
 medians of several; PyTorch and the driver's context are there before the clock starts. Host times of launches are medians over
-batches that end in a synchronisation outside the clock.
+batches that end in a synchronisation outside the clock and fit the driver's queue. cpp_us and cpp_driver_us are without what
+ctypes takes for a function that does nothing.
 """
 
 import argparse
@@ -81,20 +82,85 @@ def measure_compilations(d, repeats):
     return result
 
 
-def time_host(call, finish, batch=400, batches=25):
-    """Microseconds of one call, by the host's clock."""
-    samples = []
-    for _ in range(batches):
-        finish()
-        start = time.perf_counter()
-        for _ in range(batch):
-            call()
-        samples.append((time.perf_counter() - start) / batch * 1e6)
+# The driver queues about 1024 launches and then waits for the GPU: what a longer batch of kernels that take longer than
+# their launch measures is the kernel.
+BATCH, ROUNDS = 200, 41
+
+
+def time_host(calls, finish):
+    """Microseconds of each call by the host's clock: medians of batches. The calls take turns, so that what else the
+    machine does hits all of them."""
+    samples = {name: [] for name in calls}
+    for _ in range(ROUNDS):
+        for name, (function, *arguments) in calls.items():
+            finish()
+            start = time.perf_counter()
+            for _ in range(BATCH):
+                function(*arguments)
+            samples[name].append((time.perf_counter() - start) / BATCH * 1e6)
     finish()
-    return round(statistics.median(samples), 3)
+    return {name: statistics.median(times) for name, times in samples.items()}
 
 
-def measure_calls(d):
+def prototype(function, arguments):
+    function.restype, function.argtypes = ctypes.c_int, arguments
+    return function
+
+
+def bind_driver(kernel, tensors, folder):
+    """What attn_run asks of the driver for the same kernel, tensors and stream, and two ways that it could ask instead:
+    cuLaunchKernel, and parameters as one block in place of an address each."""
+    import ptx_kernel
+
+    from attn._library import Options, check, library
+
+    ptx, plan = ctypes.c_char_p(), ctypes.c_char_p()
+    with Options({"device": "cuda"}) as options:
+        check(library.attn_emit(kernel.source.encode(), options.handle, ctypes.byref(ptx), ctypes.byref(plan)))
+    paths = [os.path.join(folder, name) for name in ("kernel.ptx", "kernel.json")]
+    for path, text in zip(paths, (ptx, plan)):
+        with open(path, "wb") as file:
+            file.write(text.value)
+        library.attn_string_free(text)
+    bound = ptx_kernel.PtxKernel(*paths)
+    call = bound.bind(tensors)
+    ((config, function, pointers),) = call.launches
+    values, block = (ctypes.cast(x, ctypes.c_void_p) for x in (pointers, pack_parameters(bound.plans[0], pointers)))
+    launch_ex = prototype(ptx_kernel.driver()["cuLaunchKernelEx"], [ctypes.c_void_p] * 4)
+    launch = prototype(
+        ptx_kernel.driver()["cuLaunchKernel"],
+        [ctypes.c_void_p] + [ctypes.c_uint] * 7 + [ctypes.c_void_p] * 3,
+    )
+    c = config._obj
+    numbers = (*c.grid, *c.block, c.shared_bytes, c.stream)
+    config = ctypes.cast(config, ctypes.c_void_p)
+    return call, {
+        "driver": (launch_ex, config, function, values, None),
+        "driver_packed": (launch_ex, config, function, None, block),
+        "driver_launch_kernel": (launch, function, *numbers, values, None),
+    }
+
+
+def pack_parameters(plan, pointers):
+    """`extra` of a launch: CU_LAUNCH_PARAM_BUFFER_POINTER, _SIZE and _END."""
+    block = bytearray()
+    for parameter, pointer in zip(plan["parameters"], pointers):
+        size, alignment = {
+            "tensor_map": (128, 64),
+            "pointer": (8, 8),
+        }.get(parameter["kind"], (8, 8) if parameter.get("type") == "i64" else (4, 4))
+        block += bytes(-len(block) % alignment) + ctypes.string_at(pointer, size)
+    # Tensor maps are aligned to 64 bytes in memory too.
+    memory = ctypes.create_string_buffer(len(block) + 64)
+    address = (ctypes.addressof(memory) + 63) // 64 * 64
+    ctypes.memmove(address, bytes(block), len(block))
+    size = ctypes.c_size_t(len(block))
+    extra = (ctypes.c_void_p * 5)(1, address, 2, ctypes.addressof(size), 0)
+    extra.keep = memory, size
+    return extra
+
+
+def measure_calls(d, folder):
     import torch
 
     import attn
@@ -103,10 +169,11 @@ def measure_calls(d):
     finish = torch.cuda.synchronize
     q, k, v = (torch.zeros(1, 1, 1, d, device="cuda", dtype=torch.bfloat16) for _ in range(3))
     kernel = attn.compile("bfloat16", d, causal=True, device="cuda")
-    kernel(q, k, v)
+    output = kernel(q, k, v)
     plan = kernel._plan
     frame = plan.frames[-1]
     stream = torch.cuda.current_stream().cuda_stream
+    keep, driver_calls = bind_driver(kernel, [q, k, v, output], folder)
 
     source, handle = kernel.source.encode(), ctypes.c_void_p()
     with Options({"device": "cuda:0"}) as options:
@@ -116,19 +183,44 @@ def measure_calls(d):
             library.attn_kernel_free(handle)
 
         find_again()
-        memory_us = time_host(find_again, lambda: None)
-    sdpa = torch.nn.functional.scaled_dot_product_attention
-    return {
-        "memory_us": memory_us,
-        "c_launch_us": time_host(
-            lambda: library.attn_run(plan.kernel.handle, frame.tensors, plan.count, stream), finish
-        ),
-        "empty_call_us": time_host(lambda: library.attn_abi_version(), finish),
-        "python_kernel_us": time_host(lambda: kernel(q, k, v), finish),
-        "python_attention_us": time_host(lambda: attn.attention(q, k, v, causal=True), finish),
-        "torch_empty_us": time_host(lambda: torch.empty_like(q), finish),
-        "torch_sdpa_us": time_host(lambda: sdpa(q, k, v, is_causal=True), finish),
+        memory = time_host({"memory": (find_again,)}, lambda: None)
+
+    def run_causal(q, k, v):
+        return attn.attention(q, k, v, causal=True)
+
+    def run_sdpa(q, k, v):
+        return torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+
+    native = plan.native[0], frame.tensors, plan.native[1], stream
+    # Functions that do nothing, called as the others are: what ctypes and the loop take.
+    nothing = prototype(library["attn_abi_version"], library.attn_run.argtypes)
+    nothing_long = prototype(library["attn_abi_version"], driver_calls["driver_launch_kernel"][0].argtypes)
+    us = time_host(
+        {
+            "cpp": (library.attn_run, *native),
+            "nothing": (nothing, *native),
+            "nothing_long": (nothing_long, *driver_calls["driver_launch_kernel"][1:]),
+            **driver_calls,
+            "python": (kernel, q, k, v),
+            "python_attention": (run_causal, q, k, v),
+            "empty_like": (torch.empty_like, q),
+            "torch_sdpa": (run_sdpa, q, k, v),
+        },
+        finish,
+    )
+    del keep
+    result = {
+        # A call of the C interface, and the driver's share: its launch of the same kernel with the same parameters.
+        "cpp_us": us["cpp"] - us["nothing"],
+        "cpp_driver_us": us["driver"] - us["nothing"],
+        # How the same could be asked of the driver instead.
+        "cpp_driver_packed_us": us["driver_packed"] - us["nothing"],
+        "cpp_driver_launch_kernel_us": us["driver_launch_kernel"] - us["nothing_long"],
+        "ctypes_us": us["nothing"],
+        **{f"{name}_us": us[name] for name in ("python", "python_attention", "empty_like", "torch_sdpa")},
+        "memory_us": memory["memory"],
     }
+    return {name: round(value, 3) for name, value in result.items()}
 
 
 def main():
@@ -140,12 +232,15 @@ def main():
 
     import attn
 
+    with tempfile.TemporaryDirectory() as folder:
+        calls = measure_calls(arguments.head_dim, folder)
+    print(f"calls: {calls}", file=sys.stderr, flush=True)
     result = {
         "device": torch.cuda.get_device_name(),
         "attn": attn.__version__,
         "torch": torch.__version__,
         "head_dim": arguments.head_dim,
-        "calls": measure_calls(arguments.head_dim),
+        "calls": calls,
         "compilations": measure_compilations(arguments.head_dim, arguments.repeats),
     }
     json.dump(result, sys.stdout, indent=2)

@@ -195,4 +195,5 @@ class PtxKernel:
                     check(code, "launch")
 
         call.keep = keep  # type: ignore[attr-defined]
+        call.launches = launches  # type: ignore[attr-defined]
         return call

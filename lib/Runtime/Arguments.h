@@ -10,20 +10,40 @@
 
 #include "attn/Runtime.h"
 #include "lib/Target/PTX/KernelPlan.h"
+#include <optional>
 
 namespace attn {
 
 /// "a tensor", "an integer"…
 const char *describe(LaunchArgument::Kind kind);
 
-/// The tensor that an argument is, or an InvalidArgument. `argument` < arguments.size().
-Status getTensor(unsigned argument, LaunchArguments arguments, const TensorView *&tensor);
-/// The same, and it has the dimension.
-Status getDimension(unsigned argument, unsigned dim, LaunchArguments arguments,
-                    const TensorView *&tensor);
+// A launch asks dozens of these questions. A Status takes longer to make and destroy than most of
+// the answers, so there is one only where there is something to say.
 
-/// The value of a factor for these arguments.
-Status evaluate(const SizeFactor &factor, LaunchArguments arguments, int64_t &value);
+/// The tensor that an argument is; null for a number. `argument` < arguments.size().
+inline const TensorView *findTensor(unsigned argument, LaunchArguments arguments) {
+  const LaunchArgument &value = arguments[argument];
+  return value.getKind() == LaunchArgument::Kind::Tensor ? &value.getTensor() : nullptr;
+}
+/// The same, null too when it has not the dimension.
+inline const TensorView *findTensor(unsigned argument, unsigned dim, LaunchArguments arguments) {
+  const TensorView *tensor = findTensor(argument, arguments);
+  return tensor && dim < static_cast<unsigned>(tensor->rank) ? tensor : nullptr;
+}
+/// The InvalidArgument when there is no such tensor.
+Status explainNoTensor(unsigned argument, LaunchArguments arguments);
+Status explainNoTensor(unsigned argument, unsigned dim, LaunchArguments arguments);
+
+/// The value of a factor for these arguments; nothing without its tensor (explainNoTensor).
+inline std::optional<int64_t> evaluate(const SizeFactor &factor, LaunchArguments arguments) {
+  if (factor.argument < 0)
+    return factor.dim;
+  const TensorView *tensor = findTensor(factor.argument, factor.dim, arguments);
+  if (!tensor)
+    return std::nullopt;
+  int64_t size = tensor->shape[factor.dim];
+  return size / factor.divisor + (size % factor.divisor != 0);
+}
 
 } // namespace attn
 

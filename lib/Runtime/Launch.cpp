@@ -108,11 +108,11 @@ Status LaunchRecipe::computeGrid(LaunchArguments arguments, std::array<unsigned,
     int64_t count = 1;
     bool overflows = false;
     for (const SizeFactor &factor : grid[axis]) {
-      int64_t value = 0;
-      if (Status status = evaluate(factor, arguments, value); !status.ok())
-        return status;
-      overflows |= __builtin_mul_overflow(count, value, &count);
-      empty |= value == 0;
+      std::optional<int64_t> value = evaluate(factor, arguments);
+      if (!value)
+        return explainNoTensor(factor.argument, factor.dim, arguments);
+      overflows |= __builtin_mul_overflow(count, *value, &count);
+      empty |= *value == 0;
     }
     counts[axis] = overflows ? std::numeric_limits<int64_t>::max() : count;
   }
@@ -161,36 +161,36 @@ static void *findAnyAddress(LaunchArguments arguments) {
 Status LaunchRecipe::writeParameter(const Parameter &parameter, const Driver &driver,
                                     LaunchArguments arguments, char *to) const {
   unsigned index = parameter.argument;
-  const TensorView *tensor = nullptr;
-  Status status;
   switch (parameter.kind) {
   case Kind::TensorMap: {
-    status = getTensor(index, arguments, tensor);
-    if (!status.ok())
-      return status;
+    const TensorView *tensor = findTensor(index, arguments);
+    if (!tensor)
+      return explainNoTensor(index, arguments);
     void *anyAddress = isEmpty(*tensor) ? findAnyAddress(arguments) : nullptr;
     return encoders[parameter.encoder].encode(driver, *tensor, anyAddress,
                                               *reinterpret_cast<cuda::TensorMapObject *>(to));
   }
-  case Kind::Pointer:
-    status = getTensor(index, arguments, tensor);
-    if (!status.ok())
-      return status;
+  case Kind::Pointer: {
+    const TensorView *tensor = findTensor(index, arguments);
+    if (!tensor)
+      return explainNoTensor(index, arguments);
     if (!tensor->data && !isEmpty(*tensor))
       return makeInvalid("expected argument " + std::to_string(index) +
                          " to have memory, got a null pointer");
     std::memcpy(to, &tensor->data, sizeof(tensor->data));
     return {};
+  }
   case Kind::Size:
-  case Kind::Stride:
-    status = getDimension(index, parameter.dim, arguments, tensor);
-    if (!status.ok())
-      return status;
+  case Kind::Stride: {
+    const TensorView *tensor = findTensor(index, parameter.dim, arguments);
+    if (!tensor)
+      return explainNoTensor(index, parameter.dim, arguments);
     return writeInteger(parameter,
                         parameter.kind == Kind::Size
                             ? tensor->shape[parameter.dim]
                             : getStride(*tensor, static_cast<int>(parameter.dim)),
                         to);
+  }
   case Kind::Scalar:
     break;
   }

@@ -68,12 +68,12 @@ Status Scratch::allocate(const ScratchRecipe &recipe,
     int64_t size = getByteSize(tensor.type);
     bool overflows = false, isEmpty = false;
     for (const SizeFactor &factor : tensor.shape) {
-      int64_t extent = 0;
-      if (Status status = evaluate(factor, given, extent); !status.ok())
-        return status;
-      extents.push_back(extent);
-      overflows |= __builtin_mul_overflow(size, extent, &size);
-      isEmpty |= extent == 0;
+      std::optional<int64_t> extent = evaluate(factor, given);
+      if (!extent)
+        return explainNoTensor(factor.argument, factor.dim, given);
+      extents.push_back(*extent);
+      overflows |= __builtin_mul_overflow(size, *extent, &size);
+      isEmpty |= *extent == 0;
     }
     if (isEmpty)
       continue;

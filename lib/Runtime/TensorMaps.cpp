@@ -33,22 +33,6 @@ static cuda::TensorMapType getMapType(DataType type) {
   }
 }
 
-int64_t getStride(const TensorView &tensor, int dim) {
-  if (tensor.strides)
-    return tensor.strides[dim];
-  int64_t stride = 1;
-  for (int inner = tensor.rank - 1; inner > dim; --inner)
-    stride *= tensor.shape[inner];
-  return stride;
-}
-
-bool isEmpty(const TensorView &tensor) {
-  for (int dim = 0; dim < tensor.rank; ++dim)
-    if (tensor.shape[dim] == 0)
-      return true;
-  return false;
-}
-
 //===----------------------------------------------------------------------------------------===//
 // The plan's side
 //===----------------------------------------------------------------------------------------===//

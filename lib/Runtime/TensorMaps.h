@@ -60,10 +60,22 @@ private:
 };
 
 /// The stride of a dimension in elements, also of a tensor without strides. `dim` < rank.
-int64_t getStride(const TensorView &tensor, int dim);
+inline int64_t getStride(const TensorView &tensor, int dim) {
+  if (tensor.strides)
+    return tensor.strides[dim];
+  int64_t stride = 1;
+  for (int inner = tensor.rank - 1; inner > dim; --inner)
+    stride *= tensor.shape[inner];
+  return stride;
+}
 
 /// Whether some extent is 0.
-bool isEmpty(const TensorView &tensor);
+inline bool isEmpty(const TensorView &tensor) {
+  for (int dim = 0; dim < tensor.rank; ++dim)
+    if (tensor.shape[dim] == 0)
+      return true;
+  return false;
+}
 
 } // namespace attn
 

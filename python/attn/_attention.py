@@ -37,6 +37,11 @@ class _Frame:
         base = ctypes.addressof(self.buffer)
         self.scale = len(self.memory) - 8
         self.extents = [0] * count
+        # Shapes and strides of q, k and v that the memory holds, where it holds those of the output
+        # too: they seldom change from call to call.
+        self.layout: Any = None
+        # Shape and strides of the output as the caller sees it.
+        self.output: Tuple[Tuple[int, ...], Tuple[int, ...]] = ((), ())
         offset = 7 * count
         for i in first + [i for i in range(count) if i not in first]:
             type_, rank = types[i]
@@ -48,7 +53,8 @@ class _Frame:
             self.words[6 * count + i] = base + 48 * i
             self.extents[i] = 8 * offset
             offset += 2 * rank
-        self.tensors = base + 48 * count
+        # As ctypes takes it without a conversion.
+        self.tensors = ctypes.c_void_p(base + 48 * count)
         self.scale_address = base + self.scale
 
 
@@ -64,7 +70,9 @@ class _Plan:
         # As torch.Tensor.get_device() says it: -1 is the CPU.
         self.device = self.kernel.device
         self.stream = _arrays.find_current_stream() if self.device >= 0 else None
-        self.empty_like = _arrays.find_empty_like()
+        self.tensor_type, self.dtype = _arrays.find_tensor_type(problem.type)
+        self.empty_strided = _arrays.find_empty_strided(self.device)
+        self.can_be_negated = problem.type in _arrays.PARTS_OF_COMPLEX
         types = [(problem.type, 4)] * 3
         if problem.has_scale:
             types.append(("f32", 0))
@@ -72,10 +80,13 @@ class _Plan:
             types.append(("f32", 1))
         types += [(capture.type or "", capture.rank) for capture in source.captures]
         self.output = len(types)
+        self.output_word = 6 * self.output
         types.append((problem.type, 4))
         if problem.return_lse:
             types.append(("f32", 3))
         self.types, self.count = types, len(types)
+        # What every call passes, as ctypes takes it without a conversion.
+        self.native = ctypes.c_void_p(self.kernel.handle), ctypes.c_size_t(self.count)
         self.first_capture = 3 + problem.has_scale + problem.has_sink
         # (name, slot, index of the tensor, rank, least extents or None)
         self.captures = [
@@ -110,18 +121,18 @@ class _Plan:
             frame = self.make_frame()
         words = frame.words
         output = None
+        device = self.device
         try:
-            device = self.device
             if (
-                (
+                type(q) is self.tensor_type
+                and (
                     q.is_cpu and k.is_cpu and v.is_cpu
                     if device < 0
                     else q.get_device() == device == k.get_device() == v.get_device()
                 )
-                and k.dtype is q.dtype
-                and v.dtype is q.dtype
+                and q.dtype is k.dtype is v.dtype is self.dtype
                 and not (q.requires_grad or k.requires_grad or v.requires_grad)
-                and not (q.is_neg() or k.is_neg() or v.is_neg())
+                and not (self.can_be_negated and (q.is_neg() or k.is_neg() or v.is_neg()))
             ):
                 output = self._put_tensors(frame, q, k, v, rows_first)
         except (AttributeError, NotImplementedError, RuntimeError, TypeError, ValueError):
@@ -146,12 +157,8 @@ class _Plan:
             words[6 * index] = _address(lse)
             _pack[3](frame.memory, frame.extents[index], b, h, m, h * m, m, 1)
         stream = self.stream
-        code = _run(
-            self.kernel.handle,
-            frame.tensors,
-            self.count,
-            None if stream is None else stream(self.device),
-        )
+        handle, count = self.native
+        code = _run(handle, frame.tensors, count, None if stream is None else stream(device))
         if code:
             check(code)
         # On a GPU the call is only queued: memory that goes back to PyTorch's allocator is given
@@ -162,19 +169,29 @@ class _Plan:
 
     def _put_tensors(self, frame: _Frame, q: Any, k: Any, v: Any, rows_first: bool) -> Any:
         """Tensors of PyTorch, which have been looked at. Returns the output."""
-        dv = self.problem.value_dim
+        layout = (rows_first, q.shape, q.stride(), k.shape, k.stride(), v.shape, v.stride())
+        if layout != frame.layout:
+            self._put_layout(frame, layout)
+        output = self.empty_strided(*frame.output, self.dtype)
         words = frame.words
+        words[0] = q.data_ptr()
+        words[6] = k.data_ptr()
+        words[12] = v.data_ptr()
+        words[self.output_word] = output.data_ptr()
+        return output
+
+    def _put_layout(self, frame: _Frame, layout: Any) -> None:
+        """Raises ValueError when a tensor has not 4 dimensions."""
+        rows_first, q_shape, q_strides, k_shape, k_strides, v_shape, v_strides = layout
+        dv = self.problem.value_dim
         if rows_first:
-            b, m, h, d = q.shape
-            kb, n, kh, kd = k.shape
-            vb, vn, vh, vd = v.shape
-            q0, q1, q2, q3 = q.stride()
-            k0, k1, k2, k3 = k.stride()
-            v0, v1, v2, v3 = v.stride()
-            if dv == d and q.is_contiguous():
-                output = self.empty_like(q)
-            else:
-                output = q.new_empty((b, m, h, dv))
+            b, m, h, d = q_shape
+            kb, n, kh, kd = k_shape
+            vb, vn, vh, vd = v_shape
+            q0, q1, q2, q3 = q_strides
+            k0, k1, k2, k3 = k_strides
+            v0, v1, v2, v3 = v_strides
+            frame.output = (b, m, h, dv), (m * h * dv, h * dv, dv, 1)
             # fmt: off
             _pack_matrices(
                 frame.memory, frame.extents[0],
@@ -183,27 +200,23 @@ class _Plan:
             )
             # fmt: on
         else:
-            b, h, m, d = q.shape
-            if dv == d and q.is_contiguous():
-                output = self.empty_like(q)
-            else:
-                output = q.new_empty((b, h, m, dv))
+            b, h, m, _ = q_shape
+            _, _, _, _ = k_shape
+            _, _, _, _ = v_shape
+            frame.output = (b, h, m, dv), (h * m * dv, m * dv, dv, 1)
             # fmt: off
             _pack_matrices(
                 frame.memory, frame.extents[0],
-                b, h, m, d, *q.stride(), *k.shape, *k.stride(), *v.shape, *v.stride(),
+                *q_shape, *q_strides, *k_shape, *k_strides, *v_shape, *v_strides,
                 b, h, m, dv, h * m * dv, m * dv, dv, 1,
             )
             # fmt: on
-        words[0] = q.data_ptr()
-        words[6] = k.data_ptr()
-        words[12] = v.data_ptr()
-        words[6 * self.output] = output.data_ptr()
-        return output
+        frame.layout = layout
 
     def _put_arrays(self, frame: _Frame, q: Any, k: Any, v: Any, rows_first: bool) -> Any:
         """Whatever they are, or an Error that says what they should be. Returns the output."""
         words, memory, extents = frame.words, frame.memory, frame.extents
+        frame.layout = None
         pack4 = _pack[4]
         query_shape: Tuple[int, ...] = ()
         for i, (name, x) in enumerate((("q", q), ("k", k), ("v", v))):
@@ -521,8 +534,8 @@ class Attention:
         if (scale is not None) != problem.has_scale or (sink is not None) != problem.has_sink:
             self._fail_optional("scale", scale, problem.has_scale)
             self._fail_optional("sink", sink, problem.has_sink)
-        type_ = _arrays.type_name(getattr(q, "dtype", None))
-        if type_ != problem.type:
+        dtype = getattr(q, "dtype", None)
+        if dtype is not self._plan.dtype and _arrays.type_name(dtype) != problem.type:
             raise Error(
                 "invalid argument",
                 f"q: expected elements of {problem.type}, got " + _arrays.describe_type(q),

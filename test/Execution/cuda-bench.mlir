@@ -4,6 +4,7 @@
 
 // CHECK-DAG: "device": "cuda NVIDIA{{.*}} 0 bytes of local memory
 // CHECK-DAG: "gflops": {{[0-9.]+}}
+// CHECK-DAG: "host": "{{[0-9.]+}} us for a launch, of which {{[0-9.]+}} us the driver's"
 func.func @attention(%q: tensor<?x?x?x64xf16>, %k: tensor<?x?x?x64xf16>, %v: tensor<?x?x?x64xf16>) -> tensor<?x?x?x64xf16> {
   %o = attn.attention %q, %k, %v : tensor<?x?x?x64xf16>, tensor<?x?x?x64xf16>, tensor<?x?x?x64xf16> -> tensor<?x?x?x64xf16>
   return %o : tensor<?x?x?x64xf16>

@@ -243,6 +243,16 @@ def test_compiled_kernel():
         check(kernel(q, k, v)[0], reference(q, k, v, causal="bottom_right")[0])
 
 
+@pytest.mark.parametrize("layout", ["bhsd", "bshd"])
+def test_calls_take_the_short_way(monkeypatch, layout):
+    kernel = attn.compile("bfloat16", 64, device="cuda", layout=layout)
+    monkeypatch.setattr(type(kernel._plan), "_put_arrays", None)
+    q, k, v = inputs()
+    rows = [x.transpose(1, 2) for x in (q, k, v)]
+    output = kernel(q, k, v) if layout == "bhsd" else kernel(*rows).transpose(1, 2)
+    check(output, reference(q, k, v)[0])
+
+
 def test_explain():
     text = attn.explain("bfloat16", 128, causal=True, device="cuda", until="ptx")
     for part in ("// schedule", "// mask-tiles", "// floors", " wgmma", " registers", ".version"):

@@ -50,6 +50,98 @@ def test_expanded_keys():
     reference.check(attn.attention(q, k, v).numpy(), reference.attention(*in_f64(q, k, v))[0])
 
 
+def test_every_call_may_have_another_layout():
+    kernel = attn.compile("float32", 32, causal=True)
+    rows = attn.compile("float32", 32, causal=True, layout="bshd")
+
+    def check(q, k, v):
+        wanted = reference.attention(*in_f64(q, k, v), causal="bottom_right")[0]
+        for _ in range(2):
+            output = kernel(q, k, v)
+            assert output.shape == q.shape and output.is_contiguous()
+            reference.check(output.numpy(), wanted)
+            in_rows = [x.transpose(1, 2) for x in (q, k, v)]
+            output = rows(*in_rows)
+            assert output.is_contiguous()
+            reference.check(output.transpose(1, 2).numpy(), wanted)
+            # Here the two layouts share a kernel, and so what it remembers.
+            reference.check(attn.attention(q, k, v, causal=True).numpy(), wanted)
+            output = attn.attention(*in_rows, causal=True, layout="bshd")
+            reference.check(output.transpose(1, 2).numpy(), wanted)
+
+    q, k, v = inputs()
+    check(q, k, v)
+    check(q.clone(), k.clone(), v.clone())
+    check(q, k[:, :, :40], v[:, :, :40])
+    check(q[:, :, 1:], k, v)
+    # The same shapes, other strides of one.
+    for i in range(3):
+        check(q, k, v)
+        tensors = [q, k, v]
+        tensors[i] = tensors[i].transpose(1, 2).contiguous().transpose(1, 2)
+        check(*tensors)
+    check(k, q[:, :2], q[:, :2])
+    # Only the order of the dimensions tells these apart.
+    x = torch.randn(2, 4, 4, 32)
+    for layout in ("bhsd", "bshd", "bhsd"):
+        y = x.numpy() if layout == "bhsd" else x.transpose(1, 2).numpy()
+        wanted = reference.attention(y, y, y, causal="bottom_right")[0]
+        output = attn.attention(x, x, x, causal=True, layout=layout)
+        reference.check((output if layout == "bhsd" else output.transpose(1, 2)).numpy(), wanted)
+    wanted = reference.attention(*in_f64(q, k, v), causal="bottom_right")[0]
+    reference.check(kernel(q, k, v).numpy(), wanted)
+    # What a NumPy array or a mistake leaves behind is not taken for the last layout.
+    reference.check(kernel(*(x.numpy() for x in (q[:1], k[:1], v[:1]))), wanted[:1])
+    reference.check(kernel(q, k, v).numpy(), wanted)
+    for bad in (k[0], k[:, :, :, :16], k.double()):
+        with pytest.raises(attn.Error):
+            kernel(q, bad, v)
+        reference.check(kernel(q, k, v).numpy(), wanted)
+
+
+def test_shape_and_class_of_the_output():
+    q, k, _ = inputs()
+    kernel = attn.compile("float32", 32, 16)
+    v = torch.randn(2, 2, 41, 16)
+    output = kernel(q.transpose(0, 1).contiguous().transpose(0, 1), k, v)
+    assert output.shape == (2, 4, 37, 16) and output.is_contiguous()
+    assert kernel(q[:, :, :0], k, v).shape == (2, 4, 0, 16)
+
+    class Named(torch.Tensor):
+        pass
+
+    output = kernel(q.as_subclass(Named), k, v)
+    assert type(output) is Named and torch.equal(output.as_subclass(torch.Tensor), kernel(q, k, v))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
+def test_calls_take_the_short_way(monkeypatch, dtype):
+    kernel = attn.compile(dtype, 32)
+    monkeypatch.setattr(type(kernel._plan), "_put_arrays", None)
+    q, k, v = inputs(dtype)
+    assert kernel(q, k, v).shape == q.shape
+
+
+def test_without_the_function_of_inductor(monkeypatch):
+    monkeypatch.setattr(torch._C._dynamo, "guards", None)
+    q, k, v = inputs()
+    kernel = attn.compile("float32", 32)
+    output = kernel(q, k, v)
+    assert output.is_contiguous()
+    reference.check(output.numpy(), reference.attention(*in_f64(q, k, v))[0])
+
+
+def test_negated_views_are_refused():
+    q, k, v = inputs()
+    negated = torch.complex(k, k).conj().imag
+    assert negated.is_neg() and negated.dtype == torch.float32
+    with pytest.raises(attn.Error, match="k: expected a strided tensor"):
+        attn.attention(q, negated, v)
+    # No complex type has parts of bfloat16: those are not asked.
+    types = [x for x in vars(torch).values() if isinstance(x, torch.dtype) and x.is_complex]
+    assert torch.bfloat16 not in [x.to_real() for x in types]
+
+
 def test_captured_tensors_and_functions():
     q, k, v = inputs()
     slopes, bias = torch.rand(4), torch.randn(4, 37, 41).to(torch.bfloat16)

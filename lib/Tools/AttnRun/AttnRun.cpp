@@ -282,10 +282,13 @@ Error Runner::runOnCUDA() {
   if (!times)
     return times.takeError();
   setTimes(std::move(*times));
-  Expected<double> host = (*kernel)->measureHost();
+  Expected<CudaKernel::HostTimes> host = (*kernel)->measureHost();
   if (!host)
     return host.takeError();
-  report.lines.push_back({"host", formatv("{0:F2} us for a launch", *host)});
+  std::string text = formatv("{0:F2} us for a launch", host->launch);
+  if (host->driver)
+    text += formatv(", of which {0:F2} us the driver's", *host->driver);
+  report.lines.push_back({"host", std::move(text)});
   return Error::success();
 }
 

@@ -9,6 +9,7 @@
 #define ATTN_TOOLS_ATTNRUN_CUDAKERNEL_H
 
 #include "lib/Runtime/DeviceBuffer.h"
+#include "lib/Target/PTX/KernelPlan.h"
 #include "lib/Tools/AttnRun/Binding.h"
 #include "mlir/IR/BuiltinOps.h"
 
@@ -27,18 +28,28 @@ public:
   llvm::Error run(llvm::MutableArrayRef<Array> outputs);
   /// Milliseconds of each of many back-to-back launches, by the GPU's clock.
   llvm::Expected<std::vector<double>> measure(double milliseconds);
-  /// Microseconds of the host for one launch: the median of batches that the GPU's queue can hold.
-  llvm::Expected<double> measureHost();
+  /// Microseconds of the host for one launch, and of the driver alone for the same kernels with the
+  /// same parameters (none when there is scratch): medians of batches that the GPU's queue can
+  /// hold.
+  struct HostTimes {
+    double launch = 0;
+    std::optional<double> driver;
+  };
+  llvm::Expected<HostTimes> measureHost();
 
   /// "cuda NVIDIA H200, 168 registers, 163912 bytes of shared memory".
   std::string describe() const;
   double passesMs = 0, ptxMs = 0, loadMs = 0;
 
 private:
-  CudaKernel(DeviceContext context, Kernel kernel) : context(std::move(context)), kernel(std::move(kernel)) {}
+  CudaKernel(DeviceContext context, Kernel kernel)
+      : context(std::move(context)), kernel(std::move(kernel)) {}
 
   DeviceContext context;
   Kernel kernel;
+  /// What the kernel was loaded from.
+  KernelImage image;
+  std::vector<KernelPlan> plans;
   std::vector<LaunchArgument> arguments;
   std::vector<std::unique_ptr<DeviceBuffer>> buffers;
   size_t numInputs = 0;
