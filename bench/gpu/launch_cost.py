@@ -108,8 +108,8 @@ def prototype(function, arguments):
 
 
 def bind_driver(kernel, tensors, folder):
-    """What attn_run asks of the driver for the same kernel, tensors and stream, and two ways that it could ask instead:
-    cuLaunchKernel, and parameters as one block in place of an address each."""
+    """What attn_run asks of the driver, for the same kernel, tensors and stream: what keeps it valid, a function and its
+    arguments."""
     import ptx_kernel
 
     from attn._library import Options, check, library
@@ -122,42 +122,10 @@ def bind_driver(kernel, tensors, folder):
         with open(path, "wb") as file:
             file.write(text.value)
         library.attn_string_free(text)
-    bound = ptx_kernel.PtxKernel(*paths)
-    call = bound.bind(tensors)
+    call = ptx_kernel.PtxKernel(*paths).bind(tensors)
     ((config, function, pointers),) = call.launches
-    values, block = (ctypes.cast(x, ctypes.c_void_p) for x in (pointers, pack_parameters(bound.plans[0], pointers)))
-    launch_ex = prototype(ptx_kernel.driver()["cuLaunchKernelEx"], [ctypes.c_void_p] * 4)
-    launch = prototype(
-        ptx_kernel.driver()["cuLaunchKernel"],
-        [ctypes.c_void_p] + [ctypes.c_uint] * 7 + [ctypes.c_void_p] * 3,
-    )
-    c = config._obj
-    numbers = (*c.grid, *c.block, c.shared_bytes, c.stream)
-    config = ctypes.cast(config, ctypes.c_void_p)
-    return call, {
-        "driver": (launch_ex, config, function, values, None),
-        "driver_packed": (launch_ex, config, function, None, block),
-        "driver_launch_kernel": (launch, function, *numbers, values, None),
-    }
-
-
-def pack_parameters(plan, pointers):
-    """`extra` of a launch: CU_LAUNCH_PARAM_BUFFER_POINTER, _SIZE and _END."""
-    block = bytearray()
-    for parameter, pointer in zip(plan["parameters"], pointers):
-        size, alignment = {
-            "tensor_map": (128, 64),
-            "pointer": (8, 8),
-        }.get(parameter["kind"], (8, 8) if parameter.get("type") == "i64" else (4, 4))
-        block += bytes(-len(block) % alignment) + ctypes.string_at(pointer, size)
-    # Tensor maps are aligned to 64 bytes in memory too.
-    memory = ctypes.create_string_buffer(len(block) + 64)
-    address = (ctypes.addressof(memory) + 63) // 64 * 64
-    ctypes.memmove(address, bytes(block), len(block))
-    size = ctypes.c_size_t(len(block))
-    extra = (ctypes.c_void_p * 5)(1, address, 2, ctypes.addressof(size), 0)
-    extra.keep = memory, size
-    return extra
+    launch = prototype(ptx_kernel.driver()["cuLaunchKernelEx"], [ctypes.c_void_p] * 4)
+    return call, (launch, ctypes.cast(config, ctypes.c_void_p), function, ctypes.cast(pointers, ctypes.c_void_p), None)
 
 
 def measure_calls(d, folder):
@@ -173,7 +141,7 @@ def measure_calls(d, folder):
     plan = kernel._plan
     frame = plan.frames[-1]
     stream = torch.cuda.current_stream().cuda_stream
-    keep, driver_calls = bind_driver(kernel, [q, k, v, output], folder)
+    keep, driver = bind_driver(kernel, [q, k, v, output], folder)
 
     source, handle = kernel.source.encode(), ctypes.c_void_p()
     with Options({"device": "cuda:0"}) as options:
@@ -194,13 +162,11 @@ def measure_calls(d, folder):
     native = plan.native[0], frame.tensors, plan.native[1], stream
     # Functions that do nothing, called as the others are: what ctypes and the loop take.
     nothing = prototype(library["attn_abi_version"], library.attn_run.argtypes)
-    nothing_long = prototype(library["attn_abi_version"], driver_calls["driver_launch_kernel"][0].argtypes)
     us = time_host(
         {
             "cpp": (library.attn_run, *native),
             "nothing": (nothing, *native),
-            "nothing_long": (nothing_long, *driver_calls["driver_launch_kernel"][1:]),
-            **driver_calls,
+            "driver": driver,
             "python": (kernel, q, k, v),
             "python_attention": (run_causal, q, k, v),
             "empty_like": (torch.empty_like, q),
@@ -213,9 +179,6 @@ def measure_calls(d, folder):
         # A call of the C interface, and the driver's share: its launch of the same kernel with the same parameters.
         "cpp_us": us["cpp"] - us["nothing"],
         "cpp_driver_us": us["driver"] - us["nothing"],
-        # How the same could be asked of the driver instead.
-        "cpp_driver_packed_us": us["driver_packed"] - us["nothing"],
-        "cpp_driver_launch_kernel_us": us["driver_launch_kernel"] - us["nothing_long"],
         "ctypes_us": us["nothing"],
         **{f"{name}_us": us[name] for name in ("python", "python_attention", "empty_like", "torch_sdpa")},
         "memory_us": memory["memory"],
