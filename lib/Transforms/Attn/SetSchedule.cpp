@@ -82,15 +82,15 @@ static bool computesAtLength(AttentionOp op) {
 /// few: three warpgroups would mostly compute rows that do not exist.
 static Choice chooseForCUDA(AttentionOp op, int64_t splits) {
   int64_t d = std::max(op.getHeadDim(), op.getValueDim());
-  bool isPlain = op.getScore().empty() && op.getMask().empty(), isLong = computesAtLength(op);
+  bool isMasked = !op.getMask().empty(), isLong = computesAtLength(op);
   if (d <= 64 && !gathers(op) && splits == 1)
-    return {192, isLong ? 96 : readsTensors(op.getScore()) && !op.getMask().empty() ? 112 : 128, "cuda-d64"};
+    return {192, isLong ? 96 : readsTensors(op.getScore()) && isMasked ? 112 : 128, "cuda-d64"};
   if (d <= 128)
-    return {128, isLong ? 112 : isPlain ? 144 : 128, "cuda-d128"};
+    return {128, isLong ? 112 : 128, "cuda-d128"};
   bool isHeavy = isLong || gathers(op);
   if (d <= 192)
     return {128, isHeavy ? 64 : 96, "cuda-d192"};
-  return {128, isHeavy ? 48 : 80, "cuda-d256"};
+  return {128, isHeavy ? 48 : isMasked ? 64 : 80, "cuda-d256"};
 }
 
 namespace {

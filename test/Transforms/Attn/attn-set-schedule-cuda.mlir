@@ -9,13 +9,24 @@
 func.func @plain(%a: !d64, %b: !d128, %c: !d192, %d: !d256) -> (!d64, !d128, !d192, !d256) {
   // CHECK: schedule<block_m = 192, block_n = 128
   %0 = attn.attention %a, %a, %a : !d64, !d64, !d64 -> !d64
-  // CHECK: schedule<block_m = 128, block_n = 144
+  // CHECK: schedule<block_m = 128, block_n = 128
   %1 = attn.attention %b, %b, %b : !d128, !d128, !d128 -> !d128
   // CHECK: schedule<block_m = 128, block_n = 96
   %2 = attn.attention %c, %c, %c : !d192, !d192, !d192 -> !d192
   // CHECK: schedule<block_m = 128, block_n = 80
   %3 = attn.attention %d, %d, %d : !d256, !d256, !d256 -> !d256
   return %0, %1, %2, %3 : !d64, !d128, !d192, !d256
+}
+
+// Narrow tiles follow a diagonal more closely.
+// CHECK-LABEL: func @masked
+func.func @masked(%d: !d256) -> !d256 {
+  // CHECK: schedule<block_m = 128, block_n = 64
+  %0 = attn.attention %d, %d, %d mask(%b, %h, %m, %n) {
+    %keep = arith.cmpi sle, %n, %m : index
+    attn.yield %keep : i1
+  } : !d256, !d256, !d256 -> !d256
+  return %0 : !d256
 }
 
 // What is read at every element takes registers; what is read once for each head does not.
