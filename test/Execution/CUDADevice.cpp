@@ -103,12 +103,15 @@ public:
                                                       const Problem &problem) override {
     CUDAOptions options;
     setSchedule(options, problem);
+    std::string source;
+    if (!emitFolder.empty())
+      llvm::raw_string_ostream(source) << *module;
     llvm::Expected<CUDACode> code = compileForCUDA(module, options);
     if (!code)
       return code.takeError();
     KernelImage image{std::move(code->ptx), writeKernelPlans(code->plans), ""};
     if (!emitFolder.empty()) {
-      if (llvm::Error error = emit(image))
+      if (llvm::Error error = emit(source, image))
         return std::move(error);
       return nullptr;
     }
@@ -125,11 +128,11 @@ public:
   }
 
 private:
-  llvm::Error emit(const KernelImage &image) {
+  llvm::Error emit(const std::string &source, const KernelImage &image) {
     const testing::TestInfo *test = testing::UnitTest::GetInstance()->current_test_info();
     std::string name = llvm::formatv("{0}.{1}.{2}", test->test_suite_name(), test->name(), ++numEmitted);
     std::replace(name.begin(), name.end(), '/', '.');
-    for (auto [text, suffix] : {std::pair(&image.ptx, "ptx"), std::pair(&image.plan, "json")}) {
+    for (auto [text, suffix] : {std::pair(&source, "mlir"), std::pair(&image.ptx, "ptx"), std::pair(&image.plan, "json")}) {
       std::error_code code;
       llvm::raw_fd_ostream file(emitFolder + "/" + name + "." + suffix, code);
       if (code)

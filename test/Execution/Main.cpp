@@ -21,7 +21,7 @@ static constexpr const char *kUsage =
     "  --random=N             random configurations, besides the acceptance list (60)\n"
     "  --seed=S               what these are drawn with (1)\n"
     "  --jobs=N               processes that share the tests (1)\n"
-    "  --emit=FOLDER          cuda: writes PTX and plans there, and runs nothing\n"
+    "  --emit=FOLDER          cuda: writes sources, PTX and plans there, and runs nothing\n"
     "and GoogleTest's own, such as --gtest_filter=*Random*\n";
 
 TestOptions &attn::test::getOptions() {

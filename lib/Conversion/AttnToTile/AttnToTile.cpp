@@ -77,7 +77,7 @@ static FailureOr<Attribute> getFactor(Operation *user, OpFoldResult size, int64_
 }
 
 /// What the tensor cores and their copies can do: 64 rows for a warpgroup, at most four of them, sums over 16 keys, columns in
-/// groups of 8.
+/// groups of 8, stages of 1024 bytes.
 static LogicalResult checkSizes(OnlineAttentionOp op, ScheduleAttr schedule) {
   for (int64_t columns : {op.getKey().getType().getDimSize(1), op.getValue().getType().getDimSize(1)})
     if (columns % 8 || columns > 256)
@@ -86,9 +86,13 @@ static LogicalResult checkSizes(OnlineAttentionOp op, ScheduleAttr schedule) {
   if (int64_t m = schedule.getBlockM(); m % 64 || m > 256)
     return op.emitOpError("expected block_m in multiples of 64 up to 256 on this target, got ")
            << m << "; the nearest is " << std::min<int64_t>(256, llvm::alignTo(m, 64));
-  if (int64_t n = schedule.getBlockN(); n % 16 || n > 256)
-    return op.emitOpError("expected block_n in multiples of 16 up to 256 on this target, got ")
-           << n << "; the nearest is " << std::min<int64_t>(256, llvm::alignTo(n, 16));
+  // In shared memory a row takes 32 bytes or more.
+  bool isShort = std::min(op.getKey().getType().getDimSize(1), op.getValue().getType().getDimSize(1)) <= 16;
+  int64_t step = isShort ? 32 : 16;
+  if (int64_t n = schedule.getBlockN(); n % step || n > 256)
+    return op.emitOpError("expected block_n in multiples of ")
+           << step << " up to 256 with these head dimensions on this target, got " << n << "; the nearest is "
+           << std::min<int64_t>(256, llvm::alignTo(n, step));
   return success();
 }
 

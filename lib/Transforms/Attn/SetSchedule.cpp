@@ -8,9 +8,9 @@
 #include "dialects/Attn/IR/AttnOps.h"
 #include "lib/Transforms/Attn/Levels.h"
 #include "lib/Transforms/Attn/Passes.h"
+#include "lib/Transforms/Attn/RegionWork.h"
 #include "lib/Transforms/Attn/Schedule.h"
 #include "mlir/Dialect/Math/IR/Math.h"
-#include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/Remarks.h"
 #include "llvm/Support/FormatVariadic.h"
 
@@ -43,26 +43,6 @@ static Choice chooseForCPU(AttentionOp op, int64_t lanes, bool bf16Dot) {
   return {64, 64, "cpu-f32"};
 }
 
-/// Whether a score or mask region reads tensors at places that differ within a tile.
-static bool gathers(AttentionOp op) {
-  for (Region *region : {&op.getScore(), &op.getMask()}) {
-    if (region->empty())
-      continue;
-    // Values that vary over rows (m) or keys (n), the last two arguments.
-    DenseSet<Value> varying;
-    for (BlockArgument position : region->getArguments().take_back(2))
-      varying.insert(position);
-    for (Operation &inner : region->front()) {
-      bool varies = llvm::any_of(inner.getOperands(), [&](Value operand) { return varying.contains(operand); });
-      if (varies && isa<tensor::ExtractOp>(inner))
-        return true;
-      if (varies)
-        varying.insert_range(inner.getResults());
-    }
-  }
-  return false;
-}
-
 /// Whether a score or mask region computes a function that the hardware has no instruction for: dozens of them for each score,
 /// and constants that want registers.
 static bool computesAtLength(AttentionOp op) {
@@ -83,14 +63,20 @@ static bool computesAtLength(AttentionOp op) {
 static Choice chooseForCUDA(AttentionOp op, int64_t splits) {
   int64_t d = std::max(op.getHeadDim(), op.getValueDim());
   bool isMasked = !op.getMask().empty(), isLong = computesAtLength(op);
-  if (d <= 64 && !gathers(op) && splits == 1)
-    return {192, isLong ? 96 : readsTensors(op.getScore()) && isMasked ? 112 : 128, "cuda-d64"};
+  RegionWork work = measureRegions(op);
+  // Stages in shared memory are multiples of 1024 bytes. Where rows are short that takes many keys, and registers abound.
+  if (std::min(op.getHeadDim(), op.getValueDim()) <= 16)
+    return {128, 128, "cuda-short-rows"};
+  // The most that regions may do beside tiles of so many keys without spills: 500 random attentions tell.
+  auto narrowFor = [&](int64_t keys, int64_t mostWork) { return work.weight > mostWork ? keys - 16 : keys; };
+  if (d <= 64 && !work.gathers && splits == 1)
+    return {192, isLong ? 96 : narrowFor(readsTensors(op.getScore()) && isMasked ? 112 : 128, 12), "cuda-d64"};
   if (d <= 128)
-    return {128, isLong ? 112 : 128, "cuda-d128"};
-  bool isHeavy = isLong || gathers(op);
+    return {128, narrowFor(isLong ? 112 : 128, 15), "cuda-d128"};
+  bool isHeavy = isLong || work.gathers;
   if (d <= 192)
-    return {128, isHeavy ? 64 : 96, "cuda-d192"};
-  return {128, isHeavy ? 48 : isMasked ? 64 : 80, "cuda-d256"};
+    return {128, isHeavy ? narrowFor(64, 19) : narrowFor(96, 9), "cuda-d192"};
+  return {128, isHeavy ? narrowFor(48, 16) : isMasked ? narrowFor(64, 7) : 80, "cuda-d256"};
 }
 
 namespace {

@@ -84,3 +84,50 @@ func.func @functions(%a: !d64, %b: !d128) -> (!d64, !d64, !d128) {
   } : !d128, !d128, !d128 -> !d128
   return %0, %1, %2 : !d64, !d64, !d128
 }
+
+// Rows of 32 bytes make whole stages of 1024 in multiples of 32 keys, whatever the work.
+// CHECK-LABEL: func @short_rows
+func.func @short_rows(%a: tensor<?x?x?x16xbf16>) -> tensor<?x?x?x16xbf16> {
+  // CHECK: schedule<block_m = 128, block_n = 128
+  %0 = attn.attention %a, %a, %a score(%s, %b0, %h, %m, %n) {
+    %t = math.erf %s : f32
+    attn.yield %t : f32
+  } : tensor<?x?x?x16xbf16>, tensor<?x?x?x16xbf16>, tensor<?x?x?x16xbf16> -> tensor<?x?x?x16xbf16>
+  return %0 : tensor<?x?x?x16xbf16>
+}
+
+// Much work for every key and every score takes registers, too.
+// CHECK-LABEL: func @busy
+func.func @busy(%a: !d64, %d: !d256) -> (!d64, !d256) {
+  %c33 = arith.constant 33 : index
+  %c116 = arith.constant 116 : index
+  // Work for a row is shared by its scores.
+  // CHECK: schedule<block_m = 192, block_n = 128
+  %0 = attn.attention %a, %a, %a mask(%b, %h, %m, %n) {
+    %x = arith.divui %m, %c33 : index
+    %y = arith.muli %x, %c116 : index
+    %z = arith.divui %y, %c33 : index
+    %keep = arith.cmpi sle, %n, %z : index
+    attn.yield %keep : i1
+  } : !d64, !d64, !d64 -> !d64
+  // CHECK: schedule<block_m = 192, block_n = 112
+  %1 = attn.attention %a, %a, %a mask(%b, %h, %m, %n) {
+    %x = arith.divui %n, %c33 : index
+    %y = arith.muli %x, %c116 : index
+    %z = arith.divui %y, %c33 : index
+    %u = arith.addi %z, %c33 : index
+    %keep = arith.cmpi sle, %u, %m : index
+    attn.yield %keep : i1
+  } : !d64, !d64, !d64 -> !d64
+  // CHECK: schedule<block_m = 128, block_n = 48
+  %2 = attn.attention %d, %d, %d mask(%b, %h, %m, %n) {
+    %i = arith.divui %m, %c33 : index
+    %j = arith.divui %n, %c33 : index
+    %same = arith.cmpi eq, %i, %j : index
+    %k = arith.divui %n, %c116 : index
+    %keep0 = arith.cmpi ne, %i, %k : index
+    %keep = arith.andi %same, %keep0 : i1
+    attn.yield %keep : i1
+  } : !d256, !d256, !d256 -> !d256
+  return %1, %2 : !d64, !d256
+}

@@ -1,0 +1,45 @@
+//===- RegionWork.cpp - what score and mask regions ask of a tile ---------------------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------------------------===//
+
+#include "lib/Transforms/Attn/RegionWork.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+
+using namespace mlir;
+using namespace attn;
+
+namespace {
+/// What a value differs over within a tile, as a set of bits.
+enum Variation : unsigned { None = 0, Rows = 1, Keys = 2, Scores = Rows | Keys };
+} // namespace
+
+static void measure(Region &region, RegionWork &work) {
+  if (region.empty())
+    return;
+  DenseMap<Value, unsigned> variations;
+  // The row and the key are the last two arguments; in a score region the score comes first.
+  ValueRange positions = region.getArguments().take_back(2);
+  variations[positions[0]] = Rows;
+  variations[positions[1]] = Keys;
+  if (region.getNumArguments() == 5)
+    variations[region.getArgument(0)] = Scores;
+  for (Operation &op : region.front().without_terminator()) {
+    unsigned variation = None;
+    for (Value operand : op.getOperands())
+      variation |= variations.lookup(operand);
+    for (Value result : op.getResults())
+      variations[result] = variation;
+    work.gathers |= variation != None && isa<tensor::ExtractOp>(op);
+    work.weight += variation == Scores ? 1 : variation == Keys ? 3 : 0;
+  }
+}
+
+RegionWork attn::measureRegions(AttentionOp op) {
+  RegionWork work;
+  measure(op.getScore(), work);
+  measure(op.getMask(), work);
+  return work;
+}

@@ -1,0 +1,28 @@
+//===- RegionWork.h - what score and mask regions ask of a tile -----------------------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------------------------===//
+
+#ifndef ATTN_LIB_TRANSFORMS_ATTN_REGIONWORK_H
+#define ATTN_LIB_TRANSFORMS_ATTN_REGIONWORK_H
+
+#include "dialects/Attn/IR/AttnOps.h"
+
+namespace attn {
+
+struct RegionWork {
+  /// Whether tensors are read at places that differ within a tile.
+  bool gathers = false;
+  /// Operations for every score, and three times those for every key, whose results threads keep for all keys of a tile. A
+  /// measure of the registers that regions take beside the tiles.
+  int64_t weight = 0;
+};
+
+/// The work of both regions of `op`.
+RegionWork measureRegions(AttentionOp op);
+
+} // namespace attn
+
+#endif // ATTN_LIB_TRANSFORMS_ATTN_REGIONWORK_H
