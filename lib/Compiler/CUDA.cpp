@@ -12,7 +12,9 @@
 //===----------------------------------------------------------------------------------------===//
 
 #include "lib/Compiler/Diagnostics.h"
+#include "lib/Compiler/Explain.h"
 #include "lib/Compiler/Function.h"
+#include "lib/Pipelines/Pipelines.h"
 #include "lib/Runtime/Device.h"
 #include "lib/Runtime/KernelCache.h"
 #include "lib/Runtime/Module.h"
@@ -66,7 +68,8 @@ static void setAlignments(CallRules &rules, ArrayRef<KernelPlan> plans) {
         rules.values[parameter.argument].alignment = 16;
 }
 
-Result<EmittedImage> emitImage(std::string_view source, const CompileOptions &options) {
+Result<EmittedImage> emitImage(std::string_view source, const CompileOptions &options,
+                               DoorObserver observe) {
   if (Status status = checkOptions(options); !status.ok())
     return status;
   mlir::DialectRegistry registry;
@@ -84,10 +87,9 @@ Result<EmittedImage> emitImage(std::string_view source, const CompileOptions &op
 
   CUDAOptions cuda;
   cuda.entry = parsed->entry.getName().str();
-  cuda.blockM = options.blockM;
-  cuda.blockN = options.blockN;
-  cuda.splits = options.splits;
+  copyScheduleOptions(options, cuda);
   DiagnosticCollector diagnostics(context);
+  cuda.visit = observeDoors(context, diagnostics, observe);
   Expected<CUDACode> code = compileForCUDA(*parsed->module, cuda);
   if (!code) {
     std::string message = toString(code.takeError());

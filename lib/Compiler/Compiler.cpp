@@ -7,7 +7,9 @@
 
 #include "attn/Compiler.h"
 #include "lib/Compiler/Diagnostics.h"
+#include "lib/Compiler/Explain.h"
 #include "lib/Compiler/Function.h"
+#include "lib/Pipelines/Pipelines.h"
 #include "lib/Target/CPU/ThreadPool.h"
 #include "lib/Tools/AttnOpt/Registration.h"
 #include "mlir/IR/MLIRContext.h"
@@ -125,7 +127,8 @@ Result<HostInfo> resolveHost(const CompileOptions &options) {
   return *host;
 }
 
-Result<CompiledFunction> compileForHost(std::string_view source, const CompileOptions &options) {
+Result<CompiledFunction> compileForHost(std::string_view source, const CompileOptions &options,
+                                        DoorObserver observe) {
   Result<HostInfo> host = resolveHost(options);
   if (!host)
     return host.takeStatus();
@@ -142,13 +145,12 @@ Result<CompiledFunction> compileForHost(std::string_view source, const CompileOp
   CPUOptions cpu;
   cpu.jit.host = *host;
   cpu.entry = parsed->entry.getName().str();
-  cpu.blockM = options.blockM;
-  cpu.blockN = options.blockN;
-  cpu.splits = options.splits;
+  copyScheduleOptions(options, cpu);
   if (options.threads)
     cpu.jit.symbols.emplace_back("attn_cpu_parallel_for",
                                  reinterpret_cast<void *>(&parallelForLimited));
   DiagnosticCollector diagnostics(context);
+  cpu.visit = observeDoors(context, diagnostics, observe);
   Expected<std::unique_ptr<CompiledKernel>> kernel = compileForCPU(*parsed->module, cpu);
   if (!kernel) {
     std::string message = toString(kernel.takeError());

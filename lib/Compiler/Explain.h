@@ -1,4 +1,4 @@
-//===- Explain.h - running the rooms while listening ------------------------------------------===//
+//===- Explain.h - listening to a compilation -------------------------------------------------===//
 //
 // Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -10,30 +10,14 @@
 
 #include "lib/Compiler/Diagnostics.h"
 #include "lib/Compiler/Function.h"
-#include "mlir/IR/MLIRContext.h"
-#include "mlir/Pass/PassManager.h"
+#include "lib/Pipelines/VisitDoor.h"
 
 namespace attn {
 
-/// A source on its way through passes, and what they remark.
-class Explainer {
-public:
-  Explainer();
-
-  /// The entry that the options name; once.
-  Status parse(std::string_view source, const CompileOptions &options);
-  Status run(llvm::function_ref<void(mlir::OpPassManager &)> build);
-
-  mlir::ModuleOp getModule() { return *parsed.module; }
-  const std::vector<std::string> &getRemarks() const { return diagnostics->getRemarks(); }
-
-private:
-  // In the order in which they need each other.
-  mlir::DialectRegistry registry;
-  std::optional<mlir::MLIRContext> context;
-  ParsedSource parsed;
-  std::optional<DiagnosticCollector> diagnostics;
-};
+/// Turns remarks on and shows them to `observe` at every door. Without an observer there is nothing
+/// to visit, and remarks stay off.
+DoorVisitor observeDoors(mlir::MLIRContext &context, const DiagnosticCollector &diagnostics,
+                         DoorObserver observe);
 
 /// A remark of MLIR as a comment, "// name        text".
 void printRemark(llvm::raw_ostream &os, llvm::StringRef remark);

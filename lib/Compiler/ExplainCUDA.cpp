@@ -8,7 +8,6 @@
 #include "dialects/Attn/IR/AttnOps.h"
 #include "lib/Compiler/Assembled.h"
 #include "lib/Compiler/Explain.h"
-#include "lib/Pipelines/GPUPipeline.h"
 #include "lib/Target/PTX/KernelPlan.h"
 #include "lib/Transforms/Attn/Schedule.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -17,23 +16,8 @@ using namespace llvm;
 
 namespace attn {
 
-namespace {
-/// A room by name. `problem` to `online` are those of every device.
-struct Room {
-  StringRef name;
-  std::optional<Door> door;
-  GPUDoor gpuDoor = GPUDoor::NVVM;
-};
-} // namespace
-
-static const Room rooms[] = {{"problem", Door::Problem},
-                             {"grid", Door::Grid},
-                             {"online", Door::Online},
-                             {"tile", std::nullopt, GPUDoor::Tile},
-                             {"placed", std::nullopt, GPUDoor::Placed},
-                             {"async", std::nullopt, GPUDoor::Async},
-                             {"nvvm", std::nullopt, GPUDoor::NVVM},
-                             {"ptx", std::nullopt, GPUDoor::NVVM}};
+static constexpr StringLiteral rooms[] = {"problem", "grid",  "online", "tile",
+                                          "placed",  "async", "nvvm",   "ptx"};
 
 //===----------------------------------------------------------------------------------------===//
 // Floors
@@ -117,49 +101,35 @@ static void printPlans(raw_ostream &os, StringRef text) {
 // The whole
 //===----------------------------------------------------------------------------------------===//
 
-static void buildTo(mlir::OpPassManager &pm, const ToOnlineOptions &online, const Room &room) {
-  if (room.door)
-    buildToOnlinePipeline(pm, online, *room.door);
-  else
-    buildToNVVMPipeline(pm, online, GPUPipelineOptions(), room.gpuDoor);
-}
-
 Result<std::string> explainForGPU(std::string_view source, const CompileOptions &options,
                                   std::string_view until) {
-  const Room *room =
-      find_if(rooms, [&](const Room &room) { return room.name == StringRef(until); });
-  if (room == std::end(rooms))
+  if (!is_contained(rooms, StringRef(until)))
     return Status{
         StatusCode::InvalidArgument,
         ("until: expected problem, grid, online, tile, placed, async, nvvm or ptx, got '" +
          Twine(until) + "'")
             .str(),
         ""};
-  Result<EmittedImage> emitted = emitImage(source, options);
+  bool isPTX = until == "ptx";
+  std::vector<std::string> remarks;
+  std::string text, floors, ir;
+  raw_string_ostream os(text), floorStream(floors), irStream(ir);
+  auto observe = [&](StringRef room, mlir::ModuleOp module, ArrayRef<std::string> said) {
+    // Schedules are in the first room, and only there is an attention whole.
+    if (room == "problem")
+      module.walk([&](AttentionOp op) { printFloors(floorStream, op); });
+    if (room != (isPTX ? "nvvm" : StringRef(until)))
+      return;
+    remarks = said;
+    if (!isPTX)
+      module.print(irStream);
+  };
+  Result<EmittedImage> emitted = emitImage(source, options, observe);
   if (!emitted)
     return emitted.takeStatus();
 
-  Explainer explainer;
-  if (Status status = explainer.parse(source, options); !status.ok())
-    return status;
-  ToOnlineOptions online;
-  online.target = "cuda";
-  online.blockM = options.blockM;
-  online.blockN = options.blockN;
-  online.splits = options.splits;
-  std::string text, floors;
-  raw_string_ostream os(text), floorStream(floors);
-  // Schedules are in the first room, and only there is an attention whole.
-  Status status = explainer.run(
-      [&](mlir::OpPassManager &pm) { buildToOnlinePipeline(pm, online, Door::Problem); });
-  explainer.getModule().walk([&](AttentionOp op) { printFloors(floorStream, op); });
-  if (status.ok() && room->name != "problem")
-    status = explainer.run([&](mlir::OpPassManager &pm) { buildTo(pm, online, *room); });
-  if (!status.ok())
-    return status;
-
   os << "// device      cuda\n";
-  for (StringRef remark : explainer.getRemarks())
+  for (StringRef remark : remarks)
     printRemark(os, remark);
   os << floors;
   printPlans(os, emitted->image.plan);
@@ -167,10 +137,7 @@ Result<std::string> explainForGPU(std::string_view source, const CompileOptions 
   os << describeAssembled(emitted->image, options);
   os << formatv("// compile     {0:f1} ms (passes {1:f1}, LLVM {2:f1})\n",
                 emitted->passesMs + emitted->llvmMs, emitted->passesMs, emitted->llvmMs);
-  if (room->name == "ptx")
-    os << emitted->image.ptx;
-  else
-    explainer.getModule().print(os);
+  os << (isPTX ? emitted->image.ptx : ir);
   return text;
 }
 

@@ -98,8 +98,13 @@ Result<HostInfo> resolveHost(const CompileOptions &options);
 /// The GPU that a function for CUDA is loaded onto; NoDriver or NoDevice without one.
 Result<int> resolveOrdinal(const CompileOptions &options);
 
+/// Sees a module at each door of its compilation, and the remarks of the passes up to there.
+using DoorObserver = llvm::function_ref<void(llvm::StringRef room, mlir::ModuleOp module,
+                                             llvm::ArrayRef<std::string> remarks)>;
+
 /// Compiles, whatever this process compiled before. The options name a GPU's ordinal.
-Result<CompiledFunction> compileForHost(std::string_view source, const CompileOptions &options);
+Result<CompiledFunction> compileForHost(std::string_view source, const CompileOptions &options,
+                                        DoorObserver observe = {});
 Result<CompiledFunction> compileForGPU(std::string_view source, const CompileOptions &options);
 
 /// Milliseconds of a compilation, and the image that came of it.
@@ -107,7 +112,8 @@ struct EmittedImage {
   KernelImage image;
   double passesMs = 0, llvmMs = 0;
 };
-Result<EmittedImage> emitImage(std::string_view source, const CompileOptions &options);
+Result<EmittedImage> emitImage(std::string_view source, const CompileOptions &options,
+                               DoorObserver observe = {});
 
 /// For tests: forgets the functions that this process compiled.
 void forgetFunctions();

@@ -14,6 +14,7 @@
 #include "mlir/Transforms/Passes.h"
 
 using namespace mlir;
+using namespace attn;
 
 static void addCleanup(OpPassManager &pm) {
   pm.addPass(createCanonicalizerPass());
@@ -34,13 +35,16 @@ void attn::buildTileToPlacedPipeline(OpPassManager &pm, const GPUPipelineOptions
   addCleanup(pm);
 }
 
-void attn::buildTileToAsyncPipeline(OpPassManager &pm, const GPUPipelineOptions &options) {
-  // Room 5: where.
-  buildTileToPlacedPipeline(pm, options);
-  // Room 6: when.
+/// Room 6: when.
+static void buildPlacedToAsyncPipeline(OpPassManager &pm, const GPUPipelineOptions &options) {
   pm.addPass(tile::createSpecializeWarpsPass({options.stages}));
   addCleanup(pm);
   pm.addPass(tile::createOverlapMmaPass());
+}
+
+void attn::buildTileToAsyncPipeline(OpPassManager &pm, const GPUPipelineOptions &options) {
+  buildTileToPlacedPipeline(pm, options);
+  buildPlacedToAsyncPipeline(pm, options);
 }
 
 void attn::buildAsyncToNVVMPipeline(OpPassManager &pm) {
@@ -49,20 +53,27 @@ void attn::buildAsyncToNVVMPipeline(OpPassManager &pm) {
   pm.addPass(createConvertTileToNVVMPass());
 }
 
-void attn::buildToNVVMPipeline(OpPassManager &pm, const ToOnlineOptions &online, const GPUPipelineOptions &gpu,
-                               GPUDoor until) {
+void attn::buildToNVVMPipeline(OpPassManager &pm, const ToOnlineOptions &online,
+                               const GPUPipelineOptions &gpu, GPUDoor until,
+                               const DoorVisitor &visit) {
   ToOnlineOptions problem;
   problem.copyOptionValuesFrom(online);
   problem.target = "cuda";
-  buildToOnlinePipeline(pm, problem);
+  buildToOnlinePipeline(pm, problem, Door::Online, visit);
   buildOnlineToTilePipeline(pm);
-  if (until == GPUDoor::Placed)
-    return buildTileToPlacedPipeline(pm, gpu);
+  addVisit(pm, "tile", visit);
   if (until == GPUDoor::Tile)
     return;
-  buildTileToAsyncPipeline(pm, gpu);
-  if (until == GPUDoor::NVVM)
-    buildAsyncToNVVMPipeline(pm);
+  buildTileToPlacedPipeline(pm, gpu);
+  addVisit(pm, "placed", visit);
+  if (until == GPUDoor::Placed)
+    return;
+  buildPlacedToAsyncPipeline(pm, gpu);
+  addVisit(pm, "async", visit);
+  if (until == GPUDoor::Async)
+    return;
+  buildAsyncToNVVMPipeline(pm);
+  addVisit(pm, "nvvm", visit);
 }
 
 namespace {
@@ -82,9 +93,7 @@ void attn::registerGPUPipelines() {
   PassPipelineRegistration<ToNVVMOptions>("attn-to-nvvm", "rooms 1 to 7: problem to the program of one thread",
                                           [](OpPassManager &pm, const ToNVVMOptions &options) {
                                             ToOnlineOptions online;
-                                            online.blockM = options.blockM;
-                                            online.blockN = options.blockN;
-                                            online.splits = options.splits;
+                                            copyScheduleOptions(options, online);
                                             GPUPipelineOptions gpu;
                                             gpu.stages = options.stages;
                                             buildToNVVMPipeline(pm, online, gpu);

@@ -29,9 +29,11 @@ void buildAsyncToNVVMPipeline(mlir::OpPassManager &pm);
 /// The last room to enter on the way to a GPU.
 enum class GPUDoor { Tile, Placed, Async, NVVM };
 
-/// Rooms 1 to 7 for a GPU, whatever target `online` names; stops at `until`.
-void buildToNVVMPipeline(mlir::OpPassManager &pm, const ToOnlineOptions &online, const GPUPipelineOptions &gpu,
-                         GPUDoor until = GPUDoor::NVVM);
+/// Rooms 1 to 7 for a GPU, whatever target `online` names; shows `visit` each door, stops at
+/// `until`.
+void buildToNVVMPipeline(mlir::OpPassManager &pm, const ToOnlineOptions &online,
+                         const GPUPipelineOptions &gpu, GPUDoor until = GPUDoor::NVVM,
+                         const DoorVisitor &visit = nullptr);
 
 /// online-to-tile, tile-to-async, async-to-nvvm, and attn-to-nvvm for all of them, by name.
 void registerGPUPipelines();

@@ -20,19 +20,22 @@ static void addDoor(OpPassManager &pm, StringRef level) {
   pm.addPass(createVerifyLevelPass({level.str()}));
 }
 
-void attn::buildToOnlinePipeline(OpPassManager &pm, const ToOnlineOptions &options, Door until) {
+void attn::buildToOnlinePipeline(OpPassManager &pm, const ToOnlineOptions &options, Door until,
+                                 const DoorVisitor &visit) {
   // Room 1: what attention is.
   pm.addPass(createVerifyLevelPass({"problem"}));
   pm.addPass(createExpandVariantsPass());
   pm.addPass(createSetSchedulePass(
       {options.target, options.lanes, options.bf16Dot, options.blockM, options.blockN, options.splits}));
   addDoor(pm, "problem");
+  addVisit(pm, "problem", visit);
   if (until == Door::Problem)
     return;
 
   // Room 2: one grid of blocks.
   pm.addPass(createTileToGridPass());
   addDoor(pm, "grid");
+  addVisit(pm, "grid", visit);
   if (until == Door::Grid)
     return;
 
@@ -45,6 +48,7 @@ void attn::buildToOnlinePipeline(OpPassManager &pm, const ToOnlineOptions &optio
   addDoor(pm, "online");
   pm.addPass(createPruneMaskedTilesPass({/*certainFirst=*/options.target == "cuda"}));
   addDoor(pm, "online");
+  addVisit(pm, "online", visit);
 }
 
 void attn::buildToReferencePipeline(OpPassManager &pm, int64_t blockRows) {

@@ -8,6 +8,7 @@
 #ifndef ATTN_LIB_PIPELINES_PIPELINES_H
 #define ATTN_LIB_PIPELINES_PIPELINES_H
 
+#include "lib/Pipelines/VisitDoor.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Pass/PassOptions.h"
 
@@ -26,11 +27,19 @@ struct ToOnlineOptions : mlir::PassPipelineOptions<ToOnlineOptions> {
                          llvm::cl::init(1)};
 };
 
+/// What a user says about the schedule, from one struct of options to another that names it alike.
+template <typename From, typename To> void copyScheduleOptions(const From &from, To &to) {
+  to.blockM = from.blockM;
+  to.blockN = from.blockN;
+  to.splits = from.splits;
+}
+
 /// The last room to enter, for `attn-translate --until`.
 enum class Door { Problem, Grid, Online };
 
-/// problem -> online, one verified door after the other; stops at `until`.
-void buildToOnlinePipeline(mlir::OpPassManager &pm, const ToOnlineOptions &options, Door until = Door::Online);
+/// problem -> online, one verified door after the other, each shown to `visit`; stops at `until`.
+void buildToOnlinePipeline(mlir::OpPassManager &pm, const ToOnlineOptions &options,
+                           Door until = Door::Online, const DoorVisitor &visit = nullptr);
 
 /// problem -> linalg in f64, one block of rows at a time: the oracle. `blockRows` bounds its memory to
 /// blockRows * N * 8 bytes for each thread; 0 leaves attention on whole tensors.

@@ -60,16 +60,14 @@ Expected<std::unique_ptr<CompiledKernel>> compileForCPU(ModuleOp module, const C
   ToOnlineOptions online;
   online.lanes = host.f32Lanes;
   online.bf16Dot = host.hasBF16Dot;
-  online.blockM = options.blockM;
-  online.blockN = options.blockN;
-  online.splits = options.splits;
+  copyScheduleOptions(options, online);
   CPUPipelineOptions vector;
   vector.lanes = host.f32Lanes;
   vector.bf16Dot = host.hasBF16Dot;
   return compile(
       module, options,
       [&](OpPassManager &pm) {
-        buildToOnlinePipeline(pm, online);
+        buildToOnlinePipeline(pm, online, Door::Online, options.visit);
         buildOnlineToLLVMPipeline(pm, vector);
       },
       std::nullopt);

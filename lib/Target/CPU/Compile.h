@@ -8,6 +8,7 @@
 #ifndef ATTN_TARGET_CPU_COMPILE_H
 #define ATTN_TARGET_CPU_COMPILE_H
 
+#include "lib/Pipelines/VisitDoor.h"
 #include "lib/Support/Array.h"
 #include "lib/Target/CPU/Jit.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -60,6 +61,8 @@ struct CPUOptions {
   int64_t blockM = 0, blockN = 0;
   /// Parts that the keys of a block are split into.
   int64_t splits = 1;
+  /// Sees the module at the doors of rooms 1 to 3.
+  DoorVisitor visit;
 };
 
 /// Finds the function that the options name. A module without it, or with a choice, is an error.

@@ -32,11 +32,9 @@ Expected<CUDACode> compileForCUDA(ModuleOp module, const CUDAOptions &options) {
 
   Stopwatch stopwatch;
   ToOnlineOptions online;
-  online.blockM = options.blockM;
-  online.blockN = options.blockN;
-  online.splits = options.splits;
+  copyScheduleOptions(options, online);
   PassManager pm(module.getContext());
-  buildToNVVMPipeline(pm, online, GPUPipelineOptions());
+  buildToNVVMPipeline(pm, online, GPUPipelineOptions(), GPUDoor::NVVM, options.visit);
   if (failed(pm.run(module)))
     return llvm::createStringError("cannot compile '" + name + "' for the GPU");
   CUDACode code;

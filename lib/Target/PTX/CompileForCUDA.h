@@ -8,6 +8,7 @@
 #ifndef ATTN_TARGET_PTX_COMPILEFORCUDA_H
 #define ATTN_TARGET_PTX_COMPILEFORCUDA_H
 
+#include "lib/Pipelines/VisitDoor.h"
 #include "lib/Target/PTX/EmitPTX.h"
 
 namespace attn {
@@ -20,6 +21,8 @@ struct CUDAOptions {
   /// Parts that the keys of a block are split into; more than 1 makes two kernels.
   int64_t splits = 1;
   PTXOptions ptx;
+  /// Sees the module at every door.
+  DoorVisitor visit;
 };
 
 /// Everything that a driver needs, and nothing that a driver made: the same on every machine.

@@ -19,9 +19,7 @@ namespace attn {
 
 static Expected<sim::Launch> lower(mlir::ModuleOp module, const RunOptions &options) {
   ToOnlineOptions online;
-  online.blockM = options.blockM;
-  online.blockN = options.blockN;
-  online.splits = options.splits;
+  copyScheduleOptions(options, online);
   GPUPipelineOptions gpu;
   if (options.stages)
     gpu.stages = options.stages;
