@@ -8,7 +8,7 @@ from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple, Union
 
 from . import _arrays, _library
 from ._library import Error, Kernel, check, library
-from ._source import Problem, Source, check_causal, check_window
+from ._source import Source, make_problem
 from ._trace import Scan
 
 _LIMIT = 512
@@ -61,12 +61,10 @@ class _Frame:
 class _Plan:
     """A kernel and how its calls are laid out."""
 
-    def __init__(
-        self, problem: Problem, source: Source, options: Mapping[str, object], device: str
-    ) -> None:
-        self.problem, self.source = problem, source
-        self.options = {**options, "device": device}
-        self.kernel = _compile(source.text, self.options)
+    def __init__(self, source: Source, options: Mapping[str, object]) -> None:
+        problem = source.problem
+        self.problem, self.source, self.options = problem, source, options
+        self.kernel = _compile(source.text, options)
         # As torch.Tensor.get_device() says it: -1 is the CPU.
         self.device = self.kernel.device
         self.stream = _arrays.find_current_stream() if self.device >= 0 else None
@@ -327,64 +325,19 @@ def _is_rows_first(layout: str) -> bool:
     raise Error("invalid argument", f'layout: expected "bhsd" or "bshd", got {layout!r}')
 
 
-def _make_source(
-    dtype: Any,
-    head_dim: int,
-    value_dim: int,
-    causal: Any,
-    window: Any,
-    score: Any,
-    mask: Any,
-    has_scale: bool,
-    has_sink: bool,
-    return_lse: bool,
-    scan: Scan,
-    device: str,
-) -> Tuple[Problem, Source]:
-    type_ = _arrays.type_name(dtype)
-    if type_ not in ("f16", "bf16", "f32"):
-        raise Error(
-            "invalid argument",
-            f"q: expected float16, bfloat16 or float32, got {dtype}",
-            "convert q, k and v",
-        )
-    if type_ == "f32" and device != "cpu":
-        raise Error(
-            "invalid argument",
-            f"q: expected float16 or bfloat16 on {device.partition(':')[0]}, got {dtype}",
-            "convert q, k and v, or move them to the CPU",
-        )
-    for name, extent in (("head_dim", head_dim), ("value_dim", value_dim)):
-        if not isinstance(extent, int) or not 1 <= extent <= 1 << 20:
-            raise Error(
-                "invalid argument",
-                f"{name}: expected a number of columns from 1 on, got {extent!r}",
-            )
-    problem = Problem(
-        type_,
-        head_dim,
-        value_dim,
-        check_causal(causal),
-        check_window(window),
-        has_scale,
-        has_sink,
-        bool(return_lse),
-    )
-    return problem, Source(problem, score, mask, scan)
-
-
-def _check_options(options: Optional[Mapping[str, object]]) -> Mapping[str, object]:
+def _check_options(options: Optional[Mapping[str, object]], device: str) -> Mapping[str, object]:
+    """What the compiler is told."""
     if options and "device" in options:
         raise Error(
             "invalid argument",
             f"options: expected no device, got {options['device']!r}",
             "attention runs where its tensors are; compile and explain take device=",
         )
-    return options or {}
+    return {**(options or {}), "device": device}
 
 
-def _functions(score: Any, mask: Any) -> List[Any]:
-    return [function for function in (score, mask) if function is not None]
+def _scan(score: Any, mask: Any) -> Scan:
+    return Scan(*[function for function in (score, mask) if function is not None])
 
 
 def _check_query(q: Any, k: Any, v: Any, device: int) -> None:
@@ -466,35 +419,32 @@ def attention(
             scan, arrays = None, None
             found = _plans.get(key)
         else:
-            scan = Scan(*_functions(score, mask))
+            scan = _scan(score, mask)
             arrays: Optional[List[Any]] = scan.arrays
             key = (*key, score is None, *scan.key)
             found = None if scan.is_volatile else _plans.get(key)
     except (AttributeError, IndexError, TypeError):
         # An argument of another type. Say which, or go on without the cache.
         _check_query(q, k, v, device)
-        scan, arrays, key, found = Scan(*_functions(score, mask)), None, None, None
+        scan, arrays, key, found = _scan(score, mask), None, None, None
     if found is not None:
         plan = found[0]
     else:
         _check_query(q, k, v, device)
-        scan = scan or Scan(*_functions(score, mask))
+        scan = scan or _scan(score, mask)
         name = "cpu" if device < 0 else f"cuda:{device}"
-        problem, source = _make_source(
+        problem = make_problem(
             q.dtype,
             int(q.shape[-1]),
             int(v.shape[-1]),
             causal,
             window,
-            score,
-            mask,
             scale is not None,
             sink is not None,
             return_lse,
-            scan,
             name,
         )
-        plan = _Plan(problem, source, _check_options(options), name)
+        plan = _Plan(Source(problem, score, mask, scan), _check_options(options, name))
         arrays = None
         if key is not None and not scan.is_volatile:
             # `keep` holds what the key names by its address.
@@ -604,21 +554,11 @@ def compile(
     """
     _is_rows_first(layout)
     name = _arrays.device_name(device)
-    problem, source = _make_source(
-        dtype,
-        head_dim,
-        head_dim if value_dim is None else value_dim,
-        causal,
-        window,
-        score,
-        mask,
-        bool(scale),
-        bool(sink),
-        return_lse,
-        Scan(*_functions(score, mask)),
-        name,
+    problem = make_problem(
+        dtype, head_dim, value_dim, causal, window, scale, sink, return_lse, name
     )
-    return Attention(_Plan(problem, source, _check_options(options), name), layout)
+    source = Source(problem, score, mask, _scan(score, mask))
+    return Attention(_Plan(source, _check_options(options, name)), layout)
 
 
 def explain(
@@ -657,20 +597,8 @@ def explain(
     """
     _is_rows_first(layout)
     name = _arrays.device_name(device)
-    _, source = _make_source(
-        dtype,
-        head_dim,
-        head_dim if value_dim is None else value_dim,
-        causal,
-        window,
-        score,
-        mask,
-        bool(scale),
-        bool(sink),
-        return_lse,
-        Scan(*_functions(score, mask)),
-        name,
+    problem = make_problem(
+        dtype, head_dim, value_dim, causal, window, scale, sink, return_lse, name
     )
-    return Explanation(
-        _library.explain(source.text, {**_check_options(options), "device": name}, until)
-    )
+    source = Source(problem, score, mask, _scan(score, mask))
+    return Explanation(_library.explain(source.text, _check_options(options, name), until))

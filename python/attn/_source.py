@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, List, Optional, Tuple
 
+from . import _arrays
 from ._library import Error
 from ._trace import Capture, Scan, Slots, Trace
 
@@ -23,10 +24,56 @@ class Problem:
     return_lse: bool
 
 
+def make_problem(
+    dtype: Any,
+    head_dim: Any,
+    value_dim: Any,
+    causal: Any,
+    window: Any,
+    has_scale: Any,
+    has_sink: Any,
+    return_lse: Any,
+    device: str,
+) -> Problem:
+    """What a user asks for, checked for the device."""
+    if value_dim is None:
+        value_dim = head_dim
+    type_ = _arrays.type_name(dtype)
+    if type_ not in ("f16", "bf16", "f32"):
+        raise Error(
+            "invalid argument",
+            f"q: expected float16, bfloat16 or float32, got {dtype}",
+            "convert q, k and v",
+        )
+    if type_ == "f32" and device != "cpu":
+        raise Error(
+            "invalid argument",
+            f"q: expected float16 or bfloat16 on {device.partition(':')[0]}, got {dtype}",
+            "convert q, k and v, or move them to the CPU",
+        )
+    for name, extent in (("head_dim", head_dim), ("value_dim", value_dim)):
+        if not isinstance(extent, int) or not 1 <= extent <= 1 << 20:
+            raise Error(
+                "invalid argument",
+                f"{name}: expected a number of columns from 1 on, got {extent!r}",
+            )
+    return Problem(
+        type_,
+        head_dim,
+        value_dim,
+        check_causal(causal),
+        check_window(window),
+        bool(has_scale),
+        bool(has_sink),
+        bool(return_lse),
+    )
+
+
 class Source:
     """The text, the arrays that it reads, and where the next call finds them."""
 
     def __init__(self, problem: Problem, score: Any, mask: Any, scan: Scan) -> None:
+        self.problem = problem
         query = f"tensor<?x?x?x{problem.head_dim}x{problem.type}>"
         value = f"tensor<?x?x?x{problem.value_dim}x{problem.type}>"
         trace = Trace(query, query)

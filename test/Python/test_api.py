@@ -1,6 +1,7 @@
 """Kernels, caches, threads, texts."""
 
 import gc
+import inspect
 import threading
 
 import numpy as np
@@ -105,6 +106,17 @@ def test_threads(make):
     for thread in threads:
         thread.join()
     assert not failed
+
+
+def test_keywords_agree():
+    def keywords(function, *without):
+        parameters = inspect.signature(function).parameters
+        return {name: str(parameters[name]) for name in parameters if name not in without}
+
+    assert keywords(attn.explain, "until") == keywords(attn.compile)
+    # A call has the scale and the sink that compile() only announces.
+    common = keywords(attn.attention, "q", "k", "v", "scale", "sink")
+    assert common.items() < keywords(attn.compile).items()
 
 
 def test_explain():
