@@ -4,8 +4,11 @@
 With --table, prints the table of the README instead.
 """
 
-import argparse
-import json
+import os
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+import charts
 
 COLORS = {"attn": "#1f6feb", "torch": "#c9c9c9"}
 WIDTH, HEIGHT, LEFT, BOTTOM, TOP = 760, 300, 56, 46, 34
@@ -62,20 +65,5 @@ def plot(result):
     return "\n".join(out) + "\n"
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("result")
-    parser.add_argument("svg", nargs="?")
-    parser.add_argument("--table", action="store_true")
-    arguments = parser.parse_args()
-    with open(arguments.result) as file:
-        result = json.load(file)
-    if arguments.table:
-        print(table(result))
-    if arguments.svg:
-        with open(arguments.svg, "w") as file:
-            file.write(plot(result))
-
-
 if __name__ == "__main__":
-    main()
+    charts.run(__doc__, plot, {"table": (table, "the table of the README")})

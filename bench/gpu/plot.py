@@ -6,10 +6,13 @@ With --table or --variants, prints a table of the README instead.
 
 from __future__ import annotations
 
-import argparse
 import html
-import json
+import os
+import sys
 from typing import Any, Dict, List, Optional, Tuple
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+import charts
 
 COLORS = {"attn": "#1f6feb", "peer": "#c9c9c9", "best": "#d1242f"}
 WIDTH, PANEL, TOP, BOTTOM, LEFT = 760, 190, 46, 30, 46
@@ -113,23 +116,8 @@ def plot(result: Dict[str, Any]) -> str:
     return "\n".join(out) + "\n"
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("result")
-    parser.add_argument("svg", nargs="?")
-    parser.add_argument("--table", action="store_true", help="attn's TFLOP/s and its ratio to the best, for each D, mask and S")
-    parser.add_argument("--variants", action="store_true", help="the variants beside FlexAttention")
-    arguments = parser.parse_args()
-    with open(arguments.result) as file:
-        result = json.load(file)
-    if arguments.table:
-        print(table(result))
-    if arguments.variants:
-        print(variant_table(result))
-    if arguments.svg:
-        with open(arguments.svg, "w") as file:
-            file.write(plot(result))
-
-
 if __name__ == "__main__":
-    main()
+    charts.run(__doc__, plot, {
+        "table": (table, "attn's TFLOP/s and its ratio to the best, for each D, mask and S"),
+        "variants": (variant_table, "the variants beside FlexAttention"),
+    })
