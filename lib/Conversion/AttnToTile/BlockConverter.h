@@ -21,6 +21,7 @@
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
+#include <limits>
 
 namespace attn {
 
@@ -44,6 +45,9 @@ public:
   mlir::LogicalResult convert(const KernelArguments &arguments);
 
 private:
+  /// The maximum of no score, and the log-sum-exp of a row that keeps no key.
+  static constexpr double kLowest = -std::numeric_limits<double>::infinity();
+
   // BlockConverter.cpp: structure.
   mlir::LogicalResult convertBlockIds();
   mlir::LogicalResult convertBody(mlir::Block &body);

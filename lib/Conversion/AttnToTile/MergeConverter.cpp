@@ -24,7 +24,6 @@
 using namespace mlir;
 using namespace attn;
 
-constexpr double kLowest = -std::numeric_limits<double>::infinity();
 constexpr int64_t kPieceColumns = 128;
 
 LogicalResult BlockConverter::convertMerge(MergeOp op) {

@@ -16,8 +16,6 @@
 using namespace mlir;
 using namespace attn;
 
-constexpr double kLowest = -std::numeric_limits<double>::infinity();
-
 //===----------------------------------------------------------------------===//
 // Small tiles
 //===----------------------------------------------------------------------===//
