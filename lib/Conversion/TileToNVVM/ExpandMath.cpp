@@ -12,6 +12,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "lib/Analysis/GPUMath/GPUMath.h"
 #include "lib/Conversion/TileToNVVM/Registers.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -30,26 +31,11 @@ static const llvm::StringSet<> kApproximated = {
 static const StringRef kExpanded[] = {"acosh", "asinh", "atanh", "clampf", "cosh",
                                       "fpowi", "powf",  "sinh",  "tan"};
 
-/// Whether Math.cpp, or LLVM for this target, makes instructions of the op.
-static bool hasInstructions(Operation *op) {
-  if (isa<math::AbsFOp, math::AbsIOp, math::CeilOp, math::CopySignOp, math::CountLeadingZerosOp,
-          math::CountTrailingZerosOp, math::CtPopOp, math::FloorOp, math::FmaOp, math::IsFiniteOp,
-          math::IsInfOp, math::IsNaNOp, math::IsNormalOp, math::RoundOp, math::RoundEvenOp,
-          math::TruncOp>(op))
-    return true;
-  Type type = op->getResult(0).getType();
-  if (isa<math::SqrtOp>(op))
-    return type.isF32() || type.isF64();
-  return isa<math::ExpOp, math::Exp2Op, math::LogOp, math::Log2Op, math::Log10Op, math::RsqrtOp,
-             math::TanhOp>(op) &&
-         type.isF32();
-}
-
 /// The first op of `function` without instructions, or null.
 static Operation *findUnsupported(Operation *function) {
   Operation *found = nullptr;
   function->walk([&](Operation *op) {
-    if (!isa_and_nonnull<math::MathDialect>(op->getDialect()) || hasInstructions(op))
+    if (!isa_and_nonnull<math::MathDialect>(op->getDialect()) || attn::hasInstructions(op))
       return WalkResult::advance();
     found = op;
     return WalkResult::interrupt();

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------------------------===//
 
 #include "lib/Transforms/Attn/RegionWork.h"
+#include "lib/Analysis/GPUMath/GPUMath.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 
 using namespace mlir;
@@ -32,6 +33,7 @@ static void measure(Region &region, RegionWork &work) {
       variation |= variations.lookup(operand);
     for (Value result : op.getResults())
       variations[result] = variation;
+    work.isLong |= isLongMath(&op);
     work.gathers |= variation != None && isa<tensor::ExtractOp>(op);
     work.weight += variation == Scores ? 1 : variation == Keys ? 3 : 0;
   }

@@ -15,6 +15,8 @@ namespace attn {
 struct RegionWork {
   /// Whether tensors are read at places that differ within a tile.
   bool gathers = false;
+  /// Whether a function is computed that a GPU has no instructions for.
+  bool isLong = false;
   /// Operations for every score, and three times those for every key, whose results threads keep for all keys of a tile. A
   /// measure of the registers that regions take beside the tiles.
   int64_t weight = 0;

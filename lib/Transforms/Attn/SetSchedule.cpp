@@ -10,7 +10,6 @@
 #include "lib/Transforms/Attn/Passes.h"
 #include "lib/Transforms/Attn/RegionWork.h"
 #include "lib/Transforms/Attn/Schedule.h"
-#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/Remarks.h"
 #include "llvm/Support/FormatVariadic.h"
 
@@ -43,26 +42,13 @@ static Choice chooseForCPU(AttentionOp op, int64_t lanes, bool bf16Dot) {
   return {64, 64, "cpu-f32"};
 }
 
-/// Whether a score or mask region computes a function that the hardware has no instruction for: dozens of them for each score,
-/// and constants that want registers.
-static bool computesAtLength(AttentionOp op) {
-  return llvm::any_of(ArrayRef<Region *>{&op.getScore(), &op.getMask()}, [](Region *region) {
-    return llvm::any_of(region->getOps(), [](Operation &inner) {
-      return isa_and_nonnull<math::MathDialect>(inner.getDialect()) &&
-             !isa<math::AbsFOp, math::AbsIOp, math::CeilOp, math::CopySignOp, math::ExpOp, math::Exp2Op, math::FloorOp, math::FmaOp,
-                  math::LogOp, math::Log2Op, math::Log10Op, math::RoundEvenOp, math::RsqrtOp, math::SqrtOp, math::TanhOp,
-                  math::TruncOp>(inner);
-    });
-  });
-}
-
 /// Sizes for Hopper: a warpgroup for each 64 rows. Keys so that the query, two stages of keys and two of values fit 227 KiB, and
 /// scores, weights, accumulator and what the regions compute fit the registers: 240 in each thread of two warpgroups, 160 of
 /// three. Measured on an H200 (bench/NOTES.md); where a mask cuts tiles, narrow ones waste less. Keys are split where rows are
 /// few: three warpgroups would mostly compute rows that do not exist.
 static Choice chooseForCUDA(AttentionOp op, int64_t splits) {
   int64_t d = std::max(op.getHeadDim(), op.getValueDim());
-  bool isMasked = !op.getMask().empty(), isLong = computesAtLength(op);
+  bool isMasked = !op.getMask().empty();
   RegionWork work = measureRegions(op);
   // Stages in shared memory are multiples of 1024 bytes. Where rows are short that takes many keys, and registers abound.
   if (std::min(op.getHeadDim(), op.getValueDim()) <= 16)
@@ -70,10 +56,10 @@ static Choice chooseForCUDA(AttentionOp op, int64_t splits) {
   // The most that regions may do beside tiles of so many keys without spills: 500 random attentions tell.
   auto narrowFor = [&](int64_t keys, int64_t mostWork) { return work.weight > mostWork ? keys - 16 : keys; };
   if (d <= 64 && !work.gathers && splits == 1)
-    return {192, isLong ? 96 : narrowFor(readsTensors(op.getScore()) && isMasked ? 112 : 128, 12), "cuda-d64"};
+    return {192, work.isLong ? 96 : narrowFor(readsTensors(op.getScore()) && isMasked ? 112 : 128, 12), "cuda-d64"};
   if (d <= 128)
-    return {128, narrowFor(isLong ? 112 : 128, 15), "cuda-d128"};
-  bool isHeavy = isLong || work.gathers;
+    return {128, narrowFor(work.isLong ? 112 : 128, 15), "cuda-d128"};
+  bool isHeavy = work.isLong || work.gathers;
   if (d <= 192)
     return {128, isHeavy ? narrowFor(64, 19) : narrowFor(96, 9), "cuda-d192"};
   return {128, isHeavy ? narrowFor(48, 16) : isMasked ? narrowFor(64, 7) : 80, "cuda-d256"};

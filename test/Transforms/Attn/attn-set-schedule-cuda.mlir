@@ -66,7 +66,7 @@ func.func @captures(%a: !d64, %d: !d256, %slopes: tensor<?xf32>, %bias: tensor<?
 
 // A function without an instruction is dozens of them.
 // CHECK-LABEL: func @functions
-func.func @functions(%a: !d64, %b: !d128) -> (!d64, !d64, !d128) {
+func.func @functions(%a: !d64, %b: !d128) -> (!d64, !d64, !d128, !d64, !d64) {
   // CHECK: schedule<block_m = 192, block_n = 128
   %0 = attn.attention %a, %a, %a score(%s, %b0, %h, %m, %n) {
     %x = math.tanh %s : f32
@@ -82,7 +82,20 @@ func.func @functions(%a: !d64, %b: !d128) -> (!d64, !d64, !d128) {
     %x = math.erf %s : f32
     attn.yield %x : f32
   } : !d128, !d128, !d128 -> !d128
-  return %0, %1, %2 : !d64, !d64, !d128
+  // Rounding has an instruction; counting zeros from the right is written out by LLVM.
+  // CHECK: schedule<block_m = 192, block_n = 128
+  %3 = attn.attention %a, %a, %a score(%s, %b0, %h, %m, %n) {
+    %x = math.round %s : f32
+    attn.yield %x : f32
+  } : !d64, !d64, !d64 -> !d64
+  // CHECK: schedule<block_m = 192, block_n = 96
+  %4 = attn.attention %a, %a, %a score(%s, %b0, %h, %m, %n) {
+    %i = arith.index_cast %n : index to i32
+    %zeros = math.cttz %i : i32
+    %x = arith.sitofp %zeros : i32 to f32
+    attn.yield %x : f32
+  } : !d64, !d64, !d64 -> !d64
+  return %0, %1, %2, %3, %4 : !d64, !d64, !d128, !d64, !d64
 }
 
 // Rows of 32 bytes make whole stages of 1024 in multiples of 32 keys, whatever the work.
