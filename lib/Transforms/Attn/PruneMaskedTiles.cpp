@@ -5,17 +5,12 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "lib/Analysis/MaskTiles/MaskTiles.h"
-#include "lib/Transforms/Attn/KVStep.h"
+#include "lib/Transforms/Attn/KVRanges.h"
 #include "lib/Transforms/Attn/Levels.h"
 #include "lib/Transforms/Attn/Passes.h"
-#include "lib/Transforms/Attn/Schedule.h"
-#include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Arith/Utils/Utils.h"
-#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
-#include "mlir/IR/Matchers.h"
 #include "mlir/IR/Remarks.h"
 
 namespace attn {
@@ -25,66 +20,6 @@ namespace attn {
 
 using namespace mlir;
 using namespace attn;
-
-namespace {
-/// What attn-tile-kv-loop makes: a loop over [0, numKeys) whose body is one step on a tile of `key` and `value`.
-struct KVLoop {
-  scf::ForOp loop;
-  OnlineAttentionOp step;
-  Value key, value, numKeys;
-  int64_t blockN;
-  /// Global position of the first key: the step's position less the loop's index.
-  OpFoldResult origin;
-};
-} // namespace
-
-/// The tensor of which `tile` is the slice of `blockN` keys, or of a run-time number, at [n0, 0],
-/// or null.
-static Value getTiledSource(Value tile, Value n0, int64_t blockN) {
-  auto slice = tile.getDefiningOp<tensor::ExtractSliceOp>();
-  if (!slice || getConstantIntValue(slice.getMixedSizes()[0]).value_or(blockN) != blockN ||
-      slice.getMixedOffsets()[0] != OpFoldResult(n0) ||
-      !isConstantIntValue(slice.getMixedOffsets()[1], 0))
-    return {};
-  return slice.getSource();
-}
-
-/// `position` = origin + n0, as attn-tile-kv-loop wrote and canonicalization may have simplified it.
-static FailureOr<OpFoldResult> getOrigin(OpBuilder &builder, Value position, Value n0) {
-  if (position == n0)
-    return OpFoldResult(builder.getIndexAttr(0));
-  auto apply = position.getDefiningOp<affine::AffineApplyOp>();
-  if (!apply)
-    return failure();
-  // The sum is linear in n0 with coefficient 1; the origin is its value at n0 = 0.
-  AffineMap map = apply.getAffineMap();
-  OpFoldResult zero = builder.getIndexAttr(0);
-  SmallVector<OpFoldResult> operands;
-  for (Value operand : apply.getMapOperands())
-    operands.push_back(operand == n0 ? zero : OpFoldResult(operand));
-  return affine::makeComposedFoldedAffineApply(builder, apply.getLoc(), map, operands);
-}
-
-static FailureOr<KVLoop> matchKVLoop(OpBuilder &builder, OnlineAttentionOp step) {
-  auto loop = dyn_cast<scf::ForOp>(step->getParentOp());
-  if (!loop || loop.getNumRegionIterArgs() != 3 || !matchPattern(loop.getLowerBound(), m_Zero()))
-    return failure();
-  auto blockN = getConstantIntValue(loop.getStep());
-  auto yield = cast<scf::YieldOp>(loop.getBody()->getTerminator());
-  if (!blockN || *blockN < 1 || !llvm::equal(yield.getOperands(), step->getResults()) ||
-      !llvm::equal(step.getDpsInits(), ValueRange(loop.getRegionIterArgs())))
-    return failure();
-  Value n0 = loop.getInductionVar();
-  Value key = getTiledSource(step.getKey(), n0, *blockN), value = getTiledSource(step.getValue(), n0, *blockN);
-  if (!key || !value || step.getOrigin().empty())
-    return failure();
-  OpBuilder::InsertionGuard guard(builder);
-  builder.setInsertionPoint(loop);
-  FailureOr<OpFoldResult> origin = getOrigin(builder, step.getOrigin()[3], n0);
-  if (failed(origin))
-    return failure();
-  return KVLoop{loop, step, key, value, loop.getUpperBound(), *blockN, *origin};
-}
 
 /// Lets the mask see n counted from the loop's first key: the coordinates in which the loop runs.
 static void shiftMask(OpBuilder &builder, OnlineAttentionOp op, OpFoldResult origin) {
@@ -101,204 +36,6 @@ static std::optional<TensorFact> factOf(Value tensor) {
   if (auto assume = tensor.getDefiningOp<AssumeOp>(); assume && assume.getFact() == Fact::NonDecreasing)
     return TensorFact::NonDecreasing;
   return std::nullopt;
-}
-
-/// One of the loops, over [begin, end), each step on the tile at `tileAt` of the index. Tiles of a partial range have a run-time
-/// size, keep the mask, and are passed over when the mask is known to drop them.
-static SmallVector<Value> emitRange(
-    OpBuilder &builder, KVLoop kv, const MaskTiles::Ranges &ranges, Value begin, Value end, bool isFull, ValueRange state,
-    function_ref<Value(Value)> tileAt = [](Value at) { return at; }) {
-  Location loc = kv.loop.getLoc();
-  auto loop = scf::ForOp::create(builder, loc, begin, end, kv.loop.getStep(), state);
-  OpBuilder::InsertionGuard guard(builder);
-  builder.setInsertionPointToEnd(loop.getBody());
-  Value n0 = tileAt(loop.getInductionVar());
-  ValueRange running = loop.getRegionIterArgs();
-  OpFoldResult size = builder.getIndexAttr(kv.blockN);
-  if (!isFull)
-    size = emitTileSize(builder, loc, kv.blockN, n0, kv.numKeys);
-  auto emitStep = [&](OpBuilder &b) {
-    return emitKVStep(b, kv.step, kv.key, kv.value, kv.origin, n0, size, running, /*withMask=*/!isFull);
-  };
-  Value isLive;
-  if (!isFull) {
-    Value n1 = arith::AddIOp::create(builder, loc, n0, kv.loop.getStep());
-    isLive = MaskTiles::emitTileIsLive(builder, loc, ranges, n0, n1);
-  }
-  if (!isLive) {
-    scf::YieldOp::create(builder, loc, emitStep(builder));
-    return llvm::to_vector_of<Value>(loop.getResults());
-  }
-  auto guarded = scf::IfOp::create(builder, loc, running.getTypes(), isLive, /*withElseRegion=*/true);
-  scf::YieldOp::create(builder, loc, guarded.getResults());
-  builder.setInsertionPointToEnd(guarded.thenBlock());
-  scf::YieldOp::create(builder, loc, emitStep(builder));
-  builder.setInsertionPointToEnd(guarded.elseBlock());
-  scf::YieldOp::create(builder, loc, running);
-  return llvm::to_vector_of<Value>(loop.getResults());
-}
-
-/// Lets the mask of `step` keep everything where `isFull` holds, a value outside of the mask.
-static void keepAllWhere(Value isFull, OnlineAttentionOp step) {
-  Operation *yield = step.getMask().front().getTerminator();
-  OpBuilder builder(yield);
-  yield->setOperand(0, arith::OrIOp::create(builder, yield->getLoc(), isFull, yield->getOperand(0)));
-}
-
-/// Whether the tile at n0, one of [begin, end), is one of the full ones.
-static Value emitIsFull(OpBuilder &builder, Location loc, const MaskTiles::Ranges &ranges, Value n0) {
-  Value isBefore, isBehind;
-  if (ranges.mayHaveRightPartial)
-    isBefore = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::slt, n0, ranges.fullEnd);
-  if (ranges.mayHaveLeftPartial)
-    isBehind = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::sge, n0, ranges.fullBegin);
-  if (isBefore && isBehind)
-    return arith::AndIOp::create(builder, loc, isBehind, isBefore);
-  return isBefore ? isBefore : isBehind;
-}
-
-/// One loop over tiles [begin, end) of constant size, full and partial alike: the mask says for each tile whether it applies.
-static ValueRange emitMixedRange(OpBuilder &builder, KVLoop kv, const MaskTiles::Ranges &ranges, Value begin, Value end,
-                                 ValueRange state) {
-  Location loc = kv.loop.getLoc();
-  auto loop = scf::ForOp::create(builder, loc, begin, end, kv.loop.getStep(), state);
-  OpBuilder::InsertionGuard guard(builder);
-  builder.setInsertionPointToEnd(loop.getBody());
-  Value n0 = loop.getInductionVar();
-  ValueRange next = emitKVStep(builder, kv.step, kv.key, kv.value, kv.origin, n0, builder.getIndexAttr(kv.blockN),
-                               loop.getRegionIterArgs(), /*withMask=*/true);
-  if (ranges.mayHaveFull) {
-    auto step = next[0].getDefiningOp<OnlineAttentionOp>();
-    builder.setInsertionPoint(step);
-    keepAllWhere(emitIsFull(builder, loc, ranges, n0), step);
-    builder.setInsertionPointAfter(step);
-  }
-  scf::YieldOp::create(builder, loc, next);
-  return loop.getResults();
-}
-
-/// Whether one loop should visit full and partial tiles alike. Where the regions read tensors, tiles are often partial, and few may
-/// be full: loops of both kinds overlap their steps only if partial tiles are few.
-static bool prefersOneLoop(OnlineAttentionOp step) {
-  // Beyond 128 rows threads have no registers to spare for a mask that waits beside every tile.
-  auto schedule = step->getAttrOfType<ScheduleAttr>(kScheduleAttrName);
-  if (schedule && schedule.getBlockM() > 128)
-    return false;
-  return readsTensors(step.getScore()) || readsTensors(step.getMask());
-}
-
-/// The start of the last of the tiles that end at `end` > 0.
-static Value emitLastTile(OpBuilder &builder, Location loc, Value end, int64_t blockN) {
-  Value one = arith::ConstantIndexOp::create(builder, loc, 1);
-  Value size = arith::ConstantIndexOp::create(builder, loc, blockN);
-  Value before = arith::SubIOp::create(builder, loc, end, one);
-  Value index = arith::DivUIOp::create(builder, loc, before, size);
-  return arith::MulIOp::create(builder, loc, index, size);
-}
-
-/// The order in which a block that has tiles visits them.
-enum class Visit {
-  /// The partial tiles in a loop that is certain to run, then the full ones.
-  PartialsFirst,
-  /// The last tile on its own, then the loops over the others.
-  LastFirst,
-  /// The last tile on its own, then one loop over all the others.
-  LastFirstThenMixed,
-};
-
-static Visit chooseVisit(const KVLoop &kv, const MaskTiles::Ranges &ranges, bool isMasked) {
-  if (!isMasked || !ranges.live.empty())
-    return Visit::LastFirst;
-  if (prefersOneLoop(kv.step))
-    return Visit::LastFirstThenMixed;
-  // Few tiles are partial where others are full, and one copy of the step does for all of them.
-  return ranges.mayHaveFull && ranges.mayHaveRightPartial ? Visit::PartialsFirst : Visit::LastFirst;
-}
-
-/// The last tile, on its own, with the mask where any tile has it.
-static SmallVector<Value> emitLastStep(OpBuilder &builder, KVLoop kv, const MaskTiles::Ranges &ranges, Value last,
-                                       bool isMasked, ValueRange state) {
-  OpFoldResult size = builder.getIndexAttr(kv.blockN);
-  if (ranges.mayHaveLeftPartial || ranges.mayHaveRightPartial)
-    size = emitTileSize(builder, kv.loop.getLoc(), kv.blockN, last, kv.numKeys);
-  return SmallVector<Value>(
-      emitKVStep(builder, kv.step, kv.key, kv.value, kv.origin, last, size, state, isMasked));
-}
-
-/// The three loops; `until` bounds the first two.
-static SmallVector<Value> emitLoops(OpBuilder &builder, KVLoop kv, const MaskTiles::Ranges &ranges, Value until,
-                                    bool hasRight, ValueRange inits) {
-  SmallVector<Value> state(inits);
-  auto append = [&](bool exists, Value begin, Value end, bool isFull) {
-    if (!exists)
-      return;
-    if (until)
-      end = arith::MinSIOp::create(builder, kv.loop.getLoc(), end, until);
-    state = emitRange(builder, kv, ranges, begin, end, isFull, state);
-  };
-  append(ranges.mayHaveLeftPartial, ranges.begin, ranges.fullBegin, /*isFull=*/false);
-  append(ranges.mayHaveFull, ranges.fullBegin, ranges.fullEnd, /*isFull=*/true);
-  append(hasRight, ranges.fullEnd, ranges.end, /*isFull=*/false);
-  return state;
-}
-
-/// All partial tiles, those on the right first, in one loop over [right, end of the last), behind which the positions of those on
-/// the left follow. The bounds show that it runs: the last tile is in it even if it is full. `right` is where it begins.
-static SmallVector<Value> emitPartials(OpBuilder &builder, KVLoop kv, const MaskTiles::Ranges &ranges, Value right,
-                                       ValueRange state) {
-  Location loc = kv.loop.getLoc();
-  Value end = ranges.end, shift;
-  if (ranges.mayHaveLeftPartial) {
-    Value leftEnd = arith::MinSIOp::create(builder, loc, ranges.fullBegin, right);
-    Value length = arith::SubIOp::create(builder, loc, leftEnd, ranges.begin);
-    end = arith::MaxSIOp::create(builder, loc, end, arith::AddIOp::create(builder, loc, end, length));
-    shift = arith::SubIOp::create(builder, loc, ranges.end, ranges.begin);
-  }
-  return emitRange(builder, kv, ranges, right, end, /*isFull=*/false, state, [&](Value at) -> Value {
-    if (!shift)
-      return at;
-    Value isRight = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::slt, at, ranges.end);
-    return arith::SelectOp::create(builder, loc, isRight, at, arith::SubIOp::create(builder, loc, at, shift));
-  });
-}
-
-/// The loops of a block that has tiles, and whose first step is certain to run.
-static SmallVector<Value> emitCertain(OpBuilder &builder, KVLoop kv, const MaskTiles::Ranges &ranges, ValueRange inits) {
-  Location loc = kv.loop.getLoc();
-  bool isMasked = !kv.step.getMask().empty() && (ranges.mayHaveLeftPartial || ranges.mayHaveRightPartial);
-  Visit visit = chooseVisit(kv, ranges, isMasked);
-  if (visit == Visit::PartialsFirst) {
-    Value last = arith::SubIOp::create(builder, loc, ranges.end, kv.loop.getStep());
-    Value right = arith::MinSIOp::create(builder, loc, ranges.fullEnd, last);
-    SmallVector<Value> state = emitPartials(builder, kv, ranges, right, inits);
-    Value end = arith::MinSIOp::create(builder, loc, ranges.fullEnd, right);
-    return emitRange(builder, kv, ranges, ranges.fullBegin, end, /*isFull=*/true, state);
-  }
-  Value last = emitLastTile(builder, loc, ranges.end, kv.blockN);
-  SmallVector<Value> state = emitLastStep(builder, kv, ranges, last, isMasked, inits);
-  if (visit == Visit::LastFirstThenMixed)
-    return emitMixedRange(builder, kv, ranges, ranges.begin, last, state);
-  // Without a mask only the last tile can be partial.
-  return emitLoops(builder, kv, ranges, last, ranges.mayHaveRightPartial && isMasked, state);
-}
-
-/// All loops of a block. With `certain`, `if begin < end` stands around them.
-static void emitRanges(OpBuilder &builder, KVLoop kv, const MaskTiles::Ranges &ranges, bool certain) {
-  Location loc = kv.loop.getLoc();
-  ValueRange inits = kv.loop.getInitArgs();
-  OpBuilder::InsertionGuard guard(builder);
-  if (!certain) {
-    kv.loop.getResults().replaceAllUsesWith(
-        emitLoops(builder, kv, ranges, /*until=*/{}, ranges.mayHaveRightPartial, inits));
-    return;
-  }
-  Value hasTiles = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::slt, ranges.begin, ranges.end);
-  auto any = scf::IfOp::create(builder, loc, inits.getTypes(), hasTiles, /*withElseRegion=*/true);
-  builder.setInsertionPointToEnd(any.elseBlock());
-  scf::YieldOp::create(builder, loc, inits);
-  builder.setInsertionPointToEnd(any.thenBlock());
-  scf::YieldOp::create(builder, loc, emitCertain(builder, kv, ranges, inits));
-  kv.loop.getResults().replaceAllUsesWith(any.getResults());
 }
 
 /// All tiles, all of them partial: what is known of a mask that cannot be decided.
@@ -325,7 +62,7 @@ static void prune(RewriterBase &rewriter, KVLoop kv, bool certain) {
   if (tiles.isUndecided()) {
     rewriter.eraseOp(probe);
     if (certain) {
-      emitRanges(rewriter, kv, getUndecidedRanges(kv), certain);
+      emitKVRanges(rewriter, kv, getUndecidedRanges(kv), certain);
       rewriter.eraseOp(kv.loop);
     }
     return;
@@ -338,7 +75,7 @@ static void prune(RewriterBase &rewriter, KVLoop kv, bool certain) {
   Value rowEnd = arith::AddIOp::create(rewriter, loc, at[2], getValueOrCreateConstantIndexOp(rewriter, loc, rows));
   MaskTiles::Ranges ranges = tiles.emitRanges(rewriter, loc, {at[0], at[1], at[2], rowEnd, kv.numKeys}, kv.blockN);
 
-  emitRanges(rewriter, kv, ranges, certain);
+  emitKVRanges(rewriter, kv, ranges, certain);
   rewriter.eraseOp(probe);
   rewriter.eraseOp(kv.loop);
 }
