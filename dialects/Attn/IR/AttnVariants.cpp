@@ -49,12 +49,29 @@ struct RegionBuilder : ImplicitLocOpBuilder {
 
 bool attn::isScoreVariant(Attribute variant) { return isa<SoftcapAttr, AlibiAttr, RelativeBiasAttr>(variant); }
 
-unsigned attn::getNumCaptures(Attribute variant) {
+std::optional<SmallVector<CaptureRule>> attn::getCaptureRules(Attribute variant) {
+  using Rules = SmallVector<CaptureRule>;
+  if (isa<CausalAttr, WindowAttr, ChunkedAttr, SoftcapAttr>(variant))
+    return Rules{};
   if (auto prefix = dyn_cast<PrefixAttr>(variant))
-    return prefix.getLength() < 0 ? 1 : 0;
+    return prefix.getLength() < 0 ? Rules{{"prefix lengths (B)", "B", false}} : Rules{};
   if (isa<DocumentAttr>(variant))
-    return 2;
-  return isa<KeyLengthAttr, AlibiAttr, RelativeBiasAttr>(variant) ? 1 : 0;
+    return Rules{{"query ids (B, M)", "BM", false}, {"key ids (B, N)", "BN", false}};
+  if (isa<KeyLengthAttr>(variant))
+    return Rules{{"key lengths (B)", "B", false}};
+  if (isa<AlibiAttr>(variant))
+    return Rules{{"slopes (H)", "H", true}};
+  if (isa<RelativeBiasAttr>(variant))
+    return Rules{{"bias (H, R)", "HR", true}};
+  return std::nullopt;
+}
+
+SmallVector<CaptureRule> attn::getCaptureRules(AttentionOp op) {
+  SmallVector<CaptureRule> rules;
+  if (op.getVariantsAttr())
+    for (Attribute variant : op.getVariantsAttr())
+      llvm::append_range(rules, *getCaptureRules(variant));
+  return rules;
 }
 
 Value attn::buildMask(OpBuilder &builder, Location loc, Attribute variant, const Position &at, ValueRange captures) {
@@ -155,7 +172,7 @@ void attn::expandVariants(RewriterBase &rewriter, AttentionOp op) {
   rewriter.modifyOpInPlace(op, [&] {
     ValueRange captures = op.getCaptures();
     for (Attribute variant : op.getVariantsAttr()) {
-      ValueRange own = captures.take_front(getNumCaptures(variant));
+      ValueRange own = captures.take_front(getCaptureRules(variant)->size());
       captures = captures.drop_front(own.size());
       if (isScoreVariant(variant)) {
         extendRegion(rewriter, loc, op.getScore(), {f32, index, index, index, index}, [&](Block &block, Value s) {

@@ -31,8 +31,17 @@ mlir::Value buildScore(mlir::OpBuilder &builder, mlir::Location loc, mlir::Attri
 /// True for variants of the score, false for those of the mask.
 bool isScoreVariant(mlir::Attribute variant);
 
-/// How many of the op's captures the variant reads.
-unsigned getNumCaptures(mlir::Attribute variant);
+/// One tensor that a variant reads: its dimensions, a letter each (`R` is its own), and kind of element.
+struct CaptureRule {
+  llvm::StringRef name, dims;
+  bool isFloat;
+};
+
+/// The tensors that a variant reads, in their order; nothing for an attribute that is no variant.
+std::optional<llvm::SmallVector<CaptureRule>> getCaptureRules(mlir::Attribute variant);
+
+/// The same for all variants of an op: a rule for each of its captures.
+llvm::SmallVector<CaptureRule> getCaptureRules(AttentionOp op);
 
 /// Replaces the op's `variants` by regions: scores compose in order, masks are conjoined, regions already there come
 /// first. Does nothing to an op without variants.

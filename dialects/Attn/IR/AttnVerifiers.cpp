@@ -7,7 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "dialects/Attn/IR/AttnOps.h"
+#include "dialects/Attn/IR/AttnVariants.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -123,34 +123,6 @@ static LogicalResult verifyOrigin(Operation *op, OperandRange origin) {
 // Variants
 //===----------------------------------------------------------------------===//
 
-namespace {
-/// One tensor a variant reads: its dimensions, a letter each (`R` is its own), and element kind.
-struct CaptureRule {
-  StringRef name, dims;
-  bool isFloat;
-};
-} // namespace
-
-static FailureOr<SmallVector<CaptureRule>> getCaptureRules(AttentionOp op, Attribute variant) {
-  using Rules = SmallVector<CaptureRule>;
-  if (isa<CausalAttr, WindowAttr, ChunkedAttr, SoftcapAttr>(variant))
-    return Rules{};
-  if (auto prefix = dyn_cast<PrefixAttr>(variant))
-    return prefix.getLength() < 0 ? Rules{{"prefix lengths (B)", "B", false}} : Rules{};
-  if (isa<DocumentAttr>(variant))
-    return Rules{{"query ids (B, M)", "BM", false}, {"key ids (B, N)", "BN", false}};
-  if (isa<KeyLengthAttr>(variant))
-    return Rules{{"key lengths (B)", "B", false}};
-  if (isa<AlibiAttr>(variant))
-    return Rules{{"slopes (H)", "H", true}};
-  if (isa<RelativeBiasAttr>(variant))
-    return Rules{{"bias (H, R)", "HR", true}};
-  op.emitOpError("expected a variant (causal, window, prefix, chunked, document, key_length, softcap, alibi, "
-                 "relative_bias), got ")
-      << variant;
-  return failure();
-}
-
 static bool isBottomRight(Attribute variant) {
   auto is = [](auto attr) { return attr.getAlignment() == Alignment::BottomRight; };
   return llvm::TypeSwitch<Attribute, bool>(variant)
@@ -175,15 +147,14 @@ static int64_t getExtent(AttentionOp op, char letter) {
 }
 
 static LogicalResult verifyVariants(AttentionOp op) {
-  SmallVector<CaptureRule> rules;
-  for (Attribute variant : op.getVariantsAttr() ? op.getVariantsAttr().getValue() : ArrayRef<Attribute>()) {
-    // attention_c15: variants are attributes of this dialect
-    FailureOr<SmallVector<CaptureRule>> variantRules = getCaptureRules(op, variant);
-    if (failed(variantRules))
-      return failure();
-    llvm::append_range(rules, *variantRules);
-  }
+  // attention_c15: variants are attributes of this dialect
+  for (Attribute variant : op.getVariantsAttr() ? op.getVariantsAttr().getValue() : ArrayRef<Attribute>())
+    if (!getCaptureRules(variant))
+      return op.emitOpError("expected a variant (causal, window, prefix, chunked, document, key_length, softcap, alibi, "
+                            "relative_bias), got ")
+             << variant;
   // attention_c16: the captures are those that the variants read, in order, of their rank and kind of element
+  SmallVector<CaptureRule> rules = getCaptureRules(op);
   if (rules.size() != op.getCaptures().size())
     return op.emitOpError("expected ") << rules.size() << " captures for these variants, got "
                                        << op.getCaptures().size();

@@ -5,16 +5,13 @@
 //
 //===----------------------------------------------------------------------------------------===//
 
+#include "dialects/Attn/IR/AttnVariants.h"
 #include "lib/Tools/AttnRun/Source.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
-#include "mlir/IR/BuiltinAttributes.h"
 
 using namespace llvm;
 
 namespace attn {
-
-// Ops of the attn dialect are met by name and operand segments, so that a tool's conveniences do
-// not bind it to the dialect's headers.
 
 namespace {
 class FactsFinder {
@@ -22,13 +19,10 @@ public:
   FactsFinder(mlir::func::FuncOp function, Source &source) : function(function), source(source) {}
 
   void run() {
-    function.walk([&](mlir::Operation *op) {
-      StringRef name = op->getName().getStringRef();
-      if (name == "attn.attention")
-        visitAttention(op);
-      else if (name == "attn.assume")
-        if (ValueFacts *facts = find(op->getOperand(0)))
-          facts->isSorted = true;
+    function.walk([&](AttentionOp op) { visitAttention(op); });
+    function.walk([&](AssumeOp op) {
+      if (ValueFacts *facts = find(op->getOperand(0)))
+        facts->isSorted = true;
     });
   }
 
@@ -36,7 +30,7 @@ private:
   /// The argument that a value is, seen through casts and assumptions.
   ValueFacts *find(mlir::Value value) {
     while (mlir::Operation *op = value.getDefiningOp()) {
-      if (!isa<mlir::tensor::CastOp>(op) && op->getName().getStringRef() != "attn.assume")
+      if (!isa<mlir::tensor::CastOp, AssumeOp>(op))
         return nullptr;
       value = op->getOperand(0);
     }
@@ -61,27 +55,21 @@ private:
         assign(facts, dim, letter);
   }
 
-  void visitAttention(mlir::Operation *op) {
-    if (op->getNumOperands() < 3 || op->getNumResults() < 1)
-      return;
-    assignAll(find(op->getOperand(0)), {"B", "H", "M", "D"});
-    assignAll(find(op->getOperand(1)), {"B", "Hkv", "N", "D"});
-    assignAll(find(op->getOperand(2)), {"B", "Hkv", "N", "Dv"});
-    // The sink is the only operand of rank 1 outside the captures.
-    mlir::Attribute attr = op->getPropertiesAsAttribute();
-    auto properties = dyn_cast_or_null<mlir::DictionaryAttr>(attr);
-    auto segments =
-        properties ? properties.getAs<mlir::DenseI32ArrayAttr>("operandSegmentSizes") : nullptr;
-    if (segments && segments.size() >= 5 && segments[4] == 1) {
-      unsigned index = segments[0] + segments[1] + segments[2] + segments[3];
-      if (index < op->getNumOperands())
-        assignAll(find(op->getOperand(index)), {"H"});
-    }
+  void visitAttention(AttentionOp op) {
+    assignAll(find(op.getQuery()), {"B", "H", "M", "D"});
+    assignAll(find(op.getKey()), {"B", "Hkv", "N", "D"});
+    assignAll(find(op.getValue()), {"B", "Hkv", "N", "Dv"});
+    if (op.getSink())
+      assignAll(find(op.getSink()), {"H"});
+    for (auto [rule, capture] : zip_equal(getCaptureRules(op), op.getCaptures()))
+      for (size_t dim = 0; dim < rule.dims.size(); ++dim)
+        if (rule.dims[dim] != 'R')
+          assign(find(capture), dim, rule.dims.substr(dim, 1));
     for (mlir::Operation *user : op->getUsers())
       if (user->getParentOp() == function && user->hasTrait<mlir::OpTrait::IsTerminator>())
         visitReturn(op, user);
-    for (mlir::Region &region : op->getRegions())
-      visitRegion(region);
+    for (mlir::Region *region : {&op.getScore(), &op.getMask()})
+      visitRegion(*region);
   }
 
   void visitReturn(mlir::Operation *op, mlir::Operation *terminator) {
@@ -98,7 +86,7 @@ private:
   /// A tensor read at [%h, %n] has dimensions H and N: the region's last four arguments are the
   /// positions b, h, m, n.
   void visitRegion(mlir::Region &region) {
-    if (region.empty() || region.getNumArguments() < 4)
+    if (region.empty())
       return;
     static constexpr StringLiteral letters[] = {"B", "H", "M", "N"};
     unsigned first = region.getNumArguments() - 4;
