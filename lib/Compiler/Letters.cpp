@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------------------------===//
 
-#include "dialects/Attn/IR/AttnOps.h"
+#include "dialects/Attn/IR/AttnVariants.h"
 #include "lib/Compiler/Function.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 
@@ -56,6 +56,12 @@ private:
           dim = {letter, false};
   }
 
+  /// A dimension that is read at the positions of `letter`.
+  static void assignLeast(DimRules *dims, size_t dim, Letter letter) {
+    if (dims && dim < dims->size() && (*dims)[dim].letter == Letter::None)
+      (*dims)[dim] = {letter, true};
+  }
+
   void visit(AttentionOp op) {
     // Positions of an op elsewhere than at zeros are not those of its operands.
     bool isWhole = op.getOrigin().empty();
@@ -73,9 +79,15 @@ private:
       else
         assign(dims, {Letter::B, Letter::H, Letter::M});
     }
-    if (isWhole)
-      for (mlir::Region *region : {&op.getScore(), &op.getMask()})
-        visit(*region);
+    if (!isWhole)
+      return;
+    for (mlir::Region *region : {&op.getScore(), &op.getMask()})
+      visit(*region);
+    for (auto [rule, capture] : zip_equal(getCaptureRules(op), op.getCaptures()))
+      for (auto [dim, name] : enumerate(rule.dims))
+        for (Letter letter : {Letter::B, Letter::H, Letter::M, Letter::N})
+          if (StringRef(&name, 1) == getName(letter))
+            assignLeast(find(capture), dim, letter);
   }
 
   /// A tensor read at [%h, %n] has at least H rows and N columns: the region's last four arguments
@@ -86,14 +98,10 @@ private:
     static constexpr Letter letters[] = {Letter::B, Letter::H, Letter::M, Letter::N};
     unsigned first = region.getNumArguments() - 4;
     region.walk([&](mlir::tensor::ExtractOp extract) {
-      DimRules *dims = find(extract.getTensor());
-      if (!dims)
-        return;
-      for (auto [dim, index] : zip_equal(*dims, extract.getIndices())) {
+      for (auto [dim, index] : enumerate(extract.getIndices())) {
         auto argument = dyn_cast<mlir::BlockArgument>(index);
-        if (argument && argument.getOwner() == &region.front() &&
-            argument.getArgNumber() >= first && dim.letter == Letter::None)
-          dim = {letters[argument.getArgNumber() - first], true};
+        if (argument && argument.getOwner() == &region.front() && argument.getArgNumber() >= first)
+          assignLeast(find(extract.getTensor()), dim, letters[argument.getArgNumber() - first]);
       }
     });
   }

@@ -173,6 +173,27 @@ TEST(CompilerTest, ErrorsAreValues) {
   EXPECT_EQ(right->run({1, 2, 3, 4}).message, "query: expected a tensor, got a number");
 }
 
+TEST(CompilerTest, CapturesOfVariantsAreAsLargeAsWhatIsRead) {
+  Result<CompiledFunction> function =
+      compile("!t = tensor<2x4x?x8xf32>\n"
+              "func.func @f(%q: !t, %lengths: tensor<?xi32>) -> !t {\n"
+              "  %o = attn.attention %q, %q, %q variants [#attn.key_length]\n"
+              "    captures(%lengths : tensor<?xi32>) : !t, !t, !t -> !t\n"
+              "  return %o : !t\n"
+              "}\n");
+  ASSERT_TRUE(function) << function.getStatus().str();
+  Problem p(3, 3);
+  int32_t lengths[] = {3, 2};
+  auto run = [&](int64_t count) {
+    return function->run({Problem::view(p.query, p.queryShape),
+                          TensorView{lengths, DataType::I32, 1, &count, nullptr},
+                          Problem::view(p.output, p.queryShape)});
+  };
+  EXPECT_TRUE(run(2).ok()) << run(2).str();
+  EXPECT_EQ(run(1).message, "lengths: expected at least B=2 elements in dimension 0, which is read "
+                            "at those positions, got shape (1)");
+}
+
 TEST(CompilerTest, ExplainsWhatItDid) {
   Result<std::string> text = explain(getSource(getCausal()));
   ASSERT_TRUE(text) << text.getStatus().str();
