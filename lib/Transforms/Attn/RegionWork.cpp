@@ -34,8 +34,9 @@ static void measure(Region &region, RegionWork &work) {
     for (Value result : op.getResults())
       variations[result] = variation;
     work.isLong |= isLongMath(&op);
-    work.gathers |= variation != None && isa<tensor::ExtractOp>(op);
-    work.weight += variation == Scores ? 1 : variation == Keys ? 3 : 0;
+    bool isGather = variation != None && isa<tensor::ExtractOp>(op);
+    work.gathers |= isGather;
+    work.weight += variation == Scores ? (isGather ? 7 : 1) : variation == Keys ? 3 : 0;
   }
 }
 

@@ -50,19 +50,21 @@ static Choice chooseForCUDA(AttentionOp op, int64_t splits) {
   int64_t d = std::max(op.getHeadDim(), op.getValueDim());
   bool isMasked = !op.getMask().empty();
   RegionWork work = measureRegions(op);
-  // Stages in shared memory are multiples of 1024 bytes. Where rows are short that takes many keys, and registers abound.
-  if (std::min(op.getHeadDim(), op.getValueDim()) <= 16)
-    return {128, 128, "cuda-short-rows"};
-  // The most that regions may do beside tiles of so many keys without spills: 500 random attentions tell.
-  auto narrowFor = [&](int64_t keys, int64_t mostWork) { return work.weight > mostWork ? keys - 16 : keys; };
+  // Rows of 16 columns or fewer make stages of whole 1024 bytes in multiples of 32 keys.
+  int64_t step = std::min(op.getHeadDim(), op.getValueDim()) <= 16 ? 32 : 16;
+  // The most that regions may do beside tiles of so many keys without spills, as 900 random attentions tell (one spills, 4 bytes).
+  auto narrowFor = [&](int64_t keys, int64_t mostWork) -> int64_t {
+    int64_t excess = std::clamp<int64_t>(work.weight - mostWork, 0, 12);
+    return llvm::alignDown(keys - 16 * llvm::divideCeil(excess, 6), step);
+  };
   if (d <= 64 && !work.gathers && splits == 1)
-    return {192, work.isLong ? 96 : narrowFor(readsTensors(op.getScore()) && isMasked ? 112 : 128, 12), "cuda-d64"};
+    return {192, narrowFor(work.isLong ? 96 : readsTensors(op.getScore()) && isMasked ? 112 : 128, 9), "cuda-d64"};
   if (d <= 128)
-    return {128, narrowFor(work.isLong ? 112 : 128, 15), "cuda-d128"};
+    return {128, narrowFor(work.isLong ? 112 : 128, 17), "cuda-d128"};
   bool isHeavy = work.isLong || work.gathers;
   if (d <= 192)
-    return {128, isHeavy ? narrowFor(64, 19) : narrowFor(96, 9), "cuda-d192"};
-  return {128, isHeavy ? narrowFor(48, 16) : isMasked ? narrowFor(64, 7) : 80, "cuda-d256"};
+    return {128, isHeavy ? narrowFor(64, 21) : narrowFor(96, 9), "cuda-d192"};
+  return {128, isHeavy ? narrowFor(48, 21) : isMasked ? narrowFor(64, 7) : narrowFor(80, 15), "cuda-d256"};
 }
 
 namespace {
