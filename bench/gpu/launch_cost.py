@@ -186,11 +186,32 @@ def measure_calls(d, folder):
     return {name: round(value, 3) for name, value in result.items()}
 
 
+def table(results):
+    """The README's, in Markdown."""
+    lines = [
+        "| D | first call, ms (ours + driver's) | from disk, ms | again, us | launch from C++, us (driver's) | from Python, us |",
+        "|---|---|---|---|---|---|",
+    ]
+    for result in results:
+        cold, disk, calls = result["compilations"]["cold"], result["compilations"]["disk"], result["calls"]
+        lines.append(
+            f"| {result['head_dim']} | {cold['total_ms']:.0f} ({cold['compile_ms']:.0f} + {cold['driver_ms']:.0f}) "
+            f"| {disk['total_ms']:.1f} | {calls['memory_us']:.1f} | {calls['cpp_us']:.1f} ({calls['cpp_driver_us']:.1f}) "
+            f"| {calls['python_us']:.1f} |"
+        )
+    return "\n".join(lines)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--head-dim", type=int, default=128)
     parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--table", metavar="RESULTS", help="measure nothing: print the README's table of a list of results")
     arguments = parser.parse_args()
+    if arguments.table:
+        with open(arguments.table) as file:
+            print(table(json.load(file)))
+        return
     import torch
 
     import attn

@@ -49,6 +49,9 @@ def table(result: Dict[str, Any]) -> str:
             ratio = row["ratio"].get("best", row["ratio"].get("cudnn"))
             cells.append(f"{row['tflops']['attn']:.0f}" + (f", **{ratio:.2f}x**" if ratio else ""))
         lines.append(f"| {d} | {mask} | " + " | ".join(cells) + " |")
+    fa2 = [r["ratio"]["fa2"] for r in result["rows"] if "fa2" in r["ratio"]]
+    if fa2:
+        lines += ["", f"Beside FlashAttention-2, in the same runs: {min(fa2):.2f} to {max(fa2):.2f} times as fast."]
     return "\n".join(lines)
 
 

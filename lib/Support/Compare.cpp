@@ -84,12 +84,13 @@ Expected<Comparison> compare(const Array &result, const Array &reference) {
   return comparison;
 }
 
-double getDefaultTolerance(ElementKind coarsest) {
+double getDefaultTolerance(ElementKind coarsest, bool roundsWeights) {
   switch (coarsest) {
   case ElementKind::BF16:
     return 3.8e-2;
   case ElementKind::F16:
-    return 1.2e-3;
+    // An eighth of bf16's, for three more bits; PyTorch's own differ by up to 3.9e-3 on a GPU.
+    return roundsWeights ? 4.8e-3 : 1.2e-3;
   case ElementKind::F32:
   case ElementKind::F64: // Scores are accumulated in f32 whatever the type of the inputs.
     return 2e-5;

@@ -43,8 +43,9 @@ struct Comparison {
 llvm::Expected<Comparison> compare(const Array &result, const Array &reference);
 
 /// The largest relative error that a correct kernel may have when `coarsest` is the least precise
-/// type among its inputs and outputs.
-double getDefaultTolerance(ElementKind coarsest);
+/// type among its inputs and outputs. `roundsWeights`: weights have that type when they meet the
+/// values, as tensor cores ask for.
+double getDefaultTolerance(ElementKind coarsest, bool roundsWeights = false);
 
 } // namespace attn
 

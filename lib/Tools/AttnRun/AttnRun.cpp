@@ -125,18 +125,18 @@ Error Runner::check() {
     arguments.addMemRef(array);
   arguments.call((*reference)->function);
 
-  // Weights are rounded to the inputs' type on their way to a product with the values; lse, of
-  // (B, H, M), comes from f32 alone.
+  // Inputs are rounded, and on tensor cores weights too; lse, of (B, H, M), comes from f32 alone.
+  bool roundsWeights = options.device == Device::CUDA || options.device == Device::Simulator;
   double inputTolerance = 0;
   for (const ValueType &type : source.signature.arguments)
-    inputTolerance = std::max(inputTolerance, getDefaultTolerance(type.kind));
+    inputTolerance = std::max(inputTolerance, getDefaultTolerance(type.kind, roundsWeights));
   for (auto [output, expected, result, facts] :
        zip_equal(outputs, *wanted, report.results, source.results)) {
     Expected<Comparison> comparison = compare(output, expected);
     if (!comparison)
       return comparison.takeError();
     result.error = *comparison;
-    double tolerance = getDefaultTolerance(output.getKind());
+    double tolerance = getDefaultTolerance(output.getKind(), roundsWeights);
     if (isFloat(output.getKind()) && facts.dims != DimLetters{"B", "H", "M"})
       tolerance = std::max(inputTolerance, tolerance);
     result.tolerance = options.tolerance.value_or(tolerance);
