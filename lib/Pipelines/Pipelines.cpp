@@ -24,6 +24,8 @@ void attn::buildToOnlinePipeline(OpPassManager &pm, const ToOnlineOptions &optio
                                  const DoorVisitor &visit) {
   // Room 1: what attention is.
   pm.addPass(createVerifyLevelPass({"problem"}));
+  if (options.target == "cuda")
+    pm.addPass(createGeneralizeExtentsPass());
   pm.addPass(createExpandVariantsPass());
   pm.addPass(createSetSchedulePass(
       {options.target, options.lanes, options.bf16Dot, options.blockM, options.blockN, options.splits}));

@@ -16,19 +16,20 @@ using llvm::Expected;
 
 namespace attn {
 
-/// Every function left becomes a kernel of the plan, so those that have no part in it must go.
-static void eraseOthers(ModuleOp module, func::FuncOp entry) {
-  for (auto function : llvm::make_early_inc_range(module.getOps<func::FuncOp>()))
-    if (function != entry && SymbolTable::symbolKnownUseEmpty(function, module))
-      function.erase();
+Expected<func::FuncOp> isolateEntry(ModuleOp module, StringRef entry) {
+  Expected<func::FuncOp> found = findEntry(module, entry);
+  if (found)
+    for (auto function : llvm::make_early_inc_range(module.getOps<func::FuncOp>()))
+      if (function != *found && SymbolTable::symbolKnownUseEmpty(function, module))
+        function.erase();
+  return found;
 }
 
 Expected<CUDACode> compileForCUDA(ModuleOp module, const CUDAOptions &options) {
-  Expected<func::FuncOp> entry = findEntry(module, options.entry);
+  Expected<func::FuncOp> entry = isolateEntry(module, options.entry);
   if (!entry)
     return entry.takeError();
   std::string name = entry->getName().str();
-  eraseOthers(module, *entry);
 
   Stopwatch stopwatch;
   ToOnlineOptions online;

@@ -10,6 +10,7 @@
 
 #include "lib/Pipelines/VisitDoor.h"
 #include "lib/Target/PTX/EmitPTX.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 
 namespace attn {
 
@@ -33,6 +34,10 @@ struct CUDACode {
   /// Milliseconds in MLIR's passes, and from there to PTX.
   double passesMs = 0, ptxMs = 0;
 };
+
+/// The function that `entry` names (findEntry), alone: every function of a module becomes kernels,
+/// so those that it does not use are removed.
+llvm::Expected<mlir::func::FuncOp> isolateEntry(mlir::ModuleOp module, llvm::StringRef entry);
 
 /// Compiles a function on tensors for a GPU, which need not be there. Lowers `module` in place;
 /// what the entry does not use is removed first.

@@ -10,6 +10,7 @@
 #include "lib/Simulator/Launch.h"
 #include "lib/Support/ElementType.h"
 #include "lib/Support/Stopwatch.h"
+#include "lib/Target/PTX/CompileForCUDA.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 
@@ -18,6 +19,8 @@ using namespace llvm;
 namespace attn {
 
 static Expected<sim::Launch> lower(mlir::ModuleOp module, const RunOptions &options) {
+  if (Expected<mlir::func::FuncOp> entry = isolateEntry(module, options.entry); !entry)
+    return entry.takeError();
   ToOnlineOptions online;
   copyScheduleOptions(options, online);
   GPUPipelineOptions gpu;

@@ -1,0 +1,79 @@
+//===- GeneralizeExtents.cpp - attn-generalize-extents --------------------------------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------------------------===//
+
+#include "dialects/Attn/IR/AttnOps.h"
+#include "lib/Transforms/Attn/Levels.h"
+#include "lib/Transforms/Attn/Passes.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "llvm/ADT/SetVector.h"
+
+namespace attn {
+#define GEN_PASS_DEF_GENERALIZEEXTENTSPASS
+#include "lib/Transforms/Attn/Passes.h.inc"
+} // namespace attn
+
+using namespace mlir;
+using namespace attn;
+
+/// The tensors of a function: its arguments, and what attentions and assumptions make of them.
+static SmallVector<Value> getTensors(func::FuncOp function) {
+  SmallVector<Value> tensors;
+  auto append = [&](ValueRange values) {
+    llvm::copy_if(values, std::back_inserter(tensors),
+                  [](Value value) { return isa<RankedTensorType>(value.getType()); });
+  };
+  append(function.getArguments());
+  function.walk([&](Operation *op) {
+    if (isa<AttentionOp, AssumeOp>(op))
+      append(op->getResults());
+  });
+  return tensors;
+}
+
+/// Whether nothing depends on the tensor's extents as its type states them.
+static bool isFree(Value tensor) {
+  return llvm::all_of(tensor.getUsers(), llvm::IsaPred<AttentionOp, AssumeOp, tensor::DimOp, tensor::ExtractOp,
+                                                       func::ReturnOp>);
+}
+
+/// Queries, keys, values and outputs: their columns are a kernel's, not a call's.
+static DenseSet<Value> getMatrices(func::FuncOp function) {
+  DenseSet<Value> matrices;
+  function.walk([&](AttentionOp op) {
+    matrices.insert_range(ValueRange{op.getQuery(), op.getKey(), op.getValue(), op.getOutput()});
+  });
+  return matrices;
+}
+
+static void generalize(func::FuncOp function) {
+  SmallVector<Value> tensors = getTensors(function);
+  if (!llvm::all_of(tensors, isFree))
+    return;
+  DenseSet<Value> matrices = getMatrices(function);
+  for (Value tensor : tensors) {
+    auto type = cast<RankedTensorType>(tensor.getType());
+    SmallVector<int64_t> shape(type.getRank(), ShapedType::kDynamic);
+    if (matrices.contains(tensor))
+      shape.back() = type.getShape().back();
+    tensor.setType(type.clone(shape));
+  }
+  Operation *end = function.getBody().front().getTerminator();
+  function.setType(FunctionType::get(function.getContext(), function.getBody().getArgumentTypes(), end->getOperandTypes()));
+}
+
+namespace {
+struct GeneralizeExtentsPass : attn::impl::GeneralizeExtentsPassBase<GeneralizeExtentsPass> {
+  void runOnOperation() override {
+    if (failed(verifyLevel(getOperation(), Level::Problem)))
+      return signalPassFailure();
+    for (auto function : getOperation().getOps<func::FuncOp>())
+      if (!function.isExternal())
+        generalize(function);
+  }
+};
+} // namespace
