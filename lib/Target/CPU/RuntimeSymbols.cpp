@@ -8,6 +8,7 @@
 #include "lib/Target/CPU/RuntimeSymbols.h"
 #include "lib/Support/Memory.h"
 #include "lib/Target/CPU/ThreadPool.h"
+#include "llvm/ADT/APFloat.h"
 #include "llvm/ADT/bit.h"
 #include "llvm/Support/raw_ostream.h"
 #include <algorithm>
@@ -41,12 +42,13 @@ static void *allocateAligned(size_t alignment, size_t size) {
   return allocateOrExit(std::max<size_t>(alignment, 64), size);
 }
 
-/// Rounds to nearest even. Compilers' run-time libraries lack this one where the processor does.
-static uint16_t truncateToBFloat(float value) {
-  uint32_t bits = bit_cast<uint32_t>(value);
-  if ((bits & 0x7fffffff) > 0x7f800000)
-    return static_cast<uint16_t>(bits >> 16 | 0x40);
-  return static_cast<uint16_t>((bits + 0x7fff + ((bits >> 16) & 1)) >> 16);
+/// Rounds to nearest even. Compilers' run-time libraries lack these where the processor does. A bf16
+/// is returned in the low bits of the register of a float.
+template <typename T> static float truncateToBFloat(T value) {
+  APFloat rounded(value);
+  bool losesInfo;
+  rounded.convert(APFloat::BFloat(), APFloat::rmNearestTiesToEven, &losesInfo);
+  return bit_cast<float>(static_cast<uint32_t>(rounded.bitcastToAPInt().getZExtValue()));
 }
 
 namespace {
@@ -85,7 +87,8 @@ ArrayRef<std::pair<StringRef, void *>> getRuntimeSymbols() {
       {"malloc", reinterpret_cast<void *>(&allocate)},
       {"aligned_alloc", reinterpret_cast<void *>(&allocateAligned)},
       {"free", reinterpret_cast<void *>(&std::free)},
-      {"__truncsfbf2", reinterpret_cast<void *>(&truncateToBFloat)},
+      {"__truncsfbf2", reinterpret_cast<void *>(&truncateToBFloat<float>)},
+      {"__truncdfbf2", reinterpret_cast<void *>(&truncateToBFloat<double>)},
       {"memrefCopy", reinterpret_cast<void *>(&copyMemRef)},
   };
   return symbols;
