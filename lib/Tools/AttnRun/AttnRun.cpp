@@ -262,7 +262,10 @@ Error Runner::runOnCPU() {
 Error Runner::runOnCUDA() {
   showProgress("compiling");
   mlir::OwningOpRef<mlir::ModuleOp> module = source.module->clone();
-  Expected<std::unique_ptr<CudaKernel>> kernel = CudaKernel::compile(*module, options.splits);
+  CUDAOptions cuda;
+  cuda.entry = source.signature.name;
+  cuda.splits = options.splits;
+  Expected<std::unique_ptr<CudaKernel>> kernel = CudaKernel::compile(*module, cuda);
   if (!kernel)
     return kernel.takeError();
   report.device = (*kernel)->describe();

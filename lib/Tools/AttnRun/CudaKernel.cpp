@@ -11,7 +11,6 @@
 #include "lib/Runtime/Module.h"
 #include "lib/Runtime/Timing.h"
 #include "lib/Support/Stopwatch.h"
-#include "lib/Target/PTX/CompileForCUDA.h"
 #include "llvm/Support/FormatVariadic.h"
 
 using namespace llvm;
@@ -24,9 +23,7 @@ static Error toError(Status status) {
   return createStringError("cuda: " + status.str());
 }
 
-Expected<std::unique_ptr<CudaKernel>> CudaKernel::compile(mlir::ModuleOp module, int64_t splits) {
-  CUDAOptions options;
-  options.splits = splits;
+Expected<std::unique_ptr<CudaKernel>> CudaKernel::compile(mlir::ModuleOp module, const CUDAOptions &options) {
   Expected<CUDACode> code = compileForCUDA(module, options);
   if (!code)
     return code.takeError();

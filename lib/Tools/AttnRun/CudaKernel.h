@@ -9,7 +9,7 @@
 #define ATTN_TOOLS_ATTNRUN_CUDAKERNEL_H
 
 #include "lib/Runtime/DeviceBuffer.h"
-#include "lib/Target/PTX/KernelPlan.h"
+#include "lib/Target/PTX/CompileForCUDA.h"
 #include "lib/Tools/AttnRun/Binding.h"
 #include "mlir/IR/BuiltinOps.h"
 
@@ -18,9 +18,9 @@ namespace attn {
 /// A function compiled for the GPU, and its arguments on it.
 class CudaKernel {
 public:
-  /// Compiles the only function of the module, which is lowered in place, and loads it. The keys of
-  /// a block are split into `splits` parts.
-  static llvm::Expected<std::unique_ptr<CudaKernel>> compile(mlir::ModuleOp module, int64_t splits);
+  /// Compiles the function that the options name, lowering the module in place, and loads it.
+  static llvm::Expected<std::unique_ptr<CudaKernel>> compile(mlir::ModuleOp module,
+                                                             const CUDAOptions &options);
 
   /// Copies the arguments there; outputs too, whose poison must be overwritten.
   llvm::Error upload(llvm::ArrayRef<ArgumentValue> inputs, llvm::ArrayRef<Array> outputs);
