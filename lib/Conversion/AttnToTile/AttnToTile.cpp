@@ -86,9 +86,7 @@ static LogicalResult checkSizes(OnlineAttentionOp op, ScheduleAttr schedule) {
   if (int64_t m = schedule.getBlockM(); m % 64 || m > 256)
     return op.emitOpError("expected block_m in multiples of 64 up to 256 on this target, got ")
            << m << "; the nearest is " << std::min<int64_t>(256, llvm::alignTo(m, 64));
-  // In shared memory a row takes 32 bytes or more.
-  bool isShort = std::min(op.getKey().getType().getDimSize(1), op.getValue().getType().getDimSize(1)) <= 16;
-  int64_t step = isShort ? 32 : 16;
+  int64_t step = getGPUKeyStep(op.getKey().getType().getDimSize(1), op.getValue().getType().getDimSize(1));
   if (int64_t n = schedule.getBlockN(); n % step || n > 256)
     return op.emitOpError("expected block_n in multiples of ")
            << step << " up to 256 with these head dimensions on this target, got " << n << "; the nearest is "

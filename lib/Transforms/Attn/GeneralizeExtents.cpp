@@ -10,7 +10,7 @@
 #include "lib/Transforms/Attn/Passes.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
-#include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/DenseSet.h"
 
 namespace attn {
 #define GEN_PASS_DEF_GENERALIZEEXTENTSPASS

@@ -29,8 +29,8 @@ static SmallVector<Value> emitRange(
   OpFoldResult size = builder.getIndexAttr(kv.blockN);
   if (!isFull)
     size = emitTileSize(builder, loc, kv.blockN, n0, kv.numKeys);
-  auto emitStep = [&](OpBuilder &b) {
-    return emitKVStep(b, kv.step, kv.key, kv.value, kv.origin, n0, size, running,
+  auto emitStep = [&] {
+    return emitKVStep(builder, kv.step, kv.key, kv.value, kv.origin, n0, size, running,
                       /*withMask=*/!isFull);
   };
   Value isLive;
@@ -39,14 +39,14 @@ static SmallVector<Value> emitRange(
     isLive = MaskTiles::emitTileIsLive(builder, loc, ranges, n0, n1);
   }
   if (!isLive) {
-    scf::YieldOp::create(builder, loc, emitStep(builder));
+    scf::YieldOp::create(builder, loc, emitStep());
     return llvm::to_vector_of<Value>(loop.getResults());
   }
   auto guarded =
       scf::IfOp::create(builder, loc, running.getTypes(), isLive, /*withElseRegion=*/true);
   scf::YieldOp::create(builder, loc, guarded.getResults());
   builder.setInsertionPointToEnd(guarded.thenBlock());
-  scf::YieldOp::create(builder, loc, emitStep(builder));
+  scf::YieldOp::create(builder, loc, emitStep());
   builder.setInsertionPointToEnd(guarded.elseBlock());
   scf::YieldOp::create(builder, loc, running);
   return llvm::to_vector_of<Value>(loop.getResults());
@@ -164,7 +164,7 @@ static SmallVector<Value> emitLoops(OpBuilder &builder, KVLoop kv, const MaskTil
 
 /// All partial tiles, those on the right first, in one loop over [right, end of the last), behind
 /// which the positions of those on the left follow. The bounds show that it runs: the last tile is
-/// in it even if it is full. `right` is where it begins.
+/// in it even if it is full. `right` is where it begins, and full tiles end.
 static SmallVector<Value> emitPartials(OpBuilder &builder, KVLoop kv,
                                        const MaskTiles::Ranges &ranges, Value right,
                                        ValueRange state) {
@@ -199,8 +199,7 @@ static SmallVector<Value> emitCertain(OpBuilder &builder, KVLoop kv,
     Value last = arith::SubIOp::create(builder, loc, ranges.end, kv.loop.getStep());
     Value right = arith::MinSIOp::create(builder, loc, ranges.fullEnd, last);
     SmallVector<Value> state = emitPartials(builder, kv, ranges, right, inits);
-    Value end = arith::MinSIOp::create(builder, loc, ranges.fullEnd, right);
-    return emitRange(builder, kv, ranges, ranges.fullBegin, end, /*isFull=*/true, state);
+    return emitRange(builder, kv, ranges, ranges.fullBegin, right, /*isFull=*/true, state);
   }
   Value last = emitLastTile(builder, loc, ranges.end, kv.blockN);
   SmallVector<Value> state = emitLastStep(builder, kv, ranges, last, isMasked, inits);

@@ -10,6 +10,7 @@
 
 #include "dialects/Attn/IR/AttnDialect.h"
 #include "mlir/IR/Operation.h"
+#include <algorithm>
 
 namespace attn {
 
@@ -22,6 +23,10 @@ inline mlir::FailureOr<ScheduleAttr> getSchedule(mlir::Operation *op) {
     return schedule;
   return op->emitOpError("expected a '") << kScheduleAttrName << "' attribute (attn-set-schedule attaches one)";
 }
+
+/// What block_n is a multiple of on a GPU: sums take 16 keys at a time, and stages in shared memory, where a row takes 32 bytes or
+/// more, are multiples of 1024.
+inline int64_t getGPUKeyStep(int64_t headDim, int64_t valueDim) { return std::min(headDim, valueDim) <= 16 ? 32 : 16; }
 
 } // namespace attn
 

@@ -50,8 +50,7 @@ static Choice chooseForCUDA(AttentionOp op, int64_t splits) {
   int64_t d = std::max(op.getHeadDim(), op.getValueDim());
   bool isMasked = !op.getMask().empty();
   RegionWork work = measureRegions(op);
-  // Rows of 16 columns or fewer make stages of whole 1024 bytes in multiples of 32 keys.
-  int64_t step = std::min(op.getHeadDim(), op.getValueDim()) <= 16 ? 32 : 16;
+  int64_t step = getGPUKeyStep(op.getHeadDim(), op.getValueDim());
   // The most that regions may do beside tiles of so many keys without spills, as 900 random attentions tell (one spills, 4 bytes).
   auto narrowFor = [&](int64_t keys, int64_t mostWork) -> int64_t {
     int64_t excess = std::clamp<int64_t>(work.weight - mostWork, 0, 12);

@@ -63,6 +63,11 @@ struct PendingProduct {
 
 static LoadOp getValuesLoad(MmaOp product) { return product.getRhs().getDefiningOp<LoadOp>(); }
 
+/// Weights, as a tile, times values from memory, added to an accumulator.
+static bool isValueProduct(MmaOp product) {
+  return product.getAcc() && getValuesLoad(product) && isa<RankedTensorType>(product.getLhs().getType());
+}
+
 /// The value product that makes operand `index` of the block's terminator: at the end of the block, or of the branch of an
 /// scf.if at its end.
 static MmaOp findProduct(Block &block, unsigned index) {
@@ -70,13 +75,9 @@ static MmaOp findProduct(Block &block, unsigned index) {
   if (auto branch = yielded.getDefiningOp<scf::IfOp>(); branch && branch->getBlock() == &block && branch.elseBlock())
     return findProduct(*branch.thenBlock(), cast<OpResult>(yielded).getResultNumber());
   auto product = yielded.getDefiningOp<MmaOp>();
-  if (!product || product->getBlock() != &block || !product->hasOneUse() || !product.getAcc() || !getValuesLoad(product))
+  if (!product || product->getBlock() != &block || !product->hasOneUse() || !isValueProduct(product))
     return {};
   return product;
-}
-
-static bool canBeDelayed(MmaOp product) {
-  return product && product.getAcc() && getValuesLoad(product) && isa<RankedTensorType>(product.getLhs().getType());
 }
 
 /// Appends the loops that the accumulator `acc`, in `block`, goes through. Fails where one of them has no step of the same kind.
@@ -101,7 +102,7 @@ static LogicalResult followLoops(Value acc, Block *block, Chain &chain) {
 
 /// The chain behind a step that stands alone.
 static FailureOr<Chain> matchChain(MmaOp first) {
-  if (!canBeDelayed(first) || first->getParentOfType<LoopLikeOpInterface>())
+  if (!isValueProduct(first) || first->getParentOfType<LoopLikeOpInterface>())
     return failure();
   Chain chain{first, {}, {first}};
   if (failed(followLoops(first, first->getBlock(), chain)) || chain.loops.empty())
@@ -132,7 +133,7 @@ static FailureOr<Chain> matchChain(scf::ForOp first) {
     if (yielded.getDefiningOp<scf::IfOp>())
       continue;
     MmaOp product = findProduct(*first.getBody(), index);
-    if (!canBeDelayed(product))
+    if (!product)
       continue;
     Chain chain{{}, {{first, unsigned(index)}}, {product}};
     if (succeeded(followLoops(first.getResult(index), first->getBlock(), chain)))
