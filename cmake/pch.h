@@ -1,4 +1,5 @@
-// The MLIR headers that nearly every translation unit includes. Keep it to upstream headers: ours change.
+// The MLIR headers that nearly every translation unit includes. Keep it to upstream headers: ours
+// change.
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Arith/Utils/Utils.h"

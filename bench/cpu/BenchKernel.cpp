@@ -3,8 +3,8 @@
 // Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Four C functions, so that our kernel and PyTorch's alternate in one process on the same tensors. Not an API: programs
-// use the installed headers.
+// Four C functions, so that our kernel and PyTorch's alternate in one process on the same tensors.
+// Not an API: programs use the installed headers.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,7 +27,8 @@ struct BenchKernel {
 };
 } // namespace
 
-/// Compiles the only function of an MLIR file for this machine and `threads` threads. Never null; see attn_bench_error.
+/// Compiles the only function of an MLIR file for this machine and `threads` threads. Never null;
+/// see attn_bench_error.
 extern "C" BenchKernel *attn_bench_compile(const char *source, unsigned threads) {
   auto *kernel = new BenchKernel;
   registerDialects(kernel->registry);
@@ -42,7 +43,8 @@ extern "C" BenchKernel *attn_bench_compile(const char *source, unsigned threads)
   }
   setThreadCount(threads);
   auto start = std::chrono::steady_clock::now();
-  mlir::OwningOpRef<mlir::ModuleOp> module = mlir::parseSourceString<mlir::ModuleOp>(source, kernel->context.get());
+  mlir::OwningOpRef<mlir::ModuleOp> module =
+      mlir::parseSourceString<mlir::ModuleOp>(source, kernel->context.get());
   if (!module) {
     kernel->error = "the source does not parse";
     return kernel;
@@ -55,7 +57,8 @@ extern "C" BenchKernel *attn_bench_compile(const char *source, unsigned threads)
     return kernel;
   }
   kernel->compiled = std::move(*compiled);
-  kernel->compileMs = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+  kernel->compileMs =
+      std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
   return kernel;
 }
 
@@ -65,7 +68,10 @@ extern "C" const char *attn_bench_error(BenchKernel *kernel) { return kernel->er
 /// From IR text to code that can be called.
 extern "C" double attn_bench_compile_ms(BenchKernel *kernel) { return kernel->compileMs; }
 
-/// Runs the kernel. `slots[i]` points to the i-th word of the flattened memref descriptors and scalars.
-extern "C" void attn_bench_run(BenchKernel *kernel, void **slots) { kernel->compiled->function(slots); }
+/// Runs the kernel. `slots[i]` points to the i-th word of the flattened memref descriptors and
+/// scalars.
+extern "C" void attn_bench_run(BenchKernel *kernel, void **slots) {
+  kernel->compiled->function(slots);
+}
 
 extern "C" void attn_bench_free(BenchKernel *kernel) { delete kernel; }

@@ -12,7 +12,9 @@
 
 using Clock = std::chrono::steady_clock;
 
-static double seconds(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+static double seconds(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
 
 /// Twelve independent chains hide the latency of the two multiply-add pipes.
 #define CHAINS(X) X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11)
@@ -26,8 +28,8 @@ __attribute__((target("avx512f"))) static double runF32() {
 #undef DECLARE
   auto start = Clock::now();
   for (long i = 0; i < kIterations; ++i) {
-#define STEP(i)                                                                                                        \
-  c##i = _mm512_fmadd_ps(c##i, a, b);                                                                                  \
+#define STEP(i)                                                                                    \
+  c##i = _mm512_fmadd_ps(c##i, a, b);                                                              \
   asm volatile("" : "+v"(c##i));
     CHAINS(STEP)
 #undef STEP
@@ -42,8 +44,8 @@ __attribute__((target("avx512f,avx512bf16"))) static double runBF16() {
 #undef DECLARE
   auto start = Clock::now();
   for (long i = 0; i < kIterations; ++i) {
-#define STEP(i)                                                                                                        \
-  c##i = _mm512_dpbf16_ps(c##i, a, b);                                                                                 \
+#define STEP(i)                                                                                    \
+  c##i = _mm512_dpbf16_ps(c##i, a, b);                                                             \
   asm volatile("" : "+v"(c##i));
     CHAINS(STEP)
 #undef STEP
@@ -58,8 +60,8 @@ __attribute__((target("avx2,fma"))) static double runAVX2() {
 #undef DECLARE
   auto start = Clock::now();
   for (long i = 0; i < kIterations; ++i) {
-#define STEP(i)                                                                                                        \
-  c##i = _mm256_fmadd_ps(c##i, a, b);                                                                                  \
+#define STEP(i)                                                                                    \
+  c##i = _mm256_fmadd_ps(c##i, a, b);                                                              \
   asm volatile("" : "+v"(c##i));
     CHAINS(STEP)
 #undef STEP
@@ -67,7 +69,8 @@ __attribute__((target("avx2,fma"))) static double runAVX2() {
   return double(kIterations) * 12 * 8 * 2 / seconds(start);
 }
 
-/// GFLOP/s of all threads together; `bf16` asks for products of bf16 pairs, 0 when the machine has none.
+/// GFLOP/s of all threads together; `bf16` asks for products of bf16 pairs, 0 when the machine has
+/// none.
 extern "C" double attn_bench_peak(unsigned threads, bool bf16) {
   double (*run)() = __builtin_cpu_supports("avx512f") ? runF32 : runAVX2;
   if (bf16) {

@@ -1,5 +1,4 @@
-//===- Diagnostics.h - MLIR's diagnostics as a status
-//------------------------------------------===//
+//===- Diagnostics.h - MLIR's diagnostics as a status ---------------------===//
 //
 // Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,5 +1,4 @@
-//===- Function.h - a compiled function and what its calls must look like
-//----------------------===//
+//===- Function.h - a compiled function and what its calls must look like -===//
 //
 // Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

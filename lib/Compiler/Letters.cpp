@@ -1,5 +1,4 @@
-//===- Letters.cpp - dimensions by use
-//---------------------------------------------------------===//
+//===- Letters.cpp - dimensions by use ------------------------------------===//
 //
 // Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

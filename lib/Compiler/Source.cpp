@@ -1,5 +1,4 @@
-//===- Source.cpp - parsing what is to be compiled
-//---------------------------------------------===//
+//===- Source.cpp - parsing what is to be compiled ------------------------===//
 //
 // Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,5 +1,4 @@
-//===- Spec.cpp - the common attentions as IR text
-//---------------------------------------------===//
+//===- Spec.cpp - the common attentions as IR text ------------------------===//
 //
 // Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -77,20 +77,26 @@ void attn::buildToNVVMPipeline(OpPassManager &pm, const ToOnlineOptions &online,
 }
 
 namespace {
-/// What attn-to-nvvm can be told: the options of rooms 1 to 3 that mean something for a GPU, and those of 5 and 6.
+/// What attn-to-nvvm can be told: the options of rooms 1 to 3 that mean something for a GPU, and
+/// those of 5 and 6.
 struct ToNVVMOptions : PassPipelineOptions<ToNVVMOptions> {
-  Option<int64_t> blockM{*this, "block-m", llvm::cl::desc("query rows of a block; 0: the target's rule"),
+  Option<int64_t> blockM{*this, "block-m",
+                         llvm::cl::desc("query rows of a block; 0: the target's rule"),
                          llvm::cl::init(0)};
-  Option<int64_t> blockN{*this, "block-n", llvm::cl::desc("keys of a step; 0: the target's rule"), llvm::cl::init(0)};
-  Option<int64_t> splits{*this, "splits", llvm::cl::desc("parts the keys of a block are split into"),
+  Option<int64_t> blockN{*this, "block-n", llvm::cl::desc("keys of a step; 0: the target's rule"),
+                         llvm::cl::init(0)};
+  Option<int64_t> splits{*this, "splits",
+                         llvm::cl::desc("parts the keys of a block are split into"),
                          llvm::cl::init(1)};
-  Option<int64_t> stages{*this, "stages", llvm::cl::desc("tiles of keys, and of values, that may be in flight"),
+  Option<int64_t> stages{*this, "stages",
+                         llvm::cl::desc("tiles of keys, and of values, that may be in flight"),
                          llvm::cl::init(2)};
 };
 } // namespace
 
 void attn::registerGPUPipelines() {
-  PassPipelineRegistration<ToNVVMOptions>("attn-to-nvvm", "rooms 1 to 7: problem to the program of one thread",
+  PassPipelineRegistration<ToNVVMOptions>("attn-to-nvvm",
+                                          "rooms 1 to 7: problem to the program of one thread",
                                           [](OpPassManager &pm, const ToNVVMOptions &options) {
                                             ToOnlineOptions online;
                                             copyScheduleOptions(options, online);
@@ -102,7 +108,9 @@ void attn::registerGPUPipelines() {
                              [](OpPassManager &pm) { buildOnlineToTilePipeline(pm); });
   PassPipelineRegistration<GPUPipelineOptions>(
       "tile-to-async", "rooms 5 and 6: places, layouts, roles and barriers",
-      [](OpPassManager &pm, const GPUPipelineOptions &options) { buildTileToAsyncPipeline(pm, options); });
+      [](OpPassManager &pm, const GPUPipelineOptions &options) {
+        buildTileToAsyncPipeline(pm, options);
+      });
   PassPipelineRegistration<>("async-to-nvvm", "room 7: the program of one thread",
                              [](OpPassManager &pm) { buildAsyncToNVVMPipeline(pm); });
 }

@@ -13,7 +13,8 @@
 namespace attn {
 
 struct GPUPipelineOptions : mlir::PassPipelineOptions<GPUPipelineOptions> {
-  Option<int64_t> stages{*this, "stages", llvm::cl::desc("tiles of keys, and of values, that may be in flight"),
+  Option<int64_t> stages{*this, "stages",
+                         llvm::cl::desc("tiles of keys, and of values, that may be in flight"),
                          llvm::cl::init(2)};
 };
 

@@ -27,8 +27,8 @@ void attn::buildToOnlinePipeline(OpPassManager &pm, const ToOnlineOptions &optio
   if (options.target == "cuda")
     pm.addPass(createGeneralizeExtentsPass());
   pm.addPass(createExpandVariantsPass());
-  pm.addPass(createSetSchedulePass(
-      {options.target, options.lanes, options.bf16Dot, options.blockM, options.blockN, options.splits}));
+  pm.addPass(createSetSchedulePass({options.target, options.lanes, options.bf16Dot, options.blockM,
+                                    options.blockN, options.splits}));
   addDoor(pm, "problem");
   addVisit(pm, "problem", visit);
   if (until == Door::Problem)
@@ -70,17 +70,20 @@ void attn::buildToReferencePipeline(OpPassManager &pm, int64_t blockRows) {
 
 namespace {
 struct ToReferenceOptions : PassPipelineOptions<ToReferenceOptions> {
-  Option<int64_t> blockRows{*this, "block-rows", llvm::cl::desc("query rows at a time; 0: all"), llvm::cl::init(0)};
+  Option<int64_t> blockRows{*this, "block-rows", llvm::cl::desc("query rows at a time; 0: all"),
+                            llvm::cl::init(0)};
 };
 } // namespace
 
 void attn::registerAttnPipelines() {
-  PassPipelineRegistration<ToOnlineOptions>("attn-to-online", "rooms 1 to 3: problem to the online softmax",
+  PassPipelineRegistration<ToOnlineOptions>("attn-to-online",
+                                            "rooms 1 to 3: problem to the online softmax",
                                             [](OpPassManager &pm, const ToOnlineOptions &options) {
                                               buildToOnlinePipeline(pm, options);
                                             });
-  PassPipelineRegistration<ToReferenceOptions>("attn-to-reference", "the definition in f64, as linalg on tensors",
-                                               [](OpPassManager &pm, const ToReferenceOptions &options) {
-                                                 buildToReferencePipeline(pm, options.blockRows);
-                                               });
+  PassPipelineRegistration<ToReferenceOptions>(
+      "attn-to-reference", "the definition in f64, as linalg on tensors",
+      [](OpPassManager &pm, const ToReferenceOptions &options) {
+        buildToReferencePipeline(pm, options.blockRows);
+      });
 }

@@ -16,14 +16,21 @@ namespace attn {
 
 /// Rooms 1 to 3: what the schedule is chosen for, and what overrides it.
 struct ToOnlineOptions : mlir::PassPipelineOptions<ToOnlineOptions> {
-  Option<std::string> target{*this, "target", llvm::cl::desc("what the schedule is for: cpu or cuda"), llvm::cl::init("cpu")};
-  Option<int64_t> lanes{*this, "lanes", llvm::cl::desc("f32 lanes of the CPU's vectors: 4, 8 or 16"),
+  Option<std::string> target{*this, "target",
+                             llvm::cl::desc("what the schedule is for: cpu or cuda"),
+                             llvm::cl::init("cpu")};
+  Option<int64_t> lanes{*this, "lanes",
+                        llvm::cl::desc("f32 lanes of the CPU's vectors: 4, 8 or 16"),
                         llvm::cl::init(16)};
-  Option<bool> bf16Dot{*this, "bf16-dot", llvm::cl::desc("the CPU multiplies pairs of bf16"), llvm::cl::init(false)};
-  Option<int64_t> blockM{*this, "block-m", llvm::cl::desc("query rows of a block; 0: the target's rule"),
+  Option<bool> bf16Dot{*this, "bf16-dot", llvm::cl::desc("the CPU multiplies pairs of bf16"),
+                       llvm::cl::init(false)};
+  Option<int64_t> blockM{*this, "block-m",
+                         llvm::cl::desc("query rows of a block; 0: the target's rule"),
                          llvm::cl::init(0)};
-  Option<int64_t> blockN{*this, "block-n", llvm::cl::desc("keys of a step; 0: the target's rule"), llvm::cl::init(0)};
-  Option<int64_t> splits{*this, "splits", llvm::cl::desc("parts the keys of a block are split into"),
+  Option<int64_t> blockN{*this, "block-n", llvm::cl::desc("keys of a step; 0: the target's rule"),
+                         llvm::cl::init(0)};
+  Option<int64_t> splits{*this, "splits",
+                         llvm::cl::desc("parts the keys of a block are split into"),
                          llvm::cl::init(1)};
 };
 
@@ -41,8 +48,8 @@ enum class Door { Problem, Grid, Online };
 void buildToOnlinePipeline(mlir::OpPassManager &pm, const ToOnlineOptions &options,
                            Door until = Door::Online, const DoorVisitor &visit = nullptr);
 
-/// problem -> linalg in f64, one block of rows at a time: the oracle. `blockRows` bounds its memory to
-/// blockRows * N * 8 bytes for each thread; 0 leaves attention on whole tensors.
+/// problem -> linalg in f64, one block of rows at a time: the oracle. `blockRows` bounds its memory
+/// to blockRows * N * 8 bytes for each thread; 0 leaves attention on whole tensors.
 void buildToReferencePipeline(mlir::OpPassManager &pm, int64_t blockRows);
 
 /// attn-to-online and attn-to-reference by name.

@@ -130,9 +130,11 @@ public:
 private:
   llvm::Error emit(const std::string &source, const KernelImage &image) {
     const testing::TestInfo *test = testing::UnitTest::GetInstance()->current_test_info();
-    std::string name = llvm::formatv("{0}.{1}.{2}", test->test_suite_name(), test->name(), ++numEmitted);
+    std::string name =
+        llvm::formatv("{0}.{1}.{2}", test->test_suite_name(), test->name(), ++numEmitted);
     std::replace(name.begin(), name.end(), '/', '.');
-    for (auto [text, suffix] : {std::pair(&source, "mlir"), std::pair(&image.ptx, "ptx"), std::pair(&image.plan, "json")}) {
+    for (auto [text, suffix] : {std::pair(&source, "mlir"), std::pair(&image.ptx, "ptx"),
+                                std::pair(&image.plan, "json")}) {
       std::error_code code;
       llvm::raw_fd_ostream file(emitFolder + "/" + name + "." + suffix, code);
       if (code)

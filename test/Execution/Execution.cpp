@@ -55,8 +55,8 @@ static std::vector<Array> allocateResults(ElementKind kind, const Problem &p, co
 
 static std::vector<Array> callReference(CompiledKernel &reference, std::vector<Input> &inputs,
                                         const Problem &problem, const Extents &extents) {
-  std::vector<Array> results = allocateResults(ElementKind::F64, problem, extents,
-                                               Memory::RowMajor, ElementKind::F64);
+  std::vector<Array> results =
+      allocateResults(ElementKind::F64, problem, extents, Memory::RowMajor, ElementKind::F64);
   call(reference, inputs, results);
   return results;
 }
@@ -64,8 +64,7 @@ static std::vector<Array> callReference(CompiledKernel &reference, std::vector<I
 Execution::Execution(uint64_t seed) : seed(seed) {
   mlir::DialectRegistry registry;
   registerDialects(registry);
-  context =
-      std::make_unique<mlir::MLIRContext>(registry, mlir::MLIRContext::Threading::DISABLED);
+  context = std::make_unique<mlir::MLIRContext>(registry, mlir::MLIRContext::Threading::DISABLED);
 }
 
 mlir::OwningOpRef<mlir::ModuleOp> Execution::parse(const std::string &source) {

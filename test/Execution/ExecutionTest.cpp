@@ -11,15 +11,15 @@
 //
 //===----------------------------------------------------------------------------------------===//
 
-#include "llvm/Support/FormatVariadic.h"
 #include "test/Execution/Execution.h"
+#include "llvm/Support/FormatVariadic.h"
 #include "gtest/gtest.h"
 
 namespace attn::test {
 
 /// M != N both ways, single rows and keys, one below and one above the tiles, nothing at all.
 static const std::vector<Extents> kExtentsAll = {
-    {0, 5},     {5, 0},    {0, 0},    {1, 1},     {1, 129},    {129, 1},    {7, 127},  {127, 7},
+    {0, 5},     {5, 0},     {0, 0},    {1, 1},     {1, 129},    {129, 1},    {7, 127},  {127, 7},
     {128, 128}, {129, 128}, {64, 192}, {128, 129}, {1000, 129}, {129, 1000}, {300, 300}};
 static const std::vector<Extents> kExtentsFew = {{1, 1}, {129, 127}, {127, 257}, {257, 257}};
 
@@ -155,8 +155,9 @@ TEST(ExecutionTest, LongSequences) {
   for (const std::string &type : getTwoTypes()) {
     Problem problem;
     problem.type = type;
-    Execution().check(kCausal, problem,
-                      {{4096, 4096, 2, 1, 1}, {1, 4096, 2, 1, 1}, {4096, 127, 2, 1, 1}, {1000, 4096, 2, 1, 1}});
+    Execution().check(
+        kCausal, problem,
+        {{4096, 4096, 2, 1, 1}, {1, 4096, 2, 1, 1}, {4096, 127, 2, 1, 1}, {1000, 4096, 2, 1, 1}});
   }
 }
 

@@ -60,7 +60,8 @@ unsigned countTests(llvm::StringRef log) {
   return count;
 }
 
-/// What is between "[ RUN" and "[  FAILED" of each test that failed; everything if the process died.
+/// What is between "[ RUN" and "[  FAILED" of each test that failed; everything if the process
+/// died.
 void printFailures(llvm::StringRef log, bool ended) {
   if (!ended) {
     llvm::outs() << log.take_back(8000) << '\n';
@@ -70,7 +71,8 @@ void printFailures(llvm::StringRef log, bool ended) {
   log.split(tests, "[ RUN      ]");
   for (llvm::StringRef test : llvm::drop_begin(tests))
     if (size_t at = test.find("[  FAILED  ]"); at != llvm::StringRef::npos)
-      llvm::outs() << "[ RUN      ]" << test.take_front(std::min<size_t>(at, 3000)) << "[  FAILED  ]\n";
+      llvm::outs() << "[ RUN      ]" << test.take_front(std::min<size_t>(at, 3000))
+                   << "[  FAILED  ]\n";
 }
 
 } // namespace
@@ -94,7 +96,8 @@ int runJobs(unsigned count, int argc, char **argv) {
     printFailures(log, ended && countTests(log) > 0);
   }
   llvm::outs() << head << "; " << numTests << " tests in " << count << " processes, "
-               << (numBad ? std::to_string(numBad) + " of them with failures" : "all passed") << '\n';
+               << (numBad ? std::to_string(numBad) + " of them with failures" : "all passed")
+               << '\n';
   llvm::outs().flush();
   return numBad ? 1 : 0;
 }

@@ -6,11 +6,11 @@
 //===----------------------------------------------------------------------------------------===//
 
 #include "test/Execution/Main.h"
+#include "test/Execution/Jobs.h"
+#include "test/Execution/TestDevice.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/raw_ostream.h"
-#include "test/Execution/Jobs.h"
-#include "test/Execution/TestDevice.h"
 #include "gtest/gtest.h"
 
 using namespace attn::test;
@@ -58,8 +58,8 @@ int attn::test::runExecutionTests(int argc, char **argv) {
   options.device = device == "cuda"  ? makeCUDADevice(emitFolder.str())
                    : device == "sim" ? makeSimulatorDevice()
                                      : makeCPUDevice();
-  llvm::outs() << "device " << device << ", " << options.numRandom << " random configurations, seed "
-               << options.seed << '\n';
+  llvm::outs() << "device " << device << ", " << options.numRandom
+               << " random configurations, seed " << options.seed << '\n';
   llvm::outs().flush();
   testing::InitGoogleTest(&argc, argv);
   return RUN_ALL_TESTS();

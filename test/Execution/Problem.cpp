@@ -43,7 +43,8 @@ std::vector<Variant> getVariants() {
       {"ChunkedCausal", "variants [#attn.chunked<100, top_left>, #attn.causal<top_left>]"},
       {"KeyLength", "variants [#attn.key_length] captures(%lengths : tensor<?xi32>)", {kLengths}},
       {"Document",
-       "variants [#attn.document] captures(%sorted_q, %sorted_k : tensor<?x?xi32>, tensor<?x?xi32>)",
+       "variants [#attn.document] captures(%sorted_q, %sorted_k : tensor<?x?xi32>, "
+       "tensor<?x?xi32>)",
        {kQueryIds, kKeyIds},
        kSortedIds},
       {"DocumentUnknown",
@@ -56,7 +57,9 @@ std::vector<Variant> getVariants() {
        kSortedIds},
       {"Softcap", "variants [#attn.softcap<2.0 : f32>]"},
       {"SoftcapCausal", "variants [#attn.softcap<30.0 : f32>, #attn.causal<bottom_right>]"},
-      {"Alibi", "variants [#attn.alibi<bottom_right>] captures(%slopes : tensor<?xf32>)", {kSlopes}},
+      {"Alibi",
+       "variants [#attn.alibi<bottom_right>] captures(%slopes : tensor<?xf32>)",
+       {kSlopes}},
       {"AlibiCausal",
        "variants [#attn.alibi<top_left>, #attn.causal<top_left>] captures(%slopes : tensor<?xf32>)",
        {kSlopes}},
@@ -83,11 +86,10 @@ std::vector<Variant> getVariants() {
        "    %near = arith.cmpi sge, %n, %low : index\n    %some = arith.ori %first, %near : i1\n"
        "    %past = arith.cmpi sle, %n, %m : index\n    %keep = arith.andi %some, %past : i1\n"
        "    attn.yield %keep : i1\n  }"},
-      {"Undecidable",
-       "mask(%b, %h, %m, %n) {\n"
-       "    %c3 = arith.constant 3 : index\n    %c0 = arith.constant 0 : index\n"
-       "    %mn = arith.muli %m, %n : index\n    %r = arith.remui %mn, %c3 : index\n"
-       "    %keep = arith.cmpi ne, %r, %c0 : index\n    attn.yield %keep : i1\n  }"},
+      {"Undecidable", "mask(%b, %h, %m, %n) {\n"
+                      "    %c3 = arith.constant 3 : index\n    %c0 = arith.constant 0 : index\n"
+                      "    %mn = arith.muli %m, %n : index\n    %r = arith.remui %mn, %c3 : index\n"
+                      "    %keep = arith.cmpi ne, %r, %c0 : index\n    attn.yield %keep : i1\n  }"},
       {"ScoreDropsAll",
        "score(%s, %b, %h, %m, %n) {\n"
        "    %ninf = arith.constant 0xFF800000 : f32\n    %c1 = arith.constant 1 : index\n"
@@ -100,14 +102,13 @@ std::vector<Variant> getVariants() {
        "    %i = arith.index_cast %n : index to i32\n    %f = arith.sitofp %i : i32 to f32\n"
        "    %x = math.sin %f : f32\n    %y = arith.mulf %x, %c : f32\n"
        "    %t = arith.addf %l, %y : f32\n    attn.yield %t : f32\n  }"},
-      {"ScoreFunctions",
-       "score(%s, %b, %h, %m, %n) {\n"
-       "    %c1 = arith.constant 1.0 : f32\n    %e = math.erf %s : f32\n"
-       "    %a = math.absf %s : f32\n    %d = arith.addf %a, %c1 : f32\n"
-       "    %p = math.powf %d, %e : f32\n    %i = math.atan %s : f32\n"
-       "    %t = math.tanh %i : f32\n    %r = math.sqrt %d : f32\n"
-       "    %x = arith.addf %p, %t : f32\n    %y = arith.subf %x, %r : f32\n"
-       "    attn.yield %y : f32\n  }"},
+      {"ScoreFunctions", "score(%s, %b, %h, %m, %n) {\n"
+                         "    %c1 = arith.constant 1.0 : f32\n    %e = math.erf %s : f32\n"
+                         "    %a = math.absf %s : f32\n    %d = arith.addf %a, %c1 : f32\n"
+                         "    %p = math.powf %d, %e : f32\n    %i = math.atan %s : f32\n"
+                         "    %t = math.tanh %i : f32\n    %r = math.sqrt %d : f32\n"
+                         "    %x = arith.addf %p, %t : f32\n    %y = arith.subf %x, %r : f32\n"
+                         "    attn.yield %y : f32\n  }"},
   };
 }
 

@@ -72,8 +72,8 @@ struct Input {
 };
 
 /// Query, key, value and what the variant captures, drawn with seeds from `seed` on.
-std::vector<Input> makeInputs(const Variant &variant, const Problem &problem, const Extents &extents,
-                              uint64_t seed);
+std::vector<Input> makeInputs(const Variant &variant, const Problem &problem,
+                              const Extents &extents, uint64_t seed);
 
 /// Row-major, or rows first if the problem says so. Extents that do not fit memory end the program.
 Array allocate(ElementKind kind, llvm::ArrayRef<int64_t> shape, Memory memory = Memory::RowMajor);

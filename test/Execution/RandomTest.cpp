@@ -12,9 +12,9 @@
 //
 //===----------------------------------------------------------------------------------------===//
 
+#include "test/Execution/Execution.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
-#include "test/Execution/Execution.h"
 #include "gtest/gtest.h"
 #include <random>
 
@@ -46,13 +46,15 @@ public:
     for (unsigned i = 0; i < numMasks; ++i)
       addMask(variant, parts, captures);
     if (numScores > 0 && chance(2))
-      parts.push_back(llvm::formatv("#attn.softcap<{0}.0 : f32>", pick(std::vector<int>{2, 5, 30})));
+      parts.push_back(
+          llvm::formatv("#attn.softcap<{0}.0 : f32>", pick(std::vector<int>{2, 5, 30})));
     if (numScores > 0 && chance(2)) {
       parts.push_back("#attn.alibi<" + drawAlignment() + ">");
       addCapture(variant, captures, kSlopes, "%slopes : tensor<?xf32>");
     }
     if (numScores > 1) {
-      parts.push_back(llvm::formatv("#attn.relative_bias<{0}, {1}>", between(0, 99), drawAlignment()));
+      parts.push_back(
+          llvm::formatv("#attn.relative_bias<{0}, {1}>", between(0, 99), drawAlignment()));
       addCapture(variant, captures, kBias, "%bias : tensor<?x?xbf16>");
     }
     if (!parts.empty())
@@ -98,7 +100,9 @@ private:
   }
   /// One time in `of`.
   bool chance(int64_t of) { return between(1, of) == 1; }
-  template <typename T> T pick(const std::vector<T> &from) { return from[between(0, from.size() - 1)]; }
+  template <typename T> T pick(const std::vector<T> &from) {
+    return from[between(0, from.size() - 1)];
+  }
   std::string drawAlignment() { return chance(2) ? "top_left" : "bottom_right"; }
 
   int64_t drawColumns(int64_t multiple) {
@@ -112,13 +116,13 @@ private:
     if (chance(25))
       return 0;
     if (chance(3))
-      return std::max<int64_t>(1, pick(std::vector<int64_t>{1, 8, 16, 64, 80, 96, 128, 176, 256, 384}) +
-                                      between(-1, 1));
+      return std::max<int64_t>(
+          1, pick(std::vector<int64_t>{1, 8, 16, 64, 80, 96, 128, 176, 256, 384}) + between(-1, 1));
     return chance(2) ? between(1, 140) : between(1, 600);
   }
 
-  static void addCapture(Variant &variant, std::vector<std::string> &captures, const Capture &capture,
-                         const std::string &typed) {
+  static void addCapture(Variant &variant, std::vector<std::string> &captures,
+                         const Capture &capture, const std::string &typed) {
     variant.captures.push_back(capture);
     captures.push_back(typed);
   }
@@ -134,10 +138,12 @@ private:
     return names + " : " + types;
   }
 
-  void addMask(Variant &variant, std::vector<std::string> &parts, std::vector<std::string> &captures) {
+  void addMask(Variant &variant, std::vector<std::string> &parts,
+               std::vector<std::string> &captures) {
     std::string alignment = drawAlignment();
     auto captured = [&](const Capture &capture) {
-      return llvm::any_of(variant.captures, [&](const Capture &c) { return c.kind == capture.kind; });
+      return llvm::any_of(variant.captures,
+                          [&](const Capture &c) { return c.kind == capture.kind; });
     };
     switch (between(0, 7)) {
     case 0:
@@ -166,8 +172,10 @@ private:
         return;
       parts.push_back("#attn.document");
       bool isSorted = chance(2);
-      addCapture(variant, captures, kQueryIds, isSorted ? "%sorted_q : tensor<?x?xi32>" : "%ids_q : tensor<?x?xi32>");
-      addCapture(variant, captures, kKeyIds, isSorted ? "%sorted_k : tensor<?x?xi32>" : "%ids_k : tensor<?x?xi32>");
+      addCapture(variant, captures, kQueryIds,
+                 isSorted ? "%sorted_q : tensor<?x?xi32>" : "%ids_q : tensor<?x?xi32>");
+      addCapture(variant, captures, kKeyIds,
+                 isSorted ? "%sorted_k : tensor<?x?xi32>" : "%ids_k : tensor<?x?xi32>");
       if (isSorted)
         variant.prologue = kSortedIds;
       return;
@@ -177,22 +185,24 @@ private:
   /// A product with a constant and the head's number added; a slope against the distance.
   std::string drawScoreRegion() {
     std::string distance = chance(2) ? "%m, %n" : "%n, %m";
-    return llvm::formatv(" score(%s, %b, %h, %m, %n) {{\n"
-                         "    %slope = arith.constant {0} : f32\n"
-                         "    %d = arith.subi {1} : index\n    %i = arith.index_cast %d : index to i32\n"
-                         "    %x = arith.sitofp %i : i32 to f32\n    %y = arith.mulf %x, %slope : f32\n"
-                         "    %z = math.tanh %y : f32\n    %t = arith.addf %s, %z : f32\n"
-                         "    attn.yield %t : f32\n  }",
-                         pick(std::vector<const char *>{"0.01", "0.125", "-0.5"}), distance);
+    return llvm::formatv(
+        " score(%s, %b, %h, %m, %n) {{\n"
+        "    %slope = arith.constant {0} : f32\n"
+        "    %d = arith.subi {1} : index\n    %i = arith.index_cast %d : index to i32\n"
+        "    %x = arith.sitofp %i : i32 to f32\n    %y = arith.mulf %x, %slope : f32\n"
+        "    %z = math.tanh %y : f32\n    %t = arith.addf %s, %z : f32\n"
+        "    attn.yield %t : f32\n  }",
+        pick(std::vector<const char *>{"0.01", "0.125", "-0.5"}), distance);
   }
 
   /// Columns or rows by a remainder: nothing that an analysis of intervals could decide.
   std::string drawMaskRegion() {
-    return llvm::formatv(" mask(%b, %h, %m, %n) {{\n"
-                         "    %c = arith.constant {0} : index\n    %z = arith.constant 0 : index\n"
-                         "    %hn = arith.addi {1}, %h : index\n    %r = arith.remui %hn, %c : index\n"
-                         "    %keep = arith.cmpi {2}, %r, %z : index\n    attn.yield %keep : i1\n  }",
-                         between(2, 7), chance(2) ? "%n" : "%m", chance(2) ? "ne" : "eq");
+    return llvm::formatv(
+        " mask(%b, %h, %m, %n) {{\n"
+        "    %c = arith.constant {0} : index\n    %z = arith.constant 0 : index\n"
+        "    %hn = arith.addi {1}, %h : index\n    %r = arith.remui %hn, %c : index\n"
+        "    %keep = arith.cmpi {2}, %r, %z : index\n    attn.yield %keep : i1\n  }",
+        between(2, 7), chance(2) ? "%n" : "%m", chance(2) ? "ne" : "eq");
   }
 
   std::mt19937_64 random;
@@ -215,7 +225,8 @@ TEST_P(RandomTest, MatchesReference) {
 // --random=0.
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(RandomTest);
 INSTANTIATE_TEST_SUITE_P(All, RandomTest,
-                         testing::Range(0u, (getOptions().numRandom + kCallsPerKernel - 1) / kCallsPerKernel));
+                         testing::Range(0u, (getOptions().numRandom + kCallsPerKernel - 1) /
+                                                kCallsPerKernel));
 
 } // namespace
 } // namespace attn::test

@@ -1,5 +1,4 @@
-//===- CompilerTest.cpp - include/attn/Compiler.h
-//----------------------------------------------===//
+//===- CompilerTest.cpp - include/attn/Compiler.h -------------------------===//
 //
 // Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -13,5 +13,6 @@ int main(int argc, char **argv) {
   mlir::DialectRegistry registry;
   attn::registerDialects(registry);
   attn::registerPasses();
-  return mlir::asMainReturnCode(mlir::MlirOptMain(argc, argv, "attn-opt: runs attn passes\n", registry));
+  return mlir::asMainReturnCode(
+      mlir::MlirOptMain(argc, argv, "attn-opt: runs attn passes\n", registry));
 }

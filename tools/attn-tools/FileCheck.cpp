@@ -11,9 +11,9 @@
 //===----------------------------------------------------------------------------------------===//
 
 #include "tools/attn-tools/FileCheck.h"
-#include "llvm/FileCheck/FileCheck.h"
 #include "llvm/ADT/SmallString.h"
 #include "llvm/ADT/SmallVector.h"
+#include "llvm/FileCheck/FileCheck.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/SourceMgr.h"
 #include "llvm/Support/raw_ostream.h"
@@ -45,11 +45,13 @@ static bool parse(int argc, char **argv, CommandLine &to) {
     SmallVector<StringRef> prefixes;
     value.split(prefixes, ',');
     if (name == "check-prefix" || name == "check-prefixes")
-      to.request.CheckPrefixes.insert(to.request.CheckPrefixes.end(), prefixes.begin(), prefixes.end());
+      to.request.CheckPrefixes.insert(to.request.CheckPrefixes.end(), prefixes.begin(),
+                                      prefixes.end());
     else if (name == "input-file")
       to.inputFile = value;
     else {
-      errs() << "FileCheck: expected check-prefix, check-prefixes, input-file or allow-empty, got " << argument << '\n';
+      errs() << "FileCheck: expected check-prefix, check-prefixes, input-file or allow-empty, got "
+             << argument << '\n';
       return false;
     }
   }

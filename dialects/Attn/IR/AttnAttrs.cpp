@@ -14,20 +14,23 @@ namespace attn {
 
 using EmitError = llvm::function_ref<InFlightDiagnostic()>;
 
-/// Positions are below 2^29. With constants of at most 2^30, sums of positions and constants wrap in no index type.
+/// Positions are below 2^29. With constants of at most 2^30, sums of positions and constants wrap
+/// in no index type.
 static constexpr int64_t kMaxConstant = int64_t(1) << 30;
 
 LogicalResult WindowAttr::verify(EmitError emitError, int64_t left, int64_t right, Alignment) {
   // window_c1: each side is -1 or a distance
   if (left < -1 || right < -1 || left > kMaxConstant || right > kMaxConstant)
-    return emitError() << "expected window sides from -1 (unbounded) to 2^30, got " << left << " and " << right;
+    return emitError() << "expected window sides from -1 (unbounded) to 2^30, got " << left
+                       << " and " << right;
   return success();
 }
 
 LogicalResult PrefixAttr::verify(EmitError emitError, int64_t length, Alignment) {
   // prefix_c1: the length is -1 or a number of keys
   if (length < -1 || length > kMaxConstant)
-    return emitError() << "expected a prefix length from -1 (captured lengths) to 2^30, got " << length;
+    return emitError() << "expected a prefix length from -1 (captured lengths) to 2^30, got "
+                       << length;
   return success();
 }
 
@@ -54,12 +57,13 @@ LogicalResult RelativeBiasAttr::verify(EmitError emitError, int64_t offset, Alig
   return success();
 }
 
-LogicalResult ScheduleAttr::verify(EmitError emitError, int64_t blockM, int64_t blockN, int64_t splits) {
+LogicalResult ScheduleAttr::verify(EmitError emitError, int64_t blockM, int64_t blockN,
+                                   int64_t splits) {
   // schedule_c1: sizes and splits are positive, and products of two do not wrap
   for (int64_t size : {blockM, blockN, splits})
     if (size < 1 || size > kMaxConstant)
-      return emitError() << "expected block_m, block_n and splits from 1 to 2^30, got " << blockM << ", " << blockN
-                         << " and " << splits;
+      return emitError() << "expected block_m, block_n and splits from 1 to 2^30, got " << blockM
+                         << ", " << blockN << " and " << splits;
   return success();
 }
 

@@ -15,7 +15,8 @@ using namespace attn;
 
 /// The op again, on buffers: destinations are updated in place and stand for the results.
 static LogicalResult bufferizeDestinationOp(RewriterBase &rewriter, DestinationStyleOpInterface op,
-                                            const BufferizationOptions &options, const BufferizationState &state) {
+                                            const BufferizationOptions &options,
+                                            const BufferizationState &state) {
   OpBuilder::InsertionGuard guard(rewriter);
   rewriter.setInsertionPoint(op);
   SmallVector<Value> operands;
@@ -51,21 +52,25 @@ struct DestinationOpModel
   bool bufferizesToMemoryRead(Operation *op, OpOperand &operand, const AnalysisState &) const {
     return readsInits || !cast<DestinationStyleOpInterface>(op).isDpsInit(&operand);
   }
-  LogicalResult bufferize(Operation *op, RewriterBase &rewriter, const BufferizationOptions &options,
-                          BufferizationState &state) const {
+  LogicalResult bufferize(Operation *op, RewriterBase &rewriter,
+                          const BufferizationOptions &options, BufferizationState &state) const {
     return bufferizeDestinationOp(rewriter, cast<DestinationStyleOpInterface>(op), options, state);
   }
 };
 
 /// The facts were used; on buffers `assume` is its operand.
 struct AssumeModel : BufferizableOpInterface::ExternalModel<AssumeModel, AssumeOp> {
-  bool bufferizesToMemoryRead(Operation *, OpOperand &, const AnalysisState &) const { return false; }
-  bool bufferizesToMemoryWrite(Operation *, OpOperand &, const AnalysisState &) const { return false; }
+  bool bufferizesToMemoryRead(Operation *, OpOperand &, const AnalysisState &) const {
+    return false;
+  }
+  bool bufferizesToMemoryWrite(Operation *, OpOperand &, const AnalysisState &) const {
+    return false;
+  }
   AliasingValueList getAliasingValues(Operation *op, OpOperand &, const AnalysisState &) const {
     return {{op->getResult(0), BufferRelation::Equivalent}};
   }
-  LogicalResult bufferize(Operation *op, RewriterBase &rewriter, const BufferizationOptions &options,
-                          BufferizationState &state) const {
+  LogicalResult bufferize(Operation *op, RewriterBase &rewriter,
+                          const BufferizationOptions &options, BufferizationState &state) const {
     FailureOr<Value> buffer = getBuffer(rewriter, cast<AssumeOp>(op).getSource(), options, state);
     if (failed(buffer))
       return failure();

@@ -33,9 +33,11 @@ void attn::AttnDialect::initialize() {
       >();
 }
 
-mlir::LogicalResult attn::AttnDialect::verifyOperationAttribute(mlir::Operation *op, mlir::NamedAttribute attribute) {
+mlir::LogicalResult attn::AttnDialect::verifyOperationAttribute(mlir::Operation *op,
+                                                                mlir::NamedAttribute attribute) {
   // schedule_c2: 'attn.schedule' holds a schedule
   if (attribute.getName() == "attn.schedule" && !mlir::isa<ScheduleAttr>(attribute.getValue()))
-    return op->emitOpError("expected 'attn.schedule' to be a #attn.schedule, got ") << attribute.getValue();
+    return op->emitOpError("expected 'attn.schedule' to be a #attn.schedule, got ")
+           << attribute.getValue();
   return mlir::success();
 }

@@ -20,7 +20,8 @@ using namespace attn;
 //===----------------------------------------------------------------------===//
 
 /// Parses `keyword(%a, %b, ...) { ... }`; the arguments' types follow from the keyword.
-static ParseResult parseFunctionRegion(OpAsmParser &parser, StringRef keyword, ArrayRef<Type> types, Region &region) {
+static ParseResult parseFunctionRegion(OpAsmParser &parser, StringRef keyword, ArrayRef<Type> types,
+                                       Region &region) {
   if (failed(parser.parseOptionalKeyword(keyword)))
     return success();
   SMLoc loc = parser.getCurrentLocation();
@@ -28,8 +29,8 @@ static ParseResult parseFunctionRegion(OpAsmParser &parser, StringRef keyword, A
   if (parser.parseArgumentList(arguments, OpAsmParser::Delimiter::Paren))
     return failure();
   if (arguments.size() != types.size())
-    return parser.emitError(loc) << "expected " << types.size() << " arguments of the " << keyword << " region, got "
-                                 << arguments.size();
+    return parser.emitError(loc) << "expected " << types.size() << " arguments of the " << keyword
+                                 << " region, got " << arguments.size();
   for (auto [argument, type] : llvm::zip_equal(arguments, types))
     argument.type = type;
   return parser.parseRegion(region, arguments);
@@ -41,7 +42,8 @@ static void printFunctionRegion(OpAsmPrinter &printer, StringRef keyword, Region
   printer.increaseIndent();
   printer.printNewline();
   printer << keyword << "(";
-  llvm::interleaveComma(region.getArguments(), printer, [&](BlockArgument argument) { printer << argument; });
+  llvm::interleaveComma(region.getArguments(), printer,
+                        [&](BlockArgument argument) { printer << argument; });
   printer << ") ";
   printer.printRegion(region, /*printEntryBlockArgs=*/false);
   printer.decreaseIndent();
@@ -71,11 +73,12 @@ static void printScoreAndMask(OpAsmPrinter &printer, Operation *, Region &score,
 // Destinations and effects
 //===----------------------------------------------------------------------===//
 
-/// On tensors the ops are pure; on buffers they read all operands that are buffers and write the destinations. Running
-/// state is read as well.
+/// On tensors the ops are pure; on buffers they read all operands that are buffers and write the
+/// destinations. Running state is read as well.
 template <typename OpT>
-static void getBufferEffects(OpT op, bool readsInits,
-                             SmallVectorImpl<SideEffects::EffectInstance<MemoryEffects::Effect>> &effects) {
+static void
+getBufferEffects(OpT op, bool readsInits,
+                 SmallVectorImpl<SideEffects::EffectInstance<MemoryEffects::Effect>> &effects) {
   for (OpOperand &operand : op->getOpOperands()) {
     if (!isa<MemRefType>(operand.get().getType()))
       continue;
@@ -108,26 +111,32 @@ MutableOperandRange OnlineAttentionOp::getDpsInitsMutable() {
   return MutableOperandRange(getOperation(), getNumOperands() - 3, 3);
 }
 
-void OnlineAttentionOp::getEffects(SmallVectorImpl<SideEffects::EffectInstance<MemoryEffects::Effect>> &effects) {
+void OnlineAttentionOp::getEffects(
+    SmallVectorImpl<SideEffects::EffectInstance<MemoryEffects::Effect>> &effects) {
   getBufferEffects(*this, /*readsInits=*/true, effects);
 }
 
-LogicalResult OnlineAttentionOp::reifyResultShapes(OpBuilder &builder, ReifiedRankedShapedTypeDims &shapes) {
+LogicalResult OnlineAttentionOp::reifyResultShapes(OpBuilder &builder,
+                                                   ReifiedRankedShapedTypeDims &shapes) {
   return reifyInits(*this, builder, shapes);
 }
 
-SmallVector<OpFoldResult> OnlineAttentionOp::getMixedOrigin() { return getOriginOrZeros(getOrigin(), getContext()); }
+SmallVector<OpFoldResult> OnlineAttentionOp::getMixedOrigin() {
+  return getOriginOrZeros(getOrigin(), getContext());
+}
 
 MutableOperandRange NormalizeOp::getDpsInitsMutable() {
   unsigned inits = getLse() ? 2 : 1;
   return MutableOperandRange(getOperation(), getNumOperands() - inits, inits);
 }
 
-void NormalizeOp::getEffects(SmallVectorImpl<SideEffects::EffectInstance<MemoryEffects::Effect>> &effects) {
+void NormalizeOp::getEffects(
+    SmallVectorImpl<SideEffects::EffectInstance<MemoryEffects::Effect>> &effects) {
   getBufferEffects(*this, /*readsInits=*/false, effects);
 }
 
-LogicalResult NormalizeOp::reifyResultShapes(OpBuilder &builder, ReifiedRankedShapedTypeDims &shapes) {
+LogicalResult NormalizeOp::reifyResultShapes(OpBuilder &builder,
+                                             ReifiedRankedShapedTypeDims &shapes) {
   return reifyInits(*this, builder, shapes);
 }
 
@@ -136,7 +145,8 @@ MutableOperandRange MergeOp::getDpsInitsMutable() {
   return MutableOperandRange(getOperation(), getNumOperands() - inits, inits);
 }
 
-void MergeOp::getEffects(SmallVectorImpl<SideEffects::EffectInstance<MemoryEffects::Effect>> &effects) {
+void MergeOp::getEffects(
+    SmallVectorImpl<SideEffects::EffectInstance<MemoryEffects::Effect>> &effects) {
   getBufferEffects(*this, /*readsInits=*/false, effects);
 }
 
@@ -145,8 +155,9 @@ LogicalResult MergeOp::reifyResultShapes(OpBuilder &builder, ReifiedRankedShaped
 }
 
 namespace {
-/// Absorbs tensor.cast producers that say less than their source. The tensor dialect has this pattern for every
-/// destination-style op, but clones the op's regions and cannot clone an empty one; the higher benefit comes first.
+/// Absorbs tensor.cast producers that say less than their source. The tensor dialect has this
+/// pattern for every destination-style op, but clones the op's regions and cannot clone an empty
+/// one; the higher benefit comes first.
 struct FoldTensorCasts : OpRewritePattern<OnlineAttentionOp> {
   FoldTensorCasts(MLIRContext *context) : OpRewritePattern(context, /*benefit=*/2) {}
   LogicalResult matchAndRewrite(OnlineAttentionOp op, PatternRewriter &rewriter) const override {
@@ -154,7 +165,8 @@ struct FoldTensorCasts : OpRewritePattern<OnlineAttentionOp> {
       return failure();
     SmallVector<Type> types(op->getResultTypes());
     SmallVector<Value> operands = tensor::getUpdatedOperandsAfterCastOpFolding(op, types);
-    OperationState state(op.getLoc(), op->getName(), operands, types, op->getDiscardableAttrDictionary().getValue());
+    OperationState state(op.getLoc(), op->getName(), operands, types,
+                         op->getDiscardableAttrDictionary().getValue());
     for (Region &region : op->getRegions())
       state.addRegion()->takeBody(region);
     Operation *narrow = rewriter.create(state);
@@ -168,7 +180,8 @@ struct FoldTensorCasts : OpRewritePattern<OnlineAttentionOp> {
 };
 } // namespace
 
-void OnlineAttentionOp::getCanonicalizationPatterns(RewritePatternSet &patterns, MLIRContext *context) {
+void OnlineAttentionOp::getCanonicalizationPatterns(RewritePatternSet &patterns,
+                                                    MLIRContext *context) {
   patterns.add<FoldTensorCasts>(context);
 }
 
@@ -176,9 +189,12 @@ void OnlineAttentionOp::getCanonicalizationPatterns(RewritePatternSet &patterns,
 // AttentionOp
 //===----------------------------------------------------------------------===//
 
-SmallVector<OpFoldResult> AttentionOp::getMixedOrigin() { return getOriginOrZeros(getOrigin(), getContext()); }
+SmallVector<OpFoldResult> AttentionOp::getMixedOrigin() {
+  return getOriginOrZeros(getOrigin(), getContext());
+}
 
-LogicalResult AttentionOp::reifyResultShapes(OpBuilder &builder, ReifiedRankedShapedTypeDims &shapes) {
+LogicalResult AttentionOp::reifyResultShapes(OpBuilder &builder,
+                                             ReifiedRankedShapedTypeDims &shapes) {
   SmallVector<OpFoldResult> output = tensor::getMixedSizes(builder, getLoc(), getQuery());
   output[3] = builder.getIndexAttr(getValueDim());
   shapes.push_back(output);
@@ -218,8 +234,9 @@ struct DropUnusedLse : OpRewritePattern<AttentionOp> {
   LogicalResult matchAndRewrite(AttentionOp op, PatternRewriter &rewriter) const override {
     if (!op.getLse() || !op.getLse().use_empty())
       return failure();
-    auto narrow = AttentionOp::create(rewriter, op.getLoc(), TypeRange{op.getOutput().getType()}, op.getOperands(),
-                                      op->getDiscardableAttrDictionary().getValue());
+    auto narrow =
+        AttentionOp::create(rewriter, op.getLoc(), TypeRange{op.getOutput().getType()},
+                            op.getOperands(), op->getDiscardableAttrDictionary().getValue());
     narrow.getProperties() = op.getProperties();
     narrow.getScore().takeBody(op.getScore());
     narrow.getMask().takeBody(op.getMask());
@@ -233,7 +250,8 @@ struct DropUnusedLse : OpRewritePattern<AttentionOp> {
 struct DropZeroOrigin : OpRewritePattern<AttentionOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(AttentionOp op, PatternRewriter &rewriter) const override {
-    if (op.getOrigin().empty() || !llvm::all_of(op.getOrigin(), [](Value v) { return matchPattern(v, m_Zero()); }))
+    if (op.getOrigin().empty() ||
+        !llvm::all_of(op.getOrigin(), [](Value v) { return matchPattern(v, m_Zero()); }))
       return failure();
     rewriter.modifyOpInPlace(op, [&] { op.getOriginMutable().clear(); });
     return success();

@@ -45,7 +45,8 @@ static SmallVector<Range> rangesOf(OpBuilder &builder, ArrayRef<OpFoldResult> si
 }
 
 /// A clone of `op` with other operands, whose results have the types of its destinations.
-static Operation *cloneOnTiles(OpBuilder &builder, Operation *op, TypeRange results, ValueRange operands) {
+static Operation *cloneOnTiles(OpBuilder &builder, Operation *op, TypeRange results,
+                               ValueRange operands) {
   IRMapping mapping;
   OperationState state(op->getLoc(), op->getName());
   state.addOperands(operands);
@@ -71,9 +72,11 @@ SmallVector<Range> AttentionOp::getIterationDomain(OpBuilder &builder) {
   return rangesOf(builder, sizes);
 }
 
-/// Key and value heads read by query heads [offset, offset + size): one when the tile is one head, all when it is all.
-static LogicalResult getKeyHeads(OpBuilder &builder, AttentionOp op, OpFoldResult offset, OpFoldResult size,
-                                 OpFoldResult &keyOffset, OpFoldResult &keySize) {
+/// Key and value heads read by query heads [offset, offset + size): one when the tile is one head,
+/// all when it is all.
+static LogicalResult getKeyHeads(OpBuilder &builder, AttentionOp op, OpFoldResult offset,
+                                 OpFoldResult size, OpFoldResult &keyOffset,
+                                 OpFoldResult &keySize) {
   Location loc = op.getLoc();
   OpFoldResult heads = tensor::getMixedSize(builder, loc, op.getQuery(), 1);
   OpFoldResult keyHeads = tensor::getMixedSize(builder, loc, op.getKey(), 1);
@@ -89,9 +92,10 @@ static LogicalResult getKeyHeads(OpBuilder &builder, AttentionOp op, OpFoldResul
       keyOffset = offset;
       return success();
     }
-    OpFoldResult group = affine::makeComposedFoldedAffineApply(builder, loc, total.floorDiv(hkv),
-                                                               {builder.getIndexAttr(0), keyHeads, heads});
-    keyOffset = affine::makeComposedFoldedAffineApply(builder, loc, h.floorDiv(hkv), {offset, group});
+    OpFoldResult group = affine::makeComposedFoldedAffineApply(
+        builder, loc, total.floorDiv(hkv), {builder.getIndexAttr(0), keyHeads, heads});
+    keyOffset =
+        affine::makeComposedFoldedAffineApply(builder, loc, h.floorDiv(hkv), {offset, group});
     return success();
   }
   if (isConstantIntValue(offset, 0) && isEqualConstantIntOrValue(size, heads)) {
@@ -102,10 +106,12 @@ static LogicalResult getKeyHeads(OpBuilder &builder, AttentionOp op, OpFoldResul
   return op.emitOpError("expected a tile of one head or of all heads");
 }
 
-FailureOr<TilingResult> AttentionOp::getTiledImplementation(OpBuilder &builder, ArrayRef<OpFoldResult> offsets,
+FailureOr<TilingResult> AttentionOp::getTiledImplementation(OpBuilder &builder,
+                                                            ArrayRef<OpFoldResult> offsets,
                                                             ArrayRef<OpFoldResult> sizes) {
   if (getVariantsAttr())
-    return emitOpError("expected score and mask regions, got variants: a tile does not know the problem's M and N");
+    return emitOpError("expected score and mask regions, got variants: a tile does not know the "
+                       "problem's M and N");
   Location loc = getLoc();
   OpFoldResult zero = builder.getIndexAttr(0);
   OpFoldResult keyHead, keyHeads;
@@ -117,9 +123,12 @@ FailureOr<TilingResult> AttentionOp::getTiledImplementation(OpBuilder &builder, 
   OpFoldResult d = builder.getIndexAttr(getHeadDim()), dv = builder.getIndexAttr(getValueDim());
   Value query = slice(builder, loc, getQuery(), {offsets[0], offsets[1], offsets[2], zero},
                       {sizes[0], sizes[1], sizes[2], d}, slices);
-  Value key = slice(builder, loc, getKey(), {offsets[0], keyHead, zero, zero}, {sizes[0], keyHeads, n, d}, slices);
-  Value value = slice(builder, loc, getValue(), {offsets[0], keyHead, zero, zero}, {sizes[0], keyHeads, n, dv}, slices);
-  Value sink = getSink() ? slice(builder, loc, getSink(), {offsets[1]}, {sizes[1]}, slices) : Value();
+  Value key = slice(builder, loc, getKey(), {offsets[0], keyHead, zero, zero},
+                    {sizes[0], keyHeads, n, d}, slices);
+  Value value = slice(builder, loc, getValue(), {offsets[0], keyHead, zero, zero},
+                      {sizes[0], keyHeads, n, dv}, slices);
+  Value sink =
+      getSink() ? slice(builder, loc, getSink(), {offsets[1]}, {sizes[1]}, slices) : Value();
 
   SmallVector<Value> origin;
   for (auto [i, position] : llvm::enumerate(getMixedOrigin()))
@@ -132,7 +141,8 @@ FailureOr<TilingResult> AttentionOp::getTiledImplementation(OpBuilder &builder, 
   SmallVector<Type> types = {RankedTensorType::get(shape, getOutput().getType().getElementType())};
   shape.pop_back();
   if (getLse())
-    types.push_back(RankedTensorType::get(shape, cast<RankedTensorType>(getLse().getType()).getElementType()));
+    types.push_back(
+        RankedTensorType::get(shape, cast<RankedTensorType>(getLse().getType()).getElementType()));
 
   auto tiled = AttentionOp::create(builder, loc, types, query, key, value, getScale(), sink, origin,
                                    /*captures=*/ValueRange(), /*variants=*/ArrayAttr());
@@ -144,8 +154,9 @@ FailureOr<TilingResult> AttentionOp::getTiledImplementation(OpBuilder &builder, 
 }
 
 LogicalResult AttentionOp::getResultTilePosition(OpBuilder &builder, unsigned resultNumber,
-                                                 ArrayRef<OpFoldResult> offsets, ArrayRef<OpFoldResult> sizes,
-                                                 OFRs &resultOffsets, OFRs &resultSizes) {
+                                                 ArrayRef<OpFoldResult> offsets,
+                                                 ArrayRef<OpFoldResult> sizes, OFRs &resultOffsets,
+                                                 OFRs &resultSizes) {
   resultOffsets.assign(offsets.begin(), offsets.end());
   resultSizes.assign(sizes.begin(), sizes.end());
   if (resultNumber == 0) {
@@ -168,25 +179,28 @@ SmallVector<Range> OnlineAttentionOp::getIterationDomain(OpBuilder &builder) {
                             tensor::getMixedSize(builder, getLoc(), getKey(), 0)});
 }
 
-/// The op on rows [m, m + rows) and keys [n, n + keys), with the given running state for those rows.
-static FailureOr<TilingResult> tileOnline(OpBuilder &builder, OnlineAttentionOp op, OpFoldResult m, OpFoldResult rows,
-                                          OpFoldResult n, OpFoldResult keys, ValueRange state,
-                                          SmallVector<Operation *> slices) {
+/// The op on rows [m, m + rows) and keys [n, n + keys), with the given running state for those
+/// rows.
+static FailureOr<TilingResult> tileOnline(OpBuilder &builder, OnlineAttentionOp op, OpFoldResult m,
+                                          OpFoldResult rows, OpFoldResult n, OpFoldResult keys,
+                                          ValueRange state, SmallVector<Operation *> slices) {
   Location loc = op.getLoc();
   OpFoldResult zero = builder.getIndexAttr(0);
   auto width = [&](Value v) { return tensor::getMixedSize(builder, loc, v, 1); };
   SmallVector<Value> operands = {
       slice(builder, loc, op.getQuery(), {m, zero}, {rows, width(op.getQuery())}, slices),
       slice(builder, loc, op.getKey(), {n, zero}, {keys, width(op.getKey())}, slices),
-      slice(builder, loc, op.getValue(), {n, zero}, {keys, width(op.getValue())}, slices), op.getScale()};
+      slice(builder, loc, op.getValue(), {n, zero}, {keys, width(op.getValue())}, slices),
+      op.getScale()};
   OFRs origin = op.getMixedOrigin();
   origin[2] = add(builder, loc, origin[2], m);
   origin[3] = add(builder, loc, origin[3], n);
   for (OpFoldResult position : origin)
     operands.push_back(getValueOrCreateConstantIndexOp(builder, loc, position));
   llvm::append_range(operands, state);
-  auto tiled = OnlineAttentionOp::create(builder, loc, state.getTypes(), operands[0], operands[1], operands[2],
-                                         op.getScale(), ValueRange(operands).slice(4, 4), state[0], state[1], state[2]);
+  auto tiled = OnlineAttentionOp::create(
+      builder, loc, state.getTypes(), operands[0], operands[1], operands[2], op.getScale(),
+      ValueRange(operands).slice(4, 4), state[0], state[1], state[2]);
   tiled->setDiscardableAttrs(op->getDiscardableAttrDictionary());
   IRMapping mapping;
   op.getScore().cloneInto(&tiled.getScore(), mapping);
@@ -194,21 +208,24 @@ static FailureOr<TilingResult> tileOnline(OpBuilder &builder, OnlineAttentionOp 
   return TilingResult{{tiled}, SmallVector<Value>(tiled->getResults()), slices};
 }
 
-FailureOr<TilingResult> OnlineAttentionOp::getTiledImplementation(OpBuilder &builder, ArrayRef<OpFoldResult> offsets,
+FailureOr<TilingResult> OnlineAttentionOp::getTiledImplementation(OpBuilder &builder,
+                                                                  ArrayRef<OpFoldResult> offsets,
                                                                   ArrayRef<OpFoldResult> sizes) {
   Location loc = getLoc();
   OpFoldResult zero = builder.getIndexAttr(0);
   OpFoldResult dv = tensor::getMixedSize(builder, loc, getAcc(), 1);
   SmallVector<Operation *> slices;
-  SmallVector<Value> state = {slice(builder, loc, getAcc(), {offsets[0], zero}, {sizes[0], dv}, slices),
-                              slice(builder, loc, getRowMax(), {offsets[0]}, {sizes[0]}, slices),
-                              slice(builder, loc, getRowSum(), {offsets[0]}, {sizes[0]}, slices)};
+  SmallVector<Value> state = {
+      slice(builder, loc, getAcc(), {offsets[0], zero}, {sizes[0], dv}, slices),
+      slice(builder, loc, getRowMax(), {offsets[0]}, {sizes[0]}, slices),
+      slice(builder, loc, getRowSum(), {offsets[0]}, {sizes[0]}, slices)};
   return tileOnline(builder, *this, offsets[0], sizes[0], offsets[1], sizes[1], state, slices);
 }
 
 /// acc takes the tile's rows and all of Dv, row_max and row_sum the rows; N is reduced away.
-static void getRowPosition(OpBuilder &builder, Location loc, Value acc, unsigned resultNumber, OpFoldResult offset,
-                           OpFoldResult size, OFRs &resultOffsets, OFRs &resultSizes) {
+static void getRowPosition(OpBuilder &builder, Location loc, Value acc, unsigned resultNumber,
+                           OpFoldResult offset, OpFoldResult size, OFRs &resultOffsets,
+                           OFRs &resultSizes) {
   resultOffsets = {offset};
   resultSizes = {size};
   if (resultNumber == 0) {
@@ -218,20 +235,23 @@ static void getRowPosition(OpBuilder &builder, Location loc, Value acc, unsigned
 }
 
 LogicalResult OnlineAttentionOp::getResultTilePosition(OpBuilder &builder, unsigned resultNumber,
-                                                       ArrayRef<OpFoldResult> offsets, ArrayRef<OpFoldResult> sizes,
+                                                       ArrayRef<OpFoldResult> offsets,
+                                                       ArrayRef<OpFoldResult> sizes,
                                                        OFRs &resultOffsets, OFRs &resultSizes) {
-  getRowPosition(builder, getLoc(), getAcc(), resultNumber, offsets[0], sizes[0], resultOffsets, resultSizes);
+  getRowPosition(builder, getLoc(), getAcc(), resultNumber, offsets[0], sizes[0], resultOffsets,
+                 resultSizes);
   return success();
 }
 
 //===----------------------------------------------------------------------===//
 // OnlineAttentionOp: partial reductions over N
 //
-// A split of N gives each part its own running state: (S, M, Dv), (S, M), (S, M). Joining states is the same algebra as
-// absorbing tiles: rescale to the common maximum and add.
+// A split of N gives each part its own running state: (S, M, Dv), (S, M), (S, M). Joining states is
+// the same algebra as absorbing tiles: rescale to the common maximum and add.
 //===----------------------------------------------------------------------===//
 
-static LogicalResult checkSplitsKeysOnly(OnlineAttentionOp op, const SetVector<unsigned> &reductionDims,
+static LogicalResult checkSplitsKeysOnly(OnlineAttentionOp op,
+                                         const SetVector<unsigned> &reductionDims,
                                          ReductionTilingStrategy strategy) {
   if (reductionDims.size() != 1 || reductionDims[0] != 1)
     return op.emitOpError("expected a partial reduction over N alone");
@@ -240,11 +260,11 @@ static LogicalResult checkSplitsKeysOnly(OnlineAttentionOp op, const SetVector<u
   return success();
 }
 
-FailureOr<SmallVector<Value>>
-OnlineAttentionOp::generateInitialTensorForPartialReduction(OpBuilder &builder, Location loc,
-                                                            ArrayRef<OpFoldResult> tileSizes,
-                                                            const SetVector<unsigned> &reductionDims) {
-  // The parts' states start from the neutral element; the op's own initial state joins at the merge.
+FailureOr<SmallVector<Value>> OnlineAttentionOp::generateInitialTensorForPartialReduction(
+    OpBuilder &builder, Location loc, ArrayRef<OpFoldResult> tileSizes,
+    const SetVector<unsigned> &reductionDims) {
+  // The parts' states start from the neutral element; the op's own initial state joins at the
+  // merge.
   OpFoldResult parts = tileSizes[1];
   OFRs acc = tensor::getMixedSizes(builder, loc, getAcc());
   OFRs row = {parts, acc[0]};
@@ -255,12 +275,14 @@ OnlineAttentionOp::generateInitialTensorForPartialReduction(OpBuilder &builder, 
     Value constant = arith::ConstantOp::create(builder, loc, builder.getF32FloatAttr(value));
     return linalg::FillOp::create(builder, loc, constant, empty).getResult(0);
   };
-  return SmallVector<Value>{fill(acc, 0.0), fill(row, -std::numeric_limits<double>::infinity()), fill(row, 0.0)};
+  return SmallVector<Value>{fill(acc, 0.0), fill(row, -std::numeric_limits<double>::infinity()),
+                            fill(row, 0.0)};
 }
 
 FailureOr<TilingResult> OnlineAttentionOp::tileToPartialReduction(
-    OpBuilder &builder, Location loc, ReductionTilingStrategy strategy, ValueRange init, ArrayRef<OpFoldResult> offsets,
-    ArrayRef<OpFoldResult> sizes, const SetVector<unsigned> &reductionDims, ArrayRef<OpFoldResult> splitReductionIvs) {
+    OpBuilder &builder, Location loc, ReductionTilingStrategy strategy, ValueRange init,
+    ArrayRef<OpFoldResult> offsets, ArrayRef<OpFoldResult> sizes,
+    const SetVector<unsigned> &reductionDims, ArrayRef<OpFoldResult> splitReductionIvs) {
   if (failed(checkSplitsKeysOnly(*this, reductionDims, strategy)))
     return failure();
   OpFoldResult zero = builder.getIndexAttr(0), one = builder.getIndexAttr(1);
@@ -268,7 +290,8 @@ FailureOr<TilingResult> OnlineAttentionOp::tileToPartialReduction(
   SmallVector<Value> state;
   for (auto [i, value] : llvm::enumerate(init)) {
     OFRs partOffsets = {splitReductionIvs[0], offsets[0]}, partSizes = {one, sizes[0]};
-    // Dv from the parts, (S, M, Dv): a caller may have put them in the place of the op's own state already.
+    // Dv from the parts, (S, M, Dv): a caller may have put them in the place of the op's own state
+    // already.
     if (i == 0) {
       partOffsets.push_back(zero);
       partSizes.push_back(tensor::getMixedSize(builder, loc, value, 2));
@@ -277,7 +300,8 @@ FailureOr<TilingResult> OnlineAttentionOp::tileToPartialReduction(
     auto full = tensor::ExtractSliceOp::inferResultType(type, partSizes);
     auto reduced = RankedTensorType::get(full.getShape().drop_front(), full.getElementType());
     OFRs strides(partOffsets.size(), one);
-    auto part = tensor::ExtractSliceOp::create(builder, loc, reduced, value, partOffsets, partSizes, strides);
+    auto part = tensor::ExtractSliceOp::create(builder, loc, reduced, value, partOffsets, partSizes,
+                                               strides);
     slices.push_back(part);
     state.push_back(part);
   }
@@ -285,19 +309,22 @@ FailureOr<TilingResult> OnlineAttentionOp::tileToPartialReduction(
 }
 
 LogicalResult OnlineAttentionOp::getPartialResultTilePosition(
-    OpBuilder &builder, unsigned resultNumber, ReductionTilingStrategy strategy, ArrayRef<OpFoldResult> offsets,
-    ArrayRef<OpFoldResult> sizes, const SetVector<unsigned> &reductionDims, ArrayRef<OpFoldResult> splitReductionIvs,
+    OpBuilder &builder, unsigned resultNumber, ReductionTilingStrategy strategy,
+    ArrayRef<OpFoldResult> offsets, ArrayRef<OpFoldResult> sizes,
+    const SetVector<unsigned> &reductionDims, ArrayRef<OpFoldResult> splitReductionIvs,
     OFRs &resultOffsets, OFRs &resultSizes) {
   if (failed(checkSplitsKeysOnly(*this, reductionDims, strategy)))
     return failure();
-  getRowPosition(builder, getLoc(), getAcc(), resultNumber, offsets[0], sizes[0], resultOffsets, resultSizes);
+  getRowPosition(builder, getLoc(), getAcc(), resultNumber, offsets[0], sizes[0], resultOffsets,
+                 resultSizes);
   resultOffsets.insert(resultOffsets.begin(), splitReductionIvs[0]);
   resultSizes.insert(resultSizes.begin(), builder.getIndexAttr(1));
   return success();
 }
 
-FailureOr<MergeResult> OnlineAttentionOp::mergeReductions(OpBuilder &builder, Location loc, ValueRange partial,
-                                                          const SetVector<unsigned> &reductionDims) {
+FailureOr<MergeResult>
+OnlineAttentionOp::mergeReductions(OpBuilder &builder, Location loc, ValueRange partial,
+                                   const SetVector<unsigned> &reductionDims) {
   // max = max_s row_max[s]; then sums of states scaled by exp2(row_max[s] - max).
   MLIRContext *context = builder.getContext();
   AffineExpr s, m, d;
@@ -307,17 +334,20 @@ FailureOr<MergeResult> OnlineAttentionOp::mergeReductions(OpBuilder &builder, Lo
   using It = utils::IteratorType;
 
   auto rowMax = linalg::GenericOp::create(
-      builder, loc, TypeRange{getRowMax().getType()}, ValueRange{partial[1]}, ValueRange{getRowMax()},
-      ArrayRef<AffineMap>{map2({s, m}), map2({m})}, ArrayRef<It>{It::reduction, It::parallel},
-      [](OpBuilder &b, Location l, ValueRange args) {
-        linalg::YieldOp::create(b, l, arith::MaximumFOp::create(b, l, args[0], args[1]).getResult());
+      builder, loc, TypeRange{getRowMax().getType()}, ValueRange{partial[1]},
+      ValueRange{getRowMax()}, ArrayRef<AffineMap>{map2({s, m}), map2({m})},
+      ArrayRef<It>{It::reduction, It::parallel}, [](OpBuilder &b, Location l, ValueRange args) {
+        linalg::YieldOp::create(b, l,
+                                arith::MaximumFOp::create(b, l, args[0], args[1]).getResult());
       });
   Value max = rowMax.getResult(0);
-  // exp2(from - to), 0 where `from` is -inf: a state that kept nothing, whose difference may be NaN.
+  // exp2(from - to), 0 where `from` is -inf: a state that kept nothing, whose difference may be
+  // NaN.
   auto weight = [](OpBuilder &b, Location l, Value from, Value to) -> Value {
     Value zero = arith::ConstantOp::create(b, l, b.getF32FloatAttr(0.0f));
     Value lowest = arith::ConstantOp::create(
-        b, l, b.getFloatAttr(b.getF32Type(), APFloat::getInf(APFloat::IEEEsingle(), /*Negative=*/true)));
+        b, l,
+        b.getFloatAttr(b.getF32Type(), APFloat::getInf(APFloat::IEEEsingle(), /*Negative=*/true)));
     Value power = math::Exp2Op::create(b, l, arith::SubFOp::create(b, l, from, to));
     Value empty = arith::CmpFOp::create(b, l, arith::CmpFPredicate::OEQ, from, lowest);
     return arith::SelectOp::create(b, l, empty, zero, power);
@@ -329,13 +359,13 @@ FailureOr<MergeResult> OnlineAttentionOp::mergeReductions(OpBuilder &builder, Lo
     if (!isAcc)
       for (AffineMap &map : maps)
         map = AffineMap::get(1, 0, {builder.getAffineDimExpr(0)}, context);
-    return linalg::GenericOp::create(builder, loc, TypeRange{state.getType()}, ValueRange{getRowMax(), max},
-                                     ValueRange{state}, maps, iterators,
-                                     [&](OpBuilder &b, Location l, ValueRange args) {
-                                       Value w = weight(b, l, args[0], args[1]);
-                                       linalg::YieldOp::create(b, l,
-                                                               arith::MulFOp::create(b, l, args[2], w).getResult());
-                                     })
+    return linalg::GenericOp::create(
+               builder, loc, TypeRange{state.getType()}, ValueRange{getRowMax(), max},
+               ValueRange{state}, maps, iterators,
+               [&](OpBuilder &b, Location l, ValueRange args) {
+                 Value w = weight(b, l, args[0], args[1]);
+                 linalg::YieldOp::create(b, l, arith::MulFOp::create(b, l, args[2], w).getResult());
+               })
         .getResult(0);
   };
   auto absorb = [&](Value part, Value state, bool isAcc) -> Value {
@@ -344,14 +374,15 @@ FailureOr<MergeResult> OnlineAttentionOp::mergeReductions(OpBuilder &builder, Lo
               : SmallVector<AffineMap>{map2({s, m}), map2({m}), map2({s, m}), map2({m})};
     SmallVector<It> iterators(isAcc ? 3 : 2, It::parallel);
     iterators[0] = It::reduction;
-    return linalg::GenericOp::create(builder, loc, TypeRange{state.getType()}, ValueRange{partial[1], max, part},
-                                     ValueRange{state}, maps, iterators,
-                                     [&](OpBuilder &b, Location l, ValueRange args) {
-                                       Value w = weight(b, l, args[0], args[1]);
-                                       Value term = arith::MulFOp::create(b, l, args[2], w);
-                                       linalg::YieldOp::create(b, l,
-                                                               arith::AddFOp::create(b, l, args[3], term).getResult());
-                                     })
+    return linalg::GenericOp::create(
+               builder, loc, TypeRange{state.getType()}, ValueRange{partial[1], max, part},
+               ValueRange{state}, maps, iterators,
+               [&](OpBuilder &b, Location l, ValueRange args) {
+                 Value w = weight(b, l, args[0], args[1]);
+                 Value term = arith::MulFOp::create(b, l, args[2], w);
+                 linalg::YieldOp::create(b, l,
+                                         arith::AddFOp::create(b, l, args[3], term).getResult());
+               })
         .getResult(0);
   };
   Value acc = absorb(partial[0], rescale(getAcc(), /*isAcc=*/true), /*isAcc=*/true);
@@ -363,13 +394,16 @@ FailureOr<MergeResult> OnlineAttentionOp::mergeReductions(OpBuilder &builder, Lo
 // NormalizeOp: (M), and MergeOp: the dimensions of lse
 //===----------------------------------------------------------------------===//
 
-SmallVector<utils::IteratorType> NormalizeOp::getLoopIteratorTypes() { return {utils::IteratorType::parallel}; }
+SmallVector<utils::IteratorType> NormalizeOp::getLoopIteratorTypes() {
+  return {utils::IteratorType::parallel};
+}
 
 SmallVector<Range> NormalizeOp::getIterationDomain(OpBuilder &builder) {
   return rangesOf(builder, {tensor::getMixedSize(builder, getLoc(), getAcc(), 0)});
 }
 
-FailureOr<TilingResult> NormalizeOp::getTiledImplementation(OpBuilder &builder, ArrayRef<OpFoldResult> offsets,
+FailureOr<TilingResult> NormalizeOp::getTiledImplementation(OpBuilder &builder,
+                                                            ArrayRef<OpFoldResult> offsets,
                                                             ArrayRef<OpFoldResult> sizes) {
   SmallVector<Operation *> slices;
   SmallVector<Value> operands;
@@ -392,14 +426,17 @@ FailureOr<TilingResult> NormalizeOp::getTiledImplementation(OpBuilder &builder, 
 }
 
 LogicalResult NormalizeOp::getResultTilePosition(OpBuilder &builder, unsigned resultNumber,
-                                                 ArrayRef<OpFoldResult> offsets, ArrayRef<OpFoldResult> sizes,
-                                                 OFRs &resultOffsets, OFRs &resultSizes) {
-  getRowPosition(builder, getLoc(), getAcc(), resultNumber, offsets[0], sizes[0], resultOffsets, resultSizes);
+                                                 ArrayRef<OpFoldResult> offsets,
+                                                 ArrayRef<OpFoldResult> sizes, OFRs &resultOffsets,
+                                                 OFRs &resultSizes) {
+  getRowPosition(builder, getLoc(), getAcc(), resultNumber, offsets[0], sizes[0], resultOffsets,
+                 resultSizes);
   return success();
 }
 
 SmallVector<utils::IteratorType> MergeOp::getLoopIteratorTypes() {
-  return SmallVector<utils::IteratorType>(getPartialLse().getType().getRank() - 1, utils::IteratorType::parallel);
+  return SmallVector<utils::IteratorType>(getPartialLse().getType().getRank() - 1,
+                                          utils::IteratorType::parallel);
 }
 
 SmallVector<Range> MergeOp::getIterationDomain(OpBuilder &builder) {
@@ -407,7 +444,8 @@ SmallVector<Range> MergeOp::getIterationDomain(OpBuilder &builder) {
   return rangesOf(builder, ArrayRef<OpFoldResult>(sizes).drop_front());
 }
 
-FailureOr<TilingResult> MergeOp::getTiledImplementation(OpBuilder &builder, ArrayRef<OpFoldResult> offsets,
+FailureOr<TilingResult> MergeOp::getTiledImplementation(OpBuilder &builder,
+                                                        ArrayRef<OpFoldResult> offsets,
                                                         ArrayRef<OpFoldResult> sizes) {
   SmallVector<Operation *> slices;
   SmallVector<Value> operands;
@@ -415,7 +453,8 @@ FailureOr<TilingResult> MergeOp::getTiledImplementation(OpBuilder &builder, Arra
   for (OpOperand &operand : getOperation()->getOpOperands()) {
     Value source = operand.get();
     OFRs position(offsets), extent(sizes);
-    bool isPartial = operand.getOperandNumber() < 2, hasColumns = operand.getOperandNumber() % 2 == 0;
+    bool isPartial = operand.getOperandNumber() < 2,
+         hasColumns = operand.getOperandNumber() % 2 == 0;
     if (hasColumns) {
       int64_t last = cast<ShapedType>(source.getType()).getRank() - 1;
       position.push_back(zero);
@@ -432,13 +471,16 @@ FailureOr<TilingResult> MergeOp::getTiledImplementation(OpBuilder &builder, Arra
   return TilingResult{{tiled}, SmallVector<Value>(tiled->getResults()), slices};
 }
 
-LogicalResult MergeOp::getResultTilePosition(OpBuilder &builder, unsigned resultNumber, ArrayRef<OpFoldResult> offsets,
-                                             ArrayRef<OpFoldResult> sizes, OFRs &resultOffsets, OFRs &resultSizes) {
+LogicalResult MergeOp::getResultTilePosition(OpBuilder &builder, unsigned resultNumber,
+                                             ArrayRef<OpFoldResult> offsets,
+                                             ArrayRef<OpFoldResult> sizes, OFRs &resultOffsets,
+                                             OFRs &resultSizes) {
   resultOffsets.assign(offsets.begin(), offsets.end());
   resultSizes.assign(sizes.begin(), sizes.end());
   if (resultNumber == 0) {
     resultOffsets.push_back(builder.getIndexAttr(0));
-    resultSizes.push_back(tensor::getMixedSize(builder, getLoc(), getOutput(), getOutput().getType().getRank() - 1));
+    resultSizes.push_back(
+        tensor::getMixedSize(builder, getLoc(), getOutput(), getOutput().getType().getRank() - 1));
   }
   return success();
 }

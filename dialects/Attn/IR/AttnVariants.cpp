@@ -29,7 +29,8 @@ struct RegionBuilder : ImplicitLocOpBuilder {
   Value both(Value a, Value b) { return arith::AndIOp::create(*this, a, b); }
   Value either(Value a, Value b) { return arith::OrIOp::create(*this, a, b); }
 
-  /// Row m in the coordinates of the keys: unchanged, or shifted so that the last row meets the last key.
+  /// Row m in the coordinates of the keys: unchanged, or shifted so that the last row meets the
+  /// last key.
   Value aligned(const Position &at, Alignment alignment) {
     if (alignment == Alignment::TopLeft)
       return at.m;
@@ -37,17 +38,22 @@ struct RegionBuilder : ImplicitLocOpBuilder {
   }
   Value readIndex(Value tensor, ValueRange indices) {
     Value element = tensor::ExtractOp::create(*this, tensor, indices);
-    return element.getType().isIndex() ? element
-                                       : arith::IndexCastOp::create(*this, getIndexType(), element).getResult();
+    return element.getType().isIndex()
+               ? element
+               : arith::IndexCastOp::create(*this, getIndexType(), element).getResult();
   }
   Value readF32(Value tensor, ValueRange indices) {
     Value element = tensor::ExtractOp::create(*this, tensor, indices);
-    return element.getType().isF32() ? element : arith::ExtFOp::create(*this, getF32Type(), element).getResult();
+    return element.getType().isF32()
+               ? element
+               : arith::ExtFOp::create(*this, getF32Type(), element).getResult();
   }
 };
 } // namespace
 
-bool attn::isScoreVariant(Attribute variant) { return isa<SoftcapAttr, AlibiAttr, RelativeBiasAttr>(variant); }
+bool attn::isScoreVariant(Attribute variant) {
+  return isa<SoftcapAttr, AlibiAttr, RelativeBiasAttr>(variant);
+}
 
 std::optional<SmallVector<CaptureRule>> attn::getCaptureRules(Attribute variant) {
   using Rules = SmallVector<CaptureRule>;
@@ -74,7 +80,8 @@ SmallVector<CaptureRule> attn::getCaptureRules(AttentionOp op) {
   return rules;
 }
 
-Value attn::buildMask(OpBuilder &builder, Location loc, Attribute variant, const Position &at, ValueRange captures) {
+Value attn::buildMask(OpBuilder &builder, Location loc, Attribute variant, const Position &at,
+                      ValueRange captures) {
   RegionBuilder b(builder, loc);
   if (auto causal = dyn_cast<CausalAttr>(variant))
     return b.cmp(P::sle, at.n, b.aligned(at, causal.getAlignment()));
@@ -90,7 +97,8 @@ Value attn::buildMask(OpBuilder &builder, Location loc, Attribute variant, const
     return keep ? keep : arith::ConstantOp::create(b, b.getBoolAttr(true)).getResult();
   }
   if (auto prefix = dyn_cast<PrefixAttr>(variant)) {
-    Value length = prefix.getLength() < 0 ? b.readIndex(captures[0], at.b) : b.index(prefix.getLength());
+    Value length =
+        prefix.getLength() < 0 ? b.readIndex(captures[0], at.b) : b.index(prefix.getLength());
     Value causal = b.cmp(P::sle, at.n, b.aligned(at, prefix.getAlignment()));
     return b.either(b.cmp(P::slt, at.n, length), causal);
   }
@@ -114,8 +122,8 @@ Value attn::buildMask(OpBuilder &builder, Location loc, Attribute variant, const
   return b.cmp(P::slt, at.n, b.readIndex(captures[0], at.b));
 }
 
-Value attn::buildScore(OpBuilder &builder, Location loc, Attribute variant, Value s, const Position &at,
-                       ValueRange captures) {
+Value attn::buildScore(OpBuilder &builder, Location loc, Attribute variant, Value s,
+                       const Position &at, ValueRange captures) {
   RegionBuilder b(builder, loc);
   if (auto softcap = dyn_cast<SoftcapAttr>(variant)) {
     double cap = softcap.getCap().getValueAsDouble();
@@ -135,7 +143,8 @@ Value attn::buildScore(OpBuilder &builder, Location loc, Attribute variant, Valu
   OpBuilder outside(b.getInsertionBlock()->getParentOp());
   Value extent = outside.createOrFold<tensor::DimOp>(loc, captures[0], 1);
   Value last = b.sub(extent, b.index(1));
-  Value distance = b.add(b.sub(b.aligned(at, relative.getAlignment()), at.n), b.index(relative.getOffset()));
+  Value distance =
+      b.add(b.sub(b.aligned(at, relative.getAlignment()), at.n), b.index(relative.getOffset()));
   Value clamped = arith::MaxSIOp::create(b, arith::MinSIOp::create(b, distance, last), b.index(0));
   return arith::AddFOp::create(b, s, b.readF32(captures[0], {at.h, clamped}));
 }
@@ -146,7 +155,8 @@ static void extendRegion(RewriterBase &rewriter, Location loc, Region &region, T
   OpBuilder::InsertionGuard guard(rewriter);
   Value current;
   if (region.empty()) {
-    Block *block = rewriter.createBlock(&region, {}, arguments, SmallVector<Location>(arguments.size(), loc));
+    Block *block =
+        rewriter.createBlock(&region, {}, arguments, SmallVector<Location>(arguments.size(), loc));
     rewriter.setInsertionPointToEnd(block);
   } else {
     auto yield = cast<YieldOp>(region.front().getTerminator());
@@ -175,19 +185,21 @@ void attn::expandVariants(RewriterBase &rewriter, AttentionOp op) {
       ValueRange own = captures.take_front(getCaptureRules(variant)->size());
       captures = captures.drop_front(own.size());
       if (isScoreVariant(variant)) {
-        extendRegion(rewriter, loc, op.getScore(), {f32, index, index, index, index}, [&](Block &block, Value s) {
-          ValueRange p = block.getArguments();
-          Position here = {p[1], p[2], p[3], p[4], at.queryLength, at.keyLength};
-          return buildScore(rewriter, loc, variant, s ? s : p[0], here, own);
-        });
+        extendRegion(rewriter, loc, op.getScore(), {f32, index, index, index, index},
+                     [&](Block &block, Value s) {
+                       ValueRange p = block.getArguments();
+                       Position here = {p[1], p[2], p[3], p[4], at.queryLength, at.keyLength};
+                       return buildScore(rewriter, loc, variant, s ? s : p[0], here, own);
+                     });
         continue;
       }
-      extendRegion(rewriter, loc, op.getMask(), {index, index, index, index}, [&](Block &block, Value keep) {
-        ValueRange p = block.getArguments();
-        Position here = {p[0], p[1], p[2], p[3], at.queryLength, at.keyLength};
-        Value mask = buildMask(rewriter, loc, variant, here, own);
-        return keep ? arith::AndIOp::create(rewriter, loc, keep, mask).getResult() : mask;
-      });
+      extendRegion(
+          rewriter, loc, op.getMask(), {index, index, index, index}, [&](Block &block, Value keep) {
+            ValueRange p = block.getArguments();
+            Position here = {p[0], p[1], p[2], p[3], at.queryLength, at.keyLength};
+            Value mask = buildMask(rewriter, loc, variant, here, own);
+            return keep ? arith::AndIOp::create(rewriter, loc, keep, mask).getResult() : mask;
+          });
     }
     op.getCapturesMutable().clear();
     op.removeVariantsAttr();

@@ -12,26 +12,29 @@
 
 namespace attn {
 
-/// The global position a score or mask function is asked about, and the lengths that alignment needs.
+/// The global position a score or mask function is asked about, and the lengths that alignment
+/// needs.
 struct Position {
   mlir::Value b, h, m, n;
   /// Run-time M and N of the whole problem.
   mlir::Value queryLength, keyLength;
 };
 
-/// Emits `keep` (i1) of one mask variant at a position. `captures` are the tensors the variant reads.
-mlir::Value buildMask(mlir::OpBuilder &builder, mlir::Location loc, mlir::Attribute variant, const Position &at,
-                      mlir::ValueRange captures);
+/// Emits `keep` (i1) of one mask variant at a position. `captures` are the tensors the variant
+/// reads.
+mlir::Value buildMask(mlir::OpBuilder &builder, mlir::Location loc, mlir::Attribute variant,
+                      const Position &at, mlir::ValueRange captures);
 
-/// Emits the score (f32) of one score variant, from the score `s` before it, at the insertion point, in a region of an op;
-/// what is the same for all elements goes in front of that op.
-mlir::Value buildScore(mlir::OpBuilder &builder, mlir::Location loc, mlir::Attribute variant, mlir::Value s,
-                       const Position &at, mlir::ValueRange captures);
+/// Emits the score (f32) of one score variant, from the score `s` before it, at the insertion
+/// point, in a region of an op; what is the same for all elements goes in front of that op.
+mlir::Value buildScore(mlir::OpBuilder &builder, mlir::Location loc, mlir::Attribute variant,
+                       mlir::Value s, const Position &at, mlir::ValueRange captures);
 
 /// True for variants of the score, false for those of the mask.
 bool isScoreVariant(mlir::Attribute variant);
 
-/// One tensor that a variant reads: its dimensions, a letter each (`R` is its own), and kind of element.
+/// One tensor that a variant reads: its dimensions, a letter each (`R` is its own), and kind of
+/// element.
 struct CaptureRule {
   llvm::StringRef name, dims;
   bool isFloat;
@@ -43,8 +46,8 @@ std::optional<llvm::SmallVector<CaptureRule>> getCaptureRules(mlir::Attribute va
 /// The same for all variants of an op: a rule for each of its captures.
 llvm::SmallVector<CaptureRule> getCaptureRules(AttentionOp op);
 
-/// Replaces the op's `variants` by regions: scores compose in order, masks are conjoined, regions already there come
-/// first. Does nothing to an op without variants.
+/// Replaces the op's `variants` by regions: scores compose in order, masks are conjoined, regions
+/// already there come first. Does nothing to an op without variants.
 void expandVariants(mlir::RewriterBase &rewriter, AttentionOp op);
 
 } // namespace attn

@@ -3,7 +3,8 @@
 // Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Each check names its constraint in dialects/Attn/README.md; the test of `// attention_c4` is `@attention_c4`.
+// Each check names its constraint in dialects/Attn/README.md; the test of `// attention_c4` is
+// `@attention_c4`.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,31 +23,39 @@ using namespace attn;
 //===----------------------------------------------------------------------===//
 
 /// Two extents agree unless both are known and differ.
-static bool agree(int64_t a, int64_t b) { return ShapedType::isDynamic(a) || ShapedType::isDynamic(b) || a == b; }
+static bool agree(int64_t a, int64_t b) {
+  return ShapedType::isDynamic(a) || ShapedType::isDynamic(b) || a == b;
+}
 
-static std::string extent(int64_t size) { return ShapedType::isDynamic(size) ? "?" : std::to_string(size); }
+static std::string extent(int64_t size) {
+  return ShapedType::isDynamic(size) ? "?" : std::to_string(size);
+}
 
-static LogicalResult checkRank(Operation *op, StringRef name, Type type, int64_t rank, StringRef dims) {
+static LogicalResult checkRank(Operation *op, StringRef name, Type type, int64_t rank,
+                               StringRef dims) {
   auto shaped = cast<ShapedType>(type);
   if (shaped.getRank() == rank)
     return success();
-  return op->emitOpError("expected ") << name << " of rank " << rank << " " << dims << ", got rank " << shaped.getRank()
-                                      << " in " << type;
+  return op->emitOpError("expected ") << name << " of rank " << rank << " " << dims << ", got rank "
+                                      << shaped.getRank() << " in " << type;
 }
 
 /// `what` is "<dim> of <a> and <b>".
-static LogicalResult checkExtent(Operation *op, StringRef dim, StringRef a, int64_t sizeA, StringRef b, int64_t sizeB) {
+static LogicalResult checkExtent(Operation *op, StringRef dim, StringRef a, int64_t sizeA,
+                                 StringRef b, int64_t sizeB) {
   if (agree(sizeA, sizeB))
     return success();
-  return op->emitOpError("expected ") << dim << " of " << a << " and " << b << " to agree, got " << extent(sizeA)
-                                      << " and " << extent(sizeB);
+  return op->emitOpError("expected ") << dim << " of " << a << " and " << b << " to agree, got "
+                                      << extent(sizeA) << " and " << extent(sizeB);
 }
 
-static LogicalResult checkElement(Operation *op, StringRef name, Type type, bool (*allowed)(Type), StringRef list) {
+static LogicalResult checkElement(Operation *op, StringRef name, Type type, bool (*allowed)(Type),
+                                  StringRef list) {
   Type element = cast<ShapedType>(type).getElementType();
   if (allowed(element))
     return success();
-  return op->emitOpError("expected ") << name << " elements of type " << list << ", got " << element;
+  return op->emitOpError("expected ")
+         << name << " elements of type " << list << ", got " << element;
 }
 
 static bool isStorageFloat(Type type) { return type.isF16() || type.isBF16() || type.isF32(); }
@@ -64,8 +73,8 @@ static LogicalResult checkF32(Operation *op, StringRef name, Type type) {
 
 static bool isScalar(Type type) { return type.isIntOrIndexOrFloat(); }
 
-/// Ops whose meaning a score or mask region may use: elementwise arithmetic, and reads of captured tensors or, once the
-/// op itself is on buffers and its effects say so, of captured buffers.
+/// Ops whose meaning a score or mask region may use: elementwise arithmetic, and reads of captured
+/// tensors or, once the op itself is on buffers and its effects say so, of captured buffers.
 static bool isAllowedInRegion(Operation *parent, Operation &op) {
   if (isa<memref::LoadOp>(op)) {
     auto destination = dyn_cast<DestinationStyleOpInterface>(parent);
@@ -75,8 +84,8 @@ static bool isAllowedInRegion(Operation *parent, Operation &op) {
          isa_and_nonnull<arith::ArithDialect, math::MathDialect>(op.getDialect());
 }
 
-static LogicalResult verifyFunctionRegion(Operation *op, StringRef name, Region &region, TypeRange arguments,
-                                          Type result) {
+static LogicalResult verifyFunctionRegion(Operation *op, StringRef name, Region &region,
+                                          TypeRange arguments, Type result) {
   if (region.empty())
     return success();
   // attention_c11: the region's arguments are those of its function
@@ -86,8 +95,9 @@ static LogicalResult verifyFunctionRegion(Operation *op, StringRef name, Region 
   for (Operation &inner : region.front()) {
     // attention_c12: the ops are arith and math ops and reads of captured tensors
     if (!isAllowedInRegion(op, inner)) {
-      InFlightDiagnostic diag = op->emitOpError("expected only arith and math ops and tensor.extract in the ")
-                                << name << " region, got '" << inner.getName() << "'";
+      InFlightDiagnostic diag =
+          op->emitOpError("expected only arith and math ops and tensor.extract in the ")
+          << name << " region, got '" << inner.getName() << "'";
       diag.attachNote(inner.getLoc()) << "the op";
       return diag;
     }
@@ -99,14 +109,15 @@ static LogicalResult verifyFunctionRegion(Operation *op, StringRef name, Region 
   // attention_c14: the region yields its function's type
   auto yield = cast<YieldOp>(region.front().getTerminator());
   if (yield.getResult().getType() != result)
-    return yield.emitOpError("expected the ") << name << " region to yield " << result << ", got "
-                                              << yield.getResult().getType();
+    return yield.emitOpError("expected the ")
+           << name << " region to yield " << result << ", got " << yield.getResult().getType();
   return success();
 }
 
 static LogicalResult verifyScoreAndMask(Operation *op, Region &score, Region &mask) {
   MLIRContext *context = op->getContext();
-  Type index = IndexType::get(context), f32 = Float32Type::get(context), i1 = IntegerType::get(context, 1);
+  Type index = IndexType::get(context), f32 = Float32Type::get(context),
+       i1 = IntegerType::get(context, 1);
   if (failed(verifyFunctionRegion(op, "score", score, {f32, index, index, index, index}, f32)))
     return failure();
   return verifyFunctionRegion(op, "mask", mask, {index, index, index, index}, i1);
@@ -130,7 +141,8 @@ static bool isBottomRight(Attribute variant) {
       .Default(false);
 }
 
-/// The run-time extent that a dimension of a capture has to have; any when the letter is the capture's own.
+/// The run-time extent that a dimension of a capture has to have; any when the letter is the
+/// capture's own.
 static int64_t getExtent(AttentionOp op, char letter) {
   switch (letter) {
   case 'B':
@@ -148,24 +160,27 @@ static int64_t getExtent(AttentionOp op, char letter) {
 
 static LogicalResult verifyVariants(AttentionOp op) {
   // attention_c15: variants are attributes of this dialect
-  for (Attribute variant : op.getVariantsAttr() ? op.getVariantsAttr().getValue() : ArrayRef<Attribute>())
+  for (Attribute variant :
+       op.getVariantsAttr() ? op.getVariantsAttr().getValue() : ArrayRef<Attribute>())
     if (!getCaptureRules(variant))
-      return op.emitOpError("expected a variant (causal, window, prefix, chunked, document, key_length, softcap, alibi, "
+      return op.emitOpError("expected a variant (causal, window, prefix, chunked, document, "
+                            "key_length, softcap, alibi, "
                             "relative_bias), got ")
              << variant;
-  // attention_c16: the captures are those that the variants read, in order, of their rank and kind of element
+  // attention_c16: the captures are those that the variants read, in order, of their rank and kind
+  // of element
   SmallVector<CaptureRule> rules = getCaptureRules(op);
   if (rules.size() != op.getCaptures().size())
-    return op.emitOpError("expected ") << rules.size() << " captures for these variants, got "
-                                       << op.getCaptures().size();
+    return op.emitOpError("expected ")
+           << rules.size() << " captures for these variants, got " << op.getCaptures().size();
   for (auto [rule, capture] : llvm::zip_equal(rules, op.getCaptures())) {
     auto type = cast<RankedTensorType>(capture.getType());
     Type element = type.getElementType();
     bool elementsFit = rule.isFloat ? isStorageFloat(element) : element.isSignlessIntOrIndex();
     if (type.getRank() != int64_t(rule.dims.size()) || !elementsFit)
-      return op.emitOpError("expected ") << rule.name << " of rank " << rule.dims.size() << " and "
-                                         << (rule.isFloat ? "float" : "signless integer or index")
-                                         << " elements, got " << type;
+      return op.emitOpError("expected ")
+             << rule.name << " of rank " << rule.dims.size() << " and "
+             << (rule.isFloat ? "float" : "signless integer or index") << " elements, got " << type;
     // attention_c17: the captures have the op's extents
     for (auto [i, letter] : llvm::enumerate(rule.dims))
       if (failed(checkExtent(op, rule.dims.substr(i, 1), "the op", getExtent(op, letter), rule.name,
@@ -175,9 +190,12 @@ static LogicalResult verifyVariants(AttentionOp op) {
     if (rule.dims == "HR" && type.getDimSize(1) == 0)
       return op.emitOpError("expected R above 0 in ") << rule.name << ", got " << type;
   }
-  // attention_c19: variants are about the whole problem, whose M and N an op elsewhere than at zeros does not know
-  if (!op.getOrigin().empty() && op.getVariantsAttr() && llvm::any_of(op.getVariantsAttr(), isBottomRight))
-    return op.emitOpError("expected variants aligned top_left beside 'at', got ") << op.getVariantsAttr();
+  // attention_c19: variants are about the whole problem, whose M and N an op elsewhere than at
+  // zeros does not know
+  if (!op.getOrigin().empty() && op.getVariantsAttr() &&
+      llvm::any_of(op.getVariantsAttr(), isBottomRight))
+    return op.emitOpError("expected variants aligned top_left beside 'at', got ")
+           << op.getVariantsAttr();
   return success();
 }
 
@@ -194,7 +212,8 @@ LogicalResult AttentionOp::verify() {
       failed(checkRank(*this, "value", v, 4, "(B, Hkv, N, Dv)")) ||
       failed(checkRank(*this, "output", o, 4, "(B, H, M, Dv)")))
     return failure();
-  // attention_c2: elements are f16, bf16 or f32; query, key and value agree; the output is of that type or wider
+  // attention_c2: elements are f16, bf16 or f32; query, key and value agree; the output is of that
+  // type or wider
   for (auto [name, type] : {std::pair<StringRef, Type>{"query", q}, {"key", k}, {"value", v}})
     if (failed(checkElement(*this, name, type, isStorageFloat, "f16, bf16 or f32")))
       return failure();
@@ -203,15 +222,17 @@ LogicalResult AttentionOp::verify() {
     return emitOpError("expected query, key and value of one element type, got ")
            << element << ", " << k.getElementType() << " and " << v.getElementType();
   if (o.getElementType() != element && !isF32OrF64(o.getElementType()))
-    return emitOpError("expected output elements of type ") << element << ", f32 or f64, got " << o.getElementType();
+    return emitOpError("expected output elements of type ")
+           << element << ", f32 or f64, got " << o.getElementType();
   // attention_c3: D and Dv are compile-time constants above zero
-  for (auto [name, dim, type] : {std::tuple<StringRef, StringRef, RankedTensorType>{"query", "D", q},
-                                 {"key", "D", k},
-                                 {"value", "Dv", v},
-                                 {"output", "Dv", o}})
+  for (auto [name, dim, type] :
+       {std::tuple<StringRef, StringRef, RankedTensorType>{"query", "D", q},
+        {"key", "D", k},
+        {"value", "Dv", v},
+        {"output", "Dv", o}})
     if (type.getDimSize(3) < 1)
-      return emitOpError("expected a static ") << dim << " above 0 in the last dimension of " << name << ", got "
-                                               << extent(type.getDimSize(3));
+      return emitOpError("expected a static ") << dim << " above 0 in the last dimension of "
+                                               << name << ", got " << extent(type.getDimSize(3));
   // attention_c4: D of query equals D of key
   if (failed(checkExtent(*this, "D", "query", q.getDimSize(3), "key", k.getDimSize(3))))
     return failure();
@@ -257,13 +278,17 @@ LogicalResult AttentionOp::verify() {
   return verifyVariants(*this);
 }
 
-LogicalResult AttentionOp::verifyRegions() { return verifyScoreAndMask(*this, getScore(), getMask()); }
+LogicalResult AttentionOp::verifyRegions() {
+  return verifyScoreAndMask(*this, getScore(), getMask());
+}
 
 LogicalResult AssumeOp::verify() {
   // assume_c1: facts are about integers
   auto type = cast<RankedTensorType>(getSource().getType());
   if (type.getRank() < 1 || !type.getElementType().isSignlessIntOrIndex())
-    return emitOpError("expected a tensor of signless integers or indices with at least one dimension, got ") << type;
+    return emitOpError("expected a tensor of signless integers or indices with at least one "
+                       "dimension, got ")
+           << type;
   return success();
 }
 
@@ -271,7 +296,8 @@ LogicalResult AssumeOp::verify() {
 static LogicalResult verifyDestinations(DestinationStyleOpInterface op) {
   // destination_c1: the operands are all tensors or all buffers
   auto count = [&](auto is) { return llvm::count_if(op->getOperandTypes(), is); };
-  int64_t tensors = count(llvm::IsaPred<RankedTensorType>), buffers = count(llvm::IsaPred<MemRefType>);
+  int64_t tensors = count(llvm::IsaPred<RankedTensorType>),
+          buffers = count(llvm::IsaPred<MemRefType>);
   if (tensors != 0 && buffers != 0)
     return op->emitOpError("expected all operands to be tensors or all to be buffers, got ")
            << tensors << " and " << buffers;
@@ -281,16 +307,17 @@ static LogicalResult verifyDestinations(DestinationStyleOpInterface op) {
       expected.push_back(init.get().getType());
   // destination_c2: one result per tensor destination
   if (expected != SmallVector<Type>(op->getResultTypes()))
-    return op->emitOpError("expected results of the destinations' types (") << expected << "), got ("
-                                                                           << op->getResultTypes() << ")";
+    return op->emitOpError("expected results of the destinations' types (")
+           << expected << "), got (" << op->getResultTypes() << ")";
   return success();
 }
 
 static LogicalResult verifyState(Operation *op, Type acc, Type rowMax, Type rowSum) {
   // state_c1: the running state is acc (M, Dv), row_max (M), row_sum (M), all f32
-  for (auto [name, type, rank, dims] : {std::tuple<StringRef, Type, int64_t, StringRef>{"acc", acc, 2, "(M, Dv)"},
-                                        {"row_max", rowMax, 1, "(M)"},
-                                        {"row_sum", rowSum, 1, "(M)"}})
+  for (auto [name, type, rank, dims] :
+       {std::tuple<StringRef, Type, int64_t, StringRef>{"acc", acc, 2, "(M, Dv)"},
+        {"row_max", rowMax, 1, "(M)"},
+        {"row_sum", rowSum, 1, "(M)"}})
     if (failed(checkRank(op, name, type, rank, dims)) || failed(checkF32(op, name, type)))
       return failure();
   int64_t m = cast<ShapedType>(acc).getDimSize(0);
@@ -301,9 +328,11 @@ static LogicalResult verifyState(Operation *op, Type acc, Type rowMax, Type rowS
 }
 
 LogicalResult OnlineAttentionOp::verify() {
-  ShapedType q = getQuery().getType(), k = getKey().getType(), v = getValue().getType(), acc = getAcc().getType();
+  ShapedType q = getQuery().getType(), k = getKey().getType(), v = getValue().getType(),
+             acc = getAcc().getType();
   // online_attention_c1: query (M, D), key (N, D), value (N, Dv), each of f16, bf16 or f32
-  if (failed(checkRank(*this, "query", q, 2, "(M, D)")) || failed(checkRank(*this, "key", k, 2, "(N, D)")) ||
+  if (failed(checkRank(*this, "query", q, 2, "(M, D)")) ||
+      failed(checkRank(*this, "key", k, 2, "(N, D)")) ||
       failed(checkRank(*this, "value", v, 2, "(N, Dv)")))
     return failure();
   for (auto [name, type] : {std::pair<StringRef, Type>{"query", q}, {"key", k}, {"value", v}})
@@ -322,7 +351,9 @@ LogicalResult OnlineAttentionOp::verify() {
   return verifyDestinations(*this);
 }
 
-LogicalResult OnlineAttentionOp::verifyRegions() { return verifyScoreAndMask(*this, getScore(), getMask()); }
+LogicalResult OnlineAttentionOp::verifyRegions() {
+  return verifyScoreAndMask(*this, getScore(), getMask());
+}
 
 LogicalResult NormalizeOp::verify() {
   ShapedType acc = getAcc().getType(), o = getOutput().getType();
@@ -345,7 +376,8 @@ LogicalResult NormalizeOp::verify() {
 }
 
 LogicalResult MergeOp::verify() {
-  ShapedType partial = getPartial().getType(), partialLse = getPartialLse().getType(), o = getOutput().getType();
+  ShapedType partial = getPartial().getType(), partialLse = getPartialLse().getType(),
+             o = getOutput().getType();
   // merge_c1: partial (S, ..., Dv), partial_lse (S, ...), output (..., Dv), lse (...)
   if (partial.getRank() < 2)
     return emitOpError("expected partial of rank 2 or more (S, ..., Dv), got ") << partial;
@@ -362,16 +394,16 @@ LogicalResult MergeOp::verify() {
     return failure();
   // merge_c3: the shapes agree
   for (int64_t i = 0; i < rank - 1; ++i)
-    if (failed(checkExtent(*this, "dimension " + std::to_string(i), "partial", partial.getDimSize(i), "partial_lse",
-                           partialLse.getDimSize(i))) ||
-        failed(checkExtent(*this, "dimension " + std::to_string(i), "partial past S", partial.getDimSize(i + 1),
-                           "output", o.getDimSize(i))))
+    if (failed(checkExtent(*this, "dimension " + std::to_string(i), "partial",
+                           partial.getDimSize(i), "partial_lse", partialLse.getDimSize(i))) ||
+        failed(checkExtent(*this, "dimension " + std::to_string(i), "partial past S",
+                           partial.getDimSize(i + 1), "output", o.getDimSize(i))))
       return failure();
   if (Value lse = getLse()) {
     auto type = cast<ShapedType>(lse.getType());
     for (int64_t i = 0; i < rank - 2; ++i)
-      if (failed(checkExtent(*this, "dimension " + std::to_string(i), "output", o.getDimSize(i), "lse",
-                             type.getDimSize(i))))
+      if (failed(checkExtent(*this, "dimension " + std::to_string(i), "output", o.getDimSize(i),
+                             "lse", type.getDimSize(i))))
         return failure();
   }
   return verifyDestinations(*this);

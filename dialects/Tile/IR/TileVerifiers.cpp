@@ -1,5 +1,4 @@
-//===- TileVerifiers.cpp - constraints, numbered as in dialects/Tile/README.md
-//------------------===//
+//===- TileVerifiers.cpp - constraints, numbered as in dialects/Tile/README.md -===//
 //
 // Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -30,23 +30,30 @@ using OFRs = SmallVector<OpFoldResult>;
 namespace {
 /// Builds the definition of one op, in the arithmetic type `real`.
 struct Reference : ImplicitLocOpBuilder {
-  Reference(Location loc, OpBuilder &builder, FloatType real) : ImplicitLocOpBuilder(loc, builder), real(real) {}
+  Reference(Location loc, OpBuilder &builder, FloatType real)
+      : ImplicitLocOpBuilder(loc, builder), real(real) {}
 
   FloatType real;
 
   Value number(double value) { return arith::ConstantOp::create(*this, getFloatAttr(real, value)); }
   Value lowest() {
-    return arith::ConstantOp::create(*this, getFloatAttr(real, APFloat::getInf(real.getFloatSemantics(), true)));
+    return arith::ConstantOp::create(
+        *this, getFloatAttr(real, APFloat::getInf(real.getFloatSemantics(), true)));
   }
   Value widen(Value x) {
     unsigned width = x.getType().getIntOrFloatBitWidth();
     return width < real.getWidth() ? arith::ExtFOp::create(*this, real, x).getResult() : x;
   }
-  Value isLowest(Value x) { return arith::CmpFOp::create(*this, arith::CmpFPredicate::OEQ, x, lowest()); }
-  Value select(Value condition, Value a, Value b) { return arith::SelectOp::create(*this, condition, a, b); }
+  Value isLowest(Value x) {
+    return arith::CmpFOp::create(*this, arith::CmpFPredicate::OEQ, x, lowest());
+  }
+  Value select(Value condition, Value a, Value b) {
+    return arith::SelectOp::create(*this, condition, a, b);
+  }
   Value index(unsigned dim) { return linalg::IndexOp::create(*this, dim); }
   Value position(unsigned dim, OpFoldResult origin) {
-    return createOrFold<arith::AddIOp>(index(dim), getValueOrCreateConstantIndexOp(*this, getLoc(), origin));
+    return createOrFold<arith::AddIOp>(index(dim),
+                                       getValueOrCreateConstantIndexOp(*this, getLoc(), origin));
   }
 
   /// A tensor of the given sizes filled with `value`.
@@ -55,12 +62,14 @@ struct Reference : ImplicitLocOpBuilder {
     return linalg::FillOp::create(*this, value, empty).getResult(0);
   }
 
-  /// out = body(ins..., out), looping over the dimensions of `iterators`; maps are projections, one per operand.
-  Value loop(ValueRange ins, Value out, ArrayRef<SmallVector<int64_t>> projections, ArrayRef<It> iterators,
-             function_ref<Value(Reference &, ValueRange)> body) {
+  /// out = body(ins..., out), looping over the dimensions of `iterators`; maps are projections, one
+  /// per operand.
+  Value loop(ValueRange ins, Value out, ArrayRef<SmallVector<int64_t>> projections,
+             ArrayRef<It> iterators, function_ref<Value(Reference &, ValueRange)> body) {
     SmallVector<AffineMap> maps;
     for (const SmallVector<int64_t> &dims : projections) {
-      SmallVector<AffineExpr> exprs = llvm::map_to_vector(dims, [&](int64_t d) { return getAffineDimExpr(d); });
+      SmallVector<AffineExpr> exprs =
+          llvm::map_to_vector(dims, [&](int64_t d) { return getAffineDimExpr(d); });
       maps.push_back(AffineMap::get(iterators.size(), 0, exprs, getContext()));
     }
     return linalg::GenericOp::create(*this, TypeRange{out.getType()}, ins, out, maps, iterators,
@@ -76,7 +85,8 @@ struct Reference : ImplicitLocOpBuilder {
     auto type = cast<RankedTensorType>(tensor.getType());
     if (type.getElementType() == element)
       return tensor;
-    Value out = tensor::EmptyOp::create(*this, tensor::getMixedSizes(*this, getLoc(), tensor), element);
+    Value out =
+        tensor::EmptyOp::create(*this, tensor::getMixedSizes(*this, getLoc(), tensor), element);
     SmallVector<int64_t> all = llvm::to_vector(llvm::seq<int64_t>(type.getRank()));
     SmallVector<It> iterators(type.getRank(), It::parallel);
     return loop(tensor, out, {all, all}, iterators, [&](Reference &b, ValueRange args) -> Value {
@@ -92,11 +102,13 @@ struct Reference : ImplicitLocOpBuilder {
 static SmallVector<Value> defineAttention(Reference &b, AttentionOp op) {
   constexpr int64_t B = 0, H = 1, M = 2, N = 3, D = 4;
   Location loc = b.getLoc();
-  OFRs q = tensor::getMixedSizes(b, loc, op.getQuery()), k = tensor::getMixedSizes(b, loc, op.getKey());
+  OFRs q = tensor::getMixedSizes(b, loc, op.getQuery()),
+       k = tensor::getMixedSizes(b, loc, op.getKey());
   OFRs origin = op.getMixedOrigin();
   Value heads = getValueOrCreateConstantIndexOp(b, loc, q[1]);
   Value keyHeads = getValueOrCreateConstantIndexOp(b, loc, k[1]);
-  Value scale = op.getScale() ? b.widen(op.getScale()) : b.number(1.0 / std::sqrt(double(op.getHeadDim())));
+  Value scale =
+      op.getScale() ? b.widen(op.getScale()) : b.number(1.0 / std::sqrt(double(op.getHeadDim())));
 
   // Head h reads key head h / (H / Hkv) = h * Hkv / H.
   auto keyHead = [&](Reference &r) -> Value {
@@ -106,13 +118,15 @@ static SmallVector<Value> defineAttention(Reference &b, AttentionOp op) {
   // s1: S = sum_d Q K
   OFRs bhmn = {q[0], q[1], q[2], k[2]}, bhm = {q[0], q[1], q[2]};
   Value zero = b.number(0.0);
-  Value s = b.loop(op.getQuery(), b.filled(bhmn, zero), {{B, H, M, D}, {B, H, M, N}},
-                   {It::parallel, It::parallel, It::parallel, It::parallel, It::reduction},
-                   [&](Reference &r, ValueRange args) -> Value {
-                     Value key = tensor::ExtractOp::create(
-                         r, op.getKey(), ValueRange{r.index(B), keyHead(r), r.index(N), r.index(D)});
-                     return arith::AddFOp::create(r, args[1], arith::MulFOp::create(r, r.widen(args[0]), r.widen(key)));
-                   });
+  Value s =
+      b.loop(op.getQuery(), b.filled(bhmn, zero), {{B, H, M, D}, {B, H, M, N}},
+             {It::parallel, It::parallel, It::parallel, It::parallel, It::reduction},
+             [&](Reference &r, ValueRange args) -> Value {
+               Value key = tensor::ExtractOp::create(
+                   r, op.getKey(), ValueRange{r.index(B), keyHead(r), r.index(N), r.index(D)});
+               return arith::AddFOp::create(
+                   r, args[1], arith::MulFOp::create(r, r.widen(args[0]), r.widen(key)));
+             });
 
   // s2, s3: T = score(scale * S), -inf where the mask drops it
   SmallVector<It> elementwise(4, It::parallel);
@@ -151,32 +165,37 @@ static SmallVector<Value> defineAttention(Reference &b, AttentionOp op) {
       Value power = math::ExpOp::create(r, arith::SubFOp::create(r, sink(r), args[0]));
       return r.select(r.isLowest(sink(r)), r.number(0.0), power);
     });
-  sum = b.loop(p, sum, {all, rows}, reduceN,
-               [&](Reference &r, ValueRange args) -> Value { return arith::AddFOp::create(r, args[0], args[1]); });
+  sum = b.loop(p, sum, {all, rows}, reduceN, [&](Reference &r, ValueRange args) -> Value {
+    return arith::AddFOp::create(r, args[0], args[1]);
+  });
 
   // s5, s6: O = P V / L, 0 where nothing is kept; lse = log L
   OFRs bhmd = {q[0], q[1], q[2], b.getIndexAttr(op.getValueDim())};
   constexpr int64_t Dv = 3, Nr = 4;
-  Value o = b.loop(p, b.filled(bhmd, zero), {{B, H, M, Nr}, {B, H, M, Dv}},
-                   {It::parallel, It::parallel, It::parallel, It::parallel, It::reduction},
-                   [&](Reference &r, ValueRange args) -> Value {
-                     Value value = tensor::ExtractOp::create(
-                         r, op.getValue(), ValueRange{r.index(B), keyHead(r), r.index(Nr), r.index(Dv)});
-                     // A dropped key contributes nothing, whatever its value holds.
-                     Value dropped = arith::CmpFOp::create(r, arith::CmpFPredicate::OEQ, args[0], r.number(0.0));
-                     Value term = arith::MulFOp::create(r, args[0], r.widen(value));
-                     return arith::AddFOp::create(r, args[1], r.select(dropped, r.number(0.0), term));
-                   });
+  Value o =
+      b.loop(p, b.filled(bhmd, zero), {{B, H, M, Nr}, {B, H, M, Dv}},
+             {It::parallel, It::parallel, It::parallel, It::parallel, It::reduction},
+             [&](Reference &r, ValueRange args) -> Value {
+               Value value = tensor::ExtractOp::create(
+                   r, op.getValue(), ValueRange{r.index(B), keyHead(r), r.index(Nr), r.index(Dv)});
+               // A dropped key contributes nothing, whatever its value holds.
+               Value dropped =
+                   arith::CmpFOp::create(r, arith::CmpFPredicate::OEQ, args[0], r.number(0.0));
+               Value term = arith::MulFOp::create(r, args[0], r.widen(value));
+               return arith::AddFOp::create(r, args[1], r.select(dropped, r.number(0.0), term));
+             });
   o = b.loop(sum, o, {rows, all}, elementwise, [&](Reference &r, ValueRange args) -> Value {
     Value none = arith::CmpFOp::create(r, arith::CmpFPredicate::OEQ, args[0], r.number(0.0));
     return r.select(none, r.number(0.0), arith::DivFOp::create(r, args[1], args[0]));
   });
   SmallVector<Value> results = {o};
   if (op.getLse())
-    results.push_back(b.loop(sum, max, {rows, rows}, perRow, [&](Reference &r, ValueRange args) -> Value {
-      Value none = arith::CmpFOp::create(r, arith::CmpFPredicate::OEQ, args[0], r.number(0.0));
-      return r.select(none, r.lowest(), arith::AddFOp::create(r, args[1], math::LogOp::create(r, args[0])));
-    }));
+    results.push_back(
+        b.loop(sum, max, {rows, rows}, perRow, [&](Reference &r, ValueRange args) -> Value {
+          Value none = arith::CmpFOp::create(r, arith::CmpFPredicate::OEQ, args[0], r.number(0.0));
+          return r.select(none, r.lowest(),
+                          arith::AddFOp::create(r, args[1], math::LogOp::create(r, args[0])));
+        }));
   return results;
 }
 
@@ -184,7 +203,8 @@ static SmallVector<Value> defineMerge(Reference &b, MergeOp op) {
   int64_t rank = cast<ShapedType>(op.getPartialLse().getType()).getRank();
   OFRs sizes = tensor::getMixedSizes(b, b.getLoc(), op.getPartial());
   OFRs rowSizes(sizes.begin() + 1, sizes.end() - 1), outSizes(sizes.begin() + 1, sizes.end());
-  SmallVector<int64_t> parts = llvm::to_vector(llvm::seq<int64_t>(rank)), rows(parts.begin() + 1, parts.end());
+  SmallVector<int64_t> parts = llvm::to_vector(llvm::seq<int64_t>(rank)),
+                       rows(parts.begin() + 1, parts.end());
   SmallVector<int64_t> elements = llvm::to_vector(llvm::seq<int64_t>(rank + 1));
   SmallVector<int64_t> outputs(elements.begin() + 1, elements.end());
   SmallVector<It> iterators(rank, It::parallel);
@@ -198,33 +218,37 @@ static SmallVector<Value> defineMerge(Reference &b, MergeOp op) {
     Value power = math::ExpOp::create(r, arith::SubFOp::create(r, lse, max));
     return r.select(r.isLowest(lse), r.number(0.0), power);
   };
-  Value sum = b.loop({op.getPartialLse(), max}, b.filled(rowSizes, b.number(0.0)), {parts, rows, rows}, iterators,
-                     [&](Reference &r, ValueRange args) -> Value {
-                       return arith::AddFOp::create(r, weight(r, r.widen(args[0]), args[1]), args[2]);
-                     });
+  Value sum =
+      b.loop({op.getPartialLse(), max}, b.filled(rowSizes, b.number(0.0)), {parts, rows, rows},
+             iterators, [&](Reference &r, ValueRange args) -> Value {
+               return arith::AddFOp::create(r, weight(r, r.widen(args[0]), args[1]), args[2]);
+             });
   iterators.push_back(It::parallel);
   Value o = b.loop({op.getPartial(), op.getPartialLse(), max}, b.filled(outSizes, b.number(0.0)),
-                   {elements, parts, rows, outputs}, iterators, [&](Reference &r, ValueRange args) -> Value {
+                   {elements, parts, rows, outputs}, iterators,
+                   [&](Reference &r, ValueRange args) -> Value {
                      Value w = weight(r, r.widen(args[1]), args[2]);
                      Value empty = r.isLowest(r.widen(args[1]));
                      Value term = arith::MulFOp::create(r, w, r.widen(args[0]));
                      return arith::AddFOp::create(r, args[3], r.select(empty, r.number(0.0), term));
                    });
-  SmallVector<int64_t> outAll = llvm::to_vector(llvm::seq<int64_t>(rank)), rowAll(outAll.begin(), outAll.end() - 1);
+  SmallVector<int64_t> outAll = llvm::to_vector(llvm::seq<int64_t>(rank)),
+                       rowAll(outAll.begin(), outAll.end() - 1);
   o = b.loop(sum, o, {rowAll, outAll}, SmallVector<It>(rank, It::parallel),
              [&](Reference &r, ValueRange args) -> Value {
-               Value none = arith::CmpFOp::create(r, arith::CmpFPredicate::OEQ, args[0], r.number(0.0));
+               Value none =
+                   arith::CmpFOp::create(r, arith::CmpFPredicate::OEQ, args[0], r.number(0.0));
                return r.select(none, r.number(0.0), arith::DivFOp::create(r, args[1], args[0]));
              });
   SmallVector<Value> results = {o};
   if (op.getLse())
-    results.push_back(b.loop(sum, max, {rowAll, rowAll}, SmallVector<It>(rank - 1, It::parallel),
-                             [&](Reference &r, ValueRange args) -> Value {
-                               Value none =
-                                   arith::CmpFOp::create(r, arith::CmpFPredicate::OEQ, args[0], r.number(0.0));
-                               Value lse = arith::AddFOp::create(r, args[1], math::LogOp::create(r, args[0]));
-                               return r.select(none, r.lowest(), lse);
-                             }));
+    results.push_back(b.loop(
+        sum, max, {rowAll, rowAll}, SmallVector<It>(rank - 1, It::parallel),
+        [&](Reference &r, ValueRange args) -> Value {
+          Value none = arith::CmpFOp::create(r, arith::CmpFPredicate::OEQ, args[0], r.number(0.0));
+          Value lse = arith::AddFOp::create(r, args[1], math::LogOp::create(r, args[0]));
+          return r.select(none, r.lowest(), lse);
+        }));
   return results;
 }
 
@@ -232,9 +256,11 @@ namespace {
 struct ConvertAttnToLinalgPass : attn::impl::ConvertAttnToLinalgPassBase<ConvertAttnToLinalgPass> {
   using Base::Base;
 
-  void replace(IRRewriter &rewriter, Operation *op, function_ref<SmallVector<Value>(Reference &)> define) {
+  void replace(IRRewriter &rewriter, Operation *op,
+               function_ref<SmallVector<Value>(Reference &)> define) {
     rewriter.setInsertionPoint(op);
-    Reference reference(op->getLoc(), rewriter, f64 ? FloatType(rewriter.getF64Type()) : rewriter.getF32Type());
+    Reference reference(op->getLoc(), rewriter,
+                        f64 ? FloatType(rewriter.getF64Type()) : rewriter.getF32Type());
     SmallVector<Value> results = define(reference), replacements;
     for (auto [result, value] : llvm::zip_equal(op->getResults(), results)) {
       auto type = cast<RankedTensorType>(result.getType());
@@ -251,7 +277,8 @@ struct ConvertAttnToLinalgPass : attn::impl::ConvertAttnToLinalgPassBase<Convert
     WalkResult walk = getOperation()->walk([&](Operation *op) {
       if (auto attention = dyn_cast<AttentionOp>(op)) {
         if (attention.getVariantsAttr()) {
-          op->emitOpError("expected score and mask regions, got variants (attn-expand-variants turns them into regions)");
+          op->emitOpError("expected score and mask regions, got variants (attn-expand-variants "
+                          "turns them into regions)");
           return WalkResult::interrupt();
         }
         replace(rewriter, op, [&](Reference &b) { return defineAttention(b, attention); });

@@ -27,13 +27,15 @@ struct ReturnF64Pass : attn::impl::ReturnF64PassBase<ReturnF64Pass> {
       if (!func || !SymbolTable::symbolKnownUseEmpty(func, getOperation()))
         return;
       for (Value result : op->getResults())
-        if (llvm::all_of(result.getUsers(), [](Operation *user) { return isa<func::ReturnOp>(user); }))
+        if (llvm::all_of(result.getUsers(),
+                         [](Operation *user) { return isa<func::ReturnOp>(user); }))
           result.setType(cast<RankedTensorType>(result.getType()).clone(f64));
     });
     getOperation()->walk([&](func::ReturnOp ret) {
       auto func = ret->getParentOfType<func::FuncOp>();
       if (func)
-        func.setType(FunctionType::get(&getContext(), func.getArgumentTypes(), ret.getOperandTypes()));
+        func.setType(
+            FunctionType::get(&getContext(), func.getArgumentTypes(), ret.getOperandTypes()));
     });
   }
 };

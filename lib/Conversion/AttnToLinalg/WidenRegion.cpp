@@ -27,7 +27,8 @@ static Value convert(OpBuilder &builder, Location loc, Value value, FloatType ty
   return arith::TruncFOp::create(builder, loc, type, value);
 }
 
-Value attn::inlineWidened(OpBuilder &builder, Region &region, ValueRange arguments, FloatType type) {
+Value attn::inlineWidened(OpBuilder &builder, Region &region, ValueRange arguments,
+                          FloatType type) {
   Type f32 = builder.getF32Type();
   IRMapping mapping;
   mapping.map(region.getArguments(), arguments);
@@ -47,7 +48,8 @@ Value attn::inlineWidened(OpBuilder &builder, Region &region, ValueRange argumen
     }
     auto widened = [&](Type result) { return result == f32 && !keepsF32 ? Type(type) : result; };
     // A change of precision between f32 and f64 is already done.
-    if (isa<arith::ExtFOp, arith::TruncFOp>(op) && operands[0].getType() == widened(op.getResult(0).getType())) {
+    if (isa<arith::ExtFOp, arith::TruncFOp>(op) &&
+        operands[0].getType() == widened(op.getResult(0).getType())) {
       mapping.map(op.getResult(0), operands[0]);
       continue;
     }
@@ -58,7 +60,9 @@ Value attn::inlineWidened(OpBuilder &builder, Region &region, ValueRange argumen
       state.addTypes(widened(result));
     if (auto constant = dyn_cast<arith::ConstantOp>(op); constant && constant.getType() == f32) {
       double value = cast<FloatAttr>(constant.getValue()).getValueAsDouble();
-      mapping.map(op.getResult(0), arith::ConstantOp::create(builder, loc, builder.getFloatAttr(type, value)).getResult());
+      mapping.map(
+          op.getResult(0),
+          arith::ConstantOp::create(builder, loc, builder.getFloatAttr(type, value)).getResult());
       continue;
     }
     mapping.map(op.getResults(), builder.create(state)->getResults());

@@ -13,10 +13,11 @@
 
 namespace attn {
 
-/// Inlines the region's body at the insertion point with its f32 arithmetic done in `type` (f32 or f64) and returns the
-/// yielded value. `arguments` are in `type` where the region's are f32. Captured f32 scalars are widened.
-mlir::Value inlineWidened(mlir::OpBuilder &builder, mlir::Region &region, mlir::ValueRange arguments,
-                          mlir::FloatType type);
+/// Inlines the region's body at the insertion point with its f32 arithmetic done in `type` (f32 or
+/// f64) and returns the yielded value. `arguments` are in `type` where the region's are f32.
+/// Captured f32 scalars are widened.
+mlir::Value inlineWidened(mlir::OpBuilder &builder, mlir::Region &region,
+                          mlir::ValueRange arguments, mlir::FloatType type);
 
 } // namespace attn
 

@@ -37,11 +37,13 @@ static Type getArgumentType(Type type) {
   return MemRefType::get(tensor.getShape(), tensor.getElementType(), layout);
 }
 
-/// Over (B, H, M tiles), or over (parts, B, H, M tiles) with a number of parts that the kernel can be made for.
+/// Over (B, H, M tiles), or over (parts, B, H, M tiles) with a number of parts that the kernel can
+/// be made for.
 static bool isGrid(scf::ForallOp op) {
   auto isConstant = [](OpFoldResult value) { return getConstantIntValue(value).has_value(); };
   bool isSplit = op.getRank() == 4 && isConstant(op.getMixedUpperBound()[0]);
-  if (!op.getMapping() || !(op.getRank() == 3 || isSplit) || !llvm::all_of(op.getMixedLowerBound(), isZeroInteger))
+  if (!op.getMapping() || !(op.getRank() == 3 || isSplit) ||
+      !llvm::all_of(op.getMixedLowerBound(), isZeroInteger))
     return false;
   SmallVector<OpFoldResult> steps = op.getMixedStep();
   return isConstant(steps.pop_back_val()) && llvm::all_of(steps, isOneInteger);
@@ -54,10 +56,13 @@ static FailureOr<SmallVector<scf::ForallOp>> findGrids(func::FuncOp function) {
     return function.emitOpError("expected an scf.forall mapped to blocks, got none");
   for (scf::ForallOp grid : grids)
     if (!isGrid(grid))
-      return grid.emitOpError("expected a grid over (B, H, M tiles), or over these and a constant number of parts before "
-                              "them, from 0 in steps of 1 and of the rows of a tile, mapped to blocks");
+      return grid.emitOpError(
+          "expected a grid over (B, H, M tiles), or over these and a constant number of parts "
+          "before "
+          "them, from 0 in steps of 1 and of the rows of a tile, mapped to blocks");
   llvm::SmallDenseSet<Value> returned;
-  for (Value result : cast<func::ReturnOp>(function.getBody().front().getTerminator()).getOperands())
+  for (Value result :
+       cast<func::ReturnOp>(function.getBody().front().getTerminator()).getOperands())
     if (!result.getDefiningOp<scf::ForallOp>() || !returned.insert(result).second)
       return function.emitOpError("expected every result to come from a grid, each from its own");
   return grids;
@@ -72,25 +77,28 @@ static FailureOr<Attribute> getFactor(Operation *user, OpFoldResult size, int64_
   auto argument = dim ? dyn_cast<BlockArgument>(dim.getSource()) : BlockArgument();
   if (!argument || !dim.getConstantIndex())
     return user->emitOpError("expected bounds that are sizes of arguments");
-  return Attribute(
-      tile::ExtentAttr::get(user->getContext(), argument.getArgNumber(), *dim.getConstantIndex(), step));
+  return Attribute(tile::ExtentAttr::get(user->getContext(), argument.getArgNumber(),
+                                         *dim.getConstantIndex(), step));
 }
 
-/// What the tensor cores and their copies can do: 64 rows for a warpgroup, at most four of them, sums over 16 keys, columns in
-/// groups of 8, stages of 1024 bytes.
+/// What the tensor cores and their copies can do: 64 rows for a warpgroup, at most four of them,
+/// sums over 16 keys, columns in groups of 8, stages of 1024 bytes.
 static LogicalResult checkSizes(OnlineAttentionOp op, ScheduleAttr schedule) {
-  for (int64_t columns : {op.getKey().getType().getDimSize(1), op.getValue().getType().getDimSize(1)})
+  for (int64_t columns :
+       {op.getKey().getType().getDimSize(1), op.getValue().getType().getDimSize(1)})
     if (columns % 8 || columns > 256)
-      return op.emitOpError("expected head dimensions in multiples of 8 up to 256 on this target, got ")
+      return op.emitOpError(
+                 "expected head dimensions in multiples of 8 up to 256 on this target, got ")
              << columns << "; the nearest is " << std::min<int64_t>(256, llvm::alignTo(columns, 8));
   if (int64_t m = schedule.getBlockM(); m % 64 || m > 256)
     return op.emitOpError("expected block_m in multiples of 64 up to 256 on this target, got ")
            << m << "; the nearest is " << std::min<int64_t>(256, llvm::alignTo(m, 64));
-  int64_t step = getGPUKeyStep(op.getKey().getType().getDimSize(1), op.getValue().getType().getDimSize(1));
+  int64_t step =
+      getGPUKeyStep(op.getKey().getType().getDimSize(1), op.getValue().getType().getDimSize(1));
   if (int64_t n = schedule.getBlockN(); n % step || n > 256)
     return op.emitOpError("expected block_n in multiples of ")
-           << step << " up to 256 with these head dimensions on this target, got " << n << "; the nearest is "
-           << std::min<int64_t>(256, llvm::alignTo(n, step));
+           << step << " up to 256 with these head dimensions on this target, got " << n
+           << "; the nearest is " << std::min<int64_t>(256, llvm::alignTo(n, step));
   return success();
 }
 
@@ -100,8 +108,8 @@ static FailureOr<ArrayAttr> getLaunchGrid(scf::ForallOp grid) {
   SmallVector<SmallVector<Attribute>, 3> factors(3);
   int64_t rank = grid.getRank();
   for (int64_t dim = rank - 1; dim >= 0; --dim) {
-    FailureOr<Attribute> factor =
-        getFactor(grid, grid.getMixedUpperBound()[dim], *getConstantIntValue(grid.getMixedStep()[dim]));
+    FailureOr<Attribute> factor = getFactor(grid, grid.getMixedUpperBound()[dim],
+                                            *getConstantIntValue(grid.getMixedStep()[dim]));
     if (failed(factor))
       return failure();
     bool isPart = rank == 4 && dim == 0;
@@ -114,7 +122,8 @@ static FailureOr<ArrayAttr> getLaunchGrid(scf::ForallOp grid) {
 }
 
 namespace {
-/// What all kernels of a function take: its arguments, its results, and scratch, which grids leave for later ones.
+/// What all kernels of a function take: its arguments, its results, and scratch, which grids leave
+/// for later ones.
 struct Signature {
   KernelArguments arguments;
   SmallVector<Type> types;
@@ -149,7 +158,8 @@ static FailureOr<Signature> getSignature(func::FuncOp function, ArrayRef<scf::Fo
   Signature signature;
   for (Value argument : function.getArguments())
     signature.add(argument);
-  for (Value result : cast<func::ReturnOp>(function.getBody().front().getTerminator()).getOperands())
+  for (Value result :
+       cast<func::ReturnOp>(function.getBody().front().getTerminator()).getOperands())
     signature.add(result);
   for (scf::ForallOp grid : grids)
     for (OpResult result : grid->getResults())
@@ -165,8 +175,8 @@ static std::string getKernelName(func::FuncOp function, scf::ForallOp grid) {
 }
 
 /// Makes the kernel of `grid`, before the function.
-static LogicalResult convertGrid(func::FuncOp function, scf::ForallOp grid, const Signature &signature,
-                                 SymbolTable &symbols) {
+static LogicalResult convertGrid(func::FuncOp function, scf::ForallOp grid,
+                                 const Signature &signature, SymbolTable &symbols) {
   ScheduleAttr schedule;
   WalkResult sizes = grid.walk([&](OnlineAttentionOp op) {
     schedule = op->getAttrOfType<ScheduleAttr>(kScheduleAttrName);
@@ -174,24 +184,29 @@ static LogicalResult convertGrid(func::FuncOp function, scf::ForallOp grid, cons
   });
   if (sizes.wasInterrupted())
     return failure();
-  // Without a step to schedule (a merge, or a mask that keeps nothing) the grid's rows are all there is.
-  int64_t blockM = schedule ? schedule.getBlockM() : *getConstantIntValue(grid.getMixedStep().back());
+  // Without a step to schedule (a merge, or a mask that keeps nothing) the grid's rows are all
+  // there is.
+  int64_t blockM =
+      schedule ? schedule.getBlockM() : *getConstantIntValue(grid.getMixedStep().back());
   int64_t blockN = schedule ? schedule.getBlockN() : blockM;
   FailureOr<ArrayAttr> launchGrid = getLaunchGrid(grid);
   if (failed(launchGrid))
     return failure();
 
   Builder b(function.getContext());
-  auto kernel = func::FuncOp::create(grid.getLoc(), getKernelName(function, grid), b.getFunctionType(signature.types, {}));
+  auto kernel = func::FuncOp::create(grid.getLoc(), getKernelName(function, grid),
+                                     b.getFunctionType(signature.types, {}));
   symbols.insert(kernel, function->getIterator());
   kernel.addEntryBlock();
   // Scratch is declared by the kernel that fills it.
   for (Value result : grid.getResults())
     if (unsigned number = signature.arguments.lookup(result); signature.scratch.contains(number))
-      kernel.setArgAttr(number, tile::TileDialect::kScratchAttrName, signature.scratch.lookup(number));
+      kernel.setArgAttr(number, tile::TileDialect::kScratchAttrName,
+                        signature.scratch.lookup(number));
   // One warpgroup for each 64 rows; roles may add more.
   int64_t warpgroups = std::max<int64_t>(1, blockM / 64);
-  kernel->setAttr(tile::TileDialect::kKernelAttrName, tile::KernelAttr::get(b.getContext(), warpgroups, *launchGrid));
+  kernel->setAttr(tile::TileDialect::kKernelAttrName,
+                  tile::KernelAttr::get(b.getContext(), warpgroups, *launchGrid));
   return BlockConverter(function, grid, kernel, blockM, blockN).convert(signature.arguments);
 }
 

@@ -35,10 +35,11 @@ static std::optional<double> findFoldedScale(scf::ForallOp grid) {
   return isFoldable ? scale : std::nullopt;
 }
 
-BlockConverter::BlockConverter(func::FuncOp source, scf::ForallOp grid, func::FuncOp kernel, int64_t blockM,
-                               int64_t blockN)
-    : source(source), grid(grid), kernel(kernel), b(grid.getLoc(), OpBuilder::atBlockBegin(&kernel.getBody().front())),
-      blockM(blockM), blockN(blockN), foldedScale(findFoldedScale(grid)) {}
+BlockConverter::BlockConverter(func::FuncOp source, scf::ForallOp grid, func::FuncOp kernel,
+                               int64_t blockM, int64_t blockN)
+    : source(source), grid(grid), kernel(kernel),
+      b(grid.getLoc(), OpBuilder::atBlockBegin(&kernel.getBody().front())), blockM(blockM),
+      blockN(blockN), foldedScale(findFoldedScale(grid)) {}
 
 RankedTensorType BlockConverter::getTileType(RankedTensorType type) {
   SmallVector<int64_t> shape(type.getShape());
@@ -57,7 +58,8 @@ Value BlockConverter::lookup(Operation *user, Value value) {
   Operation *op = value.getDefiningOp();
   bool isAround = op && op->getBlock() == &source.getBody().front();
   if (!isAround) {
-    user->emitOpError("expected operands that exist in a block, got a value of type ") << value.getType();
+    user->emitOpError("expected operands that exist in a block, got a value of type ")
+        << value.getType();
     return {};
   }
   // A scalar of the function: computed again at the head of the kernel, where all uses see it.
@@ -140,7 +142,8 @@ LogicalResult BlockConverter::convertInsert(tensor::ParallelInsertSliceOp op) {
   int64_t columns = 0;
   for (Value tile : tiles) {
     if (columns > 0)
-      position.back() = b.createOrFold<arith::AddIOp>(first, arith::ConstantIndexOp::create(b, columns));
+      position.back() =
+          b.createOrFold<arith::AddIOp>(first, arith::ConstantIndexOp::create(b, columns));
     tile::StoreOp::create(b, tile, memref, position);
     columns += cast<RankedTensorType>(tile.getType()).getShape().back();
   }
@@ -177,7 +180,8 @@ LogicalResult BlockConverter::convertIf(scf::IfOp op) {
     auto tensor = dyn_cast<RankedTensorType>(type);
     types.push_back(tensor ? getTileType(tensor) : type);
   }
-  auto branch = scf::IfOp::create(b, types, condition, /*withElseRegion=*/!op.getElseRegion().empty());
+  auto branch =
+      scf::IfOp::create(b, types, condition, /*withElseRegion=*/!op.getElseRegion().empty());
   mapping.map(op.getResults(), branch.getResults());
   OpBuilder::InsertionGuard guard(b);
   for (auto [from, to] : llvm::zip(op->getRegions(), branch->getRegions())) {
@@ -192,7 +196,8 @@ LogicalResult BlockConverter::convertIf(scf::IfOp op) {
   return success();
 }
 
-/// Searches (scf.while) and other control flow on scalars: cloned whole, reads of captured tensors become loads.
+/// Searches (scf.while) and other control flow on scalars: cloned whole, reads of captured tensors
+/// become loads.
 static LogicalResult cloneScalarControl(OpBuilder &b, Operation &op, IRMapping &mapping,
                                         llvm::function_ref<Value(Operation *, Value)> lookup) {
   WalkResult free = op.walk([&](Operation *inner) {
@@ -208,7 +213,8 @@ static LogicalResult cloneScalarControl(OpBuilder &b, Operation &op, IRMapping &
   clone->walk([&](tensor::ExtractOp extract) {
     OpBuilder inner(extract);
     // The operand is a memref already, which the op's own accessor would refuse.
-    Value load = memref::LoadOp::create(inner, extract.getLoc(), extract->getOperand(0), extract.getIndices());
+    Value load = memref::LoadOp::create(inner, extract.getLoc(), extract->getOperand(0),
+                                        extract.getIndices());
     extract.replaceAllUsesWith(load);
     extract.erase();
   });
@@ -252,11 +258,13 @@ LogicalResult BlockConverter::convertOp(Operation &op) {
     return success(memref != nullptr);
   }
   if (auto dim = dyn_cast<tensor::DimOp>(op)) {
-    if (auto slice = slices.find(dim.getSource()); slice != slices.end() && dim.getConstantIndex()) {
+    if (auto slice = slices.find(dim.getSource());
+        slice != slices.end() && dim.getConstantIndex()) {
       mapping.map(dim.getResult(), slice->second.sizes[*dim.getConstantIndex()]);
       return success();
     }
-    Value memref = lookup(dim, dim.getSource()), index = memref ? lookup(dim, dim.getIndex()) : Value();
+    Value memref = lookup(dim, dim.getSource()),
+          index = memref ? lookup(dim, dim.getIndex()) : Value();
     if (!index)
       return failure();
     mapping.map(dim.getResult(), memref::DimOp::create(b, memref, index).getResult());
@@ -273,7 +281,8 @@ LogicalResult BlockConverter::convertOp(Operation &op) {
       for (auto [i, index] : llvm::enumerate(indices))
         if (index)
           index = b.createOrFold<arith::AddIOp>(slice->second.position[kept + i], index);
-      indices.insert(indices.begin(), slice->second.position.begin(), slice->second.position.begin() + kept);
+      indices.insert(indices.begin(), slice->second.position.begin(),
+                     slice->second.position.begin() + kept);
     } else {
       memref = lookup(extract, extract.getTensor());
     }
@@ -286,10 +295,12 @@ LogicalResult BlockConverter::convertOp(Operation &op) {
       branch && llvm::any_of(op.getResultTypes(), llvm::IsaPred<RankedTensorType>))
     return convertIf(branch);
   if (isa<scf::WhileOp, scf::IfOp>(op))
-    return cloneScalarControl(b, op, mapping, [&](Operation *user, Value value) { return lookup(user, value); });
+    return cloneScalarControl(b, op, mapping,
+                              [&](Operation *user, Value value) { return lookup(user, value); });
   if (isa<scf::InParallelOp>(op))
     return convertBody(op.getRegion(0).front());
-  if (isa<arith::ArithDialect, affine::AffineDialect, math::MathDialect>(op.getDialect()) || isa<scf::YieldOp>(op))
+  if (isa<arith::ArithDialect, affine::AffineDialect, math::MathDialect>(op.getDialect()) ||
+      isa<scf::YieldOp>(op))
     return cloneScalar(op);
   return op.emitOpError("has no form on tiles");
 }
@@ -298,13 +309,15 @@ LogicalResult BlockConverter::convertOp(Operation &op) {
 // The grid
 //===----------------------------------------------------------------------===//
 
-/// x counts tiles of rows and, within each, parts of the keys; y counts heads, z batches. The index of a tile of rows becomes its
-/// first row. The last rows come first: masks that look back leave them the most work, and blocks start in order.
+/// x counts tiles of rows and, within each, parts of the keys; y counts heads, z batches. The index
+/// of a tile of rows becomes its first row. The last rows come first: masks that look back leave
+/// them the most work, and blocks start in order.
 LogicalResult BlockConverter::convertBlockIds() {
   SmallVector<Value> ivs = grid.getInductionVars();
   Value tile = gpu::BlockIdOp::create(b, gpu::Dimension::x);
   if (ivs.size() == 4) {
-    Value parts = arith::ConstantIndexOp::create(b, *getConstantIntValue(grid.getMixedUpperBound().front()));
+    Value parts =
+        arith::ConstantIndexOp::create(b, *getConstantIntValue(grid.getMixedUpperBound().front()));
     mapping.map(ivs.front(), arith::RemUIOp::create(b, tile, parts).getResult());
     tile = arith::DivUIOp::create(b, tile, parts);
   }

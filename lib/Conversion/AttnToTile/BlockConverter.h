@@ -6,8 +6,8 @@
 //
 // Tensors of room 3 are one of three things on tiles, and the converter keeps them apart:
 //
-//   slices of kernel arguments        -> a memref and a position (ArgumentSlice); nothing is read before an op needs it
-//   running state and what follows it -> register tiles (the IRMapping)
+//   slices of kernel arguments        -> a memref and a position (ArgumentSlice); nothing is read
+//   before an op needs it running state and what follows it -> register tiles (the IRMapping)
 //   destinations that are only written -> nothing: tensor.empty has no meaning here
 //
 //===----------------------------------------------------------------------===//
@@ -25,7 +25,8 @@
 
 namespace attn {
 
-/// A part of a kernel argument: `position` is global and has the argument's rank; the tile covers the last dimensions.
+/// A part of a kernel argument: `position` is global and has the argument's rank; the tile covers
+/// the last dimensions.
 struct ArgumentSlice {
   mlir::Value memref;
   llvm::SmallVector<mlir::Value> position;
@@ -39,8 +40,8 @@ using KernelArguments = llvm::DenseMap<mlir::Value, unsigned>;
 /// Converts the body of one grid into the body of `kernel`.
 class BlockConverter {
 public:
-  BlockConverter(mlir::func::FuncOp source, mlir::scf::ForallOp grid, mlir::func::FuncOp kernel, int64_t blockM,
-                 int64_t blockN);
+  BlockConverter(mlir::func::FuncOp source, mlir::scf::ForallOp grid, mlir::func::FuncOp kernel,
+                 int64_t blockM, int64_t blockN);
 
   mlir::LogicalResult convert(const KernelArguments &arguments);
 
@@ -57,8 +58,8 @@ private:
   mlir::LogicalResult convertSlice(mlir::tensor::ExtractSliceOp op);
   mlir::LogicalResult convertInsert(mlir::tensor::ParallelInsertSliceOp op);
   mlir::LogicalResult cloneScalar(mlir::Operation &op);
-  /// The value in the kernel; scalars of the function around the grid are cloned on first use. Null, with a diagnostic at
-  /// `user`, if it has no form here.
+  /// The value in the kernel; scalars of the function around the grid are cloned on first use.
+  /// Null, with a diagnostic at `user`, if it has no form here.
   mlir::Value lookup(mlir::Operation *user, mlir::Value value);
   mlir::Value lookup(mlir::Operation *user, mlir::OpFoldResult value);
   /// The constant shape of a tensor of the block: dynamic rows are block_m.
@@ -75,8 +76,8 @@ private:
   };
   RowWeights emitRowWeights(mlir::Value t, mlir::Value old, mlir::Value max);
   /// Inlines a region on tiles of coordinates; returns the yielded tile.
-  mlir::Value inlineRegion(mlir::Region &region, mlir::ValueRange arguments, mlir::RankedTensorType shape,
-                           mlir::Value isFalse = {});
+  mlir::Value inlineRegion(mlir::Region &region, mlir::ValueRange arguments,
+                           mlir::RankedTensorType shape, mlir::Value isFalse = {});
   mlir::Value splat(mlir::Value scalar, llvm::ArrayRef<int64_t> shape);
   mlir::Value constant(double value, llvm::ArrayRef<int64_t> shape);
   mlir::Value rowsToTile(mlir::Value rows, int64_t columns);
@@ -91,8 +92,8 @@ private:
   /// Tiles side by side that together are a value too wide for one: what a merge makes.
   llvm::DenseMap<mlir::Value, llvm::SmallVector<mlir::Value>> pieces;
   int64_t blockM, blockN;
-  /// The scale of all steps when it is a positive constant and nothing but masks comes between it and the softmax: running
-  /// maxima are then of unscaled scores.
+  /// The scale of all steps when it is a positive constant and nothing but masks comes between it
+  /// and the softmax: running maxima are then of unscaled scores.
   std::optional<double> foldedScale;
 };
 

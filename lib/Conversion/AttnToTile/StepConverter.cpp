@@ -30,7 +30,8 @@ Value BlockConverter::constant(double value, ArrayRef<int64_t> shape) {
 
 Value BlockConverter::rowsToTile(Value rows, int64_t columns) {
   auto type = cast<RankedTensorType>(rows.getType());
-  return tile::BroadcastOp::create(b, RankedTensorType::get({type.getDimSize(0), columns}, type.getElementType()), rows);
+  return tile::BroadcastOp::create(
+      b, RankedTensorType::get({type.getDimSize(0), columns}, type.getElementType()), rows);
 }
 
 Value BlockConverter::isEqual(Value tile, double value) {
@@ -42,9 +43,10 @@ Value BlockConverter::isEqual(Value tile, double value) {
 // Regions
 //===----------------------------------------------------------------------===//
 
-/// Arguments are tiles or scalars; an op with a tile among its operands works on tiles, others stay scalar. `isFalse`, from
-/// outside of the region, is known to be.
-Value BlockConverter::inlineRegion(Region &region, ValueRange arguments, RankedTensorType shape, Value isFalse) {
+/// Arguments are tiles or scalars; an op with a tile among its operands works on tiles, others stay
+/// scalar. `isFalse`, from outside of the region, is known to be.
+Value BlockConverter::inlineRegion(Region &region, ValueRange arguments, RankedTensorType shape,
+                                   Value isFalse) {
   IRMapping local;
   local.map(region.getArguments(), arguments);
   auto toTile = [&](Value value) -> Value {
@@ -67,12 +69,15 @@ Value BlockConverter::inlineRegion(Region &region, ValueRange arguments, RankedT
       local.map(op.getResult(0), operands[op.getOperand(0) == isFalse ? 1 : 0]);
       continue;
     }
-    bool onTiles = llvm::any_of(operands, [](Value v) { return isa<RankedTensorType>(v.getType()); });
+    bool onTiles =
+        llvm::any_of(operands, [](Value v) { return isa<RankedTensorType>(v.getType()); });
     if (auto extract = dyn_cast<tensor::ExtractOp>(op)) {
       ValueRange indices = ValueRange(operands).drop_front();
       Type element = extract.getType();
-      Value result = onTiles ? tile::GatherOp::create(b, shape.clone(element), operands[0], indices).getResult()
-                             : memref::LoadOp::create(b, operands[0], indices).getResult();
+      Value result =
+          onTiles
+              ? tile::GatherOp::create(b, shape.clone(element), operands[0], indices).getResult()
+              : memref::LoadOp::create(b, operands[0], indices).getResult();
       local.map(extract.getResult(), result);
       continue;
     }
@@ -92,7 +97,8 @@ Value BlockConverter::inlineRegion(Region &region, ValueRange arguments, RankedT
   return {};
 }
 
-/// The value outside of the mask that, where it is true, keeps everything: an operand of the or that the mask yields.
+/// The value outside of the mask that, where it is true, keeps everything: an operand of the or
+/// that the mask yields.
 static Value findKeepsAll(Region &mask) {
   auto either = mask.front().getTerminator()->getOperand(0).getDefiningOp<arith::OrIOp>();
   if (either)
@@ -102,8 +108,8 @@ static Value findKeepsAll(Region &mask) {
   return {};
 }
 
-/// `keep`, with one of its comparisons of `columns` with a greatest one also true to `end`, in place of a comparison of its own for
-/// every element. Null where it has no such comparison.
+/// `keep`, with one of its comparisons of `columns` with a greatest one also true to `end`, in
+/// place of a comparison of its own for every element. Null where it has no such comparison.
 static Value narrowTo(ImplicitLocOpBuilder &b, Value keep, Value columns, Value end) {
   if (auto both = keep.getDefiningOp<arith::AndIOp>()) {
     if (Value lhs = narrowTo(b, both.getLhs(), columns, end))
@@ -135,13 +141,15 @@ static Value narrowTo(ImplicitLocOpBuilder &b, Value keep, Value columns, Value 
 // Ops
 //===----------------------------------------------------------------------===//
 
-/// Weights relative to the maximum, 2^(t - max), and the factor 2^(old - max) of what was computed relative to the old one. A row
-/// that keeps nothing has maximum -inf; subtracting 0 instead makes its weights 0, not NaN.
+/// Weights relative to the maximum, 2^(t - max), and the factor 2^(old - max) of what was computed
+/// relative to the old one. A row that keeps nothing has maximum -inf; subtracting 0 instead makes
+/// its weights 0, not NaN.
 ///
-/// With a folded scale c, t and the maxima are not scaled yet: t * c - max * c is one multiply-add. Where the product max * c is
-/// rounded, all weights of the row share the error as a factor, which the sum cancels. It is at most 2^4 up to |max * c| = 2^28.
-/// Beyond, scores differ by more than any weight can show or not at all, so that c may be rounded to a power of two, whose
-/// products are exact.
+/// With a folded scale c, t and the maxima are not scaled yet: t * c - max * c is one multiply-add.
+/// Where the product max * c is rounded, all weights of the row share the error as a factor, which
+/// the sum cancels. It is at most 2^4 up to |max * c| = 2^28. Beyond, scores differ by more than
+/// any weight can show or not at all, so that c may be rounded to a power of two, whose products
+/// are exact.
 BlockConverter::RowWeights BlockConverter::emitRowWeights(Value t, Value old, Value max) {
   auto type = cast<RankedTensorType>(t.getType());
   ArrayRef<int64_t> rows = cast<RankedTensorType>(max.getType()).getShape();
@@ -149,21 +157,25 @@ BlockConverter::RowWeights BlockConverter::emitRowWeights(Value t, Value old, Va
   Value shift = arith::SelectOp::create(b, isEqual(max, kLowest), constant(0.0, rows), max);
   if (!foldedScale) {
     Value factor = math::Exp2Op::create(b, arith::SubFOp::create(b, old, shift));
-    return {math::Exp2Op::create(b, arith::SubFOp::create(b, t, rowsToTile(shift, columns))), factor};
+    return {math::Exp2Op::create(b, arith::SubFOp::create(b, t, rowsToTile(shift, columns))),
+            factor};
   }
   Value scale = constant(*foldedScale, rows);
   Value magnitude = math::AbsFOp::create(b, arith::MulFOp::create(b, shift, scale));
-  Value isHuge = arith::CmpFOp::create(b, arith::CmpFPredicate::OGT, magnitude, constant(0x1p28, rows));
+  Value isHuge =
+      arith::CmpFOp::create(b, arith::CmpFPredicate::OGT, magnitude, constant(0x1p28, rows));
   Value rounded = constant(std::exp2(std::floor(std::log2(*foldedScale))), rows);
   Value c = arith::SelectOp::create(b, isHuge, rounded, scale);
   Value negative = arith::NegFOp::create(b, arith::MulFOp::create(b, shift, c));
-  Value factor = math::Exp2Op::create(b, arith::AddFOp::create(b, arith::MulFOp::create(b, old, c), negative));
+  Value factor =
+      math::Exp2Op::create(b, arith::AddFOp::create(b, arith::MulFOp::create(b, old, c), negative));
   Value exponent = math::FmaOp::create(b, t, rowsToTile(c, columns), rowsToTile(negative, columns));
   return {math::Exp2Op::create(b, exponent), factor};
 }
 
 LogicalResult BlockConverter::convertStep(OnlineAttentionOp op) {
-  auto query = slices.find(op.getQuery()), key = slices.find(op.getKey()), value = slices.find(op.getValue());
+  auto query = slices.find(op.getQuery()), key = slices.find(op.getKey()),
+       value = slices.find(op.getValue());
   if (query == slices.end() || key == slices.end() || value == slices.end())
     return op.emitOpError("expected query, key and value to be slices of the kernel's arguments");
   Type element = op.getQuery().getType().getElementType();
@@ -172,7 +184,8 @@ LogicalResult BlockConverter::convertStep(OnlineAttentionOp op) {
   int64_t d = op.getQuery().getType().getDimSize(1), dv = op.getValue().getType().getDimSize(1);
   RankedTensorType scores = RankedTensorType::get({blockM, blockN}, b.getF32Type());
   auto load = [&](const ArgumentSlice &slice, int64_t rows, int64_t columns) -> Value {
-    return tile::LoadOp::create(b, RankedTensorType::get({rows, columns}, element), slice.memref, slice.position);
+    return tile::LoadOp::create(b, RankedTensorType::get({rows, columns}, element), slice.memref,
+                                slice.position);
   };
 
   Value scale = lookup(op, op.getScale());
@@ -187,7 +200,8 @@ LogicalResult BlockConverter::convertStep(OnlineAttentionOp op) {
   // T = score(scale * Q K^T)
   b.setLoc(op.getLoc());
   Value q = load(query->second, blockM, d), k = load(key->second, blockN, d);
-  Value t = tile::MmaOp::create(b, scores, q, k, /*acc=*/Value(), /*transpose_lhs=*/false, /*transpose_rhs=*/true);
+  Value t = tile::MmaOp::create(b, scores, q, k, /*acc=*/Value(), /*transpose_lhs=*/false,
+                                /*transpose_rhs=*/true);
   if (!foldedScale)
     t = arith::MulFOp::create(b, t, splat(scale, scores.getShape()));
   RankedTensorType positions = scores.clone(b.getIndexType());
@@ -239,7 +253,8 @@ LogicalResult BlockConverter::convertStep(OnlineAttentionOp op) {
     Value end = b.createOrFold<arith::AddIOp>(at[3], key->second.sizes[0]);
     Value narrowed = keep ? narrowTo(b, keep, columns, end) : Value();
     if (!narrowed) {
-      narrowed = arith::CmpIOp::create(b, arith::CmpIPredicate::slt, columns, splat(end, scores.getShape()));
+      narrowed = arith::CmpIOp::create(b, arith::CmpIPredicate::slt, columns,
+                                       splat(end, scores.getShape()));
       if (keep)
         narrowed = arith::AndIOp::create(b, keep, narrowed);
     }
@@ -254,7 +269,8 @@ LogicalResult BlockConverter::convertStep(OnlineAttentionOp op) {
   }
 
   RankedTensorType row = RankedTensorType::get({blockM}, b.getF32Type());
-  Value max = arith::MaximumFOp::create(b, state[1], tile::ReduceOp::create(b, row, tile::Combiner::Max, t));
+  Value max = arith::MaximumFOp::create(b, state[1],
+                                        tile::ReduceOp::create(b, row, tile::Combiner::Max, t));
   RowWeights weight = emitRowWeights(t, state[1], max);
   Value factor = weight.factor, p = weight.weights;
   Value sum = arith::AddFOp::create(b, arith::MulFOp::create(b, state[2], factor),
@@ -262,7 +278,8 @@ LogicalResult BlockConverter::convertStep(OnlineAttentionOp op) {
   Value weights = arith::TruncFOp::create(b, scores.clone(element), p);
   Value acc = arith::MulFOp::create(b, state[0], rowsToTile(factor, dv));
   Value v = load(value->second, blockN, dv);
-  acc = tile::MmaOp::create(b, cast<RankedTensorType>(acc.getType()), weights, v, acc, /*transpose_lhs=*/false,
+  acc = tile::MmaOp::create(b, cast<RankedTensorType>(acc.getType()), weights, v, acc,
+                            /*transpose_lhs=*/false,
                             /*transpose_rhs=*/false);
   Value next[] = {acc, max, sum};
   mapping.map(op->getResults(), ValueRange(next));
@@ -270,7 +287,8 @@ LogicalResult BlockConverter::convertStep(OnlineAttentionOp op) {
 }
 
 LogicalResult BlockConverter::convertNormalize(NormalizeOp op) {
-  Value acc = lookup(op, op.getAcc()), max = lookup(op, op.getRowMax()), sum = lookup(op, op.getRowSum());
+  Value acc = lookup(op, op.getAcc()), max = lookup(op, op.getRowMax()),
+        sum = lookup(op, op.getRowSum());
   if (!acc || !max || !sum)
     return failure();
   int64_t dv = op.getAcc().getType().getDimSize(1);
@@ -285,7 +303,8 @@ LogicalResult BlockConverter::convertNormalize(NormalizeOp op) {
     Value log2e = arith::ConstantOp::create(b, b.getF32FloatAttr(1.0 / M_LN2));
     Value sink = splat(arith::MulFOp::create(b, natural, log2e), row.getShape());
     Value joined = arith::MaximumFOp::create(b, max, sink);
-    Value safe = arith::SelectOp::create(b, isEqual(joined, kLowest), constant(0.0, row.getShape()), joined);
+    Value safe =
+        arith::SelectOp::create(b, isEqual(joined, kLowest), constant(0.0, row.getShape()), joined);
     Value factor = math::Exp2Op::create(b, arith::SubFOp::create(b, max, safe));
     Value extra = math::Exp2Op::create(b, arith::SubFOp::create(b, sink, safe));
     sum = arith::AddFOp::create(b, arith::MulFOp::create(b, sum, factor), extra);
@@ -303,7 +322,9 @@ LogicalResult BlockConverter::convertNormalize(NormalizeOp op) {
   if (op.getLse()) {
     Value log = arith::AddFOp::create(b, max, math::Log2Op::create(b, divisor));
     Value lse = arith::MulFOp::create(b, log, constant(M_LN2, row.getShape()));
-    mapping.map(op->getResult(1), arith::SelectOp::create(b, empty, constant(kLowest, row.getShape()), lse).getResult());
+    mapping.map(
+        op->getResult(1),
+        arith::SelectOp::create(b, empty, constant(kLowest, row.getShape()), lse).getResult());
   }
   return success();
 }

@@ -1,5 +1,4 @@
-//===- ExpandMath.cpp - scalar math that has no instruction
-//-------------------------------------===//
+//===- ExpandMath.cpp - scalar math that has no instruction ---------------===//
 //
 // Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

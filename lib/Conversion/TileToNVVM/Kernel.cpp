@@ -1,5 +1,4 @@
-//===- Kernel.cpp - functions become kernels: parameters, plan, shared memory
-//------------------===//
+//===- Kernel.cpp - functions become kernels: parameters, plan, shared memory -===//
 //
 // Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,5 +1,4 @@
-//===- Math.cpp - scalar math as instructions of the hardware
-//-----------------------------------===//
+//===- Math.cpp - scalar math as instructions of the hardware -------------===//
 //
 // Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

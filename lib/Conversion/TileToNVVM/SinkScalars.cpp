@@ -1,4 +1,4 @@
-//===- SinkScalars.cpp - compute each element when it is needed ---------------------------------===//
+//===- SinkScalars.cpp - compute each element when it is needed -----------===//
 //
 // Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,5 +1,4 @@
-//===- SynchronousCopy.cpp - tile.copy: all threads of the block move 16 bytes at a time
-//------------------===//
+//===- SynchronousCopy.cpp - tile.copy: all threads of the block move 16 bytes at a time -===//
 //
 // Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

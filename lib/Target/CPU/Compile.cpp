@@ -16,7 +16,8 @@ using llvm::Expected;
 
 namespace attn {
 
-/// Rows of the reference's blocks: scores of 32 x N in f64 stay small, and there are enough blocks for all threads.
+/// Rows of the reference's blocks: scores of 32 x N in f64 stay small, and there are enough blocks
+/// for all threads.
 static constexpr int64_t kReferenceRows = 32;
 
 /// Runs the passes that `build` adds and compiles what they leave.
@@ -55,7 +56,8 @@ static Expected<std::unique_ptr<CompiledKernel>> compile(ModuleOp module, const 
   return kernel;
 }
 
-Expected<std::unique_ptr<CompiledKernel>> compileForCPU(ModuleOp module, const CPUOptions &options) {
+Expected<std::unique_ptr<CompiledKernel>> compileForCPU(ModuleOp module,
+                                                        const CPUOptions &options) {
   const HostInfo &host = options.jit.host;
   ToOnlineOptions online;
   online.lanes = host.f32Lanes;
@@ -73,7 +75,8 @@ Expected<std::unique_ptr<CompiledKernel>> compileForCPU(ModuleOp module, const C
       std::nullopt);
 }
 
-Expected<std::unique_ptr<CompiledKernel>> compileReference(ModuleOp module, const CPUOptions &options) {
+Expected<std::unique_ptr<CompiledKernel>> compileReference(ModuleOp module,
+                                                           const CPUOptions &options) {
   return compile(
       module, options,
       [](OpPassManager &pm) {

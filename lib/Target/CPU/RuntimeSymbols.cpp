@@ -42,8 +42,8 @@ static void *allocateAligned(size_t alignment, size_t size) {
   return allocateOrExit(std::max<size_t>(alignment, 64), size);
 }
 
-/// Rounds to nearest even. Compilers' run-time libraries lack these where the processor does. A bf16
-/// is returned in the low bits of the register of a float.
+/// Rounds to nearest even. Compilers' run-time libraries lack these where the processor does. A
+/// bf16 is returned in the low bits of the register of a float.
 template <typename T> static float truncateToBFloat(T value) {
   APFloat rounded(value);
   bool losesInfo;

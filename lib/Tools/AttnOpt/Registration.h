@@ -14,10 +14,12 @@ class DialectRegistry;
 
 namespace attn {
 
-/// The dialects of rooms 1 to 3 and of the CPU path, with their interfaces for tiling, bufferization and translation.
+/// The dialects of rooms 1 to 3 and of the CPU path, with their interfaces for tiling,
+/// bufferization and translation.
 void registerDialects(mlir::DialectRegistry &registry);
 
-/// Our passes and pipelines, and the upstream passes that a hand-written pipeline is likely to need.
+/// Our passes and pipelines, and the upstream passes that a hand-written pipeline is likely to
+/// need.
 void registerPasses();
 
 } // namespace attn

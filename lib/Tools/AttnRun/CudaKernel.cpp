@@ -23,7 +23,8 @@ static Error toError(Status status) {
   return createStringError("cuda: " + status.str());
 }
 
-Expected<std::unique_ptr<CudaKernel>> CudaKernel::compile(mlir::ModuleOp module, const CUDAOptions &options) {
+Expected<std::unique_ptr<CudaKernel>> CudaKernel::compile(mlir::ModuleOp module,
+                                                          const CUDAOptions &options) {
   Expected<CUDACode> code = compileForCUDA(module, options);
   if (!code)
     return code.takeError();

@@ -213,8 +213,8 @@ static Error convertSimulatorOptions(const CommandLine &line, RunOptions &option
                                  {"block-n", line.blockN.getNumOccurrences() > 0},
                                  {"stages", line.stages.getNumOccurrences() > 0}})
     if (isGiven && !isSimulator)
-      return createStringError(Twine("--") + option + ": expected --device=sim, got --device=" +
-                               line.device);
+      return createStringError(Twine("--") + option +
+                               ": expected --device=sim, got --device=" + line.device);
   for (auto [option, isGiven] : {std::pair("bench", options.bench),
                                  {"dump-asm", !line.dumpAsm.empty()},
                                  {"dump-llvm", !line.dumpLLVM.empty()},
@@ -240,8 +240,8 @@ static Error convertSimulatorOptions(const CommandLine &line, RunOptions &option
     return error;
   if (Error error = parseNumber<int64_t>("block-n", line.blockN, 0, 1024, options.blockN))
     return error;
-  for (auto [option, value, multiple] :
-       {std::tuple("block-m", options.blockM, int64_t(64)), {"block-n", options.blockN, int64_t(8)}})
+  for (auto [option, value, multiple] : {std::tuple("block-m", options.blockM, int64_t(64)),
+                                         {"block-n", options.blockN, int64_t(8)}})
     if (value % multiple != 0)
       return createStringError(Twine("--") + option + ": expected a multiple of " +
                                Twine(multiple) + ", got " + Twine(value));

@@ -48,8 +48,8 @@ struct RunOptions {
   /// count tiles only.
   std::optional<Door> until = Door::Online;
   bool count = false;
-  /// Of the simulator: how many seeds of random times, only a prediction, files for the timeline, and
-  /// the schedule (0: the target's rule).
+  /// Of the simulator: how many seeds of random times, only a prediction, files for the timeline,
+  /// and the schedule (0: the target's rule).
   unsigned simSeeds = 8;
   bool predict = false;
   std::vector<std::string> timelines;

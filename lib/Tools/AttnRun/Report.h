@@ -43,7 +43,8 @@ struct Report {
   llvm::SmallVector<ResultReport> results;
   /// Of the interpreter.
   std::optional<InterpreterCounts> counts;
-  /// Of one device only: further lines, by key; and what the simulator says is wrong with the kernel.
+  /// Of one device only: further lines, by key; and what the simulator says is wrong with the
+  /// kernel.
   std::vector<std::pair<std::string, std::string>> lines;
   std::vector<std::string> findings;
 

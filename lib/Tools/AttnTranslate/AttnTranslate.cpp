@@ -27,45 +27,55 @@ using namespace attn;
 namespace cl = llvm::cl;
 
 namespace {
-/// The doors of all rooms. After `Online` the ways part: `LLVM` and later are the CPU's, `Tile` and later the GPU's.
+/// The doors of all rooms. After `Online` the ways part: `LLVM` and later are the CPU's, `Tile` and
+/// later the GPU's.
 enum class Until { Problem, Grid, Online, LLVM, LLVMIR, Asm, Tile, Placed, Async, NVVM, PTX };
 enum class TargetKind { Automatic, CPU, CUDA };
 
 struct CommandLine {
   cl::OptionCategory category{"attn-translate options"};
-  cl::opt<std::string> input{cl::Positional, cl::desc("FILE.mlir"), cl::init("-"), cl::cat(category)};
-  cl::opt<std::string> output{"o", cl::desc("where to write (default: standard output)"), cl::value_desc("path"),
-                              cl::init("-"), cl::cat(category)};
+  cl::opt<std::string> input{cl::Positional, cl::desc("FILE.mlir"), cl::init("-"),
+                             cl::cat(category)};
+  cl::opt<std::string> output{"o", cl::desc("where to write (default: standard output)"),
+                              cl::value_desc("path"), cl::init("-"), cl::cat(category)};
   cl::opt<Until> until{
-      "until", cl::desc("the door to stop at (default: online)"), cl::init(Until::Online), cl::cat(category),
-      cl::values(clEnumValN(Until::Problem, "problem", "room 1: whole tensors, variants expanded, schedule chosen"),
-                 clEnumValN(Until::Grid, "grid", "room 2: one grid of blocks"),
-                 clEnumValN(Until::Online, "online", "room 3: the online softmax over key tiles"),
-                 clEnumValN(Until::Tile, "tile", "room 4, cuda: the program of one thread block"),
-                 clEnumValN(Until::Placed, "placed", "room 5, cuda: a place and a layout for every tile"),
-                 clEnumValN(Until::Async, "async", "room 6, cuda: copies in flight, roles and barriers"),
-                 clEnumValN(Until::NVVM, "nvvm", "room 7, cuda: the program of one thread"),
-                 clEnumValN(Until::PTX, "ptx", "room 8, cuda: PTX (also --to-ptx)"),
-                 clEnumValN(Until::LLVM, "llvm", "CPU: the LLVM dialect"),
-                 clEnumValN(Until::LLVMIR, "llvm-ir", "CPU: optimised LLVM IR"),
-                 clEnumValN(Until::Asm, "asm", "CPU: assembly"))};
-  cl::opt<TargetKind> target{"target", cl::desc("what to compile for (default: the device of the door, else cpu)"),
-                             cl::init(TargetKind::Automatic), cl::cat(category),
-                             cl::values(clEnumValN(TargetKind::CPU, "cpu", "a processor"),
-                                        clEnumValN(TargetKind::CUDA, "cuda", "an NVIDIA GPU (sm_90a)"))};
-  cl::opt<bool> toPTX{"to-ptx", cl::desc("the same as --target=cuda --until=ptx"), cl::cat(category)};
+      "until", cl::desc("the door to stop at (default: online)"), cl::init(Until::Online),
+      cl::cat(category),
+      cl::values(
+          clEnumValN(Until::Problem, "problem",
+                     "room 1: whole tensors, variants expanded, schedule chosen"),
+          clEnumValN(Until::Grid, "grid", "room 2: one grid of blocks"),
+          clEnumValN(Until::Online, "online", "room 3: the online softmax over key tiles"),
+          clEnumValN(Until::Tile, "tile", "room 4, cuda: the program of one thread block"),
+          clEnumValN(Until::Placed, "placed", "room 5, cuda: a place and a layout for every tile"),
+          clEnumValN(Until::Async, "async", "room 6, cuda: copies in flight, roles and barriers"),
+          clEnumValN(Until::NVVM, "nvvm", "room 7, cuda: the program of one thread"),
+          clEnumValN(Until::PTX, "ptx", "room 8, cuda: PTX (also --to-ptx)"),
+          clEnumValN(Until::LLVM, "llvm", "CPU: the LLVM dialect"),
+          clEnumValN(Until::LLVMIR, "llvm-ir", "CPU: optimised LLVM IR"),
+          clEnumValN(Until::Asm, "asm", "CPU: assembly"))};
+  cl::opt<TargetKind> target{
+      "target", cl::desc("what to compile for (default: the device of the door, else cpu)"),
+      cl::init(TargetKind::Automatic), cl::cat(category),
+      cl::values(clEnumValN(TargetKind::CPU, "cpu", "a processor"),
+                 clEnumValN(TargetKind::CUDA, "cuda", "an NVIDIA GPU (sm_90a)"))};
+  cl::opt<bool> toPTX{"to-ptx", cl::desc("the same as --target=cuda --until=ptx"),
+                      cl::cat(category)};
   cl::opt<std::string> plan{"plan", cl::desc("with PTX: where to write how to launch it (JSON)"),
                             cl::value_desc("path"), cl::cat(category)};
-  cl::opt<std::string> entry{"entry", cl::desc("with PTX: the function to compile, when there are several"),
+  cl::opt<std::string> entry{"entry",
+                             cl::desc("with PTX: the function to compile, when there are several"),
                              cl::value_desc("name"), cl::cat(category)};
-  cl::opt<std::string> cpu{"cpu", cl::desc("compile for this CPU, e.g. x86-64-v3 (default: this machine's)"),
-                           cl::value_desc("name"), cl::cat(category)};
-  cl::opt<int64_t> blockM{"block-m", cl::desc("query rows of a block (default: the target's rule)"), cl::init(0),
-                          cl::cat(category)};
-  cl::opt<int64_t> blockN{"block-n", cl::desc("keys of a step (default: the target's rule)"), cl::init(0),
-                          cl::cat(category)};
-  cl::opt<int64_t> splits{"splits", cl::desc("parts the keys of a block are split into (default: 1)"), cl::init(1),
-                          cl::cat(category)};
+  cl::opt<std::string> cpu{
+      "cpu", cl::desc("compile for this CPU, e.g. x86-64-v3 (default: this machine's)"),
+      cl::value_desc("name"), cl::cat(category)};
+  cl::opt<int64_t> blockM{"block-m", cl::desc("query rows of a block (default: the target's rule)"),
+                          cl::init(0), cl::cat(category)};
+  cl::opt<int64_t> blockN{"block-n", cl::desc("keys of a step (default: the target's rule)"),
+                          cl::init(0), cl::cat(category)};
+  cl::opt<int64_t> splits{"splits",
+                          cl::desc("parts the keys of a block are split into (default: 1)"),
+                          cl::init(1), cl::cat(category)};
 };
 } // namespace
 
@@ -81,10 +91,13 @@ static Door getDoor(Until until) {
 }
 
 /// The text of the module compiled as far as LLVM IR or assembly.
-static llvm::Expected<std::string> printCompiled(ModuleOp module, const HostInfo &host, bool isAssembly) {
+static llvm::Expected<std::string> printCompiled(ModuleOp module, const HostInfo &host,
+                                                 bool isAssembly) {
   llvm::SmallString<128> path;
-  if (std::error_code code = llvm::sys::fs::createTemporaryFile("attn-translate", isAssembly ? "s" : "ll", path))
-    return llvm::createStringError(code, "expected to write a temporary file, got %s", code.message().c_str());
+  if (std::error_code code =
+          llvm::sys::fs::createTemporaryFile("attn-translate", isAssembly ? "s" : "ll", path))
+    return llvm::createStringError(code, "expected to write a temporary file, got %s",
+                                   code.message().c_str());
   llvm::FileRemover remover(path);
   JitOptions options;
   options.host = host;
@@ -117,9 +130,11 @@ static llvm::Error resolve(CommandLine &line) {
   if (line.target == TargetKind::Automatic)
     line.target = isForGPU ? TargetKind::CUDA : TargetKind::CPU;
   if (isForGPU && line.target == TargetKind::CPU)
-    return llvm::createStringError("expected a door on the way to the CPU, got one of --target=cuda");
+    return llvm::createStringError(
+        "expected a door on the way to the CPU, got one of --target=cuda");
   if (isForCPU && line.target == TargetKind::CUDA)
-    return llvm::createStringError("expected a door on the way to the GPU, got one of --target=cpu");
+    return llvm::createStringError(
+        "expected a door on the way to the GPU, got one of --target=cpu");
   if (line.until != Until::PTX && (!line.plan.empty() || !line.entry.empty()))
     return llvm::createStringError("expected --to-ptx with --plan and --entry, got another door");
   return llvm::Error::success();
@@ -173,8 +188,9 @@ static void buildPipeline(OpPassManager &pm, const CommandLine &line, const Host
 int attn::runAttnTranslate(int argc, const char *const *argv, DialectRegistry &registry) {
   static CommandLine *line = new CommandLine;
   cl::HideUnrelatedOptions(line->category);
-  if (!cl::ParseCommandLineOptions(argc, argv, "attn-translate: takes attention through the rooms of the compiler\n",
-                                   &llvm::errs()))
+  if (!cl::ParseCommandLineOptions(
+          argc, argv, "attn-translate: takes attention through the rooms of the compiler\n",
+          &llvm::errs()))
     return 1;
   if (llvm::Error error = resolve(*line))
     return fail(std::move(error));
@@ -189,7 +205,8 @@ int attn::runAttnTranslate(int argc, const char *const *argv, DialectRegistry &r
   llvm::SourceMgr sources;
   auto buffer = llvm::MemoryBuffer::getFileOrSTDIN(line->input, /*IsText=*/true);
   if (!buffer)
-    return fail(llvm::createStringError("expected to read '" + line->input + "', got " + buffer.getError().message()));
+    return fail(llvm::createStringError("expected to read '" + line->input + "', got " +
+                                        buffer.getError().message()));
   if (line->until == Until::PTX) {
     llvm::Error error = translateToPTX(*line, (*buffer)->getBuffer());
     return error ? fail(std::move(error)) : 0;

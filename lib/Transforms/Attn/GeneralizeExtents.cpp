@@ -37,8 +37,9 @@ static SmallVector<Value> getTensors(func::FuncOp function) {
 
 /// Whether nothing depends on the tensor's extents as its type states them.
 static bool isFree(Value tensor) {
-  return llvm::all_of(tensor.getUsers(), llvm::IsaPred<AttentionOp, AssumeOp, tensor::DimOp, tensor::ExtractOp,
-                                                       func::ReturnOp>);
+  return llvm::all_of(
+      tensor.getUsers(),
+      llvm::IsaPred<AttentionOp, AssumeOp, tensor::DimOp, tensor::ExtractOp, func::ReturnOp>);
 }
 
 /// Queries, keys, values and outputs: their columns are a kernel's, not a call's.
@@ -63,7 +64,8 @@ static void generalize(func::FuncOp function) {
     tensor.setType(type.clone(shape));
   }
   Operation *end = function.getBody().front().getTerminator();
-  function.setType(FunctionType::get(function.getContext(), function.getBody().getArgumentTypes(), end->getOperandTypes()));
+  function.setType(FunctionType::get(function.getContext(), function.getBody().getArgumentTypes(),
+                                     end->getOperandTypes()));
 }
 
 namespace {

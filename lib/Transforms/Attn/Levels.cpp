@@ -64,7 +64,8 @@ static LogicalResult verifyGrid(Operation *op) {
     return reject(op, Level::Grid) << ": expected one batch and one head, got " << query;
   auto forall = op->getParentOfType<scf::ForallOp>();
   if (!forall || forall.getRank() != 3 || !forall.getMapping())
-    return reject(op, Level::Grid) << ": expected it inside an scf.forall over (B, H, M tiles) mapped to blocks";
+    return reject(op, Level::Grid)
+           << ": expected it inside an scf.forall over (B, H, M tiles) mapped to blocks";
   return success();
 }
 
@@ -77,10 +78,12 @@ static LogicalResult verifyOnline(Operation *op) {
 LogicalResult attn::verifyLevel(Operation *root, Level level) {
   WalkResult result = root->walk<WalkOrder::PreOrder>([&](Operation *op) -> WalkResult {
     if (!isa<ModuleOp>(op) &&
-        !isa_and_nonnull<func::FuncDialect, tensor::TensorDialect, arith::ArithDialect, math::MathDialect,
-                         linalg::LinalgDialect, affine::AffineDialect, scf::SCFDialect, AttnDialect>(op->getDialect()))
+        !isa_and_nonnull<func::FuncDialect, tensor::TensorDialect, arith::ArithDialect,
+                         math::MathDialect, linalg::LinalgDialect, affine::AffineDialect,
+                         scf::SCFDialect, AttnDialect>(op->getDialect()))
       return reject(op, level) << ": expected func, tensor, arith, math, linalg and attn ops";
-    if (isa<AttnDialect>(op->getDialect()) && llvm::any_of(op->getOperandTypes(), llvm::IsaPred<MemRefType>))
+    if (isa<AttnDialect>(op->getDialect()) &&
+        llvm::any_of(op->getOperandTypes(), llvm::IsaPred<MemRefType>))
       return reject(op, level) << ": expected tensors, got buffers";
     switch (level) {
     case Level::Problem:

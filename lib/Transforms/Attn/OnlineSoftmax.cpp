@@ -33,41 +33,48 @@ static Value dropBatchAndHead(OpBuilder &builder, Location loc, Value value) {
   SmallVector<OpFoldResult> strides(type.getRank(), builder.getIndexAttr(1));
   if (auto slice = value.getDefiningOp<tensor::ExtractSliceOp>();
       slice && slice.getSourceType().getRank() == type.getRank())
-    return tensor::ExtractSliceOp::create(builder, loc, reduced, slice.getSource(), slice.getMixedOffsets(),
-                                          slice.getMixedSizes(), slice.getMixedStrides());
+    return tensor::ExtractSliceOp::create(builder, loc, reduced, slice.getSource(),
+                                          slice.getMixedOffsets(), slice.getMixedSizes(),
+                                          slice.getMixedStrides());
   return tensor::ExtractSliceOp::create(builder, loc, reduced, value, offsets, sizes, strides);
 }
 
-/// Replaces a (1, 1, ...) result by the reduced value: the insertions into the grid's results take it as it is.
+/// Replaces a (1, 1, ...) result by the reduced value: the insertions into the grid's results take
+/// it as it is.
 static void replaceReduced(RewriterBase &rewriter, Value result, Value reduced) {
   for (OpOperand &use : llvm::make_early_inc_range(result.getUses()))
-    if (auto insert = dyn_cast<tensor::ParallelInsertSliceOp>(use.getOwner()); insert && insert.getSource() == result) {
+    if (auto insert = dyn_cast<tensor::ParallelInsertSliceOp>(use.getOwner());
+        insert && insert.getSource() == result) {
       OpBuilder::InsertionGuard guard(rewriter);
       rewriter.setInsertionPoint(insert);
-      rewriter.replaceOpWithNewOp<tensor::ParallelInsertSliceOp>(insert, reduced, insert.getDest(),
-                                                                 insert.getMixedOffsets(), insert.getMixedSizes(),
-                                                                 insert.getMixedStrides());
+      rewriter.replaceOpWithNewOp<tensor::ParallelInsertSliceOp>(
+          insert, reduced, insert.getDest(), insert.getMixedOffsets(), insert.getMixedSizes(),
+          insert.getMixedStrides());
     }
   if (result.use_empty())
     return;
   Location loc = reduced.getLoc();
   SmallVector<OpFoldResult> sizes = tensor::getMixedSizes(rewriter, loc, reduced);
   sizes.insert(sizes.begin(), 2, rewriter.getIndexAttr(1));
-  SmallVector<OpFoldResult> offsets(sizes.size(), rewriter.getIndexAttr(0)), strides(sizes.size(), rewriter.getIndexAttr(1));
-  Value empty = tensor::EmptyOp::create(rewriter, loc, sizes, cast<RankedTensorType>(result.getType()).getElementType());
-  Value full = tensor::InsertSliceOp::create(rewriter, loc, reduced, empty, offsets, sizes, strides);
+  SmallVector<OpFoldResult> offsets(sizes.size(), rewriter.getIndexAttr(0)),
+      strides(sizes.size(), rewriter.getIndexAttr(1));
+  Value empty = tensor::EmptyOp::create(rewriter, loc, sizes,
+                                        cast<RankedTensorType>(result.getType()).getElementType());
+  Value full =
+      tensor::InsertSliceOp::create(rewriter, loc, reduced, empty, offsets, sizes, strides);
   if (full.getType() != result.getType())
     full = tensor::CastOp::create(rewriter, loc, result.getType(), full);
   rewriter.replaceAllUsesWith(result, full);
 }
 
-/// The factor of the dot products, with log2(e) folded in when no score region comes between it and the exponential.
+/// The factor of the dot products, with log2(e) folded in when no score region comes between it and
+/// the exponential.
 static Value getBase2Scale(OpBuilder &builder, AttentionOp op) {
   double factor = op.getScore().empty() ? 1.0 / M_LN2 : 1.0;
   Location loc = op.getLoc();
   if (!op.getScale())
-    return arith::ConstantOp::create(builder, loc,
-                                     builder.getF32FloatAttr(factor / std::sqrt(double(op.getHeadDim()))));
+    return arith::ConstantOp::create(
+        builder, loc, builder.getF32FloatAttr(factor / std::sqrt(double(op.getHeadDim()))));
   if (factor == 1.0)
     return op.getScale();
   Value log2e = arith::ConstantOp::create(builder, loc, builder.getF32FloatAttr(factor));
@@ -81,8 +88,10 @@ static void scaleYieldedScore(OpBuilder &builder, Region &score) {
   auto yield = cast<YieldOp>(score.front().getTerminator());
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPoint(yield);
-  Value log2e = arith::ConstantOp::create(builder, yield.getLoc(), builder.getF32FloatAttr(1.0 / M_LN2));
-  yield.getResultMutable().assign(arith::MulFOp::create(builder, yield.getLoc(), yield.getResult(), log2e).getResult());
+  Value log2e =
+      arith::ConstantOp::create(builder, yield.getLoc(), builder.getF32FloatAttr(1.0 / M_LN2));
+  yield.getResultMutable().assign(
+      arith::MulFOp::create(builder, yield.getLoc(), yield.getResult(), log2e).getResult());
 }
 
 static void makeOnline(RewriterBase &rewriter, AttentionOp op) {
@@ -91,7 +100,8 @@ static void makeOnline(RewriterBase &rewriter, AttentionOp op) {
   Value query = dropBatchAndHead(rewriter, loc, op.getQuery());
   Value key = dropBatchAndHead(rewriter, loc, op.getKey());
   Value value = dropBatchAndHead(rewriter, loc, op.getValue());
-  OpFoldResult m = tensor::getMixedSize(rewriter, loc, query, 0), dv = rewriter.getIndexAttr(op.getValueDim());
+  OpFoldResult m = tensor::getMixedSize(rewriter, loc, query, 0),
+               dv = rewriter.getIndexAttr(op.getValueDim());
   if (auto slice = query.getDefiningOp<tensor::ExtractSliceOp>())
     m = slice.getMixedSizes()[slice.getMixedSizes().size() - 2];
   Type f32 = rewriter.getF32Type();
@@ -101,13 +111,15 @@ static void makeOnline(RewriterBase &rewriter, AttentionOp op) {
     Value scalar = arith::ConstantOp::create(rewriter, loc, rewriter.getF32FloatAttr(constant));
     return linalg::FillOp::create(rewriter, loc, scalar, empty).getResult(0);
   };
-  SmallVector<Value> state = {fill({m, dv}, 0.0f), fill({m}, -std::numeric_limits<float>::infinity()), fill({m}, 0.0f)};
+  SmallVector<Value> state = {fill({m, dv}, 0.0f),
+                              fill({m}, -std::numeric_limits<float>::infinity()), fill({m}, 0.0f)};
   SmallVector<Value> origin;
   for (OpFoldResult position : op.getMixedOrigin())
     origin.push_back(getValueOrCreateConstantIndexOp(rewriter, loc, position));
 
-  auto online = OnlineAttentionOp::create(rewriter, loc, ValueRange(state).getTypes(), query, key, value,
-                                          getBase2Scale(rewriter, op), origin, state[0], state[1], state[2]);
+  auto online =
+      OnlineAttentionOp::create(rewriter, loc, ValueRange(state).getTypes(), query, key, value,
+                                getBase2Scale(rewriter, op), origin, state[0], state[1], state[2]);
   online->setDiscardableAttrs(op->getDiscardableAttrDictionary());
   online.getScore().takeBody(op.getScore());
   online.getMask().takeBody(op.getMask());
@@ -121,9 +133,9 @@ static void makeOnline(RewriterBase &rewriter, AttentionOp op) {
       tensor::EmptyOp::create(rewriter, loc, {m, dv}, op.getOutput().getType().getElementType())};
   if (op.getLse())
     outs.push_back(tensor::EmptyOp::create(rewriter, loc, {m}, f32));
-  auto normalize =
-      NormalizeOp::create(rewriter, loc, ValueRange(outs).getTypes(), online->getResult(0), online->getResult(1),
-                          online->getResult(2), sink, outs[0], outs.size() > 1 ? outs[1] : Value());
+  auto normalize = NormalizeOp::create(
+      rewriter, loc, ValueRange(outs).getTypes(), online->getResult(0), online->getResult(1),
+      online->getResult(2), sink, outs[0], outs.size() > 1 ? outs[1] : Value());
   for (auto [result, reduced] : llvm::zip_equal(op->getResults(), normalize->getResults()))
     replaceReduced(rewriter, result, reduced);
   rewriter.eraseOp(op);

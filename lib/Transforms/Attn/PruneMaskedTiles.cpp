@@ -33,7 +33,8 @@ static void shiftMask(OpBuilder &builder, OnlineAttentionOp op, OpFoldResult ori
 }
 
 static std::optional<TensorFact> factOf(Value tensor) {
-  if (auto assume = tensor.getDefiningOp<AssumeOp>(); assume && assume.getFact() == Fact::NonDecreasing)
+  if (auto assume = tensor.getDefiningOp<AssumeOp>();
+      assume && assume.getFact() == Fact::NonDecreasing)
     return TensorFact::NonDecreasing;
   return std::nullopt;
 }
@@ -58,7 +59,8 @@ static void prune(RewriterBase &rewriter, KVLoop kv, bool certain) {
 
   if (!kv.step.getMask().empty())
     remark::analysis(loc, remark::RemarkOpts::name("mask-tiles").category("attn"))
-        << (tiles.isUndecided() ? "mask cannot be decided by tile: it is applied everywhere" : tiles.describe());
+        << (tiles.isUndecided() ? "mask cannot be decided by tile: it is applied everywhere"
+                                : tiles.describe());
   if (tiles.isUndecided()) {
     rewriter.eraseOp(probe);
     if (certain) {
@@ -72,8 +74,10 @@ static void prune(RewriterBase &rewriter, KVLoop kv, bool certain) {
   if (auto slice = kv.step.getQuery().getDefiningOp<tensor::ExtractSliceOp>())
     rows = slice.getMixedSizes()[slice.getMixedSizes().size() - 2];
   ValueRange at = kv.step.getOrigin();
-  Value rowEnd = arith::AddIOp::create(rewriter, loc, at[2], getValueOrCreateConstantIndexOp(rewriter, loc, rows));
-  MaskTiles::Ranges ranges = tiles.emitRanges(rewriter, loc, {at[0], at[1], at[2], rowEnd, kv.numKeys}, kv.blockN);
+  Value rowEnd = arith::AddIOp::create(rewriter, loc, at[2],
+                                       getValueOrCreateConstantIndexOp(rewriter, loc, rows));
+  MaskTiles::Ranges ranges =
+      tiles.emitRanges(rewriter, loc, {at[0], at[1], at[2], rowEnd, kv.numKeys}, kv.blockN);
 
   emitKVRanges(rewriter, kv, ranges, certain);
   rewriter.eraseOp(probe);

@@ -17,8 +17,9 @@ struct RegionWork {
   bool gathers = false;
   /// Whether a function is computed that a GPU has no instructions for.
   bool isLong = false;
-  /// Operations for every score, where a read counts seven, and three times those for every key, whose results threads keep for
-  /// all keys of a tile. A measure of the registers that regions take beside the tiles.
+  /// Operations for every score, where a read counts seven, and three times those for every key,
+  /// whose results threads keep for all keys of a tile. A measure of the registers that regions
+  /// take beside the tiles.
   int64_t weight = 0;
 };
 

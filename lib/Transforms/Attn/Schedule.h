@@ -21,12 +21,15 @@ inline constexpr llvm::StringLiteral kScheduleAttrName = "attn.schedule";
 inline mlir::FailureOr<ScheduleAttr> getSchedule(mlir::Operation *op) {
   if (auto schedule = op->getAttrOfType<ScheduleAttr>(kScheduleAttrName))
     return schedule;
-  return op->emitOpError("expected a '") << kScheduleAttrName << "' attribute (attn-set-schedule attaches one)";
+  return op->emitOpError("expected a '")
+         << kScheduleAttrName << "' attribute (attn-set-schedule attaches one)";
 }
 
-/// What block_n is a multiple of on a GPU: sums take 16 keys at a time, and stages in shared memory, where a row takes 32 bytes or
-/// more, are multiples of 1024.
-inline int64_t getGPUKeyStep(int64_t headDim, int64_t valueDim) { return std::min(headDim, valueDim) <= 16 ? 32 : 16; }
+/// What block_n is a multiple of on a GPU: sums take 16 keys at a time, and stages in shared
+/// memory, where a row takes 32 bytes or more, are multiples of 1024.
+inline int64_t getGPUKeyStep(int64_t headDim, int64_t valueDim) {
+  return std::min(headDim, valueDim) <= 16 ? 32 : 16;
+}
 
 } // namespace attn
 

@@ -27,7 +27,8 @@ using namespace mlir;
 using namespace attn;
 
 namespace {
-/// One grid whose block is: slices, an initial state, one online_attention, one normalize, the insertions of its results.
+/// One grid whose block is: slices, an initial state, one online_attention, one normalize, the
+/// insertions of its results.
 struct Grid {
   scf::ForallOp forall;
   OnlineAttentionOp online;
@@ -45,7 +46,8 @@ static FailureOr<Grid> matchGrid(OnlineAttentionOp op) {
   if (!grid.normalize || grid.normalize->getNumResults() != grid.forall.getNumResults())
     return failure();
   for (Value result : grid.normalize->getResults()) {
-    auto insert = result.hasOneUse() ? dyn_cast<tensor::ParallelInsertSliceOp>(*result.user_begin()) : nullptr;
+    auto insert = result.hasOneUse() ? dyn_cast<tensor::ParallelInsertSliceOp>(*result.user_begin())
+                                     : nullptr;
     if (!insert)
       return failure();
     grid.inserts.push_back(insert);
@@ -54,7 +56,8 @@ static FailureOr<Grid> matchGrid(OnlineAttentionOp op) {
 }
 
 /// Keys of a part: a multiple of block_n, so that only the last part of all has a short tile.
-static OpFoldResult getPartSize(OpBuilder &builder, Location loc, OpFoldResult n, ScheduleAttr schedule) {
+static OpFoldResult getPartSize(OpBuilder &builder, Location loc, OpFoldResult n,
+                                ScheduleAttr schedule) {
   AffineExpr length;
   bindSymbols(builder.getContext(), length);
   int64_t blockN = schedule.getBlockN();
@@ -63,15 +66,19 @@ static OpFoldResult getPartSize(OpBuilder &builder, Location loc, OpFoldResult n
 }
 
 /// A slice of keys [offset, offset + size) of a (N, X) value.
-static Value sliceKeys(OpBuilder &builder, Location loc, Value value, OpFoldResult offset, OpFoldResult size) {
+static Value sliceKeys(OpBuilder &builder, Location loc, Value value, OpFoldResult offset,
+                       OpFoldResult size) {
   OpFoldResult zero = builder.getIndexAttr(0), one = builder.getIndexAttr(1);
   return tensor::ExtractSliceOp::create(
       builder, loc, value, ArrayRef<OpFoldResult>{offset, zero},
-      ArrayRef<OpFoldResult>{size, tensor::getMixedSize(builder, loc, value, 1)}, ArrayRef<OpFoldResult>{one, one});
+      ArrayRef<OpFoldResult>{size, tensor::getMixedSize(builder, loc, value, 1)},
+      ArrayRef<OpFoldResult>{one, one});
 }
 
-/// Rewrites the block (already moved into the four-dimensional grid) to absorb part `part` of the keys and to yield f32.
-static void restrictToPart(RewriterBase &rewriter, const Grid &grid, Value part, ScheduleAttr schedule) {
+/// Rewrites the block (already moved into the four-dimensional grid) to absorb part `part` of the
+/// keys and to yield f32.
+static void restrictToPart(RewriterBase &rewriter, const Grid &grid, Value part,
+                           ScheduleAttr schedule) {
   OnlineAttentionOp op = grid.online;
   Location loc = op.getLoc();
   rewriter.setInsertionPoint(op);
@@ -85,7 +92,8 @@ static void restrictToPart(RewriterBase &rewriter, const Grid &grid, Value part,
   OpFoldResult keys = affine::makeComposedFoldedAffineMin(
       rewriter, loc, AffineMap::get(0, 3, {length, total - index}, context), {begin, size, n});
   SmallVector<OpFoldResult> position = op.getMixedOrigin();
-  position[3] = affine::makeComposedFoldedAffineApply(rewriter, loc, index + length, {position[3], begin});
+  position[3] =
+      affine::makeComposedFoldedAffineApply(rewriter, loc, index + length, {position[3], begin});
   SmallVector<Value> origin = getValueOrCreateConstantIndexOp(rewriter, loc, position);
   Value key = sliceKeys(rewriter, loc, op.getKey(), begin, keys);
   Value value = sliceKeys(rewriter, loc, op.getValue(), begin, keys);
@@ -102,17 +110,20 @@ static void restrictToPart(RewriterBase &rewriter, const Grid &grid, Value part,
   if (sink) {
     Value zero = arith::ConstantIndexOp::create(rewriter, loc, 0);
     Value first = arith::CmpIOp::create(rewriter, loc, arith::CmpIPredicate::eq, part, zero);
-    Value none = arith::ConstantOp::create(rewriter, loc,
-                                           rewriter.getF32FloatAttr(-std::numeric_limits<float>::infinity()));
+    Value none = arith::ConstantOp::create(
+        rewriter, loc, rewriter.getF32FloatAttr(-std::numeric_limits<float>::infinity()));
     sink = arith::SelectOp::create(rewriter, loc, first, sink, none);
   }
   SmallVector<OpFoldResult> sizes = tensor::getMixedSizes(rewriter, loc, normalize.getAcc());
   Type f32 = rewriter.getF32Type();
-  SmallVector<Value> outs = {tensor::EmptyOp::create(rewriter, loc, sizes, f32),
-                             tensor::EmptyOp::create(rewriter, loc, ArrayRef<OpFoldResult>(sizes[0]), f32)};
-  auto partial = NormalizeOp::create(rewriter, loc, ValueRange(outs).getTypes(), normalize.getAcc(),
-                                     normalize.getRowMax(), normalize.getRowSum(), sink, outs[0], outs[1]);
-  // The insertions: (part, b, h, m[, 0]) of the partial tensors, which are the grid's new region arguments.
+  SmallVector<Value> outs = {
+      tensor::EmptyOp::create(rewriter, loc, sizes, f32),
+      tensor::EmptyOp::create(rewriter, loc, ArrayRef<OpFoldResult>(sizes[0]), f32)};
+  auto partial =
+      NormalizeOp::create(rewriter, loc, ValueRange(outs).getTypes(), normalize.getAcc(),
+                          normalize.getRowMax(), normalize.getRowSum(), sink, outs[0], outs[1]);
+  // The insertions: (part, b, h, m[, 0]) of the partial tensors, which are the grid's new region
+  // arguments.
   auto forall = partial->getParentOfType<scf::ForallOp>();
   tensor::ParallelInsertSliceOp output = grid.inserts[0];
   SmallVector<OpFoldResult> offsets = output.getMixedOffsets(), extents = output.getMixedSizes();
@@ -121,8 +132,8 @@ static void restrictToPart(RewriterBase &rewriter, const Grid &grid, Value part,
   SmallVector<OpFoldResult> strides(offsets.size(), rewriter.getIndexAttr(1));
   rewriter.setInsertionPointToEnd(forall.getTerminator().getBody());
   for (unsigned i : {0u, 1u}) {
-    tensor::ParallelInsertSliceOp::create(rewriter, loc, partial->getResult(i), forall.getRegionOutArgs()[i], offsets,
-                                          extents, strides);
+    tensor::ParallelInsertSliceOp::create(rewriter, loc, partial->getResult(i),
+                                          forall.getRegionOutArgs()[i], offsets, extents, strides);
     offsets.pop_back();
     extents.pop_back();
     strides.pop_back();
@@ -154,15 +165,17 @@ static LogicalResult splitKV(RewriterBase &rewriter, OnlineAttentionOp op, Sched
     bounds.insert(bounds.begin(), rewriter.getIndexAttr(first));
     return bounds;
   };
-  SmallVector<Attribute> mapping = {gpu::GPUBlockMappingAttr::get(rewriter.getContext(), gpu::MappingId::LinearDim3),
-                                    gpu::GPUBlockMappingAttr::get(rewriter.getContext(), gpu::MappingId::LinearDim2),
-                                    gpu::GPUBlockMappingAttr::get(rewriter.getContext(), gpu::MappingId::LinearDim1),
-                                    gpu::GPUBlockMappingAttr::get(rewriter.getContext(), gpu::MappingId::LinearDim0)};
-  auto split = scf::ForallOp::create(rewriter, loc, extend(forall.getMixedLowerBound(), 0),
-                                     extend(forall.getMixedUpperBound(), schedule.getSplits()),
-                                     extend(forall.getMixedStep(), 1), ValueRange{partials, partialLses},
-                                     rewriter.getArrayAttr(mapping));
-  // The old results are not read in the body: their block arguments only receive the insertions, replaced below.
+  SmallVector<Attribute> mapping = {
+      gpu::GPUBlockMappingAttr::get(rewriter.getContext(), gpu::MappingId::LinearDim3),
+      gpu::GPUBlockMappingAttr::get(rewriter.getContext(), gpu::MappingId::LinearDim2),
+      gpu::GPUBlockMappingAttr::get(rewriter.getContext(), gpu::MappingId::LinearDim1),
+      gpu::GPUBlockMappingAttr::get(rewriter.getContext(), gpu::MappingId::LinearDim0)};
+  auto split = scf::ForallOp::create(
+      rewriter, loc, extend(forall.getMixedLowerBound(), 0),
+      extend(forall.getMixedUpperBound(), schedule.getSplits()), extend(forall.getMixedStep(), 1),
+      ValueRange{partials, partialLses}, rewriter.getArrayAttr(mapping));
+  // The old results are not read in the body: their block arguments only receive the insertions,
+  // replaced below.
   SmallVector<Value> arguments = split.getInductionVars();
   Value part = arguments.front();
   arguments.erase(arguments.begin());
@@ -172,13 +185,15 @@ static LogicalResult splitKV(RewriterBase &rewriter, OnlineAttentionOp op, Sched
   restrictToPart(rewriter, *grid, part, schedule);
 
   rewriter.setInsertionPointAfter(split);
-  auto merge = MergeOp::create(rewriter, loc, ValueRange(outputs).getTypes(), split.getResult(0), split.getResult(1),
-                               outputs[0], outputs.size() > 1 ? outputs[1] : Value());
+  auto merge =
+      MergeOp::create(rewriter, loc, ValueRange(outputs).getTypes(), split.getResult(0),
+                      split.getResult(1), outputs[0], outputs.size() > 1 ? outputs[1] : Value());
   rewriter.replaceOp(forall, merge->getResults());
 
   scf::SCFTilingOptions options;
   options.setLoopType(scf::SCFTilingOptions::LoopType::ForallOp);
-  options.setTileSizes({rewriter.getIndexAttr(1), rewriter.getIndexAttr(1), rewriter.getIndexAttr(schedule.getBlockM())});
+  options.setTileSizes({rewriter.getIndexAttr(1), rewriter.getIndexAttr(1),
+                        rewriter.getIndexAttr(schedule.getBlockM())});
   options.setMapping(ArrayRef<Attribute>(mapping).drop_front());
   rewriter.setInsertionPoint(merge);
   FailureOr<scf::SCFTilingResult> tiled = scf::tileUsingSCF(rewriter, merge, options);

@@ -41,8 +41,8 @@ static LogicalResult tileKVLoop(RewriterBase &rewriter, OnlineAttentionOp op) {
   Value n0 = loop.getInductionVar();
   OpFoldResult size = emitTileSize(rewriter, loc, blockN, n0, n);
   scf::YieldOp::create(rewriter, loc,
-                       emitKVStep(rewriter, op, op.getKey(), op.getValue(), op.getMixedOrigin()[3], n0, size,
-                                  loop.getRegionIterArgs(), /*withMask=*/true));
+                       emitKVStep(rewriter, op, op.getKey(), op.getValue(), op.getMixedOrigin()[3],
+                                  n0, size, loop.getRegionIterArgs(), /*withMask=*/true));
   rewriter.replaceOp(op, loop.getResults());
   return success();
 }

@@ -30,20 +30,24 @@ static LogicalResult tileToGrid(RewriterBase &rewriter, AttentionOp op) {
   if (failed(schedule))
     return failure();
   if (op.getVariantsAttr())
-    return op.emitOpError("expected score and mask regions, got variants (attn-expand-variants turns them into regions)");
+    return op.emitOpError("expected score and mask regions, got variants (attn-expand-variants "
+                          "turns them into regions)");
 
-  for (RankedTensorType type : {op.getQuery().getType(), op.getKey().getType(), op.getValue().getType()})
+  for (RankedTensorType type :
+       {op.getQuery().getType(), op.getKey().getType(), op.getValue().getType()})
     if (llvm::is_contained(type.getShape(), 0))
-      return op.emitOpError("expected static extents above 0, got ") << type << " (a dynamic extent may be 0)";
+      return op.emitOpError("expected static extents above 0, got ")
+             << type << " (a dynamic extent may be 0)";
 
   auto block = [&](gpu::MappingId id) -> Attribute {
     return gpu::GPUBlockMappingAttr::get(rewriter.getContext(), id);
   };
   scf::SCFTilingOptions options;
   options.setLoopType(scf::SCFTilingOptions::LoopType::ForallOp);
-  options.setTileSizes(
-      {rewriter.getIndexAttr(1), rewriter.getIndexAttr(1), rewriter.getIndexAttr(schedule->getBlockM())});
-  options.setMapping({block(gpu::MappingId::DimZ), block(gpu::MappingId::DimY), block(gpu::MappingId::DimX)});
+  options.setTileSizes({rewriter.getIndexAttr(1), rewriter.getIndexAttr(1),
+                        rewriter.getIndexAttr(schedule->getBlockM())});
+  options.setMapping(
+      {block(gpu::MappingId::DimZ), block(gpu::MappingId::DimY), block(gpu::MappingId::DimX)});
   rewriter.setInsertionPoint(op);
   FailureOr<scf::SCFTilingResult> tiled = scf::tileUsingSCF(rewriter, op, options);
   if (failed(tiled))
@@ -51,9 +55,10 @@ static LogicalResult tileToGrid(RewriterBase &rewriter, AttentionOp op) {
   rewriter.setInsertionPointAfter(tiled->loops.front());
   SmallVector<Value> replacements;
   for (auto [result, value] : llvm::zip_equal(op->getResults(), tiled->replacements))
-    replacements.push_back(value.getType() == result.getType()
-                               ? value
-                               : tensor::CastOp::create(rewriter, op.getLoc(), result.getType(), value).getResult());
+    replacements.push_back(
+        value.getType() == result.getType()
+            ? value
+            : tensor::CastOp::create(rewriter, op.getLoc(), result.getType(), value).getResult());
   rewriter.replaceOp(op, replacements);
   return success();
 }

@@ -17,7 +17,8 @@ namespace attn::tile {
 using namespace mlir;
 using namespace attn::tile;
 
-/// Attention has one kind of tile: rows of the block by some columns. So the anchor's layout spreads to everything.
+/// Attention has one kind of tile: rows of the block by some columns. So the anchor's layout
+/// spreads to everything.
 static RankedTensorType getLaidOut(RankedTensorType type, AccAttr acc) {
   Attribute layout = type.getRank() == 1 ? Attribute(RowAttr::get(type.getContext(), acc)) : acc;
   return RankedTensorType::get(type.getShape(), type.getElementType(), layout);
@@ -42,15 +43,18 @@ static LogicalResult assignLayouts(func::FuncOp kernel) {
       return WalkResult::advance();
     auto result = cast<RankedTensorType>(mma.getType());
     if (result.getDimSize(0) != 64 * attribute.getWarpgroups()) {
-      mma.emitOpError("expected ") << 64 * attribute.getWarpgroups() << " rows for " << attribute.getWarpgroups()
-                                   << " warpgroups, got " << result.getDimSize(0);
+      mma.emitOpError("expected ")
+          << 64 * attribute.getWarpgroups() << " rows for " << attribute.getWarpgroups()
+          << " warpgroups, got " << result.getDimSize(0);
       return WalkResult::interrupt();
     }
     if (auto lhs = dyn_cast<RankedTensorType>(mma.getLhs().getType())) {
       OpBuilder builder(mma);
-      auto type = RankedTensorType::get(lhs.getShape(), lhs.getElementType(),
-                                        OperandAAttr::get(kernel.getContext(), attribute.getWarpgroups()));
-      mma.getLhsMutable().assign(ConvertLayoutOp::create(builder, mma.getLoc(), type, mma.getLhs()));
+      auto type =
+          RankedTensorType::get(lhs.getShape(), lhs.getElementType(),
+                                OperandAAttr::get(kernel.getContext(), attribute.getWarpgroups()));
+      mma.getLhsMutable().assign(
+          ConvertLayoutOp::create(builder, mma.getLoc(), type, mma.getLhs()));
     }
     return WalkResult::advance();
   });

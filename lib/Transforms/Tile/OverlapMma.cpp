@@ -19,12 +19,14 @@ namespace attn::tile {
 using namespace mlir;
 using namespace attn::tile;
 
-/// The product, its commit and its wait, as tile-specialize-warps leaves them; the wait's results are the product's only.
+/// The product, its commit and its wait, as tile-specialize-warps leaves them; the wait's results
+/// are the product's only.
 static MmaAsyncOp getProduct(MmaWaitOp wait) {
   if (wait.getPending() != 0 || wait.getValues().size() != 1)
     return {};
   auto product = wait.getValues().front().getDefiningOp<MmaAsyncOp>();
-  if (!product || product->getBlock() != wait->getBlock() || !isa_and_present<MmaCommitOp>(product->getNextNode()))
+  if (!product || product->getBlock() != wait->getBlock() ||
+      !isa_and_present<MmaCommitOp>(product->getNextNode()))
     return {};
   return product;
 }
@@ -32,7 +34,8 @@ static MmaAsyncOp getProduct(MmaWaitOp wait) {
 /// What gives operands of the product back: the arrivals right behind the wait.
 static SmallVector<Operation *> getReleases(MmaWaitOp wait) {
   SmallVector<Operation *> releases;
-  for (Operation *op = wait->getNextNode(); isa_and_present<BarrierArriveOp, NextOp>(op); op = op->getNextNode())
+  for (Operation *op = wait->getNextNode(); isa_and_present<BarrierArriveOp, NextOp>(op);
+       op = op->getNextNode())
     if (isa<BarrierArriveOp>(op))
       releases.push_back(op);
   return releases;
@@ -48,35 +51,43 @@ static Operation *getFirstUser(MmaWaitOp wait) {
   return first;
 }
 
-/// Moves pure ops on the product that only the terminator needs to the end of the block: the wait can come later.
+/// Moves pure ops on the product that only the terminator needs to the end of the block: the wait
+/// can come later.
 static void sinkUsers(MmaWaitOp wait) {
   Block &block = *wait->getBlock();
   for (Operation *user : llvm::make_early_inc_range(wait->getUsers()))
     if (user->getBlock() == &block && isPure(user) && user->getNumRegions() == 0 &&
-        llvm::all_of(user->getUsers(), [&](Operation *next) { return next == block.getTerminator(); }))
+        llvm::all_of(user->getUsers(),
+                     [&](Operation *next) { return next == block.getTerminator(); }))
       user->moveBefore(block.getTerminator());
 }
 
-/// Whether the op makes what the next iteration reads, perhaps in another layout, and nothing of this one.
+/// Whether the op makes what the next iteration reads, perhaps in another layout, and nothing of
+/// this one.
 static bool isOnlyYielded(Operation *op) {
   return llvm::all_of(op->getUsers(), [&](Operation *user) {
-    return user == op->getBlock()->getTerminator() || (isa<ConvertLayoutOp>(user) && isOnlyYielded(user));
+    return user == op->getBlock()->getTerminator() ||
+           (isa<ConvertLayoutOp>(user) && isOnlyYielded(user));
   });
 }
 
-/// Ops between `begin` and `end` of one block that narrow tiles for the next iteration, with all that follows from them there.
+/// Ops between `begin` and `end` of one block that narrow tiles for the next iteration, with all
+/// that follows from them there.
 static llvm::SetVector<Operation *> getNarrowing(Operation *begin, Operation *end) {
   llvm::SetVector<Operation *> narrowing;
   for (Operation *op = begin; op != end; op = op->getNextNode()) {
-    bool narrows = isa<arith::TruncFOp>(op) && isa<RankedTensorType>(op->getResult(0).getType()) && isOnlyYielded(op);
-    bool follows = llvm::any_of(op->getOperands(), [&](Value v) { return narrowing.contains(v.getDefiningOp()); });
+    bool narrows = isa<arith::TruncFOp>(op) && isa<RankedTensorType>(op->getResult(0).getType()) &&
+                   isOnlyYielded(op);
+    bool follows = llvm::any_of(op->getOperands(),
+                                [&](Value v) { return narrowing.contains(v.getDefiningOp()); });
     if (narrows || follows)
       narrowing.insert(op);
   }
   return narrowing;
 }
 
-/// The weights of a product in flight are still read: new ones come after the wait, through which their source goes.
+/// The weights of a product in flight are still read: new ones come after the wait, through which
+/// their source goes.
 static MmaWaitOp deferNarrowing(MmaWaitOp wait, MmaAsyncOp product) {
   llvm::SetVector<Operation *> narrowing = getNarrowing(product, wait);
   if (narrowing.empty())

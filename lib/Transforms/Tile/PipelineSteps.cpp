@@ -6,13 +6,16 @@
 //===----------------------------------------------------------------------===//
 //
 //   before   step(j):  S = Q Kj^T;  P, decay = softmax(S);  O = O * decay + P Vj
-//   after    step(j):  S = Q Kj^T;  O = O + P' Vj-1;  P, decay = softmax(S);  O = O * decay;  P' = P
+//   after    step(j):  S = Q Kj^T;  O = O + P' Vj-1;  P, decay = softmax(S);  O = O * decay;  P' =
+//   P
 //
-// The delayed product and the scores do not depend on each other, so that both can be in flight while the softmax of either
-// runs. What is delayed is a PendingProduct: the weights, and where the values are.
+// The delayed product and the scores do not depend on each other, so that both can be in flight
+// while the softmax of either runs. What is delayed is a PendingProduct: the weights, and where the
+// values are.
 //
-// The first step has nothing pending. Either it stands alone, before the loops, or it is the first iteration of a loop that is
-// certain to run, which then does the pending product under a condition, on its own: such a loop holds the few partial tiles.
+// The first step has nothing pending. Either it stands alone, before the loops, or it is the first
+// iteration of a loop that is certain to run, which then does the pending product under a
+// condition, on its own: such a loop holds the few partial tiles.
 //
 //===----------------------------------------------------------------------===//
 
@@ -34,7 +37,8 @@ using namespace mlir;
 using namespace attn::tile;
 
 namespace {
-/// The steps of one block: loops, one after the other, with the first step before them unless the first loop is certain to run.
+/// The steps of one block: loops, one after the other, with the first step before them unless the
+/// first loop is certain to run.
 struct Chain {
   /// The value product of the step before the loops, or null.
   MmaOp first;
@@ -65,22 +69,26 @@ static LoadOp getValuesLoad(MmaOp product) { return product.getRhs().getDefining
 
 /// Weights, as a tile, times values from memory, added to an accumulator.
 static bool isValueProduct(MmaOp product) {
-  return product.getAcc() && getValuesLoad(product) && isa<RankedTensorType>(product.getLhs().getType());
+  return product.getAcc() && getValuesLoad(product) &&
+         isa<RankedTensorType>(product.getLhs().getType());
 }
 
-/// The value product that makes operand `index` of the block's terminator: at the end of the block, or of the branch of an
-/// scf.if at its end.
+/// The value product that makes operand `index` of the block's terminator: at the end of the block,
+/// or of the branch of an scf.if at its end.
 static MmaOp findProduct(Block &block, unsigned index) {
   Value yielded = block.getTerminator()->getOperand(index);
-  if (auto branch = yielded.getDefiningOp<scf::IfOp>(); branch && branch->getBlock() == &block && branch.elseBlock())
+  if (auto branch = yielded.getDefiningOp<scf::IfOp>();
+      branch && branch->getBlock() == &block && branch.elseBlock())
     return findProduct(*branch.thenBlock(), cast<OpResult>(yielded).getResultNumber());
   auto product = yielded.getDefiningOp<MmaOp>();
-  if (!product || product->getBlock() != &block || !product->hasOneUse() || !isValueProduct(product))
+  if (!product || product->getBlock() != &block || !product->hasOneUse() ||
+      !isValueProduct(product))
     return {};
   return product;
 }
 
-/// Appends the loops that the accumulator `acc`, in `block`, goes through. Fails where one of them has no step of the same kind.
+/// Appends the loops that the accumulator `acc`, in `block`, goes through. Fails where one of them
+/// has no step of the same kind.
 static LogicalResult followLoops(Value acc, Block *block, Chain &chain) {
   while (acc.hasOneUse()) {
     OpOperand &use = *acc.use_begin();
@@ -110,8 +118,8 @@ static FailureOr<Chain> matchChain(MmaOp first) {
   return chain;
 }
 
-/// Whether the bounds show that the loop runs. Upstream's do not look into a minimum, which is below what either of its operands is
-/// below, or a maximum, which is above what either is above.
+/// Whether the bounds show that the loop runs. Upstream's do not look into a minimum, which is
+/// below what either of its operands is below, or a maximum, which is above what either is above.
 static bool isCertainToRun(scf::ForOp loop) {
   SmallVector<Value, 2> lower{loop.getLowerBound()}, upper{loop.getUpperBound()};
   if (auto least = lower.front().getDefiningOp<arith::MinSIOp>())
@@ -146,7 +154,8 @@ namespace {
 class Pipeliner {
 public:
   Pipeliner(IRRewriter &rewriter, Chain chain)
-      : rewriter(rewriter), chain(std::move(chain)), like(this->chain.products.front()), load(getValuesLoad(like)) {
+      : rewriter(rewriter), chain(std::move(chain)), like(this->chain.products.front()),
+        load(getValuesLoad(like)) {
     common.assign(load.getOffsets().begin(), load.getOffsets().end());
     for (MmaOp product : this->chain.products)
       for (auto [i, offset] : llvm::enumerate(getValuesLoad(product).getOffsets()))
@@ -155,7 +164,8 @@ public:
   }
 
   void run() {
-    PendingProduct pending = chain.first ? getPending(chain.first) : getNothing(chain.loops.front().first);
+    PendingProduct pending =
+        chain.first ? getPending(chain.first) : getNothing(chain.loops.front().first);
     if (chain.first)
       rewriter.replaceAllUsesWith(chain.first, chain.first.getAcc());
     bool isFirst = !chain.first;
@@ -191,7 +201,8 @@ private:
   PendingProduct getNothing(scf::ForOp loop) {
     rewriter.setInsertionPoint(loop);
     auto type = cast<RankedTensorType>(like.getLhs().getType());
-    Value zero = arith::ConstantOp::create(rewriter, like.getLoc(), rewriter.getZeroAttr(type.getElementType()));
+    Value zero = arith::ConstantOp::create(rewriter, like.getLoc(),
+                                           rewriter.getZeroAttr(type.getElementType()));
     PendingProduct pending{BroadcastOp::create(rewriter, like.getLoc(), type, zero), {}};
     pending.offsets.assign(llvm::count(common, Value()), loop.getLowerBound());
     return pending;
@@ -202,7 +213,8 @@ private:
     auto varying = pending.offsets.begin();
     for (Value same : common)
       offsets.push_back(same ? same : *varying++);
-    Value values = LoadOp::create(rewriter, load.getLoc(), load.getType(), load.getSource(), offsets);
+    Value values =
+        LoadOp::create(rewriter, load.getLoc(), load.getType(), load.getSource(), offsets);
     return MmaOp::create(rewriter, like.getLoc(), like.getType(), pending.weights, values, acc,
                          like.getTransposeLhs(), like.getTransposeRhs());
   }
@@ -210,8 +222,10 @@ private:
   /// Unless it is the first iteration of `loop`.
   Value emitProductBehindFirst(scf::ForOp loop, const PendingProduct &pending, Value acc) {
     Location loc = like.getLoc();
-    Value isBehind = arith::CmpIOp::create(rewriter, loc, arith::CmpIPredicate::ne, loop.getInductionVar(), loop.getLowerBound());
-    auto branch = scf::IfOp::create(rewriter, loc, acc.getType(), isBehind, /*withElseRegion=*/true);
+    Value isBehind = arith::CmpIOp::create(rewriter, loc, arith::CmpIPredicate::ne,
+                                           loop.getInductionVar(), loop.getLowerBound());
+    auto branch =
+        scf::IfOp::create(rewriter, loc, acc.getType(), isBehind, /*withElseRegion=*/true);
     OpBuilder::InsertionGuard guard(rewriter);
     rewriter.setInsertionPointToEnd(branch.thenBlock());
     scf::YieldOp::create(rewriter, loc, emitProduct(pending, acc));
@@ -221,7 +235,8 @@ private:
   }
 
   /// `isFirst`: no step comes before the loop's first.
-  std::pair<scf::ForOp, PendingProduct> runLoop(scf::ForOp loop, unsigned index, const PendingProduct &inits, bool isFirst) {
+  std::pair<scf::ForOp, PendingProduct> runLoop(scf::ForOp loop, unsigned index,
+                                                const PendingProduct &inits, bool isFirst) {
     auto newLoop = cast<scf::ForOp>(*loop.replaceWithAdditionalYields(
         rewriter, inits.flatten(), /*replaceInitOperandUsesInLoop=*/false,
         [&](OpBuilder &, Location, ArrayRef<BlockArgument> added) {
@@ -229,15 +244,20 @@ private:
           SmallVector<Value> in(added.begin(), added.end());
           auto pending = PendingProduct::unflatten(in);
           Value acc = loop.getRegionIterArg(index);
-          return (isFirst ? runFirst(loop, index, acc, pending) : runBlock(*loop.getBody(), index, acc, pending)).flatten();
+          return (isFirst ? runFirst(loop, index, acc, pending)
+                          : runBlock(*loop.getBody(), index, acc, pending))
+              .flatten();
         }));
-    return {newLoop, PendingProduct::unflatten(newLoop.getResults().take_back(1 + inits.offsets.size()))};
+    return {newLoop,
+            PendingProduct::unflatten(newLoop.getResults().take_back(1 + inits.offsets.size()))};
   }
 
-  /// The step that ends in operand `index` of the terminator, without its product: `now` is the accumulator for it.
+  /// The step that ends in operand `index` of the terminator, without its product: `now` is the
+  /// accumulator for it.
   PendingProduct delayProduct(Block &block, unsigned index, Value acc, Value now) {
     rewriter.replaceUsesWithIf(acc, now, [&](OpOperand &use) {
-      return block.findAncestorOpInBlock(*use.getOwner()) && !now.getDefiningOp()->isAncestor(use.getOwner());
+      return block.findAncestorOpInBlock(*use.getOwner()) &&
+             !now.getDefiningOp()->isAncestor(use.getOwner());
     });
     auto product = block.getTerminator()->getOperand(index).getDefiningOp<MmaOp>();
     block.getTerminator()->setOperand(index, product.getAcc());
@@ -270,7 +290,8 @@ private:
   PendingProduct runBranch(scf::IfOp branch, unsigned index, Value acc, const PendingProduct &in) {
     PendingProduct out = runBlock(*branch.thenBlock(), index, acc, in);
     auto append = [&](Block *block, const PendingProduct &pending) {
-      block->getTerminator()->insertOperands(block->getTerminator()->getNumOperands(), pending.flatten());
+      block->getTerminator()->insertOperands(block->getTerminator()->getNumOperands(),
+                                             pending.flatten());
     };
     append(branch.thenBlock(), out);
     append(branch.elseBlock(), in);

@@ -26,7 +26,8 @@ static LoopLikeOpInterface getInvariantLoop(LoadOp load) {
   LoopLikeOpInterface outermost;
   for (auto loop = load->getParentOfType<LoopLikeOpInterface>(); loop;
        loop = loop->getParentOfType<LoopLikeOpInterface>()) {
-    if (!llvm::all_of(load.getOffsets(), [&](Value offset) { return loop.isDefinedOutsideOfLoop(offset); }))
+    if (!llvm::all_of(load.getOffsets(),
+                      [&](Value offset) { return loop.isDefinedOutsideOfLoop(offset); }))
       break;
     outermost = loop;
   }
@@ -37,9 +38,11 @@ namespace {
 /// The places of one kernel.
 struct Places {
   func::FuncOp kernel;
-  /// Copies that run once, by argument: position and place. The next product with the same box finds it.
+  /// Copies that run once, by argument: position and place. The next product with the same box
+  /// finds it.
   DenseMap<Value, SmallVector<std::pair<SmallVector<Value>, Value>>> once;
-  /// Tiles that loops refill, by argument and type; loads of the same boxes before and after the loops share them.
+  /// Tiles that loops refill, by argument and type; loads of the same boxes before and after the
+  /// loops share them.
   llvm::MapVector<std::pair<Value, Type>, Value> refilled;
 
   Value allocate(SharedType type) {
@@ -51,15 +54,17 @@ struct Places {
   static bool isSummedOverColumns(LoadOp load) {
     return llvm::any_of(load->getUses(), [](OpOperand &use) {
       auto mma = dyn_cast<MmaOp>(use.getOwner());
-      return mma && (use.getOperandNumber() == 0 ? !mma.getTransposeLhs()
-                                                 : use.getOperandNumber() == 1 && mma.getTransposeRhs());
+      return mma &&
+             (use.getOperandNumber() == 0 ? !mma.getTransposeLhs()
+                                          : use.getOperandNumber() == 1 && mma.getTransposeRhs());
     });
   }
 
   static SharedType getPlaceType(LoadOp load) {
     auto tile = cast<RankedTensorType>(load.getType());
     SmallVector<int64_t> shape(tile.getShape());
-    // Products sum over steps of 32 bytes; columns past the argument's read as zero and add nothing.
+    // Products sum over steps of 32 bytes; columns past the argument's read as zero and add
+    // nothing.
     int64_t elementBytes = tile.getElementTypeBitWidth() / 8;
     if (isSummedOverColumns(load))
       shape[1] = llvm::alignTo(shape[1], 32 / elementBytes);
@@ -124,13 +129,15 @@ struct PromoteOperandsPass : attn::tile::impl::PromoteOperandsPassBase<PromoteOp
         load->erase();
     int64_t bytes = 0;
     kernel.walk([&](AllocSharedOp place) {
-      bool isRefilled = llvm::is_contained(llvm::make_second_range(places.refilled), place.getResult());
-      bytes += (isRefilled ? int64_t(stages) : 1) * cast<SharedType>(place.getType()).getSizeInBytes();
+      bool isRefilled =
+          llvm::is_contained(llvm::make_second_range(places.refilled), place.getResult());
+      bytes +=
+          (isRefilled ? int64_t(stages) : 1) * cast<SharedType>(place.getType()).getSizeInBytes();
     });
     if (bytes > sharedBytes)
       return kernel.emitOpError("needs ")
-             << bytes << " bytes of shared memory with " << stages.getValue() << " stages, a block has "
-             << sharedBytes.getValue()
+             << bytes << " bytes of shared memory with " << stages.getValue()
+             << " stages, a block has " << sharedBytes.getValue()
              << " (smaller blocks or fewer stages need less)";
     return success();
   }

@@ -24,27 +24,31 @@ using namespace attn::tile;
 namespace {
 /// A shared tile and how its two roles hand it over. Protocol, per use of a slot:
 ///
-///   producer: wait until `empty` of the slot's previous phase is complete; expect bytes on `full`; copy, signalling `full`
-///   consumer: wait for `full` of the slot's phase; products read the stage; after they are done, arrive on `empty`
+///   producer: wait until `empty` of the slot's previous phase is complete; expect bytes on `full`;
+///   copy, signalling `full` consumer: wait for `full` of the slot's phase; products read the
+///   stage; after they are done, arrive on `empty`
 ///
-/// `empty` counts one arrival for each consumer warpgroup. A place that is filled once has no slot and no `empty`.
+/// `empty` counts one arrival for each consumer warpgroup. A place that is filled once has no slot
+/// and no `empty`.
 struct Ring {
   Value place, full, empty;
   bool isOnce() const { return !empty; }
 };
 
-/// Clones the kernel's program once for each role. What a role carries through loops beside its own values are the slots of
-/// all rings, so that uses are counted across loops.
+/// Clones the kernel's program once for each role. What a role carries through loops beside its own
+/// values are the slots of all rings, so that uses are counted across loops.
 class RoleBuilder {
 public:
   enum Role { Producer, Consumer };
-  RoleBuilder(OpBuilder &builder, Role role, const llvm::MapVector<Value, Ring> &rings, IRMapping mapping)
+  RoleBuilder(OpBuilder &builder, Role role, const llvm::MapVector<Value, Ring> &rings,
+              IRMapping mapping)
       : b(builder), role(role), rings(rings), mapping(std::move(mapping)) {
     for (auto &[original, ring] : rings)
       if (!ring.isOnce()) {
         auto stages = cast<SharedType>(ring.place.getType()).getStages();
         order.push_back(original);
-        slots[original] = SlotOp::create(b, ring.place.getLoc(), SlotType::get(b.getContext(), stages));
+        slots[original] =
+            SlotOp::create(b, ring.place.getLoc(), SlotType::get(b.getContext(), stages));
       }
   }
 
@@ -77,8 +81,9 @@ private:
       return cloneLoop(loop);
     if (auto branch = dyn_cast<scf::IfOp>(op))
       return cloneIf(branch);
-    if (role == Producer && (isa<StoreOp>(op) || !llvm::all_of(op.getResultTypes(), [&](Type t) { return keeps(t); }) ||
-                             op.getNumResults() == 0))
+    if (role == Producer &&
+        (isa<StoreOp>(op) || !llvm::all_of(op.getResultTypes(), [&](Type t) { return keeps(t); }) ||
+         op.getNumResults() == 0))
       return;
     if (auto mma = dyn_cast<MmaOp>(op))
       return multiply(mma);
@@ -125,8 +130,9 @@ private:
       }
     SmallVector<Value> before = getSlots();
     llvm::append_range(types, ValueRange(before).getTypes());
-    auto clone = scf::IfOp::create(b, branch.getLoc(), types, mapping.lookupOrDefault(branch.getCondition()),
-                                   /*withElseRegion=*/true);
+    auto clone =
+        scf::IfOp::create(b, branch.getLoc(), types, mapping.lookupOrDefault(branch.getCondition()),
+                          /*withElseRegion=*/true);
     for (auto [from, to] : llvm::zip(branch->getRegions(), clone->getRegions())) {
       OpBuilder::InsertionGuard guard(b);
       to.front().clear();
@@ -136,7 +142,8 @@ private:
       if (!from.empty()) {
         cloneBlock(from.front());
         for (unsigned index : kept)
-          yields.push_back(mapping.lookupOrDefault(from.front().getTerminator()->getOperand(index)));
+          yields.push_back(
+              mapping.lookupOrDefault(from.front().getTerminator()->getOperand(index)));
       }
       llvm::append_range(yields, getSlots());
       scf::YieldOp::create(b, branch.getLoc(), yields);
@@ -149,7 +156,8 @@ private:
   Value getStage(Location loc, const Ring &ring, Value slot) {
     if (ring.isOnce())
       return ring.place;
-    return StageOp::create(b, loc, cast<SharedType>(ring.place.getType()).getStageType(), ring.place, slot);
+    return StageOp::create(b, loc, cast<SharedType>(ring.place.getType()).getStageType(),
+                           ring.place, slot);
   }
 
   void produce(CopyOp copy) {
@@ -160,15 +168,16 @@ private:
     if (!ring.isOnce())
       BarrierWaitOp::create(b, loc, ring.empty, slot, /*previous=*/true);
     BarrierExpectOp::create(b, loc, ring.full, slot, bytes);
-    SmallVector<Value> offsets =
-        llvm::map_to_vector(copy.getOffsets(), [&](Value offset) { return mapping.lookupOrDefault(offset); });
-    CopyAsyncOp::create(b, loc, mapping.lookupOrDefault(copy.getSource()), offsets, getStage(loc, ring, slot), ring.full,
-                        slot);
+    SmallVector<Value> offsets = llvm::map_to_vector(
+        copy.getOffsets(), [&](Value offset) { return mapping.lookupOrDefault(offset); });
+    CopyAsyncOp::create(b, loc, mapping.lookupOrDefault(copy.getSource()), offsets,
+                        getStage(loc, ring, slot), ring.full, slot);
     if (!ring.isOnce())
       slots[copy.getDest()] = NextOp::create(b, loc, slot);
   }
 
-  /// Waits for the stage; products read it by the place's name, and give it back when they are done.
+  /// Waits for the stage; products read it by the place's name, and give it back when they are
+  /// done.
   void consume(CopyOp copy) {
     const Ring &ring = rings.find(copy.getDest())->second;
     Value slot = slots.lookup(copy.getDest());
@@ -180,9 +189,9 @@ private:
     Location loc = mma.getLoc();
     auto type = cast<RankedTensorType>(mma.getType());
     Value acc = mma.getAcc() ? mapping.lookupOrDefault(mma.getAcc()) : Value();
-    Value flying = MmaAsyncOp::create(b, loc, InFlightType::get(b.getContext(), type),
-                                      mapping.lookupOrDefault(mma.getLhs()), mapping.lookupOrDefault(mma.getRhs()), acc,
-                                      mma.getTransposeLhs(), mma.getTransposeRhs());
+    Value flying = MmaAsyncOp::create(
+        b, loc, InFlightType::get(b.getContext(), type), mapping.lookupOrDefault(mma.getLhs()),
+        mapping.lookupOrDefault(mma.getRhs()), acc, mma.getTransposeLhs(), mma.getTransposeRhs());
     MmaCommitOp::create(b, loc);
     auto wait = MmaWaitOp::create(b, loc, TypeRange{type}, 0, ValueRange{flying});
     mapping.map(mma.getResult(), wait->getResult(0));
@@ -204,7 +213,8 @@ private:
 struct SpecializeWarpsPass : attn::tile::impl::SpecializeWarpsPassBase<SpecializeWarpsPass> {
   using Base::Base;
 
-  /// The ring of each place that is copied to. Barriers come right after the places, at the head of the kernel.
+  /// The ring of each place that is copied to. Barriers come right after the places, at the head of
+  /// the kernel.
   llvm::MapVector<Value, Ring> makeRings(func::FuncOp kernel, int64_t consumers) {
     // A place that is filled once is no ring.
     llvm::MapVector<Value, bool> isLooped;
@@ -218,12 +228,14 @@ struct SpecializeWarpsPass : attn::tile::impl::SpecializeWarpsPassBase<Specializ
       auto type = cast<SharedType>(place.getType());
       int64_t count = looped ? int64_t(stages) : 1;
       Ring ring;
-      auto ringType = SharedType::get(&getContext(), type.getShape(), type.getElementType(), type.getSwizzle(), count);
+      auto ringType = SharedType::get(&getContext(), type.getShape(), type.getElementType(),
+                                      type.getSwizzle(), count);
       ring.place = AllocSharedOp::create(b, place.getLoc(), ringType, IntegerAttr());
-      ring.full = BarrierInitOp::create(b, place.getLoc(), BarrierType::get(&getContext(), count), 1, IntegerAttr());
+      ring.full = BarrierInitOp::create(b, place.getLoc(), BarrierType::get(&getContext(), count),
+                                        1, IntegerAttr());
       if (looped)
-        ring.empty =
-            BarrierInitOp::create(b, place.getLoc(), BarrierType::get(&getContext(), count), consumers, IntegerAttr());
+        ring.empty = BarrierInitOp::create(
+            b, place.getLoc(), BarrierType::get(&getContext(), count), consumers, IntegerAttr());
       rings.insert({place, ring});
     }
     return rings;
@@ -237,7 +249,8 @@ struct SpecializeWarpsPass : attn::tile::impl::SpecializeWarpsPassBase<Specializ
     // What all roles compute for themselves stays in front: scalars, up to the first op on tiles.
     SmallVector<Operation *> program;
     for (Operation &op : body.without_terminator()) {
-      bool onTiles = isa<CopyOp, StoreOp>(op) || llvm::any_of(op.getResultTypes(), llvm::IsaPred<RankedTensorType>) ||
+      bool onTiles = isa<CopyOp, StoreOp>(op) ||
+                     llvm::any_of(op.getResultTypes(), llvm::IsaPred<RankedTensorType>) ||
                      llvm::any_of(op.getOperandTypes(), llvm::IsaPred<RankedTensorType>);
       if (onTiles)
         program.push_back(&op);
@@ -249,7 +262,8 @@ struct SpecializeWarpsPass : attn::tile::impl::SpecializeWarpsPassBase<Specializ
     OperationState state(kernel.getLoc(), SpecializeOp::getOperationName());
     state.addRegion();
     state.addRegion();
-    // Registers of a thread: the producer needs few, the consumers share the rest of 65536 / 128 = 512 per warpgroup.
+    // Registers of a thread: the producer needs few, the consumers share the rest of 65536 / 128 =
+    // 512 per warpgroup.
     int64_t consumerRegisters = consumers == 1 ? 240 : consumers == 2 ? 240 : 160;
     int64_t producerRegisters = consumers == 3 ? 32 : 24;
     state.addAttribute("names", b.getStrArrayAttr({"producer", "consumer"}));
@@ -278,7 +292,8 @@ struct SpecializeWarpsPass : attn::tile::impl::SpecializeWarpsPassBase<Specializ
 
   void runOnOperation() override {
     for (auto kernel : getOperation().getOps<func::FuncOp>())
-      if (kernel->hasAttr(TileDialect::kKernelAttrName) && copies(kernel) && failed(specialize(kernel)))
+      if (kernel->hasAttr(TileDialect::kKernelAttrName) && copies(kernel) &&
+          failed(specialize(kernel)))
         return signalPassFailure();
   }
 };
