@@ -17,7 +17,7 @@ using EmitError = llvm::function_ref<InFlightDiagnostic()>;
 // Layouts and shapes
 //===----------------------------------------------------------------------===//
 
-/// layout_c1: rows are a multiple of 64 for every warpgroup.
+/// layout_c1: rows are a multiple of 64 for each of 1 to 8 warpgroups
 static LogicalResult verifyRows(int64_t warpgroups, int64_t rows, EmitError emitError) {
   if (warpgroups < 1 || warpgroups > 8)
     return emitError() << "expected 1 to 8 warpgroups, got " << warpgroups;
@@ -27,14 +27,15 @@ static LogicalResult verifyRows(int64_t warpgroups, int64_t rows, EmitError emit
                      << warpgroups << " warpgroups), got " << rows;
 }
 
-/// layout_c2: the tile has the layout's rank.
+/// layout_c2: the tile has the layout's rank
 static LogicalResult verifyRank(ArrayRef<int64_t> shape, size_t rank, EmitError emitError) {
   if (shape.size() == rank)
     return success();
   return emitError() << "expected a tile of rank " << rank << ", got rank " << shape.size();
 }
 
-/// layout_c3: columns fill whole groups of the layout.
+/// layout_c3: columns fill whole groups: 8 in `acc`, 256 bits in `operand_a`, `vector * lanes` in
+/// `blocked`
 static LogicalResult verifyColumns(int64_t multiple, int64_t columns, EmitError emitError) {
   if (columns > 0 && columns % multiple == 0)
     return success();
@@ -53,7 +54,7 @@ LogicalResult OperandAAttr::verifyEncoding(ArrayRef<int64_t> shape, Type element
   if (failed(verifyRank(shape, 2, emitError)) ||
       failed(verifyRows(getWarpgroups(), shape[0], emitError)))
     return failure();
-  // layout_c4: A operands have 8 or 16 bits per element.
+  // layout_c4: elements of `operand_a` have 8 or 16 bits
   unsigned bits = elementType.isIntOrFloat() ? elementType.getIntOrFloatBitWidth() : 0;
   if (bits != 8 && bits != 16)
     return emitError() << "expected elements of 8 or 16 bits in #tile.operand_a, got "
@@ -70,7 +71,7 @@ LogicalResult QuadAttr::verifyEncoding(ArrayRef<int64_t> shape, Type, EmitError 
   if (failed(verifyRank(shape, 2, emitError)) ||
       failed(verifyRows(getOf().getWarpgroups(), shape[0], emitError)))
     return failure();
-  // layout_c5: a quad has four lanes.
+  // layout_c5: a `quad` tile has four columns, one for each lane
   if (shape[1] != 4)
     return emitError() << "expected 4 columns in #tile.quad, got " << shape[1];
   return success();
@@ -80,7 +81,8 @@ LogicalResult BlockedAttr::verifyEncoding(ArrayRef<int64_t> shape, Type,
                                           EmitError emitError) const {
   if (failed(verifyRank(shape, 2, emitError)))
     return failure();
-  // layout_c6: lanes divide a warp, everything is positive.
+  // layout_c6: the numbers of `blocked` are positive, its lanes divide 32, its rows fill whole
+  // blocks
   if (getVector() < 1 || getLanes() < 1 || getWarps() < 1 || 32 % getLanes() != 0)
     return emitError() << "expected positive vector and warps and lanes that divide 32, got "
                        << *this;
@@ -127,7 +129,7 @@ Layout attn::tile::getLayout(RankedTensorType type) {
 
 LogicalResult ExtentAttr::verify(EmitError emitError, int64_t argument, int64_t dim,
                                  int64_t divisor) {
-  // extent_c1: argument and dim are not negative, divisor is positive.
+  // extent_c1: argument and dim are not negative, the divisor is positive
   if (argument >= 0 && dim >= 0 && divisor >= 1)
     return success();
   return emitError() << "expected argument and dim of at least 0 and a divisor of at least 1, got "
@@ -135,10 +137,10 @@ LogicalResult ExtentAttr::verify(EmitError emitError, int64_t argument, int64_t 
 }
 
 LogicalResult KernelAttr::verify(EmitError emitError, int64_t warpgroups, ArrayAttr grid) {
-  // kernel_c3: a block has 1 to 8 warpgroups.
+  // kernel_c3: a block has 1 to 8 warpgroups
   if (warpgroups < 1 || warpgroups > 8)
     return emitError() << "expected 1 to 8 warpgroups, got " << warpgroups;
-  // kernel_c4: the grid is at most three lists of integers and extents.
+  // kernel_c4: the grid is at most three lists of integers and extents
   if (grid.size() > 3)
     return emitError() << "expected at most 3 grid dimensions, got " << grid.size();
   for (Attribute dimension : grid) {

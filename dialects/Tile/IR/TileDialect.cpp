@@ -43,7 +43,7 @@ void TileDialect::initialize() {
       >();
 }
 
-/// kernel_c2: every extent names a dimension of a memref argument.
+/// kernel_c2: every extent names a dimension of a memref argument
 static LogicalResult verifyExtent(FunctionOpInterface function, ExtentAttr extent) {
   if (extent.getArgument() >= function.getNumArguments())
     return function.emitOpError("expected extents of its ")
@@ -57,6 +57,8 @@ static LogicalResult verifyExtent(FunctionOpInterface function, ExtentAttr exten
 }
 
 LogicalResult TileDialect::verifyOperationAttribute(Operation *op, NamedAttribute attribute) {
+  // dialect_c1: the attributes are `tile.kernel` and `tile.plan` on ops, `tile.scratch` on
+  // arguments
   if (attribute.getName() == kPlanAttrName && isa<DictionaryAttr>(attribute.getValue()))
     return success();
   if (attribute.getName() != kKernelAttrName)
@@ -64,7 +66,7 @@ LogicalResult TileDialect::verifyOperationAttribute(Operation *op, NamedAttribut
            << attribute.getName().getValue() << "'";
   auto kernel = dyn_cast<KernelAttr>(attribute.getValue());
   auto function = dyn_cast<FunctionOpInterface>(op);
-  // kernel_c1: the attribute is a #tile.kernel on a function without results.
+  // kernel_c1: `tile.kernel` is a `#tile.kernel` on a function without results
   if (!kernel || !function)
     return op->emitOpError("expected #tile.kernel on a function, got ") << attribute.getValue();
   if (function.getNumResults() != 0)
@@ -83,7 +85,7 @@ LogicalResult TileDialect::verifyRegionArgAttribute(Operation *op, unsigned, uns
   if (attribute.getName() != kScratchAttrName || !function)
     return op->emitOpError("expected tile.scratch of the tile dialect on an argument, got '")
            << attribute.getName().getValue() << "'";
-  // kernel_c5: scratch is a memref; it has one integer or extent for each dimension.
+  // kernel_c5: `tile.scratch` is on a memref, with one integer or extent for each dimension
   auto type = dyn_cast<MemRefType>(function.getArgumentTypes()[index]);
   auto sizes = dyn_cast<ArrayAttr>(attribute.getValue());
   if (!type || !sizes || int64_t(sizes.size()) != type.getRank() ||

@@ -47,18 +47,17 @@ void SharedType::print(AsmPrinter &printer) const {
 
 LogicalResult SharedType::verify(EmitError emitError, ArrayRef<int64_t> shape, Type elementType,
                                  int64_t swizzle, int64_t stages) {
-  // shared_c1: a matrix whose rows come in groups of eight, the swizzle's period.
+  // shared_c1: a shared tile is a matrix whose rows are a multiple of 8, the swizzle's period
   if (shape.size() != 2 || shape[0] < 8 || shape[0] % 8 != 0 || shape[1] < 1)
     return emitError() << "expected two dimensions, the first a multiple of 8, got " << shape;
-  // shared_c2: elements of 8, 16 or 32 bits.
+  // shared_c2: elements of a shared tile have 8, 16 or 32 bits
   unsigned bits = elementType.isIntOrFloat() ? elementType.getIntOrFloatBitWidth() : 0;
   if (bits != 8 && bits != 16 && bits != 32)
     return emitError() << "expected elements of 8, 16 or 32 bits, got " << elementType;
-  // shared_c3: the hardware's swizzles.
+  // shared_c3: the swizzle is 128, 64 or 32 bytes
   if (swizzle != 128 && swizzle != 64 && swizzle != 32)
     return emitError() << "expected swizzle 128, 64 or 32, got " << swizzle;
-  // shared_c4: a ring has at least one stage, each a multiple of 1024 bytes so that the next is
-  // aligned.
+  // shared_c4: a ring has at least one stage, and stages in a ring are multiples of 1024 bytes
   if (stages < 1)
     return emitError() << "expected at least one stage, got " << stages;
   int64_t slabs = llvm::divideCeil(shape[1] * (bits / 8), swizzle);
@@ -68,7 +67,8 @@ LogicalResult SharedType::verify(EmitError emitError, ArrayRef<int64_t> shape, T
   return success();
 }
 
-/// barrier_c1, slot_c1: rings have 1 to 64 stages.
+/// barrier_c1: a barrier has 1 to 64 stages
+/// slot_c1: a slot has 1 to 64 stages
 static LogicalResult verifyStages(EmitError emitError, int64_t stages) {
   if (stages >= 1 && stages <= 64)
     return success();

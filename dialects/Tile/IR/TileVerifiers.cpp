@@ -15,7 +15,7 @@ using namespace attn::tile;
 // Memory
 //===----------------------------------------------------------------------===//
 
-/// global_c1: one offset per dimension of the memory.
+/// global_c1: one offset (or index) for each dimension of the memory
 static LogicalResult verifyOffsets(Operation *op, Type memory, size_t offsets) {
   int64_t rank = cast<MemRefType>(memory).getRank();
   if (rank == int64_t(offsets))
@@ -23,14 +23,14 @@ static LogicalResult verifyOffsets(Operation *op, Type memory, size_t offsets) {
   return op->emitOpError("expected one offset per dimension of ") << memory << ", got " << offsets;
 }
 
-/// global_c2: the elements in memory are those of the tile.
+/// global_c2: tile and memory have the same element type
 static LogicalResult verifyElements(Operation *op, Type memory, Type elementType) {
   if (getElementTypeOrSelf(memory) == elementType)
     return success();
   return op->emitOpError("expected the element type of ") << memory << ", got " << elementType;
 }
 
-/// global_c3: the tile does not have more dimensions than the memory.
+/// global_c3: the tile has rank 1 or 2, at most the memory's
 static LogicalResult verifyTileRank(Operation *op, Type memory, int64_t rank) {
   if (rank >= 1 && rank <= 2 && rank <= cast<MemRefType>(memory).getRank())
     return success();
@@ -50,7 +50,7 @@ LogicalResult GatherOp::verify() {
   if (failed(verifyOffsets(*this, getSource().getType(), getIndices().size())) ||
       failed(verifyElements(*this, getSource().getType(), tile.getElementType())))
     return failure();
-  // gather_c1: an index is a scalar or a tile of indices like the result.
+  // gather_c1: an index is a scalar or a tile of indices like the result
   Type expected = tile.clone(IndexType::get(getContext()));
   for (Type type : getIndices().getTypes())
     if (!type.isIndex() && type != expected)
@@ -65,10 +65,10 @@ LogicalResult StoreOp::verify() {
     return failure(failed(verifyOffsets(*this, dest, getOffsets().size())) ||
                    failed(verifyElements(*this, dest, tile.getElementType())) ||
                    failed(verifyTileRank(*this, dest, tile.getRank())));
-  // store_c1: no offsets into a shared tile.
+  // store_c1: no offsets into a shared tile
   if (!getOffsets().empty())
     return emitOpError("expected no offsets into ") << dest << ", got " << getOffsets().size();
-  // store_c2: a shared tile is one stage of the same shape and element type.
+  // store_c2: a shared destination is one stage of the tile's shape and element type
   auto shared = cast<SharedType>(dest);
   if (shared.getShape() != tile.getShape() || shared.getElementType() != tile.getElementType() ||
       shared.getStages() != 1)
@@ -78,7 +78,7 @@ LogicalResult StoreOp::verify() {
 }
 
 LogicalResult AllocSharedOp::verify() {
-  // alloc_shared_c1: addresses are multiples of 1024, the period of the widest swizzle.
+  // alloc_shared_c1: an offset is a multiple of 1024, the period of the widest swizzle
   if (getOffset() && (*getOffset() < 0 || *getOffset() % 1024 != 0))
     return emitOpError("expected an offset that is a multiple of 1024, got ")
            << int64_t(*getOffset());
@@ -91,11 +91,11 @@ static LogicalResult verifyBox(Operation *op, Type memory, size_t offsets, Type 
   if (failed(verifyOffsets(op, memory, offsets)) ||
       failed(verifyElements(op, memory, type.getElementType())))
     return failure();
-  // box_c1: the memory has two to five dimensions, the rows and columns last.
+  // box_c1: memory behind a box has two to five dimensions, the rows and columns last
   int64_t rank = cast<MemRefType>(memory).getRank();
   if (rank < 2 || rank > 5)
     return op->emitOpError("expected memory of rank 2 to 5, got ") << memory;
-  // box_c2: one stage of a ring.
+  // box_c2: a box fills one stage
   if (type.getStages() != 1)
     return op->emitOpError("expected one stage (see tile.stage), got ") << type;
   return success();
@@ -130,32 +130,32 @@ static Type getOperandElement(Type type) {
 template <typename OpT> static LogicalResult verifyProduct(OpT op, RankedTensorType result) {
   Type lhs = op.getLhs().getType(), rhs = op.getRhs().getType();
   for (Type type : {lhs, rhs}) {
-    // mma_c1: operands are matrices, shared ones a single stage.
+    // mma_c1: operands are matrices, shared ones a single stage
     auto shared = dyn_cast<SharedType>(type);
     if (shared ? shared.getStages() != 1 : cast<RankedTensorType>(type).getRank() != 2)
       return op.emitOpError("expected matrices (one stage of a ring) as operands, got ") << type;
   }
   SmallVector<int64_t, 2> mk = getOperandShape(lhs, op.getTransposeLhs()),
                           kn = getOperandShape(rhs, op.getTransposeRhs());
-  // mma_c2: M x K times K x N gives M x N.
+  // mma_c2: M x K times K x N gives M x N
   if (result.getRank() != 2 || mk[1] != kn[0] || result.getDimSize(0) != mk[0] ||
       result.getDimSize(1) != kn[1])
     return op.emitOpError("expected M x K times K x N to give M x N, got ")
            << mk[0] << "x" << mk[1] << " times " << kn[0] << "x" << kn[1] << " and " << result;
-  // mma_c3: both operands have the same floating-point type of 8 or 16 bits; the result is f32.
+  // mma_c3: operands have one float type of 8 or 16 bits, the result is f32
   Type element = getOperandElement(lhs);
   if (element != getOperandElement(rhs) || !isa<FloatType>(element) ||
-      element.getIntOrFloatBitWidth() > 16)
+      !llvm::is_contained({8u, 16u}, element.getIntOrFloatBitWidth()))
     return op.emitOpError("expected one float type of 8 or 16 bits for both operands, got ")
            << element << " and " << getOperandElement(rhs);
   if (!result.getElementType().isF32())
     return op.emitOpError("expected an f32 result, got ") << result;
-  // mma_c4: the accumulator is like the result.
+  // mma_c4: the accumulator has the result's type
   if (op.getAcc() && getTileType(op.getAcc().getType()) != result)
     return op.emitOpError("expected an accumulator of type ")
            << result << ", got " << op.getAcc().getType();
-  // mma_c5: with layouts, the result is an accumulator, and a register operand is its A operand,
-  // not transposed.
+  // mma_c5: with layouts, the result is in `acc` and a register lhs in its `operand_a`, not
+  // transposed
   if (result.getEncoding()) {
     auto acc = dyn_cast<AccAttr>(result.getEncoding());
     if (!acc)
@@ -176,16 +176,16 @@ LogicalResult MmaAsyncOp::verify() {
   RankedTensorType result = cast<InFlightType>(getType()).getTile();
   if (failed(verifyProduct(*this, result)))
     return failure();
-  // mma_async_c1: the result's layout is decided.
+  // mma_async_c1: the result of a product in flight has a layout
   if (!result.getEncoding())
     return emitOpError("expected a result in layout #tile.acc, got ") << result;
-  // mma_async_c2: K fills whole instructions of 32 bytes.
+  // mma_async_c2: K is a multiple of 32 bytes, of one instruction
   Type element = getOperandElement(getRhs().getType());
   int64_t k = getOperandShape(getRhs().getType(), getTransposeRhs())[0],
           step = 256 / element.getIntOrFloatBitWidth();
   if (k % step != 0)
     return emitOpError("expected K in multiples of ") << step << ", got " << k;
-  // mma_async_c3: operands of 8 bits have K along the rows in memory.
+  // mma_async_c3: operands of 8 bits have K contiguous in memory
   if (element.getIntOrFloatBitWidth() == 8 && (getTransposeLhs() || !getTransposeRhs()))
     return emitOpError(
         "expected 8-bit operands with K contiguous (lhs not transposed, rhs transposed)");
@@ -193,7 +193,7 @@ LogicalResult MmaAsyncOp::verify() {
 }
 
 LogicalResult MmaWaitOp::verify() {
-  // mma_wait_c1: each result is its operand's tile.
+  // mma_wait_c1: each result is its operand's tile
   if (getValues().size() != getResults().size())
     return emitOpError("expected as many results as operands, got ") << getResults().size();
   for (auto [value, result] : llvm::zip_equal(getValues(), getResults()))
@@ -210,15 +210,14 @@ LogicalResult MmaWaitOp::verify() {
 LogicalResult ReduceOp::verify() {
   auto source = cast<RankedTensorType>(getSource().getType()),
        result = cast<RankedTensorType>(getType());
-  // reduce_c1: M x N to M, or to M x 4 in layout #tile.quad.
+  // reduce_c1: M x N to M, or to M x 4 in `quad`, of one element type
   bool isPartial = isa_and_nonnull<QuadAttr>(result.getEncoding());
   if (source.getRank() != 2 || result.getRank() != (isPartial ? 2 : 1) ||
       source.getDimSize(0) != result.getDimSize(0) ||
       source.getElementType() != result.getElementType())
     return emitOpError("expected M x N to M (or M x 4 in #tile.quad) of one element type, got ")
            << source << " to " << result;
-  // reduce_c2: #tile.acc to its row or quad, a quad to its row; without layouts, none on both
-  // sides.
+  // reduce_c2: from `acc` to its row or quad, from a quad to its row, or no layouts at all
   MLIRContext *context = getContext();
   Attribute from = source.getEncoding(), to = result.getEncoding();
   if (!from && !to)
@@ -235,18 +234,18 @@ LogicalResult ReduceOp::verify() {
 
 LogicalResult BroadcastOp::verify() {
   auto result = cast<RankedTensorType>(getType());
-  // broadcast_c1: the element type stays.
+  // broadcast_c1: the element type stays
   if (getElementTypeOrSelf(getSource().getType()) != result.getElementType())
     return emitOpError("expected elements of type ")
            << result.getElementType() << ", got " << getSource().getType();
   auto source = dyn_cast<RankedTensorType>(getSource().getType());
   if (!source)
     return success();
-  // broadcast_c2: M to M x N.
+  // broadcast_c2: a scalar, or M to M x N
   if (source.getRank() != 1 || result.getRank() != 2 ||
       source.getDimSize(0) != result.getDimSize(0))
     return emitOpError("expected M to M x N, got ") << source << " to " << result;
-  // broadcast_c3: from the row layout of the result's accumulator.
+  // broadcast_c3: a row goes to its own accumulator or quad
   Attribute from = source.getEncoding(), to = result.getEncoding();
   auto row = dyn_cast_or_null<RowAttr>(from);
   if ((!from && !to) ||
@@ -258,7 +257,7 @@ LogicalResult BroadcastOp::verify() {
 
 LogicalResult CoordOp::verify() {
   auto result = cast<RankedTensorType>(getType());
-  // coord_c1: a tile of indices that has the dimension.
+  // coord_c1: a tile of indices that has the dimension
   if (!result.getElementType().isIndex() || getDim() >= uint64_t(result.getRank()))
     return emitOpError("expected a tile of index with dimension ")
            << getDim() << ", got " << result;
@@ -268,7 +267,7 @@ LogicalResult CoordOp::verify() {
 LogicalResult ConvertLayoutOp::verify() {
   auto source = cast<RankedTensorType>(getSource().getType()),
        result = cast<RankedTensorType>(getType());
-  // convert_layout_c1: shape and element type stay, both sides have layouts.
+  // convert_layout_c1: shape and element type stay, and both tiles have layouts
   if (source.getShape() != result.getShape() ||
       source.getElementType() != result.getElementType() || !hasLayout(source) ||
       !hasLayout(result))
@@ -283,7 +282,7 @@ LogicalResult ConvertLayoutOp::verify() {
 
 LogicalResult StageOp::verify() {
   auto ring = cast<SharedType>(getRing().getType());
-  // stage_c1: the slot and the result belong to the ring.
+  // stage_c1: slot and result belong to the ring
   if (cast<SlotType>(getSlot().getType()).getStages() != ring.getStages() ||
       getType() != ring.getStageType())
     return emitOpError("expected a slot of ")
@@ -292,7 +291,7 @@ LogicalResult StageOp::verify() {
   return success();
 }
 
-/// barrier_c2: a slot has the barrier's stages; without one the barrier has a single stage.
+/// barrier_c2: a slot has the barrier's stages; without a slot the barrier has one
 static LogicalResult verifySlot(Operation *op, Value barrier, Value slot) {
   int64_t stages = cast<BarrierType>(barrier.getType()).getStages();
   int64_t slots = slot ? cast<SlotType>(slot.getType()).getStages() : 1;
@@ -305,7 +304,7 @@ LogicalResult BarrierArriveOp::verify() { return verifySlot(*this, getBarrier(),
 LogicalResult BarrierWaitOp::verify() { return verifySlot(*this, getBarrier(), getSlot()); }
 
 LogicalResult BarrierExpectOp::verify() {
-  // barrier_expect_c1: the hardware's counter has 20 bits.
+  // barrier_expect_c1: fewer than 2^20 bytes, as far as the hardware counts
   if (getBytes() >= 1 << 20)
     return emitOpError("expected fewer than 1048576 bytes, got ") << int64_t(getBytes());
   return verifySlot(*this, getBarrier(), getSlot());
@@ -318,7 +317,7 @@ LogicalResult CopyAsyncOp::verify() {
 }
 
 LogicalResult NamedBarrierOp::verify() {
-  // named_barrier_c1: whole warps.
+  // named_barrier_c1: 32 to 1024 threads in whole warps
   if (getThreads() < 32 || getThreads() > 1024 || getThreads() % 32 != 0)
     return emitOpError("expected 32 to 1024 threads in whole warps, got ") << int64_t(getThreads());
   return success();
@@ -330,27 +329,28 @@ LogicalResult NamedBarrierOp::verify() {
 
 LogicalResult SpecializeOp::verify() {
   size_t count = getRoles().size();
-  // specialize_c1: at least two roles, each with a name, warpgroups, registers and elected or not.
+  // specialize_c1: at least two roles, each with all of its attributes
   if (count < 2 || getNames().size() != count || getWarpgroups().size() != count ||
       getRegisters().size() != count || getElected().size() != count)
     return emitOpError("expected at least two roles, each with all of its attributes, got ")
            << count;
   int64_t warpgroups = 0, registers = 0;
   for (size_t role = 0; role < count; ++role) {
-    // specialize_c2: a role has warpgroups, and a budget the hardware can set.
+    // specialize_c2: a role has 1 to 8 warpgroups and 24 to 256 registers in steps of 8
     int64_t budget = getRegisters()[role];
-    if (getWarpgroups()[role] < 1 || budget < 24 || budget > 256 || budget % 8 != 0)
-      return emitOpError("expected at least one warpgroup and registers in multiples of 8 from 24 "
-                         "to 256, got ")
-             << getWarpgroups()[role] << " and " << budget << " in role '"
+    int64_t size = getWarpgroups()[role];
+    if (size < 1 || size > 8 || budget < 24 || budget > 256 || budget % 8 != 0)
+      return emitOpError(
+                 "expected 1 to 8 warpgroups and registers in multiples of 8 from 24 to 256, got ")
+             << size << " and " << budget << " in role '"
              << cast<StringAttr>(getNames()[role]).getValue() << "'";
-    warpgroups += getWarpgroups()[role];
-    registers += getWarpgroups()[role] * 128 * budget;
+    warpgroups += size;
+    registers += size * 128 * budget;
   }
-  // specialize_c3: the budgets fit the register file.
+  // specialize_c3: all budgets together fit 65536 registers
   if (registers > 65536)
     return emitOpError("expected at most 65536 registers in a block, got ") << registers;
-  // specialize_c4: it stands in a kernel, outside of loops, and its roles are the whole block.
+  // specialize_c4: roles stand directly in a kernel and are its warpgroups
   auto function = dyn_cast<FunctionOpInterface>((*this)->getParentOp());
   if (!function)
     return emitOpError("expected it directly in a kernel, got '")

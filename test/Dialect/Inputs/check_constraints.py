@@ -1,19 +1,24 @@
-"""Compares the constraints in the code, in the dialect's README and in the tests: same numbers, same sentences."""
+"""Compares the constraints in a dialect's code, in its README and in its tests: same numbers, same sentences.
+
+Usage: check_constraints.py ROOT DIALECT
+"""
 
 import pathlib
 import re
 import sys
 
-root = pathlib.Path(sys.argv[1])
-folder = root / "dialects/Attn"
-tests = root / "test/Dialect/Attn"
+root, dialect = pathlib.Path(sys.argv[1]), sys.argv[2]
+folder = root / "dialects" / dialect
+
+# The comment `// mma_c1: SENTENCE` may go on in the lines below it.
+COMMENT = re.compile(r"///? (\w+_c\d+): ([^\n]*(?:\n[ \t]*///? (?!\w+_c\d+: )[^\n]+)*)")
 
 code = {}
 for source in sorted(folder.glob("IR/*.cpp")):
-    for number, sentence in re.findall(r"// (\w+_c\d+): (.*)", source.read_text()):
+    for number, sentence in COMMENT.findall(source.read_text()):
         if number in code:
             print(f"{number} is in the code twice")
-        code[number] = sentence
+        code[number] = re.sub(r"\n[ \t]*///? ", " ", sentence)
 
 readme = (folder / "README.md").read_text()
 rows = dict(re.findall(r"^\| (\w+_c\d+) \| (.*?) \|", readme, re.M))
@@ -27,7 +32,10 @@ for number in sorted(code.keys() | rows.keys()):
         print(f"{number} is not in the code")
     elif code[number] != rows[number]:
         print(f"{number}: code says '{code[number]}', README.md says '{rows[number]}'")
-    file = (folder / links[proofs[number]]) if number in proofs else tests
+    if number not in proofs:
+        print(f"{number} has no test in README.md")
+        continue
+    file = folder / links[proofs[number]]
     if not file.is_file() or not re.search(rf"@{number}\b", file.read_text()):
         print(f"{number} has no test @{number} in {file.name}")
 print(f"{len(code)} constraints compared")

@@ -1,0 +1,90 @@
+// RUN: attn-opt %s --split-input-file --verify-diagnostics
+
+// expected-error@+1 {{expected tile.scratch of the tile dialect on an argument, got 'tile.scrap'}}
+func.func @dialect_c1_argument(%s: memref<3x?xf32> {tile.scrap}) {
+  return
+}
+
+// -----
+
+// expected-error@+1 {{expected tile.kernel or tile.plan of the tile dialect, got 'tile.kernels'}}
+func.func @dialect_c1() attributes {tile.kernels} {
+  return
+}
+
+// -----
+
+// expected-error@+1 {{expected #tile.kernel on a function, got 3}}
+func.func @kernel_c1() attributes {tile.kernel = 3 : i32} {
+  return
+}
+
+// -----
+
+// expected-error@+1 {{expected a kernel without results, got 1}}
+func.func @kernel_c1_results(%i: index) -> index attributes {
+    tile.kernel = #tile.kernel<warpgroups = 1, grid = []>} {
+  return %i : index
+}
+
+// -----
+
+// expected-error@+1 {{expected argument 0 to be a memref with dimension 2}}
+func.func @kernel_c2(%q: memref<?x?xf32>) attributes {
+    tile.kernel = #tile.kernel<warpgroups = 1, grid = [[#tile.extent<argument = 0, dim = 2>]]>} {
+  return
+}
+
+// -----
+
+// expected-error@+1 {{expected extents of its 1 arguments, got argument 1}}
+func.func @kernel_c2_argument(%q: memref<?x?xf32>) attributes {
+    tile.kernel = #tile.kernel<warpgroups = 1, grid = [[#tile.extent<argument = 1, dim = 0>]]>} {
+  return
+}
+
+// -----
+
+// expected-error@+2 {{expected 1 to 8 warpgroups, got 9}}
+func.func @kernel_c3() attributes {
+    tile.kernel = #tile.kernel<warpgroups = 9, grid = []>} {
+  return
+}
+
+// -----
+
+// expected-error@+2 {{expected a list of integers and #tile.extent per grid dimension, got "x"}}
+func.func @kernel_c4() attributes {
+    tile.kernel = #tile.kernel<warpgroups = 1, grid = ["x"]>} {
+  return
+}
+
+// -----
+
+// expected-error@+2 {{expected at most 3 grid dimensions, got 4}}
+func.func @kernel_c4_dimensions() attributes {
+    tile.kernel = #tile.kernel<warpgroups = 1, grid = [[1], [1], [1], [1]]>} {
+  return
+}
+
+// -----
+
+// expected-error@+1 {{expected tile.scratch with an integer or #tile.extent for each dimension of a memref, got [3] on 'memref<3x?xf32>'}}
+func.func @kernel_c5(%q: memref<?xf32>, %s: memref<3x?xf32> {tile.scratch = [3]}) {
+  return
+}
+
+// -----
+
+// expected-error@+1 {{expected extents of its 1 arguments, got argument 2}}
+func.func @kernel_c5_extent(%s: memref<3x?xf32> {tile.scratch = [3, #tile.extent<argument = 2, dim = 0>]}) {
+  return
+}
+
+// -----
+
+// expected-error@+2 {{expected argument and dim of at least 0 and a divisor of at least 1, got 0, 0 and 0}}
+func.func @extent_c1(%q: memref<?x?xf32>) attributes {
+    tile.kernel = #tile.kernel<warpgroups = 1, grid = [[#tile.extent<argument = 0, dim = 0, divisor = 0>]]>} {
+  return
+}

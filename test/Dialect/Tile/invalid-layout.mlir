@@ -1,0 +1,49 @@
+// RUN: attn-opt %s --split-input-file --verify-diagnostics
+
+// expected-error@+1 {{expected rows in multiples of 128 (64 for each of 2 warpgroups), got 64}}
+func.func private @layout_c1(tensor<64x64xf32, #tile.acc<warpgroups = 2>>)
+
+// -----
+
+// expected-error@+1 {{expected 1 to 8 warpgroups, got 9}}
+func.func private @layout_c1_warpgroups(tensor<576x64xf32, #tile.acc<warpgroups = 9>>)
+
+// -----
+
+// expected-error@+1 {{expected a tile of rank 1, got rank 2}}
+func.func private @layout_c2(tensor<64x64xf32, #tile.row<#tile.acc<warpgroups = 1>>>)
+
+// -----
+
+// expected-error@+1 {{expected columns in multiples of 16, got 24}}
+func.func private @layout_c3(tensor<64x24xbf16, #tile.operand_a<warpgroups = 1>>)
+
+// -----
+
+// expected-error@+1 {{expected columns in multiples of 8, got 12}}
+func.func private @layout_c3_acc(tensor<64x12xf32, #tile.acc<warpgroups = 1>>)
+
+// -----
+
+// expected-error@+1 {{expected columns in multiples of 32, got 48}}
+func.func private @layout_c3_blocked(tensor<64x48xbf16, #tile.blocked<vector = 8, lanes = 4, warps = 4>>)
+
+// -----
+
+// expected-error@+1 {{expected elements of 8 or 16 bits in #tile.operand_a, got 'f32'}}
+func.func private @layout_c4(tensor<64x64xf32, #tile.operand_a<warpgroups = 1>>)
+
+// -----
+
+// expected-error@+1 {{expected 4 columns in #tile.quad, got 8}}
+func.func private @layout_c5(tensor<64x8xf32, #tile.quad<#tile.acc<warpgroups = 1>>>)
+
+// -----
+
+// expected-error@+1 {{expected positive vector and warps and lanes that divide 32}}
+func.func private @layout_c6(tensor<64x64xf32, #tile.blocked<vector = 8, lanes = 5, warps = 4>>)
+
+// -----
+
+// expected-error@+1 {{expected rows in multiples of 32, got 48}}
+func.func private @layout_c6_rows(tensor<48x32xbf16, #tile.blocked<vector = 8, lanes = 4, warps = 4>>)

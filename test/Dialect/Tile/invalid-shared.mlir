@@ -1,0 +1,40 @@
+// RUN: attn-opt %s --split-input-file --verify-diagnostics
+
+// expected-error@+1 {{expected two dimensions, the first a multiple of 8}}
+func.func private @shared_c1(!tile.shared<12x64xbf16, swizzle = 128>)
+
+// -----
+
+// expected-error@+1 {{expected elements of 8, 16 or 32 bits, got 'f64'}}
+func.func private @shared_c2(!tile.shared<64x64xf64, swizzle = 128>)
+
+// -----
+
+// expected-error@+1 {{expected swizzle 128, 64 or 32, got 16}}
+func.func private @shared_c3(!tile.shared<64x64xbf16, swizzle = 16>)
+
+// -----
+
+// expected-error@+1 {{expected stages of a multiple of 1024 bytes, got 256}}
+func.func private @shared_c4(!tile.shared<8x16xbf16, swizzle = 32, stages = 2>)
+
+// -----
+
+// expected-error@+1 {{expected at least one stage, got 0}}
+func.func private @shared_c4_none(!tile.shared<8x64xbf16, swizzle = 128, stages = 0>)
+
+// -----
+
+func.func @alloc_shared_c1() {
+  // expected-error@+1 {{expected an offset that is a multiple of 1024, got 512}}
+  %s = tile.alloc_shared at 512 : !tile.shared<64x64xbf16, swizzle = 128>
+  return
+}
+
+// -----
+
+func.func @alloc_shared_c1_negative() {
+  // expected-error@+1 {{expected an offset that is a multiple of 1024, got -1024}}
+  %s = tile.alloc_shared at -1024 : !tile.shared<64x64xbf16, swizzle = 128>
+  return
+}
