@@ -38,7 +38,7 @@ build: configure ## Build the tools (PRESET=dev|release|asan)
 	@cmake --build --preset $(PRESET) --parallel $(JOBS)
 
 demo: configure ## Install, build, and run attention on this machine
-	@cmake --build --preset $(PRESET) --parallel $(JOBS) --target attn-opt attn-translate attn-run
+	@docs/progress "building the tools" cmake --build --preset $(PRESET) --parallel $(JOBS) --target attn-opt attn-translate attn-run
 	@docs/demo $(BUILD)/bin
 
 test: build ## Run every test
