@@ -1,12 +1,11 @@
 #!/usr/bin/env python3
-"""Draws a result of bench/gpu/sdpa.py as an SVG: a panel for each D and mask, one for the variants. No dependencies.
+"""Draws a result of bench/gpu/sdpa.py as an SVG: a panel for each D and mask, one for the variants.
 
-With --table or --variants, prints a table of the README instead.
+With --lines, --table or --variants, prints a table of README.md or docs/Performance.md instead.
 """
 
 from __future__ import annotations
 
-import html
 import os
 import sys
 from typing import Any, Dict, List, Optional, Tuple
@@ -14,12 +13,7 @@ from typing import Any, Dict, List, Optional, Tuple
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 import charts
 
-COLORS = {"attn": "#1f6feb", "peer": "#c9c9c9", "best": "#d1242f"}
-WIDTH, PANEL, TOP, BOTTOM, LEFT = 760, 190, 46, 30, 46
-
 Row = Dict[str, Any]
-Bar = Tuple[str, float, Optional[float], Optional[float]]
-"""Label, attn, the peer, and the best of the peers where that is another."""
 
 
 def select(result: Dict[str, Any], d: int, mask: str) -> List[Row]:
@@ -36,6 +30,23 @@ def variants(result: Dict[str, Any]) -> List[Row]:
     return [r for r in result["rows"] if r["variant"] not in ("full", "causal")]
 
 
+def best_ratio(row: Row) -> Optional[float]:
+    """To the better of FlashAttention-3 and cuDNN; to cuDNN where the other was not measured."""
+    return row["ratio"].get("best", row["ratio"].get("cudnn"))
+
+
+def lines(result: Dict[str, Any]) -> str:
+    """One line for each D: a length in the middle of the field, and the range over all lengths."""
+    length = 8192
+    out = [f"| D | full, S={length} | causal, S={length} | over all S and both masks |", "|---|---|---|---|"]
+    for d in sorted({d for d, _ in grid(result)}):
+        rows = select(result, d, "full") + select(result, d, "causal")
+        ratios = [ratio for row in rows if (ratio := best_ratio(row))]
+        cells = [f"{r['tflops']['attn']:.0f}, **{best_ratio(r):.2f}x**" for r in rows if r["S"] == length]
+        out.append(f"| {d} | {' | '.join(cells)} | {min(ratios):.2f}x to {max(ratios):.2f}x |")
+    return "\n".join(out)
+
+
 def table(result: Dict[str, Any]) -> str:
     lengths = sorted({r["S"] for d, mask in grid(result) for r in select(result, d, mask)})
     lines = ["| D | mask | " + " | ".join(f"S={s}" for s in lengths) + " |", "|---|---|" + "---|" * len(lengths)]
@@ -46,7 +57,7 @@ def table(result: Dict[str, Any]) -> str:
             if row is None:
                 cells.append("")
                 continue
-            ratio = row["ratio"].get("best", row["ratio"].get("cudnn"))
+            ratio = best_ratio(row)
             cells.append(f"{row['tflops']['attn']:.0f}" + (f", **{ratio:.2f}x**" if ratio else ""))
         lines.append(f"| {d} | {mask} | " + " | ".join(cells) + " |")
     fa2 = [r["ratio"]["fa2"] for r in result["rows"] if "fa2" in r["ratio"]]
@@ -64,63 +75,38 @@ def variant_table(result: Dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def draw_panel(title: str, bars: List[Bar], x: float, y: float, width: float, top: float) -> List[str]:
-    """One panel with its lower edge at `y`; bars up to `top`."""
-    height = PANEL - TOP
-    at = lambda value: y - value / top * height
-    out = [f'<text x="{x:.1f}" y="{y - height - 8:.1f}" font-weight="bold">{html.escape(title)}</text>']
-    for value in range(0, int(top), 200):
-        out.append(f'<line x1="{x:.1f}" x2="{x + width:.1f}" y1="{at(value):.1f}" y2="{at(value):.1f}" stroke="#eee"/>')
-        out.append(f'<text x="{x - 4:.1f}" y="{at(value) + 4:.1f}" text-anchor="end" fill="#666">{value}</text>')
-    step = width / len(bars)
-    for i, (label, ours, peer, best) in enumerate(bars):
-        left = x + i * step
-        for j, (kind, value) in enumerate((("attn", ours), ("peer", peer))):
-            if value:
-                out.append(f'<rect x="{left + step * (0.10 + 0.41 * j):.1f}" y="{at(value):.1f}" width="{step * 0.38:.1f}" '
-                           f'height="{y - at(value):.1f}" fill="{COLORS[kind]}"/>')
-        out.append(f'<text x="{left + step * 0.29:.1f}" y="{at(ours) - 3:.1f}" text-anchor="middle" font-size="9">{ours:.0f}</text>')
-        if best:
-            out.append(f'<line x1="{left + step * 0.05:.1f}" x2="{left + step * 0.95:.1f}" y1="{at(best):.1f}" '
-                       f'y2="{at(best):.1f}" stroke="{COLORS["best"]}" stroke-width="1.5"/>')
-        out.append(f'<text x="{left + step / 2:.1f}" y="{y + 13:.1f}" text-anchor="middle" font-size="10">{html.escape(label)}</text>')
-    return out
+def plot(result: Dict[str, Any]) -> Any:
+    from matplotlib.figure import Figure
 
-
-def plot(result: Dict[str, Any]) -> str:
-    rows = result["rows"]
-    top = 1.1 * max(max(*r["tflops"].values(), r["tflops"].get("cudnn", 0) * r.get("factor", 1)) for r in rows)
+    figure = Figure(figsize=(7.9, 5.6), layout="constrained")
     panels = grid(result)
-    lines = (len(panels) + 1) // 2
-    height = TOP + (lines + bool(variants(result))) * (PANEL + BOTTOM - 20) + 6
-    out = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" font-family="sans-serif" font-size="11">',
-        f'<rect width="{WIDTH}" height="{height}" fill="white"/>',
-        f'<text x="{LEFT}" y="16" font-size="13">Forward attention on {html.escape(result["device"])}, bf16, '
-        f'B S = 16384, H D = 2048: TFLOP/s</text>',
-    ]
-    legend = (("attn", "attn"), ("peer", "cuDNN (variants: FlexAttention)"), ("best", "best of FlashAttention-3 and cuDNN"))
-    for i, (kind, text) in enumerate(legend):
-        x = LEFT + (0, 60, 270)[i]
-        out.append(f'<rect x="{x}" y="24" width="10" height="8" fill="{COLORS[kind]}"/>')
-        out.append(f'<text x="{x + 14}" y="32">{text}</text>')
-    width = (WIDTH - 2 * LEFT - 14) / 2
-    base = lambda line: TOP + (line + 1) * (PANEL + BOTTOM - 20) - BOTTOM + 10
-    for i, (d, mask) in enumerate(panels):
-        bars: List[Bar] = []
-        for r in select(result, d, mask):
-            peer = r["tflops"].get("cudnn")
-            bars.append((str(r["S"]), r["tflops"]["attn"], peer, peer * r["factor"] if peer and "factor" in r else None))
-        out += draw_panel(f"D = {d}, {mask}", bars, LEFT + i % 2 * (width + LEFT), base(i // 2), width, top)
-    if variants(result):
-        bars = [(r["variant"], r["tflops"]["attn"], r["tflops"].get("flex"), None) for r in variants(result)]
-        out += draw_panel("variants, D = 128, S = 8192", bars, LEFT, base(lines), WIDTH - LEFT - 14, top)
-    out.append("</svg>")
-    return "\n".join(out) + "\n"
+    sizes = sorted({d for d, _ in panels})
+    named = variants(result)
+    places = figure.add_gridspec(2 + bool(named), len(sizes))
+    top = 1.12 * max(max(*r["tflops"].values(), r["tflops"].get("cudnn", 0) * r.get("factor", 1)) for r in result["rows"])
+    for d, mask in panels:
+        rows = select(result, d, mask)
+        peers = [r["tflops"].get("cudnn") for r in rows]
+        best = [peer * r["factor"] if peer and "factor" in r else None for r, peer in zip(rows, peers)]
+        axes = figure.add_subplot(places[int(mask == "causal"), sizes.index(d)])
+        lengths = [f"{r['S'] // 1024}k" if r["S"] % 1024 == 0 else str(r["S"]) for r in rows]
+        charts.bars(axes, lengths, [r["tflops"]["attn"] for r in rows], peers, best, narrow=True)
+        axes.set(title=f"D = {d}, {mask}", ylim=(0, top))
+    if named:
+        axes = figure.add_subplot(places[2, :])
+        ours, flex = [r["tflops"]["attn"] for r in named], [r["tflops"].get("flex") for r in named]
+        charts.bars(axes, [r["variant"] for r in named], ours, flex, [None] * len(named))
+        axes.set(title="variants, D = 128, S = 8192", ylim=(0, top))
+    figure.suptitle(
+        f"Forward attention on {result['device']}, bf16, B S = 16384, H D = 2048: TFLOP/s by S\n", x=0.01, ha="left", fontsize=10)
+    charts.legend(
+        figure, "attn", "cuDNN (variants: FlexAttention)", "the better of FlashAttention-3 and cuDNN", y=0.97)
+    return figure
 
 
 if __name__ == "__main__":
     charts.run(__doc__, plot, {
+        "lines": (lines, "one line for each D"),
         "table": (table, "attn's TFLOP/s and its ratio to the best, for each D, mask and S"),
         "variants": (variant_table, "the variants beside FlexAttention"),
     })
