@@ -78,10 +78,11 @@ LogicalResult StoreOp::verify() {
 }
 
 LogicalResult AllocSharedOp::verify() {
-  // alloc_shared_c1: an offset is a multiple of 1024, the period of the widest swizzle
-  if (getOffset() && (*getOffset() < 0 || *getOffset() % 1024 != 0))
-    return emitOpError("expected an offset that is a multiple of 1024, got ")
-           << int64_t(*getOffset());
+  // alloc_shared_c1: an offset is 0 or a positive multiple of 1024, the period of the widest
+  // swizzle
+  int64_t offset = getOffset().value_or(0);
+  if (offset < 0 || offset % 1024 != 0)
+    return emitOpError("expected an offset that is a multiple of 1024, got ") << offset;
   return success();
 }
 

@@ -83,7 +83,8 @@ func.func @kernel_c5_extent(%s: memref<3x?xf32> {tile.scratch = [3, #tile.extent
 
 // -----
 
-// expected-error@+2 {{expected argument and dim of at least 0 and a divisor of at least 1, got 0, 0 and 0}}
+// expected-error@+3 {{expected argument and dim of at least 0 and a divisor of at least 1, got 0, 0 and 0}}
+// expected-error@+2 {{failed to parse Tile_KernelAttr parameter 'grid'}}
 func.func @extent_c1(%q: memref<?x?xf32>) attributes {
     tile.kernel = #tile.kernel<warpgroups = 1, grid = [[#tile.extent<argument = 0, dim = 0, divisor = 0>]]>} {
   return
