@@ -12,8 +12,8 @@
 
 namespace attn {
 
-/// Whether lib/Conversion/TileToNVVM/Math.cpp, or LLVM for NVPTX, makes instructions of an op of
-/// the math dialect. Others must be written out first.
+/// Whether an op of the math dialect becomes a few instructions of the GPU. Others must be written
+/// out first.
 bool hasInstructions(mlir::Operation *op);
 
 /// Whether an op of any dialect becomes dozens of instructions, and constants or values between

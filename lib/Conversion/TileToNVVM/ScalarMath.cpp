@@ -1,4 +1,4 @@
-//===- Math.cpp - scalar math as instructions of the hardware -------------===//
+//===- ScalarMath.cpp - scalar math as instructions of the hardware -------===//
 //
 // Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -13,10 +13,10 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "mlir/Dialect/Math/IR/Math.h"
 #include "lib/Conversion/TileToNVVM/Registers.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 #include <cmath>
 
@@ -113,8 +113,8 @@ struct DivisionPattern : OpRewritePattern<arith::DivFOp> {
   }
 };
 
-/// Two f32 to two of 16 bits. As an intrinsic: a generic truncation that is carried around a loop
-/// would be moved behind the loop's variables, which would then take twice the registers.
+/// Two f32 to two of 16 bits. An intrinsic, because LLVM moves a generic truncation from the end of
+/// a loop's step into the next one, and the loop then carries f32: twice the registers.
 struct TruncationPattern : OpRewritePattern<arith::TruncFOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(arith::TruncFOp op, PatternRewriter &rewriter) const override {
