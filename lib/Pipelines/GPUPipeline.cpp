@@ -77,8 +77,8 @@ void attn::buildToNVVMPipeline(OpPassManager &pm, const ToOnlineOptions &online,
 }
 
 namespace {
-/// What attn-to-nvvm can be told: the options of rooms 1 to 3 that mean something for a GPU, and
-/// those of 5 and 6.
+/// The options of attn-to-nvvm: those of rooms 1 to 3 that mean something for a GPU, and those of
+/// rooms 5 and 6.
 struct ToNVVMOptions : PassPipelineOptions<ToNVVMOptions> {
   Option<int64_t> blockM{*this, "block-m",
                          llvm::cl::desc("query rows of a block; 0: the target's rule"),

@@ -28,7 +28,7 @@ SmallVector<int64_t, 5> BlockRun::getOffsets(Fiber &fiber, const Instruction &in
   return offsets;
 }
 
-/// What the hardware asks of memory behind a box.
+/// Whether boxes of this memory have the strides and alignment that the hardware asks for.
 bool BlockRun::checkBox(Operation *op, const Memory &memory) {
   int64_t bytes = getByteSize(memory.kind);
   for (auto [dim, stride] : enumerate(memory.strides)) {

@@ -33,8 +33,8 @@ Barrier *BlockRun::getBarrier(Fiber &fiber, const Instruction &instruction, unsi
   return &barrier;
 }
 
-/// Goes on after a wait: what arrivals and copies told is known. `wanted` phases should be
-/// complete.
+/// Lets a fiber go on after a wait: it now knows what the arrivals and copies knew. `wanted` phases
+/// should be complete.
 bool BlockRun::pass(Fiber &fiber, Barrier &barrier, int64_t wanted, Operation *op) {
   for (Agent *agent : fiber.getAgents())
     agent->knowledge.join(barrier.getCompleted());

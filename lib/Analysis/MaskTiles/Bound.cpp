@@ -179,7 +179,7 @@ Expr ExprPool::extremum(Kind kind, ArrayRef<Expr> operands) {
   bool isMin = kind == Kind::Min;
   SmallVector<Expr, 4> kept;
   auto insert = [&](Expr candidate) {
-    // An operand goes when another is never behind it.
+    // An operand is dropped when another one is always as small (Min) or as large (Max).
     auto beats = [&](Expr a, Expr b) {
       Expr gap = isMin ? sub(b, a) : sub(a, b);
       return gap->least >= 0;

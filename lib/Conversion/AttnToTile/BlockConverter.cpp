@@ -89,7 +89,7 @@ LogicalResult BlockConverter::cloneScalar(Operation &op) {
 // Slices
 //===----------------------------------------------------------------------===//
 
-/// A slice of an argument starts a ArgumentSlice; a slice of a slice moves its position.
+/// A slice of an argument starts an ArgumentSlice; a slice of a slice moves its position.
 LogicalResult BlockConverter::convertSlice(tensor::ExtractSliceOp op) {
   if (!op.hasUnitStride())
     return op.emitOpError("expected a slice with strides of 1");

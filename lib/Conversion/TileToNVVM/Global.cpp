@@ -112,8 +112,8 @@ private:
                                ValueRange{offset});
   }
 
-  /// size - offset - index: positions below are inside. Null if the dimension holds exactly the
-  /// tile, or is known to go on behind it.
+  /// size - offset - index: positions below are inside. Null if the dimension is
+  /// known to hold the whole tile.
   Value emitRest(OpBuilder &builder, int64_t dim, Value offset, int64_t extent, Value index) const {
     int64_t size = global.type.getDimSize(dim);
     APInt first;

@@ -44,7 +44,7 @@ private:
 };
 } // namespace
 
-/// A copy of the source behind a door; without one, the source as it is.
+/// A copy of the source, lowered to `door`; without a door, the source as it is.
 Expected<mlir::OwningOpRef<mlir::ModuleOp>> InterpreterRunner::lower(std::optional<Door> door) {
   mlir::OwningOpRef<mlir::ModuleOp> module = source.module->clone();
   if (!door)
@@ -162,7 +162,7 @@ Expected<Report> InterpreterRunner::run(mlir::MLIRContext &context) {
     return module.takeError();
   report.passesMs = passes.elapsedMs();
   mlir::OwningOpRef<mlir::ModuleOp> problem;
-  // A source that is already behind a door has no original masks.
+  // A source that is already lowered has no original masks.
   bool isProved = options.count && options.until;
   if (options.check || isProved) {
     Expected<mlir::OwningOpRef<mlir::ModuleOp>> lowered = lower(Door::Problem);
