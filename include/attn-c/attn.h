@@ -14,7 +14,8 @@
  *   attn_kernel_free(kernel);
  *
  * Every function may be called from any number of threads at once, except that a handle must not be
- * freed while it is in use. What exists keeps its meaning: later versions add functions, options
+ * freed while it is in use. The child of a fork may go on calling on the CPU; a fork waits for what
+ * other threads are compiling. What exists keeps its meaning: later versions add functions, options
  * and codes.
  *
  *===------------------------------------------------------------------------------------------===*/
@@ -170,6 +171,13 @@ ATTN_EXPORT const char *attn_kernel_remark(const attn_kernel *kernel, size_t ind
  *  memory in the order of the stream. */
 ATTN_EXPORT attn_code attn_run(const attn_kernel *kernel, const attn_tensor *const *tensors,
                                size_t count, void *stream);
+
+/** The most threads that calls on the CPU share, the calling one included, from the next call on:
+ *  of all kernels and all threads of the process. 0 is the default: the cores that the process may
+ *  use, and no more than $OMP_NUM_THREADS. */
+ATTN_EXPORT attn_code attn_set_num_threads(int32_t count);
+/** The number in force. */
+ATTN_EXPORT int32_t attn_get_num_threads(void);
 
 /** Compiles for cuda and stops before the driver, which need not be there: PTX, and a plan of how
  *  to launch it (JSON). Both are freed with attn_string_free. */

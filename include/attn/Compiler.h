@@ -167,6 +167,13 @@ Result<CompiledFunction> compile(const AttentionSpec &spec, const CompileOptions
 /// Kernel::load here or elsewhere. Nothing is cached.
 Result<KernelImage> emit(std::string_view source, const CompileOptions &options = {});
 
+/// The most threads that calls on the CPU share, the calling one included, from the next call on; 0
+/// is the default: the cores that this process may use, and no more than $OMP_NUM_THREADS. Of all
+/// functions and threads; `CompileOptions::threads` limits one function further. InvalidArgument
+/// above 4096.
+Status setNumThreads(unsigned count);
+unsigned getNumThreads();
+
 /// What the compiler makes of a source, as text: comments with the device, the schedule and why,
 /// which key tiles each mask visits, and compile times; then the IR after the room `until`, one of
 /// "problem", "grid" and "online". For CUDA, which need not be there, also "tile", "placed",

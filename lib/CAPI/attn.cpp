@@ -277,6 +277,14 @@ attn_code attn_run(const attn_kernel *kernel, const attn_tensor *const *tensors,
       stream));
 }
 
+attn_code attn_set_num_threads(int32_t count) {
+  if (count < 0)
+    return fail("threads: expected a number from 0 to 4096, got " + llvm::Twine(count));
+  return finish(setNumThreads(static_cast<unsigned>(count)));
+}
+
+int32_t attn_get_num_threads(void) { return static_cast<int32_t>(getNumThreads()); }
+
 attn_code attn_emit(const char *source, const attn_options *options, char **ptx, char **plan) {
   if (!source || !ptx || !plan)
     return failNull(!source ? "source" : !ptx ? "ptx" : "plan");

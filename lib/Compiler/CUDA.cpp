@@ -18,6 +18,7 @@
 #include "lib/Runtime/Device.h"
 #include "lib/Runtime/KernelCache.h"
 #include "lib/Runtime/Module.h"
+#include "lib/Support/ForkGate.h"
 #include "lib/Support/Stopwatch.h"
 #include "lib/Target/PTX/CompileForCUDA.h"
 #include "lib/Tools/AttnOpt/Registration.h"
@@ -103,6 +104,7 @@ Result<EmittedImage> emitImage(std::string_view source, const CompileOptions &op
 }
 
 Result<KernelImage> emit(std::string_view source, const CompileOptions &options) {
+  ForkGate gate;
   Result<EmittedImage> emitted = emitImage(source, options);
   if (!emitted)
     return emitted.takeStatus();

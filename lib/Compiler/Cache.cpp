@@ -6,7 +6,9 @@
 //===----------------------------------------------------------------------------------------===//
 
 #include "lib/Compiler/Function.h"
+#include "lib/Support/ForkGate.h"
 #include <list>
+#include <mutex>
 #include <unordered_map>
 
 namespace attn {
@@ -92,6 +94,7 @@ static Result<CompiledFunction> compileOnce(std::string_view source,
 }
 
 Result<CompiledFunction> compile(std::string_view source, const CompileOptions &options) {
+  ForkGate gate;
   if (options.device != DeviceKind::CUDA || options.ordinal >= 0)
     return compileOnce(source, options);
   // Which GPU that is depends on the thread, so it is no part of a key.

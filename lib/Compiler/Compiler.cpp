@@ -40,6 +40,16 @@ static void parallelForLimited(void (*body)(void *, int64_t), void *context, int
   });
 }
 
+Status setNumThreads(unsigned count) {
+  if (count > 4096)
+    return {StatusCode::InvalidArgument,
+            formatv("threads: expected a number from 0 to 4096, got {0}", count), ""};
+  setThreadCount(count);
+  return {};
+}
+
+unsigned getNumThreads() { return getThreadCount(); }
+
 const FunctionInfo &CompiledFunction::getInfo() const { return state->info; }
 
 /// The arguments with every scalar as a number.
@@ -93,7 +103,6 @@ Status CompiledFunction::run(LaunchArguments arguments, void *stream) const {
   SmallVector<void *, 64> pointers;
   for (uint64_t &word : words)
     pointers.push_back(&word);
-  std::lock_guard<std::mutex> lock(state->mutex);
   threadLimit = state->threads;
   state->kernel->function(pointers.data());
   return {};
@@ -157,6 +166,8 @@ Result<CompiledFunction> compileForHost(std::string_view source, const CompileOp
     return diagnostics.fail(message.c_str());
   }
 
+  // Makes the pool, which a fork during the first call could find half made.
+  getThreadCount();
   auto state = std::make_shared<CompiledFunction::State>();
   state->threads = options.threads;
   state->rules = makeRules((*kernel)->signature, parsed->argumentNames, letters);

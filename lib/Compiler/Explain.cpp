@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------------------------===//
 
 #include "lib/Compiler/Explain.h"
+#include "lib/Support/ForkGate.h"
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/IR/Remarks.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -81,6 +82,7 @@ static Result<std::string> explainForHost(std::string_view source, const Compile
 
 Result<std::string> explain(std::string_view source, const CompileOptions &options,
                             std::string_view until) {
+  ForkGate gate;
   if (options.device == DeviceKind::CUDA)
     return explainForGPU(source, options, until);
   if (is_contained({"problem", "grid", "online"}, until))

@@ -12,7 +12,6 @@
 #include "lib/Target/CPU/Compile.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringRef.h"
-#include <mutex>
 #include <optional>
 
 namespace attn {
@@ -130,8 +129,6 @@ struct CompiledFunction::State {
   //===- On the CPU -------------------------------------------------------------------------===//
   unsigned threads = 0;
   std::unique_ptr<CompiledKernel> kernel;
-  /// Generated code is called from one thread at a time.
-  std::mutex mutex;
 };
 
 } // namespace attn

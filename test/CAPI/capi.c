@@ -183,6 +183,21 @@ static void testCalls(const attn_kernel *kernel, Call *call) {
   EXPECT_ERROR(attn_run(kernel, NULL, kCount, NULL), ATTN_INVALID_ARGUMENT, "tensors: ");
 }
 
+static void testThreads(const attn_kernel *kernel, Call *call) {
+  int32_t count = attn_get_num_threads();
+  EXPECT(count > 0);
+  for (int32_t threads = 1; threads < 4; ++threads) {
+    EXPECT(attn_set_num_threads(threads) == ATTN_OK && attn_get_num_threads() == threads);
+    reset(call);
+    EXPECT(run(kernel, call) == ATTN_OK && getError(call) < 1e-5);
+  }
+  EXPECT_ERROR(attn_set_num_threads(-1), ATTN_INVALID_ARGUMENT,
+               "threads: expected a number from 0 to 4096, got -1");
+  EXPECT_ERROR(attn_set_num_threads(4097), ATTN_INVALID_ARGUMENT,
+               "threads: expected a number from 0 to 4096, got 4097");
+  EXPECT(attn_set_num_threads(0) == ATTN_OK && attn_get_num_threads() == count);
+}
+
 static void testCompile(void) {
   attn_kernel *kernel = NULL;
   attn_options *options = NULL;
@@ -297,6 +312,7 @@ int main(void) {
     return 1;
   testSuccess(kernel, &call);
   testCalls(kernel, &call);
+  testThreads(kernel, &call);
   EXPECT_ERROR(attn_kernel_value(kernel, 7, &value), ATTN_INVALID_ARGUMENT,
                "index: expected a number below 7");
   testCompile();

@@ -9,7 +9,9 @@
 #include "gtest/gtest.h"
 #include <cmath>
 #include <random>
+#include <sys/wait.h>
 #include <thread>
+#include <unistd.h>
 
 using namespace attn;
 
@@ -133,6 +135,36 @@ TEST(CompilerTest, ThreadsCompileAndRunAtOnce) {
   for (std::thread &thread : threads)
     thread.join();
   EXPECT_EQ(wrong, 0);
+}
+
+TEST(CompilerTest, ForksWhileOthersCompileAndRun) {
+  std::atomic<bool> isOver = false;
+  std::thread other([&] {
+    for (int64_t i = 0; !isOver; ++i) {
+      CompileOptions options;
+      options.blockN = 16 + i % 500;
+      Result<CompiledFunction> function = compile(getCausal(), options);
+      Problem problem(40, 50);
+      EXPECT_TRUE(function && problem.run(*function).ok());
+    }
+  });
+  auto run = [] {
+    Result<CompiledFunction> function = compileCausal();
+    Problem problem(40, 50);
+    return function && problem.run(*function).ok() && problem.getError() < 1e-5;
+  };
+  for (int i = 0; i < 10; ++i) {
+    pid_t child = fork();
+    if (child == 0) {
+      alarm(60);
+      _exit(!run());
+    }
+    int status = -1;
+    EXPECT_EQ(waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0);
+  }
+  isOver = true;
+  other.join();
 }
 
 TEST(CompilerTest, NumbersAreScalars) {

@@ -14,6 +14,10 @@
 #include "mlir/Parser/Parser.h"
 #include "gtest/gtest.h"
 #include <atomic>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <thread>
+#include <unistd.h>
 #include <vector>
 
 using namespace attn;
@@ -196,5 +200,65 @@ TEST(ThreadPoolTest, LoopsInsideLoops) {
   for (int repeat = 0; repeat < 2000; ++repeat)
     parallelFor(4, [&](int64_t) { ++sum; });
   EXPECT_EQ(sum, 4950 + 8000);
+  setThreadCount(0);
+}
+
+/// The status of a forked child that runs `body` and leaves by `leave`; a signal when it hangs.
+static int fork(llvm::function_ref<void()> body, void (*leave)(int)) {
+  pid_t child = ::fork();
+  if (child == 0) {
+    alarm(60);
+    body();
+    leave(0);
+  }
+  int status = -1;
+  EXPECT_EQ(waitpid(child, &status, 0), child);
+  return status;
+}
+
+static void expectLoopsToRun() {
+  std::atomic<int64_t> sum = 0;
+  parallelFor(1000, [&](int64_t i) { sum += i; });
+  if (sum != 499500)
+    _exit(1);
+}
+
+TEST(ThreadPoolTest, ChildrenOfForksRunAndEnd) {
+  setThreadCount(4);
+  expectLoopsToRun();
+  EXPECT_EQ(fork([] {}, std::exit), 0);
+  EXPECT_EQ(fork(expectLoopsToRun, std::exit), 0);
+  EXPECT_EQ(fork([] { EXPECT_EQ(fork(expectLoopsToRun, std::exit), 0); }, std::exit), 0);
+  EXPECT_EQ(fork([] { exit(getThreadCount() != 4); }, std::exit), 0);
+  setThreadCount(0);
+}
+
+TEST(ThreadPoolTest, ForksWhileOthersLoop) {
+  setThreadCount(4);
+  std::atomic<bool> isOver = false;
+  std::vector<std::thread> callers;
+  for (int i = 0; i < 2; ++i)
+    callers.emplace_back([&] {
+      while (!isOver)
+        expectLoopsToRun();
+    });
+  for (int i = 0; i < 20; ++i)
+    EXPECT_EQ(fork(expectLoopsToRun, _exit), 0);
+  isOver = true;
+  for (std::thread &caller : callers)
+    caller.join();
+  setThreadCount(0);
+}
+
+TEST(ThreadPoolTest, GoesOnAloneWithoutThreads) {
+  setThreadCount(4);
+  auto run = [] {
+    rlimit none = {0, 0};
+    // Nothing limits the superuser.
+    if (setrlimit(RLIMIT_NPROC, &none) || (geteuid() == 0 && setuid(65534)))
+      _exit(2);
+    expectLoopsToRun();
+  };
+  EXPECT_EQ(fork(run, _exit), 0);
   setThreadCount(0);
 }

@@ -10,6 +10,7 @@
 #include "llvm/MC/MCSubtargetInfo.h"
 #include "llvm/MC/TargetRegistry.h"
 #include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Process.h"
 #include "llvm/Support/TargetSelect.h"
 #include "llvm/Support/Threading.h"
 #include "llvm/TargetParser/Host.h"
@@ -35,12 +36,22 @@ static unsigned getCoreQuota() {
   return std::clamp<uint64_t>((granted + length - 1) / length, 1, ~0u);
 }
 
+/// What OpenMP's programs are told, of which schedulers of jobs and makers of data loaders set one;
+/// "4,2" is about loops inside loops too.
+static unsigned getOpenMPLimit() {
+  std::optional<std::string> text = sys::Process::GetEnv("OMP_NUM_THREADS");
+  unsigned count = 0;
+  if (!text || StringRef(*text).split(',').first.trim().getAsInteger(10, count) || count == 0)
+    return ~0u;
+  return count;
+}
+
 static unsigned countThreads() {
   // Both respect the affinity mask of the process.
   int cores = get_physical_cores();
   unsigned threads = hardware_concurrency().compute_thread_count();
   unsigned count = cores > 0 ? std::min<unsigned>(cores, threads) : threads;
-  return std::max(1u, std::min(count, getCoreQuota()));
+  return std::max(1u, std::min({count, getCoreQuota(), getOpenMPLimit()}));
 }
 
 static std::string getHostFeatures() {

@@ -7,11 +7,13 @@
 
 #include "lib/Target/CPU/ThreadPool.h"
 #include "lib/Target/CPU/HostInfo.h"
-#include "llvm/Support/ThreadPool.h"
 #include <algorithm>
 #include <atomic>
+#include <condition_variable>
+#include <deque>
 #include <memory>
 #include <mutex>
+#include <pthread.h>
 
 using namespace llvm;
 
@@ -48,28 +50,20 @@ struct Loop {
   alignas(64) std::atomic<int64_t> done = 0;
 };
 
-struct Pool {
-  std::mutex mutex;
-  unsigned requested = 0;
-  /// One worker less than threads: the calling thread works too.
-  std::shared_ptr<StdThreadPool> workers;
-  unsigned numThreads = 0;
+/// Never destroyed: a thread of the pool may still run when the process ends, and there is nothing
+/// to wait for.
+class Pool {
+public:
+  Pool() = default;
+  /// In the child of a fork, from the pool of its parent.
+  explicit Pool(Pool &parent) : requested(parent.getRequested()), parent(&parent) {}
 
-  std::shared_ptr<StdThreadPool> get() {
-    std::lock_guard<std::mutex> lock(mutex);
-    update();
-    return workers;
-  }
+  unsigned getRequested() const { return requested.load(std::memory_order_relaxed); }
+  void request(unsigned count) { requested.store(count, std::memory_order_relaxed); }
 
-  unsigned count() {
-    std::lock_guard<std::mutex> lock(mutex);
-    return wanted();
-  }
-
-private:
-  unsigned wanted() {
-    if (requested)
-      return requested;
+  unsigned countWanted() const {
+    if (unsigned count = getRequested())
+      return count;
     Expected<HostInfo> host = getHostInfo();
     if (host)
       return host->numThreads;
@@ -77,54 +71,92 @@ private:
     return 1;
   }
 
-  void update() {
-    unsigned threads = wanted();
-    if (threads == numThreads)
-      return;
-    numThreads = threads;
-    workers.reset();
-    if (threads < 2)
-      return;
-    ThreadPoolStrategy strategy;
-    strategy.ThreadsRequested = threads - 1;
-    workers = std::make_shared<StdThreadPool>(strategy);
+  /// Asks up to `helpers` threads to join a loop: fewer, or none, when the system has no more.
+  void share(const std::shared_ptr<Loop> &loop, unsigned helpers) {
+    {
+      std::lock_guard<std::mutex> lock(mutex);
+      while (numWorkers < helpers && startWorker())
+        ++numWorkers;
+      helpers = std::min(helpers, numWorkers);
+      queue.insert(queue.end(), helpers, loop);
+    }
+    for (unsigned i = 0; i < helpers; ++i)
+      wake.notify_one();
   }
+
+private:
+  bool startWorker();
+  [[noreturn]] void work();
+
+  std::mutex mutex;
+  std::condition_variable wake;
+  /// Below: guarded by `mutex`.
+  std::deque<std::shared_ptr<Loop>> queue;
+  /// One less than threads: the calling thread works too. Idle ones cost nothing, so none ends.
+  unsigned numWorkers = 0;
+
+  std::atomic<unsigned> requested = 0;
+  /// Only so that it is not taken for lost.
+  Pool *const parent = nullptr;
 };
 } // namespace
 
-static Pool &getPool() {
-  static Pool pool;
-  return pool;
-}
-
 static thread_local bool isInLoop = false;
 
-void setThreadCount(unsigned count) {
-  Pool &pool = getPool();
-  std::lock_guard<std::mutex> lock(pool.mutex);
-  pool.requested = count;
+// Not std::thread, which throws, nor LLVM's pool, which aborts, when there is no thread to be had.
+bool Pool::startWorker() {
+  pthread_t thread;
+  auto start = [](void *pool) -> void * { static_cast<Pool *>(pool)->work(); };
+  if (pthread_create(&thread, nullptr, start, this))
+    return false;
+  pthread_detach(thread);
+  return true;
 }
 
-unsigned getThreadCount() { return getPool().count(); }
+void Pool::work() {
+  isInLoop = true;
+  for (;;) {
+    std::shared_ptr<Loop> loop;
+    {
+      std::unique_lock<std::mutex> lock(mutex);
+      wake.wait(lock, [&] { return !queue.empty(); });
+      loop = std::move(queue.front());
+      queue.pop_front();
+    }
+    loop->run();
+  }
+}
+
+static Pool *pool = nullptr;
+
+static Pool &getPool() {
+  // The child of a fork has none of the threads, and perhaps a mutex that one of them held: it
+  // starts afresh. What its parent's pool owns stays behind, once for each fork.
+  static bool isMade = [] {
+    pool = new Pool;
+    pthread_atfork(nullptr, nullptr, [] { pool = new Pool(*pool); });
+    return true;
+  }();
+  (void)isMade;
+  return *pool;
+}
+
+void setThreadCount(unsigned count) { getPool().request(count); }
+
+unsigned getThreadCount() { return getPool().countWanted(); }
 
 void parallelFor(int64_t count, function_ref<void(int64_t)> fn) {
-  std::shared_ptr<StdThreadPool> workers;
+  int64_t helpers = 0;
   if (count > 1 && !isInLoop)
-    workers = getPool().get();
-  if (!workers) {
+    helpers = std::min<int64_t>(getPool().countWanted(), count) - 1;
+  if (helpers < 1) {
     for (int64_t i = 0; i < count; ++i)
       fn(i);
     return;
   }
 
   auto loop = std::make_shared<Loop>(count, fn);
-  int64_t helpers = std::min<int64_t>(workers->getMaxConcurrency(), count - 1);
-  for (int64_t i = 0; i < helpers; ++i)
-    workers->async([loop] {
-      isInLoop = true;
-      loop->run();
-      isInLoop = false;
-    });
+  getPool().share(loop, static_cast<unsigned>(helpers));
   isInLoop = true;
   loop->run();
   isInLoop = false;

@@ -13,14 +13,15 @@
 
 namespace attn {
 
-/// The number of threads that share a loop, the calling one included. Takes effect with the next
-/// loop; 0 means as many as HostInfo reports. Not to be called while a loop runs.
+/// The most threads that share a loop, the calling one included. Takes effect with the next loop; 0
+/// means as many as HostInfo reports. From any thread.
 void setThreadCount(unsigned count);
 unsigned getThreadCount();
 
 /// Calls fn(0) … fn(count - 1), each once and in no order, and returns when all have returned.
 /// Indices are drawn one by one from a counter, so that uneven work balances. A loop inside a loop
-/// runs on its own thread.
+/// runs on its own thread. Where the system has no threads to give, the caller does all of it; so
+/// does it go on in the child of a fork, which makes threads of its own.
 void parallelFor(int64_t count, llvm::function_ref<void(int64_t)> fn);
 
 } // namespace attn
