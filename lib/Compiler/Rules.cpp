@@ -7,6 +7,7 @@
 
 #include "lib/Compiler/Function.h"
 #include "lib/Runtime/DataTypes.h"
+#include "lib/Target/PTX/CheckNesting.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/JSON.h"
 
@@ -123,6 +124,8 @@ static bool readValue(const json::Value &from, CallRules::Value &value, json::Pa
 }
 
 Expected<CallRules> readRules(StringRef plan) {
+  if (Error error = checkNesting(plan))
+    return std::move(error);
   Expected<json::Value> value = json::parse(plan);
   if (!value)
     return value.takeError();

@@ -8,9 +8,9 @@
 #include "lib/Runtime/CacheDirectory.h"
 #include "llvm/ADT/SmallString.h"
 #include "llvm/Support/FileSystem.h"
-#include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <fcntl.h>
@@ -31,6 +31,34 @@ static constexpr std::chrono::hours temporaryLifetime(1);
 
 static std::error_code getLastError() { return {errno, std::generic_category()}; }
 
+namespace {
+/// An open file, closed at the end.
+class File {
+public:
+  explicit File(int descriptor) : descriptor(descriptor) {}
+  ~File() {
+    if (descriptor >= 0)
+      ::close(descriptor);
+  }
+  File(const File &) = delete;
+  File &operator=(const File &) = delete;
+
+  operator int() const { return descriptor; }
+
+private:
+  int descriptor;
+};
+} // namespace
+
+/// Why others could have written what is open; empty when they could not.
+static std::string findStranger(const struct stat &status) {
+  if (status.st_uid != ::geteuid())
+    return "of this user, got one of user " + std::to_string(status.st_uid);
+  if (status.st_mode & (S_IWGRP | S_IWOTH))
+    return "that no other user may write to";
+  return "";
+}
+
 /// Empty and a reason, or where the options want the cache.
 static std::string findDirectory(const CacheOptions &options, std::string &reason) {
   SmallString<128> directory(options.directory);
@@ -45,15 +73,7 @@ static std::string findDirectory(const CacheOptions &options, std::string &reaso
     reason = "expected an absolute path, got '" + std::string(directory) + "'";
     return "";
   }
-  fs::file_status status;
-  if (fs::status(directory, status))
-    return std::string(directory);
-  if (status.type() != fs::file_type::directory_file)
-    reason = "expected a directory, got a file '" + std::string(directory) + "'";
-  else if (status.permissions() & fs::others_write)
-    reason = "expected a directory that not every user may write to, got '" +
-             std::string(directory) + "'";
-  return reason.empty() ? std::string(directory) : "";
+  return std::string(directory);
 }
 
 CacheDirectory::CacheDirectory(const CacheOptions &options) : options(options) {
@@ -63,6 +83,26 @@ CacheDirectory::CacheDirectory(const CacheOptions &options) : options(options) {
   path = findDirectory(options, reason);
   if (path.empty())
     remark("kernels are not cached on disk: " + reason);
+}
+
+int CacheDirectory::openDirectory() {
+  int directory = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  std::string reason;
+  struct stat status;
+  if (directory < 0 && errno == ENOTDIR)
+    reason = "expected a directory, got a file '" + path + "'";
+  else if (directory < 0 && errno != ENOENT)
+    reason = "expected a directory, got '" + path + "': " + getLastError().message();
+  else if (directory >= 0 && ::fstat(directory, &status))
+    reason = "expected a directory, got '" + path + "': " + getLastError().message();
+  else if (directory >= 0 && !(reason = findStranger(status)).empty())
+    reason = "expected a directory " + reason + ": '" + path + "'";
+  if (reason.empty())
+    return directory;
+  if (directory >= 0)
+    ::close(directory);
+  remark("kernels are not cached on disk: " + reason);
+  return -1;
 }
 
 void CacheDirectory::remark(const std::string &text) {
@@ -86,28 +126,65 @@ std::string CacheDirectory::getEntryPath(const CacheKey &key) const {
   return std::string(entryPath);
 }
 
+std::optional<std::string> CacheDirectory::readEntry(int directory, const std::string &name,
+                                                     std::string &reason) {
+  // Without O_NONBLOCK, opening a pipe waits for who writes to it.
+  File file(::openat(directory, name.c_str(), O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC));
+  struct stat status;
+  if (file < 0 || ::fstat(file, &status)) {
+    if (errno != ENOENT)
+      reason = errno == ELOOP ? "a regular file, got a link"
+                              : "to read, got: " + getLastError().message();
+    return std::nullopt;
+  }
+  if (!S_ISREG(status.st_mode)) {
+    reason = "a regular file, got another kind";
+    return std::nullopt;
+  }
+  reason = findStranger(status);
+  if (reason.empty() && uint64_t(status.st_size) > options.maxBytes)
+    reason = "of at most " + std::to_string(options.maxBytes) + " bytes, got " +
+             std::to_string(status.st_size);
+  if (!reason.empty())
+    return std::nullopt;
+  std::string bytes(status.st_size, '\0');
+  size_t size = 0;
+  while (size < bytes.size()) {
+    ssize_t count = ::read(file, bytes.data() + size, bytes.size() - size);
+    if (count < 0 && errno == EINTR)
+      continue;
+    if (count < 0)
+      reason = "to read, got: " + getLastError().message();
+    if (count <= 0)
+      break;
+    size += count;
+  }
+  // Marks the entry as used.
+  (void)::futimens(file, nullptr);
+  bytes.resize(size);
+  return reason.empty() ? std::optional(std::move(bytes)) : std::nullopt;
+}
+
 std::optional<KernelImage> CacheDirectory::lookup(const CacheKey &key) {
   if (path.empty())
     return std::nullopt;
-  std::string entryPath = getEntryPath(key);
-  llvm::ErrorOr<std::unique_ptr<llvm::MemoryBuffer>> buffer =
-      llvm::MemoryBuffer::getFile(entryPath, /*IsText=*/false, /*RequiresNullTerminator=*/false,
-                                  /*IsVolatile=*/true);
-  if (std::error_code error = buffer.getError()) {
-    if (error != std::errc::no_such_file_or_directory && error != std::errc::not_a_directory)
-      remark("expected a readable cache entry, got '" + entryPath + "': " + error.message());
+  File directory(openDirectory());
+  if (directory < 0)
     return std::nullopt;
-  }
-  std::optional<KernelImage> image = readCacheEntry(key, (*buffer)->getBuffer());
+  std::string name = key.str() + entrySuffix.str(), reason;
+  std::optional<std::string> bytes = readEntry(directory, name, reason);
+  if (!reason.empty())
+    remark("expected a cache entry " + reason + ": '" + getEntryPath(key) + "'");
+  if (!bytes)
+    return std::nullopt;
+  std::optional<KernelImage> image = readCacheEntry(key, *bytes);
   if (!image) {
     // Between the read and the removal another process may have put a good entry in its place.
     // Then that one is lost: it costs a compilation, never a wrong answer.
-    fs::remove(entryPath);
-    remark("expected a whole cache entry, got a damaged one, now removed: '" + entryPath + "'");
-    return std::nullopt;
+    ::unlinkat(directory, name.c_str(), 0);
+    remark("expected a whole cache entry, got a damaged one, now removed: '" + getEntryPath(key) +
+           "'");
   }
-  // Needs no ownership, only the right to write; where that is missing nothing is evicted either.
-  (void)::utimensat(AT_FDCWD, entryPath.c_str(), nullptr, 0);
   return image;
 }
 
@@ -128,19 +205,30 @@ static std::error_code writeAll(int file, StringRef bytes) {
   return ::fsync(file) ? getLastError() : std::error_code();
 }
 
-std::error_code CacheDirectory::publish(const std::string &entryPath, StringRef bytes) {
-  SmallString<128> model(path), temporary;
-  path::append(model, "%%%%%%%%%%%%%%%%" + temporarySuffix);
-  int file = -1;
-  if (std::error_code error = fs::createUniqueFile(model, file, temporary))
-    return error;
-  std::error_code error = writeAll(file, bytes);
-  if (::close(file) && !error)
+std::error_code CacheDirectory::publish(int directory, const std::string &name, StringRef bytes) {
+  // Of this process and call alone: names that are taken belong to a process of the same number
+  // that was killed, or on another machine.
+  static std::atomic<unsigned> next = 0;
+  std::string temporary;
+  int descriptor = -1;
+  for (int attempt = 0; descriptor < 0 && attempt < 100; ++attempt) {
+    temporary = std::to_string(::getpid()) + "-" + std::to_string(next++) + temporarySuffix.str();
+    descriptor = ::openat(directory, temporary.c_str(),
+                          O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, S_IRUSR | S_IWUSR);
+    if (descriptor < 0 && errno != EEXIST)
+      break;
+  }
+  if (descriptor < 0)
+    return getLastError();
+  // The mask of the process may have taken more away.
+  std::error_code error =
+      ::fchmod(descriptor, S_IRUSR | S_IWUSR) ? getLastError() : writeAll(descriptor, bytes);
+  if (::close(descriptor) && !error)
     error = getLastError();
-  if (!error)
-    error = fs::rename(temporary, entryPath);
+  if (!error && ::renameat(directory, temporary.c_str(), directory, name.c_str()))
+    error = getLastError();
   if (error)
-    fs::remove(temporary);
+    ::unlinkat(directory, temporary.c_str(), 0);
   return error;
 }
 
@@ -161,8 +249,13 @@ void CacheDirectory::store(const CacheKey &key, const KernelImage &image) {
   // Also when it was there before: a user may remove the directory of a running process.
   if (std::error_code error = fs::create_directories(path, /*IgnoreExisting=*/true, fs::owner_all))
     return stopWriting("create", error);
-  if (std::error_code error = publish(getEntryPath(key), bytes))
-    return stopWriting("write to", error);
+  {
+    File directory(openDirectory());
+    if (directory < 0)
+      return;
+    if (std::error_code error = publish(directory, key.str() + entrySuffix.str(), bytes))
+      return stopWriting("write to", error);
+  }
 
   bool isTimeToEvict = false;
   {
@@ -184,20 +277,16 @@ void CacheDirectory::evict() {
   if (path.empty())
     return;
   // One process at a time; the others may skip it. The kernel drops the lock of a killed process.
-  int directory = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (directory < 0)
+  File directory(openDirectory());
+  if (directory < 0 || ::flock(directory, LOCK_EX | LOCK_NB))
     return;
-  if (::flock(directory, LOCK_EX | LOCK_NB)) {
-    ::close(directory);
-    return;
-  }
 
-  struct File {
+  struct Entry {
     llvm::sys::TimePoint<> used;
     uint64_t bytes;
     std::string path;
   };
-  std::vector<File> files;
+  std::vector<Entry> files;
   uint64_t total = 0;
   auto now = std::chrono::system_clock::now();
   std::error_code error;
@@ -206,7 +295,8 @@ void CacheDirectory::evict() {
     fs::file_status status;
     // Another process may have removed it meanwhile.
     if ((extension != entrySuffix && extension != temporarySuffix) ||
-        fs::status(it->path(), status))
+        fs::status(it->path(), status, /*follow=*/false) ||
+        status.type() != fs::file_type::regular_file)
       continue;
     if (extension == entrySuffix) {
       files.push_back({status.getLastModificationTime(), status.getSize(), it->path()});
@@ -218,16 +308,15 @@ void CacheDirectory::evict() {
 
   if (total > options.maxBytes) {
     std::sort(files.begin(), files.end(),
-              [](const File &a, const File &b) { return a.used < b.used; });
+              [](const Entry &a, const Entry &b) { return a.used < b.used; });
     // An eighth to spare, so that the next store need not evict again.
-    for (const File &file : files) {
+    for (const Entry &file : files) {
       if (total <= options.maxBytes - options.maxBytes / 8)
         break;
       if (!fs::remove(file.path))
         total -= file.bytes;
     }
   }
-  ::close(directory);
 }
 
 } // namespace attn

@@ -12,6 +12,9 @@
 //   * An entry ends in a checksum, so what a disk or a person damaged is found, removed and
 //     compiled again.
 //   * Entries are read, not mapped: a file cut short under a mapping would be a SIGBUS.
+//   * A checksum finds damage, not malice, and an entry is code that will run. The directory and
+//     the entry have to be this user's, and nobody else may write to them; that is looked at each
+//     time, on what has been opened. Nothing but a regular file is read.
 //   * Temporary files that a killed process left behind are removed an hour later.
 //
 //===----------------------------------------------------------------------------------------===//
@@ -45,8 +48,11 @@ public:
   std::string getEntryPath(const CacheKey &key) const;
 
 private:
-  bool prepareToWrite();
-  std::error_code publish(const std::string &entryPath, llvm::StringRef bytes);
+  /// Opened, or -1 when it is not there or not to be trusted.
+  int openDirectory();
+  /// Nothing, and an empty reason when there is no entry.
+  std::optional<std::string> readEntry(int directory, const std::string &name, std::string &reason);
+  std::error_code publish(int directory, const std::string &name, llvm::StringRef bytes);
   void remark(const std::string &text);
   void stopWriting(const std::string &what, std::error_code error);
 

@@ -258,10 +258,14 @@ TEST_F(CacheTest, UnusableDirectories) {
   std::string open = std::string(root) + "/open";
   ASSERT_EQ(mkdir(open.c_str(), 0700), 0);
   ASSERT_EQ(chmod(open.c_str(), 0777), 0);
+  std::string group = std::string(root) + "/group";
+  ASSERT_EQ(mkdir(group.c_str(), 0700), 0);
+  ASSERT_EQ(chmod(group.c_str(), 0775), 0);
   for (auto [directory, message] :
        {std::pair<std::string, std::string>{"relative", "absolute path"},
         {std::string(root) + "/file", "expected a directory, got a file"},
-        {open, "not every user may write to"},
+        {open, "expected a directory that no other user may write to: '" + open + "'"},
+        {group, "expected a directory that no other user may write to: '" + group + "'"},
         {"/proc/attn", "failed to create '/proc/attn'"}}) {
     remarks.clear();
     options.directory = directory;
@@ -273,6 +277,92 @@ TEST_F(CacheTest, UnusableDirectories) {
     ASSERT_EQ(remarks.size(), 1u) << directory;
     EXPECT_NE(remarks[0].find(message), std::string::npos) << remarks[0];
   }
+}
+
+TEST_F(CacheTest, StrangersEntriesAreNotLoaded) {
+  if (geteuid() != 0)
+    GTEST_SKIP() << "only the superuser can give files away";
+  CacheDirectory directory(options);
+  directory.store(makeKey(1), makeImage(1));
+  std::string entry = directory.getEntryPath(makeKey(1));
+  ASSERT_EQ(chown(entry.c_str(), 65534, 65534), 0);
+  EXPECT_FALSE(directory.lookup(makeKey(1)));
+  ASSERT_EQ(remarks.size(), 1u);
+  EXPECT_EQ(remarks[0],
+            "expected a cache entry of this user, got one of user 65534: '" + entry + "'");
+  // Ours takes its place.
+  directory.store(makeKey(1), makeImage(1));
+  EXPECT_TRUE(directory.lookup(makeKey(1)));
+  // A directory is looked at each time, not only when a process begins.
+  ASSERT_EQ(chown(options.directory.c_str(), 65534, 65534), 0);
+  EXPECT_FALSE(directory.lookup(makeKey(1)));
+  directory.store(makeKey(2), makeImage(2));
+  ASSERT_EQ(remarks.size(), 2u);
+  EXPECT_EQ(remarks[1], "kernels are not cached on disk: expected a directory of this user, got "
+                        "one of user 65534: '" +
+                            options.directory + "'");
+  EXPECT_EQ(listFiles(".kernel").size(), 1u);
+}
+
+TEST_F(CacheTest, EntriesThatOthersMayWriteToAreNotLoaded) {
+  CacheDirectory directory(options);
+  directory.store(makeKey(1), makeImage(1));
+  std::string entry = directory.getEntryPath(makeKey(1));
+  for (mode_t mode : {0620, 0602}) {
+    ASSERT_EQ(chmod(entry.c_str(), mode), 0);
+    EXPECT_FALSE(directory.lookup(makeKey(1)));
+  }
+  ASSERT_EQ(remarks.size(), 1u);
+  EXPECT_EQ(remarks[0], "expected a cache entry that no other user may write to: '" + entry + "'");
+  ASSERT_EQ(chmod(options.directory.c_str(), 0770), 0);
+  ASSERT_EQ(chmod(entry.c_str(), 0600), 0);
+  EXPECT_FALSE(directory.lookup(makeKey(1)));
+  ASSERT_EQ(chmod(options.directory.c_str(), 0700), 0);
+  EXPECT_TRUE(directory.lookup(makeKey(1)));
+}
+
+TEST_F(CacheTest, ModesDoNotDependOnTheMask) {
+  for (mode_t mask : {0, 0077, 0777}) {
+    mode_t before = umask(mask);
+    CacheDirectory(options).store(makeKey(mask), makeImage(1));
+    umask(before);
+    struct stat status;
+    std::string entry = CacheDirectory(options).getEntryPath(makeKey(mask));
+    ASSERT_EQ(stat(entry.c_str(), &status), 0) << mask;
+    EXPECT_EQ(status.st_mode & 0777, 0600u) << mask;
+    ASSERT_EQ(stat(options.directory.c_str(), &status), 0);
+    EXPECT_EQ(status.st_mode & 0777, 0700u) << mask;
+  }
+}
+
+TEST_F(CacheTest, OnlyRegularFilesAreRead) {
+  ASSERT_EQ(mkdir(options.directory.c_str(), 0700), 0);
+  CacheDirectory directory(options);
+  std::string entry = directory.getEntryPath(makeKey(1)), other = std::string(root) + "/other";
+  write(other, writeCacheEntry(makeKey(1), makeImage(1)));
+  ASSERT_EQ(chmod(other.c_str(), 0600), 0);
+  auto expectRefused = [&](llvm::StringRef reason) {
+    remarks.clear();
+    CacheDirectory fresh(options);
+    EXPECT_FALSE(fresh.lookup(makeKey(1)));
+    ASSERT_EQ(remarks.size(), 1u);
+    EXPECT_EQ(remarks[0], ("expected a cache entry " + reason + ": '" + entry + "'").str());
+    fresh.evict();
+    // A store puts an entry in its place.
+    fresh.store(makeKey(1), makeImage(1));
+    EXPECT_TRUE(fresh.lookup(makeKey(1)));
+    ASSERT_EQ(unlink(entry.c_str()), 0);
+  };
+  ASSERT_EQ(mkfifo(entry.c_str(), 0600), 0);
+  expectRefused("a regular file, got another kind");
+  ASSERT_EQ(symlink("/dev/zero", entry.c_str()), 0);
+  expectRefused("a regular file, got a link");
+  ASSERT_EQ(symlink(other.c_str(), entry.c_str()), 0);
+  expectRefused("a regular file, got a link");
+  write(entry, "");
+  ASSERT_EQ(chmod(entry.c_str(), 0600), 0);
+  ASSERT_EQ(truncate(entry.c_str(), off_t(1) << 40), 0);
+  expectRefused("of at most " + std::to_string(options.maxBytes) + " bytes, got 1099511627776");
 }
 
 TEST_F(CacheTest, DefaultDirectory) {
@@ -291,6 +381,11 @@ TEST_F(CacheTest, ReadOnlyDirectory) {
   CacheDirectory(options).store(makeKey(1), makeImage(1));
   ASSERT_EQ(chmod(options.directory.c_str(), 0555), 0);
   ASSERT_EQ(chmod(root.c_str(), 0755), 0);
+  if (geteuid() == 0) {
+    std::string entry = CacheDirectory(options).getEntryPath(makeKey(1));
+    for (const std::string &path : {options.directory, entry})
+      ASSERT_EQ(chown(path.c_str(), 65534, 65534), 0);
+  }
   int code = runChild([&] {
     // The superuser may write anywhere.
     if (geteuid() == 0 && setuid(65534))

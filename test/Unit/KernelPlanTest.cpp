@@ -64,3 +64,15 @@ TEST(KernelPlan, NamesWhatIsWrong) {
   EXPECT_NE(readError(text.replace(at, 14, "\"element_kind\"")).find("scratch[0].element_type"),
             std::string::npos);
 }
+
+TEST(KernelPlan, DeepNestingIsAnError) {
+  for (llvm::StringRef bracket : {"[", "{\"a\":"}) {
+    std::string text;
+    for (int i = 0; i < 200000; ++i)
+      text += bracket;
+    EXPECT_EQ(readError(text), "expected a kernel plan that nests to a depth of 64, got more");
+  }
+  // Brackets in text are text.
+  EXPECT_NE(readError("{\"\\\"" + std::string(100, '[') + "\": 0}").find("version"),
+            std::string::npos);
+}

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/Target/PTX/KernelPlan.h"
+#include "lib/Target/PTX/CheckNesting.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/raw_ostream.h"
@@ -199,7 +200,28 @@ static bool fromJSON(const json::Value &value, KernelPlan &plan, json::Path path
 }
 } // namespace attn
 
+llvm::Error attn::checkNesting(llvm::StringRef text) {
+  constexpr unsigned kMaxDepth = 64;
+  unsigned depth = 0;
+  bool isString = false;
+  for (size_t i = 0; i < text.size(); ++i) {
+    char c = text[i];
+    if (isString && c == '\\')
+      ++i;
+    else if (c == '"')
+      isString = !isString;
+    else if (!isString && (c == '[' || c == '{') && ++depth > kMaxDepth)
+      return llvm::createStringError("expected a kernel plan that nests to a depth of %u, got more",
+                                     kMaxDepth);
+    else if (!isString && (c == ']' || c == '}') && depth)
+      --depth;
+  }
+  return llvm::Error::success();
+}
+
 llvm::Expected<std::vector<KernelPlan>> attn::readKernelPlans(llvm::StringRef text) {
+  if (llvm::Error error = checkNesting(text))
+    return std::move(error);
   llvm::Expected<json::Value> value = json::parse(text);
   if (!value)
     return value.takeError();
