@@ -20,6 +20,29 @@ namespace attn {
 /// for all threads.
 static constexpr int64_t kReferenceRows = 32;
 
+namespace {
+/// Puts a prefix before the names of functions: those of mathematics and of memory are symbols of
+/// the module as well, and a user's @exp would be called for them.
+class PrefixFunctions : public PassWrapper<PrefixFunctions, OperationPass<ModuleOp>> {
+public:
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(PrefixFunctions)
+
+  static std::string prefix(StringRef name) { return ("attn.fn." + name).str(); }
+
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    for (auto function : llvm::make_early_inc_range(module.getOps<func::FuncOp>())) {
+      auto name = StringAttr::get(&getContext(), prefix(function.getName()));
+      if (function.isExternal())
+        continue;
+      if (failed(SymbolTable::replaceAllSymbolUses(function, name, module)))
+        return signalPassFailure();
+      function.setSymName(name);
+    }
+  }
+};
+} // namespace
+
 /// Runs the passes that `build` adds and compiles what they leave.
 static Expected<std::unique_ptr<CompiledKernel>> compile(ModuleOp module, const CPUOptions &options,
                                                          function_ref<void(OpPassManager &)> build,
@@ -48,7 +71,8 @@ static Expected<std::unique_ptr<CompiledKernel>> compile(ModuleOp module, const 
   Expected<std::unique_ptr<Jit>> jit = Jit::compile(module, options.jit);
   if (!jit)
     return jit.takeError();
-  Expected<Jit::PackedFn> function = (*jit)->lookupPacked(kernel->signature.name);
+  Expected<Jit::PackedFn> function =
+      (*jit)->lookupPacked(PrefixFunctions::prefix(kernel->signature.name));
   if (!function)
     return function.takeError();
   kernel->jit = std::move(*jit);
@@ -70,6 +94,8 @@ Expected<std::unique_ptr<CompiledKernel>> compileForCPU(ModuleOp module,
       module, options,
       [&](OpPassManager &pm) {
         buildToOnlinePipeline(pm, online, Door::Online, options.visit);
+        // Whoever visits sees the names that were given.
+        pm.addPass(std::make_unique<PrefixFunctions>());
         buildOnlineToLLVMPipeline(pm, vector);
       },
       std::nullopt);
@@ -81,6 +107,7 @@ Expected<std::unique_ptr<CompiledKernel>> compileReference(ModuleOp module,
       module, options,
       [](OpPassManager &pm) {
         buildToReferencePipeline(pm, kReferenceRows);
+        pm.addPass(std::make_unique<PrefixFunctions>());
         buildReferenceToLLVMPipeline(pm);
       },
       ElementKind::F64);
