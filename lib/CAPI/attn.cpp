@@ -266,8 +266,8 @@ attn_code attn_run(const attn_kernel *kernel, const attn_tensor *const *tensors,
       return fail(getName(info, i) +
                   ": expected elements of f16, bf16, f32, f64, bool, i8, i32 or "
                   "i64, got DLPack type code " +
-                  llvm::Twine(tensor.dtype.code) + " of " + llvm::Twine(tensor.dtype.bits) +
-                  " bits and " + llvm::Twine(tensor.dtype.lanes) + " lanes");
+                  std::to_string(tensor.dtype.code) + " of " + std::to_string(tensor.dtype.bits) +
+                  " bits and " + std::to_string(tensor.dtype.lanes) + " lanes");
     char *data = static_cast<char *>(tensor.data);
     arguments.push_back(TensorView{data ? data + tensor.byte_offset : nullptr, *type, tensor.ndim,
                                    tensor.shape, tensor.strides});

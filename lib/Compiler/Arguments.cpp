@@ -61,11 +61,11 @@ private:
     return join(map_range(rules.values, [](const Value &value) { return value.name; }), ", ");
   }
 
+  static std::string printNumbers(ArrayRef<int64_t> numbers) {
+    return "(" + join(map_range(numbers, [](int64_t x) { return itostr(x); }), ", ") + ")";
+  }
   static std::string getShape(const TensorView &view) {
-    return "(" +
-           join(map_range(ArrayRef(view.shape, view.rank), [](int64_t x) { return itostr(x); }),
-                ", ") +
-           ")";
+    return printNumbers(ArrayRef(view.shape, view.rank));
   }
 
   Status addTensor(const Value &value, const LaunchArgument &argument) {
@@ -99,9 +99,15 @@ private:
                   "expected data aligned to " + Twine(value.alignment ? "" : "its elements of ") +
                       Twine(alignment) + " bytes, got an address that is not",
                   "copy the tensor");
+    SmallVector<int64_t, 8> strides(rank);
+    int64_t packed = 1;
+    for (int64_t dim = rank - 1; dim >= 0; --dim) {
+      strides[dim] = view.strides ? view.strides[dim] : packed;
+      packed *= std::max<int64_t>(view.shape[dim], 1);
+    }
     if (isForHost)
-      return addDescriptor(value, view, isEmpty);
-    return isEmpty ? Status() : checkStrides(value, view);
+      addDescriptor(view, strides);
+    return isEmpty ? Status() : checkStrides(value, view, strides);
   }
 
   static Status checkStride(const Value &value, const TensorView &view, int64_t dim,
@@ -134,37 +140,43 @@ private:
     return {};
   }
 
-  static Status checkStrides(const Value &value, const TensorView &view) {
-    int64_t packed = 1;
+  static Status checkStrides(const Value &value, const TensorView &view,
+                             ArrayRef<int64_t> strides) {
     for (int64_t dim = view.rank - 1; dim >= 0; --dim) {
-      Status status = checkStride(value, view, dim, view.strides ? view.strides[dim] : packed);
+      Status status = checkStride(value, view, dim, strides[dim]);
       if (!status.ok())
         return status;
-      packed *= std::max<int64_t>(view.shape[dim], 1);
+    }
+    return value.isResult ? checkOverlap(value, view, strides) : Status();
+  }
+
+  /// Whether each dimension's steps are longer than all that lies within one: so it is in every
+  /// array that was transposed, sliced or padded, whatever the order of its dimensions.
+  static Status checkOverlap(const Value &value, const TensorView &view,
+                             ArrayRef<int64_t> strides) {
+    SmallVector<std::pair<uint64_t, int64_t>, 4> steps;
+    for (int64_t dim = 0; dim < view.rank; ++dim)
+      if (view.shape[dim] > 1)
+        steps.push_back({AbsoluteValue(strides[dim]), view.shape[dim]});
+    llvm::sort(steps);
+    uint64_t length = 1;
+    for (auto [step, extent] : steps) {
+      // An array that ends beyond the address space has no memory of its own either.
+      uint64_t last = SaturatingMultiply<uint64_t>(step, extent - 1);
+      if (step < length || last > uint64_t(INT64_MAX))
+        return fail(value.name, "expected elements of their own, got strides of " +
+                                    printNumbers(strides) + " for shape " + getShape(view));
+      length = SaturatingAdd(length, last);
     }
     return {};
   }
 
   /// allocated and aligned pointer, offset, sizes, strides
-  Status addDescriptor(const Value &value, const TensorView &view, bool isEmpty) {
+  void addDescriptor(const TensorView &view, ArrayRef<int64_t> strides) {
     uint64_t address = reinterpret_cast<uintptr_t>(view.data);
     words.append({address, address, 0});
-    for (int64_t dim = 0; dim < view.rank; ++dim)
-      words.push_back(view.shape[dim]);
-    size_t first = words.size();
-    words.resize(first + view.rank);
-    int64_t packed = 1;
-    for (int64_t dim = view.rank - 1; dim >= 0; --dim) {
-      int64_t extent = view.shape[dim], stride = view.strides ? view.strides[dim] : packed;
-      packed *= std::max<int64_t>(extent, 1);
-      words[first + dim] = stride;
-      if (isEmpty)
-        continue;
-      Status status = checkStride(value, view, dim, stride);
-      if (!status.ok())
-        return status;
-    }
-    return {};
+    words.append(view.shape, view.shape + view.rank);
+    words.append(strides.begin(), strides.end());
   }
 
   Status addScalar(const Value &value, const LaunchArgument &argument) {

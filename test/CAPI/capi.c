@@ -149,11 +149,19 @@ static void testCalls(const attn_kernel *kernel, Call *call) {
   } while (0)
 
   int64_t strides[4] = {H * M * D, M * D, D, 2}, still[4] = {0, 0, 0, 1};
+  int64_t overlapping[4] = {H * M * D, M * D, 3, 1}, wrapping[4] = {H * M * D, INT64_MIN, D, 1};
   SPOIL(call->addresses[1] = NULL, "key: expected an address, got null");
   SPOIL(call->tensors[1].data = NULL, "key: expected an address of data, got a null address");
   SPOIL(call->tensors[1].shape = NULL, "key: expected a shape, got a null address");
   SPOIL(call->tensors[1].dtype.bits = 16, "key: expected elements of f32, got f16");
-  SPOIL(call->tensors[1].dtype.bits = 24, "key: expected elements of f16, bf16, f32");
+  SPOIL(
+      call->tensors[1].dtype.bits = 24,
+      "key: expected elements of f16, bf16, f32, f64, bool, i8, i32 or i64, got DLPack type code 2 "
+      "of 24 bits and 1 lanes");
+  SPOIL(
+      call->tensors[1].dtype.bits = 0,
+      "key: expected elements of f16, bf16, f32, f64, bool, i8, i32 or i64, got DLPack type code 2 "
+      "of 0 bits and 1 lanes");
   SPOIL(call->tensors[1].dtype.lanes = 4, "key: expected elements of f16, bf16, f32");
   SPOIL(call->tensors[1].ndim = 3, "key: expected 4 dimensions, got 3");
   SPOIL(call->tensors[1].device.device_type = ATTN_DL_CUDA,
@@ -162,6 +170,10 @@ static void testCalls(const attn_kernel *kernel, Call *call) {
         "query: expected a contiguous last dimension, got a stride of 2");
   SPOIL(call->tensors[5].strides = still,
         "output: expected elements of their own, got a stride of 0");
+  SPOIL(call->tensors[5].strides = overlapping,
+        "output: expected elements of their own, got strides of (24, 12, 3, 1)");
+  SPOIL(call->tensors[5].strides = wrapping,
+        "output: expected elements of their own, got strides of (24, -9223372036854775808, 4, 1)");
   SPOIL(call->tensors[0].byte_offset = 2,
         "query: expected data aligned to its elements of 4 bytes");
   SPOIL(call->shapes[0][3] = 8,
