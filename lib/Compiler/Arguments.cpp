@@ -27,7 +27,8 @@ class Checker {
 public:
   /// `isForHost`: tensors become words too.
   Checker(const CallRules &rules, SmallVectorImpl<uint64_t> &words, bool isForHost)
-      : rules(rules), words(words), isForHost(isForHost) {}
+      : rules(rules), words(words), isForHost(isForHost), extents(rules.numGroups),
+        owners(rules.numGroups) {}
 
   Status run(LaunchArguments arguments) {
     size_t numResults = rules.values.size() - rules.numArguments;
@@ -41,15 +42,22 @@ public:
       Status status = value.isScalar ? addScalar(value, argument) : addTensor(value, argument);
       if (!status.ok())
         return status;
+      if (value.isScalar && !value.dims.empty())
+        extents[value.dims.front().group] = static_cast<int64_t>(words.back());
     }
     for (auto [index, value] : enumerate(rules.values)) {
       if (value.isScalar)
         continue;
-      Status status = checkLetters(value, arguments[index].getTensor());
+      Status status = checkGroups(value, arguments[index].getTensor());
       if (!status.ok())
         return status;
     }
-    return checkHeads();
+    for (const ExtentRule &rule : rules.extents) {
+      Status status = checkRule(rule, arguments);
+      if (!status.ok())
+        return status;
+    }
+    return {};
   }
 
 private:
@@ -100,9 +108,10 @@ private:
                       Twine(alignment) + " bytes, got an address that is not",
                   "copy the tensor");
     SmallVector<int64_t, 8> strides(rank);
-    int64_t packed = 1;
+    // Wraps for what no memory can hold, which is for the caller to know.
+    uint64_t packed = 1;
     for (int64_t dim = rank - 1; dim >= 0; --dim) {
-      strides[dim] = view.strides ? view.strides[dim] : packed;
+      strides[dim] = view.strides ? view.strides[dim] : static_cast<int64_t>(packed);
       packed *= std::max<int64_t>(view.shape[dim], 1);
     }
     if (isForHost)
@@ -115,7 +124,7 @@ private:
     if (view.shape[dim] < 2)
       return {};
     bool isLast = dim == view.rank - 1;
-    if (isLast && view.rank > 1 && stride != 1)
+    if (isLast && (view.rank > 1 || value.isResult) && stride != 1)
       return fail(value.name,
                   "expected a contiguous last dimension, got a stride of " + Twine(stride),
                   "copy the tensor into row-major order");
@@ -235,51 +244,52 @@ private:
     return {};
   }
 
-  /// Equal letters are equal extents. The first tensor with a letter decides; who captures is last.
-  Status checkLetters(const Value &value, const TensorView &view) {
+  /// The dimensions of a group are equal. The first tensor decides.
+  Status checkGroups(const Value &value, const TensorView &view) {
     for (auto [dim, rule] : enumerate(value.dims)) {
-      if (rule.letter == Letter::None || rule.isAtLeast)
-        continue;
-      auto &[extent, origin] = letters[size_t(rule.letter)];
-      if (!origin) {
+      Owner &owner = owners[rule.group];
+      std::optional<int64_t> &extent = extents[rule.group];
+      if (!owner.value)
+        owner = {&value, static_cast<unsigned>(dim)};
+      if (!extent)
         extent = view.shape[dim];
-        origin = &value;
-      } else if (extent != view.shape[dim]) {
-        return fail(value.name, "expected " + getName(rule.letter) + "=" + Twine(extent) +
-                                    " as in " + origin->name + " in dimension " + Twine(dim) +
-                                    ", got shape " + getShape(view));
-      }
-    }
-    for (auto [dim, rule] : enumerate(value.dims)) {
-      if (!rule.isAtLeast)
+      if (*extent == view.shape[dim])
         continue;
-      auto &[extent, origin] = letters[size_t(rule.letter)];
-      if (origin && view.shape[dim] < extent)
-        return fail(value.name, "expected at least " + getName(rule.letter) + "=" + Twine(extent) +
-                                    " elements in dimension " + Twine(dim) +
-                                    ", which is read at those positions, got shape " +
-                                    getShape(view));
+      std::string letter = getName(rule.letter).str();
+      std::string origin = owner.value == &value ? "" : " as in " + owner.value->name;
+      return fail(value.name, "expected " + (letter.empty() ? "" : letter + "=") + Twine(*extent) +
+                                  origin + " in dimension " + Twine(dim) + ", got shape " +
+                                  getShape(view));
     }
     return {};
   }
 
-  Status checkHeads() {
-    auto &[h, query] = letters[size_t(Letter::H)];
-    auto &[hkv, key] = letters[size_t(Letter::Hkv)];
-    if (query && key && h != 0 && (hkv == 0 || h % hkv != 0))
-      return fail(query->name, "expected H to be a multiple of Hkv, got H=" + Twine(h) +
-                                   " and Hkv=" + Twine(hkv));
-    return {};
+  Status checkRule(const ExtentRule &rule, LaunchArguments arguments) {
+    std::optional<unsigned> group = getGroup(rule.left), dim;
+    Owner owner = group ? owners[*group] : Owner();
+    if (owner.value)
+      dim = owner.dim;
+    std::optional<std::string> message = check(rule, dim, extents);
+    if (!message)
+      return {};
+    if (!owner.value)
+      return fail("call", *message);
+    if (rule.kind == ExtentRule::Kind::Multiple)
+      return fail(owner.value->name, *message);
+    const TensorView &view = arguments[owner.value - rules.values.data()].getTensor();
+    return fail(owner.value->name, *message + ", got shape " + getShape(view));
   }
 
-  struct Known {
-    int64_t extent = 0;
-    const Value *origin = nullptr;
+  /// The first dimension of a group.
+  struct Owner {
+    const Value *value = nullptr;
+    unsigned dim = 0;
   };
   const CallRules &rules;
   SmallVectorImpl<uint64_t> &words;
   bool isForHost;
-  Known letters[kNumLetters];
+  GroupValues extents;
+  SmallVector<Owner, 16> owners;
 };
 } // namespace
 

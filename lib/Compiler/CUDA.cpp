@@ -82,7 +82,7 @@ Result<EmittedImage> emitImage(std::string_view source, const CompileOptions &op
   Expected<KernelSignature> signature = getSignature(parsed->entry);
   if (!signature)
     return Status{StatusCode::InvalidKernel, "source: " + toString(signature.takeError()), ""};
-  CallRules rules = makeRules(*signature, parsed->argumentNames, findLetters(parsed->entry));
+  CallRules rules = makeRules(*signature, parsed->argumentNames, parsed->extents);
   if (Status status = checkSignature(rules); !status.ok())
     return status;
 

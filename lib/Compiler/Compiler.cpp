@@ -149,7 +149,6 @@ Result<CompiledFunction> compileForHost(std::string_view source, const CompileOp
   Result<ParsedSource> parsed = parseSource(context, source, options);
   if (!parsed)
     return parsed.takeStatus();
-  SmallVector<DimRules> letters = findLetters(parsed->entry);
 
   CPUOptions cpu;
   cpu.jit.host = *host;
@@ -170,7 +169,7 @@ Result<CompiledFunction> compileForHost(std::string_view source, const CompileOp
   getThreadCount();
   auto state = std::make_shared<CompiledFunction::State>();
   state->threads = options.threads;
-  state->rules = makeRules((*kernel)->signature, parsed->argumentNames, letters);
+  state->rules = makeRules((*kernel)->signature, parsed->argumentNames, parsed->extents);
   state->info = describe(state->rules);
   state->info.passesMs = (*kernel)->passesMs;
   state->info.llvmMs = (*kernel)->jit->getTimings().total();

@@ -9,27 +9,13 @@
 #define ATTN_COMPILER_FUNCTION_H
 
 #include "attn/Compiler.h"
+#include "lib/Analysis/Extents/FindExtents.h"
 #include "lib/Target/CPU/Compile.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringRef.h"
 #include <optional>
 
 namespace attn {
-
-/// The letters of dimensions. `None` is a dimension that the source says nothing about.
-enum class Letter : uint8_t { B, H, Hkv, M, N, D, Dv, None };
-constexpr size_t kNumLetters = size_t(Letter::None);
-llvm::StringRef getName(Letter letter);
-
-/// One dimension of an argument or result.
-struct DimRule {
-  Letter letter = Letter::None;
-  /// A tensor that a region reads at the letter's positions need only be as large.
-  bool isAtLeast = false;
-
-  bool operator==(const DimRule &) const = default;
-};
-using DimRules = llvm::SmallVector<DimRule, 4>;
 
 /// What a call is checked against; arguments first, results after them.
 struct CallRules {
@@ -38,7 +24,7 @@ struct CallRules {
     DataType type;
     bool isScalar = false, isResult = false;
     llvm::SmallVector<int64_t, 4> shape;
-    DimRules dims;
+    ExtentDims dims;
     /// Bytes that the address and every stride but the last are multiples of; 0 for an element's,
     /// and then of the address only.
     int64_t alignment = 0;
@@ -48,13 +34,20 @@ struct CallRules {
   std::string name;
   llvm::SmallVector<Value, 8> values;
   size_t numArguments = 0;
+  unsigned numGroups = 0;
+  /// What extents have to be besides equal within their group.
+  llvm::SmallVector<ExtentRule> extents;
+  /// The batch of each value that has one, and the most batches of one grid. Empty when a call
+  /// cannot be split.
+  llvm::SmallVector<BatchDim> batches;
+  int64_t maxBatches = 0;
 
   bool operator==(const CallRules &) const = default;
 };
 
-/// The rules of a function: its values in order, with names of arguments and letters of dimensions.
+/// The rules of a function: its values in order, with names of arguments.
 CallRules makeRules(const KernelSignature &signature, llvm::ArrayRef<std::string> names,
-                    llvm::ArrayRef<DimRules> dims);
+                    const FunctionExtents &extents);
 /// What a user is told of the same.
 FunctionInfo describe(const CallRules &rules);
 
@@ -73,17 +66,21 @@ Status flattenArguments(const CallRules &rules, LaunchArguments arguments, CallW
 Status checkArguments(const CallRules &rules, LaunchArguments arguments,
                       llvm::SmallVectorImpl<uint64_t> &scalars);
 
-/// Finds letters by the use of arguments and results in `attn.attention`, one list for each value.
-llvm::SmallVector<DimRules> findLetters(mlir::func::FuncOp function);
+/// Calls `run` with all arguments, or with at most `maxBatches` of the batches at a time. The
+/// arguments have passed checkArguments.
+Status runInSlices(const CallRules &rules, LaunchArguments arguments,
+                   llvm::function_ref<Status(LaunchArguments)> run);
 
 /// A parsed source with the entry that the options name.
 struct ParsedSource {
   mlir::OwningOpRef<mlir::ModuleOp> module;
   mlir::func::FuncOp entry;
   llvm::SmallVector<std::string> argumentNames;
+  FunctionExtents extents;
 };
 
-/// Parses and verifies. Messages start with the place.
+/// Parses and verifies, and refuses a function whose calls could not be checked. Messages start
+/// with the place.
 Result<ParsedSource> parseSource(mlir::MLIRContext &context, std::string_view source,
                                  const CompileOptions &options);
 

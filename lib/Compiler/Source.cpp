@@ -59,6 +59,11 @@ Result<ParsedSource> parseSource(mlir::MLIRContext &context, std::string_view so
   parsed.entry = *entry;
   for (mlir::BlockArgument argument : parsed.entry.getArguments())
     parsed.argumentNames.push_back(getName(argument, state));
+  parsed.extents = findExtents(parsed.entry);
+  if (mlir::Operation *unknown = parsed.extents.unknown) {
+    unknown->emitOpError(parsed.extents.reason);
+    return diagnostics.fail("expected a function whose calls can be checked");
+  }
   return parsed;
 }
 

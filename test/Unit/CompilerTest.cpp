@@ -225,6 +225,176 @@ TEST(CompilerTest, CapturesOfVariantsAreAsLargeAsWhatIsRead) {
                             "at those positions, got shape (1)");
 }
 
+//===----------------------------------------------------------------------------------------===//
+// Extents that a function relates
+//===----------------------------------------------------------------------------------------===//
+
+/// The message of a call of `source` with zeros of these shapes; "!t" is tensor<?x?x?x8xf32>.
+static std::string call(const std::string &source, const std::vector<std::vector<int64_t>> &shapes,
+                        std::optional<int64_t> number = std::nullopt) {
+  Result<CompiledFunction> function = compile("!t = tensor<?x?x?x8xf32>\n" + source);
+  if (!function)
+    return function.getStatus().message;
+  static std::vector<float> zeros(1 << 16);
+  static std::vector<float> results(1 << 16);
+  std::vector<LaunchArgument> arguments;
+  size_t numResults = function->getInfo().results.size();
+  for (const std::vector<int64_t> &shape : shapes) {
+    // The number is the last argument.
+    if (number && arguments.size() == shapes.size() - numResults)
+      arguments.push_back(*number);
+    bool isResult = arguments.size() >= function->getInfo().arguments.size();
+    arguments.push_back(TensorView{isResult ? results.data() : zeros.data(), DataType::F32,
+                                   static_cast<int>(shape.size()), shape.data(), nullptr});
+  }
+  return function->run(std::span<const LaunchArgument>(arguments)).message;
+}
+
+TEST(CompilerTest, ArgumentsInTwoRolesAreRelated) {
+  const char *queryAndKey = "func.func @f(%a: !t, %v: !t) -> !t {\n"
+                            "  %o = attn.attention %a, %a, %v : !t, !t, !t -> !t\n"
+                            "  return %o : !t\n}\n";
+  EXPECT_EQ(call(queryAndKey, {{1, 1, 40, 8}, {1, 1, 40, 8}, {1, 1, 40, 8}}), "");
+  EXPECT_EQ(call(queryAndKey, {{1, 1, 40, 8}, {1, 1, 5, 8}, {1, 1, 40, 8}}),
+            "v: expected N=40 as in a in dimension 2, got shape (1, 1, 5, 8)");
+  EXPECT_EQ(call(queryAndKey, {{1, 4, 40, 8}, {1, 1, 40, 8}, {1, 4, 40, 8}}),
+            "v: expected Hkv=4 as in a in dimension 1, got shape (1, 1, 40, 8)");
+  const char *queryAndValue = "func.func @f(%q: !t, %k: !t) -> !t {\n"
+                              "  %o = attn.attention %q, %k, %q : !t, !t, !t -> !t\n"
+                              "  return %o : !t\n}\n";
+  EXPECT_EQ(call(queryAndValue, {{1, 1, 5, 8}, {1, 1, 40, 8}, {1, 1, 5, 8}}),
+            "k: expected N=5 as in q in dimension 2, got shape (1, 1, 40, 8)");
+  // Read as a table too.
+  const char *captured = "func.func @f(%q: !t, %k: !t, %t: tensor<?x?xf32>) -> !t {\n"
+                         "  %o = attn.attention %q, %k, %k score(%s, %b, %h, %m, %n) {\n"
+                         "    %x = tensor.extract %t[%m, %n] : tensor<?x?xf32>\n"
+                         "    %y = tensor.extract %t[%n, %m] : tensor<?x?xf32>\n"
+                         "    %z = arith.addf %x, %y : f32\n"
+                         "    attn.yield %z : f32\n  } : !t, !t, !t -> !t\n"
+                         "  return %o : !t\n}\n";
+  EXPECT_EQ(call(captured, {{1, 1, 3, 8}, {1, 1, 9, 8}, {9, 9}, {1, 1, 3, 8}}), "");
+  EXPECT_EQ(call(captured, {{1, 1, 3, 8}, {1, 1, 9, 8}, {3, 9}, {1, 1, 3, 8}}),
+            "t: expected at least N=9 elements in dimension 0, which is read at those positions, "
+            "got shape (3, 9)");
+}
+
+TEST(CompilerTest, AttentionsAreRelatedOnlyByWhatTheyShare) {
+  const char *two = "func.func @f(%q: !t, %k: !t, %p: !t) -> (!t, !t) {\n"
+                    "  %o = attn.attention %q, %k, %k : !t, !t, !t -> !t\n"
+                    "  %r = attn.attention %p, %k, %k : !t, !t, !t -> !t\n"
+                    "  return %o, %r : !t, !t\n}\n";
+  EXPECT_EQ(call(two, {{1, 2, 3, 8}, {1, 1, 9, 8}, {1, 1, 7, 8}, {1, 2, 3, 8}, {1, 1, 7, 8}}), "");
+  EXPECT_NE(call(two, {{1, 2, 3, 8}, {1, 1, 9, 8}, {1, 1, 7, 8}, {1, 1, 7, 8}, {1, 2, 3, 8}}), "");
+}
+
+TEST(CompilerTest, SlicesLieWithinTheirTensors) {
+  const char *keys =
+      "func.func @f(%q: !t, %k: !t, %v: !t) -> !t {\n"
+      "  %c0 = arith.constant 0 : index\n  %c1 = arith.constant 1 : index\n"
+      "  %c2 = arith.constant 2 : index\n  %B = tensor.dim %k, %c0 : !t\n"
+      "  %H = tensor.dim %k, %c1 : !t\n  %N = tensor.dim %k, %c2 : !t\n"
+      "  %w = tensor.extract_slice %v[0, 0, 0, 0] [%B, %H, %N, 8] [1, 1, 1, 1] : !t to !t\n"
+      "  %o = attn.attention %q, %k, %w : !t, !t, !t -> !t\n"
+      "  return %o : !t\n}\n";
+  EXPECT_EQ(call(keys, {{1, 1, 5, 8}, {1, 1, 40, 8}, {1, 1, 41, 8}, {1, 1, 5, 8}}), "");
+  EXPECT_EQ(call(keys, {{1, 1, 5, 8}, {1, 1, 40, 8}, {1, 1, 5, 8}, {1, 1, 5, 8}}),
+            "v: expected at least 40 elements in dimension 2, which is read up to there, got shape "
+            "(1, 1, 5, 8)");
+  const char *half =
+      "func.func @f(%q: !t, %k: !t, %first: index) -> !t {\n"
+      "  %c0 = arith.constant 0 : index\n  %c1 = arith.constant 1 : index\n"
+      "  %c2 = arith.constant 2 : index\n  %B = tensor.dim %k, %c0 : !t\n"
+      "  %H = tensor.dim %k, %c1 : !t\n  %N = tensor.dim %k, %c2 : !t\n"
+      "  %n = arith.floordivsi %N, %c2 : index\n"
+      "  %w = tensor.extract_slice %k[0, 0, %first, 0] [%B, %H, %n, 8] [1, 1, 1, 1] : !t to !t\n"
+      "  %o = attn.attention %q, %w, %w : !t, !t, !t -> !t\n"
+      "  return %o : !t\n}\n";
+  EXPECT_EQ(call(half, {{1, 1, 5, 8}, {1, 1, 9, 8}, {1, 1, 5, 8}}, 5), "");
+  EXPECT_EQ(call(half, {{1, 1, 5, 8}, {1, 1, 9, 8}, {1, 1, 5, 8}}, 6),
+            "k: expected at least 10 elements in dimension 2, which is read up to there, got shape "
+            "(1, 1, 9, 8)");
+  EXPECT_EQ(call(half, {{1, 1, 5, 8}, {1, 1, 9, 8}, {1, 1, 5, 8}}, -1),
+            "call: expected a slice within its tensor, got one from or to -1 where it is 0");
+  EXPECT_NE(call(half, {{1, 1, 5, 8}, {1, 1, 9, 8}, {1, 1, 5, 8}}, INT64_MAX), "");
+}
+
+TEST(CompilerTest, ResultsOfNoAttentionHaveTheirExtents) {
+  const char *merge =
+      "func.func @f(%p: tensor<2x?x8xf32>, %l: tensor<2x?xf32>, %e: tensor<?x8xf32>)\n"
+      "    -> tensor<?x8xf32> {\n"
+      "  %o = attn.merge %p, %l outs(%e)\n"
+      "    : tensor<2x?x8xf32>, tensor<2x?xf32>, tensor<?x8xf32> -> tensor<?x8xf32>\n"
+      "  return %o : tensor<?x8xf32>\n}\n";
+  EXPECT_EQ(call(merge, {{2, 40, 8}, {2, 40}, {40, 8}, {40, 8}}), "");
+  EXPECT_EQ(call(merge, {{2, 40, 8}, {2, 40}, {40, 8}, {5, 8}}),
+            "result 0: expected 40 as in p in dimension 0, got shape (5, 8)");
+  EXPECT_EQ(call(merge, {{2, 40, 8}, {2, 5}, {40, 8}, {40, 8}}),
+            "l: expected 40 as in p in dimension 1, got shape (2, 5)");
+  const char *returned = "func.func @f(%q: !t, %k: !t) -> (!t, !t) {\n"
+                         "  %o = attn.attention %q, %k, %k : !t, !t, !t -> !t\n"
+                         "  return %o, %q : !t, !t\n}\n";
+  EXPECT_EQ(call(returned, {{1, 1, 4, 8}, {1, 1, 9, 8}, {1, 1, 4, 8}, {1, 1, 3, 8}}),
+            "result 1: expected 4 as in q in dimension 2, got shape (1, 1, 3, 8)");
+  const char *cast = "func.func @f(%q: !t) -> !t {\n"
+                     "  %c = tensor.cast %q : !t to tensor<2x3x?x8xf32>\n"
+                     "  %d = tensor.cast %c : tensor<2x3x?x8xf32> to !t\n"
+                     "  %o = attn.attention %d, %d, %d : !t, !t, !t -> !t\n"
+                     "  return %o : !t\n}\n";
+  EXPECT_EQ(call(cast, {{2, 3, 4, 8}, {2, 3, 4, 8}}), "");
+  EXPECT_EQ(call(cast, {{1, 3, 4, 8}, {1, 3, 4, 8}}),
+            "q: expected 2 in dimension 0, which the function says, got shape (1, 3, 4, 8)");
+}
+
+TEST(CompilerTest, ResultsOfRankOneAreContiguous) {
+  Result<CompiledFunction> function =
+      compile("!p = tensor<2x?x8xf32>\n!l = tensor<2x?xf32>\n"
+              "func.func @f(%p: !p, %l: !l) -> tensor<?xf32> {\n"
+              "  %c1 = arith.constant 1 : index\n  %M = tensor.dim %p, %c1 : !p\n"
+              "  %e = tensor.empty(%M) : tensor<?x8xf32>\n  %f = tensor.empty(%M) : tensor<?xf32>\n"
+              "  %o:2 = attn.merge %p, %l outs(%e, %f)\n"
+              "    : !p, !l, tensor<?x8xf32>, tensor<?xf32> -> tensor<?x8xf32>, tensor<?xf32>\n"
+              "  return %o#1 : tensor<?xf32>\n}\n");
+  ASSERT_TRUE(function) << function.getStatus().str();
+  std::vector<float> parts(2 * 3 * 8), logarithms(2 * 3), result(6, 7.0f);
+  int64_t partShape[] = {2, 3, 8}, logShape[] = {2, 3}, shape = 3;
+  for (int64_t stride : {1, 2, -1}) {
+    Status status =
+        function->run({TensorView{parts.data(), DataType::F32, 3, partShape, nullptr},
+                       TensorView{logarithms.data(), DataType::F32, 2, logShape, nullptr},
+                       TensorView{result.data(), DataType::F32, 1, &shape, &stride}});
+    EXPECT_EQ(status.message, stride == 1 ? ""
+                                          : "result 0: expected a contiguous last dimension, got a "
+                                            "stride of " +
+                                                std::to_string(stride));
+  }
+  EXPECT_NEAR(result[2], std::log(2.0), 1e-6);
+  EXPECT_EQ(result[3], 7.0f);
+}
+
+TEST(CompilerTest, FunctionsThatCannotBeCheckedAreRefused) {
+  EXPECT_EQ(call("func.func @f(%q: !t, %n: i32) -> !t {\n"
+                 "  %c0 = arith.constant 0 : index\n"
+                 "  %m = arith.index_cast %n : i32 to index\n"
+                 "  %w = tensor.extract_slice %q[0, 0, 0, 0] [1, 1, %m, 8] [1, 1, 1, 1]\n"
+                 "    : !t to tensor<1x1x?x8xf32>\n"
+                 "  %k = tensor.cast %w : tensor<1x1x?x8xf32> to !t\n"
+                 "  %o = attn.attention %q, %k, %k : !t, !t, !t -> !t\n"
+                 "  return %o : !t\n}\n",
+                 {}),
+            "source:5:8: 'tensor.extract_slice' op expected extents and offsets that are sums, "
+            "products and quotients of arguments and their extents");
+  EXPECT_EQ(call("func.func @f(%q: !t) -> !t {\n"
+                 "  %c1 = arith.constant 1 : index\n  %zero = arith.constant 0.0 : f32\n"
+                 "  %k = tensor.pad %q low[0, 0, 1, 0] high[0, 0, 0, 0] {\n"
+                 "  ^bb0(%i: index, %j: index, %k: index, %l: index):\n"
+                 "    tensor.yield %zero : f32\n  } : !t to !t\n"
+                 "  %o = attn.attention %q, %k, %k : !t, !t, !t -> !t\n"
+                 "  return %o : !t\n}\n",
+                 {}),
+            "source:5:8: 'tensor.pad' op expected ops whose extents are known: attention, merge, "
+            "casts, slices, linalg and elementwise ops");
+}
+
 TEST(CompilerTest, ExplainsWhatItDid) {
   Result<std::string> text = explain(getSource(getCausal()));
   ASSERT_TRUE(text) << text.getStatus().str();

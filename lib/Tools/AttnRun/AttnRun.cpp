@@ -137,7 +137,8 @@ Error Runner::check() {
       return comparison.takeError();
     result.error = *comparison;
     double tolerance = getDefaultTolerance(output.getKind(), roundsWeights);
-    if (isFloat(output.getKind()) && facts.dims != DimLetters{"B", "H", "M"})
+    bool isLse = facts.dims.size() == 3 && facts.dims.back().letter == Letter::M;
+    if (isFloat(output.getKind()) && !isLse)
       tolerance = std::max(inputTolerance, tolerance);
     result.tolerance = options.tolerance.value_or(tolerance);
   }

@@ -18,10 +18,6 @@ using namespace llvm;
 namespace attn {
 
 std::optional<int64_t> Binding::get(StringRef letter) const {
-  if (letter == "MN") {
-    std::optional<int64_t> m = get("M"), n = get("N");
-    return m && n ? std::max(m, n) : std::nullopt;
-  }
   auto found = letters.find(letter.str());
   return found == letters.end() ? std::nullopt : std::optional(found->second);
 }
@@ -71,156 +67,263 @@ SmallVector<unsigned> getMemoryOrder(const RunOptions &options, size_t rank) {
 namespace {
 class Binder {
 public:
-  Binder(const Source &source, const RunOptions &options) : source(source), options(options) {}
+  Binder(const Source &source, const RunOptions &options)
+      : source(source), options(options), values(source.extents.numGroups),
+        origins(source.extents.numGroups), names(source.extents.numGroups) {}
 
-  Expected<Binding> run() {
-    for (const auto &entry : options.shape)
-      if (!entry.getKey().contains('.'))
-        if (Error error = bindLetter(entry.getKey(), entry.getValue(), "--shape"))
-          return std::move(error);
-    if (Error error = bindTypes(source.signature.arguments, source.arguments))
-      return std::move(error);
-    if (Error error = bindTypes(source.signature.results, source.results))
-      return std::move(error);
-    if (Error error = bindFiles())
-      return std::move(error);
-    addDefault("Hkv", "H");
-    addDefault("N", "M");
-    if (Error error = checkLetters())
-      return std::move(error);
-    if (Error error = settle(source.signature.arguments, source.arguments, binding.arguments))
-      return std::move(error);
-    if (Error error = settle(source.signature.results, source.results, binding.results))
-      return std::move(error);
-    if (!missing.empty())
-      return createStringError("expected --shape to give the extents of @" + source.signature.name +
-                               ", got none for " + join(missing, ", "));
-    return std::move(binding);
-  }
+  Expected<Binding> run();
 
 private:
-  Error bindLetter(StringRef letter, int64_t extent, const Twine &origin) {
-    if (letter == "?" || letter == "MN")
-      return Error::success();
-    auto [known, isNew] = binding.letters.try_emplace(letter.str(), extent);
-    if (isNew) {
-      origins[letter] = origin.str();
-      return Error::success();
-    }
-    if (known->second == extent)
-      return Error::success();
-    return createStringError("expected " + letter + "=" + Twine(known->second) + " (" +
-                             origins[letter] + "), got " + Twine(extent) + " (" + origin + ")");
-  }
+  using Facts = ArrayRef<ValueFacts>;
+  using Types = ArrayRef<ValueType>;
 
-  Error bindTypes(ArrayRef<ValueType> types, ArrayRef<ValueFacts> facts) {
-    for (auto [type, fact] : zip_equal(types, facts))
-      for (auto [dim, extent] : enumerate(type.shape)) {
-        used.push_back(fact.dims[dim]);
-        if (extent >= 0)
-          if (Error error = bindLetter(fact.dims[dim], extent, "the type of " + fact.name))
-            return error;
-      }
-    return Error::success();
-  }
-
-  /// Inputs that are files; whether they fit is asked again when they are read.
-  Error bindFiles() {
-    for (auto [type, fact] : zip_equal(source.signature.arguments, source.arguments)) {
-      auto input = options.inputs.find(fact.name);
-      if (input == options.inputs.end() || type.isScalar ||
-          !StringRef(input->second).ends_with(".npy"))
-        continue;
-      Expected<NpyHeader> header = readNpyHeader(input->second, {type.kind, type.shape});
-      if (!header)
-        return createStringError("--input " + fact.name + ": " + toString(header.takeError()));
-      for (auto [dim, extent] : enumerate(header->shape)) {
-        fileExtents[(fact.name + "." + Twine(dim)).str()] = extent;
-        if (Error error = bindLetter(fact.dims[dim], extent, "'" + input->second + "'"))
-          return error;
-      }
-    }
-    return Error::success();
-  }
-
-  void addDefault(StringRef letter, StringRef from) {
-    std::optional<int64_t> extent = binding.get(from);
-    if (extent && is_contained(used, letter))
-      binding.letters.try_emplace(letter.str(), *extent);
-  }
-
-  Error checkLetters() {
-    for (const auto &entry : options.shape) {
-      StringRef key = entry.getKey();
-      bool isScalar = any_of(source.arguments, [&](auto &facts) { return facts.name == key; });
-      bool isRow = (key == "M" || key == "N") && is_contained(used, "MN");
-      if (key.contains('.') || isScalar || isRow || is_contained(used, key))
-        continue;
-      return createStringError("--shape: expected a dimension of @" + source.signature.name +
-                               ", got " + key + ", which none of its tensors has");
-    }
-    std::optional<int64_t> h = binding.get("H"), hkv = binding.get("Hkv");
-    if (h && hkv && *h != 0 && (*hkv == 0 || *h % *hkv != 0))
-      return createStringError("expected H to be a multiple of Hkv, got H=" + Twine(*h) +
-                               " and Hkv=" + Twine(*hkv));
-    for (const auto &entry : options.shape)
-      if (entry.getKey().contains('.') && !isDimension(entry.getKey()))
-        return createStringError("--shape: expected tensor.dimension of @" + source.signature.name +
-                                 ", got '" + entry.getKey() + "'");
-    return Error::success();
-  }
-
-  bool isDimension(StringRef key) const {
-    auto [name, index] = key.rsplit('.');
-    size_t dim = 0;
-    if (index.getAsInteger(10, dim))
-      return false;
-    for (const auto *facts : {&source.arguments, &source.results})
-      for (const ValueFacts &fact : *facts)
-        if (fact.name == name && dim < fact.dims.size())
-          return true;
-    return false;
-  }
-
-  Error settle(ArrayRef<ValueType> types, ArrayRef<ValueFacts> facts,
-               SmallVectorImpl<SmallVector<int64_t, 4>> &shapes) {
-    for (auto [type, fact] : zip_equal(types, facts)) {
-      SmallVector<int64_t, 4> &shape = shapes.emplace_back(type.shape);
-      for (auto [dim, extent] : enumerate(shape)) {
-        std::string key = (fact.name + "." + Twine(dim)).str();
-        std::optional<int64_t> wanted = binding.get(fact.dims[dim]);
-        for (bool isFile : {true, false}) {
-          const StringMap<int64_t> &given = isFile ? fileExtents : options.shape;
-          auto found = given.find(key);
-          if (found == given.end())
-            continue;
-          if (wanted && *wanted != found->second)
-            return createStringError("expected " + Twine(*wanted) + " for dimension " + key +
-                                     ", got " + Twine(found->second));
-          wanted = found->second;
-        }
-        if (wanted && extent >= 0 && extent != *wanted)
-          return createStringError("expected " + Twine(extent) + " (its type) for dimension " +
-                                   key + ", got " + Twine(*wanted));
-        if (extent < 0 && !wanted) {
-          std::string name = fact.dims[dim] == "?" ? key : fact.dims[dim];
-          if (!is_contained(missing, name))
-            missing.push_back(name);
-        }
-        extent = wanted.value_or(extent);
-      }
-    }
-    return Error::success();
-  }
+  void nameGroups();
+  Error checkKeys();
+  bool isDimension(StringRef key) const;
+  Error bind(unsigned group, int64_t extent, const Twine &origin);
+  Error bindLetters();
+  Error bindTypes(Types types, Facts facts);
+  Error bindFiles();
+  Error bindDimensions(Facts facts);
+  void bindScalars();
+  Error bindReads();
+  void addDefaults();
+  Error checkRules();
+  void settle(Types types, Facts facts, SmallVectorImpl<SmallVector<int64_t, 4>> &shapes);
 
   const Source &source;
   const RunOptions &options;
   Binding binding;
-  StringMap<std::string> origins;
-  StringMap<int64_t> fileExtents;
-  SmallVector<std::string> used, missing;
+  GroupValues values;
+  /// Of each group: what gave its value, and its letters, or else a dimension such as "table.1".
+  std::vector<std::string> origins;
+  std::vector<SmallVector<std::string, 2>> names;
+  SmallVector<std::string> missing;
 };
 } // namespace
+
+void Binder::nameGroups() {
+  for (const auto &letters : source.extents.attentions)
+    for (auto [letter, group] : enumerate(letters)) {
+      std::string name = getName(Letter(letter)).str();
+      if (!is_contained(names[group], name))
+        names[group].push_back(name);
+    }
+  for (const auto *facts : {&source.arguments, &source.results})
+    for (const ValueFacts &fact : *facts)
+      for (auto [dim, extent] : enumerate(fact.dims))
+        if (names[extent.group].empty())
+          names[extent.group].push_back((fact.name + "." + Twine(dim)).str());
+}
+
+bool Binder::isDimension(StringRef key) const {
+  auto [name, index] = key.rsplit('.');
+  size_t dim = 0;
+  if (index.getAsInteger(10, dim))
+    return false;
+  for (Facts facts : {Facts(source.arguments), Facts(source.results)})
+    for (const ValueFacts &fact : facts)
+      if (fact.name == name && dim < fact.dims.size())
+        return true;
+  return false;
+}
+
+Error Binder::checkKeys() {
+  for (const auto &entry : options.shape) {
+    StringRef key = entry.getKey();
+    if (key.contains('.')) {
+      if (!isDimension(key))
+        return createStringError("--shape: expected tensor.dimension of @" + source.signature.name +
+                                 ", got '" + key + "'");
+      continue;
+    }
+    bool isScalar = any_of(source.arguments, [&](auto &facts) { return facts.name == key; });
+    bool isLetter = any_of(names, [&](auto &group) { return is_contained(group, key); });
+    if (!isScalar && !isLetter)
+      return createStringError("--shape: expected a dimension of @" + source.signature.name +
+                               ", got " + key + ", which none of its tensors has");
+  }
+  return Error::success();
+}
+
+Error Binder::bind(unsigned group, int64_t extent, const Twine &origin) {
+  if (!values[group]) {
+    values[group] = extent;
+    origins[group] = origin.str();
+  } else if (*values[group] != extent) {
+    return createStringError("expected " + join(names[group], "=") + "=" + Twine(*values[group]) +
+                             " (" + origins[group] + "), got " + Twine(extent) + " (" + origin +
+                             ")");
+  }
+  return Error::success();
+}
+
+Error Binder::bindLetters() {
+  for (const auto &entry : options.shape) {
+    if (entry.getKey().contains('.'))
+      continue;
+    binding.letters[entry.getKey().str()] = entry.getValue();
+  }
+  for (const auto &[letter, extent] : binding.letters)
+    for (unsigned group = 0; group < values.size(); ++group)
+      if (is_contained(names[group], letter))
+        if (Error error =
+                bind(group, extent, names[group].size() > 1 ? "--shape " + letter : "--shape"))
+          return error;
+  return Error::success();
+}
+
+Error Binder::bindTypes(Types types, Facts facts) {
+  for (auto [type, fact] : zip_equal(types, facts))
+    for (auto [extent, dim] : zip(type.shape, fact.dims))
+      if (extent >= 0)
+        if (Error error = bind(dim.group, extent, "the type of " + fact.name))
+          return error;
+  return Error::success();
+}
+
+/// Inputs that are files; whether they fit is asked again when they are read.
+Error Binder::bindFiles() {
+  for (auto [type, fact] : zip_equal(source.signature.arguments, source.arguments)) {
+    auto input = options.inputs.find(fact.name);
+    if (input == options.inputs.end() || type.isScalar ||
+        !StringRef(input->second).ends_with(".npy"))
+      continue;
+    Expected<NpyHeader> header = readNpyHeader(input->second, {type.kind, type.shape});
+    if (!header)
+      return createStringError("--input " + fact.name + ": " + toString(header.takeError()));
+    for (auto [extent, dim] : zip_equal(header->shape, fact.dims))
+      if (Error error = bind(dim.group, extent, "'" + input->second + "'"))
+        return error;
+  }
+  return Error::success();
+}
+
+Error Binder::bindDimensions(Facts facts) {
+  for (const ValueFacts &fact : facts)
+    for (auto [index, dim] : enumerate(fact.dims)) {
+      std::string key = (fact.name + "." + Twine(index)).str();
+      auto given = options.shape.find(key);
+      if (given != options.shape.end())
+        if (Error error = bind(dim.group, given->second, "--shape " + key))
+          return error;
+    }
+  return Error::success();
+}
+
+/// Index arguments: a rule may be about their values.
+void Binder::bindScalars() {
+  for (auto [type, fact] : zip_equal(source.signature.arguments, source.arguments)) {
+    if (!type.isScalar || fact.dims.empty())
+      continue;
+    int64_t number = 0;
+    auto input = options.inputs.find(fact.name);
+    if (input == options.inputs.end())
+      values[fact.dims.front().group] = binding.get(fact.name);
+    else if (!StringRef(input->second).getAsInteger(10, number))
+      values[fact.dims.front().group] = number;
+  }
+}
+
+/// A tensor that is read at the positions of a letter tells how many there are.
+Error Binder::bindReads() {
+  for (const ExtentRule &rule : source.extents.rules) {
+    std::optional<unsigned> read = getGroup(rule.left), letter = getGroup(rule.right);
+    if (rule.kind == ExtentRule::Kind::AtLeast && read && letter && values[*read] &&
+        !values[*letter])
+      if (Error error = bind(*letter, *values[*read], origins[*read]))
+        return error;
+  }
+  return Error::success();
+}
+
+void Binder::addDefaults() {
+  for (const auto &letters : source.extents.attentions)
+    for (auto [letter, from] : {std::pair(Letter::Hkv, Letter::H), {Letter::N, Letter::M}})
+      if (auto &value = values[letters[size_t(letter)]]; !value)
+        value = values[letters[size_t(from)]];
+  // What is read at rows and at columns is as large as both.
+  std::vector<bool> isRead(values.size());
+  for (const ExtentRule &rule : source.extents.rules) {
+    std::optional<unsigned> read = getGroup(rule.left);
+    if (rule.kind != ExtentRule::Kind::AtLeast || !read || (values[*read] && !isRead[*read]))
+      continue;
+    if (std::optional<int64_t> least = evaluate(rule.right, values)) {
+      values[*read] = std::max(values[*read].value_or(0), *least);
+      isRead[*read] = true;
+    }
+  }
+}
+
+Error Binder::checkRules() {
+  for (const ExtentRule &rule : source.extents.rules) {
+    // The interpreter looks at every access itself, and names the op.
+    if (rule.kind == ExtentRule::Kind::AtLeast && options.device == Device::Interpreter)
+      continue;
+    // What nothing gives is reported as missing.
+    if (!evaluate(rule.right, values) || (!evaluate(rule.left, values) && !getGroup(rule.left)))
+      continue;
+    std::optional<unsigned> group = getGroup(rule.left), dim;
+    std::string name;
+    for (Facts facts : {Facts(source.arguments), Facts(source.results)})
+      for (const ValueFacts &fact : facts)
+        for (auto [index, extent] : enumerate(fact.dims))
+          if (group && extent.group == *group && !dim) {
+            dim = index;
+            name = fact.name + ": ";
+          }
+    if (std::optional<std::string> message = check(rule, dim, values))
+      return createStringError((rule.kind == ExtentRule::Kind::Multiple ? "" : name) + *message);
+  }
+  return Error::success();
+}
+
+void Binder::settle(Types types, Facts facts, SmallVectorImpl<SmallVector<int64_t, 4>> &shapes) {
+  for (auto [type, fact] : zip_equal(types, facts)) {
+    SmallVector<int64_t, 4> &shape = shapes.emplace_back();
+    if (type.isScalar)
+      continue;
+    for (const ExtentDim &dim : fact.dims) {
+      shape.push_back(values[dim.group].value_or(0));
+      if (!values[dim.group] && !is_contained(missing, names[dim.group].front()))
+        missing.push_back(names[dim.group].front());
+    }
+  }
+}
+
+Expected<Binding> Binder::run() {
+  nameGroups();
+  if (Error error = checkKeys())
+    return std::move(error);
+  if (Error error = bindLetters())
+    return std::move(error);
+  if (Error error = bindTypes(source.signature.arguments, source.arguments))
+    return std::move(error);
+  if (Error error = bindTypes(source.signature.results, source.results))
+    return std::move(error);
+  if (Error error = bindFiles())
+    return std::move(error);
+  for (Facts facts : {Facts(source.arguments), Facts(source.results)})
+    if (Error error = bindDimensions(facts))
+      return std::move(error);
+  bindScalars();
+  if (Error error = bindReads())
+    return std::move(error);
+  addDefaults();
+  if (Error error = checkRules())
+    return std::move(error);
+  settle(source.signature.arguments, source.arguments, binding.arguments);
+  settle(source.signature.results, source.results, binding.results);
+  if (!missing.empty())
+    return createStringError("expected --shape to give the extents of @" + source.signature.name +
+                             ", got none for " + join(missing, ", "));
+  // Of the first attention, where there are several.
+  for (const auto &letters : source.extents.attentions)
+    for (auto [letter, group] : enumerate(letters))
+      if (values[group])
+        binding.letters.try_emplace(getName(Letter(letter)).str(), *values[group]);
+  return std::move(binding);
+}
 
 Expected<Binding> bindShapes(const Source &source, const RunOptions &options) {
   return Binder(source, options).run();

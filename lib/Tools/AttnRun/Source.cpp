@@ -6,8 +6,10 @@
 //===----------------------------------------------------------------------------------------===//
 
 #include "lib/Tools/AttnRun/Source.h"
+#include "dialects/Attn/IR/AttnOps.h"
 #include "mlir/AsmParser/AsmParser.h"
 #include "mlir/AsmParser/AsmParserState.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/Verifier.h"
 #include "mlir/Parser/Parser.h"
@@ -57,21 +59,15 @@ static std::string makeUnique(StringRef wanted, ArrayRef<ValueFacts> others) {
 }
 
 static ValueFacts describe(StringRef ssaName, const Twine &fallback, mlir::DictionaryAttr attrs,
-                           const ValueType &type, ArrayRef<ValueFacts> others) {
+                           ArrayRef<ValueFacts> others) {
   ValueFacts facts;
   std::string name = ssaName.empty() ? fallback.str() : ssaName.str();
   if (attrs) {
     if (auto given = attrs.getAs<mlir::StringAttr>("attn.name"))
       name = given.str();
-    if (auto dims = attrs.getAs<mlir::ArrayAttr>("attn.dims"))
-      for (mlir::Attribute dim : dims) {
-        auto letter = dyn_cast<mlir::StringAttr>(dim);
-        facts.dims.push_back(letter ? letter.str() : "?");
-      }
     facts.isSorted = attrs.contains("attn.sorted");
   }
   facts.name = makeUnique(name, others);
-  facts.dims.resize(type.shape.size(), "?");
   return facts;
 }
 
@@ -79,15 +75,15 @@ static void describeAll(mlir::func::FuncOp function, const mlir::AsmParserState 
                         Source &source) {
   for (auto [index, type] : enumerate(source.signature.arguments))
     source.arguments.push_back(describe(getSSAName(function.getArgument(index), state),
-                                        "arg" + Twine(index), function.getArgAttrDict(index), type,
+                                        "arg" + Twine(index), function.getArgAttrDict(index),
                                         source.arguments));
   mlir::Operation *terminator = function.getBody().back().getTerminator();
   for (auto [index, type] : enumerate(source.signature.results)) {
     std::string name;
     if (index < terminator->getNumOperands())
       name = getSSAName(terminator->getOperand(index), state);
-    source.results.push_back(describe(name, "out" + Twine(index), function.getResultAttrDict(index),
-                                      type, source.results));
+    source.results.push_back(
+        describe(name, "out" + Twine(index), function.getResultAttrDict(index), source.results));
   }
 }
 
@@ -145,7 +141,19 @@ Expected<Source> readSource(mlir::MLIRContext &context, StringRef path, StringRe
     return createStringError("'" + path + "': " + toString(signature.takeError()));
   source.signature = std::move(*signature);
   describeAll(*function, state, source);
-  inferFacts(*function, source);
+  source.extents = findExtents(*function);
+  size_t next = 0;
+  for (auto *values : {&source.arguments, &source.results})
+    for (ValueFacts &facts : *values)
+      facts.dims = source.extents.values[next++];
+  function->walk([&](AssumeOp op) {
+    mlir::Value value = op.getSource();
+    while (auto cast = value.getDefiningOp<mlir::tensor::CastOp>())
+      value = cast.getSource();
+    if (auto argument = dyn_cast<mlir::BlockArgument>(value);
+        argument && argument.getOwner() == &function->getBody().front())
+      source.arguments[argument.getArgNumber()].isSorted = true;
+  });
   return source;
 }
 

@@ -8,20 +8,17 @@
 #ifndef ATTN_TOOLS_ATTNRUN_SOURCE_H
 #define ATTN_TOOLS_ATTNRUN_SOURCE_H
 
+#include "lib/Analysis/Extents/FindExtents.h"
 #include "lib/Target/CPU/Compile.h"
 #include "llvm/ADT/SmallVector.h"
 #include <string>
 
 namespace attn {
 
-/// The letters of one tensor's dimensions, "?" where unknown. "MN" stands for max(M, N): a tensor
-/// that is read at rows and at columns.
-using DimLetters = llvm::SmallVector<std::string, 4>;
-
 /// What is known of an argument or result beside its type.
 struct ValueFacts {
   std::string name;
-  DimLetters dims;
+  ExtentDims dims;
   /// Elements do not decrease along the last dimension.
   bool isSorted = false;
 };
@@ -31,16 +28,13 @@ struct Source {
   mlir::OwningOpRef<mlir::ModuleOp> module;
   KernelSignature signature;
   llvm::SmallVector<ValueFacts> arguments, results;
+  FunctionExtents extents;
 };
 
 /// Parses a file and finds its entry. Names are the attribute `attn.name` or else the SSA name in
-/// the text; dimensions are the attribute `attn.dims` or else what inferDims finds.
+/// the text.
 llvm::Expected<Source> readSource(mlir::MLIRContext &context, llvm::StringRef path,
                                   llvm::StringRef entry);
-
-/// Finds the dimensions of arguments and results by their use in `attn.attention`, and which
-/// arguments `attn.assume` calls nondecreasing.
-void inferFacts(mlir::func::FuncOp function, Source &source);
 
 } // namespace attn
 

@@ -1,0 +1,596 @@
+//===- FindExtents.cpp - the extents that a function relies on --------------------------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------------------------===//
+
+#include "lib/Analysis/Extents/FindExtents.h"
+#include "dialects/Attn/IR/AttnOps.h"
+#include "dialects/Attn/IR/AttnVariants.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace llvm;
+
+namespace attn {
+
+using TermKind = ExtentTerm::Kind;
+using RuleKind = ExtentRule::Kind;
+
+namespace {
+class Finder {
+public:
+  explicit Finder(mlir::func::FuncOp function) : function(function) {}
+
+  FunctionExtents run();
+
+private:
+  //===- Groups -----------------------------------------------------------------------------===//
+  using Groups = SmallVector<unsigned, 4>;
+  /// Of a tensor's dimensions; made when first asked for.
+  const Groups &getGroups(mlir::Value value);
+  unsigned addGroup() {
+    parents.push_back(parents.size());
+    return parents.size() - 1;
+  }
+  unsigned findLeader(unsigned group) {
+    while (parents[group] != group)
+      group = parents[group] = parents[parents[group]];
+    return group;
+  }
+  void join(unsigned a, unsigned b) {
+    a = findLeader(a), b = findLeader(b);
+    parents[std::max(a, b)] = std::min(a, b);
+  }
+  void join(const Groups &a, const Groups &b) {
+    for (auto [left, right] : zip(a, b))
+      join(left, right);
+  }
+  void join(mlir::Value a, mlir::Value b) { join(Groups(getGroups(a)), Groups(getGroups(b))); }
+
+  //===- Expressions ------------------------------------------------------------------------===//
+  std::optional<Extent> getExtent(mlir::OpFoldResult value);
+  std::optional<Extent> getExtent(mlir::Value value, unsigned depth = 0);
+  std::optional<Extent> computeExtent(mlir::Value value, unsigned depth);
+  void require(RuleKind kind, Extent left, Extent right, Letter letter = Letter::None) {
+    extents.rules.push_back({kind, std::move(left), std::move(right), letter});
+  }
+  /// The group is the value.
+  void define(mlir::Operation *op, unsigned group, mlir::OpFoldResult value);
+  void setUnknown(mlir::Operation *op, const Twine &reason) {
+    if (extents.unknown)
+      return;
+    extents.unknown = op;
+    extents.reason = reason.str();
+  }
+
+  //===- Ops --------------------------------------------------------------------------------===//
+  void visit(mlir::Operation *op);
+  void visit(AttentionOp op);
+  void visitReads(AttentionOp op, mlir::Region &region);
+  void requireRead(AttentionOp op, mlir::Value tensor, size_t dim, size_t position);
+  void visit(MergeOp op);
+  void visit(mlir::tensor::ExtractOp op);
+  void visitSlice(mlir::OffsetSizeAndStrideOpInterface op, mlir::Value whole, mlir::Value part,
+                  const SmallBitVector &dropped);
+  void requireWithin(mlir::Operation *op, unsigned whole, mlir::OpFoldResult offset,
+                     mlir::OpFoldResult size, mlir::OpFoldResult stride);
+  void visit(mlir::linalg::LinalgOp op);
+  void visit(mlir::func::ReturnOp op);
+
+  //===- Letters ----------------------------------------------------------------------------===//
+  /// The argument that a value is, seen through casts and assumptions, and its dimensions.
+  std::optional<unsigned> findArgumentNumber(mlir::Value value);
+  ExtentDims *findArgument(mlir::Value value);
+  void setLetters(ExtentDims *dims, ArrayRef<Letter> letters) {
+    if (dims && dims->size() == letters.size())
+      for (auto [dim, letter] : zip_equal(*dims, letters))
+        if (dim.letter == Letter::None)
+          dim.letter = letter;
+  }
+  void useLeaders();
+
+  //===- Batches ----------------------------------------------------------------------------===//
+  bool addBatchReads(AttentionOp op, MutableArrayRef<SmallBitVector> dims);
+  bool readsAreOfBatch(AttentionOp op, ArrayRef<SmallBitVector> dims);
+  void findBatches();
+  void dropKnownRules();
+
+  mlir::func::FuncOp function;
+  FunctionExtents extents;
+  SmallVector<unsigned> parents;
+  DenseMap<mlir::Value, Groups> groups;
+  DenseMap<mlir::Value, std::optional<Extent>> expressions;
+  /// Dimensions of arguments that regions read at positions; whole tensors name theirs first.
+  struct Read {
+    ExtentDims *dims;
+    size_t dim;
+    Letter letter;
+  };
+  SmallVector<Read> reads;
+};
+} // namespace
+
+const Finder::Groups &Finder::getGroups(mlir::Value value) {
+  auto [found, isNew] = groups.try_emplace(value);
+  auto type = dyn_cast<mlir::RankedTensorType>(value.getType());
+  if (!isNew || !type)
+    return found->second;
+  // A call's extents are compared with the types of arguments before anything else.
+  bool isArgument = isa<mlir::BlockArgument>(value);
+  for (int64_t extent : type.getShape()) {
+    unsigned group = addGroup();
+    found->second.push_back(group);
+    if (!mlir::ShapedType::isDynamic(extent) && !isArgument)
+      require(RuleKind::Equal, makeExtent(group), makeConstant(extent));
+  }
+  return found->second;
+}
+
+//===----------------------------------------------------------------------------------------===//
+// Expressions
+//===----------------------------------------------------------------------------------------===//
+
+static std::optional<TermKind> getKind(mlir::Operation *op) {
+  return TypeSwitch<mlir::Operation *, std::optional<TermKind>>(op)
+      .Case([](mlir::arith::AddIOp) { return TermKind::Add; })
+      .Case([](mlir::arith::SubIOp) { return TermKind::Sub; })
+      .Case([](mlir::arith::MulIOp) { return TermKind::Mul; })
+      .Case([](mlir::arith::DivSIOp) { return TermKind::Div; })
+      .Case([](mlir::arith::FloorDivSIOp) { return TermKind::FloorDiv; })
+      .Case([](mlir::arith::CeilDivSIOp) { return TermKind::CeilDiv; })
+      .Case([](mlir::arith::RemSIOp) { return TermKind::Rem; })
+      .Case([](mlir::arith::MinSIOp) { return TermKind::Min; })
+      .Case([](mlir::arith::MaxSIOp) { return TermKind::Max; })
+      .Default([](mlir::Operation *) { return std::nullopt; });
+}
+
+std::optional<Extent> Finder::getExtent(mlir::OpFoldResult value) {
+  if (std::optional<int64_t> constant = mlir::getConstantIntValue(value))
+    return makeConstant(*constant);
+  return getExtent(cast<mlir::Value>(value));
+}
+
+std::optional<Extent> Finder::getExtent(mlir::Value value, unsigned depth) {
+  if (auto found = expressions.find(value); found != expressions.end())
+    return found->second;
+  std::optional<Extent> extent = computeExtent(value, depth);
+  expressions[value] = extent;
+  return extent;
+}
+
+std::optional<Extent> Finder::computeExtent(mlir::Value value, unsigned depth) {
+  if (std::optional<int64_t> constant = mlir::getConstantIntValue(value))
+    return makeConstant(*constant);
+  // Other integers may be narrower than the arithmetic here.
+  if (!value.getType().isIndex())
+    return std::nullopt;
+  if (auto argument = dyn_cast<mlir::BlockArgument>(value)) {
+    if (argument.getOwner() != &function.getBody().front())
+      return std::nullopt;
+    return makeExtent(extents.values[argument.getArgNumber()].front().group);
+  }
+  mlir::Operation *op = value.getDefiningOp();
+  if (auto dim = dyn_cast<mlir::tensor::DimOp>(op)) {
+    const Groups &source = getGroups(dim.getSource());
+    std::optional<int64_t> index = dim.getConstantIndex();
+    if (!index || *index < 0 || *index >= int64_t(source.size()))
+      return std::nullopt;
+    return makeExtent(source[*index]);
+  }
+  std::optional<TermKind> kind = getKind(op);
+  // An expression that uses its parts over and over would grow without bound.
+  constexpr unsigned kMaxDepth = 32, kMaxTerms = 64;
+  if (!kind || depth > kMaxDepth)
+    return std::nullopt;
+  std::optional<Extent> left = getExtent(op->getOperand(0), depth + 1),
+                        right = getExtent(op->getOperand(1), depth + 1);
+  if (!left || !right || left->size() + right->size() > kMaxTerms)
+    return std::nullopt;
+  left->append(*right);
+  left->push_back({*kind, 0});
+  return left;
+}
+
+void Finder::define(mlir::Operation *op, unsigned group, mlir::OpFoldResult value) {
+  std::optional<Extent> extent = getExtent(value);
+  if (!extent)
+    return setUnknown(op, "expected extents and offsets that are sums, products and quotients of "
+                          "arguments and their extents");
+  if (std::optional<unsigned> same = getGroup(*extent))
+    join(group, *same);
+  else
+    require(RuleKind::Equal, makeExtent(group), std::move(*extent));
+}
+
+//===----------------------------------------------------------------------------------------===//
+// Ops
+//===----------------------------------------------------------------------------------------===//
+
+static constexpr Letter kPositions[] = {Letter::B, Letter::H, Letter::M, Letter::N};
+
+void Finder::visit(AttentionOp op) {
+  Groups query = getGroups(op.getQuery()), key = getGroups(op.getKey()),
+         value = getGroups(op.getValue()), output = getGroups(op.getOutput());
+  for (auto [a, b] :
+       {std::pair(query[0], key[0]), std::pair(query[0], value[0]), std::pair(key[1], value[1]),
+        std::pair(key[2], value[2]), std::pair(query[3], key[3]), std::pair(value[3], output[3])})
+    join(a, b);
+  join({query[0], query[1], query[2]}, output);
+  if (op.getLse())
+    join({query[0], query[1], query[2]}, getGroups(op.getLse()));
+  if (op.getSink())
+    join({query[1]}, getGroups(op.getSink()));
+  require(RuleKind::Multiple, makeExtent(query[1]), makeExtent(key[1]));
+  extents.attentions.push_back({query[0], query[1], key[1], query[2], key[2], query[3], value[3]});
+
+  setLetters(findArgument(op.getQuery()), {Letter::B, Letter::H, Letter::M, Letter::D});
+  setLetters(findArgument(op.getKey()), {Letter::B, Letter::Hkv, Letter::N, Letter::D});
+  setLetters(findArgument(op.getValue()), {Letter::B, Letter::Hkv, Letter::N, Letter::Dv});
+  if (op.getSink())
+    setLetters(findArgument(op.getSink()), {Letter::H});
+  for (mlir::Region *region : {&op.getScore(), &op.getMask()})
+    visitReads(op, *region);
+  for (auto [rule, capture] : zip_equal(getCaptureRules(op), op.getCaptures()))
+    for (auto [dim, name] : enumerate(rule.dims))
+      for (auto [position, letter] : enumerate(kPositions))
+        if (StringRef(&name, 1) == getName(letter))
+          requireRead(op, capture, dim, position);
+}
+
+/// A dimension that is read at the positions b, h, m or n of an op.
+void Finder::requireRead(AttentionOp op, mlir::Value tensor, size_t dim, size_t position) {
+  const auto &letters = extents.attentions.back();
+  unsigned group = getGroups(tensor)[dim];
+  Letter letter = kPositions[position];
+  Extent end = makeExtent(letters[size_t(letter)]);
+  if (!op.getOrigin().empty()) {
+    // As for any computed index, it is the caller who knows where else positions may begin.
+    std::optional<Extent> origin = getExtent(op.getOrigin()[position]);
+    if (!origin)
+      return;
+    require(RuleKind::AtLeast, *origin, makeConstant(0));
+    end.append(*origin);
+    end.push_back({TermKind::Add, 0});
+    letter = Letter::None;
+  }
+  require(RuleKind::AtLeast, makeExtent(group), std::move(end), letter);
+  if (ExtentDims *dims = findArgument(tensor))
+    reads.push_back({dims, dim, kPositions[position]});
+}
+
+/// A tensor read at [%h, %n] has at least H rows and N columns: the region's last four arguments
+/// are the positions.
+void Finder::visitReads(AttentionOp op, mlir::Region &region) {
+  if (region.empty())
+    return;
+  unsigned first = region.getNumArguments() - 4;
+  region.walk([&](mlir::tensor::ExtractOp extract) {
+    for (auto [dim, index] : enumerate(extract.getIndices())) {
+      auto argument = dyn_cast<mlir::BlockArgument>(index);
+      if (argument && argument.getOwner() == &region.front() && argument.getArgNumber() >= first)
+        requireRead(op, extract.getTensor(), dim, argument.getArgNumber() - first);
+      else if (std::optional<Extent> extent = getExtent(index))
+        requireWithin(extract, getGroups(extract.getTensor())[dim], index,
+                      mlir::OpBuilder(extract).getIndexAttr(1),
+                      mlir::OpBuilder(extract).getIndexAttr(1));
+    }
+  });
+}
+
+void Finder::visit(MergeOp op) {
+  Groups partial = getGroups(op.getPartial()), logarithms = getGroups(op.getPartialLse()),
+         output = getGroups(op.getOutput());
+  // Of buffers nothing is known here.
+  if (partial.empty())
+    return setUnknown(op, "expected tensors");
+  join(logarithms, partial);
+  join(Groups(drop_begin(partial)), output);
+  if (op.getLse())
+    join(output, getGroups(op.getLse()));
+  for (auto [init, result] : zip(op.getDpsInits(), op->getResults()))
+    join(init, result);
+}
+
+/// `whole` holds [offset, offset + size * stride).
+void Finder::requireWithin(mlir::Operation *op, unsigned whole, mlir::OpFoldResult offset,
+                           mlir::OpFoldResult size, mlir::OpFoldResult stride) {
+  std::optional<Extent> begin = getExtent(offset), count = getExtent(size);
+  std::optional<int64_t> step = mlir::getConstantIntValue(stride);
+  if (!begin || !count || !step || *step < 1)
+    return setUnknown(op, "expected extents and offsets that are sums, products and quotients of "
+                          "arguments and their extents, and constant steps from 1 on");
+  require(RuleKind::AtLeast, *begin, makeConstant(0));
+  require(RuleKind::AtLeast, *count, makeConstant(0));
+  // offset + (size - 1) * stride + 1
+  Extent end = std::move(*count);
+  if (*step != 1)
+    end.append({{TermKind::Constant, 1},
+                {TermKind::Sub, 0},
+                {TermKind::Constant, *step},
+                {TermKind::Mul, 0},
+                {TermKind::Constant, 1},
+                {TermKind::Add, 0}});
+  if (*begin != makeConstant(0)) {
+    end.append(*begin);
+    end.push_back({TermKind::Add, 0});
+  }
+  require(RuleKind::AtLeast, makeExtent(whole), std::move(end));
+}
+
+void Finder::visitSlice(mlir::OffsetSizeAndStrideOpInterface op, mlir::Value whole,
+                        mlir::Value part, const SmallBitVector &dropped) {
+  Groups outer = getGroups(whole), inner = getGroups(part);
+  SmallVector<mlir::OpFoldResult> offsets = op.getMixedOffsets(), sizes = op.getMixedSizes(),
+                                  strides = op.getMixedStrides();
+  size_t next = 0;
+  for (size_t dim = 0; dim < sizes.size(); ++dim) {
+    if (!dropped.test(dim) && next < inner.size())
+      define(op, inner[next++], sizes[dim]);
+    requireWithin(op, outer[dim], offsets[dim], sizes[dim], strides[dim]);
+  }
+}
+
+void Finder::visit(mlir::linalg::LinalgOp op) {
+  SmallVector<std::optional<unsigned>> loops(op.getNumLoops());
+  for (mlir::OpOperand &operand : op->getOpOperands()) {
+    if (!isa<mlir::RankedTensorType>(operand.get().getType()))
+      continue;
+    Groups dims = getGroups(operand.get());
+    for (auto [dim, index] : zip(dims, op.getMatchingIndexingMap(&operand).getResults())) {
+      auto loop = dyn_cast<mlir::AffineDimExpr>(index);
+      if (!loop)
+        return setUnknown(op, "expected indexing maps of dimensions alone");
+      std::optional<unsigned> &group = loops[loop.getPosition()];
+      if (group)
+        join(*group, dim);
+      group = dim;
+    }
+  }
+  for (auto [init, result] : zip(op.getDpsInits(), op->getResults()))
+    join(init, result);
+}
+
+void Finder::visit(mlir::tensor::ExtractOp op) {
+  mlir::OpFoldResult one = mlir::OpBuilder(op).getIndexAttr(1);
+  for (auto [group, index] : zip(Groups(getGroups(op.getTensor())), op.getIndices()))
+    requireWithin(op, group, index, one, one);
+}
+
+void Finder::visit(mlir::func::ReturnOp op) {
+  for (auto [index, value] : enumerate(op.getOperands())) {
+    ExtentDims &dims = extents.values[function.getNumArguments() + index];
+    if (!isa<mlir::RankedTensorType>(value.getType()))
+      continue;
+    for (auto [dim, group] : zip(dims, Groups(getGroups(value))))
+      join(dim.group, group);
+    auto attention = value.getDefiningOp<AttentionOp>();
+    if (attention && value == attention.getOutput())
+      setLetters(&dims, {Letter::B, Letter::H, Letter::M, Letter::Dv});
+    else if (attention)
+      setLetters(&dims, {Letter::B, Letter::H, Letter::M});
+  }
+}
+
+void Finder::visit(mlir::Operation *op) {
+  auto isTensor = [](mlir::Type type) { return isa<mlir::TensorType>(type); };
+  TypeSwitch<mlir::Operation *>(op)
+      .Case<AttentionOp, MergeOp, mlir::tensor::ExtractOp, mlir::linalg::LinalgOp,
+            mlir::func::ReturnOp>([&](auto op) { visit(op); })
+      .Case<mlir::tensor::CastOp, AssumeOp>(
+          [&](auto op) { join(op->getOperand(0), op->getResult(0)); })
+      .Case([&](mlir::tensor::EmptyOp op) {
+        for (auto [group, size] : zip(Groups(getGroups(op)), op.getMixedSizes()))
+          define(op, group, size);
+      })
+      .Case([&](mlir::tensor::ExtractSliceOp op) {
+        visitSlice(op, op.getSource(), op.getResult(), op.getDroppedDims());
+      })
+      .Case([&](mlir::tensor::InsertSliceOp op) {
+        visitSlice(op, op.getDest(), op.getSource(), op.getDroppedDims());
+        join(op.getDest(), op.getResult());
+      })
+      .Case([](mlir::tensor::DimOp) {})
+      .Default([&](mlir::Operation *op) {
+        if (none_of(op->getOperandTypes(), isTensor) && none_of(op->getResultTypes(), isTensor) &&
+            op->getNumRegions() == 0)
+          return;
+        if (!op->hasTrait<mlir::OpTrait::Elementwise>() && !isa<mlir::arith::ConstantOp>(op))
+          return setUnknown(op, "expected ops whose extents are known: attention, merge, casts, "
+                                "slices, linalg and elementwise ops");
+        for (mlir::Value operand : op->getOperands())
+          if (isTensor(operand.getType()))
+            join(operand, op->getResult(0));
+      });
+}
+
+//===----------------------------------------------------------------------------------------===//
+// Arguments and groups
+//===----------------------------------------------------------------------------------------===//
+
+std::optional<unsigned> Finder::findArgumentNumber(mlir::Value value) {
+  while (isa_and_nonnull<mlir::tensor::CastOp, AssumeOp>(value.getDefiningOp()))
+    value = value.getDefiningOp()->getOperand(0);
+  auto argument = dyn_cast<mlir::BlockArgument>(value);
+  if (!argument || argument.getOwner() != &function.getBody().front())
+    return std::nullopt;
+  return argument.getArgNumber();
+}
+
+ExtentDims *Finder::findArgument(mlir::Value value) {
+  std::optional<unsigned> number = findArgumentNumber(value);
+  return number ? &extents.values[*number] : nullptr;
+}
+
+/// Numbers the groups from 0 on.
+void Finder::useLeaders() {
+  SmallVector<std::optional<unsigned>> numbers(parents.size());
+  auto rename = [&](auto &group) {
+    std::optional<unsigned> &number = numbers[findLeader(group)];
+    if (!number)
+      number = extents.numGroups++;
+    group = *number;
+  };
+  for (ExtentDims &dims : extents.values)
+    for (ExtentDim &dim : dims)
+      rename(dim.group);
+  for (ExtentRule &rule : extents.rules)
+    for (Extent *extent : {&rule.left, &rule.right})
+      for (ExtentTerm &term : *extent)
+        if (term.kind == TermKind::Group)
+          rename(term.value);
+  for (auto &letters : extents.attentions)
+    for (unsigned &group : letters)
+      rename(group);
+}
+
+/// Without what is true of itself, of constants, or by the types of arguments and results, which a
+/// call's tensors are compared with.
+void Finder::dropKnownRules() {
+  SmallVector<std::optional<int64_t>> statics(extents.numGroups);
+  auto types = concat<const mlir::Type>(function.getArgumentTypes(), function.getResultTypes());
+  for (auto [type, dims] : zip(types, extents.values))
+    if (auto tensor = dyn_cast<mlir::RankedTensorType>(type))
+      for (auto [dim, extent] : zip_equal(dims, tensor.getShape()))
+        if (!mlir::ShapedType::isDynamic(extent))
+          statics[dim.group] = extent;
+  SmallVector<ExtentRule> kept;
+  for (ExtentRule &rule : extents.rules) {
+    bool isKnown = rule.left == rule.right || is_contained(kept, rule);
+    std::optional<unsigned> group = getGroup(rule.left);
+    if (rule.right.size() == 1 && rule.right[0].kind == TermKind::Constant) {
+      int64_t right = rule.right[0].value;
+      if (rule.kind == RuleKind::Equal)
+        isKnown |= group && statics[*group] == right;
+      else if (rule.left.size() == 1 && rule.left[0].kind == TermKind::Constant)
+        isKnown |= rule.kind == RuleKind::AtLeast && rule.left[0].value >= right;
+    }
+    if (!isKnown)
+      kept.push_back(std::move(rule));
+  }
+  extents.rules = std::move(kept);
+}
+
+//===----------------------------------------------------------------------------------------===//
+// Batches
+//===----------------------------------------------------------------------------------------===//
+
+static mlir::Value getBatch(mlir::Region &region) {
+  return region.empty() ? mlir::Value() : region.getArgument(region.getNumArguments() - 4);
+}
+
+/// Adds the dimensions of arguments that the op reads at its batch. False when it does anything
+/// else with the number.
+bool Finder::addBatchReads(AttentionOp op, MutableArrayRef<SmallBitVector> dims) {
+  for (auto [rule, capture] : zip_equal(getCaptureRules(op), op.getCaptures()))
+    for (auto [dim, letter] : enumerate(rule.dims))
+      if (letter == 'B') {
+        std::optional<unsigned> argument = findArgumentNumber(capture);
+        if (!argument)
+          return false;
+        dims[*argument].set(dim);
+      }
+  for (mlir::Region *region : {&op.getScore(), &op.getMask()}) {
+    mlir::Value batch = getBatch(*region);
+    if (!batch)
+      continue;
+    for (mlir::OpOperand &use : batch.getUses()) {
+      auto extract = dyn_cast<mlir::tensor::ExtractOp>(use.getOwner());
+      std::optional<unsigned> argument =
+          extract ? findArgumentNumber(extract.getTensor()) : std::nullopt;
+      if (!argument)
+        return false;
+      dims[*argument].set(use.getOperandNumber() - 1);
+    }
+  }
+  return true;
+}
+
+/// Whether every read of a batch's dimension is at the batch.
+bool Finder::readsAreOfBatch(AttentionOp op, ArrayRef<SmallBitVector> dims) {
+  for (mlir::Region *region : {&op.getScore(), &op.getMask()}) {
+    mlir::WalkResult result = region->walk([&](mlir::tensor::ExtractOp extract) {
+      std::optional<unsigned> argument = findArgumentNumber(extract.getTensor());
+      for (auto [dim, index] : enumerate(extract.getIndices()))
+        if (!argument || (dims[*argument].test(dim) && index != getBatch(*region)))
+          return mlir::WalkResult::interrupt();
+      return mlir::WalkResult::advance();
+    });
+    if (result.wasInterrupted())
+      return false;
+  }
+  return true;
+}
+
+void Finder::findBatches() {
+  if (extents.unknown || extents.attentions.empty())
+    return;
+  unsigned group = extents.attentions.front()[size_t(Letter::B)];
+  for (const auto &letters : extents.attentions)
+    for (auto [letter, other] : enumerate(letters))
+      if ((other == group) != (Letter(letter) == Letter::B))
+        return;
+  SmallVector<SmallBitVector> dims;
+  for (const ExtentDims &value : extents.values) {
+    SmallBitVector &isBatch = dims.emplace_back(value.size());
+    for (auto [dim, extent] : enumerate(value))
+      isBatch[dim] = extent.group == group;
+  }
+  auto attentions = function.getOps<AttentionOp>();
+  for (mlir::Operation &op : function.getBody().front())
+    if (!isa<AttentionOp, mlir::tensor::CastOp, AssumeOp, mlir::func::ReturnOp,
+             mlir::arith::ConstantOp>(op))
+      return;
+  for (AttentionOp op : attentions)
+    if (!op.getOrigin().empty() || !addBatchReads(op, dims))
+      return;
+  for (AttentionOp op : attentions)
+    if (!readsAreOfBatch(op, dims))
+      return;
+  if (any_of(dims, [](const SmallBitVector &value) { return value.count() > 1; }))
+    return;
+  for (auto [value, isBatch] : enumerate(dims))
+    if (isBatch.any())
+      extents.batches.push_back(
+          {static_cast<unsigned>(value), static_cast<unsigned>(isBatch.find_first())});
+}
+
+//===----------------------------------------------------------------------------------------===//
+// All of it
+//===----------------------------------------------------------------------------------------===//
+
+FunctionExtents Finder::run() {
+  extents.values.resize(function.getNumArguments() + function.getNumResults());
+  if (function.isExternal())
+    return std::move(extents);
+  for (mlir::BlockArgument argument : function.getArguments()) {
+    ExtentDims &dims = extents.values[argument.getArgNumber()];
+    for (unsigned group : getGroups(argument))
+      dims.push_back({Letter::None, group});
+    if (argument.getType().isIndex())
+      dims.push_back({Letter::None, addGroup()});
+  }
+  for (auto [index, type] : enumerate(function.getResultTypes()))
+    if (auto tensor = dyn_cast<mlir::RankedTensorType>(type))
+      for (int64_t dim = 0; dim < tensor.getRank(); ++dim)
+        extents.values[function.getNumArguments() + index].push_back({Letter::None, addGroup()});
+  for (mlir::Operation &op : function.getBody().front())
+    visit(&op);
+  if (!function.getBody().hasOneBlock())
+    setUnknown(function, "expected a function of one block");
+  for (const Read &read : reads)
+    if (ExtentDim &dim = (*read.dims)[read.dim]; dim.letter == Letter::None)
+      dim.letter = read.letter;
+  useLeaders();
+  findBatches();
+  dropKnownRules();
+  return std::move(extents);
+}
+
+FunctionExtents findExtents(mlir::func::FuncOp function) { return Finder(function).run(); }
+
+} // namespace attn
