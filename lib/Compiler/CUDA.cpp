@@ -69,6 +69,20 @@ static void setAlignments(CallRules &rules, ArrayRef<KernelPlan> plans) {
         rules.values[parameter.argument].alignment = 16;
 }
 
+/// Batches are along z, with the parts that keys are split into.
+static int64_t getMaxBatches(ArrayRef<KernelPlan> plans) {
+  constexpr int64_t kMaxBlocks = 65535;
+  int64_t most = kMaxBlocks;
+  for (const KernelPlan &plan : plans) {
+    int64_t others = 1;
+    for (const SizeFactor &factor : plan.grid[2])
+      if (factor.argument < 0)
+        others *= std::max<int64_t>(factor.dim, 1);
+    most = std::min(most, kMaxBlocks / others);
+  }
+  return most;
+}
+
 Result<EmittedImage> emitImage(std::string_view source, const CompileOptions &options,
                                DoorObserver observe) {
   if (Status status = checkOptions(options); !status.ok())
@@ -97,6 +111,7 @@ Result<EmittedImage> emitImage(std::string_view source, const CompileOptions &op
     return diagnostics.fail(message.c_str());
   }
   setAlignments(rules, code->plans);
+  rules.maxBatches = getMaxBatches(code->plans);
   Expected<std::string> plan = addRules(writeKernelPlans(code->plans), rules);
   if (!plan)
     return Status{StatusCode::InvalidKernel, toString(plan.takeError()), ""};

@@ -88,8 +88,9 @@ static Status runOnGPU(const CompiledFunction::State &state, LaunchArguments arg
   Status status = checkArguments(state.rules, arguments, scalars);
   if (!status.ok())
     return status;
-  status = scalars.empty() ? state.gpu->launch(arguments, stream)
-                           : launch(state, arguments, scalars, stream);
+  status = runInSlices(state.rules, arguments, [&](LaunchArguments some) {
+    return scalars.empty() ? state.gpu->launch(some, stream) : launch(state, some, scalars, stream);
+  });
   return status.ok() ? status : nameArgument(state.rules, std::move(status));
 }
 

@@ -134,6 +134,68 @@ TEST_F(CompileCUDATest, SplitsKeys) {
     EXPECT_NE(text->find(part), std::string::npos) << part;
 }
 
+TEST_F(CompileCUDATest, MoreBatchesThanAGridHas) {
+  for (int64_t splits : {1, 2}) {
+    options.splits = splits;
+    fake->launches.clear();
+    CompiledFunction function = compileSpec();
+    size_t kernels = function.getInfo().kernels.size();
+    FakeTensor query(0x100000, {70000, 1, 8, 64}), output(0x400000, {70000, 1, 8, 64});
+    // Every batch reads the same keys.
+    FakeTensor key(0x200000, {70000, 1, 9, 64}, {0, 576, 64, 1}), value = key;
+    Status status = function.run({query, key, value, output}, stream);
+    ASSERT_TRUE(status.ok()) << status.str();
+    ASSERT_EQ(fake->launches.size(), 2 * kernels);
+    EXPECT_EQ(fake->launches[0].config.gridZ, 65535u);
+    EXPECT_EQ(fake->launches[kernels].config.gridZ, 4465u);
+    auto hasAddress = [&](uintptr_t address) {
+      return llvm::any_of(fake->encodings, [&](auto &map) {
+        return map.address == reinterpret_cast<void *>(address);
+      });
+    };
+    EXPECT_TRUE(hasAddress(0x100000 + uintptr_t(65535) * 8 * 64 * 2));
+    EXPECT_FALSE(hasAddress(0x200000 + uintptr_t(65535) * 9 * 64 * 2));
+  }
+}
+
+/// The number of launches of 70000 batches whose mask is `mask`, reading %ids: tensor<?x?xi32>; the
+/// message of the error is in `message`.
+static size_t countLaunches(FakeCuda &fake, const CompileOptions &options, const std::string &mask,
+                            std::string &message) {
+  Result<CompiledFunction> function =
+      compile("!t = tensor<?x?x?x64xbf16>\n"
+              "func.func @f(%q: !t, %k: !t, %ids: tensor<?x?xi32>) -> !t {\n"
+              "  %zero = arith.constant 0 : i32\n"
+              "  %c0 = arith.constant 0 : index\n"
+              "  %o = attn.attention %q, %k, %k mask(%b, %h, %m, %n) {\n" +
+                  mask + "    attn.yield %keep : i1\n  } : !t, !t, !t -> !t\n  return %o : !t\n}\n",
+              options);
+  EXPECT_TRUE(function) << function.getStatus().str();
+  FakeTensor query(0x100000, {70000, 1, 8, 64}), output(0x400000, {70000, 1, 8, 64});
+  FakeTensor ids(0x600000, {70000, 9}, {}, DataType::I32);
+  fake.launches.clear();
+  message = function ? function->run({query, query, ids, output}).message : "";
+  return fake.launches.size();
+}
+
+TEST_F(CompileCUDATest, BatchesThatRegionsKnow) {
+  std::string message;
+  EXPECT_EQ(countLaunches(*fake, options,
+                          "    %x = tensor.extract %ids[%b, %n] : tensor<?x?xi32>\n"
+                          "    %keep = arith.cmpi sgt, %x, %zero : i32\n",
+                          message),
+            2u);
+  EXPECT_EQ(message, "");
+  // A slice would have other numbers, or another batch's ids.
+  for (const char *mask : {"    %keep = arith.cmpi slt, %b, %n : index\n",
+                           "    %x = tensor.extract %ids[%b, %n] : tensor<?x?xi32>\n"
+                           "    %y = tensor.extract %ids[%c0, %n] : tensor<?x?xi32>\n"
+                           "    %keep = arith.cmpi sgt, %x, %y : i32\n"}) {
+    EXPECT_EQ(countLaunches(*fake, options, mask, message), 0u);
+    EXPECT_EQ(message, "expected at most 65535 blocks along z in kernel 'f', got 70000");
+  }
+}
+
 TEST_F(CompileCUDATest, NumbersAreScalars) {
   spec.hasScale = spec.returnsLse = true;
   CompiledFunction function = compileSpec();
