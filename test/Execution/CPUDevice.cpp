@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------------------------===//
 
 #include "lib/Target/CPU/Invoke.h"
+#include "test/Execution/GuardedTensor.h"
 #include "test/Execution/TestDevice.h"
 
 namespace attn::test {
@@ -30,9 +31,28 @@ class CPUKernel : public TestKernel {
 public:
   explicit CPUKernel(std::unique_ptr<CompiledKernel> kernel) : kernel(std::move(kernel)) {}
 
-  llvm::Error run(llvm::MutableArrayRef<Input> inputs, llvm::MutableArrayRef<Array> outputs, Memory,
-                  uint64_t) override {
-    call(*kernel, inputs, outputs);
+  llvm::Error run(llvm::MutableArrayRef<Input> inputs, llvm::MutableArrayRef<Array> outputs,
+                  Memory memory, uint64_t seed) override {
+    std::vector<std::unique_ptr<GuardedTensor>> tensors;
+    KernelArguments arguments;
+    auto add = [&](Array &array, bool isOutput) {
+      GuardedTensor &tensor =
+          *tensors.emplace_back(std::make_unique<GuardedTensor>(array, isOutput, memory, ++seed));
+      arguments.addMemRef(tensor.bytes.data() + GuardedTensor::kGuardBytes, tensor.shape,
+                          tensor.strides);
+    };
+    for (auto [input, type] : llvm::zip_equal(inputs, kernel->signature.arguments)) {
+      if (input.isScalar)
+        arguments.addScalar(type.kind, input.scalar);
+      else
+        add(input.array, /*isOutput=*/false);
+    }
+    for (Array &output : outputs)
+      add(output, /*isOutput=*/true);
+    arguments.call(kernel->function);
+    for (auto &tensor : llvm::ArrayRef(tensors).take_back(outputs.size()))
+      if (llvm::Error error = tensor->copyBack())
+        return error;
     return llvm::Error::success();
   }
 
@@ -47,6 +67,7 @@ public:
     return {{1, 1}, {3, 5}, {16, 48}, {80, 112}, {128, 176}};
   }
   int64_t getColumnMultiple() const override { return 1; }
+  ScheduleLimits getScheduleLimits(const Problem &) const override { return {1, 200, 1, 200}; }
   /// bench/results/cpu-error-bounds.json
   Errors getErrors(llvm::StringRef type) const override {
     return type == "f16" ? Errors{6.1e-4, 6.1e-4, 6.1e-4} : Errors{6.5e-3, 1.3e-2, 1.9e-2};

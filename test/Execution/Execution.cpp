@@ -102,12 +102,12 @@ void Execution::check(const Variant &variant, const Problem &problem,
   }
   bool failedBefore = testing::Test::HasFailure();
   for (const Extents &e : extents)
-    run(variant, problem, e, **kernel, **reference);
+    numMismatches += !run(variant, problem, e, **kernel, **reference);
   if (testing::Test::HasFailure() && !failedBefore)
     ADD_FAILURE() << source;
 }
 
-void Execution::run(const Variant &variant, const Problem &p, const Extents &e, TestKernel &kernel,
+bool Execution::run(const Variant &variant, const Problem &p, const Extents &e, TestKernel &kernel,
                     CompiledKernel &reference) {
   uint64_t inputSeed = seed + 1000 * uint64_t(++numRuns);
   SCOPED_TRACE(llvm::formatv("B={0} H={1} Hkv={2} M={3} N={4} seed={5}", e.batch, e.heads,
@@ -118,9 +118,10 @@ void Execution::run(const Variant &variant, const Problem &p, const Extents &e, 
       allocateResults(inputs[0].array.getKind(), p, e, p.memory, ElementKind::F32);
   if (llvm::Error error = kernel.run(inputs, results, p.memory, inputSeed)) {
     ADD_FAILURE() << llvm::toString(std::move(error));
-    return;
+    return false;
   }
   std::vector<Array> expected = callReference(reference, inputs, p, e);
+  bool isRight = true;
   for (size_t i = 0; i < results.size(); ++i) {
     Comparison c = llvm::cantFail(compare(results[i], expected[i]));
     double bound = kF32Bound;
@@ -137,7 +138,9 @@ void Execution::run(const Variant &variant, const Problem &p, const Extents &e, 
         << "result " << i << ": max relative " << c.maxRelative << " at " << c.worst << ", bound "
         << bound << ", got " << (c.worst < 0 ? 0 : results[i].get(c.worst)) << ", expected "
         << (c.worst < 0 ? 0 : expected[i].get(c.worst));
+    isRight &= c.isWithin(bound);
   }
+  return isRight;
 }
 
 } // namespace attn::test

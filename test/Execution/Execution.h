@@ -25,10 +25,13 @@ public:
   void check(const Variant &variant, const Problem &problem, const std::vector<Extents> &extents);
 
   int numCompiles = 0, numRuns = 0;
+  /// Runs whose results are wrong.
+  int numMismatches = 0;
 
 private:
   mlir::OwningOpRef<mlir::ModuleOp> parse(const std::string &source);
-  void run(const Variant &variant, const Problem &problem, const Extents &extents,
+  /// Whether the results are right.
+  bool run(const Variant &variant, const Problem &problem, const Extents &extents,
            TestKernel &kernel, CompiledKernel &reference);
 
   uint64_t seed;

@@ -21,7 +21,7 @@ static constexpr uint8_t kGuardOfOutputs = 0xa5;
 GuardedTensor::GuardedTensor(Array &array, bool isOutput, Memory memory, uint64_t seed)
     : array(array), shape(array.getShape()), strides(array.getStrides()),
       guard(isOutput ? kGuardOfOutputs : kGuardOfInputs) {
-  if (memory == Memory::Random && shape.size() == 4)
+  if (memory >= Memory::Random && shape.size() == 4)
     drawStrides(seed);
   int64_t last = 0;
   for (auto [extent, stride] : llvm::zip_equal(shape, strides))

@@ -60,6 +60,32 @@ unsigned countTests(llvm::StringRef log) {
   return count;
 }
 
+/// The lines that begin with `word`.
+std::vector<std::string> getLines(llvm::StringRef log, llvm::StringRef word) {
+  std::vector<std::string> found;
+  llvm::SmallVector<llvm::StringRef> lines;
+  log.split(lines, '\n');
+  for (llvm::StringRef line : lines)
+    if (line.starts_with(word))
+      found.push_back(line.str());
+  return found;
+}
+
+/// Sums of the numbers in the lines "random: 1 kernels, 2 configurations, 3 mismatches".
+struct Totals {
+  unsigned counts[3] = {0, 0, 0};
+
+  void add(llvm::StringRef log) {
+    for (llvm::StringRef line : getLines(log, "random: "))
+      for (unsigned &total : counts) {
+        unsigned count = 0;
+        line = line.drop_until(llvm::isDigit);
+        line.consumeInteger(10, count);
+        total += count;
+      }
+  }
+};
+
 /// What is between "[ RUN" and "[  FAILED" of each test that failed; everything if the process
 /// died.
 void printFailures(llvm::StringRef log, bool ended) {
@@ -82,6 +108,8 @@ int runJobs(unsigned count, int argc, char **argv) {
   for (unsigned i = 0; i < count; ++i)
     jobs.push_back(startJob(i, count, argc, argv));
   unsigned numTests = 0, numBad = 0;
+  Totals totals;
+  std::vector<std::string> reproducers;
   std::string head;
   for (Job &job : jobs) {
     int status = -1;
@@ -90,11 +118,18 @@ int runJobs(unsigned count, int argc, char **argv) {
     if (head.empty())
       head = llvm::StringRef(log).split('\n').first.str();
     numTests += countTests(log);
+    totals.add(log);
+    llvm::append_range(reproducers, getLines(log, "reproduce: "));
     if (ended && WEXITSTATUS(status) == 0)
       continue;
     ++numBad;
     printFailures(log, ended && countTests(log) > 0);
   }
+  for (const std::string &line : reproducers)
+    llvm::outs() << line << '\n';
+  if (totals.counts[0])
+    llvm::outs() << llvm::formatv("random: {0} kernels, {1} configurations, {2} mismatches\n",
+                                  totals.counts[0], totals.counts[1], totals.counts[2]);
   llvm::outs() << head << "; " << numTests << " tests in " << count << " processes, "
                << (numBad ? std::to_string(numBad) + " of them with failures" : "all passed")
                << '\n';

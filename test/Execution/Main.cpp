@@ -19,7 +19,9 @@ static constexpr const char *kUsage =
     "ExecutionTest: kernels against the f64 reference\n"
     "  --device=cpu|cuda|sim  where they run (cpu)\n"
     "  --random=N             random configurations, besides the acceptance list (60)\n"
+    "  --kernels=N            kernels that share these (a quarter)\n"
     "  --seed=S               what these are drawn with (1)\n"
+    "  --small                of small tensors only, for compute-sanitizer\n"
     "  --jobs=N               processes that share the tests (1)\n"
     "  --emit=FOLDER          cuda: writes sources, PTX and plans there, and runs nothing\n"
     "and GoogleTest's own, such as --gtest_filter=*Random*\n";
@@ -32,7 +34,7 @@ TestOptions &attn::test::getOptions() {
 int attn::test::runExecutionTests(int argc, char **argv) {
   TestOptions &options = getOptions();
   llvm::StringRef device = "cpu", emitFolder;
-  unsigned jobs = 1;
+  unsigned jobs = 1, kernels = 0;
   for (int i = 1; i < argc; ++i) {
     auto [name, value] = llvm::StringRef(argv[i]).split('=');
     bool isBad = false;
@@ -42,6 +44,10 @@ int attn::test::runExecutionTests(int argc, char **argv) {
       emitFolder = value;
     else if (name == "--random")
       isBad = value.getAsInteger(10, options.numRandom);
+    else if (name == "--kernels")
+      isBad = value.getAsInteger(10, kernels) || kernels < 1;
+    else if (name == "--small")
+      options.isSmall = true;
     else if (name == "--seed")
       isBad = value.getAsInteger(10, options.seed);
     else if (name == "--jobs")
@@ -58,6 +64,8 @@ int attn::test::runExecutionTests(int argc, char **argv) {
   options.device = device == "cuda"  ? makeCUDADevice(emitFolder.str())
                    : device == "sim" ? makeSimulatorDevice()
                                      : makeCPUDevice();
+  options.command = "--device=" + device.str() + (options.isSmall ? " --small" : "");
+  options.numKernels = kernels ? kernels : unsigned(llvm::divideCeil(options.numRandom, 4));
   llvm::outs() << "device " << device << ", " << options.numRandom
                << " random configurations, seed " << options.seed << '\n';
   llvm::outs().flush();

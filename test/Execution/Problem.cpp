@@ -138,33 +138,43 @@ Array allocate(ElementKind kind, llvm::ArrayRef<int64_t> shape, Memory memory) {
   return llvm::cantFail(Array::allocate(kind, shape, order));
 }
 
+ElementKind getElementKind(llvm::StringRef type) {
+  llvm::StringRef name = type.drop_back(type.ends_with(">")).rsplit('x').second;
+  name = name.empty() ? type : name;
+  for (ElementKind kind :
+       {ElementKind::F16, ElementKind::BF16, ElementKind::F32, ElementKind::I32, ElementKind::I64})
+    if (name == getName(kind))
+      return kind;
+  llvm::reportFatalUsageError("expected an element type of the execution tests, got " + type);
+}
+
 static Input makeCapture(const Capture &capture, const Problem &p, const Extents &e,
                          uint64_t seed) {
   Input input;
   switch (capture.kind) {
   case Capture::QueryIds:
   case Capture::KeyIds:
-    input.array =
-        allocate(ElementKind::I32, {e.batch, capture.kind == Capture::QueryIds ? e.m : e.n});
+    input.array = allocate(getElementKind(capture.type),
+                           {e.batch, capture.kind == Capture::QueryIds ? e.m : e.n});
     fillSorted(input.array, seed, 5);
     return input;
   case Capture::Lengths:
-    input.array = allocate(ElementKind::I32, {e.batch});
+    input.array = allocate(getElementKind(capture.type), {e.batch});
     fillUniform(input.array, seed, 0, e.n + 3);
     return input;
   case Capture::Slopes:
     // ALiBi's slopes. With larger ones scores reach hundreds, whose rounding in f32 exceeds any
     // useful bound.
-    input.array = allocate(ElementKind::F32, {e.heads});
+    input.array = allocate(getElementKind(capture.type), {e.heads});
     for (int64_t i = 0; i < e.heads; ++i)
-      input.array.dataAs<float>()[i] = std::exp2(-8.0f * float(i + 1) / float(e.heads));
+      input.array.set(i, std::exp2(-8.0f * float(i + 1) / float(e.heads)));
     return input;
   case Capture::Sink:
     input.array = allocate(ElementKind::F32, {e.heads});
     fillNormal(input.array, seed);
     return input;
   case Capture::Bias:
-    input.array = allocate(ElementKind::BF16, {e.heads, 100});
+    input.array = allocate(getElementKind(capture.type), {e.heads, 100});
     fillNormal(input.array, seed);
     return input;
   case Capture::Scale:
@@ -175,10 +185,6 @@ static Input makeCapture(const Capture &capture, const Problem &p, const Extents
   llvm_unreachable("all kinds are handled");
 }
 
-static ElementKind getKind(llvm::StringRef type) {
-  return type == "f16" ? ElementKind::F16 : type == "bf16" ? ElementKind::BF16 : ElementKind::F32;
-}
-
 std::vector<Input> makeInputs(const Variant &variant, const Problem &p, const Extents &e,
                               uint64_t seed) {
   std::vector<Input> inputs;
@@ -186,7 +192,7 @@ std::vector<Input> makeInputs(const Variant &variant, const Problem &p, const Ex
                                                {e.batch, e.keyHeads, e.n, p.d},
                                                {e.batch, e.keyHeads, e.n, p.dv}};
   for (const auto &shape : shapes) {
-    inputs.emplace_back().array = allocate(getKind(p.type), shape, p.memory);
+    inputs.emplace_back().array = allocate(getElementKind(p.type), shape, p.memory);
     fillNormal(inputs.back().array, ++seed);
   }
   for (const Capture &capture : variant.captures)

@@ -17,7 +17,8 @@ namespace attn::test {
 /// A captured tensor: its MLIR type, its shape from (B, H, M, N), its contents.
 struct Capture {
   enum Kind { QueryIds, KeyIds, Lengths, Slopes, Bias, Sink, Scale } kind;
-  const char *name, *type;
+  const char *name;
+  std::string type;
 };
 
 extern const Capture kQueryIds, kKeyIds, kLengths, kSlopes, kBias, kSink, kScale;
@@ -60,6 +61,9 @@ struct Extents {
   int64_t m, n;
   int64_t batch = 2, heads = 2, keyHeads = 2;
 };
+
+/// The element type of a tensor type, as in "tensor<?x?xi32>".
+ElementKind getElementKind(llvm::StringRef type);
 
 /// The function as a user writes it.
 std::string makeSource(const Variant &variant, const Problem &problem);

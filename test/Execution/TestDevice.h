@@ -9,6 +9,7 @@
 #define ATTN_TEST_EXECUTION_TESTDEVICE_H
 
 #include "lib/Target/CPU/Compile.h"
+#include "lib/Transforms/Attn/Schedule.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "test/Execution/Problem.h"
 
@@ -18,8 +19,8 @@ class TestKernel {
 public:
   virtual ~TestKernel() = default;
 
-  /// Runs once. `outputs` are allocated and poisoned. With Memory::Random, `seed` decides how
-  /// tensors lie in the device's memory.
+  /// Runs once. `outputs` are allocated and poisoned. With
+  /// Memory::Random, `seed` decides how tensors lie in the device's memory.
   virtual llvm::Error run(llvm::MutableArrayRef<Input> inputs, llvm::MutableArrayRef<Array> outputs,
                           Memory memory, uint64_t seed) = 0;
 };
@@ -34,6 +35,13 @@ public:
   virtual std::vector<std::pair<int64_t, int64_t>> getBlockSizes() const = 0;
   /// D and Dv must be multiples of this.
   virtual int64_t getColumnMultiple() const = 0;
+
+  /// Blocks that it takes with any D, Dv and variant of the problem: up to so many query rows and
+  /// keys, in steps.
+  struct ScheduleLimits {
+    int64_t rowStep, mostRows, keyStep, mostKeys;
+  };
+  virtual ScheduleLimits getScheduleLimits(const Problem &problem) const = 0;
 
   /// PyTorch's errors on such a device, each the least over D: without a mask, with one, and with
   /// one in more than 2048 rows or keys.
@@ -57,6 +65,11 @@ public:
   }
   /// Rows are copied in steps of 16 bytes.
   int64_t getColumnMultiple() const override { return 8; }
+  /// Narrower than what the rules choose, which look at the work of regions.
+  ScheduleLimits getScheduleLimits(const Problem &problem) const override {
+    int64_t step = getGPUKeyStep(problem.d, problem.dv), widest = std::max(problem.d, problem.dv);
+    return {64, widest <= 64 ? 192 : 128, step, widest <= 128 ? 80 : widest <= 192 ? 48 : 32};
+  }
   /// bench/results/gpu-error-bounds.json
   Errors getErrors(llvm::StringRef type) const override {
     return type == "f16" ? Errors{1.0e-3, 1.67e-3, 2.18e-3} : Errors{8.1e-3, 1.51e-2, 2.05e-2};
@@ -85,9 +98,13 @@ std::unique_ptr<TestDevice> makeCUDADevice(const std::string &emitFolder);
 /// What the command line asks for.
 struct TestOptions {
   std::unique_ptr<TestDevice> device;
-  /// Random configurations, and the seed that they are drawn with.
-  unsigned numRandom = 60;
+  /// Random configurations, the kernels that share them, and the seed that they are drawn with.
+  unsigned numRandom = 60, numKernels = 15;
   uint64_t seed = 1;
+  /// Random configurations of small tensors only.
+  bool isSmall = false;
+  /// How this run was asked for, without what chooses random configurations.
+  std::string command;
 };
 
 /// Set before GoogleTest is initialised, for it makes the list of tests from them.

@@ -12,12 +12,17 @@ using namespace llvm;
 namespace attn {
 
 void KernelArguments::addMemRef(const Array &array) {
-  addScalar(array.data());
-  addScalar(array.data());
+  addMemRef(array.data(), array.getShape(), array.getStrides());
+}
+
+void KernelArguments::addMemRef(const void *data, ArrayRef<int64_t> shape,
+                                ArrayRef<int64_t> strides) {
+  addScalar(data);
+  addScalar(data);
   addScalar<int64_t>(0);
-  for (int64_t extent : array.getShape())
+  for (int64_t extent : shape)
     addScalar(extent);
-  for (int64_t stride : array.getStrides())
+  for (int64_t stride : strides)
     addScalar(stride);
 }
 

@@ -24,6 +24,8 @@ namespace attn {
 class KernelArguments {
 public:
   void addMemRef(const Array &array);
+  /// Strides in elements.
+  void addMemRef(const void *data, llvm::ArrayRef<int64_t> shape, llvm::ArrayRef<int64_t> strides);
 
   template <typename T> void addScalar(T value) {
     static_assert(std::is_trivially_copyable_v<T> && sizeof(T) <= 8);
