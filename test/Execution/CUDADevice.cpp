@@ -5,72 +5,56 @@
 //
 //===----------------------------------------------------------------------------------------===//
 
-#include "lib/Runtime/DataTypes.h"
-#include "lib/Runtime/DeviceBuffer.h"
 #include "lib/Target/PTX/CompileForCUDA.h"
-#include "test/Execution/GuardedTensor.h"
+#include "test/Execution/DeviceTensor.h"
 #include "test/Execution/TestDevice.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/raw_ostream.h"
 #include "gtest/gtest.h"
 #include <algorithm>
+#include <dlfcn.h>
+#include <map>
+#include <optional>
 
 namespace attn::test {
 namespace {
 
-llvm::Error toError(const Status &status) {
-  return status.ok() ? llvm::Error::success() : llvm::createStringError("cuda: " + status.str());
-}
-
-/// A tensor's place in device memory, and what is written to or read from there.
-class DeviceTensor {
+/// Two streams that do not wait for the default one.
+class SideStreams {
 public:
-  DeviceTensor(Array &array, bool isOutput, Memory memory, uint64_t seed)
-      : host(array, isOutput, memory, seed) {}
-
-  llvm::Error upload(const DeviceContext &context) {
-    Result<DeviceBuffer> allocated = DeviceBuffer::allocate(context, host.bytes.size());
-    if (!allocated)
-      return toError(allocated.getStatus());
-    buffer = std::make_unique<DeviceBuffer>(std::move(*allocated));
-    return toError(buffer->upload(host.bytes.data()));
+  /// Makes them in the current context, with which they end.
+  llvm::Error create() {
+    void *library = dlopen("libcuda.so.1", RTLD_NOW);
+    auto createStream = reinterpret_cast<int (*)(cuda::Stream *, unsigned)>(
+        library ? dlsym(library, "cuStreamCreate") : nullptr);
+    for (cuda::Stream &stream : streams)
+      if (!stream && (!createStream || createStream(&stream, /*CU_STREAM_NON_BLOCKING=*/1) != 0))
+        return llvm::createStringError("expected a stream of the driver, got none");
+    return llvm::Error::success();
   }
-
-  LaunchArgument getArgument() const {
-    TensorView view;
-    view.data = static_cast<char *>(buffer->data()) + GuardedTensor::kGuardBytes;
-    view.type = getDataType(host.array.getKind());
-    view.rank = host.array.getRank();
-    view.shape = host.shape.data();
-    view.strides = host.strides.data();
-    return view;
-  }
-
-  llvm::Error download() {
-    if (llvm::Error error = toError(buffer->download(host.bytes.data())))
-      return error;
-    return host.copyBack();
-  }
+  cuda::Stream operator[](unsigned index) const { return streams[index]; }
 
 private:
-  GuardedTensor host;
-  std::unique_ptr<DeviceBuffer> buffer;
+  cuda::Stream streams[2] = {nullptr, nullptr};
 };
 
-class CUDAKernel : public TestKernel {
-public:
-  CUDAKernel(std::shared_ptr<DeviceContext> context, Kernel kernel)
-      : context(std::move(context)), kernel(std::move(kernel)) {}
+/// A context, and what is current in place of it when a problem asks for that.
+struct Place {
+  std::shared_ptr<DeviceContext> context, current;
+  SideStreams streams;
+};
 
-  llvm::Error run(llvm::MutableArrayRef<Input> inputs, llvm::MutableArrayRef<Array> outputs,
-                  Memory memory, uint64_t seed) override {
-    std::vector<std::unique_ptr<DeviceTensor>> tensors;
-    std::vector<LaunchArgument> arguments;
+/// The arguments of one launch.
+class Arguments {
+public:
+  llvm::Error place(const DeviceContext &context, llvm::MutableArrayRef<Input> inputs,
+                    llvm::MutableArrayRef<Array> outputs, Memory memory, uint64_t seed) {
+    numOutputs = outputs.size();
     auto add = [&](Array &array, bool isOutput) -> llvm::Error {
-      tensors.push_back(std::make_unique<DeviceTensor>(array, isOutput, memory, ++seed));
-      if (llvm::Error error = tensors.back()->upload(*context))
+      tensors.push_back(DeviceTensor::create(array, isOutput, memory, ++seed));
+      if (llvm::Error error = tensors.back()->upload(context))
         return error;
-      arguments.push_back(tensors.back()->getArgument());
+      arguments.push_back(tensors.back()->getView());
       return llvm::Error::success();
     };
     for (Input &input : inputs) {
@@ -82,16 +66,69 @@ public:
     for (Array &output : outputs)
       if (llvm::Error error = add(output, /*isOutput=*/true))
         return error;
-    if (llvm::Error error = toError(kernel.launch(arguments, nullptr)))
-      return error;
-    for (size_t i = tensors.size() - outputs.size(); i < tensors.size(); ++i)
-      if (llvm::Error error = tensors[i]->download())
+    return llvm::Error::success();
+  }
+
+  llvm::ArrayRef<std::unique_ptr<DeviceTensor>> getOutputs() const {
+    return llvm::ArrayRef(tensors).take_back(numOutputs);
+  }
+
+  std::vector<LaunchArgument> arguments;
+
+private:
+  std::vector<std::unique_ptr<DeviceTensor>> tensors;
+  size_t numOutputs = 0;
+};
+
+class CUDAKernel : public TestKernel {
+public:
+  CUDAKernel(Place place, Kernel kernel) : place(std::move(place)), kernel(std::move(kernel)) {}
+
+  /// The seed decides: on the default stream, on another one, or on two at once.
+  llvm::Error run(llvm::MutableArrayRef<Input> inputs, llvm::MutableArrayRef<Array> outputs,
+                  Memory memory, uint64_t seed) override {
+    unsigned way = memory == Memory::Far ? 0 : seed / 1000 % 4;
+    unsigned numLaunches = way == 3 ? 2 : 1;
+    const DeviceContext &context = *place.context;
+    std::optional<ContextScope> scope;
+    if (place.current)
+      scope.emplace(context.getDriver(), place.current->get());
+    std::vector<Arguments> launches(numLaunches);
+    for (Arguments &launch : launches)
+      if (llvm::Error error = launch.place(context, inputs, outputs, memory, seed))
         return error;
+    for (unsigned i = 0; i < numLaunches; ++i)
+      if (llvm::Error error =
+              toError(kernel.launch(launches[i].arguments, way < 2 ? nullptr : place.streams[i])))
+        return error;
+    if (llvm::Error error = wait(way < 2 ? 0 : numLaunches))
+      return error;
+    for (Arguments &launch : launches)
+      for (auto &tensor : launch.getOutputs())
+        if (llvm::Error error = tensor->fetch())
+          return error;
+    for (auto [first, last] :
+         llvm::zip_equal(launches.front().getOutputs(), launches.back().getOutputs())) {
+      if (first->getFetched() != last->getFetched())
+        return llvm::createStringError("expected equal results on two streams, got others");
+      if (llvm::Error error = first->copyBack())
+        return error;
+    }
     return llvm::Error::success();
   }
 
 private:
-  std::shared_ptr<DeviceContext> context;
+  /// Copies wait for the default stream only.
+  llvm::Error wait(unsigned numStreams) {
+    const Driver &driver = place.context->getDriver();
+    ContextScope scope(driver, place.context->get());
+    for (unsigned i = 0; i < numStreams; ++i)
+      if (cuda::Code code = driver.StreamSynchronize(place.streams[i]); code != cuda::Success)
+        return toError(driver.check(code, "run a kernel on a stream"));
+    return llvm::Error::success();
+  }
+
+  Place place;
   Kernel kernel;
 };
 
@@ -115,19 +152,36 @@ public:
         return std::move(error);
       return nullptr;
     }
-    if (!context) {
-      Result<DeviceContext> opened = DeviceContext::open(-1);
-      if (!opened)
-        return toError(opened.getStatus());
-      context = std::make_shared<DeviceContext>(std::move(*opened));
-    }
-    Result<Kernel> kernel = Kernel::load(image);
+    llvm::Expected<Place> place = getPlace(problem.gpu);
+    if (!place)
+      return place.takeError();
+    Result<Kernel> kernel = Kernel::load(image, {problem.gpu});
     if (!kernel)
       return toError(kernel.getStatus());
-    return std::make_unique<CUDAKernel>(context, std::move(*kernel));
+    return std::make_unique<CUDAKernel>(std::move(*place), std::move(*kernel));
   }
 
 private:
+  llvm::Expected<Place> getPlace(int gpu) {
+    Place &place = places[gpu];
+    if (!place.context) {
+      Result<DeviceContext> opened = DeviceContext::open(gpu);
+      if (!opened)
+        return toError(opened.getStatus());
+      place.context = std::make_shared<DeviceContext>(std::move(*opened));
+    }
+    if (gpu > 0 && !place.current) {
+      llvm::Expected<Place> first = getPlace(0);
+      if (!first)
+        return first.takeError();
+      place.current = first->context;
+    }
+    ContextScope scope(place.context->getDriver(), place.context->get());
+    if (llvm::Error error = place.streams.create())
+      return std::move(error);
+    return place;
+  }
+
   llvm::Error emit(const std::string &source, const KernelImage &image) {
     const testing::TestInfo *test = testing::UnitTest::GetInstance()->current_test_info();
     std::string name =
@@ -146,10 +200,27 @@ private:
 
   std::string emitFolder;
   unsigned numEmitted = 0;
-  std::shared_ptr<DeviceContext> context;
+  std::map<int, Place> places;
 };
 
 } // namespace
+
+int countGPUs() {
+  Result<std::vector<DeviceInfo>> devices = getDevices();
+  return devices ? int(devices->size()) : 0;
+}
+
+int64_t getFreeGPUMemory() {
+  Result<DeviceContext> context = DeviceContext::open(-1);
+  void *library = dlopen("libcuda.so.1", RTLD_NOW);
+  auto getInfo = reinterpret_cast<int (*)(size_t *, size_t *)>(
+      library ? dlsym(library, "cuMemGetInfo_v2") : nullptr);
+  size_t free = 0, total = 0;
+  if (!context || !getInfo)
+    return 0;
+  ContextScope scope(context->getDriver(), context->get());
+  return getInfo(&free, &total) == 0 ? int64_t(free) : 0;
+}
 
 std::unique_ptr<TestDevice> makeCUDADevice(const std::string &emitFolder) {
   return std::make_unique<CUDADevice>(emitFolder);

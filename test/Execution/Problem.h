@@ -44,7 +44,10 @@ enum class Memory {
   /// (b, s, h, d) instead of (b, h, s, d).
   RowsFirst,
   /// Any order of the first three dimensions, with gaps, another one for each tensor.
-  Random
+  Random,
+  /// The same, with a gap before the last batch, head or row that is at least 2^31 elements wide.
+  /// GPUs only: no more than what is used is kept on the host.
+  Far
 };
 
 /// What a kernel is compiled for.
@@ -54,6 +57,8 @@ struct Problem {
   bool withLse = false;
   int64_t blockM = 0, blockN = 0, splits = 1;
   Memory memory = Memory::RowMajor;
+  /// The GPU to run on while another one is current; -1: the current one.
+  int gpu = -1;
 };
 
 /// What it is called with.

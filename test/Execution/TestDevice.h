@@ -19,7 +19,7 @@ class TestKernel {
 public:
   virtual ~TestKernel() = default;
 
-  /// Runs once. `outputs` are allocated and poisoned. With
+  /// Runs once, on GPUs perhaps twice at once. `outputs` are allocated and poisoned. With
   /// Memory::Random, `seed` decides how tensors lie in the device's memory.
   virtual llvm::Error run(llvm::MutableArrayRef<Input> inputs, llvm::MutableArrayRef<Array> outputs,
                           Memory memory, uint64_t seed) = 0;
@@ -94,6 +94,9 @@ std::unique_ptr<TestDevice> makeSimulatorDevice();
 
 /// With a folder: writes PTX and plans there, one pair for each kernel, and runs nothing.
 std::unique_ptr<TestDevice> makeCUDADevice(const std::string &emitFolder);
+/// The number of GPUs, and the bytes that are free on the first; 0 when there is none.
+int countGPUs();
+int64_t getFreeGPUMemory();
 
 /// What the command line asks for.
 struct TestOptions {
