@@ -10,8 +10,13 @@ PACKAGES := clang-22 lld-22 llvm-22-dev llvm-22-tools libmlir-22-dev mlir-22-too
 SANITIZER_PACKAGES := libclang-rt-22-dev
 FORMAT_PACKAGES := clang-format-22 clang-tidy-22
 
+# What `make check-asan` and `make test-tsan` run: the first is a sample that builds in minutes.
+ASAN_SAMPLE := ArrayTest CacheTest CompareTest KernelPlanTest LaunchTest LayoutTest NpyTest RuntimeTest
+TSAN_TESTS := CacheTest RuntimeTest ThreadPoolTest
+
 .DEFAULT_GOAL := help
-.PHONY: help setup configure build demo test test-asan format tidy docs mutation bench gpu-bundle clean
+.PHONY: help setup configure build demo test test-asan test-tsan check-asan check-tsan format tidy docs mutation \
+        bench gpu-bundle clean
 
 help: ## List the commands
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
@@ -34,7 +39,7 @@ setup: ## Install the Debian packages that are missing
 configure: setup
 	@[ -f $(BUILD)/build.ninja ] || cmake --preset $(PRESET) >/dev/null
 
-build: configure ## Build the tools (PRESET=dev|release|asan)
+build: configure ## Build the tools (PRESET=dev|release|asan|tsan)
 	@cmake --build --preset $(PRESET) --parallel $(JOBS)
 
 demo: configure ## Install, build, and run attention on this machine
@@ -44,9 +49,24 @@ demo: configure ## Install, build, and run attention on this machine
 test: build ## Run every test
 	@ctest --preset $(PRESET) --no-tests=error
 
-test-asan: ## Run every test under AddressSanitizer and UBSan
+test-asan: ## Run every test under AddressSanitizer and UBSan, leaks included
 	$(call install,$(SANITIZER_PACKAGES))
 	@$(MAKE) --no-print-directory test PRESET=asan
+
+check-asan: # A sample: the tests of dialects and passes, and of code without IR
+	$(call install,$(SANITIZER_PACKAGES))
+	@$(MAKE) --no-print-directory configure PRESET=asan
+	@cmake --build --preset asan --parallel $(JOBS) --target attn-opt $(ASAN_SAMPLE)
+	@ctest --preset asan -C Sample --no-tests=error -R '^(lit-opt|$(subst $(eval) ,|,$(strip $(ASAN_SAMPLE))))$$'
+
+test-tsan: ## Run the C interface from many threads, and what threads share, under ThreadSanitizer
+	@$(MAKE) --no-print-directory check-tsan TSAN_TESTS="threads $(TSAN_TESTS)"
+
+check-tsan: # Without the compiler, which takes minutes to build
+	$(call install,$(SANITIZER_PACKAGES))
+	@$(MAKE) --no-print-directory configure PRESET=tsan
+	@cmake --build --preset tsan --parallel $(JOBS) --target $(TSAN_TESTS)
+	@ctest --preset tsan --no-tests=error -R '^($(subst $(eval) ,|,$(strip $(TSAN_TESTS))))$$'
 
 format: ## Format the sources
 	$(call install,$(FORMAT_PACKAGES))

@@ -18,7 +18,7 @@ config.test_exec_root = config.attn_obj_root
 config.environment["PATH"] = os.pathsep.join(
     [config.attn_tools_dir, config.llvm_tools_dir, config.environment.get("PATH", "")]
 )
-for variable in ("ASAN_OPTIONS", "UBSAN_OPTIONS", "HOME"):
+for variable in ("ASAN_OPTIONS", "LSAN_OPTIONS", "UBSAN_OPTIONS", "TSAN_OPTIONS", "HOME"):
     if variable in os.environ:
         config.environment[variable] = os.environ[variable]
 
