@@ -10,12 +10,17 @@ PACKAGES := clang-22 lld-22 llvm-22-dev llvm-22-tools libmlir-22-dev mlir-22-too
 SANITIZER_PACKAGES := libclang-rt-22-dev
 FORMAT_PACKAGES := clang-format-22 clang-tidy-22
 
+# What PyTorch's tests need; the wheel without CUDA is on PyTorch's own index, or on a mirror.
+TORCH := torch==2.13.0+cpu numpy pytest
+
 # What `make check-asan` and `make test-tsan` run: the first is a sample that builds in minutes.
 ASAN_SAMPLE := ArrayTest CacheTest CompareTest KernelPlanTest LaunchTest LayoutTest NpyTest RuntimeTest
 TSAN_TESTS := CacheTest RuntimeTest ThreadPoolTest
+# What `make check-tidy` compares with.
+SINCE ?= HEAD~1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup configure build demo test test-asan test-tsan check-asan check-tsan format tidy docs mutation \
+.PHONY: help setup configure build demo test test-asan test-tsan check-asan check-tsan torch format check-format tidy check-tidy docs mutation \
         bench gpu-bundle clean
 
 help: ## List the commands
@@ -68,13 +73,30 @@ check-tsan: # Without the compiler, which takes minutes to build
 	@cmake --build --preset tsan --parallel $(JOBS) --target $(TSAN_TESTS)
 	@ctest --preset tsan --no-tests=error -R '^($(subst $(eval) ,|,$(strip $(TSAN_TESTS))))$$'
 
+torch: ## Install PyTorch for the CPU into .venv, so that its tests run
+	$(call install,python3-venv)
+	@.venv/bin/python -c "import torch, numpy, pytest" 2>/dev/null || { \
+	  echo "torch: installing PyTorch 2.13 into .venv (200 MB to download, 1 GB on disk)"; \
+	  python3 -m venv .venv && \
+	  { .venv/bin/pip install -q $(TORCH) 2>/dev/null || \
+	    .venv/bin/pip install -q --extra-index-url https://download.pytorch.org/whl/cpu $(TORCH); }; }
+
 format: ## Format the sources
 	$(call install,$(FORMAT_PACKAGES))
-	@git ls-files '*.cpp' '*.h' | xargs clang-format-22 -i
+	@git ls-files '*.cpp' '*.h' '*.c' | xargs clang-format-22 -i
+
+check-format:
+	$(call install,$(FORMAT_PACKAGES))
+	@git ls-files '*.cpp' '*.h' '*.c' | xargs clang-format-22 --dry-run -Werror
 
 tidy: build ## Run clang-tidy over the sources
 	$(call install,$(FORMAT_PACKAGES))
 	@git ls-files 'lib/*.cpp' 'dialects/*.cpp' | xargs -P $(JOBS) -n 4 clang-tidy-22 -p $(BUILD) --quiet
+
+check-tidy: build # The sources that differ from SINCE, at most 8 of them
+	$(call install,$(FORMAT_PACKAGES))
+	@git diff --name-only --diff-filter=d $(SINCE) -- 'lib/*.cpp' 'dialects/*.cpp' | head -8 | \
+	  xargs -r -P $(JOBS) -n 2 clang-tidy-22 -p $(BUILD) --quiet --warnings-as-errors='*'
 
 docs: configure ## Generate the op and pass documentation into build/dev/docs
 	@cmake --build --preset $(PRESET) --target attn-doc
