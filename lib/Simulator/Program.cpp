@@ -51,7 +51,7 @@ std::optional<Number> getNumber(mlir::Type type) {
     return Number::F8E4M3FN;
   if (mlir::isa<mlir::Float8E5M2Type>(type))
     return Number::F8E5M2;
-  if (type.isIntOrIndex())
+  if (type.isIndex() || (type.isInteger() && type.getIntOrFloatBitWidth() <= 64))
     return Number::Integer;
   return std::nullopt;
 }
@@ -144,10 +144,17 @@ static std::vector<std::vector<int64_t>> getBlockedRows(RankedTensorType type) {
   return rows;
 }
 
+/// What no block can hold: a tile takes time and memory by the element.
+static constexpr int64_t kMaxTileElements = int64_t(1) << 20;
+
 Expected<const TileInfo *> Compiler::getTile(Operation *op, mlir::Type type) {
   RankedTensorType tensor = tile::getTileType(type);
   if (!tensor || !tensor.hasStaticShape() || tensor.getRank() < 1 || tensor.getRank() > 2)
     return makeOpError(op, "expected a tile of rank 1 or 2");
+  int64_t rows = tensor.getDimSize(0), columns = tensor.getRank() > 1 ? tensor.getDimSize(1) : 1;
+  if (columns != 0 && rows > kMaxTileElements / columns)
+    return makeOpError(op, "expected a tile of at most " + Twine(kMaxTileElements) +
+                               " elements, got " + Twine(rows) + "x" + Twine(columns));
   std::unique_ptr<TileInfo> &info = program.tiles[tensor];
   if (!info) {
     std::optional<Number> number = getNumber(tensor.getElementType());
@@ -158,8 +165,8 @@ Expected<const TileInfo *> Compiler::getTile(Operation *op, mlir::Type type) {
     info->number = *number;
     if (auto integer = mlir::dyn_cast<mlir::IntegerType>(tensor.getElementType()))
       info->integerShift = 64 - integer.getWidth();
-    info->rows = tensor.getDimSize(0);
-    info->columns = tensor.getRank() > 1 ? tensor.getDimSize(1) : 1;
+    info->rows = rows;
+    info->columns = columns;
     info->isVector = tensor.getRank() == 1;
     if (mlir::isa_and_nonnull<tile::BlockedAttr>(tensor.getEncoding())) {
       info->rowsOf = getBlockedRows(tensor);

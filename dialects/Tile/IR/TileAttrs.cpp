@@ -27,11 +27,20 @@ static LogicalResult verifyRows(int64_t warpgroups, int64_t rows, EmitError emit
                      << warpgroups << " warpgroups), got " << rows;
 }
 
-/// layout_c2: the tile has the layout's rank
+/// What the threads of a block hold at most, many times over. Work per element stays bounded.
+static constexpr int64_t kMaxElements = int64_t(1) << 20;
+
 static LogicalResult verifyRank(ArrayRef<int64_t> shape, size_t rank, EmitError emitError) {
-  if (shape.size() == rank)
-    return success();
-  return emitError() << "expected a tile of rank " << rank << ", got rank " << shape.size();
+  // layout_c2: the tile has the layout's rank
+  if (shape.size() != rank)
+    return emitError() << "expected a tile of rank " << rank << ", got rank " << shape.size();
+  // layout_c7: the tile has at most 2^20 elements
+  int64_t elements = 1;
+  for (int64_t size : shape)
+    if (size > kMaxElements || (elements *= std::max<int64_t>(size, 1)) > kMaxElements)
+      return emitError() << "expected at most " << kMaxElements << " elements in registers, got "
+                         << shape;
+  return success();
 }
 
 /// layout_c3: columns fill whole groups: 8 in `acc`, 256 bits in `operand_a`, `vector * lanes` in

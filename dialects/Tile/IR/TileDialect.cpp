@@ -71,6 +71,10 @@ LogicalResult TileDialect::verifyOperationAttribute(Operation *op, NamedAttribut
     return op->emitOpError("expected #tile.kernel on a function, got ") << attribute.getValue();
   if (function.getNumResults() != 0)
     return op->emitOpError("expected a kernel without results, got ") << function.getNumResults();
+  // kernel_c6: a kernel has a body of one block
+  if (!function.getFunctionBody().hasOneBlock())
+    return op->emitOpError("expected a kernel with a body of one block, got ")
+           << function.getFunctionBody().getBlocks().size();
   for (Attribute dimension : kernel.getGrid())
     for (Attribute factor : cast<ArrayAttr>(dimension))
       if (auto extent = dyn_cast<ExtentAttr>(factor);

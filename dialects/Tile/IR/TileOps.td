@@ -14,8 +14,13 @@ include "mlir/Interfaces/SideEffectInterfaces.td"
 
 class Tile_Op<string mnemonic, list<Trait> traits = []> : Op<Tile_Dialect, mnemonic, traits>;
 
-/// Register tiles have static shapes; a matrix is rank 2, a row vector rank 1.
-def Tile_Tile : StaticShapeTensorOf<[AnyFloat, AnyInteger, Index]>;
+/// Register tiles have static shapes without an extent of 0; a matrix is rank 2, a row
+/// vector rank 1.
+def Tile_Tile : Type<
+    And<[StaticShapeTensorOf<[AnyFloat, AnyInteger, Index]>.predicate,
+         CPred<"!::llvm::is_contained(::llvm::cast<::mlir::ShapedType>($_self).getShape(), 0)">]>,
+    "a tile (a tensor of static extents above 0 of floats, integers or indices)",
+    "::mlir::RankedTensorType">;
 
 /// On-chip memory that matrix products read.
 def Tile_Operand : AnyTypeOf<[Tile_Tile, Tile_SharedType], "register or shared tile">;

@@ -45,11 +45,25 @@ void SharedType::print(AsmPrinter &printer) const {
   printer << ">";
 }
 
+/// barrier_c1: a barrier has 1 to 64 stages
+/// slot_c1: a slot has 1 to 64 stages
+static LogicalResult verifyStages(EmitError emitError, int64_t stages) {
+  if (stages >= 1 && stages <= 64)
+    return success();
+  return emitError() << "expected 1 to 64 stages, got " << stages;
+}
+
+/// Bytes of the largest ring of tiles with such extents do not wrap.
+static constexpr int64_t kMaxExtent = int64_t(1) << 24;
+
 LogicalResult SharedType::verify(EmitError emitError, ArrayRef<int64_t> shape, Type elementType,
                                  int64_t swizzle, int64_t stages) {
   // shared_c1: a shared tile is a matrix whose rows are a multiple of 8, the swizzle's period
   if (shape.size() != 2 || shape[0] < 8 || shape[0] % 8 != 0 || shape[1] < 1)
     return emitError() << "expected two dimensions, the first a multiple of 8, got " << shape;
+  // shared_c5: a shared tile has at most 2^24 rows and columns
+  if (shape[0] > kMaxExtent || shape[1] > kMaxExtent)
+    return emitError() << "expected at most " << kMaxExtent << " rows and columns, got " << shape;
   // shared_c2: elements of a shared tile have 8, 16 or 32 bits
   unsigned bits = elementType.isIntOrFloat() ? elementType.getIntOrFloatBitWidth() : 0;
   if (bits != 8 && bits != 16 && bits != 32)
@@ -57,22 +71,14 @@ LogicalResult SharedType::verify(EmitError emitError, ArrayRef<int64_t> shape, T
   // shared_c3: the swizzle is 128, 64 or 32 bytes
   if (swizzle != 128 && swizzle != 64 && swizzle != 32)
     return emitError() << "expected swizzle 128, 64 or 32, got " << swizzle;
-  // shared_c4: a ring has at least one stage, and stages in a ring are multiples of 1024 bytes
-  if (stages < 1)
-    return emitError() << "expected at least one stage, got " << stages;
+  // shared_c4: a ring has 1 to 64 stages, which are multiples of 1024 bytes
+  if (failed(verifyStages(emitError, stages)))
+    return failure();
   int64_t slabs = llvm::divideCeil(shape[1] * (bits / 8), swizzle);
   if (stages > 1 && shape[0] * swizzle * slabs % 1024 != 0)
     return emitError() << "expected stages of a multiple of 1024 bytes, got "
                        << shape[0] * swizzle * slabs;
   return success();
-}
-
-/// barrier_c1: a barrier has 1 to 64 stages
-/// slot_c1: a slot has 1 to 64 stages
-static LogicalResult verifyStages(EmitError emitError, int64_t stages) {
-  if (stages >= 1 && stages <= 64)
-    return success();
-  return emitError() << "expected 1 to 64 stages, got " << stages;
 }
 
 LogicalResult BarrierType::verify(EmitError emitError, int64_t stages) {

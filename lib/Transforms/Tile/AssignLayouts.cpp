@@ -19,44 +19,52 @@ using namespace attn::tile;
 
 /// Attention has one kind of tile: rows of the block by some columns. So the anchor's layout
 /// spreads to everything.
-static RankedTensorType getLaidOut(RankedTensorType type, AccAttr acc) {
+static LogicalResult layOut(Operation *op, Value value, AccAttr acc) {
+  auto type = dyn_cast<RankedTensorType>(value.getType());
+  if (!type || type.getEncoding())
+    return success();
   Attribute layout = type.getRank() == 1 ? Attribute(RowAttr::get(type.getContext(), acc)) : acc;
-  return RankedTensorType::get(type.getShape(), type.getElementType(), layout);
+  auto laidOut = RankedTensorType::getChecked([&] { return op->emitOpError("has no layout: "); },
+                                              type.getShape(), type.getElementType(), layout);
+  if (!laidOut)
+    return failure();
+  value.setType(laidOut);
+  return success();
+}
+
+/// Converts a left operand in registers to the layout that products read.
+static LogicalResult convertLhs(MmaOp mma, int64_t warpgroups) {
+  auto lhs = dyn_cast<RankedTensorType>(mma.getLhs().getType());
+  if (!lhs)
+    return success();
+  auto type = RankedTensorType::getChecked([&] { return mma.emitOpError("has no layout: "); },
+                                           lhs.getShape(), lhs.getElementType(),
+                                           OperandAAttr::get(mma.getContext(), warpgroups));
+  if (!type)
+    return failure();
+  OpBuilder builder(mma);
+  mma.getLhsMutable().assign(ConvertLayoutOp::create(builder, mma.getLoc(), type, mma.getLhs()));
+  return success();
 }
 
 static LogicalResult assignLayouts(func::FuncOp kernel) {
-  auto attribute = kernel->getAttrOfType<KernelAttr>(TileDialect::kKernelAttrName);
-  auto acc = AccAttr::get(kernel.getContext(), attribute.getWarpgroups());
-  auto layOut = [&](Value value) {
-    if (auto type = dyn_cast<RankedTensorType>(value.getType()); type && !type.getEncoding())
-      value.setType(getLaidOut(type, acc));
-  };
-  WalkResult walk = kernel.walk<WalkOrder::PreOrder>([&](Operation *op) {
-    for (Value result : op->getResults())
-      layOut(result);
-    for (Region &region : op->getRegions())
-      for (Block &block : region)
-        for (BlockArgument argument : block.getArguments())
-          layOut(argument);
+  int64_t warpgroups =
+      kernel->getAttrOfType<KernelAttr>(TileDialect::kKernelAttrName).getWarpgroups();
+  auto acc = AccAttr::get(kernel.getContext(), warpgroups);
+  WalkResult walk = kernel.walk<WalkOrder::PreOrder>([&](Operation *op) -> WalkResult {
     auto mma = dyn_cast<MmaOp>(op);
-    if (!mma)
-      return WalkResult::advance();
-    auto result = cast<RankedTensorType>(mma.getType());
-    if (result.getDimSize(0) != 64 * attribute.getWarpgroups()) {
-      mma.emitOpError("expected ")
-          << 64 * attribute.getWarpgroups() << " rows for " << attribute.getWarpgroups()
-          << " warpgroups, got " << result.getDimSize(0);
-      return WalkResult::interrupt();
-    }
-    if (auto lhs = dyn_cast<RankedTensorType>(mma.getLhs().getType())) {
-      OpBuilder builder(mma);
-      auto type =
-          RankedTensorType::get(lhs.getShape(), lhs.getElementType(),
-                                OperandAAttr::get(kernel.getContext(), attribute.getWarpgroups()));
-      mma.getLhsMutable().assign(
-          ConvertLayoutOp::create(builder, mma.getLoc(), type, mma.getLhs()));
-    }
-    return WalkResult::advance();
+    if (mma && cast<RankedTensorType>(mma.getType()).getDimSize(0) != 64 * warpgroups)
+      return mma.emitOpError("expected ")
+             << 64 * warpgroups << " rows for " << warpgroups << " warpgroups, got "
+             << cast<RankedTensorType>(mma.getType()).getDimSize(0);
+    for (Value result : op->getResults())
+      if (failed(layOut(op, result, acc)))
+        return failure();
+    for (Region &region : op->getRegions())
+      for (BlockArgument argument : region.getArguments())
+        if (failed(layOut(op, argument, acc)))
+          return failure();
+    return mma ? convertLhs(mma, warpgroups) : success();
   });
   return failure(walk.wasInterrupted());
 }

@@ -32,7 +32,7 @@ def PromoteOperandsPass : Pass<"tile-promote-operands", "::mlir::ModuleOp"> {
     once, before the loop; loops that read the same argument one after the other share one tile.
 
     Requires: level `tile`. Produces: level `placed` but for layouts. Fails when: the places exceed the shared memory of a
-    block; the error names both sizes.
+    block, where the error names both sizes, or a tile is no shape for shared memory.
   }];
   let options = [
     Option<"sharedBytes", "shared-bytes", "int64_t", "232448", "shared memory of a block">,
@@ -48,7 +48,7 @@ def AssignLayoutsPass : Pass<"tile-assign-layouts", "::mlir::ModuleOp"> {
     the same map, so that nothing moves.
 
     Requires: level `tile` after tile-promote-operands. Produces: level `placed`. Fails when: rows are not 64 for each
-    warpgroup.
+    warpgroup, or a tile has no such layout.
   }];
   let dependentDialects = ["::attn::tile::TileDialect"];
 }
@@ -62,7 +62,8 @@ def SpecializeWarpsPass : Pass<"tile-specialize-warps", "::mlir::ModuleOp"> {
     Products become asynchronous and are waited for at once; tile-overlap-mma takes them apart. A kernel without copies stays
     as it is: all of its warpgroups compute.
 
-    Requires: level `placed`. Produces: level `async`. Fails when: rings exceed the shared memory of a block.
+    Requires: level `placed`. Produces: level `async`. Fails when: a ring cannot have the stages, the
+    producer no warpgroup, or a scalar that decides about copies comes from a tile.
   }];
   let options = [
     Option<"stages", "stages", "int64_t", "2", "uses of a ring that may be in flight">];

@@ -121,6 +121,8 @@ static FailureOr<Chain> matchChain(MmaOp first) {
 /// Whether the bounds show that the loop runs. Upstream's do not look into a minimum, which is
 /// below what either of its operands is below, or a maximum, which is above what either is above.
 static bool isCertainToRun(scf::ForOp loop) {
+  if (!loop.getInductionVar().getType().isIndex())
+    return false;
   SmallVector<Value, 2> lower{loop.getLowerBound()}, upper{loop.getUpperBound()};
   if (auto least = lower.front().getDefiningOp<arith::MinSIOp>())
     lower = {least.getLhs(), least.getRhs()};
@@ -159,7 +161,9 @@ public:
     common.assign(load.getOffsets().begin(), load.getOffsets().end());
     for (MmaOp product : this->chain.products)
       for (auto [i, offset] : llvm::enumerate(getValuesLoad(product).getOffsets()))
-        if (common[i] != offset)
+        if (common[i] != offset || llvm::any_of(this->chain.loops, [&](auto &entry) {
+              return !entry.first.isDefinedOutsideOfLoop(offset);
+            }))
           common[i] = Value();
   }
 
@@ -311,7 +315,8 @@ private:
   /// Any of the value products, and its load: what all of them have in common.
   MmaOp like;
   LoadOp load;
-  /// Offsets of the values that are the same in all steps; null where they differ.
+  /// Offsets of the values that are the same in all steps and known outside of the loops; null
+  /// where they differ.
   SmallVector<Value> common;
 };
 
@@ -324,6 +329,15 @@ struct PipelineStepsPass : attn::tile::impl::PipelineStepsPassBase<PipelineSteps
   void runOnOperation() override {
     IRRewriter rewriter(&getContext());
     SmallVector<Chain> chains;
+    // Loops are made anew: one belongs to one chain.
+    DenseSet<Operation *> taken;
+    auto take = [&](const Chain &chain) {
+      auto loops = llvm::make_first_range(chain.loops);
+      if (llvm::any_of(loops, [&](scf::ForOp loop) { return taken.contains(loop); }))
+        return;
+      taken.insert_range(loops);
+      chains.push_back(chain);
+    };
     for (auto kernel : getOperation().getOps<func::FuncOp>())
       if (kernel->hasAttr(TileDialect::kKernelAttrName))
         kernel.walk([&](Operation *op) {
@@ -333,7 +347,7 @@ struct PipelineStepsPass : attn::tile::impl::PipelineStepsPassBase<PipelineSteps
           else if (auto loop = dyn_cast<scf::ForOp>(op))
             chain = matchChain(loop);
           if (succeeded(chain))
-            chains.push_back(std::move(*chain));
+            take(*chain);
         });
     for (Chain &chain : chains)
       Pipeliner(rewriter, std::move(chain)).run();

@@ -10,7 +10,6 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Interfaces/LoopLikeInterface.h"
 #include "llvm/ADT/MapVector.h"
-#include "llvm/ADT/SetVector.h"
 #include "llvm/Support/MathExtras.h"
 
 namespace attn::tile {
@@ -60,7 +59,7 @@ struct Places {
     });
   }
 
-  static SharedType getPlaceType(LoadOp load) {
+  static FailureOr<SharedType> getPlaceType(LoadOp load) {
     auto tile = cast<RankedTensorType>(load.getType());
     SmallVector<int64_t> shape(tile.getShape());
     // Products sum over steps of 32 bytes; columns past the argument's read as zero and add
@@ -71,16 +70,20 @@ struct Places {
     // The widest swizzle whose slab is no wider than the tile.
     int64_t rowBytes = shape[1] * elementBytes;
     int64_t swizzle = rowBytes >= 128 ? 128 : rowBytes >= 64 ? 64 : 32;
-    return SharedType::get(load.getContext(), shape, tile.getElementType(), swizzle, 1);
+    auto type = SharedType::getChecked([&] { return load.emitOpError("has no place: "); },
+                                       load.getContext(), ArrayRef(shape), tile.getElementType(),
+                                       swizzle, int64_t(1));
+    if (!type)
+      return failure();
+    return type;
   }
 
   static bool isRefilled(LoadOp load) {
     return load->getParentOfType<LoopLikeOpInterface>() && !getInvariantLoop(load);
   }
 
-  /// The shared tile that holds what `load` reads, when it is needed.
-  Value promote(LoadOp load) {
-    SharedType type = getPlaceType(load);
+  /// The shared tile of `type` that holds what `load` reads, when it is needed.
+  Value promote(LoadOp load, SharedType type) {
     OpBuilder builder(load);
     auto ring = refilled.find({load.getSource(), type});
     if (ring == refilled.end()) {
@@ -111,20 +114,28 @@ struct PromoteOperandsPass : attn::tile::impl::PromoteOperandsPassBase<PromoteOp
   LogicalResult promote(func::FuncOp kernel) {
     Places places;
     places.kernel = kernel;
-    llvm::SetVector<LoadOp> loads;
+    llvm::MapVector<LoadOp, SharedType> loads;
     SmallVector<OpOperand *> operands;
-    kernel.walk([&](MmaOp mma) {
+    WalkResult walk = kernel.walk([&](MmaOp mma) {
       for (OpOperand &operand : mma->getOpOperands().take_front(2))
         if (auto load = operand.get().getDefiningOp<LoadOp>()) {
+          FailureOr<SharedType> type = Places::getPlaceType(load);
+          if (failed(type))
+            return WalkResult::interrupt();
           operands.push_back(&operand);
-          loads.insert(load);
+          loads[load] = *type;
           if (Places::isRefilled(load))
-            places.refilled.insert({{load.getSource(), Places::getPlaceType(load)}, Value()});
+            places.refilled.insert({{load.getSource(), *type}, Value()});
         }
+      return WalkResult::advance();
     });
-    for (OpOperand *operand : operands)
-      operand->set(places.promote(operand->get().getDefiningOp<LoadOp>()));
-    for (LoadOp load : loads)
+    if (walk.wasInterrupted())
+      return failure();
+    for (OpOperand *operand : operands) {
+      auto load = operand->get().getDefiningOp<LoadOp>();
+      operand->set(places.promote(load, loads[load]));
+    }
+    for (auto &[load, type] : loads)
       if (load->use_empty())
         load->erase();
     int64_t bytes = 0;

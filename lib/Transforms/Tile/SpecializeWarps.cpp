@@ -213,9 +213,86 @@ private:
 struct SpecializeWarpsPass : attn::tile::impl::SpecializeWarpsPassBase<SpecializeWarpsPass> {
   using Base::Base;
 
+  /// Whether the op, or one inside of it, is about tiles: roles run it, each its own part.
+  static bool isOnTiles(Operation *op) {
+    auto isTile = [](Type type) { return isa<RankedTensorType, SharedType>(type); };
+    return op
+        ->walk([&](Operation *inner) {
+          bool isOn = isa<CopyOp, StoreOp>(inner) ||
+                      llvm::any_of(inner->getResultTypes(), isTile) ||
+                      llvm::any_of(inner->getOperandTypes(), isTile);
+          return isOn && !isa<AllocSharedOp>(inner) ? WalkResult::interrupt()
+                                                    : WalkResult::advance();
+        })
+        .wasInterrupted();
+  }
+
+  /// Level `placed`, as far as splitting it depends on that.
+  static LogicalResult checkLevel(func::FuncOp kernel) {
+    WalkResult walk = kernel.walk([&](Operation *op) -> WalkResult {
+      if (isa_and_nonnull<TileDialect>(op->getDialect()) &&
+          !isa<LoadOp, GatherOp, StoreOp, AllocSharedOp, CopyOp, MmaOp, ReduceOp, BroadcastOp,
+               CoordOp, ConvertLayoutOp>(op))
+        return op->emitOpError("does not belong to level 'placed': roles are made here");
+      if (auto copy = dyn_cast<CopyOp>(op)) {
+        auto place = copy.getDest().getDefiningOp<AllocSharedOp>();
+        if (!place || place->getParentOp() != kernel)
+          return copy.emitOpError("expected a tile.alloc_shared of the kernel as destination");
+      }
+      if (op->getNumRegions() != 0 && op != kernel && !isa<scf::ForOp, scf::IfOp>(op) &&
+          isOnTiles(op))
+        return op->emitOpError("expected scf.for and scf.if around tiles");
+      return WalkResult::advance();
+    });
+    return failure(walk.wasInterrupted());
+  }
+
+  /// Nobody would give back what nobody reads, and the producer would wait for ever.
+  static void eraseUnreadPlaces(func::FuncOp kernel) {
+    SmallVector<AllocSharedOp> unread;
+    kernel.walk([&](AllocSharedOp place) {
+      if (llvm::all_of(place->getUsers(), llvm::IsaPred<CopyOp>))
+        unread.push_back(place);
+    });
+    for (AllocSharedOp place : unread) {
+      for (Operation *copy : llvm::make_early_inc_range(place->getUsers()))
+        copy->erase();
+      place->erase();
+    }
+  }
+
+  /// Erases ops of `body` that the roles have copies of; fails where something else needs them: a
+  /// scalar of the producer that comes from a tile, or a tile that is read before its copy.
+  static LogicalResult eraseAll(Block &body, ArrayRef<Operation *> ops) {
+    llvm::SmallPtrSet<Operation *, 16> set(llvm::from_range, ops);
+    auto check = [&](ValueRange values) -> LogicalResult {
+      for (Value value : values)
+        for (Operation *user : value.getUsers())
+          if (!set.contains(body.findAncestorOpInBlock(*user)))
+            return user->emitOpError("expected scalars that do not come from tiles, and copies "
+                                     "before what reads them");
+      return success();
+    };
+    for (Operation *op : ops) {
+      WalkResult walk = op->walk([&](Operation *inner) -> WalkResult {
+        if (failed(check(inner->getResults())))
+          return failure();
+        for (Region &region : inner->getRegions())
+          if (failed(check(ValueRange(region.getArguments()))))
+            return failure();
+        return success();
+      });
+      if (walk.wasInterrupted())
+        return failure();
+    }
+    for (Operation *op : llvm::reverse(ops))
+      op->erase();
+    return success();
+  }
+
   /// The ring of each place that is copied to. Barriers come right after the places, at the head of
   /// the kernel.
-  llvm::MapVector<Value, Ring> makeRings(func::FuncOp kernel, int64_t consumers) {
+  FailureOr<llvm::MapVector<Value, Ring>> makeRings(func::FuncOp kernel, int64_t consumers) {
     // A place that is filled once is no ring.
     llvm::MapVector<Value, bool> isLooped;
     kernel.walk([&](CopyOp copy) {
@@ -228,8 +305,11 @@ struct SpecializeWarpsPass : attn::tile::impl::SpecializeWarpsPassBase<Specializ
       auto type = cast<SharedType>(place.getType());
       int64_t count = looped ? int64_t(stages) : 1;
       Ring ring;
-      auto ringType = SharedType::get(&getContext(), type.getShape(), type.getElementType(),
-                                      type.getSwizzle(), count);
+      auto ringType = SharedType::getChecked(
+          [place] { return place.getDefiningOp()->emitOpError("cannot be a ring: "); },
+          &getContext(), type.getShape(), type.getElementType(), type.getSwizzle(), count);
+      if (!ringType)
+        return failure();
       ring.place = AllocSharedOp::create(b, place.getLoc(), ringType, IntegerAttr());
       ring.full = BarrierInitOp::create(b, place.getLoc(), BarrierType::get(&getContext(), count),
                                         1, IntegerAttr());
@@ -244,18 +324,23 @@ struct SpecializeWarpsPass : attn::tile::impl::SpecializeWarpsPassBase<Specializ
   LogicalResult specialize(func::FuncOp kernel) {
     auto attribute = kernel->getAttrOfType<KernelAttr>(TileDialect::kKernelAttrName);
     int64_t consumers = attribute.getWarpgroups();
+    if (failed(checkLevel(kernel)))
+      return failure();
+    auto withProducer =
+        KernelAttr::getChecked([&] { return kernel.emitOpError("has no room for a producer: "); },
+                               &getContext(), consumers + 1, attribute.getGrid());
+    if (!withProducer)
+      return failure();
     Block &body = kernel.getBody().front();
 
     // What all roles compute for themselves stays in front: scalars, up to the first op on tiles.
     SmallVector<Operation *> program;
-    for (Operation &op : body.without_terminator()) {
-      bool onTiles = isa<CopyOp, StoreOp>(op) ||
-                     llvm::any_of(op.getResultTypes(), llvm::IsaPred<RankedTensorType>) ||
-                     llvm::any_of(op.getOperandTypes(), llvm::IsaPred<RankedTensorType>);
-      if (onTiles)
+    for (Operation &op : body.without_terminator())
+      if (isOnTiles(&op))
         program.push_back(&op);
-    }
-    llvm::MapVector<Value, Ring> rings = makeRings(kernel, consumers);
+    FailureOr<llvm::MapVector<Value, Ring>> rings = makeRings(kernel, consumers);
+    if (failed(rings))
+      return failure();
     OpBuilder b(body.getTerminator());
     SyncOp::create(b, kernel.getLoc());
 
@@ -274,15 +359,16 @@ struct SpecializeWarpsPass : attn::tile::impl::SpecializeWarpsPassBase<Specializ
     for (auto role : {RoleBuilder::Producer, RoleBuilder::Consumer}) {
       OpBuilder inner(&getContext());
       inner.createBlock(&roles->getRegion(role));
-      RoleBuilder(inner, role, rings, IRMapping()).cloneOps(program);
+      RoleBuilder(inner, role, *rings, IRMapping()).cloneOps(program);
       YieldOp::create(inner, kernel.getLoc());
     }
-    for (Operation *op : llvm::reverse(program))
-      op->erase();
-    for (auto &[place, ring] : rings)
-      place.getDefiningOp()->erase();
-    kernel->setAttr(TileDialect::kKernelAttrName,
-                    KernelAttr::get(&getContext(), consumers + 1, attribute.getGrid()));
+    SmallVector<Operation *> replaced;
+    for (auto &[place, ring] : *rings)
+      replaced.push_back(place.getDefiningOp());
+    llvm::append_range(replaced, program);
+    if (failed(eraseAll(body, replaced)))
+      return failure();
+    kernel->setAttr(TileDialect::kKernelAttrName, withProducer);
     return success();
   }
 
@@ -291,10 +377,17 @@ struct SpecializeWarpsPass : attn::tile::impl::SpecializeWarpsPassBase<Specializ
   }
 
   void runOnOperation() override {
-    for (auto kernel : getOperation().getOps<func::FuncOp>())
-      if (kernel->hasAttr(TileDialect::kKernelAttrName) && copies(kernel) &&
-          failed(specialize(kernel)))
+    if (stages < 1 || stages > 64) {
+      getOperation()->emitError("expected 1 to 64 stages, got ") << stages.getValue();
+      return signalPassFailure();
+    }
+    for (auto kernel : getOperation().getOps<func::FuncOp>()) {
+      if (!kernel->hasAttr(TileDialect::kKernelAttrName))
+        continue;
+      eraseUnreadPlaces(kernel);
+      if (copies(kernel) && failed(specialize(kernel)))
         return signalPassFailure();
+    }
   }
 };
 } // namespace

@@ -53,3 +53,11 @@ func.func @gather_c1(%q: memref<?xf32>, %i: tensor<32xindex>) {
   %t = tile.gather %q[%i] : memref<?xf32>, tensor<32xindex> -> tensor<64xf32>
   return
 }
+
+// -----
+
+func.func @no_columns(%q: memref<?x0xbf16>, %i: index) {
+  // expected-error@+1 {{must be a tile (a tensor of static extents above 0 of floats, integers or indices), but got 'tensor<96x0xbf16>'}}
+  %tile = tile.load %q[%i, %i] : memref<?x0xbf16> -> tensor<96x0xbf16>
+  return
+}

@@ -89,3 +89,8 @@ func.func @extent_c1(%q: memref<?x?xf32>) attributes {
     tile.kernel = #tile.kernel<warpgroups = 1, grid = [[#tile.extent<argument = 0, dim = 0, divisor = 0>]]>} {
   return
 }
+
+// -----
+
+// expected-error@+1 {{expected a kernel with a body of one block, got 0}}
+func.func private @kernel_c6() attributes {tile.kernel = #tile.kernel<warpgroups = 1, grid = []>}

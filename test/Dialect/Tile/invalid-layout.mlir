@@ -47,3 +47,8 @@ func.func private @layout_c6(tensor<64x64xf32, #tile.blocked<vector = 8, lanes =
 
 // expected-error@+1 {{expected rows in multiples of 32, got 48}}
 func.func private @layout_c6_rows(tensor<48x32xbf16, #tile.blocked<vector = 8, lanes = 4, warps = 4>>)
+
+// -----
+
+// expected-error@+1 {{expected at most 1048576 elements in registers, got 1000000, 1000000}}
+func.func private @layout_c7(tensor<1000000x1000000xf32, #tile.acc<warpgroups = 1>>)

@@ -20,8 +20,18 @@ func.func private @shared_c4(!tile.shared<8x16xbf16, swizzle = 32, stages = 2>)
 
 // -----
 
-// expected-error@+1 {{expected at least one stage, got 0}}
+// expected-error@+1 {{expected 1 to 64 stages, got 0}}
 func.func private @shared_c4_none(!tile.shared<8x64xbf16, swizzle = 128, stages = 0>)
+
+// -----
+
+// expected-error@+1 {{expected 1 to 64 stages, got 1024}}
+func.func private @shared_c4_stages(!tile.shared<64x64xbf16, swizzle = 128, stages = 1024>)
+
+// -----
+
+// expected-error@+1 {{expected at most 16777216 rows and columns, got 1073741824, 64}}
+func.func private @shared_c5(!tile.shared<1073741824x64xbf16, swizzle = 128>)
 
 // -----
 

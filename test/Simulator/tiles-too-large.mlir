@@ -1,0 +1,9 @@
+// RUN: not attn-opt %s --tile-simulate 2>&1 | FileCheck %s
+
+// CHECK: expected a tile of at most 1048576 elements, got 1000000x1000000
+func.func @tiles(%x: f32, %o: memref<1000000x1000000xf32>) attributes {tile.kernel = #tile.kernel<warpgroups = 1, grid = []>} {
+  %zero = arith.constant 0 : index
+  %t = tile.broadcast %x : f32 -> tensor<1000000x1000000xf32>
+  tile.store %t to %o[%zero, %zero] : tensor<1000000x1000000xf32>, memref<1000000x1000000xf32>
+  return
+}

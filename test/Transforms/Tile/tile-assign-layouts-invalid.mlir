@@ -1,0 +1,33 @@
+// RUN: attn-opt %s --tile-assign-layouts --split-input-file -verify-diagnostics
+
+func.func @columns(%q: memref<?x?xf32>, %i: index) attributes {tile.kernel = #tile.kernel<warpgroups = 1, grid = []>} {
+  // expected-error@below {{has no layout: expected columns in multiples of 8, got 7}}
+  %a = tile.load %q[%i, %i] : memref<?x?xf32> -> tensor<64x7xf32>
+  return
+}
+
+// -----
+
+func.func @rank(%a: f32) attributes {tile.kernel = #tile.kernel<warpgroups = 1, grid = []>} {
+  // expected-error@below {{has no layout: expected a tile of rank 2, got rank 3}}
+  %b = tile.broadcast %a : f32 -> tensor<64x8x8xf32>
+  return
+}
+
+// -----
+
+func.func @left_operand(%a: f32, %k: !tile.shared<8x64xbf16, swizzle = 128>) attributes {tile.kernel = #tile.kernel<warpgroups = 1, grid = []>} {
+  %p = tile.broadcast %a : f32 -> tensor<64x8xf32>
+  %h = arith.truncf %p : tensor<64x8xf32> to tensor<64x8xbf16>
+  // expected-error@below {{has no layout: expected columns in multiples of 16, got 8}}
+  %s = tile.mma %h, %k : tensor<64x8xbf16>, !tile.shared<8x64xbf16, swizzle = 128> -> tensor<64x64xf32>
+  return
+}
+
+// -----
+
+func.func @rows(%q: !tile.shared<128x64xbf16, swizzle = 128>, %k: !tile.shared<96x64xbf16, swizzle = 128>) attributes {tile.kernel = #tile.kernel<warpgroups = 1, grid = []>} {
+  // expected-error@below {{expected 64 rows for 1 warpgroups, got 128}}
+  %s = tile.mma %q, %k {transpose_rhs} : !tile.shared<128x64xbf16, swizzle = 128>, !tile.shared<96x64xbf16, swizzle = 128> -> tensor<128x96xf32>
+  return
+}
