@@ -154,6 +154,12 @@ LogicalResult MergeOp::reifyResultShapes(OpBuilder &builder, ReifiedRankedShaped
   return reifyInits(*this, builder, shapes);
 }
 
+/// Moves the regions of an op to those of the same op created anew.
+static void moveRegions(PatternRewriter &rewriter, Operation *from, Operation *to) {
+  for (auto [source, dest] : llvm::zip_equal(from->getRegions(), to->getRegions()))
+    rewriter.inlineRegionBefore(source, dest, dest.end());
+}
+
 namespace {
 /// Absorbs tensor.cast producers that say less than their source. The tensor dialect has this
 /// pattern for every destination-style op, but clones the op's regions and cannot clone an empty
@@ -167,9 +173,10 @@ struct FoldTensorCasts : OpRewritePattern<OnlineAttentionOp> {
     SmallVector<Value> operands = tensor::getUpdatedOperandsAfterCastOpFolding(op, types);
     OperationState state(op.getLoc(), op->getName(), operands, types,
                          op->getDiscardableAttrDictionary().getValue());
-    for (Region &region : op->getRegions())
-      state.addRegion()->takeBody(region);
+    for (unsigned i = 0; i < op->getNumRegions(); ++i)
+      state.addRegion();
     Operation *narrow = rewriter.create(state);
+    moveRegions(rewriter, op, narrow);
     SmallVector<Value> results(narrow->getResults());
     for (auto [old, result] : llvm::zip_equal(op->getResults(), results))
       if (result.getType() != old.getType())
@@ -211,7 +218,7 @@ struct DropTrueMask : OpRewritePattern<AttentionOp> {
     if (op.getMask().empty() ||
         !matchPattern(cast<YieldOp>(op.getMask().front().getTerminator()).getResult(), m_One()))
       return failure();
-    rewriter.modifyOpInPlace(op, [&] { op.getMask().getBlocks().clear(); });
+    rewriter.modifyOpInPlace(op, [&] { rewriter.eraseBlock(&op.getMask().front()); });
     return success();
   }
 };
@@ -223,7 +230,7 @@ struct DropIdentityScore : OpRewritePattern<AttentionOp> {
     if (op.getScore().empty() || cast<YieldOp>(op.getScore().front().getTerminator()).getResult() !=
                                      op.getScore().getArgument(0))
       return failure();
-    rewriter.modifyOpInPlace(op, [&] { op.getScore().getBlocks().clear(); });
+    rewriter.modifyOpInPlace(op, [&] { rewriter.eraseBlock(&op.getScore().front()); });
     return success();
   }
 };
@@ -238,8 +245,7 @@ struct DropUnusedLse : OpRewritePattern<AttentionOp> {
         AttentionOp::create(rewriter, op.getLoc(), TypeRange{op.getOutput().getType()},
                             op.getOperands(), op->getDiscardableAttrDictionary().getValue());
     narrow.getProperties() = op.getProperties();
-    narrow.getScore().takeBody(op.getScore());
-    narrow.getMask().takeBody(op.getMask());
+    moveRegions(rewriter, op, narrow);
     rewriter.replaceAllUsesWith(op.getOutput(), narrow.getOutput());
     rewriter.eraseOp(op);
     return success();

@@ -43,3 +43,22 @@ func.func @false_mask(%q: !t) -> !t {
     } : !t, !t, !t -> !t
   return %o : !t
 }
+
+// What else the region computes goes with it.
+// CHECK-LABEL: func @with_other_ops(
+func.func @with_other_ops(%q: !t, %ids: tensor<?x?xindex>) -> !t {
+  // CHECK: attn.attention
+  // CHECK-NOT: mask
+  // CHECK: return
+  %o = attn.attention %q, %q, %q
+    mask(%b, %h, %m, %n) {
+      %true = arith.constant true
+      %id = tensor.extract %ids[%b, %m] : tensor<?x?xindex>
+      %c7 = arith.constant 7 : index
+      %low = arith.andi %id, %c7 : index
+      %same = arith.cmpi ne, %low, %n : index
+      %keep = arith.ori %true, %same : i1
+      attn.yield %keep : i1
+    } : !t, !t, !t -> !t
+  return %o : !t
+}
