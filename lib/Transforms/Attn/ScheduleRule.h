@@ -1,0 +1,37 @@
+//===- ScheduleRule.h - block sizes for a problem ------------------------------------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------------------------===//
+
+#ifndef ATTN_LIB_TRANSFORMS_ATTN_SCHEDULERULE_H
+#define ATTN_LIB_TRANSFORMS_ATTN_SCHEDULERULE_H
+
+#include "lib/Transforms/Attn/RegionWork.h"
+
+namespace attn {
+
+/// A rule's choice and the name it goes by in the remark.
+struct BlockSizes {
+  int64_t blockM, blockN;
+  llvm::StringRef rule;
+};
+
+/// What the rule for a GPU asks of an attention.
+struct GPUProblem {
+  int64_t headDim, valueDim;
+  bool isMasked = false, scoreReadsTensors = false;
+  RegionWork work = {};
+  int64_t splits = 1;
+};
+
+/// Sizes for a CPU with registers of `lanes` f32, and products of bf16 pairs if `bf16Pairs`.
+BlockSizes chooseForCPU(int64_t lanes, bool bf16Pairs);
+
+/// Sizes for Hopper; block_n is a positive multiple of getGPUKeyStep.
+BlockSizes chooseForCUDA(const GPUProblem &problem);
+
+} // namespace attn
+
+#endif // ATTN_LIB_TRANSFORMS_ATTN_SCHEDULERULE_H
