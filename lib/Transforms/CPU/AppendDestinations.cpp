@@ -41,8 +41,12 @@ static void unshareEmptyTensors(func::FuncOp func) {
   });
 }
 
-static void appendDestinations(func::FuncOp func) {
-  auto terminator = cast<func::ReturnOp>(func.getBody().front().getTerminator());
+static LogicalResult appendDestinations(func::FuncOp func) {
+  auto terminator = dyn_cast<func::ReturnOp>(func.getBody().front().getTerminator());
+  if (!terminator || !func.getBody().hasOneBlock())
+    return func.emitOpError("expected a body of one block that returns, got ")
+           << func.getBody().getBlocks().size() << " that begin with one ended by '"
+           << func.getBody().front().getTerminator()->getName() << "'";
   OpBuilder b(terminator);
   SmallVector<Value> kept;
   SmallVector<Type> keptTypes;
@@ -62,6 +66,7 @@ static void appendDestinations(func::FuncOp func) {
   terminator.getOperandsMutable().assign(kept);
   func.setType(FunctionType::get(func.getContext(), func.getArgumentTypes(), keptTypes));
   func.removeResAttrsAttr();
+  return success();
 }
 
 namespace {
@@ -78,7 +83,8 @@ struct CPUAppendDestinationsPass
       if (func.isExternal())
         continue;
       unshareEmptyTensors(func);
-      appendDestinations(func);
+      if (failed(appendDestinations(func)))
+        return signalPassFailure();
     }
   }
 };

@@ -94,6 +94,10 @@ struct CPUBoundBuffersPass : attn::impl::CPUBoundBuffersPassBase<CPUBoundBuffers
     SmallVector<memref::AllocOp> allocs;
     getOperation()->walk([&](memref::AllocOp alloc) { allocs.push_back(alloc); });
     for (memref::AllocOp alloc : allocs) {
+      if (!alloc->getBlock()->mightHaveTerminator()) {
+        alloc.emitOpError("expected it inside of a function");
+        return signalPassFailure();
+      }
       auto forall = alloc->getParentOfType<scf::ForallOp>();
       if (!forall || heap)
         freeAtEnd(alloc);

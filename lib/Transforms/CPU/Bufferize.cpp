@@ -34,15 +34,29 @@ static bufferization::BufferLikeType getArgumentType(bufferization::TensorLikeTy
       MemRefType::get(tensor.getShape(), tensor.getElementType(), layout, memorySpace));
 }
 
+/// Buffers of unknown rank have no strides to state.
+static LogicalResult checkRanks(func::FuncOp func) {
+  for (TypeRange types : {TypeRange(func.getArgumentTypes()), TypeRange(func.getResultTypes())})
+    for (Type type : types)
+      if (isa<UnrankedTensorType>(type))
+        return func.emitOpError("expected tensors of known rank, got ") << type;
+  return success();
+}
+
 namespace {
 struct CPUBufferizePass : attn::impl::CPUBufferizePassBase<CPUBufferizePass> {
   void runOnOperation() override {
     ModuleOp module = getOperation();
     Attribute never = BoolAttr::get(&getContext(), false);
-    for (auto func : module.getOps<func::FuncOp>())
-      for (unsigned i = 0; i < func.getNumArguments(); ++i)
-        if (isa<TensorType>(func.getArgument(i).getType()))
+    for (auto func : module.getOps<func::FuncOp>()) {
+      if (failed(checkRanks(func)))
+        return signalPassFailure();
+      if (func.isExternal())
+        continue;
+      for (auto [i, type] : llvm::enumerate(func.getArgumentTypes()))
+        if (isa<TensorType>(type))
           func.setArgAttr(i, bufferization::BufferizationDialect::kWritableAttrName, never);
+    }
 
     IRRewriter rewriter(&getContext());
     if (failed(bufferization::eliminateEmptyTensors(rewriter, module)))

@@ -86,6 +86,8 @@ static LogicalResult outline(scf::ForallOp forall, ModuleOp module, unsigned num
   if (forall.getNumResults() != 0)
     return forall.emitOpError("expected a loop on buffers, got ")
            << forall.getNumResults() << " results";
+  if (!forall->getParentOfType<FunctionOpInterface>())
+    return forall.emitOpError("expected it inside of a function");
   copyConstants(forall);
   ImplicitLocOpBuilder b(forall.getLoc(), forall);
   SmallVector<Value> counts = emitCounts(b, forall);
