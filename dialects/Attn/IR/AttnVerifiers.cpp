@@ -320,6 +320,9 @@ static LogicalResult verifyState(Operation *op, Type acc, Type rowMax, Type rowS
         {"row_sum", rowSum, 1, "(M)"}})
     if (failed(checkRank(op, name, type, rank, dims)) || failed(checkF32(op, name, type)))
       return failure();
+  // state_c2: Dv is above 0
+  if (cast<ShapedType>(acc).getDimSize(1) == 0)
+    return op->emitOpError("expected Dv above 0 in acc, got ") << acc;
   int64_t m = cast<ShapedType>(acc).getDimSize(0);
   if (failed(checkExtent(op, "M", "acc", m, "row_max", cast<ShapedType>(rowMax).getDimSize(0))) ||
       failed(checkExtent(op, "M", "acc", m, "row_sum", cast<ShapedType>(rowSum).getDimSize(0))))
@@ -340,6 +343,9 @@ LogicalResult OnlineAttentionOp::verify() {
       return failure();
   if (failed(verifyState(*this, acc, getRowMax().getType(), getRowSum().getType())))
     return failure();
+  // online_attention_c3: D is above 0
+  if (q.getDimSize(1) == 0 || k.getDimSize(1) == 0)
+    return emitOpError("expected D above 0, got ") << q << " and " << k;
   // online_attention_c2: the shapes agree
   if (failed(checkExtent(*this, "D", "query", q.getDimSize(1), "key", k.getDimSize(1))) ||
       failed(checkExtent(*this, "N", "key", k.getDimSize(0), "value", v.getDimSize(0))) ||
@@ -392,6 +398,9 @@ LogicalResult MergeOp::verify() {
       failed(checkElement(*this, "output", o, isStorageFloat, "f16, bf16 or f32")) ||
       (getLse() && failed(checkF32(*this, "lse", getLse().getType()))))
     return failure();
+  // merge_c4: Dv is above 0
+  if (partial.getShape().back() == 0 || o.getShape().back() == 0)
+    return emitOpError("expected Dv above 0, got ") << partial << " and " << o;
   // merge_c3: the shapes agree
   for (int64_t i = 0; i < rank - 1; ++i)
     if (failed(checkExtent(*this, "dimension " + std::to_string(i), "partial",

@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "lib/Conversion/AttnToVector/CheckBuffers.h"
 #include "lib/Conversion/AttnToVector/Passes.h"
 #include "lib/Conversion/AttnToVector/Step.h"
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
@@ -27,8 +28,8 @@ using namespace attn;
 
 /// Steps need static D and Dv, and buffers by now.
 static LogicalResult checkStep(OnlineAttentionOp op) {
-  if (!op.hasPureBufferSemantics())
-    return op.emitOpError("expected buffers, got ") << op.getQuery().getType();
+  if (failed(checkBuffers(op)))
+    return failure();
   for (auto [name, value] : {std::pair<StringRef, Value>{"query", op.getQuery()},
                              {"key", op.getKey()},
                              {"value", op.getValue()},

@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "lib/Conversion/AttnToVector/CheckBuffers.h"
 #include "lib/Conversion/AttnToVector/Exp2.h"
 #include "lib/Conversion/AttnToVector/Step.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -88,6 +89,8 @@ static void emitRow(Emitter &b, MergeOp op, ValueRange x) {
 }
 
 LogicalResult attn::lowerMerge(MergeOp op, const VectorTarget &target) {
+  if (failed(checkBuffers(op)))
+    return failure();
   OpBuilder builder(op);
   Emitter b(op.getLoc(), builder, target);
   auto type = cast<MemRefType>(op.getOutput().getType());

@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "lib/Conversion/AttnToVector/CheckBuffers.h"
 #include "lib/Conversion/AttnToVector/Exp2.h"
 #include "lib/Conversion/AttnToVector/Step.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -22,6 +23,8 @@ void attn::forColumns(Emitter &b, int64_t columns, function_ref<void(Value, Valu
 }
 
 LogicalResult attn::lowerNormalize(NormalizeOp op, const VectorTarget &target) {
+  if (failed(checkBuffers(op)))
+    return failure();
   OpBuilder builder(op);
   Emitter b(op.getLoc(), builder, target);
   Value acc = op.getAcc(), output = op.getOutput();

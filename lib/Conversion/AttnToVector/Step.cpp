@@ -96,6 +96,11 @@ LogicalResult attn::lowerStep(OnlineAttentionOp op, const VectorTarget &target, 
   FailureOr<Extent> keys = getBoundedExtent(b, op, "keys", op.getKey());
   if (failed(rows) || failed(keys))
     return failure();
+  auto isEmpty = [](Extent extent) { return extent.isStatic && extent.bound == 0; };
+  if (isEmpty(*rows) || isEmpty(*keys)) {
+    op.erase();
+    return success();
+  }
   step.rows = *rows;
   step.keys = *keys;
   step.paddedRows = b.alignUp(step.rows.value, target.lanes);

@@ -50,3 +50,26 @@ func.func @stack(%q: memref<1024x64xf32>, %k: memref<2048x64xf32>, %acc: memref<
   }
   return
 }
+
+// -----
+
+func.func @normalize_tensors(%acc: tensor<3x264xf32>, %max: tensor<3xf32>, %o: tensor<3x264xf16>) -> tensor<3x264xf16> {
+  // expected-error @below {{expected buffers, got 'tensor<3x264xf32>'}}
+  %r = attn.normalize %acc, %max, %max outs(%o) : tensor<3x264xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3x264xf16> -> tensor<3x264xf16>
+  return %r : tensor<3x264xf16>
+}
+
+// -----
+
+func.func @merge_tensors(%p: tensor<2x8x16xf32>, %pl: tensor<2x8xf32>, %o: tensor<8x16xf32>) -> tensor<8x16xf32> {
+  // expected-error @below {{expected buffers, got 'tensor<2x8x16xf32>'}}
+  %r = attn.merge %p, %pl outs(%o) : tensor<2x8x16xf32>, tensor<2x8xf32>, tensor<8x16xf32> -> tensor<8x16xf32>
+  return %r : tensor<8x16xf32>
+}
+
+// -----
+
+%acc = memref.alloc() : memref<8x16xf32>
+%row = memref.alloc() : memref<8xf32>
+// expected-error @below {{expected it inside of a function}}
+attn.normalize %acc, %row, %row outs(%acc) : memref<8x16xf32>, memref<8xf32>, memref<8xf32>, memref<8x16xf32>

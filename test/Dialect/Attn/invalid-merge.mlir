@@ -93,3 +93,11 @@ func.func @destination_c1(%p: memref<3x8x16xf32>, %pl: tensor<3x8xf32>, %o: tens
   %r:2 = attn.merge %p, %pl outs(%o, %lse) : memref<3x8x16xf32>, tensor<3x8xf32>, tensor<8x16xf16>, tensor<8xf32> -> tensor<8x16xf16>, tensor<8xf32>
   return
 }
+
+// -----
+
+func.func @merge_c4(%p: tensor<3x8x0xf32>, %pl: tensor<3x8xf32>, %o: tensor<8x0xf16>, %lse: tensor<8xf32>) {
+  // expected-error@+1 {{expected Dv above 0, got 'tensor<3x8x0xf32>' and 'tensor<8x0xf16>'}}
+  %r:2 = attn.merge %p, %pl outs(%o, %lse) : tensor<3x8x0xf32>, tensor<3x8xf32>, tensor<8x0xf16>, tensor<8xf32> -> tensor<8x0xf16>, tensor<8xf32>
+  return
+}

@@ -57,3 +57,11 @@ func.func @state_c1_sum_rows(%q: tensor<8x64xf16>, %k: tensor<4x64xf16>, %v: ten
     : tensor<8x64xf16>, tensor<4x64xf16>, tensor<4x16xf16>, tensor<8x16xf32>, tensor<8xf32>, tensor<9xf32> -> tensor<8x16xf32>, tensor<8xf32>, tensor<9xf32>
   return
 }
+
+// -----
+
+func.func @state_c2(%acc: tensor<8x0xf32>, %row: tensor<8xf32>, %o: tensor<8x0xf16>) {
+  // expected-error@+1 {{expected Dv above 0 in acc, got 'tensor<8x0xf32>'}}
+  %r = attn.normalize %acc, %row, %row outs(%o) : tensor<8x0xf32>, tensor<8xf32>, tensor<8xf32>, tensor<8x0xf16> -> tensor<8x0xf16>
+  return
+}

@@ -67,3 +67,13 @@ func.func @online_attention_c2_columns(%q: tensor<8x64xf16>, %k: tensor<4x64xf16
     : tensor<8x64xf16>, tensor<4x64xf16>, tensor<4x17xf16>, tensor<8x16xf32>, tensor<8xf32>, tensor<8xf32> -> tensor<8x16xf32>, tensor<8xf32>, tensor<8xf32>
   return
 }
+
+// -----
+
+func.func @online_attention_c3(%q: tensor<8x0xf16>, %k: tensor<4x0xf16>, %v: tensor<4x16xf16>, %scale: f32,
+    %acc: tensor<8x16xf32>, %max: tensor<8xf32>, %sum: tensor<8xf32>) {
+  // expected-error@+1 {{expected D above 0, got 'tensor<8x0xf16>' and 'tensor<4x0xf16>'}}
+  %r:3 = attn.online_attention %q, %k, %v scale(%scale) outs(%acc, %max, %sum)
+    : tensor<8x0xf16>, tensor<4x0xf16>, tensor<4x16xf16>, tensor<8x16xf32>, tensor<8xf32>, tensor<8xf32> -> tensor<8x16xf32>, tensor<8xf32>, tensor<8xf32>
+  return
+}

@@ -1,0 +1,21 @@
+//===- CheckBuffers.h - what every op on buffers needs ---------------------------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_LIB_CONVERSION_ATTNTOVECTOR_CHECKBUFFERS_H
+#define ATTN_LIB_CONVERSION_ATTNTOVECTOR_CHECKBUFFERS_H
+
+#include "mlir/Interfaces/DestinationStyleOpInterface.h"
+
+namespace attn {
+
+/// Checks that the op is on buffers and in a function, and lets buffers of one column be
+/// contiguous.
+mlir::LogicalResult checkBuffers(mlir::DestinationStyleOpInterface op);
+
+} // namespace attn
+
+#endif // ATTN_LIB_CONVERSION_ATTNTOVECTOR_CHECKBUFFERS_H
