@@ -17,8 +17,20 @@
 using namespace mlir;
 using namespace attn::tile;
 
+/// What memory holds: an index takes 64 bits there, 32 in registers.
+static Type getMemoryType(Type elementType) {
+  return elementType.isIndex() ? IntegerType::get(elementType.getContext(), 64) : elementType;
+}
+
 static int64_t getBytes(Type elementType) {
-  return llvm::divideCeil(elementType.getIntOrFloatBitWidth(), 8);
+  return llvm::divideCeil(getMemoryType(elementType).getIntOrFloatBitWidth(), 8);
+}
+
+/// An element from memory as registers hold it, or the other way round.
+static Value castIndex(OpBuilder &builder, Location loc, Type type, Value value) {
+  if (value.getType() == type)
+    return value;
+  return arith::IndexCastOp::create(builder, loc, type, value);
 }
 
 Value attn::tile::emitAddress(OpBuilder &builder, Location loc, const GlobalArgument &global,
@@ -32,8 +44,9 @@ Value attn::tile::emitAddress(OpBuilder &builder, Location loc, const GlobalArgu
   }
   if (!offset)
     return global.pointer;
-  return LLVM::GEPOp::create(builder, loc, global.pointer.getType(), global.type.getElementType(),
-                             global.pointer, ValueRange{offset});
+  return LLVM::GEPOp::create(builder, loc, global.pointer.getType(),
+                             getMemoryType(global.type.getElementType()), global.pointer,
+                             ValueRange{offset});
 }
 
 namespace {
@@ -108,8 +121,8 @@ private:
   Value advance(OpBuilder &builder, Value pointer, Value index, int64_t dim) const {
     Value wide = LLVM::SExtOp::create(builder, loc, builder.getI64Type(), index);
     Value offset = LLVM::MulOp::create(builder, loc, wide, global.strides[dim]);
-    return LLVM::GEPOp::create(builder, loc, pointer.getType(), type.getElementType(), pointer,
-                               ValueRange{offset});
+    return LLVM::GEPOp::create(builder, loc, pointer.getType(),
+                               getMemoryType(type.getElementType()), pointer, ValueRange{offset});
   }
 
   /// size - offset - index: positions below are inside. Null if the dimension is
@@ -178,7 +191,7 @@ struct LoadPattern : TilePattern<LoadOp> {
     if (!hasLayout(type) || failed(global))
       return failure();
     Location loc = op.getLoc();
-    Type element = type.getElementType();
+    Type element = getMemoryType(type.getElementType());
     GlobalTile tile(rewriter, op, context, **global, type, op.getOffsets());
     SmallVector<Value> elements(getLayout(type).getNumRegisters());
     for (auto &[row, accesses] : tile.getAccessesByRow())
@@ -202,7 +215,9 @@ struct LoadPattern : TilePattern<LoadOp> {
         }
         llvm::copy(unpack(rewriter, loc, value), elements.begin() + access.reg);
       }
-    rewriter.replaceOpWithMultiple(op, {pack(rewriter, loc, element, elements)});
+    for (Value &value : elements)
+      value = castIndex(rewriter, loc, type.getElementType(), value);
+    rewriter.replaceOpWithMultiple(op, {pack(rewriter, loc, type.getElementType(), elements)});
     return success();
   }
 };
@@ -219,6 +234,8 @@ struct StorePattern : TilePattern<StoreOp> {
     Location loc = op.getLoc();
     GlobalTile tile(rewriter, op, context, **global, type, op.getOffsets());
     SmallVector<Value> elements = unpack(rewriter, loc, values);
+    for (Value &element : elements)
+      element = castIndex(rewriter, loc, getMemoryType(type.getElementType()), element);
     Value isFirst = context.getIsFirstReplica(rewriter, op, getLayout(type));
     for (auto &[row, accesses] : tile.getAccessesByRow()) {
       OpBuilder::InsertionGuard guard(rewriter);
@@ -308,10 +325,12 @@ struct GatherPattern : TilePattern<GatherOp> {
         key.push_back(indices.back().getAsOpaquePointer());
       }
       Value &value = known[key];
-      if (!value)
-        value = LLVM::LoadOp::create(rewriter, loc, type.getElementType(),
-                                     emitAddress(rewriter, loc, **global, indices),
-                                     getBytes(type.getElementType()));
+      if (!value) {
+        Value loaded = LLVM::LoadOp::create(rewriter, loc, getMemoryType(type.getElementType()),
+                                            emitAddress(rewriter, loc, **global, indices),
+                                            getBytes(type.getElementType()));
+        value = castIndex(rewriter, loc, type.getElementType(), loaded);
+      }
       elements.push_back(value);
     }
     rewriter.replaceOpWithMultiple(op, {pack(rewriter, loc, type.getElementType(), elements)});
@@ -328,8 +347,10 @@ struct ScalarLoadPattern : TilePattern<memref::LoadOp> {
         context.getKernel(op).getArgument(op, op.getMemRef());
     if (failed(global))
       return failure();
-    rewriter.replaceOpWithNewOp<LLVM::LoadOp>(
-        op, op.getType(), emitAddress(rewriter, op.getLoc(), **global, op.getIndices()));
+    Value loaded =
+        LLVM::LoadOp::create(rewriter, op.getLoc(), getMemoryType(op.getType()),
+                             emitAddress(rewriter, op.getLoc(), **global, op.getIndices()));
+    rewriter.replaceOp(op, castIndex(rewriter, op.getLoc(), op.getType(), loaded));
     return success();
   }
 };

@@ -111,7 +111,9 @@ static LogicalResult addUser(Needs &needs, MemRefType type, Operation *user) {
     needBounds(needs, type, 2);
   } else if (isa<GatherOp, memref::LoadOp>(user)) {
     needs.pointer = true;
-  } else if (auto op = dyn_cast<memref::DimOp>(user); op && op.getConstantIndex()) {
+  } else if (auto op = dyn_cast<memref::DimOp>(user); op && op.getConstantIndex() &&
+                                                      *op.getConstantIndex() >= 0 &&
+                                                      *op.getConstantIndex() < type.getRank()) {
     if (type.isDynamicDim(*op.getConstantIndex()))
       needs.sizes.insert(*op.getConstantIndex());
   } else {

@@ -31,6 +31,16 @@ func.func @users(%k: memref<?xf32>, %i: index, %x: f32) attributes {
 
 // -----
 
+func.func @dimension(%k: memref<?xf32>, %o: memref<?xi32>) attributes {
+    tile.kernel = #tile.kernel<warpgroups = 1, grid = []>} {
+  %five = arith.constant 5 : index
+  // expected-error@+1 {{expected tile ops, memref.load or memref.dim of a constant as users of a kernel argument}}
+  %size = memref.dim %k, %five : memref<?xf32>
+  return
+}
+
+// -----
+
 // expected-error@+1 {{expected memref and scalar arguments, got 'tensor<4xf32>'}}
 func.func @arguments(%k: tensor<4xf32>) attributes {tile.kernel = #tile.kernel<warpgroups = 1, grid = []>} {
   return

@@ -71,3 +71,25 @@ func.func @copy(%k: memref<?x64xbf16>, %n: index) attributes {
   tile.copy %k[%n, %zero] to %s : memref<?x64xbf16>, !tile.shared<16x64xbf16, swizzle = 128>
   return
 }
+
+// Indices take 64 bits in memory, 32 in registers.
+// CHECK-LABEL: llvm.func @indices
+func.func @indices(%ids: memref<?xindex>, %o: memref<64x?xindex>, %n: index) attributes {
+    tile.kernel = #tile.kernel<warpgroups = 1, grid = []>} {
+  %zero = arith.constant 0 : index
+  // CHECK: llvm.getelementptr {{.*}} -> !llvm.ptr<1>, i64
+  // CHECK: llvm.load {{.*}} : !llvm.ptr<1> -> i64
+  // CHECK: llvm.trunc %{{.*}} : i64 to i32
+  %id = memref.load %ids[%n] : memref<?xindex>
+  // CHECK: llvm.load {{.*}} {alignment = 8 : i64} : !llvm.ptr<1> -> i64
+  %rows = tile.load %ids[%zero] : memref<?xindex> -> tensor<64xindex, #row>
+  %columns = tile.coord 1 from %id : tensor<64x8xindex, #acc>
+  // CHECK: llvm.load {{.*}} {alignment = 8 : i64} : !llvm.ptr<1> -> i64
+  %gathered = tile.gather %ids[%columns] : memref<?xindex>, tensor<64x8xindex, #acc> -> tensor<64x8xindex, #acc>
+  %wide = tile.broadcast %rows : tensor<64xindex, #row> -> tensor<64x8xindex, #acc>
+  %sum = arith.addi %gathered, %wide : tensor<64x8xindex, #acc>
+  // CHECK: llvm.sext %{{.*}} : i32 to i64
+  // CHECK: llvm.store {{.*}} {alignment = 8 : i64} : i64, !llvm.ptr<1>
+  tile.store %sum to %o[%zero, %n] : tensor<64x8xindex, #acc>, memref<64x?xindex>
+  return
+}
