@@ -46,7 +46,8 @@ static bool isGrid(scf::ForallOp op) {
       !llvm::all_of(op.getMixedLowerBound(), isZeroInteger))
     return false;
   SmallVector<OpFoldResult> steps = op.getMixedStep();
-  return isConstant(steps.pop_back_val()) && llvm::all_of(steps, isOneInteger);
+  return getConstantIntValue(steps.pop_back_val()).value_or(0) > 0 &&
+         llvm::all_of(steps, isOneInteger);
 }
 
 /// The grids of a function, which between them make its results.
@@ -86,7 +87,10 @@ static FailureOr<Attribute> getFactor(Operation *user, OpFoldResult size, int64_
 static LogicalResult checkSizes(OnlineAttentionOp op, ScheduleAttr schedule) {
   for (int64_t columns :
        {op.getKey().getType().getDimSize(1), op.getValue().getType().getDimSize(1)})
-    if (columns % 8 || columns > 256)
+    if (ShapedType::isDynamic(columns))
+      return op.emitOpError("expected static D and Dv, got ")
+             << op.getKey().getType() << " and " << op.getValue().getType();
+    else if (columns % 8 || columns > 256)
       return op.emitOpError(
                  "expected head dimensions in multiples of 8 up to 256 on this target, got ")
              << columns << "; the nearest is " << std::min<int64_t>(256, llvm::alignTo(columns, 8));
@@ -193,6 +197,12 @@ static LogicalResult convertGrid(func::FuncOp function, scf::ForallOp grid,
   if (failed(launchGrid))
     return failure();
 
+  // One warpgroup for each 64 rows; roles may add more.
+  auto attribute =
+      tile::KernelAttr::getChecked([&] { return grid.emitOpError(); }, function.getContext(),
+                                   std::max<int64_t>(1, blockM / 64), *launchGrid);
+  if (!attribute)
+    return failure();
   Builder b(function.getContext());
   auto kernel = func::FuncOp::create(grid.getLoc(), getKernelName(function, grid),
                                      b.getFunctionType(signature.types, {}));
@@ -203,10 +213,7 @@ static LogicalResult convertGrid(func::FuncOp function, scf::ForallOp grid,
     if (unsigned number = signature.arguments.lookup(result); signature.scratch.contains(number))
       kernel.setArgAttr(number, tile::TileDialect::kScratchAttrName,
                         signature.scratch.lookup(number));
-  // One warpgroup for each 64 rows; roles may add more.
-  int64_t warpgroups = std::max<int64_t>(1, blockM / 64);
-  kernel->setAttr(tile::TileDialect::kKernelAttrName,
-                  tile::KernelAttr::get(b.getContext(), warpgroups, *launchGrid));
+  kernel->setAttr(tile::TileDialect::kKernelAttrName, attribute);
   return BlockConverter(function, grid, kernel, blockM, blockN).convert(signature.arguments);
 }
 

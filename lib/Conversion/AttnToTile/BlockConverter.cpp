@@ -132,6 +132,8 @@ LogicalResult BlockConverter::convertInsert(tensor::ParallelInsertSliceOp op) {
   SmallVector<Value> tiles = pieces.lookup(op.getSource());
   if (tiles.empty())
     tiles.push_back(lookup(op, op.getSource()));
+  if (tiles.front() && !isa<RankedTensorType>(tiles.front().getType()))
+    return op.emitOpError("expected a tile to insert, got ") << tiles.front().getType();
   SmallVector<Value> position;
   for (OpFoldResult offset : op.getMixedOffsets()) {
     position.push_back(tiles.front() ? lookup(op, offset) : Value());
@@ -267,6 +269,9 @@ LogicalResult BlockConverter::convertOp(Operation &op) {
           index = memref ? lookup(dim, dim.getIndex()) : Value();
     if (!index)
       return failure();
+    if (!isa<MemRefType>(memref.getType()))
+      return dim.emitOpError("expected a size of an argument, got one of a tile ")
+             << memref.getType();
     mapping.map(dim.getResult(), memref::DimOp::create(b, memref, index).getResult());
     return success();
   }
@@ -288,6 +293,9 @@ LogicalResult BlockConverter::convertOp(Operation &op) {
     }
     if (!memref || llvm::is_contained(indices, Value()))
       return failure();
+    if (!isa<MemRefType>(memref.getType()))
+      return extract.emitOpError("expected an element of an argument, got one of a tile ")
+             << memref.getType();
     mapping.map(extract.getResult(), memref::LoadOp::create(b, memref, indices).getResult());
     return success();
   }

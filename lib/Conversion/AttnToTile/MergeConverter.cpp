@@ -30,6 +30,8 @@ LogicalResult BlockConverter::convertMerge(MergeOp op) {
   auto partial = slices.find(op.getPartial()), partialLse = slices.find(op.getPartialLse());
   if (partial == slices.end() || partialLse == slices.end())
     return op.emitOpError("expected partial results to be slices of the kernel's arguments");
+  if (op.getPartial().getType().isDynamicDim(op.getPartial().getType().getRank() - 1))
+    return op.emitOpError("expected a static Dv, got ") << op.getPartial().getType();
   RankedTensorType row = RankedTensorType::get({blockM}, b.getF32Type());
   ArrayRef<int64_t> rows = row.getShape();
   Value zero = arith::ConstantIndexOp::create(b, 0), one = arith::ConstantIndexOp::create(b, 1);

@@ -104,3 +104,89 @@ func.func @bounds(%q: tensor<?x?x?x64xf16>) -> tensor<?x?x?x64xf16> {
   } {mapping = [#gpu.block<linear_dim_2>, #gpu.block<linear_dim_1>, #gpu.block<linear_dim_0>]}
   return %o : tensor<?x?x?x64xf16>
 }
+
+// -----
+
+func.func @rows(%q: tensor<?x?x?x64xf16>) -> tensor<?x?x?x64xf16> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %b = tensor.dim %q, %c0 : tensor<?x?x?x64xf16>
+  %h = tensor.dim %q, %c1 : tensor<?x?x?x64xf16>
+  %m = tensor.dim %q, %c2 : tensor<?x?x?x64xf16>
+  %init = tensor.empty(%b, %h, %m) : tensor<?x?x?x64xf16>
+  // expected-error@below {{expected 1 to 8 warpgroups, got 16}}
+  %o = scf.forall (%i, %j, %k) = (0, 0, 0) to (%b, %h, %m) step (1, 1, 1024) shared_outs(%out = %init) -> tensor<?x?x?x64xf16> {
+    %zero = arith.constant 0.0 : f16
+    %e = tensor.empty() : tensor<64x64xf16>
+    %t = linalg.fill ins(%zero : f16) outs(%e : tensor<64x64xf16>) -> tensor<64x64xf16>
+    scf.forall.in_parallel {
+      tensor.parallel_insert_slice %t into %out[%i, %j, %k, 0] [1, 1, 64, 64] [1, 1, 1, 1] : tensor<64x64xf16> into tensor<?x?x?x64xf16>
+    }
+  } {mapping = [#gpu.block<linear_dim_2>, #gpu.block<linear_dim_1>, #gpu.block<linear_dim_0>]}
+  return %o : tensor<?x?x?x64xf16>
+}
+
+// -----
+
+func.func @no_rows(%q: tensor<?x?x?x64xf16>) -> tensor<?x?x?x64xf16> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %b = tensor.dim %q, %c0 : tensor<?x?x?x64xf16>
+  %h = tensor.dim %q, %c1 : tensor<?x?x?x64xf16>
+  %m = tensor.dim %q, %c2 : tensor<?x?x?x64xf16>
+  %init = tensor.empty(%b, %h, %m) : tensor<?x?x?x64xf16>
+  // expected-error@below {{expected a grid over (B, H, M tiles)}}
+  %o = scf.forall (%i, %j, %k) = (0, 0, 0) to (%b, %h, %m) step (1, 1, 0) shared_outs(%out = %init) -> tensor<?x?x?x64xf16> {
+    %zero = arith.constant 0.0 : f16
+    %e = tensor.empty() : tensor<64x64xf16>
+    %t = linalg.fill ins(%zero : f16) outs(%e : tensor<64x64xf16>) -> tensor<64x64xf16>
+    scf.forall.in_parallel {
+      tensor.parallel_insert_slice %t into %out[%i, %j, %k, 0] [1, 1, 64, 64] [1, 1, 1, 1] : tensor<64x64xf16> into tensor<?x?x?x64xf16>
+    }
+  } {mapping = [#gpu.block<linear_dim_2>, #gpu.block<linear_dim_1>, #gpu.block<linear_dim_0>]}
+  return %o : tensor<?x?x?x64xf16>
+}
+
+// -----
+
+func.func @element_of_a_tile(%q: tensor<?x?x?x64xf16>) -> tensor<?x?x?x64xf16> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %b = tensor.dim %q, %c0 : tensor<?x?x?x64xf16>
+  %h = tensor.dim %q, %c1 : tensor<?x?x?x64xf16>
+  %m = tensor.dim %q, %c2 : tensor<?x?x?x64xf16>
+  %init = tensor.empty(%b, %h, %m) : tensor<?x?x?x64xf16>
+  %o = scf.forall (%i, %j, %k) = (0, 0, 0) to (%b, %h, %m) step (1, 1, 64) shared_outs(%out = %init) -> tensor<?x?x?x64xf16> {
+    %zero = arith.constant 0.0 : f16
+    %e = tensor.empty() : tensor<64x64xf16>
+    %t = linalg.fill ins(%zero : f16) outs(%e : tensor<64x64xf16>) -> tensor<64x64xf16>
+    // expected-error@below {{expected an element of an argument, got one of a tile 'tensor<64x64xf16>'}}
+    %x = tensor.extract %t[%c0, %c0] : tensor<64x64xf16>
+    scf.forall.in_parallel {
+      tensor.parallel_insert_slice %t into %out[%i, %j, %k, 0] [1, 1, 64, 64] [1, 1, 1, 1] : tensor<64x64xf16> into tensor<?x?x?x64xf16>
+    }
+  } {mapping = [#gpu.block<linear_dim_2>, #gpu.block<linear_dim_1>, #gpu.block<linear_dim_0>]}
+  return %o : tensor<?x?x?x64xf16>
+}
+
+// -----
+
+func.func @argument(%q: tensor<?x?x?x64xf16>) -> tensor<?x?x?x64xf16> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %b = tensor.dim %q, %c0 : tensor<?x?x?x64xf16>
+  %h = tensor.dim %q, %c1 : tensor<?x?x?x64xf16>
+  %m = tensor.dim %q, %c2 : tensor<?x?x?x64xf16>
+  %init = tensor.empty(%b, %h, %m) : tensor<?x?x?x64xf16>
+  %o = scf.forall (%i, %j, %k) = (0, 0, 0) to (%b, %h, %m) step (1, 1, 64) shared_outs(%out = %init) -> tensor<?x?x?x64xf16> {
+    scf.forall.in_parallel {
+      // expected-error@below {{expected a tile to insert, got 'memref<?x?x?x64xf16, strided<[?, ?, ?, 1]>>'}}
+      tensor.parallel_insert_slice %q into %out[%i, %j, %k, 0] [%b, %h, %m, 64] [1, 1, 1, 1] : tensor<?x?x?x64xf16> into tensor<?x?x?x64xf16>
+    }
+  } {mapping = [#gpu.block<linear_dim_2>, #gpu.block<linear_dim_1>, #gpu.block<linear_dim_0>]}
+  return %o : tensor<?x?x?x64xf16>
+}
