@@ -1,0 +1,100 @@
+//===- FuzzPasses.cpp - mutants of all IR through every pass, pipeline and door ---------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------------------------===//
+//
+// Programs of the tests are changed in their structure. Those that still verify go through a pass,
+// a pipeline or a door, which must not crash, hang, fail without a word or leave invalid IR. The
+// process that a mutant ends is a child; its parent writes the mutant down.
+//
+//===----------------------------------------------------------------------------------------===//
+
+#include "lib/Tools/AttnOpt/Registration.h"
+#include "mlir/IR/DialectRegistry.h"
+#include "mlir/IR/MLIRContext.h"
+#include "test/Fuzz/Fuzzer.h"
+#include "test/Fuzz/PlantedFault.h"
+#include "llvm/Support/CommandLine.h"
+#include "llvm/Support/Format.h"
+#include <chrono>
+#include <random>
+
+namespace cl = llvm::cl;
+using namespace attn;
+
+#if __has_feature(address_sanitizer)
+extern "C" const char *__asan_default_options() {
+  return "abort_on_error=1:handle_segv=0:handle_abort=0:handle_sigfpe=0:handle_sigbus=0:"
+         "handle_sigill=0:use_sigaltstack=0:detect_leaks=0:alloc_dealloc_mismatch=0:"
+         "detect_container_overflow=0:allow_user_poisoning=0:max_allocation_size_mb=8192";
+}
+extern "C" const char *__ubsan_default_options() { return "halt_on_error=1:abort_on_error=1"; }
+#endif
+
+static cl::OptionCategory category("FuzzPasses options");
+static cl::opt<uint64_t> seed("seed", cl::desc("of all choices (default: a fresh one)"),
+                              cl::cat(category));
+static cl::opt<uint64_t> mutants("mutants", cl::desc("how many (default: any number)"),
+                                 cl::cat(category));
+static cl::opt<double> minutes("minutes", cl::desc("how long (default: 1)"), cl::cat(category));
+static cl::opt<double> limit("limit", cl::desc("processor seconds of one mutant (default: 10)"),
+                             cl::init(10), cl::cat(category));
+static cl::opt<std::string> out("out", cl::desc("where files of findings go"),
+                                cl::init("fuzz-findings"), cl::cat(category));
+static cl::opt<std::string> corpusDirectory("corpus", cl::desc("where programs come from"),
+                                            cl::init(ATTN_SOURCE_DIR "/test"), cl::cat(category));
+static cl::opt<std::string> only("only", cl::desc("the one pipeline to run"), cl::cat(category));
+static cl::opt<bool> expectCrash("expect-crash",
+                                 cl::desc("stop at the first crash; fail without one"),
+                                 cl::cat(category));
+
+int main(int argc, char **argv) {
+  cl::HideUnrelatedOptions(category);
+  cl::ParseCommandLineOptions(argc, argv, "FuzzPasses: mutants through every pass\n");
+  fuzz::FuzzOptions options{seed, mutants, minutes, expectCrash, only};
+  if (!seed.getNumOccurrences())
+    options.seed = std::random_device()();
+  if (!options.mutants && !options.minutes)
+    options.minutes = 1;
+  llvm::outs() << "seed: " << options.seed << "\n";
+  llvm::outs().flush();
+
+  mlir::DialectRegistry registry;
+  registerDialects(registry);
+  registerPasses();
+  planted::registerPlantedFault();
+  // Children of a process with threads lack them.
+  mlir::MLIRContext context(registry, mlir::MLIRContext::Threading::DISABLED);
+  context.loadAllAvailableDialects();
+  mlir::ScopedDiagnosticHandler silence(&context, [](mlir::Diagnostic &) {});
+  fuzz::Corpus corpus = fuzz::loadCorpus(corpusDirectory, context);
+  fuzz::Actions actions(ATTN_SOURCE_DIR);
+  if (corpus.programs.empty()) {
+    llvm::errs() << "expected programs in " << corpusDirectory << ", got none\n";
+    return 1;
+  }
+  llvm::outs() << "corpus: " << corpus.programs.size() << " programs, " << actions.getNumPasses()
+               << " passes\n";
+  fuzz::Isolation isolation(limit);
+  fuzz::Findings findings(context, isolation, out, ATTN_SOURCE_DIR "/test/Fuzz/upstream.txt");
+  auto start = std::chrono::steady_clock::now();
+  fuzz::Counts counts = fuzz::Fuzzer(corpus, actions, isolation, findings, options).run();
+  std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
+  double share = counts.candidates ? double(counts.valid) / counts.candidates : 0;
+  llvm::outs() << llvm::format("mutants: %llu in %.0f s (%.0f/s), %.0f%% of mutations verify, "
+                               "%llu actions, %.0f%% of them refused\n",
+                               (unsigned long long)counts.mutants, elapsed.count(),
+                               counts.mutants / elapsed.count(), share * 100,
+                               (unsigned long long)counts.actions,
+                               counts.actions ? 100.0 * counts.refused / counts.actions : 0);
+  findings.printSummary(llvm::outs());
+  if (share < 1.0 / 3) {
+    llvm::errs() << "expected a third of the mutations to verify\n";
+    return 1;
+  }
+  if (expectCrash)
+    return findings.getNumCrashes() > 0 ? 0 : 1;
+  return findings.getCount() > 0 ? 1 : 0;
+}
