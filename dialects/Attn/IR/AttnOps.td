@@ -98,6 +98,16 @@ def Attn_AttentionOp : Attn_Op<"attention", [
 
 def Attn_YieldOp : Attn_Op<"yield", [Pure, ReturnLike, Terminator, ParentOneOf<["AttentionOp", "OnlineAttentionOp"]>]> {
   let summary = "ends a score region (one f32) or a mask region (one i1)";
+  let description = [{
+    A mask region yields whether key `n` is kept for row `m`; a score region yields what replaces the score.
+
+    ```mlir
+    mask(%b, %h, %m, %n) {
+      %keep = arith.cmpi sle, %n, %m : index
+      attn.yield %keep : i1
+    }
+    ```
+  }];
   let arguments = (ins Arg<AnyType, "the new score, or whether to keep the element">:$result);
   let assemblyFormat = "attr-dict $result `:` type($result)";
 }
@@ -149,6 +159,12 @@ def Attn_OnlineAttentionOp : Attn_DestinationOp<"online_attention", [
     ```
 
     The state starts as (0, -inf, 0); `attn.normalize` ends it. Disjoint tiles of keys may be absorbed in any order.
+
+    ```mlir
+    %state:3 = attn.online_attention %q, %k, %v scale(%scale) at(%b, %h, %m, %n) outs(%acc, %max, %sum)
+        : tensor<?x64xbf16>, tensor<32x64xbf16>, tensor<32x16xbf16>, tensor<?x16xf32>, tensor<?xf32>, tensor<?xf32>
+        -> tensor<?x16xf32>, tensor<?xf32>, tensor<?xf32>
+    ```
   }];
   let arguments = (ins
     Arg<Attn_Shaped, "(M, D)">:$query,
@@ -190,6 +206,11 @@ def Attn_NormalizeOp : Attn_DestinationOp<"normalize", [
     ```
 
     With a `sink` (natural logarithm) exp(sink) is added to the sum first.
+
+    ```mlir
+    %o = attn.normalize %acc, %max, %sum outs(%empty)
+        : tensor<?x16xf32>, tensor<?xf32>, tensor<?xf32>, tensor<?x16xbf16> -> tensor<?x16xbf16>
+    ```
   }];
   let arguments = (ins
     Arg<Attn_Shaped, "(M, Dv) f32">:$acc,
@@ -225,6 +246,11 @@ def Attn_MergeOp : Attn_DestinationOp<"merge", [
     ```
 
     A partial whose lse is -inf kept nothing: its output is not read into the sum, even if it is not finite.
+
+    ```mlir
+    %o = attn.merge %partial, %partial_lse outs(%empty)
+        : tensor<4x?x?x?x16xf32>, tensor<4x?x?x?xf32>, tensor<?x?x?x16xbf16> -> tensor<?x?x?x16xbf16>
+    ```
   }];
   let arguments = (ins
     Arg<Attn_Shaped, "(S, ..., Dv)">:$partial,

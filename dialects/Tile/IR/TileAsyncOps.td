@@ -17,6 +17,15 @@ include "mlir/Interfaces/ControlFlowInterfaces.td"
 
 def Tile_SlotOp : Tile_Op<"slot", [Pure]> {
   let summary = "the first use of a ring";
+  let description = [{
+    Each role that fills or reads a ring counts its uses with a slot of its own, from this one on;
+    a loop carries it. All roles start with the same slot, so that the i-th filling meets the i-th
+    reading.
+
+    ```mlir
+    %first = tile.slot : !tile.slot<2>
+    ```
+  }];
   let arguments = (ins);
   let results = (outs Res<Tile_SlotType, "stage 0, phase 0">:$result);
   let assemblyFormat = "attr-dict `:` qualified(type($result))";
@@ -24,6 +33,13 @@ def Tile_SlotOp : Tile_Op<"slot", [Pure]> {
 
 def Tile_NextOp : Tile_Op<"next", [Pure, SameOperandsAndResultType]> {
   let summary = "the use of a ring that follows";
+  let description = [{
+    Stage and phase move together: `(stage + 1, phase)`, and after the last stage `(0, 1 - phase)`.
+
+    ```mlir
+    %slot = tile.next %first : !tile.slot<2>
+    ```
+  }];
   let arguments = (ins Arg<Tile_SlotType, "a use">:$slot);
   let results = (outs
     Res<Tile_SlotType, "stage + 1; past the last, stage 0 in the other phase">:$result);
@@ -129,7 +145,16 @@ def Tile_BarrierWaitOp : Tile_BarrierOp<"barrier_wait", (ins UnitAttr:$previous)
 }
 
 def Tile_SyncOp : Tile_Op<"sync"> {
-  let summary = "all threads of the block meet; initialised barriers and shared memory become visible";
+  let summary = "all threads of the block meet";
+  let description = [{
+    Afterwards every thread sees the barriers that were initialised and the shared memory that
+    threads wrote before. Stands outside of roles, where all threads pass it.
+
+    ```mlir
+    %full = tile.barrier_init 1 : !tile.barrier<2>
+    tile.sync
+    ```
+  }];
   let assemblyFormat = "attr-dict";
 }
 
@@ -185,7 +210,7 @@ def Tile_CopyAsyncOp : Tile_Op<"copy_async", [AttrSizedOperandSegments]> {
     Arg<AnyStridedMemRef, "a kernel argument", [MemRead]>:$source,
     Arg<Variadic<Index>, "position of the box's first element">:$offsets,
     Arg<Tile_SharedType, "one stage", [MemWrite]>:$dest,
-    Arg<Tile_BarrierType, "told when the data is there">:$barrier,
+    Arg<Tile_BarrierType, "counts the bytes that have landed">:$barrier,
     Arg<Optional<Tile_SlotType>, "which of the barriers">:$slot);
   let assemblyFormat = [{
     $source `[` $offsets `]` `to` $dest `signal` $barrier (`[` $slot^ `]`)? attr-dict
@@ -218,7 +243,17 @@ def Tile_StoreAsyncOp : Tile_Op<"store_async"> {
 }
 
 def Tile_StoreWaitOp : Tile_Op<"store_wait"> {
-  let summary = "waits until the shared tiles of all tile.store_async of this role have been read";
+  let summary = "waits until the shared tiles of all `tile.store_async` of this role have been read";
+  let description = [{
+    Afterwards threads may overwrite these tiles. The data need not have arrived in global memory;
+    it has when the kernel ends.
+
+    ```mlir
+    tile.store_async %s to %o[%b, %h, %m, %zero]
+        : !tile.shared<128x64xbf16, swizzle = 128>, memref<?x?x?x64xbf16>
+    tile.store_wait
+    ```
+  }];
   let assemblyFormat = "attr-dict";
 }
 
@@ -258,7 +293,18 @@ def Tile_MmaAsyncOp : Tile_Op<"mma_async"> {
 }
 
 def Tile_MmaCommitOp : Tile_Op<"mma_commit"> {
-  let summary = "the products started since the last commit form a group";
+  let summary = "makes a group of the products started since the last commit";
+  let description = [{
+    Groups complete in the order of their commits; `tile.mma_wait` counts them. A product that is in
+    no group yet is not waited for.
+
+    ```mlir
+    %flying = tile.mma_async %q, %k {transpose_rhs}
+        : !tile.shared<128x64xbf16, swizzle = 128>, !tile.shared<96x64xbf16, swizzle = 128>
+        -> !tile.in_flight<tensor<128x96xf32, #acc>>
+    tile.mma_commit
+    ```
+  }];
   let assemblyFormat = "attr-dict";
 }
 
@@ -319,11 +365,29 @@ def Tile_SpecializeOp : Tile_Op<"specialize", [
 
 def Tile_YieldOp : Tile_Op<"yield", [Pure, Terminator, ReturnLike, HasParent<"SpecializeOp">]> {
   let summary = "ends a role";
+  let description = [{
+    Has no operands and is not written: the closing brace of a role stands for it.
+
+    ```mlir
+    role producer warpgroups 1 registers 24 elected {
+      tile.copy_async %k[%b, %h, %n, %zero] to %keys signal %full[%slot]
+          : memref<?x?x?x64xbf16>, !tile.shared<128x64xbf16, swizzle = 128>, !tile.barrier<2>
+    }
+    ```
+  }];
   let assemblyFormat = "attr-dict";
 }
 
 def Tile_WarpgroupOp : Tile_Op<"warpgroup"> {
-  let summary = "the number of this warpgroup within its role (within the block outside of roles)";
+  let summary = "the number of this warpgroup within its role, or within the block outside of roles";
+  let description = [{
+    From 0 on, the same for the 128 threads of a warpgroup: what lets the warpgroups of one role take
+    turns, for example at a `tile.named_barrier` for each.
+
+    ```mlir
+    %warpgroup = tile.warpgroup
+    ```
+  }];
   let results = (outs Res<Index, "the same for all threads of a warpgroup">:$result);
   let assemblyFormat = "attr-dict";
 }
