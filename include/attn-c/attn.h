@@ -159,8 +159,8 @@ ATTN_EXPORT double attn_kernel_load_ms(const attn_kernel *kernel);
 ATTN_EXPORT int32_t attn_kernel_is_from_disk(const attn_kernel *kernel);
 /** The GPU that the code is on, by the driver's number; -1 for the CPU. */
 ATTN_EXPORT int32_t attn_kernel_ordinal(const attn_kernel *kernel);
-/** What went wrong and was made good, such as a damaged file in the cache; null past the last one.
- *  Lives as long as the kernel. */
+/** A problem that was repaired on the way, such as a damaged file in the cache; null past the last
+ *  one. Lives as long as the kernel. */
 ATTN_EXPORT const char *attn_kernel_remark(const attn_kernel *kernel, size_t index);
 
 /** Calls the kernel with its arguments and then its results, which it fills. All are checked before

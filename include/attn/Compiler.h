@@ -80,7 +80,7 @@ struct AttentionSpec {
   Causal causal = Causal::No;
   /// Keys before and after the row's own position, counted from the bottom-right; -1 is no bound.
   int64_t windowLeft = -1, windowRight = -1;
-  /// Run-time arguments behind query, key and value, in this order: the factor of the products (an
+  /// Run-time arguments after query, key and value, in this order: the factor of the products (an
   /// F32 scalar, otherwise 1/sqrt(D)), and one more logit for each head (F32 of shape H).
   bool hasScale = false, hasSink = false;
   /// A second result, the natural logarithm of the sum of exponentials, F32 of shape (B, H, M).
@@ -119,7 +119,7 @@ struct FunctionInfo {
   double passesMs = 0, llvmMs = 0, loadMs = 0;
   /// Whether the code was found on disk.
   bool isFromDisk = false;
-  /// What went wrong and was made good, such as a damaged file in the cache.
+  /// Problems that were repaired on the way, such as a damaged file in the cache.
   std::vector<std::string> remarks;
   /// CUDA: what the driver made of each kernel.
   std::vector<KernelInfo> kernels;

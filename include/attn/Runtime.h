@@ -174,9 +174,9 @@ public:
   /// the stream has passed. From any number of threads at once.
   ///
   /// Allocates no memory, but for kernels that hand results to each other (keys split over blocks):
-  /// these take scratch memory from the stream's allocator (cuMemAllocAsync) and give it back
-  /// behind the last kernel, also after an error. That waits for nothing and is captured like a
-  /// kernel.
+  /// these take scratch memory from the stream's allocator (cuMemAllocAsync) and free it
+  /// after the last kernel, also after an error. Both calls wait for nothing and are captured like
+  /// kernels.
   ///
   /// A problem with nothing to compute (no batches, heads or rows) starts and allocates nothing.
   ///

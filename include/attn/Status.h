@@ -33,14 +33,14 @@ enum class StatusCode {
   OutOfMemory,
   /// The call would synchronise, and the stream is being captured into a graph.
   CaptureInProgress,
-  /// Any other error of the driver, such as one that an earlier kernel left behind.
+  /// Any other error of the driver, such as one of an earlier kernel.
   DriverFailure
 };
 
 /// "invalid argument", "no driver"…
 const char *getName(StatusCode code);
 
-/// What came of a call. Nothing in attn throws.
+/// The result of a call: success, or an error. Nothing in attn throws.
 struct [[nodiscard]] Status {
   StatusCode code = StatusCode::Ok;
   /// "expected X, got Y": lower case, no full stop. Empty when Ok.

@@ -39,7 +39,7 @@ public:
   /// "1 of 2 arrivals, 0 of 16384 bytes".
   std::string describe() const;
   bool hasBytesMissing() const { return pending == 0 && copied != expected; }
-  /// The ops that told of bytes in this phase.
+  /// The ops that announced bytes in this phase.
   llvm::ArrayRef<Finding::Note> getNotes() const { return notes; }
 
   /// When the barrier was initialised.

@@ -24,7 +24,7 @@ public:
   mlir::func::FuncOp getKernel(size_t index) const { return kernels[index]; }
   /// What is wrong with kernels without a run.
   std::vector<Finding> getFindings() const;
-  /// "producer 1 x 24…": a part for each kernel, behind their names if there are several.
+  /// "producer 1 x 24…": a part for each kernel, after its name if there are several.
   std::string describe() const;
 
   /// Runs all blocks of all kernels, up to the first block with findings.

@@ -18,8 +18,8 @@
 
 namespace attn::sim {
 
-/// Global memory behind an argument of a kernel. Without data, tiles read from it are unknown and
-/// stores to it are dropped.
+/// The global memory that an argument of a kernel names. Without data, tiles read from it are
+/// unknown and stores to it are dropped.
 struct Memory {
   ElementKind kind = ElementKind::F32;
   char *data = nullptr;

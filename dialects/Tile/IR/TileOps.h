@@ -31,7 +31,7 @@ struct RoleInfo {
 /// Describes the role around an op of a kernel.
 RoleInfo getRole(mlir::Operation *op);
 
-/// The tile behind a register tile or an accumulator in flight.
+/// The tile of a register tile or of an accumulator in flight.
 mlir::RankedTensorType getTileType(mlir::Type type);
 
 } // namespace attn::tile

@@ -16,7 +16,7 @@ def ConvertAttnToTilePass : Pass<"convert-attn-to-tile", "::mlir::ModuleOp"> {
     A function whose results come from scf.foralls mapped to blocks becomes a kernel for each of them, in their order. Tensor
     arguments and results become memrefs, results last; the forall becomes the grid. The only kernel of a function has its name;
     one that absorbs a part of the keys is called `<name>_split`, one that joins parts `<name>_merge`. What a grid leaves for a
-    later one is scratch: more memrefs, behind the results, with their sizes in `tile.scratch` where they are filled. Parts share
+    later one is scratch: more memrefs, after the results, with their sizes in `tile.scratch` where they are filled. Parts share
     the grid's x with the tiles of rows. Tiles have constant shapes: rows past M and keys past N read as
     zero, the latter are masked, and nothing past M is written. attn.online_attention becomes products, reductions and
     elementwise arithmetic on register tiles; score and mask regions work on tiles of coordinates, and reads of captured

@@ -40,7 +40,7 @@ struct Kernel {
   /// By the memref values that the body still uses while it is being converted.
   llvm::DenseMap<mlir::Value, GlobalArgument> arguments;
 
-  /// The kernel argument behind a memref, or a diagnostic at `op`.
+  /// The kernel argument that a memref comes from, or a diagnostic at `op`.
   mlir::FailureOr<const GlobalArgument *> getArgument(mlir::Operation *op,
                                                       mlir::Value memref) const;
 };

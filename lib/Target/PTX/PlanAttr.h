@@ -16,7 +16,7 @@ namespace attn {
 /// The plan as a dictionary with the fields of its JSON form.
 mlir::DictionaryAttr toAttribute(mlir::MLIRContext *context, const KernelPlan &plan);
 
-/// The plan behind such a dictionary.
+/// The plan of such a dictionary.
 llvm::Expected<KernelPlan> fromAttribute(mlir::DictionaryAttr attribute);
 
 } // namespace attn
