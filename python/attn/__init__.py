@@ -24,9 +24,10 @@ from . import _symbols
 from ._attention import Attention, Explanation, attention, compile, explain
 from ._library import Error
 from ._library import version as __version__
+from ._scan import Captured
 from ._symbols import absolute as abs
 from ._symbols import clip, maximum, minimum, sigmoid, where
-from ._trace import Captured, Length
+from ._trace import Length
 
 
 def tensor(x: Any) -> Captured:

@@ -5,6 +5,7 @@ Neither library is imported here: an array of a library that nobody imported can
 
 from __future__ import annotations
 
+import math
 import sys
 from typing import Any, Callable, Optional, Tuple
 
@@ -90,6 +91,12 @@ def view(x: Any, name: str, device: int = -1) -> Tuple[int, Tuple[int, ...], Tup
     Raises Error when it is not one: another device, a gradient to be recorded, sparse or lazy.
     """
     if is_numpy(x):
+        if hasattr(x, "mask") and isinstance(x, sys.modules["numpy"].ma.MaskedArray):
+            raise Error(
+                "invalid argument",
+                f"{name}: expected an array without a mask, got a masked array",
+                f"give what the mask means by mask=, and {name}.data",
+            )
         if device >= 0:
             raise Error(
                 "invalid argument",
@@ -113,6 +120,7 @@ def view(x: Any, name: str, device: int = -1) -> Tuple[int, Tuple[int, ...], Tup
             "invalid argument",
             f"{name}: expected a NumPy array or PyTorch tensor, got {describe_type(x)}",
         )
+    _check_class(x, name)
     if device < 0 and not x.is_cpu:
         if x.is_cuda:
             raise Error(
@@ -129,17 +137,106 @@ def view(x: Any, name: str, device: int = -1) -> Tuple[int, Tuple[int, ...], Tup
             f"{name}: expected a tensor on cuda:{device}, got {_place(x)}",
             "move all of them to one device",
         )
-    if x.requires_grad and sys.modules["torch"].is_grad_enabled():
+    _check_derivatives(x, name)
+    if x.layout is not sys.modules["torch"].strided or x.is_neg() or x.is_conj():
+        got = "a negated view" if x.is_neg() else "a conjugate" if x.is_conj() else x.layout
+        raise Error("invalid argument", f"{name}: expected a strided tensor, got {got}", "copy it")
+    address = x.data_ptr()
+    if not address and x.numel():
+        raise Error(
+            "invalid argument",
+            f"{name}: expected a tensor with memory, got a {type(x).__name__} without",
+            "call attn on tensors that hold values",
+        )
+    return address, tuple(x.shape), x.stride()
+
+
+def _check_class(x: Any, name: str) -> None:
+    """Refuses tensors that stand for others: their memory is not what they mean, if they have any."""
+    torch = sys.modules["torch"]
+    kind = type(x)
+    if kind.__torch_dispatch__ is not torch.Tensor.__torch_dispatch__:
+        hints = {
+            "FakeTensor": "call attn outside of FakeTensorMode: it needs values",
+            "FunctionalTensor": "call attn outside of the trace: wrap it by torch.compiler.disable",
+            "DTensor": f"give the part of this process, {name}.to_local()",
+            "NestedTensor": "give the padded tensor and a mask of lengths",
+        }
+        raise Error(
+            "invalid argument",
+            f"{name}: expected a tensor with memory of its own, got a {kind.__name__}",
+            hints.get(kind.__name__, "give the plain tensor that it stands for"),
+        )
+    functorch = torch._C._functorch
+    if functorch.is_functorch_wrapped_tensor(x):
+        transform, hint = "torch.func", "call attn outside of the transform"
+        if functorch.is_batchedtensor(x):
+            transform, hint = "torch.vmap", "fold the mapped dimension into the batch or the heads"
+        elif functorch.is_gradtrackingtensor(x):
+            transform = "torch.func.grad, vjp or jvp"
+            hint = "there is no backward: use torch.nn.functional.scaled_dot_product_attention"
+        raise Error(
+            "invalid argument",
+            f"{name}: expected a tensor with memory of its own, got one of {transform}",
+            hint,
+        )
+
+
+def _check_derivatives(x: Any, name: str) -> None:
+    torch = sys.modules["torch"]
+    if x.requires_grad and torch.is_grad_enabled():
         raise Error(
             "invalid argument",
             f"{name}: expected a tensor without gradient, got requires_grad=True: there is no backward",
             "call under torch.no_grad(), or detach()",
         )
-    if x.layout is not sys.modules["torch"].strided or x.is_neg() or x.is_conj():
+    forward_ad = find_forward_ad()
+    if forward_ad._current_level >= 0 and forward_ad.unpack_dual(x).tangent is not None:
         raise Error(
-            "invalid argument", f"{name}: expected a strided tensor, got {x.layout}", "copy it"
+            "invalid argument",
+            f"{name}: expected a tensor without tangent, got a dual tensor: there is no forward-mode "
+            "derivative",
+            "give torch.autograd.forward_ad.unpack_dual(x).primal",
         )
-    return x.data_ptr(), tuple(x.shape), x.stride()
+
+
+def to_number(x: Any, name: str) -> float:
+    """A Python float of a number, or of an array or tensor of one element."""
+    if is_torch(x):
+        _check_class(x, name)
+        _check_derivatives(x, name)
+    if not isinstance(x, (str, bytes, bool)) and getattr(x, "size", 1) != 0:
+        try:
+            if math.prod(getattr(x, "shape", ())) == 1:
+                return float(x.item() if hasattr(x, "item") else x)
+        except (TypeError, ValueError):
+            pass
+    got = repr(x) if isinstance(x, (str, bool)) else describe_type(x)
+    raise Error("invalid argument", f"{name}: expected a number, got {got}")
+
+
+def is_autocast() -> bool:
+    """Whether torch.autocast is on for some device."""
+    global is_autocast
+    torch = sys.modules.get("torch")
+    if torch is None:
+        return False
+    is_autocast = torch._C._is_any_autocast_enabled
+    return is_autocast()
+
+
+def cast(*tensors: Any, dtype: Any = None) -> Tuple[Any, ...]:
+    """Tensors as torch.autocast gives them to attention: in its type, unless they are float64. With
+    a dtype, only where that is its type."""
+    torch = sys.modules["torch"]
+    casted = []
+    for x in tensors:
+        if is_torch(x) and torch.is_autocast_enabled(x.device.type):
+            wanted = torch.get_autocast_dtype(x.device.type)
+            if x.is_floating_point() and x.dtype != torch.float64 and dtype in (None, wanted):
+                x = x.to(wanted)
+        casted.append(x)
+    return tuple(casted)
 
 
 def device_name(device: Any) -> str:
@@ -161,6 +258,16 @@ def find_current_stream() -> Callable[[int], int]:
         # A tenth of the time of the public function.
         return raw
     return lambda device: torch.cuda.current_stream(device).cuda_stream if torch else 0
+
+
+class _NoForwardAD:
+    _current_level = -1
+
+
+def find_forward_ad() -> Any:
+    """torch.autograd.forward_ad, or what is like it where nobody imported it."""
+    torch = sys.modules.get("torch")
+    return _NoForwardAD if torch is None else torch.autograd.forward_ad
 
 
 def find_tensor_type(type_: str) -> Tuple[Any, Any]:

@@ -6,12 +6,13 @@ import ctypes
 import struct
 from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple, Union
 
-from . import _arrays, _library
-from ._library import Error, Kernel, check, library
-from ._source import Source, make_problem
-from ._trace import Scan
+from . import _arrays, _dynamo, _library
+from ._library import Error, Kernel, OptionTexts, check, library, option_texts
+from ._scan import Scan
+from ._source import Problem, Source, check_causal, check_window, make_problem
 
 _LIMIT = 512
+_NOTHING: List[Any] = []
 _CPU, _CUDA = 1, 2
 _device_word = struct.Struct("<ii").pack_into
 _type_word = struct.Struct("<iBBH").pack_into
@@ -59,16 +60,20 @@ class _Frame:
 
 
 class _Plan:
-    """A kernel and how its calls are laid out."""
+    """A kernel and how its calls are laid out. Copies share it."""
 
-    def __init__(self, source: Source, options: Mapping[str, object]) -> None:
-        problem = source.problem
-        self.problem, self.source, self.options = problem, source, options
-        self.kernel = _compile(source.text, options)
+    def __init__(
+        self, problem: Problem, text: str, captures: List[Tuple], options: OptionTexts
+    ) -> None:
+        """Captures are (name, type, rank, position in what a call gives, least extents)."""
+        self.problem, self.text, self.options = problem, text, options
+        self.given = captures
+        self.kernel = _compile(text, options)
         # As torch.Tensor.get_device() says it: -1 is the CPU.
         self.device = self.kernel.device
         self.stream = _arrays.find_current_stream() if self.device >= 0 else None
         self.tensor_type, self.dtype = _arrays.find_tensor_type(problem.type)
+        self.forward_ad = _arrays.find_forward_ad()
         self.empty_strided = _arrays.find_empty_strided(self.device)
         self.can_be_negated = problem.type in _arrays.PARTS_OF_COMPLEX
         types = [(problem.type, 4)] * 3
@@ -76,7 +81,7 @@ class _Plan:
             types.append(("f32", 0))
         if problem.has_sink:
             types.append(("f32", 1))
-        types += [(capture.type or "", capture.rank) for capture in source.captures]
+        types += [(type_, rank) for _, type_, rank, _, _ in captures]
         self.output = len(types)
         self.output_word = 6 * self.output
         types.append((problem.type, 4))
@@ -85,13 +90,22 @@ class _Plan:
         self.types, self.count = types, len(types)
         # What every call passes, as ctypes takes it without a conversion.
         self.native = ctypes.c_void_p(self.kernel.handle), ctypes.c_size_t(self.count)
-        self.first_capture = 3 + problem.has_scale + problem.has_sink
-        # (name, slot, index of the tensor, rank, least extents or None)
+        first = 3 + problem.has_scale + problem.has_sink
+        # (index of the tensor, name, type, rank, position, least extents or None)
         self.captures = [
-            (c.name, c.slot, self.first_capture + i, c.rank, c.least if any(c.least) else None)
-            for i, c in enumerate(source.captures)
+            (first + i, name, type_, rank, position, least if any(least) else None)
+            for i, (name, type_, rank, position, least) in enumerate(captures)
         ]
         self.frames: List[_Frame] = []
+
+    def __copy__(self) -> "_Plan":
+        return self
+
+    def __deepcopy__(self, memo: Any) -> "_Plan":
+        return self
+
+    def __reduce__(self) -> Tuple:
+        return _Plan, (self.problem, self.text, self.given, self.options)
 
     def make_frame(self) -> _Frame:
         frame = _Frame(self.types, [0, 1, 2, self.output], self.device)
@@ -109,7 +123,7 @@ class _Plan:
         scale: Any,
         sink: Any,
         rows_first: bool,
-        captured: Optional[List[Any]],
+        captured: List[Any],
     ) -> Any:
         problem = self.problem
         # Frames are taken and given back by list operations that are atomic.
@@ -122,7 +136,7 @@ class _Plan:
         device = self.device
         try:
             if (
-                type(q) is self.tensor_type
+                type(q) is type(k) is type(v) is self.tensor_type
                 and (
                     q.is_cpu and k.is_cpu and v.is_cpu
                     if device < 0
@@ -130,6 +144,8 @@ class _Plan:
                 )
                 and q.dtype is k.dtype is v.dtype is self.dtype
                 and not (q.requires_grad or k.requires_grad or v.requires_grad)
+                # No tangents: those of functorch are in tensors without memory.
+                and self.forward_ad._current_level < 0
                 and not (self.can_be_negated and (q.is_neg() or k.is_neg() or v.is_neg()))
             ):
                 output = self._put_tensors(frame, q, k, v, rows_first)
@@ -158,6 +174,9 @@ class _Plan:
         handle, count = self.native
         code = _run(handle, frame.tensors, count, None if stream is None else stream(device))
         if code:
+            # A tensor that has no memory gives its address as 0.
+            for name, x in (("q", q), ("k", k), ("v", v)):
+                _arrays.view(x, name, device)
             check(code)
         # On a GPU the call is only queued: memory that goes back to PyTorch's allocator is given
         # out in the order of the stream.
@@ -248,13 +267,17 @@ class _Plan:
         pack4(memory, extents[index], b, h, m, dv, *strides)
         return output
 
-    def _put_captures(self, frame: _Frame, captured: Optional[List[Any]]) -> None:
-        for name, slot, index, rank, least in self.captures:
-            if captured is None or slot is None:
-                array = self.source.captures[index - self.first_capture].array
-            else:
-                array = captured[slot]
+    def _put_captures(self, frame: _Frame, captured: List[Any]) -> None:
+        for index, name, type_, rank, position, least in self.captures:
+            array = captured[position]
             address, shape, strides = _arrays.view(array, name, self.device)
+            if len(shape) != rank or _arrays.type_name(array.dtype) != type_:
+                raise Error(
+                    "invalid argument",
+                    f"{name}: expected {rank} dimensions of {type_}, as when it was compiled, got "
+                    f"shape {tuple(shape)} of {array.dtype}",
+                    "compile again",
+                )
             if least and any(extent < low for extent, low in zip(shape, least)):
                 raise Error(
                     "invalid argument",
@@ -267,9 +290,13 @@ class _Plan:
     @staticmethod
     def _put_scale(frame: _Frame, scale: Any) -> None:
         try:
+            if type(scale) is not float:
+                scale = _arrays.to_number(scale, "scale")
             _pack_float(frame.memory, frame.scale, scale)
-        except (struct.error, OverflowError, TypeError):
-            raise Error("invalid argument", f"scale: expected a number, got {scale!r}") from None
+        except OverflowError:
+            raise Error(
+                "invalid argument", f"scale: expected a number that f32 holds, got {scale!r}"
+            ) from None
 
     def _put_sink(self, frame: _Frame, index: int, sink: Any) -> Any:
         """Returns what must outlive the call."""
@@ -304,17 +331,22 @@ def _remember(cache: Dict, key: Any, value: Any) -> None:
     cache[key] = value
 
 
-def _option_key(options: Optional[Mapping[str, object]]) -> Tuple:
-    return tuple(sorted(options.items())) if options else ()
-
-
-def _compile(text: str, options: Mapping[str, object]) -> Kernel:
-    key = (text, _option_key(options))
+def _compile(text: str, options: OptionTexts) -> Kernel:
+    key = (text, options)
     kernel = _kernels.get(key)
     if kernel is None:
         kernel = Kernel(text, options)
         _remember(_kernels, key, kernel)
     return kernel
+
+
+def _make_plan(source: Source, options: OptionTexts, by_slot: bool = False) -> _Plan:
+    """Its calls give the arrays of the source, or, by slot, those of their own Scan."""
+    captures = [
+        (c.name, c.type, c.rank, c.slot if by_slot else i, c.least)
+        for i, c in enumerate(source.captures)
+    ]
+    return _Plan(source.problem, source.text, captures, options)
 
 
 def _is_rows_first(layout: str) -> bool:
@@ -325,15 +357,17 @@ def _is_rows_first(layout: str) -> bool:
     raise Error("invalid argument", f'layout: expected "bhsd" or "bshd", got {layout!r}')
 
 
-def _check_options(options: Optional[Mapping[str, object]], device: str) -> Mapping[str, object]:
+def _check_options(options: Optional[Mapping[str, object]], device: str) -> OptionTexts:
     """What the compiler is told."""
-    if options and "device" in options:
-        raise Error(
-            "invalid argument",
-            f"options: expected no device, got {options['device']!r}",
-            "attention runs where its tensors are; compile and explain take device=",
-        )
-    return {**(options or {}), "device": device}
+    texts = option_texts(options)
+    for name, text in texts:
+        if name == "device":
+            raise Error(
+                "invalid argument",
+                f"options: expected no device, got {text!r}",
+                "attention runs where its tensors are; compile and explain take device=",
+            )
+    return (*texts, ("device", device))
 
 
 def _scan(score: Any, mask: Any) -> Scan:
@@ -349,6 +383,7 @@ def _check_query(q: Any, k: Any, v: Any, device: int) -> None:
             )
 
 
+@_dynamo.disable
 def attention(
     q: Any,
     k: Any,
@@ -390,6 +425,13 @@ def attention(
         with lse float32 of shape (B, H, M) in every layout. A row that keeps no key gives 0 and
         -inf.
 
+    Under torch.autocast tensors are cast as for PyTorch's own attention. Gradients, tangents and
+    transforms of torch.func are refused; torch.compile breaks its graph around the call.
+
+    Values that a function reads of modules, classes and objects are those of the call: of names that
+    it spells, config.window, they are compared; whatever else it does with them, a property or
+    table["window"], makes it be traced again, some hundred microseconds.
+
     On a GPU the work is queued on the current stream of q's device, and a CUDA graph can capture
     the call when the same attention was called once before: compiling cannot be captured.
 
@@ -402,6 +444,13 @@ def attention(
     """
     get_device = getattr(q, "get_device", None)
     device = -1 if get_device is None else get_device()
+    if get_device is not None and _arrays.is_autocast():
+        q, k, v = _arrays.cast(q, k, v)
+    # True == 1, and only one of them is an alignment.
+    if causal is not False and causal is not True:
+        causal = check_causal(causal) or False
+    if window is not None:
+        window = check_window(window)
     try:
         key: Any = (
             q.dtype,
@@ -413,20 +462,21 @@ def attention(
             scale is None,
             sink is None,
             return_lse,
-            options and _option_key(options),
+            options and option_texts(options),
         )
         if score is None and mask is None:
-            scan, arrays = None, None
+            scan, arrays = None, _NOTHING
             found = _plans.get(key)
         else:
             scan = _scan(score, mask)
-            arrays: Optional[List[Any]] = scan.arrays
+            arrays = scan.arrays
             key = (*key, score is None, *scan.key)
             found = None if scan.is_volatile else _plans.get(key)
     except (AttributeError, IndexError, TypeError):
         # An argument of another type. Say which, or go on without the cache.
         _check_query(q, k, v, device)
-        scan, arrays, key, found = _scan(score, mask), None, None, None
+        scan, key, found = _scan(score, mask), None, None
+        arrays = scan.arrays
     if found is not None:
         plan = found[0]
     else:
@@ -444,10 +494,12 @@ def attention(
             return_lse,
             name,
         )
-        plan = _Plan(Source(problem, score, mask, scan), _check_options(options, name))
-        arrays = None
-        if key is not None and not scan.is_volatile:
-            # `keep` holds what the key names by its address.
+        source = Source(problem, score, mask, scan)
+        plan = _make_plan(source, _check_options(options, name), not source.is_volatile)
+        if source.is_volatile:
+            arrays = source.arrays
+        elif key is not None and _scan(score, mask).key == scan.key:
+            # Nothing changed while it was traced. `keep` holds what the key names by its address.
             _remember(_plans, key, (plan, scan.keep))
     return plan.run(q, k, v, scale, sink, layout != "bhsd" and _is_rows_first(layout), arrays)
 
@@ -461,17 +513,24 @@ class Attention:
         load_ms: milliseconds that the driver of a GPU took.
         is_from_disk: whether the kernel was found on disk.
         device: "cpu", or "cuda:0".
+
+    A copy shares the kernel, a deep copy also copies the captured arrays, and what comes out of a
+    pickle is compiled where it is loaded.
     """
 
-    def __init__(self, plan: _Plan, layout: str) -> None:
-        self._plan, self._layout = plan, layout
+    def __init__(self, plan: _Plan, layout: str, arrays: List[Any]) -> None:
+        self._plan, self._layout, self._arrays = plan, layout, arrays
         self._rows_first = _is_rows_first(layout)
-        self.source: str = plan.source.text
+        self.source: str = plan.text
         self.compile_ms: float = plan.kernel.compile_ms
         self.load_ms: float = plan.kernel.load_ms
         self.is_from_disk: bool = plan.kernel.is_from_disk
         self.device = "cpu" if plan.device < 0 else f"cuda:{plan.device}"
 
+    def __reduce__(self) -> Tuple:
+        return Attention, (self._plan, self._layout, self._arrays)
+
+    @_dynamo.disable
     def __call__(
         self, q: Any, k: Any, v: Any, *, scale: Optional[float] = None, sink: Any = None
     ) -> Any:
@@ -484,13 +543,15 @@ class Attention:
         if (scale is not None) != problem.has_scale or (sink is not None) != problem.has_sink:
             self._fail_optional("scale", scale, problem.has_scale)
             self._fail_optional("sink", sink, problem.has_sink)
+        if hasattr(q, "get_device") and _arrays.is_autocast():
+            q, k, v = _arrays.cast(q, k, v, dtype=self._plan.dtype)
         dtype = getattr(q, "dtype", None)
         if dtype is not self._plan.dtype and _arrays.type_name(dtype) != problem.type:
             raise Error(
                 "invalid argument",
                 f"q: expected elements of {problem.type}, got " + _arrays.describe_type(q),
             )
-        return self._plan.run(q, k, v, scale, sink, self._rows_first, None)
+        return self._plan.run(q, k, v, scale, sink, self._rows_first, self._arrays)
 
     @staticmethod
     def _fail_optional(name: str, x: Any, wanted: bool) -> None:
@@ -521,6 +582,7 @@ class Explanation(str):
         return str(self)
 
 
+@_dynamo.disable
 def compile(
     dtype: Any,
     head_dim: int,
@@ -558,7 +620,7 @@ def compile(
         dtype, head_dim, value_dim, causal, window, scale, sink, return_lse, name
     )
     source = Source(problem, score, mask, _scan(score, mask))
-    return Attention(_Plan(source, _check_options(options, name)), layout)
+    return Attention(_make_plan(source, _check_options(options, name)), layout, source.arrays)
 
 
 def explain(
@@ -602,3 +664,6 @@ def explain(
     )
     source = Source(problem, score, mask, _scan(score, mask))
     return Explanation(_library.explain(source.text, _check_options(options, name), until))
+
+
+_dynamo.install()

@@ -7,7 +7,7 @@ import itertools
 import os
 import warnings
 from pathlib import Path
-from typing import Mapping, Optional, Tuple
+from typing import Any, Mapping, Optional, Tuple
 
 ABI_VERSION = 1
 
@@ -27,6 +27,9 @@ class Error(Exception):
         self.code, self.message, self.hint, self.where = code, message, hint, where
         text = f"{where}: {message}" if where else message
         super().__init__(f"{text} ({hint})" if hint else text)
+
+    def __reduce__(self) -> Tuple:
+        return Error, (self.code, self.message, self.hint, self.where)
 
 
 class Value(ctypes.Structure):
@@ -106,21 +109,54 @@ def check(code: int) -> None:
         )
 
 
+# Options of the compiler as it is told them: names and values are text.
+OptionTexts = Tuple[Tuple[str, str], ...]
+
+
+def option_texts(options: Any) -> OptionTexts:
+    """What a user gives as options, in an order of their own."""
+    if not options and (options is None or isinstance(options, Mapping)):
+        return ()
+    if not isinstance(options, Mapping):
+        raise Error(
+            "invalid argument",
+            f"options: expected a dict, got {type(options).__name__}",
+            'such as {"block_m": 64}',
+        )
+    texts = []
+    for name, value in options.items():
+        if not isinstance(name, str):
+            raise Error("invalid argument", f"options: expected names, got {name!r}")
+        if isinstance(value, bool):
+            text = "on" if value else "off"
+        elif isinstance(value, (str, int, float, os.PathLike)) or hasattr(value, "__index__"):
+            text = str(value)
+        else:
+            raise Error(
+                "invalid argument",
+                f"options: expected a number, text or bool for {name}, got {type(value).__name__}",
+            )
+        texts.append((name, text))
+    return tuple(sorted(texts))
+
+
 class Options:
     """attn_options, made for one call of the library."""
 
-    def __init__(self, options: Mapping[str, object]) -> None:
+    def __init__(self, options: OptionTexts) -> None:
+        self.texts = options
         self.handle = ctypes.c_void_p()
         check(library.attn_options_create(ctypes.byref(self.handle)))
         try:
-            for key, value in options.items():
-                text = (
-                    {True: "on", False: "off"}[value] if isinstance(value, bool) else str(value)
-                ).encode()
-                check(library.attn_options_set(self.handle, key.replace("_", "-").encode(), text))
+            for name, text in options:
+                key = name.replace("_", "-").encode(errors="replace")
+                check(library.attn_options_set(self.handle, key, text.encode(errors="replace")))
         except Error:
             self.close()
             raise
+
+    def __reduce__(self) -> Tuple:
+        return Options, (self.texts,)
 
     def close(self) -> None:
         library.attn_options_free(self.handle)
@@ -133,9 +169,11 @@ class Options:
 
 
 class Kernel:
-    """attn_kernel: compiled code, freed with this object."""
+    """attn_kernel: compiled code, freed with this object. A copy is the same kernel; one that comes
+    out of a pickle is compiled anew."""
 
-    def __init__(self, source: str, options: Mapping[str, object]) -> None:
+    def __init__(self, source: str, options: OptionTexts) -> None:
+        self.source, self.options = source, options
         handle = ctypes.c_void_p()
         with Options(options) as native:
             check(library.attn_compile(source.encode(), native.handle, ctypes.byref(handle)))
@@ -150,6 +188,15 @@ class Kernel:
             if remark is None:
                 break
             warnings.warn(f"attn: {remark.decode(errors='replace')}", RuntimeWarning, stacklevel=2)
+
+    def __copy__(self) -> "Kernel":
+        return self
+
+    def __deepcopy__(self, memo: Any) -> "Kernel":
+        return self
+
+    def __reduce__(self) -> Tuple:
+        return Kernel, (self.source, self.options)
 
     def __del__(self) -> None:
         # The interpreter may be half gone, and construction may have failed.
@@ -171,7 +218,7 @@ class Kernel:
         return tuple(values)
 
 
-def explain(source: str, options: Mapping[str, object], until: str) -> str:
+def explain(source: str, options: OptionTexts, until: str) -> str:
     """attn_explain."""
     text = ctypes.c_void_p()
     with Options(options) as native:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import operator
 from dataclasses import dataclass
 from typing import Any, List, Optional, Tuple
 
 from . import _arrays
 from ._library import Error
-from ._trace import Capture, Scan, Slots, Trace
+from ._scan import Scan
+from ._trace import Capture, Slots, Trace
 
 
 @dataclass(frozen=True)
@@ -51,16 +53,10 @@ def make_problem(
             f"q: expected float16 or bfloat16 on {device.partition(':')[0]}, got {dtype}",
             "convert q, k and v, or move them to the CPU",
         )
-    for name, extent in (("head_dim", head_dim), ("value_dim", value_dim)):
-        if not isinstance(extent, int) or not 1 <= extent <= 1 << 20:
-            raise Error(
-                "invalid argument",
-                f"{name}: expected a number of columns from 1 on, got {extent!r}",
-            )
     return Problem(
         type_,
-        head_dim,
-        value_dim,
+        _check_columns("head_dim", head_dim),
+        _check_columns("value_dim", value_dim),
         check_causal(causal),
         check_window(window),
         bool(has_scale),
@@ -69,26 +65,52 @@ def make_problem(
     )
 
 
+def _to_index(x: Any) -> Optional[int]:
+    """An integer of any library, as Python's; a bool is none."""
+    if isinstance(x, bool) or not hasattr(x, "__index__"):
+        return None
+    try:
+        return operator.index(x)
+    except TypeError:
+        return None
+
+
+def _check_columns(name: str, extent: Any) -> int:
+    columns = _to_index(extent)
+    if columns is None or not 1 <= columns <= 1 << 20:
+        raise Error(
+            "invalid argument", f"{name}: expected a number of columns from 1 on, got {extent!r}"
+        )
+    return columns
+
+
 class Source:
-    """The text, the arrays that it reads, and where the next call finds them."""
+    """The text and the arrays that it reads. `is_volatile` when the text tells of this call only."""
 
     def __init__(self, problem: Problem, score: Any, mask: Any, scan: Scan) -> None:
         self.problem = problem
         query = f"tensor<?x?x?x{problem.head_dim}x{problem.type}>"
         value = f"tensor<?x?x?x{problem.value_dim}x{problem.type}>"
         trace = Trace(query, query)
-        slots = Slots(None if scan.is_volatile else 0)
+        slots = Slots.of(scan)
         regions: List[str] = []
-        for what, function, parameters in (
-            ("score", score, "%s, %b, %h, %m, %n"),
-            ("mask", mask, "%b, %h, %m, %n"),
-        ):
-            if function is not None:
-                lines = trace.run(function, what, slots)
-                regions.append(f"    {what}({parameters}) {{")
-                regions += [f"      {line}" for line in lines]
-                regions.append("    }")
-        self.captures: List[Capture] = trace.captures
+        try:
+            for what, function, parameters in (
+                ("score", score, "%s, %b, %h, %m, %n"),
+                ("mask", mask, "%b, %h, %m, %n"),
+            ):
+                if function is not None:
+                    lines = trace.run(function, what, slots)
+                    regions.append(f"    {what}({parameters}) {{")
+                    regions += [f"      {line}" for line in lines]
+                    regions.append("    }")
+            self.captures: List[Capture] = trace.captures
+            self.arrays: List[Any] = trace.arrays
+        finally:
+            trace.close()
+        self.is_volatile = (
+            scan.is_volatile or trace.is_volatile or any(c.slot is None for c in self.captures)
+        )
         self.text = _text(problem, query, value, trace, regions)
 
 
@@ -135,6 +157,8 @@ def check_causal(causal: Any) -> Optional[str]:
         return None
     if causal is True:
         return "bottom_right"
+    if type(causal).__name__ in ("bool_", "bool") and hasattr(causal, "item"):
+        return check_causal(causal.item())
     if isinstance(causal, str) and causal in ("top_left", "bottom_right"):
         return causal
     raise Error(
@@ -148,11 +172,11 @@ def check_window(window: Any) -> Optional[Tuple[int, int]]:
     if window is None:
         return None
     try:
-        left, right = (-1 if side is None else side for side in window)
+        left, right = (-1 if side is None else _to_index(side) for side in window)
     except (TypeError, ValueError):
-        left = right = -2
+        left = right = None
     for side in (left, right):
-        if isinstance(side, bool) or not isinstance(side, int) or not -1 <= side <= 1 << 30:
+        if side is None or not -1 <= side <= 1 << 30:
             raise Error(
                 "invalid argument",
                 f"window: expected None or (left, right) of distances, got {window!r}",

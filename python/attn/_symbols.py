@@ -12,9 +12,14 @@ import math
 import os
 import struct
 import sys
+import threading
 from typing import Any, NoReturn, Optional, Tuple
 
+from . import _arrays
 from ._library import Error
+
+# .trace is the Trace that runs in this thread.
+active = threading.local()
 
 _PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 
@@ -41,7 +46,56 @@ def fail(message: str, hint: str = "") -> NoReturn:
     raise Error("invalid kernel", message, hint, user_place())
 
 
-class Operand:
+class TensorMethods:
+    """What masks of PyTorch and of Hugging Face ask of their indices: constants and conversions."""
+
+    shape: Tuple[int, ...] = ()
+    ndim = 0
+    device = "cpu"
+
+    def new_full(self, size: Any, fill_value: Any, **options: Any) -> Any:
+        if not isinstance(size, (tuple, list)) or len(size):
+            fail(f"expected one element, got new tensors of shape {size!r}", "make them of shape ()")
+        value = resolve(fill_value)
+        wanted = _kind_of_dtype(options.get("dtype")) or kind(self)
+        if isinstance(value, Symbol):
+            return convert(value, wanted)
+        trace, type_ = resolve(self).trace, _TYPE_OF_KIND[wanted]
+        return to_type(trace, bool(value) if wanted == "bool" else value, type_)
+
+    def new_ones(self, *size: Any, **options: Any) -> Any:
+        return self.new_full(options.pop("size", size[0] if len(size) == 1 else size), 1, **options)
+
+    def new_zeros(self, *size: Any, **options: Any) -> Any:
+        return self.new_full(options.pop("size", size[0] if len(size) == 1 else size), 0, **options)
+
+    def new_tensor(self, data: Any, **options: Any) -> Any:
+        return self.new_full((), data, **{"dtype": kind(data), **options})
+
+    def to(self, *places: Any, **options: Any) -> Any:
+        """To a dtype; there is one device."""
+        for x in (*places, options.get("dtype")):
+            type_ = _kind_of_dtype(x)
+            if type_ is not None:
+                return convert(self, type_)
+        return resolve(self)
+
+    def type_as(self, other: Any) -> Any:
+        return convert(self, kind(other))
+
+    def float(self) -> Any:
+        return convert(self, "float")
+
+    def bool(self) -> Any:
+        return convert(self, "bool")
+
+    def int(self) -> Any:
+        return convert(self, "int")
+
+    long = int
+
+
+class Operand(TensorMethods):
     """What a traced function computes with: overloads Python's operators."""
 
     # Array libraries leave operators to us and hand their functions over.
@@ -288,6 +342,32 @@ def to_type(trace: Any, x: Any, type_: str) -> Symbol:
     if x.type == "i1":
         return trace.emit(f"arith.index_castui {x.name} : i1 to {type_}", type_, (0, 1))
     return trace.emit(f"arith.index_cast {x.name} : {x.type} to {type_}", type_, (x.low, x.high))
+
+
+_TYPE_OF_KIND = {"bool": "i1", "int": "index", "float": "f32"}
+
+
+def _kind_of_dtype(dtype: Any) -> Optional[str]:
+    """ "bool", "int" or "float" of a dtype; None for what is none, such as a device."""
+    if isinstance(dtype, str) and dtype in ("bool", "int", "float"):
+        return dtype
+    name = _arrays.type_name(dtype) if dtype is not None else None
+    if name is None:
+        return None
+    return {"i": "bool" if name == "i1" else "int"}.get(name[0], "float")
+
+
+def convert(x: Any, wanted: str) -> Any:
+    """As `.to` of a tensor."""
+    x = resolve(x)
+    given = kind(x)
+    if given == wanted:
+        return x
+    if wanted == "int" and given == "float":
+        fail("expected no conversion of a float to an integer", "use // for division that rounds down")
+    if wanted == "bool":
+        return compare("ne", x, 0)
+    return to_type(x.trace, x, _TYPE_OF_KIND[wanted])
 
 
 def promote(*values: Any) -> Tuple[Any, str]:
@@ -560,7 +640,7 @@ def sigmoid(x: Any) -> Any:
     return divide(1.0, binary("add", 1.0, unary("exp", binary("mul", x, -1.0))))
 
 
-_BY_NAME = {
+BY_NAME = {
     **{name: (lambda x, name=name: unary(name, x)) for name in UNARY},
     "abs": absolute,
     "absolute": absolute,
@@ -616,11 +696,11 @@ def _call_by_name(library: str, name: str, inputs: Any, options: Any = None) -> 
     plain = name.strip("_")
     reflected = (
         plain[1:]
-        if plain.startswith("r") and plain[1:] in _BY_NAME and name.startswith("__")
+        if plain.startswith("r") and plain[1:] in BY_NAME and name.startswith("__")
         else ""
     )
     if name.startswith("__") and reflected:
-        return _BY_NAME[reflected](*reversed(inputs))
+        return BY_NAME[reflected](*reversed(inputs))
     plain = {
         "truediv": "divide",
         "floordiv": "floor_divide",
@@ -629,7 +709,7 @@ def _call_by_name(library: str, name: str, inputs: Any, options: Any = None) -> 
         "or": "bitwise_or",
         "xor": "bitwise_xor",
     }.get(plain, plain)
-    function = _BY_NAME.get(plain)
+    function = BY_NAME.get(plain)
     if function is None or name.startswith("__array"):
         fail(
             f"expected a function that attn can compile, got {library}.{name}",

@@ -8,37 +8,31 @@ are replaced by proxies, so that plain `slopes[h]` is seen, whichever library th
 from __future__ import annotations
 
 import builtins
+import enum
 import functools
+import operator
 import re
-import threading
 import types
 from typing import Any, Callable, Dict, List, Optional, Tuple
 
 from . import _arrays, _symbols
 from ._library import Error
-from ._symbols import MAX_EXTENT, Operand, Symbol, fail, resolve
-
-_active = threading.local()
-
-
-class Captured:
-    """An array marked by `attn.tensor` or `attn.assume_sorted`."""
-
-    def __init__(self, array: Any, is_sorted: bool = False) -> None:
-        if not _arrays.is_array(array):
-            raise Error(
-                "invalid argument",
-                "expected a NumPy array or PyTorch tensor, got " + _arrays.describe_type(array),
-            )
-        self.array, self.is_sorted = array, is_sorted
-
-    @property
-    def shape(self) -> Tuple[int, ...]:
-        return tuple(self.array.shape)
-
-    def __getitem__(self, index: Any) -> Any:
-        trace = getattr(_active, "trace", None)
-        return self.array[index] if trace is None else trace.proxy(self, "captured", None)[index]
+from ._scan import (
+    PLAIN,
+    UNSEEN,
+    Captured,
+    Path,
+    Paths,
+    Scan,
+    as_function,
+    children,
+    is_fixed,
+    is_holder,
+    is_of_library,
+    reads,
+    uses_of,
+)
+from ._symbols import MAX_EXTENT, Operand, Symbol, active, fail, resolve
 
 
 class Length(Operand):
@@ -48,7 +42,7 @@ class Length(Operand):
         self.name, self.argument = name, argument
 
     def _attn_symbol(self) -> Symbol:
-        trace = getattr(_active, "trace", None)
+        trace = getattr(active, "trace", None)
         if trace is None:
             fail(f"expected attn.{self.name} inside a score or mask function, got it outside")
         return trace.length(self.name, self.argument)
@@ -58,11 +52,11 @@ class Length(Operand):
 
 
 class Capture:
-    """An array that a trace reads: an argument of the kernel."""
+    """An array that a trace reads: an argument of the kernel. Plans outlive the array itself."""
 
     def __init__(self, name: str, array: Any, slot: Optional[int], is_sorted: bool) -> None:
-        self.name, self.array, self.slot, self.is_sorted = name, array, slot, is_sorted
-        self.type = _arrays.type_name(array.dtype)
+        self.name, self.slot, self.is_sorted = name, slot, is_sorted
+        self.type = _arrays.type_name(array.dtype) or ""
         self.rank = len(array.shape)
         # The extents that constant indices need.
         self.least = [0] * self.rank
@@ -123,14 +117,76 @@ class Proxy:
 
 
 class ObjectProxy:
-    """An object with captured arrays as attributes."""
+    """An object, a class or a module whose captured arrays are proxies.
 
-    def __init__(self, trace: "Trace", target: Any) -> None:
+    `known` are the values of what Scan has seen to be read of it, by path; it answers to the names
+    in `path`. Operators are those of the object.
+    """
+
+    def __init__(
+        self,
+        trace: "Trace",
+        target: Any,
+        known: Optional[Dict[Path, Any]] = None,
+        path: Path = (),
+    ) -> None:
         self._attn_trace, self._attn_target = trace, target
+        self._attn_known, self._attn_path = known or {}, path
+
+    @property
+    def __class__(self) -> Any:
+        return type(self._attn_target)
 
     def __getattr__(self, name: str) -> Any:
+        trace, known, path = self._attn_trace, self._attn_known, (*self._attn_path, name)
+        if path in known:
+            return known[path]
         value = getattr(self._attn_target, name)
-        return self._attn_trace.substitute(value, name, Slots(None))
+        if any(x[: len(path)] == path for x in known):
+            return ObjectProxy(trace, value, known, path)
+        if name.startswith("__") and name.endswith("__"):
+            return value
+        trace.is_volatile = True
+        return trace.substitute(value, name, Slots(None))
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._attn_trace.substitute(self._attn_target[index], "captured", Slots(None))
+
+    def __iter__(self) -> Any:
+        for value in self._attn_target:
+            yield self._attn_trace.substitute(value, "captured", Slots(None))
+
+    def __call__(self, *arguments: Any, **options: Any) -> Any:
+        function = as_function(self._attn_target)
+        if function is not self._attn_target:
+            function = self._attn_trace.substitute(function, "captured", Slots(None))
+        return function(*arguments, **options)
+
+
+def _delegate(name: str) -> None:
+    special = f"__{name.rstrip('_')}__"
+    function = getattr(operator, special, None) or getattr(builtins, name)
+
+    def plain(x: Any) -> Any:
+        return x._attn_target if type(x) is ObjectProxy else x
+
+    def call(self: Any, *others: Any) -> Any:
+        return function(self._attn_target, *(plain(x) for x in others))
+
+    def reflected(self: Any, other: Any) -> Any:
+        return function(plain(other), self._attn_target)
+
+    setattr(ObjectProxy, special, call)
+    if name in _BINARY:
+        setattr(ObjectProxy, f"__r{special[2:]}", reflected)
+
+
+_BINARY = "add sub mul truediv floordiv mod pow and_ or_ xor".split()
+for _name in (
+    *_BINARY,
+    *"eq ne lt le gt ge neg abs invert contains index bool int float len hash str repr".split(),
+):
+    _delegate(_name)
 
 
 class Slots:
@@ -139,6 +195,10 @@ class Slots:
     def __init__(self, first: Optional[int]) -> None:
         self.next = first
 
+    @staticmethod
+    def of(scan: Scan) -> "Slots":
+        return Slots(None if scan.is_volatile else 0)
+
     def take(self) -> Optional[int]:
         if self.next is None:
             return None
@@ -146,115 +206,17 @@ class Slots:
         return self.next - 1
 
 
-# ===- Finding what a function captures -------------------------------------------------------===#
-
-
-@functools.lru_cache(maxsize=None)
-def _global_names(code: types.CodeType) -> Tuple[str, ...]:
-    names = set(code.co_names)
-    for constant in code.co_consts:
-        if isinstance(constant, types.CodeType):
-            names.update(_global_names(constant))
-    return tuple(sorted(names))
-
-
-_LIBRARIES = (__name__.partition(".")[0], "numpy", "torch", "math", "ml_dtypes")
-
-
-def _is_of_library(x: Any) -> bool:
-    """Functions of these know what to do with symbols, or say that they do not."""
-    return (getattr(x, "__module__", None) or "").partition(".")[0] in _LIBRARIES
-
-
-def children(function: types.FunctionType) -> List[Tuple[str, str, Any]]:
-    """(place, name, value) of everything that a function refers to, in a fixed order."""
-    found: List[Tuple[str, str, Any]] = []
-    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or ()):
-        try:
-            found.append(("cell", name, cell.cell_contents))
-        except ValueError:
-            pass
-    defaults = function.__defaults__ or ()
-    if defaults:
-        names = function.__code__.co_varnames[: function.__code__.co_argcount][-len(defaults) :]
-        found += [("default", name, value) for name, value in zip(names, defaults)]
-    for name, value in (function.__kwdefaults__ or {}).items():
-        found.append(("kwdefault", name, value))
-    values = function.__globals__
-    for name in _global_names(function.__code__):
-        if name in values:
-            found.append(("global", name, values[name]))
-    return found
-
-
-_PLAIN = (int, float, bool, str, bytes, complex, type(None))
-_FIXED = (types.ModuleType, types.BuiltinFunctionType, type, Length)
-
-
-class Scan:
-    """What decides the trace of a function, without tracing it: `key` equal, trace equal.
-
-    `arrays` are the captured arrays, in the order of their slots. `is_volatile` when the function
-    refers to objects whose contents may change unseen; then only a new trace tells.
-    """
-
-    def __init__(self, *functions: Any) -> None:
-        self.key: List[Any] = []
-        self.arrays: List[Any] = []
-        self.keep: List[Any] = []
-        self.is_volatile = False
-        self._seen: set = set()
-        for function in functions:
-            self._visit(function)
-
-    def _visit(self, value: Any) -> None:
-        kind = type(value)
-        if kind in _PLAIN:
-            # -0.0 == 0.0 and nan != nan: a float is its text.
-            self.key.append((kind, repr(value) if kind is float else value))
-        elif kind is types.FunctionType:
-            self._visit_function(value)
-        elif _arrays.is_array(value):
-            self.arrays.append(value)
-            self.key.append((value.dtype, len(value.shape)))
-        elif kind is Captured:
-            self.arrays.append(value.array)
-            self.key.append((value.array.dtype, len(value.array.shape), value.is_sorted))
-        elif isinstance(value, _FIXED):
-            self.key.append(id(value))
-            self.keep.append(value)
-        elif kind in (tuple, list):
-            self.key.append((kind, len(value)))
-            for element in value:
-                self._visit(element)
-        elif kind is functools.partial:
-            self.key.append(functools.partial)
-            for element in (value.func, *value.args, *value.keywords.items()):
-                self._visit(element)
-        elif callable(value) and _is_of_library(kind):
-            self.key.append(id(value))
-            self.keep.append(value)
-        elif _is_of_library(kind) and hasattr(value, "item"):
-            self.key.append((kind, repr(value.item())))
-        else:
-            self.is_volatile = True
-
-    def _visit_function(self, function: types.FunctionType) -> None:
-        self.keep.append(function.__code__)
-        self.key.append(function.__code__)
-        if id(function) in self._seen or _is_of_library(function):
-            return
-        self._seen.add(id(function))
-        for place, name, value in children(function):
-            self.key.append(name)
-            self._visit(value)
-
-
 # ===- Tracing --------------------------------------------------------------------------------===#
 
 _SYMBOLIC_BUILTINS = {
     "min": lambda *values: functools.reduce(_symbols.minimum, values),
     "max": lambda *values: functools.reduce(_symbols.maximum, values),
+}
+
+# What a tensor in the place of a function was to do.
+_WAYS_TO_READ = {
+    "mask": "read it in one: mask=lambda b, h, q, kv: keep[b, h, q, kv]",
+    "score": "read it in one: score=lambda s, b, h, q, kv: s + bias[b, h, q, kv]",
 }
 
 _POSITION = (0, MAX_EXTENT - 1)
@@ -266,6 +228,9 @@ class Trace:
     def __init__(self, query_type: str, key_type: str) -> None:
         self._types = {"q": query_type, "k": key_type}
         self.captures: List[Capture] = []
+        # Of the captures, in their order.
+        self.arrays: List[Any] = []
+        self._lazy: List[Any] = []
         self.before: List[str] = []
         self.lines: List[str] = []
         self._names = {"q", "k", "v", "o", "lse", "scale", "sink", "s", "b", "h", "m", "n"}
@@ -273,7 +238,10 @@ class Trace:
         self._before_values: Dict[Any, Symbol] = {}
         self._by_array: Dict[Any, Capture] = {}
         self._constants: Dict[Tuple[str, str], Symbol] = {}
-        self._copies: Dict[int, Any] = {}
+        # By the identities of functions, of functions and their owners, and of lists.
+        self._copies: Dict[Any, Any] = {}
+        # It read what Scan had not seen.
+        self.is_volatile = False
 
     # Emission.
 
@@ -337,13 +305,22 @@ class Trace:
         self._names.add(unique)
         capture = Capture(unique, captured.array, slot, captured.is_sorted)
         self.captures.append(capture)
+        self.arrays.append(captured.array)
         self._by_array[key] = capture
         return capture
 
     def proxy(self, captured: Captured, name: str, slot: Optional[int]) -> Any:
-        if len(captured.array.shape):
-            return _LazyProxy(self, captured, name, slot)
-        return _LazyScalar(self, captured, name, slot)
+        kind = _LazyProxy if len(captured.array.shape) else _LazyScalar
+        proxy = kind(self, captured, name, slot)
+        self._lazy.append(proxy)
+        return proxy
+
+    def close(self) -> None:
+        """Lets go of arrays: copies of functions are cycles, which live until they are collected."""
+        for proxy in self._lazy:
+            proxy._lazy = None
+        self._lazy, self.arrays = [], []
+        self._copies, self._by_array = {}, {}
 
     def read(self, capture: Capture, indices: Tuple[Any, ...]) -> Symbol:
         names = []
@@ -400,10 +377,10 @@ class Trace:
 
     # Copies of functions.
 
-    def substitute(self, value: Any, name: str, slots: Slots) -> Any:
+    def substitute(self, value: Any, name: str, slots: Slots, paths: Paths = None) -> Any:
         """The value with proxies for arrays. Visits in the order of Scan."""
         kind = type(value)
-        if kind in _PLAIN:
+        if kind in PLAIN:
             return value
         if kind is types.FunctionType:
             return self._copy(value, slots)
@@ -411,39 +388,49 @@ class Trace:
             return self.proxy(Captured(value), name, slots.take())
         if kind is Captured:
             return self.proxy(value, name, slots.take())
-        if isinstance(value, _FIXED):
-            return value
         if kind in (tuple, list):
-            return kind(self.substitute(x, f"{name}_{i}", slots) for i, x in enumerate(value))
+            if id(value) not in self._copies:
+                # Known before it is filled: a list may hold itself.
+                elements: List[Any] = []
+                self._copies[id(value)] = elements
+                elements += [self.substitute(x, f"{name}_{i}", slots) for i, x in enumerate(value)]
+                self._copies[id(value)] = elements if kind is list else tuple(elements)
+            return self._copies[id(value)]
         if kind is functools.partial:
             function = self.substitute(value.func, name, slots)
             arguments = [self.substitute(x, f"{name}_{i}", slots) for i, x in enumerate(value.args)]
-            # Scan visits pairs, whose first halves are text.
             options = {key: self.substitute(x, key, slots) for key, x in value.keywords.items()}
             return functools.partial(function, *arguments, **options)
         if kind is types.MethodType:
-            copy = self.substitute(value.__func__, name, Slots(None))
-            return types.MethodType(copy, ObjectProxy(self, value.__self__))
-        if hasattr(value, "__dict__") and not callable(value):
+            return self._copy_method(value, slots)
+        if is_fixed(value) or isinstance(value, enum.Enum) or not is_holder(value):
+            return value
+        if kind is types.ModuleType and is_of_library(value):
+            return value
+        if paths is not None:
+            seen = [(path, x) for path, x in reads(value, paths) if x is not UNSEEN]
+            known = {path: self.substitute(x, path[-1], slots) for path, x in seen}
+            return ObjectProxy(self, value, known)
+        if hasattr(value, "__dict__") and not isinstance(value, type):
             return ObjectProxy(self, value)
         return value
 
-    def _copy(self, function: types.FunctionType, slots: Slots) -> Any:
-        if _is_of_library(function):
+    def _copy_method(self, method: types.MethodType, slots: Slots) -> Any:
+        function, owner = method.__func__, method.__self__
+        if type(function) is not types.FunctionType or is_of_library(function):
+            return method
+        copy = self._copy(function, slots, owner)
+        return types.MethodType(copy, self._copies[id(function), id(owner), "owner"])
+
+    def _copy(self, function: types.FunctionType, slots: Slots, *owner: Any) -> Any:
+        if is_of_library(function) and not function.__closure__:
             return function
-        known = self._copies.get(id(function))
+        key = (id(function), *map(id, owner))
+        known = self._copies.get(key)
         if known is not None:
             return known
         cells = {name: types.CellType() for name in function.__code__.co_freevars}
-        values = dict(function.__globals__)
-        names = set(_global_names(function.__code__))
-        given = values.get("__builtins__", builtins)
-        for name, replacement in _SYMBOLIC_BUILTINS.items():
-            if name in names and name not in values:
-                original = (
-                    given.get(name) if isinstance(given, dict) else getattr(given, name, None)
-                )
-                values[name] = _either(original, replacement)
+        values = _copy_globals(function)
         copy = types.FunctionType(
             function.__code__,
             values,
@@ -452,17 +439,21 @@ class Trace:
             tuple(cells.values()) if function.__closure__ else None,
         )
         # Known before its captures are visited: functions may call themselves.
-        self._copies[id(function)] = copy
+        self._copies[key] = copy
         defaults: List[Any] = []
         keyword_defaults: Dict[str, Any] = {}
-        for place, name, value in children(function):
-            value = self.substitute(value, name, slots)
+        for place, name, value, paths in children(function, *owner):
+            value = self.substitute(value, name, slots, paths)
             if place == "cell":
                 cells[name].cell_contents = value
             elif place == "default":
                 defaults.append(value)
             elif place == "kwdefault":
                 keyword_defaults[name] = value
+            elif place == "attribute":
+                setattr(copy, name, value)
+            elif place == "owner":
+                self._copies[(*key, "owner")] = value
             else:
                 values[name] = value
         copy.__defaults__ = tuple(defaults) or None
@@ -475,28 +466,37 @@ class Trace:
         """The lines of a region: calls the function on symbols."""
         if not callable(function):
             raise Error(
-                "invalid argument", f"{what}: expected a function, got {type(function).__name__}"
+                "invalid argument",
+                f"{what}: expected a function, got {_arrays.describe_type(function)}",
+                _WAYS_TO_READ[what] if _arrays.is_array(function) else "",
             )
-        if not isinstance(function, (types.FunctionType, types.MethodType, functools.partial)):
-            function = type(function).__call__.__get__(function)
+        function = as_function(function)
         self.lines, self._constants = [], {}
         arguments = [Symbol(self, "%s", "f32")] if what == "score" else []
         arguments += [Symbol(self, f"%{letter}", "index", _POSITION) for letter in "bhmn"]
-        copy = self.substitute(function, what, slots)
-        outer = getattr(_active, "trace", None)
-        _active.trace = self
+        outer = getattr(active, "trace", None)
+        active.trace = self
         try:
+            copy = self.substitute(function, what, slots)
             result = copy(*arguments)
             return self._finish(function, what, result)
-        except (TypeError, ValueError, IndexError, AttributeError, ArithmeticError) as error:
+        except (
+            TypeError,
+            ValueError,
+            LookupError,
+            NameError,
+            AttributeError,
+            ArithmeticError,
+            RuntimeError,
+        ) as error:
             raise Error(
                 "invalid kernel",
-                f"{what}: {type(error).__name__}: {error}",
+                f"{what}: {type(error).__name__}: " + str(error).partition("\n")[0],
                 "",
                 _place_of(error, function),
             ) from error
         finally:
-            _active.trace = outer
+            active.trace = outer
 
     def _finish(self, function: Callable, what: str, result: Any) -> List[str]:
         place = _place_of(None, function)
@@ -522,6 +522,19 @@ class Trace:
         type_ = "f32" if what == "score" else "i1"
         value = _symbols.to_type(self, result, type_)
         return [*self.lines, f"attn.yield {value.name} : {type_}"]
+
+
+def _copy_globals(function: types.FunctionType) -> Dict[str, Any]:
+    """Its globals, with min and max that take symbols."""
+    values = dict(function.__globals__)
+    if is_of_library(function):
+        return values
+    given = values.get("__builtins__", builtins)
+    for name, replacement in _SYMBOLIC_BUILTINS.items():
+        if name in uses_of(function.__code__).globals and name not in values:
+            original = given.get(name) if isinstance(given, dict) else getattr(given, name, None)
+            values[name] = _either(original, replacement)
+    return values
 
 
 class _LazyProxy(Proxy):

@@ -132,6 +132,59 @@ def test_options(make):
     raises("head_dim: expected a number of columns from 1 on, got 0", attn.compile, "float32", 0)
 
 
+def test_caches_do_not_decide(make):
+    inputs = make()
+    attn.attention(*inputs, causal=True)
+    attn.attention(*inputs, window=(1, 0))
+    attn.attention(*inputs, options={"cache": True})
+    raises("causal: expected False, True", attn.attention, *inputs, causal=1)
+    raises("causal: expected False, True", attn.attention, *inputs, causal=0)
+    raises("window: expected None or (left", attn.attention, *inputs, window=(True, False))
+    raises("cache: expected on or off, got '1'", attn.attention, *inputs, options={"cache": 1})
+
+
+def test_options_of_other_types(make):
+    inputs = make()
+    raises("options: expected names, got 1", attn.attention, *inputs, options={1: 2})
+    raises("options: expected a dict, got list", attn.attention, *inputs, options=[1])
+    message = "options: expected a number, text or bool for splits, got list"
+    raises(message, attn.attention, *inputs, options={"splits": [1]})
+
+
+def test_integers_of_numpy(make):
+    q, k, v = make()
+    kernel = attn.compile("float32", np.int64(16), np.int32(16), window=(np.int64(3), None))
+    assert np.array_equal(kernel(q, k, v), attn.attention(q, k, v, window=(3, np.int8(-1))))
+    raises("head_dim: expected a number of columns", attn.compile, "float32", True)
+    raises("head_dim: expected a number of columns", attn.compile, "float32", 8.0)
+
+
+def test_tensors_in_the_place_of_functions(make):
+    keep = np.ones((7, 9), bool)
+    error = raises("mask: expected a function, got ndarray", attn.attention, *make(), mask=keep)
+    assert "mask=lambda" in error.hint
+    error = raises("score: expected a function, got", attn.attention, *make(), score=keep)
+    assert "score=lambda" in error.hint
+
+
+def test_captured_arrays_that_change_in_place(make):
+    q, k, v = make()
+    slopes = np.ones(4, "float32")
+    kernel = attn.compile("float32", 16, score=lambda s, b, h, q, kv: s * slopes[h])
+    kernel(q, k, v)
+    slopes.dtype = "int32"
+    raises("slopes: expected 1 dimensions of f32, as when it was compiled", kernel, q, k, v)
+    slopes.dtype = "float32"
+    slopes.shape = (2, 2)
+    raises("slopes: expected 1 dimensions of f32, as when it was compiled", kernel, q, k, v)
+
+
+def test_masked_arrays(make):
+    q, k, v = make()
+    masked = np.ma.masked_array(q, mask=q > 0)
+    raises("q: expected an array without a mask", attn.attention, masked, k, v)
+
+
 def test_kernels(make):
     q, k, v = make()
     kernel = attn.compile("float32", 16, scale=True)

@@ -5,8 +5,11 @@ import pytest
 
 import attn
 import reference
+from attn import _attention
+from attn._scan import Scan
 
 torch = pytest.importorskip("torch")
+forward_ad = pytest.importorskip("torch.autograd.forward_ad")
 
 
 def inputs(dtype=torch.float32, b=2, h=4, hkv=2, m=37, n=41, d=32):
@@ -196,6 +199,196 @@ def test_gradients_are_refused():
         attn.attention(q, k, v)
     with torch.no_grad():
         attn.attention(q, k, v)
+
+
+def refused(message, call, hint=""):
+    with pytest.raises(attn.Error) as error:
+        call()
+    assert message in error.value.message and hint in error.value.hint, str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_tangents_are_refused():
+    q, k, v = inputs()
+    slopes = torch.rand(4)
+    with forward_ad.dual_level():
+        for i, name in enumerate("qkv"):
+            tensors = [q, k, v]
+            tensors[i] = forward_ad.make_dual(tensors[i], torch.ones_like(tensors[i]))
+            message = f"{name}: expected a tensor without tangent"
+            refused(message, lambda: attn.attention(*tensors), "primal")
+        dual = forward_ad.make_dual(slopes, slopes)
+        score = lambda s, b, h, q, kv: s * dual[h]  # noqa: E731
+        refused("dual: expected a tensor without tangent", lambda: attn.attention(q, k, v, score=score))
+        scale = forward_ad.make_dual(torch.tensor(0.5), torch.tensor(1.0))
+        refused("scale: expected a tensor without tangent", lambda: attn.attention(q, k, v, scale=scale))
+        attn.attention(q, k, v)
+
+
+def test_a_learned_scale():
+    q, k, v = inputs()
+    scale = torch.nn.Parameter(torch.tensor(0.5))
+    refused("scale: expected a tensor without gradient", lambda: attn.attention(q, k, v, scale=scale))
+    wanted = attn.attention(q, k, v, scale=0.5)
+    with torch.no_grad():
+        assert torch.equal(attn.attention(q, k, v, scale=scale), wanted)
+    for number in (torch.tensor([0.5]), np.float32(0.5), np.array(0.5)):
+        assert torch.equal(attn.attention(q, k, v, scale=number), wanted)
+    refused("scale: expected a number", lambda: attn.attention(q, k, v, scale=torch.ones(2)))
+    refused("scale: expected a number", lambda: attn.attention(q, k, v, scale=True))
+    refused("scale: expected a number that f32 holds", lambda: attn.attention(q, k, v, scale=1e300))
+
+
+def test_transforms_are_refused():
+    q, k, v = inputs()
+    call = lambda x: attn.attention(x, k, v)  # noqa: E731
+    batch = torch.stack([q, q])
+    refused("got one of torch.vmap", lambda: torch.vmap(call)(batch), "fold the mapped dimension")
+    refused(
+        "k: expected a tensor with memory of its own",
+        lambda: torch.vmap(lambda x: attn.attention(q, x, v))(torch.stack([k, k])),
+    )
+    refused("q: expected", lambda: torch.func.grad(lambda x: call(x).sum())(q), "no backward")
+    refused("q: expected", lambda: torch.func.jvp(call, (q,), (q,)), "no backward")
+    refused("q: expected", lambda: torch.func.functionalize(call)(q), "outside of the transform")
+
+
+def test_tensors_without_memory_are_refused():
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    q, k, v = inputs()
+    with FakeTensorMode():
+        fake = torch.empty(k.shape)
+    refused("got a FakeTensor", lambda: attn.attention(fake, fake, fake), "needs values")
+    refused("k: expected a tensor with memory of its own", lambda: attn.attention(q, fake, v))
+    nested = torch.nested.nested_tensor([q[0], q[1]], layout=torch.jagged)
+    refused("got a NestedTensor", lambda: attn.attention(nested, k, v), "padded")
+
+
+def test_autocast():
+    q, k, v = inputs()
+    wanted = attn.attention(*(x.bfloat16() for x in (q, k, v)))
+    kernels = attn.compile("bfloat16", 32), attn.compile("float32", 32)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        assert torch.equal(attn.attention(q, k.bfloat16(), v), wanted)
+        assert torch.equal(kernels[0](q, k, v), wanted)
+        # A kernel of another type was asked for by name.
+        assert kernels[1](q, k, v).dtype == torch.float32
+        refused("got torch.float64", lambda: attn.attention(q.double(), k.double(), v.double()))
+    assert attn.attention(q, k, v).dtype == torch.float32
+
+
+def test_compile_with_graph_breaks():
+    q, k, v = inputs(hkv=4, n=37)
+
+    def f(q, bias):
+        return attn.attention(q * 2, k, v[:, :, :37], score=lambda s, b, h, m, n: s + bias[m, n]) + 1
+
+    compiled = torch.compile(f, backend="eager")
+    for _ in range(2):
+        bias = torch.randn(37, 37)
+        assert torch.equal(compiled(q, bias), f(q, bias))
+    kernel = attn.compile("float32", 32)
+    compiled = torch.compile(lambda q: kernel(q * 2, k, v) + 1, backend="eager")
+    assert torch.equal(compiled(q), kernel(q * 2, k, v) + 1)
+    with pytest.raises(Exception, match="no operator of PyTorch yet"):
+        torch.compile(lambda q: attn.attention(q, k, v), backend="eager", fullgraph=True)(q)
+
+
+class Layer(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("bias", torch.randn(4, 128))
+        self.inner = torch.nn.Linear(4, 4).requires_grad_(False)
+        self.alpha = 0.5
+
+    def function(self):
+        return lambda s, b, h, m, n: (s + self.bias[h, m - n + 64]) * self.alpha + self.inner.bias[h]
+
+    def forward(self, s, b, h, m, n):
+        return self.function()(s, b, h, m, n)
+
+
+def test_functions_of_modules():
+    q, k, v = inputs()
+    layer = Layer()
+    score = layer.function()
+    kernels = len(_attention._kernels)
+    for _ in range(2):
+        layer.alpha += 1
+        for _ in range(2):
+            bias = layer.bias.double().numpy()
+            inner, alpha = layer.inner.bias.double().numpy(), layer.alpha
+            plain = lambda s, b, h, m, n: (s + bias[h, m - n + 64]) * alpha + inner[h]  # noqa: E731
+            wanted = reference.attention(*in_f64(q, k, v), score=plain)[0]
+            reference.check(attn.attention(q, k, v, score=score).numpy(), wanted)
+            layer.bias.mul_(0.5)
+    assert not Scan(score).is_volatile and len(_attention._kernels) == kernels + 2
+    bias = layer.bias.double().numpy()
+    wanted = reference.attention(*in_f64(q, k, v), score=plain)[0]
+    reference.check(attn.attention(q, k, v, score=Forward(layer)).numpy(), wanted)
+
+
+class Forward(torch.nn.Module):
+    def __init__(self, layer):
+        super().__init__()
+        self.layer = layer
+
+    def forward(self, s, b, h, m, n):
+        layer = self.layer
+        return (s + layer.bias[h, m - n + 64]) * layer.alpha + layer.inner.bias[h]
+
+
+def test_masks_of_pytorch_and_of_hugging_face():
+    from torch.nn.attention.flex_attention import and_masks, noop_mask, or_masks
+
+    q, k, v = inputs()
+
+    def causal(b, h, m, n):
+        return n <= m
+
+    def anti(b, h, m, n):
+        return n >= m
+
+    def and_of_hugging_face(*functions):
+        def mask(b, h, m, n):
+            result = m.new_ones((), dtype=torch.bool)
+            for function in functions:
+                result = result & function(b, h, m, n).to(result.device)
+            return result
+
+        return mask
+
+    padding = torch.rand(2, 41) > 0.3
+    first = lambda b, h, m, n: n < 3  # noqa: E731
+    for mask, keep in (
+        (and_masks(causal, noop_mask), causal),
+        (and_masks(anti, noop_mask), anti),
+        (or_masks(causal, first), lambda b, h, m, n: n <= m or n < 3),
+        (
+            and_of_hugging_face(causal, lambda b, h, m, n: padding[b, n]),
+            lambda b, h, m, n: n <= m and bool(padding[b, n]),
+        ),
+    ):
+        assert not Scan(mask).is_volatile
+        wanted = reference.attention(*in_f64(q, k, v), mask=keep)[0]
+        reference.check(attn.attention(q, k, v, mask=mask).numpy(), wanted)
+
+
+def test_conversions_of_indices():
+    q, k, v = inputs()
+
+    def score(s, b, h, m, n):
+        x = s.to(torch.float32) + m.float() / 8 + (n > 3).int() + n.new_zeros(())
+        return x + m.new_full((), 2, dtype=torch.int64) - n.new_tensor(2.0)
+
+    plain = lambda s, b, h, m, n: s + m / 8 + (n > 3)  # noqa: E731
+    wanted = reference.attention(*in_f64(q, k, v), score=plain)[0]
+    reference.check(attn.attention(q, k, v, score=score).numpy(), wanted)
+    message = "expected no conversion of a float to an integer"
+    refused(message, lambda: attn.attention(q, k, v, score=lambda s, b, h, m, n: s.long()))
+    message = "expected one element, got new tensors of shape (2, 3)"
+    refused(message, lambda: attn.attention(q, k, v, score=lambda s, b, h, m, n: s.new_ones(2, 3)))
 
 
 def test_other_devices_are_refused():

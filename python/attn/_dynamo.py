@@ -1,0 +1,53 @@
+"""torch.compile runs calls of attn as they are: it breaks its graph around them.
+
+PyTorch need not be imported for that. What torch.compiler.disable would set is set here without its
+wrapper, which costs more than a call of a small kernel takes: an attribute that keeps Dynamo from
+inlining a function, and, once PyTorch's C++ is there, a mark on its code that keeps Dynamo out of
+it and of all that it calls.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+_codes: list = []
+
+
+def disable(function: Any) -> Any:
+    function._torchdynamo_disable = True
+    function._torchdynamo_disable_msg = (
+        "attn.attention is no operator of PyTorch yet: call it outside of fullgraph=True"
+    )
+    _codes.append(function.__code__)
+    return function
+
+
+def _mark() -> None:
+    try:
+        from torch._C._dynamo import eval_frame
+
+        skip = eval_frame._FrameExecStrategy(
+            eval_frame._FrameAction.SKIP, eval_frame._FrameAction.SKIP
+        )
+        for code in _codes:
+            eval_frame.set_code_exec_strategy(code, skip)
+    except (ImportError, AttributeError):
+        # A PyTorch that has it not: the attribute alone serves all but captured tensors.
+        pass
+
+
+class _Watch:
+    """Marks when torch._dynamo is about to be imported; finds nothing itself."""
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> None:
+        if name == "torch._dynamo":
+            sys.meta_path.remove(self)  # type: ignore[arg-type]
+            _mark()
+
+
+def install() -> None:
+    if "torch._dynamo" in sys.modules:
+        _mark()
+    else:
+        sys.meta_path.insert(0, _Watch())  # type: ignore[arg-type]
