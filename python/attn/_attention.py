@@ -65,7 +65,8 @@ class _Plan:
     def __init__(
         self, problem: Problem, text: str, captures: List[Tuple], options: OptionTexts
     ) -> None:
-        """Captures are (name, type, rank, position in what a call gives, least extents)."""
+        """Captures are (name, type, type of the elements, rank, position in what a call gives, least
+        extents)."""
         self.problem, self.text, self.options = problem, text, options
         self.given = captures
         self.kernel = _compile(text, options)
@@ -81,7 +82,7 @@ class _Plan:
             types.append(("f32", 0))
         if problem.has_sink:
             types.append(("f32", 1))
-        types += [(type_, rank) for _, type_, rank, _, _ in captures]
+        types += [(capture[1], capture[3]) for capture in captures]
         self.output = len(types)
         self.output_word = 6 * self.output
         types.append((problem.type, 4))
@@ -91,10 +92,10 @@ class _Plan:
         # What every call passes, as ctypes takes it without a conversion.
         self.native = ctypes.c_void_p(self.kernel.handle), ctypes.c_size_t(self.count)
         first = 3 + problem.has_scale + problem.has_sink
-        # (index of the tensor, name, type, rank, position, least extents or None)
+        # (index of the tensor, name, type of the elements, rank, position, least extents or None)
         self.captures = [
-            (first + i, name, type_, rank, position, least if any(least) else None)
-            for i, (name, type_, rank, position, least) in enumerate(captures)
+            (first + i, name, element, rank, position, least if any(least) else None)
+            for i, (name, _, element, rank, position, least) in enumerate(captures)
         ]
         self.frames: List[_Frame] = []
 
@@ -343,7 +344,7 @@ def _compile(text: str, options: OptionTexts) -> Kernel:
 def _make_plan(source: Source, options: OptionTexts, by_slot: bool = False) -> _Plan:
     """Its calls give the arrays of the source, or, by slot, those of their own Scan."""
     captures = [
-        (c.name, c.type, c.rank, c.slot if by_slot else i, c.least)
+        (c.name, c.type, c.element, c.rank, c.slot if by_slot else i, c.least)
         for i, c in enumerate(source.captures)
     ]
     return _Plan(source.problem, source.text, captures, options)

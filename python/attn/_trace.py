@@ -56,7 +56,9 @@ class Capture:
 
     def __init__(self, name: str, array: Any, slot: Optional[int], is_sorted: bool) -> None:
         self.name, self.slot, self.is_sorted = name, slot, is_sorted
-        self.type = _arrays.type_name(array.dtype) or ""
+        self.element = _arrays.type_name(array.dtype) or ""
+        # Any byte but 0 is true, where views make bools of bytes: they are read as bytes.
+        self.type = "i8" if self.element == "i1" else self.element
         self.rank = len(array.shape)
         # The extents that constant indices need.
         self.least = [0] * self.rank
@@ -351,7 +353,10 @@ class Trace:
             text = f"attn.assume nondecreasing {source} : {capture.ir_type}"
             source = self._emit_before(("sorted", capture.name), text, "").name
         text = f"tensor.extract {source}[{', '.join(names)}] : {capture.ir_type}"
-        return self._widen(self.emit(text, type_))
+        value = self.emit(text, type_)
+        if capture.element == "i1":
+            return _symbols.compare("ne", value, 0)
+        return self._widen(value)
 
     def _widen(self, value: Symbol) -> Symbol:
         if value.type in ("f16", "bf16"):
@@ -364,6 +369,10 @@ class Trace:
         """The element of a 0-d array, read in front of the kernel."""
         text = f"tensor.extract %{capture.name}[] : {capture.ir_type}"
         value = self._emit_before(("scalar", capture.name), text, capture.type)
+        if capture.element == "i1":
+            zero = self._emit_before(("zero",), "arith.constant 0 : i8", "i8")
+            text = f"arith.cmpi ne, {value.name}, {zero.name} : i8"
+            return self._emit_before(("bool", capture.name), text, "i1")
         if value.type in ("f16", "bf16", "f64"):
             op = "truncf" if value.type == "f64" else "extf"
             text = f"arith.{op} {value.name} : {value.type} to f32"

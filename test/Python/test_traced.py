@@ -162,6 +162,15 @@ def test_element_types(make, rng, dtype):
     reference.check(got, wanted)
 
 
+def test_bools_of_other_bytes(make):
+    keep = np.array([2, 0, 1, 255, 128, 0, 4, 1, 1], "uint8").view("bool")
+    limit = np.array(2, "uint8").view("bool")
+    plain = keep.view("uint8") != 0
+    q, k, v = make()
+    got = attn.attention(q, k, v, mask=lambda b, h, q, kv: keep[kv] & limit)
+    reference.check(got, reference.attention(q, k, v, mask=lambda b, h, q, kv: plain[kv])[0])
+
+
 def test_bias_of_every_dimension(make, rng):
     bias = rng.standard_normal((2, 4, 7, 9)).astype("float32")
     check_score(make(), lambda s, b, h, q, kv: s + bias[b, h, q, kv])
