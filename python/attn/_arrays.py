@@ -270,6 +270,12 @@ def find_forward_ad() -> Any:
     return _NoForwardAD if torch is None else torch.autograd.forward_ad
 
 
+def find_thread_count(device: int) -> Optional[Callable[[], int]]:
+    """What tells how many threads PyTorch uses on the CPU; None where that is nothing to a call."""
+    torch = sys.modules.get("torch")
+    return torch.get_num_threads if torch is not None and device < 0 else None
+
+
 def find_tensor_type(type_: str) -> Tuple[Any, Any]:
     """PyTorch's class of tensors and its dtype of a name; where nobody imported it, what nothing is."""
     torch = sys.modules.get("torch")

@@ -76,6 +76,7 @@ class _Plan:
         self.tensor_type, self.dtype = _arrays.find_tensor_type(problem.type)
         self.forward_ad = _arrays.find_forward_ad()
         self.empty_strided = _arrays.find_empty_strided(self.device)
+        self.count_threads = _arrays.find_thread_count(self.device)
         self.can_be_negated = problem.type in _arrays.PARTS_OF_COMPLEX
         types = [(problem.type, 4)] * 3
         if problem.has_scale:
@@ -171,6 +172,9 @@ class _Plan:
             lse = _arrays.empty_like(q, "f32", (b, h, m))
             words[6 * index] = _address(lse)
             _pack[3](frame.memory, frame.extents[index], b, h, m, h * m, m, 1)
+        count_threads = self.count_threads
+        if count_threads is not None and count_threads() != _threads[0]:
+            _set_threads(count_threads())
         stream = self.stream
         handle, count = self.native
         code = _run(handle, frame.tensors, count, None if stream is None else stream(device))
@@ -318,6 +322,15 @@ def _address(x: Any) -> int:
     return x.data_ptr() if hasattr(x, "data_ptr") else x.__array_interface__["data"][0]
 
 
+# How many threads the library was told to use.
+_threads = [0]
+
+
+def _set_threads(count: int) -> None:
+    check(library.attn_set_num_threads(count))
+    _threads[0] = count
+
+
 _kernels: Dict[Any, Kernel] = {}
 _plans: Dict[Any, Tuple[_Plan, List[Any]]] = {}
 
@@ -427,7 +440,8 @@ def attention(
         -inf.
 
     Under torch.autocast tensors are cast as for PyTorch's own attention. Gradients, tangents and
-    transforms of torch.func are refused; torch.compile breaks its graph around the call.
+    transforms of torch.func are refused; torch.compile breaks its graph around the call. On the CPU
+    as many threads are used as torch.set_num_threads says.
 
     Values that a function reads of modules, classes and objects are those of the call: of names that
     it spells, config.window, they are compared; whatever else it does with them, a property or

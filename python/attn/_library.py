@@ -70,6 +70,8 @@ _PROTOTYPES = {
         ctypes.c_int,
         [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p],
     ),
+    "attn_set_num_threads": (ctypes.c_int, [ctypes.c_int32]),
+    "attn_get_num_threads": (ctypes.c_int32, []),
     "attn_explain": (
         ctypes.c_int,
         [ctypes.c_char_p, ctypes.c_void_p, ctypes.c_char_p, ctypes.POINTER(ctypes.c_void_p)],

@@ -278,6 +278,17 @@ def test_autocast():
     assert attn.attention(q, k, v).dtype == torch.float32
 
 
+def test_as_many_threads_as_pytorch():
+    before = torch.get_num_threads()
+    try:
+        for count in (1, 2, 1):
+            torch.set_num_threads(count)
+            attn.attention(*inputs())
+            assert _attention.library.attn_get_num_threads() == count
+    finally:
+        torch.set_num_threads(before)
+
+
 def test_compile_with_graph_breaks():
     q, k, v = inputs(hkv=4, n=37)
 
