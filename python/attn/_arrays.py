@@ -276,6 +276,12 @@ def find_thread_count(device: int) -> Optional[Callable[[], int]]:
     return torch.get_num_threads if torch is not None and device < 0 else None
 
 
+def find_is_tracing() -> Callable[[], bool]:
+    """What tells whether torch.jit.trace records, which sees nothing of a call."""
+    torch = sys.modules.get("torch")
+    return getattr(getattr(torch, "_C", None), "_is_tracing", None) or bool
+
+
 def find_tensor_type(type_: str) -> Tuple[Any, Any]:
     """PyTorch's class of tensors and its dtype of a name; where nobody imported it, what nothing is."""
     torch = sys.modules.get("torch")

@@ -76,6 +76,7 @@ class _Plan:
         self.tensor_type, self.dtype = _arrays.find_tensor_type(problem.type)
         self.forward_ad = _arrays.find_forward_ad()
         self.empty_strided = _arrays.find_empty_strided(self.device)
+        self.is_tracing = _arrays.find_is_tracing()
         self.count_threads = _arrays.find_thread_count(self.device)
         self.can_be_negated = problem.type in _arrays.PARTS_OF_COMPLEX
         types = [(problem.type, 4)] * 3
@@ -128,6 +129,12 @@ class _Plan:
         captured: List[Any],
     ) -> Any:
         problem = self.problem
+        if self.is_tracing():
+            raise Error(
+                "invalid argument",
+                "attention: expected an eager call, got one inside torch.jit.trace",
+                "trace what is around it: attn is no operator of PyTorch yet",
+            )
         # Frames are taken and given back by list operations that are atomic.
         try:
             frame = self.frames.pop()

@@ -278,6 +278,13 @@ def test_autocast():
     assert attn.attention(q, k, v).dtype == torch.float32
 
 
+def test_tracing_of_torch_jit_is_refused():
+    q, k, v = inputs()
+    kernel = attn.compile("float32", 32)
+    for call in (lambda x: attn.attention(x, k, v), lambda x: kernel(x, k, v)):
+        refused("got one inside torch.jit.trace", lambda: torch.jit.trace(call, (q,)))
+
+
 def test_as_many_threads_as_pytorch():
     before = torch.get_num_threads()
     try:
