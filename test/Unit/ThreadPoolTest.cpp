@@ -56,10 +56,19 @@ TEST(ThreadPoolTest, LoopsInLoopsRunOnTheirThread) {
   });
 }
 
-TEST(ThreadPoolTest, ThreadsComeAndGo) {
+TEST(ThreadPoolTest, CountsChangeWhileOthersLoop) {
+  std::vector<std::thread> callers;
+  for (int caller = 0; caller < 3; ++caller)
+    callers.emplace_back([] {
+      for (int round = 0; round < 50; ++round)
+        expectEveryIndex(20);
+    });
   for (unsigned threads = 1; threads < 8; ++threads) {
     setThreadCount(threads);
     std::thread([] { expectEveryIndex(100); }).join();
+    EXPECT_EQ(getThreadCount(), threads);
   }
+  for (std::thread &caller : callers)
+    caller.join();
   setThreadCount(0);
 }
