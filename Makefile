@@ -20,7 +20,7 @@ TSAN_TESTS := CacheTest RuntimeTest ThreadPoolTest
 SINCE ?= HEAD~1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup configure build demo test test-asan test-tsan check-asan check-tsan torch format check-format tidy check-tidy docs mutation \
+.PHONY: help setup configure build demo test test-asan test-tsan check-asan check-tsan torch format check-format tidy check-tidy docs mutation fuzz \
         bench gpu-bundle clean
 
 help: ## List the commands
@@ -104,6 +104,12 @@ docs: configure ## Generate the op and pass documentation into build/dev/docs
 
 mutation: build ## Change every barrier, wait and count of some kernels; show which mutants the simulator accepts
 	@$(BUILD)/bin/MutationTest
+
+fuzz: setup ## Look for what breaks it: each fuzzer for MINUTES, from a fresh seed
+	$(call install,$(SANITIZER_PACKAGES))
+	@cmake --preset $(PRESET) -UATTN_HAS_LIBFUZZER >/dev/null
+	@cmake --build --preset $(PRESET) --parallel $(JOBS) --target attn-fuzzers
+	@ATTN_FUZZ_MINUTES=$(or $(MINUTES),1) ctest --preset $(PRESET) -C Fuzz -L fuzz --parallel $(JOBS) --verbose --no-tests=error
 
 bench: ## Compare with PyTorch on the CPU (installs PyTorch into .venv)
 	@$(MAKE) --no-print-directory build PRESET=release
