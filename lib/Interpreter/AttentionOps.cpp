@@ -9,6 +9,7 @@
 //
 //===----------------------------------------------------------------------------------------===//
 
+#include "lib/Analysis/ScoreExtremes/ScoreExtremes.h"
 #include "lib/Interpreter/Machine.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include <cmath>
@@ -95,6 +96,8 @@ struct RowScores {
   int64_t headDim = 0, keys = 0;
   double scale = 1;
   RegionProgram *score = nullptr, *mask = nullptr;
+  /// Whether finite scores stay within kLargestScore; in base 2 the region sees to it.
+  bool isBounded = false;
   std::vector<Lane> scores, keep;
 
   explicit RowScores(int64_t keys) : keys(keys), scores(keys), keep(keys, Lane{.i = -1}) {}
@@ -117,6 +120,8 @@ struct RowScores {
     for (int64_t i = 0; i < keys; ++i)
       if (!keep[i].i)
         scores[i].f = lowest;
+      else if (isBounded && scores[i].f != lowest)
+        scores[i].f = std::clamp<double>(scores[i].f, -kLargestScore, kLargestScore);
     return Error::success();
   }
 
@@ -206,6 +211,7 @@ Error Machine::attention(AttentionOp op, Frame &frame) {
   if (!scale)
     return scale.takeError();
   rows.scale = *scale;
+  rows.isBounded = mayExceedLargestScore(op.getScore());
   for (auto [region, program] :
        {std::pair(&op.getScore(), &rows.score), {&op.getMask(), &rows.mask}})
     if (!region->empty()) {
@@ -223,8 +229,9 @@ Error Machine::attention(AttentionOp op, Frame &frame) {
             rows.compute((*origin)[0] + b, (*origin)[1] + h, (*origin)[2] + m, (*origin)[3]))
       return error;
     double max = rows.getMax(sinks ? sinks[h].f : lowest), sum = 0;
+    // A sink of +inf is the whole sum, though inf - inf is none.
     if (sinks && sinks[h].f != lowest)
-      sum = std::exp(sinks[h].f - max);
+      sum = sinks[h].f == max ? 1 : std::exp(sinks[h].f - max);
     Lane *out = (*output)->data() + row * dv;
     std::fill_n(out, dv, Lane{.f = 0});
     for (int64_t n = 0; n < keys; ++n) {
@@ -377,7 +384,7 @@ Error Machine::normalize(NormalizeOp op, Frame &frame) {
       total = sum.data()[row].f * factor;
     }
     if (sink != lowest)
-      total += std::exp2(sink - top);
+      total += sink == top ? 1 : std::exp2(sink - top);
     for (int64_t i = 0; i < dv; ++i)
       (*output)->data()[row * dv + i].f =
           factor == 0 ? 0 : acc.data()[row * dv + i].f * factor / total;
@@ -414,7 +421,7 @@ Error Machine::merge(MergeOp op, Frame &frame) {
       double own = partialLse.data()[s * rows + row].f;
       if (own == lowest)
         continue;
-      double weight = std::exp(own - top);
+      double weight = own == top ? 1 : std::exp(own - top);
       total += weight;
       accumulate(out, weight, partial.data() + (s * rows + row) * width, width);
     }

@@ -114,6 +114,8 @@ bool Execution::run(const Variant &variant, const Problem &p, const Extents &e, 
                              e.keyHeads, e.m, e.n, inputSeed)
                    .str());
   std::vector<Input> inputs = makeInputs(variant, p, e, inputSeed);
+  if (edit)
+    edit(inputs);
   std::vector<Array> results =
       allocateResults(inputs[0].array.getKind(), p, e, p.memory, ElementKind::F32);
   if (llvm::Error error = kernel.run(inputs, results, p.memory, inputSeed)) {

@@ -11,6 +11,7 @@
 #include "lib/Target/CPU/Compile.h"
 #include "mlir/IR/MLIRContext.h"
 #include "test/Execution/TestDevice.h"
+#include <functional>
 
 namespace attn::test {
 
@@ -24,6 +25,8 @@ public:
   /// Compiles the problem once and checks it with all extents.
   void check(const Variant &variant, const Problem &problem, const std::vector<Extents> &extents);
 
+  /// Changes the inputs of a run, if set.
+  std::function<void(std::vector<Input> &)> edit;
   int numCompiles = 0, numRuns = 0;
   /// Runs whose results are wrong.
   int numMismatches = 0;

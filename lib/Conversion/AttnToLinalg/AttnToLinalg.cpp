@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialects/Attn/IR/AttnOps.h"
+#include "lib/Analysis/ScoreExtremes/ScoreExtremes.h"
 #include "lib/Conversion/AttnToLinalg/Passes.h"
 #include "lib/Conversion/AttnToLinalg/WidenRegion.h"
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
@@ -138,6 +139,8 @@ static SmallVector<Value> defineAttention(Reference &b, AttentionOp op) {
     Value score = arith::MulFOp::create(r, args[0], scale);
     if (!op.getScore().empty())
       score = inlineWidened(r, op.getScore(), {score, at[0], at[1], at[2], at[3]}, r.real);
+    if (mayExceedLargestScore(op.getScore()))
+      score = emitBoundedScore(r, r.getLoc(), score);
     if (op.getMask().empty())
       return score;
     return r.select(inlineWidened(r, op.getMask(), at, r.real), score, r.lowest());
@@ -163,6 +166,9 @@ static SmallVector<Value> defineAttention(Reference &b, AttentionOp op) {
   if (op.getSink())
     sum = b.loop(max, sum, {rows, rows}, perRow, [&](Reference &r, ValueRange args) -> Value {
       Value power = math::ExpOp::create(r, arith::SubFOp::create(r, sink(r), args[0]));
+      // A sink of +inf is the whole sum, though inf - inf is none.
+      Value isMax = arith::CmpFOp::create(r, arith::CmpFPredicate::OEQ, sink(r), args[0]);
+      power = r.select(isMax, r.number(1.0), power);
       return r.select(r.isLowest(sink(r)), r.number(0.0), power);
     });
   sum = b.loop(p, sum, {all, rows}, reduceN, [&](Reference &r, ValueRange args) -> Value {
@@ -216,7 +222,9 @@ static SmallVector<Value> defineMerge(Reference &b, MergeOp op) {
                      });
   auto weight = [](Reference &r, Value lse, Value max) -> Value {
     Value power = math::ExpOp::create(r, arith::SubFOp::create(r, lse, max));
-    return r.select(r.isLowest(lse), r.number(0.0), power);
+    // A part of +inf is the whole, though inf - inf is none.
+    Value isMax = arith::CmpFOp::create(r, arith::CmpFPredicate::OEQ, lse, max);
+    return r.select(r.isLowest(lse), r.number(0.0), r.select(isMax, r.number(1.0), power));
   };
   Value sum =
       b.loop({op.getPartialLse(), max}, b.filled(rowSizes, b.number(0.0)), {parts, rows, rows},

@@ -68,6 +68,9 @@ LogicalResult BlockConverter::convertMerge(MergeOp op) {
       Value lse = load(partialLse->second, part, 0, row);
       Value exponent = arith::MulFOp::create(b, arith::SubFOp::create(b, lse, offset),
                                              constant(1.0 / M_LN2, rows));
+      // A part that is infinite, of a sink that is, is the whole, though inf - inf is none.
+      Value isMax = arith::CmpFOp::create(b, arith::CmpFPredicate::OEQ, lse, offset);
+      exponent = arith::SelectOp::create(b, isMax, constant(0.0, rows), exponent);
       Value weight = math::Exp2Op::create(b, exponent);
       Value values = load(partial->second, part, column, type);
       Value added = math::FmaOp::create(b, values, rowsToTile(weight, type.getDimSize(1)), acc);

@@ -293,23 +293,33 @@ LogicalResult BlockConverter::convertNormalize(NormalizeOp op) {
     return failure();
   int64_t dv = op.getAcc().getType().getDimSize(1);
   RankedTensorType row = RankedTensorType::get({blockM}, b.getF32Type());
-  if (foldedScale)
-    max = arith::MulFOp::create(b, max, constant(*foldedScale, row.getShape()));
+  // What one unit of the maximum is as a natural logarithm, and without a sink in base 2.
+  double unit = foldedScale.value_or(1.0);
   if (op.getSink()) {
-    Value natural = lookup(op, op.getSink());
-    if (!natural)
+    Value scalar = lookup(op, op.getSink());
+    if (!scalar)
       return failure();
-    // The sink in base 2 joins the maximum and the sum; the accumulator follows the maximum.
-    Value log2e = arith::ConstantOp::create(b, b.getF32FloatAttr(1.0 / M_LN2));
-    Value sink = splat(arith::MulFOp::create(b, natural, log2e), row.getShape());
+    // The sink joins the maximum and the sum; the accumulator follows the maximum. All are natural
+    // logarithms: in base 2 a finite sink may be none.
+    auto power = [&](Value difference) -> Value {
+      Value exponent = arith::MulFOp::create(b, difference, constant(1.0 / M_LN2, row.getShape()));
+      return math::Exp2Op::create(b, exponent);
+    };
+    Value zero = constant(0.0, row.getShape()), one = constant(1.0, row.getShape());
+    Value sink = splat(scalar, row.getShape());
+    max = arith::MulFOp::create(b, max, constant(unit * M_LN2, row.getShape()));
     Value joined = arith::MaximumFOp::create(b, max, sink);
-    Value safe =
-        arith::SelectOp::create(b, isEqual(joined, kLowest), constant(0.0, row.getShape()), joined);
-    Value factor = math::Exp2Op::create(b, arith::SubFOp::create(b, max, safe));
-    Value extra = math::Exp2Op::create(b, arith::SubFOp::create(b, sink, safe));
+    Value safe = arith::SelectOp::create(b, isEqual(joined, kLowest), zero, joined);
+    Value factor = power(arith::SubFOp::create(b, max, safe));
+    // Of a sink of +inf too, though inf - inf is none.
+    Value isMax = arith::CmpFOp::create(b, arith::CmpFPredicate::OEQ, sink, safe);
+    Value extra =
+        arith::SelectOp::create(b, isMax, one, power(arith::SubFOp::create(b, sink, safe)));
     sum = arith::AddFOp::create(b, arith::MulFOp::create(b, sum, factor), extra);
     acc = arith::MulFOp::create(b, acc, rowsToTile(factor, dv));
     max = joined;
+  } else if (foldedScale) {
+    max = arith::MulFOp::create(b, max, constant(unit, row.getShape()));
   }
   Value empty = isEqual(sum, 0.0);
   Value divisor = arith::SelectOp::create(b, empty, constant(1.0, row.getShape()), sum);
@@ -320,8 +330,11 @@ LogicalResult BlockConverter::convertNormalize(NormalizeOp op) {
     o = arith::TruncFOp::create(b, cast<RankedTensorType>(o.getType()).clone(element), o);
   mapping.map(op->getResult(0), o);
   if (op.getLse()) {
-    Value log = arith::AddFOp::create(b, max, math::Log2Op::create(b, divisor));
-    Value lse = arith::MulFOp::create(b, log, constant(M_LN2, row.getShape()));
+    Value log = math::Log2Op::create(b, divisor), ln2 = constant(M_LN2, row.getShape()), lse;
+    if (op.getSink())
+      lse = arith::AddFOp::create(b, max, arith::MulFOp::create(b, log, ln2));
+    else
+      lse = arith::MulFOp::create(b, arith::AddFOp::create(b, max, log), ln2);
     mapping.map(
         op->getResult(1),
         arith::SelectOp::create(b, empty, constant(kLowest, row.getShape()), lse).getResult());

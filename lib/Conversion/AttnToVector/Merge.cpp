@@ -30,11 +30,13 @@ static SmallVector<Value> at(ValueRange x, Value column) {
   return indices;
 }
 
-/// exp(lse - offset), through base 2; lse <= offset.
+/// exp(lse - offset), through base 2; lse <= offset. Where both are +inf, of a sink, the part is
+/// the whole, though inf - inf is none.
 static Value emitWeight(Emitter &b, Value lse, Value offset) {
   Value x =
       arith::MulFOp::create(b, arith::SubFOp::create(b, lse, offset), b.f32(llvm::numbers::log2e));
-  return emitExp2(b, x);
+  Value isMax = arith::CmpFOp::create(b, arith::CmpFPredicate::OEQ, lse, offset);
+  return arith::SelectOp::create(b, isMax, b.f32(1), emitExp2(b, x));
 }
 
 /// sum_s weight_s * partial[s, x, column ...] / total, over the s that kept something: others may

@@ -22,6 +22,10 @@ void attn::forColumns(Emitter &b, int64_t columns, function_ref<void(Value, Valu
     body(b.index(whole), b.maskBelow(b.index(columns - whole)));
 }
 
+static Value emitPower(Emitter &b, Value exponent) {
+  return emitExp2(b, arith::MulFOp::create(b, exponent, b.f32(llvm::numbers::log2e)));
+}
+
 LogicalResult attn::lowerNormalize(NormalizeOp op, const VectorTarget &target) {
   if (failed(checkBuffers(op)))
     return failure();
@@ -34,19 +38,21 @@ LogicalResult attn::lowerNormalize(NormalizeOp op, const VectorTarget &target) {
     return op.emitOpError("expected a static Dv in the last dimension of acc, got ")
            << acc.getType();
   Value zero = b.f32(0), infinity = b.f32(-std::numeric_limits<double>::infinity());
-  Value sink;
-  if (op.getSink())
-    sink = arith::MulFOp::create(b, op.getSink(), b.f32(llvm::numbers::log2e));
   b.loop(b.index(0), b.dim(acc, 0), 1, [&](Value m) {
-    Value maximum = b.load(op.getRowMax(), {m}), sum = b.load(op.getRowSum(), {m});
-    Value factor = b.f32(1);
-    if (sink) {
+    // A natural logarithm from here on: in base 2 a finite sink may be none.
+    Value ln2 = b.f32(llvm::numbers::ln2);
+    Value maximum = arith::MulFOp::create(b, b.load(op.getRowMax(), {m}), ln2);
+    Value sum = b.load(op.getRowSum(), {m}), factor = b.f32(1);
+    if (Value sink = op.getSink()) {
       // The sink is one more key without a value, absorbed as a step would.
       Value after = b.max(maximum, sink);
       Value nothing = arith::CmpFOp::create(b, arith::CmpFPredicate::OEQ, after, infinity);
       Value offset = arith::SelectOp::create(b, nothing, zero, after);
-      factor = emitExp2(b, arith::SubFOp::create(b, maximum, offset));
-      sum = b.fma(sum, factor, emitExp2(b, arith::SubFOp::create(b, sink, offset)));
+      factor = emitPower(b, arith::SubFOp::create(b, maximum, offset));
+      // Of a sink of +inf too, though inf - inf is none.
+      Value isMax = arith::CmpFOp::create(b, arith::CmpFPredicate::OEQ, sink, offset);
+      Value power = emitPower(b, arith::SubFOp::create(b, sink, offset));
+      sum = b.fma(sum, factor, arith::SelectOp::create(b, isMax, b.f32(1), power));
       maximum = after;
     }
     Value empty = arith::CmpFOp::create(b, arith::CmpFPredicate::OEQ, sum, zero);
@@ -62,8 +68,7 @@ LogicalResult attn::lowerNormalize(NormalizeOp op, const VectorTarget &target) {
     });
     if (!op.getLse())
       return;
-    Value log = arith::AddFOp::create(b, maximum, math::Log2Op::create(b, sum));
-    Value lse = arith::MulFOp::create(b, log, b.f32(llvm::numbers::ln2));
+    Value lse = b.fma(math::Log2Op::create(b, sum), ln2, maximum);
     b.store(arith::SelectOp::create(b, empty, infinity, lse), op.getLse(), {m});
   });
   op.erase();

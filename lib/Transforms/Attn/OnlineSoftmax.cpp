@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialects/Attn/IR/AttnOps.h"
+#include "lib/Analysis/ScoreExtremes/ScoreExtremes.h"
 #include "lib/Transforms/Attn/Levels.h"
 #include "lib/Transforms/Attn/Passes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -81,17 +82,19 @@ static Value getBase2Scale(OpBuilder &builder, AttentionOp op) {
   return arith::MulFOp::create(builder, loc, op.getScale(), log2e);
 }
 
-/// Makes the score region yield in base 2.
+/// Makes the score region yield in base 2, where finite scores stay finite.
 static void scaleYieldedScore(OpBuilder &builder, Region &score) {
   if (score.empty())
     return;
   auto yield = cast<YieldOp>(score.front().getTerminator());
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPoint(yield);
-  Value log2e =
-      arith::ConstantOp::create(builder, yield.getLoc(), builder.getF32FloatAttr(1.0 / M_LN2));
-  yield.getResultMutable().assign(
-      arith::MulFOp::create(builder, yield.getLoc(), yield.getResult(), log2e).getResult());
+  Location loc = yield.getLoc();
+  Value result = yield.getResult();
+  if (mayExceedLargestScore(score))
+    result = emitBoundedScore(builder, loc, result);
+  Value log2e = arith::ConstantOp::create(builder, loc, builder.getF32FloatAttr(1.0 / M_LN2));
+  yield.getResultMutable().assign(arith::MulFOp::create(builder, loc, result, log2e).getResult());
 }
 
 static void makeOnline(RewriterBase &rewriter, AttentionOp op) {

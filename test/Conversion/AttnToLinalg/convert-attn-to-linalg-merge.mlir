@@ -9,7 +9,9 @@ func.func @merge(%p: tensor<4x?x16xf32>, %l: tensor<4x?xf32>, %o: tensor<?x16xf3
   // CHECK: %[[SUM:.*]] = linalg.generic {{.*}} iterator_types = ["reduction", "parallel"]} ins(%[[L]], %[[MAX]]
   // CHECK: math.exp
   // CHECK: %[[O:.*]] = linalg.generic {{.*}} iterator_types = ["reduction", "parallel", "parallel"]} ins(%[[P]], %[[L]], %[[MAX]]
+  // CHECK: %[[IS_MAX:.*]] = arith.cmpf oeq, %[[LSE:.*]], %[[TOP:.*]] : f32
   // CHECK: %[[EMPTY:.*]] = arith.cmpf oeq
+  // CHECK: arith.select %[[IS_MAX]]
   // CHECK: %[[TERM:.*]] = arith.mulf
   // CHECK: arith.select %[[EMPTY]], %{{.*}}, %[[TERM]]
   // CHECK: linalg.generic {{.*}} ins(%[[SUM]] : {{.*}}) outs(%[[O]]

@@ -19,12 +19,16 @@ func.func @narrow(%acc: memref<?x24xf32>, %max: memref<?xf32>, %sum: memref<?xf3
 
 // -----
 
-// The sink joins as one more key: the larger of the two logits is the new maximum. Without lse there is no logarithm.
+// The sink joins as one more key, all in natural logarithms: the larger of the two logits is the new maximum. Without lse there is
+// no logarithm.
 // CHECK-LABEL: func @sink(
 // CHECK-SAME:    %[[SINK:[a-z0-9]+]]: f32
 func.func @sink(%acc: memref<?x20xf32>, %max: memref<?xf32>, %sum: memref<?xf32>, %sink: f32, %out: memref<?x20xf32>) {
-  // CHECK: %[[LOGIT:.*]] = arith.mulf %[[SINK]], %{{.*}} : f32
-  // CHECK: arith.cmpf ogt, %{{.*}}, %[[LOGIT]]
+  // CHECK: %[[MAX:.*]] = arith.mulf %{{.*}}, %{{.*}} : f32
+  // CHECK: arith.cmpf ogt, %[[MAX]], %[[SINK]]
+  // The weight of a sink that is the maximum is 1, also where both are infinite.
+  // CHECK: %[[IS_MAX:.*]] = arith.cmpf oeq, %[[SINK]]
+  // CHECK: arith.select %[[IS_MAX]]
   // CHECK: vector.maskedload
   // CHECK: vector.maskedstore
   // CHECK-NOT: math.log2

@@ -1,0 +1,42 @@
+"""Masks at the ends of floating point: the lowest number as a score, infinite sinks."""
+
+import numpy as np
+import pytest
+
+import attn
+import reference
+
+LOWEST = float(np.finfo(np.float32).min)
+
+
+def test_rows_of_the_lowest_number_are_means(make):
+    q, k, v = make(b=1, h=2, hkv=2, m=8, n=8)
+    bias = np.full((1, 2, 8, 8), LOWEST, dtype=np.float32)
+    bias[:, :, 4:] = 0
+    bias[:, :, 6:, 3:] = LOWEST
+    got = attn.attention(q, k, v, score=lambda s, b, h, m, n: s + bias[b, h, m, n])
+    mean = np.broadcast_to(v.mean(axis=2, keepdims=True), v.shape)
+    reference.check(got[:, :, :4], mean[:, :, :4])
+    reference.check(got[:, :, 4:6], attn.attention(q[:, :, 4:6], k, v))
+    reference.check(got[:, :, 6:], attn.attention(q[:, :, 6:], k[:, :, :3], v[:, :, :3]))
+
+
+def test_large_scores(make):
+    q, k, v = make(h=2, m=9, n=9)
+    got = attn.attention(q, k, v, score=lambda s, b, h, m, n: s * 0 + 3e38)
+    mean = np.broadcast_to(v.mean(axis=2, keepdims=True), v.shape)
+    reference.check(got, mean)
+
+
+@pytest.mark.parametrize("sink", [2.5e38, 3.4e38, np.inf])
+def test_large_sinks(make, sink):
+    q, k, v = make(h=2, hkv=2, m=5, n=9)
+    sinks = np.array([sink, 0], dtype=np.float32)
+    output, lse = attn.attention(q, k, v, sink=sinks, return_lse=True)
+    assert (output[:, 0] == 0).all()
+    np.testing.assert_allclose(lse[:, 0], np.float32(sink), rtol=1e-6)
+    wanted, wanted_lse = attn.attention(
+        q, k, v, sink=np.zeros(2, dtype=np.float32), return_lse=True
+    )
+    np.testing.assert_array_equal(output[:, 1], wanted[:, 1])
+    np.testing.assert_array_equal(lse[:, 1], wanted_lse[:, 1])
