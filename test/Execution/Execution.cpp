@@ -18,6 +18,7 @@
 #include "llvm/Support/FormatVariadic.h"
 #include "gtest/gtest.h"
 #include <cmath>
+#include <cstring>
 
 namespace attn::test {
 
@@ -73,46 +74,140 @@ mlir::OwningOpRef<mlir::ModuleOp> Execution::parse(const std::string &source) {
   return module;
 }
 
-void Execution::check(const Variant &variant, const Problem &problem,
-                      const std::vector<Extents> &extents) {
-  SCOPED_TRACE(llvm::formatv("{0} {1} D={2} Dv={3} block={4}x{5} splits={6}", variant.name,
-                             problem.type, problem.d, problem.dv, problem.blockM, problem.blockN,
-                             problem.splits)
-                   .str());
+static std::string describe(const Variant &variant, const Problem &problem) {
+  return llvm::formatv("{0} {1} D={2} Dv={3} block={4}x{5} splits={6}", variant.name, problem.type,
+                       problem.d, problem.dv, problem.blockM, problem.blockN, problem.splits);
+}
+
+static std::string describe(const Extents &e, uint64_t seed) {
+  return llvm::formatv("B={0} H={1} Hkv={2} M={3} N={4} seed={5}", e.batch, e.heads, e.keyHeads,
+                       e.m, e.n, seed);
+}
+
+Execution::Kernels Execution::compile(const Variant &variant, const Problem &problem) {
   std::string source = makeSource(variant, problem);
   mlir::OwningOpRef<mlir::ModuleOp> module = parse(source), definition = parse(source);
   if (!module || !definition)
-    return;
+    return {};
   llvm::Expected<std::unique_ptr<TestKernel>> kernel =
       getOptions().device->compile(*module, problem);
   if (!kernel) {
     ADD_FAILURE() << llvm::toString(kernel.takeError()) << "\n" << source;
-    return;
+    return {};
   }
   ++numCompiles;
   if (!*kernel)
-    return;
+    return {};
   CPUOptions options;
   options.jit.host = llvm::cantFail(getHostInfo());
   llvm::Expected<std::unique_ptr<CompiledKernel>> reference =
       compileReference(*definition, options);
   if (!reference) {
     ADD_FAILURE() << llvm::toString(reference.takeError()) << "\n" << source;
-    return;
+    return {};
   }
+  return {std::move(module), std::move(*kernel), std::move(*reference)};
+}
+
+void Execution::check(const Variant &variant, const Problem &problem,
+                      const std::vector<Extents> &extents) {
+  SCOPED_TRACE(describe(variant, problem));
+  Kernels kernels = compile(variant, problem);
+  if (!kernels.device)
+    return;
   bool failedBefore = testing::Test::HasFailure();
   for (const Extents &e : extents)
-    numMismatches += !run(variant, problem, e, **kernel, **reference);
+    numMismatches += !run(variant, problem, e, *kernels.device, *kernels.reference);
   if (testing::Test::HasFailure() && !failedBefore)
-    ADD_FAILURE() << source;
+    ADD_FAILURE() << makeSource(variant, problem);
 }
+
+//===----------------------------------------------------------------------------------------===//
+// Dropped keys
+//===----------------------------------------------------------------------------------------===//
+
+/// For each key of each batch and key head, whether some row keeps it: the reference's weights,
+/// which values with a single 1 in each column show, are not 0.
+static std::vector<bool> findKept(CompiledKernel &reference, const Variant &variant,
+                                  const Problem &p, const Extents &e, uint64_t seed) {
+  std::vector<Input> inputs = makeInputs(variant, p, e, seed);
+  std::vector<bool> kept(e.batch * e.keyHeads * e.n);
+  int64_t group = e.heads / e.keyHeads;
+  for (int64_t first = 0; first < e.n; first += p.dv) {
+    Array &value = inputs[2].array;
+    value.fill(0);
+    int64_t count = std::min(p.dv, e.n - first);
+    for (int64_t head = 0; head < e.batch * e.keyHeads; ++head)
+      for (int64_t i = 0; i < count; ++i)
+        value.set((head * e.n + first + i) * p.dv + i, 1);
+    Array weights = std::move(callReference(reference, inputs, p, e).front());
+    for (int64_t row = 0; row < e.batch * e.heads * e.m; ++row)
+      for (int64_t i = 0; i < count; ++i)
+        if (weights.get(row * p.dv + i) != 0)
+          kept[row / e.m / group * e.n + first + i] = true;
+  }
+  return kept;
+}
+
+/// Counts keys before the last kept one of their head as kept.
+static void fillHoles(std::vector<bool> &kept, int64_t numKeys) {
+  for (auto key = int64_t(kept.size()) - 1; key > 0; --key)
+    if (kept[key] && key % numKeys != 0)
+      kept[key - 1] = true;
+}
+
+/// Zeros, or what is no number, in the keys and values that no row keeps.
+static void fillDropped(std::vector<Input> &inputs, const std::vector<bool> &kept, bool isZero) {
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  const double garbage[] = {std::nan(""), infinity, -infinity};
+  for (Array *array : {&inputs[1].array, &inputs[2].array}) {
+    int64_t columns = array->getShape().back();
+    for (size_t key = 0; key < kept.size(); ++key)
+      for (int64_t i = 0; i < columns && !kept[key]; ++i)
+        array->set(key * columns + i, isZero ? 0 : garbage[(key + i) % 3]);
+  }
+}
+
+void Execution::checkDroppedKeys(const Variant &variant, const Problem &p,
+                                 const std::vector<Extents> &extents) {
+  SCOPED_TRACE(describe(variant, p));
+  Kernels kernels = compile(variant, p);
+  if (!kernels.device)
+    return;
+  for (const Extents &e : extents) {
+    uint64_t inputSeed = seed + 1000 * uint64_t(++numRuns);
+    SCOPED_TRACE(describe(e, inputSeed));
+    std::vector<bool> kept = findKept(*kernels.reference, variant, p, e, inputSeed);
+    if (getOptions().device->readsHoles())
+      fillHoles(kept, e.n);
+    numDropped += llvm::count(kept, false);
+    std::vector<Array> results[2];
+    for (bool isZero : {false, true}) {
+      std::vector<Input> inputs = makeInputs(variant, p, e, inputSeed);
+      fillDropped(inputs, kept, isZero);
+      results[isZero] =
+          allocateResults(inputs[0].array.getKind(), p, e, p.memory, ElementKind::F32);
+      if (llvm::Error error = kernels.device->run(inputs, results[isZero], p.memory, inputSeed)) {
+        ADD_FAILURE() << llvm::toString(std::move(error));
+        return;
+      }
+    }
+    for (auto [i, garbage, zeros] : llvm::enumerate(results[0], results[1]))
+      EXPECT_EQ(std::memcmp(garbage.data(), zeros.data(), zeros.getByteCount()), 0)
+          << "result " << i << " depends on keys that no row keeps: max relative "
+          << llvm::cantFail(compare(garbage, zeros)).maxRelative << ", "
+          << llvm::cantFail(compare(garbage, zeros)).numNaN << " NaN";
+  }
+}
+
+//===----------------------------------------------------------------------------------------===//
+// One run
+//===----------------------------------------------------------------------------------------===//
 
 bool Execution::run(const Variant &variant, const Problem &p, const Extents &e, TestKernel &kernel,
                     CompiledKernel &reference) {
   uint64_t inputSeed = seed + 1000 * uint64_t(++numRuns);
-  SCOPED_TRACE(llvm::formatv("B={0} H={1} Hkv={2} M={3} N={4} seed={5}", e.batch, e.heads,
-                             e.keyHeads, e.m, e.n, inputSeed)
-                   .str());
+  SCOPED_TRACE(describe(e, inputSeed));
   std::vector<Input> inputs = makeInputs(variant, p, e, inputSeed);
   if (edit)
     edit(inputs);

@@ -24,15 +24,29 @@ public:
 
   /// Compiles the problem once and checks it with all extents.
   void check(const Variant &variant, const Problem &problem, const std::vector<Extents> &extents);
+  /// Checks that keys and values which no row of their batch and key head keeps may hold anything:
+  /// results are the same bits as with zeros there.
+  void checkDroppedKeys(const Variant &variant, const Problem &problem,
+                        const std::vector<Extents> &extents);
 
   /// Changes the inputs of a run, if set.
   std::function<void(std::vector<Input> &)> edit;
   int numCompiles = 0, numRuns = 0;
   /// Runs whose results are wrong.
   int numMismatches = 0;
+  /// Keys that checkDroppedKeys found dropped.
+  int64_t numDropped = 0;
 
 private:
+  struct Kernels {
+    /// What the device lowered, and may refer to.
+    mlir::OwningOpRef<mlir::ModuleOp> module;
+    std::unique_ptr<TestKernel> device;
+    std::unique_ptr<CompiledKernel> reference;
+  };
   mlir::OwningOpRef<mlir::ModuleOp> parse(const std::string &source);
+  /// Null where there is nothing to run.
+  Kernels compile(const Variant &variant, const Problem &problem);
   /// Whether the results are right.
   bool run(const Variant &variant, const Problem &problem, const Extents &extents,
            TestKernel &kernel, CompiledKernel &reference);

@@ -1,4 +1,4 @@
-"""Masks at the ends of floating point: the lowest number as a score, infinite sinks."""
+"""Masks at the ends of floating point: NaN where keys are dropped, the lowest number as a score, infinite sinks."""
 
 import numpy as np
 import pytest
@@ -7,6 +7,42 @@ import attn
 import reference
 
 LOWEST = float(np.finfo(np.float32).min)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+@pytest.mark.parametrize("garbage", [np.nan, np.inf, -np.inf])
+def test_padded_keys_hold_anything(make, dtype, garbage):
+    q, k, v = make(b=2, h=4, hkv=2, m=40, n=100, dtype=dtype)
+    lengths = np.array([70, 33], dtype=np.int32)
+
+    def run(filler):
+        keys, values = k.copy(), v.copy()
+        for batch, length in enumerate(lengths):
+            keys[batch, :, length:] = filler
+            values[batch, :, length:] = filler
+        return attn.attention(
+            q, keys, values, mask=lambda b, h, m, n: n < lengths[b], return_lse=True
+        )
+
+    for got, wanted in zip(run(garbage), run(0)):
+        assert np.isfinite(got).all()
+        np.testing.assert_array_equal(got, wanted)
+
+
+def test_keys_between_kept_ones_hold_anything(make):
+    q, k, v = make(m=40, n=100)
+    ids = (np.arange(100) // 10 % 3).astype(np.int32)
+    wanted = attn.attention(q, k, v, mask=lambda b, h, m, n: ids[n] != 1)
+    k[:, :, ids == 1] = np.nan
+    v[:, :, ids == 1] = np.nan
+    got = attn.attention(q, k, v, mask=lambda b, h, m, n: ids[n] != 1)
+    np.testing.assert_array_equal(got, wanted)
+
+
+def test_kept_nan_shows(make):
+    q, k, v = make(m=4, n=100)
+    v[:, :, 50] = np.nan
+    assert np.isnan(attn.attention(q, k, v, mask=lambda b, h, m, n: n < 70)).all()
 
 
 def test_rows_of_the_lowest_number_are_means(make):

@@ -17,25 +17,40 @@ static Value loadColumns(Emitter &b, Value memref, ValueRange at, Value mask) {
   return mask ? b.loadMasked(memref, at, mask) : b.loadVector(memref, at);
 }
 
-/// (keys, columns) of any float type -> f32 (keys, columns rounded up to lanes).
-static Value emitF32Tile(Emitter &b, Step &step, Value source, StringRef name, Scratch &scratch) {
+/// (keys, columns) of any float type -> f32 (keys, columns rounded up to lanes); with `onlyKept`
+/// zeros for keys that no row keeps.
+static Value emitF32Tile(Emitter &b, Step &step, Value source, StringRef name, Scratch &scratch,
+                         bool onlyKept) {
   int64_t columns = cast<MemRefType>(source.getType()).getDimSize(1);
   int64_t padded = llvm::alignTo(columns, b.target.lanes);
   Value tile = scratch.get(step.op, name, {step.keys.bound, padded});
   b.loop(b.index(0), step.keys.value, 1, [&](Value n) {
+    Value isKept = onlyKept ? emitIsKept(b, step, n) : Value();
     forColumns(b, columns, [&](Value column, Value mask) {
-      Value loaded = loadColumns(b, source, {n, column}, mask);
-      b.storeVector(b.convert(loaded, b.getF32Type()), tile, {n, column});
+      Value loaded = b.convert(loadColumns(b, source, {n, column}, mask), b.getF32Type());
+      if (isKept)
+        loaded = arith::SelectOp::create(b, isKept, loaded, b.floatLike(b.f32Vec(), 0));
+      b.storeVector(loaded, tile, {n, column});
     });
   });
   return tile;
 }
 
 /// Words of (value[2i][column], value[2i+1][column]); the row past an odd number of keys counts as
-/// zeros.
-static void emitPairs(Emitter &b, Value source, Value tile, int64_t columns, Value pair,
-                      bool hasSecond) {
-  Value n = b.mul(pair, 2);
+/// zeros, and so do those of keys that no row keeps.
+static void emitPairs(Emitter &b, Step &step, Value tile, Value pair, bool hasSecond) {
+  Value source = step.op.getValue(), n = b.mul(pair, 2), bits;
+  int64_t columns = step.valueDim();
+  if (step.kept) {
+    auto half = [&](Value key, int64_t ones) -> Value {
+      return arith::SelectOp::create(b, emitIsKept(b, step, key), b.intLike(b.getI32Type(), ones),
+                                     b.intLike(b.getI32Type(), 0));
+    };
+    bits = half(n, 0xffff);
+    if (hasSecond)
+      bits = arith::OrIOp::create(b, bits, half(b.add(n, 1), -0x10000));
+    bits = b.splat(bits);
+  }
   forColumns(b, columns, [&](Value column, Value mask) {
     Value even = loadColumns(b, source, {n, column}, mask);
     Value odd =
@@ -43,36 +58,42 @@ static void emitPairs(Emitter &b, Value source, Value tile, int64_t columns, Val
             ? loadColumns(b, source, {b.add(n, 1), column}, mask)
             : Value(arith::ConstantOp::create(b, b.getZeroAttr(cast<VectorType>(even.getType()))));
     Value both = vector::InterleaveOp::create(b, even, odd);
+    if (bits) {
+      Value words = vector::BitCastOp::create(b, bits.getType(), both);
+      both = arith::AndIOp::create(b, words, bits);
+    }
     b.storeVector(vector::BitCastOp::create(b, b.f32Vec(), both), tile, {pair, column});
   });
 }
 
 static Value emitPairTile(Emitter &b, Step &step, Scratch &scratch) {
-  Value source = step.op.getValue();
-  int64_t columns = step.valueDim();
-  Value tile =
-      scratch.get(step.op, "value",
-                  {(step.keys.bound + 1) / 2, int64_t(llvm::alignTo(columns, b.target.lanes))});
+  int64_t padded = llvm::alignTo(step.valueDim(), b.target.lanes);
+  Value tile = scratch.get(step.op, "value", {(step.keys.bound + 1) / 2, padded});
   Value pairs = b.createOrFold<arith::ShRUIOp>(step.keys.value, b.index(1));
   b.loop(b.index(0), pairs, 1,
-         [&](Value pair) { emitPairs(b, source, tile, columns, pair, /*hasSecond=*/true); });
+         [&](Value pair) { emitPairs(b, step, tile, pair, /*hasSecond=*/true); });
   if (step.keys.isStatic && step.keys.bound % 2 == 0)
     return tile;
   Value rounded = b.createOrFold<arith::ShRUIOp>(b.add(step.keys.value, 1), b.index(1));
   b.loop(pairs, rounded, 1,
-         [&](Value pair) { emitPairs(b, source, tile, columns, pair, /*hasSecond=*/false); });
+         [&](Value pair) { emitPairs(b, step, tile, pair, /*hasSecond=*/false); });
   return tile;
 }
 
-void attn::emitKeyValuePacking(Emitter &b, Step &step, Scratch &scratch) {
+static bool isF32(Value memref) {
+  return cast<MemRefType>(memref.getType()).getElementType().isF32();
+}
+
+void attn::emitKeyPacking(Emitter &b, Step &step, Scratch &scratch) {
   step.key = step.op.getKey();
+  if (step.kind != WordKind::BF16Pair && !isF32(step.key))
+    step.key = emitF32Tile(b, step, step.key, "key", scratch, /*onlyKept=*/false);
+}
+
+void attn::emitValuePacking(Emitter &b, Step &step, Scratch &scratch) {
   step.value = step.op.getValue();
-  if (step.kind == WordKind::BF16Pair) {
+  if (step.kind == WordKind::BF16Pair)
     step.value = emitPairTile(b, step, scratch);
-    return;
-  }
-  if (!cast<MemRefType>(step.key.getType()).getElementType().isF32())
-    step.key = emitF32Tile(b, step, step.key, "key", scratch);
-  if (!cast<MemRefType>(step.value.getType()).getElementType().isF32())
-    step.value = emitF32Tile(b, step, step.value, "value", scratch);
+  else if (!isF32(step.value))
+    step.value = emitF32Tile(b, step, step.value, "value", scratch, /*onlyKept=*/bool(step.kept));
 }

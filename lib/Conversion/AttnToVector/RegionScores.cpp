@@ -12,6 +12,26 @@
 using namespace mlir;
 using namespace attn;
 
+Value attn::emitIsKept(Emitter &b, Step &step, Value n) {
+  return arith::CmpFOp::create(b, arith::CmpFPredicate::ONE, b.load(step.kept, {n}), b.f32(0));
+}
+
+/// The keys with a score above -inf in some row. NaN counts as one: a kept value must show it.
+static void emitKept(Emitter &b, Step &step) {
+  int64_t lanes = b.target.lanes;
+  Value infinity = b.floatLike(b.f32Vec(), -std::numeric_limits<double>::infinity());
+  b.loop(b.index(0), step.keys.value, 1, [&](Value n) {
+    Value none = arith::ConstantOp::create(b, b.getZeroAttr(b.vec(b.getI1Type())));
+    Value any = b.loop(b.index(0), step.paddedRows, lanes, none, [&](Value m, ValueRange running) {
+      Value isKept = arith::CmpFOp::create(b, arith::CmpFPredicate::UNE,
+                                           b.loadVector(step.scores, {n, m}), infinity);
+      return SmallVector<Value>{arith::OrIOp::create(b, running[0], isKept)};
+    })[0];
+    Value isKept = vector::ReductionOp::create(b, vector::CombiningKind::OR, any);
+    b.store(arith::SelectOp::create(b, isKept, b.f32(1), b.f32(0)), step.kept, {n});
+  });
+}
+
 void attn::emitScoreRegions(Emitter &b, Step &step) {
   int64_t lanes = b.target.lanes;
   OnlineAttentionOp op = step.op;
@@ -40,11 +60,17 @@ void attn::emitScoreRegions(Emitter &b, Step &step) {
           Value value = b.loadVector(step.scores, {n, m});
           if (score)
             value = score->emitKey(key, value);
+          // Rows that are not there keep nothing.
+          Value keep = step.kept ? exist : Value();
           if (mask)
-            value = arith::SelectOp::create(b, mask->emitKey(key, Value()), value, infinity);
+            keep = arith::AndIOp::create(b, mask->emitKey(key, Value()), keep);
+          if (keep)
+            value = arith::SelectOp::create(b, keep, value, infinity);
           b.storeVector(value, step.scores, {n, m});
           return SmallVector<Value>{b.max(value, running[0])};
         });
     b.storeVector(maximum[0], step.rowScratch, {m});
   });
+  if (step.kept)
+    emitKept(b, step);
 }

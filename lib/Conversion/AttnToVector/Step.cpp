@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/Conversion/AttnToVector/Step.h"
+#include "lib/Analysis/ScoreExtremes/ScoreExtremes.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -107,14 +108,17 @@ LogicalResult attn::lowerStep(OnlineAttentionOp op, const VectorTarget &target, 
   step.rowStride = llvm::alignTo(step.rows.bound, target.lanes);
   step.query = queries.get(op, step.rows, target, scratch);
   step.kind = step.query.kind;
-  emitKeyValuePacking(b, step, scratch);
+  emitKeyPacking(b, step, scratch);
   // A pair of keys needs a second row, also past an odd number of keys.
   step.scores =
       scratch.get(op, "scores", {int64_t(llvm::alignTo(step.keys.bound, 2)), step.rowStride});
   step.rowScratch = scratch.get(op, "rows", {step.rowStride});
   emitScores(b, step);
+  if (!op.getMask().empty() || mayDropKeys(op.getScore()))
+    step.kept = scratch.get(op, "kept", {step.keys.bound});
   if (step.hasRegions())
     emitScoreRegions(b, step);
+  emitValuePacking(b, step, scratch);
   emitSoftmax(b, step);
   emitValues(b, step);
   op.erase();

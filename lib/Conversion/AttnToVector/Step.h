@@ -83,6 +83,8 @@ struct Step {
   mlir::Value value;
   /// Scores, then probabilities in place: f32 or words of pairs of keys.
   mlir::Value scores;
+  /// (keys): 1 where some row keeps the key, else 0; null where no key can be dropped.
+  mlir::Value kept;
   /// (rowStride): the maximum of this tile's scores, then the factor of the old state.
   mlir::Value rowScratch;
 
@@ -97,13 +99,17 @@ mlir::LogicalResult lowerStep(OnlineAttentionOp op, const VectorTarget &target, 
 
 // The parts of a step, in the order in which they run.
 
-/// Puts keys and values into the form that the products read: none for f32.
-void emitKeyValuePacking(Emitter &b, Step &step, Scratch &scratch);
+/// Puts keys into the form that the product with queries reads: none for f32.
+void emitKeyPacking(Emitter &b, Step &step, Scratch &scratch);
 /// scores[n][m] = scale * sum_d key[n][d] query[m][d], and without regions the maximum over n into
 /// rowScratch.
 void emitScores(Emitter &b, Step &step);
-/// scores = mask ? score(scores) : -inf, and the maximum over n into rowScratch.
+/// scores = mask ? score(scores) : -inf, and the maximum over n into rowScratch; which keys are
+/// kept into `kept`.
 void emitScoreRegions(Emitter &b, Step &step);
+/// Puts values into the form that the product with probabilities reads: none for f32. Those of keys
+/// that no row keeps become zeros, for they may hold anything.
+void emitValuePacking(Emitter &b, Step &step, Scratch &scratch);
 /// The running maximum and sum, probabilities in place of scores, and into rowScratch the factor of
 /// the accumulator.
 void emitSoftmax(Emitter &b, Step &step);
@@ -112,6 +118,9 @@ void emitValues(Emitter &b, Step &step);
 
 /// acc + a * b over words; one instruction.
 mlir::Value emitDot(Emitter &b, WordKind kind, mlir::Value x, mlir::Value y, mlir::Value acc);
+
+/// i1: some row keeps key n.
+mlir::Value emitIsKept(Emitter &b, Step &step, mlir::Value n);
 
 /// Calls body(column, mask) for every register of a row of `columns` elements; mask is null where
 /// all lanes exist.

@@ -19,10 +19,13 @@ struct Columns {
 };
 } // namespace
 
+/// `mask`: the lanes to read besides those that exist, or null.
 static Value loadColumn(Emitter &b, Value memref, Value row, const Columns &columns, unsigned i,
-                        bool mayMask) {
+                        bool mayMask, Value mask = {}) {
   if (mayMask && columns.lastMask && i + 1 == columns.at.size())
-    return b.loadMasked(memref, {row, columns.at[i]}, columns.lastMask);
+    mask = mask ? Value(arith::AndIOp::create(b, mask, columns.lastMask)) : columns.lastMask;
+  if (mask)
+    return b.loadMasked(memref, {row, columns.at[i]}, mask);
   return b.loadVector(memref, {row, columns.at[i]});
 }
 
@@ -39,15 +42,16 @@ static void emitTile(Emitter &b, Step &step, Value m, int64_t rows, const Column
           b, loadColumn(b, acc, rowAt[i], columns, v, /*mayMask=*/true), factor));
   }
   bool pairs = step.kind == WordKind::BF16Pair;
-  // Scratch tiles are as wide as whole registers.
+  // Scratch tiles are as wide as whole registers, with zeros for keys that no row keeps.
   bool mayMask = step.value == step.op.getValue();
   Value depth = step.keys.value;
   if (pairs)
     depth = b.createOrFold<arith::ShRUIOp>(b.add(depth, 1), b.index(1));
   sums = b.loop(b.index(0), depth, 1, sums, [&](Value k, ValueRange accumulators) {
     SmallVector<Value> values, results(accumulators);
+    Value isKept = mayMask && step.kept ? b.splat(emitIsKept(b, step, k)) : Value();
     for (unsigned v = 0; v < width; ++v)
-      values.push_back(loadColumn(b, step.value, k, columns, v, mayMask));
+      values.push_back(loadColumn(b, step.value, k, columns, v, mayMask, isKept));
     for (int64_t i = 0; i < rows; ++i) {
       Value word = b.splat(b.load(step.scores, {k, rowAt[i]}));
       for (unsigned v = 0; v < width; ++v) {

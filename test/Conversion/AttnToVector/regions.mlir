@@ -14,7 +14,8 @@ func.func @mask(%q: memref<32x64xf32>, %k: memref<64x64xf32>, %v: memref<64x64xf
   // CHECK: scf.for
   // CHECK: %[[KEY:.*]] = vector.broadcast %{{.*}} : index to vector<16xindex>
   // CHECK: %[[KEEP:.*]] = arith.cmpi sle, %[[KEY]], %[[LAST]] : vector<16xindex>
-  // CHECK: arith.select %[[KEEP]], %{{.*}}, %{{.*}} : vector<16xi1>, vector<16xf32>
+  // CHECK: %[[BOTH:.*]] = arith.andi %[[KEEP]], %{{.*}} : vector<16xi1>
+  // CHECK: arith.select %[[BOTH]], %{{.*}}, %{{.*}} : vector<16xi1>, vector<16xf32>
   attn.online_attention %q, %k, %v scale(%scale) at(%c0, %c0, %m0, %n0) outs(%acc, %max, %sum)
     mask(%b, %h, %m, %n) {
       %last = arith.addi %m, %offset : index
