@@ -18,9 +18,10 @@ def ConvertAttnToTilePass : Pass<"convert-attn-to-tile", "::mlir::ModuleOp"> {
     one that absorbs a part of the keys is called `<name>_split`, one that joins parts `<name>_merge`. What a grid leaves for a
     later one is scratch: more memrefs, after the results, with their sizes in `tile.scratch` where they are filled. Parts share
     the grid's x with the tiles of rows. Tiles have constant shapes: rows past M and keys past N read as
-    zero, the latter are masked, and nothing past M is written. attn.online_attention becomes products, reductions and
+    zero, the latter are masked, and nothing past M is written. A tile of fewer keys that has a mask ends with them and begins
+    with those of other steps, which are masked: what lies behind its keys may hold anything. attn.online_attention becomes products, reductions and
     elementwise arithmetic on register tiles; score and mask regions work on tiles of coordinates, and reads of captured
-    tensors become gathers with coordinates clamped to M - 1 and N - 1. attn.merge becomes two loops over the parts, for the
+    tensors become gathers with coordinates clamped to M - 1 and to the step's keys. attn.merge becomes two loops over the parts, for the
     largest log-sum-exp and for the sums.
 
     Requires: level `online`, f16 or bf16 attention. Produces: level `tile`. Fails when: a function's results do not each

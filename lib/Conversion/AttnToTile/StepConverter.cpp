@@ -108,33 +108,51 @@ static Value findKeepsAll(Region &mask) {
   return {};
 }
 
-/// `keep`, with one of its comparisons of `columns` with a greatest one also true to `end`, in
-/// place of a comparison of its own for every element. Null where it has no such comparison.
-static Value narrowTo(ImplicitLocOpBuilder &b, Value keep, Value columns, Value end) {
-  if (auto both = keep.getDefiningOp<arith::AndIOp>()) {
-    if (Value lhs = narrowTo(b, both.getLhs(), columns, end))
-      return arith::AndIOp::create(b, lhs, both.getRhs());
-    if (Value rhs = narrowTo(b, both.getRhs(), columns, end))
-      return arith::AndIOp::create(b, both.getLhs(), rhs);
-    return {};
-  }
+namespace {
+/// columns `predicate` bound, which is sle or slt.
+struct GreatestColumn {
+  arith::CmpIPredicate predicate;
+  Value bound;
+};
+} // namespace
+
+static std::optional<GreatestColumn> matchGreatestColumn(Value keep, Value columns) {
   using enum arith::CmpIPredicate;
   auto compare = keep.getDefiningOp<arith::CmpIOp>();
   if (!compare)
-    return {};
-  Value lhs = compare.getLhs(), rhs = compare.getRhs();
+    return std::nullopt;
   arith::CmpIPredicate predicate = compare.getPredicate();
-  if (rhs == columns && (predicate == sge || predicate == sgt)) {
-    std::swap(lhs, rhs);
-    predicate = predicate == sge ? sle : slt;
-  }
-  if (lhs != columns || (predicate != sle && predicate != slt))
+  if (compare.getLhs() == columns && (predicate == sle || predicate == slt))
+    return GreatestColumn{predicate, compare.getRhs()};
+  if (compare.getRhs() == columns && (predicate == sge || predicate == sgt))
+    return GreatestColumn{predicate == sge ? sle : slt, compare.getLhs()};
+  return std::nullopt;
+}
+
+/// `keep`, with one of its comparisons of `columns` with a greatest one also false before `begin`:
+/// without a sign, distances from `begin` are the larger for it. `distances` are those of the
+/// columns. Null where it has no such comparison.
+static Value narrowFrom(ImplicitLocOpBuilder &b, Value keep, Value columns, Value distances,
+                        Value begin) {
+  if (auto both = keep.getDefiningOp<arith::AndIOp>()) {
+    if (Value lhs = narrowFrom(b, both.getLhs(), columns, distances, begin))
+      return arith::AndIOp::create(b, lhs, both.getRhs());
+    if (Value rhs = narrowFrom(b, both.getRhs(), columns, distances, begin))
+      return arith::AndIOp::create(b, both.getLhs(), rhs);
     return {};
-  if (predicate == sle)
-    end = b.createOrFold<arith::SubIOp>(end, arith::ConstantIndexOp::create(b, 1));
+  }
+  std::optional<GreatestColumn> greatest = matchGreatestColumn(keep, columns);
+  if (!greatest)
+    return {};
   auto type = cast<RankedTensorType>(columns.getType());
-  Value bound = tile::BroadcastOp::create(b, type, end);
-  return arith::CmpIOp::create(b, predicate, columns, arith::MinSIOp::create(b, rhs, bound));
+  // Columns below `end` are kept: a number of them from `begin` on.
+  if (greatest->predicate == arith::CmpIPredicate::sle)
+    begin = b.createOrFold<arith::SubIOp>(begin, arith::ConstantIndexOp::create(b, 1));
+  Value first = tile::BroadcastOp::create(b, type, begin);
+  Value count = arith::SubIOp::create(b, greatest->bound, first);
+  Value none = tile::BroadcastOp::create(b, type, arith::ConstantIndexOp::create(b, 0));
+  return arith::CmpIOp::create(b, arith::CmpIPredicate::ult, distances,
+                               arith::MaxSIOp::create(b, count, none));
 }
 
 //===----------------------------------------------------------------------===//
@@ -197,16 +215,31 @@ LogicalResult BlockConverter::convertStep(OnlineAttentionOp op) {
   if (!scale || llvm::is_contained(at, Value()) || llvm::is_contained(state, Value()))
     return failure();
 
-  // T = score(scale * Q K^T)
+  // A tile of constant size is whole, any other may be short. Without a mask it ends at N, and what
+  // is behind reads as zeros. With one it may end before: what lies behind its keys may hold
+  // anything, so it ends with them and begins with keys of other steps.
   b.setLoc(op.getLoc());
-  Value q = load(query->second, blockM, d), k = load(key->second, blockN, d);
+  bool isShort = op.getKey().getType().getDimSize(0) != blockN;
+  bool isShifted = isShort && !op.getMask().empty();
+  ArgumentSlice keys = key->second, values = value->second;
+  Value firstColumn = at[3], keysBefore;
+  if (isShifted) {
+    keysBefore = b.createOrFold<arith::SubIOp>(arith::ConstantIndexOp::create(b, blockN),
+                                               keys.sizes.front());
+    firstColumn = b.createOrFold<arith::SubIOp>(firstColumn, keysBefore);
+    for (ArgumentSlice *slice : {&keys, &values}) {
+      Value &row = slice->position[slice->position.size() - 2];
+      row = b.createOrFold<arith::SubIOp>(row, keysBefore);
+    }
+  }
+
+  // T = score(scale * Q K^T)
+  Value q = load(query->second, blockM, d), k = load(keys, blockN, d);
   Value t = tile::MmaOp::create(b, scores, q, k, /*acc=*/Value(), /*transpose_lhs=*/false,
                                 /*transpose_rhs=*/true);
   if (!foldedScale)
     t = arith::MulFOp::create(b, t, splat(scale, scores.getShape()));
   RankedTensorType positions = scores.clone(b.getIndexType());
-  // A tile of constant size is whole; any other may end at N.
-  bool isShort = op.getKey().getType().getDimSize(0) != blockN;
   auto clamp = [&](Value coordinates, Value size, Value first) -> Value {
     Value one = arith::ConstantIndexOp::create(b, 1);
     Value last = b.createOrFold<arith::SubIOp>(b.createOrFold<arith::AddIOp>(first, size), one);
@@ -215,12 +248,15 @@ LogicalResult BlockConverter::convertStep(OnlineAttentionOp op) {
   Value columns, safeRows, safeColumns;
   auto emitPositions = [&] {
     safeRows = tile::CoordOp::create(b, positions, 0, at[2]);
-    safeColumns = columns = tile::CoordOp::create(b, positions, 1, at[3]);
+    safeColumns = columns = tile::CoordOp::create(b, positions, 1, firstColumn);
     // Only where tensors are read must positions stay inside.
     if (!readsTensors(op.getScore()) && !readsTensors(op.getMask()))
       return;
     safeRows = clamp(safeRows, query->second.sizes[0], at[2]);
-    safeColumns = isShort ? clamp(columns, key->second.sizes[0], at[3]) : columns;
+    if (isShifted)
+      safeColumns = arith::MaxSIOp::create(b, columns, splat(at[3], scores.getShape()));
+    else if (isShort)
+      safeColumns = clamp(columns, keys.sizes[0], at[3]);
   };
   if (!op.getScore().empty()) {
     emitPositions();
@@ -249,16 +285,19 @@ LogicalResult BlockConverter::convertStep(OnlineAttentionOp op) {
       return failure();
   }
   b.setLoc(op.getLoc());
-  if (isShort) {
-    Value end = b.createOrFold<arith::AddIOp>(at[3], key->second.sizes[0]);
-    Value narrowed = keep ? narrowTo(b, keep, columns, end) : Value();
-    if (!narrowed) {
-      narrowed = arith::CmpIOp::create(b, arith::CmpIPredicate::slt, columns,
-                                       splat(end, scores.getShape()));
-      if (keep)
-        narrowed = arith::AndIOp::create(b, keep, narrowed);
-    }
+  if (isShifted) {
+    Value distances =
+        tile::CoordOp::create(b, positions, 1, b.createOrFold<arith::SubIOp>(firstColumn, at[3]));
+    Value narrowed = narrowFrom(b, keep, columns, distances, at[3]);
+    if (!narrowed)
+      narrowed = arith::AndIOp::create(b, keep,
+                                       arith::CmpIOp::create(b, arith::CmpIPredicate::sge, columns,
+                                                             splat(at[3], scores.getShape())));
     keep = narrowed;
+  } else if (isShort) {
+    Value end = b.createOrFold<arith::AddIOp>(at[3], keys.sizes[0]);
+    keep =
+        arith::CmpIOp::create(b, arith::CmpIPredicate::slt, columns, splat(end, scores.getShape()));
   }
   if (keep)
     t = arith::SelectOp::create(b, keep, t, constant(kLowest, scores.getShape()));
@@ -277,7 +316,7 @@ LogicalResult BlockConverter::convertStep(OnlineAttentionOp op) {
                                     tile::ReduceOp::create(b, row, tile::Combiner::Add, p));
   Value weights = arith::TruncFOp::create(b, scores.clone(element), p);
   Value acc = arith::MulFOp::create(b, state[0], rowsToTile(factor, dv));
-  Value v = load(value->second, blockN, dv);
+  Value v = load(values, blockN, dv);
   acc = tile::MmaOp::create(b, cast<RankedTensorType>(acc.getType()), weights, v, acc,
                             /*transpose_lhs=*/false,
                             /*transpose_rhs=*/false);

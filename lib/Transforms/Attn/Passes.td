@@ -124,7 +124,8 @@ def PruneMaskedTilesPass : Pass<"attn-prune-masked-tiles"> {
     one to begin with. Partial tiles come first, those on the right and then those on the left, in a loop whose bounds show
     that it runs; then the full ones. Without a mask, or with one that cannot be decided or keeps several intervals of keys, the
     last tile comes first and outside of the loops. So it does where the score or the mask reads tensors, and one loop then
-    visits all the others: its mask is `isFull or mask`, where isFull is a scalar of the tile.
+    visits all the others: its mask is `isFull or mask`, where isFull is a scalar of the tile. Such targets multiply whole
+    tiles, so that partial ones end with the last key that a row of the block keeps: keys behind it may hold anything.
 
     Requires: level `online` after attn-tile-kv-loop. Produces: level `online`. Fails when: never.
   }];

@@ -76,8 +76,12 @@ static void prune(RewriterBase &rewriter, KVLoop kv, bool certain) {
   ValueRange at = kv.step.getOrigin();
   Value rowEnd = arith::AddIOp::create(rewriter, loc, at[2],
                                        getValueOrCreateConstantIndexOp(rewriter, loc, rows));
-  MaskTiles::Ranges ranges =
-      tiles.emitRanges(rewriter, loc, {at[0], at[1], at[2], rowEnd, kv.numKeys}, kv.blockN);
+  MaskBlock block = {at[0], at[1], at[2], rowEnd, kv.numKeys};
+  MaskTiles::Ranges ranges = tiles.emitRanges(rewriter, loc, block, kv.blockN);
+  // Such a target multiplies whole tiles, zeros with what dropped keys hold, which may be anything:
+  // those behind the last that a row keeps are in no tile.
+  if (certain && !tiles.isAlwaysFull())
+    kv.numKeys = tiles.emitRanges(rewriter, loc, block, /*blockN=*/1).end;
 
   emitKVRanges(rewriter, kv, ranges, certain);
   rewriter.eraseOp(probe);

@@ -8,16 +8,21 @@ func.func @causal(%q: tensor<?x?x?x128xbf16>, %k: tensor<?x?x?x128xbf16>, %v: te
   // The last rows come first.
   // CHECK:       arith.ceildivui
   // CHECK:       arith.subi
-  // Partial tiles come first. On the diagonal and past N coordinates decide, in one comparison; the scale is folded into the exponent.
+  // Partial tiles come first. They end with the keys, and begin with those of other steps; there and on the diagonal coordinates
+  // decide, in one comparison. The scale is folded into the exponent.
   // CHECK:       scf.if
   // CHECK:         scf.for
+  // CHECK:           %[[SIZE:.*]] = affine.min
+  // CHECK:           %[[BEFORE:.*]] = arith.subi %c128, %[[SIZE]]
+  // CHECK:           %[[FIRST:.*]] = arith.subi %{{.*}}, %[[BEFORE]]
   // CHECK:           tile.load %[[Q]]
+  // CHECK:           tile.load {{.*}}%[[FIRST]], %c0]
   // CHECK:           tile.mma {{.*}} {transpose_rhs}
   // CHECK-NOT:       arith.mulf {{.*}} : tensor<128x128xf32>
   // CHECK:           %[[M:.*]] = tile.coord 0
   // CHECK:           %[[N:.*]] = tile.coord 1
-  // CHECK:           %[[LAST:.*]] = arith.minsi {{.*}} : tensor<128x128xindex>
-  // CHECK-NEXT:      %[[KEEP:.*]] = arith.cmpi sle, %[[N]], %[[LAST]]
+  // CHECK:           %[[COUNT:.*]] = arith.maxsi {{.*}} : tensor<128x128xindex>
+  // CHECK-NEXT:      %[[KEEP:.*]] = arith.cmpi ult, %[[N]], %[[COUNT]]
   // CHECK-NOT:       arith.cmpi
   // CHECK:           arith.select %[[KEEP]]
   // CHECK:           tile.reduce max

@@ -15,8 +15,8 @@
 // CHECK:       scf.if
 // CHECK:         %[[ORIGIN:.*]] = affine.apply #{{.*}}()[%[[BEGIN]], %[[LAST:.*]]]
 // CHECK:         %[[N:.*]] = arith.addi %[[BEGIN]], %[[LAST]]
-// CHECK:         tile.load %[[K]][%{{.*}}, %{{.*}}, %[[N]], %c0]
-// CHECK:         tile.coord 1 from %[[ORIGIN]]
+// CHECK:         %[[FIRST:.*]] = arith.subi %[[N]], %{{.*}} : index
+// CHECK:         tile.load %[[K]][%{{.*}}, %{{.*}}, %[[FIRST]], %c0]
 // CHECK:       tile.store %{{.*}} to %[[PARTIAL]][%[[PART]], {{.*}} : tensor<128x128xf32>
 // CHECK:       tile.store %{{.*}} to %[[LSE]][%[[PART]], {{.*}} : tensor<128xf32>
 
