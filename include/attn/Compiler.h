@@ -133,7 +133,8 @@ public:
   /// Calls the function with its arguments and then its results, which it fills, and returns when
   /// they are filled. Everything is checked first; no memory is touched unless all of it is right:
   /// count, type and rank, extents (those of the type, and that equal letters agree), the last
-  /// stride (1 for tensors of rank 2 and more), alignment to the element's size, null addresses,
+  /// stride (1 for tensors of rank 2 and more, but any for those that only regions read: on a GPU
+  /// the source marks them `attn.strided`), alignment to the element's size, null addresses,
   /// results that overlap themselves. What is not checked: that strides stay inside the memory, and
   /// that captured tensors read at computed indices are large enough.
   ///

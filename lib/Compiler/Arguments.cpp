@@ -124,7 +124,8 @@ private:
     if (view.shape[dim] < 2)
       return {};
     bool isLast = dim == view.rank - 1;
-    if (isLast && (view.rank > 1 || value.isResult) && stride != 1)
+    bool isContiguous = (view.rank > 1 || value.isResult) && !value.hasAnyStrides;
+    if (isLast && isContiguous && stride != 1)
       return fail(value.name,
                   "expected a contiguous last dimension, got a stride of " + Twine(stride),
                   "copy the tensor into row-major order");

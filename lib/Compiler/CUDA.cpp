@@ -11,6 +11,7 @@
 //
 //===----------------------------------------------------------------------------------------===//
 
+#include "dialects/Attn/IR/AttnArguments.h"
 #include "lib/Compiler/Diagnostics.h"
 #include "lib/Compiler/Explain.h"
 #include "lib/Compiler/Function.h"
@@ -99,6 +100,8 @@ Result<EmittedImage> emitImage(std::string_view source, const CompileOptions &op
   CallRules rules = makeRules(*signature, parsed->argumentNames, parsed->extents);
   if (Status status = checkSignature(rules); !status.ok())
     return status;
+  for (unsigned index = 0; index < rules.numArguments; ++index)
+    rules.values[index].hasAnyStrides = bool(parsed->entry.getArgAttr(index, kStridedAttrName));
 
   CUDAOptions cuda;
   cuda.entry = parsed->entry.getName().str();

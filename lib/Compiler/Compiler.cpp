@@ -171,6 +171,8 @@ Result<CompiledFunction> compileForHost(std::string_view source, const CompileOp
   auto state = std::make_shared<CompiledFunction::State>();
   state->threads = options.threads;
   state->rules = makeRules((*kernel)->signature, parsed->argumentNames, parsed->extents);
+  for (auto [value, hasAnyStrides] : zip(state->rules.values, (*kernel)->hasAnyStrides))
+    value.hasAnyStrides = hasAnyStrides;
   state->info = describe(state->rules);
   state->info.passesMs = (*kernel)->passesMs;
   state->info.llvmMs = (*kernel)->jit->getTimings().total();

@@ -23,6 +23,8 @@ struct CallRules {
     std::string name;
     DataType type;
     bool isScalar = false, isResult = false;
+    /// Whether it is read element by element, so that its last stride is any too.
+    bool hasAnyStrides = false;
     llvm::SmallVector<int64_t, 4> shape;
     ExtentDims dims;
     /// Bytes that the address and every stride but the last are multiples of; 0 for an element's,

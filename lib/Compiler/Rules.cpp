@@ -38,7 +38,7 @@ CallRules makeRules(const KernelSignature &signature, ArrayRef<std::string> name
     const ValueType &type = isResult ? signature.results[position] : signature.arguments[position];
     std::string name = isResult ? getResultName(position, rule) : names[position];
     rules.values.push_back(
-        {name, getDataType(type.kind), type.isScalar, isResult, type.shape, rule});
+        {name, getDataType(type.kind), type.isScalar, isResult, false, type.shape, rule});
   }
   return rules;
 }
@@ -77,6 +77,7 @@ static json::Value toJSON(const CallRules::Value &value) {
                       {"type", getName(value.type)},
                       {"scalar", value.isScalar},
                       {"result", value.isResult},
+                      {"any_strides", value.hasAnyStrides},
                       {"shape", json::Array(value.shape)},
                       {"letters", std::move(letters)},
                       {"groups", std::move(groups)},
@@ -133,8 +134,9 @@ static bool readValue(const json::Value &from, unsigned numGroups, CallRules::Va
   std::vector<std::string> letters;
   if (!mapper || !mapper.map("name", value.name) || !mapper.map("type", type) ||
       !mapper.map("scalar", value.isScalar) || !mapper.map("result", value.isResult) ||
-      !mapper.map("shape", shape) || !mapper.map("letters", letters) ||
-      !mapper.map("groups", groups) || !mapper.map("alignment", value.alignment))
+      !mapper.map("any_strides", value.hasAnyStrides) || !mapper.map("shape", shape) ||
+      !mapper.map("letters", letters) || !mapper.map("groups", groups) ||
+      !mapper.map("alignment", value.alignment))
     return false;
   std::optional<DataType> known = findDataType(type);
   if (!known || letters.size() != groups.size() ||

@@ -196,6 +196,37 @@ TEST_F(CompileCUDATest, BatchesThatRegionsKnow) {
   }
 }
 
+TEST_F(CompileCUDATest, CapturesOfAnyStridesAreMarked) {
+  for (bool isMarked : {false, true}) {
+    Result<CompiledFunction> function = compile(
+        std::string("!t = tensor<?x?x?x64xbf16>\n"
+                    "func.func @f(%q: !t, %bias: tensor<?x?xf32>") +
+            (isMarked ? " {attn.strided}" : "") +
+            ") -> !t {\n  %o = attn.attention %q, %q, %q score(%s, %b, %h, %m, %n) {\n"
+            "    %x = tensor.extract %bias[%m, %n] : tensor<?x?xf32>\n"
+            "    %y = arith.addf %s, %x : f32\n    attn.yield %y : f32\n  } : !t, !t, !t -> !t\n"
+            "  return %o : !t\n}\n",
+        options);
+    ASSERT_TRUE(function) << function.getStatus().str();
+    FakeTensor bias(0x600000, {1000, 1000}, {-1, 0}, DataType::F32);
+    Status status = function->run({query, bias, output}, stream);
+    EXPECT_EQ(status.message,
+              isMarked ? "" : "bias: expected a contiguous last dimension, got a stride of 0");
+    // Like any captured tensor it need not be contiguous elsewhere.
+    if (isMarked)
+      EXPECT_EQ(fake->launches.size(), 1u);
+  }
+  // What the tensor cores read is read in rows.
+  Result<CompiledFunction> function =
+      compile("!t = tensor<?x?x?x64xbf16>\n"
+              "func.func @f(%q: !t {attn.strided}) -> !t {\n"
+              "  %o = attn.attention %q, %q, %q : !t, !t, !t -> !t\n  return %o : !t\n}\n",
+              options);
+  EXPECT_EQ(function.getStatus().code, StatusCode::InvalidKernel);
+  EXPECT_NE(function.getStatus().message.find("contiguous last dimension"), std::string::npos)
+      << function.getStatus().message;
+}
+
 TEST_F(CompileCUDATest, NumbersAreScalars) {
   spec.hasScale = spec.returnsLse = true;
   CompiledFunction function = compileSpec();

@@ -371,6 +371,54 @@ TEST(CompilerTest, ResultsOfRankOneAreContiguous) {
   EXPECT_EQ(result[3], 7.0f);
 }
 
+TEST(CompilerTest, CapturesHaveAnyStrides) {
+  // A mask by bias, and nothing else, weighs the values: keys are zeros.
+  Result<CompiledFunction> function =
+      compile("!t = tensor<?x?x?x8xf32>\n"
+              "func.func @f(%q: !t, %v: !t, %bias: tensor<?x?xf32>) -> !t {\n"
+              "  %o = attn.attention %q, %q, %v score(%s, %b, %h, %m, %n) {\n"
+              "    %x = tensor.extract %bias[%m, %n] : tensor<?x?xf32>\n"
+              "    %y = arith.addf %s, %x : f32\n    attn.yield %y : f32\n  } : !t, !t, !t -> !t\n"
+              "  return %o : !t\n}\n");
+  ASSERT_TRUE(function) << function.getStatus().str();
+  constexpr int64_t n = 37;
+  std::vector<float> query(n * 8, 0.0f), value(n * 8), bias(4 * n * n), output(n * 8);
+  std::mt19937 engine(7);
+  std::normal_distribution<float> normal;
+  for (auto *values : {&value, &bias})
+    for (float &x : *values)
+      x = normal(engine);
+  int64_t shape[] = {1, 1, n, 8}, square[] = {n, n};
+  auto view = [&](std::vector<float> &values) {
+    return TensorView{values.data(), DataType::F32, 4, shape, nullptr};
+  };
+  for (auto [rows, columns, first] : {std::array<int64_t, 3>{n, 1, 0},
+                                      {1, n, 0},
+                                      {2 * n, 2, 0},
+                                      {-n, 1, n * (n - 1)},
+                                      {n, -1, n - 1},
+                                      {0, 1, 0},
+                                      {1, 0, 0},
+                                      {0, 0, 5}}) {
+    int64_t strides[] = {rows, columns};
+    Status status = function->run(
+        {view(query), view(value),
+         TensorView{bias.data() + first, DataType::F32, 2, square, strides}, view(output)});
+    ASSERT_TRUE(status.ok()) << status.str();
+    double worst = 0;
+    for (int64_t i = 0; i < n; ++i) {
+      double sum = 0, wanted = 0;
+      for (int64_t j = 0; j < n; ++j) {
+        double p = std::exp(double(bias[first + i * rows + j * columns]));
+        sum += p;
+        wanted += p * value[j * 8 + 3];
+      }
+      worst = std::max(worst, std::fabs(wanted / sum - output[i * 8 + 3]));
+    }
+    EXPECT_LT(worst, 1e-5) << rows << " " << columns;
+  }
+}
+
 TEST(CompilerTest, FunctionsThatCannotBeCheckedAreRefused) {
   EXPECT_EQ(call("func.func @f(%q: !t, %n: i32) -> !t {\n"
                  "  %c0 = arith.constant 0 : index\n"

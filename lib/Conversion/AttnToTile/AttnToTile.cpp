@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialects/Attn/IR/AttnArguments.h"
 #include "dialects/Tile/IR/TileOps.h"
 #include "lib/Conversion/AttnToTile/BlockConverter.h"
 #include "lib/Conversion/AttnToTile/Passes.h"
@@ -25,13 +26,17 @@ namespace attn {
 using namespace mlir;
 using namespace attn;
 
-/// A tensor as a kernel sees it: any strides, but the last dimension of a matrix is contiguous.
-static Type getArgumentType(Type type) {
+/// A tensor as a kernel sees it: any strides, but the last dimension of a matrix is contiguous
+/// unless its argument is marked.
+static Type getArgumentType(Value value, func::FuncOp function) {
+  Type type = value.getType();
   auto tensor = dyn_cast<RankedTensorType>(type);
   if (!tensor)
     return type;
   SmallVector<int64_t> strides(tensor.getRank(), ShapedType::kDynamic);
-  if (tensor.getRank() > 1)
+  auto argument = dyn_cast<BlockArgument>(value);
+  bool isStrided = argument && function.getArgAttr(argument.getArgNumber(), kStridedAttrName);
+  if (tensor.getRank() > 1 && !isStrided)
     strides.back() = 1;
   auto layout = StridedLayoutAttr::get(type.getContext(), /*offset=*/0, strides);
   return MemRefType::get(tensor.getShape(), tensor.getElementType(), layout);
@@ -129,6 +134,7 @@ namespace {
 /// What all kernels of a function take: its arguments, its results, and scratch, which grids leave
 /// for later ones.
 struct Signature {
+  func::FuncOp function;
   KernelArguments arguments;
   SmallVector<Type> types;
   /// Sizes of scratch, by argument.
@@ -136,7 +142,7 @@ struct Signature {
 
   void add(Value value) {
     arguments[value] = types.size();
-    types.push_back(getArgumentType(value.getType()));
+    types.push_back(getArgumentType(value, function));
   }
 
   LogicalResult addScratch(OpResult value) {
@@ -160,6 +166,7 @@ struct Signature {
 
 static FailureOr<Signature> getSignature(func::FuncOp function, ArrayRef<scf::ForallOp> grids) {
   Signature signature;
+  signature.function = function;
   for (Value argument : function.getArguments())
     signature.add(argument);
   for (Value result :

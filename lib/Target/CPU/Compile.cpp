@@ -6,9 +6,11 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/Target/CPU/Compile.h"
+#include "dialects/Attn/IR/AttnArguments.h"
 #include "lib/Pipelines/CPUPipeline.h"
 #include "lib/Pipelines/Pipelines.h"
 #include "lib/Support/Stopwatch.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Pass/PassManager.h"
 
 using namespace mlir;
@@ -21,32 +23,54 @@ namespace attn {
 static constexpr int64_t kReferenceRows = 32;
 
 namespace {
-/// Puts a prefix before the names of functions: those of mathematics and of memory are symbols of
-/// the module as well, and a user's @exp would be called for them.
-class PrefixFunctions : public PassWrapper<PrefixFunctions, OperationPass<ModuleOp>> {
+/// Readies functions for buffers and for a module of other functions.
+///
+/// Puts a prefix before their names: those of mathematics and of memory are symbols of the module
+/// as well, and a user's @exp would be called for them. Marks the arguments that are only read
+/// element by element, and tells which of the entry's they are.
+class EnterModule : public PassWrapper<EnterModule, OperationPass<ModuleOp>> {
 public:
-  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(PrefixFunctions)
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(EnterModule)
+
+  EnterModule(StringRef entry, SmallVector<bool> &isStrided) : entry(entry), isStrided(isStrided) {}
 
   static std::string prefix(StringRef name) { return ("attn.fn." + name).str(); }
 
   void runOnOperation() override {
     ModuleOp module = getOperation();
     for (auto function : llvm::make_early_inc_range(module.getOps<func::FuncOp>())) {
-      auto name = StringAttr::get(&getContext(), prefix(function.getName()));
       if (function.isExternal())
         continue;
+      if (function.getName() == entry)
+        isStrided.assign(function.getNumArguments(), false);
+      for (BlockArgument argument : function.getArguments()) {
+        bool isRead =
+            isa<RankedTensorType>(argument.getType()) &&
+            llvm::all_of(argument.getUsers(), llvm::IsaPred<tensor::ExtractOp, tensor::DimOp>);
+        if (isRead)
+          function.setArgAttr(argument.getArgNumber(), kStridedAttrName,
+                              UnitAttr::get(&getContext()));
+        if (function.getName() == entry)
+          isStrided[argument.getArgNumber()] = isRead;
+      }
+      auto name = StringAttr::get(&getContext(), prefix(function.getName()));
       if (failed(SymbolTable::replaceAllSymbolUses(function, name, module)))
         return signalPassFailure();
       function.setSymName(name);
     }
   }
+
+private:
+  std::string entry;
+  SmallVector<bool> &isStrided;
 };
 } // namespace
 
 /// Runs the passes that `build` adds and compiles what they leave.
-static Expected<std::unique_ptr<CompiledKernel>> compile(ModuleOp module, const CPUOptions &options,
-                                                         function_ref<void(OpPassManager &)> build,
-                                                         std::optional<ElementKind> results) {
+static Expected<std::unique_ptr<CompiledKernel>>
+compile(ModuleOp module, const CPUOptions &options,
+        function_ref<void(OpPassManager &, std::unique_ptr<Pass>)> build,
+        std::optional<ElementKind> results) {
   Expected<func::FuncOp> entry = findEntry(module, options.entry);
   if (!entry)
     return entry.takeError();
@@ -63,7 +87,7 @@ static Expected<std::unique_ptr<CompiledKernel>> compile(ModuleOp module, const 
 
   Stopwatch stopwatch;
   PassManager pm(module.getContext());
-  build(pm);
+  build(pm, std::make_unique<EnterModule>(kernel->signature.name, kernel->hasAnyStrides));
   if (failed(pm.run(module)))
     return llvm::createStringError("cannot compile '" + kernel->signature.name + "' for the CPU");
   kernel->passesMs = stopwatch.elapsedMs();
@@ -72,7 +96,7 @@ static Expected<std::unique_ptr<CompiledKernel>> compile(ModuleOp module, const 
   if (!jit)
     return jit.takeError();
   Expected<Jit::PackedFn> function =
-      (*jit)->lookupPacked(PrefixFunctions::prefix(kernel->signature.name));
+      (*jit)->lookupPacked(EnterModule::prefix(kernel->signature.name));
   if (!function)
     return function.takeError();
   kernel->jit = std::move(*jit);
@@ -92,10 +116,10 @@ Expected<std::unique_ptr<CompiledKernel>> compileForCPU(ModuleOp module,
   vector.bf16Dot = host.hasBF16Dot;
   return compile(
       module, options,
-      [&](OpPassManager &pm) {
+      [&](OpPassManager &pm, std::unique_ptr<Pass> enter) {
         buildToOnlinePipeline(pm, online, Door::Online, options.visit);
         // Whoever visits sees the names that were given.
-        pm.addPass(std::make_unique<PrefixFunctions>());
+        pm.addPass(std::move(enter));
         buildOnlineToLLVMPipeline(pm, vector);
       },
       std::nullopt);
@@ -105,9 +129,9 @@ Expected<std::unique_ptr<CompiledKernel>> compileReference(ModuleOp module,
                                                            const CPUOptions &options) {
   return compile(
       module, options,
-      [](OpPassManager &pm) {
+      [](OpPassManager &pm, std::unique_ptr<Pass> enter) {
         buildToReferencePipeline(pm, kReferenceRows);
-        pm.addPass(std::make_unique<PrefixFunctions>());
+        pm.addPass(std::move(enter));
         buildReferenceToLLVMPipeline(pm);
       },
       ElementKind::F64);

@@ -39,12 +39,15 @@ struct KernelSignature {
 llvm::Expected<KernelSignature> getSignature(mlir::func::FuncOp function);
 
 /// A compiled function. It is called through its packed form with
-///   1. the function's arguments in order: tensors as memrefs of any strides, scalars by value,
+///   1. the function's arguments in order: tensors as memrefs of any strides but the last, which is
+///      1 in matrices unless `hasAnyStrides` says otherwise; scalars by value,
 ///   2. then one memref for each result, which the kernel fills.
-/// It returns nothing, writes no argument, keeps no pointer and is called from one thread at a
-/// time.
+/// It returns nothing, writes no argument, keeps no pointer and no state, and may be called from
+/// any number of threads at once.
 struct CompiledKernel {
   KernelSignature signature;
+  /// Of each argument: whether it is read element by element, so that its last stride is any too.
+  llvm::SmallVector<bool> hasAnyStrides;
   std::unique_ptr<Jit> jit;
   Jit::PackedFn function = nullptr;
   /// The time in MLIR passes; that in LLVM is in the Jit.

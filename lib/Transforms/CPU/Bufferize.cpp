@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialects/Attn/IR/AttnArguments.h"
 #include "dialects/Attn/IR/AttnDialect.h"
 #include "lib/Transforms/CPU/Passes.h"
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"
@@ -43,6 +44,26 @@ static LogicalResult checkRanks(func::FuncOp func) {
   return success();
 }
 
+/// Arguments marked as strided become buffers that say nothing about their strides, before the
+/// others become buffers whose last dimension is contiguous.
+static void bufferizeStridedArguments(func::FuncOp func) {
+  OpBuilder b(func.getContext());
+  for (BlockArgument argument : func.getArguments()) {
+    auto type = dyn_cast<RankedTensorType>(argument.getType());
+    if (!func.removeArgAttr(argument.getArgNumber(), kStridedAttrName) || !type)
+      continue;
+    SmallVector<int64_t> strides(type.getRank(), ShapedType::kDynamic);
+    auto layout = StridedLayoutAttr::get(func.getContext(), ShapedType::kDynamic, strides);
+    argument.setType(MemRefType::get(type.getShape(), type.getElementType(), layout));
+    b.setInsertionPointToStart(&func.getBody().front());
+    auto tensor = bufferization::ToTensorOp::create(b, argument.getLoc(), type, argument,
+                                                    /*restrict=*/true, /*writable=*/false);
+    argument.replaceAllUsesExcept(tensor, tensor);
+  }
+  func.setFunctionType(
+      b.getFunctionType(func.getBody().front().getArgumentTypes(), func.getResultTypes()));
+}
+
 namespace {
 struct CPUBufferizePass : attn::impl::CPUBufferizePassBase<CPUBufferizePass> {
   void runOnOperation() override {
@@ -53,6 +74,7 @@ struct CPUBufferizePass : attn::impl::CPUBufferizePassBase<CPUBufferizePass> {
         return signalPassFailure();
       if (func.isExternal())
         continue;
+      bufferizeStridedArguments(func);
       for (auto [i, type] : llvm::enumerate(func.getArgumentTypes()))
         if (isa<TensorType>(type))
           func.setArgAttr(i, bufferization::BufferizationDialect::kWritableAttrName, never);

@@ -25,7 +25,8 @@ def CPUBufferizePass : Pass<"attn-cpu-bufferize", "::mlir::ModuleOp"> {
   let summary = "tensors become buffers, in place";
   let description = [{
     One-shot bufferization across function boundaries. A tensor argument of rank 2 or more becomes a buffer of any strides
-    but the last, which is 1; one of rank 1 may have any stride. Arguments are never written.
+    but the last, which is 1; one of rank 1, or with the attribute `attn.strided`, may have any strides. Arguments are
+    never written.
 
     Requires: level `online`, functions without tensor results. Produces: the same on buffers. Fails when: an op has no
     form on buffers.
