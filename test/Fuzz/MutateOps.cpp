@@ -64,7 +64,7 @@ bool moveOp(Subject &subject) {
     return false;
   if (subject.rng.oneIn(3)) {
     Operation *parent = op->getParentOp();
-    if (isa<FunctionOpInterface>(parent))
+    if (isa<FunctionOpInterface>(parent) || !parent->getBlock())
       return false;
     op->moveBefore(parent);
     return true;

@@ -15,7 +15,8 @@
 
 namespace attn::fuzz {
 
-/// Called with the text of each attribute or type before it is parsed: parsing is under test too.
+/// Called with the text of each attribute or type before it is parsed, and with none after it:
+/// parsing is under test too.
 using ParseWatcher = llvm::function_ref<void(llvm::StringRef text, bool isType)>;
 
 /// One program while it is changed.
