@@ -73,8 +73,9 @@ struct GeneralizeExtentsPass : attn::impl::GeneralizeExtentsPassBase<GeneralizeE
   void runOnOperation() override {
     if (failed(verifyLevel(getOperation(), Level::Problem)))
       return signalPassFailure();
+    // What is called keeps the types that its calls have.
     for (auto function : getOperation().getOps<func::FuncOp>())
-      if (!function.isExternal())
+      if (!function.isExternal() && SymbolTable::symbolKnownUseEmpty(function, getOperation()))
         generalize(function);
   }
 };

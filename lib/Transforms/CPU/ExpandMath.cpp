@@ -27,7 +27,7 @@ struct Exp2ToExp : OpRewritePattern<math::Exp2Op> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(math::Exp2Op op, PatternRewriter &rewriter) const override {
     Type type = op.getType();
-    if (!getElementTypeOrSelf(type).isF32())
+    if (!getElementTypeOrSelf(type).isF32() || !isa<FloatType, VectorType>(type))
       return failure();
     TypedAttr ln2 = rewriter.getF32FloatAttr(0.693147180559945f);
     if (auto vector = dyn_cast<VectorType>(type))

@@ -29,3 +29,14 @@ func.func @cast(%q: tensor<2x4x7x64xbf16>, %k: tensor<?x?x?x64xbf16>) -> tensor<
   %o = attn.attention %cast, %k, %k : tensor<?x?x?x64xbf16>, tensor<?x?x?x64xbf16>, tensor<?x?x?x64xbf16> -> tensor<?x?x?x64xbf16>
   return %o : tensor<?x?x?x64xbf16>
 }
+
+// Calls state the extents of what they call.
+// CHECK-LABEL: func.func @called(%{{.*}}: tensor<2x4x7x64xbf16>
+func.func @called(%q: tensor<2x4x7x64xbf16>) -> tensor<2x4x7x64xbf16> {
+  return %q : tensor<2x4x7x64xbf16>
+}
+// CHECK-LABEL: func.func @caller(%{{.*}}: tensor<2x4x7x64xbf16>
+func.func @caller(%q: tensor<2x4x7x64xbf16>) -> tensor<2x4x7x64xbf16> {
+  %o = func.call @called(%q) : (tensor<2x4x7x64xbf16>) -> tensor<2x4x7x64xbf16>
+  return %o : tensor<2x4x7x64xbf16>
+}
