@@ -23,17 +23,17 @@ namespace attn::fuzz {
 static constexpr unsigned kReductions = 150;
 
 Findings::Findings(MLIRContext &context, Isolation &isolation, std::string directory,
-                   StringRef upstreamFile)
+                   StringRef excuses)
     : context(context), isolation(isolation), directory(std::move(directory)) {
   (void)llvm::sys::fs::create_directories(this->directory);
-  auto buffer = llvm::MemoryBuffer::getFile(upstreamFile, /*IsText=*/true);
+  auto buffer = llvm::MemoryBuffer::getFile(excuses, /*IsText=*/true);
   if (!buffer)
     return;
   SmallVector<StringRef> lines;
   (*buffer)->getBuffer().split(lines, '\n');
   for (StringRef line : lines)
     if (StringRef text = line.split('#').first.trim(); !text.empty())
-      upstream.push_back(text.str());
+      excused.push_back(text.str());
 }
 
 static StringRef getKind(const Ending &ending) {
@@ -115,8 +115,8 @@ Findings::Title Findings::getTitle(const Ending &ending) {
   return title;
 }
 
-bool Findings::isUpstream(const Title &title) const {
-  return llvm::any_of(upstream, [&](const std::string &text) {
+bool Findings::isExcused(const Title &title) const {
+  return llvm::any_of(excused, [&](const std::string &text) {
     return StringRef(title.text).contains(text) ||
            llvm::any_of(title.frames, [&](const Frame &frame) {
              return StringRef(frame.function).contains(text);
@@ -196,8 +196,8 @@ static std::string read(StringRef path) {
 
 void Findings::add(const Ending &ending, uint64_t index, Replay replay) {
   Title title = getTitle(ending);
-  if (isUpstream(title)) {
-    ++numUpstream;
+  if (isExcused(title)) {
+    ++numExcused;
     return;
   }
   if (auto it = known.find(title.text); it != known.end()) {
@@ -243,7 +243,7 @@ void Findings::add(const Ending &ending, uint64_t index, Replay replay) {
 }
 
 void Findings::printSummary(llvm::raw_ostream &os) const {
-  os << "findings: " << known.size() << " (known of upstream: " << numUpstream
+  os << "findings: " << known.size() << " (excused: " << numExcused
      << " times; not from the text: " << numUnconfirmed << " times)\n";
   for (const auto &[title, count] : known)
     os << "  " << count << "x " << title << "\n";

@@ -18,10 +18,10 @@ namespace attn::fuzz {
 
 class Findings {
 public:
-  /// Reproducers go to `directory`. `upstream` lists, one a line, texts of what is known and not
-  /// this project's: a finding with one of them in its title or stack is only counted.
+  /// Reproducers go to `directory`. `excuses` lists, one a line, texts of what is known and no
+  /// fault of this project: a finding with one of them in its title or stack is only counted.
   Findings(mlir::MLIRContext &context, Isolation &isolation, std::string directory,
-           llvm::StringRef upstream);
+           llvm::StringRef excuses);
 
   using Replay = llvm::function_ref<void(Progress &progress, llvm::StringRef dump)>;
 
@@ -42,7 +42,7 @@ private:
   };
 
   Title getTitle(const Ending &ending);
-  bool isUpstream(const Title &title) const;
+  bool isExcused(const Title &title) const;
   /// How doing the same to a text ends.
   Ending perform(const Progress &what, llvm::StringRef text);
   bool isSame(const Ending &ending, llvm::StringRef title);
@@ -52,11 +52,11 @@ private:
   mlir::MLIRContext &context;
   Isolation &isolation;
   std::string directory;
-  std::vector<std::string> upstream;
+  std::vector<std::string> excused;
   /// Title to the number of times.
   std::map<std::string, uint64_t> known;
   size_t numCrashes = 0;
-  uint64_t numUpstream = 0, numUnconfirmed = 0;
+  uint64_t numExcused = 0, numUnconfirmed = 0;
   /// Raw addresses to titles: symbols take long to find.
   std::map<std::string, Title> byAddress;
 };

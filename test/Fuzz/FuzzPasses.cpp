@@ -78,7 +78,7 @@ int main(int argc, char **argv) {
   llvm::outs() << "corpus: " << corpus.programs.size() << " programs, " << actions.getNumPasses()
                << " passes\n";
   fuzz::Isolation isolation(limit);
-  fuzz::Findings findings(context, isolation, out, ATTN_SOURCE_DIR "/test/Fuzz/upstream.txt");
+  fuzz::Findings findings(context, isolation, out, ATTN_SOURCE_DIR "/test/Fuzz/known.txt");
   auto start = std::chrono::steady_clock::now();
   fuzz::Counts counts = fuzz::Fuzzer(corpus, actions, isolation, findings, options).run();
   std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
