@@ -109,50 +109,85 @@ static Value findKeepsAll(Region &mask) {
 }
 
 namespace {
-/// columns `predicate` bound, which is sle or slt.
-struct GreatestColumn {
+/// columns `predicate` bound.
+struct ColumnBound {
   arith::CmpIPredicate predicate;
   Value bound;
 };
 } // namespace
 
-static std::optional<GreatestColumn> matchGreatestColumn(Value keep, Value columns) {
-  using enum arith::CmpIPredicate;
+static std::optional<ColumnBound> matchColumnBound(Value keep, Value columns) {
   auto compare = keep.getDefiningOp<arith::CmpIOp>();
   if (!compare)
     return std::nullopt;
-  arith::CmpIPredicate predicate = compare.getPredicate();
-  if (compare.getLhs() == columns && (predicate == sle || predicate == slt))
-    return GreatestColumn{predicate, compare.getRhs()};
-  if (compare.getRhs() == columns && (predicate == sge || predicate == sgt))
-    return GreatestColumn{predicate == sge ? sle : slt, compare.getLhs()};
-  return std::nullopt;
+  if (compare.getLhs() == columns)
+    return ColumnBound{compare.getPredicate(), compare.getRhs()};
+  if (compare.getRhs() != columns)
+    return std::nullopt;
+  using enum arith::CmpIPredicate;
+  switch (compare.getPredicate()) {
+  case sle:
+    return ColumnBound{sge, compare.getLhs()};
+  case slt:
+    return ColumnBound{sgt, compare.getLhs()};
+  case sge:
+    return ColumnBound{sle, compare.getLhs()};
+  case sgt:
+    return ColumnBound{slt, compare.getLhs()};
+  default:
+    return std::nullopt;
+  }
 }
 
-/// `keep`, with one of its comparisons of `columns` with a greatest one also false before `begin`:
-/// without a sign, distances from `begin` are the larger for it. `distances` are those of the
-/// columns. Null where it has no such comparison.
+/// `keep` with what `narrow` makes of one of the comparisons that it conjoins; null where it makes
+/// nothing of any.
+static Value narrowOne(ImplicitLocOpBuilder &b, Value keep,
+                       llvm::function_ref<Value(Value)> narrow) {
+  auto both = keep.getDefiningOp<arith::AndIOp>();
+  if (!both)
+    return narrow(keep);
+  if (Value lhs = narrowOne(b, both.getLhs(), narrow))
+    return arith::AndIOp::create(b, lhs, both.getRhs());
+  if (Value rhs = narrowOne(b, both.getRhs(), narrow))
+    return arith::AndIOp::create(b, both.getLhs(), rhs);
+  return {};
+}
+
+/// `keep`, also false for columns before `begin`, in one of its own comparisons where it has one of
+/// the kind. `distances` are those of the columns from `begin`.
 static Value narrowFrom(ImplicitLocOpBuilder &b, Value keep, Value columns, Value distances,
                         Value begin) {
-  if (auto both = keep.getDefiningOp<arith::AndIOp>()) {
-    if (Value lhs = narrowFrom(b, both.getLhs(), columns, distances, begin))
-      return arith::AndIOp::create(b, lhs, both.getRhs());
-    if (Value rhs = narrowFrom(b, both.getRhs(), columns, distances, begin))
-      return arith::AndIOp::create(b, both.getLhs(), rhs);
-    return {};
-  }
-  std::optional<GreatestColumn> greatest = matchGreatestColumn(keep, columns);
-  if (!greatest)
-    return {};
+  using enum arith::CmpIPredicate;
   auto type = cast<RankedTensorType>(columns.getType());
-  // Columns below `end` are kept: a number of them from `begin` on.
-  if (greatest->predicate == arith::CmpIPredicate::sle)
-    begin = b.createOrFold<arith::SubIOp>(begin, arith::ConstantIndexOp::create(b, 1));
-  Value first = tile::BroadcastOp::create(b, type, begin);
-  Value count = arith::SubIOp::create(b, greatest->bound, first);
-  Value none = tile::BroadcastOp::create(b, type, arith::ConstantIndexOp::create(b, 0));
-  return arith::CmpIOp::create(b, arith::CmpIPredicate::ult, distances,
-                               arith::MaxSIOp::create(b, count, none));
+  auto broadcast = [&](Value scalar) -> Value {
+    return tile::BroadcastOp::create(b, type, scalar);
+  };
+  Value before = b.createOrFold<arith::SubIOp>(begin, arith::ConstantIndexOp::create(b, 1));
+  // With a least column, it is the greater of the two.
+  Value narrowed = narrowOne(b, keep, [&](Value compare) -> Value {
+    std::optional<ColumnBound> least = matchColumnBound(compare, columns);
+    if (!least || (least->predicate != sge && least->predicate != sgt))
+      return {};
+    Value own = broadcast(least->predicate == sge ? begin : before);
+    return arith::CmpIOp::create(b, least->predicate, columns,
+                                 arith::MaxSIOp::create(b, least->bound, own));
+  });
+  if (narrowed)
+    return narrowed;
+  // With a greatest one, it says how many are kept from `begin` on: without a sign, distances of
+  // columns before are greater.
+  narrowed = narrowOne(b, keep, [&](Value compare) -> Value {
+    std::optional<ColumnBound> greatest = matchColumnBound(compare, columns);
+    if (!greatest || (greatest->predicate != sle && greatest->predicate != slt))
+      return {};
+    Value own = broadcast(greatest->predicate == slt ? begin : before);
+    Value count = arith::SubIOp::create(b, greatest->bound, own);
+    Value none = broadcast(arith::ConstantIndexOp::create(b, 0));
+    return arith::CmpIOp::create(b, ult, distances, arith::MaxSIOp::create(b, count, none));
+  });
+  if (narrowed)
+    return narrowed;
+  return arith::AndIOp::create(b, keep, arith::CmpIOp::create(b, sge, columns, broadcast(begin)));
 }
 
 //===----------------------------------------------------------------------===//
@@ -288,12 +323,7 @@ LogicalResult BlockConverter::convertStep(OnlineAttentionOp op) {
   if (isShifted) {
     Value distances =
         tile::CoordOp::create(b, positions, 1, b.createOrFold<arith::SubIOp>(firstColumn, at[3]));
-    Value narrowed = narrowFrom(b, keep, columns, distances, at[3]);
-    if (!narrowed)
-      narrowed = arith::AndIOp::create(b, keep,
-                                       arith::CmpIOp::create(b, arith::CmpIPredicate::sge, columns,
-                                                             splat(at[3], scores.getShape())));
-    keep = narrowed;
+    keep = narrowFrom(b, keep, columns, distances, at[3]);
   } else if (isShort) {
     Value end = b.createOrFold<arith::AddIOp>(at[3], keys.sizes[0]);
     keep =
