@@ -264,7 +264,7 @@ def Tile_StoreWaitOp : Tile_Op<"store_wait"> {
 def Tile_Accumulator : AnyTypeOf<[Tile_Tile, Tile_InFlightType],
     "register tile or accumulator in flight">;
 
-def Tile_MmaAsyncOp : Tile_Op<"mma_async"> {
+def Tile_MmaAsyncOp : Tile_Op<"mma_async", [DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
   let summary = "starts a matrix product";
   let description = [{
     As `tile.mma`, but the result may only be read after a `tile.mma_wait`. `lhs` is in registers,

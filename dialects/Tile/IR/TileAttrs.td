@@ -95,6 +95,28 @@ def Tile_KernelAttr : Tile_Attr<"Kernel", "kernel"> {
   let genVerifyDecl = 1;
 }
 
+def Tile_RoleAttr : Tile_Attr<"Role", "role"> {
+  let summary = "a role of a kernel: who plays it, with which registers";
+  let description = [{
+    An entry of the kernel's `tile.roles`; ops name it in `tile.role`. `warpgroups`, `registers` and
+    `elected` are those of `tile.specialize`.
+
+    ```mlir
+    #tile.role<name = "producer", warpgroups = 1, registers = 24, elected = true>
+    ```
+  }];
+  let parameters = (ins
+    "::mlir::StringAttr":$name,
+    "int64_t":$warpgroups,
+    "int64_t":$registers,
+    DefaultValuedParameter<"bool", "false">:$elected);
+  let assemblyFormat = "`<` struct(params) `>`";
+  let extraClassDeclaration = [{
+    /// How often the role arrives at a barrier that all of it arrives at.
+    int64_t getArrivals() const { return getElected() ? 1 : getWarpgroups(); }
+  }];
+}
+
 //===----------------------------------------------------------------------===//
 // Enums
 //===----------------------------------------------------------------------===//

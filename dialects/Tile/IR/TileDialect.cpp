@@ -13,6 +13,7 @@
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/DialectImplementation.h"
+#include "mlir/Interfaces/FoldInterfaces.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -28,7 +29,18 @@ using namespace attn::tile;
 #define GET_TYPEDEF_CLASSES
 #include "dialects/Tile/IR/TileTypes.cpp.inc"
 
+namespace {
+/// Constants stay in their role: a tile's layout is of the role's warpgroups.
+struct TileFoldInterface : DialectFoldInterface {
+  using DialectFoldInterface::DialectFoldInterface;
+  bool shouldMaterializeInto(Region *region) const final {
+    return isa<SpecializeOp>(region->getParentOp());
+  }
+};
+} // namespace
+
 void TileDialect::initialize() {
+  addInterfaces<TileFoldInterface>();
   addAttributes<
 #define GET_ATTRDEF_LIST
 #include "dialects/Tile/IR/TileAttrs.cpp.inc"
@@ -56,13 +68,39 @@ static LogicalResult verifyExtent(FunctionOpInterface function, ExtentAttr exten
   return success();
 }
 
+/// roles_c1: `tile.roles` lists `#tile.role` of different names on a kernel
+static LogicalResult verifyRoles(Operation *op, Attribute attribute) {
+  auto roles = dyn_cast<ArrayAttr>(attribute);
+  llvm::SmallDenseSet<StringAttr> names;
+  if (roles && op->hasAttr(TileDialect::kKernelAttrName) &&
+      llvm::all_of(roles, [&](Attribute role) {
+        return isa<RoleAttr>(role) && names.insert(cast<RoleAttr>(role).getName()).second;
+      }))
+    return success();
+  return op->emitOpError("expected tile.roles with #tile.role of different names on a kernel, got ")
+         << attribute;
+}
+
+/// role_c1: `tile.role` names one of the kernel's roles
+static LogicalResult verifyRole(Operation *op, Attribute attribute) {
+  if (getKernelRole(op))
+    return success();
+  return op->emitOpError("expected one of the kernel's tile.roles as its tile.role, got ")
+         << attribute;
+}
+
 LogicalResult TileDialect::verifyOperationAttribute(Operation *op, NamedAttribute attribute) {
-  // dialect_c1: the attributes are `tile.kernel` and `tile.plan` on ops, `tile.scratch` on
-  // arguments
+  // dialect_c1: the attributes are `tile.kernel`, `tile.roles`, `tile.role` and `tile.plan` on ops,
+  // `tile.scratch` on arguments
   if (attribute.getName() == kPlanAttrName && isa<DictionaryAttr>(attribute.getValue()))
     return success();
+  if (attribute.getName() == kRolesAttrName)
+    return verifyRoles(op, attribute.getValue());
+  if (attribute.getName() == kRoleAttrName)
+    return verifyRole(op, attribute.getValue());
   if (attribute.getName() != kKernelAttrName)
-    return op->emitOpError("expected tile.kernel or tile.plan of the tile dialect, got '")
+    return op->emitOpError("expected tile.kernel, tile.roles, tile.role or tile.plan of the tile "
+                           "dialect, got '")
            << attribute.getName().getValue() << "'";
   auto kernel = dyn_cast<KernelAttr>(attribute.getValue());
   auto function = dyn_cast<FunctionOpInterface>(op);

@@ -35,6 +35,10 @@ def Tile_Dialect : Dialect {
     static constexpr ::llvm::StringLiteral kKernelAttrName = "tile.kernel";
     /// The argument attribute that makes a memref scratch: its sizes, as factors of #tile.kernel.
     static constexpr ::llvm::StringLiteral kScratchAttrName = "tile.scratch";
+    /// The attribute that names the role of an op, until tile-outline-roles: a StringAttr.
+    static constexpr ::llvm::StringLiteral kRoleAttrName = "tile.role";
+    /// The func.func attribute that lists the roles of a kernel: an ArrayAttr of RoleAttr.
+    static constexpr ::llvm::StringLiteral kRolesAttrName = "tile.roles";
     /// The attribute that tells how to launch a converted kernel: a dictionary.
     static constexpr ::llvm::StringLiteral kPlanAttrName = "tile.plan";
   }];

@@ -162,6 +162,60 @@ RoleInfo attn::tile::getRole(Operation *op) {
   return role;
 }
 
+RoleAttr attn::tile::getKernelRole(Operation *op) {
+  auto name = op->getAttrOfType<StringAttr>(TileDialect::kRoleAttrName);
+  auto function = op->getParentOfType<FunctionOpInterface>();
+  auto roles = function ? function->getAttrOfType<ArrayAttr>(TileDialect::kRolesAttrName) : nullptr;
+  if (!name || !roles)
+    return {};
+  for (Attribute role : roles)
+    if (auto kernelRole = dyn_cast<RoleAttr>(role); kernelRole && kernelRole.getName() == name)
+      return kernelRole;
+  return {};
+}
+
+//===----------------------------------------------------------------------===//
+// Effects
+//===----------------------------------------------------------------------===//
+
+using Effects = SmallVectorImpl<SideEffects::EffectInstance<MemoryEffects::Effect>>;
+
+/// A product reads its operands in shared memory; those in registers are values.
+static void addProductReads(MutableArrayRef<OpOperand> operands, Effects &effects) {
+  for (OpOperand &operand : operands)
+    if (isa<SharedType>(operand.get().getType()))
+      effects.emplace_back(MemoryEffects::Read::get(), &operand);
+}
+
+void MmaOp::getEffects(Effects &effects) {
+  addProductReads((*this)->getOpOperands().take_front(2), effects);
+}
+
+void MmaAsyncOp::getEffects(Effects &effects) {
+  addProductReads((*this)->getOpOperands().take_front(2), effects);
+  // It joins the group that the next commit closes.
+  effects.emplace_back(MemoryEffects::Write::get());
+}
+
+//===----------------------------------------------------------------------===//
+// Shared memory
+//===----------------------------------------------------------------------===//
+
+int64_t attn::tile::getSharedBytes(Operation *kernel) {
+  int64_t end = 0;
+  kernel->walk([&](AllocSharedOp op) {
+    if (op.getOffset())
+      end =
+          std::max(end, int64_t(*op.getOffset()) + cast<SharedType>(op.getType()).getSizeInBytes());
+  });
+  kernel->walk([&](BarrierInitOp op) {
+    if (op.getOffset())
+      end = std::max(end,
+                     int64_t(*op.getOffset()) + cast<BarrierType>(op.getType()).getSizeInBytes());
+  });
+  return end;
+}
+
 //===----------------------------------------------------------------------===//
 // Folds
 //===----------------------------------------------------------------------===//

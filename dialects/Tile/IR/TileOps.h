@@ -31,6 +31,12 @@ struct RoleInfo {
 /// Describes the role around an op of a kernel.
 RoleInfo getRole(mlir::Operation *op);
 
+/// The role of its kernel that an op names in `tile.role`; null without one.
+RoleAttr getKernelRole(mlir::Operation *op);
+
+/// Where the last of the kernel's places and barriers ends that have an offset, in bytes.
+int64_t getSharedBytes(mlir::Operation *kernel);
+
 /// The tile of a register tile or of an accumulator in flight.
 mlir::RankedTensorType getTileType(mlir::Type type);
 

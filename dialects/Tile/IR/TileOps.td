@@ -138,7 +138,7 @@ def Tile_CopyOp : Tile_Op<"copy"> {
 // Computing
 //===----------------------------------------------------------------------===//
 
-def Tile_MmaOp : Tile_Op<"mma", [MemoryEffects<[MemRead]>]> {
+def Tile_MmaOp : Tile_Op<"mma", [DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
   let summary = "matrix product, added to an accumulator";
   let description = [{
     `result = lhs * rhs + acc` in f32 (without `acc`: `lhs * rhs`), with lhs M x K and rhs K x N;

@@ -54,6 +54,9 @@ def Tile_BarrierType : Tile_Type<"Barrier", "barrier"> {
   let parameters = (ins "int64_t":$stages);
   let assemblyFormat = "`<` $stages `>`";
   let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    int64_t getSizeInBytes() const { return 8 * getStages(); }
+  }];
 }
 
 def Tile_SlotType : Tile_Type<"Slot", "slot"> {

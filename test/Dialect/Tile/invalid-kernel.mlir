@@ -7,7 +7,7 @@ func.func @dialect_c1_argument(%s: memref<3x?xf32> {tile.scrap}) {
 
 // -----
 
-// expected-error@+1 {{expected tile.kernel or tile.plan of the tile dialect, got 'tile.kernels'}}
+// expected-error@+1 {{expected tile.kernel, tile.roles, tile.role or tile.plan of the tile dialect, got 'tile.kernels'}}
 func.func @dialect_c1() attributes {tile.kernels} {
   return
 }
@@ -94,3 +94,31 @@ func.func @extent_c1(%q: memref<?x?xf32>) attributes {
 
 // expected-error@+1 {{expected a kernel with a body of one block, got 0}}
 func.func private @kernel_c6() attributes {tile.kernel = #tile.kernel<warpgroups = 1, grid = []>}
+
+// -----
+
+// expected-error@+1 {{expected tile.roles with #tile.role of different names on a kernel, got}}
+func.func @roles_c1() attributes {
+    tile.kernel = #tile.kernel<warpgroups = 2, grid = []>,
+    tile.roles = [#tile.role<name = "a", warpgroups = 1, registers = 24>,
+                  #tile.role<name = "a", warpgroups = 1, registers = 240>]} {
+  return
+}
+
+// -----
+
+// expected-error@+1 {{expected tile.roles with #tile.role of different names on a kernel, got [3]}}
+func.func @roles_c1_entries() attributes {
+    tile.kernel = #tile.kernel<warpgroups = 2, grid = []>, tile.roles = [3]} {
+  return
+}
+
+// -----
+
+func.func @role_c1() attributes {
+    tile.kernel = #tile.kernel<warpgroups = 2, grid = []>,
+    tile.roles = [#tile.role<name = "a", warpgroups = 1, registers = 24>]} {
+  // expected-error@+1 {{expected one of the kernel's tile.roles as its tile.role, got "b"}}
+  tile.sync {tile.role = "b"}
+  return
+}
