@@ -27,23 +27,24 @@ void attn::buildOnlineToTilePipeline(OpPassManager &pm) {
   pm.addPass(tile::createPipelineStepsPass());
 }
 
-void attn::buildTileToPlacedPipeline(OpPassManager &pm, const GPUPipelineOptions &options) {
-  tile::PromoteOperandsPassOptions promote;
-  promote.stages = options.stages;
-  pm.addPass(tile::createPromoteOperandsPass(promote));
+void attn::buildTileToPlacedPipeline(OpPassManager &pm) {
+  pm.addPass(tile::createPromoteOperandsPass());
   pm.addPass(tile::createAssignLayoutsPass());
   addCleanup(pm);
 }
 
 /// Room 6: when.
 static void buildPlacedToAsyncPipeline(OpPassManager &pm, const GPUPipelineOptions &options) {
-  pm.addPass(tile::createSpecializeWarpsPass({options.stages}));
-  addCleanup(pm);
+  pm.addPass(tile::createAssignRolesPass());
+  pm.addPass(tile::createMakeRingsPass({options.stages}));
   pm.addPass(tile::createOverlapMmaPass());
+  pm.addPass(tile::createOutlineRolesPass());
+  addCleanup(pm);
+  pm.addPass(tile::createAllocateSharedPass());
 }
 
 void attn::buildTileToAsyncPipeline(OpPassManager &pm, const GPUPipelineOptions &options) {
-  buildTileToPlacedPipeline(pm, options);
+  buildTileToPlacedPipeline(pm);
   buildPlacedToAsyncPipeline(pm, options);
 }
 
@@ -64,7 +65,7 @@ void attn::buildToNVVMPipeline(OpPassManager &pm, const ToOnlineOptions &online,
   addVisit(pm, "tile", visit);
   if (until == GPUDoor::Tile)
     return;
-  buildTileToPlacedPipeline(pm, gpu);
+  buildTileToPlacedPipeline(pm);
   addVisit(pm, "placed", visit);
   if (until == GPUDoor::Placed)
     return;

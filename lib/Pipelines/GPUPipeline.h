@@ -21,7 +21,7 @@ struct GPUPipelineOptions : mlir::PassPipelineOptions<GPUPipelineOptions> {
 /// Room 3 -> room 4: the program of one thread block, synchronous.
 void buildOnlineToTilePipeline(mlir::OpPassManager &pm);
 /// Room 5: places in shared memory, and layouts.
-void buildTileToPlacedPipeline(mlir::OpPassManager &pm, const GPUPipelineOptions &options);
+void buildTileToPlacedPipeline(mlir::OpPassManager &pm);
 /// Rooms 5 and 6: places in shared memory, layouts, roles and barriers.
 void buildTileToAsyncPipeline(mlir::OpPassManager &pm, const GPUPipelineOptions &options);
 /// Room 7: the program of one thread.

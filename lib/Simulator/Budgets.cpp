@@ -22,34 +22,36 @@ namespace attn::sim {
 //===----------------------------------------------------------------------------------------===//
 
 void checkShared(mlir::func::FuncOp kernel, std::vector<Finding> &findings) {
-  SharedLayout layout = layOutShared(kernel);
-  if (layout.bytes > tile::kMaxSharedBytes)
+  int64_t bytes = tile::getSharedBytes(kernel);
+  if (bytes > tile::kMaxSharedBytes)
     findings.push_back({Finding::Kind::Budget,
                         kernel,
                         "expected at most " + std::to_string(tile::kMaxSharedBytes) +
-                            " bytes of shared memory, got " + std::to_string(layout.bytes),
+                            " bytes of shared memory, got " + std::to_string(bytes),
                         {}});
   struct Bytes {
     Operation *op;
     int64_t begin, end;
   };
   std::vector<Bytes> tiles;
-  size_t index = 0;
   kernel.walk([&](tile::AllocSharedOp op) {
-    int64_t begin = layout.places[index++],
+    if (!op.getOffset())
+      return;
+    int64_t begin = int64_t(*op.getOffset()),
             end = begin + mlir::cast<tile::SharedType>(op.getType()).getSizeInBytes();
     tiles.push_back({op, begin, end});
-    if (op.getOffset() && end > tile::kMaxSharedBytes)
+    if (end > tile::kMaxSharedBytes)
       findings.push_back({Finding::Kind::OutOfBounds,
                           op,
                           "ends at byte " + std::to_string(end) + " of shared memory, which has " +
                               std::to_string(tile::kMaxSharedBytes),
                           {}});
   });
-  index = 0;
   kernel.walk([&](tile::BarrierInitOp op) {
-    int64_t begin = layout.barriers[index++],
-            end = begin + 8 * mlir::cast<tile::BarrierType>(op.getType()).getStages();
+    if (!op.getOffset())
+      return;
+    int64_t begin = int64_t(*op.getOffset()),
+            end = begin + mlir::cast<tile::BarrierType>(op.getType()).getSizeInBytes();
     for (const Bytes &tile : tiles)
       if (begin < tile.end && tile.begin < end)
         findings.push_back({Finding::Kind::OutOfBounds,

@@ -21,25 +21,6 @@ using mlir::ValueRange;
 
 namespace attn::sim {
 
-SharedLayout layOutShared(mlir::func::FuncOp kernel) {
-  SharedLayout layout;
-  auto place = [&](std::vector<int64_t> &offsets, std::optional<int64_t> offset, int64_t alignment,
-                   int64_t bytes) {
-    int64_t begin = offset ? *offset : int64_t(alignTo(layout.bytes, alignment));
-    offsets.push_back(begin);
-    layout.bytes = std::max(layout.bytes, begin + bytes);
-  };
-  kernel.walk([&](tile::AllocSharedOp op) {
-    place(layout.places, op.getOffset(), 1024,
-          mlir::cast<tile::SharedType>(op.getType()).getSizeInBytes());
-  });
-  kernel.walk([&](tile::BarrierInitOp op) {
-    place(layout.barriers, op.getOffset(), 8,
-          8 * mlir::cast<tile::BarrierType>(op.getType()).getStages());
-  });
-  return layout;
-}
-
 std::optional<Number> getNumber(mlir::Type type) {
   if (type.isF32())
     return Number::F32;
@@ -569,9 +550,14 @@ Error Compiler::run() {
   if (!kernel->getAttrOfType<tile::KernelAttr>(tile::TileDialect::kKernelAttrName) ||
       !kernel.getBody().hasOneBlock())
     return makeOpError(kernel, "expected a kernel (tile.kernel) with a body of one block");
-  kernel.walk([&](tile::AllocSharedOp op) { program.places.push_back(op); });
+  // A place that is not allocated yet lies beyond all memory, where it overlaps with nothing.
+  int64_t apart = int64_t(1) << 32;
+  kernel.walk([&](tile::AllocSharedOp op) {
+    program.places.push_back(op);
+    program.placeOffsets.push_back(op.getOffset() ? int64_t(*op.getOffset()) : apart);
+    apart += mlir::cast<tile::SharedType>(op.getType()).getSizeInBytes();
+  });
   kernel.walk([&](tile::BarrierInitOp op) { program.barriers.push_back(op); });
-  program.placeOffsets = layOutShared(kernel).places;
   if (Error error = setUpRoles())
     return error;
   for (mlir::Value argument : kernel.getArguments())

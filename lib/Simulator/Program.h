@@ -154,13 +154,6 @@ private:
   llvm::DenseMap<mlir::Type, std::unique_ptr<TileInfo>> tiles;
 };
 
-/// Bytes from start to end of a kernel's shared memory, as convert-tile-to-nvvm will allocate it.
-struct SharedLayout {
-  std::vector<int64_t> places, barriers;
-  int64_t bytes = 0;
-};
-SharedLayout layOutShared(mlir::func::FuncOp kernel);
-
 } // namespace attn::sim
 
 #endif // ATTN_LIB_SIMULATOR_PROGRAM_H

@@ -24,7 +24,7 @@ Expected<Simulator> Simulator::create(mlir::func::FuncOp kernel) {
   if (!program)
     return program.takeError();
   Simulator simulator(std::make_unique<Program>(std::move(*program)));
-  simulator.sharedBytes = layOutShared(kernel).bytes;
+  simulator.sharedBytes = tile::getSharedBytes(kernel);
   checkShared(kernel, simulator.findings);
   checkRegisters(*simulator.program, simulator.findings);
   return std::move(simulator);

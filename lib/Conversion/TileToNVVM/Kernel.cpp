@@ -12,7 +12,6 @@
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SetVector.h"
-#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace attn;
@@ -24,31 +23,16 @@ static constexpr StringLiteral kSharedName = "attn_shared";
 // Shared memory
 //===----------------------------------------------------------------------===//
 
-FailureOr<int64_t> attn::tile::allocateShared(func::FuncOp function) {
-  Builder builder(function.getContext());
-  int64_t end = 0;
-  function.walk([&](AllocSharedOp op) {
-    int64_t bytes = cast<SharedType>(op.getType()).getSizeInBytes();
-    if (!op.getOffset()) {
-      op.setOffset(llvm::alignTo(end, 1024));
-      end = llvm::alignTo(end, 1024) + bytes;
-    } else {
-      end = std::max<int64_t>(end, *op.getOffset() + bytes);
+/// Every place and barrier has an offset.
+static LogicalResult verifyAllocated(func::FuncOp function) {
+  WalkResult walk = function.walk([](Operation *op) {
+    if (isa<AllocSharedOp, BarrierInitOp>(op) && !op->hasAttr("offset")) {
+      op->emitOpError("expected an offset, which tile-allocate-shared decides, got none");
+      return WalkResult::interrupt();
     }
+    return WalkResult::advance();
   });
-  function.walk([&](BarrierInitOp op) {
-    int64_t bytes = 8 * cast<BarrierType>(op.getType()).getStages();
-    if (!op.getOffset()) {
-      op.setOffset(llvm::alignTo(end, 8));
-      end = llvm::alignTo(end, 8) + bytes;
-    } else {
-      end = std::max<int64_t>(end, *op.getOffset() + bytes);
-    }
-  });
-  if (end > kMaxSharedBytes)
-    return function.emitOpError("expected at most ")
-           << kMaxSharedBytes << " bytes of shared memory per block, got " << end;
-  return end;
+  return failure(walk.wasInterrupted());
 }
 
 Value attn::tile::getSharedBase(OpBuilder &builder, Location loc) {
@@ -250,8 +234,7 @@ static std::vector<ScratchTensor> getScratch(func::FuncOp function) {
   return scratch;
 }
 
-static KernelPlan makePlan(func::FuncOp function, KernelAttr kernel, const ParameterList &list,
-                           int64_t sharedBytes) {
+static KernelPlan makePlan(func::FuncOp function, KernelAttr kernel, const ParameterList &list) {
   KernelPlan plan;
   plan.name = function.getName().str();
   plan.target = "sm_90a";
@@ -260,7 +243,7 @@ static KernelPlan makePlan(func::FuncOp function, KernelAttr kernel, const Param
     for (Attribute factor : cast<ArrayAttr>(dimension))
       factors.push_back(toFactor(factor));
   plan.block = {unsigned(kernel.getWarpgroups() * 128), 1, 1};
-  plan.dynamicSharedBytes = sharedBytes;
+  plan.dynamicSharedBytes = getSharedBytes(function);
   plan.scratch = getScratch(function);
   return plan;
 }
@@ -361,9 +344,10 @@ FailureOr<Kernel> attn::tile::convertKernelFunction(func::FuncOp function) {
   auto attribute = function->getAttrOfType<KernelAttr>(TileDialect::kKernelAttrName);
   if (!function.getBody().hasOneBlock())
     return function.emitOpError("expected a kernel with a body of one block");
-  FailureOr<int64_t> sharedBytes = allocateShared(function);
+  if (failed(verifyAllocated(function)))
+    return failure();
   FailureOr<ParameterList> list = collectParameters(function);
-  if (failed(sharedBytes) || failed(list))
+  if (failed(list))
     return failure();
   declareSharedMemory(function->getParentOfType<ModuleOp>());
 
@@ -385,9 +369,8 @@ FailureOr<Kernel> attn::tile::convertKernelFunction(func::FuncOp function) {
   kernel.function->setAttr(
       NVVM::NVVMDialect::getMaxnregAttrName(),
       builder.getI32IntegerAttr(std::min<int64_t>(65536 / threads / 8 * 8, 255)));
-  kernel.function->setAttr(
-      TileDialect::kPlanAttrName,
-      toAttribute(context, makePlan(function, attribute, *list, *sharedBytes)));
+  kernel.function->setAttr(TileDialect::kPlanAttrName,
+                           toAttribute(context, makePlan(function, attribute, *list)));
 
   Block *entry = kernel.function.addEntryBlock(builder);
   builder.setInsertionPointToStart(entry);

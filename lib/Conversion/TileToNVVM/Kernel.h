@@ -51,10 +51,6 @@ using KernelMap = llvm::DenseMap<mlir::Operation *, Kernel>;
 /// The columns and rows of one TMA box of a shared tile: one slab, at most 256 rows.
 std::pair<int64_t, int64_t> getBoxShape(SharedType type);
 
-/// Gives every tile.alloc_shared and tile.barrier_init an offset, in order, tiles first. Returns
-/// the bytes of the block.
-mlir::FailureOr<int64_t> allocateShared(mlir::func::FuncOp function);
-
 /// Turns a kernel function into an llvm.func with the parameters its body needs and attaches the
 /// plan. The body is moved, its memrefs are placeholders that `Kernel::arguments` explains.
 mlir::FailureOr<Kernel> convertKernelFunction(mlir::func::FuncOp function);

@@ -18,10 +18,10 @@ def ConvertTileToNVVMPass : Pass<"convert-tile-to-nvvm", "::mlir::ModuleOp"> {
     become tensor maps. The function's parameters are what its body needs of its arguments, and the
     attribute `tile.plan` says which is which.
 
-    Allocations of shared memory without an offset get one. An index has 32 bits; addresses have 64.
+    An index has 32 bits; addresses have 64.
 
-    Requires: level `async`. Produces: level `thread`. Fails when: an op has no lowering, named in
-    the error; shared memory exceeds what a block may have.
+    Requires: level `async` after tile-allocate-shared. Produces: level `thread`. Fails when: an op
+    has no lowering, named in the error; a place or barrier has no offset.
   }];
   let dependentDialects = [
     "::mlir::LLVM::LLVMDialect", "::mlir::NVVM::NVVMDialect", "::mlir::arith::ArithDialect",

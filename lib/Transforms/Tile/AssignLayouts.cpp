@@ -47,6 +47,17 @@ static LogicalResult convertLhs(MmaOp mma, int64_t warpgroups) {
   return success();
 }
 
+/// mma_async_c3, where the product is still as it was written.
+static LogicalResult verifyContiguous(MmaOp mma) {
+  auto rhs = dyn_cast<SharedType>(mma.getRhs().getType());
+  if (!rhs || rhs.getElementBytes() != 1 || (!mma.getTransposeLhs() && mma.getTransposeRhs()))
+    return success();
+  return mma.emitOpError(
+             "expected 8-bit operands with K contiguous (lhs not transposed, rhs transposed), got ")
+         << (mma.getTransposeLhs() ? "lhs transposed" : "rhs not transposed")
+         << " (elements of 16 bits may lie either way)";
+}
+
 static LogicalResult assignLayouts(func::FuncOp kernel) {
   int64_t warpgroups =
       kernel->getAttrOfType<KernelAttr>(TileDialect::kKernelAttrName).getWarpgroups();
@@ -57,6 +68,8 @@ static LogicalResult assignLayouts(func::FuncOp kernel) {
       return mma.emitOpError("expected ")
              << 64 * warpgroups << " rows for " << warpgroups << " warpgroups, got "
              << cast<RankedTensorType>(mma.getType()).getDimSize(0);
+    if (mma && failed(verifyContiguous(mma)))
+      return failure();
     for (Value result : op->getResults())
       if (failed(layOut(op, result, acc)))
         return failure();

@@ -7,7 +7,6 @@
 
 #include "dialects/Tile/IR/TileOps.h"
 #include "lib/Transforms/Tile/Passes.h"
-#include "mlir/Analysis/SliceAnalysis.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
@@ -19,36 +18,39 @@ namespace attn::tile {
 using namespace mlir;
 using namespace attn::tile;
 
-/// The product, its commit and its wait, as tile-specialize-warps leaves them; the wait's results
-/// are the product's only.
-static MmaAsyncOp getProduct(MmaWaitOp wait) {
-  if (wait.getPending() != 0 || wait.getValues().size() != 1)
-    return {};
-  auto product = wait.getValues().front().getDefiningOp<MmaAsyncOp>();
-  if (!product || product->getBlock() != wait->getBlock() ||
-      !isa_and_present<MmaCommitOp>(product->getNextNode()))
-    return {};
-  return product;
-}
-
-/// What gives operands of the product back: the arrivals right behind the wait.
-static SmallVector<Operation *> getReleases(MmaWaitOp wait) {
+namespace {
+/// A product in flight.
+struct Flight {
+  MmaAsyncOp product;
+  MmaWaitOp wait;
+  /// What gives its operands back when it is done: arrivals, which follow the wait.
   SmallVector<Operation *> releases;
+};
+} // namespace
+
+static Attribute getRoleName(Operation *op) { return op->getAttr(TileDialect::kRoleAttrName); }
+
+/// Starts the product and waits for it at once.
+static Flight start(MmaOp mma) {
+  OpBuilder b(mma);
+  Location loc = mma.getLoc();
+  auto type = cast<RankedTensorType>(mma.getType());
+  auto product =
+      MmaAsyncOp::create(b, loc, InFlightType::get(b.getContext(), type), mma.getLhs(),
+                         mma.getRhs(), mma.getAcc(), mma.getTransposeLhs(), mma.getTransposeRhs());
+  auto commit = MmaCommitOp::create(b, loc);
+  auto wait = MmaWaitOp::create(b, loc, TypeRange{type}, 0, ValueRange{product});
+  if (Attribute role = getRoleName(mma))
+    for (Operation *op : {product.getOperation(), commit.getOperation(), wait.getOperation()})
+      op->setAttr(TileDialect::kRoleAttrName, role);
+  mma.replaceAllUsesWith(wait.getResult(0));
+  mma.erase();
+  Flight flight{product, wait, {}};
   for (Operation *op = wait->getNextNode(); isa_and_present<BarrierArriveOp, NextOp>(op);
        op = op->getNextNode())
     if (isa<BarrierArriveOp>(op))
-      releases.push_back(op);
-  return releases;
-}
-
-/// The first op of the wait's block that needs one of its results; the terminator if there is none.
-static Operation *getFirstUser(MmaWaitOp wait) {
-  Block &block = *wait->getBlock();
-  Operation *first = block.getTerminator();
-  for (Operation *user : wait->getUsers())
-    if (Operation *op = block.findAncestorOpInBlock(*user); op && op->isBeforeInBlock(first))
-      first = op;
-  return first;
+      flight.releases.push_back(op);
+  return flight;
 }
 
 /// Moves pure ops on the product that only the terminator needs to the end of the block: the wait
@@ -106,6 +108,7 @@ static MmaWaitOp deferNarrowing(MmaWaitOp wait, MmaAsyncOp product) {
     }
   OpBuilder builder(wait);
   auto wider = MmaWaitOp::create(builder, wait.getLoc(), types, wait.getPending(), values);
+  wider->setDiscardableAttrs(wait->getDiscardableAttrDictionary());
   wait.replaceAllUsesWith(wider.getResults().take_front(wait.getNumResults()));
   Operation *last = wider;
   for (Operation *op : narrowing) {
@@ -121,33 +124,88 @@ static MmaWaitOp deferNarrowing(MmaWaitOp wait, MmaAsyncOp product) {
   return wider;
 }
 
-/// Groups committed between the product's own commit and the wait, which may stay in flight.
-static int64_t countYounger(MmaAsyncOp product, MmaWaitOp wait) {
+/// Whether the op narrows a tile to one like the product's lhs in registers.
+static bool replacesLhs(Operation *op, MmaAsyncOp product) {
+  auto lhs = dyn_cast<RankedTensorType>(product.getLhs().getType());
+  auto made = isa<arith::TruncFOp>(op) ? dyn_cast<RankedTensorType>(op->getResult(0).getType())
+                                       : RankedTensorType();
+  return lhs && made && made.getShape() == lhs.getShape() &&
+         made.getElementType() == lhs.getElementType();
+}
+
+/// Whether the op reads what is in flight, or makes what takes its registers.
+static bool needsRegisters(Operation *op, Flight &flight) {
+  Value acc = flight.product.getAcc();
+  if (llvm::any_of(op->getOperands(), [&](Value operand) {
+        return operand == flight.wait.getResult(0) || (acc && operand == acc);
+      }))
+    return true;
+  // Unless it can come after the wait too.
+  return replacesLhs(op, flight.product) && !isOnlyYielded(op);
+}
+
+/// Whether the wait must come before an op of its block.
+static bool isLimit(Operation *op, Flight &flight, const DenseSet<Operation *> &allReleases) {
+  if (op->hasTrait<OpTrait::IsTerminator>())
+    return true;
+  // Control flow that only computes values is passed like any other op.
+  if (op->getNumRegions() > 0)
+    return op
+        ->walk([&](Operation *inner) {
+          return getRoleName(inner) || needsRegisters(inner, flight) ? WalkResult::interrupt()
+                                                                     : WalkResult::advance();
+        })
+        .wasInterrupted();
+  if (needsRegisters(op, flight))
+    return true;
+  // Roles go on at their own pace: only what fills the stage again waits for this one.
+  if (auto fill = dyn_cast<BarrierWaitOp>(op); fill && fill.getPrevious())
+    return llvm::any_of(flight.releases, [&](Operation *release) {
+      return cast<BarrierArriveOp>(release).getBarrier() == fill.getBarrier();
+    });
+  if (getRoleName(op) != getRoleName(flight.wait))
+    return false;
+  // Those who meet the role, or whom it tells, take its reads to be over. Releases of younger
+  // products cover older ones.
+  if (auto store = dyn_cast<StoreOp>(op))
+    return isa<SharedType>(store.getDest().getType());
+  return isa<NamedBarrierOp, SyncOp>(op) || (isa<BarrierArriveOp>(op) && !allReleases.contains(op));
+}
+
+/// Groups of the role committed between the product's own commit and the wait, which may stay in
+/// flight.
+static int64_t countYounger(Flight &flight) {
   int64_t count = -1;
-  for (Operation *op = product; op != wait; op = op->getNextNode())
-    count += isa<MmaCommitOp>(op);
+  for (Operation *op = flight.product; op != flight.wait; op = op->getNextNode())
+    count += isa<MmaCommitOp>(op) && getRoleName(op) == getRoleName(flight.wait);
   return count;
 }
 
 static void overlap(Block &block) {
-  SmallVector<std::pair<MmaAsyncOp, MmaWaitOp>> pairs;
-  for (auto wait : llvm::make_early_inc_range(block.getOps<MmaWaitOp>()))
-    if (MmaAsyncOp product = getProduct(wait))
-      pairs.push_back({product, wait});
-  for (auto &[product, wait] : pairs) {
-    SmallVector<Operation *> releases = getReleases(wait);
-    sinkUsers(wait);
-    wait->moveBefore(getFirstUser(wait));
-    if (isa<RankedTensorType>(product.getLhs().getType()))
-      wait = deferNarrowing(wait, product);
-    Operation *last = wait;
-    for (Operation *release : releases) {
+  SmallVector<Flight> flights;
+  DenseSet<Operation *> allReleases;
+  for (auto mma : llvm::make_early_inc_range(block.getOps<MmaOp>()))
+    if (isa<SharedType>(mma.getRhs().getType()) && hasLayout(mma.getType())) {
+      flights.push_back(start(mma));
+      allReleases.insert_range(flights.back().releases);
+    }
+  for (Flight &flight : flights) {
+    sinkUsers(flight.wait);
+    Operation *limit = flight.wait->getNextNode();
+    while (limit && !isLimit(limit, flight, allReleases))
+      limit = limit->getNextNode();
+    if (limit)
+      flight.wait->moveBefore(limit);
+    if (isa<RankedTensorType>(flight.product.getLhs().getType()))
+      flight.wait = deferNarrowing(flight.wait, flight.product);
+    Operation *last = flight.wait;
+    for (Operation *release : flight.releases) {
       release->moveAfter(last);
       last = release;
     }
   }
-  for (auto &[product, wait] : pairs)
-    wait.setPending(std::min<int64_t>(countYounger(product, wait), 7));
+  for (Flight &flight : flights)
+    flight.wait.setPending(std::min<int64_t>(countYounger(flight), 7));
 }
 
 namespace {

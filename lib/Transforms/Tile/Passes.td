@@ -29,14 +29,12 @@ def PromoteOperandsPass : Pass<"tile-promote-operands", "::mlir::ModuleOp"> {
   let summary = "gives every operand of a matrix product a place in shared memory";
   let description = [{
     An operand that comes from global memory gets a shared tile and a copy into it. What does not change in a loop is copied
-    once, before the loop; loops that read the same argument one after the other share one tile.
+    once, before the loop; loops that read the same argument one after the other share one tile. A computed operand that
+    products cannot read from registers (a rhs, a transposed lhs, elements of 8 bits) is stored to a shared tile where it is
+    computed.
 
-    Requires: level `tile`. Produces: level `placed` but for layouts. Fails when: the places exceed the shared memory of a
-    block, where the error names both sizes, or a tile is no shape for shared memory.
+    Requires: level `tile`. Produces: level `placed` but for layouts. Fails when: a tile is no shape for shared memory.
   }];
-  let options = [
-    Option<"sharedBytes", "shared-bytes", "int64_t", "232448", "shared memory of a block">,
-    Option<"stages", "stages", "int64_t", "1", "copies of a tile that is loaded in a loop, for the budget">];
   let dependentDialects = ["::attn::tile::TileDialect"];
 }
 
@@ -53,32 +51,74 @@ def AssignLayoutsPass : Pass<"tile-assign-layouts", "::mlir::ModuleOp"> {
   let dependentDialects = ["::attn::tile::TileDialect"];
 }
 
-def SpecializeWarpsPass : Pass<"tile-specialize-warps", "::mlir::ModuleOp"> {
-  let summary = "one warpgroup copies, the others compute";
+def AssignRolesPass : Pass<"tile-assign-roles", "::mlir::ModuleOp"> {
+  let summary = "says which warpgroups run which ops";
   let description = [{
-    The block gets one more warpgroup, the producer, which runs the control flow and the copies, asynchronously, and the
-    consumers keep everything else. A tile that is copied in a loop becomes a ring of `stages` with a full and an empty
-    barrier per stage: the producer waits for empty, the consumers for full. A tile copied once needs only a full barrier.
-    Products become asynchronous and are waited for at once; tile-overlap-mma takes them apart. A kernel without copies stays
-    as it is: all of its warpgroups compute.
+    A kernel with places gets two roles: a producer of one more warpgroup, of which one thread copies, and the warpgroups of
+    room 5 as consumers. Every op that does more than compute values names its role in `tile.role`; values follow from where
+    they are needed. Roles that the kernel lists in `tile.roles`, and those that ops name, stay: what is left goes to the
+    first elected role if it copies, to the first other if not.
 
-    Requires: level `placed`. Produces: level `async`. Fails when: a ring cannot have the stages, the
-    producer no warpgroup, or a scalar that decides about copies comes from a tile.
+    Requires: level `placed`. Produces: level `placed` with roles. Fails when: the kernel has ops of room 6; a copy
+    goes to no place of the kernel; the roles are more than 8 warpgroups; an elected role has more to do than copies.
+  }];
+  let dependentDialects = ["::attn::tile::TileDialect"];
+}
+
+def MakeRingsPass : Pass<"tile-make-rings", "::mlir::ModuleOp"> {
+  let summary = "orders who fills a place and who reads it by barriers";
+  let description = [{
+    Who fills and reads a place follows from the memory effects of its users. A place that is filled in a loop becomes a ring of
+    `stages`; a reader waits for `full` before its first read and arrives on `empty` after its last, in the block of the fill.
+    Copies become asynchronous. A register tile is stored to the stage by all threads of its role, who fence, meet and arrive;
+    a place that only they read needs no ring. Slots go through scf.for, scf.if and scf.while. What is filled and never read
+    is not filled.
+
+    Requires: level `placed` with roles. Produces: level `async`, still one program, whose synchronous products are left.
+    Fails when: a place is read where no fill of its block or a block around it comes before; it is filled again before its
+    last reader; two roles, or copies and stores, fill one place; `stages` is not from 1 to 64.
   }];
   let options = [
     Option<"stages", "stages", "int64_t", "2", "uses of a ring that may be in flight">];
-  let dependentDialects = ["::attn::tile::TileDialect", "::mlir::scf::SCFDialect"];
+  let dependentDialects = ["::attn::tile::TileDialect", "::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect"];
 }
 
 def OverlapMmaPass : Pass<"tile-overlap-mma", "::mlir::ModuleOp"> {
-  let summary = "waits for a matrix product as late as its results allow";
+  let summary = "starts matrix products and waits for them as late as their results allow";
   let description = [{
-    Every wait moves down to the first use of its product in the block, and the release of the operands' stages with it;
-    products committed in between stay in flight. Weights narrowed to 16 bits while a product reads older ones from registers
-    are narrowed after its wait.
+    The wait comes before the first op of the block that needs the result, meets other threads, or fills the operands' stages
+    again; the release of the stages moves with it. Products committed in between stay in flight. Weights narrowed to 16 bits
+    while a product reads older ones from registers are narrowed after its wait.
 
-    Requires: level `async` after tile-specialize-warps. Produces: level `async`. Fails when: never.
+    Requires: level `async` before tile-outline-roles. Produces: level `async` without synchronous products. Fails when: never.
   }];
+  let dependentDialects = ["::attn::tile::TileDialect"];
+}
+
+def OutlineRolesPass : Pass<"tile-outline-roles", "::mlir::ModuleOp"> {
+  let summary = "gives each role a program of its own";
+  let description = [{
+    Every role of `tile.roles` gets the ops that name it and all that these need: values and the control flow around them, with
+    what that carries for the role. Scalars that depend on no role are computed once, in front.
+
+    Requires: level `async` with roles. Produces: level `async`. Fails when: a role needs a value that another computes, or
+    an elected role one that comes from a tile; control flow around roles has no RegionBranchOpInterface, or regions of
+    several blocks; the roles are more than 8 warpgroups.
+  }];
+  let dependentDialects = ["::attn::tile::TileDialect"];
+}
+
+def AllocateSharedPass : Pass<"tile-allocate-shared", "::mlir::ModuleOp"> {
+  let summary = "gives places and barriers their addresses in shared memory";
+  let description = [{
+    Places come first, in the kernel's order, at multiples of 1024 bytes; barriers follow. An offset that is there stays, and
+    what has none comes after it.
+
+    Requires: level `placed` or `async`. Produces: the same level, with an offset on every tile.alloc_shared and
+    tile.barrier_init. Fails when: a kernel needs more shared memory than a block has; the error names both sizes.
+  }];
+  let options = [
+    Option<"sharedBytes", "shared-bytes", "int64_t", "232448", "shared memory of a block">];
   let dependentDialects = ["::attn::tile::TileDialect"];
 }
 

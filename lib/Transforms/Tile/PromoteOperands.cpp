@@ -10,6 +10,7 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Interfaces/LoopLikeInterface.h"
 #include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/SetVector.h"
 #include "llvm/Support/MathExtras.h"
 
 namespace attn::tile {
@@ -33,123 +34,176 @@ static LoopLikeOpInterface getInvariantLoop(LoadOp load) {
   return outermost;
 }
 
-namespace {
-/// The places of one kernel.
-struct Places {
-  func::FuncOp kernel;
-  /// Copies that run once, by argument: position and place. The next product with the same box
-  /// finds it.
-  DenseMap<Value, SmallVector<std::pair<SmallVector<Value>, Value>>> once;
-  /// Tiles that loops refill, by argument and type; loads of the same boxes before and after the
-  /// loops share them.
-  llvm::MapVector<std::pair<Value, Type>, Value> refilled;
+/// Whether `op` comes after the load and before the load's last user, seen from the load's block.
+static bool isWithin(LoadOp load, Operation *op) {
+  Block *block = load->getBlock();
+  Operation *ancestor = block->findAncestorOpInBlock(*op);
+  return ancestor && load->isBeforeInBlock(ancestor) &&
+         llvm::any_of(load->getUsers(), [&](Operation *user) {
+           return !block->findAncestorOpInBlock(*user)->isBeforeInBlock(ancestor);
+         });
+}
 
+/// Whether the product sums over the columns of the operand.
+static bool isSummedOverColumns(OpOperand &operand) {
+  auto mma = cast<MmaOp>(operand.getOwner());
+  return operand.getOperandNumber() == 0 ? !mma.getTransposeLhs() : mma.getTransposeRhs();
+}
+
+static FailureOr<SharedType> getPlaceType(OpOperand &operand) {
+  auto tile = cast<RankedTensorType>(operand.get().getType());
+  SmallVector<int64_t> shape(tile.getShape());
+  // Products sum over steps of 32 bytes; columns past the argument's read as zero and add
+  // nothing.
+  int64_t elementBytes = std::max<int64_t>(1, tile.getElementTypeBitWidth() / 8);
+  if (operand.get().getDefiningOp<LoadOp>() && isSummedOverColumns(operand))
+    shape[1] = llvm::alignTo(shape[1], 32 / elementBytes);
+  // The widest swizzle whose slab is no wider than the tile.
+  int64_t rowBytes = shape[1] * elementBytes;
+  int64_t swizzle = rowBytes >= 128 ? 128 : rowBytes >= 64 ? 64 : 32;
+  Operation *origin = operand.get().getDefiningOp();
+  auto type = SharedType::getChecked(
+      [&] { return (origin ? origin : operand.getOwner())->emitOpError("has no place: "); },
+      tile.getContext(), ArrayRef(shape), tile.getElementType(), swizzle, int64_t(1));
+  if (!type)
+    return failure();
+  return type;
+}
+
+static bool isRefilled(LoadOp load) {
+  return load->getParentOfType<LoopLikeOpInterface>() && !getInvariantLoop(load);
+}
+
+/// Whether the product cannot read the operand, a register tile, from registers: only a lhs of 16
+/// bits as it is can be.
+static bool mustBeShared(OpOperand &operand) {
+  auto mma = cast<MmaOp>(operand.getOwner());
+  auto type = cast<RankedTensorType>(operand.get().getType());
+  return operand.getOperandNumber() == 1 || mma.getTransposeLhs() ||
+         type.getElementTypeBitWidth() != 16;
+}
+
+namespace {
+/// A place that loops refill, and the loads whose tiles it holds one after the other.
+struct Refilled {
+  Value place;
+  SmallVector<LoadOp> loads;
+};
+
+/// The places of one kernel.
+class Places {
+public:
+  explicit Places(func::FuncOp kernel) : kernel(kernel) {}
+
+  /// Loads of boxes before and after loops share the places of loads in the loops.
+  void announce(LoadOp load, SharedType type) {
+    if (isRefilled(load))
+      refilled.insert({{load.getSource(), type}, {}});
+  }
+
+  /// The shared tile that holds the operand, when it is needed: one for all products that read it
+  /// alike.
+  Value promote(OpOperand &operand, SharedType type) {
+    Value value = operand.get();
+    Value &place = promoted[{value, type}];
+    if (!place) {
+      auto load = value.getDefiningOp<LoadOp>();
+      place = load ? promoteLoad(load, type) : store(value, type);
+    }
+    return place;
+  }
+
+private:
   Value allocate(SharedType type) {
     OpBuilder builder = OpBuilder::atBlockBegin(&kernel.getBody().front());
     return AllocSharedOp::create(builder, kernel.getLoc(), type, IntegerAttr());
   }
 
-  /// Whether a product sums over the columns of what `load` reads.
-  static bool isSummedOverColumns(LoadOp load) {
-    return llvm::any_of(load->getUses(), [](OpOperand &use) {
-      auto mma = dyn_cast<MmaOp>(use.getOwner());
-      return mma &&
-             (use.getOperandNumber() == 0 ? !mma.getTransposeLhs()
-                                          : use.getOperandNumber() == 1 && mma.getTransposeRhs());
-    });
-  }
-
-  static FailureOr<SharedType> getPlaceType(LoadOp load) {
-    auto tile = cast<RankedTensorType>(load.getType());
-    SmallVector<int64_t> shape(tile.getShape());
-    // Products sum over steps of 32 bytes; columns past the argument's read as zero and add
-    // nothing.
-    int64_t elementBytes = tile.getElementTypeBitWidth() / 8;
-    if (isSummedOverColumns(load))
-      shape[1] = llvm::alignTo(shape[1], 32 / elementBytes);
-    // The widest swizzle whose slab is no wider than the tile.
-    int64_t rowBytes = shape[1] * elementBytes;
-    int64_t swizzle = rowBytes >= 128 ? 128 : rowBytes >= 64 ? 64 : 32;
-    auto type = SharedType::getChecked([&] { return load.emitOpError("has no place: "); },
-                                       load.getContext(), ArrayRef(shape), tile.getElementType(),
-                                       swizzle, int64_t(1));
-    if (!type)
-      return failure();
-    return type;
-  }
-
-  static bool isRefilled(LoadOp load) {
-    return load->getParentOfType<LoopLikeOpInterface>() && !getInvariantLoop(load);
-  }
-
-  /// The shared tile of `type` that holds what `load` reads, when it is needed.
-  Value promote(LoadOp load, SharedType type) {
-    OpBuilder builder(load);
+  Value promoteLoad(LoadOp load, SharedType type) {
     auto ring = refilled.find({load.getSource(), type});
-    if (ring == refilled.end()) {
-      LoopLikeOpInterface loop = getInvariantLoop(load);
-      auto &known = once[load.getSource()];
-      SmallVector<Value> offsets(load.getOffsets());
-      for (auto &[position, place] : known)
-        if (position == offsets && place.getType() == type)
-          return place;
-      Value place = allocate(type);
-      if (loop)
-        builder.setInsertionPoint(loop);
-      CopyOp::create(builder, load.getLoc(), load.getSource(), load.getOffsets(), place);
-      known.push_back({offsets, place});
-      return place;
+    if (ring == refilled.end())
+      return copyOnce(load, type);
+    // Tiles that are needed at the same time lie apart.
+    Refilled *entry = llvm::find_if(ring->second, [&](const Refilled &entry) {
+      return llvm::none_of(entry.loads, [&](LoadOp other) {
+        return isWithin(load, other) || isWithin(other, load);
+      });
+    });
+    if (entry == ring->second.end()) {
+      ring->second.push_back({allocate(type), {}});
+      entry = &ring->second.back();
     }
-    Value &place = ring->second;
-    if (!place)
-      place = allocate(type);
-    CopyOp::create(builder, load.getLoc(), load.getSource(), load.getOffsets(), place);
+    entry->loads.push_back(load);
+    OpBuilder builder(load);
+    CopyOp::create(builder, load.getLoc(), load.getSource(), load.getOffsets(), entry->place);
+    return entry->place;
+  }
+
+  /// A copy that runs once, before all loops that do not change its box; the next load of the box
+  /// finds it.
+  Value copyOnce(LoadOp load, SharedType type) {
+    auto &known = once[load.getSource()];
+    for (CopyOp copy : known) {
+      Operation *ancestor = copy->getBlock()->findAncestorOpInBlock(*load);
+      if (llvm::equal(copy.getOffsets(), load.getOffsets()) && copy.getDest().getType() == type &&
+          ancestor && copy->isBeforeInBlock(ancestor))
+        return copy.getDest();
+    }
+    OpBuilder builder(load);
+    if (LoopLikeOpInterface loop = getInvariantLoop(load))
+      builder.setInsertionPoint(loop);
+    known.push_back(CopyOp::create(builder, load.getLoc(), load.getSource(), load.getOffsets(),
+                                   allocate(type)));
+    return known.back().getDest();
+  }
+
+  /// A tile that threads have computed.
+  Value store(Value value, SharedType type) {
+    Value place = allocate(type);
+    OpBuilder builder(kernel.getContext());
+    builder.setInsertionPointAfterValue(value);
+    StoreOp::create(builder, value.getLoc(), value, place, ValueRange());
     return place;
   }
+
+  func::FuncOp kernel;
+  DenseMap<std::pair<Value, Type>, Value> promoted;
+  DenseMap<Value, SmallVector<CopyOp>> once;
+  /// By argument and type.
+  llvm::MapVector<std::pair<Value, Type>, SmallVector<Refilled, 1>> refilled;
 };
 
 struct PromoteOperandsPass : attn::tile::impl::PromoteOperandsPassBase<PromoteOperandsPass> {
-  using Base::Base;
-
-  LogicalResult promote(func::FuncOp kernel) {
-    Places places;
-    places.kernel = kernel;
-    llvm::MapVector<LoadOp, SharedType> loads;
-    SmallVector<OpOperand *> operands;
+  static LogicalResult promote(func::FuncOp kernel) {
+    Places places(kernel);
+    llvm::SetVector<LoadOp> loads;
+    SmallVector<std::pair<OpOperand *, SharedType>> operands;
     WalkResult walk = kernel.walk([&](MmaOp mma) {
-      for (OpOperand &operand : mma->getOpOperands().take_front(2))
-        if (auto load = operand.get().getDefiningOp<LoadOp>()) {
-          FailureOr<SharedType> type = Places::getPlaceType(load);
-          if (failed(type))
-            return WalkResult::interrupt();
-          operands.push_back(&operand);
-          loads[load] = *type;
-          if (Places::isRefilled(load))
-            places.refilled.insert({{load.getSource(), *type}, Value()});
+      for (OpOperand &operand : mma->getOpOperands().take_front(2)) {
+        auto load = operand.get().getDefiningOp<LoadOp>();
+        if (!isa<RankedTensorType>(operand.get().getType()) || (!load && !mustBeShared(operand)))
+          continue;
+        FailureOr<SharedType> type = getPlaceType(operand);
+        if (failed(type))
+          return WalkResult::interrupt();
+        operands.push_back({&operand, *type});
+        if (load) {
+          places.announce(load, *type);
+          loads.insert(load);
         }
+      }
       return WalkResult::advance();
     });
     if (walk.wasInterrupted())
       return failure();
-    for (OpOperand *operand : operands) {
-      auto load = operand->get().getDefiningOp<LoadOp>();
-      operand->set(places.promote(load, loads[load]));
-    }
-    for (auto &[load, type] : loads)
+    // Which places are apart follows from the uses of loads: products change in the end.
+    SmallVector<Value> shared = llvm::map_to_vector(
+        operands, [&](auto &entry) { return places.promote(*entry.first, entry.second); });
+    for (auto [entry, place] : llvm::zip_equal(operands, shared))
+      entry.first->set(place);
+    for (LoadOp load : loads)
       if (load->use_empty())
         load->erase();
-    int64_t bytes = 0;
-    kernel.walk([&](AllocSharedOp place) {
-      bool isRefilled =
-          llvm::is_contained(llvm::make_second_range(places.refilled), place.getResult());
-      bytes +=
-          (isRefilled ? int64_t(stages) : 1) * cast<SharedType>(place.getType()).getSizeInBytes();
-    });
-    if (bytes > sharedBytes)
-      return kernel.emitOpError("needs ")
-             << bytes << " bytes of shared memory with " << stages.getValue()
-             << " stages, a block has " << sharedBytes.getValue()
-             << " (smaller blocks or fewer stages need less)";
     return success();
   }
 

@@ -1,5 +1,5 @@
 // REQUIRES: ptxas
-// RUN: attn-opt %s --convert-tile-to-nvvm --emit-ptx="ptx=%t.ptx plan=%t.json"
+// RUN: attn-opt %s --tile-allocate-shared --convert-tile-to-nvvm --emit-ptx="ptx=%t.ptx plan=%t.json"
 // RUN: ptxas -arch=sm_90a -v %t.ptx -o %t.cubin 2>&1 | FileCheck %s
 // RUN: FileCheck %s --check-prefix=PLAN --input-file=%t.json
 

@@ -1,5 +1,5 @@
 // REQUIRES: ptxas
-// RUN: attn-opt %s --convert-tile-to-nvvm --emit-ptx="ptx=%t.ptx plan=%t.json"
+// RUN: attn-opt %s --tile-allocate-shared --convert-tile-to-nvvm --emit-ptx="ptx=%t.ptx plan=%t.json"
 // RUN: ptxas -arch=sm_90a -v %t.ptx -o %t.cubin 2>&1 | FileCheck %s
 
 // The same attention with every product waited for at once, no roles, key tiles of 80 and a mask at the end of the keys; the

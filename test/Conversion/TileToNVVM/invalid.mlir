@@ -2,8 +2,8 @@
 
 #kernel = #tile.kernel<warpgroups = 1, grid = []>
 
-// expected-error@+1 {{expected at most 232448 bytes of shared memory per block, got 262144}}
-func.func @shared_memory() attributes {tile.kernel = #kernel} {
+func.func @not_allocated() attributes {tile.kernel = #kernel} {
+  // expected-error@+1 {{expected an offset, which tile-allocate-shared decides, got none}}
   %s = tile.alloc_shared : !tile.shared<128x128xbf16, swizzle = 128, stages = 8>
   return
 }
@@ -13,8 +13,8 @@ func.func @shared_memory() attributes {tile.kernel = #kernel} {
 // expected-error@+1 {{expected argument 0 to be strided with contiguous last dimension}}
 func.func @contiguous(%k: memref<?x64xbf16, strided<[?, ?]>>, %i: index) attributes {
     tile.kernel = #tile.kernel<warpgroups = 1, grid = []>} {
-  %s = tile.alloc_shared : !tile.shared<64x64xbf16, swizzle = 128>
-  %full = tile.barrier_init 1 : !tile.barrier<1>
+  %s = tile.alloc_shared at 0 : !tile.shared<64x64xbf16, swizzle = 128>
+  %full = tile.barrier_init 1 at 65536 : !tile.barrier<1>
   tile.copy_async %k[%i, %i] to %s signal %full
       : memref<?x64xbf16, strided<[?, ?]>>, !tile.shared<64x64xbf16, swizzle = 128>, !tile.barrier<1>
   return

@@ -1,4 +1,4 @@
-// RUN: attn-opt %s --convert-tile-to-nvvm | FileCheck %s
+// RUN: attn-opt %s --tile-allocate-shared --convert-tile-to-nvvm | FileCheck %s
 
 // Register tiles and memory.
 

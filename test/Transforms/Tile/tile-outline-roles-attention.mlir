@@ -3,9 +3,9 @@
 // One warpgroup more; two rings, whose empty barriers count the two consumer warpgroups.
 // CHECK-LABEL: func.func @attention
 // CHECK-SAME:    #tile.kernel<warpgroups = 3
-// CHECK-DAG:     %[[QFULL:.*]] = tile.barrier_init 1 : !tile.barrier<1>
-// CHECK-DAG:     %[[FULL:.*]] = tile.barrier_init 1 : !tile.barrier<2>
-// CHECK-DAG:     %[[EMPTY:.*]] = tile.barrier_init 2 : !tile.barrier<2>
+// CHECK-DAG:     %[[QFULL:.*]] = tile.barrier_init 1 at {{.*}} : !tile.barrier<1>
+// CHECK-DAG:     %[[FULL:.*]] = tile.barrier_init 1 at {{.*}} : !tile.barrier<2>
+// CHECK-DAG:     %[[EMPTY:.*]] = tile.barrier_init 2 at {{.*}} : !tile.barrier<2>
 // CHECK:         tile.sync
 // The producer runs the copies and nothing on tiles.
 // CHECK:         role producer warpgroups 1 registers 24 elected

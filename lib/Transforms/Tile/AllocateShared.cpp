@@ -1,0 +1,50 @@
+//===- AllocateShared.cpp - tile-allocate-shared -----------------------------------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "dialects/Tile/IR/TileOps.h"
+#include "lib/Transforms/Tile/Passes.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/Support/MathExtras.h"
+
+namespace attn::tile {
+#define GEN_PASS_DEF_ALLOCATESHAREDPASS
+#include "lib/Transforms/Tile/Passes.h.inc"
+} // namespace attn::tile
+
+using namespace mlir;
+using namespace attn::tile;
+
+namespace {
+struct AllocateSharedPass : attn::tile::impl::AllocateSharedPassBase<AllocateSharedPass> {
+  using Base::Base;
+
+  LogicalResult allocate(func::FuncOp kernel) {
+    int64_t end = 0;
+    auto place = [&](auto op, int64_t alignment, int64_t bytes) {
+      if (!op.getOffset())
+        op.setOffset(llvm::alignTo(end, alignment));
+      end = std::max<int64_t>(end, *op.getOffset() + bytes);
+    };
+    kernel.walk([&](AllocSharedOp op) {
+      place(op, 1024, cast<SharedType>(op.getType()).getSizeInBytes());
+    });
+    kernel.walk(
+        [&](BarrierInitOp op) { place(op, 8, cast<BarrierType>(op.getType()).getSizeInBytes()); });
+    if (end <= sharedBytes)
+      return success();
+    return kernel.emitOpError("expected at most ")
+           << sharedBytes.getValue() << " bytes of shared memory, got " << end
+           << " (smaller blocks or fewer stages need less)";
+  }
+
+  void runOnOperation() override {
+    for (auto kernel : getOperation().getOps<func::FuncOp>())
+      if (kernel->hasAttr(TileDialect::kKernelAttrName) && failed(allocate(kernel)))
+        return signalPassFailure();
+  }
+};
+} // namespace

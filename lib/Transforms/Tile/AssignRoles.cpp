@@ -1,0 +1,109 @@
+//===- AssignRoles.cpp - tile-assign-roles -----------------------------------------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "dialects/Tile/IR/TileOps.h"
+#include "lib/Transforms/Tile/Passes.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+namespace attn::tile {
+#define GEN_PASS_DEF_ASSIGNROLESPASS
+#include "lib/Transforms/Tile/Passes.h.inc"
+} // namespace attn::tile
+
+using namespace mlir;
+using namespace attn::tile;
+
+/// One warpgroup copies, those of room 5 compute. The producer needs few of the 512 registers that
+/// 128 threads times four have each; the consumers share the rest.
+static FailureOr<ArrayAttr> makeRoles(func::FuncOp kernel) {
+  int64_t consumers =
+      kernel->getAttrOfType<KernelAttr>(TileDialect::kKernelAttrName).getWarpgroups();
+  if (consumers > 7)
+    return kernel.emitOpError("expected at most 7 warpgroups beside the producer's, got ")
+           << consumers << " (smaller blocks need fewer)";
+  int64_t producerRegisters = consumers == 3 ? 32 : 24;
+  int64_t consumerRegisters = std::min<int64_t>(240, (512 - producerRegisters) / consumers / 8 * 8);
+  Builder builder(kernel.getContext());
+  return builder.getArrayAttr(
+      {RoleAttr::get(kernel.getContext(), builder.getStringAttr("producer"), 1, producerRegisters,
+                     /*elected=*/true),
+       RoleAttr::get(kernel.getContext(), builder.getStringAttr("consumer"), consumers,
+                     consumerRegisters, /*elected=*/false)});
+}
+
+/// Whether the op does more than compute values: others follow from where these are needed.
+static bool needsRole(Operation *op) {
+  if (op->getNumRegions() > 0 || op->hasTrait<OpTrait::IsTerminator>())
+    return false;
+  if (isa<MmaOp>(op))
+    return true;
+  auto effects = getEffectsRecursively(op);
+  return !effects || llvm::any_of(*effects, [](const MemoryEffects::EffectInstance &effect) {
+    return isa<MemoryEffects::Write>(effect.getEffect());
+  });
+}
+
+/// Level `placed`, as far as roles depend on that.
+static LogicalResult checkLevel(func::FuncOp kernel) {
+  WalkResult walk = kernel.walk([&](Operation *op) -> WalkResult {
+    if (isa_and_nonnull<TileDialect>(op->getDialect()) &&
+        !isa<LoadOp, GatherOp, StoreOp, AllocSharedOp, CopyOp, MmaOp, ReduceOp, BroadcastOp,
+             CoordOp, ConvertLayoutOp>(op))
+      return op->emitOpError("does not belong to level 'placed': roles are made here");
+    if (auto copy = dyn_cast<CopyOp>(op)) {
+      auto place = copy.getDest().getDefiningOp<AllocSharedOp>();
+      if (!place || place->getParentOp() != kernel)
+        return copy.emitOpError("expected a tile.alloc_shared of the kernel as destination");
+    }
+    return WalkResult::advance();
+  });
+  return failure(walk.wasInterrupted());
+}
+
+namespace {
+struct AssignRolesPass : attn::tile::impl::AssignRolesPassBase<AssignRolesPass> {
+  LogicalResult assign(func::FuncOp kernel) {
+    if (failed(checkLevel(kernel)))
+      return failure();
+    if (!kernel->hasAttr(TileDialect::kRolesAttrName)) {
+      FailureOr<ArrayAttr> roles = makeRoles(kernel);
+      if (failed(roles))
+        return failure();
+      kernel->setAttr(TileDialect::kRolesAttrName, *roles);
+    }
+    auto roles = llvm::to_vector(
+        kernel->getAttrOfType<ArrayAttr>(TileDialect::kRolesAttrName).getAsRange<RoleAttr>());
+    const auto *copying = llvm::find_if(roles, [](RoleAttr role) { return role.getElected(); });
+    const auto *computing = llvm::find_if(roles, [](RoleAttr role) { return !role.getElected(); });
+    if (computing == roles.end())
+      return kernel.emitOpError("expected a role that is not elected among its tile.roles");
+    if (copying == roles.end())
+      copying = computing;
+    WalkResult walk = kernel.walk([&](Operation *op) {
+      if (!op->hasAttr(TileDialect::kRoleAttrName) && needsRole(op))
+        op->setAttr(TileDialect::kRoleAttrName, (isa<CopyOp>(op) ? copying : computing)->getName());
+      RoleAttr role = getKernelRole(op);
+      if (!role || !role.getElected() || isa<CopyOp>(op))
+        return WalkResult::advance();
+      op->emitOpError("expected a role that is not elected, got ") << role.getName();
+      return WalkResult::interrupt();
+    });
+    return failure(walk.wasInterrupted());
+  }
+
+  static bool hasPlaces(func::FuncOp kernel) {
+    return kernel.walk([](AllocSharedOp) { return WalkResult::interrupt(); }).wasInterrupted();
+  }
+
+  void runOnOperation() override {
+    for (auto kernel : getOperation().getOps<func::FuncOp>())
+      if (kernel->hasAttr(TileDialect::kKernelAttrName) && hasPlaces(kernel) &&
+          failed(assign(kernel)))
+        return signalPassFailure();
+  }
+};
+} // namespace

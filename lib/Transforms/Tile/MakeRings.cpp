@@ -1,0 +1,268 @@
+//===- MakeRings.cpp - tile-make-rings ---------------------------------------------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+//
+// The program stays one program: every op that waits, copies, arrives or fences says in tile.role
+// who runs it. In the order of this program nobody waits for what comes later, so that the roles,
+// each with its own part of it in the same order, cannot block each other.
+//
+// A place that one role fills and others read becomes a ring. Per use of a slot:
+//
+//   writer:   wait until `empty` of the slot's previous phase is complete; fill the stage; tell
+//             `full`: a copy by its bytes, threads by an arrival behind a fence and a meeting
+//   reader:   before its first read, wait for `full` of the slot's phase; after its last, arrive
+//             on `empty`
+//
+// A place that is filled once has one stage, no slot and no `empty`. Where the threads of one role
+// hand a tile over to each other, they meet before and after it is stored.
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/Transforms/Tile/Lifetimes.h"
+#include "lib/Transforms/Tile/Passes.h"
+#include "lib/Transforms/Tile/Variables.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+
+namespace attn::tile {
+#define GEN_PASS_DEF_MAKERINGSPASS
+#include "lib/Transforms/Tile/Passes.h.inc"
+} // namespace attn::tile
+
+using namespace mlir;
+using namespace attn::tile;
+
+namespace {
+/// A place, as a ring.
+struct Ring {
+  PlaceLifetimes uses;
+  Value place, full, empty;
+  /// Where the writer and each reader stand: the index of a slot among those of the kernel.
+  std::optional<unsigned> writerSlot;
+  llvm::SmallDenseMap<RoleAttr, unsigned> readerSlots;
+
+  std::optional<unsigned> getReaderSlot(RoleAttr role) const {
+    auto it = readerSlots.find(role);
+    return it == readerSlots.end() ? std::nullopt : std::optional(it->second);
+  }
+};
+
+/// A reader's lifetime begins before or ends after an op.
+struct Event {
+  Ring *ring;
+  RoleAttr role;
+  Readers *readers;
+};
+
+class RingMaker {
+public:
+  RingMaker(func::FuncOp kernel, MutableArrayRef<Ring> rings, int64_t stages)
+      : kernel(kernel), rings(rings), stages(stages), b(kernel.getContext()) {}
+
+  LogicalResult run() {
+    for (Ring &ring : rings) {
+      declare(ring);
+      schedule(ring);
+    }
+    if (failed(slots.run(
+            kernel.getBody().front(), [&](Operation *op) { enter(op); },
+            [&](Operation *op, Operation *now) { leave(op, now); })))
+      return failure();
+    for (Ring &ring : rings) {
+      for (Lifetime &lifetime : ring.uses.lifetimes)
+        b.eraseOp(lifetime.fill);
+      b.eraseOp(ring.uses.place);
+    }
+    return success();
+  }
+
+private:
+  void declare(Ring &ring);
+  void schedule(Ring &ring);
+
+  void fill(Ring &ring, Operation *op);
+  void acquire(const Event &event);
+  void release(const Event &event);
+  /// What is to be emitted before an op, and after what has become of it.
+  void enter(Operation *op);
+  void leave(Operation *op, Operation *now);
+
+  /// The op as one of a role.
+  template <typename OpT, typename... Args> OpT create(RoleAttr role, Args &&...args) {
+    auto op = OpT::create(b, loc, std::forward<Args>(args)...);
+    op->setAttr(TileDialect::kRoleAttrName, role.getName());
+    return op;
+  }
+  Value getSlot(std::optional<unsigned> index) const { return index ? slots[*index] : Value(); }
+  Value getStage(const Ring &ring, Value slot) {
+    if (!slot)
+      return ring.place;
+    return StageOp::create(b, loc, cast<SharedType>(ring.place.getType()).getStageType(),
+                           ring.place, slot);
+  }
+  /// To the next use.
+  void advance(std::optional<unsigned> index) {
+    if (index)
+      slots[*index] = NextOp::create(b, loc, slots[*index]);
+  }
+  /// All threads of the role meet.
+  void meet(RoleAttr role);
+
+  func::FuncOp kernel;
+  MutableArrayRef<Ring> rings;
+  int64_t stages;
+  IRRewriter b;
+  Location loc = b.getUnknownLoc();
+  Variables slots{b};
+  DenseMap<Operation *, Ring *> fills;
+  DenseMap<Operation *, SmallVector<Event>> before, after;
+};
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// Places and barriers
+//===----------------------------------------------------------------------===//
+
+void RingMaker::declare(Ring &ring) {
+  // Behind those of the rings before, at the head of the kernel.
+  if (&ring == rings.begin())
+    b.setInsertionPointToStart(&kernel.getBody().front());
+  loc = ring.uses.place.getLoc();
+  auto type = cast<SharedType>(ring.uses.place.getType());
+  bool isOnce = ring.uses.isOnce(), isLocal = ring.uses.isLocal();
+  // A stage starts at a multiple of 1024 bytes.
+  int64_t count = isOnce || isLocal || type.getStageBytes() % 1024 != 0 ? 1 : stages;
+  auto ringType = SharedType::get(b.getContext(), type.getShape(), type.getElementType(),
+                                  type.getSwizzle(), count);
+  ring.place = AllocSharedOp::create(b, loc, ringType, IntegerAttr());
+  if (isLocal)
+    return;
+  auto barrierType = BarrierType::get(b.getContext(), count);
+  int64_t fillers = ring.uses.isStored() ? ring.uses.writer.getArrivals() : 1;
+  ring.full = BarrierInitOp::create(b, loc, barrierType, fillers, IntegerAttr());
+  if (isOnce)
+    return;
+  int64_t readers = 0;
+  for (RoleAttr role : ring.uses.readers)
+    readers += role.getArrivals();
+  ring.empty = BarrierInitOp::create(b, loc, barrierType, readers, IntegerAttr());
+  auto addSlot = [&] {
+    return slots.add(SlotOp::create(b, loc, SlotType::get(b.getContext(), count)));
+  };
+  ring.writerSlot = addSlot();
+  for (RoleAttr role : ring.uses.readers)
+    ring.readerSlots[role] = addSlot();
+}
+
+void RingMaker::schedule(Ring &ring) {
+  for (Lifetime &lifetime : ring.uses.lifetimes) {
+    fills[lifetime.fill] = &ring;
+    if (ring.writerSlot)
+      slots.addChange(*ring.writerSlot, lifetime.fill);
+    for (auto &[role, readers] : lifetime.readers) {
+      before[readers.first].push_back({&ring, role, &readers});
+      after[readers.last].push_back({&ring, role, &readers});
+      if (std::optional<unsigned> slot = ring.getReaderSlot(role))
+        slots.addChange(*slot, readers.last);
+    }
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// The protocol
+//===----------------------------------------------------------------------===//
+
+void RingMaker::meet(RoleAttr role) {
+  auto roles = kernel->getAttrOfType<ArrayAttr>(TileDialect::kRolesAttrName);
+  // 0 is the whole block's.
+  int64_t id = 1 + std::distance(roles.begin(), llvm::find(roles, role));
+  Value number = arith::ConstantIndexOp::create(b, loc, id);
+  create<NamedBarrierOp>(role, /*arrive=*/false, number, 128 * role.getWarpgroups());
+}
+
+void RingMaker::fill(Ring &ring, Operation *op) {
+  RoleAttr role = ring.uses.writer;
+  Value slot = getSlot(ring.writerSlot);
+  if (ring.empty)
+    create<BarrierWaitOp>(role, ring.empty, slot, /*previous=*/true);
+  if (auto copy = dyn_cast<CopyOp>(op)) {
+    create<BarrierExpectOp>(role, ring.full, slot,
+                            cast<SharedType>(ring.place.getType()).getStageBytes());
+    create<CopyAsyncOp>(role, copy.getSource(), copy.getOffsets(), getStage(ring, slot), ring.full,
+                        slot);
+  } else {
+    // Who reads what threads wrote before has to be done with it.
+    if (ring.uses.isLocal() && !ring.uses.isOnce())
+      meet(role);
+    create<StoreOp>(role, cast<StoreOp>(op).getValue(), getStage(ring, slot), ValueRange());
+    create<FenceOp>(role, FenceKind::AsyncShared);
+    meet(role);
+    if (ring.full)
+      create<BarrierArriveOp>(role, ring.full, slot);
+  }
+  advance(ring.writerSlot);
+}
+
+void RingMaker::acquire(const Event &event) {
+  Value slot = getSlot(event.ring->getReaderSlot(event.role));
+  if (event.ring->full)
+    create<BarrierWaitOp>(event.role, event.ring->full, slot, /*previous=*/false);
+  Value stage = getStage(*event.ring, slot);
+  for (OpOperand *use : event.readers->uses)
+    use->set(stage);
+}
+
+void RingMaker::release(const Event &event) {
+  std::optional<unsigned> slot = event.ring->getReaderSlot(event.role);
+  if (slot)
+    create<BarrierArriveOp>(event.role, event.ring->empty, getSlot(slot));
+  advance(slot);
+}
+
+void RingMaker::enter(Operation *op) {
+  b.setInsertionPoint(op);
+  loc = op->getLoc();
+  for (const Event &event : before.lookup(op))
+    acquire(event);
+  if (Ring *ring = fills.lookup(op))
+    fill(*ring, op);
+}
+
+void RingMaker::leave(Operation *op, Operation *now) {
+  auto events = after.find(op);
+  if (events == after.end())
+    return;
+  b.setInsertionPointAfter(now);
+  loc = now->getLoc();
+  for (const Event &event : events->second)
+    release(event);
+}
+
+namespace {
+struct MakeRingsPass : attn::tile::impl::MakeRingsPassBase<MakeRingsPass> {
+  using Base::Base;
+
+  LogicalResult makeRings(func::FuncOp kernel) {
+    FailureOr<SmallVector<PlaceLifetimes>> places = findLifetimes(kernel);
+    if (failed(places))
+      return failure();
+    std::vector<Ring> rings(places->size());
+    for (auto [ring, place] : llvm::zip_equal(rings, *places))
+      ring.uses = std::move(place);
+    return RingMaker(kernel, rings, stages).run();
+  }
+
+  void runOnOperation() override {
+    if (stages < 1 || stages > 64) {
+      getOperation()->emitError("expected 1 to 64 stages, got ") << stages.getValue();
+      return signalPassFailure();
+    }
+    for (auto kernel : getOperation().getOps<func::FuncOp>())
+      if (kernel->hasAttr(TileDialect::kRolesAttrName) && failed(makeRings(kernel)))
+        return signalPassFailure();
+  }
+};
+} // namespace

@@ -1,0 +1,67 @@
+// RUN: attn-opt %s --tile-assign-roles | FileCheck %s
+
+!global = memref<?x64xbf16, strided<[?, 1]>>
+!out = memref<?x64xf32, strided<[?, 1]>>
+!tile = !tile.shared<128x64xbf16, swizzle = 128>
+#acc = #tile.acc<warpgroups = 2>
+
+// Who copies and who computes; values belong to whoever needs them.
+// CHECK-LABEL: func.func @two_roles
+// CHECK-SAME:    tile.roles = [#tile.role<name = "producer", warpgroups = 1, registers = 24, elected = true>,
+// CHECK-SAME:                  #tile.role<name = "consumer", warpgroups = 2, registers = 240>]
+func.func @two_roles(%a: !global, %o: !out) attributes {tile.kernel = #tile.kernel<warpgroups = 2, grid = []>} {
+  %c0 = arith.constant 0 : index
+  // CHECK: tile.alloc_shared : !tile.shared
+  %p = tile.alloc_shared : !tile
+  // CHECK: tile.copy {{.*}} {tile.role = "producer"}
+  tile.copy %a[%c0, %c0] to %p : !global, !tile
+  // CHECK: tile.mma {{.*}} {tile.role = "consumer", transpose_rhs}
+  %s = tile.mma %p, %p {transpose_rhs} : !tile, !tile -> tensor<128x128xf32, #acc>
+  // CHECK: math.exp2 %{{[0-9]+}} : tensor
+  %e = math.exp2 %s : tensor<128x128xf32, #acc>
+  // CHECK: tile.store {{.*}} {tile.role = "consumer"}
+  tile.store %e to %o[%c0, %c0] : tensor<128x128xf32, #acc>, !out
+  return
+}
+
+// Three warpgroups compute with fewer registers each.
+// CHECK-LABEL: func.func @registers
+// CHECK-SAME:    name = "producer", warpgroups = 1, registers = 32
+// CHECK-SAME:    name = "consumer", warpgroups = 3, registers = 160
+func.func @registers() attributes {tile.kernel = #tile.kernel<warpgroups = 3, grid = []>} {
+  %p = tile.alloc_shared : !tile
+  return
+}
+
+// What a kernel says of roles stays.
+// CHECK-LABEL: func.func @named
+// CHECK-SAME:    tile.roles = [#tile.role<name = "load", warpgroups = 1, registers = 24, elected = true>,
+// CHECK-SAME:                  #tile.role<name = "scores", warpgroups = 1, registers = 200>,
+// CHECK-SAME:                  #tile.role<name = "values", warpgroups = 1, registers = 200>]
+func.func @named(%a: !global, %o: !out) attributes {
+    tile.kernel = #tile.kernel<warpgroups = 1, grid = []>,
+    tile.roles = [#tile.role<name = "load", warpgroups = 1, registers = 24, elected = true>,
+                  #tile.role<name = "scores", warpgroups = 1, registers = 200>,
+                  #tile.role<name = "values", warpgroups = 1, registers = 200>]} {
+  %c0 = arith.constant 0 : index
+  %p = tile.alloc_shared : !tile.shared<64x64xbf16, swizzle = 128>
+  // CHECK: tile.copy {{.*}} {tile.role = "load"}
+  tile.copy %a[%c0, %c0] to %p : !global, !tile.shared<64x64xbf16, swizzle = 128>
+  // CHECK: tile.mma {{.*}} {tile.role = "scores"}
+  %s = tile.mma %p, %p : !tile.shared<64x64xbf16, swizzle = 128>, !tile.shared<64x64xbf16, swizzle = 128> -> tensor<64x64xf32, #tile.acc<warpgroups = 1>>
+  // CHECK: tile.mma {{.*}} {tile.role = "values"}
+  %t = tile.mma %p, %p {tile.role = "values"} : !tile.shared<64x64xbf16, swizzle = 128>, !tile.shared<64x64xbf16, swizzle = 128> -> tensor<64x64xf32, #tile.acc<warpgroups = 1>>
+  // CHECK: tile.store {{.*}} {tile.role = "values"}
+  tile.store %t to %o[%c0, %c0] {tile.role = "values"} : tensor<64x64xf32, #tile.acc<warpgroups = 1>>, !out
+  return
+}
+
+// Without places there is nothing to hand over: all warpgroups compute.
+// CHECK-LABEL: func.func @no_places
+// CHECK-NOT:     tile.role
+func.func @no_places(%o: !out, %x: f32) attributes {tile.kernel = #tile.kernel<warpgroups = 2, grid = []>} {
+  %c0 = arith.constant 0 : index
+  %t = tile.broadcast %x : f32 -> tensor<128x64xf32, #acc>
+  tile.store %t to %o[%c0, %c0] : tensor<128x64xf32, #acc>, !out
+  return
+}

@@ -1,0 +1,144 @@
+// RUN: attn-opt %s --tile-make-rings --split-input-file --verify-diagnostics
+
+!global = memref<?x64xbf16, strided<[?, 1]>>
+!tile = !tile.shared<64x64xbf16, swizzle = 128>
+!result = tensor<64x64xf32, #tile.acc<warpgroups = 1>>
+#load = #tile.role<name = "load", warpgroups = 1, registers = 24, elected = true>
+#compute = #tile.role<name = "compute", warpgroups = 1, registers = 240>
+
+func.func @no_role(%q: !global) attributes {
+    tile.kernel = #tile.kernel<warpgroups = 1, grid = []>, tile.roles = [#load, #compute]} {
+  %c0 = arith.constant 0 : index
+  %qs = tile.alloc_shared : !tile
+  // expected-error@below {{expected a tile.role, which tile-assign-roles decides, got none}}
+  tile.copy %q[%c0, %c0] to %qs : !global, !tile
+  return
+}
+
+// -----
+
+!global = memref<?x64xbf16, strided<[?, 1]>>
+!tile = !tile.shared<64x64xbf16, swizzle = 128>
+#load = #tile.role<name = "load", warpgroups = 1, registers = 24, elected = true>
+#compute = #tile.role<name = "compute", warpgroups = 1, registers = 240>
+
+func.func @user(%q: !global) attributes {
+    tile.kernel = #tile.kernel<warpgroups = 1, grid = []>, tile.roles = [#load, #compute]} {
+  %c0 = arith.constant 0 : index
+  %qs = tile.alloc_shared : !tile
+  // expected-error@below {{expected tile.copy, tile.store or tile.mma as a user of a place}}
+  tile.store_async %qs to %q[%c0, %c0] : !tile, !global
+  return
+}
+
+// -----
+
+!global = memref<?x64xbf16, strided<[?, 1]>>
+!tile = !tile.shared<64x64xbf16, swizzle = 128>
+!result = tensor<64x64xf32, #tile.acc<warpgroups = 1>>
+#load = #tile.role<name = "load", warpgroups = 1, registers = 24, elected = true>
+#compute = #tile.role<name = "compute", warpgroups = 1, registers = 240>
+
+// What the turn before has left may be anything in the first.
+func.func @read_before_fill(%q: !global, %n: index) attributes {
+    tile.kernel = #tile.kernel<warpgroups = 1, grid = []>, tile.roles = [#load, #compute]} {
+  %c0 = arith.constant 0 : index
+  %c64 = arith.constant 64 : index
+  %qs = tile.alloc_shared : !tile
+  scf.for %i = %c0 to %n step %c64 {
+    // expected-error@below {{expected a fill of its place before it, in its block or around it, got none}}
+    %s = tile.mma %qs, %qs {tile.role = "compute"} : !tile, !tile -> !result
+    // expected-note@below {{the place is filled here}}
+    tile.copy %q[%i, %c0] to %qs {tile.role = "load"} : !global, !tile
+  }
+  return
+}
+
+// -----
+
+!global = memref<?x64xbf16, strided<[?, 1]>>
+!tile = !tile.shared<64x64xbf16, swizzle = 128>
+!result = tensor<64x64xf32, #tile.acc<warpgroups = 1>>
+#load = #tile.role<name = "load", warpgroups = 1, registers = 24, elected = true>
+#compute = #tile.role<name = "compute", warpgroups = 1, registers = 240>
+
+func.func @filled_under_a_condition(%q: !global, %live: i1) attributes {
+    tile.kernel = #tile.kernel<warpgroups = 1, grid = []>, tile.roles = [#load, #compute]} {
+  %c0 = arith.constant 0 : index
+  %qs = tile.alloc_shared : !tile
+  scf.if %live {
+    // expected-note@below {{the place is filled here}}
+    tile.copy %q[%c0, %c0] to %qs {tile.role = "load"} : !global, !tile
+  }
+  // expected-error@below {{expected a fill of its place before it, in its block or around it, got none}}
+  %s = tile.mma %qs, %qs {tile.role = "compute"} : !tile, !tile -> !result
+  return
+}
+
+// -----
+
+!global = memref<?x64xbf16, strided<[?, 1]>>
+!tile = !tile.shared<64x64xbf16, swizzle = 128>
+!result = tensor<64x64xf32, #tile.acc<warpgroups = 1>>
+#load = #tile.role<name = "load", warpgroups = 1, registers = 24, elected = true>
+#compute = #tile.role<name = "compute", warpgroups = 1, registers = 240>
+
+func.func @filled_again(%q: !global, %n: index) attributes {
+    tile.kernel = #tile.kernel<warpgroups = 1, grid = []>, tile.roles = [#load, #compute]} {
+  %c0 = arith.constant 0 : index
+  %c64 = arith.constant 64 : index
+  %qs = tile.alloc_shared : !tile
+  // expected-note@below {{it is filled here}}
+  tile.copy %q[%c0, %c0] to %qs {tile.role = "load"} : !global, !tile
+  scf.for %i = %c0 to %n step %c64 {
+    // expected-error@below {{expected a place that is not filled again before this reads it}}
+    %s = tile.mma %qs, %qs {tile.role = "compute"} : !tile, !tile -> !result
+    // expected-note@below {{and again here}}
+    tile.copy %q[%i, %c0] to %qs {tile.role = "load"} : !global, !tile
+    %t = tile.mma %qs, %qs {tile.role = "compute"} : !tile, !tile -> !result
+  }
+  return
+}
+
+// -----
+
+!global = memref<?x64xbf16, strided<[?, 1]>>
+!tile = !tile.shared<64x64xbf16, swizzle = 128>
+!half = tensor<64x64xbf16, #tile.acc<warpgroups = 1>>
+!result = tensor<64x64xf32, #tile.acc<warpgroups = 1>>
+#load = #tile.role<name = "load", warpgroups = 1, registers = 24, elected = true>
+#compute = #tile.role<name = "compute", warpgroups = 1, registers = 240>
+
+func.func @two_writers(%q: !global, %x: !half) attributes {
+    tile.kernel = #tile.kernel<warpgroups = 1, grid = []>, tile.roles = [#load, #compute]} {
+  %c0 = arith.constant 0 : index
+  %qs = tile.alloc_shared : !tile
+  // expected-note@below {{the first to fill it is this}}
+  tile.copy %q[%c0, %c0] to %qs {tile.role = "load"} : !global, !tile
+  %s = tile.mma %qs, %qs {tile.role = "compute"} : !tile, !tile -> !result
+  // expected-error@below {{expected its place to be filled by tile.copy of role "load" only, got role "compute"}}
+  tile.store %x to %qs {tile.role = "compute"} : !half, !tile
+  %t = tile.mma %qs, %qs {tile.role = "compute"} : !tile, !tile -> !result
+  return
+}
+
+// -----
+
+!global = memref<?x64xbf16, strided<[?, 1]>>
+!tile = !tile.shared<64x64xbf16, swizzle = 128>
+!result = tensor<64x64xf32, #tile.acc<warpgroups = 1>>
+#load = #tile.role<name = "load", warpgroups = 1, registers = 24, elected = true>
+#compute = #tile.role<name = "compute", warpgroups = 1, registers = 240>
+
+func.func @other_loops(%q: !global, %n: index) attributes {
+    tile.kernel = #tile.kernel<warpgroups = 1, grid = []>, tile.roles = [#load, #compute]} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %qs = tile.alloc_shared : !tile
+  // expected-error@below {{expected scf.for, scf.if or scf.while around ops that fill or release a place}}
+  scf.parallel (%i) = (%c0) to (%n) step (%c1) {
+    tile.copy %q[%i, %c0] to %qs {tile.role = "load"} : !global, !tile
+    %s = tile.mma %qs, %qs {tile.role = "compute"} : !tile, !tile -> !result
+  }
+  return
+}

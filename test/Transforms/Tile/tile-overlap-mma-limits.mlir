@@ -1,0 +1,96 @@
+// RUN: attn-opt %s --tile-overlap-mma | FileCheck %s
+
+!tile = !tile.shared<64x64xbf16, swizzle = 128>
+!result = tensor<64x64xf32, #tile.acc<warpgroups = 1>>
+!half = tensor<64x64xbf16, #tile.acc<warpgroups = 1>>
+!a = tensor<64x64xbf16, #tile.operand_a<warpgroups = 1>>
+#compute = #tile.role<name = "compute", warpgroups = 1, registers = 240>
+#load = #tile.role<name = "load", warpgroups = 1, registers = 24, elected = true>
+#kernel = #tile.kernel<warpgroups = 1, grid = []>
+
+// Two products that do not depend on each other are in flight together; the stage of the first is given back when it is done.
+// CHECK-LABEL: func.func @together
+func.func @together(%k: !tile, %v: !tile, %empty: !tile.barrier<1>, %slot: !tile.slot<1>) attributes {tile.kernel = #kernel, tile.roles = [#compute]} {
+  // CHECK:      %[[S:.*]] = tile.mma_async {{.*}} {tile.role = "compute", transpose_rhs}
+  // CHECK-NEXT: tile.mma_commit {tile.role = "compute"}
+  // CHECK-NEXT: %[[T:.*]] = tile.mma_async
+  // CHECK-NEXT: tile.mma_commit
+  // CHECK-NEXT: %[[SUM:.*]] = tile.mma_wait 1, %[[S]] : {{.*}} {tile.role = "compute"}
+  // CHECK-NEXT: tile.barrier_arrive
+  // CHECK-NEXT: math.exp2 %[[SUM]]
+  // CHECK-NEXT: %[[VALUE:.*]] = tile.mma_wait 0, %[[T]]
+  // CHECK-NEXT: math.exp2 %[[VALUE]]
+  %s = tile.mma %k, %k {tile.role = "compute", transpose_rhs} : !tile, !tile -> !result
+  tile.barrier_arrive %empty[%slot] {tile.role = "compute"} : !tile.barrier<1>
+  %t = tile.mma %v, %v {tile.role = "compute"} : !tile, !tile -> !result
+  %e = math.exp2 %s : !result
+  %f = math.exp2 %t : !result
+  return
+}
+
+// The release does not wait for a use that comes after the stage is filled again, nor after a loop that may need it.
+// CHECK-LABEL: func.func @fill
+func.func @fill(%k: !tile, %empty: !tile.barrier<1>, %slot: !tile.slot<1>, %n: index) attributes {tile.kernel = #kernel, tile.roles = [#load, #compute]} {
+  %c0 = arith.constant 0 : index
+  // CHECK:      tile.mma_async
+  // CHECK-NEXT: tile.mma_commit
+  // CHECK-NEXT: tile.mma_wait 0
+  // CHECK-NEXT: tile.barrier_arrive
+  // CHECK-NEXT: tile.barrier_wait previous
+  %s = tile.mma %k, %k {tile.role = "compute"} : !tile, !tile -> !result
+  tile.barrier_arrive %empty[%slot] {tile.role = "compute"} : !tile.barrier<1>
+  tile.barrier_wait previous %empty[%slot] {tile.role = "load"} : !tile.barrier<1>
+  // CHECK:      tile.mma_async
+  // CHECK-NEXT: tile.mma_commit
+  // CHECK-NEXT: tile.mma_wait 0
+  // CHECK:      scf.for
+  %t = tile.mma %k, %k {tile.role = "compute"} : !tile, !tile -> !result
+  scf.for %i = %c0 to %n step %n {
+    tile.sync {tile.role = "compute"}
+  }
+  %e = math.exp2 %s : !result
+  %f = math.exp2 %t : !result
+  return
+}
+
+// Nobody meets others, or overwrites shared memory, while a product of theirs may read it.
+// CHECK-LABEL: func.func @meet
+func.func @meet(%k: !tile, %p: !tile, %x: !half) attributes {tile.kernel = #kernel, tile.roles = [#compute]} {
+  %c1 = arith.constant 1 : index
+  // CHECK:      tile.mma_async
+  // CHECK-NEXT: tile.mma_commit
+  // CHECK-NEXT: %[[S:.*]] = tile.mma_wait 0
+  // CHECK-NEXT: tile.named_barrier
+  %s = tile.mma %k, %p {tile.role = "compute"} : !tile, !tile -> !result
+  tile.named_barrier sync %c1 threads 128 {tile.role = "compute"}
+  tile.store %x to %p {tile.role = "compute"} : !half, !tile
+  // CHECK:      tile.mma_async
+  // CHECK-NEXT: tile.mma_commit
+  // CHECK-NEXT: tile.mma_wait 0
+  // CHECK-NEXT: tile.store
+  %t = tile.mma %k, %p {tile.role = "compute"} : !tile, !tile -> !result
+  tile.store %x to %p {tile.role = "compute"} : !half, !tile
+  %e = math.exp2 %s : !result
+  %f = math.exp2 %t : !result
+  return
+}
+
+// An accumulator is not read while a product adds to it, and what replaces a lhs in registers comes after.
+// CHECK-LABEL: func.func @registers
+func.func @registers(%k: !tile, %a: !a, %acc: !result, %y: !result) attributes {tile.kernel = #kernel, tile.roles = [#compute]} {
+  // CHECK:      tile.mma_async
+  // CHECK-NEXT: tile.mma_commit
+  // CHECK-NEXT: tile.mma_wait 0
+  // CHECK-NEXT: arith.addf
+  %s = tile.mma %k, %k, %acc {tile.role = "compute"} : !tile, !tile, !result -> !result
+  %twice = arith.addf %acc, %acc : !result
+  // CHECK:      tile.mma_async
+  // CHECK-NEXT: tile.mma_commit
+  // CHECK-NEXT: tile.mma_wait 0
+  // CHECK-NEXT: arith.truncf
+  %t = tile.mma %a, %k {tile.role = "compute"} : !a, !tile -> !result
+  %h = arith.truncf %y : !result to !half
+  %b = tile.convert_layout %h : !half -> !a
+  %u = tile.mma %b, %k {tile.role = "compute"} : !a, !tile -> !result
+  return
+}
