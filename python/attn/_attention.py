@@ -457,9 +457,9 @@ def attention(
     On a GPU the work is queued on the current stream of q's device, and a CUDA graph can capture
     the call when the same attention was called once before: compiling cannot be captured.
 
-    Captured arrays are read where the function says, also for keys that are masked: indices must be
-    inside for every row and key. Arrays read at b, h, q or kv alone are checked; for others, an
-    index outside reads memory that is not the array's.
+    Captured arrays have any strides. They are read where the function says, also for keys that are
+    masked: indices must be inside for every row and key. Arrays read at b, h, q or kv alone are
+    checked; for others, an index outside reads memory that is not the array's.
 
     Raises:
         Error: an argument that does not fit, or a function that cannot be traced.
@@ -493,6 +493,9 @@ def attention(
             scan = _scan(score, mask)
             arrays = scan.arrays
             key = (*key, score is None, *scan.key)
+            if device >= 0:
+                # There the text says which arrays have any strides.
+                key += tuple([_arrays.is_strided(x) for x in arrays])
             found = None if scan.is_volatile else _plans.get(key)
     except (AttributeError, IndexError, TypeError):
         # An argument of another type. Say which, or go on without the cache.
@@ -516,7 +519,7 @@ def attention(
             return_lse,
             name,
         )
-        source = Source(problem, score, mask, scan)
+        source = Source(problem, score, mask, scan, name)
         plan = _make_plan(source, _check_options(options, name), not source.is_volatile)
         if source.is_volatile:
             arrays = source.arrays
@@ -641,7 +644,7 @@ def compile(
     problem = make_problem(
         dtype, head_dim, value_dim, causal, window, scale, sink, return_lse, name
     )
-    source = Source(problem, score, mask, _scan(score, mask))
+    source = Source(problem, score, mask, _scan(score, mask), name)
     return Attention(_make_plan(source, _check_options(options, name)), layout, source.arrays)
 
 
@@ -684,7 +687,7 @@ def explain(
     problem = make_problem(
         dtype, head_dim, value_dim, causal, window, scale, sink, return_lse, name
     )
-    source = Source(problem, score, mask, _scan(score, mask))
+    source = Source(problem, score, mask, _scan(score, mask), name)
     return Explanation(_library.explain(source.text, _check_options(options, name), until))
 
 

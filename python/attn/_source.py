@@ -87,7 +87,7 @@ def _check_columns(name: str, extent: Any) -> int:
 class Source:
     """The text and the arrays that it reads. `is_volatile` when the text tells of this call only."""
 
-    def __init__(self, problem: Problem, score: Any, mask: Any, scan: Scan) -> None:
+    def __init__(self, problem: Problem, score: Any, mask: Any, scan: Scan, device: str) -> None:
         self.problem = problem
         query = f"tensor<?x?x?x{problem.head_dim}x{problem.type}>"
         value = f"tensor<?x?x?x{problem.value_dim}x{problem.type}>"
@@ -111,7 +111,8 @@ class Source:
         self.is_volatile = (
             scan.is_volatile or trace.is_volatile or any(c.slot is None for c in self.captures)
         )
-        self.text = _text(problem, query, value, trace, regions)
+        arguments = [_argument(capture, device) for capture in self.captures]
+        self.text = _text(problem, query, value, arguments, trace.before, regions)
 
 
 def _variants(problem: Problem) -> str:
@@ -123,13 +124,27 @@ def _variants(problem: Problem) -> str:
     return f" variants [{', '.join(variants)}]" if variants else ""
 
 
-def _text(problem: Problem, query: str, value: str, trace: Trace, regions: List[str]) -> str:
+def _argument(capture: Capture, device: str) -> str:
+    # The CPU's compiler finds by itself that it is read element by element. Elsewhere a stride that
+    # is known makes addresses cheaper.
+    mark = " {attn.strided}" if capture.is_strided and device != "cpu" else ""
+    return f"%{capture.name}: {capture.ir_type}{mark}"
+
+
+def _text(
+    problem: Problem,
+    query: str,
+    value: str,
+    captures: List[str],
+    before: List[str],
+    regions: List[str],
+) -> str:
     arguments = [f"%q: {query}", f"%k: {query}", f"%v: {value}"]
     if problem.has_scale:
         arguments.append("%scale: f32")
     if problem.has_sink:
         arguments.append("%sink: tensor<?xf32>")
-    arguments += [f"%{capture.name}: {capture.ir_type}" for capture in trace.captures]
+    arguments += captures
     results = value + (", tensor<?x?x?xf32>" if problem.return_lse else "")
     names = "%o, %lse" if problem.return_lse else "%o"
     operation = f"  {names} = attn.attention %q, %k, %v" + _variants(problem)
@@ -140,7 +155,7 @@ def _text(problem: Problem, query: str, value: str, trace: Trace, regions: List[
     return "\n".join(
         [
             f"func.func @attention({', '.join(arguments)}) -> ({results}) {{",
-            *[f"  {line}" for line in trace.before],
+            *[f"  {line}" for line in before],
             operation,
             *regions,
             f"    : {query}, {query}, {value} -> {results}",

@@ -60,6 +60,7 @@ class Capture:
         # Any byte but 0 is true, where views make bools of bytes: they are read as bytes.
         self.type = "i8" if self.element == "i1" else self.element
         self.rank = len(array.shape)
+        self.is_strided = _arrays.is_strided(array)
         # The extents that constant indices need.
         self.least = [0] * self.rank
 

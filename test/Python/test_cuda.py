@@ -199,6 +199,18 @@ def test_relative_bias():
     check(attn.attention(q, k, v, score=score), reference(q, k, v, score=score)[0])
 
 
+def test_captures_of_any_strides():
+    q, k, v = inputs(m=70, n=90)
+    bias = torch.randn(70, 90, 4, device=DEVICE)
+    rows = bias.permute(2, 0, 1).contiguous()
+    for x in (rows, bias.permute(2, 0, 1), rows[..., :1].expand(4, 70, 90), rows.mT.contiguous().mT):
+        score = lambda s, b, h, i, j: s + x[h, i, j]
+        mask = lambda b, h, i, j: (x[h, i, j] > -1) | (j == 0)
+        check(attn.attention(q, k, v, score=score), reference(q, k, v, score=score)[0])
+        kernel = attn.compile("bfloat16", 64, mask=mask, device="cuda")
+        check(kernel(q, k, v), reference(q, k, v, mask=mask)[0])
+
+
 def test_softcap():
     q, k, v = inputs()
     capped = attn.attention(q, k, v, score=lambda s, b, h, i, j: attn.tanh(s / 5.0) * 5.0)

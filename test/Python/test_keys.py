@@ -231,6 +231,31 @@ def test_which_of_equal_functions_is_called():
     assert Scan(chain(one, two, one)).key != Scan(chain(one, two, two)).key
 
 
+def test_strides_decide_on_a_gpu(monkeypatch):
+    sources = []
+
+    class Plan:
+        def run(self, *arguments):
+            return None
+
+    def make_plan(source, *arguments):
+        sources.append(source.text)
+        return Plan()
+
+    monkeypatch.setattr(attn._attention, "_make_plan", make_plan)
+    monkeypatch.setattr(attn._attention, "_check_query", lambda *arguments: None)
+    monkeypatch.setattr(attn._attention, "_plans", {})
+    x = types.SimpleNamespace(get_device=lambda: 0, dtype="bfloat16", shape=(1, 2, 8, 64))
+    rows = np.zeros((8, 8), "float32")
+
+    def call(bias):
+        attn.attention(x, x, x, score=lambda s, b, h, q, kv: s + bias[q, kv])
+
+    for bias in (rows, rows.T, rows + 1, rows[:, ::-1], rows[:, :1].T):
+        call(bias)
+    assert [text.count("%bias: tensor<?x?xf32> {attn.strided}") for text in sources] == [0, 1]
+
+
 def test_lists_that_hold_themselves(make):
     values = [2.0]
     values.append(values)

@@ -193,6 +193,36 @@ def test_strided_captures(make, rng):
     check_score(make(), lambda s, b, h, q, kv: s * slopes[h] + bias[h, kv])
 
 
+@pytest.mark.parametrize("arrange", [
+    lambda x: x.transpose(2, 0, 1),
+    lambda x: x.transpose(2, 1, 0).swapaxes(1, 2)[:, ::-1, ::-1],
+    lambda x: x.transpose(2, 0, 1)[..., ::-2],
+    lambda x: np.broadcast_to(x.transpose(2, 0, 1)[..., :1], (4, 20, 20)),
+    lambda x: x[::-1, ::-1, ::-1].transpose(2, 0, 1),
+])
+def test_captures_of_any_strides(make, rng, arrange):
+    plain = rng.standard_normal((20, 20, 4)).astype("float32")
+    bias, keep = arrange(plain), arrange(plain > 0)
+    assert bias.strides[-1] != bias.itemsize and keep.strides[-1] != keep.itemsize
+    check_score(make(m=20), lambda s, b, h, q, kv: s + bias[h, q, kv])
+    check_mask(make(m=20), lambda b, h, q, kv: keep[h, q, kv])
+
+
+def test_a_gpu_is_told_of_strides(rng):
+    def explain(bias, device, until="problem"):
+        score = lambda s, b, h, q, kv: s + bias[h, q, kv]  # noqa: E731
+        return attn.explain("bfloat16", 64, score=score, device=device, until=until)
+
+    argument = "tensor<?x?x?xf32> {attn.strided}"
+    rows = np.zeros((4, 20, 20), "float32")
+    columns = np.zeros((20, 20, 4), "float32").transpose(2, 0, 1)
+    assert argument in explain(columns, "cuda") and argument not in explain(columns, "cpu")
+    assert ".target sm_90a" in explain(columns, "cuda", until="ptx")
+    # A dimension of one element has no stride to speak of.
+    for contiguous in (rows, columns[..., :1]):
+        assert argument not in explain(contiguous, "cuda")
+
+
 def test_documents(make, rng):
     ids = np.sort(rng.integers(0, 4, (2, 70)), axis=1).astype("int32")
     sorted_ids = attn.assume_sorted(ids)
