@@ -208,6 +208,15 @@ def test_captures_of_any_strides(make, rng, arrange):
     check_mask(make(m=20), lambda b, h, q, kv: keep[h, q, kv])
 
 
+def test_sorted_captures_of_any_strides(make, rng):
+    ids = np.sort(rng.integers(0, 4, (70, 2)), axis=0).astype("int32").T
+    sorted_ids = attn.assume_sorted(ids)
+    q, k, v = make(m=70, n=70)
+    same = lambda b, h, q, kv: ids[b, q] == ids[b, kv]  # noqa: E731
+    got = attn.attention(q, k, v, mask=lambda b, h, q, kv: sorted_ids[b, q] == sorted_ids[b, kv])
+    reference.check(got, reference.attention(q, k, v, mask=same)[0])
+
+
 def test_a_gpu_is_told_of_strides(rng):
     def explain(bias, device, until="problem"):
         score = lambda s, b, h, q, kv: s + bias[h, q, kv]  # noqa: E731

@@ -7,6 +7,7 @@
 
 #include "lib/Target/CPU/Compile.h"
 #include "dialects/Attn/IR/AttnArguments.h"
+#include "dialects/Attn/IR/AttnOps.h"
 #include "lib/Pipelines/CPUPipeline.h"
 #include "lib/Pipelines/Pipelines.h"
 #include "lib/Support/Stopwatch.h"
@@ -21,6 +22,15 @@ namespace attn {
 /// Rows of the reference's blocks: scores of 32 x N in f64 stay small, and there are enough blocks
 /// for all threads.
 static constexpr int64_t kReferenceRows = 32;
+
+/// Whether a tensor is only read element by element, whatever is assumed of it.
+static bool isReadByElement(Value tensor) {
+  return llvm::all_of(tensor.getUsers(), [](Operation *user) {
+    auto assume = dyn_cast<AssumeOp>(user);
+    return assume ? isReadByElement(assume.getResult())
+                  : isa<tensor::ExtractOp, tensor::DimOp>(user);
+  });
+}
 
 namespace {
 /// Readies functions for buffers and for a module of other functions.
@@ -44,9 +54,7 @@ public:
       if (function.getName() == entry)
         isStrided.assign(function.getNumArguments(), false);
       for (BlockArgument argument : function.getArguments()) {
-        bool isRead =
-            isa<RankedTensorType>(argument.getType()) &&
-            llvm::all_of(argument.getUsers(), llvm::IsaPred<tensor::ExtractOp, tensor::DimOp>);
+        bool isRead = isa<RankedTensorType>(argument.getType()) && isReadByElement(argument);
         if (isRead)
           function.setArgAttr(argument.getArgNumber(), kStridedAttrName,
                               UnitAttr::get(&getContext()));
