@@ -178,7 +178,9 @@ static Value narrowFrom(ImplicitLocOpBuilder &b, Value keep, Value columns, Valu
   // columns before are greater.
   narrowed = narrowOne(b, keep, [&](Value compare) -> Value {
     std::optional<ColumnBound> greatest = matchColumnBound(compare, columns);
-    if (!greatest || (greatest->predicate != sle && greatest->predicate != slt))
+    // Beside other uses of the columns, distances would take as many registers again.
+    if (!greatest || (greatest->predicate != sle && greatest->predicate != slt) ||
+        !columns.hasOneUse())
       return {};
     Value own = broadcast(greatest->predicate == slt ? begin : before);
     Value count = arith::SubIOp::create(b, greatest->bound, own);
