@@ -74,6 +74,22 @@ static FailureOr<SmallVector<scf::ForallOp>> findGrids(func::FuncOp function) {
   return grids;
 }
 
+/// Upstream leaves a size of a dimension that is not there undefined; extents and memrefs have
+/// none.
+static LogicalResult checkDims(func::FuncOp function) {
+  WalkResult dims = function.walk([](tensor::DimOp dim) -> WalkResult {
+    auto type = dyn_cast<RankedTensorType>(dim.getSource().getType());
+    std::optional<int64_t> index = dim.getConstantIndex();
+    if (!type)
+      return dim.emitOpError("expected a ranked tensor, got ") << dim.getSource().getType();
+    if (index && (*index < 0 || *index >= type.getRank()))
+      return dim.emitOpError("expected a dimension below ")
+             << type.getRank() << ", got " << *index << " of " << type;
+    return success();
+  });
+  return failure(dims.wasInterrupted());
+}
+
 /// ceil(size / step) as a factor that the runtime evaluates on the arguments.
 static FailureOr<Attribute> getFactor(Operation *user, OpFoldResult size, int64_t step = 1) {
   Builder builder(user->getContext());
@@ -226,7 +242,7 @@ static LogicalResult convertGrid(func::FuncOp function, scf::ForallOp grid,
 
 static LogicalResult convertFunction(func::FuncOp function, SymbolTable &symbols) {
   FailureOr<SmallVector<scf::ForallOp>> grids = findGrids(function);
-  if (failed(grids))
+  if (failed(grids) || failed(checkDims(function)))
     return failure();
   FailureOr<Signature> signature = getSignature(function, *grids);
   if (failed(signature))

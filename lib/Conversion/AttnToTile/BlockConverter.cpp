@@ -43,7 +43,7 @@ BlockConverter::BlockConverter(func::FuncOp source, scf::ForallOp grid, func::Fu
 
 RankedTensorType BlockConverter::getTileType(RankedTensorType type) {
   SmallVector<int64_t> shape(type.getShape());
-  if (ShapedType::isDynamic(shape.front()))
+  if (!shape.empty() && ShapedType::isDynamic(shape.front()))
     shape.front() = blockM;
   return RankedTensorType::get(shape, type.getElementType());
 }
@@ -68,7 +68,11 @@ Value BlockConverter::lookup(Operation *user, Value value) {
     b.setInsertionPoint(entry->findAncestorOpInBlock(*b.getInsertionBlock()->getParentOp()));
   if (failed(convertOp(*op)))
     return {};
-  return mapping.lookupOrNull(value);
+  Value mapped = mapping.lookupOrNull(value);
+  if (!mapped)
+    user->emitOpError("expected operands with elements in a block, got the result of '")
+        << op->getName() << "' of type " << value.getType();
+  return mapped;
 }
 
 Value BlockConverter::lookup(Operation *user, OpFoldResult value) {
@@ -77,11 +81,14 @@ Value BlockConverter::lookup(Operation *user, OpFoldResult value) {
   return lookup(user, cast<Value>(value));
 }
 
-LogicalResult BlockConverter::cloneScalar(Operation &op) {
+LogicalResult BlockConverter::cloneElementwise(Operation &op) {
   for (Value operand : op.getOperands())
     if (!lookup(&op, operand))
       return failure();
-  b.clone(op, mapping);
+  Operation *clone = b.clone(op, mapping);
+  for (Value result : clone->getResults())
+    if (auto type = dyn_cast<RankedTensorType>(result.getType()))
+      result.setType(getTileType(type));
   return success();
 }
 
@@ -309,7 +316,7 @@ LogicalResult BlockConverter::convertOp(Operation &op) {
     return convertBody(op.getRegion(0).front());
   if (isa<arith::ArithDialect, affine::AffineDialect, math::MathDialect>(op.getDialect()) ||
       isa<scf::YieldOp>(op))
-    return cloneScalar(op);
+    return cloneElementwise(op);
   return op.emitOpError("has no form on tiles");
 }
 

@@ -57,7 +57,8 @@ private:
   mlir::LogicalResult convertIf(mlir::scf::IfOp op);
   mlir::LogicalResult convertSlice(mlir::tensor::ExtractSliceOp op);
   mlir::LogicalResult convertInsert(mlir::tensor::ParallelInsertSliceOp op);
-  mlir::LogicalResult cloneScalar(mlir::Operation &op);
+  /// On scalars as it is, on tensors with their tiles as results.
+  mlir::LogicalResult cloneElementwise(mlir::Operation &op);
   /// The value in the kernel; scalars of the function around the grid are cloned on first use.
   /// Null, with a diagnostic at `user`, if it has no form here.
   mlir::Value lookup(mlir::Operation *user, mlir::Value value);

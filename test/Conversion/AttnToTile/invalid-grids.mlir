@@ -190,3 +190,48 @@ func.func @argument(%q: tensor<?x?x?x64xf16>) -> tensor<?x?x?x64xf16> {
   } {mapping = [#gpu.block<linear_dim_2>, #gpu.block<linear_dim_1>, #gpu.block<linear_dim_0>]}
   return %o : tensor<?x?x?x64xf16>
 }
+
+// -----
+
+// Upstream folds no size of a dimension that is not there, and says nothing about it.
+func.func @beyond_rank(%q: tensor<?x?x?x64xf16>) -> tensor<?x?x?x64xf16> {
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %c4 = arith.constant 4 : index
+  // expected-error@below {{expected a dimension below 4, got 4 of 'tensor<?x?x?x64xf16>'}}
+  %b = tensor.dim %q, %c4 : tensor<?x?x?x64xf16>
+  %h = tensor.dim %q, %c1 : tensor<?x?x?x64xf16>
+  %m = tensor.dim %q, %c2 : tensor<?x?x?x64xf16>
+  %init = tensor.empty(%b, %h, %m) : tensor<?x?x?x64xf16>
+  %o = scf.forall (%i, %j, %k) = (0, 0, 0) to (%b, %h, %m) step (1, 1, 64) shared_outs(%out = %init) -> tensor<?x?x?x64xf16> {
+    %zero = arith.constant 0.0 : f16
+    %e = tensor.empty() : tensor<64x64xf16>
+    %t = linalg.fill ins(%zero : f16) outs(%e : tensor<64x64xf16>) -> tensor<64x64xf16>
+    scf.forall.in_parallel {
+      tensor.parallel_insert_slice %t into %out[%i, %j, %k, 0] [1, 1, 64, 64] [1, 1, 1, 1] : tensor<64x64xf16> into tensor<?x?x?x64xf16>
+    }
+  } {mapping = [#gpu.block<linear_dim_2>, #gpu.block<linear_dim_1>, #gpu.block<linear_dim_0>]}
+  return %o : tensor<?x?x?x64xf16>
+}
+
+// -----
+
+func.func @unranked(%q: tensor<?x?x?x64xf16>, %u: tensor<*xf16>) -> tensor<?x?x?x64xf16> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  // expected-error@below {{expected a ranked tensor, got 'tensor<*xf16>'}}
+  %b = tensor.dim %u, %c0 : tensor<*xf16>
+  %h = tensor.dim %q, %c1 : tensor<?x?x?x64xf16>
+  %m = tensor.dim %q, %c2 : tensor<?x?x?x64xf16>
+  %init = tensor.empty(%b, %h, %m) : tensor<?x?x?x64xf16>
+  %o = scf.forall (%i, %j, %k) = (0, 0, 0) to (%b, %h, %m) step (1, 1, 64) shared_outs(%out = %init) -> tensor<?x?x?x64xf16> {
+    %zero = arith.constant 0.0 : f16
+    %e = tensor.empty() : tensor<64x64xf16>
+    %t = linalg.fill ins(%zero : f16) outs(%e : tensor<64x64xf16>) -> tensor<64x64xf16>
+    scf.forall.in_parallel {
+      tensor.parallel_insert_slice %t into %out[%i, %j, %k, 0] [1, 1, 64, 64] [1, 1, 1, 1] : tensor<64x64xf16> into tensor<?x?x?x64xf16>
+    }
+  } {mapping = [#gpu.block<linear_dim_2>, #gpu.block<linear_dim_1>, #gpu.block<linear_dim_0>]}
+  return %o : tensor<?x?x?x64xf16>
+}
