@@ -94,8 +94,8 @@ def SplitKVPass : Pass<"attn-split-kv"> {
     normalized f32 partial with its log-sum-exp, and attn.merge, tiled over a grid of its own, joins them. A sink belongs to
     the first part.
 
-    Requires: level `online` before attn-tile-kv-loop. Produces: level `online`. Fails when: never; attention whose results
-    do not leave the grid directly is left alone, with a remark.
+    Requires: level `online` before attn-tile-kv-loop. Produces: level `online`. Fails when: never; attention without
+    keys, or whose results do not leave the grid directly, is left alone, with a remark.
   }];
   let dependentDialects = ["::mlir::affine::AffineDialect", "::mlir::arith::ArithDialect", "::mlir::gpu::GPUDialect",
                            "::mlir::scf::SCFDialect", "::mlir::tensor::TensorDialect"];

@@ -216,7 +216,11 @@ struct SplitKVPass : attn::impl::SplitKVPassBase<SplitKVPass> {
       if (!schedule || schedule.getSplits() == 1)
         continue;
       Location loc = op.getLoc();
-      if (failed(splitKV(rewriter, op, schedule)))
+      // A part of no keys would start where there are none.
+      if (op.getKey().getType().getDimSize(0) == 0)
+        remark::missed(loc, remark::RemarkOpts::name("split-kv").category("attn"))
+            << "keys are not split: there are none";
+      else if (failed(splitKV(rewriter, op, schedule)))
         remark::missed(loc, remark::RemarkOpts::name("split-kv").category("attn"))
             << "keys are not split: the results do not leave the grid directly";
       else
