@@ -7,6 +7,7 @@
 
 #include "dialects/Tile/IR/TileOps.h"
 #include "lib/Transforms/Tile/Passes.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
 namespace attn::tile {
@@ -28,6 +29,13 @@ static LogicalResult layOut(Operation *op, Value value, AccAttr acc) {
                                               type.getShape(), type.getElementType(), layout);
   if (!laidOut)
     return failure();
+  // A constant says its type twice.
+  if (auto constant = dyn_cast<arith::ConstantOp>(op)) {
+    auto elements = dyn_cast<DenseElementsAttr>(constant.getValue());
+    if (!elements)
+      return constant.emitOpError("expected dense elements in a tile, got ") << constant.getValue();
+    constant.setValueAttr(elements.reshape(laidOut));
+  }
   value.setType(laidOut);
   return success();
 }

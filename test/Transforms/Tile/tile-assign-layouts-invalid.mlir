@@ -31,3 +31,11 @@ func.func @rows(%q: !tile.shared<128x64xbf16, swizzle = 128>, %k: !tile.shared<9
   %s = tile.mma %q, %k {transpose_rhs} : !tile.shared<128x64xbf16, swizzle = 128>, !tile.shared<96x64xbf16, swizzle = 128> -> tensor<128x96xf32>
   return
 }
+
+// -----
+
+func.func @resource() attributes {tile.kernel = #tile.kernel<warpgroups = 1, grid = []>} {
+  // expected-error@below {{expected dense elements in a tile, got dense_resource<rows>}}
+  %a = arith.constant dense_resource<rows> : tensor<64xf32>
+  return
+}

@@ -12,3 +12,13 @@ func.func @step(%q: !tile.shared<128x64xbf16, swizzle = 128>, %k: !tile.shared<9
   %o = tile.mma %p, %v : tensor<128x96xbf16>, !tile.shared<96x64xbf16, swizzle = 128> -> tensor<128x64xf32>
   return
 }
+
+// A constant says its type twice.
+// CHECK-LABEL: func.func @constants
+func.func @constants() attributes {tile.kernel = #tile.kernel<warpgroups = 1, grid = [[], [], []]>} {
+  // CHECK: arith.constant dense<-5.000000e-01> : tensor<64x64xf32, #tile.acc<warpgroups = 1>>
+  %a = arith.constant dense<-5.0e-01> : tensor<64x64xf32>
+  // CHECK: arith.constant dense<true> : tensor<64xi1, #tile.row<#tile.acc<warpgroups = 1>>>
+  %b = arith.constant dense<true> : tensor<64xi1>
+  return
+}
