@@ -18,6 +18,8 @@ using namespace attn;
 using namespace attn::tile;
 
 static constexpr StringLiteral kSharedName = "attn_shared";
+/// The period of the widest swizzle.
+static constexpr uint64_t kSharedAlignment = 1024;
 
 //===----------------------------------------------------------------------===//
 // Shared memory
@@ -35,20 +37,28 @@ static LogicalResult verifyAllocated(func::FuncOp function) {
   return failure(walk.wasInterrupted());
 }
 
-Value attn::tile::getSharedBase(OpBuilder &builder, Location loc) {
-  auto pointer =
-      LLVM::LLVMPointerType::get(builder.getContext(), unsigned(NVVM::NVVMMemorySpace::Shared));
-  return LLVM::AddressOfOp::create(builder, loc, pointer, kSharedName);
+static bool isSharedMemory(LLVM::GlobalOp global) {
+  auto type = dyn_cast<LLVM::LLVMArrayType>(global.getType());
+  return global.getAddrSpace() == unsigned(NVVM::NVVMMemorySpace::Shared) && type &&
+         type.getNumElements() == 0 && global.getAlignment() == kSharedAlignment;
 }
 
+Value attn::tile::getSharedBase(OpBuilder &builder, Location loc) {
+  auto module = builder.getInsertionBlock()->getParentOp()->getParentOfType<ModuleOp>();
+  auto globals = module.getOps<LLVM::GlobalOp>();
+  return LLVM::AddressOfOp::create(builder, loc, *llvm::find_if(globals, isSharedMemory));
+}
+
+/// Declares it once for all kernels, under a name that no function has.
 static void declareSharedMemory(ModuleOp module) {
-  if (module.lookupSymbol(kSharedName))
+  if (llvm::any_of(module.getOps<LLVM::GlobalOp>(), isSharedMemory))
     return;
-  OpBuilder builder = OpBuilder::atBlockBegin(module.getBody());
+  OpBuilder builder(module.getContext());
   auto type = LLVM::LLVMArrayType::get(builder.getI8Type(), 0);
-  LLVM::GlobalOp::create(
+  auto global = LLVM::GlobalOp::create(
       builder, module.getLoc(), type, /*isConstant=*/false, LLVM::Linkage::External, kSharedName,
-      /*value=*/Attribute(), /*alignment=*/1024, unsigned(NVVM::NVVMMemorySpace::Shared));
+      /*value=*/Attribute(), kSharedAlignment, unsigned(NVVM::NVVMMemorySpace::Shared));
+  SymbolTable(module).insert(global, module.getBody()->begin());
 }
 
 //===----------------------------------------------------------------------===//
