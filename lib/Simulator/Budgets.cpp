@@ -70,17 +70,34 @@ static bool isElementwise(Operation *op) {
       op->getDialect());
 }
 
-/// Whether the tile can be made element by element where it is used: from scalars, rows and
-/// coordinates, or read from memory at places made of them.
-static bool isMadeInPlace(mlir::Value value) {
-  Operation *op = value.getDefiningOp();
-  if (!op || !mlir::isa<mlir::RankedTensorType>(value.getType()))
-    return !mlir::isa<mlir::RankedTensorType>(value.getType());
-  if (mlir::isa<mlir::arith::ConstantOp, tile::BroadcastOp, tile::CoordOp>(op))
-    return true;
-  return (isElementwise(op) || mlir::isa<tile::GatherOp>(op)) &&
-         llvm::all_of(op->getOperands(), isMadeInPlace);
-}
+namespace {
+/// Whether a tile can be made element by element where it is used: from scalars, rows and
+/// coordinates, or read from memory at places made of them. Each value is asked about once, as a
+/// value that is used twice doubles the ways to what it is made of.
+class InPlace {
+public:
+  bool isMade(mlir::Value value) {
+    if (!mlir::isa<mlir::RankedTensorType>(value.getType()))
+      return true;
+    Operation *op = value.getDefiningOp();
+    if (!op)
+      return false;
+    if (auto it = known.find(op); it != known.end())
+      return it->second;
+    return known[op] = canMake(op);
+  }
+
+private:
+  bool canMake(Operation *op) {
+    if (mlir::isa<mlir::arith::ConstantOp, tile::BroadcastOp, tile::CoordOp>(op))
+      return true;
+    return (isElementwise(op) || mlir::isa<tile::GatherOp>(op)) &&
+           llvm::all_of(op->getOperands(), [&](mlir::Value value) { return isMade(value); });
+  }
+
+  llvm::DenseMap<Operation *, bool> known;
+};
+} // namespace
 
 /// Whether the tile is a step on the way to others of its block: a function of several steps is
 /// computed element by element.
@@ -93,10 +110,10 @@ static bool isIntermediate(mlir::Value value) {
 }
 
 /// Bits of a thread that hold the value.
-static int64_t countBits(mlir::Value value) {
+static int64_t countBits(mlir::Value value, InPlace &inPlace) {
   mlir::RankedTensorType type = tile::getTileType(value.getType());
   if (!type || !tile::hasLayout(type) || !mlir::isa<mlir::FloatType>(type.getElementType()) ||
-      isMadeInPlace(value) || isIntermediate(value))
+      inPlace.isMade(value) || isIntermediate(value))
     return 0;
   return tile::getLayout(type).getNumRegisters() * type.getElementTypeBitWidth();
 }
@@ -108,6 +125,7 @@ using ValueSet = SmallSetVector<mlir::Value, 16>;
 struct Pressure {
   int64_t worst = 0;
   Operation *where = nullptr;
+  InPlace inPlace;
 
   void visit(mlir::Block &block, const ValueSet &through) {
     ValueSet live;
@@ -136,10 +154,10 @@ struct Pressure {
   void count(const ValueSet &live, const ValueSet &through, Operation *op) {
     int64_t bits = 0;
     for (mlir::Value value : live)
-      bits += countBits(value);
+      bits += countBits(value, inPlace);
     for (mlir::Value value : through)
       if (!live.contains(value))
-        bits += countBits(value);
+        bits += countBits(value, inPlace);
     if (bits <= worst)
       return;
     worst = bits;
