@@ -157,6 +157,13 @@ LogicalResult KernelAttr::verify(EmitError emitError, int64_t warpgroups, ArrayA
     if (!factors || !llvm::all_of(factors, llvm::IsaPred<IntegerAttr, ExtentAttr>))
       return emitError() << "expected a list of integers and #tile.extent per grid dimension, got "
                          << dimension;
+    // kernel_c7: integers of the grid are 1 to 2^31 - 1
+    for (Attribute factor : factors)
+      if (auto integer = dyn_cast<IntegerAttr>(factor);
+          integer &&
+          (!integer.getType().isSignlessIntOrIndex() || !integer.getValue().isStrictlyPositive() ||
+           integer.getValue().getActiveBits() > 31))
+        return emitError() << "expected integers from 1 to 2147483647 in the grid, got " << factor;
   }
   return success();
 }

@@ -122,3 +122,35 @@ func.func @role_c1() attributes {
   tile.sync {tile.role = "b"}
   return
 }
+
+// -----
+
+// expected-error@+2 {{expected integers from 1 to 2147483647 in the grid, got 0}}
+func.func @kernel_c7_none() attributes {
+    tile.kernel = #tile.kernel<warpgroups = 1, grid = [[2], [0]]>} {
+  return
+}
+
+// -----
+
+// expected-error@+2 {{expected integers from 1 to 2147483647 in the grid, got -1}}
+func.func @kernel_c7() attributes {
+    tile.kernel = #tile.kernel<warpgroups = 1, grid = [[-1]]>} {
+  return
+}
+
+// -----
+
+// expected-error@+2 {{expected integers from 1 to 2147483647 in the grid, got 2147483648}}
+func.func @kernel_c7_much() attributes {
+    tile.kernel = #tile.kernel<warpgroups = 1, grid = [[2147483648]]>} {
+  return
+}
+
+// -----
+
+// expected-error@+2 {{expected integers from 1 to 2147483647 in the grid, got 3 : ui32}}
+func.func @kernel_c7_type() attributes {
+    tile.kernel = #tile.kernel<warpgroups = 1, grid = [[], [3 : ui32]]>} {
+  return
+}
