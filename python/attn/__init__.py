@@ -20,13 +20,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from . import _symbols
+from . import _operations
 from ._attention import Attention, Explanation, attention, compile, explain
 from ._library import Error
 from ._library import version as __version__
+from ._operations import absolute as abs
+from ._operations import clip, maximum, minimum, sigmoid, where
 from ._scan import Captured
-from ._symbols import absolute as abs
-from ._symbols import clip, maximum, minimum, sigmoid, where
 from ._trace import Length
 
 
@@ -54,62 +54,62 @@ def tanh(x: Any, *, approximate: bool = False) -> Any:
     """Hyperbolic tangent. `approximate` allows a relative error of 2^-11: on a GPU that is one
     instruction instead of five, and softcap is a fifth faster.
     """
-    return _symbols.tanh(x, approximate)
+    return _operations.tanh(x, approximate)
 
 
 def exp(x: Any) -> Any:
     """e to the power x."""
-    return _symbols.unary("exp", x)
+    return _operations.unary("exp", x)
 
 
 def exp2(x: Any) -> Any:
     """2 to the power x."""
-    return _symbols.unary("exp2", x)
+    return _operations.unary("exp2", x)
 
 
 def log(x: Any) -> Any:
     """Natural logarithm."""
-    return _symbols.unary("log", x)
+    return _operations.unary("log", x)
 
 
 def log2(x: Any) -> Any:
     """Logarithm to base 2."""
-    return _symbols.unary("log2", x)
+    return _operations.unary("log2", x)
 
 
 def sqrt(x: Any) -> Any:
     """Square root."""
-    return _symbols.unary("sqrt", x)
+    return _operations.unary("sqrt", x)
 
 
 def rsqrt(x: Any) -> Any:
     """1 / sqrt(x)."""
-    return _symbols.unary("rsqrt", x)
+    return _operations.unary("rsqrt", x)
 
 
 def sin(x: Any) -> Any:
     """Sine, of radians."""
-    return _symbols.unary("sin", x)
+    return _operations.unary("sin", x)
 
 
 def cos(x: Any) -> Any:
     """Cosine, of radians."""
-    return _symbols.unary("cos", x)
+    return _operations.unary("cos", x)
 
 
 def erf(x: Any) -> Any:
     """Error function."""
-    return _symbols.unary("erf", x)
+    return _operations.unary("erf", x)
 
 
 def floor(x: Any) -> Any:
     """The largest whole number up to x, as a float."""
-    return _symbols.unary("floor", x)
+    return _operations.unary("floor", x)
 
 
 def ceil(x: Any) -> Any:
     """The smallest whole number from x on, as a float."""
-    return _symbols.unary("ceil", x)
+    return _operations.unary("ceil", x)
 
 
 __all__ = [

@@ -15,8 +15,9 @@ import re
 import types
 from typing import Any, Callable, Dict, List, Optional, Tuple
 
-from . import _arrays, _symbols
+from . import _arrays, _operations
 from ._library import Error
+from ._operations import fail, resolve
 from ._scan import (
     PLAIN,
     UNSEEN,
@@ -32,7 +33,7 @@ from ._scan import (
     reads,
     uses_of,
 )
-from ._symbols import MAX_EXTENT, Operand, Symbol, active, fail, resolve
+from ._symbols import MAX_EXTENT, Operand, Symbol, active
 
 
 class Length(Operand):
@@ -212,8 +213,8 @@ class Slots:
 # ===- Tracing --------------------------------------------------------------------------------===#
 
 _SYMBOLIC_BUILTINS = {
-    "min": lambda *values: functools.reduce(_symbols.minimum, values),
-    "max": lambda *values: functools.reduce(_symbols.maximum, values),
+    "min": lambda *values: functools.reduce(_operations.minimum, values),
+    "max": lambda *values: functools.reduce(_operations.maximum, values),
 }
 
 # What a tensor in the place of a function was to do.
@@ -334,12 +335,12 @@ class Trace:
                     "index captured arrays down to one element",
                 )
             index = resolve(index)
-            if _symbols.kind(index) != "int":
+            if _operations.kind(index) != "int":
                 fail(
                     f"{capture.name}: expected an integer index in dimension {dim}, got a "
-                    f"{_symbols.kind(index)}"
+                    f"{_operations.kind(index)}"
                 )
-            low, high = _symbols.bounds(index)
+            low, high = _operations.bounds(index)
             if high < 0:
                 fail(
                     f"{capture.name}: expected an index from 0 on in dimension {dim}, got "
@@ -348,7 +349,7 @@ class Trace:
                 )
             if not isinstance(index, Symbol):
                 capture.least[dim] = max(capture.least[dim], index + 1)
-            names.append(_symbols.to_type(self, index, "index").name)
+            names.append(_operations.to_type(self, index, "index").name)
         source, type_ = "%" + capture.name, capture.type
         if capture.is_sorted:
             text = f"attn.assume nondecreasing {source} : {capture.ir_type}"
@@ -356,7 +357,7 @@ class Trace:
         text = f"tensor.extract {source}[{', '.join(names)}] : {capture.ir_type}"
         value = self.emit(text, type_)
         if capture.element == "i1":
-            return _symbols.compare("ne", value, 0)
+            return _operations.compare("ne", value, 0)
         return self._widen(value)
 
     def _widen(self, value: Symbol) -> Symbol:
@@ -515,14 +516,14 @@ class Trace:
                 "invalid kernel", f"{what}: expected a value, got None", "return one", place
             )
         result = resolve(result)
-        if what == "mask" and _symbols.kind(result) != "bool":
+        if what == "mask" and _operations.kind(result) != "bool":
             raise Error(
                 "invalid kernel",
-                f"mask: expected a bool, got a {_symbols.kind(result)}",
+                f"mask: expected a bool, got a {_operations.kind(result)}",
                 "compare it, or pass the function as score=",
                 place,
             )
-        if what == "score" and _symbols.kind(result) == "bool":
+        if what == "score" and _operations.kind(result) == "bool":
             raise Error(
                 "invalid kernel",
                 "score: expected a float, got a bool",
@@ -530,7 +531,7 @@ class Trace:
                 place,
             )
         type_ = "f32" if what == "score" else "i1"
-        value = _symbols.to_type(self, result, type_)
+        value = _operations.to_type(self, result, type_)
         return [*self.lines, f"attn.yield {value.name} : {type_}"]
 
 
@@ -592,7 +593,7 @@ def _place_of(error: Optional[BaseException], function: Any) -> str:
     place, traceback = "", error.__traceback__ if error is not None else None
     while traceback is not None:
         file = traceback.tb_frame.f_code.co_filename
-        if not file.startswith(_symbols._PACKAGE):
+        if not file.startswith(_operations.PACKAGE):
             place = f"{file}:{traceback.tb_lineno}"
         traceback = traceback.tb_next
     if place:
