@@ -41,10 +41,16 @@ BlockConverter::BlockConverter(func::FuncOp source, scf::ForallOp grid, func::Fu
       b(grid.getLoc(), OpBuilder::atBlockBegin(&kernel.getBody().front())), blockM(blockM),
       blockN(blockN), foldedScale(findFoldedScale(grid)) {}
 
-RankedTensorType BlockConverter::getTileType(RankedTensorType type) {
+RankedTensorType BlockConverter::getTileType(Operation *user, RankedTensorType type) {
   SmallVector<int64_t> shape(type.getShape());
   if (!shape.empty() && ShapedType::isDynamic(shape.front()))
     shape.front() = blockM;
+  bool isTile = !shape.empty() && shape.size() <= 2 &&
+                llvm::all_of(shape, [](int64_t extent) { return extent > 0; });
+  if (!isTile) {
+    user->emitOpError("expected tensors of rows by static columns in a block, got ") << type;
+    return {};
+  }
   return RankedTensorType::get(shape, type.getElementType());
 }
 
@@ -87,8 +93,12 @@ LogicalResult BlockConverter::cloneElementwise(Operation &op) {
       return failure();
   Operation *clone = b.clone(op, mapping);
   for (Value result : clone->getResults())
-    if (auto type = dyn_cast<RankedTensorType>(result.getType()))
-      result.setType(getTileType(type));
+    if (auto type = dyn_cast<RankedTensorType>(result.getType())) {
+      RankedTensorType tile = getTileType(&op, type);
+      if (!tile)
+        return failure();
+      result.setType(tile);
+    }
   return success();
 }
 
@@ -187,7 +197,9 @@ LogicalResult BlockConverter::convertIf(scf::IfOp op) {
   SmallVector<Type> types;
   for (Type type : op.getResultTypes()) {
     auto tensor = dyn_cast<RankedTensorType>(type);
-    types.push_back(tensor ? getTileType(tensor) : type);
+    types.push_back(tensor ? getTileType(op, tensor) : type);
+    if (!types.back())
+      return failure();
   }
   auto branch =
       scf::IfOp::create(b, types, condition, /*withElseRegion=*/!op.getElseRegion().empty());
@@ -209,12 +221,24 @@ LogicalResult BlockConverter::convertIf(scf::IfOp op) {
 /// become loads.
 static LogicalResult cloneScalarControl(OpBuilder &b, Operation &op, IRMapping &mapping,
                                         llvm::function_ref<Value(Operation *, Value)> lookup) {
-  WalkResult free = op.walk([&](Operation *inner) {
-    for (Value operand : inner->getOperands())
-      if (!op.isProperAncestor(operand.getParentBlock()->getParentOp()) &&
-          operand.getParentBlock()->getParentOp() != &op && !lookup(&op, operand))
-        return WalkResult::interrupt();
-    return WalkResult::advance();
+  WalkResult free = op.walk([&](Operation *inner) -> WalkResult {
+    for (Type type : inner->getResultTypes())
+      if (isa<TensorType>(type))
+        return inner->emitOpError("expected scalars in control flow on scalars, got ") << type;
+    for (Value operand : inner->getOperands()) {
+      Operation *parent = operand.getParentBlock()->getParentOp();
+      if (op.isAncestor(parent))
+        continue;
+      Value value = lookup(&op, operand);
+      if (!value)
+        return failure();
+      bool isRead = isa<tensor::ExtractOp>(inner) && isa<MemRefType>(value.getType());
+      if (isa<TensorType>(operand.getType()) && !isRead)
+        return inner->emitOpError("expected control flow on scalars to read elements of arguments, "
+                                  "got ")
+               << operand.getType();
+    }
+    return success();
   });
   if (free.wasInterrupted())
     return failure();
@@ -257,7 +281,9 @@ LogicalResult BlockConverter::convertOp(Operation &op) {
     Value scalar = lookup(fill, fill.getInputs()[0]);
     if (!scalar)
       return failure();
-    RankedTensorType type = getTileType(cast<RankedTensorType>(fill.getResult(0).getType()));
+    RankedTensorType type = getTileType(fill, cast<RankedTensorType>(fill.getResult(0).getType()));
+    if (!type)
+      return failure();
     mapping.map(fill.getResult(0), splat(scalar, type.getShape()));
     return success();
   }

@@ -63,8 +63,9 @@ private:
   /// Null, with a diagnostic at `user`, if it has no form here.
   mlir::Value lookup(mlir::Operation *user, mlir::Value value);
   mlir::Value lookup(mlir::Operation *user, mlir::OpFoldResult value);
-  /// The constant shape of a tensor of the block: dynamic rows are block_m.
-  mlir::RankedTensorType getTileType(mlir::RankedTensorType type);
+  /// The constant shape of a tensor of the block: dynamic rows are block_m. Null, with a diagnostic
+  /// at `user`, if it has none.
+  mlir::RankedTensorType getTileType(mlir::Operation *user, mlir::RankedTensorType type);
 
   // MergeConverter.cpp: partial results.
   mlir::LogicalResult convertMerge(MergeOp op);

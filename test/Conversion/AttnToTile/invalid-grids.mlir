@@ -235,3 +235,107 @@ func.func @unranked(%q: tensor<?x?x?x64xf16>, %u: tensor<*xf16>) -> tensor<?x?x?
   } {mapping = [#gpu.block<linear_dim_2>, #gpu.block<linear_dim_1>, #gpu.block<linear_dim_0>]}
   return %o : tensor<?x?x?x64xf16>
 }
+
+// -----
+
+func.func @no_extents(%q: tensor<?x?x?x64xbf16>) -> tensor<?x?x?x64xbf16> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %one = arith.constant 1.0 : bf16
+  %b = tensor.dim %q, %c0 : tensor<?x?x?x64xbf16>
+  %h = tensor.dim %q, %c1 : tensor<?x?x?x64xbf16>
+  %m = tensor.dim %q, %c2 : tensor<?x?x?x64xbf16>
+  %init = tensor.empty(%b, %h, %m) : tensor<?x?x?x64xbf16>
+  %o = scf.forall (%i, %j, %k) = (0, 0, 0) to (%b, %h, %m) step (1, 1, 128) shared_outs(%out = %init) -> tensor<?x?x?x64xbf16> {
+    %e = tensor.empty() : tensor<bf16>
+    // expected-error@below {{expected tensors of rows by static columns in a block, got 'tensor<bf16>'}}
+    %t = linalg.fill ins(%one : bf16) outs(%e : tensor<bf16>) -> tensor<bf16>
+    scf.forall.in_parallel {
+      tensor.parallel_insert_slice %t into %out[%i, %j, %k, 0] [1, 1, 1, 1] [1, 1, 1, 1] : tensor<bf16> into tensor<?x?x?x64xbf16>
+    }
+  } {mapping = [#gpu.block<z>, #gpu.block<y>, #gpu.block<x>]}
+  return %o : tensor<?x?x?x64xbf16>
+}
+
+// -----
+
+func.func @dynamic_columns(%q: tensor<?x?x?x64xbf16>) -> tensor<?x?x?x64xbf16> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %one = arith.constant 1.0 : bf16
+  %b = tensor.dim %q, %c0 : tensor<?x?x?x64xbf16>
+  %h = tensor.dim %q, %c1 : tensor<?x?x?x64xbf16>
+  %m = tensor.dim %q, %c2 : tensor<?x?x?x64xbf16>
+  %init = tensor.empty(%b, %h, %m) : tensor<?x?x?x64xbf16>
+  %o = scf.forall (%i, %j, %k) = (0, 0, 0) to (%b, %h, %m) step (1, 1, 128) shared_outs(%out = %init) -> tensor<?x?x?x64xbf16> {
+    %e = tensor.empty(%m, %m) : tensor<?x?xbf16>
+    // expected-error@below {{expected tensors of rows by static columns in a block, got 'tensor<?x?xbf16>'}}
+    %t = linalg.fill ins(%one : bf16) outs(%e : tensor<?x?xbf16>) -> tensor<?x?xbf16>
+    scf.forall.in_parallel {
+      tensor.parallel_insert_slice %t into %out[%i, %j, %k, 0] [1, 1, %m, %m] [1, 1, 1, 1] : tensor<?x?xbf16> into tensor<?x?x?x64xbf16>
+    }
+  } {mapping = [#gpu.block<z>, #gpu.block<y>, #gpu.block<x>]}
+  return %o : tensor<?x?x?x64xbf16>
+}
+
+// -----
+
+func.func @tiles_in_a_search(%q: tensor<?x?x?x64xbf16>) -> tensor<?x?x?x64xbf16> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %one = arith.constant 1.0 : bf16
+  %b = tensor.dim %q, %c0 : tensor<?x?x?x64xbf16>
+  %h = tensor.dim %q, %c1 : tensor<?x?x?x64xbf16>
+  %m = tensor.dim %q, %c2 : tensor<?x?x?x64xbf16>
+  %init = tensor.empty(%b, %h, %m) : tensor<?x?x?x64xbf16>
+  %o = scf.forall (%i, %j, %k) = (0, 0, 0) to (%b, %h, %m) step (1, 1, 128) shared_outs(%out = %init) -> tensor<?x?x?x64xbf16> {
+    %e = tensor.empty(%m) : tensor<?x64xbf16>
+    %t = linalg.fill ins(%one : bf16) outs(%e : tensor<?x64xbf16>) -> tensor<?x64xbf16>
+    %w = scf.while (%x = %t) : (tensor<?x64xbf16>) -> tensor<?x64xbf16> {
+      %c = arith.cmpi slt, %i, %j : index
+      scf.condition(%c) %x : tensor<?x64xbf16>
+    } do {
+    ^bb0(%x: tensor<?x64xbf16>):
+      // expected-error@below {{expected scalars in control flow on scalars, got 'tensor<?x64xbf16>'}}
+      %y = arith.addf %x, %x : tensor<?x64xbf16>
+      scf.yield %y : tensor<?x64xbf16>
+    }
+    scf.forall.in_parallel {
+      tensor.parallel_insert_slice %w into %out[%i, %j, %k, 0] [1, 1, %m, 64] [1, 1, 1, 1] : tensor<?x64xbf16> into tensor<?x?x?x64xbf16>
+    }
+  } {mapping = [#gpu.block<z>, #gpu.block<y>, #gpu.block<x>]}
+  return %o : tensor<?x?x?x64xbf16>
+}
+
+// -----
+
+func.func @size_in_a_search(%q: tensor<?x?x?x64xbf16>) -> tensor<?x?x?x64xbf16> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %one = arith.constant 1.0 : bf16
+  %b = tensor.dim %q, %c0 : tensor<?x?x?x64xbf16>
+  %h = tensor.dim %q, %c1 : tensor<?x?x?x64xbf16>
+  %m = tensor.dim %q, %c2 : tensor<?x?x?x64xbf16>
+  %init = tensor.empty(%b, %h, %m) : tensor<?x?x?x64xbf16>
+  %o = scf.forall (%i, %j, %k) = (0, 0, 0) to (%b, %h, %m) step (1, 1, 128) shared_outs(%out = %init) -> tensor<?x?x?x64xbf16> {
+    %e = tensor.empty(%m) : tensor<?x64xbf16>
+    %t = linalg.fill ins(%one : bf16) outs(%e : tensor<?x64xbf16>) -> tensor<?x64xbf16>
+    %w = scf.while (%x = %c0) : (index) -> index {
+      // expected-error@below {{expected control flow on scalars to read elements of arguments, got 'tensor<?x?x?x64xbf16>'}}
+      %d = tensor.dim %q, %x : tensor<?x?x?x64xbf16>
+      %c = arith.cmpi slt, %d, %j : index
+      scf.condition(%c) %d : index
+    } do {
+    ^bb0(%x: index):
+      scf.yield %x : index
+    }
+    scf.forall.in_parallel {
+      tensor.parallel_insert_slice %t into %out[%i, %j, %w, 0] [1, 1, %m, 64] [1, 1, 1, 1] : tensor<?x64xbf16> into tensor<?x?x?x64xbf16>
+    }
+  } {mapping = [#gpu.block<z>, #gpu.block<y>, #gpu.block<x>]}
+  return %o : tensor<?x?x?x64xbf16>
+}
