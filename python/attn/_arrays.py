@@ -120,7 +120,9 @@ def view(x: Any, name: str, device: int = -1) -> Tuple[int, Tuple[int, ...], Tup
             "invalid argument",
             f"{name}: expected a NumPy array or PyTorch tensor, got {describe_type(x)}",
         )
-    _check_class(x, name)
+    torch = sys.modules["torch"]
+    if type(x) is not torch.Tensor or torch._C._functorch.is_functorch_wrapped_tensor(x):
+        _check_class(x, name)
     if device < 0 and not x.is_cpu:
         if x.is_cuda:
             raise Error(
@@ -137,8 +139,9 @@ def view(x: Any, name: str, device: int = -1) -> Tuple[int, Tuple[int, ...], Tup
             f"{name}: expected a tensor on cuda:{device}, got {_place(x)}",
             "move all of them to one device",
         )
-    _check_derivatives(x, name)
-    if x.layout is not sys.modules["torch"].strided or x.is_neg() or x.is_conj():
+    if x.requires_grad or torch.autograd.forward_ad._current_level >= 0:
+        _check_derivatives(x, name)
+    if x.layout is not torch.strided or x.is_neg() or x.is_conj():
         got = "a negated view" if x.is_neg() else "a conjugate" if x.is_conj() else x.layout
         raise Error("invalid argument", f"{name}: expected a strided tensor, got {got}", "copy it")
     address = x.data_ptr()
@@ -204,7 +207,7 @@ def _check_derivatives(x: Any, name: str) -> None:
             f"{name}: expected a tensor without gradient, got requires_grad=True: there is no backward",
             "call under torch.no_grad(), or detach()",
         )
-    forward_ad = find_forward_ad()
+    forward_ad = torch.autograd.forward_ad
     if forward_ad._current_level >= 0 and forward_ad.unpack_dual(x).tangent is not None:
         raise Error(
             "invalid argument",

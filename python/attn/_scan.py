@@ -34,7 +34,9 @@ _IMPURE = frozenset(
 )
 UNSEEN: Any = object()
 _NOBODY: Any = object()
-_BUILTINS = {name: value for name, value in vars(builtins).items() if name not in _IMPURE}
+# What builtins are now, and what they were.
+_NOW = vars(builtins)
+_BUILTINS = {name: value for name, value in _NOW.items() if name not in _IMPURE}
 
 
 class Captured:
@@ -276,11 +278,16 @@ def children(
     function: types.FunctionType, owner: Any = _NOBODY
 ) -> Iterator[Tuple[str, str, Any, Paths]]:
     """(place, name, value, paths) of everything that a function refers to, in a fixed order."""
-    code = function.__code__
     is_library = is_of_library(function)
     if is_library and not function.__closure__:
         return
-    uses = uses_of(code)
+    yield from _children(function, owner, uses_of(function.__code__), is_library)
+
+
+def _children(
+    function: types.FunctionType, owner: Any, uses: Uses, is_library: bool
+) -> Iterator[Tuple[str, str, Any, Paths]]:
+    code = function.__code__
     if owner is not _NOBODY:
         first = code.co_varnames[0] if code.co_argcount else ""
         yield "owner", first, owner, uses.locals.get(first, ()) if first else None
@@ -298,15 +305,15 @@ def children(
     if function.__kwdefaults__:
         for name, value in function.__kwdefaults__.items():
             yield "kwdefault", name, value, uses.locals.get(name, ())
-    for name, value in vars(function).items():
+    for name, value in function.__dict__.items():
         yield "attribute", name, value, None
     if not is_library:
         values = function.__globals__
         for name, paths in uses.globals.items():
             if name in values:
                 yield "global", name, values[name], paths
-            elif name in vars(builtins) and vars(builtins)[name] is not _BUILTINS.get(name):
-                yield "builtin", name, vars(builtins)[name], paths
+            elif _NOW.get(name) is not _BUILTINS.get(name):
+                yield "builtin", name, _NOW[name], paths
 
 
 # ===- Keys ------------------------------------------------------------------------------------===#
@@ -328,7 +335,8 @@ class Scan:
         # Functions and lists, by the order in which they were met.
         self._seen: Dict[Any, int] = {}
         for function in functions:
-            self._visit(as_function(function), None)
+            is_plain = type(function) is types.FunctionType
+            self._visit(function if is_plain else as_function(function), None)
 
     def _visit(self, value: Any, paths: Paths) -> None:
         kind = type(value)
@@ -400,7 +408,11 @@ class Scan:
         identity = id(function) if owner is _NOBODY else (id(function), id(owner))
         if not self._is_first(identity):
             return
-        self.is_volatile |= uses_of(function.__code__).is_unseen and not is_library
-        for place, name, value, paths in children(function, owner):
+        if is_library and not function.__closure__:
+            return
+        # Once: it takes the hash of the code.
+        uses = uses_of(function.__code__)
+        self.is_volatile |= uses.is_unseen and not is_library
+        for _, name, value, paths in _children(function, owner, uses, is_library):
             self.key.append(name)
             self._visit(value, paths)
