@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Variants of a kernel, as PTX, beside cuDNN: alternating in one process on the same tensors.
 
-    attn-opt causal128.mlir --attn-to-online=target=cuda --online-to-tile --tile-to-async --async-to-nvvm \\
+    attn-opt causal128.mlir --attn-to-online=target=cuda --online-to-tile --tile-to-async --async-to-thread \\
         --emit-ptx="ptx=a.ptx plan=a.json" -o /dev/null
     compare_ptx.py --kernel a=a.ptx,a.json --kernel b=b.cubin,b.json --d 128 --seq 2048,8192 --variant causal
 

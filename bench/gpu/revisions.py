@@ -61,7 +61,7 @@ def emit(o: argparse.Namespace) -> int:
     for name, d in KERNELS:
         path = o.directory / f"{name}-{d}"
         command = [str(Path(o.bin, "attn-opt")), "-", "--attn-to-online=target=cuda", "--online-to-tile",
-                   "--tile-to-async", "--async-to-nvvm", f"--emit-ptx=ptx={path}.ptx plan={path}.json", "-o", "/dev/null"]
+                   "--tile-to-async", "--lower-affine", "--canonicalize", "--cse", "--convert-tile-to-nvvm", f"--emit-ptx=ptx={path}.ptx plan={path}.json", "-o", "/dev/null"]
         done = subprocess.run(command, input=make_source(name, d), text=True)
         if done.returncode:
             return done.returncode

@@ -185,7 +185,7 @@ ATTN_EXPORT attn_code attn_emit(const char *source, const attn_options *options,
                                 char **plan);
 
 /** What the compiler makes of a source: its decisions, and the IR after the room `until`, one of
- *  "problem", "grid" and "online", for cuda also "tile", "placed", "async", "nvvm" and "ptx". The
+ *  "problem", "grid" and "online", for cuda also "tile", "placed", "async", "thread" and "ptx". The
  *  text is freed with attn_string_free. */
 ATTN_EXPORT attn_code attn_explain(const char *source, const attn_options *options,
                                    const char *until, char **text);

@@ -178,8 +178,8 @@ unsigned getNumThreads();
 /// What the compiler makes of a source, as text: comments with the device, the schedule and why,
 /// which key tiles each mask visits, and compile times; then the IR after the room `until`, one of
 /// "problem", "grid" and "online". For CUDA, which need not be there, also "tile", "placed",
-/// "async", "nvvm" and "ptx", and more comments: instructions of the PTX, registers where a driver
-/// or ptxas can tell, and floors of the time.
+/// "async", "thread" and "ptx", and more comments: instructions of the PTX, registers where a
+/// driver or ptxas can tell, and floors of the time.
 Result<std::string> explain(std::string_view source, const CompileOptions &options = {},
                             std::string_view until = "online");
 

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------------------------===//
 
 #include "lib/Compiler/Explain.h"
+#include "lib/Rooms/Rooms.h"
 #include "lib/Support/ForkGate.h"
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/IR/Remarks.h"
@@ -28,6 +29,11 @@ void printRemark(raw_ostream &os, StringRef remark) {
     os << "// remark      " << remark << '\n';
   else
     os << "// " << left_justify(name, 12) << text.drop_back(text.ends_with("\"")) << '\n';
+}
+
+Status refuseDoor(std::string_view door, std::string_view known) {
+  return Status{StatusCode::InvalidArgument,
+                formatv("until: expected {0}, got '{1}'", known, door).str(), ""};
 }
 
 DoorVisitor observeDoors(mlir::MLIRContext &context, const DiagnosticCollector &diagnostics,
@@ -85,10 +91,11 @@ Result<std::string> explain(std::string_view source, const CompileOptions &optio
   ForkGate gate;
   if (options.device == DeviceKind::CUDA)
     return explainForGPU(source, options, until);
-  if (is_contained({"problem", "grid", "online"}, until))
-    return explainForHost(source, options, until);
-  return Status{StatusCode::InvalidArgument,
-                ("until: expected problem, grid or online, got '" + Twine(until) + "'").str(), ""};
+  // The rooms of the CPU after the third have names that nobody gave.
+  std::optional<Room> last = symbolizeRoom(until);
+  if (!last || *last > Room::Online)
+    return refuseDoor(until, listRooms(RoomDevice::CPU, getInfo(Room::Online).number));
+  return explainForHost(source, options, until);
 }
 
 } // namespace attn

@@ -22,6 +22,9 @@ DoorVisitor observeDoors(mlir::MLIRContext &context, const DiagnosticCollector &
 /// A remark of MLIR as a comment, "// name        text".
 void printRemark(llvm::raw_ostream &os, llvm::StringRef remark);
 
+/// What explain() answers where `door` is none of the `known` ones.
+Status refuseDoor(std::string_view door, std::string_view known);
+
 /// explain() for a GPU, which need not be there.
 Result<std::string> explainForGPU(std::string_view source, const CompileOptions &options,
                                   std::string_view until);

@@ -8,6 +8,7 @@
 #include "dialects/Attn/IR/AttnOps.h"
 #include "lib/Compiler/Assembled.h"
 #include "lib/Compiler/Explain.h"
+#include "lib/Rooms/Rooms.h"
 #include "lib/Target/PTX/KernelPlan.h"
 #include "lib/Transforms/Attn/Schedule.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -15,9 +16,6 @@
 using namespace llvm;
 
 namespace attn {
-
-static constexpr StringLiteral rooms[] = {"problem", "grid",  "online", "tile",
-                                          "placed",  "async", "nvvm",   "ptx"};
 
 //===----------------------------------------------------------------------------------------===//
 // Floors
@@ -103,22 +101,18 @@ static void printPlans(raw_ostream &os, StringRef text) {
 
 Result<std::string> explainForGPU(std::string_view source, const CompileOptions &options,
                                   std::string_view until) {
-  if (!is_contained(rooms, StringRef(until)))
-    return Status{
-        StatusCode::InvalidArgument,
-        ("until: expected problem, grid, online, tile, placed, async, nvvm or ptx, got '" +
-         Twine(until) + "'")
-            .str(),
-        ""};
-  bool isPTX = until == "ptx";
+  std::optional<Room> last = symbolizeRoom(until);
+  if (!last || !getInfo(*last).isOnTheWayTo(RoomDevice::CUDA))
+    return refuseDoor(until, listRooms(RoomDevice::CUDA));
+  bool isPTX = last == Room::PTX;
   std::vector<std::string> remarks;
   std::string text, floors, ir;
   raw_string_ostream os(text), floorStream(floors), irStream(ir);
   auto observe = [&](StringRef room, mlir::ModuleOp module, ArrayRef<std::string> said) {
     // Schedules are in the first room, and only there is an attention whole.
-    if (room == "problem")
+    if (room == getInfo(Room::Problem).name)
       module.walk([&](AttentionOp op) { printFloors(floorStream, op); });
-    if (room != (isPTX ? "nvvm" : StringRef(until)))
+    if (room != getInfo(isPTX ? Room::Thread : *last).name)
       return;
     remarks = said;
     if (!isPTX)

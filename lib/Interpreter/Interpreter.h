@@ -58,7 +58,7 @@ struct InterpreterCounts {
 struct InterpreterOptions {
   /// Leaves out the numbers of attn ops: queries, keys and values may be tensors without data.
   bool countOnly = false;
-  /// The masks of the same function in level `problem`, to prove the visited tiles against.
+  /// The masks of the same function in room `problem`, to prove the visited tiles against.
   OriginalMasks *proveAgainst = nullptr;
   /// Reads the f32 constants that attn-online-softmax introduces (log2(e), the default scale) as
   /// the real numbers that they stand for. Stages then agree to f64 rounding; without it to 1e-7.

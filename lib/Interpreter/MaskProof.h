@@ -14,7 +14,7 @@
 
 namespace attn {
 
-/// The masks of the attn.attention ops of a function in level `problem` (variants expanded), with
+/// The masks of the attn.attention ops of a function in room `problem` (variants expanded), with
 /// the values they capture in one call.
 class OriginalMasks {
 public:

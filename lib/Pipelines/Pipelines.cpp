@@ -6,84 +6,124 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/Pipelines/Pipelines.h"
-#include "lib/Conversion/AttnToLinalg/Passes.h"
+#include "lib/Conversion/AttnToTile/Passes.h"
+#include "lib/Conversion/AttnToVector/Passes.h"
+#include "lib/Conversion/TileToNVVM/Passes.h"
+#include "lib/Pipelines/BuffersToLLVM.h"
 #include "lib/Transforms/Attn/Passes.h"
+#include "lib/Transforms/CPU/Passes.h"
+#include "lib/Transforms/Tile/Passes.h"
+#include "mlir/Conversion/Passes.h"
 #include "mlir/Pass/PassRegistry.h"
 #include "mlir/Transforms/Passes.h"
 
 using namespace mlir;
 using namespace attn;
 
-static void addDoor(OpPassManager &pm, StringRef level) {
+static void addCleanup(OpPassManager &pm) {
   pm.addPass(createCanonicalizerPass());
   pm.addPass(createCSEPass());
-  pm.addPass(createVerifyLevelPass({level.str()}));
 }
 
-void attn::buildToOnlinePipeline(OpPassManager &pm, const ToOnlineOptions &options, Door until,
-                                 const DoorVisitor &visit) {
-  // Room 1: what attention is.
-  pm.addPass(createVerifyLevelPass({"problem"}));
-  if (options.target == "cuda")
-    pm.addPass(createGeneralizeExtentsPass());
-  pm.addPass(createExpandVariantsPass());
-  pm.addPass(createSetSchedulePass({options.target, options.lanes, options.bf16Dot, options.blockM,
-                                    options.blockN, options.splits}));
-  addDoor(pm, "problem");
-  addVisit(pm, "problem", visit);
-  if (until == Door::Problem)
-    return;
-
-  // Room 2: one grid of blocks.
-  pm.addPass(createTileToGridPass());
-  addDoor(pm, "grid");
-  addVisit(pm, "grid", visit);
-  if (until == Door::Grid)
-    return;
-
-  // Room 3: the online softmax, over the key tiles that matter.
-  pm.addPass(createOnlineSoftmaxPass());
-  addDoor(pm, "online");
-  pm.addPass(createSplitKVPass());
-  addDoor(pm, "online");
-  pm.addPass(createTileKVLoopPass());
-  addDoor(pm, "online");
-  pm.addPass(createPruneMaskedTilesPass({/*certainFirst=*/options.target == "cuda"}));
-  addDoor(pm, "online");
-  addVisit(pm, "online", visit);
-}
-
-void attn::buildToReferencePipeline(OpPassManager &pm, int64_t blockRows) {
-  pm.addPass(createVerifyLevelPass({"problem"}));
-  pm.addPass(createExpandVariantsPass());
-  pm.addPass(createReturnF64Pass());
-  if (blockRows > 0) {
-    SetSchedulePassOptions schedule;
-    schedule.blockM = blockRows;
-    pm.addPass(createSetSchedulePass(schedule));
+/// The whole road, top to bottom. Passes check their doors themselves.
+static void addRoom(OpPassManager &pm, Room room, const PipelineOptions &options) {
+  bool isForGPU = options.target == "cuda";
+  switch (room) {
+  case Room::Problem: // What attention is.
+    if (isForGPU)
+      pm.addPass(createGeneralizeExtentsPass());
+    pm.addPass(createExpandVariantsPass());
+    pm.addPass(createSetSchedulePass({options.target, options.lanes, options.bf16Dot,
+                                      options.blockM, options.blockN, options.splits}));
+    return addCleanup(pm);
+  case Room::Grid: // One grid of blocks.
     pm.addPass(createTileToGridPass());
+    return addCleanup(pm);
+  case Room::Online: // The online softmax, over the key tiles that matter.
+    pm.addPass(createOnlineSoftmaxPass());
+    addCleanup(pm);
+    pm.addPass(createSplitKVPass());
+    addCleanup(pm);
+    pm.addPass(createTileKVLoopPass());
+    addCleanup(pm);
+    pm.addPass(createPruneMaskedTilesPass({/*certainFirst=*/isForGPU}));
+    return addCleanup(pm);
+  case Room::Tile: // What one thread block does.
+    pm.addPass(createConvertAttnToTilePass());
+    addCleanup(pm);
+    return pm.addPass(tile::createPipelineStepsPass());
+  case Room::Placed: // Where.
+    pm.addPass(tile::createPromoteOperandsPass());
+    pm.addPass(tile::createAssignLayoutsPass());
+    return addCleanup(pm);
+  case Room::Async: // When, and by whom.
+    pm.addPass(tile::createAssignRolesPass());
+    pm.addPass(tile::createMakeRingsPass({options.stages}));
+    pm.addPass(tile::createOverlapMmaPass());
+    pm.addPass(tile::createOutlineRolesPass());
+    addCleanup(pm);
+    return pm.addPass(tile::createAllocateSharedPass());
+  case Room::Thread: // What one thread does.
+    pm.addPass(createLowerAffinePass());
+    addCleanup(pm);
+    return pm.addPass(createConvertTileToNVVMPass());
+  case Room::Buffers: // Where, on a CPU.
+    pm.addPass(createCPUAppendDestinationsPass());
+    pm.addPass(createCPUBufferizePass());
+    // Removes copies of a buffer to itself and loop-carried buffers that the loop only passes on.
+    pm.addPass(createCSEPass());
+    pm.addPass(createCanonicalizerPass());
+    return pm.addPass(createCPUBoundBuffersPass());
+  case Room::Vectors: // What one core does.
+    pm.addPass(createConvertAttnToVectorPass({unsigned(options.lanes), options.bf16Dot}));
+    pm.addPass(createCPUOutlineForallPass());
+    pm.addPass(createCPUExpandMathPass());
+    return pm.addPass(createLoopInvariantCodeMotionPass());
+  case Room::LLVM:
+    return addBuffersToLLVM(pm);
+  case Room::PTX:
+  case Room::LLVMIR:
+  case Room::Assembly:
+    return; // lib/Target writes text.
   }
-  pm.addPass(createConvertAttnToLinalgPass({/*f64=*/true}));
-  pm.addPass(createCanonicalizerPass());
-  pm.addPass(createCSEPass());
 }
 
-namespace {
-struct ToReferenceOptions : PassPipelineOptions<ToReferenceOptions> {
-  Option<int64_t> blockRows{*this, "block-rows", llvm::cl::desc("query rows at a time; 0: all"),
-                            llvm::cl::init(0)};
-};
-} // namespace
+void attn::buildPipeline(OpPassManager &pm, const PipelineOptions &options, Room first, Room last,
+                         const DoorVisitor &visit) {
+  RoomDevice device = options.target == "cuda" ? RoomDevice::CUDA : RoomDevice::CPU;
+  for (const RoomInfo &info : getRooms())
+    if (info.isOnTheWayTo(device) && first <= info.room && info.room <= last) {
+      addRoom(pm, info.room, options);
+      addVisit(pm, info.name, visit);
+    }
+}
 
-void attn::registerAttnPipelines() {
-  PassPipelineRegistration<ToOnlineOptions>("attn-to-online",
-                                            "rooms 1 to 3: problem to the online softmax",
-                                            [](OpPassManager &pm, const ToOnlineOptions &options) {
-                                              buildToOnlinePipeline(pm, options);
+void attn::buildPipeline(OpPassManager &pm, const PipelineOptions &options, Room last,
+                         const DoorVisitor &visit) {
+  buildPipeline(pm, options, Room::Problem, last, visit);
+}
+
+/// One whose rooms are on the way to one device only.
+static void registerStretch(StringRef name, StringRef description, Room first, Room last) {
+  PassPipelineRegistration<PipelineOptions>(name, description,
+                                            [=](OpPassManager &pm, const PipelineOptions &given) {
+                                              PipelineOptions options;
+                                              options.copyOptionValuesFrom(given);
+                                              if (getInfo(last).device == RoomDevice::CUDA)
+                                                options.target = "cuda";
+                                              buildPipeline(pm, options, first, last);
                                             });
-  PassPipelineRegistration<ToReferenceOptions>(
-      "attn-to-reference", "the definition in f64, as linalg on tensors",
-      [](OpPassManager &pm, const ToReferenceOptions &options) {
-        buildToReferencePipeline(pm, options.blockRows);
-      });
+}
+
+void attn::registerPipelines() {
+  registerStretch("attn-to-online", "rooms 1 to 3: problem to the online softmax", Room::Problem,
+                  Room::Online);
+  registerStretch("attn-to-thread", "rooms 1 to 7: problem to the program of one thread",
+                  Room::Problem, Room::Thread);
+  registerStretch("online-to-tile", "room 4: the program of one thread block", Room::Tile,
+                  Room::Tile);
+  registerStretch("tile-to-async", "rooms 5 and 6: places, layouts, roles and barriers",
+                  Room::Placed, Room::Async);
+  registerStretch("async-to-thread", "room 7: the program of one thread", Room::Thread,
+                  Room::Thread);
 }

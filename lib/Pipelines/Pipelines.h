@@ -9,20 +9,22 @@
 #define ATTN_LIB_PIPELINES_PIPELINES_H
 
 #include "lib/Pipelines/VisitDoor.h"
+#include "lib/Rooms/Rooms.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Pass/PassOptions.h"
 
 namespace attn {
 
-/// Rooms 1 to 3: what the schedule is chosen for, and what overrides it.
-struct ToOnlineOptions : mlir::PassPipelineOptions<ToOnlineOptions> {
+/// What a program is compiled for, and what overrides the schedule.
+struct PipelineOptions : mlir::PassPipelineOptions<PipelineOptions> {
   Option<std::string> target{*this, "target",
                              llvm::cl::desc("what the schedule is for: cpu or cuda"),
                              llvm::cl::init("cpu")};
   Option<int64_t> lanes{*this, "lanes",
                         llvm::cl::desc("f32 lanes of the CPU's vectors: 4, 8 or 16"),
                         llvm::cl::init(16)};
-  Option<bool> bf16Dot{*this, "bf16-dot", llvm::cl::desc("the CPU multiplies pairs of bf16"),
+  Option<bool> bf16Dot{*this, "bf16-dot",
+                       llvm::cl::desc("the CPU multiplies pairs of bf16 (AVX512-BF16)"),
                        llvm::cl::init(false)};
   Option<int64_t> blockM{*this, "block-m",
                          llvm::cl::desc("query rows of a block; 0: the target's rule"),
@@ -32,6 +34,10 @@ struct ToOnlineOptions : mlir::PassPipelineOptions<ToOnlineOptions> {
   Option<int64_t> splits{*this, "splits",
                          llvm::cl::desc("parts the keys of a block are split into"),
                          llvm::cl::init(1)};
+  Option<int64_t> stages{
+      *this, "stages",
+      llvm::cl::desc("tiles of keys, and of values, that may be in flight on a GPU"),
+      llvm::cl::init(2)};
 };
 
 /// What a user says about the schedule, from one struct of options to another that names it alike.
@@ -41,19 +47,25 @@ template <typename From, typename To> void copyScheduleOptions(const From &from,
   to.splits = from.splits;
 }
 
-/// The last room to enter, for `attn-translate --until`.
-enum class Door { Problem, Grid, Online };
+/// The rooms from `first` to `last`, both included, on the way to the target of `options`. The
+/// program comes from the room before `first`; each door is shown to `visit`.
+void buildPipeline(mlir::OpPassManager &pm, const PipelineOptions &options, Room first, Room last,
+                   const DoorVisitor &visit = nullptr);
 
-/// problem -> online, one verified door after the other, each shown to `visit`; stops at `until`.
-void buildToOnlinePipeline(mlir::OpPassManager &pm, const ToOnlineOptions &options,
-                           Door until = Door::Online, const DoorVisitor &visit = nullptr);
+/// All rooms down to `last`.
+void buildPipeline(mlir::OpPassManager &pm, const PipelineOptions &options, Room last,
+                   const DoorVisitor &visit = nullptr);
 
 /// problem -> linalg in f64, one block of rows at a time: the oracle. `blockRows` bounds its memory
 /// to blockRows * N * 8 bytes for each thread; 0 leaves attention on whole tensors.
 void buildToReferencePipeline(mlir::OpPassManager &pm, int64_t blockRows);
 
-/// attn-to-online and attn-to-reference by name.
-void registerAttnPipelines();
+/// The oracle -> the LLVM dialect of the CPU, by loops over scalars.
+void buildReferenceToLLVMPipeline(mlir::OpPassManager &pm);
+
+/// Stretches of the road by name, and attn-to-reference.
+void registerPipelines();
+void registerReferencePipeline();
 
 } // namespace attn
 

@@ -17,7 +17,7 @@ def SimulatePass : Pass<"tile-simulate", "::mlir::ModuleOp"> {
     its memory arguments in order, `scalars` the others; floats are random, integers 0. Each finding is an error at one party,
     with notes at the others. With `predict`, a remark tells the time that the cost model gives for the grid.
 
-    Requires: rooms 4 to 6. Produces: the same IR. Fails when: there is a finding, or an op that the simulator does not know.
+    Requires: a part of room 6 `async`. Produces: a part of room 6 `async`, the same. Fails when: there is a finding, or an op that the simulator does not know.
   }];
   let options = [
     ListOption<"shapes", "shapes", "std::string", "extents of memory arguments: 1x2x256x64,...">,

@@ -7,6 +7,7 @@
 
 #include "dialects/Tile/IR/TileDialect.h"
 #include "lib/Interpreter/ScalarOps.h"
+#include "lib/Rooms/RoomPass.h"
 #include "lib/Simulator/Passes.h"
 #include "lib/Simulator/Simulator.h"
 #include "lib/Support/ElementType.h"
@@ -28,8 +29,9 @@ struct MadeUp {
   std::vector<sim::Argument> arguments;
 };
 
-struct SimulatePass : sim::impl::SimulatePassBase<SimulatePass> {
-  using Base::Base;
+struct SimulatePass : RoomPass<sim::impl::SimulatePassBase<SimulatePass>, within(Room::Async),
+                               within(Room::Async)> {
+  using RoomPass::RoomPass;
 
   Expected<MadeUp> makeArguments(mlir::func::FuncOp kernel) {
     MadeUp made;
@@ -119,7 +121,7 @@ struct SimulatePass : sim::impl::SimulatePassBase<SimulatePass> {
     return timeline.empty() ? Error::success() : writeTimeline(*simulator, made->arguments);
   }
 
-  void runOnOperation() override {
+  LogicalResult transform() override {
     bool isWrong = false;
     for (auto kernel : getOperation().getOps<mlir::func::FuncOp>())
       if (kernel->hasAttr(tile::TileDialect::kKernelAttrName))
@@ -128,7 +130,8 @@ struct SimulatePass : sim::impl::SimulatePassBase<SimulatePass> {
           isWrong = true;
         }
     if (isWrong)
-      signalPassFailure();
+      return failure();
+    return success();
   }
 };
 } // namespace

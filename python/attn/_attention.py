@@ -672,8 +672,8 @@ def explain(
     a driver or ptxas can tell, registers.
 
     Args:
-        until: "problem", "grid" or "online"; for a GPU also "tile", "placed", "async", "nvvm" and
-            "ptx".
+        until: "problem", "grid" or "online"; for a GPU also "tile", "placed", "async", "thread"
+            and "ptx".
         dtype, head_dim, value_dim, and the others: as for `compile`.
 
     Returns:

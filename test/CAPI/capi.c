@@ -278,7 +278,7 @@ static void testCuda(void) {
                "source: expected elements of f16 or bf16 on the device cuda, got f32 in query");
   EXPECT(!ptx && !plan && *attn_last_hint());
   EXPECT_ERROR(attn_emit(half, options, NULL, &plan), ATTN_INVALID_ARGUMENT, "ptx: ");
-  EXPECT(attn_explain(half, options, "nvvm", &text) == ATTN_OK);
+  EXPECT(attn_explain(half, options, "thread", &text) == ATTN_OK);
   EXPECT(text && strstr(text, "// floors") && strstr(text, "llvm.func"));
   attn_string_free(text);
   code = attn_compile(half, options, &kernel);

@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------------------------===//
 
-#include "lib/Pipelines/GPUPipeline.h"
+#include "lib/Pipelines/Pipelines.h"
 #include "lib/Simulator/Launch.h"
 #include "test/Execution/GuardedTensor.h"
 #include "test/Execution/TestDevice.h"
@@ -68,10 +68,11 @@ class SimulatorDevice : public HopperDevice {
 public:
   llvm::Expected<std::unique_ptr<TestKernel>> compile(mlir::ModuleOp module,
                                                       const Problem &problem) override {
-    ToOnlineOptions options;
+    PipelineOptions options;
+    options.target = "cuda";
     setSchedule(options, problem);
     mlir::PassManager pm(module.getContext());
-    buildToNVVMPipeline(pm, options, GPUPipelineOptions(), GPUDoor::Async);
+    buildPipeline(pm, options, Room::Async);
     if (failed(pm.run(module)))
       return llvm::createStringError("expected passes that succeed, got the errors above");
     llvm::Expected<sim::Launch> launch = sim::Launch::create(module);

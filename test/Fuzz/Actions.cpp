@@ -7,8 +7,7 @@
 
 #include "test/Fuzz/Actions.h"
 #include "attn/Compiler.h"
-#include "lib/Pipelines/CPUPipeline.h"
-#include "lib/Pipelines/GPUPipeline.h"
+#include "lib/Pipelines/Pipelines.h"
 #include "mlir/IR/Verifier.h"
 #include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassInstrumentation.h"
@@ -22,8 +21,8 @@ using namespace mlir;
 
 namespace attn::fuzz {
 
-static constexpr StringRef kDoors[] = {"problem", "grid",   "online", "llvm",
-                                       "tile",    "placed", "async",  "nvvm"};
+static constexpr StringRef kDoors[] = {"problem", "grid", "online", "buffers", "vectors",
+                                       "llvm",    "tile", "placed", "async",   "thread"};
 
 std::string Action::getCommand() const {
   switch (kind) {
@@ -119,13 +118,13 @@ static std::string getNamedPipeline(Rng &rng) {
       "attn-to-online{target=cuda block-m=64 block-n=32 splits=2}",
       "attn-to-reference",
       "attn-to-reference{block-rows=8}",
-      "attn-to-nvvm",
-      "attn-to-nvvm{block-m=64 block-n=64 stages=1}",
-      "attn-to-nvvm{splits=3 stages=4}",
+      "attn-to-thread",
+      "attn-to-thread{block-m=64 block-n=64 stages=1}",
+      "attn-to-thread{splits=3 stages=4}",
       "online-to-tile",
       "tile-to-async",
       "tile-to-async{stages=3}",
-      "async-to-nvvm",
+      "async-to-thread",
       "canonicalize",
       "canonicalize{test-convergence=true}",
       "cse",
@@ -188,23 +187,10 @@ struct VerifyEach : PassInstrumentation {
 } // namespace
 
 static void buildDoor(OpPassManager &pm, StringRef door) {
-  ToOnlineOptions options;
-  bool isForGPU = door == "tile" || door == "placed" || door == "async" || door == "nvvm";
-  if (isForGPU) {
-    auto until = llvm::StringSwitch<GPUDoor>(door)
-                     .Case("tile", GPUDoor::Tile)
-                     .Case("placed", GPUDoor::Placed)
-                     .Case("async", GPUDoor::Async)
-                     .Default(GPUDoor::NVVM);
-    return buildToNVVMPipeline(pm, options, GPUPipelineOptions(), until);
-  }
-  auto until = llvm::StringSwitch<attn::Door>(door)
-                   .Case("problem", attn::Door::Problem)
-                   .Case("grid", attn::Door::Grid)
-                   .Default(attn::Door::Online);
-  buildToOnlinePipeline(pm, options, until);
-  if (door == "llvm")
-    buildOnlineToLLVMPipeline(pm, CPUPipelineOptions());
+  std::optional<Room> until = symbolizeRoom(door);
+  PipelineOptions options;
+  options.target = getInfo(*until).device == RoomDevice::CUDA ? "cuda" : "cpu";
+  buildPipeline(pm, options, *until);
 }
 
 static bool runPasses(const Action &action, ModuleOp module, const ActionWatch &watch) {

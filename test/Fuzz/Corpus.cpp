@@ -6,8 +6,7 @@
 //===----------------------------------------------------------------------------------------===//
 
 #include "test/Fuzz/Corpus.h"
-#include "lib/Pipelines/CPUPipeline.h"
-#include "lib/Pipelines/GPUPipeline.h"
+#include "lib/Pipelines/Pipelines.h"
 #include "mlir/IR/Verifier.h"
 #include "mlir/Parser/Parser.h"
 #include "llvm/ADT/SetVector.h"
@@ -66,19 +65,14 @@ static void addRooms(Corpus &corpus, const CorpusProgram &program) {
     OwningOpRef<ModuleOp> module = cast<ModuleOp>(program.module.get()->clone());
     std::string origin = program.origin;
     auto visit = [&](StringRef room, ModuleOp at) {
-      if (room != "problem" && room != "nvvm")
+      if (room != "problem" && room != "thread")
         addProgram(corpus, cast<ModuleOp>(at->clone()), (origin + "@" + target + "-" + room).str(),
                    {});
     };
     PassManager pm(module->getContext());
-    ToOnlineOptions options;
-    if (target == "cuda") {
-      buildToNVVMPipeline(pm, options, GPUPipelineOptions(), GPUDoor::Async, visit);
-    } else {
-      buildToOnlinePipeline(pm, options, Door::Online, visit);
-      buildOnlineToVectorPipeline(pm, CPUPipelineOptions());
-      addVisit(pm, "vector", visit);
-    }
+    PipelineOptions options;
+    options.target = target.str();
+    buildPipeline(pm, options, target == "cuda" ? Room::Async : Room::Vectors, visit);
     // A program that has no way there ends at the last door that it reached.
     (void)pm.run(*module);
   }

@@ -19,7 +19,7 @@ def assemble(source: str, splits: int, folder: pathlib.Path) -> str:
     (folder / "a.mlir").write_text(source)
     subprocess.run(
         ["attn-opt", str(folder / "a.mlir"), f"--attn-to-online=target=cuda splits={splits}", "--online-to-tile", "--tile-to-async",
-         "--async-to-nvvm", f"--emit-ptx=ptx={folder}/a.ptx plan={folder}/a.json", "-o", str(folder / "a.out")],
+         "--async-to-thread", f"--emit-ptx=ptx={folder}/a.ptx plan={folder}/a.json", "-o", str(folder / "a.out")],
         check=True)
     done = subprocess.run(["ptxas", "-arch=sm_90a", "-v", f"{folder}/a.ptx", "-o", f"{folder}/a.cubin"],
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)

@@ -41,19 +41,19 @@ static mlir::OwningOpRef<mlir::ModuleOp> parse(const Job &job) {
                                                  &getContext());
 }
 
-llvm::Expected<mlir::OwningOpRef<mlir::ModuleOp>> lower(const Job &job, GPUDoor until) {
+llvm::Expected<mlir::OwningOpRef<mlir::ModuleOp>> lower(const Job &job, Room until) {
   mlir::OwningOpRef<mlir::ModuleOp> module = parse(job);
   if (!module)
     return llvm::createStringError("expected a source that parses");
-  ToOnlineOptions online;
+  PipelineOptions online;
+  online.target = "cuda";
   online.blockM = job.problem.blockM;
   online.blockN = job.problem.blockN;
   online.splits = job.problem.splits;
-  GPUPipelineOptions gpu;
   if (job.stages)
-    gpu.stages = job.stages;
+    online.stages = job.stages;
   mlir::PassManager pm(&getContext());
-  buildToNVVMPipeline(pm, online, gpu, until);
+  buildPipeline(pm, online, until);
   if (failed(pm.run(*module)))
     return llvm::createStringError("expected passes that succeed");
   return std::move(module);

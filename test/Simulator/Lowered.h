@@ -8,7 +8,7 @@
 #ifndef ATTN_TEST_SIMULATOR_LOWERED_H
 #define ATTN_TEST_SIMULATOR_LOWERED_H
 
-#include "lib/Pipelines/GPUPipeline.h"
+#include "lib/Pipelines/Pipelines.h"
 #include "lib/Simulator/Launch.h"
 #include "mlir/IR/MLIRContext.h"
 #include "test/Execution/Problem.h"
@@ -28,8 +28,7 @@ struct Job {
 mlir::MLIRContext &getContext();
 
 /// The module in room 6, or behind another door.
-llvm::Expected<mlir::OwningOpRef<mlir::ModuleOp>> lower(const Job &job,
-                                                        GPUDoor until = GPUDoor::Async);
+llvm::Expected<mlir::OwningOpRef<mlir::ModuleOp>> lower(const Job &job, Room until = Room::Async);
 mlir::func::FuncOp getKernel(mlir::ModuleOp module);
 
 /// Arguments of a call, and what the definition says of it.

@@ -89,10 +89,11 @@ static Outcome judge(uint64_t seed) {
     return Outcome::Wrong;
   }
   std::string said;
-  GPUPipelineOptions options;
+  PipelineOptions options;
+  options.target = "cuda";
   options.stages = program.stages;
   mlir::PassManager pm(&getContext());
-  buildTileToAsyncPipeline(pm, options);
+  buildPipeline(pm, options, Room::Placed, Room::Async);
   mlir::LogicalResult lowered = mlir::success();
   {
     mlir::ScopedDiagnosticHandler listen(&getContext(), [&](mlir::Diagnostic &diagnostic) {

@@ -140,7 +140,7 @@ TEST(SimulatorTest, StridedTensorsAndGroupedHeads) {
 TEST(SimulatorTest, AllRoomsAreRight) {
   for (const char *name :
        {"Full", "CausalBottomRight", "AllScores", "SinkCausal", "DocumentCausal"})
-    for (GPUDoor door : {GPUDoor::Tile, GPUDoor::Placed}) {
+    for (Room door : {Room::Tile, Room::Placed}) {
       Job job{getVariant(name), {}};
       job.problem.type = "bf16";
       job.problem.withLse = true;

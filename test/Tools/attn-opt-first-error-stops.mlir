@@ -1,7 +1,7 @@
-// RUN: not attn-opt %s --attn-verify-level=level=grid --attn-online-softmax 2>&1 | FileCheck %s
+// RUN: not attn-opt %s --attn-verify-room=room=grid --attn-online-softmax 2>&1 | FileCheck %s
 
 // A pass that fails is the last one that runs, and nothing is printed.
-// CHECK: does not belong to level 'grid'
+// CHECK: in room 2 'grid'
 // CHECK-NOT: error:
 // CHECK-NOT: func.func
 func.func @whole(%q: tensor<1x2x3x16xf16>) -> tensor<1x2x3x16xf16> {

@@ -293,8 +293,9 @@ TEST_F(CompileCUDATest, CompilesWithoutADriver) {
   text = explain(getSource(spec), options, "ptx");
   ASSERT_TRUE(text);
   EXPECT_NE(text->find(".visible .entry attention("), std::string::npos);
-  EXPECT_EQ(explain("", options, "attic").getStatus().message,
-            "until: expected problem, grid, online, tile, placed, async, nvvm or ptx, got 'attic'");
+  EXPECT_EQ(
+      explain("", options, "attic").getStatus().message,
+      "until: expected problem, grid, online, tile, placed, async, thread or ptx, got 'attic'");
 }
 
 TEST_F(CompileCUDATest, UnsupportedTypes) {

@@ -169,11 +169,11 @@ protected:
 };
 } // namespace
 
-static Stage toOnline(Door door, int64_t blockM = 0, int64_t blockN = 0, int64_t splits = 1) {
+static Stage toOnline(Room room, int64_t blockM = 0, int64_t blockN = 0, int64_t splits = 1) {
   return {"online", [=](OpPassManager &pm) {
-            ToOnlineOptions options;
+            PipelineOptions options;
             options.blockM = blockM, options.blockN = blockN, options.splits = splits;
-            buildToOnlinePipeline(pm, options, door);
+            buildPipeline(pm, options, room);
           }};
 }
 
@@ -185,7 +185,7 @@ static Stage named(std::string name, Stage stage) {
 /// Between the passes of room 3, where the pipeline has no door.
 static Stage unfinished(std::string name, bool withLoop) {
   return {std::move(name), [=](OpPassManager &pm) {
-            toOnline(Door::Grid, 16, 24).build(pm);
+            toOnline(Room::Grid, 16, 24).build(pm);
             pm.addPass(createOnlineSoftmaxPass());
             if (withLoop)
               pm.addPass(createTileKVLoopPass());
@@ -195,8 +195,8 @@ static Stage unfinished(std::string name, bool withLoop) {
 std::optional<InterpreterCounts> InterpreterTest::count(const Problem &problem, Extents extents,
                                                         int64_t blockM, int64_t blockN,
                                                         int64_t splits) {
-  OwningOpRef<ModuleOp> original = make(problem, toOnline(Door::Problem));
-  OwningOpRef<ModuleOp> online = make(problem, toOnline(Door::Online, blockM, blockN, splits));
+  OwningOpRef<ModuleOp> original = make(problem, toOnline(Room::Problem));
+  OwningOpRef<ModuleOp> online = make(problem, toOnline(Room::Online, blockM, blockN, splits));
   if (!original || !online)
     return std::nullopt;
   Inputs inputs(problem, extents, /*seed=*/1, /*hasData=*/false);
@@ -277,13 +277,13 @@ static void expectSame(const InterpreterResult &result, const InterpreterResult 
 static const int64_t lengthsToTry[] = {0, 1, 7, 127, 129};
 
 TEST_F(InterpreterTest, StagesAgree) {
-  const Stage problemStage = toOnline(Door::Problem);
-  const Stage stages[] = {named("grid", toOnline(Door::Grid, 16, 24)),
+  const Stage problemStage = toOnline(Room::Problem);
+  const Stage stages[] = {named("grid", toOnline(Room::Grid, 16, 24)),
                           unfinished("online softmax", /*withLoop=*/false),
                           unfinished("key loop", /*withLoop=*/true),
-                          named("online", toOnline(Door::Online, 16, 24)),
-                          named("wide online", toOnline(Door::Online, 48, 16)),
-                          named("split", toOnline(Door::Online, 16, 24, 3))};
+                          named("online", toOnline(Room::Online, 16, 24)),
+                          named("wide online", toOnline(Room::Online, 48, 16)),
+                          named("split", toOnline(Room::Online, 16, 24, 3))};
   for (const Problem &problem : problems) {
     SCOPED_TRACE(problem.name);
     OwningOpRef<ModuleOp> original = make(problem, problemStage);
@@ -327,7 +327,7 @@ TEST_F(InterpreterTest, AgreesWithTheLinalgReference) {
   Stage reference = {"linalg", [](OpPassManager &pm) { buildToReferencePipeline(pm, 0); }};
   for (const Problem &problem : problems) {
     SCOPED_TRACE(problem.name);
-    OwningOpRef<ModuleOp> original = make(problem, toOnline(Door::Problem));
+    OwningOpRef<ModuleOp> original = make(problem, toOnline(Room::Problem));
     OwningOpRef<ModuleOp> linalg = make(problem, reference);
     ASSERT_TRUE(original && linalg);
     for (auto [m, n] : {std::pair(13, 13), {5, 17}, {17, 5}, {0, 3}, {3, 0}}) {
@@ -414,8 +414,8 @@ TEST_F(InterpreterTest, SeveralAttentions) {
 /// Read to the letter, the f32 constants of room 3 cost seven digits: the option is not idle.
 TEST_F(InterpreterTest, ConstantsAreF32ToTheLetter) {
   Problem problem = {"plain", "", {}, "", 6, 8};
-  OwningOpRef<ModuleOp> original = make(problem, toOnline(Door::Problem));
-  OwningOpRef<ModuleOp> online = make(problem, toOnline(Door::Online, 16, 16));
+  OwningOpRef<ModuleOp> original = make(problem, toOnline(Room::Problem));
+  OwningOpRef<ModuleOp> online = make(problem, toOnline(Room::Online, 16, 16));
   ASSERT_TRUE(original && online);
   Inputs inputs(problem, square(40, 40), 3);
   InterpreterOptions options;
@@ -432,9 +432,9 @@ TEST_F(InterpreterTest, ConstantsAreF32ToTheLetter) {
 TEST_F(InterpreterTest, ProofFindsMistakes) {
   auto prove = [&](const char *original, const char *other) -> MaskProof {
     OwningOpRef<ModuleOp> problem =
-        make({"original", "variants [" + std::string(original) + "]"}, toOnline(Door::Problem));
+        make({"original", "variants [" + std::string(original) + "]"}, toOnline(Room::Problem));
     OwningOpRef<ModuleOp> online =
-        make({"other", "variants [" + std::string(other) + "]"}, toOnline(Door::Online, 16, 16));
+        make({"other", "variants [" + std::string(other) + "]"}, toOnline(Room::Online, 16, 16));
     Inputs inputs({"", ""}, square(64, 64), 1, /*hasData=*/false);
     llvm::Expected<OriginalMasks> masks = OriginalMasks::capture(entry(problem), inputs.values);
     if (!masks) {

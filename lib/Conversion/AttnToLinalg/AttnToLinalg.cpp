@@ -9,6 +9,7 @@
 #include "lib/Analysis/ScoreExtremes/ScoreExtremes.h"
 #include "lib/Conversion/AttnToLinalg/Passes.h"
 #include "lib/Conversion/AttnToLinalg/WidenRegion.h"
+#include "lib/Rooms/RoomPass.h"
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Arith/Utils/Utils.h"
@@ -261,8 +262,10 @@ static SmallVector<Value> defineMerge(Reference &b, MergeOp op) {
 }
 
 namespace {
-struct ConvertAttnToLinalgPass : attn::impl::ConvertAttnToLinalgPassBase<ConvertAttnToLinalgPass> {
-  using Base::Base;
+struct ConvertAttnToLinalgPass
+    : RoomPass<attn::impl::ConvertAttnToLinalgPassBase<ConvertAttnToLinalgPass>,
+               anyOf(Room::Problem, Room::Grid), Room::Online> {
+  using RoomPass::RoomPass;
 
   void replace(IRRewriter &rewriter, Operation *op,
                function_ref<SmallVector<Value>(Reference &)> define) {
@@ -280,7 +283,7 @@ struct ConvertAttnToLinalgPass : attn::impl::ConvertAttnToLinalgPassBase<Convert
     rewriter.replaceOp(op, replacements);
   }
 
-  void runOnOperation() override {
+  LogicalResult transform() override {
     IRRewriter rewriter(&getContext());
     WalkResult walk = getOperation()->walk([&](Operation *op) {
       if (auto attention = dyn_cast<AttentionOp>(op)) {
@@ -291,21 +294,13 @@ struct ConvertAttnToLinalgPass : attn::impl::ConvertAttnToLinalgPassBase<Convert
         }
         replace(rewriter, op, [&](Reference &b) { return defineAttention(b, attention); });
       } else if (auto merge = dyn_cast<MergeOp>(op)) {
-        if (merge.hasPureBufferSemantics()) {
-          op->emitOpError("expected tensors, got buffers");
-          return WalkResult::interrupt();
-        }
         replace(rewriter, op, [&](Reference &b) { return defineMerge(b, merge); });
-      } else if (isa<OnlineAttentionOp, NormalizeOp>(op)) {
-        op->emitOpError("expected attn.attention: the definition knows no running state");
-        return WalkResult::interrupt();
       } else if (auto assume = dyn_cast<AssumeOp>(op)) {
         rewriter.replaceOp(op, assume.getSource());
       }
       return WalkResult::advance();
     });
-    if (walk.wasInterrupted())
-      return signalPassFailure();
+    return failure(walk.wasInterrupted());
   }
 };
 } // namespace

@@ -17,7 +17,7 @@ def ConvertAttnToLinalgPass : Pass<"convert-attn-to-linalg"> {
     maximum, the exponentials, their sum, the product with the values. With `f64` all arithmetic, that of score regions
     included, is done in f64: after attn-return-f64 the oracle of every numeric test. The inputs keep their types.
 
-    Requires: level `problem` or `grid`, without variants. Produces: no attn op but attn.assume's operand. Fails when: an
+    Requires: room 1 `problem` to room 2 `grid`, without variants. Produces: room 3 `online` without attn ops. Fails when: an
     attention still has variants, or an op is of room 3 or on buffers.
   }];
   let options = [Option<"f64", "f64", "bool", "false", "compute and return f64">];
@@ -30,7 +30,7 @@ def ReturnF64Pass : Pass<"attn-return-f64"> {
   let description = [{
     The results of attention that a function returns get element type f64, and so does the function's result.
 
-    Requires: level `problem`. Produces: level `problem`. Fails when: never; results used in other ways, and those of
+    Requires: room 1 `problem`. Produces: room 1 `problem`. Fails when: never; results used in other ways, and those of
     functions that are called, keep their types.
   }];
   let dependentDialects = ["::mlir::func::FuncDialect"];

@@ -7,6 +7,7 @@
 
 #include "dialects/Attn/IR/AttnOps.h"
 #include "lib/Conversion/AttnToLinalg/Passes.h"
+#include "lib/Rooms/RoomPass.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
 namespace attn {
@@ -18,8 +19,9 @@ using namespace mlir;
 using namespace attn;
 
 namespace {
-struct ReturnF64Pass : attn::impl::ReturnF64PassBase<ReturnF64Pass> {
-  void runOnOperation() override {
+struct ReturnF64Pass
+    : RoomPass<attn::impl::ReturnF64PassBase<ReturnF64Pass>, Room::Problem, Room::Problem> {
+  LogicalResult transform() override {
     Type f64 = Float64Type::get(&getContext());
     getOperation()->walk([&](AttentionOp op) {
       // A caller would still expect the old type.
@@ -37,6 +39,7 @@ struct ReturnF64Pass : attn::impl::ReturnF64PassBase<ReturnF64Pass> {
         func.setType(
             FunctionType::get(&getContext(), func.getArgumentTypes(), ret.getOperandTypes()));
     });
+    return success();
   }
 };
 } // namespace

@@ -9,7 +9,7 @@
 #include "dialects/Tile/IR/TileOps.h"
 #include "lib/Conversion/AttnToTile/BlockConverter.h"
 #include "lib/Conversion/AttnToTile/Passes.h"
-#include "lib/Transforms/Attn/Levels.h"
+#include "lib/Rooms/RoomPass.h"
 #include "lib/Transforms/Attn/Schedule.h"
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -257,14 +257,15 @@ static LogicalResult convertFunction(func::FuncOp function, SymbolTable &symbols
 }
 
 namespace {
-struct ConvertAttnToTilePass : attn::impl::ConvertAttnToTilePassBase<ConvertAttnToTilePass> {
-  void runOnOperation() override {
-    if (failed(verifyLevel(getOperation(), Level::Online)))
-      return signalPassFailure();
+struct ConvertAttnToTilePass
+    : RoomPass<attn::impl::ConvertAttnToTilePassBase<ConvertAttnToTilePass>, Room::Online,
+               Room::Tile> {
+  LogicalResult transform() override {
     SymbolTable symbols(getOperation());
     for (auto function : llvm::make_early_inc_range(getOperation().getOps<func::FuncOp>()))
       if (!function.isExternal() && failed(convertFunction(function, symbols)))
-        return signalPassFailure();
+        return failure();
+    return success();
   }
 };
 } // namespace

@@ -24,7 +24,7 @@ def ConvertAttnToTilePass : Pass<"convert-attn-to-tile", "::mlir::ModuleOp"> {
     tensors become gathers with coordinates clamped to M - 1 and to the step's keys. attn.merge becomes two loops over the parts, for the
     largest log-sum-exp and for the sums.
 
-    Requires: level `online`, f16 or bf16 attention. Produces: level `tile`. Fails when: a function's results do not each
+    Requires: room 3 `online`, f16 or bf16 attention. Produces: room 4 `tile`. Fails when: a function's results do not each
     come from a grid over (B, H, M tiles) or (parts, B, H, M tiles), scratch does not start as tensor.empty of sizes of arguments,
     elements are f32, a tile's size is none of the tensor cores', or an op has no form on tiles; each named in the error.
   }];

@@ -8,6 +8,7 @@
 #include "lib/Conversion/AttnToVector/CheckBuffers.h"
 #include "lib/Conversion/AttnToVector/Passes.h"
 #include "lib/Conversion/AttnToVector/Step.h"
+#include "lib/Rooms/RoomPass.h"
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Affine/IR/ValueBoundsOpInterfaceImpl.h"
 #include "mlir/Dialect/Arith/IR/ValueBoundsOpInterfaceImpl.h"
@@ -61,20 +62,22 @@ static LogicalResult checkStack(scf::ForallOp forall) {
 }
 
 namespace {
-struct ConvertAttnToVectorPass : attn::impl::ConvertAttnToVectorPassBase<ConvertAttnToVectorPass> {
-  using Base::Base;
+struct ConvertAttnToVectorPass
+    : RoomPass<attn::impl::ConvertAttnToVectorPassBase<ConvertAttnToVectorPass>, Room::Buffers,
+               Room::Vectors> {
+  using RoomPass::RoomPass;
 
   void getDependentDialects(DialectRegistry &registry) const override {
-    Base::getDependentDialects(registry);
+    RoomPass::getDependentDialects(registry);
     affine::registerValueBoundsOpInterfaceExternalModels(registry);
     arith::registerValueBoundsOpInterfaceExternalModels(registry);
     scf::registerValueBoundsOpInterfaceExternalModels(registry);
   }
 
-  void runOnOperation() override {
+  LogicalResult transform() override {
     if (lanes != 16 && lanes != 8 && lanes != 4) {
       getOperation()->emitError("expected 16, 8 or 4 lanes, got ") << lanes.getValue();
-      return signalPassFailure();
+      return failure();
     }
     VectorTarget target{lanes, bf16Dot};
     Scratch scratch;
@@ -97,13 +100,12 @@ struct ConvertAttnToVectorPass : attn::impl::ConvertAttnToVectorPassBase<Convert
               .Case([&](memref::CopyOp copy) { return lowerCopy(copy, target); })
               .Default(failure());
       if (failed(result))
-        return signalPassFailure();
+        return failure();
     }
     WalkResult stacks = getOperation()->walk([](scf::ForallOp forall) {
       return succeeded(checkStack(forall)) ? WalkResult::advance() : WalkResult::interrupt();
     });
-    if (stacks.wasInterrupted())
-      signalPassFailure();
+    return failure(stacks.wasInterrupted());
   }
 };
 } // namespace

@@ -37,11 +37,7 @@ static Value getContiguousColumn(Operation *op, Value memref) {
 LogicalResult attn::checkBuffers(DestinationStyleOpInterface op) {
   if (!op->getParentOfType<FunctionOpInterface>())
     return op->emitOpError("expected it inside of a function");
-  for (OpOperand &operand : op->getOpOperands()) {
-    Type type = operand.get().getType();
-    if (isa<TensorType>(type))
-      return op->emitOpError("expected buffers, got ") << type;
+  for (OpOperand &operand : op->getOpOperands())
     operand.set(getContiguousColumn(op, operand.get()));
-  }
   return success();
 }

@@ -18,7 +18,7 @@ def ConvertAttnToVectorPass : Pass<"convert-attn-to-vector", "::mlir::ModuleOp">
     across lanes, and keys and values of f32 are read where they lie. `linalg.fill` and `memref.copy` become vector loops
     on the way.
 
-    Requires: level `online` on buffers. Produces: scf, vector, arith, math and memref ops, and calls of LLVM intrinsics
+    Requires: room 4 `buffers`. Produces: room 5 `vectors`: scf, vector, arith, math and memref ops, and calls of LLVM intrinsics
     for dot products of bf16. Fails when: the rows or keys of a step have no constant upper
     bound, or a block's buffers take more than 4 MiB.
   }];

@@ -20,8 +20,8 @@ def ConvertTileToNVVMPass : Pass<"convert-tile-to-nvvm", "::mlir::ModuleOp"> {
 
     An index has 32 bits; addresses have 64.
 
-    Requires: level `async` after tile-allocate-shared. Produces: level `thread`. Fails when: an op
-    has no lowering, named in the error; a place or barrier has no offset.
+    Requires: a part of room 6 `async`: whole but for synchronous ops, every place with an offset. Produces: room 7 `thread`.
+    Fails when: an op has no lowering, named in the error; a place or barrier has no offset.
   }];
   let dependentDialects = [
     "::mlir::LLVM::LLVMDialect", "::mlir::NVVM::NVVMDialect", "::mlir::arith::ArithDialect",

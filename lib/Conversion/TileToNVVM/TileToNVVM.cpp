@@ -13,6 +13,7 @@
 
 #include "lib/Conversion/TileToNVVM/Passes.h"
 #include "lib/Conversion/TileToNVVM/Registers.h"
+#include "lib/Rooms/RoomPass.h"
 #include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
 #include "mlir/Conversion/ControlFlowToLLVM/ControlFlowToLLVM.h"
 #include "mlir/Conversion/LLVMCommon/ConversionTarget.h"
@@ -98,8 +99,10 @@ static void erasePlaceholders(Kernel &kernel) {
 }
 
 namespace {
-struct ConvertTileToNVVMPass : attn::impl::ConvertTileToNVVMPassBase<ConvertTileToNVVMPass> {
-  void runOnOperation() override {
+struct ConvertTileToNVVMPass
+    : attn::RoomPass<attn::impl::ConvertTileToNVVMPassBase<ConvertTileToNVVMPass>,
+                     attn::within(attn::Room::Async), attn::Room::Thread> {
+  LogicalResult transform() override {
     SmallVector<func::FuncOp> functions;
     for (auto function : getOperation().getOps<func::FuncOp>())
       if (function->hasAttr(TileDialect::kKernelAttrName))
@@ -107,17 +110,18 @@ struct ConvertTileToNVVMPass : attn::impl::ConvertTileToNVVMPassBase<ConvertTile
     for (func::FuncOp function : functions) {
       FailureOr<Kernel> kernel = convertKernelFunction(function);
       if (failed(kernel))
-        return signalPassFailure();
+        return failure();
       KernelMap kernels;
       Operation *op = kernel->function;
       Kernel &entry = kernels[op] = std::move(*kernel);
       if (failed(convertTiles(op, kernels)))
-        return signalPassFailure();
+        return failure();
       erasePlaceholders(entry);
       op->walk([&](SpecializeOp specialize) { lowerRoles(specialize, entry); });
       if (failed(convertScalars(op)))
-        return signalPassFailure();
+        return failure();
     }
+    return success();
   }
 };
 } // namespace

@@ -8,7 +8,6 @@
 #include "lib/Target/CPU/Compile.h"
 #include "dialects/Attn/IR/AttnArguments.h"
 #include "dialects/Attn/IR/AttnOps.h"
-#include "lib/Pipelines/CPUPipeline.h"
 #include "lib/Pipelines/Pipelines.h"
 #include "lib/Support/Stopwatch.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
@@ -115,20 +114,17 @@ compile(ModuleOp module, const CPUOptions &options,
 Expected<std::unique_ptr<CompiledKernel>> compileForCPU(ModuleOp module,
                                                         const CPUOptions &options) {
   const HostInfo &host = options.jit.host;
-  ToOnlineOptions online;
-  online.lanes = host.f32Lanes;
-  online.bf16Dot = host.hasBF16Dot;
-  copyScheduleOptions(options, online);
-  CPUPipelineOptions vector;
-  vector.lanes = host.f32Lanes;
-  vector.bf16Dot = host.hasBF16Dot;
+  PipelineOptions pipeline;
+  pipeline.lanes = host.f32Lanes;
+  pipeline.bf16Dot = host.hasBF16Dot;
+  copyScheduleOptions(options, pipeline);
   return compile(
       module, options,
       [&](OpPassManager &pm, std::unique_ptr<Pass> enter) {
-        buildToOnlinePipeline(pm, online, Door::Online, options.visit);
+        buildPipeline(pm, pipeline, Room::Online, options.visit);
         // Whoever visits sees the names that were given.
         pm.addPass(std::move(enter));
-        buildOnlineToLLVMPipeline(pm, vector);
+        buildPipeline(pm, pipeline, Room::Buffers, Room::LLVM);
       },
       std::nullopt);
 }

@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------------------------===//
 
 #include "lib/Target/PTX/CompileForCUDA.h"
-#include "lib/Pipelines/GPUPipeline.h"
+#include "lib/Pipelines/Pipelines.h"
 #include "lib/Support/Stopwatch.h"
 #include "lib/Target/CPU/Compile.h"
 #include "mlir/Pass/PassManager.h"
@@ -32,10 +32,11 @@ Expected<CUDACode> compileForCUDA(ModuleOp module, const CUDAOptions &options) {
   std::string name = entry->getName().str();
 
   Stopwatch stopwatch;
-  ToOnlineOptions online;
-  copyScheduleOptions(options, online);
+  PipelineOptions pipeline;
+  pipeline.target = "cuda";
+  copyScheduleOptions(options, pipeline);
   PassManager pm(module.getContext());
-  buildToNVVMPipeline(pm, online, GPUPipelineOptions(), GPUDoor::NVVM, options.visit);
+  buildPipeline(pm, pipeline, Room::Thread, options.visit);
   if (failed(pm.run(module)))
     return llvm::createStringError("cannot compile '" + name + "' for the GPU");
   CUDACode code;

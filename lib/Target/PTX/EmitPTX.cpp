@@ -74,7 +74,7 @@ static Expected<std::unique_ptr<Module>> translate(mlir::ModuleOp module, LLVMCo
   });
   std::unique_ptr<Module> result = mlir::translateModuleToLLVMIR(module, context, "attn");
   if (!result)
-    return createStringError("expected a module in level 'thread', got " + errors);
+    return createStringError("expected a module in room 7 'thread', got " + errors);
   return result;
 }
 

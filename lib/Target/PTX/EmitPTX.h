@@ -26,7 +26,7 @@ struct PTXTimings {
   double translate = 0, optimize = 0, generate = 0;
 };
 
-/// Compiles the kernels of a module in level `thread`, in process. LLVM's refusals are errors,
+/// Compiles the kernels of a module in room `thread`, in process. LLVM's refusals are errors,
 /// never the end of the process.
 llvm::Expected<std::string> emitPTX(mlir::ModuleOp module, const PTXOptions &options = {},
                                     PTXTimings *timings = nullptr);

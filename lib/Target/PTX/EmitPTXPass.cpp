@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "lib/Rooms/RoomPass.h"
 #include "lib/Target/PTX/EmitPTX.h"
 #include "lib/Target/PTX/Passes.h"
 #include "llvm/Support/FileSystem.h"
@@ -34,8 +35,9 @@ static LogicalResult report(ModuleOp module, llvm::Error error) {
 }
 
 namespace {
-struct EmitPTXPass : attn::impl::EmitPTXPassBase<EmitPTXPass> {
-  using Base::Base;
+struct EmitPTXPass
+    : RoomPass<attn::impl::EmitPTXPassBase<EmitPTXPass>, Room::Thread, Room::Thread> {
+  using RoomPass::RoomPass;
 
   LogicalResult emit(ModuleOp module) {
     PTXTimings times;
@@ -53,9 +55,6 @@ struct EmitPTXPass : attn::impl::EmitPTXPassBase<EmitPTXPass> {
     return plan.empty() ? success() : write(module, plan, writeKernelPlans(*plans));
   }
 
-  void runOnOperation() override {
-    if (failed(emit(getOperation())))
-      signalPassFailure();
-  }
+  LogicalResult transform() override { return emit(getOperation()); }
 };
 } // namespace

@@ -16,7 +16,7 @@ def EmitPTXPass : Pass<"emit-ptx", "::mlir::ModuleOp"> {
     The product calls `emitPTX` and `getKernelPlans` itself; this is how a pipeline written by hand
     gets at their results.
 
-    Requires: level `thread`. Produces: the module unchanged, `ptx` and `plan` (either may be left
+    Requires: room 7 `thread`. Produces: room 7 `thread`, unchanged, `ptx` and `plan` (either may be left
     out). Fails when: LLVM refuses the module, or a file cannot be written.
   }];
   let options = [

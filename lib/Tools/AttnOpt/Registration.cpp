@@ -12,8 +12,8 @@
 #include "lib/Conversion/AttnToTile/Passes.h"
 #include "lib/Conversion/AttnToVector/Passes.h"
 #include "lib/Conversion/TileToNVVM/Passes.h"
-#include "lib/Pipelines/GPUPipeline.h"
 #include "lib/Pipelines/Pipelines.h"
+#include "lib/Rooms/Passes.h"
 #include "lib/Simulator/Passes.h"
 #include "lib/Target/PTX/Passes.h"
 #include "lib/Transforms/Attn/Passes.h"
@@ -74,12 +74,13 @@ void attn::registerDialects(DialectRegistry &registry) {
 
 void attn::registerPasses() {
   registerAttnPasses();
-  registerAttnPipelines();
+  registerPipelines();
+  registerReferencePipeline();
+  registerRoomPasses();
   registerAttnToLinalgPasses();
   registerAttnToTilePasses();
   registerTileToNVVMPasses();
   registerAttnPTXPasses();
-  registerGPUPipelines();
   registerAttnToVectorPasses();
   registerAttnCPUPasses();
   sim::registerSimulatorPasses();

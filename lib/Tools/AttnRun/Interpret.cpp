@@ -27,7 +27,7 @@ public:
   Expected<Report> run(mlir::MLIRContext &context);
 
 private:
-  Expected<mlir::OwningOpRef<mlir::ModuleOp>> lower(std::optional<Door> door);
+  Expected<mlir::OwningOpRef<mlir::ModuleOp>> lower(std::optional<Room> room);
   /// No pass removes or renames the entry.
   mlir::func::FuncOp getEntry(mlir::ModuleOp module) const {
     return module.lookupSymbol<mlir::func::FuncOp>(source.signature.name);
@@ -44,16 +44,16 @@ private:
 };
 } // namespace
 
-/// A copy of the source, lowered to `door`; without a door, the source as it is.
-Expected<mlir::OwningOpRef<mlir::ModuleOp>> InterpreterRunner::lower(std::optional<Door> door) {
+/// A copy of the source, lowered to `room`; without a room, the source as it is.
+Expected<mlir::OwningOpRef<mlir::ModuleOp>> InterpreterRunner::lower(std::optional<Room> room) {
   mlir::OwningOpRef<mlir::ModuleOp> module = source.module->clone();
-  if (!door)
+  if (!room)
     return std::move(module);
-  ToOnlineOptions passes;
+  PipelineOptions passes;
   passes.lanes = options.jit.host.f32Lanes;
   passes.bf16Dot = options.jit.host.hasBF16Dot;
   mlir::PassManager pm(module->getContext());
-  buildToOnlinePipeline(pm, passes, *door);
+  buildPipeline(pm, passes, *room);
   if (failed(pm.run(*module)))
     return createStringError("expected passes that succeed, got the errors above");
   return std::move(module);
@@ -165,7 +165,7 @@ Expected<Report> InterpreterRunner::run(mlir::MLIRContext &context) {
   // A source that is already lowered has no original masks.
   bool isProved = options.count && options.until;
   if (options.check || isProved) {
-    Expected<mlir::OwningOpRef<mlir::ModuleOp>> lowered = lower(Door::Problem);
+    Expected<mlir::OwningOpRef<mlir::ModuleOp>> lowered = lower(Room::Problem);
     if (!lowered)
       return lowered.takeError();
     problem = std::move(*lowered);

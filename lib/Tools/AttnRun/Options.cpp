@@ -170,12 +170,11 @@ static Error parseChoice(StringRef option, StringRef text,
 
 static Error convertInterpreterOptions(const CommandLine &line, RunOptions &options) {
   options.count = line.count;
-  if (Error error = parseChoice<std::optional<Door>>("until", line.until,
-                                                     {{"source", std::nullopt},
-                                                      {"problem", Door::Problem},
-                                                      {"grid", Door::Grid},
-                                                      {"online", Door::Online}},
-                                                     options.until))
+  SmallVector<std::pair<StringLiteral, std::optional<Room>>> doors{{"source", std::nullopt}};
+  for (const RoomInfo &info : getRooms())
+    if (info.room <= Room::Online)
+      doors.push_back({info.name, info.room});
+  if (Error error = parseChoice<std::optional<Room>>("until", line.until, doors, options.until))
     return error;
   bool isInterpreter = options.device == Device::Interpreter;
   for (auto [option, isGiven] :
@@ -193,7 +192,7 @@ static Error convertInterpreterOptions(const CommandLine &line, RunOptions &opti
   if (isInterpreter && line.splits.getNumOccurrences() > 0)
     return createStringError("--splits: expected --device=cpu, cuda or sim, got "
                              "--device=interpreter");
-  if (options.count && options.until && *options.until != Door::Online)
+  if (options.count && options.until && *options.until != Room::Online)
     return createStringError("--count: expected --until=online or source, for there are no tiles "
                              "before, got --until=" +
                              line.until);

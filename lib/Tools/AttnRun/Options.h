@@ -46,7 +46,7 @@ struct RunOptions {
   Device device = Device::CPU;
   /// Of the interpreter: where to stop lowering (nothing: the source as it is), and whether to
   /// count tiles only.
-  std::optional<Door> until = Door::Online;
+  std::optional<Room> until = Room::Online;
   bool count = false;
   /// Of the simulator: how many seeds of random times, only a prediction, files for the timeline,
   /// and the schedule (0: the target's rule).

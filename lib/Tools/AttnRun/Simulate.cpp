@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------------------------===//
 
 #include "lib/Tools/AttnRun/Simulate.h"
-#include "lib/Pipelines/GPUPipeline.h"
+#include "lib/Pipelines/Pipelines.h"
 #include "lib/Simulator/Launch.h"
 #include "lib/Support/ElementType.h"
 #include "lib/Support/Stopwatch.h"
@@ -21,13 +21,13 @@ namespace attn {
 static Expected<sim::Launch> lower(mlir::ModuleOp module, const RunOptions &options) {
   if (Expected<mlir::func::FuncOp> entry = isolateEntry(module, options.entry); !entry)
     return entry.takeError();
-  ToOnlineOptions online;
-  copyScheduleOptions(options, online);
-  GPUPipelineOptions gpu;
+  PipelineOptions pipeline;
+  pipeline.target = "cuda";
+  copyScheduleOptions(options, pipeline);
   if (options.stages)
-    gpu.stages = options.stages;
+    pipeline.stages = options.stages;
   mlir::PassManager pm(module.getContext());
-  buildToNVVMPipeline(pm, online, gpu, GPUDoor::Async);
+  buildPipeline(pm, pipeline, Room::Async);
   if (failed(pm.run(module)))
     return createStringError("expected passes that succeed, got the errors above");
   return sim::Launch::create(module);

@@ -7,8 +7,6 @@
 
 #include "lib/Tools/AttnTranslate/AttnTranslate.h"
 #include "attn/Compiler.h"
-#include "lib/Pipelines/CPUPipeline.h"
-#include "lib/Pipelines/GPUPipeline.h"
 #include "lib/Pipelines/Pipelines.h"
 #include "lib/Target/CPU/HostInfo.h"
 #include "lib/Target/CPU/ObjectCompiler.h"
@@ -19,6 +17,7 @@
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FileUtilities.h"
+#include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/SourceMgr.h"
 #include "llvm/Support/ToolOutputFile.h"
 
@@ -27,9 +26,6 @@ using namespace attn;
 namespace cl = llvm::cl;
 
 namespace {
-/// The doors of all rooms. After `Online` the ways part: `LLVM` and later are the CPU's, `Tile` and
-/// later the GPU's.
-enum class Until { Problem, Grid, Online, LLVM, LLVMIR, Asm, Tile, Placed, Async, NVVM, PTX };
 enum class TargetKind { Automatic, CPU, CUDA };
 
 struct CommandLine {
@@ -38,22 +34,8 @@ struct CommandLine {
                              cl::cat(category)};
   cl::opt<std::string> output{"o", cl::desc("where to write (default: standard output)"),
                               cl::value_desc("path"), cl::init("-"), cl::cat(category)};
-  cl::opt<Until> until{
-      "until", cl::desc("the door to stop at (default: online)"), cl::init(Until::Online),
-      cl::cat(category),
-      cl::values(
-          clEnumValN(Until::Problem, "problem",
-                     "room 1: whole tensors, variants expanded, schedule chosen"),
-          clEnumValN(Until::Grid, "grid", "room 2: one grid of blocks"),
-          clEnumValN(Until::Online, "online", "room 3: the online softmax over key tiles"),
-          clEnumValN(Until::Tile, "tile", "room 4, cuda: the program of one thread block"),
-          clEnumValN(Until::Placed, "placed", "room 5, cuda: a place and a layout for every tile"),
-          clEnumValN(Until::Async, "async", "room 6, cuda: copies in flight, roles and barriers"),
-          clEnumValN(Until::NVVM, "nvvm", "room 7, cuda: the program of one thread"),
-          clEnumValN(Until::PTX, "ptx", "room 8, cuda: PTX (also --to-ptx)"),
-          clEnumValN(Until::LLVM, "llvm", "CPU: the LLVM dialect"),
-          clEnumValN(Until::LLVMIR, "llvm-ir", "CPU: optimised LLVM IR"),
-          clEnumValN(Until::Asm, "asm", "CPU: assembly"))};
+  cl::opt<Room> until{"until", cl::desc("the door to stop at (default: online)"),
+                      cl::init(Room::Online), cl::cat(category)};
   cl::opt<TargetKind> target{
       "target", cl::desc("what to compile for (default: the device of the door, else cpu)"),
       cl::init(TargetKind::Automatic), cl::cat(category),
@@ -76,18 +58,26 @@ struct CommandLine {
   cl::opt<int64_t> splits{"splits",
                           cl::desc("parts the keys of a block are split into (default: 1)"),
                           cl::init(1), cl::cat(category)};
+  /// What the options of `until` are told by; the parser keeps no copy.
+  std::vector<std::string> helps;
+
+  CommandLine() {
+    for (const RoomInfo &info : getRooms())
+      helps.push_back(llvm::formatv("room {0}{1}: {2}", info.number, getDeviceHelp(info.device),
+                                    info.sentence));
+    for (auto [info, help] : llvm::zip_equal(getRooms(), helps))
+      until.getParser().addLiteralOption(info.name, info.room, help);
+  }
+
+  static StringRef getDeviceHelp(RoomDevice device) {
+    return device == RoomDevice::Both ? "" : device == RoomDevice::CUDA ? ", cuda" : ", cpu";
+  }
 };
 } // namespace
 
 static int fail(llvm::Error error) {
   llvm::errs() << "attn-translate: " << llvm::toString(std::move(error)) << "\n";
   return 1;
-}
-
-static Door getDoor(Until until) {
-  if (until == Until::Problem)
-    return Door::Problem;
-  return until == Until::Grid ? Door::Grid : Door::Online;
 }
 
 /// The text of the module compiled as far as LLVM IR or assembly.
@@ -111,31 +101,23 @@ static llvm::Expected<std::string> printCompiled(ModuleOp module, const HostInfo
   return (*text)->getBuffer().str();
 }
 
-static GPUDoor getGPUDoor(Until until) {
-  if (until == Until::Tile)
-    return GPUDoor::Tile;
-  if (until == Until::Placed)
-    return GPUDoor::Placed;
-  return until == Until::Async ? GPUDoor::Async : GPUDoor::NVVM;
-}
-
 /// Options that contradict each other are errors; what is left open is filled in.
 static llvm::Error resolve(CommandLine &line) {
   if (line.toPTX) {
-    if (line.until.getNumOccurrences() && line.until != Until::PTX)
+    if (line.until.getNumOccurrences() && line.until != Room::PTX)
       return llvm::createStringError("expected --to-ptx or --until, got both");
-    line.until = Until::PTX;
+    line.until = Room::PTX;
   }
-  bool isForGPU = line.until >= Until::Tile, isForCPU = !isForGPU && line.until >= Until::LLVM;
+  RoomDevice device = getInfo(line.until).device;
   if (line.target == TargetKind::Automatic)
-    line.target = isForGPU ? TargetKind::CUDA : TargetKind::CPU;
-  if (isForGPU && line.target == TargetKind::CPU)
+    line.target = device == RoomDevice::CUDA ? TargetKind::CUDA : TargetKind::CPU;
+  if (device == RoomDevice::CUDA && line.target == TargetKind::CPU)
     return llvm::createStringError(
         "expected a door on the way to the CPU, got one of --target=cuda");
-  if (isForCPU && line.target == TargetKind::CUDA)
+  if (device == RoomDevice::CPU && line.target == TargetKind::CUDA)
     return llvm::createStringError(
         "expected a door on the way to the GPU, got one of --target=cpu");
-  if (line.until != Until::PTX && (!line.plan.empty() || !line.entry.empty()))
+  if (line.until != Room::PTX && (!line.plan.empty() || !line.entry.empty()))
     return llvm::createStringError("expected --to-ptx with --plan and --entry, got another door");
   return llvm::Error::success();
 }
@@ -167,22 +149,15 @@ static llvm::Error translateToPTX(const CommandLine &line, StringRef source) {
   return write(line.output, [&](llvm::raw_ostream &os) { os << image->ptx; });
 }
 
-static void buildPipeline(OpPassManager &pm, const CommandLine &line, const HostInfo &host) {
-  ToOnlineOptions options;
+static void addPasses(OpPassManager &pm, const CommandLine &line, const HostInfo &host) {
+  PipelineOptions options;
   options.target = line.target == TargetKind::CUDA ? "cuda" : "cpu";
   options.lanes = host.f32Lanes;
   options.bf16Dot = host.hasBF16Dot;
   options.blockM = line.blockM.getValue();
   options.blockN = line.blockN.getValue();
   options.splits = line.splits.getValue();
-  if (line.until >= Until::Tile)
-    return buildToNVVMPipeline(pm, options, GPUPipelineOptions(), getGPUDoor(line.until));
-  buildToOnlinePipeline(pm, options, getDoor(line.until));
-  CPUPipelineOptions vectors;
-  vectors.lanes = host.f32Lanes;
-  vectors.bf16Dot = host.hasBF16Dot;
-  if (line.until >= Until::LLVM)
-    buildOnlineToLLVMPipeline(pm, vectors);
+  buildPipeline(pm, options, line.until);
 }
 
 int attn::runAttnTranslate(int argc, const char *const *argv, DialectRegistry &registry) {
@@ -207,7 +182,7 @@ int attn::runAttnTranslate(int argc, const char *const *argv, DialectRegistry &r
   if (!buffer)
     return fail(llvm::createStringError("expected to read '" + line->input + "', got " +
                                         buffer.getError().message()));
-  if (line->until == Until::PTX) {
+  if (line->until == Room::PTX) {
     llvm::Error error = translateToPTX(*line, (*buffer)->getBuffer());
     return error ? fail(std::move(error)) : 0;
   }
@@ -218,14 +193,15 @@ int attn::runAttnTranslate(int argc, const char *const *argv, DialectRegistry &r
   if (!module)
     return 1;
   PassManager pm(&context);
-  buildPipeline(pm, *line, *host);
+  addPasses(pm, *line, *host);
   if (failed(pm.run(*module)))
     return 1;
 
   std::string text;
   llvm::raw_string_ostream os(text);
-  if (line->until == Until::LLVMIR || line->until == Until::Asm) {
-    llvm::Expected<std::string> compiled = printCompiled(*module, *host, line->until == Until::Asm);
+  if (getInfo(line->until).isText()) {
+    llvm::Expected<std::string> compiled =
+        printCompiled(*module, *host, line->until == Room::Assembly);
     if (!compiled)
       return fail(compiled.takeError());
     os << *compiled;

@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialects/Attn/IR/AttnVariants.h"
-#include "lib/Transforms/Attn/Levels.h"
+#include "lib/Rooms/RoomPass.h"
 #include "lib/Transforms/Attn/Passes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -22,12 +22,12 @@ using namespace mlir;
 using namespace attn;
 
 namespace {
-struct ExpandVariantsPass : attn::impl::ExpandVariantsPassBase<ExpandVariantsPass> {
-  void runOnOperation() override {
-    if (failed(verifyLevel(getOperation(), Level::Problem)))
-      return signalPassFailure();
+struct ExpandVariantsPass : RoomPass<attn::impl::ExpandVariantsPassBase<ExpandVariantsPass>,
+                                     Room::Problem, Room::Problem> {
+  LogicalResult transform() override {
     IRRewriter rewriter(&getContext());
     getOperation()->walk([&](AttentionOp op) { expandVariants(rewriter, op); });
+    return success();
   }
 };
 } // namespace

@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------------------------===//
 
 #include "dialects/Attn/IR/AttnOps.h"
-#include "lib/Transforms/Attn/Levels.h"
+#include "lib/Rooms/RoomPass.h"
 #include "lib/Transforms/Attn/Passes.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
@@ -69,14 +69,15 @@ static void generalize(func::FuncOp function) {
 }
 
 namespace {
-struct GeneralizeExtentsPass : attn::impl::GeneralizeExtentsPassBase<GeneralizeExtentsPass> {
-  void runOnOperation() override {
-    if (failed(verifyLevel(getOperation(), Level::Problem)))
-      return signalPassFailure();
+struct GeneralizeExtentsPass
+    : RoomPass<attn::impl::GeneralizeExtentsPassBase<GeneralizeExtentsPass>, Room::Problem,
+               Room::Problem> {
+  LogicalResult transform() override {
     // What is called keeps the types that its calls have.
     for (auto function : getOperation().getOps<func::FuncOp>())
       if (!function.isExternal() && SymbolTable::symbolKnownUseEmpty(function, getOperation()))
         generalize(function);
+    return success();
   }
 };
 } // namespace

@@ -7,7 +7,7 @@
 
 #include "dialects/Attn/IR/AttnOps.h"
 #include "lib/Analysis/ScoreExtremes/ScoreExtremes.h"
-#include "lib/Transforms/Attn/Levels.h"
+#include "lib/Rooms/RoomPass.h"
 #include "lib/Transforms/Attn/Passes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Arith/Utils/Utils.h"
@@ -145,10 +145,9 @@ static void makeOnline(RewriterBase &rewriter, AttentionOp op) {
 }
 
 namespace {
-struct OnlineSoftmaxPass : attn::impl::OnlineSoftmaxPassBase<OnlineSoftmaxPass> {
-  void runOnOperation() override {
-    if (failed(verifyLevel(getOperation(), Level::Grid)))
-      return signalPassFailure();
+struct OnlineSoftmaxPass
+    : RoomPass<attn::impl::OnlineSoftmaxPassBase<OnlineSoftmaxPass>, Room::Grid, Room::Online> {
+  LogicalResult transform() override {
     WalkResult precise = getOperation()->walk([&](AttentionOp op) -> WalkResult {
       for (Type type : op->getResultTypes())
         if (cast<RankedTensorType>(type).getElementType().isF64())
@@ -157,11 +156,10 @@ struct OnlineSoftmaxPass : attn::impl::OnlineSoftmaxPassBase<OnlineSoftmaxPass> 
       return WalkResult::advance();
     });
     if (precise.wasInterrupted())
-      return signalPassFailure();
+      return failure();
     IRRewriter rewriter(&getContext());
     getOperation()->walk([&](AttentionOp op) { makeOnline(rewriter, op); });
-    if (failed(verifyLevel(getOperation(), Level::Online)))
-      signalPassFailure();
+    return success();
   }
 };
 } // namespace

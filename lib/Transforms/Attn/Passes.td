@@ -10,25 +10,13 @@
 
 include "mlir/Pass/PassBase.td"
 
-def VerifyLevelPass : Pass<"attn-verify-level"> {
-  let summary = "succeeds if and only if the module is in a level";
-  let description = [{
-    The doors between the rooms. A level is a set of allowed ops and a few predicates on them; see
-    `lib/Transforms/Attn/Levels.h`.
-
-    Requires: nothing. Produces: the module unchanged. Fails when: an op does not belong to the level, named in the error.
-  }];
-  let options = [
-    Option<"level", "level", "std::string", [{"problem"}], "problem, grid or online">];
-}
-
 def ExpandVariantsPass : Pass<"attn-expand-variants"> {
   let summary = "turns named variants (causal, window, alibi, ...) into score and mask regions";
   let description = [{
     After this pass nothing knows that a mask was spelled `causal`. Scores compose in the order of the list, masks are
     conjoined.
 
-    Requires: level `problem`. Produces: level `problem` without `variants`. Fails when: never.
+    Requires: room 1 `problem`. Produces: room 1 `problem` without `variants`. Fails when: never.
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect", "::mlir::tensor::TensorDialect"];
 }
@@ -40,7 +28,7 @@ def GeneralizeExtentsPass : Pass<"attn-generalize-extents", "::mlir::ModuleOp"> 
     and values stay, for they make the kernel. A target whose kernels take whole tiles, whatever the lengths, starts with it: loops
     over static lengths would fold into shapes that it has no tiles for. Callers still pass what the source states.
 
-    Requires: level `problem`. Produces: level `problem`; functions where other ops use a tensor stay as they are. Fails when: never.
+    Requires: room 1 `problem`. Produces: room 1 `problem`; functions where other ops use a tensor stay as they are. Fails when: never.
   }];
 }
 
@@ -50,7 +38,7 @@ def SetSchedulePass : Pass<"attn-set-schedule"> {
     Attaches `attn.schedule = #attn.schedule<block_m, block_n, splits>` to every attention that has none. Policy only: results
     never depend on it. A remark says which rule chose.
 
-    Requires: level `problem`. Produces: level `problem`, every attn.attention with a schedule. Fails when: the target is
+    Requires: room 1 `problem`. Produces: room 1 `problem`, every attn.attention with a schedule. Fails when: the target is
     unknown or a size is not from 0 to 2^30.
   }];
   let options = [
@@ -68,7 +56,7 @@ def TileToGridPass : Pass<"attn-tile-to-grid"> {
     Each block gets one batch, one query head with its key/value head, and at most block_m rows; the positions that score
     and mask regions see stay global.
 
-    Requires: level `problem` without variants, a schedule on every attn.attention. Produces: level `grid`. Fails when: an
+    Requires: room 1 `problem` without variants, a schedule on every attn.attention. Produces: room 2 `grid`. Fails when: an
     attention has no schedule, still has variants or has a static extent of 0.
   }];
   let dependentDialects = ["::mlir::affine::AffineDialect", "::mlir::gpu::GPUDialect", "::mlir::scf::SCFDialect",
@@ -82,7 +70,7 @@ def OnlineSoftmaxPass : Pass<"attn-online-softmax"> {
     where the base of the exponential and the folding of the scale are decided: without a score region log2(e) joins the
     scale, with one it multiplies the region's result.
 
-    Requires: level `grid`. Produces: level `online`. Fails when: results are f64, which only the reference computes.
+    Requires: room 2 `grid`. Produces: room 3 `online`. Fails when: results are f64, which only the reference computes.
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::linalg::LinalgDialect", "::mlir::tensor::TensorDialect"];
 }
@@ -94,8 +82,8 @@ def SplitKVPass : Pass<"attn-split-kv"> {
     normalized f32 partial with its log-sum-exp, and attn.merge, tiled over a grid of its own, joins them. A sink belongs to
     the first part.
 
-    Requires: level `online` before attn-tile-kv-loop. Produces: level `online`. Fails when: never; attention without
-    keys, or whose results do not leave the grid directly, is left alone, with a remark.
+    Requires: room 3 `online` whose loops over keys are still to be made. Produces: room 3 `online`. Fails when: never; attention
+    without keys, or whose results do not leave the grid directly, is left alone, with a remark.
   }];
   let dependentDialects = ["::mlir::affine::AffineDialect", "::mlir::arith::ArithDialect", "::mlir::gpu::GPUDialect",
                            "::mlir::scf::SCFDialect", "::mlir::tensor::TensorDialect"];
@@ -106,7 +94,7 @@ def TileKVLoopPass : Pass<"attn-tile-kv-loop"> {
   let description = [{
     The loop carries exactly the running state (acc, row_max, row_sum); its last tile may be shorter than block_n.
 
-    Requires: level `online`, a schedule on every attn.online_attention. Produces: level `online`, every
+    Requires: room 3 `online`, a schedule on every attn.online_attention. Produces: room 3 `online`, every
     attn.online_attention absorbs at most block_n keys. Fails when: an op has no schedule.
   }];
   let dependentDialects = ["::mlir::affine::AffineDialect", "::mlir::scf::SCFDialect", "::mlir::tensor::TensorDialect"];
@@ -127,7 +115,7 @@ def PruneMaskedTilesPass : Pass<"attn-prune-masked-tiles"> {
     visits all the others: its mask is `isFull or mask`, where isFull is a scalar of the tile. Such targets multiply whole
     tiles, so that partial ones end with the last key that a row of the block keeps: keys behind it may hold anything.
 
-    Requires: level `online` after attn-tile-kv-loop. Produces: level `online`. Fails when: never.
+    Requires: room 3 `online`; a step outside of a loop over key tiles stays as it is. Produces: room 3 `online`. Fails when: never.
   }];
   let options = [Option<"certainFirst", "certain-first", "bool", "false", "begin with a step that is certain to run">];
   let dependentDialects = ["::mlir::affine::AffineDialect", "::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect",

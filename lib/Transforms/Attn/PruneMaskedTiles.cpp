@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "lib/Rooms/RoomPass.h"
 #include "lib/Transforms/Attn/KVRanges.h"
-#include "lib/Transforms/Attn/Levels.h"
 #include "lib/Transforms/Attn/Passes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Arith/Utils/Utils.h"
@@ -89,12 +89,11 @@ static void prune(RewriterBase &rewriter, KVLoop kv, bool certain) {
 }
 
 namespace {
-struct PruneMaskedTilesPass : attn::impl::PruneMaskedTilesPassBase<PruneMaskedTilesPass> {
-  using Base::Base;
+struct PruneMaskedTilesPass : RoomPass<attn::impl::PruneMaskedTilesPassBase<PruneMaskedTilesPass>,
+                                       Room::Online, Room::Online> {
+  using RoomPass::RoomPass;
 
-  void runOnOperation() override {
-    if (failed(verifyLevel(getOperation(), Level::Online)))
-      return signalPassFailure();
+  LogicalResult transform() override {
     IRRewriter rewriter(&getContext());
     SmallVector<OnlineAttentionOp> steps;
     getOperation()->walk([&](OnlineAttentionOp op) { steps.push_back(op); });
@@ -106,6 +105,7 @@ struct PruneMaskedTilesPass : attn::impl::PruneMaskedTilesPassBase<PruneMaskedTi
         remark::missed(step.getLoc(), remark::RemarkOpts::name("mask-tiles").category("attn"))
             << "not in a loop made by attn-tile-kv-loop: no tile is pruned";
     }
+    return success();
   }
 };
 } // namespace

@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialects/Attn/IR/AttnOps.h"
-#include "lib/Transforms/Attn/Levels.h"
+#include "lib/Rooms/RoomPass.h"
 #include "lib/Transforms/Attn/Passes.h"
 #include "lib/Transforms/Attn/Schedule.h"
 #include "lib/Transforms/Attn/ScheduleRule.h"
@@ -22,8 +22,9 @@ using namespace mlir;
 using namespace attn;
 
 namespace {
-struct SetSchedulePass : attn::impl::SetSchedulePassBase<SetSchedulePass> {
-  using Base::Base;
+struct SetSchedulePass
+    : RoomPass<attn::impl::SetSchedulePassBase<SetSchedulePass>, Room::Problem, Room::Problem> {
+  using RoomPass::RoomPass;
 
   BlockSizes choose(AttentionOp op) {
     if (target == "cuda")
@@ -32,19 +33,17 @@ struct SetSchedulePass : attn::impl::SetSchedulePassBase<SetSchedulePass> {
     return chooseForCPU(lanes, bf16Dot && op.getQuery().getType().getElementType().isBF16());
   }
 
-  void runOnOperation() override {
-    if (failed(verifyLevel(getOperation(), Level::Problem)))
-      return signalPassFailure();
+  LogicalResult transform() override {
     if (target != "cpu" && target != "cuda") {
       getOperation()->emitError("expected target cpu or cuda, got '") << target << "'";
-      return signalPassFailure();
+      return failure();
     }
     int64_t most = int64_t(1) << 30;
     if (blockM < 0 || blockN < 0 || splits < 1 || blockM > most || blockN > most || splits > most) {
       getOperation()->emitError(
           "expected block-m and block-n from 0 to 2^30 and splits from 1 to 2^30, got ")
           << blockM.getValue() << ", " << blockN.getValue() << " and " << splits.getValue();
-      return signalPassFailure();
+      return failure();
     }
     WalkResult walk = getOperation()->walk([&](AttentionOp op) -> WalkResult {
       if (op->hasAttr(kScheduleAttrName))
@@ -64,8 +63,7 @@ struct SetSchedulePass : attn::impl::SetSchedulePassBase<SetSchedulePass> {
                  .str();
       return WalkResult::advance();
     });
-    if (walk.wasInterrupted())
-      signalPassFailure();
+    return failure(walk.wasInterrupted());
   }
 };
 } // namespace

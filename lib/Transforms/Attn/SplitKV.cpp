@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialects/Attn/IR/AttnOps.h"
-#include "lib/Transforms/Attn/Levels.h"
+#include "lib/Rooms/RoomPass.h"
 #include "lib/Transforms/Attn/Passes.h"
 #include "lib/Transforms/Attn/Schedule.h"
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
@@ -204,10 +204,9 @@ static LogicalResult splitKV(RewriterBase &rewriter, OnlineAttentionOp op, Sched
 }
 
 namespace {
-struct SplitKVPass : attn::impl::SplitKVPassBase<SplitKVPass> {
-  void runOnOperation() override {
-    if (failed(verifyLevel(getOperation(), Level::Online)))
-      return signalPassFailure();
+struct SplitKVPass
+    : RoomPass<attn::impl::SplitKVPassBase<SplitKVPass>, Room::Online, Room::Online> {
+  LogicalResult transform() override {
     IRRewriter rewriter(&getContext());
     SmallVector<OnlineAttentionOp> ops;
     getOperation()->walk([&](OnlineAttentionOp op) { ops.push_back(op); });
@@ -227,8 +226,7 @@ struct SplitKVPass : attn::impl::SplitKVPassBase<SplitKVPass> {
         remark::passed(loc, remark::RemarkOpts::name("split-kv").category("attn"))
             << ("keys are split over " + Twine(schedule.getSplits()) + " blocks").str();
     }
-    if (failed(verifyLevel(getOperation(), Level::Online)))
-      signalPassFailure();
+    return success();
   }
 };
 } // namespace

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "lib/Rooms/RoomPass.h"
 #include "lib/Transforms/Attn/KVStep.h"
-#include "lib/Transforms/Attn/Levels.h"
 #include "lib/Transforms/Attn/Passes.h"
 #include "lib/Transforms/Attn/Schedule.h"
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
@@ -48,16 +48,16 @@ static LogicalResult tileKVLoop(RewriterBase &rewriter, OnlineAttentionOp op) {
 }
 
 namespace {
-struct TileKVLoopPass : attn::impl::TileKVLoopPassBase<TileKVLoopPass> {
-  void runOnOperation() override {
-    if (failed(verifyLevel(getOperation(), Level::Online)))
-      return signalPassFailure();
+struct TileKVLoopPass
+    : RoomPass<attn::impl::TileKVLoopPassBase<TileKVLoopPass>, Room::Online, Room::Online> {
+  LogicalResult transform() override {
     IRRewriter rewriter(&getContext());
     SmallVector<OnlineAttentionOp> ops;
     getOperation()->walk([&](OnlineAttentionOp op) { ops.push_back(op); });
     for (OnlineAttentionOp op : ops)
       if (failed(tileKVLoop(rewriter, op)))
-        return signalPassFailure();
+        return failure();
+    return success();
   }
 };
 } // namespace

@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialects/Attn/IR/AttnOps.h"
-#include "lib/Transforms/Attn/Levels.h"
+#include "lib/Rooms/RoomPass.h"
 #include "lib/Transforms/Attn/Passes.h"
 #include "lib/Transforms/Attn/Schedule.h"
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
@@ -64,18 +64,16 @@ static LogicalResult tileToGrid(RewriterBase &rewriter, AttentionOp op) {
 }
 
 namespace {
-struct TileToGridPass : attn::impl::TileToGridPassBase<TileToGridPass> {
-  void runOnOperation() override {
-    if (failed(verifyLevel(getOperation(), Level::Problem)))
-      return signalPassFailure();
+struct TileToGridPass
+    : RoomPass<attn::impl::TileToGridPassBase<TileToGridPass>, Room::Problem, Room::Grid> {
+  LogicalResult transform() override {
     IRRewriter rewriter(&getContext());
     SmallVector<AttentionOp> ops;
     getOperation()->walk([&](AttentionOp op) { ops.push_back(op); });
     for (AttentionOp op : ops)
       if (failed(tileToGrid(rewriter, op)))
-        return signalPassFailure();
-    if (failed(verifyLevel(getOperation(), Level::Grid)))
-      signalPassFailure();
+        return failure();
+    return success();
   }
 };
 } // namespace

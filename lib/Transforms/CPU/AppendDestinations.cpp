@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "lib/Rooms/RoomPass.h"
 #include "lib/Transforms/CPU/Passes.h"
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -41,12 +42,8 @@ static void unshareEmptyTensors(func::FuncOp func) {
   });
 }
 
-static LogicalResult appendDestinations(func::FuncOp func) {
-  auto terminator = dyn_cast<func::ReturnOp>(func.getBody().front().getTerminator());
-  if (!terminator || !func.getBody().hasOneBlock())
-    return func.emitOpError("expected a body of one block that returns, got ")
-           << func.getBody().getBlocks().size() << " that begin with one ended by '"
-           << func.getBody().front().getTerminator()->getName() << "'";
+static void appendDestinations(func::FuncOp func) {
+  auto terminator = cast<func::ReturnOp>(func.getBody().front().getTerminator());
   OpBuilder b(terminator);
   SmallVector<Value> kept;
   SmallVector<Type> keptTypes;
@@ -66,26 +63,26 @@ static LogicalResult appendDestinations(func::FuncOp func) {
   terminator.getOperandsMutable().assign(kept);
   func.setType(FunctionType::get(func.getContext(), func.getArgumentTypes(), keptTypes));
   func.removeResAttrsAttr();
-  return success();
 }
 
 namespace {
 struct CPUAppendDestinationsPass
-    : attn::impl::CPUAppendDestinationsPassBase<CPUAppendDestinationsPass> {
-  void runOnOperation() override {
+    : RoomPass<attn::impl::CPUAppendDestinationsPassBase<CPUAppendDestinationsPass>, Room::Online,
+               Room::Online> {
+  LogicalResult transform() override {
     WalkResult calls = getOperation()->walk([](func::CallOp call) {
       call.emitOpError("expected functions that do not call each other");
       return WalkResult::interrupt();
     });
     if (calls.wasInterrupted())
-      return signalPassFailure();
+      return failure();
     for (auto func : getOperation().getOps<func::FuncOp>()) {
       if (func.isExternal())
         continue;
       unshareEmptyTensors(func);
-      if (failed(appendDestinations(func)))
-        return signalPassFailure();
+      appendDestinations(func);
     }
+    return success();
   }
 };
 } // namespace

@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "lib/Rooms/RoomPass.h"
 #include "lib/Transforms/CPU/Passes.h"
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Affine/IR/ValueBoundsOpInterfaceImpl.h"
@@ -80,30 +81,32 @@ static void freeAtEnd(memref::AllocOp alloc) {
 }
 
 namespace {
-struct CPUBoundBuffersPass : attn::impl::CPUBoundBuffersPassBase<CPUBoundBuffersPass> {
-  using Base::Base;
+struct CPUBoundBuffersPass : RoomPass<attn::impl::CPUBoundBuffersPassBase<CPUBoundBuffersPass>,
+                                      Room::Buffers, Room::Buffers> {
+  using RoomPass::RoomPass;
 
   void getDependentDialects(DialectRegistry &registry) const override {
-    Base::getDependentDialects(registry);
+    RoomPass::getDependentDialects(registry);
     affine::registerValueBoundsOpInterfaceExternalModels(registry);
     arith::registerValueBoundsOpInterfaceExternalModels(registry);
     scf::registerValueBoundsOpInterfaceExternalModels(registry);
   }
 
-  void runOnOperation() override {
+  LogicalResult transform() override {
     SmallVector<memref::AllocOp> allocs;
     getOperation()->walk([&](memref::AllocOp alloc) { allocs.push_back(alloc); });
     for (memref::AllocOp alloc : allocs) {
       if (!alloc->getBlock()->mightHaveTerminator()) {
         alloc.emitOpError("expected it inside of a function");
-        return signalPassFailure();
+        return failure();
       }
       auto forall = alloc->getParentOfType<scf::ForallOp>();
       if (!forall || heap)
         freeAtEnd(alloc);
       else if (failed(moveToStack(alloc, forall)))
-        return signalPassFailure();
+        return failure();
     }
+    return success();
   }
 };
 } // namespace

@@ -7,6 +7,7 @@
 
 #include "dialects/Attn/IR/AttnArguments.h"
 #include "dialects/Attn/IR/AttnDialect.h"
+#include "lib/Rooms/RoomPass.h"
 #include "lib/Transforms/CPU/Passes.h"
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"
 #include "mlir/Dialect/Bufferization/Transforms/OneShotAnalysis.h"
@@ -65,13 +66,14 @@ static void bufferizeStridedArguments(func::FuncOp func) {
 }
 
 namespace {
-struct CPUBufferizePass : attn::impl::CPUBufferizePassBase<CPUBufferizePass> {
-  void runOnOperation() override {
+struct CPUBufferizePass
+    : RoomPass<attn::impl::CPUBufferizePassBase<CPUBufferizePass>, Room::Online, Room::Buffers> {
+  LogicalResult transform() override {
     ModuleOp module = getOperation();
     Attribute never = BoolAttr::get(&getContext(), false);
     for (auto func : module.getOps<func::FuncOp>()) {
       if (failed(checkRanks(func)))
-        return signalPassFailure();
+        return failure();
       if (func.isExternal())
         continue;
       bufferizeStridedArguments(func);
@@ -82,14 +84,15 @@ struct CPUBufferizePass : attn::impl::CPUBufferizePassBase<CPUBufferizePass> {
 
     IRRewriter rewriter(&getContext());
     if (failed(bufferization::eliminateEmptyTensors(rewriter, module)))
-      return signalPassFailure();
+      return failure();
     bufferization::OneShotBufferizationOptions options;
     options.bufferizeFunctionBoundaries = true;
     options.functionArgTypeConverterFn = getArgumentType;
     bufferization::BufferizationState state;
     if (failed(bufferization::runOneShotModuleBufferize(module, options, state)))
-      return signalPassFailure();
+      return failure();
     bufferization::removeBufferizationAttributesInModule(module);
+    return success();
   }
 };
 } // namespace

@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "lib/Rooms/RoomPass.h"
 #include "lib/Transforms/CPU/Passes.h"
 #include "mlir/Dialect/Arith/Transforms/Passes.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -39,15 +40,15 @@ struct Exp2ToExp : OpRewritePattern<math::Exp2Op> {
   }
 };
 
-struct CPUExpandMathPass : attn::impl::CPUExpandMathPassBase<CPUExpandMathPass> {
-  void runOnOperation() override {
+struct CPUExpandMathPass
+    : RoomPass<attn::impl::CPUExpandMathPassBase<CPUExpandMathPass>, Room::Vectors, Room::Vectors> {
+  LogicalResult transform() override {
     RewritePatternSet patterns(&getContext());
     patterns.add<Exp2ToExp>(&getContext());
     populateMathPolynomialApproximationPatterns(patterns);
     arith::populateExpandBFloat16Patterns(patterns);
     arith::populateCeilFloorDivExpandOpsPatterns(patterns);
-    if (failed(applyPatternsGreedily(getOperation(), std::move(patterns))))
-      signalPassFailure();
+    return applyPatternsGreedily(getOperation(), std::move(patterns));
   }
 };
 } // namespace

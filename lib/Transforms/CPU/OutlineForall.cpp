@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "lib/Rooms/RoomPass.h"
 #include "lib/Transforms/CPU/Passes.h"
 #include "mlir/Conversion/LLVMCommon/TypeConverter.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -170,13 +171,15 @@ static LogicalResult outline(scf::ForallOp forall, ModuleOp module, unsigned num
 }
 
 namespace {
-struct CPUOutlineForallPass : attn::impl::CPUOutlineForallPassBase<CPUOutlineForallPass> {
-  void runOnOperation() override {
+struct CPUOutlineForallPass : RoomPass<attn::impl::CPUOutlineForallPassBase<CPUOutlineForallPass>,
+                                       Room::Vectors, Room::Vectors> {
+  LogicalResult transform() override {
     SmallVector<scf::ForallOp> loops;
     getOperation()->walk([&](scf::ForallOp forall) { loops.push_back(forall); });
     for (auto [number, forall] : llvm::enumerate(loops))
       if (failed(outline(forall, getOperation(), number)))
-        return signalPassFailure();
+        return failure();
+    return success();
   }
 };
 } // namespace

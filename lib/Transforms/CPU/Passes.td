@@ -16,7 +16,7 @@ def CPUAppendDestinationsPass : Pass<"attn-cpu-append-destinations", "::mlir::Mo
     A function that returns tensors gets one more argument for each, a buffer with strides of its own whose last
     dimension is contiguous, and materializes the result there. Bufferization then computes results where they belong.
 
-    Requires: level `online`. Produces: functions without tensor results. Fails when: a function is called from another.
+    Requires: room 3 `online`. Produces: room 3 `online`, functions without tensor results. Fails when: a function is called from another.
   }];
   let dependentDialects = ["::mlir::bufferization::BufferizationDialect", "::mlir::memref::MemRefDialect"];
 }
@@ -28,7 +28,7 @@ def CPUBufferizePass : Pass<"attn-cpu-bufferize", "::mlir::ModuleOp"> {
     but the last, which is 1; one of rank 1, or with the attribute `attn.strided`, may have any strides. Arguments are
     never written.
 
-    Requires: level `online`, functions without tensor results. Produces: the same on buffers. Fails when: an op has no
+    Requires: room 3 `online`, functions without tensor results. Produces: room 4 `buffers`. Fails when: an op has no
     form on buffers.
   }];
   let dependentDialects = ["::mlir::bufferization::BufferizationDialect", "::mlir::memref::MemRefDialect"];
@@ -41,7 +41,7 @@ def CPUBoundBuffersPass : Pass<"attn-cpu-bound-buffers", "::mlir::ModuleOp"> {
     outside of blocks are freed where the function returns. With `heap` (for the reference, whose buffers have no bound)
     those inside are freed where their block ends.
 
-    Requires: attn or linalg ops on buffers. Produces: no allocation inside a block unless `heap`, none that is not freed.
+    Requires: room 4 `buffers`. Produces: room 4 `buffers`, no allocation inside a block unless `heap`, none that is not freed.
     Fails when: a size has no constant upper bound, unless `heap`.
   }];
   let options = [Option<"heap", "heap", "bool", "false", "leave buffers of a block on the heap">];
@@ -55,7 +55,7 @@ def CPUOutlineForallPass : Pass<"attn-cpu-outline-forall", "::mlir::ModuleOp"> {
     context, a struct of the values that the loop used, and of one index. The last dimension, that of the rows, runs
     backwards: under a causal mask its last blocks are the longest, and long work should not start last.
 
-    Requires: loops on buffers. Produces: no `scf.forall`. Fails when: a loop has results or uses a value that no struct
+    Requires: room 5 `vectors`. Produces: room 5 `vectors` without `scf.forall`. Fails when: a loop has results or uses a value that no struct
     can hold.
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::LLVM::LLVMDialect"];
@@ -67,7 +67,7 @@ def CPUExpandMathPass : Pass<"attn-cpu-expand-math", "::mlir::ModuleOp"> {
     Vectors have no library of elementary functions to call, and scalars get the same code. Conversions from and to bf16
     become shifts, because not every processor and not every C library has them.
 
-    Requires: nothing. Produces: the module with fewer math ops. Fails when: never.
+    Requires: room 5 `vectors`. Produces: room 5 `vectors` with fewer math ops. Fails when: never.
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect", "::mlir::vector::VectorDialect"];
 }

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialects/Tile/IR/TileOps.h"
+#include "lib/Rooms/RoomPass.h"
 #include "lib/Transforms/Tile/Passes.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/Support/MathExtras.h"
@@ -19,8 +20,10 @@ using namespace mlir;
 using namespace attn::tile;
 
 namespace {
-struct AllocateSharedPass : attn::tile::impl::AllocateSharedPassBase<AllocateSharedPass> {
-  using Base::Base;
+struct AllocateSharedPass
+    : attn::RoomPass<attn::tile::impl::AllocateSharedPassBase<AllocateSharedPass>,
+                     attn::within(attn::Room::Async), attn::within(attn::Room::Async)> {
+  using RoomPass::RoomPass;
 
   LogicalResult allocate(func::FuncOp kernel) {
     int64_t end = 0;
@@ -41,10 +44,11 @@ struct AllocateSharedPass : attn::tile::impl::AllocateSharedPassBase<AllocateSha
            << " (smaller blocks or fewer stages need less)";
   }
 
-  void runOnOperation() override {
+  LogicalResult transform() override {
     for (auto kernel : getOperation().getOps<func::FuncOp>())
       if (kernel->hasAttr(TileDialect::kKernelAttrName) && failed(allocate(kernel)))
-        return signalPassFailure();
+        return failure();
+    return success();
   }
 };
 } // namespace

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialects/Tile/IR/TileOps.h"
+#include "lib/Rooms/RoomPass.h"
 #include "lib/Transforms/Tile/Passes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -16,6 +17,7 @@ namespace attn::tile {
 } // namespace attn::tile
 
 using namespace mlir;
+using namespace attn;
 using namespace attn::tile;
 
 /// Attention has one kind of tile: rows of the block by some columns. So the anchor's layout
@@ -91,11 +93,13 @@ static LogicalResult assignLayouts(func::FuncOp kernel) {
 }
 
 namespace {
-struct AssignLayoutsPass : attn::tile::impl::AssignLayoutsPassBase<AssignLayoutsPass> {
-  void runOnOperation() override {
+struct AssignLayoutsPass : RoomPass<attn::tile::impl::AssignLayoutsPassBase<AssignLayoutsPass>,
+                                    within(Room::Placed), Room::Placed> {
+  LogicalResult transform() override {
     for (auto kernel : getOperation().getOps<func::FuncOp>())
       if (kernel->hasAttr(TileDialect::kKernelAttrName) && failed(assignLayouts(kernel)))
-        return signalPassFailure();
+        return failure();
+    return success();
   }
 };
 } // namespace

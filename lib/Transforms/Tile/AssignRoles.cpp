@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialects/Tile/IR/TileOps.h"
+#include "lib/Rooms/RoomPass.h"
 #include "lib/Transforms/Tile/Passes.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
@@ -65,7 +66,9 @@ static LogicalResult checkLevel(func::FuncOp kernel) {
 }
 
 namespace {
-struct AssignRolesPass : attn::tile::impl::AssignRolesPassBase<AssignRolesPass> {
+struct AssignRolesPass
+    : attn::RoomPass<attn::tile::impl::AssignRolesPassBase<AssignRolesPass>,
+                     attn::within(attn::Room::Placed), attn::within(attn::Room::Async)> {
   LogicalResult assign(func::FuncOp kernel) {
     if (failed(checkLevel(kernel)))
       return failure();
@@ -99,11 +102,12 @@ struct AssignRolesPass : attn::tile::impl::AssignRolesPassBase<AssignRolesPass> 
     return kernel.walk([](AllocSharedOp) { return WalkResult::interrupt(); }).wasInterrupted();
   }
 
-  void runOnOperation() override {
+  LogicalResult transform() override {
     for (auto kernel : getOperation().getOps<func::FuncOp>())
       if (kernel->hasAttr(TileDialect::kKernelAttrName) && hasPlaces(kernel) &&
           failed(assign(kernel)))
-        return signalPassFailure();
+        return failure();
+    return success();
   }
 };
 } // namespace

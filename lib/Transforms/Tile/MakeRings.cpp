@@ -22,6 +22,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "lib/Rooms/RoomPass.h"
 #include "lib/Transforms/Tile/Lifetimes.h"
 #include "lib/Transforms/Tile/Passes.h"
 #include "lib/Transforms/Tile/Variables.h"
@@ -242,8 +243,10 @@ void RingMaker::leave(Operation *op, Operation *now) {
 }
 
 namespace {
-struct MakeRingsPass : attn::tile::impl::MakeRingsPassBase<MakeRingsPass> {
-  using Base::Base;
+struct MakeRingsPass
+    : attn::RoomPass<attn::tile::impl::MakeRingsPassBase<MakeRingsPass>,
+                     attn::within(attn::Room::Async), attn::within(attn::Room::Async)> {
+  using RoomPass::RoomPass;
 
   LogicalResult makeRings(func::FuncOp kernel) {
     FailureOr<SmallVector<PlaceLifetimes>> places = findLifetimes(kernel);
@@ -255,14 +258,15 @@ struct MakeRingsPass : attn::tile::impl::MakeRingsPassBase<MakeRingsPass> {
     return RingMaker(kernel, rings, stages).run();
   }
 
-  void runOnOperation() override {
+  LogicalResult transform() override {
     if (stages < 1 || stages > 64) {
       getOperation()->emitError("expected 1 to 64 stages, got ") << stages.getValue();
-      return signalPassFailure();
+      return failure();
     }
     for (auto kernel : getOperation().getOps<func::FuncOp>())
       if (kernel->hasAttr(TileDialect::kRolesAttrName) && failed(makeRings(kernel)))
-        return signalPassFailure();
+        return failure();
+    return success();
   }
 };
 } // namespace

@@ -13,6 +13,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialects/Tile/IR/TileOps.h"
+#include "lib/Rooms/RoomPass.h"
 #include "lib/Transforms/Tile/Passes.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/IRMapping.h"
@@ -278,12 +279,15 @@ static LogicalResult outline(func::FuncOp kernel, ArrayAttr attribute) {
 }
 
 namespace {
-struct OutlineRolesPass : attn::tile::impl::OutlineRolesPassBase<OutlineRolesPass> {
-  void runOnOperation() override {
+struct OutlineRolesPass
+    : attn::RoomPass<attn::tile::impl::OutlineRolesPassBase<OutlineRolesPass>,
+                     attn::within(attn::Room::Async), attn::within(attn::Room::Async)> {
+  LogicalResult transform() override {
     for (auto kernel : getOperation().getOps<func::FuncOp>())
       if (auto roles = kernel->getAttrOfType<ArrayAttr>(TileDialect::kRolesAttrName);
           roles && failed(outline(kernel, roles)))
-        return signalPassFailure();
+        return failure();
+    return success();
   }
 };
 } // namespace

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialects/Tile/IR/TileOps.h"
+#include "lib/Rooms/RoomPass.h"
 #include "lib/Transforms/Tile/Passes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -209,8 +210,10 @@ static void overlap(Block &block) {
 }
 
 namespace {
-struct OverlapMmaPass : attn::tile::impl::OverlapMmaPassBase<OverlapMmaPass> {
-  void runOnOperation() override {
+struct OverlapMmaPass
+    : attn::RoomPass<attn::tile::impl::OverlapMmaPassBase<OverlapMmaPass>,
+                     attn::within(attn::Room::Async), attn::within(attn::Room::Async)> {
+  LogicalResult transform() override {
     for (auto kernel : getOperation().getOps<func::FuncOp>()) {
       if (!kernel->hasAttr(TileDialect::kKernelAttrName))
         continue;
@@ -219,6 +222,7 @@ struct OverlapMmaPass : attn::tile::impl::OverlapMmaPassBase<OverlapMmaPass> {
       for (Block *block : blocks)
         overlap(*block);
     }
+    return success();
   }
 };
 } // namespace

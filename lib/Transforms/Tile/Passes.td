@@ -19,7 +19,7 @@ def PipelineStepsPass : Pass<"tile-pipeline-steps", "::mlir::ModuleOp"> {
     `certain-first` puts them; other kernels stay as they are. A first loop does the product of the step before on its own,
     unless there is none.
 
-    Requires: level `tile`. Produces: level `tile`. Fails when: never.
+    Requires: room 4 `tile`. Produces: room 4 `tile`. Fails when: never.
   }];
   let dependentDialects = ["::attn::tile::TileDialect", "::mlir::arith::ArithDialect",
                            "::mlir::scf::SCFDialect"];
@@ -33,7 +33,7 @@ def PromoteOperandsPass : Pass<"tile-promote-operands", "::mlir::ModuleOp"> {
     products cannot read from registers (a rhs, a transposed lhs, elements of 8 bits) is stored to a shared tile where it is
     computed.
 
-    Requires: level `tile`. Produces: level `placed` but for layouts. Fails when: a tile is no shape for shared memory.
+    Requires: room 4 `tile`. Produces: a part of room 5 `placed`: places. Fails when: a tile is no shape for shared memory.
   }];
   let dependentDialects = ["::attn::tile::TileDialect"];
 }
@@ -45,7 +45,7 @@ def AssignLayoutsPass : Pass<"tile-assign-layouts", "::mlir::ModuleOp"> {
     layout that belongs to it. A product whose left operand is in registers gets it in the operand layout: for 16-bit types
     the same map, so that nothing moves.
 
-    Requires: level `tile` after tile-promote-operands. Produces: level `placed`. Fails when: rows are not 64 for each
+    Requires: a part of room 5 `placed`: places. Produces: room 5 `placed`. Fails when: rows are not 64 for each
     warpgroup, or a tile has no such layout.
   }];
   let dependentDialects = ["::attn::tile::TileDialect"];
@@ -59,8 +59,9 @@ def AssignRolesPass : Pass<"tile-assign-roles", "::mlir::ModuleOp"> {
     they are needed. Roles that the kernel lists in `tile.roles`, and those that ops name, stay: what is left goes to the
     first elected role if it copies, to the first other if not.
 
-    Requires: level `placed`. Produces: level `placed` with roles. Fails when: the kernel has ops of room 6; a copy
-    goes to no place of the kernel; the roles are more than 8 warpgroups; an elected role has more to do than copies.
+    Requires: a part of room 5 `placed`: all of it but for values that nobody reads. Produces: a part of room 6 `async`: roles.
+    Fails when: the kernel has ops of room 6; a copy goes to no place of the kernel; the roles are more than 8 warpgroups; an
+    elected role has more to do than copies.
   }];
   let dependentDialects = ["::attn::tile::TileDialect"];
 }
@@ -74,7 +75,7 @@ def MakeRingsPass : Pass<"tile-make-rings", "::mlir::ModuleOp"> {
     a place that only they read needs no ring. Slots go through scf.for, scf.if and scf.while. What is filled and never read
     is not filled.
 
-    Requires: level `placed` with roles. Produces: level `async`, still one program, whose synchronous products are left.
+    Requires: a part of room 6 `async`: roles. Produces: a part of room 6 `async`: one program, whose synchronous products are left.
     Fails when: a place is read where no fill of its block or a block around it comes before; it is filled again before its
     last reader; two roles, or copies and stores, fill one place; `stages` is not from 1 to 64.
   }];
@@ -90,7 +91,7 @@ def OverlapMmaPass : Pass<"tile-overlap-mma", "::mlir::ModuleOp"> {
     again; the release of the stages moves with it. Products committed in between stay in flight. Weights narrowed to 16 bits
     while a product reads older ones from registers are narrowed after its wait.
 
-    Requires: level `async` before tile-outline-roles. Produces: level `async` without synchronous products. Fails when: never.
+    Requires: a part of room 6 `async`. Produces: a part of room 6 `async`: no synchronous products. Fails when: never.
   }];
   let dependentDialects = ["::attn::tile::TileDialect"];
 }
@@ -101,7 +102,7 @@ def OutlineRolesPass : Pass<"tile-outline-roles", "::mlir::ModuleOp"> {
     Every role of `tile.roles` gets the ops that name it and all that these need: values and the control flow around them, with
     what that carries for the role. Scalars that depend on no role are computed once, in front.
 
-    Requires: level `async` with roles. Produces: level `async`. Fails when: a role needs a value that another computes, or
+    Requires: a part of room 6 `async`: roles. Produces: a part of room 6 `async`: a program for each role. Fails when: a role needs a value that another computes, or
     an elected role one that comes from a tile; control flow around roles has no RegionBranchOpInterface, or regions of
     several blocks; the roles are more than 8 warpgroups.
   }];
@@ -114,7 +115,7 @@ def AllocateSharedPass : Pass<"tile-allocate-shared", "::mlir::ModuleOp"> {
     Places come first, in the kernel's order, at multiples of 1024 bytes; barriers follow. An offset that is there stays, and
     what has none comes after it.
 
-    Requires: level `placed` or `async`. Produces: the same level, with an offset on every tile.alloc_shared and
+    Requires: a part of room 6 `async`. Produces: a part of room 6 `async`, with an offset on every tile.alloc_shared and
     tile.barrier_init. Fails when: a kernel needs more shared memory than a block has; the error names both sizes.
   }];
   let options = [

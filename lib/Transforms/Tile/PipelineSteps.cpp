@@ -20,6 +20,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialects/Tile/IR/TileOps.h"
+#include "lib/Rooms/RoomPass.h"
 #include "lib/Transforms/Tile/Passes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Arith/IR/ValueBoundsOpInterfaceImpl.h"
@@ -34,6 +35,7 @@ namespace attn::tile {
 } // namespace attn::tile
 
 using namespace mlir;
+using namespace attn;
 using namespace attn::tile;
 
 namespace {
@@ -320,13 +322,14 @@ private:
   SmallVector<Value> common;
 };
 
-struct PipelineStepsPass : attn::tile::impl::PipelineStepsPassBase<PipelineStepsPass> {
+struct PipelineStepsPass
+    : RoomPass<attn::tile::impl::PipelineStepsPassBase<PipelineStepsPass>, Room::Tile, Room::Tile> {
   void getDependentDialects(DialectRegistry &registry) const override {
     PipelineStepsPassBase::getDependentDialects(registry);
     arith::registerValueBoundsOpInterfaceExternalModels(registry);
   }
 
-  void runOnOperation() override {
+  LogicalResult transform() override {
     IRRewriter rewriter(&getContext());
     SmallVector<Chain> chains;
     // Loops are made anew: one belongs to one chain.
@@ -351,6 +354,7 @@ struct PipelineStepsPass : attn::tile::impl::PipelineStepsPassBase<PipelineSteps
         });
     for (Chain &chain : chains)
       Pipeliner(rewriter, std::move(chain)).run();
+    return success();
   }
 };
 } // namespace

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialects/Tile/IR/TileOps.h"
+#include "lib/Rooms/RoomPass.h"
 #include "lib/Transforms/Tile/Passes.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Interfaces/LoopLikeInterface.h"
@@ -19,6 +20,7 @@ namespace attn::tile {
 } // namespace attn::tile
 
 using namespace mlir;
+using namespace attn;
 using namespace attn::tile;
 
 /// The outermost loop around the load whose iterations all read the same box, or null.
@@ -173,7 +175,9 @@ private:
   llvm::MapVector<std::pair<Value, Type>, SmallVector<Refilled, 1>> refilled;
 };
 
-struct PromoteOperandsPass : attn::tile::impl::PromoteOperandsPassBase<PromoteOperandsPass> {
+struct PromoteOperandsPass
+    : RoomPass<attn::tile::impl::PromoteOperandsPassBase<PromoteOperandsPass>, Room::Tile,
+               within(Room::Placed)> {
   static LogicalResult promote(func::FuncOp kernel) {
     Places places(kernel);
     llvm::SetVector<LoadOp> loads;
@@ -207,10 +211,11 @@ struct PromoteOperandsPass : attn::tile::impl::PromoteOperandsPassBase<PromoteOp
     return success();
   }
 
-  void runOnOperation() override {
+  LogicalResult transform() override {
     for (auto kernel : getOperation().getOps<func::FuncOp>())
       if (kernel->hasAttr(TileDialect::kKernelAttrName) && failed(promote(kernel)))
-        return signalPassFailure();
+        return failure();
+    return success();
   }
 };
 } // namespace

@@ -9,7 +9,8 @@ func.func @variants(%q: tensor<1x2x3x16xf32>) -> tensor<1x2x3x16xf32> {
 // -----
 
 func.func @online(%acc: tensor<8x16xf32>, %row: tensor<8xf32>, %o: tensor<8x16xf16>) -> tensor<8x16xf16> {
-  // expected-error@+1 {{expected attn.attention: the definition knows no running state}}
+  // expected-error@+2 {{convert-attn-to-linalg: expected room 1 'problem' to room 2 'grid', got room 3 'online'}}
+  // expected-note@+1 {{expected attn.attention, got a part of the online softmax}}
   %r = attn.normalize %acc, %row, %row outs(%o) : tensor<8x16xf32>, tensor<8xf32>, tensor<8xf32>, tensor<8x16xf16> -> tensor<8x16xf16>
   return %r : tensor<8x16xf16>
 }

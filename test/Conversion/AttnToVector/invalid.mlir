@@ -32,7 +32,8 @@ func.func @apart(%q: memref<64x64xf32>, %k: memref<64x64xf32, strided<[?, ?]>>, 
 
 func.func @tensors(%q: tensor<64x64xf32>, %acc: tensor<64x64xf32>, %max: tensor<64xf32>, %sum: tensor<64xf32>) -> tensor<64x64xf32> {
   %scale = arith.constant 0.18 : f32
-  // expected-error @below {{expected buffers, got 'tensor<64x64xf32>'}}
+  // expected-error@+2 {{convert-attn-to-vector: expected room 4 'buffers', got room 3 'online'}}
+  // expected-note@+1 {{'attn.online_attention' in room 4 'buffers': expected buffers, got tensor<64x64xf32>}}
   %r:3 = attn.online_attention %q, %q, %q scale(%scale) outs(%acc, %max, %sum)
     : tensor<64x64xf32>, tensor<64x64xf32>, tensor<64x64xf32>, tensor<64x64xf32>, tensor<64xf32>, tensor<64xf32>
     -> tensor<64x64xf32>, tensor<64xf32>, tensor<64xf32>
@@ -54,7 +55,8 @@ func.func @stack(%q: memref<1024x64xf32>, %k: memref<2048x64xf32>, %acc: memref<
 // -----
 
 func.func @normalize_tensors(%acc: tensor<3x264xf32>, %max: tensor<3xf32>, %o: tensor<3x264xf16>) -> tensor<3x264xf16> {
-  // expected-error @below {{expected buffers, got 'tensor<3x264xf32>'}}
+  // expected-error@+2 {{convert-attn-to-vector: expected room 4 'buffers', got room 3 'online'}}
+  // expected-note@+1 {{'attn.normalize' in room 4 'buffers': expected buffers, got tensor<3x264xf32>}}
   %r = attn.normalize %acc, %max, %max outs(%o) : tensor<3x264xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3x264xf16> -> tensor<3x264xf16>
   return %r : tensor<3x264xf16>
 }
@@ -62,7 +64,8 @@ func.func @normalize_tensors(%acc: tensor<3x264xf32>, %max: tensor<3xf32>, %o: t
 // -----
 
 func.func @merge_tensors(%p: tensor<2x8x16xf32>, %pl: tensor<2x8xf32>, %o: tensor<8x16xf32>) -> tensor<8x16xf32> {
-  // expected-error @below {{expected buffers, got 'tensor<2x8x16xf32>'}}
+  // expected-error@+2 {{convert-attn-to-vector: expected room 4 'buffers', got room 1 'problem'}}
+  // expected-note@+1 {{'attn.merge' in room 4 'buffers': expected buffers, got tensor<2x8x16xf32>}}
   %r = attn.merge %p, %pl outs(%o) : tensor<2x8x16xf32>, tensor<2x8xf32>, tensor<8x16xf32> -> tensor<8x16xf32>
   return %r : tensor<8x16xf32>
 }

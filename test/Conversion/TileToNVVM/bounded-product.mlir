@@ -1,7 +1,7 @@
 // A captured bias of bf16 may hold numbers too large for log2(e): the product that keeps them finite is one that is
 // rounded towards zero, not a clamp of every score
 // (which nothing reads then; LLVM drops it).
-// RUN: attn-opt %s -split-input-file --attn-to-nvvm | FileCheck %s
+// RUN: attn-opt %s -split-input-file --attn-to-thread | FileCheck %s
 
 // CHECK-LABEL: llvm.func @bf16_bias
 // CHECK: llvm.nvvm.mul.rz.ftz.f

@@ -1,5 +1,5 @@
 // LLVM would end the process: the error comes first and says what can be done.
-// RUN: attn-opt %s --attn-to-nvvm -split-input-file -verify-diagnostics
+// RUN: attn-opt %s --attn-to-thread -split-input-file -verify-diagnostics
 
 func.func @wide(%q: tensor<?x?x?x64xbf16>, %k: tensor<?x?x?x64xbf16>, %v: tensor<?x?x?x64xbf16>) -> tensor<?x?x?x64xbf16> {
   %o = attn.attention %q, %k, %v

@@ -1,5 +1,5 @@
 // Functions with an instruction become it; the others are written out, and nothing is left that LLVM cannot select.
-// RUN: attn-opt %s -split-input-file --attn-to-nvvm | FileCheck %s
+// RUN: attn-opt %s -split-input-file --attn-to-thread | FileCheck %s
 
 // CHECK-LABEL: llvm.func @tanh
 // The exact form: one exponential and one reciprocal.

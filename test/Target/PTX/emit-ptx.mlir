@@ -4,7 +4,7 @@
 // RUN: not attn-opt %s --emit-ptx 2>&1 | FileCheck %s --check-prefix=TOO-EARLY
 // RUN: not attn-opt %s --convert-tile-to-nvvm --emit-ptx=ptx=%t/no/such/folder 2>&1 | FileCheck %s --check-prefix=FILE
 
-// TOO-EARLY: error: expected a module in level 'thread', got
+// TOO-EARLY: error: emit-ptx: expected room 7 'thread', got room 5 'placed'
 // FILE: error: expected to write '{{.*}}/no/such/folder', got No such file or directory
 
 // PTX: .version 8.6

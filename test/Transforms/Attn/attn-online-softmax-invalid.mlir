@@ -1,7 +1,8 @@
 // RUN: attn-opt %s --attn-online-softmax --split-input-file --verify-diagnostics
 
 func.func @not_in_a_grid(%q: tensor<1x2x3x16xf16>) -> tensor<1x2x3x16xf16> {
-  // expected-error@+1 {{'attn.attention' op does not belong to level 'grid': expected one batch and one head}}
+  // expected-error@+2 {{attn-online-softmax: expected room 2 'grid', got room 1 'problem'}}
+  // expected-note@+1 {{expected one batch and one head, got tensor<1x2x3x16xf16>}}
   %o = attn.attention %q, %q, %q {attn.schedule = #attn.schedule<block_m = 64, block_n = 32>} : tensor<1x2x3x16xf16>, tensor<1x2x3x16xf16>, tensor<1x2x3x16xf16> -> tensor<1x2x3x16xf16>
   return %o : tensor<1x2x3x16xf16>
 }

@@ -9,8 +9,9 @@ func.func @no_schedule(%q: tensor<64x16xf16>, %k: tensor<?x16xf16>, %scale: f32,
 
 // -----
 
-func.func @level(%q: tensor<1x2x3x16xf16>) -> tensor<1x2x3x16xf16> {
-  // expected-error@+1 {{does not belong to level 'online'}}
+func.func @room(%q: tensor<1x2x3x16xf16>) -> tensor<1x2x3x16xf16> {
+  // expected-error@+2 {{attn-tile-kv-loop: expected room 3 'online', got room 1 'problem'}}
+  // expected-note@+1 {{expected attn.online_attention, got attention over all keys at once}}
   %o = attn.attention %q, %q, %q {attn.schedule = #attn.schedule<block_m = 64, block_n = 32>} : tensor<1x2x3x16xf16>, tensor<1x2x3x16xf16>, tensor<1x2x3x16xf16> -> tensor<1x2x3x16xf16>
   return %o : tensor<1x2x3x16xf16>
 }

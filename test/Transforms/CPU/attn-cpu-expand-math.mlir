@@ -10,11 +10,3 @@ func.func @vector(%x: vector<16xf32>, %y: f32) -> (vector<16xf32>, f32) {
   %b = math.exp2 %y : f32
   return %a, %b : vector<16xf32>, f32
 }
-
-// Tensors, which a CPU has no registers for, stay.
-// CHECK-LABEL: func.func @tensor
-func.func @tensor(%x: tensor<16xf32>) -> tensor<16xf32> {
-  // CHECK: math.exp2 {{.*}} : tensor<16xf32>
-  %a = math.exp2 %x : tensor<16xf32>
-  return %a : tensor<16xf32>
-}

@@ -25,10 +25,3 @@ func.func @given() attributes {tile.kernel = #tile.kernel<warpgroups = 1, grid =
   %c = tile.alloc_shared : !tile.shared<64x64xf16, swizzle = 128>
   return
 }
-
-// CHECK-LABEL: func.func @no_kernel
-func.func @no_kernel() {
-  // CHECK: tile.alloc_shared :
-  %a = tile.alloc_shared : !tile.shared<64x64xbf16, swizzle = 128>
-  return
-}

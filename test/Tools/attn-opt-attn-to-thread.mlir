@@ -1,6 +1,6 @@
 // The whole way to a GPU by one name.
-// RUN: attn-opt %s --pass-pipeline='builtin.module(attn-to-nvvm{block-n=64})' | FileCheck %s
-// RUN: attn-opt %s --attn-to-nvvm | FileCheck %s
+// RUN: attn-opt %s --pass-pipeline='builtin.module(attn-to-thread{block-n=64})' | FileCheck %s
+// RUN: attn-opt %s --attn-to-thread | FileCheck %s
 
 // CHECK: llvm.func @attention
 // CHECK-SAME: tile.plan

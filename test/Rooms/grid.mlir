@@ -1,4 +1,4 @@
-// RUN: attn-opt %s --attn-verify-level=level=grid | FileCheck %s
+// RUN: attn-opt %s --attn-verify-room=room=grid | FileCheck %s
 
 // CHECK-LABEL: func @grid(
 // CHECK: scf.forall

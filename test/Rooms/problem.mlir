@@ -1,4 +1,4 @@
-// RUN: attn-opt %s --attn-verify-level=level=problem | FileCheck %s
+// RUN: attn-opt %s --attn-verify-room=room=problem | FileCheck %s
 
 !t = tensor<?x?x?x16xf16>
 

@@ -1,4 +1,4 @@
-// RUN: attn-opt %s --attn-verify-level=level=online | FileCheck %s
+// RUN: attn-opt %s --attn-verify-room=room=online | FileCheck %s
 
 // CHECK-LABEL: func @online(
 func.func @online(%q: tensor<8x16xf16>, %scale: f32, %acc: tensor<8x16xf32>, %row: tensor<8xf32>, %o: tensor<8x16xf16>) -> tensor<8x16xf16> {

@@ -1,0 +1,76 @@
+//===- TensorRooms.cpp - rooms 1 to 3: attention on tensors -----------------------------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------------------------===//
+
+#include "dialects/Attn/IR/AttnOps.h"
+#include "lib/Rooms/Predicates.h"
+#include "mlir/Dialect/Bufferization/IR/Bufferization.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "llvm/Support/FormatVariadic.h"
+
+using namespace mlir;
+using namespace attn;
+
+static std::string print(Type type) { return llvm::formatv("{0}", type).str(); }
+
+/// An attn op on buffers, or a buffer that is more than the place of a result.
+static Complaint refuseBuffers(Operation *op) {
+  if (isa<AttnDialect>(op->getDialect()) &&
+      llvm::any_of(op->getOperandTypes(), llvm::IsaPred<MemRefType>))
+    return "expected tensors, got buffers";
+  if (isa<bufferization::BufferizationDialect>(op->getDialect()) &&
+      !isa<bufferization::MaterializeInDestinationOp>(op))
+    return "expected tensors, got an op that makes buffers";
+  return {};
+}
+
+static Complaint refuseRunningState(Operation *op) {
+  if (isa<OnlineAttentionOp, NormalizeOp>(op))
+    return "expected attn.attention, got a part of the online softmax";
+  return {};
+}
+
+Complaint attn::refuseInProblem(Operation *op) {
+  Complaint complaint = refuseRunningState(op);
+  return complaint.empty() ? refuseBuffers(op) : complaint;
+}
+
+Complaint attn::refuseInGrid(Operation *op) { return refuseInProblem(op); }
+
+Complaint attn::demandOfGrid(Operation *op) {
+  auto attention = dyn_cast<AttentionOp>(op);
+  if (!attention)
+    return {};
+  if (attention.getVariantsAttr())
+    return "expected score and mask regions, got variants";
+  RankedTensorType query = attention.getQuery().getType();
+  if (query.getDimSize(0) != 1 || query.getDimSize(1) != 1)
+    return "expected one batch and one head, got " + print(query);
+  auto forall = op->getParentOfType<scf::ForallOp>();
+  if (!forall)
+    return "expected it inside an scf.forall over (B, H, M tiles) mapped to blocks, got none";
+  if (forall.getRank() != 3)
+    return "expected it inside an scf.forall over (B, H, M tiles) mapped to blocks, got one over " +
+           std::to_string(forall.getRank()) + " dimensions";
+  if (!forall.getMapping())
+    return "expected it inside an scf.forall over (B, H, M tiles) mapped to blocks, got one that "
+           "is not mapped";
+  return {};
+}
+
+Complaint attn::refuseInOnline(Operation *op) {
+  if (isa<AttentionOp>(op))
+    return "expected attn.online_attention, got attention over all keys at once";
+  return refuseBuffers(op);
+}
+
+Complaint attn::refuseTensors(Operation *op) {
+  for (TypeRange types : {TypeRange(op->getOperandTypes()), TypeRange(op->getResultTypes())})
+    for (Type type : types)
+      if (isa<TensorType>(type))
+        return "expected buffers, got " + print(type);
+  return {};
+}

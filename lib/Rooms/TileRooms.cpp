@@ -1,0 +1,103 @@
+//===- TileRooms.cpp - rooms 4 to 7: the program of a block, and of a thread
+//--------------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------------------------===//
+
+#include "dialects/Tile/IR/TileOps.h"
+#include "lib/Rooms/Predicates.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "llvm/Support/FormatVariadic.h"
+
+using namespace mlir;
+using namespace attn;
+using namespace attn::tile;
+
+/// The first register tile among an op's values for which `isMeant` holds, or none.
+static RankedTensorType findTile(Operation *op,
+                                 llvm::function_ref<bool(RankedTensorType)> isMeant) {
+  for (TypeRange types : {TypeRange(op->getOperandTypes()), TypeRange(op->getResultTypes())})
+    for (Type type : types)
+      if (auto tile = dyn_cast<RankedTensorType>(type); tile && isMeant(tile))
+        return tile;
+  return {};
+}
+
+static bool isKernel(func::FuncOp function) {
+  return function->hasAttr(TileDialect::kKernelAttrName);
+}
+
+/// In rooms 4 to 6 a function that is defined is a kernel.
+static Complaint refuseFunction(Operation *op) {
+  auto function = dyn_cast<func::FuncOp>(op);
+  if (!function || function.isExternal() || isKernel(function))
+    return {};
+  return llvm::formatv("expected a kernel with {0}, got a function without",
+                       TileDialect::kKernelAttrName);
+}
+
+Complaint attn::refuseInTile(Operation *op) {
+  if (Complaint complaint = refuseFunction(op); !complaint.empty())
+    return complaint;
+  if (isa<TileDialect>(op->getDialect()) &&
+      !isa<LoadOp, GatherOp, StoreOp, MmaOp, ReduceOp, BroadcastOp, CoordOp>(op))
+    return "expected register tiles without places, layouts and roles, got '" +
+           op->getName().getStringRef().str() + "'";
+  if (RankedTensorType tile = findTile(op, [](RankedTensorType t) { return !!t.getEncoding(); }))
+    return llvm::formatv("expected tiles without a layout, got {0}", tile);
+  return {};
+}
+
+Complaint attn::refuseInPlaced(Operation *op) {
+  if (Complaint complaint = refuseFunction(op); !complaint.empty())
+    return complaint;
+  if (isa<TileDialect>(op->getDialect()) &&
+      !isa<LoadOp, GatherOp, StoreOp, MmaOp, ReduceOp, BroadcastOp, CoordOp, AllocSharedOp, CopyOp,
+           ConvertLayoutOp, SyncOp, FenceOp>(op))
+    return "expected synchronous copies and products, got '" + op->getName().getStringRef().str() +
+           "'";
+  return {};
+}
+
+/// The places of a kernel fit the shared memory of a block.
+static Complaint demandBudget(func::FuncOp kernel) {
+  int64_t bytes = 0;
+  kernel.walk([&](AllocSharedOp place) { bytes += place.getType().getSizeInBytes(); });
+  if (bytes <= kMaxSharedBytes)
+    return {};
+  return llvm::formatv("expected at most {0} bytes of shared memory, got {1}", kMaxSharedBytes,
+                       bytes);
+}
+
+Complaint attn::demandOfPlaced(Operation *op) {
+  if (RankedTensorType tile = findTile(op, [](RankedTensorType t) { return !t.getEncoding(); }))
+    return llvm::formatv("expected a layout for every tile, got {0}", tile);
+  // Verifiers see to a left operand in registers: its layout is `operand_a`.
+  if (auto product = dyn_cast<MmaOp>(op); product && !isa<SharedType>(product.getRhs().getType()))
+    return llvm::formatv("expected a right operand in shared memory, got {0}",
+                         product.getRhs().getType());
+  return {};
+}
+
+Complaint attn::refuseInAsync(Operation *op) { return refuseFunction(op); }
+
+Complaint attn::demandOfAsync(Operation *op) {
+  if (auto function = dyn_cast<func::FuncOp>(op))
+    return demandBudget(function);
+  if (isa<CopyOp, MmaOp>(op))
+    return "expected copies and products in flight, got '" + op->getName().getStringRef().str() +
+           "'";
+  return demandOfPlaced(op);
+}
+
+Complaint attn::demandOfThread(Operation *op) {
+  auto function = dyn_cast<LLVM::LLVMFuncOp>(op);
+  StringRef attribute = NVVM::NVVMDialect::getKernelFuncAttrName();
+  if (!function || function.isExternal() || function->hasAttr(attribute))
+    return {};
+  return llvm::formatv("expected a kernel with {0}, got a function without", attribute);
+}

@@ -1,0 +1,41 @@
+// RUN: attn-opt %s --attn-verify-room=room=buffers --split-input-file --verify-diagnostics
+
+// A CPU's fourth room: what was a tensor is a buffer.
+
+func.func @tensor() {
+  // expected-error@+1 {{'tensor.empty' op in room 4 'buffers': expected ops of func, memref, arith, math, linalg, affine, attn, scf, bufferization, ub, got one of tensor}}
+  %t = tensor.empty() : tensor<8xf32>
+  return
+}
+
+// -----
+
+func.func @constant() {
+  // expected-error@+1 {{'arith.constant' op in room 4 'buffers': expected buffers, got tensor<8xf32>}}
+  %t = arith.constant dense<0.0> : tensor<8xf32>
+  return
+}
+
+// -----
+
+func.func @running_state(%acc: tensor<8x16xf32>, %max: tensor<8xf32>, %o: tensor<8x16xf16>) -> tensor<8x16xf16> {
+  // expected-error@+1 {{'attn.normalize' op in room 4 'buffers': expected buffers, got tensor<8x16xf32>}}
+  %r = attn.normalize %acc, %max, %max outs(%o) : tensor<8x16xf32>, tensor<8xf32>, tensor<8xf32>, tensor<8x16xf16> -> tensor<8x16xf16>
+  return %r : tensor<8x16xf16>
+}
+
+// -----
+
+func.func @vector(%x: vector<16xf32>) {
+  // expected-error@+1 {{'vector.broadcast' op in room 4 'buffers': expected ops of func, memref, arith, math, linalg, affine, attn, scf, bufferization, ub, got one of vector}}
+  %y = vector.broadcast %x : vector<16xf32> to vector<2x16xf32>
+  return
+}
+
+// -----
+
+func.func @thread(%x: i32) {
+  // expected-error@+1 {{'llvm.add' op in room 4 'buffers': expected ops of func, memref, arith, math, linalg, affine, attn, scf, bufferization, ub, got one of llvm}}
+  %y = llvm.add %x, %x : i32
+  return
+}
