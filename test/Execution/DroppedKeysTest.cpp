@@ -81,7 +81,7 @@ TEST_P(DroppedKeysTest, HoldAnything) {
     GTEST_SKIP() << "this device reads keys that an analysis cannot leave out";
   Execution().checkDroppedKeys(variant, problem, kExtents);
   problem.splits = 3;
-  problem.dv = 40;
+  problem.dv = 48;
   Execution().checkDroppedKeys(variant, problem, {{7, 300}});
 }
 

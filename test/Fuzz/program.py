@@ -341,8 +341,8 @@ class Program:
         pick = lambda choices: choices[rng.integers(len(choices))]
         self.kind = pick(["f16", "bf16"] if gpu else ["f32", "f32", "f16", "bf16"])
         self.is_chain = rng.random() < 0.12
-        self.d = int(pick([16, 64, 128] if gpu else [1, 3, 8, 16, 16, 24, 33, 64, 64, 128]))
-        self.dv = self.d if self.is_chain or rng.random() < 0.6 else int(pick([16, 64, 128] if gpu else [1, 5, 16, 40, 64]))
+        self.d = int(pick([32, 64, 128] if gpu else [1, 3, 8, 16, 16, 24, 33, 64, 64, 128]))
+        self.dv = self.d if self.is_chain or rng.random() < 0.6 else int(pick([32, 64, 128] if gpu else [1, 5, 16, 40, 64]))
         self.group = int(pick([1, 1, 2, 4]))
         # Any extent may be in the type; then all calls have it.
         self.fixed = {letter: int(extent) for letter, extent in
@@ -368,7 +368,7 @@ class Program:
         if rng.random() < 0.3:
             self.options["block-m"] = int(pick([64, 128] if gpu else [1, 3, 16, 33, 64]))
         if rng.random() < 0.3:
-            self.options["block-n"] = int(pick([16, 64, 128] if gpu else [1, 7, 16, 48, 100]))
+            self.options["block-n"] = int(pick([32, 64, 128] if gpu else [1, 7, 16, 48, 100]))
 
     def fresh(self):
         self.count += 1
