@@ -1,0 +1,88 @@
+#!/usr/bin/env python3
+"""The PTX of every kernel of the acceptance list and of bench/gpu/revisions.py, by its SHA-256, compared with a list.
+
+    kernel_hashes.py build/dev/bin             # says which kernels changed; exits with 1 if any did
+    kernel_hashes.py build/dev/bin --update    # writes the list anew
+
+A change that should leave kernels alone leaves this list alone. One that should not updates it in the same commit, so
+that the commit says which kernels it touched. `bench/gpu/revisions.py` measures what the change is worth.
+"""
+
+import argparse
+import collections
+import hashlib
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Dict
+
+HERE = Path(__file__).resolve().parent
+LIST = HERE / "kernels.sha256"
+REVISIONS = HERE.parent.parent / "bench" / "gpu" / "revisions.py"
+
+
+def emit(binaries: Path, folder: Path) -> None:
+    """Random configurations are left out: their generator changes more often than kernels do."""
+    (folder / "acceptance").mkdir()
+    tests = [binaries / "ExecutionTest", "--device=cuda", f"--emit={folder / 'acceptance'}", "--random=0",
+             "--gtest_filter=-*Random*", "--gtest_brief=1"]
+    revisions = [sys.executable, REVISIONS, "emit", folder / "revisions", "--bin", binaries]
+    for command in (tests, revisions):
+        subprocess.run([str(part) for part in command], check=True, stdout=subprocess.DEVNULL)
+
+
+def hash_acceptance(folder: Path) -> Dict[str, str]:
+    """Files are numbered through all tests; here each test counts its own, so that a new test renames no others."""
+    hashes: Dict[str, str] = {}
+    counts: Dict[str, int] = collections.Counter()
+    numbered = [(path.stem.rpartition("."), path) for path in folder.glob("*.ptx")]
+    for (test, _, _), path in sorted(numbered, key=lambda entry: int(entry[0][2])):
+        counts[test] += 1
+        hashes[f"acceptance/{test}/{counts[test]}"] = hash_file(path)
+    return hashes
+
+
+def hash_file(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def read() -> Dict[str, str]:
+    if not LIST.exists():
+        return {}
+    rows = (line.split("  ", 1) for line in LIST.read_text().splitlines())
+    return {name: digest for digest, name in rows}
+
+
+def compare(old: Dict[str, str], new: Dict[str, str]) -> int:
+    """The number of differences, after a line for each."""
+    rows = [("gone", name) for name in old.keys() - new.keys()]
+    rows += [("new", name) for name in new.keys() - old.keys()]
+    rows += [("changed", name) for name in old.keys() & new.keys() if old[name] != new[name]]
+    for what, name in sorted(rows):
+        print(f"{what:8} {name}")
+    return len(rows)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("bin", type=Path, help="the folder of attn-opt and ExecutionTest")
+    parser.add_argument("--update", action="store_true", help="write the list anew")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        emit(options.bin, Path(folder))
+        new = hash_acceptance(Path(folder, "acceptance"))
+        new.update({f"revisions/{path.stem}": hash_file(path) for path in Path(folder, "revisions").glob("*.ptx")})
+    differences = compare(read(), new)
+    if options.update:
+        LIST.write_text("".join(f"{digest}  {name}\n" for name, digest in sorted(new.items())))
+    elif differences:
+        print(f"expected the PTX of {LIST.name}, got {differences} differences; if they are meant, run\n"
+              f"  {Path(__file__).name} {options.bin} --update")
+        return 1
+    print(f"{len(new)} kernels, {differences} differences")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
