@@ -45,8 +45,8 @@ Expr ExprPool::intern(ExprNode node) {
       return known;
   node.id = nodes.size();
   for (Expr operand : node.operands) {
-    node.usesQuery |= operand->usesQuery;
-    node.usesKey |= operand->usesKey;
+    node.usesFixed |= operand->usesFixed;
+    node.usesRunning |= operand->usesRunning;
   }
   nodes.push_back(std::move(node));
   bucket.push_back(&nodes.back());
@@ -55,7 +55,8 @@ Expr ExprPool::intern(ExprNode node) {
 
 ExprPool::ExprPool() {
   // Sums are in order of creation: positions come before scalars.
-  for (Symbol s : {Symbol::Query, Symbol::Key, Symbol::RowBegin, Symbol::RowEnd, Symbol::NumKeys})
+  for (Symbol s :
+       {Symbol::Fixed, Symbol::Running, Symbol::FixedBegin, Symbol::FixedEnd, Symbol::NumRunning})
     symbol(s);
 }
 
@@ -65,11 +66,11 @@ Expr ExprPool::constant(int64_t c) {
 
 Expr ExprPool::symbol(Symbol symbol) {
   ExprNode node{.kind = Kind::Symbol, .symbol = symbol, .least = 0, .greatest = positionLimit};
-  // A block has at least one row.
-  if (symbol == Symbol::RowEnd)
+  // A block owns at least one position.
+  if (symbol == Symbol::FixedEnd)
     node.least = 1;
-  node.usesQuery = symbol == Symbol::Query;
-  node.usesKey = symbol == Symbol::Key;
+  node.usesFixed = symbol == Symbol::Fixed;
+  node.usesRunning = symbol == Symbol::Running;
   return intern(std::move(node));
 }
 
@@ -280,7 +281,7 @@ Expr ExprPool::junction(Kind kind, ArrayRef<Expr> operands) {
 Expr ExprPool::conjunction(ArrayRef<Expr> operands) { return junction(Kind::And, operands); }
 Expr ExprPool::disjunction(ArrayRef<Expr> operands) { return junction(Kind::Or, operands); }
 
-static std::string list(StringRef name, Expr expr, DenseMap<Value, std::string> &names) {
+static std::string list(StringRef name, Expr expr, Names &names) {
   std::string text = name.str() + "(";
   llvm::interleave(
       expr->operands, [&](Expr operand) { text += toString(operand, names); },
@@ -288,14 +289,20 @@ static std::string list(StringRef name, Expr expr, DenseMap<Value, std::string> 
   return text + ")";
 }
 
-static std::string nameOf(Value value, StringRef prefix, DenseMap<Value, std::string> &names) {
-  std::string &name = names[value];
+StringRef Names::operator[](Symbol symbol) const {
+  static constexpr StringLiteral ofRows[] = {"m", "n", "m0", "m1", "N"};
+  static constexpr StringLiteral ofKeys[] = {"n", "m", "n0", "n1", "M"};
+  return (running == MaskAxis::Keys ? ofRows : ofKeys)[unsigned(symbol)];
+}
+
+std::string Names::operator()(Value value, StringRef prefix) {
+  std::string &name = values[value];
   if (name.empty())
-    name = prefix.str() + std::to_string(names.size() - 1);
+    name = prefix.str() + std::to_string(values.size() - 1);
   return name;
 }
 
-static std::string sumToString(Expr expr, DenseMap<Value, std::string> &names) {
+static std::string sumToString(Expr expr, Names &names) {
   std::string text;
   auto append = [&](bool negative, const std::string &term) {
     text += text.empty() ? (negative ? "-" : "") : (negative ? " - " : " + ");
@@ -315,17 +322,16 @@ static std::string sumToString(Expr expr, DenseMap<Value, std::string> &names) {
   return text;
 }
 
-std::string toString(Expr expr, DenseMap<Value, std::string> &names) {
-  static constexpr const char *symbolNames[] = {"m", "n", "m0", "m1", "N"};
+std::string toString(Expr expr, Names &names) {
   auto operand = [&](unsigned i) { return toString(expr->operands[i], names); };
   switch (expr->kind) {
   case Kind::Constant:
     return std::to_string(expr->constant);
   case Kind::Symbol:
-    return symbolNames[unsigned(expr->symbol)];
+    return names[expr->symbol].str();
   case Kind::Scalar:
   case Kind::Truth:
-    return nameOf(expr->value, "s", names);
+    return names(expr->value, "s");
   case Kind::Sum:
     return sumToString(expr, names);
   case Kind::FloorDiv:
@@ -339,9 +345,9 @@ std::string toString(Expr expr, DenseMap<Value, std::string> &names) {
   case Kind::Select:
     return "(" + operand(0) + " ? " + operand(1) + " : " + operand(2) + ")";
   case Kind::Read:
-    return nameOf(expr->value, "t", names) + "[" + operand(0) + "]";
+    return names(expr->value, "t") + "[" + operand(0) + "]";
   case Kind::Search:
-    return "first(" + nameOf(expr->value, "t", names) + " >= " + operand(1) + ")";
+    return "first(" + names(expr->value, "t") + " >= " + operand(1) + ")";
   case Kind::Bool:
     return expr->constant ? "true" : "false";
   case Kind::Not:

@@ -5,10 +5,10 @@
 //
 //===------------------------------------------------------------------------------------===//
 //
-// Integer and boolean expressions over a query position, a key position and values that are
-// constant in a block. Expressions are hash-consed and kept in a linear normal form, so that two
-// equal bounds are one pointer, differences cancel, and what is known statically folds away. An
-// expression has two readers: `evaluate` gives its number, `Emitter` its arith operations.
+// Integer and boolean expressions over two positions and values that are constant in a block.
+// Expressions are hash-consed and kept in a linear normal form, so that two equal bounds are one
+// pointer, differences cancel, and what is known statically folds away. An expression has two
+// readers: `evaluate` gives its number, `Emitter` its arith operations.
 //
 //===------------------------------------------------------------------------------------===//
 
@@ -23,11 +23,17 @@
 #include <map>
 #include <string>
 
-namespace attn::bound {
+namespace attn {
 
-/// The named unknowns. `Query` and `Key` are the positions m and n; they never occur in a finished
-/// bound. The others are those of a block: its rows [RowBegin, RowEnd) and the number of keys.
-enum class Symbol { Query, Key, RowBegin, RowEnd, NumKeys };
+/// The position of a mask that runs while a block, which owns some of the other one, is computed.
+enum class MaskAxis { Rows, Keys };
+
+namespace bound {
+
+/// The named unknowns. `Fixed` and `Running` are the positions, m and n for a block of rows, n and
+/// m for one of keys; they never occur in a finished bound. The others are those of a block: what
+/// it owns, [FixedBegin, FixedEnd), and how many positions there are to run over.
+enum class Symbol { Fixed, Running, FixedBegin, FixedEnd, NumRunning };
 
 struct ExprNode;
 using Expr = const ExprNode *;
@@ -45,7 +51,7 @@ struct ExprNode {
     Max,      // of all operands
     Select,   // operands[0] ? operands[1] : operands[2]
     Read,     // value[leading..., operands[0]]: a tensor that is non-decreasing along its last dim
-    Search,   // first n in [0, NumKeys] with value[leading..., n + operands[0]] >= operands[1]
+    Search,   // first i in [0, NumRunning] with value[leading..., i + operands[0]] >= operands[1]
     // Booleans.
     Bool,        // constant
     Truth,       // value: an i1 that neither position reaches
@@ -57,16 +63,16 @@ struct ExprNode {
   Kind kind;
   unsigned id = 0;
   int64_t constant = 0;
-  Symbol symbol = Symbol::Query;
+  Symbol symbol = Symbol::Fixed;
   mlir::Value value = {};
   llvm::SmallVector<mlir::Value, 2> leading = {};
   llvm::SmallVector<Expr, 4> operands = {};
   llvm::SmallVector<int64_t, 4> coefficients = {};
   /// What the values of this expression are known to lie in, both ends inclusive.
   int64_t least = 0, greatest = 0;
-  bool usesQuery = false, usesKey = false;
+  bool usesFixed = false, usesRunning = false;
 
-  bool uses(Symbol position) const { return position == Symbol::Query ? usesQuery : usesKey; }
+  bool uses(Symbol position) const { return position == Symbol::Fixed ? usesFixed : usesRunning; }
   bool isConstant() const { return kind == Kind::Constant; }
   bool isConstant(int64_t c) const { return isConstant() && constant == c; }
   bool isTrue() const { return kind == Kind::Bool && constant; }
@@ -127,7 +133,7 @@ private:
 
 /// The values of the unknowns for `evaluate`.
 struct Environment {
-  int64_t rowBegin = 0, rowEnd = 0, numKeys = 0;
+  int64_t fixedBegin = 0, fixedEnd = 0, numRunning = 0;
   /// An integer or i1 value that is constant in the block (inside or outside the mask region).
   llvm::function_ref<int64_t(mlir::Value)> scalar;
   /// An element of a captured tensor.
@@ -170,9 +176,22 @@ private:
   llvm::DenseMap<int64_t, mlir::Value> constants;
 };
 
-/// Prints for people: `max(0, m0 - s0)`. Scalars are numbered in `names` as they are met.
-std::string toString(Expr expr, llvm::DenseMap<mlir::Value, std::string> &names);
+/// Names for people: `m0` is the first row of a block of rows, `n0` the first key of one of keys.
+/// Scalars are numbered as they are met.
+struct Names {
+  explicit Names(MaskAxis running) : running(running) {}
+  llvm::StringRef operator[](Symbol symbol) const;
+  std::string operator()(mlir::Value value, llvm::StringRef prefix);
 
-} // namespace attn::bound
+private:
+  MaskAxis running;
+  llvm::DenseMap<mlir::Value, std::string> values;
+};
+
+/// Prints for people: `max(0, m0 - s0)`.
+std::string toString(Expr expr, Names &names);
+
+} // namespace bound
+} // namespace attn
 
 #endif // ATTN_ANALYSIS_MASKTILES_BOUND_H

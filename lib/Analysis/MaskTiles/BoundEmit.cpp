@@ -24,14 +24,14 @@ using Kind = ExprNode::Kind;
 
 static int64_t evaluateSymbol(Symbol symbol, const Environment &environment) {
   switch (symbol) {
-  case Symbol::RowBegin:
-    return environment.rowBegin;
-  case Symbol::RowEnd:
-    return environment.rowEnd;
-  case Symbol::NumKeys:
-    return environment.numKeys;
-  case Symbol::Query:
-  case Symbol::Key:
+  case Symbol::FixedBegin:
+    return environment.fixedBegin;
+  case Symbol::FixedEnd:
+    return environment.fixedEnd;
+  case Symbol::NumRunning:
+    return environment.numRunning;
+  case Symbol::Fixed:
+  case Symbol::Running:
     break;
   }
   return 0;
@@ -73,7 +73,7 @@ int64_t Evaluator::evaluateElement(Expr expr, int64_t last) {
 int64_t Evaluator::evaluateSearch(Expr expr) {
   int64_t offset = evaluate(expr->operands[0]);
   int64_t least = evaluate(expr->operands[1]);
-  int64_t low = 0, high = environment.numKeys;
+  int64_t low = 0, high = environment.numRunning;
   while (low < high) {
     int64_t middle = (low + high) / 2;
     if (evaluateElement(expr, middle + offset) < least)
@@ -250,7 +250,7 @@ Value Emitter::emitSearch(Expr expr) {
     scf::YieldOp::create(b, loc, ValueRange{low, high});
   };
   auto loop = scf::WhileOp::create(builder, loc, TypeRange{index, index},
-                                   ValueRange{zero, symbols[Symbol::NumKeys]}, before, after);
+                                   ValueRange{zero, symbols[Symbol::NumRunning]}, before, after);
   return loop.getResult(0);
 }
 

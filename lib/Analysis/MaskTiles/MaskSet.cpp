@@ -1,4 +1,4 @@
-//===- MaskSet.cpp - the key intervals a mask keeps and drops ---------------------------===//
+//===- MaskSet.cpp - the intervals a mask keeps and drops -------------------------------===//
 //
 // Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -37,8 +37,12 @@ static bool isBoolean(Expr literal) {
 namespace {
 class MaskReader {
 public:
-  MaskReader(ExprPool &pool, Region &mask, FactOf factOf)
-      : pool(pool), mask(mask), factOf(factOf) {}
+  MaskReader(ExprPool &pool, Region &mask, MaskAxis running, FactOf factOf)
+      : pool(pool), mask(mask), factOf(factOf) {
+    bool rowsRun = running == MaskAxis::Rows;
+    fixed = mask.getArgument(rowsRun ? 3 : 2);
+    this->running = mask.getArgument(rowsRun ? 2 : 3);
+  }
 
   Disjunction read(Value keep, bool polarity) {
     auto known = conditions[polarity].find(keep);
@@ -75,6 +79,7 @@ private:
 
   ExprPool &pool;
   Region &mask;
+  Value fixed, running;
   FactOf factOf;
   /// Cases multiply when values are shared, so their number over the whole region is limited.
   unsigned caseBudget = 64;
@@ -254,7 +259,7 @@ Disjunction MaskReader::atLeast(Value a, Value b, int64_t slack) {
 //===----------------------------------------------------------------------===//
 
 bool MaskReader::isPositional(Value value) {
-  if (value == mask.getArgument(2) || value == mask.getArgument(3))
+  if (value == fixed || value == running)
     return true;
   Operation *op = value.getDefiningOp();
   if (!op || !mask.isAncestor(op->getParentRegion()))
@@ -307,10 +312,10 @@ Expr MaskReader::translate(Value value) {
   APInt constant;
   if (matchPattern(value, m_ConstantInt(&constant)) && constant.abs().ult(uint64_t(1) << 40))
     result = pool.constant(constant.getSExtValue());
-  else if (value == mask.getArgument(2))
-    result = pool.symbol(Symbol::Query);
-  else if (value == mask.getArgument(3))
-    result = pool.symbol(Symbol::Key);
+  else if (value == fixed)
+    result = pool.symbol(Symbol::Fixed);
+  else if (value == running)
+    result = pool.symbol(Symbol::Running);
   else if (value == mask.getArgument(0) || value == mask.getArgument(1))
     result = scalar(value, 0);
   else if (Operation *op = value.getDefiningOp())
@@ -408,7 +413,7 @@ Expr MaskReader::translateRead(tensor::ExtractOp op) {
 }
 
 //===----------------------------------------------------------------------===//
-// Projection on the key position
+// Projection on the position that runs
 //===----------------------------------------------------------------------===//
 
 namespace {
@@ -421,20 +426,20 @@ class Projection {
 public:
   Projection(ExprPool &pool) : pool(pool) {}
 
-  /// No interval when the conjunction is false for every row.
-  std::optional<KeyInterval> project(const Conjunction &conjunction);
+  /// No interval when the conjunction is false for all of the block.
+  std::optional<Interval> project(const Conjunction &conjunction);
 
 private:
   /// Solves `literal >= 0` for one position.
   std::optional<PositionBound> isolate(Expr literal, Symbol position);
-  /// A condition on the row alone; `isImplied` says that the key bounds state it as well.
-  void restrictRows(Expr literal, bool isImplied);
-  /// The least or greatest value over the rows; exact when monotone, null when unknown.
+  /// A condition on the fixed position alone; `isImplied` says that the bounds state it as well.
+  void restrictFixed(Expr literal, bool isImplied);
+  /// The least or greatest value over the block; exact when monotone, null when unknown.
   Expr extreme(Expr expr, bool isLeast, bool isIndex = false);
 
   ExprPool &pool;
-  SmallVector<Expr, 4> lows, highs, rowLows, rowHighs, guards, weakConditions;
-  Expr firstRow = nullptr, lastRow = nullptr;
+  SmallVector<Expr, 4> lows, highs, fixedLows, fixedHighs, guards, weakConditions;
+  Expr firstFixed = nullptr, lastFixed = nullptr;
 };
 } // namespace
 
@@ -472,9 +477,9 @@ std::optional<PositionBound> Projection::isolate(Expr literal, Symbol position) 
       return isolate(pool.sub(dividend, edge), position);
     return isolate(pool.sub(pool.add(pool.add(edge, divisor), -1), dividend), position);
   }
-  if (term->kind == Kind::Read && position == Symbol::Key) {
-    Expr offset = pool.sub(term->operands[0], pool.symbol(Symbol::Key));
-    if (offset->usesKey || offset->usesQuery)
+  if (term->kind == Kind::Read && position == Symbol::Running) {
+    Expr offset = pool.sub(term->operands[0], pool.symbol(Symbol::Running));
+    if (offset->usesRunning || offset->usesFixed)
       return std::nullopt;
     if (isLow)
       return PositionBound{true, pool.search(term->value, term->leading, offset, limit)};
@@ -484,31 +489,31 @@ std::optional<PositionBound> Projection::isolate(Expr literal, Symbol position) 
   return std::nullopt;
 }
 
-void Projection::restrictRows(Expr literal, bool isImplied) {
-  if (!literal->usesQuery) {
+void Projection::restrictFixed(Expr literal, bool isImplied) {
+  if (!literal->usesFixed) {
     guards.push_back(pool.nonNegative(literal));
     return;
   }
-  if (auto bound = isolate(literal, Symbol::Query))
-    (bound->isLow ? rowLows : rowHighs).push_back(bound->bound);
+  if (auto bound = isolate(literal, Symbol::Fixed))
+    (bound->isLow ? fixedLows : fixedHighs).push_back(bound->bound);
   else if (!isImplied)
     weakConditions.push_back(literal);
 }
 
 Expr Projection::extreme(Expr expr, bool isLeast, bool isIndex) {
-  if (!expr->usesQuery)
+  if (!expr->usesFixed)
     return expr;
   auto operand = [&](unsigned i, bool least) { return extreme(expr->operands[i], least, isIndex); };
   switch (expr->kind) {
   case Kind::Symbol: {
-    // Rows outside the block may be out of a tensor's bounds.
-    Expr begin = pool.symbol(Symbol::RowBegin);
-    Expr last = pool.add(pool.symbol(Symbol::RowEnd), -1);
-    if (isIndex && isLeast && firstRow != begin)
-      return pool.min({firstRow, last});
-    if (isIndex && !isLeast && lastRow != last)
-      return pool.max({lastRow, begin});
-    return isLeast ? firstRow : lastRow;
+    // Positions outside of the block may be out of a tensor's bounds.
+    Expr begin = pool.symbol(Symbol::FixedBegin);
+    Expr last = pool.add(pool.symbol(Symbol::FixedEnd), -1);
+    if (isIndex && isLeast && firstFixed != begin)
+      return pool.min({firstFixed, last});
+    if (isIndex && !isLeast && lastFixed != last)
+      return pool.max({lastFixed, begin});
+    return isLeast ? firstFixed : lastFixed;
   }
   case Kind::Sum: {
     Expr total = pool.constant(expr->constant);
@@ -521,11 +526,11 @@ Expr Projection::extreme(Expr expr, bool isLeast, bool isIndex) {
     return total;
   }
   case Kind::FloorDiv: {
-    Expr dividend = expr->operands[1]->usesQuery ? nullptr : operand(0, isLeast);
+    Expr dividend = expr->operands[1]->usesFixed ? nullptr : operand(0, isLeast);
     return dividend ? pool.floorDiv(dividend, expr->operands[1]) : nullptr;
   }
   case Kind::Product: {
-    Expr factor = expr->operands[0]->usesQuery ? nullptr : operand(1, isLeast);
+    Expr factor = expr->operands[0]->usesFixed ? nullptr : operand(1, isLeast);
     return factor ? pool.product(expr->operands[0], factor) : nullptr;
   }
   case Kind::Min:
@@ -551,34 +556,35 @@ Expr Projection::extreme(Expr expr, bool isLeast, bool isIndex) {
   }
 }
 
-std::optional<KeyInterval> Projection::project(const Conjunction &conjunction) {
+std::optional<Interval> Projection::project(const Conjunction &conjunction) {
   for (Expr literal : conjunction) {
     if (isBoolean(literal)) {
       guards.push_back(literal);
-    } else if (!literal->usesKey) {
-      restrictRows(literal, /*isImplied=*/false);
-    } else if (auto bound = isolate(literal, Symbol::Key)) {
+    } else if (!literal->usesRunning) {
+      restrictFixed(literal, /*isImplied=*/false);
+    } else if (auto bound = isolate(literal, Symbol::Running)) {
       (bound->isLow ? lows : highs).push_back(bound->bound);
     }
   }
-  // Fourier-Motzkin: a row has a key only if each low end is at most each high end. Where only one
-  // of the two depends on the row, the final comparison of the interval's ends says the same.
+  // Fourier-Motzkin: a row has a key (or a key a row) only if each low end is at most each high
+  // end. Where only one of the two depends on it, the final comparison of the interval's ends says
+  // the same.
   for (Expr low : lows)
     for (Expr high : highs)
-      if (low->usesQuery && high->usesQuery)
-        restrictRows(pool.sub(high, low), /*isImplied=*/true);
+      if (low->usesFixed && high->usesFixed)
+        restrictFixed(pool.sub(high, low), /*isImplied=*/true);
 
-  rowLows.push_back(pool.symbol(Symbol::RowBegin));
-  rowHighs.push_back(pool.add(pool.symbol(Symbol::RowEnd), -1));
-  firstRow = pool.max(rowLows);
-  lastRow = pool.min(rowHighs);
-  if (rowLows.size() > 1 || rowHighs.size() > 1)
-    guards.push_back(pool.lessEqual(firstRow, lastRow));
+  fixedLows.push_back(pool.symbol(Symbol::FixedBegin));
+  fixedHighs.push_back(pool.add(pool.symbol(Symbol::FixedEnd), -1));
+  firstFixed = pool.max(fixedLows);
+  lastFixed = pool.min(fixedHighs);
+  if (fixedLows.size() > 1 || fixedHighs.size() > 1)
+    guards.push_back(pool.lessEqual(firstFixed, lastFixed));
   for (Expr condition : weakConditions)
     if (Expr best = extreme(condition, /*isLeast=*/false))
       guards.push_back(pool.nonNegative(best));
 
-  KeyInterval interval;
+  Interval interval;
   SmallVector<Expr, 4> begins, ends;
   for (Expr low : lows)
     if (Expr begin = extreme(low, /*isLeast=*/true))
@@ -598,16 +604,17 @@ std::optional<KeyInterval> Projection::project(const Conjunction &conjunction) {
   return interval;
 }
 
-SmallVector<KeyInterval, 2> coverKeys(ExprPool &pool, Region &mask, bool polarity, FactOf factOf) {
+SmallVector<Interval, 2> coverRunning(ExprPool &pool, Region &mask, MaskAxis running, bool polarity,
+                                      FactOf factOf) {
   if (mask.empty())
-    return polarity ? SmallVector<KeyInterval, 2>{{}} : SmallVector<KeyInterval, 2>{};
+    return polarity ? SmallVector<Interval, 2>{{}} : SmallVector<Interval, 2>{};
   Operation *terminator =
       mask.front().mightHaveTerminator() ? mask.front().getTerminator() : nullptr;
   if (!mask.hasOneBlock() || mask.getNumArguments() != 4 || !terminator ||
       terminator->getNumOperands() != 1)
     return {{}};
-  MaskReader reader(pool, mask, factOf);
-  SmallVector<KeyInterval, 2> cover;
+  MaskReader reader(pool, mask, running, factOf);
+  SmallVector<Interval, 2> cover;
   for (const Conjunction &conjunction : reader.read(terminator->getOperand(0), polarity))
     if (auto interval = Projection(pool).project(conjunction))
       cover.push_back(*interval);

@@ -1,4 +1,4 @@
-//===- MaskSet.h - the key intervals a mask keeps and drops -----------------------------===//
+//===- MaskSet.h - the intervals a mask keeps and drops ---------------------------------===//
 //
 // Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -6,7 +6,7 @@
 //===------------------------------------------------------------------------------------===//
 //
 // From a mask region to intervals: the region becomes a disjunction of conjunctions of linear
-// conditions, and each conjunction is projected on the key position over the rows of a block.
+// conditions, and each conjunction is projected on the position that runs, over those of a block.
 //
 //===------------------------------------------------------------------------------------===//
 
@@ -27,8 +27,9 @@ enum class TensorFact {
 };
 using FactOf = llvm::function_ref<std::optional<TensorFact>(mlir::Value tensor)>;
 
-/// The keys in [begin, end), if the guard holds; a null bound is open, a null guard holds.
-struct KeyInterval {
+/// The running positions in [begin, end), if the guard holds; a null bound is open, a null guard
+/// holds.
+struct Interval {
   bound::Expr begin = nullptr;
   bound::Expr end = nullptr;
   bound::Expr guard = nullptr;
@@ -37,10 +38,11 @@ struct KeyInterval {
 /// Beyond this many disjuncts a part of a mask counts as opaque.
 inline constexpr unsigned maxDisjuncts = 16;
 
-/// Intervals that cover { n : some row of [RowBegin, RowEnd) has mask(m, n) == polarity }. The
+/// Intervals that cover the running positions where the mask is `polarity` for some position of the
+/// block: { n : some m of [FixedBegin, FixedEnd) has mask(m, n) == polarity } where keys run. The
 /// cover is the set itself for conditions that MaskTiles.h lists as exact. An empty region is true.
-llvm::SmallVector<KeyInterval, 2> coverKeys(bound::ExprPool &pool, mlir::Region &mask,
-                                            bool polarity, FactOf factOf);
+llvm::SmallVector<Interval, 2> coverRunning(bound::ExprPool &pool, mlir::Region &mask,
+                                            MaskAxis running, bool polarity, FactOf factOf);
 
 } // namespace attn
 

@@ -1,4 +1,4 @@
-//===- MaskTiles.cpp - which key tiles a mask keeps -------------------------------------===//
+//===- MaskTiles.cpp - which tiles a mask keeps -----------------------------------------===//
 //
 // Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -17,16 +17,16 @@ using namespace attn::bound;
 namespace attn {
 
 namespace {
-/// Keys [begin, end), if valid. Both ends lie in [0, NumKeys] where it matters.
+/// Positions [begin, end), if valid. Both ends lie in [0, NumRunning] where it matters.
 struct Piece {
   Expr begin, end, valid;
 };
 
-/// Intervals clipped to the keys that exist. Those that start at 0 are one piece, [0, prefixEnd),
-/// and so are those that end with the last key, [suffixBegin, NumKeys): these two need no validity,
-/// which is what keeps the bounds of common masks short.
+/// Intervals clipped to the positions that exist. Those that start at 0 are one piece,
+/// [0, prefixEnd), and so are those that end with the last one, [suffixBegin, NumRunning): these
+/// two need no validity, which is what keeps the bounds of common masks short.
 struct Pieces {
-  Pieces(ExprPool &pool, ArrayRef<KeyInterval> intervals);
+  Pieces(ExprPool &pool, ArrayRef<Interval> intervals);
   SmallVector<Piece, 2> all(ExprPool &pool) const;
 
   Expr prefixEnd, suffixBegin;
@@ -34,49 +34,50 @@ struct Pieces {
 };
 } // namespace
 
-Pieces::Pieces(ExprPool &pool, ArrayRef<KeyInterval> intervals) {
-  Expr zero = pool.constant(0), numKeys = pool.symbol(Symbol::NumKeys);
+Pieces::Pieces(ExprPool &pool, ArrayRef<Interval> intervals) {
+  Expr zero = pool.constant(0), numRunning = pool.symbol(Symbol::NumRunning);
   prefixEnd = zero;
-  suffixBegin = numKeys;
-  for (const KeyInterval &interval : intervals) {
+  suffixBegin = numRunning;
+  for (const Interval &interval : intervals) {
     Expr guard = interval.guard ? interval.guard : pool.boolean(true);
     Expr begin = interval.begin ? pool.max({zero, interval.begin}) : zero;
-    Expr end = interval.end ? pool.min({numKeys, interval.end}) : numKeys;
+    Expr end = interval.end ? pool.min({numRunning, interval.end}) : numRunning;
     end = pool.max({zero, end});
     if (begin == zero)
       prefixEnd = pool.max({prefixEnd, pool.select(guard, end, zero)});
-    else if (end == numKeys)
-      suffixBegin = pool.min({suffixBegin, pool.select(guard, begin, numKeys)});
+    else if (end == numRunning)
+      suffixBegin = pool.min({suffixBegin, pool.select(guard, begin, numRunning)});
     else
       middles.push_back({begin, end, pool.conjunction({guard, pool.less(begin, end)})});
   }
 }
 
 SmallVector<Piece, 2> Pieces::all(ExprPool &pool) const {
-  Expr zero = pool.constant(0), numKeys = pool.symbol(Symbol::NumKeys);
+  Expr zero = pool.constant(0), numRunning = pool.symbol(Symbol::NumRunning);
   SmallVector<Piece, 2> pieces;
   if (prefixEnd != zero)
     pieces.push_back({zero, prefixEnd, pool.less(zero, prefixEnd)});
-  if (suffixBegin != numKeys)
-    pieces.push_back({suffixBegin, numKeys, pool.less(suffixBegin, numKeys)});
+  if (suffixBegin != numRunning)
+    pieces.push_back({suffixBegin, numRunning, pool.less(suffixBegin, numRunning)});
   pieces.append(middles);
   return pieces;
 }
 
-MaskTiles MaskTiles::analyze(Region &mask, FactOf factOf) {
+MaskTiles MaskTiles::analyze(Region &mask, FactOf factOf, MaskAxis running) {
   MaskTiles result;
   result.mask = &mask;
-  result.kept = coverKeys(*result.pool, mask, true, factOf);
-  result.dropped = coverKeys(*result.pool, mask, false, factOf);
+  result.running = running;
+  result.kept = coverRunning(*result.pool, mask, running, true, factOf);
+  result.dropped = coverRunning(*result.pool, mask, running, false, factOf);
   // Clipping takes differences, which may be too large as well.
   result.livePieces();
-  result.ranges(/*blockN=*/1);
+  result.ranges(/*tileSize=*/1);
   if (result.pool->hasOverflowed())
-    result.kept = result.dropped = {KeyInterval()};
+    result.kept = result.dropped = {Interval()};
   return result;
 }
 
-static bool isEverything(const KeyInterval &interval) {
+static bool isEverything(const Interval &interval) {
   return !interval.begin && !interval.end && !interval.guard;
 }
 
@@ -84,37 +85,38 @@ bool MaskTiles::isUndecided() const {
   return llvm::any_of(kept, isEverything) && llvm::any_of(dropped, isEverything);
 }
 
-/// Tiles [first, second) that hold a kept key.
-static std::pair<Expr, Expr> liveTiles(ExprPool &pool, ArrayRef<KeyInterval> kept, int64_t blockN) {
-  Expr zero = pool.constant(0), numKeys = pool.symbol(Symbol::NumKeys);
-  Expr size = pool.constant(blockN);
+/// Tiles [first, second) that hold a kept position.
+static std::pair<Expr, Expr> liveTiles(ExprPool &pool, ArrayRef<Interval> kept, int64_t tileSize) {
+  Expr zero = pool.constant(0), numRunning = pool.symbol(Symbol::NumRunning);
+  Expr size = pool.constant(tileSize);
   SmallVector<Piece, 2> pieces = Pieces(pool, kept).all(pool);
   if (pieces.empty())
     return {zero, zero};
   if (pieces.size() == 1) {
     auto [begin, end, valid] = pieces[0];
     if (begin == zero)
-      return {zero, pool.ceilDiv(end, blockN)};
+      return {zero, pool.ceilDiv(end, tileSize)};
     return {pool.floorDiv(pool.select(valid, begin, zero), size),
-            pool.ceilDiv(pool.select(valid, end, zero), blockN)};
+            pool.ceilDiv(pool.select(valid, end, zero), tileSize)};
   }
   SmallVector<Expr, 4> begins, ends;
   for (const Piece &piece : pieces) {
-    begins.push_back(pool.select(piece.valid, piece.begin, numKeys));
+    begins.push_back(pool.select(piece.valid, piece.begin, numRunning));
     ends.push_back(pool.select(piece.valid, piece.end, zero));
   }
-  Expr end = pool.ceilDiv(pool.max(ends), blockN);
+  Expr end = pool.ceilDiv(pool.max(ends), tileSize);
   return {pool.min({pool.floorDiv(pool.min(begins), size), end}), end};
 }
 
-/// The longest run of whole tiles that hold no dropped key; possibly empty or in the wrong order.
-static std::pair<Expr, Expr> fullTiles(ExprPool &pool, ArrayRef<KeyInterval> dropped,
-                                       int64_t blockN) {
-  Expr zero = pool.constant(0), size = pool.constant(blockN);
+/// The longest run of whole tiles that hold no dropped position; possibly empty or in the wrong
+/// order.
+static std::pair<Expr, Expr> fullTiles(ExprPool &pool, ArrayRef<Interval> dropped,
+                                       int64_t tileSize) {
+  Expr zero = pool.constant(0), size = pool.constant(tileSize);
   Pieces pieces(pool, dropped);
-  // Between the prefix and the suffix; the suffix starts at NumKeys at the latest, and rounding
+  // Between the prefix and the suffix; the suffix starts at NumRunning at the latest, and rounding
   // down leaves out the tile that is not whole.
-  Expr start = pool.ceilDiv(pieces.prefixEnd, blockN);
+  Expr start = pool.ceilDiv(pieces.prefixEnd, tileSize);
   Expr cap = pool.floorDiv(pieces.suffixBegin, size);
   if (pieces.middles.empty())
     return {start, cap};
@@ -122,7 +124,7 @@ static std::pair<Expr, Expr> fullTiles(ExprPool &pool, ArrayRef<KeyInterval> dro
   SmallVector<std::pair<Expr, Expr>, 2> obstacles;
   for (const Piece &piece : pieces.middles)
     obstacles.push_back({pool.floorDiv(pool.select(piece.valid, piece.begin, zero), size),
-                         pool.ceilDiv(pool.select(piece.valid, piece.end, zero), blockN)});
+                         pool.ceilDiv(pool.select(piece.valid, piece.end, zero), tileSize)});
   // A run starts after the prefix or after an obstacle, and ends at the first obstacle that is not
   // before its start.
   auto runFrom = [&](Expr first) {
@@ -141,10 +143,10 @@ static std::pair<Expr, Expr> fullTiles(ExprPool &pool, ArrayRef<KeyInterval> dro
   return best;
 }
 
-KeyRanges<Expr> MaskTiles::ranges(int64_t blockN) const {
+TileRanges<Expr> MaskTiles::ranges(int64_t tileSize) const {
   Expr zero = pool->constant(0);
-  auto [begin, end] = liveTiles(*pool, kept, blockN);
-  auto [fullBegin, fullEnd] = fullTiles(*pool, dropped, blockN);
+  auto [begin, end] = liveTiles(*pool, kept, tileSize);
+  auto [fullBegin, fullEnd] = fullTiles(*pool, dropped, tileSize);
   // Full tiles are live, so only an empty run can leave [begin, end). When the run starts at tile 0
   // and so do the live tiles, an empty one is already in its place.
   if (begin == end) {
@@ -156,10 +158,10 @@ KeyRanges<Expr> MaskTiles::ranges(int64_t blockN) const {
   // Rare enough to give up rather than to track which bound it was.
   if (pool->hasOverflowed()) {
     begin = fullBegin = fullEnd = zero;
-    end = pool->ceilDiv(pool->symbol(Symbol::NumKeys), blockN);
+    end = pool->ceilDiv(pool->symbol(Symbol::NumRunning), tileSize);
   }
-  return {pool->scale(begin, blockN), pool->scale(fullBegin, blockN), pool->scale(fullEnd, blockN),
-          pool->scale(end, blockN)};
+  return {pool->scale(begin, tileSize), pool->scale(fullBegin, tileSize),
+          pool->scale(fullEnd, tileSize), pool->scale(end, tileSize)};
 }
 
 SmallVector<std::pair<Expr, Expr>, 2> MaskTiles::livePieces() const {
@@ -172,16 +174,16 @@ SmallVector<std::pair<Expr, Expr>, 2> MaskTiles::livePieces() const {
 }
 
 MaskTiles::Ranges MaskTiles::emitRanges(OpBuilder &builder, Location loc, const MaskBlock &block,
-                                        int64_t blockN) const {
+                                        int64_t tileSize) const {
   Emitter emitter(builder, loc, mask);
-  emitter.bind(Symbol::RowBegin, block.rowBegin);
-  emitter.bind(Symbol::RowEnd, block.rowEnd);
-  emitter.bind(Symbol::NumKeys, block.numKeys);
+  emitter.bind(Symbol::FixedBegin, block.fixedBegin);
+  emitter.bind(Symbol::FixedEnd, block.fixedEnd);
+  emitter.bind(Symbol::NumRunning, block.numRunning);
   if (!mask->empty()) {
     emitter.bind(mask->getArgument(0), block.b);
     emitter.bind(mask->getArgument(1), block.h);
   }
-  KeyRanges<Expr> symbolic = ranges(blockN);
+  TileRanges<Expr> symbolic = ranges(tileSize);
   Ranges result;
   result.begin = emitter.emit(symbolic.begin);
   result.fullBegin = emitter.emit(symbolic.fullBegin);
@@ -210,8 +212,9 @@ Value MaskTiles::emitTileIsLive(OpBuilder &builder, Location loc, const Ranges &
   return live;
 }
 
-KeyRanges<int64_t> MaskTiles::evaluateRanges(const Environment &environment, int64_t blockN) const {
-  KeyRanges<Expr> symbolic = ranges(blockN);
+TileRanges<int64_t> MaskTiles::evaluateRanges(const Environment &environment,
+                                              int64_t tileSize) const {
+  TileRanges<Expr> symbolic = ranges(tileSize);
   return {evaluate(symbolic.begin, environment), evaluate(symbolic.fullBegin, environment),
           evaluate(symbolic.fullEnd, environment), evaluate(symbolic.end, environment)};
 }
@@ -225,17 +228,18 @@ bool MaskTiles::evaluateTileIsLive(const Environment &environment, int64_t tileB
          });
 }
 
-static std::string toString(ArrayRef<KeyInterval> intervals, DenseMap<Value, std::string> &names) {
+static std::string toString(ArrayRef<Interval> intervals, Names &names) {
   if (intervals.empty())
     return "nothing";
+  std::string position = names[Symbol::Running].str();
   SmallVector<std::string> texts;
-  for (const KeyInterval &interval : intervals) {
+  for (const Interval &interval : intervals) {
     SmallVector<std::string> parts;
     if (interval.begin)
-      parts.push_back("n >= " + toString(interval.begin, names));
+      parts.push_back(position + " >= " + toString(interval.begin, names));
     if (interval.end)
-      parts.push_back("n < " + toString(interval.end, names));
-    std::string text = parts.empty() ? "every n" : llvm::join(parts, " and ");
+      parts.push_back(position + " < " + toString(interval.end, names));
+    std::string text = parts.empty() ? "every " + position : llvm::join(parts, " and ");
     if (interval.guard)
       text += " if " + toString(interval.guard, names);
     texts.push_back(text);
@@ -246,7 +250,7 @@ static std::string toString(ArrayRef<KeyInterval> intervals, DenseMap<Value, std
 std::string MaskTiles::describe() const {
   if (isUndecided())
     return "undecided, every tile is partial";
-  DenseMap<Value, std::string> names;
+  Names names(running);
   std::string keeps = toString(kept, names);
   return "keeps " + keeps + "; drops " + toString(dropped, names);
 }

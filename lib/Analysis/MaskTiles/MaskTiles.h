@@ -1,4 +1,4 @@
-//===- MaskTiles.h - which key tiles a mask keeps ---------------------------------------===//
+//===- MaskTiles.h - which tiles a mask keeps -------------------------------------------===//
 //
 // Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -46,19 +46,27 @@
 // A tensor that the caller knows to be non-decreasing along its last dimension gives bounds too:
 // `ids[n] >= x` is n >= (first n with ids[n] >= x), found by one binary search per block.
 //
+// A block may own keys [n0, n1) instead and walk over rows, as gradients of keys and values do. The
+// theory is the same with the two positions exchanged, so the code speaks of the `Fixed` position,
+// of which the block owns some, and of the `Running` one. Causal again, for a block of keys:
+//
+//   K: { m >= n - off } is least at the first key:   begin = floor(clamp(n0 - off, 0, M) / BM) * BM
+//   D: { m <= n - off - 1 } is greatest at the last: fullBegin = ceil(clamp(n1 - 1 - off, 0, M) /
+//   BM) * BM
+//
 // Exact (each status is what evaluating the mask would give, except as noted at `fullBegin`):
 // any mix of and/or/xor/not/select over comparisons whose sides differ by m - n, m or n alone and
 // block constants, up to `maxDisjuncts` disjuncts; chunks m / C == n / C alone and with a diagonal
 // n <= m or a window of the same origin; documents ids_q[m] == ids_k[n], always for full, and for
-// skip when every key id between two ids of the block's rows also occurs in a row. Self attention
+// skip when every running id between two ids of the block also occurs in the block. Self attention
 // is such a case, with a diagonal or window of the same origin too. Conservative: other
 // coefficients (2 * n <= m), other mixes of chunks or searches with a diagonal, remainders of n,
 // and every condition that is not linear.
 //
 // Assumed: positions are below 2^29, index and 64-bit arithmetic of the region does not wrap
 // (narrower arithmetic must say nsw or provably fit), a run-time divisor of an unsigned division is
-// positive as a signed number, and 0 <= m0 < m1 <= M. What the region computes from b and h alone
-// may be executed once at the start of a block.
+// positive as a signed number, and 0 <= m0 < m1 <= M (or 0 <= n0 < n1 <= N). What the region
+// computes from b and h alone may be executed once at the start of a block.
 //
 //===------------------------------------------------------------------------------------===//
 
@@ -71,15 +79,15 @@
 
 namespace attn {
 
-/// One block of the grid: a batch, a head, the rows [rowBegin, rowEnd) and the number of keys, all
-/// of index type.
+/// One block of the grid: a batch, a head, the rows [fixedBegin, fixedEnd) and the number of keys,
+/// or the keys and the number of rows; all of index type.
 struct MaskBlock {
-  mlir::Value b, h, rowBegin, rowEnd, numKeys;
+  mlir::Value b, h, fixedBegin, fixedEnd, numRunning;
 };
 
-/// Bounds of the three loops over keys; multiples of the tile size, in ascending order. The end
-/// exceeds the number of keys by less than a tile.
-template <typename T> struct KeyRanges {
+/// Bounds of the three loops over the running position; multiples of the tile size, in ascending
+/// order. The end exceeds the number of positions by less than a tile.
+template <typename T> struct TileRanges {
   /// Start of the first tile that is not skip.
   T begin;
   /// [fullBegin, fullEnd) is the longest run of full, whole tiles, and empty when there is none.
@@ -92,26 +100,28 @@ template <typename T> struct KeyRanges {
 
 class MaskTiles {
 public:
-  /// The region must outlive the result. An empty region keeps everything.
-  static MaskTiles analyze(mlir::Region &mask, FactOf factOf = nullptr);
+  /// The region must outlive the result. An empty region keeps everything. `running` is what the
+  /// ranges are about.
+  static MaskTiles analyze(mlir::Region &mask, FactOf factOf = nullptr,
+                           MaskAxis running = MaskAxis::Keys);
 
-  /// No key is ever dropped: the mask may go.
+  /// Nothing is ever dropped: the mask may go.
   bool isAlwaysFull() const { return dropped.empty(); }
-  /// No key is ever kept.
+  /// Nothing is ever kept.
   bool isAlwaysSkip() const { return kept.empty(); }
   /// Nothing is known: every tile is partial.
   bool isUndecided() const;
 
-  struct Ranges : KeyRanges<mlir::Value> {
+  struct Ranges : TileRanges<mlir::Value> {
     /// False when the loop is statically known to be empty.
     bool mayHaveLeftPartial, mayHaveFull, mayHaveRightPartial;
-    /// When the kept keys may form several intervals, these, as [first, second); else empty.
+    /// When the kept positions may form several intervals, these, as [first, second); else empty.
     llvm::SmallVector<std::pair<mlir::Value, mlir::Value>, 2> live;
   };
   /// Emits what is constant in the block, at the insertion point, where all that the mask region
   /// captures must be visible.
   Ranges emitRanges(mlir::OpBuilder &builder, mlir::Location loc, const MaskBlock &block,
-                    int64_t blockN) const;
+                    int64_t tileSize) const;
 
   /// An i1 that is false when the tile [tileBegin, tileEnd) of a partial range is skip; null when
   /// the ranges hold no such tile.
@@ -120,7 +130,7 @@ public:
                                     mlir::Value tileEnd);
 
   /// The same answers as numbers.
-  KeyRanges<int64_t> evaluateRanges(const bound::Environment &environment, int64_t blockN) const;
+  TileRanges<int64_t> evaluateRanges(const bound::Environment &environment, int64_t tileSize) const;
   bool evaluateTileIsLive(const bound::Environment &environment, int64_t tileBegin,
                           int64_t tileEnd) const;
 
@@ -129,12 +139,13 @@ public:
   std::string describe() const;
 
 private:
-  KeyRanges<bound::Expr> ranges(int64_t blockN) const;
+  TileRanges<bound::Expr> ranges(int64_t tileSize) const;
   llvm::SmallVector<std::pair<bound::Expr, bound::Expr>, 2> livePieces() const;
 
   std::shared_ptr<bound::ExprPool> pool = std::make_shared<bound::ExprPool>();
   mlir::Region *mask = nullptr;
-  llvm::SmallVector<KeyInterval, 2> kept, dropped;
+  MaskAxis running = MaskAxis::Keys;
+  llvm::SmallVector<Interval, 2> kept, dropped;
 };
 
 } // namespace attn

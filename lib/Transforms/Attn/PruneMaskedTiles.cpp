@@ -81,7 +81,7 @@ static void prune(RewriterBase &rewriter, KVLoop kv, bool certain) {
   // Such a target multiplies whole tiles, zeros with what dropped keys hold, which may be anything:
   // those behind the last that a row keeps are in no tile.
   if (certain && !tiles.isAlwaysFull())
-    kv.numKeys = tiles.emitRanges(rewriter, loc, block, /*blockN=*/1).end;
+    kv.numKeys = tiles.emitRanges(rewriter, loc, block, /*tileSize=*/1).end;
 
   emitKVRanges(rewriter, kv, ranges, certain);
   rewriter.eraseOp(probe);
