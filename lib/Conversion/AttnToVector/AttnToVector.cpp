@@ -81,7 +81,7 @@ struct ConvertAttnToVectorPass
     }
     VectorTarget target{lanes, bf16Dot};
     Scratch scratch;
-    QueryPacker queries;
+    MatrixPacker packer;
     SmallVector<Operation *> ops;
     getOperation()->walk([&](Operation *op) {
       if (isa<OnlineAttentionOp, NormalizeOp, MergeOp, linalg::FillOp, memref::CopyOp>(op))
@@ -91,7 +91,7 @@ struct ConvertAttnToVectorPass
       LogicalResult result =
           TypeSwitch<Operation *, LogicalResult>(op)
               .Case([&](OnlineAttentionOp step) {
-                return succeeded(checkStep(step)) ? lowerStep(step, target, scratch, queries)
+                return succeeded(checkStep(step)) ? lowerStep(step, target, scratch, packer)
                                                   : failure();
               })
               .Case([&](NormalizeOp normalize) { return lowerNormalize(normalize, target); })

@@ -17,15 +17,13 @@ static Value loadColumns(Emitter &b, Value memref, ValueRange at, Value mask) {
   return mask ? b.loadMasked(memref, at, mask) : b.loadVector(memref, at);
 }
 
-/// (keys, columns) of any float type -> f32 (keys, columns rounded up to lanes); with `onlyKept`
-/// zeros for keys that no row keeps.
-static Value emitF32Tile(Emitter &b, Step &step, Value source, StringRef name, Scratch &scratch,
-                         bool onlyKept) {
+Value attn::emitF32Tile(Emitter &b, Operation *user, StringRef name, Value source,
+                        const Extent &count, Value kept, Scratch &scratch) {
   int64_t columns = cast<MemRefType>(source.getType()).getDimSize(1);
   int64_t padded = llvm::alignTo(columns, b.target.lanes);
-  Value tile = scratch.get(step.op, name, {step.keys.bound, padded});
-  b.loop(b.index(0), step.keys.value, 1, [&](Value n) {
-    Value isKept = onlyKept ? emitIsKept(b, step, n) : Value();
+  Value tile = scratch.get(user, name, {count.bound, padded});
+  b.loop(b.index(0), count.value, 1, [&](Value n) {
+    Value isKept = kept ? emitIsKept(b, kept, n) : Value();
     forColumns(b, columns, [&](Value column, Value mask) {
       Value loaded = b.convert(loadColumns(b, source, {n, column}, mask), b.getF32Type());
       if (isKept)
@@ -43,8 +41,8 @@ static void emitPairs(Emitter &b, Step &step, Value tile, Value pair, bool hasSe
   int64_t columns = step.valueDim();
   if (step.kept) {
     auto half = [&](Value key, int64_t ones) -> Value {
-      return arith::SelectOp::create(b, emitIsKept(b, step, key), b.intLike(b.getI32Type(), ones),
-                                     b.intLike(b.getI32Type(), 0));
+      return arith::SelectOp::create(b, emitIsKept(b, step.kept, key),
+                                     b.intLike(b.getI32Type(), ones), b.intLike(b.getI32Type(), 0));
     };
     bits = half(n, 0xffff);
     if (hasSecond)
@@ -87,7 +85,7 @@ static bool isF32(Value memref) {
 void attn::emitKeyPacking(Emitter &b, Step &step, Scratch &scratch) {
   step.key = step.op.getKey();
   if (step.kind != WordKind::BF16Pair && !isF32(step.key))
-    step.key = emitF32Tile(b, step, step.key, "key", scratch, /*onlyKept=*/false);
+    step.key = emitF32Tile(b, step.op, "key", step.key, step.keys, /*kept=*/Value(), scratch);
 }
 
 void attn::emitValuePacking(Emitter &b, Step &step, Scratch &scratch) {
@@ -95,5 +93,5 @@ void attn::emitValuePacking(Emitter &b, Step &step, Scratch &scratch) {
   if (step.kind == WordKind::BF16Pair)
     step.value = emitPairTile(b, step, scratch);
   else if (!isF32(step.value))
-    step.value = emitF32Tile(b, step, step.value, "value", scratch, /*onlyKept=*/bool(step.kept));
+    step.value = emitF32Tile(b, step.op, "value", step.value, step.keys, step.kept, scratch);
 }

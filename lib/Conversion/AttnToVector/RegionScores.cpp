@@ -12,8 +12,8 @@
 using namespace mlir;
 using namespace attn;
 
-Value attn::emitIsKept(Emitter &b, Step &step, Value n) {
-  return arith::CmpFOp::create(b, arith::CmpFPredicate::ONE, b.load(step.kept, {n}), b.f32(0));
+Value attn::emitIsKept(Emitter &b, Value kept, Value n) {
+  return arith::CmpFOp::create(b, arith::CmpFPredicate::ONE, b.load(kept, {n}), b.f32(0));
 }
 
 /// The keys with a score above -inf in some row. NaN counts as one: a kept value must show it.

@@ -12,36 +12,36 @@
 using namespace mlir;
 using namespace attn;
 
-/// The word at (n, k) of the key, in all lanes.
-static Value broadcastKey(Emitter &b, Step &step, Value n, Value k) {
-  if (step.kind == WordKind::F32)
-    return b.splat(b.load(step.key, {n, k}));
+/// The word at (n, k) of the rows, in all lanes.
+static Value broadcastWord(Emitter &b, const ScoreProduct &product, Value n, Value k) {
+  if (product.packed.kind == WordKind::F32)
+    return b.splat(b.load(product.rows, {n, k}));
   auto pair = VectorType::get({2}, b.getBF16Type());
-  Value two = vector::LoadOp::create(b, pair, step.key, ValueRange{n, b.mul(k, 2)});
+  Value two = vector::LoadOp::create(b, pair, product.rows, ValueRange{n, b.mul(k, 2)});
   Value word = vector::BitCastOp::create(b, VectorType::get({1}, b.getF32Type()), two);
   return b.splat(vector::ExtractOp::create(b, word, ArrayRef<int64_t>{0}));
 }
 
-/// One register tile: `vectors` registers of rows from m on, `keys` keys from n on. Returns the
-/// maxima over its keys.
-static SmallVector<Value> emitTile(Emitter &b, Step &step, Value m, Value n, int64_t vectors,
-                                   int64_t keys, ValueRange maxima) {
+/// One register tile: `vectors` registers of lanes from m on, `keys` rows from n on. Returns the
+/// maxima over its rows.
+static SmallVector<Value> emitTile(Emitter &b, const ScoreProduct &product, Value m, Value n,
+                                   int64_t vectors, int64_t keys, ValueRange maxima) {
   SmallVector<Value> columns, keyRows;
   for (int64_t v = 0; v < vectors; ++v)
     columns.push_back(b.add(m, v * b.target.lanes));
   for (int64_t j = 0; j < keys; ++j)
     keyRows.push_back(b.add(n, j));
   SmallVector<Value> zeros(vectors * keys, b.floatLike(b.f32Vec(), 0));
-  SmallVector<Value> sums =
-      b.loop(b.index(0), b.index(step.depth()), 1, zeros, [&](Value k, ValueRange accumulators) {
+  SmallVector<Value> sums = b.loop(
+      b.index(0), b.index(product.packed.depth), 1, zeros, [&](Value k, ValueRange accumulators) {
         SmallVector<Value> query, results(accumulators);
         for (Value column : columns)
-          query.push_back(b.loadVector(step.query.words, {k, column}));
+          query.push_back(b.loadVector(product.packed.words, {k, column}));
         for (int64_t j = 0; j < keys; ++j) {
-          Value word = broadcastKey(b, step, keyRows[j], k);
+          Value word = broadcastWord(b, product, keyRows[j], k);
           for (int64_t v = 0; v < vectors; ++v) {
             Value &sum = results[j * vectors + v];
-            sum = emitDot(b, step.kind, query[v], word, sum);
+            sum = emitDot(b, product.packed.kind, query[v], word, sum);
           }
         }
         return results;
@@ -49,19 +49,21 @@ static SmallVector<Value> emitTile(Emitter &b, Step &step, Value m, Value n, int
   SmallVector<Value> results(maxima);
   // Here, not fused into the subtraction of the maximum: the largest score must cancel to exactly
   // zero however large it is.
-  Value scale = b.splat(step.op.getScale());
+  Value scale = product.scale ? b.splat(product.scale) : Value();
   for (int64_t j = 0; j < keys; ++j)
     for (int64_t v = 0; v < vectors; ++v) {
-      Value sum = arith::MulFOp::create(b, sums[j * vectors + v], scale);
-      b.storeVector(sum, step.scores, {keyRows[j], columns[v]});
+      Value sum = sums[j * vectors + v];
+      if (scale)
+        sum = arith::MulFOp::create(b, sum, scale);
+      b.storeVector(sum, product.out, {keyRows[j], columns[v]});
       if (!maxima.empty())
         results[v] = b.max(results[v], sum);
     }
   return results;
 }
 
-/// How many keys go into a register tile beside `vectors` registers of rows: all accumulators if it
-/// comes out even.
+/// How many rows go into a register tile beside `vectors` registers of lanes: all accumulators if
+/// it comes out even.
 static int64_t chooseKeys(Emitter &b, int64_t vectors, int64_t keys) {
   int64_t most = std::min<int64_t>({b.target.accumulators() / vectors, 8, keys});
   for (int64_t count = most; 2 * count > most; --count)
@@ -70,7 +72,7 @@ static int64_t chooseKeys(Emitter &b, int64_t vectors, int64_t keys) {
   return most;
 }
 
-/// How many registers of rows: 4 or fewer, a divisor of all if there is one.
+/// How many registers of lanes: 4 or fewer, a divisor of all if there is one.
 static int64_t chooseVectors(Emitter &b, int64_t all) {
   int64_t most = std::min<int64_t>(b.target.lanes == 16 ? 4 : 2, all);
   for (int64_t count = most; 2 * count > most; --count)
@@ -79,29 +81,29 @@ static int64_t chooseVectors(Emitter &b, int64_t all) {
   return most;
 }
 
-static void emitRows(Emitter &b, Step &step, Value m, int64_t vectors) {
-  int64_t keys = chooseKeys(b, vectors, step.keys.bound);
+static void emitLanes(Emitter &b, const ScoreProduct &product, Value m, int64_t vectors) {
+  int64_t keys = chooseKeys(b, vectors, product.count.bound);
   SmallVector<Value> maxima;
-  if (!step.hasRegions())
+  if (product.maxima)
     maxima.assign(vectors, b.floatLike(b.f32Vec(), -std::numeric_limits<double>::infinity()));
-  Value whole = b.alignDown(step.keys.value, keys);
+  Value whole = b.alignDown(product.count.value, keys);
   maxima = b.loop(b.index(0), whole, keys, maxima, [&](Value n, ValueRange running) {
-    return emitTile(b, step, m, n, vectors, keys, running);
+    return emitTile(b, product, m, n, vectors, keys, running);
   });
-  int64_t rest = step.keys.isStatic ? step.keys.bound % keys : 1;
+  int64_t rest = product.count.isStatic ? product.count.bound % keys : 1;
   if (rest > 0)
-    maxima = b.loop(whole, step.keys.value, rest, maxima, [&](Value n, ValueRange running) {
-      return emitTile(b, step, m, n, vectors, rest, running);
+    maxima = b.loop(whole, product.count.value, rest, maxima, [&](Value n, ValueRange running) {
+      return emitTile(b, product, m, n, vectors, rest, running);
     });
   for (auto [v, maximum] : llvm::enumerate(maxima))
-    b.storeVector(maximum, step.rowScratch, {b.add(m, v * b.target.lanes)});
+    b.storeVector(maximum, product.maxima, {b.add(m, v * b.target.lanes)});
 }
 
-void attn::emitScores(Emitter &b, Step &step) {
+void attn::emitScores(Emitter &b, const ScoreProduct &product) {
   int64_t lanes = b.target.lanes;
-  int64_t vectors = chooseVectors(b, step.rowStride / lanes);
-  Value whole = b.alignDown(step.paddedRows, vectors * lanes);
-  b.loop(b.index(0), whole, vectors * lanes, [&](Value m) { emitRows(b, step, m, vectors); });
+  int64_t vectors = chooseVectors(b, product.laneStride / lanes);
+  Value whole = b.alignDown(product.paddedLanes, vectors * lanes);
+  b.loop(b.index(0), whole, vectors * lanes, [&](Value m) { emitLanes(b, product, m, vectors); });
   if (vectors > 1)
-    b.loop(whole, step.paddedRows, lanes, [&](Value m) { emitRows(b, step, m, 1); });
+    b.loop(whole, product.paddedLanes, lanes, [&](Value m) { emitLanes(b, product, m, 1); });
 }

@@ -88,7 +88,7 @@ Value attn::emitDot(Emitter &b, WordKind kind, Value x, Value y, Value acc) {
 }
 
 LogicalResult attn::lowerStep(OnlineAttentionOp op, const VectorTarget &target, Scratch &scratch,
-                              QueryPacker &queries) {
+                              MatrixPacker &packer) {
   OpBuilder builder(op);
   Emitter b(op.getLoc(), builder, target);
   Step step;
@@ -106,21 +106,33 @@ LogicalResult attn::lowerStep(OnlineAttentionOp op, const VectorTarget &target, 
   step.keys = *keys;
   step.paddedRows = b.alignUp(step.rows.value, target.lanes);
   step.rowStride = llvm::alignTo(step.rows.bound, target.lanes);
-  step.query = queries.get(op, step.rows, target, scratch);
+  step.query = packer.get(op, op.getQuery(), step.rows, /*mayPair=*/true, target, scratch);
   step.kind = step.query.kind;
   emitKeyPacking(b, step, scratch);
   // A pair of keys needs a second row, also past an odd number of keys.
   step.scores =
       scratch.get(op, "scores", {int64_t(llvm::alignTo(step.keys.bound, 2)), step.rowStride});
   step.rowScratch = scratch.get(op, "rows", {step.rowStride});
-  emitScores(b, step);
+  ScoreProduct scores = {
+      step.query, step.paddedRows, step.rowStride, step.key,
+      step.keys,  op.getScale(),   step.scores,    step.hasRegions() ? Value() : step.rowScratch};
+  emitScores(b, scores);
   if (!op.getMask().empty() || mayDropKeys(op.getScore()))
     step.kept = scratch.get(op, "kept", {step.keys.bound});
   if (step.hasRegions())
     emitScoreRegions(b, step);
   emitValuePacking(b, step, scratch);
   emitSoftmax(b, step);
-  emitValues(b, step);
+  emitSums(b, {.kind = step.kind,
+               .weights = step.scores,
+               .terms = step.keys,
+               .acc = op.getAcc(),
+               .rows = step.rows,
+               .columns = step.valueDim(),
+               .matrix = step.value,
+               .isScratch = step.value != op.getValue(),
+               .kept = step.kept,
+               .factor = step.rowScratch});
   op.erase();
   return success();
 }

@@ -48,24 +48,62 @@ private:
 /// instruction multiplies: an f32, or two neighbouring bf16 along the summed dimension.
 enum class WordKind { F32, BF16Pair };
 
-/// The query of a block, transposed once: words (depth, rows rounded up to lanes), zeros in the
-/// rows that are not there.
-struct PackedQuery {
+/// A matrix that stays for a block, transposed once: words (depth, rows rounded up to lanes), zeros
+/// in the rows that are not there.
+struct PackedMatrix {
   mlir::Value words;
   WordKind kind = WordKind::F32;
-  /// Words along D.
+  /// Words along the last dimension.
   int64_t depth = 0;
 };
 
-/// Packs queries where they are defined; every step of a block on one query shares its packed form.
-class QueryPacker {
+/// Packs matrices where they are defined; every step of a block on one matrix shares its packed
+/// form.
+class MatrixPacker {
 public:
-  PackedQuery get(OnlineAttentionOp op, const Extent &rows, const VectorTarget &target,
-                  Scratch &scratch);
+  PackedMatrix get(mlir::Operation *user, mlir::Value matrix, const Extent &rows, bool mayPair,
+                   const VectorTarget &target, Scratch &scratch);
 
 private:
-  llvm::DenseMap<std::pair<mlir::Value, mlir::Block *>, PackedQuery> packed;
+  llvm::DenseMap<std::pair<mlir::Value, mlir::Block *>, PackedMatrix> packed;
 };
+
+/// out[r][l] = scale * sum_d rows[r][d] * packed[d][l], and the maxima over r.
+struct ScoreProduct {
+  PackedMatrix packed;
+  /// Lanes that are computed, a multiple of those of a register, and its bound.
+  mlir::Value paddedLanes;
+  int64_t laneStride = 0;
+  /// (count, D), in the form that `packed` is multiplied with.
+  mlir::Value rows;
+  Extent count;
+  /// Null: 1.
+  mlir::Value scale;
+  mlir::Value out;
+  /// (laneStride); null where they are not asked for.
+  mlir::Value maxima;
+};
+void emitScores(Emitter &b, const ScoreProduct &product);
+
+/// acc[l][:] = factor[l] * acc[l][:] + sum_t weights[t][l] * matrix[t][:].
+struct SumProduct {
+  WordKind kind = WordKind::F32;
+  /// Scratch, of words of pairs of terms where `kind` says so.
+  mlir::Value weights;
+  Extent terms;
+  mlir::Value acc;
+  Extent rows;
+  int64_t columns = 0;
+  /// (terms, columns), in the form that weights are multiplied with: scratch as wide as whole
+  /// registers, or memory of the caller.
+  mlir::Value matrix;
+  bool isScratch = false;
+  /// (terms): which of the caller's rows may be read; null: all.
+  mlir::Value kept;
+  /// (rows); null: 1.
+  mlir::Value factor;
+};
+void emitSums(Emitter &b, const SumProduct &product);
 
 /// One online_attention op being lowered. Scratch matrices have one row per key or pair of keys and
 /// one column per query row, so that lanes are rows and no reduction crosses lanes.
@@ -76,7 +114,7 @@ struct Step {
   mlir::Value paddedRows;
   int64_t rowStride = 0;
   WordKind kind = WordKind::F32;
-  PackedQuery query;
+  PackedMatrix query;
   /// (keys, D) in f32, or the op's key itself in pairs.
   mlir::Value key;
   /// (keys, Dv) in f32, or words (pairs of keys, Dv rounded up to lanes).
@@ -88,22 +126,18 @@ struct Step {
   /// (rowStride): the maximum of this tile's scores, then the factor of the old state.
   mlir::Value rowScratch;
 
-  int64_t depth() const { return query.depth; }
   int64_t valueDim() { return mlir::cast<mlir::MemRefType>(op.getValue().getType()).getDimSize(1); }
   bool hasRegions() { return !op.getScore().empty() || !op.getMask().empty(); }
 };
 
 /// Lowers one step and erases it.
 mlir::LogicalResult lowerStep(OnlineAttentionOp op, const VectorTarget &target, Scratch &scratch,
-                              QueryPacker &queries);
+                              MatrixPacker &packer);
 
 // The parts of a step, in the order in which they run.
 
 /// Puts keys into the form that the product with queries reads: none for f32.
 void emitKeyPacking(Emitter &b, Step &step, Scratch &scratch);
-/// scores[n][m] = scale * sum_d key[n][d] query[m][d], and without regions the maximum over n into
-/// rowScratch.
-void emitScores(Emitter &b, Step &step);
 /// scores = mask ? score(scores) : -inf, and the maximum over n into rowScratch; which keys are
 /// kept into `kept`.
 void emitScoreRegions(Emitter &b, Step &step);
@@ -113,14 +147,16 @@ void emitValuePacking(Emitter &b, Step &step, Scratch &scratch);
 /// The running maximum and sum, probabilities in place of scores, and into rowScratch the factor of
 /// the accumulator.
 void emitSoftmax(Emitter &b, Step &step);
-/// acc = rowScratch * acc + probabilities * value.
-void emitValues(Emitter &b, Step &step);
-
 /// acc + a * b over words; one instruction.
 mlir::Value emitDot(Emitter &b, WordKind kind, mlir::Value x, mlir::Value y, mlir::Value acc);
 
-/// i1: some row keeps key n.
-mlir::Value emitIsKept(Emitter &b, Step &step, mlir::Value n);
+/// i1: kept[n] says that some row keeps key n.
+mlir::Value emitIsKept(Emitter &b, mlir::Value kept, mlir::Value n);
+
+/// The first `count` rows of `source`, of any float type, as f32 scratch with columns rounded up to
+/// lanes; zeros for rows that are not kept, if `kept` is there.
+mlir::Value emitF32Tile(Emitter &b, mlir::Operation *user, llvm::StringRef name, mlir::Value source,
+                        const Extent &count, mlir::Value kept, Scratch &scratch);
 
 /// Calls body(column, mask) for every register of a row of `columns` elements; mask is null where
 /// all lanes exist.

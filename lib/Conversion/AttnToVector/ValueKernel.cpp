@@ -29,34 +29,36 @@ static Value loadColumn(Emitter &b, Value memref, Value row, const Columns &colu
   return b.loadVector(memref, {row, columns.at[i]});
 }
 
-/// acc[m .. m + rows) = factor * acc + probabilities * value in a tile of registers.
-static void emitTile(Emitter &b, Step &step, Value m, int64_t rows, const Columns &columns) {
+/// acc[m .. m + rows) = factor * acc + weights * matrix in a tile of registers.
+static void emitTile(Emitter &b, const SumProduct &product, Value m, int64_t rows,
+                     const Columns &columns) {
   unsigned width = columns.at.size();
-  Value acc = step.op.getAcc();
+  Value acc = product.acc;
   SmallVector<Value> rowAt, sums;
   for (int64_t i = 0; i < rows; ++i) {
     rowAt.push_back(b.add(m, i));
-    Value factor = b.splat(b.load(step.rowScratch, {rowAt[i]}));
-    for (unsigned v = 0; v < width; ++v)
-      sums.push_back(arith::MulFOp::create(
-          b, loadColumn(b, acc, rowAt[i], columns, v, /*mayMask=*/true), factor));
+    Value factor = product.factor ? b.splat(b.load(product.factor, {rowAt[i]})) : Value();
+    for (unsigned v = 0; v < width; ++v) {
+      Value sum = loadColumn(b, acc, rowAt[i], columns, v, /*mayMask=*/true);
+      sums.push_back(factor ? Value(arith::MulFOp::create(b, sum, factor)) : sum);
+    }
   }
-  bool pairs = step.kind == WordKind::BF16Pair;
+  bool pairs = product.kind == WordKind::BF16Pair;
   // Scratch tiles are as wide as whole registers, with zeros for keys that no row keeps.
-  bool mayMask = step.value == step.op.getValue();
-  Value depth = step.keys.value;
+  bool mayMask = !product.isScratch;
+  Value depth = product.terms.value;
   if (pairs)
     depth = b.createOrFold<arith::ShRUIOp>(b.add(depth, 1), b.index(1));
   sums = b.loop(b.index(0), depth, 1, sums, [&](Value k, ValueRange accumulators) {
     SmallVector<Value> values, results(accumulators);
-    Value isKept = mayMask && step.kept ? b.splat(emitIsKept(b, step, k)) : Value();
+    Value isKept = mayMask && product.kept ? b.splat(emitIsKept(b, product.kept, k)) : Value();
     for (unsigned v = 0; v < width; ++v)
-      values.push_back(loadColumn(b, step.value, k, columns, v, mayMask, isKept));
+      values.push_back(loadColumn(b, product.matrix, k, columns, v, mayMask, isKept));
     for (int64_t i = 0; i < rows; ++i) {
-      Value word = b.splat(b.load(step.scores, {k, rowAt[i]}));
+      Value word = b.splat(b.load(product.weights, {k, rowAt[i]}));
       for (unsigned v = 0; v < width; ++v) {
         Value &sum = results[i * width + v];
-        sum = emitDot(b, step.kind, word, values[v], sum);
+        sum = emitDot(b, product.kind, word, values[v], sum);
       }
     }
     return results;
@@ -72,31 +74,32 @@ static void emitTile(Emitter &b, Step &step, Value m, int64_t rows, const Column
 }
 
 /// All rows of a group of columns; `valid` columns exist from `first` on.
-static void emitColumns(Emitter &b, Step &step, Value first, int64_t vectors, int64_t valid) {
+static void emitColumns(Emitter &b, const SumProduct &product, Value first, int64_t vectors,
+                        int64_t valid) {
   int64_t lanes = b.target.lanes;
   Columns columns;
   for (int64_t v = 0; v < vectors; ++v)
     columns.at.push_back(b.add(first, v * lanes));
   if (valid < vectors * lanes)
     columns.lastMask = b.maskBelow(b.index(valid - (vectors - 1) * lanes));
-  int64_t most = std::min<int64_t>({b.target.accumulators() / vectors, 8, step.rows.bound});
+  int64_t most = std::min<int64_t>({b.target.accumulators() / vectors, 8, product.rows.bound});
   int64_t rows = most;
-  while (2 * rows > most && step.rows.bound % rows != 0)
+  while (2 * rows > most && product.rows.bound % rows != 0)
     --rows;
-  if (step.rows.bound % rows != 0)
+  if (product.rows.bound % rows != 0)
     rows = most;
-  Value whole = b.alignDown(step.rows.value, rows);
-  b.loop(b.index(0), whole, rows, [&](Value m) { emitTile(b, step, m, rows, columns); });
-  if (rows > 1 && !(step.rows.isStatic && step.rows.bound % rows == 0))
-    b.loop(whole, step.rows.value, 1, [&](Value m) { emitTile(b, step, m, 1, columns); });
+  Value whole = b.alignDown(product.rows.value, rows);
+  b.loop(b.index(0), whole, rows, [&](Value m) { emitTile(b, product, m, rows, columns); });
+  if (rows > 1 && !(product.rows.isStatic && product.rows.bound % rows == 0))
+    b.loop(whole, product.rows.value, 1, [&](Value m) { emitTile(b, product, m, 1, columns); });
 }
 
-void attn::emitValues(Emitter &b, Step &step) {
-  int64_t lanes = b.target.lanes, all = llvm::divideCeil(step.valueDim(), lanes);
+void attn::emitSums(Emitter &b, const SumProduct &product) {
+  int64_t lanes = b.target.lanes, all = llvm::divideCeil(product.columns, lanes);
   int64_t most = std::min<int64_t>(b.target.lanes == 16 ? 4 : 2, all);
-  int64_t whole = step.valueDim() / (most * lanes) * most * lanes;
+  int64_t whole = product.columns / (most * lanes) * most * lanes;
   b.loop(b.index(0), b.index(whole), most * lanes,
-         [&](Value first) { emitColumns(b, step, first, most, most * lanes); });
-  if (int64_t rest = step.valueDim() - whole; rest > 0)
-    emitColumns(b, step, b.index(whole), llvm::divideCeil(rest, lanes), rest);
+         [&](Value first) { emitColumns(b, product, first, most, most * lanes); });
+  if (int64_t rest = product.columns - whole; rest > 0)
+    emitColumns(b, product, b.index(whole), llvm::divideCeil(rest, lanes), rest);
 }

@@ -1,4 +1,4 @@
-//===- QueryPacking.cpp - the query with rows in lanes ------------------------------===//
+//===- MatrixPacking.cpp - the query with rows in lanes ------------------------------===//
 //
 // Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -22,37 +22,37 @@ static Value emitWord(Emitter &b, Value memref, WordKind kind, Value row, Value 
   return vector::ExtractOp::create(b, word, ArrayRef<int64_t>{0});
 }
 
-PackedQuery QueryPacker::get(OnlineAttentionOp op, const Extent &rows, const VectorTarget &target,
-                             Scratch &scratch) {
-  Value query = op.getQuery();
-  Block *block = Scratch::getBlock(op);
-  auto [entry, isNew] = packed.try_emplace({query, block});
-  PackedQuery &result = entry->second;
+PackedMatrix MatrixPacker::get(Operation *user, Value matrix, const Extent &rows, bool mayPair,
+                               const VectorTarget &target, Scratch &scratch) {
+  Block *block = Scratch::getBlock(user);
+  auto [entry, isNew] = packed.try_emplace({matrix, block});
+  PackedMatrix &result = entry->second;
   if (!isNew)
     return result;
-  auto type = cast<MemRefType>(query.getType());
+  auto type = cast<MemRefType>(matrix.getType());
   int64_t d = type.getDimSize(1);
   // Pairs need an even D: an odd last element would pair with memory that may not be there.
-  bool pairs = target.bf16Dot && target.lanes >= 8 && type.getElementType().isBF16() && d % 2 == 0;
+  bool pairs = mayPair && target.bf16Dot && target.lanes >= 8 && type.getElementType().isBF16() &&
+               d % 2 == 0;
   result.kind = pairs ? WordKind::BF16Pair : WordKind::F32;
   result.depth = pairs ? d / 2 : d;
   int64_t stride = llvm::alignTo(rows.bound, target.lanes);
-  // Two queries in one block keep two packed forms.
-  result.words = scratch.get(op, ("query" + Twine(packed.size())).str(), {result.depth, stride});
+  // Two matrices in one block keep two packed forms.
+  result.words = scratch.get(user, ("packed" + Twine(packed.size())).str(), {result.depth, stride});
 
-  // As early as the query and its packed form are both there.
-  OpBuilder builder(op);
-  Operation *buffer = result.words.getDefiningOp(), *def = query.getDefiningOp();
+  // As early as the matrix and its packed form are both there.
+  OpBuilder builder(user);
+  Operation *buffer = result.words.getDefiningOp(), *def = matrix.getDefiningOp();
   if (def && block->findAncestorOpInBlock(*def))
     builder.setInsertionPointAfter(def);
   else
     builder.setInsertionPointAfter(buffer);
-  Emitter b(op.getLoc(), builder, target);
+  Emitter b(user->getLoc(), builder, target);
   Value zero = b.index(0), depth = b.index(result.depth);
-  Value count = rows.isStatic ? b.index(rows.bound) : b.dim(query, 0);
+  Value count = rows.isStatic ? b.index(rows.bound) : b.dim(matrix, 0);
   b.loop(zero, count, 1, [&](Value m) {
     b.loop(zero, depth, 1,
-           [&](Value k) { b.store(emitWord(b, query, result.kind, m, k), result.words, {k, m}); });
+           [&](Value k) { b.store(emitWord(b, matrix, result.kind, m, k), result.words, {k, m}); });
   });
   // Lanes without a row compute on zeros.
   Value padded = b.alignUp(count, target.lanes), none = b.f32(0);
