@@ -17,11 +17,12 @@ namespace attn {
 /// problem: whole tensors. There is neither a grid nor a running state of the softmax.
 Complaint refuseInProblem(mlir::Operation *op);
 /// grid: attention has no variants, and covers one batch and one head inside of one scf.forall over
-/// (B, H, M tiles) mapped to blocks.
+/// (B, H, M tiles) mapped to blocks; so do gradients in two passes, that of keys over (B, Hkv, N
+/// tiles). The whole gradient, which only the reference lowers, may be there.
 Complaint refuseInGrid(mlir::Operation *op);
 Complaint demandOfGrid(mlir::Operation *op);
-/// online: no attn.attention; attn.online_attention carries (acc, row_max, row_sum), and
-/// attn.normalize ends it.
+/// online: neither attn.attention nor gradients of all keys; attn.online_attention carries (acc,
+/// row_max, row_sum), and attn.normalize ends it.
 Complaint refuseInOnline(mlir::Operation *op);
 
 /// tile: kernels on register tiles that nobody has given a place or a layout.

@@ -40,30 +40,45 @@ Complaint attn::refuseInProblem(Operation *op) {
 
 Complaint attn::refuseInGrid(Operation *op) { return refuseInProblem(op); }
 
+/// The tensor that a grid of blocks divides, and the name of its heads; null: any op may be whole.
+static std::pair<Value, StringRef> getDivided(Operation *op) {
+  if (auto attention = dyn_cast<AttentionOp>(op))
+    return {attention.getQuery(), "(B, H, M tiles)"};
+  if (auto rows = dyn_cast<RowDeltaOp>(op))
+    return {rows.getOutput(), "(B, H, M tiles)"};
+  if (auto query = dyn_cast<AttentionGradQueryOp>(op))
+    return {query.getQuery(), "(B, H, M tiles)"};
+  if (auto keys = dyn_cast<AttentionGradKeyValueOp>(op))
+    return {keys.getKey(), "(B, Hkv, N tiles)"};
+  return {};
+}
+
 Complaint attn::demandOfGrid(Operation *op) {
-  auto attention = dyn_cast<AttentionOp>(op);
-  if (!attention)
+  auto [divided, dims] = getDivided(op);
+  if (!divided)
     return {};
-  if (attention.getVariantsAttr())
+  if (auto attention = dyn_cast<AttentionOp>(op); attention && attention.getVariantsAttr())
     return "expected score and mask regions, got variants";
-  RankedTensorType query = attention.getQuery().getType();
-  if (query.getDimSize(0) != 1 || query.getDimSize(1) != 1)
-    return "expected one batch and one head, got " + print(query);
+  auto type = cast<RankedTensorType>(divided.getType());
+  if (type.getDimSize(0) != 1 || type.getDimSize(1) != 1)
+    return "expected one batch and one head, got " + print(type);
   auto forall = op->getParentOfType<scf::ForallOp>();
+  std::string expected =
+      "expected it inside an scf.forall over " + dims.str() + " mapped to blocks";
   if (!forall)
-    return "expected it inside an scf.forall over (B, H, M tiles) mapped to blocks, got none";
+    return expected + ", got none";
   if (forall.getRank() != 3)
-    return "expected it inside an scf.forall over (B, H, M tiles) mapped to blocks, got one over " +
-           std::to_string(forall.getRank()) + " dimensions";
+    return expected + ", got one over " + std::to_string(forall.getRank()) + " dimensions";
   if (!forall.getMapping())
-    return "expected it inside an scf.forall over (B, H, M tiles) mapped to blocks, got one that "
-           "is not mapped";
+    return expected + ", got one that is not mapped";
   return {};
 }
 
 Complaint attn::refuseInOnline(Operation *op) {
   if (isa<AttentionOp>(op))
     return "expected attn.online_attention, got attention over all keys at once";
+  if (isa<ScoredOpInterface, RowDeltaOp>(op))
+    return "expected steps over tiles, got gradients over all rows and keys at once";
   return refuseBuffers(op);
 }
 

@@ -56,15 +56,38 @@ static ParseResult parseScoreAndMask(OpAsmParser &parser, Region &score, Region 
                  parseFunctionRegion(parser, "mask", {index, index, index, index}, mask));
 }
 
+/// Ends the line of the last region, so that the types have one of their own.
+static void printEndOfRegions(OpAsmPrinter &printer) {
+  printer.increaseIndent();
+  printer.printNewline();
+  printer.decreaseIndent();
+}
+
 static void printScoreAndMask(OpAsmPrinter &printer, Operation *, Region &score, Region &mask) {
   printFunctionRegion(printer, "score", score);
   printFunctionRegion(printer, "mask", mask);
-  if (!score.empty() || !mask.empty()) {
-    printer.increaseIndent();
-    printer.printNewline();
-    printer.decreaseIndent();
-  }
+  if (!score.empty() || !mask.empty())
+    printEndOfRegions(printer);
 }
+
+static ParseResult parseScoreMaskAndGrad(OpAsmParser &parser, Region &score, Region &mask,
+                                         Region &grad) {
+  Type index = parser.getBuilder().getIndexType();
+  Type f32 = parser.getBuilder().getF32Type();
+  return failure(parseScoreAndMask(parser, score, mask) ||
+                 parseFunctionRegion(parser, "grad", {f32, f32, index, index, index, index}, grad));
+}
+
+static void printScoreMaskAndGrad(OpAsmPrinter &printer, Operation *, Region &score, Region &mask,
+                                  Region &grad) {
+  printFunctionRegion(printer, "score", score);
+  printFunctionRegion(printer, "mask", mask);
+  printFunctionRegion(printer, "grad", grad);
+  if (!score.empty() || !mask.empty() || !grad.empty())
+    printEndOfRegions(printer);
+}
+
+#include "dialects/Attn/IR/AttnInterfaces.cpp.inc"
 
 #define GET_OP_CLASSES
 #include "dialects/Attn/IR/AttnOps.cpp.inc"
@@ -101,7 +124,7 @@ static LogicalResult reifyInits(DestinationStyleOpInterface op, OpBuilder &build
   return success();
 }
 
-static SmallVector<OpFoldResult> getOriginOrZeros(OperandRange origin, MLIRContext *context) {
+SmallVector<OpFoldResult> attn::getOriginOrZeros(OperandRange origin, MLIRContext *context) {
   if (origin.empty())
     return SmallVector<OpFoldResult>(4, IntegerAttr::get(IndexType::get(context), 0));
   return getAsOpFoldResult(SmallVector<Value>(origin));
@@ -196,8 +219,8 @@ void OnlineAttentionOp::getCanonicalizationPatterns(RewritePatternSet &patterns,
 // AttentionOp
 //===----------------------------------------------------------------------===//
 
-SmallVector<OpFoldResult> AttentionOp::getMixedOrigin() {
-  return getOriginOrZeros(getOrigin(), getContext());
+SmallVector<Value> AttentionOp::getMatrices() {
+  return {getQuery(), getKey(), getValue(), getOutput()};
 }
 
 LogicalResult AttentionOp::reifyResultShapes(OpBuilder &builder,
@@ -212,9 +235,9 @@ LogicalResult AttentionOp::reifyResultShapes(OpBuilder &builder,
 
 namespace {
 /// A mask region that yields a constant `true` masks nothing.
-struct DropTrueMask : OpRewritePattern<AttentionOp> {
-  using OpRewritePattern::OpRewritePattern;
-  LogicalResult matchAndRewrite(AttentionOp op, PatternRewriter &rewriter) const override {
+struct DropTrueMask : OpInterfaceRewritePattern<ScoredOpInterface> {
+  using OpInterfaceRewritePattern::OpInterfaceRewritePattern;
+  LogicalResult matchAndRewrite(ScoredOpInterface op, PatternRewriter &rewriter) const override {
     if (op.getMask().empty() ||
         !matchPattern(cast<YieldOp>(op.getMask().front().getTerminator()).getResult(), m_One()))
       return failure();
@@ -253,9 +276,9 @@ struct DropUnusedLse : OpRewritePattern<AttentionOp> {
 };
 
 /// `at` of four zeros is the default.
-struct DropZeroOrigin : OpRewritePattern<AttentionOp> {
-  using OpRewritePattern::OpRewritePattern;
-  LogicalResult matchAndRewrite(AttentionOp op, PatternRewriter &rewriter) const override {
+struct DropZeroOrigin : OpInterfaceRewritePattern<ScoredOpInterface> {
+  using OpInterfaceRewritePattern::OpInterfaceRewritePattern;
+  LogicalResult matchAndRewrite(ScoredOpInterface op, PatternRewriter &rewriter) const override {
     if (op.getOrigin().empty() ||
         !llvm::all_of(op.getOrigin(), [](Value v) { return matchPattern(v, m_Zero()); }))
       return failure();
@@ -271,4 +294,10 @@ bool attn::readsTensors(Region &region) {
 
 void AttentionOp::getCanonicalizationPatterns(RewritePatternSet &patterns, MLIRContext *context) {
   patterns.add<DropTrueMask, DropIdentityScore, DropUnusedLse, DropZeroOrigin>(context);
+}
+
+void AttentionGradOp::getCanonicalizationPatterns(RewritePatternSet &patterns,
+                                                  MLIRContext *context) {
+  patterns.add<DropTrueMask, DropZeroOrigin>(context);
+  populateGradFolds(patterns);
 }

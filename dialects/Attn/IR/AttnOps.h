@@ -26,7 +26,13 @@ using mlir::ReductionTilingStrategy;
 using mlir::TilingResult;
 using mlir::Value;
 using mlir::ValueRange;
+
+/// The position of an op's first element; zeros when it is not said.
+SmallVector<mlir::OpFoldResult> getOriginOrZeros(mlir::OperandRange origin,
+                                                 mlir::MLIRContext *context);
 } // namespace attn
+
+#include "dialects/Attn/IR/AttnInterfaces.h.inc"
 
 #define GET_OP_CLASSES
 #include "dialects/Attn/IR/AttnOps.h.inc"
@@ -34,6 +40,9 @@ using mlir::ValueRange;
 namespace attn {
 /// Whether a score or mask region, which may be empty, reads captured tensors.
 bool readsTensors(mlir::Region &region);
+
+/// Folds of attn.attention_grad alone.
+void populateGradFolds(mlir::RewritePatternSet &patterns);
 } // namespace attn
 
 #endif // ATTN_DIALECTS_ATTN_IR_ATTNOPS_H

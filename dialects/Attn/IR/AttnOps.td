@@ -9,6 +9,7 @@
 #define ATTN_OPS_TD
 
 include "dialects/Attn/IR/AttnAttrs.td"
+include "dialects/Attn/IR/AttnInterfaces.td"
 include "mlir/Interfaces/ControlFlowInterfaces.td"
 include "mlir/Interfaces/DestinationStyleOpInterface.td"
 include "mlir/Interfaces/InferTypeOpInterface.td"
@@ -31,7 +32,7 @@ class Attn_DestinationOp<string mnemonic, list<Trait> traits = []> : Attn_Op<mne
 //===----------------------------------------------------------------------===//
 
 def Attn_AttentionOp : Attn_Op<"attention", [
-    AttrSizedOperandSegments, Pure,
+    AttrSizedOperandSegments, Pure, Attn_ScoredOpInterface,
     DeclareOpInterfaceMethods<ReifyRankedShapedTypeOpInterface, ["reifyResultShapes"]>,
     DeclareOpInterfaceMethods<TilingInterface, [
       "getLoopIteratorTypes", "getIterationDomain", "getTiledImplementation", "getResultTilePosition"]>]> {
@@ -88,18 +89,16 @@ def Attn_AttentionOp : Attn_Op<"attention", [
   let hasRegionVerifier = 1;
   let hasCanonicalizer = 1;
   let extraClassDeclaration = [{
-    /// Sizes of the dimensions, from the types; dynamic ones are ShapedType::kDynamic.
-    int64_t getHeadDim() { return getQuery().getType().getDimSize(3); }
-    int64_t getValueDim() { return getValue().getType().getDimSize(3); }
-    /// The global position (b, h, m, n) of the first element, zeros when absent.
-    ::llvm::SmallVector<::mlir::OpFoldResult> getMixedOrigin();
+    ::llvm::SmallVector<::mlir::Value> getMatrices();
   }];
 }
 
-def Attn_YieldOp : Attn_Op<"yield", [Pure, ReturnLike, Terminator, ParentOneOf<["AttentionOp", "OnlineAttentionOp"]>]> {
-  let summary = "ends a score region (one f32) or a mask region (one i1)";
+def Attn_YieldOp : Attn_Op<"yield", [Pure, ReturnLike, Terminator, ParentOneOf<[
+    "AttentionOp", "OnlineAttentionOp", "AttentionGradOp", "AttentionGradQueryOp", "AttentionGradKeyValueOp"]>]> {
+  let summary = "ends a score or grad region (one f32) or a mask region (one i1)";
   let description = [{
-    A mask region yields whether key `n` is kept for row `m`; a score region yields what replaces the score.
+    A mask region yields whether key `n` is kept for row `m`; a score region yields what replaces the score, a grad region the
+    gradient of the score.
 
     ```mlir
     mask(%b, %h, %m, %n) {
@@ -265,5 +264,7 @@ def Attn_MergeOp : Attn_DestinationOp<"merge", [
   let hasVerifier = 1;
   let extraClassDeclaration = "::mlir::MutableOperandRange getDpsInitsMutable();";
 }
+
+include "dialects/Attn/IR/AttnGradOps.td"
 
 #endif // ATTN_OPS_TD

@@ -11,7 +11,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "dialects/Attn/IR/AttnOps.h"
+#include "dialects/Attn/IR/AttnTiling.h"
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Arith/Utils/Utils.h"
@@ -24,22 +24,22 @@ using namespace attn;
 
 using OFRs = SmallVector<OpFoldResult>;
 
-/// Extracts the slice and records it, so that producers can be fused into it.
-static Value slice(OpBuilder &builder, Location loc, Value source, ArrayRef<OpFoldResult> offsets,
-                   ArrayRef<OpFoldResult> sizes, SmallVectorImpl<Operation *> &slices) {
+Value attn::extractTile(OpBuilder &builder, Location loc, Value source,
+                        ArrayRef<OpFoldResult> offsets, ArrayRef<OpFoldResult> sizes,
+                        SmallVectorImpl<Operation *> &slices) {
   OFRs strides(offsets.size(), builder.getIndexAttr(1));
   auto op = tensor::ExtractSliceOp::create(builder, loc, source, offsets, sizes, strides);
   slices.push_back(op);
   return op;
 }
 
-static OpFoldResult add(OpBuilder &builder, Location loc, OpFoldResult a, OpFoldResult b) {
+OpFoldResult attn::addPositions(OpBuilder &builder, Location loc, OpFoldResult a, OpFoldResult b) {
   AffineExpr x, y;
   bindSymbols(builder.getContext(), x, y);
   return affine::makeComposedFoldedAffineApply(builder, loc, x + y, {a, b});
 }
 
-static SmallVector<Range> rangesOf(OpBuilder &builder, ArrayRef<OpFoldResult> sizes) {
+SmallVector<Range> attn::rangesOf(OpBuilder &builder, ArrayRef<OpFoldResult> sizes) {
   OpFoldResult zero = builder.getIndexAttr(0), one = builder.getIndexAttr(1);
   return llvm::map_to_vector(sizes, [&](OpFoldResult size) { return Range{zero, size, one}; });
 }
@@ -72,12 +72,9 @@ SmallVector<Range> AttentionOp::getIterationDomain(OpBuilder &builder) {
   return rangesOf(builder, sizes);
 }
 
-/// Key and value heads read by query heads [offset, offset + size): one when the tile is one head,
-/// all when it is all.
-static LogicalResult getKeyHeads(OpBuilder &builder, AttentionOp op, OpFoldResult offset,
-                                 OpFoldResult size, OpFoldResult &keyOffset,
-                                 OpFoldResult &keySize) {
-  Location loc = op.getLoc();
+LogicalResult attn::getKeyHeads(OpBuilder &builder, ScoredOpInterface op, OpFoldResult offset,
+                                OpFoldResult size, OpFoldResult &keyOffset, OpFoldResult &keySize) {
+  Location loc = op->getLoc();
   OpFoldResult heads = tensor::getMixedSize(builder, loc, op.getQuery(), 1);
   OpFoldResult keyHeads = tensor::getMixedSize(builder, loc, op.getKey(), 1);
   if (isConstantIntValue(size, 1)) {
@@ -103,7 +100,7 @@ static LogicalResult getKeyHeads(OpBuilder &builder, AttentionOp op, OpFoldResul
     keySize = keyHeads;
     return success();
   }
-  return op.emitOpError("expected a tile of one head or of all heads");
+  return op->emitOpError("expected a tile of one head or of all heads");
 }
 
 FailureOr<TilingResult> AttentionOp::getTiledImplementation(OpBuilder &builder,
@@ -121,19 +118,19 @@ FailureOr<TilingResult> AttentionOp::getTiledImplementation(OpBuilder &builder,
   SmallVector<Operation *> slices;
   OpFoldResult n = tensor::getMixedSize(builder, loc, getKey(), 2);
   OpFoldResult d = builder.getIndexAttr(getHeadDim()), dv = builder.getIndexAttr(getValueDim());
-  Value query = slice(builder, loc, getQuery(), {offsets[0], offsets[1], offsets[2], zero},
-                      {sizes[0], sizes[1], sizes[2], d}, slices);
-  Value key = slice(builder, loc, getKey(), {offsets[0], keyHead, zero, zero},
-                    {sizes[0], keyHeads, n, d}, slices);
-  Value value = slice(builder, loc, getValue(), {offsets[0], keyHead, zero, zero},
-                      {sizes[0], keyHeads, n, dv}, slices);
+  Value query = extractTile(builder, loc, getQuery(), {offsets[0], offsets[1], offsets[2], zero},
+                            {sizes[0], sizes[1], sizes[2], d}, slices);
+  Value key = extractTile(builder, loc, getKey(), {offsets[0], keyHead, zero, zero},
+                          {sizes[0], keyHeads, n, d}, slices);
+  Value value = extractTile(builder, loc, getValue(), {offsets[0], keyHead, zero, zero},
+                            {sizes[0], keyHeads, n, dv}, slices);
   Value sink =
-      getSink() ? slice(builder, loc, getSink(), {offsets[1]}, {sizes[1]}, slices) : Value();
+      getSink() ? extractTile(builder, loc, getSink(), {offsets[1]}, {sizes[1]}, slices) : Value();
 
   SmallVector<Value> origin;
   for (auto [i, position] : llvm::enumerate(getMixedOrigin()))
     origin.push_back(getValueOrCreateConstantIndexOp(
-        builder, loc, i < 3 ? add(builder, loc, position, offsets[i]) : position));
+        builder, loc, i < 3 ? addPositions(builder, loc, position, offsets[i]) : position));
 
   auto queryType = cast<RankedTensorType>(query.getType());
   SmallVector<int64_t> shape(queryType.getShape());
@@ -188,13 +185,13 @@ static FailureOr<TilingResult> tileOnline(OpBuilder &builder, OnlineAttentionOp 
   OpFoldResult zero = builder.getIndexAttr(0);
   auto width = [&](Value v) { return tensor::getMixedSize(builder, loc, v, 1); };
   SmallVector<Value> operands = {
-      slice(builder, loc, op.getQuery(), {m, zero}, {rows, width(op.getQuery())}, slices),
-      slice(builder, loc, op.getKey(), {n, zero}, {keys, width(op.getKey())}, slices),
-      slice(builder, loc, op.getValue(), {n, zero}, {keys, width(op.getValue())}, slices),
+      extractTile(builder, loc, op.getQuery(), {m, zero}, {rows, width(op.getQuery())}, slices),
+      extractTile(builder, loc, op.getKey(), {n, zero}, {keys, width(op.getKey())}, slices),
+      extractTile(builder, loc, op.getValue(), {n, zero}, {keys, width(op.getValue())}, slices),
       op.getScale()};
   OFRs origin = op.getMixedOrigin();
-  origin[2] = add(builder, loc, origin[2], m);
-  origin[3] = add(builder, loc, origin[3], n);
+  origin[2] = addPositions(builder, loc, origin[2], m);
+  origin[3] = addPositions(builder, loc, origin[3], n);
   for (OpFoldResult position : origin)
     operands.push_back(getValueOrCreateConstantIndexOp(builder, loc, position));
   llvm::append_range(operands, state);
@@ -216,9 +213,9 @@ FailureOr<TilingResult> OnlineAttentionOp::getTiledImplementation(OpBuilder &bui
   OpFoldResult dv = tensor::getMixedSize(builder, loc, getAcc(), 1);
   SmallVector<Operation *> slices;
   SmallVector<Value> state = {
-      slice(builder, loc, getAcc(), {offsets[0], zero}, {sizes[0], dv}, slices),
-      slice(builder, loc, getRowMax(), {offsets[0]}, {sizes[0]}, slices),
-      slice(builder, loc, getRowSum(), {offsets[0]}, {sizes[0]}, slices)};
+      extractTile(builder, loc, getAcc(), {offsets[0], zero}, {sizes[0], dv}, slices),
+      extractTile(builder, loc, getRowMax(), {offsets[0]}, {sizes[0]}, slices),
+      extractTile(builder, loc, getRowSum(), {offsets[0]}, {sizes[0]}, slices)};
   return tileOnline(builder, *this, offsets[0], sizes[0], offsets[1], sizes[1], state, slices);
 }
 
@@ -418,7 +415,7 @@ FailureOr<TilingResult> NormalizeOp::getTiledImplementation(OpBuilder &builder,
       position.push_back(builder.getIndexAttr(0));
       extent.push_back(tensor::getMixedSize(builder, getLoc(), operand.get(), 1));
     }
-    operands.push_back(slice(builder, getLoc(), operand.get(), position, extent, slices));
+    operands.push_back(extractTile(builder, getLoc(), operand.get(), position, extent, slices));
   }
   TypeRange types = ValueRange(operands).take_back(getLse() ? 2 : 1).getTypes();
   Operation *tiled = cloneOnTiles(builder, *this, types, operands);
@@ -464,7 +461,7 @@ FailureOr<TilingResult> MergeOp::getTiledImplementation(OpBuilder &builder,
       position.insert(position.begin(), zero);
       extent.insert(extent.begin(), tensor::getMixedSize(builder, getLoc(), source, 0));
     }
-    operands.push_back(slice(builder, getLoc(), source, position, extent, slices));
+    operands.push_back(extractTile(builder, getLoc(), source, position, extent, slices));
   }
   TypeRange types = ValueRange(operands).drop_front(2).getTypes();
   Operation *tiled = cloneOnTiles(builder, *this, types, operands);

@@ -72,7 +72,7 @@ std::optional<SmallVector<CaptureRule>> attn::getCaptureRules(Attribute variant)
   return std::nullopt;
 }
 
-SmallVector<CaptureRule> attn::getCaptureRules(AttentionOp op) {
+SmallVector<CaptureRule> attn::getCaptureRules(ScoredOpInterface op) {
   SmallVector<CaptureRule> rules;
   if (op.getVariantsAttr())
     for (Attribute variant : op.getVariantsAttr())
@@ -168,7 +168,7 @@ static void extendRegion(RewriterBase &rewriter, Location loc, Region &region, T
   YieldOp::create(rewriter, loc, extend(region.front(), current));
 }
 
-void attn::expandVariants(RewriterBase &rewriter, AttentionOp op) {
+void attn::expandVariants(RewriterBase &rewriter, ScoredOpInterface op) {
   if (!op.getVariantsAttr())
     return;
   Location loc = op.getLoc();

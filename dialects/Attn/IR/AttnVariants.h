@@ -44,11 +44,11 @@ struct CaptureRule {
 std::optional<llvm::SmallVector<CaptureRule>> getCaptureRules(mlir::Attribute variant);
 
 /// The same for all variants of an op: a rule for each of its captures.
-llvm::SmallVector<CaptureRule> getCaptureRules(AttentionOp op);
+llvm::SmallVector<CaptureRule> getCaptureRules(ScoredOpInterface op);
 
 /// Replaces the op's `variants` by regions: scores compose in order, masks are conjoined, regions
 /// already there come first. Does nothing to an op without variants.
-void expandVariants(mlir::RewriterBase &rewriter, AttentionOp op);
+void expandVariants(mlir::RewriterBase &rewriter, ScoredOpInterface op);
 
 } // namespace attn
 

@@ -8,6 +8,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialects/Attn/IR/AttnVerifiers.h"
 #include "dialects/Attn/IR/AttnVariants.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -31,8 +32,8 @@ static std::string extent(int64_t size) {
   return ShapedType::isDynamic(size) ? "?" : std::to_string(size);
 }
 
-static LogicalResult checkRank(Operation *op, StringRef name, Type type, int64_t rank,
-                               StringRef dims) {
+LogicalResult attn::checkRank(Operation *op, StringRef name, Type type, int64_t rank,
+                              StringRef dims) {
   auto shaped = cast<ShapedType>(type);
   if (shaped.getRank() == rank)
     return success();
@@ -40,17 +41,16 @@ static LogicalResult checkRank(Operation *op, StringRef name, Type type, int64_t
                                       << shaped.getRank() << " in " << type;
 }
 
-/// `what` is "<dim> of <a> and <b>".
-static LogicalResult checkExtent(Operation *op, StringRef dim, StringRef a, int64_t sizeA,
-                                 StringRef b, int64_t sizeB) {
+LogicalResult attn::checkExtent(Operation *op, StringRef dim, StringRef a, int64_t sizeA,
+                                StringRef b, int64_t sizeB) {
   if (agree(sizeA, sizeB))
     return success();
   return op->emitOpError("expected ") << dim << " of " << a << " and " << b << " to agree, got "
                                       << extent(sizeA) << " and " << extent(sizeB);
 }
 
-static LogicalResult checkElement(Operation *op, StringRef name, Type type, bool (*allowed)(Type),
-                                  StringRef list) {
+LogicalResult attn::checkElement(Operation *op, StringRef name, Type type, bool (*allowed)(Type),
+                                 StringRef list) {
   Type element = cast<ShapedType>(type).getElementType();
   if (allowed(element))
     return success();
@@ -58,10 +58,16 @@ static LogicalResult checkElement(Operation *op, StringRef name, Type type, bool
          << name << " elements of type " << list << ", got " << element;
 }
 
-static bool isStorageFloat(Type type) { return type.isF16() || type.isBF16() || type.isF32(); }
 static bool isResultFloat(Type type) { return isStorageFloat(type) || type.isF64(); }
 static bool isF32(Type type) { return type.isF32(); }
-static bool isF32OrF64(Type type) { return type.isF32() || type.isF64(); }
+
+static LogicalResult checkColumns(Operation *op, StringRef name, StringRef dim, Type type) {
+  int64_t columns = cast<ShapedType>(type).getShape().back();
+  if (columns >= 1)
+    return success();
+  return op->emitOpError("expected a static ")
+         << dim << " above 0 in the last dimension of " << name << ", got " << extent(columns);
+}
 
 static LogicalResult checkF32(Operation *op, StringRef name, Type type) {
   return checkElement(op, name, type, isF32, "f32");
@@ -73,14 +79,15 @@ static LogicalResult checkF32(Operation *op, StringRef name, Type type) {
 
 static bool isScalar(Type type) { return type.isIntOrIndexOrFloat(); }
 
-/// Ops whose meaning a score or mask region may use: elementwise arithmetic, and reads of captured
-/// tensors or, once the op itself is on buffers and its effects say so, of captured buffers.
+/// Ops whose meaning a region may use: elementwise arithmetic, and reads of captured tensors or,
+/// once the op itself is on buffers and its effects say so, of captured buffers. Contributions say
+/// themselves where they may stand.
 static bool isAllowedInRegion(Operation *parent, Operation &op) {
   if (isa<memref::LoadOp>(op)) {
     auto destination = dyn_cast<DestinationStyleOpInterface>(parent);
     return destination && destination.hasPureBufferSemantics();
   }
-  return isa<YieldOp, tensor::ExtractOp>(op) ||
+  return isa<YieldOp, ContributeOp, tensor::ExtractOp>(op) ||
          isa_and_nonnull<arith::ArithDialect, math::MathDialect>(op.getDialect());
 }
 
@@ -114,13 +121,18 @@ static LogicalResult verifyFunctionRegion(Operation *op, StringRef name, Region 
   return success();
 }
 
-static LogicalResult verifyScoreAndMask(Operation *op, Region &score, Region &mask) {
+LogicalResult attn::verifyScoreAndMask(Operation *op, Region &score, Region &mask) {
   MLIRContext *context = op->getContext();
   Type index = IndexType::get(context), f32 = Float32Type::get(context),
        i1 = IntegerType::get(context, 1);
   if (failed(verifyFunctionRegion(op, "score", score, {f32, index, index, index, index}, f32)))
     return failure();
   return verifyFunctionRegion(op, "mask", mask, {index, index, index, index}, i1);
+}
+
+LogicalResult attn::verifyGradRegion(Operation *op, Region &grad) {
+  Type index = IndexType::get(op->getContext()), f32 = Float32Type::get(op->getContext());
+  return verifyFunctionRegion(op, "grad", grad, {f32, f32, index, index, index, index}, f32);
 }
 
 static LogicalResult verifyOrigin(Operation *op, OperandRange origin) {
@@ -143,7 +155,7 @@ static bool isBottomRight(Attribute variant) {
 
 /// The run-time extent that a dimension of a capture has to have; any when the letter is the
 /// capture's own.
-static int64_t getExtent(AttentionOp op, char letter) {
+static int64_t getExtent(ScoredOpInterface op, char letter) {
   switch (letter) {
   case 'B':
     return op.getQuery().getType().getDimSize(0);
@@ -158,27 +170,27 @@ static int64_t getExtent(AttentionOp op, char letter) {
   }
 }
 
-static LogicalResult verifyVariants(AttentionOp op) {
+static LogicalResult verifyVariants(ScoredOpInterface op) {
   // attention_c15: variants are attributes of this dialect
   for (Attribute variant :
        op.getVariantsAttr() ? op.getVariantsAttr().getValue() : ArrayRef<Attribute>())
     if (!getCaptureRules(variant))
-      return op.emitOpError("expected a variant (causal, window, prefix, chunked, document, "
-                            "key_length, softcap, alibi, "
-                            "relative_bias), got ")
+      return op->emitOpError("expected a variant (causal, window, prefix, chunked, document, "
+                             "key_length, softcap, alibi, "
+                             "relative_bias), got ")
              << variant;
   // attention_c16: the captures are those that the variants read, in order, of their rank and kind
   // of element
   SmallVector<CaptureRule> rules = getCaptureRules(op);
   if (rules.size() != op.getCaptures().size())
-    return op.emitOpError("expected ")
+    return op->emitOpError("expected ")
            << rules.size() << " captures for these variants, got " << op.getCaptures().size();
   for (auto [rule, capture] : llvm::zip_equal(rules, op.getCaptures())) {
     auto type = cast<RankedTensorType>(capture.getType());
     Type element = type.getElementType();
     bool elementsFit = rule.isFloat ? isStorageFloat(element) : element.isSignlessIntOrIndex();
     if (type.getRank() != int64_t(rule.dims.size()) || !elementsFit)
-      return op.emitOpError("expected ")
+      return op->emitOpError("expected ")
              << rule.name << " of rank " << rule.dims.size() << " and "
              << (rule.isFloat ? "float" : "signless integer or index") << " elements, got " << type;
     // attention_c17: the captures have the op's extents
@@ -188,13 +200,13 @@ static LogicalResult verifyVariants(AttentionOp op) {
         return failure();
     // attention_c18: a bias table has a column to clamp to
     if (rule.dims == "HR" && type.getDimSize(1) == 0)
-      return op.emitOpError("expected R above 0 in ") << rule.name << ", got " << type;
+      return op->emitOpError("expected R above 0 in ") << rule.name << ", got " << type;
   }
   // attention_c19: variants are about the whole problem, whose M and N an op elsewhere than at
   // zeros does not know
   if (!op.getOrigin().empty() && op.getVariantsAttr() &&
       llvm::any_of(op.getVariantsAttr(), isBottomRight))
-    return op.emitOpError("expected variants aligned top_left beside 'at', got ")
+    return op->emitOpError("expected variants aligned top_left beside 'at', got ")
            << op.getVariantsAttr();
   return success();
 }
@@ -203,79 +215,103 @@ static LogicalResult verifyVariants(AttentionOp op) {
 // Ops
 //===----------------------------------------------------------------------===//
 
-LogicalResult AttentionOp::verify() {
-  RankedTensorType q = getQuery().getType(), k = getKey().getType(), v = getValue().getType();
-  RankedTensorType o = getOutput().getType();
+/// query, key and value alone, and with each other.
+static LogicalResult verifyProducts(ScoredOpInterface op) {
+  RankedTensorType q = op.getQuery().getType(), k = op.getKey().getType(),
+                   v = op.getValue().getType();
   // attention_c1: query, key, value and output have rank 4
-  if (failed(checkRank(*this, "query", q, 4, "(B, H, M, D)")) ||
-      failed(checkRank(*this, "key", k, 4, "(B, Hkv, N, D)")) ||
-      failed(checkRank(*this, "value", v, 4, "(B, Hkv, N, Dv)")) ||
-      failed(checkRank(*this, "output", o, 4, "(B, H, M, Dv)")))
+  if (failed(checkRank(op, "query", q, 4, "(B, H, M, D)")) ||
+      failed(checkRank(op, "key", k, 4, "(B, Hkv, N, D)")) ||
+      failed(checkRank(op, "value", v, 4, "(B, Hkv, N, Dv)")))
     return failure();
   // attention_c2: elements are f16, bf16 or f32; query, key and value agree; the output is of that
   // type or wider
   for (auto [name, type] : {std::pair<StringRef, Type>{"query", q}, {"key", k}, {"value", v}})
-    if (failed(checkElement(*this, name, type, isStorageFloat, "f16, bf16 or f32")))
+    if (failed(checkElement(op, name, type, isStorageFloat, "f16, bf16 or f32")))
       return failure();
   Type element = q.getElementType();
   if (k.getElementType() != element || v.getElementType() != element)
-    return emitOpError("expected query, key and value of one element type, got ")
+    return op->emitOpError("expected query, key and value of one element type, got ")
            << element << ", " << k.getElementType() << " and " << v.getElementType();
-  if (o.getElementType() != element && !isF32OrF64(o.getElementType()))
-    return emitOpError("expected output elements of type ")
-           << element << ", f32 or f64, got " << o.getElementType();
   // attention_c3: D and Dv are compile-time constants above zero
   for (auto [name, dim, type] :
        {std::tuple<StringRef, StringRef, RankedTensorType>{"query", "D", q},
         {"key", "D", k},
-        {"value", "Dv", v},
-        {"output", "Dv", o}})
-    if (type.getDimSize(3) < 1)
-      return emitOpError("expected a static ") << dim << " above 0 in the last dimension of "
-                                               << name << ", got " << extent(type.getDimSize(3));
+        {"value", "Dv", v}})
+    if (failed(checkColumns(op, name, dim, type)))
+      return failure();
   // attention_c4: D of query equals D of key
-  if (failed(checkExtent(*this, "D", "query", q.getDimSize(3), "key", k.getDimSize(3))))
+  if (failed(checkExtent(op, "D", "query", q.getDimSize(3), "key", k.getDimSize(3))))
     return failure();
   // attention_c5: B, Hkv, N of key and value agree; B of query and key agree
-  if (failed(checkExtent(*this, "B", "query", q.getDimSize(0), "key", k.getDimSize(0))) ||
-      failed(checkExtent(*this, "B", "key", k.getDimSize(0), "value", v.getDimSize(0))) ||
-      failed(checkExtent(*this, "Hkv", "key", k.getDimSize(1), "value", v.getDimSize(1))) ||
-      failed(checkExtent(*this, "N", "key", k.getDimSize(2), "value", v.getDimSize(2))))
+  if (failed(checkExtent(op, "B", "query", q.getDimSize(0), "key", k.getDimSize(0))) ||
+      failed(checkExtent(op, "B", "key", k.getDimSize(0), "value", v.getDimSize(0))) ||
+      failed(checkExtent(op, "Hkv", "key", k.getDimSize(1), "value", v.getDimSize(1))) ||
+      failed(checkExtent(op, "N", "key", k.getDimSize(2), "value", v.getDimSize(2))))
     return failure();
   // attention_c6: H is a multiple of Hkv, which is above 0
   if (int64_t h = q.getDimSize(1), hkv = k.getDimSize(1); !ShapedType::isDynamic(hkv)) {
     if (hkv == 0 && h != 0)
-      return emitOpError("expected Hkv above 0, got 0");
+      return op->emitOpError("expected Hkv above 0, got 0");
     if (!ShapedType::isDynamic(h) && hkv != 0 && h % hkv != 0)
-      return emitOpError("expected H to be a multiple of Hkv, got ") << h << " and " << hkv;
+      return op->emitOpError("expected H to be a multiple of Hkv, got ") << h << " and " << hkv;
   }
+  return success();
+}
+
+LogicalResult attn::verifyLikeOutput(ScoredOpInterface op, StringRef name, Type result) {
+  auto o = cast<RankedTensorType>(result);
+  RankedTensorType q = op.getQuery().getType(), v = op.getValue().getType();
+  Type element = q.getElementType();
+  if (failed(checkRank(op, name, o, 4, "(B, H, M, Dv)")))
+    return failure();
+  if (o.getElementType() != element && !isF32OrF64(o.getElementType()))
+    return op->emitOpError("expected ")
+           << name << " elements of type " << element << ", f32 or f64, got " << o.getElementType();
+  if (failed(checkColumns(op, name, "Dv", o)))
+    return failure();
   // attention_c7: the output is (B, H, M, Dv)
-  if (failed(checkExtent(*this, "B", "query", q.getDimSize(0), "output", o.getDimSize(0))) ||
-      failed(checkExtent(*this, "H", "query", q.getDimSize(1), "output", o.getDimSize(1))) ||
-      failed(checkExtent(*this, "M", "query", q.getDimSize(2), "output", o.getDimSize(2))) ||
-      failed(checkExtent(*this, "Dv", "value", v.getDimSize(3), "output", o.getDimSize(3))))
-    return failure();
+  return success(succeeded(checkExtent(op, "B", "query", q.getDimSize(0), name, o.getDimSize(0))) &&
+                 succeeded(checkExtent(op, "H", "query", q.getDimSize(1), name, o.getDimSize(1))) &&
+                 succeeded(checkExtent(op, "M", "query", q.getDimSize(2), name, o.getDimSize(2))) &&
+                 succeeded(checkExtent(op, "Dv", "value", v.getDimSize(3), name, o.getDimSize(3))));
+}
+
+LogicalResult attn::verifyLikeLse(ScoredOpInterface op, StringRef name, Type rows) {
   // attention_c8: lse is (B, H, M) of f32 or f64
-  if (Value lse = getLse()) {
-    auto type = cast<RankedTensorType>(lse.getType());
-    if (failed(checkRank(*this, "lse", type, 3, "(B, H, M)")) ||
-        failed(checkElement(*this, "lse", type, isF32OrF64, "f32 or f64")))
-      return failure();
-    constexpr StringLiteral dims[] = {"B", "H", "M"};
-    for (auto [i, dim] : llvm::enumerate(dims))
-      if (failed(checkExtent(*this, dim, "query", q.getDimSize(i), "lse", type.getDimSize(i))))
-        return failure();
-  }
-  // attention_c9: sink is (H) of f32
-  if (Value sink = getSink()) {
-    auto type = cast<RankedTensorType>(sink.getType());
-    if (failed(checkRank(*this, "sink", type, 1, "(H)")) || failed(checkF32(*this, "sink", type)) ||
-        failed(checkExtent(*this, "H", "query", q.getDimSize(1), "sink", type.getDimSize(0))))
-      return failure();
-  }
-  if (failed(verifyOrigin(*this, getOrigin())))
+  auto type = cast<RankedTensorType>(rows);
+  if (failed(checkRank(op, name, type, 3, "(B, H, M)")) ||
+      failed(checkElement(op, name, type, isF32OrF64, "f32 or f64")))
     return failure();
-  return verifyVariants(*this);
+  constexpr StringLiteral dims[] = {"B", "H", "M"};
+  for (auto [i, dim] : llvm::enumerate(dims))
+    if (failed(checkExtent(op, dim, "query", op.getQuery().getType().getDimSize(i), name,
+                           type.getDimSize(i))))
+      return failure();
+  return success();
+}
+
+LogicalResult attn::verifyScoredOp(ScoredOpInterface op) {
+  if (failed(verifyProducts(op)))
+    return failure();
+  // attention_c9: sink is (H) of f32
+  if (Value sink = op.getSink()) {
+    auto type = cast<RankedTensorType>(sink.getType());
+    if (failed(checkRank(op, "sink", type, 1, "(H)")) || failed(checkF32(op, "sink", type)) ||
+        failed(checkExtent(op, "H", "query", op.getQuery().getType().getDimSize(1), "sink",
+                           type.getDimSize(0))))
+      return failure();
+  }
+  if (failed(verifyOrigin(op, op.getOrigin())))
+    return failure();
+  return verifyVariants(op);
+}
+
+LogicalResult AttentionOp::verify() {
+  if (failed(verifyScoredOp(*this)) ||
+      failed(verifyLikeOutput(*this, "output", getOutput().getType())))
+    return failure();
+  return getLse() ? verifyLikeLse(*this, "lse", getLse().getType()) : success();
 }
 
 LogicalResult AttentionOp::verifyRegions() {

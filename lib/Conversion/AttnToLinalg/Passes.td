@@ -28,7 +28,8 @@ def ConvertAttnToLinalgPass : Pass<"convert-attn-to-linalg"> {
 def ReturnF64Pass : Pass<"attn-return-f64"> {
   let summary = "lets functions return attention's results unrounded, as f64";
   let description = [{
-    The results of attention that a function returns get element type f64, and so does the function's result.
+    The results of attention, and its gradients, that a function returns get element type f64, and so does the function's
+    result. Those that gradients start from do too, so that the oracle rounds nowhere.
 
     Requires: room 1 `problem`. Produces: room 1 `problem`. Fails when: never; results used in other ways, and those of
     functions that are called, keep their types.

@@ -18,19 +18,26 @@ namespace attn {
 using namespace mlir;
 using namespace attn;
 
+/// Whether a result may become f64 where it is used: a function returns it, or gradients start from
+/// it.
+static bool takesF64(OpOperand &use) {
+  if (auto gradient = dyn_cast<AttentionGradOp>(use.getOwner()))
+    return &use == &gradient.getOutputMutable() || &use == &gradient.getLseMutable();
+  return isa<func::ReturnOp>(use.getOwner());
+}
+
 namespace {
 struct ReturnF64Pass
     : RoomPass<attn::impl::ReturnF64PassBase<ReturnF64Pass>, Room::Problem, Room::Problem> {
   LogicalResult transform() override {
     Type f64 = Float64Type::get(&getContext());
-    getOperation()->walk([&](AttentionOp op) {
+    getOperation()->walk([&](ScoredOpInterface op) {
       // A caller would still expect the old type.
       auto func = op->getParentOfType<func::FuncOp>();
       if (!func || !SymbolTable::symbolKnownUseEmpty(func, getOperation()))
         return;
       for (Value result : op->getResults())
-        if (llvm::all_of(result.getUsers(),
-                         [](Operation *user) { return isa<func::ReturnOp>(user); }))
+        if (llvm::all_of(result.getUses(), takesF64))
           result.setType(cast<RankedTensorType>(result.getType()).clone(f64));
     });
     getOperation()->walk([&](func::ReturnOp ret) {

@@ -26,7 +26,7 @@ struct ExpandVariantsPass : RoomPass<attn::impl::ExpandVariantsPassBase<ExpandVa
                                      Room::Problem, Room::Problem> {
   LogicalResult transform() override {
     IRRewriter rewriter(&getContext());
-    getOperation()->walk([&](AttentionOp op) { expandVariants(rewriter, op); });
+    getOperation()->walk([&](ScoredOpInterface op) { expandVariants(rewriter, op); });
     return success();
   }
 };

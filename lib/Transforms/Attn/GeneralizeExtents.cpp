@@ -29,7 +29,7 @@ static SmallVector<Value> getTensors(func::FuncOp function) {
   };
   append(function.getArguments());
   function.walk([&](Operation *op) {
-    if (isa<AttentionOp, AssumeOp>(op))
+    if (isa<ScoredOpInterface, AssumeOp>(op))
       append(op->getResults());
   });
   return tensors;
@@ -37,17 +37,15 @@ static SmallVector<Value> getTensors(func::FuncOp function) {
 
 /// Whether nothing depends on the tensor's extents as its type states them.
 static bool isFree(Value tensor) {
-  return llvm::all_of(
-      tensor.getUsers(),
-      llvm::IsaPred<AttentionOp, AssumeOp, tensor::DimOp, tensor::ExtractOp, func::ReturnOp>);
+  return llvm::all_of(tensor.getUsers(),
+                      llvm::IsaPred<ScoredOpInterface, AssumeOp, ContributeOp, tensor::DimOp,
+                                    tensor::ExtractOp, func::ReturnOp>);
 }
 
-/// Queries, keys, values and outputs: their columns are a kernel's, not a call's.
+/// Queries, keys, values, outputs and their gradients: the columns are a kernel's, not a call's.
 static DenseSet<Value> getMatrices(func::FuncOp function) {
   DenseSet<Value> matrices;
-  function.walk([&](AttentionOp op) {
-    matrices.insert_range(ValueRange{op.getQuery(), op.getKey(), op.getValue(), op.getOutput()});
-  });
+  function.walk([&](ScoredOpInterface op) { matrices.insert_range(op.getMatrices()); });
   return matrices;
 }
 

@@ -1,0 +1,177 @@
+//===- AttnGradVerifiers.cpp - constraints of the gradients' ops, by number -----------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// As AttnVerifiers.cpp: each check names its constraint in dialects/Attn/README.md.
+//
+//===----------------------------------------------------------------------===//
+
+#include "dialects/Attn/IR/AttnVerifiers.h"
+
+using namespace mlir;
+using namespace attn;
+
+/// The gradient, unless nobody wants it, is like what it is a gradient of.
+static LogicalResult verifyGradient(Operation *op, StringRef name, Value gradient,
+                                    StringRef sourceName, Value source) {
+  if (!gradient)
+    return success();
+  auto type = cast<RankedTensorType>(gradient.getType()),
+       sourceType = cast<RankedTensorType>(source.getType());
+  // attention_grad_c2: d_query, d_key and d_value have the shapes of query, key and value, and
+  // their elements, f32 or f64
+  Type element = sourceType.getElementType();
+  if (type.getElementType() != element && !isF32OrF64(type.getElementType()))
+    return op->emitOpError("expected ") << name << " elements of type " << element
+                                        << ", f32 or f64, got " << type.getElementType();
+  if (failed(verifyCompatibleShape(type, sourceType)))
+    return op->emitOpError("expected ") << name << " of the shape of " << sourceName << ", got "
+                                        << type << " and " << sourceType;
+  return success();
+}
+
+static LogicalResult verifyWrt(Operation *op, OperandRange wrt, ResultRange gradients) {
+  // attention_grad_c4: the tensors in wrt are different ones, of f16, bf16 or f32
+  for (auto [i, tensor] : llvm::enumerate(wrt)) {
+    if (failed(checkElement(op, "wrt", tensor.getType(), isStorageFloat, "f16, bf16 or f32")))
+      return failure();
+    if (llvm::is_contained(wrt.take_front(i), tensor))
+      return op->emitOpError("expected different tensors in wrt, got number ")
+             << i << " a second time";
+  }
+  // attention_grad_c5: d_wrt are as many as wrt, of their shapes, in f32 or f64
+  if (wrt.size() != gradients.size())
+    return op->emitOpError("expected ")
+           << wrt.size() << " gradients of tensors in wrt, got " << gradients.size();
+  for (auto [tensor, gradient] : llvm::zip_equal(wrt, gradients)) {
+    if (failed(checkElement(op, "d_wrt", gradient.getType(), isF32OrF64, "f32 or f64")))
+      return failure();
+    if (failed(verifyCompatibleShape(tensor.getType(), gradient.getType())))
+      return op->emitOpError("expected d_wrt of the shape of wrt, got ")
+             << gradient.getType() << " and " << tensor.getType();
+  }
+  // attention_grad_c1: some gradient is wanted
+  if (op->getNumResults() == 0)
+    return op->emitOpError("expected a gradient that is wanted, got none");
+  return success();
+}
+
+LogicalResult AttentionGradOp::verify() {
+  if (failed(verifyScoredOp(*this)) ||
+      failed(verifyLikeOutput(*this, "output", getOutput().getType())) ||
+      failed(verifyLikeOutput(*this, "d_output", getDOutput().getType())) ||
+      failed(verifyLikeLse(*this, "lse", getLse().getType())) ||
+      (getDLse() && failed(verifyLikeLse(*this, "d_lse", getDLse().getType()))) ||
+      failed(verifyGradient(*this, "d_query", getDQuery(), "query", getQuery())) ||
+      failed(verifyGradient(*this, "d_key", getDKey(), "key", getKey())) ||
+      failed(verifyGradient(*this, "d_value", getDValue(), "value", getValue())))
+    return failure();
+  // attention_grad_c3: d_sink is (H) of f32 or f64, where there is a sink
+  if (Value gradient = getDSink()) {
+    if (!getSink())
+      return emitOpError("expected a sink beside d_sink, got none");
+    auto type = cast<RankedTensorType>(gradient.getType());
+    if (failed(checkRank(*this, "d_sink", type, 1, "(H)")) ||
+        failed(checkElement(*this, "d_sink", type, isF32OrF64, "f32 or f64")) ||
+        failed(checkExtent(*this, "H", "query", getQuery().getType().getDimSize(1), "d_sink",
+                           type.getDimSize(0))))
+      return failure();
+  }
+  return verifyWrt(*this, getWrt(), getDWrt());
+}
+
+LogicalResult AttentionGradOp::verifyRegions() {
+  return failure(failed(verifyScoreAndMask(*this, getScore(), getMask())) ||
+                 failed(verifyGradRegion(*this, getGrad())));
+}
+
+LogicalResult ContributeOp::verify() {
+  Operation *parent = (*this)->getParentOp();
+  // contribute_c1: it stands in a grad region
+  if ((*this)->getParentRegion() != &parent->getRegions().back())
+    return emitOpError("expected to stand in a grad region, got a region before it");
+  // contribute_c2: it names a tensor of its op's wrt
+  OperandRange wrt = isa<AttentionGradOp>(parent) ? cast<AttentionGradOp>(parent).getWrt()
+                     : isa<AttentionGradQueryOp>(parent)
+                         ? cast<AttentionGradQueryOp>(parent).getWrt()
+                         : cast<AttentionGradKeyValueOp>(parent).getWrt();
+  if (!llvm::is_contained(wrt, getTensor())) {
+    InFlightDiagnostic diag = emitOpError("expected a tensor in wrt, got another one");
+    diag.attachNote(parent->getLoc()) << "the op with wrt";
+    return diag;
+  }
+  // contribute_c3: it has an index for each dimension
+  auto type = cast<RankedTensorType>(getTensor().getType());
+  if (int64_t(getIndices().size()) != type.getRank())
+    return emitOpError("expected ")
+           << type.getRank() << " indices into " << type << ", got " << getIndices().size();
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// In two passes
+//===----------------------------------------------------------------------===//
+
+LogicalResult RowDeltaOp::verify() {
+  RankedTensorType o = getOutput().getType(), gradient = getDOutput().getType();
+  // row_delta_c1: output and d_output are (B, H, M, Dv) of f16, bf16, f32 or f64
+  auto isFloat = [](Type type) { return isStorageFloat(type) || type.isF64(); };
+  for (auto [name, type] :
+       {std::pair<StringRef, RankedTensorType>{"output", o}, {"d_output", gradient}})
+    if (failed(checkRank(*this, name, type, 4, "(B, H, M, Dv)")) ||
+        failed(checkElement(*this, name, type, isFloat, "f16, bf16, f32 or f64")))
+      return failure();
+  constexpr StringLiteral dims[] = {"B", "H", "M", "Dv"};
+  for (auto [i, dim] : llvm::enumerate(dims))
+    if (failed(
+            checkExtent(*this, dim, "output", o.getDimSize(i), "d_output", gradient.getDimSize(i))))
+      return failure();
+  // row_delta_c2: lse, d_lse, neg_lse2 and delta are (B, H, M) of f32 or f64
+  for (auto [name, value] : {std::pair<StringRef, Value>{"lse", getLse()},
+                             {"d_lse", getDLse()},
+                             {"neg_lse2", getNegLse2()},
+                             {"delta", getDelta()}}) {
+    if (!value)
+      continue;
+    auto type = cast<RankedTensorType>(value.getType());
+    if (failed(checkRank(*this, name, type, 3, "(B, H, M)")) ||
+        failed(checkElement(*this, name, type, isF32OrF64, "f32 or f64")))
+      return failure();
+    for (auto [i, dim] : llvm::enumerate(ArrayRef(dims).drop_back()))
+      if (failed(checkExtent(*this, dim, "output", o.getDimSize(i), name, type.getDimSize(i))))
+        return failure();
+  }
+  return success();
+}
+
+/// What both passes have.
+template <typename OpT> static LogicalResult verifySplitGrad(OpT op) {
+  if (failed(verifyScoredOp(op)) ||
+      failed(verifyLikeOutput(op, "d_output", op.getDOutput().getType())) ||
+      failed(verifyLikeLse(op, "neg_lse2", op.getNegLse2().getType())) ||
+      failed(verifyLikeLse(op, "delta", op.getDelta().getType())))
+    return failure();
+  return verifyWrt(op, op.getWrt(), op.getDWrt());
+}
+
+LogicalResult AttentionGradQueryOp::verify() {
+  return failure(failed(verifySplitGrad(*this)) ||
+                 failed(verifyGradient(*this, "d_query", getDQuery(), "query", getQuery())));
+}
+
+LogicalResult AttentionGradQueryOp::verifyRegions() {
+  return failure(failed(verifyScoreAndMask(*this, getScore(), getMask())) ||
+                 failed(verifyGradRegion(*this, getGrad())));
+}
+
+LogicalResult AttentionGradKeyValueOp::verify() {
+  return failure(failed(verifySplitGrad(*this)) ||
+                 failed(verifyGradient(*this, "d_key", getDKey(), "key", getKey())) ||
+                 failed(verifyGradient(*this, "d_value", getDValue(), "value", getValue())));
+}
+
+LogicalResult AttentionGradKeyValueOp::verifyRegions() {
+  return failure(failed(verifyScoreAndMask(*this, getScore(), getMask())) ||
+                 failed(verifyGradRegion(*this, getGrad())));
+}

@@ -1,0 +1,47 @@
+//===- AttnVerifiers.h - checks that the attn ops share -------------------------------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_DIALECTS_ATTN_IR_ATTNVERIFIERS_H
+#define ATTN_DIALECTS_ATTN_IR_ATTNVERIFIERS_H
+
+#include "dialects/Attn/IR/AttnOps.h"
+
+namespace attn {
+
+/// The shape has `rank` dimensions, which are called `dims`.
+mlir::LogicalResult checkRank(mlir::Operation *op, llvm::StringRef name, mlir::Type type,
+                              int64_t rank, llvm::StringRef dims);
+
+/// The extents called `dim` of `a` and `b` agree; `?` agrees with every extent.
+mlir::LogicalResult checkExtent(mlir::Operation *op, llvm::StringRef dim, llvm::StringRef a,
+                                int64_t sizeA, llvm::StringRef b, int64_t sizeB);
+
+/// The elements are `allowed`, which is what `list` says.
+mlir::LogicalResult checkElement(mlir::Operation *op, llvm::StringRef name, mlir::Type type,
+                                 bool (*allowed)(mlir::Type), llvm::StringRef list);
+
+inline bool isStorageFloat(mlir::Type type) {
+  return type.isF16() || type.isBF16() || type.isF32();
+}
+inline bool isF32OrF64(mlir::Type type) { return type.isF32() || type.isF64(); }
+
+/// The operands that all have: query, key, value, sink, position, variants.
+mlir::LogicalResult verifyScoredOp(ScoredOpInterface op);
+/// A tensor of an element for each column of each row of the values: output and its gradient.
+mlir::LogicalResult verifyLikeOutput(ScoredOpInterface op, llvm::StringRef name, mlir::Type type);
+/// A tensor of an element for each row: the logarithm of its sum, and what comes of it.
+mlir::LogicalResult verifyLikeLse(ScoredOpInterface op, llvm::StringRef name, mlir::Type type);
+
+/// The score and mask regions; both may be empty.
+mlir::LogicalResult verifyScoreAndMask(mlir::Operation *op, mlir::Region &score,
+                                       mlir::Region &mask);
+/// The region of the score's adjoint, which may be empty.
+mlir::LogicalResult verifyGradRegion(mlir::Operation *op, mlir::Region &grad);
+
+} // namespace attn
+
+#endif // ATTN_DIALECTS_ATTN_IR_ATTNVERIFIERS_H

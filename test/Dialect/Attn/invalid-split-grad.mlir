@@ -1,0 +1,46 @@
+// RUN: attn-opt %s --split-input-file --verify-diagnostics
+
+!row = tensor<2x4x3xf32>
+func.func @row_delta_c1(%o: tensor<2x4x3x16xbf16>, %do: tensor<2x4x5x16xbf16>, %l: !row) {
+  // expected-error@+1 {{expected M of output and d_output to agree, got 3 and 5}}
+  %n, %d = attn.row_delta %o, %do, %l : tensor<2x4x3x16xbf16>, tensor<2x4x5x16xbf16>, !row -> !row, !row
+  return
+}
+
+// -----
+
+!row = tensor<2x4x3xf32>
+func.func @row_delta_c1_element(%o: tensor<2x4x3x16xi8>, %do: tensor<2x4x3x16xbf16>, %l: !row) {
+  // expected-error@+1 {{expected output elements of type f16, bf16, f32 or f64, got 'i8'}}
+  %n, %d = attn.row_delta %o, %do, %l : tensor<2x4x3x16xi8>, tensor<2x4x3x16xbf16>, !row -> !row, !row
+  return
+}
+
+// -----
+
+!row = tensor<2x4x3xf32>
+func.func @row_delta_c2(%o: tensor<2x4x3x16xbf16>, %l: !row) {
+  // expected-error@+1 {{expected delta elements of type f32 or f64, got 'bf16'}}
+  %n, %d = attn.row_delta %o, %o, %l : tensor<2x4x3x16xbf16>, tensor<2x4x3x16xbf16>, !row -> !row, tensor<2x4x3xbf16>
+  return
+}
+
+// -----
+
+!t = tensor<2x4x3x16xbf16>
+!row = tensor<2x4x3xf32>
+func.func @attention_c8_split(%q: !t, %l: !row, %short: tensor<2x4x2xf32>) {
+  // expected-error@+1 {{expected M of query and delta to agree, got 3 and 2}}
+  %dq = attn.attention_grad_query %q, %q, %q, %q, %l, %short : !t, !t, !t, !t, !row, tensor<2x4x2xf32> -> d_query(!t)
+  return
+}
+
+// -----
+
+!t = tensor<2x4x3x16xbf16>
+!row = tensor<2x4x3xf32>
+func.func @attention_grad_c1_split(%q: !t, %l: !row) {
+  // expected-error@+1 {{expected a gradient that is wanted, got none}}
+  attn.attention_grad_key_value %q, %q, %q, %q, %l, %l : !t, !t, !t, !t, !row, !row ->
+  return
+}
