@@ -12,6 +12,9 @@
 
 namespace attn {
 
+/// The size of a dimension as the op that made the buffer says it; null where none does.
+mlir::OpFoldResult getStatedSize(mlir::Value memref, int64_t dimension);
+
 /// Checks that the op is on buffers and in a function, and lets buffers of one column be
 /// contiguous.
 mlir::LogicalResult checkBuffers(mlir::DestinationStyleOpInterface op);

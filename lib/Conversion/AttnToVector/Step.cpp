@@ -7,6 +7,7 @@
 
 #include "lib/Conversion/AttnToVector/Step.h"
 #include "lib/Analysis/ScoreExtremes/ScoreExtremes.h"
+#include "lib/Conversion/AttnToVector/CheckBuffers.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -16,32 +17,8 @@
 using namespace mlir;
 using namespace attn;
 
-/// The size of a dimension as the op that made the buffer says it.
-static OpFoldResult getSize(Value memref, int64_t dimension) {
-  auto type = cast<MemRefType>(memref.getType());
-  if (!type.isDynamicDim(dimension))
-    return IntegerAttr::get(IndexType::get(memref.getContext()), type.getDimSize(dimension));
-  Operation *def = memref.getDefiningOp();
-  if (auto cast = dyn_cast_or_null<memref::CastOp>(def))
-    return getSize(cast.getSource(), dimension);
-  if (auto view = dyn_cast_or_null<memref::ReinterpretCastOp>(def))
-    return view.getMixedSizes()[dimension];
-  if (auto alloc = dyn_cast_or_null<memref::AllocOp>(def))
-    return alloc.getMixedSizes()[dimension];
-  if (auto alloca = dyn_cast_or_null<memref::AllocaOp>(def))
-    return alloca.getMixedSizes()[dimension];
-  auto subview = dyn_cast_or_null<memref::SubViewOp>(def);
-  if (!subview)
-    return OpFoldResult();
-  llvm::SmallBitVector dropped = subview.getDroppedDims();
-  for (auto [i, size] : llvm::enumerate(subview.getMixedSizes()))
-    if (!dropped.test(i) && dimension-- == 0)
-      return size;
-  return OpFoldResult();
-}
-
 FailureOr<Extent> attn::getBoundedExtent(Emitter &b, Operation *op, StringRef name, Value memref) {
-  OpFoldResult size = getSize(memref, 0);
+  OpFoldResult size = getStatedSize(memref, 0);
   if (std::optional<int64_t> constant = size ? getConstantIntValue(size) : std::nullopt)
     return Extent{b.index(*constant), *constant, true};
   FailureOr<int64_t> bound = failure();
