@@ -26,10 +26,12 @@ def rounded(x, kind):
 
 
 class Capture:
-    """A tensor or scalar that regions read: its extents by letter, and how to draw it."""
+    """A tensor or scalar that regions read: its extents by letter, and how to draw it. One that a variant reads has exactly
+    the problem's extents."""
 
     def __init__(self, name, kind, dims, draw):
         self.name, self.kind, self.dims, self.draw = name, kind, dims, draw
+        self.is_exact = False
 
     @property
     def type(self):
@@ -38,10 +40,11 @@ class Capture:
 
 
 class Region:
-    """The lines of one region, and expressions over its values."""
+    """The lines of one region, and expressions over its values. Positions of a shifted one do not start at 0."""
 
-    def __init__(self, program, rng, arguments):
+    def __init__(self, program, rng, arguments, is_shifted):
         self.program, self.rng, self.lines, self.arguments = program, rng, [], arguments
+        self.is_shifted = is_shifted
 
     def line(self, text):
         name = f"%x{self.program.fresh()}"
@@ -61,7 +64,8 @@ class Region:
 
     def captured(self, dims, kind, draw):
         """An element of a new or known captured tensor, at the positions that its extents are named after."""
-        known = [c for c in self.program.captures if c.dims == dims and c.kind == kind and c.draw == draw]
+        known = [c for c in self.program.captures if c.dims == dims and c.kind == kind and c.draw == draw
+                 and not (c.is_exact and self.is_shifted)]
         capture = known[0] if known and self.rng.random() < 0.5 else self.program.capture(kind, dims, draw)
         letters = [d.lower() for d in dims]
         indices = ", ".join(f"%{self.arguments[letter]}" for letter in letters)
@@ -209,12 +213,12 @@ class Attention:
                 self.add_variant(pick)
         # Regions that are there come before variants.
         if rng.random() < 0.4:
-            region = Region(program, rng, {letter: f"s{letter}{program.fresh()}" for letter in "sbhmn"})
+            region = Region(program, rng, {letter: f"s{letter}{program.fresh()}" for letter in "sbhmn"}, self.at)
             name, meaning = region.score(int(rng.integers(1, 4)))
             self.regions += region.text("score", name)
             self.scores.insert(0, meaning)
         if rng.random() < 0.6:
-            region = Region(program, rng, {letter: f"m{letter}{program.fresh()}" for letter in "bhmn"})
+            region = Region(program, rng, {letter: f"m{letter}{program.fresh()}" for letter in "bhmn"}, self.at)
             name, meaning = region.boolean(int(rng.integers(1, 4)))
             self.regions += region.text("mask", name)
             self.keeps.append(meaning)
@@ -229,6 +233,7 @@ class Attention:
 
         def tensor(kind, dims, draw):
             capture = program.capture(kind, dims, draw)
+            capture.is_exact = True
             self.variant_captures.append(capture)
             return capture.name
 
@@ -334,6 +339,9 @@ class Attention:
 class Program:
     """A function with one attention, or two where the second reads the first's output."""
 
+    has_letters = True
+
+
     def __init__(self, seed, gpu=False):
         self.rng = rng = np.random.default_rng(seed)
         self.seed, self.count = seed, 0
@@ -360,8 +368,11 @@ class Program:
         self.attentions = [Attention(self, rng, "q", "k", "v", "o")]
         if self.is_chain:
             self.attentions.append(Attention(self, rng, "o", "k", "v", "p"))
-        self.result = self.attentions[-1].result
-        self.with_lse = rng.random() < 0.5
+        # What another attention reads is a result too, the first of all: rounded the other way it is a neighbour, which
+        # no bound on the last result knows.
+        self.results = [(a.result, self.kind) for a in self.attentions]
+        if rng.random() < 0.5:
+            self.results.append((self.attentions[-1].result + "_lse", "f32"))
         self.options = {}
         if rng.random() < 0.4:
             self.options["splits"] = int(rng.integers(1, 8))
@@ -392,10 +403,8 @@ class Program:
         body = "".join(attention.text() for attention in self.attentions)
         arguments = [f"%{x}: {self.types[x]}" for x in "qkv"]
         arguments += [f"%{c.name}: {c.type}" for c in self.captures] + [f"%{s}: f32" for s in self.scalars]
-        results, types = [f"%{self.result}"], [self.types[self.result]]
-        if self.with_lse:
-            results.append(f"%{self.result}_lse")
-            types.append(self.lse_type)
+        results = [f"%{name}" for name, _ in self.results]
+        types = [self.types.get(name, self.lse_type) for name, _ in self.results]
         return (f"func.func @f({', '.join(arguments)}) -> ({', '.join(types)}) {{\n{''.join(self.constants)}{body}"
                 f"  return {', '.join(results)} : {', '.join(types)}\n}}\n")
 
@@ -416,8 +425,8 @@ class Program:
         shifts = [a.at for a in self.attentions if a.at]
         for c in self.captures:
             # Positions start at `at`, so what they read is larger.
-            shape = [extents[d] + max([at["BHMN".index(d)] for at in shifts], default=0) if isinstance(d, str) and d in "BHMN"
-                     else d for d in c.dims]
+            shape = [extents[d] + max([at["BHMN".index(d)] for at in shifts if not c.is_exact], default=0)
+                     if isinstance(d, str) and d in "BHMN" else d for d in c.dims]
             if c.draw == "ids":
                 array = np.sort(rng.integers(0, 5, size=shape), axis=-1)
             elif c.draw == "lengths":
@@ -437,10 +446,13 @@ class Program:
         return [("q", self.kind), ("k", self.kind), ("v", self.kind)] + [(c.name, c.kind) for c in self.captures] + [
             (name, None) for name in self.scalars]
 
-    def evaluate(self, env):
-        """The results in f64."""
-        for attention in self.attentions:
+    def evaluate(self, env, given=()):
+        """The results in f64. What is given of them, by position, is what later attentions read."""
+        env = dict(env)
+        for i, attention in enumerate(self.attentions):
             attention.evaluate(env)
-            if attention.result != self.result:
-                env[attention.result] = rounded(env[attention.result], self.kind)
-        return [env[self.result]] + ([env[self.result + "_lse"]] if self.with_lse else [])
+            if i + 1 < len(self.attentions):
+                exact = env[attention.result]
+                env[attention.result] = given[i] if given else rounded(exact, self.kind)
+                env["exact", attention.result] = exact
+        return [env.get(("exact", name), env.get(name)) for name, _ in self.results]
