@@ -73,6 +73,19 @@ static LogicalResult checkF32(Operation *op, StringRef name, Type type) {
   return checkElement(op, name, type, isF32, "f32");
 }
 
+static constexpr int64_t kMaxExtent = int64_t(1) << 29;
+
+/// extent_c1: static extents are below 2^29 (s12)
+static LogicalResult verifyExtents(Operation *op) {
+  for (Type type : op->getOperandTypes())
+    if (auto shaped = dyn_cast<ShapedType>(type); shaped && shaped.hasRank())
+      for (int64_t size : shaped.getShape())
+        if (!ShapedType::isDynamic(size) && size >= kMaxExtent)
+          return op->emitOpError("expected extents below ")
+                 << kMaxExtent << ", got " << size << " in " << type;
+  return success();
+}
+
 //===----------------------------------------------------------------------===//
 // Regions
 //===----------------------------------------------------------------------===//
@@ -219,6 +232,8 @@ static LogicalResult verifyVariants(ScoredOpInterface op) {
 static LogicalResult verifyProducts(ScoredOpInterface op) {
   RankedTensorType q = op.getQuery().getType(), k = op.getKey().getType(),
                    v = op.getValue().getType();
+  if (failed(verifyExtents(op)))
+    return failure();
   // attention_c1: query, key, value and output have rank 4
   if (failed(checkRank(op, "query", q, 4, "(B, H, M, D)")) ||
       failed(checkRank(op, "key", k, 4, "(B, Hkv, N, D)")) ||
@@ -319,6 +334,8 @@ LogicalResult AttentionOp::verifyRegions() {
 }
 
 LogicalResult AssumeOp::verify() {
+  if (failed(verifyExtents(*this)))
+    return failure();
   // assume_c1: facts are about integers
   auto type = cast<RankedTensorType>(getSource().getType());
   if (type.getRank() < 1 || !type.getElementType().isSignlessIntOrIndex())
@@ -330,6 +347,8 @@ LogicalResult AssumeOp::verify() {
 
 /// Results of a destination-style op: none on buffers, the destinations' types on tensors.
 static LogicalResult verifyDestinations(DestinationStyleOpInterface op) {
+  if (failed(verifyExtents(op)))
+    return failure();
   // destination_c1: the operands are all tensors or all buffers
   auto count = [&](auto is) { return llvm::count_if(op->getOperandTypes(), is); };
   int64_t tensors = count(llvm::IsaPred<RankedTensorType>),
