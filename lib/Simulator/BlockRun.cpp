@@ -179,9 +179,11 @@ Error BlockRun::step(Fiber &fiber) {
       if (isShared && fiber.getPosition() > getNextTime(fiber))
         return Error::success();
     }
-    if (++numInstructions > options.maxInstructions)
+    result.work += options.numbers ? instruction.getEffort() : 1;
+    if (result.work > options.maxWork)
       return makeOpError(instruction.op, "expected a block that ends within " +
-                                             Twine(options.maxInstructions) + " instructions");
+                                             Twine(options.maxWork) +
+                                             " instructions and elements of tiles");
     ++fiber.pc;
     if (Error error = execute(fiber, instruction))
       return error;

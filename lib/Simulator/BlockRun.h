@@ -209,7 +209,6 @@ private:
   std::priority_queue<Event> events;
   uint64_t numEvents = 0;
   uint32_t numIds = 0;
-  int64_t numInstructions = 0;
   double free[kNumResources] = {};
   double now = 0;
   std::vector<Lane> scratch[4];

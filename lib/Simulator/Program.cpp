@@ -13,6 +13,7 @@
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "llvm/ADT/TypeSwitch.h"
+#include "llvm/Support/FormatVariadic.h"
 
 using namespace llvm;
 using mlir::Operation;
@@ -303,6 +304,9 @@ Error Compiler::setUpRoles() {
 //===----------------------------------------------------------------------------------------===//
 
 Error Compiler::compileScalar(Operation &op) {
+  for (mlir::Type type : op.getResultTypes())
+    if (!type.isIntOrIndexOrFloat())
+      return makeOpError(&op, formatv("expected numbers, tiles and memory, got {0}", type).str());
   if (auto constant = mlir::dyn_cast<mlir::arith::ConstantOp>(op)) {
     Expected<RuntimeValue> value = evaluateConstant(constant.getValue(), /*exactConstants=*/false);
     if (!value)
@@ -560,8 +564,14 @@ Error Compiler::run() {
   kernel.walk([&](tile::BarrierInitOp op) { program.barriers.push_back(op); });
   if (Error error = setUpRoles())
     return error;
-  for (mlir::Value argument : kernel.getArguments())
+  for (mlir::Value argument : kernel.getArguments()) {
+    mlir::Type type = argument.getType();
+    if (!type.isIntOrIndexOrFloat() && !mlir::isa<mlir::MemRefType>(type))
+      return makeOpError(
+          kernel,
+          formatv("expected memory and numbers as arguments of a kernel, got {0}", type).str());
     program.arguments.push_back(getRegister(argument));
+  }
   if (Error error = compileBlock(kernel.getBody().front()))
     return error;
   add(Code::End, kernel);

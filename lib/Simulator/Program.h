@@ -120,6 +120,12 @@ struct Instruction {
   /// Products: M, N, K of one warpgroup. Copies: the tile's rows and columns.
   int64_t m = 0, n = 0, k = 0;
   Work work;
+
+  /// How long it takes to compute, as instructions without tiles.
+  int64_t getEffort() const {
+    int64_t products = m * n * k / 64;
+    return 1 + (products ? products : tile ? tile->getLocalRows() * tile->columns : 0);
+  }
 };
 
 /// One role, or the whole block before and without tile.specialize.

@@ -98,6 +98,8 @@ struct SimulatePass : RoomPass<sim::impl::SimulatePassBase<SimulatePass>, within
       sim::Options options;
       options.seed = firstSeed + seed;
       options.numbers = numbers && seed == 0;
+      if (maxWork > 0)
+        options.maxGridWork = maxWork;
       Expected<std::vector<sim::Finding>> found = simulator->run(made->arguments, options);
       if (!found)
         return found.takeError();

@@ -30,6 +30,9 @@ Expected<Simulator> Simulator::create(mlir::func::FuncOp kernel) {
   return std::move(simulator);
 }
 
+/// What a launch takes in its first dimension; in the others it takes less.
+static constexpr int64_t kMaxGrid = std::numeric_limits<int32_t>::max();
+
 Expected<std::array<int64_t, 3>> Simulator::getGrid(ArrayRef<Argument> arguments) const {
   auto attribute =
       program->kernel->getAttrOfType<tile::KernelAttr>(tile::TileDialect::kKernelAttrName);
@@ -54,11 +57,14 @@ Expected<std::array<int64_t, 3>> Simulator::getGrid(ArrayRef<Argument> arguments
   std::array<int64_t, 3> grid = {1, 1, 1};
   for (auto [index, dimension] : enumerate(attribute.getGrid()))
     for (mlir::Attribute factor : mlir::cast<mlir::ArrayAttr>(dimension)) {
-      if (auto extent = mlir::dyn_cast<tile::ExtentAttr>(factor))
-        grid[index] *= divideCeil(arguments[extent.getArgument()].memory.shape[extent.getDim()],
-                                  extent.getDivisor());
-      else
-        grid[index] *= mlir::cast<mlir::IntegerAttr>(factor).getInt();
+      auto extent = mlir::dyn_cast<tile::ExtentAttr>(factor);
+      int64_t size = extent
+                         ? divideCeil(arguments[extent.getArgument()].memory.shape[extent.getDim()],
+                                      extent.getDivisor())
+                         : mlir::cast<mlir::IntegerAttr>(factor).getInt();
+      if (MulOverflow(grid[index], size, grid[index]) || grid[index] > kMaxGrid)
+        return makeOpError(program->kernel, "expected a grid of at most " + Twine(kMaxGrid) +
+                                                " blocks in dimension " + Twine(index));
     }
   return grid;
 }
@@ -80,12 +86,16 @@ Expected<std::vector<Finding>> Simulator::run(ArrayRef<Argument> arguments,
   Expected<std::array<int64_t, 3>> grid = getGrid(arguments);
   if (!grid)
     return grid.takeError();
+  Options left = options;
+  int64_t work = 0;
   for (int64_t z = 0; z < (*grid)[2]; ++z)
     for (int64_t y = 0; y < (*grid)[1]; ++y)
       for (int64_t x = 0; x < (*grid)[0]; ++x) {
-        Expected<BlockResult> result = runBlock(arguments, options, {x, y, z});
+        left.maxWork = std::min(options.maxWork, options.maxGridWork - work);
+        Expected<BlockResult> result = runBlock(arguments, left, {x, y, z});
         if (!result)
           return result.takeError();
+        work += result->work;
         if (!result->findings.empty())
           return std::move(result->findings);
       }
@@ -95,6 +105,9 @@ Expected<std::vector<Finding>> Simulator::run(ArrayRef<Argument> arguments,
 //===----------------------------------------------------------------------------------------===//
 // Prediction
 //===----------------------------------------------------------------------------------------===//
+
+/// A prediction places one block after the other.
+static constexpr int64_t kMaxPredicted = int64_t(1) << 24;
 
 /// When the last of the blocks ends, started in order wherever there is room.
 static double schedule(ArrayRef<double> cyclesOfX, int64_t repetitions, int64_t places) {
@@ -125,7 +138,12 @@ Expected<Prediction> Simulator::predict(ArrayRef<Argument> arguments,
   constexpr int64_t maxSamples = 17;
   int64_t count = (*grid)[0], samples = std::min(count, maxSamples);
   Prediction prediction;
-  prediction.numBlocks = count * (*grid)[1] * (*grid)[2];
+  if (MulOverflow(count, (*grid)[1], prediction.numBlocks) ||
+      MulOverflow(prediction.numBlocks, (*grid)[2], prediction.numBlocks) ||
+      prediction.numBlocks > kMaxPredicted)
+    return makeOpError(program->kernel, "expected at most " + Twine(kMaxPredicted) +
+                                            " blocks to predict, got " + Twine(count) + "x" +
+                                            Twine((*grid)[1]) + "x" + Twine((*grid)[2]));
   prediction.numSimulated = samples;
   if (prediction.numBlocks == 0)
     return prediction;

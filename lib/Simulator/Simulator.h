@@ -41,8 +41,10 @@ struct Options {
   bool numbers = true;
   /// A block stops after so many.
   unsigned maxFindings = 1;
-  /// And after so many instructions.
-  int64_t maxInstructions = 200'000'000;
+  /// And after so much work: instructions, and elements of tiles where there are numbers.
+  int64_t maxWork = int64_t(1) << 34;
+  /// All blocks of a grid together.
+  int64_t maxGridWork = std::numeric_limits<int64_t>::max();
   Machine machine;
   /// Receives what happens in the block, if set.
   Timeline *timeline = nullptr;
@@ -57,6 +59,8 @@ struct BlockResult {
   /// Bits of the elements that products multiply; 0 without products.
   unsigned elementBits = 0;
   std::vector<Finding> findings;
+  /// As Options::maxWork counts it.
+  int64_t work = 0;
 };
 
 /// A prediction for the whole grid.

@@ -91,6 +91,9 @@ static std::string getOptionValue(StringRef flag, StringRef type, Rng &rng) {
     return rng.oneIn(2) ? "true" : "false";
   if (StringRef(type).contains("string"))
     return kStrings[rng.below(std::size(kStrings))].str();
+  // Loops that do not end are told from those that do by their work.
+  if (flag == "max-work")
+    return "20000000";
   // A run for each seed is asked for, so many runs take long.
   return flag == "seeds" ? std::to_string(rng.below(4))
                          : kIntegers[rng.below(std::size(kIntegers))].str();
@@ -99,7 +102,8 @@ static std::string getOptionValue(StringRef flag, StringRef type, Rng &rng) {
 std::string Actions::getPipeline(const Pass &pass, Rng &rng) const {
   std::string text = pass.flag, options;
   for (const Option &option : pass.options)
-    if (rng.oneIn(3) || option.flag == "timeline" || option.flag == "ptx" || option.flag == "plan")
+    if (rng.oneIn(3) || option.flag == "timeline" || option.flag == "ptx" ||
+        option.flag == "plan" || option.flag == "max-work")
       options += (options.empty() ? "" : " ") + option.flag + "=" +
                  getOptionValue(option.flag, option.type, rng);
   if (pass.flag == "tile-simulate")
@@ -177,8 +181,14 @@ struct VerifyEach : PassInstrumentation {
     if (pass->getArgument().empty())
       return;
     watch.atPass("verifier after " + current);
+    std::string why;
+    ScopedDiagnosticHandler handler(op->getContext(), [&](Diagnostic &diagnostic) {
+      if (why.empty())
+        why = diagnostic.str();
+      return success();
+    });
     if (failed(verify(op)))
-      watch.atFault({Fault::Invalid, current});
+      watch.atFault({Fault::Invalid, current + ": " + why});
   }
 
   const ActionWatch &watch;

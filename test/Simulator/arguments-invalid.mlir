@@ -1,0 +1,6 @@
+// RUN: attn-opt %s --tile-simulate --verify-diagnostics
+
+// expected-error@+1 {{expected memory and numbers as arguments of a kernel, got !tile.shared<64x64xbf16, swizzle = 128>}}
+func.func @place(%x: !tile.shared<64x64xbf16, swizzle = 128>) attributes {tile.kernel = #tile.kernel<warpgroups = 1, grid = []>} {
+  return
+}
