@@ -40,8 +40,30 @@ static Complaint refuseFunction(Operation *op) {
                        TileDialect::kKernelAttrName);
 }
 
+/// In rooms 4 to 6 values are numbers, tiles, memory, and what keeps order in it.
+static Complaint refuseValues(Operation *op) {
+  auto isKnown = [](Type type) {
+    return type.isIntOrIndexOrFloat() || isa<RankedTensorType, MemRefType>(type) ||
+           isa<TileDialect>(type.getDialect());
+  };
+  for (Type type : op->getResultTypes())
+    if (!isKnown(type))
+      return llvm::formatv("expected numbers, tiles and memory, got {0}", type);
+  for (Region &region : op->getRegions())
+    for (BlockArgument argument : region.getArguments())
+      if (!isKnown(argument.getType()))
+        return llvm::formatv("expected numbers, tiles and memory, got {0}", argument.getType());
+  return {};
+}
+
+/// What none of rooms 4 to 6 has.
+static Complaint refuseInBlocks(Operation *op) {
+  Complaint complaint = refuseFunction(op);
+  return complaint.empty() ? refuseValues(op) : complaint;
+}
+
 Complaint attn::refuseInTile(Operation *op) {
-  if (Complaint complaint = refuseFunction(op); !complaint.empty())
+  if (Complaint complaint = refuseInBlocks(op); !complaint.empty())
     return complaint;
   if (isa<TileDialect>(op->getDialect()) &&
       !isa<LoadOp, GatherOp, StoreOp, MmaOp, ReduceOp, BroadcastOp, CoordOp>(op))
@@ -53,7 +75,7 @@ Complaint attn::refuseInTile(Operation *op) {
 }
 
 Complaint attn::refuseInPlaced(Operation *op) {
-  if (Complaint complaint = refuseFunction(op); !complaint.empty())
+  if (Complaint complaint = refuseInBlocks(op); !complaint.empty())
     return complaint;
   if (isa<TileDialect>(op->getDialect()) &&
       !isa<LoadOp, GatherOp, StoreOp, MmaOp, ReduceOp, BroadcastOp, CoordOp, AllocSharedOp, CopyOp,
@@ -83,7 +105,7 @@ Complaint attn::demandOfPlaced(Operation *op) {
   return {};
 }
 
-Complaint attn::refuseInAsync(Operation *op) { return refuseFunction(op); }
+Complaint attn::refuseInAsync(Operation *op) { return refuseInBlocks(op); }
 
 Complaint attn::demandOfAsync(Operation *op) {
   if (auto function = dyn_cast<func::FuncOp>(op))

@@ -106,3 +106,18 @@ func.func @slice(%x: memref<128x64xf16>, %i: index) attributes {tile.kernel = #t
   %u = tensor.extract_slice %t[0, 0] [8, 64] [1, 1] : tensor<64x64xf16> to tensor<8x64xf16>
   return
 }
+
+// -----
+
+func.func @vector() attributes {tile.kernel = #tile.kernel<warpgroups = 1, grid = []>} {
+  // expected-error@+1 {{'arith.constant' op in room 4 'tile': expected numbers, tiles and memory, got vector<16xf32>}}
+  %v = arith.constant dense<1.0> : vector<16xf32>
+  return
+}
+
+// -----
+
+// expected-error@+1 {{'func.func' op in room 4 'tile': expected numbers, tiles and memory, got !llvm.ptr}}
+func.func @pointer(%p: !llvm.ptr) attributes {tile.kernel = #tile.kernel<warpgroups = 1, grid = []>} {
+  return
+}

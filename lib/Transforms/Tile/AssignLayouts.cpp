@@ -89,7 +89,11 @@ static LogicalResult assignLayouts(func::FuncOp kernel) {
           return failure();
     return mma ? convertLhs(mma, warpgroups) : success();
   });
-  return failure(walk.wasInterrupted());
+  if (walk.wasInterrupted())
+    return failure();
+  kernel.setType(FunctionType::get(kernel.getContext(), kernel.getBody().getArgumentTypes(),
+                                   kernel.getFunctionType().getResults()));
+  return success();
 }
 
 namespace {

@@ -22,3 +22,9 @@ func.func @constants() attributes {tile.kernel = #tile.kernel<warpgroups = 1, gr
   %b = arith.constant dense<true> : tensor<64xi1>
   return
 }
+
+// A function is of the types that its arguments have then.
+// CHECK-LABEL: func.func @argument(%{{.*}}: tensor<64x64xbf16, #tile.acc<warpgroups = 1>>)
+func.func @argument(%q: tensor<64x64xbf16>) attributes {tile.kernel = #tile.kernel<warpgroups = 1, grid = []>} {
+  return
+}
