@@ -70,6 +70,20 @@ static std::string shorten(StringRef function) {
   return name.empty() ? text : name;
 }
 
+/// What a message says about every program: without what it got, numbers and the insides of types.
+static std::string generalize(StringRef message) {
+  std::string text;
+  int depth = 0;
+  for (char c : message.split('\n').first.split(", got ").first) {
+    bool isArrow = c == '>' && StringRef(text).ends_with("-");
+    depth -= c == '>' && !isArrow && depth > 0;
+    if (depth == 0 && !(llvm::isDigit(c) && StringRef(text).ends_with("N")))
+      text += llvm::isDigit(c) ? 'N' : c;
+    depth += c == '<';
+  }
+  return StringRef(text).take_front(160).rtrim().str();
+}
+
 /// Whether a function tells where something broke, and not how it was called.
 static bool isTelling(const Frame &frame) {
   StringRef name = frame.function;
@@ -90,12 +104,8 @@ static StringRef getStage(const Progress &progress) {
 Findings::Title Findings::getTitle(const Ending &ending) {
   const Progress &progress = ending.progress;
   std::string key = (getKind(ending) + " [" + getStage(progress) + "]").str();
-  if (ending.kind == Ending::Reported) {
-    StringRef detail = progress.detail;
-    return {(getKind(ending) + ": ").str() +
-                detail.take_until([](char c) { return c == '\'' || llvm::isDigit(c); }).str(),
-            {}};
-  }
+  if (ending.kind == Ending::Reported)
+    return {(getKind(ending) + ": ").str() + generalize(progress.detail), {}};
   // A hang is somewhere else each time.
   std::string raw = key;
   for (void *frame : ArrayRef(progress.frames, std::min(progress.numFrames, 24)))

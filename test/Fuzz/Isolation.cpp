@@ -66,6 +66,8 @@ static void installHandlers() {
 }
 
 void Isolation::startClock() {
+  // What runs code that it has generated puts others there.
+  installHandlers();
   itimerval timer = {};
   timer.it_value.tv_sec = long(cpuSeconds);
   timer.it_value.tv_usec = long((cpuSeconds - long(cpuSeconds)) * 1e6);

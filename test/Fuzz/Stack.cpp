@@ -59,7 +59,7 @@ static bool isRuntime(StringRef function) {
                            "__pthread",     "__GI_",        "gsignal",
                            "__restore_rt",  "__libc",       "attn::fuzz::onFatalSignal",
                            "onFatalSignal", "operator new", "operator delete",
-                           "free",          "malloc"})
+                           "free",          "malloc",       "syscall"})
     if (function.starts_with(prefix))
       return true;
   return function.starts_with("libc.so") || function.contains("onFatalSignal") ||
