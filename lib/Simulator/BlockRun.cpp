@@ -179,11 +179,11 @@ Error BlockRun::step(Fiber &fiber) {
       if (isShared && fiber.getPosition() > getNextTime(fiber))
         return Error::success();
     }
-    result.work += options.numbers ? instruction.getEffort() : 1;
+    result.work += instruction.getEffort(options.numbers);
     if (result.work > options.maxWork)
       return makeOpError(instruction.op, "expected a block that ends within " +
                                              Twine(options.maxWork) +
-                                             " instructions and elements of tiles");
+                                             " units of work (64 an instruction, 1 an element)");
     ++fiber.pc;
     if (Error error = execute(fiber, instruction))
       return error;

@@ -26,7 +26,7 @@ def SimulatePass : Pass<"tile-simulate", "::mlir::ModuleOp"> {
     Option<"firstSeed", "first-seed", "uint64_t", "0", "the first of them">,
     Option<"numbers", "numbers", "bool", "true", "compute values with the first seed">,
     Option<"predict", "predict", "bool", "false", "predict the time of the grid">,
-    Option<"maxWork", "max-work", "int64_t", "0", "what all blocks of a run may do: instructions and elements of tiles (0: any)">,
+    Option<"maxWork", "max-work", "int64_t", "0", "what all blocks of a run may do, 64 an instruction and 1 an element of a tile (0: any)">,
     Option<"timeline", "timeline", "std::string", "\"\"", "write the longest block's schedule: .json or .svg">];
 }
 

@@ -121,10 +121,13 @@ struct Instruction {
   int64_t m = 0, n = 0, k = 0;
   Work work;
 
-  /// How long it takes to compute, as instructions without tiles.
-  int64_t getEffort() const {
+  /// How long it takes to run, as elements of tiles, whose values are computed `withNumbers`.
+  int64_t getEffort(bool withNumbers) const {
+    constexpr int64_t instruction = 64;
+    if (!withNumbers)
+      return instruction;
     int64_t products = m * n * k / 64;
-    return 1 + (products ? products : tile ? tile->getLocalRows() * tile->columns : 0);
+    return instruction + (products ? products : tile ? tile->getLocalRows() * tile->columns : 0);
   }
 };
 

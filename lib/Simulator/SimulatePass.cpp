@@ -72,14 +72,20 @@ struct SimulatePass : RoomPass<sim::impl::SimulatePassBase<SimulatePass>, within
     return std::move(made);
   }
 
+  int64_t getBlockWork() const {
+    int64_t most = sim::Options().maxWork;
+    return maxWork > 0 ? std::min<int64_t>(maxWork, most) : most;
+  }
+
   Error writeTimeline(const sim::Simulator &simulator, ArrayRef<sim::Argument> arguments) {
-    Expected<sim::Prediction> prediction = simulator.predict(arguments);
+    Expected<sim::Prediction> prediction = simulator.predict(arguments, {}, getBlockWork());
     if (!prediction)
       return prediction.takeError();
     sim::Timeline picture;
     sim::Options options;
     options.numbers = false;
     options.timeline = &picture;
+    options.maxWork = getBlockWork();
     Expected<sim::BlockResult> result = simulator.runBlock(arguments, options, prediction->longest);
     if (!result)
       return result.takeError();
@@ -111,7 +117,8 @@ struct SimulatePass : RoomPass<sim::impl::SimulatePassBase<SimulatePass>, within
     if (isWrong)
       return Error::success();
     if (predict) {
-      Expected<sim::Prediction> prediction = simulator->predict(made->arguments);
+      Expected<sim::Prediction> prediction =
+          simulator->predict(made->arguments, {}, getBlockWork());
       if (!prediction)
         return prediction.takeError();
       mlir::emitRemark(kernel.getLoc())

@@ -126,14 +126,15 @@ static double schedule(ArrayRef<double> cyclesOfX, int64_t repetitions, int64_t 
   return last;
 }
 
-Expected<Prediction> Simulator::predict(ArrayRef<Argument> arguments,
-                                        const Machine &machine) const {
+Expected<Prediction> Simulator::predict(ArrayRef<Argument> arguments, const Machine &machine,
+                                        int64_t maxWork) const {
   Expected<std::array<int64_t, 3>> grid = getGrid(arguments);
   if (!grid)
     return grid.takeError();
   Options options;
   options.numbers = false;
   options.machine = machine;
+  options.maxWork = maxWork;
   // Blocks differ along x, by their rows; what lies between two samples is interpolated.
   constexpr int64_t maxSamples = 17;
   int64_t count = (*grid)[0], samples = std::min(count, maxSamples);

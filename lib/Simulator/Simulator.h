@@ -41,7 +41,8 @@ struct Options {
   bool numbers = true;
   /// A block stops after so many.
   unsigned maxFindings = 1;
-  /// And after so much work: instructions, and elements of tiles where there are numbers.
+  /// And after so much work: 64 an instruction and, where there are numbers, 1 an element of a
+  /// tile.
   int64_t maxWork = int64_t(1) << 34;
   /// All blocks of a grid together.
   int64_t maxGridWork = std::numeric_limits<int64_t>::max();
@@ -100,7 +101,8 @@ public:
                                            const Options &options) const;
   /// Runs blocks that stand for all others by the cost model, without numbers.
   llvm::Expected<Prediction> predict(llvm::ArrayRef<Argument> arguments,
-                                     const Machine &machine = {}) const;
+                                     const Machine &machine = {},
+                                     int64_t maxWork = Options().maxWork) const;
 
   /// "producer 1 x 24, consumer 2 x 240 registers; 163912 bytes of shared memory".
   std::string describe() const;

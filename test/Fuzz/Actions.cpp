@@ -93,7 +93,7 @@ static std::string getOptionValue(StringRef flag, StringRef type, Rng &rng) {
     return kStrings[rng.below(std::size(kStrings))].str();
   // Loops that do not end are told from those that do by their work.
   if (flag == "max-work")
-    return "20000000";
+    return "100000000";
   // A run for each seed is asked for, so many runs take long.
   return flag == "seeds" ? std::to_string(rng.below(4))
                          : kIntegers[rng.below(std::size(kIntegers))].str();
