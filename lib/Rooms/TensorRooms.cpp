@@ -60,6 +60,11 @@ Complaint attn::demandOfGrid(Operation *op) {
   if (auto attention = dyn_cast<AttentionOp>(op); attention && attention.getVariantsAttr())
     return "expected score and mask regions, got variants";
   auto type = cast<RankedTensorType>(divided.getType());
+  if (auto scored = dyn_cast<ScoredOpInterface>(op))
+    for (RankedTensorType operand :
+         {scored.getQuery().getType(), scored.getKey().getType(), scored.getValue().getType()})
+      if (llvm::is_contained(operand.getShape(), 0))
+        return "expected static extents above 0, got " + print(operand);
   if (type.getDimSize(0) != 1 || type.getDimSize(1) != 1)
     return "expected one batch and one head, got " + print(type);
   auto forall = op->getParentOfType<scf::ForallOp>();

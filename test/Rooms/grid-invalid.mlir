@@ -134,3 +134,11 @@ func.func @bufferized(%x: tensor<8xf32>) {
   %y = bufferization.to_buffer %x : tensor<8xf32> to memref<8xf32>
   return
 }
+
+// -----
+
+func.func @no_keys(%q: tensor<1x1x64x16xf16>, %k: tensor<1x1x0x16xf16>) -> tensor<1x1x64x16xf16> {
+  // expected-error@+1 {{'attn.attention' op in room 2 'grid': expected static extents above 0, got tensor<1x1x0x16xf16>}}
+  %o = attn.attention %q, %k, %k : tensor<1x1x64x16xf16>, tensor<1x1x0x16xf16>, tensor<1x1x0x16xf16> -> tensor<1x1x64x16xf16>
+  return %o : tensor<1x1x64x16xf16>
+}
