@@ -65,6 +65,20 @@ static void bufferizeStridedArguments(func::FuncOp func) {
       b.getFunctionType(func.getBody().front().getArgumentTypes(), func.getResultTypes()));
 }
 
+/// What control flow merges has buffers of several layouts, and may have to be copied to one of
+/// strides that nothing states.
+static LogicalResult checkLayouts(ModuleOp module) {
+  WalkResult walk = module.walk([](memref::AllocOp alloc) -> WalkResult {
+    if (alloc.getType().getLayout().getAffineMap().getNumSymbols() ==
+        alloc.getSymbolOperands().size())
+      return WalkResult::advance();
+    return alloc.emitError(
+               "expected a tensor whose buffer has one layout on all ways to here, got ")
+           << alloc.getType();
+  });
+  return failure(walk.wasInterrupted());
+}
+
 namespace {
 struct CPUBufferizePass
     : RoomPass<attn::impl::CPUBufferizePassBase<CPUBufferizePass>, Room::Online, Room::Buffers> {
@@ -92,7 +106,7 @@ struct CPUBufferizePass
     if (failed(bufferization::runOneShotModuleBufferize(module, options, state)))
       return failure();
     bufferization::removeBufferizationAttributesInModule(module);
-    return success();
+    return checkLayouts(module);
   }
 };
 } // namespace
