@@ -75,13 +75,25 @@ static bool isValueProduct(MmaOp product) {
          isa<RankedTensorType>(product.getLhs().getType());
 }
 
+/// Whether an op is in the block, or in a region of one that is.
+static bool isIn(Operation *op, Block &block) { return block.findAncestorOpInBlock(*op); }
+
 /// The value product that makes operand `index` of the block's terminator: at the end of the block,
-/// or of the branch of an scf.if at its end.
-static MmaOp findProduct(Block &block, unsigned index) {
+/// or of the branch of an scf.if at its end, whose other branch leaves the accumulator `acc` as it
+/// is. Only the block that has the product reads `acc`, which it finds complete.
+static MmaOp findProduct(Block &block, unsigned index, Value acc) {
   Value yielded = block.getTerminator()->getOperand(index);
   if (auto branch = yielded.getDefiningOp<scf::IfOp>();
-      branch && branch->getBlock() == &block && branch.elseBlock())
-    return findProduct(*branch.thenBlock(), cast<OpResult>(yielded).getResultNumber());
+      branch && branch->getBlock() == &block && branch.elseBlock()) {
+    unsigned number = cast<OpResult>(yielded).getResultNumber();
+    Operation *otherwise = branch.elseBlock()->getTerminator();
+    if (otherwise->getOperand(number) != acc || !llvm::all_of(acc.getUses(), [&](OpOperand &use) {
+          return isIn(use.getOwner(), *branch.thenBlock()) ||
+                 (use.getOwner() == otherwise && use.getOperandNumber() == number);
+        }))
+      return {};
+    return findProduct(*branch.thenBlock(), number, acc);
+  }
   auto product = yielded.getDefiningOp<MmaOp>();
   if (!product || product->getBlock() != &block || !product->hasOneUse() ||
       !isValueProduct(product))
@@ -98,10 +110,12 @@ static LogicalResult followLoops(Value acc, Block *block, Chain &chain) {
     if (!loop || loop->getBlock() != block)
       break;
     unsigned index = use.getOperandNumber() - loop.getNumControlOperands();
-    MmaOp product = findProduct(*loop.getBody(), index);
+    MmaOp product = findProduct(*loop.getBody(), index, loop.getRegionIterArg(index));
     MmaOp like = chain.products.front();
     if (!product || getValuesLoad(product).getSource() != getValuesLoad(like).getSource() ||
-        product.getLhs().getType() != like.getLhs().getType())
+        product.getLhs().getType() != like.getLhs().getType() ||
+        product.getTransposeLhs() != like.getTransposeLhs() ||
+        product.getTransposeRhs() != like.getTransposeRhs())
       return failure();
     chain.loops.push_back({loop, index});
     chain.products.push_back(product);
@@ -144,7 +158,7 @@ static FailureOr<Chain> matchChain(scf::ForOp first) {
   for (auto [index, yielded] : llvm::enumerate(first.getYieldedValues())) {
     if (yielded.getDefiningOp<scf::IfOp>())
       continue;
-    MmaOp product = findProduct(*first.getBody(), index);
+    MmaOp product = findProduct(*first.getBody(), index, first.getRegionIterArg(index));
     if (!product)
       continue;
     Chain chain{{}, {{first, unsigned(index)}}, {product}};
@@ -281,10 +295,14 @@ private:
     Value yielded = block.getTerminator()->getOperand(index);
     if (auto branch = yielded.getDefiningOp<scf::IfOp>())
       return runBranch(branch, cast<OpResult>(yielded).getResultNumber(), acc, in);
-    // Behind the product of the scores, before anything that is computed from it.
+    // Behind the product of the scores, before anything that is computed from it or from the
+    // accumulator.
     rewriter.setInsertionPointToStart(&block);
+    auto reads = [&](Operation &op) {
+      return llvm::any_of(acc.getUsers(), [&](Operation *user) { return op.isAncestor(user); });
+    };
     for (Operation &op : block) {
-      if (&op == yielded.getDefiningOp())
+      if (&op == yielded.getDefiningOp() || reads(op))
         break;
       if (isa<MmaOp>(op))
         rewriter.setInsertionPointAfter(&op);
