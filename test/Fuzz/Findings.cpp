@@ -13,7 +13,9 @@
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/xxhash.h"
 #include <csignal>
+#include <unistd.h>
 
 using namespace mlir;
 
@@ -204,19 +206,42 @@ static std::string read(StringRef path) {
   return buffer ? (*buffer)->getBuffer().str() : std::string();
 }
 
+/// The program that a mutant was before it broke something.
+std::string Findings::dump(Replay replay, StringRef path) {
+  isolation.run([&](Progress &progress) { replay(progress, path); });
+  std::string text = read(path);
+  (void)llvm::sys::fs::remove(path);
+  return text;
+}
+
+/// A title as the name of a file.
+static std::string getFileName(StringRef title) {
+  std::string name;
+  for (char c : title.take_front(120))
+    if (llvm::isAlnum(c))
+      name += c;
+    else if (!StringRef(name).ends_with("-"))
+      name += '-';
+  return name + "-" + llvm::utohexstr(llvm::xxh3_64bits(title)) + ".mlir";
+}
+
 void Findings::add(const Ending &ending, uint64_t index, Replay replay) {
   Title title = getTitle(ending);
   if (isExcused(title)) {
-    ++numExcused;
+    ++report.excused;
     return;
   }
-  if (auto it = known.find(title.text); it != known.end()) {
+  if (auto it = report.findings.find(title.text); it != report.findings.end()) {
     ++it->second;
     return;
   }
-  std::string path = directory + "/" + std::to_string(index) + ".mlir";
-  isolation.run([&](Progress &progress) { replay(progress, path); });
-  std::string text = read(path);
+  std::string path = directory + "/" + getFileName(title.text);
+  if (llvm::sys::fs::exists(path)) {
+    count(ending, title.text, path);
+    return;
+  }
+  std::string unnamed = directory + "/" + std::to_string(getpid()) + "-" + std::to_string(index);
+  std::string text = dump(replay, unnamed);
   Progress what = ending.progress;
   if (what.stage == Progress::Mutate && what.parsing[0])
     text = what.isParsingType ? "\"builtin.module\"() ({\n  func.func private @f(" +
@@ -229,6 +254,8 @@ void Findings::add(const Ending &ending, uint64_t index, Replay replay) {
   std::string reduced =
       isConfirmed && ending.kind != Ending::Hung ? reduce(what, text, title.text) : text;
   Action action{Action::Kind(what.actionKind), what.action};
+  if (!isConfirmed)
+    path = unnamed + ".mlir";
   std::error_code error;
   llvm::raw_fd_ostream os(path, error);
   os << "// " << title.text << (isConfirmed ? "\n" : " (not from the text)\n")
@@ -242,21 +269,18 @@ void Findings::add(const Ending &ending, uint64_t index, Replay replay) {
     os << "// " << StringRef(what.detail).split('\n').first << "\n";
   os << reduced;
   if (!isConfirmed) {
-    if (numUnconfirmed++ < 5)
+    if (report.unconfirmed++ < 5)
       llvm::outs() << "not from the text: " << title.text << ": " << path << "\n";
     return;
   }
-  known[title.text] = 1;
-  numCrashes += ending.kind == Ending::Crashed;
-  llvm::outs() << "FOUND " << title.text << ": " << path << "\n";
-  llvm::outs().flush();
+  count(ending, title.text, path);
 }
 
-void Findings::printSummary(llvm::raw_ostream &os) const {
-  os << "findings: " << known.size() << " (excused: " << numExcused
-     << " times; not from the text: " << numUnconfirmed << " times)\n";
-  for (const auto &[title, count] : known)
-    os << "  " << count << "x " << title << "\n";
+void Findings::count(const Ending &ending, StringRef title, StringRef path) {
+  report.findings[title.str()] = 1;
+  report.crashes += ending.kind == Ending::Crashed;
+  llvm::outs() << "FOUND " << title << ": " << path << "\n";
+  llvm::outs().flush();
 }
 
 } // namespace attn::fuzz

@@ -11,6 +11,7 @@
 #include "mlir/IR/MLIRContext.h"
 #include "test/Fuzz/Actions.h"
 #include "test/Fuzz/Isolation.h"
+#include "test/Fuzz/Jobs.h"
 #include "test/Fuzz/Stack.h"
 #include <map>
 
@@ -18,7 +19,8 @@ namespace attn::fuzz {
 
 class Findings {
 public:
-  /// Reproducers go to `directory`. `excuses` lists, one a line, texts of what is known and no
+  /// Reproducers go to `directory`, each under the name of its title: what is there is known to all
+  /// who share the directory. `excuses` lists, one a line, texts of what is known and no
   /// fault of this project: a finding with one of them in its title or stack is only counted.
   Findings(mlir::MLIRContext &context, Isolation &isolation, std::string directory,
            llvm::StringRef excuses);
@@ -29,10 +31,9 @@ public:
   /// smaller, and tells.
   void add(const Ending &ending, uint64_t index, Replay replay);
 
-  size_t getCount() const { return known.size(); }
-  /// Findings that ended a process.
-  size_t getNumCrashes() const { return numCrashes; }
-  void printSummary(llvm::raw_ostream &os) const;
+  size_t getNumCrashes() const { return report.crashes; }
+  /// All but how much was done.
+  const Report &getReport() const { return report; }
 
 private:
   struct Title {
@@ -47,16 +48,15 @@ private:
   Ending perform(const Progress &what, llvm::StringRef text);
   bool isSame(const Ending &ending, llvm::StringRef title);
   std::string reduce(const Progress &what, std::string text, llvm::StringRef title);
+  std::string dump(Replay replay, llvm::StringRef path);
+  void count(const Ending &ending, llvm::StringRef title, llvm::StringRef path);
   std::string eraseOp(llvm::StringRef text, unsigned number);
 
   mlir::MLIRContext &context;
   Isolation &isolation;
   std::string directory;
   std::vector<std::string> excused;
-  /// Title to the number of times.
-  std::map<std::string, uint64_t> known;
-  size_t numCrashes = 0;
-  uint64_t numExcused = 0, numUnconfirmed = 0;
+  Report report;
   /// Raw addresses to titles: symbols take long to find.
   std::map<std::string, Title> byAddress;
 };

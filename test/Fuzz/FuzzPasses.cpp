@@ -17,7 +17,7 @@
 #include "test/Fuzz/Fuzzer.h"
 #include "test/Fuzz/PlantedFault.h"
 #include "llvm/Support/CommandLine.h"
-#include "llvm/Support/Format.h"
+#include "llvm/Support/MathExtras.h"
 #include <chrono>
 #include <random>
 
@@ -38,6 +38,9 @@ static cl::opt<uint64_t> seed("seed", cl::desc("of all choices (default: a fresh
                               cl::cat(category));
 static cl::opt<uint64_t> mutants("mutants", cl::desc("how many (default: any number)"),
                                  cl::cat(category));
+static cl::opt<unsigned> jobs("jobs",
+                              cl::desc("processes, each with a seed of its own (default: 1)"),
+                              cl::init(1), cl::cat(category));
 static cl::opt<double> minutes("minutes", cl::desc("how long (default: 1)"), cl::cat(category));
 static cl::opt<double> limit("limit", cl::desc("processor seconds of one mutant (default: 10)"),
                              cl::init(10), cl::cat(category));
@@ -77,24 +80,23 @@ int main(int argc, char **argv) {
   }
   llvm::outs() << "corpus: " << corpus.programs.size() << " programs, " << actions.getNumPasses()
                << " passes\n";
-  fuzz::Isolation isolation(limit);
-  fuzz::Findings findings(context, isolation, out, ATTN_SOURCE_DIR "/test/Fuzz/known.txt");
   auto start = std::chrono::steady_clock::now();
-  fuzz::Counts counts = fuzz::Fuzzer(corpus, actions, isolation, findings, options).run();
+  fuzz::Report report = fuzz::runJobs(jobs, [&](unsigned job) {
+    fuzz::FuzzOptions own = options;
+    own.seed += job;
+    own.mutants = llvm::divideCeil(options.mutants, std::max(1u, unsigned(jobs)));
+    fuzz::Isolation isolation(limit);
+    fuzz::Findings findings(context, isolation, out, ATTN_SOURCE_DIR "/test/Fuzz/known.txt");
+    return fuzz::Fuzzer(corpus, actions, isolation, findings, own).run();
+  });
   std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
-  double share = counts.candidates ? double(counts.valid) / counts.candidates : 0;
-  llvm::outs() << llvm::format("mutants: %llu in %.0f s (%.0f/s), %.0f%% of mutations verify, "
-                               "%llu actions, %.0f%% of them refused\n",
-                               (unsigned long long)counts.mutants, elapsed.count(),
-                               counts.mutants / elapsed.count(), share * 100,
-                               (unsigned long long)counts.actions,
-                               counts.actions ? 100.0 * counts.refused / counts.actions : 0);
-  findings.printSummary(llvm::outs());
-  if (share < 1.0 / 3) {
+  llvm::outs() << "seed: " << options.seed << ", jobs: " << jobs << "\n";
+  report.print(llvm::outs(), elapsed.count());
+  if (report.counts.valid * 3 < report.counts.candidates) {
     llvm::errs() << "expected a third of the mutations to verify\n";
     return 1;
   }
   if (expectCrash)
-    return findings.getNumCrashes() > 0 ? 0 : 1;
-  return findings.getCount() > 0 ? 1 : 0;
+    return report.crashes > 0 ? 0 : 1;
+  return report.findings.empty() && !report.lost ? 0 : 1;
 }

@@ -95,7 +95,7 @@ void Fuzzer::record(const Ending &ending) {
                [&](Progress &progress, StringRef dump) { fuzzOne(index, progress, dump); });
 }
 
-Counts Fuzzer::run() {
+Report Fuzzer::run() {
   auto start = std::chrono::steady_clock::now();
   auto isLate = [&] {
     std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
@@ -106,7 +106,8 @@ Counts Fuzzer::run() {
   while ((options.mutants == 0 || counts.mutants < options.mutants) && !isLate()) {
     Progress &progress = isolation.getProgress();
     progress = Progress();
-    uint64_t last = next + kBatch;
+    uint64_t wanted = options.mutants ? options.mutants - counts.mutants : kBatch;
+    uint64_t last = next + std::min(kBatch, wanted);
     Ending ending = isolation.run([&](Progress &progress) {
       for (; next < last && !isLate(); ++next) {
         isolation.startClock();
@@ -118,7 +119,6 @@ Counts Fuzzer::run() {
     counts.mutants += ending.progress.mutants;
     counts.actions += ending.progress.actions;
     counts.refused += ending.progress.refused;
-    ++counts.children;
     next = ending.kind == Ending::Finished ? last : ending.progress.index + 1;
     if (ending.kind == Ending::Finished)
       continue;
@@ -126,7 +126,9 @@ Counts Fuzzer::run() {
     if (options.untilCrash && findings.getNumCrashes() > 0)
       break;
   }
-  return counts;
+  Report report = findings.getReport();
+  report.counts = counts;
+  return report;
 }
 
 } // namespace attn::fuzz

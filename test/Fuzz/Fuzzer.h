@@ -12,6 +12,7 @@
 #include "test/Fuzz/Corpus.h"
 #include "test/Fuzz/Findings.h"
 #include "test/Fuzz/Isolation.h"
+#include "test/Fuzz/Jobs.h"
 
 namespace attn::fuzz {
 
@@ -22,11 +23,6 @@ struct FuzzOptions {
   bool untilCrash = false;
   /// A pipeline to run in place of everything else.
   std::string only;
-};
-
-/// How much was done.
-struct Counts {
-  uint64_t candidates = 0, valid = 0, mutants = 0, actions = 0, refused = 0, children = 0;
 };
 
 /// In a child: does it, keeps `progress`, and ends the child if something is wrong. Whether it was
@@ -41,7 +37,7 @@ public:
         options(std::move(options)) {}
 
   /// Until the mutants or the minutes are used up.
-  Counts run();
+  Report run();
 
 private:
   /// In the child: makes mutant `index` and acts on it. With a path, writes the program there

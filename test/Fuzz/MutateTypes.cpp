@@ -240,14 +240,9 @@ static void replaceTypes(ModuleOp module, llvm::function_ref<Type(Type)> replace
         if (!fresh || fresh == type)
           return std::nullopt;
         Builder builder(module.getContext());
-        if (auto integer = dyn_cast<IntegerAttr>(attribute)) {
-          if (!fresh.isIntOrIndex())
-            return std::make_pair(attribute, WalkResult::skip());
-          unsigned width = fresh.isIndex() ? 64 : fresh.getIntOrFloatBitWidth();
-          return std::make_pair(
-              Attribute(IntegerAttr::get(fresh, integer.getValue().sextOrTrunc(width))),
-              WalkResult::skip());
-        }
+        // Of i32 and i64 are enumerations too, which an op drops when they are of another type.
+        if (isa<IntegerAttr>(attribute))
+          return std::make_pair(attribute, WalkResult::skip());
         if (auto floating = dyn_cast<FloatAttr>(attribute)) {
           if (!isa<FloatType>(fresh))
             return std::make_pair(attribute, WalkResult::skip());
@@ -265,6 +260,14 @@ static void replaceTypes(ModuleOp module, llvm::function_ref<Type(Type)> replace
       });
   replacer.recursivelyReplaceElementsIn(module, /*replaceAttrs=*/true, /*replaceLocs=*/false,
                                         /*replaceTypes=*/true);
+  module.walk([](arith::ConstantOp op) {
+    auto integer = dyn_cast<IntegerAttr>(op.getValue());
+    Type type = op.getType();
+    if (!integer || integer.getType() == type || !type.isIntOrIndex())
+      return;
+    unsigned width = type.isIndex() ? 64 : type.getIntOrFloatBitWidth();
+    op.setValueAttr(IntegerAttr::get(type, integer.getValue().sextOrTrunc(width)));
+  });
 }
 
 /// The types of the module's values, each once, in order.
