@@ -85,6 +85,10 @@ void attn::registerBufferization(DialectRegistry &registry) {
     OnlineAttentionOp::attachInterface<DestinationOpModel<OnlineAttentionOp, true>>(*context);
     NormalizeOp::attachInterface<DestinationOpModel<NormalizeOp, false>>(*context);
     MergeOp::attachInterface<DestinationOpModel<MergeOp, false>>(*context);
+    GradRowsOp::attachInterface<DestinationOpModel<GradRowsOp, false>>(*context);
+    GradQueryStepOp::attachInterface<DestinationOpModel<GradQueryStepOp, true>>(*context);
+    GradKeyValueStepOp::attachInterface<DestinationOpModel<GradKeyValueStepOp, true>>(*context);
+    GradEndOp::attachInterface<DestinationOpModel<GradEndOp, false>>(*context);
     AssumeOp::attachInterface<AssumeModel>(*context);
   });
 }

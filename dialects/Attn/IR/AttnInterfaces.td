@@ -48,4 +48,21 @@ def Attn_ScoredOpInterface : OpInterface<"ScoredOpInterface"> {
   }];
 }
 
+def Attn_AbsorbingOpInterface : OpInterface<"AbsorbingOpInterface"> {
+  let cppNamespace = "::attn";
+  let description = [{
+    A step of a sum over tiles: its destinations, which stay for a block, take in tiles of rows or of keys, which run. Tiles may be
+    absorbed in any order. What writes loops of steps asks this interface and serves rows and keys alike.
+  }];
+  let methods = [
+    InterfaceMethod<"Which of the coordinates (b, h, m, n) runs: 2 for rows, 3 for keys.", "unsigned", "getRunningPosition">,
+    InterfaceMethod<"The operands that are tiles of what runs, along their first dimension.",
+      "::llvm::SmallVector<::mlir::OpOperand *>", "getRunningMutable">,
+    InterfaceMethod<"A matrix of what stays, along its first dimension.", "::mlir::Value", "getFixed">,
+    InterfaceMethod<"The global position of the first element; none: zeros.", "::mlir::OperandRange", "getOrigin">,
+    InterfaceMethod<"The same, to be changed.", "::mlir::MutableOperandRange", "getOriginMutable">,
+    InterfaceMethod<"The function of the scores; empty: none.", "::mlir::Region &", "getScore">,
+    InterfaceMethod<"What is kept; empty: everything.", "::mlir::Region &", "getMask">];
+}
+
 #endif // ATTN_INTERFACES_TD

@@ -96,12 +96,9 @@ static void printScoreMaskAndGrad(OpAsmPrinter &printer, Operation *, Region &sc
 // Destinations and effects
 //===----------------------------------------------------------------------===//
 
-/// On tensors the ops are pure; on buffers they read all operands that are buffers and write the
-/// destinations. Running state is read as well.
-template <typename OpT>
-static void
-getBufferEffects(OpT op, bool readsInits,
-                 SmallVectorImpl<SideEffects::EffectInstance<MemoryEffects::Effect>> &effects) {
+void attn::getBufferEffects(
+    DestinationStyleOpInterface op, bool readsInits,
+    SmallVectorImpl<SideEffects::EffectInstance<MemoryEffects::Effect>> &effects) {
   for (OpOperand &operand : op->getOpOperands()) {
     if (!isa<MemRefType>(operand.get().getType()))
       continue;
@@ -117,8 +114,8 @@ getBufferEffects(OpT op, bool readsInits,
       effects.emplace_back(MemoryEffects::Read::get());
 }
 
-static LogicalResult reifyInits(DestinationStyleOpInterface op, OpBuilder &builder,
-                                ReifiedRankedShapedTypeDims &shapes) {
+LogicalResult attn::reifyInits(DestinationStyleOpInterface op, OpBuilder &builder,
+                               ReifiedRankedShapedTypeDims &shapes) {
   for (OpOperand &init : op.getDpsInitsMutable())
     shapes.push_back(tensor::getMixedSizes(builder, op.getLoc(), init.get()));
   return success();
@@ -187,14 +184,16 @@ namespace {
 /// Absorbs tensor.cast producers that say less than their source. The tensor dialect has this
 /// pattern for every destination-style op, but clones the op's regions and cannot clone an empty
 /// one; the higher benefit comes first.
-struct FoldTensorCasts : OpRewritePattern<OnlineAttentionOp> {
-  FoldTensorCasts(MLIRContext *context) : OpRewritePattern(context, /*benefit=*/2) {}
-  LogicalResult matchAndRewrite(OnlineAttentionOp op, PatternRewriter &rewriter) const override {
+struct FoldTensorCasts : RewritePattern {
+  FoldTensorCasts(StringRef name, MLIRContext *context)
+      : RewritePattern(name, /*benefit=*/2, context) {}
+  LogicalResult matchAndRewrite(Operation *op, PatternRewriter &rewriter) const override {
     if (!tensor::hasFoldableTensorCastOperand(op))
       return failure();
     SmallVector<Type> types(op->getResultTypes());
-    SmallVector<Value> operands = tensor::getUpdatedOperandsAfterCastOpFolding(op, types);
-    OperationState state(op.getLoc(), op->getName(), operands, types,
+    SmallVector<Value> operands =
+        tensor::getUpdatedOperandsAfterCastOpFolding(cast<DestinationStyleOpInterface>(op), types);
+    OperationState state(op->getLoc(), op->getName(), operands, types,
                          op->getDiscardableAttrDictionary().getValue());
     for (unsigned i = 0; i < op->getNumRegions(); ++i)
       state.addRegion();
@@ -203,17 +202,28 @@ struct FoldTensorCasts : OpRewritePattern<OnlineAttentionOp> {
     SmallVector<Value> results(narrow->getResults());
     for (auto [old, result] : llvm::zip_equal(op->getResults(), results))
       if (result.getType() != old.getType())
-        result = tensor::CastOp::create(rewriter, op.getLoc(), old.getType(), result);
+        result = tensor::CastOp::create(rewriter, op->getLoc(), old.getType(), result);
     rewriter.replaceOp(op, results);
     return success();
   }
 };
 } // namespace
 
-void OnlineAttentionOp::getCanonicalizationPatterns(RewritePatternSet &patterns,
-                                                    MLIRContext *context) {
-  patterns.add<FoldTensorCasts>(context);
+void attn::populateCastFold(RewritePatternSet &patterns, StringRef name) {
+  patterns.add<FoldTensorCasts>(name, patterns.getContext());
 }
+
+void OnlineAttentionOp::getCanonicalizationPatterns(RewritePatternSet &patterns, MLIRContext *) {
+  populateCastFold(patterns, getOperationName());
+}
+
+unsigned OnlineAttentionOp::getRunningPosition() { return 3; }
+
+SmallVector<OpOperand *> OnlineAttentionOp::getRunningMutable() {
+  return {&getKeyMutable(), &getValueMutable()};
+}
+
+Value OnlineAttentionOp::getFixed() { return getQuery(); }
 
 //===----------------------------------------------------------------------===//
 // AttentionOp

@@ -41,6 +41,20 @@ namespace attn {
 /// Whether a score or mask region, which may be empty, reads captured tensors.
 bool readsTensors(mlir::Region &region);
 
+/// Lets the op called `name`, of destination style and with regions that may be empty, absorb
+/// tensor.cast producers that say less than their source.
+void populateCastFold(mlir::RewritePatternSet &patterns, llvm::StringRef name);
+
+/// On tensors an op of destination style is pure; on buffers it reads all operands that are buffers
+/// and writes the destinations. Running state is read as well.
+void getBufferEffects(
+    mlir::DestinationStyleOpInterface op, bool readsInits,
+    llvm::SmallVectorImpl<mlir::SideEffects::EffectInstance<mlir::MemoryEffects::Effect>> &effects);
+
+/// The shapes of the results are those of the destinations.
+llvm::LogicalResult reifyInits(mlir::DestinationStyleOpInterface op, mlir::OpBuilder &builder,
+                               mlir::ReifiedRankedShapedTypeDims &shapes);
+
 /// Folds of attn.attention_grad alone.
 void populateGradFolds(mlir::RewritePatternSet &patterns);
 } // namespace attn

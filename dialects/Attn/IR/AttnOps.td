@@ -94,7 +94,8 @@ def Attn_AttentionOp : Attn_Op<"attention", [
 }
 
 def Attn_YieldOp : Attn_Op<"yield", [Pure, ReturnLike, Terminator, ParentOneOf<[
-    "AttentionOp", "OnlineAttentionOp", "AttentionGradOp", "AttentionGradQueryOp", "AttentionGradKeyValueOp"]>]> {
+    "AttentionOp", "OnlineAttentionOp", "AttentionGradOp", "AttentionGradQueryOp", "AttentionGradKeyValueOp",
+    "GradQueryStepOp", "GradKeyValueStepOp"]>]> {
   let summary = "ends a score or grad region (one f32) or a mask region (one i1)";
   let description = [{
     A mask region yields whether key `n` is kept for row `m`; a score region yields what replaces the score, a grad region the
@@ -138,6 +139,7 @@ def Attn_AssumeOp : Attn_Op<"assume", [Pure, AllTypesMatch<["source", "result"]>
 //===----------------------------------------------------------------------===//
 
 def Attn_OnlineAttentionOp : Attn_DestinationOp<"online_attention", [
+    DeclareOpInterfaceMethods<Attn_AbsorbingOpInterface, ["getRunningPosition", "getRunningMutable", "getFixed"]>,
     DeclareOpInterfaceMethods<TilingInterface, [
       "getLoopIteratorTypes", "getIterationDomain", "getTiledImplementation", "getResultTilePosition"]>,
     DeclareOpInterfaceMethods<PartialReductionOpInterface, [
@@ -266,5 +268,6 @@ def Attn_MergeOp : Attn_DestinationOp<"merge", [
 }
 
 include "dialects/Attn/IR/AttnGradOps.td"
+include "dialects/Attn/IR/AttnGradStepOps.td"
 
 #endif // ATTN_OPS_TD

@@ -148,7 +148,7 @@ LogicalResult attn::verifyGradRegion(Operation *op, Region &grad) {
   return verifyFunctionRegion(op, "grad", grad, {f32, f32, index, index, index, index}, f32);
 }
 
-static LogicalResult verifyOrigin(Operation *op, OperandRange origin) {
+LogicalResult attn::verifyOrigin(Operation *op, OperandRange origin) {
   // attention_c10: a position has four coordinates
   if (!origin.empty() && origin.size() != 4)
     return op->emitOpError("expected 'at' to hold 4 positions (b, h, m, n), got ") << origin.size();
@@ -345,8 +345,7 @@ LogicalResult AssumeOp::verify() {
   return success();
 }
 
-/// Results of a destination-style op: none on buffers, the destinations' types on tensors.
-static LogicalResult verifyDestinations(DestinationStyleOpInterface op) {
+LogicalResult attn::verifyDestinations(DestinationStyleOpInterface op) {
   if (failed(verifyExtents(op)))
     return failure();
   // destination_c1: the operands are all tensors or all buffers

@@ -36,6 +36,12 @@ mlir::LogicalResult verifyLikeOutput(ScoredOpInterface op, llvm::StringRef name,
 /// A tensor of an element for each row: the logarithm of its sum, and what comes of it.
 mlir::LogicalResult verifyLikeLse(ScoredOpInterface op, llvm::StringRef name, mlir::Type type);
 
+/// A position of an element has four coordinates, or none.
+mlir::LogicalResult verifyOrigin(mlir::Operation *op, mlir::OperandRange origin);
+
+/// Results of a destination-style op: none on buffers, the destinations' types on tensors.
+mlir::LogicalResult verifyDestinations(mlir::DestinationStyleOpInterface op);
+
 /// The score and mask regions; both may be empty.
 mlir::LogicalResult verifyScoreAndMask(mlir::Operation *op, mlir::Region &score,
                                        mlir::Region &mask);

@@ -84,7 +84,8 @@ struct ConvertAttnToVectorPass
     MatrixPacker packer;
     SmallVector<Operation *> ops;
     getOperation()->walk([&](Operation *op) {
-      if (isa<OnlineAttentionOp, NormalizeOp, MergeOp, linalg::FillOp, memref::CopyOp>(op))
+      if (isa<OnlineAttentionOp, NormalizeOp, MergeOp, GradRowsOp, GradQueryStepOp,
+              GradKeyValueStepOp, GradEndOp, linalg::FillOp, memref::CopyOp>(op))
         ops.push_back(op);
     });
     for (Operation *op : ops) {
@@ -94,6 +95,12 @@ struct ConvertAttnToVectorPass
                 return succeeded(checkStep(step)) ? lowerStep(step, target, scratch, packer)
                                                   : failure();
               })
+              .Case<GradQueryStepOp, GradKeyValueStepOp>([&](auto step) {
+                return succeeded(checkBuffers(step)) ? lowerGradStep(step, target, scratch, packer)
+                                                     : failure();
+              })
+              .Case([&](GradRowsOp rows) { return lowerGradRows(rows, target); })
+              .Case([&](GradEndOp end) { return lowerGradEnd(end, target); })
               .Case([&](NormalizeOp normalize) { return lowerNormalize(normalize, target); })
               .Case([&](MergeOp merge) { return lowerMerge(merge, target); })
               .Case([&](linalg::FillOp fill) { return lowerFill(fill, target); })

@@ -51,19 +51,19 @@ void attn::emitScoreRegions(Emitter &b, Step &step) {
     Value rows = arith::AddIOp::create(b, b.splat(b.add(origin[2], m)), steps);
     Value exist = b.maskBelow(b.sub(step.rows.value, m));
     if (score)
-      score->beginRows(rows, exist);
+      score->beginLanes(rows, exist);
     if (mask)
-      mask->beginRows(rows, exist);
+      mask->beginLanes(rows, exist);
     auto maximum =
         b.loop(b.index(0), step.keys.value, 1, infinity, [&](Value n, ValueRange running) {
           Value key = b.add(origin[3], n);
           Value value = b.loadVector(step.scores, {n, m});
           if (score)
-            value = score->emitKey(key, value);
+            value = score->emitAt(key, value);
           // Rows that are not there keep nothing.
           Value keep = step.kept ? exist : Value();
           if (mask)
-            keep = arith::AndIOp::create(b, mask->emitKey(key, Value()), keep);
+            keep = arith::AndIOp::create(b, mask->emitAt(key, {}), keep);
           if (keep)
             value = arith::SelectOp::create(b, keep, value, infinity);
           b.storeVector(value, step.scores, {n, m});

@@ -1,4 +1,4 @@
-//===- RegionVectorizer.cpp - score and mask functions, a register of rows at a time ===//
+//===- RegionVectorizer.cpp - functions of scores, a register of lanes at a time -----===//
 //
 // Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -15,17 +15,20 @@
 using namespace mlir;
 using namespace attn;
 
-RegionVectorizer::RegionVectorizer(Emitter &b, Region &region, ArrayRef<Value> origin)
+RegionVectorizer::RegionVectorizer(Emitter &b, Region &region, ArrayRef<Value> origin,
+                                   bool lanesAreRows)
     : b(b), region(region) {
-  // (score,) b, h, m, n
+  // (score, (gradient,)) b, h, m, n
   ArrayRef<BlockArgument> arguments = region.getArguments();
   ArrayRef<BlockArgument> positions = arguments.take_back(4);
   mapping.map(positions[0], origin[0]);
   mapping.map(positions[1], origin[1]);
-  dependences[positions[2]] = {Stage::Rows, true};
-  dependences[positions[3]] = {Stage::Key, false};
-  if (arguments.size() == 5)
-    dependences[arguments[0]] = {Stage::Key, true};
+  laneArgument = positions[lanesAreRows ? 2 : 3];
+  runningArgument = positions[lanesAreRows ? 3 : 2];
+  dependences[laneArgument] = {Stage::Lanes, true};
+  dependences[runningArgument] = {Stage::Running, false};
+  for (Value value : arguments.drop_back(4))
+    dependences[value] = {Stage::Running, true};
   for (Operation &op : region.front().without_terminator()) {
     Dependence result;
     for (Value operand : op.getOperands()) {
@@ -52,17 +55,17 @@ void RegionVectorizer::emitStage(Stage stage) {
 
 void RegionVectorizer::emitInvariant() { emitStage(Stage::Step); }
 
-void RegionVectorizer::beginRows(Value positions, Value mask) {
-  rowMask = mask;
-  mapping.map(region.getArguments().take_back(2)[0], positions);
-  emitStage(Stage::Rows);
+void RegionVectorizer::beginLanes(Value positions, Value mask) {
+  laneMask = mask;
+  mapping.map(laneArgument, positions);
+  emitStage(Stage::Lanes);
 }
 
-Value RegionVectorizer::emitKey(Value position, Value score) {
-  mapping.map(region.getArguments().back(), position);
-  if (score)
-    mapping.map(region.getArgument(0), score);
-  emitStage(Stage::Key);
+Value RegionVectorizer::emitAt(Value position, ArrayRef<Value> values) {
+  mapping.map(runningArgument, position);
+  for (auto [argument, value] : llvm::zip_equal(region.getArguments().drop_back(4), values))
+    mapping.map(argument, value);
+  emitStage(Stage::Running);
   return getVector(cast<YieldOp>(region.front().getTerminator()).getResult());
 }
 
@@ -126,7 +129,7 @@ Value RegionVectorizer::emitGather(Value memref, ValueRange indices, Type elemen
                                        ArrayRef<LLVM::GEPArg>{LLVM::GEPArg(offsets)});
   Value none = arith::ConstantOp::create(b, b.getZeroAttr(b.vec(stored)));
   Value gathered = LLVM::masked_gather::create(
-      b, b.vec(stored), pointers, rowMask, ValueRange{none},
+      b, b.vec(stored), pointers, laneMask, ValueRange{none},
       b.getI32IntegerAttr(llvm::divideCeil(stored.getIntOrFloatBitWidth(), 8)));
   if (stored == element)
     return gathered;

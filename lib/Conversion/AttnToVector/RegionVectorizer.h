@@ -1,4 +1,4 @@
-//===- RegionVectorizer.h - score and mask functions, a register of rows at a time --===//
+//===- RegionVectorizer.h - functions of scores, a register of lanes at a time -------===//
 //
 // Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -13,28 +13,31 @@
 
 namespace attn {
 
-/// Emits a score or mask region for one register of rows and one key.
+/// Emits a score, mask or grad region for one register of rows and one key, or the other way round:
+/// what stays for a block is in lanes, what runs is not.
 ///
 /// Each op is emitted at the outermost of three points that its operands allow: once per step, once
-/// per register of rows, or once per key. It is a scalar unless it depends on the rows; then its
-/// operands that are scalars are broadcast.
+/// per register of lanes, or once per position that runs. It is a scalar unless it depends on the
+/// lanes; then its operands that are scalars are broadcast.
 ///
-///   emitInvariant();  for (rows) { beginRows(m, mask);  for (keys) { result = emitKey(n, score); }
-///   }
+///   emitInvariant();
+///   for (lanes) { beginLanes(m, mask);  for (keys) { result = emitAt(n, score); } }
 class RegionVectorizer {
 public:
   /// `origin` is the global (b, h, m, n) of the step.
-  RegionVectorizer(Emitter &b, mlir::Region &region, llvm::ArrayRef<mlir::Value> origin);
+  RegionVectorizer(Emitter &b, mlir::Region &region, llvm::ArrayRef<mlir::Value> origin,
+                   bool lanesAreRows = true);
 
   void emitInvariant();
-  /// `positions` are the global rows of the lanes; `mask` tells which of them exist.
-  void beginRows(mlir::Value positions, mlir::Value mask);
-  /// The region's result as a vector. `score` is null in a mask region.
-  mlir::Value emitKey(mlir::Value position, mlir::Value score);
+  /// `positions` are the global positions of the lanes; `mask` tells which of them exist.
+  void beginLanes(mlir::Value positions, mlir::Value mask);
+  /// The region's result as a vector. `values` are the arguments before the positions: the score,
+  /// and in a grad region the gradient of its function.
+  mlir::Value emitAt(mlir::Value position, llvm::ArrayRef<mlir::Value> values);
 
 private:
   /// What a value depends on, outermost loop first.
-  enum class Stage { Step, Rows, Key };
+  enum class Stage { Step, Lanes, Running };
   struct Dependence {
     Stage stage = Stage::Step;
     bool isVector = false;
@@ -47,9 +50,11 @@ private:
 
   Emitter &b;
   mlir::Region &region;
+  /// The region's arguments for the positions in lanes and for the one that runs.
+  mlir::Value laneArgument, runningArgument;
   mlir::IRMapping mapping;
   llvm::DenseMap<mlir::Value, Dependence> dependences;
-  mlir::Value rowMask;
+  mlir::Value laneMask;
 };
 
 } // namespace attn

@@ -163,7 +163,15 @@ mlir::Value emitF32Tile(Emitter &b, mlir::Operation *user, llvm::StringRef name,
 void forColumns(Emitter &b, int64_t columns,
                 llvm::function_ref<void(mlir::Value, mlir::Value)> body);
 
+/// Lowers one step of gradients and erases it.
+mlir::LogicalResult lowerGradStep(GradQueryStepOp op, const VectorTarget &target, Scratch &scratch,
+                                  MatrixPacker &packer);
+mlir::LogicalResult lowerGradStep(GradKeyValueStepOp op, const VectorTarget &target,
+                                  Scratch &scratch, MatrixPacker &packer);
+
 /// The other ops on buffers; each is erased.
+mlir::LogicalResult lowerGradRows(GradRowsOp op, const VectorTarget &target);
+mlir::LogicalResult lowerGradEnd(GradEndOp op, const VectorTarget &target);
 mlir::LogicalResult lowerNormalize(NormalizeOp op, const VectorTarget &target);
 mlir::LogicalResult lowerMerge(MergeOp op, const VectorTarget &target);
 /// linalg.fill and memref.copy, of buffers of any rank; succeeds with nothing done for those that

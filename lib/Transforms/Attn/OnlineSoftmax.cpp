@@ -8,6 +8,8 @@
 #include "dialects/Attn/IR/AttnOps.h"
 #include "lib/Analysis/ScoreExtremes/ScoreExtremes.h"
 #include "lib/Rooms/RoomPass.h"
+#include "lib/Transforms/Attn/GradSteps.h"
+#include "lib/Transforms/Attn/OneHead.h"
 #include "lib/Transforms/Attn/Passes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Arith/Utils/Utils.h"
@@ -24,49 +26,6 @@ namespace attn {
 
 using namespace mlir;
 using namespace attn;
-
-/// (1, 1, X, Y) as (X, Y). A slice is taken again with the reduced type rather than sliced twice.
-static Value dropBatchAndHead(OpBuilder &builder, Location loc, Value value) {
-  auto type = cast<RankedTensorType>(value.getType());
-  auto reduced = RankedTensorType::get(type.getShape().drop_front(2), type.getElementType());
-  SmallVector<OpFoldResult> sizes = tensor::getMixedSizes(builder, loc, value);
-  SmallVector<OpFoldResult> offsets(type.getRank(), builder.getIndexAttr(0));
-  SmallVector<OpFoldResult> strides(type.getRank(), builder.getIndexAttr(1));
-  if (auto slice = value.getDefiningOp<tensor::ExtractSliceOp>();
-      slice && slice.getSourceType().getRank() == type.getRank())
-    return tensor::ExtractSliceOp::create(builder, loc, reduced, slice.getSource(),
-                                          slice.getMixedOffsets(), slice.getMixedSizes(),
-                                          slice.getMixedStrides());
-  return tensor::ExtractSliceOp::create(builder, loc, reduced, value, offsets, sizes, strides);
-}
-
-/// Replaces a (1, 1, ...) result by the reduced value: the insertions into the grid's results take
-/// it as it is.
-static void replaceReduced(RewriterBase &rewriter, Value result, Value reduced) {
-  for (OpOperand &use : llvm::make_early_inc_range(result.getUses()))
-    if (auto insert = dyn_cast<tensor::ParallelInsertSliceOp>(use.getOwner());
-        insert && insert.getSource() == result) {
-      OpBuilder::InsertionGuard guard(rewriter);
-      rewriter.setInsertionPoint(insert);
-      rewriter.replaceOpWithNewOp<tensor::ParallelInsertSliceOp>(
-          insert, reduced, insert.getDest(), insert.getMixedOffsets(), insert.getMixedSizes(),
-          insert.getMixedStrides());
-    }
-  if (result.use_empty())
-    return;
-  Location loc = reduced.getLoc();
-  SmallVector<OpFoldResult> sizes = tensor::getMixedSizes(rewriter, loc, reduced);
-  sizes.insert(sizes.begin(), 2, rewriter.getIndexAttr(1));
-  SmallVector<OpFoldResult> offsets(sizes.size(), rewriter.getIndexAttr(0)),
-      strides(sizes.size(), rewriter.getIndexAttr(1));
-  Value empty = tensor::EmptyOp::create(rewriter, loc, sizes,
-                                        cast<RankedTensorType>(result.getType()).getElementType());
-  Value full =
-      tensor::InsertSliceOp::create(rewriter, loc, reduced, empty, offsets, sizes, strides);
-  if (full.getType() != result.getType())
-    full = tensor::CastOp::create(rewriter, loc, result.getType(), full);
-  rewriter.replaceAllUsesWith(result, full);
-}
 
 /// The factor of the dot products, with log2(e) folded in when no score region comes between it and
 /// the exponential.
@@ -109,10 +68,8 @@ static void makeOnline(RewriterBase &rewriter, AttentionOp op) {
     m = slice.getMixedSizes()[slice.getMixedSizes().size() - 2];
   Type f32 = rewriter.getF32Type();
 
-  auto fill = [&](ArrayRef<OpFoldResult> sizes, float constant) -> Value {
-    Value empty = tensor::EmptyOp::create(rewriter, loc, sizes, f32);
-    Value scalar = arith::ConstantOp::create(rewriter, loc, rewriter.getF32FloatAttr(constant));
-    return linalg::FillOp::create(rewriter, loc, scalar, empty).getResult(0);
+  auto fill = [&](ArrayRef<OpFoldResult> sizes, float constant) {
+    return emitFill(rewriter, loc, sizes, constant);
   };
   SmallVector<Value> state = {fill({m, dv}, 0.0f),
                               fill({m}, -std::numeric_limits<float>::infinity()), fill({m}, 0.0f)};
@@ -148,10 +105,14 @@ namespace {
 struct OnlineSoftmaxPass
     : RoomPass<attn::impl::OnlineSoftmaxPassBase<OnlineSoftmaxPass>, Room::Grid, Room::Online> {
   LogicalResult transform() override {
-    WalkResult precise = getOperation()->walk([&](AttentionOp op) -> WalkResult {
-      for (Type type : op->getResultTypes())
-        if (cast<RankedTensorType>(type).getElementType().isF64())
-          return op.emitOpError("expected f16, bf16 or f32 results, got ")
+    WalkResult precise = getOperation()->walk([&](Operation *op) -> WalkResult {
+      if (!isa<ScoredOpInterface, RowDeltaOp>(op))
+        return WalkResult::advance();
+      SmallVector<Type> types(op->getResultTypes());
+      llvm::append_range(types, op->getOperandTypes());
+      for (Type type : types)
+        if (getElementTypeOrSelf(type).isF64())
+          return op->emitOpError("expected f16, bf16 or f32 results, got ")
                  << type << " (f64 is for the reference: convert-attn-to-linalg)";
       return WalkResult::advance();
     });
@@ -159,6 +120,9 @@ struct OnlineSoftmaxPass
       return failure();
     IRRewriter rewriter(&getContext());
     getOperation()->walk([&](AttentionOp op) { makeOnline(rewriter, op); });
+    getOperation()->walk([&](RowDeltaOp op) { makeRowSteps(rewriter, op); });
+    getOperation()->walk([&](AttentionGradQueryOp op) { makeQuerySteps(rewriter, op); });
+    getOperation()->walk([&](AttentionGradKeyValueOp op) { makeKeyValueSteps(rewriter, op); });
     return success();
   }
 };

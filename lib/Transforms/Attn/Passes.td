@@ -35,10 +35,10 @@ def GeneralizeExtentsPass : Pass<"attn-generalize-extents", "::mlir::ModuleOp"> 
 def SetSchedulePass : Pass<"attn-set-schedule"> {
   let summary = "chooses tile sizes for a target";
   let description = [{
-    Attaches `attn.schedule = #attn.schedule<block_m, block_n, splits>` to every attention that has none. Policy only: results
-    never depend on it. A remark says which rule chose.
+    Attaches `attn.schedule = #attn.schedule<block_m, block_n, splits>` to every attention, and to every
+    gradient in two passes, that has none. Policy only: results never depend on it. A remark says which rule chose.
 
-    Requires: room 1 `problem`. Produces: room 1 `problem`, every attn.attention with a schedule. Fails when: the target is
+    Requires: room 1 `problem`. Produces: room 1 `problem`, every such op with a schedule. Fails when: the target is
     unknown or a size is not from 0 to 2^30.
   }];
   let options = [
@@ -54,9 +54,10 @@ def TileToGridPass : Pass<"attn-tile-to-grid"> {
   let summary = "tiles attention over B, H and M into one grid of blocks";
   let description = [{
     Each block gets one batch, one query head with its key/value head, and at most block_m rows; the positions that score
-    and mask regions see stay global.
+    and mask regions see stay global. So do blocks of attn.row_delta and attn.attention_grad_query; those of
+    attn.attention_grad_key_value get one key head with the query heads of its group, and at most block_n keys.
 
-    Requires: room 1 `problem` without variants, a schedule on every attn.attention. Produces: room 2 `grid`. Fails when: an
+    Requires: room 1 `problem` without variants, a schedule on each of these ops. Produces: room 2 `grid`. Fails when: an
     attention has no schedule, still has variants or has a static extent of 0.
   }];
   let dependentDialects = ["::mlir::affine::AffineDialect", "::mlir::gpu::GPUDialect", "::mlir::scf::SCFDialect",
@@ -70,9 +71,13 @@ def OnlineSoftmaxPass : Pass<"attn-online-softmax"> {
     where the base of the exponential and the folding of the scale are decided: without a score region log2(e) joins the
     scale, with one it multiplies the region's result.
 
+    Gradients in two passes become f32 sums of zeros, one step over all keys or over all rows of each head of a group, and
+    attn.grad_end. Their scores stay natural: log2(e) is a part of the steps.
+
     Requires: room 2 `grid`. Produces: room 3 `online`. Fails when: results are f64, which only the reference computes.
   }];
-  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::linalg::LinalgDialect", "::mlir::tensor::TensorDialect"];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::linalg::LinalgDialect", "::mlir::scf::SCFDialect",
+                           "::mlir::tensor::TensorDialect"];
 }
 
 def SplitKVPass : Pass<"attn-split-kv"> {
@@ -90,12 +95,13 @@ def SplitKVPass : Pass<"attn-split-kv"> {
 }
 
 def TileKVLoopPass : Pass<"attn-tile-kv-loop"> {
-  let summary = "makes the loop over key tiles";
+  let summary = "makes the loop over key tiles, or over tiles of rows";
   let description = [{
-    The loop carries exactly the running state (acc, row_max, row_sum); its last tile may be shorter than block_n.
+    The loop carries exactly the running state, (acc, row_max, row_sum) or sums of gradients; its last tile may be shorter than
+    block_n. Steps whose state belongs to keys absorb tiles of block_m rows instead.
 
-    Requires: room 3 `online`, a schedule on every attn.online_attention. Produces: room 3 `online`, every
-    attn.online_attention absorbs at most block_n keys. Fails when: an op has no schedule.
+    Requires: room 3 `online`, a schedule on every step. Produces: room 3 `online`, every step absorbs at most block_n keys, or
+    block_m rows. Fails when: an op has no schedule.
   }];
   let dependentDialects = ["::mlir::affine::AffineDialect", "::mlir::scf::SCFDialect", "::mlir::tensor::TensorDialect"];
 }
@@ -106,7 +112,8 @@ def PruneMaskedTilesPass : Pass<"attn-prune-masked-tiles"> {
     Splits each loop over key tiles into at most three, with bounds in closed form from the analysis MaskTiles: tiles that
     are partly masked on the left, tiles that are kept whole, and tiles that are partly masked (or shorter than block_n) on
     the right. Tiles that keep nothing are in none of them; tiles kept whole have a constant size and no mask region. A mask
-    that the analysis cannot decide is applied everywhere, unless attn.assume states what it needs.
+    that the analysis cannot decide is applied everywhere, unless attn.assume states what it needs. Loops over tiles of rows
+    are split in the same way, from what the mask says of the keys of the block.
 
     With `certain-first` the first step is certain to run, if there is any tile: targets that overlap a tile with the next need
     one to begin with. Partial tiles come first, those on the right and then those on the left, in a loop whose bounds show

@@ -6,8 +6,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/Rooms/RoomPass.h"
-#include "lib/Transforms/Attn/KVRanges.h"
 #include "lib/Transforms/Attn/Passes.h"
+#include "lib/Transforms/Attn/StepRanges.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Arith/Utils/Utils.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
@@ -21,13 +21,14 @@ namespace attn {
 using namespace mlir;
 using namespace attn;
 
-/// Lets the mask see n counted from the loop's first key: the coordinates in which the loop runs.
-static void shiftMask(OpBuilder &builder, OnlineAttentionOp op, OpFoldResult origin) {
+/// Lets the mask see n, or m, counted from the loop's first: the coordinates in which the loop
+/// runs.
+static void shiftMask(OpBuilder &builder, AbsorbingOpInterface op, OpFoldResult origin) {
   if (op.getMask().empty() || isConstantIntValue(origin, 0))
     return;
   Value offset = getValueOrCreateConstantIndexOp(builder, op.getLoc(), origin);
   OpBuilder inner = OpBuilder::atBlockBegin(&op.getMask().front());
-  Value n = op.getMask().getArgument(3);
+  Value n = op.getMask().getArgument(op.getRunningPosition());
   auto sum = arith::AddIOp::create(inner, op.getLoc(), n, offset);
   n.replaceAllUsesExcept(sum, sum);
 }
@@ -40,52 +41,56 @@ static std::optional<TensorFact> factOf(Value tensor) {
 }
 
 /// All tiles, all of them partial: what is known of a mask that cannot be decided.
-static MaskTiles::Ranges getUndecidedRanges(KVLoop kv) {
+static MaskTiles::Ranges getUndecidedRanges(StepLoop over) {
   MaskTiles::Ranges ranges;
-  ranges.begin = ranges.fullBegin = ranges.fullEnd = kv.loop.getLowerBound();
-  ranges.end = kv.numKeys;
+  ranges.begin = ranges.fullBegin = ranges.fullEnd = over.loop.getLowerBound();
+  ranges.end = over.length;
   ranges.mayHaveLeftPartial = ranges.mayHaveFull = false;
   ranges.mayHaveRightPartial = true;
   return ranges;
 }
 
-static void prune(RewriterBase &rewriter, KVLoop kv, bool certain) {
-  Location loc = kv.loop.getLoc();
-  rewriter.setInsertionPoint(kv.loop);
-  OnlineAttentionOp probe = cast<OnlineAttentionOp>(rewriter.clone(*kv.step));
+static void prune(RewriterBase &rewriter, StepLoop over, bool certain) {
+  Location loc = over.loop.getLoc();
+  rewriter.setInsertionPoint(over.loop);
+  auto probe = cast<AbsorbingOpInterface>(rewriter.clone(*over.step));
   rewriter.setInsertionPoint(probe);
-  shiftMask(rewriter, probe, kv.origin);
-  MaskTiles tiles = MaskTiles::analyze(probe.getMask(), factOf);
+  shiftMask(rewriter, probe, over.origin);
+  bool rowsRun = over.step.getRunningPosition() == 2;
+  MaskTiles tiles =
+      MaskTiles::analyze(probe.getMask(), factOf, rowsRun ? MaskAxis::Rows : MaskAxis::Keys);
 
-  if (!kv.step.getMask().empty())
+  if (!over.step.getMask().empty())
     remark::analysis(loc, remark::RemarkOpts::name("mask-tiles").category("attn"))
         << (tiles.isUndecided() ? "mask cannot be decided by tile: it is applied everywhere"
                                 : tiles.describe());
   if (tiles.isUndecided()) {
     rewriter.eraseOp(probe);
     if (certain) {
-      emitKVRanges(rewriter, kv, getUndecidedRanges(kv), certain);
-      rewriter.eraseOp(kv.loop);
+      emitStepRanges(rewriter, over, getUndecidedRanges(over), certain);
+      rewriter.eraseOp(over.loop);
     }
     return;
   }
 
-  OpFoldResult rows = tensor::getMixedSize(rewriter, loc, kv.step.getQuery(), 0);
-  if (auto slice = kv.step.getQuery().getDefiningOp<tensor::ExtractSliceOp>())
-    rows = slice.getMixedSizes()[slice.getMixedSizes().size() - 2];
-  ValueRange at = kv.step.getOrigin();
-  Value rowEnd = arith::AddIOp::create(rewriter, loc, at[2],
-                                       getValueOrCreateConstantIndexOp(rewriter, loc, rows));
-  MaskBlock block = {at[0], at[1], at[2], rowEnd, kv.numKeys};
-  MaskTiles::Ranges ranges = tiles.emitRanges(rewriter, loc, block, kv.blockN);
+  Value matrix = over.step.getFixed();
+  OpFoldResult owned = tensor::getMixedSize(rewriter, loc, matrix, 0);
+  if (auto slice = matrix.getDefiningOp<tensor::ExtractSliceOp>())
+    owned = slice.getMixedSizes()[slice.getMixedSizes().size() - 2];
+  ValueRange at = over.step.getOrigin();
+  Value begin = at[rowsRun ? 3 : 2];
+  Value end = arith::AddIOp::create(rewriter, loc, begin,
+                                    getValueOrCreateConstantIndexOp(rewriter, loc, owned));
+  MaskBlock block = {at[0], at[1], begin, end, over.length};
+  MaskTiles::Ranges ranges = tiles.emitRanges(rewriter, loc, block, over.tileSize);
   // Such a target multiplies whole tiles, zeros with what dropped keys hold, which may be anything:
   // those behind the last that a row keeps are in no tile.
   if (certain && !tiles.isAlwaysFull())
-    kv.numKeys = tiles.emitRanges(rewriter, loc, block, /*tileSize=*/1).end;
+    over.length = tiles.emitRanges(rewriter, loc, block, /*tileSize=*/1).end;
 
-  emitKVRanges(rewriter, kv, ranges, certain);
+  emitStepRanges(rewriter, over, ranges, certain);
   rewriter.eraseOp(probe);
-  rewriter.eraseOp(kv.loop);
+  rewriter.eraseOp(over.loop);
 }
 
 namespace {
@@ -95,12 +100,12 @@ struct PruneMaskedTilesPass : RoomPass<attn::impl::PruneMaskedTilesPassBase<Prun
 
   LogicalResult transform() override {
     IRRewriter rewriter(&getContext());
-    SmallVector<OnlineAttentionOp> steps;
-    getOperation()->walk([&](OnlineAttentionOp op) { steps.push_back(op); });
-    for (OnlineAttentionOp step : steps) {
-      FailureOr<KVLoop> kv = matchKVLoop(rewriter, step);
-      if (succeeded(kv))
-        prune(rewriter, *kv, certainFirst);
+    SmallVector<AbsorbingOpInterface> steps;
+    getOperation()->walk([&](AbsorbingOpInterface op) { steps.push_back(op); });
+    for (AbsorbingOpInterface step : steps) {
+      FailureOr<StepLoop> over = matchStepLoop(rewriter, step);
+      if (succeeded(over))
+        prune(rewriter, *over, certainFirst);
       else
         remark::missed(step.getLoc(), remark::RemarkOpts::name("mask-tiles").category("attn"))
             << "not in a loop made by attn-tile-kv-loop: no tile is pruned";

@@ -26,6 +26,14 @@ struct SetSchedulePass
     : RoomPass<attn::impl::SetSchedulePassBase<SetSchedulePass>, Room::Problem, Room::Problem> {
   using RoomPass::RoomPass;
 
+  /// Gradients have the sizes of a forward pass of their element type: rows are rows, keys are
+  /// keys.
+  BlockSizes choose(Operation *op) {
+    if (auto attention = dyn_cast<AttentionOp>(op))
+      return choose(attention);
+    return chooseForCPU(lanes, /*bf16Pairs=*/false);
+  }
+
   BlockSizes choose(AttentionOp op) {
     if (target == "cuda")
       return chooseForCUDA({op.getHeadDim(), op.getValueDim(), !op.getMask().empty(),
@@ -45,18 +53,19 @@ struct SetSchedulePass
           << blockM.getValue() << ", " << blockN.getValue() << " and " << splits.getValue();
       return failure();
     }
-    WalkResult walk = getOperation()->walk([&](AttentionOp op) -> WalkResult {
-      if (op->hasAttr(kScheduleAttrName))
+    WalkResult walk = getOperation()->walk([&](Operation *op) -> WalkResult {
+      if (!isa<AttentionOp, RowDeltaOp, AttentionGradQueryOp, AttentionGradKeyValueOp>(op) ||
+          op->hasAttr(kScheduleAttrName))
         return WalkResult::advance();
       BlockSizes sizes = choose(op);
       int64_t m = blockM ? int64_t(blockM) : sizes.blockM,
               n = blockN ? int64_t(blockN) : sizes.blockN;
-      auto schedule = ScheduleAttr::getChecked([&] { return op.emitOpError(); }, &getContext(), m,
+      auto schedule = ScheduleAttr::getChecked([&] { return op->emitOpError(); }, &getContext(), m,
                                                n, splits.getValue());
       if (!schedule)
         return WalkResult::interrupt();
       op->setAttr(kScheduleAttrName, schedule);
-      remark::passed(op.getLoc(), remark::RemarkOpts::name("schedule").category("attn"))
+      remark::passed(op->getLoc(), remark::RemarkOpts::name("schedule").category("attn"))
           << llvm::formatv("rule {0} chose block_m {1}, block_n {2}, splits {3}",
                            blockM || blockN ? StringRef("options") : sizes.rule, m, n,
                            splits.getValue())

@@ -6,9 +6,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/Rooms/RoomPass.h"
-#include "lib/Transforms/Attn/KVStep.h"
 #include "lib/Transforms/Attn/Passes.h"
 #include "lib/Transforms/Attn/Schedule.h"
+#include "lib/Transforms/Attn/TileStep.h"
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Arith/Utils/Utils.h"
@@ -23,26 +23,31 @@ namespace attn {
 using namespace mlir;
 using namespace attn;
 
-static LogicalResult tileKVLoop(RewriterBase &rewriter, OnlineAttentionOp op) {
+static LogicalResult tileLoop(RewriterBase &rewriter, AbsorbingOpInterface op) {
   FailureOr<ScheduleAttr> schedule = getSchedule(op);
   if (failed(schedule))
     return failure();
   Location loc = op.getLoc();
-  int64_t blockN = schedule->getBlockN();
+  bool rowsRun = op.getRunningPosition() == 2;
+  int64_t tileSize = rowsRun ? schedule->getBlockM() : schedule->getBlockN();
   rewriter.setInsertionPoint(op);
-  OpFoldResult n = tensor::getMixedSize(rewriter, loc, op.getKey(), 0);
-  if (auto slice = op.getKey().getDefiningOp<tensor::ExtractSliceOp>())
+  SmallVector<Value> sources =
+      llvm::map_to_vector(op.getRunningMutable(), [](OpOperand *tile) { return tile->get(); });
+  OpFoldResult n = tensor::getMixedSize(rewriter, loc, sources[0], 0);
+  if (auto slice = sources[0].getDefiningOp<tensor::ExtractSliceOp>())
     n = slice.getMixedSizes()[slice.getMixedSizes().size() - 2];
   Value end = getValueOrCreateConstantIndexOp(rewriter, loc, n);
   Value zero = arith::ConstantIndexOp::create(rewriter, loc, 0);
-  Value step = arith::ConstantIndexOp::create(rewriter, loc, blockN);
-  auto loop = scf::ForOp::create(rewriter, loc, zero, end, step, op.getDpsInits());
+  Value step = arith::ConstantIndexOp::create(rewriter, loc, tileSize);
+  ValueRange state = cast<DestinationStyleOpInterface>(op.getOperation()).getDpsInits();
+  auto loop = scf::ForOp::create(rewriter, loc, zero, end, step, state);
   rewriter.setInsertionPointToEnd(loop.getBody());
   Value n0 = loop.getInductionVar();
-  OpFoldResult size = emitTileSize(rewriter, loc, blockN, n0, n);
+  SmallVector<OpFoldResult> origin = getOriginOrZeros(op.getOrigin(), rewriter.getContext());
+  OpFoldResult size = emitTileSize(rewriter, loc, tileSize, n0, n);
   scf::YieldOp::create(rewriter, loc,
-                       emitKVStep(rewriter, op, op.getKey(), op.getValue(), op.getMixedOrigin()[3],
-                                  n0, size, loop.getRegionIterArgs(), /*withMask=*/true));
+                       emitTileStep(rewriter, op, sources, origin[op.getRunningPosition()], n0,
+                                    size, loop.getRegionIterArgs(), /*withMask=*/true));
   rewriter.replaceOp(op, loop.getResults());
   return success();
 }
@@ -52,10 +57,10 @@ struct TileKVLoopPass
     : RoomPass<attn::impl::TileKVLoopPassBase<TileKVLoopPass>, Room::Online, Room::Online> {
   LogicalResult transform() override {
     IRRewriter rewriter(&getContext());
-    SmallVector<OnlineAttentionOp> ops;
-    getOperation()->walk([&](OnlineAttentionOp op) { ops.push_back(op); });
-    for (OnlineAttentionOp op : ops)
-      if (failed(tileKVLoop(rewriter, op)))
+    SmallVector<AbsorbingOpInterface> ops;
+    getOperation()->walk([&](AbsorbingOpInterface op) { ops.push_back(op); });
+    for (AbsorbingOpInterface op : ops)
+      if (failed(tileLoop(rewriter, op)))
         return failure();
     return success();
   }

@@ -23,20 +23,26 @@ namespace attn {
 using namespace mlir;
 using namespace attn;
 
-static LogicalResult tileToGrid(RewriterBase &rewriter, AttentionOp op) {
+/// The first three dimensions of a block: one batch, one head, and the rows or keys that it owns.
+static int64_t getOwned(Operation *op, ScheduleAttr schedule) {
+  return isa<AttentionGradKeyValueOp>(op) ? schedule.getBlockN() : schedule.getBlockM();
+}
+
+static LogicalResult tileToGrid(RewriterBase &rewriter, TilingInterface op) {
   if (op->getParentOfType<scf::ForallOp>())
     return success();
   FailureOr<ScheduleAttr> schedule = getSchedule(op);
   if (failed(schedule))
     return failure();
-  if (op.getVariantsAttr())
-    return op.emitOpError("expected score and mask regions, got variants (attn-expand-variants "
-                          "turns them into regions)");
+  if (auto scored = dyn_cast<ScoredOpInterface>(op.getOperation());
+      scored && scored.getVariantsAttr())
+    return op->emitOpError("expected score and mask regions, got variants (attn-expand-variants "
+                           "turns them into regions)");
 
-  for (RankedTensorType type :
-       {op.getQuery().getType(), op.getKey().getType(), op.getValue().getType()})
-    if (llvm::is_contained(type.getShape(), 0))
-      return op.emitOpError("expected static extents above 0, got ")
+  for (Value operand : op->getOperands())
+    if (auto type = dyn_cast<RankedTensorType>(operand.getType());
+        type && type.getRank() == 4 && llvm::is_contained(type.getShape(), 0))
+      return op->emitOpError("expected static extents above 0, got ")
              << type << " (a dynamic extent may be 0)";
 
   auto block = [&](gpu::MappingId id) -> Attribute {
@@ -45,20 +51,20 @@ static LogicalResult tileToGrid(RewriterBase &rewriter, AttentionOp op) {
   scf::SCFTilingOptions options;
   options.setLoopType(scf::SCFTilingOptions::LoopType::ForallOp);
   options.setTileSizes({rewriter.getIndexAttr(1), rewriter.getIndexAttr(1),
-                        rewriter.getIndexAttr(schedule->getBlockM())});
+                        rewriter.getIndexAttr(getOwned(op, *schedule))});
   options.setMapping(
       {block(gpu::MappingId::DimZ), block(gpu::MappingId::DimY), block(gpu::MappingId::DimX)});
   rewriter.setInsertionPoint(op);
   FailureOr<scf::SCFTilingResult> tiled = scf::tileUsingSCF(rewriter, op, options);
   if (failed(tiled))
-    return op.emitOpError("cannot be tiled over B, H and M");
+    return op->emitOpError("cannot be tiled over B, H and M");
   rewriter.setInsertionPointAfter(tiled->loops.front());
   SmallVector<Value> replacements;
   for (auto [result, value] : llvm::zip_equal(op->getResults(), tiled->replacements))
     replacements.push_back(
         value.getType() == result.getType()
             ? value
-            : tensor::CastOp::create(rewriter, op.getLoc(), result.getType(), value).getResult());
+            : tensor::CastOp::create(rewriter, op->getLoc(), result.getType(), value).getResult());
   rewriter.replaceOp(op, replacements);
   return success();
 }
@@ -68,9 +74,12 @@ struct TileToGridPass
     : RoomPass<attn::impl::TileToGridPassBase<TileToGridPass>, Room::Problem, Room::Grid> {
   LogicalResult transform() override {
     IRRewriter rewriter(&getContext());
-    SmallVector<AttentionOp> ops;
-    getOperation()->walk([&](AttentionOp op) { ops.push_back(op); });
-    for (AttentionOp op : ops)
+    SmallVector<TilingInterface> ops;
+    getOperation()->walk([&](TilingInterface op) {
+      if (isa<AttentionOp, RowDeltaOp, AttentionGradQueryOp, AttentionGradKeyValueOp>(op))
+        ops.push_back(op);
+    });
+    for (TilingInterface op : ops)
       if (failed(tileToGrid(rewriter, op)))
         return failure();
     return success();

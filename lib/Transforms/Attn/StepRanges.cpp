@@ -1,13 +1,13 @@
-//===- KVRanges.cpp - loops over ranges of key tiles ------------------------------------------===//
+//===- StepRanges.cpp - loops over ranges of tiles --------------------------------------------===//
 //
 // Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------------------------===//
 
-#include "lib/Transforms/Attn/KVRanges.h"
-#include "lib/Transforms/Attn/KVStep.h"
+#include "lib/Transforms/Attn/StepRanges.h"
 #include "lib/Transforms/Attn/Schedule.h"
+#include "lib/Transforms/Attn/TileStep.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
 using namespace mlir;
@@ -17,25 +17,25 @@ using namespace attn;
 /// partial range have a run-time size, keep the mask, and are passed over when the mask is known to
 /// drop them.
 static SmallVector<Value> emitRange(
-    OpBuilder &builder, KVLoop kv, const MaskTiles::Ranges &ranges, Value begin, Value end,
+    OpBuilder &builder, StepLoop over, const MaskTiles::Ranges &ranges, Value begin, Value end,
     bool isFull, ValueRange state,
     function_ref<Value(Value)> tileAt = [](Value at) { return at; }) {
-  Location loc = kv.loop.getLoc();
-  auto loop = scf::ForOp::create(builder, loc, begin, end, kv.loop.getStep(), state);
+  Location loc = over.loop.getLoc();
+  auto loop = scf::ForOp::create(builder, loc, begin, end, over.loop.getStep(), state);
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPointToEnd(loop.getBody());
   Value n0 = tileAt(loop.getInductionVar());
   ValueRange running = loop.getRegionIterArgs();
-  OpFoldResult size = builder.getIndexAttr(kv.blockN);
+  OpFoldResult size = builder.getIndexAttr(over.tileSize);
   if (!isFull)
-    size = emitTileSize(builder, loc, kv.blockN, n0, kv.numKeys);
+    size = emitTileSize(builder, loc, over.tileSize, n0, over.length);
   auto emitStep = [&] {
-    return emitKVStep(builder, kv.step, kv.key, kv.value, kv.origin, n0, size, running,
-                      /*withMask=*/!isFull);
+    return emitTileStep(builder, over.step, over.sources, over.origin, n0, size, running,
+                        /*withMask=*/!isFull);
   };
   Value isLive;
   if (!isFull) {
-    Value n1 = arith::AddIOp::create(builder, loc, n0, kv.loop.getStep());
+    Value n1 = arith::AddIOp::create(builder, loc, n0, over.loop.getStep());
     isLive = MaskTiles::emitTileIsLive(builder, loc, ranges, n0, n1);
   }
   if (!isLive) {
@@ -53,7 +53,7 @@ static SmallVector<Value> emitRange(
 }
 
 /// Lets the mask of `step` keep everything where `isFull` holds, a value outside of the mask.
-static void keepAllWhere(Value isFull, OnlineAttentionOp step) {
+static void keepAllWhere(Value isFull, AbsorbingOpInterface step) {
   Operation *yield = step.getMask().front().getTerminator();
   OpBuilder builder(yield);
   yield->setOperand(0,
@@ -75,18 +75,18 @@ static Value emitIsFull(OpBuilder &builder, Location loc, const MaskTiles::Range
 
 /// One loop over tiles [begin, end) of constant size, full and partial alike: the mask says for
 /// each tile whether it applies.
-static ValueRange emitMixedRange(OpBuilder &builder, KVLoop kv, const MaskTiles::Ranges &ranges,
+static ValueRange emitMixedRange(OpBuilder &builder, StepLoop over, const MaskTiles::Ranges &ranges,
                                  Value begin, Value end, ValueRange state) {
-  Location loc = kv.loop.getLoc();
-  auto loop = scf::ForOp::create(builder, loc, begin, end, kv.loop.getStep(), state);
+  Location loc = over.loop.getLoc();
+  auto loop = scf::ForOp::create(builder, loc, begin, end, over.loop.getStep(), state);
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPointToEnd(loop.getBody());
   Value n0 = loop.getInductionVar();
-  ValueRange next =
-      emitKVStep(builder, kv.step, kv.key, kv.value, kv.origin, n0, builder.getIndexAttr(kv.blockN),
-                 loop.getRegionIterArgs(), /*withMask=*/true);
+  ValueRange next = emitTileStep(builder, over.step, over.sources, over.origin, n0,
+                                 builder.getIndexAttr(over.tileSize), loop.getRegionIterArgs(),
+                                 /*withMask=*/true);
   if (ranges.mayHaveFull) {
-    auto step = next[0].getDefiningOp<OnlineAttentionOp>();
+    auto step = next[0].getDefiningOp<AbsorbingOpInterface>();
     builder.setInsertionPoint(step);
     keepAllWhere(emitIsFull(builder, loc, ranges, n0), step);
     builder.setInsertionPointAfter(step);
@@ -98,7 +98,7 @@ static ValueRange emitMixedRange(OpBuilder &builder, KVLoop kv, const MaskTiles:
 /// Whether one loop should visit full and partial tiles alike. Where the regions read tensors,
 /// tiles are often partial, and few may be full: loops of both kinds overlap their steps only if
 /// partial tiles are few.
-static bool prefersOneLoop(OnlineAttentionOp step) {
+static bool prefersOneLoop(AbsorbingOpInterface step) {
   // Beyond 128 rows threads have no registers to spare for a mask that waits beside every tile.
   auto schedule = step->getAttrOfType<ScheduleAttr>(kScheduleAttrName);
   if (schedule && schedule.getBlockM() > 128)
@@ -107,9 +107,9 @@ static bool prefersOneLoop(OnlineAttentionOp step) {
 }
 
 /// The start of the last of the tiles that end at `end` > 0.
-static Value emitLastTile(OpBuilder &builder, Location loc, Value end, int64_t blockN) {
+static Value emitLastTile(OpBuilder &builder, Location loc, Value end, int64_t tileSize) {
   Value one = arith::ConstantIndexOp::create(builder, loc, 1);
-  Value size = arith::ConstantIndexOp::create(builder, loc, blockN);
+  Value size = arith::ConstantIndexOp::create(builder, loc, tileSize);
   Value before = arith::SubIOp::create(builder, loc, end, one);
   Value index = arith::DivUIOp::create(builder, loc, before, size);
   return arith::MulIOp::create(builder, loc, index, size);
@@ -125,36 +125,37 @@ enum class Visit {
   LastFirstThenMixed,
 };
 
-static Visit chooseVisit(const KVLoop &kv, const MaskTiles::Ranges &ranges, bool isMasked) {
+static Visit chooseVisit(const StepLoop &over, const MaskTiles::Ranges &ranges, bool isMasked) {
   if (!isMasked || !ranges.live.empty())
     return Visit::LastFirst;
-  if (prefersOneLoop(kv.step))
+  if (prefersOneLoop(over.step))
     return Visit::LastFirstThenMixed;
   // Few tiles are partial where others are full, and one copy of the step does for all of them.
   return ranges.mayHaveFull && ranges.mayHaveRightPartial ? Visit::PartialsFirst : Visit::LastFirst;
 }
 
 /// The last tile, on its own, with the mask where any tile has it.
-static SmallVector<Value> emitLastStep(OpBuilder &builder, KVLoop kv,
+static SmallVector<Value> emitLastStep(OpBuilder &builder, StepLoop over,
                                        const MaskTiles::Ranges &ranges, Value last, bool isMasked,
                                        ValueRange state) {
-  OpFoldResult size = builder.getIndexAttr(kv.blockN);
+  OpFoldResult size = builder.getIndexAttr(over.tileSize);
   if (ranges.mayHaveLeftPartial || ranges.mayHaveRightPartial)
-    size = emitTileSize(builder, kv.loop.getLoc(), kv.blockN, last, kv.numKeys);
+    size = emitTileSize(builder, over.loop.getLoc(), over.tileSize, last, over.length);
   return SmallVector<Value>(
-      emitKVStep(builder, kv.step, kv.key, kv.value, kv.origin, last, size, state, isMasked));
+      emitTileStep(builder, over.step, over.sources, over.origin, last, size, state, isMasked));
 }
 
 /// The three loops; `until` bounds the first two.
-static SmallVector<Value> emitLoops(OpBuilder &builder, KVLoop kv, const MaskTiles::Ranges &ranges,
-                                    Value until, bool hasRight, ValueRange inits) {
+static SmallVector<Value> emitLoops(OpBuilder &builder, StepLoop over,
+                                    const MaskTiles::Ranges &ranges, Value until, bool hasRight,
+                                    ValueRange inits) {
   SmallVector<Value> state(inits);
   auto append = [&](bool exists, Value begin, Value end, bool isFull) {
     if (!exists)
       return;
     if (until)
-      end = arith::MinSIOp::create(builder, kv.loop.getLoc(), end, until);
-    state = emitRange(builder, kv, ranges, begin, end, isFull, state);
+      end = arith::MinSIOp::create(builder, over.loop.getLoc(), end, until);
+    state = emitRange(builder, over, ranges, begin, end, isFull, state);
   };
   append(ranges.mayHaveLeftPartial, ranges.begin, ranges.fullBegin, /*isFull=*/false);
   append(ranges.mayHaveFull, ranges.fullBegin, ranges.fullEnd, /*isFull=*/true);
@@ -165,10 +166,10 @@ static SmallVector<Value> emitLoops(OpBuilder &builder, KVLoop kv, const MaskTil
 /// All partial tiles, those on the right first, in one loop over [right, end of the last), behind
 /// which the positions of those on the left follow. The bounds show that it runs: the last tile is
 /// in it even if it is full. `right` is where it begins, and full tiles end.
-static SmallVector<Value> emitPartials(OpBuilder &builder, KVLoop kv,
+static SmallVector<Value> emitPartials(OpBuilder &builder, StepLoop over,
                                        const MaskTiles::Ranges &ranges, Value right,
                                        ValueRange state) {
-  Location loc = kv.loop.getLoc();
+  Location loc = over.loop.getLoc();
   Value end = ranges.end, shift;
   if (ranges.mayHaveLeftPartial) {
     Value leftEnd = arith::MinSIOp::create(builder, loc, ranges.fullBegin, right);
@@ -178,7 +179,7 @@ static SmallVector<Value> emitPartials(OpBuilder &builder, KVLoop kv,
     shift = arith::SubIOp::create(builder, loc, ranges.end, ranges.begin);
   }
   return emitRange(
-      builder, kv, ranges, right, end, /*isFull=*/false, state, [&](Value at) -> Value {
+      builder, over, ranges, right, end, /*isFull=*/false, state, [&](Value at) -> Value {
         if (!shift)
           return at;
         Value isRight =
@@ -189,34 +190,34 @@ static SmallVector<Value> emitPartials(OpBuilder &builder, KVLoop kv,
 }
 
 /// The loops of a block that has tiles, and whose first step is certain to run.
-static SmallVector<Value> emitCertain(OpBuilder &builder, KVLoop kv,
+static SmallVector<Value> emitCertain(OpBuilder &builder, StepLoop over,
                                       const MaskTiles::Ranges &ranges, ValueRange inits) {
-  Location loc = kv.loop.getLoc();
+  Location loc = over.loop.getLoc();
   bool isMasked =
-      !kv.step.getMask().empty() && (ranges.mayHaveLeftPartial || ranges.mayHaveRightPartial);
-  Visit visit = chooseVisit(kv, ranges, isMasked);
+      !over.step.getMask().empty() && (ranges.mayHaveLeftPartial || ranges.mayHaveRightPartial);
+  Visit visit = chooseVisit(over, ranges, isMasked);
   if (visit == Visit::PartialsFirst) {
-    Value last = arith::SubIOp::create(builder, loc, ranges.end, kv.loop.getStep());
+    Value last = arith::SubIOp::create(builder, loc, ranges.end, over.loop.getStep());
     Value right = arith::MinSIOp::create(builder, loc, ranges.fullEnd, last);
-    SmallVector<Value> state = emitPartials(builder, kv, ranges, right, inits);
-    return emitRange(builder, kv, ranges, ranges.fullBegin, right, /*isFull=*/true, state);
+    SmallVector<Value> state = emitPartials(builder, over, ranges, right, inits);
+    return emitRange(builder, over, ranges, ranges.fullBegin, right, /*isFull=*/true, state);
   }
-  Value last = emitLastTile(builder, loc, ranges.end, kv.blockN);
-  SmallVector<Value> state = emitLastStep(builder, kv, ranges, last, isMasked, inits);
+  Value last = emitLastTile(builder, loc, ranges.end, over.tileSize);
+  SmallVector<Value> state = emitLastStep(builder, over, ranges, last, isMasked, inits);
   if (visit == Visit::LastFirstThenMixed)
-    return emitMixedRange(builder, kv, ranges, ranges.begin, last, state);
+    return emitMixedRange(builder, over, ranges, ranges.begin, last, state);
   // Without a mask only the last tile can be partial.
-  return emitLoops(builder, kv, ranges, last, ranges.mayHaveRightPartial && isMasked, state);
+  return emitLoops(builder, over, ranges, last, ranges.mayHaveRightPartial && isMasked, state);
 }
 
-void attn::emitKVRanges(OpBuilder &builder, KVLoop kv, const MaskTiles::Ranges &ranges,
-                        bool certain) {
-  Location loc = kv.loop.getLoc();
-  ValueRange inits = kv.loop.getInitArgs();
+void attn::emitStepRanges(OpBuilder &builder, StepLoop over, const MaskTiles::Ranges &ranges,
+                          bool certain) {
+  Location loc = over.loop.getLoc();
+  ValueRange inits = over.loop.getInitArgs();
   OpBuilder::InsertionGuard guard(builder);
   if (!certain) {
-    kv.loop.getResults().replaceAllUsesWith(
-        emitLoops(builder, kv, ranges, /*until=*/{}, ranges.mayHaveRightPartial, inits));
+    over.loop.getResults().replaceAllUsesWith(
+        emitLoops(builder, over, ranges, /*until=*/{}, ranges.mayHaveRightPartial, inits));
     return;
   }
   Value hasTiles =
@@ -225,6 +226,6 @@ void attn::emitKVRanges(OpBuilder &builder, KVLoop kv, const MaskTiles::Ranges &
   builder.setInsertionPointToEnd(any.elseBlock());
   scf::YieldOp::create(builder, loc, inits);
   builder.setInsertionPointToEnd(any.thenBlock());
-  scf::YieldOp::create(builder, loc, emitCertain(builder, kv, ranges, inits));
-  kv.loop.getResults().replaceAllUsesWith(any.getResults());
+  scf::YieldOp::create(builder, loc, emitCertain(builder, over, ranges, inits));
+  over.loop.getResults().replaceAllUsesWith(any.getResults());
 }

@@ -1,11 +1,11 @@
-//===- KVLoop.cpp - the loop over key tiles ---------------------------------------------------===//
+//===- StepLoop.cpp - the loop over tiles of what runs ----------------------------------------===//
 //
 // Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------------------------===//
 
-#include "lib/Transforms/Attn/KVLoop.h"
+#include "lib/Transforms/Attn/StepLoop.h"
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/Matchers.h"
@@ -15,17 +15,19 @@
 using namespace mlir;
 using namespace attn;
 
-/// The matrix of which `tile` is the slice of `blockN` keys, or of a run-time number, at [n0, 0],
-/// with all columns, or null.
-static Value getTiledSource(Value tile, Value n0, int64_t blockN) {
+/// The vector or matrix of which `tile` is the slice of `tileSize` rows, or of a run-time number,
+/// at n0, with all columns, or null.
+static Value getTiledSource(Value tile, Value n0, int64_t tileSize) {
   auto slice = tile.getDefiningOp<tensor::ExtractSliceOp>();
-  if (!slice || slice.getSourceType().getRank() != 2 || !slice.hasUnitStride() ||
-      slice.getSourceType().isDynamicDim(1) ||
-      slice.getSourceType().getDimSize(1) != slice.getType().getDimSize(1))
+  if (!slice || !slice.hasUnitStride() || slice.getMixedOffsets()[0] != OpFoldResult(n0) ||
+      getConstantIntValue(slice.getMixedSizes()[0]).value_or(tileSize) != tileSize)
     return {};
-  if (getConstantIntValue(slice.getMixedSizes()[0]).value_or(blockN) != blockN ||
-      slice.getMixedOffsets()[0] != OpFoldResult(n0) ||
-      !isConstantIntValue(slice.getMixedOffsets()[1], 0))
+  RankedTensorType source = slice.getSourceType();
+  if (source.getRank() != slice.getType().getRank() || source.getRank() > 2)
+    return {};
+  if (source.getRank() == 2 &&
+      (source.isDynamicDim(1) || source.getDimSize(1) != slice.getType().getDimSize(1) ||
+       !isConstantIntValue(slice.getMixedOffsets()[1], 0)))
     return {};
   return slice.getSource();
 }
@@ -53,37 +55,47 @@ static FailureOr<OpFoldResult> getOrigin(OpBuilder &builder, Value position, scf
 
 /// Whether nothing of the loop is lost when `step` alone is done again elsewhere: the other ops
 /// only compute its tiles and positions, and what else it needs comes from outside.
-static bool isOnlyStep(scf::ForOp loop, OnlineAttentionOp step) {
+static bool isOnlyStep(scf::ForOp loop, AbsorbingOpInterface step) {
   for (Operation &op : loop.getBody()->without_terminator())
     if (&op != step && (op.getNumRegions() != 0 || !isPure(&op)))
       return false;
   llvm::SetVector<Value> needed;
   getUsedValuesDefinedAbove(step->getRegions(), needed);
-  needed.insert(step.getQuery());
-  needed.insert(step.getScale());
-  needed.insert_range(step.getOrigin().drop_back());
+  auto destinations = cast<DestinationStyleOpInterface>(step.getOperation());
+  SmallVector<OpOperand *> running = step.getRunningMutable();
+  Value position = step.getOrigin()[step.getRunningPosition()];
+  for (OpOperand &operand : step->getOpOperands())
+    if (!destinations.isDpsInit(&operand) && !llvm::is_contained(running, &operand) &&
+        operand.get() != position)
+      needed.insert(operand.get());
   return llvm::all_of(needed, [&](Value value) { return loop.isDefinedOutsideOfLoop(value); });
 }
 
-FailureOr<KVLoop> attn::matchKVLoop(OpBuilder &builder, OnlineAttentionOp step) {
+FailureOr<StepLoop> attn::matchStepLoop(OpBuilder &builder, AbsorbingOpInterface step) {
   auto loop = dyn_cast<scf::ForOp>(step->getParentOp());
-  if (!loop || loop.getNumRegionIterArgs() != 3 || !matchPattern(loop.getLowerBound(), m_Zero()))
+  if (!loop || loop.getNumRegionIterArgs() != step->getNumResults() ||
+      !matchPattern(loop.getLowerBound(), m_Zero()))
     return failure();
-  auto blockN = getConstantIntValue(loop.getStep());
+  auto tileSize = getConstantIntValue(loop.getStep());
   auto yield = cast<scf::YieldOp>(loop.getBody()->getTerminator());
-  if (!blockN || *blockN < 1 || !llvm::equal(yield.getOperands(), step->getResults()) ||
-      !llvm::equal(step.getDpsInits(), ValueRange(loop.getRegionIterArgs())))
+  if (!tileSize || *tileSize < 1 || !llvm::equal(yield.getOperands(), step->getResults()) ||
+      !llvm::equal(cast<DestinationStyleOpInterface>(step.getOperation()).getDpsInits(),
+                   ValueRange(loop.getRegionIterArgs())))
     return failure();
   Value n0 = loop.getInductionVar();
-  Value key = getTiledSource(step.getKey(), n0, *blockN),
-        value = getTiledSource(step.getValue(), n0, *blockN);
-  if (!key || !value || step.getOrigin().empty() || !loop.isDefinedOutsideOfLoop(key) ||
-      !loop.isDefinedOutsideOfLoop(value) || !isOnlyStep(loop, step))
+  SmallVector<Value, 4> sources;
+  for (OpOperand *tile : step.getRunningMutable()) {
+    sources.push_back(getTiledSource(tile->get(), n0, *tileSize));
+    if (!sources.back() || !loop.isDefinedOutsideOfLoop(sources.back()))
+      return failure();
+  }
+  if (step.getOrigin().empty() || !isOnlyStep(loop, step))
     return failure();
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPoint(loop);
-  FailureOr<OpFoldResult> origin = getOrigin(builder, step.getOrigin()[3], loop);
+  FailureOr<OpFoldResult> origin =
+      getOrigin(builder, step.getOrigin()[step.getRunningPosition()], loop);
   if (failed(origin))
     return failure();
-  return KVLoop{loop, step, key, value, loop.getUpperBound(), *blockN, *origin};
+  return StepLoop{loop, step, sources, loop.getUpperBound(), *tileSize, *origin};
 }

@@ -1,0 +1,175 @@
+//===- AttnGradStepOps.cpp - gradients of attention, a tile at a time -----------------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Constraints are numbered as in AttnVerifiers.cpp.
+//
+//===----------------------------------------------------------------------===//
+
+#include "dialects/Attn/IR/AttnVerifiers.h"
+
+using namespace mlir;
+using namespace attn;
+
+using Effects = SmallVectorImpl<SideEffects::EffectInstance<MemoryEffects::Effect>>;
+
+static MutableOperandRange getLastOperands(Operation *op, unsigned count) {
+  return MutableOperandRange(op, op->getNumOperands() - count, count);
+}
+
+MutableOperandRange GradRowsOp::getDpsInitsMutable() { return getLastOperands(*this, 2); }
+MutableOperandRange GradQueryStepOp::getDpsInitsMutable() { return getLastOperands(*this, 1); }
+MutableOperandRange GradKeyValueStepOp::getDpsInitsMutable() { return getLastOperands(*this, 2); }
+MutableOperandRange GradEndOp::getDpsInitsMutable() { return getLastOperands(*this, 1); }
+
+void GradRowsOp::getEffects(Effects &effects) { getBufferEffects(*this, false, effects); }
+void GradQueryStepOp::getEffects(Effects &effects) { getBufferEffects(*this, true, effects); }
+void GradKeyValueStepOp::getEffects(Effects &effects) { getBufferEffects(*this, true, effects); }
+void GradEndOp::getEffects(Effects &effects) { getBufferEffects(*this, false, effects); }
+
+using Shapes = ReifiedRankedShapedTypeDims;
+
+LogicalResult GradRowsOp::reifyResultShapes(OpBuilder &builder, Shapes &shapes) {
+  return reifyInits(*this, builder, shapes);
+}
+LogicalResult GradQueryStepOp::reifyResultShapes(OpBuilder &builder, Shapes &shapes) {
+  return reifyInits(*this, builder, shapes);
+}
+LogicalResult GradKeyValueStepOp::reifyResultShapes(OpBuilder &builder, Shapes &shapes) {
+  return reifyInits(*this, builder, shapes);
+}
+LogicalResult GradEndOp::reifyResultShapes(OpBuilder &builder, Shapes &shapes) {
+  return reifyInits(*this, builder, shapes);
+}
+
+void GradQueryStepOp::getCanonicalizationPatterns(RewritePatternSet &patterns, MLIRContext *) {
+  populateCastFold(patterns, getOperationName());
+}
+void GradKeyValueStepOp::getCanonicalizationPatterns(RewritePatternSet &patterns, MLIRContext *) {
+  populateCastFold(patterns, getOperationName());
+}
+
+SmallVector<OpFoldResult> GradQueryStepOp::getMixedOrigin() {
+  return getOriginOrZeros(getOrigin(), getContext());
+}
+SmallVector<OpFoldResult> GradKeyValueStepOp::getMixedOrigin() {
+  return getOriginOrZeros(getOrigin(), getContext());
+}
+
+unsigned GradQueryStepOp::getRunningPosition() { return 3; }
+unsigned GradKeyValueStepOp::getRunningPosition() { return 2; }
+Value GradQueryStepOp::getFixed() { return getQuery(); }
+Value GradKeyValueStepOp::getFixed() { return getKey(); }
+
+SmallVector<OpOperand *> GradQueryStepOp::getRunningMutable() {
+  return {&getKeyMutable(), &getValueMutable()};
+}
+SmallVector<OpOperand *> GradKeyValueStepOp::getRunningMutable() {
+  return {&getQueryMutable(), &getDOutputMutable(), &getNegLse2Mutable(), &getDeltaMutable()};
+}
+
+//===----------------------------------------------------------------------===//
+// Verifiers
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// An operand and what its dimensions are called.
+struct Named {
+  StringRef name;
+  Value value;
+  ArrayRef<StringRef> dims;
+};
+} // namespace
+
+/// Every operand has its dimensions, and those of one name agree.
+static LogicalResult verifyShapes(Operation *op, ArrayRef<Named> operands) {
+  llvm::StringMap<std::pair<StringRef, int64_t>> sizes;
+  for (const Named &operand : operands) {
+    auto type = cast<ShapedType>(operand.value.getType());
+    if (failed(checkRank(op, operand.name, type, operand.dims.size(),
+                         ("(" + llvm::join(operand.dims, ", ") + ")"))))
+      return failure();
+    for (auto [dim, size] : llvm::zip_equal(operand.dims, type.getShape())) {
+      auto [known, isNew] = sizes.try_emplace(dim, operand.name, size);
+      if (!isNew && failed(checkExtent(op, dim, known->second.first, known->second.second,
+                                       operand.name, size)))
+        return failure();
+      if (size == 0 && dim.starts_with("D"))
+        return op->emitOpError("expected ") << dim << " above 0, got " << type;
+    }
+  }
+  return success();
+}
+
+static bool isF32(Type type) { return type.isF32(); }
+
+static LogicalResult verifyElements(Operation *op, ArrayRef<Named> storage, ArrayRef<Named> f32) {
+  for (const Named &operand : storage)
+    if (failed(checkElement(op, operand.name, operand.value.getType(), isStorageFloat,
+                            "f16, bf16 or f32")))
+      return failure();
+  for (const Named &operand : f32)
+    if (failed(checkElement(op, operand.name, operand.value.getType(), isF32, "f32")))
+      return failure();
+  return success();
+}
+
+static constexpr StringRef kMD[] = {"M", "D"}, kND[] = {"N", "D"}, kNDv[] = {"N", "Dv"},
+                           kMDv[] = {"M", "Dv"}, kM[] = {"M"}, kXY[] = {"X", "Y"};
+
+/// What both steps read, and the sums that they add to.
+template <typename OpT> static LogicalResult verifyStep(OpT op, ArrayRef<Named> sums) {
+  SmallVector<Named> storage = {{"query", op.getQuery(), kMD},
+                                {"key", op.getKey(), kND},
+                                {"value", op.getValue(), kNDv},
+                                {"d_output", op.getDOutput(), kMDv}};
+  SmallVector<Named> f32 = {{"neg_lse2", op.getNegLse2(), kM}, {"delta", op.getDelta(), kM}};
+  llvm::append_range(f32, sums);
+  SmallVector<Named> all = storage;
+  llvm::append_range(all, f32);
+  // grad_step_c1: query (M, D), key (N, D), value (N, Dv) and d_output (M, Dv) of f16, bf16 or f32;
+  // neg_lse2 (M), delta (M) and the sums of f32
+  // grad_step_c2: the shapes agree, D and Dv are above 0
+  if (failed(verifyShapes(op, all)) || failed(verifyElements(op, storage, f32)) ||
+      failed(verifyOrigin(op, op.getOrigin())))
+    return failure();
+  return verifyDestinations(op);
+}
+
+LogicalResult GradQueryStepOp::verify() { return verifyStep(*this, {{"acc", getAcc(), kMD}}); }
+
+LogicalResult GradKeyValueStepOp::verify() {
+  return verifyStep(*this, {{"acc_key", getAccKey(), kND}, {"acc_value", getAccValue(), kNDv}});
+}
+
+template <typename OpT> static LogicalResult verifyStepRegions(OpT op) {
+  return failure(failed(verifyScoreAndMask(op, op.getScore(), op.getMask())) ||
+                 failed(verifyGradRegion(op, op.getGrad())));
+}
+
+LogicalResult GradQueryStepOp::verifyRegions() { return verifyStepRegions(*this); }
+LogicalResult GradKeyValueStepOp::verifyRegions() { return verifyStepRegions(*this); }
+
+LogicalResult GradRowsOp::verify() {
+  SmallVector<Named> storage = {{"output", getOutput(), kMDv}, {"d_output", getDOutput(), kMDv}};
+  SmallVector<Named> f32 = {
+      {"lse", getLse(), kM}, {"neg_lse2", getNegLse2(), kM}, {"delta", getDelta(), kM}};
+  if (getDLse())
+    f32.push_back({"d_lse", getDLse(), kM});
+  SmallVector<Named> all = storage;
+  llvm::append_range(all, f32);
+  // grad_rows_c1: output and d_output (M, Dv) of f16, bf16 or f32; lse, d_lse, neg_lse2 and delta
+  // (M) of f32; the shapes agree, Dv is above 0
+  if (failed(verifyShapes(*this, all)) || failed(verifyElements(*this, storage, f32)))
+    return failure();
+  return verifyDestinations(*this);
+}
+
+LogicalResult GradEndOp::verify() {
+  // grad_end_c1: acc (X, Y) of f32, output (X, Y) of f16, bf16 or f32
+  if (failed(verifyShapes(*this, {{"acc", getAcc(), kXY}, {"output", getOutput(), kXY}})) ||
+      failed(verifyElements(*this, {{"output", getOutput(), kXY}}, {{"acc", getAcc(), kXY}})))
+    return failure();
+  return verifyDestinations(*this);
+}

@@ -1,0 +1,149 @@
+//===- AttnGradStepOps.td - gradients of attention, a tile at a time -----------------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_GRAD_STEP_OPS_TD
+#define ATTN_GRAD_STEP_OPS_TD
+
+//===----------------------------------------------------------------------===//
+// Room 3: sums of gradients, a tile of what runs at a time
+//===----------------------------------------------------------------------===//
+
+def Attn_GradRowsOp : Attn_DestinationOp<"grad_rows"> {
+  let summary = "what the gradients of a row's scores share, for rows of one head";
+  let description = [{
+    `attn.row_delta` of one batch and one head:
+
+    ```
+    neg_lse2[m] = -lse[m] * log2(e)                                  -inf where lse is -inf
+    delta[m]    = sum_d d_output[m,d] * output[m,d] - d_lse[m]       no d_lse: 0
+    ```
+
+    ```mlir
+    %rows:2 = attn.grad_rows %o, %do, %lse outs(%e0, %e1)
+        : tensor<?x64xbf16>, tensor<?x64xbf16>, tensor<?xf32>, tensor<?xf32>, tensor<?xf32> -> tensor<?xf32>, tensor<?xf32>
+    ```
+  }];
+  let arguments = (ins
+    Arg<Attn_Shaped, "(M, Dv)">:$output,
+    Arg<Attn_Shaped, "(M, Dv), the gradient of output">:$d_output,
+    Arg<Attn_Shaped, "(M) f32, natural logarithm">:$lse,
+    Arg<Optional<Attn_Shaped>, "(M) f32, the gradient of lse">:$d_lse,
+    Arg<Attn_Shaped, "(M) f32">:$neg_lse2,
+    Arg<Attn_Shaped, "(M) f32">:$delta);
+  let results = (outs Variadic<AnyRankedTensor>:$results);
+  let assemblyFormat = [{
+    $output `,` $d_output `,` $lse (`d_lse` `(` $d_lse^ `:` type($d_lse) `)`)? `outs` `(` $neg_lse2 `,` $delta `)` attr-dict
+    `:` type($output) `,` type($d_output) `,` type($lse) `,` type($neg_lse2) `,` type($delta) (`->` type($results)^)?
+  }];
+  let hasVerifier = 1;
+  let extraClassDeclaration = "::mlir::MutableOperandRange getDpsInitsMutable();";
+}
+
+/// A tile of rows and a tile of keys of one batch and one head, of which one stays for a block and
+/// the other runs.
+class Attn_GradStepOp<string mnemonic, dag inits> : Attn_DestinationOp<mnemonic, [
+    DeclareOpInterfaceMethods<Attn_AbsorbingOpInterface, ["getRunningPosition", "getRunningMutable", "getFixed"]>]> {
+  let arguments = !con((ins
+    Arg<Attn_Shaped, "(M, D)">:$query,
+    Arg<Attn_Shaped, "(N, D)">:$key,
+    Arg<Attn_Shaped, "(N, Dv)">:$value,
+    Arg<Attn_Shaped, "(M, Dv), the gradient of output">:$d_output,
+    Arg<Attn_Shaped, "(M) f32, of attn.row_delta">:$neg_lse2,
+    Arg<Attn_Shaped, "(M) f32, of attn.row_delta">:$delta,
+    Arg<F32, "factor of the dot products">:$scale,
+    Arg<Variadic<Index>, "global (b, h, m, n) of this op's first element; none means zeros">:$origin), inits);
+  let results = (outs Variadic<AnyRankedTensor>:$results);
+  let regions = (region
+    MaxSizedRegion<1>:$score,
+    MaxSizedRegion<1>:$mask,
+    MaxSizedRegion<1>:$grad);
+  let hasVerifier = 1;
+  let hasRegionVerifier = 1;
+  let hasCanonicalizer = 1;
+  let extraClassDeclaration = [{
+    ::mlir::MutableOperandRange getDpsInitsMutable();
+    ::llvm::SmallVector<::mlir::OpFoldResult> getMixedOrigin();
+  }];
+}
+
+def Attn_GradQueryStepOp : Attn_GradStepOp<"grad_query_step", (ins Arg<Attn_Shaped, "(M, D) f32">:$acc)> {
+  let summary = "absorbs a tile of keys into the gradient of a tile of queries";
+  let description = [{
+    ```
+    S[m,n]  = scale * sum_d query[m,d] * key[n,d]
+    T[m,n]  = score(S[m,n], b, h, m0 + m, n0 + n)
+    P[m,n]  = exp2(T[m,n] * log2(e) + neg_lse2[m])                   0 where mask is false
+    dP[m,n] = sum_d d_output[m,d] * value[n,d]
+    dT[m,n] = P[m,n] * (dP[m,n] - delta[m])                          0 where P is 0
+    dS[m,n] = grad(S[m,n], dT[m,n], b, h, m0 + m, n0 + n)            0 where mask is false
+    acc'    = acc + dS * key
+    ```
+
+    The factor of the dot products is left to the end: `attn.grad_end` multiplies once.
+
+    ```mlir
+    %dq = attn.grad_query_step %q, %k, %v, %do, %nl, %delta scale(%scale) at(%b, %h, %m, %n) outs(%acc)
+        : tensor<?x64xbf16>, tensor<32x64xbf16>, tensor<32x16xbf16>, tensor<?x16xbf16>, tensor<?xf32>, tensor<?xf32>,
+          tensor<?x64xf32> -> tensor<?x64xf32>
+    ```
+  }];
+  let assemblyFormat = [{
+    $query `,` $key `,` $value `,` $d_output `,` $neg_lse2 `,` $delta `scale` `(` $scale `)` (`at` `(` $origin^ `)`)?
+    `outs` `(` $acc `)` attr-dict custom<ScoreMaskAndGrad>($score, $mask, $grad)
+    `:` type($query) `,` type($key) `,` type($value) `,` type($d_output) `,` type($neg_lse2) `,` type($delta) `,` type($acc)
+    (`->` type($results)^)?
+  }];
+}
+
+def Attn_GradKeyValueStepOp : Attn_GradStepOp<"grad_key_value_step", (ins
+    Arg<Attn_Shaped, "(N, D) f32">:$acc_key,
+    Arg<Attn_Shaped, "(N, Dv) f32">:$acc_value)> {
+  let summary = "absorbs a tile of rows into the gradients of a tile of keys and values";
+  let description = [{
+    The lines of `attn.grad_query_step` up to `dS`, then:
+
+    ```
+    acc_key'[n,:]   = acc_key[n,:] + sum_m dS[m,n] * query[m,:]
+    acc_value'[n,:] = acc_value[n,:] + sum_m P[m,n] * d_output[m,:]
+    ```
+
+    ```mlir
+    %dkv:2 = attn.grad_key_value_step %q, %k, %v, %do, %nl, %delta scale(%scale) at(%b, %h, %m, %n) outs(%dk, %dv)
+        : tensor<32x64xbf16>, tensor<?x64xbf16>, tensor<?x16xbf16>, tensor<32x16xbf16>, tensor<32xf32>, tensor<32xf32>,
+          tensor<?x64xf32>, tensor<?x16xf32> -> tensor<?x64xf32>, tensor<?x16xf32>
+    ```
+  }];
+  let assemblyFormat = [{
+    $query `,` $key `,` $value `,` $d_output `,` $neg_lse2 `,` $delta `scale` `(` $scale `)` (`at` `(` $origin^ `)`)?
+    `outs` `(` $acc_key `,` $acc_value `)` attr-dict custom<ScoreMaskAndGrad>($score, $mask, $grad)
+    `:` type($query) `,` type($key) `,` type($value) `,` type($d_output) `,` type($neg_lse2) `,` type($delta) `,`
+    type($acc_key) `,` type($acc_value) (`->` type($results)^)?
+  }];
+}
+
+def Attn_GradEndOp : Attn_DestinationOp<"grad_end"> {
+  let summary = "ends a sum of gradients: scales and rounds";
+  let description = [{
+    `output = scale * acc`, rounded once to the element type of the output; no scale is 1.
+
+    ```mlir
+    %dq = attn.grad_end %acc scale(%scale) outs(%empty) : tensor<?x64xf32>, tensor<?x64xbf16> -> tensor<?x64xbf16>
+    ```
+  }];
+  let arguments = (ins
+    Arg<Attn_Shaped, "(X, Y) f32">:$acc,
+    Arg<Optional<F32>, "factor of the dot products">:$scale,
+    Arg<Attn_Shaped, "(X, Y)">:$output);
+  let results = (outs Variadic<AnyRankedTensor>:$results);
+  let assemblyFormat = [{
+    $acc (`scale` `(` $scale^ `)`)? `outs` `(` $output `)` attr-dict `:` type($acc) `,` type($output) (`->` type($results)^)?
+  }];
+  let hasVerifier = 1;
+  let extraClassDeclaration = "::mlir::MutableOperandRange getDpsInitsMutable();";
+}
+
+#endif // ATTN_GRAD_STEP_OPS_TD

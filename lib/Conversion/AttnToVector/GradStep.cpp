@@ -1,0 +1,221 @@
+//===- GradStep.cpp - one step of a sum of gradients --------------------------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The steps over keys and over rows are one program with the roles exchanged. What stays for a
+// block has its positions in lanes: rows of queries and of the output's gradient, or keys and
+// values. Both matrices of it are packed once. A tile of what runs gives scores and gradients of
+// probabilities, (running, lanes) each, then regions turn these into gradients of scores, and sums
+// over what runs end in the accumulators. So no pass reduces across lanes, as in the forward step.
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/Analysis/ScoreExtremes/ScoreExtremes.h"
+#include "lib/Conversion/AttnToVector/Exp2.h"
+#include "lib/Conversion/AttnToVector/RegionVectorizer.h"
+#include "lib/Conversion/AttnToVector/Step.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace attn;
+
+namespace {
+/// A matrix of what stays, the one of what runs that it is multiplied with, and the tile of their
+/// products.
+struct Factors {
+  Value fixed, running;
+  Value product;
+};
+
+struct GradStep {
+  AbsorbingOpInterface op;
+  bool rowsRun;
+  /// What stays, and what runs.
+  Extent lanes, terms;
+  Value paddedLanes;
+  int64_t laneStride = 0;
+  /// query and key give scores, in whose place probabilities come; d_output and value give the
+  /// gradients of probabilities, in whose place those of scores come.
+  Factors scores, gradients;
+  /// (M)
+  Value negLse2, delta, scale;
+};
+
+/// The regions of a step that are there, vectorised together.
+struct Regions {
+  std::optional<RegionVectorizer> score, mask, grad;
+
+  void forEach(function_ref<void(RegionVectorizer &)> body) {
+    for (std::optional<RegionVectorizer> *region : {&score, &mask, &grad})
+      if (*region)
+        body(**region);
+  }
+};
+} // namespace
+
+template <typename OpT> static GradStep describe(OpT op, bool rowsRun) {
+  GradStep step;
+  step.op = op;
+  step.rowsRun = rowsRun;
+  step.scores = {op.getQuery(), op.getKey(), {}};
+  step.gradients = {op.getDOutput(), op.getValue(), {}};
+  if (rowsRun)
+    for (Factors *factors : {&step.scores, &step.gradients})
+      std::swap(factors->fixed, factors->running);
+  step.negLse2 = op.getNegLse2();
+  step.delta = op.getDelta();
+  step.scale = op.getScale();
+  return step;
+}
+
+static bool isF32(Value memref) {
+  return cast<MemRefType>(memref.getType()).getElementType().isF32();
+}
+
+static void emitProduct(Emitter &b, GradStep &step, Factors &factors, StringRef name, Value scale,
+                        Scratch &scratch, MatrixPacker &packer) {
+  // Pairs of bf16 would round probabilities and gradients of scores to bf16; f32 keeps them.
+  PackedMatrix packed =
+      packer.get(step.op, factors.fixed, step.lanes, /*mayPair=*/false, b.target, scratch);
+  if (!isF32(factors.running))
+    factors.running = emitF32Tile(b, step.op, (name + "_rows").str(), factors.running, step.terms,
+                                  /*kept=*/Value(), scratch);
+  factors.product = scratch.get(step.op, name, {step.terms.bound, step.laneStride});
+  emitScores(b, {packed, step.paddedLanes, step.laneStride, factors.running, step.terms, scale,
+                 factors.product, /*maxima=*/Value()});
+}
+
+/// P and dS of one register of lanes at one position that runs.
+static std::pair<Value, Value> emitElement(Emitter &b, Regions &regions, bool mayDrop,
+                                           Value position, Value score, Value gradient,
+                                           Value negLse2, Value delta) {
+  Value zero = b.floatLike(b.f32Vec(), 0), log2e = b.floatLike(b.f32Vec(), llvm::numbers::log2e);
+  Value value = regions.score ? regions.score->emitAt(position, score) : score;
+  Value p = emitExp2(b, b.fma(value, log2e, negLse2));
+  if (regions.mask)
+    p = arith::SelectOp::create(b, regions.mask->emitAt(position, {}), p, zero);
+  Value ds = arith::MulFOp::create(b, p, arith::SubFOp::create(b, gradient, delta));
+  // What is dropped may be no number, nor the slope of its score.
+  Value isKept;
+  if (mayDrop) {
+    isKept = arith::CmpFOp::create(b, arith::CmpFPredicate::UNE, p, zero);
+    ds = arith::SelectOp::create(b, isKept, ds, zero);
+  }
+  if (!regions.grad)
+    return {p, ds};
+  ds = regions.grad->emitAt(position, {score, ds});
+  return {p, isKept ? arith::SelectOp::create(b, isKept, ds, zero).getResult() : ds};
+}
+
+static void emitElements(Emitter &b, GradStep &step, Region &score, Region &mask, Region &grad,
+                         ArrayRef<Value> origin) {
+  int64_t lanes = b.target.lanes;
+  bool mayDrop = !mask.empty() || mayDropKeys(score);
+  Regions regions;
+  if (!score.empty())
+    regions.score.emplace(b, score, origin, !step.rowsRun);
+  if (!mask.empty())
+    regions.mask.emplace(b, mask, origin, !step.rowsRun);
+  if (!grad.empty())
+    regions.grad.emplace(b, grad, origin, !step.rowsRun);
+  regions.forEach([](RegionVectorizer &region) { region.emitInvariant(); });
+
+  Value steps = vector::StepOp::create(b, b.vec(b.getIndexType()));
+  Value first = origin[step.rowsRun ? 3 : 2], firstRunning = origin[step.rowsRun ? 2 : 3];
+  b.loop(b.index(0), step.paddedLanes, lanes, [&](Value lane) {
+    Value positions = arith::AddIOp::create(b, b.splat(b.add(first, lane)), steps);
+    Value exist = b.maskBelow(b.sub(step.lanes.value, lane));
+    regions.forEach([&](RegionVectorizer &region) { region.beginLanes(positions, exist); });
+    Value negLse2, delta;
+    if (!step.rowsRun) {
+      negLse2 = b.loadMasked(step.negLse2, {lane}, exist);
+      delta = b.loadMasked(step.delta, {lane}, exist);
+    }
+    b.loop(b.index(0), step.terms.value, 1, [&](Value term) {
+      if (step.rowsRun) {
+        negLse2 = b.splat(b.load(step.negLse2, {term}));
+        delta = b.splat(b.load(step.delta, {term}));
+      }
+      Value inScores = b.loadVector(step.scores.product, {term, lane});
+      Value inGradients = b.loadVector(step.gradients.product, {term, lane});
+      auto [p, ds] = emitElement(b, regions, mayDrop, b.add(firstRunning, term), inScores,
+                                 inGradients, negLse2, delta);
+      b.storeVector(ds, step.gradients.product, {term, lane});
+      if (step.rowsRun)
+        b.storeVector(p, step.scores.product, {term, lane});
+    });
+  });
+}
+
+/// acc[lane][:] += sum over what runs of weights[term][lane] * matrix[term][:].
+static void emitSum(Emitter &b, GradStep &step, Value weights, Value matrix, Value source,
+                    Value acc) {
+  emitSums(b, {.weights = weights,
+               .terms = step.terms,
+               .acc = acc,
+               .rows = step.lanes,
+               .columns = cast<MemRefType>(acc.getType()).getDimSize(1),
+               .matrix = matrix,
+               .isScratch = matrix != source});
+}
+
+static LogicalResult checkMatrices(Operation *op) {
+  for (Value operand : op->getOperands()) {
+    auto type = dyn_cast<MemRefType>(operand.getType());
+    if (!type)
+      continue;
+    if (type.getRank() == 2 && type.isDynamicDim(1))
+      return op->emitOpError("expected static last dimensions of matrices, got ") << type;
+    if (!type.isLastDimUnitStride())
+      return op->emitOpError("expected contiguous last dimensions, got ") << type;
+  }
+  return success();
+}
+
+template <typename OpT>
+static LogicalResult lower(OpT op, bool rowsRun, const VectorTarget &target, Scratch &scratch,
+                           MatrixPacker &packer) {
+  OpBuilder builder(op);
+  Emitter b(op.getLoc(), builder, target);
+  if (failed(checkMatrices(op)))
+    return failure();
+  GradStep step = describe(op, rowsRun);
+  FailureOr<Extent> lanes = getBoundedExtent(b, op, rowsRun ? "keys" : "rows", step.scores.fixed);
+  FailureOr<Extent> terms = getBoundedExtent(b, op, rowsRun ? "rows" : "keys", step.scores.running);
+  if (failed(lanes) || failed(terms))
+    return failure();
+  auto isEmpty = [](Extent extent) { return extent.isStatic && extent.bound == 0; };
+  if (isEmpty(*lanes) || isEmpty(*terms)) {
+    op.erase();
+    return success();
+  }
+  step.lanes = *lanes;
+  step.terms = *terms;
+  step.paddedLanes = b.alignUp(step.lanes.value, target.lanes);
+  step.laneStride = llvm::alignTo(step.lanes.bound, target.lanes);
+  Value scoreSource = step.scores.running, gradientSource = step.gradients.running;
+  emitProduct(b, step, step.scores, "scores", step.scale, scratch, packer);
+  emitProduct(b, step, step.gradients, "gradients", /*scale=*/Value(), scratch, packer);
+  SmallVector<Value> origin;
+  for (OpFoldResult position : op.getMixedOrigin())
+    origin.push_back(getValueOrCreateConstantIndexOp(b, op.getLoc(), position));
+  emitElements(b, step, op.getScore(), op.getMask(), op.getGrad(), origin);
+  OperandRange sums = op.getDpsInits();
+  emitSum(b, step, step.gradients.product, step.scores.running, scoreSource, sums[0]);
+  if (rowsRun)
+    emitSum(b, step, step.scores.product, step.gradients.running, gradientSource, sums[1]);
+  op.erase();
+  return success();
+}
+
+LogicalResult attn::lowerGradStep(GradQueryStepOp op, const VectorTarget &target, Scratch &scratch,
+                                  MatrixPacker &packer) {
+  return lower(op, /*rowsRun=*/false, target, scratch, packer);
+}
+
+LogicalResult attn::lowerGradStep(GradKeyValueStepOp op, const VectorTarget &target,
+                                  Scratch &scratch, MatrixPacker &packer) {
+  return lower(op, /*rowsRun=*/true, target, scratch, packer);
+}

@@ -1,0 +1,145 @@
+//===- GradSteps.cpp - gradients as steps over tiles ------------------------------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/Transforms/Attn/GradSteps.h"
+#include "lib/Analysis/ScoreExtremes/ScoreExtremes.h"
+#include "lib/Transforms/Attn/OneHead.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Arith/Utils/Utils.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include <cmath>
+
+using namespace mlir;
+using namespace attn;
+
+static Value emitEmpty(OpBuilder &builder, Location loc, ArrayRef<OpFoldResult> sizes,
+                       Value elementsOf) {
+  return tensor::EmptyOp::create(builder, loc, sizes,
+                                 cast<RankedTensorType>(elementsOf.getType()).getElementType());
+}
+
+void attn::makeRowSteps(RewriterBase &rewriter, RowDeltaOp op) {
+  Location loc = op.getLoc();
+  rewriter.setInsertionPoint(op);
+  auto reduce = [&](Value value) {
+    return value ? dropBatchAndHead(rewriter, loc, value) : Value();
+  };
+  Value output = reduce(op.getOutput()), gradient = reduce(op.getDOutput());
+  Value lse = reduce(op.getLse()), lseGradient = reduce(op.getDLse());
+  OpFoldResult rows = getRows(rewriter, loc, output);
+  Value outs[] = {emitEmpty(rewriter, loc, {rows}, op.getNegLse2()),
+                  emitEmpty(rewriter, loc, {rows}, op.getDelta())};
+  auto step = GradRowsOp::create(rewriter, loc, ValueRange(outs).getTypes(), output, gradient, lse,
+                                 lseGradient, outs[0], outs[1]);
+  for (auto [result, reduced] : llvm::zip_equal(op->getResults(), step->getResults()))
+    replaceReduced(rewriter, result, reduced);
+  rewriter.eraseOp(op);
+}
+
+template <typename OpT> static Value getScale(OpBuilder &builder, OpT op) {
+  if (op.getScale())
+    return op.getScale();
+  return arith::ConstantOp::create(
+      builder, op.getLoc(), builder.getF32FloatAttr(1.0 / std::sqrt(double(op.getHeadDim()))));
+}
+
+template <typename OpT> static SmallVector<Value> getOrigin(OpBuilder &builder, OpT op) {
+  return getValueOrCreateConstantIndexOp(builder, op.getLoc(), op.getMixedOrigin());
+}
+
+/// Regions of `from` and what rides on it. Finite scores stay finite in base 2.
+static void takeRegions(OpBuilder &builder, Operation *from, Operation *to, Region &score) {
+  to->setDiscardableAttrs(from->getDiscardableAttrDictionary());
+  for (auto [source, dest] : llvm::zip_equal(from->getRegions(), to->getRegions()))
+    dest.takeBody(source);
+  if (score.empty() || !mayExceedLargestScore(score))
+    return;
+  auto yield = cast<YieldOp>(score.front().getTerminator());
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPoint(yield);
+  yield.getResultMutable().assign(emitBoundedScore(builder, yield.getLoc(), yield.getResult()));
+}
+
+/// The sum, scaled and rounded to the elements of `gradient`, in its place; nothing if it is not
+/// wanted.
+static void endSum(RewriterBase &rewriter, Location loc, Value gradient, Value sum, Value scale) {
+  if (!gradient)
+    return;
+  Value out = emitEmpty(rewriter, loc, tensor::getMixedSizes(rewriter, loc, sum), gradient);
+  auto end = GradEndOp::create(rewriter, loc, TypeRange(out.getType()), sum, scale, out);
+  replaceReduced(rewriter, gradient, end->getResult(0));
+}
+
+void attn::makeQuerySteps(RewriterBase &rewriter, AttentionGradQueryOp op) {
+  Location loc = op.getLoc();
+  rewriter.setInsertionPoint(op);
+  auto reduce = [&](Value value) { return dropBatchAndHead(rewriter, loc, value); };
+  Value query = reduce(op.getQuery()), key = reduce(op.getKey()), value = reduce(op.getValue());
+  Value gradient = reduce(op.getDOutput()), negLse2 = reduce(op.getNegLse2()),
+        delta = reduce(op.getDelta());
+  Value acc = emitFill(rewriter, loc,
+                       {getRows(rewriter, loc, query), rewriter.getIndexAttr(op.getHeadDim())}, 0);
+  Value scale = getScale(rewriter, op);
+  auto step =
+      GradQueryStepOp::create(rewriter, loc, TypeRange(acc.getType()), query, key, value, gradient,
+                              negLse2, delta, scale, getOrigin(rewriter, op), acc);
+  takeRegions(rewriter, op, step, step.getScore());
+  rewriter.setInsertionPointAfter(step);
+  endSum(rewriter, loc, op.getDQuery(), step->getResult(0), scale);
+  rewriter.eraseOp(op);
+}
+
+/// Head `head` of (1, g, X, Y) as (X, Y), of (1, g, X) as (X).
+static Value sliceHead(OpBuilder &builder, Location loc, Value value, Value head) {
+  auto type = cast<RankedTensorType>(value.getType());
+  SmallVector<OpFoldResult> sizes = tensor::getMixedSizes(builder, loc, value);
+  SmallVector<OpFoldResult> offsets(sizes.size(), builder.getIndexAttr(0)),
+      strides(sizes.size(), builder.getIndexAttr(1));
+  offsets[1] = head;
+  sizes[1] = builder.getIndexAttr(1);
+  auto reduced = RankedTensorType::get(type.getShape().drop_front(2), type.getElementType());
+  return tensor::ExtractSliceOp::create(builder, loc, reduced, value, offsets, sizes, strides);
+}
+
+/// The heads of a group run one after the other, so that keys and values keep their f32 sums.
+void attn::makeKeyValueSteps(RewriterBase &rewriter, AttentionGradKeyValueOp op) {
+  Location loc = op.getLoc();
+  rewriter.setInsertionPoint(op);
+  Value key = dropBatchAndHead(rewriter, loc, op.getKey()),
+        value = dropBatchAndHead(rewriter, loc, op.getValue());
+  OpFoldResult keys = getRows(rewriter, loc, key);
+  Value sums[] = {emitFill(rewriter, loc, {keys, rewriter.getIndexAttr(op.getHeadDim())}, 0),
+                  emitFill(rewriter, loc, {keys, rewriter.getIndexAttr(op.getValueDim())}, 0)};
+  Value scale = getScale(rewriter, op);
+  SmallVector<Value> origin = getOrigin(rewriter, op);
+  Value zero = arith::ConstantIndexOp::create(rewriter, loc, 0);
+  Value one = arith::ConstantIndexOp::create(rewriter, loc, 1);
+  OpFoldResult size = tensor::getMixedSize(rewriter, loc, op.getQuery(), 1);
+  if (auto slice = op.getQuery().getDefiningOp<tensor::ExtractSliceOp>())
+    size = slice.getMixedSizes()[1];
+  Value heads = getValueOrCreateConstantIndexOp(rewriter, loc, size);
+  auto loop = scf::ForOp::create(rewriter, loc, zero, heads, one, sums);
+  rewriter.setInsertionPointToStart(loop.getBody());
+  auto ofHead = [&](Value whole) {
+    return sliceHead(rewriter, loc, whole, loop.getInductionVar());
+  };
+  Value query = ofHead(op.getQuery()), gradient = ofHead(op.getDOutput()),
+        negLse2 = ofHead(op.getNegLse2()), delta = ofHead(op.getDelta());
+  origin[1] = arith::AddIOp::create(rewriter, loc, origin[1], loop.getInductionVar());
+  ValueRange running = loop.getRegionIterArgs();
+  auto step =
+      GradKeyValueStepOp::create(rewriter, loc, running.getTypes(), query, key, value, gradient,
+                                 negLse2, delta, scale, origin, running[0], running[1]);
+  takeRegions(rewriter, op, step, step.getScore());
+  rewriter.setInsertionPointAfter(step);
+  scf::YieldOp::create(rewriter, loc, step->getResults());
+  rewriter.setInsertionPointAfter(loop);
+  endSum(rewriter, loc, op.getDKey(), loop.getResult(0), scale);
+  endSum(rewriter, loc, op.getDValue(), loop.getResult(1), /*scale=*/Value());
+  rewriter.eraseOp(op);
+}

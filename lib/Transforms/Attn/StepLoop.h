@@ -1,0 +1,34 @@
+//===- StepLoop.h - the loop over tiles of what runs ------------------------------------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------------------------===//
+
+#ifndef ATTN_LIB_TRANSFORMS_ATTN_STEPLOOP_H
+#define ATTN_LIB_TRANSFORMS_ATTN_STEPLOOP_H
+
+#include "dialects/Attn/IR/AttnOps.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+namespace attn {
+
+/// What attn-tile-kv-loop makes: a loop over [0, length) of the keys, or of the rows, whose body is
+/// one step on a tile of each of `sources`.
+struct StepLoop {
+  mlir::scf::ForOp loop;
+  AbsorbingOpInterface step;
+  /// All of what runs, for each operand of the step that is a tile of it.
+  llvm::SmallVector<mlir::Value, 4> sources;
+  mlir::Value length;
+  int64_t tileSize;
+  /// Global position of the first key or row: the step's position less the loop's index.
+  mlir::OpFoldResult origin;
+};
+
+/// The loop around `step`, or failure if it is another. May emit the origin in front of it.
+llvm::FailureOr<StepLoop> matchStepLoop(mlir::OpBuilder &builder, AbsorbingOpInterface step);
+
+} // namespace attn
+
+#endif // ATTN_LIB_TRANSFORMS_ATTN_STEPLOOP_H

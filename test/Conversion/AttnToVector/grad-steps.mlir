@@ -1,0 +1,45 @@
+// RUN: attn-opt %s --convert-attn-to-vector="lanes=16" | FileCheck %s
+
+// Rows in lanes: a row's statistics are vectors, and so are its positions.
+// CHECK-LABEL: func @query(
+// CHECK-SAME: %{{[a-z0-9]+}}: memref<32x64xf32>, %[[K:[a-z0-9]+]]: memref<64x64xf32>, %[[V:[a-z0-9]+]]: memref<64x64xf32>,
+// CHECK-SAME: %[[NL:[a-z0-9]+]]: memref<32xf32>, %[[ACC:[a-z0-9]+]]: memref<32x64xf32>
+func.func @query(%q: memref<32x64xf32>, %k: memref<64x64xf32>, %v: memref<64x64xf32>, %nl: memref<32xf32>,
+                 %acc: memref<32x64xf32>, %i: index) {
+  %scale = arith.constant 0.125 : f32
+  // CHECK: memref.load %[[K]]
+  // CHECK: vector.fma
+  // CHECK: memref.load %[[V]]
+  // CHECK: vector.fma
+  // CHECK: vector.maskedload %[[NL]]
+  // CHECK: %[[KEEP:.*]] = arith.cmpi sle, {{.*}} : vector<16xindex>
+  // CHECK: %[[P:.*]] = arith.select %[[KEEP]], {{.*}} : vector<16xi1>, vector<16xf32>
+  // CHECK: arith.cmpf une, %[[P]]
+  // CHECK: vector.load %[[ACC]]
+  // CHECK: vector.load %[[K]]
+  // CHECK: vector.store %{{.*}}, %[[ACC]]
+  attn.grad_query_step %q, %k, %v, %q, %nl, %nl scale(%scale) at(%i, %i, %i, %i) outs(%acc)
+    mask(%b, %h, %m, %n) {
+      %keep = arith.cmpi sle, %n, %m : index
+      attn.yield %keep : i1
+    } : memref<32x64xf32>, memref<64x64xf32>, memref<64x64xf32>, memref<32x64xf32>, memref<32xf32>, memref<32xf32>, memref<32x64xf32>
+  return
+}
+
+// Keys in lanes: a row's statistics are scalars.
+// CHECK-LABEL: func @key_value(
+// CHECK-SAME: %[[Q:[a-z0-9]+]]: memref<32x64xf32>, %{{[a-z0-9]+}}: memref<64x64xf32>,
+// CHECK-SAME: %[[DO:[a-z0-9]+]]: memref<32x32xf32>, %{{[a-z0-9]+}}: memref<64x32xf32>, %[[NL:[a-z0-9]+]]: memref<32xf32>
+func.func @key_value(%q: memref<32x64xf32>, %k: memref<64x64xf32>, %do: memref<32x32xf32>, %v: memref<64x32xf32>,
+                     %nl: memref<32xf32>, %dk: memref<64x64xf32>, %dv: memref<64x32xf32>) {
+  %scale = arith.constant 0.125 : f32
+  // CHECK: memref.load %[[Q]]
+  // CHECK: memref.load %[[DO]]
+  // CHECK: memref.load %[[NL]]
+  // CHECK: vector.load %[[Q]]
+  // CHECK: vector.load %[[DO]]
+  attn.grad_key_value_step %q, %k, %v, %do, %nl, %nl scale(%scale) outs(%dk, %dv)
+    : memref<32x64xf32>, memref<64x64xf32>, memref<64x32xf32>, memref<32x32xf32>, memref<32xf32>, memref<32xf32>,
+      memref<64x64xf32>, memref<64x32xf32>
+  return
+}

@@ -1,0 +1,47 @@
+// RUN: attn-opt %s --split-input-file --verify-diagnostics
+
+!m = tensor<8x16xf32>
+!r = tensor<8xf32>
+func.func @grad_step_c1(%q: !m, %r: !r, %c: f32, %acc: tensor<8xf32>) {
+  // expected-error@+1 {{expected acc of rank 2 (M, D), got rank 1}}
+  %dq = attn.grad_query_step %q, %q, %q, %q, %r, %r scale(%c) outs(%acc) : !m, !m, !m, !m, !r, !r, tensor<8xf32> -> tensor<8xf32>
+  return
+}
+
+// -----
+
+!m = tensor<8x16xf32>
+!r = tensor<8xf32>
+func.func @grad_step_c1_element(%q: !m, %r: !r, %c: f32, %acc: tensor<8x16xf16>) {
+  // expected-error@+1 {{expected acc elements of type f32, got 'f16'}}
+  %dq = attn.grad_query_step %q, %q, %q, %q, %r, %r scale(%c) outs(%acc) : !m, !m, !m, !m, !r, !r, tensor<8x16xf16> -> tensor<8x16xf16>
+  return
+}
+
+// -----
+
+!m = tensor<8x16xf32>
+!r = tensor<8xf32>
+func.func @grad_step_c2(%q: !m, %k: tensor<4x16xf32>, %r: !r, %c: f32) {
+  // expected-error@+1 {{expected N of key and acc_key to agree, got 4 and 8}}
+  %dkv:2 = attn.grad_key_value_step %q, %k, %k, %q, %r, %r scale(%c) outs(%q, %k)
+    : !m, tensor<4x16xf32>, tensor<4x16xf32>, !m, !r, !r, !m, tensor<4x16xf32> -> !m, tensor<4x16xf32>
+  return
+}
+
+// -----
+
+!r = tensor<8xf32>
+func.func @grad_rows_c1(%o: tensor<8x16xbf16>, %r: !r, %lse: tensor<7xf32>) {
+  // expected-error@+1 {{expected M of output and lse to agree, got 8 and 7}}
+  %s:2 = attn.grad_rows %o, %o, %lse outs(%r, %r) : tensor<8x16xbf16>, tensor<8x16xbf16>, tensor<7xf32>, !r, !r -> !r, !r
+  return
+}
+
+// -----
+
+func.func @grad_end_c1(%acc: tensor<8x16xbf16>, %out: tensor<8x16xbf16>) {
+  // expected-error@+1 {{expected acc elements of type f32, got 'bf16'}}
+  %d = attn.grad_end %acc outs(%out) : tensor<8x16xbf16>, tensor<8x16xbf16> -> tensor<8x16xbf16>
+  return
+}
