@@ -21,6 +21,21 @@ def ExpandVariantsPass : Pass<"attn-expand-variants"> {
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect", "::mlir::tensor::TensorDialect"];
 }
 
+def DeriveScorePass : Pass<"attn-derive-score"> {
+  let summary = "writes the adjoint of each score region beside it";
+  let description = [{
+    Every attn.attention_grad with a score region and without a grad region gets one, by reverse mode: the score is computed
+    again from S, then the adjoint of each op is added to its operands', from the last op to the first. Only what the score S
+    or a tensor in `wrt` moves is followed. A read of such a tensor becomes an attn.contribute. Adjoints are in f32 or wider;
+    at kinks they are those of PyTorch.
+
+    Requires: room 1 `problem` without variants. Produces: room 1 `problem`, with a grad region beside every score region.
+    Fails when: the score reaches its result through an op that has no derivative, such as arith.bitcast; a grad region that is
+    written by hand is left as it is.
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect"];
+}
+
 def GeneralizeExtentsPass : Pass<"attn-generalize-extents", "::mlir::ModuleOp"> {
   let summary = "makes a function one for all extents";
   let description = [{
