@@ -20,6 +20,7 @@ using namespace attn;
 
 void attn::buildToReferencePipeline(OpPassManager &pm, int64_t blockRows) {
   pm.addPass(createExpandVariantsPass());
+  pm.addPass(createDeriveScorePass());
   pm.addPass(createReturnF64Pass());
   if (blockRows > 0) {
     SetSchedulePassOptions schedule;

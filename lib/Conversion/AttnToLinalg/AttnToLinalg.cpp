@@ -8,6 +8,7 @@
 #include "dialects/Attn/IR/AttnOps.h"
 #include "lib/Analysis/ScoreExtremes/ScoreExtremes.h"
 #include "lib/Conversion/AttnToLinalg/Passes.h"
+#include "lib/Conversion/AttnToLinalg/Reference.h"
 #include "lib/Conversion/AttnToLinalg/WidenRegion.h"
 #include "lib/Rooms/RoomPass.h"
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
@@ -16,7 +17,6 @@
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
-#include "mlir/IR/ImplicitLocOpBuilder.h"
 
 namespace attn {
 #define GEN_PASS_DEF_CONVERTATTNTOLINALGPASS
@@ -29,123 +29,77 @@ using namespace attn;
 using It = utils::IteratorType;
 using OFRs = SmallVector<OpFoldResult>;
 
-namespace {
-/// Builds the definition of one op, in the arithmetic type `real`.
-struct Reference : ImplicitLocOpBuilder {
-  Reference(Location loc, OpBuilder &builder, FloatType real)
-      : ImplicitLocOpBuilder(loc, builder), real(real) {}
+//===----------------------------------------------------------------------===//
+// Scores
+//===----------------------------------------------------------------------===//
 
-  FloatType real;
+ScoreReference::ScoreReference(Reference &b, ScoredOpInterface op)
+    : op(op), origin(op.getMixedOrigin()) {
+  OFRs q = tensor::getMixedSizes(b, b.getLoc(), op.getQuery()),
+       k = tensor::getMixedSizes(b, b.getLoc(), op.getKey());
+  heads = getValueOrCreateConstantIndexOp(b, b.getLoc(), q[1]);
+  keyHeads = getValueOrCreateConstantIndexOp(b, b.getLoc(), k[1]);
+  scale =
+      op.getScale() ? b.widen(op.getScale()) : b.number(1.0 / std::sqrt(double(op.getHeadDim())));
+  bhmn = {q[0], q[1], q[2], k[2]};
+  bhm = {q[0], q[1], q[2]};
+}
 
-  Value number(double value) { return arith::ConstantOp::create(*this, getFloatAttr(real, value)); }
-  Value lowest() {
-    return arith::ConstantOp::create(
-        *this, getFloatAttr(real, APFloat::getInf(real.getFloatSemantics(), true)));
-  }
-  Value widen(Value x) {
-    unsigned width = x.getType().getIntOrFloatBitWidth();
-    return width < real.getWidth() ? arith::ExtFOp::create(*this, real, x).getResult() : x;
-  }
-  Value isLowest(Value x) {
-    return arith::CmpFOp::create(*this, arith::CmpFPredicate::OEQ, x, lowest());
-  }
-  Value select(Value condition, Value a, Value b) {
-    return arith::SelectOp::create(*this, condition, a, b);
-  }
-  Value index(unsigned dim) { return linalg::IndexOp::create(*this, dim); }
-  Value position(unsigned dim, OpFoldResult origin) {
-    return createOrFold<arith::AddIOp>(index(dim),
-                                       getValueOrCreateConstantIndexOp(*this, getLoc(), origin));
-  }
+Value ScoreReference::keyHead(Reference &r, Value head) {
+  return arith::DivUIOp::create(r, arith::MulIOp::create(r, head, keyHeads), heads);
+}
 
-  /// A tensor of the given sizes filled with `value`.
-  Value filled(ArrayRef<OpFoldResult> sizes, Value value) {
-    Value empty = tensor::EmptyOp::create(*this, sizes, value.getType());
-    return linalg::FillOp::create(*this, value, empty).getResult(0);
-  }
+Value ScoreReference::products(Reference &b, Value rows, Value keys) {
+  constexpr int64_t B = 0, H = 1, M = 2, N = 3, D = 4;
+  return b.loop(rows, b.filled(bhmn, b.number(0.0)), {{B, H, M, D}, {B, H, M, N}},
+                {It::parallel, It::parallel, It::parallel, It::parallel, It::reduction},
+                [&](Reference &r, ValueRange args) -> Value {
+                  Value key = tensor::ExtractOp::create(
+                      r, keys,
+                      ValueRange{r.index(B), keyHead(r, r.index(H)), r.index(N), r.index(D)});
+                  return arith::AddFOp::create(
+                      r, args[1], arith::MulFOp::create(r, r.widen(args[0]), r.widen(key)));
+                });
+}
 
-  /// out = body(ins..., out), looping over the dimensions of `iterators`; maps are projections, one
-  /// per operand.
-  Value loop(ValueRange ins, Value out, ArrayRef<SmallVector<int64_t>> projections,
-             ArrayRef<It> iterators, function_ref<Value(Reference &, ValueRange)> body) {
-    SmallVector<AffineMap> maps;
-    for (const SmallVector<int64_t> &dims : projections) {
-      SmallVector<AffineExpr> exprs =
-          llvm::map_to_vector(dims, [&](int64_t d) { return getAffineDimExpr(d); });
-      maps.push_back(AffineMap::get(iterators.size(), 0, exprs, getContext()));
-    }
-    return linalg::GenericOp::create(*this, TypeRange{out.getType()}, ins, out, maps, iterators,
-                                     [&](OpBuilder &builder, Location loc, ValueRange args) {
-                                       Reference inner(loc, builder, real);
-                                       linalg::YieldOp::create(inner, body(inner, args));
-                                     })
-        .getResult(0);
-  }
+SmallVector<Value> ScoreReference::positions(Reference &r) {
+  SmallVector<Value> at;
+  for (unsigned i = 0; i < 4; ++i)
+    at.push_back(r.position(i, origin[i]));
+  return at;
+}
 
-  /// The tensor with another float element type.
-  Value convert(Value tensor, Type element) {
-    auto type = cast<RankedTensorType>(tensor.getType());
-    if (type.getElementType() == element)
-      return tensor;
-    Value out =
-        tensor::EmptyOp::create(*this, tensor::getMixedSizes(*this, getLoc(), tensor), element);
-    SmallVector<int64_t> all = llvm::to_vector(llvm::seq<int64_t>(type.getRank()));
-    SmallVector<It> iterators(type.getRank(), It::parallel);
-    return loop(tensor, out, {all, all}, iterators, [&](Reference &b, ValueRange args) -> Value {
-      if (args[0].getType().getIntOrFloatBitWidth() > element.getIntOrFloatBitWidth())
-        return arith::TruncFOp::create(b, element, args[0]);
-      return arith::ExtFOp::create(b, element, args[0]);
-    });
-  }
-};
-} // namespace
+Value ScoreReference::score(Reference &r, Value product) {
+  SmallVector<Value> at = positions(r);
+  Value score = arith::MulFOp::create(r, product, scale);
+  if (!op.getScore().empty())
+    score = inlineWidened(r, op.getScore(), {score, at[0], at[1], at[2], at[3]}, r.real);
+  if (mayExceedLargestScore(op.getScore()))
+    score = emitBoundedScore(r, r.getLoc(), score);
+  if (op.getMask().empty())
+    return score;
+  return r.select(inlineWidened(r, op.getMask(), at, r.real), score, r.lowest());
+}
+
+//===----------------------------------------------------------------------===//
+// Attention
+//===----------------------------------------------------------------------===//
 
 /// The results (output, lse) of the op, in the arithmetic type.
 static SmallVector<Value> defineAttention(Reference &b, AttentionOp op) {
-  constexpr int64_t B = 0, H = 1, M = 2, N = 3, D = 4;
-  Location loc = b.getLoc();
-  OFRs q = tensor::getMixedSizes(b, loc, op.getQuery()),
-       k = tensor::getMixedSizes(b, loc, op.getKey());
-  OFRs origin = op.getMixedOrigin();
-  Value heads = getValueOrCreateConstantIndexOp(b, loc, q[1]);
-  Value keyHeads = getValueOrCreateConstantIndexOp(b, loc, k[1]);
-  Value scale =
-      op.getScale() ? b.widen(op.getScale()) : b.number(1.0 / std::sqrt(double(op.getHeadDim())));
-
-  // Head h reads key head h / (H / Hkv) = h * Hkv / H.
-  auto keyHead = [&](Reference &r) -> Value {
-    return arith::DivUIOp::create(r, arith::MulIOp::create(r, r.index(H), keyHeads), heads);
-  };
+  constexpr int64_t B = 0, H = 1, M = 2, N = 3;
+  ScoreReference scores(b, op);
+  const OFRs &q = scores.bhm;
+  Value zero = b.number(0.0);
 
   // s1: S = sum_d Q K
-  OFRs bhmn = {q[0], q[1], q[2], k[2]}, bhm = {q[0], q[1], q[2]};
-  Value zero = b.number(0.0);
-  Value s =
-      b.loop(op.getQuery(), b.filled(bhmn, zero), {{B, H, M, D}, {B, H, M, N}},
-             {It::parallel, It::parallel, It::parallel, It::parallel, It::reduction},
-             [&](Reference &r, ValueRange args) -> Value {
-               Value key = tensor::ExtractOp::create(
-                   r, op.getKey(), ValueRange{r.index(B), keyHead(r), r.index(N), r.index(D)});
-               return arith::AddFOp::create(
-                   r, args[1], arith::MulFOp::create(r, r.widen(args[0]), r.widen(key)));
-             });
+  Value s = scores.products(b, op.getQuery(), op.getKey());
 
   // s2, s3: T = score(scale * S), -inf where the mask drops it
   SmallVector<It> elementwise(4, It::parallel);
   SmallVector<int64_t> all = {B, H, M, N}, rows = {B, H, M};
-  Value t = b.loop({}, s, {all}, elementwise, [&](Reference &r, ValueRange args) -> Value {
-    SmallVector<Value> at;
-    for (unsigned i = 0; i < 4; ++i)
-      at.push_back(r.position(i, origin[i]));
-    Value score = arith::MulFOp::create(r, args[0], scale);
-    if (!op.getScore().empty())
-      score = inlineWidened(r, op.getScore(), {score, at[0], at[1], at[2], at[3]}, r.real);
-    if (mayExceedLargestScore(op.getScore()))
-      score = emitBoundedScore(r, r.getLoc(), score);
-    if (op.getMask().empty())
-      return score;
-    return r.select(inlineWidened(r, op.getMask(), at, r.real), score, r.lowest());
-  });
+  Value t = b.loop({}, s, {all}, elementwise,
+                   [&](Reference &r, ValueRange args) { return scores.score(r, args[0]); });
 
   // s4: softmax over the kept n, the sink joins the denominator
   SmallVector<It> reduceN = {It::parallel, It::parallel, It::parallel, It::reduction};
@@ -153,7 +107,7 @@ static SmallVector<Value> defineAttention(Reference &b, AttentionOp op) {
   auto sink = [&](Reference &r) -> Value {
     return r.widen(tensor::ExtractOp::create(r, op.getSink(), ValueRange{r.index(H)}));
   };
-  Value max = b.filled(bhm, b.lowest());
+  Value max = b.filled(scores.bhm, b.lowest());
   if (op.getSink())
     max = b.loop({}, max, {rows}, perRow, [&](Reference &r, ValueRange) { return sink(r); });
   max = b.loop(t, max, {all, rows}, reduceN, [&](Reference &r, ValueRange args) -> Value {
@@ -163,7 +117,7 @@ static SmallVector<Value> defineAttention(Reference &b, AttentionOp op) {
     Value power = math::ExpOp::create(r, arith::SubFOp::create(r, args[1], args[0]));
     return r.select(r.isLowest(args[1]), r.number(0.0), power);
   });
-  Value sum = b.filled(bhm, zero);
+  Value sum = b.filled(scores.bhm, zero);
   if (op.getSink())
     sum = b.loop(max, sum, {rows, rows}, perRow, [&](Reference &r, ValueRange args) -> Value {
       Value power = math::ExpOp::create(r, arith::SubFOp::create(r, sink(r), args[0]));
@@ -184,7 +138,8 @@ static SmallVector<Value> defineAttention(Reference &b, AttentionOp op) {
              {It::parallel, It::parallel, It::parallel, It::parallel, It::reduction},
              [&](Reference &r, ValueRange args) -> Value {
                Value value = tensor::ExtractOp::create(
-                   r, op.getValue(), ValueRange{r.index(B), keyHead(r), r.index(Nr), r.index(Dv)});
+                   r, op.getValue(),
+                   ValueRange{r.index(B), scores.keyHead(r, r.index(H)), r.index(Nr), r.index(Dv)});
                // A dropped key contributes nothing, whatever its value holds.
                Value dropped =
                    arith::CmpFOp::create(r, arith::CmpFPredicate::OEQ, args[0], r.number(0.0));
@@ -261,6 +216,20 @@ static SmallVector<Value> defineMerge(Reference &b, MergeOp op) {
   return results;
 }
 
+/// Passes of room 1 have to be done.
+static LogicalResult checkRegions(Operation *op) {
+  auto scored = dyn_cast<ScoredOpInterface>(op);
+  if (!scored)
+    return success();
+  if (scored.getVariantsAttr())
+    return op->emitOpError("expected score and mask regions, got variants (attn-expand-variants "
+                           "turns them into regions)");
+  if (!isa<AttentionOp>(op) && !scored.getScore().empty() && op->getRegions().back().empty())
+    return op->emitOpError("expected a grad region beside the score region, got none "
+                           "(attn-derive-score writes it)");
+  return success();
+}
+
 namespace {
 struct ConvertAttnToLinalgPass
     : RoomPass<attn::impl::ConvertAttnToLinalgPassBase<ConvertAttnToLinalgPass>,
@@ -286,13 +255,18 @@ struct ConvertAttnToLinalgPass
   LogicalResult transform() override {
     IRRewriter rewriter(&getContext());
     WalkResult walk = getOperation()->walk([&](Operation *op) {
+      if (failed(checkRegions(op)))
+        return WalkResult::interrupt();
       if (auto attention = dyn_cast<AttentionOp>(op)) {
-        if (attention.getVariantsAttr()) {
-          op->emitOpError("expected score and mask regions, got variants (attn-expand-variants "
-                          "turns them into regions)");
-          return WalkResult::interrupt();
-        }
         replace(rewriter, op, [&](Reference &b) { return defineAttention(b, attention); });
+      } else if (auto gradient = dyn_cast<AttentionGradOp>(op)) {
+        replace(rewriter, op, [&](Reference &b) { return defineAttentionGrad(b, gradient); });
+      } else if (auto rows = dyn_cast<RowDeltaOp>(op)) {
+        replace(rewriter, op, [&](Reference &b) { return defineRowDelta(b, rows); });
+      } else if (auto query = dyn_cast<AttentionGradQueryOp>(op)) {
+        replace(rewriter, op, [&](Reference &b) { return defineGradQuery(b, query); });
+      } else if (auto keys = dyn_cast<AttentionGradKeyValueOp>(op)) {
+        replace(rewriter, op, [&](Reference &b) { return defineGradKeyValue(b, keys); });
       } else if (auto merge = dyn_cast<MergeOp>(op)) {
         replace(rewriter, op, [&](Reference &b) { return defineMerge(b, merge); });
       } else if (auto assume = dyn_cast<AssumeOp>(op)) {

@@ -27,8 +27,8 @@ static Value convert(OpBuilder &builder, Location loc, Value value, FloatType ty
   return arith::TruncFOp::create(builder, loc, type, value);
 }
 
-Value attn::inlineWidened(OpBuilder &builder, Region &region, ValueRange arguments,
-                          FloatType type) {
+Value attn::inlineWidened(OpBuilder &builder, Region &region, ValueRange arguments, FloatType type,
+                          function_ref<void(ContributeOp, Value, ValueRange)> contribute) {
   Type f32 = builder.getF32Type();
   IRMapping mapping;
   mapping.map(region.getArguments(), arguments);
@@ -37,6 +37,14 @@ Value attn::inlineWidened(OpBuilder &builder, Region &region, ValueRange argumen
     if (auto yield = dyn_cast<YieldOp>(op)) {
       Value result = mapping.lookupOrDefault(yield.getResult());
       return yield.getResult().getType() == f32 ? convert(builder, loc, result, type) : result;
+    }
+    if (auto contribution = dyn_cast<ContributeOp>(op)) {
+      auto indices = llvm::map_to_vector(
+          contribution.getIndices(), [&](Value index) { return mapping.lookupOrDefault(index); });
+      Value addend = mapping.lookupOrDefault(contribution.getAddend());
+      if (contribute)
+        contribute(contribution, convert(builder, loc, addend, type), indices);
+      continue;
     }
     bool keepsF32 = needsF32(op);
     SmallVector<Value> operands;

@@ -18,3 +18,15 @@ func.func @read(%q: tensor<1x2x3x16xf16>) -> tensor<1x2x3x16xf16> {
   %p = attn.attention %o, %q, %q : tensor<1x2x3x16xf16>, tensor<1x2x3x16xf16>, tensor<1x2x3x16xf16> -> tensor<1x2x3x16xf16>
   return %p : tensor<1x2x3x16xf16>
 }
+
+// Nor are gradients, nor what they start from.
+// CHECK-LABEL: func @gradient(
+// CHECK-SAME: -> tensor<1x2x3x16xf64>
+func.func @gradient(%q: tensor<1x2x3x16xf16>) -> tensor<1x2x3x16xf16> {
+  // CHECK: attn.attention {{.*}} -> tensor<1x2x3x16xf64>, tensor<1x2x3xf64>
+  // CHECK: attn.attention_grad {{.*}} -> d_query(tensor<1x2x3x16xf64>)
+  %o, %lse = attn.attention %q, %q, %q : tensor<1x2x3x16xf16>, tensor<1x2x3x16xf16>, tensor<1x2x3x16xf16> -> tensor<1x2x3x16xf16>, tensor<1x2x3xf32>
+  %d = attn.attention_grad %q, %q, %q, %o, %lse, %q : tensor<1x2x3x16xf16>, tensor<1x2x3x16xf16>, tensor<1x2x3x16xf16>,
+    tensor<1x2x3x16xf16>, tensor<1x2x3xf32>, tensor<1x2x3x16xf16> -> d_query(tensor<1x2x3x16xf16>)
+  return %d : tensor<1x2x3x16xf16>
+}

@@ -1,0 +1,291 @@
+//===- GradToLinalg.cpp - the definition of attention's gradients ---------------------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------------------------===//
+//
+// g2 to g9 of dialects/Attn/README.md, one loop nest a line.
+//
+//===----------------------------------------------------------------------------------------===//
+
+#include "lib/Conversion/AttnToLinalg/Reference.h"
+#include "lib/Conversion/AttnToLinalg/WidenRegion.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Arith/Utils/Utils.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace attn;
+
+using It = utils::IteratorType;
+using OFRs = SmallVector<OpFoldResult>;
+using Dims = SmallVector<int64_t>;
+
+static const Dims kAll = {0, 1, 2, 3}, kRows = {0, 1, 2};
+static const SmallVector<It> kElements(4, It::parallel), kPerRow(3, It::parallel);
+
+static Value add(Reference &r, Value a, Value b) { return arith::AddFOp::create(r, a, b); }
+static Value sub(Reference &r, Value a, Value b) { return arith::SubFOp::create(r, a, b); }
+static Value mul(Reference &r, Value a, Value b) { return arith::MulFOp::create(r, a, b); }
+
+/// What is dropped weighs nothing, whatever it would be multiplied with.
+static Value weigh(Reference &r, Value weight, Value x) {
+  return r.select(r.isZero(weight), r.number(0.0), mul(r, weight, r.widen(x)));
+}
+
+//===----------------------------------------------------------------------------------------===//
+// Rows
+//===----------------------------------------------------------------------------------------===//
+
+/// g2: delta = sum_d d_output * output - d_lse
+static Value defineDelta(Reference &b, Value output, Value outputGradient, Value lseGradient) {
+  OFRs sizes = tensor::getMixedSizes(b, b.getLoc(), output);
+  sizes.pop_back();
+  Value delta = b.filled(sizes, b.number(0.0));
+  if (lseGradient)
+    delta = b.loop(lseGradient, delta, {kRows, kRows}, kPerRow, [](Reference &r, ValueRange args) {
+      return sub(r, r.number(0.0), r.widen(args[0]));
+    });
+  return b.loop({output, outputGradient}, delta, {kAll, kAll, kRows},
+                {It::parallel, It::parallel, It::parallel, It::reduction},
+                [](Reference &r, ValueRange args) {
+                  return add(r, args[2], mul(r, r.widen(args[0]), r.widen(args[1])));
+                });
+}
+
+SmallVector<Value> attn::defineRowDelta(Reference &b, RowDeltaOp op) {
+  OFRs sizes = tensor::getMixedSizes(b, b.getLoc(), op.getLse());
+  // g15: a row that keeps nothing has -inf, so that every finite score gives it 0
+  Value negLse2 = b.loop(op.getLse(), b.filled(sizes, b.number(0.0)), {kRows, kRows}, kPerRow,
+                         [](Reference &r, ValueRange args) {
+                           Value lse = r.widen(args[0]);
+                           Value scaled = mul(r, lse, r.number(-llvm::numbers::log2e));
+                           return r.select(r.isLowest(lse), r.lowest(), scaled);
+                         });
+  return {negLse2, defineDelta(b, op.getOutput(), op.getDOutput(), op.getDLse())};
+}
+
+//===----------------------------------------------------------------------------------------===//
+// Rows and keys
+//===----------------------------------------------------------------------------------------===//
+
+/// g3: P = exp(T - lse), from the natural logarithm
+static Value emitWeight(Reference &r, Value t, Value lse) {
+  Value none = arith::OrIOp::create(r, r.isLowest(t), r.isLowest(lse));
+  return r.select(none, r.number(0.0), math::ExpOp::create(r, sub(r, t, lse)));
+}
+
+/// g15: P = exp2(T * log2(e) + neg_lse2)
+static Value emitWeight2(Reference &r, Value t, Value negLse2) {
+  Value power = add(r, mul(r, t, r.number(llvm::numbers::log2e)), negLse2);
+  return r.select(r.isLowest(t), r.number(0.0), math::Exp2Op::create(r, power));
+}
+
+namespace {
+/// The tensors (B, H, M, N) from which every gradient is a sum.
+struct GradReference {
+  using Weight = Value (*)(Reference &, Value t, Value logarithm);
+
+  /// `logarithm` is of each row's sum; `weight` says how P comes of it.
+  GradReference(Reference &b, ScoredOpInterface op, Region &grad, Value outputGradient,
+                Value logarithm, Value delta, Weight weight);
+
+  Value query(Reference &b);
+  /// The sum over a group's heads and all rows of a weight (B, H, M, N) and rows (B, H, M, _).
+  Value overRows(Reference &b, Value weights, Value rows);
+  Value key(Reference &b) { return scaled(b, overRows(b, dS, scores.op.getQuery())); }
+  Value value(Reference &b) { return overRows(b, p, outputGradient); }
+  SmallVector<Value> captured(Reference &b, ValueRange wrt);
+
+private:
+  Value scaled(Reference &b, Value sum);
+  /// The loop nest over one batch, head, row and key more than `at` has.
+  SmallVector<Value> addContributions(Reference &b, ValueRange wrt, ArrayRef<Value> at,
+                                      ValueRange sums);
+
+  ScoreReference scores;
+  Region &grad;
+  Value outputGradient, product, p, dT, dS;
+};
+} // namespace
+
+GradReference::GradReference(Reference &b, ScoredOpInterface op, Region &grad, Value outputGradient,
+                             Value logarithm, Value delta, Weight weight)
+    : scores(b, op), grad(grad), outputGradient(outputGradient) {
+  auto empty = [&] { return b.filled(scores.bhmn, b.number(0.0)); };
+  // s1, s2, s3, g3: the scores, and the weights from them
+  product = scores.products(b, op.getQuery(), op.getKey());
+  p = b.loop({product, logarithm}, empty(), {kAll, kRows, kAll}, kElements,
+             [&](Reference &r, ValueRange args) {
+               return weight(r, scores.score(r, args[0]), r.widen(args[1]));
+             });
+  // g5: dP = d_output value, dT = P * (dP - delta)
+  Value dP = scores.products(b, outputGradient, op.getValue());
+  dT = b.loop({p, dP, delta}, empty(), {kAll, kAll, kRows, kAll}, kElements,
+              [](Reference &r, ValueRange args) {
+                return weigh(r, args[0], sub(r, args[1], r.widen(args[2])));
+              });
+  // g6: dS = grad(S, dT), 0 where P is
+  dS = dT;
+  if (!grad.empty())
+    dS = b.loop({product, p, dT}, empty(), {kAll, kAll, kAll, kAll}, kElements,
+                [&](Reference &r, ValueRange args) {
+                  SmallVector<Value> arguments = {mul(r, args[0], scores.scale), args[2]};
+                  llvm::append_range(arguments, scores.positions(r));
+                  Value adjoint = inlineWidened(r, grad, arguments, r.real);
+                  return r.select(r.isZero(args[1]), r.number(0.0), adjoint);
+                });
+}
+
+Value GradReference::scaled(Reference &b, Value sum) {
+  return b.loop({}, sum, {kAll}, kElements,
+                [&](Reference &r, ValueRange args) { return mul(r, args[0], scores.scale); });
+}
+
+/// g7: d_query = scale * sum_n dS key
+Value GradReference::query(Reference &b) {
+  OFRs sizes = tensor::getMixedSizes(b, b.getLoc(), scores.op.getQuery());
+  Value key = scores.op.getKey();
+  Value sum = b.loop(dS, b.filled(sizes, b.number(0.0)), {{0, 1, 2, 4}, kAll},
+                     {It::parallel, It::parallel, It::parallel, It::parallel, It::reduction},
+                     [&](Reference &r, ValueRange args) {
+                       Value head = scores.keyHead(r, r.index(1));
+                       Value element = tensor::ExtractOp::create(
+                           r, key, ValueRange{r.index(0), head, r.index(4), r.index(3)});
+                       return add(r, args[1], weigh(r, args[0], element));
+                     });
+  return scaled(b, sum);
+}
+
+/// g4, g7: the sums for (b, h', n, d) run over the heads of group h' and over m.
+Value GradReference::overRows(Reference &b, Value weights, Value rows) {
+  Location loc = b.getLoc();
+  OFRs sizes = tensor::getMixedSizes(b, loc, scores.op.getKey());
+  sizes.back() = tensor::getMixedSize(b, loc, rows, 3);
+  // Without key heads there are no heads either, and any group will do.
+  Value one = arith::ConstantIndexOp::create(b, 1);
+  Value group =
+      arith::DivUIOp::create(b, scores.heads, arith::MaxUIOp::create(b, scores.keyHeads, one));
+  // Nothing that is read has these two extents alone: they come from a tensor that nobody reads.
+  Value extents = tensor::EmptyOp::create(b, OFRs{OpFoldResult(group), scores.bhm[2]}, b.real);
+  return b.loop(
+      extents, b.filled(sizes, b.number(0.0)), {{4, 5}, kAll},
+      {It::parallel, It::parallel, It::parallel, It::parallel, It::reduction, It::reduction},
+      [&](Reference &r, ValueRange args) {
+        Value first = arith::MulIOp::create(r, r.index(1), group);
+        Value head = arith::AddIOp::create(r, first, r.index(4));
+        Value weight = tensor::ExtractOp::create(
+            r, weights, ValueRange{r.index(0), head, r.index(5), r.index(2)});
+        Value element = tensor::ExtractOp::create(
+            r, rows, ValueRange{r.index(0), head, r.index(5), r.index(3)});
+        return add(r, args[1], weigh(r, weight, element));
+      });
+}
+
+//===----------------------------------------------------------------------------------------===//
+// Captured tensors
+//===----------------------------------------------------------------------------------------===//
+
+/// g8: each element of (b, h, m, n) adds what its grad region contributes.
+SmallVector<Value> GradReference::captured(Reference &b, ValueRange wrt) {
+  SmallVector<Value> sums;
+  for (Value tensor : wrt)
+    sums.push_back(b.filled(tensor::getMixedSizes(b, b.getLoc(), tensor), b.number(0.0)));
+  if (wrt.empty() || grad.empty())
+    return sums;
+  return addContributions(b, wrt, {}, sums);
+}
+
+SmallVector<Value> GradReference::addContributions(Reference &b, ValueRange wrt, ArrayRef<Value> at,
+                                                   ValueRange sums) {
+  Location loc = b.getLoc();
+  if (at.size() < 4) {
+    Value zero = arith::ConstantIndexOp::create(b, 0), one = arith::ConstantIndexOp::create(b, 1);
+    Value end = getValueOrCreateConstantIndexOp(b, loc, scores.bhmn[at.size()]);
+    auto body = [&](OpBuilder &builder, Location loc, Value i, ValueRange current) {
+      Reference inner(loc, builder, b.real);
+      SmallVector<Value> deeper(at);
+      deeper.push_back(i);
+      scf::YieldOp::create(inner, addContributions(inner, wrt, deeper, current));
+    };
+    return SmallVector<Value>(scf::ForOp::create(b, zero, end, one, sums, body)->getResults());
+  }
+  Value weight = tensor::ExtractOp::create(b, p, at);
+  Value s = mul(b, tensor::ExtractOp::create(b, product, at), scores.scale);
+  SmallVector<Value> arguments = {s, tensor::ExtractOp::create(b, dT, at)};
+  for (auto [i, origin] : llvm::zip_equal(at, scores.origin))
+    arguments.push_back(
+        b.createOrFold<arith::AddIOp>(i, getValueOrCreateConstantIndexOp(b, loc, origin)));
+  SmallVector<Value> current(sums);
+  auto contribute = [&](ContributeOp op, Value addend, ValueRange indices) {
+    Value &sum = current[llvm::find(wrt, op.getTensor()) - wrt.begin()];
+    Value old = tensor::ExtractOp::create(b, sum, indices);
+    Value kept = b.select(b.isZero(weight), b.number(0.0), addend);
+    sum = tensor::InsertOp::create(b, add(b, old, kept), sum, indices);
+  };
+  (void)inlineWidened(b, grad, arguments, b.real, contribute);
+  return current;
+}
+
+/// g9: d_sink = - sum of exp(sink - lse) * delta
+static Value defineSink(Reference &b, AttentionGradOp op, Value delta) {
+  OFRs sizes = tensor::getMixedSizes(b, b.getLoc(), op.getSink());
+  return b.loop({op.getLse(), delta, op.getSink()}, b.filled(sizes, b.number(0.0)),
+                {kRows, kRows, {1}, {1}}, {It::reduction, It::parallel, It::reduction},
+                [](Reference &r, ValueRange args) {
+                  Value lse = r.widen(args[0]), sink = r.widen(args[2]);
+                  Value share = math::ExpOp::create(r, sub(r, sink, lse));
+                  // A sink of +inf is the whole sum, though inf - inf is none.
+                  Value isAll = arith::CmpFOp::create(r, arith::CmpFPredicate::OEQ, sink, lse);
+                  share = r.select(isAll, r.number(1.0), share);
+                  share = r.select(r.isLowest(sink), r.number(0.0), share);
+                  return sub(r, args[3], weigh(r, share, args[1]));
+                });
+}
+
+//===----------------------------------------------------------------------------------------===//
+// Ops
+//===----------------------------------------------------------------------------------------===//
+
+SmallVector<Value> attn::defineAttentionGrad(Reference &b, AttentionGradOp op) {
+  Value delta = defineDelta(b, op.getOutput(), op.getDOutput(), op.getDLse());
+  GradReference gradients(b, op, op.getGrad(), op.getDOutput(), op.getLse(), delta, emitWeight);
+  SmallVector<Value> results;
+  if (op.getDQuery())
+    results.push_back(gradients.query(b));
+  if (op.getDKey())
+    results.push_back(gradients.key(b));
+  if (op.getDValue())
+    results.push_back(gradients.value(b));
+  if (op.getDSink())
+    results.push_back(defineSink(b, op, delta));
+  llvm::append_range(results, gradients.captured(b, op.getWrt()));
+  return results;
+}
+
+SmallVector<Value> attn::defineGradQuery(Reference &b, AttentionGradQueryOp op) {
+  GradReference gradients(b, op, op.getGrad(), op.getDOutput(), op.getNegLse2(), op.getDelta(),
+                          emitWeight2);
+  SmallVector<Value> results;
+  if (op.getDQuery())
+    results.push_back(gradients.query(b));
+  llvm::append_range(results, gradients.captured(b, op.getWrt()));
+  return results;
+}
+
+SmallVector<Value> attn::defineGradKeyValue(Reference &b, AttentionGradKeyValueOp op) {
+  GradReference gradients(b, op, op.getGrad(), op.getDOutput(), op.getNegLse2(), op.getDelta(),
+                          emitWeight2);
+  SmallVector<Value> results;
+  if (op.getDKey())
+    results.push_back(gradients.key(b));
+  if (op.getDValue())
+    results.push_back(gradients.value(b));
+  llvm::append_range(results, gradients.captured(b, op.getWrt()));
+  return results;
+}
