@@ -11,6 +11,7 @@
 
 #include "lib/Analysis/ScoreExtremes/ScoreExtremes.h"
 #include "lib/Interpreter/Machine.h"
+#include "lib/Interpreter/RowScores.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include <cmath>
 
@@ -18,9 +19,6 @@ using namespace llvm;
 using namespace mlir;
 
 namespace attn {
-
-static constexpr double lowest = -std::numeric_limits<double>::infinity();
-static constexpr double log2e = 1.4426950408889634074;
 
 Expected<bool> Machine::executeAttnOp(Operation *op, Frame &frame) {
   auto done = [](Error error) -> Expected<bool> {
@@ -38,7 +36,7 @@ Expected<bool> Machine::executeAttnOp(Operation *op, Frame &frame) {
     return done(merge(mergeOp, frame));
   if (auto assume = dyn_cast<AssumeOp>(op))
     return done(set(op, assume.getResult(), getTensor(assume.getSource(), frame), frame));
-  return false;
+  return executeGradOp(op, frame);
 }
 
 Expected<RegionProgram *> Machine::getProgram(Region &region, Frame &frame) {
@@ -67,76 +65,10 @@ Expected<double> Machine::getScale(Operation *op, mlir::Value scale, int64_t hea
     return standard;
   Expected<double> value = getReal(op, scale, frame);
   if (value && options.exactConstants)
-    for (double exact : {standard, standard * log2e})
+    for (double exact : {standard, standard * kLog2e})
       if (std::fabs(*value - exact) <= 0x1p-22 * exact)
         return exact;
   return value;
-}
-
-/// The extents must agree at run time where the types leave them open.
-static Error checkExtents(Operation *op, ArrayRef<std::pair<int64_t, int64_t>> pairs) {
-  for (auto [a, b] : pairs)
-    if (a != b)
-      return makeOpError(op, "expected operands whose extents agree, got " + Twine(a) + " and " +
-                                 Twine(b));
-  return Error::success();
-}
-
-static Error checkData(Operation *op, std::initializer_list<const DenseTensor *> tensors) {
-  for (const DenseTensor *tensor : tensors)
-    if (!tensor->hasData())
-      return makeOpError(op, "expected tensors with data, got a shape only");
-  return Error::success();
-}
-
-namespace {
-/// The rows that attention is about: scores of one row against `keys` keys.
-struct RowScores {
-  const Lane *query = nullptr, *key = nullptr;
-  int64_t headDim = 0, keys = 0;
-  double scale = 1;
-  RegionProgram *score = nullptr, *mask = nullptr;
-  /// Whether finite scores stay within kLargestScore; in base 2 the region sees to it.
-  bool isBounded = false;
-  std::vector<Lane> scores, keep;
-
-  explicit RowScores(int64_t keys) : keys(keys), scores(keys), keep(keys, Lane{.i = -1}) {}
-
-  /// T[n] of the row at (b, h, m, n...), -inf where it is dropped.
-  Error compute(int64_t b, int64_t h, int64_t m, int64_t n) {
-    if (mask)
-      if (Error error = mask->run(b, h, m, n, keys, keep.data()))
-        return error;
-    for (int64_t i = 0; i < keys; ++i) {
-      double sum = 0;
-      if (keep[i].i)
-        for (int64_t d = 0; d < headDim; ++d)
-          sum += query[d].f * key[i * headDim + d].f;
-      scores[i].f = scale * sum;
-    }
-    if (score)
-      if (Error error = score->run(b, h, m, n, keys, scores.data()))
-        return error;
-    for (int64_t i = 0; i < keys; ++i)
-      if (!keep[i].i)
-        scores[i].f = lowest;
-      else if (isBounded && scores[i].f != lowest)
-        scores[i].f = std::clamp<double>(scores[i].f, -kLargestScore, kLargestScore);
-    return Error::success();
-  }
-
-  double getMax(double initial) const {
-    for (const Lane &lane : scores)
-      initial = std::isnan(lane.f) ? lane.f : std::max(initial, lane.f);
-    return initial;
-  }
-};
-} // namespace
-
-/// sum += weight * value over `width` elements.
-static void accumulate(Lane *sum, double weight, const Lane *value, int64_t width) {
-  for (int64_t i = 0; i < width; ++i)
-    sum[i].f += weight * value[i].f;
 }
 
 //===----------------------------------------------------------------------------------------===//
@@ -159,10 +91,44 @@ Error Machine::recordMask(AttentionOp op, ArrayRef<int64_t> origin, Frame &frame
   return recorded->add(std::move(record));
 }
 
-Error Machine::attention(AttentionOp op, Frame &frame) {
+Error Machine::checkShapes(ScoredOpInterface op, Frame &frame) {
   if (op.getVariantsAttr())
     return makeOpError(op, "expected score and mask regions, got variants (attn-expand-variants "
                            "turns them into regions)");
+  ArrayRef<int64_t> q = getTensor(op.getQuery(), frame)->getShape(),
+                    k = getTensor(op.getKey(), frame)->getShape(),
+                    v = getTensor(op.getValue(), frame)->getShape();
+  if (Error error =
+          checkExtents(op, {{q[0], k[0]}, {k[0], v[0]}, {k[1], v[1]}, {k[2], v[2]}, {q[3], k[3]}}))
+    return error;
+  if (q[1] != 0 && (k[1] == 0 || q[1] % k[1] != 0))
+    return makeOpError(op, "expected H to be a multiple of Hkv, got " + Twine(q[1]) + " and " +
+                               Twine(k[1]));
+  return Error::success();
+}
+
+/// All but the row and the keys of its head.
+Expected<RowScores> Machine::getRowScores(ScoredOpInterface op, Frame &frame) {
+  ArrayRef<int64_t> k = getTensor(op.getKey(), frame)->getShape();
+  RowScores rows(k[2]);
+  rows.headDim = k[3];
+  Expected<double> scale = getScale(op, op.getScale(), k[3], frame);
+  if (!scale)
+    return scale.takeError();
+  rows.scale = *scale;
+  rows.isBounded = mayExceedLargestScore(op.getScore());
+  for (auto [region, program] :
+       {std::pair(&op.getScore(), &rows.score), {&op.getMask(), &rows.mask}})
+    if (!region->empty()) {
+      Expected<RegionProgram *> compiled = getProgram(*region, frame);
+      if (!compiled)
+        return compiled.takeError();
+      *program = *compiled;
+    }
+  return std::move(rows);
+}
+
+Error Machine::attention(AttentionOp op, Frame &frame) {
   Expected<Indices> origin = getIndices(op, op.getMixedOrigin(), frame);
   if (!origin)
     return origin.takeError();
@@ -170,12 +136,8 @@ Error Machine::attention(AttentionOp op, Frame &frame) {
                     &key = *getTensor(op.getKey(), frame),
                     &value = *getTensor(op.getValue(), frame);
   ArrayRef<int64_t> q = query.getShape(), k = key.getShape(), v = value.getShape();
-  if (Error error =
-          checkExtents(op, {{q[0], k[0]}, {k[0], v[0]}, {k[1], v[1]}, {k[2], v[2]}, {q[3], k[3]}}))
+  if (Error error = checkShapes(op, frame))
     return error;
-  if (q[1] != 0 && (k[1] == 0 || q[1] % k[1] != 0))
-    return makeOpError(op, "expected H to be a multiple of Hkv, got " + Twine(q[1]) + " and " +
-                               Twine(k[1]));
   if (recorded)
     if (Error error = recordMask(op, *origin, frame))
       return error;
@@ -205,21 +167,10 @@ Error Machine::attention(AttentionOp op, Frame &frame) {
     sinks = sink.data();
   }
   int64_t keys = k[2], d = q[3], dv = v[3], group = q[1] / std::max<int64_t>(k[1], 1);
-  RowScores rows(keys);
-  rows.headDim = d;
-  Expected<double> scale = getScale(op, op.getScale(), d, frame);
-  if (!scale)
-    return scale.takeError();
-  rows.scale = *scale;
-  rows.isBounded = mayExceedLargestScore(op.getScore());
-  for (auto [region, program] :
-       {std::pair(&op.getScore(), &rows.score), {&op.getMask(), &rows.mask}})
-    if (!region->empty()) {
-      Expected<RegionProgram *> compiled = getProgram(*region, frame);
-      if (!compiled)
-        return compiled.takeError();
-      *program = *compiled;
-    }
+  Expected<RowScores> rowScores = getRowScores(op, frame);
+  if (!rowScores)
+    return rowScores.takeError();
+  RowScores &rows = *rowScores;
   for (int64_t row = 0; row < (*lse)->size(); ++row) {
     int64_t m = row % q[2], h = row / q[2] % q[1], b = row / q[2] / q[1];
     int64_t keyHead = b * k[1] + h / group;
@@ -228,14 +179,14 @@ Error Machine::attention(AttentionOp op, Frame &frame) {
     if (Error error =
             rows.compute((*origin)[0] + b, (*origin)[1] + h, (*origin)[2] + m, (*origin)[3]))
       return error;
-    double max = rows.getMax(sinks ? sinks[h].f : lowest), sum = 0;
+    double max = rows.getMax(sinks ? sinks[h].f : kLowest), sum = 0;
     // A sink of +inf is the whole sum, though inf - inf is none.
-    if (sinks && sinks[h].f != lowest)
+    if (sinks && sinks[h].f != kLowest)
       sum = sinks[h].f == max ? 1 : std::exp(sinks[h].f - max);
     Lane *out = (*output)->data() + row * dv;
     std::fill_n(out, dv, Lane{.f = 0});
     for (int64_t n = 0; n < keys; ++n) {
-      if (rows.scores[n].f == lowest)
+      if (rows.scores[n].f == kLowest)
         continue;
       double weight = std::exp(rows.scores[n].f - max);
       sum += weight;
@@ -243,7 +194,7 @@ Error Machine::attention(AttentionOp op, Frame &frame) {
     }
     for (int64_t i = 0; i < dv && sum != 0; ++i)
       out[i].f /= sum;
-    (*lse)->data()[row].f = sum == 0 ? lowest : max + std::log(sum);
+    (*lse)->data()[row].f = sum == 0 ? kLowest : max + std::log(sum);
   }
   return Error::success();
 }
@@ -332,13 +283,13 @@ Error Machine::onlineAttention(OnlineAttentionOp op, Frame &frame) {
     Lane *acc = state[0]->data() + row * dv;
     double &max = state[1]->data()[row].f, &sum = state[2]->data()[row].f;
     double newMax = rows.getMax(max);
-    double factor = max == lowest ? 0 : std::exp2(max - newMax);
+    double factor = max == kLowest ? 0 : std::exp2(max - newMax);
     for (int64_t i = 0; i < dv; ++i)
       acc[i].f = factor == 0 ? 0 : acc[i].f * factor;
     sum = factor == 0 ? 0 : sum * factor;
     max = newMax;
     for (int64_t n = 0; n < keys; ++n) {
-      if (rows.scores[n].f == lowest)
+      if (rows.scores[n].f == kLowest)
         continue;
       double weight = std::exp2(rows.scores[n].f - newMax);
       sum += weight;
@@ -369,12 +320,12 @@ Error Machine::normalize(NormalizeOp op, Frame &frame) {
   if (hasData)
     if (Error error = checkData(op, {&acc, &max, &sum}))
       return error;
-  double sink = lowest;
+  double sink = kLowest;
   if (op.getSink() && hasData) {
     Expected<double> natural = getReal(op, op.getSink(), frame);
     if (!natural)
       return natural.takeError();
-    sink = *natural * log2e;
+    sink = *natural * kLog2e;
   }
   for (int64_t row = 0; row < m && hasData; ++row) {
     // All in base 2 and relative to the larger of the maximum and the sink.
@@ -383,12 +334,12 @@ Error Machine::normalize(NormalizeOp op, Frame &frame) {
       factor = std::exp2(max.data()[row].f - top);
       total = sum.data()[row].f * factor;
     }
-    if (sink != lowest)
+    if (sink != kLowest)
       total += sink == top ? 1 : std::exp2(sink - top);
     for (int64_t i = 0; i < dv; ++i)
       (*output)->data()[row * dv + i].f =
           factor == 0 ? 0 : acc.data()[row * dv + i].f * factor / total;
-    (*lse)->data()[row].f = total == 0 ? lowest : (top + std::log2(total)) / log2e;
+    (*lse)->data()[row].f = total == 0 ? kLowest : (top + std::log2(total)) / kLog2e;
   }
   if (Error error = set(op, op->getResult(0), *output, frame))
     return error;
@@ -412,14 +363,14 @@ Error Machine::merge(MergeOp op, Frame &frame) {
       return error;
   int64_t parts = shape.front(), width = shape.back(), rows = (*lse)->size();
   for (int64_t row = 0; row < rows && hasData; ++row) {
-    double top = lowest, total = 0;
+    double top = kLowest, total = 0;
     for (int64_t s = 0; s < parts; ++s)
       top = std::max(top, partialLse.data()[s * rows + row].f);
     Lane *out = (*output)->data() + row * width;
     std::fill_n(out, width, Lane{.f = 0});
     for (int64_t s = 0; s < parts; ++s) {
       double own = partialLse.data()[s * rows + row].f;
-      if (own == lowest)
+      if (own == kLowest)
         continue;
       double weight = own == top ? 1 : std::exp(own - top);
       total += weight;
@@ -427,7 +378,7 @@ Error Machine::merge(MergeOp op, Frame &frame) {
     }
     for (int64_t i = 0; i < width && total != 0; ++i)
       out[i].f /= total;
-    (*lse)->data()[row].f = total == 0 ? lowest : top + std::log(total);
+    (*lse)->data()[row].f = total == 0 ? kLowest : top + std::log(total);
   }
   if (Error error = set(op, op->getResult(0), *output, frame))
     return error;

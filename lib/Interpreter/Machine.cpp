@@ -293,12 +293,22 @@ Error Machine::executeScalar(Operation *op, Frame &frame) {
       return makeOpError(op, value.takeError());
     return set(op, constant, *value, frame);
   }
-  auto known = scalarOps.find(op);
+  if (op->getNumResults() == 0)
+    return makeOpError(op, "expected an op that the interpreter knows");
+  for (OpResult result : op->getResults())
+    if (Error error = executeScalar(result, frame))
+      return error;
+  return Error::success();
+}
+
+Error Machine::executeScalar(OpResult output, Frame &frame) {
+  Operation *op = output.getOwner();
+  auto known = scalarOps.find(output);
   if (known == scalarOps.end()) {
-    Expected<ScalarOp> compiled = compileScalarOp(op);
+    Expected<ScalarOp> compiled = compileScalarResult(output);
     if (!compiled)
       return compiled.takeError();
-    known = scalarOps.try_emplace(op, *compiled).first;
+    known = scalarOps.try_emplace(output, *compiled).first;
   }
   SmallVector<Lane, 4> scalars;
   SmallVector<const Lane *, 4> operands;
@@ -324,20 +334,20 @@ Error Machine::executeScalar(Operation *op, Frame &frame) {
   if (!like) {
     Lane result = {.i = 0};
     if (!isKnown)
-      return set(op, op->getResult(0), RuntimeValue(), frame);
+      return set(op, output, RuntimeValue(), frame);
     if (const char *why = known->second.run(&result, operands.data(), 1))
       return makeOpError(op, Twine("undefined: ") + why);
-    return set(op, op->getResult(0), result, frame);
+    return set(op, output, result, frame);
   }
   if (!scalars.empty())
     return makeOpError(op, "expected tensors only, got a number among them");
-  Expected<TensorRef> result = allocate(op, op->getResult(0).getType(), like->getShape(), isKnown);
+  Expected<TensorRef> result = allocate(op, output.getType(), like->getShape(), isKnown);
   if (!result)
     return result.takeError();
   if ((*result)->hasData())
     if (const char *why = known->second.run((*result)->data(), operands.data(), like->size()))
       return makeOpError(op, Twine("undefined: ") + why);
-  return set(op, op->getResult(0), *result, frame);
+  return set(op, output, *result, frame);
 }
 
 /// Nothing when a divisor is not above 0.

@@ -17,8 +17,12 @@
 
 namespace attn {
 
+struct GradientSums;
+struct RowScores;
+
 /// The state of one run. `execute` is one switch over the ops, split over files by theme: control
-/// flow in Machine.cpp, tensors in TensorOps.cpp, attention in AttentionOps.cpp.
+/// flow in Machine.cpp, tensors in TensorOps.cpp, attention in AttentionOps.cpp, its gradients in
+/// GradientOps.cpp.
 class Machine {
 public:
   explicit Machine(const InterpreterOptions &options) : options(options) {
@@ -48,12 +52,16 @@ private:
   llvm::Error executeForall(mlir::scf::ForallOp op, Frame &frame);
   llvm::Error executeWhile(mlir::scf::WhileOp op, Frame &frame);
   llvm::Error executeScalar(mlir::Operation *op, Frame &frame);
+  llvm::Error executeScalar(mlir::OpResult output, Frame &frame);
   llvm::Error executeAffine(mlir::Operation *op, mlir::AffineMap map, mlir::OperandRange operands,
                             Frame &frame);
 
   // Tensors. Each sets the op's results.
   llvm::Expected<bool> executeTensorOp(mlir::Operation *op, Frame &frame);
+  llvm::Expected<int64_t> getPosition(mlir::Operation *op, const DenseTensor &tensor,
+                                      mlir::OperandRange indices, Frame &frame);
   llvm::Error extract(mlir::tensor::ExtractOp op, Frame &frame);
+  llvm::Error insert(mlir::tensor::InsertOp op, Frame &frame);
   llvm::Error extractSlice(mlir::tensor::ExtractSliceOp op, Frame &frame);
   llvm::Error insertSlice(mlir::Operation *op, mlir::Value source, const TensorRef &into,
                           const Slice &slice, Frame &frame);
@@ -70,6 +78,19 @@ private:
                         int64_t keys, RegionProgram *mask, std::vector<Lane> &keep);
   llvm::Error normalize(NormalizeOp op, Frame &frame);
   llvm::Error merge(MergeOp op, Frame &frame);
+
+  // Gradients.
+  llvm::Expected<bool> executeGradOp(mlir::Operation *op, Frame &frame);
+  llvm::Error attentionGrad(AttentionGradOp op, Frame &frame);
+  llvm::Error rowDelta(RowDeltaOp op, Frame &frame);
+  template <typename OpT> llvm::Error splitGrad(OpT op, Frame &frame);
+  llvm::Error sinkGrad(AttentionGradOp op, llvm::ArrayRef<double> delta, Frame &frame);
+  /// Computes and sets the gradients that are wanted, but that of the sink.
+  llvm::Error sumGradients(GradientSums &sums, Frame &frame);
+  llvm::Error addRow(GradientSums &sums, RowScores &rows, int64_t row,
+                     llvm::ArrayRef<int64_t> origin, Frame &frame);
+  llvm::Error checkShapes(ScoredOpInterface op, Frame &frame);
+  llvm::Expected<RowScores> getRowScores(ScoredOpInterface op, Frame &frame);
   llvm::Expected<RegionProgram *> getProgram(mlir::Region &region, Frame &frame);
   llvm::Expected<double> getScale(mlir::Operation *op, mlir::Value scale, int64_t headDim,
                                   Frame &frame);
@@ -93,7 +114,7 @@ private:
   InterpreterCounts counts;
   std::optional<MaskProver> prover;
   OriginalMasks *recorded = nullptr;
-  llvm::DenseMap<mlir::Operation *, ScalarOp> scalarOps;
+  llvm::DenseMap<mlir::Value, ScalarOp> scalarOps;
   llvm::DenseMap<mlir::Region *, std::unique_ptr<RegionProgram>> programs;
   int64_t numOperations = 0;
   int callDepth = 0;

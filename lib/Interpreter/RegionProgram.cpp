@@ -1,4 +1,4 @@
-//===- RegionProgram.cpp - a score or mask region, ready to run on rows -----------------------===//
+//===- RegionProgram.cpp - a score, mask or grad region, ready to run on rows -----------------===//
 //
 // Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -6,7 +6,6 @@
 //===----------------------------------------------------------------------------------------===//
 
 #include "lib/Interpreter/RegionProgram.h"
-#include "dialects/Attn/IR/AttnOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 
@@ -34,7 +33,22 @@ unsigned RegionProgram::getTensor(mlir::Value value) {
   return captures.back().index;
 }
 
-Expected<RegionProgram::Instruction> RegionProgram::compileOp(Operation &op) {
+Expected<RegionProgram::Instruction> RegionProgram::compileContribution(ContributeOp op) {
+  Instruction instruction;
+  instruction.op = op;
+  instruction.kind = Kind::Contribute;
+  // Once for each key, even if it is the same for all.
+  instruction.stage = Stage::Key;
+  if (op.getTensor().getParentRegion() == region)
+    return makeOpError(op, "expected a captured tensor");
+  instruction.tensor = getTensor(op.getTensor());
+  instruction.operands.push_back(getSlot(op.getAddend()));
+  for (mlir::Value index : op.getIndices())
+    instruction.operands.push_back(getSlot(index));
+  return instruction;
+}
+
+Expected<RegionProgram::Instruction> RegionProgram::compileOp(Operation &op, unsigned result) {
   Instruction instruction;
   instruction.op = &op;
   mlir::OperandRange operands = op.getOperands();
@@ -45,10 +59,10 @@ Expected<RegionProgram::Instruction> RegionProgram::compileOp(Operation &op) {
     instruction.tensor = getTensor(operands[0]);
     operands = operands.drop_front();
   } else {
-    Expected<ScalarOp> scalar = compileScalarOp(&op);
+    Expected<ScalarOp> scalar = compileScalarResult(op.getResult(result));
     if (!scalar)
       return scalar.takeError();
-    if (!op.getResult(0).getType().isIntOrIndexOrFloat())
+    if (!op.getResult(result).getType().isIntOrIndexOrFloat())
       return makeOpError(&op, "expected a scalar op");
     instruction.scalar = *scalar;
   }
@@ -57,7 +71,7 @@ Expected<RegionProgram::Instruction> RegionProgram::compileOp(Operation &op) {
     instruction.operands.push_back(slot);
     instruction.stage = std::max(instruction.stage, stages[slot]);
   }
-  instruction.result = getSlot(op.getResult(0));
+  instruction.result = getSlot(op.getResult(result));
   stages[instruction.result] = instruction.stage;
   return instruction;
 }
@@ -71,9 +85,13 @@ Expected<RegionProgram> RegionProgram::compile(Region &region, bool exactConstan
   program.stages[2] = Stage::Row, program.stages[3] = Stage::Key;
   // A call is about one row, so b and h change with it.
   program.stages[0] = program.stages[1] = Stage::Row;
-  if (arguments.size() == 5) {
+  if (arguments.size() >= 5) {
     program.score = program.getSlot(arguments[0]);
     program.stages[*program.score] = Stage::Key;
+  }
+  if (arguments.size() == 6) {
+    program.gradient = program.getSlot(arguments[1]);
+    program.stages[*program.gradient] = Stage::Key;
   }
   for (Operation &op : region.front().without_terminator()) {
     if (auto constant = dyn_cast<arith::ConstantOp>(op)) {
@@ -85,10 +103,16 @@ Expected<RegionProgram> RegionProgram::compile(Region &region, bool exactConstan
       program.constants.push_back({program.getSlot(constant), value->getScalar()});
       continue;
     }
-    Expected<Instruction> instruction = program.compileOp(op);
-    if (!instruction)
-      return instruction.takeError();
-    program.instructions.push_back(std::move(*instruction));
+    auto contribution = dyn_cast<ContributeOp>(op);
+    if (op.getNumResults() == 0 && !contribution)
+      return makeOpError(&op, "expected an op that the interpreter knows");
+    for (unsigned result = 0; result < std::max(op.getNumResults(), 1u); ++result) {
+      Expected<Instruction> instruction =
+          contribution ? program.compileContribution(contribution) : program.compileOp(op, result);
+      if (!instruction)
+        return instruction.takeError();
+      program.instructions.push_back(std::move(*instruction));
+    }
   }
   program.yielded = program.getSlot(cast<YieldOp>(region.front().getTerminator()).getResult());
   program.storage.resize(program.stages.size() * width);
@@ -111,23 +135,50 @@ Error RegionProgram::bind(LookupFn lookup) {
   return runStage(Stage::Once, /*count=*/1);
 }
 
-/// Reads elements at positions made from the row and the keys; each is checked.
+void RegionProgram::addContributionsInto(mlir::Value captured, TensorRef into) {
+  sums[getTensor(captured)] = std::move(into);
+}
+
+/// The element of a tensor that the lane's indices name; each is checked.
+Expected<int64_t> RegionProgram::getPosition(const Instruction &instruction,
+                                             const DenseTensor &tensor, ArrayRef<unsigned> indices,
+                                             int64_t lane) {
+  int64_t position = 0;
+  for (auto [dim, slot] : enumerate(indices)) {
+    int64_t index = lanesOf(slot)[lane].i, extent = tensor.getShape()[dim];
+    if (index < 0 || index >= extent)
+      return makeOpError(instruction.op, "expected an index below " + Twine(extent) +
+                                             " in dimension " + Twine(dim) + ", got " +
+                                             Twine(index));
+    position = position * extent + index;
+  }
+  return position;
+}
+
 Error RegionProgram::extract(const Instruction &instruction, int64_t count) {
   const DenseTensor &tensor = *tensors[instruction.tensor];
   if (!tensor.hasData())
     return makeOpError(instruction.op, "expected a tensor with data, got a shape only");
   Lane *result = lanesOf(instruction.result);
   for (int64_t i = 0; i < count; ++i) {
-    int64_t position = 0;
-    for (auto [dim, slot] : enumerate(instruction.operands)) {
-      int64_t index = lanesOf(slot)[i].i, extent = tensor.getShape()[dim];
-      if (index < 0 || index >= extent)
-        return makeOpError(instruction.op, "expected an index below " + Twine(extent) +
-                                               " in dimension " + Twine(dim) + ", got " +
-                                               Twine(index));
-      position = position * extent + index;
-    }
-    result[i] = tensor.data()[position];
+    Expected<int64_t> position = getPosition(instruction, tensor, instruction.operands, i);
+    if (!position)
+      return position.takeError();
+    result[i] = tensor.data()[*position];
+  }
+  return Error::success();
+}
+
+Error RegionProgram::contribute(const Instruction &instruction, int64_t count) {
+  DenseTensor &tensor = *sums.find(instruction.tensor)->second;
+  const Lane *addends = lanesOf(instruction.operands.front());
+  for (int64_t i = 0; i < count; ++i) {
+    Expected<int64_t> position =
+        getPosition(instruction, tensor, ArrayRef(instruction.operands).drop_front(), i);
+    if (!position)
+      return position.takeError();
+    if (weights[i].f != 0)
+      tensor.data()[*position].f += addends[i].f;
   }
   return Error::success();
 }
@@ -147,6 +198,9 @@ Error RegionProgram::runStage(Stage stage, int64_t count) {
     } else if (instruction.kind == Kind::Extract) {
       if (Error error = extract(instruction, count))
         return error;
+    } else if (instruction.kind == Kind::Contribute) {
+      if (Error error = contribute(instruction, count))
+        return error;
     } else {
       const DenseTensor &tensor = *tensors[instruction.tensor];
       int64_t dim = lanesOf(instruction.operands[0])[0].i;
@@ -162,7 +216,8 @@ Error RegionProgram::runStage(Stage stage, int64_t count) {
   return Error::success();
 }
 
-Error RegionProgram::run(int64_t b, int64_t h, int64_t m, int64_t n, int64_t count, Lane *lanes) {
+Error RegionProgram::run(int64_t b, int64_t h, int64_t m, int64_t n, int64_t count, Lane *lanes,
+                         std::optional<Gradients> gradients) {
   int64_t row[] = {b, h, m};
   for (auto [i, position] : enumerate(row))
     broadcast(positions[i], {.i = position});
@@ -175,6 +230,10 @@ Error RegionProgram::run(int64_t b, int64_t h, int64_t m, int64_t n, int64_t cou
       keys[i].i = n + begin + i;
     if (score)
       std::copy_n(lanes + begin, size, lanesOf(*score));
+    if (gradients) {
+      std::copy_n(gradients->lanes + begin, size, lanesOf(*gradient));
+      weights = gradients->weights + begin;
+    }
     if (Error error = runStage(Stage::Key, size))
       return error;
     std::copy_n(lanesOf(yielded), size, lanes + begin);

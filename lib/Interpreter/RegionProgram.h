@@ -1,4 +1,4 @@
-//===- RegionProgram.h - a score or mask region, ready to run on rows -------------------------===//
+//===- RegionProgram.h - a score, mask or grad region, ready to run on rows -------------------===//
 //
 // Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -8,6 +8,7 @@
 #ifndef ATTN_INTERPRETER_REGIONPROGRAM_H
 #define ATTN_INTERPRETER_REGIONPROGRAM_H
 
+#include "dialects/Attn/IR/AttnOps.h"
 #include "lib/Interpreter/ScalarOps.h"
 #include "mlir/IR/Region.h"
 
@@ -25,21 +26,31 @@ public:
   /// Takes the values that the region captures. An error when one is unknown.
   llvm::Error bind(LookupFn lookup);
 
+  /// Where the contributions to a captured tensor are added, of its shape.
+  void addContributionsInto(mlir::Value captured, TensorRef sums);
+
+  /// What a grad region takes besides scores: the gradient of its result and the weight P of each
+  /// key. What weighs nothing contributes nothing.
+  struct Gradients {
+    const Lane *lanes, *weights;
+  };
+
   /// The region at (b, h, m, n) for `count` keys from n on. With a score argument, `lanes` holds
   /// the scores on entry; the results replace them.
-  llvm::Error run(int64_t b, int64_t h, int64_t m, int64_t n, int64_t count, Lane *lanes);
+  llvm::Error run(int64_t b, int64_t h, int64_t m, int64_t n, int64_t count, Lane *lanes,
+                  std::optional<Gradients> gradients = std::nullopt);
 
 private:
   /// Keys at a time: the slots of a usual region fit the first-level cache.
   static constexpr int64_t width = 256;
   enum class Stage { Once, Row, Key };
-  enum class Kind { Scalar, Extract, Dim };
+  enum class Kind { Scalar, Extract, Dim, Contribute };
 
   struct Instruction {
     Kind kind = Kind::Scalar;
     Stage stage = Stage::Once;
     ScalarOp scalar;
-    /// Of Extract and Dim: an index into `tensors`.
+    /// Of Extract, Dim and Contribute: an index into `tensors`.
     unsigned tensor = 0;
     unsigned result = 0;
     llvm::SmallVector<unsigned, 4> operands;
@@ -52,13 +63,17 @@ private:
     unsigned index = 0;
   };
 
-  llvm::Expected<Instruction> compileOp(mlir::Operation &op);
+  llvm::Expected<Instruction> compileOp(mlir::Operation &op, unsigned result);
+  llvm::Expected<Instruction> compileContribution(ContributeOp op);
   unsigned getSlot(mlir::Value value);
   unsigned getTensor(mlir::Value value);
   Lane *lanesOf(unsigned slot) { return storage.data() + slot * width; }
   void broadcast(unsigned slot, Lane value) { std::fill_n(lanesOf(slot), width, value); }
   llvm::Error runStage(Stage stage, int64_t count);
+  llvm::Expected<int64_t> getPosition(const Instruction &instruction, const DenseTensor &tensor,
+                                      llvm::ArrayRef<unsigned> indices, int64_t lane);
   llvm::Error extract(const Instruction &instruction, int64_t count);
+  llvm::Error contribute(const Instruction &instruction, int64_t count);
 
   llvm::DenseMap<mlir::Value, unsigned> slots;
   llvm::SmallVector<Stage> stages;
@@ -68,9 +83,12 @@ private:
   llvm::SmallVector<TensorRef> tensors;
   std::vector<Lane> storage;
   mlir::Region *region = nullptr;
-  /// The slots of b, h, m, n and, if there is one, of the score.
+  /// Of Contribute: where each of `tensors` has its sums, and the weights of the keys of a call.
+  llvm::DenseMap<unsigned, TensorRef> sums;
+  const Lane *weights = nullptr;
+  /// The slots of b, h, m, n and, if there are such arguments, of the score and its gradient.
   unsigned positions[4] = {};
-  std::optional<unsigned> score;
+  std::optional<unsigned> score, gradient;
   unsigned yielded = 0;
 };
 

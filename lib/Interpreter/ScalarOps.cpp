@@ -37,6 +37,14 @@ static const char *real2(const ScalarOp &, Lane *out, const Lane *const *in, int
   return nullptr;
 }
 
+/// Whether something holds of a number.
+template <auto F>
+static const char *classify(const ScalarOp &, Lane *out, const Lane *const *in, int64_t count) {
+  for (int64_t i = 0; i < count; ++i)
+    out[i].i = -int64_t(F(in[0][i].f));
+  return nullptr;
+}
+
 template <auto F>
 static const char *compareReal(const ScalarOp &, Lane *out, const Lane *const *in, int64_t count) {
   for (int64_t i = 0; i < count; ++i)
@@ -174,6 +182,14 @@ static const char *fma3(const ScalarOp &, Lane *out, const Lane *const *in, int6
   return nullptr;
 }
 
+static const char *clampReal(const ScalarOp &, Lane *out, const Lane *const *in, int64_t count) {
+  for (int64_t i = 0; i < count; ++i) {
+    double x = in[0][i].f, low = in[1][i].f, high = in[2][i].f;
+    out[i].f = std::isnan(x) ? x : std::min(std::max(x, low), high);
+  }
+  return nullptr;
+}
+
 static const char *powInt(const ScalarOp &, Lane *out, const Lane *const *in, int64_t count) {
   for (int64_t i = 0; i < count; ++i)
     out[i].f = std::pow(in[0][i].f, double(in[1][i].i));
@@ -256,6 +272,12 @@ static Function getCompareReal(arith::CmpFPredicate predicate) {
   return nullptr;
 }
 
+/// Of sine and cosine, one.
+static Function getSincosFunction(unsigned result) {
+  return result == 0 ? real1<[](D a) { return std::sin(a); }>
+                     : real1<[](D a) { return std::cos(a); }>;
+}
+
 static Function getRealFunction(Operation *op) {
   return llvm::TypeSwitch<Operation *, Function>(op)
       .Case<arith::AddFOp>([](auto) { return real2<[](D a, D b) { return a + b; }>; })
@@ -281,6 +303,15 @@ static Function getRealFunction(Operation *op) {
       .Case<arith::UIToFPOp>([](auto) { return unsignedToReal; })
       .Case<arith::CmpFOp>([](auto cmp) { return getCompareReal(cmp.getPredicate()); })
       .Case<math::AbsFOp>([](auto) { return real1<[](D a) { return std::fabs(a); }>; })
+      .Case<math::AcosOp>([](auto) { return real1<[](D a) { return std::acos(a); }>; })
+      .Case<math::AcoshOp>([](auto) { return real1<[](D a) { return std::acosh(a); }>; })
+      .Case<math::AsinOp>([](auto) { return real1<[](D a) { return std::asin(a); }>; })
+      .Case<math::AsinhOp>([](auto) { return real1<[](D a) { return std::asinh(a); }>; })
+      .Case<math::AtanhOp>([](auto) { return real1<[](D a) { return std::atanh(a); }>; })
+      .Case<math::ClampFOp>([](auto) { return clampReal; })
+      .Case<math::IsFiniteOp>([](auto) { return classify<[](D a) { return std::isfinite(a); }>; })
+      .Case<math::IsInfOp>([](auto) { return classify<[](D a) { return std::isinf(a); }>; })
+      .Case<math::IsNaNOp>([](auto) { return classify<[](D a) { return std::isnan(a); }>; })
       .Case<math::AtanOp>([](auto) { return real1<[](D a) { return std::atan(a); }>; })
       .Case<math::Atan2Op>([](auto) { return real2<[](D a, D b) { return std::atan2(a, b); }>; })
       .Case<math::CbrtOp>([](auto) { return real1<[](D a) { return std::cbrt(a); }>; })
@@ -391,13 +422,21 @@ Error makeOpError(Operation *op, Error error) {
 }
 
 Expected<ScalarOp> compileScalarOp(Operation *op) {
+  if (op->getNumResults() != 1)
+    return makeOpError(op, "expected an op that the interpreter knows");
+  return compileScalarResult(op->getResult(0));
+}
+
+Expected<ScalarOp> compileScalarResult(OpResult output) {
+  Operation *op = output.getOwner();
   ScalarOp compiled;
-  compiled.function = getRealFunction(op);
+  bool isSincos = isa<math::SincosOp>(op);
+  compiled.function = isSincos ? getSincosFunction(output.getResultNumber()) : getRealFunction(op);
   if (!compiled.function)
     compiled.function = getIntFunction(op);
-  if (!compiled.function || op->getNumResults() != 1)
+  if (!compiled.function || (op->getNumResults() != 1 && !isSincos))
     return makeOpError(op, "expected an op that the interpreter knows");
-  std::optional<unsigned> result = getShift(op->getResult(0).getType());
+  std::optional<unsigned> result = getShift(output.getType());
   // The condition of a select says nothing about the others.
   std::optional<unsigned> operand = getShift(op->getOperands().back().getType());
   if (!result || !operand)

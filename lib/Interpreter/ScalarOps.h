@@ -33,6 +33,8 @@ struct ScalarOp {
 /// The op with one result in the scalar arith and math ops, except constants; an error names an op
 /// that is not supported.
 llvm::Expected<ScalarOp> compileScalarOp(mlir::Operation *op);
+/// The same for one of an op's results, of which math.sincos has two.
+llvm::Expected<ScalarOp> compileScalarResult(mlir::OpResult result);
 
 /// The value of a constant. With `exactConstants`, f32 log2(e) is the number that it approximates:
 /// the passes write it into the IR when they change the base of the exponential.

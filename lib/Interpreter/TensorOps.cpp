@@ -59,6 +59,8 @@ Expected<bool> Machine::executeTensorOp(Operation *op, Frame &frame) {
       return std::move(error);
     return done(set(op, insert, copy, frame));
   }
+  if (auto insertOp = dyn_cast<tensor::InsertOp>(op))
+    return done(insert(insertOp, frame));
   if (auto list = dyn_cast<tensor::FromElementsOp>(op)) {
     bool isKnown = none_of(list.getElements(), [&](mlir::Value element) {
       return frame.find(element)->second.isUnknown();
@@ -81,22 +83,46 @@ Expected<bool> Machine::executeTensorOp(Operation *op, Frame &frame) {
   return false;
 }
 
-Error Machine::extract(tensor::ExtractOp op, Frame &frame) {
-  Expected<Indices> indices = getIndices(op, getAsOpFoldResult(op.getIndices()), frame);
-  if (!indices)
-    return indices.takeError();
-  const DenseTensor &tensor = *getTensor(op.getTensor(), frame);
+/// The element of a tensor at the values of some indices; each is checked.
+Expected<int64_t> Machine::getPosition(Operation *op, const DenseTensor &tensor,
+                                       OperandRange indices, Frame &frame) {
+  Expected<Indices> values = getIndices(op, getAsOpFoldResult(indices), frame);
+  if (!values)
+    return values.takeError();
   int64_t position = 0;
-  for (auto [dim, index, extent] : enumerate(*indices, tensor.getShape())) {
+  for (auto [dim, index, extent] : enumerate(*values, tensor.getShape())) {
     if (index < 0 || index >= extent)
       return makeOpError(op, "expected an index below " + Twine(extent) + " in dimension " +
                                  Twine(dim) + ", got " + Twine(index));
     position = position * extent + index;
   }
+  return position;
+}
+
+Error Machine::extract(tensor::ExtractOp op, Frame &frame) {
+  const DenseTensor &tensor = *getTensor(op.getTensor(), frame);
+  Expected<int64_t> position = getPosition(op, tensor, op.getIndices(), frame);
+  if (!position)
+    return position.takeError();
   RuntimeValue value;
   if (tensor.hasData())
-    value = tensor.data()[position];
+    value = tensor.data()[*position];
   return set(op, op, value, frame);
+}
+
+/// A copy each time: enough for the few elements to which gradients are added one by one.
+Error Machine::insert(tensor::InsertOp op, Frame &frame) {
+  auto copy = std::make_shared<DenseTensor>(*getTensor(op.getDest(), frame));
+  Expected<int64_t> position = getPosition(op, *copy, op.getIndices(), frame);
+  if (!position)
+    return position.takeError();
+  Expected<Lane> lane = getLane(op, op.getScalar(), frame);
+  if (!lane)
+    return lane.takeError();
+  if (!copy->hasData())
+    return makeOpError(op, "expected a tensor with data, got a shape only");
+  copy->data()[*position] = *lane;
+  return set(op, op, copy, frame);
 }
 
 Expected<Slice> Machine::getSlice(OffsetSizeAndStrideOpInterface op, Frame &frame) {

@@ -1,0 +1,285 @@
+//===- GradientOps.cpp - gradients of attention -----------------------------------------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------------------------===//
+//
+// The formulas of AttnGradOps.td, in f64, one row at a time: a row adds to the gradients of its
+// query, of all keys and values of its head, and of what its scores read.
+//
+//===----------------------------------------------------------------------------------------===//
+
+#include "lib/Interpreter/Machine.h"
+#include "lib/Interpreter/RowScores.h"
+#include <cmath>
+
+using namespace llvm;
+using namespace mlir;
+
+namespace attn {
+
+/// What the gradients of an op are sums of, and where they go; null for those that nobody wants.
+struct GradientSums {
+  ScoredOpInterface op;
+  mlir::Value outputGradient;
+  /// Of each row: the natural logarithm of its sum, and delta.
+  std::vector<double> lse = {}, delta = {};
+  mlir::Value queryResult = {}, keyResult = {}, valueResult = {};
+  mlir::ValueRange wrt = {}, wrtResults = {};
+  TensorRef query = {}, key = {}, value = {};
+  RegionProgram *grad = nullptr;
+};
+
+Expected<bool> Machine::executeGradOp(Operation *op, Frame &frame) {
+  auto done = [](Error error) -> Expected<bool> {
+    if (error)
+      return std::move(error);
+    return true;
+  };
+  if (auto whole = dyn_cast<AttentionGradOp>(op))
+    return done(attentionGrad(whole, frame));
+  if (auto rows = dyn_cast<RowDeltaOp>(op))
+    return done(rowDelta(rows, frame));
+  if (auto query = dyn_cast<AttentionGradQueryOp>(op))
+    return done(splitGrad(query, frame));
+  if (auto keys = dyn_cast<AttentionGradKeyValueOp>(op))
+    return done(splitGrad(keys, frame));
+  return false;
+}
+
+static std::vector<double> getReals(const DenseTensor &tensor) {
+  std::vector<double> reals(tensor.size());
+  for (int64_t i = 0; i < tensor.size(); ++i)
+    reals[i] = tensor.data()[i].f;
+  return reals;
+}
+
+//===----------------------------------------------------------------------------------------===//
+// Sums
+//===----------------------------------------------------------------------------------------===//
+
+/// Adds what row number `row` of (B, H, M) contributes.
+Error Machine::addRow(GradientSums &sums, RowScores &rows, int64_t row, ArrayRef<int64_t> origin,
+                      Frame &frame) {
+  const DenseTensor &query = *getTensor(sums.op.getQuery(), frame),
+                    &key = *getTensor(sums.op.getKey(), frame),
+                    &value = *getTensor(sums.op.getValue(), frame);
+  ArrayRef<int64_t> q = query.getShape(), k = key.getShape();
+  int64_t d = q[3], dv = value.getShape()[3], m = row % q[2], h = row / q[2] % q[1],
+          b = row / q[2] / q[1];
+  int64_t firstKey = (b * k[1] + h / (q[1] / k[1])) * k[2];
+  const Lane *gradient = getTensor(sums.outputGradient, frame)->data() + row * dv;
+  rows.query = query.data() + row * d;
+  rows.key = key.data() + firstKey * d;
+  int64_t at[] = {origin[0] + b, origin[1] + h, origin[2] + m, origin[3]};
+  if (Error error = rows.compute(at[0], at[1], at[2], at[3]))
+    return error;
+
+  // g3, g5: P, dT
+  std::vector<Lane> weights(rows.keys), adjoints(rows.keys);
+  for (int64_t n = 0; n < rows.keys; ++n) {
+    double score = rows.scores[n].f, lse = sums.lse[row];
+    bool isDropped = score == kLowest || lse == kLowest;
+    double weight = weights[n].f = isDropped ? 0 : std::exp(score - lse), product = 0;
+    for (int64_t i = 0; i < dv && weight != 0; ++i)
+      product += gradient[i].f * value.data()[(firstKey + n) * dv + i].f;
+    adjoints[n].f = weight == 0 ? 0 : weight * (product - sums.delta[row]);
+  }
+  // g6, g8: dS, and what else moves the scores
+  if (sums.grad) {
+    std::vector<Lane> scoreAdjoints = rows.products;
+    RegionProgram::Gradients gradients = {adjoints.data(), weights.data()};
+    if (Error error =
+            sums.grad->run(at[0], at[1], at[2], at[3], rows.keys, scoreAdjoints.data(), gradients))
+      return error;
+    adjoints = std::move(scoreAdjoints);
+  }
+  // g4, g7
+  for (int64_t n = 0; n < rows.keys; ++n) {
+    if (weights[n].f == 0)
+      continue;
+    double scaled = rows.scale * adjoints[n].f;
+    if (sums.query)
+      accumulate(sums.query->data() + row * d, scaled, rows.key + n * d, d);
+    if (sums.key)
+      accumulate(sums.key->data() + (firstKey + n) * d, scaled, rows.query, d);
+    if (sums.value)
+      accumulate(sums.value->data() + (firstKey + n) * dv, weights[n].f, gradient, dv);
+  }
+  return Error::success();
+}
+
+Error Machine::sumGradients(GradientSums &sums, Frame &frame) {
+  ScoredOpInterface op = sums.op;
+  bool hasData = !options.countOnly;
+  auto makeZeros = [&](mlir::Value result, mlir::Value like) -> Expected<TensorRef> {
+    if (!result)
+      return TensorRef();
+    Expected<TensorRef> zeros =
+        allocate(op, result.getType(), getTensor(like, frame)->getShape(), hasData);
+    if (!zeros)
+      return zeros.takeError();
+    if (hasData)
+      std::fill_n((*zeros)->data(), (*zeros)->size(), Lane{.f = 0});
+    if (Error error = set(op, result, *zeros, frame))
+      return std::move(error);
+    return *zeros;
+  };
+  for (auto [sum, result, like] : {std::tuple(&sums.query, sums.queryResult, op.getQuery()),
+                                   {&sums.key, sums.keyResult, op.getKey()},
+                                   {&sums.value, sums.valueResult, op.getValue()}}) {
+    Expected<TensorRef> zeros = makeZeros(result, like);
+    if (!zeros)
+      return zeros.takeError();
+    *sum = *zeros;
+  }
+  if (Region &grad = op->getRegions().back(); !grad.empty() && hasData) {
+    Expected<RegionProgram *> program = getProgram(grad, frame);
+    if (!program)
+      return program.takeError();
+    sums.grad = *program;
+  }
+  for (auto [tensor, result] : zip_equal(sums.wrt, sums.wrtResults)) {
+    Expected<TensorRef> zeros = makeZeros(result, tensor);
+    if (!zeros)
+      return zeros.takeError();
+    if (sums.grad)
+      sums.grad->addContributionsInto(tensor, *zeros);
+  }
+  if (!hasData)
+    return Error::success();
+  Expected<Indices> origin = getIndices(op, op.getMixedOrigin(), frame);
+  Expected<RowScores> rows = getRowScores(op, frame);
+  if (!origin || !rows)
+    return makeOpError(op, joinErrors(origin.takeError(), rows.takeError()));
+  for (size_t row = 0; row < sums.lse.size(); ++row)
+    if (Error error = addRow(sums, *rows, row, *origin, frame))
+      return error;
+  return Error::success();
+}
+
+//===----------------------------------------------------------------------------------------===//
+// Ops
+//===----------------------------------------------------------------------------------------===//
+
+/// g2: d_output is of the output's shape, whose rows lse and d_lse have.
+static Expected<std::vector<double>> getDelta(Operation *op, const DenseTensor &output,
+                                              const DenseTensor &gradient, const DenseTensor &lse,
+                                              const DenseTensor *lseGradient) {
+  if (gradient.getShape() != output.getShape() || lse.getShape() != output.getShape().drop_back() ||
+      (lseGradient && lseGradient->getShape() != lse.getShape()))
+    return makeOpError(op, "expected output, lse and their gradients of the same rows");
+  if (Error error = checkData(op, {&output, &gradient, &lse, lseGradient ? lseGradient : &lse}))
+    return std::move(error);
+  std::vector<double> delta(lse.size());
+  int64_t dv = output.getShape().back();
+  for (int64_t row = 0; row < lse.size(); ++row) {
+    delta[row] = lseGradient ? -lseGradient->data()[row].f : 0;
+    for (int64_t i = row * dv; i < (row + 1) * dv; ++i)
+      delta[row] += gradient.data()[i].f * output.data()[i].f;
+  }
+  return delta;
+}
+
+/// Counting needs shapes only.
+Error Machine::attentionGrad(AttentionGradOp op, Frame &frame) {
+  if (Error error = checkShapes(op, frame))
+    return error;
+  GradientSums sums{op, op.getDOutput()};
+  sums.queryResult = op.getDQuery(), sums.keyResult = op.getDKey(),
+  sums.valueResult = op.getDValue(), sums.wrt = op.getWrt(), sums.wrtResults = op.getDWrt();
+  if (!options.countOnly) {
+    const DenseTensor &lse = *getTensor(op.getLse(), frame);
+    Expected<std::vector<double>> delta =
+        getDelta(op, *getTensor(op.getOutput(), frame), *getTensor(op.getDOutput(), frame), lse,
+                 op.getDLse() ? &*getTensor(op.getDLse(), frame) : nullptr);
+    if (!delta)
+      return delta.takeError();
+    sums.lse = getReals(lse);
+    sums.delta = std::move(*delta);
+    if (Error error =
+            checkData(op, {&*getTensor(op.getQuery(), frame), &*getTensor(op.getKey(), frame),
+                           &*getTensor(op.getValue(), frame)}))
+      return error;
+  }
+  if (Error error = sumGradients(sums, frame))
+    return error;
+  return op.getDSink() ? sinkGrad(op, sums.delta, frame) : Error::success();
+}
+
+/// g9
+Error Machine::sinkGrad(AttentionGradOp op, ArrayRef<double> delta, Frame &frame) {
+  const DenseTensor &sink = *getTensor(op.getSink(), frame), &lse = *getTensor(op.getLse(), frame);
+  bool hasData = !options.countOnly;
+  Expected<TensorRef> sum = allocate(op, op.getDSink().getType(), sink.getShape(), hasData);
+  if (!sum)
+    return sum.takeError();
+  if (hasData) {
+    int64_t heads = lse.getShape()[1], m = lse.getShape()[2];
+    if (Error error = checkExtents(op, {{sink.getShape()[0], heads}}))
+      return error;
+    std::fill_n((*sum)->data(), heads, Lane{.f = 0});
+    for (int64_t row = 0; row < lse.size(); ++row) {
+      int64_t h = row / m % heads;
+      double logit = sink.data()[h].f, logarithm = lse.data()[row].f;
+      double share = logit == kLowest ? 0 : logit == logarithm ? 1 : std::exp(logit - logarithm);
+      if (share != 0)
+        (*sum)->data()[h].f -= share * delta[row];
+    }
+  }
+  return set(op, op.getDSink(), *sum, frame);
+}
+
+Error Machine::rowDelta(RowDeltaOp op, Frame &frame) {
+  const DenseTensor &lse = *getTensor(op.getLse(), frame);
+  bool hasData = !options.countOnly;
+  Expected<TensorRef> negLse2 = allocate(op, op.getNegLse2().getType(), lse.getShape(), hasData);
+  Expected<TensorRef> deltas = allocate(op, op.getDelta().getType(), lse.getShape(), hasData);
+  if (!negLse2 || !deltas)
+    return makeOpError(op, joinErrors(negLse2.takeError(), deltas.takeError()));
+  if (hasData) {
+    Expected<std::vector<double>> delta =
+        getDelta(op, *getTensor(op.getOutput(), frame), *getTensor(op.getDOutput(), frame), lse,
+                 op.getDLse() ? &*getTensor(op.getDLse(), frame) : nullptr);
+    if (!delta)
+      return delta.takeError();
+    for (int64_t row = 0; row < lse.size(); ++row) {
+      double logarithm = lse.data()[row].f;
+      (*negLse2)->data()[row].f = logarithm == kLowest ? kLowest : -logarithm * kLog2e;
+      (*deltas)->data()[row].f = (*delta)[row];
+    }
+  }
+  if (Error error = set(op, op.getNegLse2(), *negLse2, frame))
+    return error;
+  return set(op, op.getDelta(), *deltas, frame);
+}
+
+/// g15. The base of the logarithm is a matter of rounding: -inf becomes +inf, which weighs nothing
+/// just so.
+template <typename OpT> Error Machine::splitGrad(OpT op, Frame &frame) {
+  if (Error error = checkShapes(op, frame))
+    return error;
+  GradientSums sums{op, op.getDOutput()};
+  if constexpr (std::is_same_v<OpT, AttentionGradQueryOp>)
+    sums.queryResult = op.getDQuery();
+  else
+    sums.keyResult = op.getDKey(), sums.valueResult = op.getDValue();
+  sums.wrt = op.getWrt(), sums.wrtResults = op.getDWrt();
+  if (!options.countOnly) {
+    const DenseTensor &negLse2 = *getTensor(op.getNegLse2(), frame),
+                      &delta = *getTensor(op.getDelta(), frame);
+    if (Error error =
+            checkData(op, {&negLse2, &delta, &*getTensor(op.getQuery(), frame),
+                           &*getTensor(op.getKey(), frame), &*getTensor(op.getValue(), frame),
+                           &*getTensor(op.getDOutput(), frame)}))
+      return error;
+    sums.lse = getReals(negLse2);
+    for (double &logarithm : sums.lse)
+      logarithm /= -kLog2e;
+    sums.delta = getReals(delta);
+  }
+  return sumGradients(sums, frame);
+}
+
+} // namespace attn
