@@ -64,6 +64,9 @@ public:
       : kernel(kernel), rings(rings), stages(stages), b(kernel.getContext()) {}
 
   LogicalResult run() {
+    for (const Ring &ring : rings)
+      if (failed(checkBytes(ring)))
+        return failure();
     for (Ring &ring : rings) {
       declare(ring);
       schedule(ring);
@@ -81,6 +84,7 @@ public:
   }
 
 private:
+  static LogicalResult checkBytes(const Ring &ring);
   void declare(Ring &ring);
   void schedule(Ring &ring);
 
@@ -126,6 +130,17 @@ private:
 //===----------------------------------------------------------------------===//
 // Places and barriers
 //===----------------------------------------------------------------------===//
+
+/// A barrier counts the bytes of a copy (barrier_expect_c1).
+LogicalResult RingMaker::checkBytes(const Ring &ring) {
+  AllocSharedOp place = ring.uses.place;
+  int64_t bytes = place.getType().getStageBytes();
+  if (bytes < 1 << 20)
+    return success();
+  return place.emitOpError(
+             "expected a place of fewer than 1048576 bytes, which a barrier can count, got ")
+         << bytes;
+}
 
 void RingMaker::declare(Ring &ring) {
   // Behind those of the rings before, at the head of the kernel.

@@ -234,13 +234,34 @@ static llvm::SetVector<Operation *> findProgram(Block &body) {
   return program;
 }
 
+/// What tile.specialize asks of its roles (specialize_c1 to c3), whose warpgroups are the kernel's.
+static LogicalResult checkRoles(func::FuncOp kernel, ArrayRef<RoleAttr> roles) {
+  if (roles.size() < 2)
+    return kernel.emitOpError("expected tile.roles of at least two roles, got ") << roles.size();
+  int64_t total = 0, registers = 0;
+  for (RoleAttr role : roles) {
+    int64_t size = role.getWarpgroups(), budget = role.getRegisters();
+    if (size < 1 || size > 8 || budget < 24 || budget > 256 || budget % 8 != 0)
+      return kernel.emitOpError("expected tile.roles of 1 to 8 warpgroups and registers in "
+                                "multiples of 8 from 24 to 256, got ")
+             << size << " and " << budget << " in " << role.getName();
+    total += size;
+    registers += size * 128 * budget;
+  }
+  if (total > 8)
+    return kernel.emitOpError("expected tile.roles of 1 to 8 warpgroups, got ") << total;
+  if (registers > 65536)
+    return kernel.emitOpError("expected tile.roles of at most 65536 registers, got ") << registers;
+  return success();
+}
+
 static LogicalResult outline(func::FuncOp kernel, ArrayAttr attribute) {
   auto roles = llvm::to_vector(attribute.getAsRange<RoleAttr>());
+  if (failed(checkRoles(kernel, roles)))
+    return failure();
   int64_t total = 0;
   for (RoleAttr role : roles)
     total += role.getWarpgroups();
-  if (total < 1 || total > 8)
-    return kernel.emitOpError("expected tile.roles of 1 to 8 warpgroups, got ") << total;
   Block &body = kernel.getBody().front();
   llvm::SetVector<Operation *> program = findProgram(body);
   Forwarding forwarding(kernel);

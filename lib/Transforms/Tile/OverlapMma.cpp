@@ -31,6 +31,21 @@ struct Flight {
 
 static Attribute getRoleName(Operation *op) { return op->getAttr(TileDialect::kRoleAttrName); }
 
+/// What a product in flight asks of its operands (mma_async_c2, c3), and one that is waited for at
+/// once does not.
+static LogicalResult checkOperands(MmaOp mma) {
+  auto rhs = cast<SharedType>(mma.getRhs().getType());
+  int64_t k = rhs.getShape()[mma.getTransposeRhs() ? 1 : 0], step = 32 / rhs.getElementBytes();
+  if (k % step != 0)
+    return mma.emitOpError("expected K in multiples of ")
+           << step << " in a product that is to be in flight, got " << k;
+  if (rhs.getElementBytes() == 1 && (mma.getTransposeLhs() || !mma.getTransposeRhs()))
+    return mma.emitOpError("expected 8-bit operands with K contiguous (lhs not transposed, rhs "
+                           "transposed) in a product that is to be in flight, got ")
+           << (mma.getTransposeLhs() ? "lhs transposed" : "rhs not transposed");
+  return success();
+}
+
 /// Starts the product and waits for it at once.
 static Flight start(MmaOp mma) {
   OpBuilder b(mma);
@@ -182,11 +197,13 @@ static int64_t countYounger(Flight &flight) {
   return count;
 }
 
-static void overlap(Block &block) {
+static LogicalResult overlap(Block &block) {
   SmallVector<Flight> flights;
   DenseSet<Operation *> allReleases;
   for (auto mma : llvm::make_early_inc_range(block.getOps<MmaOp>()))
     if (isa<SharedType>(mma.getRhs().getType()) && hasLayout(mma.getType())) {
+      if (failed(checkOperands(mma)))
+        return failure();
       flights.push_back(start(mma));
       allReleases.insert_range(flights.back().releases);
     }
@@ -207,6 +224,7 @@ static void overlap(Block &block) {
   }
   for (Flight &flight : flights)
     flight.wait.setPending(std::min<int64_t>(countYounger(flight), 7));
+  return success();
 }
 
 namespace {
@@ -220,7 +238,8 @@ struct OverlapMmaPass
       SmallVector<Block *> blocks;
       kernel.walk([&](Block *block) { blocks.push_back(block); });
       for (Block *block : blocks)
-        overlap(*block);
+        if (failed(overlap(*block)))
+          return failure();
     }
     return success();
   }

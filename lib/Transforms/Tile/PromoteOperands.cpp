@@ -72,6 +72,13 @@ static FailureOr<SharedType> getPlaceType(OpOperand &operand) {
   return type;
 }
 
+/// The extent that the product sums over, as the operand has it in a place of type `type`.
+static int64_t getSummedExtent(OpOperand &operand, Type type) {
+  auto shared = dyn_cast<SharedType>(type);
+  ArrayRef<int64_t> shape = shared ? shared.getShape() : cast<RankedTensorType>(type).getShape();
+  return shape[isSummedOverColumns(operand) ? 1 : 0];
+}
+
 static bool isRefilled(LoadOp load) {
   return load->getParentOfType<LoopLikeOpInterface>() && !getInvariantLoop(load);
 }
@@ -182,20 +189,30 @@ struct PromoteOperandsPass
     Places places(kernel);
     llvm::SetVector<LoadOp> loads;
     SmallVector<std::pair<OpOperand *, SharedType>> operands;
-    WalkResult walk = kernel.walk([&](MmaOp mma) {
+    WalkResult walk = kernel.walk([&](MmaOp mma) -> WalkResult {
+      SmallVector<int64_t, 2> summed;
       for (OpOperand &operand : mma->getOpOperands().take_front(2)) {
         auto load = operand.get().getDefiningOp<LoadOp>();
-        if (!isa<RankedTensorType>(operand.get().getType()) || (!load && !mustBeShared(operand)))
+        if (!isa<RankedTensorType>(operand.get().getType()) || (!load && !mustBeShared(operand))) {
+          summed.push_back(getSummedExtent(operand, operand.get().getType()));
           continue;
+        }
         FailureOr<SharedType> type = getPlaceType(operand);
         if (failed(type))
           return WalkResult::interrupt();
         operands.push_back({&operand, *type});
+        summed.push_back(getSummedExtent(operand, *type));
         if (load) {
           places.announce(load, *type);
           loads.insert(load);
         }
       }
+      // A load of more columns reads zeros; a tile that is computed has no more.
+      if (summed[0] != summed[1])
+        return mma.emitOpError("expected K in steps of 32 bytes, or two operands loaded with K as "
+                               "their columns, got K of ")
+               << std::min(summed[0], summed[1]) << ", of which an operand takes "
+               << std::max(summed[0], summed[1]);
       return WalkResult::advance();
     });
     if (walk.wasInterrupted())

@@ -142,3 +142,21 @@ func.func @other_loops(%q: !global, %n: index) attributes {
   }
   return
 }
+
+// -----
+
+!global = memref<?x64xbf16, strided<[?, 1]>>
+!tile = !tile.shared<64x65536xbf16, swizzle = 128>
+#load = #tile.role<name = "load", warpgroups = 1, registers = 24, elected = true>
+#compute = #tile.role<name = "compute", warpgroups = 1, registers = 240>
+
+func.func @bytes(%q: memref<?x65536xbf16, strided<[?, 1]>>, %o: memref<?x64xf32>) attributes {
+    tile.kernel = #tile.kernel<warpgroups = 1, grid = []>, tile.roles = [#load, #compute]} {
+  %c0 = arith.constant 0 : index
+  // expected-error@below {{expected a place of fewer than 1048576 bytes, which a barrier can count, got 8388608}}
+  %qs = tile.alloc_shared : !tile
+  tile.copy %q[%c0, %c0] to %qs {tile.role = "load"} : memref<?x65536xbf16, strided<[?, 1]>>, !tile
+  %s = tile.mma %qs, %qs {transpose_rhs, tile.role = "compute"} : !tile, !tile -> tensor<64x64xf32, #tile.acc<warpgroups = 1>>
+  tile.store %s to %o[%c0, %c0] {tile.role = "compute"} : tensor<64x64xf32, #tile.acc<warpgroups = 1>>, memref<?x64xf32>
+  return
+}

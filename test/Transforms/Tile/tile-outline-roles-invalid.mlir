@@ -50,7 +50,8 @@ func.func @scalar_from_a_tile(%q: memref<?x64xbf16>, %i: index) attributes {
 
 func.func @blocks(%n: index, %live: i1) attributes {
     tile.kernel = #tile.kernel<warpgroups = 1, grid = []>,
-    tile.roles = [#tile.role<name = "compute", warpgroups = 1, registers = 240>]} {
+    tile.roles = [#tile.role<name = "compute", warpgroups = 1, registers = 240>,
+                  #tile.role<name = "load", warpgroups = 1, registers = 40>]} {
   // expected-error@below {{expected regions of one block with a terminator around or among ops of roles}}
   scf.execute_region {
     cf.br ^next
@@ -58,5 +59,36 @@ func.func @blocks(%n: index, %live: i1) attributes {
     tile.sync {tile.role = "compute"}
     scf.yield
   }
+  return
+}
+
+// -----
+
+// expected-error@below {{expected tile.roles of at least two roles, got 1}}
+func.func @one_role() attributes {
+    tile.kernel = #tile.kernel<warpgroups = 1, grid = []>, tile.roles = [#tile.role<name = "a", warpgroups = 1, registers = 40>]} {
+  tile.sync {tile.role = "a"}
+  return
+}
+
+// -----
+
+// expected-error@below {{expected tile.roles of 1 to 8 warpgroups and registers in multiples of 8 from 24 to 256, got 1 and -1 in "b"}}
+func.func @registers_of_a_role() attributes {
+    tile.kernel = #tile.kernel<warpgroups = 1, grid = []>,
+    tile.roles = [#tile.role<name = "a", warpgroups = 1, registers = 40>,
+                  #tile.role<name = "b", warpgroups = 1, registers = -1>]} {
+  tile.sync {tile.role = "a"}
+  return
+}
+
+// -----
+
+// expected-error@below {{expected tile.roles of at most 65536 registers, got 66560}}
+func.func @registers_of_a_block() attributes {
+    tile.kernel = #tile.kernel<warpgroups = 1, grid = []>,
+    tile.roles = [#tile.role<name = "a", warpgroups = 1, registers = 40>,
+                  #tile.role<name = "b", warpgroups = 2, registers = 240>]} {
+  tile.sync {tile.role = "a"}
   return
 }
