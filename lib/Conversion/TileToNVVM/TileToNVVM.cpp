@@ -40,6 +40,39 @@ using namespace mlir;
 using namespace attn;
 using namespace attn::tile;
 
+/// Four times what a thread has registers: more would go to memory and back.
+static constexpr int64_t kMaxTileRegisters = 1024;
+/// Code is made by the element: about as much as a multiprocessor's cache of instructions holds,
+/// many times over.
+static constexpr int64_t kMaxElements = int64_t(1) << 18;
+
+/// Reports tiles, places and programs of which no code should be made.
+static LogicalResult checkSizes(func::FuncOp kernel) {
+  int64_t total = 0;
+  WalkResult walk = kernel.walk([&](Operation *op) -> WalkResult {
+    for (Type type : op->getResultTypes()) {
+      RankedTensorType tile = getTileType(type);
+      int64_t count = tile && hasLayout(tile) ? getLayout(tile).getNumRegisters() : 0;
+      if (count > kMaxTileRegisters)
+        return op->emitOpError("expected at most ")
+               << kMaxTileRegisters << " elements of a tile in a thread, got " << count << " of "
+               << tile;
+      total += count;
+      if (auto place = dyn_cast<SharedType>(type);
+          place && place.getSizeInBytes() > kMaxSharedBytes)
+        return op->emitOpError("expected at most ")
+               << kMaxSharedBytes << " bytes of shared memory, got " << place.getSizeInBytes();
+    }
+    return WalkResult::advance();
+  });
+  if (walk.wasInterrupted())
+    return failure();
+  if (total > kMaxElements)
+    return kernel.emitOpError("expected a thread to compute at most ")
+           << kMaxElements << " elements of tiles one after the other, got " << total;
+  return success();
+}
+
 /// Tile ops, and tiles in the operands and results of other ops, go.
 static LogicalResult convertTiles(Operation *function, const KernelMap &kernels) {
   MLIRContext *context = function->getContext();
@@ -108,6 +141,8 @@ struct ConvertTileToNVVMPass
       if (function->hasAttr(TileDialect::kKernelAttrName))
         functions.push_back(function);
     for (func::FuncOp function : functions) {
+      if (failed(checkSizes(function)))
+        return failure();
       FailureOr<Kernel> kernel = convertKernelFunction(function);
       if (failed(kernel))
         return failure();

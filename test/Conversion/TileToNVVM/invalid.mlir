@@ -4,7 +4,7 @@
 
 func.func @not_allocated() attributes {tile.kernel = #kernel} {
   // expected-error@+1 {{expected an offset, which tile-allocate-shared decides, got none}}
-  %s = tile.alloc_shared : !tile.shared<128x128xbf16, swizzle = 128, stages = 8>
+  %s = tile.alloc_shared : !tile.shared<128x128xbf16, swizzle = 128, stages = 2>
   return
 }
 
