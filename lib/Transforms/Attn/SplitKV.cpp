@@ -38,6 +38,24 @@ struct Grid {
 };
 } // namespace
 
+/// Whether result `index` of the grid is (B, H, M[, Dv]) in an element type that partial results
+/// merge to, and is nothing but the place of the insertions.
+static bool isResultOfGrid(const Grid &grid, unsigned index) {
+  tensor::ParallelInsertSliceOp insert = grid.inserts[index], output = grid.inserts[0];
+  scf::ForallOp forall = grid.forall;
+  Type element = insert.getDestType().getElementType();
+  unsigned rank = 4 - index;
+  if (insert.getDest() != forall.getRegionOutArgs()[index] || !insert.getDest().hasOneUse() ||
+      insert.getDestType().getRank() != rank || insert.getSourceType().getRank() != rank - 2 ||
+      !insert.hasUnitStride())
+    return false;
+  if (!element.isF32() && (index > 0 || (!element.isF16() && !element.isBF16())))
+    return false;
+  SmallVector<OpFoldResult> offsets = output.getMixedOffsets(), sizes = output.getMixedSizes();
+  return llvm::equal(insert.getMixedOffsets(), ArrayRef(offsets).take_front(rank)) &&
+         llvm::equal(insert.getMixedSizes(), ArrayRef(sizes).take_front(rank));
+}
+
 static FailureOr<Grid> matchGrid(OnlineAttentionOp op) {
   Grid grid = {op->getParentOfType<scf::ForallOp>(), op, nullptr, {}};
   if (!grid.forall || op->getBlock() != grid.forall.getBody() || !op->getResult(0).hasOneUse())
@@ -52,6 +70,14 @@ static FailureOr<Grid> matchGrid(OnlineAttentionOp op) {
       return failure();
     grid.inserts.push_back(insert);
   }
+  bool isState =
+      llvm::equal(op->getResults(), ValueRange{grid.normalize.getAcc(), grid.normalize.getRowMax(),
+                                               grid.normalize.getRowSum()});
+  if (!isState || grid.forall.getRank() != 3)
+    return failure();
+  for (unsigned index = 0; index < grid.inserts.size(); ++index)
+    if (!isResultOfGrid(grid, index))
+      return failure();
   return grid;
 }
 
