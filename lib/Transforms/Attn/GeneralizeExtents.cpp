@@ -11,6 +11,7 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "llvm/ADT/DenseSet.h"
+#include "llvm/ADT/SetVector.h"
 
 namespace attn {
 #define GEN_PASS_DEF_GENERALIZEEXTENTSPASS
@@ -20,16 +21,19 @@ namespace attn {
 using namespace mlir;
 using namespace attn;
 
-/// The tensors of a function: its arguments, and what attentions and assumptions make of them.
-static SmallVector<Value> getTensors(func::FuncOp function) {
-  SmallVector<Value> tensors;
+/// The tensors of a function: its arguments, and what attentions and assumptions make of them. What
+/// something else makes keeps its type, and so does what is assumed of it.
+static llvm::SetVector<Value> getTensors(func::FuncOp function) {
+  llvm::SetVector<Value> tensors;
   auto append = [&](ValueRange values) {
-    llvm::copy_if(values, std::back_inserter(tensors),
-                  [](Value value) { return isa<RankedTensorType>(value.getType()); });
+    for (Value value : values)
+      if (isa<RankedTensorType>(value.getType()))
+        tensors.insert(value);
   };
   append(function.getArguments());
   function.walk([&](Operation *op) {
-    if (isa<ScoredOpInterface, AssumeOp>(op))
+    auto assumption = dyn_cast<AssumeOp>(op);
+    if (isa<ScoredOpInterface>(op) || (assumption && tensors.contains(assumption.getSource())))
       append(op->getResults());
   });
   return tensors;
@@ -50,7 +54,7 @@ static DenseSet<Value> getMatrices(func::FuncOp function) {
 }
 
 static void generalize(func::FuncOp function) {
-  SmallVector<Value> tensors = getTensors(function);
+  llvm::SetVector<Value> tensors = getTensors(function);
   if (!llvm::all_of(tensors, isFree))
     return;
   DenseSet<Value> matrices = getMatrices(function);

@@ -40,3 +40,15 @@ func.func @caller(%q: tensor<2x4x7x64xbf16>) -> tensor<2x4x7x64xbf16> {
   %o = func.call @called(%q) : (tensor<2x4x7x64xbf16>) -> tensor<2x4x7x64xbf16>
   return %o : tensor<2x4x7x64xbf16>
 }
+
+// What is assumed of a tensor that keeps its type has that type too.
+// CHECK-LABEL: func.func @assumed(
+func.func @assumed(%q: tensor<2x4x7x64xbf16>) -> tensor<2x4x7x64xbf16> {
+  %ids = tensor.empty() : tensor<2x7xi32>
+  // CHECK: attn.assume nondecreasing %{{.*}} : tensor<2x7xi32>
+  %sorted = attn.assume nondecreasing %ids : tensor<2x7xi32>
+  // CHECK: -> tensor<?x?x?x64xbf16>
+  %o = attn.attention %q, %q, %q variants [#attn.document] captures(%sorted, %sorted : tensor<2x7xi32>, tensor<2x7xi32>)
+    : tensor<2x4x7x64xbf16>, tensor<2x4x7x64xbf16>, tensor<2x4x7x64xbf16> -> tensor<2x4x7x64xbf16>
+  return %o : tensor<2x4x7x64xbf16>
+}
