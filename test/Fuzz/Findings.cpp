@@ -127,11 +127,21 @@ Findings::Title Findings::getTitle(const Ending &ending) {
   return title;
 }
 
+/// Whether the parts of a text between its asterisks follow each other in another one.
+static bool matches(StringRef text, StringRef pattern) {
+  for (StringRef part : llvm::split(pattern, '*')) {
+    size_t at = text.find(part);
+    if (at == StringRef::npos)
+      return false;
+    text = text.substr(at + part.size());
+  }
+  return true;
+}
+
 bool Findings::isExcused(const Title &title) const {
   return llvm::any_of(excused, [&](const std::string &text) {
-    return StringRef(title.text).contains(text) ||
-           llvm::any_of(title.frames, [&](const Frame &frame) {
-             return StringRef(frame.function).contains(text);
+    return matches(title.text, text) || llvm::any_of(title.frames, [&](const Frame &frame) {
+             return matches(frame.function, text);
            });
   });
 }

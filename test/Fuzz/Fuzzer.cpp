@@ -43,7 +43,7 @@ OwningOpRef<ModuleOp> Fuzzer::makeMutant(const CorpusProgram &program, Rng &rng,
     ++progress.candidates;
     progress.stage = Progress::Verify;
     write(dump, *candidate);
-    if (failed(verify(*candidate)))
+    if (failed(verify(*candidate)) || breaksUpstream(*candidate))
       continue;
     ++progress.valid;
     module = std::move(candidate);

@@ -77,6 +77,16 @@ Value getValue(Operation *op, Type type, Rng &rng) {
   return visible.empty() ? Value() : rng.pick(visible);
 }
 
+bool breaksUpstream(ModuleOp module) {
+  WalkResult walk = module.walk([](memref::DimOp op) {
+    // A pattern of the gpu dialect (SimplifyDimOfAllocOp) looks up the extent of any constant
+    // dimension that is below the rank.
+    std::optional<int64_t> dimension = op.getConstantIndex();
+    return dimension && *dimension < 0 ? WalkResult::interrupt() : WalkResult::advance();
+  });
+  return walk.wasInterrupted();
+}
+
 bool mutate(ModuleOp module, const Corpus &corpus, Rng &rng, ParseWatcher watch) {
   using Change = bool (*)(Subject &);
   // As often as they stand here: what keeps IR valid and reaches far stands several times.
