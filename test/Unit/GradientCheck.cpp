@@ -19,6 +19,7 @@
 #include "mlir/Pass/PassManager.h"
 #include "gtest/gtest.h"
 #include <cmath>
+#include <regex>
 
 using namespace mlir;
 
@@ -63,7 +64,7 @@ void GradientCheck::draw(const GradientArgument &argument) {
   auto uniform = [&](double low, double high) {
     return std::uniform_real_distribution<double>(low, high)(random);
   };
-  if (argument.dims.empty()) {
+  if (argument.type == "f32") {
     inputs.push_back(RuntimeValue::real(uniform(0.2, 0.6)));
     return;
   }
@@ -117,8 +118,10 @@ std::string GradientCheck::text() const {
   unsigned numWrt = llvm::count(wrt, '%');
   for (unsigned i = 0; i < numWrt; ++i)
     values += ", %dw" + std::to_string(i);
+  // Gradients are f32 whatever the tensors are.
+  std::string wide = std::regex_replace(wrtTypes, std::regex("bf16"), "f32");
   if (numWrt)
-    results += ", " + wrtTypes, named += " d_wrt(" + wrtTypes + ")";
+    results += ", " + wide, named += " d_wrt(" + wide + ")";
   std::string lse = problem.hasLseGradient ? " d_lse(%dl : " + rows + ")" : "";
   std::string at = numWrt ? " wrt(" + wrt + " : " + wrtTypes + ")" : "";
   return "func.func @forward(%q: " + q + ", %k: " + q + ", %v: " + v + extra + ") -> (" + v + ", " +
@@ -145,7 +148,9 @@ OwningOpRef<ModuleOp> GradientCheck::make(Road road) {
   PassManager pm(&context);
   pm.addPass(createExpandVariantsPass());
   pm.addPass(createDeriveScorePass());
-  if (road == Linalg)
+  if (road == TwoPass || road == TwoPassLinalg)
+    pm.addPass(createSplitGradPass());
+  if (road == Linalg || road == TwoPassLinalg)
     pm.addPass(createConvertAttnToLinalgPass({/*f64=*/true}));
   if (failed(pm.run(*module))) {
     ADD_FAILURE() << text();

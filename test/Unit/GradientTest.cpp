@@ -35,7 +35,9 @@ protected:
     if (HasFailure())
       return;
     check.expectRight(defined);
-    expectSame(check.run(GradientCheck::Interpreted), defined);
+    for (GradientCheck::Road road :
+         {GradientCheck::Interpreted, GradientCheck::TwoPass, GradientCheck::TwoPassLinalg})
+      expectSame(check.run(road), defined);
   }
 
   MLIRContext context;
@@ -195,6 +197,126 @@ TEST_F(GradientTest, EveryTurnedSignIsFound) {
       EXPECT_TRUE(isFlipped) << which;
       EXPECT_FALSE(check.areRight(wrong)) << "result " << which << " has no influence";
     }
+    if (HasFailure())
+      return;
+  }
+}
+
+//===----------------------------------------------------------------------------------------===//
+// Problems
+//===----------------------------------------------------------------------------------------===//
+
+static const GradientArgument kIdsQ = {GradientArgument::Sorted, "ids_q", "tensor<?x?xi32>", "BM",
+                                       false};
+static const GradientArgument kIdsK = {GradientArgument::Sorted, "ids_k", "tensor<?x?xi32>", "BN",
+                                       false};
+static const GradientArgument kLengths = {GradientArgument::Length, "lengths", "tensor<?xi32>", "B",
+                                          false};
+static const GradientArgument kSlopes = {GradientArgument::Positive, "slopes", "tensor<?xf32>",
+                                         "H"};
+static const GradientArgument kBias = {GradientArgument::Unit, "bias", "tensor<?x?xf32>", "HR"};
+
+static const GradientProblem kProblems[] = {
+    {"plain"},
+    {"causal", "variants [#attn.causal<bottom_right>]"},
+    {"causal top left", "variants [#attn.causal<top_left>]"},
+    {"window", "variants [#attn.window<1, 1, top_left>]"},
+    {"prefix", "variants [#attn.prefix<2, top_left>]"},
+    {"prefix lengths",
+     "variants [#attn.prefix<-1, top_left>] captures(%lengths : tensor<?xi32>)",
+     "",
+     {kLengths}},
+    {"chunked", "variants [#attn.chunked<2, bottom_right>]"},
+    {"document",
+     "variants [#attn.document] captures(%ids_q, %ids_k : tensor<?x?xi32>, tensor<?x?xi32>)",
+     "",
+     {kIdsQ, kIdsK}},
+    {"key length",
+     "variants [#attn.key_length] captures(%lengths : tensor<?xi32>)",
+     "",
+     {kLengths}},
+    {"softcap", "variants [#attn.softcap<0.5>, #attn.causal<top_left>]"},
+    {"alibi",
+     "variants [#attn.alibi<bottom_right>] captures(%slopes : tensor<?xf32>)",
+     "",
+     {kSlopes}},
+    {"relative bias",
+     "variants [#attn.relative_bias<2, top_left>] captures(%bias : tensor<?x?xf32>)",
+     "",
+     {kBias}},
+    {"softcap, alibi, causal",
+     "variants [#attn.softcap<0.7>, #attn.alibi<top_left>, #attn.causal<bottom_right>] "
+     "captures(%slopes : tensor<?xf32>)",
+     "",
+     {kSlopes}},
+};
+
+TEST_F(GradientTest, EveryVariant) {
+  for (GradientProblem problem : kProblems)
+    for (bool hasSink : {false, true}) {
+      problem.hasSink = problem.hasScale = hasSink;
+      problem.hasLseGradient = !hasSink;
+      check(problem, 2 + hasSink);
+      if (HasFailure())
+        return;
+    }
+}
+
+TEST_F(GradientTest, GroupsOfHeads) {
+  for (int64_t keyHeads : {6, 3, 1})
+    for (size_t number : {0, 10, 11}) {
+      GradientProblem problem = kProblems[number];
+      SCOPED_TRACE(keyHeads);
+      problem.heads = 6, problem.keyHeads = keyHeads, problem.batch = 2, problem.m = 3,
+      problem.n = 2, problem.hasSink = true;
+      check(problem, uint64_t(keyHeads));
+      if (HasFailure())
+        return;
+    }
+}
+
+/// More rows than keys: the first rows of a causal mask that meets the last key keep nothing.
+TEST_F(GradientTest, RowsThatKeepNothing) {
+  for (bool hasSink : {false, true}) {
+    GradientProblem problem = kProblems[1];
+    problem.m = 5, problem.n = 3, problem.hasSink = hasSink;
+    check(problem);
+    GradientCheck gradients(context, problem, 1);
+    Tensors results = gradients.run(GradientCheck::Linalg);
+    ASSERT_FALSE(HasFailure());
+    // Rows 0 and 1 of each head.
+    std::vector<double> query = getElements(results[0]);
+    for (int64_t row = 0; row < 10; ++row)
+      for (int64_t i = 0; i < 3; ++i)
+        EXPECT_EQ(query[row * 3 + i] == 0, row % 5 < 2) << row;
+  }
+}
+
+/// A table may be read by rows, by keys, by all positions, or by none.
+TEST_F(GradientTest, TablesOfEveryShape) {
+  struct Table {
+    const char *type, *dims, *read;
+  };
+  for (const Table &table :
+       {Table{"tensor<f32>", "", "%x[] : tensor<f32>"},
+        {"tensor<?x?xf32>", "BH", "%x[%b, %h] : tensor<?x?xf32>"},
+        {"tensor<?x?xf32>", "HM", "%x[%h, %m] : tensor<?x?xf32>"},
+        {"tensor<?x?xf32>", "BN", "%x[%b, %n] : tensor<?x?xf32>"},
+        {"tensor<?x?xbf16>", "MN", "%x[%m, %n] : tensor<?x?xbf16>"},
+        {"tensor<?x?x?x?xf32>", "BHMN", "%x[%b, %h, %m, %n] : tensor<?x?x?x?xf32>"}}) {
+    SCOPED_TRACE(table.type + std::string(" by ") + table.dims);
+    bool isNarrow = StringRef(table.type).contains("bf16");
+    GradientProblem problem{"table"};
+    problem.batch = 2;
+    problem.arguments = {{GradientArgument::Unit, "x", table.type, table.dims}};
+    problem.regions = "    score(%s, %b, %h, %m, %n) {\n      %r = tensor.extract " +
+                      std::string(table.read) + "\n" +
+                      (isNarrow ? "      %w = arith.extf %r : bf16 to f32\n"
+                                : "      %zero = arith.constant 0.0 : f32\n"
+                                  "      %w = arith.addf %r, %zero : f32\n") +
+                      "      %p = arith.mulf %s, %w : f32\n      %t = arith.addf %p, %w : f32\n"
+                      "      attn.yield %t : f32\n    }\n";
+    check(problem);
     if (HasFailure())
       return;
   }

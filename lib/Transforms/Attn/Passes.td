@@ -36,6 +36,21 @@ def DeriveScorePass : Pass<"attn-derive-score"> {
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect"];
 }
 
+def SplitGradPass : Pass<"attn-split-grad"> {
+  let summary = "turns gradients of attention into the passes that kernels make";
+  let description = [{
+    In the form `two-pass`, attn.attention_grad becomes attn.row_delta, attn.attention_grad_query for the gradients of queries and
+    captured tensors, and attn.attention_grad_key_value for those of keys and values; each only where it is wanted. Every sum is
+    then one block's, so that results are the same in each run. The gradient of a sink is a sum over rows, by linalg.
+
+    Requires: room 1 `problem` without variants, with a grad region beside every score region. Produces: room 1 `problem`. Fails
+    when: the form is another one, or a gradient still has variants or a score region without a grad region.
+  }];
+  let options = [Option<"form", "form", "std::string", [{"two-pass"}], "two-pass">];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::linalg::LinalgDialect", "::mlir::math::MathDialect",
+                           "::mlir::tensor::TensorDialect"];
+}
+
 def GeneralizeExtentsPass : Pass<"attn-generalize-extents", "::mlir::ModuleOp"> {
   let summary = "makes a function one for all extents";
   let description = [{

@@ -1,0 +1,155 @@
+//===- SplitGrad.cpp - attn-split-grad --------------------------------------------------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------------------------===//
+
+#include "dialects/Attn/IR/AttnOps.h"
+#include "lib/Rooms/RoomPass.h"
+#include "lib/Transforms/Attn/Passes.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/IRMapping.h"
+#include "mlir/IR/ImplicitLocOpBuilder.h"
+
+namespace attn {
+#define GEN_PASS_DEF_SPLITGRADPASS
+#include "lib/Transforms/Attn/Passes.h.inc"
+} // namespace attn
+
+using namespace mlir;
+using namespace attn;
+
+using It = utils::IteratorType;
+
+/// The regions and attributes of the whole op.
+static void copyInto(AttentionGradOp whole, Operation *pass) {
+  pass->setDiscardableAttrs(whole->getDiscardableAttrDictionary());
+  IRMapping mapping;
+  for (auto [from, to] : llvm::zip_equal(whole->getRegions(), pass->getRegions()))
+    from.cloneInto(&to, mapping);
+}
+
+static Value emitQuery(ImplicitLocOpBuilder &b, AttentionGradOp op, RowDeltaOp rows,
+                       SmallVectorImpl<Value> &captured) {
+  if (!op.getDQuery() && op.getWrt().empty())
+    return {};
+  auto pass = AttentionGradQueryOp::create(
+      b, op.getDQuery() ? op.getDQuery().getType() : Type(), TypeRange(op.getDWrt()), op.getQuery(),
+      op.getKey(), op.getValue(), op.getDOutput(), rows.getNegLse2(), rows.getDelta(),
+      op.getScale(), op.getOrigin(), op.getWrt());
+  copyInto(op, pass);
+  llvm::append_range(captured, pass.getDWrt());
+  return pass.getDQuery();
+}
+
+static std::pair<Value, Value> emitKeyValue(ImplicitLocOpBuilder &b, AttentionGradOp op,
+                                            RowDeltaOp rows) {
+  if (!op.getDKey() && !op.getDValue())
+    return {};
+  auto pass = AttentionGradKeyValueOp::create(
+      b, op.getDKey() ? op.getDKey().getType() : Type(),
+      op.getDValue() ? op.getDValue().getType() : Type(), TypeRange(), op.getQuery(), op.getKey(),
+      op.getValue(), op.getDOutput(), rows.getNegLse2(), rows.getDelta(), op.getScale(),
+      op.getOrigin(), /*wrt=*/ValueRange());
+  copyInto(op, pass);
+  // The other pass makes the gradients of captured tensors.
+  pass.walk([](ContributeOp contribution) { contribution.erase(); });
+  return {pass.getDKey(), pass.getDValue()};
+}
+
+/// g9: - sum over b and m of exp(sink - lse) * delta
+static Value emitSink(ImplicitLocOpBuilder &b, AttentionGradOp op, RowDeltaOp rows) {
+  if (!op.getDSink())
+    return {};
+  Type f32 = b.getF32Type();
+  auto constant = [](ImplicitLocOpBuilder &b, double value) -> Value {
+    return arith::ConstantOp::create(b, b.getF32FloatAttr(value));
+  };
+  OpFoldResult heads = tensor::getMixedSize(b, b.getLoc(), op.getSink(), 0);
+  Value empty = tensor::EmptyOp::create(b, ArrayRef(heads), f32);
+  Value zeros = linalg::FillOp::create(b, constant(b, 0), empty).getResult(0);
+  AffineMap all = b.getMultiDimIdentityMap(3), head = AffineMap::get(3, 0, b.getAffineDimExpr(1));
+  auto body = [&](OpBuilder &builder, Location loc, ValueRange args) {
+    ImplicitLocOpBuilder r(loc, builder);
+    Value lse = args[0];
+    if (lse.getType() != f32)
+      lse = arith::TruncFOp::create(r, f32, lse);
+    Value share = math::ExpOp::create(r, arith::SubFOp::create(r, args[2], lse));
+    // A sink of +inf is the whole sum, though inf - inf is none; one of -inf is nothing of it.
+    constexpr float infinity = std::numeric_limits<float>::infinity();
+    auto isEqual = [&](Value a, Value c) -> Value {
+      return arith::CmpFOp::create(r, arith::CmpFPredicate::OEQ, a, c);
+    };
+    share = arith::SelectOp::create(r, isEqual(args[2], lse), constant(r, 1), share);
+    share =
+        arith::SelectOp::create(r, isEqual(args[2], constant(r, -infinity)), constant(r, 0), share);
+    Value term = arith::MulFOp::create(r, share, args[1]);
+    linalg::YieldOp::create(r, arith::SubFOp::create(r, args[3], term).getResult());
+  };
+  Value sum = linalg::GenericOp::create(b, TypeRange{zeros.getType()},
+                                        ValueRange{op.getLse(), rows.getDelta(), op.getSink()},
+                                        zeros, ArrayRef{all, all, head, head},
+                                        ArrayRef{It::reduction, It::parallel, It::reduction}, body)
+                  .getResult(0);
+  return sum;
+}
+
+static LogicalResult checkRegions(AttentionGradOp op) {
+  if (op.getVariantsAttr())
+    return op.emitOpError("expected score and mask regions, got variants (attn-expand-variants "
+                          "turns them into regions)");
+  if (!op.getScore().empty() && op.getGrad().empty())
+    return op.emitOpError("expected a grad region beside the score region, got none "
+                          "(attn-derive-score writes it)");
+  return success();
+}
+
+static void splitInTwoPasses(AttentionGradOp op) {
+  ImplicitLocOpBuilder b(op.getLoc(), op);
+  auto shape = cast<RankedTensorType>(op.getLse().getType()).clone(b.getF32Type());
+  auto rows = RowDeltaOp::create(b, shape, shape, op.getOutput(), op.getDOutput(), op.getLse(),
+                                 op.getDLse());
+  rows->setDiscardableAttrs(op->getDiscardableAttrDictionary());
+  SmallVector<Value> captured;
+  Value query = emitQuery(b, op, rows, captured);
+  auto [key, value] = emitKeyValue(b, op, rows);
+  Value sink = emitSink(b, op, rows);
+  auto replace = [&](Value old, Value gradient) {
+    if (!old)
+      return;
+    if (old.getType() != gradient.getType())
+      gradient = tensor::CastOp::create(b, old.getType(), gradient);
+    old.replaceAllUsesWith(gradient);
+  };
+  for (auto [old, gradient] : {std::pair<Value, Value>{op.getDQuery(), query},
+                               {op.getDKey(), key},
+                               {op.getDValue(), value},
+                               {op.getDSink(), sink}})
+    replace(old, gradient);
+  for (auto [old, gradient] : llvm::zip_equal(op.getDWrt(), captured))
+    replace(old, gradient);
+  op.erase();
+}
+
+namespace {
+struct SplitGradPass
+    : RoomPass<attn::impl::SplitGradPassBase<SplitGradPass>, Room::Problem, Room::Problem> {
+  using RoomPass::RoomPass;
+  LogicalResult transform() override {
+    if (form != "two-pass")
+      return getOperation()->emitError("expected form two-pass, got '") << form << "'";
+    SmallVector<AttentionGradOp> ops;
+    getOperation()->walk([&](AttentionGradOp op) { ops.push_back(op); });
+    for (AttentionGradOp op : ops) {
+      if (failed(checkRegions(op)))
+        return failure();
+      splitInTwoPasses(op);
+    }
+    return success();
+  }
+};
+} // namespace

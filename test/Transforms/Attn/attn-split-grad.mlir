@@ -1,0 +1,57 @@
+// RUN: attn-opt %s --attn-split-grad | FileCheck %s
+
+!t = tensor<?x?x?x16xbf16>
+!row = tensor<?x?x?xf32>
+!x = tensor<?xf32>
+
+// Rows, then a sum over keys and one over rows; contributions stay with the former.
+// CHECK-LABEL: func @all(
+// CHECK-SAME: %[[Q:[a-z0-9]+]]: tensor<?x?x?x16xbf16>, %[[K:[a-z0-9]+]]: tensor<?x?x?x16xbf16>, %[[V:[a-z0-9]+]]: tensor<?x?x?x16xbf16>,
+// CHECK-SAME: %[[O:[a-z0-9]+]]: tensor<?x?x?x16xbf16>, %[[L:[a-z0-9]+]]: tensor<?x?x?xf32>, %[[DO:[a-z0-9]+]]: tensor<?x?x?x16xbf16>, %[[X:[a-z0-9]+]]: tensor<?xf32>
+func.func @all(%q: !t, %k: !t, %v: !t, %o: !t, %l: !row, %do: !t, %x: !x, %c: f32) -> (!t, !t, !t, !x) {
+  // CHECK: %[[N:.*]], %[[D:.*]] = attn.row_delta %[[O]], %[[DO]], %[[L]] d_lse(%[[L]] : {{.*}}) {note}
+  // CHECK: %[[DQ:.*]], %[[DX:.*]] = attn.attention_grad_query %[[Q]], %[[K]], %[[V]], %[[DO]], %[[N]], %[[D]] scale(%{{.*}}) wrt(%[[X]] : tensor<?xf32>) {note}
+  // CHECK:   grad(
+  // CHECK:     attn.contribute
+  // CHECK: %[[DK:.*]], %[[DV:.*]] = attn.attention_grad_key_value %[[Q]], %[[K]], %[[V]], %[[DO]], %[[N]], %[[D]] scale(%{{.*}}) {note}
+  // CHECK:   mask(
+  // CHECK:   grad(
+  // CHECK-NOT: attn.contribute
+  // CHECK: return %[[DQ]], %[[DK]], %[[DV]], %[[DX]]
+  %r:4 = attn.attention_grad %q, %k, %v, %o, %l, %do d_lse(%l : !row) scale(%c) wrt(%x : !x) {note}
+    score(%s, %b, %h, %m, %n) {
+      %a = tensor.extract %x[%h] : !x
+      %t = arith.addf %s, %a : f32
+      attn.yield %t : f32
+    }
+    mask(%b, %h, %m, %n) {
+      %keep = arith.cmpi sle, %n, %m : index
+      attn.yield %keep : i1
+    }
+    grad(%s, %dt, %b, %h, %m, %n) {
+      attn.contribute %dt to %x[%h] : !x
+      attn.yield %dt : f32
+    } : !t, !t, !t, !t, !row, !t -> d_query(!t) d_key(!t) d_value(!t) d_wrt(!x)
+  return %r#0, %r#1, %r#2, %r#3 : !t, !t, !t, !x
+}
+
+// What nobody wants is no pass.
+// CHECK-LABEL: func @value(
+func.func @value(%q: !t, %l: !row) -> !t {
+  // CHECK: attn.row_delta
+  // CHECK-NOT: attn.attention_grad_query
+  // CHECK: attn.attention_grad_key_value {{.*}} -> d_value(tensor<?x?x?x16xbf16>)
+  %d = attn.attention_grad %q, %q, %q, %q, %l, %q : !t, !t, !t, !t, !row, !t -> d_value(!t)
+  return %d : !t
+}
+
+// CHECK-LABEL: func @sink(
+// CHECK-SAME: %[[L:[a-z0-9]+]]: tensor<?x?x?xf32>, %[[SINK:[a-z0-9]+]]: tensor<?xf32>)
+func.func @sink(%q: !t, %l: !row, %sink: !x) -> !x {
+  // CHECK: %{{.*}}, %[[D:.*]] = attn.row_delta
+  // CHECK: %[[SUM:.*]] = linalg.generic {{.*}} iterator_types = ["reduction", "parallel", "reduction"]} ins(%[[L]], %[[D]], %[[SINK]] :
+  // CHECK:   math.exp
+  // CHECK: return %[[SUM]]
+  %d = attn.attention_grad %q, %q, %q, %q, %l, %q sink(%sink : !x) : !t, !t, !t, !t, !row, !t -> d_sink(!x)
+  return %d : !x
+}
