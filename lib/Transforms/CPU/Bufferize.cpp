@@ -9,6 +9,7 @@
 #include "dialects/Attn/IR/AttnDialect.h"
 #include "lib/Rooms/RoomPass.h"
 #include "lib/Transforms/CPU/Passes.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"
 #include "mlir/Dialect/Bufferization/Transforms/OneShotAnalysis.h"
 #include "mlir/Dialect/Bufferization/Transforms/OneShotModuleBufferize.h"
@@ -65,6 +66,18 @@ static void bufferizeStridedArguments(func::FuncOp func) {
       b.getFunctionType(func.getBody().front().getArgumentTypes(), func.getResultTypes()));
 }
 
+/// Upstream folds an op on tensors of unknown extents, x ^ x, to a constant of them, which no
+/// memory holds.
+static LogicalResult checkConstants(ModuleOp module) {
+  WalkResult walk = module.walk([](arith::ConstantOp constant) -> WalkResult {
+    auto type = dyn_cast<TensorType>(constant.getType());
+    if (!type || type.hasStaticShape())
+      return WalkResult::advance();
+    return constant.emitOpError("expected a constant of static extents, got ") << type;
+  });
+  return failure(walk.wasInterrupted());
+}
+
 /// What control flow merges has buffers of several layouts, and may have to be copied to one of
 /// strides that nothing states.
 static LogicalResult checkLayouts(ModuleOp module) {
@@ -96,6 +109,8 @@ struct CPUBufferizePass
           func.setArgAttr(i, bufferization::BufferizationDialect::kWritableAttrName, never);
     }
 
+    if (failed(checkConstants(module)))
+      return failure();
     IRRewriter rewriter(&getContext());
     if (failed(bufferization::eliminateEmptyTensors(rewriter, module)))
       return failure();

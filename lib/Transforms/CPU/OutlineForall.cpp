@@ -45,13 +45,27 @@ static void copyConstants(scf::ForallOp forall) {
   }
 }
 
+static LLVM::LLVMFunctionType getParallelForType(MLIRContext *context) {
+  auto pointer = LLVM::LLVMPointerType::get(context);
+  return LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(context),
+                                     {pointer, pointer, IntegerType::get(context, 64)});
+}
+
+/// The name of the pool's function is taken by nothing else.
+static LogicalResult checkParallelFor(ModuleOp module) {
+  Operation *known = module.lookupSymbol(kParallelFor);
+  auto type = getParallelForType(module.getContext());
+  auto function = dyn_cast_or_null<LLVM::LLVMFuncOp>(known);
+  if (!known || (function && function.isExternal() && function.getFunctionType() == type))
+    return success();
+  return known->emitOpError("expected the name '")
+         << kParallelFor << "' for the function of the pool, " << type << ", got it here";
+}
+
 static LLVM::LLVMFuncOp getParallelFor(ModuleOp module) {
   if (auto func = module.lookupSymbol<LLVM::LLVMFuncOp>(kParallelFor))
     return func;
-  MLIRContext *context = module.getContext();
-  auto pointer = LLVM::LLVMPointerType::get(context);
-  auto type = LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(context),
-                                          {pointer, pointer, IntegerType::get(context, 64)});
+  auto type = getParallelForType(module.getContext());
   auto b = OpBuilder::atBlockBegin(module.getBody());
   return LLVM::LLVMFuncOp::create(b, module.getLoc(), kParallelFor, type);
 }
@@ -64,6 +78,8 @@ static LLVM::LLVMFuncOp createBody(scf::ForallOp forall, ModuleOp module, unsign
       {LLVM::LLVMPointerType::get(context), IntegerType::get(context, 64)});
   OpBuilder b(parent);
   std::string name = (parent.getName() + "_block" + Twine(number)).str();
+  while (module.lookupSymbol(name))
+    name += "_";
   auto body = LLVM::LLVMFuncOp::create(b, forall.getLoc(), name, type, LLVM::Linkage::Internal);
   body.addEntryBlock(b);
   return body;
@@ -176,6 +192,8 @@ struct CPUOutlineForallPass : RoomPass<attn::impl::CPUOutlineForallPassBase<CPUO
   LogicalResult transform() override {
     SmallVector<scf::ForallOp> loops;
     getOperation()->walk([&](scf::ForallOp forall) { loops.push_back(forall); });
+    if (!loops.empty() && failed(checkParallelFor(getOperation())))
+      return failure();
     for (auto [number, forall] : llvm::enumerate(loops))
       if (failed(outline(forall, getOperation(), number)))
         return failure();
