@@ -9,6 +9,7 @@ class Merge:
 
     # Tools know the extents of attentions by letter.
     has_letters = False
+    refused = None
 
     def __init__(self, seed):
         self.rng = rng = np.random.default_rng([seed, 2])

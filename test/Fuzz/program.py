@@ -8,6 +8,8 @@ arrays) to an array that broadcasts over (B, H, M, N).
 import numpy as np
 
 INTEGERS = {"i8": np.int8, "i32": np.int32, "i64": np.int64, "index": np.int64}
+# What regions may compute with and callers cannot pass.
+REFUSED = "i16"
 FLOATS = {"f32": np.float32, "f16": np.float16, "bf16": None}
 
 
@@ -231,6 +233,9 @@ class Attention:
         rng, program = self.rng, self.program
         alignment = pick(["top_left", "bottom_right"])
 
+        def integer(kinds):
+            return REFUSED if rng.random() < 0.03 else pick(kinds)
+
         def tensor(kind, dims, draw):
             capture = program.capture(kind, dims, draw)
             capture.is_exact = True
@@ -252,7 +257,7 @@ class Attention:
             self.variants.append(f"#attn.prefix<{length}, {alignment}>")
             self.keeps.append(lambda env: (env["n"] < length) | (env["n"] <= aligned(env, alignment)))
         elif name == "prefixes":
-            lengths = tensor(pick(["i32", "i64", "index"]), ("B",), "lengths")
+            lengths = tensor(integer(["i32", "i64", "index"]), ("B",), "lengths")
             self.variants.append(f"#attn.prefix<-1, {alignment}>")
             self.keeps.append(lambda env: (env["n"] < env[lengths].reshape(-1, 1, 1, 1))
                               | (env["n"] <= aligned(env, alignment)))
@@ -261,12 +266,12 @@ class Attention:
             self.variants.append(f"#attn.chunked<{size}, {alignment}>")
             self.keeps.append(lambda env: env["n"] // size == aligned(env, alignment) // size)
         elif name == "document":
-            kind = pick(["i8", "i32", "i64"])
+            kind = integer(["i8", "i32", "i64"])
             ids_q, ids_k = tensor(kind, ("B", "M"), "ids"), tensor(kind, ("B", "N"), "ids")
             self.variants.append("#attn.document")
             self.keeps.append(lambda env: env[ids_q][:, None, :, None] == env[ids_k][:, None, None, :])
         elif name == "key_length":
-            lengths = tensor(pick(["i32", "i64", "index"]), ("B",), "lengths")
+            lengths = tensor(integer(["i32", "i64", "index"]), ("B",), "lengths")
             self.variants.append("#attn.key_length")
             self.keeps.append(lambda env: env["n"] < env[lengths].reshape(-1, 1, 1, 1))
         elif name == "softcap":
@@ -441,6 +446,11 @@ class Program:
         for name, value in self.scalars.items():
             env[name] = value
         return env
+
+    @property
+    def refused(self):
+        """A type of an argument that no caller can pass, or nothing."""
+        return REFUSED if any(c.kind == REFUSED for c in self.captures) else None
 
     def arguments(self):
         return [("q", self.kind), ("k", self.kind), ("v", self.kind)] + [(c.name, c.kind) for c in self.captures] + [
