@@ -48,7 +48,8 @@ static cl::opt<std::string> out("out", cl::desc("where files of findings go"),
                                 cl::init("fuzz-findings"), cl::cat(category));
 static cl::opt<std::string> corpusDirectory("corpus", cl::desc("where programs come from"),
                                             cl::init(ATTN_SOURCE_DIR "/test"), cl::cat(category));
-static cl::opt<std::string> only("only", cl::desc("the one pipeline to run"), cl::cat(category));
+static cl::opt<std::string> only("only", cl::desc("the one pipeline to run, or roundtrip"),
+                                 cl::cat(category));
 static cl::opt<bool> expectCrash("expect-crash",
                                  cl::desc("stop at the first crash; fail without one"),
                                  cl::cat(category));

@@ -72,8 +72,9 @@ void Fuzzer::fuzzOne(uint64_t index, Progress &progress, StringRef dump) {
   ++progress.mutants;
   // What a pass makes of a mutant is a program for the next one.
   for (int round = 0; round < 3; ++round) {
-    Action action = options.only.empty()
-                        ? actions.choose(rng, program)
+    Action action = options.only.empty() ? actions.choose(rng, program)
+                    : options.only == "roundtrip"
+                        ? Action{Action::RoundTrip, ""}
                         : Action{Action::Pipeline, "builtin.module(" + options.only + ")"};
     progress.stage = Progress::Act;
     progress.actionKind = action.kind;

@@ -21,7 +21,7 @@ struct FuzzOptions {
   double minutes = 0;
   /// Stops at the first crash.
   bool untilCrash = false;
-  /// A pipeline to run in place of everything else.
+  /// A pipeline to run in place of everything else, or roundtrip.
   std::string only;
 };
 
