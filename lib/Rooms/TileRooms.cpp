@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------------------------===//
 
-#include "dialects/Tile/IR/TileOps.h"
+#include "dialects/Tile/IR/TileClearOps.h"
 #include "lib/Rooms/Predicates.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -66,7 +66,7 @@ Complaint attn::refuseInTile(Operation *op) {
   if (Complaint complaint = refuseInBlocks(op); !complaint.empty())
     return complaint;
   if (isa<TileDialect>(op->getDialect()) &&
-      !isa<LoadOp, GatherOp, StoreOp, MmaOp, ReduceOp, BroadcastOp, CoordOp>(op))
+      !isa<LoadOp, GatherOp, StoreOp, MmaOp, ReduceOp, BroadcastOp, CoordOp, ClearUnreadOp>(op))
     return "expected register tiles without places, layouts and roles, got '" +
            op->getName().getStringRef().str() + "'";
   if (RankedTensorType tile = findTile(op, [](RankedTensorType t) { return !!t.getEncoding(); }))
@@ -79,7 +79,7 @@ Complaint attn::refuseInPlaced(Operation *op) {
     return complaint;
   if (isa<TileDialect>(op->getDialect()) &&
       !isa<LoadOp, GatherOp, StoreOp, MmaOp, ReduceOp, BroadcastOp, CoordOp, AllocSharedOp, CopyOp,
-           ConvertLayoutOp, SyncOp, FenceOp>(op))
+           ConvertLayoutOp, ClearUnreadOp, SyncOp, FenceOp>(op))
     return "expected synchronous copies and products, got '" + op->getName().getStringRef().str() +
            "'";
   return {};

@@ -22,6 +22,7 @@
 #include "lib/Simulator/Program.h"
 #include "lib/Simulator/SharedMemory.h"
 #include "lib/Simulator/Simulator.h"
+#include <map>
 #include <queue>
 
 namespace attn::sim {
@@ -180,6 +181,10 @@ private:
   llvm::SmallVector<int64_t, 5> getOffsets(Fiber &fiber, const Instruction &instruction,
                                            size_t first, size_t rank);
 
+  // What products do not read, Clearing.cpp.
+  void markRead(Fiber &fiber, const Instruction &instruction);
+  void clearUnread(Fiber &fiber, const Instruction &instruction);
+
   // Time.
   /// Of what takes `cycles`, or anything when times are random.
   double pickTime(Fiber &fiber, double cycles);
@@ -204,6 +209,8 @@ private:
   SharedMemory shared;
   std::vector<std::vector<Barrier>> barriers;
   NamedBarrier named[16];
+  /// The columns that a warpgroup of a role has marked as read in a place.
+  std::map<std::pair<int32_t, int64_t>, llvm::BitVector> marks;
   std::vector<Copy> copies;
   std::vector<std::shared_ptr<Product>> products;
   std::priority_queue<Event> events;

@@ -192,6 +192,10 @@ void BlockRun::executeMeeting(Fiber &fiber, const Instruction &instruction) {
     return;
   case Code::StoreShared:
     return storeShared(fiber, instruction);
+  case Code::MarkRead:
+    return markRead(fiber, instruction);
+  case Code::ClearUnread:
+    return clearUnread(fiber, instruction);
   case Code::CopyThreads:
     return copyThreads(fiber, instruction);
   case Code::CopyAsync:

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------------------------===//
 
 #include "lib/Simulator/Program.h"
+#include "dialects/Tile/IR/TileClearOps.h"
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
@@ -396,6 +397,8 @@ Error Compiler::compileTileOp(Operation &op) {
     bool isShared = mlir::isa<tile::SharedType>(store.getDest().getType());
     return finish(addWhole(isShared ? Code::StoreShared : Code::Store, &op));
   }
+  if (mlir::isa<tile::MarkReadOp>(op))
+    return finish(addWhole(Code::MarkRead, &op));
   Expected<ScalarOp> scalar = compileScalarOp(&op);
   if (!scalar)
     return scalar.takeError();
@@ -485,6 +488,12 @@ Error Compiler::compileAsyncOp(Operation &op, bool &isKnown) {
   }
   if (auto wait = mlir::dyn_cast<tile::MmaWaitOp>(op)) {
     addWhole(Code::MmaWait, &op).value = wait.getPending();
+    return Error::success();
+  }
+  if (auto clearing = mlir::dyn_cast<tile::ClearUnreadOp>(op)) {
+    if (!mlir::isa<tile::SharedType>(clearing.getBy().getType()))
+      return makeOpError(&op, "expected marks of what is read, which tile-make-rings makes");
+    addWhole(Code::ClearUnread, &op);
     return Error::success();
   }
   if (mlir::isa<tile::CopyOp>(op)) {

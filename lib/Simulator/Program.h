@@ -65,6 +65,8 @@ enum class Code : uint8_t {
   NamedBarrier,
   Fence,
   StoreShared,
+  MarkRead,
+  ClearUnread,
   CopyThreads,
   CopyAsync,
   StoreAsync,

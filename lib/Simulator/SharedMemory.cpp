@@ -26,6 +26,8 @@ static StringRef describe(Access::Kind kind) {
   switch (kind) {
   case Access::Kind::ThreadWrite:
     return "written by threads";
+  case Access::Kind::ThreadRead:
+    return "read by threads";
   case Access::Kind::CopyWrite:
     return "written by this copy";
   case Access::Kind::ProductRead:

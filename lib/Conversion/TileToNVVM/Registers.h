@@ -106,6 +106,7 @@ void lowerRoles(SpecializeOp op, const Kernel &kernel);
 
 // The patterns, by the file they are in.
 void populateBarrierPatterns(mlir::RewritePatternSet &patterns, const PatternContext &context);
+void populateClearUnreadPatterns(mlir::RewritePatternSet &patterns, const PatternContext &context);
 void populateCopyPatterns(mlir::RewritePatternSet &patterns, const PatternContext &context);
 void populateElementwisePatterns(mlir::RewritePatternSet &patterns, const PatternContext &context);
 void populateGlobalPatterns(mlir::RewritePatternSet &patterns, const PatternContext &context);

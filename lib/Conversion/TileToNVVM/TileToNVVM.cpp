@@ -80,6 +80,7 @@ static LogicalResult convertTiles(Operation *function, const KernelMap &kernels)
   PatternContext patternContext{types, kernels};
   RewritePatternSet patterns(context);
   populateBarrierPatterns(patterns, patternContext);
+  populateClearUnreadPatterns(patterns, patternContext);
   populateCopyPatterns(patterns, patternContext);
   populateElementwisePatterns(patterns, patternContext);
   populateGlobalPatterns(patterns, patternContext);

@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "dialects/Tile/IR/TileOps.h"
+#include "dialects/Tile/IR/TileClearOps.h"
 #include "lib/Rooms/RoomPass.h"
 #include "lib/Transforms/Tile/Passes.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -53,7 +53,7 @@ static LogicalResult checkLevel(func::FuncOp kernel) {
   WalkResult walk = kernel.walk([&](Operation *op) -> WalkResult {
     if (isa_and_nonnull<TileDialect>(op->getDialect()) &&
         !isa<LoadOp, GatherOp, StoreOp, AllocSharedOp, CopyOp, MmaOp, ReduceOp, BroadcastOp,
-             CoordOp, ConvertLayoutOp>(op))
+             CoordOp, ConvertLayoutOp, ClearUnreadOp>(op))
       return op->emitOpError("does not belong to level 'placed': roles are made here");
     if (auto copy = dyn_cast<CopyOp>(op)) {
       auto place = copy.getDest().getDefiningOp<AllocSharedOp>();

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/Transforms/Tile/Lifetimes.h"
+#include "dialects/Tile/IR/TileClearOps.h"
 #include "mlir/Interfaces/LoopLikeInterface.h"
 
 using namespace mlir;
@@ -26,6 +27,8 @@ struct Accesses {
 /// What the op does to the place that it names.
 static LogicalResult addAccess(Accesses &accesses, OpOperand &use) {
   Operation *op = use.getOwner();
+  // What a reader makes zeros of, it reads afterwards.
+  bool clears = isa<ClearUnreadOp>(op);
   auto interface = dyn_cast<MemoryEffectOpInterface>(op);
   bool reads = false, writes = false;
   if (interface) {
@@ -33,11 +36,14 @@ static LogicalResult addAccess(Accesses &accesses, OpOperand &use) {
     interface.getEffectsOnValue(use.get(), effects);
     for (const MemoryEffects::EffectInstance &effect : effects) {
       reads |= isa<MemoryEffects::Read>(effect.getEffect());
-      writes |= isa<MemoryEffects::Write>(effect.getEffect());
+      writes |= isa<MemoryEffects::Write>(effect.getEffect()) && !clears;
     }
   }
-  if (reads == writes || (writes && !isa<CopyOp, StoreOp>(op)) || (reads && !isa<MmaOp>(op)))
-    return op->emitOpError("expected tile.copy, tile.store or tile.mma as a user of a place");
+  if (reads == writes || (writes && !isa<CopyOp, StoreOp>(op)) ||
+      (reads && !isa<MmaOp>(op) && !clears))
+    return op->emitOpError(
+        "expected tile.copy, tile.store, tile.clear_unread or tile.mma as a user "
+        "of a place");
   if (!getKernelRole(op))
     return op->emitOpError("expected a tile.role, which tile-assign-roles decides, got none");
   if (writes)

@@ -22,6 +22,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialects/Tile/IR/TileClearOps.h"
 #include "lib/Rooms/RoomPass.h"
 #include "lib/Transforms/Tile/Lifetimes.h"
 #include "lib/Transforms/Tile/Passes.h"
@@ -80,6 +81,8 @@ public:
         b.eraseOp(lifetime.fill);
       b.eraseOp(ring.uses.place);
     }
+    for (ClearUnreadOp clearing : clearings)
+      b.eraseOp(clearing);
     return success();
   }
 
@@ -91,6 +94,7 @@ private:
   void fill(Ring &ring, Operation *op);
   void acquire(const Event &event);
   void release(const Event &event);
+  void clear(ClearUnreadOp op);
   /// What is to be emitted before an op, and after what has become of it.
   void enter(Operation *op);
   void leave(Operation *op, Operation *now);
@@ -115,6 +119,8 @@ private:
   }
   /// All threads of the role meet.
   void meet(RoleAttr role);
+  /// Where the warps of the role write what they read.
+  Value getMarks(RoleAttr role);
 
   func::FuncOp kernel;
   MutableArrayRef<Ring> rings;
@@ -123,6 +129,9 @@ private:
   Location loc = b.getUnknownLoc();
   Variables slots{b};
   DenseMap<Operation *, Ring *> fills;
+  llvm::SmallDenseMap<RoleAttr, Value> marks;
+  /// What `clear` has replaced.
+  SmallVector<ClearUnreadOp> clearings;
   DenseMap<Operation *, SmallVector<Event>> before, after;
 };
 } // namespace
@@ -238,6 +247,35 @@ void RingMaker::release(const Event &event) {
   advance(slot);
 }
 
+Value RingMaker::getMarks(RoleAttr role) {
+  Value &place = marks[role];
+  if (!place) {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(&kernel.getBody().front());
+    place = AllocSharedOp::create(b, loc, getMarksType(b.getContext(), role.getWarpgroups()),
+                                  IntegerAttr());
+  }
+  return place;
+}
+
+/// Between the reader's wait for the stage and its product. The second meeting also says that the
+/// marks may be written again.
+void RingMaker::clear(ClearUnreadOp op) {
+  RoleAttr role = getKernelRole(op);
+  Value condition = op.getCondition();
+  if (!condition)
+    condition = arith::ConstantOp::create(b, loc, b.getBoolAttr(true));
+  auto branch = scf::IfOp::create(b, loc, condition, /*withElseRegion=*/false);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(branch.thenBlock());
+  create<MarkReadOp>(role, op.getBy(), getMarks(role));
+  meet(role);
+  create<ClearUnreadOp>(role, Type(), op.getValues(), getMarks(role), Value());
+  create<FenceOp>(role, FenceKind::AsyncShared);
+  meet(role);
+  clearings.push_back(op);
+}
+
 void RingMaker::enter(Operation *op) {
   b.setInsertionPoint(op);
   loc = op->getLoc();
@@ -245,6 +283,8 @@ void RingMaker::enter(Operation *op) {
     acquire(event);
   if (Ring *ring = fills.lookup(op))
     fill(*ring, op);
+  if (auto clearing = dyn_cast<ClearUnreadOp>(op); clearing && getKernelRole(op))
+    clear(clearing);
 }
 
 void RingMaker::leave(Operation *op, Operation *now) {

@@ -5,11 +5,12 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "dialects/Tile/IR/TileOps.h"
+#include "dialects/Tile/IR/TileClearOps.h"
 #include "lib/Rooms/RoomPass.h"
 #include "lib/Transforms/Tile/Passes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 
 namespace attn::tile {
 #define GEN_PASS_DEF_OVERLAPMMAPASS
@@ -160,6 +161,13 @@ static bool needsRegisters(Operation *op, Flight &flight) {
   return replacesLhs(op, flight.product) && !isOnlyYielded(op);
 }
 
+/// Whether the op makes zeros of what the next product does not read. Its threads meet about that
+/// alone.
+static bool isClearing(Operation *op) {
+  auto branch = dyn_cast<scf::IfOp>(op);
+  return branch && !branch.thenBlock()->getOps<ClearUnreadOp>().empty();
+}
+
 /// Whether the wait must come before an op of its block.
 static bool isLimit(Operation *op, Flight &flight, const DenseSet<Operation *> &allReleases) {
   if (op->hasTrait<OpTrait::IsTerminator>())
@@ -168,8 +176,9 @@ static bool isLimit(Operation *op, Flight &flight, const DenseSet<Operation *> &
   if (op->getNumRegions() > 0)
     return op
         ->walk([&](Operation *inner) {
-          return getRoleName(inner) || needsRegisters(inner, flight) ? WalkResult::interrupt()
-                                                                     : WalkResult::advance();
+          bool isOfRole = getRoleName(inner) && !isClearing(op);
+          return isOfRole || needsRegisters(inner, flight) ? WalkResult::interrupt()
+                                                           : WalkResult::advance();
         })
         .wasInterrupted();
   if (needsRegisters(op, flight))

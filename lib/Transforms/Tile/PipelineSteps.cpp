@@ -10,8 +10,8 @@
 //   P
 //
 // The delayed product and the scores do not depend on each other, so that both can be in flight
-// while the softmax of either runs. What is delayed is a PendingProduct: the weights, and where the
-// values are.
+// while the softmax of either runs. What is delayed is a PendingProduct: the weights, where the
+// values are, and whether some of them are to be cleared.
 //
 // The first step has nothing pending. Either it stands alone, before the loops, or it is the first
 // iteration of a loop that is certain to run, which then does the pending product under a
@@ -19,7 +19,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "dialects/Tile/IR/TileOps.h"
+#include "dialects/Tile/IR/TileClearOps.h"
 #include "lib/Rooms/RoomPass.h"
 #include "lib/Transforms/Tile/Passes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -55,19 +55,33 @@ struct PendingProduct {
   Value weights;
   /// Those offsets of the values in global memory that differ from step to step.
   SmallVector<Value> offsets;
+  /// Whether values that it does not read are cleared; null if that is the same in all steps.
+  Value clears;
 
   SmallVector<Value> flatten() const {
     SmallVector<Value> values{weights};
     llvm::append_range(values, offsets);
+    if (clears)
+      values.push_back(clears);
     return values;
   }
-  static PendingProduct unflatten(ValueRange values) {
-    return {values.front(), llvm::to_vector(values.drop_front())};
+  /// The same of other values.
+  PendingProduct unflatten(ValueRange values) const {
+    ValueRange rest = values.drop_front();
+    return {values.front(), llvm::to_vector(rest.take_front(offsets.size())),
+            clears ? rest.back() : Value()};
   }
 };
 } // namespace
 
-static LoadOp getValuesLoad(MmaOp product) { return product.getRhs().getDefiningOp<LoadOp>(); }
+static ClearUnreadOp getClearing(MmaOp product) {
+  return product.getRhs().getDefiningOp<ClearUnreadOp>();
+}
+
+static LoadOp getValuesLoad(MmaOp product) {
+  ClearUnreadOp clearing = getClearing(product);
+  return (clearing ? clearing.getValues() : product.getRhs()).getDefiningOp<LoadOp>();
+}
 
 /// Weights, as a tile, times values from memory, added to an accumulator.
 static bool isValueProduct(MmaOp product) {
@@ -181,6 +195,7 @@ public:
               return !entry.first.isDefinedOutsideOfLoop(offset);
             }))
           common[i] = Value();
+    findClearings();
   }
 
   void run() {
@@ -202,15 +217,39 @@ public:
     // Of the old products none is used.
     for (MmaOp product : chain.products) {
       LoadOp values = getValuesLoad(product);
+      ClearUnreadOp clearing = getClearing(product);
       rewriter.eraseOp(product);
+      if (clearing)
+        rewriter.eraseOp(clearing);
       if (values->use_empty())
         rewriter.eraseOp(values);
     }
   }
 
 private:
+  /// Whether products clear what they do not read: always, never, or as a value says that steps
+  /// hand on.
+  void findClearings() {
+    auto isAlways = [](MmaOp product) {
+      ClearUnreadOp clearing = getClearing(product);
+      return clearing && !clearing.getCondition();
+    };
+    alwaysClears = llvm::all_of(chain.products, isAlways);
+    if (alwaysClears || llvm::none_of(chain.products, getClearing))
+      return;
+    OpBuilder::InsertionGuard guard(rewriter);
+    auto kernel = like->getParentOfType<func::FuncOp>();
+    rewriter.setInsertionPointToStart(&kernel.getBody().front());
+    for (bool value : {false, true})
+      truth[value] =
+          arith::ConstantOp::create(rewriter, like.getLoc(), rewriter.getBoolAttr(value));
+  }
+
   PendingProduct getPending(MmaOp product) {
-    PendingProduct pending{product.getLhs(), {}};
+    PendingProduct pending{product.getLhs(), {}, {}};
+    ClearUnreadOp clearing = getClearing(product);
+    pending.clears =
+        clearing && clearing.getCondition() ? clearing.getCondition() : truth[bool(clearing)];
     for (auto [offset, same] : llvm::zip_equal(getValuesLoad(product).getOffsets(), common))
       if (!same)
         pending.offsets.push_back(offset);
@@ -223,7 +262,7 @@ private:
     auto type = cast<RankedTensorType>(like.getLhs().getType());
     Value zero = arith::ConstantOp::create(rewriter, like.getLoc(),
                                            rewriter.getZeroAttr(type.getElementType()));
-    PendingProduct pending{BroadcastOp::create(rewriter, like.getLoc(), type, zero), {}};
+    PendingProduct pending{BroadcastOp::create(rewriter, like.getLoc(), type, zero), {}, truth[0]};
     pending.offsets.assign(llvm::count(common, Value()), loop.getLowerBound());
     return pending;
   }
@@ -235,6 +274,10 @@ private:
       offsets.push_back(same ? same : *varying++);
     Value values =
         LoadOp::create(rewriter, load.getLoc(), load.getType(), load.getSource(), offsets);
+    if (alwaysClears || pending.clears)
+      values = ClearUnreadOp::create(rewriter, load.getLoc(), load.getType(), values,
+                                     pending.weights, pending.clears)
+                   .getResult();
     return MmaOp::create(rewriter, like.getLoc(), like.getType(), pending.weights, values, acc,
                          like.getTransposeLhs(), like.getTransposeRhs());
   }
@@ -262,14 +305,13 @@ private:
         [&](OpBuilder &, Location, ArrayRef<BlockArgument> added) {
           // The body is still the old loop's.
           SmallVector<Value> in(added.begin(), added.end());
-          auto pending = PendingProduct::unflatten(in);
+          PendingProduct pending = inits.unflatten(in);
           Value acc = loop.getRegionIterArg(index);
           return (isFirst ? runFirst(loop, index, acc, pending)
                           : runBlock(*loop.getBody(), index, acc, pending))
               .flatten();
         }));
-    return {newLoop,
-            PendingProduct::unflatten(newLoop.getResults().take_back(1 + inits.offsets.size()))};
+    return {newLoop, inits.unflatten(newLoop.getResults().take_back(inits.flatten().size()))};
   }
 
   /// The step that ends in operand `index` of the terminator, without its product: `now` is the
@@ -327,7 +369,7 @@ private:
     wider.getElseRegion().takeBody(branch.getElseRegion());
     unsigned count = branch.getNumResults();
     rewriter.replaceOp(branch, wider.getResults().take_front(count));
-    return PendingProduct::unflatten(wider.getResults().drop_front(count));
+    return in.unflatten(wider.getResults().drop_front(count));
   }
 
   IRRewriter &rewriter;
@@ -338,6 +380,9 @@ private:
   /// Offsets of the values that are the same in all steps and known outside of the loops; null
   /// where they differ.
   SmallVector<Value> common;
+  bool alwaysClears = false;
+  /// False and true, where steps hand on whether they clear.
+  Value truth[2];
 };
 
 struct PipelineStepsPass

@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "dialects/Tile/IR/TileOps.h"
+#include "dialects/Tile/IR/TileClearOps.h"
 #include "lib/Rooms/RoomPass.h"
 #include "lib/Transforms/Tile/Passes.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -182,10 +182,35 @@ private:
   llvm::MapVector<std::pair<Value, Type>, SmallVector<Refilled, 1>> refilled;
 };
 
+/// A product of whose rhs what it does not read is to become zeros.
+struct Clearing {
+  MmaOp product;
+  Value weights, condition;
+};
+
 struct PromoteOperandsPass
     : RoomPass<attn::tile::impl::PromoteOperandsPassBase<PromoteOperandsPass>, Room::Tile,
                within(Room::Placed)> {
+  /// Products read the tiles themselves; what clears them comes back when they have their places.
+  static FailureOr<SmallVector<Clearing>> removeClearings(func::FuncOp kernel) {
+    SmallVector<Clearing> clearings;
+    SmallVector<ClearUnreadOp> ops;
+    kernel.walk([&](ClearUnreadOp op) { ops.push_back(op); });
+    for (ClearUnreadOp op : ops) {
+      MmaOp product = op->hasOneUse() ? dyn_cast<MmaOp>(*op->user_begin()) : MmaOp();
+      if (!product || product.getRhs() != op.getResult() || product.getLhs() != op.getBy())
+        return op.emitOpError("expected one product of its values with its lhs to follow");
+      clearings.push_back({product, op.getBy(), op.getCondition()});
+      product.getRhsMutable().assign(op.getValues());
+      op.erase();
+    }
+    return clearings;
+  }
+
   static LogicalResult promote(func::FuncOp kernel) {
+    FailureOr<SmallVector<Clearing>> clearings = removeClearings(kernel);
+    if (failed(clearings))
+      return failure();
     Places places(kernel);
     llvm::SetVector<LoadOp> loads;
     SmallVector<std::pair<OpOperand *, SharedType>> operands;
@@ -222,6 +247,11 @@ struct PromoteOperandsPass
         operands, [&](auto &entry) { return places.promote(*entry.first, entry.second); });
     for (auto [entry, place] : llvm::zip_equal(operands, shared))
       entry.first->set(place);
+    for (Clearing &clearing : *clearings) {
+      OpBuilder builder(clearing.product);
+      ClearUnreadOp::create(builder, clearing.product.getLoc(), Type(), clearing.product.getRhs(),
+                            clearing.weights, clearing.condition);
+    }
     for (LoadOp load : loads)
       if (load->use_empty())
         load->erase();

@@ -1,0 +1,24 @@
+//===- TileClearOps.h - operations that keep what is not read out of products ---------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_DIALECTS_TILE_IR_TILECLEAROPS_H
+#define ATTN_DIALECTS_TILE_IR_TILECLEAROPS_H
+
+#include "dialects/Tile/IR/TileOps.h"
+
+#define GET_OP_CLASSES
+#include "dialects/Tile/IR/TileClearOps.h.inc"
+
+namespace attn::tile {
+
+/// What `tile.mark_read` writes in a role of so many warpgroups: a row for each warp, in it two
+/// words for each of the four lanes that share a row of the lhs.
+SharedType getMarksType(mlir::MLIRContext *context, int64_t warpgroups);
+
+} // namespace attn::tile
+
+#endif // ATTN_DIALECTS_TILE_IR_TILECLEAROPS_H
