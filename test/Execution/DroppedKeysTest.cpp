@@ -63,12 +63,6 @@ static std::vector<Variant> getAllMasks() {
   return variants;
 }
 
-/// Masks whose last kept key only their evaluation finds.
-static bool isUndecided(llvm::StringRef name) {
-  return name.starts_with("Document") || name == "Undecidable" || name == "EveryThird" ||
-         name == "ByTensor" || name == "ScoreDropsKeys";
-}
-
 struct DroppedKeysTest : testing::TestWithParam<std::tuple<size_t, std::string>> {};
 
 TEST_P(DroppedKeysTest, HoldAnything) {
@@ -77,8 +71,6 @@ TEST_P(DroppedKeysTest, HoldAnything) {
   problem.type = type;
   problem.withLse = true;
   Variant variant = getAllMasks()[index];
-  if (getOptions().device->readsHoles() && isUndecided(variant.name))
-    GTEST_SKIP() << "this device reads keys that an analysis cannot leave out";
   Execution().checkDroppedKeys(variant, problem, kExtents);
   problem.splits = 3;
   problem.dv = 48;
@@ -97,11 +89,8 @@ INSTANTIATE_TEST_SUITE_P(All, DroppedKeysTest,
 /// Without a dropped key the tests above would say nothing.
 TEST(DroppedKeys, AreFound) {
   std::vector<Variant> variants = getAllMasks();
-  bool readsHoles = getOptions().device->readsHoles();
   for (const char *name : {"CausalTopLeft", "KeyLength", "Nested", "ByHead", "Window",
                            "DocumentUnknown", "Undecidable", "ScoreDropsKeys"}) {
-    if (readsHoles && (isUndecided(name) || name == llvm::StringRef("Window")))
-      continue;
     auto variant = llvm::find_if(variants, [&](const Variant &v) { return v.name == name; });
     Problem problem;
     problem.type = getOptions().device->getTypes().front();

@@ -149,13 +149,6 @@ static std::vector<bool> findKept(CompiledKernel &reference, const Variant &vari
   return kept;
 }
 
-/// Counts keys before the last kept one of their head as kept.
-static void fillHoles(std::vector<bool> &kept, int64_t numKeys) {
-  for (auto key = int64_t(kept.size()) - 1; key > 0; --key)
-    if (kept[key] && key % numKeys != 0)
-      kept[key - 1] = true;
-}
-
 /// Zeros, or what is no number, in the keys and values that no row keeps.
 static void fillDropped(std::vector<Input> &inputs, const std::vector<bool> &kept, bool isZero) {
   constexpr double infinity = std::numeric_limits<double>::infinity();
@@ -178,8 +171,6 @@ void Execution::checkDroppedKeys(const Variant &variant, const Problem &p,
     uint64_t inputSeed = seed + 1000 * uint64_t(++numRuns);
     SCOPED_TRACE(describe(e, inputSeed));
     std::vector<bool> kept = findKept(*kernels.reference, variant, p, e, inputSeed);
-    if (getOptions().device->readsHoles())
-      fillHoles(kept, e.n);
     numDropped += llvm::count(kept, false);
     std::vector<Array> results[2];
     for (bool isZero : {false, true}) {

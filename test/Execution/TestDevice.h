@@ -43,10 +43,6 @@ public:
   };
   virtual ScheduleLimits getScheduleLimits(const Problem &problem) const = 0;
 
-  /// Whether keys that no row keeps may reach the results, if they are no numbers, unless they lie
-  /// behind the last that is kept.
-  virtual bool readsHoles() const { return false; }
-
   /// PyTorch's errors on such a device, each the least over D: without a mask, with one, and with
   /// one in more than 2048 rows or keys.
   struct Errors {
@@ -74,7 +70,6 @@ public:
     int64_t step = getGPUKeyStep(problem.d, problem.dv), widest = std::max(problem.d, problem.dv);
     return {64, widest <= 64 ? 192 : 128, step, widest <= 128 ? 80 : widest <= 192 ? 48 : 32};
   }
-  bool readsHoles() const override { return true; }
   /// bench/results/gpu-error-bounds.json
   Errors getErrors(llvm::StringRef type) const override {
     return type == "f16" ? Errors{1.0e-3, 1.67e-3, 2.18e-3} : Errors{8.1e-3, 1.51e-2, 2.05e-2};

@@ -201,6 +201,21 @@ private:
     interpreter.set(body.getArgument(1), h);
   }
 
+  /// Where there is to be one interval without holes, some fixed position keeps each of it.
+  void checkHoles(const Problem &problem, const std::vector<char> &kept,
+                  const bound::Environment &environment) {
+    if (!tiles.keepsOneInterval())
+      return;
+    TileRanges<int64_t> all = tiles.evaluateRanges(environment, /*tileSize=*/1);
+    EXPECT_TRUE(!tiles.keepsFromFirst() || all.begin == 0);
+    for (int64_t i = all.begin; i < all.end; ++i) {
+      bool isKept = false;
+      for (int64_t fixed = environment.fixedBegin; fixed < environment.fixedEnd; ++fixed)
+        isKept |= keysRun ? kept[fixed * problem.n + i] : kept[i * problem.n + fixed];
+      EXPECT_TRUE(isKept) << "a hole at " << i;
+    }
+  }
+
   void checkBlock(const Problem &problem, const std::vector<char> &kept, int64_t fixedBegin,
                   int64_t fixedEnd, unsigned which, Expect expect) {
     int64_t size = tileSizes[which], length = keysRun ? problem.n : problem.m;
@@ -227,6 +242,7 @@ private:
     EXPECT_EQ(numbers.fullEnd, fullEnd);
     EXPECT_EQ(numbers.end, rangeEnd);
 
+    checkHoles(problem, kept, environment);
     int64_t tileCount = (length + size - 1) / size;
     EXPECT_LE(0, rangeBegin);
     EXPECT_LE(rangeBegin, fullBegin);
@@ -365,6 +381,29 @@ TEST(MaskTiles, Window) {
             "%c5 = arith.constant -5 : index\n %x = arith.cmpi sle, %d, %c7 : index\n"
             "%y = arith.cmpi sge, %d, %c5 : index\n %k = arith.andi %x, %y : i1",
             Expect::Exact);
+}
+
+/// Which masks are known to leave no holes; that they leave none, every test here checks.
+TEST(MaskTiles, HolesAreFound) {
+  auto isOne = [](const std::string &body, bool facts = false) {
+    return Mask(body, facts).tiles.keepsOneInterval();
+  };
+  const std::string key = "%id = tensor.extract %idk[%b, %n] : tensor<?x?xi32>\n"
+                          "%c2 = arith.constant 2 : i32\n"
+                          "%some = arith.cmpi ne, %id, %c2 : i32\n";
+  EXPECT_TRUE(isOne(causal + "%k = arith.andi %causal, %causal : i1"));
+  EXPECT_TRUE(isOne(causal + window + "%k = arith.andi %causal, %inside : i1"));
+  EXPECT_TRUE(isOne(causal + "%prefix = arith.cmpi slt, %n, %p : index\n"
+                             "%k = arith.ori %prefix, %causal : i1"));
+  EXPECT_FALSE(isOne(causal + window +
+                     "%sink = arith.cmpi slt, %n, %p : index\n"
+                     "%near = arith.ori %sink, %inside : i1\n"
+                     "%k = arith.andi %causal, %near : i1"));
+  // What is not decided may be anything, also beside what is.
+  for (bool facts : {false, true})
+    EXPECT_FALSE(isOne(causal + key + "%k = arith.andi %some, %causal : i1", facts));
+  EXPECT_FALSE(isOne("%c2 = arith.constant 2 : index\n %d = arith.muli %m, %c2 : index\n"
+                     "%k = arith.cmpi eq, %n, %d : index"));
 }
 
 TEST(MaskTiles, WindowWithSinks) {

@@ -39,5 +39,10 @@ mlir::LogicalResult attn::AttnDialect::verifyOperationAttribute(mlir::Operation 
   if (attribute.getName() == "attn.schedule" && !mlir::isa<ScheduleAttr>(attribute.getValue()))
     return op->emitOpError("expected 'attn.schedule' to be a #attn.schedule, got ")
            << attribute.getValue();
+  // kept_keys_c1: 'attn.kept_keys' is "slice" or "prefix"
+  auto kept = mlir::dyn_cast<mlir::StringAttr>(attribute.getValue());
+  if (attribute.getName() == "attn.kept_keys" && !(kept && (kept == "slice" || kept == "prefix")))
+    return op->emitOpError("expected 'attn.kept_keys' to be \"slice\" or \"prefix\", got ")
+           << attribute.getValue();
   return mlir::success();
 }

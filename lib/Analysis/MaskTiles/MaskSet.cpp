@@ -50,12 +50,20 @@ public:
       return known->second;
     Disjunction result = readFresh(keep, polarity);
     if (result.size() > maxDisjuncts)
-      result = {{}};
+      result = anything();
     conditions[polarity][keep] = result;
     return result;
   }
 
+  /// Whether all that was read so far covers no more than it says.
+  bool isExact() const { return exact; }
+
 private:
+  /// What cannot be decided.
+  Disjunction anything() {
+    exact = false;
+    return {{}};
+  }
   Disjunction readFresh(Value keep, bool polarity);
   Disjunction compare(arith::CmpIOp op, bool polarity);
   /// a - b >= slack, with minima, maxima and selections of a and b split into cases.
@@ -81,6 +89,7 @@ private:
   Region &mask;
   Value fixed, running;
   FactOf factOf;
+  bool exact = true;
   /// Cases multiply when values are shared, so their number over the whole region is limited.
   unsigned caseBudget = 64;
   DenseMap<Value, Disjunction> conditions[2];
@@ -125,8 +134,10 @@ Disjunction MaskReader::both(const Disjunction &a, const Disjunction &b) {
         continue;
       result = either(result, {conjunction});
       // Dropping a factor covers more, which is allowed.
-      if (result.size() > maxDisjuncts)
+      if (result.size() > maxDisjuncts) {
+        exact = false;
         return a.size() <= b.size() ? a : b;
+      }
     }
   return result;
 }
@@ -173,7 +184,7 @@ Disjunction MaskReader::readFresh(Value keep, bool polarity) {
     return either(both(read(condition, true), read(select.getTrueValue(), polarity)),
                   both(read(condition, false), read(select.getFalseValue(), polarity)));
   }
-  return {{}};
+  return anything();
 }
 
 Disjunction MaskReader::compare(arith::CmpIOp op, bool polarity) {
@@ -185,7 +196,7 @@ Disjunction MaskReader::compare(arith::CmpIOp op, bool polarity) {
   if (a.getType().isInteger(1)) {
     if (predicate == Predicate::eq || predicate == Predicate::ne)
       return exclusive(a, b, predicate == Predicate::ne);
-    return {{}};
+    return anything();
   }
   auto natural = [&](Value value) {
     Expr expr = translate(value);
@@ -194,7 +205,7 @@ Disjunction MaskReader::compare(arith::CmpIOp op, bool polarity) {
   bool isUnsigned = predicate == Predicate::ult || predicate == Predicate::ule ||
                     predicate == Predicate::ugt || predicate == Predicate::uge;
   if (isUnsigned && !(natural(a) && natural(b)))
-    return {{}};
+    return anything();
   switch (predicate) {
   case Predicate::eq:
     return both(atLeast(a, b, 0), atLeast(b, a, 0));
@@ -213,7 +224,7 @@ Disjunction MaskReader::compare(arith::CmpIOp op, bool polarity) {
   case Predicate::ult:
     return atLeast(b, a, 1);
   }
-  return {{}};
+  return anything();
 }
 
 std::optional<Disjunction> MaskReader::splitCases(Value value, bool isLeft,
@@ -245,7 +256,7 @@ Disjunction MaskReader::atLeast(Value a, Value b, int64_t slack) {
     return *cases;
   Expr left = translate(a), right = translate(b);
   if (!left || !right)
-    return {{}};
+    return anything();
   Expr literal = pool.add(pool.sub(left, right), -slack);
   if (literal->least >= 0)
     return {{}};
@@ -556,6 +567,24 @@ Expr Projection::extreme(Expr expr, bool isLeast, bool isIndex) {
   }
 }
 
+/// Whether the condition is one on n or on n - m and what is constant in the block, where n runs.
+/// For each m, a conjunction of such keeps n from max(m + a, c) to min(m + b, d), where a <= b if
+/// any m keeps one; then what some of [m0, m1) keep is all from max(m0 + a, c) to min(m1 - 1 + b,
+/// d).
+static bool isDiagonal(Expr literal) {
+  if (literal->kind != Kind::Sum)
+    return false;
+  int64_t running = 0, fixed = 0;
+  for (auto [operand, coefficient] : llvm::zip_equal(literal->operands, literal->coefficients)) {
+    if (!operand->usesRunning && !operand->usesFixed)
+      continue;
+    if (operand->kind != Kind::Symbol)
+      return false;
+    (operand->usesRunning ? running : fixed) = coefficient;
+  }
+  return std::abs(running) == 1 && (fixed == 0 || fixed == -running);
+}
+
 std::optional<Interval> Projection::project(const Conjunction &conjunction) {
   for (Expr literal : conjunction) {
     if (isBoolean(literal)) {
@@ -601,6 +630,7 @@ std::optional<Interval> Projection::project(const Conjunction &conjunction) {
     return std::nullopt;
   if (!guard->isTrue())
     interval.guard = guard;
+  interval.isExact = llvm::all_of(conjunction, isDiagonal);
   return interval;
 }
 
@@ -618,6 +648,8 @@ SmallVector<Interval, 2> coverRunning(ExprPool &pool, Region &mask, MaskAxis run
   for (const Conjunction &conjunction : reader.read(terminator->getOperand(0), polarity))
     if (auto interval = Projection(pool).project(conjunction))
       cover.push_back(*interval);
+  for (Interval &interval : cover)
+    interval.isExact &= reader.isExact();
   return cover;
 }
 

@@ -33,6 +33,9 @@ struct Interval {
   bound::Expr begin = nullptr;
   bound::Expr end = nullptr;
   bound::Expr guard = nullptr;
+  /// Every key in it, and no other, is one of the set if the guard holds, whatever the rows are.
+  /// Not known of every interval of which it is true.
+  bool isExact = false;
 };
 
 /// Beyond this many disjuncts a part of a mask counts as opaque.

@@ -85,6 +85,16 @@ bool MaskTiles::isUndecided() const {
   return llvm::any_of(kept, isEverything) && llvm::any_of(dropped, isEverything);
 }
 
+bool MaskTiles::keepsFromFirst() const {
+  return llvm::none_of(kept, [](const Interval &interval) { return interval.begin; });
+}
+
+bool MaskTiles::keepsOneInterval() const {
+  bool isExact = llvm::all_of(kept, [](const Interval &interval) { return interval.isExact; });
+  // Of several, those with an end in common are one.
+  return isExact && (kept.size() <= 1 || keepsFromFirst());
+}
+
 /// Tiles [first, second) that hold a kept position.
 static std::pair<Expr, Expr> liveTiles(ExprPool &pool, ArrayRef<Interval> kept, int64_t tileSize) {
   Expr zero = pool.constant(0), numRunning = pool.symbol(Symbol::NumRunning);

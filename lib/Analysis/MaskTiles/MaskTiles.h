@@ -112,6 +112,12 @@ public:
   /// Nothing is known: every tile is partial.
   bool isUndecided() const;
 
+  /// What some of any fixed positions keep is one interval, without holes. Not known of every mask
+  /// of which that is true.
+  bool keepsOneInterval() const;
+  /// Such an interval starts with the first position.
+  bool keepsFromFirst() const;
+
   struct Ranges : TileRanges<mlir::Value> {
     /// False when the loop is statically known to be empty.
     bool mayHaveLeftPartial, mayHaveFull, mayHaveRightPartial;

@@ -5,8 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "dialects/Tile/IR/TileOps.h"
+#include "dialects/Tile/IR/TileClearOps.h"
+#include "lib/Analysis/ScoreExtremes/ScoreExtremes.h"
 #include "lib/Conversion/AttnToTile/BlockConverter.h"
+#include "lib/Transforms/Attn/KeptKeys.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -106,6 +108,22 @@ static Value findKeepsAll(Region &mask) {
       if (!mask.isAncestor(operand.getParentRegion()))
         return operand;
   return {};
+}
+
+namespace {
+/// Which values of a step's tile may be those of keys that no row keeps. They may be anything.
+enum class Unread { None, BeforeFirstKey, Any };
+} // namespace
+
+static Unread findUnread(OnlineAttentionOp op) {
+  if (mayDropKeys(op.getScore()))
+    return Unread::Any;
+  if (op.getMask().empty())
+    return Unread::None;
+  auto kept = op->getAttrOfType<StringAttr>(kKeptKeysAttrName);
+  if (kept && kept == kKeepsPrefix)
+    return Unread::None;
+  return kept ? Unread::BeforeFirstKey : Unread::Any;
 }
 
 namespace {
@@ -258,6 +276,7 @@ LogicalResult BlockConverter::convertStep(OnlineAttentionOp op) {
   b.setLoc(op.getLoc());
   bool isShort = op.getKey().getType().getDimSize(0) != blockN;
   bool isShifted = isShort && !op.getMask().empty();
+  Unread unread = findUnread(op);
   ArgumentSlice keys = key->second, values = value->second;
   Value firstColumn = at[3], keysBefore;
   if (isShifted) {
@@ -286,10 +305,13 @@ LogicalResult BlockConverter::convertStep(OnlineAttentionOp op) {
   auto emitPositions = [&] {
     safeRows = tile::CoordOp::create(b, positions, 0, at[2]);
     safeColumns = columns = tile::CoordOp::create(b, positions, 1, firstColumn);
-    // Only where tensors are read must positions stay inside.
-    if (!readsTensors(op.getScore()) && !readsTensors(op.getMask()))
+    // Only where tensors are read must positions stay inside. Rows that are not there would read
+    // keys that no other does.
+    bool reads = readsTensors(op.getScore()) || readsTensors(op.getMask());
+    if (reads || unread == Unread::Any)
+      safeRows = clamp(safeRows, query->second.sizes[0], at[2]);
+    if (!reads)
       return;
-    safeRows = clamp(safeRows, query->second.sizes[0], at[2]);
     if (isShifted)
       safeColumns = arith::MaxSIOp::create(b, columns, splat(at[3], scores.getShape()));
     else if (isShort)
@@ -303,11 +325,15 @@ LogicalResult BlockConverter::convertStep(OnlineAttentionOp op) {
   }
   // Where a scalar says that the mask keeps everything, it is passed over.
   scf::IfOp applies;
+  Value clears;
   Value keepsAll = op.getMask().empty() || isShort ? Value() : findKeepsAll(op.getMask());
   if (keepsAll) {
     Value condition = lookup(op, keepsAll);
     if (!condition)
       return failure();
+    Value yes = arith::ConstantOp::create(b, b.getBoolAttr(true));
+    if (!mayDropKeys(op.getScore()))
+      clears = arith::XOrIOp::create(b, condition, yes);
     applies = scf::IfOp::create(b, scores, condition, /*withElseRegion=*/true);
     b.setInsertionPointToEnd(applies.thenBlock());
     scf::YieldOp::create(b, t);
@@ -349,6 +375,11 @@ LogicalResult BlockConverter::convertStep(OnlineAttentionOp op) {
   Value weights = arith::TruncFOp::create(b, scores.clone(element), p);
   Value acc = arith::MulFOp::create(b, state[0], rowsToTile(factor, dv));
   Value v = load(values, blockN, dv);
+  if (unread == Unread::BeforeFirstKey && isShifted)
+    clears = arith::CmpIOp::create(b, arith::CmpIPredicate::sgt, keysBefore,
+                                   arith::ConstantIndexOp::create(b, 0));
+  if (unread == Unread::Any || (unread == Unread::BeforeFirstKey && isShifted))
+    v = tile::ClearUnreadOp::create(b, v.getType(), v, weights, clears).getResult();
   acc = tile::MmaOp::create(b, cast<RankedTensorType>(acc.getType()), weights, v, acc,
                             /*transpose_lhs=*/false,
                             /*transpose_rhs=*/false);

@@ -50,6 +50,40 @@ static MaskTiles::Ranges getUndecidedRanges(StepLoop over) {
   return ranges;
 }
 
+/// All rows of the head that the step's block is of; the block's own if its query is no slice.
+static MaskBlock getAllRows(OpBuilder &builder, StepLoop over, MaskBlock block) {
+  Location loc = over.loop.getLoc();
+  auto slice = over.step.getFixed().getDefiningOp<tensor::ExtractSliceOp>();
+  if (!slice)
+    return block;
+  int64_t dim = slice.getSourceType().getRank() - 2;
+  Value first = getValueOrCreateConstantIndexOp(builder, loc, slice.getMixedOffsets()[dim]);
+  Value rows = getValueOrCreateConstantIndexOp(
+      builder, loc, tensor::getMixedSize(builder, loc, slice.getSource(), dim));
+  block.fixedBegin = block.fixedBegin == first
+                         ? arith::ConstantIndexOp::create(builder, loc, 0).getResult()
+                         : builder.createOrFold<arith::SubIOp>(loc, block.fixedBegin, first);
+  block.fixedEnd = builder.createOrFold<arith::AddIOp>(loc, block.fixedBegin, rows);
+  return block;
+}
+
+/// A target that is certain of its first tile multiplies whole tiles, zeros with what dropped keys
+/// hold, which may be anything. Those behind the last that a row of the block keeps are in no tile,
+/// and, if the mask leaves no holes, neither are those before the first that a row of the head
+/// does.
+static void boundTiles(OpBuilder &builder, StepLoop &over, const MaskTiles &tiles,
+                       const MaskBlock &block, bool rowsRun) {
+  Location loc = over.loop.getLoc();
+  over.length = tiles.emitRanges(builder, loc, block, /*tileSize=*/1).end;
+  over.hasNoHoles = !rowsRun && tiles.keepsOneInterval();
+  if (!over.hasNoHoles || tiles.keepsFromFirst())
+    return;
+  MaskBlock all = getAllRows(builder, over, block);
+  Value first = tiles.emitRanges(builder, loc, all, /*tileSize=*/1).begin;
+  if (!isConstantIntValue(first, 0))
+    over.first = first;
+}
+
 static void prune(RewriterBase &rewriter, StepLoop over, bool certain) {
   Location loc = over.loop.getLoc();
   rewriter.setInsertionPoint(over.loop);
@@ -83,10 +117,8 @@ static void prune(RewriterBase &rewriter, StepLoop over, bool certain) {
                                     getValueOrCreateConstantIndexOp(rewriter, loc, owned));
   MaskBlock block = {at[0], at[1], begin, end, over.length};
   MaskTiles::Ranges ranges = tiles.emitRanges(rewriter, loc, block, over.tileSize);
-  // Such a target multiplies whole tiles, zeros with what dropped keys hold, which may be anything:
-  // those behind the last that a row keeps are in no tile.
   if (certain && !tiles.isAlwaysFull())
-    over.length = tiles.emitRanges(rewriter, loc, block, /*tileSize=*/1).end;
+    boundTiles(rewriter, over, tiles, block, rowsRun);
 
   emitStepRanges(rewriter, over, ranges, certain);
   rewriter.eraseOp(probe);

@@ -24,6 +24,10 @@ struct StepLoop {
   int64_t tileSize;
   /// Global position of the first key or row: the step's position less the loop's index.
   mlir::OpFoldResult origin;
+  /// Some row of the batch and head keeps each of the keys between `first`, or the first of all if
+  /// it is null, and `length`.
+  bool hasNoHoles = false;
+  mlir::Value first;
 };
 
 /// The loop around `step`, or failure if it is another. May emit the origin in front of it.

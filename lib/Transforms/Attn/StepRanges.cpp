@@ -6,12 +6,33 @@
 //===----------------------------------------------------------------------------------------===//
 
 #include "lib/Transforms/Attn/StepRanges.h"
+#include "lib/Transforms/Attn/KeptKeys.h"
 #include "lib/Transforms/Attn/Schedule.h"
 #include "lib/Transforms/Attn/TileStep.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Arith/Utils/Utils.h"
 
 using namespace mlir;
 using namespace attn;
+
+/// A step on what lies between the first and the last that matter in the tile at n0, with the mask.
+static ValueRange emitPartialStep(OpBuilder &builder, StepLoop over, Value n0, ValueRange state) {
+  Location loc = over.loop.getLoc();
+  OpFoldResult size = emitTileSize(builder, loc, over.tileSize, n0, over.length);
+  Value first = n0;
+  if (over.first) {
+    first = arith::MaxSIOp::create(builder, loc, n0, over.first);
+    Value skipped = arith::SubIOp::create(builder, loc, first, n0);
+    Value all = getValueOrCreateConstantIndexOp(builder, loc, size);
+    size = arith::SubIOp::create(builder, loc, all, skipped).getResult();
+  }
+  ValueRange next = emitTileStep(builder, over.step, over.sources, over.origin, first, size, state,
+                                 /*withMask=*/true);
+  if (over.hasNoHoles)
+    next[0].getDefiningOp()->setAttr(
+        kKeptKeysAttrName, builder.getStringAttr(over.first ? kKeepsSlice : kKeepsPrefix));
+  return next;
+}
 
 /// One of the loops, over [begin, end), each step on the tile at `tileAt` of the index. Tiles of a
 /// partial range have a run-time size, keep the mask, and are passed over when the mask is known to
@@ -26,12 +47,11 @@ static SmallVector<Value> emitRange(
   builder.setInsertionPointToEnd(loop.getBody());
   Value n0 = tileAt(loop.getInductionVar());
   ValueRange running = loop.getRegionIterArgs();
-  OpFoldResult size = builder.getIndexAttr(over.tileSize);
-  if (!isFull)
-    size = emitTileSize(builder, loc, over.tileSize, n0, over.length);
   auto emitStep = [&] {
-    return emitTileStep(builder, over.step, over.sources, over.origin, n0, size, running,
-                        /*withMask=*/!isFull);
+    if (!isFull)
+      return emitPartialStep(builder, over, n0, running);
+    return emitTileStep(builder, over.step, over.sources, over.origin, n0,
+                        builder.getIndexAttr(over.tileSize), running, /*withMask=*/false);
   };
   Value isLive;
   if (!isFull) {
@@ -85,8 +105,10 @@ static ValueRange emitMixedRange(OpBuilder &builder, StepLoop over, const MaskTi
   ValueRange next = emitTileStep(builder, over.step, over.sources, over.origin, n0,
                                  builder.getIndexAttr(over.tileSize), loop.getRegionIterArgs(),
                                  /*withMask=*/true);
+  auto step = next[0].getDefiningOp<AbsorbingOpInterface>();
+  if (over.hasNoHoles && !over.first)
+    step->setAttr(kKeptKeysAttrName, builder.getStringAttr(kKeepsPrefix));
   if (ranges.mayHaveFull) {
-    auto step = next[0].getDefiningOp<AbsorbingOpInterface>();
     builder.setInsertionPoint(step);
     keepAllWhere(emitIsFull(builder, loc, ranges, n0), step);
     builder.setInsertionPointAfter(step);
@@ -138,11 +160,14 @@ static Visit chooseVisit(const StepLoop &over, const MaskTiles::Ranges &ranges, 
 static SmallVector<Value> emitLastStep(OpBuilder &builder, StepLoop over,
                                        const MaskTiles::Ranges &ranges, Value last, bool isMasked,
                                        ValueRange state) {
+  if (isMasked)
+    return SmallVector<Value>(emitPartialStep(builder, over, last, state));
   OpFoldResult size = builder.getIndexAttr(over.tileSize);
   if (ranges.mayHaveLeftPartial || ranges.mayHaveRightPartial)
     size = emitTileSize(builder, over.loop.getLoc(), over.tileSize, last, over.length);
-  return SmallVector<Value>(
-      emitTileStep(builder, over.step, over.sources, over.origin, last, size, state, isMasked));
+  return SmallVector<Value>(emitTileStep(builder, over.step, over.sources, over.origin, last, size,
+                                         state,
+                                         /*withMask=*/false));
 }
 
 /// The three loops; `until` bounds the first two.

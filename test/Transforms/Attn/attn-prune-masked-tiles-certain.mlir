@@ -39,6 +39,7 @@ func.func @no_mask(%q: tensor<64x16xf16>, %k: tensor<?x16xf16>, %scale: f32, %b0
 }
 
 // Partial tiles come first, those on the right and then those on the left, in a loop that is certain to run; then the full ones.
+// The first tile has no key before the window.
 // CHECK-LABEL: func @plain_window(
 func.func @plain_window(%q: tensor<64x16xf16>, %k: tensor<?x16xf16>, %scale: f32, %b0: index, %h0: index, %m0: index, %n: index,
     %acc: !acc, %max: !row, %sum: !row) -> (!acc, !row, !row) {
@@ -61,7 +62,8 @@ func.func @plain_window(%q: tensor<64x16xf16>, %k: tensor<?x16xf16>, %scale: f32
   // CHECK:     %[[IS_RIGHT:.*]] = arith.cmpi slt, %[[I]], %[[END]]
   // CHECK:     %[[SHIFTED:.*]] = arith.subi %[[I]], %[[SHIFT]]
   // CHECK:     %[[N0:.*]] = arith.select %[[IS_RIGHT]], %[[I]], %[[SHIFTED]]
-  // CHECK:     attn.online_attention {{.*}} at({{.*}}, %[[N0]])
+  // CHECK:     %[[FIRST:.*]] = arith.maxsi %[[N0]], %{{.*}} : index
+  // CHECK:     attn.online_attention {{.*}} at({{.*}}, %[[FIRST]]) {{.*}} {attn.kept_keys = "slice"}
   // CHECK:       mask
   // CHECK:   scf.for %{{.*}} = %[[FULL_BEGIN]] to %[[RIGHT]] step %c32 iter_args(%{{.*}} = %[[P]]#0
   // CHECK:     attn.online_attention
