@@ -150,7 +150,8 @@ def PruneMaskedTilesPass : Pass<"attn-prune-masked-tiles"> {
     that it runs; then the full ones. Without a mask, or with one that cannot be decided or keeps several intervals of keys, the
     last tile comes first and outside of the loops. So it does where the score or the mask reads tensors, and one loop then
     visits all the others: its mask is `isFull or mask`, where isFull is a scalar of the tile. Such targets multiply whole
-    tiles, so that partial ones end with the last key that a row of the block keeps: keys behind it may hold anything.
+    tiles, so that partial ones end with the last key that a row of the block keeps: keys behind it may hold anything. Of masks
+    that leave no holes they begin with the first key that a row of the head keeps, and `attn.kept_keys` says so.
 
     Requires: room 3 `online`; a step outside of a loop over key tiles stays as it is. Produces: room 3 `online`. Fails when: never.
   }];

@@ -73,7 +73,8 @@ def MakeRingsPass : Pass<"tile-make-rings", "::mlir::ModuleOp"> {
     `stages`; a reader waits for `full` before its first read and arrives on `empty` after its last, in the block of the fill.
     Copies become asynchronous. A register tile is stored to the stage by all threads of its role, who fence, meet and arrive;
     a place that only they read needs no ring. Slots go through scf.for, scf.if and scf.while. What is filled and never read
-    is not filled.
+    is not filled. A `tile.clear_unread` becomes marks, a meeting, zeros, a fence and another meeting, between the wait for its stage
+    and the product.
 
     Requires: a part of room 6 `async`: roles. Produces: a part of room 6 `async`: one program, whose synchronous products are left.
     Fails when: a place is read where no fill of its block or a block around it comes before; it is filled again before its
