@@ -44,7 +44,7 @@ using namespace attn::tile;
 static constexpr int64_t kMaxTileRegisters = 1024;
 /// Code is made by the element: about as much as a multiprocessor's cache of instructions holds,
 /// many times over.
-static constexpr int64_t kMaxElements = int64_t(1) << 18;
+static constexpr int64_t kMaxElements = int64_t(1) << 17;
 
 /// Reports tiles, places and programs of which no code should be made.
 static LogicalResult checkSizes(func::FuncOp kernel) {
