@@ -21,7 +21,8 @@ def ConvertTileToNVVMPass : Pass<"convert-tile-to-nvvm", "::mlir::ModuleOp"> {
     An index has 32 bits; addresses have 64.
 
     Requires: a part of room 6 `async`: whole but for synchronous ops, every place with an offset. Produces: room 7 `thread`.
-    Fails when: an op has no lowering, named in the error; a place or barrier has no offset.
+    Fails when: an op has no lowering, named in the error; a place or barrier has no offset; a thread would compute more
+    elements of tiles than code should be made of.
   }];
   let dependentDialects = [
     "::mlir::LLVM::LLVMDialect", "::mlir::NVVM::NVVMDialect", "::mlir::arith::ArithDialect",

@@ -29,7 +29,7 @@ def CPUBufferizePass : Pass<"attn-cpu-bufferize", "::mlir::ModuleOp"> {
     never written.
 
     Requires: room 3 `online`, functions without tensor results. Produces: room 4 `buffers`. Fails when: an op has no
-    form on buffers.
+    form on buffers; a constant has unknown extents; ways that meet bring buffers of different layouts.
   }];
   let dependentDialects = ["::mlir::bufferization::BufferizationDialect", "::mlir::memref::MemRefDialect"];
 }
@@ -56,7 +56,7 @@ def CPUOutlineForallPass : Pass<"attn-cpu-outline-forall", "::mlir::ModuleOp"> {
     backwards: under a causal mask its last blocks are the longest, and long work should not start last.
 
     Requires: room 5 `vectors`. Produces: room 5 `vectors` without `scf.forall`. Fails when: a loop has results or uses a value that no struct
-    can hold.
+    can hold; something else has the name of the pool's function.
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::LLVM::LLVMDialect"];
 }

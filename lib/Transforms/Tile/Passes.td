@@ -33,7 +33,8 @@ def PromoteOperandsPass : Pass<"tile-promote-operands", "::mlir::ModuleOp"> {
     products cannot read from registers (a rhs, a transposed lhs, elements of 8 bits) is stored to a shared tile where it is
     computed.
 
-    Requires: room 4 `tile`. Produces: a part of room 5 `placed`: places. Fails when: a tile is no shape for shared memory.
+    Requires: room 4 `tile`. Produces: a part of room 5 `placed`: places. Fails when: a tile is no shape for shared memory; K
+    is no whole number of steps of 32 bytes, and only one operand is loaded with more columns.
   }];
   let dependentDialects = ["::attn::tile::TileDialect"];
 }
@@ -78,7 +79,7 @@ def MakeRingsPass : Pass<"tile-make-rings", "::mlir::ModuleOp"> {
 
     Requires: a part of room 6 `async`: roles. Produces: a part of room 6 `async`: one program, whose synchronous products are left.
     Fails when: a place is read where no fill of its block or a block around it comes before; it is filled again before its
-    last reader; two roles, or copies and stores, fill one place; `stages` is not from 1 to 64.
+    last reader; two roles, or copies and stores, fill one place; a place has 2^20 bytes; `stages` is not from 1 to 64.
   }];
   let options = [
     Option<"stages", "stages", "int64_t", "2", "uses of a ring that may be in flight">];
@@ -92,7 +93,8 @@ def OverlapMmaPass : Pass<"tile-overlap-mma", "::mlir::ModuleOp"> {
     again; the release of the stages moves with it. Products committed in between stay in flight. Weights narrowed to 16 bits
     while a product reads older ones from registers are narrowed after its wait.
 
-    Requires: a part of room 6 `async`. Produces: a part of room 6 `async`: no synchronous products. Fails when: never.
+    Requires: a part of room 6 `async`. Produces: a part of room 6 `async`: no synchronous products. Fails when: K of a product
+    is no whole number of steps of 32 bytes, or 8-bit operands do not have K contiguous.
   }];
   let dependentDialects = ["::attn::tile::TileDialect"];
 }
@@ -105,7 +107,7 @@ def OutlineRolesPass : Pass<"tile-outline-roles", "::mlir::ModuleOp"> {
 
     Requires: a part of room 6 `async`: roles. Produces: a part of room 6 `async`: a program for each role. Fails when: a role needs a value that another computes, or
     an elected role one that comes from a tile; control flow around roles has no RegionBranchOpInterface, or regions of
-    several blocks; the roles are more than 8 warpgroups.
+    several blocks; the roles are fewer than two, more than 8 warpgroups, or take more registers than a block has.
   }];
   let dependentDialects = ["::attn::tile::TileDialect"];
 }
