@@ -81,6 +81,7 @@ int main(int argc, char **argv) {
   }
   llvm::outs() << "corpus: " << corpus.programs.size() << " programs, " << actions.getNumPasses()
                << " passes\n";
+  llvm::outs().flush();
   auto start = std::chrono::steady_clock::now();
   fuzz::Report report = fuzz::runJobs(jobs, [&](unsigned job) {
     fuzz::FuzzOptions own = options;

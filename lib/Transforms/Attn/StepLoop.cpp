@@ -76,9 +76,12 @@ FailureOr<StepLoop> attn::matchStepLoop(OpBuilder &builder, AbsorbingOpInterface
   if (!loop || loop.getNumRegionIterArgs() != step->getNumResults() ||
       !matchPattern(loop.getLowerBound(), m_Zero()))
     return failure();
+  // A tile of a schedule has at most so many rows.
+  constexpr int64_t largest = int64_t(1) << 30;
   auto tileSize = getConstantIntValue(loop.getStep());
   auto yield = cast<scf::YieldOp>(loop.getBody()->getTerminator());
-  if (!tileSize || *tileSize < 1 || !llvm::equal(yield.getOperands(), step->getResults()) ||
+  if (!tileSize || *tileSize < 1 || *tileSize > largest ||
+      !llvm::equal(yield.getOperands(), step->getResults()) ||
       !llvm::equal(cast<DestinationStyleOpInterface>(step.getOperation()).getDpsInits(),
                    ValueRange(loop.getRegionIterArgs())))
     return failure();
