@@ -380,9 +380,8 @@ Error Compiler::compileTileOp(Operation &op) {
     return finish(instruction);
   }
   if (auto convert = mlir::dyn_cast<tile::ConvertLayoutOp>(op);
-      convert &&
-      !tile::isSameMap(tile::getLayout(mlir::cast<RankedTensorType>(convert.getSource().getType())),
-                       tile::getLayout(mlir::cast<RankedTensorType>(convert.getType()))))
+      convert && !tile::isConvertible(mlir::cast<RankedTensorType>(convert.getSource().getType()),
+                                      mlir::cast<RankedTensorType>(convert.getType())))
     return makeOpError(&op, "expected layouts that hold the same elements in the same registers");
   std::optional<Code> simple =
       TypeSwitch<Operation *, std::optional<Code>>(&op)

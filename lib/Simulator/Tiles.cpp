@@ -326,6 +326,9 @@ Error BlockRun::executeTile(Fiber &fiber, const Instruction &instruction) {
     if (!source.numbers.empty()) {
       reduceRows(to.numbers.data(), source.numbers.data(), source.rows, source.columns, to.columns,
                  instruction.isMax);
+      if (instruction.in.size() > 1)
+        for (auto [total, init] : llvm::zip_equal(to.numbers, get(1).tile->numbers))
+          total = instruction.isMax ? std::max(total, init) : total + init;
       roundTo(instruction.tile->number, to.numbers.data(), to.size());
       break;
     }
@@ -334,7 +337,12 @@ Error BlockRun::executeTile(Fiber &fiber, const Instruction &instruction) {
       int64_t &total = to.lanes[i / source.columns * to.columns + part].i,
               value = source.lanes[i].i;
       bool isFirst = column == 2 * part;
-      total = isFirst ? value : instruction.isMax ? std::max(total, value) : total + value;
+      if (isFirst && instruction.in.size() < 2)
+        total = value;
+      else if (isFirst)
+        total = get(1).tile->lanes[i / source.columns * to.columns + part].i;
+      if (!isFirst || instruction.in.size() > 1)
+        total = instruction.isMax ? std::max(total, value) : total + value;
     }
     break;
   }

@@ -45,6 +45,8 @@ TEST(Layout, EveryElementIsOwned) {
           expectConsistent(Layout::operandA(warpgroups, 8, rows, columns), 1);
         expectConsistent(Layout::row(warpgroups, rows), 4);
         expectConsistent(Layout::quad(warpgroups, rows), 1);
+        if (columns % 32 == 0)
+          expectConsistent(Layout::chunked(warpgroups, rows, columns), 1);
       }
   expectConsistent(Layout::blocked(8, 16, 8, 128, 128), 1);
   expectConsistent(Layout::blocked(4, 8, 4, 64, 96), 1);

@@ -13,7 +13,7 @@ using namespace attn::tile;
 using Source = Digit::Source;
 
 //===----------------------------------------------------------------------===//
-// The five tables
+// The six tables
 //===----------------------------------------------------------------------===//
 
 void Layout::add(Source source, int64_t extent, int64_t rowStride, int64_t columnStride) {
@@ -65,6 +65,16 @@ Layout Layout::quad(int64_t warpgroups, int64_t rows) {
   Layout layout(rows, 4);
   layout.add(Source::Register, 2, 8, 0);
   layout.add(Source::Lane, 4, 0, 1);
+  layout.addRowsOfWarpgroups(warpgroups);
+  return layout;
+}
+
+Layout Layout::chunked(int64_t warpgroups, int64_t rows, int64_t columns) {
+  Layout layout(rows, columns);
+  layout.add(Source::Register, 8, 0, 1);
+  layout.add(Source::Register, 2, 8, 0);
+  layout.add(Source::Register, columns / 32, 0, 32);
+  layout.add(Source::Lane, 4, 0, 8);
   layout.addRowsOfWarpgroups(warpgroups);
   return layout;
 }

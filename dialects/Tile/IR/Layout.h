@@ -90,9 +90,9 @@
 // ----------------------
 // CuTe's layouts are digits like ours (shape : stride, any extent), with composition, complement
 // and division on top. That algebra exists because CUTLASS derives partitions of arbitrary tiles
-// for arbitrary instructions. An attention compiler meets five layouts. They are written down below
-// as five tables of digits, and the questions asked of them (who owns this, what do I own, is this
-// the same map) need evaluation and not algebra. A sixth layout is a sixth table.
+// for arbitrary instructions. An attention compiler meets six layouts. They are written down below
+// as six tables of digits, and the questions asked of them (who owns this, what do I own, is this
+// the same map) need evaluation and not algebra. A seventh layout is a seventh table.
 //
 // What a layout is not
 // --------------------
@@ -143,6 +143,8 @@ public:
   static Layout row(int64_t warpgroups, int64_t rows);
   /// One value per row of an accumulator and lane of a quad: a rows x 4 tile.
   static Layout quad(int64_t warpgroups, int64_t rows);
+  /// An accumulator of which each lane of a quad holds 8 neighbours of 32 columns.
+  static Layout chunked(int64_t warpgroups, int64_t rows, int64_t columns);
   /// `vector` neighbours per lane, `lanes` lanes side by side along a row, `warps` warps below each
   /// other.
   static Layout blocked(int64_t vector, int64_t lanes, int64_t warps, int64_t rows,

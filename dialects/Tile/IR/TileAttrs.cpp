@@ -43,8 +43,8 @@ static LogicalResult verifyRank(ArrayRef<int64_t> shape, size_t rank, EmitError 
   return success();
 }
 
-/// layout_c3: columns fill whole groups: 8 in `acc`, 256 bits in `operand_a`, `vector * lanes` in
-/// `blocked`
+/// layout_c3: columns fill whole groups: 8 in `acc`, 256 bits in `operand_a`, 32 in `chunked`,
+/// `vector * lanes` in `blocked`
 static LogicalResult verifyColumns(int64_t multiple, int64_t columns, EmitError emitError) {
   if (columns > 0 && columns % multiple == 0)
     return success();
@@ -86,6 +86,17 @@ LogicalResult QuadAttr::verifyEncoding(ArrayRef<int64_t> shape, Type, EmitError 
   return success();
 }
 
+LogicalResult ChunkedAttr::verifyEncoding(ArrayRef<int64_t> shape, Type elementType,
+                                          EmitError emitError) const {
+  if (failed(verifyRank(shape, 2, emitError)) ||
+      failed(verifyRows(getOf().getWarpgroups(), shape[0], emitError)))
+    return failure();
+  // layout_c8: elements of `chunked` have 16 bits
+  if (!elementType.isIntOrFloat() || elementType.getIntOrFloatBitWidth() != 16)
+    return emitError() << "expected elements of 16 bits in #tile.chunked, got " << elementType;
+  return verifyColumns(32, shape[1], emitError);
+}
+
 LogicalResult BlockedAttr::verifyEncoding(ArrayRef<int64_t> shape, Type,
                                           EmitError emitError) const {
   if (failed(verifyRank(shape, 2, emitError)))
@@ -108,7 +119,8 @@ LogicalResult BlockedAttr::verifyEncoding(ArrayRef<int64_t> shape, Type,
 bool attn::tile::hasLayout(Type type) {
   auto tile = dyn_cast<RankedTensorType>(type);
   return tile &&
-         isa_and_nonnull<AccAttr, OperandAAttr, RowAttr, QuadAttr, BlockedAttr>(tile.getEncoding());
+         isa_and_nonnull<AccAttr, OperandAAttr, RowAttr, QuadAttr, ChunkedAttr, BlockedAttr>(
+             tile.getEncoding());
 }
 
 Layout attn::tile::getLayout(RankedTensorType type) {
@@ -125,11 +137,20 @@ Layout attn::tile::getLayout(RankedTensorType type) {
           [&](RowAttr layout) { return Layout::row(layout.getOf().getWarpgroups(), rows); })
       .Case<QuadAttr>(
           [&](QuadAttr layout) { return Layout::quad(layout.getOf().getWarpgroups(), rows); })
+      .Case<ChunkedAttr>([&](ChunkedAttr layout) {
+        return Layout::chunked(layout.getOf().getWarpgroups(), rows, columns);
+      })
       .Default([&](Attribute layout) {
         auto blocked = cast<BlockedAttr>(layout);
         return Layout::blocked(blocked.getVector(), blocked.getLanes(), blocked.getWarps(), rows,
                                columns);
       });
+}
+
+bool attn::tile::isConvertible(RankedTensorType from, RankedTensorType to) {
+  auto chunked = dyn_cast<ChunkedAttr>(to.getEncoding());
+  return (chunked && chunked.getOf() == from.getEncoding()) ||
+         isSameMap(getLayout(from), getLayout(to));
 }
 
 //===----------------------------------------------------------------------===//

@@ -55,6 +55,16 @@ def Tile_QuadAttr : Tile_Layout<"Quad", "quad"> {
   let assemblyFormat = "`<` qualified($of) `>`";
 }
 
+def Tile_ChunkedAttr : Tile_Layout<"Chunked", "chunked"> {
+  let summary = "rows of an accumulator with 8 neighbours in each lane of a quad: 16 bytes of memory";
+  let description = [{
+    What an accumulator of 16-bit elements becomes before it goes to memory: of each 32 columns,
+    lane q of a quad holds 8q to 8q + 7. The conversion stays within the quads.
+  }];
+  let parameters = (ins "::attn::tile::AccAttr":$of);
+  let assemblyFormat = "`<` qualified($of) `>`";
+}
+
 def Tile_BlockedAttr : Tile_Layout<"Blocked", "blocked"> {
   let summary = "rows side by side for coalesced memory access";
   let description = [{

@@ -34,6 +34,9 @@ inline constexpr int64_t kMaxSharedBytes = 232448;
 Layout getLayout(mlir::RankedTensorType type);
 
 /// Whether the type is a register tile whose layout is decided.
+/// Whether `tile.convert_layout` has a form: nothing moves, or only within the quads of an
+/// accumulator that becomes chunked.
+bool isConvertible(mlir::RankedTensorType from, mlir::RankedTensorType to);
 bool hasLayout(mlir::Type type);
 
 } // namespace attn::tile

@@ -169,19 +169,24 @@ def Tile_MmaOp : Tile_Op<"mma", [DeclareOpInterfaceMethods<MemoryEffectsOpInterf
 def Tile_ReduceOp : Tile_Op<"reduce", [Pure]> {
   let summary = "combines the elements of each row";
   let description = [{
-    From M x N to M, or, in layout `#tile.quad`, to M x 4: the partial results of the four lanes
-    that share a row, reduced further by another `tile.reduce`.
+    From M x N to M, or to M x 4: column q of the result combines the columns c with c / 2 mod 4 ==
+    q, the partial results of the four lanes that share a row (layout `#tile.quad`), reduced further
+    by another `tile.reduce`. `init` is combined with the elements of its row, or of its part of one.
 
     ```mlir
     %m = tile.reduce max %s : tensor<128x96xf32, #acc> -> tensor<128xf32, #tile.row<#acc>>
-    %l = tile.reduce add %p : tensor<128x96xf32, #acc> -> tensor<128x4xf32, #tile.quad<#acc>>
+    %l = tile.reduce add %p, %l0 : tensor<128x96xf32, #acc>, tensor<128x4xf32, #tile.quad<#acc>>
+                                -> tensor<128x4xf32, #tile.quad<#acc>>
     ```
   }];
-  let arguments = (ins Tile_CombinerAttr:$combiner, Arg<Tile_Tile, "M x N">:$source);
+  let arguments = (ins
+    Tile_CombinerAttr:$combiner,
+    Arg<Tile_Tile, "M x N">:$source,
+    Arg<Optional<Tile_Tile>, "M, or M x 4">:$init);
   let results = (outs Res<Tile_Tile, "M, or M x 4">:$result);
   let assemblyFormat = [{
-    $combiner $source attr-dict
-    `:` qualified(type($source)) `->` qualified(type($result))
+    $combiner $source (`,` $init^)? attr-dict
+    `:` qualified(type($source)) (`,` qualified(type($init))^)? `->` qualified(type($result))
   }];
   let hasVerifier = 1;
 }

@@ -211,13 +211,17 @@ LogicalResult MmaWaitOp::verify() {
 LogicalResult ReduceOp::verify() {
   auto source = cast<RankedTensorType>(getSource().getType()),
        result = cast<RankedTensorType>(getType());
-  // reduce_c1: M x N to M, or to M x 4 in `quad`, of one element type
-  bool isPartial = isa_and_nonnull<QuadAttr>(result.getEncoding());
-  if (source.getRank() != 2 || result.getRank() != (isPartial ? 2 : 1) ||
+  // reduce_c1: M x N to M, or to M x 4, of one element type
+  bool isPartial = result.getRank() == 2 && result.getDimSize(1) == 4;
+  if (source.getRank() != 2 || (result.getRank() != 1 && !isPartial) ||
       source.getDimSize(0) != result.getDimSize(0) ||
       source.getElementType() != result.getElementType())
-    return emitOpError("expected M x N to M (or M x 4 in #tile.quad) of one element type, got ")
+    return emitOpError("expected M x N to M (or M x 4) of one element type, got ")
            << source << " to " << result;
+  // reduce_c3: the initial value has the result's type
+  if (getInit() && getInit().getType() != result)
+    return emitOpError("expected an initial value of type ")
+           << result << ", got " << getInit().getType();
   // reduce_c2: from `acc` to its row or quad, from a quad to its row, or no layouts at all
   MLIRContext *context = getContext();
   Attribute from = source.getEncoding(), to = result.getEncoding();

@@ -48,6 +48,8 @@ public:
 private:
   /// The maximum of no score, and the log-sum-exp of a row that keeps no key.
   static constexpr double kLowest = -std::numeric_limits<double>::infinity();
+  /// Of a row's sum: one for each lane that holds elements of the row.
+  static constexpr int64_t kNumParts = 4;
 
   // BlockConverter.cpp: structure.
   mlir::LogicalResult convertBlockIds();
@@ -84,6 +86,8 @@ private:
   mlir::Value constant(double value, llvm::ArrayRef<int64_t> shape);
   mlir::Value rowsToTile(mlir::Value rows, int64_t columns);
   mlir::Value isEqual(mlir::Value tile, double value);
+  /// The sums of rows, whole.
+  mlir::Value sumParts(mlir::Value sums);
 
   mlir::func::FuncOp source;
   mlir::scf::ForallOp grid;
@@ -94,6 +98,9 @@ private:
   /// Tiles side by side that together are a value too wide for one: what a merge makes.
   llvm::DenseMap<mlir::Value, llvm::SmallVector<mlir::Value>> pieces;
   int64_t blockM, blockN;
+  /// Running sums of rows, which stay apart by lanes (M x 4 tiles) until the loops are over. Empty
+  /// where other ops than steps and control flow take part.
+  llvm::DenseSet<mlir::Value> partialSums;
   /// The scale of all steps when it is a positive constant and nothing but masks comes between it
   /// and the softmax: running maxima are then of unscaled scores.
   std::optional<double> foldedScale;

@@ -367,11 +367,14 @@ LogicalResult BlockConverter::convertStep(OnlineAttentionOp op) {
 
   RankedTensorType row = RankedTensorType::get({blockM}, b.getF32Type());
   Value max = arith::MaximumFOp::create(b, state[1],
-                                        tile::ReduceOp::create(b, row, tile::Combiner::Max, t));
+                                        tile::ReduceOp::create(b, row, tile::Combiner::Max, t,
+                                                               /*init=*/Value()));
   RowWeights weight = emitRowWeights(t, state[1], max);
   Value factor = weight.factor, p = weight.weights;
-  Value sum = arith::AddFOp::create(b, arith::MulFOp::create(b, state[2], factor),
-                                    tile::ReduceOp::create(b, row, tile::Combiner::Add, p));
+  auto sums = cast<RankedTensorType>(state[2].getType());
+  Value decay = sums.getRank() == 2 ? rowsToTile(factor, sums.getDimSize(1)) : factor;
+  Value sum = tile::ReduceOp::create(b, sums, tile::Combiner::Add, p,
+                                     arith::MulFOp::create(b, state[2], decay));
   Value weights = arith::TruncFOp::create(b, scores.clone(element), p);
   Value acc = arith::MulFOp::create(b, state[0], rowsToTile(factor, dv));
   Value v = load(values, blockN, dv);
@@ -388,11 +391,20 @@ LogicalResult BlockConverter::convertStep(OnlineAttentionOp op) {
   return success();
 }
 
+Value BlockConverter::sumParts(Value sums) {
+  auto type = cast<RankedTensorType>(sums.getType());
+  if (type.getRank() == 1)
+    return sums;
+  auto rows = RankedTensorType::get({type.getDimSize(0)}, type.getElementType());
+  return tile::ReduceOp::create(b, rows, tile::Combiner::Add, sums, /*init=*/Value());
+}
+
 LogicalResult BlockConverter::convertNormalize(NormalizeOp op) {
   Value acc = lookup(op, op.getAcc()), max = lookup(op, op.getRowMax()),
         sum = lookup(op, op.getRowSum());
   if (!acc || !max || !sum)
     return failure();
+  sum = sumParts(sum);
   int64_t dv = op.getAcc().getType().getDimSize(1);
   RankedTensorType row = RankedTensorType::get({blockM}, b.getF32Type());
   // What one unit of the maximum is as a natural logarithm, and without a sink in base 2.

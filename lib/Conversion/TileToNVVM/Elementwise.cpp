@@ -7,6 +7,7 @@
 
 #include "lib/Conversion/TileToNVVM/Registers.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 
 using namespace mlir;
@@ -90,18 +91,66 @@ struct ConstantPattern : TilePattern<arith::ConstantOp> {
   }
 };
 
-/// Free, or refused: see `isSameMap`.
+/// Free, an exchange within quads, or refused: see `isSameMap`.
 struct ConvertLayoutPattern : TilePattern<ConvertLayoutOp> {
   using TilePattern::TilePattern;
+
+  /// Lanes whose numbers differ in `bit` exchange: the one without it gives `high` for the other's
+  /// `low`.
+  static void exchange(OpBuilder &b, Location loc, Value hasBit, int64_t bit, Value &low,
+                       Value &high) {
+    Value given = LLVM::SelectOp::create(b, loc, hasBit, low, high);
+    Value taken =
+        NVVM::ShflOp::create(b, loc, b.getI32Type(), i32(b, loc, -1), given, i32(b, loc, bit),
+                             i32(b, loc, 31), NVVM::ShflKind::bfly, UnitAttr());
+    low = LLVM::SelectOp::create(b, loc, hasBit, taken, low);
+    high = LLVM::SelectOp::create(b, loc, hasBit, high, taken);
+  }
+
+  /// Of 32 columns of a row each lane of a quad has four pairs of neighbours, 8 columns apart: the
+  /// column of a 4 x 4 matrix of pairs whose rows the lanes are to have.
+  SmallVector<Value> transposeQuads(OpBuilder &b, ConvertLayoutOp op, ValueRange pairs) const {
+    Location loc = op.getLoc();
+    Layout from = getLayout(cast<RankedTensorType>(op.getSource().getType())),
+           to = getLayout(cast<RankedTensorType>(op.getType()));
+    Value thread = context.getKernel(op).thread;
+    auto hasBit = [&](int64_t bit) -> Value {
+      Value masked = LLVM::AndOp::create(b, loc, thread, i32(b, loc, bit));
+      return LLVM::ICmpOp::create(b, loc, LLVM::ICmpPredicate::ne, masked, i32(b, loc, 0));
+    };
+    Value isOdd = hasBit(1), isUpper = hasBit(2);
+    Type pairType = pairs.front().getType();
+    SmallVector<Value> results(pairs.size());
+    // The first of four pairs of the result, which is where lane 0 has them from.
+    for (size_t first = 0; first < results.size(); first += 4) {
+      Position position = to.getPosition({0, 0, int64_t(2 * first)});
+      std::array<Value, 4> words;
+      for (auto [group, word] : llvm::enumerate(words)) {
+        int64_t reg = from.getOwner({position.row, position.column + 8 * int64_t(group)}).reg;
+        word = LLVM::BitcastOp::create(b, loc, b.getI32Type(), pairs[reg / 2]);
+      }
+      exchange(b, loc, isOdd, 1, words[0], words[1]);
+      exchange(b, loc, isOdd, 1, words[2], words[3]);
+      exchange(b, loc, isUpper, 2, words[0], words[2]);
+      exchange(b, loc, isUpper, 2, words[1], words[3]);
+      for (auto [index, word] : llvm::enumerate(words))
+        results[first + index] = LLVM::BitcastOp::create(b, loc, pairType, word);
+    }
+    return results;
+  }
+
   LogicalResult matchAndRewrite(ConvertLayoutOp op, OneToNOpAdaptor adaptor,
                                 ConversionPatternRewriter &rewriter) const override {
     auto from = cast<RankedTensorType>(op.getSource().getType()),
          to = cast<RankedTensorType>(op.getType());
-    if (!isSameMap(getLayout(from), getLayout(to)))
+    if (!isConvertible(from, to))
       return op.emitOpError(
                  "expected layouts that hold the same elements in the same registers, got ")
              << from << " to " << to << "; go through shared memory instead";
-    rewriter.replaceOpWithMultiple(op, {adaptor.getSource()});
+    if (isSameMap(getLayout(from), getLayout(to)))
+      rewriter.replaceOpWithMultiple(op, {adaptor.getSource()});
+    else
+      rewriter.replaceOpWithMultiple(op, {transposeQuads(rewriter, op, adaptor.getSource())});
     return success();
   }
 };

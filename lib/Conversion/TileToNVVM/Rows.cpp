@@ -98,17 +98,23 @@ struct ReducePattern : TilePattern<ReduceOp> {
     if (!type.getElementType().isF32() && !type.getElementType().isInteger(32))
       return op.emitOpError("expected elements of type f32 or i32, got ") << source;
     Layout from = getLayout(source), to = getLayout(type);
-    SmallVector<Value> results(to.getNumRegisters());
+    SmallVector<Value> results(to.getNumRegisters()), init(adaptor.getInit());
+    // Where lanes are kept apart the chain starts with the initial value, which is there early.
+    bool isPartial = type.getRank() == 2;
+    if (isPartial && !init.empty())
+      results = std::exchange(init, {});
     for (auto [reg, element] : llvm::enumerate(adaptor.getSource())) {
       Value &result = results[to.getOwner({from.getPosition({0, 0, int64_t(reg)}).row, 0}).reg];
       result = result ? combine(rewriter, op, result, element) : element;
     }
-    if (type.getRank() == 1)
+    if (!isPartial)
       for (const Digit &digit : from.getDigits())
         if (digit.source == Digit::Source::Lane && digit.columnStride)
           for (int64_t distance = digit.extent / 2; distance >= 1; distance /= 2)
             for (Value &result : results)
               result = exchange(rewriter, op, result, distance * digit.divisor);
+    for (auto [result, first] : llvm::zip(results, init))
+      result = combine(rewriter, op, first, result);
     rewriter.replaceOpWithMultiple(op, {results});
     return success();
   }

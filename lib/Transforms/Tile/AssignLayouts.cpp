@@ -21,12 +21,16 @@ using namespace attn;
 using namespace attn::tile;
 
 /// Attention has one kind of tile: rows of the block by some columns. So the anchor's layout
-/// spreads to everything.
+/// spreads to everything. Four columns are parts of rows, one for each lane of a quad.
 static LogicalResult layOut(Operation *op, Value value, AccAttr acc) {
   auto type = dyn_cast<RankedTensorType>(value.getType());
   if (!type || type.getEncoding())
     return success();
-  Attribute layout = type.getRank() == 1 ? Attribute(RowAttr::get(type.getContext(), acc)) : acc;
+  Attribute layout = acc;
+  if (type.getRank() == 1)
+    layout = RowAttr::get(type.getContext(), acc);
+  else if (type.getRank() == 2 && type.getDimSize(1) == 4)
+    layout = QuadAttr::get(type.getContext(), acc);
   auto laidOut = RankedTensorType::getChecked([&] { return op->emitOpError("has no layout: "); },
                                               type.getShape(), type.getElementType(), layout);
   if (!laidOut)
@@ -55,6 +59,31 @@ static LogicalResult convertLhs(MmaOp mma, int64_t warpgroups) {
   OpBuilder builder(mma);
   mma.getLhsMutable().assign(ConvertLayoutOp::create(builder, mma.getLoc(), type, mma.getLhs()));
   return success();
+}
+
+/// Whether rows of the memory are contiguous.
+static bool hasUnitStride(MemRefType type) {
+  SmallVector<int64_t> strides;
+  int64_t offset;
+  return succeeded(type.getStridesAndOffset(strides, offset)) && !strides.empty() &&
+         strides.back() == 1;
+}
+
+/// A tile of 16-bit elements that goes to memory takes a form whose lanes write 16 bytes each.
+static void convertStored(StoreOp store) {
+  auto type = dyn_cast<RankedTensorType>(store.getValue().getType());
+  auto memory = dyn_cast<MemRefType>(store.getDest().getType());
+  if (!type || !memory || !hasUnitStride(memory) || type.getRank() != 2 ||
+      type.getDimSize(1) % 32 != 0 || !type.getElementType().isIntOrFloat() ||
+      type.getElementTypeBitWidth() != 16)
+    return;
+  auto acc = dyn_cast_or_null<AccAttr>(type.getEncoding());
+  if (!acc)
+    return;
+  OpBuilder builder(store);
+  auto chunked = ChunkedAttr::get(store.getContext(), acc);
+  store.getValueMutable().assign(ConvertLayoutOp::create(
+      builder, store.getLoc(), type.cloneWithEncoding(chunked), store.getValue()));
 }
 
 /// mma_async_c3, where the product is still as it was written.
@@ -87,6 +116,8 @@ static LogicalResult assignLayouts(func::FuncOp kernel) {
       for (BlockArgument argument : region.getArguments())
         if (failed(layOut(op, argument, acc)))
           return failure();
+    if (auto store = dyn_cast<StoreOp>(op))
+      convertStored(store);
     return mma ? convertLhs(mma, warpgroups) : success();
   });
   if (walk.wasInterrupted())

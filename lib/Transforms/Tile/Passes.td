@@ -44,7 +44,8 @@ def AssignLayoutsPass : Pass<"tile-assign-layouts", "::mlir::ModuleOp"> {
   let description = [{
     The layout of a product is the accumulator's; what is computed from it elementwise has the same, rows have the row
     layout that belongs to it. A product whose left operand is in registers gets it in the operand layout: for 16-bit types
-    the same map, so that nothing moves.
+    the same map, so that nothing moves. A tile of 16-bit elements and whole groups of 32 columns that is stored to rows of
+    contiguous memory goes there in the chunked layout: one write of 16 bytes for four of 4.
 
     Requires: a part of room 5 `placed`: places. Produces: room 5 `placed`. Fails when: rows are not 64 for each
     warpgroup, or a tile has no such layout.

@@ -32,10 +32,11 @@ func.func @causal(%q: tensor<?x?x?x128xbf16>, %k: tensor<?x?x?x128xbf16>, %v: te
   // CHECK-NOT:       tile.coord
   // CHECK:           tile.reduce max
   // CHECK:           math.exp2 {{.*}} : tensor<128x128xf32>
-  // CHECK:           tile.reduce add
+  // CHECK:           tile.reduce add {{.*}} -> tensor<128x4xf32>
   // CHECK:           arith.truncf {{.*}} to tensor<128x128xbf16>
   // CHECK:           tile.mma
   // CHECK-NOT:     scf.for
+  // CHECK:       tile.reduce add {{.*}} : tensor<128x4xf32> -> tensor<128xf32>
   // CHECK:       tile.store
   %o = attn.attention %q, %k, %v variants [#attn.causal<bottom_right>]
     : tensor<?x?x?x128xbf16>, tensor<?x?x?x128xbf16>, tensor<?x?x?x128xbf16> -> tensor<?x?x?x128xbf16>

@@ -20,6 +20,23 @@ func.func @load(%q: memref<?x64xbf16>, %o: memref<?x64xbf16>, %m: index) attribu
   return
 }
 
+// An accumulator on its way there: the lanes of a quad exchange pairs, so that each has 16 bytes of a row.
+// CHECK-LABEL: llvm.func @chunked
+func.func @chunked(%x: bf16, %o: memref<?x32xbf16>, %m: index) attributes {
+    tile.kernel = #tile.kernel<warpgroups = 1, grid = []>} {
+  %zero = arith.constant 0 : index
+  %t = tile.broadcast %x : bf16 -> tensor<64x32xbf16, #acc>
+  // Of two rows with four pairs each.
+  // CHECK-COUNT-8: nvvm.shfl.sync bfly {{.*}} : i32 -> i32
+  // CHECK-NOT: nvvm.shfl.sync
+  %c = tile.convert_layout %t : tensor<64x32xbf16, #acc> -> tensor<64x32xbf16, #tile.chunked<#acc>>
+  // CHECK-COUNT-2: llvm.store %{{.*}} {alignment = 16 : i64} : vector<8xbf16>, !llvm.ptr<1>
+  // CHECK-NOT: llvm.store
+  tile.store %c to %o[%m, %zero] : tensor<64x32xbf16, #tile.chunked<#acc>>, memref<?x32xbf16>
+  // CHECK: llvm.return
+  return
+}
+
 // Columns that may end inside the tile are checked one by one.
 // CHECK-LABEL: llvm.func @columns
 func.func @columns(%o: memref<64x?xf32>, %n: index, %x: f32) attributes {

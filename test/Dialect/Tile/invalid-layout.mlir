@@ -30,6 +30,11 @@ func.func private @layout_c3_blocked(tensor<64x48xbf16, #tile.blocked<vector = 8
 
 // -----
 
+// expected-error@+1 {{expected columns in multiples of 32, got 48}}
+func.func private @layout_c3_chunked(tensor<64x48xbf16, #tile.chunked<#tile.acc<warpgroups = 1>>>)
+
+// -----
+
 // expected-error@+1 {{expected elements of 8 or 16 bits in #tile.operand_a, got 'f32'}}
 func.func private @layout_c4(tensor<64x64xf32, #tile.operand_a<warpgroups = 1>>)
 
@@ -52,3 +57,8 @@ func.func private @layout_c6_rows(tensor<48x32xbf16, #tile.blocked<vector = 8, l
 
 // expected-error@+1 {{expected at most 1048576 elements in registers, got 1000000, 1000000}}
 func.func private @layout_c7(tensor<1000000x1000000xf32, #tile.acc<warpgroups = 1>>)
+
+// -----
+
+// expected-error@+1 {{expected elements of 16 bits in #tile.chunked, got 'f32'}}
+func.func private @layout_c8(tensor<64x64xf32, #tile.chunked<#tile.acc<warpgroups = 1>>>)

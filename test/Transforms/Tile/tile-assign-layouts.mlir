@@ -28,3 +28,34 @@ func.func @constants() attributes {tile.kernel = #tile.kernel<warpgroups = 1, gr
 func.func @argument(%q: tensor<64x64xbf16>) attributes {tile.kernel = #tile.kernel<warpgroups = 1, grid = []>} {
   return
 }
+
+// Four columns are one for each lane of a quad.
+// CHECK-LABEL: func.func @parts
+func.func @parts(%zero: f32) attributes {tile.kernel = #tile.kernel<warpgroups = 1, grid = [[], [], []]>} {
+  %x = arith.constant dense<1.0> : tensor<64x64xf32>
+  // CHECK: tile.broadcast {{.*}} -> tensor<64x4xf32, #tile.quad<#tile.acc<warpgroups = 1>>>
+  %init = tile.broadcast %zero : f32 -> tensor<64x4xf32>
+  // CHECK: %[[SUM:.*]] = tile.reduce add {{.*}} -> tensor<64x4xf32, #tile.quad<#tile.acc<warpgroups = 1>>>
+  %sum = tile.reduce add %x, %init : tensor<64x64xf32>, tensor<64x4xf32> -> tensor<64x4xf32>
+  // CHECK: tile.reduce add %[[SUM]] : {{.*}} -> tensor<64xf32, #tile.row<#tile.acc<warpgroups = 1>>>
+  %rows = tile.reduce add %sum : tensor<64x4xf32> -> tensor<64xf32>
+  return
+}
+
+// Pieces of 16 bytes go to rows of contiguous memory, if there are whole groups of 32 columns of 16 bits.
+// CHECK-LABEL: func.func @stored
+func.func @stored(%o: memref<?x64xbf16>, %strided: memref<?x64xbf16, strided<[?, ?]>>, %wide: memref<?x64xf32>,
+    %narrow: memref<?x40xbf16>) attributes {tile.kernel = #tile.kernel<warpgroups = 1, grid = [[], [], []]>} {
+  %zero = arith.constant 0 : index
+  %x = arith.constant dense<1.0> : tensor<64x64xbf16>
+  // CHECK: %[[CHUNKED:.*]] = tile.convert_layout {{.*}} -> tensor<64x64xbf16, #tile.chunked<#tile.acc<warpgroups = 1>>>
+  // CHECK: tile.store %[[CHUNKED]]
+  tile.store %x to %o[%zero, %zero] : tensor<64x64xbf16>, memref<?x64xbf16>
+  // CHECK-NOT: tile.convert_layout
+  tile.store %x to %strided[%zero, %zero] : tensor<64x64xbf16>, memref<?x64xbf16, strided<[?, ?]>>
+  %y = arith.constant dense<1.0> : tensor<64x64xf32>
+  tile.store %y to %wide[%zero, %zero] : tensor<64x64xf32>, memref<?x64xf32>
+  %z = arith.constant dense<1.0> : tensor<64x40xbf16>
+  tile.store %z to %narrow[%zero, %zero] : tensor<64x40xbf16>, memref<?x40xbf16>
+  return
+}
