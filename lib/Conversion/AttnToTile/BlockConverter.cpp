@@ -161,9 +161,18 @@ Value BlockConverter::lookup(Operation *user, OpFoldResult value) {
   return lookup(user, cast<Value>(value));
 }
 
+Value BlockConverter::lookupInRegisters(Operation *user, Value value) {
+  Value mapped = lookup(user, value);
+  if (!mapped || !isa<MemRefType>(mapped.getType()))
+    return mapped;
+  user->emitOpError("expected a tile or a number that the block has made, got an argument of type ")
+      << value.getType();
+  return {};
+}
+
 LogicalResult BlockConverter::cloneElementwise(Operation &op) {
   for (Value operand : op.getOperands())
-    if (!lookup(&op, operand))
+    if (!lookupInRegisters(&op, operand))
       return failure();
   Operation *clone = b.clone(op, mapping);
   for (Value result : clone->getResults())
@@ -252,7 +261,7 @@ LogicalResult BlockConverter::convertFor(scf::ForOp op) {
   for (Value bound : {op.getLowerBound(), op.getUpperBound(), op.getStep()})
     bounds.push_back(lookup(op, bound));
   for (Value init : op.getInitArgs())
-    inits.push_back(lookup(op, init));
+    inits.push_back(lookupInRegisters(op, init));
   if (llvm::is_contained(bounds, Value()) || llvm::is_contained(inits, Value()))
     return failure();
   auto loop = scf::ForOp::create(b, bounds[0], bounds[1], bounds[2], inits);

@@ -65,6 +65,8 @@ private:
   /// Null, with a diagnostic at `user`, if it has no form here.
   mlir::Value lookup(mlir::Operation *user, mlir::Value value);
   mlir::Value lookup(mlir::Operation *user, mlir::OpFoldResult value);
+  /// The tile or number that a value has become; reports memory, of which a slice is to be read.
+  mlir::Value lookupInRegisters(mlir::Operation *user, mlir::Value value);
   /// The constant shape of a tensor of the block: dynamic rows are block_m. Null, with a diagnostic
   /// at `user`, if it has none.
   mlir::RankedTensorType getTileType(mlir::Operation *user, mlir::RankedTensorType type);

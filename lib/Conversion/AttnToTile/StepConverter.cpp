@@ -265,9 +265,12 @@ LogicalResult BlockConverter::convertStep(OnlineAttentionOp op) {
   SmallVector<Value> at, state;
   for (OpFoldResult position : op.getMixedOrigin())
     at.push_back(lookup(op, position));
-  for (Value value : op.getDpsInits())
-    state.push_back(lookup(op, value));
-  if (!scale || llvm::is_contained(at, Value()) || llvm::is_contained(state, Value()))
+  for (Value value : op.getDpsInits()) {
+    state.push_back(lookupInRegisters(op, value));
+    if (!state.back())
+      return failure();
+  }
+  if (!scale || llvm::is_contained(at, Value()))
     return failure();
 
   // A tile of constant size is whole, any other may be short. Without a mask it ends at N, and what
@@ -400,8 +403,8 @@ Value BlockConverter::sumParts(Value sums) {
 }
 
 LogicalResult BlockConverter::convertNormalize(NormalizeOp op) {
-  Value acc = lookup(op, op.getAcc()), max = lookup(op, op.getRowMax()),
-        sum = lookup(op, op.getRowSum());
+  Value acc = lookupInRegisters(op, op.getAcc()), max = lookupInRegisters(op, op.getRowMax()),
+        sum = lookupInRegisters(op, op.getRowSum());
   if (!acc || !max || !sum)
     return failure();
   sum = sumParts(sum);
