@@ -33,6 +33,8 @@ static void addRoom(OpPassManager &pm, Room room, const PipelineOptions &options
     if (isForGPU)
       pm.addPass(createGeneralizeExtentsPass());
     pm.addPass(createExpandVariantsPass());
+    pm.addPass(createDeriveScorePass());
+    pm.addPass(createSplitGradPass());
     pm.addPass(createSetSchedulePass({options.target, options.lanes, options.bf16Dot,
                                       options.blockM, options.blockN, options.splits}));
     return addCleanup(pm);

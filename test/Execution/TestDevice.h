@@ -43,6 +43,9 @@ public:
   };
   virtual ScheduleLimits getScheduleLimits(const Problem &problem) const = 0;
 
+  /// Whether it has kernels for gradients.
+  virtual bool hasGradients() const { return false; }
+
   /// PyTorch's errors on such a device, each the least over D: without a mask, with one, and with
   /// one in more than 2048 rows or keys.
   struct Errors {

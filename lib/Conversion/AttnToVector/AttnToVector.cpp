@@ -85,7 +85,7 @@ struct ConvertAttnToVectorPass
     SmallVector<Operation *> ops;
     getOperation()->walk([&](Operation *op) {
       if (isa<OnlineAttentionOp, NormalizeOp, MergeOp, GradRowsOp, GradQueryStepOp,
-              GradKeyValueStepOp, GradEndOp, linalg::FillOp, memref::CopyOp>(op))
+              GradKeyValueStepOp, GradEndOp, linalg::FillOp, linalg::GenericOp, memref::CopyOp>(op))
         ops.push_back(op);
     });
     for (Operation *op : ops) {
@@ -104,6 +104,7 @@ struct ConvertAttnToVectorPass
               .Case([&](NormalizeOp normalize) { return lowerNormalize(normalize, target); })
               .Case([&](MergeOp merge) { return lowerMerge(merge, target); })
               .Case([&](linalg::FillOp fill) { return lowerFill(fill, target); })
+              .Case([&](linalg::GenericOp generic) { return lowerGeneric(generic); })
               .Case([&](memref::CopyOp copy) { return lowerCopy(copy, target); })
               .Default(failure());
       if (failed(result))

@@ -1,4 +1,4 @@
-//===- FillCopy.cpp - constants and copies a register at a time ---------------------===//
+//===- FillCopy.cpp - constants and copies a register at a time, and other loops ----===//
 //
 // Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/Conversion/AttnToVector/Step.h"
+#include "mlir/Dialect/Linalg/Transforms/Transforms.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
 using namespace mlir;
@@ -72,5 +73,15 @@ LogicalResult attn::lowerCopy(memref::CopyOp op, const VectorTarget &target) {
       [&](ValueRange at) { b.storeVector(b.loadVector(source, at), dest, at); },
       [&](ValueRange at) { b.store(b.load(source, at), dest, at); });
   op.erase();
+  return success();
+}
+
+LogicalResult attn::lowerGeneric(linalg::GenericOp op) {
+  if (!op.hasPureBufferSemantics())
+    return op.emitOpError("expected buffers, got tensors");
+  IRRewriter rewriter(op);
+  if (failed(linalg::linalgOpToLoops(rewriter, op)))
+    return op.emitOpError("cannot become loops");
+  rewriter.eraseOp(op);
   return success();
 }

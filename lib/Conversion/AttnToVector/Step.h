@@ -178,6 +178,8 @@ mlir::LogicalResult lowerMerge(MergeOp op, const VectorTarget &target);
 /// are not plain.
 mlir::LogicalResult lowerFill(mlir::linalg::FillOp op, const VectorTarget &target);
 mlir::LogicalResult lowerCopy(mlir::memref::CopyOp op, const VectorTarget &target);
+/// Loops over elements: for the little that is not worth a kernel.
+mlir::LogicalResult lowerGeneric(mlir::linalg::GenericOp op);
 
 } // namespace attn
 

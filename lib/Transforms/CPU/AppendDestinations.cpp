@@ -9,6 +9,7 @@
 #include "lib/Transforms/CPU/Passes.h"
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 
@@ -29,17 +30,26 @@ static MemRefType getDestinationType(RankedTensorType type) {
   return MemRefType::get(type.getShape(), type.getElementType(), layout);
 }
 
-/// Two users of one tensor.empty would want it at two places: give each its own.
-static void unshareEmptyTensors(func::FuncOp func) {
-  func.walk([](tensor::EmptyOp empty) {
-    SmallVector<OpOperand *> uses;
-    for (OpOperand &use : empty->getUses())
-      uses.push_back(&use);
-    for (OpOperand *use : ArrayRef(uses).drop_front(uses.empty() ? 0 : 1)) {
-      OpBuilder b(empty);
-      use->set(b.clone(*empty)->getResult(0));
-    }
+/// Gives each user but one of the op's result a copy of the op.
+static void unshare(Operation *op) {
+  SmallVector<OpOperand *> uses;
+  for (OpOperand &use : op->getUses())
+    uses.push_back(&use);
+  for (OpOperand *use : ArrayRef(uses).drop_front(uses.empty() ? 0 : 1)) {
+    OpBuilder b(op);
+    use->set(b.clone(*op)->getResult(0));
+  }
+}
+
+/// Two users of one tensor.empty would want it at two places, and so would two sums that start from
+/// one constant: a destination that holds it may be overwritten by the one before the other is
+/// read.
+static void unshareBeginnings(func::FuncOp func) {
+  func.walk([](linalg::FillOp fill) {
+    if (fill->getNumResults() == 1)
+      unshare(fill);
   });
+  func.walk([](tensor::EmptyOp empty) { unshare(empty); });
 }
 
 static void appendDestinations(func::FuncOp func) {
@@ -79,7 +89,7 @@ struct CPUAppendDestinationsPass
     for (auto func : getOperation().getOps<func::FuncOp>()) {
       if (func.isExternal())
         continue;
-      unshareEmptyTensors(func);
+      unshareBeginnings(func);
       appendDestinations(func);
     }
     return success();

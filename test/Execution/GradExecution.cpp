@@ -1,0 +1,226 @@
+//===- GradExecution.cpp - gradients against the f64 reference ------------------------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------------------------===//
+
+#include "test/Execution/GradExecution.h"
+#include "lib/Support/Compare.h"
+#include "lib/Support/Random.h"
+#include "lib/Tools/AttnOpt/Registration.h"
+#include "mlir/Parser/Parser.h"
+#include "llvm/Support/FormatVariadic.h"
+#include "gtest/gtest.h"
+#include <cmath>
+
+namespace attn::test {
+
+//===----------------------------------------------------------------------------------------===//
+// Sources
+//===----------------------------------------------------------------------------------------===//
+
+static bool hasSink(const Variant &variant) {
+  return llvm::any_of(variant.captures, [](const Capture &c) { return c.kind == Capture::Sink; });
+}
+
+/// The variant's parts with `part` in front of the first of `words` that it holds, or at the end.
+static std::string insertBefore(const std::string &text, std::initializer_list<const char *> words,
+                                const std::string &part) {
+  size_t at = text.size();
+  for (const char *word : words)
+    at = std::min(at, text.find(word));
+  return text.substr(0, at) + part + " " + text.substr(std::min(at, text.size()));
+}
+
+/// Types of the arguments and results of both functions.
+struct Types {
+  Types(const Variant &variant, const Problem &p)
+      : query(llvm::formatv("tensor<?x?x?x{0}x{1}>", p.d, p.type)),
+        value(llvm::formatv("tensor<?x?x?x{0}x{1}>", p.dv, p.type)) {
+    for (const Capture &capture : variant.captures)
+      captures += std::string(", ") + capture.name + ": " + capture.type;
+  }
+  std::string query, value, row = "tensor<?x?x?xf32>", captures;
+};
+
+static std::string makeGradient(const Variant &variant, const Problem &p, const Types &t) {
+  std::string text = variant.text;
+  if (p.withLse)
+    text =
+        insertBefore(text, {"scale(", "sink(", "score(", "mask("}, "d_lse(%dlse : " + t.row + ")");
+  bool sink = hasSink(variant);
+  return llvm::formatv(
+      "  %g:{0} = attn.attention_grad %q, %k, %v, %o, %lse, %do {1}\n    : {2}, {2}, "
+      "{3}, {3}, {4}, {3} -> d_query({2}) d_key({2}) d_value({3}) {5}\n",
+      sink ? 4 : 3, text, t.query, t.value, t.row, sink ? "d_sink(tensor<?xf32>)" : "");
+}
+
+static std::string makeGradSource(const Variant &variant, const Problem &p) {
+  Types t(variant, p);
+  std::string arguments =
+      llvm::formatv("%q: {0}, %k: {0}, %v: {1}{2}, %do: {1}, %dlse: {3}, %o: {1}, %lse: {3}",
+                    t.query, t.value, t.captures, t.row);
+  std::string results = t.query + ", " + t.query + ", " + t.value, values = "%g#0, %g#1, %g#2";
+  if (hasSink(variant)) {
+    results += ", tensor<?xf32>";
+    values += ", %g#3";
+  }
+  return llvm::formatv("func.func @grad({0}) -> ({1}) {{\n{2}{3}  return {4} : {1}\n}\n", arguments,
+                       results, variant.prologue, makeGradient(variant, p, t), values);
+}
+
+//===----------------------------------------------------------------------------------------===//
+// Tensors
+//===----------------------------------------------------------------------------------------===//
+
+/// Poisoned arrays for d_query, d_key, d_value and perhaps d_sink.
+static std::vector<Array> allocateGradients(ElementKind kind, ElementKind rowKind, bool sink,
+                                            const Problem &p, const Extents &e, Memory memory) {
+  std::vector<Array> results;
+  results.push_back(allocate(kind, {e.batch, e.heads, e.m, p.d}, memory));
+  results.push_back(allocate(kind, {e.batch, e.keyHeads, e.n, p.d}, memory));
+  results.push_back(allocate(kind, {e.batch, e.keyHeads, e.n, p.dv}, memory));
+  if (sink)
+    results.push_back(allocate(rowKind, {e.heads}));
+  for (Array &array : results)
+    array.poison();
+  return results;
+}
+
+/// query, key, value, captures, and the gradients of output and lse.
+static std::vector<Input> makeGradInputs(const Variant &variant, const Problem &p, const Extents &e,
+                                         uint64_t seed) {
+  std::vector<Input> inputs = makeInputs(variant, p, e, seed);
+  inputs.emplace_back().array =
+      allocate(getElementKind(p.type), {e.batch, e.heads, e.m, p.dv}, p.memory);
+  fillNormal(inputs.back().array, seed + 100);
+  inputs.emplace_back().array = allocate(ElementKind::F32, {e.batch, e.heads, e.m});
+  fillNormal(inputs.back().array, seed + 101);
+  return inputs;
+}
+
+/// A copy in other elements.
+static Array round(Array &source, ElementKind kind, Memory memory) {
+  Array result = allocate(kind, source.getShape(), memory);
+  for (int64_t i = 0; i < source.size(); ++i)
+    result.set(i, source.get(i));
+  return result;
+}
+
+//===----------------------------------------------------------------------------------------===//
+// Runs
+//===----------------------------------------------------------------------------------------===//
+
+static double getRms(Array &reference) {
+  double sum = 0;
+  for (int64_t i = 0; i < reference.size(); ++i)
+    sum += reference.get(i) * reference.get(i);
+  return std::sqrt(sum / double(std::max<int64_t>(reference.size(), 1)));
+}
+
+/// The largest |x - r| / max(|r|, rms, 0.1). Gradients that cancel, as all do where a row keeps one
+/// key, have nothing but rounding errors to be relative to; inputs and so other gradients are
+/// near 1.
+static double getError(Array &x, Array &reference) {
+  double rms = getRms(reference), worst = 0;
+  for (int64_t i = 0; i < x.size(); ++i) {
+    double r = reference.get(i), error = std::abs(x.get(i) - r);
+    if (std::isnan(error))
+      return error;
+    worst = std::max(worst, error / std::max({std::abs(r), rms, 0.1}));
+  }
+  return worst;
+}
+
+/// The arithmetic is f32's. Results of 16 bits are rounded once, by half a unit in the last place.
+static double getBound(const Variant &variant, const Problem &p, const Extents &e) {
+  double bound = 5e-5;
+  // Scores as large as the distance are rounded to f32 before their exponentials are taken.
+  if (llvm::any_of(variant.captures, [](const Capture &c) { return c.kind == Capture::Slopes; }))
+    bound += 0x1p-22 * double(std::max(e.m, e.n));
+  return bound + (p.type == "f32" ? 0 : p.type == "f16" ? 0x1p-11 : 0x1p-8);
+}
+
+GradExecution::GradExecution(uint64_t seed) : seed(seed) {
+  mlir::DialectRegistry registry;
+  registerDialects(registry);
+  context = std::make_unique<mlir::MLIRContext>(registry, mlir::MLIRContext::Threading::DISABLED);
+}
+
+mlir::OwningOpRef<mlir::ModuleOp> GradExecution::parse(const std::string &source) {
+  auto module = mlir::parseSourceString<mlir::ModuleOp>(source, context.get());
+  EXPECT_TRUE(module) << source;
+  return module;
+}
+
+/// The reference of the only function of `source`.
+std::unique_ptr<CompiledKernel> GradExecution::define(const std::string &source) {
+  auto module = parse(source);
+  if (!module)
+    return nullptr;
+  CPUOptions options;
+  options.jit.host = llvm::cantFail(getHostInfo());
+  llvm::Expected<std::unique_ptr<CompiledKernel>> reference = compileReference(*module, options);
+  if (reference)
+    return std::move(*reference);
+  ADD_FAILURE() << llvm::toString(reference.takeError());
+  return nullptr;
+}
+
+void GradExecution::check(const Variant &variant, const Problem &problem,
+                          const std::vector<Extents> &extents) {
+  std::string source = makeGradSource(variant, problem);
+  SCOPED_TRACE(source);
+  auto module = parse(source);
+  ASSERT_TRUE(module);
+  llvm::Expected<std::unique_ptr<TestKernel>> kernel =
+      getOptions().device->compile(*module, problem);
+  ASSERT_TRUE(bool(kernel)) << llvm::toString(kernel.takeError());
+  Problem forward = problem;
+  forward.withLse = true;
+  auto attention = define(makeSource(variant, forward)), gradients = define(source);
+  ASSERT_TRUE(attention && gradients);
+  for (const Extents &e : extents)
+    run(variant, problem, e, {**kernel, *attention, *gradients});
+}
+
+/// Output and lse of attention, rounded as a forward kernel does, behind the other inputs.
+static void addAttention(CompiledKernel &attention, std::vector<Input> &inputs, const Problem &p,
+                         const Extents &e) {
+  std::vector<Array> results;
+  results.push_back(allocate(ElementKind::F64, {e.batch, e.heads, e.m, p.dv}));
+  results.push_back(allocate(ElementKind::F64, {e.batch, e.heads, e.m}));
+  llvm::MutableArrayRef<Input> all(inputs);
+  call(attention, all.drop_back(2), results);
+  ElementKind kind = inputs[0].array.getKind();
+  inputs.emplace_back().array = round(results[0], kind, p.memory);
+  inputs.emplace_back().array = round(results[1], ElementKind::F32, Memory::RowMajor);
+}
+
+void GradExecution::run(const Variant &variant, const Problem &p, const Extents &e,
+                        const Kernels &kernels) {
+  seed += 1000;
+  SCOPED_TRACE(llvm::formatv("{0} B={1} H={2} Hkv={3} M={4} N={5} seed={6}", variant.name, e.batch,
+                             e.heads, e.keyHeads, e.m, e.n, seed)
+                   .str());
+  std::vector<Input> inputs = makeGradInputs(variant, p, e, seed);
+  addAttention(kernels.attention, inputs, p, e);
+  bool sink = hasSink(variant);
+  std::vector<Array> expected =
+      allocateGradients(ElementKind::F64, ElementKind::F64, sink, p, e, Memory::RowMajor);
+  call(kernels.gradients, inputs, expected);
+  std::vector<Array> results =
+      allocateGradients(inputs[0].array.getKind(), ElementKind::F32, sink, p, e, p.memory);
+  if (llvm::Error error = kernels.device.run(inputs, results, p.memory, seed)) {
+    ADD_FAILURE() << llvm::toString(std::move(error));
+    return;
+  }
+  static constexpr const char *names[] = {"d_query", "d_key", "d_value", "d_sink"};
+  for (size_t i = 0; i < results.size(); ++i) {
+    EXPECT_EQ(llvm::cantFail(compare(results[i], expected[i])).numUnwritten, 0) << names[i];
+    EXPECT_LE(getError(results[i], expected[i]), getBound(variant, p, e)) << names[i];
+  }
+}
+
+} // namespace attn::test

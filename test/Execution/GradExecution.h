@@ -1,0 +1,43 @@
+//===- GradExecution.h - gradients against the f64 reference --------------------------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------------------------===//
+
+#ifndef ATTN_TEST_EXECUTION_GRADEXECUTION_H
+#define ATTN_TEST_EXECUTION_GRADEXECUTION_H
+
+#include "mlir/IR/MLIRContext.h"
+#include "test/Execution/TestDevice.h"
+
+namespace attn::test {
+
+/// Compiles gradients for the device and as the reference, and attention as the reference. Output
+/// and lse of attention, rounded as a forward kernel rounds them, go into both gradients.
+class GradExecution {
+public:
+  /// Inputs are drawn with seeds from `seed` on.
+  explicit GradExecution(uint64_t seed = 0);
+
+  /// Compiles the problem once and checks it with all extents. `problem.withLse` says whether the
+  /// gradient of lse is one of the inputs.
+  void check(const Variant &variant, const Problem &problem, const std::vector<Extents> &extents);
+
+private:
+  mlir::OwningOpRef<mlir::ModuleOp> parse(const std::string &source);
+  std::unique_ptr<CompiledKernel> define(const std::string &source);
+  struct Kernels {
+    TestKernel &device;
+    CompiledKernel &attention, &gradients;
+  };
+  void run(const Variant &variant, const Problem &problem, const Extents &extents,
+           const Kernels &kernels);
+
+  uint64_t seed;
+  std::unique_ptr<mlir::MLIRContext> context;
+};
+
+} // namespace attn::test
+
+#endif // ATTN_TEST_EXECUTION_GRADEXECUTION_H
