@@ -71,8 +71,10 @@ private:
   //===- Ops --------------------------------------------------------------------------------===//
   void visit(mlir::Operation *op);
   void visit(AttentionOp op);
-  void visitReads(AttentionOp op, mlir::Region &region);
-  void requireRead(AttentionOp op, mlir::Value tensor, size_t dim, size_t position);
+  void visit(AttentionGradOp op);
+  void visitScores(ScoredOpInterface op);
+  void visitReads(ScoredOpInterface op, mlir::Region &region);
+  void requireRead(ScoredOpInterface op, mlir::Value tensor, size_t dim, size_t position);
   void visit(MergeOp op);
   void visit(mlir::tensor::ExtractOp op);
   void visitSlice(mlir::OffsetSizeAndStrideOpInterface op, mlir::Value whole, mlir::Value part,
@@ -213,16 +215,14 @@ void Finder::define(mlir::Operation *op, unsigned group, mlir::OpFoldResult valu
 
 static constexpr Letter kPositions[] = {Letter::B, Letter::H, Letter::M, Letter::N};
 
-void Finder::visit(AttentionOp op) {
+/// What attention and its gradients read alike.
+void Finder::visitScores(ScoredOpInterface op) {
   Groups query = getGroups(op.getQuery()), key = getGroups(op.getKey()),
-         value = getGroups(op.getValue()), output = getGroups(op.getOutput());
+         value = getGroups(op.getValue());
   for (auto [a, b] :
        {std::pair(query[0], key[0]), std::pair(query[0], value[0]), std::pair(key[1], value[1]),
-        std::pair(key[2], value[2]), std::pair(query[3], key[3]), std::pair(value[3], output[3])})
+        std::pair(key[2], value[2]), std::pair(query[3], key[3])})
     join(a, b);
-  join({query[0], query[1], query[2]}, output);
-  if (op.getLse())
-    join({query[0], query[1], query[2]}, getGroups(op.getLse()));
   if (op.getSink())
     join({query[1]}, getGroups(op.getSink()));
   require(RuleKind::Multiple, makeExtent(query[1]), makeExtent(key[1]));
@@ -242,8 +242,41 @@ void Finder::visit(AttentionOp op) {
           requireRead(op, capture, dim, position);
 }
 
+void Finder::visit(AttentionOp op) {
+  visitScores(op);
+  Groups query = getGroups(op.getQuery()), value = getGroups(op.getValue());
+  join({query[0], query[1], query[2], value[3]}, getGroups(op.getOutput()));
+  if (op.getLse())
+    join({query[0], query[1], query[2]}, getGroups(op.getLse()));
+}
+
+/// What is said of a tensor holds for its gradient.
+void Finder::visit(AttentionGradOp op) {
+  visitScores(op);
+  Groups query = getGroups(op.getQuery()), value = getGroups(op.getValue()),
+         output = {query[0], query[1], query[2], value[3]}, lse = {query[0], query[1], query[2]};
+  for (mlir::Value like : {op.getOutput(), op.getDOutput()}) {
+    join(output, getGroups(like));
+    setLetters(findArgument(like), {Letter::B, Letter::H, Letter::M, Letter::Dv});
+  }
+  for (mlir::Value like : {op.getLse(), op.getDLse()})
+    if (like) {
+      join(lse, getGroups(like));
+      setLetters(findArgument(like), {Letter::B, Letter::H, Letter::M});
+    }
+  for (auto [gradient, source] :
+       {std::pair<mlir::Value, mlir::Value>{op.getDQuery(), op.getQuery()},
+        {op.getDKey(), op.getKey()},
+        {op.getDValue(), op.getValue()},
+        {op.getDSink(), op.getSink()}})
+    if (gradient)
+      join(gradient, source);
+  for (auto [gradient, source] : zip_equal(op.getDWrt(), op.getWrt()))
+    join(gradient, source);
+}
+
 /// A dimension that is read at the positions b, h, m or n of an op.
-void Finder::requireRead(AttentionOp op, mlir::Value tensor, size_t dim, size_t position) {
+void Finder::requireRead(ScoredOpInterface op, mlir::Value tensor, size_t dim, size_t position) {
   const auto &letters = extents.attentions.back();
   unsigned group = getGroups(tensor)[dim];
   Letter letter = kPositions[position];
@@ -265,7 +298,7 @@ void Finder::requireRead(AttentionOp op, mlir::Value tensor, size_t dim, size_t 
 
 /// A tensor read at [%h, %n] has at least H rows and N columns: the region's last four arguments
 /// are the positions.
-void Finder::visitReads(AttentionOp op, mlir::Region &region) {
+void Finder::visitReads(ScoredOpInterface op, mlir::Region &region) {
   if (region.empty())
     return;
   unsigned first = region.getNumArguments() - 4;
@@ -379,7 +412,7 @@ void Finder::visit(mlir::func::ReturnOp op) {
 void Finder::visit(mlir::Operation *op) {
   auto isTensor = [](mlir::Type type) { return isa<mlir::TensorType>(type); };
   TypeSwitch<mlir::Operation *>(op)
-      .Case<AttentionOp, MergeOp, mlir::tensor::ExtractOp, mlir::linalg::LinalgOp,
+      .Case<AttentionOp, AttentionGradOp, MergeOp, mlir::tensor::ExtractOp, mlir::linalg::LinalgOp,
             mlir::func::ReturnOp>([&](auto op) { visit(op); })
       .Case<mlir::tensor::CastOp, AssumeOp>(
           [&](auto op) { join(op->getOperand(0), op->getResult(0)); })
