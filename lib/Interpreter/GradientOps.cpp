@@ -112,6 +112,9 @@ Error Machine::addRow(GradientSums &sums, RowScores &rows, int64_t row, ArrayRef
 
 Error Machine::sumGradients(GradientSums &sums, Frame &frame) {
   ScoredOpInterface op = sums.op;
+  if (!op.getScore().empty() && op->getRegions().back().empty())
+    return makeOpError(op, "expected a grad region beside the score region, got none "
+                           "(attn-derive-score writes it)");
   bool hasData = !options.countOnly;
   auto makeZeros = [&](mlir::Value result, mlir::Value like) -> Expected<TensorRef> {
     if (!result)
