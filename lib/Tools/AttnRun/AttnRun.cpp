@@ -183,7 +183,7 @@ Error Runner::writeOutputs() {
 }
 
 Expected<Report> Runner::run() {
-  Expected<Source> parsed = readSource(context, options.file, options.entry);
+  Expected<Source> parsed = readSource(context, options.file, options.entry, options.withGradients);
   if (!parsed)
     return parsed.takeError();
   source = std::move(*parsed);

@@ -142,7 +142,7 @@ Error InterpreterRunner::reportResults(const InterpreterResult &result, mlir::Mo
 }
 
 Expected<Report> InterpreterRunner::run(mlir::MLIRContext &context) {
-  Expected<Source> parsed = readSource(context, options.file, options.entry);
+  Expected<Source> parsed = readSource(context, options.file, options.entry, options.withGradients);
   if (!parsed)
     return parsed.takeError();
   source = std::move(*parsed);

@@ -66,6 +66,10 @@ struct CommandLine {
       cl::desc("with --device=interpreter: the door to run at, problem, grid or online; or\n"
                "source, for a file that is to run as it is"),
       cl::value_desc("door"), cl::init("online"), cl::cat(category)};
+  cl::opt<bool> grad{"grad",
+                     cl::desc("compute the gradients too: of queries, keys, values, sinks and\n"
+                              "tensors that scores read, from those of the results"),
+                     cl::cat(category)};
   cl::opt<bool> count{"count",
                       cl::desc("with --device=interpreter: count the key tiles visited and prove\n"
                                "them against the masks of the source, without numbers"),
@@ -252,6 +256,7 @@ static Error convert(const CommandLine &line, RunOptions &options) {
     return createStringError("expected a file FILE.mlir, got none (--help shows the options)");
   options.file = line.file;
   options.entry = StringRef(line.entry).ltrim('@').str();
+  options.withGradients = line.grad;
   options.check = line.check;
   options.bench = line.bench;
   options.json = line.json;

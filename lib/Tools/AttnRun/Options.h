@@ -30,6 +30,8 @@ enum class Device { CPU, CUDA, Interpreter, Simulator };
 
 struct RunOptions {
   std::string file, entry;
+  /// Whether the function returns the gradients of its attentions too.
+  bool withGradients = false;
   /// Dimension letters, and `name.i` for dimension i of a tensor.
   llvm::StringMap<int64_t> shape;
   /// By argument name: a path, a number, `LOW..HIGH`, `sorted`, `zeros` or `normal`.

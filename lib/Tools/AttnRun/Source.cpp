@@ -7,12 +7,14 @@
 
 #include "lib/Tools/AttnRun/Source.h"
 #include "dialects/Attn/IR/AttnOps.h"
+#include "lib/Transforms/Attn/Passes.h"
 #include "mlir/AsmParser/AsmParser.h"
 #include "mlir/AsmParser/AsmParserState.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/Verifier.h"
 #include "mlir/Parser/Parser.h"
+#include "mlir/Pass/PassManager.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -107,7 +109,8 @@ static Expected<std::unique_ptr<MemoryBuffer>> readText(StringRef path) {
   return std::move(*buffer);
 }
 
-Expected<Source> readSource(mlir::MLIRContext &context, StringRef path, StringRef entry) {
+Expected<Source> readSource(mlir::MLIRContext &context, StringRef path, StringRef entry,
+                            bool withGradients) {
   Expected<std::unique_ptr<MemoryBuffer>> buffer = readText(path);
   if (!buffer)
     return buffer.takeError();
@@ -132,6 +135,13 @@ Expected<Source> readSource(mlir::MLIRContext &context, StringRef path, StringRe
     }
   if (failed(mlir::verify(*source.module)))
     return createStringError("'" + path + "': expected a valid module, got the errors above");
+  if (withGradients) {
+    mlir::PassManager passes(&context);
+    passes.addPass(createAppendGradientsPass());
+    if (failed(passes.run(*source.module)))
+      return createStringError("'" + path +
+                               "': expected a function that has gradients, got the errors above");
+  }
 
   Expected<mlir::func::FuncOp> function = findEntry(*source.module, entry);
   if (!function)

@@ -31,10 +31,10 @@ struct Source {
   FunctionExtents extents;
 };
 
-/// Parses a file and finds its entry. Names are the attribute `attn.name` or else the SSA name in
-/// the text.
+/// Parses a file and finds its entry, which returns gradients too if asked for them. Names are the
+/// attribute `attn.name` or else the SSA name in the text.
 llvm::Expected<Source> readSource(mlir::MLIRContext &context, llvm::StringRef path,
-                                  llvm::StringRef entry);
+                                  llvm::StringRef entry, bool withGradients);
 
 } // namespace attn
 

@@ -21,6 +21,18 @@ def ExpandVariantsPass : Pass<"attn-expand-variants"> {
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect", "::mlir::tensor::TensorDialect"];
 }
 
+def AppendGradientsPass : Pass<"attn-append-gradients", "::mlir::ModuleOp"> {
+  let summary = "lets functions return the gradients of their attentions as well";
+  let description = [{
+    A function gets an argument for the gradient of each output and each log-sum-exp of attention that it returns, and returns, after
+    what it returned, the gradients of the attention's queries, keys, values, sink and tensors of floats that its score reads.
+
+    Requires: room 1 `problem`. Produces: room 1 `problem`; functions that are called stay as they are. Fails when: a result of
+    attention has a use other than being returned, or its output has none.
+  }];
+  let dependentDialects = ["::mlir::func::FuncDialect"];
+}
+
 def DeriveScorePass : Pass<"attn-derive-score"> {
   let summary = "writes the adjoint of each score region beside it";
   let description = [{
