@@ -272,11 +272,8 @@ TEST_F(GradientRulesTest, InfiniteSinks) {
 // Parts
 //===----------------------------------------------------------------------------------------===//
 
-/// Gradients of four parts, each of some rows and some keys, which start from the output and lse of
-/// the whole and know where they are: those of a row add up over keys, and those of a key over
-/// rows.
-TEST_F(GradientRulesTest, PartsAddUp) {
-  const char *text = R"mlir(
+/// Attention, its gradients, and those of a part of its rows and keys.
+static const char kParts[] = R"mlir(
 !q = tensor<1x2x4x3xf32>
 !k = tensor<1x1x5x3xf32>
 !row = tensor<1x2x4xf32>
@@ -304,7 +301,9 @@ func.func @part(%q: !q, %k: !k, %x: !x, %o: !q, %l: !row, %do: !q, %m0: index, %
   return %r#0, %r#1, %r#2, %r#3 : tensor<1x2x?x3xf32>, tensor<1x1x?x3xf32>, tensor<1x1x?x3xf32>, !x
 }
 )mlir";
-  std::string source = text;
+
+static std::string getPartsSource() {
+  std::string source = kParts;
   auto replaceAll = [&](llvm::StringRef word, llvm::StringRef by) {
     for (size_t at; (at = source.find(word.str())) != std::string::npos;)
       source.replace(at, word.size(), by.str());
@@ -317,6 +316,14 @@ func.func @part(%q: !q, %k: !k, %x: !x, %o: !q, %l: !row, %do: !q, %m0: index, %
   replaceAll("GRAD", "grad(%s, %dt, %b, %h, %m, %n) { %r = tensor.extract %x[%h, %n] : !x\n"
                      "%dx = arith.mulf %dt, %s : f32\n attn.contribute %dx to %x[%h, %n] : !x\n"
                      "%ds = arith.mulf %dt, %r : f32\n attn.yield %ds : f32 }");
+  return source;
+}
+
+/// Gradients of four parts, each of some rows and some keys, which start from the output and lse of
+/// the whole and know where they are: those of a row add up over keys, and those of a key over
+/// rows.
+TEST_F(GradientRulesTest, PartsAddUp) {
+  std::string source = getPartsSource();
   auto module = parseSourceString<ModuleOp>(source, &context, "parts.mlir");
   ASSERT_TRUE(module) << source;
   auto call = [&](llvm::StringRef name, const Tensors &arguments) {
