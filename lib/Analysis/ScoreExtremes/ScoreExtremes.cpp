@@ -38,6 +38,19 @@ static Size sizeOfConstant(const APFloat &constant, Extreme extreme) {
   return magnitude.convertToDouble() > attn::kLargestScore ? Size::Extreme : Size::Moderate;
 }
 
+/// What is compared with a constant and, where it is equal, replaced by it (as emitBoundedScore
+/// does with -inf); null for other ops. The constant says nothing new.
+static Value getReplacedByEqual(Operation *op) {
+  auto select = dyn_cast<arith::SelectOp>(op);
+  auto compare = select ? select.getCondition().getDefiningOp<arith::CmpFOp>() : arith::CmpFOp();
+  if (!compare || compare.getPredicate() != arith::CmpFPredicate::OEQ)
+    return {};
+  APFloat to(0.0), with(0.0);
+  bool isSame = matchPattern(select.getTrueValue(), m_ConstantFloat(&to)) &&
+                matchPattern(compare.getRhs(), m_ConstantFloat(&with)) && to.bitwiseIsEqual(with);
+  return isSame ? compare.getLhs() : Value();
+}
+
 static Size sizeOf(Operation *op, Extreme extreme, function_ref<Size(Value)> of) {
   APFloat constant(0.0);
   if (matchPattern(op, m_ConstantFloat(&constant)))
@@ -48,6 +61,8 @@ static Size sizeOf(Operation *op, Extreme extreme, function_ref<Size(Value)> of)
       size = std::max(size, of(value));
     return size;
   };
+  if (Value replaced = getReplacedByEqual(op))
+    return greatest({replaced, cast<arith::SelectOp>(op).getFalseValue()});
   // A product is extreme with a factor that is known to be.
   auto product = [&](ValueRange factors) {
     Size size = greatest(factors);
@@ -70,9 +85,10 @@ static Size sizeOf(Operation *op, Extreme extreme, function_ref<Size(Value)> of)
   return computes ? Size::Moderate : Size::Read;
 }
 
-static bool mayMake(Extreme extreme, Region &score) {
+/// What the region's result may be, given a moderate score.
+static Size sizeOfResult(Extreme extreme, Region &score) {
   if (score.empty())
-    return false;
+    return Size::Moderate;
   DenseMap<Value, Size> sizes;
   auto of = [&](Value value) {
     if (!isa<FloatType>(value.getType()))
@@ -86,12 +102,20 @@ static bool mayMake(Extreme extreme, Region &score) {
   for (Operation &op : score.front().without_terminator())
     for (Value result : op.getResults())
       sizes[result] = sizeOf(&op, extreme, of);
-  return of(score.front().getTerminator()->getOperand(0)) != Size::Moderate;
+  return of(score.front().getTerminator()->getOperand(0));
 }
 
-bool attn::mayDropKeys(Region &score) { return mayMake(Extreme::Infinite, score); }
+bool attn::mayDropKeys(Region &score) {
+  return sizeOfResult(Extreme::Infinite, score) != Size::Moderate;
+}
 
-bool attn::mayExceedLargestScore(Region &score) { return mayMake(Extreme::Finite, score); }
+bool attn::dropsKeysItself(Region &score) {
+  return sizeOfResult(Extreme::Infinite, score) == Size::Extreme;
+}
+
+bool attn::mayExceedLargestScore(Region &score) {
+  return sizeOfResult(Extreme::Finite, score) != Size::Moderate;
+}
 
 Value attn::emitBoundedScore(OpBuilder &builder, Location loc, Value score) {
   auto constant = [&](double value) -> Value {

@@ -27,6 +27,9 @@ constexpr float kLargestScore = 0x1.62e42ep127f;
 /// are scores before the region. False for an empty region.
 bool mayDropKeys(mlir::Region &score);
 
+/// Whether it may do so by what stands in the region: not by what it reads.
+bool dropsKeysItself(mlir::Region &score);
+
 /// Whether it may make a finite score beyond kLargestScore, in the same sense: of a constant of
 /// that size, or of what it reads.
 bool mayExceedLargestScore(mlir::Region &score);

@@ -116,7 +116,7 @@ enum class Unread { None, BeforeFirstKey, Any };
 } // namespace
 
 static Unread findUnread(OnlineAttentionOp op) {
-  if (mayDropKeys(op.getScore()))
+  if (dropsKeysItself(op.getScore()))
     return Unread::Any;
   if (op.getMask().empty())
     return Unread::None;
@@ -335,7 +335,7 @@ LogicalResult BlockConverter::convertStep(OnlineAttentionOp op) {
     if (!condition)
       return failure();
     Value yes = arith::ConstantOp::create(b, b.getBoolAttr(true));
-    if (!mayDropKeys(op.getScore()))
+    if (!dropsKeysItself(op.getScore()))
       clears = arith::XOrIOp::create(b, condition, yes);
     applies = scf::IfOp::create(b, scores, condition, /*withElseRegion=*/true);
     b.setInsertionPointToEnd(applies.thenBlock());

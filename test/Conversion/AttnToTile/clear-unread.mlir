@@ -59,10 +59,25 @@ func.func @documents(%q: !t, %k: !t, %v: !t, %ids_q: tensor<?x?xi32>, %ids_k: te
   return %o : !t
 }
 
-// A score of -inf drops a key, too.
+// A score of -inf drops a key, too, where the region writes it.
 // CHECK-LABEL: func.func @score
-func.func @score(%q: !t, %k: !t, %v: !t, %bias: tensor<?xf32>) -> !t {
+func.func @score(%q: !t, %k: !t, %v: !t) -> !t {
   // CHECK: tile.clear_unread %{{.*}} by %{{.*}} :
+  %o = attn.attention %q, %k, %v score(%s, %b, %h, %m, %n) {
+      %ninf = arith.constant 0xFF800000 : f32
+      %c40 = arith.constant 40 : index
+      %drop = arith.cmpi sge, %n, %c40 : index
+      %t = arith.select %drop, %ninf, %s : f32
+      attn.yield %t : f32
+    } : !t, !t, !t -> !t
+  return %o : !t
+}
+
+// One that is read is a score like others.
+// CHECK-LABEL: func.func @bias
+func.func @bias(%q: !t, %k: !t, %v: !t, %bias: tensor<?xf32>) -> !t {
+  // CHECK-NOT: tile.clear_unread
+  // CHECK: return
   %o = attn.attention %q, %k, %v score(%s, %b, %h, %m, %n) {
       %x = tensor.extract %bias[%n] : tensor<?xf32>
       %t = arith.addf %s, %x : f32
