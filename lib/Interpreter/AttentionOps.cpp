@@ -75,7 +75,7 @@ Expected<double> Machine::getScale(Operation *op, mlir::Value scale, int64_t hea
 // attn.attention
 //===----------------------------------------------------------------------------------------===//
 
-Error Machine::recordMask(AttentionOp op, ArrayRef<int64_t> origin, Frame &frame) {
+Error Machine::recordMask(ScoredOpInterface op, ArrayRef<int64_t> origin, Frame &frame) {
   OriginalMasks::Attention record;
   record.op = op;
   ArrayRef<int64_t> q = getTensor(op.getQuery(), frame)->getShape();
@@ -203,8 +203,8 @@ Error Machine::attention(AttentionOp op, Frame &frame) {
 // attn.online_attention
 //===----------------------------------------------------------------------------------------===//
 
-Error Machine::countTile(OnlineAttentionOp op, ArrayRef<int64_t> origin, int64_t rows, int64_t keys,
-                         RegionProgram *mask, std::vector<Lane> &keep) {
+Error Machine::countTile(AbsorbingOpInterface op, ArrayRef<int64_t> origin, int64_t rows,
+                         int64_t keys, RegionProgram *mask, std::vector<Lane> &keep) {
   ++counts.tiles;
   ++(mask ? counts.maskedTiles : counts.unmaskedTiles);
   if (rows * keys == 0)

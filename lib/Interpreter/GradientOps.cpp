@@ -45,7 +45,7 @@ Expected<bool> Machine::executeGradOp(Operation *op, Frame &frame) {
     return done(splitGrad(query, frame));
   if (auto keys = dyn_cast<AttentionGradKeyValueOp>(op))
     return done(splitGrad(keys, frame));
-  return false;
+  return executeGradStep(op, frame);
 }
 
 static std::vector<double> getReals(const DenseTensor &tensor) {
@@ -185,9 +185,18 @@ static Expected<std::vector<double>> getDelta(Operation *op, const DenseTensor &
   return delta;
 }
 
+Error Machine::recordGradMask(ScoredOpInterface op, Frame &frame) {
+  if (!recorded)
+    return Error::success();
+  Expected<Indices> origin = getIndices(op, op.getMixedOrigin(), frame);
+  return origin ? recordMask(op, *origin, frame) : origin.takeError();
+}
+
 /// Counting needs shapes only.
 Error Machine::attentionGrad(AttentionGradOp op, Frame &frame) {
   if (Error error = checkShapes(op, frame))
+    return error;
+  if (Error error = recordGradMask(op, frame))
     return error;
   GradientSums sums{op, op.getDOutput()};
   sums.queryResult = op.getDQuery(), sums.keyResult = op.getDKey(),
@@ -262,6 +271,8 @@ Error Machine::rowDelta(RowDeltaOp op, Frame &frame) {
 /// just so.
 template <typename OpT> Error Machine::splitGrad(OpT op, Frame &frame) {
   if (Error error = checkShapes(op, frame))
+    return error;
+  if (Error error = recordGradMask(op, frame))
     return error;
   GradientSums sums{op, op.getDOutput()};
   if constexpr (std::is_same_v<OpT, AttentionGradQueryOp>)

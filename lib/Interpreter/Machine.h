@@ -72,9 +72,9 @@ private:
   // Attention.
   llvm::Expected<bool> executeAttnOp(mlir::Operation *op, Frame &frame);
   llvm::Error attention(AttentionOp op, Frame &frame);
-  llvm::Error recordMask(AttentionOp op, llvm::ArrayRef<int64_t> origin, Frame &frame);
+  llvm::Error recordMask(ScoredOpInterface op, llvm::ArrayRef<int64_t> origin, Frame &frame);
   llvm::Error onlineAttention(OnlineAttentionOp op, Frame &frame);
-  llvm::Error countTile(OnlineAttentionOp op, llvm::ArrayRef<int64_t> origin, int64_t rows,
+  llvm::Error countTile(AbsorbingOpInterface op, llvm::ArrayRef<int64_t> origin, int64_t rows,
                         int64_t keys, RegionProgram *mask, std::vector<Lane> &keep);
   llvm::Error normalize(NormalizeOp op, Frame &frame);
   llvm::Error merge(MergeOp op, Frame &frame);
@@ -84,6 +84,11 @@ private:
   llvm::Error attentionGrad(AttentionGradOp op, Frame &frame);
   llvm::Error rowDelta(RowDeltaOp op, Frame &frame);
   template <typename OpT> llvm::Error splitGrad(OpT op, Frame &frame);
+  llvm::Error recordGradMask(ScoredOpInterface op, Frame &frame);
+  llvm::Expected<bool> executeGradStep(mlir::Operation *op, Frame &frame);
+  template <typename OpT> llvm::Error gradStep(OpT op, Frame &frame);
+  llvm::Error gradRows(GradRowsOp op, Frame &frame);
+  llvm::Error gradEnd(GradEndOp op, Frame &frame);
   llvm::Error sinkGrad(AttentionGradOp op, llvm::ArrayRef<double> delta, Frame &frame);
   /// Computes and sets the gradients that are wanted, but that of the sink.
   llvm::Error sumGradients(GradientSums &sums, Frame &frame);

@@ -49,12 +49,29 @@ Error OriginalMasks::add(Attention attention) {
   return Error::success();
 }
 
+/// The coordinates over which the passes of an op run: keys for attention and gradients of queries,
+/// rows for those of keys and values.
+static SmallVector<unsigned, 2> getPasses(Operation *op) {
+  if (isa<AttentionGradKeyValueOp>(op))
+    return {2};
+  auto whole = dyn_cast<AttentionGradOp>(op);
+  if (!whole)
+    return {3};
+  SmallVector<unsigned, 2> passes;
+  if (whole.getDQuery())
+    passes.push_back(3);
+  if (whole.getDKey() || whole.getDValue())
+    passes.push_back(2);
+  return passes;
+}
+
 OriginalMasks::Attention *OriginalMasks::find(Operation *op) {
   if (attentions.size() == 1)
     return &attentions.front();
+  unsigned running = cast<AbsorbingOpInterface>(op).getRunningPosition();
   Attention *found = nullptr;
   for (Attention &attention : attentions)
-    if (attention.op->getLoc() == op->getLoc()) {
+    if (attention.op->getLoc() == op->getLoc() && is_contained(getPasses(attention.op), running)) {
       if (found)
         return nullptr;
       found = &attention;
@@ -86,7 +103,8 @@ Error MaskProver::visit(Operation *op, ArrayRef<int64_t> origin, int64_t rows, i
                                  " in dimension " + Twine(dim) + " of extent " +
                                  Twine(attention->sizes[dim]));
   }
-  visited[attention][{origin[0], origin[1]}].push_back(
+  unsigned running = cast<AbsorbingOpInterface>(op).getRunningPosition();
+  visited[{attention, running}][{origin[0], origin[1]}].push_back(
       {origin[2], origin[2] + rows, origin[3], origin[3] + keys, mask != nullptr});
   if (!mask)
     return Error::success();
@@ -148,10 +166,11 @@ Error MaskProver::sweep(OriginalMasks::Attention &attention, int64_t b, int64_t 
 
 Expected<MaskProof> MaskProver::finish() {
   for (OriginalMasks::Attention &attention : originals.getAttentions())
-    for (int64_t b = attention.origin[0]; b < attention.origin[0] + attention.sizes[0]; ++b)
-      for (int64_t h = attention.origin[1]; h < attention.origin[1] + attention.sizes[1]; ++h)
-        if (Error error = sweep(attention, b, h, visited[&attention][{b, h}]))
-          return std::move(error);
+    for (unsigned running : getPasses(attention.op))
+      for (int64_t b = attention.origin[0]; b < attention.origin[0] + attention.sizes[0]; ++b)
+        for (int64_t h = attention.origin[1]; h < attention.origin[1] + attention.sizes[1]; ++h)
+          if (Error error = sweep(attention, b, h, visited[{&attention, running}][{b, h}]))
+            return std::move(error);
   return proof;
 }
 

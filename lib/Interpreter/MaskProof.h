@@ -14,8 +14,8 @@
 
 namespace attn {
 
-/// The masks of the attn.attention ops of a function in room `problem` (variants expanded), with
-/// the values they capture in one call.
+/// The masks of the attn.attention ops of a function in room `problem` (variants expanded), and of
+/// their gradients, with the values they capture in one call.
 class OriginalMasks {
 public:
   struct Attention {
@@ -38,8 +38,9 @@ public:
   llvm::Error add(Attention attention);
   llvm::MutableArrayRef<Attention> getAttentions() { return attentions; }
 
-  /// The attention that `op` comes from. Passes keep locations, so it is the one at the location of
-  /// `op`; or the only one there is. Null when that does not tell.
+  /// The attention that the step `op` comes from. Passes keep locations, so it is the one at the
+  /// location of `op` that runs over what `op` does; or the only one there is. Null when that does
+  /// not tell.
   Attention *find(mlir::Operation *op);
 
 private:
@@ -68,7 +69,9 @@ private:
                     std::vector<Tile> &tiles);
 
   OriginalMasks &originals;
-  std::map<OriginalMasks::Attention *, Tiles> visited;
+  /// By the attention and the coordinate that runs: the passes of a gradient visit everything once
+  /// each.
+  std::map<std::pair<OriginalMasks::Attention *, unsigned>, Tiles> visited;
   MaskProof proof;
 };
 

@@ -323,6 +323,64 @@ TEST_F(InterpreterTest, StagesAgree) {
   }
 }
 
+/// Attention with `problem`'s clauses and its gradients, whose inputs are those of the problem and
+/// the output's gradient.
+static Problem withGradients(Problem problem) {
+  std::string q = Problem::tensor("?x?x?x" + std::to_string(problem.headDim)),
+              v = Problem::tensor("?x?x?x" + std::to_string(problem.valueDim)),
+              row = Problem::tensor("?x?x?");
+  problem.extra.push_back({Argument::Normal, "do", v, "BHMV"});
+  std::string arguments = "%q: " + q + ", %k: " + q + ", %v: " + v;
+  for (const Argument &argument : problem.extra)
+    arguments += ", %" + argument.name + ": " + argument.type;
+  problem.source = "func.func @f(" + arguments + ") -> (" + q + ", " + q + ", " + v + ") {\n" +
+                   problem.prologue + "  %o, %l = attn.attention %q, %k, %v " + problem.clauses +
+                   "\n    : " + q + ", " + q + ", " + v + " -> " + v + ", " + row +
+                   "\n  %g:3 = attn.attention_grad %q, %k, %v, %o, %l, %do " + problem.clauses +
+                   "\n    : " + q + ", " + q + ", " + v + ", " + v + ", " + row + ", " + v +
+                   " -> d_query(" + q + ") d_key(" + q + ") d_value(" + v +
+                   ")\n  return %g#0, %g#1, %g#2 : " + q + ", " + q + ", " + v + "\n}\n";
+  return problem;
+}
+
+/// Tiles of rows and of keys, both passes, with the proof of what they visit.
+TEST_F(InterpreterTest, GradientStagesAgree) {
+  const Stage stages[] = {named("grid", toOnline(Room::Grid, 16, 24)),
+                          named("online", toOnline(Room::Online, 16, 24)),
+                          named("wide online", toOnline(Room::Online, 48, 16))};
+  for (const Problem &forward : problems) {
+    if (!forward.source.empty() || StringRef(forward.clauses).contains("score("))
+      continue;
+    SCOPED_TRACE(forward.name);
+    Problem problem = withGradients(forward);
+    OwningOpRef<ModuleOp> original = make(problem, toOnline(Room::Problem));
+    ASSERT_TRUE(original);
+    for (const Stage &stage : stages) {
+      SCOPED_TRACE(stage.name);
+      OwningOpRef<ModuleOp> module = make(problem, stage);
+      ASSERT_TRUE(module);
+      for (auto [m, n] : {std::pair(1, 1), {0, 5}, {5, 0}, {7, 50}, {50, 7}, {49, 49}}) {
+        SCOPED_TRACE("M=" + std::to_string(m) + " N=" + std::to_string(n));
+        Inputs inputs(problem, {{'B', 2}, {'H', 2}, {'G', 1}, {'M', m}, {'N', n}, {'R', 17}}, m);
+        std::optional<InterpreterResult> wanted = run(original, inputs);
+        llvm::Expected<OriginalMasks> masks =
+            OriginalMasks::capture(entry(original), inputs.values);
+        ASSERT_TRUE(wanted && bool(masks));
+        InterpreterOptions options;
+        if (stage.name != "grid")
+          options.proveAgainst = &*masks;
+        std::optional<InterpreterResult> result = run(module, inputs, options);
+        ASSERT_TRUE(result);
+        expectSame(*result, *wanted, 1e-7);
+        if (result->counts.proof)
+          EXPECT_TRUE(result->counts.proof->holds()) << result->counts.proof->first;
+        if (HasFailure())
+          return;
+      }
+    }
+  }
+}
+
 TEST_F(InterpreterTest, AgreesWithTheLinalgReference) {
   Stage reference = {"linalg", [](OpPassManager &pm) { buildToReferencePipeline(pm, 0); }};
   for (const Problem &problem : problems) {

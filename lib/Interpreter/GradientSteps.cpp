@@ -1,0 +1,207 @@
+//===- GradientSteps.cpp - gradients of attention, a tile at a time ---------------------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------------------------===//
+//
+// The formulas of AttnGradStepOps.td, in f64, one row at a time.
+//
+//===----------------------------------------------------------------------------------------===//
+
+#include "lib/Interpreter/Machine.h"
+#include "lib/Interpreter/RowScores.h"
+#include <cmath>
+
+using namespace llvm;
+using namespace mlir;
+
+namespace attn {
+
+Expected<bool> Machine::executeGradStep(Operation *op, Frame &frame) {
+  auto done = [](Error error) -> Expected<bool> {
+    if (error)
+      return std::move(error);
+    return true;
+  };
+  if (auto rows = dyn_cast<GradRowsOp>(op))
+    return done(gradRows(rows, frame));
+  if (auto step = dyn_cast<GradQueryStepOp>(op))
+    return done(gradStep(step, frame));
+  if (auto step = dyn_cast<GradKeyValueStepOp>(op))
+    return done(gradStep(step, frame));
+  if (auto end = dyn_cast<GradEndOp>(op))
+    return done(gradEnd(end, frame));
+  return false;
+}
+
+Error Machine::gradRows(GradRowsOp op, Frame &frame) {
+  const DenseTensor &output = *getTensor(op.getOutput(), frame),
+                    &gradient = *getTensor(op.getDOutput(), frame),
+                    &lse = *getTensor(op.getLse(), frame);
+  const DenseTensor *lseGradient = op.getDLse() ? &*getTensor(op.getDLse(), frame) : nullptr;
+  bool hasData = !options.countOnly;
+  int64_t m = output.getShape()[0], dv = output.getShape()[1];
+  if (Error error = checkExtents(op, {{m, gradient.getShape()[0]},
+                                      {dv, gradient.getShape()[1]},
+                                      {m, lse.getShape()[0]},
+                                      {m, lseGradient ? lseGradient->getShape()[0] : m}}))
+    return error;
+  Expected<TensorRef> negLse2 = allocate(op, op->getResult(0).getType(), {m}, hasData),
+                      delta = allocate(op, op->getResult(1).getType(), {m}, hasData);
+  if (!negLse2 || !delta)
+    return makeOpError(op, joinErrors(negLse2.takeError(), delta.takeError()));
+  if (hasData) {
+    if (Error error = checkData(op, {&output, &gradient, &lse, lseGradient ? lseGradient : &lse}))
+      return error;
+    for (int64_t row = 0; row < m; ++row) {
+      double logarithm = lse.data()[row].f;
+      (*negLse2)->data()[row].f = logarithm == kLowest ? kLowest : -logarithm * kLog2e;
+      double &sum = (*delta)->data()[row].f;
+      sum = lseGradient ? -lseGradient->data()[row].f : 0;
+      for (int64_t i = row * dv; i < (row + 1) * dv; ++i)
+        sum += gradient.data()[i].f * output.data()[i].f;
+    }
+  }
+  if (Error error = set(op, op->getResult(0), *negLse2, frame))
+    return error;
+  return set(op, op->getResult(1), *delta, frame);
+}
+
+Error Machine::gradEnd(GradEndOp op, Frame &frame) {
+  const DenseTensor &acc = *getTensor(op.getAcc(), frame);
+  bool hasData = !options.countOnly;
+  Expected<TensorRef> output = allocate(op, op->getResult(0).getType(), acc.getShape(), hasData);
+  if (!output)
+    return output.takeError();
+  if (hasData) {
+    if (Error error = checkData(op, {&acc}))
+      return error;
+    Expected<double> scale = op.getScale() ? getScale(op, op.getScale(), acc.getShape()[1], frame)
+                                           : Expected<double>(1.0);
+    if (!scale)
+      return scale.takeError();
+    for (int64_t i = 0; i < acc.size(); ++i)
+      (*output)->data()[i].f = *scale * acc.data()[i].f;
+  }
+  return set(op, op->getResult(0), *output, frame);
+}
+
+/// P and dS of all keys of a row that `rows` has the scores of.
+static Error computeAdjoints(const RowScores &rows, ArrayRef<int64_t> at, double negLse2,
+                             double delta, ArrayRef<double> products, RegionProgram *grad,
+                             std::vector<Lane> &weights, std::vector<Lane> &adjoints) {
+  for (int64_t n = 0; n < rows.keys; ++n) {
+    bool isDropped = rows.scores[n].f == kLowest || negLse2 == kLowest;
+    weights[n].f = isDropped ? 0 : std::exp2(rows.scores[n].f * kLog2e + negLse2);
+    adjoints[n].f = weights[n].f == 0 ? 0 : weights[n].f * (products[n] - delta);
+  }
+  if (!grad)
+    return Error::success();
+  std::vector<Lane> results = rows.products;
+  RegionProgram::Gradients gradients = {adjoints.data(), weights.data()};
+  if (Error error = grad->run(at[0], at[1], at[2], at[3], rows.keys, results.data(), gradients))
+    return error;
+  for (int64_t n = 0; n < rows.keys; ++n)
+    adjoints[n].f = weights[n].f == 0 ? 0 : results[n].f;
+  return Error::success();
+}
+
+/// The extents of rows, keys and columns agree.
+template <typename OpT> static Error checkStep(OpT op, ArrayRef<const DenseTensor *> tensors) {
+  ArrayRef<int64_t> q = tensors[0]->getShape(), k = tensors[1]->getShape(),
+                    v = tensors[2]->getShape(), gradient = tensors[3]->getShape();
+  return checkExtents(op, {{q[1], k[1]},
+                           {k[0], v[0]},
+                           {q[0], gradient[0]},
+                           {v[1], gradient[1]},
+                           {q[0], tensors[4]->getShape()[0]},
+                           {q[0], tensors[5]->getShape()[0]}});
+}
+
+/// Adds what each row gives; `tensors` are query, key, value, d_output, neg_lse2 and delta.
+static Error absorbRows(RowScores &rows, RegionProgram *grad, ArrayRef<int64_t> origin,
+                        ArrayRef<const DenseTensor *> tensors, ArrayRef<TensorRef> sums,
+                        bool rowsRun) {
+  const Lane *query = tensors[0]->data(), *value = tensors[2]->data(),
+             *gradient = tensors[3]->data();
+  int64_t d = rows.headDim, dv = tensors[2]->getShape()[1];
+  rows.key = tensors[1]->data();
+  std::vector<Lane> weights(rows.keys), adjoints(rows.keys);
+  std::vector<double> products(rows.keys);
+  for (int64_t row = 0; row < tensors[0]->getShape()[0]; ++row) {
+    rows.query = query + row * d;
+    const Lane *rowGradient = gradient + row * dv;
+    int64_t at[] = {origin[0], origin[1], origin[2] + row, origin[3]};
+    if (Error error = rows.compute(at[0], at[1], at[2], at[3]))
+      return error;
+    for (int64_t n = 0; n < rows.keys; ++n) {
+      products[n] = 0;
+      for (int64_t i = 0; i < dv; ++i)
+        products[n] += rowGradient[i].f * value[n * dv + i].f;
+    }
+    if (Error error = computeAdjoints(rows, at, tensors[4]->data()[row].f,
+                                      tensors[5]->data()[row].f, products, grad, weights, adjoints))
+      return error;
+    for (int64_t n = 0; n < rows.keys; ++n) {
+      if (weights[n].f == 0)
+        continue;
+      if (!rowsRun) {
+        accumulate(sums[0]->data() + row * d, adjoints[n].f, rows.key + n * d, d);
+        continue;
+      }
+      accumulate(sums[0]->data() + n * d, adjoints[n].f, rows.query, d);
+      accumulate(sums[1]->data() + n * dv, weights[n].f, rowGradient, dv);
+    }
+  }
+  return Error::success();
+}
+
+template <typename OpT> Error Machine::gradStep(OpT op, Frame &frame) {
+  Expected<Indices> origin = getIndices(op, op.getMixedOrigin(), frame);
+  if (!origin)
+    return origin.takeError();
+  SmallVector<const DenseTensor *> tensors;
+  for (mlir::Value operand :
+       {op.getQuery(), op.getKey(), op.getValue(), op.getDOutput(), op.getNegLse2(), op.getDelta()})
+    tensors.push_back(&*getTensor(operand, frame));
+  if (Error error = checkStep(op, tensors))
+    return error;
+  RowScores rows(tensors[1]->getShape()[0]);
+  rows.headDim = tensors[1]->getShape()[1];
+  RegionProgram *grad = nullptr;
+  for (auto [region, program] : {std::pair(&op.getScore(), &rows.score),
+                                 {&op.getMask(), &rows.mask},
+                                 {&op.getGrad(), &grad}})
+    if (!region->empty()) {
+      Expected<RegionProgram *> compiled = getProgram(*region, frame);
+      if (!compiled)
+        return compiled.takeError();
+      *program = *compiled;
+    }
+  int64_t m = tensors[0]->getShape()[0];
+  if (Error error = countTile(op, *origin, m, rows.keys, rows.mask, rows.keep))
+    return error;
+  SmallVector<TensorRef, 2> sums;
+  for (mlir::Value init : op.getDpsInits())
+    sums.push_back(getTensor(init, frame));
+  if (!options.countOnly) {
+    Expected<double> scale = getScale(op, op.getScale(), rows.headDim, frame);
+    if (!scale)
+      return scale.takeError();
+    rows.scale = *scale;
+    if (Error error = checkData(op, tensors))
+      return error;
+    for (TensorRef &sum : sums)
+      sum = std::make_shared<DenseTensor>(*sum);
+    bool rowsRun = op.getRunningPosition() == 2;
+    if (Error error = absorbRows(rows, grad, *origin, tensors, sums, rowsRun))
+      return error;
+  }
+  for (auto [result, sum] : zip_equal(op->getResults(), sums))
+    if (Error error = set(op, result, sum, frame))
+      return error;
+  return Error::success();
+}
+
+} // namespace attn
