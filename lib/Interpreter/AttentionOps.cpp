@@ -10,7 +10,7 @@
 //===----------------------------------------------------------------------------------------===//
 
 #include "lib/Analysis/ScoreExtremes/ScoreExtremes.h"
-#include "lib/Interpreter/Machine.h"
+#include "lib/Interpreter/Evaluator.h"
 #include "lib/Interpreter/RowScores.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include <cmath>
@@ -20,7 +20,7 @@ using namespace mlir;
 
 namespace attn {
 
-Expected<bool> Machine::executeAttnOp(Operation *op, Frame &frame) {
+Expected<bool> Evaluator::executeAttnOp(Operation *op, Frame &frame) {
   auto done = [](Error error) -> Expected<bool> {
     if (error)
       return std::move(error);
@@ -39,7 +39,7 @@ Expected<bool> Machine::executeAttnOp(Operation *op, Frame &frame) {
   return executeGradOp(op, frame);
 }
 
-Expected<RegionProgram *> Machine::getProgram(Region &region, Frame &frame) {
+Expected<RegionProgram *> Evaluator::getProgram(Region &region, Frame &frame) {
   std::unique_ptr<RegionProgram> &program = programs[&region];
   if (!program) {
     Expected<RegionProgram> compiled = RegionProgram::compile(region, options.exactConstants);
@@ -58,8 +58,8 @@ Expected<RegionProgram *> Machine::getProgram(Region &region, Frame &frame) {
 
 /// The factor of the dot products: the default one and its base 2 form, which the IR holds in f32,
 /// are recognized. Two roundings to f32 lie between them and what they stand for.
-Expected<double> Machine::getScale(Operation *op, mlir::Value scale, int64_t headDim,
-                                   Frame &frame) {
+Expected<double> Evaluator::getScale(Operation *op, mlir::Value scale, int64_t headDim,
+                                     Frame &frame) {
   double standard = 1.0 / std::sqrt(double(headDim));
   if (!scale)
     return standard;
@@ -75,7 +75,7 @@ Expected<double> Machine::getScale(Operation *op, mlir::Value scale, int64_t hea
 // attn.attention
 //===----------------------------------------------------------------------------------------===//
 
-Error Machine::recordMask(ScoredOpInterface op, ArrayRef<int64_t> origin, Frame &frame) {
+Error Evaluator::recordMask(ScoredOpInterface op, ArrayRef<int64_t> origin, Frame &frame) {
   OriginalMasks::Attention record;
   record.op = op;
   ArrayRef<int64_t> q = getTensor(op.getQuery(), frame)->getShape();
@@ -91,7 +91,7 @@ Error Machine::recordMask(ScoredOpInterface op, ArrayRef<int64_t> origin, Frame 
   return recorded->add(std::move(record));
 }
 
-Error Machine::checkShapes(ScoredOpInterface op, Frame &frame) {
+Error Evaluator::checkShapes(ScoredOpInterface op, Frame &frame) {
   if (op.getVariantsAttr())
     return makeOpError(op, "expected score and mask regions, got variants (attn-expand-variants "
                            "turns them into regions)");
@@ -108,7 +108,7 @@ Error Machine::checkShapes(ScoredOpInterface op, Frame &frame) {
 }
 
 /// All but the row and the keys of its head.
-Expected<RowScores> Machine::getRowScores(ScoredOpInterface op, Frame &frame) {
+Expected<RowScores> Evaluator::getRowScores(ScoredOpInterface op, Frame &frame) {
   ArrayRef<int64_t> k = getTensor(op.getKey(), frame)->getShape();
   RowScores rows(k[2]);
   rows.headDim = k[3];
@@ -128,7 +128,7 @@ Expected<RowScores> Machine::getRowScores(ScoredOpInterface op, Frame &frame) {
   return std::move(rows);
 }
 
-Error Machine::attention(AttentionOp op, Frame &frame) {
+Error Evaluator::attention(AttentionOp op, Frame &frame) {
   Expected<Indices> origin = getIndices(op, op.getMixedOrigin(), frame);
   if (!origin)
     return origin.takeError();
@@ -203,8 +203,8 @@ Error Machine::attention(AttentionOp op, Frame &frame) {
 // attn.online_attention
 //===----------------------------------------------------------------------------------------===//
 
-Error Machine::countTile(AbsorbingOpInterface op, ArrayRef<int64_t> origin, int64_t rows,
-                         int64_t keys, RegionProgram *mask, std::vector<Lane> &keep) {
+Error Evaluator::countTile(AbsorbingOpInterface op, ArrayRef<int64_t> origin, int64_t rows,
+                           int64_t keys, RegionProgram *mask, std::vector<Lane> &keep) {
   ++counts.tiles;
   ++(mask ? counts.maskedTiles : counts.unmaskedTiles);
   if (rows * keys == 0)
@@ -226,7 +226,7 @@ Error Machine::countTile(AbsorbingOpInterface op, ArrayRef<int64_t> origin, int6
   return Error::success();
 }
 
-Error Machine::onlineAttention(OnlineAttentionOp op, Frame &frame) {
+Error Evaluator::onlineAttention(OnlineAttentionOp op, Frame &frame) {
   Expected<Indices> origin = getIndices(op, op.getMixedOrigin(), frame);
   if (!origin)
     return origin.takeError();
@@ -306,7 +306,7 @@ Error Machine::onlineAttention(OnlineAttentionOp op, Frame &frame) {
 // attn.normalize and attn.merge
 //===----------------------------------------------------------------------------------------===//
 
-Error Machine::normalize(NormalizeOp op, Frame &frame) {
+Error Evaluator::normalize(NormalizeOp op, Frame &frame) {
   const DenseTensor &acc = *getTensor(op.getAcc(), frame), &max = *getTensor(op.getRowMax(), frame),
                     &sum = *getTensor(op.getRowSum(), frame);
   int64_t m = acc.getShape()[0], dv = acc.getShape()[1];
@@ -346,7 +346,7 @@ Error Machine::normalize(NormalizeOp op, Frame &frame) {
   return op.getLse() ? set(op, op->getResult(1), *lse, frame) : Error::success();
 }
 
-Error Machine::merge(MergeOp op, Frame &frame) {
+Error Evaluator::merge(MergeOp op, Frame &frame) {
   const DenseTensor &partial = *getTensor(op.getPartial(), frame),
                     &partialLse = *getTensor(op.getPartialLse(), frame);
   ArrayRef<int64_t> shape = partial.getShape();

@@ -10,7 +10,7 @@
 //
 //===----------------------------------------------------------------------------------------===//
 
-#include "lib/Interpreter/Machine.h"
+#include "lib/Interpreter/Evaluator.h"
 #include "lib/Interpreter/RowScores.h"
 #include <cmath>
 
@@ -31,7 +31,7 @@ struct GradientSums {
   RegionProgram *grad = nullptr;
 };
 
-Expected<bool> Machine::executeGradOp(Operation *op, Frame &frame) {
+Expected<bool> Evaluator::executeGradOp(Operation *op, Frame &frame) {
   auto done = [](Error error) -> Expected<bool> {
     if (error)
       return std::move(error);
@@ -60,8 +60,8 @@ static std::vector<double> getReals(const DenseTensor &tensor) {
 //===----------------------------------------------------------------------------------------===//
 
 /// Adds what row number `row` of (B, H, M) contributes.
-Error Machine::addRow(GradientSums &sums, RowScores &rows, int64_t row, ArrayRef<int64_t> origin,
-                      Frame &frame) {
+Error Evaluator::addRow(GradientSums &sums, RowScores &rows, int64_t row, ArrayRef<int64_t> origin,
+                        Frame &frame) {
   const DenseTensor &query = *getTensor(sums.op.getQuery(), frame),
                     &key = *getTensor(sums.op.getKey(), frame),
                     &value = *getTensor(sums.op.getValue(), frame);
@@ -110,7 +110,7 @@ Error Machine::addRow(GradientSums &sums, RowScores &rows, int64_t row, ArrayRef
   return Error::success();
 }
 
-Error Machine::sumGradients(GradientSums &sums, Frame &frame) {
+Error Evaluator::sumGradients(GradientSums &sums, Frame &frame) {
   ScoredOpInterface op = sums.op;
   if (!op.getScore().empty() && op->getRegions().back().empty())
     return makeOpError(op, "expected a grad region beside the score region, got none "
@@ -185,7 +185,7 @@ static Expected<std::vector<double>> getDelta(Operation *op, const DenseTensor &
   return delta;
 }
 
-Error Machine::recordGradMask(ScoredOpInterface op, Frame &frame) {
+Error Evaluator::recordGradMask(ScoredOpInterface op, Frame &frame) {
   if (!recorded)
     return Error::success();
   Expected<Indices> origin = getIndices(op, op.getMixedOrigin(), frame);
@@ -193,7 +193,7 @@ Error Machine::recordGradMask(ScoredOpInterface op, Frame &frame) {
 }
 
 /// Counting needs shapes only.
-Error Machine::attentionGrad(AttentionGradOp op, Frame &frame) {
+Error Evaluator::attentionGrad(AttentionGradOp op, Frame &frame) {
   if (Error error = checkShapes(op, frame))
     return error;
   if (Error error = recordGradMask(op, frame))
@@ -221,7 +221,7 @@ Error Machine::attentionGrad(AttentionGradOp op, Frame &frame) {
 }
 
 /// g9
-Error Machine::sinkGrad(AttentionGradOp op, ArrayRef<double> delta, Frame &frame) {
+Error Evaluator::sinkGrad(AttentionGradOp op, ArrayRef<double> delta, Frame &frame) {
   const DenseTensor &sink = *getTensor(op.getSink(), frame), &lse = *getTensor(op.getLse(), frame);
   bool hasData = !options.countOnly;
   Expected<TensorRef> sum = allocate(op, op.getDSink().getType(), sink.getShape(), hasData);
@@ -243,7 +243,7 @@ Error Machine::sinkGrad(AttentionGradOp op, ArrayRef<double> delta, Frame &frame
   return set(op, op.getDSink(), *sum, frame);
 }
 
-Error Machine::rowDelta(RowDeltaOp op, Frame &frame) {
+Error Evaluator::rowDelta(RowDeltaOp op, Frame &frame) {
   const DenseTensor &lse = *getTensor(op.getLse(), frame);
   bool hasData = !options.countOnly;
   Expected<TensorRef> negLse2 = allocate(op, op.getNegLse2().getType(), lse.getShape(), hasData);
@@ -269,7 +269,7 @@ Error Machine::rowDelta(RowDeltaOp op, Frame &frame) {
 
 /// g15. The base of the logarithm is a matter of rounding: -inf becomes +inf, which weighs nothing
 /// just so.
-template <typename OpT> Error Machine::splitGrad(OpT op, Frame &frame) {
+template <typename OpT> Error Evaluator::splitGrad(OpT op, Frame &frame) {
   if (Error error = checkShapes(op, frame))
     return error;
   if (Error error = recordGradMask(op, frame))

@@ -9,7 +9,7 @@
 //
 //===----------------------------------------------------------------------------------------===//
 
-#include "lib/Interpreter/Machine.h"
+#include "lib/Interpreter/Evaluator.h"
 #include "lib/Interpreter/RowScores.h"
 #include <cmath>
 
@@ -18,7 +18,7 @@ using namespace mlir;
 
 namespace attn {
 
-Expected<bool> Machine::executeGradStep(Operation *op, Frame &frame) {
+Expected<bool> Evaluator::executeGradStep(Operation *op, Frame &frame) {
   auto done = [](Error error) -> Expected<bool> {
     if (error)
       return std::move(error);
@@ -35,7 +35,7 @@ Expected<bool> Machine::executeGradStep(Operation *op, Frame &frame) {
   return false;
 }
 
-Error Machine::gradRows(GradRowsOp op, Frame &frame) {
+Error Evaluator::gradRows(GradRowsOp op, Frame &frame) {
   const DenseTensor &output = *getTensor(op.getOutput(), frame),
                     &gradient = *getTensor(op.getDOutput(), frame),
                     &lse = *getTensor(op.getLse(), frame);
@@ -68,7 +68,7 @@ Error Machine::gradRows(GradRowsOp op, Frame &frame) {
   return set(op, op->getResult(1), *delta, frame);
 }
 
-Error Machine::gradEnd(GradEndOp op, Frame &frame) {
+Error Evaluator::gradEnd(GradEndOp op, Frame &frame) {
   const DenseTensor &acc = *getTensor(op.getAcc(), frame);
   bool hasData = !options.countOnly;
   Expected<TensorRef> output = allocate(op, op->getResult(0).getType(), acc.getShape(), hasData);
@@ -157,7 +157,7 @@ static Error absorbRows(RowScores &rows, RegionProgram *grad, ArrayRef<int64_t> 
   return Error::success();
 }
 
-template <typename OpT> Error Machine::gradStep(OpT op, Frame &frame) {
+template <typename OpT> Error Evaluator::gradStep(OpT op, Frame &frame) {
   Expected<Indices> origin = getIndices(op, op.getMixedOrigin(), frame);
   if (!origin)
     return origin.takeError();

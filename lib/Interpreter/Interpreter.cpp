@@ -6,13 +6,13 @@
 //===----------------------------------------------------------------------------------------===//
 
 #include "lib/Interpreter/Interpreter.h"
-#include "lib/Interpreter/Machine.h"
+#include "lib/Interpreter/Evaluator.h"
 
 using namespace llvm;
 
 namespace attn {
 
-Expected<InterpreterCounts> Machine::finish() {
+Expected<InterpreterCounts> Evaluator::finish() {
   if (prover) {
     Expected<MaskProof> proof = prover->finish();
     if (!proof)
@@ -24,11 +24,11 @@ Expected<InterpreterCounts> Machine::finish() {
 
 Expected<InterpreterResult> interpret(mlir::func::FuncOp function, ArrayRef<RuntimeValue> arguments,
                                       const InterpreterOptions &options) {
-  Machine machine(options);
-  Expected<std::vector<RuntimeValue>> values = machine.call(function, arguments);
+  Evaluator evaluator(options);
+  Expected<std::vector<RuntimeValue>> values = evaluator.call(function, arguments);
   if (!values)
     return values.takeError();
-  Expected<InterpreterCounts> counts = machine.finish();
+  Expected<InterpreterCounts> counts = evaluator.finish();
   if (!counts)
     return counts.takeError();
   return InterpreterResult{std::move(*values), std::move(*counts)};

@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------------------------===//
 
 #include "lib/Interpreter/MaskProof.h"
-#include "lib/Interpreter/Machine.h"
+#include "lib/Interpreter/Evaluator.h"
 #include "llvm/ADT/STLExtras.h"
 
 using namespace llvm;
@@ -33,9 +33,9 @@ Expected<OriginalMasks> OriginalMasks::capture(func::FuncOp function,
   InterpreterOptions own = options;
   own.countOnly = true;
   own.proveAgainst = nullptr;
-  Machine machine(own);
-  machine.captureMasksInto(&originals);
-  Expected<std::vector<RuntimeValue>> results = machine.call(function, arguments);
+  Evaluator evaluator(own);
+  evaluator.captureMasksInto(&originals);
+  Expected<std::vector<RuntimeValue>> results = evaluator.call(function, arguments);
   if (!results)
     return results.takeError();
   return std::move(originals);

@@ -5,15 +5,15 @@
 //
 //===----------------------------------------------------------------------------------------===//
 
-#include "lib/Interpreter/Machine.h"
+#include "lib/Interpreter/Evaluator.h"
 
 using namespace llvm;
 using namespace mlir;
 
 namespace attn {
 
-Expected<TensorRef> Machine::allocate(Operation *op, mlir::Type type, ArrayRef<int64_t> shape,
-                                      bool hasData) {
+Expected<TensorRef> Evaluator::allocate(Operation *op, mlir::Type type, ArrayRef<int64_t> shape,
+                                        bool hasData) {
   bool isFloat = isFloatElement(type);
   Expected<TensorRef> tensor = DenseTensor::create(shape, isFloat, hasData);
   if (!tensor)
@@ -21,7 +21,7 @@ Expected<TensorRef> Machine::allocate(Operation *op, mlir::Type type, ArrayRef<i
   return tensor;
 }
 
-Expected<bool> Machine::executeTensorOp(Operation *op, Frame &frame) {
+Expected<bool> Evaluator::executeTensorOp(Operation *op, Frame &frame) {
   auto done = [](Error error) -> Expected<bool> {
     if (error)
       return std::move(error);
@@ -84,8 +84,8 @@ Expected<bool> Machine::executeTensorOp(Operation *op, Frame &frame) {
 }
 
 /// The element of a tensor at the values of some indices; each is checked.
-Expected<int64_t> Machine::getPosition(Operation *op, const DenseTensor &tensor,
-                                       OperandRange indices, Frame &frame) {
+Expected<int64_t> Evaluator::getPosition(Operation *op, const DenseTensor &tensor,
+                                         OperandRange indices, Frame &frame) {
   Expected<Indices> values = getIndices(op, getAsOpFoldResult(indices), frame);
   if (!values)
     return values.takeError();
@@ -99,7 +99,7 @@ Expected<int64_t> Machine::getPosition(Operation *op, const DenseTensor &tensor,
   return position;
 }
 
-Error Machine::extract(tensor::ExtractOp op, Frame &frame) {
+Error Evaluator::extract(tensor::ExtractOp op, Frame &frame) {
   const DenseTensor &tensor = *getTensor(op.getTensor(), frame);
   Expected<int64_t> position = getPosition(op, tensor, op.getIndices(), frame);
   if (!position)
@@ -111,7 +111,7 @@ Error Machine::extract(tensor::ExtractOp op, Frame &frame) {
 }
 
 /// A copy each time: enough for the few elements to which gradients are added one by one.
-Error Machine::insert(tensor::InsertOp op, Frame &frame) {
+Error Evaluator::insert(tensor::InsertOp op, Frame &frame) {
   auto copy = std::make_shared<DenseTensor>(*getTensor(op.getDest(), frame));
   Expected<int64_t> position = getPosition(op, *copy, op.getIndices(), frame);
   if (!position)
@@ -125,7 +125,7 @@ Error Machine::insert(tensor::InsertOp op, Frame &frame) {
   return set(op, op, copy, frame);
 }
 
-Expected<Slice> Machine::getSlice(OffsetSizeAndStrideOpInterface op, Frame &frame) {
+Expected<Slice> Evaluator::getSlice(OffsetSizeAndStrideOpInterface op, Frame &frame) {
   Expected<Indices> offsets = getIndices(op, op.getMixedOffsets(), frame);
   Expected<Indices> sizes = getIndices(op, op.getMixedSizes(), frame);
   Expected<Indices> strides = getIndices(op, op.getMixedStrides(), frame);
@@ -134,7 +134,7 @@ Expected<Slice> Machine::getSlice(OffsetSizeAndStrideOpInterface op, Frame &fram
   return Slice{std::move(*offsets), std::move(*sizes), std::move(*strides)};
 }
 
-Error Machine::extractSlice(tensor::ExtractSliceOp op, Frame &frame) {
+Error Evaluator::extractSlice(tensor::ExtractSliceOp op, Frame &frame) {
   Expected<Slice> slice = getSlice(op, frame);
   if (!slice)
     return slice.takeError();
@@ -161,8 +161,8 @@ Error Machine::extractSlice(tensor::ExtractSliceOp op, Frame &frame) {
 }
 
 /// Writes into `into`, which is nobody else's.
-Error Machine::insertSlice(Operation *op, mlir::Value source, const TensorRef &into,
-                           const Slice &slice, Frame &frame) {
+Error Evaluator::insertSlice(Operation *op, mlir::Value source, const TensorRef &into,
+                             const Slice &slice, Frame &frame) {
   const DenseTensor &tensor = *getTensor(source, frame);
   if (Error error = slice.check(into->getShape()))
     return makeOpError(op, std::move(error));
@@ -183,7 +183,7 @@ Error Machine::insertSlice(Operation *op, mlir::Value source, const TensorRef &i
   return Error::success();
 }
 
-Error Machine::fill(linalg::FillOp op, Frame &frame) {
+Error Evaluator::fill(linalg::FillOp op, Frame &frame) {
   if (op->getNumResults() != 1 || !isa<RankedTensorType>(op.getOutputs()[0].getType()))
     return makeOpError(op, "expected a tensor to fill");
   const DenseTensor &out = *getTensor(op.getOutputs()[0], frame);
@@ -201,7 +201,7 @@ Error Machine::fill(linalg::FillOp op, Frame &frame) {
 
 /// One iteration after the other, through the interpreter: slow, and enough for what surrounds
 /// attention.
-Error Machine::generic(linalg::GenericOp op, Frame &frame) {
+Error Evaluator::generic(linalg::GenericOp op, Frame &frame) {
   Values outs;
   SmallVector<const DenseTensor *> operands;
   SmallVector<AffineMap> maps = op.getIndexingMapsArray();

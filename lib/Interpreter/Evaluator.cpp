@@ -1,11 +1,12 @@
-//===- Machine.cpp - functions, loops and scalars ---------------------------------------------===//
+//===- Evaluator.cpp - functions, loops and scalars
+//---------------------------------------------===//
 //
 // Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------------------------===//
 
-#include "lib/Interpreter/Machine.h"
+#include "lib/Interpreter/Evaluator.h"
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/AffineExpr.h"
@@ -20,27 +21,27 @@ namespace attn {
 // Values
 //===----------------------------------------------------------------------------------------===//
 
-Expected<Lane> Machine::getLane(Operation *op, mlir::Value value, Frame &frame) {
+Expected<Lane> Evaluator::getLane(Operation *op, mlir::Value value, Frame &frame) {
   const RuntimeValue &found = frame.find(value)->second;
   if (found.isUnknown())
     return makeOpError(op, "expected a number, got one that depends on a tensor without data");
   return found.getScalar();
 }
 
-Expected<int64_t> Machine::getIndex(Operation *op, OpFoldResult value, Frame &frame) {
+Expected<int64_t> Evaluator::getIndex(Operation *op, OpFoldResult value, Frame &frame) {
   if (auto attribute = dyn_cast<Attribute>(value))
     return cast<IntegerAttr>(attribute).getInt();
   Expected<Lane> lane = getLane(op, cast<mlir::Value>(value), frame);
   return lane ? Expected<int64_t>(lane->i) : lane.takeError();
 }
 
-Expected<double> Machine::getReal(Operation *op, mlir::Value value, Frame &frame) {
+Expected<double> Evaluator::getReal(Operation *op, mlir::Value value, Frame &frame) {
   Expected<Lane> lane = getLane(op, value, frame);
   return lane ? Expected<double>(lane->f) : lane.takeError();
 }
 
-Expected<Machine::Indices> Machine::getIndices(Operation *op, ArrayRef<OpFoldResult> values,
-                                               Frame &frame) {
+Expected<Evaluator::Indices> Evaluator::getIndices(Operation *op, ArrayRef<OpFoldResult> values,
+                                                   Frame &frame) {
   Indices indices;
   for (OpFoldResult value : values) {
     Expected<int64_t> index = getIndex(op, value, frame);
@@ -51,7 +52,7 @@ Expected<Machine::Indices> Machine::getIndices(Operation *op, ArrayRef<OpFoldRes
   return indices;
 }
 
-Error Machine::set(Operation *op, mlir::Value result, RuntimeValue value, Frame &frame) {
+Error Evaluator::set(Operation *op, mlir::Value result, RuntimeValue value, Frame &frame) {
   auto type = dyn_cast<RankedTensorType>(result.getType());
   if (!type && !result.getType().isIntOrIndexOrFloat())
     return makeOpError(op, "expected values of ranked tensors and numbers");
@@ -80,8 +81,8 @@ Error Machine::set(Operation *op, mlir::Value result, RuntimeValue value, Frame 
 // Functions and blocks
 //===----------------------------------------------------------------------------------------===//
 
-Expected<std::vector<RuntimeValue>> Machine::call(func::FuncOp function,
-                                                  ArrayRef<RuntimeValue> arguments) {
+Expected<std::vector<RuntimeValue>> Evaluator::call(func::FuncOp function,
+                                                    ArrayRef<RuntimeValue> arguments) {
   constexpr int maxDepth = 64;
   if (!function.getBody().hasOneBlock())
     return makeOpError(function, "expected a body of one block");
@@ -99,8 +100,8 @@ Expected<std::vector<RuntimeValue>> Machine::call(func::FuncOp function,
 }
 
 /// Runs a block; the result is what its terminator passes on.
-Expected<Machine::Values> Machine::runBlock(Block &block, ArrayRef<RuntimeValue> arguments,
-                                            Frame &frame) {
+Expected<Evaluator::Values> Evaluator::runBlock(Block &block, ArrayRef<RuntimeValue> arguments,
+                                                Frame &frame) {
   for (auto [argument, value] : zip_equal(block.getArguments(), arguments))
     if (Error error = set(block.getParentOp(), argument, value, frame))
       return std::move(error);
@@ -113,7 +114,7 @@ Expected<Machine::Values> Machine::runBlock(Block &block, ArrayRef<RuntimeValue>
   return results;
 }
 
-Error Machine::execute(Operation *op, Frame &frame) {
+Error Evaluator::execute(Operation *op, Frame &frame) {
   if (++numOperations > options.maxOperations)
     return makeOpError(op, "expected an end after " + Twine(options.maxOperations) + " operations");
   auto setAll = [&](ArrayRef<RuntimeValue> values) -> Error {
@@ -154,7 +155,7 @@ Error Machine::execute(Operation *op, Frame &frame) {
     return executeAffine(op, min.getAffineMap(), min.getOperands(), frame);
   if (auto max = dyn_cast<affine::AffineMaxOp>(op))
     return executeAffine(op, max.getAffineMap(), max.getOperands(), frame);
-  for (auto family : {&Machine::executeTensorOp, &Machine::executeAttnOp}) {
+  for (auto family : {&Evaluator::executeTensorOp, &Evaluator::executeAttnOp}) {
     Expected<bool> isDone = (this->*family)(op, frame);
     if (!isDone || *isDone)
       return isDone.takeError();
@@ -166,7 +167,7 @@ Error Machine::execute(Operation *op, Frame &frame) {
 // Loops
 //===----------------------------------------------------------------------------------------===//
 
-Error Machine::executeFor(scf::ForOp op, Frame &frame) {
+Error Evaluator::executeFor(scf::ForOp op, Frame &frame) {
   Expected<Indices> bounds =
       getIndices(op, {op.getLowerBound(), op.getUpperBound(), op.getStep()}, frame);
   if (!bounds)
@@ -195,7 +196,7 @@ Error Machine::executeFor(scf::ForOp op, Frame &frame) {
   return Error::success();
 }
 
-Error Machine::executeWhile(scf::WhileOp op, Frame &frame) {
+Error Evaluator::executeWhile(scf::WhileOp op, Frame &frame) {
   Values state;
   for (mlir::Value init : op.getInits())
     state.push_back(frame.find(init)->second);
@@ -225,7 +226,7 @@ Error Machine::executeWhile(scf::WhileOp op, Frame &frame) {
 
 /// The blocks of a grid are independent, so one after the other is as good an order as any. Each
 /// writes its part of the results when it ends.
-Error Machine::executeForall(scf::ForallOp op, Frame &frame) {
+Error Evaluator::executeForall(scf::ForallOp op, Frame &frame) {
   Expected<Indices> lower = getIndices(op, op.getMixedLowerBound(), frame);
   Expected<Indices> upper = getIndices(op, op.getMixedUpperBound(), frame);
   Expected<Indices> step = getIndices(op, op.getMixedStep(), frame);
@@ -286,7 +287,7 @@ Error Machine::executeForall(scf::ForallOp op, Frame &frame) {
 //===----------------------------------------------------------------------------------------===//
 
 /// arith and math, on numbers or on all elements of tensors.
-Error Machine::executeScalar(Operation *op, Frame &frame) {
+Error Evaluator::executeScalar(Operation *op, Frame &frame) {
   if (auto constant = dyn_cast<arith::ConstantOp>(op)) {
     Expected<RuntimeValue> value = evaluateConstant(constant.getValue(), options.exactConstants);
     if (!value)
@@ -301,7 +302,7 @@ Error Machine::executeScalar(Operation *op, Frame &frame) {
   return Error::success();
 }
 
-Error Machine::executeScalar(OpResult output, Frame &frame) {
+Error Evaluator::executeScalar(OpResult output, Frame &frame) {
   Operation *op = output.getOwner();
   auto known = scalarOps.find(output);
   if (known == scalarOps.end()) {
@@ -379,7 +380,7 @@ static std::optional<int64_t> evaluate(AffineExpr expr, unsigned numDims,
   return kind == AffineExprKind::CeilDiv ? quotient + (remainder > 0) : quotient - (remainder < 0);
 }
 
-Error Machine::executeAffine(Operation *op, AffineMap map, OperandRange operands, Frame &frame) {
+Error Evaluator::executeAffine(Operation *op, AffineMap map, OperandRange operands, Frame &frame) {
   Expected<Indices> values = getIndices(op, getAsOpFoldResult(operands), frame);
   if (!values)
     return values.takeError();

@@ -1,12 +1,13 @@
-//===- Machine.h - the inside of the interpreter ----------------------------------------------===//
+//===- Evaluator.h - the inside of the interpreter
+//----------------------------------------------===//
 //
 // Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------------------------===//
 
-#ifndef ATTN_INTERPRETER_MACHINE_H
-#define ATTN_INTERPRETER_MACHINE_H
+#ifndef ATTN_INTERPRETER_EVALUATOR_H
+#define ATTN_INTERPRETER_EVALUATOR_H
 
 #include "dialects/Attn/IR/AttnOps.h"
 #include "lib/Interpreter/Interpreter.h"
@@ -21,11 +22,11 @@ struct GradientSums;
 struct RowScores;
 
 /// The state of one run. `execute` is one switch over the ops, split over files by theme: control
-/// flow in Machine.cpp, tensors in TensorOps.cpp, attention in AttentionOps.cpp, its gradients in
+/// flow in Evaluator.cpp, tensors in TensorOps.cpp, attention in AttentionOps.cpp, its gradients in
 /// GradientOps.cpp.
-class Machine {
+class Evaluator {
 public:
-  explicit Machine(const InterpreterOptions &options) : options(options) {
+  explicit Evaluator(const InterpreterOptions &options) : options(options) {
     if (options.proveAgainst)
       prover.emplace(*options.proveAgainst);
   }
@@ -127,4 +128,4 @@ private:
 
 } // namespace attn
 
-#endif // ATTN_INTERPRETER_MACHINE_H
+#endif // ATTN_INTERPRETER_EVALUATOR_H
