@@ -76,8 +76,7 @@ def emit_schedule(o: argparse.Namespace, source: Path, variant: str, rows: int, 
         return {**schedule, "dropped": why}
 
     lowered = run_tool(
-        get_tool(o, "attn-opt"), source, f"--attn-to-online=target=cuda block-m={rows} block-n={keys}",
-        "--online-to-tile", f"--tile-to-async=stages={stages}", "--async-to-thread",
+        get_tool(o, "attn-opt"), source, f"--attn-to-thread=block-m={rows} block-n={keys} stages={stages}",
         f"--emit-ptx=ptx={ptx} plan={plan}", "-o", "/dev/null",
     )
     if lowered.returncode:

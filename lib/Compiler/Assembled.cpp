@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------------------------===//
 
 #include "lib/Compiler/Assembled.h"
+#include "lib/Machine/Machine.h"
 #include "lib/Runtime/JitLog.h"
 #include "lib/Target/PTX/EmitPTX.h"
 #include "llvm/Support/FileSystem.h"
@@ -51,7 +52,7 @@ static std::optional<std::string> runAssembler(StringRef ptx) {
   if (sys::fs::createTemporaryFile("attn", "log", log))
     return std::nullopt;
   FileRemover removeLog(log);
-  std::string arch = "-arch=" + PTXOptions().chip;
+  std::string arch = "-arch=" + getDefaultMachine().name.str();
   StringRef arguments[] = {*program, "-v", arch, "-o", "/dev/null", input};
   std::optional<StringRef> redirects[] = {StringRef(""), StringRef(log), StringRef(log)};
   if (sys::ExecuteAndWait(*program, arguments, /*Env=*/std::nullopt, redirects,

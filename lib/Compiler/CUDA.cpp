@@ -15,6 +15,7 @@
 #include "lib/Compiler/Diagnostics.h"
 #include "lib/Compiler/Explain.h"
 #include "lib/Compiler/Function.h"
+#include "lib/Machine/Machine.h"
 #include "lib/Pipelines/Pipelines.h"
 #include "lib/Runtime/Device.h"
 #include "lib/Runtime/KernelCache.h"
@@ -162,12 +163,13 @@ static KernelCache &getKernelCache(const CompileOptions &options) {
 }
 
 static CacheKey getDiskKey(std::string_view source, const CompileOptions &options) {
-  PTXOptions ptx;
+  const Machine &machine = getDefaultMachine();
   std::string compiler = std::string(getVersion()) + " " LLVM_VERSION_STRING " " + getBuildId();
   std::string text = formatv("block-m={0} block-n={1} splits={2} entry={3}", options.blockM,
                              options.blockN, options.splits, options.entry);
   // Nothing in an entry was made by a driver, so its version changes nothing.
-  return computeCacheKey({StringRef(source), compiler, text, ptx.chip + ptx.features, 0});
+  return computeCacheKey(
+      {StringRef(source), compiler, text, (machine.name + machine.ptx).str(), 0});
 }
 
 /// From disk, or compiled. `info` is told what it took.
@@ -219,7 +221,7 @@ static Status checkDevice(const CompileOptions &options) {
   Result<DeviceInfo> device = queryDevice(**driver, options.ordinal);
   if (!device)
     return device.takeStatus();
-  return checkTarget(PTXOptions().chip, *device);
+  return checkTarget(getDefaultMachine().name.str(), *device);
 }
 
 Result<CompiledFunction> compileForGPU(std::string_view source, const CompileOptions &options) {

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------------------------===//
 
 #include "dialects/Attn/IR/AttnOps.h"
+#include "dialects/Tile/IR/TileDialect.h"
 #include "lib/Compiler/Assembled.h"
 #include "lib/Compiler/Explain.h"
 #include "lib/Rooms/Rooms.h"
@@ -21,11 +22,6 @@ namespace attn {
 // Floors
 //===----------------------------------------------------------------------------------------===//
 
-/// What one multiprocessor of compute capability 9.0 does in a cycle: operations of products of
-/// 16-bit elements, and exponentials. The first four warps' tensor cores and special units
-/// together.
-static constexpr int64_t kProductOpsPerCycle = 4096, kExponentialsPerCycle = 16;
-
 /// The least that an attention can take, for any code: its operations and the units that do them.
 static void printFloors(raw_ostream &os, AttentionOp op) {
   auto schedule = op->getAttrOfType<ScheduleAttr>(kScheduleAttrName);
@@ -33,6 +29,7 @@ static void printFloors(raw_ostream &os, AttentionOp op) {
     return;
   int64_t d = op.getHeadDim(), dv = op.getValueDim();
   int64_t m = schedule.getBlockM(), n = schedule.getBlockN(), bytes = 2;
+  const Costs &costs = tile::getMachine(op).costs;
   os << formatv(
       "// work        {0} FLOPs and 1 exp for each pair of a row and a key; {1} bytes for "
       "each row, {2} for each key\n",
@@ -40,7 +37,7 @@ static void printFloors(raw_ostream &os, AttentionOp op) {
   os << formatv(
       "// floors      a tile of {0} x {1} on one SM: products {2} cycles, exponentials {3} "
       "cycles, {4} bytes of keys and values\n",
-      m, n, 2 * m * n * (d + dv) / kProductOpsPerCycle, m * n / kExponentialsPerCycle,
+      m, n, 2 * m * n * (d + dv) / int64_t(costs.tensorFlops), m * n / int64_t(costs.exps),
       bytes * n * (d + dv));
 }
 

@@ -35,8 +35,9 @@ static void addRoom(OpPassManager &pm, Room room, const PipelineOptions &options
     pm.addPass(createExpandVariantsPass());
     pm.addPass(createDeriveScorePass());
     pm.addPass(createSplitGradPass());
-    pm.addPass(createSetSchedulePass({options.target, options.lanes, options.bf16Dot,
-                                      options.blockM, options.blockN, options.splits}));
+    pm.addPass(
+        createSetSchedulePass({options.target, options.lanes, options.bf16Dot, options.blockM,
+                               options.blockN, options.stages, options.splits}));
     return addCleanup(pm);
   case Room::Grid: // One grid of blocks.
     pm.addPass(createTileToGridPass());
@@ -60,7 +61,7 @@ static void addRoom(OpPassManager &pm, Room room, const PipelineOptions &options
     return addCleanup(pm);
   case Room::Async: // When, and by whom.
     pm.addPass(tile::createAssignRolesPass());
-    pm.addPass(tile::createMakeRingsPass({options.stages}));
+    pm.addPass(tile::createMakeRingsPass());
     pm.addPass(tile::createOverlapMmaPass());
     pm.addPass(tile::createOutlineRolesPass());
     addCleanup(pm);
@@ -105,27 +106,35 @@ void attn::buildPipeline(OpPassManager &pm, const PipelineOptions &options, Room
   buildPipeline(pm, options, Room::Problem, last, visit);
 }
 
-/// One whose rooms are on the way to one device only.
-static void registerStretch(StringRef name, StringRef description, Room first, Room last) {
+/// One that begins with the problem, and so with what options say.
+static void registerStretch(StringRef name, StringRef description, Room last) {
   PassPipelineRegistration<PipelineOptions>(name, description,
                                             [=](OpPassManager &pm, const PipelineOptions &given) {
                                               PipelineOptions options;
                                               options.copyOptionValuesFrom(given);
                                               if (getInfo(last).device == RoomDevice::CUDA)
                                                 options.target = "cuda";
-                                              buildPipeline(pm, options, first, last);
+                                              buildPipeline(pm, options, last);
                                             });
 }
 
+/// A later one on the way to a GPU: what it has to know stands in the IR.
+static void registerGPUStretch(StringRef name, StringRef description, Room first, Room last) {
+  PassPipelineRegistration<>(name, description, [=](OpPassManager &pm) {
+    PipelineOptions options;
+    options.target = "cuda";
+    buildPipeline(pm, options, first, last);
+  });
+}
+
 void attn::registerPipelines() {
-  registerStretch("attn-to-online", "rooms 1 to 3: problem to the online softmax", Room::Problem,
-                  Room::Online);
+  registerStretch("attn-to-online", "rooms 1 to 3: problem to the online softmax", Room::Online);
   registerStretch("attn-to-thread", "rooms 1 to 7: problem to the program of one thread",
-                  Room::Problem, Room::Thread);
-  registerStretch("online-to-tile", "room 4: the program of one thread block", Room::Tile,
-                  Room::Tile);
-  registerStretch("tile-to-async", "rooms 5 and 6: places, layouts, roles and barriers",
-                  Room::Placed, Room::Async);
-  registerStretch("async-to-thread", "room 7: the program of one thread", Room::Thread,
                   Room::Thread);
+  registerGPUStretch("online-to-tile", "room 4: the program of one thread block", Room::Tile,
+                     Room::Tile);
+  registerGPUStretch("tile-to-async", "rooms 5 and 6: places, layouts, roles and barriers",
+                     Room::Placed, Room::Async);
+  registerGPUStretch("async-to-thread", "room 7: the program of one thread", Room::Thread,
+                     Room::Thread);
 }

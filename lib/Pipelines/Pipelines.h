@@ -36,8 +36,8 @@ struct PipelineOptions : mlir::PassPipelineOptions<PipelineOptions> {
                          llvm::cl::init(1)};
   Option<int64_t> stages{
       *this, "stages",
-      llvm::cl::desc("tiles of keys, and of values, that may be in flight on a GPU"),
-      llvm::cl::init(2)};
+      llvm::cl::desc("tiles of keys, and of values, in flight on a GPU; 0: the target's rule"),
+      llvm::cl::init(0)};
 };
 
 /// What a user says about the schedule, from one struct of options to another that names it alike.

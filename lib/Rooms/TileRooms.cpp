@@ -89,10 +89,10 @@ Complaint attn::refuseInPlaced(Operation *op) {
 static Complaint demandBudget(func::FuncOp kernel) {
   int64_t bytes = 0;
   kernel.walk([&](AllocSharedOp place) { bytes += place.getType().getSizeInBytes(); });
-  if (bytes <= kMaxSharedBytes)
+  int64_t most = tile::getMachine(kernel).sharedBytes;
+  if (bytes <= most)
     return {};
-  return llvm::formatv("expected at most {0} bytes of shared memory, got {1}", kMaxSharedBytes,
-                       bytes);
+  return llvm::formatv("expected at most {0} bytes of shared memory, got {1}", most, bytes);
 }
 
 Complaint attn::demandOfPlaced(Operation *op) {

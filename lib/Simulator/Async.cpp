@@ -101,12 +101,12 @@ void BlockRun::copyAsync(Fiber &fiber, const Instruction &instruction) {
 
   double bytes = double(place.stageBytes), begin = fiber.time;
   result.bytes += bytes;
-  const Machine &machine = options.machine;
+  const Costs &costs = program.machine->costs;
   double end = begin + pickTime(fiber, 0);
   if (!isRandom) {
-    end = use(Resource::Memory, begin, bytes / machine.memoryBytes) + machine.copyLatency / 2;
-    end = std::max(end, begin + machine.copyLatency + bytes / machine.copyBytes);
-    result.busy[unsigned(Resource::Shared)] += bytes / machine.sharedBytes;
+    end = use(Resource::Memory, begin, bytes / costs.memoryBytes) + costs.copyLatency / 2;
+    end = std::max(end, begin + costs.copyLatency + bytes / costs.copyBytes);
+    result.busy[unsigned(Resource::Shared)] += bytes / costs.sharedBytes;
     record("copies of place " + std::to_string(dest.index), "stage " + std::to_string(dest.stage),
            begin, end, instruction.op);
   }
@@ -138,7 +138,7 @@ void BlockRun::storeAsync(Fiber &fiber, const Instruction &instruction) {
   double bytes = double(place.stageBytes), begin = fiber.time, end = begin + pickTime(fiber, 0);
   result.bytes += bytes;
   if (!isRandom) {
-    end = use(Resource::Memory, begin, bytes / options.machine.memoryBytes) + 200;
+    end = use(Resource::Memory, begin, bytes / program.machine->costs.memoryBytes) + 200;
     record("stores", "store", begin, end, instruction.op);
   }
   fiber.storesEnd = std::max(fiber.storesEnd, end);
@@ -176,9 +176,10 @@ void BlockRun::copyThreads(Fiber &fiber, const Instruction &instruction) {
     moveBox(copy, /*toShared=*/true, rect.rowBegin, rect.rowEnd);
   double bytes = double(place.stageBytes) / double(parts);
   result.bytes += bytes;
-  fiber.time = isRandom ? fiber.time + pickTime(fiber, 0)
-                        : use(Resource::Memory, fiber.time, bytes / options.machine.memoryBytes) +
-                              options.machine.copyLatency;
+  fiber.time = isRandom
+                   ? fiber.time + pickTime(fiber, 0)
+                   : use(Resource::Memory, fiber.time, bytes / program.machine->costs.memoryBytes) +
+                         program.machine->costs.copyLatency;
 }
 
 /// tile.store to shared memory: the warpgroup writes its rows.
@@ -196,8 +197,9 @@ void BlockRun::storeShared(Fiber &fiber, const Instruction &instruction) {
                   data + info.getRow(warpgroup, row) * info.columns);
   }
   double bytes = double(rows * info.columns) * (info.number == Number::F32 ? 4 : 2);
-  fiber.time = isRandom ? fiber.time + pickTime(fiber, 0)
-                        : use(Resource::Shared, fiber.time, bytes / options.machine.sharedBytes);
+  fiber.time = isRandom
+                   ? fiber.time + pickTime(fiber, 0)
+                   : use(Resource::Shared, fiber.time, bytes / program.machine->costs.sharedBytes);
 }
 
 //===----------------------------------------------------------------------------------------===//
@@ -248,8 +250,8 @@ void BlockRun::multiplyAsync(Fiber &fiber, const Instruction &instruction) {
   }
   read(product->rhs, getWhole(shared.getPlace(product->rhs.index)));
 
-  const Machine &machine = options.machine;
-  ProductCost cost = getProductCost(machine, instruction.m, instruction.n, instruction.k,
+  const Costs &costs = program.machine->costs;
+  ProductCost cost = getProductCost(costs, instruction.m, instruction.n, instruction.k,
                                     unsigned(instruction.value), isLhsShared);
   result.flops += 2.0 * double(instruction.m * instruction.n * instruction.k);
   result.elementBits = unsigned(instruction.value);
@@ -264,7 +266,7 @@ void BlockRun::multiplyAsync(Fiber &fiber, const Instruction &instruction) {
     result.busy[unsigned(Resource::Shared)] += cost.shared;
     record("tensor", getName(fiber) + (instruction.in.size() > 2 ? ": values" : ": scores"),
            done - cycles, done, instruction.op);
-    end = readAt = done + machine.productLatency;
+    end = readAt = done + costs.productLatency;
   }
   fiber.productsEnd = product->end = end;
   if (options.numbers) {

@@ -69,7 +69,7 @@ void BlockRun::work(Fiber &fiber, const Instruction &instruction) {
   }
   if (work.isReduction) {
     settle(fiber, instruction.op);
-    fiber.time += options.machine.exchangeLatency;
+    fiber.time += program.machine->costs.exchangeLatency;
   }
 }
 

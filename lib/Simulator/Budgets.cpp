@@ -22,11 +22,11 @@ namespace attn::sim {
 //===----------------------------------------------------------------------------------------===//
 
 void checkShared(mlir::func::FuncOp kernel, std::vector<Finding> &findings) {
-  int64_t bytes = tile::getSharedBytes(kernel);
-  if (bytes > tile::kMaxSharedBytes)
+  int64_t bytes = tile::getSharedBytes(kernel), most = tile::getMachine(kernel).sharedBytes;
+  if (bytes > most)
     findings.push_back({Finding::Kind::Budget,
                         kernel,
-                        "expected at most " + std::to_string(tile::kMaxSharedBytes) +
+                        "expected at most " + std::to_string(most) +
                             " bytes of shared memory, got " + std::to_string(bytes),
                         {}});
   struct Bytes {
@@ -40,11 +40,11 @@ void checkShared(mlir::func::FuncOp kernel, std::vector<Finding> &findings) {
     int64_t begin = int64_t(*op.getOffset()),
             end = begin + mlir::cast<tile::SharedType>(op.getType()).getSizeInBytes();
     tiles.push_back({op, begin, end});
-    if (end > tile::kMaxSharedBytes)
+    if (end > most)
       findings.push_back({Finding::Kind::OutOfBounds,
                           op,
                           "ends at byte " + std::to_string(end) + " of shared memory, which has " +
-                              std::to_string(tile::kMaxSharedBytes),
+                              std::to_string(most),
                           {}});
   });
   kernel.walk([&](tile::BarrierInitOp op) {

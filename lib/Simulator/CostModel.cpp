@@ -1,4 +1,4 @@
-//===- CostModel.cpp - how long things take on Hopper -----------------------------------------===//
+//===- CostModel.cpp - how long things take ---------------------------------------------------===//
 //
 // Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -48,28 +48,27 @@ static std::pair<double, double> getInstructions(Operation *op) {
       .Default([](Operation *) { return Pair(1, 0); });
 }
 
-Work getWork(Operation *op, int64_t elements) {
-  Machine machine;
+Work getWork(const Costs &costs, Operation *op, int64_t elements) {
   auto [instructions, exps] = getInstructions(op);
   Work work;
-  work.issue = double(elements) * instructions / machine.lanes;
-  work.exp = double(elements) * exps / machine.exps;
+  work.issue = double(elements) * instructions / costs.lanes;
+  work.exp = double(elements) * exps / costs.exps;
   if (auto reduce = dyn_cast<tile::ReduceOp>(op))
     // Sums are needed at the end of the loop only.
     work.isReduction = reduce.getCombiner() == tile::Combiner::Max;
   return work;
 }
 
-ProductCost getProductCost(const Machine &machine, int64_t m, int64_t n, int64_t k,
+ProductCost getProductCost(const Costs &costs, int64_t m, int64_t n, int64_t k,
                            unsigned elementBits, bool isLhsShared) {
   ProductCost cost;
-  double flops = machine.tensorFlops * (elementBits == 8 ? 2 : 1);
+  double flops = costs.tensorFlops * (elementBits == 8 ? 2 : 1);
   cost.tensor = 2.0 * double(m * n * k) / flops;
   // Every step of 64 rows reads the other operand again.
   double bytes = double(m) / 64 * double(n * k) * elementBits / 8;
   if (isLhsShared)
     bytes += double(m * k) * elementBits / 8;
-  cost.shared = bytes / machine.sharedBytes;
+  cost.shared = bytes / costs.sharedBytes;
   return cost;
 }
 

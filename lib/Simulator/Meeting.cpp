@@ -63,7 +63,7 @@ void BlockRun::wait(Fiber &fiber, const Instruction &instruction) {
   unsigned parity = unsigned(use / stages & 1) ^ unsigned(previous);
   if (barrier->passes(parity)) {
     pass(fiber, *barrier, wanted, instruction.op);
-    fiber.time += pickTime(fiber, options.machine.waitLatency);
+    fiber.time += pickTime(fiber, program.machine->costs.waitLatency);
     return;
   }
   // Tries again when the phase is complete.
@@ -101,7 +101,7 @@ void BlockRun::meet(Fiber &fiber, const Instruction &instruction, int64_t id, in
     fiber.state = Fiber::State::AtNamedBarrier;
     fiber.named = id;
   }
-  fiber.time += pickTime(fiber, options.machine.arriveLatency);
+  fiber.time += pickTime(fiber, program.machine->costs.arriveLatency);
   if (barrier.arrived < threads)
     return;
   for (unsigned index : barrier.waiting) {
@@ -160,14 +160,14 @@ void BlockRun::executeMeeting(Fiber &fiber, const Instruction &instruction) {
     if (Barrier *barrier = getBarrier(fiber, instruction, 0, stage)) {
       report(barrier->expect(instruction.op, fiber.leader, instruction.value));
       wakeAtBarrier(get(0).index, stage, fiber.time);
-      fiber.time += pickTime(fiber, options.machine.arriveLatency);
+      fiber.time += pickTime(fiber, program.machine->costs.arriveLatency);
     }
     return;
   case Code::Arrive:
     if (Barrier *barrier = getBarrier(fiber, instruction, 0, stage)) {
       report(barrier->arrive(instruction.op, fiber.leader));
       wakeAtBarrier(get(0).index, stage, fiber.time);
-      fiber.time += pickTime(fiber, options.machine.arriveLatency);
+      fiber.time += pickTime(fiber, program.machine->costs.arriveLatency);
     }
     return;
   case Code::Wait:
@@ -188,7 +188,7 @@ void BlockRun::executeMeeting(Fiber &fiber, const Instruction &instruction) {
   case Code::Fence:
     for (Agent *agent : fiber.getAgents())
       agent->knowledge.fence();
-    fiber.time += pickTime(fiber, options.machine.arriveLatency);
+    fiber.time += pickTime(fiber, program.machine->costs.arriveLatency);
     return;
   case Code::StoreShared:
     return storeShared(fiber, instruction);

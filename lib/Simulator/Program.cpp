@@ -279,7 +279,7 @@ Error Compiler::setUpRoles() {
   program.numWarpgroups = hasLayouts || specialize ? attribute.getWarpgroups() : 1;
   program.block.name = "block";
   program.block.warpgroups = roleWarpgroups = program.numWarpgroups;
-  program.block.registers = 65536 / (program.numWarpgroups * 128) / 8 * 8;
+  program.block.registers = program.machine->getLaunchRegisters(program.numWarpgroups);
   if (!specialize) {
     program.roles.push_back(program.block);
     program.roleOf.assign(program.numWarpgroups, 0);
@@ -352,7 +352,7 @@ Error Compiler::compileTileOp(Operation &op) {
   int64_t elements = (*tile)->getLocalRows() * (*tile)->columns;
   auto finish = [&](Instruction &instruction) {
     instruction.tile = *tile;
-    instruction.work = getWork(&op, elements);
+    instruction.work = getWork(program.machine->costs, &op, elements);
     return Error::success();
   };
   if (auto constant = mlir::dyn_cast<mlir::arith::ConstantOp>(op)) {
@@ -589,6 +589,7 @@ Error Compiler::run() {
 Expected<Program> Program::compile(mlir::func::FuncOp kernel) {
   Program program;
   program.kernel = kernel;
+  program.machine = &tile::getMachine(kernel);
   if (Error error = Compiler(program).run())
     return std::move(error);
   return std::move(program);

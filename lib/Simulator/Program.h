@@ -146,6 +146,7 @@ public:
   static llvm::Expected<Program> compile(mlir::func::FuncOp kernel);
 
   mlir::func::FuncOp kernel;
+  const Machine *machine = nullptr;
   std::vector<Instruction> instructions;
   unsigned numRegisters = 0;
   /// Fibers of a block: its warpgroups, or 1 for a program of room 4, whose tiles have no layouts.

@@ -78,7 +78,7 @@ struct SimulatePass : RoomPass<sim::impl::SimulatePassBase<SimulatePass>, within
   }
 
   Error writeTimeline(const sim::Simulator &simulator, ArrayRef<sim::Argument> arguments) {
-    Expected<sim::Prediction> prediction = simulator.predict(arguments, {}, getBlockWork());
+    Expected<sim::Prediction> prediction = simulator.predict(arguments, getBlockWork());
     if (!prediction)
       return prediction.takeError();
     sim::Timeline picture;
@@ -117,8 +117,7 @@ struct SimulatePass : RoomPass<sim::impl::SimulatePassBase<SimulatePass>, within
     if (isWrong)
       return Error::success();
     if (predict) {
-      Expected<sim::Prediction> prediction =
-          simulator->predict(made->arguments, {}, getBlockWork());
+      Expected<sim::Prediction> prediction = simulator->predict(made->arguments, getBlockWork());
       if (!prediction)
         return prediction.takeError();
       mlir::emitRemark(kernel.getLoc())

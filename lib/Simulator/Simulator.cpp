@@ -126,14 +126,13 @@ static double schedule(ArrayRef<double> cyclesOfX, int64_t repetitions, int64_t 
   return last;
 }
 
-Expected<Prediction> Simulator::predict(ArrayRef<Argument> arguments, const Machine &machine,
-                                        int64_t maxWork) const {
+Expected<Prediction> Simulator::predict(ArrayRef<Argument> arguments, int64_t maxWork) const {
+  const Costs &costs = program->machine->costs;
   Expected<std::array<int64_t, 3>> grid = getGrid(arguments);
   if (!grid)
     return grid.takeError();
   Options options;
   options.numbers = false;
-  options.machine = machine;
   options.maxWork = maxWork;
   // Blocks differ along x, by their rows; what lies between two samples is interpolated.
   constexpr int64_t maxSamples = 17;
@@ -176,20 +175,20 @@ Expected<Prediction> Simulator::predict(ArrayRef<Argument> arguments, const Mach
     auto mix = [&](double BlockResult::*field) {
       return results[left].*field * (1 - weight) + results[right].*field * weight;
     };
-    cycles[x] = mix(&BlockResult::cycles) + machine.blockCycles;
+    cycles[x] = mix(&BlockResult::cycles) + costs.blockCycles;
     prediction.flops += mix(&BlockResult::flops) * others;
     for (unsigned i = 0; i < kNumResources; ++i)
       busy[i] += (results[left].busy[i] * (1 - weight) + results[right].busy[i] * weight) * others;
     if (results[left].elementBits)
       bits = results[left].elementBits;
   }
-  double total = schedule(cycles, int64_t(others), machine.multiprocessors) + machine.launchCycles;
-  prediction.milliseconds = total / machine.loadedClockGHz * 1e-6;
-  prediction.peakTflops = machine.getPeakTflops(bits);
+  double total = schedule(cycles, int64_t(others), costs.multiprocessors) + costs.launchCycles;
+  prediction.milliseconds = total / costs.loadedClockGHz * 1e-6;
+  prediction.peakTflops = costs.getPeakTflops(bits);
   prediction.fractionOfPeak =
       prediction.flops / (prediction.milliseconds * 1e-3) / (prediction.peakTflops * 1e12);
   for (unsigned i = 0; i < kNumResources; ++i) {
-    prediction.used[i] = busy[i] / (total * double(machine.multiprocessors));
+    prediction.used[i] = busy[i] / (total * double(costs.multiprocessors));
     if (prediction.used[i] > prediction.used[unsigned(prediction.critical)])
       prediction.critical = Resource(i);
   }

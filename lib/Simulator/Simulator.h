@@ -46,7 +46,6 @@ struct Options {
   int64_t maxWork = int64_t(1) << 34;
   /// All blocks of a grid together.
   int64_t maxGridWork = std::numeric_limits<int64_t>::max();
-  Machine machine;
   /// Receives what happens in the block, if set.
   Timeline *timeline = nullptr;
 };
@@ -101,7 +100,6 @@ public:
                                            const Options &options) const;
   /// Runs blocks that stand for all others by the cost model, without numbers.
   llvm::Expected<Prediction> predict(llvm::ArrayRef<Argument> arguments,
-                                     const Machine &machine = {},
                                      int64_t maxWork = Options().maxWork) const;
 
   /// "producer 1 x 24, consumer 2 x 240 registers; 163912 bytes of shared memory".

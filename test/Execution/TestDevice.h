@@ -9,7 +9,7 @@
 #define ATTN_TEST_EXECUTION_TESTDEVICE_H
 
 #include "lib/Target/CPU/Compile.h"
-#include "lib/Transforms/Attn/Schedule.h"
+#include "lib/Transforms/Attn/GPUBlock.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "test/Execution/Problem.h"
 
@@ -70,7 +70,8 @@ public:
   int64_t getColumnMultiple() const override { return 8; }
   /// Narrower than what the rules choose, which look at the work of regions.
   ScheduleLimits getScheduleLimits(const Problem &problem) const override {
-    int64_t step = getGPUKeyStep(problem.d, problem.dv), widest = std::max(problem.d, problem.dv);
+    int64_t step = getKeyStep(getDefaultMachine(), problem.d, problem.dv),
+            widest = std::max(problem.d, problem.dv);
     return {64, widest <= 64 ? 192 : 128, step, widest <= 128 ? 80 : widest <= 192 ? 48 : 32};
   }
   /// bench/results/gpu-error-bounds.json

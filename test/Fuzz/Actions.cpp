@@ -127,7 +127,6 @@ static std::string getNamedPipeline(Rng &rng) {
       "attn-to-thread{splits=3 stages=4}",
       "online-to-tile",
       "tile-to-async",
-      "tile-to-async{stages=3}",
       "async-to-thread",
       "canonicalize",
       "canonicalize{test-convergence=true}",

@@ -50,8 +50,7 @@ llvm::Expected<mlir::OwningOpRef<mlir::ModuleOp>> lower(const Job &job, Room unt
   online.blockM = job.problem.blockM;
   online.blockN = job.problem.blockN;
   online.splits = job.problem.splits;
-  if (job.stages)
-    online.stages = job.stages;
+  online.stages = job.stages;
   mlir::PassManager pm(&getContext());
   buildPipeline(pm, online, until);
   if (failed(pm.run(*module)))

@@ -91,7 +91,6 @@ static Outcome judge(uint64_t seed) {
   std::string said;
   PipelineOptions options;
   options.target = "cuda";
-  options.stages = program.stages;
   mlir::PassManager pm(&getContext());
   buildPipeline(pm, options, Room::Placed, Room::Async);
   mlir::LogicalResult lowered = mlir::success();

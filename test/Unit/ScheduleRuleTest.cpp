@@ -7,7 +7,7 @@
 
 #include "lib/Transforms/Attn/ScheduleRule.h"
 #include "dialects/Tile/IR/TileDialect.h"
-#include "lib/Transforms/Attn/Schedule.h"
+#include "lib/Transforms/Attn/GPUBlock.h"
 #include "mlir/IR/BuiltinTypes.h"
 #include "mlir/IR/MLIRContext.h"
 #include "gtest/gtest.h"
@@ -15,57 +15,57 @@
 using namespace attn;
 
 namespace {
-/// Bytes of shared memory as tile-promote-operands gives places: 16-bit elements, columns that are
-/// summed over in steps of 32 bytes, the widest slab that the rows fill.
-class SharedMemory {
+/// Bytes of shared memory by the types of places that tile-promote-operands makes.
+class SharedTypes {
 public:
-  SharedMemory() { context.loadDialect<tile::TileDialect>(); }
+  SharedTypes() { context.loadDialect<tile::TileDialect>(); }
 
-  int64_t getBytes(int64_t rows, int64_t columns, bool isSummed) {
+  int64_t getBytes(int64_t rows, int64_t columns, bool isSummed, int64_t stages) {
     if (isSummed)
       columns = llvm::alignTo(columns, 16);
     int64_t swizzle = columns >= 64 ? 128 : columns >= 32 ? 64 : 32;
     auto type = tile::SharedType::getChecked(
         [&] { return mlir::emitError(mlir::UnknownLoc::get(&context)); }, &context, {rows, columns},
-        mlir::BFloat16Type::get(&context), swizzle, kStages);
-    return type ? type.getStageBytes() : -1;
+        mlir::BFloat16Type::get(&context), swizzle, stages);
+    return type ? type.getSizeInBytes() : -1;
   }
-
-  static constexpr int64_t kStages = 2;
 
 private:
   mlir::MLIRContext context;
 };
 } // namespace
 
+static const Machine &getHopper() { return *findMachine("sm_90a"); }
+
+static GPUBlock makeBlock(const GPUProblem &problem, const BlockSizes &sizes) {
+  return {problem.headDim, problem.valueDim, 2, sizes.blockM, sizes.blockN,
+          sizes.stages,    sizes.blockM / 64};
+}
+
 /// Registers of a thread that scores, their weights in 16 bits and the accumulator take.
 static int64_t countRegisters(int64_t blockN, int64_t valueDim) {
   return blockN / 2 + blockN / 4 + valueDim / 2;
 }
 
-static void expectAccepted(SharedMemory &memory, const GPUProblem &problem) {
-  BlockSizes sizes = chooseForCUDA(problem);
-  int64_t step = getGPUKeyStep(problem.headDim, problem.valueDim);
+static void expectAccepted(SharedTypes &types, const GPUProblem &problem) {
+  BlockSizes sizes = chooseForCUDA(getHopper(), problem);
+  GPUBlock block = makeBlock(problem, sizes);
   SCOPED_TRACE(testing::Message() << "D " << problem.headDim << " Dv " << problem.valueDim
                                   << " weight " << problem.work.weight << " rule "
                                   << sizes.rule.str());
-  ASSERT_TRUE(sizes.blockM == 128 || sizes.blockM == 192);
-  ASSERT_GE(sizes.blockN, step);
-  ASSERT_LE(sizes.blockN, 256);
-  ASSERT_EQ(sizes.blockN % step, 0);
-  int64_t key = memory.getBytes(sizes.blockN, problem.headDim, /*isSummed=*/true),
-          value = memory.getBytes(sizes.blockN, problem.valueDim, /*isSummed=*/false),
-          query = memory.getBytes(sizes.blockM, problem.headDim, /*isSummed=*/true);
-  ASSERT_GT(key, 0);
-  ASSERT_GT(value, 0);
-  ASSERT_GT(query, 0);
-  ASSERT_LE(query + SharedMemory::kStages * (key + value), tile::kMaxSharedBytes);
-  ASSERT_LE(countRegisters(sizes.blockN, problem.valueDim), sizes.blockM == 192 ? 160 : 240);
+  ASSERT_EQ(refuseBlock(getHopper(), block), "");
+  ASSERT_EQ(types.getBytes(block.blockM, block.headDim, /*isSummed=*/true, 1) +
+                types.getBytes(block.blockN, block.headDim, /*isSummed=*/true, block.stages) +
+                types.getBytes(block.blockN, block.valueDim, /*isSummed=*/false, block.stages) + 8 +
+                32 * block.stages,
+            getSharedBytes(getHopper(), block));
+  ASSERT_LE(countRegisters(sizes.blockN, problem.valueDim),
+            getHopper().budgets[block.consumers - 1].consumer);
 }
 
 // All head dimensions that a GPU takes, and all that regions may ask for.
 TEST(ScheduleRule, EveryChoiceForCUDAIsAccepted) {
-  SharedMemory memory;
+  SharedTypes types;
   for (int64_t d = 8; d <= 256; d += 8)
     for (int64_t dv = 8; dv <= 256; dv += 8)
       for (unsigned flags = 0; flags < 32; ++flags)
@@ -75,10 +75,58 @@ TEST(ScheduleRule, EveryChoiceForCUDAIsAccepted) {
           problem.scoreReadsTensors = flags & 2;
           problem.work = {bool(flags & 4), bool(flags & 8), weight};
           problem.splits = flags & 16 ? 7 : 1;
-          expectAccepted(memory, problem);
+          expectAccepted(types, problem);
           if (HasFatalFailure())
             return;
         }
+}
+
+/// The block with the sizes that a refusal names after "the nearest is".
+static GPUBlock takeNearest(GPUBlock block, llvm::StringRef why) {
+  llvm::StringRef nearest = why.split("the nearest is ").second.split(", or").first;
+  auto read = [&](llvm::StringRef name, int64_t &size) {
+    llvm::StringRef rest = nearest.split(name).second.ltrim();
+    return !rest.consumeInteger(10, size);
+  };
+  if (read("block_m", block.blockM))
+    block.consumers = block.blockM / 64;
+  read("block_n", block.blockN);
+  read("stages", block.stages);
+  // The size that was refused is the only one without a name.
+  llvm::StringRef what = why.split("expected ").second;
+  int64_t number = 0;
+  if (!nearest.getAsInteger(10, number)) {
+    if (what.starts_with("block_m"))
+      block.consumers = (block.blockM = number) / 64;
+    else if (what.starts_with("block_n"))
+      block.blockN = number;
+    else if (what.starts_with("stages"))
+      block.stages = number;
+    else if (what.starts_with("a consumer"))
+      block.consumers = number;
+  }
+  return block;
+}
+
+// A refusal leads to a block that is accepted, after one size at a time.
+TEST(ScheduleRule, NearestBlocksAreAccepted) {
+  size_t numRefused = 0;
+  for (int64_t d : {8, 16, 64, 120, 128, 192, 256})
+    for (int64_t dv : {8, 24, 128, 256})
+      for (int64_t m : {1, 64, 100, 128, 192, 256, 448, 512, 4096})
+        for (int64_t n : {1, 16, 80, 112, 144, 256, 300})
+          for (int64_t stages : {1, 2, 3, 5, 64, 65}) {
+            GPUBlock block{d, dv, 2, m, n, stages, 2};
+            std::string why = refuseBlock(getHopper(), block);
+            numRefused += !why.empty();
+            for (unsigned step = 0; step < 8 && !why.empty(); ++step) {
+              block = takeNearest(block, why);
+              why = refuseBlock(getHopper(), block);
+            }
+            ASSERT_EQ(why, "") << "D " << d << " Dv " << dv << " m " << m << " n " << n
+                               << " stages " << stages;
+          }
+  EXPECT_GT(numRefused, 1000u);
 }
 
 TEST(ScheduleRule, EveryChoiceForCPUIsPositive) {

@@ -58,12 +58,14 @@ LogicalResult RelativeBiasAttr::verify(EmitError emitError, int64_t offset, Alig
 }
 
 LogicalResult ScheduleAttr::verify(EmitError emitError, int64_t blockM, int64_t blockN,
-                                   int64_t splits) {
-  // schedule_c1: sizes and splits are positive, and products of two do not wrap
-  for (int64_t size : {blockM, blockN, splits})
+                                   int64_t splits, int64_t stages, int64_t consumers) {
+  // schedule_c1: every number of a schedule is positive, and products of two do not wrap
+  for (int64_t size : {blockM, blockN, splits, stages, consumers})
     if (size < 1 || size > kMaxConstant)
-      return emitError() << "expected block_m, block_n and splits from 1 to 2^30, got " << blockM
-                         << ", " << blockN << " and " << splits;
+      return emitError() << "expected block_m, block_n, splits, stages and consumers from 1 to "
+                            "2^30, got "
+                         << blockM << ", " << blockN << ", " << splits << ", " << stages << " and "
+                         << consumers;
   return success();
 }
 

@@ -89,11 +89,21 @@ def Attn_RelativeBiasAttr : Attn_Attr<"RelativeBias", "relative_bias"> {
 //===----------------------------------------------------------------------===//
 
 def Attn_ScheduleAttr : Attn_Attr<"Schedule", "schedule"> {
-  let summary = "the tile sizes and splits a pass sequence follows; results never depend on it";
+  let summary = "the sizes a pass sequence follows; results never depend on it";
+  let description = [{
+    `block_m` query rows of a block, shared by `consumers`; `block_n` keys of a step; `splits` parts of the keys, each of a block
+    of its own; `stages` tiles of keys, and of values, that may be in flight.
+
+    ```mlir
+    #attn.schedule<block_m = 128, block_n = 96, stages = 2, consumers = 2>
+    ```
+  }];
   let parameters = (ins
     "int64_t":$block_m,
     "int64_t":$block_n,
-    DefaultValuedParameter<"int64_t", "1">:$splits);
+    DefaultValuedParameter<"int64_t", "1">:$splits,
+    DefaultValuedParameter<"int64_t", "1">:$stages,
+    DefaultValuedParameter<"int64_t", "1">:$consumers);
   let assemblyFormat = "`<` struct(params) `>`";
   let genVerifyDecl = 1;
 }

@@ -166,10 +166,21 @@ LogicalResult ExtentAttr::verify(EmitError emitError, int64_t argument, int64_t 
                      << argument << ", " << dim << " and " << divisor;
 }
 
-LogicalResult KernelAttr::verify(EmitError emitError, int64_t warpgroups, ArrayAttr grid) {
+LogicalResult TargetAttr::verify(EmitError emitError, StringRef name) {
+  // target_c2: `#tile.target` names a machine that there is
+  if (attn::findMachine(name))
+    return success();
+  return emitError() << "expected the machine " << attn::listMachines() << ", got '" << name << "'";
+}
+
+LogicalResult KernelAttr::verify(EmitError emitError, int64_t warpgroups, ArrayAttr grid,
+                                 int64_t stages) {
   // kernel_c3: a block has 1 to 8 warpgroups
   if (warpgroups < 1 || warpgroups > 8)
     return emitError() << "expected 1 to 8 warpgroups, got " << warpgroups;
+  // kernel_c8: a ring of a kernel has 1 to 64 stages
+  if (stages < 1 || stages > 64)
+    return emitError() << "expected 1 to 64 stages, got " << stages;
   // kernel_c4: the grid is at most three lists of integers and extents
   if (grid.size() > 3)
     return emitError() << "expected at most 3 grid dimensions, got " << grid.size();

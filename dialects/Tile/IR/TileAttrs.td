@@ -79,6 +79,24 @@ def Tile_BlockedAttr : Tile_Layout<"Blocked", "blocked"> {
 // Kernels
 //===----------------------------------------------------------------------===//
 
+def Tile_TargetAttr : Tile_Attr<"Target", "target"> {
+  let summary = "the machine that kernels are for, by its name in lib/Machine";
+  let description = [{
+    Stands on the module as `tile.target`. A module without it is for sm_90a.
+
+    ```mlir
+    module attributes {tile.target = #tile.target<"sm_90a">} {}
+    ```
+  }];
+  let parameters = (ins StringRefParameter<>:$name);
+  let assemblyFormat = "`<` $name `>`";
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    /// Its description; there is one, as the verifier sees to.
+    const Machine &getMachine() const { return *findMachine(getName()); }
+  }];
+}
+
 def Tile_ExtentAttr : Tile_Attr<"Extent", "extent"> {
   let summary = "a factor of the grid: ceil(size of dimension `dim` of an argument / `divisor`)";
   let parameters = (ins
@@ -93,14 +111,18 @@ def Tile_KernelAttr : Tile_Attr<"Kernel", "kernel"> {
   let summary = "makes a function a kernel: its block and its grid";
   let description = [{
     `grid` holds up to three lists of factors (x, y, z), each an integer or a #tile.extent; a grid
-    dimension is the product of its list.
+    dimension is the product of its list. `stages` is how many uses of a place that loops refill may
+    be in flight, for tile-make-rings.
 
     ```mlir
-    #tile.kernel<warpgroups = 3,
+    #tile.kernel<warpgroups = 3, stages = 2,
                  grid = [[#tile.extent<argument = 0, dim = 2, divisor = 128>], [16]]>
     ```
   }];
-  let parameters = (ins "int64_t":$warpgroups, "::mlir::ArrayAttr":$grid);
+  let parameters = (ins
+    "int64_t":$warpgroups,
+    "::mlir::ArrayAttr":$grid,
+    DefaultValuedParameter<"int64_t", "1">:$stages);
   let assemblyFormat = "`<` struct(params) `>`";
   let genVerifyDecl = 1;
 }

@@ -60,6 +60,20 @@ void TileDialect::initialize() {
       >();
 }
 
+const attn::Machine &attn::tile::getMachine(Operation *op) {
+  for (; op; op = op->getParentOp())
+    if (auto target = op->getAttrOfType<TargetAttr>(TileDialect::kTargetAttrName))
+      return target.getMachine();
+  return getDefaultMachine();
+}
+
+/// target_c1: `tile.target` is a `#tile.target` on a module
+static LogicalResult verifyTarget(Operation *op, Attribute attribute) {
+  if (isa<ModuleOp>(op) && isa<TargetAttr>(attribute))
+    return success();
+  return op->emitOpError("expected #tile.target on a module, got ") << attribute;
+}
+
 /// kernel_c2: every extent names a dimension of a memref argument
 static LogicalResult verifyExtent(FunctionOpInterface function, ExtentAttr extent) {
   if (extent.getArgument() >= function.getNumArguments())
@@ -95,17 +109,19 @@ static LogicalResult verifyRole(Operation *op, Attribute attribute) {
 }
 
 LogicalResult TileDialect::verifyOperationAttribute(Operation *op, NamedAttribute attribute) {
-  // dialect_c1: the attributes are `tile.kernel`, `tile.roles`, `tile.role` and `tile.plan` on ops,
-  // `tile.scratch` on arguments
+  // dialect_c1: the attributes are `tile.target`, `tile.kernel`, `tile.roles`, `tile.role` and
+  // `tile.plan` on ops, `tile.scratch` on arguments
   if (attribute.getName() == kPlanAttrName && isa<DictionaryAttr>(attribute.getValue()))
     return success();
+  if (attribute.getName() == kTargetAttrName)
+    return verifyTarget(op, attribute.getValue());
   if (attribute.getName() == kRolesAttrName)
     return verifyRoles(op, attribute.getValue());
   if (attribute.getName() == kRoleAttrName)
     return verifyRole(op, attribute.getValue());
   if (attribute.getName() != kKernelAttrName)
-    return op->emitOpError("expected tile.kernel, tile.roles, tile.role or tile.plan of the tile "
-                           "dialect, got '")
+    return op->emitOpError("expected tile.target, tile.kernel, tile.roles, tile.role or tile.plan "
+                           "of the tile dialect, got '")
            << attribute.getName().getValue() << "'";
   auto kernel = dyn_cast<KernelAttr>(attribute.getValue());
   auto function = dyn_cast<FunctionOpInterface>(op);

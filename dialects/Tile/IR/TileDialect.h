@@ -9,6 +9,7 @@
 #define ATTN_DIALECTS_TILE_IR_TILEDIALECT_H
 
 #include "dialects/Tile/IR/Layout.h"
+#include "lib/Machine/Machine.h"
 #include "mlir/IR/BuiltinAttributes.h"
 #include "mlir/IR/BuiltinTypes.h"
 #include "mlir/IR/Dialect.h"
@@ -27,8 +28,8 @@
 
 namespace attn::tile {
 
-/// The most shared memory a block may have on sm_90, in bytes.
-inline constexpr int64_t kMaxSharedBytes = 232448;
+/// The machine of the op's module: that of the `tile.target` around it, or the default.
+const Machine &getMachine(mlir::Operation *op);
 
 /// The layout of a register tile. The encoding is one of this dialect's, verified against the type.
 Layout getLayout(mlir::RankedTensorType type);

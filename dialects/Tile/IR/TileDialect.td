@@ -31,6 +31,8 @@ def Tile_Dialect : Dialect {
     "::mlir::arith::ArithDialect", "::mlir::gpu::GPUDialect", "::mlir::math::MathDialect",
     "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect"];
   let extraClassDeclaration = [{
+    /// The module attribute that names the machine of its kernels: a TargetAttr.
+    static constexpr ::llvm::StringLiteral kTargetAttrName = "tile.target";
     /// The func.func attribute that makes a function a kernel: a KernelAttr.
     static constexpr ::llvm::StringLiteral kKernelAttrName = "tile.kernel";
     /// The argument attribute that makes a memref scratch: its sizes, as factors of #tile.kernel.

@@ -352,9 +352,9 @@ LogicalResult SpecializeOp::verify() {
     warpgroups += size;
     registers += size * 128 * budget;
   }
-  // specialize_c3: all budgets together fit 65536 registers
-  if (registers > 65536)
-    return emitOpError("expected at most 65536 registers in a block, got ") << registers;
+  // specialize_c3: all budgets together fit the machine's registers
+  if (int64_t most = getMachine(*this).registers; registers > most)
+    return emitOpError("expected at most ") << most << " registers in a block, got " << registers;
   // specialize_c4: roles stand directly in a kernel and are its warpgroups
   auto function = dyn_cast<FunctionOpInterface>((*this)->getParentOp());
   if (!function)

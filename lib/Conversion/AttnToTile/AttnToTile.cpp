@@ -103,28 +103,17 @@ static FailureOr<Attribute> getFactor(Operation *user, OpFoldResult size, int64_
                                          *dim.getConstantIndex(), step));
 }
 
-/// What the tensor cores and their copies can do: 64 rows for a warpgroup, at most four of them,
-/// sums over 16 keys, columns in groups of 8, stages of 1024 bytes.
-static LogicalResult checkSizes(OnlineAttentionOp op, ScheduleAttr schedule) {
-  for (int64_t columns :
-       {op.getKey().getType().getDimSize(1), op.getValue().getType().getDimSize(1)})
-    if (ShapedType::isDynamic(columns))
-      return op.emitOpError("expected static D and Dv, got ")
-             << op.getKey().getType() << " and " << op.getValue().getType();
-    else if (columns % 8 || columns > 256)
-      return op.emitOpError(
-                 "expected head dimensions in multiples of 8 up to 256 on this target, got ")
-             << columns << "; the nearest is " << std::min<int64_t>(256, llvm::alignTo(columns, 8));
-  if (int64_t m = schedule.getBlockM(); m % 64 || m > 256)
-    return op.emitOpError("expected block_m in multiples of 64 up to 256 on this target, got ")
-           << m << "; the nearest is " << std::min<int64_t>(256, llvm::alignTo(m, 64));
-  int64_t step =
-      getGPUKeyStep(op.getKey().getType().getDimSize(1), op.getValue().getType().getDimSize(1));
-  if (int64_t n = schedule.getBlockN(); n % step || n > 256)
-    return op.emitOpError("expected block_n in multiples of ")
-           << step << " up to 256 with these head dimensions on this target, got " << n
-           << "; the nearest is " << std::min<int64_t>(256, llvm::alignTo(n, step));
-  return success();
+/// The schedule's block is one that the machine has. attn-set-schedule has seen to it, unless the
+/// schedule was written by hand or made for a CPU.
+static LogicalResult checkBlock(OnlineAttentionOp op, ScheduleAttr schedule) {
+  int64_t headDim = op.getKey().getType().getDimSize(1),
+          valueDim = op.getValue().getType().getDimSize(1);
+  if (ShapedType::isDynamic(headDim) || ShapedType::isDynamic(valueDim))
+    return op.emitOpError("expected static D and Dv, got ")
+           << op.getKey().getType() << " and " << op.getValue().getType();
+  GPUBlock block = getGPUBlock(headDim, valueDim, op.getKey().getType().getElementType(), schedule);
+  std::string why = refuseBlock(tile::getMachine(op), block);
+  return why.empty() ? success() : op.emitOpError(why);
 }
 
 /// x: tiles of rows and, within each, parts; y: heads; z: batches.
@@ -207,7 +196,7 @@ static LogicalResult convertGrid(func::FuncOp function, scf::ForallOp grid,
   ScheduleAttr schedule;
   WalkResult sizes = grid.walk([&](OnlineAttentionOp op) {
     schedule = op->getAttrOfType<ScheduleAttr>(kScheduleAttrName);
-    return WalkResult(!schedule ? success() : checkSizes(op, schedule));
+    return WalkResult(!schedule ? success() : checkBlock(op, schedule));
   });
   if (sizes.wasInterrupted())
     return failure();
@@ -220,10 +209,13 @@ static LogicalResult convertGrid(func::FuncOp function, scf::ForallOp grid,
   if (failed(launchGrid))
     return failure();
 
-  // One warpgroup for each 64 rows; roles may add more.
+  // Of consumers; roles may add more warpgroups.
+  int64_t warpgroups = schedule
+                           ? schedule.getConsumers()
+                           : std::max<int64_t>(1, blockM / tile::getMachine(function).productRows);
   auto attribute =
       tile::KernelAttr::getChecked([&] { return grid.emitOpError(); }, function.getContext(),
-                                   std::max<int64_t>(1, blockM / 64), *launchGrid);
+                                   warpgroups, *launchGrid, schedule ? schedule.getStages() : 1);
   if (!attribute)
     return failure();
   Builder b(function.getContext());

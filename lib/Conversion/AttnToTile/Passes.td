@@ -26,7 +26,7 @@ def ConvertAttnToTilePass : Pass<"convert-attn-to-tile", "::mlir::ModuleOp"> {
 
     Requires: room 3 `online`, f16 or bf16 attention. Produces: room 4 `tile`. Fails when: a function's results do not each
     come from a grid over (B, H, M tiles) or (parts, B, H, M tiles), scratch does not start as tensor.empty of sizes of arguments,
-    elements are f32, a tile's size is none of the tensor cores', or an op has no form on tiles; each named in the error.
+    elements are f32, the machine has no block of the schedule's sizes, or an op has no form on tiles; each named in the error.
   }];
   let dependentDialects = [
     "::attn::tile::TileDialect", "::mlir::affine::AffineDialect", "::mlir::arith::ArithDialect", "::mlir::gpu::GPUDialect",

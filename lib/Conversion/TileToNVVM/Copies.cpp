@@ -13,12 +13,13 @@ using namespace attn::tile;
 
 /// Calls `emit` with the shared address and the coordinates, innermost first, of each box of a
 /// shared tile.
-static void forEachBox(OpBuilder &builder, Location loc, SharedType type, Value shared,
-                       ValueRange offsets, llvm::function_ref<void(Value, ValueRange)> emit) {
+static void forEachBox(OpBuilder &builder, Location loc, const attn::Machine &machine,
+                       SharedType type, Value shared, ValueRange offsets,
+                       llvm::function_ref<void(Value, ValueRange)> emit) {
   SmallVector<Value> coordinates;
   for (Value offset : llvm::reverse(offsets))
     coordinates.push_back(toI32(builder, loc, offset));
-  auto [columns, rows] = getBoxShape(type);
+  auto [columns, rows] = getBoxShape(machine, type);
   Value firstColumn = coordinates[0], firstRow = coordinates[1];
   for (int64_t slab = 0; slab < type.getNumSlabs(); ++slab)
     for (int64_t row = 0; row < type.getNumRows(); row += rows) {
@@ -31,8 +32,8 @@ static void forEachBox(OpBuilder &builder, Location loc, SharedType type, Value 
 }
 
 /// The tensor map made for such a tile.
-static Value getMap(const GlobalArgument &global, SharedType type) {
-  auto [columns, rows] = getBoxShape(type);
+static Value getMap(const GlobalArgument &global, const attn::Machine &machine, SharedType type) {
+  auto [columns, rows] = getBoxShape(machine, type);
   for (const BoxParameter &box : global.boxes)
     if (box.columns == columns && box.rows == rows && box.swizzle == type.getSwizzle())
       return box.map;
@@ -42,12 +43,15 @@ static Value getMap(const GlobalArgument &global, SharedType type) {
 /// The map for a copy at `op`, if the copy can be made of whole boxes.
 static FailureOr<Value> findMap(Operation *op, const PatternContext &context, Value memref,
                                 SharedType type) {
-  FailureOr<const GlobalArgument *> global = context.getKernel(op).getArgument(op, memref);
+  const Kernel &kernel = context.getKernel(op);
+  FailureOr<const GlobalArgument *> global = kernel.getArgument(op, memref);
   if (failed(global))
     return failure();
-  if (type.getNumRows() % getBoxShape(type).second != 0)
-    return op->emitOpError("expected at most 256 rows or a multiple of 256, got ") << type;
-  return getMap(**global, type);
+  int64_t most = kernel.machine->boxRows;
+  if (type.getNumRows() % getBoxShape(*kernel.machine, type).second != 0)
+    return op->emitOpError("expected at most ")
+           << most << " rows or a multiple of " << most << ", got " << type;
+  return getMap(**global, *kernel.machine, type);
 }
 
 namespace {
@@ -60,10 +64,11 @@ struct CopyAsyncPattern : TilePattern<CopyAsyncOp> {
     if (failed(map))
       return failure();
     Location loc = op.getLoc();
+    const attn::Machine &machine = *context.getKernel(op).machine;
     context.emitOnce(rewriter, op, [&](OpBuilder &builder) {
       Value barrier =
           getBarrierAddress(builder, loc, adaptor.getBarrier().front(), adaptor.getSlot());
-      forEachBox(builder, loc, type, adaptor.getDest().front(), op.getOffsets(),
+      forEachBox(builder, loc, machine, type, adaptor.getDest().front(), op.getOffsets(),
                  [&](Value shared, ValueRange at) {
                    NVVM::CpAsyncBulkTensorGlobalToSharedClusterOp::create(
                        builder, loc, shared, *map, at, barrier, /*im2colOffsets=*/ValueRange(),
@@ -87,8 +92,9 @@ struct StoreAsyncPattern : TilePattern<StoreAsyncOp> {
     if (failed(map))
       return failure();
     Location loc = op.getLoc();
+    const attn::Machine &machine = *context.getKernel(op).machine;
     context.emitOnce(rewriter, op, [&](OpBuilder &builder) {
-      forEachBox(builder, loc, type, adaptor.getSource().front(), op.getOffsets(),
+      forEachBox(builder, loc, machine, type, adaptor.getSource().front(), op.getOffsets(),
                  [&](Value shared, ValueRange at) {
                    NVVM::CpAsyncBulkTensorSharedCTAToGlobalOp::create(
                        builder, loc, *map, shared, at, /*l2CacheHint=*/Value(),

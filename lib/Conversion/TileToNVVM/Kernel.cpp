@@ -65,8 +65,8 @@ static void declareSharedMemory(ModuleOp module) {
 // Parameters
 //===----------------------------------------------------------------------===//
 
-std::pair<int64_t, int64_t> attn::tile::getBoxShape(SharedType type) {
-  return {type.getSlabColumns(), std::min<int64_t>(type.getNumRows(), 256)};
+std::pair<int64_t, int64_t> attn::tile::getBoxShape(const Machine &machine, SharedType type) {
+  return {type.getSlabColumns(), std::min(type.getNumRows(), machine.boxRows)};
 }
 
 namespace {
@@ -79,8 +79,8 @@ struct Needs {
 };
 } // namespace
 
-static void needBox(Needs &needs, SharedType type) {
-  auto [columns, rows] = getBoxShape(type);
+static void needBox(Needs &needs, const Machine &machine, SharedType type) {
+  auto [columns, rows] = getBoxShape(machine, type);
   needs.boxes.insert({columns, rows, type.getSwizzle()});
 }
 
@@ -92,11 +92,12 @@ static void needBounds(Needs &needs, MemRefType type, int64_t rank) {
       needs.sizes.insert(dim);
 }
 
-static LogicalResult addUser(Needs &needs, MemRefType type, Operation *user) {
+static LogicalResult addUser(Needs &needs, const Machine &machine, MemRefType type,
+                             Operation *user) {
   if (auto op = dyn_cast<CopyAsyncOp>(user)) {
-    needBox(needs, cast<SharedType>(op.getDest().getType()));
+    needBox(needs, machine, cast<SharedType>(op.getDest().getType()));
   } else if (auto op = dyn_cast<StoreAsyncOp>(user)) {
-    needBox(needs, cast<SharedType>(op.getSource().getType()));
+    needBox(needs, machine, cast<SharedType>(op.getSource().getType()));
   } else if (auto op = dyn_cast<LoadOp>(user)) {
     needBounds(needs, type, cast<RankedTensorType>(op.getType()).getRank());
   } else if (auto op = dyn_cast<StoreOp>(user)) {
@@ -187,6 +188,7 @@ static FailureOr<SmallVector<int64_t>> getStrides(func::FuncOp function, unsigne
 
 static FailureOr<ParameterList> collectParameters(func::FuncOp function) {
   ParameterList list(function.getContext());
+  const Machine &machine = getMachine(function);
   Builder builder(function.getContext());
   for (BlockArgument argument : function.getArguments()) {
     unsigned index = argument.getArgNumber();
@@ -202,7 +204,7 @@ static FailureOr<ParameterList> collectParameters(func::FuncOp function) {
     Needs needs;
     SmallVector<Operation *> users(argument.getUsers());
     for (Operation *user : llvm::reverse(users))
-      if (failed(addUser(needs, type, user)))
+      if (failed(addUser(needs, machine, type, user)))
         return failure();
     FailureOr<SmallVector<int64_t>> strides = getStrides(function, index, !needs.boxes.empty());
     if (failed(strides))
@@ -245,14 +247,15 @@ static std::vector<ScratchTensor> getScratch(func::FuncOp function) {
 }
 
 static KernelPlan makePlan(func::FuncOp function, KernelAttr kernel, const ParameterList &list) {
+  const Machine &machine = getMachine(function);
   KernelPlan plan;
   plan.name = function.getName().str();
-  plan.target = "sm_90a";
+  plan.target = machine.name.str();
   plan.parameters = list.parameters;
   for (auto [dimension, factors] : llvm::zip(kernel.getGrid(), plan.grid))
     for (Attribute factor : cast<ArrayAttr>(dimension))
       factors.push_back(toFactor(factor));
-  plan.block = {unsigned(kernel.getWarpgroups() * 128), 1, 1};
+  plan.block = {unsigned(kernel.getWarpgroups() * machine.warpgroupThreads), 1, 1};
   plan.dynamicSharedBytes = getSharedBytes(function);
   plan.scratch = getScratch(function);
   return plan;
@@ -365,20 +368,22 @@ FailureOr<Kernel> attn::tile::convertKernelFunction(func::FuncOp function) {
   OpBuilder builder(function);
   auto type = LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(context), list->types);
   Kernel kernel;
+  kernel.machine = &getMachine(function);
   kernel.warpgroups = attribute.getWarpgroups();
   kernel.function = LLVM::LLVMFuncOp::create(builder, function.getLoc(), function.getName(), type);
   for (auto [index, attributes] : llvm::enumerate(list->argumentAttributes))
     kernel.function.setArgAttrs(index, attributes);
   // setmaxnreg is ignored unless ptxas knows the registers at entry: all that a block of this size
   // can have.
-  int64_t threads = attribute.getWarpgroups() * 128;
+  int64_t threads = kernel.warpgroups * kernel.machine->warpgroupThreads;
   kernel.function->setAttr(NVVM::NVVMDialect::getKernelFuncAttrName(), builder.getUnitAttr());
   kernel.function->setAttr(NVVM::NVVMDialect::getReqntidAttrName(),
                            builder.getDenseI32ArrayAttr({int32_t(threads), 1, 1}));
   kernel.function->setAttr(NVVM::NVVMDialect::getMinctasmAttrName(), builder.getI32IntegerAttr(1));
   kernel.function->setAttr(
       NVVM::NVVMDialect::getMaxnregAttrName(),
-      builder.getI32IntegerAttr(std::min<int64_t>(65536 / threads / 8 * 8, 255)));
+      builder.getI32IntegerAttr(std::min(kernel.machine->getLaunchRegisters(kernel.warpgroups),
+                                         kernel.machine->mostRegisters)));
   kernel.function->setAttr(TileDialect::kPlanAttrName,
                            toAttribute(context, makePlan(function, attribute, *list)));
 

@@ -33,6 +33,7 @@ struct GlobalArgument {
 /// One kernel under conversion.
 struct Kernel {
   mlir::LLVM::LLVMFuncOp function;
+  const Machine *machine = nullptr;
   int64_t warpgroups = 0;
   /// i32: this thread's number in its block, and its warpgroup's, the latter known to be the same
   /// for a whole warp.
@@ -48,8 +49,8 @@ struct Kernel {
 /// The kernels of a module by their functions.
 using KernelMap = llvm::DenseMap<mlir::Operation *, Kernel>;
 
-/// The columns and rows of one TMA box of a shared tile: one slab, at most 256 rows.
-std::pair<int64_t, int64_t> getBoxShape(SharedType type);
+/// The columns and rows of one TMA box of a shared tile: one slab, as many rows as one copy takes.
+std::pair<int64_t, int64_t> getBoxShape(const Machine &machine, SharedType type);
 
 /// Turns a kernel function into an llvm.func with the parameters its body needs and attaches the
 /// plan. The body is moved, its memrefs are placeholders that `Kernel::arguments` explains.

@@ -16,8 +16,7 @@ using namespace attn::tile;
 
 /// Lowers or raises the budget from what the block was launched with: all registers shared out
 /// evenly.
-static void emitBudget(OpBuilder &builder, Location loc, int64_t warpgroups, int64_t registers) {
-  int64_t atLaunch = 65536 / (warpgroups * 128) / 8 * 8;
+static void emitBudget(OpBuilder &builder, Location loc, int64_t atLaunch, int64_t registers) {
   if (registers != atLaunch)
     NVVM::SetMaxRegisterOp::create(builder, loc, registers,
                                    registers > atLaunch ? NVVM::SetMaxRegisterAction::increase
@@ -52,6 +51,7 @@ void attn::tile::lowerRoles(SpecializeOp op, const Kernel &kernel) {
   int64_t total = 0, end = 0;
   for (int64_t warpgroups : op.getWarpgroups())
     total += warpgroups;
+  int64_t atLaunch = kernel.machine->getLaunchRegisters(total);
   for (unsigned role = 0; role < op.getRoles().size(); ++role) {
     int64_t first = end;
     end += op.getWarpgroups()[role];
@@ -61,7 +61,7 @@ void attn::tile::lowerRoles(SpecializeOp op, const Kernel &kernel) {
                                           i32(builder, loc, end));
       auto branch = scf::IfOp::create(builder, loc, isMine, /*withElseRegion=*/true);
       builder.setInsertionPointToStart(branch.thenBlock());
-      emitBudget(builder, loc, total, op.getRegisters()[role]);
+      emitBudget(builder, loc, atLaunch, op.getRegisters()[role]);
       if (op.getElected()[role]) {
         auto elected =
             scf::IfOp::create(builder, loc, emitIsElected(builder, loc, kernel, first), false);
@@ -71,7 +71,7 @@ void attn::tile::lowerRoles(SpecializeOp op, const Kernel &kernel) {
       builder.setInsertionPointToStart(branch.elseBlock());
       continue;
     }
-    emitBudget(builder, loc, total, op.getRegisters()[role]);
+    emitBudget(builder, loc, atLaunch, op.getRegisters()[role]);
     if (op.getElected()[role]) {
       auto elected =
           scf::IfOp::create(builder, loc, emitIsElected(builder, loc, kernel, first), false);

@@ -48,7 +48,7 @@ static constexpr int64_t kMaxElements = int64_t(1) << 17;
 
 /// Reports tiles, places and programs of which no code should be made.
 static LogicalResult checkSizes(func::FuncOp kernel) {
-  int64_t total = 0;
+  int64_t total = 0, mostShared = getMachine(kernel).sharedBytes;
   WalkResult walk = kernel.walk([&](Operation *op) -> WalkResult {
     for (Type type : op->getResultTypes()) {
       RankedTensorType tile = getTileType(type);
@@ -58,10 +58,9 @@ static LogicalResult checkSizes(func::FuncOp kernel) {
                << kMaxTileRegisters << " elements of a tile in a thread, got " << count << " of "
                << tile;
       total += count;
-      if (auto place = dyn_cast<SharedType>(type);
-          place && place.getSizeInBytes() > kMaxSharedBytes)
+      if (auto place = dyn_cast<SharedType>(type); place && place.getSizeInBytes() > mostShared)
         return op->emitOpError("expected at most ")
-               << kMaxSharedBytes << " bytes of shared memory, got " << place.getSizeInBytes();
+               << mostShared << " bytes of shared memory, got " << place.getSizeInBytes();
     }
     return WalkResult::advance();
   });

@@ -45,7 +45,7 @@ Expected<CUDACode> compileForCUDA(ModuleOp module, const CUDAOptions &options) {
   Expected<std::vector<KernelPlan>> plans = getKernelPlans(module);
   if (!plans)
     return plans.takeError();
-  Expected<std::string> ptx = emitPTX(module, options.ptx);
+  Expected<std::string> ptx = emitPTX(module);
   if (!ptx)
     return ptx.takeError();
   code.plans = std::move(*plans);

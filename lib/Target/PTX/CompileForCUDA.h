@@ -21,7 +21,6 @@ struct CUDAOptions {
   int64_t blockM = 0, blockN = 0;
   /// Parts that the keys of a block are split into; more than 1 makes two kernels.
   int64_t splits = 1;
-  PTXOptions ptx;
   /// Sees the module at every door.
   DoorVisitor visit;
 };

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/Target/PTX/EmitPTX.h"
+#include "dialects/Tile/IR/TileDialect.h"
 #include "lib/Support/Guarded.h"
 #include "lib/Target/PTX/PlanAttr.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -122,7 +123,7 @@ static void optimize(Module &module, TargetMachine &machine) {
   createModuleToFunctionPassAdaptor(std::move(passes)).run(module, modules);
 }
 
-static Expected<std::unique_ptr<TargetMachine>> createMachine(const PTXOptions &options) {
+static Expected<std::unique_ptr<TargetMachine>> createTargetMachine(const Machine &machine) {
   static std::once_flag once;
   std::call_once(once, [] {
     LLVMInitializeNVPTXTargetInfo();
@@ -139,8 +140,8 @@ static Expected<std::unique_ptr<TargetMachine>> createMachine(const PTXOptions &
   // A product and a sum round once: closer to the definition, and one instruction.
   targetOptions.AllowFPOpFusion = FPOpFusion::Fast;
   return std::unique_ptr<TargetMachine>(
-      target->createTargetMachine(triple, options.chip, options.features, targetOptions,
-                                  Reloc::PIC_, std::nullopt, CodeGenOptLevel::Default));
+      target->createTargetMachine(triple, machine.name, machine.ptx, targetOptions, Reloc::PIC_,
+                                  std::nullopt, CodeGenOptLevel::Default));
 }
 
 static void generate(Module &module, TargetMachine &machine, SmallVectorImpl<char> &text,
@@ -156,8 +157,7 @@ static void generate(Module &module, TargetMachine &machine, SmallVectorImpl<cha
 // The whole
 //===----------------------------------------------------------------------===//
 
-Expected<std::string> attn::emitPTX(mlir::ModuleOp module, const PTXOptions &options,
-                                    PTXTimings *timings) {
+Expected<std::string> attn::emitPTX(mlir::ModuleOp module, PTXTimings *timings) {
   auto start = std::chrono::steady_clock::now();
   auto lap = [&](double PTXTimings::*field) {
     auto now = std::chrono::steady_clock::now();
@@ -165,7 +165,7 @@ Expected<std::string> attn::emitPTX(mlir::ModuleOp module, const PTXOptions &opt
       timings->*field = std::chrono::duration<double, std::milli>(now - start).count();
     start = now;
   };
-  Expected<std::unique_ptr<TargetMachine>> machine = createMachine(options);
+  Expected<std::unique_ptr<TargetMachine>> machine = createTargetMachine(tile::getMachine(module));
   if (!machine)
     return machine.takeError();
   LLVMContext context;
@@ -196,7 +196,8 @@ Expected<std::string> attn::emitPTX(mlir::ModuleOp module, const PTXOptions &opt
 Expected<std::vector<KernelPlan>> attn::getKernelPlans(mlir::ModuleOp module) {
   std::vector<KernelPlan> plans;
   for (auto function : module.getOps<mlir::LLVM::LLVMFuncOp>())
-    if (auto attribute = function->getAttrOfType<mlir::DictionaryAttr>("tile.plan")) {
+    if (auto attribute =
+            function->getAttrOfType<mlir::DictionaryAttr>(tile::TileDialect::kPlanAttrName)) {
       Expected<KernelPlan> plan = fromAttribute(attribute);
       if (!plan)
         return plan.takeError();

@@ -14,22 +14,14 @@
 
 namespace attn {
 
-struct PTXOptions {
-  /// The architecture, with its specific features.
-  std::string chip = "sm_90a";
-  /// The oldest PTX that has copies into shared::cta; drivers from R565 on take it.
-  std::string features = "+ptx86";
-};
-
 /// Where the time went, in milliseconds.
 struct PTXTimings {
   double translate = 0, optimize = 0, generate = 0;
 };
 
-/// Compiles the kernels of a module in room `thread`, in process. LLVM's refusals are errors,
-/// never the end of the process.
-llvm::Expected<std::string> emitPTX(mlir::ModuleOp module, const PTXOptions &options = {},
-                                    PTXTimings *timings = nullptr);
+/// Compiles the kernels of a module in room `thread` for its machine, in process. LLVM's refusals
+/// are errors, never the end of the process.
+llvm::Expected<std::string> emitPTX(mlir::ModuleOp module, PTXTimings *timings = nullptr);
 
 /// The plans of the module's kernels, in order.
 llvm::Expected<std::vector<KernelPlan>> getKernelPlans(mlir::ModuleOp module);

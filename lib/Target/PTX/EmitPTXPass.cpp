@@ -41,7 +41,7 @@ struct EmitPTXPass
 
   LogicalResult emit(ModuleOp module) {
     PTXTimings times;
-    llvm::Expected<std::string> text = emitPTX(module, {}, &times);
+    llvm::Expected<std::string> text = emitPTX(module, &times);
     if (!text)
       return report(module, text.takeError());
     if (timings)

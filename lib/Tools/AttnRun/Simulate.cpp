@@ -24,8 +24,7 @@ static Expected<sim::Launch> lower(mlir::ModuleOp module, const RunOptions &opti
   PipelineOptions pipeline;
   pipeline.target = "cuda";
   copyScheduleOptions(options, pipeline);
-  if (options.stages)
-    pipeline.stages = options.stages;
+  pipeline.stages = options.stages;
   mlir::PassManager pm(module.getContext());
   buildPipeline(pm, pipeline, Room::Async);
   if (failed(pm.run(module)))

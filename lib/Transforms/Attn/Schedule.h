@@ -9,8 +9,8 @@
 #define ATTN_LIB_TRANSFORMS_ATTN_SCHEDULE_H
 
 #include "dialects/Attn/IR/AttnDialect.h"
+#include "lib/Transforms/Attn/GPUBlock.h"
 #include "mlir/IR/Operation.h"
-#include <algorithm>
 
 namespace attn {
 
@@ -25,10 +25,16 @@ inline mlir::FailureOr<ScheduleAttr> getSchedule(mlir::Operation *op) {
          << kScheduleAttrName << "' attribute (attn-set-schedule attaches one)";
 }
 
-/// What block_n is a multiple of on a GPU: sums take 16 keys at a time, and stages in shared
-/// memory, where a row takes 32 bytes or more, are multiples of 1024.
-inline int64_t getGPUKeyStep(int64_t headDim, int64_t valueDim) {
-  return std::min(headDim, valueDim) <= 16 ? 32 : 16;
+/// The block that a schedule makes of an attention.
+inline GPUBlock getGPUBlock(int64_t headDim, int64_t valueDim, mlir::Type element,
+                            ScheduleAttr schedule) {
+  return {headDim,
+          valueDim,
+          element.getIntOrFloatBitWidth() / 8,
+          schedule.getBlockM(),
+          schedule.getBlockN(),
+          schedule.getStages(),
+          schedule.getConsumers()};
 }
 
 } // namespace attn

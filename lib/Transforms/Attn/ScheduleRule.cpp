@@ -6,7 +6,8 @@
 //===----------------------------------------------------------------------------------------===//
 
 #include "lib/Transforms/Attn/ScheduleRule.h"
-#include "lib/Transforms/Attn/Schedule.h"
+#include "lib/Transforms/Attn/GPUBlock.h"
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace attn;
@@ -16,44 +17,70 @@ using namespace attn;
 /// and make packing the values, once per tile, worth amortising over more rows.
 BlockSizes attn::chooseForCPU(int64_t lanes, bool bf16Pairs) {
   if (bf16Pairs)
-    return {128, 64, "cpu-bf16-pairs"};
+    return {128, 64, 1, "cpu-bf16-pairs"};
   // Sixteen registers of 8 lanes hold 6 x 2 accumulators; 48 and 96 divide evenly by them.
   if (lanes == 8)
-    return {48, 96, "cpu-8-lanes"};
-  return {64, 64, "cpu-f32"};
+    return {48, 96, 1, "cpu-8-lanes"};
+  return {64, 64, 1, "cpu-f32"};
 }
 
-/// A warpgroup for each 64 rows. Keys so that the query, two stages of keys and two of values fit
-/// 227 KiB, and scores, weights, accumulator and what the regions compute fit the registers: 240 in
-/// each thread of two warpgroups, 160 of three. Measured on an H200 (bench/NOTES.md); where a mask
-/// cuts tiles, narrow ones waste less. Keys are split where rows are few: three warpgroups would
-/// mostly compute rows that do not exist.
-BlockSizes attn::chooseForCUDA(const GPUProblem &problem) {
-  const RegionWork &work = problem.work;
-  int64_t d = std::max(problem.headDim, problem.valueDim);
-  int64_t step = getGPUKeyStep(problem.headDim, problem.valueDim);
-  // The most that regions may do beside tiles of so many keys without spills, as 900 random
-  // attentions tell (one spills, 4 bytes). One step of keys is the least there is.
-  auto narrowFor = [&](int64_t keys, int64_t mostWork) -> int64_t {
-    int64_t excess = std::clamp<int64_t>(work.weight - mostWork, 0, 12);
-    int64_t narrowed = llvm::alignDown(keys - 16 * llvm::divideCeil(excess, 6), step);
-    return std::max(narrowed, step);
-  };
-  if (d <= 64 && !work.gathers && problem.splits == 1)
-    return {192,
-            narrowFor(work.isLong                                     ? 96
-                      : problem.scoreReadsTensors && problem.isMasked ? 112
-                                                                      : 128,
-                      9),
-            "cuda-d64"};
-  if (d <= 128)
-    return {128, narrowFor(work.isLong ? 112 : 128, 17), "cuda-d128"};
-  bool isHeavy = work.isLong || work.gathers;
-  if (d <= 192)
-    return {128, isHeavy ? narrowFor(64, 21) : narrowFor(96, 9), "cuda-d192"};
-  return {128,
-          isHeavy            ? narrowFor(48, 21)
-          : problem.isMasked ? narrowFor(64, 7)
-                             : narrowFor(80, 15),
-          "cuda-d256"};
+//===----------------------------------------------------------------------------------------===//
+// GPUs
+//===----------------------------------------------------------------------------------------===//
+
+/// What of a problem decides between rows of the table.
+enum Trait : unsigned { Masked = 1, BiasUnderMask = 2, Gathers = 4, Long = 8, Split = 16 };
+
+static unsigned getTraits(const GPUProblem &problem) {
+  return (problem.isMasked ? Masked : 0) |
+         (problem.isMasked && problem.scoreReadsTensors ? BiasUnderMask : 0) |
+         (problem.work.gathers ? Gathers : 0) | (problem.work.isLong ? Long : 0) |
+         (problem.splits > 1 ? Split : 0);
+}
+
+namespace {
+/// A row holds for D and Dv up to `columns`, problems with one of the traits `any` (0: all) and
+/// none of `none`.
+struct Row {
+  int64_t columns;
+  unsigned any, none;
+  int64_t blockM, blockN;
+  /// The most that regions may do beside so many keys without spills.
+  int64_t mostWork;
+  llvm::StringLiteral rule;
+};
+} // namespace
+
+/// The first row that holds decides. A warpgroup for each 64 rows. Keys so that the query, two
+/// stages of keys and two of values fit 227 KiB, and scores, weights, accumulator and what the
+/// regions compute fit the registers: 240 in each thread of two warpgroups, 160 of three. Measured
+/// on an H200 (bench/NOTES.md); where a mask cuts tiles, narrow ones waste less. Keys are split
+/// where rows are few: three warpgroups would mostly compute rows that do not exist.
+static constexpr Row kHopperRows[] = {{64, Long, Gathers | Split, 192, 96, 9, "cuda-d64"},
+                                      {64, BiasUnderMask, Gathers | Split, 192, 112, 9, "cuda-d64"},
+                                      {64, 0, Gathers | Split, 192, 128, 9, "cuda-d64"},
+                                      {128, Long, 0, 128, 112, 17, "cuda-d128"},
+                                      {128, 0, 0, 128, 128, 17, "cuda-d128"},
+                                      {192, Long | Gathers, 0, 128, 64, 21, "cuda-d192"},
+                                      {192, 0, 0, 128, 96, 9, "cuda-d192"},
+                                      {256, Long | Gathers, 0, 128, 48, 21, "cuda-d256"},
+                                      {256, Masked, 0, 128, 64, 7, "cuda-d256"},
+                                      {256, 0, 0, 128, 80, 15, "cuda-d256"}};
+static constexpr int64_t kHopperStages = 2;
+
+BlockSizes attn::chooseForCUDA(const Machine &machine, const GPUProblem &problem) {
+  int64_t columns = std::max(problem.headDim, problem.valueDim);
+  unsigned traits = getTraits(problem);
+  const Row *row = llvm::find_if(kHopperRows, [&](const Row &candidate) {
+    return columns <= candidate.columns && (!candidate.any || (traits & candidate.any)) &&
+           !(traits & candidate.none);
+  });
+  // Wider heads than any are refused; the last row is as good as any other.
+  row = std::min(row, std::end(kHopperRows) - 1);
+  // What regions do beyond `mostWork` takes keys, as 900 random attentions tell (one spills, 4
+  // bytes). One step of keys is the least there is.
+  int64_t excess = std::clamp<int64_t>(problem.work.weight - row->mostWork, 0, 12);
+  int64_t step = getKeyStep(machine, problem.headDim, problem.valueDim);
+  int64_t narrowed = llvm::alignDown(row->blockN - 16 * llvm::divideCeil(excess, 6), step);
+  return {row->blockM, std::max(narrowed, step), kHopperStages, row->rule};
 }

@@ -8,13 +8,14 @@
 #ifndef ATTN_LIB_TRANSFORMS_ATTN_SCHEDULERULE_H
 #define ATTN_LIB_TRANSFORMS_ATTN_SCHEDULERULE_H
 
+#include "lib/Machine/Machine.h"
 #include "lib/Transforms/Attn/RegionWork.h"
 
 namespace attn {
 
 /// A rule's choice and the name it goes by in the remark.
 struct BlockSizes {
-  int64_t blockM, blockN;
+  int64_t blockM, blockN, stages;
   llvm::StringRef rule;
 };
 
@@ -29,8 +30,8 @@ struct GPUProblem {
 /// Sizes for a CPU with registers of `lanes` f32, and products of bf16 pairs if `bf16Pairs`.
 BlockSizes chooseForCPU(int64_t lanes, bool bf16Pairs);
 
-/// Sizes for Hopper; block_n is a positive multiple of getGPUKeyStep.
-BlockSizes chooseForCUDA(const GPUProblem &problem);
+/// Sizes for a GPU; block_n is a positive multiple of getKeyStep.
+BlockSizes chooseForCUDA(const Machine &machine, const GPUProblem &problem);
 
 } // namespace attn
 

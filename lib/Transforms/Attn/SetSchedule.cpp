@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialects/Attn/IR/AttnOps.h"
+#include "dialects/Tile/IR/TileDialect.h"
 #include "lib/Rooms/RoomPass.h"
 #include "lib/Transforms/Attn/Passes.h"
 #include "lib/Transforms/Attn/Schedule.h"
@@ -21,55 +22,96 @@ namespace attn {
 using namespace mlir;
 using namespace attn;
 
+/// Why the op's schedule does not work on the machine, if it does not. Elements of more than 16
+/// bits have no products there, which room 4 says.
+static LogicalResult checkBlock(AttentionOp op, const Machine &machine, ScheduleAttr schedule) {
+  RankedTensorType query = op.getQuery().getType();
+  if (query.getElementTypeBitWidth() > 16)
+    return success();
+  std::string why = refuseBlock(
+      machine, getGPUBlock(op.getHeadDim(), op.getValueDim(), query.getElementType(), schedule));
+  return why.empty() ? success() : op.emitOpError(why);
+}
+
 namespace {
 struct SetSchedulePass
     : RoomPass<attn::impl::SetSchedulePassBase<SetSchedulePass>, Room::Problem, Room::Problem> {
   using RoomPass::RoomPass;
 
-  /// Gradients have the sizes of a forward pass of their element type: rows are rows, keys are
-  /// keys.
-  BlockSizes choose(Operation *op) {
-    if (auto attention = dyn_cast<AttentionOp>(op))
-      return choose(attention);
-    return chooseForCPU(lanes, /*bf16Pairs=*/false);
+  /// Gradients have the sizes of a forward pass of their element type on a CPU: rows are rows, keys
+  /// are keys.
+  BlockSizes choose(Operation *op, const Machine *machine) {
+    auto attention = dyn_cast<AttentionOp>(op);
+    if (!attention)
+      return chooseForCPU(lanes, /*bf16Pairs=*/false);
+    if (machine)
+      return chooseForCUDA(
+          *machine, {attention.getHeadDim(), attention.getValueDim(), !attention.getMask().empty(),
+                     readsTensors(attention.getScore()), measureRegions(attention), splits});
+    return chooseForCPU(lanes, bf16Dot && attention.getQuery().getType().getElementType().isBF16());
   }
 
-  BlockSizes choose(AttentionOp op) {
-    if (target == "cuda")
-      return chooseForCUDA({op.getHeadDim(), op.getValueDim(), !op.getMask().empty(),
-                            readsTensors(op.getScore()), measureRegions(op), splits});
-    return chooseForCPU(lanes, bf16Dot && op.getQuery().getType().getElementType().isBF16());
+  LogicalResult checkOptions() {
+    if (target != "cpu" && target != "cuda")
+      return getOperation().emitError("expected target cpu or cuda, got '") << target << "'";
+    int64_t most = int64_t(1) << 30;
+    if (blockM < 0 || blockN < 0 || stages < 0 || splits < 1 ||
+        std::max({blockM.getValue(), blockN.getValue(), stages.getValue(), splits.getValue()}) >
+            most)
+      return getOperation().emitError("expected block-m, block-n and stages from 0 to 2^30 and "
+                                      "splits from 1 to 2^30, got ")
+             << blockM.getValue() << ", " << blockN.getValue() << ", " << stages.getValue()
+             << " and " << splits.getValue();
+    return success();
+  }
+
+  /// Of the rule, but for what options say. `machine` is null on a CPU, where blocks have no stages
+  /// and one thread.
+  FailureOr<ScheduleAttr> makeSchedule(Operation *op, const Machine *machine) {
+    BlockSizes sizes = choose(op, machine);
+    int64_t m = blockM ? int64_t(blockM) : sizes.blockM,
+            n = blockN ? int64_t(blockN) : sizes.blockN,
+            numStages = machine && stages ? int64_t(stages) : sizes.stages,
+            consumers = machine ? std::max<int64_t>(1, m / machine->productRows) : 1;
+    auto schedule = ScheduleAttr::getChecked([&] { return op->emitOpError(); }, &getContext(), m, n,
+                                             splits.getValue(), numStages, consumers);
+    if (!schedule)
+      return failure();
+    std::string text = llvm::formatv("rule {0} chose block_m {1}, block_n {2}, splits {3}",
+                                     blockM || blockN || stages ? StringRef("options") : sizes.rule,
+                                     m, n, splits.getValue());
+    if (machine)
+      text += llvm::formatv(", stages {0}, consumers {1}", numStages, consumers);
+    remark::passed(op->getLoc(), remark::RemarkOpts::name("schedule").category("attn")) << text;
+    return schedule;
+  }
+
+  LogicalResult schedule(Operation *op, const Machine *machine) {
+    auto schedule = op->getAttrOfType<ScheduleAttr>(kScheduleAttrName);
+    if (!schedule) {
+      FailureOr<ScheduleAttr> made = makeSchedule(op, machine);
+      if (failed(made))
+        return failure();
+      op->setAttr(kScheduleAttrName, schedule = *made);
+    }
+    return machine ? checkBlock(cast<AttentionOp>(op), *machine, schedule) : success();
   }
 
   LogicalResult transform() override {
-    if (target != "cpu" && target != "cuda") {
-      getOperation()->emitError("expected target cpu or cuda, got '") << target << "'";
+    if (failed(checkOptions()))
       return failure();
+    ModuleOp module = getOperation();
+    const Machine *machine = nullptr;
+    if (target == "cuda") {
+      machine = &tile::getMachine(module);
+      module->setAttr(tile::TileDialect::kTargetAttrName,
+                      tile::TargetAttr::get(&getContext(), machine->name));
     }
-    int64_t most = int64_t(1) << 30;
-    if (blockM < 0 || blockN < 0 || splits < 1 || blockM > most || blockN > most || splits > most) {
-      getOperation()->emitError(
-          "expected block-m and block-n from 0 to 2^30 and splits from 1 to 2^30, got ")
-          << blockM.getValue() << ", " << blockN.getValue() << " and " << splits.getValue();
-      return failure();
-    }
-    WalkResult walk = getOperation()->walk([&](Operation *op) -> WalkResult {
-      if (!isa<AttentionOp, RowDeltaOp, AttentionGradQueryOp, AttentionGradKeyValueOp>(op) ||
-          op->hasAttr(kScheduleAttrName))
-        return WalkResult::advance();
-      BlockSizes sizes = choose(op);
-      int64_t m = blockM ? int64_t(blockM) : sizes.blockM,
-              n = blockN ? int64_t(blockN) : sizes.blockN;
-      auto schedule = ScheduleAttr::getChecked([&] { return op->emitOpError(); }, &getContext(), m,
-                                               n, splits.getValue());
-      if (!schedule)
-        return WalkResult::interrupt();
-      op->setAttr(kScheduleAttrName, schedule);
-      remark::passed(op->getLoc(), remark::RemarkOpts::name("schedule").category("attn"))
-          << llvm::formatv("rule {0} chose block_m {1}, block_n {2}, splits {3}",
-                           blockM || blockN ? StringRef("options") : sizes.rule, m, n,
-                           splits.getValue())
-                 .str();
+    WalkResult walk = module.walk([&](Operation *op) -> WalkResult {
+      if (isa<AttentionOp>(op))
+        return schedule(op, machine);
+      if (isa<RowDeltaOp, AttentionGradQueryOp, AttentionGradKeyValueOp>(op))
+        return schedule(op, /*machine=*/nullptr);
       return WalkResult::advance();
     });
     return failure(walk.wasInterrupted());

@@ -23,8 +23,6 @@ namespace {
 struct AllocateSharedPass
     : attn::RoomPass<attn::tile::impl::AllocateSharedPassBase<AllocateSharedPass>,
                      attn::within(attn::Room::Async), attn::within(attn::Room::Async)> {
-  using RoomPass::RoomPass;
-
   LogicalResult allocate(func::FuncOp kernel) {
     int64_t end = 0;
     auto place = [&](auto op, int64_t alignment, int64_t bytes) {
@@ -37,11 +35,11 @@ struct AllocateSharedPass
     });
     kernel.walk(
         [&](BarrierInitOp op) { place(op, 8, cast<BarrierType>(op.getType()).getSizeInBytes()); });
-    if (end <= sharedBytes)
+    int64_t most = getMachine(kernel).sharedBytes;
+    if (end <= most)
       return success();
-    return kernel.emitOpError("expected at most ")
-           << sharedBytes.getValue() << " bytes of shared memory, got " << end
-           << " (smaller blocks or fewer stages need less)";
+    return kernel.emitOpError("expected at most ") << most << " bytes of shared memory, got " << end
+                                                   << " (smaller blocks or fewer stages need less)";
   }
 
   LogicalResult transform() override {

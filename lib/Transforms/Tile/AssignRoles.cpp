@@ -18,22 +18,22 @@ namespace attn::tile {
 using namespace mlir;
 using namespace attn::tile;
 
-/// One warpgroup copies, those of room 5 compute. The producer needs few of the 512 registers that
-/// 128 threads times four have each; the consumers share the rest.
+/// One warpgroup copies, those of room 5 compute.
 static FailureOr<ArrayAttr> makeRoles(func::FuncOp kernel) {
+  const attn::Machine &machine = getMachine(kernel);
   int64_t consumers =
       kernel->getAttrOfType<KernelAttr>(TileDialect::kKernelAttrName).getWarpgroups();
-  if (consumers > 7)
-    return kernel.emitOpError("expected at most 7 warpgroups beside the producer's, got ")
-           << consumers << " (smaller blocks need fewer)";
-  int64_t producerRegisters = consumers == 3 ? 32 : 24;
-  int64_t consumerRegisters = std::min<int64_t>(240, (512 - producerRegisters) / consumers / 8 * 8);
+  if (consumers > machine.getMostConsumers())
+    return kernel.emitOpError("expected at most ")
+           << machine.getMostConsumers() << " warpgroups beside the producer's, got " << consumers
+           << " (smaller blocks need fewer)";
+  const attn::RoleBudget &budget = machine.budgets[consumers - 1];
   Builder builder(kernel.getContext());
   return builder.getArrayAttr(
-      {RoleAttr::get(kernel.getContext(), builder.getStringAttr("producer"), 1, producerRegisters,
+      {RoleAttr::get(kernel.getContext(), builder.getStringAttr("producer"), 1, budget.producer,
                      /*elected=*/true),
        RoleAttr::get(kernel.getContext(), builder.getStringAttr("consumer"), consumers,
-                     consumerRegisters, /*elected=*/false)});
+                     budget.consumer, /*elected=*/false)});
 }
 
 /// Whether the op does more than compute values: others follow from where these are needed.

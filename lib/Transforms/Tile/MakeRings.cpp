@@ -61,8 +61,10 @@ struct Event {
 
 class RingMaker {
 public:
-  RingMaker(func::FuncOp kernel, MutableArrayRef<Ring> rings, int64_t stages)
-      : kernel(kernel), rings(rings), stages(stages), b(kernel.getContext()) {}
+  RingMaker(func::FuncOp kernel, MutableArrayRef<Ring> rings)
+      : kernel(kernel), rings(rings),
+        stages(kernel->getAttrOfType<KernelAttr>(TileDialect::kKernelAttrName).getStages()),
+        b(kernel.getContext()) {}
 
   LogicalResult run() {
     for (const Ring &ring : rings)
@@ -158,8 +160,8 @@ void RingMaker::declare(Ring &ring) {
   loc = ring.uses.place.getLoc();
   auto type = cast<SharedType>(ring.uses.place.getType());
   bool isOnce = ring.uses.isOnce(), isLocal = ring.uses.isLocal();
-  // A stage starts at a multiple of 1024 bytes.
-  int64_t count = isOnce || isLocal || type.getStageBytes() % 1024 != 0 ? 1 : stages;
+  bool isWhole = type.getStageBytes() % attn::tile::getMachine(kernel).stageBytes == 0;
+  int64_t count = isOnce || isLocal || !isWhole ? 1 : stages;
   auto ringType = SharedType::get(b.getContext(), type.getShape(), type.getElementType(),
                                   type.getSwizzle(), count);
   ring.place = AllocSharedOp::create(b, loc, ringType, IntegerAttr());
@@ -301,8 +303,6 @@ namespace {
 struct MakeRingsPass
     : attn::RoomPass<attn::tile::impl::MakeRingsPassBase<MakeRingsPass>,
                      attn::within(attn::Room::Async), attn::within(attn::Room::Async)> {
-  using RoomPass::RoomPass;
-
   LogicalResult makeRings(func::FuncOp kernel) {
     FailureOr<SmallVector<PlaceLifetimes>> places = findLifetimes(kernel);
     if (failed(places))
@@ -310,14 +310,10 @@ struct MakeRingsPass
     std::vector<Ring> rings(places->size());
     for (auto [ring, place] : llvm::zip_equal(rings, *places))
       ring.uses = std::move(place);
-    return RingMaker(kernel, rings, stages).run();
+    return RingMaker(kernel, rings).run();
   }
 
   LogicalResult transform() override {
-    if (stages < 1 || stages > 64) {
-      getOperation()->emitError("expected 1 to 64 stages, got ") << stages.getValue();
-      return failure();
-    }
     for (auto kernel : getOperation().getOps<func::FuncOp>())
       if (kernel->hasAttr(TileDialect::kRolesAttrName) && failed(makeRings(kernel)))
         return failure();

@@ -293,8 +293,9 @@ static LogicalResult outline(func::FuncOp kernel, ArrayAttr attribute) {
   for (Operation *op : llvm::reverse(program))
     op->erase();
   auto before = kernel->getAttrOfType<KernelAttr>(TileDialect::kKernelAttrName);
-  kernel->setAttr(TileDialect::kKernelAttrName,
-                  KernelAttr::get(kernel.getContext(), total, before.getGrid()));
+  kernel->setAttr(
+      TileDialect::kKernelAttrName,
+      KernelAttr::get(kernel.getContext(), total, before.getGrid(), before.getStages()));
   kernel->removeAttr(TileDialect::kRolesAttrName);
   return success();
 }

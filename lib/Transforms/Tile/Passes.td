@@ -72,7 +72,7 @@ def MakeRingsPass : Pass<"tile-make-rings", "::mlir::ModuleOp"> {
   let summary = "orders who fills a place and who reads it by barriers";
   let description = [{
     Who fills and reads a place follows from the memory effects of its users. A place that is filled in a loop becomes a ring of
-    `stages`; a reader waits for `full` before its first read and arrives on `empty` after its last, in the block of the fill.
+    the kernel's `stages`; a reader waits for `full` before its first read and arrives on `empty` after its last, in the block of the fill.
     Copies become asynchronous. A register tile is stored to the stage by all threads of its role, who fence, meet and arrive;
     a place that only they read needs no ring. Slots go through scf.for, scf.if and scf.while. What is filled and never read
     is not filled. A `tile.clear_unread` becomes marks, a meeting, zeros, a fence and another meeting, between the wait for its stage
@@ -80,10 +80,8 @@ def MakeRingsPass : Pass<"tile-make-rings", "::mlir::ModuleOp"> {
 
     Requires: a part of room 6 `async`: roles. Produces: a part of room 6 `async`: one program, whose synchronous products are left.
     Fails when: a place is read where no fill of its block or a block around it comes before; it is filled again before its
-    last reader; two roles, or copies and stores, fill one place; a place has 2^20 bytes; `stages` is not from 1 to 64.
+    last reader; two roles, or copies and stores, fill one place; a place has 2^20 bytes.
   }];
-  let options = [
-    Option<"stages", "stages", "int64_t", "2", "uses of a ring that may be in flight">];
   let dependentDialects = ["::attn::tile::TileDialect", "::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect"];
 }
 
@@ -120,10 +118,8 @@ def AllocateSharedPass : Pass<"tile-allocate-shared", "::mlir::ModuleOp"> {
     what has none comes after it.
 
     Requires: a part of room 6 `async`. Produces: a part of room 6 `async`, with an offset on every tile.alloc_shared and
-    tile.barrier_init. Fails when: a kernel needs more shared memory than a block has; the error names both sizes.
+    tile.barrier_init. Fails when: a kernel needs more shared memory than a block of its machine has; the error names both sizes.
   }];
-  let options = [
-    Option<"sharedBytes", "shared-bytes", "int64_t", "232448", "shared memory of a block">];
   let dependentDialects = ["::attn::tile::TileDialect"];
 }
 

@@ -25,10 +25,20 @@ func.func private @relative_bias_c1() attributes {a = #attn.relative_bias<-10737
 
 // -----
 
-// expected-error@+1 {{expected block_m, block_n and splits from 1 to 2^30, got 0, 64 and 1}}
+// expected-error@+1 {{expected block_m, block_n, splits, stages and consumers from 1 to 2^30, got 0, 64, 1, 1 and 1}}
 func.func private @schedule_c1() attributes {a = #attn.schedule<block_m = 0, block_n = 64>}
 
 // -----
 
-// expected-error@+1 {{expected block_m, block_n and splits from 1 to 2^30, got 64, 64 and -1}}
+// expected-error@+1 {{expected block_m, block_n, splits, stages and consumers from 1 to 2^30, got 64, 64, -1, 1 and 1}}
 func.func private @schedule_c1_splits() attributes {a = #attn.schedule<block_m = 64, block_n = 64, splits = -1>}
+
+// -----
+
+// expected-error@+1 {{from 1 to 2^30, got 64, 64, 1, 0 and 1}}
+func.func private @schedule_c1_stages() attributes {a = #attn.schedule<block_m = 64, block_n = 64, stages = 0>}
+
+// -----
+
+// expected-error@+1 {{from 1 to 2^30, got 64, 64, 1, 1 and 0}}
+func.func private @schedule_c1_consumers() attributes {a = #attn.schedule<block_m = 64, block_n = 64, consumers = 0>}

@@ -7,9 +7,28 @@ func.func @dialect_c1_argument(%s: memref<3x?xf32> {tile.scrap}) {
 
 // -----
 
-// expected-error@+1 {{expected tile.kernel, tile.roles, tile.role or tile.plan of the tile dialect, got 'tile.kernels'}}
+// expected-error@+1 {{expected tile.target, tile.kernel, tile.roles, tile.role or tile.plan of the tile dialect, got 'tile.kernels'}}
 func.func @dialect_c1() attributes {tile.kernels} {
   return
+}
+
+// -----
+
+// expected-error@+1 {{expected #tile.target on a module, got #tile.target<"sm_90a">}}
+func.func @target_c1() attributes {tile.target = #tile.target<"sm_90a">} {
+  return
+}
+
+// -----
+
+// expected-error@+1 {{expected #tile.target on a module, got "sm_90a"}}
+module @target_c1_module attributes {tile.target = "sm_90a"} {
+}
+
+// -----
+
+// expected-error@+1 {{expected the machine sm_90a, got 'sm_20'}}
+module @target_c2 attributes {tile.target = #tile.target<"sm_20">} {
 }
 
 // -----
@@ -40,6 +59,14 @@ func.func @kernel_c2(%q: memref<?x?xf32>) attributes {
 // expected-error@+1 {{expected extents of its 1 arguments, got argument 1}}
 func.func @kernel_c2_argument(%q: memref<?x?xf32>) attributes {
     tile.kernel = #tile.kernel<warpgroups = 1, grid = [[#tile.extent<argument = 1, dim = 0>]]>} {
+  return
+}
+
+// -----
+
+// expected-error@+2 {{expected 1 to 64 stages, got 65}}
+func.func @kernel_c8() attributes {
+    tile.kernel = #tile.kernel<warpgroups = 1, grid = [], stages = 65>} {
   return
 }
 

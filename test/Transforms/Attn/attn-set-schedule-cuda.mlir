@@ -5,9 +5,11 @@
 !d192 = tensor<?x?x?x192xbf16>
 !d256 = tensor<?x?x?x256xbf16>
 
+// Rooms below read the machine and the depth of rings in the IR.
+// CHECK: module attributes {tile.target = #tile.target<"sm_90a">}
 // CHECK-LABEL: func @plain
 func.func @plain(%a: !d64, %b: !d128, %c: !d192, %d: !d256) -> (!d64, !d128, !d192, !d256) {
-  // CHECK: schedule<block_m = 192, block_n = 128
+  // CHECK: schedule<block_m = 192, block_n = 128, stages = 2, consumers = 3>
   %0 = attn.attention %a, %a, %a : !d64, !d64, !d64 -> !d64
   // CHECK: schedule<block_m = 128, block_n = 128
   %1 = attn.attention %b, %b, %b : !d128, !d128, !d128 -> !d128

@@ -16,7 +16,7 @@
 // CHECK:         %[[FILL0:.*]] = tile.slot
 // CHECK:         %[[READ0:.*]] = tile.slot
 func.func @two_readers(%q: !global, %k: !global, %n: index) attributes {
-    tile.kernel = #tile.kernel<warpgroups = 1, grid = []>,
+    tile.kernel = #tile.kernel<warpgroups = 1, grid = [], stages = 2>,
     tile.roles = [#tile.role<name = "load", warpgroups = 1, registers = 24, elected = true>,
                   #tile.role<name = "compute", warpgroups = 1, registers = 240>]} {
   %c0 = arith.constant 0 : index
@@ -55,7 +55,7 @@ func.func @two_readers(%q: !global, %k: !global, %n: index) attributes {
 // A fill around a loop that reads it: the release follows the loop.
 // CHECK-LABEL: func.func @loop_in_loop
 func.func @loop_in_loop(%q: !global, %n: index) attributes {
-    tile.kernel = #tile.kernel<warpgroups = 1, grid = []>,
+    tile.kernel = #tile.kernel<warpgroups = 1, grid = [], stages = 2>,
     tile.roles = [#tile.role<name = "load", warpgroups = 1, registers = 24, elected = true>,
                   #tile.role<name = "compute", warpgroups = 1, registers = 240>]} {
   %c0 = arith.constant 0 : index
@@ -81,7 +81,7 @@ func.func @loop_in_loop(%q: !global, %n: index) attributes {
 // Slots go through branches; the one that fills nothing hands them on.
 // CHECK-LABEL: func.func @branch
 func.func @branch(%q: !global, %n: index, %live: i1) attributes {
-    tile.kernel = #tile.kernel<warpgroups = 1, grid = []>,
+    tile.kernel = #tile.kernel<warpgroups = 1, grid = [], stages = 2>,
     tile.roles = [#tile.role<name = "load", warpgroups = 1, registers = 24, elected = true>,
                   #tile.role<name = "compute", warpgroups = 1, registers = 240>]} {
   %c0 = arith.constant 0 : index
@@ -107,7 +107,7 @@ func.func @branch(%q: !global, %n: index, %live: i1) attributes {
 
 // CHECK-LABEL: func.func @while
 func.func @while(%q: !global, %n: index) attributes {
-    tile.kernel = #tile.kernel<warpgroups = 1, grid = []>,
+    tile.kernel = #tile.kernel<warpgroups = 1, grid = [], stages = 2>,
     tile.roles = [#tile.role<name = "load", warpgroups = 1, registers = 24, elected = true>,
                   #tile.role<name = "compute", warpgroups = 1, registers = 240>]} {
   %c0 = arith.constant 0 : index
@@ -139,7 +139,7 @@ func.func @while(%q: !global, %n: index) attributes {
 // CHECK:         %[[FULL:.*]] = tile.barrier_init 1 : !tile.barrier<2>
 // CHECK:         %[[EMPTY:.*]] = tile.barrier_init 2 : !tile.barrier<2>
 func.func @stored(%n: index, %x: !half) attributes {
-    tile.kernel = #tile.kernel<warpgroups = 1, grid = []>,
+    tile.kernel = #tile.kernel<warpgroups = 1, grid = [], stages = 2>,
     tile.roles = [#tile.role<name = "give", warpgroups = 1, registers = 160>,
                   #tile.role<name = "take", warpgroups = 1, registers = 160>,
                   #tile.role<name = "also", warpgroups = 1, registers = 160>]} {
@@ -171,7 +171,7 @@ func.func @stored(%n: index, %x: !half) attributes {
 // CHECK:         %[[P:.*]] = tile.alloc_shared : !tile.shared<64x64xbf16, swizzle = 128>
 // CHECK-NOT:     tile.barrier_init
 func.func @local(%n: index, %x: !half) attributes {
-    tile.kernel = #tile.kernel<warpgroups = 1, grid = []>,
+    tile.kernel = #tile.kernel<warpgroups = 1, grid = [], stages = 2>,
     tile.roles = [#tile.role<name = "load", warpgroups = 1, registers = 24, elected = true>,
                   #tile.role<name = "compute", warpgroups = 1, registers = 240>]} {
   %c0 = arith.constant 0 : index
@@ -193,7 +193,7 @@ func.func @local(%n: index, %x: !half) attributes {
 // CHECK-LABEL: func.func @unread
 // CHECK-NOT:     tile.copy
 func.func @unread(%q: !global) attributes {
-    tile.kernel = #tile.kernel<warpgroups = 1, grid = []>,
+    tile.kernel = #tile.kernel<warpgroups = 1, grid = [], stages = 2>,
     tile.roles = [#tile.role<name = "load", warpgroups = 1, registers = 24, elected = true>]} {
   %c0 = arith.constant 0 : index
   %qs = tile.alloc_shared : !tile

@@ -1,5 +1,5 @@
 // RUN: attn-opt %s --tile-to-async --tile-simulate="shapes=600x64,330x64,600x64 seeds=200" | FileCheck %s
-// RUN: attn-opt %s --tile-to-async=stages=1 --tile-simulate="shapes=600x64,330x64,600x64 seeds=20" -o %t
+// RUN: attn-opt %s --tile-to-async --tile-simulate="shapes=600x64,330x64,600x64 seeds=20" -o %t
 
 // Blocks that go on to other rows: a loop around the loop over keys. The queries change with the outer one, so that they have a
 // ring too.

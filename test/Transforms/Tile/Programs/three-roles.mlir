@@ -1,4 +1,4 @@
-// RUN: attn-opt %s --tile-assign-roles --tile-make-rings=stages=2 --tile-overlap-mma --tile-outline-roles --canonicalize --cse --tile-allocate-shared --tile-simulate="shapes=64x64,330x64,64x64 seeds=200" | FileCheck %s
+// RUN: attn-opt %s --tile-assign-roles --tile-make-rings --tile-overlap-mma --tile-outline-roles --canonicalize --cse --tile-allocate-shared --tile-simulate="shapes=64x64,330x64,64x64 seeds=200" | FileCheck %s
 
 // Three roles: one copies, one makes weights and stores them to shared memory, one adds them up. The ring of weights is filled
 // by threads; that of keys is read by two roles, and both give a stage back.
@@ -29,7 +29,7 @@
 !half = tensor<64x64xbf16, #tile.acc<warpgroups = 1>>
 
 func.func @three_roles(%q: !in, %k: !in, %o: !out) attributes {
-    tile.kernel = #tile.kernel<warpgroups = 1, grid = []>,
+    tile.kernel = #tile.kernel<warpgroups = 1, grid = [], stages = 2>,
     tile.roles = [#tile.role<name = "load", warpgroups = 1, registers = 24, elected = true>,
                   #tile.role<name = "scores", warpgroups = 1, registers = 200>,
                   #tile.role<name = "sums", warpgroups = 1, registers = 200>]} {

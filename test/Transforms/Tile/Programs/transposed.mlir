@@ -1,5 +1,5 @@
 // RUN: attn-opt %s --tile-to-async --tile-simulate="shapes=128x64,128x64,128x64 seeds=200" | FileCheck %s
-// RUN: attn-opt %s --tile-to-async=stages=1 --tile-simulate="shapes=128x64,128x64,128x64 seeds=20" -o %t
+// RUN: attn-opt %s --tile-to-async --tile-simulate="shapes=128x64,128x64,128x64 seeds=20" -o %t
 
 // A product whose lhs is the transpose of what threads have computed: they hand it over through shared memory.
 // CHECK:         role consumer

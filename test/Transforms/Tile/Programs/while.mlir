@@ -1,5 +1,5 @@
 // RUN: attn-opt %s --tile-to-async --tile-simulate="shapes=200x64,330x64,200x64 seeds=200" | FileCheck %s
-// RUN: attn-opt %s --tile-to-async=stages=1 --tile-simulate="shapes=200x64,330x64,200x64 seeds=20" -o %t
+// RUN: attn-opt %s --tile-to-async --tile-simulate="shapes=200x64,330x64,200x64 seeds=20" -o %t
 
 // A loop that is no scf.for.
 // CHECK:         role producer

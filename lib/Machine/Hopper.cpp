@@ -1,0 +1,60 @@
+//===- Hopper.cpp - H100 and H200 -------------------------------------------------------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------------------------===//
+
+#include "lib/Machine/Hopper.h"
+
+using namespace attn;
+
+/// The producer needs few of the 512 registers that four threads, one of each warpgroup, have
+/// together; the consumers share the rest.
+static constexpr RoleBudget kBudgets[] = {{24, 240}, {24, 240}, {32, 160}, {24, 120},
+                                          {24, 96},  {24, 80},  {24, 64}};
+
+constinit const Machine attn::kHopper = {
+    .name = "sm_90a",
+    // Copies into shared::cta; drivers from R565 on take it.
+    .ptx = "+ptx86",
+
+    .warpgroupThreads = 128,
+    .productRows = 64,
+    .productColumnStep = 8,
+    .productColumns = 256,
+    .sumBytes = 32,
+    .productRegisters = 16,
+
+    .warpgroups = 8,
+    .sharedBytes = 227 * 1024,
+    .stageBytes = 1024,
+    .stages = 64,
+
+    .registers = 65536,
+    .registerStep = 8,
+    .leastRegisters = 24,
+    .mostRegisters = 255,
+    .budgets = kBudgets,
+
+    .boxRows = 256,
+
+    .costs = {
+        // Plain matrix products reach 680 of the 989 TFLOP/s that the nominal clock allows.
+        .clockGHz = 1.83,
+        .loadedClockGHz = 1.4,
+        .multiprocessors = 132,
+        .tensorFlops = 4096,
+        .exps = 16,
+        .lanes = 128,
+        .sharedBytes = 128,
+        .memoryBytes = 40,
+        .copyLatency = 400,
+        .copyBytes = 126,
+        .productLatency = 130,
+        .waitLatency = 40,
+        .arriveLatency = 20,
+        .exchangeLatency = 130,
+        .launchCycles = 5000,
+        .blockCycles = 900,
+    }};

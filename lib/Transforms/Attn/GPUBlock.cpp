@@ -1,0 +1,148 @@
+//===- GPUBlock.cpp - what a block of attention takes of a GPU --------------------------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------------------------===//
+
+#include "lib/Transforms/Attn/GPUBlock.h"
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/MathExtras.h"
+#include <algorithm>
+
+using namespace attn;
+using llvm::formatv;
+
+//===----------------------------------------------------------------------------------------===//
+// Shared memory
+//===----------------------------------------------------------------------------------------===//
+
+/// Bytes of a shared tile, as tile-promote-operands makes it: the widest swizzle whose slab the
+/// rows fill. Columns that are summed over fill whole products.
+static int64_t getTileBytes(const Machine &machine, int64_t rows, int64_t rowBytes, bool isSummed) {
+  if (isSummed)
+    rowBytes = llvm::alignTo(rowBytes, machine.sumBytes);
+  int64_t swizzle = rowBytes >= 128 ? 128 : rowBytes >= 64 ? 64 : 32;
+  return rows * swizzle * llvm::divideCeil(rowBytes, swizzle);
+}
+
+/// Bytes of one stage of keys and of one of values.
+static std::pair<int64_t, int64_t> getStageBytes(const Machine &machine, const GPUBlock &block) {
+  return {getTileBytes(machine, block.blockN, block.headDim * block.elementBytes, true),
+          getTileBytes(machine, block.blockN, block.valueDim * block.elementBytes, false)};
+}
+
+int64_t attn::getKeyStep(const Machine &machine, int64_t headDim, int64_t valueDim,
+                         int64_t elementBytes) {
+  GPUBlock block{headDim, valueDim, elementBytes, 0, 0, 1, 1};
+  for (block.blockN = machine.sumBytes / elementBytes;; block.blockN *= 2) {
+    auto [key, value] = getStageBytes(machine, block);
+    if (key % machine.stageBytes == 0 && value % machine.stageBytes == 0)
+      return block.blockN;
+  }
+}
+
+int64_t attn::getSharedBytes(const Machine &machine, const GPUBlock &block) {
+  auto [key, value] = getStageBytes(machine, block);
+  int64_t query =
+      getTileBytes(machine, block.blockM, block.headDim * block.elementBytes, /*isSummed=*/true);
+  // The query has one barrier of 8 bytes; each stage of a ring has two.
+  int64_t barriers = 8 * (1 + 2 * 2 * block.stages);
+  return query + block.stages * (key + value) + barriers;
+}
+
+//===----------------------------------------------------------------------------------------===//
+// Refusals
+//===----------------------------------------------------------------------------------------===//
+
+/// `size` as a multiple of `step` up to `most`; empty if it is one.
+static std::string refuseSize(const Machine &machine, llvm::StringRef what, int64_t size,
+                              int64_t step, int64_t most, llvm::StringRef condition = "") {
+  if (size > 0 && size % step == 0 && size <= most)
+    return {};
+  int64_t nearest =
+      std::clamp<int64_t>(llvm::alignTo(std::max<int64_t>(size, 1), step), step, most);
+  return formatv("expected {0} in multiples of {1} up to {2}{3} on {4}, got {5}; the nearest is "
+                 "{6}",
+                 what, step, most, condition, machine.name, size, nearest);
+}
+
+/// Whether the accumulator of one product fits the registers of a consumer's thread.
+static bool fitsRegisters(const Machine &machine, const GPUBlock &block) {
+  int64_t columns = std::max(block.blockN, block.valueDim);
+  // Each of 128 threads has one half of every row's part: 64 rows of f32.
+  int64_t accumulator = machine.productRows * columns / machine.warpgroupThreads;
+  return accumulator + machine.productRegisters <= machine.budgets[block.consumers - 1].consumer;
+}
+
+static std::string refuseRegisters(const Machine &machine, const GPUBlock &block) {
+  if (fitsRegisters(machine, block))
+    return {};
+  GPUBlock nearest = block;
+  while (nearest.consumers > 1 && !fitsRegisters(machine, nearest))
+    --nearest.consumers;
+  return formatv("expected products that fit the {0} registers of a thread in a block of {1} rows "
+                 "on {2}, got {3} columns; the nearest is block_m {4}",
+                 machine.budgets[block.consumers - 1].consumer, block.blockM, machine.name,
+                 std::max(block.blockN, block.valueDim), nearest.consumers * machine.productRows);
+}
+
+/// The largest value of one size, below the block's, with which the block fits; 0 if none does.
+static int64_t findFitting(const Machine &machine, GPUBlock block, int64_t GPUBlock::*size,
+                           int64_t step) {
+  for (block.*size -= step; block.*size > 0; block.*size -= step)
+    if (getSharedBytes(machine, block) <= machine.sharedBytes)
+      return block.*size;
+  return 0;
+}
+
+static std::string refuseShared(const Machine &machine, const GPUBlock &block) {
+  int64_t bytes = getSharedBytes(machine, block);
+  if (bytes <= machine.sharedBytes)
+    return {};
+  int64_t step = getKeyStep(machine, block.headDim, block.valueDim, block.elementBytes);
+  int64_t n = findFitting(machine, block, &GPUBlock::blockN, step),
+          stages = findFitting(machine, block, &GPUBlock::stages, 1);
+  std::string nearest = n ? formatv("block_n {0}", n) : formatv("stages {0}", stages);
+  if (n && stages)
+    nearest += formatv(", or stages {0}", stages);
+  return formatv("expected at most {0} bytes of shared memory in a block on {1}, got {2} for "
+                 "block_m {3}, block_n {4} and stages {5}; the nearest is {6}",
+                 machine.sharedBytes, machine.name, bytes, block.blockM, block.blockN, block.stages,
+                 nearest);
+}
+
+static std::string refuseConsumers(const Machine &machine, const GPUBlock &block) {
+  int64_t consumers = block.blockM / machine.productRows;
+  if (block.consumers == consumers)
+    return {};
+  return formatv("expected a consumer for each {0} of block_m {1} on {2}, got {3}; the nearest is "
+                 "{4}",
+                 machine.productRows, block.blockM, machine.name, block.consumers, consumers);
+}
+
+std::string attn::refuseBlock(const Machine &machine, const GPUBlock &block) {
+  for (int64_t columns : {block.headDim, block.valueDim})
+    if (std::string why = refuseSize(machine, "head dimensions", columns, machine.productColumnStep,
+                                     machine.productColumns);
+        !why.empty())
+      return why;
+  // A consumer for each product's rows; one copy brings all of them.
+  int64_t mostRows = std::min(machine.getMostConsumers() * machine.productRows, machine.boxRows);
+  if (std::string why = refuseSize(machine, "block_m", block.blockM, machine.productRows, mostRows);
+      !why.empty())
+    return why;
+  if (std::string why = refuseConsumers(machine, block); !why.empty())
+    return why;
+  int64_t step = getKeyStep(machine, block.headDim, block.valueDim, block.elementBytes);
+  if (std::string why = refuseSize(machine, "block_n", block.blockN, step, machine.productColumns,
+                                   " with these head dimensions");
+      !why.empty())
+    return why;
+  if (std::string why = refuseSize(machine, "stages", block.stages, 1, machine.stages);
+      !why.empty())
+    return why;
+  if (std::string why = refuseRegisters(machine, block); !why.empty())
+    return why;
+  return refuseShared(machine, block);
+}

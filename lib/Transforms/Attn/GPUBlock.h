@@ -1,0 +1,41 @@
+//===- GPUBlock.h - what a block of attention takes of a GPU ----------------------------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------------------------===//
+//
+// Arithmetic on sizes, without IR: what rooms 5 to 7 will ask of the machine, known in room 1.
+//
+//===----------------------------------------------------------------------------------------===//
+
+#ifndef ATTN_LIB_TRANSFORMS_ATTN_GPUBLOCK_H
+#define ATTN_LIB_TRANSFORMS_ATTN_GPUBLOCK_H
+
+#include "lib/Machine/Machine.h"
+#include <string>
+
+namespace attn {
+
+/// The sizes of one block: D and Dv, the bytes of an element, and the schedule's numbers.
+struct GPUBlock {
+  int64_t headDim, valueDim, elementBytes;
+  int64_t blockM, blockN, stages, consumers;
+};
+
+/// What block_n is a multiple of: what one product sums over, and as many rows as fill whole
+/// stages.
+int64_t getKeyStep(const Machine &machine, int64_t headDim, int64_t valueDim,
+                   int64_t elementBytes = 2);
+
+/// The shared memory that room 6 will allocate: the query, the rings of keys and values, and their
+/// barriers. Where one tensor is both keys and values, less may do.
+int64_t getSharedBytes(const Machine &machine, const GPUBlock &block);
+
+/// Why the machine has no such block, with the nearest that it has: "expected X, got Y; the nearest
+/// is Z". Empty if it has.
+std::string refuseBlock(const Machine &machine, const GPUBlock &block);
+
+} // namespace attn
+
+#endif // ATTN_LIB_TRANSFORMS_ATTN_GPUBLOCK_H
