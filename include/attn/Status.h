@@ -8,8 +8,10 @@
 #ifndef ATTN_STATUS_H
 #define ATTN_STATUS_H
 
+#include <cstddef>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 
 namespace attn {
@@ -40,6 +42,12 @@ enum class StatusCode {
 /// "invalid argument", "no driver"…
 const char *getName(StatusCode code);
 
+/// The argument of a call that a message is about, and where the message names it: "argument 1".
+struct StatusArgument {
+  size_t index = 0;
+  size_t begin = 0, length = 0;
+};
+
 /// The result of a call: success, or an error. Nothing in attn throws.
 struct [[nodiscard]] Status {
   StatusCode code = StatusCode::Ok;
@@ -47,6 +55,15 @@ struct [[nodiscard]] Status {
   std::string message;
   /// The nearest change that would be accepted, as an imperative. Empty when none is known.
   std::string hint;
+  /// Set where the message is about one argument of the call.
+  std::optional<StatusArgument> argument = {};
+
+  /// An InvalidArgument about an argument: `before`, its number and `after` make the message.
+  static Status aboutArgument(size_t index, std::string before, std::string_view after,
+                              std::string hint = "");
+  /// For a caller who knows arguments by name: "expected argument 1 ..." becomes
+  /// "key: expected key ...".
+  void nameArgument(std::string_view name);
 
   bool ok() const { return code == StatusCode::Ok; }
   /// "invalid argument: expected X, got Y (hint)".

@@ -108,7 +108,7 @@ Result<EmittedImage> emitImage(std::string_view source, const CompileOptions &op
   cuda.entry = parsed->entry.getName().str();
   copyScheduleOptions(options, cuda);
   DiagnosticCollector diagnostics(context);
-  cuda.visit = observeDoors(context, diagnostics, observe);
+  cuda.visit = observeDoors(context, observe);
   Expected<CUDACode> code = compileForCUDA(*parsed->module, cuda);
   if (!code) {
     std::string message = toString(code.takeError());

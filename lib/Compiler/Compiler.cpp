@@ -69,19 +69,6 @@ static Status launch(const CompiledFunction::State &state, LaunchArguments argum
   return state.gpu->launch(std::span<const LaunchArgument>(flat.data(), flat.size()), stream);
 }
 
-/// The runtime knows arguments by number: "expected argument 1 ..." becomes "key: expected key
-/// ...".
-static Status nameArgument(const CallRules &rules, Status status) {
-  StringRef message = status.message, before, rest;
-  std::tie(before, rest) = message.split("argument ");
-  size_t index = 0;
-  if (status.ok() || rest.consumeInteger(10, index) || index >= rules.values.size())
-    return status;
-  const std::string &name = rules.values[index].name;
-  status.message = (Twine(name) + ": " + before + name + rest).str();
-  return status;
-}
-
 static Status runOnGPU(const CompiledFunction::State &state, LaunchArguments arguments,
                        void *stream) {
   SmallVector<uint64_t, 16> scalars;
@@ -91,7 +78,10 @@ static Status runOnGPU(const CompiledFunction::State &state, LaunchArguments arg
   status = runInSlices(state.rules, arguments, [&](LaunchArguments some) {
     return scalars.empty() ? state.gpu->launch(some, stream) : launch(state, some, scalars, stream);
   });
-  return status.ok() ? status : nameArgument(state.rules, std::move(status));
+  // The runtime knows arguments by number; scratch, which it adds, has no name.
+  if (status.argument && status.argument->index < state.rules.values.size())
+    status.nameArgument(state.rules.values[status.argument->index].name);
+  return status;
 }
 
 Status CompiledFunction::run(LaunchArguments arguments, void *stream) const {
@@ -159,7 +149,7 @@ Result<CompiledFunction> compileForHost(std::string_view source, const CompileOp
     cpu.jit.symbols.emplace_back("attn_cpu_parallel_for",
                                  reinterpret_cast<void *>(&parallelForLimited));
   DiagnosticCollector diagnostics(context);
-  cpu.visit = observeDoors(context, diagnostics, observe);
+  cpu.visit = observeDoors(context, observe);
   Expected<std::unique_ptr<CompiledKernel>> kernel = compileForCPU(*parsed->module, cpu);
   if (!kernel) {
     std::string message = toString(kernel.takeError());

@@ -17,13 +17,13 @@
 
 namespace attn {
 
-/// Keeps what MLIR says while it is alive, instead of printing it.
+/// Keeps the errors of MLIR while it is alive, instead of printing what MLIR says.
 class DiagnosticCollector {
 public:
   explicit DiagnosticCollector(mlir::MLIRContext &context)
       : handler(&context, [this](mlir::Diagnostic &diagnostic) {
-          bool isError = diagnostic.getSeverity() == mlir::DiagnosticSeverity::Error;
-          (isError ? errors : remarks).push_back(format(diagnostic));
+          if (diagnostic.getSeverity() == mlir::DiagnosticSeverity::Error)
+            errors.push_back(format(diagnostic));
           return mlir::success();
         }) {}
 
@@ -31,8 +31,6 @@ public:
   Status fail(const char *otherwise) const {
     return {StatusCode::InvalidKernel, errors.empty() ? otherwise : errors.front(), ""};
   }
-
-  const std::vector<std::string> &getRemarks() const { return remarks; }
 
 private:
   /// "source:3:7: expected X, got Y; note text", on one line.
@@ -52,7 +50,7 @@ private:
     return text;
   }
 
-  std::vector<std::string> errors, remarks;
+  std::vector<std::string> errors;
   mlir::ScopedDiagnosticHandler handler;
 };
 

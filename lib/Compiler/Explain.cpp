@@ -20,15 +20,8 @@ namespace attn {
 // For every device
 //===----------------------------------------------------------------------------------------===//
 
-/// `source:2:3: [Analysis] mask-tiles | Category:attn | Remark="keeps n < m1"` as
-/// `// mask-tiles  keeps n < m1`. What has another form stays as it is.
-void printRemark(raw_ostream &os, StringRef remark) {
-  StringRef name = remark.split("] ").second.split(" |").first.trim();
-  StringRef text = remark.split("Remark=\"").second;
-  if (name.empty() || text.empty())
-    os << "// remark      " << remark << '\n';
-  else
-    os << "// " << left_justify(name, 12) << text.drop_back(text.ends_with("\"")) << '\n';
+void printRemark(raw_ostream &os, const PassRemark &remark) {
+  os << "// " << left_justify(remark.name, 12) << remark.text << '\n';
 }
 
 Status refuseDoor(std::string_view door, std::string_view known) {
@@ -36,18 +29,31 @@ Status refuseDoor(std::string_view door, std::string_view known) {
                 formatv("until: expected {0}, got '{1}'", known, door).str(), ""};
 }
 
-DoorVisitor observeDoors(mlir::MLIRContext &context, const DiagnosticCollector &diagnostics,
-                         DoorObserver observe) {
+namespace {
+/// Keeps remarks as what they are made of. The context owns it, and ends after whoever reads them.
+struct RemarkKeeper : mlir::remark::detail::MLIRRemarkStreamerBase {
+  explicit RemarkKeeper(std::shared_ptr<std::vector<PassRemark>> kept) : kept(std::move(kept)) {}
+
+  void streamOptimizationRemark(const mlir::remark::detail::Remark &remark) override {
+    kept->push_back({remark.getRemarkName().str(), ""});
+    for (const auto &argument : remark.getArgs())
+      kept->back().text += argument.val;
+  }
+
+  std::shared_ptr<std::vector<PassRemark>> kept;
+};
+} // namespace
+
+DoorVisitor observeDoors(mlir::MLIRContext &context, DoorObserver observe) {
   if (!observe)
     return nullptr;
+  auto kept = std::make_shared<std::vector<PassRemark>>();
   // Only kinds that are named are on.
   mlir::remark::RemarkCategories categories{"attn", "attn", "attn", "attn", "attn"};
   (void)mlir::remark::enableOptimizationRemarks(
-      context, /*streamer=*/nullptr, std::make_unique<mlir::remark::RemarkEmittingPolicyAll>(),
-      categories, /*printAsEmitRemarks=*/true);
-  return [&diagnostics, observe](StringRef room, mlir::ModuleOp module) {
-    observe(room, module, diagnostics.getRemarks());
-  };
+      context, std::make_unique<RemarkKeeper>(kept),
+      std::make_unique<mlir::remark::RemarkEmittingPolicyAll>(), categories);
+  return [kept, observe](StringRef room, mlir::ModuleOp module) { observe(room, module, *kept); };
 }
 
 //===----------------------------------------------------------------------------------------===//
@@ -59,9 +65,9 @@ static Result<std::string> explainForHost(std::string_view source, const Compile
   Result<HostInfo> host = resolveHost(options);
   if (!host)
     return host.takeStatus();
-  std::vector<std::string> remarks;
+  std::vector<PassRemark> remarks;
   std::string ir;
-  auto observe = [&](StringRef room, mlir::ModuleOp module, ArrayRef<std::string> said) {
+  auto observe = [&](StringRef room, mlir::ModuleOp module, ArrayRef<PassRemark> said) {
     if (room != StringRef(until))
       return;
     remarks = said;
@@ -78,7 +84,7 @@ static Result<std::string> explainForHost(std::string_view source, const Compile
   const FunctionInfo &info = function->getInfo();
   os << formatv("// device      cpu {0}, {1} threads, {2} lanes of f32\n", host->cpu,
                 host->numThreads, host->f32Lanes);
-  for (StringRef remark : remarks)
+  for (const PassRemark &remark : remarks)
     printRemark(os, remark);
   os << formatv("// compile     {0:f1} ms (passes {1:f1}, LLVM {2:f1})\n",
                 info.passesMs + info.llvmMs, info.passesMs, info.llvmMs);

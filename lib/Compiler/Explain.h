@@ -8,7 +8,6 @@
 #ifndef ATTN_COMPILER_EXPLAIN_H
 #define ATTN_COMPILER_EXPLAIN_H
 
-#include "lib/Compiler/Diagnostics.h"
 #include "lib/Compiler/Function.h"
 #include "lib/Pipelines/VisitDoor.h"
 
@@ -16,11 +15,10 @@ namespace attn {
 
 /// Turns remarks on and shows them to `observe` at every door. Without an observer there is nothing
 /// to visit, and remarks stay off.
-DoorVisitor observeDoors(mlir::MLIRContext &context, const DiagnosticCollector &diagnostics,
-                         DoorObserver observe);
+DoorVisitor observeDoors(mlir::MLIRContext &context, DoorObserver observe);
 
-/// A remark of MLIR as a comment, "// name        text".
-void printRemark(llvm::raw_ostream &os, llvm::StringRef remark);
+/// A remark as a comment, "// name        text".
+void printRemark(llvm::raw_ostream &os, const PassRemark &remark);
 
 /// What explain() answers where `door` is none of the `known` ones.
 Status refuseDoor(std::string_view door, std::string_view known);

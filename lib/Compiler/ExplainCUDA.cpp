@@ -102,10 +102,10 @@ Result<std::string> explainForGPU(std::string_view source, const CompileOptions 
   if (!last || !getInfo(*last).isOnTheWayTo(RoomDevice::CUDA))
     return refuseDoor(until, listRooms(RoomDevice::CUDA));
   bool isPTX = last == Room::PTX;
-  std::vector<std::string> remarks;
+  std::vector<PassRemark> remarks;
   std::string text, floors, ir;
   raw_string_ostream os(text), floorStream(floors), irStream(ir);
-  auto observe = [&](StringRef room, mlir::ModuleOp module, ArrayRef<std::string> said) {
+  auto observe = [&](StringRef room, mlir::ModuleOp module, ArrayRef<PassRemark> said) {
     // Schedules are in the first room, and only there is an attention whole.
     if (room == getInfo(Room::Problem).name)
       module.walk([&](AttentionOp op) { printFloors(floorStream, op); });
@@ -120,7 +120,7 @@ Result<std::string> explainForGPU(std::string_view source, const CompileOptions 
     return emitted.takeStatus();
 
   os << "// device      cuda\n";
-  for (StringRef remark : remarks)
+  for (const PassRemark &remark : remarks)
     printRemark(os, remark);
   os << floors;
   printPlans(os, emitted->image.plan);

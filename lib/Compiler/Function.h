@@ -95,9 +95,14 @@ Result<HostInfo> resolveHost(const CompileOptions &options);
 /// The GPU that a function for CUDA is loaded onto; NoDriver or NoDevice without one.
 Result<int> resolveOrdinal(const CompileOptions &options);
 
+/// A decision that a pass told of, by its name: "mask-tiles", "keeps n < m1".
+struct PassRemark {
+  std::string name, text;
+};
+
 /// Sees a module at each door of its compilation, and the remarks of the passes up to there.
 using DoorObserver = llvm::function_ref<void(llvm::StringRef room, mlir::ModuleOp module,
-                                             llvm::ArrayRef<std::string> remarks)>;
+                                             llvm::ArrayRef<PassRemark> remarks)>;
 
 /// Compiles, whatever this process compiled before. The options name a GPU's ordinal.
 Result<CompiledFunction> compileForHost(std::string_view source, const CompileOptions &options,

@@ -9,10 +9,6 @@
 
 namespace attn {
 
-static Status makeInvalid(std::string message) {
-  return {StatusCode::InvalidArgument, std::move(message), ""};
-}
-
 const char *describe(LaunchArgument::Kind kind) {
   switch (kind) {
   case LaunchArgument::Kind::Tensor:
@@ -26,16 +22,18 @@ const char *describe(LaunchArgument::Kind kind) {
 }
 
 Status explainNoTensor(unsigned argument, LaunchArguments arguments) {
-  return makeInvalid("expected argument " + std::to_string(argument) + " to be a tensor, got " +
-                     describe(arguments[argument].getKind()));
+  return Status::aboutArgument(argument, "expected ",
+                               std::string(" to be a tensor, got ") +
+                                   describe(arguments[argument].getKind()));
 }
 
 Status explainNoTensor(unsigned argument, unsigned dim, LaunchArguments arguments) {
   const TensorView *tensor = findTensor(argument, arguments);
   if (!tensor)
     return explainNoTensor(argument, arguments);
-  return makeInvalid("expected argument " + std::to_string(argument) + " of at least " +
-                     std::to_string(dim + 1) + " dimensions, got " + std::to_string(tensor->rank));
+  return Status::aboutArgument(argument, "expected ",
+                               " of at least " + std::to_string(dim + 1) + " dimensions, got " +
+                                   std::to_string(tensor->rank));
 }
 
 } // namespace attn

@@ -15,10 +15,6 @@ namespace attn {
 
 using Kind = KernelParameter::Kind;
 
-static Status makeInvalid(std::string message, std::string hint = "") {
-  return {StatusCode::InvalidArgument, std::move(message), std::move(hint)};
-}
-
 //===----------------------------------------------------------------------------------------===//
 // The plan's side
 //===----------------------------------------------------------------------------------------===//
@@ -136,12 +132,13 @@ Status LaunchRecipe::writeInteger(const Parameter &parameter, int64_t value, cha
   std::memcpy(to, &narrow, sizeof(narrow));
   if (narrow == value)
     return {};
-  std::string what = "argument " + std::to_string(parameter.argument);
+  std::string before = "expected ";
   if (parameter.kind != Kind::Scalar)
-    what = (parameter.kind == Kind::Size ? "the size" : "the stride") +
-           std::string(" of dimension ") + std::to_string(parameter.dim) + " of " + what;
-  return makeInvalid("expected " + what + " to fit 32 bits, got " + std::to_string(value),
-                     "split the problem into several calls");
+    before += (parameter.kind == Kind::Size ? "the size" : "the stride") +
+              std::string(" of dimension ") + std::to_string(parameter.dim) + " of ";
+  return Status::aboutArgument(parameter.argument, std::move(before),
+                               " to fit 32 bits, got " + std::to_string(value),
+                               "split the problem into several calls");
 }
 
 /// For a map of a tensor without elements: the address of another tensor that has some.
@@ -175,8 +172,7 @@ Status LaunchRecipe::writeParameter(const Parameter &parameter, const Driver &dr
     if (!tensor)
       return explainNoTensor(index, arguments);
     if (!tensor->data && !isEmpty(*tensor))
-      return makeInvalid("expected argument " + std::to_string(index) +
-                         " to have memory, got a null pointer");
+      return Status::aboutArgument(index, "expected ", " to have memory, got a null pointer");
     std::memcpy(to, &tensor->data, sizeof(tensor->data));
     return {};
   }
@@ -204,9 +200,9 @@ Status LaunchRecipe::writeParameter(const Parameter &parameter, const Driver &dr
   }
   if (parameter.type != ValueType::F32 && isInteger)
     return writeInteger(parameter, value.getInteger(), to);
-  return makeInvalid("expected argument " + std::to_string(index) + " to be " +
-                     (parameter.type == ValueType::F32 ? "a number" : "an integer") + ", got " +
-                     describe(value.getKind()));
+  std::string wanted = parameter.type == ValueType::F32 ? "a number" : "an integer";
+  return Status::aboutArgument(index, "expected ",
+                               " to be " + wanted + ", got " + describe(value.getKind()));
 }
 
 Status LaunchRecipe::launch(const Driver &driver, cuda::Function function,

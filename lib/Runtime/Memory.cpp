@@ -27,17 +27,16 @@ static Status askDriver(const Driver &driver, const DeviceInfo &device, const Te
   if (driver.PointerGetAttributes(3, attributes, values,
                                   reinterpret_cast<cuda::Pointer>(tensor.data)) != cuda::Success)
     return {};
-  std::string wanted = "expected argument " + std::to_string(argument) + " in memory of device " +
-                       std::to_string(device.ordinal);
+  std::string wanted = " in memory of device " + std::to_string(device.ordinal);
   if (type == cuda::MemoryUnknown)
-    return {StatusCode::InvalidArgument,
-            wanted + ", got the address " + formatAddress(tensor.data) +
-                ", which the driver does not know",
-            "copy the tensor to the device"};
+    return Status::aboutArgument(argument, "expected ",
+                                 wanted + ", got the address " + formatAddress(tensor.data) +
+                                     ", which the driver does not know",
+                                 "copy the tensor to the device");
   if (type == cuda::MemoryDevice && !isManaged && ordinal != device.ordinal)
-    return {StatusCode::InvalidArgument,
-            wanted + ", got memory of device " + std::to_string(ordinal),
-            "copy the tensor, or compile for that device"};
+    return Status::aboutArgument(argument, "expected ",
+                                 wanted + ", got memory of device " + std::to_string(ordinal),
+                                 "copy the tensor, or compile for that device");
   return {};
 }
 

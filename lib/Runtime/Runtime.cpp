@@ -63,18 +63,16 @@ int64_t getByteSize(DataType type) {
 
 /// What every use of a tensor relies on.
 static Status checkShape(const TensorView &tensor, size_t argument) {
-  auto name = [&] { return "argument " + std::to_string(argument); };
   if (tensor.rank < 0 || tensor.rank > 8)
-    return {StatusCode::InvalidArgument,
-            "expected " + name() + " of 0 to 8 dimensions, got " + std::to_string(tensor.rank), ""};
+    return Status::aboutArgument(argument, "expected ",
+                                 " of 0 to 8 dimensions, got " + std::to_string(tensor.rank));
   if (tensor.rank > 0 && !tensor.shape)
-    return {StatusCode::InvalidArgument, "expected " + name() + " to have a shape, got null", ""};
+    return Status::aboutArgument(argument, "expected ", " to have a shape, got null");
   for (int dim = 0; dim < tensor.rank; ++dim)
     if (tensor.shape[dim] < 0)
-      return {StatusCode::InvalidArgument,
-              "expected the size of dimension " + std::to_string(dim) + " of " + name() +
-                  " to be at least 0, got " + std::to_string(tensor.shape[dim]),
-              ""};
+      return Status::aboutArgument(argument,
+                                   "expected the size of dimension " + std::to_string(dim) + " of ",
+                                   " to be at least 0, got " + std::to_string(tensor.shape[dim]));
   return {};
 }
 

@@ -37,6 +37,25 @@ const char *getName(StatusCode code) {
   return "unknown";
 }
 
+Status Status::aboutArgument(size_t index, std::string before, std::string_view after,
+                             std::string hint) {
+  std::string number = "argument " + std::to_string(index);
+  StatusArgument argument{index, before.size(), number.size()};
+  Status status{StatusCode::InvalidArgument, std::move(before), std::move(hint), argument};
+  status.message += number;
+  status.message += after;
+  return status;
+}
+
+void Status::nameArgument(std::string_view name) {
+  if (!argument)
+    return;
+  message.replace(argument->begin, argument->length, name);
+  message.insert(0, std::string(name) + ": ");
+  argument->begin += name.size() + 2;
+  argument->length = name.size();
+}
+
 std::string Status::str() const {
   std::string text = getName(code);
   if (!message.empty())

@@ -114,23 +114,20 @@ TensorMapEncoder::Slot &TensorMapEncoder::findSlot(const Key &key) {
 
 Status TensorMapEncoder::encode(const Driver &driver, const TensorView &tensor, void *anyAddress,
                                 cuda::TensorMapObject &map) const {
-  auto fail = [](const std::string &message, const std::string &hint) {
-    return Status{StatusCode::InvalidArgument, message, hint};
-  };
-  auto nameArgument = [&] { return "argument " + std::to_string(argument); };
   if (tensor.type != type)
-    return fail("expected " + nameArgument() + " of type " + getName(type) + ", got " +
-                    getName(tensor.type),
-                std::string("convert it, or compile for ") + getName(tensor.type));
+    return Status::aboutArgument(argument, "expected ",
+                                 std::string(" of type ") + getName(type) + ", got " +
+                                     getName(tensor.type),
+                                 std::string("convert it, or compile for ") + getName(tensor.type));
 
   Key key{id, tensor.data, {}, {}};
   bool empty = isEmpty(tensor);
   unsigned named = 0;
   for (unsigned i = 0; i < rank; ++i) {
     if (dims[i] >= tensor.rank)
-      return fail("expected " + nameArgument() + " of at least " + std::to_string(dims[i] + 1) +
-                      " dimensions, got " + std::to_string(tensor.rank),
-                  "");
+      return Status::aboutArgument(argument, "expected ",
+                                   " of at least " + std::to_string(dims[i] + 1) +
+                                       " dimensions, got " + std::to_string(tensor.rank));
     named |= 1u << dims[i];
     key.sizes[i] = empty ? 1 : tensor.shape[dims[i]];
     key.strides[i] = key.sizes[i] == 1 ? 0 : getStride(tensor, dims[i]);
@@ -140,9 +137,9 @@ Status TensorMapEncoder::encode(const Driver &driver, const TensorView &tensor, 
   else
     for (int dim = 0; dim < tensor.rank; ++dim)
       if (!(named >> dim & 1) && tensor.shape[dim] != 1)
-        return fail("expected dimension " + std::to_string(dim) + " of " + nameArgument() +
-                        " to have size 1, got " + std::to_string(tensor.shape[dim]),
-                    "compile for this shape");
+        return Status::aboutArgument(argument, "expected dimension " + std::to_string(dim) + " of ",
+                                     " to have size 1, got " + std::to_string(tensor.shape[dim]),
+                                     "compile for this shape");
 
   Slot &slot = findSlot(key);
   if (!(slot.key == key)) {
@@ -167,47 +164,47 @@ Status TensorMapEncoder::checkStride(int64_t stride, unsigned position) const {
   int64_t limit = (int64_t(1) << 40) / bytes;
   if (stride >= 0 && stride < limit && stride % step == 0)
     return {};
-  std::string message = "expected the stride of dimension " + std::to_string(dims[position]) +
-                        " of argument " + std::to_string(argument) + " to be ";
+  std::string before =
+      "expected the stride of dimension " + std::to_string(dims[position]) + " of ";
   if (stride < 0 || stride >= limit)
-    return {StatusCode::InvalidArgument,
-            message + "from 0 to " + std::to_string(limit - step) + " elements, got " +
-                std::to_string(stride),
-            "copy the tensor into row-major order"};
-  return {StatusCode::InvalidArgument,
-          message + "a multiple of " + std::to_string(step) + " elements (16 bytes), got " +
-              std::to_string(stride),
-          "pad the rows so that the stride is " + std::to_string((stride / step + 1) * step)};
+    return Status::aboutArgument(argument, std::move(before),
+                                 " to be from 0 to " + std::to_string(limit - step) +
+                                     " elements, got " + std::to_string(stride),
+                                 "copy the tensor into row-major order");
+  return Status::aboutArgument(argument, std::move(before),
+                               " to be a multiple of " + std::to_string(step) +
+                                   " elements (16 bytes), got " + std::to_string(stride),
+                               "pad the rows so that the stride is " +
+                                   std::to_string((stride / step + 1) * step));
 }
 
 Status TensorMapEncoder::encodeKey(const Driver &driver, const Key &key,
                                    cuda::TensorMapObject &map) const {
-  std::string name = "argument " + std::to_string(argument);
   int64_t bytes = getByteSize(type);
   uintptr_t address = reinterpret_cast<uintptr_t>(key.data);
   if (address % 16 != 0 || !address) {
     char text[32];
     std::snprintf(text, sizeof(text), "0x%llx", static_cast<unsigned long long>(address));
-    return {StatusCode::InvalidArgument,
-            "expected the address of " + name + " to be a multiple of 16 bytes and not null, got " +
-                text,
-            "start the tensor at a multiple of " + std::to_string(16 / bytes) +
-                " elements of its allocation, or copy it"};
+    return Status::aboutArgument(argument, "expected the address of ",
+                                 std::string(" to be a multiple of 16 bytes and not null, got ") +
+                                     text,
+                                 "start the tensor at a multiple of " + std::to_string(16 / bytes) +
+                                     " elements of its allocation, or copy it");
   }
   if (key.sizes[0] != 1 && key.strides[0] != 1)
-    return {StatusCode::InvalidArgument,
-            "expected the stride of dimension " + std::to_string(dims[0]) + " of " + name +
-                " to be 1, got " + std::to_string(key.strides[0]),
-            "copy the tensor so that this dimension is the innermost in memory"};
+    return Status::aboutArgument(
+        argument, "expected the stride of dimension " + std::to_string(dims[0]) + " of ",
+        " to be 1, got " + std::to_string(key.strides[0]),
+        "copy the tensor so that this dimension is the innermost in memory");
 
   uint64_t sizes[5], strides[5];
   uint32_t elementStrides[5];
   for (unsigned i = 0; i < rank; ++i) {
     if (key.sizes[i] < 1 || key.sizes[i] > int64_t(1) << 32)
-      return {StatusCode::InvalidArgument,
-              "expected the size of dimension " + std::to_string(dims[i]) + " of " + name +
-                  " to be from 0 to 4294967296, got " + std::to_string(key.sizes[i]),
-              "split the problem along this dimension"};
+      return Status::aboutArgument(
+          argument, "expected the size of dimension " + std::to_string(dims[i]) + " of ",
+          " to be from 0 to 4294967296, got " + std::to_string(key.sizes[i]),
+          "split the problem along this dimension");
     sizes[i] = key.sizes[i];
     elementStrides[i] = 1;
     if (i == 0)
@@ -220,7 +217,7 @@ Status TensorMapEncoder::encodeKey(const Driver &driver, const Key &key,
   cuda::Code code = driver.TensorMapEncodeTiled(
       &map, getMapType(type), rank, key.data, sizes, strides, box.data(), elementStrides,
       cuda::InterleaveNone, swizzle, cuda::Promotion256, cuda::FillZero);
-  return driver.check(code, "encode the tensor map of " + name);
+  return driver.check(code, "encode the tensor map of argument " + std::to_string(argument));
 }
 
 } // namespace attn

@@ -341,6 +341,22 @@ TEST_F(LaunchTest, BadArguments) {
                 "expected argument 0 of 0 to 8 dimensions, got 9");
 }
 
+// Who knows arguments by name can say so.
+TEST_F(LaunchTest, ArgumentsByName) {
+  Kernel kernel = load(makePlan());
+  Status status = kernel.launch({FakeTensor(16, {2, 8, -1, 128}), key, output, 1.0}, nullptr);
+  ASSERT_TRUE(status.argument);
+  EXPECT_EQ(status.argument->index, 0u);
+  status.nameArgument("query");
+  EXPECT_EQ(status.message,
+            "query: expected the size of dimension 2 of query to be at least 0, got -1");
+  // What is about no argument stays.
+  status = kernel.launch({query}, nullptr);
+  EXPECT_FALSE(status.argument);
+  status.nameArgument("query");
+  EXPECT_EQ(status.message, "expected 4 arguments, got 1");
+}
+
 TEST_F(LaunchTest, NarrowIntegers) {
   KernelPlan plan = makePlan();
   plan.parameters[4].type = "i32";
