@@ -10,7 +10,7 @@
 
 #include "lib/Target/CPU/Compile.h"
 #include "lib/Target/CPU/ThreadPool.h"
-#include "lib/Tools/AttnOpt/Registration.h"
+#include "lib/Registration/Registration.h"
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/Parser/Parser.h"
 #include <chrono>

@@ -1,7 +1,7 @@
 """Launches PTX of `attn-opt --emit-ptx="ptx=F plan=F"` on PyTorch's tensors, through the CUDA driver.
 
 For tuning: a variant of a kernel needs no build of the runtime to stand beside its peers in one process.
-The plan says what the kernel is given (lib/Target/PTX/KernelPlan.h); this evaluates it once for given
+The plan says what the kernel is given (lib/Plan/KernelPlan.h); this evaluates it once for given
 tensors and returns a call that only launches.
 """
 

@@ -192,6 +192,7 @@ public:
   const std::vector<std::string> &getWarnings() const;
 
 private:
+  friend struct KernelLoader;
   struct State;
   explicit Kernel(std::unique_ptr<State> state);
   std::unique_ptr<State> state;

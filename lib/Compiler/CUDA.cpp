@@ -19,11 +19,12 @@
 #include "lib/Pipelines/Pipelines.h"
 #include "lib/Runtime/Device.h"
 #include "lib/Runtime/KernelCache.h"
+#include "lib/Runtime/KernelLoader.h"
 #include "lib/Runtime/Module.h"
 #include "lib/Support/ForkGate.h"
 #include "lib/Support/Stopwatch.h"
 #include "lib/Target/PTX/CompileForCUDA.h"
-#include "lib/Tools/AttnOpt/Registration.h"
+#include "lib/Registration/Registration.h"
 #include "mlir/IR/MLIRContext.h"
 #include "llvm/Config/llvm-config.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -116,10 +117,10 @@ Result<EmittedImage> emitImage(std::string_view source, const CompileOptions &op
   }
   setAlignments(rules, code->plans);
   rules.maxBatches = getMaxBatches(code->plans);
-  Expected<std::string> plan = addRules(writeKernelPlans(code->plans), rules);
-  if (!plan)
-    return Status{StatusCode::InvalidKernel, toString(plan.takeError()), ""};
-  return EmittedImage{{std::move(code->ptx), std::move(*plan), ""}, code->passesMs, code->ptxMs};
+  FunctionPlan plan{std::move(code->plans), std::move(rules)};
+  std::string text = writePlan(plan);
+  return EmittedImage{
+      {std::move(code->ptx), std::move(text), ""}, std::move(plan), code->passesMs, code->ptxMs};
 }
 
 Result<KernelImage> emit(std::string_view source, const CompileOptions &options) {
@@ -233,18 +234,21 @@ Result<CompiledFunction> compileForGPU(std::string_view source, const CompileOpt
   Result<KernelCache::Image> image = getImage(source, options, made);
   if (!image)
     return image.takeStatus();
-  Expected<CallRules> rules = readRules((*image)->plan);
-  if (!rules)
-    return Status{StatusCode::InvalidKernel, toString(rules.takeError()), ""};
+  Expected<FunctionPlan> plan = readPlan((*image)->plan);
+  if (!plan)
+    return Status{StatusCode::InvalidKernel, toString(plan.takeError()), ""};
+  if (!plan->rules)
+    return Status{StatusCode::InvalidKernel, "expected a plan with the rules of calls, got none",
+                  ""};
 
   Stopwatch stopwatch;
   LoadOptions load;
   load.device = options.ordinal;
-  Result<Kernel> kernel = Kernel::load(**image, load);
+  Result<Kernel> kernel = KernelLoader::load(**image, *plan, load);
   if (!kernel)
     return kernel.takeStatus();
   auto state = std::make_shared<CompiledFunction::State>();
-  state->rules = std::move(*rules);
+  state->rules = std::move(*plan->rules);
   state->info = describe(state->rules);
   state->info.device = DeviceKind::CUDA;
   state->info.ordinal = options.ordinal;

@@ -11,7 +11,7 @@
 #include "lib/Compiler/Function.h"
 #include "lib/Pipelines/Pipelines.h"
 #include "lib/Target/CPU/ThreadPool.h"
-#include "lib/Tools/AttnOpt/Registration.h"
+#include "lib/Registration/Registration.h"
 #include "mlir/IR/MLIRContext.h"
 #include "llvm/Support/FormatVariadic.h"
 #include <atomic>

@@ -10,7 +10,6 @@
 #include "lib/Compiler/Assembled.h"
 #include "lib/Compiler/Explain.h"
 #include "lib/Rooms/Rooms.h"
-#include "lib/Target/PTX/KernelPlan.h"
 #include "lib/Transforms/Attn/Schedule.h"
 #include "llvm/Support/FormatVariadic.h"
 
@@ -71,11 +70,8 @@ static void printInstructions(raw_ostream &os, StringRef ptx) {
   os << '\n';
 }
 
-static void printPlans(raw_ostream &os, StringRef text) {
-  Expected<std::vector<KernelPlan>> plans = readKernelPlans(text);
-  if (!plans)
-    return consumeError(plans.takeError());
-  for (const KernelPlan &plan : *plans) {
+static void printPlans(raw_ostream &os, ArrayRef<KernelPlan> plans) {
+  for (const KernelPlan &plan : plans) {
     auto numMaps = count_if(plan.parameters, [](const KernelParameter &parameter) {
       return parameter.kind == KernelParameter::Kind::TensorMap;
     });
@@ -123,7 +119,7 @@ Result<std::string> explainForGPU(std::string_view source, const CompileOptions 
   for (const PassRemark &remark : remarks)
     printRemark(os, remark);
   os << floors;
-  printPlans(os, emitted->image.plan);
+  printPlans(os, emitted->plan.kernels);
   printInstructions(os, emitted->image.ptx);
   os << describeAssembled(emitted->image, options);
   os << formatv("// compile     {0:f1} ms (passes {1:f1}, LLVM {2:f1})\n",

@@ -10,6 +10,7 @@
 
 #include "attn/Compiler.h"
 #include "lib/Analysis/Extents/FindExtents.h"
+#include "lib/Plan/Plan.h"
 #include "lib/Target/CPU/Compile.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringRef.h"
@@ -17,46 +18,11 @@
 
 namespace attn {
 
-/// What a call is checked against; arguments first, results after them.
-struct CallRules {
-  struct Value {
-    std::string name;
-    DataType type;
-    bool isScalar = false, isResult = false;
-    /// Whether it is read element by element, so that its last stride is any too.
-    bool hasAnyStrides = false;
-    llvm::SmallVector<int64_t, 4> shape;
-    ExtentDims dims;
-    /// Bytes that the address and every stride but the last are multiples of; 0 for an element's,
-    /// and then of the address only.
-    int64_t alignment = 0;
-
-    bool operator==(const Value &) const = default;
-  };
-  std::string name;
-  llvm::SmallVector<Value, 8> values;
-  size_t numArguments = 0;
-  unsigned numGroups = 0;
-  /// What extents have to be besides equal within their group.
-  llvm::SmallVector<ExtentRule> extents;
-  /// The batch of each value that has one, and the most batches of one grid. Empty when a call
-  /// cannot be split.
-  llvm::SmallVector<BatchDim> batches;
-  int64_t maxBatches = 0;
-
-  bool operator==(const CallRules &) const = default;
-};
-
 /// The rules of a function: its values in order, with names of arguments.
 CallRules makeRules(const KernelSignature &signature, llvm::ArrayRef<std::string> names,
                     const FunctionExtents &extents);
 /// What a user is told of the same.
 FunctionInfo describe(const CallRules &rules);
-
-/// A plan with the rules of its function in it, under a key of their own.
-llvm::Expected<std::string> addRules(llvm::StringRef plan, const CallRules &rules);
-/// The rules in a plan.
-llvm::Expected<CallRules> readRules(llvm::StringRef plan);
 
 /// The words of a call in the order of the lowered function.
 using CallWords = llvm::SmallVector<uint64_t, 64>;
@@ -109,9 +75,10 @@ Result<CompiledFunction> compileForHost(std::string_view source, const CompileOp
                                         DoorObserver observe = {});
 Result<CompiledFunction> compileForGPU(std::string_view source, const CompileOptions &options);
 
-/// Milliseconds of a compilation, and the image that came of it.
+/// Milliseconds of a compilation, and the image that came of it, whose plan is `plan` as text.
 struct EmittedImage {
   KernelImage image;
+  FunctionPlan plan;
   double passesMs = 0, llvmMs = 0;
 };
 Result<EmittedImage> emitImage(std::string_view source, const CompileOptions &options,

@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------------------------===//
 
 #include "lib/Compiler/Function.h"
-#include "lib/Runtime/DataTypes.h"
+#include "lib/Plan/DataTypes.h"
 #include "lib/Runtime/TensorMaps.h"
 
 using namespace llvm;

@@ -9,7 +9,7 @@
 #define ATTN_RUNTIME_ARGUMENTS_H
 
 #include "attn/Runtime.h"
-#include "lib/Target/PTX/KernelPlan.h"
+#include "lib/Plan/KernelPlan.h"
 #include <optional>
 
 namespace attn {

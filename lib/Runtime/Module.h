@@ -8,9 +8,9 @@
 #ifndef ATTN_RUNTIME_MODULE_H
 #define ATTN_RUNTIME_MODULE_H
 
+#include "lib/Plan/KernelPlan.h"
 #include "lib/Runtime/Device.h"
 #include "lib/Runtime/JitLog.h"
-#include "lib/Target/PTX/KernelPlan.h"
 
 namespace attn {
 

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------------------------===//
 
 #include "attn/Runtime.h"
+#include "lib/Runtime/KernelLoader.h"
 #include "lib/Runtime/Launch.h"
 #include "lib/Runtime/Module.h"
 #include "lib/Runtime/Scratch.h"
@@ -14,52 +15,6 @@
 #include <optional>
 
 namespace attn {
-
-const char *getName(DataType type) {
-  switch (type) {
-  case DataType::F16:
-    return "f16";
-  case DataType::BF16:
-    return "bf16";
-  case DataType::F32:
-    return "f32";
-  case DataType::F64:
-    return "f64";
-  case DataType::F8E4M3FN:
-    return "f8E4M3FN";
-  case DataType::F8E5M2:
-    return "f8E5M2";
-  case DataType::I1:
-    return "i1";
-  case DataType::I8:
-    return "i8";
-  case DataType::I32:
-    return "i32";
-  case DataType::I64:
-    return "i64";
-  }
-  return "unknown";
-}
-
-int64_t getByteSize(DataType type) {
-  switch (type) {
-  case DataType::F8E4M3FN:
-  case DataType::F8E5M2:
-  case DataType::I1:
-  case DataType::I8:
-    return 1;
-  case DataType::F16:
-  case DataType::BF16:
-    return 2;
-  case DataType::F32:
-  case DataType::I32:
-    return 4;
-  case DataType::F64:
-  case DataType::I64:
-    return 8;
-  }
-  return 1;
-}
 
 /// What every use of a tensor relies on.
 static Status checkShape(const TensorView &tensor, size_t argument) {
@@ -112,39 +67,45 @@ Kernel &Kernel::operator=(Kernel &&) noexcept = default;
 Kernel::~Kernel() = default;
 
 Result<Kernel> Kernel::load(const KernelImage &image, const LoadOptions &options) {
-  llvm::Expected<std::vector<KernelPlan>> plans = readKernelPlans(image.plan);
-  if (!plans)
-    return Status{StatusCode::InvalidKernel, toString(plans.takeError()), ""};
-  if (plans->empty())
+  llvm::Expected<FunctionPlan> plan = readPlan(image.plan);
+  if (!plan)
+    return Status{StatusCode::InvalidKernel, toString(plan.takeError()), ""};
+  return KernelLoader::load(image, *plan, options);
+}
+
+Result<Kernel> KernelLoader::load(const KernelImage &image, const FunctionPlan &whole,
+                                  const LoadOptions &options) {
+  const std::vector<KernelPlan> &plans = whole.kernels;
+  if (plans.empty())
     return Status{StatusCode::InvalidKernel, "expected a plan with a kernel, got none", ""};
 
   // What needs no device comes first: a bad image is reported as such on every machine.
   std::vector<LaunchRecipe> recipes;
-  for (const KernelPlan &plan : *plans) {
+  for (const KernelPlan &plan : plans) {
     Result<LaunchRecipe> recipe = LaunchRecipe::create(plan);
     if (!recipe)
       return recipe.takeStatus();
     recipes.push_back(std::move(*recipe));
   }
-  Result<ScratchRecipe> scratch = ScratchRecipe::create(*plans);
+  Result<ScratchRecipe> scratch = ScratchRecipe::create(plans);
   if (!scratch)
     return scratch.takeStatus();
 
   Result<DeviceContext> context = DeviceContext::open(options.device);
   if (!context)
     return context.takeStatus();
-  for (const KernelPlan &plan : *plans)
+  for (const KernelPlan &plan : plans)
     if (Status status = checkTarget(plan.target, context->getInfo()); !status.ok())
       return status;
   if (Status status = scratch->checkDriver(context->getDriver()); !status.ok())
     return status;
 
-  auto state = std::make_unique<State>(std::move(*context));
+  auto state = std::make_unique<Kernel::State>(std::move(*context));
   Result<Module> module = Module::load(state->context, image);
   if (!module)
     return module.takeStatus();
   state->module.emplace(std::move(*module));
-  for (auto [plan, recipe] : llvm::zip_equal(*plans, recipes)) {
+  for (auto [plan, recipe] : llvm::zip_equal(plans, recipes)) {
     Result<Module::Entry> entry = state->module->prepare(plan);
     if (!entry)
       return entry.takeStatus();

@@ -6,8 +6,8 @@
 //===----------------------------------------------------------------------------------------===//
 
 #include "lib/Runtime/Scratch.h"
+#include "lib/Plan/DataTypes.h"
 #include "lib/Runtime/Arguments.h"
-#include "lib/Runtime/DataTypes.h"
 #include "llvm/ADT/STLExtras.h"
 #include <limits>
 

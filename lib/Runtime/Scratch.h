@@ -9,8 +9,8 @@
 #define ATTN_RUNTIME_SCRATCH_H
 
 #include "attn/Runtime.h"
+#include "lib/Plan/KernelPlan.h"
 #include "lib/Runtime/Driver.h"
-#include "lib/Target/PTX/KernelPlan.h"
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/SmallVector.h"
 

@@ -9,8 +9,8 @@
 #define ATTN_RUNTIME_TENSORMAPS_H
 
 #include "attn/Runtime.h"
+#include "lib/Plan/KernelPlan.h"
 #include "lib/Runtime/Driver.h"
-#include "lib/Target/PTX/KernelPlan.h"
 
 namespace attn {
 

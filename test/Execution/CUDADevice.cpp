@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------------------------===//
 
+#include "lib/Plan/Plan.h"
 #include "lib/Target/PTX/CompileForCUDA.h"
 #include "test/Execution/DeviceTensor.h"
 #include "test/Execution/TestDevice.h"
@@ -146,7 +147,7 @@ public:
     llvm::Expected<CUDACode> code = compileForCUDA(module, options);
     if (!code)
       return code.takeError();
-    KernelImage image{std::move(code->ptx), writeKernelPlans(code->plans), ""};
+    KernelImage image{std::move(code->ptx), writePlan({code->plans, {}}), ""};
     if (!emitFolder.empty()) {
       if (llvm::Error error = emit(source, image))
         return std::move(error);

@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------------------------===//
 
 #include "test/Execution/DeviceTensor.h"
-#include "lib/Runtime/DataTypes.h"
+#include "lib/Plan/DataTypes.h"
 #include "test/Execution/GuardedTensor.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/MathExtras.h"

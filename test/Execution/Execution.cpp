@@ -12,7 +12,7 @@
 
 #include "test/Execution/Execution.h"
 #include "lib/Support/Compare.h"
-#include "lib/Tools/AttnOpt/Registration.h"
+#include "lib/Registration/Registration.h"
 #include "mlir/IR/DialectRegistry.h"
 #include "mlir/Parser/Parser.h"
 #include "llvm/Support/FormatVariadic.h"

@@ -11,7 +11,7 @@
 //
 //===----------------------------------------------------------------------------------------===//
 
-#include "lib/Tools/AttnOpt/Registration.h"
+#include "lib/Registration/Registration.h"
 #include "mlir/IR/DialectRegistry.h"
 #include "mlir/IR/MLIRContext.h"
 #include "test/Fuzz/Fuzzer.h"

@@ -11,7 +11,7 @@
 #include "lib/Target/CPU/Compile.h"
 #include "lib/Target/CPU/HostInfo.h"
 #include "lib/Target/CPU/Invoke.h"
-#include "lib/Tools/AttnOpt/Registration.h"
+#include "lib/Registration/Registration.h"
 #include "mlir/Parser/Parser.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/FormatVariadic.h"

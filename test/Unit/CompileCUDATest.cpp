@@ -275,13 +275,12 @@ TEST_F(CompileCUDATest, CompilesWithoutADriver) {
   Result<KernelImage> image = emit(getSource(spec), options);
   ASSERT_TRUE(image) << image.getStatus().str();
   EXPECT_TRUE(StringRef(image->ptx).contains(".target sm_90a"));
-  llvm::Expected<CallRules> rules = readRules(image->plan);
-  ASSERT_TRUE(bool(rules)) << toString(rules.takeError());
-  EXPECT_EQ(rules->values.size(), 4u);
-  EXPECT_EQ(rules->values[3].alignment, 16);
-  llvm::Expected<std::string> again = addRules(image->plan, *rules);
-  ASSERT_TRUE(bool(again));
-  EXPECT_EQ(*again, image->plan);
+  llvm::Expected<FunctionPlan> plan = readPlan(image->plan);
+  ASSERT_TRUE(bool(plan)) << toString(plan.takeError());
+  ASSERT_TRUE(plan->rules);
+  EXPECT_EQ(plan->rules->values.size(), 4u);
+  EXPECT_EQ(plan->rules->values[3].alignment, 16);
+  EXPECT_EQ(writePlan(*plan), image->plan);
 
   spec.causal = Causal::BottomRight;
   Result<std::string> text = explain(getSource(spec), options, "tile");

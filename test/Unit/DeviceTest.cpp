@@ -10,10 +10,10 @@
 //
 //===----------------------------------------------------------------------------------------===//
 
+#include "lib/Plan/Plan.h"
 #include "lib/Runtime/DeviceBuffer.h"
 #include "lib/Runtime/Timing.h"
 #include "lib/Support/Stopwatch.h"
-#include "lib/Target/PTX/KernelPlan.h"
 #include "gtest/gtest.h"
 #include <cstdio>
 #include <dlfcn.h>
@@ -119,7 +119,7 @@ protected:
     plan.block = {64, 1, 1};
     plan.dynamicSharedBytes = 65536 + 64;
     std::string ptx = copyTile;
-    return {ptx.substr(1), writeKernelPlans({plan}), ""};
+    return {ptx.substr(1), writePlan({{plan}, {}}), ""};
   }
 
   static Kernel load() {

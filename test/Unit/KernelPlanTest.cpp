@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "lib/Target/PTX/KernelPlan.h"
-#include "lib/Target/PTX/PlanAttr.h"
+#include "lib/Plan/Plan.h"
+#include "lib/Plan/PlanAttr.h"
 #include "mlir/IR/MLIRContext.h"
 #include "gtest/gtest.h"
 
@@ -32,15 +32,16 @@ static KernelPlan makePlan() {
 }
 
 static std::string readError(llvm::StringRef text) {
-  auto plans = readKernelPlans(text);
+  auto plans = readPlan(text);
   return plans ? "" : llvm::toString(plans.takeError());
 }
 
 TEST(KernelPlan, RoundTripsThroughJSON) {
   std::vector<KernelPlan> plans = {makePlan(), KernelPlan{}};
-  auto read = readKernelPlans(writeKernelPlans(plans));
+  auto read = readPlan(writePlan({plans, {}}));
   ASSERT_TRUE(bool(read));
-  EXPECT_EQ(*read, plans);
+  EXPECT_EQ(read->kernels, plans);
+  EXPECT_FALSE(read->rules);
 }
 
 TEST(KernelPlan, RoundTripsThroughAttributes) {
@@ -50,18 +51,39 @@ TEST(KernelPlan, RoundTripsThroughAttributes) {
   EXPECT_EQ(*read, makePlan());
 }
 
+TEST(KernelPlan, RulesRoundTrip) {
+  FunctionPlan plan{{makePlan()}, CallRules()};
+  plan.rules->name = "forward";
+  plan.rules->numGroups = 2;
+  plan.rules->numArguments = 1;
+  plan.rules->maxBatches = 65535;
+  CallRules::Value value{
+      "query", DataType::BF16, false, false, false, {-1, 64}, {{Letter::M, 0}, {Letter::D, 1}}, 16};
+  plan.rules->values = {value, value};
+  plan.rules->values[1].isResult = true;
+  plan.rules->batches = {{0, 0}};
+  std::string text = writePlan(plan);
+  auto read = readPlan(text);
+  ASSERT_TRUE(bool(read)) << llvm::toString(read.takeError());
+  EXPECT_EQ(*read, plan);
+  size_t at = text.find("\"letters\": [");
+  EXPECT_NE(readError(text.replace(at, 12, "\"letters\": [\"B\",")).find("function.values[0]"),
+            std::string::npos);
+}
+
 TEST(KernelPlan, NamesWhatIsWrong) {
   EXPECT_EQ(readError(R"({"version": 1, "kernels": []})"), "expected kernel plan version 2, got 1");
   EXPECT_NE(readError(R"({"version": 2})").find("kernels"), std::string::npos);
   EXPECT_NE(readError("[").size(), 0u);
-  std::string text = writeKernelPlans(makePlan());
+  std::string text = writePlan({{makePlan()}, {}});
   size_t at = text.find("\"pointer\"");
   EXPECT_NE(readError(text.replace(at, 9, "\"pointy\""))
                 .find("expected tensor_map, pointer, size, stride or scalar"),
             std::string::npos);
-  text = writeKernelPlans(makePlan());
+  text = writePlan({{makePlan()}, {}});
   at = text.find("\"element_type\": \"f32\"");
-  EXPECT_NE(readError(text.replace(at, 14, "\"element_kind\"")).find("scratch[0].element_type"),
+  EXPECT_NE(readError(text.replace(at, 14, "\"element_kind\""))
+                .find("kernels[0].scratch[0].element_type"),
             std::string::npos);
 }
 

@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------------------------===//
 
-#include "lib/Tools/AttnOpt/Registration.h"
+#include "lib/Registration/Registration.h"
 #include "lib/Tools/AttnRun/AttnRun.h"
 #include "mlir/IR/DialectRegistry.h"
 

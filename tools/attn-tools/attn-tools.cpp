@@ -10,7 +10,7 @@
 //
 //===----------------------------------------------------------------------------------------===//
 
-#include "lib/Tools/AttnOpt/Registration.h"
+#include "lib/Registration/Registration.h"
 #include "lib/Tools/AttnRun/AttnRun.h"
 #include "lib/Tools/AttnTranslate/AttnTranslate.h"
 #include "mlir/IR/DialectRegistry.h"

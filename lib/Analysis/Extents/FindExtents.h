@@ -8,7 +8,7 @@
 #ifndef ATTN_ANALYSIS_EXTENTS_FINDEXTENTS_H
 #define ATTN_ANALYSIS_EXTENTS_FINDEXTENTS_H
 
-#include "lib/Analysis/Extents/Extent.h"
+#include "lib/Plan/Extent.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
 namespace attn {

@@ -7,8 +7,8 @@
 
 #include "lib/Target/PTX/EmitPTX.h"
 #include "dialects/Tile/IR/TileDialect.h"
+#include "lib/Plan/PlanAttr.h"
 #include "lib/Support/Guarded.h"
-#include "lib/Target/PTX/PlanAttr.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"

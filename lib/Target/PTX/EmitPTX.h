@@ -8,7 +8,7 @@
 #ifndef ATTN_LIB_TARGET_PTX_EMITPTX_H
 #define ATTN_LIB_TARGET_PTX_EMITPTX_H
 
-#include "lib/Target/PTX/KernelPlan.h"
+#include "lib/Plan/KernelPlan.h"
 #include "mlir/IR/BuiltinOps.h"
 #include <string>
 

@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "lib/Plan/Plan.h"
 #include "lib/Rooms/RoomPass.h"
 #include "lib/Target/PTX/EmitPTX.h"
 #include "lib/Target/PTX/Passes.h"
@@ -52,7 +53,7 @@ struct EmitPTXPass
       return report(module, plans.takeError());
     if (!ptx.empty() && failed(write(module, ptx, *text)))
       return failure();
-    return plan.empty() ? success() : write(module, plan, writeKernelPlans(*plans));
+    return plan.empty() ? success() : write(module, plan, writePlan({std::move(*plans), {}}));
   }
 
   LogicalResult transform() override { return emit(getOperation()); }

@@ -6,7 +6,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/Tools/AttnRun/CudaKernel.h"
-#include "lib/Runtime/DataTypes.h"
+#include "lib/Plan/DataTypes.h"
+#include "lib/Plan/Plan.h"
 #include "lib/Runtime/Launch.h"
 #include "lib/Runtime/Module.h"
 #include "lib/Runtime/Timing.h"
@@ -28,7 +29,7 @@ Expected<std::unique_ptr<CudaKernel>> CudaKernel::compile(mlir::ModuleOp module,
   Expected<CUDACode> code = compileForCUDA(module, options);
   if (!code)
     return code.takeError();
-  KernelImage image{std::move(code->ptx), writeKernelPlans(code->plans), ""};
+  KernelImage image{std::move(code->ptx), writePlan({code->plans, {}}), ""};
 
   Stopwatch stopwatch;
   Result<DeviceContext> context = DeviceContext::open(-1);

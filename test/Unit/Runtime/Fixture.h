@@ -9,8 +9,8 @@
 #define ATTN_TEST_UNIT_RUNTIME_FIXTURE_H
 
 #include "attn/Runtime.h"
+#include "lib/Plan/Plan.h"
 #include "lib/Runtime/Driver.h"
-#include "lib/Target/PTX/KernelPlan.h"
 #include "test/Unit/Runtime/FakeCuda.h"
 #include "gtest/gtest.h"
 #include <cstring>
@@ -43,7 +43,7 @@ protected:
   }
 
   static KernelImage makeImage(const std::vector<KernelPlan> &plans) {
-    return {".version 8.4\n.target sm_90a\n", writeKernelPlans(plans), ""};
+    return {".version 8.4\n.target sm_90a\n", writePlan({plans, {}}), ""};
   }
 
   /// Query, key and output, B x H x M x D each, one block for each 128 rows of a head: a tensor map

@@ -1,55 +1,38 @@
-//===- Registration.cpp - everything the attn tools know -----------------------------------===//
+//===- Dialects.cpp - the dialects that a source may use --------------------------------===//
 //
 // Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-//===----------------------------------------------------------------------===//
+//===----------------------------------------------------------------------------------------===//
 
-#include "lib/Tools/AttnOpt/Registration.h"
 #include "dialects/Attn/IR/AttnDialect.h"
 #include "dialects/Tile/IR/TileDialect.h"
-#include "lib/Conversion/AttnToLinalg/Passes.h"
-#include "lib/Conversion/AttnToTile/Passes.h"
-#include "lib/Conversion/AttnToVector/Passes.h"
-#include "lib/Conversion/TileToNVVM/Passes.h"
-#include "lib/Pipelines/Pipelines.h"
-#include "lib/Rooms/Passes.h"
-#include "lib/Simulator/Passes.h"
-#include "lib/Target/PTX/Passes.h"
-#include "lib/Transforms/Attn/Passes.h"
-#include "lib/Transforms/CPU/Passes.h"
-#include "lib/Transforms/Tile/Passes.h"
-#include "mlir/Conversion/Passes.h"
+#include "lib/Registration/Registration.h"
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Arith/Transforms/BufferizableOpInterfaceImpl.h"
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"
 #include "mlir/Dialect/Bufferization/Transforms/FuncBufferizableOpInterfaceImpl.h"
-#include "mlir/Dialect/Bufferization/Transforms/Passes.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
-#include "mlir/Dialect/Linalg/Passes.h"
 #include "mlir/Dialect/Linalg/TransformOps/DialectExtension.h"
 #include "mlir/Dialect/Linalg/Transforms/BufferizableOpInterfaceImpl.h"
 #include "mlir/Dialect/Linalg/Transforms/TilingInterfaceImpl.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
-#include "mlir/Dialect/MemRef/Transforms/Passes.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/SCF/Transforms/BufferizableOpInterfaceImpl.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Dialect/Tensor/Transforms/BufferizableOpInterfaceImpl.h"
 #include "mlir/Dialect/Transform/IR/TransformDialect.h"
-#include "mlir/Dialect/Transform/Transforms/Passes.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/Dialect/Vector/Transforms/BufferizableOpInterfaceImpl.h"
 #include "mlir/Dialect/X86Vector/X86VectorDialect.h"
 #include "mlir/IR/DialectRegistry.h"
-#include "mlir/Transforms/Passes.h"
 
 using namespace mlir;
 
@@ -70,25 +53,4 @@ void attn::registerDialects(DialectRegistry &registry) {
   scf::registerBufferizableOpInterfaceExternalModels(registry);
   tensor::registerBufferizableOpInterfaceExternalModels(registry);
   vector::registerBufferizableOpInterfaceExternalModels(registry);
-}
-
-void attn::registerPasses() {
-  registerAttnPasses();
-  registerPipelines();
-  registerReferencePipeline();
-  registerRoomPasses();
-  registerAttnToLinalgPasses();
-  registerAttnToTilePasses();
-  registerTileToNVVMPasses();
-  registerAttnPTXPasses();
-  registerAttnToVectorPasses();
-  registerAttnCPUPasses();
-  sim::registerSimulatorPasses();
-  tile::registerTilePasses();
-  mlir::registerTransformsPasses();
-  mlir::registerLinalgPasses();
-  memref::registerMemRefPasses();
-  transform::registerTransformPasses();
-  bufferization::registerBufferizationPasses();
-  mlir::registerConversionPasses();
 }

@@ -15,8 +15,8 @@
 //
 //===----------------------------------------------------------------------------------------===//
 
-#ifndef ATTN_ANALYSIS_EXTENTS_EXTENT_H
-#define ATTN_ANALYSIS_EXTENTS_EXTENT_H
+#ifndef ATTN_LIB_PLAN_EXTENT_H
+#define ATTN_LIB_PLAN_EXTENT_H
 
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/SmallVector.h"
@@ -106,4 +106,4 @@ std::optional<Extent> parseExtent(llvm::StringRef text, unsigned numGroups);
 
 } // namespace attn
 
-#endif // ATTN_ANALYSIS_EXTENTS_EXTENT_H
+#endif // ATTN_LIB_PLAN_EXTENT_H

@@ -1,18 +1,15 @@
-//===- KernelPlan.cpp - plans as JSON ------------------------------------------------------===//
+//===- KernelPlan.cpp - the plan of a kernel as JSON ---------------------------------------===//
 //
 // Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 
-#include "lib/Target/PTX/KernelPlan.h"
-#include "lib/Target/PTX/CheckNesting.h"
-#include "llvm/Support/FormatVariadic.h"
-#include "llvm/Support/JSON.h"
-#include "llvm/Support/raw_ostream.h"
+#include "lib/Plan/JSON.h"
 
-using namespace attn;
 namespace json = llvm::json;
+
+namespace attn {
 
 //===----------------------------------------------------------------------===//
 // Writing
@@ -70,7 +67,7 @@ static json::Value toValue(const ScratchTensor &scratch) {
                       {"shape", toArray(scratch.shape)}};
 }
 
-static json::Value toValue(const KernelPlan &plan) {
+json::Value toValue(const KernelPlan &plan) {
   json::Array parameters, grid, scratch;
   for (const KernelParameter &parameter : plan.parameters)
     parameters.push_back(toValue(parameter));
@@ -86,16 +83,6 @@ static json::Value toValue(const KernelPlan &plan) {
                       {"cluster", json::Array(plan.cluster)},
                       {"dynamic_shared_bytes", plan.dynamicSharedBytes},
                       {"scratch", std::move(scratch)}};
-}
-
-std::string attn::writeKernelPlans(llvm::ArrayRef<KernelPlan> plans) {
-  json::Array kernels;
-  for (const KernelPlan &plan : plans)
-    kernels.push_back(toValue(plan));
-  json::Value root = json::Object{{"version", kKernelPlanVersion}, {"kernels", std::move(kernels)}};
-  std::string text;
-  llvm::raw_string_ostream(text) << llvm::formatv("{0:2}\n", root);
-  return text;
 }
 
 //===----------------------------------------------------------------------===//
@@ -178,7 +165,6 @@ static bool fromTriple(json::ObjectMapper &mapper, llvm::StringLiteral name,
   return true;
 }
 
-namespace attn {
 // Found by argument-dependent lookup from the JSON library's own templates.
 static bool fromJSON(const json::Value &value, KernelParameter &parameter, json::Path path) {
   return fromValue(value, parameter, path);
@@ -189,7 +175,8 @@ static bool fromJSON(const json::Value &value, SizeFactor &factor, json::Path pa
 static bool fromJSON(const json::Value &value, ScratchTensor &scratch, json::Path path) {
   return fromValue(value, scratch, path);
 }
-static bool fromJSON(const json::Value &value, KernelPlan &plan, json::Path path) {
+
+bool fromValue(const json::Value &value, KernelPlan &plan, json::Path path) {
   json::ObjectMapper mapper(value, path);
   return mapper && mapper.map("name", plan.name) && mapper.map("target", plan.target) &&
          mapper.map("parameters", plan.parameters) && fromTriple(mapper, "grid", plan.grid, path) &&
@@ -198,43 +185,5 @@ static bool fromJSON(const json::Value &value, KernelPlan &plan, json::Path path
          mapper.map("dynamic_shared_bytes", plan.dynamicSharedBytes) &&
          mapper.map("scratch", plan.scratch);
 }
+
 } // namespace attn
-
-llvm::Error attn::checkNesting(llvm::StringRef text) {
-  constexpr unsigned kMaxDepth = 64;
-  unsigned depth = 0;
-  bool isString = false;
-  for (size_t i = 0; i < text.size(); ++i) {
-    char c = text[i];
-    if (isString && c == '\\')
-      ++i;
-    else if (c == '"')
-      isString = !isString;
-    else if (!isString && (c == '[' || c == '{') && ++depth > kMaxDepth)
-      return llvm::createStringError("expected a kernel plan that nests to a depth of %u, got more",
-                                     kMaxDepth);
-    else if (!isString && (c == ']' || c == '}') && depth)
-      --depth;
-  }
-  return llvm::Error::success();
-}
-
-llvm::Expected<std::vector<KernelPlan>> attn::readKernelPlans(llvm::StringRef text) {
-  if (llvm::Error error = checkNesting(text))
-    return std::move(error);
-  llvm::Expected<json::Value> value = json::parse(text);
-  if (!value)
-    return value.takeError();
-  json::Path::Root root("kernel plan");
-  json::ObjectMapper mapper(*value, root);
-  int64_t version = 0;
-  std::vector<KernelPlan> plans;
-  if (!mapper || !mapper.map("version", version))
-    return root.getError();
-  if (version != kKernelPlanVersion)
-    return llvm::createStringError("expected kernel plan version %d, got %d",
-                                   int(kKernelPlanVersion), int(version));
-  if (!mapper.map("kernels", plans))
-    return root.getError();
-  return plans;
-}

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------------------------===//
 
-#ifndef ATTN_RUNTIME_DATATYPES_H
-#define ATTN_RUNTIME_DATATYPES_H
+#ifndef ATTN_LIB_PLAN_DATATYPES_H
+#define ATTN_LIB_PLAN_DATATYPES_H
 
 #include "attn/Runtime.h"
 #include "lib/Support/Array.h"
@@ -50,4 +50,4 @@ inline std::optional<DataType> findDataType(std::string_view name) {
 
 } // namespace attn
 
-#endif // ATTN_RUNTIME_DATATYPES_H
+#endif // ATTN_LIB_PLAN_DATATYPES_H

@@ -16,12 +16,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef ATTN_LIB_TARGET_PTX_KERNELPLAN_H
-#define ATTN_LIB_TARGET_PTX_KERNELPLAN_H
+#ifndef ATTN_LIB_PLAN_KERNELPLAN_H
+#define ATTN_LIB_PLAN_KERNELPLAN_H
 
-#include "llvm/ADT/ArrayRef.h"
-#include "llvm/ADT/StringRef.h"
-#include "llvm/Support/Error.h"
 #include <array>
 #include <cstdint>
 #include <string>
@@ -120,17 +117,6 @@ struct KernelPlan {
   bool operator==(const KernelPlan &) const = default;
 };
 
-/// The version of the JSON form. 2 added scratch.
-inline constexpr int64_t kKernelPlanVersion = 2;
-
-/// The kernels of one PTX module in launch order, as JSON: {"version": 2, "kernels": [...]},
-/// indented.
-std::string writeKernelPlans(llvm::ArrayRef<KernelPlan> plans);
-
-/// Reads what writeKernelPlans wrote. The error names the path of the field that is missing or
-/// wrong.
-llvm::Expected<std::vector<KernelPlan>> readKernelPlans(llvm::StringRef json);
-
 } // namespace attn
 
-#endif // ATTN_LIB_TARGET_PTX_KERNELPLAN_H
+#endif // ATTN_LIB_PLAN_KERNELPLAN_H

@@ -10,10 +10,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "lib/Target/PTX/PlanAttr.h"
+#include "lib/Plan/PlanAttr.h"
+#include "lib/Plan/JSON.h"
 #include "mlir/IR/Builders.h"
-#include "llvm/Support/FormatVariadic.h"
-#include "llvm/Support/JSON.h"
 
 using namespace mlir;
 using namespace attn;
@@ -59,20 +58,13 @@ static json::Value toJSON(Attribute attribute) {
 
 DictionaryAttr attn::toAttribute(MLIRContext *context, const KernelPlan &plan) {
   Builder builder(context);
-  llvm::Expected<json::Value> value = json::parse(writeKernelPlans(plan));
-  if (!value) {
-    llvm::consumeError(value.takeError());
-    return builder.getDictionaryAttr({});
-  }
-  const json::Array *kernels = value->getAsObject()->getArray("kernels");
-  return cast<DictionaryAttr>(::toAttribute(builder, kernels->front()));
+  return cast<DictionaryAttr>(::toAttribute(builder, toValue(plan)));
 }
 
 llvm::Expected<KernelPlan> attn::fromAttribute(DictionaryAttr attribute) {
-  json::Value root =
-      json::Object{{"version", kKernelPlanVersion}, {"kernels", json::Array{toJSON(attribute)}}};
-  llvm::Expected<std::vector<KernelPlan>> plans = readKernelPlans(llvm::formatv("{0}", root).str());
-  if (!plans)
-    return plans.takeError();
-  return std::move(plans->front());
+  json::Path::Root root("kernel plan");
+  KernelPlan plan;
+  if (!fromValue(toJSON(attribute), plan, root))
+    return root.getError();
+  return plan;
 }

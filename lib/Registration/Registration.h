@@ -1,12 +1,12 @@
-//===- Registration.h - everything the attn tools know -------------------------------------===//
+//===- Registration.h - the dialects and passes there are -----------------------------------===//
 //
 // Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef ATTN_LIB_TOOLS_ATTNOPT_REGISTRATION_H
-#define ATTN_LIB_TOOLS_ATTNOPT_REGISTRATION_H
+#ifndef ATTN_LIB_REGISTRATION_REGISTRATION_H
+#define ATTN_LIB_REGISTRATION_REGISTRATION_H
 
 namespace mlir {
 class DialectRegistry;
@@ -24,4 +24,4 @@ void registerPasses();
 
 } // namespace attn
 
-#endif // ATTN_LIB_TOOLS_ATTNOPT_REGISTRATION_H
+#endif // ATTN_LIB_REGISTRATION_REGISTRATION_H

@@ -5,11 +5,12 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef ATTN_LIB_TARGET_PTX_PLANATTR_H
-#define ATTN_LIB_TARGET_PTX_PLANATTR_H
+#ifndef ATTN_LIB_PLAN_PLANATTR_H
+#define ATTN_LIB_PLAN_PLANATTR_H
 
-#include "lib/Target/PTX/KernelPlan.h"
+#include "lib/Plan/KernelPlan.h"
 #include "mlir/IR/BuiltinAttributes.h"
+#include "llvm/Support/Error.h"
 
 namespace attn {
 
@@ -21,4 +22,4 @@ llvm::Expected<KernelPlan> fromAttribute(mlir::DictionaryAttr attribute);
 
 } // namespace attn
 
-#endif // ATTN_LIB_TARGET_PTX_PLANATTR_H
+#endif // ATTN_LIB_PLAN_PLANATTR_H
