@@ -153,6 +153,13 @@ struct LoadOptions {
   int device = -1;
 };
 
+/// Device memory of the caller for what kernels of one launch leave for each other. It lies at a
+/// multiple of 256 bytes, may hold anything, and is the launch's until the stream has passed.
+struct Workspace {
+  void *data = nullptr;
+  size_t bytes = 0;
+};
+
 /// A compiled function loaded onto one device. Its destruction unloads the code, so the launches
 /// must have ended by then. After a move there is nothing left to call but the destructor.
 class Kernel {
@@ -176,13 +183,17 @@ public:
   /// Allocates no memory, but for kernels that hand results to each other (keys split over blocks):
   /// these take scratch memory from the stream's allocator (cuMemAllocAsync) and free it
   /// after the last kernel, also after an error. Both calls wait for nothing and are captured like
-  /// kernels.
+  /// kernels. With a workspace, scratch lies there, and nothing is allocated.
   ///
   /// A problem with nothing to compute (no batches, heads or rows) starts and allocates nothing.
   ///
-  /// Errors: InvalidArgument (memory of the host or of another GPU, too), ResourceLimit (a grid too
-  /// large), OutOfMemory (no room for scratch; the message says how many bytes), DriverFailure.
-  Status launch(LaunchArguments arguments, void *stream) const;
+  /// Errors: InvalidArgument (memory of the host or of another GPU, too; a workspace that is too
+  /// small), ResourceLimit (a grid too large), OutOfMemory (no room for scratch; the message says
+  /// how many bytes), DriverFailure.
+  Status launch(LaunchArguments arguments, void *stream, Workspace workspace = {}) const;
+
+  /// The bytes of workspace that a launch with these arguments takes; 0 for most functions.
+  Result<size_t> getWorkspaceBytes(LaunchArguments arguments) const;
 
   const DeviceInfo &getDevice() const;
   /// In launch order.

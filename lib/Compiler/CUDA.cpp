@@ -17,6 +17,7 @@
 #include "lib/Compiler/Function.h"
 #include "lib/Machine/Machine.h"
 #include "lib/Pipelines/Pipelines.h"
+#include "lib/Registration/Registration.h"
 #include "lib/Runtime/Device.h"
 #include "lib/Runtime/KernelCache.h"
 #include "lib/Runtime/KernelLoader.h"
@@ -24,7 +25,6 @@
 #include "lib/Support/ForkGate.h"
 #include "lib/Support/Stopwatch.h"
 #include "lib/Target/PTX/CompileForCUDA.h"
-#include "lib/Registration/Registration.h"
 #include "mlir/IR/MLIRContext.h"
 #include "llvm/Config/llvm-config.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -79,7 +79,7 @@ static int64_t getMaxBatches(ArrayRef<KernelPlan> plans) {
   for (const KernelPlan &plan : plans) {
     int64_t others = 1;
     for (const SizeFactor &factor : plan.grid[2])
-      if (factor.argument < 0)
+      if (factor.argument == SizeFactor::kConstant)
         others *= std::max<int64_t>(factor.dim, 1);
     most = std::min(most, kMaxBlocks / others);
   }

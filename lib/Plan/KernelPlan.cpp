@@ -48,6 +48,8 @@ static json::Value toValue(const KernelParameter &parameter) {
 }
 
 static json::Value toValue(const SizeFactor &factor) {
+  if (factor.argument == SizeFactor::kMultiprocessors)
+    return json::Object{{"multiprocessors", factor.dim}};
   if (factor.argument < 0)
     return json::Object{{"constant", factor.dim}};
   return json::Object{
@@ -62,20 +64,32 @@ static json::Array toArray(llvm::ArrayRef<SizeFactor> factors) {
 }
 
 static json::Value toValue(const ScratchTensor &scratch) {
-  return json::Object{{"argument", scratch.argument},
+  json::Object object{{"argument", scratch.argument},
                       {"element_type", scratch.elementType},
                       {"shape", toArray(scratch.shape)}};
+  if (scratch.isZero)
+    object["zero"] = true;
+  return object;
+}
+
+static json::Value toValue(const ExtentRange &range) {
+  return json::Object{{"argument", range.argument},
+                      {"dim", range.dim},
+                      {"least", range.least},
+                      {"most", range.most}};
 }
 
 json::Value toValue(const KernelPlan &plan) {
-  json::Array parameters, grid, scratch;
+  json::Array parameters, grid, scratch, when;
   for (const KernelParameter &parameter : plan.parameters)
     parameters.push_back(toValue(parameter));
   for (const std::vector<SizeFactor> &factors : plan.grid)
     grid.push_back(toArray(factors));
   for (const ScratchTensor &tensor : plan.scratch)
     scratch.push_back(toValue(tensor));
-  return json::Object{{"name", plan.name},
+  for (const ExtentRange &range : plan.when)
+    when.push_back(toValue(range));
+  json::Object object{{"name", plan.name},
                       {"target", plan.target},
                       {"parameters", std::move(parameters)},
                       {"grid", std::move(grid)},
@@ -83,6 +97,12 @@ json::Value toValue(const KernelPlan &plan) {
                       {"cluster", json::Array(plan.cluster)},
                       {"dynamic_shared_bytes", plan.dynamicSharedBytes},
                       {"scratch", std::move(scratch)}};
+  // What few kernels have is left out of the others'.
+  if (plan.isProgrammatic)
+    object["programmatic"] = true;
+  if (!when.empty())
+    object["when"] = std::move(when);
+  return object;
 }
 
 //===----------------------------------------------------------------------===//
@@ -135,6 +155,10 @@ static bool fromValue(const json::Value &value, SizeFactor &factor, json::Path p
     return false;
   if (value.getAsObject()->get("constant"))
     return mapper.map("constant", factor.dim);
+  if (value.getAsObject()->get("multiprocessors")) {
+    factor.argument = SizeFactor::kMultiprocessors;
+    return mapper.map("multiprocessors", factor.dim);
+  }
   if (!mapper.map("argument", factor.argument) || !mapper.map("dim", factor.dim) ||
       !mapper.map("divisor", factor.divisor))
     return false;
@@ -147,7 +171,14 @@ static bool fromValue(const json::Value &value, SizeFactor &factor, json::Path p
 static bool fromValue(const json::Value &value, ScratchTensor &scratch, json::Path path) {
   json::ObjectMapper mapper(value, path);
   return mapper && mapper.map("argument", scratch.argument) &&
-         mapper.map("element_type", scratch.elementType) && mapper.map("shape", scratch.shape);
+         mapper.map("element_type", scratch.elementType) && mapper.map("shape", scratch.shape) &&
+         mapper.mapOptional("zero", scratch.isZero);
+}
+
+static bool fromValue(const json::Value &value, ExtentRange &range, json::Path path) {
+  json::ObjectMapper mapper(value, path);
+  return mapper && mapper.map("argument", range.argument) && mapper.map("dim", range.dim) &&
+         mapper.map("least", range.least) && mapper.map("most", range.most);
 }
 
 /// `values` has exactly three elements.
@@ -175,6 +206,9 @@ static bool fromJSON(const json::Value &value, SizeFactor &factor, json::Path pa
 static bool fromJSON(const json::Value &value, ScratchTensor &scratch, json::Path path) {
   return fromValue(value, scratch, path);
 }
+static bool fromJSON(const json::Value &value, ExtentRange &range, json::Path path) {
+  return fromValue(value, range, path);
+}
 
 bool fromValue(const json::Value &value, KernelPlan &plan, json::Path path) {
   json::ObjectMapper mapper(value, path);
@@ -183,7 +217,9 @@ bool fromValue(const json::Value &value, KernelPlan &plan, json::Path path) {
          fromTriple(mapper, "block", plan.block, path) &&
          fromTriple(mapper, "cluster", plan.cluster, path) &&
          mapper.map("dynamic_shared_bytes", plan.dynamicSharedBytes) &&
-         mapper.map("scratch", plan.scratch);
+         mapper.map("scratch", plan.scratch) &&
+         mapper.mapOptional("programmatic", plan.isProgrammatic) &&
+         mapper.mapOptional("when", plan.when);
 }
 
 } // namespace attn

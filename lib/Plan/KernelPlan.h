@@ -72,11 +72,12 @@ struct KernelParameter {
   bool operator==(const KernelParameter &) const = default;
 };
 
-/// What a call decides of a grid or of scratch: ceil(size of the argument's dimension / divisor),
-/// or a constant.
+/// What a call or the device decides of a grid or of scratch: ceil(size of the argument's dimension
+/// / divisor), a constant, or so much for each multiprocessor.
 struct SizeFactor {
-  /// -1: the factor is the constant `dim`.
-  int argument = -1;
+  static constexpr int kConstant = -1, kMultiprocessors = -2;
+  /// kConstant: the factor is `dim`. kMultiprocessors: it is `dim` times those of the device.
+  int argument = kConstant;
   unsigned dim = 1;
   unsigned divisor = 1;
 
@@ -91,8 +92,18 @@ struct ScratchTensor {
   std::string elementType;
   /// The size of each dimension.
   std::vector<SizeFactor> shape;
+  /// Whether it starts as zeros in each launch.
+  bool isZero = false;
 
   bool operator==(const ScratchTensor &) const = default;
+};
+
+/// A condition on a call: the size of the argument's dimension is from `least` to `most`.
+struct ExtentRange {
+  unsigned argument = 0, dim = 0;
+  int64_t least = 0, most = 0;
+
+  bool operator==(const ExtentRange &) const = default;
 };
 
 /// Everything a launch of one kernel needs apart from the arguments and the stream.
@@ -111,8 +122,15 @@ struct KernelPlan {
   /// Dynamic shared memory in bytes; above 48 KiB the function's MAX_DYNAMIC_SHARED_SIZE_BYTES must
   /// be raised first.
   uint64_t dynamicSharedBytes = 0;
+  /// Whether the kernel may start before the one before it in the stream ends (programmatic
+  /// dependent launch). It then waits (griddepcontrol.wait) before it touches memory of others.
+  bool isProgrammatic = false;
   /// What this kernel is the first to use.
   std::vector<ScratchTensor> scratch;
+  /// The calls that it is for; empty: all that kernels before it are not for. Kernels in a row
+  /// with the same ranges are one way to run the function, and the first way whose ranges hold
+  /// runs. The last way is for all calls.
+  std::vector<ExtentRange> when;
 
   bool operator==(const KernelPlan &) const = default;
 };

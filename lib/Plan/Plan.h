@@ -27,10 +27,11 @@ struct FunctionPlan {
   bool operator==(const FunctionPlan &) const = default;
 };
 
-/// The version of the JSON form. 2 added scratch.
-inline constexpr int64_t kPlanVersion = 2;
+/// The version of the JSON form. 2 added scratch; 3 zeroed scratch, factors of multiprocessors,
+/// ranges of extents and programmatic launches.
+inline constexpr int64_t kPlanVersion = 3;
 
-/// {"version": 2, "kernels": [...], "function": {...}}, indented.
+/// {"version": 3, "kernels": [...], "function": {...}}, indented.
 std::string writePlan(const FunctionPlan &plan);
 
 /// Reads what writePlan wrote. The error names the path of the field that is missing or wrong.

@@ -33,6 +33,8 @@ static Attribute toAttribute(Builder &builder, const json::Value &value) {
   }
   if (std::optional<StringRef> text = value.getAsString())
     return builder.getStringAttr(*text);
+  if (std::optional<bool> flag = value.getAsBoolean())
+    return builder.getBoolAttr(*flag);
   return builder.getI64IntegerAttr(value.getAsInteger().value_or(0));
 }
 
@@ -51,6 +53,8 @@ static json::Value toJSON(Attribute attribute) {
   }
   if (auto text = dyn_cast<StringAttr>(attribute))
     return text.getValue();
+  if (auto flag = dyn_cast<BoolAttr>(attribute))
+    return flag.getValue();
   if (auto integer = dyn_cast<IntegerAttr>(attribute))
     return integer.getInt();
   return nullptr;

@@ -34,7 +34,13 @@ inline const TensorView *findTensor(unsigned argument, unsigned dim, LaunchArgum
 Status explainNoTensor(unsigned argument, LaunchArguments arguments);
 Status explainNoTensor(unsigned argument, unsigned dim, LaunchArguments arguments);
 
-/// The value of a factor for these arguments; nothing without its tensor (explainNoTensor).
+/// Makes a constant of what the device decides.
+inline void bindDevice(SizeFactor &factor, const DeviceInfo &device) {
+  if (factor.argument == SizeFactor::kMultiprocessors)
+    factor = {SizeFactor::kConstant, factor.dim * static_cast<unsigned>(device.multiprocessors), 1};
+}
+
+/// The value of a bound factor for these arguments; nothing without its tensor (explainNoTensor).
 inline std::optional<int64_t> evaluate(const SizeFactor &factor, LaunchArguments arguments) {
   if (factor.argument < 0)
     return factor.dim;

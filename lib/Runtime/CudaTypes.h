@@ -96,7 +96,10 @@ struct alignas(64) TensorMapObject {
   uint64_t words[16];
 };
 
-enum LaunchAttributeId : unsigned { LaunchClusterDimension = 4 };
+enum LaunchAttributeId : unsigned {
+  LaunchClusterDimension = 4,
+  LaunchProgrammaticSerialization = 6
+};
 
 /// CUlaunchAttribute: an id, padding to 8 bytes, and a union of 64 bytes.
 struct LaunchAttribute {
@@ -107,6 +110,7 @@ struct LaunchAttribute {
     struct {
       unsigned x, y, z;
     } cluster;
+    int isProgrammatic;
   };
 };
 

@@ -10,6 +10,7 @@
 
 #include "attn/Runtime.h"
 #include "lib/Plan/Plan.h"
+#include "llvm/ADT/ArrayRef.h"
 
 namespace attn {
 
@@ -17,6 +18,10 @@ namespace attn {
 struct KernelLoader {
   static Result<Kernel> load(const KernelImage &image, const FunctionPlan &plan,
                              const LoadOptions &options);
+
+private:
+  /// Finds the functions of all ways, whose kernels are `plans` in order.
+  static Status prepare(Kernel::State &state, llvm::ArrayRef<KernelPlan> plans);
 };
 
 } // namespace attn

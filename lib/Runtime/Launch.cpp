@@ -59,6 +59,7 @@ Result<LaunchRecipe> LaunchRecipe::create(const KernelPlan &plan) {
   recipe.block = plan.block;
   recipe.cluster = plan.cluster;
   recipe.grid = plan.grid;
+  recipe.isProgrammatic = plan.isProgrammatic;
 
   for (unsigned extent : plan.block)
     if (extent < 1 || extent > 1024)
@@ -92,6 +93,12 @@ Result<LaunchRecipe> LaunchRecipe::create(const KernelPlan &plan) {
   return recipe;
 }
 
+void LaunchRecipe::bind(const DeviceInfo &device) {
+  for (std::vector<SizeFactor> &factors : grid)
+    for (SizeFactor &factor : factors)
+      bindDevice(factor, device);
+}
+
 //===----------------------------------------------------------------------------------------===//
 // The call's side
 //===----------------------------------------------------------------------------------------===//
@@ -118,6 +125,12 @@ Status LaunchRecipe::computeGrid(LaunchArguments arguments, std::array<unsigned,
               "expected at most " + std::to_string(limits[axis]) + " blocks along " + "xyz"[axis] +
                   " in kernel '" + name + "', got " + std::to_string(counts[axis]),
               "split the batch into several calls"};
+    if (!empty && counts[axis] % cluster[axis] != 0)
+      return {StatusCode::InvalidKernel,
+              "expected clusters of " + std::to_string(cluster[axis]) + " blocks along " +
+                  "xyz"[axis] + " to fill the grid of kernel '" + name + "', got " +
+                  std::to_string(counts[axis]) + " blocks",
+              ""};
     blocks[axis] = empty ? 0 : static_cast<unsigned>(counts[axis]);
   }
   return {};
@@ -223,11 +236,20 @@ Status LaunchRecipe::launch(const Driver &driver, cuda::Function function,
     pointers[count++] = to;
   }
 
-  cuda::LaunchAttribute attribute{cuda::LaunchClusterDimension, {}, {}};
-  attribute.cluster = {cluster[0], cluster[1], cluster[2]};
-  bool isClustered = cluster[0] * cluster[1] * cluster[2] > 1;
+  cuda::LaunchAttribute attributes[2];
+  unsigned numAttributes = 0;
+  if (cluster[0] * cluster[1] * cluster[2] > 1) {
+    cuda::LaunchAttribute &attribute = attributes[numAttributes++];
+    attribute = {cuda::LaunchClusterDimension, {}, {}};
+    attribute.cluster = {cluster[0], cluster[1], cluster[2]};
+  }
+  if (isProgrammatic) {
+    cuda::LaunchAttribute &attribute = attributes[numAttributes++];
+    attribute = {cuda::LaunchProgrammaticSerialization, {}, {}};
+    attribute.isProgrammatic = 1;
+  }
   cuda::LaunchConfig config{blocks[0], blocks[1],   blocks[2], block[0],   block[1],
-                            block[2],  sharedBytes, stream,    &attribute, isClustered ? 1u : 0u};
+                            block[2],  sharedBytes, stream,    attributes, numAttributes};
   cuda::Code code = driver.LaunchKernelEx(&config, function, pointers, nullptr);
   if (code == cuda::Success)
     return {};

@@ -20,6 +20,9 @@ public:
   /// A plan that no launch could follow is an InvalidKernel.
   static Result<LaunchRecipe> create(const KernelPlan &plan);
 
+  /// Decides what the device decides. Once, before the first launch.
+  void bind(const DeviceInfo &device);
+
   /// One more than the highest argument that the plan mentions.
   size_t getNumArguments() const { return numArguments; }
 
@@ -57,6 +60,7 @@ private:
   std::array<std::vector<SizeFactor>, 3> grid;
   std::array<unsigned, 3> block = {}, cluster = {};
   unsigned sharedBytes = 0;
+  bool isProgrammatic = false;
 };
 
 /// Ok when the memory of a tensor can be reached from a device: host memory that the driver does

@@ -41,9 +41,15 @@ Result<ScratchRecipe> ScratchRecipe::create(llvm::ArrayRef<KernelPlan> plans) {
                       std::to_string(recipe.first) + " and divisors of at least 1, got argument " +
                       std::to_string(factor.argument) + " and divisor " +
                       std::to_string(factor.divisor));
-      recipe.tensors.push_back({*type, scratch.shape});
+      recipe.tensors.push_back({*type, scratch.shape, scratch.isZero});
     }
   return recipe;
+}
+
+void ScratchRecipe::bind(const DeviceInfo &device) {
+  for (Tensor &tensor : tensors)
+    for (SizeFactor &factor : tensor.shape)
+      bindDevice(factor, device);
 }
 
 Status ScratchRecipe::checkDriver(const Driver &driver) const {
@@ -56,46 +62,88 @@ Status ScratchRecipe::checkDriver(const Driver &driver) const {
           std::string("update the NVIDIA driver, or ") + hint};
 }
 
-Status Scratch::allocate(const ScratchRecipe &recipe,
-                         llvm::SmallVectorImpl<LaunchArgument> &arguments) {
-  std::span<const LaunchArgument> given(arguments.data(), arguments.size());
-  /// What vector accesses and tensor maps ask for, and more.
-  constexpr int64_t alignment = 256;
-  int64_t bytes = 0;
-  llvm::SmallVector<int64_t, 4> offsets;
+/// What vector accesses and tensor maps ask for, and more.
+static constexpr int64_t alignment = 256;
+
+Status ScratchLayout::compute(const ScratchRecipe &recipe, LaunchArguments arguments) {
+  llvm::SmallVector<int64_t, 4> sizes;
+  int64_t total = 0;
   for (const ScratchRecipe::Tensor &tensor : recipe.tensors) {
-    offsets.push_back(bytes);
     int64_t size = getByteSize(tensor.type);
     bool overflows = false, isEmpty = false;
     for (const SizeFactor &factor : tensor.shape) {
-      std::optional<int64_t> extent = evaluate(factor, given);
+      std::optional<int64_t> extent = evaluate(factor, arguments);
       if (!extent)
-        return explainNoTensor(factor.argument, factor.dim, given);
+        return explainNoTensor(factor.argument, factor.dim, arguments);
       extents.push_back(*extent);
       overflows |= __builtin_mul_overflow(size, *extent, &size);
       isEmpty |= *extent == 0;
     }
-    if (isEmpty)
-      continue;
-    if (overflows || size > std::numeric_limits<int64_t>::max() - bytes - alignment)
+    if (!isEmpty && (overflows || size > std::numeric_limits<int64_t>::max() - total - alignment))
       return {StatusCode::OutOfMemory, "expected scratch memory whose bytes fit 63 bits, got more",
               hint};
-    bytes += (size + alignment - 1) / alignment * alignment;
+    sizes.push_back(isEmpty ? 0 : (size + alignment - 1) / alignment * alignment);
+    total += sizes.back();
   }
+  offsets.resize(sizes.size());
+  for (bool isZero : {true, false}) {
+    for (auto [tensor, size, offset] : llvm::zip_equal(recipe.tensors, sizes, offsets))
+      if (tensor.isZero == isZero) {
+        offset = bytes;
+        bytes += size;
+      }
+    zeroBytes = isZero ? bytes : zeroBytes;
+  }
+  return {};
+}
 
-  if (bytes > 0) {
-    cuda::Code code = driver.MemAllocAsync(&memory, static_cast<size_t>(bytes), stream);
-    if (code != cuda::Success) {
-      memory = 0;
-      Status status =
-          driver.check(code, "allocate " + std::to_string(bytes) + " bytes of scratch memory");
-      if (code == cuda::OutOfMemory || code == cuda::NotSupported)
-        status.hint += (status.hint.empty() ? "" : ", or ") + std::string(hint);
-      return status;
-    }
+/// The workspace is large enough and lies as scratch does.
+static Status checkWorkspace(Workspace workspace, int64_t bytes) {
+  if (workspace.bytes < static_cast<uint64_t>(bytes))
+    return {StatusCode::InvalidArgument,
+            "expected a workspace of at least " + std::to_string(bytes) + " bytes, got " +
+                std::to_string(workspace.bytes),
+            "ask getWorkspaceBytes for these arguments"};
+  if (reinterpret_cast<uintptr_t>(workspace.data) % alignment != 0)
+    return {StatusCode::InvalidArgument,
+            "expected a workspace at a multiple of " + std::to_string(alignment) +
+                " bytes, got one that is not",
+            "align it, as cuMemAlloc does"};
+  return {};
+}
+
+Status Scratch::acquire(Workspace workspace) {
+  if (workspace.data) {
+    memory = reinterpret_cast<cuda::Pointer>(workspace.data);
+    return checkWorkspace(workspace, layout.bytes);
   }
-  const int64_t *shape = extents.data();
-  for (auto [tensor, offset] : llvm::zip_equal(recipe.tensors, offsets)) {
+  cuda::Code code = driver.MemAllocAsync(&memory, static_cast<size_t>(layout.bytes), stream);
+  isOwned = code == cuda::Success;
+  if (isOwned)
+    return {};
+  Status status =
+      driver.check(code, "allocate " + std::to_string(layout.bytes) + " bytes of scratch memory");
+  if (code == cuda::OutOfMemory || code == cuda::NotSupported)
+    status.hint += (status.hint.empty() ? "" : ", or ") + std::string(hint);
+  return status;
+}
+
+Status Scratch::allocate(const ScratchRecipe &recipe,
+                         llvm::SmallVectorImpl<LaunchArgument> &arguments, Workspace workspace) {
+  std::span<const LaunchArgument> given(arguments.data(), arguments.size());
+  if (Status status = layout.compute(recipe, given); !status.ok())
+    return status;
+  if (layout.bytes > 0)
+    if (Status status = acquire(workspace); !status.ok())
+      return status;
+  if (layout.zeroBytes > 0) {
+    cuda::Code code =
+        driver.MemsetD8Async(memory, 0, static_cast<size_t>(layout.zeroBytes), stream);
+    if (code != cuda::Success)
+      return driver.check(code, "fill scratch memory with zeros");
+  }
+  const int64_t *shape = layout.extents.data();
+  for (auto [tensor, offset] : llvm::zip_equal(recipe.tensors, layout.offsets)) {
     TensorView view;
     view.data = memory ? reinterpret_cast<char *>(memory) + offset : nullptr;
     view.type = tensor.type;
@@ -108,11 +156,10 @@ Status Scratch::allocate(const ScratchRecipe &recipe,
 }
 
 Status Scratch::release() {
-  if (!memory)
+  if (!isOwned)
     return {};
-  cuda::Code code = driver.MemFreeAsync(memory, stream);
-  memory = 0;
-  return driver.check(code, "free scratch memory");
+  isOwned = false;
+  return driver.check(driver.MemFreeAsync(memory, stream), "free scratch memory");
 }
 
 } // namespace attn

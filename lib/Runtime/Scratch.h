@@ -26,18 +26,34 @@ public:
   size_t size() const { return tensors.size(); }
   /// The number of the first; as many arguments has a call.
   size_t getFirstArgument() const { return first; }
+  /// Decides what the device decides. Once, before the first launch.
+  void bind(const DeviceInfo &device);
   /// Ok when the driver can allocate in the order of a stream, or need not.
   Status checkDriver(const Driver &driver) const;
 
 private:
   friend class Scratch;
+  friend struct ScratchLayout;
   struct Tensor {
     DataType type;
     std::vector<SizeFactor> shape;
+    bool isZero;
   };
   size_t first = 0;
   /// In the order of their numbers.
   std::vector<Tensor> tensors;
+};
+
+/// Where the scratch of a call lies, from the start of one piece of memory; what starts as zeros
+/// comes first.
+struct ScratchLayout {
+  /// For the arguments of a call, without scratch.
+  Status compute(const ScratchRecipe &recipe, LaunchArguments arguments);
+
+  /// The shapes, one behind the other.
+  llvm::SmallVector<int64_t, 16> extents;
+  llvm::SmallVector<int64_t, 4> offsets;
+  int64_t bytes = 0, zeroBytes = 0;
 };
 
 /// The scratch of one launch: one piece of memory in the order of a stream. It becomes valid, and
@@ -50,18 +66,22 @@ public:
   /// Frees what release() did not.
   ~Scratch() { (void)release(); }
 
-  /// Allocates the tensors for the arguments of a call and appends them to these. They refer to
-  /// this object. Scratch without elements has no memory.
-  Status allocate(const ScratchRecipe &recipe, llvm::SmallVectorImpl<LaunchArgument> &arguments);
+  /// Makes the tensors for the arguments of a call and appends them to these. They refer to this
+  /// object. They lie in the workspace if there is one; else they are allocated. Scratch without
+  /// elements has no memory.
+  Status allocate(const ScratchRecipe &recipe, llvm::SmallVectorImpl<LaunchArgument> &arguments,
+                  Workspace workspace);
   /// Gives the memory back behind everything that the stream has been given.
   Status release();
 
 private:
+  Status acquire(Workspace workspace);
+
   const Driver &driver;
   cuda::Stream stream;
   cuda::Pointer memory = 0;
-  /// The shapes, one behind the other.
-  llvm::SmallVector<int64_t, 16> extents;
+  bool isOwned = false;
+  ScratchLayout layout;
 };
 
 } // namespace attn

@@ -27,7 +27,10 @@ static KernelPlan makePlan() {
   plan.block = {384, 1, 1};
   plan.cluster = {2, 1, 1};
   plan.dynamicSharedBytes = 163912;
-  plan.scratch = {{6, "f32", {{-1, 3, 1}, {0, 0, 1}, {-1, 64, 1}}}};
+  plan.isProgrammatic = true;
+  plan.scratch = {{6, "f32", {{-1, 3, 1}, {0, 0, 1}, {-1, 64, 1}}, false},
+                  {7, "i32", {{SizeFactor::kMultiprocessors, 2, 1}}, true}};
+  plan.when = {{0, 2, 1, 64}, {1, 2, 1000, int64_t(1) << 40}};
   return plan;
 }
 
@@ -72,8 +75,8 @@ TEST(KernelPlan, RulesRoundTrip) {
 }
 
 TEST(KernelPlan, NamesWhatIsWrong) {
-  EXPECT_EQ(readError(R"({"version": 1, "kernels": []})"), "expected kernel plan version 2, got 1");
-  EXPECT_NE(readError(R"({"version": 2})").find("kernels"), std::string::npos);
+  EXPECT_EQ(readError(R"({"version": 2, "kernels": []})"), "expected kernel plan version 3, got 2");
+  EXPECT_NE(readError(R"({"version": 3})").find("kernels"), std::string::npos);
   EXPECT_NE(readError("[").size(), 0u);
   std::string text = writePlan({{makePlan()}, {}});
   size_t at = text.find("\"pointer\"");

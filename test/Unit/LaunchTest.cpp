@@ -7,6 +7,7 @@
 
 #include "lib/Support/Stopwatch.h"
 #include "test/Unit/Runtime/Fixture.h"
+#include "llvm/ADT/STLExtras.h"
 #include <cstdio>
 #include <thread>
 
@@ -146,6 +147,125 @@ TEST_F(LaunchTest, ScratchIsInTheOrderOfTheStream) {
   EXPECT_EQ(as<int64_t>(merge[2]), int64_t(rows / 2 * 128));
   EXPECT_EQ(as<uint64_t>(merge[3]), FakeCuda::scratchAddress + partialBytes);
   EXPECT_EQ(as<int64_t>(merge[4]), int64_t(rows / 2));
+}
+
+// What starts as zeros lies together, so that one call fills it, in the order of the stream.
+TEST_F(LaunchTest, ZeroedScratch) {
+  std::vector<KernelPlan> plans = makeSplitPlans();
+  plans[0].scratch[1].isZero = true;
+  plans[0].scratch.push_back({6, "i32", {{SizeFactor::kMultiprocessors, 2, 1}}, true});
+  Result<Kernel> kernel = Kernel::load(makeImage(plans));
+  ASSERT_TRUE(kernel) << kernel.getStatus().str();
+  fake->parameterSizes = {8, 8, 8, 8, 8};
+  fake->calls.clear();
+  auto *stream = reinterpret_cast<cuda::Stream>(0x77);
+  Status status = kernel->launch({query, key, output, 1.0}, stream);
+  ASSERT_TRUE(status.ok()) << status.str();
+  EXPECT_LT(llvm::find(fake->calls, "MemsetD8Async"), llvm::find(fake->calls, "LaunchKernelEx"));
+  constexpr size_t rows = 2 * 2 * 8 * 1000, counters = 1280;
+  ASSERT_EQ(fake->fills.size(), 1u);
+  EXPECT_EQ(fake->fills[0].to, FakeCuda::scratchAddress);
+  EXPECT_EQ(fake->fills[0].bytes, rows * 4 + counters);
+  EXPECT_EQ(fake->fills[0].stream, stream);
+  EXPECT_EQ(fake->scratchBytes, rows * 4 + counters + rows * 128 * 4);
+  const std::vector<std::string> &merge = fake->launches[1].parameters;
+  EXPECT_EQ(as<uint64_t>(merge[1]), FakeCuda::scratchAddress + rows * 4 + counters);
+  EXPECT_EQ(as<uint64_t>(merge[3]), FakeCuda::scratchAddress);
+  fake->launches.clear();
+  fail("MemsetD8Async", cuda::InvalidValue);
+  expectError(kernel->launch({query, key, output, 1.0}, stream), StatusCode::DriverFailure,
+              "failed to fill scratch memory with zeros: injected error (CUDA_ERROR_1)");
+}
+
+TEST_F(LaunchTest, Workspace) {
+  Result<Kernel> kernel = Kernel::load(makeImage(makeSplitPlans()));
+  ASSERT_TRUE(kernel) << kernel.getStatus().str();
+  Result<size_t> bytes = kernel->getWorkspaceBytes({query, key, output, 1.0});
+  ASSERT_TRUE(bytes) << bytes.getStatus().str();
+  EXPECT_EQ(*bytes, 16512000u);
+  auto launch = [&](uintptr_t address, size_t size) {
+    return kernel->launch({query, key, output, 1.0}, nullptr,
+                          {reinterpret_cast<void *>(address), size});
+  };
+  expectInvalid(launch(0x500000, *bytes - 1),
+                "expected a workspace of at least 16512000 bytes, got 16511999",
+                "ask getWorkspaceBytes for these arguments");
+  expectInvalid(launch(0x500010, *bytes),
+                "expected a workspace at a multiple of 256 bytes, got one that is not");
+  fake->parameterSizes = {8, 8, 8, 8, 8};
+  Status status = launch(0x500000, *bytes);
+  ASSERT_TRUE(status.ok()) << status.str();
+  EXPECT_EQ(as<uint64_t>(fake->launches[1].parameters[1]), 0x500000u);
+  // Nothing was allocated, so nothing is freed.
+  EXPECT_EQ(fake->scratchBytes, 0u);
+  EXPECT_EQ(llvm::count(fake->calls, "MemFreeAsync"), 0);
+  bytes = kernel->getWorkspaceBytes({query});
+  EXPECT_EQ(bytes.getStatus().message, "expected 4 arguments, got 1");
+}
+
+// One function, two ways: the first whose ranges hold runs, with its own scratch.
+TEST_F(LaunchTest, WaysByExtents) {
+  std::vector<KernelPlan> plans = makeSplitPlans();
+  for (KernelPlan &plan : plans)
+    plan.when = {{0, 2, 1, 64}, {1, 2, 500, 1 << 20}};
+  plans.push_back(makePlan());
+  Result<Kernel> kernel = Kernel::load(makeImage(plans));
+  ASSERT_TRUE(kernel) << kernel.getStatus().str();
+  EXPECT_EQ(kernel->getKernels().size(), 3u);
+  auto count = [&](const FakeTensor &rows, const FakeTensor &keys) {
+    fake->launches.clear();
+    Status status = kernel->launch({rows, keys, output, 1.0}, nullptr);
+    EXPECT_TRUE(status.ok()) << status.str();
+    return fake->launches.size();
+  };
+  FakeTensor few(0x100000, {2, 8, 64, 128}), more(0x100000, {2, 8, 65, 128}),
+      short_(0x200000, {2, 8, 499, 128});
+  EXPECT_EQ(count(few, key), 2u);
+  EXPECT_EQ(count(more, key), 1u);
+  EXPECT_EQ(count(few, short_), 1u);
+  Result<size_t> bytes = kernel->getWorkspaceBytes({more, key, output, 1.0});
+  EXPECT_TRUE(bytes && *bytes == 0);
+  fake->launches.clear();
+  expectInvalid(kernel->launch({FakeTensor(16, {8, 128}), key, output, 1.0}, nullptr),
+                "expected argument 0 of at least 3 dimensions, got 2");
+}
+
+TEST_F(LaunchTest, LastWayIsForAllCalls) {
+  KernelPlan plan = makePlan();
+  plan.when = {{0, 2, 1, 64}};
+  Result<Kernel> kernel = Kernel::load(makeImage({plan}));
+  EXPECT_EQ(kernel.getStatus().message,
+            "expected the last kernel of the plan to be for all calls, got 'attention' for some");
+}
+
+TEST_F(LaunchTest, GridOfMultiprocessors) {
+  KernelPlan plan = makePlan();
+  plan.grid = {{{{SizeFactor::kMultiprocessors, 2, 1}}, {}, {}}};
+  Kernel kernel = load(plan);
+  ASSERT_TRUE(kernel.launch({query, key, output, 1.0}, nullptr).ok());
+  EXPECT_EQ(fake->launches[0].config.gridX, 264u);
+}
+
+TEST_F(LaunchTest, ClustersFillTheGrid) {
+  KernelPlan plan = makePlan();
+  plan.cluster = {2, 1, 1};
+  Kernel kernel = load(plan);
+  expectError(kernel.launch({query, key, FakeTensor(16, {2, 8, 1100, 128}), 1.0}, nullptr),
+              StatusCode::InvalidKernel,
+              "expected clusters of 2 blocks along x to fill the grid of kernel 'attention', got 9 "
+              "blocks");
+  ASSERT_TRUE(kernel.launch({query, key, output, 1.0}, nullptr).ok());
+  EXPECT_EQ(fake->launches[0].cluster, std::vector<unsigned>({2, 1, 1}));
+  EXPECT_FALSE(fake->launches[0].isProgrammatic);
+}
+
+TEST_F(LaunchTest, ProgrammaticLaunch) {
+  KernelPlan plan = makePlan();
+  plan.isProgrammatic = true;
+  Kernel kernel = load(plan);
+  ASSERT_TRUE(kernel.launch({query, key, output, 1.0}, nullptr).ok());
+  EXPECT_TRUE(fake->launches[0].isProgrammatic);
+  EXPECT_TRUE(fake->launches[0].cluster.empty());
 }
 
 TEST_F(LaunchTest, ScratchOfNothing) {

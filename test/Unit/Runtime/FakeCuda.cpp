@@ -244,9 +244,11 @@ EXPORT Code cuLaunchKernelEx(const LaunchConfig *config, Function, void **parame
     return InvalidValue;
   if (!fake.records)
     return Success;
-  FakeCuda::Launch launch{*config, {}, {}};
+  FakeCuda::Launch launch{*config, {}, false, {}};
   for (unsigned i = 0; i < config->numAttributes; ++i)
-    if (config->attributes[i].id == LaunchClusterDimension)
+    if (config->attributes[i].id == LaunchProgrammaticSerialization)
+      launch.isProgrammatic = config->attributes[i].isProgrammatic;
+    else if (config->attributes[i].id == LaunchClusterDimension)
       launch.cluster = {config->attributes[i].cluster.x, config->attributes[i].cluster.y,
                         config->attributes[i].cluster.z};
   for (size_t i = 0; i < fake.parameterSizes.size(); ++i)
@@ -309,11 +311,13 @@ EXPORT Code cuMemAlloc(Pointer *pointer, size_t bytes) {
   ENTER();
   ++state().allocations;
   *pointer = reinterpret_cast<Pointer>(new char[bytes]);
+  state().memory.insert(*pointer);
   return Success;
 }
 EXPORT Code cuMemFree(Pointer pointer) {
   ENTER();
   --state().allocations;
+  state().memory.erase(pointer);
   delete[] reinterpret_cast<char *>(pointer);
   return Success;
 }
@@ -347,9 +351,12 @@ EXPORT Code cuMemcpyDtoHAsync(void *to, Pointer from, size_t bytes, Stream) {
   std::memcpy(to, reinterpret_cast<void *>(from), bytes);
   return Success;
 }
-EXPORT Code cuMemsetD8Async(Pointer to, unsigned char value, size_t bytes, Stream) {
+EXPORT Code cuMemsetD8Async(Pointer to, unsigned char value, size_t bytes, Stream stream) {
   ENTER();
-  std::memset(reinterpret_cast<void *>(to), value, bytes);
+  state().fills.push_back({to, bytes, stream});
+  // Other addresses are made up.
+  if (state().memory.count(to))
+    std::memset(reinterpret_cast<void *>(to), value, bytes);
   return Success;
 }
 

@@ -44,7 +44,13 @@ struct FakeCuda {
   struct Launch {
     cuda::LaunchConfig config;
     std::vector<unsigned> cluster;
+    bool isProgrammatic = false;
     std::vector<std::string> parameters;
+  };
+  struct Fill {
+    cuda::Pointer to;
+    size_t bytes;
+    cuda::Stream stream;
   };
   struct Encoding {
     cuda::TensorMapType type;
@@ -59,10 +65,13 @@ struct FakeCuda {
   bool records = true;
   std::vector<Launch> launches;
   std::vector<Encoding> encodings;
+  std::vector<Fill> fills;
   std::vector<std::string> calls;
   int maxDynamicShared = -1;
   std::atomic<uint64_t> numLaunches{0}, numEncodings{0};
   int retained = 0, modules = 0, allocations = 0, events = 0;
+  /// What cuMemAlloc gave out.
+  std::set<cuda::Pointer> memory;
   /// Of the last cuMemAllocAsync, which always answers the same address.
   static constexpr cuda::Pointer scratchAddress = 0x7000000;
   size_t scratchBytes = 0;
