@@ -99,7 +99,9 @@ def _make_parameter(parameter: Dict[str, Any], arguments: Sequence[Argument]) ->
 
 def _count_blocks(factors: List[Dict[str, int]], arguments: Sequence[Argument]) -> int:
     return math.prod(
-        f["constant"] if "constant" in f else -(-arguments[f["argument"]].shape[f["dim"]] // f["divisor"])
+        f["constant"] if "constant" in f
+        else f["multiprocessors"] * torch.cuda.get_device_properties(0).multi_processor_count if "multiprocessors" in f
+        else -(-arguments[f["argument"]].shape[f["dim"]] // f["divisor"])
         for f in factors
     )
 

@@ -7,6 +7,7 @@
 
 #include "lib/Simulator/Launch.h"
 #include "dialects/Tile/IR/TileDialect.h"
+#include "lib/Support/ElementType.h"
 #include "llvm/ADT/STLExtras.h"
 
 using namespace llvm;
@@ -26,6 +27,9 @@ Expected<Launch> Launch::create(mlir::ModuleOp module) {
   }
   if (launch.kernels.empty())
     return createStringError("expected a kernel to simulate, got none");
+  if (launch.kernels.back()->hasAttr(tile::TileDialect::kWhenAttrName))
+    return createStringError("expected the last kernel to be for all calls, got @" +
+                             launch.kernels.back().getName() + " for some");
   return std::move(launch);
 }
 
@@ -51,25 +55,43 @@ std::string Launch::describe() const {
 //===----------------------------------------------------------------------------------------===//
 
 /// The memory of a scratch argument, row-major and without data.
-static Memory makeMemory(mlir::ArrayAttr sizes, ElementKind kind, ArrayRef<Argument> arguments) {
+static Memory makeMemory(mlir::ArrayAttr sizes, ElementKind kind, ArrayRef<Argument> arguments,
+                         const Costs &costs) {
   Memory memory;
   memory.kind = kind;
-  for (mlir::Attribute size : sizes) {
-    auto extent = mlir::dyn_cast<tile::ExtentAttr>(size);
-    memory.shape.push_back(
-        extent ? divideCeil(arguments[extent.getArgument()].memory.shape[extent.getDim()],
-                            extent.getDivisor())
-               : mlir::cast<mlir::IntegerAttr>(size).getInt());
-  }
+  for (mlir::Attribute size : sizes)
+    memory.shape.push_back(evaluateFactor(size, arguments, costs));
   memory.strides.assign(memory.shape.size(), 1);
   for (size_t dim = memory.shape.size(); dim-- > 1;)
     memory.strides[dim - 1] = memory.strides[dim] * memory.shape[dim];
   return memory;
 }
 
+/// What says which calls a kernel is for; null for all.
+static mlir::ArrayAttr getWhen(mlir::func::FuncOp kernel) {
+  return kernel->getAttrOfType<mlir::ArrayAttr>(tile::TileDialect::kWhenAttrName);
+}
+
+Launch::Way Launch::choose(ArrayRef<Argument> arguments) const {
+  Way way{0, kernels.size()};
+  for (size_t first = 0; first < kernels.size(); first = way.end) {
+    mlir::ArrayAttr when = getWhen(kernels[first]);
+    way = {first, first};
+    while (way.end < kernels.size() && getWhen(kernels[way.end]) == when)
+      ++way.end;
+    if (!when || all_of(when.getAsRange<tile::RangeAttr>(), [&](tile::RangeAttr range) {
+          int64_t size = arguments[range.getArgument()].memory.shape[range.getDim()];
+          return range.getLeast() <= size && size <= range.getMost();
+        }))
+      return way;
+  }
+  return way;
+}
+
 Expected<std::vector<Argument>> Launch::addScratch(ArrayRef<Argument> arguments) const {
   std::vector<Argument> all(arguments.begin(), arguments.end());
-  for (mlir::func::FuncOp kernel : kernels)
+  Way way = choose(arguments);
+  for (mlir::func::FuncOp kernel : ArrayRef(kernels).slice(way.first, way.end - way.first))
     for (auto [index, type] : enumerate(kernel.getArgumentTypes())) {
       auto sizes =
           kernel.getArgAttrOfType<mlir::ArrayAttr>(index, tile::TileDialect::kScratchAttrName);
@@ -79,14 +101,22 @@ Expected<std::vector<Argument>> Launch::addScratch(ArrayRef<Argument> arguments)
         return createStringError("expected argument " + Twine(all.size()) + " of @" +
                                  kernel.getName() + " as its next scratch, got " + Twine(index));
       mlir::Type element = mlir::cast<mlir::MemRefType>(type).getElementType();
-      if (!element.isF32() && !element.isF16() && !element.isBF16())
-        return createStringError("expected scratch of f32, f16 or bf16 in @" + kernel.getName());
-      ElementKind kind = element.isF32()   ? ElementKind::F32
-                         : element.isF16() ? ElementKind::F16
-                                           : ElementKind::BF16;
-      all.emplace_back().memory = makeMemory(sizes, kind, arguments);
+      std::optional<ElementKind> kind = getElementKind(element);
+      if (!kind)
+        return createStringError("expected scratch of floats of 16 or 32 bits or integers in @" +
+                                 kernel.getName());
+      all.emplace_back().memory =
+          makeMemory(sizes, *kind, arguments, tile::getMachine(kernel).costs);
     }
   return std::move(all);
+}
+
+/// Whether an argument of the kernels is scratch that starts as zeros.
+static bool isZeroed(ArrayRef<mlir::func::FuncOp> kernels, unsigned index) {
+  return any_of(kernels, [&](mlir::func::FuncOp kernel) {
+    return index < kernel.getNumArguments() &&
+           kernel.getArgAttr(index, tile::TileDialect::kZeroedAttrName);
+  });
 }
 
 //===----------------------------------------------------------------------------------------===//
@@ -98,17 +128,18 @@ Expected<std::vector<Finding>> Launch::run(ArrayRef<Argument> arguments,
   Expected<std::vector<Argument>> all = addScratch(arguments);
   if (!all)
     return all.takeError();
+  Way way = choose(arguments);
   std::vector<Array> arrays;
-  for (Argument &argument : MutableArrayRef(*all).drop_front(arguments.size())) {
-    if (!options.numbers)
-      break;
-    Expected<Array> array = Array::allocate(argument.memory.kind, argument.memory.shape);
+  for (size_t index = arguments.size(); index < all->size() && options.numbers; ++index) {
+    Memory &memory = (*all)[index].memory;
+    Expected<Array> array = Array::allocate(memory.kind, memory.shape);
     if (!array)
       return array.takeError();
-    array->poison();
-    argument.memory.data = static_cast<char *>(arrays.emplace_back(std::move(*array)).data());
+    if (!isZeroed(ArrayRef(kernels).slice(way.first, way.end - way.first), index))
+      array->poison();
+    memory.data = static_cast<char *>(arrays.emplace_back(std::move(*array)).data());
   }
-  for (const Simulator &simulator : simulators) {
+  for (const Simulator &simulator : getSimulators().slice(way.first, way.end - way.first)) {
     Expected<std::vector<Finding>> findings = simulator.run(*all, options);
     if (!findings || !findings->empty())
       return findings;
@@ -120,8 +151,9 @@ Expected<std::vector<Prediction>> Launch::predict(ArrayRef<Argument> arguments) 
   Expected<std::vector<Argument>> all = addScratch(arguments);
   if (!all)
     return all.takeError();
+  Way way = choose(arguments);
   std::vector<Prediction> predictions;
-  for (const Simulator &simulator : simulators) {
+  for (const Simulator &simulator : getSimulators().slice(way.first, way.end - way.first)) {
     Expected<Prediction> prediction = simulator.predict(*all);
     if (!prediction)
       return prediction.takeError();

@@ -27,15 +27,22 @@ public:
   /// "producer 1 x 24…": a part for each kernel, after its name if there are several.
   std::string describe() const;
 
-  /// Runs all blocks of all kernels, up to the first block with findings.
+  /// Runs all blocks of the kernels that are for the call, up to the first block with findings.
   llvm::Expected<std::vector<Finding>> run(llvm::ArrayRef<Argument> arguments,
                                            const Options &options) const;
-  /// By kernel.
+  /// By kernel that runs.
   llvm::Expected<std::vector<Prediction>> predict(llvm::ArrayRef<Argument> arguments) const;
   /// The arguments of the function and scratch of the right shapes, without data.
   llvm::Expected<std::vector<Argument>> addScratch(llvm::ArrayRef<Argument> arguments) const;
 
 private:
+  /// Kernels in a row, from `first` up to `end`.
+  struct Way {
+    size_t first, end;
+  };
+  /// The first way whose ranges hold (tile.when); the last is for all calls.
+  Way choose(llvm::ArrayRef<Argument> arguments) const;
+
   std::vector<mlir::func::FuncOp> kernels;
   std::vector<Simulator> simulators;
 };

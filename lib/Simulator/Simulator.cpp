@@ -33,6 +33,15 @@ Expected<Simulator> Simulator::create(mlir::func::FuncOp kernel) {
 /// What a launch takes in its first dimension; in the others it takes less.
 static constexpr int64_t kMaxGrid = std::numeric_limits<int32_t>::max();
 
+int64_t evaluateFactor(mlir::Attribute factor, ArrayRef<Argument> arguments, const Costs &costs) {
+  if (auto extent = mlir::dyn_cast<tile::ExtentAttr>(factor))
+    return divideCeil(arguments[extent.getArgument()].memory.shape[extent.getDim()],
+                      extent.getDivisor());
+  if (auto multiprocessors = mlir::dyn_cast<tile::MultiprocessorsAttr>(factor))
+    return multiprocessors.getBlocks() * costs.multiprocessors;
+  return mlir::cast<mlir::IntegerAttr>(factor).getInt();
+}
+
 Expected<std::array<int64_t, 3>> Simulator::getGrid(ArrayRef<Argument> arguments) const {
   auto attribute =
       program->kernel->getAttrOfType<tile::KernelAttr>(tile::TileDialect::kKernelAttrName);
@@ -57,11 +66,7 @@ Expected<std::array<int64_t, 3>> Simulator::getGrid(ArrayRef<Argument> arguments
   std::array<int64_t, 3> grid = {1, 1, 1};
   for (auto [index, dimension] : enumerate(attribute.getGrid()))
     for (mlir::Attribute factor : mlir::cast<mlir::ArrayAttr>(dimension)) {
-      auto extent = mlir::dyn_cast<tile::ExtentAttr>(factor);
-      int64_t size = extent
-                         ? divideCeil(arguments[extent.getArgument()].memory.shape[extent.getDim()],
-                                      extent.getDivisor())
-                         : mlir::cast<mlir::IntegerAttr>(factor).getInt();
+      int64_t size = evaluateFactor(factor, arguments, program->machine->costs);
       if (MulOverflow(grid[index], size, grid[index]) || grid[index] > kMaxGrid)
         return makeOpError(program->kernel, "expected a grid of at most " + Twine(kMaxGrid) +
                                                 " blocks in dimension " + Twine(index));

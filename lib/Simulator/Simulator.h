@@ -50,6 +50,10 @@ struct Options {
   Timeline *timeline = nullptr;
 };
 
+/// A factor of a grid or of scratch for these arguments.
+int64_t evaluateFactor(mlir::Attribute factor, llvm::ArrayRef<Argument> arguments,
+                       const Costs &costs);
+
 /// What one block did.
 struct BlockResult {
   double cycles = 0;

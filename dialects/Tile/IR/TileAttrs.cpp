@@ -173,21 +173,55 @@ LogicalResult TargetAttr::verify(EmitError emitError, StringRef name) {
   return emitError() << "expected the machine " << attn::listMachines() << ", got '" << name << "'";
 }
 
+LogicalResult MultiprocessorsAttr::verify(EmitError emitError, int64_t blocks) {
+  // multiprocessors_c1: a multiprocessor has 1 to 32 blocks
+  if (blocks >= 1 && blocks <= 32)
+    return success();
+  return emitError() << "expected 1 to 32 blocks for each multiprocessor, got " << blocks;
+}
+
+LogicalResult RangeAttr::verify(EmitError emitError, int64_t argument, int64_t dim, int64_t least,
+                                int64_t most) {
+  // range_c1: argument and dim are not negative, and the range holds a size
+  if (argument >= 0 && dim >= 0 && least >= 0 && least <= most)
+    return success();
+  return emitError() << "expected argument and dim of at least 0 and a range of sizes, got "
+                     << argument << ", " << dim << " and " << least << " to " << most;
+}
+
+/// kernel_c9: a cluster has one to three extents from 1, and at most 8 blocks
+static LogicalResult verifyCluster(DenseI64ArrayAttr cluster, EmitError emitError) {
+  int64_t blocks = 1;
+  bool isRight = !cluster || (!cluster.empty() && cluster.size() <= 3);
+  for (int64_t extent : cluster ? cluster.asArrayRef() : ArrayRef<int64_t>()) {
+    isRight &= extent >= 1 && extent <= 8;
+    blocks *= isRight ? extent : 1;
+  }
+  if (isRight && blocks <= 8)
+    return success();
+  return emitError() << "expected one to three extents of a cluster of at most 8 blocks, got "
+                     << cluster;
+}
+
 LogicalResult KernelAttr::verify(EmitError emitError, int64_t warpgroups, ArrayAttr grid,
-                                 int64_t stages) {
+                                 int64_t stages, DenseI64ArrayAttr cluster, bool) {
+  if (failed(verifyCluster(cluster, emitError)))
+    return failure();
   // kernel_c3: a block has 1 to 8 warpgroups
   if (warpgroups < 1 || warpgroups > 8)
     return emitError() << "expected 1 to 8 warpgroups, got " << warpgroups;
   // kernel_c8: a ring of a kernel has 1 to 64 stages
   if (stages < 1 || stages > 64)
     return emitError() << "expected 1 to 64 stages, got " << stages;
-  // kernel_c4: the grid is at most three lists of integers and extents
+  // kernel_c4: the grid is at most three lists of integers, extents and multiprocessors
   if (grid.size() > 3)
     return emitError() << "expected at most 3 grid dimensions, got " << grid.size();
   for (Attribute dimension : grid) {
     auto factors = dyn_cast<ArrayAttr>(dimension);
-    if (!factors || !llvm::all_of(factors, llvm::IsaPred<IntegerAttr, ExtentAttr>))
-      return emitError() << "expected a list of integers and #tile.extent per grid dimension, got "
+    if (!factors ||
+        !llvm::all_of(factors, llvm::IsaPred<IntegerAttr, ExtentAttr, MultiprocessorsAttr>))
+      return emitError() << "expected a list of integers, #tile.extent and "
+                            "#tile.multiprocessors per grid dimension, got "
                          << dimension;
     // kernel_c7: integers of the grid are 1 to 2^31 - 1
     for (Attribute factor : factors)

@@ -107,12 +107,47 @@ def Tile_ExtentAttr : Tile_Attr<"Extent", "extent"> {
   let genVerifyDecl = 1;
 }
 
+def Tile_MultiprocessorsAttr : Tile_Attr<"Multiprocessors", "multiprocessors"> {
+  let summary = "a factor of the grid: `blocks` for each multiprocessor of the device";
+  let description = [{
+    The grid of blocks that stay and take one piece of work after the other.
+
+    ```mlir
+    #tile.kernel<warpgroups = 3, grid = [[#tile.multiprocessors<blocks = 1>]]>
+    ```
+  }];
+  let parameters = (ins "int64_t":$blocks);
+  let assemblyFormat = "`<` struct(params) `>`";
+  let genVerifyDecl = 1;
+}
+
+def Tile_RangeAttr : Tile_Attr<"Range", "range"> {
+  let summary = "a condition on a call: dimension `dim` of an argument has a size from `least` to `most`";
+  let description = [{
+    Kernels in a row whose `tile.when` lists the same ranges are one way to run a function. A launch runs the first way whose ranges
+    all hold; the last has no `tile.when`.
+
+    ```mlir
+    tile.when = [#tile.range<argument = 0, dim = 2, least = 0, most = 64>]
+    ```
+  }];
+  let parameters = (ins
+    "int64_t":$argument,
+    "int64_t":$dim,
+    "int64_t":$least,
+    "int64_t":$most);
+  let assemblyFormat = "`<` struct(params) `>`";
+  let genVerifyDecl = 1;
+}
+
 def Tile_KernelAttr : Tile_Attr<"Kernel", "kernel"> {
   let summary = "makes a function a kernel: its block and its grid";
   let description = [{
-    `grid` holds up to three lists of factors (x, y, z), each an integer or a #tile.extent; a grid
-    dimension is the product of its list. `stages` is how many uses of a place that loops refill may
-    be in flight, for tile-make-rings.
+    `grid` holds up to three lists of factors (x, y, z), each an integer, a #tile.extent or a
+    #tile.multiprocessors; a grid dimension is the product of its list. `stages` is how many uses of
+    a place that loops refill may be in flight, for tile-make-rings. `cluster` holds the blocks of a
+    cluster (x, y, z), which fill the grid. A `programmatic` kernel may start before the one before
+    it ends, and waits for it before it touches memory of others.
 
     ```mlir
     #tile.kernel<warpgroups = 3, stages = 2,
@@ -122,9 +157,21 @@ def Tile_KernelAttr : Tile_Attr<"Kernel", "kernel"> {
   let parameters = (ins
     "int64_t":$warpgroups,
     "::mlir::ArrayAttr":$grid,
-    DefaultValuedParameter<"int64_t", "1">:$stages);
+    DefaultValuedParameter<"int64_t", "1">:$stages,
+    OptionalParameter<"::mlir::DenseI64ArrayAttr">:$cluster,
+    DefaultValuedParameter<"bool", "false">:$programmatic);
+  let builders = [
+    AttrBuilder<(ins "int64_t":$warpgroups, "::mlir::ArrayAttr":$grid, "int64_t":$stages), [{
+      return $_get($_ctxt, warpgroups, grid, stages, ::mlir::DenseI64ArrayAttr(), false);
+    }]>];
   let assemblyFormat = "`<` struct(params) `>`";
   let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    /// The same with other roles.
+    KernelAttr withWarpgroups(int64_t count) const {
+      return get(getContext(), count, getGrid(), getStages(), getCluster(), getProgrammatic());
+    }
+  }];
 }
 
 def Tile_RoleAttr : Tile_Attr<"Role", "role"> {

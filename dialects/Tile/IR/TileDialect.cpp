@@ -87,6 +87,25 @@ static LogicalResult verifyExtent(FunctionOpInterface function, ExtentAttr exten
   return success();
 }
 
+/// when_c1: `tile.when` lists `#tile.range` of dimensions of a kernel's memref arguments
+static LogicalResult verifyWhen(Operation *op, Attribute attribute) {
+  auto ranges = dyn_cast<ArrayAttr>(attribute);
+  auto function = dyn_cast<FunctionOpInterface>(op);
+  bool isRight = ranges && function && op->hasAttr(TileDialect::kKernelAttrName);
+  for (Attribute element : isRight ? ranges.getValue() : ArrayRef<Attribute>()) {
+    auto range = dyn_cast<RangeAttr>(element);
+    isRight &= range && range.getArgument() < function.getNumArguments();
+    auto type = isRight ? dyn_cast<MemRefType>(function.getArgumentTypes()[range.getArgument()])
+                        : MemRefType();
+    isRight &= type && range.getDim() < type.getRank();
+  }
+  if (isRight)
+    return success();
+  return op->emitOpError("expected #tile.range of dimensions of memref arguments as tile.when of a "
+                         "kernel, got ")
+         << attribute;
+}
+
 /// roles_c1: `tile.roles` lists `#tile.role` of different names on a kernel
 static LogicalResult verifyRoles(Operation *op, Attribute attribute) {
   auto roles = dyn_cast<ArrayAttr>(attribute);
@@ -109,19 +128,21 @@ static LogicalResult verifyRole(Operation *op, Attribute attribute) {
 }
 
 LogicalResult TileDialect::verifyOperationAttribute(Operation *op, NamedAttribute attribute) {
-  // dialect_c1: the attributes are `tile.target`, `tile.kernel`, `tile.roles`, `tile.role` and
-  // `tile.plan` on ops, `tile.scratch` on arguments
+  // dialect_c1: the attributes are `tile.target`, `tile.kernel`, `tile.when`, `tile.roles`,
+  // `tile.role` and `tile.plan` on ops, `tile.scratch` and `tile.zeroed` on arguments
   if (attribute.getName() == kPlanAttrName && isa<DictionaryAttr>(attribute.getValue()))
     return success();
   if (attribute.getName() == kTargetAttrName)
     return verifyTarget(op, attribute.getValue());
+  if (attribute.getName() == kWhenAttrName)
+    return verifyWhen(op, attribute.getValue());
   if (attribute.getName() == kRolesAttrName)
     return verifyRoles(op, attribute.getValue());
   if (attribute.getName() == kRoleAttrName)
     return verifyRole(op, attribute.getValue());
   if (attribute.getName() != kKernelAttrName)
-    return op->emitOpError("expected tile.target, tile.kernel, tile.roles, tile.role or tile.plan "
-                           "of the tile dialect, got '")
+    return op->emitOpError("expected tile.target, tile.kernel, tile.when, tile.roles, tile.role or "
+                           "tile.plan of the tile dialect, got '")
            << attribute.getName().getValue() << "'";
   auto kernel = dyn_cast<KernelAttr>(attribute.getValue());
   auto function = dyn_cast<FunctionOpInterface>(op);
@@ -145,16 +166,25 @@ LogicalResult TileDialect::verifyOperationAttribute(Operation *op, NamedAttribut
 LogicalResult TileDialect::verifyRegionArgAttribute(Operation *op, unsigned, unsigned index,
                                                     NamedAttribute attribute) {
   auto function = dyn_cast<FunctionOpInterface>(op);
+  // kernel_c10: `tile.zeroed` is on scratch
+  if (attribute.getName() == kZeroedAttrName && function) {
+    if (function.getArgAttr(index, kScratchAttrName))
+      return success();
+    return op->emitOpError("expected tile.zeroed beside tile.scratch, got it on argument ")
+           << index << " without";
+  }
   if (attribute.getName() != kScratchAttrName || !function)
-    return op->emitOpError("expected tile.scratch of the tile dialect on an argument, got '")
+    return op->emitOpError(
+               "expected tile.scratch or tile.zeroed of the tile dialect on an argument, got '")
            << attribute.getName().getValue() << "'";
-  // kernel_c5: `tile.scratch` is on a memref, with one integer or extent for each dimension
+  // kernel_c5: `tile.scratch` is on a memref, with one integer, extent or multiprocessors for each
+  // dimension
   auto type = dyn_cast<MemRefType>(function.getArgumentTypes()[index]);
   auto sizes = dyn_cast<ArrayAttr>(attribute.getValue());
   if (!type || !sizes || int64_t(sizes.size()) != type.getRank() ||
-      !llvm::all_of(sizes, llvm::IsaPred<IntegerAttr, ExtentAttr>))
-    return op->emitOpError("expected tile.scratch with an integer or #tile.extent for each "
-                           "dimension of a memref, got ")
+      !llvm::all_of(sizes, llvm::IsaPred<IntegerAttr, ExtentAttr, MultiprocessorsAttr>))
+    return op->emitOpError("expected tile.scratch with an integer, #tile.extent or "
+                           "#tile.multiprocessors for each dimension of a memref, got ")
            << attribute.getValue() << " on " << function.getArgumentTypes()[index];
   for (Attribute size : sizes)
     if (auto extent = dyn_cast<ExtentAttr>(size); extent && failed(verifyExtent(function, extent)))

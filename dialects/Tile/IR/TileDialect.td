@@ -37,6 +37,10 @@ def Tile_Dialect : Dialect {
     static constexpr ::llvm::StringLiteral kKernelAttrName = "tile.kernel";
     /// The argument attribute that makes a memref scratch: its sizes, as factors of #tile.kernel.
     static constexpr ::llvm::StringLiteral kScratchAttrName = "tile.scratch";
+    /// The argument attribute that makes scratch start as zeros in each launch: a UnitAttr.
+    static constexpr ::llvm::StringLiteral kZeroedAttrName = "tile.zeroed";
+    /// The func.func attribute that says which calls a kernel is for: an ArrayAttr of RangeAttr.
+    static constexpr ::llvm::StringLiteral kWhenAttrName = "tile.when";
     /// The attribute that names the role of an op, until tile-outline-roles: a StringAttr.
     static constexpr ::llvm::StringLiteral kRoleAttrName = "tile.role";
     /// The func.func attribute that lists the roles of a kernel: an ArrayAttr of RoleAttr.

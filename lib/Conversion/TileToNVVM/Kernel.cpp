@@ -230,7 +230,9 @@ static FailureOr<ParameterList> collectParameters(func::FuncOp function) {
 static SizeFactor toFactor(Attribute factor) {
   if (auto extent = dyn_cast<ExtentAttr>(factor))
     return {int(extent.getArgument()), unsigned(extent.getDim()), unsigned(extent.getDivisor())};
-  return {-1, unsigned(cast<IntegerAttr>(factor).getInt()), 1};
+  if (auto multiprocessors = dyn_cast<MultiprocessorsAttr>(factor))
+    return {SizeFactor::kMultiprocessors, unsigned(multiprocessors.getBlocks()), 1};
+  return {SizeFactor::kConstant, unsigned(cast<IntegerAttr>(factor).getInt()), 1};
 }
 
 static std::vector<ScratchTensor> getScratch(func::FuncOp function) {
@@ -242,6 +244,7 @@ static std::vector<ScratchTensor> getScratch(func::FuncOp function) {
       tensor.elementType = stringifyElement(cast<MemRefType>(type).getElementType());
       for (Attribute size : sizes)
         tensor.shape.push_back(toFactor(size));
+      tensor.isZero = bool(function.getArgAttr(index, TileDialect::kZeroedAttrName));
     }
   return scratch;
 }
@@ -257,7 +260,15 @@ static KernelPlan makePlan(func::FuncOp function, KernelAttr kernel, const Param
       factors.push_back(toFactor(factor));
   plan.block = {unsigned(kernel.getWarpgroups() * machine.warpgroupThreads), 1, 1};
   plan.dynamicSharedBytes = getSharedBytes(function);
+  if (DenseI64ArrayAttr cluster = kernel.getCluster())
+    for (auto [extent, blocks] : llvm::zip(cluster.asArrayRef(), plan.cluster))
+      blocks = unsigned(extent);
+  plan.isProgrammatic = kernel.getProgrammatic();
   plan.scratch = getScratch(function);
+  if (auto ranges = function->getAttrOfType<ArrayAttr>(TileDialect::kWhenAttrName))
+    for (auto range : ranges.getAsRange<RangeAttr>())
+      plan.when.push_back({unsigned(range.getArgument()), unsigned(range.getDim()),
+                           range.getLeast(), range.getMost()});
   return plan;
 }
 

@@ -293,9 +293,7 @@ static LogicalResult outline(func::FuncOp kernel, ArrayAttr attribute) {
   for (Operation *op : llvm::reverse(program))
     op->erase();
   auto before = kernel->getAttrOfType<KernelAttr>(TileDialect::kKernelAttrName);
-  kernel->setAttr(
-      TileDialect::kKernelAttrName,
-      KernelAttr::get(kernel.getContext(), total, before.getGrid(), before.getStages()));
+  kernel->setAttr(TileDialect::kKernelAttrName, before.withWarpgroups(total));
   kernel->removeAttr(TileDialect::kRolesAttrName);
   return success();
 }

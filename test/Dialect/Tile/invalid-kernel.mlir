@@ -1,13 +1,13 @@
 // RUN: attn-opt %s --split-input-file --verify-diagnostics
 
-// expected-error@+1 {{expected tile.scratch of the tile dialect on an argument, got 'tile.scrap'}}
+// expected-error@+1 {{expected tile.scratch or tile.zeroed of the tile dialect on an argument, got 'tile.scrap'}}
 func.func @dialect_c1_argument(%s: memref<3x?xf32> {tile.scrap}) {
   return
 }
 
 // -----
 
-// expected-error@+1 {{expected tile.target, tile.kernel, tile.roles, tile.role or tile.plan of the tile dialect, got 'tile.kernels'}}
+// expected-error@+1 {{expected tile.target, tile.kernel, tile.when, tile.roles, tile.role or tile.plan of the tile dialect, got 'tile.kernels'}}
 func.func @dialect_c1() attributes {tile.kernels} {
   return
 }
@@ -80,7 +80,7 @@ func.func @kernel_c3() attributes {
 
 // -----
 
-// expected-error@+2 {{expected a list of integers and #tile.extent per grid dimension, got "x"}}
+// expected-error@+2 {{expected a list of integers, #tile.extent and #tile.multiprocessors per grid dimension, got "x"}}
 func.func @kernel_c4() attributes {
     tile.kernel = #tile.kernel<warpgroups = 1, grid = ["x"]>} {
   return
@@ -96,7 +96,7 @@ func.func @kernel_c4_dimensions() attributes {
 
 // -----
 
-// expected-error@+1 {{expected tile.scratch with an integer or #tile.extent for each dimension of a memref, got [3] on 'memref<3x?xf32>'}}
+// expected-error@+1 {{expected tile.scratch with an integer, #tile.extent or #tile.multiprocessors for each dimension of a memref, got [3] on 'memref<3x?xf32>'}}
 func.func @kernel_c5(%q: memref<?xf32>, %s: memref<3x?xf32> {tile.scratch = [3]}) {
   return
 }
@@ -179,5 +179,39 @@ func.func @kernel_c7_much() attributes {
 // expected-error@+2 {{expected integers from 1 to 2147483647 in the grid, got 3 : ui32}}
 func.func @kernel_c7_type() attributes {
     tile.kernel = #tile.kernel<warpgroups = 1, grid = [[], [3 : ui32]]>} {
+  return
+}
+
+// -----
+
+// expected-error@+2 {{expected one to three extents of a cluster of at most 8 blocks, got array<i64: 4, 4>}}
+func.func @kernel_c9() attributes {
+    tile.kernel = #tile.kernel<warpgroups = 1, grid = [], cluster = [4, 4]>} {
+  return
+}
+
+// -----
+
+// expected-error@+1 {{expected tile.zeroed beside tile.scratch, got it on argument 0 without}}
+func.func @kernel_c10(%s: memref<3xf32> {tile.zeroed}) {
+  return
+}
+
+// -----
+
+// expected-error@+1 {{expected 1 to 32 blocks for each multiprocessor, got 0}}
+func.func private @multiprocessors_c1() attributes {a = #tile.multiprocessors<blocks = 0>}
+
+// -----
+
+// expected-error@+1 {{expected argument and dim of at least 0 and a range of sizes, got 0, 1 and 5 to 4}}
+func.func private @range_c1() attributes {a = #tile.range<argument = 0, dim = 1, least = 5, most = 4>}
+
+// -----
+
+// expected-error@+1 {{expected #tile.range of dimensions of memref arguments as tile.when of a kernel, got}}
+func.func @when_c1(%q: memref<?x?xf32>) attributes {
+    tile.kernel = #tile.kernel<warpgroups = 1, grid = []>,
+    tile.when = [#tile.range<argument = 0, dim = 2, least = 0, most = 64>]} {
   return
 }

@@ -1,0 +1,24 @@
+// How a kernel is launched goes from its attributes into its plan; what few kernels have is left out of the others'.
+// RUN: attn-opt %s --tile-allocate-shared --convert-tile-to-nvvm | FileCheck %s
+
+// CHECK-LABEL: llvm.func @few
+// CHECK-SAME:  cluster = [2, 2, 1]
+// CHECK-SAME:  grid = {{\[\[}}{multiprocessors = 2 : i64}], [{argument = 0 : i64, dim = 0 : i64, divisor = 64 : i64}], []]
+// CHECK-SAME:  programmatic = true
+// CHECK-SAME:  scratch = [{argument = 1 : i64, element_type = "i32", shape = [{multiprocessors = 1 : i64}], zero = true}]
+// CHECK-SAME:  when = [{argument = 0 : i64, dim = 0 : i64, least = 1 : i64, most = 64 : i64}]
+func.func @few(%o: memref<?xf32>, %count: memref<?xi32> {tile.scratch = [#tile.multiprocessors<blocks = 1>], tile.zeroed}) attributes {
+    tile.kernel = #tile.kernel<warpgroups = 1,
+                               grid = [[#tile.multiprocessors<blocks = 2>], [#tile.extent<argument = 0, dim = 0, divisor = 64>]],
+                               cluster = [2, 2], programmatic = true>,
+    tile.when = [#tile.range<argument = 0, dim = 0, least = 1, most = 64>]} {
+  return
+}
+
+// CHECK-LABEL: llvm.func @all
+// CHECK-NOT:   programmatic
+// CHECK-NOT:   when
+// CHECK-SAME:  tile.plan = {{.*}}scratch = []
+func.func @all(%o: memref<?xf32>) attributes {tile.kernel = #tile.kernel<warpgroups = 1, grid = []>} {
+  return
+}

@@ -1,0 +1,65 @@
+//===- WaysTest.cpp - functions whose kernels depend on the call ------------------------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------------------------===//
+
+#include "lib/Simulator/Launch.h"
+#include "mlir/Parser/Parser.h"
+#include "test/Simulator/Lowered.h"
+#include "gtest/gtest.h"
+
+using namespace attn;
+
+/// Up to 64 elements become ones. More become what a scratch of zeros holds, and two.
+static constexpr const char *kSource = R"(
+#few = [#tile.range<argument = 0, dim = 0, least = 0, most = 64>]
+#grid = [[#tile.extent<argument = 0, dim = 0, divisor = 64>]]
+func.func @ones(%o: memref<?xf32>) attributes {tile.kernel = #tile.kernel<warpgroups = 1, grid = #grid>, tile.when = #few} {
+  %c0 = arith.constant 0 : index
+  %one = arith.constant dense<1.0> : tensor<64xf32>
+  tile.store %one to %o[%c0] : tensor<64xf32>, memref<?xf32>
+  return
+}
+func.func @twos(%o: memref<?xf32>, %s: memref<64xf32> {tile.scratch = [64], tile.zeroed})
+    attributes {tile.kernel = #tile.kernel<warpgroups = 1, grid = #grid>} {
+  %c0 = arith.constant 0 : index
+  %c64 = arith.constant 64 : index
+  %block = gpu.block_id x
+  %at = arith.muli %block, %c64 : index
+  %two = arith.constant dense<2.0> : tensor<64xf32>
+  %zero = tile.load %s[%c0] : memref<64xf32> -> tensor<64xf32>
+  %sum = arith.addf %two, %zero : tensor<64xf32>
+  tile.store %sum to %o[%at] : tensor<64xf32>, memref<?xf32>
+  return
+}
+)";
+
+static std::vector<float> run(const sim::Launch &launch, int64_t size) {
+  Array output = llvm::cantFail(Array::allocate(ElementKind::F32, {size}));
+  output.poison();
+  auto findings = launch.run({sim::Argument::of(output)}, sim::Options());
+  EXPECT_TRUE(bool(findings)) << llvm::toString(findings.takeError());
+  EXPECT_TRUE(findings && findings->empty());
+  return {output.dataAs<float>(), output.dataAs<float>() + size};
+}
+
+TEST(Ways, ExtentsChoose) {
+  auto module = mlir::parseSourceString<mlir::ModuleOp>(kSource, &test::getContext());
+  ASSERT_TRUE(module);
+  llvm::Expected<sim::Launch> launch = sim::Launch::create(*module);
+  ASSERT_TRUE(bool(launch)) << llvm::toString(launch.takeError());
+  EXPECT_EQ(run(*launch, 60), std::vector<float>(60, 1.0f));
+  EXPECT_EQ(run(*launch, 200), std::vector<float>(200, 2.0f));
+}
+
+TEST(Ways, LastIsForAllCalls) {
+  std::string source = llvm::StringRef(kSource).split("func.func @twos").first.str();
+  auto module = mlir::parseSourceString<mlir::ModuleOp>(source, &test::getContext());
+  ASSERT_TRUE(module);
+  llvm::Expected<sim::Launch> launch = sim::Launch::create(*module);
+  ASSERT_FALSE(bool(launch));
+  EXPECT_EQ(llvm::toString(launch.takeError()),
+            "expected the last kernel to be for all calls, got @ones for some");
+}
