@@ -6,9 +6,9 @@
 //===----------------------------------------------------------------------------------------===//
 
 #include "test/Execution/GradExecution.h"
+#include "lib/Registration/Registration.h"
 #include "lib/Support/Compare.h"
 #include "lib/Support/Random.h"
-#include "lib/Tools/AttnOpt/Registration.h"
 #include "mlir/Parser/Parser.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "gtest/gtest.h"

@@ -29,7 +29,8 @@ int64_t getKeyStep(const Machine &machine, int64_t headDim, int64_t valueDim,
                    int64_t elementBytes = 2);
 
 /// The shared memory that room 6 will allocate: the query, the rings of keys and values, and their
-/// barriers. Where one tensor is both keys and values, less may do.
+/// barriers. Where one tensor is both keys and values, less may do; where a mask leaves values
+/// unread, room 6 adds marks of what is read, which it still refuses by itself.
 int64_t getSharedBytes(const Machine &machine, const GPUBlock &block);
 
 /// Why the machine has no such block, with the nearest that it has: "expected X, got Y; the nearest

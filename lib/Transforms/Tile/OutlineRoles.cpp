@@ -250,8 +250,9 @@ static LogicalResult checkRoles(func::FuncOp kernel, ArrayRef<RoleAttr> roles) {
   }
   if (total > 8)
     return kernel.emitOpError("expected tile.roles of 1 to 8 warpgroups, got ") << total;
-  if (registers > 65536)
-    return kernel.emitOpError("expected tile.roles of at most 65536 registers, got ") << registers;
+  if (int64_t most = getMachine(kernel).registers; registers > most)
+    return kernel.emitOpError("expected tile.roles of at most ")
+           << most << " registers, got " << registers;
   return success();
 }
 
