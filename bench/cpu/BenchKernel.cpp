@@ -8,9 +8,9 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "lib/Registration/Registration.h"
 #include "lib/Target/CPU/Compile.h"
 #include "lib/Target/CPU/ThreadPool.h"
-#include "lib/Registration/Registration.h"
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/Parser/Parser.h"
 #include <chrono>

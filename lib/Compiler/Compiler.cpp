@@ -10,8 +10,8 @@
 #include "lib/Compiler/Explain.h"
 #include "lib/Compiler/Function.h"
 #include "lib/Pipelines/Pipelines.h"
-#include "lib/Target/CPU/ThreadPool.h"
 #include "lib/Registration/Registration.h"
+#include "lib/Target/CPU/ThreadPool.h"
 #include "mlir/IR/MLIRContext.h"
 #include "llvm/Support/FormatVariadic.h"
 #include <atomic>

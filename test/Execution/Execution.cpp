@@ -11,8 +11,8 @@
 //===----------------------------------------------------------------------------------------===//
 
 #include "test/Execution/Execution.h"
-#include "lib/Support/Compare.h"
 #include "lib/Registration/Registration.h"
+#include "lib/Support/Compare.h"
 #include "mlir/IR/DialectRegistry.h"
 #include "mlir/Parser/Parser.h"
 #include "llvm/Support/FormatVariadic.h"

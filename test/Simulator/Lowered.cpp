@@ -7,11 +7,11 @@
 
 #include "test/Simulator/Lowered.h"
 #include "dialects/Tile/IR/TileDialect.h"
+#include "lib/Registration/Registration.h"
 #include "lib/Support/Compare.h"
 #include "lib/Target/CPU/Compile.h"
 #include "lib/Target/CPU/HostInfo.h"
 #include "lib/Target/CPU/Invoke.h"
-#include "lib/Registration/Registration.h"
 #include "mlir/Parser/Parser.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/FormatVariadic.h"
