@@ -352,8 +352,11 @@ LogicalResult SpecializeOp::verify() {
     warpgroups += size;
     registers += size * 128 * budget;
   }
-  // specialize_c3: all budgets together fit the machine's registers
-  if (int64_t most = getMachine(*this).registers; registers > most)
+  // specialize_c3: all budgets together fit what the threads of the block start with
+  // More than that a role would wait for without end: nobody gives it back.
+  const attn::Machine &machine = getMachine(*this);
+  int64_t most = machine.getLaunchRegisters(warpgroups) * warpgroups * machine.warpgroupThreads;
+  if (registers > most)
     return emitOpError("expected at most ") << most << " registers in a block, got " << registers;
   // specialize_c4: roles stand directly in a kernel and are its warpgroups
   auto function = dyn_cast<FunctionOpInterface>((*this)->getParentOp());

@@ -35,9 +35,22 @@ func.func @specialize_c2_warpgroups() {
 // -----
 
 func.func @specialize_c3() {
-  // expected-error@+1 {{expected at most 65536 registers in a block, got 92160}}
+  // expected-error@+1 {{expected at most 64512 registers in a block, got 92160}}
   tile.specialize
   role a warpgroups 1 registers 240 {
+  }
+  role b warpgroups 2 registers 240 {
+  }
+  return
+}
+
+// -----
+
+// 168 registers for each thread of three warpgroups, not all of the machine.
+func.func @specialize_c3_start() {
+  // expected-error@+1 {{expected at most 64512 registers in a block, got 65536}}
+  tile.specialize
+  role a warpgroups 1 registers 32 {
   }
   role b warpgroups 2 registers 240 {
   }
