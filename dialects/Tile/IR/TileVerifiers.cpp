@@ -353,8 +353,8 @@ LogicalResult SpecializeOp::verify() {
     registers += size * 128 * budget;
   }
   // specialize_c3: all budgets together fit what the threads of the block start with
-  // More than that a role would wait for without end: nobody gives it back.
   const attn::Machine &machine = getMachine(*this);
+  // A role would wait for more without end: nobody gives it back.
   int64_t most = machine.getLaunchRegisters(warpgroups) * warpgroups * machine.warpgroupThreads;
   if (registers > most)
     return emitOpError("expected at most ") << most << " registers in a block, got " << registers;
