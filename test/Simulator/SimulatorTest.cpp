@@ -136,10 +136,10 @@ TEST(SimulatorTest, StridedTensorsAndGroupedHeads) {
   check(job, {{140, 200, 2, 4, 2}});
 }
 
-/// The synchronous programs of rooms 4 and 5 compute the same.
+/// The synchronous programs of rooms 4 and 5 compute the same. What looks for unread values has its
+/// marks from room 6.
 TEST(SimulatorTest, AllRoomsAreRight) {
-  for (const char *name :
-       {"Full", "CausalBottomRight", "AllScores", "SinkCausal", "DocumentCausal"})
+  for (const char *name : {"Full", "CausalBottomRight", "AllScores", "SinkCausal"})
     for (Room door : {Room::Tile, Room::Placed}) {
       Job job{getVariant(name), {}};
       job.problem.type = "bf16";

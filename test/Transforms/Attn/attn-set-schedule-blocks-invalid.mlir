@@ -76,7 +76,7 @@ func.func @consumers(%q: tensor<?x?x?x128xbf16>, %v: tensor<?x?x?x128xbf16>) -> 
 
 // Four warpgroups have 120 registers for each thread, of which 128 would be scores.
 func.func @registers(%q: tensor<?x?x?x64xbf16>, %v: tensor<?x?x?x64xbf16>) -> tensor<?x?x?x64xbf16> {
-  // expected-error@+1 {{expected products that fit the 120 registers of a thread in a block of 256 rows on sm_90a, got 256 columns; the nearest is block_m 192}}
+  // expected-error@+1 {{expected products that fit the 112 registers of a thread in a block of 256 rows on sm_90a, got 256 columns; the nearest is block_m 192}}
   %o = attn.attention %q, %q, %v {attn.schedule = #attn.schedule<block_m = 256, block_n = 256, consumers = 4>} : tensor<?x?x?x64xbf16>, tensor<?x?x?x64xbf16>, tensor<?x?x?x64xbf16> -> tensor<?x?x?x64xbf16>
   return %o : tensor<?x?x?x64xbf16>
 }
