@@ -21,11 +21,6 @@ using namespace mlir;
 namespace attn {
 
 Expected<bool> Evaluator::executeAttnOp(Operation *op, Frame &frame) {
-  auto done = [](Error error) -> Expected<bool> {
-    if (error)
-      return std::move(error);
-    return true;
-  };
   if (auto attentionOp = dyn_cast<AttentionOp>(op))
     return done(attention(attentionOp, frame));
   if (auto online = dyn_cast<OnlineAttentionOp>(op))
@@ -36,7 +31,7 @@ Expected<bool> Evaluator::executeAttnOp(Operation *op, Frame &frame) {
     return done(merge(mergeOp, frame));
   if (auto assume = dyn_cast<AssumeOp>(op))
     return done(set(op, assume.getResult(), getTensor(assume.getSource(), frame), frame));
-  return executeGradOp(op, frame);
+  return false;
 }
 
 Expected<RegionProgram *> Evaluator::getProgram(Region &region, Frame &frame) {

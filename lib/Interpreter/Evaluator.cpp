@@ -113,15 +113,22 @@ Expected<Evaluator::Values> Evaluator::runBlock(Block &block, ArrayRef<RuntimeVa
   return results;
 }
 
-Error Evaluator::execute(Operation *op, Frame &frame) {
-  if (++numOperations > options.maxOperations)
-    return makeOpError(op, "expected an end after " + Twine(options.maxOperations) + " operations");
-  auto setAll = [&](ArrayRef<RuntimeValue> values) -> Error {
-    for (auto [result, value] : zip_equal(op->getResults(), values))
-      if (Error error = set(op, result, value, frame))
-        return error;
+Error Evaluator::setResults(Operation *op, ArrayRef<RuntimeValue> values, Frame &frame) {
+  for (auto [result, value] : zip_equal(op->getResults(), values))
+    if (Error error = set(op, result, value, frame))
+      return error;
+  return Error::success();
+}
+
+Error Evaluator::count(Operation *op) {
+  if (++numOperations <= options.maxOperations)
     return Error::success();
-  };
+  return makeOpError(op, "expected an end after " + Twine(options.maxOperations) + " operations");
+}
+
+Error Evaluator::execute(Operation *op, Frame &frame) {
+  if (Error error = count(op))
+    return error;
   if (auto loop = dyn_cast<scf::ForOp>(op))
     return executeFor(loop, frame);
   if (auto grid = dyn_cast<scf::ForallOp>(op))
@@ -136,7 +143,7 @@ Error Evaluator::execute(Operation *op, Frame &frame) {
     if (!block)
       return Error::success();
     Expected<Values> values = runBlock(*block, {}, frame);
-    return values ? setAll(*values) : values.takeError();
+    return values ? setResults(op, *values, frame) : values.takeError();
   }
   if (auto callOp = dyn_cast<func::CallOp>(op)) {
     auto callee = SymbolTable::lookupNearestSymbolFrom<func::FuncOp>(op, callOp.getCalleeAttr());
@@ -146,7 +153,7 @@ Error Evaluator::execute(Operation *op, Frame &frame) {
     for (mlir::Value operand : op->getOperands())
       arguments.push_back(frame.find(operand)->second);
     Expected<std::vector<RuntimeValue>> values = call(callee, arguments);
-    return values ? setAll(*values) : values.takeError();
+    return values ? setResults(op, *values, frame) : values.takeError();
   }
   if (auto apply = dyn_cast<affine::AffineApplyOp>(op))
     return executeAffine(op, apply.getAffineMap(), apply.getMapOperands(), frame);
@@ -154,7 +161,8 @@ Error Evaluator::execute(Operation *op, Frame &frame) {
     return executeAffine(op, min.getAffineMap(), min.getOperands(), frame);
   if (auto max = dyn_cast<affine::AffineMaxOp>(op))
     return executeAffine(op, max.getAffineMap(), max.getOperands(), frame);
-  for (auto family : {&Evaluator::executeTensorOp, &Evaluator::executeAttnOp}) {
+  for (auto family : {&Evaluator::executeTensorOp, &Evaluator::executeAttnOp,
+                      &Evaluator::executeGradOp, &Evaluator::executeGradStep}) {
     Expected<bool> isDone = (this->*family)(op, frame);
     if (!isDone || *isDone)
       return isDone.takeError();
@@ -185,14 +193,10 @@ Error Evaluator::executeFor(scf::ForOp op, Frame &frame) {
     state = std::move(*next);
     if (AddOverflow(index, step, index))
       break;
-    if (++numOperations > options.maxOperations)
-      return makeOpError(op,
-                         "expected an end after " + Twine(options.maxOperations) + " operations");
-  }
-  for (auto [result, value] : zip_equal(op.getResults(), state))
-    if (Error error = set(op, result, value, frame))
+    if (Error error = count(op))
       return error;
-  return Error::success();
+  }
+  return setResults(op, state, frame);
 }
 
 Error Evaluator::executeWhile(scf::WhileOp op, Frame &frame) {
@@ -213,14 +217,10 @@ Error Evaluator::executeWhile(scf::WhileOp op, Frame &frame) {
     if (!after)
       return after.takeError();
     state = std::move(*after);
-    if (++numOperations > options.maxOperations)
-      return makeOpError(op,
-                         "expected an end after " + Twine(options.maxOperations) + " operations");
-  }
-  for (auto [result, value] : zip_equal(op.getResults(), state))
-    if (Error error = set(op, result, value, frame))
+    if (Error error = count(op))
       return error;
-  return Error::success();
+  }
+  return setResults(op, state, frame);
 }
 
 /// The blocks of a grid are independent, so one after the other is as good an order as any. Each
@@ -271,14 +271,10 @@ Error Evaluator::executeForall(scf::ForallOp op, Frame &frame) {
     }
     if (dim == 0)
       break;
-    if (++numOperations > options.maxOperations)
-      return makeOpError(op,
-                         "expected an end after " + Twine(options.maxOperations) + " operations");
-  }
-  for (auto [result, value] : zip_equal(op.getResults(), shared))
-    if (Error error = set(op, result, value, frame))
+    if (Error error = count(op))
       return error;
-  return Error::success();
+  }
+  return setResults(op, shared, frame);
 }
 
 //===----------------------------------------------------------------------------------------===//

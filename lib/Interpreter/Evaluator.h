@@ -22,7 +22,7 @@ struct RowScores;
 
 /// The state of one run. `execute` is one switch over the ops, split over files by theme: control
 /// flow in Evaluator.cpp, tensors in TensorOps.cpp, attention in AttentionOps.cpp, its gradients in
-/// GradientOps.cpp.
+/// GradientOps.cpp and GradientSteps.cpp.
 class Evaluator {
 public:
   explicit Evaluator(const InterpreterOptions &options) : options(options) {
@@ -43,6 +43,16 @@ private:
   using Frame = llvm::DenseMap<mlir::Value, RuntimeValue>;
   using Values = llvm::SmallVector<RuntimeValue, 4>;
   using Indices = llvm::SmallVector<int64_t, 4>;
+
+  /// What a family of ops says of one that it has executed; false would pass it on to the next.
+  static llvm::Expected<bool> done(llvm::Error error) {
+    if (error)
+      return std::move(error);
+    return true;
+  }
+  llvm::Error setResults(mlir::Operation *op, llvm::ArrayRef<RuntimeValue> values, Frame &frame);
+  /// An op, or a turn of a loop.
+  llvm::Error count(mlir::Operation *op);
 
   // Control flow.
   llvm::Error execute(mlir::Operation *op, Frame &frame);

@@ -11,7 +11,7 @@
 //===----------------------------------------------------------------------------------------===//
 
 #include "lib/Interpreter/Evaluator.h"
-#include "lib/Interpreter/RowScores.h"
+#include "lib/Interpreter/RowGradients.h"
 #include <cmath>
 
 using namespace llvm;
@@ -32,11 +32,6 @@ struct GradientSums {
 };
 
 Expected<bool> Evaluator::executeGradOp(Operation *op, Frame &frame) {
-  auto done = [](Error error) -> Expected<bool> {
-    if (error)
-      return std::move(error);
-    return true;
-  };
   if (auto whole = dyn_cast<AttentionGradOp>(op))
     return done(attentionGrad(whole, frame));
   if (auto rows = dyn_cast<RowDeltaOp>(op))
@@ -45,7 +40,7 @@ Expected<bool> Evaluator::executeGradOp(Operation *op, Frame &frame) {
     return done(splitGrad(query, frame));
   if (auto keys = dyn_cast<AttentionGradKeyValueOp>(op))
     return done(splitGrad(keys, frame));
-  return executeGradStep(op, frame);
+  return false;
 }
 
 static std::vector<double> getReals(const DenseTensor &tensor) {
@@ -76,36 +71,27 @@ Error Evaluator::addRow(GradientSums &sums, RowScores &rows, int64_t row, ArrayR
   if (Error error = rows.compute(at[0], at[1], at[2], at[3]))
     return error;
 
-  // g3, g5: P, dT
-  std::vector<Lane> weights(rows.keys), adjoints(rows.keys);
-  for (int64_t n = 0; n < rows.keys; ++n) {
-    double score = rows.scores[n].f, lse = sums.lse[row];
-    bool isDropped = score == kLowest || lse == kLowest;
-    double weight = weights[n].f = isDropped ? 0 : std::exp(score - lse), product = 0;
-    for (int64_t i = 0; i < dv && weight != 0; ++i)
-      product += gradient[i].f * value.data()[(firstKey + n) * dv + i].f;
-    adjoints[n].f = weight == 0 ? 0 : weight * (product - sums.delta[row]);
-  }
-  // g6, g8: dS, and what else moves the scores
-  if (sums.grad) {
-    std::vector<Lane> scoreAdjoints = rows.products;
-    RegionProgram::Gradients gradients = {adjoints.data(), weights.data()};
-    if (Error error =
-            sums.grad->run(at[0], at[1], at[2], at[3], rows.keys, scoreAdjoints.data(), gradients))
-      return error;
-    adjoints = std::move(scoreAdjoints);
-  }
+  RowGradients own(rows.keys);
+  own.gradient = gradient;
+  own.value = value.data() + firstKey * dv;
+  own.width = dv;
+  own.lse = sums.lse[row];
+  own.delta = sums.delta[row];
+  own.isEmpty = own.lse == kLowest;
+  own.grad = sums.grad;
+  if (Error error = own.compute(rows, at))
+    return error;
   // g4, g7
   for (int64_t n = 0; n < rows.keys; ++n) {
-    if (weights[n].f == 0)
+    if (own.weights[n].f == 0)
       continue;
-    double scaled = rows.scale * adjoints[n].f;
+    double scaled = rows.scale * own.adjoints[n].f;
     if (sums.query)
       accumulate(sums.query->data() + row * d, scaled, rows.key + n * d, d);
     if (sums.key)
       accumulate(sums.key->data() + (firstKey + n) * d, scaled, rows.query, d);
     if (sums.value)
-      accumulate(sums.value->data() + (firstKey + n) * dv, weights[n].f, gradient, dv);
+      accumulate(sums.value->data() + (firstKey + n) * dv, own.weights[n].f, gradient, dv);
   }
   return Error::success();
 }
@@ -175,14 +161,7 @@ static Expected<std::vector<double>> getDelta(Operation *op, const DenseTensor &
     return makeOpError(op, "expected output, lse and their gradients of the same rows");
   if (Error error = checkData(op, {&output, &gradient, &lse, lseGradient ? lseGradient : &lse}))
     return std::move(error);
-  std::vector<double> delta(lse.size());
-  int64_t dv = output.getShape().back();
-  for (int64_t row = 0; row < lse.size(); ++row) {
-    delta[row] = lseGradient ? -lseGradient->data()[row].f : 0;
-    for (int64_t i = row * dv; i < (row + 1) * dv; ++i)
-      delta[row] += gradient.data()[i].f * output.data()[i].f;
-  }
-  return delta;
+  return computeDelta(output, gradient, lseGradient);
 }
 
 Error Evaluator::recordGradMask(ScoredOpInterface op, Frame &frame) {
@@ -257,8 +236,7 @@ Error Evaluator::rowDelta(RowDeltaOp op, Frame &frame) {
     if (!delta)
       return delta.takeError();
     for (int64_t row = 0; row < lse.size(); ++row) {
-      double logarithm = lse.data()[row].f;
-      (*negLse2)->data()[row].f = logarithm == kLowest ? kLowest : -logarithm * kLog2e;
+      (*negLse2)->data()[row].f = getNegLse2(lse.data()[row].f);
       (*deltas)->data()[row].f = (*delta)[row];
     }
   }

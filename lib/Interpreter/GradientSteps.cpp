@@ -10,8 +10,7 @@
 //===----------------------------------------------------------------------------------------===//
 
 #include "lib/Interpreter/Evaluator.h"
-#include "lib/Interpreter/RowScores.h"
-#include <cmath>
+#include "lib/Interpreter/RowGradients.h"
 
 using namespace llvm;
 using namespace mlir;
@@ -19,11 +18,6 @@ using namespace mlir;
 namespace attn {
 
 Expected<bool> Evaluator::executeGradStep(Operation *op, Frame &frame) {
-  auto done = [](Error error) -> Expected<bool> {
-    if (error)
-      return std::move(error);
-    return true;
-  };
   if (auto rows = dyn_cast<GradRowsOp>(op))
     return done(gradRows(rows, frame));
   if (auto step = dyn_cast<GradQueryStepOp>(op))
@@ -54,13 +48,10 @@ Error Evaluator::gradRows(GradRowsOp op, Frame &frame) {
   if (hasData) {
     if (Error error = checkData(op, {&output, &gradient, &lse, lseGradient ? lseGradient : &lse}))
       return error;
+    std::vector<double> sums = computeDelta(output, gradient, lseGradient);
     for (int64_t row = 0; row < m; ++row) {
-      double logarithm = lse.data()[row].f;
-      (*negLse2)->data()[row].f = logarithm == kLowest ? kLowest : -logarithm * kLog2e;
-      double &sum = (*delta)->data()[row].f;
-      sum = lseGradient ? -lseGradient->data()[row].f : 0;
-      for (int64_t i = row * dv; i < (row + 1) * dv; ++i)
-        sum += gradient.data()[i].f * output.data()[i].f;
+      (*negLse2)->data()[row].f = getNegLse2(lse.data()[row].f);
+      (*delta)->data()[row].f = sums[row];
     }
   }
   if (Error error = set(op, op->getResult(0), *negLse2, frame))
@@ -87,26 +78,6 @@ Error Evaluator::gradEnd(GradEndOp op, Frame &frame) {
   return set(op, op->getResult(0), *output, frame);
 }
 
-/// P and dS of all keys of a row that `rows` has the scores of.
-static Error computeAdjoints(const RowScores &rows, ArrayRef<int64_t> at, double negLse2,
-                             double delta, ArrayRef<double> products, RegionProgram *grad,
-                             std::vector<Lane> &weights, std::vector<Lane> &adjoints) {
-  for (int64_t n = 0; n < rows.keys; ++n) {
-    bool isDropped = rows.scores[n].f == kLowest || negLse2 == kLowest;
-    weights[n].f = isDropped ? 0 : std::exp2(rows.scores[n].f * kLog2e + negLse2);
-    adjoints[n].f = weights[n].f == 0 ? 0 : weights[n].f * (products[n] - delta);
-  }
-  if (!grad)
-    return Error::success();
-  std::vector<Lane> results = rows.products;
-  RegionProgram::Gradients gradients = {adjoints.data(), weights.data()};
-  if (Error error = grad->run(at[0], at[1], at[2], at[3], rows.keys, results.data(), gradients))
-    return error;
-  for (int64_t n = 0; n < rows.keys; ++n)
-    adjoints[n].f = weights[n].f == 0 ? 0 : results[n].f;
-  return Error::success();
-}
-
 /// The extents of rows, keys and columns agree.
 template <typename OpT> static Error checkStep(OpT op, ArrayRef<const DenseTensor *> tensors) {
   ArrayRef<int64_t> q = tensors[0]->getShape(), k = tensors[1]->getShape(),
@@ -123,35 +94,34 @@ template <typename OpT> static Error checkStep(OpT op, ArrayRef<const DenseTenso
 static Error absorbRows(RowScores &rows, RegionProgram *grad, ArrayRef<int64_t> origin,
                         ArrayRef<const DenseTensor *> tensors, ArrayRef<TensorRef> sums,
                         bool rowsRun) {
-  const Lane *query = tensors[0]->data(), *value = tensors[2]->data(),
-             *gradient = tensors[3]->data();
+  const Lane *query = tensors[0]->data(), *gradient = tensors[3]->data();
   int64_t d = rows.headDim, dv = tensors[2]->getShape()[1];
   rows.key = tensors[1]->data();
-  std::vector<Lane> weights(rows.keys), adjoints(rows.keys);
-  std::vector<double> products(rows.keys);
+  RowGradients own(rows.keys);
+  own.value = tensors[2]->data();
+  own.width = dv;
+  own.grad = grad;
   for (int64_t row = 0; row < tensors[0]->getShape()[0]; ++row) {
     rows.query = query + row * d;
-    const Lane *rowGradient = gradient + row * dv;
     int64_t at[] = {origin[0], origin[1], origin[2] + row, origin[3]};
     if (Error error = rows.compute(at[0], at[1], at[2], at[3]))
       return error;
-    for (int64_t n = 0; n < rows.keys; ++n) {
-      products[n] = 0;
-      for (int64_t i = 0; i < dv; ++i)
-        products[n] += rowGradient[i].f * value[n * dv + i].f;
-    }
-    if (Error error = computeAdjoints(rows, at, tensors[4]->data()[row].f,
-                                      tensors[5]->data()[row].f, products, grad, weights, adjoints))
+    double negLse2 = tensors[4]->data()[row].f;
+    own.gradient = gradient + row * dv;
+    own.lse = negLse2 / -kLog2e;
+    own.isEmpty = negLse2 == kLowest;
+    own.delta = tensors[5]->data()[row].f;
+    if (Error error = own.compute(rows, at))
       return error;
     for (int64_t n = 0; n < rows.keys; ++n) {
-      if (weights[n].f == 0)
+      if (own.weights[n].f == 0)
         continue;
       if (!rowsRun) {
-        accumulate(sums[0]->data() + row * d, adjoints[n].f, rows.key + n * d, d);
+        accumulate(sums[0]->data() + row * d, own.adjoints[n].f, rows.key + n * d, d);
         continue;
       }
-      accumulate(sums[0]->data() + n * d, adjoints[n].f, rows.query, d);
-      accumulate(sums[1]->data() + n * dv, weights[n].f, rowGradient, dv);
+      accumulate(sums[0]->data() + n * d, own.adjoints[n].f, rows.query, d);
+      accumulate(sums[1]->data() + n * dv, own.weights[n].f, own.gradient, dv);
     }
   }
   return Error::success();

@@ -22,11 +22,6 @@ Expected<TensorRef> Evaluator::allocate(Operation *op, mlir::Type type, ArrayRef
 }
 
 Expected<bool> Evaluator::executeTensorOp(Operation *op, Frame &frame) {
-  auto done = [](Error error) -> Expected<bool> {
-    if (error)
-      return std::move(error);
-    return true;
-  };
   if (auto empty = dyn_cast<tensor::EmptyOp>(op)) {
     Expected<Indices> sizes = getIndices(op, empty.getMixedSizes(), frame);
     if (!sizes)

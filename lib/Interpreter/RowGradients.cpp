@@ -1,0 +1,51 @@
+//===- RowGradients.cpp - what one row gives to gradients ---------------------------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------------------------===//
+
+#include "lib/Interpreter/RowGradients.h"
+#include <cmath>
+
+using namespace llvm;
+
+namespace attn {
+
+Error RowGradients::compute(const RowScores &rows, ArrayRef<int64_t> at) {
+  for (int64_t n = 0; n < rows.keys; ++n) {
+    double score = rows.scores[n].f;
+    bool isDropped = score == kLowest || isEmpty;
+    double weight = weights[n].f = isDropped ? 0 : std::exp(score - lse), product = 0;
+    for (int64_t i = 0; i < width && weight != 0; ++i)
+      product += gradient[i].f * value[n * width + i].f;
+    adjoints[n].f = weight == 0 ? 0 : weight * (product - delta);
+  }
+  if (!grad)
+    return Error::success();
+  std::vector<Lane> ofScores = rows.products;
+  RegionProgram::Gradients gradients = {adjoints.data(), weights.data()};
+  if (Error error = grad->run(at[0], at[1], at[2], at[3], rows.keys, ofScores.data(), gradients))
+    return error;
+  adjoints = std::move(ofScores);
+  return Error::success();
+}
+
+std::vector<double> computeDelta(const DenseTensor &output, const DenseTensor &gradient,
+                                 const DenseTensor *lseGradient) {
+  int64_t width = output.getShape().back();
+  int64_t rows = 1;
+  for (int64_t extent : output.getShape().drop_back())
+    rows *= extent;
+  std::vector<double> delta(rows);
+  for (int64_t row = 0; row < rows; ++row) {
+    delta[row] = lseGradient ? -lseGradient->data()[row].f : 0;
+    for (int64_t i = row * width; i < (row + 1) * width; ++i)
+      delta[row] += gradient.data()[i].f * output.data()[i].f;
+  }
+  return delta;
+}
+
+double getNegLse2(double lse) { return lse == kLowest ? kLowest : -lse * kLog2e; }
+
+} // namespace attn

@@ -1,0 +1,43 @@
+//===- RowGradients.h - what one row gives to gradients -----------------------------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------------------------===//
+
+#ifndef ATTN_INTERPRETER_ROWGRADIENTS_H
+#define ATTN_INTERPRETER_ROWGRADIENTS_H
+
+#include "lib/Interpreter/RowScores.h"
+
+namespace attn {
+
+/// P and dS of a row, from its scores.
+struct RowGradients {
+  /// The row's d_output and the values of its keys, of `width` columns.
+  const Lane *gradient = nullptr, *value = nullptr;
+  int64_t width = 0;
+  /// The natural logarithm of the sum of its weights, and delta.
+  double lse = 0, delta = 0;
+  /// No key weighs anything, whatever `lse`.
+  bool isEmpty = false;
+  RegionProgram *grad = nullptr;
+  /// P and dS of each key; where P is 0, dS means nothing.
+  std::vector<Lane> weights, adjoints;
+
+  explicit RowGradients(int64_t keys) : weights(keys), adjoints(keys) {}
+
+  /// g3, g5, g6 and g8 of the row at (b, h, m, n...) that `rows` has the scores of.
+  llvm::Error compute(const RowScores &rows, llvm::ArrayRef<int64_t> at);
+};
+
+/// g2: rowsum(d_output * output) - d_lse of each row; without d_lse it is 0.
+std::vector<double> computeDelta(const DenseTensor &output, const DenseTensor &gradient,
+                                 const DenseTensor *lseGradient);
+
+/// g15: -lse * log2(e), and -inf for a row that keeps nothing.
+double getNegLse2(double lse);
+
+} // namespace attn
+
+#endif // ATTN_INTERPRETER_ROWGRADIENTS_H
