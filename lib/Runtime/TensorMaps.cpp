@@ -6,18 +6,15 @@
 //===----------------------------------------------------------------------------------------===//
 
 #include "lib/Runtime/TensorMaps.h"
+#include "lib/Plan/DataTypes.h"
 #include <algorithm>
 #include <atomic>
 #include <cstdio>
 
 namespace attn {
 
-static constexpr std::pair<const char *, DataType> mappedTypes[] = {
-    {"bf16", DataType::BF16},
-    {"f16", DataType::F16},
-    {"f32", DataType::F32},
-    {"f8E4M3FN", DataType::F8E4M3FN},
-    {"f8E5M2", DataType::F8E5M2}};
+static constexpr DataType mappedTypes[] = {DataType::BF16, DataType::F16, DataType::F32,
+                                           DataType::F8E4M3FN, DataType::F8E5M2};
 
 static cuda::TensorMapType getMapType(DataType type) {
   switch (type) {
@@ -47,15 +44,10 @@ Result<TensorMapEncoder> TensorMapEncoder::create(const TensorMap &map, unsigned
   encoder.id = nextId.fetch_add(1, std::memory_order_relaxed);
   encoder.argument = argument;
 
-  bool known = false;
-  for (auto [name, type] : mappedTypes)
-    if (map.elementType == name) {
-      encoder.type = type;
-      known = true;
-    }
-  if (!known)
+  std::optional<DataType> type = findDataType(map.elementType);
+  if (!type || std::count(std::begin(mappedTypes), std::end(mappedTypes), *type) == 0)
     return fail("expected bf16, f16, f32, f8E4M3FN or f8E5M2, got '" + map.elementType + "'");
-
+  encoder.type = *type;
   if (map.dims.empty() || map.dims.size() > 5 || map.dims.size() != map.box.size())
     return fail("expected 1 to 5 dimensions and as many box sizes, got " +
                 std::to_string(map.dims.size()) + " and " + std::to_string(map.box.size()));

@@ -337,13 +337,11 @@ Error BlockRun::executeTile(Fiber &fiber, const Instruction &instruction) {
       int64_t &total = to.lanes[i / source.columns * to.columns + part].i,
               value = source.lanes[i].i;
       bool isFirst = column == 2 * part;
-      if (isFirst && instruction.in.size() < 2)
-        total = value;
-      else if (isFirst)
-        total = get(1).tile->lanes[i / source.columns * to.columns + part].i;
-      if (!isFirst || instruction.in.size() > 1)
-        total = instruction.isMax ? std::max(total, value) : total + value;
+      total = isFirst ? value : instruction.isMax ? std::max(total, value) : total + value;
     }
+    if (instruction.in.size() > 1)
+      for (auto [total, init] : llvm::zip_equal(to.lanes, get(1).tile->lanes))
+        total.i = instruction.isMax ? std::max(total.i, init.i) : total.i + init.i;
     break;
   }
   case Code::ConvertLayout: {

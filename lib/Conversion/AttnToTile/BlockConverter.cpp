@@ -7,6 +7,7 @@
 
 #include "lib/Conversion/AttnToTile/BlockConverter.h"
 #include "dialects/Tile/IR/TileOps.h"
+#include "lib/Conversion/AttnToTile/PartialSums.h"
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
@@ -33,80 +34,6 @@ static std::optional<double> findFoldedScale(scf::ForallOp grid) {
     scale = value;
   });
   return isFoldable ? scale : std::nullopt;
-}
-
-/// What holds the same running sum as `value`, or none, through control flow: false if an op that
-/// is neither a step nor a normalize has to do with it.
-static bool followSum(Value value, SmallVectorImpl<Value> &others) {
-  auto addResultOf = [&](Operation *op, unsigned operand) {
-    if (auto loop = dyn_cast<scf::ForOp>(op)) {
-      unsigned index = operand - loop.getNumControlOperands();
-      llvm::append_values(others, loop.getRegionIterArg(index), loop.getResult(index),
-                          loop.getInitArgs()[index], loop.getYieldedValues()[index]);
-      return operand >= loop.getNumControlOperands();
-    }
-    if (isa<scf::YieldOp>(op)) {
-      Operation *parent = op->getParentOp();
-      if (auto loop = dyn_cast<scf::ForOp>(parent))
-        others.push_back(loop.getRegionIterArg(operand));
-      others.push_back(parent->getResult(operand));
-      return isa<scf::ForOp, scf::IfOp>(parent);
-    }
-    if (auto step = dyn_cast<OnlineAttentionOp>(op)) {
-      others.push_back(step->getResult(2));
-      return step.getDpsInits()[2] == value;
-    }
-    auto normalize = dyn_cast<NormalizeOp>(op);
-    return normalize && normalize.getRowSum() == value;
-  };
-  if (auto argument = dyn_cast<BlockArgument>(value)) {
-    auto loop = dyn_cast<scf::ForOp>(argument.getOwner()->getParentOp());
-    if (!loop || argument == loop.getInductionVar())
-      return false;
-    unsigned index = argument.getArgNumber() - loop.getNumInductionVars();
-    llvm::append_values(others, loop.getInitArgs()[index], loop.getYieldedValues()[index],
-                        loop.getResult(index));
-  } else if (auto result = cast<OpResult>(value);
-             auto loop = dyn_cast<scf::ForOp>(result.getOwner())) {
-    others.push_back(loop.getRegionIterArg(result.getResultNumber()));
-  } else if (auto branch = dyn_cast<scf::IfOp>(result.getOwner())) {
-    others.push_back(branch.thenYield().getOperand(result.getResultNumber()));
-    others.push_back(branch.elseYield().getOperand(result.getResultNumber()));
-  } else if (auto step = dyn_cast<OnlineAttentionOp>(result.getOwner())) {
-    others.push_back(step.getDpsInits()[2]);
-    if (result.getResultNumber() != 2)
-      return false;
-  } else if (auto fill = dyn_cast<linalg::FillOp>(result.getOwner())) {
-    // Of no other number than 0 four parts make one.
-    if (!matchPattern(fill.getInputs()[0], m_AnyZeroFloat()))
-      return false;
-  } else {
-    return false;
-  }
-  return llvm::all_of(value.getUses(), [&](OpOperand &use) {
-    return addResultOf(use.getOwner(), use.getOperandNumber());
-  });
-}
-
-/// The running sums of all steps, or none if one of them meets another op. An early decay of the
-/// sum lets the accumulator follow early: beyond 128 columns of values, that costs more than the
-/// lanes' exchange (bench/NOTES.md).
-static DenseSet<Value> findPartialSums(scf::ForallOp grid) {
-  DenseSet<Value> sums;
-  SmallVector<Value> worklist;
-  bool isNarrow = true;
-  grid.walk([&](OnlineAttentionOp step) {
-    worklist.push_back(step->getResult(2));
-    isNarrow &= step.getValue().getType().getDimSize(1) <= 128;
-  });
-  if (!isNarrow)
-    return sums;
-  while (!worklist.empty()) {
-    Value value = worklist.pop_back_val();
-    if (sums.insert(value).second && !followSum(value, worklist))
-      return {};
-  }
-  return sums;
 }
 
 BlockConverter::BlockConverter(func::FuncOp source, scf::ForallOp grid, func::FuncOp kernel,

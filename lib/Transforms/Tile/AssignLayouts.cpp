@@ -61,19 +61,11 @@ static LogicalResult convertLhs(MmaOp mma, int64_t warpgroups) {
   return success();
 }
 
-/// Whether rows of the memory are contiguous.
-static bool hasUnitStride(MemRefType type) {
-  SmallVector<int64_t> strides;
-  int64_t offset;
-  return succeeded(type.getStridesAndOffset(strides, offset)) && !strides.empty() &&
-         strides.back() == 1;
-}
-
 /// A tile of 16-bit elements that goes to memory takes a form whose lanes write 16 bytes each.
 static void convertStored(StoreOp store) {
   auto type = dyn_cast<RankedTensorType>(store.getValue().getType());
   auto memory = dyn_cast<MemRefType>(store.getDest().getType());
-  if (!type || !memory || !hasUnitStride(memory) || type.getRank() != 2 ||
+  if (!type || !memory || !memory.isLastDimUnitStride() || type.getRank() != 2 ||
       type.getDimSize(1) % 32 != 0 || !type.getElementType().isIntOrFloat() ||
       type.getElementTypeBitWidth() != 16)
     return;
