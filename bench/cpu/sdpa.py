@@ -85,18 +85,39 @@ def relative_error(x, reference):
     return ((x.double() - reference).norm() / reference.norm()).item()
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__)
+def parse_arguments(description, rounds, seconds, shape):
+    """What the benches of both passes take; the rest are their defaults."""
+    parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--library", dest="native", required=True, help="libattn_bench.so")
     parser.add_argument("--out", help="write the result here")
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--seconds", type=float, default=0.8, help="per candidate and round")
+    parser.add_argument("--rounds", type=int, default=rounds)
+    parser.add_argument("--seconds", type=float, default=seconds, help="per candidate and round, at least one call")
     parser.add_argument("--types", default="f32,bf16")
     parser.add_argument("--dims", default="64,128")
-    parser.add_argument("--shape", default="1,8,4096", help="B,H,S")
-    arguments = parser.parse_args()
+    parser.add_argument("--shape", default=shape, help="B,H,S")
+    return parser.parse_args()
 
+
+def describe_run(threads):
+    """Where and of what a result is, with no rows yet."""
+    cpu = platform.processor()
+    if os.path.exists("/proc/cpuinfo"):
+        with open("/proc/cpuinfo") as file:
+            cpu = next((l.split(":")[1].strip() for l in file if l.startswith("model name")), cpu)
+    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True).stdout.strip()
+    return {
+        "cpu": cpu,
+        "threads": threads,
+        "torch": torch.__version__,
+        "commit": commit,
+        "date": time.strftime("%Y-%m-%d"),
+        "rows": [],
+    }
+
+
+def main():
+    arguments = parse_arguments(__doc__, rounds=5, seconds=0.8, shape="1,8,4096")
     torch.set_num_threads(arguments.threads)
     library = load(arguments.native)
     b, h, s = map(int, arguments.shape.split(","))
@@ -104,21 +125,9 @@ def main():
         "f32": library.attn_bench_peak(arguments.threads, False),
         "bf16": library.attn_bench_peak(arguments.threads, True),
     }
-    cpu = platform.processor()
-    if os.path.exists("/proc/cpuinfo"):
-        with open("/proc/cpuinfo") as file:
-            cpu = next((l.split(":")[1].strip() for l in file if l.startswith("model name")), cpu)
-    result = {
-        "cpu": cpu,
-        "threads": arguments.threads,
-        "torch": torch.__version__,
-        "commit": subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True).stdout.strip(),
-        "date": time.strftime("%Y-%m-%d"),
-        "peak_gflops": peaks,
-        "rows": [],
-    }
+    result = describe_run(arguments.threads) | {"peak_gflops": peaks}
     header = f"{'type':5} {'D':>4} {'mask':6} {'attn':>8} {'torch':>8} {'ratio':>6} {'of peak':>8} {'compile':>8} {'error':>9} {'torch err':>9}"
-    print(f"{cpu}, {arguments.threads} threads, B={b} H={h} M=N={s}; GFLOP/s, median of {arguments.rounds} rounds")
+    print(f"{result['cpu']}, {arguments.threads} threads, B={b} H={h} M=N={s}; GFLOP/s, median of {arguments.rounds} rounds")
     print(header)
     for kind in arguments.types.split(","):
         for d in map(int, arguments.dims.split(",")):

@@ -6,17 +6,13 @@ the machine, and prints a table of each side's best round: on a machine that is 
 are 10 B H M N D, what five products take, half of that for causal; attn computes seven products.
 """
 
-import argparse
 import json
 import math
 import os
-import platform
-import subprocess
-import time
 
 import torch
 
-from sdpa import TYPES, Kernel, load, relative_error, sustained
+from sdpa import TYPES, Kernel, describe_run, load, parse_arguments, relative_error, sustained
 
 
 def source(kind, d, causal):
@@ -68,36 +64,12 @@ def measure(library, kind, d, causal, shape, arguments):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--library", dest="native", required=True, help="libattn_bench.so")
-    parser.add_argument("--out", help="write the result here")
-    parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--rounds", type=int, default=4)
-    parser.add_argument("--seconds", type=float, default=0.1, help="per candidate and round, at least one call")
-    parser.add_argument("--types", default="f32,bf16")
-    parser.add_argument("--dims", default="64,128")
-    parser.add_argument("--shape", default="1,2,4096", help="B,H,S")
-    arguments = parser.parse_args()
-
+    arguments = parse_arguments(__doc__, rounds=4, seconds=0.1, shape="1,2,4096")
     torch.set_num_threads(arguments.threads)
     library = load(arguments.native)
     shape = tuple(map(int, arguments.shape.split(",")))
-    cpu = platform.processor()
-    if os.path.exists("/proc/cpuinfo"):
-        with open("/proc/cpuinfo") as file:
-            cpu = next((l.split(":")[1].strip() for l in file if l.startswith("model name")), cpu)
-    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True).stdout.strip()
-    result = {
-        "cpu": cpu,
-        "threads": arguments.threads,
-        "load_before": os.getloadavg()[0],
-        "torch": torch.__version__,
-        "commit": commit,
-        "date": time.strftime("%Y-%m-%d"),
-        "shape": shape,
-        "rows": [],
-    }
-    print(f"{cpu}, {arguments.threads} threads, B, H, S = {shape}; GFLOP/s, best of {arguments.rounds} rounds; load {result['load_before']:.1f}")
+    result = describe_run(arguments.threads) | {"load_before": os.getloadavg()[0], "shape": shape}
+    print(f"{result['cpu']}, {arguments.threads} threads, B, H, S = {shape}; GFLOP/s, best of {arguments.rounds} rounds; load {result['load_before']:.1f}")
     print(f"{'type':5} {'D':>4} {'mask':6} {'attn':>8} {'torch':>8} {'ratio':>6} {'compile':>8} {'difference':>11}")
     for kind in arguments.types.split(","):
         for d in map(int, arguments.dims.split(",")):

@@ -11,10 +11,7 @@
 //===----------------------------------------------------------------------------------------===//
 
 #include "test/Execution/Execution.h"
-#include "lib/Registration/Registration.h"
 #include "lib/Support/Compare.h"
-#include "mlir/IR/DialectRegistry.h"
-#include "mlir/Parser/Parser.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "gtest/gtest.h"
 #include <cmath>
@@ -62,18 +59,6 @@ static std::vector<Array> callReference(CompiledKernel &reference, std::vector<I
   return results;
 }
 
-Execution::Execution(uint64_t seed) : seed(seed) {
-  mlir::DialectRegistry registry;
-  registerDialects(registry);
-  context = std::make_unique<mlir::MLIRContext>(registry, mlir::MLIRContext::Threading::DISABLED);
-}
-
-mlir::OwningOpRef<mlir::ModuleOp> Execution::parse(const std::string &source) {
-  auto module = mlir::parseSourceString<mlir::ModuleOp>(source, context.get());
-  EXPECT_TRUE(module) << source;
-  return module;
-}
-
 static std::string describe(const Variant &variant, const Problem &problem) {
   return llvm::formatv("{0} {1} D={2} Dv={3} block={4}x{5} splits={6}", variant.name, problem.type,
                        problem.d, problem.dv, problem.blockM, problem.blockN, problem.splits);
@@ -86,8 +71,8 @@ static std::string describe(const Extents &e, uint64_t seed) {
 
 Execution::Kernels Execution::compile(const Variant &variant, const Problem &problem) {
   std::string source = makeSource(variant, problem);
-  mlir::OwningOpRef<mlir::ModuleOp> module = parse(source), definition = parse(source);
-  if (!module || !definition)
+  mlir::OwningOpRef<mlir::ModuleOp> module = sources.parse(source);
+  if (!module)
     return {};
   llvm::Expected<std::unique_ptr<TestKernel>> kernel =
       getOptions().device->compile(*module, problem);
@@ -98,15 +83,10 @@ Execution::Kernels Execution::compile(const Variant &variant, const Problem &pro
   ++numCompiles;
   if (!*kernel)
     return {};
-  CPUOptions options;
-  options.jit.host = llvm::cantFail(getHostInfo());
-  llvm::Expected<std::unique_ptr<CompiledKernel>> reference =
-      compileReference(*definition, options);
-  if (!reference) {
-    ADD_FAILURE() << llvm::toString(reference.takeError()) << "\n" << source;
+  std::unique_ptr<CompiledKernel> reference = sources.define(source);
+  if (!reference)
     return {};
-  }
-  return {std::move(module), std::move(*kernel), std::move(*reference)};
+  return {std::move(module), std::move(*kernel), std::move(reference)};
 }
 
 void Execution::check(const Variant &variant, const Problem &problem,

@@ -8,8 +8,7 @@
 #ifndef ATTN_TEST_EXECUTION_EXECUTION_H
 #define ATTN_TEST_EXECUTION_EXECUTION_H
 
-#include "lib/Target/CPU/Compile.h"
-#include "mlir/IR/MLIRContext.h"
+#include "test/Execution/Sources.h"
 #include "test/Execution/TestDevice.h"
 #include <functional>
 
@@ -20,7 +19,7 @@ namespace attn::test {
 class Execution {
 public:
   /// Inputs are drawn with seeds from `seed` on.
-  explicit Execution(uint64_t seed = 0);
+  explicit Execution(uint64_t seed = 0) : seed(seed) {}
 
   /// Compiles the problem once and checks it with all extents.
   void check(const Variant &variant, const Problem &problem, const std::vector<Extents> &extents);
@@ -44,7 +43,6 @@ private:
     std::unique_ptr<TestKernel> device;
     std::unique_ptr<CompiledKernel> reference;
   };
-  mlir::OwningOpRef<mlir::ModuleOp> parse(const std::string &source);
   /// Null where there is nothing to run.
   Kernels compile(const Variant &variant, const Problem &problem);
   /// Whether the results are right.
@@ -52,7 +50,7 @@ private:
            TestKernel &kernel, CompiledKernel &reference);
 
   uint64_t seed;
-  std::unique_ptr<mlir::MLIRContext> context;
+  Sources sources;
 };
 
 } // namespace attn::test

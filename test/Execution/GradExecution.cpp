@@ -6,10 +6,8 @@
 //===----------------------------------------------------------------------------------------===//
 
 #include "test/Execution/GradExecution.h"
-#include "lib/Registration/Registration.h"
 #include "lib/Support/Compare.h"
 #include "lib/Support/Random.h"
-#include "mlir/Parser/Parser.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "gtest/gtest.h"
 #include <cmath>
@@ -142,44 +140,18 @@ static double getBound(const Variant &variant, const Problem &p, const Extents &
   return bound + (p.type == "f32" ? 0 : p.type == "f16" ? 0x1p-11 : 0x1p-8);
 }
 
-GradExecution::GradExecution(uint64_t seed) : seed(seed) {
-  mlir::DialectRegistry registry;
-  registerDialects(registry);
-  context = std::make_unique<mlir::MLIRContext>(registry, mlir::MLIRContext::Threading::DISABLED);
-}
-
-mlir::OwningOpRef<mlir::ModuleOp> GradExecution::parse(const std::string &source) {
-  auto module = mlir::parseSourceString<mlir::ModuleOp>(source, context.get());
-  EXPECT_TRUE(module) << source;
-  return module;
-}
-
-/// The reference of the only function of `source`.
-std::unique_ptr<CompiledKernel> GradExecution::define(const std::string &source) {
-  auto module = parse(source);
-  if (!module)
-    return nullptr;
-  CPUOptions options;
-  options.jit.host = llvm::cantFail(getHostInfo());
-  llvm::Expected<std::unique_ptr<CompiledKernel>> reference = compileReference(*module, options);
-  if (reference)
-    return std::move(*reference);
-  ADD_FAILURE() << llvm::toString(reference.takeError());
-  return nullptr;
-}
-
 void GradExecution::check(const Variant &variant, const Problem &problem,
                           const std::vector<Extents> &extents) {
   std::string source = makeGradSource(variant, problem);
   SCOPED_TRACE(source);
-  auto module = parse(source);
+  auto module = sources.parse(source);
   ASSERT_TRUE(module);
   llvm::Expected<std::unique_ptr<TestKernel>> kernel =
       getOptions().device->compile(*module, problem);
   ASSERT_TRUE(bool(kernel)) << llvm::toString(kernel.takeError());
   Problem forward = problem;
   forward.withLse = true;
-  auto attention = define(makeSource(variant, forward)), gradients = define(source);
+  auto attention = sources.define(makeSource(variant, forward)), gradients = sources.define(source);
   ASSERT_TRUE(attention && gradients);
   for (const Extents &e : extents)
     run(variant, problem, e, {**kernel, *attention, *gradients});

@@ -8,7 +8,7 @@
 #ifndef ATTN_TEST_EXECUTION_GRADEXECUTION_H
 #define ATTN_TEST_EXECUTION_GRADEXECUTION_H
 
-#include "mlir/IR/MLIRContext.h"
+#include "test/Execution/Sources.h"
 #include "test/Execution/TestDevice.h"
 
 namespace attn::test {
@@ -18,15 +18,13 @@ namespace attn::test {
 class GradExecution {
 public:
   /// Inputs are drawn with seeds from `seed` on.
-  explicit GradExecution(uint64_t seed = 0);
+  explicit GradExecution(uint64_t seed = 0) : seed(seed) {}
 
   /// Compiles the problem once and checks it with all extents. `problem.withLse` says whether the
   /// gradient of lse is one of the inputs.
   void check(const Variant &variant, const Problem &problem, const std::vector<Extents> &extents);
 
 private:
-  mlir::OwningOpRef<mlir::ModuleOp> parse(const std::string &source);
-  std::unique_ptr<CompiledKernel> define(const std::string &source);
   struct Kernels {
     TestKernel &device;
     CompiledKernel &attention, &gradients;
@@ -35,7 +33,7 @@ private:
            const Kernels &kernels);
 
   uint64_t seed;
-  std::unique_ptr<mlir::MLIRContext> context;
+  Sources sources;
 };
 
 } // namespace attn::test

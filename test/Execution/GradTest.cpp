@@ -27,12 +27,15 @@ static const std::vector<Extents> kExtents = {{0, 5},
                                               {300, 300, 1, 2, 2}};
 static const std::vector<Extents> kFew = {{1, 1}, {129, 127}, {127, 257, 1, 6, 1}, {257, 129}};
 
-struct GradTest : testing::TestWithParam<std::tuple<size_t, std::string>> {
+/// On devices with kernels for gradients.
+template <typename ParamT> struct TestOfGradients : testing::TestWithParam<ParamT> {
   void SetUp() override {
     if (!getOptions().device->hasGradients())
       GTEST_SKIP() << "the device has no kernels for gradients";
   }
 };
+
+struct GradTest : TestOfGradients<std::tuple<size_t, std::string>> {};
 
 TEST_P(GradTest, MatchesReference) {
   auto [index, type] = GetParam();
@@ -54,12 +57,7 @@ INSTANTIATE_TEST_SUITE_P(All, GradTest,
 
 using Dims = std::pair<int64_t, int64_t>;
 
-struct GradHeadDimTest : testing::TestWithParam<std::tuple<Dims, std::string>> {
-  void SetUp() override {
-    if (!getOptions().device->hasGradients())
-      GTEST_SKIP() << "the device has no kernels for gradients";
-  }
-};
+struct GradHeadDimTest : TestOfGradients<std::tuple<Dims, std::string>> {};
 
 TEST_P(GradHeadDimTest, MatchesReference) {
   auto [dims, type] = GetParam();

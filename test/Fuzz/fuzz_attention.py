@@ -187,7 +187,7 @@ def call(arguments, library, device, seed, program):
 
 def work(arguments, device, first, count):
     """A batch, in a process of its own: one line before each program and one about what is wrong."""
-    library = Library(arguments.library) if device == "cpu" else None
+    library = Library(arguments.native) if device == "cpu" else None
     for seed in range(first, first + count):
         print(f"at {seed}", flush=True)
         try:
@@ -207,7 +207,7 @@ def report(arguments, device, seed, reason):
 
 
 def run_batch(arguments, device, first, count, totals):
-    command = [sys.executable, "-B", __file__, "--bin", arguments.bin, "--library", arguments.library, "--device", device,
+    command = [sys.executable, "-B", __file__, "--bin", arguments.bin, "--library", arguments.native, "--device", device,
                "--first", str(first), "--count", str(count), "--worker"]
     seed, answered = first, True
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as child:
@@ -232,7 +232,7 @@ def run_batch(arguments, device, first, count, totals):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n", maxsplit=1)[0])
     parser.add_argument("--bin", required=True, help="where the tools are")
-    parser.add_argument("--library", help="libattn.so")
+    parser.add_argument("--library", dest="native", help="libattn.so")
     parser.add_argument("--device", default="cpu,sim,interpreter")
     parser.add_argument("--seed", type=int, help="the first program (default: a fresh one)")
     parser.add_argument("--count", type=int, help="programs of each device (default: any number)")
