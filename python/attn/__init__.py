@@ -21,7 +21,7 @@ from __future__ import annotations
 from typing import Any
 
 from . import _operations
-from ._attention import Attention, Explanation, attention, compile, explain
+from ._attention import Attention, Explanation, attention, compile, explain, gradient
 from ._library import Error
 from ._library import version as __version__
 from ._operations import absolute as abs
@@ -129,6 +129,7 @@ __all__ = [
     "exp2",
     "explain",
     "floor",
+    "gradient",
     "key_length",
     "log",
     "log2",

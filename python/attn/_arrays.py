@@ -85,10 +85,13 @@ def _place(x: Any) -> str:
     return "a NumPy array" if is_numpy(x) else f"one on {x.device}"
 
 
-def view(x: Any, name: str, device: int = -1) -> Tuple[int, Tuple[int, ...], Tuple[int, ...]]:
+def view(
+    x: Any, name: str, device: int = -1, is_recorded: bool = False
+) -> Tuple[int, Tuple[int, ...], Tuple[int, ...]]:
     """(address, shape, strides in elements) of an array in host memory (-1), or on a GPU by number.
 
-    Raises Error when it is not one: another device, a gradient to be recorded, sparse or lazy.
+    Raises Error when it is not one: another device, sparse or lazy, a gradient to be recorded unless
+    `is_recorded` says that the caller sees to it.
     """
     if is_numpy(x):
         if hasattr(x, "mask") and isinstance(x, sys.modules["numpy"].ma.MaskedArray):
@@ -140,7 +143,7 @@ def view(x: Any, name: str, device: int = -1) -> Tuple[int, Tuple[int, ...], Tup
             "move all of them to one device",
         )
     if x.requires_grad or torch.autograd.forward_ad._current_level >= 0:
-        _check_derivatives(x, name)
+        _check_derivatives(x, name, is_recorded)
     if x.layout is not torch.strided or x.is_neg() or x.is_conj():
         got = "a negated view" if x.is_neg() else "a conjugate" if x.is_conj() else x.layout
         raise Error("invalid argument", f"{name}: expected a strided tensor, got {got}", "copy it")
@@ -191,7 +194,7 @@ def _check_class(x: Any, name: str) -> None:
             transform, hint = "torch.vmap", "fold the mapped dimension into the batch or the heads"
         elif functorch.is_gradtrackingtensor(x):
             transform = "torch.func.grad, vjp or jvp"
-            hint = "there is no backward: use torch.nn.functional.scaled_dot_product_attention"
+            hint = "use backward() or torch.autograd.grad"
         raise Error(
             "invalid argument",
             f"{name}: expected a tensor with memory of its own, got one of {transform}",
@@ -199,12 +202,13 @@ def _check_class(x: Any, name: str) -> None:
         )
 
 
-def _check_derivatives(x: Any, name: str) -> None:
+def _check_derivatives(x: Any, name: str, is_recorded: bool = False) -> None:
     torch = sys.modules["torch"]
-    if x.requires_grad and torch.is_grad_enabled():
+    if x.requires_grad and torch.is_grad_enabled() and not is_recorded:
         raise Error(
             "invalid argument",
-            f"{name}: expected a tensor without gradient, got requires_grad=True: there is no backward",
+            f"{name}: expected a tensor without gradient, got requires_grad=True: there is no gradient "
+            f"of {name}",
             "call under torch.no_grad(), or detach()",
         )
     forward_ad = torch.autograd.forward_ad

@@ -3,73 +3,33 @@
 from __future__ import annotations
 
 import ctypes
-import struct
+import dataclasses
 from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple, Union
 
 from . import _arrays, _dynamo, _library
+from ._frame import Frame, address_of, pack_matrices, use_threads
+from ._gradient import Given, GradientPlan, is_recorded, record
 from ._library import Error, Kernel, OptionTexts, check, library, option_texts
 from ._scan import Scan
-from ._source import Problem, Source, check_causal, check_window, make_problem
+from ._source import Source, Text, check_causal, check_window, make_problem
 
 _LIMIT = 512
 _NOTHING: List[Any] = []
-_CPU, _CUDA = 1, 2
-_device_word = struct.Struct("<ii").pack_into
-_type_word = struct.Struct("<iBBH").pack_into
-_pack = {rank: struct.Struct(f"<{2 * rank}q").pack_into for rank in range(0, 65)}
-_pack_matrices = struct.Struct("<32q").pack_into
-_pack_float = struct.Struct("<f").pack_into
 _run = library.attn_run
-
-
-class _Frame:
-    """The DLPack tensors of one call, in memory that calls share one after the other.
-
-    Six words each: data, device, ndim and dtype, shape, strides, offset; then their addresses; then
-    shapes and strides, those of `first` in front; and one word for the factor of the products.
-    """
-
-    def __init__(self, types: List[Tuple[str, int]], first: List[int], device: int) -> None:
-        count = len(types)
-        words = 7 * count + 2 * sum(rank for _, rank in types) + 1
-        self.memory = bytearray(8 * words)
-        self.words = memoryview(self.memory).cast("q")
-        self.buffer = (ctypes.c_char * len(self.memory)).from_buffer(self.memory)
-        base = ctypes.addressof(self.buffer)
-        self.scale = len(self.memory) - 8
-        self.extents = [0] * count
-        # Shapes and strides of q, k and v that the memory holds, where it holds those of the output
-        # too: they seldom change from call to call.
-        self.layout: Any = None
-        # Shape and strides of the output as the caller sees it.
-        self.output: Tuple[Tuple[int, ...], Tuple[int, ...]] = ((), ())
-        offset = 7 * count
-        for i in first + [i for i in range(count) if i not in first]:
-            type_, rank = types[i]
-            code, bits, _ = _arrays.TYPES[type_]
-            _device_word(self.memory, 48 * i + 8, *((_CPU, 0) if device < 0 else (_CUDA, device)))
-            _type_word(self.memory, 48 * i + 16, rank, code, bits, 1)
-            self.words[6 * i + 3] = base + 8 * offset
-            self.words[6 * i + 4] = base + 8 * (offset + rank)
-            self.words[6 * count + i] = base + 48 * i
-            self.extents[i] = 8 * offset
-            offset += 2 * rank
-        # As ctypes takes it without a conversion.
-        self.tensors = ctypes.c_void_p(base + 48 * count)
-        self.scale_address = base + self.scale
 
 
 class _Plan:
     """A kernel and how its calls are laid out. Copies share it."""
 
-    def __init__(
-        self, problem: Problem, text: str, captures: List[Tuple], options: OptionTexts
-    ) -> None:
+    def __init__(self, text: Text, captures: List[Tuple], options: OptionTexts) -> None:
         """Captures are (name, type, type of the elements, rank, position in what a call gives, least
         extents)."""
+        problem = text.problem
         self.problem, self.text, self.options = problem, text, options
         self.given = captures
-        self.kernel = _compile(text, options)
+        self.kernel = _compile(text.forward, options)
+        self.gradients: Dict[Tuple[Tuple[str, ...], bool], GradientPlan] = {}
+        self.plan_with_lse: Optional[_Plan] = self if problem.return_lse else None
         # As torch.Tensor.get_device() says it: -1 is the CPU.
         self.device = self.kernel.device
         self.stream = _arrays.find_current_stream() if self.device >= 0 else None
@@ -99,7 +59,7 @@ class _Plan:
             (first + i, name, element, rank, position, least if any(least) else None)
             for i, (name, _, element, rank, position, least) in enumerate(captures)
         ]
-        self.frames: List[_Frame] = []
+        self.frames: List[Frame] = []
 
     def __copy__(self) -> "_Plan":
         return self
@@ -108,14 +68,29 @@ class _Plan:
         return self
 
     def __reduce__(self) -> Tuple:
-        return _Plan, (self.problem, self.text, self.given, self.options)
+        return _Plan, (self.text, self.given, self.options)
 
-    def make_frame(self) -> _Frame:
-        frame = _Frame(self.types, [0, 1, 2, self.output], self.device)
+    def with_lse(self) -> "_Plan":
+        """The plan of the same attention whose calls return lse too, as gradients need it."""
+        if self.plan_with_lse is None:
+            problem = dataclasses.replace(self.problem, return_lse=True)
+            text = dataclasses.replace(self.text, problem=problem)
+            self.plan_with_lse = _Plan(text, self.given, self.options)
+        return self.plan_with_lse
+
+    def gradient(self, wanted: Tuple[str, ...], has_lse_gradient: bool) -> GradientPlan:
+        """Compiled when first wanted."""
+        key = wanted, has_lse_gradient
+        plan = self.gradients.get(key)
+        if plan is None:
+            plan = GradientPlan(self.text, self.given, self.options, wanted, has_lse_gradient)
+            self.gradients[key] = plan
+        return plan
+
+    def make_frame(self) -> Frame:
+        frame = Frame(self.types, [0, 1, 2, self.output], self.device)
         if self.problem.has_scale:
-            # A number is in host memory on every device.
-            _device_word(frame.memory, 48 * 3 + 8, _CPU, 0)
-            frame.words[6 * 3] = frame.scale_address
+            frame.hold_scale(3)
         return frame
 
     def run(
@@ -140,7 +115,6 @@ class _Plan:
             frame = self.frames.pop()
         except IndexError:
             frame = self.make_frame()
-        words = frame.words
         output = None
         device = self.device
         try:
@@ -166,7 +140,7 @@ class _Plan:
         keep = None
         if self.count > 4:
             if problem.has_scale:
-                self._put_scale(frame, scale)
+                frame.put_scale(scale)
             if problem.has_sink:
                 keep = self._put_sink(frame, 3 + problem.has_scale, sink)
             if self.captures:
@@ -177,11 +151,10 @@ class _Plan:
             b, h, m = (shape[0], shape[2], shape[1]) if rows_first else shape[:3]
             index = self.output + 1
             lse = _arrays.empty_like(q, "f32", (b, h, m))
-            words[6 * index] = _address(lse)
-            _pack[3](frame.memory, frame.extents[index], b, h, m, h * m, m, 1)
+            frame.put(index, address_of(lse), (b, h, m), (h * m, m, 1))
         count_threads = self.count_threads
-        if count_threads is not None and count_threads() != _threads[0]:
-            _set_threads(count_threads())
+        if count_threads is not None:
+            use_threads(count_threads())
         stream = self.stream
         handle, count = self.native
         code = _run(handle, frame.tensors, count, None if stream is None else stream(device))
@@ -196,7 +169,7 @@ class _Plan:
         self.frames.append(frame)
         return output if lse is None else (output, lse)
 
-    def _put_tensors(self, frame: _Frame, q: Any, k: Any, v: Any, rows_first: bool) -> Any:
+    def _put_tensors(self, frame: Frame, q: Any, k: Any, v: Any, rows_first: bool) -> Any:
         """Tensors of PyTorch, which have been looked at. Returns the output."""
         layout = (rows_first, q.shape, q.stride(), k.shape, k.stride(), v.shape, v.stride())
         if layout != frame.layout:
@@ -209,7 +182,7 @@ class _Plan:
         words[self.output_word] = output.data_ptr()
         return output
 
-    def _put_layout(self, frame: _Frame, layout: Any) -> None:
+    def _put_layout(self, frame: Frame, layout: Any) -> None:
         """Raises ValueError when a tensor has not 4 dimensions."""
         rows_first, q_shape, q_strides, k_shape, k_strides, v_shape, v_strides = layout
         dv = self.problem.value_dim
@@ -222,7 +195,7 @@ class _Plan:
             v0, v1, v2, v3 = v_strides
             frame.output = (b, m, h, dv), (m * h * dv, h * dv, dv, 1)
             # fmt: off
-            _pack_matrices(
+            pack_matrices(
                 frame.memory, frame.extents[0],
                 b, h, m, d, q0, q2, q1, q3, kb, kh, n, kd, k0, k2, k1, k3,
                 vb, vh, vn, vd, v0, v2, v1, v3, b, h, m, dv, m * h * dv, dv, h * dv, 1,
@@ -234,7 +207,7 @@ class _Plan:
             _, _, _, _ = v_shape
             frame.output = (b, h, m, dv), (h * m * dv, m * dv, dv, 1)
             # fmt: off
-            _pack_matrices(
+            pack_matrices(
                 frame.memory, frame.extents[0],
                 *q_shape, *q_strides, *k_shape, *k_strides, *v_shape, *v_strides,
                 b, h, m, dv, h * m * dv, m * dv, dv, 1,
@@ -242,11 +215,9 @@ class _Plan:
             # fmt: on
         frame.layout = layout
 
-    def _put_arrays(self, frame: _Frame, q: Any, k: Any, v: Any, rows_first: bool) -> Any:
+    def _put_arrays(self, frame: Frame, q: Any, k: Any, v: Any, rows_first: bool) -> Any:
         """Whatever they are, or an Error that says what they should be. Returns the output."""
-        words, memory, extents = frame.words, frame.memory, frame.extents
         frame.layout = None
-        pack4 = _pack[4]
         query_shape: Tuple[int, ...] = ()
         for i, (name, x) in enumerate((("q", q), ("k", k), ("v", v))):
             address, shape, strides = _arrays.view(x, name, self.device)
@@ -263,8 +234,7 @@ class _Plan:
             if rows_first:
                 shape = (shape[0], shape[2], shape[1], shape[3])
                 strides = (strides[0], strides[2], strides[1], strides[3])
-            words[6 * i] = address
-            pack4(memory, extents[i], *shape, *strides)
+            frame.put(i, address, shape, strides)
             if i == 0:
                 query_shape = shape
         b, h, m, _ = query_shape
@@ -275,11 +245,10 @@ class _Plan:
         else:
             output = _arrays.empty_like(q, None, (b, h, m, dv))
             strides = (h * m * dv, m * dv, dv, 1)
-        words[6 * index] = _address(output)
-        pack4(memory, extents[index], b, h, m, dv, *strides)
+        frame.put(index, address_of(output), (b, h, m, dv), strides)
         return output
 
-    def _put_captures(self, frame: _Frame, captured: List[Any]) -> None:
+    def _put_captures(self, frame: Frame, captured: List[Any]) -> None:
         for index, name, type_, rank, position, least in self.captures:
             array = captured[position]
             address, shape, strides = _arrays.view(array, name, self.device)
@@ -296,21 +265,9 @@ class _Plan:
                     f"{name}: expected a shape of at least {tuple(least)}, "
                     f"which is read, got {tuple(shape)}",
                 )
-            frame.words[6 * index] = address
-            _pack[rank](frame.memory, frame.extents[index], *shape, *strides)
+            frame.put(index, address, shape, strides)
 
-    @staticmethod
-    def _put_scale(frame: _Frame, scale: Any) -> None:
-        try:
-            if type(scale) is not float:
-                scale = _arrays.to_number(scale, "scale")
-            _pack_float(frame.memory, frame.scale, scale)
-        except OverflowError:
-            raise Error(
-                "invalid argument", f"scale: expected a number that f32 holds, got {scale!r}"
-            ) from None
-
-    def _put_sink(self, frame: _Frame, index: int, sink: Any) -> Any:
+    def _put_sink(self, frame: Frame, index: int, sink: Any) -> Any:
         """Returns what must outlive the call."""
         if _arrays.is_array(sink) and _arrays.type_name(sink.dtype) in ("f16", "bf16", "f64"):
             sink = _arrays.to_f32(sink)
@@ -320,22 +277,8 @@ class _Plan:
                 "invalid argument",
                 "sink: expected floats of shape (H,), got " f"{sink.dtype} of shape {tuple(shape)}",
             )
-        frame.words[6 * index] = address
-        _pack[1](frame.memory, frame.extents[index], *shape, *strides)
+        frame.put(index, address, shape, strides)
         return sink
-
-
-def _address(x: Any) -> int:
-    return x.data_ptr() if hasattr(x, "data_ptr") else x.__array_interface__["data"][0]
-
-
-# How many threads the library was told to use.
-_threads = [0]
-
-
-def _set_threads(count: int) -> None:
-    check(library.attn_set_num_threads(count))
-    _threads[0] = count
 
 
 _kernels: Dict[Any, Kernel] = {}
@@ -367,7 +310,7 @@ def _make_plan(source: Source, options: OptionTexts, by_slot: bool = False) -> _
         (c.name, c.type, c.element, c.rank, c.slot if by_slot else i, c.least)
         for i, c in enumerate(source.captures)
     ]
-    return _Plan(source.problem, source.text, captures, options)
+    return _Plan(source.text, captures, options)
 
 
 def _is_rows_first(layout: str) -> bool:
@@ -397,77 +340,28 @@ def _scan(score: Any, mask: Any) -> Scan:
 
 def _check_query(q: Any, k: Any, v: Any, device: int) -> None:
     for name, x in (("q", q), ("k", k), ("v", v)):
-        _, shape, _ = _arrays.view(x, name, device)
+        _, shape, _ = _arrays.view(x, name, device, is_recorded=True)
         if len(shape) != 4:
             raise Error(
                 "invalid argument", f"{name}: expected 4 dimensions, got shape {tuple(shape)}"
             )
 
 
-@_dynamo.disable
-def attention(
+def _find_plan(
     q: Any,
     k: Any,
     v: Any,
-    *,
-    scale: Optional[float] = None,
-    causal: Union[bool, str] = False,
-    window: Optional[Tuple[Optional[int], Optional[int]]] = None,
-    score: Optional[Callable] = None,
-    mask: Optional[Callable] = None,
-    sink: Any = None,
-    layout: str = "bhsd",
-    return_lse: bool = False,
-    options: Optional[Mapping[str, object]] = None,
-) -> Any:
-    """softmax(score(scale * q k^T)) v over the keys that the mask keeps.
-
-    Args:
-        q: queries, (B, H, M, D); of float32, float16 or bfloat16 in NumPy or in PyTorch on the CPU,
-            or of float16 or bfloat16 in PyTorch on a GPU. Everything else is where q is.
-        k: keys, (B, Hkv, N, D). H is a multiple of Hkv; head h reads h // (H // Hkv).
-        v: values, (B, Hkv, N, Dv).
-        scale: factor of the products; 1 / sqrt(D) if None.
-        causal: True or "bottom_right" keeps keys up to the row's position counted from the last row
-            and last key, "top_left" from the first ones. The two agree when M == N.
-        window: (left, right), keys kept before and after the row's position counted from the
-            bottom-right; None or -1 is no bound.
-        score: score(s, b, h, q, kv), traced once; s is a float, the rest are integers.
-        mask: mask(b, h, q, kv), traced once: whether to keep the key.
-        sink: (H,), one more logit for each head that has no value.
-        layout: "bhsd" as above, or "bshd": q, k, v and the result are (B, S, H, D). Strides are
-            free, except that the last dimension is contiguous; nothing is copied.
-        return_lse: also return the natural logarithm of the sum of exponentials.
-        options: of the compiler: threads, block_m, block_n, splits, cpu, cache (on or off: whether
-            kernels for GPUs are kept on disk), cache_dir.
-
-    Returns:
-        The output, in the type, library, device and layout of q, with Dv columns; or (output, lse)
-        with lse float32 of shape (B, H, M) in every layout. A row that keeps no key gives 0 and
-        -inf.
-
-    Under torch.autocast tensors are cast as for PyTorch's own attention. Gradients, tangents and
-    transforms of torch.func are refused; torch.compile breaks its graph around the call. On the CPU
-    as many threads are used as torch.set_num_threads says.
-
-    Values that a function reads of modules, classes and objects are those of the call: of names that
-    it spells, config.window, they are compared; whatever else it does with them, a property or
-    table["window"], makes it be traced again, some hundred microseconds.
-
-    On a GPU the work is queued on the current stream of q's device, and a CUDA graph can capture
-    the call when the same attention was called once before: compiling cannot be captured.
-
-    Captured arrays have any strides. They are read where the function says, also for keys that are
-    masked: indices must be inside for every row and key. Arrays read at b, h, q or kv alone are
-    checked; for others, an index outside reads memory that is not the array's.
-
-    Raises:
-        Error: an argument that does not fit, or a function that cannot be traced.
-    """
-    get_device = getattr(q, "get_device", None)
-    device = -1 if get_device is None else get_device()
-    if get_device is not None and _arrays.is_autocast():
-        q, k, v = _arrays.cast(q, k, v)
+    device: int,
+    scale: Any,
+    causal: Any,
+    window: Any,
+    score: Optional[Callable],
+    mask: Optional[Callable],
+    sink: Any,
+    return_lse: bool,
+    options: Optional[Mapping[str, object]],
+) -> Tuple[_Plan, List[Any]]:
+    """What a call runs, and the arrays that its functions captured."""
     # True == 1, and only one of them is an alignment.
     if causal is not False and causal is not True:
         causal = check_causal(causal) or False
@@ -526,7 +420,132 @@ def attention(
         elif key is not None and _scan(score, mask).key == scan.key:
             # Nothing changed while it was traced. `keep` holds what the key names by its address.
             _remember(_plans, key, (plan, scan.keep))
-    return plan.run(q, k, v, scale, sink, layout != "bhsd" and _is_rows_first(layout), arrays)
+    return plan, arrays
+
+
+@_dynamo.disable
+def attention(
+    q: Any,
+    k: Any,
+    v: Any,
+    *,
+    scale: Optional[float] = None,
+    causal: Union[bool, str] = False,
+    window: Optional[Tuple[Optional[int], Optional[int]]] = None,
+    score: Optional[Callable] = None,
+    mask: Optional[Callable] = None,
+    sink: Any = None,
+    layout: str = "bhsd",
+    return_lse: bool = False,
+    options: Optional[Mapping[str, object]] = None,
+) -> Any:
+    """softmax(score(scale * q k^T)) v over the keys that the mask keeps.
+
+    Args:
+        q: queries, (B, H, M, D); of float32, float16 or bfloat16 in NumPy or in PyTorch on the CPU,
+            or of float16 or bfloat16 in PyTorch on a GPU. Everything else is where q is.
+        k: keys, (B, Hkv, N, D). H is a multiple of Hkv; head h reads h // (H // Hkv).
+        v: values, (B, Hkv, N, Dv).
+        scale: factor of the products; 1 / sqrt(D) if None.
+        causal: True or "bottom_right" keeps keys up to the row's position counted from the last row
+            and last key, "top_left" from the first ones. The two agree when M == N.
+        window: (left, right), keys kept before and after the row's position counted from the
+            bottom-right; None or -1 is no bound.
+        score: score(s, b, h, q, kv), traced once; s is a float, the rest are integers.
+        mask: mask(b, h, q, kv), traced once: whether to keep the key.
+        sink: (H,), one more logit for each head that has no value.
+        layout: "bhsd" as above, or "bshd": q, k, v and the result are (B, S, H, D). Strides are
+            free, except that the last dimension is contiguous; nothing is copied.
+        return_lse: also return the natural logarithm of the sum of exponentials.
+        options: of the compiler: threads, block_m, block_n, splits, cpu, cache (on or off: whether
+            kernels for GPUs are kept on disk), cache_dir.
+
+    Returns:
+        The output, in the type, library, device and layout of q, with Dv columns; or (output, lse)
+        with lse float32 of shape (B, H, M) in every layout. A row that keeps no key gives 0 and
+        -inf.
+
+    PyTorch's autograd records the call: gradients of q, k, v and sink, the first ones, are kernels
+    too, the same bits each time; those of captured tensors are refused. Under torch.autocast tensors
+    are cast as for PyTorch's own attention. Tangents and transforms of torch.func are refused;
+    torch.compile breaks its graph around the call. On the CPU as many threads are used as
+    torch.set_num_threads says.
+
+    Values that a function reads of modules, classes and objects are those of the call: of names that
+    it spells, config.window, they are compared; whatever else it does with them, a property or
+    table["window"], makes it be traced again, some hundred microseconds.
+
+    On a GPU the work is queued on the current stream of q's device, and a CUDA graph can capture
+    the call when the same attention was called once before: compiling cannot be captured.
+
+    Captured arrays have any strides. They are read where the function says, also for keys that are
+    masked: indices must be inside for every row and key. Arrays read at b, h, q or kv alone are
+    checked; for others, an index outside reads memory that is not the array's.
+
+    Raises:
+        Error: an argument that does not fit, or a function that cannot be traced.
+    """
+    get_device = getattr(q, "get_device", None)
+    device = -1 if get_device is None else get_device()
+    if get_device is not None and _arrays.is_autocast():
+        q, k, v = _arrays.cast(q, k, v)
+    plan, arrays = _find_plan(
+        q, k, v, device, scale, causal, window, score, mask, sink, return_lse, options
+    )
+    rows_first = layout != "bhsd" and _is_rows_first(layout)
+    if get_device is not None and is_recorded(q, k, v, sink):
+        given = Given(q, k, v, scale, sink, rows_first, arrays)
+        return record(plan.with_lse(), given, return_lse)
+    return plan.run(q, k, v, scale, sink, rows_first, arrays)
+
+
+@_dynamo.disable
+def gradient(
+    q: Any,
+    k: Any,
+    v: Any,
+    d_output: Any,
+    *,
+    output: Any = None,
+    lse: Any = None,
+    d_lse: Any = None,
+    scale: Optional[float] = None,
+    causal: Union[bool, str] = False,
+    window: Optional[Tuple[Optional[int], Optional[int]]] = None,
+    score: Optional[Callable] = None,
+    mask: Optional[Callable] = None,
+    sink: Any = None,
+    layout: str = "bhsd",
+    options: Optional[Mapping[str, object]] = None,
+) -> Tuple[Any, ...]:
+    """Gradients of q, k and v, and of the sink if there is one, for who has no autograd: those of
+    attention(q, k, v, ...) with the same arguments.
+
+    Args:
+        q, k, v, scale, causal, window, score, mask, sink, layout, options: as for `attention`.
+        d_output: the gradient of the output, in its shape and type.
+        output, lse: what `attention` returned with return_lse; computed again where one is None.
+        d_lse: the gradient of lse, float32 of shape (B, H, M); zeros if None.
+
+    Returns:
+        (d_q, d_k, d_v) in the types and shapes of q, k and v, and with a sink also d_sink, float32
+        of shape (H,). The same bits for the same arguments, whatever else is in the batch.
+
+    Raises:
+        Error: an argument that does not fit, a function that cannot be traced, or one that has no
+            derivative.
+    """
+    get_device = getattr(q, "get_device", None)
+    device = -1 if get_device is None else get_device()
+    plan, arrays = _find_plan(
+        q, k, v, device, scale, causal, window, score, mask, sink, True, options
+    )
+    given = Given(q, k, v, scale, sink, _is_rows_first(layout), arrays)
+    if output is None or lse is None:
+        output, lse = plan.run(*given)
+    wanted = ("query", "key", "value") + (("sink",) if sink is not None else ())
+    found = plan.gradient(wanted, d_lse is not None).run(given, output, lse, d_output, d_lse)
+    return tuple(found)
 
 
 class Attention:
@@ -546,7 +565,7 @@ class Attention:
     def __init__(self, plan: _Plan, layout: str, arrays: List[Any]) -> None:
         self._plan, self._layout, self._arrays = plan, layout, arrays
         self._rows_first = _is_rows_first(layout)
-        self.source: str = plan.text
+        self.source: str = plan.text.forward
         self.compile_ms: float = plan.kernel.compile_ms
         self.load_ms: float = plan.kernel.load_ms
         self.is_from_disk: bool = plan.kernel.is_from_disk
@@ -576,7 +595,11 @@ class Attention:
                 "invalid argument",
                 f"q: expected elements of {problem.type}, got " + _arrays.describe_type(q),
             )
-        return self._plan.run(q, k, v, scale, sink, self._rows_first, self._arrays)
+        plan, arrays = self._plan, self._arrays
+        if hasattr(q, "get_device") and is_recorded(q, k, v, sink):
+            given = Given(q, k, v, scale, sink, self._rows_first, arrays)
+            return record(plan.with_lse(), given, problem.return_lse)
+        return plan.run(q, k, v, scale, sink, self._rows_first, arrays)
 
     @staticmethod
     def _fail_optional(name: str, x: Any, wanted: bool) -> None:
@@ -688,7 +711,7 @@ def explain(
         dtype, head_dim, value_dim, causal, window, scale, sink, return_lse, name
     )
     source = Source(problem, score, mask, _scan(score, mask), name)
-    return Explanation(_library.explain(source.text, _check_options(options, name), until))
+    return Explanation(_library.explain(source.text.forward, _check_options(options, name), until))
 
 
 _dynamo.install()

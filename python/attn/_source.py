@@ -84,13 +84,92 @@ def _check_columns(name: str, extent: Any) -> int:
     return columns
 
 
+_LSE, _SINK = "tensor<?x?x?xf32>", "tensor<?xf32>"
+
+
+@dataclass(frozen=True)
+class Text:
+    """What the functions of one attention are written from: its own, and those of its gradients."""
+
+    problem: Problem
+    # Captured tensors as arguments, and lines before and inside of the op.
+    captures: Tuple[str, ...]
+    before: Tuple[str, ...]
+    regions: Tuple[str, ...]
+
+    @property
+    def query(self) -> str:
+        return f"tensor<?x?x?x{self.problem.head_dim}x{self.problem.type}>"
+
+    @property
+    def value(self) -> str:
+        return f"tensor<?x?x?x{self.problem.value_dim}x{self.problem.type}>"
+
+    @property
+    def forward(self) -> str:
+        results = self.value + (f", {_LSE}" if self.problem.return_lse else "")
+        names = "%o, %lse" if self.problem.return_lse else "%o"
+        operation = f"{names} = attn.attention %q, %k, %v{self._variants()}{self._optional()}"
+        types = f"{self.query}, {self.query}, {self.value} -> {results}"
+        return self._function("attention", [], operation, types, names, results)
+
+    def gradient(self, wanted: Tuple[str, ...], has_lse_gradient: bool) -> str:
+        """Of the function of the arguments, output, lse, d_output and, or not, d_lse; `wanted` of
+        "query", "key", "value" and "sink", in this order."""
+        last = [f"%output: {self.value}", f"%lse: {_LSE}", f"%d_output: {self.value}"]
+        operation = "attn.attention_grad %q, %k, %v, %output, %lse, %d_output" + self._variants()
+        if has_lse_gradient:
+            last.append(f"%d_lse: {_LSE}")
+            operation += f" d_lse(%d_lse : {_LSE})"
+        of = {"query": self.query, "key": self.query, "value": self.value, "sink": _SINK}
+        names = ", ".join(f"%d_{name}" for name in wanted)
+        results = ", ".join(of[name] for name in wanted)
+        types = ", ".join([self.query, self.query, self.value, self.value, _LSE, self.value])
+        types += " -> " + " ".join(f"d_{name}({of[name]})" for name in wanted)
+        operation = f"{names} = {operation}{self._optional()}"
+        return self._function("gradient", last, operation, types, names, results)
+
+    def _function(
+        self, name: str, last: List[str], operation: str, types: str, names: str, results: str
+    ) -> str:
+        arguments = [f"%q: {self.query}", f"%k: {self.query}", f"%v: {self.value}"]
+        if self.problem.has_scale:
+            arguments.append("%scale: f32")
+        if self.problem.has_sink:
+            arguments.append(f"%sink: {_SINK}")
+        arguments += [*self.captures, *last]
+        return "\n".join(
+            [
+                f"func.func @{name}({', '.join(arguments)}) -> ({results}) {{",
+                *[f"  {line}" for line in self.before],
+                f"  {operation}",
+                *self.regions,
+                f"    : {types}",
+                f"  return {names} : {results}",
+                "}",
+                "",
+            ]
+        )
+
+    def _variants(self) -> str:
+        problem, variants = self.problem, []
+        if problem.causal:
+            variants.append(f"#attn.causal<{problem.causal}>")
+        if problem.window:
+            variants.append(f"#attn.window<{problem.window[0]}, {problem.window[1]}, bottom_right>")
+        return f" variants [{', '.join(variants)}]" if variants else ""
+
+    def _optional(self) -> str:
+        text = " scale(%scale)" if self.problem.has_scale else ""
+        return text + (f" sink(%sink : {_SINK})" if self.problem.has_sink else "")
+
+
 class Source:
     """The text and the arrays that it reads. `is_volatile` when the text tells of this call only."""
 
     def __init__(self, problem: Problem, score: Any, mask: Any, scan: Scan, device: str) -> None:
         self.problem = problem
         query = f"tensor<?x?x?x{problem.head_dim}x{problem.type}>"
-        value = f"tensor<?x?x?x{problem.value_dim}x{problem.type}>"
         trace = Trace(query, query)
         slots = Slots.of(scan)
         regions: List[str] = []
@@ -112,16 +191,7 @@ class Source:
             scan.is_volatile or trace.is_volatile or any(c.slot is None for c in self.captures)
         )
         arguments = [_argument(capture, device) for capture in self.captures]
-        self.text = _text(problem, query, value, arguments, trace.before, regions)
-
-
-def _variants(problem: Problem) -> str:
-    variants = []
-    if problem.causal:
-        variants.append(f"#attn.causal<{problem.causal}>")
-    if problem.window:
-        variants.append(f"#attn.window<{problem.window[0]}, {problem.window[1]}, bottom_right>")
-    return f" variants [{', '.join(variants)}]" if variants else ""
+        self.text = Text(problem, tuple(arguments), tuple(trace.before), tuple(regions))
 
 
 def _argument(capture: Capture, device: str) -> str:
@@ -129,41 +199,6 @@ def _argument(capture: Capture, device: str) -> str:
     # is known makes addresses cheaper.
     mark = " {attn.strided}" if capture.is_strided and device != "cpu" else ""
     return f"%{capture.name}: {capture.ir_type}{mark}"
-
-
-def _text(
-    problem: Problem,
-    query: str,
-    value: str,
-    captures: List[str],
-    before: List[str],
-    regions: List[str],
-) -> str:
-    arguments = [f"%q: {query}", f"%k: {query}", f"%v: {value}"]
-    if problem.has_scale:
-        arguments.append("%scale: f32")
-    if problem.has_sink:
-        arguments.append("%sink: tensor<?xf32>")
-    arguments += captures
-    results = value + (", tensor<?x?x?xf32>" if problem.return_lse else "")
-    names = "%o, %lse" if problem.return_lse else "%o"
-    operation = f"  {names} = attn.attention %q, %k, %v" + _variants(problem)
-    if problem.has_scale:
-        operation += " scale(%scale)"
-    if problem.has_sink:
-        operation += " sink(%sink : tensor<?xf32>)"
-    return "\n".join(
-        [
-            f"func.func @attention({', '.join(arguments)}) -> ({results}) {{",
-            *[f"  {line}" for line in before],
-            operation,
-            *regions,
-            f"    : {query}, {query}, {value} -> {results}",
-            f"  return {names} : {results}",
-            "}",
-            "",
-        ]
-    )
 
 
 def check_causal(causal: Any) -> Optional[str]:

@@ -239,13 +239,13 @@ def test_strides_decide_on_a_gpu(monkeypatch):
             return None
 
     def make_plan(source, *arguments):
-        sources.append(source.text)
+        sources.append(source.text.forward)
         return Plan()
 
     monkeypatch.setattr(attn._attention, "_make_plan", make_plan)
     monkeypatch.setattr(attn._attention, "_check_query", lambda *arguments: None)
     monkeypatch.setattr(attn._attention, "_plans", {})
-    x = types.SimpleNamespace(get_device=lambda: 0, dtype="bfloat16", shape=(1, 2, 8, 64))
+    x = types.SimpleNamespace(get_device=lambda: 0, dtype="bfloat16", shape=(1, 2, 8, 64), requires_grad=False)
     rows = np.zeros((8, 8), "float32")
 
     def call(bias):

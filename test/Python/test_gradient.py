@@ -1,0 +1,343 @@
+"""Gradients: PyTorch's autograd on the CPU, and attn.gradient."""
+
+import math
+
+import numpy as np
+import pytest
+
+import attn
+from attn import _attention
+
+torch = pytest.importorskip("torch")
+
+TOLERANCE = {torch.float32: 2e-5, torch.float16: 4e-3, torch.bfloat16: 3e-2}
+
+
+def inputs(dtype=torch.float32, b=2, h=4, hkv=2, m=37, n=41, d=32, dv=None):
+    shapes = (b, h, m, d), (b, hkv, n, d), (b, hkv, n, dv or d)
+    return [torch.randn(shape).to(dtype).requires_grad_() for shape in shapes]
+
+
+def define(q, k, v, scale=None, keep=None, score=None, sink=None):
+    """(output, lse) by PyTorch's own operators in f64, whose gradients are the definition."""
+    group = q.shape[1] // max(k.shape[1], 1)
+    k, v = k.repeat_interleave(group, 1), v.repeat_interleave(group, 1)
+    s = q @ k.transpose(2, 3) * (1 / math.sqrt(q.shape[-1]) if scale is None else scale)
+    m, n = s.shape[2:]
+    i, j = torch.arange(m)[:, None], torch.arange(n)[None, :]
+    if score is not None:
+        s = score(s, i, j)
+    if keep is not None:
+        s = s.masked_fill(~keep(i, j, m, n), -math.inf)
+    columns = s
+    if sink is not None:
+        columns = torch.cat([s, sink[None, :, None, None].expand(*s.shape[:3], 1)], 3)
+    empty = (columns == -math.inf).all(3, keepdim=True)
+    # A row without keys has no gradient; softmax would make NaN of it.
+    safe = torch.where(empty, torch.zeros((), dtype=s.dtype), columns)
+    weights = torch.where(empty, torch.zeros((), dtype=s.dtype), torch.softmax(safe, 3))
+    return weights[..., :n] @ v, torch.logsumexp(safe, 3)
+
+
+def wanted(tensors, d_output, d_lse=None, **how):
+    """The definition's gradients of the tensors, q, k, v and maybe a sink."""
+    wide = [x.detach().double().requires_grad_() for x in tensors]
+    if len(wide) > 3:
+        how["sink"] = wide[3]
+    output, lse = define(*wide[:3], **how)
+    total = (output * d_output.double()).sum()
+    if d_lse is not None:
+        total = total + (lse * d_lse.double()).sum()
+    return torch.autograd.grad(total, wide)
+
+
+def check(got, expected, dtype=torch.float32):
+    assert len(got) == len(expected)
+    for x, y in zip(got, expected):
+        assert x.shape == y.shape
+        scale = max(1.0, y.abs().max().item() if y.numel() else 0)
+        assert ((x.double() - y).abs() <= TOLERANCE[dtype] * scale).all()
+
+
+def causal(i, j, m, n):
+    return j <= i + n - m
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
+def test_types(dtype):
+    tensors = inputs(dtype, dv=24)
+    output = attn.attention(*tensors, causal=True)
+    d_output = torch.randn(output.shape).to(dtype)
+    output.backward(d_output)
+    for x in tensors:
+        assert x.grad.dtype == dtype
+    check([x.grad for x in tensors], wanted(tensors, d_output, keep=causal), dtype)
+
+
+@pytest.mark.parametrize("m, n", [(1, 1), (1, 7), (7, 1), (127, 129), (129, 5), (0, 3), (3, 0)])
+def test_lengths(m, n):
+    tensors = inputs(m=m, n=n, d=8)
+    output = attn.attention(*tensors, causal=True)
+    d_output = torch.randn(output.shape)
+    output.backward(d_output)
+    check([x.grad for x in tensors], wanted(tensors, d_output, keep=causal))
+
+
+def test_variants():
+    tensors = inputs()
+    slopes = torch.rand(4)
+    cases = [
+        (dict(scale=0.3), dict(scale=0.3)),
+        (dict(window=(5, 3)), dict(keep=lambda i, j, m, n: (j >= i + n - m - 5) & (j <= i + n - m + 3))),
+        (dict(mask=lambda b, h, q, kv: (q + kv) % 3 == 0), dict(keep=lambda i, j, m, n: (i + j) % 3 == 0)),
+        (
+            dict(score=lambda s, b, h, q, kv: 5 * attn.tanh(s / 5) - slopes[h] * abs(q - kv)),
+            dict(score=lambda s, i, j: 5 * torch.tanh(s / 5) - slopes[:, None, None] * (i - j).abs()),
+        ),
+    ]
+    for given, how in cases:
+        output = attn.attention(*tensors, **given)
+        d_output = torch.randn_like(output)
+        check(torch.autograd.grad(output, tensors, d_output), wanted(tensors, d_output, **how))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_sink(dtype):
+    tensors = [*inputs(), torch.randn(4).to(dtype).requires_grad_()]
+    output = attn.attention(*tensors[:3], sink=tensors[3], causal=True)
+    d_output = torch.randn_like(output)
+    got = torch.autograd.grad(output, tensors, d_output)
+    assert got[3].dtype == dtype
+    check(got[:3], wanted(tensors, d_output, keep=causal)[:3])
+    check(got[3:], wanted(tensors, d_output, keep=causal)[3:], dtype)
+
+
+def test_lse_has_a_gradient():
+    tensors = inputs()
+    output, lse = attn.attention(*tensors, return_lse=True)
+    d_output, d_lse = torch.randn_like(output), torch.randn_like(lse)
+    expected = wanted(tensors, d_output, d_lse)
+    check(torch.autograd.grad((output, lse), tensors, (d_output, d_lse), retain_graph=True), expected)
+    check(
+        torch.autograd.grad(lse, tensors, d_lse),
+        wanted(tensors, torch.zeros_like(output), d_lse),
+    )
+
+
+def test_rows_first():
+    rows = [x.detach().transpose(1, 2).contiguous().requires_grad_() for x in inputs()]
+    output = attn.attention(*rows, layout="bshd")
+    d_output = torch.randn_like(output)
+    got = torch.autograd.grad(output, rows, d_output)
+    expected = wanted([x.transpose(1, 2) for x in rows], d_output.transpose(1, 2))
+    check([x.transpose(1, 2) for x in got], expected)
+
+
+def test_any_gradient_of_the_output():
+    tensors = inputs()
+    output = attn.attention(*tensors)
+    shape = output.shape
+    check(torch.autograd.grad(output.sum(), tensors, retain_graph=True), wanted(tensors, torch.ones(shape)))
+    for d_output in (
+        torch.randn(2, 4, 1, 32).expand(shape),
+        torch.randn(shape[::-1]).permute(3, 2, 1, 0),
+        torch.randn(2, 37, 4, 32).transpose(1, 2),
+        torch.randn(2 * 4 * 37 * 32 + 1)[1:].view(shape),
+        torch.randn(2, 4, 37, 64)[..., ::2],
+    ):
+        got = torch.autograd.grad(output, tensors, d_output, retain_graph=True)
+        check(got, wanted(tensors, d_output))
+
+
+def test_only_what_is_wanted_is_compiled(monkeypatch):
+    texts = []
+    make = _attention.GradientPlan
+    monkeypatch.setattr(
+        _attention, "GradientPlan", lambda text, *rest: texts.append(rest[2:]) or make(text, *rest)
+    )
+    q, k, v = inputs(d=40)
+    k.requires_grad_(False)
+    output = attn.attention(q, k, v)
+    got = torch.autograd.grad(output.sum(), (q, v))
+    assert texts == [(("query", "value"), False)]
+    expected = wanted((q, k, v), torch.ones_like(output))
+    check(got, (expected[0], expected[2]))
+
+
+def test_nothing_is_recorded_without_need():
+    tensors = inputs()
+    with torch.no_grad():
+        assert not attn.attention(*tensors).requires_grad
+    assert not attn.attention(*[x.detach() for x in tensors]).requires_grad
+
+
+def test_same_bits_whatever_else_is_in_the_batch():
+    tensors = inputs(b=3, m=129, n=200)
+    d_output = torch.randn(3, 4, 129, 32)
+    got = torch.autograd.grad(attn.attention(*tensors, causal=True), tensors, d_output)
+    again = torch.autograd.grad(attn.attention(*tensors, causal=True), tensors, d_output)
+    one = [x[1:2].detach().requires_grad_() for x in tensors]
+    alone = torch.autograd.grad(attn.attention(*one, causal=True), one, d_output[1:2])
+    for x, y, z in zip(got, again, alone):
+        assert torch.equal(x, y) and torch.equal(x[1:2], z)
+
+
+def test_compiled():
+    kernel = attn.compile("float32", 32, causal=True)
+    tensors = inputs()
+    output = kernel(*tensors)
+    assert torch.equal(output, kernel(*[x.detach() for x in tensors]))
+    got = torch.autograd.grad(output.sum(), tensors)
+    check(got, wanted(tensors, torch.ones_like(output), keep=causal))
+
+
+def test_checkpoints():
+    from torch.utils.checkpoint import checkpoint
+
+    tensors = inputs()
+    plain = torch.autograd.grad(attn.attention(*tensors, causal=True).sum(), tensors)
+    output = checkpoint(lambda *x: attn.attention(*x, causal=True), *tensors, use_reentrant=False)
+    for x, y in zip(torch.autograd.grad(output.sum(), tensors), plain):
+        assert torch.equal(x, y)
+
+
+def test_autocast():
+    tensors = inputs()
+    with torch.autocast("cpu", torch.bfloat16):
+        output = attn.attention(*tensors, causal=True)
+    assert output.dtype == torch.bfloat16
+    got = torch.autograd.grad(output.float().sum(), tensors)
+    assert all(x.dtype == torch.float32 for x in got)
+    check(got, wanted(tensors, torch.ones(output.shape), keep=causal), torch.bfloat16)
+
+
+def test_scaled_losses():
+    scaler = torch.amp.GradScaler("cpu", init_scale=1024.0)
+    x = torch.nn.Parameter(torch.randn(2, 4, 37, 32))
+    optimizer = torch.optim.SGD([x], lr=1.0)
+    before = x.detach().clone()
+    q, k, v = inputs(torch.float16)
+    output = attn.attention(x.half(), k, v)
+    scaler.scale(output.float().sum()).backward()
+    scaler.step(optimizer)
+    expected = wanted((before.half(), k, v), torch.ones(output.shape))[0]
+    check([before - x.detach()], [expected], torch.float16)
+
+
+def test_inside_torch_compile():
+    tensors = inputs()
+
+    def loss(q, k, v):
+        return (attn.attention(q * 2, k, v, causal=True) ** 2).sum()
+
+    got = torch.autograd.grad(torch.compile(loss, backend="eager")(*tensors), tensors)
+    for x, y in zip(got, torch.autograd.grad(loss(*tensors), tensors)):
+        assert torch.equal(x, y)
+
+
+def test_what_is_kept_must_not_change():
+    bias = torch.randn(41)
+    tensors = inputs()
+    output = attn.attention(*tensors, score=lambda s, b, h, q, kv: s + bias[kv])
+    bias.add_(1)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        output.sum().backward()
+
+
+def test_second_derivatives_are_refused():
+    tensors = inputs()
+    output = attn.attention(*tensors)
+    (d_q,) = torch.autograd.grad(output.sum(), tensors[:1], create_graph=True)
+    check([d_q.detach()], wanted(tensors, torch.ones_like(output))[:1])
+    with pytest.raises(RuntimeError, match="attn.attention: expected first derivatives"):
+        d_q.sum().backward()
+
+
+def test_captured_tensors_are_refused():
+    bias = torch.randn(41, requires_grad=True)
+    tensors = inputs()
+    for given in (tensors, [x.detach() for x in tensors]):
+        with pytest.raises(attn.Error, match="bias: expected .* without gradient"):
+            attn.attention(*given, score=lambda s, b, h, q, kv: s + bias[kv])
+
+
+def test_what_has_no_derivative():
+    table = np.zeros((37, 41), dtype=np.int32)
+    tensors = inputs()
+    with pytest.raises(attn.Error, match="scale: expected a tensor without gradient"):
+        attn.attention(*tensors, scale=torch.ones((), requires_grad=True))
+    # Integers and conditions move nothing.
+    output = attn.attention(
+        *tensors, score=lambda s, b, h, q, kv: attn.where(table[q, kv] > 0, 0.0, s)
+    )
+    check(torch.autograd.grad(output.sum(), tensors), wanted(tensors, torch.ones_like(output)))
+
+
+@pytest.mark.parametrize("layout", ["bhsd", "bshd"])
+def test_numpy(layout):
+    tensors = inputs()
+    sink = torch.randn(4)
+    d_output, d_lse = torch.randn(2, 4, 37, 32), torch.randn(2, 4, 37)
+    expected = wanted([*tensors, sink], d_output, d_lse, keep=causal)
+    swap = layout == "bshd"
+    arrays = [x.detach().numpy() for x in (*tensors, d_output)]
+    q, k, v, do = [np.ascontiguousarray(x.swapaxes(1, 2)) if swap else x for x in arrays]
+    how = dict(causal=True, sink=sink.numpy(), layout=layout)
+    output, lse = attn.attention(q, k, v, return_lse=True, **how)
+    for kept in ({}, {"output": output, "lse": lse}):
+        got = attn.gradient(q, k, v, do, d_lse=d_lse.numpy(), **kept, **how)
+        got = [torch.from_numpy(x.swapaxes(1, 2) if swap and x.ndim == 4 else x) for x in got]
+        check(got, expected)
+
+
+def test_wrong_arguments_of_gradient():
+    q, k, v = [x.detach().numpy() for x in inputs()]
+    for d_output, words in (
+        (q[0], "d_output: expected 4 dimensions of f32"),
+        (q.astype("float16"), "d_output: expected 4 dimensions of f32"),
+        (q[:, :, :5], "d_output"),
+    ):
+        with pytest.raises(attn.Error, match=words):
+            attn.gradient(q, k, v, d_output)
+    with pytest.raises(attn.Error, match="lse: expected 3 dimensions of f32"):
+        attn.gradient(q, k, v, q, output=q, lse=q)
+    with pytest.raises(attn.Error, match="d_lse"):
+        attn.gradient(q, k, v, q, d_lse=q[..., 0][:, :2])
+
+
+def test_a_block_learns():
+    """Two hundred steps of a small model, beside the same with PyTorch's attention."""
+
+    def train(attention):
+        torch.manual_seed(3)
+        model = torch.nn.ModuleDict(
+            dict(
+                embed=torch.nn.Embedding(11, 32),
+                qkv=torch.nn.Linear(32, 96),
+                out=torch.nn.Linear(32, 11),
+            )
+        )
+        optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
+        losses = []
+        for _ in range(200):
+            # The token of three places before.
+            text = torch.randint(11, (8, 24))
+            x = model["embed"](text) + position
+            q, k, v = model["qkv"](x).view(8, 24, 3, 2, 16).permute(2, 0, 3, 1, 4)
+            y = attention(q, k, v).transpose(1, 2).reshape(8, 24, 32)
+            logits = model["out"](x + y)[:, 3:]
+            loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1), text[:, :-3].flatten())
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            losses.append(loss.item())
+        return losses
+
+    torch.manual_seed(2)
+    position = torch.randn(24, 32)
+    ours = train(lambda q, k, v: attn.attention(q, k, v, causal=True))
+    theirs = train(
+        lambda q, k, v: torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+    )
+    assert ours[-1] < 0.7 * ours[0]
+    assert max(abs(x - y) for x, y in zip(ours, theirs)) < 0.05
