@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialects/Attn/IR/AttnArguments.h"
+#include "dialects/Attn/IR/AttnOps.h"
 #include "dialects/Tile/IR/TileOps.h"
 #include "lib/Conversion/AttnToTile/BlockConverter.h"
 #include "lib/Conversion/AttnToTile/Passes.h"
@@ -204,7 +205,6 @@ static LogicalResult convertGrid(func::FuncOp function, scf::ForallOp grid,
   // there is.
   int64_t blockM =
       schedule ? schedule.getBlockM() : *getConstantIntValue(grid.getMixedStep().back());
-  int64_t blockN = schedule ? schedule.getBlockN() : blockM;
   FailureOr<ArrayAttr> launchGrid = getLaunchGrid(grid);
   if (failed(launchGrid))
     return failure();
@@ -229,7 +229,7 @@ static LogicalResult convertGrid(func::FuncOp function, scf::ForallOp grid,
       kernel.setArgAttr(number, tile::TileDialect::kScratchAttrName,
                         signature.scratch.lookup(number));
   kernel->setAttr(tile::TileDialect::kKernelAttrName, attribute);
-  return BlockConverter(function, grid, kernel, blockM, blockN).convert(signature.arguments);
+  return BlockConverter(function, grid, kernel).convert(signature.arguments);
 }
 
 static LogicalResult convertFunction(func::FuncOp function, SymbolTable &symbols) {

@@ -8,50 +8,36 @@
 #include "lib/Conversion/AttnToTile/BlockConverter.h"
 #include "dialects/Tile/IR/TileOps.h"
 #include "lib/Conversion/AttnToTile/PartialSums.h"
+#include "lib/Conversion/AttnToTile/Recipes.h"
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
-#include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
-#include "mlir/IR/Matchers.h"
+#include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 using namespace attn;
 
-/// The one positive constant that scales the scores of all steps, none of which has a score region.
-static std::optional<double> findFoldedScale(scf::ForallOp grid) {
-  std::optional<double> scale;
-  bool isFoldable = true;
-  grid.walk([&](OnlineAttentionOp step) {
-    FloatAttr constant;
-    isFoldable &= step.getScore().empty() && matchPattern(step.getScale(), m_Constant(&constant));
-    if (!isFoldable)
-      return;
-    double value = constant.getValueAsDouble();
-    isFoldable &= value > 0 && std::isnormal(float(value)) && (!scale || *scale == value);
-    scale = value;
-  });
-  return isFoldable ? scale : std::nullopt;
-}
+BlockConverter::BlockConverter(func::FuncOp source, scf::ForallOp grid, func::FuncOp kernel)
+    : grid(grid), builder(grid.getLoc(), OpBuilder::atBlockBegin(&kernel.getBody().front())),
+      rows(*getConstantIntValue(grid.getMixedStep().back())), source(source), kernel(kernel),
+      partialSums(findPartialSums(grid)) {}
 
-BlockConverter::BlockConverter(func::FuncOp source, scf::ForallOp grid, func::FuncOp kernel,
-                               int64_t blockM, int64_t blockN)
-    : source(source), grid(grid), kernel(kernel),
-      b(grid.getLoc(), OpBuilder::atBlockBegin(&kernel.getBody().front())), blockM(blockM),
-      blockN(blockN), partialSums(findPartialSums(grid)), foldedScale(findFoldedScale(grid)) {}
-
-RankedTensorType BlockConverter::getTileType(Operation *user, RankedTensorType type) {
+RankedTensorType BlockConverter::getTileType(Operation *user, Value tensor) {
+  auto type = cast<RankedTensorType>(tensor.getType());
   SmallVector<int64_t> shape(type.getShape());
   if (!shape.empty() && ShapedType::isDynamic(shape.front()))
-    shape.front() = blockM;
+    shape.front() = rows;
   bool isTile = !shape.empty() && shape.size() <= 2 &&
                 llvm::all_of(shape, [](int64_t extent) { return extent > 0; });
   if (!isTile) {
     user->emitOpError("expected tensors of rows by static columns in a block, got ") << type;
     return {};
   }
+  if (partialSums.contains(tensor))
+    shape = {rows, kQuadLanes};
   return RankedTensorType::get(shape, type.getElementType());
 }
 
@@ -70,9 +56,10 @@ Value BlockConverter::lookup(Operation *user, Value value) {
     return {};
   }
   // A scalar of the function: computed again at the head of the kernel, where all uses see it.
-  OpBuilder::InsertionGuard guard(b);
-  if (Block *entry = &kernel.getBody().front(); b.getInsertionBlock() != entry)
-    b.setInsertionPoint(entry->findAncestorOpInBlock(*b.getInsertionBlock()->getParentOp()));
+  OpBuilder::InsertionGuard guard(builder);
+  if (Block *entry = &kernel.getBody().front(); builder.getInsertionBlock() != entry)
+    builder.setInsertionPoint(
+        entry->findAncestorOpInBlock(*builder.getInsertionBlock()->getParentOp()));
   if (failed(convertOp(*op)))
     return {};
   Value mapped = mapping.lookupOrNull(value);
@@ -84,7 +71,7 @@ Value BlockConverter::lookup(Operation *user, Value value) {
 
 Value BlockConverter::lookup(Operation *user, OpFoldResult value) {
   if (auto constant = getConstantIntValue(value))
-    return arith::ConstantIndexOp::create(b, *constant);
+    return arith::ConstantIndexOp::create(builder, *constant);
   return lookup(user, cast<Value>(value));
 }
 
@@ -101,10 +88,10 @@ LogicalResult BlockConverter::cloneElementwise(Operation &op) {
   for (Value operand : op.getOperands())
     if (!lookupInRegisters(&op, operand))
       return failure();
-  Operation *clone = b.clone(op, mapping);
+  Operation *clone = builder.clone(op, mapping);
   for (Value result : clone->getResults())
     if (auto type = dyn_cast<RankedTensorType>(result.getType())) {
-      RankedTensorType tile = getTileType(&op, type);
+      RankedTensorType tile = getTileType(&op, result);
       if (!tile)
         return failure();
       result.setType(tile);
@@ -115,6 +102,11 @@ LogicalResult BlockConverter::cloneElementwise(Operation &op) {
 //===----------------------------------------------------------------------===//
 // Slices
 //===----------------------------------------------------------------------===//
+
+const ArgumentSlice *BlockConverter::findSlice(Value value) const {
+  auto it = slices.find(value);
+  return it == slices.end() ? nullptr : &it->second;
+}
 
 /// A slice of an argument starts an ArgumentSlice; a slice of a slice moves its position.
 LogicalResult BlockConverter::convertSlice(tensor::ExtractSliceOp op) {
@@ -129,7 +121,8 @@ LogicalResult BlockConverter::convertSlice(tensor::ExtractSliceOp op) {
       Value value = lookup(op, offset);
       if (!value)
         return failure();
-      slice.position[kept + i] = b.createOrFold<arith::AddIOp>(slice.position[kept + i], value);
+      slice.position[kept + i] =
+          builder.createOrFold<arith::AddIOp>(slice.position[kept + i], value);
     }
   } else {
     slice.memref = lookup(op, op.getSource());
@@ -171,9 +164,9 @@ LogicalResult BlockConverter::convertInsert(tensor::ParallelInsertSliceOp op) {
   int64_t columns = 0;
   for (Value tile : tiles) {
     if (columns > 0)
-      position.back() =
-          b.createOrFold<arith::AddIOp>(first, arith::ConstantIndexOp::create(b, columns));
-    tile::StoreOp::create(b, tile, memref, position);
+      position.back() = builder.createOrFold<arith::AddIOp>(
+          first, arith::ConstantIndexOp::create(builder, columns));
+    tile::StoreOp::create(builder, tile, memref, position);
     columns += cast<RankedTensorType>(tile.getType()).getShape().back();
   }
   return success();
@@ -191,12 +184,12 @@ LogicalResult BlockConverter::convertFor(scf::ForOp op) {
     inits.push_back(lookupInRegisters(op, init));
   if (llvm::is_contained(bounds, Value()) || llvm::is_contained(inits, Value()))
     return failure();
-  auto loop = scf::ForOp::create(b, bounds[0], bounds[1], bounds[2], inits);
+  auto loop = scf::ForOp::create(builder, bounds[0], bounds[1], bounds[2], inits);
   mapping.map(op.getInductionVar(), loop.getInductionVar());
   mapping.map(op.getRegionIterArgs(), loop.getRegionIterArgs());
   mapping.map(op.getResults(), loop.getResults());
-  OpBuilder::InsertionGuard guard(b);
-  b.setInsertionPointToEnd(loop.getBody());
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPointToEnd(loop.getBody());
   return convertBody(*op.getBody());
 }
 
@@ -206,24 +199,22 @@ LogicalResult BlockConverter::convertIf(scf::IfOp op) {
     return failure();
   SmallVector<Type> types;
   for (OpResult result : op->getResults()) {
-    auto tensor = dyn_cast<RankedTensorType>(result.getType());
-    RankedTensorType tile = tensor ? getTileType(op, tensor) : RankedTensorType();
-    if (tensor && !tile)
+    bool isTensor = isa<RankedTensorType>(result.getType());
+    RankedTensorType tile = isTensor ? getTileType(op, result) : RankedTensorType();
+    if (isTensor && !tile)
       return failure();
-    if (partialSums.contains(result))
-      tile = RankedTensorType::get({blockM, kNumParts}, tile.getElementType());
     types.push_back(tile ? tile : result.getType());
   }
   auto branch =
-      scf::IfOp::create(b, types, condition, /*withElseRegion=*/!op.getElseRegion().empty());
+      scf::IfOp::create(builder, types, condition, /*withElseRegion=*/!op.getElseRegion().empty());
   mapping.map(op.getResults(), branch.getResults());
-  OpBuilder::InsertionGuard guard(b);
+  OpBuilder::InsertionGuard guard(builder);
   for (auto [from, to] : llvm::zip(op->getRegions(), branch->getRegions())) {
     if (from.empty())
       continue;
     Block &block = to.front();
     block.clear();
-    b.setInsertionPointToEnd(&block);
+    builder.setInsertionPointToEnd(&block);
     if (failed(convertBody(from.front())))
       return failure();
   }
@@ -232,7 +223,7 @@ LogicalResult BlockConverter::convertIf(scf::IfOp op) {
 
 /// Searches (scf.while) and other control flow on scalars: cloned whole, reads of captured tensors
 /// become loads.
-static LogicalResult cloneScalarControl(OpBuilder &b, Operation &op, IRMapping &mapping,
+static LogicalResult cloneScalarControl(OpBuilder &builder, Operation &op, IRMapping &mapping,
                                         llvm::function_ref<Value(Operation *, Value)> lookup) {
   WalkResult free = op.walk([&](Operation *inner) -> WalkResult {
     for (Type type : inner->getResultTypes())
@@ -255,7 +246,7 @@ static LogicalResult cloneScalarControl(OpBuilder &b, Operation &op, IRMapping &
   });
   if (free.wasInterrupted())
     return failure();
-  Operation *clone = b.clone(op, mapping);
+  Operation *clone = builder.clone(op, mapping);
   clone->walk([&](tensor::ExtractOp extract) {
     OpBuilder inner(extract);
     // The operand is a memref already, which the op's own accessor would refuse.
@@ -274,92 +265,82 @@ LogicalResult BlockConverter::convertBody(Block &body) {
   return success();
 }
 
+LogicalResult BlockConverter::convertFill(linalg::FillOp op) {
+  Value scalar = lookup(op, op.getInputs()[0]);
+  RankedTensorType type = scalar ? getTileType(op, op.getResult(0)) : RankedTensorType();
+  if (!type)
+    return failure();
+  mapping.map(op.getResult(0), builder.splat(scalar, type.getShape()));
+  return success();
+}
+
+LogicalResult BlockConverter::convertDim(tensor::DimOp op) {
+  if (const ArgumentSlice *slice = findSlice(op.getSource()); slice && op.getConstantIndex()) {
+    mapping.map(op.getResult(), slice->sizes[*op.getConstantIndex()]);
+    return success();
+  }
+  Value memref = lookup(op, op.getSource()), index = memref ? lookup(op, op.getIndex()) : Value();
+  if (!index)
+    return failure();
+  if (!isa<MemRefType>(memref.getType()))
+    return op.emitOpError("expected a size of an argument, got one of a tile ") << memref.getType();
+  mapping.map(op.getResult(), memref::DimOp::create(builder, memref, index).getResult());
+  return success();
+}
+
+LogicalResult BlockConverter::convertExtract(tensor::ExtractOp op) {
+  SmallVector<Value> indices;
+  for (Value index : op.getIndices())
+    indices.push_back(lookup(op, index));
+  Value memref;
+  if (const ArgumentSlice *slice = findSlice(op.getTensor())) {
+    memref = slice->memref;
+    size_t kept = slice->position.size() - indices.size();
+    for (auto [i, index] : llvm::enumerate(indices))
+      if (index)
+        index = builder.createOrFold<arith::AddIOp>(slice->position[kept + i], index);
+    indices.insert(indices.begin(), slice->position.begin(), slice->position.begin() + kept);
+  } else {
+    memref = lookup(op, op.getTensor());
+  }
+  if (!memref || llvm::is_contained(indices, Value()))
+    return failure();
+  if (!isa<MemRefType>(memref.getType()))
+    return op.emitOpError("expected an element of an argument, got one of a tile ")
+           << memref.getType();
+  mapping.map(op.getResult(), memref::LoadOp::create(builder, memref, indices).getResult());
+  return success();
+}
+
 LogicalResult BlockConverter::convertOp(Operation &op) {
-  b.setLoc(op.getLoc());
-  if (auto slice = dyn_cast<tensor::ExtractSliceOp>(op))
-    return convertSlice(slice);
-  if (auto insert = dyn_cast<tensor::ParallelInsertSliceOp>(op))
-    return convertInsert(insert);
-  if (auto loop = dyn_cast<scf::ForOp>(op))
-    return convertFor(loop);
-  if (auto step = dyn_cast<OnlineAttentionOp>(op))
-    return convertStep(step);
-  if (auto normalize = dyn_cast<NormalizeOp>(op))
-    return convertNormalize(normalize);
-  if (auto merge = dyn_cast<MergeOp>(op))
-    return convertMerge(merge);
-  if (isa<tensor::EmptyOp>(op))
-    return success();
-  if (auto fill = dyn_cast<linalg::FillOp>(op)) {
-    Value scalar = lookup(fill, fill.getInputs()[0]);
-    if (!scalar)
-      return failure();
-    RankedTensorType type = getTileType(fill, cast<RankedTensorType>(fill.getResult(0).getType()));
-    if (!type)
-      return failure();
-    SmallVector<int64_t> shape(type.getShape());
-    if (partialSums.contains(fill.getResult(0)))
-      shape.push_back(kNumParts);
-    mapping.map(fill.getResult(0), splat(scalar, shape));
-    return success();
-  }
-  if (auto assume = dyn_cast<AssumeOp>(op)) {
-    Value memref = lookup(assume, assume.getSource());
-    mapping.map(assume.getResult(), memref);
-    return success(memref != nullptr);
-  }
-  if (auto dim = dyn_cast<tensor::DimOp>(op)) {
-    if (auto slice = slices.find(dim.getSource());
-        slice != slices.end() && dim.getConstantIndex()) {
-      mapping.map(dim.getResult(), slice->second.sizes[*dim.getConstantIndex()]);
-      return success();
-    }
-    Value memref = lookup(dim, dim.getSource()),
-          index = memref ? lookup(dim, dim.getIndex()) : Value();
-    if (!index)
-      return failure();
-    if (!isa<MemRefType>(memref.getType()))
-      return dim.emitOpError("expected a size of an argument, got one of a tile ")
-             << memref.getType();
-    mapping.map(dim.getResult(), memref::DimOp::create(b, memref, index).getResult());
-    return success();
-  }
-  if (auto extract = dyn_cast<tensor::ExtractOp>(op)) {
-    SmallVector<Value> indices;
-    for (Value index : extract.getIndices())
-      indices.push_back(lookup(extract, index));
-    Value memref;
-    if (auto slice = slices.find(extract.getTensor()); slice != slices.end()) {
-      memref = slice->second.memref;
-      size_t kept = slice->second.position.size() - indices.size();
-      for (auto [i, index] : llvm::enumerate(indices))
-        if (index)
-          index = b.createOrFold<arith::AddIOp>(slice->second.position[kept + i], index);
-      indices.insert(indices.begin(), slice->second.position.begin(),
-                     slice->second.position.begin() + kept);
-    } else {
-      memref = lookup(extract, extract.getTensor());
-    }
-    if (!memref || llvm::is_contained(indices, Value()))
-      return failure();
-    if (!isa<MemRefType>(memref.getType()))
-      return extract.emitOpError("expected an element of an argument, got one of a tile ")
-             << memref.getType();
-    mapping.map(extract.getResult(), memref::LoadOp::create(b, memref, indices).getResult());
-    return success();
-  }
-  if (auto branch = dyn_cast<scf::IfOp>(op);
-      branch && llvm::any_of(op.getResultTypes(), llvm::IsaPred<RankedTensorType>))
-    return convertIf(branch);
-  if (isa<scf::WhileOp, scf::IfOp>(op))
-    return cloneScalarControl(b, op, mapping,
+  builder.setLoc(op.getLoc());
+  if (isa<AttnDialect>(op.getDialect()))
+    return convertAttention(*this, op);
+  auto convertOther = [&](Operation *) -> LogicalResult {
+    if (isa<arith::ArithDialect, affine::AffineDialect, math::MathDialect>(op.getDialect()) ||
+        isa<scf::YieldOp>(op))
+      return cloneElementwise(op);
+    return op.emitOpError("has no form on tiles");
+  };
+  auto convertControl = [&](Operation *) {
+    return cloneScalarControl(builder, op, mapping,
                               [&](Operation *user, Value value) { return lookup(user, value); });
-  if (isa<scf::InParallelOp>(op))
-    return convertBody(op.getRegion(0).front());
-  if (isa<arith::ArithDialect, affine::AffineDialect, math::MathDialect>(op.getDialect()) ||
-      isa<scf::YieldOp>(op))
-    return cloneElementwise(op);
-  return op.emitOpError("has no form on tiles");
+  };
+  return llvm::TypeSwitch<Operation *, LogicalResult>(&op)
+      .Case([&](tensor::ExtractSliceOp slice) { return convertSlice(slice); })
+      .Case([&](tensor::ParallelInsertSliceOp insert) { return convertInsert(insert); })
+      .Case([&](tensor::DimOp dim) { return convertDim(dim); })
+      .Case([&](tensor::ExtractOp extract) { return convertExtract(extract); })
+      .Case([&](tensor::EmptyOp) { return success(); })
+      .Case([&](linalg::FillOp fill) { return convertFill(fill); })
+      .Case([&](scf::ForOp loop) { return convertFor(loop); })
+      .Case([&](scf::InParallelOp) { return convertBody(op.getRegion(0).front()); })
+      .Case([&](scf::IfOp branch) {
+        bool hasTiles = llvm::any_of(op.getResultTypes(), llvm::IsaPred<RankedTensorType>);
+        return hasTiles ? convertIf(branch) : convertControl(branch);
+      })
+      .Case([&](scf::WhileOp loop) { return convertControl(loop); })
+      .Default(convertOther);
 }
 
 //===----------------------------------------------------------------------===//
@@ -371,23 +352,25 @@ LogicalResult BlockConverter::convertOp(Operation &op) {
 /// them the most work, and blocks start in order.
 LogicalResult BlockConverter::convertBlockIds() {
   SmallVector<Value> ivs = grid.getInductionVars();
-  Value tile = gpu::BlockIdOp::create(b, gpu::Dimension::x);
+  Value tile = gpu::BlockIdOp::create(builder, gpu::Dimension::x);
   if (ivs.size() == 4) {
-    Value parts =
-        arith::ConstantIndexOp::create(b, *getConstantIntValue(grid.getMixedUpperBound().front()));
-    mapping.map(ivs.front(), arith::RemUIOp::create(b, tile, parts).getResult());
-    tile = arith::DivUIOp::create(b, tile, parts);
+    Value parts = arith::ConstantIndexOp::create(
+        builder, *getConstantIntValue(grid.getMixedUpperBound().front()));
+    mapping.map(ivs.front(), arith::RemUIOp::create(builder, tile, parts).getResult());
+    tile = arith::DivUIOp::create(builder, tile, parts);
   }
   ivs.erase(ivs.begin(), ivs.end() - 3);
-  mapping.map(ivs[0], gpu::BlockIdOp::create(b, gpu::Dimension::z).getResult());
-  mapping.map(ivs[1], gpu::BlockIdOp::create(b, gpu::Dimension::y).getResult());
+  mapping.map(ivs[0], gpu::BlockIdOp::create(builder, gpu::Dimension::z).getResult());
+  mapping.map(ivs[1], gpu::BlockIdOp::create(builder, gpu::Dimension::y).getResult());
   Value rows = lookup(grid, grid.getMixedUpperBound().back());
   if (!rows)
     return failure();
-  Value step = arith::ConstantIndexOp::create(b, *getConstantIntValue(grid.getMixedStep().back()));
-  Value one = arith::ConstantIndexOp::create(b, 1);
-  Value last = arith::SubIOp::create(b, arith::CeilDivUIOp::create(b, rows, step), one);
-  mapping.map(ivs[2], b.createOrFold<arith::MulIOp>(arith::SubIOp::create(b, last, tile), step));
+  Value step =
+      arith::ConstantIndexOp::create(builder, *getConstantIntValue(grid.getMixedStep().back()));
+  Value one = arith::ConstantIndexOp::create(builder, 1);
+  Value last = arith::SubIOp::create(builder, arith::CeilDivUIOp::create(builder, rows, step), one);
+  mapping.map(ivs[2], builder.createOrFold<arith::MulIOp>(
+                          arith::SubIOp::create(builder, last, tile), step));
   return success();
 }
 
@@ -399,6 +382,6 @@ LogicalResult BlockConverter::convert(const KernelArguments &arguments) {
     mapping.map(destination, mapping.lookup(result));
   if (failed(convertBlockIds()) || failed(convertBody(*grid.getBody())))
     return failure();
-  func::ReturnOp::create(b);
+  func::ReturnOp::create(builder);
   return success();
 }

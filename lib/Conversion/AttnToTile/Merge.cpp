@@ -1,4 +1,4 @@
-//===- MergeConverter.cpp - partial results on tiles --------------------------------------===//
+//===- Merge.cpp - partial results on tiles -------------------------------------------------===//
 //
 // Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -17,7 +17,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialects/Tile/IR/TileOps.h"
-#include "lib/Conversion/AttnToTile/BlockConverter.h"
+#include "lib/Conversion/AttnToTile/Recipes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 
@@ -26,16 +26,19 @@ using namespace attn;
 
 constexpr int64_t kPieceColumns = 128;
 
-LogicalResult BlockConverter::convertMerge(MergeOp op) {
-  auto partial = slices.find(op.getPartial()), partialLse = slices.find(op.getPartialLse());
-  if (partial == slices.end() || partialLse == slices.end())
+LogicalResult attn::convertMerge(BlockConverter &block, MergeOp op) {
+  TileBuilder &b = block.builder;
+  int64_t blockM = block.rows;
+  const ArgumentSlice *partial = block.findSlice(op.getPartial()),
+                      *partialLse = block.findSlice(op.getPartialLse());
+  if (!partial || !partialLse)
     return op.emitOpError("expected partial results to be slices of the kernel's arguments");
   if (op.getPartial().getType().isDynamicDim(op.getPartial().getType().getRank() - 1))
     return op.emitOpError("expected a static Dv, got ") << op.getPartial().getType();
   RankedTensorType row = RankedTensorType::get({blockM}, b.getF32Type());
   ArrayRef<int64_t> rows = row.getShape();
   Value zero = arith::ConstantIndexOp::create(b, 0), one = arith::ConstantIndexOp::create(b, 1);
-  Value parts = partial->second.sizes.front();
+  Value parts = partial->sizes.front();
   auto load = [&](const ArgumentSlice &slice, Value part, int64_t column, RankedTensorType type) {
     SmallVector<Value> position = slice.position;
     position.front() = b.createOrFold<arith::AddIOp>(position.front(), part);
@@ -43,57 +46,56 @@ LogicalResult BlockConverter::convertMerge(MergeOp op) {
     position.back() = b.createOrFold<arith::AddIOp>(position.back(), first);
     return tile::LoadOp::create(b, type, slice.memref, position).getResult();
   };
-  auto maxima = scf::ForOp::create(b, zero, parts, one, ValueRange{constant(kLowest, rows)});
+  auto maxima = scf::ForOp::create(b, zero, parts, one, ValueRange{b.constant(kLowest, rows)});
   {
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToEnd(maxima.getBody());
-    Value lse = load(partialLse->second, maxima.getInductionVar(), 0, row);
+    Value lse = load(*partialLse, maxima.getInductionVar(), 0, row);
     Value next = arith::MaximumFOp::create(b, maxima.getRegionIterArg(0), lse);
     scf::YieldOp::create(b, next);
   }
-  Value max = maxima.getResult(0), isEmpty = isEqual(max, kLowest);
-  Value offset = arith::SelectOp::create(b, isEmpty, constant(0.0, rows), max), total;
+  Value max = maxima.getResult(0), isEmpty = b.isEqual(max, kLowest);
+  Value offset = arith::SelectOp::create(b, isEmpty, b.constant(0.0, rows), max), total;
 
   Type element = op.getOutput().getType().getElementType();
   int64_t dv = op.getPartial().getType().getShape().back();
   for (int64_t column = 0; column < dv; column += kPieceColumns) {
     RankedTensorType type =
         RankedTensorType::get({blockM, std::min(dv - column, kPieceColumns)}, b.getF32Type());
-    Value inits[] = {constant(0.0, rows), constant(0.0, type.getShape())};
+    Value inits[] = {b.constant(0.0, rows), b.constant(0.0, type.getShape())};
     auto sums = scf::ForOp::create(b, zero, parts, one, inits);
     {
       OpBuilder::InsertionGuard guard(b);
       b.setInsertionPointToEnd(sums.getBody());
       Value part = sums.getInductionVar(), acc = sums.getRegionIterArg(1);
-      Value lse = load(partialLse->second, part, 0, row);
+      Value lse = load(*partialLse, part, 0, row);
       Value exponent = arith::MulFOp::create(b, arith::SubFOp::create(b, lse, offset),
-                                             constant(1.0 / M_LN2, rows));
+                                             b.constant(1.0 / M_LN2, rows));
       // A part that is infinite, of a sink that is, is the whole, though inf - inf is none.
       Value isMax = arith::CmpFOp::create(b, arith::CmpFPredicate::OEQ, lse, offset);
-      exponent = arith::SelectOp::create(b, isMax, constant(0.0, rows), exponent);
+      exponent = arith::SelectOp::create(b, isMax, b.constant(0.0, rows), exponent);
       Value weight = math::Exp2Op::create(b, exponent);
-      Value values = load(partial->second, part, column, type);
-      Value added = math::FmaOp::create(b, values, rowsToTile(weight, type.getDimSize(1)), acc);
+      Value values = load(*partial, part, column, type);
+      Value added = math::FmaOp::create(b, values, b.rowsToTile(weight, type.getDimSize(1)), acc);
       // What a part without keys left in memory is not a number to count on.
-      Value isNothing = rowsToTile(isEqual(lse, kLowest), type.getDimSize(1));
+      Value isNothing = b.rowsToTile(b.isEqual(lse, kLowest), type.getDimSize(1));
       Value next[] = {arith::AddFOp::create(b, sums.getRegionIterArg(0), weight),
                       arith::SelectOp::create(b, isNothing, acc, added)};
       scf::YieldOp::create(b, next);
     }
     total = sums.getResult(0);
-    Value quotient = arith::DivFOp::create(b, constant(1.0, rows), total);
-    Value inverse = arith::SelectOp::create(b, isEmpty, constant(0.0, rows), quotient);
+    Value quotient = arith::DivFOp::create(b, b.constant(1.0, rows), total);
+    Value inverse = arith::SelectOp::create(b, isEmpty, b.constant(0.0, rows), quotient);
     Value output =
-        arith::MulFOp::create(b, sums.getResult(1), rowsToTile(inverse, type.getDimSize(1)));
-    if (!element.isF32())
-      output = arith::TruncFOp::create(b, type.clone(element), output);
-    pieces[op->getResult(0)].push_back(output);
+        arith::MulFOp::create(b, sums.getResult(1), b.rowsToTile(inverse, type.getDimSize(1)));
+    block.pieces[op->getResult(0)].push_back(b.narrow(output, element));
   }
   if (!op.getLse())
     return success();
-  Value log = arith::MulFOp::create(b, math::Log2Op::create(b, total), constant(M_LN2, rows));
+  Value log = arith::MulFOp::create(b, math::Log2Op::create(b, total), b.constant(M_LN2, rows));
   Value lse = arith::AddFOp::create(b, offset, log);
-  mapping.map(op->getResult(1),
-              arith::SelectOp::create(b, isEmpty, constant(kLowest, rows), lse).getResult());
+  block.mapping.map(
+      op->getResult(1),
+      arith::SelectOp::create(b, isEmpty, b.constant(kLowest, rows), lse).getResult());
   return success();
 }

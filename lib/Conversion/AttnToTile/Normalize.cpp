@@ -1,0 +1,81 @@
+//===- Normalize.cpp - the end of the online softmax on tiles ----------------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------------------------===//
+
+#include "dialects/Tile/IR/TileOps.h"
+#include "lib/Conversion/AttnToTile/Recipes.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+
+using namespace mlir;
+using namespace attn;
+
+/// The sums of rows, whole.
+static Value sumParts(TileBuilder &b, Value sums) {
+  auto type = cast<RankedTensorType>(sums.getType());
+  if (type.getRank() == 1)
+    return sums;
+  auto rows = RankedTensorType::get({type.getDimSize(0)}, type.getElementType());
+  return tile::ReduceOp::create(b, rows, tile::Combiner::Add, sums, /*init=*/Value());
+}
+
+LogicalResult attn::convertNormalize(BlockConverter &block, NormalizeOp op) {
+  TileBuilder &b = block.builder;
+  Value acc = block.lookupInRegisters(op, op.getAcc()),
+        max = block.lookupInRegisters(op, op.getRowMax()),
+        sum = block.lookupInRegisters(op, op.getRowSum());
+  if (!acc || !max || !sum)
+    return failure();
+  sum = sumParts(b, sum);
+  int64_t dv = op.getAcc().getType().getDimSize(1);
+  RankedTensorType row = RankedTensorType::get({block.rows}, b.getF32Type());
+  // What one unit of the maximum is as a natural logarithm, and without a sink in base 2.
+  std::optional<double> foldedScale = findFoldedScale(block.grid);
+  double unit = foldedScale.value_or(1.0);
+  if (op.getSink()) {
+    Value scalar = block.lookup(op, op.getSink());
+    if (!scalar)
+      return failure();
+    // The sink joins the maximum and the sum; the accumulator follows the maximum. All are natural
+    // logarithms: in base 2 a finite sink may be none.
+    auto power = [&](Value difference) -> Value {
+      Value exponent =
+          arith::MulFOp::create(b, difference, b.constant(1.0 / M_LN2, row.getShape()));
+      return math::Exp2Op::create(b, exponent);
+    };
+    Value zero = b.constant(0.0, row.getShape()), one = b.constant(1.0, row.getShape());
+    Value sink = b.splat(scalar, row.getShape());
+    max = arith::MulFOp::create(b, max, b.constant(unit * M_LN2, row.getShape()));
+    Value joined = arith::MaximumFOp::create(b, max, sink);
+    Value safe = arith::SelectOp::create(b, b.isEqual(joined, kLowest), zero, joined);
+    Value factor = power(arith::SubFOp::create(b, max, safe));
+    // Of a sink of +inf too, though inf - inf is none.
+    Value isMax = arith::CmpFOp::create(b, arith::CmpFPredicate::OEQ, sink, safe);
+    Value extra =
+        arith::SelectOp::create(b, isMax, one, power(arith::SubFOp::create(b, sink, safe)));
+    sum = arith::AddFOp::create(b, arith::MulFOp::create(b, sum, factor), extra);
+    acc = arith::MulFOp::create(b, acc, b.rowsToTile(factor, dv));
+    max = joined;
+  } else if (foldedScale) {
+    max = arith::MulFOp::create(b, max, b.constant(unit, row.getShape()));
+  }
+  Value empty = b.isEqual(sum, 0.0);
+  Value divisor = arith::SelectOp::create(b, empty, b.constant(1.0, row.getShape()), sum);
+  Value inverse = arith::DivFOp::create(b, b.constant(1.0, row.getShape()), divisor);
+  Value o = arith::MulFOp::create(b, acc, b.rowsToTile(inverse, dv));
+  block.mapping.map(op->getResult(0), b.narrow(o, op.getOutput().getType().getElementType()));
+  if (op.getLse()) {
+    Value log = math::Log2Op::create(b, divisor), ln2 = b.constant(M_LN2, row.getShape()), lse;
+    if (op.getSink())
+      lse = arith::AddFOp::create(b, max, arith::MulFOp::create(b, log, ln2));
+    else
+      lse = arith::MulFOp::create(b, arith::AddFOp::create(b, max, log), ln2);
+    block.mapping.map(
+        op->getResult(1),
+        arith::SelectOp::create(b, empty, b.constant(kLowest, row.getShape()), lse).getResult());
+  }
+  return success();
+}

@@ -1,0 +1,260 @@
+//===- OnlineAttention.cpp - one step of the online softmax on tiles ---------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------------------------===//
+
+#include "dialects/Tile/IR/TileClearOps.h"
+#include "lib/Analysis/ScoreExtremes/ScoreExtremes.h"
+#include "lib/Conversion/AttnToTile/KeptColumns.h"
+#include "lib/Conversion/AttnToTile/Recipes.h"
+#include "lib/Conversion/AttnToTile/Regions.h"
+#include "lib/Transforms/Attn/KeptKeys.h"
+#include "lib/Transforms/Attn/Schedule.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/IR/Matchers.h"
+
+using namespace mlir;
+using namespace attn;
+
+std::optional<double> attn::findFoldedScale(scf::ForallOp grid) {
+  std::optional<double> scale;
+  bool isFoldable = true;
+  grid.walk([&](OnlineAttentionOp step) {
+    FloatAttr constant;
+    isFoldable &= step.getScore().empty() && matchPattern(step.getScale(), m_Constant(&constant));
+    if (!isFoldable)
+      return;
+    double value = constant.getValueAsDouble();
+    isFoldable &= value > 0 && std::isnormal(float(value)) && (!scale || *scale == value);
+    scale = value;
+  });
+  return isFoldable ? scale : std::nullopt;
+}
+
+/// The value outside of the mask that, where it is true, keeps everything: an operand of the or
+/// that the mask yields.
+static Value findKeepsAll(Region &mask) {
+  auto either = mask.front().getTerminator()->getOperand(0).getDefiningOp<arith::OrIOp>();
+  if (either)
+    for (Value operand : either->getOperands())
+      if (!mask.isAncestor(operand.getParentRegion()))
+        return operand;
+  return {};
+}
+
+namespace {
+/// Which values of a step's tile may be those of keys that no row keeps. They may be anything.
+enum class Unread { None, BeforeFirstKey, Any };
+} // namespace
+
+static Unread findUnread(OnlineAttentionOp op) {
+  if (dropsKeysItself(op.getScore()))
+    return Unread::Any;
+  if (op.getMask().empty())
+    return Unread::None;
+  auto kept = op->getAttrOfType<StringAttr>(kKeptKeysAttrName);
+  if (kept && kept == kKeepsPrefix)
+    return Unread::None;
+  return kept ? Unread::BeforeFirstKey : Unread::Any;
+}
+
+/// How many keys a step's tile has at most.
+static int64_t getTileKeys(BlockConverter &block, OnlineAttentionOp op) {
+  auto schedule = op->getAttrOfType<ScheduleAttr>(kScheduleAttrName);
+  return schedule ? schedule.getBlockN() : block.rows;
+}
+
+namespace {
+struct RowWeights {
+  Value weights, factor;
+};
+} // namespace
+
+/// Weights relative to the maximum, 2^(t - max), and the factor 2^(old - max) of what was computed
+/// relative to the old one. A row that keeps nothing has maximum -inf; subtracting 0 instead makes
+/// its weights 0, not NaN.
+///
+/// With a folded scale c, t and the maxima are not scaled yet: t * c - max * c is one multiply-add.
+/// Where the product max * c is rounded, all weights of the row share the error as a factor, which
+/// the sum cancels. It is at most 2^4 up to |max * c| = 2^28. Beyond, scores differ by more than
+/// any weight can show or not at all, so that c may be rounded to a power of two, whose products
+/// are exact.
+static RowWeights emitRowWeights(TileBuilder &b, std::optional<double> foldedScale, Value t,
+                                 Value old, Value max) {
+  auto type = cast<RankedTensorType>(t.getType());
+  ArrayRef<int64_t> rows = cast<RankedTensorType>(max.getType()).getShape();
+  int64_t columns = type.getDimSize(1);
+  Value shift = arith::SelectOp::create(b, b.isEqual(max, kLowest), b.constant(0.0, rows), max);
+  if (!foldedScale) {
+    Value factor = math::Exp2Op::create(b, arith::SubFOp::create(b, old, shift));
+    return {math::Exp2Op::create(b, arith::SubFOp::create(b, t, b.rowsToTile(shift, columns))),
+            factor};
+  }
+  Value scale = b.constant(*foldedScale, rows);
+  Value magnitude = math::AbsFOp::create(b, arith::MulFOp::create(b, shift, scale));
+  Value isHuge =
+      arith::CmpFOp::create(b, arith::CmpFPredicate::OGT, magnitude, b.constant(0x1p28, rows));
+  Value rounded = b.constant(std::exp2(std::floor(std::log2(*foldedScale))), rows);
+  Value c = arith::SelectOp::create(b, isHuge, rounded, scale);
+  Value negative = arith::NegFOp::create(b, arith::MulFOp::create(b, shift, c));
+  Value factor =
+      math::Exp2Op::create(b, arith::AddFOp::create(b, arith::MulFOp::create(b, old, c), negative));
+  Value exponent =
+      math::FmaOp::create(b, t, b.rowsToTile(c, columns), b.rowsToTile(negative, columns));
+  return {math::Exp2Op::create(b, exponent), factor};
+}
+
+LogicalResult attn::convertStep(BlockConverter &block, OnlineAttentionOp op) {
+  TileBuilder &b = block.builder;
+  const ArgumentSlice *query = block.findSlice(op.getQuery()), *key = block.findSlice(op.getKey()),
+                      *value = block.findSlice(op.getValue());
+  if (!query || !key || !value)
+    return op.emitOpError("expected query, key and value to be slices of the kernel's arguments");
+  int64_t blockM = block.rows, blockN = getTileKeys(block, op);
+  std::optional<double> foldedScale = findFoldedScale(block.grid);
+  Type element = op.getQuery().getType().getElementType();
+  if (!element.isF16() && !element.isBF16())
+    return op.emitOpError("expected f16 or bf16 elements on this target, got ") << element;
+  int64_t d = op.getQuery().getType().getDimSize(1), dv = op.getValue().getType().getDimSize(1);
+  RankedTensorType scores = RankedTensorType::get({blockM, blockN}, b.getF32Type());
+  auto load = [&](const ArgumentSlice &slice, int64_t rows, int64_t columns) -> Value {
+    return tile::LoadOp::create(b, RankedTensorType::get({rows, columns}, element), slice.memref,
+                                slice.position);
+  };
+
+  Value scale = block.lookup(op, op.getScale());
+  SmallVector<Value> at, state;
+  for (OpFoldResult position : op.getMixedOrigin())
+    at.push_back(block.lookup(op, position));
+  for (Value value : op.getDpsInits()) {
+    state.push_back(block.lookupInRegisters(op, value));
+    if (!state.back())
+      return failure();
+  }
+  if (!scale || llvm::is_contained(at, Value()))
+    return failure();
+
+  // A tile of constant size is whole, any other may be short. Without a mask it ends at N, and what
+  // is behind reads as zeros. With one it may end before: what lies behind its keys may hold
+  // anything, so it ends with them and begins with keys of other steps.
+  b.setLoc(op.getLoc());
+  bool isShort = op.getKey().getType().getDimSize(0) != blockN;
+  bool isShifted = isShort && !op.getMask().empty();
+  Unread unread = findUnread(op);
+  ArgumentSlice keys = *key, values = *value;
+  Value firstColumn = at[3], keysBefore;
+  if (isShifted) {
+    keysBefore = b.createOrFold<arith::SubIOp>(arith::ConstantIndexOp::create(b, blockN),
+                                               keys.sizes.front());
+    firstColumn = b.createOrFold<arith::SubIOp>(firstColumn, keysBefore);
+    for (ArgumentSlice *slice : {&keys, &values}) {
+      Value &row = slice->position[slice->position.size() - 2];
+      row = b.createOrFold<arith::SubIOp>(row, keysBefore);
+    }
+  }
+
+  // T = score(scale * Q K^T)
+  Value q = load(*query, blockM, d), k = load(keys, blockN, d);
+  Value t = tile::MmaOp::create(b, scores, q, k, /*acc=*/Value(), /*transpose_lhs=*/false,
+                                /*transpose_rhs=*/true);
+  if (!foldedScale)
+    t = arith::MulFOp::create(b, t, b.splat(scale, scores.getShape()));
+  RankedTensorType positions = scores.clone(b.getIndexType());
+  auto clamp = [&](Value coordinates, Value size, Value first) -> Value {
+    Value one = arith::ConstantIndexOp::create(b, 1);
+    Value last = b.createOrFold<arith::SubIOp>(b.createOrFold<arith::AddIOp>(first, size), one);
+    return arith::MinSIOp::create(b, coordinates, b.splat(last, scores.getShape()));
+  };
+  Value columns, safeRows, safeColumns;
+  auto emitPositions = [&] {
+    safeRows = tile::CoordOp::create(b, positions, 0, at[2]);
+    safeColumns = columns = tile::CoordOp::create(b, positions, 1, firstColumn);
+    // Only where tensors are read must positions stay inside. Rows that are not there would read
+    // keys that no other does.
+    bool reads = readsTensors(op.getScore()) || readsTensors(op.getMask());
+    if (reads || unread == Unread::Any)
+      safeRows = clamp(safeRows, query->sizes[0], at[2]);
+    if (!reads)
+      return;
+    if (isShifted)
+      safeColumns = arith::MaxSIOp::create(b, columns, b.splat(at[3], scores.getShape()));
+    else if (isShort)
+      safeColumns = clamp(columns, keys.sizes[0], at[3]);
+  };
+  if (!op.getScore().empty()) {
+    emitPositions();
+    t = inlineRegion(block, op.getScore(), {t, at[0], at[1], safeRows, safeColumns}, scores);
+    if (!t)
+      return failure();
+  }
+  // Where a scalar says that the mask keeps everything, it is passed over.
+  scf::IfOp applies;
+  Value clears;
+  Value keepsAll = op.getMask().empty() || isShort ? Value() : findKeepsAll(op.getMask());
+  if (keepsAll) {
+    Value condition = block.lookup(op, keepsAll);
+    if (!condition)
+      return failure();
+    Value yes = arith::ConstantOp::create(b, b.getBoolAttr(true));
+    if (!dropsKeysItself(op.getScore()))
+      clears = arith::XOrIOp::create(b, condition, yes);
+    applies = scf::IfOp::create(b, scores, condition, /*withElseRegion=*/true);
+    b.setInsertionPointToEnd(applies.thenBlock());
+    scf::YieldOp::create(b, t);
+    b.setInsertionPointToEnd(applies.elseBlock());
+  }
+  if (!columns && (isShort || !op.getMask().empty()))
+    emitPositions();
+  Value keep;
+  if (!op.getMask().empty()) {
+    keep =
+        inlineRegion(block, op.getMask(), {at[0], at[1], safeRows, safeColumns}, scores, keepsAll);
+    if (!keep)
+      return failure();
+  }
+  b.setLoc(op.getLoc());
+  if (isShifted) {
+    Value distances =
+        tile::CoordOp::create(b, positions, 1, b.createOrFold<arith::SubIOp>(firstColumn, at[3]));
+    keep = narrowFrom(b, keep, columns, distances, at[3]);
+  } else if (isShort) {
+    Value end = b.createOrFold<arith::AddIOp>(at[3], keys.sizes[0]);
+    keep = arith::CmpIOp::create(b, arith::CmpIPredicate::slt, columns,
+                                 b.splat(end, scores.getShape()));
+  }
+  if (keep)
+    t = arith::SelectOp::create(b, keep, t, b.constant(kLowest, scores.getShape()));
+  if (applies) {
+    scf::YieldOp::create(b, t);
+    b.setInsertionPointAfter(applies);
+    t = applies.getResult(0);
+  }
+
+  RankedTensorType row = RankedTensorType::get({blockM}, b.getF32Type());
+  Value max = arith::MaximumFOp::create(b, state[1],
+                                        tile::ReduceOp::create(b, row, tile::Combiner::Max, t,
+                                                               /*init=*/Value()));
+  RowWeights weight = emitRowWeights(b, foldedScale, t, state[1], max);
+  Value factor = weight.factor, p = weight.weights;
+  auto sums = cast<RankedTensorType>(state[2].getType());
+  Value decay = sums.getRank() == 2 ? b.rowsToTile(factor, sums.getDimSize(1)) : factor;
+  Value sum = tile::ReduceOp::create(b, sums, tile::Combiner::Add, p,
+                                     arith::MulFOp::create(b, state[2], decay));
+  Value weights = arith::TruncFOp::create(b, scores.clone(element), p);
+  Value acc = arith::MulFOp::create(b, state[0], b.rowsToTile(factor, dv));
+  Value v = load(values, blockN, dv);
+  if (unread == Unread::BeforeFirstKey && isShifted)
+    clears = arith::CmpIOp::create(b, arith::CmpIPredicate::sgt, keysBefore,
+                                   arith::ConstantIndexOp::create(b, 0));
+  if (unread == Unread::Any || (unread == Unread::BeforeFirstKey && isShifted))
+    v = tile::ClearUnreadOp::create(b, v.getType(), v, weights, clears).getResult();
+  acc = tile::MmaOp::create(b, cast<RankedTensorType>(acc.getType()), weights, v, acc,
+                            /*transpose_lhs=*/false,
+                            /*transpose_rhs=*/false);
+  Value next[] = {acc, max, sum};
+  block.mapping.map(op->getResults(), ValueRange(next));
+  return success();
+}

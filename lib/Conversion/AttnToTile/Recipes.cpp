@@ -1,0 +1,28 @@
+//===- Recipes.cpp - what ops of attention become on tiles ---------------------------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------------------------===//
+
+#include "lib/Conversion/AttnToTile/Recipes.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace attn;
+
+/// An assumption is for the analyses of rooms before.
+static LogicalResult convertAssume(BlockConverter &block, AssumeOp op) {
+  Value memref = block.lookup(op, op.getSource());
+  block.mapping.map(op.getResult(), memref);
+  return success(memref != nullptr);
+}
+
+LogicalResult attn::convertAttention(BlockConverter &block, Operation &op) {
+  return llvm::TypeSwitch<Operation *, LogicalResult>(&op)
+      .Case([&](AssumeOp assume) { return convertAssume(block, assume); })
+      .Case([&](OnlineAttentionOp step) { return convertStep(block, step); })
+      .Case([&](NormalizeOp normalize) { return convertNormalize(block, normalize); })
+      .Case([&](MergeOp merge) { return convertMerge(block, merge); })
+      .Default([](Operation *op) { return op->emitOpError("has no form on tiles"); });
+}

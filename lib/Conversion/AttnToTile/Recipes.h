@@ -1,0 +1,39 @@
+//===- Recipes.h - what ops of attention become on tiles -----------------------------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------------------------===//
+//
+// One file for each: OnlineAttention.cpp, Normalize.cpp, Merge.cpp. A recipe finds the tiles and
+// slices that its operands have become in the block, emits, and says what its results are.
+//
+//===----------------------------------------------------------------------------------------===//
+
+#ifndef ATTN_LIB_CONVERSION_ATTNTOTILE_RECIPES_H
+#define ATTN_LIB_CONVERSION_ATTNTOTILE_RECIPES_H
+
+#include "dialects/Attn/IR/AttnOps.h"
+#include "lib/Conversion/AttnToTile/BlockConverter.h"
+#include <limits>
+#include <optional>
+
+namespace attn {
+
+/// The maximum of no score, and the log-sum-exp of a row that keeps no key.
+inline constexpr double kLowest = -std::numeric_limits<double>::infinity();
+
+/// By the op's recipe.
+mlir::LogicalResult convertAttention(BlockConverter &block, mlir::Operation &op);
+
+mlir::LogicalResult convertStep(BlockConverter &block, OnlineAttentionOp op);
+mlir::LogicalResult convertNormalize(BlockConverter &block, NormalizeOp op);
+mlir::LogicalResult convertMerge(BlockConverter &block, MergeOp op);
+
+/// The scale of all steps of a grid when it is a positive constant and nothing but masks comes
+/// between it and the softmax: running maxima are then of unscaled scores.
+std::optional<double> findFoldedScale(mlir::scf::ForallOp grid);
+
+} // namespace attn
+
+#endif // ATTN_LIB_CONVERSION_ATTNTOTILE_RECIPES_H

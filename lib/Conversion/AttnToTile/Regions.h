@@ -1,0 +1,23 @@
+//===- Regions.h - score, mask and grad regions on tiles ---------------------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------------------------===//
+
+#ifndef ATTN_LIB_CONVERSION_ATTNTOTILE_REGIONS_H
+#define ATTN_LIB_CONVERSION_ATTNTOTILE_REGIONS_H
+
+#include "lib/Conversion/AttnToTile/BlockConverter.h"
+
+namespace attn {
+
+/// Inlines a region on tiles of coordinates; returns the yielded tile, or null with a diagnostic.
+/// Arguments are tiles or scalars; an op with a tile among its operands works on tiles, others stay
+/// scalar. `isFalse`, from outside of the region, is known to be.
+mlir::Value inlineRegion(BlockConverter &block, mlir::Region &region, mlir::ValueRange arguments,
+                         mlir::RankedTensorType shape, mlir::Value isFalse = {});
+
+} // namespace attn
+
+#endif // ATTN_LIB_CONVERSION_ATTNTOTILE_REGIONS_H

@@ -1,0 +1,33 @@
+//===- TileBuilder.h - small tiles -------------------------------------------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------------------------===//
+
+#ifndef ATTN_LIB_CONVERSION_ATTNTOTILE_TILEBUILDER_H
+#define ATTN_LIB_CONVERSION_ATTNTOTILE_TILEBUILDER_H
+
+#include "mlir/IR/ImplicitLocOpBuilder.h"
+
+namespace attn {
+
+/// Lanes of a quad, which share a row.
+inline constexpr int64_t kQuadLanes = 4;
+
+/// A builder that knows how tiles are made from scalars and rows.
+class TileBuilder : public mlir::ImplicitLocOpBuilder {
+public:
+  using ImplicitLocOpBuilder::ImplicitLocOpBuilder;
+
+  mlir::Value splat(mlir::Value scalar, llvm::ArrayRef<int64_t> shape);
+  /// Of f32.
+  mlir::Value constant(double value, llvm::ArrayRef<int64_t> shape);
+  mlir::Value rowsToTile(mlir::Value rows, int64_t columns);
+  mlir::Value isEqual(mlir::Value tile, double value);
+  mlir::Value narrow(mlir::Value tile, mlir::Type element);
+};
+
+} // namespace attn
+
+#endif // ATTN_LIB_CONVERSION_ATTNTOTILE_TILEBUILDER_H
