@@ -78,7 +78,20 @@ LogicalResult AttentionGradOp::verify() {
                            type.getDimSize(0))))
       return failure();
   }
-  return verifyWrt(*this, getWrt(), getDWrt());
+  if (failed(verifyWrt(*this, getWrt(), getDWrt())))
+    return failure();
+  return verifySameExtents(*this, {{"query", getQuery(), "BHMD"},
+                                   {"key", getKey(), "BGND"},
+                                   {"value", getValue(), "BGNV"},
+                                   {"output", getOutput(), "BHMV"},
+                                   {"d_output", getDOutput(), "BHMV"},
+                                   {"lse", getLse(), "BHM"},
+                                   {"d_lse", getDLse(), "BHM"},
+                                   {"sink", getSink(), "H"},
+                                   {"d_query", getDQuery(), "BHMD"},
+                                   {"d_key", getDKey(), "BGND"},
+                                   {"d_value", getDValue(), "BGNV"},
+                                   {"d_sink", getDSink(), "H"}});
 }
 
 LogicalResult AttentionGradOp::verifyRegions() {
@@ -142,22 +155,39 @@ LogicalResult RowDeltaOp::verify() {
       if (failed(checkExtent(*this, dim, "output", o.getDimSize(i), name, type.getDimSize(i))))
         return failure();
   }
-  return success();
+  return verifySameExtents(*this, {{"output", getOutput(), "BHMV"},
+                                   {"d_output", getDOutput(), "BHMV"},
+                                   {"lse", getLse(), "BHM"},
+                                   {"d_lse", getDLse(), "BHM"},
+                                   {"neg_lse2", getNegLse2(), "BHM"},
+                                   {"delta", getDelta(), "BHM"}});
 }
 
 /// What both passes have.
-template <typename OpT> static LogicalResult verifySplitGrad(OpT op) {
+template <typename OpT>
+static LogicalResult verifySplitGrad(OpT op, Value dQuery, Value dKey, Value dValue) {
   if (failed(verifyScoredOp(op)) ||
       failed(verifyLikeOutput(op, "d_output", op.getDOutput().getType())) ||
       failed(verifyLikeLse(op, "neg_lse2", op.getNegLse2().getType())) ||
-      failed(verifyLikeLse(op, "delta", op.getDelta().getType())))
+      failed(verifyLikeLse(op, "delta", op.getDelta().getType())) ||
+      failed(verifyWrt(op, op.getWrt(), op.getDWrt())) ||
+      failed(verifyGradient(op, "d_query", dQuery, "query", op.getQuery())) ||
+      failed(verifyGradient(op, "d_key", dKey, "key", op.getKey())) ||
+      failed(verifyGradient(op, "d_value", dValue, "value", op.getValue())))
     return failure();
-  return verifyWrt(op, op.getWrt(), op.getDWrt());
+  return verifySameExtents(op, {{"query", op.getQuery(), "BHMD"},
+                                {"key", op.getKey(), "BGND"},
+                                {"value", op.getValue(), "BGNV"},
+                                {"d_output", op.getDOutput(), "BHMV"},
+                                {"neg_lse2", op.getNegLse2(), "BHM"},
+                                {"delta", op.getDelta(), "BHM"},
+                                {"d_query", dQuery, "BHMD"},
+                                {"d_key", dKey, "BGND"},
+                                {"d_value", dValue, "BGNV"}});
 }
 
 LogicalResult AttentionGradQueryOp::verify() {
-  return failure(failed(verifySplitGrad(*this)) ||
-                 failed(verifyGradient(*this, "d_query", getDQuery(), "query", getQuery())));
+  return verifySplitGrad(*this, getDQuery(), /*dKey=*/Value(), /*dValue=*/Value());
 }
 
 LogicalResult AttentionGradQueryOp::verifyRegions() {
@@ -166,9 +196,7 @@ LogicalResult AttentionGradQueryOp::verifyRegions() {
 }
 
 LogicalResult AttentionGradKeyValueOp::verify() {
-  return failure(failed(verifySplitGrad(*this)) ||
-                 failed(verifyGradient(*this, "d_key", getDKey(), "key", getKey())) ||
-                 failed(verifyGradient(*this, "d_value", getDValue(), "value", getValue())));
+  return verifySplitGrad(*this, /*dQuery=*/Value(), getDKey(), getDValue());
 }
 
 LogicalResult AttentionGradKeyValueOp::verifyRegions() {

@@ -307,6 +307,26 @@ LogicalResult attn::verifyLikeLse(ScoredOpInterface op, StringRef name, Type row
   return success();
 }
 
+LogicalResult attn::verifySameExtents(Operation *op, ArrayRef<Lettered> all) {
+  // attention_c20: an extent that several operands and results state is the same
+  llvm::SmallDenseMap<char, std::pair<StringRef, int64_t>> known;
+  for (const Lettered &one : all) {
+    if (!one.value)
+      continue;
+    for (auto [letter, size] :
+         llvm::zip_equal(one.letters, cast<ShapedType>(one.value.getType()).getShape())) {
+      if (ShapedType::isDynamic(size))
+        continue;
+      auto [first, isNew] = known.try_emplace(letter, one.name, size);
+      StringRef dim = letter == 'G' ? "Hkv" : letter == 'V' ? "Dv" : StringRef(&letter, 1);
+      if (!isNew &&
+          failed(checkExtent(op, dim, first->second.first, first->second.second, one.name, size)))
+        return failure();
+    }
+  }
+  return success();
+}
+
 LogicalResult attn::verifyScoredOp(ScoredOpInterface op) {
   if (failed(verifyProducts(op)))
     return failure();
@@ -327,7 +347,14 @@ LogicalResult AttentionOp::verify() {
   if (failed(verifyScoredOp(*this)) ||
       failed(verifyLikeOutput(*this, "output", getOutput().getType())))
     return failure();
-  return getLse() ? verifyLikeLse(*this, "lse", getLse().getType()) : success();
+  if (getLse() && failed(verifyLikeLse(*this, "lse", getLse().getType())))
+    return failure();
+  return verifySameExtents(*this, {{"query", getQuery(), "BHMD"},
+                                   {"key", getKey(), "BGND"},
+                                   {"value", getValue(), "BGNV"},
+                                   {"output", getOutput(), "BHMV"},
+                                   {"lse", getLse(), "BHM"},
+                                   {"sink", getSink(), "H"}});
 }
 
 LogicalResult AttentionOp::verifyRegions() {
@@ -466,9 +493,12 @@ LogicalResult MergeOp::verify() {
   if (Value lse = getLse()) {
     auto type = cast<ShapedType>(lse.getType());
     for (int64_t i = 0; i < rank - 2; ++i)
-      if (failed(checkExtent(*this, "dimension " + std::to_string(i), "output", o.getDimSize(i),
-                             "lse", type.getDimSize(i))))
-        return failure();
+      for (auto [name, size] : {std::pair<StringRef, int64_t>{"output", o.getDimSize(i)},
+                                {"partial past S", partial.getDimSize(i + 1)},
+                                {"partial_lse past S", partialLse.getDimSize(i + 1)}})
+        if (failed(checkExtent(*this, "dimension " + std::to_string(i), name, size, "lse",
+                               type.getDimSize(i))))
+          return failure();
   }
   return verifyDestinations(*this);
 }

@@ -36,6 +36,17 @@ mlir::LogicalResult verifyLikeOutput(ScoredOpInterface op, llvm::StringRef name,
 /// A tensor of an element for each row: the logarithm of its sum, and what comes of it.
 mlir::LogicalResult verifyLikeLse(ScoredOpInterface op, llvm::StringRef name, mlir::Type type);
 
+/// An operand or result, or null, and a letter for each of its dimensions: B, H, M, N, D, G for Hkv
+/// and V for Dv.
+struct Lettered {
+  llvm::StringRef name;
+  mlir::Value value;
+  llvm::StringRef letters;
+};
+
+/// An extent that several state is the same, `?` between them or not.
+mlir::LogicalResult verifySameExtents(mlir::Operation *op, llvm::ArrayRef<Lettered> all);
+
 /// A position of an element has four coordinates, or none.
 mlir::LogicalResult verifyOrigin(mlir::Operation *op, mlir::OperandRange origin);
 

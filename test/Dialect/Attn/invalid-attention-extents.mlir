@@ -61,3 +61,12 @@ func.func @attention_c7_columns(%q: tensor<2x4x1x16xf32>, %k: tensor<2x4x5x16xf3
   %o = attn.attention %q, %k, %v : tensor<2x4x1x16xf32>, tensor<2x4x5x16xf32>, tensor<2x4x5x32xf32> -> tensor<2x4x1x16xf32>
   return
 }
+
+// -----
+
+// `?` agrees with both, which do not agree with each other.
+func.func @attention_c20(%q: tensor<2x?x1x16xf32>, %k: tensor<2x?x5x16xf32>, %sink: tensor<4xf32>) {
+  // expected-error@+1 {{expected H of output and sink to agree, got 8 and 4}}
+  %o = attn.attention %q, %k, %k sink(%sink : tensor<4xf32>) : tensor<2x?x1x16xf32>, tensor<2x?x5x16xf32>, tensor<2x?x5x16xf32> -> tensor<2x8x1x16xf32>
+  return
+}

@@ -133,3 +133,23 @@ func.func @attention_c14_gradient(%q: !t, %l: !row) {
     } : !t, !t, !t, !t, !row, !t -> d_query(!t)
   return
 }
+
+// -----
+
+!t = tensor<?x?x?x16xbf16>
+!row = tensor<?x?x?xf32>
+func.func @attention_c20_sink(%q: !t, %l: !row, %sink: tensor<4xf32>) {
+  // expected-error@+1 {{expected H of sink and d_sink to agree, got 4 and 8}}
+  %d = attn.attention_grad %q, %q, %q, %q, %l, %q sink(%sink : tensor<4xf32>) : !t, !t, !t, !t, !row, !t -> d_sink(tensor<8xf32>)
+  return
+}
+
+// -----
+
+!t = tensor<?x?x?x16xbf16>
+!row = tensor<?x?x?xf32>
+func.func @attention_c20_keys(%q: !t, %k: tensor<?x?x4x16xbf16>, %l: !row) {
+  // expected-error@+1 {{expected N of key and d_value to agree, got 4 and 8}}
+  %d = attn.attention_grad %q, %k, %q, %q, %l, %q : !t, tensor<?x?x4x16xbf16>, !t, !t, !row, !t -> d_value(tensor<?x?x8x16xbf16>)
+  return
+}

@@ -88,6 +88,22 @@ func.func @merge_c3_lse(%p: tensor<3x8x16xf32>, %pl: tensor<3x8xf32>, %o: tensor
 
 // -----
 
+func.func @merge_c3_lse_of_partial(%p: tensor<3x8x16xf32>, %pl: tensor<3x8xf32>, %o: tensor<?x16xf16>, %lse: tensor<7xf32>) {
+  // expected-error@+1 {{expected dimension 0 of partial past S and lse to agree, got 8 and 7}}
+  %r:2 = attn.merge %p, %pl outs(%o, %lse) : tensor<3x8x16xf32>, tensor<3x8xf32>, tensor<?x16xf16>, tensor<7xf32> -> tensor<?x16xf16>, tensor<7xf32>
+  return
+}
+
+// -----
+
+func.func @merge_c3_lse_of_partial_lse(%p: tensor<3x?x16xf32>, %pl: tensor<3x8xf32>, %o: tensor<?x16xf16>, %lse: tensor<7xf32>) {
+  // expected-error@+1 {{expected dimension 0 of partial_lse past S and lse to agree, got 8 and 7}}
+  %r:2 = attn.merge %p, %pl outs(%o, %lse) : tensor<3x?x16xf32>, tensor<3x8xf32>, tensor<?x16xf16>, tensor<7xf32> -> tensor<?x16xf16>, tensor<7xf32>
+  return
+}
+
+// -----
+
 func.func @destination_c1(%p: memref<3x8x16xf32>, %pl: tensor<3x8xf32>, %o: tensor<8x16xf16>, %lse: tensor<8xf32>) {
   // expected-error@+1 {{expected all operands to be tensors or all to be buffers, got 3 and 1}}
   %r:2 = attn.merge %p, %pl outs(%o, %lse) : memref<3x8x16xf32>, tensor<3x8xf32>, tensor<8x16xf16>, tensor<8xf32> -> tensor<8x16xf16>, tensor<8xf32>

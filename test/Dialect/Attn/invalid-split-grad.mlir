@@ -44,3 +44,20 @@ func.func @attention_grad_c1_split(%q: !t, %l: !row) {
   attn.attention_grad_key_value %q, %q, %q, %q, %l, %l : !t, !t, !t, !t, !row, !row ->
   return
 }
+
+// -----
+
+func.func @attention_c20_rows(%o: tensor<?x4x?x16xbf16>, %l: tensor<?x4x3xf32>) {
+  // expected-error@+1 {{expected M of lse and delta to agree, got 3 and 5}}
+  %n, %d = attn.row_delta %o, %o, %l : tensor<?x4x?x16xbf16>, tensor<?x4x?x16xbf16>, tensor<?x4x3xf32> -> tensor<?x4x?xf32>, tensor<?x4x5xf32>
+  return
+}
+
+// -----
+
+!t = tensor<?x?x?x16xbf16>
+func.func @attention_c20_split(%q: !t, %n: tensor<?x?x3xf32>, %d: tensor<?x?x5xf32>) {
+  // expected-error@+1 {{expected M of neg_lse2 and delta to agree, got 3 and 5}}
+  %dq = attn.attention_grad_query %q, %q, %q, %q, %n, %d : !t, !t, !t, !t, tensor<?x?x3xf32>, tensor<?x?x5xf32> -> d_query(!t)
+  return
+}
