@@ -40,7 +40,7 @@ ScoreReference::ScoreReference(Reference &b, ScoredOpInterface op)
   heads = getValueOrCreateConstantIndexOp(b, b.getLoc(), q[1]);
   keyHeads = getValueOrCreateConstantIndexOp(b, b.getLoc(), k[1]);
   scale =
-      op.getScale() ? b.widen(op.getScale()) : b.number(1.0 / std::sqrt(double(op.getHeadDim())));
+      op.getScale() ? b.toReal(op.getScale()) : b.number(1.0 / std::sqrt(double(op.getHeadDim())));
   bhmn = {q[0], q[1], q[2], k[2]};
   bhm = {q[0], q[1], q[2]};
 }
@@ -58,7 +58,7 @@ Value ScoreReference::products(Reference &b, Value rows, Value keys) {
                       r, keys,
                       ValueRange{r.index(B), keyHead(r, r.index(H)), r.index(N), r.index(D)});
                   return arith::AddFOp::create(
-                      r, args[1], arith::MulFOp::create(r, r.widen(args[0]), r.widen(key)));
+                      r, args[1], arith::MulFOp::create(r, r.toReal(args[0]), r.toReal(key)));
                 });
 }
 
@@ -105,7 +105,7 @@ static SmallVector<Value> defineAttention(Reference &b, AttentionOp op) {
   SmallVector<It> reduceN = {It::parallel, It::parallel, It::parallel, It::reduction};
   SmallVector<It> perRow(3, It::parallel);
   auto sink = [&](Reference &r) -> Value {
-    return r.widen(tensor::ExtractOp::create(r, op.getSink(), ValueRange{r.index(H)}));
+    return r.toReal(tensor::ExtractOp::create(r, op.getSink(), ValueRange{r.index(H)}));
   };
   Value max = b.filled(scores.bhm, b.lowest());
   if (op.getSink())
@@ -143,7 +143,7 @@ static SmallVector<Value> defineAttention(Reference &b, AttentionOp op) {
                // A dropped key contributes nothing, whatever its value holds.
                Value dropped =
                    arith::CmpFOp::create(r, arith::CmpFPredicate::OEQ, args[0], r.number(0.0));
-               Value term = arith::MulFOp::create(r, args[0], r.widen(value));
+               Value term = arith::MulFOp::create(r, args[0], r.toReal(value));
                return arith::AddFOp::create(r, args[1], r.select(dropped, r.number(0.0), term));
              });
   o = b.loop(sum, o, {rows, all}, elementwise, [&](Reference &r, ValueRange args) -> Value {
@@ -174,7 +174,7 @@ static SmallVector<Value> defineMerge(Reference &b, MergeOp op) {
   // s7: weights exp(lse_s - max), 0 for a part that kept nothing
   Value max = b.loop(op.getPartialLse(), b.filled(rowSizes, b.lowest()), {parts, rows}, iterators,
                      [&](Reference &r, ValueRange args) -> Value {
-                       return arith::MaximumFOp::create(r, r.widen(args[0]), args[1]);
+                       return arith::MaximumFOp::create(r, r.toReal(args[0]), args[1]);
                      });
   auto weight = [](Reference &r, Value lse, Value max) -> Value {
     Value power = math::ExpOp::create(r, arith::SubFOp::create(r, lse, max));
@@ -185,15 +185,15 @@ static SmallVector<Value> defineMerge(Reference &b, MergeOp op) {
   Value sum =
       b.loop({op.getPartialLse(), max}, b.filled(rowSizes, b.number(0.0)), {parts, rows, rows},
              iterators, [&](Reference &r, ValueRange args) -> Value {
-               return arith::AddFOp::create(r, weight(r, r.widen(args[0]), args[1]), args[2]);
+               return arith::AddFOp::create(r, weight(r, r.toReal(args[0]), args[1]), args[2]);
              });
   iterators.push_back(It::parallel);
   Value o = b.loop({op.getPartial(), op.getPartialLse(), max}, b.filled(outSizes, b.number(0.0)),
                    {elements, parts, rows, outputs}, iterators,
                    [&](Reference &r, ValueRange args) -> Value {
-                     Value w = weight(r, r.widen(args[1]), args[2]);
-                     Value empty = r.isLowest(r.widen(args[1]));
-                     Value term = arith::MulFOp::create(r, w, r.widen(args[0]));
+                     Value w = weight(r, r.toReal(args[1]), args[2]);
+                     Value empty = r.isLowest(r.toReal(args[1]));
+                     Value term = arith::MulFOp::create(r, w, r.toReal(args[0]));
                      return arith::AddFOp::create(r, args[3], r.select(empty, r.number(0.0), term));
                    });
   SmallVector<int64_t> outAll = llvm::to_vector(llvm::seq<int64_t>(rank)),

@@ -35,7 +35,7 @@ static Value mul(Reference &r, Value a, Value b) { return arith::MulFOp::create(
 
 /// What is dropped weighs nothing, whatever it would be multiplied with.
 static Value weigh(Reference &r, Value weight, Value x) {
-  return r.select(r.isZero(weight), r.number(0.0), mul(r, weight, r.widen(x)));
+  return r.select(r.isZero(weight), r.number(0.0), mul(r, weight, r.toReal(x)));
 }
 
 //===----------------------------------------------------------------------------------------===//
@@ -49,12 +49,12 @@ static Value defineDelta(Reference &b, Value output, Value outputGradient, Value
   Value delta = b.filled(sizes, b.number(0.0));
   if (lseGradient)
     delta = b.loop(lseGradient, delta, {kRows, kRows}, kPerRow, [](Reference &r, ValueRange args) {
-      return sub(r, r.number(0.0), r.widen(args[0]));
+      return sub(r, r.number(0.0), r.toReal(args[0]));
     });
   return b.loop({output, outputGradient}, delta, {kAll, kAll, kRows},
                 {It::parallel, It::parallel, It::parallel, It::reduction},
                 [](Reference &r, ValueRange args) {
-                  return add(r, args[2], mul(r, r.widen(args[0]), r.widen(args[1])));
+                  return add(r, args[2], mul(r, r.toReal(args[0]), r.toReal(args[1])));
                 });
 }
 
@@ -63,7 +63,7 @@ SmallVector<Value> attn::defineRowDelta(Reference &b, RowDeltaOp op) {
   // g15: a row that keeps nothing has -inf, so that every finite score gives it 0
   Value negLse2 = b.loop(op.getLse(), b.filled(sizes, b.number(0.0)), {kRows, kRows}, kPerRow,
                          [](Reference &r, ValueRange args) {
-                           Value lse = r.widen(args[0]);
+                           Value lse = r.toReal(args[0]);
                            Value scaled = mul(r, lse, r.number(-llvm::numbers::log2e));
                            return r.select(r.isLowest(lse), r.lowest(), scaled);
                          });
@@ -122,13 +122,13 @@ GradReference::GradReference(Reference &b, ScoredOpInterface op, Region &grad, V
   product = scores.products(b, op.getQuery(), op.getKey());
   p = b.loop({product, logarithm}, empty(), {kAll, kRows, kAll}, kElements,
              [&](Reference &r, ValueRange args) {
-               return weight(r, scores.score(r, args[0]), r.widen(args[1]));
+               return weight(r, scores.score(r, args[0]), r.toReal(args[1]));
              });
   // g5: dP = d_output value, dT = P * (dP - delta)
   Value dP = scores.products(b, outputGradient, op.getValue());
   dT = b.loop({p, dP, delta}, empty(), {kAll, kAll, kRows, kAll}, kElements,
               [](Reference &r, ValueRange args) {
-                return weigh(r, args[0], sub(r, args[1], r.widen(args[2])));
+                return weigh(r, args[0], sub(r, args[1], r.toReal(args[2])));
               });
   // g6: dS = grad(S, dT), 0 where P is
   dS = dT;
@@ -238,7 +238,7 @@ static Value defineSink(Reference &b, AttentionGradOp op, Value delta) {
   return b.loop({op.getLse(), delta, op.getSink()}, b.filled(sizes, b.number(0.0)),
                 {kRows, kRows, {1}, {1}}, {It::reduction, It::parallel, It::reduction},
                 [](Reference &r, ValueRange args) {
-                  Value lse = r.widen(args[0]), sink = r.widen(args[2]);
+                  Value lse = r.toReal(args[0]), sink = r.toReal(args[2]);
                   Value share = math::ExpOp::create(r, sub(r, sink, lse));
                   // A sink of +inf is the whole sum, though inf - inf is none.
                   Value isAll = arith::CmpFOp::create(r, arith::CmpFPredicate::OEQ, sink, lse);

@@ -25,8 +25,10 @@ Value Reference::lowest() {
       *this, getFloatAttr(real, APFloat::getInf(real.getFloatSemantics(), true)));
 }
 
-Value Reference::widen(Value x) {
+Value Reference::toReal(Value x) {
   unsigned width = x.getType().getIntOrFloatBitWidth();
+  if (width > real.getWidth())
+    return arith::TruncFOp::create(*this, real, x);
   return width < real.getWidth() ? arith::ExtFOp::create(*this, real, x).getResult() : x;
 }
 

@@ -26,7 +26,8 @@ struct Reference : mlir::ImplicitLocOpBuilder {
 
   mlir::Value number(double value);
   mlir::Value lowest();
-  mlir::Value widen(mlir::Value x);
+  /// The float in the arithmetic type, which may be narrower: gradients take logarithms of f64.
+  mlir::Value toReal(mlir::Value x);
   mlir::Value isLowest(mlir::Value x);
   mlir::Value isZero(mlir::Value x);
   mlir::Value select(mlir::Value condition, mlir::Value a, mlir::Value b);

@@ -65,13 +65,16 @@ static std::pair<Value, Value> emitKeyValue(ImplicitLocOpBuilder &b, AttentionGr
 static Value emitSink(ImplicitLocOpBuilder &b, AttentionGradOp op, RowDeltaOp rows) {
   if (!op.getDSink())
     return {};
-  Type f32 = b.getF32Type();
+  // Shares are f32, their sum is what is wanted.
+  Type f32 = b.getF32Type(),
+       real = cast<RankedTensorType>(op.getDSink().getType()).getElementType();
   auto constant = [](ImplicitLocOpBuilder &b, double value) -> Value {
     return arith::ConstantOp::create(b, b.getF32FloatAttr(value));
   };
   OpFoldResult heads = tensor::getMixedSize(b, b.getLoc(), op.getSink(), 0);
-  Value empty = tensor::EmptyOp::create(b, ArrayRef(heads), f32);
-  Value zeros = linalg::FillOp::create(b, constant(b, 0), empty).getResult(0);
+  Value empty = tensor::EmptyOp::create(b, ArrayRef(heads), real);
+  Value zero = arith::ConstantOp::create(b, b.getFloatAttr(real, 0));
+  Value zeros = linalg::FillOp::create(b, zero, empty).getResult(0);
   AffineMap all = b.getMultiDimIdentityMap(3), head = AffineMap::get(3, 0, b.getAffineDimExpr(1));
   auto body = [&](OpBuilder &builder, Location loc, ValueRange args) {
     ImplicitLocOpBuilder r(loc, builder);
@@ -88,6 +91,8 @@ static Value emitSink(ImplicitLocOpBuilder &b, AttentionGradOp op, RowDeltaOp ro
     share =
         arith::SelectOp::create(r, isEqual(args[2], constant(r, -infinity)), constant(r, 0), share);
     Value term = arith::MulFOp::create(r, share, args[1]);
+    if (real != f32)
+      term = arith::ExtFOp::create(r, real, term);
     linalg::YieldOp::create(r, arith::SubFOp::create(r, args[3], term).getResult());
   };
   Value sum = linalg::GenericOp::create(b, TypeRange{zeros.getType()},

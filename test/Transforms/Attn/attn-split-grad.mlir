@@ -55,3 +55,15 @@ func.func @sink(%q: !t, %l: !row, %sink: !x) -> !x {
   %d = attn.attention_grad %q, %q, %q, %q, %l, %q sink(%sink : !x) : !t, !t, !t, !t, !row, !t -> d_sink(!x)
   return %d : !x
 }
+
+// Shares are f32; a sum of f64 is one from the start.
+// CHECK-LABEL: func @wide_sink(
+func.func @wide_sink(%q: !t, %l: tensor<?x?x?xf64>, %sink: !x) -> tensor<?xf64> {
+  // CHECK: %[[SUM:.*]] = linalg.generic {{.*}} outs(%{{.*}} : tensor<?xf64>)
+  // CHECK:   arith.truncf %{{.*}} : f64 to f32
+  // CHECK:   %[[TERM:.*]] = arith.extf %{{.*}} : f32 to f64
+  // CHECK:   arith.subf %{{.*}}, %[[TERM]] : f64
+  // CHECK: return %[[SUM]]
+  %d = attn.attention_grad %q, %q, %q, %q, %l, %q sink(%sink : !x) : !t, !t, !t, !t, tensor<?x?x?xf64>, !t -> d_sink(tensor<?xf64>)
+  return %d : tensor<?xf64>
+}
