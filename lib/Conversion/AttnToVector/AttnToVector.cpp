@@ -34,14 +34,11 @@ static LogicalResult checkStep(OnlineAttentionOp op) {
   for (auto [name, value] : {std::pair<StringRef, Value>{"query", op.getQuery()},
                              {"key", op.getKey()},
                              {"value", op.getValue()},
-                             {"acc", op.getAcc()}}) {
-    auto type = cast<MemRefType>(value.getType());
-    if (type.isDynamicDim(1))
-      return op.emitOpError("expected a static last dimension of ") << name << ", got " << type;
-    if (!type.isLastDimUnitStride())
-      return op.emitOpError("expected a contiguous last dimension of ") << name << ", got " << type;
-  }
-  return success();
+                             {"acc", op.getAcc()}})
+    if (failed(checkColumns(op, name, value)))
+      return failure();
+  return success(succeeded(checkContiguous(op, "row_max", op.getRowMax())) &&
+                 succeeded(checkContiguous(op, "row_sum", op.getRowSum())));
 }
 
 /// What a thread's stack surely has.

@@ -68,3 +68,17 @@ LogicalResult attn::checkBuffers(DestinationStyleOpInterface op) {
     operand.set(getContiguousColumn(op, operand.get()));
   return success();
 }
+
+LogicalResult attn::checkContiguous(Operation *op, StringRef name, Value memref) {
+  auto type = cast<MemRefType>(memref.getType());
+  if (type.isLastDimUnitStride())
+    return success();
+  return op->emitOpError("expected a contiguous last dimension of ") << name << ", got " << type;
+}
+
+LogicalResult attn::checkColumns(Operation *op, StringRef name, Value memref) {
+  auto type = cast<MemRefType>(memref.getType());
+  if (type.isDynamicDim(type.getRank() - 1))
+    return op->emitOpError("expected a static last dimension of ") << name << ", got " << type;
+  return checkContiguous(op, name, memref);
+}

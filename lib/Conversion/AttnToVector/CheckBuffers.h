@@ -19,6 +19,12 @@ mlir::OpFoldResult getStatedSize(mlir::Value memref, int64_t dimension);
 /// contiguous.
 mlir::LogicalResult checkBuffers(mlir::DestinationStyleOpInterface op);
 
+/// Checks that vectors can run along the buffer's last dimension.
+mlir::LogicalResult checkContiguous(mlir::Operation *op, llvm::StringRef name, mlir::Value memref);
+
+/// Checks that, and that the number of columns is known.
+mlir::LogicalResult checkColumns(mlir::Operation *op, llvm::StringRef name, mlir::Value memref);
+
 } // namespace attn
 
 #endif // ATTN_LIB_CONVERSION_ATTNTOVECTOR_CHECKBUFFERS_H

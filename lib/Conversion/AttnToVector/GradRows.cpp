@@ -13,12 +13,8 @@
 using namespace mlir;
 using namespace attn;
 
-/// The static number of columns of a matrix, reported where it is not.
-static FailureOr<int64_t> getColumns(Operation *op, Value matrix) {
-  auto type = cast<MemRefType>(matrix.getType());
-  if (type.isDynamicDim(1))
-    return op->emitOpError("expected a static last dimension, got ") << type;
-  return type.getDimSize(1);
+static int64_t getNumColumns(Value matrix) {
+  return cast<MemRefType>(matrix.getType()).getDimSize(1);
 }
 
 /// sum_d a[m,d] * b[m,d] in f32.
@@ -42,14 +38,15 @@ static Value emitRowDot(Emitter &b, Value x, Value y, Value m, int64_t columns) 
 }
 
 LogicalResult attn::lowerGradRows(GradRowsOp op, const VectorTarget &target) {
-  FailureOr<int64_t> columns = failure();
-  if (failed(checkBuffers(op)) || failed(columns = getColumns(op, op.getOutput())))
+  if (failed(checkBuffers(op)) || failed(checkColumns(op, "output", op.getOutput())) ||
+      failed(checkContiguous(op, "d_output", op.getDOutput())))
     return failure();
+  int64_t columns = getNumColumns(op.getOutput());
   OpBuilder builder(op);
   Emitter b(op.getLoc(), builder, target);
   Value infinity = b.f32(-std::numeric_limits<double>::infinity());
   b.loop(b.index(0), b.dim(op.getOutput(), 0), 1, [&](Value m) {
-    Value delta = emitRowDot(b, op.getOutput(), op.getDOutput(), m, *columns);
+    Value delta = emitRowDot(b, op.getOutput(), op.getDOutput(), m, columns);
     if (op.getDLse())
       delta = arith::SubFOp::create(b, delta, b.load(op.getDLse(), {m}));
     b.store(delta, op.getDelta(), {m});
@@ -63,16 +60,17 @@ LogicalResult attn::lowerGradRows(GradRowsOp op, const VectorTarget &target) {
 }
 
 LogicalResult attn::lowerGradEnd(GradEndOp op, const VectorTarget &target) {
-  FailureOr<int64_t> columns = failure();
-  if (failed(checkBuffers(op)) || failed(columns = getColumns(op, op.getAcc())))
+  if (failed(checkBuffers(op)) || failed(checkColumns(op, "acc", op.getAcc())) ||
+      failed(checkContiguous(op, "output", op.getOutput())))
     return failure();
+  int64_t columns = getNumColumns(op.getAcc());
   OpBuilder builder(op);
   Emitter b(op.getLoc(), builder, target);
   Value acc = op.getAcc(), output = op.getOutput();
   Type element = cast<MemRefType>(output.getType()).getElementType();
   Value scale = op.getScale() ? b.splat(op.getScale()) : Value();
   b.loop(b.index(0), b.dim(acc, 0), 1, [&](Value row) {
-    forColumns(b, *columns, [&](Value column, Value mask) {
+    forColumns(b, columns, [&](Value column, Value mask) {
       Value sum = mask ? b.loadMasked(acc, {row, column}, mask) : b.loadVector(acc, {row, column});
       if (scale)
         sum = arith::MulFOp::create(b, sum, scale);

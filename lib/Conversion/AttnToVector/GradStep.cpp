@@ -12,6 +12,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/Analysis/ScoreExtremes/ScoreExtremes.h"
+#include "lib/Conversion/AttnToVector/CheckBuffers.h"
 #include "lib/Conversion/AttnToVector/Exp2.h"
 #include "lib/Conversion/AttnToVector/RegionVectorizer.h"
 #include "lib/Conversion/AttnToVector/Step.h"
@@ -161,17 +162,18 @@ static void emitSum(Emitter &b, GradStep &step, Value weights, Value matrix, Val
                .isScratch = matrix != source});
 }
 
-static LogicalResult checkMatrices(Operation *op) {
-  for (Value operand : op->getOperands()) {
-    auto type = dyn_cast<MemRefType>(operand.getType());
-    if (!type)
-      continue;
-    if (type.getRank() == 2 && type.isDynamicDim(1))
-      return op->emitOpError("expected static last dimensions of matrices, got ") << type;
-    if (!type.isLastDimUnitStride())
-      return op->emitOpError("expected contiguous last dimensions, got ") << type;
-  }
-  return success();
+template <typename OpT> static LogicalResult checkOperands(OpT op) {
+  for (auto [name, value] : {std::pair<StringRef, Value>{"query", op.getQuery()},
+                             {"key", op.getKey()},
+                             {"value", op.getValue()},
+                             {"d_output", op.getDOutput()}})
+    if (failed(checkColumns(op, name, value)))
+      return failure();
+  for (Value sum : op.getDpsInits())
+    if (failed(checkColumns(op, "a sum", sum)))
+      return failure();
+  return success(succeeded(checkContiguous(op, "neg_lse2", op.getNegLse2())) &&
+                 succeeded(checkContiguous(op, "delta", op.getDelta())));
 }
 
 template <typename OpT>
@@ -179,7 +181,7 @@ static LogicalResult lower(OpT op, bool rowsRun, const VectorTarget &target, Scr
                            MatrixPacker &packer) {
   OpBuilder builder(op);
   Emitter b(op.getLoc(), builder, target);
-  if (failed(checkMatrices(op)))
+  if (failed(checkOperands(op)))
     return failure();
   GradStep step = describe(op, rowsRun);
   FailureOr<Extent> lanes = getBoundedExtent(b, op, rowsRun ? "keys" : "rows", step.scores.fixed);

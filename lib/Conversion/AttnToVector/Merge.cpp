@@ -91,13 +91,12 @@ static void emitRow(Emitter &b, MergeOp op, ValueRange x) {
 }
 
 LogicalResult attn::lowerMerge(MergeOp op, const VectorTarget &target) {
-  if (failed(checkBuffers(op)))
+  if (failed(checkBuffers(op)) || failed(checkContiguous(op, "partial", op.getPartial())) ||
+      failed(checkColumns(op, "output", op.getOutput())))
     return failure();
   OpBuilder builder(op);
   Emitter b(op.getLoc(), builder, target);
   auto type = cast<MemRefType>(op.getOutput().getType());
-  if (ShapedType::isDynamic(type.getShape().back()))
-    return op.emitOpError("expected a static Dv in the last dimension of output, got ") << type;
   // Rows run in a loop; what is outside of them is shared among threads, unless this is inside a
   // block already.
   int64_t leading = type.getRank() - 1;

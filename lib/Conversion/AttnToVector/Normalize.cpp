@@ -27,16 +27,14 @@ static Value emitPower(Emitter &b, Value exponent) {
 }
 
 LogicalResult attn::lowerNormalize(NormalizeOp op, const VectorTarget &target) {
-  if (failed(checkBuffers(op)))
+  if (failed(checkBuffers(op)) || failed(checkColumns(op, "acc", op.getAcc())) ||
+      failed(checkContiguous(op, "output", op.getOutput())))
     return failure();
   OpBuilder builder(op);
   Emitter b(op.getLoc(), builder, target);
   Value acc = op.getAcc(), output = op.getOutput();
   Type element = cast<MemRefType>(output.getType()).getElementType();
   int64_t columns = cast<MemRefType>(acc.getType()).getDimSize(1);
-  if (ShapedType::isDynamic(columns))
-    return op.emitOpError("expected a static Dv in the last dimension of acc, got ")
-           << acc.getType();
   Value zero = b.f32(0), infinity = b.f32(-std::numeric_limits<double>::infinity());
   b.loop(b.index(0), b.dim(acc, 0), 1, [&](Value m) {
     // A natural logarithm from here on: in base 2 a finite sink may be none.

@@ -30,6 +30,120 @@ func.func @apart(%q: memref<64x64xf32>, %k: memref<64x64xf32, strided<[?, ?]>>, 
 
 // -----
 
+func.func @rows_apart(%q: memref<64x64xf32>, %k: memref<64x64xf32>, %acc: memref<64x64xf32>, %max: memref<64xf32, strided<[2]>>, %sum: memref<64xf32>) {
+  %scale = arith.constant 0.18 : f32
+  // expected-error @below {{expected a contiguous last dimension of row_max, got 'memref<64xf32, strided<[2]>>'}}
+  attn.online_attention %q, %k, %q scale(%scale) outs(%acc, %max, %sum)
+    : memref<64x64xf32>, memref<64x64xf32>, memref<64x64xf32>, memref<64x64xf32>, memref<64xf32, strided<[2]>>, memref<64xf32>
+  return
+}
+
+// -----
+
+func.func @unknown_columns(%q: memref<64x?xf32>, %k: memref<64x64xf32>, %acc: memref<64x64xf32>, %max: memref<64xf32>) {
+  %scale = arith.constant 0.18 : f32
+  // expected-error @below {{expected a static last dimension of query, got 'memref<64x?xf32>'}}
+  attn.online_attention %q, %k, %k scale(%scale) outs(%acc, %max, %max)
+    : memref<64x?xf32>, memref<64x64xf32>, memref<64x64xf32>, memref<64x64xf32>, memref<64xf32>, memref<64xf32>
+  return
+}
+
+// -----
+
+func.func @normalize(%acc: memref<4x?xf32>, %max: memref<4xf32>, %o: memref<4x16xf16>) {
+  // expected-error @below {{expected a static last dimension of acc, got 'memref<4x?xf32>'}}
+  attn.normalize %acc, %max, %max outs(%o) : memref<4x?xf32>, memref<4xf32>, memref<4xf32>, memref<4x16xf16>
+  return
+}
+
+// -----
+
+func.func @normalize_apart(%acc: memref<4x16xf32>, %max: memref<4xf32>, %o: memref<4x16xf16, strided<[32, 2]>>) {
+  // expected-error @below {{expected a contiguous last dimension of output, got 'memref<4x16xf16, strided<[32, 2]>>'}}
+  attn.normalize %acc, %max, %max outs(%o) : memref<4x16xf32>, memref<4xf32>, memref<4xf32>, memref<4x16xf16, strided<[32, 2]>>
+  return
+}
+
+// -----
+
+func.func @merge(%p: memref<2x8x16xf32>, %pl: memref<2x8xf32>, %o: memref<8x?xf32>) {
+  // expected-error @below {{expected a static last dimension of output, got 'memref<8x?xf32>'}}
+  attn.merge %p, %pl outs(%o) : memref<2x8x16xf32>, memref<2x8xf32>, memref<8x?xf32>
+  return
+}
+
+// -----
+
+func.func @merge_apart(%p: memref<2x8x16xf32, strided<[256, 32, 2]>>, %pl: memref<2x8xf32>, %o: memref<8x16xf32>) {
+  // expected-error @below {{expected a contiguous last dimension of partial, got 'memref<2x8x16xf32, strided<[256, 32, 2]>>'}}
+  attn.merge %p, %pl outs(%o) : memref<2x8x16xf32, strided<[256, 32, 2]>>, memref<2x8xf32>, memref<8x16xf32>
+  return
+}
+
+// -----
+
+func.func @grad_rows(%o: memref<4x?xf32>, %l: memref<4xf32>) {
+  // expected-error @below {{expected a static last dimension of output, got 'memref<4x?xf32>'}}
+  attn.grad_rows %o, %o, %l outs(%l, %l) : memref<4x?xf32>, memref<4x?xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>
+  return
+}
+
+// -----
+
+func.func @grad_rows_apart(%o: memref<4x16xf32>, %do: memref<4x16xf32, strided<[32, 2]>>, %l: memref<4xf32>) {
+  // expected-error @below {{expected a contiguous last dimension of d_output, got 'memref<4x16xf32, strided<[32, 2]>>'}}
+  attn.grad_rows %o, %do, %l outs(%l, %l) : memref<4x16xf32>, memref<4x16xf32, strided<[32, 2]>>, memref<4xf32>, memref<4xf32>, memref<4xf32>
+  return
+}
+
+// -----
+
+func.func @grad_end(%acc: memref<4x?xf32>, %o: memref<4x?xf32>) {
+  // expected-error @below {{expected a static last dimension of acc, got 'memref<4x?xf32>'}}
+  attn.grad_end %acc outs(%o) : memref<4x?xf32>, memref<4x?xf32>
+  return
+}
+
+// -----
+
+func.func @grad_end_apart(%acc: memref<4x16xf32>, %o: memref<4x16xf32, strided<[1, 4]>>) {
+  // expected-error @below {{expected a contiguous last dimension of output, got 'memref<4x16xf32, strided<[1, 4]>>'}}
+  attn.grad_end %acc outs(%o) : memref<4x16xf32>, memref<4x16xf32, strided<[1, 4]>>
+  return
+}
+
+// -----
+
+func.func @grad_step(%q: memref<32x64xf32>, %k: memref<64x64xf32>, %v: memref<64x?xf32>, %do: memref<32x32xf32>, %nl: memref<32xf32>) {
+  %scale = arith.constant 0.125 : f32
+  // expected-error @below {{expected a static last dimension of value, got 'memref<64x?xf32>'}}
+  attn.grad_query_step %q, %k, %v, %do, %nl, %nl scale(%scale) outs(%q)
+    : memref<32x64xf32>, memref<64x64xf32>, memref<64x?xf32>, memref<32x32xf32>, memref<32xf32>, memref<32xf32>, memref<32x64xf32>
+  return
+}
+
+// -----
+
+func.func @grad_step_rows_apart(%q: memref<32x64xf32>, %k: memref<64x64xf32>, %nl: memref<32xf32>, %d: memref<32xf32, strided<[2]>>) {
+  %scale = arith.constant 0.125 : f32
+  // expected-error @below {{expected a contiguous last dimension of delta, got 'memref<32xf32, strided<[2]>>'}}
+  attn.grad_query_step %q, %k, %k, %q, %nl, %d scale(%scale) outs(%q)
+    : memref<32x64xf32>, memref<64x64xf32>, memref<64x64xf32>, memref<32x64xf32>, memref<32xf32>, memref<32xf32, strided<[2]>>, memref<32x64xf32>
+  return
+}
+
+// -----
+
+func.func @grad_step_sum_apart(%q: memref<32x64xf32>, %k: memref<64x64xf32>, %nl: memref<32xf32>, %dk: memref<64x64xf32>, %dv: memref<64x64xf32, strided<[1, 64]>>) {
+  %scale = arith.constant 0.125 : f32
+  // expected-error @below {{expected a contiguous last dimension of a sum, got 'memref<64x64xf32, strided<[1, 64]>>'}}
+  attn.grad_key_value_step %q, %k, %k, %q, %nl, %nl scale(%scale) outs(%dk, %dv)
+    : memref<32x64xf32>, memref<64x64xf32>, memref<64x64xf32>, memref<32x64xf32>, memref<32xf32>, memref<32xf32>, memref<64x64xf32>, memref<64x64xf32, strided<[1, 64]>>
+  return
+}
+
+// -----
+
 func.func @tensors(%q: tensor<64x64xf32>, %acc: tensor<64x64xf32>, %max: tensor<64xf32>, %sum: tensor<64xf32>) -> tensor<64x64xf32> {
   %scale = arith.constant 0.18 : f32
   // expected-error@+2 {{convert-attn-to-vector: expected room 4 'buffers', got room 3 'online'}}
