@@ -170,7 +170,9 @@ private:
   Value store(Value value, SharedType type) {
     Value place = allocate(type);
     OpBuilder builder(kernel.getContext());
-    builder.setInsertionPointAfterValue(value);
+    // What a kernel begins with is there before the place.
+    bool isArgument = isa<BlockArgument>(value) && value.getParentBlock() == place.getParentBlock();
+    builder.setInsertionPointAfterValue(isArgument ? place : value);
     StoreOp::create(builder, value.getLoc(), value, place, ValueRange());
     return place;
   }

@@ -41,3 +41,17 @@ func.func @before_and_in_loop(%q: memref<?x64xbf16>, %k: memref<?x64xbf16>, %n: 
   }
   return
 }
+
+// What a kernel begins with goes to its place when there is one.
+// CHECK-LABEL: func.func @argument
+// CHECK-SAME: (%[[RHS:[a-z0-9]+]]: tensor<64x64xbf16>,
+// CHECK-NEXT: %[[PLACE:.*]] = tile.alloc_shared : !tile.shared<64x64xbf16, swizzle = 128>
+// CHECK-NEXT: tile.store %[[RHS]] to %[[PLACE]]
+// CHECK: tile.mma %[[RHS]], %[[PLACE]]
+func.func @argument(%rhs: tensor<64x64xbf16>, %o: memref<64x64xf32>) attributes {
+    tile.kernel = #tile.kernel<warpgroups = 1, grid = []>} {
+  %zero = arith.constant 0 : index
+  %s = tile.mma %rhs, %rhs : tensor<64x64xbf16>, tensor<64x64xbf16> -> tensor<64x64xf32>
+  tile.store %s to %o[%zero, %zero] : tensor<64x64xf32>, memref<64x64xf32>
+  return
+}
