@@ -39,6 +39,9 @@ Complaint demandOfAsync(mlir::Operation *op);
 /// thread: every function that is defined is a kernel.
 Complaint demandOfThread(mlir::Operation *op);
 
+/// All rooms above and beside those of a GPU: a kernel is what they lead to.
+Complaint refuseKernel(mlir::Operation *op);
+
 /// buffers, vectors: no value is a tensor.
 Complaint refuseTensors(mlir::Operation *op);
 

@@ -24,7 +24,7 @@ static Complaint refuseBuffers(Operation *op) {
   if (isa<bufferization::BufferizationDialect>(op->getDialect()) &&
       !isa<bufferization::MaterializeInDestinationOp>(op))
     return "expected tensors, got an op that makes buffers";
-  return {};
+  return refuseKernel(op);
 }
 
 static Complaint refuseRunningState(Operation *op) {
@@ -92,5 +92,5 @@ Complaint attn::refuseTensors(Operation *op) {
     for (Type type : types)
       if (isa<TensorType>(type))
         return "expected buffers, got " + print(type);
-  return {};
+  return refuseKernel(op);
 }

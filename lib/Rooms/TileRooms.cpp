@@ -40,6 +40,13 @@ static Complaint refuseFunction(Operation *op) {
                        TileDialect::kKernelAttrName);
 }
 
+Complaint attn::refuseKernel(Operation *op) {
+  auto function = dyn_cast<func::FuncOp>(op);
+  if (!function || !isKernel(function))
+    return {};
+  return llvm::formatv("expected a function, got a kernel with {0}", TileDialect::kKernelAttrName);
+}
+
 /// In rooms 4 to 6 values are numbers, tiles, memory, and what keeps order in it.
 static Complaint refuseValues(Operation *op) {
   auto isKnown = [](Type type) {

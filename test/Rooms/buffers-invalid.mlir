@@ -39,3 +39,10 @@ func.func @thread(%x: i32) {
   %y = llvm.add %x, %x : i32
   return
 }
+
+// -----
+
+// expected-error@+1 {{'func.func' op in room 4 'buffers': expected a function, got a kernel with tile.kernel}}
+func.func @kernel() attributes {tile.kernel = #tile.kernel<warpgroups = 1, grid = []>} {
+  return
+}

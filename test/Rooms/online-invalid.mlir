@@ -25,6 +25,22 @@ func.func @attention_in_a_grid(%q: tensor<1x1x128x16xf16>) -> tensor<1x1x128x16x
 
 // -----
 
+func.func @gradients(%q: tensor<1x2x3x16xf16>, %l: tensor<1x2x3xf32>) {
+  // expected-error@+1 {{'attn.row_delta' op in room 3 'online': expected steps over tiles, got gradients over all rows and keys at once}}
+  %n, %d = attn.row_delta %q, %q, %l : tensor<1x2x3x16xf16>, tensor<1x2x3x16xf16>, tensor<1x2x3xf32> -> tensor<1x2x3xf32>, tensor<1x2x3xf32>
+  return
+}
+
+// -----
+
+func.func @gradients_of_queries(%q: tensor<1x2x3x16xf16>, %l: tensor<1x2x3xf32>) {
+  // expected-error@+1 {{'attn.attention_grad_query' op in room 3 'online': expected steps over tiles, got gradients over all rows and keys at once}}
+  %d = attn.attention_grad_query %q, %q, %q, %q, %l, %l : tensor<1x2x3x16xf16>, tensor<1x2x3x16xf16>, tensor<1x2x3x16xf16>, tensor<1x2x3x16xf16>, tensor<1x2x3xf32>, tensor<1x2x3xf32> -> d_query(tensor<1x2x3x16xf16>)
+  return
+}
+
+// -----
+
 func.func @branch() {
   // expected-error@+1 {{'cf.br' op in room 3 'online': expected ops of func, tensor, arith, math, linalg, affine, attn, scf, bufferization, got one of cf}}
   cf.br ^end
@@ -93,5 +109,12 @@ func.func @bufferized(%x: tensor<8xf32>) {
 func.func @allocates() {
   // expected-error@+1 {{'bufferization.alloc_tensor' op in room 3 'online': expected tensors, got an op that makes buffers}}
   %x = bufferization.alloc_tensor() : tensor<8xf32>
+  return
+}
+
+// -----
+
+// expected-error@+1 {{'func.func' op in room 3 'online': expected a function, got a kernel with tile.kernel}}
+func.func @kernel() attributes {tile.kernel = #tile.kernel<warpgroups = 1, grid = []>} {
   return
 }

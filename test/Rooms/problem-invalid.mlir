@@ -100,3 +100,10 @@ func.func @bufferized(%x: tensor<8xf32>) {
   %y = bufferization.to_buffer %x : tensor<8xf32> to memref<8xf32>
   return
 }
+
+// -----
+
+// expected-error@+1 {{'func.func' op in room 1 'problem': expected a function, got a kernel with tile.kernel}}
+func.func @kernel() attributes {tile.kernel = #tile.kernel<warpgroups = 1, grid = []>} {
+  return
+}

@@ -40,3 +40,10 @@ func.func @tile(%x: memref<128x64xf16>, %i: index) {
   %y = tile.load %x[%i, %i] : memref<128x64xf16> -> tensor<128x64xf16>
   return
 }
+
+// -----
+
+// expected-error@+1 {{'func.func' op in room 5 'vectors': expected a function, got a kernel with tile.kernel}}
+func.func @kernel() attributes {tile.kernel = #tile.kernel<warpgroups = 1, grid = []>} {
+  return
+}
