@@ -9,6 +9,7 @@
 #include "dialects/Tile/IR/TileDialect.h"
 #include "lib/Support/ElementType.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/FormatVariadic.h"
 
 using namespace llvm;
 
@@ -103,8 +104,9 @@ Expected<std::vector<Argument>> Launch::addScratch(ArrayRef<Argument> arguments)
       mlir::Type element = mlir::cast<mlir::MemRefType>(type).getElementType();
       std::optional<ElementKind> kind = getElementKind(element);
       if (!kind)
-        return createStringError("expected scratch of floats of 16 or 32 bits or integers in @" +
-                                 kernel.getName());
+        return createStringError(
+            formatv("expected scratch of numbers that arrays hold in @{0}, got {1}",
+                    kernel.getName(), element));
       all.emplace_back().memory =
           makeMemory(sizes, *kind, arguments, tile::getMachine(kernel).costs);
     }

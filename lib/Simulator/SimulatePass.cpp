@@ -61,7 +61,8 @@ struct SimulatePass : RoomPass<sim::impl::SimulatePassBase<SimulatePass>, within
           return makeOpError(kernel, "expected extents like 1x2x256x64, got '" + Twine(part) + "'");
       std::optional<ElementKind> kind = getElementKind(memref.getElementType());
       if (!kind)
-        return makeOpError(kernel, "expected memory of floats of 16 or 32 bits or integers");
+        return makeOpError(kernel, formatv("expected memory of numbers that arrays hold, got {0}",
+                                           memref.getElementType()));
       Expected<Array> array = Array::allocate(*kind, extents);
       if (!array)
         return array.takeError();

@@ -36,6 +36,19 @@ func.func @twos(%o: memref<?xf32>, %s: memref<64xf32> {tile.scratch = [64], tile
 }
 )";
 
+/// What running the source with one argument fails with.
+static std::string getError(llvm::StringRef source) {
+  auto module = mlir::parseSourceString<mlir::ModuleOp>(source, &test::getContext());
+  if (!module)
+    return "does not parse";
+  llvm::Expected<sim::Launch> launch = sim::Launch::create(*module);
+  if (!launch)
+    return llvm::toString(launch.takeError());
+  Array output = llvm::cantFail(Array::allocate(ElementKind::F32, {64}));
+  auto findings = launch->run({sim::Argument::of(output)}, sim::Options());
+  return findings ? "" : llvm::toString(findings.takeError());
+}
+
 static std::vector<float> run(const sim::Launch &launch, int64_t size) {
   Array output = llvm::cantFail(Array::allocate(ElementKind::F32, {size}));
   output.poison();
@@ -62,4 +75,22 @@ TEST(Ways, LastIsForAllCalls) {
   ASSERT_FALSE(bool(launch));
   EXPECT_EQ(llvm::toString(launch.takeError()),
             "expected the last kernel to be for all calls, got @ones for some");
+}
+
+TEST(Ways, ScratchIsBehindArguments) {
+  EXPECT_EQ(getError(R"(
+    func.func @first(%s: memref<64xf32> {tile.scratch = [64]}, %o: memref<?xf32>)
+        attributes {tile.kernel = #tile.kernel<warpgroups = 1, grid = []>} {
+      return
+    })"),
+            "expected argument 1 of @first as its next scratch, got 0");
+}
+
+TEST(Ways, ScratchIsOfElementsThatAreSimulated) {
+  EXPECT_EQ(getError(R"(
+    func.func @narrow(%o: memref<?xf32>, %s: memref<64xi4> {tile.scratch = [64]})
+        attributes {tile.kernel = #tile.kernel<warpgroups = 1, grid = []>} {
+      return
+    })"),
+            "expected scratch of numbers that arrays hold in @narrow, got i4");
 }

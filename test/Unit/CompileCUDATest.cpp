@@ -7,6 +7,7 @@
 
 #include "attn/Compiler.h"
 #include "lib/Compiler/Function.h"
+#include "lib/Runtime/CacheEntry.h"
 #include "lib/Support/Stopwatch.h"
 #include "test/Unit/Runtime/Fixture.h"
 #include "llvm/Support/FileSystem.h"
@@ -462,6 +463,32 @@ TEST_F(CompileCUDATest, DamagedEntriesAreCompiledAgain) {
     ASSERT_TRUE(bool(repaired));
     EXPECT_EQ((*repaired)->getBuffer(), whole);
   }
+}
+
+// Whole, but not of this compiler: its plan has kernels and no rules.
+TEST_F(CompileCUDATest, EntriesWithoutRules) {
+  compileSpec();
+  std::string path = listEntries().front();
+  auto buffer = llvm::MemoryBuffer::getFile(path);
+  ASSERT_TRUE(bool(buffer));
+  CacheKey key;
+  llvm::copy((*buffer)->getBuffer().substr(8, key.bytes.size()), key.bytes.begin());
+  std::optional<KernelImage> image = readCacheEntry(key, (*buffer)->getBuffer());
+  ASSERT_TRUE(image);
+  llvm::Expected<FunctionPlan> plan = readPlan(image->plan);
+  ASSERT_TRUE(bool(plan)) << toString(plan.takeError());
+  plan->rules.reset();
+  image->plan = writePlan(*plan);
+
+  forgetFunctions();
+  options.cacheDirectory = std::string(folder) + "/foreign";
+  ASSERT_FALSE(
+      llvm::sys::fs::create_directory(options.cacheDirectory, true, llvm::sys::fs::owner_all));
+  std::error_code error;
+  llvm::raw_fd_ostream(options.cacheDirectory + "/" + StringRef(path).rsplit('/').second.str(),
+                       error)
+      << writeCacheEntry(key, *image);
+  EXPECT_EQ(getError().str(), "invalid kernel: expected a plan with the rules of calls, got none");
 }
 
 TEST_F(CompileCUDATest, TheDiskCanBeLeftAlone) {

@@ -564,4 +564,14 @@ TEST_F(InterpreterTest, MistakesAreErrors) {
                     "    scf.condition(%t)\n  } do {\n    scf.yield\n  }\n  return\n}",
                     {}),
             "bad.mlir:3:3: 'scf.while': expected an end after 1000 operations");
+  auto zeros = [](ArrayRef<int64_t> shape) -> RuntimeValue {
+    return llvm::cantFail(DenseTensor::create(shape, true));
+  };
+  EXPECT_EQ(errorOf("func.func @f(%o: tensor<?x?x?x4xf32>, %l: tensor<?x?x?xf32>) {\n"
+                    "  %n, %d = attn.row_delta %o, %o, %l : tensor<?x?x?x4xf32>, "
+                    "tensor<?x?x?x4xf32>, tensor<?x?x?xf32> -> tensor<?x?x?xf32>, "
+                    "tensor<?x?x?xf32>\n  return\n}",
+                    {zeros({1, 2, 3, 4}), zeros({1, 2, 5})}),
+            "bad.mlir:2:12: 'attn.row_delta': expected output, lse and their gradients of the "
+            "same rows");
 }

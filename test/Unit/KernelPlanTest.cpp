@@ -69,7 +69,12 @@ TEST(KernelPlan, RulesRoundTrip) {
   auto read = readPlan(text);
   ASSERT_TRUE(bool(read)) << llvm::toString(read.takeError());
   EXPECT_EQ(*read, plan);
-  size_t at = text.find("\"letters\": [");
+  std::string many = text;
+  size_t at = many.find("\"groups\": 2");
+  EXPECT_NE(readError(many.replace(at, 11, "\"groups\": 1048576"))
+                .find("expected fewer than 2^20 groups"),
+            std::string::npos);
+  at = text.find("\"letters\": [");
   EXPECT_NE(readError(text.replace(at, 12, "\"letters\": [\"B\",")).find("function.values[0]"),
             std::string::npos);
 }

@@ -75,7 +75,7 @@ static Expected<std::unique_ptr<Module>> translate(mlir::ModuleOp module, LLVMCo
   });
   std::unique_ptr<Module> result = mlir::translateModuleToLLVMIR(module, context, "attn");
   if (!result)
-    return createStringError("expected a module in room 7 'thread', got " + errors);
+    return createStringError("expected a module that LLVM IR can say, got " + errors);
   return result;
 }
 

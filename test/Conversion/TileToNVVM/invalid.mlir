@@ -64,3 +64,15 @@ func.func @without_layout(%x: f32) attributes {tile.kernel = #tile.kernel<warpgr
   %t = tile.broadcast %x : f32 -> tensor<64x64xf32>
   return
 }
+
+// -----
+
+#a = #tile.operand_a<warpgroups = 1>
+func.func @unmarked() attributes {tile.kernel = #tile.kernel<warpgroups = 1, grid = []>} {
+  %s = tile.alloc_shared at 0 : !tile.shared<64x64xbf16, swizzle = 128>
+  %p = arith.constant dense<1.0> : tensor<64x64xbf16, #a>
+  // expected-error@+2 {{failed to legalize operation 'tile.clear_unread'}}
+  // expected-error@+1 {{expected marks of what is read, got 'tensor<64x64xbf16, #tile.operand_a<warpgroups = 1>>'}}
+  tile.clear_unread %s by %p : !tile.shared<64x64xbf16, swizzle = 128>, tensor<64x64xbf16, #a>
+  return
+}
