@@ -85,13 +85,10 @@ def _place(x: Any) -> str:
     return "a NumPy array" if is_numpy(x) else f"one on {x.device}"
 
 
-def view(
-    x: Any, name: str, device: int = -1, is_recorded: bool = False
-) -> Tuple[int, Tuple[int, ...], Tuple[int, ...]]:
+def view(x: Any, name: str, device: int = -1) -> Tuple[int, Tuple[int, ...], Tuple[int, ...]]:
     """(address, shape, strides in elements) of an array in host memory (-1), or on a GPU by number.
 
-    Raises Error when it is not one: another device, sparse or lazy, a gradient to be recorded unless
-    `is_recorded` says that the caller sees to it.
+    Raises Error when it is not one: another device, a gradient to be recorded, sparse or lazy.
     """
     if is_numpy(x):
         if hasattr(x, "mask") and isinstance(x, sys.modules["numpy"].ma.MaskedArray):
@@ -143,7 +140,7 @@ def view(
             "move all of them to one device",
         )
     if x.requires_grad or torch.autograd.forward_ad._current_level >= 0:
-        _check_derivatives(x, name, is_recorded)
+        _check_derivatives(x, name)
     if x.layout is not torch.strided or x.is_neg() or x.is_conj():
         got = "a negated view" if x.is_neg() else "a conjugate" if x.is_conj() else x.layout
         raise Error("invalid argument", f"{name}: expected a strided tensor, got {got}", "copy it")
@@ -202,9 +199,9 @@ def _check_class(x: Any, name: str) -> None:
         )
 
 
-def _check_derivatives(x: Any, name: str, is_recorded: bool = False) -> None:
+def _check_derivatives(x: Any, name: str) -> None:
     torch = sys.modules["torch"]
-    if x.requires_grad and torch.is_grad_enabled() and not is_recorded:
+    if x.requires_grad and torch.is_grad_enabled():
         raise Error(
             "invalid argument",
             f"{name}: expected a tensor without gradient, got requires_grad=True: there is no gradient "
@@ -219,6 +216,44 @@ def _check_derivatives(x: Any, name: str, is_recorded: bool = False) -> None:
             "derivative",
             "give torch.autograd.forward_ad.unpack_dual(x).primal",
         )
+
+
+def is_watched(q: Any, k: Any, v: Any, sink: Any) -> bool:
+    """Whether somebody looks at what becomes of PyTorch's tensors: autograd, a transform of
+    torch.func, a mode, the profiler, or a class that stands for tensors."""
+    torch = sys.modules["torch"]
+    if torch.autograd.forward_ad._current_level >= 0:
+        return False
+    if q.requires_grad or k.requires_grad or v.requires_grad or is_recorded(sink):
+        return torch.is_grad_enabled() or _is_transformed(torch, q, k, v)
+    return _is_transformed(torch, q, k, v)
+
+
+def is_recorded(x: Any) -> bool:
+    return x is not None and getattr(x, "requires_grad", False)
+
+
+def _is_transformed(torch: Any, q: Any, k: Any, v: Any) -> bool:
+    c = torch._C
+    return (
+        c._len_torch_dispatch_stack() > 0
+        or c._functorch.maybe_current_level() is not None
+        or c._autograd._profiler_enabled()
+        or any(_stands_for_others(torch, x) for x in (q, k, v))
+    )
+
+
+# Classes that attn refuses by name.
+_REFUSED = ("DTensor", "NestedTensor")
+
+
+def _stands_for_others(torch: Any, x: Any) -> bool:
+    kind = type(x)
+    if kind is torch.Tensor:
+        return False
+    dispatch = getattr(kind, "__torch_dispatch__", None)
+    plain = torch.Tensor.__torch_dispatch__
+    return dispatch is not None and dispatch is not plain and kind.__name__ not in _REFUSED
 
 
 def to_number(x: Any, name: str) -> float:

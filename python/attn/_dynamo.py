@@ -1,4 +1,5 @@
-"""torch.compile runs calls of attn as they are: it breaks its graph around them.
+"""What torch.compile makes of calls of attn: an operator where no function is given; otherwise it
+runs them as they are and breaks its graph around them.
 
 PyTorch need not be imported for that. What torch.compiler.disable would set is set here without its
 wrapper, which costs more than a call of a small kernel takes: an attribute that keeps Dynamo from
@@ -12,18 +13,23 @@ import sys
 from typing import Any
 
 _codes: list = []
+# What tells whether torch.compile traces, once it may; Dynamo knows PyTorch's own function as true.
+is_compiling: Any = bool
 
 
 def disable(function: Any) -> Any:
     function._torchdynamo_disable = True
     function._torchdynamo_disable_msg = (
-        "attn.attention is no operator of PyTorch yet: call it outside of fullgraph=True"
+        "attn traces Python functions itself: calls with score= or mask=, and kernels of attn.compile, "
+        "stay outside of fullgraph=True"
     )
     _codes.append(function.__code__)
     return function
 
 
 def _mark() -> None:
+    global is_compiling
+    is_compiling = sys.modules["torch"].compiler.is_dynamo_compiling
     try:
         from torch._C._dynamo import eval_frame
 

@@ -1,13 +1,12 @@
-"""Gradients of attention: the function that computes them, and how PyTorch records a call."""
+"""The gradients of one attention."""
 
 from __future__ import annotations
 
 import ctypes
-import sys
-from typing import Any, List, NamedTuple, Optional, Tuple
+from typing import Any, List, NamedTuple, Tuple
 
 from . import _arrays
-from ._frame import Frame, address_of, use_threads
+from ._frame import Frame, use_threads
 from ._library import Error, Kernel, OptionTexts, check, library
 from ._source import Text
 
@@ -56,13 +55,14 @@ class GradientPlan:
         frame = Frame(self.types, [], self.device)
         index = 0
 
-        def put(name: str, x: Any, is_matrix: bool = False) -> None:
+        def put(name: str, x: Any, is_matrix: bool = False, element: str = "") -> None:
             nonlocal index
             address, shape, strides = _arrays.view(x, name, self.device)
             if is_matrix and given.rows_first and len(shape) == 4:
                 shape = (shape[0], shape[2], shape[1], shape[3])
                 strides = (strides[0], strides[2], strides[1], strides[3])
             type_, rank = self.types[index]
+            type_ = element or type_
             if len(shape) != rank or _arrays.type_name(x.dtype) != type_:
                 raise Error(
                     "invalid argument",
@@ -81,7 +81,7 @@ class GradientPlan:
         if self.problem.has_sink:
             put("sink", given.sink)
         for capture in self.captures:
-            put(capture[0], given.captured[capture[4]])
+            put(capture[0], given.captured[capture[4]], element=capture[2])
         put("output", output, is_matrix=True)
         put("lse", lse)
         put("d_output", d_output, is_matrix=True)
@@ -100,112 +100,10 @@ class GradientPlan:
         of = {"query": given.q, "key": given.k, "value": given.v}
         heads = given.q.shape[2 if given.rows_first else 1]
         return [
-            _arrays.empty_like(given.q, "f32", (heads,))
-            if name == "sink"
-            else _arrays.empty_like(of[name], None, tuple(of[name].shape))
+            (
+                _arrays.empty_like(given.q, "f32", (heads,))
+                if name == "sink"
+                else _arrays.empty_like(of[name], None, tuple(of[name].shape))
+            )
             for name in self.wanted
         ]
-
-
-def is_recorded(q: Any, k: Any, v: Any, sink: Any) -> bool:
-    """Whether PyTorch records what becomes of these tensors."""
-    if not (q.requires_grad or k.requires_grad or v.requires_grad):
-        if sink is None or not getattr(sink, "requires_grad", False):
-            return False
-    return sys.modules["torch"].is_grad_enabled()
-
-
-def record(plan: Any, given: Given, return_lse: bool) -> Any:
-    """Calls `plan`, whose kernel gives an lse, so that gradients follow."""
-    torch = sys.modules["torch"]
-    # Tensors that stand for others are refused by name before PyTorch sees them.
-    for name, x in (("q", given.q), ("k", given.k), ("v", given.v)):
-        _arrays.view(x, name, plan.device, is_recorded=True)
-    for capture in plan.given:
-        x = given.captured[capture[4]]
-        if _arrays.is_torch(x) and x.requires_grad:
-            raise Error(
-                "invalid argument",
-                f"{capture[0]}: expected a captured tensor without gradient, got requires_grad=True: "
-                "kernels give gradients of q, k, v and sink",
-                "detach() it, or add it to q k^T outside of attn",
-            )
-    if given.scale is not None:
-        given = given._replace(scale=_arrays.to_number(given.scale, "scale"))
-    sink = given.sink
-    if _arrays.is_torch(sink) and sink.dtype != torch.float32:
-        sink = sink.float()
-    output, lse = _function().apply(
-        plan, given._replace(q=None, k=None, v=None, sink=None), given.q, given.k, given.v, sink
-    )
-    return (output, lse) if return_lse else output
-
-
-def _to_dense(x: Any) -> Any:
-    """The tensor, or a copy where it is expanded, or has a gap or an address that a kernel may not
-    read: gradients come as PyTorch makes them."""
-    is_dense = x.is_contiguous() or (x.dim() == 4 and x.transpose(1, 2).is_contiguous())
-    return x if is_dense and x.data_ptr() % 16 == 0 else x.clone(memory_format=_contiguous())
-
-
-def _contiguous() -> Any:
-    return sys.modules["torch"].contiguous_format
-
-
-_function_class: Any = None
-
-
-def _function() -> Any:
-    """The class is made when the first call is recorded: PyTorch need not be there before."""
-    global _function_class
-    if _function_class is not None:
-        return _function_class
-    import torch
-
-    class Attention(torch.autograd.Function):
-        @staticmethod
-        def forward(ctx: Any, plan: Any, rest: Given, q: Any, k: Any, v: Any, sink: Any) -> Any:
-            given = rest._replace(q=q, k=k, v=v, sink=sink)
-            output, lse = plan.run(*given)
-            arrays = rest.captured
-            ctx.plan, ctx.rest = plan, rest
-            # PyTorch notices when one of these is written to in between.
-            ctx.positions = [i for i, x in enumerate(arrays) if _arrays.is_torch(x)]
-            ctx.save_for_backward(q, k, v, sink, output, lse, *[arrays[i] for i in ctx.positions])
-            ctx.set_materialize_grads(False)
-            return output, lse
-
-        @staticmethod
-        def backward(ctx: Any, d_output: Optional[Any], d_lse: Optional[Any]) -> Tuple:
-            q, k, v, sink, output, lse, *captured = ctx.saved_tensors
-            names = ("query", "key", "value", "sink")
-            needed = ctx.needs_input_grad[2:]
-            wanted = tuple([name for name, is_needed in zip(names, needed) if is_needed])
-            if not wanted or (d_output is None and d_lse is None):
-                return (None,) * 6
-            arrays = list(ctx.rest.captured)
-            for i, x in zip(ctx.positions, captured):
-                arrays[i] = x
-            with torch.no_grad():
-                d_output = torch.zeros_like(output) if d_output is None else _to_dense(d_output)
-                d_lse = None if d_lse is None else _to_dense(d_lse)
-                plan = ctx.plan.gradient(wanted, d_lse is not None)
-                given = ctx.rest._replace(q=q, k=k, v=v, sink=sink, captured=arrays)
-                found = dict(zip(wanted, plan.run(given, output, lse, d_output, d_lse)))
-            if torch.is_grad_enabled():
-                found = _forbid_second(found)
-            return (None, None, *[found.get(name) for name in names])
-
-    _function_class = Attention
-    return Attention
-
-
-def _forbid_second(gradients: dict) -> dict:
-    """The same, which raise when they are differentiated."""
-    import torch
-
-    message = b"attn.attention: expected first derivatives, got a second one: there is no such kernel"
-    refuse = torch._C._functions.DelayedError(message, len(gradients))
-    results = refuse(*[x.detach().requires_grad_() for x in gradients.values()])
-    results = results if isinstance(results, tuple) else (results,)
-    return dict(zip(gradients, results))

@@ -8,7 +8,7 @@ import numpy as np
 
 import attn
 import reference
-from attn import _attention
+from attn import _attention, _plan
 from attn._trace import Trace
 
 
@@ -61,21 +61,21 @@ def test_warm_calls_neither_trace_nor_compile(make, monkeypatch):
     call(2.5, np.float32([1, 2, 3, 4]))
     call(2.5, np.float32([4, 3, 2, 1]))
     assert len(traced) == 1
-    kernels = len(_attention._kernels)
+    kernels = len(_plan._kernels)
     call(3.5, np.float32([4, 3, 2, 1]))
-    assert len(traced) == 2 and len(_attention._kernels) == kernels + 1
+    assert len(traced) == 2 and len(_plan._kernels) == kernels + 1
     call(2.5, np.float64([4, 3, 2, 1]))
     assert len(traced) == 3
 
 
 def test_caches_are_bounded(make, monkeypatch):
-    monkeypatch.setattr(_attention, "_LIMIT", 4)
+    monkeypatch.setattr(_plan, "_LIMIT", 4)
     monkeypatch.setattr(_attention, "_plans", {})
-    monkeypatch.setattr(_attention, "_kernels", {})
+    monkeypatch.setattr(_plan, "_kernels", {})
     inputs = make()
     for limit in range(8):
         attn.attention(*inputs, mask=lambda b, h, q, kv: kv <= limit)
-    assert len(_attention._plans) <= 4 and len(_attention._kernels) <= 4
+    assert len(_attention._plans) <= 4 and len(_plan._kernels) <= 4
     attn.attention(*inputs, mask=lambda b, h, q, kv: kv <= 0)
 
 

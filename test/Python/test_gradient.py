@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import attn
-from attn import _attention
+from attn import _plan
 
 torch = pytest.importorskip("torch")
 
@@ -88,11 +88,19 @@ def test_variants():
     slopes = torch.rand(4)
     cases = [
         (dict(scale=0.3), dict(scale=0.3)),
-        (dict(window=(5, 3)), dict(keep=lambda i, j, m, n: (j >= i + n - m - 5) & (j <= i + n - m + 3))),
-        (dict(mask=lambda b, h, q, kv: (q + kv) % 3 == 0), dict(keep=lambda i, j, m, n: (i + j) % 3 == 0)),
+        (
+            dict(window=(5, 3)),
+            dict(keep=lambda i, j, m, n: (j >= i + n - m - 5) & (j <= i + n - m + 3)),
+        ),
+        (
+            dict(mask=lambda b, h, q, kv: (q + kv) % 3 == 0),
+            dict(keep=lambda i, j, m, n: (i + j) % 3 == 0),
+        ),
         (
             dict(score=lambda s, b, h, q, kv: 5 * attn.tanh(s / 5) - slopes[h] * abs(q - kv)),
-            dict(score=lambda s, i, j: 5 * torch.tanh(s / 5) - slopes[:, None, None] * (i - j).abs()),
+            dict(
+                score=lambda s, i, j: 5 * torch.tanh(s / 5) - slopes[:, None, None] * (i - j).abs()
+            ),
         ),
     ]
     for given, how in cases:
@@ -117,7 +125,9 @@ def test_lse_has_a_gradient():
     output, lse = attn.attention(*tensors, return_lse=True)
     d_output, d_lse = torch.randn_like(output), torch.randn_like(lse)
     expected = wanted(tensors, d_output, d_lse)
-    check(torch.autograd.grad((output, lse), tensors, (d_output, d_lse), retain_graph=True), expected)
+    check(
+        torch.autograd.grad((output, lse), tensors, (d_output, d_lse), retain_graph=True), expected
+    )
     check(
         torch.autograd.grad(lse, tensors, d_lse),
         wanted(tensors, torch.zeros_like(output), d_lse),
@@ -137,7 +147,10 @@ def test_any_gradient_of_the_output():
     tensors = inputs()
     output = attn.attention(*tensors)
     shape = output.shape
-    check(torch.autograd.grad(output.sum(), tensors, retain_graph=True), wanted(tensors, torch.ones(shape)))
+    check(
+        torch.autograd.grad(output.sum(), tensors, retain_graph=True),
+        wanted(tensors, torch.ones(shape)),
+    )
     for d_output in (
         torch.randn(2, 4, 1, 32).expand(shape),
         torch.randn(shape[::-1]).permute(3, 2, 1, 0),
@@ -151,9 +164,9 @@ def test_any_gradient_of_the_output():
 
 def test_only_what_is_wanted_is_compiled(monkeypatch):
     texts = []
-    make = _attention.GradientPlan
+    make = _plan.GradientPlan
     monkeypatch.setattr(
-        _attention, "GradientPlan", lambda text, *rest: texts.append(rest[2:]) or make(text, *rest)
+        _plan, "GradientPlan", lambda text, *rest: texts.append(rest[2:]) or make(text, *rest)
     )
     q, k, v = inputs(d=40)
     k.requires_grad_(False)
@@ -249,7 +262,7 @@ def test_second_derivatives_are_refused():
     output = attn.attention(*tensors)
     (d_q,) = torch.autograd.grad(output.sum(), tensors[:1], create_graph=True)
     check([d_q.detach()], wanted(tensors, torch.ones_like(output))[:1])
-    with pytest.raises(RuntimeError, match="attn.attention: expected first derivatives"):
+    with pytest.raises(attn.Error, match="attention: expected first derivatives"):
         d_q.sum().backward()
 
 
@@ -306,7 +319,7 @@ def test_wrong_arguments_of_gradient():
 
 
 def test_a_block_learns():
-    """Two hundred steps of a small model, beside the same with PyTorch's attention."""
+    """Eighty steps of a small model, beside the same with PyTorch's attention."""
 
     def train(attention):
         torch.manual_seed(3)
@@ -319,7 +332,7 @@ def test_a_block_learns():
         )
         optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
         losses = []
-        for _ in range(200):
+        for _ in range(80):
             # The token of three places before.
             text = torch.randint(11, (8, 24))
             x = model["embed"](text) + position
@@ -339,5 +352,5 @@ def test_a_block_learns():
     theirs = train(
         lambda q, k, v: torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
     )
-    assert ours[-1] < 0.7 * ours[0]
+    assert ours[-1] < 0.9 * ours[0]
     assert max(abs(x - y) for x, y in zip(ours, theirs)) < 0.05

@@ -5,7 +5,7 @@ import pytest
 
 import attn
 import reference
-from attn import _attention
+from attn import _attention, _plan
 from attn._scan import Scan
 
 torch = pytest.importorskip("torch")
@@ -230,28 +230,16 @@ def test_a_learned_scale():
     refused("scale: expected a number that f32 holds", lambda: attn.attention(q, k, v, scale=1e300))
 
 
-def test_transforms_are_refused():
+def test_tangents_are_refused():
     q, k, v = inputs()
     call = lambda x: attn.attention(x, k, v)  # noqa: E731
-    batch = torch.stack([q, q])
-    refused("got one of torch.vmap", lambda: torch.vmap(call)(batch), "fold the mapped dimension")
-    refused(
-        "k: expected a tensor with memory of its own",
-        lambda: torch.vmap(lambda x: attn.attention(q, x, v))(torch.stack([k, k])),
-    )
-    refused("q: expected", lambda: torch.func.grad(lambda x: call(x).sum())(q), "use backward()")
     refused("q: expected", lambda: torch.func.jvp(call, (q,), (q,)), "use backward()")
-    refused("q: expected", lambda: torch.func.functionalize(call)(q), "outside of the transform")
+    # Nothing is mutated.
+    assert torch.equal(torch.func.functionalize(call)(q), call(q))
 
 
 def test_tensors_without_memory_are_refused():
-    from torch._subclasses.fake_tensor import FakeTensorMode
-
     q, k, v = inputs()
-    with FakeTensorMode():
-        fake = torch.empty(k.shape)
-    refused("got a FakeTensor", lambda: attn.attention(fake, fake, fake), "needs values")
-    refused("k: expected a tensor with memory of its own", lambda: attn.attention(q, fake, v))
     nested = torch.nested.nested_tensor([q[0], q[1]], layout=torch.jagged)
     refused("got a NestedTensor", lambda: attn.attention(nested, k, v), "padded")
 
@@ -282,7 +270,7 @@ def test_as_many_threads_as_pytorch():
         for count in (1, 2, 1):
             torch.set_num_threads(count)
             attn.attention(*inputs())
-            assert _attention.library.attn_get_num_threads() == count
+            assert _plan.library.attn_get_num_threads() == count
     finally:
         torch.set_num_threads(before)
 
@@ -300,8 +288,8 @@ def test_compile_with_graph_breaks():
     kernel = attn.compile("float32", 32)
     compiled = torch.compile(lambda q: kernel(q * 2, k, v) + 1, backend="eager")
     assert torch.equal(compiled(q), kernel(q * 2, k, v) + 1)
-    with pytest.raises(Exception, match="no operator of PyTorch yet"):
-        torch.compile(lambda q: attn.attention(q, k, v), backend="eager", fullgraph=True)(q)
+    with pytest.raises(Exception, match="traces Python functions itself"):
+        torch.compile(lambda q: kernel(q, k, v), backend="eager", fullgraph=True)(q)
 
 
 class Layer(torch.nn.Module):
@@ -322,7 +310,7 @@ def test_functions_of_modules():
     q, k, v = inputs()
     layer = Layer()
     score = layer.function()
-    kernels = len(_attention._kernels)
+    kernels = len(_plan._kernels)
     for _ in range(2):
         layer.alpha += 1
         for _ in range(2):
@@ -332,7 +320,7 @@ def test_functions_of_modules():
             wanted = reference.attention(*in_f64(q, k, v), score=plain)[0]
             reference.check(attn.attention(q, k, v, score=score).numpy(), wanted)
             layer.bias.mul_(0.5)
-    assert not Scan(score).is_volatile and len(_attention._kernels) == kernels + 2
+    assert not Scan(score).is_volatile and len(_plan._kernels) == kernels + 2
     bias = layer.bias.double().numpy()
     wanted = reference.attention(*in_f64(q, k, v), score=plain)[0]
     reference.check(attn.attention(q, k, v, score=Forward(layer)).numpy(), wanted)

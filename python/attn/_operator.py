@@ -1,0 +1,431 @@
+"""attn::forward and attn::backward, operators of PyTorch, and how autograd records them.
+
+What crosses the dispatcher is tensors, numbers and text: `source` holds what the functions of one
+attention are written from, so that a graph can be compiled, exported, and run by a process that never
+saw the Python functions. PyTorch is imported here; nothing else of attn imports this module before
+it is needed.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from typing import Any, Dict, List, Optional, Tuple
+
+import torch
+from torch.utils.flop_counter import register_flop_formula
+
+from . import _arrays
+from ._gradient import Given
+from ._library import Error, option_texts
+from ._plan import Plan
+from ._source import Problem, Text, make_problem
+
+# ===- Source text ------------------------------------------------------------------------------===#
+
+
+def write_source(plan: Plan) -> str:
+    """What makes the plan again, with lse, and without the device; calls give the captured tensors
+    in the order of its captures."""
+    if plan.source is None:
+        problem = dataclasses.replace(plan.problem, return_lse=True)
+        pieces = dataclasses.asdict(dataclasses.replace(plan.text, problem=problem))
+        options = [option for option in plan.options if option[0] != "device"]
+        plan.source = json.dumps({**pieces, "given": plan.given, "options": options})
+    return plan.source
+
+
+def _read_source(source: str, device: str) -> Plan:
+    try:
+        pieces = json.loads(source)
+        problem = pieces.pop("problem")
+        window = problem["window"]
+        problem["window"] = None if window is None else tuple(window)
+        given = [(*fields[:4], i, tuple(fields[5])) for i, fields in enumerate(pieces.pop("given"))]
+        options = tuple([tuple(option) for option in pieces.pop("options")])
+        lines = {name: tuple(lines) for name, lines in pieces.items()}
+        text = Text(Problem(**problem), **lines)
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise Error(
+            "invalid argument",
+            f"source: expected what attn wrote, got text that does not read ({error})",
+        ) from None
+    return Plan(text, given, (*options, ("device", device)))
+
+
+_plans: Dict[Tuple[str, str], Plan] = {}
+
+
+def _find(source: str, q: Any) -> Plan:
+    device = "cpu" if q.is_cpu else f"cuda:{q.get_device()}"
+    plan = _plans.get((source, device))
+    if plan is None:
+        plan = _plans[source, device] = _read_source(source, device)
+    wanted = plan.problem.type
+    if _arrays.type_name(q.dtype) != wanted:
+        raise Error(
+            "invalid argument",
+            f"q: expected elements of {wanted}, as the source says, got {q.dtype}",
+        )
+    return plan
+
+
+# ===- The operators ----------------------------------------------------------------------------===#
+
+_INPUTS = "Tensor q, Tensor k, Tensor v, Tensor? sink, Tensor[] captures"
+_OPTIONS = "str source, float? scale, bool rows_first"
+
+_registry = torch.library.Library("attn", "DEF")
+_registry.define(
+    f"forward({_INPUTS}, {_OPTIONS}) -> (Tensor output, Tensor lse)",
+    tags=(torch.Tag.pt2_compliant_tag,),
+)
+_registry.define(
+    f"backward(Tensor d_output, Tensor? d_lse, {_INPUTS}, Tensor output, Tensor lse, {_OPTIONS}, "
+    "bool[] wanted) -> Tensor[]",
+    tags=(torch.Tag.pt2_compliant_tag,),
+)
+
+
+def _forward(
+    q: Any,
+    k: Any,
+    v: Any,
+    sink: Any,
+    captures: List[Any],
+    source: str,
+    scale: Any,
+    rows_first: bool,
+) -> Any:
+    return _find(source, q).run(q, k, v, scale, sink, rows_first, captures)
+
+
+def _to_dense(x: Any) -> Any:
+    """The tensor, or a copy where it is expanded, or has a gap or an address that a kernel may not
+    read: gradients come as PyTorch makes them."""
+    is_dense = x.is_contiguous() or (x.dim() == 4 and x.transpose(1, 2).is_contiguous())
+    if is_dense and x.data_ptr() % 16 == 0:
+        return x
+    return x.clone(memory_format=torch.contiguous_format)
+
+
+_NAMES = ("query", "key", "value", "sink")
+
+
+def _backward(
+    d_output: Any,
+    d_lse: Any,
+    q: Any,
+    k: Any,
+    v: Any,
+    sink: Any,
+    captures: List[Any],
+    output: Any,
+    lse: Any,
+    source: str,
+    scale: Any,
+    rows_first: bool,
+    wanted: List[bool],
+) -> List[Any]:
+    names = tuple([name for name, is_wanted in zip(_NAMES, wanted) if is_wanted])
+    plan = _find(source, q).gradient(names, d_lse is not None)
+    given = Given(q, k, v, scale, sink, rows_first, captures)
+    d_lse = None if d_lse is None else _to_dense(d_lse)
+    return plan.run(given, output, lse, _to_dense(d_output), d_lse)
+
+
+for _name, _implementation in (("forward", _forward), ("backward", _backward)):
+    for _device in ("CPU", "CUDA"):
+        _registry.impl(_name, _implementation, _device)
+
+
+@torch.library.register_fake("attn::forward", lib=_registry)
+def _(q, k, v, sink, captures, source, scale, rows_first):  # type: ignore[no-untyped-def]
+    b, h, m = (q.shape[0], q.shape[2], q.shape[1]) if rows_first else q.shape[:3]
+    dv = v.shape[-1]
+    shape = (b, m, h, dv) if rows_first else (b, h, m, dv)
+    return q.new_empty(shape), q.new_empty((b, h, m), dtype=torch.float32)
+
+
+@torch.library.register_fake("attn::backward", lib=_registry)
+def _(  # type: ignore[no-untyped-def]
+    d_output, d_lse, q, k, v, sink, captures, output, lse, source, scale, rows_first, wanted
+):
+    of = [q, k, v, sink]
+    return [x.new_empty(x.shape) for x, is_wanted in zip(of, wanted) if is_wanted]
+
+
+# ===- Transforms -------------------------------------------------------------------------------===#
+
+
+def _fold(x: Any, dim: Optional[int], size: int) -> Any:
+    """The mapped dimension as a part of the batch."""
+    whole = x.unsqueeze(0).expand(size, *x.shape) if dim is None else x.movedim(dim, 0)
+    return whole.flatten(0, 1)
+
+
+def _refuse_mapped(sink_dim: Any, captures_dims: Any) -> None:
+    if sink_dim is not None or any(dim is not None for dim in captures_dims):
+        raise Error(
+            "invalid argument",
+            "torch.vmap: expected the same sink and captured tensors for all, got one that is mapped",
+            "call attn in a loop over them",
+        )
+
+
+@torch.library.register_vmap("attn::forward", lib=_registry)
+def _(info, in_dims, q, k, v, sink, captures, *options):  # type: ignore[no-untyped-def]
+    _refuse_mapped(in_dims[3], in_dims[4])
+    folded = [_fold(x, dim, info.batch_size) for x, dim in zip((q, k, v), in_dims)]
+    output, lse = torch.ops.attn.forward(*folded, sink, captures, *options)
+    parts = (info.batch_size, -1)
+    return (output.unflatten(0, parts), lse.unflatten(0, parts)), (0, 0)
+
+
+@torch.library.register_vmap("attn::backward", lib=_registry)
+def _(  # type: ignore[no-untyped-def]
+    info,
+    in_dims,
+    d_output,
+    d_lse,
+    q,
+    k,
+    v,
+    sink,
+    captures,
+    output,
+    lse,
+    source,
+    scale,
+    rows_first,
+    wanted,
+):
+    _refuse_mapped(in_dims[5], in_dims[6])
+    fold = lambda x, i: None if x is None else _fold(x, in_dims[i], info.batch_size)  # noqa: E731
+    parts = (info.batch_size, -1)
+    found = torch.ops.attn.backward(
+        *[fold(x, i) for i, x in enumerate((d_output, d_lse, q, k, v))],
+        sink,
+        captures,
+        *[fold(x, 7 + i) for i, x in enumerate((output, lse))],
+        source,
+        scale,
+        rows_first,
+        # That of the sink is a sum over the batch, each one's own.
+        [*wanted[:3], False],
+    )
+    results = [x.unflatten(0, parts) for x in found]
+    if wanted[3]:
+        each = [
+            torch.ops.attn.backward(
+                *[
+                    None if x is None else _take(x, in_dims[i], j)
+                    for i, x in enumerate((d_output, d_lse, q, k, v))
+                ],
+                sink,
+                captures,
+                *[_take(x, in_dims[7 + i], j) for i, x in enumerate((output, lse))],
+                source,
+                scale,
+                rows_first,
+                [False, False, False, True],
+            )[0]
+            for j in range(info.batch_size)
+        ]
+        results.append(torch.stack(each))
+    return results, [0] * len(results)
+
+
+def _take(x: Any, dim: Optional[int], index: int) -> Any:
+    return x if dim is None else x.select(dim, index)
+
+
+def _count_pairs(q: Any, k: Any, rows_first: bool) -> int:
+    b, h, m = (q[0], q[2], q[1]) if rows_first else q[:3]
+    return b * h * m * (k[1] if rows_first else k[2])
+
+
+@register_flop_formula(torch.ops.attn.forward)
+def _(q, k, v, sink, captures, source, scale, rows_first, *, out_shape=None, **_kwargs):  # type: ignore[no-untyped-def]
+    """As PyTorch counts its own attention: what a mask drops too."""
+    return 2 * _count_pairs(q, k, rows_first) * (q[-1] + v[-1])
+
+
+@register_flop_formula(torch.ops.attn.backward)
+def _(d_output, d_lse, q, k, v, sink, captures, output, lse, source, scale, rows_first, wanted, *, out_shape=None, **_kwargs):  # type: ignore[no-untyped-def]
+    """Five products."""
+    return 2 * _count_pairs(q, k, rows_first) * (3 * q[-1] + 2 * v[-1])
+
+
+# ===- Autograd ---------------------------------------------------------------------------------===#
+
+
+def _below_autograd(operator: Any) -> Any:
+    """Of the operators themselves autograd records nothing, so that nothing is dropped in silence."""
+
+    def run(*arguments: Any) -> Any:
+        tensors = [x for x in arguments if isinstance(x, torch.Tensor)]
+        if torch.is_grad_enabled() and any(x.requires_grad for x in tensors):
+            raise Error(
+                "invalid argument",
+                f"{operator}: expected a call by attn.attention where gradients are wanted, got one of "
+                "the operator itself",
+                "use attn.attention",
+            )
+        with torch._C._AutoDispatchBelowAutograd():
+            return operator(*arguments)
+
+    return run
+
+
+for _operator in (torch.ops.attn.forward.default, torch.ops.attn.backward.default):
+    _registry.impl(
+        _operator._schema.name.partition("::")[2], _below_autograd(_operator), "Autograd"
+    )
+
+
+class Gradient(torch.autograd.Function):
+    """attn::backward. It has no derivative, and says so."""
+
+    generate_vmap_rule = True
+
+    # torch.compile counts the parameters.
+    @staticmethod
+    def forward(  # type: ignore[override]
+        d_output: Any,
+        d_lse: Any,
+        q: Any,
+        k: Any,
+        v: Any,
+        sink: Any,
+        captures: List,
+        output: Any,
+        lse: Any,
+        source: str,
+        scale: Any,
+        rows_first: bool,
+        wanted: List,
+    ) -> Any:
+        found = torch.ops.attn.backward(
+            d_output,
+            d_lse,
+            q,
+            k,
+            v,
+            sink,
+            captures,
+            output,
+            lse,
+            source,
+            scale,
+            rows_first,
+            wanted,
+        )
+        return tuple(found)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Tuple, output: Tuple) -> None:
+        pass
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Any) -> Tuple:  # type: ignore[override]
+        raise Error(
+            "invalid argument",
+            "attention: expected first derivatives, got a second one: there is no such kernel",
+            "use torch.nn.functional.scaled_dot_product_attention",
+        )
+
+
+class Attention(torch.autograd.Function):
+    """(output, lse) of attn::forward, with attn::backward as its gradient."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(  # type: ignore[override]
+        q: Any, k: Any, v: Any, sink: Any, captures: List, source: str, scale: Any, rows_first: bool
+    ) -> Any:
+        return torch.ops.attn.forward(q, k, v, sink, captures, source, scale, rows_first)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Tuple, output: Tuple) -> None:
+        q, k, v, sink, captures, source, scale, rows_first = inputs
+        ctx.options = source, scale, rows_first
+        # PyTorch notices when one of these is written to in between.
+        ctx.save_for_backward(q, k, v, sink, *output, *captures)
+        ctx.set_materialize_grads(False)
+
+    @staticmethod
+    def backward(ctx: Any, d_output: Any, d_lse: Any) -> Tuple:  # type: ignore[override]
+        q, k, v, sink, output, lse, *captures = ctx.saved_tensors
+        wanted = list(ctx.needs_input_grad[:4])
+        if not any(wanted) or (d_output is None and d_lse is None):
+            return (None,) * 8
+        if d_output is None:
+            d_output = torch.zeros_like(output)
+        found = Gradient.apply(
+            d_output, d_lse, q, k, v, sink, captures, output, lse, *ctx.options, wanted
+        )
+        gradients = iter(found)
+        return (*[next(gradients) if is_wanted else None for is_wanted in wanted], *[None] * 4)
+
+
+# ===- Calls ------------------------------------------------------------------------------------===#
+
+
+def call(plan: Plan, given: Given, return_lse: bool) -> Any:
+    """The call through the dispatcher, where somebody looks: autograd, a transform, a mode."""
+    captured = []
+    for name, _, _, _, position, _ in plan.given:
+        x = given.captured[position]
+        if not isinstance(x, torch.Tensor):
+            x = torch.from_numpy(x)
+        elif x.requires_grad and torch.is_grad_enabled():
+            raise Error(
+                "invalid argument",
+                f"{name}: expected a captured tensor without gradient, got requires_grad=True: "
+                "kernels give gradients of q, k, v and sink",
+                "detach() it, or add it to q k^T outside of attn",
+            )
+        captured.append(x)
+    if given.scale is not None:
+        given = given._replace(scale=_arrays.to_number(given.scale, "scale"))
+    if given.sink is not None:
+        given = given._replace(sink=torch.as_tensor(given.sink))
+    return apply(write_source(plan), given, captured, return_lse)
+
+
+def apply(source: str, given: Given, captured: List[Any], return_lse: bool) -> Any:
+    sink = None if given.sink is None else given.sink.float()
+    is_recorded = torch.is_grad_enabled() and (
+        given.q.requires_grad
+        or given.k.requires_grad
+        or given.v.requires_grad
+        or (sink is not None and sink.requires_grad)
+    )
+    function = Attention.apply if is_recorded else torch.ops.attn.forward
+    output, lse = function(
+        given.q, given.k, given.v, sink, captured, source, given.scale, given.rows_first
+    )
+    return (output, lse) if return_lse else output
+
+
+@torch.compiler.assume_constant_result
+def make_source(
+    dtype: Any,
+    head_dim: int,
+    value_dim: int,
+    causal: Any,
+    window: Any,
+    has_scale: bool,
+    has_sink: bool,
+    device: str,
+    options: Any,
+) -> str:
+    """Of an attention without functions, while torch.compile traces a call of it."""
+    problem = make_problem(
+        dtype, head_dim, value_dim, causal, window, has_scale, has_sink, True, device
+    )
+    texts = [(name, text) for name, text in option_texts(options) if name != "device"]
+    pieces = dataclasses.asdict(Text(problem, (), (), ()))
+    return json.dumps({**pieces, "given": [], "options": texts})

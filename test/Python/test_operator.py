@@ -1,0 +1,207 @@
+"""attn::forward and attn::backward: what PyTorch's compilers and transforms make of them."""
+
+import json
+
+import pytest
+
+import attn
+
+torch = pytest.importorskip("torch")
+from attn import _operator  # noqa: E402  It imports PyTorch.
+
+
+def inputs(b=2, h=4, hkv=2, m=37, n=41, d=32, dv=16, dtype=torch.float32):
+    shapes = (b, h, m, d), (b, hkv, n, d), (b, hkv, n, dv)
+    return [torch.randn(shape).to(dtype) for shape in shapes]
+
+
+def sdpa(q, k, v, **how):
+    return torch.nn.functional.scaled_dot_product_attention(q, k, v, enable_gqa=True, **how)
+
+
+def causal(q, k, v):
+    return attn.attention(q, k, v, causal="top_left")
+
+
+def is_close(x, y):
+    return torch.allclose(x, y, atol=2e-5)
+
+
+def source(**how):
+    return _operator.make_source(
+        torch.float32, 32, 16, False, None, False, False, "cpu", None, **how
+    )
+
+
+def test_opcheck():
+    q, k, v = inputs()
+    torch.library.opcheck(
+        torch.ops.attn.forward.default, (q, k, v, None, [], source(), None, False)
+    )
+    output, lse = torch.ops.attn.forward(q, k, v, None, [], source(), None, False)
+    for d_lse in (None, torch.randn_like(lse)):
+        arguments = (
+            torch.randn_like(output),
+            d_lse,
+            q,
+            k,
+            v,
+            None,
+            [],
+            output,
+            lse,
+            source(),
+            None,
+        )
+        torch.library.opcheck(
+            torch.ops.attn.backward.default, (*arguments, False, [True, False, True, False])
+        )
+
+
+def test_opcheck_of_captures_and_sinks():
+    q, k, v = inputs()
+    bias, sink = torch.randn(4, 37, 41), torch.randn(4)
+    kernel = attn.compile(
+        "float32", 32, 16, scale=True, sink=True, score=lambda s, b, h, i, j: s + bias[h, i, j]
+    )
+    text = _operator.write_source(kernel._plan)
+    arguments = (q, k, v, sink, [bias], text, 0.2, False)
+    torch.library.opcheck(torch.ops.attn.forward.default, arguments)
+    assert torch.equal(torch.ops.attn.forward(*arguments)[0], kernel(q, k, v, scale=0.2, sink=sink))
+
+
+@pytest.mark.parametrize("backend", ["aot_eager", "inductor"])
+def test_one_graph(backend):
+    if backend == "inductor":
+        pytest.importorskip("torch._inductor")
+    compiled = torch.compile(
+        lambda q, k, v: causal(q * 2, k, v) + 1, fullgraph=True, backend=backend
+    )
+    q, k, v = inputs()
+    for n in (41, 60, 43):
+        _, k, v = inputs(n=n)
+        assert is_close(compiled(q, k, v), sdpa(q * 2, k, v, is_causal=True) + 1)
+
+
+def test_one_graph_with_its_gradient():
+    def loss(q, k, v, sink):
+        output, lse = attn.attention(
+            q, k, v, causal=True, window=(9, 0), scale=0.3, sink=sink, return_lse=True
+        )
+        return output.square().sum() + lse.sum()
+
+    tensors = [x.requires_grad_() for x in (*inputs(), torch.randn(4))]
+    compiled = torch.compile(loss, fullgraph=True, backend="aot_eager")
+    got = torch.autograd.grad(compiled(*tensors), tensors)
+    for x, y in zip(got, torch.autograd.grad(loss(*tensors), tensors)):
+        assert is_close(x, y)
+
+
+def test_layouts_in_one_graph():
+    rows = [x.transpose(1, 2) for x in inputs()]
+    compiled = torch.compile(
+        lambda q, k, v: attn.attention(q, k, v, layout="bshd"), fullgraph=True, backend="aot_eager"
+    )
+    assert torch.equal(compiled(*rows), attn.attention(*rows, layout="bshd"))
+
+
+def test_export():
+    class Model(torch.nn.Module):
+        def forward(self, q, k, v):
+            return causal(q, k, v)
+
+    q, k, v = inputs()
+    n = torch.export.Dim("n", min=2, max=4096)
+    program = torch.export.export(Model(), (q, k, v), dynamic_shapes=({}, {2: n}, {2: n}))
+    assert "attn.forward.default" in str(program.graph)
+    _, k, v = inputs(n=77)
+    assert is_close(program.module()(q, k, v), sdpa(q, k, v, is_causal=True))
+
+
+def test_gradients_by_transforms():
+    q, k, v = inputs()
+    for i in range(3):
+        got = torch.func.grad(lambda *x: causal(*x).square().sum(), argnums=i)(q, k, v)
+        wanted = torch.func.grad(lambda *x: sdpa(*x, is_causal=True).square().sum(), argnums=i)(
+            q, k, v
+        )
+        assert is_close(got, wanted)
+
+
+@pytest.mark.parametrize("dims", [(0, None, None), (1, 0, 0), (0, 2, 1)])
+def test_vmap(dims):
+    one = inputs()
+    mapped = [
+        x if dim is None else torch.stack([x + i for i in range(3)], dim)
+        for x, dim in zip(one, dims)
+    ]
+    got = torch.vmap(causal, dims)(*mapped)
+    for i in range(3):
+        each = [x if dim is None else x.select(dim, i) for x, dim in zip(mapped, dims)]
+        assert is_close(got[i], causal(*each))
+
+
+def test_gradients_of_each_sample():
+    q, k, v = inputs()
+    sink = torch.randn(4)
+    many = torch.stack([q, q + 1, q - 1])
+
+    def loss(q, sink):
+        return attn.attention(q, k, v, sink=sink).square().sum()
+
+    found = torch.vmap(torch.func.grad(loss, argnums=(0, 1)), (0, None))(many, sink)
+    for i in range(3):
+        each = torch.func.grad(loss, argnums=(0, 1))(many[i], sink)
+        assert is_close(found[0][i], each[0]) and torch.allclose(found[1][i], each[1], atol=1e-4)
+
+
+def test_mapped_sinks_are_refused():
+    q, k, v = inputs()
+    with pytest.raises(attn.Error, match="torch.vmap: expected the same sink"):
+        torch.vmap(lambda sink: attn.attention(q, k, v, sink=sink))(torch.randn(3, 4))
+
+
+def test_fake_tensors():
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    with FakeTensorMode():
+        q, k, v = inputs()
+        output, lse = attn.attention(q, k, v, return_lse=True)
+    assert output.shape == (2, 4, 37, 16) and lse.shape == (2, 4, 37) and lse.dtype == torch.float32
+
+
+def test_flops_and_profiles():
+    from torch.utils.flop_counter import FlopCounterMode
+
+    q, k, v = [x.requires_grad_() for x in inputs()]
+    with FlopCounterMode(display=False) as counter:
+        causal(q, k, v).sum().backward()
+    pairs = 2 * 4 * 37 * 41
+    assert counter.get_total_flops() == 2 * pairs * (32 + 16) + 2 * pairs * (3 * 32 + 2 * 16)
+    with torch.profiler.profile() as profile:
+        causal(q.detach(), k.detach(), v.detach())
+    assert "attn::forward" in {event.key for event in profile.key_averages()}
+
+
+def test_what_the_operator_refuses():
+    q, k, v = inputs()
+    with pytest.raises(attn.Error, match="source: expected what attn wrote"):
+        torch.ops.attn.forward(q, k, v, None, [], "func.func @f() { return }", None, False)
+    pieces = json.loads(source())
+    pieces["problem"]["depth"] = 3
+    with pytest.raises(attn.Error, match="source: expected what attn wrote"):
+        torch.ops.attn.forward(q, k, v, None, [], json.dumps(pieces), None, False)
+    with pytest.raises(attn.Error, match="q: expected elements of f32"):
+        torch.ops.attn.forward(q.half(), k.half(), v.half(), None, [], source(), None, False)
+    with pytest.raises(attn.Error, match="got one of the operator itself"):
+        torch.ops.attn.forward(q.requires_grad_(), k, v, None, [], source(), None, False)
+
+
+def test_functions_break_the_graph():
+    q, k, v = inputs()
+    with pytest.raises(Exception, match="traces Python functions itself"):
+        torch.compile(
+            lambda q: attn.attention(q, k, v, mask=lambda b, h, i, j: j <= i),
+            backend="eager",
+            fullgraph=True,
+        )(q)
