@@ -26,14 +26,15 @@ BlockConverter::BlockConverter(func::FuncOp source, scf::ForallOp grid, func::Fu
       partialSums(findPartialSums(grid)) {}
 
 RankedTensorType BlockConverter::getTileType(Operation *user, Value tensor) {
-  auto type = cast<RankedTensorType>(tensor.getType());
-  SmallVector<int64_t> shape(type.getShape());
+  auto type = dyn_cast<RankedTensorType>(tensor.getType());
+  SmallVector<int64_t> shape(type ? type.getShape() : ArrayRef<int64_t>());
   if (!shape.empty() && ShapedType::isDynamic(shape.front()))
     shape.front() = rows;
   bool isTile = !shape.empty() && shape.size() <= 2 &&
                 llvm::all_of(shape, [](int64_t extent) { return extent > 0; });
   if (!isTile) {
-    user->emitOpError("expected tensors of rows by static columns in a block, got ") << type;
+    user->emitOpError("expected tensors of rows by static columns in a block, got ")
+        << tensor.getType();
     return {};
   }
   if (partialSums.contains(tensor))
@@ -85,17 +86,46 @@ Value BlockConverter::lookupInRegisters(Operation *user, Value value) {
 }
 
 LogicalResult BlockConverter::cloneElementwise(Operation &op) {
-  for (Value operand : op.getOperands())
-    if (!lookupInRegisters(&op, operand))
-      return failure();
-  Operation *clone = builder.clone(op, mapping);
-  for (Value result : clone->getResults())
-    if (auto type = dyn_cast<RankedTensorType>(result.getType())) {
+  SmallVector<Type> results;
+  // Of the results first: what an op makes of tiles is like them.
+  std::optional<ArrayRef<int64_t>> shape;
+  for (Value result : op.getResults()) {
+    Type type = result.getType();
+    if (isa<TensorType>(type)) {
       RankedTensorType tile = getTileType(&op, result);
       if (!tile)
         return failure();
-      result.setType(tile);
+      shape = tile.getShape();
+      type = tile;
     }
+    results.push_back(type);
+  }
+  for (Value operand : op.getOperands()) {
+    Value mapped = lookupInRegisters(&op, operand);
+    if (!mapped)
+      return failure();
+    if (auto tile = dyn_cast<RankedTensorType>(mapped.getType());
+        tile && shape && tile.getShape() != *shape)
+      return op.emitOpError("expected operands of the shape ")
+             << *shape << " of the result's tile, got " << tile;
+  }
+  Operation *clone = builder.clone(op, mapping);
+  for (auto [result, type] : llvm::zip_equal(clone->getResults(), results))
+    result.setType(type);
+  return success();
+}
+
+LogicalResult BlockConverter::convertConstant(arith::ConstantOp op) {
+  if (!isa<TensorType>(op.getType()))
+    return cloneElementwise(*op);
+  RankedTensorType tile = getTileType(op, op);
+  if (!tile)
+    return failure();
+  auto splat = dyn_cast<SplatElementsAttr>(op.getValue());
+  if (!splat)
+    return op.emitOpError("expected one number for all elements of a tile, got ") << op.getValue();
+  auto value = DenseElementsAttr::get(tile, splat.getSplatValue<Attribute>());
+  mapping.map(op.getResult(), arith::ConstantOp::create(builder, value).getResult());
   return success();
 }
 
@@ -108,10 +138,20 @@ const ArgumentSlice *BlockConverter::findSlice(Value value) const {
   return it == slices.end() ? nullptr : &it->second;
 }
 
-/// A slice of an argument starts an ArgumentSlice; a slice of a slice moves its position.
-LogicalResult BlockConverter::convertSlice(tensor::ExtractSliceOp op) {
+/// A slice is all of the last dimensions that it keeps, at one place of those before.
+template <typename OpT> static LogicalResult checkSlice(OpT op) {
   if (!op.hasUnitStride())
     return op.emitOpError("expected a slice with strides of 1");
+  llvm::SmallBitVector dropped = op.getDroppedDims();
+  if (int(dropped.count()) != dropped.find_last() + 1)
+    return op.emitOpError("expected a slice that drops leading dimensions only");
+  return success();
+}
+
+/// A slice of an argument starts an ArgumentSlice; a slice of a slice moves its position.
+LogicalResult BlockConverter::convertSlice(tensor::ExtractSliceOp op) {
+  if (failed(checkSlice(op)))
+    return failure();
   ArgumentSlice slice;
   SmallVector<OpFoldResult> offsets = op.getMixedOffsets();
   if (auto parent = slices.find(op.getSource()); parent != slices.end()) {
@@ -133,7 +173,6 @@ LogicalResult BlockConverter::convertSlice(tensor::ExtractSliceOp op) {
     }
   }
   slice.sizes.clear();
-  // A slice that drops dimensions drops the leading ones, of size 1.
   SmallVector<OpFoldResult> sizes = op.getMixedSizes();
   for (OpFoldResult size : ArrayRef<OpFoldResult>(sizes).take_back(op.getType().getRank())) {
     slice.sizes.push_back(lookup(op, size));
@@ -148,6 +187,8 @@ LogicalResult BlockConverter::convertInsert(tensor::ParallelInsertSliceOp op) {
   auto argument = dyn_cast<BlockArgument>(op.getDest());
   if (!argument || argument.getOwner() != grid.getBody())
     return op.emitOpError("expected an insertion into a result of the grid");
+  if (failed(checkSlice(op)))
+    return failure();
   Value memref = lookup(op, argument);
   SmallVector<Value> tiles = pieces.lookup(op.getSource());
   if (tiles.empty())
@@ -333,6 +374,7 @@ LogicalResult BlockConverter::convertOp(Operation &op) {
       .Case([&](tensor::ExtractOp extract) { return convertExtract(extract); })
       .Case([&](tensor::EmptyOp) { return success(); })
       .Case([&](linalg::FillOp fill) { return convertFill(fill); })
+      .Case([&](arith::ConstantOp constant) { return convertConstant(constant); })
       .Case([&](scf::ForOp loop) { return convertFor(loop); })
       .Case([&](scf::InParallelOp) { return convertBody(op.getRegion(0).front()); })
       .Case([&](scf::IfOp branch) {

@@ -16,6 +16,7 @@
 #define ATTN_LIB_CONVERSION_ATTNTOTILE_BLOCKCONVERTER_H
 
 #include "lib/Conversion/AttnToTile/TileBuilder.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -77,6 +78,7 @@ private:
   mlir::LogicalResult convertInsert(mlir::tensor::ParallelInsertSliceOp op);
   /// On scalars as it is, on tensors with their tiles as results.
   mlir::LogicalResult cloneElementwise(mlir::Operation &op);
+  mlir::LogicalResult convertConstant(mlir::arith::ConstantOp op);
   /// The constant shape of a tensor of the block: dynamic rows are the block's. Null, with a
   /// diagnostic at `user`, if it has none.
   mlir::RankedTensorType getTileType(mlir::Operation *user, mlir::Value tensor);

@@ -35,6 +35,8 @@ LogicalResult attn::convertMerge(BlockConverter &block, MergeOp op) {
     return op.emitOpError("expected partial results to be slices of the kernel's arguments");
   if (op.getPartial().getType().isDynamicDim(op.getPartial().getType().getRank() - 1))
     return op.emitOpError("expected a static Dv, got ") << op.getPartial().getType();
+  if (!op.getPartial().getType().getElementType().isF32())
+    return op.emitOpError("expected partial results of f32, got ") << op.getPartial().getType();
   RankedTensorType row = RankedTensorType::get({blockM}, b.getF32Type());
   ArrayRef<int64_t> rows = row.getShape();
   Value zero = arith::ConstantIndexOp::create(b, 0), one = arith::ConstantIndexOp::create(b, 1);

@@ -27,8 +27,11 @@ LogicalResult attn::convertNormalize(BlockConverter &block, NormalizeOp op) {
   Value acc = block.lookupInRegisters(op, op.getAcc()),
         max = block.lookupInRegisters(op, op.getRowMax()),
         sum = block.lookupInRegisters(op, op.getRowSum());
-  if (!acc || !max || !sum)
+  if (!acc || !max || !sum || failed(checkRows(op, block.rows, {acc, max, sum})))
     return failure();
+  Type element = op.getOutput().getType().getElementType();
+  if (element.isF64())
+    return op.emitOpError("expected an output of f16, bf16 or f32 on this target, got ") << element;
   sum = sumParts(b, sum);
   int64_t dv = op.getAcc().getType().getDimSize(1);
   RankedTensorType row = RankedTensorType::get({block.rows}, b.getF32Type());
@@ -66,7 +69,7 @@ LogicalResult attn::convertNormalize(BlockConverter &block, NormalizeOp op) {
   Value divisor = arith::SelectOp::create(b, empty, b.constant(1.0, row.getShape()), sum);
   Value inverse = arith::DivFOp::create(b, b.constant(1.0, row.getShape()), divisor);
   Value o = arith::MulFOp::create(b, acc, b.rowsToTile(inverse, dv));
-  block.mapping.map(op->getResult(0), b.narrow(o, op.getOutput().getType().getElementType()));
+  block.mapping.map(op->getResult(0), b.narrow(o, element));
   if (op.getLse()) {
     Value log = math::Log2Op::create(b, divisor), ln2 = b.constant(M_LN2, row.getShape()), lse;
     if (op.getSink())

@@ -107,6 +107,27 @@ static RowWeights emitRowWeights(TileBuilder &b, std::optional<double> foldedSca
   return {math::Exp2Op::create(b, exponent), factor};
 }
 
+/// What a step reads and carries fits the tiles that its grid and its schedule speak of. Passes
+/// make them so; programs of this room may also be written by hand.
+static LogicalResult checkStep(OnlineAttentionOp op, int64_t rows, int64_t keys,
+                               ArrayRef<Value> state) {
+  ShapedType q = op.getQuery().getType(), k = op.getKey().getType(),
+             v = op.getValue().getType();
+  Type element = q.getElementType();
+  if (!element.isF16() && !element.isBF16())
+    return op.emitOpError("expected f16 or bf16 elements on this target, got ") << element;
+  if (k.getElementType() != element || v.getElementType() != element)
+    return op.emitOpError("expected query, key and value of one element type, got ")
+           << element << ", " << k.getElementType() << " and " << v.getElementType();
+  if (q.isDynamicDim(1) || v.isDynamicDim(1))
+    return op.emitOpError("expected static D and Dv, got ") << q << " and " << v;
+  // A tile holds the keys of a step, or some would have no weight.
+  if (std::max(k.getDimSize(0), v.getDimSize(0)) > keys)
+    return op.emitOpError("expected at most the ")
+           << keys << " keys of a tile, got " << k << " and " << v;
+  return checkRows(op, rows, state);
+}
+
 LogicalResult attn::convertStep(BlockConverter &block, OnlineAttentionOp op) {
   TileBuilder &b = block.builder;
   const ArgumentSlice *query = block.findSlice(op.getQuery()), *key = block.findSlice(op.getKey()),
@@ -116,8 +137,6 @@ LogicalResult attn::convertStep(BlockConverter &block, OnlineAttentionOp op) {
   int64_t blockM = block.rows, blockN = getTileKeys(block, op);
   std::optional<double> foldedScale = findFoldedScale(block.grid);
   Type element = op.getQuery().getType().getElementType();
-  if (!element.isF16() && !element.isBF16())
-    return op.emitOpError("expected f16 or bf16 elements on this target, got ") << element;
   int64_t d = op.getQuery().getType().getDimSize(1), dv = op.getValue().getType().getDimSize(1);
   RankedTensorType scores = RankedTensorType::get({blockM, blockN}, b.getF32Type());
   auto load = [&](const ArgumentSlice &slice, int64_t rows, int64_t columns) -> Value {
@@ -134,7 +153,7 @@ LogicalResult attn::convertStep(BlockConverter &block, OnlineAttentionOp op) {
     if (!state.back())
       return failure();
   }
-  if (!scale || llvm::is_contained(at, Value()))
+  if (!scale || llvm::is_contained(at, Value()) || failed(checkStep(op, blockM, blockN, state)))
     return failure();
 
   // A tile of constant size is whole, any other may be short. Without a mask it ends at N, and what

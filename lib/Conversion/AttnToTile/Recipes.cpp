@@ -18,6 +18,13 @@ static LogicalResult convertAssume(BlockConverter &block, AssumeOp op) {
   return success(memref != nullptr);
 }
 
+LogicalResult attn::checkRows(Operation *op, int64_t rows, ValueRange tiles) {
+  for (Type type : tiles.getTypes())
+    if (cast<RankedTensorType>(type).getDimSize(0) != rows)
+      return op->emitOpError("expected tiles of the grid's ") << rows << " rows, got " << type;
+  return success();
+}
+
 LogicalResult attn::convertAttention(BlockConverter &block, Operation &op) {
   return llvm::TypeSwitch<Operation *, LogicalResult>(&op)
       .Case([&](AssumeOp assume) { return convertAssume(block, assume); })

@@ -30,6 +30,9 @@ mlir::LogicalResult convertStep(BlockConverter &block, OnlineAttentionOp op);
 mlir::LogicalResult convertNormalize(BlockConverter &block, NormalizeOp op);
 mlir::LogicalResult convertMerge(BlockConverter &block, MergeOp op);
 
+/// Checks that the tiles have as many rows as the grid's.
+mlir::LogicalResult checkRows(mlir::Operation *op, int64_t rows, mlir::ValueRange tiles);
+
 /// The scale of all steps of a grid when it is a positive constant and nothing but masks comes
 /// between it and the softmax: running maxima are then of unscaled scores.
 std::optional<double> findFoldedScale(mlir::scf::ForallOp grid);

@@ -1,0 +1,239 @@
+// RUN: attn-opt %s --convert-attn-to-tile --split-input-file --verify-diagnostics
+
+// Steps that are not those which the passes before make.
+
+func.func @elements(%q: tensor<2x2x128x64xbf16>, %k: tensor<2x2x128x64xf16>, %scale: f32) -> tensor<2x2x128x64xbf16> {
+  %zero = arith.constant 0.0 : f32
+  %init = tensor.empty() : tensor<2x2x128x64xbf16>
+  %r = scf.forall (%i, %j, %t) = (0, 0, 0) to (2, 2, 128) step (1, 1, 64) shared_outs(%o = %init) -> (tensor<2x2x128x64xbf16>) {
+    %qt = tensor.extract_slice %q[%i, %j, %t, 0] [1, 1, 64, 64] [1, 1, 1, 1] : tensor<2x2x128x64xbf16> to tensor<64x64xbf16>
+    %kt = tensor.extract_slice %k[%i, %j, 0, 0] [1, 1, 64, 64] [1, 1, 1, 1] : tensor<2x2x128x64xf16> to tensor<64x64xf16>
+    %e = tensor.empty() : tensor<64x64xf32>
+    %acc = linalg.fill ins(%zero : f32) outs(%e : tensor<64x64xf32>) -> tensor<64x64xf32>
+    %er = tensor.empty() : tensor<64xf32>
+    %row = linalg.fill ins(%zero : f32) outs(%er : tensor<64xf32>) -> tensor<64xf32>
+    // expected-error@below {{expected query, key and value of one element type, got 'bf16', 'f16' and 'f16'}}
+    %s:3 = attn.online_attention %qt, %kt, %kt scale(%scale) outs(%acc, %row, %row) {attn.schedule = #attn.schedule<block_m = 64, block_n = 64>}
+      : tensor<64x64xbf16>, tensor<64x64xf16>, tensor<64x64xf16>, tensor<64x64xf32>, tensor<64xf32>, tensor<64xf32> -> tensor<64x64xf32>, tensor<64xf32>, tensor<64xf32>
+    %out = tensor.empty() : tensor<64x64xbf16>
+    %n = attn.normalize %s#0, %s#1, %s#2 outs(%out) : tensor<64x64xf32>, tensor<64xf32>, tensor<64xf32>, tensor<64x64xbf16> -> tensor<64x64xbf16>
+    scf.forall.in_parallel {
+      tensor.parallel_insert_slice %n into %o[%i, %j, %t, 0] [1, 1, 64, 64] [1, 1, 1, 1] : tensor<64x64xbf16> into tensor<2x2x128x64xbf16>
+    }
+  } {mapping = [#gpu.block<z>, #gpu.block<y>, #gpu.block<x>]}
+  return %r : tensor<2x2x128x64xbf16>
+}
+
+// -----
+
+func.func @columns(%q: tensor<2x2x128x?xbf16>, %k: tensor<2x2x128x64xbf16>, %scale: f32, %d: index) -> tensor<2x2x128x64xbf16> {
+  %zero = arith.constant 0.0 : f32
+  %init = tensor.empty() : tensor<2x2x128x64xbf16>
+  %r = scf.forall (%i, %j, %t) = (0, 0, 0) to (2, 2, 128) step (1, 1, 64) shared_outs(%o = %init) -> (tensor<2x2x128x64xbf16>) {
+    %qt = tensor.extract_slice %q[%i, %j, %t, 0] [1, 1, 64, %d] [1, 1, 1, 1] : tensor<2x2x128x?xbf16> to tensor<64x?xbf16>
+    %kt = tensor.extract_slice %k[%i, %j, 0, 0] [1, 1, 64, 64] [1, 1, 1, 1] : tensor<2x2x128x64xbf16> to tensor<64x64xbf16>
+    %e = tensor.empty() : tensor<64x64xf32>
+    %acc = linalg.fill ins(%zero : f32) outs(%e : tensor<64x64xf32>) -> tensor<64x64xf32>
+    %er = tensor.empty() : tensor<64xf32>
+    %row = linalg.fill ins(%zero : f32) outs(%er : tensor<64xf32>) -> tensor<64xf32>
+    // expected-error@below {{expected static D and Dv, got}}
+    %s:3 = attn.online_attention %qt, %kt, %kt scale(%scale) outs(%acc, %row, %row) {attn.schedule = #attn.schedule<block_m = 64, block_n = 64>}
+      : tensor<64x?xbf16>, tensor<64x64xbf16>, tensor<64x64xbf16>, tensor<64x64xf32>, tensor<64xf32>, tensor<64xf32> -> tensor<64x64xf32>, tensor<64xf32>, tensor<64xf32>
+    %out = tensor.empty() : tensor<64x64xbf16>
+    %n = attn.normalize %s#0, %s#1, %s#2 outs(%out) : tensor<64x64xf32>, tensor<64xf32>, tensor<64xf32>, tensor<64x64xbf16> -> tensor<64x64xbf16>
+    scf.forall.in_parallel {
+      tensor.parallel_insert_slice %n into %o[%i, %j, %t, 0] [1, 1, 64, 64] [1, 1, 1, 1] : tensor<64x64xbf16> into tensor<2x2x128x64xbf16>
+    }
+  } {mapping = [#gpu.block<z>, #gpu.block<y>, #gpu.block<x>]}
+  return %r : tensor<2x2x128x64xbf16>
+}
+
+// -----
+
+// The schedule has tiles of 64 keys: 36 of these would have no weight.
+func.func @keys(%q: tensor<2x2x128x64xbf16>, %k: tensor<2x2x128x64xbf16>, %scale: f32) -> tensor<2x2x128x64xbf16> {
+  %zero = arith.constant 0.0 : f32
+  %init = tensor.empty() : tensor<2x2x128x64xbf16>
+  %r = scf.forall (%i, %j, %t) = (0, 0, 0) to (2, 2, 128) step (1, 1, 64) shared_outs(%o = %init) -> (tensor<2x2x128x64xbf16>) {
+    %qt = tensor.extract_slice %q[%i, %j, %t, 0] [1, 1, 64, 64] [1, 1, 1, 1] : tensor<2x2x128x64xbf16> to tensor<64x64xbf16>
+    %kt = tensor.extract_slice %k[%i, %j, 0, 0] [1, 1, 100, 64] [1, 1, 1, 1] : tensor<2x2x128x64xbf16> to tensor<100x64xbf16>
+    %e = tensor.empty() : tensor<64x64xf32>
+    %acc = linalg.fill ins(%zero : f32) outs(%e : tensor<64x64xf32>) -> tensor<64x64xf32>
+    %er = tensor.empty() : tensor<64xf32>
+    %row = linalg.fill ins(%zero : f32) outs(%er : tensor<64xf32>) -> tensor<64xf32>
+    // expected-error@below {{expected at most the 64 keys of a tile, got 'tensor<100x64xbf16>' and 'tensor<100x64xbf16>'}}
+    %s:3 = attn.online_attention %qt, %kt, %kt scale(%scale) outs(%acc, %row, %row) {attn.schedule = #attn.schedule<block_m = 64, block_n = 64>}
+      : tensor<64x64xbf16>, tensor<100x64xbf16>, tensor<100x64xbf16>, tensor<64x64xf32>, tensor<64xf32>, tensor<64xf32> -> tensor<64x64xf32>, tensor<64xf32>, tensor<64xf32>
+    %out = tensor.empty() : tensor<64x64xbf16>
+    %n = attn.normalize %s#0, %s#1, %s#2 outs(%out) : tensor<64x64xf32>, tensor<64xf32>, tensor<64xf32>, tensor<64x64xbf16> -> tensor<64x64xbf16>
+    scf.forall.in_parallel {
+      tensor.parallel_insert_slice %n into %o[%i, %j, %t, 0] [1, 1, 64, 64] [1, 1, 1, 1] : tensor<64x64xbf16> into tensor<2x2x128x64xbf16>
+    }
+  } {mapping = [#gpu.block<z>, #gpu.block<y>, #gpu.block<x>]}
+  return %r : tensor<2x2x128x64xbf16>
+}
+
+// -----
+
+func.func @rows(%q: tensor<2x2x128x64xbf16>, %k: tensor<2x2x128x64xbf16>, %scale: f32) -> tensor<2x2x128x64xbf16> {
+  %zero = arith.constant 0.0 : f32
+  %init = tensor.empty() : tensor<2x2x128x64xbf16>
+  %r = scf.forall (%i, %j, %t) = (0, 0, 0) to (2, 2, 128) step (1, 1, 64) shared_outs(%o = %init) -> (tensor<2x2x128x64xbf16>) {
+    %qt = tensor.extract_slice %q[%i, %j, %t, 0] [1, 1, 32, 64] [1, 1, 1, 1] : tensor<2x2x128x64xbf16> to tensor<32x64xbf16>
+    %kt = tensor.extract_slice %k[%i, %j, 0, 0] [1, 1, 64, 64] [1, 1, 1, 1] : tensor<2x2x128x64xbf16> to tensor<64x64xbf16>
+    %e = tensor.empty() : tensor<32x64xf32>
+    %acc = linalg.fill ins(%zero : f32) outs(%e : tensor<32x64xf32>) -> tensor<32x64xf32>
+    %er = tensor.empty() : tensor<32xf32>
+    %row = linalg.fill ins(%zero : f32) outs(%er : tensor<32xf32>) -> tensor<32xf32>
+    // expected-error@below {{expected tiles of the grid's 64 rows, got 'tensor<32x64xf32>'}}
+    %s:3 = attn.online_attention %qt, %kt, %kt scale(%scale) outs(%acc, %row, %row) {attn.schedule = #attn.schedule<block_m = 64, block_n = 64>}
+      : tensor<32x64xbf16>, tensor<64x64xbf16>, tensor<64x64xbf16>, tensor<32x64xf32>, tensor<32xf32>, tensor<32xf32> -> tensor<32x64xf32>, tensor<32xf32>, tensor<32xf32>
+    %out = tensor.empty() : tensor<32x64xbf16>
+    %n = attn.normalize %s#0, %s#1, %s#2 outs(%out) : tensor<32x64xf32>, tensor<32xf32>, tensor<32xf32>, tensor<32x64xbf16> -> tensor<32x64xbf16>
+    scf.forall.in_parallel {
+      tensor.parallel_insert_slice %n into %o[%i, %j, %t, 0] [1, 1, 32, 64] [1, 1, 1, 1] : tensor<32x64xbf16> into tensor<2x2x128x64xbf16>
+    }
+  } {mapping = [#gpu.block<z>, #gpu.block<y>, #gpu.block<x>]}
+  return %r : tensor<2x2x128x64xbf16>
+}
+
+// -----
+
+func.func @wide(%q: tensor<2x2x128x64xbf16>, %k: tensor<2x2x128x64xbf16>, %scale: f32) -> tensor<2x2x128x64xf64> {
+  %zero = arith.constant 0.0 : f32
+  %init = tensor.empty() : tensor<2x2x128x64xf64>
+  %r = scf.forall (%i, %j, %t) = (0, 0, 0) to (2, 2, 128) step (1, 1, 64) shared_outs(%o = %init) -> (tensor<2x2x128x64xf64>) {
+    %qt = tensor.extract_slice %q[%i, %j, %t, 0] [1, 1, 64, 64] [1, 1, 1, 1] : tensor<2x2x128x64xbf16> to tensor<64x64xbf16>
+    %kt = tensor.extract_slice %k[%i, %j, 0, 0] [1, 1, 64, 64] [1, 1, 1, 1] : tensor<2x2x128x64xbf16> to tensor<64x64xbf16>
+    %e = tensor.empty() : tensor<64x64xf32>
+    %acc = linalg.fill ins(%zero : f32) outs(%e : tensor<64x64xf32>) -> tensor<64x64xf32>
+    %er = tensor.empty() : tensor<64xf32>
+    %row = linalg.fill ins(%zero : f32) outs(%er : tensor<64xf32>) -> tensor<64xf32>
+    %s:3 = attn.online_attention %qt, %kt, %kt scale(%scale) outs(%acc, %row, %row) {attn.schedule = #attn.schedule<block_m = 64, block_n = 64>}
+      : tensor<64x64xbf16>, tensor<64x64xbf16>, tensor<64x64xbf16>, tensor<64x64xf32>, tensor<64xf32>, tensor<64xf32> -> tensor<64x64xf32>, tensor<64xf32>, tensor<64xf32>
+    %out = tensor.empty() : tensor<64x64xf64>
+    // expected-error@below {{expected an output of f16, bf16 or f32 on this target, got 'f64'}}
+    %n = attn.normalize %s#0, %s#1, %s#2 outs(%out) : tensor<64x64xf32>, tensor<64xf32>, tensor<64xf32>, tensor<64x64xf64> -> tensor<64x64xf64>
+    scf.forall.in_parallel {
+      tensor.parallel_insert_slice %n into %o[%i, %j, %t, 0] [1, 1, 64, 64] [1, 1, 1, 1] : tensor<64x64xf64> into tensor<2x2x128x64xf64>
+    }
+  } {mapping = [#gpu.block<z>, #gpu.block<y>, #gpu.block<x>]}
+  return %r : tensor<2x2x128x64xf64>
+}
+
+// -----
+
+// Rows of heads lie apart.
+func.func @heads_as_rows(%q: tensor<2x64x1x64xbf16>, %k: tensor<2x2x128x64xbf16>, %scale: f32) -> tensor<2x2x128x64xbf16> {
+  %zero = arith.constant 0.0 : f32
+  %init = tensor.empty() : tensor<2x2x128x64xbf16>
+  %r = scf.forall (%i, %j, %t) = (0, 0, 0) to (2, 2, 128) step (1, 1, 64) shared_outs(%o = %init) -> (tensor<2x2x128x64xbf16>) {
+    // expected-error@below {{expected a slice that drops leading dimensions only}}
+    %qt = tensor.extract_slice %q[%i, %j, %t, 0] [1, 64, 1, 64] [1, 1, 1, 1] : tensor<2x64x1x64xbf16> to tensor<64x64xbf16>
+    %kt = tensor.extract_slice %k[%i, %j, 0, 0] [1, 1, 64, 64] [1, 1, 1, 1] : tensor<2x2x128x64xbf16> to tensor<64x64xbf16>
+    %e = tensor.empty() : tensor<64x64xf32>
+    %acc = linalg.fill ins(%zero : f32) outs(%e : tensor<64x64xf32>) -> tensor<64x64xf32>
+    %er = tensor.empty() : tensor<64xf32>
+    %row = linalg.fill ins(%zero : f32) outs(%er : tensor<64xf32>) -> tensor<64xf32>
+    %s:3 = attn.online_attention %qt, %kt, %kt scale(%scale) outs(%acc, %row, %row) {attn.schedule = #attn.schedule<block_m = 64, block_n = 64>}
+      : tensor<64x64xbf16>, tensor<64x64xbf16>, tensor<64x64xbf16>, tensor<64x64xf32>, tensor<64xf32>, tensor<64xf32> -> tensor<64x64xf32>, tensor<64xf32>, tensor<64xf32>
+    %out = tensor.empty() : tensor<64x64xbf16>
+    %n = attn.normalize %s#0, %s#1, %s#2 outs(%out) : tensor<64x64xf32>, tensor<64xf32>, tensor<64xf32>, tensor<64x64xbf16> -> tensor<64x64xbf16>
+    scf.forall.in_parallel {
+      tensor.parallel_insert_slice %n into %o[%i, %j, %t, 0] [1, 1, 64, 64] [1, 1, 1, 1] : tensor<64x64xbf16> into tensor<2x2x128x64xbf16>
+    }
+  } {mapping = [#gpu.block<z>, #gpu.block<y>, #gpu.block<x>]}
+  return %r : tensor<2x2x128x64xbf16>
+}
+
+// -----
+
+func.func @every_other_row(%q: tensor<2x2x128x64xbf16>, %k: tensor<2x2x128x64xbf16>, %scale: f32) -> tensor<2x2x128x64xbf16> {
+  %zero = arith.constant 0.0 : f32
+  %init = tensor.empty() : tensor<2x2x128x64xbf16>
+  %r = scf.forall (%i, %j, %t) = (0, 0, 0) to (2, 2, 128) step (1, 1, 64) shared_outs(%o = %init) -> (tensor<2x2x128x64xbf16>) {
+    %qt = tensor.extract_slice %q[%i, %j, %t, 0] [1, 1, 64, 64] [1, 1, 1, 1] : tensor<2x2x128x64xbf16> to tensor<64x64xbf16>
+    %kt = tensor.extract_slice %k[%i, %j, 0, 0] [1, 1, 64, 64] [1, 1, 1, 1] : tensor<2x2x128x64xbf16> to tensor<64x64xbf16>
+    %e = tensor.empty() : tensor<64x64xf32>
+    %acc = linalg.fill ins(%zero : f32) outs(%e : tensor<64x64xf32>) -> tensor<64x64xf32>
+    %er = tensor.empty() : tensor<64xf32>
+    %row = linalg.fill ins(%zero : f32) outs(%er : tensor<64xf32>) -> tensor<64xf32>
+    %s:3 = attn.online_attention %qt, %kt, %kt scale(%scale) outs(%acc, %row, %row) {attn.schedule = #attn.schedule<block_m = 64, block_n = 64>}
+      : tensor<64x64xbf16>, tensor<64x64xbf16>, tensor<64x64xbf16>, tensor<64x64xf32>, tensor<64xf32>, tensor<64xf32> -> tensor<64x64xf32>, tensor<64xf32>, tensor<64xf32>
+    %out = tensor.empty() : tensor<64x64xbf16>
+    %n = attn.normalize %s#0, %s#1, %s#2 outs(%out) : tensor<64x64xf32>, tensor<64xf32>, tensor<64xf32>, tensor<64x64xbf16> -> tensor<64x64xbf16>
+    scf.forall.in_parallel {
+    // expected-error@below {{expected a slice with strides of 1}}
+      tensor.parallel_insert_slice %n into %o[%i, %j, %t, 0] [1, 1, 64, 64] [1, 1, 2, 1] : tensor<64x64xbf16> into tensor<2x2x128x64xbf16>
+    }
+  } {mapping = [#gpu.block<z>, #gpu.block<y>, #gpu.block<x>]}
+  return %r : tensor<2x2x128x64xbf16>
+}
+
+// -----
+
+// A tile is one number for all elements, or what was computed.
+func.func @constant(%q: tensor<2x2x128x64xbf16>, %k: tensor<2x2x128x64xbf16>, %scale: f32) -> tensor<2x2x128x64xbf16> {
+  %zero = arith.constant 0.0 : f32
+  %init = tensor.empty() : tensor<2x2x128x64xbf16>
+  %r = scf.forall (%i, %j, %t) = (0, 0, 0) to (2, 2, 128) step (1, 1, 64) shared_outs(%o = %init) -> (tensor<2x2x128x64xbf16>) {
+    %qt = tensor.extract_slice %q[%i, %j, %t, 0] [1, 1, 64, 64] [1, 1, 1, 1] : tensor<2x2x128x64xbf16> to tensor<64x64xbf16>
+    %kt = tensor.extract_slice %k[%i, %j, 0, 0] [1, 1, 64, 64] [1, 1, 1, 1] : tensor<2x2x128x64xbf16> to tensor<64x64xbf16>
+    %e = tensor.empty() : tensor<64x64xf32>
+    %acc = linalg.fill ins(%zero : f32) outs(%e : tensor<64x64xf32>) -> tensor<64x64xf32>
+    %er = tensor.empty() : tensor<64xf32>
+    %row = linalg.fill ins(%zero : f32) outs(%er : tensor<64xf32>) -> tensor<64xf32>
+    // expected-error@below {{expected one number for all elements of a tile, got}}
+    %c = arith.constant dense<[1.0, 2.0]> : tensor<2xf32>
+    %s:3 = attn.online_attention %qt, %kt, %kt scale(%scale) outs(%acc, %row, %row) {attn.schedule = #attn.schedule<block_m = 64, block_n = 64>}
+      : tensor<64x64xbf16>, tensor<64x64xbf16>, tensor<64x64xbf16>, tensor<64x64xf32>, tensor<64xf32>, tensor<64xf32> -> tensor<64x64xf32>, tensor<64xf32>, tensor<64xf32>
+    %out = tensor.empty() : tensor<64x64xbf16>
+    %n = attn.normalize %s#0, %s#1, %s#2 outs(%out) : tensor<64x64xf32>, tensor<64xf32>, tensor<64xf32>, tensor<64x64xbf16> -> tensor<64x64xbf16>
+    scf.forall.in_parallel {
+      tensor.parallel_insert_slice %n into %o[%i, %j, %t, 0] [1, 1, 64, 64] [1, 1, 1, 1] : tensor<64x64xbf16> into tensor<2x2x128x64xbf16>
+    }
+  } {mapping = [#gpu.block<z>, #gpu.block<y>, #gpu.block<x>]}
+  return %r : tensor<2x2x128x64xbf16>
+}
+
+// -----
+
+func.func @unranked(%q: tensor<2x2x128x64xbf16>, %k: tensor<2x2x128x64xbf16>, %scale: f32) -> tensor<2x2x128x64xbf16> {
+  %zero = arith.constant 0.0 : f32
+  %init = tensor.empty() : tensor<2x2x128x64xbf16>
+  %r = scf.forall (%i, %j, %t) = (0, 0, 0) to (2, 2, 128) step (1, 1, 64) shared_outs(%o = %init) -> (tensor<2x2x128x64xbf16>) {
+    %qt = tensor.extract_slice %q[%i, %j, %t, 0] [1, 1, 64, 64] [1, 1, 1, 1] : tensor<2x2x128x64xbf16> to tensor<64x64xbf16>
+    %kt = tensor.extract_slice %k[%i, %j, 0, 0] [1, 1, 64, 64] [1, 1, 1, 1] : tensor<2x2x128x64xbf16> to tensor<64x64xbf16>
+    %e = tensor.empty() : tensor<64x64xf32>
+    %acc = linalg.fill ins(%zero : f32) outs(%e : tensor<64x64xf32>) -> tensor<64x64xf32>
+    %er = tensor.empty() : tensor<64xf32>
+    %row = linalg.fill ins(%zero : f32) outs(%er : tensor<64xf32>) -> tensor<64xf32>
+    // expected-error@below {{expected tensors of rows by static columns in a block, got 'tensor<2x2x2xf32>'}}
+    %c = arith.constant dense<1.0> : tensor<2x2x2xf32>
+    %s:3 = attn.online_attention %qt, %kt, %kt scale(%scale) outs(%acc, %row, %row) {attn.schedule = #attn.schedule<block_m = 64, block_n = 64>}
+      : tensor<64x64xbf16>, tensor<64x64xbf16>, tensor<64x64xbf16>, tensor<64x64xf32>, tensor<64xf32>, tensor<64xf32> -> tensor<64x64xf32>, tensor<64xf32>, tensor<64xf32>
+    %out = tensor.empty() : tensor<64x64xbf16>
+    %n = attn.normalize %s#0, %s#1, %s#2 outs(%out) : tensor<64x64xf32>, tensor<64xf32>, tensor<64xf32>, tensor<64x64xbf16> -> tensor<64x64xbf16>
+    scf.forall.in_parallel {
+      tensor.parallel_insert_slice %n into %o[%i, %j, %t, 0] [1, 1, 64, 64] [1, 1, 1, 1] : tensor<64x64xbf16> into tensor<2x2x128x64xbf16>
+    }
+  } {mapping = [#gpu.block<z>, #gpu.block<y>, #gpu.block<x>]}
+  return %r : tensor<2x2x128x64xbf16>
+}
+
+// -----
+
+func.func @partials(%p: tensor<3x2x2x128x64xbf16>, %l: tensor<3x2x2x128xf32>) -> tensor<2x2x128x64xbf16> {
+  %init = tensor.empty() : tensor<2x2x128x64xbf16>
+  %r = scf.forall (%i, %j, %t) = (0, 0, 0) to (2, 2, 128) step (1, 1, 64) shared_outs(%o = %init) -> (tensor<2x2x128x64xbf16>) {
+    %pt = tensor.extract_slice %p[0, %i, %j, %t, 0] [3, 1, 1, 64, 64] [1, 1, 1, 1, 1] : tensor<3x2x2x128x64xbf16> to tensor<3x1x1x64x64xbf16>
+    %lt = tensor.extract_slice %l[0, %i, %j, %t] [3, 1, 1, 64] [1, 1, 1, 1] : tensor<3x2x2x128xf32> to tensor<3x1x1x64xf32>
+    %e = tensor.empty() : tensor<1x1x64x64xbf16>
+    // expected-error@below {{expected partial results of f32, got 'tensor<3x1x1x64x64xbf16>'}}
+    %m = attn.merge %pt, %lt outs(%e) : tensor<3x1x1x64x64xbf16>, tensor<3x1x1x64xf32>, tensor<1x1x64x64xbf16> -> tensor<1x1x64x64xbf16>
+    scf.forall.in_parallel {
+      tensor.parallel_insert_slice %m into %o[%i, %j, %t, 0] [1, 1, 64, 64] [1, 1, 1, 1] : tensor<1x1x64x64xbf16> into tensor<2x2x128x64xbf16>
+    }
+  } {mapping = [#gpu.block<z>, #gpu.block<y>, #gpu.block<x>]}
+  return %r : tensor<2x2x128x64xbf16>
+}
