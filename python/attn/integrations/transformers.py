@@ -1,0 +1,221 @@
+"""Hugging Face's models on attn:
+
+    from attn.integrations import transformers
+    model.set_attn_implementation(transformers.register())
+
+Masks are the functions that Transformers makes, traced: no (B, 1, M, N) tensor exists. Gradients
+follow for queries, keys, values and sinks.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Callable, Optional, Tuple
+
+import torch
+from transformers import AttentionInterface, AttentionMaskInterface
+from transformers.masking_utils import prepare_padding_mask, sdpa_mask
+
+import attn
+
+from .._library import Error
+
+# What models pass that changes no number here.
+_HARMLESS = frozenset(
+    "position_ids position_embeddings use_cache cache_position output_attentions output_hidden_states "
+    "deterministic cu_seq_lens_q cu_seq_lens_k max_length_q max_length_k num_items_in_batch "
+    "attention_type layer_idx".split()
+)
+
+
+class Mask:
+    """What stands for a mask between Transformers and `attention`: its function, with the offsets of
+    now. A model that asks it for anything else gets the tensor that it stands for."""
+
+    def __init__(self, function: Callable, make_tensor: Callable) -> None:
+        self.function = function
+        self._make_tensor, self._tensor = make_tensor, None
+
+    def to_tensor(self) -> Any:
+        if self._tensor is None:
+            self._tensor = self._make_tensor()
+        return self._tensor
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return getattr(self.to_tensor(), name)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self.to_tensor()[index]
+
+
+def _to_offset(offset: Any, device: Any) -> Any:
+    """0 is a constant of the kernel; any other offset is a number of each call. A static cache counts
+    its own up before attention runs."""
+    if isinstance(offset, torch.Tensor):
+        return offset.reshape(()).clone()
+    return torch.tensor(offset, device=device) if offset else 0
+
+
+def make_mask(
+    *,
+    batch_size: int,
+    q_length: int,
+    kv_length: int,
+    q_offset: Any = 0,
+    kv_offset: Any = 0,
+    mask_function: Callable,
+    attention_mask: Optional[torch.Tensor] = None,
+    allow_is_bidirectional_skip: bool = False,
+    local_size: Optional[int] = None,
+    device: Any = "cpu",
+    **options: Any,
+) -> Optional[Mask]:
+    """The mask of a kind of layers, as AttentionMaskInterface asks for it: attention_mask is (B, keys
+    seen), False for padding."""
+    if attention_mask is None and allow_is_bidirectional_skip and local_size is None:
+        return None
+    q0, kv0 = _to_offset(q_offset, device), _to_offset(kv_offset, device)
+    padding = prepare_padding_mask(attention_mask, kv_length, kv_offset)
+
+    def keep(b: Any, h: Any, q: Any, kv: Any) -> Any:
+        return mask_function(b, h, q + q0, kv + kv0)
+
+    def keep_unpadded(b: Any, h: Any, q: Any, kv: Any) -> Any:
+        return mask_function(b, h, q + q0, kv + kv0) & padding[b, kv + kv0]
+
+    def make_tensor() -> torch.Tensor:
+        return sdpa_mask(
+            batch_size=batch_size,
+            q_length=q_length,
+            kv_length=kv_length,
+            q_offset=q0,
+            kv_offset=kv0,
+            mask_function=mask_function,
+            attention_mask=attention_mask,
+            allow_is_causal_skip=False,
+            allow_is_bidirectional_skip=False,
+            use_vmap=options.get("use_vmap", False),
+            device=device,
+        )
+
+    return Mask(keep if padding is None else keep_unpadded, make_tensor)
+
+
+def _refuse(name: str, expected: str, got: str, hint: str = "") -> None:
+    raise Error("invalid argument", f"{name}: expected {expected}, got {got}", hint)
+
+
+def _check(module: Any, dropout: float, options: dict) -> None:
+    if dropout and module.training:
+        _refuse("dropout", "none", str(dropout), "set attention_dropout to 0 in the configuration")
+    for name, value in options.items():
+        if name not in _HARMLESS and isinstance(value, (torch.Tensor, list, tuple)):
+            _refuse(
+                name,
+                "an attention that attn knows",
+                f"an argument of another, of {type(module).__name__}",
+                'use attn_implementation="eager" for this model',
+            )
+    if options.get("cache") is not None:
+        _refuse("cache", "none", "a paged one", "use generate() without continuous batching")
+
+
+def _read_table(table: torch.Tensor) -> Callable:
+    """The elements of (B or 1, H or 1, M or 1, N or 1) as a function."""
+    b1, h1, q1, kv1 = (extent == 1 for extent in table.shape)
+
+    def read(b: Any, h: Any, q: Any, kv: Any) -> Any:
+        return table[0 if b1 else b, 0 if h1 else h, 0 if q1 else q, 0 if kv1 else kv]
+
+    return read
+
+
+def _add_table(score: Optional[Callable], table: torch.Tensor) -> Callable:
+    read = _read_table(table)
+
+    def add(s: Any, b: Any, h: Any, q: Any, kv: Any) -> Any:
+        return (s if score is None else score(s, b, h, q, kv)) + read(b, h, q, kv)
+
+    return add
+
+
+def _make_softcap(softcap: float) -> Callable:
+    return lambda s, b, h, q, kv: softcap * attn.tanh(s / softcap)
+
+
+def attention(
+    module: Any,
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    attention_mask: Any,
+    dropout: float = 0.0,
+    scaling: Optional[float] = None,
+    is_causal: Optional[bool] = None,
+    sliding_window: Optional[int] = None,
+    softcap: Optional[float] = None,
+    s_aux: Optional[torch.Tensor] = None,
+    position_bias: Optional[torch.Tensor] = None,
+    **options: Any,
+) -> Tuple[torch.Tensor, None]:
+    """What AttentionInterface calls for each layer: query (B, H, M, D), key (B, Hkv, N, D) and value
+    (B, Hkv, N, Dv); returns (B, M, H, Dv), and no weights."""
+    _check(module, dropout, options)
+    score = None if softcap is None else _make_softcap(softcap)
+    causal: Any = False
+    mask = None
+    if isinstance(attention_mask, Mask):
+        mask = attention_mask.function
+    elif attention_mask is not None:
+        if attention_mask.dtype == torch.bool:
+            mask = _read_table(attention_mask)
+        else:
+            score = _add_table(score, attention_mask)
+    elif query.shape[2] > 1:
+        # Where keys outnumber queries, a static cache is being filled.
+        is_causal = getattr(module, "is_causal", True) if is_causal is None else is_causal
+        causal = "top_left" if is_causal else False
+        if sliding_window is not None:
+            if not causal:
+                _refuse("sliding_window", "a mask beside it", "none")
+            mask = _make_window(sliding_window)
+    if position_bias is not None:
+        score = _add_table(score, position_bias)
+    output = attn.attention(
+        query.transpose(1, 2),
+        key.transpose(1, 2),
+        value.transpose(1, 2),
+        scale=scaling,
+        causal=causal,
+        score=score,
+        mask=mask,
+        sink=s_aux,
+        layout="bshd",
+    )
+    return output, None
+
+
+def _make_window(size: int) -> Callable:
+    return lambda b, h, q, kv: kv > q - size
+
+
+def register(name: str = "attn") -> str:
+    """Makes `name` an attention implementation of Transformers, with its masks, and returns it.
+
+    Raises:
+        Error: a name that Transformers reads a meaning into.
+    """
+    for part in ("flash", "sdpa", "flex_attention", "eager", "paged", "/", "|"):
+        if part in name:
+            _refuse("name", f"one without '{part}', which Transformers takes for another", repr(name))
+    AttentionInterface.register(name, attention)
+    AttentionMaskInterface.register(name, make_mask)
+    return name
+
+
+def unregister(name: str = "attn") -> None:
+    """Undoes `register`; without effect where nothing is registered."""
+    if AttentionInterface._global_mapping.get(name) is attention:
+        del AttentionInterface._global_mapping[name]
+        del AttentionMaskInterface._global_mapping[name]

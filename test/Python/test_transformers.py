@@ -1,0 +1,327 @@
+"""Hugging Face's models, of few layers and random weights, on attn and on their own eager attention."""
+
+import pytest
+
+import attn
+
+torch = pytest.importorskip("torch")
+transformers = pytest.importorskip("transformers")
+from attn.integrations import transformers as integration  # noqa: E402
+
+SMALL = dict(
+    vocab_size=97,
+    hidden_size=64,
+    intermediate_size=96,
+    num_hidden_layers=2,
+    num_attention_heads=4,
+    num_key_value_heads=2,
+    max_position_embeddings=256,
+    pad_token_id=0,
+    bos_token_id=1,
+    eos_token_id=2,
+)
+T = transformers
+# Name -> (class, configuration).
+DECODERS = {
+    "llama": (T.LlamaForCausalLM, lambda: T.LlamaConfig(**SMALL)),
+    "mistral": (T.MistralForCausalLM, lambda: T.MistralConfig(**SMALL, sliding_window=7)),
+    "qwen2": (T.Qwen2ForCausalLM, lambda: T.Qwen2Config(**SMALL)),
+    "qwen3": (T.Qwen3ForCausalLM, lambda: T.Qwen3Config(**SMALL, head_dim=16)),
+    "phi3": (T.Phi3ForCausalLM, lambda: T.Phi3Config(**SMALL)),
+    "gpt2": (
+        T.GPT2LMHeadModel,
+        lambda: T.GPT2Config(vocab_size=97, n_embd=64, n_layer=2, n_head=4, attn_pdrop=0.0),
+    ),
+    "gemma2": (
+        T.Gemma2ForCausalLM,
+        lambda: T.Gemma2Config(**SMALL, head_dim=16, sliding_window=7, query_pre_attn_scalar=20),
+    ),
+    "gemma3": (T.Gemma3ForCausalLM, lambda: T.Gemma3TextConfig(**SMALL, head_dim=16, sliding_window=7)),
+    "gpt_oss": (
+        T.GptOssForCausalLM,
+        lambda: T.GptOssConfig(
+            **SMALL, head_dim=16, sliding_window=7, num_local_experts=2, num_experts_per_tok=1
+        ),
+    ),
+    "cohere2": (T.Cohere2ForCausalLM, lambda: T.Cohere2Config(**SMALL, sliding_window=7)),
+    "deepseek_v3": (
+        T.DeepseekV3ForCausalLM,
+        lambda: T.DeepseekV3Config(
+            **{**SMALL, "num_key_value_heads": 4},
+            moe_intermediate_size=32,
+            n_routed_experts=4,
+            num_experts_per_tok=2,
+            n_group=2,
+            topk_group=1,
+            kv_lora_rank=16,
+            q_lora_rank=16,
+            qk_rope_head_dim=8,
+            qk_nope_head_dim=16,
+            v_head_dim=16,
+            first_k_dense_replace=1,
+        ),
+    ),
+    "llama4": (
+        T.Llama4ForCausalLM,
+        lambda: T.Llama4TextConfig(
+            **SMALL,
+            intermediate_size_mlp=96,
+            head_dim=16,
+            num_local_experts=2,
+            num_experts_per_tok=1,
+            attention_chunk_size=8,
+        ),
+    ),
+}
+
+
+@pytest.fixture(autouse=True)
+def name():
+    yield integration.register()
+    integration.unregister()
+
+
+@pytest.fixture
+def calls(monkeypatch):
+    """Counts what attn computes."""
+    count = []
+    whole = attn.attention
+    monkeypatch.setattr(attn, "attention", lambda *x, **how: count.append(1) or whole(*x, **how))
+    return count
+
+
+def make(kind):
+    torch.manual_seed(len(kind))
+    model_class, config = DECODERS[kind]
+    model = model_class(config()).eval()
+    # Sinks and biases of new models are zeros, which would hide that they are dropped.
+    with torch.no_grad():
+        for parameter_name, parameter in model.named_parameters():
+            if "sinks" in parameter_name or parameter_name.endswith("bias"):
+                parameter.normal_()
+    return model
+
+
+def run(model, implementation, **inputs):
+    model.set_attn_implementation(implementation)
+    with torch.no_grad():
+        return model(**inputs)
+
+
+def is_close(x, y, tolerance=2e-4):
+    return (x - y).abs().max() <= tolerance * max(1, y.abs().max())
+
+
+@pytest.mark.parametrize("kind", DECODERS)
+def test_decoders(kind, calls):
+    model = make(kind)
+    ids = torch.randint(3, 97, (2, 23))
+    for padding in (None, "left", "right"):
+        seen = torch.ones(2, 23, dtype=torch.long)
+        if padding:
+            seen[0, slice(0, 5) if padding == "left" else slice(18, 23)] = 0
+        inputs = dict(input_ids=ids, use_cache=False)
+        if padding:
+            inputs["attention_mask"] = seen
+        wanted = run(model, "eager", **inputs).logits
+        before = len(calls)
+        got = run(model, "attn", **inputs).logits
+        assert len(calls) == before + 2
+        # Rows of padding are means in one and zeros in the other.
+        rows = seen.bool()
+        assert is_close(got[rows], wanted[rows]), padding
+
+
+@pytest.mark.parametrize("kind", DECODERS)
+def test_generation(kind, calls):
+    model = make(kind)
+    ids = torch.randint(3, 97, (2, 11))
+    seen = torch.ones_like(ids)
+    seen[0, :3] = 0
+    how = dict(max_new_tokens=6, min_new_tokens=6, do_sample=False)
+    how.update(output_logits=True, return_dict_in_generate=True, attention_mask=seen)
+    model.set_attn_implementation("eager")
+    wanted = model.generate(ids, **how)
+    model.set_attn_implementation("attn")
+    got = model.generate(ids, **how)
+    assert torch.equal(got.sequences, wanted.sequences) and len(calls) == 12
+    for x, y in zip(got.logits, wanted.logits):
+        assert is_close(x, y)
+
+
+@pytest.mark.parametrize("kind", ["llama", "mistral", "gpt_oss"])
+def test_static_caches(kind):
+    model = make(kind)
+    ids = torch.randint(3, 97, (2, 11))
+    how = dict(max_new_tokens=5, do_sample=False, cache_implementation="static", disable_compile=True)
+    model.set_attn_implementation("eager")
+    wanted = model.generate(ids, **how)
+    model.set_attn_implementation("attn")
+    assert torch.equal(model.generate(ids, **how), wanted)
+
+
+def test_decoding_compiles_nothing_anew():
+    from attn import _plan
+
+    model = make("llama")
+    model.set_attn_implementation("attn")
+    ids = torch.randint(3, 97, (1, 5))
+    model.generate(ids, max_new_tokens=3, do_sample=False)
+    kernels = len(_plan._kernels)
+    model.generate(ids, max_new_tokens=9, do_sample=False)
+    assert len(_plan._kernels) == kernels
+
+
+def test_packed_sequences():
+    model = make("llama")
+    ids = torch.randint(3, 97, (1, 20))
+    positions = torch.cat([torch.arange(8), torch.arange(12)])[None]
+    inputs = dict(input_ids=ids, position_ids=positions, use_cache=False)
+    assert is_close(run(model, "attn", **inputs).logits, run(model, "eager", **inputs).logits)
+
+
+@pytest.mark.parametrize("kind", ["llama", "gemma2", "gpt_oss"])
+def test_training(kind):
+    model = make(kind).train()
+    ids = torch.randint(3, 97, (2, 23))
+    gradients = []
+    for implementation in ("eager", "attn"):
+        model.set_attn_implementation(implementation)
+        model.zero_grad()
+        model(input_ids=ids, labels=ids, use_cache=False).loss.backward()
+        gradients.append({n: p.grad.clone() for n, p in model.named_parameters() if p.grad is not None})
+    assert gradients[0].keys() == gradients[1].keys()
+    for parameter_name, wanted in gradients[0].items():
+        assert is_close(gradients[1][parameter_name], wanted), parameter_name
+
+
+def test_bf16():
+    model = make("mistral").to(torch.bfloat16)
+    ids = torch.randint(3, 97, (2, 23))
+    inputs = dict(input_ids=ids, use_cache=False)
+    assert is_close(run(model, "attn", **inputs).logits, run(model, "eager", **inputs).logits, 4e-2)
+
+
+def test_encoders(calls):
+    config = T.BertConfig(
+        vocab_size=97, hidden_size=64, num_hidden_layers=2, num_attention_heads=4, intermediate_size=96
+    )
+    ids = torch.randint(3, 97, (2, 19))
+    seen = torch.ones_like(ids)
+    seen[1, 12:] = 0
+    for model in (
+        T.BertModel(config).eval(),
+        T.ModernBertModel(
+            T.ModernBertConfig(
+                vocab_size=97,
+                hidden_size=64,
+                num_hidden_layers=2,
+                num_attention_heads=4,
+                intermediate_size=96,
+                local_attention=8,
+                pad_token_id=0,
+            )
+        ).eval(),
+    ):
+        for inputs in (dict(input_ids=ids), dict(input_ids=ids, attention_mask=seen)):
+            wanted = run(model, "eager", **inputs).last_hidden_state
+            before = len(calls)
+            got = run(model, "attn", **inputs).last_hidden_state
+            assert len(calls) == before + 2
+            rows = inputs.get("attention_mask", torch.ones_like(ids)).bool()
+            assert is_close(got[rows], wanted[rows])
+
+
+def test_images(calls):
+    small = dict(hidden_size=64, num_hidden_layers=2, num_attention_heads=4, intermediate_size=96)
+    pixels = torch.randn(2, 3, 32, 32)
+    vit = T.ViTModel(T.ViTConfig(**small, image_size=32, patch_size=8)).eval()
+    wanted = run(vit, "eager", pixel_values=pixels).last_hidden_state
+    got = run(vit, "attn", pixel_values=pixels).last_hidden_state
+    assert len(calls) == 2 and is_close(got, wanted)
+
+
+def test_encoders_with_decoders(calls):
+    t5 = T.T5ForConditionalGeneration(
+        T.T5Config(vocab_size=97, d_model=64, d_kv=16, d_ff=96, num_layers=2, num_heads=4, dropout_rate=0.0)
+    ).eval()
+    bart = T.BartForConditionalGeneration(
+        T.BartConfig(
+            vocab_size=97,
+            d_model=64,
+            encoder_layers=2,
+            decoder_layers=2,
+            encoder_attention_heads=4,
+            decoder_attention_heads=4,
+            encoder_ffn_dim=96,
+            decoder_ffn_dim=96,
+            max_position_embeddings=64,
+        )
+    ).eval()
+    ids, words = torch.randint(3, 97, (2, 17)), torch.randint(3, 97, (2, 9))
+    seen = torch.ones_like(ids)
+    seen[1, 11:] = 0
+    inputs = dict(input_ids=ids, attention_mask=seen, decoder_input_ids=words, use_cache=False)
+    for model in (t5, bart):
+        wanted = run(model, "eager", **inputs).logits
+        before = len(calls)
+        got = run(model, "attn", **inputs).logits
+        if model is bart:
+            assert len(calls) == before + 6
+        assert is_close(got, wanted)
+
+
+def test_no_tensor_of_all_pairs(monkeypatch):
+    made = []
+    whole = integration.Mask.to_tensor
+    monkeypatch.setattr(integration.Mask, "to_tensor", lambda self: made.append(1) or whole(self))
+    ids = torch.randint(3, 97, (2, 23))
+    seen = torch.ones_like(ids)
+    seen[0, :4] = 0
+    for kind in DECODERS:
+        run(make(kind), "attn", input_ids=ids, attention_mask=seen, use_cache=False)
+    assert not made
+
+
+def test_masks_that_models_touch():
+    mask = integration.make_mask(
+        batch_size=2, q_length=5, kv_length=5, mask_function=lambda b, h, q, kv: kv <= q
+    )
+    wanted = torch.ones(5, 5, dtype=torch.bool).tril().expand(2, 1, 5, 5)
+    assert torch.equal(mask[:, 0], wanted[:, 0]) and mask.dtype == torch.bool
+    assert torch.equal(mask.logical_not(), ~wanted)
+
+
+def test_given_masks():
+    model = make("llama")
+    ids = torch.randint(3, 97, (2, 9))
+    keep = torch.rand(2, 1, 9, 9) < 0.6
+    keep |= torch.eye(9, dtype=torch.bool)
+    added = torch.zeros(2, 1, 9, 9).masked_fill(~keep, torch.finfo(torch.float32).min)
+    wanted = run(model, "eager", input_ids=ids, attention_mask=added, use_cache=False).logits
+    for mask in (added, keep):
+        got = run(model, "attn", input_ids=ids, attention_mask=mask, use_cache=False).logits
+        assert is_close(got, wanted)
+
+
+def test_what_is_refused():
+    module = torch.nn.Module().train()
+    q = torch.randn(1, 4, 5, 16)
+    for how, words in (
+        (dict(dropout=0.1), "dropout: expected none"),
+        (dict(indices=torch.zeros(1)), "indices: expected an attention that attn knows"),
+        (dict(cache=object()), "cache: expected none"),
+    ):
+        with pytest.raises(attn.Error, match=words):
+            integration.attention(module, q, q, q, None, **how)
+    for bad in ("flash_attn", "my/attn", "sdpa2"):
+        with pytest.raises(attn.Error, match="name: expected one without"):
+            integration.register(bad)
+
+
+def test_registration_can_be_undone():
+    assert integration.register() == integration.register() == "attn"
+    integration.unregister()
+    integration.unregister()
+    with pytest.raises(ValueError):
+        make("llama").set_attn_implementation("attn")
