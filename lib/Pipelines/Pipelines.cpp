@@ -54,6 +54,7 @@ static void addRoom(OpPassManager &pm, Room room, const PipelineOptions &options
   case Room::Tile: // What one thread block does.
     pm.addPass(createConvertAttnToTilePass());
     addCleanup(pm);
+    pm.addPass(tile::createAssignDelaysPass());
     return pm.addPass(tile::createPipelineStepsPass());
   case Room::Placed: // Where.
     pm.addPass(tile::createPromoteOperandsPass());

@@ -25,8 +25,10 @@ Complaint demandOfGrid(mlir::Operation *op);
 /// row_max, row_sum), and attn.normalize ends it.
 Complaint refuseInOnline(mlir::Operation *op);
 
-/// tile: kernels on register tiles that nobody has given a place or a layout.
+/// tile: kernels on register tiles that nobody has given a place or a layout, and ops that run
+/// where they stand.
 Complaint refuseInTile(mlir::Operation *op);
+Complaint demandOfTile(mlir::Operation *op);
 /// placed: every tile has a layout; products read shared memory, or a left operand in the layout
 /// for it.
 Complaint refuseInPlaced(mlir::Operation *op);

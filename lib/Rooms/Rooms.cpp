@@ -40,7 +40,7 @@ static constexpr RoomInfo kRooms[] = {
     {Room::Online, 3, "online", RoomDevice::Both, "the online softmax over key tiles", kBlocks,
      refuseInOnline, nullptr},
     {Room::Tile, 4, "tile", RoomDevice::CUDA, "the program of one thread block", kTiles,
-     refuseInTile, nullptr},
+     refuseInTile, demandOfTile},
     {Room::Placed, 5, "placed", RoomDevice::CUDA, "a place and a layout for every tile", kTiles,
      refuseInPlaced, demandOfPlaced},
     {Room::Async, 6, "async", RoomDevice::CUDA, "copies in flight, roles and barriers", kRoles,

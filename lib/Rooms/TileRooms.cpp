@@ -81,8 +81,17 @@ Complaint attn::refuseInTile(Operation *op) {
   return {};
 }
 
+Complaint attn::demandOfTile(Operation *op) {
+  if (Attribute turns = op->getAttr(TileDialect::kDelayAttrName))
+    return llvm::formatv("expected an op that is not late, got {0} = {1}",
+                         TileDialect::kDelayAttrName, turns);
+  return {};
+}
+
 Complaint attn::refuseInPlaced(Operation *op) {
   if (Complaint complaint = refuseInBlocks(op); !complaint.empty())
+    return complaint;
+  if (Complaint complaint = demandOfTile(op); !complaint.empty())
     return complaint;
   if (isa<TileDialect>(op->getDialect()) &&
       !isa<LoadOp, GatherOp, StoreOp, MmaOp, ReduceOp, BroadcastOp, CoordOp, AllocSharedOp, CopyOp,

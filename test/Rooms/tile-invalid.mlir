@@ -121,3 +121,11 @@ func.func @vector() attributes {tile.kernel = #tile.kernel<warpgroups = 1, grid 
 func.func @pointer(%p: !llvm.ptr) attributes {tile.kernel = #tile.kernel<warpgroups = 1, grid = []>} {
   return
 }
+
+// -----
+
+func.func @late() attributes {tile.kernel = #tile.kernel<warpgroups = 1, grid = []>} {
+  // expected-error@+1 {{in room 4 'tile': expected an op that is not late, got tile.delay = 1 : i64}}
+  %c0 = arith.constant {tile.delay = 1} 0 : index
+  return
+}

@@ -127,9 +127,20 @@ static LogicalResult verifyRole(Operation *op, Attribute attribute) {
          << attribute;
 }
 
+/// delay_c1: `tile.delay` is a number of turns from 1, of an op in a kernel
+static LogicalResult verifyDelay(Operation *op, Attribute attribute) {
+  auto turns = dyn_cast<IntegerAttr>(attribute);
+  auto function = op->getParentOfType<FunctionOpInterface>();
+  if (turns && turns.getType().isInteger(64) && turns.getInt() > 0 && function &&
+      function->hasAttr(TileDialect::kKernelAttrName))
+    return success();
+  return op->emitOpError("expected a positive i64 as tile.delay of an op in a kernel, got ")
+         << attribute;
+}
+
 LogicalResult TileDialect::verifyOperationAttribute(Operation *op, NamedAttribute attribute) {
   // dialect_c1: the attributes are `tile.target`, `tile.kernel`, `tile.when`, `tile.roles`,
-  // `tile.role` and `tile.plan` on ops, `tile.scratch` and `tile.zeroed` on arguments
+  // `tile.role`, `tile.delay` and `tile.plan` on ops, `tile.scratch` and `tile.zeroed` on arguments
   if (attribute.getName() == kPlanAttrName && isa<DictionaryAttr>(attribute.getValue()))
     return success();
   if (attribute.getName() == kTargetAttrName)
@@ -140,9 +151,11 @@ LogicalResult TileDialect::verifyOperationAttribute(Operation *op, NamedAttribut
     return verifyRoles(op, attribute.getValue());
   if (attribute.getName() == kRoleAttrName)
     return verifyRole(op, attribute.getValue());
+  if (attribute.getName() == kDelayAttrName)
+    return verifyDelay(op, attribute.getValue());
   if (attribute.getName() != kKernelAttrName)
-    return op->emitOpError("expected tile.target, tile.kernel, tile.when, tile.roles, tile.role or "
-                           "tile.plan of the tile dialect, got '")
+    return op->emitOpError("expected tile.target, tile.kernel, tile.when, tile.roles, tile.role, "
+                           "tile.delay or tile.plan of the tile dialect, got '")
            << attribute.getName().getValue() << "'";
   auto kernel = dyn_cast<KernelAttr>(attribute.getValue());
   auto function = dyn_cast<FunctionOpInterface>(op);

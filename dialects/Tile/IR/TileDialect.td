@@ -41,6 +41,9 @@ def Tile_Dialect : Dialect {
     static constexpr ::llvm::StringLiteral kZeroedAttrName = "tile.zeroed";
     /// The func.func attribute that says which calls a kernel is for: an ArrayAttr of RangeAttr.
     static constexpr ::llvm::StringLiteral kWhenAttrName = "tile.when";
+    /// The attribute that says how many turns of its loop an op is late, until tile-pipeline-steps:
+    /// an IntegerAttr of 64 bits.
+    static constexpr ::llvm::StringLiteral kDelayAttrName = "tile.delay";
     /// The attribute that names the role of an op, until tile-outline-roles: a StringAttr.
     static constexpr ::llvm::StringLiteral kRoleAttrName = "tile.role";
     /// The func.func attribute that lists the roles of a kernel: an ArrayAttr of RoleAttr.

@@ -8,6 +8,7 @@
 #include "lib/Transforms/Attn/OneHead.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
 
 using namespace mlir;
 using namespace attn;
@@ -52,14 +53,10 @@ void attn::replaceReduced(RewriterBase &rewriter, Value result, Value reduced) {
   rewriter.replaceAllUsesWith(result, full);
 }
 
-OpFoldResult attn::getRows(OpBuilder &builder, Location loc, Value tensor) {
-  if (auto slice = tensor.getDefiningOp<tensor::ExtractSliceOp>())
-    return slice.getMixedSizes()[getRowsDim(slice)];
-  return tensor::getMixedSize(builder, loc, tensor, 0);
-}
-
-unsigned attn::getRowsDim(tensor::ExtractSliceOp slice) {
-  return slice.getDroppedDims().find_first_unset();
+OpFoldResult attn::getRows(OpBuilder &builder, Location loc, Value reduced) {
+  if (auto slice = reduced.getDefiningOp<tensor::ExtractSliceOp>())
+    return slice.getMixedSizes()[slice.getMixedSizes().size() - slice.getType().getRank()];
+  return tensor::getMixedSize(builder, loc, reduced, 0);
 }
 
 Value attn::emitFill(OpBuilder &builder, Location loc, ArrayRef<OpFoldResult> sizes,

@@ -10,16 +10,30 @@
 
 include "mlir/Pass/PassBase.td"
 
-def PipelineStepsPass : Pass<"tile-pipeline-steps", "::mlir::ModuleOp"> {
-  let summary = "delays the product with the values by one step";
+def AssignDelaysPass : Pass<"tile-assign-delays", "::mlir::ModuleOp"> {
+  let summary = "says which ops of a loop run one turn late";
   let description = [{
-    A step multiplies its scores' weights with the values of the step before, right behind the product of its own scores: the
-    two do not depend on each other, and the softmax between them can run while either is in flight. The first step must
-    stand before the loops, or the first loop be certain to run by its bounds, as attn-prune-masked-tiles with
-    `certain-first` puts them; other kernels stay as they are. A first loop does the product of the step before on its own,
-    unless there is none.
+    A product whose lhs the turn computes, and whose sum the loop does nothing with but to carry it, is one turn late, with the
+    load of its rhs: what the next turn does first, products too, does not depend on it, and both go on together. One product of a loop, as the lhs waits in registers. The chain of loops that the sum goes through must begin with a
+    step on its own, or with a loop that is certain to run by its bounds, as attn-prune-masked-tiles with `certain-first` puts them.
 
-    Requires: room 4 `tile`. Produces: room 4 `tile`. Fails when: never.
+    Requires: room 4 `tile`. Produces: a part of room 4 `tile`: delays. Fails when: never.
+  }];
+  let dependentDialects = ["::attn::tile::TileDialect", "::mlir::arith::ArithDialect"];
+}
+
+def PipelineStepsPass : Pass<"tile-pipeline-steps", "::mlir::ModuleOp"> {
+  let summary = "runs ops as late as they say";
+  let description = [{
+    An op of an scf.for with `tile.delay = k` runs k turns later, beside the ops of that turn; what it needs is handed on, and
+    after the loop the last ones follow. Any ops, in any number of loops, which may run never, and under conditions: turns
+    are then those in which the op would have run. Loops one after the other that carry the same results of the same late ops go on
+    where the one before ends. Ops with a delay in front of a loop, which make what it carries, are a first step. In a turn, late ops
+    stand behind the products that do not need them, unless the first turn has none: then they are under a condition, on their own.
+
+    Requires: a part of room 4 `tile`: delays. Produces: room 4 `tile`. Fails when: what reads a late value is less late, or elsewhere; late
+    ops of a loop are in several blocks; others access the memory of late ops and one of both writes; an op that is not in such a loop
+    has a delay.
   }];
   let dependentDialects = ["::attn::tile::TileDialect", "::mlir::arith::ArithDialect",
                            "::mlir::scf::SCFDialect"];

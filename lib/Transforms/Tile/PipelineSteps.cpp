@@ -5,29 +5,36 @@
 //
 //===----------------------------------------------------------------------===//
 //
-//   before   step(j):  S = Q Kj^T;  P, decay = softmax(S);  O = O * decay + P Vj
+//   before   step(j):  S = Q Kj^T;  P, decay = softmax(S);  O = O * decay + late(P Vj)
 //   after    step(j):  S = Q Kj^T;  O = O + P' Vj-1;  P, decay = softmax(S);  O = O * decay;  P' =
 //   P
 //
-// The delayed product and the scores do not depend on each other, so that both can be in flight
-// while the softmax of either runs. What is delayed is a PendingProduct: the weights, where the
-// values are, and whether some of them are to be cleared.
+// What late ops need is handed on from step to step as it is pending: above, P and j. A result of
+// theirs that the loop carries is complete once they have run; until then the loop carries in its
+// place what they are going to start from (O * decay), if there is such a value.
 //
-// The first step has nothing pending. Either it stands alone, before the loops, or it is the first
-// iteration of a loop that is certain to run, which then does the pending product under a
-// condition, on its own: such a loop holds the few partial tiles.
+// Steps go through chains of loops, one after the other, where the late ops are the same: a loop
+// does what the one before it left pending. A step may stand on its own before the first loop. At
+// the end of a chain the last late ops stand behind the loop. Whether anything is pending
+//
+//   * is certain behind a step on its own, and behind a loop that is certain to run;
+//   * is not so in the first turn of a loop that begins a chain;
+//   * else is a value that steps hand on too.
+//
+// By one turn at a time: late ops with a delay of two are late ops of the loop that comes out.
 //
 //===----------------------------------------------------------------------===//
 
-#include "dialects/Tile/IR/TileClearOps.h"
+#include "dialects/Tile/IR/TileOps.h"
 #include "lib/Rooms/RoomPass.h"
+#include "lib/Transforms/Tile/Delays.h"
 #include "lib/Transforms/Tile/Passes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Arith/IR/ValueBoundsOpInterfaceImpl.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/IRMapping.h"
 #include "mlir/IR/PatternMatch.h"
-#include "mlir/Interfaces/ValueBoundsOpInterface.h"
+#include "mlir/Transforms/RegionUtils.h"
 
 namespace attn::tile {
 #define GEN_PASS_DEF_PIPELINESTEPSPASS
@@ -39,384 +46,623 @@ using namespace attn;
 using namespace attn::tile;
 
 namespace {
-/// The steps of one block: loops, one after the other, with the first step before them unless the
-/// first loop is certain to run.
+/// Steps in the order in which they run.
 struct Chain {
-  /// The value product of the step before the loops, or null.
-  MmaOp first;
-  /// Innermost: the loop, and where the accumulator is among what it carries.
-  SmallVector<std::pair<scf::ForOp, unsigned>> loops;
-  /// The value products of all steps, in order.
-  SmallVector<MmaOp> products;
+  /// A step on its own may be the first; all others are loops.
+  SmallVector<LateOps> steps;
 };
 
-/// A product that the next step will start.
-struct PendingProduct {
-  Value weights;
-  /// Those offsets of the values in global memory that differ from step to step.
-  SmallVector<Value> offsets;
-  /// Whether values that it does not read are cleared; null if that is the same in all steps.
-  Value clears;
+/// A value from outside of the late ops.
+struct Input {
+  Type type;
+  /// Where it is first, among what `getInputs` lists for any step.
+  size_t position = 0;
+  /// The value, if it is the same in all turns of all steps. Otherwise steps hand it on,
+  Value common;
+  /// in place of a result that the loops carry: the number of it among the carried,
+  std::optional<unsigned> lent;
+  /// or on its own: the number of it among those.
+  std::optional<unsigned> added;
+};
 
-  SmallVector<Value> flatten() const {
-    SmallVector<Value> values{weights};
-    llvm::append_range(values, offsets);
-    if (clears)
-      values.push_back(clears);
-    return values;
-  }
-  /// The same of other values.
-  PendingProduct unflatten(ValueRange values) const {
-    ValueRange rest = values.drop_front();
-    return {values.front(), llvm::to_vector(rest.take_front(offsets.size())),
-            clears ? rest.back() : Value()};
-  }
+/// What the next step will do.
+struct Pending {
+  /// By input.
+  SmallVector<Value> values;
+  bool isCertain = false;
+  /// Whether there is anything; null: there is if and only if `isCertain`.
+  Value exists;
 };
 } // namespace
 
-static ClearUnreadOp getClearing(MmaOp product) {
-  return product.getRhs().getDefiningOp<ClearUnreadOp>();
+//===----------------------------------------------------------------------===//
+// Chains
+//===----------------------------------------------------------------------===//
+
+/// What the number-th carried result of a step is to those who come after it.
+static Value getOutput(LateOps &late, const LateOps::Carried &carried) {
+  return late.loop ? Value(late.loop.getResult(carried.index)) : carried.result;
 }
 
-static LoadOp getValuesLoad(MmaOp product) {
-  ClearUnreadOp clearing = getClearing(product);
-  return (clearing ? clearing.getValues() : product.getRhs()).getDefiningOp<LoadOp>();
-}
-
-/// Weights, as a tile, times values from memory, added to an accumulator.
-static bool isValueProduct(MmaOp product) {
-  return product.getAcc() && getValuesLoad(product) &&
-         isa<RankedTensorType>(product.getLhs().getType());
-}
-
-/// Whether an op is in the block, or in a region of one that is.
-static bool isIn(Operation *op, Block &block) { return block.findAncestorOpInBlock(*op); }
-
-/// The value product that makes operand `index` of the block's terminator: at the end of the block,
-/// or of the branch of an scf.if at its end, whose other branch leaves the accumulator `acc` as it
-/// is. Only the block that has the product reads `acc`, which it finds complete.
-static MmaOp findProduct(Block &block, unsigned index, Value acc) {
-  Value yielded = block.getTerminator()->getOperand(index);
-  if (auto branch = yielded.getDefiningOp<scf::IfOp>();
-      branch && branch->getBlock() == &block && branch.elseBlock()) {
-    unsigned number = cast<OpResult>(yielded).getResultNumber();
-    Operation *otherwise = branch.elseBlock()->getTerminator();
-    if (otherwise->getOperand(number) != acc || !llvm::all_of(acc.getUses(), [&](OpOperand &use) {
-          return isIn(use.getOwner(), *branch.thenBlock()) ||
-                 (use.getOwner() == otherwise && use.getOperandNumber() == number);
-        }))
-      return {};
-    return findProduct(*branch.thenBlock(), number, acc);
-  }
-  auto product = yielded.getDefiningOp<MmaOp>();
-  if (!product || product->getBlock() != &block || !product->hasOneUse() ||
-      !isValueProduct(product))
-    return {};
-  return product;
-}
-
-/// Appends the loops that the accumulator `acc`, in `block`, goes through. Fails where one of them
-/// has no step of the same kind.
-static LogicalResult followLoops(Value acc, Block *block, Chain &chain) {
-  while (acc.hasOneUse()) {
-    OpOperand &use = *acc.use_begin();
-    auto loop = dyn_cast<scf::ForOp>(use.getOwner());
-    if (!loop || loop->getBlock() != block)
-      break;
-    unsigned index = use.getOperandNumber() - loop.getNumControlOperands();
-    MmaOp product = findProduct(*loop.getBody(), index, loop.getRegionIterArg(index));
-    MmaOp like = chain.products.front();
-    if (!product || getValuesLoad(product).getSource() != getValuesLoad(like).getSource() ||
-        product.getLhs().getType() != like.getLhs().getType() ||
-        product.getTransposeLhs() != like.getTransposeLhs() ||
-        product.getTransposeRhs() != like.getTransposeRhs())
-      return failure();
-    chain.loops.push_back({loop, index});
-    chain.products.push_back(product);
-    acc = loop.getResult(index);
-  }
-  return success();
-}
-
-/// The chain behind a step that stands alone.
-static FailureOr<Chain> matchChain(MmaOp first) {
-  if (!isValueProduct(first) || first->getParentOfType<LoopLikeOpInterface>())
-    return failure();
-  Chain chain{first, {}, {first}};
-  if (failed(followLoops(first, first->getBlock(), chain)) || chain.loops.empty())
-    return failure();
-  return chain;
-}
-
-/// Whether the bounds show that the loop runs. Upstream's do not look into a minimum, which is
-/// below what either of its operands is below, or a maximum, which is above what either is above.
-static bool isCertainToRun(scf::ForOp loop) {
-  if (!loop.getInductionVar().getType().isIndex())
+/// Whether two lists of late ops differ in nothing but the values from outside.
+static bool areAlike(const LateOps &a, const LateOps &b) {
+  if (a.ops.size() != b.ops.size() || a.carried.size() != b.carried.size())
     return false;
-  SmallVector<Value, 2> lower{loop.getLowerBound()}, upper{loop.getUpperBound()};
-  if (auto least = lower.front().getDefiningOp<arith::MinSIOp>())
-    lower = {least.getLhs(), least.getRhs()};
-  if (auto greatest = upper.front().getDefiningOp<arith::MaxSIOp>())
-    upper = {greatest.getLhs(), greatest.getRhs()};
-  return llvm::any_of(lower, [&](Value begin) {
-    return llvm::any_of(upper, [&](Value end) {
-      return ValueBoundsConstraintSet::compare(begin, ValueBoundsConstraintSet::LT, end);
-    });
+  DenseMap<Value, Value> made;
+  for (auto [one, other] : llvm::zip_equal(a.ops, b.ops)) {
+    if (one->getName() != other->getName() || one->getNumRegions() > 0 ||
+        one->getAttrDictionary() != other->getAttrDictionary() ||
+        one->getResultTypes() != other->getResultTypes() ||
+        one->getOperandTypes() != other->getOperandTypes())
+      return false;
+    for (auto [x, y] : llvm::zip_equal(one->getOperands(), other->getOperands())) {
+      bool isMade = llvm::is_contained(a.ops, x.getDefiningOp());
+      if (isMade ? made.lookup(x) != y : llvm::is_contained(b.ops, y.getDefiningOp()))
+        return false;
+    }
+    for (auto [x, y] : llvm::zip_equal(one->getResults(), other->getResults()))
+      made[x] = y;
+  }
+  return llvm::all_of(llvm::zip_equal(a.carried, b.carried), [&](auto pair) {
+    return made.lookup(std::get<0>(pair).result) == std::get<1>(pair).result;
   });
 }
 
-/// The chain that begins with a loop certain to run, none of whose steps is under a condition.
-static FailureOr<Chain> matchChain(scf::ForOp first) {
-  if (first->getParentOfType<LoopLikeOpInterface>() || !isCertainToRun(first))
-    return failure();
-  for (auto [index, yielded] : llvm::enumerate(first.getYieldedValues())) {
-    if (yielded.getDefiningOp<scf::IfOp>())
-      continue;
-    MmaOp product = findProduct(*first.getBody(), index, first.getRegionIterArg(index));
-    if (!product)
-      continue;
-    Chain chain{{}, {{first, unsigned(index)}}, {product}};
-    if (succeeded(followLoops(first.getResult(index), first->getBlock(), chain)))
-      return chain;
+/// Whether only late ops of a step on its own read a value, and the loop behind, which carries it
+/// once.
+static bool isReadBy(Value value, LateOps &late, LateOps &next) {
+  return llvm::count(next.loop.getInitArgs(), value) <= 1 &&
+         llvm::all_of(value.getUses(), [&](OpOperand &use) {
+           return use.getOwner() == next.loop ||
+                  (!late.loop && llvm::is_contained(late.ops, use.getOwner()));
+         });
+}
+
+/// Whether `next` can do what `late` leaves.
+static bool handsOn(LateOps &late, LateOps &next) {
+  if (late.carried.empty() || !areAlike(late, next))
+    return false;
+  for (auto [from, to] : llvm::zip_equal(late.carried, next.carried)) {
+    Value output = getOutput(late, from);
+    Value init = next.loop.getInitArgs()[to.index];
+    if (output != init || !isReadBy(output, late, next))
+      return false;
   }
-  return failure();
+  // What a step on its own leaves is not there yet for anybody else.
+  for (Operation *op : late.loop ? ArrayRef<Operation *>() : late.ops)
+    if (!llvm::all_of(op->getResults(), [&](Value made) { return isReadBy(made, late, next); }))
+      return false;
+  Operation *begin = late.loop ? late.loop->getNextNode() : late.ops.front();
+  return !touchSameMemory(late.ops, begin, next.loop);
+}
+
+/// The loop behind `late` that takes its first carried result.
+static scf::ForOp getNextLoop(LateOps &late) {
+  if (late.carried.empty())
+    return {};
+  Value output = getOutput(late, late.carried.front());
+  auto next = output.hasOneUse() ? dyn_cast<scf::ForOp>(*output.user_begin()) : scf::ForOp();
+  return next && next->getBlock() == late.loop->getBlock() ? next : scf::ForOp();
+}
+
+/// The chain that begins with a loop, or with the step before it.
+static FailureOr<Chain> findChain(scf::ForOp loop, Misfit &misfit) {
+  FailureOr<LateOps> late = findLateOps(loop, misfit);
+  if (failed(late))
+    return failure();
+  Chain chain;
+  SmallVector<Value> inits;
+  for (const LateOps::Carried &carried : late->carried)
+    inits.push_back(loop.getInitArgs()[carried.index]);
+  LateOps before = findLateOpsBefore(loop, inits);
+  if (!before.ops.empty() && handsOn(before, *late))
+    chain.steps.push_back(before);
+  chain.steps.push_back(*late);
+  while (scf::ForOp next = getNextLoop(chain.steps.back())) {
+    late = findLateOps(next, misfit);
+    if (failed(late))
+      return failure();
+    if (late->ops.empty() || !handsOn(chain.steps.back(), *late))
+      break;
+    chain.steps.push_back(*late);
+  }
+  return chain;
+}
+
+//===----------------------------------------------------------------------===//
+// Inputs
+//===----------------------------------------------------------------------===//
+
+/// What regions of the op read from outside of it.
+static SetVector<Value> getCaptured(Operation *op) {
+  SetVector<Value> captured;
+  getUsedValuesDefinedAbove(op->getRegions(), captured);
+  return captured;
+}
+
+/// What the ops take from outside, for each its operands and then what it captures; null: from
+/// each other.
+static SmallVector<Value> getInputs(const LateOps &late) {
+  SmallVector<Value> values;
+  auto add = [&](Value value) {
+    values.push_back(llvm::is_contained(late.ops, value.getDefiningOp()) ? Value() : value);
+  };
+  for (Operation *op : late.ops) {
+    llvm::for_each(op->getOperands(), add);
+    llvm::for_each(getCaptured(op), add);
+  }
+  return values;
+}
+
+/// The position of an op's first operand there.
+static size_t getFirstPosition(const LateOps &late, Operation *op) {
+  size_t position = 0;
+  for (Operation *before : late.ops) {
+    if (before == op)
+      break;
+    position += before->getNumOperands() + getCaptured(before).size();
+  }
+  return position;
 }
 
 namespace {
 class Pipeliner {
 public:
-  Pipeliner(IRRewriter &rewriter, Chain chain)
-      : rewriter(rewriter), chain(std::move(chain)), like(this->chain.products.front()),
-        load(getValuesLoad(like)) {
-    common.assign(load.getOffsets().begin(), load.getOffsets().end());
-    for (MmaOp product : this->chain.products)
-      for (auto [i, offset] : llvm::enumerate(getValuesLoad(product).getOffsets()))
-        if (common[i] != offset || llvm::any_of(this->chain.loops, [&](auto &entry) {
-              return !entry.first.isDefinedOutsideOfLoop(offset);
-            }))
-          common[i] = Value();
-    findClearings();
+  Pipeliner(IRRewriter &rewriter, Chain chain) : rewriter(rewriter), steps(std::move(chain.steps)) {
+    findInputs();
+    lendCarried();
+    makeTemplate();
   }
 
   void run() {
-    PendingProduct pending =
-        chain.first ? getPending(chain.first) : getNothing(chain.loops.front().first);
-    if (chain.first)
-      rewriter.replaceAllUsesWith(chain.first, chain.first.getAcc());
-    bool isFirst = !chain.first;
+    Pending pending;
     scf::ForOp last;
-    Value acc;
-    for (auto [loop, index] : chain.loops) {
-      std::tie(last, pending) = runLoop(loop, index, pending, std::exchange(isFirst, false));
-      acc = last.getResult(index);
-    }
-    // The last product has no step to hide behind.
-    rewriter.setInsertionPointAfter(last);
-    Value drained = emitProduct(pending, acc);
-    rewriter.replaceAllUsesExcept(acc, drained, drained.getDefiningOp());
-    // Of the old products none is used.
-    for (MmaOp product : chain.products) {
-      LoadOp values = getValuesLoad(product);
-      ClearUnreadOp clearing = getClearing(product);
-      rewriter.eraseOp(product);
-      if (clearing)
-        rewriter.eraseOp(clearing);
-      if (values->use_empty())
-        rewriter.eraseOp(values);
-    }
+    for (LateOps &step : steps)
+      if (step.loop)
+        std::tie(last, pending) = runLoop(step, pending);
+      else
+        pending = runAlone(step, steps[1].loop);
+    drain(last, pending);
+    for (LateOps &late : steps)
+      for (Operation *op : llvm::reverse(late.ops))
+        rewriter.eraseOp(op);
   }
 
 private:
-  /// Whether products clear what they do not read: always, never, or as a value says that steps
-  /// hand on.
-  void findClearings() {
-    auto isAlways = [](MmaOp product) {
-      ClearUnreadOp clearing = getClearing(product);
-      return clearing && !clearing.getCondition();
-    };
-    alwaysClears = llvm::all_of(chain.products, isAlways);
-    if (alwaysClears || llvm::none_of(chain.products, getClearing))
-      return;
-    OpBuilder::InsertionGuard guard(rewriter);
-    auto kernel = like->getParentOfType<func::FuncOp>();
-    rewriter.setInsertionPointToStart(&kernel.getBody().front());
-    for (bool value : {false, true})
-      truth[value] =
-          arith::ConstantOp::create(rewriter, like.getLoc(), rewriter.getBoolAttr(value));
-  }
+  void findInputs();
+  void lendCarried();
+  void makeTemplate();
 
-  PendingProduct getPending(MmaOp product) {
-    PendingProduct pending{product.getLhs(), {}, {}};
-    ClearUnreadOp clearing = getClearing(product);
-    pending.clears =
-        clearing && clearing.getCondition() ? clearing.getCondition() : truth[bool(clearing)];
-    for (auto [offset, same] : llvm::zip_equal(getValuesLoad(product).getOffsets(), common))
-      if (!same)
-        pending.offsets.push_back(offset);
-    return pending;
-  }
+  /// A value to carry where nothing is pending. It is not read.
+  Value makeNothing(Type type, scf::ForOp loop);
+  /// The late ops; the carried results. `isLast`: no delay is left.
+  SmallVector<Value> emit(ValueRange values, bool isLast = false);
+  /// The same under a condition; `otherwise`, the carried results are those.
+  SmallVector<Value> emitIf(Value condition, ValueRange values, ValueRange otherwise,
+                            bool isLast = false);
+  /// The late ops of the step before, in the turn of a loop.
+  SmallVector<Value> emitInTurn(LateOps &late, const Pending &pending);
+  /// The step without its late ops: `now` is what they carry. Returns what it leaves pending.
+  SmallVector<Value> leaveLate(LateOps &step, ValueRange now);
+  void eraseUnread(Value late);
+  /// Lets conditions around the step's block hand on what the block adds to its terminator:
+  /// `added`, or `before` where the step does not run. What is known of it around them.
+  SmallVector<Value> widenConditions(LateOps &late, ArrayRef<Value> added, ValueRange before);
 
-  /// What is pending before the first iteration of a loop. It is not read.
-  PendingProduct getNothing(scf::ForOp loop) {
-    rewriter.setInsertionPoint(loop);
-    auto type = cast<RankedTensorType>(like.getLhs().getType());
-    Value zero = arith::ConstantOp::create(rewriter, like.getLoc(),
-                                           rewriter.getZeroAttr(type.getElementType()));
-    PendingProduct pending{BroadcastOp::create(rewriter, like.getLoc(), type, zero), {}, truth[0]};
-    pending.offsets.assign(llvm::count(common, Value()), loop.getLowerBound());
-    return pending;
+  /// The input that takes the place of the number-th carried result, if there is one.
+  Input *findLent(size_t number) {
+    return llvm::find_if(inputs, [&](Input &input) { return input.lent == number; });
   }
+  Pending runAlone(LateOps &step, scf::ForOp next);
+  std::pair<scf::ForOp, Pending> runLoop(LateOps &step, const Pending &in);
+  void drain(scf::ForOp last, const Pending &pending);
 
-  Value emitProduct(const PendingProduct &pending, Value acc) {
-    SmallVector<Value> offsets;
-    auto varying = pending.offsets.begin();
-    for (Value same : common)
-      offsets.push_back(same ? same : *varying++);
-    Value values =
-        LoadOp::create(rewriter, load.getLoc(), load.getType(), load.getSource(), offsets);
-    if (alwaysClears || pending.clears)
-      values = ClearUnreadOp::create(rewriter, load.getLoc(), load.getType(), values,
-                                     pending.weights, pending.clears)
-                   .getResult();
-    return MmaOp::create(rewriter, like.getLoc(), like.getType(), pending.weights, values, acc,
-                         like.getTransposeLhs(), like.getTransposeRhs());
-  }
+  IRRewriter &rewriter;
+  SmallVector<LateOps> steps;
+  SmallVector<Input> inputs;
+  /// The number of the input at each position of `getInputs`; none: a late op makes the value.
+  SmallVector<std::optional<unsigned>> inputAt;
+  /// The late ops of a step, which read arguments in place of inputs.
+  Region holder;
+  Block *late = nullptr;
+  /// The carried results there.
+  SmallVector<Value> results;
+};
+} // namespace
 
-  /// Unless it is the first iteration of `loop`.
-  Value emitProductBehindFirst(scf::ForOp loop, const PendingProduct &pending, Value acc) {
-    Location loc = like.getLoc();
-    Value isBehind = arith::CmpIOp::create(rewriter, loc, arith::CmpIPredicate::ne,
-                                           loop.getInductionVar(), loop.getLowerBound());
-    auto branch =
-        scf::IfOp::create(rewriter, loc, acc.getType(), isBehind, /*withElseRegion=*/true);
-    OpBuilder::InsertionGuard guard(rewriter);
-    rewriter.setInsertionPointToEnd(branch.thenBlock());
-    scf::YieldOp::create(rewriter, loc, emitProduct(pending, acc));
-    rewriter.setInsertionPointToEnd(branch.elseBlock());
-    scf::YieldOp::create(rewriter, loc, acc);
-    return branch.getResult(0);
-  }
-
-  /// `isFirst`: no step comes before the loop's first.
-  std::pair<scf::ForOp, PendingProduct> runLoop(scf::ForOp loop, unsigned index,
-                                                const PendingProduct &inits, bool isFirst) {
-    auto newLoop = cast<scf::ForOp>(*loop.replaceWithAdditionalYields(
-        rewriter, inits.flatten(), /*replaceInitOperandUsesInLoop=*/false,
-        [&](OpBuilder &, Location, ArrayRef<BlockArgument> added) {
-          // The body is still the old loop's.
-          SmallVector<Value> in(added.begin(), added.end());
-          PendingProduct pending = inits.unflatten(in);
-          Value acc = loop.getRegionIterArg(index);
-          return (isFirst ? runFirst(loop, index, acc, pending)
-                          : runBlock(*loop.getBody(), index, acc, pending))
-              .flatten();
-        }));
-    return {newLoop, inits.unflatten(newLoop.getResults().take_back(inits.flatten().size()))};
-  }
-
-  /// The step that ends in operand `index` of the terminator, without its product: `now` is the
-  /// accumulator for it.
-  PendingProduct delayProduct(Block &block, unsigned index, Value acc, Value now) {
-    rewriter.replaceUsesWithIf(acc, now, [&](OpOperand &use) {
-      return block.findAncestorOpInBlock(*use.getOwner()) &&
-             !now.getDefiningOp()->isAncestor(use.getOwner());
-    });
-    auto product = block.getTerminator()->getOperand(index).getDefiningOp<MmaOp>();
-    block.getTerminator()->setOperand(index, product.getAcc());
-    return getPending(product);
-  }
-
-  /// The step of a loop whose first iteration has nothing pending.
-  PendingProduct runFirst(scf::ForOp loop, unsigned index, Value acc, const PendingProduct &in) {
-    rewriter.setInsertionPointToStart(loop.getBody());
-    return delayProduct(*loop.getBody(), index, acc, emitProductBehindFirst(loop, in, acc));
-  }
-
-  /// The step that ends in operand `index` of the terminator. Returns what it leaves pending.
-  PendingProduct runBlock(Block &block, unsigned index, Value acc, const PendingProduct &in) {
-    Value yielded = block.getTerminator()->getOperand(index);
-    if (auto branch = yielded.getDefiningOp<scf::IfOp>())
-      return runBranch(branch, cast<OpResult>(yielded).getResultNumber(), acc, in);
-    // Behind the product of the scores, before anything that is computed from it or from the
-    // accumulator.
-    rewriter.setInsertionPointToStart(&block);
-    auto reads = [&](Operation &op) {
-      return llvm::any_of(acc.getUsers(), [&](Operation *user) { return op.isAncestor(user); });
-    };
-    for (Operation &op : block) {
-      if (&op == yielded.getDefiningOp() || reads(op))
-        break;
-      if (isa<MmaOp>(op))
-        rewriter.setInsertionPointAfter(&op);
+void Pipeliner::findInputs() {
+  SmallVector<SmallVector<Value>> values = llvm::map_to_vector(steps, getInputs);
+  size_t count = values.front().size();
+  inputAt.resize(count);
+  auto isSame = [&](size_t a, size_t b) {
+    return llvm::all_of(values, [&](ArrayRef<Value> ofStep) { return ofStep[a] == ofStep[b]; });
+  };
+  // Tiles are handed on before numbers.
+  for (bool isTile : {true, false})
+    for (size_t i = 0; i < count; ++i) {
+      Value value = values.front()[i];
+      if (!value || isa<RankedTensorType>(value.getType()) != isTile)
+        continue;
+      auto *known = llvm::find_if(inputs, [&](Input &input) { return isSame(input.position, i); });
+      inputAt[i] = known - inputs.begin();
+      if (known != inputs.end())
+        continue;
+      bool isCommon = llvm::all_of(llvm::zip_equal(steps, values), [&](auto pair) {
+        auto &[step, ofStep] = pair;
+        return ofStep[i] == value && (!step.loop || step.loop.isDefinedOutsideOfLoop(value));
+      });
+      inputs.push_back({value.getType(), i, isCommon ? value : Value(), {}, {}});
     }
-    return delayProduct(block, index, acc, emitProduct(in, acc));
-  }
+}
 
-  /// A step under a condition: without it, what is pending stays so.
-  PendingProduct runBranch(scf::IfOp branch, unsigned index, Value acc, const PendingProduct &in) {
-    PendingProduct out = runBlock(*branch.thenBlock(), index, acc, in);
-    auto append = [&](Block *block, const PendingProduct &pending) {
-      block->getTerminator()->insertOperands(block->getTerminator()->getNumOperands(),
-                                             pending.flatten());
+/// What a carried result starts from takes its place: itself, of the turn before, or an operand of
+/// the op that makes it, of which accumulators are the last.
+void Pipeliner::lendCarried() {
+  LateOps &inLoop = steps.back();
+  SmallVector<Value> values = getInputs(inLoop);
+  for (auto [number, carried] : llvm::enumerate(inLoop.carried))
+    for (Input &input : inputs)
+      if (values[input.position] == inLoop.loop.getRegionIterArg(carried.index))
+        input.lent = number;
+  for (auto [number, carried] : llvm::enumerate(steps.front().carried)) {
+    Operation *maker = carried.result.getDefiningOp();
+    if (findLent(number) != inputs.end())
+      continue;
+    size_t position = getFirstPosition(steps.front(), maker);
+    for (size_t i = position + maker->getNumOperands(); i-- > position;)
+      if (inputAt[i] && inputs[*inputAt[i]].type == carried.result.getType() &&
+          !inputs[*inputAt[i]].common && !inputs[*inputAt[i]].lent) {
+        inputs[*inputAt[i]].lent = number;
+        break;
+      }
+  }
+  unsigned count = 0;
+  for (Input &input : inputs)
+    if (!input.common && !input.lent)
+      input.added = count++;
+}
+
+void Pipeliner::makeTemplate() {
+  const LateOps &like = steps.front();
+  late = &holder.emplaceBlock();
+  for (Input &input : inputs)
+    late->addArgument(input.type, like.ops.front()->getLoc());
+  IRMapping mapping;
+  size_t position = 0;
+  for (Operation *op : like.ops) {
+    SmallVector<Value> operands;
+    auto take = [&](Value value) {
+      std::optional<unsigned> input = inputAt[position++];
+      return input ? Value(late->getArgument(*input)) : mapping.lookup(value);
     };
-    append(branch.thenBlock(), out);
-    append(branch.elseBlock(), in);
+    for (Value operand : op->getOperands())
+      operands.push_back(take(operand));
+    IRMapping inside(mapping);
+    for (Value value : getCaptured(op))
+      inside.map(value, take(value));
+    Operation *copy = op->clone(inside);
+    copy->setOperands(operands);
+    setDelay(copy, getDelay(op) - 1);
+    late->push_back(copy);
+    mapping.map(op->getResults(), copy->getResults());
+  }
+  for (const LateOps::Carried &carried : like.carried)
+    results.push_back(mapping.lookup(carried.result));
+}
+
+//===----------------------------------------------------------------------===//
+// Late ops
+//===----------------------------------------------------------------------===//
+
+Value Pipeliner::makeNothing(Type type, scf::ForOp loop) {
+  if (type == loop.getInductionVar().getType())
+    return loop.getLowerBound();
+  Location loc = loop.getLoc();
+  Value zero = arith::ConstantOp::create(rewriter, loc,
+                                         rewriter.getZeroAttr(getElementTypeOrSelf(type)));
+  return isa<RankedTensorType>(type) ? BroadcastOp::create(rewriter, loc, type, zero).getResult()
+                                     : zero;
+}
+
+SmallVector<Value> Pipeliner::emit(ValueRange values, bool isLast) {
+  IRMapping mapping;
+  mapping.map(late->getArguments(), values);
+  for (Operation &op : *late) {
+    Operation *copy = rewriter.clone(op, mapping);
+    if (isLast)
+      setDelay(copy, 0);
+  }
+  return llvm::map_to_vector(results, [&](Value result) { return mapping.lookup(result); });
+}
+
+SmallVector<Value> Pipeliner::emitIf(Value condition, ValueRange values, ValueRange otherwise,
+                                     bool isLast) {
+  Location loc = condition.getLoc();
+  auto branch = scf::IfOp::create(rewriter, loc, otherwise.getTypes(), condition,
+                                  /*withElseRegion=*/!otherwise.empty());
+  OpBuilder::InsertionGuard guard(rewriter);
+  rewriter.setInsertionPointToStart(branch.thenBlock());
+  SmallVector<Value> now = emit(values, isLast);
+  if (!otherwise.empty()) {
+    scf::YieldOp::create(rewriter, loc, now);
+    rewriter.setInsertionPointToStart(branch.elseBlock());
+    scf::YieldOp::create(rewriter, loc, otherwise);
+  }
+  return llvm::to_vector_of<Value>(branch.getResults());
+}
+
+/// Behind the products that do not need what is carried, so that all of them are in flight
+/// together.
+static void setBehindProducts(IRRewriter &rewriter, LateOps &late) {
+  rewriter.setInsertionPointToStart(late.block);
+  auto reads = [&](Operation &op) {
+    return llvm::any_of(late.carried, [&](LateOps::Carried &carried) {
+      return llvm::any_of(late.loop.getRegionIterArg(carried.index).getUsers(),
+                          [&](Operation *user) { return op.isAncestor(user); });
+    });
+  };
+  for (Operation &op : *late.block) {
+    if (llvm::is_contained(late.ops, &op))
+      continue;
+    if (reads(op))
+      break;
+    if (isa<MmaOp>(op))
+      rewriter.setInsertionPointAfter(&op);
+  }
+}
+
+SmallVector<Value> Pipeliner::emitInTurn(LateOps &step, const Pending &pending) {
+  if (pending.isCertain) {
+    setBehindProducts(rewriter, step);
+    return emit(pending.values);
+  }
+  rewriter.setInsertionPointToStart(step.block);
+  SmallVector<Value> carried;
+  for (const LateOps::Carried &result : step.carried)
+    carried.push_back(step.loop.getRegionIterArg(result.index));
+  Value exists = pending.exists;
+  if (!exists)
+    exists = arith::CmpIOp::create(rewriter, step.ops.front()->getLoc(), arith::CmpIPredicate::ne,
+                                   step.loop.getInductionVar(), step.loop.getLowerBound());
+  return emitIf(exists, pending.values, carried);
+}
+
+SmallVector<Value> Pipeliner::leaveLate(LateOps &step, ValueRange now) {
+  SmallVector<Value> values = getInputs(step);
+  SmallVector<Value> left =
+      llvm::map_to_vector(inputs, [&](Input &input) { return values[input.position]; });
+  // Right behind the ops of `now`. All others that read what is carried follow.
+  Operation *rest = &*rewriter.getInsertionPoint();
+  for (auto [carried, value] : llvm::zip_equal(step.carried, now)) {
+    Value before = step.loop.getRegionIterArg(carried.index);
+    std::replace(left.begin(), left.end(), before, Value(value));
+    rewriter.replaceUsesWithIf(before, value, [&](OpOperand &use) {
+      Operation *user = step.block->findAncestorOpInBlock(*use.getOwner());
+      return user && !user->isBeforeInBlock(rest);
+    });
+  }
+  Operation *terminator = step.block->getTerminator();
+  for (auto [i, carried] : llvm::enumerate(step.carried)) {
+    auto *lent = findLent(i);
+    terminator->setOperand(carried.operand,
+                           lent == inputs.end() ? now[i] : left[lent - inputs.begin()]);
+  }
+  return left;
+}
+
+/// Where the next turn does not read a late result, and the loop carries what that starts from, only
+/// the last one matters, behind the loop.
+void Pipeliner::eraseUnread(Value late) {
+  Operation *maker = late.getDefiningOp();
+  if (!maker || !late.use_empty())
+    return;
+  if (auto branch = dyn_cast<scf::IfOp>(maker)) {
+    unsigned number = cast<OpResult>(late).getResultNumber();
+    Value yielded = branch.thenYield()->getOperand(number);
+    Value otherwise = branch.elseYield()->getOperand(number);
+    if (yielded != otherwise && !branch->isAncestor(otherwise.getParentBlock()->getParentOp())) {
+      branch.thenYield()->setOperand(number, otherwise);
+      eraseUnread(yielded);
+    }
+  }
+  if (!isOpTriviallyDead(maker))
+    return;
+  SmallVector<Value> operands(maker->getOperands());
+  rewriter.eraseOp(maker);
+  // What several ops read is gone with the last.
+  llvm::for_each(llvm::SetVector<Value>(operands.begin(), operands.end()),
+                 [&](Value operand) { eraseUnread(operand); });
+}
+
+SmallVector<Value> Pipeliner::widenConditions(LateOps &step, ArrayRef<Value> added,
+                                              ValueRange before) {
+  SmallVector<Value> values(added);
+  auto append = [](Block *block, ValueRange more) {
+    Operation *terminator = block->getTerminator();
+    terminator->insertOperands(terminator->getNumOperands(), more);
+  };
+  for (Block *block = step.block; block != step.loop.getBody();) {
+    auto branch = cast<scf::IfOp>(block->getParentOp());
+    if (!branch.elseBlock()) {
+      OpBuilder::InsertionGuard guard(rewriter);
+      rewriter.createBlock(&branch.getElseRegion());
+      scf::YieldOp::create(rewriter, branch.getLoc());
+    }
+    append(block, values);
+    append(branch.thenBlock() == block ? branch.elseBlock() : branch.thenBlock(), before);
     rewriter.setInsertionPoint(branch);
     SmallVector<Type> types(branch.getResultTypes());
-    llvm::append_range(types, ValueRange(out.flatten()).getTypes());
+    llvm::append_range(types, before.getTypes());
     auto wider = scf::IfOp::create(rewriter, branch.getLoc(), types, branch.getCondition());
     wider.getThenRegion().takeBody(branch.getThenRegion());
     wider.getElseRegion().takeBody(branch.getElseRegion());
-    unsigned count = branch.getNumResults();
-    rewriter.replaceOp(branch, wider.getResults().take_front(count));
-    return in.unflatten(wider.getResults().drop_front(count));
+    wider->setDiscardableAttrs(branch->getDiscardableAttrDictionary());
+    block = wider->getBlock();
+    values = llvm::to_vector_of<Value>(wider.getResults().take_back(before.size()));
+    rewriter.replaceOp(branch, wider.getResults().drop_back(before.size()));
   }
+  return values;
+}
 
-  IRRewriter &rewriter;
-  Chain chain;
-  /// Any of the value products, and its load: what all of them have in common.
-  MmaOp like;
-  LoadOp load;
-  /// Offsets of the values that are the same in all steps and known outside of the loops; null
-  /// where they differ.
-  SmallVector<Value> common;
-  bool alwaysClears = false;
-  /// False and true, where steps hand on whether they clear.
-  Value truth[2];
-};
+//===----------------------------------------------------------------------===//
+// Steps
+//===----------------------------------------------------------------------===//
 
+Pending Pipeliner::runAlone(LateOps &step, scf::ForOp next) {
+  rewriter.setInsertionPoint(next);
+  SmallVector<Value> values = getInputs(step);
+  Pending pending{llvm::map_to_vector(inputs, [&](Input &input) { return values[input.position]; }),
+                  /*isCertain=*/true,
+                  {}};
+  for (auto [i, carried] : llvm::enumerate(step.carried)) {
+    auto *lent = findLent(i);
+    Value start = lent == inputs.end() ? makeNothing(carried.result.getType(), next)
+                                       : pending.values[lent - inputs.begin()];
+    rewriter.modifyOpInPlace(next, [&] { next.getInitArgsMutable()[carried.index].set(start); });
+  }
+  return pending;
+}
+
+std::pair<scf::ForOp, Pending> Pipeliner::runLoop(LateOps &step, const Pending &in) {
+  scf::ForOp loop = step.loop;
+  bool isFirst = in.values.empty(), isCertain = in.isCertain || isCertainToRun(loop);
+  DictionaryAttr attributes = loop->getDiscardableAttrDictionary();
+  // A step that always runs knows by the induction variable whether it is the first.
+  bool handsOnExists = !in.isCertain && (in.exists || step.isConditional());
+  rewriter.setInsertionPoint(loop);
+  SmallVector<Value> inits;
+  for (auto [i, input] : llvm::enumerate(inputs))
+    if (input.added)
+      inits.push_back(isFirst ? makeNothing(input.type, loop) : in.values[i]);
+  if (handsOnExists)
+    inits.push_back(in.exists ? in.exists
+                              : arith::ConstantOp::create(rewriter, loop.getLoc(),
+                                                          rewriter.getBoolAttr(false)));
+
+  auto getValues = [&](ValueRange carried, ValueRange added) {
+    return llvm::map_to_vector(inputs, [&](Input &input) {
+      return input.common ? input.common
+             : input.lent ? carried[step.carried[*input.lent].index]
+                          : added[*input.added];
+    });
+  };
+  auto newLoop = cast<scf::ForOp>(*loop.replaceWithAdditionalYields(
+      rewriter, inits, /*replaceInitOperandUsesInLoop=*/false,
+      [&](OpBuilder &, Location, ArrayRef<BlockArgument> added) {
+        // The body is still the old loop's.
+        SmallVector<Value> before(added.begin(), added.end());
+        Pending pending{getValues(ValueRange(loop.getRegionIterArgs()), before), in.isCertain,
+                        handsOnExists ? before.back() : Value()};
+        SmallVector<Value> now = emitInTurn(step, pending);
+        SmallVector<Value> left = leaveLate(step, now);
+        for (Value value : now)
+          eraseUnread(value);
+        SmallVector<Value> after;
+        for (auto [value, input] : llvm::zip_equal(left, inputs))
+          if (input.added)
+            after.push_back(value);
+        if (handsOnExists) {
+          rewriter.setInsertionPoint(step.block->getTerminator());
+          after.push_back(
+              arith::ConstantOp::create(rewriter, loop.getLoc(), rewriter.getBoolAttr(true)));
+        }
+        return widenConditions(step, after, before);
+      }));
+  newLoop->setDiscardableAttrs(attributes);
+  step.loop = newLoop;
+  ValueRange results = newLoop.getResults();
+  Pending out{getValues(results, results.take_back(inits.size())), in.isCertain, {}};
+  if (handsOnExists) {
+    out.exists = results.back();
+  } else if (!in.isCertain) {
+    out.isCertain = isCertain;
+    if (!isCertain) {
+      rewriter.setInsertionPointAfter(newLoop);
+      auto isBelow = newLoop.getUnsignedCmp() ? arith::CmpIPredicate::ult : arith::CmpIPredicate::slt;
+      out.exists = arith::CmpIOp::create(rewriter, newLoop.getLoc(), isBelow,
+                                         newLoop.getLowerBound(), newLoop.getUpperBound());
+      setDelay(out.exists.getDefiningOp(), getDelay(newLoop));
+    }
+  }
+  return {newLoop, out};
+}
+
+void Pipeliner::drain(scf::ForOp last, const Pending &pending) {
+  SmallVector<Value> carried;
+  for (const LateOps::Carried &result : steps.back().carried)
+    carried.push_back(last.getResult(result.index));
+  rewriter.setInsertionPointAfter(pending.exists && pending.exists.getDefiningOp() != last
+                                      ? pending.exists.getDefiningOp()
+                                      : last.getOperation());
+  Operation *before = rewriter.getInsertionPoint()->getPrevNode();
+  SmallVector<Value> drained = pending.isCertain
+                                   ? emit(pending.values, /*isLast=*/true)
+                                   : emitIf(pending.exists, pending.values, carried,
+                                            /*isLast=*/true);
+  Operation *end = &*rewriter.getInsertionPoint();
+  // The loop may be late in a loop around it.
+  for (Operation *op = before->getNextNode(); op != end; op = op->getNextNode())
+    setDelay(op, getDelay(last));
+  for (auto [value, now] : llvm::zip_equal(carried, drained))
+    rewriter.replaceUsesWithIf(value, now, [&](OpOperand &use) {
+      Operation *user = last->getBlock()->findAncestorOpInBlock(*use.getOwner());
+      return !(before->isBeforeInBlock(user) && user->isBeforeInBlock(end));
+    });
+}
+
+//===----------------------------------------------------------------------===//
+// The pass
+//===----------------------------------------------------------------------===//
+
+/// The first loop with late ops, innermost first, that does not take what another leaves.
+static scf::ForOp findFirst(func::FuncOp kernel) {
+  scf::ForOp found;
+  kernel.walk([&](scf::ForOp loop) {
+    bool isLate = false;
+    loop.getBody()->walk<WalkOrder::PreOrder>([&](Operation *op) {
+      isLate |= getDelay(op) > 0;
+      return isLate ? WalkResult::interrupt()
+                    : isa<LoopLikeOpInterface>(op) ? WalkResult::skip() : WalkResult::advance();
+    });
+    if (isLate)
+      found = loop;
+    return isLate ? WalkResult::interrupt() : WalkResult::advance();
+  });
+  return found;
+}
+
+namespace {
 struct PipelineStepsPass
-    : RoomPass<attn::tile::impl::PipelineStepsPassBase<PipelineStepsPass>, Room::Tile, Room::Tile> {
+    : RoomPass<attn::tile::impl::PipelineStepsPassBase<PipelineStepsPass>, within(Room::Tile),
+               Room::Tile> {
   void getDependentDialects(DialectRegistry &registry) const override {
     PipelineStepsPassBase::getDependentDialects(registry);
     arith::registerValueBoundsOpInterfaceExternalModels(registry);
   }
 
-  LogicalResult transform() override {
+  LogicalResult pipeline(func::FuncOp kernel) {
     IRRewriter rewriter(&getContext());
-    SmallVector<Chain> chains;
-    // Loops are made anew: one belongs to one chain.
-    DenseSet<Operation *> taken;
-    auto take = [&](const Chain &chain) {
-      auto loops = llvm::make_first_range(chain.loops);
-      if (llvm::any_of(loops, [&](scf::ForOp loop) { return taken.contains(loop); }))
-        return;
-      taken.insert_range(loops);
-      chains.push_back(chain);
-    };
+    while (scf::ForOp loop = findFirst(kernel)) {
+      Misfit misfit;
+      FailureOr<Chain> chain = findChain(loop, misfit);
+      if (failed(chain))
+        return misfit.op->emitOpError() << misfit.why;
+      Pipeliner(rewriter, std::move(*chain)).run();
+    }
+    WalkResult rest = kernel.walk([](Operation *op) {
+      if (getDelay(op) == 0)
+        return WalkResult::advance();
+      op->emitOpError("expected a delayed op in an scf.for, or one that makes what the same op of "
+                      "an scf.for behind it carries");
+      return WalkResult::interrupt();
+    });
+    return failure(rest.wasInterrupted());
+  }
+
+  LogicalResult transform() override {
     for (auto kernel : getOperation().getOps<func::FuncOp>())
-      if (kernel->hasAttr(TileDialect::kKernelAttrName))
-        kernel.walk([&](Operation *op) {
-          FailureOr<Chain> chain = failure();
-          if (auto product = dyn_cast<MmaOp>(op))
-            chain = matchChain(product);
-          else if (auto loop = dyn_cast<scf::ForOp>(op))
-            chain = matchChain(loop);
-          if (succeeded(chain))
-            take(*chain);
-        });
-    for (Chain &chain : chains)
-      Pipeliner(rewriter, std::move(chain)).run();
+      if (kernel->hasAttr(TileDialect::kKernelAttrName) && failed(pipeline(kernel)))
+        return failure();
     return success();
   }
 };

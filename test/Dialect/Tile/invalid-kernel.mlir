@@ -7,7 +7,7 @@ func.func @dialect_c1_argument(%s: memref<3x?xf32> {tile.scrap}) {
 
 // -----
 
-// expected-error@+1 {{expected tile.target, tile.kernel, tile.when, tile.roles, tile.role or tile.plan of the tile dialect, got 'tile.kernels'}}
+// expected-error@+1 {{expected tile.target, tile.kernel, tile.when, tile.roles, tile.role, tile.delay or tile.plan of the tile dialect, got 'tile.kernels'}}
 func.func @dialect_c1() attributes {tile.kernels} {
   return
 }
@@ -147,6 +147,22 @@ func.func @role_c1() attributes {
     tile.roles = [#tile.role<name = "a", warpgroups = 1, registers = 24>]} {
   // expected-error@+1 {{expected one of the kernel's tile.roles as its tile.role, got "b"}}
   tile.sync {tile.role = "b"}
+  return
+}
+
+// -----
+
+func.func @delay_c1() attributes {tile.kernel = #tile.kernel<warpgroups = 1, grid = []>} {
+  // expected-error@+1 {{expected a positive i64 as tile.delay of an op in a kernel, got 0 : i64}}
+  %c0 = arith.constant {tile.delay = 0} 0 : index
+  return
+}
+
+// -----
+
+func.func @delay_c1_no_kernel() {
+  // expected-error@+1 {{expected a positive i64 as tile.delay of an op in a kernel, got 1 : i64}}
+  %c0 = arith.constant {tile.delay = 1} 0 : index
   return
 }
 

@@ -1,6 +1,6 @@
-// RUN: attn-opt %s --tile-pipeline-steps | FileCheck %s --check-prefix=STEPS
-// RUN: attn-opt %s --tile-pipeline-steps --tile-promote-operands --tile-assign-layouts --canonicalize --cse | FileCheck %s --check-prefix=PLACED
-// RUN: attn-opt %s --tile-pipeline-steps --tile-promote-operands --tile-assign-layouts --canonicalize --cse --tile-assign-roles --tile-make-rings --tile-overlap-mma | FileCheck %s --check-prefix=ASYNC
+// RUN: attn-opt %s --tile-assign-delays --tile-pipeline-steps --canonicalize --cse | FileCheck %s --check-prefix=STEPS
+// RUN: attn-opt %s --tile-assign-delays --tile-pipeline-steps --tile-promote-operands --tile-assign-layouts --canonicalize --cse | FileCheck %s --check-prefix=PLACED
+// RUN: attn-opt %s --tile-assign-delays --tile-pipeline-steps --tile-promote-operands --tile-assign-layouts --canonicalize --cse --tile-assign-roles --tile-make-rings --tile-overlap-mma | FileCheck %s --check-prefix=ASYNC
 
 !q = memref<?x64xbf16, strided<[?, 1]>>
 !acc = tensor<64x64xf32>

@@ -1,160 +1,163 @@
 // RUN: attn-opt %s --tile-pipeline-steps | FileCheck %s
 
-!s = tensor<64x32xf32>
+!t = tensor<64x64xf32>
+!m = memref<?x64xf32>
 !p = tensor<64x32xbf16>
-!o = tensor<64x64xf32>
-!kernel = memref<?x64xbf16>
+!v = tensor<32x64xbf16>
 
-// The product with the values of a step is started by the next one, behind its scores; the last one by nobody but the end.
-// CHECK-LABEL: func.func @loop
-// CHECK-SAME:    %[[Q:[^:]*]]: memref<?x64xbf16>, %[[K:[^:]*]]: memref<?x64xbf16>, %[[V:[^:]*]]: memref<?x64xbf16>
-func.func @loop(%q: !kernel, %k: !kernel, %v: !kernel, %o: memref<?x64xf32>, %n: index) attributes {tile.kernel = #tile.kernel<warpgroups = 1, grid = [[], [], []]>} {
+// What is two turns late goes through two values; nothing is there to add in the first two turns, or after a loop that has not run.
+// CHECK-LABEL: func.func @two_turns
+func.func @two_turns(%a: !m, %o: !m, %n: index, %x: !t) attributes {tile.kernel = #tile.kernel<warpgroups = 1, grid = []>} {
   %c0 = arith.constant 0 : index
-  %c32 = arith.constant 32 : index
-  %zero = arith.constant 0.0 : f32
-  %none = tile.broadcast %zero : f32 -> !o
-  %qs = tile.load %q[%c0, %c0] : !kernel -> tensor<64x64xbf16>
-  // CHECK: %[[S0:.*]] = tile.mma {{.*}} {transpose_rhs}
-  // CHECK: %[[P0:.*]] = arith.truncf
-  // CHECK-NOT: tile.mma
-  %k0 = tile.load %k[%c0, %c0] : !kernel -> tensor<32x64xbf16>
-  %s0 = tile.mma %qs, %k0 {transpose_rhs} : tensor<64x64xbf16>, tensor<32x64xbf16> -> !s
-  %p0 = arith.truncf %s0 : !s to !p
-  %v0 = tile.load %v[%c0, %c0] : !kernel -> tensor<32x64xbf16>
-  %o0 = tile.mma %p0, %v0, %none : !p, tensor<32x64xbf16>, !o -> !o
-  // CHECK: %[[R:.*]]:3 = scf.for %[[J:.*]] = {{.*}} iter_args(%[[ACC:.*]] = %{{.*}}, %[[P:.*]] = %[[P0]], %[[AT:.*]] = %c0
-  %r = scf.for %j = %c32 to %n step %c32 iter_args(%acc = %o0) -> !o {
-    // CHECK: %[[S:.*]] = tile.mma {{.*}} {transpose_rhs}
-    // CHECK: %[[VJ:.*]] = tile.load %[[V]][%[[AT]], %c0]
-    // CHECK: %[[O:.*]] = tile.mma %[[P]], %[[VJ]], %[[ACC]]
-    // CHECK: %[[NEXT:.*]] = arith.truncf %[[S]]
-    // CHECK: %[[SCALED:.*]] = arith.addf %[[O]], %[[O]]
-    // CHECK: scf.yield %[[SCALED]], %[[NEXT]], %[[J]]
-    %kj = tile.load %k[%j, %c0] : !kernel -> tensor<32x64xbf16>
-    %s = tile.mma %qs, %kj {transpose_rhs} : tensor<64x64xbf16>, tensor<32x64xbf16> -> !s
-    %p = arith.truncf %s : !s to !p
-    %scaled = arith.addf %acc, %acc : !o
-    %vj = tile.load %v[%j, %c0] : !kernel -> tensor<32x64xbf16>
-    %oj = tile.mma %p, %vj, %scaled : !p, tensor<32x64xbf16>, !o -> !o
-    scf.yield %oj : !o
-  }
-  // CHECK: %[[LAST:.*]] = tile.load %[[V]][%[[R]]#2, %c0]
-  // CHECK: %[[END:.*]] = tile.mma %[[R]]#1, %[[LAST]], %[[R]]#0
-  // CHECK: tile.store %[[END]]
-  tile.store %r to %o[%c0, %c0] : !o, memref<?x64xf32>
-  return
-}
-
-// A step under a condition leaves what is pending as it is.
-// CHECK-LABEL: func.func @condition
-func.func @condition(%q: !kernel, %k: !kernel, %v: !kernel, %o: memref<?x64xf32>, %n: index, %live: i1) attributes {tile.kernel = #tile.kernel<warpgroups = 1, grid = [[], [], []]>} {
-  %c0 = arith.constant 0 : index
-  %c32 = arith.constant 32 : index
-  %zero = arith.constant 0.0 : f32
-  %none = tile.broadcast %zero : f32 -> !o
-  %qs = tile.load %q[%c0, %c0] : !kernel -> tensor<64x64xbf16>
-  %k0 = tile.load %k[%c0, %c0] : !kernel -> tensor<32x64xbf16>
-  %s0 = tile.mma %qs, %k0 {transpose_rhs} : tensor<64x64xbf16>, tensor<32x64xbf16> -> !s
-  %p0 = arith.truncf %s0 : !s to !p
-  %v0 = tile.load %v[%c0, %c0] : !kernel -> tensor<32x64xbf16>
-  %o0 = tile.mma %p0, %v0, %none : !p, tensor<32x64xbf16>, !o -> !o
-  // CHECK: scf.for {{.*}} iter_args(%[[ACC:.*]] = %{{.*}}, %[[P:.*]] = %{{.*}}, %[[AT:.*]] = %c0
-  %r = scf.for %j = %c32 to %n step %c32 iter_args(%acc = %o0) -> !o {
-    // CHECK: %[[IF:.*]]:3 = scf.if
-    %step = scf.if %live -> !o {
-      %kj = tile.load %k[%j, %c0] : !kernel -> tensor<32x64xbf16>
-      %s = tile.mma %qs, %kj {transpose_rhs} : tensor<64x64xbf16>, tensor<32x64xbf16> -> !s
-      %p = arith.truncf %s : !s to !p
-      %vj = tile.load %v[%j, %c0] : !kernel -> tensor<32x64xbf16>
-      // CHECK: tile.mma %[[P]], {{.*}}, %[[ACC]]
-      // CHECK: scf.yield
-      %oj = tile.mma %p, %vj, %acc : !p, tensor<32x64xbf16>, !o -> !o
-      scf.yield %oj : !o
-    } else {
-      // CHECK: else
-      // CHECK-NEXT: scf.yield %[[ACC]], %[[P]], %[[AT]]
-      scf.yield %acc : !o
-    }
-    // CHECK: scf.yield %[[IF]]#0, %[[IF]]#1, %[[IF]]#2
-    scf.yield %step : !o
-  }
-  tile.store %r to %o[%c0, %c0] : !o, memref<?x64xf32>
-  return
-}
-
-// The first loop is certain to run: its first iteration has nothing to start. The product of the others is on its own, before
-// their scores; the next loop overlaps as ever.
-// CHECK-LABEL: func.func @certain_loop
-// CHECK-SAME:    %[[Q:[^:]*]]: memref<?x64xbf16>, %[[K:[^:]*]]: memref<?x64xbf16>, %[[V:[^:]*]]: memref<?x64xbf16>
-func.func @certain_loop(%q: !kernel, %k: !kernel, %v: !kernel, %o: memref<?x64xf32>, %end: index, %full: index, %other: index) attributes {tile.kernel = #tile.kernel<warpgroups = 1, grid = [[], [], []]>} {
-  %c0 = arith.constant 0 : index
-  %c32 = arith.constant 32 : index
-  %zero = arith.constant 0.0 : f32
-  %none = tile.broadcast %zero : f32 -> !o
-  %qs = tile.load %q[%c0, %c0] : !kernel -> tensor<64x64xbf16>
-  // CHECK: %[[NONE:.*]] = tile.broadcast {{.*}} -> tensor<64x64xf32>
-  // CHECK: %[[BEGIN:.*]] = arith.minsi
-  // CHECK: %[[NOTHING:.*]] = tile.broadcast {{.*}} : bf16 -> tensor<64x32xbf16>
-  // CHECK: %[[A:.*]]:3 = scf.for %[[I:.*]] = %[[BEGIN]] to {{.*}} iter_args(%[[ACC:.*]] = %[[NONE]], %[[P:.*]] = %[[NOTHING]], %[[AT:.*]] = %[[BEGIN]])
-  %last = arith.subi %end, %c32 : index
-  %begin = arith.minsi %full, %last : index
-  %until = arith.maxsi %other, %end : index
-  %a = scf.for %j = %begin to %until step %c32 iter_args(%acc = %none) -> !o {
-    // CHECK: %[[BEHIND:.*]] = arith.cmpi ne, %[[I]], %[[BEGIN]]
-    // CHECK: %[[NOW:.*]] = scf.if %[[BEHIND]]
-    // CHECK:   %[[VI:.*]] = tile.load %[[V]][%[[AT]], %c0]
-    // CHECK:   %[[O:.*]] = tile.mma %[[P]], %[[VI]], %[[ACC]]
-    // CHECK:   scf.yield %[[O]]
+  %c64 = arith.constant 64 : index
+  // CHECK: %[[R:.*]]:4 = scf.for %[[J:.*]] = %c0 {{.*}} iter_args(%[[SUM:.*]] = %{{.*}}, %[[IN:.*]] = %{{.*}}, %[[E:.*]] = %{{.*}}, %[[ANY:.*]] = %false)
+  %r = scf.for %j = %c0 to %n step %c64 iter_args(%sum = %x) -> !t {
+    // CHECK: %[[SECOND:.*]] = arith.cmpi ne, %[[J]], %c0
+    // CHECK: %[[LATE:.*]]:3 = scf.if %[[SECOND]]
+    // CHECK:   %[[NOW:.*]] = scf.if %[[ANY]]
+    // CHECK:     arith.addf %[[SUM]], %[[E]]
+    // CHECK:   %[[NEXT:.*]] = math.exp2 %[[IN]]
+    // CHECK:   scf.yield %[[NOW]], %[[NEXT]], %true
     // CHECK: else
-    // CHECK:   scf.yield %[[ACC]]
-    // CHECK: %[[S:.*]] = tile.mma {{.*}} {transpose_rhs}
-    // CHECK: %[[NEXT:.*]] = arith.truncf %[[S]]
-    // CHECK: %[[SCALED:.*]] = arith.addf %[[NOW]], %[[NOW]]
-    // CHECK-NOT: tile.mma
-    // CHECK: scf.yield %[[SCALED]], %[[NEXT]], %[[I]]
-    %kj = tile.load %k[%j, %c0] : !kernel -> tensor<32x64xbf16>
-    %s = tile.mma %qs, %kj {transpose_rhs} : tensor<64x64xbf16>, tensor<32x64xbf16> -> !s
-    %p = arith.truncf %s : !s to !p
-    %scaled = arith.addf %acc, %acc : !o
-    %vj = tile.load %v[%j, %c0] : !kernel -> tensor<32x64xbf16>
-    %oj = tile.mma %p, %vj, %scaled : !p, tensor<32x64xbf16>, !o -> !o
-    scf.yield %oj : !o
+    // CHECK:   scf.yield %[[SUM]], %[[E]], %[[ANY]]
+    // CHECK: %[[LOADED:.*]] = tile.load
+    // CHECK: scf.yield %[[LATE]]#0, %[[LOADED]], %[[LATE]]#1, %[[LATE]]#2
+    %in = tile.load %a[%j, %c0] : !m -> !t
+    %e = math.exp2 %in {tile.delay = 1} : !t
+    %s = arith.addf %sum, %e {tile.delay = 2} : !t
+    scf.yield %s : !t
   }
-  // CHECK: %[[B:.*]]:3 = scf.for %[[J:.*]] = %c0 to {{.*}} iter_args(%[[ACC:.*]] = %[[A]]#0, %[[P:.*]] = %[[A]]#1, %[[AT:.*]] = %[[A]]#2)
-  // CHECK-NOT: scf.if
-  // CHECK: tile.mma {{.*}} {transpose_rhs}
-  // CHECK: tile.mma %[[P]], {{.*}}, %[[ACC]]
-  %b = scf.for %j = %c0 to %full step %c32 iter_args(%acc = %a) -> !o {
-    %kj = tile.load %k[%j, %c0] : !kernel -> tensor<32x64xbf16>
-    %s = tile.mma %qs, %kj {transpose_rhs} : tensor<64x64xbf16>, tensor<32x64xbf16> -> !s
-    %p = arith.truncf %s : !s to !p
-    %vj = tile.load %v[%j, %c0] : !kernel -> tensor<32x64xbf16>
-    %oj = tile.mma %p, %vj, %acc : !p, tensor<32x64xbf16>, !o -> !o
-    scf.yield %oj : !o
-  }
-  // CHECK: %[[END:.*]] = tile.mma %[[B]]#1, {{.*}}, %[[B]]#0
-  // CHECK: tile.store %[[END]]
-  tile.store %b to %o[%c0, %c0] : !o, memref<?x64xf32>
+  // CHECK: %[[LAST:.*]] = scf.if %[[R]]#3
+  // CHECK:   arith.addf %[[R]]#0, %[[R]]#2
+  // CHECK: %[[RUNS:.*]] = arith.cmpi slt, %c0, %{{.*}}
+  // CHECK: %[[ALL:.*]] = scf.if %[[RUNS]]
+  // CHECK:   %[[E:.*]] = math.exp2 %[[R]]#1
+  // CHECK:   arith.addf %[[LAST]], %[[E]]
+  // CHECK: else
+  // CHECK:   scf.yield %[[LAST]]
+  // CHECK: tile.store %[[ALL]]
+  tile.store %r to %o[%c0, %c0] : !t, !m
   return
 }
 
-// Without a first step of its own, a loop that may not run stays as it is.
-// CHECK-LABEL: func.func @no_first_step
-func.func @no_first_step(%q: !kernel, %k: !kernel, %v: !kernel, %o: memref<?x64xf32>, %n: index) attributes {tile.kernel = #tile.kernel<warpgroups = 1, grid = [[], [], []]>} {
+// Turns are those in which the op would have run: what there is to do stays where the condition does not hold.
+// CHECK-LABEL: func.func @condition
+func.func @condition(%a: !m, %o: !m, %n: index, %x: !t, %c: i1) attributes {tile.kernel = #tile.kernel<warpgroups = 1, grid = []>} {
+  %c0 = arith.constant 0 : index
+  %c64 = arith.constant 64 : index
+  // CHECK: %[[R:.*]]:3 = scf.for {{.*}} iter_args(%[[SUM:.*]] = %{{.*}}, %[[IN:.*]] = %{{.*}}, %[[ANY:.*]] = %false)
+  %r = scf.for %j = %c0 to %n step %c64 iter_args(%sum = %x) -> !t {
+    // CHECK: scf.if %{{.*}} -> (tensor<64x64xf32>, tensor<64x64xf32>, i1)
+    // CHECK:   scf.if %[[ANY]]
+    // CHECK:     arith.addf %[[SUM]], %[[IN]]
+    // CHECK:   %[[LOADED:.*]] = tile.load
+    // CHECK:   scf.yield %{{.*}}, %[[LOADED]], %true
+    // CHECK: else
+    // CHECK-NEXT: scf.yield %[[SUM]], %[[IN]], %[[ANY]]
+    %step = scf.if %c -> !t {
+      %in = tile.load %a[%j, %c0] : !m -> !t
+      %s = arith.addf %sum, %in {tile.delay = 1} : !t
+      scf.yield %s : !t
+    } else {
+      scf.yield %sum : !t
+    }
+    scf.yield %step : !t
+  }
+  // CHECK: scf.if %[[R]]#2
+  tile.store %r to %o[%c0, %c0] : !t, !m
+  return
+}
+
+// Late ops may write memory that nobody else touches.
+// CHECK-LABEL: func.func @store
+func.func @store(%a: !m, %o: !m, %n: index) attributes {tile.kernel = #tile.kernel<warpgroups = 1, grid = []>} {
+  %c0 = arith.constant 0 : index
+  %c64 = arith.constant 64 : index
+  // CHECK: %[[R:.*]]:2 = scf.for %[[J:.*]] = %c0 {{.*}} iter_args(%[[IN:.*]] = %{{.*}}, %[[AT:.*]] = %c0)
+  scf.for %j = %c0 to %n step %c64 {
+    // CHECK: scf.if
+    // CHECK:   tile.store %[[IN]] to %{{.*}}[%[[AT]], %c0]
+    // CHECK: %[[LOADED:.*]] = tile.load
+    // CHECK: scf.yield %[[LOADED]], %[[J]]
+    %in = tile.load %a[%j, %c0] : !m -> !t
+    tile.store %in to %o[%j, %c0] {tile.delay = 1} : !t, !m
+  }
+  // CHECK: scf.if
+  // CHECK:   tile.store %[[R]]#0 to %{{.*}}[%[[R]]#1, %c0]
+  return
+}
+
+// The second loop begins with what the first has left, if that has run; the third does something else.
+// CHECK-LABEL: func.func @chain
+func.func @chain(%a: !m, %o: !m, %n: index, %x: !t) attributes {tile.kernel = #tile.kernel<warpgroups = 1, grid = []>} {
+  %c0 = arith.constant 0 : index
+  %c64 = arith.constant 64 : index
+  // CHECK: %[[A:.*]]:2 = scf.for
+  // CHECK: %[[RUNS:.*]] = arith.cmpi slt
+  // CHECK: %[[B:.*]]:3 = scf.for {{.*}} iter_args(%{{.*}} = %[[A]]#0, %{{.*}} = %[[A]]#1, %{{.*}} = %[[RUNS]])
+  %r = scf.for %j = %c0 to %n step %c64 iter_args(%sum = %x) -> !t {
+    %in = tile.load %a[%j, %c0] : !m -> !t
+    %s = arith.addf %sum, %in {tile.delay = 1} : !t
+    scf.yield %s : !t
+  }
+  %q = scf.for %j = %c0 to %n step %c64 iter_args(%sum = %r) -> !t {
+    %in = tile.load %a[%j, %c0] : !m -> !t
+    %s = arith.addf %sum, %in {tile.delay = 1} : !t
+    scf.yield %s : !t
+  }
+  // CHECK: %[[LAST:.*]] = scf.if %[[B]]#2
+  // CHECK:   arith.addf %[[B]]#0, %[[B]]#1
+  // CHECK: scf.for {{.*}} iter_args(%{{.*}} = %[[LAST]],
+  %p = scf.for %j = %c0 to %n step %c64 iter_args(%sum = %q) -> !t {
+    %in = tile.load %a[%j, %c0] : !m -> !t
+    %s = arith.mulf %sum, %in {tile.delay = 1} : !t
+    scf.yield %s : !t
+  }
+  // CHECK: scf.if
+  // CHECK:   arith.mulf
+  tile.store %p to %o[%c0, %c0] : !t, !m
+  return
+}
+
+// Nobody in the loop reads the sum: the last one is enough.
+// CHECK-LABEL: func.func @unread
+func.func @unread(%a: !m, %o: !m, %n: index, %x: !t) attributes {tile.kernel = #tile.kernel<warpgroups = 1, grid = []>} {
+  %c0 = arith.constant 0 : index
+  %c64 = arith.constant 64 : index
+  // CHECK: scf.for
+  // CHECK-NOT: math.exp2
+  // CHECK: tile.load
+  // CHECK: scf.if
+  // CHECK: math.exp2
+  %r = scf.for %j = %c0 to %n step %c64 iter_args(%sum = %x) -> !t {
+    %in = tile.load %a[%j, %c0] : !m -> !t
+    %e = math.exp2 %in {tile.delay = 3} : !t
+    scf.yield %e : !t
+  }
+  tile.store %r to %o[%c0, %c0] : !t, !m
+  return
+}
+
+// Whoever reads the accumulator finds all products in it: a late one comes before.
+// CHECK-LABEL: func.func @another_product
+func.func @another_product(%p: !p, %v: memref<?x64xbf16>, %o: !m, %n: index, %none: !t) attributes {tile.kernel = #tile.kernel<warpgroups = 1, grid = []>} {
   %c0 = arith.constant 0 : index
   %c32 = arith.constant 32 : index
-  %zero = arith.constant 0.0 : f32
-  %none = tile.broadcast %zero : f32 -> !o
-  %qs = tile.load %q[%c0, %c0] : !kernel -> tensor<64x64xbf16>
-  // CHECK: scf.for {{.*}} iter_args(%{{[^,]*}}) -> (tensor<64x64xf32>)
-  %r = scf.for %j = %c0 to %n step %c32 iter_args(%acc = %none) -> !o {
-    %kj = tile.load %k[%j, %c0] : !kernel -> tensor<32x64xbf16>
-    %s = tile.mma %qs, %kj {transpose_rhs} : tensor<64x64xbf16>, tensor<32x64xbf16> -> !s
-    %p = arith.truncf %s : !s to !p
-    %vj = tile.load %v[%j, %c0] : !kernel -> tensor<32x64xbf16>
-    %oj = tile.mma %p, %vj, %acc : !p, tensor<32x64xbf16>, !o -> !o
-    scf.yield %oj : !o
+  %v0 = tile.load %v[%c0, %c0] {tile.delay = 1} : memref<?x64xbf16> -> !v
+  %o0 = tile.mma %p, %v0, %none {tile.delay = 1} : !p, !v, !t -> !t
+  // CHECK: scf.for %[[J:.*]] = %c32 {{.*}} iter_args(%[[ACC:[^ ]*]] = %{{.*}}, %[[AT:[^ ]*]] = %c0)
+  %r = scf.for %j = %c32 to %n step %c32 iter_args(%acc = %o0) -> !t {
+    // CHECK: tile.load %{{.*}}[%[[AT]], %c0]
+    // CHECK: %[[NOW:.*]] = tile.mma {{.*}}, %[[ACC]]
+    // CHECK: tile.load %{{.*}}[%[[J]], %c0]
+    // CHECK: tile.mma {{.*}}, %[[NOW]]
+    %vj = tile.load %v[%j, %c0] : memref<?x64xbf16> -> !v
+    %other = tile.mma %p, %vj, %acc : !p, !v, !t -> !t
+    %sum = arith.addf %other, %acc : !t
+    %late = tile.load %v[%j, %c0] {tile.delay = 1} : memref<?x64xbf16> -> !v
+    %oj = tile.mma %p, %late, %sum {tile.delay = 1} : !p, !v, !t -> !t
+    scf.yield %oj : !t
   }
-  tile.store %r to %o[%c0, %c0] : !o, memref<?x64xf32>
+  tile.store %r to %o[%c0, %c0] : !t, !m
   return
 }

@@ -1,0 +1,65 @@
+//===- Delays.h - ops that run some turns behind their loop --------------------------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_LIB_TRANSFORMS_TILE_DELAYS_H
+#define ATTN_LIB_TRANSFORMS_TILE_DELAYS_H
+
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include <string>
+
+namespace attn::tile {
+
+/// By how many turns of its loop an op runs late: its `tile.delay`, or 0.
+int64_t getDelay(mlir::Operation *op);
+void setDelay(mlir::Operation *op, int64_t turns);
+
+/// What a step leaves to the next one: ops with a delay, all in one block.
+struct LateOps {
+  /// A result that the loop carries, or that a step on its own gives to a loop.
+  struct Carried {
+    mlir::Value result;
+    /// Among the operands of the terminator of `block`.
+    unsigned operand = 0;
+    /// Among what the loop carries.
+    unsigned index = 0;
+  };
+
+  /// Null for a step that stands in front of a loop.
+  mlir::scf::ForOp loop;
+  /// The loop's body or, where a step is under conditions, a block of the innermost.
+  mlir::Block *block = nullptr;
+  llvm::SmallVector<mlir::Operation *> ops;
+  llvm::SmallVector<Carried> carried;
+
+  bool isConditional() { return block != loop.getBody(); }
+};
+
+/// Why ops cannot run as late as they say.
+struct Misfit {
+  mlir::Operation *op = nullptr;
+  std::string why;
+};
+
+/// What steps of the loop leave to the next; without ops, nothing. Fails where an op that is less
+/// late, or reads in another block, needs what is late, and where memory would be accessed in
+/// another order.
+mlir::FailureOr<LateOps> findLateOps(mlir::scf::ForOp loop, Misfit &misfit);
+
+/// The ops with a delay that stand in front of a loop and make one of `inits`.
+LateOps findLateOpsBefore(mlir::scf::ForOp loop, mlir::ValueRange inits);
+
+/// Whether one of the ops between `begin` and `end`, of one block, accesses memory that late ops
+/// access too, and one of both writes.
+bool touchSameMemory(llvm::ArrayRef<mlir::Operation *> late, mlir::Operation *begin,
+                     mlir::Operation *end);
+
+/// Whether the bounds show that the loop runs.
+bool isCertainToRun(mlir::scf::ForOp loop);
+
+} // namespace attn::tile
+
+#endif // ATTN_LIB_TRANSFORMS_TILE_DELAYS_H
