@@ -36,7 +36,10 @@ DECODERS = {
         T.Gemma2ForCausalLM,
         lambda: T.Gemma2Config(**SMALL, head_dim=16, sliding_window=7, query_pre_attn_scalar=20),
     ),
-    "gemma3": (T.Gemma3ForCausalLM, lambda: T.Gemma3TextConfig(**SMALL, head_dim=16, sliding_window=7)),
+    "gemma3": (
+        T.Gemma3ForCausalLM,
+        lambda: T.Gemma3TextConfig(**SMALL, head_dim=16, sliding_window=7),
+    ),
     "gpt_oss": (
         T.GptOssForCausalLM,
         lambda: T.GptOssConfig(
@@ -153,7 +156,9 @@ def test_generation(kind, calls):
 def test_static_caches(kind):
     model = make(kind)
     ids = torch.randint(3, 97, (2, 11))
-    how = dict(max_new_tokens=5, do_sample=False, cache_implementation="static", disable_compile=True)
+    how = dict(
+        max_new_tokens=5, do_sample=False, cache_implementation="static", disable_compile=True
+    )
     model.set_attn_implementation("eager")
     wanted = model.generate(ids, **how)
     model.set_attn_implementation("attn")
@@ -189,7 +194,9 @@ def test_training(kind):
         model.set_attn_implementation(implementation)
         model.zero_grad()
         model(input_ids=ids, labels=ids, use_cache=False).loss.backward()
-        gradients.append({n: p.grad.clone() for n, p in model.named_parameters() if p.grad is not None})
+        gradients.append(
+            {n: p.grad.clone() for n, p in model.named_parameters() if p.grad is not None}
+        )
     assert gradients[0].keys() == gradients[1].keys()
     for parameter_name, wanted in gradients[0].items():
         assert is_close(gradients[1][parameter_name], wanted), parameter_name
@@ -204,7 +211,11 @@ def test_bf16():
 
 def test_encoders(calls):
     config = T.BertConfig(
-        vocab_size=97, hidden_size=64, num_hidden_layers=2, num_attention_heads=4, intermediate_size=96
+        vocab_size=97,
+        hidden_size=64,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        intermediate_size=96,
     )
     ids = torch.randint(3, 97, (2, 19))
     seen = torch.ones_like(ids)
@@ -243,7 +254,9 @@ def test_images(calls):
 
 def test_encoders_with_decoders(calls):
     t5 = T.T5ForConditionalGeneration(
-        T.T5Config(vocab_size=97, d_model=64, d_kv=16, d_ff=96, num_layers=2, num_heads=4, dropout_rate=0.0)
+        T.T5Config(
+            vocab_size=97, d_model=64, d_kv=16, d_ff=96, num_layers=2, num_heads=4, dropout_rate=0.0
+        )
     ).eval()
     bart = T.BartForConditionalGeneration(
         T.BartConfig(

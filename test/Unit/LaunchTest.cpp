@@ -573,5 +573,7 @@ TEST_F(LaunchTest, HostCost) {
   }
   std::printf("one launch costs the host %.3f us\n", best);
   RecordProperty("microseconds", std::to_string(best));
+#if !__has_feature(address_sanitizer) && !__has_feature(thread_sanitizer)
   EXPECT_LT(best, 4.0);
+#endif
 }

@@ -111,8 +111,7 @@ static RowWeights emitRowWeights(TileBuilder &b, std::optional<double> foldedSca
 /// make them so; programs of this room may also be written by hand.
 static LogicalResult checkStep(OnlineAttentionOp op, int64_t rows, int64_t keys,
                                ArrayRef<Value> state) {
-  ShapedType q = op.getQuery().getType(), k = op.getKey().getType(),
-             v = op.getValue().getType();
+  ShapedType q = op.getQuery().getType(), k = op.getKey().getType(), v = op.getValue().getType();
   Type element = q.getElementType();
   if (!element.isF16() && !element.isBF16())
     return op.emitOpError("expected f16 or bf16 elements on this target, got ") << element;

@@ -8,7 +8,6 @@
 #include "lib/Transforms/Attn/OneHead.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
-#include "mlir/Dialect/Tensor/IR/Tensor.h"
 
 using namespace mlir;
 using namespace attn;
@@ -53,10 +52,14 @@ void attn::replaceReduced(RewriterBase &rewriter, Value result, Value reduced) {
   rewriter.replaceAllUsesWith(result, full);
 }
 
-OpFoldResult attn::getRows(OpBuilder &builder, Location loc, Value reduced) {
-  if (auto slice = reduced.getDefiningOp<tensor::ExtractSliceOp>())
-    return slice.getMixedSizes()[slice.getMixedSizes().size() - slice.getType().getRank()];
-  return tensor::getMixedSize(builder, loc, reduced, 0);
+OpFoldResult attn::getRows(OpBuilder &builder, Location loc, Value tensor) {
+  if (auto slice = tensor.getDefiningOp<tensor::ExtractSliceOp>())
+    return slice.getMixedSizes()[getRowsDim(slice)];
+  return tensor::getMixedSize(builder, loc, tensor, 0);
+}
+
+unsigned attn::getRowsDim(tensor::ExtractSliceOp slice) {
+  return slice.getDroppedDims().find_first_unset();
 }
 
 Value attn::emitFill(OpBuilder &builder, Location loc, ArrayRef<OpFoldResult> sizes,

@@ -8,6 +8,7 @@
 #ifndef ATTN_LIB_TRANSFORMS_ATTN_ONEHEAD_H
 #define ATTN_LIB_TRANSFORMS_ATTN_ONEHEAD_H
 
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/PatternMatch.h"
 
 namespace attn {
@@ -20,8 +21,11 @@ mlir::Value dropBatchAndHead(mlir::OpBuilder &builder, mlir::Location loc, mlir:
 /// it as it is.
 void replaceReduced(mlir::RewriterBase &rewriter, mlir::Value result, mlir::Value reduced);
 
-/// The size of the first dimension of what dropBatchAndHead gave.
-mlir::OpFoldResult getRows(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value reduced);
+/// The size of the first dimension, as the slice states it if the value is one.
+mlir::OpFoldResult getRows(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value tensor);
+
+/// The dimension of the source that a slice has as its first.
+unsigned getRowsDim(mlir::tensor::ExtractSliceOp slice);
 
 /// A new f32 tensor that holds `constant` everywhere.
 mlir::Value emitFill(mlir::OpBuilder &builder, mlir::Location loc,

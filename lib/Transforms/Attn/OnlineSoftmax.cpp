@@ -15,7 +15,6 @@
 #include "mlir/Dialect/Arith/Utils/Utils.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
-#include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "llvm/Support/MathExtras.h"
 #include <cmath>
 
@@ -62,10 +61,7 @@ static void makeOnline(RewriterBase &rewriter, AttentionOp op) {
   Value query = dropBatchAndHead(rewriter, loc, op.getQuery());
   Value key = dropBatchAndHead(rewriter, loc, op.getKey());
   Value value = dropBatchAndHead(rewriter, loc, op.getValue());
-  OpFoldResult m = tensor::getMixedSize(rewriter, loc, query, 0),
-               dv = rewriter.getIndexAttr(op.getValueDim());
-  if (auto slice = query.getDefiningOp<tensor::ExtractSliceOp>())
-    m = slice.getMixedSizes()[slice.getMixedSizes().size() - 2];
+  OpFoldResult m = getRows(rewriter, loc, query), dv = rewriter.getIndexAttr(op.getValueDim());
   Type f32 = rewriter.getF32Type();
 
   auto fill = [&](ArrayRef<OpFoldResult> sizes, float constant) {

@@ -6,11 +6,11 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/Rooms/RoomPass.h"
+#include "lib/Transforms/Attn/OneHead.h"
 #include "lib/Transforms/Attn/Passes.h"
 #include "lib/Transforms/Attn/StepRanges.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Arith/Utils/Utils.h"
-#include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/Remarks.h"
 
 namespace attn {
@@ -56,7 +56,7 @@ static MaskBlock getAllRows(OpBuilder &builder, StepLoop over, MaskBlock block) 
   auto slice = over.step.getFixed().getDefiningOp<tensor::ExtractSliceOp>();
   if (!slice)
     return block;
-  int64_t dim = slice.getSourceType().getRank() - 2;
+  unsigned dim = getRowsDim(slice);
   Value first = getValueOrCreateConstantIndexOp(builder, loc, slice.getMixedOffsets()[dim]);
   Value rows = getValueOrCreateConstantIndexOp(
       builder, loc, tensor::getMixedSize(builder, loc, slice.getSource(), dim));
@@ -108,9 +108,7 @@ static void prune(RewriterBase &rewriter, StepLoop over, bool certain) {
   }
 
   Value matrix = over.step.getFixed();
-  OpFoldResult owned = tensor::getMixedSize(rewriter, loc, matrix, 0);
-  if (auto slice = matrix.getDefiningOp<tensor::ExtractSliceOp>())
-    owned = slice.getMixedSizes()[slice.getMixedSizes().size() - 2];
+  OpFoldResult owned = getRows(rewriter, loc, matrix);
   ValueRange at = over.step.getOrigin();
   Value begin = at[rowsRun ? 3 : 2];
   Value end = arith::AddIOp::create(rewriter, loc, begin,

@@ -63,10 +63,10 @@ static bool isOnlyStep(scf::ForOp loop, AbsorbingOpInterface step) {
   getUsedValuesDefinedAbove(step->getRegions(), needed);
   auto destinations = cast<DestinationStyleOpInterface>(step.getOperation());
   SmallVector<OpOperand *> running = step.getRunningMutable();
-  Value position = step.getOrigin()[step.getRunningPosition()];
+  unsigned position = step.getOrigin().getBeginOperandIndex() + step.getRunningPosition();
   for (OpOperand &operand : step->getOpOperands())
     if (!destinations.isDpsInit(&operand) && !llvm::is_contained(running, &operand) &&
-        operand.get() != position)
+        operand.getOperandNumber() != position)
       needed.insert(operand.get());
   return llvm::all_of(needed, [&](Value value) { return loop.isDefinedOutsideOfLoop(value); });
 }

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/Rooms/RoomPass.h"
+#include "lib/Transforms/Attn/OneHead.h"
 #include "lib/Transforms/Attn/Passes.h"
 #include "lib/Transforms/Attn/Schedule.h"
 #include "lib/Transforms/Attn/TileStep.h"
@@ -13,7 +14,6 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Arith/Utils/Utils.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
-#include "mlir/Dialect/Tensor/IR/Tensor.h"
 
 namespace attn {
 #define GEN_PASS_DEF_TILEKVLOOPPASS
@@ -33,9 +33,7 @@ static LogicalResult tileLoop(RewriterBase &rewriter, AbsorbingOpInterface op) {
   rewriter.setInsertionPoint(op);
   SmallVector<Value> sources =
       llvm::map_to_vector(op.getRunningMutable(), [](OpOperand *tile) { return tile->get(); });
-  OpFoldResult n = tensor::getMixedSize(rewriter, loc, sources[0], 0);
-  if (auto slice = sources[0].getDefiningOp<tensor::ExtractSliceOp>())
-    n = slice.getMixedSizes()[slice.getMixedSizes().size() - 2];
+  OpFoldResult n = getRows(rewriter, loc, sources[0]);
   Value end = getValueOrCreateConstantIndexOp(rewriter, loc, n);
   Value zero = arith::ConstantIndexOp::create(rewriter, loc, 0);
   Value step = arith::ConstantIndexOp::create(rewriter, loc, tileSize);

@@ -208,7 +208,9 @@ def register(name: str = "attn") -> str:
     """
     for part in ("flash", "sdpa", "flex_attention", "eager", "paged", "/", "|"):
         if part in name:
-            _refuse("name", f"one without '{part}', which Transformers takes for another", repr(name))
+            _refuse(
+                "name", f"one without '{part}', which Transformers takes for another", repr(name)
+            )
     AttentionInterface.register(name, attention)
     AttentionMaskInterface.register(name, make_mask)
     return name

@@ -115,3 +115,27 @@ func.func @heads(%q: tensor<8x16xf16>, %k: tensor<1x?x16xf16>, %scale: f32, %n: 
   }
   return %r#0 : !acc
 }
+
+// -----
+
+!acc = tensor<8x16xf32>
+!row = tensor<8xf32>
+
+// Rows that change from tile to tile are not those of a block.
+// CHECK-LABEL: func @moving(
+func.func @moving(%q: tensor<8x16xf16>, %k: tensor<?x16xf16>, %scale: f32, %n: index, %acc: !acc, %max: !row, %sum: !row) -> !acc {
+  // CHECK-COUNT-1: scf.for
+  // CHECK-NOT: scf.for
+  %c0 = arith.constant 0 : index
+  %step = arith.constant 8 : index
+  %r:3 = scf.for %n0 = %c0 to %n step %step iter_args(%a = %acc, %x = %max, %s = %sum) -> (!acc, !row, !row) {
+    %tile = tensor.extract_slice %k[%n0, 0] [8, 16] [1, 1] : tensor<?x16xf16> to tensor<8x16xf16>
+    %state:3 = attn.online_attention %q, %tile, %tile scale(%scale) at(%c0, %c0, %n0, %n0) outs(%a, %x, %s)
+      mask(%b, %h, %m, %j) {
+        %keep = arith.cmpi sle, %j, %m : index
+        attn.yield %keep : i1
+      } : tensor<8x16xf16>, tensor<8x16xf16>, tensor<8x16xf16>, !acc, !row, !row -> !acc, !row, !row
+    scf.yield %state#0, %state#1, %state#2 : !acc, !row, !row
+  }
+  return %r#0 : !acc
+}

@@ -16,3 +16,14 @@ func.func @dynamic(%q: tensor<64x16xf16>, %k: tensor<?x16xf16>, %scale: f32, %ac
     : tensor<64x16xf16>, tensor<?x16xf16>, tensor<?x16xf16>, tensor<64x16xf32>, tensor<64xf32>, tensor<64xf32> -> tensor<64x16xf32>, tensor<64xf32>, tensor<64xf32>
   return %r#0 : tensor<64x16xf32>
 }
+
+// Keys between the heads, as (B, N, H, D) has them: the loop runs over the dimension that the slice keeps.
+// CHECK-LABEL: func @heads_inside(
+// CHECK-SAME: %[[N:[a-z0-9]+]]: index,
+func.func @heads_inside(%q: tensor<64x16xf16>, %kv: tensor<?x?x?x16xf16>, %n: index, %b: index, %h: index, %scale: f32, %acc: tensor<64x16xf32>, %max: tensor<64xf32>, %sum: tensor<64xf32>) -> tensor<64x16xf32> {
+  // CHECK: scf.for %{{.*}} = %c0 to %[[N]] step %c32
+  %k = tensor.extract_slice %kv[%b, 0, %h, 0] [1, %n, 1, 16] [1, 1, 1, 1] : tensor<?x?x?x16xf16> to tensor<?x16xf16>
+  %r:3 = attn.online_attention %q, %k, %k scale(%scale) outs(%acc, %max, %sum) {attn.schedule = #attn.schedule<block_m = 64, block_n = 32>}
+    : tensor<64x16xf16>, tensor<?x16xf16>, tensor<?x16xf16>, tensor<64x16xf32>, tensor<64xf32>, tensor<64xf32> -> tensor<64x16xf32>, tensor<64xf32>, tensor<64xf32>
+  return %r#0 : tensor<64x16xf32>
+}
