@@ -67,7 +67,7 @@ public:
     return {{1, 1}, {3, 5}, {16, 48}, {80, 112}, {128, 176}};
   }
   int64_t getColumnMultiple() const override { return 1; }
-  bool hasGradients() const override { return true; }
+  std::pair<int64_t, int64_t> getSmallGradBlock(const Problem &) const override { return {16, 48}; }
   ScheduleLimits getScheduleLimits(const Problem &) const override { return {1, 200, 1, 200}; }
   /// bench/results/cpu-error-bounds.json
   Errors getErrors(llvm::StringRef type) const override {

@@ -19,7 +19,8 @@ namespace attn::test {
 //===----------------------------------------------------------------------------------------===//
 
 static bool hasSink(const Variant &variant) {
-  return llvm::any_of(variant.captures, [](const Capture &c) { return c.kind == Capture::Sink; });
+  return getOptions().device->hasSinkGradients() &&
+         llvm::any_of(variant.captures, [](const Capture &c) { return c.kind == Capture::Sink; });
 }
 
 /// The variant's parts with `part` in front of the first of `words` that it holds, or at the end.
@@ -110,19 +111,21 @@ static Array round(Array &source, ElementKind kind, Memory memory) {
 // Runs
 //===----------------------------------------------------------------------------------------===//
 
-static double getRms(Array &reference) {
+static double getRms(Array &reference, int64_t begin, int64_t count) {
   double sum = 0;
-  for (int64_t i = 0; i < reference.size(); ++i)
+  for (int64_t i = begin; i < begin + count; ++i)
     sum += reference.get(i) * reference.get(i);
-  return std::sqrt(sum / double(std::max<int64_t>(reference.size(), 1)));
+  return std::sqrt(sum / double(count));
 }
 
-/// The largest |x - r| / max(|r|, rms, 0.1). Gradients that cancel, as all do where a row keeps one
-/// key, have nothing but rounding errors to be relative to; inputs and so other gradients are
-/// near 1.
+/// The largest |x - r| / max(|r|, rms of its row, 0.1): a row is a sum, whose terms are rounded.
+/// Gradients that cancel, as all do where a row keeps one key, have nothing but rounding errors to
+/// be relative to; inputs and so other gradients are near 1.
 static double getError(Array &x, Array &reference) {
-  double rms = getRms(reference), worst = 0;
-  for (int64_t i = 0; i < x.size(); ++i) {
+  double worst = 0, rms = 0;
+  for (int64_t i = 0, columns = reference.getShape().back(); i < x.size(); ++i) {
+    if (i % columns == 0)
+      rms = getRms(reference, i, columns);
     double r = reference.get(i), error = std::abs(x.get(i) - r);
     if (std::isnan(error))
       return error;
@@ -132,12 +135,20 @@ static double getError(Array &x, Array &reference) {
 }
 
 /// The arithmetic is f32's. Results of 16 bits are rounded once, by half a unit in the last place.
+/// Where factors are too, errors are those of attention's own output, which has such a factor.
 static double getBound(const Variant &variant, const Problem &p, const Extents &e) {
   double bound = 5e-5;
   // Scores as large as the distance are rounded to f32 before their exponentials are taken.
   if (llvm::any_of(variant.captures, [](const Capture &c) { return c.kind == Capture::Slopes; }))
     bound += 0x1p-22 * double(std::max(e.m, e.n));
-  return bound + (p.type == "f32" ? 0 : p.type == "f16" ? 0x1p-11 : 0x1p-8);
+  if (p.type == "f32")
+    return bound;
+  const TestDevice &device = *getOptions().device;
+  // Rows that keep few keys have weights near 1, of which one rounding is as much as many of
+  // others.
+  if (device.roundsGradFactors())
+    return bound + 2 * device.getErrors(p.type).masked;
+  return bound + (p.type == "f16" ? 0x1p-11 : 0x1p-8);
 }
 
 void GradExecution::check(const Variant &variant, const Problem &problem,
@@ -149,6 +160,9 @@ void GradExecution::check(const Variant &variant, const Problem &problem,
   llvm::Expected<std::unique_ptr<TestKernel>> kernel =
       getOptions().device->compile(*module, problem);
   ASSERT_TRUE(bool(kernel)) << llvm::toString(kernel.takeError());
+  // The device may only write kernels down.
+  if (!*kernel)
+    return;
   Problem forward = problem;
   forward.withLse = true;
   auto attention = sources.define(makeSource(variant, forward)), gradients = sources.define(source);

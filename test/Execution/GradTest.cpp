@@ -27,22 +27,16 @@ static const std::vector<Extents> kExtents = {{0, 5},
                                               {300, 300, 1, 2, 2}};
 static const std::vector<Extents> kFew = {{1, 1}, {129, 127}, {127, 257, 1, 6, 1}, {257, 129}};
 
-/// On devices with kernels for gradients.
-template <typename ParamT> struct TestOfGradients : testing::TestWithParam<ParamT> {
-  void SetUp() override {
-    if (!getOptions().device->hasGradients())
-      GTEST_SKIP() << "the device has no kernels for gradients";
-  }
-};
+static std::vector<std::string> getTypes() { return getOptions().device->getTypes(); }
 
-struct GradTest : TestOfGradients<std::tuple<size_t, std::string>> {};
+struct GradTest : testing::TestWithParam<std::tuple<size_t, std::string>> {};
 
 TEST_P(GradTest, MatchesReference) {
   auto [index, type] = GetParam();
   Problem problem;
   problem.type = type;
   // With the gradient of lse in one type, without it in the others.
-  problem.withLse = type == "f32";
+  problem.withLse = type == getTypes().front();
   GradExecution().check(getVariants()[index], problem, kExtents);
 }
 
@@ -52,12 +46,12 @@ static std::string nameVariant(const testing::TestParamInfo<GradTest::ParamType>
 
 INSTANTIATE_TEST_SUITE_P(All, GradTest,
                          testing::Combine(testing::Range<size_t>(0, getVariants().size()),
-                                          testing::Values("f32", "bf16", "f16")),
+                                          testing::ValuesIn(getTypes())),
                          nameVariant);
 
 using Dims = std::pair<int64_t, int64_t>;
 
-struct GradHeadDimTest : TestOfGradients<std::tuple<Dims, std::string>> {};
+struct GradHeadDimTest : testing::TestWithParam<std::tuple<Dims, std::string>> {};
 
 TEST_P(GradHeadDimTest, MatchesReference) {
   auto [dims, type] = GetParam();
@@ -72,9 +66,8 @@ TEST_P(GradHeadDimTest, MatchesReferenceInAnyMemory) {
   Problem problem;
   problem.type = type;
   problem.memory = Memory::Random;
-  problem.blockM = 16;
-  problem.blockN = 48;
   std::tie(problem.d, problem.dv) = dims;
+  std::tie(problem.blockM, problem.blockN) = getOptions().device->getSmallGradBlock(problem);
   GradExecution().check(kFull, problem, kFew);
 }
 
@@ -83,11 +76,22 @@ static std::string nameDims(const testing::TestParamInfo<GradHeadDimTest::ParamT
   return llvm::formatv("D{0}_Dv{1}_{2}", dims.first, dims.second, type).str();
 }
 
-static const Dims kDims[] = {{1, 1},     {33, 17},   {40, 64},  {96, 96},
-                             {192, 128}, {128, 128}, {256, 256}};
+static std::vector<Dims> getDims() {
+  std::vector<Dims> dims = {{8, 8}, {40, 64}, {96, 96}, {128, 128}, {192, 128}};
+  if (getOptions().device->getColumnMultiple() == 1)
+    dims.insert(dims.end(), {{33, 17}, {1, 1}, {256, 256}});
+  return dims;
+}
+
+static std::vector<std::string> getTwoTypes() {
+  std::vector<std::string> types = getTypes();
+  types.resize(2);
+  return types;
+}
 
 INSTANTIATE_TEST_SUITE_P(All, GradHeadDimTest,
-                         testing::Combine(testing::ValuesIn(kDims), testing::Values("f32", "bf16")),
+                         testing::Combine(testing::ValuesIn(getDims()),
+                                          testing::ValuesIn(getTwoTypes())),
                          nameDims);
 
 } // namespace attn::test

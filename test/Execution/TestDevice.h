@@ -43,8 +43,13 @@ public:
   };
   virtual ScheduleLimits getScheduleLimits(const Problem &problem) const = 0;
 
-  /// Whether it has kernels for gradients.
-  virtual bool hasGradients() const { return false; }
+  /// A block of gradients smaller than the rule's; zeros where there is none.
+  virtual std::pair<int64_t, int64_t> getSmallGradBlock(const Problem &problem) const = 0;
+  /// Whether it sums gradients of sinks.
+  virtual bool hasSinkGradients() const { return true; }
+  /// Whether weights and gradients of scores are rounded to the elements of the matrices that they
+  /// multiply.
+  virtual bool roundsGradFactors() const { return false; }
 
   /// PyTorch's errors on such a device, each the least over D: without a mask, with one, and with
   /// one in more than 2048 rows or keys.
@@ -68,6 +73,12 @@ public:
   }
   /// Rows are copied in steps of 16 bytes.
   int64_t getColumnMultiple() const override { return 8; }
+  std::pair<int64_t, int64_t> getSmallGradBlock(const Problem &problem) const override {
+    return problem.d + problem.dv <= 160 ? std::pair<int64_t, int64_t>(64, 64)
+                                         : std::pair<int64_t, int64_t>(0, 0);
+  }
+  bool hasSinkGradients() const override { return false; }
+  bool roundsGradFactors() const override { return true; }
   /// Narrower than what the rules choose, which look at the work of regions.
   ScheduleLimits getScheduleLimits(const Problem &problem) const override {
     int64_t step = getKeyStep(getDefaultMachine(), problem.d, problem.dv),

@@ -18,6 +18,7 @@
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "llvm/ADT/TypeSwitch.h"
 
 namespace attn {
 #define GEN_PASS_DEF_CONVERTATTNTOTILEPASS
@@ -58,6 +59,9 @@ static bool isGrid(scf::ForallOp op) {
 
 /// The grids of a function, which between them make its results.
 static FailureOr<SmallVector<scf::ForallOp>> findGrids(func::FuncOp function) {
+  for (auto sum : function.getBody().front().getOps<linalg::GenericOp>())
+    return sum.emitOpError("expected gradients that come from a grid, got one of 'linalg.generic': "
+                           "sums over rows for a sink have no kernel yet");
   auto grids = llvm::to_vector(function.getBody().front().getOps<scf::ForallOp>());
   if (grids.empty())
     return function.emitOpError("expected an scf.forall mapped to blocks, got none");
@@ -106,15 +110,23 @@ static FailureOr<Attribute> getFactor(Operation *user, OpFoldResult size, int64_
 
 /// The schedule's block is one that the machine has. attn-set-schedule has seen to it, unless the
 /// schedule was written by hand or made for a CPU.
-static LogicalResult checkBlock(OnlineAttentionOp op, ScheduleAttr schedule) {
-  int64_t headDim = op.getKey().getType().getDimSize(1),
-          valueDim = op.getValue().getType().getDimSize(1);
-  if (ShapedType::isDynamic(headDim) || ShapedType::isDynamic(valueDim))
-    return op.emitOpError("expected static D and Dv, got ")
-           << op.getKey().getType() << " and " << op.getValue().getType();
-  GPUBlock block = getGPUBlock(headDim, valueDim, op.getKey().getType().getElementType(), schedule);
-  std::string why = refuseBlock(tile::getMachine(op), block);
-  return why.empty() ? success() : op.emitOpError(why);
+static LogicalResult checkBlock(AbsorbingOpInterface step, ScheduleAttr schedule) {
+  RankedTensorType keyType, valueType;
+  llvm::TypeSwitch<Operation *>(step).Case<OnlineAttentionOp, GradQueryStepOp, GradKeyValueStepOp>(
+      [&](auto op) {
+        keyType = cast<RankedTensorType>(op.getKey().getType());
+        valueType = cast<RankedTensorType>(op.getValue().getType());
+      });
+  int64_t d = keyType.getDimSize(1), dv = valueType.getDimSize(1);
+  if (ShapedType::isDynamic(d) || ShapedType::isDynamic(dv))
+    return step->emitOpError("expected static D and Dv, got ") << keyType << " and " << valueType;
+  const Machine &machine = tile::getMachine(step);
+  Type element = keyType.getElementType();
+  bool rowsRun = step.getRunningPosition() == 2;
+  std::string why = isa<OnlineAttentionOp>(step)
+                        ? refuseBlock(machine, getGPUBlock(d, dv, element, schedule))
+                        : refuseGradBlock(machine, getGradBlock(d, dv, element, rowsRun, schedule));
+  return why.empty() ? success() : step->emitOpError(why);
 }
 
 /// x: tiles of rows and, within each, parts; y: heads; z: batches.
@@ -187,24 +199,33 @@ static FailureOr<Signature> getSignature(func::FuncOp function, ArrayRef<scf::Fo
 
 /// What profilers show.
 static std::string getKernelName(func::FuncOp function, scf::ForallOp grid) {
-  bool merges = !grid.getBody()->getOps<MergeOp>().empty();
-  return (function.getName() + (merges ? "_merge" : grid.getRank() == 4 ? "_split" : "")).str();
+  StringRef suffix = grid.getRank() == 4 ? "_split" : "";
+  grid.walk([&](Operation *op) {
+    suffix = llvm::TypeSwitch<Operation *, StringRef>(op)
+                 .Case([](MergeOp) { return "_merge"; })
+                 .Case([](GradRowsOp) { return "_rows"; })
+                 .Case([](GradQueryStepOp) { return "_query"; })
+                 .Case([](GradKeyValueStepOp) { return "_key_value"; })
+                 .Default(suffix);
+  });
+  return (function.getName() + suffix).str();
 }
 
 /// Makes the kernel of `grid`, before the function.
 static LogicalResult convertGrid(func::FuncOp function, scf::ForallOp grid,
                                  const Signature &signature, SymbolTable &symbols) {
   ScheduleAttr schedule;
-  WalkResult sizes = grid.walk([&](OnlineAttentionOp op) {
+  bool rowsRun = false;
+  WalkResult sizes = grid.walk([&](AbsorbingOpInterface op) {
     schedule = op->getAttrOfType<ScheduleAttr>(kScheduleAttrName);
+    rowsRun = op.getRunningPosition() == 2;
     return WalkResult(!schedule ? success() : checkBlock(op, schedule));
   });
   if (sizes.wasInterrupted())
     return failure();
   // Without a step to schedule (a merge, or a mask that keeps nothing) the grid's rows are all
   // there is.
-  int64_t blockM =
-      schedule ? schedule.getBlockM() : *getConstantIntValue(grid.getMixedStep().back());
+  int64_t rows = *getConstantIntValue(grid.getMixedStep().back());
   FailureOr<ArrayAttr> launchGrid = getLaunchGrid(grid);
   if (failed(launchGrid))
     return failure();
@@ -212,7 +233,7 @@ static LogicalResult convertGrid(func::FuncOp function, scf::ForallOp grid,
   // Of consumers; roles may add more warpgroups.
   int64_t warpgroups = schedule
                            ? schedule.getConsumers()
-                           : std::max<int64_t>(1, blockM / tile::getMachine(function).productRows);
+                           : std::max<int64_t>(1, rows / tile::getMachine(function).productRows);
   auto attribute =
       tile::KernelAttr::getChecked([&] { return grid.emitOpError(); }, function.getContext(),
                                    warpgroups, *launchGrid, schedule ? schedule.getStages() : 1);
@@ -229,7 +250,10 @@ static LogicalResult convertGrid(func::FuncOp function, scf::ForallOp grid,
       kernel.setArgAttr(number, tile::TileDialect::kScratchAttrName,
                         signature.scratch.lookup(number));
   kernel->setAttr(tile::TileDialect::kKernelAttrName, attribute);
-  return BlockConverter(function, grid, kernel).convert(signature.arguments);
+  BlockConverter block(function, grid, kernel);
+  // Masks that look back leave the last rows, and the first keys, the most work.
+  block.lastFirst = !rowsRun;
+  return block.convert(signature.arguments);
 }
 
 static LogicalResult convertFunction(func::FuncOp function, SymbolTable &symbols) {

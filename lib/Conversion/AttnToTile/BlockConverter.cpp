@@ -46,6 +46,12 @@ RankedTensorType BlockConverter::getTileType(Operation *user, Value tensor) {
 // Values
 //===----------------------------------------------------------------------===//
 
+void BlockConverter::moveBeforeLoops() {
+  Block *entry = &kernel.getBody().front(), *block = builder.getInsertionBlock();
+  if (block != entry)
+    builder.setInsertionPoint(entry->findAncestorOpInBlock(*block->getParentOp()));
+}
+
 Value BlockConverter::lookup(Operation *user, Value value) {
   if (Value mapped = mapping.lookupOrNull(value))
     return mapped;
@@ -58,9 +64,7 @@ Value BlockConverter::lookup(Operation *user, Value value) {
   }
   // A scalar of the function: computed again at the head of the kernel, where all uses see it.
   OpBuilder::InsertionGuard guard(builder);
-  if (Block *entry = &kernel.getBody().front(); builder.getInsertionBlock() != entry)
-    builder.setInsertionPoint(
-        entry->findAncestorOpInBlock(*builder.getInsertionBlock()->getParentOp()));
+  moveBeforeLoops();
   if (failed(convertOp(*op)))
     return {};
   Value mapped = mapping.lookupOrNull(value);
@@ -390,8 +394,7 @@ LogicalResult BlockConverter::convertOp(Operation &op) {
 //===----------------------------------------------------------------------===//
 
 /// x counts tiles of rows and, within each, parts of the keys; y counts heads, z batches. The index
-/// of a tile of rows becomes its first row. The last rows come first: masks that look back leave
-/// them the most work, and blocks start in order.
+/// of a tile of rows becomes its first row.
 LogicalResult BlockConverter::convertBlockIds() {
   SmallVector<Value> ivs = grid.getInductionVars();
   Value tile = gpu::BlockIdOp::create(builder, gpu::Dimension::x);
@@ -404,15 +407,17 @@ LogicalResult BlockConverter::convertBlockIds() {
   ivs.erase(ivs.begin(), ivs.end() - 3);
   mapping.map(ivs[0], gpu::BlockIdOp::create(builder, gpu::Dimension::z).getResult());
   mapping.map(ivs[1], gpu::BlockIdOp::create(builder, gpu::Dimension::y).getResult());
-  Value rows = lookup(grid, grid.getMixedUpperBound().back());
-  if (!rows)
+  Value size = lookup(grid, grid.getMixedUpperBound().back());
+  if (!size)
     return failure();
-  Value step =
-      arith::ConstantIndexOp::create(builder, *getConstantIntValue(grid.getMixedStep().back()));
-  Value one = arith::ConstantIndexOp::create(builder, 1);
-  Value last = arith::SubIOp::create(builder, arith::CeilDivUIOp::create(builder, rows, step), one);
-  mapping.map(ivs[2], builder.createOrFold<arith::MulIOp>(
-                          arith::SubIOp::create(builder, last, tile), step));
+  Value step = arith::ConstantIndexOp::create(builder, rows);
+  if (lastFirst) {
+    Value one = arith::ConstantIndexOp::create(builder, 1);
+    Value last =
+        arith::SubIOp::create(builder, arith::CeilDivUIOp::create(builder, size, step), one);
+    tile = arith::SubIOp::create(builder, last, tile);
+  }
+  mapping.map(ivs[2], builder.createOrFold<arith::MulIOp>(tile, step));
   return success();
 }
 

@@ -26,15 +26,6 @@
 
 namespace attn {
 
-/// A part of a kernel argument: `position` is global and has the argument's rank; the tile covers
-/// the last dimensions.
-struct ArgumentSlice {
-  mlir::Value memref;
-  llvm::SmallVector<mlir::Value> position;
-  /// Elements of the dimensions the slice keeps, as values of index type.
-  llvm::SmallVector<mlir::Value> sizes;
-};
-
 /// The kernel's argument for each argument of the function and each result of its grids.
 using KernelArguments = llvm::DenseMap<mlir::Value, unsigned>;
 
@@ -53,6 +44,8 @@ public:
   mlir::Value lookup(mlir::Operation *user, mlir::OpFoldResult value);
   /// The tile or number that a value has become; reports memory, of which a slice is to be read.
   mlir::Value lookupInRegisters(mlir::Operation *user, mlir::Value value);
+  /// Where what no loop or branch changes is computed once for all of them.
+  void moveBeforeLoops();
   /// The slice of an argument that the value is, or null.
   const ArgumentSlice *findSlice(mlir::Value value) const;
 
@@ -64,6 +57,9 @@ public:
   llvm::DenseMap<mlir::Value, llvm::SmallVector<mlir::Value>> pieces;
   /// What a block owns of the grid's last dimension: the rows of its tiles.
   int64_t rows;
+  /// Whether blocks with the last rows start first: blocks start in order, those with the most work
+  /// should be the first.
+  bool lastFirst = true;
 
 private:
   mlir::LogicalResult convertBlockIds();

@@ -34,17 +34,6 @@ std::optional<double> attn::findFoldedScale(scf::ForallOp grid) {
   return isFoldable ? scale : std::nullopt;
 }
 
-/// The value outside of the mask that, where it is true, keeps everything: an operand of the or
-/// that the mask yields.
-static Value findKeepsAll(Region &mask) {
-  auto either = mask.front().getTerminator()->getOperand(0).getDefiningOp<arith::OrIOp>();
-  if (either)
-    for (Value operand : either->getOperands())
-      if (!mask.isAncestor(operand.getParentRegion()))
-        return operand;
-  return {};
-}
-
 namespace {
 /// Which values of a step's tile may be those of keys that no row keeps. They may be anything.
 enum class Unread { None, BeforeFirstKey, Any };
@@ -138,10 +127,6 @@ LogicalResult attn::convertStep(BlockConverter &block, OnlineAttentionOp op) {
   Type element = op.getQuery().getType().getElementType();
   int64_t d = op.getQuery().getType().getDimSize(1), dv = op.getValue().getType().getDimSize(1);
   RankedTensorType scores = RankedTensorType::get({blockM, blockN}, b.getF32Type());
-  auto load = [&](const ArgumentSlice &slice, int64_t rows, int64_t columns) -> Value {
-    return tile::LoadOp::create(b, RankedTensorType::get({rows, columns}, element), slice.memref,
-                                slice.position);
-  };
 
   Value scale = block.lookup(op, op.getScale());
   SmallVector<Value> at, state;
@@ -175,17 +160,12 @@ LogicalResult attn::convertStep(BlockConverter &block, OnlineAttentionOp op) {
   }
 
   // T = score(scale * Q K^T)
-  Value q = load(*query, blockM, d), k = load(keys, blockN, d);
+  Value q = b.load(*query, {blockM, d}), k = b.load(keys, {blockN, d});
   Value t = tile::MmaOp::create(b, scores, q, k, /*acc=*/Value(), /*transpose_lhs=*/false,
                                 /*transpose_rhs=*/true);
   if (!foldedScale)
     t = arith::MulFOp::create(b, t, b.splat(scale, scores.getShape()));
   RankedTensorType positions = scores.clone(b.getIndexType());
-  auto clamp = [&](Value coordinates, Value size, Value first) -> Value {
-    Value one = arith::ConstantIndexOp::create(b, 1);
-    Value last = b.createOrFold<arith::SubIOp>(b.createOrFold<arith::AddIOp>(first, size), one);
-    return arith::MinSIOp::create(b, coordinates, b.splat(last, scores.getShape()));
-  };
   Value columns, safeRows, safeColumns;
   auto emitPositions = [&] {
     safeRows = tile::CoordOp::create(b, positions, 0, at[2]);
@@ -194,13 +174,13 @@ LogicalResult attn::convertStep(BlockConverter &block, OnlineAttentionOp op) {
     // keys that no other does.
     bool reads = readsTensors(op.getScore()) || readsTensors(op.getMask());
     if (reads || unread == Unread::Any)
-      safeRows = clamp(safeRows, query->sizes[0], at[2]);
+      safeRows = b.clampBelow(safeRows, at[2], query->sizes[0]);
     if (!reads)
       return;
     if (isShifted)
       safeColumns = arith::MaxSIOp::create(b, columns, b.splat(at[3], scores.getShape()));
     else if (isShort)
-      safeColumns = clamp(columns, keys.sizes[0], at[3]);
+      safeColumns = b.clampBelow(columns, at[3], keys.sizes[0]);
   };
   if (!op.getScore().empty()) {
     emitPositions();
@@ -263,7 +243,7 @@ LogicalResult attn::convertStep(BlockConverter &block, OnlineAttentionOp op) {
                                      arith::MulFOp::create(b, state[2], decay));
   Value weights = arith::TruncFOp::create(b, scores.clone(element), p);
   Value acc = arith::MulFOp::create(b, state[0], b.rowsToTile(factor, dv));
-  Value v = load(values, blockN, dv);
+  Value v = b.load(values, {blockN, dv});
   if (unread == Unread::BeforeFirstKey && isShifted)
     clears = arith::CmpIOp::create(b, arith::CmpIPredicate::sgt, keysBefore,
                                    arith::ConstantIndexOp::create(b, 0));

@@ -31,5 +31,9 @@ LogicalResult attn::convertAttention(BlockConverter &block, Operation &op) {
       .Case([&](OnlineAttentionOp step) { return convertStep(block, step); })
       .Case([&](NormalizeOp normalize) { return convertNormalize(block, normalize); })
       .Case([&](MergeOp merge) { return convertMerge(block, merge); })
+      .Case([&](GradRowsOp rows) { return convertGradRows(block, rows); })
+      .Case<GradQueryStepOp, GradKeyValueStepOp>(
+          [&](auto step) { return convertGradStep(block, step); })
+      .Case([&](GradEndOp end) { return convertGradEnd(block, end); })
       .Default([](Operation *op) { return op->emitOpError("has no form on tiles"); });
 }

@@ -5,8 +5,9 @@
 //
 //===----------------------------------------------------------------------------------------===//
 //
-// One file for each: OnlineAttention.cpp, Normalize.cpp, Merge.cpp. A recipe finds the tiles and
-// slices that its operands have become in the block, emits, and says what its results are.
+// Files go by the ops: OnlineAttention, Normalize, Merge, GradRows, GradStep. A recipe finds the
+// tiles and slices that its operands have become in the block, emits, and says what its results
+// are.
 //
 //===----------------------------------------------------------------------------------------===//
 
@@ -29,6 +30,10 @@ mlir::LogicalResult convertAttention(BlockConverter &block, mlir::Operation &op)
 mlir::LogicalResult convertStep(BlockConverter &block, OnlineAttentionOp op);
 mlir::LogicalResult convertNormalize(BlockConverter &block, NormalizeOp op);
 mlir::LogicalResult convertMerge(BlockConverter &block, MergeOp op);
+mlir::LogicalResult convertGradRows(BlockConverter &block, GradRowsOp op);
+mlir::LogicalResult convertGradStep(BlockConverter &block, GradQueryStepOp op);
+mlir::LogicalResult convertGradStep(BlockConverter &block, GradKeyValueStepOp op);
+mlir::LogicalResult convertGradEnd(BlockConverter &block, GradEndOp op);
 
 /// Checks that the tiles have as many rows as the grid's.
 mlir::LogicalResult checkRows(mlir::Operation *op, int64_t rows, mlir::ValueRange tiles);

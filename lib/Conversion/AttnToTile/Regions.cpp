@@ -66,3 +66,12 @@ Value attn::inlineRegion(BlockConverter &block, Region &region, ValueRange argum
   }
   return {};
 }
+
+Value attn::findKeepsAll(Region &mask) {
+  auto either = mask.front().getTerminator()->getOperand(0).getDefiningOp<arith::OrIOp>();
+  if (either)
+    for (Value operand : either->getOperands())
+      if (!mask.isAncestor(operand.getParentRegion()))
+        return operand;
+  return {};
+}

@@ -18,6 +18,10 @@ namespace attn {
 mlir::Value inlineRegion(BlockConverter &block, mlir::Region &region, mlir::ValueRange arguments,
                          mlir::RankedTensorType shape, mlir::Value isFalse = {});
 
+/// The value outside of the mask that, where it is true, keeps everything: an operand of the or
+/// that the mask yields. Null if there is none.
+mlir::Value findKeepsAll(mlir::Region &mask);
+
 } // namespace attn
 
 #endif // ATTN_LIB_CONVERSION_ATTNTOTILE_REGIONS_H

@@ -31,6 +31,19 @@ Value TileBuilder::isEqual(Value tile, double value) {
   return arith::CmpFOp::create(*this, arith::CmpFPredicate::OEQ, tile, constant(value, shape));
 }
 
+Value TileBuilder::load(const ArgumentSlice &slice, ArrayRef<int64_t> shape) {
+  Type element = cast<MemRefType>(slice.memref.getType()).getElementType();
+  return tile::LoadOp::create(*this, RankedTensorType::get(shape, element), slice.memref,
+                              slice.position);
+}
+
+Value TileBuilder::clampBelow(Value indices, Value first, Value size) {
+  Value one = arith::ConstantIndexOp::create(*this, 1);
+  Value last = createOrFold<arith::SubIOp>(createOrFold<arith::AddIOp>(first, size), one);
+  return arith::MinSIOp::create(*this, indices,
+                                splat(last, cast<RankedTensorType>(indices.getType()).getShape()));
+}
+
 Value TileBuilder::narrow(Value tile, Type element) {
   auto type = cast<RankedTensorType>(tile.getType());
   if (type.getElementType() == element)

@@ -12,6 +12,15 @@
 
 namespace attn {
 
+/// A part of a kernel argument: `position` is global and has the argument's rank; the tile covers
+/// the last dimensions.
+struct ArgumentSlice {
+  mlir::Value memref;
+  llvm::SmallVector<mlir::Value> position;
+  /// Elements of the dimensions the slice keeps, as values of index type.
+  llvm::SmallVector<mlir::Value> sizes;
+};
+
 /// Lanes of a quad, which share a row.
 inline constexpr int64_t kQuadLanes = 4;
 
@@ -25,6 +34,9 @@ public:
   mlir::Value constant(double value, llvm::ArrayRef<int64_t> shape);
   mlir::Value rowsToTile(mlir::Value rows, int64_t columns);
   mlir::Value isEqual(mlir::Value tile, double value);
+  mlir::Value load(const ArgumentSlice &slice, llvm::ArrayRef<int64_t> shape);
+  /// The lesser of each index and first + size - 1.
+  mlir::Value clampBelow(mlir::Value indices, mlir::Value first, mlir::Value size);
   mlir::Value narrow(mlir::Value tile, mlir::Type element);
 };
 

@@ -17,9 +17,7 @@ using llvm::formatv;
 // Shared memory
 //===----------------------------------------------------------------------------------------===//
 
-/// Bytes of a shared tile, as tile-promote-operands makes it: the widest swizzle whose slab the
-/// rows fill. Columns that are summed over fill whole products.
-static int64_t getTileBytes(const Machine &machine, int64_t rows, int64_t rowBytes, bool isSummed) {
+int64_t attn::getTileBytes(const Machine &machine, int64_t rows, int64_t rowBytes, bool isSummed) {
   if (isSummed)
     rowBytes = llvm::alignTo(rowBytes, machine.sumBytes);
   int64_t swizzle = rowBytes >= 128 ? 128 : rowBytes >= 64 ? 64 : 32;

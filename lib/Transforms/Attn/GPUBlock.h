@@ -23,6 +23,10 @@ struct GPUBlock {
   int64_t blockM, blockN, stages, consumers;
 };
 
+/// Bytes of a shared tile, as tile-promote-operands makes it: the widest swizzle whose slab the
+/// rows fill. Columns that are summed over fill whole products.
+int64_t getTileBytes(const Machine &machine, int64_t rows, int64_t rowBytes, bool isSummed);
+
 /// What block_n is a multiple of: what one product sums over, and as many rows as fill whole
 /// stages.
 int64_t getKeyStep(const Machine &machine, int64_t headDim, int64_t valueDim,

@@ -67,10 +67,12 @@ static void takeRegions(OpBuilder &builder, Operation *from, Operation *to, Regi
 
 /// The sum, scaled and rounded to the elements of `gradient`, in its place; nothing if it is not
 /// wanted.
-static void endSum(RewriterBase &rewriter, Location loc, Value gradient, Value sum, Value scale) {
+static void endSum(RewriterBase &rewriter, Location loc, Value gradient, OpFoldResult rows,
+                   Value sum, Value scale) {
   if (!gradient)
     return;
-  Value out = emitEmpty(rewriter, loc, tensor::getMixedSizes(rewriter, loc, sum), gradient);
+  int64_t columns = cast<RankedTensorType>(sum.getType()).getDimSize(1);
+  Value out = emitEmpty(rewriter, loc, {rows, rewriter.getIndexAttr(columns)}, gradient);
   auto end = GradEndOp::create(rewriter, loc, TypeRange(out.getType()), sum, scale, out);
   replaceReduced(rewriter, gradient, end->getResult(0));
 }
@@ -82,15 +84,15 @@ void attn::makeQuerySteps(RewriterBase &rewriter, AttentionGradQueryOp op) {
   Value query = reduce(op.getQuery()), key = reduce(op.getKey()), value = reduce(op.getValue());
   Value gradient = reduce(op.getDOutput()), negLse2 = reduce(op.getNegLse2()),
         delta = reduce(op.getDelta());
-  Value acc = emitFill(rewriter, loc,
-                       {getRows(rewriter, loc, query), rewriter.getIndexAttr(op.getHeadDim())}, 0);
+  OpFoldResult rows = getRows(rewriter, loc, query);
+  Value acc = emitFill(rewriter, loc, {rows, rewriter.getIndexAttr(op.getHeadDim())}, 0);
   Value scale = getScale(rewriter, op);
   auto step =
       GradQueryStepOp::create(rewriter, loc, TypeRange(acc.getType()), query, key, value, gradient,
                               negLse2, delta, scale, getOrigin(rewriter, op), acc);
   takeRegions(rewriter, op, step, step.getScore());
   rewriter.setInsertionPointAfter(step);
-  endSum(rewriter, loc, op.getDQuery(), step->getResult(0), scale);
+  endSum(rewriter, loc, op.getDQuery(), rows, step->getResult(0), scale);
   rewriter.eraseOp(op);
 }
 
@@ -139,7 +141,7 @@ void attn::makeKeyValueSteps(RewriterBase &rewriter, AttentionGradKeyValueOp op)
   rewriter.setInsertionPointAfter(step);
   scf::YieldOp::create(rewriter, loc, step->getResults());
   rewriter.setInsertionPointAfter(loop);
-  endSum(rewriter, loc, op.getDKey(), loop.getResult(0), scale);
-  endSum(rewriter, loc, op.getDValue(), loop.getResult(1), /*scale=*/Value());
+  endSum(rewriter, loc, op.getDKey(), keys, loop.getResult(0), scale);
+  endSum(rewriter, loc, op.getDValue(), keys, loop.getResult(1), /*scale=*/Value());
   rewriter.eraseOp(op);
 }

@@ -135,7 +135,8 @@ struct PruneMaskedTilesPass : RoomPass<attn::impl::PruneMaskedTilesPassBase<Prun
     for (AbsorbingOpInterface step : steps) {
       FailureOr<StepLoop> over = matchStepLoop(rewriter, step);
       if (succeeded(over))
-        prune(rewriter, *over, certainFirst);
+        // Only the softmax's steps are delayed past their first.
+        prune(rewriter, *over, certainFirst && isa<OnlineAttentionOp>(step));
       else
         remark::missed(step.getLoc(), remark::RemarkOpts::name("mask-tiles").category("attn"))
             << "not in a loop made by attn-tile-kv-loop: no tile is pruned";

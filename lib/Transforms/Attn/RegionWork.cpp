@@ -21,12 +21,13 @@ static void measure(Region &region, RegionWork &work) {
   if (region.empty())
     return;
   DenseMap<Value, unsigned> variations;
-  // The row and the key are the last two arguments; in a score region the score comes first.
+  // The row and the key are the last two arguments; scores and their gradients come before the
+  // four.
   ValueRange positions = region.getArguments().take_back(2);
   variations[positions[0]] = Rows;
   variations[positions[1]] = Keys;
-  if (region.getNumArguments() == 5)
-    variations[region.getArgument(0)] = Scores;
+  for (Value score : region.getArguments().drop_back(4))
+    variations[score] = Scores;
   for (Operation &op : region.front().without_terminator()) {
     unsigned variation = None;
     for (Value operand : op.getOperands())
@@ -40,9 +41,9 @@ static void measure(Region &region, RegionWork &work) {
   }
 }
 
-RegionWork attn::measureRegions(AttentionOp op) {
+RegionWork attn::measureRegions(Operation *op) {
   RegionWork work;
-  measure(op.getScore(), work);
-  measure(op.getMask(), work);
+  for (Region &region : op->getRegions())
+    measure(region, work);
   return work;
 }

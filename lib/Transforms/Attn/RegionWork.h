@@ -24,7 +24,7 @@ struct RegionWork {
 };
 
 /// The work of both regions of `op`.
-RegionWork measureRegions(AttentionOp op);
+RegionWork measureRegions(mlir::Operation *op);
 
 } // namespace attn
 

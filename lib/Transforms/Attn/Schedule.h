@@ -10,6 +10,7 @@
 
 #include "dialects/Attn/IR/AttnDialect.h"
 #include "lib/Transforms/Attn/GPUBlock.h"
+#include "lib/Transforms/Attn/GradBlock.h"
 #include "mlir/IR/Operation.h"
 
 namespace attn {
@@ -35,6 +36,19 @@ inline GPUBlock getGPUBlock(int64_t headDim, int64_t valueDim, mlir::Type elemen
           schedule.getBlockN(),
           schedule.getStages(),
           schedule.getConsumers()};
+}
+
+/// The block that a schedule makes of one pass of gradients.
+inline GradBlock getGradBlock(int64_t headDim, int64_t valueDim, mlir::Type element, bool rowsRun,
+                              ScheduleAttr schedule) {
+  int64_t m = schedule.getBlockM(), n = schedule.getBlockN();
+  return {headDim,
+          valueDim,
+          element.getIntOrFloatBitWidth() / 8,
+          rowsRun,
+          rowsRun ? n : m,
+          rowsRun ? m : n,
+          schedule.getStages()};
 }
 
 } // namespace attn

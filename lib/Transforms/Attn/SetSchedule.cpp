@@ -23,14 +23,37 @@ using namespace mlir;
 using namespace attn;
 
 /// Why the op's schedule does not work on the machine, if it does not. Elements of more than 16
-/// bits have no products there, which room 4 says.
-static LogicalResult checkBlock(AttentionOp op, const Machine &machine, ScheduleAttr schedule) {
-  RankedTensorType query = op.getQuery().getType();
-  if (query.getElementTypeBitWidth() > 16)
+/// bits have no products there, which room 4 says. Sums by rows take any block of rows.
+static LogicalResult checkBlock(Operation *op, const Machine &machine, ScheduleAttr schedule) {
+  auto scored = dyn_cast<ScoredOpInterface>(op);
+  if (!scored || scored.getQuery().getType().getElementTypeBitWidth() > 16)
     return success();
-  std::string why = refuseBlock(
-      machine, getGPUBlock(op.getHeadDim(), op.getValueDim(), query.getElementType(), schedule));
-  return why.empty() ? success() : op.emitOpError(why);
+  Type element = scored.getQuery().getType().getElementType();
+  int64_t d = scored.getHeadDim(), dv = scored.getValueDim();
+  std::string why =
+      isa<AttentionOp>(op)
+          ? refuseBlock(machine, getGPUBlock(d, dv, element, schedule))
+          : refuseGradBlock(
+                machine, getGradBlock(d, dv, element, isa<AttentionGradKeyValueOp>(op), schedule));
+  return why.empty() ? success() : op->emitOpError(why);
+}
+
+/// Rows or keys of two warpgroups for each pass of gradients, and for the sums by rows.
+static BlockSizes chooseGrad(Operation *op, const Machine &machine) {
+  auto scored = dyn_cast<ScoredOpInterface>(op);
+  int64_t rows = 2 * machine.productRows;
+  if (!scored)
+    return {rows, rows, 1, "cuda-rows"};
+  bool rowsRun = isa<AttentionGradKeyValueOp>(op);
+  // A score is kept for its derivative, and what both compute takes registers beside it.
+  RegionWork work = measureRegions(op);
+  int64_t heldTiles = scored.getScore().empty() ? 0 : 1 + work.weight / 8 + (work.isLong ? 6 : 0);
+  int64_t bytes = std::min<int64_t>(scored.getQuery().getType().getElementTypeBitWidth() / 8, 2);
+  GradBlock block = chooseGradBlock(
+      machine, {scored.getHeadDim(), scored.getValueDim(), bytes, rowsRun, 0, 0, 0}, heldTiles);
+  if (rowsRun)
+    return {block.running, block.owned, block.stages, "cuda-grad-keys"};
+  return {block.owned, block.running, block.stages, "cuda-grad-rows"};
 }
 
 namespace {
@@ -43,7 +66,7 @@ struct SetSchedulePass
   BlockSizes choose(Operation *op, const Machine *machine) {
     auto attention = dyn_cast<AttentionOp>(op);
     if (!attention)
-      return chooseForCPU(lanes, /*bf16Pairs=*/false);
+      return machine ? chooseGrad(op, *machine) : chooseForCPU(lanes, /*bf16Pairs=*/false);
     if (machine)
       return chooseForCUDA(
           *machine, {attention.getHeadDim(), attention.getValueDim(), !attention.getMask().empty(),
@@ -72,14 +95,16 @@ struct SetSchedulePass
     int64_t m = blockM ? int64_t(blockM) : sizes.blockM,
             n = blockN ? int64_t(blockN) : sizes.blockN,
             numStages = machine && stages ? int64_t(stages) : sizes.stages,
-            consumers = machine ? std::max<int64_t>(1, m / machine->productRows) : 1;
+            owned = isa<AttentionGradKeyValueOp>(op) ? n : m,
+            consumers = machine ? std::max<int64_t>(1, owned / machine->productRows) : 1,
+            numSplits = isa<AttentionOp>(op) ? splits.getValue() : 1;
     auto schedule = ScheduleAttr::getChecked([&] { return op->emitOpError(); }, &getContext(), m, n,
-                                             splits.getValue(), numStages, consumers);
+                                             numSplits, numStages, consumers);
     if (!schedule)
       return failure();
     std::string text = llvm::formatv("rule {0} chose block_m {1}, block_n {2}, splits {3}",
                                      blockM || blockN || stages ? StringRef("options") : sizes.rule,
-                                     m, n, splits.getValue());
+                                     m, n, numSplits);
     if (machine)
       text += llvm::formatv(", stages {0}, consumers {1}", numStages, consumers);
     remark::passed(op->getLoc(), remark::RemarkOpts::name("schedule").category("attn")) << text;
@@ -94,7 +119,7 @@ struct SetSchedulePass
         return failure();
       op->setAttr(kScheduleAttrName, schedule = *made);
     }
-    return machine ? checkBlock(cast<AttentionOp>(op), *machine, schedule) : success();
+    return machine ? checkBlock(op, *machine, schedule) : success();
   }
 
   LogicalResult transform() override {
@@ -108,10 +133,8 @@ struct SetSchedulePass
                       tile::TargetAttr::get(&getContext(), machine->name));
     }
     WalkResult walk = module.walk([&](Operation *op) -> WalkResult {
-      if (isa<AttentionOp>(op))
+      if (isa<AttentionOp, RowDeltaOp, AttentionGradQueryOp, AttentionGradKeyValueOp>(op))
         return schedule(op, machine);
-      if (isa<RowDeltaOp, AttentionGradQueryOp, AttentionGradKeyValueOp>(op))
-        return schedule(op, /*machine=*/nullptr);
       return WalkResult::advance();
     });
     return failure(walk.wasInterrupted());

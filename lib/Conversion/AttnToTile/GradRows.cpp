@@ -1,0 +1,62 @@
+//===- GradRows.cpp - gradients a row at a time, on tiles -----------------------------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------------------------===//
+
+#include "dialects/Tile/IR/TileOps.h"
+#include "lib/Conversion/AttnToTile/Recipes.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace attn;
+
+/// The rows of a slice from memory, as f32.
+static Value loadWide(TileBuilder &b, const ArgumentSlice &slice, ArrayRef<int64_t> shape) {
+  Type element = cast<MemRefType>(slice.memref.getType()).getElementType();
+  Value tile = b.load(slice, shape);
+  if (element.isF32())
+    return tile;
+  return arith::ExtFOp::create(b, RankedTensorType::get(shape, b.getF32Type()), tile);
+}
+
+LogicalResult attn::convertGradRows(BlockConverter &block, GradRowsOp op) {
+  TileBuilder &b = block.builder;
+  const ArgumentSlice *output = block.findSlice(op.getOutput()),
+                      *gradient = block.findSlice(op.getDOutput()),
+                      *lse = block.findSlice(op.getLse()),
+                      *lseGradient = op.getDLse() ? block.findSlice(op.getDLse()) : nullptr;
+  if (!output || !gradient || !lse || (op.getDLse() && !lseGradient))
+    return op.emitOpError("expected operands that are slices of the kernel's arguments");
+  int64_t columns = cast<ShapedType>(op.getOutput().getType()).getDimSize(1);
+  int64_t rowShape[] = {block.rows}, shape[] = {block.rows, columns};
+  auto row = RankedTensorType::get(rowShape, b.getF32Type());
+
+  Value product =
+      arith::MulFOp::create(b, loadWide(b, *gradient, shape), loadWide(b, *output, shape));
+  Value delta = tile::ReduceOp::create(b, row, tile::Combiner::Add, product, /*init=*/Value());
+  if (lseGradient)
+    delta = arith::SubFOp::create(b, delta, b.load(*lseGradient, rowShape));
+  Value logSum = b.load(*lse, rowShape);
+  Value scaled = arith::MulFOp::create(b, logSum, b.constant(-llvm::numbers::log2e, rowShape));
+  Value lowest = b.constant(kLowest, rowShape);
+  Value negLse2 = arith::SelectOp::create(b, b.isEqual(logSum, kLowest), lowest, scaled);
+  Value results[] = {negLse2, delta};
+  block.mapping.map(op->getResults(), ValueRange(results));
+  return success();
+}
+
+LogicalResult attn::convertGradEnd(BlockConverter &block, GradEndOp op) {
+  TileBuilder &b = block.builder;
+  Value sum = block.lookupInRegisters(op, op.getAcc());
+  Value scale = op.getScale() ? block.lookup(op, op.getScale()) : Value();
+  if (!sum || (op.getScale() && !scale))
+    return failure();
+  if (scale)
+    sum = arith::MulFOp::create(b, sum, b.splat(scale, cast<ShapedType>(sum.getType()).getShape()));
+  Type element = cast<ShapedType>(op.getOutput().getType()).getElementType();
+  block.mapping.map(op->getResult(0), b.narrow(sum, element));
+  return success();
+}

@@ -1,0 +1,272 @@
+//===- GradStep.cpp - one step of a sum of gradients on tiles -------------------------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------------------------===//
+//
+// The steps over keys and over rows are one program with the roles exchanged: tiles have what stays
+// for the block in their rows and what runs in their columns.
+//
+//               rows stay                      keys stay
+//   scores      S  = Q K^T                     S^T  = K Q^T
+//   dP          dP = dO V^T                    dP^T = V dO^T
+//   weights     P  = exp2(T log2 e + neg_lse2) the same, neg_lse2 and delta by column
+//   gradients   dS = grad(S, P (dP - delta))   the same
+//   sums        dQ += dS K                     dV += P^T dO, dK += dS^T Q
+//
+// So P and dS are left operands of products in registers, as they were computed. The product for dV
+// comes before dS is computed, which then has company.
+//
+//===----------------------------------------------------------------------------------------===//
+
+#include "dialects/Tile/IR/TileClearOps.h"
+#include "lib/Analysis/ScoreExtremes/ScoreExtremes.h"
+#include "lib/Conversion/AttnToTile/Recipes.h"
+#include "lib/Conversion/AttnToTile/Regions.h"
+#include "lib/Transforms/Attn/Schedule.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace attn;
+
+namespace {
+/// Weights and gradients of scores, of type f32.
+struct Elements {
+  Value p, ds;
+};
+
+template <typename OpT> class GradStep {
+public:
+  GradStep(BlockConverter &block, OpT op, bool rowsRun)
+      : block(block), b(block.builder), op(op), rowsRun(rowsRun) {}
+
+  /// Finds the operands; false with a diagnostic if one has no form here.
+  LogicalResult prepare();
+  /// S and dP in flight, P.
+  LogicalResult emitWeights();
+  /// dS of P.
+  LogicalResult emitGradients();
+
+  /// Of the element type of the inputs.
+  Value narrow(Value tile) { return b.narrow(tile, element); }
+  Value multiply(Value weights, Value matrix, Value sum) {
+    return tile::MmaOp::create(b, cast<RankedTensorType>(sum.getType()), narrow(weights), matrix,
+                               sum, /*transpose_lhs=*/false, /*transpose_rhs=*/false);
+  }
+  /// The keys as a factor of dS: those that no row keeps may be anything.
+  Value clearDropped(Value keys, Value gradients);
+
+  BlockConverter &block;
+  TileBuilder &b;
+  OpT op;
+  bool rowsRun;
+  Value query, key, value, gradient;
+  SmallVector<Value> sums;
+  Elements elements;
+
+private:
+  Value load(TypedValue<ShapedType> operand, bool runs);
+  /// neg_lse2 or delta, as a tile.
+  Value loadPerRow(Value operand);
+  /// Coordinates along rows or keys, within the tensors where `isClamped`.
+  Value emitPositions(bool ofRows, bool isClamped);
+  LogicalResult emitKeep();
+
+  Type element;
+  RankedTensorType shape;
+  /// Whether the tile of what runs may end early.
+  bool isShort = false;
+  Value runningSize, fixedSize;
+  SmallVector<Value> at;
+  /// The scaled dot products, where a region asks for them, and dP.
+  Value scores, outputGradients, delta;
+  SmallVector<Value> coordinates;
+  Value keep, isKept, keepsAll;
+};
+} // namespace
+
+template <typename OpT> Value GradStep<OpT>::load(TypedValue<ShapedType> operand, bool runs) {
+  const ArgumentSlice *slice = block.findSlice(operand);
+  if (!slice) {
+    op.emitOpError(
+        "expected query, key, value and d_output to be slices of the kernel's arguments");
+    return {};
+  }
+  (runs ? runningSize : fixedSize) = slice->sizes.front();
+  return b.load(*slice, {shape.getDimSize(runs ? 1 : 0), operand.getType().getDimSize(1)});
+}
+
+template <typename OpT> Value GradStep<OpT>::loadPerRow(Value operand) {
+  const ArgumentSlice *slice = block.findSlice(operand);
+  if (!slice) {
+    op.emitOpError("expected neg_lse2 and delta to be slices of the kernel's arguments");
+    return {};
+  }
+  if (!rowsRun) {
+    // They stay for the block: read once, before the loops.
+    OpBuilder::InsertionGuard guard(b);
+    block.moveBeforeLoops();
+    Value row = b.load(*slice, {shape.getDimSize(0)});
+    return b.rowsToTile(row, shape.getDimSize(1));
+  }
+  SmallVector<Value> indices = slice->position;
+  auto positions = shape.clone(b.getIndexType());
+  Value column = tile::CoordOp::create(b, positions, 1, indices.back());
+  if (isShort)
+    column = b.clampBelow(column, indices.back(), slice->sizes.front());
+  indices.back() = column;
+  return tile::GatherOp::create(b, shape, slice->memref, indices);
+}
+
+template <typename OpT> LogicalResult GradStep<OpT>::prepare() {
+  element = cast<ShapedType>(op.getQuery().getType()).getElementType();
+  if (!element.isF16() && !element.isBF16())
+    return op.emitOpError("expected f16 or bf16 elements on this target, got ") << element;
+  auto schedule = op->template getAttrOfType<ScheduleAttr>(kScheduleAttrName);
+  int64_t running = !schedule ? block.rows : rowsRun ? schedule.getBlockM() : schedule.getBlockN();
+  shape = RankedTensorType::get({block.rows, running}, b.getF32Type());
+  TypedValue<ShapedType> runningMatrix = rowsRun ? op.getQuery() : op.getKey();
+  isShort = runningMatrix.getType().getDimSize(0) != running;
+  for (OpFoldResult position : op.getMixedOrigin())
+    at.push_back(block.lookup(op, position));
+  for (Value sum : op.getDpsInits()) {
+    sums.push_back(block.lookupInRegisters(op, sum));
+    if (!sums.back())
+      return failure();
+  }
+  if (llvm::is_contained(at, Value()))
+    return failure();
+  query = load(op.getQuery(), rowsRun);
+  key = load(op.getKey(), !rowsRun);
+  value = load(op.getValue(), !rowsRun);
+  gradient = load(op.getDOutput(), rowsRun);
+  return success(query && key && value && gradient);
+}
+
+template <typename OpT> Value GradStep<OpT>::emitPositions(bool ofRows, bool isClamped) {
+  bool runs = ofRows == rowsRun;
+  Value first = at[ofRows ? 2 : 3];
+  Value positions = tile::CoordOp::create(b, shape.clone(b.getIndexType()), runs ? 1 : 0, first);
+  if (!isClamped || (runs && !isShort))
+    return positions;
+  return b.clampBelow(positions, first, runs ? runningSize : fixedSize);
+}
+
+template <typename OpT> LogicalResult GradStep<OpT>::emitKeep() {
+  if (!op.getMask().empty()) {
+    keepsAll = isShort ? Value() : findKeepsAll(op.getMask());
+    SmallVector<Value> arguments = {at[0], at[1], coordinates[0], coordinates[1]};
+    keep = inlineRegion(block, op.getMask(), arguments, shape);
+    if (!keep)
+      return failure();
+  }
+  if (isShort) {
+    Value first = at[rowsRun ? 2 : 3];
+    Value column = emitPositions(rowsRun, /*isClamped=*/false);
+    Value end = b.createOrFold<arith::AddIOp>(first, runningSize);
+    Value isInside =
+        arith::CmpIOp::create(b, arith::CmpIPredicate::slt, column, b.splat(end, shape.getShape()));
+    keep = keep ? arith::AndIOp::create(b, keep, isInside).getResult() : isInside;
+  }
+  return success();
+}
+
+template <typename OpT> LogicalResult GradStep<OpT>::emitWeights() {
+  Value negLse2 = loadPerRow(op.getNegLse2());
+  delta = loadPerRow(op.getDelta());
+  Value scale = block.lookup(op, op.getScale());
+  if (!negLse2 || !delta || !scale)
+    return failure();
+  auto multiplyTransposed = [&](Value rowsOf, Value keysOf) -> Value {
+    return tile::MmaOp::create(b, shape, rowsRun ? keysOf : rowsOf, rowsRun ? rowsOf : keysOf,
+                               /*acc=*/Value(), /*transpose_lhs=*/false, /*transpose_rhs=*/true);
+  };
+  scores = multiplyTransposed(query, key);
+  outputGradients = multiplyTransposed(gradient, value);
+
+  bool hasRegions = !op.getScore().empty() || !op.getGrad().empty();
+  bool reads =
+      readsTensors(op.getScore()) || readsTensors(op.getMask()) || readsTensors(op.getGrad());
+  // Rows that are not there would keep what no other does.
+  coordinates = {emitPositions(/*ofRows=*/true, reads || (!rowsRun && !op.getMask().empty())),
+                 emitPositions(/*ofRows=*/false, reads)};
+  Value factor = arith::ConstantOp::create(b, b.getF32FloatAttr(llvm::numbers::log2e));
+  Value t = scores;
+  if (hasRegions)
+    t = scores = arith::MulFOp::create(b, scores, b.splat(scale, shape.getShape()));
+  else
+    factor = b.createOrFold<arith::MulFOp>(scale, factor);
+  if (!op.getScore().empty())
+    t = inlineRegion(block, op.getScore(), {t, at[0], at[1], coordinates[0], coordinates[1]},
+                     shape);
+  if (!t || failed(emitKeep()))
+    return failure();
+  b.setLoc(op.getLoc());
+  Value exponent = math::FmaOp::create(b, t, b.splat(factor, shape.getShape()), negLse2);
+  elements.p = math::Exp2Op::create(b, exponent);
+  Value zero = b.constant(0, shape.getShape());
+  if (keep)
+    elements.p = arith::SelectOp::create(b, keep, elements.p, zero);
+  // What is kept may have a weight of 0 beside an infinite score.
+  isKept = keep;
+  if (!op.getMask().empty() || mayDropKeys(op.getScore()))
+    isKept = arith::CmpFOp::create(b, arith::CmpFPredicate::UNE, elements.p, zero);
+  return success();
+}
+
+template <typename OpT> LogicalResult GradStep<OpT>::emitGradients() {
+  Value zero = b.constant(0, shape.getShape());
+  auto dropUnkept = [&](Value tile) -> Value {
+    return isKept ? arith::SelectOp::create(b, isKept, tile, zero).getResult() : tile;
+  };
+  Value difference = arith::SubFOp::create(b, outputGradients, delta);
+  elements.ds = dropUnkept(arith::MulFOp::create(b, elements.p, difference));
+  if (op.getGrad().empty())
+    return success();
+  elements.ds =
+      inlineRegion(block, op.getGrad(),
+                   {scores, elements.ds, at[0], at[1], coordinates[0], coordinates[1]}, shape);
+  if (!elements.ds)
+    return failure();
+  b.setLoc(op.getLoc());
+  elements.ds = dropUnkept(elements.ds);
+  return success();
+}
+
+template <typename OpT> Value GradStep<OpT>::clearDropped(Value keys, Value gradients) {
+  bool dropsItself = dropsKeysItself(op.getScore());
+  if (!dropsItself && op.getMask().empty())
+    return keys;
+  Value clears;
+  if (keepsAll && !dropsItself) {
+    Value yes = arith::ConstantOp::create(b, b.getBoolAttr(true));
+    clears = arith::XOrIOp::create(b, block.lookup(op, keepsAll), yes);
+  }
+  return tile::ClearUnreadOp::create(b, keys.getType(), keys, gradients, clears).getResult();
+}
+
+LogicalResult attn::convertGradStep(BlockConverter &block, GradQueryStepOp op) {
+  GradStep step(block, op, /*rowsRun=*/false);
+  if (failed(step.prepare()) || failed(step.emitWeights()) || failed(step.emitGradients()))
+    return failure();
+  Value gradients = step.narrow(step.elements.ds);
+  Value keys = step.clearDropped(step.key, gradients);
+  block.mapping.map(op->getResult(0), step.multiply(gradients, keys, step.sums[0]));
+  return success();
+}
+
+LogicalResult attn::convertGradStep(BlockConverter &block, GradKeyValueStepOp op) {
+  GradStep step(block, op, /*rowsRun=*/true);
+  if (failed(step.prepare()) || failed(step.emitWeights()))
+    return failure();
+  Value valueSum = step.multiply(step.elements.p, step.gradient, step.sums[1]);
+  if (failed(step.emitGradients()))
+    return failure();
+  Value results[] = {step.multiply(step.elements.ds, step.query, step.sums[0]), valueSum};
+  block.mapping.map(op->getResults(), ValueRange(results));
+  return success();
+}

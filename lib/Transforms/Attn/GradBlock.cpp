@@ -1,0 +1,139 @@
+//===- GradBlock.cpp - what a block of gradients takes of a GPU -------------------------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------------------------===//
+
+#include "lib/Transforms/Attn/GradBlock.h"
+#include "lib/Transforms/Attn/GPUBlock.h"
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/MathExtras.h"
+#include <algorithm>
+
+using namespace attn;
+using llvm::formatv;
+
+/// Addresses, coordinates, slots and what else a thread has beside tiles, with the rule's margin.
+static constexpr int64_t kOtherRegisters = 32;
+
+static int64_t getConsumers(const Machine &machine, const GradBlock &block) {
+  return block.owned / machine.productRows;
+}
+
+/// Of a thread of a consumer for the sums, and for `quarters` of a tile beside them: each of 128
+/// has one half of every column of its 64 rows.
+static int64_t getRegisters(const Machine &machine, const GradBlock &block, int64_t quarters) {
+  int64_t sums = block.headDim + (block.rowsRun ? block.valueDim : 0);
+  auto perThread = [&](int64_t columns) {
+    return machine.productRows * columns / machine.warpgroupThreads;
+  };
+  return perThread(sums) + perThread(block.running) * quarters / 4;
+}
+
+/// What the rule takes to be needed.
+static int64_t getSafeRegisters(const Machine &machine, const GradBlock &block, int64_t heldTiles) {
+  // Scores and gradients of weights, half as much for one of them as an operand, and for two
+  // vectors along the columns a quarter of a tile each, and their addresses.
+  int64_t quarters = 4 + 4 + 2 + (block.rowsRun ? 6 : 0) + 4 * heldTiles;
+  return getRegisters(machine, block, quarters) + kOtherRegisters;
+}
+
+/// What is needed in any case: both products, and one of their tiles as an operand.
+static int64_t getLeastRegisters(const Machine &machine, const GradBlock &block) {
+  return getRegisters(machine, block, 4 + 4 + 2) + machine.productRegisters;
+}
+
+static int64_t getBudget(const Machine &machine, const GradBlock &block) {
+  return machine.budgets[getConsumers(machine, block) - 1].consumer;
+}
+
+/// Matrices that stay, and rings of those that run: one that is summed over both ways, and whose
+/// columns do not fill whole products, has two places.
+static int64_t countSharedBytes(const Machine &machine, const GradBlock &block) {
+  auto getBytes = [&](int64_t rows, int64_t columns, bool isSummed) {
+    return getTileBytes(machine, rows, columns * block.elementBytes, isSummed);
+  };
+  auto getRing = [&](int64_t columns, bool isFactor) {
+    int64_t bytes = getBytes(block.running, columns, /*isSummed=*/true);
+    bool fillsProducts = columns * block.elementBytes % machine.sumBytes == 0;
+    if (isFactor && !fillsProducts)
+      bytes += getBytes(block.running, columns, /*isSummed=*/false);
+    return bytes * block.stages;
+  };
+  int64_t fixed =
+      getBytes(block.owned, block.headDim, true) + getBytes(block.owned, block.valueDim, true);
+  // Barriers, and marks of what is read.
+  return fixed + getRing(block.headDim, true) + getRing(block.valueDim, block.rowsRun) +
+         machine.stageBytes;
+}
+
+static bool fits(const Machine &machine, const GradBlock &block, int64_t heldTiles) {
+  return getSafeRegisters(machine, block, heldTiles) <= getBudget(machine, block) &&
+         countSharedBytes(machine, block) <= machine.sharedBytes;
+}
+
+static int64_t getRunningStep(const Machine &machine, const GradBlock &block) {
+  return getKeyStep(machine, block.headDim, block.valueDim, block.elementBytes);
+}
+
+GradBlock attn::chooseGradBlock(const Machine &machine, GradBlock block, int64_t heldTiles) {
+  int64_t step = getRunningStep(machine, block), most = 2 * machine.productRows;
+  block.owned = 2 * machine.productRows;
+  for (block.stages = 2; block.stages > 0; --block.stages)
+    for (block.running = llvm::alignDown(most, step); block.running > 0; block.running -= step)
+      if (fits(machine, block, heldTiles))
+        return block;
+  block.stages = 1;
+  block.running = step;
+  return block;
+}
+
+/// `size` as a multiple of `step` up to `most`; empty if it is one.
+static std::string refuseSize(const Machine &machine, llvm::StringRef what, int64_t size,
+                              int64_t step, int64_t most) {
+  if (size > 0 && size % step == 0 && size <= most)
+    return {};
+  int64_t nearest =
+      std::clamp<int64_t>(llvm::alignTo(std::max<int64_t>(size, 1), step), step, most);
+  return formatv("expected {0} in multiples of {1} up to {2} for gradients on {3}, got {4}; the "
+                 "nearest is {5}",
+                 what, step, most, machine.name, size, nearest);
+}
+
+std::string attn::refuseGradBlock(const Machine &machine, const GradBlock &block) {
+  for (int64_t columns : {block.headDim, block.valueDim})
+    if (std::string why = refuseSize(machine, "head dimensions", columns, machine.productColumnStep,
+                                     machine.productColumns);
+        !why.empty())
+      return why;
+  llvm::StringRef owned = block.rowsRun ? "block_n" : "block_m",
+                  running = block.rowsRun ? "block_m" : "block_n";
+  int64_t mostOwned = 2 * machine.productRows;
+  if (std::string why = refuseSize(machine, owned, block.owned, machine.productRows, mostOwned);
+      !why.empty())
+    return why;
+  if (std::string why = refuseSize(machine, running, block.running, getRunningStep(machine, block),
+                                   machine.productColumns);
+      !why.empty())
+    return why;
+  if (std::string why = refuseSize(machine, "stages", block.stages, 1, machine.stages);
+      !why.empty())
+    return why;
+  int64_t registers = getLeastRegisters(machine, block), budget = getBudget(machine, block);
+  int64_t bytes = countSharedBytes(machine, block);
+  if (registers <= budget && bytes <= machine.sharedBytes)
+    return {};
+  GradBlock nearest = chooseGradBlock(machine, block, /*heldTiles=*/0);
+  std::string end = "no block fits these head dimensions";
+  if (fits(machine, nearest, /*heldTiles=*/0))
+    end =
+        formatv("the nearest is {0} {1} and stages {2}", running, nearest.running, nearest.stages);
+  if (registers > budget)
+    return formatv("expected sums and scores of gradients that fit the {0} registers of a thread "
+                   "on {1}, got {2}; {3}",
+                   budget, machine.name, registers, end);
+  return formatv("expected a block of gradients that fits {0} bytes of shared memory on {1}, got "
+                 "{2}; {3}",
+                 machine.sharedBytes, machine.name, bytes, end);
+}

@@ -1,0 +1,23 @@
+// RUN: attn-opt %s --attn-set-schedule=target=cuda | FileCheck %s
+// RUN: not attn-opt %s --attn-set-schedule="target=cuda block-n=80" 2>&1 | FileCheck %s --check-prefix=OWNED
+
+!d64 = tensor<?x?x?x64xbf16>
+!d128 = tensor<?x?x?x128xbf16>
+!r = tensor<?x?x?xf32>
+
+// Blocks own rows, or keys; what runs leaves room for the sums, two for keys.
+// OWNED: error: 'attn.attention_grad_key_value' op expected block_n in multiples of 64 up to 128 for gradients on sm_90a, got 80; the nearest is 128
+// CHECK-LABEL: func @gradients
+func.func @gradients(%a: !d64, %b: !d128, %lse: !r, %c: f32) -> (!d64, !d64, !d64, !d128, !d128, !d128) {
+  // CHECK: attn.row_delta {{.*}}schedule<block_m = 128,
+  // CHECK: attn.attention_grad_query {{.*}}schedule<block_m = 128, block_n = 128, stages = 2, consumers = 2>
+  // CHECK: attn.attention_grad_key_value {{.*}}schedule<block_m = 64, block_n = 128, stages = 2, consumers = 2>
+  // CHECK: attn.attention_grad_query {{.*}}schedule<block_m = 128, block_n = 112, stages = 2, consumers = 2>
+  // CHECK: attn.attention_grad_key_value {{.*}}schedule<block_m = 32, block_n = 128, stages = 2, consumers = 2>
+  %nl, %delta = attn.row_delta %a, %a, %lse : !d64, !d64, !r -> !r, !r
+  %0 = attn.attention_grad_query %a, %a, %a, %a, %nl, %delta : !d64, !d64, !d64, !d64, !r, !r -> d_query(!d64)
+  %1:2 = attn.attention_grad_key_value %a, %a, %a, %a, %nl, %delta : !d64, !d64, !d64, !d64, !r, !r -> d_key(!d64) d_value(!d64)
+  %2 = attn.attention_grad_query %b, %b, %b, %b, %nl, %delta : !d128, !d128, !d128, !d128, !r, !r -> d_query(!d128)
+  %3:2 = attn.attention_grad_key_value %b, %b, %b, %b, %nl, %delta : !d128, !d128, !d128, !d128, !r, !r -> d_key(!d128) d_value(!d128)
+  return %0, %1#0, %1#1, %2, %3#0, %3#1 : !d64, !d64, !d64, !d128, !d128, !d128
+}

@@ -1,0 +1,73 @@
+//===- GradBlockTest.cpp - blocks of gradients fit, or are refused with the nearest -----------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------------------------===//
+
+#include "lib/Transforms/Attn/GradBlock.h"
+#include "llvm/ADT/StringRef.h"
+#include "gtest/gtest.h"
+
+using namespace attn;
+
+static const Machine &getHopper() { return *findMachine("sm_90a"); }
+
+/// Of 16-bit elements, with the sizes of the rule.
+static GradBlock choose(int64_t headDim, int64_t valueDim, bool rowsRun) {
+  return chooseGradBlock(getHopper(), {headDim, valueDim, 2, rowsRun, 0, 0, 0}, /*heldTiles=*/0);
+}
+
+TEST(GradBlockTest, RulesChoiceFits) {
+  for (int64_t d = 8; d <= 256; d += 8)
+    for (int64_t dv = 8; dv <= 256; dv += 8)
+      for (bool rowsRun : {false, true}) {
+        GradBlock block = choose(d, dv, rowsRun);
+        // Sums for keys and values share the registers of a thread.
+        bool mayNotFit = rowsRun && d + dv > 320;
+        if (!mayNotFit)
+          EXPECT_EQ(refuseGradBlock(getHopper(), block), "") << d << " " << dv << " " << rowsRun;
+        EXPECT_GT(block.running, 0);
+        EXPECT_EQ(block.owned, 128);
+      }
+}
+
+TEST(GradBlockTest, WideHeadsAreRefused) {
+  EXPECT_EQ(refuseGradBlock(getHopper(), choose(256, 256, /*rowsRun=*/true)),
+            "expected sums and scores of gradients that fit the 240 registers of a thread on "
+            "sm_90a, got 292; no block "
+            "fits these head dimensions");
+}
+
+TEST(GradBlockTest, RefusalsNameTheNearest) {
+  auto expectRefusal = [](GradBlock block, llvm::StringRef part) {
+    std::string why = refuseGradBlock(getHopper(), block);
+    EXPECT_TRUE(llvm::StringRef(why).contains(part)) << why;
+  };
+  GradBlock rows = choose(64, 64, /*rowsRun=*/false), keys = choose(64, 64, /*rowsRun=*/true);
+  GradBlock odd = rows;
+  odd.headDim = 20;
+  expectRefusal(odd, "expected head dimensions in multiples of 8 up to 256 for gradients on "
+                     "sm_90a, got 20; the nearest is 24");
+  odd = rows;
+  odd.owned = 192;
+  expectRefusal(odd, "expected block_m in multiples of 64 up to 128 for gradients on sm_90a, got "
+                     "192; the nearest is 128");
+  odd = keys;
+  odd.owned = 80;
+  expectRefusal(odd, "expected block_n in multiples of 64 up to 128 for gradients on sm_90a, got "
+                     "80; the nearest is 128");
+  odd.owned = 128;
+  odd.running = 40;
+  expectRefusal(odd, "expected block_m in multiples of 16 up to 256 for gradients on sm_90a, got "
+                     "40; the nearest is 48");
+  odd.running = 144;
+  expectRefusal(odd, "fit the 240 registers of a thread on sm_90a, got 260; the nearest is block_m "
+                     "64 and stages 2");
+  odd = rows;
+  odd.stages = 65;
+  expectRefusal(odd, "expected stages in multiples of 1 up to 64");
+  odd = choose(256, 256, /*rowsRun=*/false);
+  odd.stages = 4;
+  expectRefusal(odd, "bytes of shared memory on sm_90a, got ");
+}
