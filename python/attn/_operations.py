@@ -152,7 +152,10 @@ def convert(x: Any, wanted: str) -> Any:
     if given == wanted:
         return x
     if wanted == "int" and given == "float":
-        fail("expected no conversion of a float to an integer", "use // for division that rounds down")
+        fail(
+            "expected no conversion of a float to an integer",
+            "use // for division that rounds down",
+        )
     if wanted == "bool":
         return compare("ne", x, 0)
     return to_type(x.trace, x, TYPE_OF_KIND[wanted])
@@ -417,15 +420,37 @@ def where(condition: Any, a: Any, b: Any) -> Any:
     return trace.emit(f"arith.select {chosen.name}, {x.name}, {y.name} : {type_}", type_, range_)
 
 
-def clip(x: Any, low: Any, high: Any) -> Any:
-    """x, but at least `low` and at most `high`."""
-    return minimum(maximum(x, low), high)
+def clip(x: Any, low: Any = None, high: Any = None, *, min: Any = None, max: Any = None) -> Any:
+    """x, but at least `low` and at most `high`; min= and max= are other names of them."""
+    low, high = (min if low is None else low), (max if high is None else high)
+    x = x if low is None else maximum(x, low)
+    return x if high is None else minimum(x, high)
 
 
 def sigmoid(x: Any) -> Any:
     """1 / (1 + exp(-x))."""
     x = resolve(x)
     return divide(1.0, binary("add", 1.0, unary("exp", binary("mul", x, -1.0))))
+
+
+def _gelu(x: Any, approximate: str = "none") -> Any:
+    if approximate == "tanh":
+        cubed = binary("mul", binary("mul", x, x), x)
+        inner = binary(
+            "mul", math.sqrt(2 / math.pi), binary("add", x, binary("mul", 0.044715, cubed))
+        )
+        share = unary("tanh", inner)
+    else:
+        share = unary("erf", binary("mul", x, math.sqrt(0.5)))
+    return binary("mul", binary("mul", 0.5, x), binary("add", 1.0, share))
+
+
+def _softplus(x: Any, beta: float = 1, threshold: float = 20) -> Any:
+    scaled = binary("mul", x, float(beta))
+    # Of a large number the exponential would be none.
+    small = minimum(scaled, float(threshold))
+    soft = divide(unary("log", binary("add", 1.0, unary("exp", small))), float(beta))
+    return where(compare("gt", scaled, float(threshold)), x, soft)
 
 
 BY_NAME = {
@@ -455,6 +480,17 @@ BY_NAME = {
     "where": where,
     "clip": clip,
     "clamp": clip,
+    "clamp_min": lambda x, low: maximum(x, low),
+    "clamp_max": lambda x, high: minimum(x, high),
+    "relu": lambda x, inplace=False: maximum(x, 0.0),
+    "silu": lambda x, inplace=False: binary("mul", x, sigmoid(x)),
+    "gelu": _gelu,
+    "softplus": _softplus,
+    "square": lambda x: binary("mul", x, x),
+    "reciprocal": lambda x: divide(1.0, x),
+    "log1p": lambda x: unary("log", binary("add", 1.0, x)),
+    "expm1": lambda x: binary("sub", unary("exp", x), 1.0),
+    "masked_fill": lambda x, mask, value: where(mask, value, x),
     "sigmoid": sigmoid,
     "negative": lambda x: -x,
     "neg": lambda x: -x,

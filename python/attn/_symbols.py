@@ -3,6 +3,7 @@ and to functions of NumPy and PyTorch."""
 
 from __future__ import annotations
 
+import functools
 import threading
 from typing import Any, Tuple
 
@@ -45,7 +46,9 @@ class TensorMethods:
 
     def new_full(self, size: Any, fill_value: Any, **options: Any) -> Any:
         if not isinstance(size, (tuple, list)) or len(size):
-            fail(f"expected one element, got new tensors of shape {size!r}", "make them of shape ()")
+            fail(
+                f"expected one element, got new tensors of shape {size!r}", "make them of shape ()"
+            )
         value = resolve(fill_value)
         wanted = kind_of_dtype(options.get("dtype")) or kind(self)
         if isinstance(value, Value):
@@ -83,6 +86,17 @@ class TensorMethods:
         return convert(self, "int")
 
     long = int
+
+    def unsqueeze(self, dim: Any) -> Any:
+        """Beside a row of elements, one is what each of them meets."""
+        return self
+
+    def __getattr__(self, name: str) -> Any:
+        # x.clamp(0, 9) is torch.clamp(x, 0, 9).
+        function = BY_NAME.get(name)
+        if function is None or name.startswith("_"):
+            raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
+        return functools.partial(function, self)
 
 
 class Operand(TensorMethods):

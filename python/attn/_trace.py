@@ -18,6 +18,7 @@ from typing import Any, Callable, Dict, List, Optional, Tuple
 from . import _arrays, _operations
 from ._library import Error
 from ._operations import fail, resolve
+from ._rows import Row, call_by_name
 from ._scan import (
     PLAIN,
     UNSEEN,
@@ -62,6 +63,7 @@ class Capture:
         self.type = "i8" if self.element == "i1" else self.element
         self.rank = len(array.shape)
         self.is_strided = _arrays.is_strided(array)
+        self.last = int(array.shape[-1]) if self.rank else 0
         # The extents that constant indices need.
         self.least = [0] * self.rank
 
@@ -115,9 +117,41 @@ class Proxy:
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = (
         _refuse
     )
-    __lt__ = __le__ = __gt__ = __ge__ = __bool__ = __float__ = __int__ = __index__ = _refuse  # type: ignore
-    __eq__ = __ne__ = _attn_symbol = _refuse  # type: ignore
+    __bool__ = __float__ = __int__ = __index__ = _attn_symbol = _refuse  # type: ignore
     __hash__ = object.__hash__
+
+    def _attn_row(self) -> Row:
+        """Its elements, where one index is missing. The text then tells of this call's array only."""
+        capture = self._capture
+        if capture.rank - len(self._prefix) != 1:
+            self._refuse()
+        self._trace.is_volatile = True
+        read = self._trace.read
+        return Row([read(capture, (*self._prefix, i)) for i in range(capture.last)])
+
+    @classmethod
+    def __torch_function__(
+        cls, function: Any, types: Any, inputs: Any = (), options: Any = None
+    ) -> Any:
+        return call_by_name(function.__name__, inputs, options or {})
+
+    def __eq__(self, other: Any) -> Any:  # type: ignore[override]
+        return self._attn_row() == other
+
+    def __ne__(self, other: Any) -> Any:  # type: ignore[override]
+        return self._attn_row() != other
+
+    def __lt__(self, other: Any) -> Any:
+        return self._attn_row() < other
+
+    def __le__(self, other: Any) -> Any:
+        return self._attn_row() <= other
+
+    def __gt__(self, other: Any) -> Any:
+        return self._attn_row() > other
+
+    def __ge__(self, other: Any) -> Any:
+        return self._attn_row() >= other
 
 
 class ObjectProxy:
