@@ -203,7 +203,12 @@ def test_captures_of_any_strides():
     q, k, v = inputs(m=70, n=90)
     bias = torch.randn(70, 90, 4, device=DEVICE)
     rows = bias.permute(2, 0, 1).contiguous()
-    for x in (rows, bias.permute(2, 0, 1), rows[..., :1].expand(4, 70, 90), rows.mT.contiguous().mT):
+    for x in (
+        rows,
+        bias.permute(2, 0, 1),
+        rows[..., :1].expand(4, 70, 90),
+        rows.mT.contiguous().mT,
+    ):
         score = lambda s, b, h, i, j: s + x[h, i, j]
         mask = lambda b, h, i, j: (x[h, i, j] > -1) | (j == 0)
         check(attn.attention(q, k, v, score=score), reference(q, k, v, score=score)[0])
@@ -456,3 +461,94 @@ def test_disk(tmp_path):
         )
         assert warned.startswith("False True") and "damaged" in warned
         assert run_alone(code, **where) == "True False"
+
+
+def gradients(tensors, d_output, d_lse=None, **how):
+    """Of the definition in f64."""
+    wide = [x.detach().double().requires_grad_() for x in tensors]
+    output, lse = reference(*wide, **how)
+    total = (output * d_output.double()).sum()
+    if d_lse is not None:
+        total = total + (lse * d_lse.double()).sum()
+    return torch.autograd.grad(total, wide)
+
+
+def check_gradients(got, wanted):
+    for x, y in zip(got, wanted):
+        assert x.shape == y.shape and torch.isfinite(x).all()
+        limit = TOLERANCE[x.dtype] * max(1.0, y.abs().max().item())
+        assert ((x.double() - y).abs() <= limit).all(), (x.double() - y).abs().max().item() / limit
+
+
+def recorded(**shape):
+    return [x.requires_grad_() for x in inputs(**shape)]
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("d, dv", [(64, 64), (128, 128), (80, 40)])
+@pytest.mark.parametrize("m, n", [(200, 333), (1, 7), (129, 127), (333, 64)])
+def test_gradients(dtype, d, dv, m, n):
+    tensors = recorded(m=m, n=n, d=d, dv=dv, dtype=dtype)
+    for how in ({}, {"causal": "top_left"}):
+        output = attn.attention(*tensors, **how)
+        d_output = torch.randn_like(output)
+        got = torch.autograd.grad(output, tensors, d_output)
+        check_gradients(got, gradients(tensors, d_output, **how))
+
+
+def test_gradients_of_variants():
+    tensors = recorded()
+    slopes = torch.rand(4, device=DEVICE)
+    for how in (
+        {"window": (50, 0), "causal": "bottom_right"},
+        {"scale": 0.2},
+        {"score": lambda s, b, h, i, j: s - slopes[h] * abs(i - j)},
+        {"mask": lambda b, h, i, j: (i + j) % 3 == 0},
+    ):
+        output, lse = attn.attention(*tensors, return_lse=True, **how)
+        d_output, d_lse = torch.randn_like(output), torch.randn_like(lse)
+        got = torch.autograd.grad((output, lse), tensors, (d_output, d_lse))
+        if "score" in how:
+            how["score"] = lambda s, b, h, i, j: s - slopes.double()[h] * (i - j).abs()
+        check_gradients(got, gradients(tensors, d_output, d_lse, **how))
+
+
+def test_gradients_of_rows_first_and_strange_outputs():
+    rows = [x.detach().transpose(1, 2).contiguous().requires_grad_() for x in inputs()]
+    output = attn.attention(*rows, layout="bshd")
+    whole = [x.transpose(1, 2) for x in rows]
+    b, m, h, dv = output.shape
+    for d_output in (
+        torch.ones_like(output),
+        torch.randn(b, 1, h, dv, device=DEVICE, dtype=output.dtype).expand(output.shape),
+        torch.randn(b, h, m, dv, device=DEVICE, dtype=output.dtype).transpose(1, 2),
+        torch.randn(output.numel() + 1, device=DEVICE, dtype=output.dtype)[1:].view(output.shape),
+    ):
+        got = torch.autograd.grad(output, rows, d_output, retain_graph=True)
+        wanted = gradients(whole, d_output.transpose(1, 2))
+        check_gradients([x.transpose(1, 2) for x in got], wanted)
+
+
+def test_gradients_are_the_same_bits():
+    tensors = recorded(b=3)
+    d_output = torch.randn(3, 4, 200, 64, device=DEVICE, dtype=torch.bfloat16)
+    first = torch.autograd.grad(attn.attention(*tensors, causal=True), tensors, d_output)
+    for _ in range(5):
+        again = torch.autograd.grad(attn.attention(*tensors, causal=True), tensors, d_output)
+        assert all(torch.equal(x, y) for x, y in zip(first, again))
+    one = [x[1:2].detach().requires_grad_() for x in tensors]
+    alone = torch.autograd.grad(attn.attention(*one, causal=True), one, d_output[1:2])
+    assert all(torch.equal(x[1:2], y) for x, y in zip(first, alone))
+
+
+def test_gradients_on_another_stream():
+    tensors = recorded()
+    attn.attention(*tensors).sum().backward()
+    stream = torch.cuda.Stream()
+    with torch.cuda.stream(stream):
+        torch.cuda._sleep(int(1e7))
+        fresh = [(x.detach() * 2).requires_grad_() for x in tensors]
+        output = attn.attention(*fresh)
+        got = torch.autograd.grad(output, fresh, torch.ones_like(output))
+    stream.synchronize()
+    check_gradients(got, gradients(fresh, torch.ones_like(output)))

@@ -1,0 +1,128 @@
+#!/usr/bin/env python3
+"""attn beside PyTorch's attentions on the GPU, backward: alternating in one process on the same tensors.
+
+The grid, the peers and the rules are those of sdpa.py. What is timed is torch.autograd.grad of q, k and v
+from one recorded output, so that everybody pays autograd's own cost; backward counts 2.5 times the forward's
+operations, whatever is computed again. Errors are those of the gradients of one head against f64.
+
+    PYTHONPATH=python ATTN_LIBRARY=.../libattn.so bench/gpu/sdpa_backward.py --configs 'd128-*' --out backward.json
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import sys
+from pathlib import Path
+from typing import Any, Callable, Dict, List
+
+import torch
+
+import measure
+from peers import NAMES as PEERS
+from peers import make_peers
+from sdpa import HIDDEN, TOKENS, Config, list_configs, make_ours, time_first
+from variants import Tensor, Variant, count_flops, make_variant
+
+Call = Callable[[], Any]
+
+
+def make_backward(forward: Call, tensors: List[Tensor], d_output: Tensor) -> Call:
+    """The gradients of what `forward` gives, recorded once."""
+    output = forward()
+    return lambda: torch.autograd.grad(output, tensors, d_output, retain_graph=True)
+
+
+def find_reference(variant: Variant, tensors: List[Tensor], d_output: Tensor, head: int) -> List[Tensor]:
+    """Gradients of one head of the first batch in f64, by rows at a time."""
+    q, k, v = (x[0, head].detach().double().requires_grad_() for x in tensors)
+    length, d = q.shape
+    total: List[Tensor] = [torch.zeros_like(x) for x in (q, k, v)]
+    columns = torch.arange(length, device=q.device)
+    for first in range(0, length, 2048):
+        rows = torch.arange(first, min(first + 2048, length), device=q.device)
+        s = q[rows] @ k.T / math.sqrt(d)
+        at = (0, torch.tensor(head, device=q.device), rows[:, None], columns[None])
+        if variant.score:
+            s = variant.score(s, *at)
+        if variant.mask:
+            s = s.masked_fill(~variant.mask(*at), -math.inf)
+        output = torch.softmax(s, -1) @ v
+        found = torch.autograd.grad(output, (q, k, v), d_output[0, head, rows].double())
+        total = [x + y for x, y in zip(total, found)]
+    return total
+
+
+def measure_config(config: Config, o: argparse.Namespace) -> Dict[str, Any]:
+    batch, heads = TOKENS // config.length, HIDDEN // config.d
+    torch.manual_seed(0)
+    shape = (batch, heads, config.length, config.d)
+    tensors = [torch.randn(shape, device="cuda", dtype=torch.bfloat16, requires_grad=True) for _ in range(3)]
+    d_output = torch.randn(shape, device="cuda", dtype=torch.bfloat16)
+    variant = make_variant(config.variant, batch, heads, config.length)
+    flops = 2.5 * count_flops(variant, batch, heads, config.length, config.d, config.d)
+    ours = make_backward(make_ours(variant, *tensors), tensors, d_output)
+    first_ms = time_first(ours)
+    peers = make_peers([p for p in o.peers.split(",") if p], variant, *tensors)
+    calls = {"attn": ours, **{name: make_backward(call, tensors, d_output) for name, call in peers.items()}}
+    head = min(1, heads - 1)
+    reference = find_reference(variant, tensors, d_output, head)
+    errors = {
+        name: [((x[0, head].double() - r).norm() / r.norm()).item() for x, r in zip(call(), reference)]
+        for name, call in calls.items()
+    }
+    del reference
+    times = measure.interleave(calls, o.rounds, o.seconds)
+    return {
+        "config": config.name, "variant": config.variant, "B": batch, "H": heads, "S": config.length, "D": config.d,
+        "first_call_ms": first_ms, "errors": errors, "ms": times,
+        "tflops": {name: measure.tflops(flops, t) for name, t in times.items()},
+        "spread": {name: measure.spread(t) for name, t in times.items()},
+        "ratio": {name: measure.ratio(times["attn"], times[name]) for name in calls if name != "attn"},
+    }
+
+
+def describe(row: Dict[str, Any]) -> str:
+    """One line of the table."""
+    columns = [f"{row['config']:22}"]
+    for name in ("attn", *PEERS):
+        columns.append(f"{row['tflops'][name]:7.1f}" if name in row["tflops"] else f"{'-':>7}")
+    for name in PEERS:
+        columns.append(f"{row['ratio'][name]:6.3f}" if name in row["ratio"] else f"{'-':>6}")
+    ours = max(row["errors"]["attn"])
+    theirs = min((max(e) for name, e in row["errors"].items() if name != "attn"), default=math.nan)
+    columns.append(f"{ours:8.1e} {theirs:8.1e} {row['first_call_ms']:6.0f}ms")
+    return " ".join(columns)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--configs", default="*", help="patterns of names such as d128-causal-s8192, with commas between")
+    parser.add_argument("--peers", default=",".join(PEERS), help="of " + ", ".join(PEERS))
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--seconds", type=float, default=0.3, help="per candidate and round")
+    parser.add_argument("--out", type=Path, help="write the result here, as JSON")
+    o = parser.parse_args()
+    heads = [f"{'':22}", *[f"{name:>7}" for name in ("attn", *PEERS)], *[f"{name:>6}" for name in PEERS]]
+    print(" ".join(heads), "   error   theirs   first", flush=True)
+    rows, is_right = [], True
+    for config in list_configs(o.configs):
+        try:
+            row = measure_config(config, o)
+        except Exception as error:  # One that fails leaves the others.
+            print(f"{config.name:22} failed: {str(error).splitlines()[0]}", flush=True)
+            is_right = False
+            continue
+        rows.append(row)
+        print(describe(row), flush=True)
+        theirs = min((max(e) for name, e in row["errors"].items() if name != "attn"), default=1e-2)
+        is_right &= max(row["errors"]["attn"]) <= 2 * theirs + 1e-3
+        if o.out:
+            o.out.write_text(json.dumps({"machine": measure.describe_machine(), "configs": rows}, indent=1) + "\n")
+        torch.cuda.empty_cache()
+    return int(not is_right)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
