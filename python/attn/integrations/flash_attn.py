@@ -25,12 +25,13 @@ def _make_score(softcap: float, slopes: Optional[torch.Tensor]) -> Optional[Call
     """What comes to a product, softcap before the bias."""
     if not softcap and slopes is None:
         return None
+    is_of_batches = slopes is not None and slopes.ndim == 2
 
     def score(s: Any, b: Any, h: Any, q: Any, kv: Any) -> Any:
         if softcap:
             s = softcap * attn.tanh(s / softcap)
         if slopes is not None:
-            slope = slopes[h] if slopes.ndim == 1 else slopes[b, h]
+            slope = slopes[b, h] if is_of_batches else slopes[h]
             # Rows count from the last one and the last key.
             s = s - slope * abs(q + attn.key_length - attn.query_length - kv)
         return s
