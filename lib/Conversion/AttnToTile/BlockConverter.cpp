@@ -170,6 +170,9 @@ LogicalResult BlockConverter::convertSlice(tensor::ExtractSliceOp op) {
     }
   } else {
     slice.memref = lookup(op, op.getSource());
+    if (slice.memref && !isa<MemRefType>(slice.memref.getType()))
+      return op.emitOpError("expected a slice of an argument, got one of a tile ")
+             << slice.memref.getType();
     for (OpFoldResult offset : offsets) {
       slice.position.push_back(slice.memref ? lookup(op, offset) : Value());
       if (!slice.position.back())

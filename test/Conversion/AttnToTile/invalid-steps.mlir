@@ -237,3 +237,18 @@ func.func @partials(%p: tensor<3x2x2x128x64xbf16>, %l: tensor<3x2x2x128xf32>) ->
   } {mapping = [#gpu.block<z>, #gpu.block<y>, #gpu.block<x>]}
   return %r : tensor<2x2x128x64xbf16>
 }
+
+// -----
+
+func.func @constant_keys(%q: tensor<2x2x128x64xbf16>, %scale: f32) -> tensor<2x2x128x64xbf16> {
+  %init = tensor.empty() : tensor<2x2x128x64xbf16>
+  %r = scf.forall (%i, %j, %t) = (0, 0, 0) to (2, 2, 128) step (1, 1, 64) shared_outs(%o = %init) -> (tensor<2x2x128x64xbf16>) {
+    %k = arith.constant dense<1.0> : tensor<64x64xbf16>
+    // expected-error@below {{expected a slice of an argument, got one of a tile 'tensor<64x64xbf16>'}}
+    %kt = tensor.extract_slice %k[0, 0] [32, 64] [1, 1] : tensor<64x64xbf16> to tensor<32x64xbf16>
+    scf.forall.in_parallel {
+      tensor.parallel_insert_slice %k into %o[%i, %j, %t, 0] [1, 1, 64, 64] [1, 1, 1, 1] : tensor<64x64xbf16> into tensor<2x2x128x64xbf16>
+    }
+  } {mapping = [#gpu.block<z>, #gpu.block<y>, #gpu.block<x>]}
+  return %r : tensor<2x2x128x64xbf16>
+}
