@@ -9,6 +9,7 @@
 #include "dialects/Tile/IR/TileClearOps.h"
 #include "dialects/Tile/IR/TileOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -67,6 +68,14 @@ const attn::Machine &attn::tile::getMachine(Operation *op) {
   return getDefaultMachine();
 }
 
+/// Attributes of a dialect are verified before the op that has them, whose type may be none of a
+/// function then.
+static func::FuncOp getFunction(Operation *op) {
+  auto function = dyn_cast<func::FuncOp>(op);
+  auto type = function ? function.getFunctionTypeAttr() : TypeAttr();
+  return type && isa<FunctionType>(type.getValue()) ? function : func::FuncOp();
+}
+
 /// target_c1: `tile.target` is a `#tile.target` on a module
 static LogicalResult verifyTarget(Operation *op, Attribute attribute) {
   if (isa<ModuleOp>(op) && isa<TargetAttr>(attribute))
@@ -76,9 +85,10 @@ static LogicalResult verifyTarget(Operation *op, Attribute attribute) {
 
 /// kernel_c2: every extent names a dimension of a memref argument
 static LogicalResult verifyExtent(FunctionOpInterface function, ExtentAttr extent) {
-  if (extent.getArgument() >= function.getNumArguments())
+  size_t count = function.getArgumentTypes().size();
+  if (extent.getArgument() >= count)
     return function.emitOpError("expected extents of its ")
-           << function.getNumArguments() << " arguments, got argument " << extent.getArgument();
+           << count << " arguments, got argument " << extent.getArgument();
   auto type = dyn_cast<MemRefType>(function.getArgumentTypes()[extent.getArgument()]);
   if (!type || extent.getDim() >= type.getRank())
     return function.emitOpError("expected argument ")
@@ -90,11 +100,11 @@ static LogicalResult verifyExtent(FunctionOpInterface function, ExtentAttr exten
 /// when_c1: `tile.when` lists `#tile.range` of dimensions of a kernel's memref arguments
 static LogicalResult verifyWhen(Operation *op, Attribute attribute) {
   auto ranges = dyn_cast<ArrayAttr>(attribute);
-  auto function = dyn_cast<FunctionOpInterface>(op);
+  func::FuncOp function = getFunction(op);
   bool isRight = ranges && function && op->hasAttr(TileDialect::kKernelAttrName);
   for (Attribute element : isRight ? ranges.getValue() : ArrayRef<Attribute>()) {
     auto range = dyn_cast<RangeAttr>(element);
-    isRight &= range && range.getArgument() < function.getNumArguments();
+    isRight &= range && range.getArgument() < function.getArgumentTypes().size();
     auto type = isRight ? dyn_cast<MemRefType>(function.getArgumentTypes()[range.getArgument()])
                         : MemRefType();
     isRight &= type && range.getDim() < type.getRank();
@@ -158,16 +168,16 @@ LogicalResult TileDialect::verifyOperationAttribute(Operation *op, NamedAttribut
                            "tile.delay or tile.plan of the tile dialect, got '")
            << attribute.getName().getValue() << "'";
   auto kernel = dyn_cast<KernelAttr>(attribute.getValue());
-  auto function = dyn_cast<FunctionOpInterface>(op);
+  func::FuncOp function = getFunction(op);
   // kernel_c1: `tile.kernel` is a `#tile.kernel` on a function without results
   if (!kernel || !function)
     return op->emitOpError("expected #tile.kernel on a function, got ") << attribute.getValue();
   if (function.getNumResults() != 0)
     return op->emitOpError("expected a kernel without results, got ") << function.getNumResults();
   // kernel_c6: a kernel has a body of one block
-  if (!function.getFunctionBody().hasOneBlock())
+  if (!function.getBody().hasOneBlock())
     return op->emitOpError("expected a kernel with a body of one block, got ")
-           << function.getFunctionBody().getBlocks().size();
+           << function.getBody().getBlocks().size();
   for (Attribute dimension : kernel.getGrid())
     for (Attribute factor : cast<ArrayAttr>(dimension))
       if (auto extent = dyn_cast<ExtentAttr>(factor);

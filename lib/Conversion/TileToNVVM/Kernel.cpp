@@ -25,7 +25,7 @@ static constexpr uint64_t kSharedAlignment = 1024;
 // Shared memory
 //===----------------------------------------------------------------------===//
 
-/// Every place and barrier has an offset.
+/// Every place and barrier has an offset, which instructions can add to an address.
 static LogicalResult verifyAllocated(func::FuncOp function) {
   WalkResult walk = function.walk([](Operation *op) {
     if (isa<AllocSharedOp, BarrierInitOp>(op) && !op->hasAttr("offset")) {
@@ -34,7 +34,13 @@ static LogicalResult verifyAllocated(func::FuncOp function) {
     }
     return WalkResult::advance();
   });
-  return failure(walk.wasInterrupted());
+  if (walk.wasInterrupted())
+    return failure();
+  int64_t end = getSharedBytes(function), most = getMachine(function).sharedBytes;
+  if (end <= most)
+    return success();
+  return function.emitOpError("expected places and barriers within ")
+         << most << " bytes of shared memory, got an end at " << end;
 }
 
 static bool isSharedMemory(LLVM::GlobalOp global) {

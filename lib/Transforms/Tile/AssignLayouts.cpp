@@ -99,6 +99,10 @@ static LogicalResult assignLayouts(func::FuncOp kernel) {
       return mma.emitOpError("expected ")
              << 64 * warpgroups << " rows for " << warpgroups << " warpgroups, got "
              << cast<RankedTensorType>(mma.getType()).getDimSize(0);
+    // Four would pass for the parts of sums.
+    if (int64_t columns = mma ? cast<RankedTensorType>(mma.getType()).getDimSize(1) : 8;
+        columns % 8 != 0)
+      return mma.emitOpError("expected columns of a product in multiples of 8, got ") << columns;
     if (mma && failed(verifyContiguous(mma)))
       return failure();
     for (Value result : op->getResults())

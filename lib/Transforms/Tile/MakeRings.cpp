@@ -70,6 +70,8 @@ public:
     for (const Ring &ring : rings)
       if (failed(checkBytes(ring)))
         return failure();
+    if (failed(checkClearings(kernel)))
+      return failure();
     for (Ring &ring : rings) {
       declare(ring);
       schedule(ring);
@@ -90,6 +92,7 @@ public:
 
 private:
   static LogicalResult checkBytes(const Ring &ring);
+  static LogicalResult checkClearings(func::FuncOp kernel);
   void declare(Ring &ring);
   void schedule(Ring &ring);
 
@@ -258,6 +261,24 @@ Value RingMaker::getMarks(RoleAttr role) {
                                   IntegerAttr());
   }
   return place;
+}
+
+/// Marks have a bit for each of 256 columns, and threads clear 16 bits at a time.
+LogicalResult RingMaker::checkClearings(func::FuncOp kernel) {
+  WalkResult walk = kernel.walk([](ClearUnreadOp op) -> WalkResult {
+    auto by = dyn_cast<RankedTensorType>(op.getBy().getType());
+    if (!by || !getKernelRole(op))
+      return WalkResult::advance();
+    auto values = dyn_cast<SharedType>(op.getValues().getType());
+    if (values && values.getElementBytes() == 2 && by.getDimSize(1) <= 256 &&
+        isa<FloatType>(by.getElementType()) && by.getElementTypeBitWidth() == 16 &&
+        isa_and_nonnull<AccAttr>(by.getEncoding()))
+      return WalkResult::advance();
+    return op.emitOpError("expected a shared tile of 16-bit elements, and weights of 16-bit floats "
+                          "in #tile.acc and at most 256 columns, got ")
+           << op.getValues().getType() << " and " << by;
+  });
+  return failure(walk.wasInterrupted());
 }
 
 /// Between the reader's wait for the stage and its product. The second meeting also says that the

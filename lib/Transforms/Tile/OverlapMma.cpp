@@ -86,7 +86,8 @@ static void sinkUsers(MmaWaitOp wait) {
 static bool isOnlyYielded(Operation *op) {
   return llvm::all_of(op->getUsers(), [&](Operation *user) {
     return user == op->getBlock()->getTerminator() ||
-           (isa<ConvertLayoutOp>(user) && isOnlyYielded(user));
+           (isa<ConvertLayoutOp>(user) && user->getBlock() == op->getBlock() &&
+            isOnlyYielded(user));
   });
 }
 

@@ -28,8 +28,8 @@ static LoopLikeOpInterface getInvariantLoop(LoadOp load) {
   LoopLikeOpInterface outermost;
   for (auto loop = load->getParentOfType<LoopLikeOpInterface>(); loop;
        loop = loop->getParentOfType<LoopLikeOpInterface>()) {
-    if (!llvm::all_of(load.getOffsets(),
-                      [&](Value offset) { return loop.isDefinedOutsideOfLoop(offset); }))
+    if (!llvm::all_of(load->getOperands(),
+                      [&](Value operand) { return loop.isDefinedOutsideOfLoop(operand); }))
       break;
     outermost = loop;
   }

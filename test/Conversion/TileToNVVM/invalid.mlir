@@ -76,3 +76,11 @@ func.func @unmarked() attributes {tile.kernel = #tile.kernel<warpgroups = 1, gri
   tile.clear_unread %s by %p : !tile.shared<64x64xbf16, swizzle = 128>, tensor<64x64xbf16, #a>
   return
 }
+
+// -----
+
+// expected-error@+1 {{expected places and barriers within 232448 bytes of shared memory, got an end at 2147483655}}
+func.func @far() attributes {tile.kernel = #tile.kernel<warpgroups = 1, grid = []>} {
+  %b = tile.barrier_init 1 at 2147483647 : !tile.barrier<1>
+  return
+}

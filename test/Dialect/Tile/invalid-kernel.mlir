@@ -231,3 +231,11 @@ func.func @when_c1(%q: memref<?x?xf32>) attributes {
     tile.when = [#tile.range<argument = 0, dim = 2, least = 0, most = 64>]} {
   return
 }
+
+// -----
+
+// The attribute is looked at before the function's own type is.
+// expected-error@+1 {{expected #tile.kernel on a function, got #tile.kernel<warpgroups = 1, grid = [[1], [], []]>}}
+"llvm.func"() <{function_type = (memref<?xf32>) -> (), sym_name = "kernel_c1_type"}> ({
+  "llvm.return"() : () -> ()
+}) {tile.kernel = #tile.kernel<warpgroups = 1, grid = [[1], [], []]>} : () -> ()

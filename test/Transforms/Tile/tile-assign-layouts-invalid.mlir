@@ -39,3 +39,12 @@ func.func @resource() attributes {tile.kernel = #tile.kernel<warpgroups = 1, gri
   %a = arith.constant dense_resource<rows> : tensor<64xf32>
   return
 }
+
+// -----
+
+// Four columns are the parts of a row's sum, which no product makes.
+func.func @four_columns(%p: !tile.shared<64x64xbf16, swizzle = 128>, %v: !tile.shared<64x4xbf16, swizzle = 32>) attributes {tile.kernel = #tile.kernel<warpgroups = 1, grid = []>} {
+  // expected-error@below {{expected columns of a product in multiples of 8, got 4}}
+  %s = tile.mma %p, %v : !tile.shared<64x64xbf16, swizzle = 128>, !tile.shared<64x4xbf16, swizzle = 32> -> tensor<64x4xf32>
+  return
+}

@@ -160,3 +160,16 @@ func.func @bytes(%q: memref<?x65536xbf16, strided<[?, 1]>>, %o: memref<?x64xf32>
   tile.store %s to %o[%c0, %c0] {tile.role = "compute"} : tensor<64x64xf32, #tile.acc<warpgroups = 1>>, memref<?x64xf32>
   return
 }
+
+// -----
+
+#acc = #tile.acc<warpgroups = 1>
+#compute = #tile.role<name = "compute", warpgroups = 1, registers = 240>
+
+// Marks have a bit for each of 256 columns.
+func.func @marks(%p: tensor<64x512xbf16, #acc>, %v: !tile.shared<512x64xbf16, swizzle = 128>) attributes {
+    tile.kernel = #tile.kernel<warpgroups = 1, grid = []>, tile.roles = [#compute]} {
+  // expected-error@below {{and weights of 16-bit floats in #tile.acc and at most 256 columns, got '!tile.shared<512x64xbf16, swizzle = 128>' and 'tensor<64x512xbf16, #tile.acc<warpgroups = 1>>'}}
+  tile.clear_unread %v by %p {tile.role = "compute"} : !tile.shared<512x64xbf16, swizzle = 128>, tensor<64x512xbf16, #acc>
+  return
+}

@@ -94,3 +94,23 @@ func.func @registers(%k: !tile, %a: !a, %acc: !result, %y: !result) attributes {
   %u = tile.mma %b, %k {tile.role = "compute"} : !a, !tile -> !result
   return
 }
+
+// So does one that a region brings into the layout: the next product of this turn reads it.
+// CHECK-LABEL: func.func @in_a_region
+func.func @in_a_region(%k: !tile, %a: !a, %y: !result, %c: i1) attributes {tile.kernel = #kernel, tile.roles = [#compute]} {
+  // CHECK:      tile.mma_async
+  // CHECK-NEXT: tile.mma_commit
+  // CHECK-NEXT: tile.mma_wait 0
+  // CHECK-NEXT: arith.truncf
+  // CHECK-NEXT: scf.if
+  %t = tile.mma %a, %k {tile.role = "compute"} : !a, !tile -> !result
+  %h = arith.truncf %y : !result to !half
+  %b = scf.if %c -> !a {
+    %d = tile.convert_layout %h : !half -> !a
+    scf.yield %d : !a
+  } else {
+    scf.yield %a : !a
+  }
+  %u = tile.mma %b, %k {tile.role = "compute"} : !a, !tile -> !result
+  return
+}

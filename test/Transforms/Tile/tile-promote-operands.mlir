@@ -55,3 +55,18 @@ func.func @argument(%rhs: tensor<64x64xbf16>, %o: memref<64x64xf32>) attributes 
   tile.store %s to %o[%zero, %zero] : tensor<64x64xf32>, memref<64x64xf32>
   return
 }
+
+// Memory that a loop makes is copied where it is, though the position is always the same.
+// CHECK-LABEL: func.func @memory_of_a_loop
+// CHECK: scf.for
+// CHECK:   %[[MEMORY:.*]] = memref.alloc
+// CHECK:   tile.copy %[[MEMORY]][
+func.func @memory_of_a_loop(%n: index) attributes {tile.kernel = #tile.kernel<warpgroups = 1, grid = []>} {
+  %zero = arith.constant 0 : index
+  scf.for %i = %zero to %n step %n {
+    %m = memref.alloc(%i) : memref<?x64xbf16>
+    %t = tile.load %m[%zero, %zero] : memref<?x64xbf16> -> tensor<64x64xbf16>
+    %s = tile.mma %t, %t {transpose_rhs} : tensor<64x64xbf16>, tensor<64x64xbf16> -> tensor<64x64xf32>
+  }
+  return
+}
