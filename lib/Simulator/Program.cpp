@@ -462,6 +462,11 @@ Error Compiler::compileAsyncOp(Operation &op, bool &isKnown) {
                           mlir::cast<tile::InFlightType>(product.getType()).getTile(),
                           product.getTransposeLhs(), /*isAsync=*/true);
   if (auto alloc = mlir::dyn_cast<tile::AllocSharedOp>(op)) {
+    tile::SharedType type = alloc.getType();
+    if (type.getNumRows() > kMaxTileElements / type.getNumColumns() / type.getStages())
+      return makeOpError(&op, "expected a place of at most " + Twine(kMaxTileElements) +
+                                  " elements, got " + Twine(type.getStages()) + "x" +
+                                  Twine(type.getNumRows()) + "x" + Twine(type.getNumColumns()));
     addWhole(Code::AllocShared, &op).value = getIndex(program.places, alloc.getResult());
     return Error::success();
   }
