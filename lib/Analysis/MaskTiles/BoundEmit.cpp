@@ -84,6 +84,10 @@ int64_t Evaluator::evaluateSearch(Expr expr) {
   return low;
 }
 
+/// Sums and products wrap, as those of the ops that stand for them do.
+static int64_t wrapAdd(int64_t a, int64_t b) { return int64_t(uint64_t(a) + uint64_t(b)); }
+static int64_t wrapMultiply(int64_t a, int64_t b) { return int64_t(uint64_t(a) * uint64_t(b)); }
+
 int64_t Evaluator::evaluateFresh(Expr expr) {
   auto operand = [&](unsigned i) { return evaluate(expr->operands[i]); };
   switch (expr->kind) {
@@ -99,7 +103,7 @@ int64_t Evaluator::evaluateFresh(Expr expr) {
   case Kind::Sum: {
     int64_t sum = expr->constant;
     for (unsigned i = 0; i < expr->operands.size(); ++i)
-      sum += expr->coefficients[i] * operand(i);
+      sum = wrapAdd(sum, wrapMultiply(expr->coefficients[i], operand(i)));
     return sum;
   }
   case Kind::FloorDiv: {
@@ -107,7 +111,7 @@ int64_t Evaluator::evaluateFresh(Expr expr) {
     return divisor == 0 ? 0 : llvm::divideFloorSigned(operand(0), divisor);
   }
   case Kind::Product:
-    return operand(0) * operand(1);
+    return wrapMultiply(operand(0), operand(1));
   case Kind::Min:
   case Kind::Max: {
     int64_t best = operand(0);
