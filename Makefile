@@ -16,7 +16,8 @@ TORCH := torch==2.13.0+cpu numpy pytest
 INTEGRATED := transformers==5.23.0 attn-gym==0.0.17
 
 # What `make check-asan` and `make test-tsan` run: the first is a sample that builds in minutes.
-ASAN_SAMPLE := ArrayTest CacheTest CompareTest KernelPlanTest LaunchTest LayoutTest NpyTest RuntimeTest
+ASAN_SAMPLE := ArrayTest CacheTest CompareTest DialectTest KernelPlanTest LaunchTest LayoutTest MaskTilesTest NpyTest \
+               RuntimeTest ScheduleRuleTest
 TSAN_TESTS := CacheTest RuntimeTest ThreadPoolTest
 # What `make check-tidy` compares with.
 SINCE ?= HEAD~1
@@ -60,11 +61,11 @@ test-asan: ## Run every test under AddressSanitizer and UBSan, leaks included
 	$(call install,$(SANITIZER_PACKAGES))
 	@$(MAKE) --no-print-directory test PRESET=asan
 
-check-asan: # A sample: the tests of dialects and passes, and of code without IR
+check-asan: # A sample: the dialects, the analysis of masks, the rule of schedules, and code without IR
 	$(call install,$(SANITIZER_PACKAGES))
 	@$(MAKE) --no-print-directory configure PRESET=asan
-	@cmake --build --preset asan --parallel $(JOBS) --target attn-opt $(ASAN_SAMPLE)
-	@ctest --preset asan -C Sample --no-tests=error -R '^(lit-opt|$(subst $(eval) ,|,$(strip $(ASAN_SAMPLE))))$$'
+	@cmake --build --preset asan --parallel $(JOBS) --target $(ASAN_SAMPLE)
+	@ctest --preset asan --parallel $(JOBS) --no-tests=error -R '^($(subst $(eval) ,|,$(strip $(ASAN_SAMPLE))))$$'
 
 test-tsan: ## Run the C interface from many threads, and what threads share, under ThreadSanitizer
 	@$(MAKE) --no-print-directory check-tsan TSAN_TESTS="threads $(TSAN_TESTS)"
