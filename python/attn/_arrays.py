@@ -221,7 +221,9 @@ def _check_derivatives(x: Any, name: str) -> None:
 def is_watched(q: Any, k: Any, v: Any, sink: Any) -> bool:
     """Whether somebody looks at what becomes of PyTorch's tensors: autograd, a transform of
     torch.func, a mode, the profiler, or a class that stands for tensors."""
-    torch = sys.modules["torch"]
+    torch = sys.modules.get("torch")
+    if torch is None or not all(isinstance(x, torch.Tensor) for x in (q, k, v)):
+        return False
     if torch.autograd.forward_ad._current_level >= 0:
         return False
     if q.requires_grad or k.requires_grad or v.requires_grad or is_recorded(sink):
@@ -233,12 +235,25 @@ def is_recorded(x: Any) -> bool:
     return x is not None and getattr(x, "requires_grad", False)
 
 
-def _is_transformed(torch: Any, q: Any, k: Any, v: Any) -> bool:
-    c = torch._C
+def find_watchers() -> Tuple[Callable, Callable, Callable]:
+    """What tells the number of modes, the level of a transform or None, and whether the profiler is
+    on."""
+    c = getattr(sys.modules.get("torch"), "_C", None)
+    if c is None:
+        return int, lambda: None, bool
     return (
-        c._len_torch_dispatch_stack() > 0
-        or c._functorch.maybe_current_level() is not None
-        or c._autograd._profiler_enabled()
+        c._len_torch_dispatch_stack,
+        c._functorch.maybe_current_level,
+        c._autograd._profiler_enabled,
+    )
+
+
+def _is_transformed(torch: Any, q: Any, k: Any, v: Any) -> bool:
+    count_modes, find_transform, is_profiled = find_watchers()
+    return (
+        count_modes() > 0
+        or find_transform() is not None
+        or is_profiled()
         or any(_stands_for_others(torch, x) for x in (q, k, v))
     )
 

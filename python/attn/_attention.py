@@ -49,7 +49,8 @@ def _scan(score: Any, mask: Any) -> Scan:
     return Scan(*[function for function in (score, mask) if function is not None])
 
 
-def _check_query(q: Any, k: Any, v: Any, device: int, is_watched: bool) -> None:
+def _check_query(q: Any, k: Any, v: Any, device: int, sink: Any) -> None:
+    is_watched = _arrays.is_watched(q, k, v, sink)
     for name, x in (("q", q), ("k", k), ("v", v)):
         # Who watches may give tensors that stand for others: the operator knows them.
         shape = x.shape if is_watched else _arrays.view(x, name, device)[1]
@@ -64,7 +65,6 @@ def _find_plan(
     k: Any,
     v: Any,
     device: int,
-    is_watched: bool,
     scale: Any,
     causal: Any,
     window: Any,
@@ -106,13 +106,13 @@ def _find_plan(
             found = None if scan.is_volatile else _plans.get(key)
     except (AttributeError, IndexError, TypeError):
         # An argument of another type. Say which, or go on without the cache.
-        _check_query(q, k, v, device, is_watched)
+        _check_query(q, k, v, device, sink)
         scan, key, found = _scan(score, mask), None, None
         arrays = scan.arrays
     if found is not None:
         plan = found[0]
     else:
-        _check_query(q, k, v, device, is_watched)
+        _check_query(q, k, v, device, sink)
         scan = scan or _scan(score, mask)
         name = "cpu" if device < 0 else f"cuda:{device}"
         problem = make_problem(
@@ -155,13 +155,10 @@ def _call(
     device = -1 if get_device is None else get_device()
     if get_device is not None and _arrays.is_autocast():
         q, k, v = _arrays.cast(q, k, v)
-    is_watched = get_device is not None and _arrays.is_watched(q, k, v, sink)
     plan, arrays = _find_plan(
-        q, k, v, device, is_watched, scale, causal, window, score, mask, sink, return_lse, options
+        q, k, v, device, scale, causal, window, score, mask, sink, return_lse, options
     )
     rows_first = layout != "bhsd" and _is_rows_first(layout)
-    if is_watched:
-        return _call_operator(plan, Given(q, k, v, scale, sink, rows_first, arrays), return_lse)
     return plan.run(q, k, v, scale, sink, rows_first, arrays)
 
 
@@ -263,13 +260,6 @@ def attention(
     return call(q, k, v, scale, causal, window, score, mask, sink, layout, return_lse, options)
 
 
-def _call_operator(plan: Plan, given: Given, return_lse: bool) -> Any:
-    # It imports PyTorch, which is there when somebody watches.
-    from . import _operator
-
-    return _operator.call(plan, given, return_lse)
-
-
 @_dynamo.disable
 def gradient(
     q: Any,
@@ -309,7 +299,7 @@ def gradient(
     get_device = getattr(q, "get_device", None)
     device = -1 if get_device is None else get_device()
     plan, arrays = _find_plan(
-        q, k, v, device, False, scale, causal, window, score, mask, sink, True, options
+        q, k, v, device, scale, causal, window, score, mask, sink, True, options
     )
     given = Given(q, k, v, scale, sink, _is_rows_first(layout), arrays)
     if output is None or lse is None:
@@ -367,9 +357,6 @@ class Attention:
                 f"q: expected elements of {problem.type}, got " + _arrays.describe_type(q),
             )
         plan, arrays = self._plan, self._arrays
-        if hasattr(q, "get_device") and _arrays.is_watched(q, k, v, sink):
-            given = Given(q, k, v, scale, sink, self._rows_first, arrays)
-            return _call_operator(plan, given, problem.return_lse)
         return plan.run(q, k, v, scale, sink, self._rows_first, arrays)
 
     @staticmethod

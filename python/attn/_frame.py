@@ -79,10 +79,10 @@ def address_of(x: Any) -> int:
 
 
 # How many threads the library was told to use.
-_threads = [0]
+threads_in_use = [0]
 
 
 def use_threads(count: int) -> None:
-    if count != _threads[0]:
+    if count != threads_in_use[0]:
         check(library.attn_set_num_threads(count))
-        _threads[0] = count
+        threads_in_use[0] = count

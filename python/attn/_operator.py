@@ -97,7 +97,7 @@ def _forward(
     scale: Any,
     rows_first: bool,
 ) -> Any:
-    return _find(source, q).run(q, k, v, scale, sink, rows_first, captures)
+    return _find(source, q).run(q, k, v, scale, sink, rows_first, captures, is_operator=True)
 
 
 def _to_dense(x: Any) -> Any:
@@ -373,7 +373,7 @@ class Attention(torch.autograd.Function):
 # ===- Calls ------------------------------------------------------------------------------------===#
 
 
-def call(plan: Plan, given: Given, return_lse: bool) -> Any:
+def call(plan: Plan, given: Given) -> Any:
     """The call through the dispatcher, where somebody looks: autograd, a transform, a mode."""
     captured = []
     for name, _, _, _, position, _ in plan.given:
@@ -392,7 +392,7 @@ def call(plan: Plan, given: Given, return_lse: bool) -> Any:
         given = given._replace(scale=_arrays.to_number(given.scale, "scale"))
     if given.sink is not None:
         given = given._replace(sink=torch.as_tensor(given.sink))
-    return apply(write_source(plan), given, captured, return_lse)
+    return apply(write_source(plan), given, captured, plan.problem.return_lse)
 
 
 def apply(source: str, given: Given, captured: List[Any], return_lse: bool) -> Any:

@@ -7,8 +7,8 @@ import dataclasses
 from typing import Any, Dict, List, Optional, Tuple
 
 from . import _arrays
-from ._frame import Frame, address_of, pack_matrices, use_threads
-from ._gradient import GradientPlan
+from ._frame import Frame, address_of, pack_matrices, threads_in_use, use_threads
+from ._gradient import Given, GradientPlan
 from ._library import Error, Kernel, OptionTexts, check, library
 from ._source import Text
 
@@ -57,6 +57,7 @@ class Plan:
         self.forward_ad = _arrays.find_forward_ad()
         self.empty_strided = _arrays.find_empty_strided(self.device)
         self.is_tracing = _arrays.find_is_tracing()
+        self.count_modes, self.find_transform, self.is_profiled = _arrays.find_watchers()
         self.count_threads = _arrays.find_thread_count(self.device)
         self.can_be_negated = problem.type in _arrays.PARTS_OF_COMPLEX
         types = [(problem.type, 4)] * 3
@@ -107,6 +108,12 @@ class Plan:
             self.gradients[key] = plan
         return plan
 
+    def call_operator(self, given: Given) -> Any:
+        # It imports PyTorch, which is there when somebody watches.
+        from . import _operator
+
+        return _operator.call(self, given)
+
     def make_frame(self) -> Frame:
         frame = Frame(self.types, [0, 1, 2, self.output], self.device)
         if self.problem.has_scale:
@@ -122,7 +129,10 @@ class Plan:
         sink: Any,
         rows_first: bool,
         captured: List[Any],
+        is_operator: bool = False,
     ) -> Any:
+        """The output, or it and lse. `is_operator` for a call behind PyTorch's dispatcher, which
+        everybody who looks has seen."""
         problem = self.problem
         if self.is_tracing():
             raise Error(
@@ -146,9 +156,16 @@ class Plan:
                     else q.get_device() == device == k.get_device() == v.get_device()
                 )
                 and q.dtype is k.dtype is v.dtype is self.dtype
-                and not (q.requires_grad or k.requires_grad or v.requires_grad)
                 # No tangents: those of functorch are in tensors without memory.
                 and self.forward_ad._current_level < 0
+                and (
+                    is_operator
+                    or not (q.requires_grad or k.requires_grad or v.requires_grad)
+                    and not self.count_modes()
+                    and self.find_transform() is None
+                    and not self.is_profiled()
+                    and not (problem.has_sink and _arrays.is_recorded(sink))
+                )
                 and not (self.can_be_negated and (q.is_neg() or k.is_neg() or v.is_neg()))
             ):
                 output = self._put_tensors(frame, q, k, v, rows_first)
@@ -156,6 +173,9 @@ class Plan:
             # Not tensors of PyTorch, or not such as have memory.
             output = None
         if output is None:
+            if not is_operator and _arrays.is_watched(q, k, v, sink):
+                self.frames.append(frame)
+                return self.call_operator(Given(q, k, v, scale, sink, rows_first, captured))
             output = self._put_arrays(frame, q, k, v, rows_first)
         keep = None
         if self.count > 4:
@@ -173,7 +193,7 @@ class Plan:
             lse = _arrays.empty_like(q, "f32", (b, h, m))
             frame.put(index, address_of(lse), (b, h, m), (h * m, m, 1))
         count_threads = self.count_threads
-        if count_threads is not None:
+        if count_threads is not None and count_threads() != threads_in_use[0]:
             use_threads(count_threads())
         stream = self.stream
         handle, count = self.native
