@@ -435,6 +435,7 @@ def explain(
     value_dim: Optional[int] = None,
     *,
     until: str = "online",
+    gradient: bool = False,
     scale: bool = False,
     causal: Union[bool, str] = False,
     window: Optional[Tuple[Optional[int], Optional[int]]] = None,
@@ -455,6 +456,7 @@ def explain(
     Args:
         until: "problem", "grid" or "online"; for a GPU also "tile", "placed", "async", "thread"
             and "ptx".
+        gradient: explain the function of the gradients of q, k, v and the sink.
         dtype, head_dim, value_dim, and the others: as for `compile`.
 
     Returns:
@@ -469,7 +471,11 @@ def explain(
         dtype, head_dim, value_dim, causal, window, scale, sink, return_lse, name
     )
     source = Source(problem, score, mask, _scan(score, mask), name)
-    return Explanation(_library.explain(source.text.forward, _check_options(options, name), until))
+    text = source.text.forward
+    if gradient:
+        wanted = ("query", "key", "value") + (("sink",) if sink else ())
+        text = source.text.gradient(wanted, has_lse_gradient=False)
+    return Explanation(_library.explain(text, _check_options(options, name), until))
 
 
 _dynamo.install()

@@ -313,6 +313,61 @@ static void testExplain(void) {
   EXPECT(!text);
 }
 
+static const char *const gradient =
+    "!m = tensor<?x?x?x4xf32>\n"
+    "!r = tensor<?x?x?xf32>\n"
+    "func.func @g(%q: !m, %k: !m, %v: !m, %output: !m, %lse: !r, %d_output: !m) -> (!m, !m) {\n"
+    "  %dk, %dv = attn.attention_grad %q, %k, %v, %output, %lse, %d_output\n"
+    "    : !m, !m, !m, !m, !r, !m -> d_key(!m) d_value(!m)\n"
+    "  return %dk, %dv : !m, !m\n"
+    "}\n";
+
+/** Of one key all weights are 1: the values get the sum of what comes back, the key gets nothing.
+ */
+static void testGradient(Call *call) {
+  static float lse[H * M], up[B * H * M * D], keys[D], values[D];
+  static float output[B * H * M * D];
+  const attn_tensor *tensors[8];
+  attn_tensor own[8];
+  attn_kernel *kernel = NULL;
+  reset(call);
+  fill(up, B * H * M * D);
+  for (int row = 0; row < H * M; ++row) {
+    double s = 0;
+    for (int d = 0; d < D; ++d) {
+      s += (double)call->query[row * D + d] * call->key[d];
+      output[row * D + d] = call->value[d];
+    }
+    lse[row] = (float)(s / sqrt((double)D));
+  }
+  float *const data[8] = {call->query, call->key, call->value, output, lse, up, keys, values};
+  const int64_t heads[8] = {H, 1, 1, H, H, H, 1, 1}, rows[8] = {M, 1, 1, M, M, M, 1, 1};
+  int64_t shapes[8][4];
+  for (int i = 0; i < 8; ++i) {
+    int64_t shape[4] = {B, heads[i], rows[i], D};
+    own[i] = call->tensors[0];
+    memcpy(shapes[i], shape, sizeof(shape));
+    own[i].data = data[i];
+    own[i].shape = shapes[i];
+    own[i].ndim = i == 4 ? 3 : 4;
+    tensors[i] = &own[i];
+  }
+  EXPECT(attn_compile(gradient, NULL, &kernel) == ATTN_OK);
+  if (!kernel)
+    return;
+  EXPECT(attn_kernel_num_arguments(kernel) == 6 && attn_kernel_num_results(kernel) == 2);
+  EXPECT(attn_run(kernel, tensors, 8, NULL) == ATTN_OK);
+  for (int d = 0; d < D; ++d) {
+    double sum = 0;
+    for (int row = 0; row < H * M; ++row)
+      sum += up[row * D + d];
+    EXPECT(fabs(keys[d]) < 1e-5 && fabs(values[d] - sum) < 1e-5);
+  }
+  shapes[5][2] = M + 1;
+  EXPECT_ERROR(attn_run(kernel, tensors, 8, NULL), ATTN_INVALID_ARGUMENT, "d_output: ");
+  attn_kernel_free(kernel);
+}
+
 int main(void) {
   static Call call;
   attn_kernel *kernel = NULL, *again = NULL;
@@ -329,6 +384,7 @@ int main(void) {
                "index: expected a number below 7");
   testCompile();
   testExplain();
+  testGradient(&call);
   testCuda();
   EXPECT(attn_kernel_ordinal(kernel) == -1 && attn_kernel_load_ms(kernel) == 0);
   EXPECT(!attn_kernel_is_from_disk(kernel) && !attn_kernel_remark(kernel, 0));

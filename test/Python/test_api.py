@@ -113,7 +113,7 @@ def test_keywords_agree():
         parameters = inspect.signature(function).parameters
         return {name: str(parameters[name]) for name in parameters if name not in without}
 
-    assert keywords(attn.explain, "until") == keywords(attn.compile)
+    assert keywords(attn.explain, "until", "gradient") == keywords(attn.compile)
     # A call has the scale and the sink that compile() only announces.
     common = keywords(attn.attention, "q", "k", "v", "scale", "sink")
     assert common.items() < keywords(attn.compile).items()
@@ -133,6 +133,15 @@ def test_explain():
     assert "scf.forall" not in attn.explain("bfloat16", 64, causal=True, until="problem")
     kernel = attn.compile("float16", 32, window=(64, 0), options={"block_n": 48})
     assert "block_n = 48" in kernel.explain()
+
+
+def test_explain_of_gradients():
+    text = attn.explain("float32", 64, causal=True, gradient=True)
+    for part in ("func.func @gradient", "attn.grad_query_step", "drops m < n1", "// compile"):
+        assert part in text
+    text = attn.explain("bfloat16", 64, causal=True, gradient=True, device="cuda", until="async")
+    for part in ("kernel      gradient_query for sm_90a", "rule cuda-grad-keys chose", "// scratch"):
+        assert part in text
 
 
 def test_explain_for_a_gpu():
