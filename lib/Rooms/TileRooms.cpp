@@ -121,7 +121,10 @@ Complaint attn::demandOfPlaced(Operation *op) {
   return {};
 }
 
-Complaint attn::refuseInAsync(Operation *op) { return refuseInBlocks(op); }
+Complaint attn::refuseInAsync(Operation *op) {
+  Complaint complaint = refuseInBlocks(op);
+  return complaint.empty() ? demandOfTile(op) : complaint;
+}
 
 Complaint attn::demandOfAsync(Operation *op) {
   if (auto function = dyn_cast<func::FuncOp>(op))

@@ -98,3 +98,11 @@ func.func @instruction(%x: memref<128x64xf16>, %i: index) attributes {tile.kerne
   nvvm.barrier0
   return
 }
+
+// -----
+
+func.func @late() attributes {tile.kernel = #tile.kernel<warpgroups = 1, grid = []>} {
+  // expected-error@+1 {{in room 6 'async': expected an op that is not late, got tile.delay = 1 : i64}}
+  %c0 = arith.constant {tile.delay = 1} 0 : index
+  return
+}
