@@ -54,6 +54,9 @@ static void addRoom(OpPassManager &pm, Room room, const PipelineOptions &options
   case Room::Tile: // What one thread block does.
     pm.addPass(createConvertAttnToTilePass());
     addCleanup(pm);
+    // Sums of gradients that nobody asked for.
+    pm.addPass(createRemoveDeadValuesPass());
+    pm.addPass(createCanonicalizerPass());
     pm.addPass(tile::createAssignDelaysPass());
     return pm.addPass(tile::createPipelineStepsPass());
   case Room::Placed: // Where.

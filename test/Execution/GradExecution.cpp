@@ -8,9 +8,11 @@
 #include "test/Execution/GradExecution.h"
 #include "lib/Support/Compare.h"
 #include "lib/Support/Random.h"
+#include "llvm/ADT/Sequence.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "gtest/gtest.h"
 #include <cmath>
+#include <cstring>
 
 namespace attn::test {
 
@@ -171,6 +173,24 @@ void GradExecution::check(const Variant &variant, const Problem &problem,
     run(variant, problem, e, {**kernel, *attention, *gradients});
 }
 
+/// What is no number in keys and values that no row keeps: those whose values have no gradient.
+/// Returns whether there are such.
+static bool spoilDroppedKeys(std::vector<Input> &inputs, Array &valueGradients) {
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  const double garbage[] = {std::nan(""), infinity, -infinity};
+  int64_t columns = valueGradients.getShape().back(), numSpoilt = 0;
+  for (int64_t key = 0; key < valueGradients.size() / columns; ++key) {
+    auto isZero = [&](int64_t i) { return valueGradients.get(key * columns + i) == 0; };
+    if (!llvm::all_of(llvm::seq(columns), isZero))
+      continue;
+    ++numSpoilt;
+    for (Array *array : {&inputs[1].array, &inputs[2].array})
+      for (int64_t i = 0, count = array->getShape().back(); i < count; ++i)
+        array->set(key * count + i, garbage[(key + i) % 3]);
+  }
+  return numSpoilt > 0;
+}
+
 /// Output and lse of attention, rounded as a forward kernel does, behind the other inputs.
 static void addAttention(CompiledKernel &attention, std::vector<Input> &inputs, const Problem &p,
                          const Extents &e) {
@@ -207,6 +227,19 @@ void GradExecution::run(const Variant &variant, const Problem &p, const Extents 
     EXPECT_EQ(llvm::cantFail(compare(results[i], expected[i])).numUnwritten, 0) << names[i];
     EXPECT_LE(getError(results[i], expected[i]), getBound(variant, p, e)) << names[i];
   }
+  if (!getOptions().device->takesAnyDroppedKeys() || !spoilDroppedKeys(inputs, expected[2]))
+    return;
+  std::vector<Array> again =
+      allocateGradients(inputs[0].array.getKind(), ElementKind::F32, sink, p, e, p.memory);
+  if (llvm::Error error = kernels.device.run(inputs, again, p.memory, seed)) {
+    ADD_FAILURE() << llvm::toString(std::move(error));
+    return;
+  }
+  for (auto [i, result, spoilt] : llvm::enumerate(results, again))
+    EXPECT_EQ(std::memcmp(result.data(), spoilt.data(), result.getByteCount()), 0)
+        << names[i]
+        << " depends on keys that no row keeps: " << llvm::cantFail(compare(spoilt, result)).numNaN
+        << " NaN";
 }
 
 } // namespace attn::test

@@ -47,6 +47,8 @@ public:
   virtual std::pair<int64_t, int64_t> getSmallGradBlock(const Problem &problem) const = 0;
   /// Whether it sums gradients of sinks.
   virtual bool hasSinkGradients() const { return true; }
+  /// Whether gradients do not depend on what keys hold that no row keeps, even if it is no number.
+  virtual bool takesAnyDroppedKeys() const { return false; }
   /// Whether weights and gradients of scores are rounded to the elements of the matrices that they
   /// multiply.
   virtual bool roundsGradFactors() const { return false; }
@@ -78,6 +80,7 @@ public:
                                          : std::pair<int64_t, int64_t>(0, 0);
   }
   bool hasSinkGradients() const override { return false; }
+  bool takesAnyDroppedKeys() const override { return true; }
   bool roundsGradFactors() const override { return true; }
   /// Narrower than what the rules choose, which look at the work of regions.
   ScheduleLimits getScheduleLimits(const Problem &problem) const override {

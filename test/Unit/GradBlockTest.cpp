@@ -15,7 +15,7 @@ static const Machine &getHopper() { return *findMachine("sm_90a"); }
 
 /// Of 16-bit elements, with the sizes of the rule.
 static GradBlock choose(int64_t headDim, int64_t valueDim, bool rowsRun) {
-  return chooseGradBlock(getHopper(), {headDim, valueDim, 2, rowsRun, 0, 0, 0}, /*heldTiles=*/0);
+  return chooseGradBlock(getHopper(), {headDim, valueDim, 2, rowsRun, 0, 0, 0});
 }
 
 TEST(GradBlockTest, RulesChoiceFits) {
@@ -63,7 +63,7 @@ TEST(GradBlockTest, RefusalsNameTheNearest) {
                      "40; the nearest is 48");
   odd.running = 144;
   expectRefusal(odd, "fit the 240 registers of a thread on sm_90a, got 260; the nearest is block_m "
-                     "64 and stages 2");
+                     "112 and stages 2");
   odd = rows;
   odd.stages = 65;
   expectRefusal(odd, "expected stages in multiples of 1 up to 64");

@@ -19,6 +19,7 @@
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "llvm/ADT/TypeSwitch.h"
+#include <tuple>
 
 namespace attn {
 #define GEN_PASS_DEF_CONVERTATTNTOTILEPASS
@@ -108,6 +109,15 @@ static FailureOr<Attribute> getFactor(Operation *user, OpFoldResult size, int64_
                                          *dim.getConstantIndex(), step));
 }
 
+/// Whether the gradients of keys and of values are asked for: the factor of the dot products is one
+/// of the former.
+static std::pair<bool, bool> getSums(Operation *step) {
+  bool sumsKeys = false, sumsValues = false;
+  step->getParentOfType<scf::ForallOp>().walk(
+      [&](GradEndOp end) { (end.getScale() ? sumsKeys : sumsValues) = true; });
+  return {sumsKeys, sumsValues};
+}
+
 /// The schedule's block is one that the machine has. attn-set-schedule has seen to it, unless the
 /// schedule was written by hand or made for a CPU.
 static LogicalResult checkBlock(AbsorbingOpInterface step, ScheduleAttr schedule) {
@@ -122,10 +132,15 @@ static LogicalResult checkBlock(AbsorbingOpInterface step, ScheduleAttr schedule
     return step->emitOpError("expected static D and Dv, got ") << keyType << " and " << valueType;
   const Machine &machine = tile::getMachine(step);
   Type element = keyType.getElementType();
-  bool rowsRun = step.getRunningPosition() == 2;
-  std::string why = isa<OnlineAttentionOp>(step)
-                        ? refuseBlock(machine, getGPUBlock(d, dv, element, schedule))
-                        : refuseGradBlock(machine, getGradBlock(d, dv, element, rowsRun, schedule));
+  if (isa<OnlineAttentionOp>(step)) {
+    std::string why = refuseBlock(machine, getGPUBlock(d, dv, element, schedule));
+    return why.empty() ? success() : step->emitOpError(why);
+  }
+  GradBlock block{d, dv, element.getIntOrFloatBitWidth() / 8, step.getRunningPosition() == 2, 0,
+                  0, 0};
+  if (block.rowsRun)
+    std::tie(block.sumsKeys, block.sumsValues) = getSums(step);
+  std::string why = refuseGradBlock(machine, withSchedule(block, schedule));
   return why.empty() ? success() : step->emitOpError(why);
 }
 
@@ -205,7 +220,10 @@ static std::string getKernelName(func::FuncOp function, scf::ForallOp grid) {
                  .Case([](MergeOp) { return "_merge"; })
                  .Case([](GradRowsOp) { return "_rows"; })
                  .Case([](GradQueryStepOp) { return "_query"; })
-                 .Case([](GradKeyValueStepOp) { return "_key_value"; })
+                 .Case([](GradKeyValueStepOp step) {
+                   auto [sumsKeys, sumsValues] = getSums(step);
+                   return !sumsValues ? "_key" : !sumsKeys ? "_value" : "_key_value";
+                 })
                  .Default(suffix);
   });
   return (function.getName() + suffix).str();

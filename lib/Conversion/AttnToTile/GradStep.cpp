@@ -11,8 +11,8 @@
 //               rows stay                      keys stay
 //   scores      S  = Q K^T                     S^T  = K Q^T
 //   dP          dP = dO V^T                    dP^T = V dO^T
-//   weights     P  = exp2(T log2 e + neg_lse2) the same, neg_lse2 and delta by column
-//   gradients   dS = grad(S, P (dP - delta))   the same
+//   weights     P  = exp2(T log2 e + neg_lse2) the same, S^T starts with neg_lse2 of its columns
+//   gradients   dS = grad(S, P (dP - delta))   the same, dP^T starts with - delta
 //   sums        dQ += dS K                     dV += P^T dO, dK += dS^T Q
 //
 // So P and dS are left operands of products in registers, as they were computed. The product for dV
@@ -28,7 +28,10 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
+#include "mlir/IR/Matchers.h"
 #include "llvm/Support/MathExtras.h"
+#include <cmath>
+#include <optional>
 
 using namespace mlir;
 using namespace attn;
@@ -46,7 +49,9 @@ public:
 
   /// Finds the operands; false with a diagnostic if one has no form here.
   LogicalResult prepare();
-  /// S and dP in flight, P.
+  /// S and dP.
+  LogicalResult emitProducts();
+  /// P of S.
   LogicalResult emitWeights();
   /// dS of P.
   LogicalResult emitGradients();
@@ -75,15 +80,28 @@ private:
   /// Coordinates along rows or keys, within the tensors where `isClamped`.
   Value emitPositions(bool ofRows, bool isClamped);
   LogicalResult emitKeep();
+  /// Whether what runs is before its end.
+  Value emitIsInside();
+  /// Whether rows behind the end, which are zeros, weigh nothing because their sums start with
+  /// -inf.
+  bool endsByStart() { return startsWithRows && isShort && getConstantFactor(); }
+  /// From dot products to exponents: a constant that is not 0, where no region comes between them.
+  std::optional<double> getConstantFactor();
 
   Type element;
   RankedTensorType shape;
+  /// Whether numbers of rows, which lie along the columns, are what products start with. Where a
+  /// product sums over padding too, ptxas finds no registers for that.
+  bool startsWithRows = false;
   /// Whether the tile of what runs may end early.
   bool isShort = false;
   Value runningSize, fixedSize;
   SmallVector<Value> at;
-  /// The scaled dot products, where a region asks for them, and dP.
-  Value scores, outputGradients, delta;
+  Value scale;
+  /// As tiles; null where the products start with them.
+  Value negLse2, delta;
+  /// The dot products, scaled where a region asks for them, and dP.
+  Value scores, outputGradients;
   SmallVector<Value> coordinates;
   Value keep, isKept, keepsAll;
 };
@@ -131,6 +149,9 @@ template <typename OpT> LogicalResult GradStep<OpT>::prepare() {
   shape = RankedTensorType::get({block.rows, running}, b.getF32Type());
   TypedValue<ShapedType> runningMatrix = rowsRun ? op.getQuery() : op.getKey();
   isShort = runningMatrix.getType().getDimSize(0) != running;
+  int64_t step = tile::getMachine(op).sumBytes * 8 / element.getIntOrFloatBitWidth();
+  startsWithRows = rowsRun && op.getQuery().getType().getDimSize(1) % step == 0 &&
+                   op.getValue().getType().getDimSize(1) % step == 0;
   for (OpFoldResult position : op.getMixedOrigin())
     at.push_back(block.lookup(op, position));
   for (Value sum : op.getDpsInits()) {
@@ -164,35 +185,64 @@ template <typename OpT> LogicalResult GradStep<OpT>::emitKeep() {
     if (!keep)
       return failure();
   }
-  if (isShort) {
-    Value first = at[rowsRun ? 2 : 3];
-    Value column = emitPositions(rowsRun, /*isClamped=*/false);
-    Value end = b.createOrFold<arith::AddIOp>(first, runningSize);
-    Value isInside =
-        arith::CmpIOp::create(b, arith::CmpIPredicate::slt, column, b.splat(end, shape.getShape()));
+  if (isShort && !endsByStart()) {
+    Value isInside = emitIsInside();
     keep = keep ? arith::AndIOp::create(b, keep, isInside).getResult() : isInside;
   }
   return success();
 }
 
-template <typename OpT> LogicalResult GradStep<OpT>::emitWeights() {
-  Value negLse2 = loadPerRow(op.getNegLse2());
+template <typename OpT> Value GradStep<OpT>::emitIsInside() {
+  Value column = emitPositions(rowsRun, /*isClamped=*/false);
+  Value end = b.createOrFold<arith::AddIOp>(at[rowsRun ? 2 : 3], runningSize);
+  return arith::CmpIOp::create(b, arith::CmpIPredicate::slt, column,
+                               b.splat(end, shape.getShape()));
+}
+
+template <typename OpT> LogicalResult GradStep<OpT>::emitProducts() {
+  negLse2 = loadPerRow(op.getNegLse2());
   delta = loadPerRow(op.getDelta());
-  Value scale = block.lookup(op, op.getScale());
+  scale = block.lookup(op, op.getScale());
   if (!negLse2 || !delta || !scale)
     return failure();
-  auto multiplyTransposed = [&](Value rowsOf, Value keysOf) -> Value {
+  auto multiplyTransposed = [&](Value rowsOf, Value keysOf, Value start) -> Value {
     return tile::MmaOp::create(b, shape, rowsRun ? keysOf : rowsOf, rowsRun ? rowsOf : keysOf,
-                               /*acc=*/Value(), /*transpose_lhs=*/false, /*transpose_rhs=*/true);
+                               start, /*transpose_lhs=*/false, /*transpose_rhs=*/true);
   };
-  scores = multiplyTransposed(query, key);
-  outputGradients = multiplyTransposed(gradient, value);
+  Value scoresStart, gradientsStart;
+  // One number for each column takes as many registers as a quarter of a tile, unless the sums
+  // start with it.
+  if (startsWithRows) {
+    if (endsByStart())
+      negLse2 = arith::SelectOp::create(b, emitIsInside(), negLse2,
+                                        b.constant(kLowest, shape.getShape()));
+    if (std::optional<double> factor = getConstantFactor()) {
+      Value units = b.constant(1 / *factor, shape.getShape());
+      scoresStart = arith::MulFOp::create(b, std::exchange(negLse2, {}), units);
+    }
+    gradientsStart = arith::NegFOp::create(b, std::exchange(delta, {}));
+  }
+  scores = multiplyTransposed(query, key, scoresStart);
+  outputGradients = multiplyTransposed(gradient, value, gradientsStart);
+  return success();
+}
 
+template <typename OpT> std::optional<double> GradStep<OpT>::getConstantFactor() {
+  FloatAttr constant;
+  if (!op.getScore().empty() || !op.getGrad().empty() ||
+      !matchPattern(op.getScale(), m_Constant(&constant)))
+    return std::nullopt;
+  double factor = constant.getValueAsDouble() * llvm::numbers::log2e;
+  return std::isnormal(float(factor)) && std::isnormal(float(1 / factor)) ? std::optional(factor)
+                                                                          : std::nullopt;
+}
+
+template <typename OpT> LogicalResult GradStep<OpT>::emitWeights() {
   bool hasRegions = !op.getScore().empty() || !op.getGrad().empty();
   bool reads =
       readsTensors(op.getScore()) || readsTensors(op.getMask()) || readsTensors(op.getGrad());
   // Rows that are not there would keep what no other does.
-  coordinates = {emitPositions(/*ofRows=*/true, reads || (!rowsRun && !op.getMask().empty())),
+  coordinates = {emitPositions(/*ofRows=*/true, reads || !op.getMask().empty()),
                  emitPositions(/*ofRows=*/false, reads)};
   Value factor = arith::ConstantOp::create(b, b.getF32FloatAttr(llvm::numbers::log2e));
   Value t = scores;
@@ -206,7 +256,9 @@ template <typename OpT> LogicalResult GradStep<OpT>::emitWeights() {
   if (!t || failed(emitKeep()))
     return failure();
   b.setLoc(op.getLoc());
-  Value exponent = math::FmaOp::create(b, t, b.splat(factor, shape.getShape()), negLse2);
+  Value factors = b.splat(factor, shape.getShape());
+  Value exponent = negLse2 ? math::FmaOp::create(b, t, factors, negLse2).getResult()
+                           : arith::MulFOp::create(b, t, factors).getResult();
   elements.p = math::Exp2Op::create(b, exponent);
   Value zero = b.constant(0, shape.getShape());
   if (keep)
@@ -223,7 +275,8 @@ template <typename OpT> LogicalResult GradStep<OpT>::emitGradients() {
   auto dropUnkept = [&](Value tile) -> Value {
     return isKept ? arith::SelectOp::create(b, isKept, tile, zero).getResult() : tile;
   };
-  Value difference = arith::SubFOp::create(b, outputGradients, delta);
+  Value difference =
+      delta ? arith::SubFOp::create(b, outputGradients, delta).getResult() : outputGradients;
   elements.ds = dropUnkept(arith::MulFOp::create(b, elements.p, difference));
   if (op.getGrad().empty())
     return success();
@@ -251,7 +304,8 @@ template <typename OpT> Value GradStep<OpT>::clearDropped(Value keys, Value grad
 
 LogicalResult attn::convertGradStep(BlockConverter &block, GradQueryStepOp op) {
   GradStep step(block, op, /*rowsRun=*/false);
-  if (failed(step.prepare()) || failed(step.emitWeights()) || failed(step.emitGradients()))
+  if (failed(step.prepare()) || failed(step.emitProducts()) || failed(step.emitWeights()) ||
+      failed(step.emitGradients()))
     return failure();
   Value gradients = step.narrow(step.elements.ds);
   Value keys = step.clearDropped(step.key, gradients);
@@ -261,7 +315,7 @@ LogicalResult attn::convertGradStep(BlockConverter &block, GradQueryStepOp op) {
 
 LogicalResult attn::convertGradStep(BlockConverter &block, GradKeyValueStepOp op) {
   GradStep step(block, op, /*rowsRun=*/true);
-  if (failed(step.prepare()) || failed(step.emitWeights()))
+  if (failed(step.prepare()) || failed(step.emitProducts()) || failed(step.emitWeights()))
     return failure();
   Value valueSum = step.multiply(step.elements.p, step.gradient, step.sums[1]);
   if (failed(step.emitGradients()))

@@ -21,22 +21,36 @@ static int64_t getConsumers(const Machine &machine, const GradBlock &block) {
   return block.owned / machine.productRows;
 }
 
+static int64_t getSumColumns(const GradBlock &block) {
+  if (!block.rowsRun)
+    return block.headDim;
+  return (block.sumsKeys ? block.headDim : 0) + (block.sumsValues ? block.valueDim : 0);
+}
+
 /// Of a thread of a consumer for the sums, and for `quarters` of a tile beside them: each of 128
 /// has one half of every column of its 64 rows.
 static int64_t getRegisters(const Machine &machine, const GradBlock &block, int64_t quarters) {
-  int64_t sums = block.headDim + (block.rowsRun ? block.valueDim : 0);
   auto perThread = [&](int64_t columns) {
     return machine.productRows * columns / machine.warpgroupThreads;
   };
-  return perThread(sums) + perThread(block.running) * quarters / 4;
+  return perThread(getSumColumns(block)) + perThread(block.running) * quarters / 4;
 }
 
-/// What the rule takes to be needed.
-static int64_t getSafeRegisters(const Machine &machine, const GradBlock &block, int64_t heldTiles) {
-  // Scores and gradients of weights, half as much for one of them as an operand, and for two
-  // vectors along the columns a quarter of a tile each, and their addresses.
-  int64_t quarters = 4 + 4 + 2 + (block.rowsRun ? 6 : 0) + 4 * heldTiles;
-  return getRegisters(machine, block, quarters) + kOtherRegisters;
+/// What the rule takes to be needed, as ptxas tells (ExecutionAssemble): scores and gradients of
+/// weights, half as much for one of them as an operand, and what regions keep, with numbers of rows
+/// along the columns. Wide sums leave masks no registers to spare.
+static int64_t getSafeRegisters(const Machine &machine, const GradBlock &block,
+                                const GradWork &work) {
+  int64_t quarters = 4 + 4 + 2 + (work.heldTiles ? 4 * work.heldTiles + 2 : 0);
+  auto fillsSums = [&](int64_t columns) {
+    return columns * block.elementBytes % machine.sumBytes == 0;
+  };
+  // Products do not start with the numbers of rows then (AttnToTile/GradStep.cpp).
+  if (block.rowsRun && !(fillsSums(block.headDim) && fillsSums(block.valueDim)))
+    quarters += 6;
+  // One wide sum comes with wide tiles of what it is multiplied with.
+  bool isTight = work.isMasked && std::max(block.headDim, block.valueDim) >= 192;
+  return getRegisters(machine, block, quarters) + kOtherRegisters + (isTight ? 48 : 0);
 }
 
 /// What is needed in any case: both products, and one of their tiles as an operand.
@@ -61,15 +75,17 @@ static int64_t countSharedBytes(const Machine &machine, const GradBlock &block) 
       bytes += getBytes(block.running, columns, /*isSummed=*/false);
     return bytes * block.stages;
   };
-  int64_t fixed =
-      getBytes(block.owned, block.headDim, true) + getBytes(block.owned, block.valueDim, true);
+  // Weights alone need no values.
+  bool hasValues = !block.rowsRun || block.sumsKeys;
+  int64_t fixed = getBytes(block.owned, block.headDim, true) +
+                  (hasValues ? getBytes(block.owned, block.valueDim, true) : 0);
   // Barriers, and marks of what is read.
   return fixed + getRing(block.headDim, true) + getRing(block.valueDim, block.rowsRun) +
          machine.stageBytes;
 }
 
-static bool fits(const Machine &machine, const GradBlock &block, int64_t heldTiles) {
-  return getSafeRegisters(machine, block, heldTiles) <= getBudget(machine, block) &&
+bool attn::fitsGradBlock(const Machine &machine, const GradBlock &block, const GradWork &work) {
+  return getSafeRegisters(machine, block, work) <= getBudget(machine, block) &&
          countSharedBytes(machine, block) <= machine.sharedBytes;
 }
 
@@ -77,12 +93,12 @@ static int64_t getRunningStep(const Machine &machine, const GradBlock &block) {
   return getKeyStep(machine, block.headDim, block.valueDim, block.elementBytes);
 }
 
-GradBlock attn::chooseGradBlock(const Machine &machine, GradBlock block, int64_t heldTiles) {
+GradBlock attn::chooseGradBlock(const Machine &machine, GradBlock block, const GradWork &work) {
   int64_t step = getRunningStep(machine, block), most = 2 * machine.productRows;
   block.owned = 2 * machine.productRows;
   for (block.stages = 2; block.stages > 0; --block.stages)
     for (block.running = llvm::alignDown(most, step); block.running > 0; block.running -= step)
-      if (fits(machine, block, heldTiles))
+      if (fitsGradBlock(machine, block, work))
         return block;
   block.stages = 1;
   block.running = step;
@@ -124,9 +140,9 @@ std::string attn::refuseGradBlock(const Machine &machine, const GradBlock &block
   int64_t bytes = countSharedBytes(machine, block);
   if (registers <= budget && bytes <= machine.sharedBytes)
     return {};
-  GradBlock nearest = chooseGradBlock(machine, block, /*heldTiles=*/0);
+  GradBlock nearest = chooseGradBlock(machine, block);
   std::string end = "no block fits these head dimensions";
-  if (fits(machine, nearest, /*heldTiles=*/0))
+  if (fitsGradBlock(machine, nearest, {}))
     end =
         formatv("the nearest is {0} {1} and stages {2}", running, nearest.running, nearest.stages);
   if (registers > budget)

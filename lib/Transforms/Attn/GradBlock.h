@@ -23,15 +23,27 @@ struct GradBlock {
   /// Keys are owned and rows run, or the other way round.
   bool rowsRun;
   int64_t owned, running, stages;
+  /// Where rows run, whose gradients are summed.
+  bool sumsKeys = true, sumsValues = true;
 };
 
 /// Why the machine has no such block, with the nearest that it has: "expected X, got Y; the nearest
 /// is Z". Empty if it has.
 std::string refuseGradBlock(const Machine &machine, const GradBlock &block);
 
-/// The block with `owned`, `running` and `stages` of the rule. Regions that are not linear keep
-/// `heldTiles` more values for every score. Where none fits, the least that there is.
-GradBlock chooseGradBlock(const Machine &machine, GradBlock block, int64_t heldTiles);
+/// What a problem asks of a thread beside sums and products.
+struct GradWork {
+  /// Values that regions keep for every score.
+  int64_t heldTiles = 0;
+  bool isMasked = false;
+};
+
+/// The block with `owned`, `running` and `stages` of the rule. Where none fits, the least that
+/// there is.
+GradBlock chooseGradBlock(const Machine &machine, GradBlock block, const GradWork &work = {});
+
+/// Whether a thread and shared memory have what the rule takes to be needed.
+bool fitsGradBlock(const Machine &machine, const GradBlock &block, const GradWork &work = {});
 
 } // namespace attn
 

@@ -38,17 +38,12 @@ inline GPUBlock getGPUBlock(int64_t headDim, int64_t valueDim, mlir::Type elemen
           schedule.getConsumers()};
 }
 
-/// The block that a schedule makes of one pass of gradients.
-inline GradBlock getGradBlock(int64_t headDim, int64_t valueDim, mlir::Type element, bool rowsRun,
-                              ScheduleAttr schedule) {
-  int64_t m = schedule.getBlockM(), n = schedule.getBlockN();
-  return {headDim,
-          valueDim,
-          element.getIntOrFloatBitWidth() / 8,
-          rowsRun,
-          rowsRun ? n : m,
-          rowsRun ? m : n,
-          schedule.getStages()};
+/// The block of one pass of gradients with the numbers of a schedule.
+inline GradBlock withSchedule(GradBlock block, ScheduleAttr schedule) {
+  block.owned = block.rowsRun ? schedule.getBlockN() : schedule.getBlockM();
+  block.running = block.rowsRun ? schedule.getBlockM() : schedule.getBlockN();
+  block.stages = schedule.getStages();
+  return block;
 }
 
 } // namespace attn

@@ -8,6 +8,7 @@
 #include "dialects/Attn/IR/AttnOps.h"
 #include "dialects/Tile/IR/TileDialect.h"
 #include "lib/Rooms/RoomPass.h"
+#include "lib/Transforms/Attn/GradSchedule.h"
 #include "lib/Transforms/Attn/Passes.h"
 #include "lib/Transforms/Attn/Schedule.h"
 #include "lib/Transforms/Attn/ScheduleRule.h"
@@ -28,32 +29,13 @@ static LogicalResult checkBlock(Operation *op, const Machine &machine, ScheduleA
   auto scored = dyn_cast<ScoredOpInterface>(op);
   if (!scored || scored.getQuery().getType().getElementTypeBitWidth() > 16)
     return success();
-  Type element = scored.getQuery().getType().getElementType();
-  int64_t d = scored.getHeadDim(), dv = scored.getValueDim();
-  std::string why =
-      isa<AttentionOp>(op)
-          ? refuseBlock(machine, getGPUBlock(d, dv, element, schedule))
-          : refuseGradBlock(
-                machine, getGradBlock(d, dv, element, isa<AttentionGradKeyValueOp>(op), schedule));
+  std::string why;
+  if (isa<AttentionOp>(op))
+    why = refuseBlock(machine, getGPUBlock(scored.getHeadDim(), scored.getValueDim(),
+                                           scored.getQuery().getType().getElementType(), schedule));
+  else
+    why = refuseGradSchedule(machine, scored, schedule);
   return why.empty() ? success() : op->emitOpError(why);
-}
-
-/// Rows or keys of two warpgroups for each pass of gradients, and for the sums by rows.
-static BlockSizes chooseGrad(Operation *op, const Machine &machine) {
-  auto scored = dyn_cast<ScoredOpInterface>(op);
-  int64_t rows = 2 * machine.productRows;
-  if (!scored)
-    return {rows, rows, 1, "cuda-rows"};
-  bool rowsRun = isa<AttentionGradKeyValueOp>(op);
-  // A score is kept for its derivative, and what both compute takes registers beside it.
-  RegionWork work = measureRegions(op);
-  int64_t heldTiles = scored.getScore().empty() ? 0 : 1 + work.weight / 8 + (work.isLong ? 6 : 0);
-  int64_t bytes = std::min<int64_t>(scored.getQuery().getType().getElementTypeBitWidth() / 8, 2);
-  GradBlock block = chooseGradBlock(
-      machine, {scored.getHeadDim(), scored.getValueDim(), bytes, rowsRun, 0, 0, 0}, heldTiles);
-  if (rowsRun)
-    return {block.running, block.owned, block.stages, "cuda-grad-keys"};
-  return {block.owned, block.running, block.stages, "cuda-grad-rows"};
 }
 
 namespace {
@@ -66,7 +48,7 @@ struct SetSchedulePass
   BlockSizes choose(Operation *op, const Machine *machine) {
     auto attention = dyn_cast<AttentionOp>(op);
     if (!attention)
-      return machine ? chooseGrad(op, *machine) : chooseForCPU(lanes, /*bf16Pairs=*/false);
+      return machine ? chooseGradForCUDA(op, *machine) : chooseForCPU(lanes, /*bf16Pairs=*/false);
     if (machine)
       return chooseForCUDA(
           *machine, {attention.getHeadDim(), attention.getValueDim(), !attention.getMask().empty(),
@@ -132,6 +114,8 @@ struct SetSchedulePass
       module->setAttr(tile::TileDialect::kTargetAttrName,
                       tile::TargetAttr::get(&getContext(), machine->name));
     }
+    if (machine)
+      module.walk([&](AttentionGradKeyValueOp op) { splitSums(op, *machine); });
     WalkResult walk = module.walk([&](Operation *op) -> WalkResult {
       if (isa<AttentionOp, RowDeltaOp, AttentionGradQueryOp, AttentionGradKeyValueOp>(op))
         return schedule(op, machine);

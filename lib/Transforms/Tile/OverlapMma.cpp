@@ -20,6 +20,9 @@ namespace attn::tile {
 using namespace mlir;
 using namespace attn::tile;
 
+/// Groups that a wait can leave in flight.
+static constexpr int64_t kMostPending = 7;
+
 namespace {
 /// A product in flight.
 struct Flight {
@@ -207,6 +210,26 @@ static int64_t countYounger(Flight &flight) {
   return count;
 }
 
+/// An accumulator that starts with what ops compute is complete before older products that are then
+/// in flight start: ptxas waits for them where registers are written beside them. So it goes
+/// through a wait that waits for nothing.
+static void startBeforeOlder(MutableArrayRef<Flight> flights) {
+  for (auto [index, flight] : llvm::enumerate(flights)) {
+    Value acc = flight.product.getAcc();
+    Operation *start = acc ? acc.getDefiningOp() : nullptr;
+    auto flies = [&](Flight &older) { return flight.product->isBeforeInBlock(older.wait); };
+    Flight *oldest = llvm::find_if(flights.take_front(index), flies);
+    if (!start || isa<MmaWaitOp>(start) || start->getBlock() != flight.product->getBlock() ||
+        oldest == flights.begin() + index || !start->isBeforeInBlock(oldest->product))
+      continue;
+    OpBuilder b(oldest->product);
+    auto tie = MmaWaitOp::create(b, flight.product.getLoc(), TypeRange{acc.getType()}, kMostPending,
+                                 ValueRange{acc});
+    tie->setDiscardableAttrs(flight.wait->getDiscardableAttrDictionary());
+    flight.product.getAccMutable().assign(tie.getResult(0));
+  }
+}
+
 static LogicalResult overlap(Block &block) {
   SmallVector<Flight> flights;
   DenseSet<Operation *> allReleases;
@@ -233,7 +256,8 @@ static LogicalResult overlap(Block &block) {
     }
   }
   for (Flight &flight : flights)
-    flight.wait.setPending(std::min<int64_t>(countYounger(flight), 7));
+    flight.wait.setPending(std::min(countYounger(flight), kMostPending));
+  startBeforeOlder(flights);
   return success();
 }
 

@@ -34,24 +34,31 @@
 // CHECK:       arith.mulf {{.*}} tensor<128x64xf32>
 // CHECK:       tile.store
 
-// The third owns keys; heads of a group run one after the other, and the numbers of rows lie along the columns. The sum for
-// values comes before the gradients of scores.
+// The third owns keys; heads of a group run one after the other, and the numbers of rows, which lie along the columns, are what
+// the products start with: -inf behind the last row. The sum for values comes before the gradients of scores.
 // CHECK-LABEL: func.func @plain_key_value
 // CHECK-NOT:   arith.ceildivui
 // CHECK:       scf.for
 // CHECK:         scf.for
-// CHECK:           %[[Q:.*]] = tile.load %arg0{{.*}} -> tensor<64x64xbf16>
-// CHECK:           %[[DO:.*]] = tile.load %arg3{{.*}} -> tensor<64x64xbf16>
+// CHECK:           %[[Q:.*]] = tile.load %arg0{{.*}} -> tensor<112x64xbf16>
+// CHECK:           %[[DO:.*]] = tile.load %arg3{{.*}} -> tensor<112x64xbf16>
 // CHECK:           %[[M:.*]] = tile.coord 1
-// CHECK:           tile.gather {{.*}}%[[M]]]
-// CHECK:           tile.gather {{.*}}%[[M]]]
-// CHECK:           tile.mma %{{.*}}, %[[Q]] {transpose_rhs} : tensor<128x64xbf16>, tensor<64x64xbf16> -> tensor<128x64xf32>
-// CHECK:           %[[DPT:.*]] = tile.mma %{{.*}}, %[[DO]] {transpose_rhs}
-// CHECK:           %[[PT:.*]] = math.exp2
-// CHECK:           arith.truncf %[[PT]]
-// CHECK:           tile.mma {{.*}}, %[[DO]], %{{.*}}
-// CHECK:           arith.subf %[[DPT]]
-// CHECK:           tile.mma {{.*}}, %[[Q]], %{{.*}}
+// CHECK:           %[[SAFE:.*]] = arith.minsi %[[M]]
+// CHECK:           %[[NL:.*]] = tile.gather {{.*}}%[[SAFE]]]
+// CHECK:           %[[DELTA:.*]] = tile.gather {{.*}}%[[SAFE]]]
+// CHECK:           %[[BEHIND:.*]] = arith.select %{{.*}}, %[[NL]]
+// CHECK:           %[[START:.*]] = arith.mulf %[[BEHIND]]
+// CHECK:           %[[MINUS:.*]] = arith.negf %[[DELTA]]
+// CHECK:           %[[ST:.*]] = tile.mma %{{.*}}, %[[Q]], %[[START]] {transpose_rhs}
+// CHECK:           %[[DPT:.*]] = tile.mma %{{.*}}, %[[DO]], %[[MINUS]] {transpose_rhs}
+// CHECK:           %[[E:.*]] = arith.mulf %[[ST]]
+// CHECK:           %[[PT:.*]] = math.exp2 %[[E]]
+// CHECK-NEXT:      arith.truncf %[[PT]]
+// CHECK-NEXT:      tile.mma {{.*}}, %[[DO]], %{{.*}}
+// CHECK-NEXT:      %[[DST:.*]] = arith.mulf %[[PT]], %[[DPT]]
+// CHECK-NEXT:      arith.truncf %[[DST]]
+// CHECK-NEXT:      tile.mma {{.*}}, %[[Q]], %{{.*}}
+// CHECK-NOT:     scf.for
 func.func @plain(%q: !x, %k: !x, %v: !x, %do: !x, %o: !x, %lse: !r) -> (!x, !x, !x) {
   %g:3 = attn.attention_grad %q, %k, %v, %o, %lse, %do : !x, !x, !x, !x, !r, !x -> d_query(!x) d_key(!x) d_value(!x)
   return %g#0, %g#1, %g#2 : !x, !x, !x

@@ -11,13 +11,24 @@
 func.func @gradients(%a: !d64, %b: !d128, %lse: !r, %c: f32) -> (!d64, !d64, !d64, !d128, !d128, !d128) {
   // CHECK: attn.row_delta {{.*}}schedule<block_m = 128,
   // CHECK: attn.attention_grad_query {{.*}}schedule<block_m = 128, block_n = 128, stages = 2, consumers = 2>
-  // CHECK: attn.attention_grad_key_value {{.*}}schedule<block_m = 64, block_n = 128, stages = 2, consumers = 2>
+  // CHECK: attn.attention_grad_key_value {{.*}}schedule<block_m = 112, block_n = 128, stages = 2, consumers = 2>
   // CHECK: attn.attention_grad_query {{.*}}schedule<block_m = 128, block_n = 112, stages = 2, consumers = 2>
-  // CHECK: attn.attention_grad_key_value {{.*}}schedule<block_m = 32, block_n = 128, stages = 2, consumers = 2>
+  // CHECK: attn.attention_grad_key_value {{.*}}schedule<block_m = 64, block_n = 128, stages = 2, consumers = 2>
   %nl, %delta = attn.row_delta %a, %a, %lse : !d64, !d64, !r -> !r, !r
   %0 = attn.attention_grad_query %a, %a, %a, %a, %nl, %delta : !d64, !d64, !d64, !d64, !r, !r -> d_query(!d64)
   %1:2 = attn.attention_grad_key_value %a, %a, %a, %a, %nl, %delta : !d64, !d64, !d64, !d64, !r, !r -> d_key(!d64) d_value(!d64)
   %2 = attn.attention_grad_query %b, %b, %b, %b, %nl, %delta : !d128, !d128, !d128, !d128, !r, !r -> d_query(!d128)
   %3:2 = attn.attention_grad_key_value %b, %b, %b, %b, %nl, %delta : !d128, !d128, !d128, !d128, !r, !r -> d_key(!d128) d_value(!d128)
   return %0, %1#0, %1#1, %2, %3#0, %3#1 : !d64, !d64, !d64, !d128, !d128, !d128
+}
+
+// Where both sums do not fit a thread together, each has a pass.
+// CHECK-LABEL: func @wide
+func.func @wide(%a: tensor<?x?x?x256xbf16>, %nl: !r) -> (tensor<?x?x?x256xbf16>, tensor<?x?x?x256xbf16>) {
+  // CHECK: %[[K:.*]] = attn.attention_grad_key_value {{.*}}schedule<block_m = 48, block_n = 128{{.*}} -> d_key(
+  // CHECK: %[[V:.*]] = attn.attention_grad_key_value {{.*}} -> d_value(
+  // CHECK: return %[[K]], %[[V]]
+  %0:2 = attn.attention_grad_key_value %a, %a, %a, %a, %nl, %nl : tensor<?x?x?x256xbf16>, tensor<?x?x?x256xbf16>, tensor<?x?x?x256xbf16>, tensor<?x?x?x256xbf16>, !r, !r
+    -> d_key(tensor<?x?x?x256xbf16>) d_value(tensor<?x?x?x256xbf16>)
+  return %0#0, %0#1 : tensor<?x?x?x256xbf16>, tensor<?x?x?x256xbf16>
 }

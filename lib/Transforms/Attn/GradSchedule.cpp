@@ -1,0 +1,78 @@
+//===- GradSchedule.cpp - schedules of gradients on a GPU -------------------------------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------------------------===//
+
+#include "lib/Transforms/Attn/GradSchedule.h"
+#include "lib/Transforms/Attn/Schedule.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/IRMapping.h"
+
+using namespace mlir;
+using namespace attn;
+
+/// The block of a pass, but for the numbers of its schedule.
+static GradBlock describe(ScoredOpInterface op) {
+  // Wider elements have no products, which room 4 says.
+  int64_t bits = op.getQuery().getType().getElementTypeBitWidth();
+  GradBlock block{
+      op.getHeadDim(), op.getValueDim(), std::min<int64_t>(bits / 8, 2), false, 0, 0, 0};
+  if (auto pass = dyn_cast<AttentionGradKeyValueOp>(op.getOperation())) {
+    block.rowsRun = true;
+    block.sumsKeys = bool(pass.getDKey());
+    block.sumsValues = bool(pass.getDValue());
+  }
+  return block;
+}
+
+static GradWork measure(ScoredOpInterface op) {
+  RegionWork regions = measureRegions(op);
+  GradWork work;
+  // A score is kept for its derivative, and what both compute takes registers beside it.
+  if (!op.getScore().empty())
+    work.heldTiles = 1 + regions.weight / 8 + (regions.isLong ? 6 : 0);
+  work.isMasked = !op.getMask().empty();
+  return work;
+}
+
+BlockSizes attn::chooseGradForCUDA(Operation *op, const Machine &machine) {
+  auto scored = dyn_cast<ScoredOpInterface>(op);
+  int64_t rows = 2 * machine.productRows;
+  if (!scored)
+    return {rows, rows, 1, "cuda-rows"};
+  GradBlock block = chooseGradBlock(machine, describe(scored), measure(scored));
+  if (block.rowsRun)
+    return {block.running, block.owned, block.stages, "cuda-grad-keys"};
+  return {block.owned, block.running, block.stages, "cuda-grad-rows"};
+}
+
+std::string attn::refuseGradSchedule(const Machine &machine, ScoredOpInterface op,
+                                     ScheduleAttr schedule) {
+  return refuseGradBlock(machine, withSchedule(describe(op), schedule));
+}
+
+void attn::splitSums(AttentionGradKeyValueOp op, const Machine &machine) {
+  if (!op.getDKey() || !op.getDValue())
+    return;
+  auto scored = cast<ScoredOpInterface>(op.getOperation());
+  GradWork work = measure(scored);
+  if (fitsGradBlock(machine, chooseGradBlock(machine, describe(scored), work), work))
+    return;
+  OpBuilder b(op);
+  auto createPass = [&](Type keyType, Type valueType) {
+    auto pass = AttentionGradKeyValueOp::create(
+        b, op.getLoc(), keyType, valueType, TypeRange(), op.getQuery(), op.getKey(), op.getValue(),
+        op.getDOutput(), op.getNegLse2(), op.getDelta(), op.getScale(), op.getOrigin(),
+        /*wrt=*/ValueRange());
+    pass->setDiscardableAttrs(op->getDiscardableAttrDictionary());
+    IRMapping mapping;
+    for (auto [from, to] : llvm::zip_equal(op->getRegions(), pass->getRegions()))
+      from.cloneInto(&to, mapping);
+    return pass;
+  };
+  op.getDKey().replaceAllUsesWith(createPass(op.getDKey().getType(), Type()).getDKey());
+  op.getDValue().replaceAllUsesWith(createPass(Type(), op.getDValue().getType()).getDValue());
+  op.erase();
+}

@@ -1,0 +1,27 @@
+//===- GradSchedule.h - schedules of gradients on a GPU ---------------------------------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------------------------===//
+
+#ifndef ATTN_LIB_TRANSFORMS_ATTN_GRADSCHEDULE_H
+#define ATTN_LIB_TRANSFORMS_ATTN_GRADSCHEDULE_H
+
+#include "dialects/Attn/IR/AttnOps.h"
+#include "lib/Transforms/Attn/ScheduleRule.h"
+
+namespace attn {
+
+/// Sizes for one pass of gradients, or for the sums by rows.
+BlockSizes chooseGradForCUDA(mlir::Operation *op, const Machine &machine);
+
+/// Why the machine has no such block for the pass, with the nearest; empty if it has.
+std::string refuseGradSchedule(const Machine &machine, ScoredOpInterface op, ScheduleAttr schedule);
+
+/// Makes two passes of one over rows whose sums for keys and values do not fit a thread together.
+void splitSums(AttentionGradKeyValueOp op, const Machine &machine);
+
+} // namespace attn
+
+#endif // ATTN_LIB_TRANSFORMS_ATTN_GRADSCHEDULE_H
