@@ -144,11 +144,19 @@ template <typename OpT> LogicalResult GradStep<OpT>::prepare() {
   element = cast<ShapedType>(op.getQuery().getType()).getElementType();
   if (!element.isF16() && !element.isBF16())
     return op.emitOpError("expected f16 or bf16 elements on this target, got ") << element;
+  for (Value matrix : {op.getKey(), op.getValue(), op.getDOutput()})
+    if (cast<ShapedType>(matrix.getType()).getElementType() != element)
+      return op.emitOpError("expected query, key, value and d_output of one element type, got ")
+             << op.getQuery().getType() << " and " << matrix.getType();
   auto schedule = op->template getAttrOfType<ScheduleAttr>(kScheduleAttrName);
   int64_t running = !schedule ? block.rows : rowsRun ? schedule.getBlockM() : schedule.getBlockN();
   shape = RankedTensorType::get({block.rows, running}, b.getF32Type());
   TypedValue<ShapedType> runningMatrix = rowsRun ? op.getQuery() : op.getKey();
   isShort = runningMatrix.getType().getDimSize(0) != running;
+  // What is behind the tile would give nothing.
+  if (runningMatrix.getType().getDimSize(0) > running)
+    return op.emitOpError("expected at most the ")
+           << running << " rows of a tile, got " << runningMatrix.getType();
   int64_t step = tile::getMachine(op).sumBytes * 8 / element.getIntOrFloatBitWidth();
   startsWithRows = rowsRun && op.getQuery().getType().getDimSize(1) % step == 0 &&
                    op.getValue().getType().getDimSize(1) % step == 0;

@@ -17,6 +17,9 @@
 using namespace mlir;
 using namespace attn;
 
+/// Of a tile; buffers of it must fit a stack.
+static constexpr int64_t kMaxRows = int64_t(1) << 20;
+
 FailureOr<Extent> attn::getBoundedExtent(Emitter &b, Operation *op, StringRef name, Value memref) {
   OpFoldResult size = getStatedSize(memref, 0);
   if (std::optional<int64_t> constant = size ? getConstantIntValue(size) : std::nullopt)
@@ -26,7 +29,8 @@ FailureOr<Extent> attn::getBoundedExtent(Emitter &b, Operation *op, StringRef na
     bound = ValueBoundsConstraintSet::computeConstantBound(
         presburger::BoundType::UB, ValueBoundsConstraintSet::Variable(value), nullptr,
         /*closedUB=*/true);
-  if (failed(bound))
+  // A bound that no tile has is none: sums of it would wrap.
+  if (failed(bound) || *bound > kMaxRows)
     return op->emitOpError(
                "expected a bounded tile: no constant is known to be at least the number of ")
            << name << " in " << memref.getType();

@@ -18,3 +18,15 @@ func.func @sink(%q: !x, %sink: tensor<?xf32>, %lse: !r) -> tensor<?xf32> {
   %g = attn.attention_grad %q, %q, %q, %q, %lse, %q sink(%sink : tensor<?xf32>) : !x, !x, !x, !x, !r, !x -> d_sink(tensor<?xf32>)
   return %g : tensor<?xf32>
 }
+
+// -----
+
+// What comes back may be f32; a product has one type.
+!x = tensor<?x?x?x64xbf16>
+!w = tensor<?x?x?x64xf32>
+!r = tensor<?x?x?xf32>
+func.func @mixed(%q: !x, %o: !w, %lse: !r) -> !x {
+  // expected-error@below {{expected query, key, value and d_output of one element type, got 'tensor<?x64xbf16>' and 'tensor<?x64xf32>'}}
+  %g = attn.attention_grad %q, %q, %q, %o, %lse, %o : !x, !x, !x, !w, !r, !w -> d_query(!x)
+  return %g : !x
+}

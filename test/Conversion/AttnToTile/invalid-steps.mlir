@@ -252,3 +252,29 @@ func.func @constant_keys(%q: tensor<2x2x128x64xbf16>, %scale: f32) -> tensor<2x2
   } {mapping = [#gpu.block<z>, #gpu.block<y>, #gpu.block<x>]}
   return %r : tensor<2x2x128x64xbf16>
 }
+
+// -----
+
+// The schedule has tiles of 64 keys: 36 of these would give nothing.
+!m = tensor<2x2x128x64xbf16>
+!r = tensor<2x2x128xf32>
+func.func @gradient_keys(%q: !m, %k: !m, %rows: !r, %scale: f32) -> !m {
+  %zero = arith.constant 0.0 : f32
+  %init = tensor.empty() : !m
+  %r = scf.forall (%i, %j, %t) = (0, 0, 0) to (2, 2, 128) step (1, 1, 64) shared_outs(%o = %init) -> (!m) {
+    %qt = tensor.extract_slice %q[%i, %j, %t, 0] [1, 1, 64, 64] [1, 1, 1, 1] : !m to tensor<64x64xbf16>
+    %kt = tensor.extract_slice %k[%i, %j, 0, 0] [1, 1, 100, 64] [1, 1, 1, 1] : !m to tensor<100x64xbf16>
+    %rt = tensor.extract_slice %rows[%i, %j, %t] [1, 1, 64] [1, 1, 1] : !r to tensor<64xf32>
+    %e = tensor.empty() : tensor<64x64xf32>
+    %acc = linalg.fill ins(%zero : f32) outs(%e : tensor<64x64xf32>) -> tensor<64x64xf32>
+    // expected-error@below {{expected at most the 64 rows of a tile, got 'tensor<100x64xbf16>'}}
+    %s = attn.grad_query_step %qt, %kt, %kt, %qt, %rt, %rt scale(%scale) outs(%acc) {attn.schedule = #attn.schedule<block_m = 64, block_n = 64>}
+      : tensor<64x64xbf16>, tensor<100x64xbf16>, tensor<100x64xbf16>, tensor<64x64xbf16>, tensor<64xf32>, tensor<64xf32>, tensor<64x64xf32> -> tensor<64x64xf32>
+    %out = tensor.empty() : tensor<64x64xbf16>
+    %n = attn.grad_end %s outs(%out) : tensor<64x64xf32>, tensor<64x64xbf16> -> tensor<64x64xbf16>
+    scf.forall.in_parallel {
+      tensor.parallel_insert_slice %n into %o[%i, %j, %t, 0] [1, 1, 64, 64] [1, 1, 1, 1] : tensor<64x64xbf16> into !m
+    }
+  } {mapping = [#gpu.block<z>, #gpu.block<y>, #gpu.block<x>]}
+  return %r : !m
+}

@@ -20,6 +20,19 @@ func.func @unbounded_keys(%q: memref<64x64xf32>, %k: memref<?x64xf32>, %acc: mem
 
 // -----
 
+// A bound that no tile has is none.
+func.func @bounded_by_anything(%q: memref<?x64xf32, strided<[64, 1]>>, %k: memref<64x64xf32>, %acc: memref<?x64xf32>, %max: memref<?xf32>, %sum: memref<?xf32>, %n: index) {
+  %scale = arith.constant 0.18 : f32
+  %rows = affine.min affine_map<()[s0] -> (s0, 9223372036854775807)>()[%n]
+  %tile = memref.subview %q[0, 0] [%rows, 64] [1, 1] : memref<?x64xf32, strided<[64, 1]>> to memref<?x64xf32, strided<[64, 1]>>
+  // expected-error @below {{expected a bounded tile: no constant is known to be at least the number of rows in}}
+  attn.online_attention %tile, %k, %k scale(%scale) outs(%acc, %max, %sum)
+    : memref<?x64xf32, strided<[64, 1]>>, memref<64x64xf32>, memref<64x64xf32>, memref<?x64xf32>, memref<?xf32>, memref<?xf32>
+  return
+}
+
+// -----
+
 func.func @apart(%q: memref<64x64xf32>, %k: memref<64x64xf32, strided<[?, ?]>>, %acc: memref<64x64xf32>, %max: memref<64xf32>, %sum: memref<64xf32>) {
   %scale = arith.constant 0.18 : f32
   // expected-error @below {{expected a contiguous last dimension of key, got 'memref<64x64xf32, strided<[?, ?]>>'}}
