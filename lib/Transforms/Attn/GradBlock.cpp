@@ -50,7 +50,8 @@ static int64_t getSafeRegisters(const Machine &machine, const GradBlock &block,
     quarters += 6;
   // One wide sum comes with wide tiles of what it is multiplied with.
   bool isTight = work.isMasked && std::max(block.headDim, block.valueDim) >= 192;
-  return getRegisters(machine, block, quarters) + kOtherRegisters + (isTight ? 48 : 0);
+  int64_t mask = (isTight ? 48 : 0) + std::min<int64_t>(4 * work.maskWeight, 48);
+  return getRegisters(machine, block, quarters) + kOtherRegisters + mask;
 }
 
 /// What is needed in any case: both products, and one of their tiles as an operand.

@@ -36,6 +36,8 @@ struct GradWork {
   /// Values that regions keep for every score.
   int64_t heldTiles = 0;
   bool isMasked = false;
+  /// Operations of a mask beyond the first comparison, and of what else is beside it.
+  int64_t maskWeight = 0;
 };
 
 /// The block with `owned`, `running` and `stages` of the rule. Where none fits, the least that
