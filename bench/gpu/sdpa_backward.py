@@ -1,144 +1,128 @@
 #!/usr/bin/env python3
-"""Gradients by kernels of attn-opt beside PyTorch's (cuDNN, FlashAttention-2), alternating in one process.
+"""attn beside PyTorch's attentions on the GPU, backward: alternating in one process on the same tensors.
 
-    sdpa_backward.py emit DIR --bin build/dev/bin          # no GPU: PTX and plans
-    sdpa_backward.py measure DIR [--configs 'd128-*'] [--out sdpa-backward.json]
+The grid, the peers and the rules are those of sdpa.py. What is timed is torch.autograd.grad of q, k and v
+from one recorded output, so that everybody pays autograd's own cost; backward counts 2.5 times the forward's
+operations, whatever is computed again. Errors are those of the gradients of one head against f64.
 
-TFLOP/s count five products, whatever a kernel computes. PyTorch's times are those of torch.autograd.grad on a graph
-that is kept; with its launches, which short problems feel.
+    PYTHONPATH=python ATTN_LIBRARY=.../libattn.so bench/gpu/sdpa_backward.py --configs 'd128-*' --out backward.json
 """
 
 from __future__ import annotations
 
 import argparse
-import fnmatch
 import json
 import math
-import subprocess
+import sys
 from pathlib import Path
-from typing import Any, Callable, Dict, List, Tuple
+from typing import Any, Callable, Dict, List
 
-DIMS, MASKS, LENGTHS = (64, 128, 256), ("full", "causal"), (512, 2048, 8192, 16384)
-TOKENS, HIDDEN = 16384, 2048
+import torch
 
+import measure
+from peers import NAMES as PEERS
+from peers import make_peers
+from sdpa import HIDDEN, TOKENS, Config, list_configs, make_ours, time_first
+from variants import Tensor, Variant, count_flops, make_variant
 
-def make_source(mask: str, d: int) -> str:
-    t, row = f"tensor<?x?x?x{d}xbf16>", "tensor<?x?x?xf32>"
-    variants = " variants [#attn.causal<top_left>]" if mask == "causal" else ""
-    return (
-        f"func.func @gradient(%q: {t}, %k: {t}, %v: {t}, %o: {t}, %lse: {row}, %do: {t}) -> ({t}, {t}, {t}) {{\n"
-        f"  %g:3 = attn.attention_grad %q, %k, %v, %o, %lse, %do{variants}\n"
-        f"    : {t}, {t}, {t}, {t}, {row}, {t} -> d_query({t}) d_key({t}) d_value({t})\n"
-        f"  return %g#0, %g#1, %g#2 : {t}, {t}, {t}\n"
-        "}\n"
-    )
+Call = Callable[[], Any]
 
 
-def emit(o: argparse.Namespace) -> int:
-    o.directory.mkdir(parents=True, exist_ok=True)
-    for d in DIMS:
-        for mask in MASKS:
-            path = o.directory / f"{mask}-{d}"
-            command = [str(Path(o.bin, "attn-opt")), "-", "--attn-to-online=target=cuda", "--online-to-tile",
-                       "--tile-to-async", "--lower-affine", "--canonicalize", "--cse", "--convert-tile-to-nvvm",
-                       f"--emit-ptx=ptx={path}.ptx plan={path}.json", "-o", "/dev/null"]
-            done = subprocess.run(command, input=make_source(mask, d), text=True)
-            if done.returncode:
-                return done.returncode
-    return 0
+def make_backward(forward: Call, tensors: List[Tensor], d_output: Tensor) -> Call:
+    """The gradients of what `forward` gives, recorded once."""
+    output = forward()
+    return lambda: torch.autograd.grad(output, tensors, d_output, retain_graph=True)
 
 
-def attend(q: Any, k: Any, v: Any, causal: bool) -> Tuple[Any, Any]:
-    """Output and lse of each head in f32, a block of rows at a time."""
-    import torch
-
-    scale, length = 1 / math.sqrt(q.shape[-1]), q.shape[2]
-    out, lse = torch.empty_like(q), torch.empty(q.shape[:3], device=q.device, dtype=torch.float32)
-    for m in range(0, length, 1024):
-        s = (q[:, :, m:m + 1024].float() @ k.float().transpose(2, 3)) * scale
-        if causal:
-            rows = torch.arange(m, m + s.shape[2], device=q.device)[:, None]
-            s.masked_fill_(torch.arange(length, device=q.device)[None] > rows, -math.inf)
-        lse[:, :, m:m + 1024] = torch.logsumexp(s, 3)
-        out[:, :, m:m + 1024] = (torch.softmax(s, 3) @ v.float()).to(q.dtype)
-    return out, lse
-
-
-def make_peers(q: Any, k: Any, v: Any, gradient: Any, causal: bool) -> Dict[str, Callable[[], Any]]:
-    import torch
-    from torch.nn.attention import SDPBackend, sdpa_kernel
-
-    calls: Dict[str, Callable[[], Any]] = {}
-    for name, backend in (("cudnn", SDPBackend.CUDNN_ATTENTION), ("flash2", SDPBackend.FLASH_ATTENTION)):
-        inputs = [x.detach().requires_grad_() for x in (q, k, v)]
-        try:
-            with sdpa_kernel(backend):
-                out = torch.nn.functional.scaled_dot_product_attention(*inputs, is_causal=causal)
-            call = lambda out=out, inputs=inputs: torch.autograd.grad(out, inputs, gradient, retain_graph=True)
-            call()
-            calls[name] = call
-        except RuntimeError as error:
-            print(f"{name}: {str(error).splitlines()[0]}")
-    return calls
+def find_reference(variant: Variant, tensors: List[Tensor], d_output: Tensor, head: int) -> List[Tensor]:
+    """Gradients of one head of the first batch in f64, by rows at a time."""
+    q, k, v = (x[0, head].detach().double().requires_grad_() for x in tensors)
+    length, d = q.shape
+    total: List[Tensor] = [torch.zeros_like(x) for x in (q, k, v)]
+    columns = torch.arange(length, device=q.device)
+    for first in range(0, length, 2048):
+        rows = torch.arange(first, min(first + 2048, length), device=q.device)
+        s = q[rows] @ k.T / math.sqrt(d)
+        at = (0, torch.tensor(head, device=q.device), rows[:, None], columns[None])
+        if variant.score:
+            s = variant.score(s, *at)
+        if variant.mask:
+            s = s.masked_fill(~variant.mask(*at), -math.inf)
+        output = torch.softmax(s, -1) @ v
+        found = torch.autograd.grad(output, (q, k, v), d_output[0, head, rows].double())
+        total = [x + y for x, y in zip(total, found)]
+    return total
 
 
-def measure_problem(o: argparse.Namespace, mask: str, d: int, length: int) -> Dict[str, Any]:
-    import torch
-
-    import measure
-    from ptx_kernel import PtxKernel
-
-    torch.manual_seed(length + d)
-    batch, heads, causal = max(1, TOKENS // length), HIDDEN // d, mask == "causal"
-    q, k, v, gradient = (torch.randn(batch, heads, length, d, device="cuda", dtype=torch.bfloat16) for _ in range(4))
-    out, lse = attend(q, k, v, causal)
-    kernel = PtxKernel(o.directory / f"{mask}-{d}.ptx", o.directory / f"{mask}-{d}.json")
-    results = [torch.full_like(q, math.nan) for _ in range(3)]
-    calls = {"attn": kernel.bind([q, k, v, out, lse, gradient, *results])}
-    calls.update(make_peers(q, k, v, gradient, causal))
-    calls["attn"]()
-    torch.cuda.synchronize()
-    errors = {name: [measure.max_relative(x, theirs) for x, theirs in zip(results, calls[name]())]
-              for name in calls if name != "attn"}
+def measure_config(config: Config, o: argparse.Namespace) -> Dict[str, Any]:
+    batch, heads = TOKENS // config.length, HIDDEN // config.d
+    torch.manual_seed(0)
+    shape = (batch, heads, config.length, config.d)
+    tensors = [torch.randn(shape, device="cuda", dtype=torch.bfloat16, requires_grad=True) for _ in range(3)]
+    d_output = torch.randn(shape, device="cuda", dtype=torch.bfloat16)
+    variant = make_variant(config.variant, batch, heads, config.length)
+    flops = 2.5 * count_flops(variant, batch, heads, config.length, config.d, config.d)
+    ours = make_backward(make_ours(variant, *tensors), tensors, d_output)
+    first_ms = time_first(ours)
+    peers = make_peers([p for p in o.peers.split(",") if p], variant, *tensors)
+    calls = {"attn": ours, **{name: make_backward(call, tensors, d_output) for name, call in peers.items()}}
+    head = min(1, heads - 1)
+    reference = find_reference(variant, tensors, d_output, head)
+    errors = {
+        name: [((x[0, head].double() - r).norm() / r.norm()).item() for x, r in zip(call(), reference)]
+        for name, call in calls.items()
+    }
+    del reference
     times = measure.interleave(calls, o.rounds, o.seconds)
-    flops = 5 * 2 * batch * heads * length * length * d * (0.5 if causal else 1)
-    row = {"mask": mask, "D": d, "S": length, "B": batch, "H": heads, "errors": errors,
-           "warnings": kernel.warnings, "kernels": [vars(facts) for facts in kernel.facts],
-           "tflops": {name: measure.tflops(flops, times[name]) for name in times}}
-    print(f"{mask:7} D={d:3} S={length:5} " + "  ".join(f"{n} {x:6.1f}" for n, x in row["tflops"].items()),
-          {n: f"{max(e):.1e}" for n, e in errors.items()}, *kernel.warnings, flush=True)
-    return row
+    return {
+        "config": config.name, "variant": config.variant, "B": batch, "H": heads, "S": config.length, "D": config.d,
+        "first_call_ms": first_ms, "errors": errors, "ms": times,
+        "tflops": {name: measure.tflops(flops, t) for name, t in times.items()},
+        "spread": {name: measure.spread(t) for name, t in times.items()},
+        "ratio": {name: measure.ratio(times["attn"], times[name]) for name in calls if name != "attn"},
+    }
 
 
-def measure_all(o: argparse.Namespace) -> int:
-    import measure
+def describe(row: Dict[str, Any]) -> str:
+    """One line of the table."""
+    columns = [f"{row['config']:22}"]
+    for name in ("attn", *PEERS):
+        columns.append(f"{row['tflops'][name]:7.1f}" if name in row["tflops"] else f"{'-':>7}")
+    for name in PEERS:
+        columns.append(f"{row['ratio'][name]:6.3f}" if name in row["ratio"] else f"{'-':>6}")
+    ours = max(row["errors"]["attn"])
+    theirs = min((max(e) for name, e in row["errors"].items() if name != "attn"), default=math.nan)
+    columns.append(f"{ours:8.1e} {theirs:8.1e} {row['first_call_ms']:6.0f}ms")
+    return " ".join(columns)
 
-    configs = [(mask, d, s) for d in DIMS for mask in MASKS for s in LENGTHS]
-    chosen = [c for c in configs if any(fnmatch.fnmatch(f"d{c[1]}-{c[0]}-s{c[2]}", p) for p in o.configs.split(","))]
-    rows = [measure_problem(o, *config) for config in chosen]
-    if o.out:
-        result = {"machine": measure.describe_machine(), "rounds": o.rounds, "seconds": o.seconds, "problems": rows}
-        Path(o.out).write_text(json.dumps(result, indent=1) + "\n")
-    return 0
 
-
-def parse_arguments() -> argparse.Namespace:
+def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    commands = parser.add_subparsers(dest="command", required=True)
-    emitting = commands.add_parser("emit", help="write PTX and plans")
-    emitting.add_argument("directory", type=Path)
-    emitting.add_argument("--bin", default="build/dev/bin", help="the folder of attn-opt (default: %(default)s)")
-    emitting.set_defaults(run=emit)
-    measuring = commands.add_parser("measure", help="time the kernels beside PyTorch's")
-    measuring.add_argument("directory", type=Path)
-    measuring.add_argument("--configs", default="*", help="patterns of names like d128-causal-s8192, with commas")
-    measuring.add_argument("--rounds", type=int, default=5)
-    measuring.add_argument("--seconds", type=float, default=0.3, help="per kernel and round (default: %(default)s)")
-    measuring.add_argument("--out", help="write the result here, as JSON")
-    measuring.set_defaults(run=measure_all)
-    return parser.parse_args()
+    parser.add_argument("--configs", default="*", help="patterns of names such as d128-causal-s8192, with commas between")
+    parser.add_argument("--peers", default=",".join(PEERS), help="of " + ", ".join(PEERS))
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--seconds", type=float, default=0.3, help="per candidate and round")
+    parser.add_argument("--out", type=Path, help="write the result here, as JSON")
+    o = parser.parse_args()
+    heads = [f"{'':22}", *[f"{name:>7}" for name in ("attn", *PEERS)], *[f"{name:>6}" for name in PEERS]]
+    print(" ".join(heads), "   error   theirs   first", flush=True)
+    rows, is_right = [], True
+    for config in list_configs(o.configs):
+        try:
+            row = measure_config(config, o)
+        except Exception as error:  # One that fails leaves the others.
+            print(f"{config.name:22} failed: {str(error).splitlines()[0]}", flush=True)
+            is_right = False
+            continue
+        rows.append(row)
+        print(describe(row), flush=True)
+        theirs = min((max(e) for name, e in row["errors"].items() if name != "attn"), default=1e-2)
+        is_right &= max(row["errors"]["attn"]) <= 2 * theirs + 1e-3
+        if o.out:
+            o.out.write_text(json.dumps({"machine": measure.describe_machine(), "configs": rows}, indent=1) + "\n")
+        torch.cuda.empty_cache()
+    return int(not is_right)
 
 
 if __name__ == "__main__":
-    arguments = parse_arguments()
-    raise SystemExit(arguments.run(arguments))
+    sys.exit(main())
