@@ -16,6 +16,17 @@ bool PlaceLifetimes::isOnce() const {
   return lifetimes.size() == 1 && !lifetimes.front().fill->getParentOfType<LoopLikeOpInterface>();
 }
 
+bool PlaceLifetimes::isHeld() const {
+  return llvm::any_of(lifetimes, [](const Lifetime &lifetime) {
+    auto around = lifetime.fill->getParentOfType<LoopLikeOpInterface>();
+    return llvm::any_of(lifetime.readers, [&](const auto &entry) {
+      return llvm::any_of(entry.second.uses, [&](OpOperand *use) {
+        return use->getOwner()->template getParentOfType<LoopLikeOpInterface>() != around;
+      });
+    });
+  });
+}
+
 namespace {
 /// The accesses to one place, in the program's order.
 struct Accesses {

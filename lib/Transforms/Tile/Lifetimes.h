@@ -54,6 +54,8 @@ struct PlaceLifetimes {
 
   /// Filled by at most one op, at most once.
   bool isOnce() const;
+  /// Read by a loop behind the fill: it stays as it is for long.
+  bool isHeld() const;
   /// Filled with a register tile by all threads of the writer.
   bool isStored() const { return mlir::isa<StoreOp>(lifetimes.front().fill); }
   /// Threads of one role hand tiles over to each other.

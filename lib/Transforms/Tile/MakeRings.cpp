@@ -164,7 +164,7 @@ void RingMaker::declare(Ring &ring) {
   auto type = cast<SharedType>(ring.uses.place.getType());
   bool isOnce = ring.uses.isOnce(), isLocal = ring.uses.isLocal();
   bool isWhole = type.getStageBytes() % attn::tile::getMachine(kernel).stageBytes == 0;
-  int64_t count = isOnce || isLocal || !isWhole ? 1 : stages;
+  int64_t count = isOnce || isLocal || !isWhole || ring.uses.isHeld() ? 1 : stages;
   auto ringType = SharedType::get(b.getContext(), type.getShape(), type.getElementType(),
                                   type.getSwizzle(), count);
   ring.place = AllocSharedOp::create(b, loc, ringType, IntegerAttr());

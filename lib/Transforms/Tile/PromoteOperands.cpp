@@ -79,8 +79,10 @@ static int64_t getSummedExtent(OpOperand &operand, Type type) {
   return shape[isSummedOverColumns(operand) ? 1 : 0];
 }
 
-static bool isRefilled(LoadOp load) {
-  return load->getParentOfType<LoopLikeOpInterface>() && !getInvariantLoop(load);
+/// The block where the load's box is known: in front of all loops that do not change it.
+static Block *getHome(LoadOp load) {
+  LoopLikeOpInterface loop = getInvariantLoop(load);
+  return (loop ? loop.getOperation() : load.getOperation())->getBlock();
 }
 
 /// Whether the product cannot read the operand, a register tile, from registers: only a lhs of 16
@@ -105,9 +107,13 @@ public:
   explicit Places(func::FuncOp kernel) : kernel(kernel) {}
 
   /// Loads of boxes before and after loops share the places of loads in the loops.
-  void announce(LoadOp load, SharedType type) {
-    if (isRefilled(load))
-      refilled.insert({{load.getSource(), type}, {}});
+  void announce(ArrayRef<std::pair<LoadOp, SharedType>> loads) {
+    for (auto [load, type] : loads)
+      if (getInvariantLoop(load))
+        held.push_back({load, type});
+    for (auto [load, type] : loads)
+      if (load->getParentOfType<LoopLikeOpInterface>() && !isHeld(load, type))
+        refilled.insert({{load.getSource(), type}, {}});
   }
 
   /// The shared tile that holds the operand, when it is needed: one for all products that read it
@@ -128,9 +134,18 @@ private:
     return AllocSharedOp::create(builder, kernel.getLoc(), type, IntegerAttr());
   }
 
+  /// Whether a loop reads the load's box in all of its iterations.
+  bool isHeld(LoadOp load, SharedType type) const {
+    return llvm::any_of(held, [&](std::pair<LoadOp, SharedType> other) {
+      return other.first.getSource() == load.getSource() && other.second == type &&
+             llvm::equal(other.first.getOffsets(), load.getOffsets()) &&
+             getHome(other.first) == getHome(load);
+    });
+  }
+
   Value promoteLoad(LoadOp load, SharedType type) {
     auto ring = refilled.find({load.getSource(), type});
-    if (ring == refilled.end())
+    if (ring == refilled.end() || isHeld(load, type))
       return copyOnce(load, type);
     // Tiles that are needed at the same time lie apart.
     Refilled *entry = llvm::find_if(ring->second, [&](const Refilled &entry) {
@@ -148,8 +163,7 @@ private:
     return entry->place;
   }
 
-  /// A copy that runs once, before all loops that do not change its box; the next load of the box
-  /// finds it.
+  /// A copy before all loops that do not change its box; the next load of the box finds it.
   Value copyOnce(LoadOp load, SharedType type) {
     auto &known = once[load.getSource()];
     for (CopyOp copy : known) {
@@ -180,6 +194,8 @@ private:
   func::FuncOp kernel;
   DenseMap<std::pair<Value, Type>, Value> promoted;
   DenseMap<Value, SmallVector<CopyOp>> once;
+  /// What a loop does not change.
+  SmallVector<std::pair<LoadOp, SharedType>> held;
   /// By argument and type.
   llvm::MapVector<std::pair<Value, Type>, SmallVector<Refilled, 1>> refilled;
 };
@@ -214,7 +230,7 @@ struct PromoteOperandsPass
     if (failed(clearings))
       return failure();
     Places places(kernel);
-    llvm::SetVector<LoadOp> loads;
+    SmallVector<std::pair<LoadOp, SharedType>> loads;
     SmallVector<std::pair<OpOperand *, SharedType>> operands;
     WalkResult walk = kernel.walk([&](MmaOp mma) -> WalkResult {
       SmallVector<int64_t, 2> summed;
@@ -229,10 +245,8 @@ struct PromoteOperandsPass
           return WalkResult::interrupt();
         operands.push_back({&operand, *type});
         summed.push_back(getSummedExtent(operand, *type));
-        if (load) {
-          places.announce(load, *type);
-          loads.insert(load);
-        }
+        if (load)
+          loads.push_back({load, *type});
       }
       // A load of more columns reads zeros; a tile that is computed has no more.
       if (summed[0] != summed[1])
@@ -244,6 +258,7 @@ struct PromoteOperandsPass
     });
     if (walk.wasInterrupted())
       return failure();
+    places.announce(loads);
     // Which places are apart follows from the uses of loads: products change in the end.
     SmallVector<Value> shared = llvm::map_to_vector(
         operands, [&](auto &entry) { return places.promote(*entry.first, entry.second); });
@@ -254,7 +269,7 @@ struct PromoteOperandsPass
       ClearUnreadOp::create(builder, clearing.product.getLoc(), Type(), clearing.product.getRhs(),
                             clearing.weights, clearing.condition);
     }
-    for (LoadOp load : loads)
+    for (LoadOp load : llvm::SetVector<LoadOp>(llvm::from_range, llvm::make_first_range(loads)))
       if (load->use_empty())
         load->erase();
     return success();

@@ -52,8 +52,11 @@ func.func @two_readers(%q: !global, %k: !global, %n: index) attributes {
   return
 }
 
-// A fill around a loop that reads it: the release follows the loop.
+// A fill around a loop that reads it: the release follows the loop, and the ring has one stage.
 // CHECK-LABEL: func.func @loop_in_loop
+// CHECK:         tile.alloc_shared : !tile.shared<64x64xbf16, swizzle = 128>
+// CHECK-COUNT-2: tile.barrier_init 1 : !tile.barrier<1>
+// CHECK-COUNT-2: tile.slot : !tile.slot<1>
 func.func @loop_in_loop(%q: !global, %n: index) attributes {
     tile.kernel = #tile.kernel<warpgroups = 1, grid = [], stages = 2>,
     tile.roles = [#tile.role<name = "load", warpgroups = 1, registers = 24, elected = true>,

@@ -70,3 +70,35 @@ func.func @memory_of_a_loop(%n: index) attributes {tile.kernel = #tile.kernel<wa
   }
   return
 }
+
+// In a loop around loops, what the inner ones do not change is copied once each time round: before the first reader of the
+// box, for all of them. What they change shares a tile with what is loaded beside them.
+// CHECK-LABEL: func.func @loop_around_loop
+// CHECK-SAME:    %[[Q:[^:]*]]: memref<?x64xbf16>, %[[K:[^:]*]]: memref<?x64xbf16>
+func.func @loop_around_loop(%q: memref<?x64xbf16>, %k: memref<?x64xbf16>, %n: index) attributes {tile.kernel = #tile.kernel<warpgroups = 2, grid = [[], [], []]>} {
+  // CHECK-DAG: %[[QS:.*]] = tile.alloc_shared : !tile.shared<128x64xbf16, swizzle = 128>
+  // CHECK-DAG: %[[KS:.*]] = tile.alloc_shared : !tile.shared<96x64xbf16, swizzle = 128>
+  // CHECK-NOT: tile.alloc_shared
+  %c0 = arith.constant 0 : index
+  %c96 = arith.constant 96 : index
+  %c128 = arith.constant 128 : index
+  // CHECK: scf.for %[[I:.*]] =
+  scf.for %i = %c0 to %n step %c128 {
+    // CHECK: tile.copy %[[Q]][%[[I]], %{{.*}}] to %[[QS]]
+    %a = tile.load %q[%i, %c0] : memref<?x64xbf16> -> tensor<128x64xbf16>
+    // CHECK: tile.copy %[[K]]{{.*}} to %[[KS]]
+    %b = tile.load %k[%c0, %i] : memref<?x64xbf16> -> tensor<96x64xbf16>
+    // CHECK: tile.mma %[[QS]], %[[KS]]
+    %s = tile.mma %a, %b {transpose_rhs} : tensor<128x64xbf16>, tensor<96x64xbf16> -> tensor<128x96xf32>
+    // CHECK: scf.for %[[J:.*]] =
+    scf.for %j = %c96 to %n step %c96 {
+      // CHECK-NOT: tile.copy %[[Q]]
+      // CHECK: tile.copy %[[K]][%[[J]], %[[I]]] to %[[KS]]
+      // CHECK: tile.mma %[[QS]], %[[KS]]
+      %c = tile.load %q[%i, %c0] : memref<?x64xbf16> -> tensor<128x64xbf16>
+      %d = tile.load %k[%j, %i] : memref<?x64xbf16> -> tensor<96x64xbf16>
+      %t = tile.mma %c, %d {transpose_rhs} : tensor<128x64xbf16>, tensor<96x64xbf16> -> tensor<128x96xf32>
+    }
+  }
+  return
+}
