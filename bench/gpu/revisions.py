@@ -60,7 +60,7 @@ def emit(o: argparse.Namespace) -> int:
     o.directory.mkdir(parents=True, exist_ok=True)
     for name, d in KERNELS:
         path = o.directory / f"{name}-{d}"
-        command = [str(Path(o.bin, "attn-opt")), "-", "--attn-to-online=target=cuda", "--online-to-tile",
+        command = [str(Path(o.bin, "attn-opt")), "-", f"--attn-to-online=target=cuda {o.schedule}", "--online-to-tile",
                    "--tile-to-async", "--lower-affine", "--canonicalize", "--cse", "--convert-tile-to-nvvm", f"--emit-ptx=ptx={path}.ptx plan={path}.json", "-o", "/dev/null"]
         done = subprocess.run(command, input=make_source(name, d), text=True)
         if done.returncode:
@@ -124,6 +124,7 @@ def parse_arguments() -> argparse.Namespace:
     emitting = commands.add_parser("emit", help="write PTX and plans")
     emitting.add_argument("directory", type=Path)
     emitting.add_argument("--bin", default="build/dev/bin", help="the folder of attn-opt (default: %(default)s)")
+    emitting.add_argument("--schedule", default="", help="what attn-to-online takes besides, e.g. stay=true")
     emitting.set_defaults(run=emit)
     measuring = commands.add_parser("measure", help="time the kernels of two folders in turns")
     measuring.add_argument("old", type=Path)

@@ -14,6 +14,9 @@ using namespace attn;
 /// starts with a multiple of 8.
 static constexpr RoleBudget kBudgets[] = {{24, 240}, {24, 240}, {32, 160}, {24, 112},
                                           {24, 88},  {24, 80},  {24, 64}};
+/// A producer that goes on counts pieces too.
+static constexpr RoleBudget kStayBudgets[] = {{40, 240}, {40, 232}, {32, 160}, {40, 104},
+                                              {40, 88},  {24, 80},  {40, 64}};
 
 constinit const Machine attn::kHopper = {
     .name = "sm_90a",
@@ -37,6 +40,7 @@ constinit const Machine attn::kHopper = {
     .leastRegisters = 24,
     .mostRegisters = 255,
     .budgets = kBudgets,
+    .stayBudgets = kStayBudgets,
 
     .boxRows = 256,
 

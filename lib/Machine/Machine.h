@@ -76,8 +76,8 @@ struct Machine {
   // Registers: of a multiprocessor; what budgets are multiples of; the least and the most of a
   // thread.
   int64_t registers, registerStep, leastRegisters, mostRegisters;
-  /// By the number of consumers, from 1.
-  llvm::ArrayRef<RoleBudget> budgets;
+  /// By the number of consumers, from 1; of blocks that stay, whose producers keep more.
+  llvm::ArrayRef<RoleBudget> budgets, stayBudgets;
 
   /// Rows of the box of one tensor map's copy.
   int64_t boxRows;
@@ -87,6 +87,9 @@ struct Machine {
   /// What each thread of a block has at its launch: all registers shared out evenly.
   int64_t getLaunchRegisters(int64_t numWarpgroups) const {
     return registers / (numWarpgroups * warpgroupThreads) / registerStep * registerStep;
+  }
+  const RoleBudget &getBudget(int64_t consumers, bool stays) const {
+    return (stays ? stayBudgets : budgets)[consumers - 1];
   }
   /// The most consumers beside a producer.
   int64_t getMostConsumers() const { return static_cast<int64_t>(budgets.size()); }

@@ -37,7 +37,7 @@ static void addRoom(OpPassManager &pm, Room room, const PipelineOptions &options
     pm.addPass(createSplitGradPass());
     pm.addPass(
         createSetSchedulePass({options.target, options.lanes, options.bf16Dot, options.blockM,
-                               options.blockN, options.stages, options.splits}));
+                               options.blockN, options.stages, options.splits, options.stay}));
     return addCleanup(pm);
   case Room::Grid: // One grid of blocks.
     pm.addPass(createTileToGridPass());
@@ -58,7 +58,8 @@ static void addRoom(OpPassManager &pm, Room room, const PipelineOptions &options
     pm.addPass(createRemoveDeadValuesPass());
     pm.addPass(createCanonicalizerPass());
     pm.addPass(tile::createAssignDelaysPass());
-    return pm.addPass(tile::createPipelineStepsPass());
+    pm.addPass(tile::createPipelineStepsPass());
+    return pm.addPass(tile::createPersistBlocksPass());
   case Room::Placed: // Where.
     pm.addPass(tile::createPromoteOperandsPass());
     pm.addPass(tile::createAssignLayoutsPass());

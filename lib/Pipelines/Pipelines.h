@@ -38,6 +38,10 @@ struct PipelineOptions : mlir::PassPipelineOptions<PipelineOptions> {
       *this, "stages",
       llvm::cl::desc("tiles of keys, and of values, in flight on a GPU; 0: the target's rule"),
       llvm::cl::init(0)};
+  Option<std::string> stay{
+      *this, "stay",
+      llvm::cl::desc("whether blocks stay on a GPU: true, false, or auto for the target's rule"),
+      llvm::cl::init("auto")};
 };
 
 /// What a user says about the schedule, from one struct of options to another that names it alike.

@@ -15,12 +15,12 @@ using namespace llvm;
 
 namespace attn::sim {
 
-Expected<Launch> Launch::create(mlir::ModuleOp module) {
+Expected<Launch> Launch::create(mlir::ModuleOp module, std::optional<int64_t> multiprocessors) {
   Launch launch;
   for (auto kernel : module.getOps<mlir::func::FuncOp>()) {
     if (!kernel->hasAttr(tile::TileDialect::kKernelAttrName))
       continue;
-    Expected<Simulator> simulator = Simulator::create(kernel);
+    Expected<Simulator> simulator = Simulator::create(kernel, multiprocessors);
     if (!simulator)
       return simulator.takeError();
     launch.kernels.push_back(kernel);
@@ -57,11 +57,11 @@ std::string Launch::describe() const {
 
 /// The memory of a scratch argument, row-major and without data.
 static Memory makeMemory(mlir::ArrayAttr sizes, ElementKind kind, ArrayRef<Argument> arguments,
-                         const Costs &costs) {
+                         int64_t multiprocessors) {
   Memory memory;
   memory.kind = kind;
   for (mlir::Attribute size : sizes)
-    memory.shape.push_back(evaluateFactor(size, arguments, costs));
+    memory.shape.push_back(evaluateFactor(size, arguments, multiprocessors));
   memory.strides.assign(memory.shape.size(), 1);
   for (size_t dim = memory.shape.size(); dim-- > 1;)
     memory.strides[dim - 1] = memory.strides[dim] * memory.shape[dim];
@@ -108,7 +108,7 @@ Expected<std::vector<Argument>> Launch::addScratch(ArrayRef<Argument> arguments)
             formatv("expected scratch of numbers that arrays hold in @{0}, got {1}",
                     kernel.getName(), element));
       all.emplace_back().memory =
-          makeMemory(sizes, *kind, arguments, tile::getMachine(kernel).costs);
+          makeMemory(sizes, *kind, arguments, simulators.front().getMultiprocessors());
     }
   return std::move(all);
 }

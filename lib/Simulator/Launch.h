@@ -17,8 +17,10 @@ namespace attn::sim {
 /// follows takes the arguments of the function; scratch is added to them.
 class Launch {
 public:
-  /// Of all kernels of a module.
-  static llvm::Expected<Launch> create(mlir::ModuleOp module);
+  /// Of all kernels of a module, on a device of so many multiprocessors, or as many as its kind of
+  /// machine.
+  static llvm::Expected<Launch> create(mlir::ModuleOp module,
+                                       std::optional<int64_t> multiprocessors = std::nullopt);
 
   llvm::ArrayRef<Simulator> getSimulators() const { return simulators; }
   mlir::func::FuncOp getKernel(size_t index) const { return kernels[index]; }

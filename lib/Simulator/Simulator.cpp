@@ -19,12 +19,15 @@ Simulator::Simulator(std::unique_ptr<Program> program) : program(std::move(progr
 Simulator::Simulator(Simulator &&) = default;
 Simulator::~Simulator() = default;
 
-Expected<Simulator> Simulator::create(mlir::func::FuncOp kernel) {
+Expected<Simulator> Simulator::create(mlir::func::FuncOp kernel,
+                                      std::optional<int64_t> multiprocessors) {
   Expected<Program> program = Program::compile(kernel);
   if (!program)
     return program.takeError();
   Simulator simulator(std::make_unique<Program>(std::move(*program)));
   simulator.sharedBytes = tile::getSharedBytes(kernel);
+  simulator.multiprocessors =
+      multiprocessors.value_or(simulator.program->machine->costs.multiprocessors);
   checkShared(kernel, simulator.findings);
   checkRegisters(*simulator.program, simulator.findings);
   return std::move(simulator);
@@ -33,12 +36,13 @@ Expected<Simulator> Simulator::create(mlir::func::FuncOp kernel) {
 /// What a launch takes in its first dimension; in the others it takes less.
 static constexpr int64_t kMaxGrid = std::numeric_limits<int32_t>::max();
 
-int64_t evaluateFactor(mlir::Attribute factor, ArrayRef<Argument> arguments, const Costs &costs) {
+int64_t evaluateFactor(mlir::Attribute factor, ArrayRef<Argument> arguments,
+                       int64_t multiprocessors) {
   if (auto extent = mlir::dyn_cast<tile::ExtentAttr>(factor))
     return divideCeil(arguments[extent.getArgument()].memory.shape[extent.getDim()],
                       extent.getDivisor());
-  if (auto multiprocessors = mlir::dyn_cast<tile::MultiprocessorsAttr>(factor))
-    return multiprocessors.getBlocks() * costs.multiprocessors;
+  if (auto blocks = mlir::dyn_cast<tile::MultiprocessorsAttr>(factor))
+    return blocks.getBlocks() * multiprocessors;
   return mlir::cast<mlir::IntegerAttr>(factor).getInt();
 }
 
@@ -66,7 +70,7 @@ Expected<std::array<int64_t, 3>> Simulator::getGrid(ArrayRef<Argument> arguments
   std::array<int64_t, 3> grid = {1, 1, 1};
   for (auto [index, dimension] : enumerate(attribute.getGrid()))
     for (mlir::Attribute factor : mlir::cast<mlir::ArrayAttr>(dimension)) {
-      int64_t size = evaluateFactor(factor, arguments, program->machine->costs);
+      int64_t size = evaluateFactor(factor, arguments, multiprocessors);
       if (MulOverflow(grid[index], size, grid[index]) || grid[index] > kMaxGrid)
         return makeOpError(program->kernel, "expected a grid of at most " + Twine(kMaxGrid) +
                                                 " blocks in dimension " + Twine(index));
@@ -187,13 +191,13 @@ Expected<Prediction> Simulator::predict(ArrayRef<Argument> arguments, int64_t ma
     if (results[left].elementBits)
       bits = results[left].elementBits;
   }
-  double total = schedule(cycles, int64_t(others), costs.multiprocessors) + costs.launchCycles;
+  double total = schedule(cycles, int64_t(others), multiprocessors) + costs.launchCycles;
   prediction.milliseconds = total / costs.loadedClockGHz * 1e-6;
   prediction.peakTflops = costs.getPeakTflops(bits);
   prediction.fractionOfPeak =
       prediction.flops / (prediction.milliseconds * 1e-3) / (prediction.peakTflops * 1e12);
   for (unsigned i = 0; i < kNumResources; ++i) {
-    prediction.used[i] = busy[i] / (total * double(costs.multiprocessors));
+    prediction.used[i] = busy[i] / (total * double(multiprocessors));
     if (prediction.used[i] > prediction.used[unsigned(prediction.critical)])
       prediction.critical = Resource(i);
   }

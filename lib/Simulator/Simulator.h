@@ -50,9 +50,9 @@ struct Options {
   Timeline *timeline = nullptr;
 };
 
-/// A factor of a grid or of scratch for these arguments.
+/// A factor of a grid or of scratch for these arguments, on a device of so many multiprocessors.
 int64_t evaluateFactor(mlir::Attribute factor, llvm::ArrayRef<Argument> arguments,
-                       const Costs &costs);
+                       int64_t multiprocessors);
 
 /// What one block did.
 struct BlockResult {
@@ -86,8 +86,10 @@ class Program;
 
 class Simulator {
 public:
-  /// Reads a kernel and checks what needs no run: the budgets of shared memory and registers.
-  static llvm::Expected<Simulator> create(mlir::func::FuncOp kernel);
+  /// Reads a kernel and checks what needs no run: the budgets of shared memory and registers. The
+  /// device has `multiprocessors`, or as many as its kind of machine.
+  static llvm::Expected<Simulator> create(mlir::func::FuncOp kernel,
+                                          std::optional<int64_t> multiprocessors = std::nullopt);
   Simulator(Simulator &&);
   ~Simulator();
 
@@ -109,13 +111,14 @@ public:
   /// "producer 1 x 24, consumer 2 x 240 registers; 163912 bytes of shared memory".
   std::string describe() const;
   int64_t getSharedBytes() const { return sharedBytes; }
+  int64_t getMultiprocessors() const { return multiprocessors; }
 
 private:
   explicit Simulator(std::unique_ptr<Program> program);
 
   std::unique_ptr<Program> program;
   std::vector<Finding> findings;
-  int64_t sharedBytes = 0;
+  int64_t sharedBytes = 0, multiprocessors = 0;
 };
 
 } // namespace attn::sim

@@ -141,6 +141,7 @@ public:
                                                       const Problem &problem) override {
     CUDAOptions options;
     setSchedule(options, problem);
+    options.stay = getOptions().stay;
     std::string source;
     if (!emitFolder.empty())
       llvm::raw_string_ostream(source) << *module;

@@ -22,6 +22,7 @@ static constexpr const char *kUsage =
     "  --kernels=N            kernels that share these (a quarter)\n"
     "  --seed=S               what these are drawn with (1)\n"
     "  --small                of small tensors only, for compute-sanitizer\n"
+    "  --stay=true|false|auto whether blocks of GPUs stay (auto: the target's rule)\n"
     "  --jobs=N               processes that share the tests (1)\n"
     "  --emit=FOLDER          cuda: writes sources, PTX and plans there, and runs nothing\n"
     "and GoogleTest's own, such as --gtest_filter=*Random*\n";
@@ -48,6 +49,8 @@ int attn::test::runExecutionTests(int argc, char **argv) {
       isBad = value.getAsInteger(10, kernels) || kernels < 1;
     else if (name == "--small")
       options.isSmall = true;
+    else if (name == "--stay")
+      options.stay = value.str(), isBad = !llvm::is_contained({"true", "false", "auto"}, value);
     else if (name == "--seed")
       isBad = value.getAsInteger(10, options.seed);
     else if (name == "--jobs")
@@ -64,7 +67,8 @@ int attn::test::runExecutionTests(int argc, char **argv) {
   options.device = device == "cuda"  ? makeCUDADevice(emitFolder.str())
                    : device == "sim" ? makeSimulatorDevice()
                                      : makeCPUDevice();
-  options.command = "--device=" + device.str() + (options.isSmall ? " --small" : "");
+  options.command = "--device=" + device.str() + (options.isSmall ? " --small" : "") +
+                    (options.stay == "auto" ? "" : " --stay=" + options.stay);
   options.numKernels = kernels ? kernels : unsigned(llvm::divideCeil(options.numRandom, 4));
   llvm::outs() << "device " << device << ", " << options.numRandom
                << " random configurations, seed " << options.seed << '\n';

@@ -14,6 +14,9 @@
 namespace attn::test {
 namespace {
 
+/// So few that blocks that stay have several tiles of small tensors, and not all as many.
+constexpr int64_t kMultiprocessors = 3;
+
 class SimulatedKernel : public TestKernel {
 public:
   explicit SimulatedKernel(sim::Launch launch) : launch(std::move(launch)) {}
@@ -71,11 +74,12 @@ public:
     PipelineOptions options;
     options.target = "cuda";
     setSchedule(options, problem);
+    options.stay = getOptions().stay;
     mlir::PassManager pm(module.getContext());
     buildPipeline(pm, options, Room::Async);
     if (failed(pm.run(module)))
       return llvm::createStringError("expected passes that succeed, got the errors above");
-    llvm::Expected<sim::Launch> launch = sim::Launch::create(module);
+    llvm::Expected<sim::Launch> launch = sim::Launch::create(module, kMultiprocessors);
     if (!launch)
       return launch.takeError();
     return std::make_unique<SimulatedKernel>(std::move(*launch));

@@ -124,6 +124,8 @@ struct TestOptions {
   uint64_t seed = 1;
   /// Random configurations of small tensors only.
   bool isSmall = false;
+  /// Whether blocks of GPUs stay: true, false, or auto for the target's rule.
+  std::string stay = "auto";
   /// How this run was asked for, without what chooses random configurations.
   std::string command;
 };

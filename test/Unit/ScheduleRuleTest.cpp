@@ -108,6 +108,21 @@ static GPUBlock takeNearest(GPUBlock block, llvm::StringRef why) {
   return block;
 }
 
+// The query of a block that stays is a ring of its own, and its consumers have fewer registers.
+TEST(ScheduleRule, BlocksThatStayNeedMore) {
+  GPUBlock block{128, 128, 2, 128, 128, 2, 2}, staying = block;
+  staying.stays = true;
+  EXPECT_EQ(getSharedBytes(getHopper(), staying), getSharedBytes(getHopper(), block) + 8);
+  EXPECT_EQ(refuseBlock(getHopper(), staying), "");
+  for (int64_t consumers = 1; consumers <= getHopper().getMostConsumers(); ++consumers) {
+    const RoleBudget &budget = getHopper().getBudget(consumers, /*stays=*/true);
+    EXPECT_LE(budget.consumer, getHopper().getBudget(consumers, /*stays=*/false).consumer);
+    EXPECT_LE(budget.producer + consumers * budget.consumer,
+              getHopper().getLaunchRegisters(1 + consumers) * (1 + consumers))
+        << consumers;
+  }
+}
+
 // A refusal leads to a block that is accepted, after one size at a time.
 TEST(ScheduleRule, NearestBlocksAreAccepted) {
   size_t numRefused = 0;

@@ -92,7 +92,7 @@ def Attn_ScheduleAttr : Attn_Attr<"Schedule", "schedule"> {
   let summary = "the sizes a pass sequence follows; results never depend on it";
   let description = [{
     `block_m` query rows of a block, shared by `consumers`; `block_n` keys of a step; `splits` parts of the keys, each of a block
-    of its own; `stages` tiles of keys, and of values, that may be in flight.
+    of its own; `stages` tiles of keys, and of values, that may be in flight. Blocks that `stay` take one tile of rows after the other.
 
     ```mlir
     #attn.schedule<block_m = 128, block_n = 96, stages = 2, consumers = 2>
@@ -103,7 +103,8 @@ def Attn_ScheduleAttr : Attn_Attr<"Schedule", "schedule"> {
     "int64_t":$block_n,
     DefaultValuedParameter<"int64_t", "1">:$splits,
     DefaultValuedParameter<"int64_t", "1">:$stages,
-    DefaultValuedParameter<"int64_t", "1">:$consumers);
+    DefaultValuedParameter<"int64_t", "1">:$consumers,
+    DefaultValuedParameter<"bool", "false">:$stay);
   let assemblyFormat = "`<` struct(params) `>`";
   let genVerifyDecl = 1;
 }

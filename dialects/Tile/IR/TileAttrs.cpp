@@ -204,7 +204,7 @@ static LogicalResult verifyCluster(DenseI64ArrayAttr cluster, EmitError emitErro
 }
 
 LogicalResult KernelAttr::verify(EmitError emitError, int64_t warpgroups, ArrayAttr grid,
-                                 int64_t stages, DenseI64ArrayAttr cluster, bool) {
+                                 int64_t stages, DenseI64ArrayAttr cluster, bool, bool) {
   if (failed(verifyCluster(cluster, emitError)))
     return failure();
   // kernel_c3: a block has 1 to 8 warpgroups
@@ -232,4 +232,17 @@ LogicalResult KernelAttr::verify(EmitError emitError, int64_t warpgroups, ArrayA
         return emitError() << "expected integers from 1 to 2147483647 in the grid, got " << factor;
   }
   return success();
+}
+
+KernelAttr KernelAttr::withBlocksThatStay() const {
+  Builder b(getContext());
+  Attribute blocks = MultiprocessorsAttr::get(getContext(), /*blocks=*/1);
+  return get(getContext(), getWarpgroups(), b.getArrayAttr(b.getArrayAttr(blocks)), getStages(),
+             getCluster(), getProgrammatic(), /*stay=*/false);
+}
+
+bool KernelAttr::isStaying() const {
+  return llvm::any_of(getGrid(), [](Attribute dimension) {
+    return llvm::any_of(cast<ArrayAttr>(dimension), llvm::IsaPred<MultiprocessorsAttr>);
+  });
 }

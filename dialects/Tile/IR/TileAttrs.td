@@ -147,7 +147,9 @@ def Tile_KernelAttr : Tile_Attr<"Kernel", "kernel"> {
     #tile.multiprocessors; a grid dimension is the product of its list. `stages` is how many uses of
     a place that loops refill may be in flight, for tile-make-rings. `cluster` holds the blocks of a
     cluster (x, y, z), which fill the grid. A `programmatic` kernel may start before the one before
-    it ends, and waits for it before it touches memory of others.
+    it ends, and waits for it before it touches memory of others. The blocks of a kernel that is to
+    `stay` become one for each multiprocessor, by tile-persist-blocks, and take one of the grid's
+    after the other.
 
     ```mlir
     #tile.kernel<warpgroups = 3, stages = 2,
@@ -159,18 +161,25 @@ def Tile_KernelAttr : Tile_Attr<"Kernel", "kernel"> {
     "::mlir::ArrayAttr":$grid,
     DefaultValuedParameter<"int64_t", "1">:$stages,
     OptionalParameter<"::mlir::DenseI64ArrayAttr">:$cluster,
-    DefaultValuedParameter<"bool", "false">:$programmatic);
+    DefaultValuedParameter<"bool", "false">:$programmatic,
+    DefaultValuedParameter<"bool", "false">:$stay);
   let builders = [
-    AttrBuilder<(ins "int64_t":$warpgroups, "::mlir::ArrayAttr":$grid, "int64_t":$stages), [{
-      return $_get($_ctxt, warpgroups, grid, stages, ::mlir::DenseI64ArrayAttr(), false);
+    AttrBuilder<(ins "int64_t":$warpgroups, "::mlir::ArrayAttr":$grid, "int64_t":$stages,
+                     "bool":$stay), [{
+      return $_get($_ctxt, warpgroups, grid, stages, ::mlir::DenseI64ArrayAttr(), false, stay);
     }]>];
   let assemblyFormat = "`<` struct(params) `>`";
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
     /// The same with other roles.
     KernelAttr withWarpgroups(int64_t count) const {
-      return get(getContext(), count, getGrid(), getStages(), getCluster(), getProgrammatic());
+      return get(getContext(), count, getGrid(), getStages(), getCluster(), getProgrammatic(),
+                 getStay());
     }
+    /// The same with a block for each multiprocessor.
+    KernelAttr withBlocksThatStay() const;
+    /// Whether the device decides how many blocks there are: they stay until all work is done.
+    bool isStaying() const;
   }];
 }
 

@@ -252,9 +252,9 @@ static LogicalResult convertGrid(func::FuncOp function, scf::ForallOp grid,
   int64_t warpgroups = schedule
                            ? schedule.getConsumers()
                            : std::max<int64_t>(1, rows / tile::getMachine(function).productRows);
-  auto attribute =
-      tile::KernelAttr::getChecked([&] { return grid.emitOpError(); }, function.getContext(),
-                                   warpgroups, *launchGrid, schedule ? schedule.getStages() : 1);
+  auto attribute = tile::KernelAttr::getChecked(
+      [&] { return grid.emitOpError(); }, function.getContext(), warpgroups, *launchGrid,
+      schedule ? schedule.getStages() : 1, schedule && schedule.getStay());
   if (!attribute)
     return failure();
   Builder b(function.getContext());

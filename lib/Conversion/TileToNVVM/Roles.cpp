@@ -93,30 +93,36 @@ struct WarpgroupPattern : TilePattern<WarpgroupOp> {
   }
 };
 
-struct BlockIdPattern : TilePattern<gpu::BlockIdOp> {
-  using TilePattern::TilePattern;
-  LogicalResult matchAndRewrite(gpu::BlockIdOp op, OneToNOpAdaptor,
+/// gpu.block_id and gpu.grid_dim, by the special registers of x, y and z.
+template <typename Op, typename X, typename Y, typename Z> struct GridPattern : TilePattern<Op> {
+  using TilePattern<Op>::TilePattern;
+  LogicalResult matchAndRewrite(Op op, typename TilePattern<Op>::OneToNOpAdaptor,
                                 ConversionPatternRewriter &rewriter) const override {
     Location loc = op.getLoc();
     Type type = rewriter.getI32Type();
-    Value id;
+    Value number;
     switch (op.getDimension()) {
     case gpu::Dimension::x:
-      id = NVVM::BlockIdXOp::create(rewriter, loc, type);
+      number = X::create(rewriter, loc, type);
       break;
     case gpu::Dimension::y:
-      id = NVVM::BlockIdYOp::create(rewriter, loc, type);
+      number = Y::create(rewriter, loc, type);
       break;
     case gpu::Dimension::z:
-      id = NVVM::BlockIdZOp::create(rewriter, loc, type);
+      number = Z::create(rewriter, loc, type);
       break;
     }
-    rewriter.replaceOpWithNewOp<arith::IndexCastOp>(op, rewriter.getIndexType(), id);
+    rewriter.replaceOpWithNewOp<arith::IndexCastOp>(op, rewriter.getIndexType(), number);
     return success();
   }
 };
+
+using BlockIdPattern =
+    GridPattern<gpu::BlockIdOp, NVVM::BlockIdXOp, NVVM::BlockIdYOp, NVVM::BlockIdZOp>;
+using GridDimPattern =
+    GridPattern<gpu::GridDimOp, NVVM::GridDimXOp, NVVM::GridDimYOp, NVVM::GridDimZOp>;
 } // namespace
 
 void attn::tile::populateRolePatterns(RewritePatternSet &patterns, const PatternContext &context) {
-  patterns.add<WarpgroupPattern, BlockIdPattern>(context, patterns.getContext());
+  patterns.add<WarpgroupPattern, BlockIdPattern, GridDimPattern>(context, patterns.getContext());
 }

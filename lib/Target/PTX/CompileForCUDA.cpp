@@ -35,6 +35,7 @@ Expected<CUDACode> compileForCUDA(ModuleOp module, const CUDAOptions &options) {
   PipelineOptions pipeline;
   pipeline.target = "cuda";
   copyScheduleOptions(options, pipeline);
+  pipeline.stay = options.stay;
   PassManager pm(module.getContext());
   buildPipeline(pm, pipeline, Room::Thread, options.visit);
   if (failed(pm.run(module)))

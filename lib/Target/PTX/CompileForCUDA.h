@@ -21,6 +21,8 @@ struct CUDAOptions {
   int64_t blockM = 0, blockN = 0;
   /// Parts that the keys of a block are split into; more than 1 makes two kernels.
   int64_t splits = 1;
+  /// Whether blocks stay: true, false, or auto for the target's rule.
+  std::string stay = "auto";
   /// Sees the module at every door.
   DoorVisitor visit;
 };

@@ -91,6 +91,10 @@ struct CommandLine {
   cl::opt<std::string> stages{"stages",
                               cl::desc("with --device=sim: tiles of keys in flight at once"),
                               cl::value_desc("n"), cl::init("0"), cl::cat(category)};
+  cl::opt<std::string> stay{"stay",
+                            cl::desc("with --device=sim: whether blocks stay (default: auto, the\n"
+                                     "target's rule)"),
+                            cl::value_desc("true|false"), cl::init("auto"), cl::cat(category)};
   cl::opt<std::string> splits{"splits",
                               cl::desc("parts the keys of a block are split into (default: 1)"),
                               cl::value_desc("n"), cl::init("1"), cl::cat(category)};
@@ -214,7 +218,8 @@ static Error convertSimulatorOptions(const CommandLine &line, RunOptions &option
                                  {"timeline", !line.timeline.empty()},
                                  {"block-m", line.blockM.getNumOccurrences() > 0},
                                  {"block-n", line.blockN.getNumOccurrences() > 0},
-                                 {"stages", line.stages.getNumOccurrences() > 0}})
+                                 {"stages", line.stages.getNumOccurrences() > 0},
+                                 {"stay", line.stay.getNumOccurrences() > 0}})
     if (isGiven && !isSimulator)
       return createStringError(Twine("--") + option +
                                ": expected --device=sim, got --device=" + line.device);
@@ -248,6 +253,9 @@ static Error convertSimulatorOptions(const CommandLine &line, RunOptions &option
     if (value % multiple != 0)
       return createStringError(Twine("--") + option + ": expected a multiple of " +
                                Twine(multiple) + ", got " + Twine(value));
+  options.stay = line.stay;
+  if (!is_contained({"true", "false", "auto"}, options.stay))
+    return createStringError("--stay: expected true, false or auto, got '" + options.stay + "'");
   return parseNumber<int64_t>("stages", line.stages, 0, 64, options.stages);
 }
 

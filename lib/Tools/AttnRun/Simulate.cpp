@@ -25,6 +25,7 @@ static Expected<sim::Launch> lower(mlir::ModuleOp module, const RunOptions &opti
   pipeline.target = "cuda";
   copyScheduleOptions(options, pipeline);
   pipeline.stages = options.stages;
+  pipeline.stay = options.stay;
   mlir::PassManager pm(module.getContext());
   buildPipeline(pm, pipeline, Room::Async);
   if (failed(pm.run(module)))

@@ -44,8 +44,8 @@ int64_t attn::getSharedBytes(const Machine &machine, const GPUBlock &block) {
   auto [key, value] = getStageBytes(machine, block);
   int64_t query =
       getTileBytes(machine, block.blockM, block.headDim * block.elementBytes, /*isSummed=*/true);
-  // The query has one barrier of 8 bytes; each stage of a ring has two.
-  int64_t barriers = 8 * (1 + 2 * 2 * block.stages);
+  // The query has one barrier of 8 bytes, or is a ring of one stage; each stage of a ring has two.
+  int64_t barriers = 8 * (1 + block.stays + 2 * 2 * block.stages);
   return query + block.stages * (key + value) + barriers;
 }
 
@@ -70,7 +70,8 @@ static bool fitsRegisters(const Machine &machine, const GPUBlock &block) {
   int64_t columns = std::max(block.blockN, block.valueDim);
   // Each of 128 threads has one half of every row's part: 64 rows of f32.
   int64_t accumulator = machine.productRows * columns / machine.warpgroupThreads;
-  return accumulator + machine.productRegisters <= machine.budgets[block.consumers - 1].consumer;
+  return accumulator + machine.productRegisters <=
+         machine.getBudget(block.consumers, block.stays).consumer;
 }
 
 static std::string refuseRegisters(const Machine &machine, const GPUBlock &block) {
@@ -81,8 +82,9 @@ static std::string refuseRegisters(const Machine &machine, const GPUBlock &block
     --nearest.consumers;
   return formatv("expected products that fit the {0} registers of a thread in a block of {1} rows "
                  "on {2}, got {3} columns; the nearest is block_m {4}",
-                 machine.budgets[block.consumers - 1].consumer, block.blockM, machine.name,
-                 std::max(block.blockN, block.valueDim), nearest.consumers * machine.productRows);
+                 machine.getBudget(block.consumers, block.stays).consumer, block.blockM,
+                 machine.name, std::max(block.blockN, block.valueDim),
+                 nearest.consumers * machine.productRows);
 }
 
 /// The largest value of one size, below the block's, with which the block fits; 0 if none does.

@@ -17,10 +17,12 @@
 
 namespace attn {
 
-/// The sizes of one block: D and Dv, the bytes of an element, and the schedule's numbers.
+/// The sizes of one block: D and Dv, the bytes of an element, and the schedule's numbers; whether
+/// it stays.
 struct GPUBlock {
   int64_t headDim, valueDim, elementBytes;
   int64_t blockM, blockN, stages, consumers;
+  bool stays = false;
 };
 
 /// Bytes of a shared tile, as tile-promote-operands makes it: the widest swizzle whose slab the

@@ -77,13 +77,13 @@ def GeneralizeExtentsPass : Pass<"attn-generalize-extents", "::mlir::ModuleOp"> 
 def SetSchedulePass : Pass<"attn-set-schedule", "::mlir::ModuleOp"> {
   let summary = "names the target and chooses sizes for it";
   let description = [{
-    Attaches `attn.schedule = #attn.schedule<block_m, block_n, splits, stages, consumers>` to every attention, and to every
+    Attaches `attn.schedule = #attn.schedule<block_m, block_n, splits, stages, consumers, stay>` to every attention, and to every
     gradient in two passes, that has none. Policy only: results never depend on it. A remark says which rule chose. For the target
     cuda, the module gets `tile.target`, unless it has one, and later rooms read the machine's numbers and the schedule's: they have
     no defaults of their own.
 
     Requires: room 1 `problem`. Produces: room 1 `problem`, every such op with a schedule. Fails when: the target is
-    unknown; a size is not from 0 to 2^30; the machine has no such block of an attention, given or chosen (the error names the nearest
+    unknown; a size is not from 0 to 2^30; `stay` is none of its words; the machine has no such block of an attention, given or chosen (the error names the nearest
     that it has): head dimensions, rows, keys, stages or consumers that are none of its sizes, or more shared memory or registers.
   }];
   let options = [
@@ -93,7 +93,8 @@ def SetSchedulePass : Pass<"attn-set-schedule", "::mlir::ModuleOp"> {
     Option<"blockM", "block-m", "int64_t", "0", "query rows of a block; 0 lets the target's rule choose">,
     Option<"blockN", "block-n", "int64_t", "0", "keys of a step; 0 lets the target's rule choose">,
     Option<"stages", "stages", "int64_t", "0", "tiles of keys, and of values, in flight on a GPU; 0 lets the rule choose">,
-    Option<"splits", "splits", "int64_t", "1", "parts the keys of a block are split into">];
+    Option<"splits", "splits", "int64_t", "1", "parts the keys of a block are split into">,
+    Option<"stay", "stay", "std::string", [{"auto"}], "whether blocks stay on a GPU: true, false, or auto for the rule">];
   let dependentDialects = ["::attn::tile::TileDialect"];
 }
 

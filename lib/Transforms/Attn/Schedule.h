@@ -35,7 +35,8 @@ inline GPUBlock getGPUBlock(int64_t headDim, int64_t valueDim, mlir::Type elemen
           schedule.getBlockM(),
           schedule.getBlockN(),
           schedule.getStages(),
-          schedule.getConsumers()};
+          schedule.getConsumers(),
+          schedule.getStay()};
 }
 
 /// The block of one pass of gradients with the numbers of a schedule.

@@ -17,6 +17,8 @@ namespace attn {
 struct BlockSizes {
   int64_t blockM, blockN, stages;
   llvm::StringRef rule;
+  /// Whether blocks take one tile of rows after the other, on a GPU.
+  bool stay = false;
 };
 
 /// What the rule for a GPU asks of an attention.

@@ -59,6 +59,8 @@ struct SetSchedulePass
   LogicalResult checkOptions() {
     if (target != "cpu" && target != "cuda")
       return getOperation().emitError("expected target cpu or cuda, got '") << target << "'";
+    if (!llvm::is_contained({"auto", "true", "false"}, stay.getValue()))
+      return getOperation().emitError("expected stay=true, false or auto, got '") << stay << "'";
     int64_t most = int64_t(1) << 30;
     if (blockM < 0 || blockN < 0 || stages < 0 || splits < 1 ||
         std::max({blockM.getValue(), blockN.getValue(), stages.getValue(), splits.getValue()}) >
@@ -80,15 +82,17 @@ struct SetSchedulePass
             owned = isa<AttentionGradKeyValueOp>(op) ? n : m,
             consumers = machine ? std::max<int64_t>(1, owned / machine->productRows) : 1,
             numSplits = isa<AttentionOp>(op) ? splits.getValue() : 1;
+    bool stays = machine && isa<AttentionOp>(op) && (stay == "auto" ? sizes.stay : stay == "true");
     auto schedule = ScheduleAttr::getChecked([&] { return op->emitOpError(); }, &getContext(), m, n,
-                                             numSplits, numStages, consumers);
+                                             numSplits, numStages, consumers, stays);
     if (!schedule)
       return failure();
     std::string text = llvm::formatv("rule {0} chose block_m {1}, block_n {2}, splits {3}",
                                      blockM || blockN || stages ? StringRef("options") : sizes.rule,
                                      m, n, numSplits);
     if (machine)
-      text += llvm::formatv(", stages {0}, consumers {1}", numStages, consumers);
+      text += llvm::formatv(", stages {0}, consumers {1}{2}", numStages, consumers,
+                            stays ? ", blocks stay" : "");
     remark::passed(op->getLoc(), remark::RemarkOpts::name("schedule").category("attn")) << text;
     return schedule;
   }

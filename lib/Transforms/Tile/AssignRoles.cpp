@@ -21,13 +21,13 @@ using namespace attn::tile;
 /// One warpgroup copies, those of room 5 compute.
 static FailureOr<ArrayAttr> makeRoles(func::FuncOp kernel) {
   const attn::Machine &machine = getMachine(kernel);
-  int64_t consumers =
-      kernel->getAttrOfType<KernelAttr>(TileDialect::kKernelAttrName).getWarpgroups();
+  auto attribute = kernel->getAttrOfType<KernelAttr>(TileDialect::kKernelAttrName);
+  int64_t consumers = attribute.getWarpgroups();
   if (consumers > machine.getMostConsumers())
     return kernel.emitOpError("expected at most ")
            << machine.getMostConsumers() << " warpgroups beside the producer's, got " << consumers
            << " (smaller blocks need fewer)";
-  const attn::RoleBudget &budget = machine.budgets[consumers - 1];
+  const attn::RoleBudget &budget = machine.getBudget(consumers, attribute.isStaying());
   Builder builder(kernel.getContext());
   return builder.getArrayAttr(
       {RoleAttr::get(kernel.getContext(), builder.getStringAttr("producer"), 1, budget.producer,

@@ -39,6 +39,19 @@ def PipelineStepsPass : Pass<"tile-pipeline-steps", "::mlir::ModuleOp"> {
                            "::mlir::scf::SCFDialect"];
 }
 
+def PersistBlocksPass : Pass<"tile-persist-blocks", "::mlir::ModuleOp"> {
+  let summary = "lets the blocks of kernels stay: each takes one block of the grid after the other";
+  let description = [{
+    A kernel that is to `stay` gets a block for each multiprocessor, and its body a loop around it: over the blocks that the grid
+    had, in a fixed order that has x fastest. Where bounds depend on x, a block takes it from both ends in turns. Scalars that are the same
+    for all of them stay in front.
+
+    Requires: room 4 `tile`. Produces: room 4 `tile`. Fails when: the device decides the grid already; the blocks form clusters.
+  }];
+  let dependentDialects = ["::attn::tile::TileDialect", "::mlir::arith::ArithDialect", "::mlir::gpu::GPUDialect",
+                           "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect"];
+}
+
 def PromoteOperandsPass : Pass<"tile-promote-operands", "::mlir::ModuleOp"> {
   let summary = "gives every operand of a matrix product a place in shared memory";
   let description = [{

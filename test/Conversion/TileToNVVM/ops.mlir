@@ -30,6 +30,22 @@ func.func @parameters(%o: !global, %x: f32, %n: index) attributes {
   return
 }
 
+// CHECK-LABEL: llvm.func @position
+// CHECK:       nvvm.read.ptx.sreg.ctaid.y
+// CHECK:       nvvm.read.ptx.sreg.nctaid.x
+// CHECK:       nvvm.read.ptx.sreg.nctaid.z
+func.func @position(%o: memref<?xi32>) attributes {tile.kernel = #tile.kernel<warpgroups = 1, grid = []>} {
+  %y = gpu.block_id y
+  %x = gpu.grid_dim x
+  %z = gpu.grid_dim z
+  %xz = arith.addi %x, %z : index
+  %sum = arith.addi %xz, %y : index
+  %number = arith.index_cast %sum : index to i32
+  %t = tile.broadcast %number : i32 -> tensor<64xi32, #tile.row<#acc>>
+  tile.store %t to %o[%sum] : tensor<64xi32, #tile.row<#acc>>, memref<?xi32>
+  return
+}
+
 // CHECK-LABEL: llvm.func @rows
 func.func @rows(%o: memref<?xf32>, %i: index, %x: f32) attributes {
     tile.kernel = #tile.kernel<warpgroups = 1, grid = []>} {

@@ -33,6 +33,15 @@ func.func @registers() attributes {tile.kernel = #tile.kernel<warpgroups = 3, gr
   return
 }
 
+// A producer of blocks that stay needs more.
+// CHECK-LABEL: func.func @staying
+// CHECK-SAME:    name = "producer", warpgroups = 1, registers = 40
+// CHECK-SAME:    name = "consumer", warpgroups = 2, registers = 232
+func.func @staying() attributes {tile.kernel = #tile.kernel<warpgroups = 2, grid = [[#tile.multiprocessors<blocks = 1>]]>} {
+  %p = tile.alloc_shared : !tile
+  return
+}
+
 // What a kernel says of roles stays.
 // CHECK-LABEL: func.func @named
 // CHECK-SAME:    tile.roles = [#tile.role<name = "load", warpgroups = 1, registers = 24, elected = true>,

@@ -1,0 +1,229 @@
+//===- PersistBlocks.cpp - tile-persist-blocks -------------------------------------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A block for each multiprocessor takes the blocks of the grid, here called pieces, one after the
+// other. Their order is fixed, so that nothing is shared, and nobody waits for anybody. As in a
+// grid, x runs fastest: blocks that run at once read the same few (y, z), which L2 keeps.
+//
+//   * Where all pieces have as much to do, block b takes b, b + blocks, and so on.
+//   * Where x decides how much, it does so steadily, as masks that look back do. Then a block takes
+//     x from both ends, p and last - p, which together are about the same for all p; what has
+//     no other in the middle comes last. Few pieces are left alone: a pair takes as long as two.
+//
+//===----------------------------------------------------------------------===//
+
+#include "dialects/Tile/IR/TileOps.h"
+#include "lib/Rooms/RoomPass.h"
+#include "lib/Transforms/Tile/Passes.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Transforms/LoopInvariantCodeMotionUtils.h"
+
+namespace attn::tile {
+#define GEN_PASS_DEF_PERSISTBLOCKSPASS
+#include "lib/Transforms/Tile/Passes.h.inc"
+} // namespace attn::tile
+
+using namespace mlir;
+using namespace attn::tile;
+
+/// Whether the block's x decides what loops and branches do: the work of pieces is not the same.
+static bool isUneven(func::FuncOp kernel) {
+  DenseSet<Value> ofX;
+  auto isOfX = [&](Value value) { return ofX.contains(value); };
+  WalkResult walk = kernel.walk<WalkOrder::PreOrder>([&](Operation *op) {
+    if (auto id = dyn_cast<gpu::BlockIdOp>(op); id && id.getDimension() == gpu::Dimension::x)
+      ofX.insert(id);
+    if (auto loop = dyn_cast<scf::ForOp>(op))
+      return llvm::any_of(loop->getOperands().take_front(loop.getNumControlOperands()), isOfX)
+                 ? WalkResult::interrupt()
+                 : WalkResult::advance();
+    if (llvm::none_of(op->getOperands(), isOfX))
+      return WalkResult::advance();
+    if (op->getNumRegions() > 0)
+      return WalkResult::interrupt();
+    // Tiles decide nothing.
+    for (Value result : op->getResults())
+      if (result.getType().isIntOrIndexOrFloat())
+        ofX.insert(result);
+    return WalkResult::advance();
+  });
+  return walk.wasInterrupted();
+}
+
+namespace {
+/// Arithmetic on indices at one place.
+struct Indices {
+  ImplicitLocOpBuilder &b;
+
+  Value constant(int64_t value) { return arith::ConstantIndexOp::create(b, value); }
+  Value add(Value x, Value y) { return b.createOrFold<arith::AddIOp>(x, y); }
+  Value sub(Value x, Value y) { return b.createOrFold<arith::SubIOp>(x, y); }
+  Value mul(Value x, Value y) { return b.createOrFold<arith::MulIOp>(x, y); }
+  Value div(Value x, Value y) { return b.createOrFold<arith::DivUIOp>(x, y); }
+  Value ceilDiv(Value x, Value y) { return b.createOrFold<arith::CeilDivUIOp>(x, y); }
+  Value rem(Value x, Value y) { return b.createOrFold<arith::RemUIOp>(x, y); }
+  Value max(Value x, Value y) { return b.createOrFold<arith::MaxUIOp>(x, y); }
+  Value select(Value condition, Value x, Value y) {
+    return b.createOrFold<arith::SelectOp>(condition, x, y);
+  }
+  Value less(Value x, Value y) {
+    return b.createOrFold<arith::CmpIOp>(arith::CmpIPredicate::ult, x, y);
+  }
+};
+
+/// Turns one kernel's grid into a loop.
+class Persister {
+public:
+  explicit Persister(func::FuncOp kernel)
+      : kernel(kernel), body(kernel.getBody().front()),
+        b(kernel.getLoc(), OpBuilder::atBlockBegin(&body)) {}
+
+  void run() {
+    Operation *first = &body.front();
+    auto attribute = kernel->getAttrOfType<KernelAttr>(TileDialect::kKernelAttrName);
+    for (auto [dimension, extent] : llvm::enumerate(extents))
+      extent = emitExtent(attribute, dimension);
+    one = at.constant(1);
+    heads = at.mul(extents[1], extents[2]);
+    block = gpu::BlockIdOp::create(b, gpu::Dimension::x);
+    blocks = gpu::GridDimOp::create(b, gpu::Dimension::x);
+    // Before the body moves under it.
+    bool inPairs = isUneven(kernel);
+    Value count = inPairs ? emitPairs() : emitShare(at.mul(extents[0], heads));
+    auto loop = scf::ForOp::create(b, at.constant(0), count, one);
+    moveBody(loop, first);
+    b.setInsertionPointToStart(loop.getBody());
+    Value number = loop.getInductionVar();
+    replaceIds(loop, inPairs ? emitOfPairs(number) : emitAt(at.add(at.mul(number, blocks), block)));
+    hoistScalars(loop);
+    kernel->setAttr(TileDialect::kKernelAttrName, attribute.withBlocksThatStay());
+  }
+
+private:
+  /// The grid's extent, which the launch computed before.
+  Value emitExtent(KernelAttr attribute, unsigned dimension) {
+    Value extent = at.constant(1);
+    if (dimension >= attribute.getGrid().size())
+      return extent;
+    for (Attribute factor : cast<ArrayAttr>(attribute.getGrid()[dimension])) {
+      auto size = dyn_cast<ExtentAttr>(factor);
+      Value value =
+          size ? at.ceilDiv(b.createOrFold<memref::DimOp>(kernel.getArgument(size.getArgument()),
+                                                          at.constant(size.getDim())),
+                            at.constant(size.getDivisor()))
+               : at.constant(cast<IntegerAttr>(factor).getInt());
+      extent = at.mul(extent, value);
+    }
+    return extent;
+  }
+
+  /// Of so many in turns, those of this block.
+  Value emitShare(Value count) {
+    return at.div(at.add(count, at.sub(at.sub(blocks, block), one)), blocks);
+  }
+
+  std::array<Value, 3> emitHead(Value x, Value head) {
+    return {x, at.rem(head, extents[1]), at.div(head, extents[1])};
+  }
+  std::array<Value, 3> emitAt(Value piece) {
+    return emitHead(at.rem(piece, extents[0]), at.div(piece, extents[0]));
+  }
+
+  /// How many pieces the block has, of pairs and single ones.
+  Value emitPairs() {
+    Value zero = at.constant(0);
+    Value isMany = at.less(blocks, at.mul(extents[0], heads));
+    half = at.select(isMany, at.div(extents[0], at.constant(2)), zero);
+    rest = at.sub(extents[0], at.mul(half, at.constant(2)));
+    pairs = at.mul(half, heads);
+    share = emitShare(pairs);
+    return at.add(share, emitShare(at.add(pairs, at.mul(rest, heads))));
+  }
+
+  /// Piece `number` of the block. Units are all pairs, then what is single; a block has every
+  /// `blocks`-th.
+  std::array<Value, 3> emitOfPairs(Value number) {
+    Value two = at.constant(2);
+    Value isPair = at.less(number, at.mul(share, two));
+    Value turn = at.select(isPair, at.div(number, two), at.sub(number, share));
+    Value unit = at.add(at.mul(turn, blocks), block);
+    Value index = at.select(isPair, unit, at.sub(unit, pairs));
+    Value ofHead = at.max(at.select(isPair, half, rest), one);
+    Value head = at.div(index, ofHead), place = at.rem(index, ofHead);
+    Value isSecond =
+        arith::CmpIOp::create(b, arith::CmpIPredicate::ne, at.rem(number, two), at.constant(0));
+    Value fromEnd = at.sub(at.sub(extents[0], one), place);
+    Value x = at.select(isPair, at.select(isSecond, fromEnd, place), at.add(half, place));
+    return emitHead(x, head);
+  }
+
+  /// What came after the header, but for the terminator, into the loop.
+  void moveBody(scf::ForOp loop, Operation *first) {
+    Block &to = *loop.getBody();
+    to.getOperations().splice(to.begin(), body.getOperations(), first->getIterator(),
+                              body.getTerminator()->getIterator());
+  }
+
+  static void replaceIds(scf::ForOp loop, std::array<Value, 3> position) {
+    loop.walk([&](gpu::BlockIdOp id) {
+      id.replaceAllUsesWith(position[unsigned(id.getDimension())]);
+      id.erase();
+    });
+  }
+
+  /// Scalars that are the same for all pieces are computed once, in front.
+  static void hoistScalars(scf::ForOp loop) {
+    auto isScalar = [](Type type) { return type.isIntOrIndexOrFloat(); };
+    moveLoopInvariantCode(
+        {&loop.getRegion()},
+        [&](Value value, Region *) { return loop.isDefinedOutsideOfLoop(value); },
+        [&](Operation *op, Region *) {
+          return isMemoryEffectFree(op) && isSpeculatable(op) && op->getNumRegions() == 0 &&
+                 llvm::all_of(op->getResultTypes(), isScalar);
+        },
+        [&](Operation *op, Region *) { loop.moveOutOfLoop(op); });
+  }
+
+  func::FuncOp kernel;
+  Block &body;
+  ImplicitLocOpBuilder b;
+  Indices at{b};
+  Value block, blocks, one, extents[3], heads;
+  /// Pairs of a head, what is single in it, pairs of all heads, and those of this block.
+  Value half, rest, pairs, share;
+};
+
+struct PersistBlocksPass
+    : attn::RoomPass<attn::tile::impl::PersistBlocksPassBase<PersistBlocksPass>, attn::Room::Tile,
+                     attn::Room::Tile> {
+  static LogicalResult check(func::FuncOp kernel, KernelAttr attribute) {
+    if (attribute.isStaying())
+      return kernel.emitOpError("expected a grid of extents for blocks that are to stay, got ")
+             << attribute.getGrid();
+    if (attribute.getCluster())
+      return kernel.emitOpError("expected no cluster of blocks that are to stay, got ")
+             << attribute.getCluster();
+    return success();
+  }
+
+  LogicalResult transform() override {
+    for (auto kernel : getOperation().getOps<func::FuncOp>()) {
+      auto attribute = kernel->getAttrOfType<KernelAttr>(TileDialect::kKernelAttrName);
+      if (!attribute || !attribute.getStay())
+        continue;
+      if (failed(check(kernel, attribute)))
+        return failure();
+      Persister(kernel).run();
+    }
+    return success();
+  }
+};
+} // namespace

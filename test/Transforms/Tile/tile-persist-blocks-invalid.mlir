@@ -1,0 +1,13 @@
+// RUN: attn-opt %s --tile-persist-blocks --split-input-file --verify-diagnostics
+
+// expected-error @+1 {{expected a grid of extents for blocks that are to stay, got [[#tile.multiprocessors<blocks = 2>]]}}
+func.func @device() attributes {tile.kernel = #tile.kernel<warpgroups = 1, grid = [[#tile.multiprocessors<blocks = 2>]], stay = true>} {
+  return
+}
+
+// -----
+
+// expected-error @+1 {{expected no cluster of blocks that are to stay, got array<i64: 2>}}
+func.func @cluster() attributes {tile.kernel = #tile.kernel<warpgroups = 1, grid = [[4]], cluster = [2], stay = true>} {
+  return
+}

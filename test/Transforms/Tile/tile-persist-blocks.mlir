@@ -1,0 +1,109 @@
+// RUN: attn-opt %s --tile-persist-blocks --cse --split-input-file | FileCheck %s
+// RUN: attn-opt %s --tile-persist-blocks --canonicalize --cse --verify-roundtrip --split-input-file -o /dev/null
+
+// The body runs once for each block that the grid had; what is the same for all of them stays in front. Pieces go round,
+// x fastest.
+// CHECK-LABEL: func.func @even
+// CHECK-SAME:    %[[Q:[^:]*]]: memref<?x?x?x64xbf16>
+// CHECK-SAME:    #tile.kernel<warpgroups = 2, grid = {{\[}}[#tile.multiprocessors<blocks = 1>]], stages = 2>
+func.func @even(%q: memref<?x?x?x64xbf16>, %n: index)
+    attributes {tile.kernel = #tile.kernel<warpgroups = 2, grid = [[#tile.extent<argument = 0, dim = 2, divisor = 128>],
+                                                                   [#tile.extent<argument = 0, dim = 1>],
+                                                                   [#tile.extent<argument = 0, dim = 0>]], stages = 2, stay = true>} {
+  // CHECK:       %[[M:.*]] = memref.dim %[[Q]], %c2
+  // CHECK:       %[[TILES:.*]] = arith.ceildivui %[[M]], %c128
+  // CHECK:       %[[H:.*]] = memref.dim %[[Q]], %c1
+  // CHECK:       %[[B:.*]] = memref.dim %[[Q]], %c0
+  // CHECK:       %[[HEADS:.*]] = arith.muli %[[H]], %[[B]]
+  // CHECK:       %[[BLOCK:.*]] = gpu.block_id x
+  // CHECK:       %[[BLOCKS:.*]] = gpu.grid_dim x
+  // CHECK:       %[[PIECES:.*]] = arith.muli %[[TILES]], %[[HEADS]]
+  // CHECK:       %[[SHARE:.*]] = arith.divui %{{.*}}, %[[BLOCKS]]
+  // CHECK:       arith.addi %arg1, %c7
+  // CHECK:       scf.for %[[NUMBER:.*]] = %{{.*}} to %[[SHARE]] step
+  // CHECK:         %[[BEFORE:.*]] = arith.muli %[[NUMBER]], %[[BLOCKS]]
+  // CHECK:         %[[PIECE:.*]] = arith.addi %[[BEFORE]], %[[BLOCK]]
+  // CHECK:         %[[X:.*]] = arith.remui %[[PIECE]], %[[TILES]]
+  // CHECK:         %[[HEAD:.*]] = arith.divui %[[PIECE]], %[[TILES]]
+  // CHECK:         %[[Y:.*]] = arith.remui %[[HEAD]], %[[H]]
+  // CHECK:         %[[Z:.*]] = arith.divui %[[HEAD]], %[[H]]
+  %c7 = arith.constant 7 : index
+  %same = arith.addi %n, %c7 : index
+  %x = gpu.block_id x
+  %y = gpu.block_id y
+  %z = gpu.block_id z
+  %c0 = arith.constant 0 : index
+  // CHECK:         tile.load %[[Q]][%[[Z]], %[[Y]], %[[X]],
+  // CHECK:         tile.store
+  %tile = tile.load %q[%z, %y, %x, %same] : memref<?x?x?x64xbf16> -> tensor<128x64xbf16>
+  tile.store %tile to %q[%z, %y, %x, %c0] : tensor<128x64xbf16>, memref<?x?x?x64xbf16>
+  // CHECK:       }
+  // CHECK-NEXT:  return
+  return
+}
+
+// -----
+
+// Where x bounds a loop, pairs from both ends come first, unless there are as many blocks as pieces.
+// CHECK-LABEL: func.func @uneven
+func.func @uneven(%q: memref<?x64xbf16>)
+    attributes {tile.kernel = #tile.kernel<warpgroups = 1, grid = [[#tile.extent<argument = 0, dim = 0, divisor = 64>]], stay = true>} {
+  // CHECK:       %[[TILES:.*]] = arith.ceildivui
+  // CHECK:       %[[MANY:.*]] = arith.cmpi ult, %{{.*}}, %[[TILES]]
+  // CHECK:       %[[HALF:.*]] = arith.divui %[[TILES]], %c2
+  // CHECK:       %[[PAIRS:.*]] = arith.select %[[MANY]], %[[HALF]]
+  // CHECK:       scf.for %[[NUMBER:.*]] =
+  // CHECK:         %[[IS_PAIR:.*]] = arith.cmpi ult, %[[NUMBER]]
+  // CHECK:         arith.maxui
+  // CHECK:         %[[FROM_BEGIN:.*]] = arith.remui
+  // CHECK:         %[[FROM_END:.*]] = arith.subi %{{.*}}, %[[FROM_BEGIN]]
+  // CHECK:         %[[OF_PAIR:.*]] = arith.select %{{.*}}, %[[FROM_END]], %[[FROM_BEGIN]]
+  // CHECK:         %[[X:.*]] = arith.select %[[IS_PAIR]], %[[OF_PAIR]]
+  // CHECK:         scf.for %{{.*}} = %{{.*}} to %[[X]]
+  %x = gpu.block_id x
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  scf.for %i = %c0 to %x step %c1 {
+    %tile = tile.load %q[%i, %c0] : memref<?x64xbf16> -> tensor<64x64xbf16>
+    tile.store %tile to %q[%x, %c0] : tensor<64x64xbf16>, memref<?x64xbf16>
+  }
+  return
+}
+
+// -----
+
+// A branch counts as a loop does; factors of a dimension multiply, and a dimension that is not there has one.
+// CHECK-LABEL: func.func @parts
+func.func @parts(%q: memref<?x64xbf16>)
+    attributes {tile.kernel = #tile.kernel<warpgroups = 1, grid = [[#tile.extent<argument = 0, dim = 0, divisor = 64>, 3]], stay = true>} {
+  // CHECK:       %[[TILES:.*]] = arith.ceildivui %{{.*}}, %c64
+  // CHECK:       %[[ALL:.*]] = arith.muli %[[TILES]], %c3
+  // CHECK:       %[[HALF:.*]] = arith.divui %[[ALL]], %c2
+  // CHECK:       scf.for
+  // CHECK:         scf.if
+  // CHECK:           tile.store
+  %x = gpu.block_id x
+  %c0 = arith.constant 0 : index
+  %c3 = arith.constant 3 : index
+  %part = arith.remui %x, %c3 : index
+  %first = arith.cmpi eq, %part, %c0 : index
+  scf.if %first {
+    %tile = tile.load %q[%x, %c0] : memref<?x64xbf16> -> tensor<64x64xbf16>
+    tile.store %tile to %q[%x, %c0] : tensor<64x64xbf16>, memref<?x64xbf16>
+  }
+  return
+}
+
+// -----
+
+// Others stay as they are.
+// CHECK-LABEL: func.func @goes
+// CHECK-SAME:    grid = {{\[}}[3]]
+// CHECK-NOT:   scf.for
+func.func @goes(%q: memref<?x64xbf16>) attributes {tile.kernel = #tile.kernel<warpgroups = 1, grid = [[3]]>} {
+  %x = gpu.block_id x
+  %c0 = arith.constant 0 : index
+  %tile = tile.load %q[%x, %c0] : memref<?x64xbf16> -> tensor<64x64xbf16>
+  tile.store %tile to %q[%x, %c0] : tensor<64x64xbf16>, memref<?x64xbf16>
+  return
+}
