@@ -72,6 +72,7 @@ public:
         return failure();
     if (failed(checkClearings(kernel)))
       return failure();
+    heldStages = fitsWithHeld(stages) ? stages : 1;
     for (Ring &ring : rings) {
       declare(ring);
       schedule(ring);
@@ -93,6 +94,8 @@ public:
 private:
   static LogicalResult checkBytes(const Ring &ring);
   static LogicalResult checkClearings(func::FuncOp kernel);
+  int64_t countStages(const Ring &ring, int64_t ofHeld) const;
+  bool fitsWithHeld(int64_t ofHeld) const;
   void declare(Ring &ring);
   void schedule(Ring &ring);
 
@@ -130,6 +133,8 @@ private:
   func::FuncOp kernel;
   MutableArrayRef<Ring> rings;
   int64_t stages;
+  /// Of rings whose place a loop reads for long.
+  int64_t heldStages = 1;
   IRRewriter b;
   Location loc = b.getUnknownLoc();
   Variables slots{b};
@@ -156,6 +161,29 @@ LogicalResult RingMaker::checkBytes(const Ring &ring) {
          << bytes;
 }
 
+int64_t RingMaker::countStages(const Ring &ring, int64_t ofHeld) const {
+  AllocSharedOp place = ring.uses.place;
+  bool isWhole = place.getType().getStageBytes() % attn::tile::getMachine(kernel).stageBytes == 0;
+  if (ring.uses.isOnce() || ring.uses.isLocal() || !isWhole)
+    return 1;
+  return ring.uses.isHeld() ? ofHeld : stages;
+}
+
+/// Whether all rings and their barriers fit a block if those that are held have so many stages.
+bool RingMaker::fitsWithHeld(int64_t ofHeld) const {
+  const attn::Machine &machine = attn::tile::getMachine(kernel);
+  int64_t bytes = 0;
+  for (const Ring &ring : rings) {
+    AllocSharedOp place = ring.uses.place;
+    int64_t count = countStages(ring, ofHeld);
+    // Two barriers of 8 bytes; a place begins where a stage may.
+    bytes +=
+        llvm::alignTo(place.getType().getStageBytes() * count, machine.stageBytes) + 16 * count;
+  }
+  // Beside what says which rows have been read.
+  return bytes + machine.stageBytes <= machine.sharedBytes;
+}
+
 void RingMaker::declare(Ring &ring) {
   // Behind those of the rings before, at the head of the kernel.
   if (&ring == rings.begin())
@@ -163,8 +191,7 @@ void RingMaker::declare(Ring &ring) {
   loc = ring.uses.place.getLoc();
   auto type = cast<SharedType>(ring.uses.place.getType());
   bool isOnce = ring.uses.isOnce(), isLocal = ring.uses.isLocal();
-  bool isWhole = type.getStageBytes() % attn::tile::getMachine(kernel).stageBytes == 0;
-  int64_t count = isOnce || isLocal || !isWhole || ring.uses.isHeld() ? 1 : stages;
+  int64_t count = countStages(ring, heldStages);
   auto ringType = SharedType::get(b.getContext(), type.getShape(), type.getElementType(),
                                   type.getSwizzle(), count);
   ring.place = AllocSharedOp::create(b, loc, ringType, IntegerAttr());

@@ -99,7 +99,7 @@ def MakeRingsPass : Pass<"tile-make-rings", "::mlir::ModuleOp"> {
   let summary = "orders who fills a place and who reads it by barriers";
   let description = [{
     Who fills and reads a place follows from the memory effects of its users. A place that is filled in a loop becomes a ring of
-    the kernel's `stages`, or of one where an inner loop reads it; a reader waits for `full` before its first read and arrives on `empty` after its last, in the block of the fill.
+    the kernel's `stages`, or of one where an inner loop reads it and more do not fit; a reader waits for `full` before its first read and arrives on `empty` after its last, in the block of the fill.
     Copies become asynchronous. A register tile is stored to the stage by all threads of its role, who fence, meet and arrive;
     a place that only they read needs no ring. Slots go through scf.for, scf.if and scf.while. What is filled and never read
     is not filled. A `tile.clear_unread` becomes marks, a meeting, zeros, a fence and another meeting, between the wait for its stage

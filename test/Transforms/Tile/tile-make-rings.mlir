@@ -52,11 +52,9 @@ func.func @two_readers(%q: !global, %k: !global, %n: index) attributes {
   return
 }
 
-// A fill around a loop that reads it: the release follows the loop, and the ring has one stage.
+// A fill around a loop that reads it: the release follows the loop.
 // CHECK-LABEL: func.func @loop_in_loop
-// CHECK:         tile.alloc_shared : !tile.shared<64x64xbf16, swizzle = 128>
-// CHECK-COUNT-2: tile.barrier_init 1 : !tile.barrier<1>
-// CHECK-COUNT-2: tile.slot : !tile.slot<1>
+// CHECK:         tile.alloc_shared : !tile.shared<64x64xbf16, swizzle = 128, stages = 2>
 func.func @loop_in_loop(%q: !global, %n: index) attributes {
     tile.kernel = #tile.kernel<warpgroups = 1, grid = [], stages = 2>,
     tile.roles = [#tile.role<name = "load", warpgroups = 1, registers = 24, elected = true>,
@@ -77,6 +75,27 @@ func.func @loop_in_loop(%q: !global, %n: index) attributes {
     }
     // CHECK: {{^ *}}}
     // CHECK-NEXT: tile.barrier_arrive %{{.*}}[%[[READ]]] {tile.role = "compute"}
+  }
+  return
+}
+
+// What is held so is given one stage where two do not fit.
+// CHECK-LABEL: func.func @held
+// CHECK:         tile.alloc_shared : !tile.shared<256x256xbf16, swizzle = 128>
+// CHECK-COUNT-2: tile.barrier_init 1 : !tile.barrier<1>
+// CHECK-COUNT-2: tile.slot : !tile.slot<1>
+func.func @held(%q: memref<?x256xbf16, strided<[?, 1]>>, %n: index) attributes {
+    tile.kernel = #tile.kernel<warpgroups = 1, grid = [], stages = 2>,
+    tile.roles = [#tile.role<name = "load", warpgroups = 1, registers = 24, elected = true>,
+                  #tile.role<name = "compute", warpgroups = 1, registers = 240>]} {
+  %c0 = arith.constant 0 : index
+  %c64 = arith.constant 64 : index
+  %qs = tile.alloc_shared : !tile.shared<256x256xbf16, swizzle = 128>
+  scf.for %i = %c0 to %n step %c64 {
+    tile.copy %q[%i, %c0] to %qs {tile.role = "load"} : memref<?x256xbf16, strided<[?, 1]>>, !tile.shared<256x256xbf16, swizzle = 128>
+    scf.for %j = %c0 to %n step %c64 {
+      %s = tile.mma %qs, %qs {tile.role = "compute"} : !tile.shared<256x256xbf16, swizzle = 128>, !tile.shared<256x256xbf16, swizzle = 128> -> tensor<256x256xf32, #tile.acc<warpgroups = 4>>
+    }
   }
   return
 }
