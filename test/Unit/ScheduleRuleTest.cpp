@@ -38,8 +38,8 @@ private:
 static const Machine &getHopper() { return *findMachine("sm_90a"); }
 
 static GPUBlock makeBlock(const GPUProblem &problem, const BlockSizes &sizes) {
-  return {problem.headDim, problem.valueDim, 2, sizes.blockM, sizes.blockN,
-          sizes.stages,    sizes.blockM / 64};
+  return {problem.headDim, problem.valueDim,  2,         sizes.blockM, sizes.blockN,
+          sizes.stages,    sizes.blockM / 64, sizes.stay};
 }
 
 /// Registers of a thread that scores, their weights in 16 bits and the accumulator take.
@@ -56,11 +56,11 @@ static void expectAccepted(SharedTypes &types, const GPUProblem &problem) {
   ASSERT_EQ(refuseBlock(getHopper(), block), "");
   ASSERT_EQ(types.getBytes(block.blockM, block.headDim, /*isSummed=*/true, 1) +
                 types.getBytes(block.blockN, block.headDim, /*isSummed=*/true, block.stages) +
-                types.getBytes(block.blockN, block.valueDim, /*isSummed=*/false, block.stages) + 8 +
-                32 * block.stages,
+                types.getBytes(block.blockN, block.valueDim, /*isSummed=*/false, block.stages) +
+                (block.stays ? 16 : 8) + 32 * block.stages,
             getSharedBytes(getHopper(), block));
   ASSERT_LE(countRegisters(sizes.blockN, problem.valueDim),
-            getHopper().budgets[block.consumers - 1].consumer);
+            getHopper().getBudget(block.consumers, block.stays).consumer);
 }
 
 // All head dimensions that a GPU takes, and all that regions may ask for.

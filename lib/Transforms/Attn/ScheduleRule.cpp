@@ -48,6 +48,8 @@ struct Row {
   /// The most that regions may do beside so many keys without spills.
   int64_t mostWork;
   llvm::StringLiteral rule;
+  /// The most that they may do where blocks stay, under a mask alone; blocks of others go.
+  int64_t mostStaying = -1;
 };
 } // namespace
 
@@ -60,13 +62,20 @@ static constexpr Row kHopperRows[] = {{64, Long, Gathers | Split, 192, 96, 9, "c
                                       {64, BiasUnderMask, Gathers | Split, 192, 112, 9, "cuda-d64"},
                                       {64, 0, Gathers | Split, 192, 128, 9, "cuda-d64"},
                                       {128, Long, 0, 128, 112, 17, "cuda-d128"},
-                                      {128, 0, 0, 128, 128, 17, "cuda-d128"},
+                                      {128, 0, 0, 128, 128, 17, "cuda-d128", 8},
                                       {192, Long | Gathers, 0, 128, 64, 21, "cuda-d192"},
                                       {192, 0, 0, 128, 96, 9, "cuda-d192"},
                                       {256, Long | Gathers, 0, 128, 48, 21, "cuda-d256"},
-                                      {256, Masked, 0, 128, 64, 7, "cuda-d256"},
+                                      {256, Masked, 0, 128, 64, 7, "cuda-d256", 7},
                                       {256, 0, 0, 128, 80, 15, "cuda-d256"}};
 static constexpr int64_t kHopperStages = 2;
+
+/// Blocks stay where that is measured to be faster (bench/results/gpu-stay.json): under masks,
+/// whose tiles of rows differ in work, and unless tensors are read or registers are few.
+static bool doBlocksStay(const Row &row, unsigned traits, const RegionWork &work) {
+  constexpr unsigned kNever = BiasUnderMask | Gathers | Long | Split;
+  return (traits & Masked) && !(traits & kNever) && work.weight <= row.mostStaying;
+}
 
 BlockSizes attn::chooseForCUDA(const Machine &machine, const GPUProblem &problem) {
   int64_t columns = std::max(problem.headDim, problem.valueDim);
@@ -82,5 +91,6 @@ BlockSizes attn::chooseForCUDA(const Machine &machine, const GPUProblem &problem
   int64_t excess = std::clamp<int64_t>(problem.work.weight - row->mostWork, 0, 12);
   int64_t step = getKeyStep(machine, problem.headDim, problem.valueDim);
   int64_t narrowed = llvm::alignDown(row->blockN - 16 * llvm::divideCeil(excess, 6), step);
-  return {row->blockM, std::max(narrowed, step), kHopperStages, row->rule};
+  return {row->blockM, std::max(narrowed, step), kHopperStages, row->rule,
+          doBlocksStay(*row, traits, problem.work)};
 }

@@ -1,4 +1,4 @@
-// RUN: attn-opt %S/../../Pipelines/Inputs/causal128.mlir --attn-to-online=target=cuda --online-to-tile --tile-to-async | FileCheck %s
+// RUN: attn-opt %S/../../Pipelines/Inputs/causal128.mlir --attn-to-online="target=cuda stay=false" --online-to-tile --tile-to-async | FileCheck %s
 
 // One warpgroup more; two rings, whose empty barriers count the two consumer warpgroups.
 // CHECK-LABEL: func.func @attention
