@@ -6,9 +6,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialects/Tile/IR/TileOps.h"
-#include "lib/Rooms/RoomPass.h"
+#include "lib/Transforms/Tile/KernelPass.h"
 #include "lib/Transforms/Tile/Passes.h"
-#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/Support/MathExtras.h"
 
 namespace attn::tile {
@@ -21,9 +20,9 @@ using namespace attn::tile;
 
 namespace {
 struct AllocateSharedPass
-    : attn::RoomPass<attn::tile::impl::AllocateSharedPassBase<AllocateSharedPass>,
-                     attn::within(attn::Room::Async), attn::within(attn::Room::Async)> {
-  LogicalResult allocate(func::FuncOp kernel) {
+    : KernelPass<attn::tile::impl::AllocateSharedPassBase<AllocateSharedPass>,
+                 attn::within(attn::Room::Async), attn::within(attn::Room::Async)> {
+  LogicalResult transformKernel(func::FuncOp kernel) override {
     int64_t end = 0;
     auto place = [&](auto op, int64_t alignment, int64_t bytes) {
       if (!op.getOffset())
@@ -40,13 +39,6 @@ struct AllocateSharedPass
       return success();
     return kernel.emitOpError("expected at most ") << most << " bytes of shared memory, got " << end
                                                    << " (smaller blocks or fewer stages need less)";
-  }
-
-  LogicalResult transform() override {
-    for (auto kernel : getOperation().getOps<func::FuncOp>())
-      if (kernel->hasAttr(TileDialect::kKernelAttrName) && failed(allocate(kernel)))
-        return failure();
-    return success();
   }
 };
 } // namespace

@@ -13,12 +13,11 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialects/Tile/IR/TileClearOps.h"
-#include "lib/Rooms/RoomPass.h"
 #include "lib/Transforms/Tile/Delays.h"
+#include "lib/Transforms/Tile/KernelPass.h"
 #include "lib/Transforms/Tile/Passes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Arith/IR/ValueBoundsOpInterfaceImpl.h"
-#include "mlir/Dialect/Func/IR/FuncOps.h"
 
 namespace attn::tile {
 #define GEN_PASS_DEF_ASSIGNDELAYSPASS
@@ -47,8 +46,7 @@ static bool computesLhs(MmaOp product) {
 
 /// What only the product needs can be late with it: its rhs, from memory.
 static bool canBeLate(MmaOp product) {
-  return product.getAcc() && getRhsLoad(product) && product->hasOneUse() &&
-         computesLhs(product);
+  return product.getAcc() && getRhsLoad(product) && product->hasOneUse() && computesLhs(product);
 }
 
 /// The product behind what the loop carries at an index, if it can be late.
@@ -136,10 +134,9 @@ static void clearAlike(Chain &chain) {
       continue;
     }
     Value values = product.getRhs();
-    product.getRhsMutable().assign(
-        ClearUnreadOp::create(builder, loc, values.getType(), values, product.getLhs(),
-                              emitTruth(false))
-            .getResult());
+    product.getRhsMutable().assign(ClearUnreadOp::create(builder, loc, values.getType(), values,
+                                                         product.getLhs(), emitTruth(false))
+                                       .getResult());
   }
 }
 
@@ -159,44 +156,39 @@ static void delay(MmaOp product) {
 }
 
 namespace {
-struct AssignDelaysPass
-    : RoomPass<attn::tile::impl::AssignDelaysPassBase<AssignDelaysPass>, Room::Tile,
-               within(Room::Tile)> {
+struct AssignDelaysPass : KernelPass<attn::tile::impl::AssignDelaysPassBase<AssignDelaysPass>,
+                                     Room::Tile, within(Room::Tile)> {
   void getDependentDialects(DialectRegistry &registry) const override {
     AssignDelaysPassBase::getDependentDialects(registry);
     arith::registerValueBoundsOpInterfaceExternalModels(registry);
   }
 
-  LogicalResult transform() override {
-    for (auto kernel : getOperation().getOps<func::FuncOp>())
-      if (kernel->hasAttr(TileDialect::kKernelAttrName))
-        kernel.walk([](scf::ForOp loop) {
-          // A chain in a loop would begin and end in each of its turns.
-          if (loop->getParentOfType<LoopLikeOpInterface>())
-            return;
-          Misfit misfit;
-          FailureOr<LateOps> late = findLateOps(loop, misfit);
-          if (failed(late) || !late->ops.empty())
-            return;
-          FailureOr<Chain> chain = findChain(loop);
-          if (failed(chain))
-            return;
-          clearAlike(*chain);
-          llvm::for_each(chain->products, delay);
-          if (llvm::any_of(chain->loops, [&](scf::ForOp each) {
-                return failed(findLateOps(each, misfit));
-              }))
-            undo(*chain);
-        });
+  LogicalResult transformKernel(func::FuncOp kernel) override {
+    kernel.walk([](scf::ForOp loop) {
+      // A chain in a loop would begin and end in each of its turns.
+      if (loop->getParentOfType<LoopLikeOpInterface>())
+        return;
+      Misfit misfit;
+      FailureOr<LateOps> late = findLateOps(loop, misfit);
+      if (failed(late) || !late->ops.empty())
+        return;
+      FailureOr<Chain> chain = findChain(loop);
+      if (failed(chain))
+        return;
+      clearAlike(*chain);
+      llvm::for_each(chain->products, delay);
+      if (llvm::any_of(chain->loops,
+                       [&](scf::ForOp each) { return failed(findLateOps(each, misfit)); }))
+        undo(*chain);
+    });
     return success();
   }
 
 private:
   static void undo(Chain &chain) {
     for (MmaOp product : chain.products)
-      for (Operation *op :
-           {product.getOperation(), getClearing(product).getOperation(),
-            getRhsLoad(product).getOperation()})
+      for (Operation *op : {product.getOperation(), getClearing(product).getOperation(),
+                            getRhsLoad(product).getOperation()})
         if (op)
           setDelay(op, 0);
   }

@@ -6,10 +6,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialects/Tile/IR/TileOps.h"
-#include "lib/Rooms/RoomPass.h"
+#include "lib/Transforms/Tile/KernelPass.h"
 #include "lib/Transforms/Tile/Passes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/Func/IR/FuncOps.h"
 
 namespace attn::tile {
 #define GEN_PASS_DEF_ASSIGNLAYOUTSPASS
@@ -124,13 +123,8 @@ static LogicalResult assignLayouts(func::FuncOp kernel) {
 }
 
 namespace {
-struct AssignLayoutsPass : RoomPass<attn::tile::impl::AssignLayoutsPassBase<AssignLayoutsPass>,
-                                    within(Room::Placed), Room::Placed> {
-  LogicalResult transform() override {
-    for (auto kernel : getOperation().getOps<func::FuncOp>())
-      if (kernel->hasAttr(TileDialect::kKernelAttrName) && failed(assignLayouts(kernel)))
-        return failure();
-    return success();
-  }
+struct AssignLayoutsPass : KernelPass<attn::tile::impl::AssignLayoutsPassBase<AssignLayoutsPass>,
+                                      within(Room::Placed), Room::Placed> {
+  LogicalResult transformKernel(func::FuncOp kernel) override { return assignLayouts(kernel); }
 };
 } // namespace

@@ -6,9 +6,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialects/Tile/IR/TileClearOps.h"
-#include "lib/Rooms/RoomPass.h"
+#include "lib/Transforms/Tile/KernelPass.h"
 #include "lib/Transforms/Tile/Passes.h"
-#include "mlir/Dialect/Func/IR/FuncOps.h"
 
 namespace attn::tile {
 #define GEN_PASS_DEF_ASSIGNROLESPASS
@@ -67,9 +66,11 @@ static LogicalResult checkLevel(func::FuncOp kernel) {
 
 namespace {
 struct AssignRolesPass
-    : attn::RoomPass<attn::tile::impl::AssignRolesPassBase<AssignRolesPass>,
-                     attn::within(attn::Room::Placed), attn::within(attn::Room::Async)> {
-  LogicalResult assign(func::FuncOp kernel) {
+    : KernelPass<attn::tile::impl::AssignRolesPassBase<AssignRolesPass>,
+                 attn::within(attn::Room::Placed), attn::within(attn::Room::Async)> {
+  LogicalResult transformKernel(func::FuncOp kernel) override {
+    if (!hasPlaces(kernel))
+      return success();
     if (failed(checkLevel(kernel)))
       return failure();
     if (!kernel->hasAttr(TileDialect::kRolesAttrName)) {
@@ -100,14 +101,6 @@ struct AssignRolesPass
 
   static bool hasPlaces(func::FuncOp kernel) {
     return kernel.walk([](AllocSharedOp) { return WalkResult::interrupt(); }).wasInterrupted();
-  }
-
-  LogicalResult transform() override {
-    for (auto kernel : getOperation().getOps<func::FuncOp>())
-      if (kernel->hasAttr(TileDialect::kKernelAttrName) && hasPlaces(kernel) &&
-          failed(assign(kernel)))
-        return failure();
-    return success();
   }
 };
 } // namespace

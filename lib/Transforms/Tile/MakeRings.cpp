@@ -23,7 +23,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialects/Tile/IR/TileClearOps.h"
-#include "lib/Rooms/RoomPass.h"
+#include "lib/Transforms/Tile/KernelPass.h"
 #include "lib/Transforms/Tile/Lifetimes.h"
 #include "lib/Transforms/Tile/Passes.h"
 #include "lib/Transforms/Tile/Variables.h"
@@ -349,9 +349,11 @@ void RingMaker::leave(Operation *op, Operation *now) {
 
 namespace {
 struct MakeRingsPass
-    : attn::RoomPass<attn::tile::impl::MakeRingsPassBase<MakeRingsPass>,
-                     attn::within(attn::Room::Async), attn::within(attn::Room::Async)> {
-  LogicalResult makeRings(func::FuncOp kernel) {
+    : KernelPass<attn::tile::impl::MakeRingsPassBase<MakeRingsPass>,
+                 attn::within(attn::Room::Async), attn::within(attn::Room::Async)> {
+  LogicalResult transformKernel(func::FuncOp kernel) override {
+    if (!kernel->hasAttr(TileDialect::kRolesAttrName))
+      return success();
     FailureOr<SmallVector<PlaceLifetimes>> places = findLifetimes(kernel);
     if (failed(places))
       return failure();
@@ -359,13 +361,6 @@ struct MakeRingsPass
     for (auto [ring, place] : llvm::zip_equal(rings, *places))
       ring.uses = std::move(place);
     return RingMaker(kernel, rings).run();
-  }
-
-  LogicalResult transform() override {
-    for (auto kernel : getOperation().getOps<func::FuncOp>())
-      if (kernel->hasAttr(TileDialect::kRolesAttrName) && failed(makeRings(kernel)))
-        return failure();
-    return success();
   }
 };
 } // namespace

@@ -13,9 +13,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialects/Tile/IR/TileOps.h"
-#include "lib/Rooms/RoomPass.h"
+#include "lib/Transforms/Tile/KernelPass.h"
 #include "lib/Transforms/Tile/Passes.h"
-#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/Interfaces/ControlFlowInterfaces.h"
 #include "llvm/ADT/EquivalenceClasses.h"
@@ -301,14 +300,11 @@ static LogicalResult outline(func::FuncOp kernel, ArrayAttr attribute) {
 
 namespace {
 struct OutlineRolesPass
-    : attn::RoomPass<attn::tile::impl::OutlineRolesPassBase<OutlineRolesPass>,
-                     attn::within(attn::Room::Async), attn::within(attn::Room::Async)> {
-  LogicalResult transform() override {
-    for (auto kernel : getOperation().getOps<func::FuncOp>())
-      if (auto roles = kernel->getAttrOfType<ArrayAttr>(TileDialect::kRolesAttrName);
-          roles && failed(outline(kernel, roles)))
-        return failure();
-    return success();
+    : KernelPass<attn::tile::impl::OutlineRolesPassBase<OutlineRolesPass>,
+                 attn::within(attn::Room::Async), attn::within(attn::Room::Async)> {
+  LogicalResult transformKernel(func::FuncOp kernel) override {
+    auto roles = kernel->getAttrOfType<ArrayAttr>(TileDialect::kRolesAttrName);
+    return roles ? outline(kernel, roles) : success();
   }
 };
 } // namespace

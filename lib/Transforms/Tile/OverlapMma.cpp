@@ -6,10 +6,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialects/Tile/IR/TileClearOps.h"
-#include "lib/Rooms/RoomPass.h"
+#include "lib/Transforms/Tile/KernelPass.h"
 #include "lib/Transforms/Tile/Passes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
 namespace attn::tile {
@@ -263,19 +262,12 @@ static LogicalResult overlap(Block &block) {
 
 namespace {
 struct OverlapMmaPass
-    : attn::RoomPass<attn::tile::impl::OverlapMmaPassBase<OverlapMmaPass>,
-                     attn::within(attn::Room::Async), attn::within(attn::Room::Async)> {
-  LogicalResult transform() override {
-    for (auto kernel : getOperation().getOps<func::FuncOp>()) {
-      if (!kernel->hasAttr(TileDialect::kKernelAttrName))
-        continue;
-      SmallVector<Block *> blocks;
-      kernel.walk([&](Block *block) { blocks.push_back(block); });
-      for (Block *block : blocks)
-        if (failed(overlap(*block)))
-          return failure();
-    }
-    return success();
+    : KernelPass<attn::tile::impl::OverlapMmaPassBase<OverlapMmaPass>,
+                 attn::within(attn::Room::Async), attn::within(attn::Room::Async)> {
+  LogicalResult transformKernel(func::FuncOp kernel) override {
+    SmallVector<Block *> blocks;
+    kernel.walk([&](Block *block) { blocks.push_back(block); });
+    return failure(llvm::any_of(blocks, [](Block *block) { return failed(overlap(*block)); }));
   }
 };
 } // namespace

@@ -26,12 +26,11 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialects/Tile/IR/TileOps.h"
-#include "lib/Rooms/RoomPass.h"
-#include "lib/Transforms/Tile/Delays.h"
+#include "lib/Transforms/Tile/Chains.h"
+#include "lib/Transforms/Tile/KernelPass.h"
 #include "lib/Transforms/Tile/Passes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Arith/IR/ValueBoundsOpInterfaceImpl.h"
-#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/PatternMatch.h"
 #include "mlir/Transforms/RegionUtils.h"
@@ -46,12 +45,6 @@ using namespace attn;
 using namespace attn::tile;
 
 namespace {
-/// Steps in the order in which they run.
-struct Chain {
-  /// A step on its own may be the first; all others are loops.
-  SmallVector<LateOps> steps;
-};
-
 /// A value from outside of the late ops.
 struct Input {
   Type type;
@@ -74,100 +67,6 @@ struct Pending {
   Value exists;
 };
 } // namespace
-
-//===----------------------------------------------------------------------===//
-// Chains
-//===----------------------------------------------------------------------===//
-
-/// What the number-th carried result of a step is to those who come after it.
-static Value getOutput(LateOps &late, const LateOps::Carried &carried) {
-  return late.loop ? Value(late.loop.getResult(carried.index)) : carried.result;
-}
-
-/// Whether two lists of late ops differ in nothing but the values from outside.
-static bool areAlike(const LateOps &a, const LateOps &b) {
-  if (a.ops.size() != b.ops.size() || a.carried.size() != b.carried.size())
-    return false;
-  DenseMap<Value, Value> made;
-  for (auto [one, other] : llvm::zip_equal(a.ops, b.ops)) {
-    if (one->getName() != other->getName() || one->getNumRegions() > 0 ||
-        one->getAttrDictionary() != other->getAttrDictionary() ||
-        one->getResultTypes() != other->getResultTypes() ||
-        one->getOperandTypes() != other->getOperandTypes())
-      return false;
-    for (auto [x, y] : llvm::zip_equal(one->getOperands(), other->getOperands())) {
-      bool isMade = llvm::is_contained(a.ops, x.getDefiningOp());
-      if (isMade ? made.lookup(x) != y : llvm::is_contained(b.ops, y.getDefiningOp()))
-        return false;
-    }
-    for (auto [x, y] : llvm::zip_equal(one->getResults(), other->getResults()))
-      made[x] = y;
-  }
-  return llvm::all_of(llvm::zip_equal(a.carried, b.carried), [&](auto pair) {
-    return made.lookup(std::get<0>(pair).result) == std::get<1>(pair).result;
-  });
-}
-
-/// Whether only late ops of a step on its own read a value, and the loop behind, which carries it
-/// once.
-static bool isReadBy(Value value, LateOps &late, LateOps &next) {
-  return llvm::count(next.loop.getInitArgs(), value) <= 1 &&
-         llvm::all_of(value.getUses(), [&](OpOperand &use) {
-           return use.getOwner() == next.loop ||
-                  (!late.loop && llvm::is_contained(late.ops, use.getOwner()));
-         });
-}
-
-/// Whether `next` can do what `late` leaves.
-static bool handsOn(LateOps &late, LateOps &next) {
-  if (late.carried.empty() || !areAlike(late, next))
-    return false;
-  for (auto [from, to] : llvm::zip_equal(late.carried, next.carried)) {
-    Value output = getOutput(late, from);
-    Value init = next.loop.getInitArgs()[to.index];
-    if (output != init || !isReadBy(output, late, next))
-      return false;
-  }
-  // What a step on its own leaves is not there yet for anybody else.
-  for (Operation *op : late.loop ? ArrayRef<Operation *>() : late.ops)
-    if (!llvm::all_of(op->getResults(), [&](Value made) { return isReadBy(made, late, next); }))
-      return false;
-  Operation *begin = late.loop ? late.loop->getNextNode() : late.ops.front();
-  return !touchSameMemory(late.ops, begin, next.loop);
-}
-
-/// The loop behind `late` that takes its first carried result.
-static scf::ForOp getNextLoop(LateOps &late) {
-  if (late.carried.empty())
-    return {};
-  Value output = getOutput(late, late.carried.front());
-  auto next = output.hasOneUse() ? dyn_cast<scf::ForOp>(*output.user_begin()) : scf::ForOp();
-  return next && next->getBlock() == late.loop->getBlock() ? next : scf::ForOp();
-}
-
-/// The chain that begins with a loop, or with the step before it.
-static FailureOr<Chain> findChain(scf::ForOp loop, Misfit &misfit) {
-  FailureOr<LateOps> late = findLateOps(loop, misfit);
-  if (failed(late))
-    return failure();
-  Chain chain;
-  SmallVector<Value> inits;
-  for (const LateOps::Carried &carried : late->carried)
-    inits.push_back(loop.getInitArgs()[carried.index]);
-  LateOps before = findLateOpsBefore(loop, inits);
-  if (!before.ops.empty() && handsOn(before, *late))
-    chain.steps.push_back(before);
-  chain.steps.push_back(*late);
-  while (scf::ForOp next = getNextLoop(chain.steps.back())) {
-    late = findLateOps(next, misfit);
-    if (failed(late))
-      return failure();
-    if (late->ops.empty() || !handsOn(chain.steps.back(), *late))
-      break;
-    chain.steps.push_back(*late);
-  }
-  return chain;
-}
 
 //===----------------------------------------------------------------------===//
 // Inputs
@@ -208,7 +107,8 @@ static size_t getFirstPosition(const LateOps &late, Operation *op) {
 namespace {
 class Pipeliner {
 public:
-  Pipeliner(IRRewriter &rewriter, Chain chain) : rewriter(rewriter), steps(std::move(chain.steps)) {
+  Pipeliner(IRRewriter &rewriter, SmallVector<LateOps> chain)
+      : rewriter(rewriter), steps(std::move(chain)) {
     findInputs();
     lendCarried();
     makeTemplate();
@@ -358,8 +258,8 @@ Value Pipeliner::makeNothing(Type type, scf::ForOp loop) {
   if (type == loop.getInductionVar().getType())
     return loop.getLowerBound();
   Location loc = loop.getLoc();
-  Value zero = arith::ConstantOp::create(rewriter, loc,
-                                         rewriter.getZeroAttr(getElementTypeOrSelf(type)));
+  Value zero =
+      arith::ConstantOp::create(rewriter, loc, rewriter.getZeroAttr(getElementTypeOrSelf(type)));
   return isa<RankedTensorType>(type) ? BroadcastOp::create(rewriter, loc, type, zero).getResult()
                                      : zero;
 }
@@ -450,8 +350,8 @@ SmallVector<Value> Pipeliner::leaveLate(LateOps &step, ValueRange now) {
   return left;
 }
 
-/// Where the next turn does not read a late result, and the loop carries what that starts from, only
-/// the last one matters, behind the loop.
+/// Where the next turn does not read a late result, and the loop carries what that starts from,
+/// only the last one matters, behind the loop.
 void Pipeliner::eraseUnread(Value late) {
   Operation *maker = late.getDefiningOp();
   if (!maker || !late.use_empty())
@@ -578,7 +478,8 @@ std::pair<scf::ForOp, Pending> Pipeliner::runLoop(LateOps &step, const Pending &
     out.isCertain = isCertain;
     if (!isCertain) {
       rewriter.setInsertionPointAfter(newLoop);
-      auto isBelow = newLoop.getUnsignedCmp() ? arith::CmpIPredicate::ult : arith::CmpIPredicate::slt;
+      auto isBelow =
+          newLoop.getUnsignedCmp() ? arith::CmpIPredicate::ult : arith::CmpIPredicate::slt;
       out.exists = arith::CmpIOp::create(rewriter, newLoop.getLoc(), isBelow,
                                          newLoop.getLowerBound(), newLoop.getUpperBound());
       setDelay(out.exists.getDefiningOp(), getDelay(newLoop));
@@ -595,10 +496,9 @@ void Pipeliner::drain(scf::ForOp last, const Pending &pending) {
                                       ? pending.exists.getDefiningOp()
                                       : last.getOperation());
   Operation *before = rewriter.getInsertionPoint()->getPrevNode();
-  SmallVector<Value> drained = pending.isCertain
-                                   ? emit(pending.values, /*isLast=*/true)
-                                   : emitIf(pending.exists, pending.values, carried,
-                                            /*isLast=*/true);
+  SmallVector<Value> drained = pending.isCertain ? emit(pending.values, /*isLast=*/true)
+                                                 : emitIf(pending.exists, pending.values, carried,
+                                                          /*isLast=*/true);
   Operation *end = &*rewriter.getInsertionPoint();
   // The loop may be late in a loop around it.
   for (Operation *op = before->getNextNode(); op != end; op = op->getNextNode())
@@ -621,8 +521,9 @@ static scf::ForOp findFirst(func::FuncOp kernel) {
     bool isLate = false;
     loop.getBody()->walk<WalkOrder::PreOrder>([&](Operation *op) {
       isLate |= getDelay(op) > 0;
-      return isLate ? WalkResult::interrupt()
-                    : isa<LoopLikeOpInterface>(op) ? WalkResult::skip() : WalkResult::advance();
+      return isLate                         ? WalkResult::interrupt()
+             : isa<LoopLikeOpInterface>(op) ? WalkResult::skip()
+                                            : WalkResult::advance();
     });
     if (isLate)
       found = loop;
@@ -632,19 +533,18 @@ static scf::ForOp findFirst(func::FuncOp kernel) {
 }
 
 namespace {
-struct PipelineStepsPass
-    : RoomPass<attn::tile::impl::PipelineStepsPassBase<PipelineStepsPass>, within(Room::Tile),
-               Room::Tile> {
+struct PipelineStepsPass : KernelPass<attn::tile::impl::PipelineStepsPassBase<PipelineStepsPass>,
+                                      within(Room::Tile), Room::Tile> {
   void getDependentDialects(DialectRegistry &registry) const override {
     PipelineStepsPassBase::getDependentDialects(registry);
     arith::registerValueBoundsOpInterfaceExternalModels(registry);
   }
 
-  LogicalResult pipeline(func::FuncOp kernel) {
+  LogicalResult transformKernel(func::FuncOp kernel) override {
     IRRewriter rewriter(&getContext());
     while (scf::ForOp loop = findFirst(kernel)) {
       Misfit misfit;
-      FailureOr<Chain> chain = findChain(loop, misfit);
+      FailureOr<SmallVector<LateOps>> chain = findChain(loop, misfit);
       if (failed(chain))
         return misfit.op->emitOpError() << misfit.why;
       Pipeliner(rewriter, std::move(*chain)).run();
@@ -657,13 +557,6 @@ struct PipelineStepsPass
       return WalkResult::interrupt();
     });
     return failure(rest.wasInterrupted());
-  }
-
-  LogicalResult transform() override {
-    for (auto kernel : getOperation().getOps<func::FuncOp>())
-      if (kernel->hasAttr(TileDialect::kKernelAttrName) && failed(pipeline(kernel)))
-        return failure();
-    return success();
   }
 };
 } // namespace

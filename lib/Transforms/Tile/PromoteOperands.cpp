@@ -6,9 +6,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialects/Tile/IR/TileClearOps.h"
-#include "lib/Rooms/RoomPass.h"
+#include "lib/Transforms/Tile/KernelPass.h"
 #include "lib/Transforms/Tile/Passes.h"
-#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Interfaces/LoopLikeInterface.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SetVector.h"
@@ -207,8 +206,8 @@ struct Clearing {
 };
 
 struct PromoteOperandsPass
-    : RoomPass<attn::tile::impl::PromoteOperandsPassBase<PromoteOperandsPass>, Room::Tile,
-               within(Room::Placed)> {
+    : KernelPass<attn::tile::impl::PromoteOperandsPassBase<PromoteOperandsPass>, Room::Tile,
+                 within(Room::Placed)> {
   /// Products read the tiles themselves; what clears them comes back when they have their places.
   static FailureOr<SmallVector<Clearing>> removeClearings(func::FuncOp kernel) {
     SmallVector<Clearing> clearings;
@@ -225,7 +224,7 @@ struct PromoteOperandsPass
     return clearings;
   }
 
-  static LogicalResult promote(func::FuncOp kernel) {
+  LogicalResult transformKernel(func::FuncOp kernel) override {
     FailureOr<SmallVector<Clearing>> clearings = removeClearings(kernel);
     if (failed(clearings))
       return failure();
@@ -272,13 +271,6 @@ struct PromoteOperandsPass
     for (LoadOp load : llvm::SetVector<LoadOp>(llvm::from_range, llvm::make_first_range(loads)))
       if (load->use_empty())
         load->erase();
-    return success();
-  }
-
-  LogicalResult transform() override {
-    for (auto kernel : getOperation().getOps<func::FuncOp>())
-      if (kernel->hasAttr(TileDialect::kKernelAttrName) && failed(promote(kernel)))
-        return failure();
     return success();
   }
 };
