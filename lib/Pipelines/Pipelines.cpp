@@ -10,6 +10,7 @@
 #include "lib/Conversion/AttnToVector/Passes.h"
 #include "lib/Conversion/TileToNVVM/Passes.h"
 #include "lib/Pipelines/BuffersToLLVM.h"
+#include "lib/Rooms/Passes.h"
 #include "lib/Transforms/Attn/Passes.h"
 #include "lib/Transforms/CPU/Passes.h"
 #include "lib/Transforms/Tile/Passes.h"
@@ -70,7 +71,9 @@ static void addRoom(OpPassManager &pm, Room room, const PipelineOptions &options
     pm.addPass(tile::createOverlapMmaPass());
     pm.addPass(tile::createOutlineRolesPass());
     addCleanup(pm);
-    return pm.addPass(tile::createAllocateSharedPass());
+    pm.addPass(tile::createAllocateSharedPass());
+    // Each pass does a part of the room's work; what follows takes programs by hand too.
+    return pm.addPass(createVerifyRoomPass({getInfo(Room::Async).name.str()}));
   case Room::Thread: // What one thread does.
     pm.addPass(createLowerAffinePass());
     addCleanup(pm);

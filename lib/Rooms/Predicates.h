@@ -33,8 +33,9 @@ Complaint demandOfTile(mlir::Operation *op);
 /// for it.
 Complaint refuseInPlaced(mlir::Operation *op);
 Complaint demandOfPlaced(mlir::Operation *op);
-/// async: as placed, and every copy and product is in flight until somebody waits for it; the
-/// places, which may be rings by now, fit the shared memory of a block.
+/// async: as placed, and every copy and product is in flight until somebody waits for it; each role
+/// has a program of its own, and every place and barrier, which may be rings by now, an offset in
+/// the shared memory of a block, which holds them.
 Complaint refuseInAsync(mlir::Operation *op);
 Complaint demandOfAsync(mlir::Operation *op);
 

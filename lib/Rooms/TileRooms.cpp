@@ -126,12 +126,40 @@ Complaint attn::refuseInAsync(Operation *op) {
   return complaint.empty() ? demandOfTile(op) : complaint;
 }
 
-Complaint attn::demandOfAsync(Operation *op) {
-  if (auto function = dyn_cast<func::FuncOp>(op))
-    return demandBudget(function);
+/// Who runs an op follows from the region around it, and where places are from their offsets.
+static Complaint demandDecided(Operation *op) {
+  if (op->hasAttr(TileDialect::kRolesAttrName))
+    return "expected a program for each role, got one that lists them in tile.roles";
+  if (op->hasAttr(TileDialect::kRoleAttrName))
+    return "expected an op in the program of its role, got one with tile.role";
+  auto place = dyn_cast<AllocSharedOp>(op);
+  auto barriers = dyn_cast<BarrierInitOp>(op);
+  if ((place && !place.getOffset()) || (barriers && !barriers.getOffset()))
+    return "expected an offset in shared memory, got none";
+  return {};
+}
+
+/// What only passes of the room know on the way through it.
+static Complaint demandRun(Operation *op) {
   if (isa<CopyOp, MmaOp>(op))
     return "expected copies and products in flight, got '" + op->getName().getStringRef().str() +
            "'";
+  auto clearing = dyn_cast<ClearUnreadOp>(op);
+  if (clearing && !isa<SharedType>(clearing.getBy().getType()))
+    return llvm::formatv("expected marks of what is read, got {0}", clearing.getBy().getType());
+  StringRef dialect = op->getName().getDialectNamespace();
+  if (dialect == "tensor" || dialect == "cf")
+    return "expected structured control flow and no scalars of tiles, got '" +
+           op->getName().getStringRef().str() + "'";
+  return {};
+}
+
+Complaint attn::demandOfAsync(Operation *op) {
+  for (auto *demand : {demandDecided, demandRun})
+    if (Complaint complaint = demand(op); !complaint.empty())
+      return complaint;
+  if (auto function = dyn_cast<func::FuncOp>(op))
+    return demandBudget(function);
   return demandOfPlaced(op);
 }
 
