@@ -8,6 +8,7 @@
 #include "lib/Simulator/BlockRun.h"
 #include "lib/Simulator/GlobalMemory.h"
 #include "llvm/ADT/STLExtras.h"
+#include <limits>
 
 using namespace llvm;
 using mlir::Operation;
@@ -80,13 +81,39 @@ void BlockRun::moveBox(const Copy &copy, bool toShared, int64_t rowBegin, int64_
   }
 }
 
+/// Remembers rows of a box in global memory, which asynchronous hardware accesses up to the epoch,
+/// or threads now.
+void BlockRun::touchBox(Fiber &fiber, const Copy &copy, GlobalAccesses::Kind kind, int64_t rowBegin,
+                        int64_t rowEnd, std::optional<Epoch> epoch) {
+  unsigned argument = copy.argument;
+  if (!isTracked(argument))
+    return;
+  if (epoch)
+    accesses->begin({kind,
+                     copy.instruction->op,
+                     {block[0], block[1], block[2]},
+                     fiber.index,
+                     {*epoch},
+                     /*isAsync=*/true},
+                    fiber.getAgents());
+  else
+    beginAccess(fiber, copy.instruction->op, kind);
+  SmallVector<int64_t, 5> first = copy.offsets;
+  for (int64_t row = rowBegin; row < rowEnd; ++row) {
+    first[first.size() - 2] = copy.offsets[first.size() - 2] + row;
+    touchRow(argument, first, shared.getPlace(copy.place).columns);
+  }
+}
+
 void BlockRun::copyAsync(Fiber &fiber, const Instruction &instruction) {
   if (!fiber.isIssuer())
     return;
-  const Memory &memory = arguments[fiber.registers[instruction.in[0]].index].memory;
+  unsigned argument = fiber.registers[instruction.in[0]].index;
+  const Memory &memory = arguments[argument].memory;
   size_t rank = memory.shape.size();
   const Value &dest = fiber.registers[instruction.in[1 + rank]];
-  Copy copy{&instruction, &memory, getOffsets(fiber, instruction, 1, rank), dest.index, dest.stage};
+  Copy copy{&instruction, &memory,   argument, getOffsets(fiber, instruction, 1, rank),
+            dest.index,   dest.stage};
   Barrier *barrier = getBarrier(fiber, instruction, 2 + rank, copy.barrierStage);
   if (!barrier || !checkBox(instruction.op, memory))
     return;
@@ -98,6 +125,7 @@ void BlockRun::copyAsync(Fiber &fiber, const Instruction &instruction) {
       {Access::Kind::CopyWrite, getWhole(place), {copy.epoch}, instruction.op, fiber.index},
       {&fiber.leader}));
   report(barrier->startCopy(instruction.op, place.stageBytes));
+  touchBox(fiber, copy, GlobalAccesses::Kind::Read, 0, place.rows, copy.epoch);
 
   double bytes = double(place.stageBytes), begin = fiber.time;
   result.bytes += bytes;
@@ -120,10 +148,12 @@ void BlockRun::storeAsync(Fiber &fiber, const Instruction &instruction) {
   if (!fiber.isIssuer())
     return;
   const Value &source = fiber.registers[instruction.in[0]];
-  const Memory &memory = arguments[fiber.registers[instruction.in[1]].index].memory;
+  unsigned argument = fiber.registers[instruction.in[1]].index;
+  const Memory &memory = arguments[argument].memory;
   if (!checkBox(instruction.op, memory))
     return;
-  Copy copy{&instruction, &memory, getOffsets(fiber, instruction, 2, memory.shape.size()),
+  Copy copy{&instruction, &memory,
+            argument,     getOffsets(fiber, instruction, 2, memory.shape.size()),
             source.index, source.stage};
   ++fiber.stores;
   fiber.lastStore = instruction.op;
@@ -135,6 +165,9 @@ void BlockRun::storeAsync(Fiber &fiber, const Instruction &instruction) {
                         instruction.op,
                         fiber.index},
                        {&fiber.leader}));
+  // A wait for the store says that the tile has been read, not that memory has been written.
+  touchBox(fiber, copy, GlobalAccesses::Kind::Write, 0, place.rows,
+           Epoch{fiber.storeComponent, std::numeric_limits<uint32_t>::max()});
   double bytes = double(place.stageBytes), begin = fiber.time, end = begin + pickTime(fiber, 0);
   result.bytes += bytes;
   if (!isRandom) {
@@ -162,16 +195,19 @@ void BlockRun::writeByThreads(Fiber &fiber, Operation *op, const Value &dest, Re
 
 /// The part of tile.copy between its two meetings: each warpgroup writes some rows.
 void BlockRun::copyThreads(Fiber &fiber, const Instruction &instruction) {
-  const Memory &memory = arguments[fiber.registers[instruction.in[0]].index].memory;
+  unsigned argument = fiber.registers[instruction.in[0]].index;
+  const Memory &memory = arguments[argument].memory;
   size_t rank = memory.shape.size();
   const Value &dest = fiber.registers[instruction.in[1 + rank]];
-  Copy copy{&instruction, &memory, getOffsets(fiber, instruction, 1, rank), dest.index, dest.stage};
+  Copy copy{&instruction, &memory,   argument, getOffsets(fiber, instruction, 1, rank),
+            dest.index,   dest.stage};
   Place &place = shared.getPlace(dest.index);
   int64_t parts = fiber.role->warpgroups, part = fiber.getRoleWarpgroup();
   Rect rect = getWhole(place);
   rect.rowBegin = place.rows * part / parts;
   rect.rowEnd = place.rows * (part + 1) / parts;
   writeByThreads(fiber, instruction.op, dest, rect);
+  touchBox(fiber, copy, GlobalAccesses::Kind::Read, rect.rowBegin, rect.rowEnd, std::nullopt);
   if (options.numbers)
     moveBox(copy, /*toShared=*/true, rect.rowBegin, rect.rowEnd);
   double bytes = double(place.stageBytes) / double(parts);
@@ -206,6 +242,53 @@ void BlockRun::storeShared(Fiber &fiber, const Instruction &instruction) {
 // Products
 //===----------------------------------------------------------------------------------------===//
 
+void BlockRun::readOperands(Fiber &fiber, const Product &product) {
+  const Instruction &instruction = *product.instruction;
+  SmallVector<const Agent *, 2> agents;
+  for (Agent *agent : fiber.getAgents())
+    agents.push_back(agent);
+  auto read = [&](const Value &operand, Rect rect) {
+    report(shared.access(operand.index, operand.stage,
+                         {Access::Kind::ProductRead,
+                          rect,
+                          {{fiber.productComponent, product.group}},
+                          instruction.op,
+                          fiber.index},
+                         agents));
+  };
+  bool isLhsShared = product.lhs.kind == Value::Kind::Shared;
+  if (isLhsShared) {
+    Rect rect = getWhole(shared.getPlace(product.lhs.index));
+    bool isTransposed = instruction.isMin;
+    (isTransposed ? rect.columnBegin : rect.rowBegin) = instruction.m * fiber.getRoleWarpgroup();
+    (isTransposed ? rect.columnEnd : rect.rowEnd) = instruction.m * (fiber.getRoleWarpgroup() + 1);
+    read(product.lhs, rect);
+  }
+  read(product.rhs, getWhole(shared.getPlace(product.rhs.index)));
+}
+
+std::pair<double, double> BlockRun::time(Fiber &fiber, const Product &product) {
+  const Instruction &instruction = *product.instruction;
+  const Costs &costs = program.machine->costs;
+  ProductCost cost =
+      getProductCost(costs, instruction.m, instruction.n, instruction.k,
+                     unsigned(instruction.value), product.lhs.kind == Value::Kind::Shared);
+  double begin = std::max(fiber.time, fiber.productsEnd), end, readAt;
+  if (isRandom) {
+    end = begin + pickTime(fiber, 0);
+    readAt = begin + (end - begin) * pickRandom();
+  } else {
+    double cycles = std::max(cost.tensor, cost.shared);
+    double done = use(Resource::Tensor, begin, cycles);
+    result.busy[unsigned(Resource::Tensor)] -= cycles - cost.tensor;
+    result.busy[unsigned(Resource::Shared)] += cost.shared;
+    record("tensor", getName(fiber) + (instruction.in.size() > 2 ? ": values" : ": scores"),
+           done - cycles, done, instruction.op);
+    end = readAt = done + costs.productLatency;
+  }
+  return {readAt, end};
+}
+
 void BlockRun::multiplyAsync(Fiber &fiber, const Instruction &instruction) {
   if (fiber.role->isElected) {
     report(Finding{Finding::Kind::Invalid,
@@ -228,46 +311,10 @@ void BlockRun::multiplyAsync(Fiber &fiber, const Instruction &instruction) {
   product->lhsTile = instruction.lhsTile;
   product->resultId = ++numIds;
 
-  SmallVector<const Agent *, 2> agents;
-  for (Agent *agent : fiber.getAgents())
-    agents.push_back(agent);
-  auto read = [&](const Value &operand, Rect rect) {
-    report(shared.access(operand.index, operand.stage,
-                         {Access::Kind::ProductRead,
-                          rect,
-                          {{fiber.productComponent, product->group}},
-                          instruction.op,
-                          fiber.index},
-                         agents));
-  };
-  bool isLhsShared = product->lhs.kind == Value::Kind::Shared;
-  if (isLhsShared) {
-    Rect rect = getWhole(shared.getPlace(product->lhs.index));
-    bool isTransposed = instruction.isMin;
-    (isTransposed ? rect.columnBegin : rect.rowBegin) = instruction.m * fiber.getRoleWarpgroup();
-    (isTransposed ? rect.columnEnd : rect.rowEnd) = instruction.m * (fiber.getRoleWarpgroup() + 1);
-    read(product->lhs, rect);
-  }
-  read(product->rhs, getWhole(shared.getPlace(product->rhs.index)));
-
-  const Costs &costs = program.machine->costs;
-  ProductCost cost = getProductCost(costs, instruction.m, instruction.n, instruction.k,
-                                    unsigned(instruction.value), isLhsShared);
+  readOperands(fiber, *product);
   result.flops += 2.0 * double(instruction.m * instruction.n * instruction.k);
   result.elementBits = unsigned(instruction.value);
-  double begin = std::max(fiber.time, fiber.productsEnd), end, readAt;
-  if (isRandom) {
-    end = begin + pickTime(fiber, 0);
-    readAt = begin + (end - begin) * pickRandom();
-  } else {
-    double cycles = std::max(cost.tensor, cost.shared);
-    double done = use(Resource::Tensor, begin, cycles);
-    result.busy[unsigned(Resource::Tensor)] -= cycles - cost.tensor;
-    result.busy[unsigned(Resource::Shared)] += cost.shared;
-    record("tensor", getName(fiber) + (instruction.in.size() > 2 ? ": values" : ": scores"),
-           done - cycles, done, instruction.op);
-    end = readAt = done + costs.productLatency;
-  }
+  auto [readAt, end] = time(fiber, *product);
   fiber.productsEnd = product->end = end;
   if (options.numbers) {
     product->result = makeTile(*instruction.tile);

@@ -16,15 +16,16 @@ using mlir::Operation;
 namespace attn::sim {
 
 BlockRun::BlockRun(const Program &program, ArrayRef<Argument> arguments, const Options &options,
-                   const int64_t (&grid)[3], const int64_t (&block)[3])
-    : program(program), arguments(arguments), options(options), isRandom(options.seed.has_value()),
-      randomState(options.seed.value_or(0)) {
+                   const int64_t (&grid)[3], const int64_t (&block)[3], GlobalAccesses *accesses)
+    : program(program), arguments(arguments), options(options), accesses(accesses),
+      isRandom(options.seed.has_value()), randomState(options.seed.value_or(0)) {
   std::copy_n(grid, 3, this->grid);
   std::copy_n(block, 3, this->block);
   // Blocks differ, and so do neighbouring seeds.
   for (int64_t id : block)
     randomState = randomState * 0x9e3779b97f4a7c15 + uint64_t(id) + 1;
   nextRandom();
+  setUp();
 }
 
 //===----------------------------------------------------------------------------------------===//
@@ -277,27 +278,29 @@ void BlockRun::handle(const Event &event) {
   }
 }
 
-Expected<BlockResult> BlockRun::run() {
-  setUp();
-  while (!isStopped()) {
-    Fiber *next = nullptr;
-    for (Fiber &fiber : fibers)
-      if (fiber.state == Fiber::State::Ready &&
-          (!next || fiber.getPosition() < next->getPosition()))
-        next = &fiber;
-    if (!events.empty() && (!next || events.top().time <= next->getPosition())) {
-      Event event = events.top();
-      events.pop();
-      now = std::max(now, event.time);
-      handle(event);
-      continue;
-    }
-    if (!next)
-      break;
-    now = std::max(now, next->getPosition());
-    if (Error error = step(*next))
-      return std::move(error);
+Expected<bool> BlockRun::advance() {
+  if (isStopped())
+    return false;
+  Fiber *next = nullptr;
+  for (Fiber &fiber : fibers)
+    if (fiber.state == Fiber::State::Ready && (!next || fiber.getPosition() < next->getPosition()))
+      next = &fiber;
+  if (!events.empty() && (!next || events.top().time <= next->getPosition())) {
+    Event event = events.top();
+    events.pop();
+    now = std::max(now, event.time);
+    handle(event);
+    return true;
   }
+  if (!next)
+    return false;
+  now = std::max(now, next->getPosition());
+  if (Error error = step(*next))
+    return std::move(error);
+  return true;
+}
+
+BlockResult BlockRun::finish() {
   if (!isStopped()) {
     bool isDone = all_of(fibers, [](Fiber &f) { return f.state == Fiber::State::Done; });
     isDone ? checkEnd() : reportDeadlock();
@@ -306,6 +309,16 @@ Expected<BlockResult> BlockRun::run() {
   for (Fiber &fiber : fibers)
     result.cycles = std::max(result.cycles, fiber.time);
   return std::move(result);
+}
+
+Expected<BlockResult> BlockRun::run() {
+  while (true) {
+    Expected<bool> goesOn = advance();
+    if (!goesOn)
+      return goesOn.takeError();
+    if (!*goesOn)
+      return finish();
+  }
 }
 
 //===----------------------------------------------------------------------------------------===//

@@ -19,6 +19,7 @@
 #define ATTN_LIB_SIMULATOR_BLOCKRUN_H
 
 #include "lib/Simulator/Barriers.h"
+#include "lib/Simulator/GlobalAccesses.h"
 #include "lib/Simulator/Program.h"
 #include "lib/Simulator/SharedMemory.h"
 #include "lib/Simulator/Simulator.h"
@@ -110,9 +111,15 @@ struct Fiber {
 class BlockRun {
 public:
   BlockRun(const Program &program, llvm::ArrayRef<Argument> arguments, const Options &options,
-           const int64_t (&grid)[3], const int64_t (&block)[3]);
+           const int64_t (&grid)[3], const int64_t (&block)[3], GlobalAccesses *accesses = nullptr);
 
   llvm::Expected<BlockResult> run();
+
+  /// The same in parts: what comes next, until it returns false, at the time that `getTime` tells.
+  llvm::Expected<bool> advance();
+  BlockResult finish();
+  double getTime() const { return now; }
+  int64_t getWork() const { return result.work; }
 
 private:
   struct Event {
@@ -129,6 +136,7 @@ private:
   struct Copy {
     const Instruction *instruction;
     const Memory *memory;
+    unsigned argument;
     llvm::SmallVector<int64_t, 5> offsets;
     int32_t place, stage, barrier = 0, barrierStage = 0;
     double begin = 0;
@@ -154,12 +162,23 @@ private:
   llvm::Error executeTile(Fiber &fiber, const Instruction &instruction);
   llvm::Error elementwise(Fiber &fiber, const Instruction &instruction, TileData &to);
   llvm::Error access(Fiber &fiber, const Instruction &instruction, Value &tile, bool isStore);
+  bool isTracked(unsigned argument) const { return accesses && accesses->isTracked(argument); }
+  /// Begins to remember an access of the fiber's threads to global memory.
+  void beginAccess(Fiber &fiber, mlir::Operation *op, GlobalAccesses::Kind kind);
+  void touchTile(Fiber &fiber, const Instruction &instruction, unsigned argument,
+                 llvm::ArrayRef<int64_t> offsets, GlobalAccesses::Kind kind);
+  /// `count` elements along the last dimension from `indices` on, those outside left out.
+  void touchRow(unsigned argument, llvm::ArrayRef<int64_t> indices, int64_t count);
   void gather(Fiber &fiber, const Instruction &instruction, TileData &to);
+  void multiplyRegisters(const Instruction &instruction, const TileData &lhs, const TileData &rhs,
+                         TileData &to);
   void setTile(Fiber &fiber, const Instruction &instruction, TileRef tile);
   TileRef makeTile(const TileInfo &info) const;
 
   // Barriers, Meeting.cpp.
   void executeMeeting(Fiber &fiber, const Instruction &instruction);
+  void executeRing(Fiber &fiber, const Instruction &instruction);
+  void executeBarrier(Fiber &fiber, const Instruction &instruction);
   Barrier *getBarrier(Fiber &fiber, const Instruction &instruction, unsigned operand,
                       int32_t &stage);
   void wait(Fiber &fiber, const Instruction &instruction);
@@ -172,6 +191,10 @@ private:
   void copyThreads(Fiber &fiber, const Instruction &instruction);
   void writeByThreads(Fiber &fiber, mlir::Operation *op, const Value &dest, Rect rect);
   void storeShared(Fiber &fiber, const Instruction &instruction);
+  /// Keeps a product's operands in shared memory from being written.
+  void readOperands(Fiber &fiber, const Product &product);
+  /// When a product reads its operands, and when it ends.
+  std::pair<double, double> time(Fiber &fiber, const Product &product);
   void multiplyAsync(Fiber &fiber, const Instruction &instruction);
   void waitForProducts(Fiber &fiber, const Instruction &instruction);
   void compute(Fiber &fiber, Product &product);
@@ -180,6 +203,9 @@ private:
   void moveBox(const Copy &copy, bool toShared, int64_t rowBegin, int64_t rowEnd);
   llvm::SmallVector<int64_t, 5> getOffsets(Fiber &fiber, const Instruction &instruction,
                                            size_t first, size_t rank);
+
+  void touchBox(Fiber &fiber, const Copy &copy, GlobalAccesses::Kind kind, int64_t rowBegin,
+                int64_t rowEnd, std::optional<Epoch> epoch);
 
   // What products do not read, Clearing.cpp.
   void markRead(Fiber &fiber, const Instruction &instruction);
@@ -201,6 +227,8 @@ private:
   const Program &program;
   llvm::ArrayRef<Argument> arguments;
   const Options &options;
+  /// Of the grid; null if nobody looks for races in global memory.
+  GlobalAccesses *accesses;
   int64_t grid[3], block[3];
   bool isRandom;
   uint64_t randomState;

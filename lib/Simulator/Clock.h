@@ -14,6 +14,7 @@
 //     known to others only after a barrier at which all threads of the warpgroup meet;
 //   * each warpgroup's matrix products: component = groups complete, learnt by tile.mma_wait;
 //   * each leader's stores of shared tiles: component = groups read, learnt by tile.store_wait;
+//   * nothing of other blocks: their components are others (GlobalAccesses.h);
 //   * each mbarrier: component = phases complete, learnt by tile.barrier_wait, which is how a copy
 //     becomes known to be there.
 //

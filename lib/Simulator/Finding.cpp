@@ -29,6 +29,8 @@ llvm::StringRef getName(Finding::Kind kind) {
     return "phase";
   case Finding::Kind::Deadlock:
     return "deadlock";
+  case Finding::Kind::Race:
+    return "race";
   case Finding::Kind::OutOfBounds:
     return "out of bounds";
   case Finding::Kind::Budget:

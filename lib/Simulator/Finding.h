@@ -31,6 +31,8 @@ struct Finding {
     /// More arrivals than the barrier counts, or a wait for another phase than meant.
     Phase,
     Deadlock,
+    /// Accesses to an element of global memory, one of them a write, that nothing orders.
+    Race,
     /// Shared memory, global memory or a ring, outside of its bounds.
     OutOfBounds,
     /// Shared memory or registers.

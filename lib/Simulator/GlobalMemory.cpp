@@ -98,6 +98,14 @@ void readNumbers(const Memory &memory, int64_t offset, int64_t stride, int64_t c
   }
 }
 
+void addNumbers(const Memory &memory, int64_t offset, int64_t stride, int64_t count,
+                const float *what) {
+  for (int64_t i = 0; i < count; ++i) {
+    Lane sum = readLane(memory, offset + i * stride);
+    writeLane(memory, offset + i * stride, {.f = float(sum.f) + what[i]});
+  }
+}
+
 void writeNumbers(const Memory &memory, int64_t offset, int64_t stride, int64_t count,
                   const float *from) {
   for (int64_t i = 0; i < count; ++i)

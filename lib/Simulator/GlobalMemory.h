@@ -17,6 +17,8 @@ namespace attn::sim {
 void readNumbers(const Memory &memory, int64_t offset, int64_t stride, int64_t count, float *to);
 void writeNumbers(const Memory &memory, int64_t offset, int64_t stride, int64_t count,
                   const float *from);
+void addNumbers(const Memory &memory, int64_t offset, int64_t stride, int64_t count,
+                const float *what);
 /// One element: floats of every type as doubles, integers sign-extended, i1 as 0 and -1.
 Lane readLane(const Memory &memory, int64_t offset);
 void writeLane(const Memory &memory, int64_t offset, Lane value);

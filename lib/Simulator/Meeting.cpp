@@ -116,7 +116,8 @@ void BlockRun::meet(Fiber &fiber, const Instruction &instruction, int64_t id, in
   barrier = NamedBarrier();
 }
 
-void BlockRun::executeMeeting(Fiber &fiber, const Instruction &instruction) {
+/// Which place, which stage: nobody else sees that.
+void BlockRun::executeRing(Fiber &fiber, const Instruction &instruction) {
   auto get = [&](unsigned operand) -> Value & { return fiber.registers[instruction.in[operand]]; };
   auto set = [&](Value::Kind kind) -> Value & {
     Value &value = fiber.registers[instruction.out[0]];
@@ -124,7 +125,6 @@ void BlockRun::executeMeeting(Fiber &fiber, const Instruction &instruction) {
     value.kind = kind;
     return value;
   };
-  int32_t stage = 0;
   switch (instruction.code) {
   case Code::AllocShared:
     set(Value::Kind::Shared).index = int32_t(instruction.value);
@@ -145,8 +145,20 @@ void BlockRun::executeMeeting(Fiber &fiber, const Instruction &instruction) {
     value.stage = int32_t(use % int64_t(shared.getPlace(place).stages.size()));
     return;
   }
-  case Code::BarrierInit:
-    set(Value::Kind::Barrier).index = int32_t(instruction.value);
+  default:
+    return;
+  }
+}
+
+void BlockRun::executeBarrier(Fiber &fiber, const Instruction &instruction) {
+  auto get = [&](unsigned operand) -> Value & { return fiber.registers[instruction.in[operand]]; };
+  int32_t stage = 0;
+  switch (instruction.code) {
+  case Code::BarrierInit: {
+    Value &value = fiber.registers[instruction.out[0]];
+    value = Value();
+    value.kind = Value::Kind::Barrier;
+    value.index = int32_t(instruction.value);
     // One thread of the role: the others see it after they met.
     if (fiber.isIssuer()) {
       Epoch epoch = fiber.leader.tick();
@@ -154,6 +166,7 @@ void BlockRun::executeMeeting(Fiber &fiber, const Instruction &instruction) {
         barrier.initialized = epoch;
     }
     return;
+  }
   case Code::Expect:
     if (!fiber.isIssuer())
       return;
@@ -190,6 +203,17 @@ void BlockRun::executeMeeting(Fiber &fiber, const Instruction &instruction) {
       agent->knowledge.fence();
     fiber.time += pickTime(fiber, program.machine->costs.arriveLatency);
     return;
+  default:
+    return;
+  }
+}
+
+void BlockRun::executeMeeting(Fiber &fiber, const Instruction &instruction) {
+  if (instruction.code <= Code::Stage)
+    return executeRing(fiber, instruction);
+  if (instruction.code <= Code::Fence)
+    return executeBarrier(fiber, instruction);
+  switch (instruction.code) {
   case Code::StoreShared:
     return storeShared(fiber, instruction);
   case Code::MarkRead:

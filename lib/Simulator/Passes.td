@@ -13,7 +13,7 @@ include "mlir/Pass/PassBase.td"
 def SimulatePass : Pass<"tile-simulate", "::mlir::ModuleOp"> {
   let summary = "runs kernels on random times and reports races, deadlocks and broken budgets";
   let description = [{
-    Every kernel of the module runs for each seed, all blocks of the grid, on made-up arguments: `shapes` gives the extents of
+    Every kernel of the module runs for each seed, all blocks of the grid in an order that the seed chooses, on made-up arguments: `shapes` gives the extents of
     its memory arguments in order, `scalars` the others; floats are random, integers 0. Each finding is an error at one party,
     with notes at the others. With `predict`, a remark tells the time that the cost model gives for the grid.
 

@@ -394,7 +394,9 @@ Error Compiler::compileTileOp(Operation &op) {
     return finish(addWhole(*simple, &op));
   if (auto store = mlir::dyn_cast<tile::StoreOp>(op)) {
     bool isShared = mlir::isa<tile::SharedType>(store.getDest().getType());
-    return finish(addWhole(isShared ? Code::StoreShared : Code::Store, &op));
+    Instruction &instruction = addWhole(isShared ? Code::StoreShared : Code::Store, &op);
+    instruction.isAdd = store.getAdd();
+    return finish(instruction);
   }
   if (mlir::isa<tile::MarkReadOp>(op))
     return finish(addWhole(Code::MarkRead, &op));

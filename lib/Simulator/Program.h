@@ -117,6 +117,8 @@ struct Instruction {
   RuntimeValue constant;
   mlir::AffineMap map;
   bool isMin = false, isMax = false;
+  /// Of a store: to what memory holds.
+  bool isAdd = false;
   /// Dimension, bytes, threads, arrivals, pending groups, index of a place or barrier array.
   int64_t value = 0;
   /// Products: M, N, K of one warpgroup. Copies: the tile's rows and columns.

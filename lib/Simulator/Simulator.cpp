@@ -9,7 +9,9 @@
 #include "lib/Simulator/BlockRun.h"
 #include "lib/Simulator/Budgets.h"
 #include "llvm/ADT/STLExtras.h"
+#include <numeric>
 #include <queue>
+#include <random>
 
 using namespace llvm;
 
@@ -88,6 +90,101 @@ Expected<BlockResult> Simulator::runBlock(ArrayRef<Argument> arguments, const Op
   return BlockRun(*program, arguments, options, extents, position).run();
 }
 
+//===----------------------------------------------------------------------------------------===//
+// Grids
+//===----------------------------------------------------------------------------------------===//
+
+namespace {
+/// The blocks of a grid: in the order of their numbers or, with a seed, in any.
+class GridRun {
+public:
+  GridRun(const Program &program, ArrayRef<Argument> arguments, const Options &options,
+          const std::array<int64_t, 3> &grid)
+      : program(program), arguments(arguments), options(options), grid(grid),
+        accesses(program, arguments), count(grid[0] * grid[1] * grid[2]),
+        random(options.seed.value_or(0)) {
+    // Blocks that cannot see each other might as well run one after the other.
+    if (options.seed && accesses.isShared())
+      places = kPlaces;
+    if (options.seed) {
+      offset = random() % uint64_t(std::max<int64_t>(count, 1));
+      do
+        stride = 1 + random() % uint64_t(std::max<int64_t>(count, 1));
+      while (std::gcd(stride, uint64_t(count)) != 1 && count > 1);
+    }
+  }
+
+  Expected<std::vector<Finding>> run();
+
+private:
+  /// Blocks at a time, of those that see each other.
+  static constexpr size_t kPlaces = 4;
+
+  struct Resident {
+    /// The run refers to them.
+    Options options;
+    std::unique_ptr<BlockRun> run;
+    /// When it began: blocks drift apart.
+    double begin = 0;
+
+    double getTime() const { return begin + run->getTime(); }
+  };
+
+  std::unique_ptr<Resident> start(int64_t number, double begin);
+
+  const Program &program;
+  ArrayRef<Argument> arguments;
+  const Options &options;
+  std::array<int64_t, 3> grid;
+  GlobalAccesses accesses;
+  int64_t count, work = 0;
+  size_t places = 1;
+  std::mt19937_64 random;
+  /// The i-th block to start is number offset + i * stride, modulo their count.
+  uint64_t offset = 0, stride = 1;
+};
+} // namespace
+
+std::unique_ptr<GridRun::Resident> GridRun::start(int64_t number, double begin) {
+  auto resident = std::make_unique<Resident>();
+  resident->options = options;
+  resident->options.maxWork = std::min(options.maxWork, options.maxGridWork - work);
+  resident->begin = begin;
+  uint64_t index = (offset + uint64_t(number) % count * (stride % count)) % count;
+  const int64_t extents[3] = {grid[0], grid[1], grid[2]};
+  const int64_t block[3] = {int64_t(index) % grid[0], int64_t(index) / grid[0] % grid[1],
+                            int64_t(index) / grid[0] / grid[1]};
+  resident->run =
+      std::make_unique<BlockRun>(program, arguments, resident->options, extents, block, &accesses);
+  return resident;
+}
+
+Expected<std::vector<Finding>> GridRun::run() {
+  SmallVector<std::unique_ptr<Resident>> residents;
+  double now = 0;
+  for (int64_t started = 0; started < count || !residents.empty();) {
+    while (started < count && residents.size() < places)
+      residents.push_back(start(started++, now));
+    auto next =
+        min_element(residents, [](auto &a, auto &b) { return a->getTime() < b->getTime(); });
+    now = (*next)->getTime();
+    Expected<bool> goesOn = (*next)->run->advance();
+    // Alone, a block need not look at the others.
+    while (goesOn && *goesOn && places == 1)
+      goesOn = (*next)->run->advance();
+    if (!goesOn)
+      return goesOn.takeError();
+    if (*goesOn)
+      continue;
+    BlockResult result = (*next)->run->finish();
+    work += result.work;
+    if (!result.findings.empty())
+      return std::move(result.findings);
+    residents.erase(next);
+  }
+  return std::vector<Finding>();
+}
+
 Expected<std::vector<Finding>> Simulator::run(ArrayRef<Argument> arguments,
                                               const Options &options) const {
   if (!findings.empty())
@@ -95,20 +192,7 @@ Expected<std::vector<Finding>> Simulator::run(ArrayRef<Argument> arguments,
   Expected<std::array<int64_t, 3>> grid = getGrid(arguments);
   if (!grid)
     return grid.takeError();
-  Options left = options;
-  int64_t work = 0;
-  for (int64_t z = 0; z < (*grid)[2]; ++z)
-    for (int64_t y = 0; y < (*grid)[1]; ++y)
-      for (int64_t x = 0; x < (*grid)[0]; ++x) {
-        left.maxWork = std::min(options.maxWork, options.maxGridWork - work);
-        Expected<BlockResult> result = runBlock(arguments, left, {x, y, z});
-        if (!result)
-          return result.takeError();
-        work += result->work;
-        if (!result->findings.empty())
-          return std::move(result->findings);
-      }
-  return std::vector<Finding>();
+  return GridRun(*program, arguments, options, *grid).run();
 }
 
 //===----------------------------------------------------------------------------------------===//

@@ -100,8 +100,9 @@ public:
   /// Runs one block.
   llvm::Expected<BlockResult> runBlock(llvm::ArrayRef<Argument> arguments, const Options &options,
                                        std::array<int64_t, 3> block) const;
-  /// Runs all blocks, one after the other, up to the first with findings. Block i of a seed has
-  /// times of its own.
+  /// Runs all blocks up to the first with findings, and looks for races between them in global
+  /// memory. Seeds begin with other blocks and go on in another order; blocks that can see what
+  /// others do run a few at a time. Block i of a seed has times of its own.
   llvm::Expected<std::vector<Finding>> run(llvm::ArrayRef<Argument> arguments,
                                            const Options &options) const;
   /// Runs blocks that stand for all others by the cost model, without numbers.

@@ -119,10 +119,16 @@ Error BlockRun::executeScalar(Fiber &fiber, const Instruction &instruction) {
   case Code::LoadScalar: {
     const Memory &memory = arguments[get(0).index].memory;
     SmallVector<int64_t, 5> indices = getOffsets(fiber, instruction, 1, memory.shape.size());
-    if (std::optional<int64_t> offset = getOffset(memory, indices))
-      lane = readLane(memory, *offset);
-    else
+    std::optional<int64_t> offset = getOffset(memory, indices);
+    if (!offset) {
       report(makeOutside(instruction.op, indices, memory));
+      break;
+    }
+    if (isTracked(get(0).index)) {
+      beginAccess(fiber, instruction.op, GlobalAccesses::Kind::Read);
+      touchRow(get(0).index, indices, 1);
+    }
+    lane = readLane(memory, *offset);
     break;
   }
   default:
@@ -160,6 +166,62 @@ void BlockRun::setTile(Fiber &fiber, const Instruction &instruction, TileRef til
   value.tile = std::move(tile);
 }
 
+void BlockRun::beginAccess(Fiber &fiber, Operation *op, GlobalAccesses::Kind kind) {
+  SmallVector<Epoch, 2> epochs;
+  for (Agent *agent : fiber.getAgents())
+    epochs.push_back(agent->tick());
+  accesses->begin({kind, op, {block[0], block[1], block[2]}, fiber.index, epochs},
+                  fiber.getAgents());
+}
+
+void BlockRun::touchRow(unsigned argument, ArrayRef<int64_t> indices, int64_t count) {
+  ArrayRef<int64_t> shape = arguments[argument].memory.shape;
+  if (shape.empty()) {
+    report(accesses->touch(argument, 0, 0, 1));
+    return;
+  }
+  int64_t row = 0, begin = std::max<int64_t>(indices.back(), 0),
+          end = std::min(indices.back() + count, shape.back());
+  for (auto [index, extent] : zip_equal(indices.drop_back(), shape.drop_back())) {
+    if (index < 0 || index >= extent)
+      return;
+    row = row * extent + index;
+  }
+  if (begin < end)
+    report(accesses->touch(argument, row, begin, end));
+}
+
+/// Remembers that the fiber accesses its rows of a tile in global memory.
+void BlockRun::touchTile(Fiber &fiber, const Instruction &instruction, unsigned argument,
+                         ArrayRef<int64_t> offsets, GlobalAccesses::Kind kind) {
+  beginAccess(fiber, instruction.op, kind);
+  const TileInfo &info = *instruction.tile;
+  int64_t warpgroup = fiber.getRoleWarpgroup(), rows = info.getLocalRows();
+  bool isInOrder = info.rowsOf.empty();
+  if (info.isVector) {
+    SmallVector<int64_t, 5> first(offsets);
+    for (int64_t row = 0; row < rows; row += isInOrder ? rows : 1) {
+      first.back() = offsets.back() + info.getRow(warpgroup, row);
+      touchRow(argument, first, isInOrder ? rows : 1);
+    }
+    return;
+  }
+  ArrayRef<int64_t> shape = arguments[argument].memory.shape;
+  size_t rowDim = shape.size() - 2;
+  int64_t base = 0, begin = std::max<int64_t>(offsets.back(), 0),
+          end = std::min(offsets.back() + info.columns, shape.back());
+  for (size_t dim = 0; dim < rowDim; ++dim) {
+    if (offsets[dim] < 0 || offsets[dim] >= shape[dim])
+      return;
+    base = base * shape[dim] + offsets[dim];
+  }
+  for (int64_t row = 0; row < rows && begin < end; ++row) {
+    int64_t at = offsets[rowDim] + info.getRow(warpgroup, row);
+    if (at >= 0 && at < shape[rowDim])
+      report(accesses->touch(argument, base * shape[rowDim] + at, begin, end));
+  }
+}
+
 /// Reads or writes the tile that covers the last dimensions of memory.
 Error BlockRun::access(Fiber &fiber, const Instruction &instruction, Value &tile, bool isStore) {
   const Value &argument = fiber.registers[instruction.in[isStore ? 1 : 0]];
@@ -181,6 +243,11 @@ Error BlockRun::access(Fiber &fiber, const Instruction &instruction, Value &tile
     }
   }
   result.bytes += double(info.getLocalRows() * info.columns * getByteSize(memory.kind));
+  if (isTracked(argument.index))
+    touchTile(fiber, instruction, argument.index, offsets,
+              instruction.isAdd ? GlobalAccesses::Kind::Add
+              : isStore         ? GlobalAccesses::Kind::Write
+                                : GlobalAccesses::Kind::Read);
   if (!tile.tile)
     return Error::success();
   int64_t stride = info.isVector ? 1 : memory.strides[rank - 1];
@@ -200,8 +267,12 @@ Error BlockRun::access(Fiber &fiber, const Instruction &instruction, Value &tile
     TileData &data = *tile.tile;
     if (data.lanes.empty()) {
       float *line = data.numbers.data() + row * info.columns;
-      isStore ? writeNumbers(memory, offset, stride, columns, line)
-              : readNumbers(memory, offset, stride, columns, line);
+      if (instruction.isAdd)
+        addNumbers(memory, offset, stride, columns, line);
+      else if (isStore)
+        writeNumbers(memory, offset, stride, columns, line);
+      else
+        readNumbers(memory, offset, stride, columns, line);
       continue;
     }
     for (int64_t column = 0; column < columns; ++column) {
@@ -216,8 +287,11 @@ Error BlockRun::access(Fiber &fiber, const Instruction &instruction, Value &tile
 }
 
 void BlockRun::gather(Fiber &fiber, const Instruction &instruction, TileData &to) {
-  const Memory &memory = arguments[fiber.registers[instruction.in[0]].index].memory;
+  unsigned argument = fiber.registers[instruction.in[0]].index;
+  const Memory &memory = arguments[argument].memory;
   SmallVector<int64_t, 5> indices(memory.shape.size());
+  if (isTracked(argument))
+    beginAccess(fiber, instruction.op, GlobalAccesses::Kind::Read);
   for (int64_t i = 0; i < to.size(); ++i) {
     for (size_t dim = 0; dim < indices.size(); ++dim) {
       const Value &index = fiber.registers[instruction.in[1 + dim]];
@@ -228,6 +302,8 @@ void BlockRun::gather(Fiber &fiber, const Instruction &instruction, TileData &to
       report(makeOutside(instruction.op, indices, memory));
       return;
     }
+    if (isTracked(argument))
+      touchRow(argument, indices, 1);
     Lane lane = readLane(memory, *offset);
     if (to.lanes.empty())
       to.numbers[i] = float(lane.f);
@@ -273,6 +349,50 @@ Error BlockRun::elementwise(Fiber &fiber, const Instruction &instruction, TileDa
   return Error::success();
 }
 
+/// A value for each row to all columns.
+static void broadcast(const TileData &rows, TileData &to) {
+  for (int64_t row = 0; row < to.rows; ++row)
+    if (to.lanes.empty())
+      std::fill_n(to.numbers.data() + row * to.columns, to.columns, rows.numbers[row]);
+    else
+      std::fill_n(to.lanes.data() + row * to.columns, to.columns, rows.lanes[row]);
+}
+
+/// The columns of each row, in one part or one for each lane, and what they begin with.
+static void reduce(const Instruction &instruction, const TileData &source, const TileData *inits,
+                   TileData &to) {
+  bool isMax = instruction.isMax;
+  if (!source.numbers.empty()) {
+    reduceRows(to.numbers.data(), source.numbers.data(), source.rows, source.columns, to.columns,
+               isMax);
+    if (inits)
+      for (auto [total, init] : llvm::zip_equal(to.numbers, inits->numbers))
+        total = isMax ? std::max(total, init) : total + init;
+    roundTo(instruction.tile->number, to.numbers.data(), to.size());
+    return;
+  }
+  for (int64_t i = 0; i < source.size(); ++i) {
+    int64_t column = i % source.columns, part = to.columns > 1 ? column / 2 % to.columns : 0;
+    int64_t &total = to.lanes[i / source.columns * to.columns + part].i, value = source.lanes[i].i;
+    bool isFirst = column == 2 * part;
+    total = isFirst ? value : isMax ? std::max(total, value) : total + value;
+  }
+  if (inits)
+    for (auto [total, init] : llvm::zip_equal(to.lanes, inits->lanes))
+      total.i = isMax ? std::max(total.i, init.i) : total.i + init.i;
+}
+
+/// The product of a program of room 4, added to `to`.
+void BlockRun::multiplyRegisters(const Instruction &instruction, const TileData &lhs,
+                                 const TileData &rhs, TileData &to) {
+  Matrix a = instruction.isMin ? Matrix{lhs.numbers.data(), 1, lhs.columns}
+                               : Matrix{lhs.numbers.data(), lhs.columns, 1};
+  Matrix b = instruction.isMax ? Matrix{rhs.numbers.data(), 1, rhs.columns}
+                               : Matrix{rhs.numbers.data(), rhs.columns, 1};
+  multiply(to.numbers.data(), a, b, instruction.m, instruction.n, instruction.k);
+  result.flops += 2.0 * double(instruction.m * instruction.n * instruction.k);
+}
+
 Error BlockRun::executeTile(Fiber &fiber, const Instruction &instruction) {
   work(fiber, instruction);
   auto get = [&](unsigned operand) -> Value & { return fiber.registers[instruction.in[operand]]; };
@@ -302,16 +422,7 @@ Error BlockRun::executeTile(Fiber &fiber, const Instruction &instruction) {
     fill(instruction.constant.getScalar());
     break;
   case Code::Broadcast:
-    if (!get(0).tile) {
-      fill(get(0).lane);
-      break;
-    }
-    for (int64_t row = 0; row < to.rows; ++row) {
-      if (to.lanes.empty())
-        std::fill_n(to.numbers.data() + row * to.columns, to.columns, get(0).tile->numbers[row]);
-      else
-        std::fill_n(to.lanes.data() + row * to.columns, to.columns, get(0).tile->lanes[row]);
-    }
+    get(0).tile ? broadcast(*get(0).tile, to) : fill(get(0).lane);
     break;
   case Code::Coord:
     for (int64_t row = 0; row < to.rows; ++row)
@@ -321,29 +432,9 @@ Error BlockRun::executeTile(Fiber &fiber, const Instruction &instruction) {
                                  ? instruction.tile->getRow(fiber.getRoleWarpgroup(), row)
                                  : column);
     break;
-  case Code::Reduce: {
-    const TileData &source = *get(0).tile;
-    if (!source.numbers.empty()) {
-      reduceRows(to.numbers.data(), source.numbers.data(), source.rows, source.columns, to.columns,
-                 instruction.isMax);
-      if (instruction.in.size() > 1)
-        for (auto [total, init] : llvm::zip_equal(to.numbers, get(1).tile->numbers))
-          total = instruction.isMax ? std::max(total, init) : total + init;
-      roundTo(instruction.tile->number, to.numbers.data(), to.size());
-      break;
-    }
-    for (int64_t i = 0; i < source.size(); ++i) {
-      int64_t column = i % source.columns, part = to.columns > 1 ? column / 2 % to.columns : 0;
-      int64_t &total = to.lanes[i / source.columns * to.columns + part].i,
-              value = source.lanes[i].i;
-      bool isFirst = column == 2 * part;
-      total = isFirst ? value : instruction.isMax ? std::max(total, value) : total + value;
-    }
-    if (instruction.in.size() > 1)
-      for (auto [total, init] : llvm::zip_equal(to.lanes, get(1).tile->lanes))
-        total.i = instruction.isMax ? std::max(total.i, init.i) : total.i + init.i;
+  case Code::Reduce:
+    reduce(instruction, *get(0).tile, instruction.in.size() > 1 ? get(1).tile.get() : nullptr, to);
     break;
-  }
   case Code::ConvertLayout: {
     Value &value = fiber.registers[instruction.out[0]];
     value = Value(get(0));
@@ -359,19 +450,12 @@ Error BlockRun::executeTile(Fiber &fiber, const Instruction &instruction) {
   case Code::Gather:
     gather(fiber, instruction, to);
     break;
-  case Code::MmaRegisters: {
+  case Code::MmaRegisters:
     std::fill(to.numbers.begin(), to.numbers.end(), 0.0f);
     if (instruction.in.size() > 2)
       to.numbers = get(2).tile->numbers;
-    const TileData &lhs = *get(0).tile, &rhs = *get(1).tile;
-    Matrix a = instruction.isMin ? Matrix{lhs.numbers.data(), 1, lhs.columns}
-                                 : Matrix{lhs.numbers.data(), lhs.columns, 1};
-    Matrix b = instruction.isMax ? Matrix{rhs.numbers.data(), 1, rhs.columns}
-                                 : Matrix{rhs.numbers.data(), rhs.columns, 1};
-    multiply(to.numbers.data(), a, b, instruction.m, instruction.n, instruction.k);
-    result.flops += 2.0 * double(instruction.m * instruction.n * instruction.k);
+    multiplyRegisters(instruction, *get(0).tile, *get(1).tile, to);
     break;
-  }
   default:
     if (Error error = elementwise(fiber, instruction, to))
       return error;

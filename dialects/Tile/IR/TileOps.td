@@ -76,11 +76,13 @@ def Tile_StoreOp : Tile_Op<"store"> {
   let summary = "writes a register tile to global or shared memory";
   let description = [{
     To global memory, the tile covers the last dimensions from `offsets` on; elements outside of the
-    destination are not written. To shared memory the shapes agree and there are no offsets; matrix
+    destination are not written. With `add` they are added to what the destination holds, each on its
+    own and in any order, also among blocks. To shared memory the shapes agree and there are no offsets; matrix
     products and asynchronous copies see the data after `tile.fence async_shared` and a barrier.
 
     ```mlir
     tile.store %t to %o[%b, %h, %m, %zero] : tensor<128x64xbf16, #acc>, memref<?x?x?x64xbf16>
+    tile.store %sum to %dq[%m, %zero] {add} : tensor<128x64xf32, #acc>, memref<?x64xf32>
     tile.store %t to %s : tensor<128x64xbf16, #acc>, !tile.shared<128x64xbf16, swizzle = 128>
     ```
   }];
@@ -88,7 +90,8 @@ def Tile_StoreOp : Tile_Op<"store"> {
     Arg<Tile_Tile, "the tile">:$value,
     Arg<AnyTypeOf<[AnyStridedMemRef, Tile_SharedType]>, "a kernel argument or a shared tile",
         [MemWrite]>:$dest,
-    Arg<Variadic<Index>, "position of the tile's first element">:$offsets);
+    Arg<Variadic<Index>, "position of the tile's first element">:$offsets,
+    UnitAttr:$add);
   let assemblyFormat = [{
     $value `to` $dest (`[` $offsets^ `]`)? attr-dict
     `:` qualified(type($value)) `,` qualified(type($dest))

@@ -61,6 +61,9 @@ LogicalResult GatherOp::verify() {
 LogicalResult StoreOp::verify() {
   auto tile = cast<RankedTensorType>(getValue().getType());
   Type dest = getDest().getType();
+  // store_c3: what is added is f32, to global memory
+  if (getAdd() && (!isa<MemRefType>(dest) || !tile.getElementType().isF32()))
+    return emitOpError("expected a tile of f32 to add to memory, got ") << tile << " and " << dest;
   if (isa<MemRefType>(dest))
     return failure(failed(verifyOffsets(*this, dest, getOffsets().size())) ||
                    failed(verifyElements(*this, dest, tile.getElementType())) ||

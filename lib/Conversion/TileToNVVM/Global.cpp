@@ -172,6 +172,22 @@ static Value makeVector(OpBuilder &builder, Location loc, ArrayRef<Value> elemen
   return vector;
 }
 
+/// One reduction for all elements, of which nobody waits for the result.
+static void emitAdd(OpBuilder &builder, Location loc, Value pointer, ArrayRef<Value> elements) {
+  std::string registers, constraints = "l";
+  for (size_t index = 0; index < elements.size(); ++index) {
+    registers += (index ? ", $" : "$") + std::to_string(index + 1);
+    constraints += ",f";
+  }
+  bool isVector = elements.size() > 1;
+  std::string text = "red.relaxed.gpu.global.add." +
+                     (isVector ? "v" + std::to_string(elements.size()) + "." : std::string()) +
+                     "f32 [$0], " + (isVector ? "{" + registers + "}" : registers) + ";";
+  SmallVector<Value> operands{pointer};
+  llvm::append_range(operands, elements);
+  emitAsm(builder, loc, text, constraints, operands, {});
+}
+
 namespace {
 struct LoadPattern : TilePattern<LoadOp> {
   using TilePattern::TilePattern;
@@ -249,10 +265,14 @@ struct StorePattern : TilePattern<StoreOp> {
           auto branch = scf::IfOp::create(rewriter, loc, condition, /*withElseRegion=*/false);
           rewriter.setInsertionPointToStart(branch.thenBlock());
         }
-        LLVM::StoreOp::create(rewriter, loc,
-                              makeVector(rewriter, loc, elements, access.reg, access.width),
-                              tile.emitPointer(rewriter, access.position),
-                              access.width * getBytes(type.getElementType()));
+        if (op.getAdd())
+          emitAdd(rewriter, loc, tile.emitPointer(rewriter, access.position),
+                  ArrayRef(elements).slice(access.reg, access.width));
+        else
+          LLVM::StoreOp::create(rewriter, loc,
+                                makeVector(rewriter, loc, elements, access.reg, access.width),
+                                tile.emitPointer(rewriter, access.position),
+                                access.width * getBytes(type.getElementType()));
       }
     }
     rewriter.eraseOp(op);

@@ -48,8 +48,8 @@ static SmallVector<MemoryEffects::EffectInstance> getEffects(Operation *op) {
 static bool touchSameMemory(Operation *a, Operation *b) {
   for (const MemoryEffects::EffectInstance &one : getEffects(a))
     for (const MemoryEffects::EffectInstance &other : getEffects(b)) {
-      bool isRead = isa<MemoryEffects::Read>(one.getEffect()) &&
-                    isa<MemoryEffects::Read>(other.getEffect());
+      bool isRead =
+          isa<MemoryEffects::Read>(one.getEffect()) && isa<MemoryEffects::Read>(other.getEffect());
       bool isApart = one.getValue() && other.getValue() && one.getValue() != other.getValue();
       if (!isRead && !isApart)
         return true;
@@ -160,8 +160,7 @@ static LogicalResult followCarried(LateOps &late, LateOps::Carried &carried, Mis
 /// Steps are under no other conditions than those of scf.if.
 static LogicalResult checkConditions(const LateOps &late, Misfit &misfit) {
   scf::ForOp loop = late.loop;
-  for (Block *block = late.block; block != loop.getBody();
-       block = block->getParentOp()->getBlock())
+  for (Block *block = late.block; block != loop.getBody(); block = block->getParentOp()->getBlock())
     if (!isa<scf::IfOp>(block->getParentOp()))
       return refuse(misfit, late.ops.front(),
                     "expected a delayed op in its loop's body or in an scf.if there");
@@ -173,8 +172,8 @@ static LogicalResult checkInputs(const LateOps &late, Misfit &misfit) {
   scf::ForOp loop = late.loop;
   for (Operation *op : late.ops)
     for (Value operand : op->getOperands())
-      if (!loop.isDefinedOutsideOfLoop(operand) &&
-          !isa<RankedTensorType>(operand.getType()) && !operand.getType().isIntOrIndexOrFloat())
+      if (!loop.isDefinedOutsideOfLoop(operand) && !isa<RankedTensorType>(operand.getType()) &&
+          !operand.getType().isIntOrIndexOrFloat())
         return refuse(misfit, op,
                       llvm::formatv("expected numbers and tiles from a delayed op's turn, got {0}",
                                     operand.getType()));
@@ -217,9 +216,8 @@ LateOps attn::tile::findLateOpsBefore(scf::ForOp loop, ValueRange inits) {
     for (OpResult result : op->getResults())
       for (OpOperand &use : result.getUses())
         if (use.getOwner() == loop)
-          late.carried.push_back(
-              {result, use.getOperandNumber(),
-               use.getOperandNumber() - unsigned(loop.getNumControlOperands())});
+          late.carried.push_back({result, use.getOperandNumber(),
+                                  use.getOperandNumber() - unsigned(loop.getNumControlOperands())});
   return late;
 }
 

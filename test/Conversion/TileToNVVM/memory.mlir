@@ -37,6 +37,24 @@ func.func @chunked(%x: bf16, %o: memref<?x32xbf16>, %m: index) attributes {
   return
 }
 
+// A sum goes to memory in pairs of neighbours, inside of it; of a row that several lanes hold, one adds.
+// CHECK-LABEL: llvm.func @add
+func.func @add(%x: f32, %o: memref<?x64xf32>, %l: memref<?xf32>, %m: index) attributes {
+    tile.kernel = #tile.kernel<warpgroups = 1, grid = []>} {
+  %zero = arith.constant 0 : index
+  %t = tile.broadcast %x : f32 -> tensor<64x64xf32, #acc>
+  // CHECK: llvm.cond_br
+  // CHECK-COUNT-16: llvm.inline_asm has_side_effects "red.relaxed.gpu.global.add.v2.f32 [$0], {$1, $2};", "l,f,f,~{memory}"
+  // CHECK-NOT: v2.f32
+  tile.store %t to %o[%m, %zero] {add} : tensor<64x64xf32, #acc>, memref<?x64xf32>
+  %r = tile.broadcast %x : f32 -> tensor<64xf32, #row>
+  // CHECK-COUNT-2: llvm.inline_asm has_side_effects "red.relaxed.gpu.global.add.f32 [$0], $1;", "l,f,~{memory}"
+  // CHECK-NOT: inline_asm
+  tile.store %r to %l[%m] {add} : tensor<64xf32, #row>, memref<?xf32>
+  // CHECK: llvm.return
+  return
+}
+
 // Columns that may end inside the tile are checked one by one.
 // CHECK-LABEL: llvm.func @columns
 func.func @columns(%o: memref<64x?xf32>, %n: index, %x: f32) attributes {

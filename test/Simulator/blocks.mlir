@@ -1,0 +1,142 @@
+// RUN: attn-opt %s --tile-simulate="shapes=128x64,64 seeds=8" --split-input-file --verify-diagnostics -o %t
+
+// What blocks and warpgroups do to global memory, where nothing orders them. Each mistake beside its clean twin.
+
+#kernel = #tile.kernel<warpgroups = 1, grid = [[2]]>
+!m = memref<?x64xf32>
+!t = tensor<64x64xf32, #tile.acc<warpgroups = 1>>
+
+func.func @own_rows(%o: !m, %s: memref<?xf32>) attributes {tile.kernel = #kernel} {
+  %c0 = arith.constant 0 : index
+  %c64 = arith.constant 64 : index
+  %one = arith.constant dense<1.0> : !t
+  %block = gpu.block_id x
+  %at = arith.muli %block, %c64 : index
+  tile.store %one to %o[%at, %c0] : !t, !m
+  return
+}
+
+// -----
+
+#kernel = #tile.kernel<warpgroups = 1, grid = [[2]]>
+!m = memref<?x64xf32>
+!t = tensor<64x64xf32, #tile.acc<warpgroups = 1>>
+
+func.func @overlapping_rows(%o: !m, %s: memref<?xf32>) attributes {tile.kernel = #kernel} {
+  %c0 = arith.constant 0 : index
+  %c32 = arith.constant 32 : index
+  %one = arith.constant dense<1.0> : !t
+  %block = gpu.block_id x
+  %at = arith.muli %block, %c32 : index
+  // expected-error@+2 {{race: element [32, 0] of argument 0 is written by block (1, 0, 0), and nothing orders that against block (0, 0, 0)}}
+  // expected-note@+1 {{it is written here}}
+  tile.store %one to %o[%at, %c0] : !t, !m
+  return
+}
+
+// -----
+
+#kernel = #tile.kernel<warpgroups = 1, grid = [[2]]>
+!m = memref<?x64xf32>
+!t = tensor<64x64xf32, #tile.acc<warpgroups = 1>>
+
+func.func @sum(%o: !m, %s: memref<?xf32>) attributes {tile.kernel = #kernel} {
+  %c0 = arith.constant 0 : index
+  %c32 = arith.constant 32 : index
+  %one = arith.constant dense<1.0> : !t
+  %block = gpu.block_id x
+  %at = arith.muli %block, %c32 : index
+  tile.store %one to %o[%at, %c0] {add} : !t, !m
+  return
+}
+
+// -----
+
+#kernel = #tile.kernel<warpgroups = 1, grid = [[2]]>
+!m = memref<?x64xf32>
+!t = tensor<64x64xf32, #tile.acc<warpgroups = 1>>
+
+func.func @sum_of_some(%o: !m, %s: memref<?xf32>) attributes {tile.kernel = #kernel} {
+  %c0 = arith.constant 0 : index
+  %one = arith.constant dense<1.0> : !t
+  %block = gpu.block_id x
+  %is_first = arith.cmpi eq, %block, %c0 : index
+  scf.if %is_first {
+    // expected-note@+1 {{it is written here}}
+    tile.store %one to %o[%c0, %c0] : !t, !m
+  } else {
+    // expected-error@+1 {{race: element [0, 0] of argument 0 is added to by block (1, 0, 0), and nothing orders that against block (0, 0, 0)}}
+    tile.store %one to %o[%c0, %c0] {add} : !t, !m
+  }
+  return
+}
+
+// -----
+
+#kernel = #tile.kernel<warpgroups = 1, grid = [[2]]>
+!m = memref<?x64xf32>
+!t = tensor<64x64xf32, #tile.acc<warpgroups = 1>>
+
+// A block does not find the sum complete.
+func.func @read_sum(%o: !m, %s: memref<?xf32>) attributes {tile.kernel = #kernel} {
+  %c0 = arith.constant 0 : index
+  %c64 = arith.constant 64 : index
+  %one = arith.constant dense<1.0> : !t
+  %block = gpu.block_id x
+  // expected-error@+1 {{race: element [0, 0] of argument 0 is added to by block (1, 0, 0), and nothing orders that against block (0, 0, 0)}}
+  tile.store %one to %o[%c0, %c0] {add} : !t, !m
+  // expected-note@+1 {{it is read here}}
+  %sum = tile.load %o[%c0, %c0] : !m -> !t
+  return
+}
+
+// -----
+
+#kernel = #tile.kernel<warpgroups = 2, grid = []>
+!m = memref<?x64xf32>
+!t = tensor<64x64xf32, #tile.acc<warpgroups = 1>>
+
+// Two warpgroups meet between the write and the read.
+func.func @meet(%o: !m, %s: memref<?xf32>) attributes {tile.kernel = #kernel} {
+  %c0 = arith.constant 0 : index
+  tile.sync
+  tile.specialize
+  role writer warpgroups 1 registers 128 {
+    %one = arith.constant dense<1.0> : !t
+    tile.store %one to %o[%c0, %c0] : !t, !m
+    %id = arith.constant 1 : index
+    tile.named_barrier sync %id threads 256
+  }
+  role reader warpgroups 1 registers 128 {
+    %id = arith.constant 1 : index
+    tile.named_barrier sync %id threads 256
+    %read = tile.load %o[%c0, %c0] : !m -> !t
+    %c64 = arith.constant 64 : index
+    tile.store %read to %o[%c64, %c0] : !t, !m
+  }
+  return
+}
+
+// -----
+
+#kernel = #tile.kernel<warpgroups = 2, grid = []>
+!m = memref<?x64xf32>
+!t = tensor<64x64xf32, #tile.acc<warpgroups = 1>>
+
+func.func @do_not_meet(%o: !m, %s: memref<?xf32>) attributes {tile.kernel = #kernel} {
+  %c0 = arith.constant 0 : index
+  tile.sync
+  tile.specialize
+  role writer warpgroups 1 registers 128 {
+    %one = arith.constant dense<1.0> : !t
+    // expected-note@+1 {{it is written here}}
+    tile.store %one to %o[%c0, %c0] : !t, !m
+  }
+  role reader warpgroups 1 registers 128 {
+    // expected-error@+1 {{race: element [0, 0] of argument 0 is read by block (0, 0, 0), and nothing orders that against another warpgroup}}
+    %read = tile.load %o[%c0, %c0] : !m -> !t
+    %c64 = arith.constant 64 : index
+    tile.store %read to %o[%c64, %c0] : !t, !m
+  }
+  return
+}
