@@ -66,7 +66,7 @@ static constexpr Row kHopperRows[] = {{64, Long, Gathers | Split, 192, 96, 9, "c
                                       {192, Long | Gathers, 0, 128, 64, 21, "cuda-d192"},
                                       {192, 0, 0, 128, 96, 9, "cuda-d192"},
                                       {256, Long | Gathers, 0, 128, 48, 21, "cuda-d256"},
-                                      {256, Masked, 0, 128, 64, 7, "cuda-d256", 7},
+                                      {256, Masked, 0, 128, 64, 7, "cuda-d256"},
                                       {256, 0, 0, 128, 80, 15, "cuda-d256"}};
 static constexpr int64_t kHopperStages = 2;
 
