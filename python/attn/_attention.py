@@ -169,8 +169,6 @@ def _call_traced(
     scale: Any,
     causal: Any,
     window: Any,
-    score: None,
-    mask: None,
     sink: Any,
     layout: str,
     return_lse: bool,
@@ -256,8 +254,9 @@ def attention(
     Raises:
         Error: an argument that does not fit, or a function that cannot be traced.
     """
-    call = _call_traced if _dynamo.is_compiling() and score is None and mask is None else _call
-    return call(q, k, v, scale, causal, window, score, mask, sink, layout, return_lse, options)
+    if _dynamo.is_compiling() and score is None and mask is None:
+        return _call_traced(q, k, v, scale, causal, window, sink, layout, return_lse, options)
+    return _call(q, k, v, scale, causal, window, score, mask, sink, layout, return_lse, options)
 
 
 @_dynamo.disable

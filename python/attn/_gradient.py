@@ -7,7 +7,7 @@ from typing import Any, List, NamedTuple, Tuple
 
 from . import _arrays
 from ._frame import Frame, use_threads
-from ._library import Error, Kernel, OptionTexts, check, library
+from ._library import Error, Kernel, check, library
 from ._source import Text
 
 
@@ -30,14 +30,14 @@ class GradientPlan:
         self,
         text: Text,
         captures: List[Tuple],
-        options: OptionTexts,
+        kernel: Kernel,
         wanted: Tuple[str, ...],
         has_lse_gradient: bool,
     ) -> None:
         """Captures are (name, type, type of the elements, rank, position in what a call gives, least
         extents); `wanted` as Text.gradient takes them."""
         self.problem, self.captures, self.wanted = text.problem, captures, wanted
-        self.kernel = Kernel(text.gradient(wanted, has_lse_gradient), options)
+        self.kernel = kernel
         self.device = self.kernel.device
         self.stream = _arrays.find_current_stream() if self.device >= 0 else None
         self.count_threads = _arrays.find_thread_count(self.device)

@@ -7,7 +7,7 @@ import itertools
 import os
 import warnings
 from pathlib import Path
-from typing import Any, Mapping, Optional, Tuple
+from typing import Any, Mapping, NoReturn, Optional, Tuple
 
 ABI_VERSION = 1
 
@@ -30,6 +30,11 @@ class Error(Exception):
 
     def __reduce__(self) -> Tuple:
         return Error, (self.code, self.message, self.hint, self.where)
+
+
+def refuse(name: str, expected: str, got: Any, hint: str = "") -> NoReturn:
+    """Of an argument."""
+    raise Error("invalid argument", f"{name}: expected {expected}, got {got}", hint)
 
 
 class Value(ctypes.Structure):

@@ -13,12 +13,13 @@ import json
 from typing import Any, Dict, List, Optional, Tuple
 
 import torch
+from torch.library import Library, register_fake, register_vmap
 from torch.utils.flop_counter import register_flop_formula
 
 from . import _arrays
 from ._gradient import Given
 from ._library import Error, option_texts
-from ._plan import Plan
+from ._plan import Plan, remember
 from ._source import Problem, Text, make_problem
 
 # ===- Source text ------------------------------------------------------------------------------===#
@@ -60,7 +61,8 @@ def _find(source: str, q: Any) -> Plan:
     device = "cpu" if q.is_cpu else f"cuda:{q.get_device()}"
     plan = _plans.get((source, device))
     if plan is None:
-        plan = _plans[source, device] = _read_source(source, device)
+        plan = _read_source(source, device)
+        remember(_plans, (source, device), plan)
     wanted = plan.problem.type
     if _arrays.type_name(q.dtype) != wanted:
         raise Error(
@@ -75,7 +77,7 @@ def _find(source: str, q: Any) -> Plan:
 _INPUTS = "Tensor q, Tensor k, Tensor v, Tensor? sink, Tensor[] captures"
 _OPTIONS = "str source, float? scale, bool rows_first"
 
-_registry = torch.library.Library("attn", "DEF")
+_registry = Library("attn", "DEF")
 _registry.define(
     f"forward({_INPUTS}, {_OPTIONS}) -> (Tensor output, Tensor lse)",
     tags=(torch.Tag.pt2_compliant_tag,),
@@ -139,7 +141,7 @@ for _name, _implementation in (("forward", _forward), ("backward", _backward)):
         _registry.impl(_name, _implementation, _device)
 
 
-@torch.library.register_fake("attn::forward", lib=_registry)
+@register_fake("attn::forward", lib=_registry)
 def _(q, k, v, sink, captures, source, scale, rows_first):  # type: ignore[no-untyped-def]
     b, h, m = (q.shape[0], q.shape[2], q.shape[1]) if rows_first else q.shape[:3]
     dv = v.shape[-1]
@@ -147,7 +149,7 @@ def _(q, k, v, sink, captures, source, scale, rows_first):  # type: ignore[no-un
     return q.new_empty(shape), q.new_empty((b, h, m), dtype=torch.float32)
 
 
-@torch.library.register_fake("attn::backward", lib=_registry)
+@register_fake("attn::backward", lib=_registry)
 def _(  # type: ignore[no-untyped-def]
     d_output, d_lse, q, k, v, sink, captures, output, lse, source, scale, rows_first, wanted
 ):
@@ -173,7 +175,7 @@ def _refuse_mapped(sink_dim: Any, captures_dims: Any) -> None:
         )
 
 
-@torch.library.register_vmap("attn::forward", lib=_registry)
+@register_vmap("attn::forward", lib=_registry)
 def _(info, in_dims, q, k, v, sink, captures, *options):  # type: ignore[no-untyped-def]
     _refuse_mapped(in_dims[3], in_dims[4])
     folded = [_fold(x, dim, info.batch_size) for x, dim in zip((q, k, v), in_dims)]
@@ -182,7 +184,7 @@ def _(info, in_dims, q, k, v, sink, captures, *options):  # type: ignore[no-unty
     return (output.unflatten(0, parts), lse.unflatten(0, parts)), (0, 0)
 
 
-@torch.library.register_vmap("attn::backward", lib=_registry)
+@register_vmap("attn::backward", lib=_registry)
 def _(  # type: ignore[no-untyped-def]
     info,
     in_dims,
@@ -201,37 +203,23 @@ def _(  # type: ignore[no-untyped-def]
     wanted,
 ):
     _refuse_mapped(in_dims[5], in_dims[6])
-    fold = lambda x, i: None if x is None else _fold(x, in_dims[i], info.batch_size)  # noqa: E731
-    parts = (info.batch_size, -1)
-    found = torch.ops.attn.backward(
-        *[fold(x, i) for i, x in enumerate((d_output, d_lse, q, k, v))],
-        sink,
-        captures,
-        *[fold(x, 7 + i) for i, x in enumerate((output, lse))],
-        source,
-        scale,
-        rows_first,
-        # That of the sink is a sum over the batch, each one's own.
-        [*wanted[:3], False],
-    )
-    results = [x.unflatten(0, parts) for x in found]
-    if wanted[3]:
-        each = [
-            torch.ops.attn.backward(
-                *[
-                    None if x is None else _take(x, in_dims[i], j)
-                    for i, x in enumerate((d_output, d_lse, q, k, v))
-                ],
-                sink,
-                captures,
-                *[_take(x, in_dims[7 + i], j) for i, x in enumerate((output, lse))],
-                source,
-                scale,
-                rows_first,
-                [False, False, False, True],
-            )[0]
-            for j in range(info.batch_size)
+    size = info.batch_size
+
+    def run(choose: Any, wanted: List[bool]) -> List[Any]:
+        x = [
+            y if y is None else choose(y, dim)
+            for y, dim in zip(matrices, (*in_dims[:5], *in_dims[7:9]))
         ]
+        options = (source, scale, rows_first, wanted)
+        return torch.ops.attn.backward(*x[:5], sink, captures, *x[5:], *options)
+
+    matrices = (d_output, d_lse, q, k, v, output, lse)
+    found = run(lambda x, dim: _fold(x, dim, size), [*wanted[:3], False])
+    results = [x.unflatten(0, (size, -1)) for x in found]
+    if wanted[3]:
+        # That of a sink is a sum over the batch, each one's own.
+        only_sink = [False, False, False, True]
+        each = [run(lambda x, dim, i=i: _take(x, dim, i), only_sink)[0] for i in range(size)]
         results.append(torch.stack(each))
     return results, [0] * len(results)
 

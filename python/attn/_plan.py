@@ -104,7 +104,8 @@ class Plan:
         key = wanted, has_lse_gradient
         plan = self.gradients.get(key)
         if plan is None:
-            plan = GradientPlan(self.text, self.given, self.options, wanted, has_lse_gradient)
+            kernel = _compile(self.text.gradient(wanted, has_lse_gradient), self.options)
+            plan = GradientPlan(self.text, self.given, kernel, wanted, has_lse_gradient)
             self.gradients[key] = plan
         return plan
 

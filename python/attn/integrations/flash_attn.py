@@ -14,11 +14,7 @@ import torch
 
 import attn
 
-from .._library import Error
-
-
-def _refuse(name: str, expected: str, got: Any, hint: str = "") -> None:
-    raise Error("invalid argument", f"{name}: expected {expected}, got {got}", hint)
+from .._library import refuse
 
 
 def _make_score(softcap: float, slopes: Optional[torch.Tensor]) -> Optional[Callable]:
@@ -65,9 +61,9 @@ def flash_attn_func(
         Error: dropout, or return_attn_probs, which attn does not serve.
     """
     if dropout_p:
-        _refuse("dropout_p", "0", dropout_p)
+        refuse("dropout_p", "0", dropout_p)
     if return_attn_probs:
-        _refuse("return_attn_probs", "False", True, "the weights are never stored")
+        refuse("return_attn_probs", "False", True, "the weights are never stored")
     left, right = (None if side is None or side < 0 else side for side in window_size)
     return attn.attention(
         q,
@@ -99,4 +95,4 @@ def flash_attn_qkvpacked_func(qkv: torch.Tensor, *arguments: Any, **options: Any
 
 def _check_packed(name: str, x: torch.Tensor, count: int) -> None:
     if x.dim() != 5 or x.shape[2] != count:
-        _refuse(name, f"(B, S, {count}, H, D)", f"shape {tuple(x.shape)}")
+        refuse(name, f"(B, S, {count}, H, D)", f"shape {tuple(x.shape)}")

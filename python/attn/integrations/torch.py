@@ -18,7 +18,8 @@ from torch.nn.attention.bias import CausalBias, CausalVariant
 
 import attn
 
-from .._library import Error
+from .._library import refuse
+from ._tables import read_table
 
 _sdpa = torch.nn.functional.scaled_dot_product_attention
 
@@ -118,11 +119,7 @@ def _make_mask(mask: Any, shapes: _Shapes, m: int, n: int) -> dict:
     else:
         table = mask.expand(*shapes.batch, *mask.shape[-3:])
         table = table.reshape(math.prod(shapes.batch), *mask.shape[-3:])
-    b1, h1, m1, n1 = (extent == 1 for extent in table.shape)
-
-    def read(b: Any, h: Any, i: Any, j: Any) -> Any:
-        return table[0 if b1 else b, 0 if h1 else h, 0 if m1 else i, 0 if n1 else j]
-
+    read = read_table(table)
     if mask.dtype == torch.bool:
         return {"mask": read}
     return {"score": lambda s, b, h, i, j: s + read(b, h, i, j)}
@@ -284,11 +281,7 @@ def flex_attention(
         mask = None
     wants_lse = return_lse or bool(return_aux is not None and return_aux.lse)
     if return_aux is not None and getattr(return_aux, "max_scores", False):
-        raise Error(
-            "invalid argument",
-            "return_aux: expected lse, got max_scores",
-            "attn keeps no row maxima",
-        )
+        refuse("return_aux", "lse", "max_scores", "attn keeps no row maxima")
     result = attn.attention(
         query, key, value, scale=scale, score=score_mod, mask=mask, return_lse=wants_lse
     )

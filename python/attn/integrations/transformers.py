@@ -17,7 +17,8 @@ from transformers.masking_utils import prepare_padding_mask, sdpa_mask
 
 import attn
 
-from .._library import Error
+from .._library import refuse
+from ._tables import read_table
 
 # What models pass that changes no number here.
 _HARMLESS = frozenset(
@@ -102,37 +103,23 @@ def make_mask(
     return Mask(keep if padding is None else keep_unpadded, make_tensor)
 
 
-def _refuse(name: str, expected: str, got: str, hint: str = "") -> None:
-    raise Error("invalid argument", f"{name}: expected {expected}, got {got}", hint)
-
-
 def _check(module: Any, dropout: float, options: dict) -> None:
     if dropout and module.training:
-        _refuse("dropout", "none", str(dropout), "set attention_dropout to 0 in the configuration")
+        refuse("dropout", "none", str(dropout), "set attention_dropout to 0 in the configuration")
     for name, value in options.items():
         if name not in _HARMLESS and isinstance(value, (torch.Tensor, list, tuple)):
-            _refuse(
+            refuse(
                 name,
                 "an attention that attn knows",
                 f"an argument of another, of {type(module).__name__}",
                 'use attn_implementation="eager" for this model',
             )
     if options.get("cache") is not None:
-        _refuse("cache", "none", "a paged one", "use generate() without continuous batching")
-
-
-def _read_table(table: torch.Tensor) -> Callable:
-    """The elements of (B or 1, H or 1, M or 1, N or 1) as a function."""
-    b1, h1, q1, kv1 = (extent == 1 for extent in table.shape)
-
-    def read(b: Any, h: Any, q: Any, kv: Any) -> Any:
-        return table[0 if b1 else b, 0 if h1 else h, 0 if q1 else q, 0 if kv1 else kv]
-
-    return read
+        refuse("cache", "none", "a paged one", "use generate() without continuous batching")
 
 
 def _add_table(score: Optional[Callable], table: torch.Tensor) -> Callable:
-    read = _read_table(table)
+    read = read_table(table)
 
     def add(s: Any, b: Any, h: Any, q: Any, kv: Any) -> Any:
         return (s if score is None else score(s, b, h, q, kv)) + read(b, h, q, kv)
@@ -169,7 +156,7 @@ def attention(
         mask = attention_mask.function
     elif attention_mask is not None:
         if attention_mask.dtype == torch.bool:
-            mask = _read_table(attention_mask)
+            mask = read_table(attention_mask)
         else:
             score = _add_table(score, attention_mask)
     elif query.shape[2] > 1:
@@ -178,7 +165,7 @@ def attention(
         causal = "top_left" if is_causal else False
         if sliding_window is not None:
             if not causal:
-                _refuse("sliding_window", "a mask beside it", "none")
+                refuse("sliding_window", "a mask beside it", "none")
             mask = _make_window(sliding_window)
     if position_bias is not None:
         score = _add_table(score, position_bias)
@@ -208,7 +195,7 @@ def register(name: str = "attn") -> str:
     """
     for part in ("flash", "sdpa", "flex_attention", "eager", "paged", "/", "|"):
         if part in name:
-            _refuse(
+            refuse(
                 "name", f"one without '{part}', which Transformers takes for another", repr(name)
             )
     AttentionInterface.register(name, attention)
