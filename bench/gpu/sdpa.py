@@ -18,7 +18,7 @@ import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Callable, Dict, List, Optional
+from typing import Any, Callable, Dict, List, Optional, Sequence
 
 import torch
 
@@ -90,6 +90,18 @@ def time_first(call: Callable[[], Any]) -> float:
     return 1000 * (time.perf_counter() - start)
 
 
+def time_calls(config: Config, calls: Dict[str, Callable[[], Any]], flops: float, o: argparse.Namespace) -> Dict[str, Any]:
+    """Everybody's rounds, and what follows from them."""
+    times = measure.interleave(calls, o.rounds, o.seconds)
+    return {
+        "config": config.name, "variant": config.variant, "B": TOKENS // config.length, "H": HIDDEN // config.d,
+        "S": config.length, "D": config.d, "ms": times,
+        "tflops": {name: measure.tflops(flops, t) for name, t in times.items()},
+        "spread": {name: measure.spread(t) for name, t in times.items()},
+        "ratio": {name: measure.ratio(times["attn"], times[name]) for name in calls if name != "attn"},
+    }
+
+
 def measure_config(config: Config, o: argparse.Namespace, factor: Optional[float]) -> Dict[str, Any]:
     batch, heads = TOKENS // config.length, HIDDEN // config.d
     torch.manual_seed(0)
@@ -103,14 +115,8 @@ def measure_config(config: Config, o: argparse.Namespace, factor: Optional[float
     calls = {"attn": ours, **make_peers([p for p in o.peers.split(",") if p], variant, q, k, v)}
     check = Checker(variant, q, k, v)
     errors = {name: check(call()) for name, call in calls.items()}
-    times = measure.interleave(calls, o.rounds, o.seconds)
-    row: Dict[str, Any] = {
-        "config": config.name, "variant": config.variant, "B": batch, "H": heads, "S": config.length, "D": config.d,
-        "first_call_ms": first_ms, "errors": errors, "ms": times,
-        "tflops": {name: measure.tflops(flops, t) for name, t in times.items()},
-        "spread": {name: measure.spread(t) for name, t in times.items()},
-        "ratio": {name: measure.ratio(times["attn"], times[name]) for name in calls if name != "attn"},
-    }
+    row = time_calls(config, calls, flops, o)
+    row.update({"first_call_ms": first_ms, "errors": errors})
     if factor and "cudnn" in calls:
         row["factor"] = factor
         row["ratio"]["best"] = row["ratio"]["cudnn"] / factor
@@ -122,23 +128,35 @@ def peer_error(row: Dict[str, Any]) -> float:
     return min((e for name, e in row["errors"].items() if name != "attn"), default=1.3e-2)
 
 
-def describe(row: Dict[str, Any]) -> str:
-    """One line of the table."""
+def list_columns(row: Dict[str, Any], ratios: Sequence[str]) -> List[str]:
+    """The config, everybody's rate, and the ratios of these names."""
     columns = [f"{row['config']:22}"]
     for name in ("attn", *PEERS):
         columns.append(f"{row['tflops'][name]:7.1f}" if name in row["tflops"] else f"{'-':>7}")
-    for name in ("cudnn", "best", "fa2", "flex"):
+    for name in ratios:
         columns.append(f"{row['ratio'][name]:6.3f}" if name in row["ratio"] else f"{'-':>6}")
+    return columns
+
+
+def describe(row: Dict[str, Any]) -> str:
+    """One line of the table."""
+    columns = list_columns(row, ("cudnn", "best", "fa2", "flex"))
     columns.append(f"{row['errors']['attn']:8.1e} {peer_error(row):8.1e} {row['first_call_ms']:6.0f}ms")
     return " ".join(columns)
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def make_parser(description: str, seconds: float) -> argparse.ArgumentParser:
+    """What the benches of both passes take."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--configs", default="*", help="patterns of names such as d128-causal-s8192, with commas between")
     parser.add_argument("--peers", default=",".join(PEERS), help="of " + ", ".join(PEERS))
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--seconds", type=float, default=0.4, help="per candidate and round")
+    parser.add_argument("--seconds", type=float, default=seconds, help="per candidate and round")
+    return parser
+
+
+def main() -> int:
+    parser = make_parser(__doc__, seconds=0.4)
     parser.add_argument("--out", help="write the result here; rows of other configs that it holds stay")
     parser.add_argument("--list", action="store_true", help="print the names of the configs")
     o = parser.parse_args()

@@ -22,7 +22,7 @@ import torch
 import measure
 from peers import NAMES as PEERS
 from peers import make_peers
-from sdpa import HIDDEN, TOKENS, Config, list_configs, make_ours, time_first
+from sdpa import HIDDEN, TOKENS, Config, list_columns, list_configs, make_ours, make_parser, time_calls, time_first
 from variants import Tensor, Variant, count_flops, make_variant
 
 Call = Callable[[], Any]
@@ -73,23 +73,12 @@ def measure_config(config: Config, o: argparse.Namespace) -> Dict[str, Any]:
         for name, call in calls.items()
     }
     del reference
-    times = measure.interleave(calls, o.rounds, o.seconds)
-    return {
-        "config": config.name, "variant": config.variant, "B": batch, "H": heads, "S": config.length, "D": config.d,
-        "first_call_ms": first_ms, "errors": errors, "ms": times,
-        "tflops": {name: measure.tflops(flops, t) for name, t in times.items()},
-        "spread": {name: measure.spread(t) for name, t in times.items()},
-        "ratio": {name: measure.ratio(times["attn"], times[name]) for name in calls if name != "attn"},
-    }
+    return {**time_calls(config, calls, flops, o), "first_call_ms": first_ms, "errors": errors}
 
 
 def describe(row: Dict[str, Any]) -> str:
     """One line of the table."""
-    columns = [f"{row['config']:22}"]
-    for name in ("attn", *PEERS):
-        columns.append(f"{row['tflops'][name]:7.1f}" if name in row["tflops"] else f"{'-':>7}")
-    for name in PEERS:
-        columns.append(f"{row['ratio'][name]:6.3f}" if name in row["ratio"] else f"{'-':>6}")
+    columns = list_columns(row, PEERS)
     ours = max(row["errors"]["attn"])
     theirs = min((max(e) for name, e in row["errors"].items() if name != "attn"), default=math.nan)
     columns.append(f"{ours:8.1e} {theirs:8.1e} {row['first_call_ms']:6.0f}ms")
@@ -97,11 +86,7 @@ def describe(row: Dict[str, Any]) -> str:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--configs", default="*", help="patterns of names such as d128-causal-s8192, with commas between")
-    parser.add_argument("--peers", default=",".join(PEERS), help="of " + ", ".join(PEERS))
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--seconds", type=float, default=0.3, help="per candidate and round")
+    parser = make_parser(__doc__, seconds=0.3)
     parser.add_argument("--out", type=Path, help="write the result here, as JSON")
     o = parser.parse_args()
     heads = [f"{'':22}", *[f"{name:>7}" for name in ("attn", *PEERS)], *[f"{name:>6}" for name in PEERS]]
