@@ -53,9 +53,8 @@ int64_t attn::getSharedBytes(const Machine &machine, const GPUBlock &block) {
 // Refusals
 //===----------------------------------------------------------------------------------------===//
 
-/// `size` as a multiple of `step` up to `most`; empty if it is one.
-static std::string refuseSize(const Machine &machine, llvm::StringRef what, int64_t size,
-                              int64_t step, int64_t most, llvm::StringRef condition = "") {
+std::string attn::refuseSize(const Machine &machine, llvm::StringRef what, int64_t size,
+                             int64_t step, int64_t most, llvm::StringRef condition) {
   if (size > 0 && size % step == 0 && size <= most)
     return {};
   int64_t nearest =

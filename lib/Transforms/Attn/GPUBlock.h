@@ -13,6 +13,7 @@
 #define ATTN_LIB_TRANSFORMS_ATTN_GPUBLOCK_H
 
 #include "lib/Machine/Machine.h"
+#include "llvm/ADT/StringRef.h"
 #include <string>
 
 namespace attn {
@@ -38,6 +39,10 @@ int64_t getKeyStep(const Machine &machine, int64_t headDim, int64_t valueDim,
 /// barriers. Where one tensor is both keys and values, less may do; where a mask leaves values
 /// unread, room 6 adds marks of what is read, which it still refuses by itself.
 int64_t getSharedBytes(const Machine &machine, const GPUBlock &block);
+
+/// Why `size` is no multiple of `step` up to `most`, with the nearest that is one; empty if it is.
+std::string refuseSize(const Machine &machine, llvm::StringRef what, int64_t size, int64_t step,
+                       int64_t most, llvm::StringRef condition = "");
 
 /// Why the machine has no such block, with the nearest that it has: "expected X, got Y; the nearest
 /// is Z". Empty if it has.

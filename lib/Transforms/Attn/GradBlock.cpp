@@ -106,36 +106,25 @@ GradBlock attn::chooseGradBlock(const Machine &machine, GradBlock block, const G
   return block;
 }
 
-/// `size` as a multiple of `step` up to `most`; empty if it is one.
-static std::string refuseSize(const Machine &machine, llvm::StringRef what, int64_t size,
-                              int64_t step, int64_t most) {
-  if (size > 0 && size % step == 0 && size <= most)
-    return {};
-  int64_t nearest =
-      std::clamp<int64_t>(llvm::alignTo(std::max<int64_t>(size, 1), step), step, most);
-  return formatv("expected {0} in multiples of {1} up to {2} for gradients on {3}, got {4}; the "
-                 "nearest is {5}",
-                 what, step, most, machine.name, size, nearest);
-}
-
 std::string attn::refuseGradBlock(const Machine &machine, const GradBlock &block) {
+  auto refuse = [&](llvm::StringRef what, int64_t size, int64_t step, int64_t most) {
+    return refuseSize(machine, what, size, step, most, " for gradients");
+  };
   for (int64_t columns : {block.headDim, block.valueDim})
-    if (std::string why = refuseSize(machine, "head dimensions", columns, machine.productColumnStep,
-                                     machine.productColumns);
+    if (std::string why =
+            refuse("head dimensions", columns, machine.productColumnStep, machine.productColumns);
         !why.empty())
       return why;
   llvm::StringRef owned = block.rowsRun ? "block_n" : "block_m",
                   running = block.rowsRun ? "block_m" : "block_n";
   int64_t mostOwned = 2 * machine.productRows;
-  if (std::string why = refuseSize(machine, owned, block.owned, machine.productRows, mostOwned);
+  if (std::string why = refuse(owned, block.owned, machine.productRows, mostOwned); !why.empty())
+    return why;
+  if (std::string why =
+          refuse(running, block.running, getRunningStep(machine, block), machine.productColumns);
       !why.empty())
     return why;
-  if (std::string why = refuseSize(machine, running, block.running, getRunningStep(machine, block),
-                                   machine.productColumns);
-      !why.empty())
-    return why;
-  if (std::string why = refuseSize(machine, "stages", block.stages, 1, machine.stages);
-      !why.empty())
+  if (std::string why = refuse("stages", block.stages, 1, machine.stages); !why.empty())
     return why;
   int64_t registers = getLeastRegisters(machine, block), budget = getBudget(machine, block);
   int64_t bytes = countSharedBytes(machine, block);
