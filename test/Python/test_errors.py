@@ -248,6 +248,22 @@ def test_what_is_returned():
 
 
 table = np.zeros((4, 9), "float32")
+wide = np.zeros((4, 1025), "float32")
+other = np.zeros((4, 7), "float32")
+
+
+def test_rows_of_captured_arrays():
+    refused("expected a row of 1 to 1024 elements", mask=lambda b, h, q, kv: (wide[h] == q).any())
+    refused("expected one element, got a row of 9", mask=lambda b, h, q, kv: table[h] == kv)
+    torch = pytest.importorskip("torch")
+    refused(
+        "expected rows of one length, got 9 and 7",
+        score=lambda s, b, h, q, kv: s + torch.dot(table[h], other[h]),
+    )
+    refused(
+        "expected any, all, sum or dot of a row, got torch.cumsum",
+        score=lambda s, b, h, q, kv: torch.cumsum(table[h], 0),
+    )
 
 
 def test_captured_arrays(make):

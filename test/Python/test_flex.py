@@ -138,6 +138,12 @@ def test_wrong_calls():
     block = integration.create_block_mask(masks.causal_mask, None, None, S, S + 1)
     with pytest.raises(ValueError, match="block_mask: expected one of"):
         integration.flex_attention(q, k, v, block_mask=block)
+    sliced = flex.create_block_mask(masks.causal_mask, B, H, S, S, device="cpu")[:, :, :1]
+    sliced.seq_lengths = (S, S)
+    with pytest.raises(ValueError, match="block_mask: expected one with a function"):
+        integration.flex_attention(q, k, v, block_mask=sliced)
+    with pytest.raises(ValueError, match="query: expected 4 dimensions"):
+        integration.flex_attention(q[0], k, v)
     with pytest.raises(ValueError, match="enable_gqa"):
         integration.flex_attention(q, k[:, :2], v[:, :2])
     assert integration.flex_attention(q, k[:, :2], v[:, :2], enable_gqa=True).shape == q.shape

@@ -324,6 +324,7 @@ def test_what_is_refused():
         (dict(dropout=0.1), "dropout: expected none"),
         (dict(indices=torch.zeros(1)), "indices: expected an attention that attn knows"),
         (dict(cache=object()), "cache: expected none"),
+        (dict(sliding_window=3, is_causal=False), "sliding_window: expected a mask beside it"),
     ):
         with pytest.raises(attn.Error, match=words):
             integration.attention(module, q, q, q, None, **how)

@@ -6,9 +6,9 @@
 //===----------------------------------------------------------------------------------------===//
 
 #include "lib/Transforms/Attn/GradSchedule.h"
+#include "lib/Transforms/Attn/GradSteps.h"
 #include "lib/Transforms/Attn/Schedule.h"
 #include "mlir/IR/Builders.h"
-#include "mlir/IR/IRMapping.h"
 
 using namespace mlir;
 using namespace attn;
@@ -68,10 +68,7 @@ void attn::splitSums(AttentionGradKeyValueOp op, const Machine &machine) {
         b, op.getLoc(), keyType, valueType, TypeRange(), op.getQuery(), op.getKey(), op.getValue(),
         op.getDOutput(), op.getNegLse2(), op.getDelta(), op.getScale(), op.getOrigin(),
         /*wrt=*/ValueRange());
-    pass->setDiscardableAttrs(op->getDiscardableAttrDictionary());
-    IRMapping mapping;
-    for (auto [from, to] : llvm::zip_equal(op->getRegions(), pass->getRegions()))
-      from.cloneInto(&to, mapping);
+    copyRegions(op, pass);
     return pass;
   };
   op.getDKey().replaceAllUsesWith(createPass(op.getDKey().getType(), Type()).getDKey());

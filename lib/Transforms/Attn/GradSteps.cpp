@@ -12,10 +12,18 @@
 #include "mlir/Dialect/Arith/Utils/Utils.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/IRMapping.h"
 #include <cmath>
 
 using namespace mlir;
 using namespace attn;
+
+void attn::copyRegions(Operation *from, Operation *to) {
+  to->setDiscardableAttrs(from->getDiscardableAttrDictionary());
+  IRMapping mapping;
+  for (auto [source, dest] : llvm::zip_equal(from->getRegions(), to->getRegions()))
+    source.cloneInto(&dest, mapping);
+}
 
 static Value emitEmpty(OpBuilder &builder, Location loc, ArrayRef<OpFoldResult> sizes,
                        Value elementsOf) {

@@ -18,6 +18,9 @@ void makeRowSteps(mlir::RewriterBase &rewriter, RowDeltaOp op);
 void makeQuerySteps(mlir::RewriterBase &rewriter, AttentionGradQueryOp op);
 void makeKeyValueSteps(mlir::RewriterBase &rewriter, AttentionGradKeyValueOp op);
 
+/// The regions of one op of gradients, and what rides on it, for another.
+void copyRegions(mlir::Operation *from, mlir::Operation *to);
+
 } // namespace attn
 
 #endif // ATTN_LIB_TRANSFORMS_ATTN_GRADSTEPS_H

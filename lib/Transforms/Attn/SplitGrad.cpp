@@ -7,12 +7,12 @@
 
 #include "dialects/Attn/IR/AttnOps.h"
 #include "lib/Rooms/RoomPass.h"
+#include "lib/Transforms/Attn/GradSteps.h"
 #include "lib/Transforms/Attn/Passes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
-#include "mlir/IR/IRMapping.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 
 namespace attn {
@@ -25,14 +25,6 @@ using namespace attn;
 
 using It = utils::IteratorType;
 
-/// The regions and attributes of the whole op.
-static void copyInto(AttentionGradOp whole, Operation *pass) {
-  pass->setDiscardableAttrs(whole->getDiscardableAttrDictionary());
-  IRMapping mapping;
-  for (auto [from, to] : llvm::zip_equal(whole->getRegions(), pass->getRegions()))
-    from.cloneInto(&to, mapping);
-}
-
 static Value emitQuery(ImplicitLocOpBuilder &b, AttentionGradOp op, RowDeltaOp rows,
                        SmallVectorImpl<Value> &captured) {
   if (!op.getDQuery() && op.getWrt().empty())
@@ -41,7 +33,7 @@ static Value emitQuery(ImplicitLocOpBuilder &b, AttentionGradOp op, RowDeltaOp r
       b, op.getDQuery() ? op.getDQuery().getType() : Type(), TypeRange(op.getDWrt()), op.getQuery(),
       op.getKey(), op.getValue(), op.getDOutput(), rows.getNegLse2(), rows.getDelta(),
       op.getScale(), op.getOrigin(), op.getWrt());
-  copyInto(op, pass);
+  copyRegions(op, pass);
   llvm::append_range(captured, pass.getDWrt());
   return pass.getDQuery();
 }
@@ -55,7 +47,7 @@ static std::pair<Value, Value> emitKeyValue(ImplicitLocOpBuilder &b, AttentionGr
       op.getDValue() ? op.getDValue().getType() : Type(), TypeRange(), op.getQuery(), op.getKey(),
       op.getValue(), op.getDOutput(), rows.getNegLse2(), rows.getDelta(), op.getScale(),
       op.getOrigin(), /*wrt=*/ValueRange());
-  copyInto(op, pass);
+  copyRegions(op, pass);
   // The other pass makes the gradients of captured tensors.
   pass.walk([](ContributeOp contribution) { contribution.erase(); });
   return {pass.getDKey(), pass.getDValue()};
