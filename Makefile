@@ -23,7 +23,7 @@ TSAN_TESTS := CacheTest RuntimeTest ThreadPoolTest
 SINCE ?= HEAD~1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup configure build demo test test-asan test-tsan check-asan check-tsan torch format check-format tidy check-tidy docs mutation fuzz \
+.PHONY: help setup configure build demo test test-asan test-tsan check-asan check-tsan torch format check-format tidy check-tidy docs hour mutation fuzz \
         bench gpu-bundle clean
 
 help: ## List the commands
@@ -105,6 +105,9 @@ check-tidy: build # The sources that differ from SINCE, at most 8 of them
 docs: configure ## Generate the op and pass documentation into build/dev/docs
 	@cmake --build --preset $(PRESET) --target attn-doc
 	@ls $(BUILD)/docs/*.md
+
+hour: build # The patches and commands of docs/NewOp.md, in this checkout; takes them back
+	@docs/follow $(BUILD)/bin docs/NewOp.md
 
 mutation: build ## Change every barrier, wait and count of some kernels; show which mutants the simulator accepts
 	@$(BUILD)/bin/MutationTest
