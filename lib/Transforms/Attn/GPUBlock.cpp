@@ -45,7 +45,7 @@ int64_t attn::getSharedBytes(const Machine &machine, const GPUBlock &block) {
   int64_t query =
       getTileBytes(machine, block.blockM, block.headDim * block.elementBytes, /*isSummed=*/true);
   // The query has one barrier of 8 bytes, or is a ring of one stage; each stage of a ring has two.
-  int64_t barriers = 8 * (1 + block.stays + 2 * 2 * block.stages);
+  int64_t barriers = 8 * (1 + block.stays + 2 * (2 * block.stages));
   return query + block.stages * (key + value) + barriers;
 }
 
