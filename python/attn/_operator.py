@@ -367,7 +367,7 @@ def call(plan: Plan, given: Given) -> Any:
     for name, _, _, _, position, _ in plan.given:
         x = given.captured[position]
         if not isinstance(x, torch.Tensor):
-            x = torch.from_numpy(x)
+            x = _arrays.to_torch(x, name)
         elif x.requires_grad and torch.is_grad_enabled():
             raise Error(
                 "invalid argument",
@@ -379,8 +379,15 @@ def call(plan: Plan, given: Given) -> Any:
     if given.scale is not None:
         given = given._replace(scale=_arrays.to_number(given.scale, "scale"))
     if given.sink is not None:
-        given = given._replace(sink=torch.as_tensor(given.sink))
+        given = given._replace(sink=_to_sink(given.sink))
     return apply(write_source(plan), given, captured, plan.problem.return_lse)
+
+
+def _to_sink(x: Any) -> Any:
+    if not _arrays.is_array(x) or _arrays.type_name(x.dtype) not in ("f16", "bf16", "f32", "f64"):
+        got = _arrays.describe_type(x)
+        raise Error("invalid argument", f"sink: expected floats of shape (H,), got {got}")
+    return _arrays.to_torch(x, "sink") if _arrays.is_numpy(x) else x
 
 
 def apply(source: str, given: Given, captured: List[Any], return_lse: bool) -> Any:
