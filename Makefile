@@ -14,6 +14,8 @@ FORMAT_PACKAGES := clang-format-22 clang-tidy-22
 TORCH := torch==2.13.0+cpu numpy pytest
 # Whose calls attn serves: python/attn/integrations.
 INTEGRATED := transformers==5.23.0 attn-gym==0.0.17
+# Which assembler judges the kernels, and what takes its code apart: test/Execution/kernel_costs.py pins both.
+ASSEMBLER := nvidia-cuda-nvcc==13.0.88 nvidia-cuda-nvdisasm==13.2.51
 
 # What `make check-asan` and `make test-tsan` run: the first is a sample that builds in minutes.
 ASAN_SAMPLE := ArrayTest CacheTest CompareTest DialectTest KernelPlanTest LaunchTest LayoutTest MaskTilesTest NpyTest \
@@ -23,7 +25,7 @@ TSAN_TESTS := CacheTest RuntimeTest ThreadPoolTest
 SINCE ?= HEAD~1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup configure build demo test test-asan test-tsan check-asan check-tsan torch format check-format tidy check-tidy docs hour mutation fuzz \
+.PHONY: help setup configure build demo test test-asan test-tsan check-asan check-tsan torch assembler format check-format tidy check-tidy docs hour mutation fuzz \
         bench gpu-bundle clean
 
 help: ## List the commands
@@ -84,6 +86,14 @@ torch: ## Install PyTorch for the CPU and Transformers into .venv, so that their
 	  { .venv/bin/pip install -q $(TORCH) 2>/dev/null || \
 	    .venv/bin/pip install -q --extra-index-url https://download.pytorch.org/whl/cpu $(TORCH); } && \
 	  .venv/bin/pip install -q $(INTEGRATED); }
+
+assembler: ## Install the pinned ptxas and nvdisasm into .venv, so that machine code is judged too
+	$(call install,python3-venv)
+	@ls .venv/lib/python3*/site-packages/nvidia/cu13/bin/nvdisasm >/dev/null 2>&1 || { \
+	  echo "assembler: installing ptxas and nvdisasm into .venv (43 MB to download)"; \
+	  [ -d .venv ] || python3 -m venv .venv; \
+	  .venv/bin/pip install -q --no-deps $(ASSEMBLER); }
+	@[ ! -f $(BUILD)/build.ninja ] || cmake --preset $(PRESET) -UPTXAS -UNVDISASM >/dev/null
 
 format: ## Format the sources
 	$(call install,$(FORMAT_PACKAGES))

@@ -1,5 +1,6 @@
 """The lit suite: one folder per thing tested, one file per pass or tool behaviour."""
 
+import glob
 import os
 import platform
 import shutil
@@ -15,8 +16,10 @@ config.excludes = ["Unit", "Inputs", "CMakeLists.txt"]
 config.test_source_root = os.path.dirname(__file__)
 config.test_exec_root = config.attn_obj_root
 
+# `make assembler` installs the pinned ptxas.
+assembler = glob.glob(os.path.join(config.test_source_root, "../.venv/lib/python3*/site-packages/nvidia/cu13/bin"))
 config.environment["PATH"] = os.pathsep.join(
-    [config.attn_tools_dir, config.llvm_tools_dir, config.environment.get("PATH", "")]
+    [config.attn_tools_dir, config.llvm_tools_dir, *assembler, config.environment.get("PATH", "")]
 )
 for variable in ("ASAN_OPTIONS", "LSAN_OPTIONS", "UBSAN_OPTIONS", "TSAN_OPTIONS", "HOME"):
     if variable in os.environ:
@@ -38,7 +41,7 @@ print(f"sm_{major.value}{minor.value}")
 answer = subprocess.run([sys.executable, "-c", FIND_GPU], capture_output=True, text=True)
 if answer.returncode == 0:
     config.available_features.update(["cuda", answer.stdout.strip()])
-if shutil.which("ptxas"):
+if shutil.which("ptxas", path=config.environment["PATH"]):
     config.available_features.add("ptxas")
 if os.path.exists("/proc/cpuinfo"):
     with open("/proc/cpuinfo") as cpuinfo:
