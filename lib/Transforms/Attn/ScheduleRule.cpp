@@ -62,11 +62,11 @@ static constexpr Row kHopperRows[] = {{64, Long, Gathers | Split, 192, 96, 9, "c
                                       {64, BiasUnderMask, Gathers | Split, 192, 112, 9, "cuda-d64"},
                                       {64, 0, Gathers | Split, 192, 128, 9, "cuda-d64"},
                                       {128, Long, 0, 128, 112, 17, "cuda-d128"},
-                                      {128, 0, 0, 128, 128, 17, "cuda-d128", 8},
+                                      {128, 0, 0, 128, 128, 17, "cuda-d128", 5},
                                       {192, Long | Gathers, 0, 128, 64, 21, "cuda-d192"},
                                       {192, 0, 0, 128, 96, 9, "cuda-d192"},
                                       {256, Long | Gathers, 0, 128, 48, 21, "cuda-d256"},
-                                      {256, Masked, 0, 128, 64, 7, "cuda-d256"},
+                                      {256, Masked, 0, 128, 64, 7, "cuda-d256", 1},
                                       {256, 0, 0, 128, 80, 15, "cuda-d256"}};
 static constexpr int64_t kHopperStages = 2;
 
