@@ -13,7 +13,7 @@ FORMAT_PACKAGES := clang-format-22 clang-tidy-22
 # What PyTorch's tests need; the wheel without CUDA is on PyTorch's own index, or on a mirror.
 TORCH := torch==2.13.0+cpu numpy pytest
 # Whose calls attn serves: python/attn/integrations.
-INTEGRATED := transformers==5.23.0 attn-gym==0.0.17
+INTEGRATED := transformers==5.23.0 attn-gym==0.0.17 jax==0.10.2
 # Which assembler judges the kernels, and what takes its code apart: test/Execution/kernel_costs.py pins both.
 ASSEMBLER := nvidia-cuda-nvcc==13.0.88 nvidia-cuda-nvdisasm==13.2.51
 
@@ -78,10 +78,10 @@ check-tsan: # Without the compiler, which takes minutes to build
 	@cmake --build --preset tsan --parallel $(JOBS) --target $(TSAN_TESTS)
 	@ctest --preset tsan --no-tests=error -R '^($(subst $(eval) ,|,$(strip $(TSAN_TESTS))))$$'
 
-torch: ## Install PyTorch for the CPU and Transformers into .venv, so that their tests run
+torch: ## Install PyTorch for the CPU, Transformers and JAX into .venv, so that their tests run
 	$(call install,python3-venv)
-	@.venv/bin/python -c "import torch, numpy, pytest, transformers, attn_gym" 2>/dev/null || { \
-	  echo "torch: installing PyTorch 2.13 and Transformers into .venv (250 MB to download, 1.2 GB on disk)"; \
+	@.venv/bin/python -c "import torch, numpy, pytest, transformers, attn_gym, jax" 2>/dev/null || { \
+	  echo "torch: installing PyTorch 2.13, Transformers and JAX into .venv (380 MB to download, 1.6 GB on disk)"; \
 	  python3 -m venv .venv && \
 	  { .venv/bin/pip install -q $(TORCH) 2>/dev/null || \
 	    .venv/bin/pip install -q --extra-index-url https://download.pytorch.org/whl/cpu $(TORCH); } && \

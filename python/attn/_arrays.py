@@ -72,8 +72,23 @@ def is_torch(x: Any) -> bool:
     return torch is not None and isinstance(x, torch.Tensor)
 
 
+def is_jax(x: Any) -> bool:
+    jax = sys.modules.get("jax")
+    return jax is not None and isinstance(x, jax.Array)
+
+
+def is_traced_by_jax(x: Any) -> bool:
+    jax = sys.modules.get("jax")
+    return jax is not None and isinstance(x, jax.core.Tracer)
+
+
+def is_foreign(x: Any) -> bool:
+    """An array of another library, which DLPack hands over."""
+    return hasattr(type(x), "__dlpack__") and not is_numpy(x) and not is_torch(x)
+
+
 def is_array(x: Any) -> bool:
-    return is_numpy(x) or is_torch(x)
+    return is_numpy(x) or is_torch(x) or is_foreign(x)
 
 
 def describe_type(x: Any) -> str:
@@ -159,6 +174,10 @@ def is_strided(x: Any) -> bool:
     shape = x.shape
     if len(shape) < 2 or shape[-1] < 2:
         return False
+    if is_foreign(x):
+        from ._foreign import import_array
+
+        return not is_jax(x) and is_strided(import_array(x, "captured array"))
     if is_numpy(x):
         return x.strides[-1] != x.itemsize
     try:

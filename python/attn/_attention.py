@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple, Union
 
-from . import _arrays, _dynamo, _library
+from . import _arrays, _dynamo, _foreign, _library
 from ._gradient import Given
 from ._library import Error, OptionTexts, option_texts
 from ._plan import Plan, remember
@@ -109,6 +109,8 @@ def _find_plan(
         _check_query(q, k, v, device, sink)
         scan, key, found = _scan(score, mask), None, None
         arrays = scan.arrays
+    if scan is not None and scan.is_foreign:
+        arrays = _foreign.import_all(arrays)
     if found is not None:
         plan = found[0]
     else:
@@ -129,7 +131,7 @@ def _find_plan(
         source = Source(problem, score, mask, scan, name)
         plan = _make_plan(source, _check_options(options, name), not source.is_volatile)
         if source.is_volatile:
-            arrays = source.arrays
+            arrays = _foreign.import_all(source.arrays)
         elif key is not None and _scan(score, mask).key == scan.key:
             # Nothing changed while it was traced. `keep` holds what the key names by its address.
             remember(_plans, key, (plan, scan.keep))
@@ -152,6 +154,10 @@ def _call(
     options: Optional[Mapping[str, object]],
 ) -> Any:
     get_device = getattr(q, "get_device", None)
+    if get_device is None and _arrays.is_foreign(q):
+        mine = _foreign.import_named(q=q, k=k, v=v, sink=sink)
+        how = scale, causal, window, score, mask, mine.pop(), layout, return_lse, options
+        return _foreign.export(_call(*mine, *how), q)
     device = -1 if get_device is None else get_device()
     if get_device is not None and _arrays.is_autocast():
         q, k, v = _arrays.cast(q, k, v)
@@ -295,6 +301,10 @@ def gradient(
         Error: an argument that does not fit, a function that cannot be traced, or one that has no
             derivative.
     """
+    like = q
+    q, k, v, d_output, output, lse, d_lse, sink = _foreign.import_named(
+        q=q, k=k, v=v, d_output=d_output, output=output, lse=lse, d_lse=d_lse, sink=sink
+    )
     get_device = getattr(q, "get_device", None)
     device = -1 if get_device is None else get_device()
     plan, arrays = _find_plan(
@@ -305,7 +315,7 @@ def gradient(
         output, lse = plan.run(*given)
     wanted = ("query", "key", "value") + (("sink",) if sink is not None else ())
     found = plan.gradient(wanted, d_lse is not None).run(given, output, lse, d_output, d_lse)
-    return tuple(found)
+    return _foreign.export(tuple(found), like)
 
 
 class Attention:
@@ -349,6 +359,9 @@ class Attention:
             self._fail_optional("sink", sink, problem.has_sink)
         if hasattr(q, "get_device") and _arrays.is_autocast():
             q, k, v = _arrays.cast(q, k, v, dtype=self._plan.dtype)
+        if _arrays.is_foreign(q):
+            mine = _foreign.import_named(q=q, k=k, v=v, sink=sink)
+            return _foreign.export(self(*mine[:3], scale=scale, sink=mine[3]), q)
         dtype = getattr(q, "dtype", None)
         if dtype is not self._plan.dtype and _arrays.type_name(dtype) != problem.type:
             raise Error(
@@ -425,7 +438,8 @@ def compile(
         dtype, head_dim, value_dim, causal, window, scale, sink, return_lse, name
     )
     source = Source(problem, score, mask, _scan(score, mask), name)
-    return Attention(_make_plan(source, _check_options(options, name)), layout, source.arrays)
+    plan = _make_plan(source, _check_options(options, name))
+    return Attention(plan, layout, _foreign.import_all(source.arrays))
 
 
 def explain(

@@ -26,7 +26,7 @@ Path = Tuple[str, ...]
 Paths = Optional[Tuple[Path, ...]]
 
 PLAIN = (int, float, bool, str, bytes, complex, type(None))
-LIBRARIES = (__name__.partition(".")[0], "numpy", "torch", "math", "ml_dtypes")
+LIBRARIES = (__name__.partition(".")[0], "numpy", "torch", "jax", "math", "ml_dtypes")
 # Classes and functions of these compute from their arguments alone, apart from those below.
 _PURE = (*LIBRARIES, "builtins", "functools", "operator", "_operator", "_functools", "itertools")
 _IMPURE = frozenset(
@@ -162,6 +162,8 @@ def is_of_library(x: Any) -> bool:
 
 def is_fixed(value: Any) -> bool:
     """A class or a function whose meaning does not change."""
+    if is_of_jax(value):
+        return True
     if isinstance(value, type):
         return (value.__module__ or "").partition(".")[0] in _PURE
     if isinstance(value, types.BuiltinFunctionType):
@@ -175,6 +177,13 @@ def is_fixed(value: Any) -> bool:
     kind = type(value)
     is_numpy = is_of_library(kind) and kind.__name__ in ("ufunc", "_ArrayFunctionDispatcher")
     return is_numpy and value.__name__ in _operations.BY_NAME
+
+
+def is_of_jax(value: Any) -> bool:
+    """A function of JAX that attn has too: JAX's own take no symbols."""
+    module = getattr(value, "__module__", None)
+    is_jax = isinstance(module, str) and module.partition(".")[0] == "jax"
+    return is_jax and callable(value) and getattr(value, "__name__", "") in _operations.BY_NAME
 
 
 def as_function(value: Any) -> Any:
@@ -332,6 +341,8 @@ class Scan:
         # What the key names by its address.
         self.keep: List[Any] = []
         self.is_volatile = False
+        # Some array is of a library that attn does not know.
+        self.is_foreign = False
         # Functions and lists, by the order in which they were met.
         self._seen: Dict[Any, int] = {}
         for function in functions:
@@ -343,12 +354,14 @@ class Scan:
         if kind in PLAIN:
             # -0.0 == 0.0 and nan != nan: a float is its text.
             self.key.append((kind, repr(value) if kind in (float, complex) else value))
-        elif kind is types.FunctionType:
+        elif kind is types.FunctionType and not is_of_jax(value):
             self._visit_function(value)
         elif _arrays.is_array(value):
+            self.is_foreign |= _arrays.is_foreign(value)
             self.arrays.append(value)
             self.key.append((value.dtype, len(value.shape)))
         elif kind is Captured:
+            self.is_foreign |= _arrays.is_foreign(value.array)
             self.arrays.append(value.array)
             self.key.append((value.array.dtype, len(value.array.shape), value.is_sorted))
         elif kind in (tuple, list):

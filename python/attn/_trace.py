@@ -30,6 +30,7 @@ from ._scan import (
     children,
     is_fixed,
     is_holder,
+    is_of_jax,
     is_of_library,
     reads,
     uses_of,
@@ -427,6 +428,8 @@ class Trace:
         kind = type(value)
         if kind in PLAIN:
             return value
+        if is_of_jax(value):
+            return _of_jax_or_symbols(value)
         if kind is types.FunctionType:
             return self._copy(value, slots)
         if _arrays.is_array(value):
@@ -451,7 +454,7 @@ class Trace:
         if is_fixed(value) or isinstance(value, enum.Enum) or not is_holder(value):
             return value
         if kind is types.ModuleType and is_of_library(value):
-            return value
+            return _JaxModule(value) if value.__name__.partition(".")[0] == "jax" else value
         if paths is not None:
             seen = [(path, x) for path, x in reads(value, paths) if x is not UNSEEN]
             known = {path: self.substitute(x, path[-1], slots) for path, x in seen}
@@ -609,6 +612,30 @@ class _LazyScalar(Operand):
 
     def item(self) -> Symbol:
         return self._attn_symbol()
+
+
+class _JaxModule:
+    """jax.numpy, jax.nn or jax.lax, whose functions also take symbols."""
+
+    def __init__(self, module: Any) -> None:
+        self._module = module
+
+    def __getattr__(self, name: str) -> Any:
+        value = getattr(self._module, name)
+        if isinstance(value, types.ModuleType):
+            return _JaxModule(value)
+        return _of_jax_or_symbols(value) if is_of_jax(value) else value
+
+
+def _of_jax_or_symbols(function: Any) -> Callable:
+    replacement = _operations.BY_NAME[function.__name__]
+
+    def call(*values: Any, **options: Any) -> Any:
+        if any(isinstance(x, (Operand, Proxy)) for x in (*values, *options.values())):
+            return replacement(*values, **options)
+        return function(*values, **options)
+
+    return call
 
 
 def _either(original: Any, replacement: Callable) -> Callable:

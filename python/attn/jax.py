@@ -1,0 +1,488 @@
+"""Attention inside of JAX's programs, on the CPU:
+
+    output = jax.jit(attn.jax.attention, static_argnames="is_causal")(q, k, v, is_causal=True)
+
+A kernel is a custom call of XLA: jit, grad, vmap and shard_map work, and arrays that are sharded over
+the batch or the heads stay where they are. attn.attention itself takes JAX's arrays too, outside of
+transforms.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Tuple
+
+import jax
+import jax.numpy as jnp
+import numpy
+from jax.custom_batching import custom_vmap
+from jax.custom_derivatives import SymbolicZero
+from jax.experimental.custom_partitioning import custom_partitioning
+from jax.sharding import NamedSharding, PartitionSpec
+
+from ._library import Error, OptionTexts, library, option_texts, refuse
+from ._plan import _compile, remember
+from ._scan import Scan
+from ._source import Source, Text, make_problem
+from .integrations._tables import read_table
+
+_TARGET = "attn_run"
+jax.ffi.register_ffi_target(_TARGET, jax.ffi.pycapsule(library.attn_xla_run), platform="cpu")
+
+# ===- One custom call --------------------------------------------------------------------------===#
+
+# Dimensions by letters: batch, heads, rows, keys, D of q and k, Dv of v, heads of k; "?" is one of a
+# captured array. Matrices are (B, S, H, D), as JAX has them.
+_Q, _K, _V, _O, _LSE, _SINK = "bmhd", "bngd", "bnge", "bmhe", "bhm", "h"
+
+
+_BATCH, _HEAD = -1, -2
+
+
+class _Part(NamedTuple):
+    source: str
+    order: Tuple[int, ...]
+
+
+class _Call(NamedTuple):
+    """A kernel, and the dimensions of what it takes and gives."""
+
+    source: str
+    options: OptionTexts
+    arguments: Tuple[str, ...]
+    # With the type, or None for that of q.
+    results: Tuple[Tuple[str, Optional[str]], ...]
+    # Its functions read the batch or the head: a part of these has other indices.
+    reads_batch: bool
+    reads_head: bool
+    # The kernel for a part, which adds where it begins, and the position of each of its arguments
+    # here, or _BATCH or _HEAD.
+    part: Optional["_Part"]
+
+    def shapes(self, arrays: Tuple) -> List[Any]:
+        extents: Dict[str, int] = {}
+        for dims, x in zip(self.arguments, arrays):
+            extents.update(zip(dims, x.shape))
+        return [
+            jax.ShapeDtypeStruct([extents[x] for x in dims], type_ or arrays[0].dtype)
+            for dims, type_ in self.results
+        ]
+
+    def run(self, *arrays: Any) -> Tuple:
+        dims = [*self.arguments, *[dims for dims, _ in self.results]]
+        lines = "\n".join(f"{name.replace('_', '-')}={text}" for name, text in self.options)
+        call = jax.ffi.ffi_call(_TARGET, self.shapes(arrays))
+        swapped = "".join("s" if x in (_Q, _K, _V, _O) else "." for x in dims)
+        return tuple(call(*arrays, source=self.source, options=lines, swapped=swapped))
+
+    def run_part(self, batch: Any, head: Any, arrays: Tuple) -> Tuple:
+        """On the part of batch and heads that begins there."""
+        if self.part is None:
+            return self.run(*arrays)
+        begins = {_BATCH: jnp.asarray(batch, jnp.int32), _HEAD: jnp.asarray(head, jnp.int32)}
+        order = self.part.order
+        dims = tuple("" if i < 0 else self.arguments[i] for i in order)
+        call = self._replace(source=self.part.source, arguments=dims, part=None)
+        return call.run(*[begins[i] if i < 0 else arrays[i] for i in order])
+
+
+# ===- Transforms -------------------------------------------------------------------------------===#
+
+
+def _find_rule(call: _Call, heads_of_k: int, group: int) -> Tuple[str, Dict[str, int]]:
+    """Shardy's rule of a call, and sizes: heads of q are (heads of k, group)."""
+    split = group > 1 and heads_of_k > 1
+    heads = "(g x)" if split else "h" if group > 1 else "g"
+    names = iter(f"y{i}" for i in range(1000))
+
+    def write(dims: str) -> str:
+        return " ".join(heads if x == "h" else next(names) if x == "?" else x for x in dims)
+
+    arguments = ", ".join(write(dims) for dims in call.arguments)
+    results = ", ".join(write(dims) for dims, _ in call.results)
+    return f"{arguments} -> {results}", {"x": group} if split else {}
+
+
+@functools.lru_cache(maxsize=512)
+def _partition(call: _Call, heads_of_k: int, group: int) -> Callable:
+    """The call on parts of the batch and the heads, where its functions allow it."""
+
+    @custom_partitioning
+    def run(*arrays: Any) -> Tuple:
+        return call.run(*arrays)
+
+    def split(mesh: Any, arguments: Any, results: Any) -> Tuple:
+        # q's sharding decides; a dimension of it that cannot be split is gathered.
+        spec = (*arguments[0].sharding.spec, None, None, None, None)
+        places = {"b": spec[0], "h": spec[2], "g": spec[2]}
+        if call.part is None and call.reads_batch:
+            places["b"] = None
+        if heads_of_k == 1:
+            # All heads share it.
+            places["g"] = None
+        elif not _divides(mesh, spec[2], heads_of_k):
+            places["h"] = places["g"] = None
+        if call.part is None and call.reads_head:
+            places["h"] = places["g"] = None
+
+        def place(dims: str) -> NamedSharding:
+            return NamedSharding(mesh, PartitionSpec(*[places.get(x) for x in dims]))
+
+        def run_part(*arrays: Any) -> Tuple:
+            extents = arrays[0].shape
+            begins = [_find_begin(places[x], extents[i]) for x, i in (("b", 0), ("h", 2))]
+            results = []
+            for x, (dims, _) in zip(call.run_part(*begins, arrays), call.results):
+                # What has no batch is a sum over it; what heads share is one over them.
+                x = x if "b" in dims or places["b"] is None else jax.lax.psum(x, places["b"])
+                is_shared = "g" in dims and places["g"] != places["h"]
+                results.append(jax.lax.psum(x, places["h"]) if is_shared else x)
+            return tuple(results)
+
+        wanted = tuple(place(dims) for dims in call.arguments)
+        return mesh, run_part, tuple(place(dims) for dims, _ in call.results), wanted
+
+    rule, sizes = _find_rule(call, heads_of_k, group)
+    run.def_partition(partition=split, sharding_rule=rule, **sizes)
+    return run
+
+
+def _find_begin(axes: Any, extent: int) -> Any:
+    """Of this device's part of a dimension, in which it has `extent`."""
+    return 0 if axes is None else jax.lax.axis_index(axes) * extent
+
+
+def _divides(mesh: Any, axes: Any, extent: int) -> bool:
+    names = axes if isinstance(axes, tuple) else () if axes is None else (axes,)
+    count = 1
+    for name in names:
+        count *= mesh.shape[name]
+    return extent % count == 0
+
+
+@functools.lru_cache(maxsize=512)
+def _bind(call: _Call) -> Callable:
+    """The call as vmap takes it: a mapped dimension is a part of the batch."""
+
+    @custom_vmap
+    def run(*arrays: Any) -> Tuple:
+        heads, heads_of_k = arrays[0].shape[2], arrays[1].shape[2]
+        return _partition(call, heads_of_k, heads // heads_of_k)(*arrays)
+
+    @run.def_vmap
+    def fold(size: int, is_mapped: List[bool], *arrays: Any) -> Tuple:
+        has_batch = ["b" in dims for dims in call.arguments]
+        is_mapped = [bool(x) for x in is_mapped]
+        of_batch = all(has for has, mapped in zip(has_batch, is_mapped) if mapped)
+        if call.reads_batch or not of_batch or not all("b" in x for x, _ in call.results):
+            # One after the other: each has a captured array, or a gradient, of its own.
+            def run_one(mapped: List[Any]) -> Tuple:
+                each = iter(mapped)
+                return run(*[next(each) if m else x for x, m in zip(arrays, is_mapped)])
+
+            found = jax.lax.map(run_one, [x for x, m in zip(arrays, is_mapped) if m])
+            return found, (True,) * len(found)
+        folded = []
+        for x, has, mapped in zip(arrays, has_batch, is_mapped):
+            if has:
+                whole = x if mapped else jnp.broadcast_to(x, (size, *x.shape))
+                x = whole.reshape(size * whole.shape[1], *whole.shape[2:])
+            folded.append(x)
+        found = [x.reshape(size, x.shape[0] // size, *x.shape[1:]) for x in run(*folded)]
+        return tuple(found), (True,) * len(found)
+
+    return run
+
+
+# ===- Gradients --------------------------------------------------------------------------------===#
+
+
+class _Traced(NamedTuple):
+    """What is compiled for."""
+
+    text: Text
+    options: OptionTexts
+    ranks: Tuple[int, ...]
+    # For parts of the batch and the heads: which of its captures is which of these.
+    part: Optional[Tuple[Text, Tuple[int, ...]]]
+
+    def given(self) -> Tuple[str, ...]:
+        problem = self.text.problem
+        numbers = ("",) * problem.has_scale + (_SINK,) * problem.has_sink
+        return (_Q, _K, _V, *numbers, *["?" * rank for rank in self.ranks])
+
+    def _call(self, write: Callable, last: Tuple, results: Tuple) -> Callable:
+        source = write(self.text)
+        _compile(source, (*self.options, ("device", "cpu")))
+        reads = _find_reads(self.text)
+        given, part = self.given(), None
+        if self.part is not None and any(reads):
+            text, captured = self.part
+            first, end = len(given) - len(self.ranks), len(given)
+            order = [*range(first), *[i if i < 0 else first + i for i in captured]]
+            part = _Part(write(text), (*order, *range(end, end + len(last))))
+        return _bind(_Call(source, self.options, (*given, *last), results, *reads, part))
+
+    def forward(self) -> Callable:
+        return self._call(lambda text: text.forward, (), ((_O, None), (_LSE, "float32")))
+
+    def gradient(self, wanted: Tuple[str, ...], has_lse_gradient: bool) -> Callable:
+        kinds = {"query": (_Q, None), "key": (_K, None), "value": (_V, None)}
+        results = tuple(kinds.get(name, (_SINK, "float32")) for name in wanted)
+        last = (_O, _LSE, _O) + (_LSE,) * has_lse_gradient
+        return self._call(lambda text: text.gradient(wanted, has_lse_gradient), last, results)
+
+
+def _find_reads(text: Text) -> List[bool]:
+    """Whether the regions read b, h."""
+    words = set()
+    for line in text.regions:
+        if not line.endswith("{"):
+            words.update(re.findall(r"%\w+", line))
+    return ["%b" in words, "%h" in words]
+
+
+def _refuse_second(run: Callable) -> Callable:
+    @jax.custom_jvp
+    def once(*arrays: Any) -> Tuple:
+        return run(*arrays)
+
+    @once.defjvp
+    def refuse_tangents(primals: Tuple, tangents: Tuple) -> None:
+        raise Error(
+            "invalid argument",
+            "attention: expected first derivatives, got a second one: there is no such kernel",
+            "use jax.nn.dot_product_attention",
+        )
+
+    return once
+
+
+@functools.lru_cache(maxsize=512)
+def _differentiate(traced: _Traced) -> Callable:
+    """(q, k, v, numbers, captures) -> (output, lse): numbers are the scale and the sink that the
+    problem has."""
+    names = ("query", "key", "value")
+
+    @jax.custom_vjp
+    def attend(q: Any, k: Any, v: Any, numbers: List, captures: List) -> Tuple:
+        return traced.forward()(q, k, v, *numbers, *captures)
+
+    def forward(*arguments: Any) -> Tuple:
+        is_wanted = [x.perturbed for x in arguments[:3]]
+        problem = traced.text.problem
+        numbers_wanted = [x.perturbed for x in arguments[3]]
+        if problem.has_sink:
+            is_wanted.append(numbers_wanted.pop())
+        if any(numbers_wanted):
+            refuse("scale", "a number without gradient", "one that JAX differentiates", "scale q")
+        if any(x.perturbed for x in arguments[4]):
+            refuse(
+                "score and mask",
+                "captured arrays, bias and mask without gradients",
+                "one that JAX differentiates",
+                "use jax.lax.stop_gradient, or add it to q k^T outside of attn",
+            )
+        given = [[x.value for x in group] for group in (arguments[:3], *arguments[3:])]
+        found = attend(*given[0], *given[1:])
+        # JAX keeps arrays: a flag is the place of an empty tuple.
+        flags = tuple(() if x else None for x in is_wanted)
+        return found, (given, found, flags)
+
+    def backward(kept: Any, gradients: Tuple) -> Tuple:
+        (given, numbers, captures), (output, lse), flags = kept
+        of = names + (("sink",) if traced.text.problem.has_sink else ())
+        wanted = tuple(name for name, flag in zip(of, flags) if flag is not None)
+        d_output, d_lse = gradients
+        has_lse = not isinstance(d_lse, SymbolicZero)
+        found: Dict[str, Any] = {}
+        if wanted and not (isinstance(d_output, SymbolicZero) and not has_lse):
+            if isinstance(d_output, SymbolicZero):
+                d_output = jnp.zeros(output.shape, output.dtype)
+            last = (output, lse, d_output) + ((d_lse,) if has_lse else ())
+            run = _refuse_second(traced.gradient(wanted, has_lse))
+            found = dict(zip(wanted, run(*given, *numbers, *captures, *last)))
+        of_numbers: List[Any] = [None] * len(numbers)
+        if "sink" in of:
+            of_numbers[-1] = found.get("sink")
+        return (*[found.get(x) for x in names], of_numbers, [None] * len(captures))
+
+    attend.defvjp(forward, backward, symbolic_zeros=True)
+    return jax.jit(attend)
+
+
+# ===- Calls ------------------------------------------------------------------------------------===#
+
+_traced: Dict[Any, Tuple[_Traced, List[Any], List[int]]] = {}
+
+
+def _trace(
+    q: Any, v: Any, causal: Any, numbers: Tuple, functions: Tuple, options: Any
+) -> Tuple[_Traced, List[Any]]:
+    """What to compile for a call, and the arrays that its functions captured."""
+    score, mask = functions
+    texts = option_texts(options)
+    scan = Scan(*[function for function in functions if function is not None])
+    key = (q.dtype, q.shape[-1], v.shape[-1], causal, *numbers, texts, score is None, *scan.key)
+    found = None if scan.is_volatile else _traced.get(key)
+    if found is None:
+        shape = q.shape[-1], v.shape[-1]
+        problem = make_problem(q.dtype, *shape, causal, None, *numbers, True, "cpu")
+        source = Source(problem, score, mask, scan, "cpu")
+        ranks = tuple(c.rank for c in source.captures)
+        if source.is_volatile:
+            return _Traced(source.text, texts, ranks, None), source.arrays
+        slots = [c.slot for c in source.captures]
+        part = _trace_part(problem, functions, slots) if any(_find_reads(source.text)) else None
+        traced = _Traced(source.text, texts, ranks, part)
+        found = traced, scan.keep, slots
+        remember(_traced, key, found)
+    return found[0], [scan.arrays[slot] for slot in found[2]]
+
+
+def _trace_part(
+    problem: Any, functions: Tuple, slots: List
+) -> Optional[Tuple[Text, Tuple[int, ...]]]:
+    """The same on a part of the batch and the heads, and which of `slots` its captures are."""
+    batch, head = numpy.zeros((), numpy.int32), numpy.zeros((), numpy.int32)
+    score, mask = functions
+    shifted_score = score and (lambda s, b, h, q, kv: score(s, b + batch, h + head, q, kv))
+    shifted_mask = mask and (lambda b, h, q, kv: mask(b + batch, h + head, q, kv))
+    scan = Scan(*[function for function in (shifted_score, shifted_mask) if function is not None])
+    source = Source(problem, shifted_score, shifted_mask, scan, "cpu")
+    if source.is_volatile:
+        return None
+    # Slots count arrays in the order of the functions, which is the same but for these two.
+    known: List[int] = []
+    for array in scan.arrays:
+        seen = len([x for x in known if x >= 0])
+        known.append(_BATCH if array is batch else _HEAD if array is head else seen)
+    places = [known[c.slot] for c in source.captures]
+    return source.text, tuple(x if x < 0 else slots.index(x) for x in places)
+
+
+def _to_4d(x: Any, name: str) -> Any:
+    x = jnp.asarray(x)
+    if x.ndim not in (3, 4):
+        refuse(name, "(B, S, H, D) or (S, H, D)", f"shape {x.shape}")
+    return x if x.ndim == 4 else x[None]
+
+
+def _to_table(x: Any, name: str, whole: Tuple[int, ...]) -> Any:
+    x = jnp.asarray(x)
+    x = x[None] if x.ndim == 3 else x
+    if x.ndim != 4 or any(extent not in (1, most) for extent, most in zip(x.shape, whole)):
+        refuse(name, f"a shape that broadcasts to {whole}", x.shape)
+    return x
+
+
+def _both(first: Optional[Callable], second: Callable) -> Callable:
+    if first is None:
+        return second
+    return lambda b, h, q, kv: first(b, h, q, kv) & second(b, h, q, kv)
+
+
+def _make_mask(
+    mask: Any, whole: Tuple, lengths: Tuple[Any, Any], window: Any
+) -> Optional[Callable]:
+    """One function of all that drops keys; None if nothing does."""
+    keep: Optional[Callable] = None
+    if callable(mask):
+        keep = mask
+    elif mask is not None:
+        table = _to_table(mask, "mask", whole)
+        if table.dtype != jnp.bool_:
+            refuse("mask", "bools", table.dtype, "give what is added as bias=")
+        keep = read_table(table)
+    queries, keys = (None if x is None else jnp.asarray(x) for x in lengths)
+    for name, x in (("query_seq_lengths", queries), ("key_value_seq_lengths", keys)):
+        if x is not None and x.shape != whole[:1]:
+            refuse(name, f"a shape of {whole[:1]}", x.shape)
+    if queries is not None:
+        keep = _both(keep, lambda b, h, q, kv: q < queries[b])
+    if keys is not None:
+        keep = _both(keep, lambda b, h, q, kv: kv < keys[b])
+    if window is not None:
+        left, right = (window, window) if isinstance(window, int) else window
+        keep = _both(keep, lambda b, h, q, kv: (q <= kv + left) & (q >= kv - right))
+    return keep
+
+
+def attention(
+    query: Any,
+    key: Any,
+    value: Any,
+    bias: Any = None,
+    mask: Any = None,
+    *,
+    scale: Optional[float] = None,
+    is_causal: bool = False,
+    query_seq_lengths: Any = None,
+    key_value_seq_lengths: Any = None,
+    local_window_size: Any = None,
+    implementation: Optional[str] = None,
+    return_residual: bool = False,
+    score: Optional[Callable] = None,
+    sink: Any = None,
+    options: Optional[Mapping[str, object]] = None,
+) -> Any:
+    """jax.nn.dot_product_attention: the same arguments, shapes and results, but that rows which keep
+    no key give 0 and a residual of -inf. Beyond it:
+
+    Args:
+        bias: also score(s, b, h, q, kv), as for attn.attention.
+        mask: also mask(b, h, q, kv), as for attn.attention.
+        score: another name for a bias that is a function.
+        sink: (N,), one more logit for each head that has no value.
+        value: may have more or fewer columns than key.
+        options: of the compiler, as for attn.attention.
+
+    Functions are traced by attn: arrays that they capture, also those that JAX traces, are indexed
+    down to one element; operators of Python, functions of attn and of jax.numpy work on it. Masks and
+    biases given as arrays are read as they are, never broadcast.
+
+    Gradients follow for query, key, value and sink, the first ones. Under jax.vmap a mapped dimension
+    is a part of the batch; with functions that read b, or captured arrays that are mapped, calls
+    follow one another. Arrays sharded over the batch or the heads stay so; captured ones are gathered.
+    Runs on the CPU; elsewhere XLA says that the call is not implemented.
+
+    Raises:
+        Error: an argument that does not fit, or a function that cannot be traced.
+    """
+    if implementation is not None:
+        refuse("implementation", "None", repr(implementation), "use jax.nn.dot_product_attention")
+    q, k, v = (_to_4d(x, name) for x, name in ((query, "query"), (key, "key"), (value, "value")))
+    (b, m, h, _), (_, n, g, _) = q.shape, k.shape
+    if k.shape != (b, n, g, q.shape[3]) or v.shape[:3] != (b, n, g) or g == 0 or h % g:
+        refuse(
+            "query, key and value",
+            "(B, T, N, H), (B, S, K, H) and (B, S, K, Hv) with N a multiple of K",
+            f"{q.shape}, {k.shape} and {v.shape}",
+        )
+    for name, x in (("key", k), ("value", v)):
+        if x.dtype != q.dtype:
+            refuse(name, f"elements of {q.dtype} as in query", x.dtype)
+    whole = (b, h, m, n)
+    if callable(bias):
+        score, bias = bias, None
+    if bias is not None:
+        table, first = read_table(_to_table(bias, "bias", whole)), score
+        score = lambda s, b, h, q, kv: (  # noqa: E731
+            (s if first is None else first(s, b, h, q, kv)) + table(b, h, q, kv)
+        )
+    lengths = query_seq_lengths, key_value_seq_lengths
+    keep = _make_mask(mask, whole, lengths, local_window_size)
+    has = scale is not None, sink is not None
+    causal = "top_left" if is_causal else False
+    traced, captured = _trace(q, v, causal, has, (score, keep), options)
+    numbers = [] if scale is None else [jnp.asarray(scale, jnp.float32)]
+    if sink is not None:
+        numbers.append(jnp.asarray(sink, jnp.float32))
+    output, lse = _differentiate(traced)(q, k, v, numbers, [jnp.asarray(x) for x in captured])
+    if query.ndim == 3:
+        output = output[0]
+    if not return_residual:
+        return output
+    residual = jax.lax.stop_gradient(lse.swapaxes(1, 2).astype(k.dtype))
+    return output, residual[0] if query.ndim == 3 else residual
