@@ -9,6 +9,7 @@ it is needed.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import json
 from typing import Any, Dict, List, Optional, Tuple
 
@@ -20,7 +21,7 @@ from . import _arrays
 from ._gradient import Given
 from ._library import Error, option_texts
 from ._plan import Plan, remember
-from ._source import Problem, Text, make_problem
+from ._source import Problem, Text, make_problem, reads
 
 # ===- Source text ------------------------------------------------------------------------------===#
 
@@ -175,9 +176,21 @@ def _refuse_mapped(sink_dim: Any, captures_dims: Any) -> None:
         )
 
 
+@functools.lru_cache(maxsize=512)
+def _reads_batch(source: str) -> bool:
+    """Whether functions read b: then what is mapped cannot be a part of the batch."""
+    return reads(json.loads(source)["regions"], "b")
+
+
 @register_vmap("attn::forward", lib=_registry)
 def _(info, in_dims, q, k, v, sink, captures, *options):  # type: ignore[no-untyped-def]
     _refuse_mapped(in_dims[3], in_dims[4])
+    if _reads_batch(options[0]):
+        parts = [
+            [_take(x, dim, i) for x, dim in zip((q, k, v), in_dims)] for i in range(info.batch_size)
+        ]
+        each = [torch.ops.attn.forward(*part, sink, captures, *options) for part in parts]
+        return tuple(torch.stack(x) for x in zip(*each)), (0, 0)
     folded = [_fold(x, dim, info.batch_size) for x, dim in zip((q, k, v), in_dims)]
     output, lse = torch.ops.attn.forward(*folded, sink, captures, *options)
     parts = (info.batch_size, -1)
@@ -214,6 +227,9 @@ def _(  # type: ignore[no-untyped-def]
         return torch.ops.attn.backward(*x[:5], sink, captures, *x[5:], *options)
 
     matrices = (d_output, d_lse, q, k, v, output, lse)
+    if _reads_batch(source):
+        found = [run(lambda x, dim, i=i: _take(x, dim, i), wanted) for i in range(size)]
+        return [torch.stack(x) for x in zip(*found)], [0] * sum(wanted)
     found = run(lambda x, dim: _fold(x, dim, size), [*wanted[:3], False])
     results = [x.unflatten(0, (size, -1)) for x in found]
     if wanted[3]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import operator
+import re
 from dataclasses import dataclass
-from typing import Any, List, Optional, Tuple
+from typing import Any, Iterable, List, Optional, Tuple
 
 from . import _arrays
 from ._library import Error
@@ -162,6 +163,12 @@ class Text:
     def _optional(self) -> str:
         text = " scale(%scale)" if self.problem.has_scale else ""
         return text + (f" sink(%sink : {_SINK})" if self.problem.has_sink else "")
+
+
+def reads(regions: Iterable[str], letter: str) -> bool:
+    """Whether the functions of a Text read b, h, m or n."""
+    body = [line for line in regions if not line.endswith("{")]
+    return any(f"%{letter}" in re.findall(r"%\w+", line) for line in body)
 
 
 class Source:

@@ -10,7 +10,6 @@ transforms.
 from __future__ import annotations
 
 import functools
-import re
 from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Tuple
 
 import jax
@@ -24,7 +23,7 @@ from jax.sharding import NamedSharding, PartitionSpec
 from ._library import Error, OptionTexts, library, option_texts, refuse
 from ._plan import _compile, remember
 from ._scan import Scan
-from ._source import Source, Text, make_problem
+from ._source import Source, Text, make_problem, reads
 from .integrations._tables import read_table
 
 _TARGET = "attn_run"
@@ -215,14 +214,14 @@ class _Traced(NamedTuple):
     def _call(self, write: Callable, last: Tuple, results: Tuple) -> Callable:
         source = write(self.text)
         _compile(source, (*self.options, ("device", "cpu")))
-        reads = _find_reads(self.text)
+        read = [reads(self.text.regions, x) for x in "bh"]
         given, part = self.given(), None
-        if self.part is not None and any(reads):
+        if self.part is not None and any(read):
             text, captured = self.part
             first, end = len(given) - len(self.ranks), len(given)
             order = [*range(first), *[i if i < 0 else first + i for i in captured]]
             part = _Part(write(text), (*order, *range(end, end + len(last))))
-        return _bind(_Call(source, self.options, (*given, *last), results, *reads, part))
+        return _bind(_Call(source, self.options, (*given, *last), results, *read, part))
 
     def forward(self) -> Callable:
         return self._call(lambda text: text.forward, (), ((_O, None), (_LSE, "float32")))
@@ -232,15 +231,6 @@ class _Traced(NamedTuple):
         results = tuple(kinds.get(name, (_SINK, "float32")) for name in wanted)
         last = (_O, _LSE, _O) + (_LSE,) * has_lse_gradient
         return self._call(lambda text: text.gradient(wanted, has_lse_gradient), last, results)
-
-
-def _find_reads(text: Text) -> List[bool]:
-    """Whether the regions read b, h."""
-    words = set()
-    for line in text.regions:
-        if not line.endswith("{"):
-            words.update(re.findall(r"%\w+", line))
-    return ["%b" in words, "%h" in words]
 
 
 def _refuse_second(run: Callable) -> Callable:
@@ -334,7 +324,8 @@ def _trace(
         if source.is_volatile:
             return _Traced(source.text, texts, ranks, None), source.arrays
         slots = [c.slot for c in source.captures]
-        part = _trace_part(problem, functions, slots) if any(_find_reads(source.text)) else None
+        has_places = any(reads(source.text.regions, x) for x in "bh")
+        part = _trace_part(problem, functions, slots) if has_places else None
         traced = _Traced(source.text, texts, ranks, part)
         found = traced, scan.keep, slots
         remember(_traced, key, found)

@@ -141,6 +141,22 @@ def test_vmap(dims):
         assert is_close(got[i], causal(*each))
 
 
+def test_vmap_of_functions_that_read_the_batch():
+    q, k, v = inputs()
+    lengths = torch.tensor([7, 30])
+    many = torch.stack([q, q + 1, q - 1])
+
+    def call(q):
+        return attn.attention(q, k, v, mask=lambda b, h, i, j: (j < lengths[b]) & (j <= i + 9 * b))
+
+    def gradient(q):
+        return torch.func.grad(lambda q: call(q).square().sum())(q)
+
+    for function in (call, gradient):
+        wanted = torch.stack([function(x) for x in many])
+        assert torch.equal(torch.vmap(function)(many), wanted)
+
+
 def test_gradients_of_each_sample():
     q, k, v = inputs()
     sink = torch.randn(4)
