@@ -3,6 +3,7 @@
 
     kernel_hashes.py build/dev/bin             # says which kernels changed; exits with 1 if any did
     kernel_hashes.py build/dev/bin --update    # writes the list anew
+    kernel_hashes.py build/dev/bin --emitted FOLDER    # takes what ExecutionTest --emit=FOLDER wrote, which saves a minute
 
 A change that should leave kernels alone leaves this list alone. One that should not updates it in the same commit, so
 that the commit says which kernels it touched. `bench/gpu/revisions.py` measures what the change is worth.
@@ -22,21 +23,28 @@ LIST = HERE / "kernels.sha256"
 REVISIONS = HERE.parent.parent / "bench" / "gpu" / "revisions.py"
 
 
-def emit(binaries: Path, folder: Path) -> None:
-    """Random configurations are left out: their generator changes more often than kernels do."""
-    (folder / "acceptance").mkdir()
-    tests = [binaries / "ExecutionTest", "--device=cuda", f"--emit={folder / 'acceptance'}", "--random=0",
-             "--gtest_filter=-*Random*", "--gtest_brief=1"]
-    revisions = [sys.executable, REVISIONS, "emit", folder / "revisions", "--bin", binaries]
-    for command in (tests, revisions):
-        subprocess.run([str(part) for part in command], check=True, stdout=subprocess.DEVNULL)
+def run(*command: object) -> None:
+    subprocess.run([str(part) for part in command], check=True, stdout=subprocess.DEVNULL)
+
+
+def emit_acceptance(binaries: Path, folder: Path) -> Path:
+    run(binaries / "ExecutionTest", "--device=cuda", f"--emit={folder}", "--random=0", "--gtest_filter=-*Random*", "--gtest_brief=1")
+    return folder
+
+
+def emit_revisions(binaries: Path, folder: Path) -> Path:
+    run(sys.executable, REVISIONS, "emit", folder, "--bin", binaries)
+    return folder
 
 
 def hash_acceptance(folder: Path) -> Dict[str, str]:
-    """Files are numbered through all tests; here each test counts its own, so that a new test renames no others."""
+    """Files are numbered through all tests; here each test counts its own, so that a new test renames no others.
+
+    Random configurations are left out: their generator changes more often than kernels do.
+    """
     hashes: Dict[str, str] = {}
     counts: Dict[str, int] = collections.Counter()
-    numbered = [(path.stem.rpartition("."), path) for path in folder.glob("*.ptx")]
+    numbered = [(path.stem.rpartition("."), path) for path in folder.glob("*.ptx") if "Random" not in path.stem]
     for (test, _, _), path in sorted(numbered, key=lambda entry: int(entry[0][2])):
         counts[test] += 1
         hashes[f"acceptance/{test}/{counts[test]}"] = hash_file(path)
@@ -68,11 +76,12 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("bin", type=Path, help="the folder of attn-opt and ExecutionTest")
     parser.add_argument("--update", action="store_true", help="write the list anew")
+    parser.add_argument("--emitted", type=Path, help="where the acceptance list is emitted already")
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
-        emit(options.bin, Path(folder))
-        new = hash_acceptance(Path(folder, "acceptance"))
-        new.update({f"revisions/{path.stem}": hash_file(path) for path in Path(folder, "revisions").glob("*.ptx")})
+    with tempfile.TemporaryDirectory() as one, tempfile.TemporaryDirectory() as other:
+        new = hash_acceptance(options.emitted or emit_acceptance(options.bin, Path(one)))
+        revisions = emit_revisions(options.bin, Path(other)).glob("*.ptx")
+        new.update({f"revisions/{path.stem}": hash_file(path) for path in revisions})
     differences = compare(read(), new)
     if options.update:
         LIST.write_text("".join(f"{digest}  {name}\n" for name, digest in sorted(new.items())))
