@@ -19,7 +19,7 @@ from torch.utils.flop_counter import register_flop_formula
 
 from . import _arrays
 from ._gradient import Given
-from ._library import Error, option_texts
+from ._library import Error, OptionTexts, option_texts
 from ._plan import Plan, remember
 from ._source import Problem, Text, make_problem, reads
 
@@ -31,10 +31,20 @@ def write_source(plan: Plan) -> str:
     in the order of its captures."""
     if plan.source is None:
         problem = dataclasses.replace(plan.problem, return_lse=True)
-        pieces = dataclasses.asdict(dataclasses.replace(plan.text, problem=problem))
-        options = [option for option in plan.options if option[0] != "device"]
-        plan.source = json.dumps({**pieces, "given": plan.given, "options": options})
+        text = dataclasses.replace(plan.text, problem=problem)
+        plan.source = _write(text, plan.given, plan.options)
     return plan.source
+
+
+def write_text(text: Text, captures: List[Any], options: OptionTexts) -> str:
+    """The same of a text whose plan was not made, and its captures."""
+    given = [(c.name, c.type, c.element, c.rank, i, c.least) for i, c in enumerate(captures)]
+    return _write(text, given, options)
+
+
+def _write(text: Text, given: List[Tuple], options: OptionTexts) -> str:
+    texts = [option for option in options if option[0] != "device"]
+    return json.dumps({**dataclasses.asdict(text), "given": given, "options": texts})
 
 
 def _read_source(source: str, device: str) -> Plan:
@@ -437,6 +447,4 @@ def make_source(
     problem = make_problem(
         dtype, head_dim, value_dim, causal, window, has_scale, has_sink, True, device
     )
-    texts = [(name, text) for name, text in option_texts(options) if name != "device"]
-    pieces = dataclasses.asdict(Text(problem, (), (), ()))
-    return json.dumps({**pieces, "given": [], "options": texts})
+    return _write(Text(problem, (), (), ()), [], option_texts(options))

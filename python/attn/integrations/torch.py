@@ -15,9 +15,11 @@ from typing import Any, Callable, Counter, NamedTuple, Optional, Tuple
 
 import torch
 from torch.nn.attention.bias import CausalBias, CausalVariant
+from torch.nn.attention.flex_attention import AuxOutput
 
 import attn
 
+from .. import _flex_node
 from .._library import refuse
 from ._tables import read_table
 
@@ -272,8 +274,8 @@ def flex_attention(
     """torch.nn.attention.flex_attention.flex_attention: the same arguments and results.
 
     `block_mask` is PyTorch's or create_block_mask's of this module; its function is traced, its lists
-    of blocks are not read. Nothing need be compiled by torch.compile. Gradients follow for query, key
-    and value.
+    of blocks are not read. Nothing need be compiled by torch.compile; under it, fullgraph=True too, the
+    call is the operator attn::forward. Gradients follow for query, key and value.
     """
     _check_flex(query, key, block_mask, enable_gqa)
     mask = None if block_mask is None else block_mask.mask_mod
@@ -282,13 +284,22 @@ def flex_attention(
     wants_lse = return_lse or bool(return_aux is not None and return_aux.lse)
     if return_aux is not None and getattr(return_aux, "max_scores", False):
         refuse("return_aux", "lse", "max_scores", "attn keeps no row maxima")
-    result = attn.attention(
-        query, key, value, scale=scale, score=score_mod, mask=mask, return_lse=wants_lse
-    )
-    served["flex_attention"] += 1
-    if return_aux is None:
-        return result
-    from torch.nn.attention.flex_attention import AuxOutput
+    lse = None
+    if torch.compiler.is_dynamo_compiling() and not (score_mod is None and mask is None):
+        _flex_node.make_known()
+        score = _keep_score if score_mod is None else score_mod
+        output, lse = _flex_node.node(query, key, value, score, (mask,), scale, {})
+    else:
+        output = attn.attention(
+            query, key, value, scale=scale, score=score_mod, mask=mask, return_lse=wants_lse
+        )
+        served["flex_attention"] += 1
+        if wants_lse:
+            output, lse = output
+    if return_aux is not None:
+        return output, AuxOutput(lse=lse if wants_lse else None, max_scores=None)
+    return (output, lse) if wants_lse else output
 
-    output, lse = result if wants_lse else (result, None)
-    return output, AuxOutput(lse=lse, max_scores=None)
+
+def _keep_score(score: Any, b: Any, h: Any, q: Any, kv: Any) -> Any:
+    return score

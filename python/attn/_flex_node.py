@@ -1,0 +1,125 @@
+"""What torch.compile makes of flex_attention with functions: one node of the graph, in whose place
+attn::forward stands as soon as the graph is run on anything.
+
+Dynamo knows PyTorch's own flex_attention: it traces score and mask into graphs of scalars and lifts what
+they capture into lists of tensors. It is told that this node is of the same kind. The graphs are
+then run on attn's symbols, the lifted tensors being captured arrays.
+"""
+
+from __future__ import annotations
+
+from typing import Any, List, Tuple
+
+import torch
+from torch._higher_order_ops.flex_attention import flex_attention as _pytorch_node
+from torch._ops import HigherOrderOperator
+
+from . import _arrays, _operator
+from ._gradient import Given
+from ._library import refuse
+from ._operations import fail
+from ._scan import Captured, Scan
+from ._source import Source, make_problem
+from ._symbols import active
+
+_NAME = "attn_flex_attention"
+
+
+class _Interpreter(torch.fx.Interpreter):
+    """Runs a graph on symbols, which answer to functions of PyTorch themselves."""
+
+    def call_function(self, target: Any, args: Tuple, kwargs: Any) -> Any:
+        name = getattr(target, "__name__", "")
+        if name == "mod_index":
+            table, indices = args
+            return table[tuple(indices)]
+        return target(*args, **kwargs)
+
+    def call_method(self, target: str, args: Tuple, kwargs: Any) -> Any:
+        receiver, *others = args
+        function = getattr(receiver, target, None)
+        if function is None:
+            fail(f"expected a method that attn can compile, got .{target}()")
+        return function(*others, **kwargs)
+
+
+class _Function:
+    """One graph and what was lifted out of it."""
+
+    def __init__(self, graph: Any, lifted: Tuple, q: Any) -> None:
+        self.graph = graph
+        # Numbers that vary from call to call are captured like 0-d arrays.
+        self.lifted = [
+            x if isinstance(x, torch.Tensor) else q.new_full((), x, dtype=torch.int64)
+            for x in lifted
+        ]
+
+    def run(self, *symbols: Any) -> Any:
+        trace = active.trace
+        captured = [trace.proxy(Captured(x), f"c{i}", None) for i, x in enumerate(self.lifted)]
+        return _Interpreter(self.graph).run(*symbols, *captured)
+
+    def is_trivial(self) -> bool:
+        """Of a mask: whether it keeps everything; of a score: whether it is what it was given."""
+        output = next(node for node in self.graph.graph.nodes if node.op == "output").args[0]
+        node = output[0] if isinstance(output, (tuple, list)) else output
+        if getattr(node, "op", "") == "placeholder":
+            return node is next(iter(self.graph.graph.nodes))
+        return getattr(node, "target", "") == "new_ones"
+
+
+def _check_gradients(functions: List[_Function]) -> None:
+    for function in functions:
+        for x in function.lifted:
+            if x.requires_grad and torch.is_grad_enabled():
+                refuse(
+                    "score and mask",
+                    "captured tensors without gradient",
+                    "requires_grad=True: kernels give gradients of q, k and v",
+                    "detach() them",
+                )
+
+
+class _Node(HigherOrderOperator):
+    def __init__(self) -> None:
+        super().__init__(_NAME)
+
+    def __call__(
+        self,
+        query: Any,
+        key: Any,
+        value: Any,
+        score: Any,
+        block_mask: Tuple,
+        scale: Any,
+        options: Any,
+        of_score: Tuple = (),
+        of_mask: Tuple = (),
+    ) -> Any:
+        """As Dynamo writes it down. Returns (output, lse)."""
+        functions = [_Function(score, of_score, query), _Function(block_mask[-1], of_mask, query)]
+        _check_gradients(functions)
+        run_score, run_mask = (None if x.is_trivial() else x.run for x in functions)
+        device = str(query.device)
+        dtype, head_dim, value_dim = query.dtype, query.shape[-1], value.shape[-1]
+        has_scale = scale is not None
+        problem = make_problem(
+            dtype, int(head_dim), int(value_dim), False, None, has_scale, False, True, device
+        )
+        source = Source(problem, run_score, run_mask, Scan(), device)
+        text = _operator.write_text(source.text, source.captures, ())
+        given = Given(query, key, value, scale, None, False, [])
+        return _operator.apply(text, given, source.arrays, True)
+
+
+node = _Node()
+
+
+@torch.compiler.assume_constant_result
+def make_known() -> bool:
+    """Runs while Dynamo traces, which is imported by then."""
+    from torch._dynamo.variables import higher_order_ops as known
+
+    classes = known._hop_name_to_variable_class
+    classes[_NAME] = classes[_pytorch_node.__name__]
+    return True
