@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------------------------===//
 
 #include "lib/Compiler/Function.h"
+#include "lib/Target/CPU/Invoke.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/MathExtras.h"
@@ -115,7 +116,7 @@ private:
       packed *= std::max<int64_t>(view.shape[dim], 1);
     }
     if (isForHost)
-      addDescriptor(view, strides);
+      addDescriptor(words, view.data, ArrayRef(view.shape, rank), strides);
     return isEmpty ? Status() : checkStrides(value, view, strides);
   }
 
@@ -179,14 +180,6 @@ private:
       length = SaturatingAdd(length, last);
     }
     return {};
-  }
-
-  /// allocated and aligned pointer, offset, sizes, strides
-  void addDescriptor(const TensorView &view, ArrayRef<int64_t> strides) {
-    uint64_t address = reinterpret_cast<uintptr_t>(view.data);
-    words.append({address, address, 0});
-    words.append(view.shape, view.shape + view.rank);
-    words.append(strides.begin(), strides.end());
   }
 
   Status addScalar(const Value &value, const LaunchArgument &argument) {

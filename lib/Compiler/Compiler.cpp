@@ -11,6 +11,7 @@
 #include "lib/Compiler/Function.h"
 #include "lib/Pipelines/Pipelines.h"
 #include "lib/Registration/Registration.h"
+#include "lib/Target/CPU/Invoke.h"
 #include "lib/Target/CPU/ThreadPool.h"
 #include "mlir/IR/MLIRContext.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -91,11 +92,8 @@ Status CompiledFunction::run(LaunchArguments arguments, void *stream) const {
   Status status = flattenArguments(state->rules, arguments, words);
   if (!status.ok())
     return status;
-  SmallVector<void *, 64> pointers;
-  for (uint64_t &word : words)
-    pointers.push_back(&word);
   threadLimit = state->threads;
-  state->kernel->function(pointers.data());
+  callPacked(state->kernel->function, words);
   return {};
 }
 

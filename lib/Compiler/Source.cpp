@@ -7,10 +7,7 @@
 
 #include "lib/Compiler/Diagnostics.h"
 #include "lib/Compiler/Function.h"
-#include "mlir/AsmParser/AsmParser.h"
-#include "mlir/AsmParser/AsmParserState.h"
-#include "mlir/IR/Verifier.h"
-#include "mlir/Parser/Parser.h"
+#include "lib/Source/NamedModule.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/SourceMgr.h"
 
@@ -18,47 +15,27 @@ using namespace llvm;
 
 namespace attn {
 
-/// "%q" in the text gives "q"; an argument without a name of its own gives "argument 2".
-static std::string getName(mlir::BlockArgument argument, const mlir::AsmParserState &state) {
-  std::string fallback = ("argument " + Twine(argument.getArgNumber())).str();
-  const auto *block = state.getBlockDef(argument.getOwner());
-  if (!block || argument.getArgNumber() >= block->arguments.size())
-    return fallback;
-  SMRange range = block->arguments[argument.getArgNumber()].loc;
-  if (!range.isValid())
-    return fallback;
-  StringRef text(range.Start.getPointer(), range.End.getPointer() - range.Start.getPointer());
-  text.consume_front("%");
-  return text.empty() || isDigit(text.front()) ? fallback : text.str();
-}
-
 Result<ParsedSource> parseSource(mlir::MLIRContext &context, std::string_view source,
                                  const CompileOptions &options) {
   DiagnosticCollector diagnostics(context);
   SourceMgr sources;
   sources.AddNewSourceBuffer(MemoryBuffer::getMemBufferCopy(StringRef(source), "source"), SMLoc());
-  ParsedSource parsed;
-  parsed.module = mlir::ModuleOp::create(
-      mlir::FileLineColLoc::get(&context, "source", /*line=*/0, /*column=*/0));
-  mlir::ParserConfig config(&context, /*verifyAfterParse=*/false);
-  mlir::AsmParserState state;
-  // Printed IR often starts with `module {`; a parsed module inside of ours then takes its place.
-  if (failed(mlir::parseAsmSourceFile(sources, parsed.module->getBody(), config, &state)))
-    return diagnostics.fail("expected IR that parses");
-  auto inner = to_vector(parsed.module->getOps<mlir::ModuleOp>());
-  if (inner.size() == 1 && hasSingleElement(*parsed.module->getBody())) {
-    inner.front()->remove();
-    parsed.module = inner.front();
+  Expected<NamedModule> named = parseNamed(context, sources, "source");
+  if (!named) {
+    std::string message = toString(named.takeError());
+    return diagnostics.fail(message.c_str());
   }
-  if (failed(mlir::verify(*parsed.module)))
-    return diagnostics.fail("expected IR that verifies");
-
+  ParsedSource parsed;
+  parsed.module = std::move(named->module);
   Expected<mlir::func::FuncOp> entry = findEntry(*parsed.module, options.entry);
   if (!entry)
     return Status{StatusCode::InvalidKernel, "source: " + toString(entry.takeError()), ""};
   parsed.entry = *entry;
-  for (mlir::BlockArgument argument : parsed.entry.getArguments())
-    parsed.argumentNames.push_back(getName(argument, state));
+  for (mlir::BlockArgument argument : parsed.entry.getArguments()) {
+    std::string name = named->getName(argument);
+    parsed.argumentNames.push_back(
+        name.empty() ? ("argument " + Twine(argument.getArgNumber())).str() : name);
+  }
   parsed.extents = findExtents(parsed.entry);
   if (mlir::Operation *unknown = parsed.extents.unknown) {
     unknown->emitOpError(parsed.extents.reason);

@@ -9,34 +9,10 @@
 #define ATTN_TARGET_CPU_COMPILE_H
 
 #include "lib/Pipelines/VisitDoor.h"
-#include "lib/Support/Array.h"
+#include "lib/Source/Signature.h"
 #include "lib/Target/CPU/Jit.h"
-#include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "mlir/IR/BuiltinOps.h"
 
 namespace attn {
-
-/// The type of an argument or result. A scalar has no shape; an index is a scalar of I64.
-struct ValueType {
-  ElementKind kind = ElementKind::F32;
-  bool isScalar = false;
-  /// Negative extents are dynamic.
-  llvm::SmallVector<int64_t, 4> shape;
-};
-
-/// The host's view of a function.
-struct KernelSignature {
-  std::string name;
-  llvm::SmallVector<ValueType> arguments;
-  llvm::SmallVector<ValueType> results;
-
-  /// The same function with every floating-point type replaced.
-  KernelSignature withFloatsAs(ElementKind kind) const;
-};
-
-/// The signature of a function on ranked tensors and scalars; otherwise an error that names the
-/// argument or result.
-llvm::Expected<KernelSignature> getSignature(mlir::func::FuncOp function);
 
 /// A compiled function. It is called through its packed form with
 ///   1. the function's arguments in order: tensors as memrefs of any strides but the last, which is
@@ -67,9 +43,6 @@ struct CPUOptions {
   /// Sees the module at the doors of rooms 1 to 3.
   DoorVisitor visit;
 };
-
-/// Finds the function that the options name. A module without it, or with a choice, is an error.
-llvm::Expected<mlir::func::FuncOp> findEntry(mlir::ModuleOp module, llvm::StringRef entry);
 
 /// Compiles a function on tensors for the processor. Lowers `module` in place.
 llvm::Expected<std::unique_ptr<CompiledKernel>> compileForCPU(mlir::ModuleOp module,

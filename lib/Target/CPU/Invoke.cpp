@@ -11,19 +11,19 @@ using namespace llvm;
 
 namespace attn {
 
-void KernelArguments::addMemRef(const Array &array) {
-  addMemRef(array.data(), array.getShape(), array.getStrides());
+void addDescriptor(SmallVectorImpl<uint64_t> &slots, const void *data, ArrayRef<int64_t> shape,
+                   ArrayRef<int64_t> strides) {
+  uint64_t address = reinterpret_cast<uintptr_t>(data);
+  slots.append({address, address, 0});
+  slots.append(shape.begin(), shape.end());
+  slots.append(strides.begin(), strides.end());
 }
 
-void KernelArguments::addMemRef(const void *data, ArrayRef<int64_t> shape,
-                                ArrayRef<int64_t> strides) {
-  addScalar(data);
-  addScalar(data);
-  addScalar<int64_t>(0);
-  for (int64_t extent : shape)
-    addScalar(extent);
-  for (int64_t stride : strides)
-    addScalar(stride);
+void callPacked(Jit::PackedFn function, MutableArrayRef<uint64_t> slots) {
+  SmallVector<void *, 64> pointers;
+  for (uint64_t &slot : slots)
+    pointers.push_back(&slot);
+  function(pointers.data());
 }
 
 void KernelArguments::addScalar(ElementKind kind, double value) {
@@ -37,13 +37,6 @@ void KernelArguments::addScalar(ElementKind kind, double value) {
     std::memcpy(&slot, element->data(), getByteSize(kind));
   }
   slots.push_back(slot);
-}
-
-void KernelArguments::call(Jit::PackedFn function) {
-  SmallVector<void *, 64> pointers;
-  for (uint64_t &slot : slots)
-    pointers.push_back(&slot);
-  function(pointers.data());
 }
 
 } // namespace attn

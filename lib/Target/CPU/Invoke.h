@@ -16,16 +16,24 @@
 
 namespace attn {
 
-/// The lowered arguments of one call, in the order of the function's arguments.
-///
-/// A ranked memref lowers to 3 + 2 * rank arguments: allocated pointer, aligned pointer, offset,
-/// sizes, strides (in elements). Every lowered argument fits a slot of eight bytes. The arrays must
+/// Adds a ranked memref, 3 + 2 * rank arguments: allocated pointer, aligned pointer, offset, sizes,
+/// strides (in elements). Every lowered argument fits a slot of eight bytes.
+void addDescriptor(llvm::SmallVectorImpl<uint64_t> &slots, const void *data,
+                   llvm::ArrayRef<int64_t> shape, llvm::ArrayRef<int64_t> strides);
+
+/// Calls a packed function without result.
+void callPacked(Jit::PackedFn function, llvm::MutableArrayRef<uint64_t> slots);
+
+/// The lowered arguments of one call, in the order of the function's arguments. The arrays must
 /// outlive the calls; their contents may change between calls.
 class KernelArguments {
 public:
-  void addMemRef(const Array &array);
-  /// Strides in elements.
-  void addMemRef(const void *data, llvm::ArrayRef<int64_t> shape, llvm::ArrayRef<int64_t> strides);
+  void addMemRef(const Array &array) {
+    addMemRef(array.data(), array.getShape(), array.getStrides());
+  }
+  void addMemRef(const void *data, llvm::ArrayRef<int64_t> shape, llvm::ArrayRef<int64_t> strides) {
+    addDescriptor(slots, data, shape, strides);
+  }
 
   template <typename T> void addScalar(T value) {
     static_assert(std::is_trivially_copyable_v<T> && sizeof(T) <= 8);
@@ -39,8 +47,7 @@ public:
 
   size_t size() const { return slots.size(); }
 
-  /// Calls a packed function without result.
-  void call(Jit::PackedFn function);
+  void call(Jit::PackedFn function) { callPacked(function, slots); }
 
 private:
   llvm::SmallVector<uint64_t, 64> slots;

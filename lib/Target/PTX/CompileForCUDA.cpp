@@ -7,8 +7,8 @@
 
 #include "lib/Target/PTX/CompileForCUDA.h"
 #include "lib/Pipelines/Pipelines.h"
+#include "lib/Source/Signature.h"
 #include "lib/Support/Stopwatch.h"
-#include "lib/Target/CPU/Compile.h"
 #include "mlir/Pass/PassManager.h"
 
 using namespace mlir;

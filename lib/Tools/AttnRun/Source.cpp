@@ -7,13 +7,10 @@
 
 #include "lib/Tools/AttnRun/Source.h"
 #include "dialects/Attn/IR/AttnOps.h"
+#include "lib/Source/NamedModule.h"
 #include "lib/Transforms/Attn/Passes.h"
-#include "mlir/AsmParser/AsmParser.h"
-#include "mlir/AsmParser/AsmParserState.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/Diagnostics.h"
-#include "mlir/IR/Verifier.h"
-#include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassManager.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
@@ -23,34 +20,6 @@
 using namespace llvm;
 
 namespace attn {
-
-/// "%q" in the text gives "q"; numbers are no names.
-static std::string getNameAt(SMRange range) {
-  if (!range.isValid())
-    return "";
-  StringRef text(range.Start.getPointer(), range.End.getPointer() - range.Start.getPointer());
-  text.consume_front("%");
-  text = text.split('#').first;
-  return text.empty() || isDigit(text.front()) ? "" : text.str();
-}
-
-static std::string getSSAName(mlir::Value value, const mlir::AsmParserState &state) {
-  if (auto argument = dyn_cast<mlir::BlockArgument>(value)) {
-    const auto *block = state.getBlockDef(argument.getOwner());
-    if (!block || argument.getArgNumber() >= block->arguments.size())
-      return "";
-    return getNameAt(block->arguments[argument.getArgNumber()].loc);
-  }
-  auto result = cast<mlir::OpResult>(value);
-  const auto *definition = state.getOpDef(result.getOwner());
-  if (!definition)
-    return "";
-  // A group %r:2 names two results at once, and then neither.
-  for (const auto &group : definition->resultGroups)
-    if (group.startIndex == result.getResultNumber())
-      return getNameAt(group.definition.loc);
-  return "";
-}
 
 static std::string makeUnique(StringRef wanted, ArrayRef<ValueFacts> others) {
   std::string name = wanted.str();
@@ -73,17 +42,15 @@ static ValueFacts describe(StringRef ssaName, const Twine &fallback, mlir::Dicti
   return facts;
 }
 
-static void describeAll(mlir::func::FuncOp function, const mlir::AsmParserState &state,
-                        Source &source) {
-  for (auto [index, type] : enumerate(source.signature.arguments))
-    source.arguments.push_back(describe(getSSAName(function.getArgument(index), state),
-                                        "arg" + Twine(index), function.getArgAttrDict(index),
-                                        source.arguments));
+static void describeAll(mlir::func::FuncOp function, const NamedModule &named, Source &source) {
+  for (auto [index, argument] : enumerate(function.getArguments()))
+    source.arguments.push_back(describe(named.getName(argument), "arg" + Twine(index),
+                                        function.getArgAttrDict(index), source.arguments));
   mlir::Operation *terminator = function.getBody().back().getTerminator();
-  for (auto [index, type] : enumerate(source.signature.results)) {
+  for (unsigned index = 0; index < function.getNumResults(); ++index) {
     std::string name;
     if (index < terminator->getNumOperands())
-      name = getSSAName(terminator->getOperand(index), state);
+      name = named.getName(terminator->getOperand(index));
     source.results.push_back(
         describe(name, "out" + Twine(index), function.getResultAttrDict(index), source.results));
   }
@@ -118,23 +85,12 @@ Expected<Source> readSource(mlir::MLIRContext &context, StringRef path, StringRe
   manager->AddNewSourceBuffer(std::move(*buffer), SMLoc());
   mlir::SourceMgrDiagnosticHandler handler(*manager, &context);
 
+  Expected<NamedModule> named = parseNamed(context, *manager, path);
+  if (!named)
+    return createStringError("'" + path + "': " + toString(named.takeError()) +
+                             ", got the errors above");
   Source source;
-  // The parser's record for editors is the only place that keeps the names of values.
-  mlir::AsmParserState state;
-  source.module =
-      mlir::ModuleOp::create(mlir::FileLineColLoc::get(&context, path, /*line=*/0, /*column=*/0));
-  mlir::ParserConfig config(&context, /*verifyAfterParse=*/false);
-  mlir::Block *block = source.module->getBody();
-  if (failed(mlir::parseAsmSourceFile(*manager, block, config, &state)))
-    return createStringError("'" + path + "': expected a module that parses, got the errors above");
-  // A file that writes its module out leaves one inside ours.
-  if (hasSingleElement(*block))
-    if (auto inner = dyn_cast<mlir::ModuleOp>(block->front())) {
-      inner->remove();
-      source.module = inner;
-    }
-  if (failed(mlir::verify(*source.module)))
-    return createStringError("'" + path + "': expected a valid module, got the errors above");
+  source.module = std::move(named->module);
   if (withGradients) {
     mlir::PassManager passes(&context);
     passes.addPass(createAppendGradientsPass());
@@ -150,7 +106,7 @@ Expected<Source> readSource(mlir::MLIRContext &context, StringRef path, StringRe
   if (!signature)
     return createStringError("'" + path + "': " + toString(signature.takeError()));
   source.signature = std::move(*signature);
-  describeAll(*function, state, source);
+  describeAll(*function, *named, source);
   source.extents = findExtents(*function);
   size_t next = 0;
   for (auto *values : {&source.arguments, &source.results})

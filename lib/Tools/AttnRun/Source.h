@@ -9,7 +9,7 @@
 #define ATTN_TOOLS_ATTNRUN_SOURCE_H
 
 #include "lib/Analysis/Extents/FindExtents.h"
-#include "lib/Target/CPU/Compile.h"
+#include "lib/Source/Signature.h"
 #include "llvm/ADT/SmallVector.h"
 #include <string>
 

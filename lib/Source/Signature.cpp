@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------------------------===//
 
+#include "lib/Source/Signature.h"
 #include "lib/Support/ElementType.h"
-#include "lib/Target/CPU/Compile.h"
 #include "llvm/ADT/STLExtras.h"
 
 using namespace llvm;
