@@ -8,10 +8,12 @@
 #include "lib/Analysis/Extents/FindExtents.h"
 #include "dialects/Attn/IR/AttnOps.h"
 #include "dialects/Attn/IR/AttnVariants.h"
+#include "lib/Analysis/Extents/FindBatches.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
+#include "llvm/ADT/IntEqClasses.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace llvm;
@@ -34,18 +36,10 @@ private:
   /// Of a tensor's dimensions; made when first asked for.
   const Groups &getGroups(mlir::Value value);
   unsigned addGroup() {
-    parents.push_back(parents.size());
-    return parents.size() - 1;
+    classes.grow(numGroups + 1);
+    return numGroups++;
   }
-  unsigned findLeader(unsigned group) {
-    while (parents[group] != group)
-      group = parents[group] = parents[parents[group]];
-    return group;
-  }
-  void join(unsigned a, unsigned b) {
-    a = findLeader(a), b = findLeader(b);
-    parents[std::max(a, b)] = std::min(a, b);
-  }
+  void join(unsigned a, unsigned b) { classes.join(a, b); }
   void join(const Groups &a, const Groups &b) {
     for (auto [left, right] : zip(a, b))
       join(left, right);
@@ -85,8 +79,7 @@ private:
   void visit(mlir::func::ReturnOp op);
 
   //===- Letters ----------------------------------------------------------------------------===//
-  /// The argument that a value is, seen through casts and assumptions, and its dimensions.
-  std::optional<unsigned> findArgumentNumber(mlir::Value value);
+  /// The dimensions of the argument that a value is.
   ExtentDims *findArgument(mlir::Value value);
   void setLetters(ExtentDims *dims, ArrayRef<Letter> letters) {
     if (dims && dims->size() == letters.size())
@@ -96,15 +89,13 @@ private:
   }
   void useLeaders();
 
-  //===- Batches ----------------------------------------------------------------------------===//
-  bool addBatchReads(AttentionOp op, MutableArrayRef<SmallBitVector> dims);
-  bool readsAreOfBatch(AttentionOp op, ArrayRef<SmallBitVector> dims);
-  void findBatches();
   void dropKnownRules();
 
   mlir::func::FuncOp function;
   FunctionExtents extents;
-  SmallVector<unsigned> parents;
+  /// Groups that were made, of which some have become one.
+  IntEqClasses classes;
+  unsigned numGroups = 0;
   DenseMap<mlir::Value, Groups> groups;
   DenseMap<mlir::Value, std::optional<Extent>> expressions;
   /// Dimensions of arguments that regions read at positions; whole tensors name theirs first.
@@ -445,25 +436,16 @@ void Finder::visit(mlir::Operation *op) {
 // Arguments and groups
 //===----------------------------------------------------------------------------------------===//
 
-std::optional<unsigned> Finder::findArgumentNumber(mlir::Value value) {
-  while (isa_and_nonnull<mlir::tensor::CastOp, AssumeOp>(value.getDefiningOp()))
-    value = value.getDefiningOp()->getOperand(0);
-  auto argument = dyn_cast<mlir::BlockArgument>(value);
-  if (!argument || argument.getOwner() != &function.getBody().front())
-    return std::nullopt;
-  return argument.getArgNumber();
-}
-
 ExtentDims *Finder::findArgument(mlir::Value value) {
-  std::optional<unsigned> number = findArgumentNumber(value);
+  std::optional<unsigned> number = findArgumentNumber(function, value);
   return number ? &extents.values[*number] : nullptr;
 }
 
 /// Numbers the groups from 0 on.
 void Finder::useLeaders() {
-  SmallVector<std::optional<unsigned>> numbers(parents.size());
+  SmallVector<std::optional<unsigned>> numbers(numGroups);
   auto rename = [&](auto &group) {
-    std::optional<unsigned> &number = numbers[findLeader(group)];
+    std::optional<unsigned> &number = numbers[classes.findLeader(group)];
     if (!number)
       number = extents.numGroups++;
     group = *number;
@@ -509,90 +491,6 @@ void Finder::dropKnownRules() {
 }
 
 //===----------------------------------------------------------------------------------------===//
-// Batches
-//===----------------------------------------------------------------------------------------===//
-
-static mlir::Value getBatch(mlir::Region &region) {
-  return region.empty() ? mlir::Value() : region.getArgument(region.getNumArguments() - 4);
-}
-
-/// Adds the dimensions of arguments that the op reads at its batch. False when it does anything
-/// else with the number.
-bool Finder::addBatchReads(AttentionOp op, MutableArrayRef<SmallBitVector> dims) {
-  for (auto [rule, capture] : zip_equal(getCaptureRules(op), op.getCaptures()))
-    for (auto [dim, letter] : enumerate(rule.dims))
-      if (letter == 'B') {
-        std::optional<unsigned> argument = findArgumentNumber(capture);
-        if (!argument)
-          return false;
-        dims[*argument].set(dim);
-      }
-  for (mlir::Region *region : {&op.getScore(), &op.getMask()}) {
-    mlir::Value batch = getBatch(*region);
-    if (!batch)
-      continue;
-    for (mlir::OpOperand &use : batch.getUses()) {
-      auto extract = dyn_cast<mlir::tensor::ExtractOp>(use.getOwner());
-      std::optional<unsigned> argument =
-          extract ? findArgumentNumber(extract.getTensor()) : std::nullopt;
-      if (!argument)
-        return false;
-      dims[*argument].set(use.getOperandNumber() - 1);
-    }
-  }
-  return true;
-}
-
-/// Whether every read of a batch's dimension is at the batch.
-bool Finder::readsAreOfBatch(AttentionOp op, ArrayRef<SmallBitVector> dims) {
-  for (mlir::Region *region : {&op.getScore(), &op.getMask()}) {
-    mlir::WalkResult result = region->walk([&](mlir::tensor::ExtractOp extract) {
-      std::optional<unsigned> argument = findArgumentNumber(extract.getTensor());
-      for (auto [dim, index] : enumerate(extract.getIndices()))
-        if (!argument || (dims[*argument].test(dim) && index != getBatch(*region)))
-          return mlir::WalkResult::interrupt();
-      return mlir::WalkResult::advance();
-    });
-    if (result.wasInterrupted())
-      return false;
-  }
-  return true;
-}
-
-void Finder::findBatches() {
-  if (extents.unknown || extents.attentions.empty())
-    return;
-  unsigned group = extents.attentions.front()[size_t(Letter::B)];
-  for (const auto &letters : extents.attentions)
-    for (auto [letter, other] : enumerate(letters))
-      if ((other == group) != (Letter(letter) == Letter::B))
-        return;
-  SmallVector<SmallBitVector> dims;
-  for (const ExtentDims &value : extents.values) {
-    SmallBitVector &isBatch = dims.emplace_back(value.size());
-    for (auto [dim, extent] : enumerate(value))
-      isBatch[dim] = extent.group == group;
-  }
-  auto attentions = function.getOps<AttentionOp>();
-  for (mlir::Operation &op : function.getBody().front())
-    if (!isa<AttentionOp, mlir::tensor::CastOp, AssumeOp, mlir::func::ReturnOp,
-             mlir::arith::ConstantOp>(op))
-      return;
-  for (AttentionOp op : attentions)
-    if (!op.getOrigin().empty() || !addBatchReads(op, dims))
-      return;
-  for (AttentionOp op : attentions)
-    if (!readsAreOfBatch(op, dims))
-      return;
-  if (any_of(dims, [](const SmallBitVector &value) { return value.count() > 1; }))
-    return;
-  for (auto [value, isBatch] : enumerate(dims))
-    if (isBatch.any())
-      extents.batches.push_back(
-          {static_cast<unsigned>(value), static_cast<unsigned>(isBatch.find_first())});
-}
-
-//===----------------------------------------------------------------------------------------===//
 // All of it
 //===----------------------------------------------------------------------------------------===//
 
@@ -619,7 +517,8 @@ FunctionExtents Finder::run() {
     if (ExtentDim &dim = (*read.dims)[read.dim]; dim.letter == Letter::None)
       dim.letter = read.letter;
   useLeaders();
-  findBatches();
+  if (!extents.unknown)
+    extents.batches = findBatches(function, extents);
   dropKnownRules();
   return std::move(extents);
 }
