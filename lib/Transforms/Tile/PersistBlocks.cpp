@@ -17,7 +17,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialects/Tile/IR/TileOps.h"
-#include "lib/Rooms/RoomPass.h"
+#include "lib/Transforms/Tile/KernelPass.h"
 #include "lib/Transforms/Tile/Passes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -201,9 +201,8 @@ private:
   Value half, rest, pairs, share;
 };
 
-struct PersistBlocksPass
-    : attn::RoomPass<attn::tile::impl::PersistBlocksPassBase<PersistBlocksPass>, attn::Room::Tile,
-                     attn::Room::Tile> {
+struct PersistBlocksPass : KernelPass<attn::tile::impl::PersistBlocksPassBase<PersistBlocksPass>,
+                                      attn::Room::Tile, attn::Room::Tile> {
   static LogicalResult check(func::FuncOp kernel, KernelAttr attribute) {
     if (attribute.isStaying())
       return kernel.emitOpError("expected a grid of extents for blocks that are to stay, got ")
@@ -214,15 +213,13 @@ struct PersistBlocksPass
     return success();
   }
 
-  LogicalResult transform() override {
-    for (auto kernel : getOperation().getOps<func::FuncOp>()) {
-      auto attribute = kernel->getAttrOfType<KernelAttr>(TileDialect::kKernelAttrName);
-      if (!attribute || !attribute.getStay())
-        continue;
-      if (failed(check(kernel, attribute)))
-        return failure();
-      Persister(kernel).run();
-    }
+  LogicalResult transformKernel(func::FuncOp kernel) override {
+    auto attribute = kernel->getAttrOfType<KernelAttr>(TileDialect::kKernelAttrName);
+    if (!attribute.getStay())
+      return success();
+    if (failed(check(kernel, attribute)))
+      return failure();
+    Persister(kernel).run();
     return success();
   }
 };

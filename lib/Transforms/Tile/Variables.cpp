@@ -27,11 +27,11 @@ void Variables::addChange(unsigned index, Operation *op) {
   }
 }
 
-SmallVector<Value> Variables::get(ArrayRef<unsigned> indices) const {
+SmallVector<Value> Variables::get(Indices indices) const {
   return llvm::map_to_vector(indices, [&](unsigned index) { return current[index]; });
 }
 
-void Variables::set(ArrayRef<unsigned> indices, ValueRange values) {
+void Variables::set(Indices indices, ValueRange values) {
   for (auto [index, value] : llvm::zip_equal(indices, values))
     current[index] = value;
 }
@@ -57,101 +57,94 @@ FailureOr<Operation *> Variables::runRegions(Operation *op, Enter enter, Leave l
           return failure();
     return op;
   }
+  SmallVector<unsigned> indices = changes.lookup(op);
+  rewriter.setInsertionPoint(op);
   return TypeSwitch<Operation *, FailureOr<Operation *>>(op)
-      .Case<scf::ForOp>([&](scf::ForOp loop) { return runFor(loop, enter, leave); })
-      .Case<scf::IfOp>([&](scf::IfOp branch) { return runIf(branch, enter, leave); })
-      .Case<scf::WhileOp>([&](scf::WhileOp loop) { return runWhile(loop, enter, leave); })
+      .Case([&](scf::ForOp loop) { return runFor(loop, indices, enter, leave); })
+      .Case([&](scf::IfOp branch) { return runIf(branch, indices, enter, leave); })
+      .Case([&](scf::WhileOp loop) { return runWhile(loop, indices, enter, leave); })
       .Default([](Operation *other) {
         return other->emitOpError(
             "expected scf.for, scf.if or scf.while around ops that fill or release a place");
       });
 }
 
-static void appendOperands(Operation *op, ValueRange values) {
-  op->insertOperands(op->getNumOperands(), values);
+LogicalResult Variables::runBlock(Block &block, Indices indices, ValueRange values, Enter enter,
+                                  Leave leave) {
+  set(indices, values);
+  if (failed(run(block, enter, leave)))
+    return failure();
+  Operation *terminator = block.getTerminator();
+  terminator->insertOperands(terminator->getNumOperands(), get(indices));
+  return success();
 }
 
-FailureOr<Operation *> Variables::runFor(scf::ForOp loop, Enter enter, Leave leave) {
-  SmallVector<unsigned> indices = changes.lookup(loop);
-  SmallVector<Value> inits(loop.getInitArgs());
-  llvm::append_range(inits, get(indices));
-  rewriter.setInsertionPoint(loop);
-  auto longer = scf::ForOp::create(rewriter, loop.getLoc(), loop.getLowerBound(),
-                                   loop.getUpperBound(), loop.getStep(), inits,
-                                   /*bodyBuilder=*/nullptr, loop.getUnsignedCmp());
-  longer->setDiscardableAttrs(loop->getDiscardableAttrDictionary());
-  unsigned count = loop.getNumResults();
+Operation *Variables::replace(Operation *op, Operation *wider, Indices indices) {
+  wider->setDiscardableAttrs(op->getDiscardableAttrDictionary());
+  unsigned count = op->getNumResults();
+  rewriter.replaceAllUsesWith(op->getResults(), wider->getResults().take_front(count));
+  set(indices, wider->getResults().drop_front(count));
+  return wider;
+}
+
+static SmallVector<Value> concatenate(ValueRange values, ValueRange more) {
+  SmallVector<Value> all(values);
+  llvm::append_range(all, more);
+  return all;
+}
+
+static SmallVector<Value> addArguments(Block &block, ValueRange values) {
+  return llvm::map_to_vector(values, [&](Value value) -> Value {
+    return block.addArgument(value.getType(), value.getLoc());
+  });
+}
+
+FailureOr<Operation *> Variables::runFor(scf::ForOp loop, Indices indices, Enter enter,
+                                         Leave leave) {
+  SmallVector<Value> values = get(indices);
+  auto longer =
+      scf::ForOp::create(rewriter, loop.getLoc(), loop.getLowerBound(), loop.getUpperBound(),
+                         loop.getStep(), concatenate(loop.getInitArgs(), values),
+                         /*bodyBuilder=*/nullptr, loop.getUnsignedCmp());
   longer.getRegion().takeBody(loop.getRegion());
   Block &body = *longer.getBody();
-  for (Value init : ValueRange(inits).drop_front(count))
-    body.addArgument(init.getType(), init.getLoc());
-  set(indices, longer.getRegionIterArgs().drop_front(count));
-  if (failed(run(body, enter, leave)))
+  if (failed(runBlock(body, indices, addArguments(body, values), enter, leave)))
     return failure();
-  appendOperands(body.getTerminator(), get(indices));
-  rewriter.replaceAllUsesWith(loop.getResults(), longer.getResults().take_front(count));
-  set(indices, longer.getResults().drop_front(count));
-  return longer.getOperation();
+  return replace(loop, longer, indices);
 }
 
-FailureOr<Operation *> Variables::runIf(scf::IfOp branch, Enter enter, Leave leave) {
-  SmallVector<unsigned> indices = changes.lookup(branch);
+FailureOr<Operation *> Variables::runIf(scf::IfOp branch, Indices indices, Enter enter,
+                                        Leave leave) {
   SmallVector<Value> values = get(indices);
   SmallVector<Type> types(branch.getResultTypes());
   llvm::append_range(types, ValueRange(values).getTypes());
-  bool hasElse = !branch.getElseRegion().empty();
-  rewriter.setInsertionPoint(branch);
   auto wider = scf::IfOp::create(rewriter, branch.getLoc(), types, branch.getCondition(),
-                                 /*withElseRegion=*/hasElse || !indices.empty());
-  wider->setDiscardableAttrs(branch->getDiscardableAttrDictionary());
-  unsigned count = branch.getNumResults();
+                                 /*withElseRegion=*/true);
   wider.getThenRegion().takeBody(branch.getThenRegion());
-  if (hasElse)
+  if (branch.getElseRegion().empty()) {
+    rewriter.setInsertionPointToEnd(wider.elseBlock());
+    scf::YieldOp::create(rewriter, branch.getLoc());
+  } else {
     wider.getElseRegion().takeBody(branch.getElseRegion());
-  for (Region *region : {&wider.getThenRegion(), &wider.getElseRegion()}) {
-    if (region->empty())
-      continue;
-    Block &block = region->front();
-    set(indices, values);
-    if (!block.mightHaveTerminator()) {
-      // A branch that was not there.
-      rewriter.setInsertionPointToEnd(&block);
-      scf::YieldOp::create(rewriter, branch.getLoc(), get(indices));
-      continue;
-    }
-    if (failed(run(block, enter, leave)))
-      return failure();
-    appendOperands(block.getTerminator(), get(indices));
   }
-  rewriter.replaceAllUsesWith(branch.getResults(), wider.getResults().take_front(count));
-  set(indices, wider.getResults().drop_front(count));
-  return wider.getOperation();
+  for (Block *block : {wider.thenBlock(), wider.elseBlock()})
+    if (failed(runBlock(*block, indices, values, enter, leave)))
+      return failure();
+  return replace(branch, wider, indices);
 }
 
-FailureOr<Operation *> Variables::runWhile(scf::WhileOp loop, Enter enter, Leave leave) {
-  SmallVector<unsigned> indices = changes.lookup(loop);
-  SmallVector<Value> values = get(indices), inits(loop.getInits());
-  llvm::append_range(inits, values);
+FailureOr<Operation *> Variables::runWhile(scf::WhileOp loop, Indices indices, Enter enter,
+                                           Leave leave) {
+  SmallVector<Value> values = get(indices);
   SmallVector<Type> types(loop.getResultTypes());
   llvm::append_range(types, ValueRange(values).getTypes());
-  rewriter.setInsertionPoint(loop);
-  auto longer = scf::WhileOp::create(rewriter, loop.getLoc(), types, inits,
-                                     /*beforeBuilder=*/nullptr, /*afterBuilder=*/nullptr);
-  longer->setDiscardableAttrs(loop->getDiscardableAttrDictionary());
+  auto longer =
+      scf::WhileOp::create(rewriter, loop.getLoc(), types, concatenate(loop.getInits(), values),
+                           /*beforeBuilder=*/nullptr, /*afterBuilder=*/nullptr);
   longer.getBefore().takeBody(loop.getBefore());
   longer.getAfter().takeBody(loop.getAfter());
-  for (Region *region : {&longer.getBefore(), &longer.getAfter()}) {
-    Block &block = region->front();
-    SmallVector<Value> arguments;
-    for (Value value : values)
-      arguments.push_back(block.addArgument(value.getType(), value.getLoc()));
-    set(indices, arguments);
-    if (failed(run(block, enter, leave)))
+  for (Block *block : {longer.getBeforeBody(), longer.getAfterBody()})
+    if (failed(runBlock(*block, indices, addArguments(*block, values), enter, leave)))
       return failure();
-    appendOperands(block.getTerminator(), get(indices));
-  }
-  unsigned count = loop.getNumResults();
-  rewriter.replaceAllUsesWith(loop.getResults(), longer.getResults().take_front(count));
-  set(indices, longer.getResults().drop_front(count));
-  return longer.getOperation();
+  return replace(loop, longer, indices);
 }

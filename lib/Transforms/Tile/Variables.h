@@ -34,13 +34,21 @@ public:
   mlir::LogicalResult run(mlir::Block &block, Enter enter, Leave leave);
 
 private:
-  mlir::FailureOr<mlir::Operation *> runRegions(mlir::Operation *op, Enter enter, Leave leave);
-  mlir::FailureOr<mlir::Operation *> runFor(mlir::scf::ForOp loop, Enter enter, Leave leave);
-  mlir::FailureOr<mlir::Operation *> runIf(mlir::scf::IfOp branch, Enter enter, Leave leave);
-  mlir::FailureOr<mlir::Operation *> runWhile(mlir::scf::WhileOp loop, Enter enter, Leave leave);
+  using Indices = llvm::ArrayRef<unsigned>;
+  using Widened = mlir::FailureOr<mlir::Operation *>;
 
-  llvm::SmallVector<mlir::Value> get(llvm::ArrayRef<unsigned> indices) const;
-  void set(llvm::ArrayRef<unsigned> indices, mlir::ValueRange values);
+  Widened runRegions(mlir::Operation *op, Enter enter, Leave leave);
+  Widened runFor(mlir::scf::ForOp loop, Indices indices, Enter enter, Leave leave);
+  Widened runIf(mlir::scf::IfOp branch, Indices indices, Enter enter, Leave leave);
+  Widened runWhile(mlir::scf::WhileOp loop, Indices indices, Enter enter, Leave leave);
+  /// A block that begins with these values of the variables and hands on what they become.
+  mlir::LogicalResult runBlock(mlir::Block &block, Indices indices, mlir::ValueRange values,
+                               Enter enter, Leave leave);
+  /// `wider` has the results of `op`, and then the variables.
+  mlir::Operation *replace(mlir::Operation *op, mlir::Operation *wider, Indices indices);
+
+  llvm::SmallVector<mlir::Value> get(Indices indices) const;
+  void set(Indices indices, mlir::ValueRange values);
 
   mlir::RewriterBase &rewriter;
   llvm::SmallVector<mlir::Value> current;
