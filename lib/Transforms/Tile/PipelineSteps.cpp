@@ -28,12 +28,12 @@
 #include "dialects/Tile/IR/TileOps.h"
 #include "lib/Transforms/Tile/Chains.h"
 #include "lib/Transforms/Tile/KernelPass.h"
+#include "lib/Transforms/Tile/LateInputs.h"
 #include "lib/Transforms/Tile/Passes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Arith/IR/ValueBoundsOpInterfaceImpl.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/PatternMatch.h"
-#include "mlir/Transforms/RegionUtils.h"
 
 namespace attn::tile {
 #define GEN_PASS_DEF_PIPELINESTEPSPASS
@@ -45,19 +45,6 @@ using namespace attn;
 using namespace attn::tile;
 
 namespace {
-/// A value from outside of the late ops.
-struct Input {
-  Type type;
-  /// Where it is first, among what `getInputs` lists for any step.
-  size_t position = 0;
-  /// The value, if it is the same in all turns of all steps. Otherwise steps hand it on,
-  Value common;
-  /// in place of a result that the loops carry: the number of it among the carried,
-  std::optional<unsigned> lent;
-  /// or on its own: the number of it among those.
-  std::optional<unsigned> added;
-};
-
 /// What the next step will do.
 struct Pending {
   /// By input.
@@ -66,51 +53,11 @@ struct Pending {
   /// Whether there is anything; null: there is if and only if `isCertain`.
   Value exists;
 };
-} // namespace
 
-//===----------------------------------------------------------------------===//
-// Inputs
-//===----------------------------------------------------------------------===//
-
-/// What regions of the op read from outside of it.
-static SetVector<Value> getCaptured(Operation *op) {
-  SetVector<Value> captured;
-  getUsedValuesDefinedAbove(op->getRegions(), captured);
-  return captured;
-}
-
-/// What the ops take from outside, for each its operands and then what it captures; null: from
-/// each other.
-static SmallVector<Value> getInputs(const LateOps &late) {
-  SmallVector<Value> values;
-  auto add = [&](Value value) {
-    values.push_back(llvm::is_contained(late.ops, value.getDefiningOp()) ? Value() : value);
-  };
-  for (Operation *op : late.ops) {
-    llvm::for_each(op->getOperands(), add);
-    llvm::for_each(getCaptured(op), add);
-  }
-  return values;
-}
-
-/// The position of an op's first operand there.
-static size_t getFirstPosition(const LateOps &late, Operation *op) {
-  size_t position = 0;
-  for (Operation *before : late.ops) {
-    if (before == op)
-      break;
-    position += before->getNumOperands() + getCaptured(before).size();
-  }
-  return position;
-}
-
-namespace {
 class Pipeliner {
 public:
   Pipeliner(IRRewriter &rewriter, SmallVector<LateOps> chain)
-      : rewriter(rewriter), steps(std::move(chain)) {
-    findInputs();
-    lendCarried();
+      : rewriter(rewriter), steps(std::move(chain)), inputs(steps) {
     makeTemplate();
   }
 
@@ -129,8 +76,6 @@ public:
   }
 
 private:
-  void findInputs();
-  void lendCarried();
   void makeTemplate();
 
   /// A value to carry where nothing is pending. It is not read.
@@ -149,19 +94,14 @@ private:
   /// `added`, or `before` where the step does not run. What is known of it around them.
   SmallVector<Value> widenConditions(LateOps &late, ArrayRef<Value> added, ValueRange before);
 
-  /// The input that takes the place of the number-th carried result, if there is one.
-  Input *findLent(size_t number) {
-    return llvm::find_if(inputs, [&](Input &input) { return input.lent == number; });
-  }
   Pending runAlone(LateOps &step, scf::ForOp next);
+  Value emitRan(scf::ForOp loop);
   std::pair<scf::ForOp, Pending> runLoop(LateOps &step, const Pending &in);
   void drain(scf::ForOp last, const Pending &pending);
 
   IRRewriter &rewriter;
   SmallVector<LateOps> steps;
-  SmallVector<Input> inputs;
-  /// The number of the input at each position of `getInputs`; none: a late op makes the value.
-  SmallVector<std::optional<unsigned>> inputAt;
+  LateInputs inputs;
   /// The late ops of a step, which read arguments in place of inputs.
   Region holder;
   Block *late = nullptr;
@@ -170,69 +110,17 @@ private:
 };
 } // namespace
 
-void Pipeliner::findInputs() {
-  SmallVector<SmallVector<Value>> values = llvm::map_to_vector(steps, getInputs);
-  size_t count = values.front().size();
-  inputAt.resize(count);
-  auto isSame = [&](size_t a, size_t b) {
-    return llvm::all_of(values, [&](ArrayRef<Value> ofStep) { return ofStep[a] == ofStep[b]; });
-  };
-  // Tiles are handed on before numbers.
-  for (bool isTile : {true, false})
-    for (size_t i = 0; i < count; ++i) {
-      Value value = values.front()[i];
-      if (!value || isa<RankedTensorType>(value.getType()) != isTile)
-        continue;
-      auto *known = llvm::find_if(inputs, [&](Input &input) { return isSame(input.position, i); });
-      inputAt[i] = known - inputs.begin();
-      if (known != inputs.end())
-        continue;
-      bool isCommon = llvm::all_of(llvm::zip_equal(steps, values), [&](auto pair) {
-        auto &[step, ofStep] = pair;
-        return ofStep[i] == value && (!step.loop || step.loop.isDefinedOutsideOfLoop(value));
-      });
-      inputs.push_back({value.getType(), i, isCommon ? value : Value(), {}, {}});
-    }
-}
-
-/// What a carried result starts from takes its place: itself, of the turn before, or an operand of
-/// the op that makes it, of which accumulators are the last.
-void Pipeliner::lendCarried() {
-  LateOps &inLoop = steps.back();
-  SmallVector<Value> values = getInputs(inLoop);
-  for (auto [number, carried] : llvm::enumerate(inLoop.carried))
-    for (Input &input : inputs)
-      if (values[input.position] == inLoop.loop.getRegionIterArg(carried.index))
-        input.lent = number;
-  for (auto [number, carried] : llvm::enumerate(steps.front().carried)) {
-    Operation *maker = carried.result.getDefiningOp();
-    if (findLent(number) != inputs.end())
-      continue;
-    size_t position = getFirstPosition(steps.front(), maker);
-    for (size_t i = position + maker->getNumOperands(); i-- > position;)
-      if (inputAt[i] && inputs[*inputAt[i]].type == carried.result.getType() &&
-          !inputs[*inputAt[i]].common && !inputs[*inputAt[i]].lent) {
-        inputs[*inputAt[i]].lent = number;
-        break;
-      }
-  }
-  unsigned count = 0;
-  for (Input &input : inputs)
-    if (!input.common && !input.lent)
-      input.added = count++;
-}
-
 void Pipeliner::makeTemplate() {
   const LateOps &like = steps.front();
   late = &holder.emplaceBlock();
-  for (Input &input : inputs)
+  for (const LateInput &input : inputs)
     late->addArgument(input.type, like.ops.front()->getLoc());
   IRMapping mapping;
   size_t position = 0;
   for (Operation *op : like.ops) {
     SmallVector<Value> operands;
     auto take = [&](Value value) {
-      std::optional<unsigned> input = inputAt[position++];
+      std::optional<unsigned> input = inputs.getNumberAt(position++);
       return input ? Value(late->getArgument(*input)) : mapping.lookup(value);
     };
     for (Value operand : op->getOperands())
@@ -330,7 +218,7 @@ SmallVector<Value> Pipeliner::emitInTurn(LateOps &step, const Pending &pending) 
 SmallVector<Value> Pipeliner::leaveLate(LateOps &step, ValueRange now) {
   SmallVector<Value> values = getInputs(step);
   SmallVector<Value> left =
-      llvm::map_to_vector(inputs, [&](Input &input) { return values[input.position]; });
+      llvm::map_to_vector(inputs, [&](const LateInput &input) { return values[input.position]; });
   // Right behind the ops of `now`. All others that read what is carried follow.
   Operation *rest = &*rewriter.getInsertionPoint();
   for (auto [carried, value] : llvm::zip_equal(step.carried, now)) {
@@ -343,9 +231,8 @@ SmallVector<Value> Pipeliner::leaveLate(LateOps &step, ValueRange now) {
   }
   Operation *terminator = step.block->getTerminator();
   for (auto [i, carried] : llvm::enumerate(step.carried)) {
-    auto *lent = findLent(i);
-    terminator->setOperand(carried.operand,
-                           lent == inputs.end() ? now[i] : left[lent - inputs.begin()]);
+    std::optional<unsigned> lent = inputs.findLent(i);
+    terminator->setOperand(carried.operand, lent ? left[*lent] : now[i]);
   }
   return left;
 }
@@ -411,16 +298,26 @@ SmallVector<Value> Pipeliner::widenConditions(LateOps &step, ArrayRef<Value> add
 Pending Pipeliner::runAlone(LateOps &step, scf::ForOp next) {
   rewriter.setInsertionPoint(next);
   SmallVector<Value> values = getInputs(step);
-  Pending pending{llvm::map_to_vector(inputs, [&](Input &input) { return values[input.position]; }),
-                  /*isCertain=*/true,
-                  {}};
+  Pending pending{
+      llvm::map_to_vector(inputs, [&](const LateInput &input) { return values[input.position]; }),
+      /*isCertain=*/true,
+      {}};
   for (auto [i, carried] : llvm::enumerate(step.carried)) {
-    auto *lent = findLent(i);
-    Value start = lent == inputs.end() ? makeNothing(carried.result.getType(), next)
-                                       : pending.values[lent - inputs.begin()];
+    std::optional<unsigned> lent = inputs.findLent(i);
+    Value start = lent ? pending.values[*lent] : makeNothing(carried.result.getType(), next);
     rewriter.modifyOpInPlace(next, [&] { next.getInitArgsMutable()[carried.index].set(start); });
   }
   return pending;
+}
+
+/// Behind a loop, whether it ran.
+Value Pipeliner::emitRan(scf::ForOp loop) {
+  rewriter.setInsertionPointAfter(loop);
+  auto isBelow = loop.getUnsignedCmp() ? arith::CmpIPredicate::ult : arith::CmpIPredicate::slt;
+  Value ran = arith::CmpIOp::create(rewriter, loop.getLoc(), isBelow, loop.getLowerBound(),
+                                    loop.getUpperBound());
+  setDelay(ran.getDefiningOp(), getDelay(loop));
+  return ran;
 }
 
 std::pair<scf::ForOp, Pending> Pipeliner::runLoop(LateOps &step, const Pending &in) {
@@ -440,7 +337,7 @@ std::pair<scf::ForOp, Pending> Pipeliner::runLoop(LateOps &step, const Pending &
                                                           rewriter.getBoolAttr(false)));
 
   auto getValues = [&](ValueRange carried, ValueRange added) {
-    return llvm::map_to_vector(inputs, [&](Input &input) {
+    return llvm::map_to_vector(inputs, [&](const LateInput &input) {
       return input.common ? input.common
              : input.lent ? carried[step.carried[*input.lent].index]
                           : added[*input.added];
@@ -471,21 +368,11 @@ std::pair<scf::ForOp, Pending> Pipeliner::runLoop(LateOps &step, const Pending &
   newLoop->setDiscardableAttrs(attributes);
   step.loop = newLoop;
   ValueRange results = newLoop.getResults();
-  Pending out{getValues(results, results.take_back(inits.size())), in.isCertain, {}};
-  if (handsOnExists) {
-    out.exists = results.back();
-  } else if (!in.isCertain) {
-    out.isCertain = isCertain;
-    if (!isCertain) {
-      rewriter.setInsertionPointAfter(newLoop);
-      auto isBelow =
-          newLoop.getUnsignedCmp() ? arith::CmpIPredicate::ult : arith::CmpIPredicate::slt;
-      out.exists = arith::CmpIOp::create(rewriter, newLoop.getLoc(), isBelow,
-                                         newLoop.getLowerBound(), newLoop.getUpperBound());
-      setDelay(out.exists.getDefiningOp(), getDelay(newLoop));
-    }
-  }
-  return {newLoop, out};
+  return {newLoop,
+          {getValues(results, results.take_back(inits.size())), isCertain && !handsOnExists,
+           handsOnExists ? results.back()
+           : isCertain   ? Value()
+                         : emitRan(newLoop)}};
 }
 
 void Pipeliner::drain(scf::ForOp last, const Pending &pending) {
