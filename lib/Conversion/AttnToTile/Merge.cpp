@@ -26,78 +26,121 @@ using namespace attn;
 
 constexpr int64_t kPieceColumns = 128;
 
-LogicalResult attn::convertMerge(BlockConverter &block, MergeOp op) {
-  TileBuilder &b = block.builder;
-  int64_t blockM = block.rows;
-  const ArgumentSlice *partial = block.findSlice(op.getPartial()),
-                      *partialLse = block.findSlice(op.getPartialLse());
-  if (!partial || !partialLse)
+/// What a merge reads fits the tiles of this room.
+static LogicalResult checkMerge(MergeOp op, bool areSlices) {
+  ShapedType type = op.getPartial().getType();
+  if (!areSlices)
     return op.emitOpError("expected partial results to be slices of the kernel's arguments");
-  if (op.getPartial().getType().isDynamicDim(op.getPartial().getType().getRank() - 1))
-    return op.emitOpError("expected a static Dv, got ") << op.getPartial().getType();
-  if (!op.getPartial().getType().getElementType().isF32())
-    return op.emitOpError("expected partial results of f32, got ") << op.getPartial().getType();
-  RankedTensorType row = RankedTensorType::get({blockM}, b.getF32Type());
-  ArrayRef<int64_t> rows = row.getShape();
-  Value zero = arith::ConstantIndexOp::create(b, 0), one = arith::ConstantIndexOp::create(b, 1);
-  Value parts = partial->sizes.front();
-  auto load = [&](const ArgumentSlice &slice, Value part, int64_t column, RankedTensorType type) {
-    SmallVector<Value> position = slice.position;
-    position.front() = b.createOrFold<arith::AddIOp>(position.front(), part);
-    Value first = arith::ConstantIndexOp::create(b, column);
-    position.back() = b.createOrFold<arith::AddIOp>(position.back(), first);
-    return tile::LoadOp::create(b, type, slice.memref, position).getResult();
-  };
-  auto maxima = scf::ForOp::create(b, zero, parts, one, ValueRange{b.constant(kLowest, rows)});
+  if (type.isDynamicDim(type.getRank() - 1))
+    return op.emitOpError("expected a static Dv, got ") << type;
+  if (!type.getElementType().isF32())
+    return op.emitOpError("expected partial results of f32, got ") << type;
+  return success();
+}
+
+namespace {
+/// The rows of a block, all parts of them.
+class MergeRecipe {
+public:
+  MergeRecipe(BlockConverter &block, MergeOp op, const ArgumentSlice &partial,
+              const ArgumentSlice &partialLse)
+      : block(block), b(block.builder), op(op), partial(partial), partialLse(partialLse),
+        row(RankedTensorType::get({block.rows}, b.getF32Type())), rows(row.getShape()),
+        zero(arith::ConstantIndexOp::create(b, 0)), one(arith::ConstantIndexOp::create(b, 1)) {}
+
+  void emit();
+
+private:
+  Value load(const ArgumentSlice &slice, Value part, int64_t column, RankedTensorType type);
+  Value emitMaximum();
+  Value emitPiece(int64_t column, int64_t columns);
+
+  BlockConverter &block;
+  TileBuilder &b;
+  MergeOp op;
+  const ArgumentSlice &partial, &partialLse;
+  RankedTensorType row;
+  ArrayRef<int64_t> rows;
+  Value zero, one;
+  /// Of each row: whether no part has anything; the greatest lse, or 0 then; the sum of the parts'
+  /// weights relative to it.
+  Value isEmpty, offset, total;
+};
+} // namespace
+
+Value MergeRecipe::load(const ArgumentSlice &slice, Value part, int64_t column,
+                        RankedTensorType type) {
+  SmallVector<Value> position = slice.position;
+  position.front() = b.createOrFold<arith::AddIOp>(position.front(), part);
+  Value first = arith::ConstantIndexOp::create(b, column);
+  position.back() = b.createOrFold<arith::AddIOp>(position.back(), first);
+  return tile::LoadOp::create(b, type, slice.memref, position);
+}
+
+Value MergeRecipe::emitMaximum() {
+  auto maxima = scf::ForOp::create(b, zero, partial.sizes.front(), one,
+                                   ValueRange{b.constant(kLowest, rows)});
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToEnd(maxima.getBody());
+  Value lse = load(partialLse, maxima.getInductionVar(), 0, row);
+  Value next = arith::MaximumFOp::create(b, maxima.getRegionIterArg(0), lse);
+  scf::YieldOp::create(b, next);
+  return maxima.getResult(0);
+}
+
+/// Some columns of the output.
+Value MergeRecipe::emitPiece(int64_t column, int64_t columns) {
+  RankedTensorType type = RankedTensorType::get({block.rows, columns}, b.getF32Type());
+  Value inits[] = {b.constant(0.0, rows), b.constant(0.0, type.getShape())};
+  auto sums = scf::ForOp::create(b, zero, partial.sizes.front(), one, inits);
   {
     OpBuilder::InsertionGuard guard(b);
-    b.setInsertionPointToEnd(maxima.getBody());
-    Value lse = load(*partialLse, maxima.getInductionVar(), 0, row);
-    Value next = arith::MaximumFOp::create(b, maxima.getRegionIterArg(0), lse);
+    b.setInsertionPointToEnd(sums.getBody());
+    Value part = sums.getInductionVar(), acc = sums.getRegionIterArg(1);
+    Value lse = load(partialLse, part, 0, row);
+    Value exponent = arith::MulFOp::create(b, arith::SubFOp::create(b, lse, offset),
+                                           b.constant(1.0 / M_LN2, rows));
+    // A part that is infinite, of a sink that is, is the whole, though inf - inf is none.
+    Value isMax = arith::CmpFOp::create(b, arith::CmpFPredicate::OEQ, lse, offset);
+    exponent = arith::SelectOp::create(b, isMax, b.constant(0.0, rows), exponent);
+    Value weight = math::Exp2Op::create(b, exponent);
+    Value values = load(partial, part, column, type);
+    Value added = math::FmaOp::create(b, values, b.rowsToTile(weight, columns), acc);
+    // What a part without keys left in memory is not a number to count on.
+    Value isNothing = b.rowsToTile(b.isEqual(lse, kLowest), columns);
+    Value next[] = {arith::AddFOp::create(b, sums.getRegionIterArg(0), weight),
+                    arith::SelectOp::create(b, isNothing, acc, added)};
     scf::YieldOp::create(b, next);
   }
-  Value max = maxima.getResult(0), isEmpty = b.isEqual(max, kLowest);
-  Value offset = arith::SelectOp::create(b, isEmpty, b.constant(0.0, rows), max), total;
+  total = sums.getResult(0);
+  Value quotient = arith::DivFOp::create(b, b.constant(1.0, rows), total);
+  Value inverse = arith::SelectOp::create(b, isEmpty, b.constant(0.0, rows), quotient);
+  Value output = arith::MulFOp::create(b, sums.getResult(1), b.rowsToTile(inverse, columns));
+  return b.narrow(output, op.getOutput().getType().getElementType());
+}
 
-  Type element = op.getOutput().getType().getElementType();
+void MergeRecipe::emit() {
+  Value max = emitMaximum();
+  isEmpty = b.isEqual(max, kLowest);
+  offset = arith::SelectOp::create(b, isEmpty, b.constant(0.0, rows), max);
   int64_t dv = op.getPartial().getType().getShape().back();
-  for (int64_t column = 0; column < dv; column += kPieceColumns) {
-    RankedTensorType type =
-        RankedTensorType::get({blockM, std::min(dv - column, kPieceColumns)}, b.getF32Type());
-    Value inits[] = {b.constant(0.0, rows), b.constant(0.0, type.getShape())};
-    auto sums = scf::ForOp::create(b, zero, parts, one, inits);
-    {
-      OpBuilder::InsertionGuard guard(b);
-      b.setInsertionPointToEnd(sums.getBody());
-      Value part = sums.getInductionVar(), acc = sums.getRegionIterArg(1);
-      Value lse = load(*partialLse, part, 0, row);
-      Value exponent = arith::MulFOp::create(b, arith::SubFOp::create(b, lse, offset),
-                                             b.constant(1.0 / M_LN2, rows));
-      // A part that is infinite, of a sink that is, is the whole, though inf - inf is none.
-      Value isMax = arith::CmpFOp::create(b, arith::CmpFPredicate::OEQ, lse, offset);
-      exponent = arith::SelectOp::create(b, isMax, b.constant(0.0, rows), exponent);
-      Value weight = math::Exp2Op::create(b, exponent);
-      Value values = load(*partial, part, column, type);
-      Value added = math::FmaOp::create(b, values, b.rowsToTile(weight, type.getDimSize(1)), acc);
-      // What a part without keys left in memory is not a number to count on.
-      Value isNothing = b.rowsToTile(b.isEqual(lse, kLowest), type.getDimSize(1));
-      Value next[] = {arith::AddFOp::create(b, sums.getRegionIterArg(0), weight),
-                      arith::SelectOp::create(b, isNothing, acc, added)};
-      scf::YieldOp::create(b, next);
-    }
-    total = sums.getResult(0);
-    Value quotient = arith::DivFOp::create(b, b.constant(1.0, rows), total);
-    Value inverse = arith::SelectOp::create(b, isEmpty, b.constant(0.0, rows), quotient);
-    Value output =
-        arith::MulFOp::create(b, sums.getResult(1), b.rowsToTile(inverse, type.getDimSize(1)));
-    block.pieces[op->getResult(0)].push_back(b.narrow(output, element));
-  }
+  for (int64_t column = 0; column < dv; column += kPieceColumns)
+    block.pieces[op->getResult(0)].push_back(
+        emitPiece(column, std::min(dv - column, kPieceColumns)));
   if (!op.getLse())
-    return success();
+    return;
   Value log = arith::MulFOp::create(b, math::Log2Op::create(b, total), b.constant(M_LN2, rows));
   Value lse = arith::AddFOp::create(b, offset, log);
   block.mapping.map(
       op->getResult(1),
       arith::SelectOp::create(b, isEmpty, b.constant(kLowest, rows), lse).getResult());
+}
+
+LogicalResult attn::convertMerge(BlockConverter &block, MergeOp op) {
+  const ArgumentSlice *partial = block.findSlice(op.getPartial()),
+                      *partialLse = block.findSlice(op.getPartialLse());
+  if (failed(checkMerge(op, partial && partialLse)))
+    return failure();
+  MergeRecipe(block, op, *partial, *partialLse).emit();
   return success();
 }

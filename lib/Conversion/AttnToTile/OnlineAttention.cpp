@@ -116,20 +116,60 @@ static LogicalResult checkStep(OnlineAttentionOp op, int64_t rows, int64_t keys,
   return checkRows(op, rows, state);
 }
 
-LogicalResult attn::convertStep(BlockConverter &block, OnlineAttentionOp op) {
-  TileBuilder &b = block.builder;
-  const ArgumentSlice *query = block.findSlice(op.getQuery()), *key = block.findSlice(op.getKey()),
-                      *value = block.findSlice(op.getValue());
-  if (!query || !key || !value)
-    return op.emitOpError("expected query, key and value to be slices of the kernel's arguments");
-  int64_t blockM = block.rows, blockN = getTileKeys(block, op);
-  std::optional<double> foldedScale = findFoldedScale(block.grid);
-  Type element = op.getQuery().getType().getElementType();
-  int64_t d = op.getQuery().getType().getDimSize(1), dv = op.getValue().getType().getDimSize(1);
-  RankedTensorType scores = RankedTensorType::get({blockM, blockN}, b.getF32Type());
+namespace {
+/// One step, in the order of its definition: scores, mask, weights, sums.
+class StepRecipe {
+public:
+  StepRecipe(BlockConverter &block, OnlineAttentionOp op)
+      : block(block), b(block.builder), op(op), blockM(block.rows), blockN(getTileKeys(block, op)),
+        foldedScale(findFoldedScale(block.grid)), unread(findUnread(op)),
+        hasMask(!op.getMask().empty()),
+        scores(RankedTensorType::get({blockM, blockN}, b.getF32Type())),
+        positions(scores.clone(b.getIndexType())) {}
 
-  Value scale = block.lookup(op, op.getScale());
+  LogicalResult emit();
+
+private:
+  LogicalResult readOperands();
+  void shiftKeys();
+  LogicalResult emitScores();
+  void emitPositions();
+  LogicalResult emitMask();
+  LogicalResult emitMaskWhereNeeded();
+  void emitSums();
+
+  BlockConverter &block;
+  TileBuilder &b;
+  OnlineAttentionOp op;
+  int64_t blockM, blockN;
+  std::optional<double> foldedScale;
+  Unread unread;
+  bool hasMask;
+  RankedTensorType scores, positions;
+
+  ArgumentSlice query, keys, values;
+  Value scale;
+  /// The position of the first score: b, h, m, n. What is carried: accumulator, maxima, sums.
   SmallVector<Value> at, state;
+  /// Whether the tile may have fewer keys than columns, and whether they are its last columns then.
+  bool isShort = false, isShifted = false;
+  Value firstColumn, keysBefore;
+  /// The columns of the scores; positions at which tensors can be read.
+  Value columns, safeRows, safeColumns;
+  /// The scores.
+  Value t;
+  /// Whether values of keys that no row keeps become zeros; null: always.
+  Value clears;
+};
+} // namespace
+
+LogicalResult StepRecipe::readOperands() {
+  const ArgumentSlice *q = block.findSlice(op.getQuery()), *k = block.findSlice(op.getKey()),
+                      *v = block.findSlice(op.getValue());
+  if (!q || !k || !v)
+    return op.emitOpError("expected query, key and value to be slices of the kernel's arguments");
+  query = *q, keys = *k, values = *v;
+  scale = block.lookup(op, op.getScale());
   for (OpFoldResult position : op.getMixedOrigin())
     at.push_back(block.lookup(op, position));
   for (Value value : op.getDpsInits()) {
@@ -137,79 +177,70 @@ LogicalResult attn::convertStep(BlockConverter &block, OnlineAttentionOp op) {
     if (!state.back())
       return failure();
   }
-  if (!scale || llvm::is_contained(at, Value()) || failed(checkStep(op, blockM, blockN, state)))
+  if (!scale || llvm::is_contained(at, Value()))
     return failure();
+  return checkStep(op, blockM, blockN, state);
+}
 
-  // A tile of constant size is whole, any other may be short. Without a mask it ends at N, and what
-  // is behind reads as zeros. With one it may end before: what lies behind its keys may hold
-  // anything, so it ends with them and begins with keys of other steps.
-  b.setLoc(op.getLoc());
-  bool isShort = op.getKey().getType().getDimSize(0) != blockN;
-  bool isShifted = isShort && !op.getMask().empty();
-  Unread unread = findUnread(op);
-  ArgumentSlice keys = *key, values = *value;
-  Value firstColumn = at[3], keysBefore;
-  if (isShifted) {
-    keysBefore = b.createOrFold<arith::SubIOp>(arith::ConstantIndexOp::create(b, blockN),
-                                               keys.sizes.front());
-    firstColumn = b.createOrFold<arith::SubIOp>(firstColumn, keysBefore);
-    for (ArgumentSlice *slice : {&keys, &values}) {
-      Value &row = slice->position[slice->position.size() - 2];
-      row = b.createOrFold<arith::SubIOp>(row, keysBefore);
-    }
+/// A tile of constant size is whole, any other may be short. Without a mask it ends at N, and what
+/// is behind reads as zeros. With one it may end before: what lies behind its keys may hold
+/// anything, so it ends with them and begins with keys of other steps.
+void StepRecipe::shiftKeys() {
+  isShort = op.getKey().getType().getDimSize(0) != blockN;
+  isShifted = isShort && hasMask;
+  firstColumn = at[3];
+  if (!isShifted)
+    return;
+  keysBefore =
+      b.createOrFold<arith::SubIOp>(arith::ConstantIndexOp::create(b, blockN), keys.sizes.front());
+  firstColumn = b.createOrFold<arith::SubIOp>(firstColumn, keysBefore);
+  for (ArgumentSlice *slice : {&keys, &values}) {
+    Value &row = slice->position[slice->position.size() - 2];
+    row = b.createOrFold<arith::SubIOp>(row, keysBefore);
   }
+}
 
-  // T = score(scale * Q K^T)
-  Value q = b.load(*query, {blockM, d}), k = b.load(keys, {blockN, d});
-  Value t = tile::MmaOp::create(b, scores, q, k, /*acc=*/Value(), /*transpose_lhs=*/false,
-                                /*transpose_rhs=*/true);
+/// T = score(scale * Q K^T)
+LogicalResult StepRecipe::emitScores() {
+  int64_t d = op.getQuery().getType().getDimSize(1);
+  Value q = b.load(query, {blockM, d}), k = b.load(keys, {blockN, d});
+  t = tile::MmaOp::create(b, scores, q, k, /*acc=*/Value(), /*transpose_lhs=*/false,
+                          /*transpose_rhs=*/true);
   if (!foldedScale)
     t = arith::MulFOp::create(b, t, b.splat(scale, scores.getShape()));
-  RankedTensorType positions = scores.clone(b.getIndexType());
-  Value columns, safeRows, safeColumns;
-  auto emitPositions = [&] {
-    safeRows = tile::CoordOp::create(b, positions, 0, at[2]);
-    safeColumns = columns = tile::CoordOp::create(b, positions, 1, firstColumn);
-    // Only where tensors are read must positions stay inside. Rows that are not there would read
-    // keys that no other does.
-    bool reads = readsTensors(op.getScore()) || readsTensors(op.getMask());
-    if (reads || unread == Unread::Any)
-      safeRows = b.clampBelow(safeRows, at[2], query->sizes[0]);
-    if (!reads)
-      return;
-    if (isShifted)
-      safeColumns = arith::MaxSIOp::create(b, columns, b.splat(at[3], scores.getShape()));
-    else if (isShort)
-      safeColumns = b.clampBelow(columns, at[3], keys.sizes[0]);
-  };
-  if (!op.getScore().empty()) {
-    emitPositions();
-    t = inlineRegion(block, op.getScore(), {t, at[0], at[1], safeRows, safeColumns}, scores);
-    if (!t)
-      return failure();
-  }
-  // Where a scalar says that the mask keeps everything, it is passed over.
-  scf::IfOp applies;
-  Value clears;
-  Value keepsAll = op.getMask().empty() || isShort ? Value() : findKeepsAll(op.getMask());
-  if (keepsAll) {
-    Value condition = block.lookup(op, keepsAll);
-    if (!condition)
-      return failure();
-    Value yes = arith::ConstantOp::create(b, b.getBoolAttr(true));
-    if (!dropsKeysItself(op.getScore()))
-      clears = arith::XOrIOp::create(b, condition, yes);
-    applies = scf::IfOp::create(b, scores, condition, /*withElseRegion=*/true);
-    b.setInsertionPointToEnd(applies.thenBlock());
-    scf::YieldOp::create(b, t);
-    b.setInsertionPointToEnd(applies.elseBlock());
-  }
-  if (!columns && (isShort || !op.getMask().empty()))
+  if (op.getScore().empty())
+    return success();
+  emitPositions();
+  t = inlineRegion(block, op.getScore(), {t, at[0], at[1], safeRows, safeColumns}, scores);
+  return success(bool(t));
+}
+
+void StepRecipe::emitPositions() {
+  safeRows = tile::CoordOp::create(b, positions, 0, at[2]);
+  safeColumns = columns = tile::CoordOp::create(b, positions, 1, firstColumn);
+  // Only where tensors are read must positions stay inside. Rows that are not there would read
+  // keys that no other does.
+  bool reads = readsTensors(op.getScore()) || readsTensors(op.getMask());
+  if (reads || unread == Unread::Any)
+    safeRows = b.clampBelow(safeRows, at[2], query.sizes[0]);
+  if (!reads)
+    return;
+  if (isShifted)
+    safeColumns = arith::MaxSIOp::create(b, columns, b.splat(at[3], scores.getShape()));
+  else if (isShort)
+    safeColumns = b.clampBelow(columns, at[3], keys.sizes[0]);
+}
+
+/// What the mask drops, and what is no key of this step, becomes -inf.
+LogicalResult StepRecipe::emitMask() {
+  if (!hasMask && !isShort)
+    return success();
+  if (!columns)
     emitPositions();
   Value keep;
-  if (!op.getMask().empty()) {
-    keep =
-        inlineRegion(block, op.getMask(), {at[0], at[1], safeRows, safeColumns}, scores, keepsAll);
+  if (hasMask) {
+    keep = inlineRegion(block, op.getMask(), {at[0], at[1], safeRows, safeColumns}, scores,
+                        isShort ? Value() : findKeepsAll(op.getMask()));
     if (!keep)
       return failure();
   }
@@ -223,24 +254,46 @@ LogicalResult attn::convertStep(BlockConverter &block, OnlineAttentionOp op) {
     keep = arith::CmpIOp::create(b, arith::CmpIPredicate::slt, columns,
                                  b.splat(end, scores.getShape()));
   }
-  if (keep)
-    t = arith::SelectOp::create(b, keep, t, b.constant(kLowest, scores.getShape()));
-  if (applies) {
-    scf::YieldOp::create(b, t);
-    b.setInsertionPointAfter(applies);
-    t = applies.getResult(0);
-  }
+  t = arith::SelectOp::create(b, keep, t, b.constant(kLowest, scores.getShape()));
+  return success();
+}
 
+/// Where a scalar says that the mask keeps everything, it is passed over.
+LogicalResult StepRecipe::emitMaskWhereNeeded() {
+  Value keepsAll = !hasMask || isShort ? Value() : findKeepsAll(op.getMask());
+  if (!keepsAll)
+    return emitMask();
+  Value condition = block.lookup(op, keepsAll);
+  if (!condition)
+    return failure();
+  Value yes = arith::ConstantOp::create(b, b.getBoolAttr(true));
+  if (!dropsKeysItself(op.getScore()))
+    clears = arith::XOrIOp::create(b, condition, yes);
+  auto applies = scf::IfOp::create(b, scores, condition, /*withElseRegion=*/true);
+  b.setInsertionPointToEnd(applies.thenBlock());
+  scf::YieldOp::create(b, t);
+  b.setInsertionPointToEnd(applies.elseBlock());
+  if (failed(emitMask()))
+    return failure();
+  scf::YieldOp::create(b, t);
+  b.setInsertionPointAfter(applies);
+  t = applies.getResult(0);
+  return success();
+}
+
+/// The maxima of the rows, their weights relative to these, and the sums of both kinds.
+void StepRecipe::emitSums() {
   RankedTensorType row = RankedTensorType::get({blockM}, b.getF32Type());
   Value max = arith::MaximumFOp::create(b, state[1],
                                         tile::ReduceOp::create(b, row, tile::Combiner::Max, t,
                                                                /*init=*/Value()));
-  RowWeights weight = emitRowWeights(b, foldedScale, t, state[1], max);
-  Value factor = weight.factor, p = weight.weights;
+  auto [p, factor] = emitRowWeights(b, foldedScale, t, state[1], max);
   auto sums = cast<RankedTensorType>(state[2].getType());
   Value decay = sums.getRank() == 2 ? b.rowsToTile(factor, sums.getDimSize(1)) : factor;
   Value sum = tile::ReduceOp::create(b, sums, tile::Combiner::Add, p,
                                      arith::MulFOp::create(b, state[2], decay));
+  Type element = op.getQuery().getType().getElementType();
+  int64_t dv = op.getValue().getType().getDimSize(1);
   Value weights = arith::TruncFOp::create(b, scores.clone(element), p);
   Value acc = arith::MulFOp::create(b, state[0], b.rowsToTile(factor, dv));
   Value v = b.load(values, {blockN, dv});
@@ -250,9 +303,22 @@ LogicalResult attn::convertStep(BlockConverter &block, OnlineAttentionOp op) {
   if (unread == Unread::Any || (unread == Unread::BeforeFirstKey && isShifted))
     v = tile::ClearUnreadOp::create(b, v.getType(), v, weights, clears).getResult();
   acc = tile::MmaOp::create(b, cast<RankedTensorType>(acc.getType()), weights, v, acc,
-                            /*transpose_lhs=*/false,
-                            /*transpose_rhs=*/false);
+                            /*transpose_lhs=*/false, /*transpose_rhs=*/false);
   Value next[] = {acc, max, sum};
   block.mapping.map(op->getResults(), ValueRange(next));
+}
+
+LogicalResult StepRecipe::emit() {
+  if (failed(readOperands()))
+    return failure();
+  b.setLoc(op.getLoc());
+  shiftKeys();
+  if (failed(emitScores()) || failed(emitMaskWhereNeeded()))
+    return failure();
+  emitSums();
   return success();
+}
+
+LogicalResult attn::convertStep(BlockConverter &block, OnlineAttentionOp op) {
+  return StepRecipe(block, op).emit();
 }
