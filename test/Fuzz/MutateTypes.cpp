@@ -140,27 +140,32 @@ template <typename T> static std::string getText(T value) {
   return text;
 }
 
-static Attribute parse(Subject &subject, StringRef text) {
+/// Reads a text by one of MLIR's parsers; whoever watches knows what it died of.
+template <typename Parsed, typename Parser>
+static Parsed parseText(Subject &subject, StringRef text, Parser parser) {
+  constexpr bool isType = std::is_same_v<Parsed, Type>;
+  if (text.empty())
+    return Parsed();
+  if (subject.watch)
+    subject.watch(text, isType);
+  Parsed parsed = parser(text, subject.module.getContext());
+  if (subject.watch)
+    subject.watch("", isType);
+  return parsed;
+}
+
+static Attribute parseAttributeText(Subject &subject, StringRef text) {
   // MLIR's own parser does not survive an array of indices.
-  if (text.empty() || text.contains("array<index"))
+  if (text.contains("array<index"))
     return Attribute();
-  if (subject.watch)
-    subject.watch(text, /*isType=*/false);
-  Attribute attribute = parseAttribute(text, subject.module.getContext());
-  if (subject.watch)
-    subject.watch("", /*isType=*/false);
-  return attribute;
+  return parseText<Attribute>(subject, text, [](StringRef text, MLIRContext *context) {
+    return parseAttribute(text, context);
+  });
 }
 
 static Type parseTypeText(Subject &subject, StringRef text) {
-  if (text.empty())
-    return Type();
-  if (subject.watch)
-    subject.watch(text, /*isType=*/true);
-  Type type = parseType(text, subject.module.getContext());
-  if (subject.watch)
-    subject.watch("", /*isType=*/true);
-  return type;
+  return parseText<Type>(
+      subject, text, [](StringRef text, MLIRContext *context) { return parseType(text, context); });
 }
 
 /// An op drops an inherent attribute of another kind than its own, which no text can say.
@@ -188,7 +193,8 @@ bool changeAttribute(Subject &subject) {
   if (subject.rng.oneIn(10) &&
       (op->getDiscardableAttr(attribute.getName()) || isa<UnitAttr>(attribute.getValue())))
     return op->removeAttr(attribute.getName()) != nullptr;
-  Attribute fresh = parse(subject, changeText(getText(attribute.getValue()), subject.rng));
+  Attribute fresh =
+      parseAttributeText(subject, changeText(getText(attribute.getValue()), subject.rng));
   if (!fresh || fresh == attribute.getValue())
     return false;
   return setAttribute(op, attribute.getName(), fresh);
@@ -210,8 +216,8 @@ bool changeConstant(Subject &subject) {
   if (constants.empty())
     return false;
   arith::ConstantOp constant = subject.rng.pick(constants);
-  auto fresh = dyn_cast_or_null<TypedAttr>(
-      parse(subject, changeText(getText(Attribute(constant.getValue())), subject.rng)));
+  auto fresh = dyn_cast_or_null<TypedAttr>(parseAttributeText(
+      subject, changeText(getText(Attribute(constant.getValue())), subject.rng)));
   if (!fresh || fresh.getType() != constant.getType())
     return false;
   constant.setValueAttr(fresh);
