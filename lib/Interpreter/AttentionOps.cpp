@@ -123,6 +123,27 @@ Expected<RowScores> Evaluator::getRowScores(ScoredOpInterface op, Frame &frame) 
   return std::move(rows);
 }
 
+/// One row of the output and its log-sum-exp, of the scores of its keys.
+static double attendRow(const RowScores &rows, const Lane *value, const Lane *sink,
+                        MutableArrayRef<Lane> out) {
+  double max = rows.getMax(sink ? sink->f : kLowest), sum = 0;
+  // A sink of +inf is the whole sum, though inf - inf is none.
+  if (sink && sink->f != kLowest)
+    sum = sink->f == max ? 1 : std::exp(sink->f - max);
+  fill(out, Lane{.f = 0});
+  for (auto [n, score] : enumerate(rows.scores)) {
+    if (score.f == kLowest)
+      continue;
+    double weight = std::exp(score.f - max);
+    sum += weight;
+    accumulate(out.data(), weight, value + n * out.size(), out.size());
+  }
+  for (Lane &x : out)
+    if (sum != 0)
+      x.f /= sum;
+  return sum == 0 ? kLowest : max + std::log(sum);
+}
+
 Error Evaluator::attention(AttentionOp op, Frame &frame) {
   Expected<Indices> origin = getIndices(op, op.getMixedOrigin(), frame);
   if (!origin)
@@ -174,22 +195,9 @@ Error Evaluator::attention(AttentionOp op, Frame &frame) {
     if (Error error =
             rows.compute((*origin)[0] + b, (*origin)[1] + h, (*origin)[2] + m, (*origin)[3]))
       return error;
-    double max = rows.getMax(sinks ? sinks[h].f : kLowest), sum = 0;
-    // A sink of +inf is the whole sum, though inf - inf is none.
-    if (sinks && sinks[h].f != kLowest)
-      sum = sinks[h].f == max ? 1 : std::exp(sinks[h].f - max);
-    Lane *out = (*output)->data() + row * dv;
-    std::fill_n(out, dv, Lane{.f = 0});
-    for (int64_t n = 0; n < keys; ++n) {
-      if (rows.scores[n].f == kLowest)
-        continue;
-      double weight = std::exp(rows.scores[n].f - max);
-      sum += weight;
-      accumulate(out, weight, value.data() + (keyHead * keys + n) * dv, dv);
-    }
-    for (int64_t i = 0; i < dv && sum != 0; ++i)
-      out[i].f /= sum;
-    (*lse)->data()[row].f = sum == 0 ? kLowest : max + std::log(sum);
+    (*lse)->data()[row].f =
+        attendRow(rows, value.data() + keyHead * keys * dv, sinks ? sinks + h : nullptr,
+                  MutableArrayRef<Lane>((*output)->data() + row * dv, dv));
   }
   return Error::success();
 }
@@ -219,6 +227,24 @@ Error Evaluator::countTile(AbsorbingOpInterface op, ArrayRef<int64_t> origin, in
   if (prover)
     return prover->visit(op, origin, rows, keys, mask);
   return Error::success();
+}
+
+/// One row of the running state, which absorbs the scores of some keys.
+static void absorbRow(const RowScores &rows, const Lane *value, MutableArrayRef<Lane> acc,
+                      double &max, double &sum) {
+  double newMax = rows.getMax(max);
+  double factor = max == kLowest ? 0 : std::exp2(max - newMax);
+  for (Lane &x : acc)
+    x.f = factor == 0 ? 0 : x.f * factor;
+  sum = factor == 0 ? 0 : sum * factor;
+  max = newMax;
+  for (auto [n, score] : enumerate(rows.scores)) {
+    if (score.f == kLowest)
+      continue;
+    double weight = std::exp2(score.f - newMax);
+    sum += weight;
+    accumulate(acc.data(), weight, value + n * acc.size(), acc.size());
+  }
 }
 
 Error Evaluator::onlineAttention(OnlineAttentionOp op, Frame &frame) {
@@ -275,21 +301,8 @@ Error Evaluator::onlineAttention(OnlineAttentionOp op, Frame &frame) {
     rows.query = query.data() + row * d;
     if (Error error = rows.compute((*origin)[0], (*origin)[1], (*origin)[2] + row, (*origin)[3]))
       return error;
-    Lane *acc = state[0]->data() + row * dv;
-    double &max = state[1]->data()[row].f, &sum = state[2]->data()[row].f;
-    double newMax = rows.getMax(max);
-    double factor = max == kLowest ? 0 : std::exp2(max - newMax);
-    for (int64_t i = 0; i < dv; ++i)
-      acc[i].f = factor == 0 ? 0 : acc[i].f * factor;
-    sum = factor == 0 ? 0 : sum * factor;
-    max = newMax;
-    for (int64_t n = 0; n < keys; ++n) {
-      if (rows.scores[n].f == kLowest)
-        continue;
-      double weight = std::exp2(rows.scores[n].f - newMax);
-      sum += weight;
-      accumulate(acc, weight, value.data() + n * dv, dv);
-    }
+    absorbRow(rows, value.data(), MutableArrayRef<Lane>(state[0]->data() + row * dv, dv),
+              state[1]->data()[row].f, state[2]->data()[row].f);
   }
   for (auto [result, tensor] : zip_equal(op->getResults(), state))
     if (Error error = set(op, result, tensor, frame))

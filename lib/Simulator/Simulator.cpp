@@ -219,61 +219,85 @@ static double schedule(ArrayRef<double> cyclesOfX, int64_t repetitions, int64_t 
   return last;
 }
 
+namespace {
+/// Some blocks of a grid. They differ along x, by their rows; what lies between two is
+/// interpolated.
+struct Samples {
+  std::vector<int64_t> positions;
+  std::vector<BlockResult> results;
+
+  /// The last sample at or before x, the one behind it, and how much of that is in x.
+  struct Place {
+    size_t left, right;
+    double weight;
+  };
+  Place find(int64_t x) const {
+    size_t right = llvm::upper_bound(positions, x) - positions.begin(), left = right - 1;
+    right = std::min(right, positions.size() - 1);
+    double span = double(positions[right] - positions[left]);
+    return {left, right, span > 0 ? double(x - positions[left]) / span : 0};
+  }
+};
+} // namespace
+
+static Expected<Samples> sampleBlocks(const Simulator &simulator, ArrayRef<Argument> arguments,
+                                      const Options &options, int64_t count) {
+  constexpr int64_t maxSamples = 17;
+  int64_t number = std::min(count, maxSamples);
+  Samples samples;
+  for (int64_t i = 0; i < number; ++i) {
+    samples.positions.push_back(number == 1 ? 0 : i * (count - 1) / (number - 1));
+    Expected<BlockResult> result =
+        simulator.runBlock(arguments, options, {samples.positions.back(), 0, 0});
+    if (!result)
+      return result.takeError();
+    if (!result->findings.empty())
+      return makeOpError(result->findings.front().op, result->findings.front().text);
+    samples.results.push_back(std::move(*result));
+  }
+  return std::move(samples);
+}
+
 Expected<Prediction> Simulator::predict(ArrayRef<Argument> arguments, int64_t maxWork) const {
   const Costs &costs = program->machine->costs;
   Expected<std::array<int64_t, 3>> grid = getGrid(arguments);
   if (!grid)
     return grid.takeError();
-  Options options;
-  options.numbers = false;
-  options.maxWork = maxWork;
-  // Blocks differ along x, by their rows; what lies between two samples is interpolated.
-  constexpr int64_t maxSamples = 17;
-  int64_t count = (*grid)[0], samples = std::min(count, maxSamples);
+  auto [count, height, depth] = *grid;
   Prediction prediction;
-  if (MulOverflow(count, (*grid)[1], prediction.numBlocks) ||
-      MulOverflow(prediction.numBlocks, (*grid)[2], prediction.numBlocks) ||
+  if (MulOverflow(count, height, prediction.numBlocks) ||
+      MulOverflow(prediction.numBlocks, depth, prediction.numBlocks) ||
       prediction.numBlocks > kMaxPredicted)
     return makeOpError(program->kernel, "expected at most " + Twine(kMaxPredicted) +
                                             " blocks to predict, got " + Twine(count) + "x" +
-                                            Twine((*grid)[1]) + "x" + Twine((*grid)[2]));
-  prediction.numSimulated = samples;
+                                            Twine(height) + "x" + Twine(depth));
   if (prediction.numBlocks == 0)
     return prediction;
-  std::vector<BlockResult> results;
-  std::vector<int64_t> positions;
-  double longest = 0;
-  for (int64_t i = 0; i < samples; ++i) {
-    positions.push_back(samples == 1 ? 0 : i * (count - 1) / (samples - 1));
-    Expected<BlockResult> result = runBlock(arguments, options, {positions.back(), 0, 0});
-    if (!result)
-      return result.takeError();
-    if (!result->findings.empty())
-      return makeOpError(result->findings.front().op, result->findings.front().text);
-    if (results.empty() || result->cycles > longest) {
-      longest = result->cycles;
-      prediction.longest = {positions.back(), 0, 0};
-    }
-    results.push_back(std::move(*result));
-  }
+  Options options;
+  options.numbers = false;
+  options.maxWork = maxWork;
+  Expected<Samples> samples = sampleBlocks(*this, arguments, options, count);
+  if (!samples)
+    return samples.takeError();
+  ArrayRef<BlockResult> results = samples->results;
+  prediction.numSimulated = results.size();
+  auto longest = llvm::max_element(
+      results, [](const BlockResult &a, const BlockResult &b) { return a.cycles < b.cycles; });
+  prediction.longest = {samples->positions[longest - results.begin()], 0, 0};
+
   std::vector<double> cycles(count);
-  double busy[kNumResources] = {}, others = double((*grid)[1] * (*grid)[2]);
+  double busy[kNumResources] = {}, others = double(height * depth);
   unsigned bits = 16;
-  for (int64_t x = 0, left = 0; x < count; ++x) {
-    while (left + 1 < samples && positions[left + 1] <= x)
-      ++left;
-    int64_t right = std::min(left + 1, samples - 1);
-    double span = double(positions[right] - positions[left]);
-    double weight = span > 0 ? double(x - positions[left]) / span : 0;
-    auto mix = [&](double BlockResult::*field) {
-      return results[left].*field * (1 - weight) + results[right].*field * weight;
-    };
-    cycles[x] = mix(&BlockResult::cycles) + costs.blockCycles;
-    prediction.flops += mix(&BlockResult::flops) * others;
+  for (int64_t x = 0; x < count; ++x) {
+    auto [left, right, weight] = samples->find(x);
+    const BlockResult &before = results[left], &after = results[right];
+    auto mix = [weight = weight](double a, double b) { return a * (1 - weight) + b * weight; };
+    cycles[x] = mix(before.cycles, after.cycles) + costs.blockCycles;
+    prediction.flops += mix(before.flops, after.flops) * others;
     for (unsigned i = 0; i < kNumResources; ++i)
-      busy[i] += (results[left].busy[i] * (1 - weight) + results[right].busy[i] * weight) * others;
-    if (results[left].elementBits)
-      bits = results[left].elementBits;
+      busy[i] += mix(before.busy[i], after.busy[i]) * others;
+    if (before.elementBits)
+      bits = before.elementBits;
   }
   double total = schedule(cycles, int64_t(others), multiprocessors) + costs.launchCycles;
   prediction.milliseconds = total / costs.loadedClockGHz * 1e-6;

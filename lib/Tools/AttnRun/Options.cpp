@@ -259,6 +259,31 @@ static Error convertSimulatorOptions(const CommandLine &line, RunOptions &option
   return parseNumber<int64_t>("stages", line.stages, 0, 64, options.stages);
 }
 
+static Error convertJitOptions(const CommandLine &line, JitOptions &jit) {
+  if (Error error = parseChoice<OptLevel>("opt", line.opt,
+                                          {{"none", OptLevel::None},
+                                           {"lean", OptLevel::Lean},
+                                           {"o2", OptLevel::O2},
+                                           {"o3", OptLevel::O3}},
+                                          jit.optLevel))
+    return error;
+  HostOverride overrides;
+  if (!line.threads.empty())
+    if (Error error =
+            parseNumber<unsigned>("threads", line.threads, 1, 4096, overrides.numThreads.emplace()))
+      return error;
+  if (!line.cpu.empty())
+    overrides.cpu = line.cpu;
+  Expected<HostInfo> host = getHostInfo(overrides);
+  if (!host)
+    return host.takeError();
+  jit.host = std::move(*host);
+  jit.dumpAssembly = line.dumpAsm;
+  jit.dumpLLVM = line.dumpLLVM;
+  jit.dumpObject = line.dumpObject;
+  return Error::success();
+}
+
 static Error convert(const CommandLine &line, RunOptions &options) {
   if (line.file.empty())
     return createStringError("expected a file FILE.mlir, got none (--help shows the options)");
@@ -297,13 +322,6 @@ static Error convert(const CommandLine &line, RunOptions &options) {
                                             {"causal-bottom-right", FlopCount::CausalBottomRight}},
                                            options.flops))
     return error;
-  if (Error error = parseChoice<OptLevel>("opt", line.opt,
-                                          {{"none", OptLevel::None},
-                                           {"lean", OptLevel::Lean},
-                                           {"o2", OptLevel::O2},
-                                           {"o3", OptLevel::O3}},
-                                          options.jit.optLevel))
-    return error;
   if (Error error = parseNumber<uint64_t>("seed", line.seed, 0, ~uint64_t(0), options.seed))
     return error;
   if (Error error = parseNumber<int64_t>("splits", line.splits, 1, 1 << 20, options.splits))
@@ -315,21 +333,7 @@ static Error convert(const CommandLine &line, RunOptions &options) {
             parseNumber<double>("tolerance", line.tolerance, 0, 1e300, options.tolerance.emplace()))
       return error;
 
-  HostOverride overrides;
-  if (!line.threads.empty())
-    if (Error error =
-            parseNumber<unsigned>("threads", line.threads, 1, 4096, overrides.numThreads.emplace()))
-      return error;
-  if (!line.cpu.empty())
-    overrides.cpu = line.cpu;
-  Expected<HostInfo> host = getHostInfo(overrides);
-  if (!host)
-    return host.takeError();
-  options.jit.host = std::move(*host);
-  options.jit.dumpAssembly = line.dumpAsm;
-  options.jit.dumpLLVM = line.dumpLLVM;
-  options.jit.dumpObject = line.dumpObject;
-  return Error::success();
+  return convertJitOptions(line, options.jit);
 }
 
 /// One paragraph from the lines in which LLVM complains. Of some mistakes it complains on stderr.

@@ -138,6 +138,25 @@ static json::Value toJson(double value) {
   return std::isfinite(value) ? json::Value(value) : json::Value(nullptr);
 }
 
+static void printResult(json::OStream &json, const ResultReport &result) {
+  json.attribute("name", json::fixUTF8(result.name));
+  json.attribute("type", getName(result.kind));
+  json.attributeArray("shape", [&] {
+    for (int64_t extent : result.shape)
+      json.value(extent);
+  });
+  if (!result.error)
+    return;
+  json.attribute("max_relative", toJson(result.error->maxRelative));
+  json.attribute("max_absolute", toJson(result.error->maxAbsolute));
+  json.attribute("rms", toJson(result.error->rms));
+  json.attribute("nan", result.error->numNaN);
+  json.attribute("unwritten", result.error->numUnwritten);
+  json.attribute("worst", result.error->worst);
+  json.attribute("tolerance", result.tolerance);
+  json.attribute("right", result.error->isWithin(result.tolerance));
+}
+
 void Report::printJson(raw_ostream &os) const {
   json::OStream json(os, 2);
   json.object([&] {
@@ -165,24 +184,7 @@ void Report::printJson(raw_ostream &os) const {
     }
     json.attributeArray("results", [&] {
       for (const ResultReport &result : results)
-        json.object([&] {
-          json.attribute("name", json::fixUTF8(result.name));
-          json.attribute("type", getName(result.kind));
-          json.attributeArray("shape", [&] {
-            for (int64_t extent : result.shape)
-              json.value(extent);
-          });
-          if (!result.error)
-            return;
-          json.attribute("max_relative", toJson(result.error->maxRelative));
-          json.attribute("max_absolute", toJson(result.error->maxAbsolute));
-          json.attribute("rms", toJson(result.error->rms));
-          json.attribute("nan", result.error->numNaN);
-          json.attribute("unwritten", result.error->numUnwritten);
-          json.attribute("worst", result.error->worst);
-          json.attribute("tolerance", result.tolerance);
-          json.attribute("right", result.error->isWithin(result.tolerance));
-        });
+        json.object([&] { printResult(json, result); });
     });
     if (counts)
       printCounts(json, *counts);

@@ -101,11 +101,9 @@ static Value sliceKeys(OpBuilder &builder, Location loc, Value value, OpFoldResu
       ArrayRef<OpFoldResult>{one, one});
 }
 
-/// Rewrites the block (already moved into the four-dimensional grid) to absorb part `part` of the
-/// keys and to yield f32.
-static void restrictToPart(RewriterBase &rewriter, const Grid &grid, Value part,
-                           ScheduleAttr schedule) {
-  OnlineAttentionOp op = grid.online;
+/// Lets the op absorb part `part` of its keys.
+static void restrictKeys(RewriterBase &rewriter, OnlineAttentionOp op, Value part,
+                         ScheduleAttr schedule) {
   Location loc = op.getLoc();
   rewriter.setInsertionPoint(op);
   OpFoldResult n = tensor::getMixedSize(rewriter, loc, op.getKey(), 0);
@@ -128,9 +126,11 @@ static void restrictToPart(RewriterBase &rewriter, const Grid &grid, Value part,
     op.getValueMutable().assign(value);
     op.getOriginMutable().assign(origin);
   });
+}
 
-  // The sink counts once: in the first part.
-  NormalizeOp normalize = grid.normalize;
+/// The same in f32, with the log-sum-exp. The sink counts once: in the first part.
+static NormalizeOp emitPartial(RewriterBase &rewriter, NormalizeOp normalize, Value part) {
+  Location loc = normalize.getLoc();
   rewriter.setInsertionPoint(normalize);
   Value sink = normalize.getSink();
   if (sink) {
@@ -145,9 +145,17 @@ static void restrictToPart(RewriterBase &rewriter, const Grid &grid, Value part,
   SmallVector<Value> outs = {
       tensor::EmptyOp::create(rewriter, loc, sizes, f32),
       tensor::EmptyOp::create(rewriter, loc, ArrayRef<OpFoldResult>(sizes[0]), f32)};
-  auto partial =
-      NormalizeOp::create(rewriter, loc, ValueRange(outs).getTypes(), normalize.getAcc(),
-                          normalize.getRowMax(), normalize.getRowSum(), sink, outs[0], outs[1]);
+  return NormalizeOp::create(rewriter, loc, ValueRange(outs).getTypes(), normalize.getAcc(),
+                             normalize.getRowMax(), normalize.getRowSum(), sink, outs[0], outs[1]);
+}
+
+/// Rewrites the block (already moved into the four-dimensional grid) to absorb part `part` of the
+/// keys and to yield f32.
+static void restrictToPart(RewriterBase &rewriter, const Grid &grid, Value part,
+                           ScheduleAttr schedule) {
+  Location loc = grid.online->getLoc();
+  restrictKeys(rewriter, grid.online, part, schedule);
+  NormalizeOp partial = emitPartial(rewriter, grid.normalize, part);
   // The insertions: (part, b, h, m[, 0]) of the partial tensors, which are the grid's new region
   // arguments.
   auto forall = partial->getParentOfType<scf::ForallOp>();
@@ -166,7 +174,7 @@ static void restrictToPart(RewriterBase &rewriter, const Grid &grid, Value part,
   }
   for (tensor::ParallelInsertSliceOp insert : grid.inserts)
     rewriter.eraseOp(insert);
-  rewriter.eraseOp(normalize);
+  rewriter.eraseOp(grid.normalize);
 }
 
 static LogicalResult splitKV(RewriterBase &rewriter, OnlineAttentionOp op, ScheduleAttr schedule) {

@@ -99,69 +99,76 @@ static SmallVector<Value> emitCounts(ImplicitLocOpBuilder &b, scf::ForallOp fora
   return counts;
 }
 
-static LogicalResult outline(scf::ForallOp forall, ModuleOp module, unsigned number) {
-  if (forall.getNumResults() != 0)
-    return forall.emitOpError("expected a loop on buffers, got ")
-           << forall.getNumResults() << " results";
-  if (!forall->getParentOfType<FunctionOpInterface>())
-    return forall.emitOpError("expected it inside of a function");
-  copyConstants(forall);
-  ImplicitLocOpBuilder b(forall.getLoc(), forall);
-  SmallVector<Value> counts = emitCounts(b, forall);
-  SmallVector<Value> lower = forall.getLowerBound(b), steps = forall.getStep(b);
-  Value total = arith::ConstantIndexOp::create(b, 1);
-  for (Value count : counts)
-    total = b.createOrFold<arith::MulIOp>(total, count);
+namespace {
+/// Makes a loop a function of an index and a context: what the body uses, and the loop's shape.
+class Outliner {
+public:
+  Outliner(scf::ForallOp forall, ModuleOp module)
+      : forall(forall), module(module), b(forall.getLoc(), forall),
+        pointer(LLVM::LLVMPointerType::get(module.getContext())) {}
 
-  // The context: what the body uses, and the shape of the loop.
+  LogicalResult run(unsigned number);
+
+private:
+  LogicalResult capture();
+  Value makeContext();
+  Value getField(Value context, unsigned i) {
+    return LLVM::GEPOp::create(b, pointer, structType, context,
+                               ArrayRef<LLVM::GEPArg>{0, int32_t(i)});
+  }
+  void fillBody(Block &entry);
+  SmallVector<Value> emitPositions(Value index, IRMapping &inside);
+
+  scf::ForallOp forall;
+  ModuleOp module;
+  ImplicitLocOpBuilder b;
+  Type pointer;
+  /// Of the loop's dimensions.
+  SmallVector<Value> counts, lower, steps;
+  /// What the context holds.
   llvm::SetVector<Value> captured;
+  SmallVector<Type> types;
+  Type structType;
+};
+} // namespace
+
+LogicalResult Outliner::capture() {
   getUsedValuesDefinedAbove(forall.getRegion(), captured);
   for (ArrayRef<Value> values : {ArrayRef(counts), ArrayRef(lower), ArrayRef(steps)})
     for (Value value : values)
       if (!matchPattern(value, m_Constant()))
         captured.insert(value);
   LLVMTypeConverter converter(module.getContext());
-  SmallVector<Type> types;
   for (Value value : captured) {
     types.push_back(converter.convertType(value.getType()));
     if (!types.back())
       return forall.emitOpError("expected values that a struct can hold, got ") << value.getType();
   }
-  auto pointer = LLVM::LLVMPointerType::get(module.getContext());
-  auto structType = LLVM::LLVMStructType::getLiteral(module.getContext(), types);
-  Type i64 = b.getI64Type();
+  structType = LLVM::LLVMStructType::getLiteral(module.getContext(), types);
+  return success();
+}
+
+Value Outliner::makeContext() {
   Value context;
   {
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(
         &forall->getParentOfType<FunctionOpInterface>().getFunctionBody().front());
-    Value one = LLVM::ConstantOp::create(b, i64, b.getI64IntegerAttr(1));
+    Value one = LLVM::ConstantOp::create(b, b.getI64Type(), b.getI64IntegerAttr(1));
     context = LLVM::AllocaOp::create(b, pointer, structType, one);
   }
-  auto field = [&](Value base, unsigned i) -> Value {
-    return LLVM::GEPOp::create(b, pointer, structType, base, ArrayRef<LLVM::GEPArg>{0, int32_t(i)});
-  };
   for (auto [i, value] : llvm::enumerate(captured))
-    LLVM::StoreOp::create(b, castTo(b, types[i], value), field(context, i));
-  LLVM::LLVMFuncOp body = createBody(forall, module, number);
-  Value address = LLVM::AddressOfOp::create(b, body);
-  LLVM::CallOp::create(b, getParallelFor(module),
-                       ValueRange{address, context, castTo(b, i64, total)});
+    LLVM::StoreOp::create(b, castTo(b, types[i], value), getField(context, i));
+  return context;
+}
 
-  // The body: values from the context, positions from the index, then what the loop held.
-  Block &entry = body.getBody().front();
-  b.setInsertionPointToStart(&entry);
-  IRMapping inside;
-  for (auto [i, value] : llvm::enumerate(captured)) {
-    Value loaded = LLVM::LoadOp::create(b, types[i], field(entry.getArgument(0), i));
-    inside.map(value, castTo(b, value.getType(), loaded));
-  }
+/// Where the loop is at an index. The first dimension is the slowest, and the last goes down.
+SmallVector<Value> Outliner::emitPositions(Value index, IRMapping &inside) {
   auto lookup = [&](Value value) -> Value {
     if (inside.contains(value))
       return inside.lookup(value);
     return b.clone(*value.getDefiningOp(), inside)->getResult(0);
   };
-  Value index = castTo(b, b.getIndexType(), entry.getArgument(1));
   SmallVector<Value> positions(counts.size());
   for (unsigned i = counts.size(); i-- > 0;) {
     Value count = lookup(counts[i]);
@@ -174,6 +181,19 @@ static LogicalResult outline(scf::ForallOp forall, ModuleOp module, unsigned num
     Value offset = b.createOrFold<arith::MulIOp>(id, lookup(steps[i]));
     positions[i] = b.createOrFold<arith::AddIOp>(lookup(lower[i]), offset);
   }
+  return positions;
+}
+
+/// Values from the context, positions from the index, then what the loop held.
+void Outliner::fillBody(Block &entry) {
+  b.setInsertionPointToStart(&entry);
+  IRMapping inside;
+  for (auto [i, value] : llvm::enumerate(captured)) {
+    Value loaded = LLVM::LoadOp::create(b, types[i], getField(entry.getArgument(0), i));
+    inside.map(value, castTo(b, value.getType(), loaded));
+  }
+  Value index = castTo(b, b.getIndexType(), entry.getArgument(1));
+  SmallVector<Value> positions = emitPositions(index, inside);
   for (Value value : captured)
     replaceAllUsesInRegionWith(value, inside.lookup(value), forall.getRegion());
   for (auto [argument, position] : llvm::zip_equal(forall.getInductionVars(), positions))
@@ -182,6 +202,28 @@ static LogicalResult outline(scf::ForallOp forall, ModuleOp module, unsigned num
   entry.getOperations().splice(entry.end(), forall.getBody()->getOperations());
   b.setInsertionPointToEnd(&entry);
   LLVM::ReturnOp::create(b, ValueRange());
+}
+
+LogicalResult Outliner::run(unsigned number) {
+  if (forall.getNumResults() != 0)
+    return forall.emitOpError("expected a loop on buffers, got ")
+           << forall.getNumResults() << " results";
+  if (!forall->getParentOfType<FunctionOpInterface>())
+    return forall.emitOpError("expected it inside of a function");
+  copyConstants(forall);
+  counts = emitCounts(b, forall);
+  lower = forall.getLowerBound(b), steps = forall.getStep(b);
+  Value total = arith::ConstantIndexOp::create(b, 1);
+  for (Value count : counts)
+    total = b.createOrFold<arith::MulIOp>(total, count);
+  if (failed(capture()))
+    return failure();
+  Value context = makeContext();
+  LLVM::LLVMFuncOp body = createBody(forall, module, number);
+  Value address = LLVM::AddressOfOp::create(b, body);
+  LLVM::CallOp::create(b, getParallelFor(module),
+                       ValueRange{address, context, castTo(b, b.getI64Type(), total)});
+  fillBody(body.getBody().front());
   forall.erase();
   return success();
 }
@@ -195,7 +237,7 @@ struct CPUOutlineForallPass : RoomPass<attn::impl::CPUOutlineForallPassBase<CPUO
     if (!loops.empty() && failed(checkParallelFor(getOperation())))
       return failure();
     for (auto [number, forall] : llvm::enumerate(loops))
-      if (failed(outline(forall, getOperation(), number)))
+      if (failed(Outliner(forall, getOperation()).run(number)))
         return failure();
     return success();
   }
