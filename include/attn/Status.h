@@ -55,8 +55,9 @@ struct [[nodiscard]] Status {
   std::string message;
   /// The nearest change that would be accepted, as an imperative. Empty when none is known.
   std::string hint;
-  /// Set where the message is about one argument of the call.
-  std::optional<StatusArgument> argument = {};
+  /// Set where the message is about one argument of the call. With an initializer, so that others
+  /// may leave it out.
+  std::optional<StatusArgument> argument = {}; // NOLINT(readability-redundant-member-init)
 
   /// An InvalidArgument about an argument: `before`, its number and `after` make the message.
   static Status aboutArgument(size_t index, std::string before, std::string_view after,

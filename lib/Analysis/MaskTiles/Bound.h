@@ -65,9 +65,12 @@ struct ExprNode {
   int64_t constant = 0;
   Symbol symbol = Symbol::Fixed;
   mlir::Value value = {};
+  // Initialized, so that aggregates may leave them out.
+  // NOLINTBEGIN(readability-redundant-member-init)
   llvm::SmallVector<mlir::Value, 2> leading = {};
   llvm::SmallVector<Expr, 4> operands = {};
   llvm::SmallVector<int64_t, 4> coefficients = {};
+  // NOLINTEND(readability-redundant-member-init)
   /// What the values of this expression are known to lie in, both ends inclusive.
   int64_t least = 0, greatest = 0;
   bool usesFixed = false, usesRunning = false;

@@ -19,10 +19,10 @@
 
 namespace llvm::orc {
 class LLJIT;
-}
+} // namespace llvm::orc
 namespace mlir {
 class ModuleOp;
-}
+} // namespace mlir
 
 namespace attn {
 

@@ -12,7 +12,7 @@
 
 namespace mlir {
 class MLIRContext;
-}
+} // namespace mlir
 
 namespace attn {
 
