@@ -140,3 +140,32 @@ func.func @do_not_meet(%o: !m, %s: memref<?xf32>) attributes {tile.kernel = #ker
   }
   return
 }
+
+// -----
+
+#kernel = #tile.kernel<warpgroups = 1, grid = [[2]]>
+!m = memref<?x64xf32>
+!r = tensor<64xf32, #tile.row<#tile.acc<warpgroups = 1>>>
+
+// A block that waits for the flag of another: no op releases or acquires global memory, so the flag itself is a race.
+func.func @flag(%o: !m, %s: memref<?xf32>) attributes {tile.kernel = #kernel} {
+  %c0 = arith.constant 0 : index
+  %zero = arith.constant 0.0 : f32
+  %one = arith.constant dense<1.0> : !r
+  %block = gpu.block_id x
+  %isFirst = arith.cmpi eq, %block, %c0 : index
+  scf.if %isFirst {
+    // expected-note@+1 {{it is written here}}
+    tile.store %one to %s[%c0] : !r, memref<?xf32>
+  } else {
+    scf.while : () -> () {
+      // expected-error@+1 {{race: element [0] of argument 1 is read by block (1, 0, 0), and nothing orders that against block (0, 0, 0)}}
+      %flag = memref.load %s[%c0] : memref<?xf32>
+      %isUnset = arith.cmpf oeq, %flag, %zero : f32
+      scf.condition(%isUnset)
+    } do {
+      scf.yield
+    }
+  }
+  return
+}
