@@ -256,12 +256,13 @@ Error Evaluator::onlineAttention(OnlineAttentionOp op, Frame &frame) {
                     &value = *getTensor(op.getValue(), frame);
   TensorRef state[3] = {getTensor(op.getAcc(), frame), getTensor(op.getRowMax(), frame),
                         getTensor(op.getRowSum(), frame)};
-  int64_t m = query.getShape()[0], keys = key.getShape()[0], d = query.getShape()[1],
-          dv = value.getShape()[1];
-  if (Error error = checkExtents(op, {{d, key.getShape()[1]},
-                                      {keys, value.getShape()[0]},
-                                      {m, state[0]->getShape()[0]},
-                                      {dv, state[0]->getShape()[1]},
+  ArrayRef<int64_t> q = query.getShape(), k = key.getShape(), v = value.getShape(),
+                    acc = state[0]->getShape();
+  int64_t m = q[0], keys = k[0], d = q[1], dv = v[1];
+  if (Error error = checkExtents(op, {{d, k[1]},
+                                      {keys, v[0]},
+                                      {m, acc[0]},
+                                      {dv, acc[1]},
                                       {m, state[1]->getShape()[0]},
                                       {m, state[2]->getShape()[0]}}))
     return error;
@@ -274,12 +275,8 @@ Error Evaluator::onlineAttention(OnlineAttentionOp op, Frame &frame) {
   }
   if (Error error = countTile(op, *origin, m, keys, rows.mask, rows.keep))
     return error;
-  if (options.countOnly) {
-    for (auto [result, tensor] : zip_equal(op->getResults(), state))
-      if (Error error = set(op, result, tensor, frame))
-        return error;
-    return Error::success();
-  }
+  if (options.countOnly)
+    return setResults(op, state, frame);
 
   if (Error error = checkData(op, {&query, &key, &value, &*state[0], &*state[1], &*state[2]}))
     return error;
@@ -304,10 +301,7 @@ Error Evaluator::onlineAttention(OnlineAttentionOp op, Frame &frame) {
     absorbRow(rows, value.data(), MutableArrayRef<Lane>(state[0]->data() + row * dv, dv),
               state[1]->data()[row].f, state[2]->data()[row].f);
   }
-  for (auto [result, tensor] : zip_equal(op->getResults(), state))
-    if (Error error = set(op, result, tensor, frame))
-      return error;
-  return Error::success();
+  return setResults(op, state, frame);
 }
 
 //===----------------------------------------------------------------------------------------===//

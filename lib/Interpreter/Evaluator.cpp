@@ -113,13 +113,6 @@ Expected<Evaluator::Values> Evaluator::runBlock(Block &block, ArrayRef<RuntimeVa
   return results;
 }
 
-Error Evaluator::setResults(Operation *op, ArrayRef<RuntimeValue> values, Frame &frame) {
-  for (auto [result, value] : zip_equal(op->getResults(), values))
-    if (Error error = set(op, result, value, frame))
-      return error;
-  return Error::success();
-}
-
 Error Evaluator::count(Operation *op) {
   if (++numOperations <= options.maxOperations)
     return Error::success();

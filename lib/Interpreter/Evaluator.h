@@ -50,7 +50,12 @@ private:
       return std::move(error);
     return true;
   }
-  llvm::Error setResults(mlir::Operation *op, llvm::ArrayRef<RuntimeValue> values, Frame &frame);
+  template <typename R> llvm::Error setResults(mlir::Operation *op, R &&values, Frame &frame) {
+    for (auto [result, value] : llvm::zip_equal(op->getResults(), values))
+      if (llvm::Error error = set(op, result, value, frame))
+        return error;
+    return llvm::Error::success();
+  }
   /// An op, or a turn of a loop.
   llvm::Error count(mlir::Operation *op);
 

@@ -168,10 +168,7 @@ template <typename OpT> Error Evaluator::gradStep(OpT op, Frame &frame) {
     if (Error error = absorbRows(rows, grad, *origin, tensors, sums, rowsRun))
       return error;
   }
-  for (auto [result, sum] : zip_equal(op->getResults(), sums))
-    if (Error error = set(op, result, sum, frame))
-      return error;
-  return Error::success();
+  return setResults(op, sums, frame);
 }
 
 } // namespace attn

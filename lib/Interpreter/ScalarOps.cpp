@@ -278,6 +278,7 @@ static Function getSincosFunction(unsigned result) {
                      : real1<[](D a) { return std::cos(a); }>;
 }
 
+/// A table, one line for each op.
 static Function getRealFunction(Operation *op) {
   return llvm::TypeSwitch<Operation *, Function>(op)
       .Case<arith::AddFOp>([](auto) { return real2<[](D a, D b) { return a + b; }>; })

@@ -195,7 +195,7 @@ Error Evaluator::fill(linalg::FillOp op, Frame &frame) {
 }
 
 /// One iteration after the other, through the interpreter: slow, and enough for what surrounds
-/// attention.
+/// attention. In one piece, for the iterations read all that is gathered of the operands.
 Error Evaluator::generic(linalg::GenericOp op, Frame &frame) {
   Values outs;
   SmallVector<const DenseTensor *> operands;
@@ -255,10 +255,7 @@ Error Evaluator::generic(linalg::GenericOp op, Frame &frame) {
     if (dim == 0)
       break;
   }
-  for (auto [result, value] : zip_equal(op->getResults(), outs))
-    if (Error error = set(op, result, value, frame))
-      return error;
-  return Error::success();
+  return setResults(op, outs, frame);
 }
 
 } // namespace attn

@@ -26,7 +26,8 @@ static void addCleanup(OpPassManager &pm) {
   pm.addPass(createCSEPass());
 }
 
-/// The whole road, top to bottom. Passes check their doors themselves.
+/// The whole road, top to bottom, in one piece: a table of contents. Passes check their doors
+/// themselves.
 static void addRoom(OpPassManager &pm, Room room, const PipelineOptions &options) {
   bool isForGPU = options.target == "cuda";
   switch (room) {

@@ -322,7 +322,8 @@ LogicalResult OnlineAttentionOp::getPartialResultTilePosition(
 FailureOr<MergeResult>
 OnlineAttentionOp::mergeReductions(OpBuilder &builder, Location loc, ValueRange partial,
                                    const SetVector<unsigned> &reductionDims) {
-  // max = max_s row_max[s]; then sums of states scaled by exp2(row_max[s] - max).
+  // max = max_s row_max[s]; then sums of states scaled by exp2(row_max[s] - max). In one piece:
+  // four loops that share their maps.
   MLIRContext *context = builder.getContext();
   AffineExpr s, m, d;
   bindDims(context, s, m, d);

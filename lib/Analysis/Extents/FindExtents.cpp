@@ -4,6 +4,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------------------------===//
+//
+// More than 500 lines: groups, expressions and rules grow together, as ops are visited.
+//
+//===----------------------------------------------------------------------------------------===//
 
 #include "lib/Analysis/Extents/FindExtents.h"
 #include "dialects/Attn/IR/AttnOps.h"

@@ -85,7 +85,8 @@ Value ScoreReference::score(Reference &r, Value product) {
 // Attention
 //===----------------------------------------------------------------------===//
 
-/// The results (output, lse) of the op, in the arithmetic type.
+/// The results (output, lse) of the op, in the arithmetic type. In one piece, for it is read beside
+/// s1 to s6.
 static SmallVector<Value> defineAttention(Reference &b, AttentionOp op) {
   constexpr int64_t B = 0, H = 1, M = 2, N = 3;
   ScoreReference scores(b, op);
