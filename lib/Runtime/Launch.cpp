@@ -218,39 +218,38 @@ Status LaunchRecipe::writeParameter(const Parameter &parameter, const Driver &dr
                                " to be " + wanted + ", got " + describe(value.getKind()));
 }
 
-Status LaunchRecipe::launch(const Driver &driver, cuda::Function function,
-                            LaunchArguments arguments, cuda::Stream stream) const {
+Status LaunchRecipe::prepare(const Driver &driver, LaunchArguments arguments, cuda::Stream stream,
+                             Request &request) const {
   std::array<unsigned, 3> blocks;
   if (Status status = computeGrid(arguments, blocks); !status.ok())
     return status;
+  request.config = {blocks[0], blocks[1],   blocks[2], block[0],           block[1],
+                    block[2],  sharedBytes, stream,    request.attributes, 0};
   if (blocks[0] == 0)
     return {};
-
-  alignas(64) char storage[maxParameterBytes];
-  void *pointers[maxParameters];
   size_t count = 0;
   for (const Parameter &parameter : parameters) {
-    char *to = storage + parameter.offset;
+    char *to = request.storage + parameter.offset;
     if (Status status = writeParameter(parameter, driver, arguments, to); !status.ok())
       return status;
-    pointers[count++] = to;
+    request.parameters[count++] = to;
   }
+  auto addAttribute = [&](cuda::LaunchAttributeId id) -> cuda::LaunchAttribute & {
+    cuda::LaunchAttribute &attribute = request.attributes[request.config.numAttributes++];
+    attribute = {id, {}, {}};
+    return attribute;
+  };
+  if (cluster[0] * cluster[1] * cluster[2] > 1)
+    addAttribute(cuda::LaunchClusterDimension).cluster = {cluster[0], cluster[1], cluster[2]};
+  if (isProgrammatic)
+    addAttribute(cuda::LaunchProgrammaticSerialization).isProgrammatic = 1;
+  return {};
+}
 
-  cuda::LaunchAttribute attributes[2];
-  unsigned numAttributes = 0;
-  if (cluster[0] * cluster[1] * cluster[2] > 1) {
-    cuda::LaunchAttribute &attribute = attributes[numAttributes++];
-    attribute = {cuda::LaunchClusterDimension, {}, {}};
-    attribute.cluster = {cluster[0], cluster[1], cluster[2]};
-  }
-  if (isProgrammatic) {
-    cuda::LaunchAttribute &attribute = attributes[numAttributes++];
-    attribute = {cuda::LaunchProgrammaticSerialization, {}, {}};
-    attribute.isProgrammatic = 1;
-  }
-  cuda::LaunchConfig config{blocks[0], blocks[1],   blocks[2], block[0],   block[1],
-                            block[2],  sharedBytes, stream,    attributes, numAttributes};
-  cuda::Code code = driver.LaunchKernelEx(&config, function, pointers, nullptr);
+Status LaunchRecipe::launch(const Driver &driver, cuda::Function function, Request &request) const {
+  if (request.config.gridX == 0)
+    return {};
+  cuda::Code code = driver.LaunchKernelEx(&request.config, function, request.parameters, nullptr);
   if (code == cuda::Success)
     return {};
   return driver.check(code, "launch the kernel '" + name + "'");

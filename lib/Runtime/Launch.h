@@ -26,9 +26,31 @@ public:
   /// One more than the highest argument that the plan mentions.
   size_t getNumArguments() const { return numArguments; }
 
+  /// Drivers before CUDA 12.1 take no more than 4 KiB of parameters.
+  static constexpr unsigned maxParameterBytes = 4096, maxParameters = 256;
+
+  /// What the driver is asked for. Points into itself.
+  struct Request {
+    Request() = default;
+    Request(const Request &) = delete;
+    Request &operator=(const Request &) = delete;
+
+    /// Without blocks when the grid is empty.
+    cuda::LaunchConfig config;
+    cuda::LaunchAttribute attributes[2];
+    alignas(64) char storage[maxParameterBytes];
+    void *parameters[maxParameters];
+  };
+  Status prepare(const Driver &driver, LaunchArguments arguments, cuda::Stream stream,
+                 Request &request) const;
   /// Starts the kernel, or nothing when its grid is empty. The kernel's context is current.
+  Status launch(const Driver &driver, cuda::Function function, Request &request) const;
   Status launch(const Driver &driver, cuda::Function function, LaunchArguments arguments,
-                cuda::Stream stream) const;
+                cuda::Stream stream) const {
+    Request request;
+    Status status = prepare(driver, arguments, stream, request);
+    return status.ok() ? launch(driver, function, request) : status;
+  }
 
 private:
   enum class ValueType : uint8_t { I32, I64, F32 };
@@ -43,9 +65,6 @@ private:
     /// Where it lies in the parameter block, in bytes.
     unsigned offset = 0;
   };
-
-  /// Drivers before CUDA 12.1 take no more than 4 KiB of parameters.
-  static constexpr unsigned maxParameterBytes = 4096, maxParameters = 256;
 
   Status addParameter(const KernelParameter &parameter, unsigned &bytes);
   Status computeGrid(LaunchArguments arguments, std::array<unsigned, 3> &blocks) const;

@@ -125,8 +125,7 @@ static Result<SmallVector<double>> timeHost(const Driver &driver,
   return medians;
 }
 
-/// Calls `use` with what the driver is asked for when the only kernel of a plan is launched.
-/// Nothing is launched.
+/// Calls `use` with a call of the driver alone, as the launch of the only kernel of a plan ends.
 static Status withDriverLaunch(const DeviceContext &context, const KernelImage &image,
                                const KernelPlan &plan, LaunchArguments arguments,
                                function_ref<Status(function_ref<Status()>)> use) {
@@ -140,26 +139,13 @@ static Status withDriverLaunch(const DeviceContext &context, const KernelImage &
   if (!recipe)
     return recipe.takeStatus();
 
-  // The parameters live as long as the call of the driver: they are used inside of it.
-  static thread_local function_ref<void(const cuda::LaunchConfig *, void **)> handOver;
+  recipe->bind(context.getInfo());
+  LaunchRecipe::Request request;
   const Driver &driver = context.getDriver();
-  Status status;
-  auto take = [&](const cuda::LaunchConfig *config, void **parameters) {
-    auto launch = [&] {
-      cuda::Code code = driver.LaunchKernelEx(config, entry->function, parameters, nullptr);
-      return code == cuda::Success ? Status() : driver.check(code, "launch the kernel");
-    };
-    status = use(launch);
-  };
-  handOver = take;
-  Driver handing = driver;
-  handing.LaunchKernelEx = [](const cuda::LaunchConfig *config, cuda::Function, void **parameters,
-                              void **) {
-    handOver(config, parameters);
-    return cuda::Success;
-  };
-  Status launched = recipe->launch(handing, entry->function, arguments, nullptr);
-  return launched.ok() ? status : launched;
+  Status status = recipe->prepare(driver, arguments, nullptr, request);
+  if (!status.ok())
+    return status;
+  return use([&] { return recipe->launch(driver, entry->function, request); });
 }
 
 Expected<CudaKernel::HostTimes> CudaKernel::measureHost() {
