@@ -20,14 +20,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from . import _operations
+from . import _log, _operations
 from ._attention import Attention, Explanation, attention, compile, explain, gradient
 from ._library import Error
 from ._library import version as __version__
 from ._operations import absolute as abs
 from ._operations import clip, maximum, minimum, sigmoid, where
+from ._picture import MaskPicture, visualize_mask
 from ._scan import Captured
 from ._trace import Length
+from ._warm import warm_up
+
+_log.start()
 
 
 def tensor(x: Any) -> Captured:
@@ -116,6 +120,7 @@ __all__ = [
     "Attention",
     "Error",
     "Explanation",
+    "MaskPicture",
     "__version__",
     "abs",
     "assume_sorted",
@@ -142,5 +147,7 @@ __all__ = [
     "sqrt",
     "tanh",
     "tensor",
+    "visualize_mask",
+    "warm_up",
     "where",
 ]

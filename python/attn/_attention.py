@@ -7,7 +7,7 @@ from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple, Union
 from . import _arrays, _dynamo, _foreign, _library
 from ._gradient import Given
 from ._library import Error, OptionTexts, option_texts
-from ._plan import Plan, remember
+from ._plan import Plan, find_reason, remember
 from ._scan import Scan
 from ._source import Source, check_causal, check_window, make_problem
 
@@ -217,7 +217,8 @@ def attention(
 
     Args:
         q: queries, (B, H, M, D); of float32, float16 or bfloat16 in NumPy or in PyTorch on the CPU,
-            or of float16 or bfloat16 in PyTorch on a GPU. Everything else is where q is.
+            or of float16 or bfloat16 in PyTorch on a GPU. Everything else is where q is. Arrays of
+            other libraries (JAX, CuPy...) are taken by DLPack, and results are of q's library.
         k: keys, (B, Hkv, N, D). H is a multiple of Hkv; head h reads h // (H // Hkv).
         v: values, (B, Hkv, N, Dv).
         scale: factor of the products; 1 / sqrt(D) if None.
@@ -243,7 +244,7 @@ def attention(
     too, the same bits each time; those of captured tensors are refused, and so are tangents.
     torch.func.grad and torch.vmap work. Under torch.autocast tensors are cast as for PyTorch's own
     attention. torch.compile sees an operator, attn::forward, unless score or mask is given: then it
-    breaks its graph around the call. On the CPU as many threads are used as torch.set_num_threads
+    breaks its graph around the call (integrations.torch.flex_attention does not). On the CPU as many threads are used as torch.set_num_threads
     says.
 
     Values that a function reads of modules, classes and objects are those of the call: of names that
@@ -442,6 +443,13 @@ def compile(
     return Attention(plan, layout, _foreign.import_all(source.arrays))
 
 
+def _check_call(arrays: List[Any]) -> None:
+    for name, x in zip("qkv", arrays):
+        if not _arrays.is_array(x) or len(x.shape) != 4:
+            got = f"shape {tuple(x.shape)}" if hasattr(x, "shape") else type(x).__name__
+            raise Error("invalid argument", f"{name}: expected an array of 4 dimensions, got {got}")
+
+
 def explain(
     dtype: Any,
     head_dim: int,
@@ -466,6 +474,10 @@ def explain(
     For a GPU, which need not be there: also instructions of the PTX, floors of the time, and, where
     a driver or ptxas can tell, registers.
 
+    In the place of dtype, head_dim and value_dim may stand q, k and v of a call, with its scale and
+    sink: then it tells too which way the call takes, whether its kernel is there, and on the CPU
+    which tiles the mask keeps for batch 0 and head 0. Nothing is computed of them.
+
     Args:
         until: "problem", "grid" or "online"; for a GPU also "tile", "placed", "async", "thread"
             and "ptx".
@@ -478,17 +490,31 @@ def explain(
     Raises:
         Error: as `compile`.
     """
-    _is_rows_first(layout)
+    call: List[Any] = []
+    if _arrays.is_array(dtype):
+        call = [dtype, head_dim, value_dim]
+        _check_call(call)
+        scale, sink = (x is not None and x is not False for x in (scale, sink))
+        device = getattr(dtype, "device", "cpu") if _arrays.is_torch(dtype) else "cpu"
+        dtype, head_dim, value_dim = (dtype.dtype, dtype.shape[-1], value_dim.shape[-1])
+    rows_first = _is_rows_first(layout)
     name = _arrays.device_name(device)
     problem = make_problem(
         dtype, head_dim, value_dim, causal, window, scale, sink, return_lse, name
     )
     source = Source(problem, score, mask, _scan(score, mask), name)
     text = source.text.forward
+    lines = ""
+    if call:
+        from ._call import describe
+
+        how = {"causal": causal, "window": window, "mask": mask}
+        reason = find_reason(text, _check_options(options, name))
+        lines = describe(call, rows_first, reason, how)
     if gradient:
         wanted = ("query", "key", "value") + (("sink",) if sink else ())
         text = source.text.gradient(wanted, has_lse_gradient=False)
-    return Explanation(_library.explain(text, _check_options(options, name), until))
+    return Explanation(lines + _library.explain(text, _check_options(options, name), until))
 
 
 _dynamo.install()

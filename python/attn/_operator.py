@@ -164,8 +164,39 @@ def _(q, k, v, sink, captures, source, scale, rows_first):  # type: ignore[no-un
 def _(  # type: ignore[no-untyped-def]
     d_output, d_lse, q, k, v, sink, captures, output, lse, source, scale, rows_first, wanted
 ):
+    if _is_warming_up[0]:
+        names = tuple([name for name, is_wanted in zip(_NAMES, wanted) if is_wanted])
+        _find(source, q).gradient(names, d_lse is not None)
     of = [q, k, v, sink]
     return [x.new_empty(x.shape) for x, is_wanted in zip(of, wanted) if is_wanted]
+
+
+# Whether a function is run for nothing but its kernels.
+_is_warming_up = [False]
+
+
+def warm_up(function: Any, inputs: Tuple, options: Dict[str, Any]) -> None:
+    """Runs a function and its gradients on tensors without values: plans are made all the same."""
+    from torch._subclasses.fake_tensor import FakeTensorMode
+    from torch.utils._pytree import tree_leaves, tree_map_only
+
+    mode = FakeTensorMode(allow_non_fake_inputs=True)
+    inputs, options = tree_map_only(torch.Tensor, mode.from_tensor, (inputs, options))
+    _is_warming_up[0] = True
+    try:
+        with mode:
+            outputs = [x for x in tree_leaves(function(*inputs, **options)) if _is_recorded(x)]
+            if outputs:
+                leaves = [x for x in tree_leaves((inputs, options)) if _is_recorded(x)]
+                leaves += [x for x in getattr(function, "parameters", list)() if x.requires_grad]
+                total = sum(x.float().sum() for x in outputs)
+                torch.autograd.grad(total, leaves, allow_unused=True)
+    finally:
+        _is_warming_up[0] = False
+
+
+def _is_recorded(x: Any) -> bool:
+    return isinstance(x, torch.Tensor) and x.requires_grad
 
 
 # ===- Transforms -------------------------------------------------------------------------------===#

@@ -6,7 +6,7 @@ import ctypes
 import dataclasses
 from typing import Any, Dict, List, Optional, Tuple
 
-from . import _arrays
+from . import _arrays, _log
 from ._frame import Frame, address_of, pack_matrices, threads_in_use, use_threads
 from ._gradient import Given, GradientPlan
 from ._library import Error, Kernel, OptionTexts, check, library
@@ -15,6 +15,7 @@ from ._source import Text
 _LIMIT = 512
 _run = library.attn_run
 _kernels: Dict[Any, Kernel] = {}
+_compiled = [0]
 
 
 def remember(cache: Dict, key: Any, value: Any) -> None:
@@ -31,9 +32,22 @@ def _compile(text: str, options: OptionTexts) -> Kernel:
     key = (text, options)
     kernel = _kernels.get(key)
     if kernel is None:
+        known = tuple(_kernels)
         kernel = Kernel(text, options)
         remember(_kernels, key, kernel)
+        _compiled[0] += 1
+        _log.note(text, options, kernel, known)
     return kernel
+
+
+def count_compiled() -> int:
+    return _compiled[0]
+
+
+def find_reason(text: str, options: OptionTexts) -> str:
+    """Why a kernel would be compiled; empty if it was."""
+    key = (text, options)
+    return "" if key in _kernels else _log.find_reason(text, options, tuple(_kernels))
 
 
 class Plan:

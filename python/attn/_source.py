@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 from typing import Any, Iterable, List, Optional, Tuple
 
-from . import _arrays
+from . import _arrays, _log
 from ._library import Error
 from ._scan import Scan
 from ._trace import Capture, Slots, Trace
@@ -199,6 +199,9 @@ class Source:
         )
         arguments = [_argument(capture, device) for capture in self.captures]
         self.text = Text(problem, tuple(arguments), tuple(trace.before), tuple(regions))
+        if regions:
+            functions = {"score": score, "mask": mask}
+            _log.place(regions, {name: x for name, x in functions.items() if x is not None})
 
 
 def _argument(capture: Capture, device: str) -> str:

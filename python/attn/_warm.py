@@ -1,0 +1,54 @@
+"""Compiling before the first call."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, Dict, List, Mapping, Sequence, Union
+
+from . import _plan
+from ._attention import Attention, compile
+from ._library import refuse
+
+
+def _compile_spec(spec: Mapping[str, Any]) -> Attention:
+    if not isinstance(spec, Mapping):
+        refuse("warm_up", "a dict of arguments of attn.compile", type(spec).__name__)
+    options = dict(spec)
+    wanted = options.pop("gradient", False)
+    kernel = compile(**options)
+    if wanted:
+        names = ("query", "key", "value") + (("sink",) if options.get("sink") else ())
+        kernel._plan.with_lse().gradient(names, False)
+    return kernel
+
+
+def warm_up(what: Union[Sequence[Dict[str, Any]], Any], *inputs: Any, **options: Any) -> int:
+    """Compiles what later calls need, so that none of them waits.
+
+    Args:
+        what: a list of dicts, each the arguments of `compile`, and gradient=True for those of q, k, v
+            and the sink too: compiled side by side. Or a function or model of PyTorch.
+        inputs, options: of the function, which is called with tensors of their shapes that hold
+            nothing: nothing is computed, and its parameters are not touched. Where it wants gradients,
+            their kernels are compiled too.
+
+    Returns:
+        The number of kernels that were not there before.
+
+    Raises:
+        Error: as `compile`.
+    """
+    before = _plan.count_compiled()
+    if callable(what):
+        from . import _operator
+
+        _operator.warm_up(what, inputs, options)
+    else:
+        if inputs or options:
+            refuse("warm_up", "inputs for a function", "some for a list of kernels")
+        import concurrent.futures
+
+        specs: List[Any] = list(what)
+        with concurrent.futures.ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
+            list(pool.map(_compile_spec, specs))
+    return _plan.count_compiled() - before

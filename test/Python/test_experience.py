@@ -1,0 +1,244 @@
+"""What attn says about compiling: why, what it costs, what a mask looks like."""
+
+import logging
+import os
+import subprocess
+import sys
+import warnings
+import xml.dom.minidom
+
+import numpy as np
+import pytest
+
+import attn
+from attn import _log, _plan
+
+
+@pytest.fixture
+def log(caplog, monkeypatch):
+    """Reasons beside the kernels of this test alone."""
+    monkeypatch.setattr(_plan, "_kernels", {})
+    monkeypatch.setattr(_log, "_families", {})
+    monkeypatch.setattr(attn._attention, "_plans", {})
+    caplog.set_level(logging.INFO, "attn.compile")
+    return lambda: [record.getMessage() for record in caplog.records]
+
+
+def test_reasons(log, make):
+    q, k, v = make()
+    attn.attention(q, k, v)
+    attn.attention(q, k, v)
+    attn.attention(q, k, v, causal=True)
+    for width in (3, 4):
+        attn.attention(q, k, v, mask=lambda b, h, i, j: i - j < width)
+    lines = log()
+    assert len(lines) == 4
+    assert lines[0].startswith("attention f32 D=16 Dv=16 on cpu compiled in ")
+    assert lines[0].endswith(" ms: the first one")
+    assert lines[1].endswith(" ms: causal none -> bottom_right")
+    assert f" (mask of {os.path.basename(__file__)}:" in lines[2]
+    assert lines[2].endswith(": a mask function")
+    assert lines[3].endswith("): 3 -> 4")
+
+
+def test_other_reasons(log, make):
+    q, k, v = make()
+    attn.attention(q, k, v, causal=True)
+    attn.attention(q, k, v, causal=True, options={"block_n": 32})
+    attn.attention(q, k, v, causal=True, scale=2.0, return_lse=True)
+    attn.attention(q[..., :8].copy(), k[..., :8].copy(), v, causal=True)
+    attn.gradient(q, k, v, np.zeros_like(q), causal=True)
+    reasons = [line.partition(" ms: ")[2] for line in log()]
+    assert reasons[1:4] == [
+        "option block_n none -> 32",
+        "scale given; lse given",
+        "D 16 -> 8",
+    ]
+    assert reasons[-1].startswith("function attention -> gradient")
+    assert reasons[-1].endswith("gradients of query, key, value")
+
+
+def test_nothing_is_said_unasked():
+    code = "import attn; attn.compile('float32', 8)"
+    environment = {**os.environ, "PYTHONPATH": os.path.dirname(os.path.dirname(attn.__file__))}
+    for wanted, expected in (("", ""), ("compile", "attn: attention f32 D=8"), ("x", "ATTN_LOG: ")):
+        environment["ATTN_LOG"] = wanted
+        done = subprocess.run(
+            [sys.executable, "-B", "-c", code], env=environment, capture_output=True, text=True
+        )
+        assert done.returncode == 0 and done.stdout == ""
+        assert expected in done.stderr and bool(expected) == bool(done.stderr)
+
+
+def test_the_eighth_number_is_warned_of(log, make, monkeypatch):
+    q, k, v = make()
+
+    class Nothing:
+        is_from_disk, load_ms, compile_ms = False, 0, 0
+
+    # Texts are enough.
+    texts = []
+    monkeypatch.setattr(_plan, "Kernel", lambda text, options: texts.append(text) or Nothing)
+    monkeypatch.setattr(attn._attention, "Plan", lambda text, *_: _plan._compile(text.forward, ()))
+
+    def call(width, **how):
+        mask = lambda b, h, i, j: i - j < width
+        with pytest.raises(AttributeError):
+            attn.attention(q, k, v, mask=mask, **how)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for width in range(3, 10):
+            call(width)
+        call(3, causal=True)
+    with pytest.warns(
+        RuntimeWarning, match="8 kernels differ in numbers alone, in mask of"
+    ) as seen:
+        call(10)
+    assert "such as 3 and 10" in str(seen[0].message)
+    assert seen[0].filename == __file__
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        call(11)
+    assert len(texts) == 10
+
+
+# ===- Pictures ---------------------------------------------------------------------------------===#
+
+
+def count_tiles(keep, tile):
+    rows, columns = keep.shape
+    found = []
+    for i in range(0, rows, tile[0]):
+        parts = [keep[i : i + tile[0], j : j + tile[1]] for j in range(0, columns, tile[1])]
+        found.append([2 if x.all() else 1 if x.any() else 0 for x in parts])
+    return np.array(found)
+
+
+LENGTHS = np.int32([[30, 70], [90, 110]])
+PICTURES = {
+    "all": (dict(), lambda i, j: i == i),
+    "causal": (dict(causal=True), lambda i, j: j <= i + 20),
+    "window": (dict(window=(30, 5)), lambda i, j: (j >= i - 10) & (j <= i + 25)),
+    "function": (
+        dict(mask=lambda b, h, i, j: (i // 7) % 2 == (j // 50) % 2),
+        lambda i, j: (i // 7) % 2 == (j // 50) % 2,
+    ),
+    "of a head": (
+        dict(mask=lambda b, h, i, j: j < LENGTHS[b, h], batch=1, head=1),
+        lambda i, j: j < 110,
+    ),
+    "nothing": (dict(mask=lambda b, h, i, j: j < 0), lambda i, j: j < 0),
+}
+
+
+@pytest.mark.parametrize("name", PICTURES)
+def test_pictures(name):
+    how, keep = PICTURES[name]
+    i, j = np.mgrid[:100, :120]
+    kept, tile = keep(i, j), (16, 50)
+    picture = attn.visualize_mask(100, 120, tile=tile, **how)
+    wanted = count_tiles(kept, tile)
+    assert np.array_equal(picture.tiles, wanted)
+    assert picture.density == pytest.approx(kept.mean())
+    head, *lines = picture.splitlines()
+    assert head.startswith("100 x 120, tiles of 16 x 50: ")
+    assert lines == ["".join("·▒█"[x] for x in row) for row in wanted]
+    assert sum(picture.count(x) for x in ("full", "partial", "empty")) == wanted.size
+
+
+def test_svg(tmp_path):
+    picture = attn.visualize_mask(100, causal=True, tile=(20, 20))
+    picture.save(tmp_path / "mask.svg")
+    drawn = xml.dom.minidom.parse(str(tmp_path / "mask.svg"))
+    paths = {
+        x.getElementsByTagName("title")[0].firstChild.data: x.getAttribute("d")
+        for x in (drawn.getElementsByTagName("path"))
+    }
+    for status in ("full", "partial", "empty"):
+        assert paths[status].count("M") == picture.count(status)
+    assert picture._repr_svg_() == picture.svg and repr(picture) == str(picture)
+
+
+def test_wrong_pictures():
+    for how, message in (
+        (dict(query_length=0), "query_length: expected a number from 1"),
+        (dict(query_length=9, tile=(0, 4)), "tile: expected a number from 1"),
+        (dict(query_length=1 << 20, tile=(1, 1)), "tile: expected at most"),
+    ):
+        with pytest.raises(attn.Error, match=message):
+            attn.visualize_mask(**how)
+
+
+# ===- Ahead of calls ----------------------------------------------------------------------------===#
+
+
+def test_warm_up(log, make):
+    specs = [dict(dtype="float32", head_dim=16, causal=True), dict(dtype="float16", head_dim=8)]
+    assert attn.warm_up(specs) == 2
+    assert attn.warm_up(specs) == 0
+    q, k, v = make()
+    attn.attention(q, k, v, causal=True)
+    assert len(log()) == 2
+    assert attn.warm_up([dict(dtype="float32", head_dim=16, causal=True, gradient=True)]) == 2
+    attn.gradient(q, k, v, np.zeros_like(q), causal=True)
+    assert len(log()) == 4
+    for wrong in ([3], [dict(dtype="float64", head_dim=8)]):
+        with pytest.raises(attn.Error):
+            attn.warm_up(wrong)
+    with pytest.raises(attn.Error, match="warm_up: expected inputs for a function"):
+        attn.warm_up(specs, q)
+
+
+def test_warm_up_of_a_model(log):
+    torch = pytest.importorskip("torch")
+
+    class Model(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.linear = torch.nn.Linear(16, 16)
+            self.bias = torch.nn.Buffer(torch.randn(40))
+
+        def forward(self, x):
+            y = self.linear(x)[:, None]
+            return attn.attention(y, y, y, score=lambda s, b, h, i, j: s + self.bias[j])
+
+    model, x = Model(), torch.randn(2, 40, 16)
+    assert attn.warm_up(model, x) == 3
+    assert model.linear.weight.grad is None
+    count = len(log())
+    model(x).sum().backward()
+    assert len(log()) == count and bool(model.linear.weight.grad.isfinite().all())
+
+
+# ===- Explanations of calls -----------------------------------------------------------------------===#
+
+
+def test_explain_of_a_call(log, make):
+    q, k, v = make(m=100, n=100)
+    how = dict(mask=lambda b, h, i, j: j <= i, scale=0.5)
+    text = attn.explain(q, k, v, **how)
+    for part in (
+        "// call        q (2, 4, 100, 16), k (2, 2, 100, 16), v (2, 2, 100, 16) of float32",
+        "// path        straight to the kernel",
+        "// kernel      not compiled yet: the first one",
+        "// tiles       100 x 100, tiles of 64 x 64: 1 full █, 2 partial ▒, 1 empty ·",
+        "// schedule    rule",
+        "scf.forall",
+    ):
+        assert part in text
+    attn.attention(q, k, v, **how)
+    assert "// kernel      compiled before" in attn.explain(q, k, v, **how)
+    for arrays, message in (
+        ((q, k), "v: expected an array of 4"),
+        ((q, k[0], v), "k: expected an"),
+    ):
+        with pytest.raises(attn.Error, match=message):
+            attn.explain(*arrays)
+    torch = pytest.importorskip("torch")
+    tensors = [torch.from_numpy(x) for x in (q, k, v)]
+    assert "straight to the kernel" in attn.explain(*tensors, **how)
+    tensors[1].requires_grad_()
+    assert "attn::forward of PyTorch, some 25 us more: autograd records it" in attn.explain(
+        *tensors, **how, gradient=True
+    )
