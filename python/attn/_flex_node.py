@@ -96,30 +96,50 @@ class _Node(HigherOrderOperator):
         of_score: Tuple = (),
         of_mask: Tuple = (),
     ) -> Any:
-        """As Dynamo writes it down. Returns (output, lse)."""
+        """As Dynamo writes it down; `options` has causal, sink and rows_first. Returns (output, lse)."""
         functions = [_Function(score, of_score, query), _Function(block_mask[-1], of_mask, query)]
         _check_gradients(functions)
         run_score, run_mask = (None if x.is_trivial() else x.run for x in functions)
-        device = str(query.device)
-        dtype, head_dim, value_dim = query.dtype, query.shape[-1], value.shape[-1]
-        has_scale = scale is not None
-        problem = make_problem(
-            dtype, int(head_dim), int(value_dim), False, None, has_scale, False, True, device
-        )
+        device, sink = str(query.device), options["sink"]
+        columns = int(query.shape[-1]), int(value.shape[-1])
+        has = scale is not None, sink is not None
+        problem = make_problem(query.dtype, *columns, options["causal"], None, *has, True, device)
         source = Source(problem, run_score, run_mask, Scan(), device)
         text = _operator.write_text(source.text, source.captures, ())
-        given = Given(query, key, value, scale, None, False, [])
+        given = Given(query, key, value, scale, sink, options["rows_first"], [])
         return _operator.apply(text, given, source.arrays, True)
 
 
-node = _Node()
+_node = _Node()
 
 
 @torch.compiler.assume_constant_result
-def make_known() -> bool:
+def _make_known() -> bool:
     """Runs while Dynamo traces, which is imported by then."""
     from torch._dynamo.variables import higher_order_ops as known
 
     classes = known._hop_name_to_variable_class
     classes[_NAME] = classes[_pytorch_node.__name__]
     return True
+
+
+def _keep_score(score: Any, b: Any, h: Any, q: Any, kv: Any) -> Any:
+    return score
+
+
+def attend(
+    query: Any,
+    key: Any,
+    value: Any,
+    score: Any,
+    mask: Any,
+    scale: Any = None,
+    causal: Any = False,
+    sink: Any = None,
+    rows_first: bool = False,
+) -> Any:
+    """(output, lse) of attention with functions of PyTorch, while Dynamo traces. Functions may be None."""
+    _make_known()
+    options = {"causal": causal, "sink": sink, "rows_first": rows_first}
+    score = _keep_score if score is None else score
+    return _node(query, key, value, score, (mask,), scale, options)

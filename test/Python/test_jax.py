@@ -257,6 +257,27 @@ def test_a_second_process_finds_the_program(tmp_path):
     assert found[0][1] == "0" and int(found[1][1]) > 0
 
 
+def test_a_call_that_was_not_written_by_attn():
+    x = jnp.zeros((1, 2, 2, 16))
+    shape = jax.ShapeDtypeStruct(x.shape, x.dtype)
+
+    def call(x, swapped, source):
+        how = {"swapped": swapped, "source": source, "options": ""}
+        return jax.ffi.ffi_call("attn_run", shape)(x, **how)
+
+    source = (
+        "func.func @f(%x: tensor<?x?x?x16xf32>) -> tensor<?x?x?x16xf32> "
+        "{ return %x : tensor<?x?x?x16xf32> }"
+    )
+    for message, arguments in (
+        ("attn: swapped: expected 2 letters, got 1", (x, ".", source)),
+        ("attn: ", (x, "..", "func.func @f(")),
+        ("attn: ", (x, "..", "")),
+    ):
+        with pytest.raises(Exception, match=message):
+            jax.block_until_ready(call(*arguments))
+
+
 # ===- What is refused ---------------------------------------------------------------------------===#
 
 

@@ -218,3 +218,19 @@ def test_one_graph():
         backend="aot_eager",
     )
     check(compiled(q, k, v), sdpa(q, k, v, is_causal=True) + 1)
+
+
+@pytest.mark.parametrize("kind", ["bool", "float"])
+def test_masks_in_one_graph(kind):
+    torch._dynamo.reset()
+    q, k, v = make()
+    m, n = q.shape[-2], k.shape[-2]
+    mask = torch.randn(1, 4, m, n) if kind == "float" else torch.rand(m, n) < 0.7
+    before = integration.fallbacks.total()
+    compiled = torch.compile(
+        lambda *x: integration.scaled_dot_product_attention(*x) + 1,
+        fullgraph=True,
+        backend="aot_eager",
+    )
+    check(compiled(q, k, v, mask), sdpa(q, k, v, mask) + 1)
+    assert integration.fallbacks.total() == before

@@ -63,8 +63,6 @@ def _find_mask_reason(mask: Any, is_causal: bool) -> str:
         return "a mask beside is_causal"
     if isinstance(mask, CausalBias):
         return ""
-    if torch.compiler.is_compiling():
-        return "a mask under torch.compile"
     if mask.requires_grad and torch.is_grad_enabled():
         return "a mask with a gradient"
     return "" if mask.dtype in (torch.bool, *_TYPES) else f"a mask of {mask.dtype}"
@@ -182,7 +180,11 @@ def scaled_dot_product_attention(
     how: dict = {"causal": "top_left"} if is_causal else {}
     if attn_mask is not None:
         how = _make_mask(attn_mask, shapes, m, n)
-    output = attn.attention(q, k, v, scale=scale, **how)
+    if torch.compiler.is_dynamo_compiling() and ("score" in how or "mask" in how):
+        functions = how.get("score"), how.get("mask")
+        output, _ = _flex_node.attend(q, k, v, *functions, scale)
+    else:
+        output = attn.attention(q, k, v, scale=scale, **how)
     served["scaled_dot_product_attention"] += 1
     rank = max(query.dim(), key.dim(), value.dim())
     lead = (*batch, q_heads)[-(rank - 2) :] if rank > 2 else ()
@@ -286,9 +288,7 @@ def flex_attention(
         refuse("return_aux", "lse", "max_scores", "attn keeps no row maxima")
     lse = None
     if torch.compiler.is_dynamo_compiling() and not (score_mod is None and mask is None):
-        _flex_node.make_known()
-        score = _keep_score if score_mod is None else score_mod
-        output, lse = _flex_node.node(query, key, value, score, (mask,), scale, {})
+        output, lse = _flex_node.attend(query, key, value, score_mod, mask, scale)
     else:
         output = attn.attention(
             query, key, value, scale=scale, score=score_mod, mask=mask, return_lse=wants_lse
@@ -299,7 +299,3 @@ def flex_attention(
     if return_aux is not None:
         return output, AuxOutput(lse=lse if wants_lse else None, max_scores=None)
     return (output, lse) if wants_lse else output
-
-
-def _keep_score(score: Any, b: Any, h: Any, q: Any, kv: Any) -> Any:
-    return score

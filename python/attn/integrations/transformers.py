@@ -17,6 +17,7 @@ from transformers.masking_utils import prepare_padding_mask, sdpa_mask
 
 import attn
 
+from .. import _flex_node
 from .._library import refuse
 from ._tables import read_table
 
@@ -128,7 +129,8 @@ def _add_table(score: Optional[Callable], table: torch.Tensor) -> Callable:
 
 
 def _make_softcap(softcap: float) -> Callable:
-    return lambda s, b, h, q, kv: softcap * attn.tanh(s / softcap)
+    # Symbols answer to functions of PyTorch, and Dynamo knows them.
+    return lambda s, b, h, q, kv: softcap * torch.tanh(s / softcap)
 
 
 def attention(
@@ -169,6 +171,10 @@ def attention(
             mask = _make_window(sliding_window)
     if position_bias is not None:
         score = _add_table(score, position_bias)
+    if torch.compiler.is_dynamo_compiling() and not (score is None and mask is None):
+        matrices = [x.transpose(1, 2) for x in (query, key, value)]
+        how = scaling, causal, s_aux, True
+        return _flex_node.attend(*matrices, score, mask, *how)[0], None
     output = attn.attention(
         query.transpose(1, 2),
         key.transpose(1, 2),
