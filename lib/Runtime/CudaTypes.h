@@ -102,7 +102,7 @@ enum LaunchAttributeId : unsigned {
 };
 
 /// CUlaunchAttribute: an id, padding to 8 bytes, and a union of 64 bytes.
-struct LaunchAttribute {
+struct LaunchAttribute { // NOLINT(bugprone-tagged-union-member-count)
   LaunchAttributeId id;
   char padding[4];
   union {
@@ -179,6 +179,7 @@ inline constexpr uint64_t legacyStreamFlag = 1;
   X(MemsetD8Async, (Pointer to, unsigned char value, size_t bytes, Stream stream))
 
 struct Functions {
+// NOLINTNEXTLINE(bugprone-macro-parentheses)
 #define ATTN_DECLARE(name, parameters) Code(*name) parameters = nullptr;
   ATTN_CUDA_FUNCTIONS(ATTN_DECLARE)
 #undef ATTN_DECLARE

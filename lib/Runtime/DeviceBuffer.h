@@ -23,6 +23,7 @@ public:
   DeviceBuffer &operator=(DeviceBuffer &&) = delete;
   ~DeviceBuffer();
 
+  // NOLINTNEXTLINE(performance-no-int-to-ptr)
   void *data() const { return reinterpret_cast<void *>(pointer); }
   size_t size() const { return bytes; }
 

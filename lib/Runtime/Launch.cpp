@@ -161,11 +161,12 @@ static void *findAnyAddress(LaunchArguments arguments) {
     const LaunchArgument &argument = arguments[i];
     if (argument.getKind() != LaunchArgument::Kind::Tensor || isEmpty(argument.getTensor()))
       continue;
-    uintptr_t address = reinterpret_cast<uintptr_t>(argument.getTensor().data);
+    char *data = static_cast<char *>(argument.getTensor().data);
+    uintptr_t address = reinterpret_cast<uintptr_t>(data);
     if (address >= alignment)
-      return reinterpret_cast<void *>(address / alignment * alignment);
+      return data - address % alignment;
   }
-  return reinterpret_cast<void *>(alignment);
+  return reinterpret_cast<void *>(alignment); // NOLINT(performance-no-int-to-ptr)
 }
 
 Status LaunchRecipe::writeParameter(const Parameter &parameter, const Driver &driver,
@@ -186,7 +187,7 @@ Status LaunchRecipe::writeParameter(const Parameter &parameter, const Driver &dr
       return explainNoTensor(index, arguments);
     if (!tensor->data && !isEmpty(*tensor))
       return Status::aboutArgument(index, "expected ", " to have memory, got a null pointer");
-    std::memcpy(to, &tensor->data, sizeof(tensor->data));
+    std::memcpy(to, static_cast<const void *>(&tensor->data), sizeof(tensor->data));
     return {};
   }
   case Kind::Size:

@@ -63,7 +63,7 @@ struct PatternContext {
 
 /// A pattern on a tile op that knows its kernel.
 template <typename OpT> struct TilePattern : mlir::OpConversionPattern<OpT> {
-  using OneToNOpAdaptor = typename mlir::OpConversionPattern<OpT>::OneToNOpAdaptor;
+  using OneToNOpAdaptor = mlir::OpConversionPattern<OpT>::OneToNOpAdaptor;
 
   TilePattern(const PatternContext &context, mlir::MLIRContext *mlirContext)
       : mlir::OpConversionPattern<OpT>(context.types, mlirContext), context(context) {}

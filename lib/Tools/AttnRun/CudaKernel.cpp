@@ -18,7 +18,7 @@ using namespace llvm;
 
 namespace attn {
 
-static Error toError(Status status) {
+static Error toError(const Status &status) {
   if (status.ok())
     return Error::success();
   return createStringError("cuda: " + status.str());
