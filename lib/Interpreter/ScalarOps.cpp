@@ -72,7 +72,8 @@ static const char *int2(const ScalarOp &op, Lane *out, const Lane *const *in, in
 }
 
 template <auto F>
-static const char *signed2(const ScalarOp &op, Lane *out, const Lane *const *in, int64_t count) {
+static const char *signed2(const ScalarOp & /*op*/, Lane *out, const Lane *const *in,
+                           int64_t count) {
   for (int64_t i = 0; i < count; ++i)
     out[i].i = F(in[0][i].i, in[1][i].i);
   return nullptr;

@@ -259,7 +259,7 @@ static LogicalResult checkSplitsKeysOnly(OnlineAttentionOp op,
 
 FailureOr<SmallVector<Value>> OnlineAttentionOp::generateInitialTensorForPartialReduction(
     OpBuilder &builder, Location loc, ArrayRef<OpFoldResult> tileSizes,
-    const SetVector<unsigned> &reductionDims) {
+    const SetVector<unsigned> & /*reductionDims*/) {
   // The parts' states start from the neutral element; the op's own initial state joins at the
   // merge.
   OpFoldResult parts = tileSizes[1];
@@ -321,7 +321,7 @@ LogicalResult OnlineAttentionOp::getPartialResultTilePosition(
 
 FailureOr<MergeResult>
 OnlineAttentionOp::mergeReductions(OpBuilder &builder, Location loc, ValueRange partial,
-                                   const SetVector<unsigned> &reductionDims) {
+                                   const SetVector<unsigned> & /*reductionDims*/) {
   // max = max_s row_max[s]; then sums of states scaled by exp2(row_max[s] - max). In one piece:
   // four loops that share their maps.
   MLIRContext *context = builder.getContext();
