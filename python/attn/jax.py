@@ -360,6 +360,20 @@ def _to_4d(x: Any, name: str) -> Any:
     return x if x.ndim == 4 else x[None]
 
 
+def _to_jax(x: Any) -> Any:
+    """A captured array of any library, in the type that the kernel is compiled for."""
+    try:
+        array = jnp.asarray(x)
+        is_same = array.dtype.name == str(x.dtype).rpartition(".")[2]
+        hint = f"capture jax.numpy.asarray of it, which is {array.dtype}, or set jax_enable_x64"
+    except (RuntimeError, TypeError, ValueError) as error:
+        # bfloat16 of PyTorch, tensors with gradients.
+        is_same, hint = False, str(error).partition("\n")[0]
+    if not is_same:
+        refuse("score and mask", "captured arrays of types that JAX holds", x.dtype, hint)
+    return array
+
+
 def _to_table(x: Any, name: str, whole: Tuple[int, ...]) -> Any:
     x = jnp.asarray(x)
     x = x[None] if x.ndim == 3 else x
@@ -470,7 +484,7 @@ def attention(
     numbers = [] if scale is None else [jnp.asarray(scale, jnp.float32)]
     if sink is not None:
         numbers.append(jnp.asarray(sink, jnp.float32))
-    output, lse = _differentiate(traced)(q, k, v, numbers, [jnp.asarray(x) for x in captured])
+    output, lse = _differentiate(traced)(q, k, v, numbers, [_to_jax(x) for x in captured])
     if query.ndim == 3:
         output = output[0]
     if not return_residual:

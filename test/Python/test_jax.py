@@ -304,6 +304,9 @@ def test_refused():
         "got uint8": lambda: attention(
             q, k, v, mask=lambda b, h, i, j, t=jnp.ones(M, "uint8"): t[i] > 0
         ),
+        "score and mask: expected captured arrays of types that JAX holds, got int64": lambda: (
+            attention(q, k, v, mask=lambda b, h, i, j, t=np.arange(N): t[j] > 3)
+        ),
         "score: expected a function, got int": lambda: attention(q, k, v, score=3),
         "sink: ": lambda: attention(q, k, v, sink=jnp.zeros(3)),
         "score and mask: expected captured arrays, bias and mask without gradients": lambda: (
