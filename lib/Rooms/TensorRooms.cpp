@@ -46,7 +46,7 @@ static std::pair<Value, StringRef> getDivided(Operation *op) {
     return {attention.getQuery(), "(B, H, M tiles)"};
   if (auto rows = dyn_cast<RowDeltaOp>(op))
     return {rows.getOutput(), "(B, H, M tiles)"};
-  if (auto query = dyn_cast<AttentionGradQueryOp>(op))
+  if (auto query = dyn_cast<AttentionGradQueryOp>(op); query && query.getWrt().empty())
     return {query.getQuery(), "(B, H, M tiles)"};
   if (auto keys = dyn_cast<AttentionGradKeyValueOp>(op))
     return {keys.getKey(), "(B, Hkv, N tiles)"};

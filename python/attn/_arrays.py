@@ -237,15 +237,16 @@ def _check_derivatives(x: Any, name: str) -> None:
         )
 
 
-def is_watched(q: Any, k: Any, v: Any, sink: Any) -> bool:
+def is_watched(q: Any, k: Any, v: Any, *others: Any) -> bool:
     """Whether somebody looks at what becomes of PyTorch's tensors: autograd, a transform of
-    torch.func, a mode, the profiler, or a class that stands for tensors."""
+    torch.func, a mode, the profiler, or a class that stands for tensors. `others` may have
+    gradients."""
     torch = sys.modules.get("torch")
     if torch is None or not all(isinstance(x, torch.Tensor) for x in (q, k, v)):
         return False
     if torch.autograd.forward_ad._current_level >= 0:
         return False
-    if q.requires_grad or k.requires_grad or v.requires_grad or is_recorded(sink):
+    if any(map(is_recorded, (q, k, v, *others))):
         return torch.is_grad_enabled() or _is_transformed(torch, q, k, v)
     return _is_transformed(torch, q, k, v)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple, Union
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
 from . import _arrays, _dynamo, _foreign, _library
 from ._gradient import Given
@@ -240,8 +240,9 @@ def attention(
         with lse float32 of shape (B, H, M) in every layout. A row that keeps no key gives 0 and
         -inf.
 
-    PyTorch's autograd records the call: gradients of q, k, v and sink, the first ones, are kernels
-    too, the same bits each time; those of captured tensors are refused, and so are tangents.
+    PyTorch's autograd records the call: gradients of q, k, v, of the sink and of captured tensors
+    that the score reads, the first ones, are kernels too, the same bits each time. GPUs have none of
+    captured tensors yet. Tangents are refused.
     torch.func.grad and torch.vmap work. Under torch.autocast tensors are cast as for PyTorch's own
     attention. torch.compile sees an operator, attn::forward, unless score or mask is given: then it
     breaks its graph around the call (integrations.torch.flex_attention does not). On the CPU as many threads are used as torch.set_num_threads
@@ -266,6 +267,18 @@ def attention(
     return _call(q, k, v, scale, causal, window, score, mask, sink, layout, return_lse, options)
 
 
+def _find_capture(plan: Plan, arrays: List[Any], wanted: Any) -> int:
+    """The number of the captured array, one of floats."""
+    for i, capture in enumerate(plan.given):
+        if arrays[capture[4]] is wanted and capture[2] in ("f16", "bf16", "f32"):
+            return i
+    raise Error(
+        "invalid argument",
+        "wrt: expected arrays of float16, bfloat16 or float32 that the functions read, got "
+        + _arrays.describe_type(wanted),
+    )
+
+
 @_dynamo.disable
 def gradient(
     q: Any,
@@ -283,6 +296,7 @@ def gradient(
     mask: Optional[Callable] = None,
     sink: Any = None,
     layout: str = "bhsd",
+    wrt: Sequence[Any] = (),
     options: Optional[Mapping[str, object]] = None,
 ) -> Tuple[Any, ...]:
     """Gradients of q, k and v, and of the sink if there is one, for who has no autograd: those of
@@ -293,10 +307,11 @@ def gradient(
         d_output: the gradient of the output, in its shape and type.
         output, lse: what `attention` returned with return_lse; computed again where one is None.
         d_lse: the gradient of lse, float32 of shape (B, H, M); zeros if None.
+        wrt: arrays of floats that the score captures, whose gradients are wanted too.
 
     Returns:
         (d_q, d_k, d_v) in the types and shapes of q, k and v, and with a sink also d_sink, float32
-        of shape (H,). The same bits for the same arguments, whatever else is in the batch.
+        of shape (H,), then those of wrt, float32 of their shapes. The same bits for the same arguments, whatever else is in the batch.
 
     Raises:
         Error: an argument that does not fit, a function that cannot be traced, or one that has no
@@ -315,6 +330,7 @@ def gradient(
     if output is None or lse is None:
         output, lse = plan.run(*given)
     wanted = ("query", "key", "value") + (("sink",) if sink is not None else ())
+    wanted += tuple([_find_capture(plan, arrays, x) for x in wrt])
     found = plan.gradient(wanted, d_lse is not None).run(given, output, lse, d_output, d_lse)
     return _foreign.export(tuple(found), like)
 

@@ -8,7 +8,7 @@ from typing import Any, List, NamedTuple, Tuple
 from . import _arrays
 from ._frame import Frame, use_threads
 from ._library import Error, Kernel, check, library
-from ._source import Text
+from ._source import Text, Wanted
 
 
 class Given(NamedTuple):
@@ -31,7 +31,7 @@ class GradientPlan:
         text: Text,
         captures: List[Tuple],
         kernel: Kernel,
-        wanted: Tuple[str, ...],
+        wanted: Wanted,
         has_lse_gradient: bool,
     ) -> None:
         """Captures are (name, type, type of the elements, rank, position in what a call gives, least
@@ -46,7 +46,11 @@ class GradientPlan:
         self.types += [("f32", 0)] * self.problem.has_scale + [("f32", 1)] * self.problem.has_sink
         self.types += [(capture[1], capture[3]) for capture in captures]
         self.types += [(type_, 4), ("f32", 3), (type_, 4)] + [("f32", 3)] * has_lse_gradient
-        self.types += [("f32", 1) if name == "sink" else (type_, 4) for name in wanted]
+        for name in wanted:
+            if isinstance(name, int):
+                self.types.append(("f32", captures[name][3]))
+            else:
+                self.types.append(("f32", 1) if name == "sink" else (type_, 4))
 
     def run(
         self, given: Given, output: Any, lse: Any, d_output: Any, d_lse: Any = None
@@ -89,7 +93,8 @@ class GradientPlan:
             put("d_lse", d_lse)
         gradients = self._make_gradients(given)
         for name, gradient in zip(self.wanted, gradients):
-            put(f"d_{name}", gradient, is_matrix=name != "sink")
+            text = self.captures[name][0] if isinstance(name, int) else name
+            put(f"d_{text}", gradient, is_matrix=name in ("query", "key", "value"))
         if self.count_threads is not None:
             use_threads(self.count_threads())
         stream = None if self.stream is None else self.stream(self.device)
@@ -99,11 +104,13 @@ class GradientPlan:
     def _make_gradients(self, given: Given) -> List[Any]:
         of = {"query": given.q, "key": given.k, "value": given.v}
         heads = given.q.shape[2 if given.rows_first else 1]
-        return [
-            (
-                _arrays.empty_like(given.q, "f32", (heads,))
-                if name == "sink"
-                else _arrays.empty_like(of[name], None, tuple(of[name].shape))
-            )
-            for name in self.wanted
-        ]
+
+        def make(name: Any) -> Any:
+            if name in of:
+                return _arrays.empty_like(of[name], None, tuple(of[name].shape))
+            shape = (heads,)
+            if name != "sink":
+                shape = tuple(given.captured[self.captures[name][4]].shape)
+            return _arrays.empty_like(given.q, "f32", shape)
+
+        return [make(name) for name in self.wanted]

@@ -21,7 +21,7 @@ from . import _arrays
 from ._gradient import Given
 from ._library import Error, OptionTexts, option_texts
 from ._plan import Plan, remember
-from ._source import Problem, Text, make_problem, reads
+from ._source import Problem, Text, Wanted, make_problem, reads
 
 # ===- Source text ------------------------------------------------------------------------------===#
 
@@ -122,7 +122,9 @@ def _to_dense(x: Any) -> Any:
     return x.clone(memory_format=torch.contiguous_format)
 
 
-_NAMES = ("query", "key", "value", "sink")
+def _get_names(captures: List[Any]) -> Wanted:
+    """Of what may have a gradient, in the order of `wanted`."""
+    return ("query", "key", "value", "sink", *range(len(captures)))
 
 
 def _backward(
@@ -140,7 +142,7 @@ def _backward(
     rows_first: bool,
     wanted: List[bool],
 ) -> List[Any]:
-    names = tuple([name for name, is_wanted in zip(_NAMES, wanted) if is_wanted])
+    names = tuple([name for name, is_wanted in zip(_get_names(captures), wanted) if is_wanted])
     plan = _find(source, q).gradient(names, d_lse is not None)
     given = Given(q, k, v, scale, sink, rows_first, captures)
     d_lse = None if d_lse is None else _to_dense(d_lse)
@@ -165,10 +167,15 @@ def _(  # type: ignore[no-untyped-def]
     d_output, d_lse, q, k, v, sink, captures, output, lse, source, scale, rows_first, wanted
 ):
     if _is_warming_up[0]:
-        names = tuple([name for name, is_wanted in zip(_NAMES, wanted) if is_wanted])
+        names = tuple([name for name, is_wanted in zip(_get_names(captures), wanted) if is_wanted])
         _find(source, q).gradient(names, d_lse is not None)
-    of = [q, k, v, sink]
-    return [x.new_empty(x.shape) for x, is_wanted in zip(of, wanted) if is_wanted]
+    of = [x.new_empty(x.shape) for x, is_wanted in zip((q, k, v, sink), wanted) if is_wanted]
+    of += [
+        x.new_empty(x.shape, dtype=torch.float32)
+        for x, is_wanted in zip(captures, wanted[4:])
+        if is_wanted
+    ]
+    return of
 
 
 # Whether a function is run for nothing but its kernels.
@@ -271,13 +278,16 @@ def _(  # type: ignore[no-untyped-def]
     if _reads_batch(source):
         found = [run(lambda x, dim, i=i: _take(x, dim, i), wanted) for i in range(size)]
         return [torch.stack(x) for x in zip(*found)], [0] * sum(wanted)
-    found = run(lambda x, dim: _fold(x, dim, size), [*wanted[:3], False])
-    results = [x.unflatten(0, (size, -1)) for x in found]
-    if wanted[3]:
-        # That of a sink is a sum over the batch, each one's own.
-        only_sink = [False, False, False, True]
-        each = [run(lambda x, dim, i=i: _take(x, dim, i), only_sink)[0] for i in range(size)]
-        results.append(torch.stack(each))
+    results = []
+    if any(wanted[:3]):
+        no_sums = [*wanted[:3], *[False] * len(wanted[3:])]
+        found = run(lambda x, dim: _fold(x, dim, size), no_sums)
+        results += [x.unflatten(0, (size, -1)) for x in found]
+    if any(wanted[3:]):
+        # Those of sinks and captured tensors are sums over the batch, each one's own.
+        only_sums = [False, False, False, *wanted[3:]]
+        each = [run(lambda x, dim, i=i: _take(x, dim, i), only_sums) for i in range(size)]
+        results += [torch.stack(x) for x in zip(*each)]
     return results, [0] * len(results)
 
 
@@ -343,13 +353,13 @@ class Gradient(torch.autograd.Function):
         k: Any,
         v: Any,
         sink: Any,
-        captures: List,
         output: Any,
         lse: Any,
         source: str,
         scale: Any,
         rows_first: bool,
         wanted: List,
+        captures: List,
     ) -> Any:
         found = torch.ops.attn.backward(
             d_output,
@@ -388,13 +398,13 @@ class Attention(torch.autograd.Function):
 
     @staticmethod
     def forward(  # type: ignore[override]
-        q: Any, k: Any, v: Any, sink: Any, captures: List, source: str, scale: Any, rows_first: bool
+        q: Any, k: Any, v: Any, sink: Any, source: str, scale: Any, rows_first: bool, *captures: Any
     ) -> Any:
-        return torch.ops.attn.forward(q, k, v, sink, captures, source, scale, rows_first)
+        return torch.ops.attn.forward(q, k, v, sink, list(captures), source, scale, rows_first)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: Tuple, output: Tuple) -> None:
-        q, k, v, sink, captures, source, scale, rows_first = inputs
+        q, k, v, sink, source, scale, rows_first, *captures = inputs
         ctx.options = source, scale, rows_first
         # PyTorch notices when one of these is written to in between.
         ctx.save_for_backward(q, k, v, sink, *output, *captures)
@@ -403,16 +413,20 @@ class Attention(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, d_output: Any, d_lse: Any) -> Tuple:  # type: ignore[override]
         q, k, v, sink, output, lse, *captures = ctx.saved_tensors
-        wanted = list(ctx.needs_input_grad[:4])
+        needed = ctx.needs_input_grad
+        wanted = [*needed[:4], *needed[7:]]
         if not any(wanted) or (d_output is None and d_lse is None):
-            return (None,) * 8
+            return (None,) * len(needed)
         if d_output is None:
             d_output = torch.zeros_like(output)
         found = Gradient.apply(
-            d_output, d_lse, q, k, v, sink, captures, output, lse, *ctx.options, wanted
+            d_output, d_lse, q, k, v, sink, output, lse, *ctx.options, wanted, captures
         )
         gradients = iter(found)
-        return (*[next(gradients) if is_wanted else None for is_wanted in wanted], *[None] * 4)
+        each = [next(gradients) if is_wanted else None for is_wanted in wanted]
+        # Kernels sum in f32.
+        sums = [x if x is None else x.to(of.dtype) for x, of in zip(each[4:], captures)]
+        return (*each[:4], None, None, None, *sums)
 
 
 # ===- Calls ------------------------------------------------------------------------------------===#
@@ -426,12 +440,7 @@ def call(plan: Plan, given: Given) -> Any:
         if not isinstance(x, torch.Tensor):
             x = _arrays.to_torch(x, name)
         elif x.requires_grad and torch.is_grad_enabled():
-            raise Error(
-                "invalid argument",
-                f"{name}: expected a captured tensor without gradient, got requires_grad=True: "
-                "kernels give gradients of q, k, v and sink",
-                "detach() it, or add it to q k^T outside of attn",
-            )
+            _check_has_gradient(name, x)
         captured.append(x)
     if given.scale is not None:
         given = given._replace(scale=_arrays.to_number(given.scale, "scale"))
@@ -447,6 +456,23 @@ def _to_sink(x: Any) -> Any:
     return _arrays.to_torch(x, "sink") if _arrays.is_numpy(x) else x
 
 
+def _check_has_gradient(name: str, x: Any) -> None:
+    if not x.is_cpu:
+        raise Error(
+            "invalid argument",
+            f"{name}: expected a captured tensor without gradient, got requires_grad=True: kernels "
+            "for GPUs give gradients of q, k and v",
+            "detach() it, or run on a CPU",
+        )
+    if x.dtype not in (torch.float16, torch.bfloat16, torch.float32):
+        raise Error(
+            "invalid argument",
+            f"{name}: expected a captured tensor of float16, bfloat16 or float32 where a gradient is "
+            f"wanted, got one of {x.dtype}",
+            "detach() it, or convert it",
+        )
+
+
 def apply(source: str, given: Given, captured: List[Any], return_lse: bool) -> Any:
     sink = None if given.sink is None else given.sink.float()
     is_recorded = torch.is_grad_enabled() and (
@@ -454,11 +480,13 @@ def apply(source: str, given: Given, captured: List[Any], return_lse: bool) -> A
         or given.k.requires_grad
         or given.v.requires_grad
         or (sink is not None and sink.requires_grad)
+        or any(x.requires_grad for x in captured)
     )
-    function = Attention.apply if is_recorded else torch.ops.attn.forward
-    output, lse = function(
-        given.q, given.k, given.v, sink, captured, source, given.scale, given.rows_first
-    )
+    first, last = (given.q, given.k, given.v, sink), (source, given.scale, given.rows_first)
+    if is_recorded:
+        output, lse = Attention.apply(*first, *last, *captured)
+    else:
+        output, lse = torch.ops.attn.forward(*first, captured, *last)
     return (output, lse) if return_lse else output
 
 

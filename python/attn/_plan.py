@@ -10,7 +10,7 @@ from . import _arrays, _log
 from ._frame import Frame, address_of, pack_matrices, threads_in_use, use_threads
 from ._gradient import Given, GradientPlan
 from ._library import Error, Kernel, OptionTexts, check, library
-from ._source import Text
+from ._source import Text, Wanted
 
 _LIMIT = 512
 _run = library.attn_run
@@ -60,7 +60,7 @@ class Plan:
         self.problem, self.text, self.options = problem, text, options
         self.given = captures
         self.kernel = _compile(text.forward, options)
-        self.gradients: Dict[Tuple[Tuple[str, ...], bool], GradientPlan] = {}
+        self.gradients: Dict[Tuple[Wanted, bool], GradientPlan] = {}
         self.plan_with_lse: Optional[Plan] = self if problem.return_lse else None
         # As the operator takes it; written when it is first called.
         self.source: Optional[str] = None
@@ -113,7 +113,7 @@ class Plan:
             self.plan_with_lse = Plan(text, self.given, self.options)
         return self.plan_with_lse
 
-    def gradient(self, wanted: Tuple[str, ...], has_lse_gradient: bool) -> GradientPlan:
+    def gradient(self, wanted: Wanted, has_lse_gradient: bool) -> GradientPlan:
         """Compiled when first wanted."""
         key = wanted, has_lse_gradient
         plan = self.gradients.get(key)
@@ -122,6 +122,10 @@ class Plan:
             plan = GradientPlan(self.text, self.given, kernel, wanted, has_lse_gradient)
             self.gradients[key] = plan
         return plan
+
+    def _find_given(self, captured: List[Any]) -> List[Any]:
+        """Of what a call gives, the arrays that the kernel reads."""
+        return [captured[capture[4]] for capture in self.captures]
 
     def call_operator(self, given: Given) -> Any:
         # It imports PyTorch, which is there when somebody watches.
@@ -180,6 +184,7 @@ class Plan:
                     and self.find_transform() is None
                     and not self.is_profiled()
                     and not (problem.has_sink and _arrays.is_recorded(sink))
+                    and not any(map(_arrays.is_recorded, self._find_given(captured)))
                 )
                 and not (self.can_be_negated and (q.is_neg() or k.is_neg() or v.is_neg()))
             ):
@@ -188,7 +193,7 @@ class Plan:
             # Not tensors of PyTorch, or not such as have memory.
             output = None
         if output is None:
-            if not is_operator and _arrays.is_watched(q, k, v, sink):
+            if not is_operator and _arrays.is_watched(q, k, v, sink, *self._find_given(captured)):
                 self.frames.append(frame)
                 return self.call_operator(Given(q, k, v, scale, sink, rows_first, captured))
             output = self._put_arrays(frame, q, k, v, rows_first)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 import re
 from dataclasses import dataclass
-from typing import Any, Iterable, List, Optional, Tuple
+from typing import Any, Iterable, List, Optional, Tuple, Union
 
 from . import _arrays, _log
 from ._library import Error
@@ -88,6 +88,10 @@ def _check_columns(name: str, extent: Any) -> int:
 _LSE, _SINK = "tensor<?x?x?xf32>", "tensor<?xf32>"
 
 
+# What gradients are wanted of: names of tensors, and numbers of captured ones.
+Wanted = Tuple[Union[str, int], ...]
+
+
 @dataclass(frozen=True)
 class Text:
     """What the functions of one attention are written from: its own, and those of its gradients."""
@@ -114,20 +118,39 @@ class Text:
         types = f"{self.query}, {self.query}, {self.value} -> {results}"
         return self._function("attention", [], operation, types, names, results)
 
-    def gradient(self, wanted: Tuple[str, ...], has_lse_gradient: bool) -> str:
+    def capture_type(self, index: int) -> str:
+        """Of the captured tensor with this number."""
+        return self.captures[index].partition(": ")[2].partition(" {")[0]
+
+    def gradient(self, wanted: Wanted, has_lse_gradient: bool) -> str:
         """Of the function of the arguments, output, lse, d_output and, or not, d_lse; `wanted` of
-        "query", "key", "value" and "sink", in this order."""
+        "query", "key", "value" and "sink", in this order, then numbers of captured tensors."""
         last = [f"%output: {self.value}", f"%lse: {_LSE}", f"%d_output: {self.value}"]
         operation = "attn.attention_grad %q, %k, %v, %output, %lse, %d_output" + self._variants()
         if has_lse_gradient:
             last.append(f"%d_lse: {_LSE}")
             operation += f" d_lse(%d_lse : {_LSE})"
         of = {"query": self.query, "key": self.query, "value": self.value, "sink": _SINK}
+        captured = [
+            (f"%{self.captures[i].partition(': ')[0][1:]}", self.capture_type(i))
+            for i in wanted
+            if isinstance(i, int)
+        ]
+        wide = [
+            f"{type_.rpartition('x')[0]}xf32>" if "x" in type_ else "tensor<f32>"
+            for _, type_ in captured
+        ]
         names = ", ".join(f"%d_{name}" for name in wanted)
-        results = ", ".join(of[name] for name in wanted)
+        results = ", ".join([*[of[name] for name in wanted if isinstance(name, str)], *wide])
         types = ", ".join([self.query, self.query, self.value, self.value, _LSE, self.value])
-        types += " -> " + " ".join(f"d_{name}({of[name]})" for name in wanted)
+        types += " -> " + " ".join(
+            f"d_{name}({of[name]})" for name in wanted if isinstance(name, str)
+        )
         operation = f"{names} = {operation}{self._optional()}"
+        if captured:
+            given = ", ".join(name for name, _ in captured)
+            operation += f" wrt({given} : {', '.join(type_ for _, type_ in captured)})"
+            types += f" d_wrt({', '.join(wide)})"
         return self._function("gradient", last, operation, types, names, results)
 
     def _function(

@@ -20,49 +20,6 @@ namespace attn::test {
 static const std::vector<Extents> kExtents = {{1, 7},     {7, 129},          {129, 7},
                                               {127, 130}, {1, 127, 2, 4, 2}, {64, 129, 1, 6, 3}};
 
-/// Masks of users: in parts that heads of one key head share, nested, and by what a tensor holds.
-static std::vector<Variant> getUserMasks() {
-  return {
-      {"EveryThird", "mask(%b, %h, %m, %n) {\n"
-                     "    %c3 = arith.constant 3 : index\n    %c1 = arith.constant 1 : index\n"
-                     "    %r = arith.remui %n, %c3 : index\n"
-                     "    %keep = arith.cmpi eq, %r, %c1 : index\n    attn.yield %keep : i1\n  }"},
-      {"Nested",
-       "mask(%b, %h, %m, %n) {\n"
-       "    %c20 = arith.constant 20 : index\n    %c90 = arith.constant 90 : index\n"
-       "    %c110 = arith.constant 110 : index\n    %first = arith.cmpi slt, %n, %c20 : index\n"
-       "    %from = arith.cmpi sge, %n, %c90 : index\n"
-       "    %to = arith.cmpi slt, %n, %c110 : index\n"
-       "    %second = arith.andi %from, %to : i1\n    %some = arith.ori %first, %second : i1\n"
-       "    %is = arith.cmpi eq, %n, %m : index\n    %keep = arith.xori %some, %is : i1\n"
-       "    attn.yield %keep : i1\n  }"},
-      {"ByHead", "mask(%b, %h, %m, %n) {\n"
-                 "    %c60 = arith.constant 60 : index\n    %c9 = arith.constant 9 : index\n"
-                 "    %s = arith.muli %h, %c9 : index\n    %e = arith.addi %s, %c60 : index\n"
-                 "    %from = arith.cmpi sge, %n, %s : index\n"
-                 "    %to = arith.cmpi slt, %n, %e : index\n"
-                 "    %keep = arith.andi %from, %to : i1\n    attn.yield %keep : i1\n  }"},
-      {"ByTensor",
-       "mask(%b, %h, %m, %n) {\n"
-       "    %c2 = arith.constant 2 : i32\n"
-       "    %id = tensor.extract %ids_k[%b, %n] : tensor<?x?xi32>\n"
-       "    %keep = arith.cmpi ne, %id, %c2 : i32\n    attn.yield %keep : i1\n  }",
-       {kKeyIds}},
-      {"ScoreDropsKeys",
-       "score(%s, %b, %h, %m, %n) {\n"
-       "    %ninf = arith.constant 0xFF800000 : f32\n    %c40 = arith.constant 40 : index\n"
-       "    %drop = arith.cmpi sge, %n, %c40 : index\n"
-       "    %t = arith.select %drop, %ninf, %s : f32\n    attn.yield %t : f32\n  }"},
-  };
-}
-
-static std::vector<Variant> getAllMasks() {
-  std::vector<Variant> variants = getVariants();
-  for (Variant &variant : getUserMasks())
-    variants.push_back(std::move(variant));
-  return variants;
-}
-
 struct DroppedKeysTest : testing::TestWithParam<std::tuple<size_t, std::string>> {};
 
 TEST_P(DroppedKeysTest, HoldAnything) {
@@ -70,7 +27,7 @@ TEST_P(DroppedKeysTest, HoldAnything) {
   Problem problem;
   problem.type = type;
   problem.withLse = true;
-  Variant variant = getAllMasks()[index];
+  Variant variant = getVariantsAndMasks()[index];
   Execution().checkDroppedKeys(variant, problem, kExtents);
   problem.splits = 3;
   problem.dv = 48;
@@ -78,17 +35,17 @@ TEST_P(DroppedKeysTest, HoldAnything) {
 }
 
 static std::string nameMask(const testing::TestParamInfo<DroppedKeysTest::ParamType> &info) {
-  return getAllMasks()[std::get<0>(info.param)].name + "_" + std::get<1>(info.param);
+  return getVariantsAndMasks()[std::get<0>(info.param)].name + "_" + std::get<1>(info.param);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, DroppedKeysTest,
-                         testing::Combine(testing::Range<size_t>(0, getAllMasks().size()),
+                         testing::Combine(testing::Range<size_t>(0, getVariantsAndMasks().size()),
                                           testing::ValuesIn(getOptions().device->getTypes())),
                          nameMask);
 
 /// Without a dropped key the tests above would say nothing.
 TEST(DroppedKeys, AreFound) {
-  std::vector<Variant> variants = getAllMasks();
+  std::vector<Variant> variants = getVariantsAndMasks();
   for (const char *name : {"CausalTopLeft", "KeyLength", "Nested", "ByHead", "Window",
                            "DocumentUnknown", "Undecidable", "ScoreDropsKeys"}) {
     auto variant = llvm::find_if(variants, [&](const Variant &v) { return v.name == name; });

@@ -21,8 +21,16 @@ namespace attn::test {
 //===----------------------------------------------------------------------------------------===//
 
 static bool hasSink(const Variant &variant) {
-  return getOptions().device->hasSinkGradients() &&
-         llvm::any_of(variant.captures, [](const Capture &c) { return c.kind == Capture::Sink; });
+  return llvm::any_of(variant.captures, [](const Capture &c) { return c.kind == Capture::Sink; });
+}
+
+/// Captured tensors whose gradients are checked.
+static std::vector<Capture> getTrained(const Variant &variant) {
+  std::vector<Capture> trained;
+  if (getOptions().device->hasCapturedGradients())
+    llvm::copy_if(variant.captures, std::back_inserter(trained),
+                  [](const Capture &c) { return c.isTrained(); });
+  return trained;
 }
 
 /// The variant's parts with `part` in front of the first of `words` that it holds, or at the end.
@@ -41,8 +49,17 @@ struct Types {
         value(llvm::formatv("tensor<?x?x?x{0}x{1}>", p.dv, p.type)) {
     for (const Capture &capture : variant.captures)
       captures += std::string(", ") + capture.name + ": " + capture.type;
+    for (const Capture &capture : getTrained(variant)) {
+      std::string separator = trained.empty() ? "" : ", ";
+      auto [shape, element] = llvm::StringRef(capture.type).rsplit('x');
+      trained += separator + capture.name;
+      trainedTypes += separator + capture.type;
+      gradients += separator + (element.empty() ? "tensor<f32>" : shape.str() + "xf32>");
+    }
   }
   std::string query, value, row = "tensor<?x?x?xf32>", captures;
+  /// Captured tensors whose gradients are wanted.
+  std::string trained, trainedTypes, gradients;
 };
 
 static std::string makeGradient(const Variant &variant, const Problem &p, const Types &t) {
@@ -50,11 +67,16 @@ static std::string makeGradient(const Variant &variant, const Problem &p, const 
   if (p.withLse)
     text =
         insertBefore(text, {"scale(", "sink(", "score(", "mask("}, "d_lse(%dlse : " + t.row + ")");
-  bool sink = hasSink(variant);
+  std::string rest = hasSink(variant) ? "d_sink(tensor<?xf32>)" : "";
+  if (!t.trained.empty()) {
+    text =
+        insertBefore(text, {"score(", "mask("}, "wrt(" + t.trained + " : " + t.trainedTypes + ")");
+    rest += " d_wrt(" + t.gradients + ")";
+  }
   return llvm::formatv(
       "  %g:{0} = attn.attention_grad %q, %k, %v, %o, %lse, %do {1}\n    : {2}, {2}, "
       "{3}, {3}, {4}, {3} -> d_query({2}) d_key({2}) d_value({3}) {5}\n",
-      sink ? 4 : 3, text, t.query, t.value, t.row, sink ? "d_sink(tensor<?xf32>)" : "");
+      3 + hasSink(variant) + getTrained(variant).size(), text, t.query, t.value, t.row, rest);
 }
 
 static std::string makeGradSource(const Variant &variant, const Problem &p) {
@@ -67,6 +89,10 @@ static std::string makeGradSource(const Variant &variant, const Problem &p) {
     results += ", tensor<?xf32>";
     values += ", %g#3";
   }
+  for (size_t i = 0, count = getTrained(variant).size(); i < count; ++i)
+    values += llvm::formatv(", %g#{0}", 3 + hasSink(variant) + i);
+  if (!t.gradients.empty())
+    results += ", " + t.gradients;
   return llvm::formatv("func.func @grad({0}) -> ({1}) {{\n{2}{3}  return {4} : {1}\n}\n", arguments,
                        results, variant.prologue, makeGradient(variant, p, t), values);
 }
@@ -75,15 +101,21 @@ static std::string makeGradSource(const Variant &variant, const Problem &p) {
 // Tensors
 //===----------------------------------------------------------------------------------------===//
 
-/// Poisoned arrays for d_query, d_key, d_value and perhaps d_sink.
-static std::vector<Array> allocateGradients(ElementKind kind, ElementKind rowKind, bool sink,
+/// Poisoned arrays for d_query, d_key, d_value, perhaps d_sink, and gradients of captured tensors
+/// among `inputs`.
+static std::vector<Array> allocateGradients(ElementKind kind, ElementKind rowKind,
+                                            const Variant &variant, std::vector<Input> &inputs,
                                             const Problem &p, const Extents &e, Memory memory) {
   std::vector<Array> results;
   results.push_back(allocate(kind, {e.batch, e.heads, e.m, p.d}, memory));
   results.push_back(allocate(kind, {e.batch, e.keyHeads, e.n, p.d}, memory));
   results.push_back(allocate(kind, {e.batch, e.keyHeads, e.n, p.dv}, memory));
-  if (sink)
+  if (hasSink(variant))
     results.push_back(allocate(rowKind, {e.heads}));
+  if (getOptions().device->hasCapturedGradients())
+    for (auto [i, capture] : llvm::enumerate(variant.captures))
+      if (capture.isTrained())
+        results.push_back(allocate(rowKind, inputs[3 + i].array.getShape()));
   for (Array &array : results)
     array.poison();
   return results;
@@ -125,7 +157,8 @@ static double getRms(Array &reference, int64_t begin, int64_t count) {
 /// be relative to; inputs and so other gradients are near 1.
 static double getError(Array &x, Array &reference) {
   double worst = 0, rms = 0;
-  for (int64_t i = 0, columns = reference.getShape().back(); i < x.size(); ++i) {
+  int64_t columns = reference.getShape().empty() ? 1 : reference.getShape().back();
+  for (int64_t i = 0; i < x.size(); ++i) {
     if (i % columns == 0)
       rms = getRms(reference, i, columns);
     double r = reference.get(i), error = std::abs(x.get(i) - r);
@@ -162,6 +195,7 @@ void GradExecution::check(const Variant &variant, const Problem &problem,
   llvm::Expected<std::unique_ptr<TestKernel>> kernel =
       getOptions().device->compile(*module, problem);
   ASSERT_TRUE(bool(kernel)) << llvm::toString(kernel.takeError());
+  ++numCompiles;
   // The device may only write kernels down.
   if (!*kernel)
     return;
@@ -212,25 +246,32 @@ void GradExecution::run(const Variant &variant, const Problem &p, const Extents 
                    .str());
   std::vector<Input> inputs = makeGradInputs(variant, p, e, seed);
   addAttention(kernels.attention, inputs, p, e);
-  bool sink = hasSink(variant);
-  std::vector<Array> expected =
-      allocateGradients(ElementKind::F64, ElementKind::F64, sink, p, e, Memory::RowMajor);
+  ++numRuns;
+  std::vector<Array> expected = allocateGradients(ElementKind::F64, ElementKind::F64, variant,
+                                                  inputs, p, e, Memory::RowMajor);
   call(kernels.gradients, inputs, expected);
+  ElementKind kind = inputs[0].array.getKind();
   std::vector<Array> results =
-      allocateGradients(inputs[0].array.getKind(), ElementKind::F32, sink, p, e, p.memory);
+      allocateGradients(kind, ElementKind::F32, variant, inputs, p, e, p.memory);
   if (llvm::Error error = kernels.device.run(inputs, results, p.memory, seed)) {
     ADD_FAILURE() << llvm::toString(std::move(error));
     return;
   }
-  static constexpr const char *names[] = {"d_query", "d_key", "d_value", "d_sink"};
+  std::vector<std::string> names = {"d_query", "d_key", "d_value"};
+  if (hasSink(variant))
+    names.push_back("d_sink");
+  for (const Capture &capture : getTrained(variant))
+    names.push_back(std::string("d_") + (capture.name + 1));
   for (size_t i = 0; i < results.size(); ++i) {
     EXPECT_EQ(llvm::cantFail(compare(results[i], expected[i])).numUnwritten, 0) << names[i];
-    EXPECT_LE(getError(results[i], expected[i]), getBound(variant, p, e)) << names[i];
+    // Sums over everything, of terms that cancel.
+    double factor = i < 3 ? 1 : 4;
+    EXPECT_LE(getError(results[i], expected[i]), factor * getBound(variant, p, e)) << names[i];
   }
-  if (!getOptions().device->takesAnyDroppedKeys() || !spoilDroppedKeys(inputs, expected[2]))
+  if (!spoilDroppedKeys(inputs, expected[2]))
     return;
   std::vector<Array> again =
-      allocateGradients(inputs[0].array.getKind(), ElementKind::F32, sink, p, e, p.memory);
+      allocateGradients(kind, ElementKind::F32, variant, inputs, p, e, p.memory);
   if (llvm::Error error = kernels.device.run(inputs, again, p.memory, seed)) {
     ADD_FAILURE() << llvm::toString(std::move(error));
     return;

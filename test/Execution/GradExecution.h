@@ -24,6 +24,8 @@ public:
   /// gradient of lse is one of the inputs.
   void check(const Variant &variant, const Problem &problem, const std::vector<Extents> &extents);
 
+  int numCompiles = 0, numRuns = 0;
+
 private:
   struct Kernels {
     TestKernel &device;

@@ -5,6 +5,31 @@
 //
 //===----------------------------------------------------------------------------------------===//
 
+//
+// What bit others, and which test would find it:
+//
+//   rows that keep no key               KeepsNothing, CausalTopLeft with M > N
+//   keys behind the last, lse of -100   GradOddTest.LowScores
+//   padding of lse that is not set      GuardedTensor: NaN around and between; {1, 129}
+//   base and layout of lse              each: lse is the reference's, in base e
+//   d_output of any strides             test_any_gradient_of_the_output, InAnyMemory
+//   sequences without keys or rows      GradOddTest.EmptySequences, KeyLength, {5, 0}
+//   softcap before a mask               Softcap, SoftcapCausal, ScoreDropsAll
+//   gradient of lse dropped             each in its first type
+//   gradient of a sink                  Sink, SinkCausal, SinkKeepsNothing, with groups
+//   (192, 128) and D = 256              GradHeadDimTest, with batches of 2
+//   heads, D and Dv mixed up            (40, 64) and (192, 128) with groups of 6
+//   captured tensors, odd lengths       TrainedScoreTest
+//   shared memory beyond D = 128        GradHeadDimTest
+//   different bits each time            each with dropped keys runs twice; test_gradient.py
+//   memory that grows with M x N        AttnToTile/gradients.mlir: scratch is like lse
+//   reading outside of tensors          GuardedTensor
+//   a schedule that breaks one D        GradHeadDimTest, kernel_hashes.py
+//
+// And at random: RandomGradTest.
+//
+//===----------------------------------------------------------------------------------------===//
+
 #include "test/Execution/GradExecution.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "gtest/gtest.h"
@@ -37,17 +62,68 @@ TEST_P(GradTest, MatchesReference) {
   problem.type = type;
   // With the gradient of lse in one type, without it in the others.
   problem.withLse = type == getTypes().front();
-  GradExecution().check(getVariants()[index], problem, kExtents);
+  GradExecution().check(getVariantsAndMasks()[index], problem, kExtents);
 }
 
 static std::string nameVariant(const testing::TestParamInfo<GradTest::ParamType> &info) {
-  return getVariants()[std::get<0>(info.param)].name + "_" + std::get<1>(info.param);
+  return getVariantsAndMasks()[std::get<0>(info.param)].name + "_" + std::get<1>(info.param);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, GradTest,
-                         testing::Combine(testing::Range<size_t>(0, getVariants().size()),
+                         testing::Combine(testing::Range<size_t>(0, getVariantsAndMasks().size()),
                                           testing::ValuesIn(getTypes())),
                          nameVariant);
+
+struct TrainedScoreTest : testing::TestWithParam<std::tuple<size_t, std::string>> {};
+
+TEST_P(TrainedScoreTest, MatchesReference) {
+  auto [index, type] = GetParam();
+  Problem problem;
+  problem.type = type;
+  problem.d = problem.dv = 16;
+  GradExecution().check(getTrainedScores()[index], problem,
+                        {{0, 5}, {5, 0}, {1, 1}, {7, 127, 2, 4, 2}, {129, 65, 3, 2, 1}, {70, 200}});
+}
+
+static std::string nameScore(const testing::TestParamInfo<TrainedScoreTest::ParamType> &info) {
+  return getTrainedScores()[std::get<0>(info.param)].name + "_" + std::get<1>(info.param);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, TrainedScoreTest,
+                         testing::Combine(testing::Range<size_t>(0, getTrainedScores().size()),
+                                          testing::ValuesIn(getTypes())),
+                         nameScore);
+
+/// A log-sum-exp near -110: what a key that is not there would weigh overflows.
+TEST(GradOddTest, LowScores) {
+  Variant variant = {"LowScores", "score(%s, %b, %h, %m, %n) {\n"
+                                  "    %c = arith.constant 110.0 : f32\n"
+                                  "    %t = arith.subf %s, %c : f32\n    attn.yield %t : f32\n  }"};
+  for (const std::string &type : getTypes()) {
+    Problem problem;
+    problem.type = type;
+    GradExecution().check(variant, problem, {{1, 1}, {1, 64}, {192, 65}, {64, 192}, {129, 216}});
+  }
+}
+
+/// A batch of which one sequence has no key, and another one no row that keeps one.
+TEST(GradOddTest, EmptySequences) {
+  Variant variant = {"EmptySequences",
+                     "mask(%b, %h, %m, %n) {\n"
+                     "    %c0 = arith.constant 0 : index\n    %c1 = arith.constant 1 : index\n"
+                     "    %c70 = arith.constant 70 : index\n"
+                     "    %isThird = arith.cmpi sgt, %b, %c1 : index\n"
+                     "    %isSecond = arith.cmpi eq, %b, %c1 : index\n"
+                     "    %isLate = arith.cmpi sge, %m, %c70 : index\n"
+                     "    %second = arith.andi %isSecond, %isLate : i1\n"
+                     "    %keep = arith.ori %isThird, %second : i1\n"
+                     "    attn.yield %keep : i1\n  }"};
+  for (const std::string &type : getTypes()) {
+    Problem problem;
+    problem.type = type;
+    GradExecution().check(variant, problem, {{60, 70, 3}, {130, 65, 3, 4, 2}});
+  }
+}
 
 using Dims = std::pair<int64_t, int64_t>;
 

@@ -19,6 +19,7 @@ static constexpr const char *kUsage =
     "ExecutionTest: kernels against the f64 reference\n"
     "  --device=cpu|cuda|sim  where they run (cpu)\n"
     "  --random=N             random configurations, besides the acceptance list (60)\n"
+    "  --gradients=N          random configurations of gradients, four a kernel (a third)\n"
     "  --kernels=N            kernels that share these (a quarter)\n"
     "  --seed=S               what these are drawn with (1)\n"
     "  --small                of small tensors only, for compute-sanitizer\n"
@@ -36,6 +37,7 @@ int attn::test::runExecutionTests(int argc, char **argv) {
   TestOptions &options = getOptions();
   llvm::StringRef device = "cpu", emitFolder;
   unsigned jobs = 1, kernels = 0;
+  bool hasGradients = false;
   for (int i = 1; i < argc; ++i) {
     auto [name, value] = llvm::StringRef(argv[i]).split('=');
     bool isBad = false;
@@ -45,6 +47,8 @@ int attn::test::runExecutionTests(int argc, char **argv) {
       emitFolder = value;
     else if (name == "--random")
       isBad = value.getAsInteger(10, options.numRandom);
+    else if (name == "--gradients")
+      isBad = value.getAsInteger(10, options.numGradients), hasGradients = true;
     else if (name == "--kernels")
       isBad = value.getAsInteger(10, kernels) || kernels < 1;
     else if (name == "--small")
@@ -69,9 +73,11 @@ int attn::test::runExecutionTests(int argc, char **argv) {
                                      : makeCPUDevice();
   options.command = "--device=" + device.str() + (options.isSmall ? " --small" : "") +
                     (options.stay == "auto" ? "" : " --stay=" + options.stay);
+  if (!hasGradients)
+    options.numGradients = unsigned(llvm::divideCeil(options.numRandom, 3));
   options.numKernels = kernels ? kernels : unsigned(llvm::divideCeil(options.numRandom, 4));
-  llvm::outs() << "device " << device << ", " << options.numRandom
-               << " random configurations, seed " << options.seed << '\n';
+  llvm::outs() << "device " << device << ", " << options.numRandom << " random configurations, "
+               << options.numGradients << " of gradients, seed " << options.seed << '\n';
   llvm::outs().flush();
   testing::InitGoogleTest(&argc, argv);
   return RUN_ALL_TESTS();

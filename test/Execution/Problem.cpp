@@ -112,6 +112,97 @@ std::vector<Variant> getVariants() {
   };
 }
 
+static std::vector<Variant> getUserMasks() {
+  return {
+      {"EveryThird", "mask(%b, %h, %m, %n) {\n"
+                     "    %c3 = arith.constant 3 : index\n    %c1 = arith.constant 1 : index\n"
+                     "    %r = arith.remui %n, %c3 : index\n"
+                     "    %keep = arith.cmpi eq, %r, %c1 : index\n    attn.yield %keep : i1\n  }"},
+      {"Nested",
+       "mask(%b, %h, %m, %n) {\n"
+       "    %c20 = arith.constant 20 : index\n    %c90 = arith.constant 90 : index\n"
+       "    %c110 = arith.constant 110 : index\n    %first = arith.cmpi slt, %n, %c20 : index\n"
+       "    %from = arith.cmpi sge, %n, %c90 : index\n"
+       "    %to = arith.cmpi slt, %n, %c110 : index\n"
+       "    %second = arith.andi %from, %to : i1\n    %some = arith.ori %first, %second : i1\n"
+       "    %is = arith.cmpi eq, %n, %m : index\n    %keep = arith.xori %some, %is : i1\n"
+       "    attn.yield %keep : i1\n  }"},
+      {"ByHead", "mask(%b, %h, %m, %n) {\n"
+                 "    %c60 = arith.constant 60 : index\n    %c9 = arith.constant 9 : index\n"
+                 "    %s = arith.muli %h, %c9 : index\n    %e = arith.addi %s, %c60 : index\n"
+                 "    %from = arith.cmpi sge, %n, %s : index\n"
+                 "    %to = arith.cmpi slt, %n, %e : index\n"
+                 "    %keep = arith.andi %from, %to : i1\n    attn.yield %keep : i1\n  }"},
+      {"ByTensor",
+       "mask(%b, %h, %m, %n) {\n"
+       "    %c2 = arith.constant 2 : i32\n"
+       "    %id = tensor.extract %ids_k[%b, %n] : tensor<?x?xi32>\n"
+       "    %keep = arith.cmpi ne, %id, %c2 : i32\n    attn.yield %keep : i1\n  }",
+       {kKeyIds}},
+      {"ScoreDropsKeys",
+       "score(%s, %b, %h, %m, %n) {\n"
+       "    %ninf = arith.constant 0xFF800000 : f32\n    %c40 = arith.constant 40 : index\n"
+       "    %drop = arith.cmpi sge, %n, %c40 : index\n"
+       "    %t = arith.select %drop, %ninf, %s : f32\n    attn.yield %t : f32\n  }"},
+  };
+}
+
+/// A score that adds what `read` reads as %x, an f32.
+static std::string makeAddition(const std::string &read) {
+  return "score(%s, %b, %h, %m, %n) {\n" + read +
+         "    %t = arith.addf %s, %x : f32\n    attn.yield %t : f32\n  }";
+}
+
+static Variant makeTrained(const char *name, Capture capture, const char *indices) {
+  return {name,
+          makeAddition("    %x = tensor.extract " + std::string(capture.name) + "[" + indices +
+                       "] : " + capture.type + "\n"),
+          {capture}};
+}
+
+std::vector<Variant> getTrainedScores() {
+  auto floats = [](std::string type, const char *dims) {
+    return Capture{Capture::Floats, "%x0", std::move(type), dims};
+  };
+  Capture table = {Capture::Floats, "%table", "tensor<?x?xf32>", "HT"};
+  Capture buckets = {Capture::Buckets, "%buckets", "tensor<?x?xi32>", "MN"};
+  std::vector<Variant> variants = {
+      makeTrained("One", floats("tensor<f32>", ""), ""),
+      makeTrained("PerHead", floats("tensor<?xf32>", "H"), "%h"),
+      makeTrained("PerRow", floats("tensor<?x?xf32>", "HM"), "%h, %m"),
+      makeTrained("PerKey", floats("tensor<?x?xf32>", "BN"), "%b, %n"),
+      makeTrained("PerKeyOfAll", floats("tensor<?xf32>", "N"), "%n"),
+      makeTrained("PerElement", floats("tensor<?x?x?x?xf32>", "BHMN"), "%b, %h, %m, %n"),
+      makeTrained("PerElementOfHeads", floats("tensor<?x?x?xf32>", "HMN"), "%h, %m, %n"),
+      makeTrained("PerElementOfAll", floats("tensor<?x?xf32>", "MN"), "%m, %n"),
+      makeTrained("PerKeyAndRow", floats("tensor<?x?x?xf32>", "BNM"), "%b, %n, %m"),
+      {"Bucket",
+       makeAddition("    %i = tensor.extract %buckets[%m, %n] : tensor<?x?xi32>\n"
+                    "    %j = arith.index_cast %i : i32 to index\n"
+                    "    %x = tensor.extract %table[%h, %j] : tensor<?x?xf32>\n"),
+       {table, buckets}},
+      // A temperature, which multiplies; read twice, the second time of 16 bits and under a mask.
+      {"Temperature",
+       "score(%s, %b, %h, %m, %n) {\n"
+       "    %x = tensor.extract %x0[%h] : tensor<?xf32>\n"
+       "    %y = math.absf %x : f32\n    %u = arith.mulf %s, %y : f32\n"
+       "    %z = tensor.extract %bias[%h, %h] : tensor<?x?xbf16>\n"
+       "    %w = arith.extf %z : bf16 to f32\n    %a = arith.addf %u, %w : f32\n"
+       "    %r = math.tanh %x : f32\n    %t = arith.addf %a, %r : f32\n"
+       "    attn.yield %t : f32\n  } mask(%b, %h, %m, %n) {\n"
+       "    %keep = arith.cmpi sle, %n, %m : index\n    attn.yield %keep : i1\n  }",
+       {floats("tensor<?xf32>", "H"), kBias}},
+  };
+  return variants;
+}
+
+std::vector<Variant> getVariantsAndMasks() {
+  std::vector<Variant> variants = getVariants();
+  for (Variant &variant : getUserMasks())
+    variants.push_back(std::move(variant));
+  return variants;
+}
+
 std::string makeSource(const Variant &variant, const Problem &p) {
   std::string query = llvm::formatv("tensor<?x?x?x{0}x{1}>", p.d, p.type);
   std::string value = llvm::formatv("tensor<?x?x?x{0}x{1}>", p.dv, p.type);
@@ -139,8 +230,8 @@ Array allocate(ElementKind kind, llvm::ArrayRef<int64_t> shape, Memory memory) {
 }
 
 ElementKind getElementKind(llvm::StringRef type) {
-  llvm::StringRef name = type.drop_back(type.ends_with(">")).rsplit('x').second;
-  name = name.empty() ? type : name;
+  llvm::StringRef name = type.drop_back(type.ends_with(">"));
+  name = name.drop_front(name.find_last_of("x<") + 1);
   for (ElementKind kind :
        {ElementKind::F16, ElementKind::BF16, ElementKind::F32, ElementKind::I32, ElementKind::I64})
     if (name == getName(kind))
@@ -177,6 +268,22 @@ static Input makeCapture(const Capture &capture, const Problem &p, const Extents
     input.array = allocate(getElementKind(capture.type), {e.heads, 100});
     fillNormal(input.array, seed);
     return input;
+  case Capture::Floats:
+  case Capture::Buckets: {
+    llvm::SmallVector<int64_t> shape;
+    for (char dim : llvm::StringRef(capture.dims))
+      shape.push_back(dim == 'B'   ? e.batch
+                      : dim == 'H' ? e.heads
+                      : dim == 'M' ? e.m
+                      : dim == 'N' ? e.n
+                                   : kTableSize);
+    input.array = allocate(getElementKind(capture.type), shape);
+    if (capture.kind == Capture::Floats)
+      fillNormal(input.array, seed);
+    else
+      fillUniform(input.array, seed, 0, kTableSize - 1);
+    return input;
+  }
   case Capture::Scale:
     input.isScalar = true;
     input.scalar = float(0.5 + 0.25 * (seed % 5)) / std::sqrt(float(p.d));

@@ -16,10 +16,18 @@ namespace attn::test {
 
 /// A captured tensor: its MLIR type, its shape from (B, H, M, N), its contents.
 struct Capture {
-  enum Kind { QueryIds, KeyIds, Lengths, Slopes, Bias, Sink, Scale } kind;
+  enum Kind { QueryIds, KeyIds, Lengths, Slopes, Bias, Sink, Scale, Floats, Buckets } kind;
   const char *name;
   std::string type;
+  /// Floats and Buckets: letters of extents, T for kTableSize.
+  const char *dims = "";
+
+  /// Whether scores move with it.
+  bool isTrained() const { return kind == Slopes || kind == Bias || kind == Floats; }
 };
+
+/// Buckets are numbers below.
+constexpr int64_t kTableSize = 11;
 
 extern const Capture kQueryIds, kKeyIds, kLengths, kSlopes, kBias, kSink, kScale;
 
@@ -36,6 +44,12 @@ extern const char *const kSortedIds;
 
 /// The variants of the acceptance list.
 std::vector<Variant> getVariants();
+/// Scores that move with tensors read in every way there is: one element for all, by head, by row,
+/// by key, by distance, by element, and by what another tensor holds.
+std::vector<Variant> getTrainedScores();
+/// The variants, and masks of users that leave holes: in parts that heads of one key head share,
+/// nested, and by what a tensor holds.
+std::vector<Variant> getVariantsAndMasks();
 extern const Variant kFull, kCausal;
 
 /// How tensors of rank 4 lie in memory.

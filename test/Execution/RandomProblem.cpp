@@ -9,6 +9,7 @@
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 #include <algorithm>
+#include <tuple>
 
 namespace attn::test {
 
@@ -204,6 +205,20 @@ Problem ProblemGenerator::drawProblem() {
   }
   if (chance(4))
     p.splits = between(2, 7);
+  return p;
+}
+
+Variant ProblemGenerator::drawGradVariant() {
+  return chance(4) ? pick(getTrainedScores()) : drawVariant();
+}
+
+Problem ProblemGenerator::drawGradProblem() {
+  Problem p = drawProblem();
+  p.splits = 1;
+  bool isSmall = p.blockM;
+  p.blockM = p.blockN = 0;
+  if (isSmall)
+    std::tie(p.blockM, p.blockN) = device.getSmallGradBlock(p);
   return p;
 }
 

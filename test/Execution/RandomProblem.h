@@ -24,6 +24,10 @@ public:
   Variant drawVariant();
   /// Any type, D, Dv and schedule that the device takes.
   Problem drawProblem();
+  /// For gradients: the same, or a score that moves with a tensor; and no more schedules than the
+  /// device has for gradients.
+  Variant drawGradVariant();
+  Problem drawGradProblem();
   /// Small: no tensor of more than 150 rows, for tools that make each access slow.
   Extents drawExtents(bool isSmall);
 

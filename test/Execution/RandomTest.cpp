@@ -13,6 +13,7 @@
 //===----------------------------------------------------------------------------------------===//
 
 #include "test/Execution/Execution.h"
+#include "test/Execution/GradExecution.h"
 #include "test/Execution/RandomProblem.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "gtest/gtest.h"
@@ -60,6 +61,41 @@ GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(RandomTest);
 INSTANTIATE_TEST_SUITE_P(All, RandomTest,
                          testing::Range(0u, unsigned(llvm::divideCeil(getOptions().numRandom,
                                                                       getCallsPerKernel()))));
+
+/// The same for gradients.
+struct RandomGradTest : testing::TestWithParam<unsigned> {
+  static constexpr unsigned kCallsPerKernel = 4;
+  static void TearDownTestSuite() {
+    std::printf("random gradients: %d kernels, %d configurations\n", numKernels, numConfigurations);
+  }
+  static inline int numKernels = 0, numConfigurations = 0;
+};
+
+TEST_P(RandomGradTest, MatchesReference) {
+  TestOptions &options = getOptions();
+  ProblemGenerator generator(options.seed + 7919, GetParam(), *options.device);
+  Variant variant = generator.drawGradVariant();
+  Problem problem = generator.drawGradProblem();
+  std::vector<Extents> extents;
+  unsigned first = GetParam() * kCallsPerKernel;
+  for (unsigned i = first; i < std::min(first + kCallsPerKernel, options.numGradients); ++i)
+    extents.push_back(generator.drawExtents(options.isSmall));
+  GradExecution execution(options.seed * 1000003 + GetParam());
+  execution.check(variant, problem, extents);
+  numKernels += execution.numCompiles;
+  numConfigurations += execution.numRuns;
+  if (HasFailure())
+    std::printf("reproduce: ExecutionTest %s --random=0 --gradients=%u --seed=%llu "
+                "--gtest_filter=*RandomGradTest*/%u\n",
+                options.command.c_str(), options.numGradients, (unsigned long long)(options.seed),
+                GetParam());
+}
+
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(RandomGradTest);
+INSTANTIATE_TEST_SUITE_P(
+    All, RandomGradTest,
+    testing::Range(0u, unsigned(llvm::divideCeil(getOptions().numGradients,
+                                                 RandomGradTest::kCallsPerKernel))));
 
 } // namespace
 } // namespace attn::test

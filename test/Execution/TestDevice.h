@@ -45,10 +45,8 @@ public:
 
   /// A block of gradients smaller than the rule's; zeros where there is none.
   virtual std::pair<int64_t, int64_t> getSmallGradBlock(const Problem &problem) const = 0;
-  /// Whether it sums gradients of sinks.
-  virtual bool hasSinkGradients() const { return true; }
-  /// Whether gradients do not depend on what keys hold that no row keeps, even if it is no number.
-  virtual bool takesAnyDroppedKeys() const { return false; }
+  /// Whether it sums gradients of captured tensors.
+  virtual bool hasCapturedGradients() const { return true; }
   /// Whether weights and gradients of scores are rounded to the elements of the matrices that they
   /// multiply.
   virtual bool roundsGradFactors() const { return false; }
@@ -79,8 +77,7 @@ public:
     return problem.d + problem.dv <= 160 ? std::pair<int64_t, int64_t>(64, 64)
                                          : std::pair<int64_t, int64_t>(0, 0);
   }
-  bool hasSinkGradients() const override { return false; }
-  bool takesAnyDroppedKeys() const override { return true; }
+  bool hasCapturedGradients() const override { return false; }
   bool roundsGradFactors() const override { return true; }
   /// Narrower than what the rules choose, which look at the work of regions.
   ScheduleLimits getScheduleLimits(const Problem &problem) const override {
@@ -121,6 +118,8 @@ struct TestOptions {
   std::unique_ptr<TestDevice> device;
   /// Random configurations, the kernels that share them, and the seed that they are drawn with.
   unsigned numRandom = 60, numKernels = 15;
+  /// Random configurations of gradients, of which four share kernels.
+  unsigned numGradients = 20;
   uint64_t seed = 1;
   /// Random configurations of small tensors only.
   bool isSmall = false;

@@ -266,12 +266,103 @@ def test_second_derivatives_are_refused():
         d_q.sum().backward()
 
 
-def test_captured_tensors_are_refused():
-    bias = torch.randn(41, requires_grad=True)
-    tensors = inputs()
-    for given in (tensors, [x.detach() for x in tensors]):
-        with pytest.raises(attn.Error, match="bias: expected .* without gradient"):
-            attn.attention(*given, score=lambda s, b, h, q, kv: s + bias[kv])
+M, N = 37, 41
+TRAINED = {
+    "one": ((), lambda x, b, h, q, kv: x[()], lambda x, i, j: x),
+    "head": ((4,), lambda x, b, h, q, kv: x[h], lambda x, i, j: x[:, None, None]),
+    "row": ((4, M), lambda x, b, h, q, kv: x[h, q], lambda x, i, j: x[:, :, None]),
+    "key": ((2, N), lambda x, b, h, q, kv: x[b, kv], lambda x, i, j: x[:, None, None]),
+    "element": ((2, 4, M, N), lambda x, b, h, q, kv: x[b, h, q, kv], lambda x, i, j: x),
+    "element of all": ((M, N), lambda x, b, h, q, kv: x[q, kv], lambda x, i, j: x),
+    "distance": (
+        (4, M + N),
+        lambda x, b, h, q, kv: x[h, q - kv + 40],
+        lambda x, i, j: x[:, i - j + 40],
+    ),
+    "bucket": (
+        (4, 5),
+        lambda x, b, h, q, kv: x[h, BUCKETS[q, kv]],
+        lambda x, i, j: x[:, torch.from_numpy(BUCKETS).long()],
+    ),
+}
+BUCKETS = np.random.default_rng(1).integers(0, 5, (M, N)).astype(np.int32)
+
+
+@pytest.mark.parametrize("name", TRAINED)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_captured_tensors(name, dtype):
+    shape, read, expand = TRAINED[name]
+    tensors = inputs(m=M, n=N)
+    x = torch.randn(shape).to(dtype).requires_grad_()
+    wide = [y.detach().double().requires_grad_() for y in (*tensors, x)]
+    output, _ = define(*wide[:3], keep=causal, score=lambda s, i, j: s + expand(wide[3], i, j))
+    d_output = torch.randn(output.shape)
+    expected = torch.autograd.grad((output * d_output.double()).sum(), wide)
+
+    def run(*given):
+        return attn.attention(*given, causal=True, score=lambda s, *at: s + read(x, *at))
+
+    got = torch.autograd.grad(run(*tensors), (*tensors, x), d_output)
+    assert got[3].dtype == dtype
+    check(got[:3], expected[:3])
+    check(got[3:], expected[3:], dtype)
+    # Alone, and the same bits whatever the number of threads.
+    threads = torch.get_num_threads()
+    torch.set_num_threads(3)
+    try:
+        (alone,) = torch.autograd.grad(run(*[y.detach() for y in tensors]), x, d_output)
+    finally:
+        torch.set_num_threads(threads)
+    assert torch.equal(alone, got[3])
+
+
+def test_captured_tensors_of_numpy():
+    tensors = inputs(m=M, n=N)
+    q, k, v, do = [y.detach().numpy() for y in (*tensors, torch.randn(2, 4, M, 32))]
+    slopes, bias = np.random.rand(4).astype(np.float32), np.random.rand(N).astype(np.float16)
+    sink = np.random.rand(4).astype(np.float32)
+
+    def score(s, b, h, q, kv):
+        return s - slopes[h] * abs(q - kv) + bias[kv]
+
+    got = attn.gradient(q, k, v, do, score=score, sink=sink, wrt=(bias, slopes))
+    wide = [torch.from_numpy(y).double().requires_grad_() for y in (q, k, v, sink, bias, slopes)]
+    output, _ = define(
+        *wide[:3],
+        sink=wide[3],
+        score=lambda s, i, j: s - wide[5][:, None, None] * (i - j).abs() + wide[4],
+    )
+    expected = torch.autograd.grad((output * torch.from_numpy(do).double()).sum(), wide)
+    assert [y.dtype for y in got[4:]] == [np.float32] * 2
+    check([torch.from_numpy(y) for y in got], expected, torch.float16)
+    with pytest.raises(attn.Error, match="wrt: expected arrays of float16, bfloat16 or float32"):
+        attn.gradient(q, k, v, do, score=score, wrt=(slopes.copy(),))
+
+
+def test_captured_tensors_under_transforms():
+    tensors = [x.detach() for x in inputs(m=M, n=N)]
+    bias = torch.randn(N)
+
+    def loss(bias, q):
+        how = dict(score=lambda s, b, h, i, j: s + bias[j])
+        return (attn.attention(q, *tensors[1:], **how) ** 2).sum()
+
+    x = bias.clone().requires_grad_()
+    (expected,) = torch.autograd.grad(loss(x, tensors[0]), x)
+    x.grad = None
+    loss(x, tensors[0]).backward()
+    assert torch.equal(x.grad, expected)
+
+
+def test_captured_tensors_that_have_no_gradient():
+    tensors = inputs(m=M, n=N)
+    bias = torch.randn(N, dtype=torch.float64, requires_grad=True)
+    with pytest.raises(attn.Error, match="bias: expected a captured tensor of float16, bfloat16"):
+        attn.attention(*tensors, score=lambda s, b, h, q, kv: s + bias[kv])
+    # A mask moves nothing.
+    level = torch.zeros(N, requires_grad=True)
+    output = attn.attention(*tensors, mask=lambda b, h, q, kv: level[kv] < 1)
+    assert (torch.autograd.grad(output.sum(), level)[0] == 0).all()
 
 
 def test_what_has_no_derivative():

@@ -58,6 +58,8 @@ struct DestinationOpModel
   }
 };
 
+// External models give methods of the interface by their names.
+// NOLINTBEGIN(bugprone-derived-method-shadowing-base-method)
 /// The facts were used; on buffers `assume` is its operand.
 struct AssumeModel : BufferizableOpInterface::ExternalModel<AssumeModel, AssumeOp> {
   bool bufferizesToMemoryRead(Operation *, OpOperand &, const AnalysisState &) const {
@@ -78,6 +80,30 @@ struct AssumeModel : BufferizableOpInterface::ExternalModel<AssumeModel, AssumeO
     return success();
   }
 };
+
+/// A contribution names a tensor and touches none.
+struct ContributeModel : BufferizableOpInterface::ExternalModel<ContributeModel, ContributeOp> {
+  bool bufferizesToMemoryRead(Operation *, OpOperand &, const AnalysisState &) const {
+    return false;
+  }
+  bool bufferizesToMemoryWrite(Operation *, OpOperand &, const AnalysisState &) const {
+    return false;
+  }
+  AliasingValueList getAliasingValues(Operation *, OpOperand &, const AnalysisState &) const {
+    return {};
+  }
+  LogicalResult bufferize(Operation *op, RewriterBase &rewriter,
+                          const BufferizationOptions &options, BufferizationState &state) const {
+    auto contribution = cast<ContributeOp>(op);
+    FailureOr<Value> buffer = getBuffer(rewriter, contribution.getTensor(), options, state);
+    if (failed(buffer))
+      return failure();
+    rewriter.replaceOpWithNewOp<ContributeOp>(op, contribution.getAddend(), *buffer,
+                                              contribution.getIndices());
+    return success();
+  }
+};
+// NOLINTEND(bugprone-derived-method-shadowing-base-method)
 } // namespace
 
 void attn::registerBufferization(DialectRegistry &registry) {
@@ -88,6 +114,8 @@ void attn::registerBufferization(DialectRegistry &registry) {
     GradRowsOp::attachInterface<DestinationOpModel<GradRowsOp, false>>(*context);
     GradQueryStepOp::attachInterface<DestinationOpModel<GradQueryStepOp, true>>(*context);
     GradKeyValueStepOp::attachInterface<DestinationOpModel<GradKeyValueStepOp, true>>(*context);
+    GradCapturedStepOp::attachInterface<DestinationOpModel<GradCapturedStepOp, true>>(*context);
+    ContributeOp::attachInterface<ContributeModel>(*context);
     GradEndOp::attachInterface<DestinationOpModel<GradEndOp, false>>(*context);
     AssumeOp::attachInterface<AssumeModel>(*context);
   });

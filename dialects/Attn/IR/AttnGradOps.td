@@ -92,7 +92,7 @@ def Attn_AttentionGradOp : Attn_Op<"attention_grad", [
 }
 
 def Attn_ContributeOp : Attn_Op<"contribute", [
-    ParentOneOf<["AttentionGradOp", "AttentionGradQueryOp", "AttentionGradKeyValueOp"]>]> {
+    ParentOneOf<["AttentionGradOp", "AttentionGradQueryOp", "AttentionGradKeyValueOp", "GradCapturedStepOp"]>]> {
   let summary = "adds to one element of the gradient of a captured tensor";
   let description = [{
     Stands in a `grad` region. Where the score region read the element of a tensor in `wrt`, the read's adjoint is added to the
@@ -107,8 +107,8 @@ def Attn_ContributeOp : Attn_Op<"contribute", [
   }];
   let arguments = (ins
     Arg<F32, "the adjoint of the read">:$addend,
-    Arg<AnyRankedTensor, "the captured tensor that was read">:$tensor,
-    Arg<Variadic<Index>, "where it was read">:$indices);
+    Arg<Attn_Shaped, "the captured tensor that was read">:$tensor,
+    Arg<Variadic<Index>, "where it was read; in attn.grad_captured_step, within its sum">:$indices);
   let assemblyFormat = "$addend `to` $tensor `[` $indices `]` attr-dict `:` type($tensor)";
   let hasVerifier = 1;
 }
@@ -187,7 +187,8 @@ def Attn_AttentionGradQueryOp : Attn_SplitGradOp<"attention_grad_query", []> {
   let summary = "the gradient of the queries: a sum over keys for each row";
   let description = [{
     The lines `P`, `dP`, `dT`, `dS`, `d_query` and `d_wrt` of `attn.attention_grad`, with `P = exp2(T * log2(e) + neg_lse2)`.
-    It tiles over (B, H, M) unless captured tensors have gradients, which are sums over everything.
+    It tiles over (B, H, M) unless captured tensors have gradients, which are sums over everything: `attn-online-softmax` makes
+    a grid of its own for them.
 
     ```mlir
     %dq = attn.attention_grad_query %q, %k, %v, %do, %neg_lse2, %delta

@@ -21,11 +21,13 @@ static MutableOperandRange getLastOperands(Operation *op, unsigned count) {
 MutableOperandRange GradRowsOp::getDpsInitsMutable() { return getLastOperands(*this, 2); }
 MutableOperandRange GradQueryStepOp::getDpsInitsMutable() { return getLastOperands(*this, 1); }
 MutableOperandRange GradKeyValueStepOp::getDpsInitsMutable() { return getLastOperands(*this, 2); }
+MutableOperandRange GradCapturedStepOp::getDpsInitsMutable() { return getLastOperands(*this, 1); }
 MutableOperandRange GradEndOp::getDpsInitsMutable() { return getLastOperands(*this, 1); }
 
 void GradRowsOp::getEffects(Effects &effects) { getBufferEffects(*this, false, effects); }
 void GradQueryStepOp::getEffects(Effects &effects) { getBufferEffects(*this, true, effects); }
 void GradKeyValueStepOp::getEffects(Effects &effects) { getBufferEffects(*this, true, effects); }
+void GradCapturedStepOp::getEffects(Effects &effects) { getBufferEffects(*this, true, effects); }
 void GradEndOp::getEffects(Effects &effects) { getBufferEffects(*this, false, effects); }
 
 using Shapes = ReifiedRankedShapedTypeDims;
@@ -39,6 +41,9 @@ LogicalResult GradQueryStepOp::reifyResultShapes(OpBuilder &builder, Shapes &sha
 LogicalResult GradKeyValueStepOp::reifyResultShapes(OpBuilder &builder, Shapes &shapes) {
   return reifyInits(*this, builder, shapes);
 }
+LogicalResult GradCapturedStepOp::reifyResultShapes(OpBuilder &builder, Shapes &shapes) {
+  return reifyInits(*this, builder, shapes);
+}
 LogicalResult GradEndOp::reifyResultShapes(OpBuilder &builder, Shapes &shapes) {
   return reifyInits(*this, builder, shapes);
 }
@@ -49,6 +54,9 @@ void GradQueryStepOp::getCanonicalizationPatterns(RewritePatternSet &patterns, M
 void GradKeyValueStepOp::getCanonicalizationPatterns(RewritePatternSet &patterns, MLIRContext *) {
   populateCastFold(patterns, getOperationName());
 }
+void GradCapturedStepOp::getCanonicalizationPatterns(RewritePatternSet &patterns, MLIRContext *) {
+  populateCastFold(patterns, getOperationName());
+}
 
 SmallVector<OpFoldResult> GradQueryStepOp::getMixedOrigin() {
   return getOriginOrZeros(getOrigin(), getContext());
@@ -56,13 +64,21 @@ SmallVector<OpFoldResult> GradQueryStepOp::getMixedOrigin() {
 SmallVector<OpFoldResult> GradKeyValueStepOp::getMixedOrigin() {
   return getOriginOrZeros(getOrigin(), getContext());
 }
+SmallVector<OpFoldResult> GradCapturedStepOp::getMixedOrigin() {
+  return getOriginOrZeros(getOrigin(), getContext());
+}
 
 unsigned GradQueryStepOp::getRunningPosition() { return 3; }
+unsigned GradCapturedStepOp::getRunningPosition() { return 3; }
+Value GradCapturedStepOp::getFixed() { return getQuery(); }
 unsigned GradKeyValueStepOp::getRunningPosition() { return 2; }
 Value GradQueryStepOp::getFixed() { return getQuery(); }
 Value GradKeyValueStepOp::getFixed() { return getKey(); }
 
 SmallVector<OpOperand *> GradQueryStepOp::getRunningMutable() {
+  return {&getKeyMutable(), &getValueMutable()};
+}
+SmallVector<OpOperand *> GradCapturedStepOp::getRunningMutable() {
   return {&getKeyMutable(), &getValueMutable()};
 }
 SmallVector<OpOperand *> GradKeyValueStepOp::getRunningMutable() {
@@ -143,6 +159,13 @@ LogicalResult GradKeyValueStepOp::verify() {
   return verifyStep(*this, {{"acc_key", getAccKey(), kND}, {"acc_value", getAccValue(), kNDv}});
 }
 
+LogicalResult GradCapturedStepOp::verify() {
+  // grad_captured_step_c1: the sum is of f32
+  if (failed(checkElement(*this, "sum", getSum().getType(), isF32, "f32")))
+    return failure();
+  return verifyStep(*this, {});
+}
+
 template <typename OpT> static LogicalResult verifyStepRegions(OpT op) {
   return failure(failed(verifyScoreAndMask(op, op.getScore(), op.getMask())) ||
                  failed(verifyGradRegion(op, op.getGrad())));
@@ -150,6 +173,8 @@ template <typename OpT> static LogicalResult verifyStepRegions(OpT op) {
 
 LogicalResult GradQueryStepOp::verifyRegions() { return verifyStepRegions(*this); }
 LogicalResult GradKeyValueStepOp::verifyRegions() { return verifyStepRegions(*this); }
+
+LogicalResult GradCapturedStepOp::verifyRegions() { return verifyStepRegions(*this); }
 
 LogicalResult GradRowsOp::verify() {
   SmallVector<Named> storage = {{"output", getOutput(), kMDv}, {"d_output", getDOutput(), kMDv}};

@@ -125,6 +125,33 @@ def Attn_GradKeyValueStepOp : Attn_GradStepOp<"grad_key_value_step", (ins
   }];
 }
 
+def Attn_GradCapturedStepOp : Attn_GradStepOp<"grad_captured_step", (ins Arg<Attn_Shaped, "f32">:$sum)> {
+  let summary = "absorbs a tile of keys into the gradient of a captured tensor";
+  let description = [{
+    The lines of `attn.grad_query_step` up to `dS`. What the grad region contributes is added to `sum`, a part of the gradient of
+    the one captured tensor that it names; indices are those within the part. Nothing is added where P is 0.
+
+    ```mlir
+    %d = attn.grad_captured_step %q, %k, %v, %do, %nl, %delta scale(%scale) at(%b, %h, %m, %n) outs(%sum)
+        score(%s, %bb, %hh, %mm, %nn) {
+          %x = tensor.extract %bias[%hh, %nn] : tensor<?x?xf32>
+          %t = arith.addf %s, %x : f32
+          attn.yield %t : f32
+        } grad(%s, %dt, %bb, %hh, %mm, %nn) {
+          attn.contribute %dt to %bias[%nn] : tensor<?x?xf32>
+          attn.yield %dt : f32
+        } : tensor<?x64xbf16>, tensor<32x64xbf16>, tensor<32x16xbf16>, tensor<?x16xbf16>, tensor<?xf32>, tensor<?xf32>,
+            tensor<?xf32> -> tensor<?xf32>
+    ```
+  }];
+  let assemblyFormat = [{
+    $query `,` $key `,` $value `,` $d_output `,` $neg_lse2 `,` $delta `scale` `(` $scale `)` (`at` `(` $origin^ `)`)?
+    `outs` `(` $sum `)` attr-dict custom<ScoreMaskAndGrad>($score, $mask, $grad)
+    `:` type($query) `,` type($key) `,` type($value) `,` type($d_output) `,` type($neg_lse2) `,` type($delta) `,` type($sum)
+    (`->` type($results)^)?
+  }];
+}
+
 def Attn_GradEndOp : Attn_DestinationOp<"grad_end"> {
   let summary = "ends a sum of gradients: scales and rounds";
   let description = [{

@@ -104,6 +104,14 @@ LogicalResult ContributeOp::verify() {
   // contribute_c1: it stands in a grad region
   if ((*this)->getParentRegion() != &parent->getRegions().back())
     return emitOpError("expected to stand in a grad region, got a region before it");
+  // contribute_c4: in attn.grad_captured_step it has an index for each dimension of the sum
+  if (auto step = dyn_cast<GradCapturedStepOp>(parent)) {
+    auto type = cast<ShapedType>(step.getSum().getType());
+    if (int64_t(getIndices().size()) != type.getRank())
+      return emitOpError("expected ") << type.getRank() << " indices into the sum of " << type
+                                      << ", got " << getIndices().size();
+    return success();
+  }
   // contribute_c2: it names a tensor of its op's wrt
   OperandRange wrt = isa<AttentionGradOp>(parent) ? cast<AttentionGradOp>(parent).getWrt()
                      : isa<AttentionGradQueryOp>(parent)
@@ -115,7 +123,7 @@ LogicalResult ContributeOp::verify() {
     return diag;
   }
   // contribute_c3: it has an index for each dimension
-  auto type = cast<RankedTensorType>(getTensor().getType());
+  auto type = cast<ShapedType>(getTensor().getType());
   if (int64_t(getIndices().size()) != type.getRank())
     return emitOpError("expected ")
            << type.getRank() << " indices into " << type << ", got " << getIndices().size();

@@ -95,7 +95,7 @@ def Attn_AttentionOp : Attn_Op<"attention", [
 
 def Attn_YieldOp : Attn_Op<"yield", [Pure, ReturnLike, Terminator, ParentOneOf<[
     "AttentionOp", "OnlineAttentionOp", "AttentionGradOp", "AttentionGradQueryOp", "AttentionGradKeyValueOp",
-    "GradQueryStepOp", "GradKeyValueStepOp"]>]> {
+    "GradQueryStepOp", "GradKeyValueStepOp", "GradCapturedStepOp"]>]> {
   let summary = "ends a score or grad region (one f32) or a mask region (one i1)";
   let description = [{
     A mask region yields whether key `n` is kept for row `m`; a score region yields what replaces the score, a grad region the

@@ -45,12 +45,12 @@ static Type getArgumentType(Value value, func::FuncOp function) {
   return MemRefType::get(tensor.getShape(), tensor.getElementType(), layout);
 }
 
-/// Over (B, H, M tiles), or over (parts, B, H, M tiles) with a number of parts that the kernel can
-/// be made for.
+/// Over (B, H, M tiles), over (parts, B, H, M tiles) with a number of parts that the kernel can be
+/// made for, or over tiles of what a sum keeps.
 static bool isGrid(scf::ForallOp op) {
   auto isConstant = [](OpFoldResult value) { return getConstantIntValue(value).has_value(); };
   bool isSplit = op.getRank() == 4 && isConstant(op.getMixedUpperBound()[0]);
-  if (!op.getMapping() || !(op.getRank() == 3 || isSplit) ||
+  if (!op.getMapping() || !(op.getRank() == 3 || op.getRank() == 1 || isSplit) ||
       !llvm::all_of(op.getMixedLowerBound(), isZeroInteger))
     return false;
   SmallVector<OpFoldResult> steps = op.getMixedStep();
@@ -60,9 +60,6 @@ static bool isGrid(scf::ForallOp op) {
 
 /// The grids of a function, which between them make its results.
 static FailureOr<SmallVector<scf::ForallOp>> findGrids(func::FuncOp function) {
-  for (auto sum : function.getBody().front().getOps<linalg::GenericOp>())
-    return sum.emitOpError("expected gradients that come from a grid, got one of 'linalg.generic': "
-                           "sums over rows for a sink have no kernel yet");
   auto grids = llvm::to_vector(function.getBody().front().getOps<scf::ForallOp>());
   if (grids.empty())
     return function.emitOpError("expected an scf.forall mapped to blocks, got none");
@@ -219,6 +216,7 @@ static std::string getKernelName(func::FuncOp function, scf::ForallOp grid) {
     suffix = llvm::TypeSwitch<Operation *, StringRef>(op)
                  .Case([](MergeOp) { return "_merge"; })
                  .Case([](GradRowsOp) { return "_rows"; })
+                 .Case([](linalg::GenericOp) { return "_sum"; })
                  .Case([](GradQueryStepOp) { return "_query"; })
                  .Case([](GradKeyValueStepOp step) {
                    auto [sumsKeys, sumsValues] = getSums(step);

@@ -381,6 +381,7 @@ LogicalResult BlockConverter::convertOp(Operation &op) {
       .Case([&](tensor::ExtractOp extract) { return convertExtract(extract); })
       .Case([&](tensor::EmptyOp) { return success(); })
       .Case([&](linalg::FillOp fill) { return convertFill(fill); })
+      .Case([&](linalg::GenericOp sum) { return convertSum(*this, sum); })
       .Case([&](arith::ConstantOp constant) { return convertConstant(constant); })
       .Case([&](scf::ForOp loop) { return convertFor(loop); })
       .Case([&](scf::InParallelOp) { return convertBody(op.getRegion(0).front()); })
@@ -407,9 +408,11 @@ LogicalResult BlockConverter::convertBlockIds() {
     mapping.map(ivs.front(), arith::RemUIOp::create(builder, tile, parts).getResult());
     tile = arith::DivUIOp::create(builder, tile, parts);
   }
-  ivs.erase(ivs.begin(), ivs.end() - 3);
-  mapping.map(ivs[0], gpu::BlockIdOp::create(builder, gpu::Dimension::z).getResult());
-  mapping.map(ivs[1], gpu::BlockIdOp::create(builder, gpu::Dimension::y).getResult());
+  if (ivs.size() > 1) {
+    ivs.erase(ivs.begin(), ivs.end() - 3);
+    mapping.map(ivs[0], gpu::BlockIdOp::create(builder, gpu::Dimension::z).getResult());
+    mapping.map(ivs[1], gpu::BlockIdOp::create(builder, gpu::Dimension::y).getResult());
+  }
   Value size = lookup(grid, grid.getMixedUpperBound().back());
   if (!size)
     return failure();
@@ -420,7 +423,7 @@ LogicalResult BlockConverter::convertBlockIds() {
         arith::SubIOp::create(builder, arith::CeilDivUIOp::create(builder, size, step), one);
     tile = arith::SubIOp::create(builder, last, tile);
   }
-  mapping.map(ivs[2], builder.createOrFold<arith::MulIOp>(tile, step));
+  mapping.map(ivs.back(), builder.createOrFold<arith::MulIOp>(tile, step));
   return success();
 }
 

@@ -34,6 +34,8 @@ mlir::LogicalResult convertGradRows(BlockConverter &block, GradRowsOp op);
 mlir::LogicalResult convertGradStep(BlockConverter &block, GradQueryStepOp op);
 mlir::LogicalResult convertGradStep(BlockConverter &block, GradKeyValueStepOp op);
 mlir::LogicalResult convertGradEnd(BlockConverter &block, GradEndOp op);
+/// A sum in one dimension over others: those of a sink.
+mlir::LogicalResult convertSum(BlockConverter &block, mlir::linalg::GenericOp op);
 
 /// Checks that the tiles have as many rows as the grid's.
 mlir::LogicalResult checkRows(mlir::Operation *op, int64_t rows, mlir::ValueRange tiles);

@@ -33,7 +33,7 @@ Value attn::inlineRegion(BlockConverter &block, Region &region, ValueRange argum
         return {};
       operands.push_back(value);
     }
-    if (isa<YieldOp>(op))
+    if (op.hasTrait<OpTrait::IsTerminator>())
       return toTile(operands[0]);
     if (isFalse && isa<arith::OrIOp>(op) && llvm::is_contained(op.getOperands(), isFalse)) {
       local.map(op.getResult(0), operands[op.getOperand(0) == isFalse ? 1 : 0]);

@@ -82,7 +82,8 @@ struct ConvertAttnToVectorPass
     SmallVector<Operation *> ops;
     getOperation()->walk([&](Operation *op) {
       if (isa<OnlineAttentionOp, NormalizeOp, MergeOp, GradRowsOp, GradQueryStepOp,
-              GradKeyValueStepOp, GradEndOp, linalg::FillOp, linalg::GenericOp, memref::CopyOp>(op))
+              GradKeyValueStepOp, GradCapturedStepOp, GradEndOp, linalg::FillOp, linalg::GenericOp,
+              memref::CopyOp>(op))
         ops.push_back(op);
     });
     for (Operation *op : ops) {
@@ -92,7 +93,7 @@ struct ConvertAttnToVectorPass
                 return succeeded(checkStep(step)) ? lowerStep(step, target, scratch, packer)
                                                   : failure();
               })
-              .Case<GradQueryStepOp, GradKeyValueStepOp>([&](auto step) {
+              .Case<GradQueryStepOp, GradKeyValueStepOp, GradCapturedStepOp>([&](auto step) {
                 return succeeded(checkBuffers(step)) ? lowerGradStep(step, target, scratch, packer)
                                                      : failure();
               })

@@ -90,18 +90,19 @@ static void emitProduct(Emitter &b, GradStep &step, Factors &factors, StringRef 
 
 /// P and dS of one register of lanes at one position that runs.
 static std::pair<Value, Value> emitElement(Emitter &b, Regions &regions, bool mayDrop,
-                                           Value position, Value score, Value gradient,
-                                           Value negLse2, Value delta) {
+                                           Value position, Value score, Value gradient, Value exist,
+                                           Value negLse2, Value delta, Value &isKept) {
   Value zero = b.floatLike(b.f32Vec(), 0), log2e = b.floatLike(b.f32Vec(), llvm::numbers::log2e);
   Value value = regions.score ? regions.score->emitAt(position, score) : score;
   Value p = emitExp2(b, b.fma(value, log2e, negLse2));
   if (regions.mask)
     p = arith::SelectOp::create(b, regions.mask->emitAt(position, {}), p, zero);
   Value ds = arith::MulFOp::create(b, p, arith::SubFOp::create(b, gradient, delta));
-  // What is dropped may be no number, nor the slope of its score.
-  Value isKept;
+  // What is dropped may be no number, nor the slope of its score. Nor may what lanes hold that do
+  // not exist.
   if (mayDrop) {
-    isKept = arith::CmpFOp::create(b, arith::CmpFPredicate::UNE, p, zero);
+    isKept = arith::AndIOp::create(b, arith::CmpFOp::create(b, arith::CmpFPredicate::UNE, p, zero),
+                                   exist);
     ds = arith::SelectOp::create(b, isKept, ds, zero);
   }
   if (!regions.grad)
@@ -110,10 +111,30 @@ static std::pair<Value, Value> emitElement(Emitter &b, Regions &regions, bool ma
   return {p, isKept ? arith::SelectOp::create(b, isKept, ds, zero).getResult() : ds};
 }
 
+/// Adds what the lanes that are kept contribute. Lanes may share an element: one after the other.
+static void emitContribution(Emitter &b, Value sum, Value addend, ArrayRef<Value> at, Value isKept,
+                             Value numLanes) {
+  addend = arith::SelectOp::create(b, isKept, addend, b.floatLike(b.f32Vec(), 0));
+  auto add = [&](Value number, ValueRange position) {
+    b.store(arith::AddFOp::create(b, b.load(sum, position), number), sum, position);
+  };
+  if (llvm::none_of(at, [](Value index) { return isa<VectorType>(index.getType()); }))
+    return add(vector::ReductionOp::create(b, vector::CombiningKind::ADD, addend), at);
+  Value count = arith::MinSIOp::create(b, numLanes, b.index(b.target.lanes));
+  b.loop(b.index(0), count, 1, [&](Value lane) {
+    auto extract = [&](Value value) -> Value {
+      return isa<VectorType>(value.getType())
+                 ? vector::ExtractOp::create(b, value, OpFoldResult(lane)).getResult()
+                 : value;
+    };
+    add(extract(addend), llvm::map_to_vector(at, extract));
+  });
+}
+
+/// What the region contributes goes to `captured`, if it is there.
 static void emitElements(Emitter &b, GradStep &step, Region &score, Region &mask, Region &grad,
-                         ArrayRef<Value> origin) {
+                         bool mayDrop, ArrayRef<Value> origin, Value captured) {
   int64_t lanes = b.target.lanes;
-  bool mayDrop = !mask.empty() || mayDropKeys(score);
   Regions regions;
   if (!score.empty())
     regions.score.emplace(b, score, origin, !step.rowsRun);
@@ -129,6 +150,11 @@ static void emitElements(Emitter &b, GradStep &step, Region &score, Region &mask
     Value positions = arith::AddIOp::create(b, b.splat(b.add(first, lane)), steps);
     Value exist = b.maskBelow(b.sub(step.lanes.value, lane));
     regions.forEach([&](RegionVectorizer &region) { region.beginLanes(positions, exist); });
+    Value isKept;
+    if (captured && regions.grad)
+      regions.grad->contribute = [&](Value addend, ArrayRef<Value> at) {
+        emitContribution(b, captured, addend, at, isKept, b.sub(step.lanes.value, lane));
+      };
     Value negLse2, delta;
     if (!step.rowsRun) {
       negLse2 = b.loadMasked(step.negLse2, {lane}, exist);
@@ -142,7 +168,9 @@ static void emitElements(Emitter &b, GradStep &step, Region &score, Region &mask
       Value inScores = b.loadVector(step.scores.product, {term, lane});
       Value inGradients = b.loadVector(step.gradients.product, {term, lane});
       auto [p, ds] = emitElement(b, regions, mayDrop, b.add(firstRunning, term), inScores,
-                                 inGradients, negLse2, delta);
+                                 inGradients, exist, negLse2, delta, isKept);
+      if (captured)
+        return;
       b.storeVector(ds, step.gradients.product, {term, lane});
       if (step.rowsRun)
         b.storeVector(p, step.scores.product, {term, lane});
@@ -152,14 +180,15 @@ static void emitElements(Emitter &b, GradStep &step, Region &score, Region &mask
 
 /// acc[lane][:] += sum over what runs of weights[term][lane] * matrix[term][:].
 static void emitSum(Emitter &b, GradStep &step, Value weights, Value matrix, Value source,
-                    Value acc) {
+                    Value acc, Value kept = {}) {
   emitSums(b, {.weights = weights,
                .terms = step.terms,
                .acc = acc,
                .rows = step.lanes,
                .columns = cast<MemRefType>(acc.getType()).getDimSize(1),
                .matrix = matrix,
-               .isScratch = matrix != source});
+               .isScratch = matrix != source,
+               .kept = kept});
 }
 
 template <typename OpT> static LogicalResult checkOperands(OpT op) {
@@ -169,9 +198,10 @@ template <typename OpT> static LogicalResult checkOperands(OpT op) {
                              {"d_output", op.getDOutput()}})
     if (failed(checkColumns(op, name, value)))
       return failure();
-  for (Value sum : op.getDpsInits())
-    if (failed(checkColumns(op, "a sum", sum)))
-      return failure();
+  if (!isa<GradCapturedStepOp>(op))
+    for (Value sum : op.getDpsInits())
+      if (failed(checkColumns(op, "a sum", sum)))
+        return failure();
   return success(succeeded(checkContiguous(op, "neg_lse2", op.getNegLse2())) &&
                  succeeded(checkContiguous(op, "delta", op.getDelta())));
 }
@@ -203,9 +233,23 @@ static LogicalResult lower(OpT op, bool rowsRun, const VectorTarget &target, Scr
   SmallVector<Value> origin;
   for (OpFoldResult position : op.getMixedOrigin())
     origin.push_back(getValueOrCreateConstantIndexOp(b, op.getLoc(), position));
-  emitElements(b, step, op.getScore(), op.getMask(), op.getGrad(), origin);
+  if constexpr (std::is_same_v<OpT, GradCapturedStepOp>) {
+    emitElements(b, step, op.getScore(), op.getMask(), op.getGrad(), /*mayDrop=*/true, origin,
+                 op.getSum());
+    op.erase();
+    return success();
+  }
+  bool mayDrop = !op.getMask().empty() || mayDropKeys(op.getScore());
+  emitElements(b, step, op.getScore(), op.getMask(), op.getGrad(), mayDrop, origin,
+               /*captured=*/Value());
+  // Keys are factors of dS, and those that no row keeps may be anything.
+  Value kept;
+  if (mayDrop && !rowsRun) {
+    kept = scratch.get(op, "kept", {step.terms.bound});
+    emitKept(b, step.gradients.product, step.terms.value, step.paddedLanes, /*nothing=*/0, kept);
+  }
   OperandRange sums = op.getDpsInits();
-  emitSum(b, step, step.gradients.product, step.scores.running, scoreSource, sums[0]);
+  emitSum(b, step, step.gradients.product, step.scores.running, scoreSource, sums[0], kept);
   if (rowsRun)
     emitSum(b, step, step.scores.product, step.gradients.running, gradientSource, sums[1]);
   op.erase();
@@ -220,4 +264,9 @@ LogicalResult attn::lowerGradStep(GradQueryStepOp op, const VectorTarget &target
 LogicalResult attn::lowerGradStep(GradKeyValueStepOp op, const VectorTarget &target,
                                   Scratch &scratch, MatrixPacker &packer) {
   return lower(op, /*rowsRun=*/true, target, scratch, packer);
+}
+
+LogicalResult attn::lowerGradStep(GradCapturedStepOp op, const VectorTarget &target,
+                                  Scratch &scratch, MatrixPacker &packer) {
+  return lower(op, /*rowsRun=*/false, target, scratch, packer);
 }

@@ -16,19 +16,19 @@ Value attn::emitIsKept(Emitter &b, Value kept, Value n) {
   return arith::CmpFOp::create(b, arith::CmpFPredicate::ONE, b.load(kept, {n}), b.f32(0));
 }
 
-/// The keys with a score above -inf in some row. NaN counts as one: a kept value must show it.
-static void emitKept(Emitter &b, Step &step) {
-  int64_t lanes = b.target.lanes;
-  Value infinity = b.floatLike(b.f32Vec(), -std::numeric_limits<double>::infinity());
-  b.loop(b.index(0), step.keys.value, 1, [&](Value n) {
+void attn::emitKept(Emitter &b, Value matrix, Value keys, Value paddedLanes, double nothing,
+                    Value kept) {
+  Value dropped = b.floatLike(b.f32Vec(), nothing);
+  b.loop(b.index(0), keys, 1, [&](Value n) {
     Value none = arith::ConstantOp::create(b, b.getZeroAttr(b.vec(b.getI1Type())));
-    Value any = b.loop(b.index(0), step.paddedRows, lanes, none, [&](Value m, ValueRange running) {
-      Value isKept = arith::CmpFOp::create(b, arith::CmpFPredicate::UNE,
-                                           b.loadVector(step.scores, {n, m}), infinity);
-      return SmallVector<Value>{arith::OrIOp::create(b, running[0], isKept)};
-    })[0];
+    Value any =
+        b.loop(b.index(0), paddedLanes, b.target.lanes, none, [&](Value m, ValueRange running) {
+          Value isKept = arith::CmpFOp::create(b, arith::CmpFPredicate::UNE,
+                                               b.loadVector(matrix, {n, m}), dropped);
+          return SmallVector<Value>{arith::OrIOp::create(b, running[0], isKept)};
+        })[0];
     Value isKept = vector::ReductionOp::create(b, vector::CombiningKind::OR, any);
-    b.store(arith::SelectOp::create(b, isKept, b.f32(1), b.f32(0)), step.kept, {n});
+    b.store(arith::SelectOp::create(b, isKept, b.f32(1), b.f32(0)), kept, {n});
   });
 }
 
@@ -72,5 +72,6 @@ void attn::emitScoreRegions(Emitter &b, Step &step) {
     b.storeVector(maximum[0], step.rowScratch, {m});
   });
   if (step.kept)
-    emitKept(b, step);
+    emitKept(b, step.scores, step.keys.value, step.paddedRows,
+             -std::numeric_limits<double>::infinity(), step.kept);
 }

@@ -47,6 +47,14 @@ RegionVectorizer::Dependence RegionVectorizer::getDependence(Value value) const 
 
 void RegionVectorizer::emitStage(Stage stage) {
   for (Operation &op : region.front().without_terminator()) {
+    if (auto contribution = dyn_cast<ContributeOp>(op)) {
+      if (stage == Stage::Running)
+        contribute(getVector(contribution.getAddend()),
+                   llvm::map_to_vector(contribution.getIndices(), [&](Value index) {
+                     return mapping.lookupOrDefault(index);
+                   }));
+      continue;
+    }
     Dependence dependence = getDependence(op.getResult(0));
     if (dependence.stage == stage)
       emitOp(&op, dependence.isVector);

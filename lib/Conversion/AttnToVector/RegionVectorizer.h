@@ -10,6 +10,7 @@
 
 #include "lib/Conversion/AttnToVector/Emitter.h"
 #include "mlir/IR/IRMapping.h"
+#include <functional>
 
 namespace attn {
 
@@ -34,6 +35,10 @@ public:
   /// The region's result as a vector. `values` are the arguments before the positions: the score,
   /// and in a grad region the gradient of its function.
   mlir::Value emitAt(mlir::Value position, llvm::ArrayRef<mlir::Value> values);
+
+  /// Called where a grad region contributes: with what is added, a vector, and where, scalars or
+  /// vectors.
+  std::function<void(mlir::Value, llvm::ArrayRef<mlir::Value>)> contribute;
 
 private:
   /// What a value depends on, outermost loop first.

@@ -104,6 +104,7 @@ LogicalResult attn::lowerStep(OnlineAttentionOp op, const VectorTarget &target, 
     emitScoreRegions(b, step);
   emitValuePacking(b, step, scratch);
   emitSoftmax(b, step);
+  bool isScratch = step.value != op.getValue();
   emitSums(b, {.kind = step.kind,
                .weights = step.scores,
                .terms = step.keys,
@@ -111,8 +112,9 @@ LogicalResult attn::lowerStep(OnlineAttentionOp op, const VectorTarget &target, 
                .rows = step.rows,
                .columns = step.valueDim(),
                .matrix = step.value,
-               .isScratch = step.value != op.getValue(),
-               .kept = step.kept,
+               .isScratch = isScratch,
+               // Scratch has zeros for keys that no row keeps.
+               .kept = isScratch ? Value() : step.kept,
                .factor = step.rowScratch});
   op.erase();
   return success();

@@ -98,7 +98,7 @@ struct SumProduct {
   /// registers, or memory of the caller.
   mlir::Value matrix;
   bool isScratch = false;
-  /// (terms): which of the caller's rows may be read; null: all.
+  /// (terms): which rows of the matrix may be read; null: all.
   mlir::Value kept;
   /// (rows); null: 1.
   mlir::Value factor;
@@ -150,6 +150,10 @@ void emitSoftmax(Emitter &b, Step &step);
 /// acc + a * b over words; one instruction.
 mlir::Value emitDot(Emitter &b, WordKind kind, mlir::Value x, mlir::Value y, mlir::Value acc);
 
+/// kept[n] = 1 for the keys whose row of `matrix` holds something else than `nothing`, else 0. NaN
+/// is something: what is kept must show it.
+void emitKept(Emitter &b, mlir::Value matrix, mlir::Value keys, mlir::Value paddedLanes,
+              double nothing, mlir::Value kept);
 /// i1: kept[n] says that some row keeps key n.
 mlir::Value emitIsKept(Emitter &b, mlir::Value kept, mlir::Value n);
 
@@ -166,6 +170,8 @@ void forColumns(Emitter &b, int64_t columns,
 /// Lowers one step of gradients and erases it.
 mlir::LogicalResult lowerGradStep(GradQueryStepOp op, const VectorTarget &target, Scratch &scratch,
                                   MatrixPacker &packer);
+mlir::LogicalResult lowerGradStep(GradCapturedStepOp op, const VectorTarget &target,
+                                  Scratch &scratch, MatrixPacker &packer);
 mlir::LogicalResult lowerGradStep(GradKeyValueStepOp op, const VectorTarget &target,
                                   Scratch &scratch, MatrixPacker &packer);
 

@@ -44,14 +44,14 @@ static void emitTile(Emitter &b, const SumProduct &product, Value m, int64_t row
     }
   }
   bool pairs = product.kind == WordKind::BF16Pair;
-  // Scratch tiles are as wide as whole registers, with zeros for keys that no row keeps.
+  // Scratch tiles are as wide as whole registers.
   bool mayMask = !product.isScratch;
   Value depth = product.terms.value;
   if (pairs)
     depth = b.createOrFold<arith::ShRUIOp>(b.add(depth, 1), b.index(1));
   sums = b.loop(b.index(0), depth, 1, sums, [&](Value k, ValueRange accumulators) {
     SmallVector<Value> values, results(accumulators);
-    Value isKept = mayMask && product.kept ? b.splat(emitIsKept(b, product.kept, k)) : Value();
+    Value isKept = product.kept ? b.splat(emitIsKept(b, product.kept, k)) : Value();
     for (unsigned v = 0; v < width; ++v)
       values.push_back(loadColumn(b, product.matrix, k, columns, v, mayMask, isKept));
     for (int64_t i = 0; i < rows; ++i) {

@@ -49,7 +49,7 @@ void attn::makeRowSteps(RewriterBase &rewriter, RowDeltaOp op) {
   rewriter.eraseOp(op);
 }
 
-template <typename OpT> static Value getScale(OpBuilder &builder, OpT op) {
+Value attn::emitScale(OpBuilder &builder, ScoredOpInterface op) {
   if (op.getScale())
     return op.getScale();
   return arith::ConstantOp::create(
@@ -60,8 +60,7 @@ template <typename OpT> static SmallVector<Value> getOrigin(OpBuilder &builder, 
   return getValueOrCreateConstantIndexOp(builder, op.getLoc(), op.getMixedOrigin());
 }
 
-/// Regions of `from` and what rides on it. Finite scores stay finite in base 2.
-static void takeRegions(OpBuilder &builder, Operation *from, Operation *to, Region &score) {
+void attn::takeRegions(OpBuilder &builder, Operation *from, Operation *to, Region &score) {
   to->setDiscardableAttrs(from->getDiscardableAttrDictionary());
   for (auto [source, dest] : llvm::zip_equal(from->getRegions(), to->getRegions()))
     dest.takeBody(source);
@@ -94,7 +93,7 @@ void attn::makeQuerySteps(RewriterBase &rewriter, AttentionGradQueryOp op) {
         delta = reduce(op.getDelta());
   OpFoldResult rows = getRows(rewriter, loc, query);
   Value acc = emitFill(rewriter, loc, {rows, rewriter.getIndexAttr(op.getHeadDim())}, 0);
-  Value scale = getScale(rewriter, op);
+  Value scale = emitScale(rewriter, op);
   auto step =
       GradQueryStepOp::create(rewriter, loc, TypeRange(acc.getType()), query, key, value, gradient,
                               negLse2, delta, scale, getOrigin(rewriter, op), acc);
@@ -125,7 +124,7 @@ void attn::makeKeyValueSteps(RewriterBase &rewriter, AttentionGradKeyValueOp op)
   OpFoldResult keys = getRows(rewriter, loc, key);
   Value sums[] = {emitFill(rewriter, loc, {keys, rewriter.getIndexAttr(op.getHeadDim())}, 0),
                   emitFill(rewriter, loc, {keys, rewriter.getIndexAttr(op.getValueDim())}, 0)};
-  Value scale = getScale(rewriter, op);
+  Value scale = emitScale(rewriter, op);
   SmallVector<Value> origin = getOrigin(rewriter, op);
   Value zero = arith::ConstantIndexOp::create(rewriter, loc, 0);
   Value one = arith::ConstantIndexOp::create(rewriter, loc, 1);

@@ -18,6 +18,15 @@ void makeRowSteps(mlir::RewriterBase &rewriter, RowDeltaOp op);
 void makeQuerySteps(mlir::RewriterBase &rewriter, AttentionGradQueryOp op);
 void makeKeyValueSteps(mlir::RewriterBase &rewriter, AttentionGradKeyValueOp op);
 
+/// A grid of its own, with loops of steps, for an op that has the gradient of one captured tensor.
+mlir::LogicalResult makeCapturedSteps(mlir::RewriterBase &rewriter, AttentionGradQueryOp op);
+
+/// The factor of the dot products, 1/sqrt(D) where there is none.
+mlir::Value emitScale(mlir::OpBuilder &builder, ScoredOpInterface op);
+/// Regions of `from` and what rides on it. Finite scores stay finite in base 2.
+void takeRegions(mlir::OpBuilder &builder, mlir::Operation *from, mlir::Operation *to,
+                 mlir::Region &score);
+
 /// The regions of one op of gradients, and what rides on it, for another.
 void copyRegions(mlir::Operation *from, mlir::Operation *to);
 

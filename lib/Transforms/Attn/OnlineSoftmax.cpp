@@ -11,8 +11,10 @@
 #include "lib/Transforms/Attn/GradSteps.h"
 #include "lib/Transforms/Attn/OneHead.h"
 #include "lib/Transforms/Attn/Passes.h"
+#include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Arith/Utils/Utils.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "llvm/Support/MathExtras.h"
@@ -117,7 +119,14 @@ struct OnlineSoftmaxPass
     IRRewriter rewriter(&getContext());
     getOperation()->walk([&](AttentionOp op) { makeOnline(rewriter, op); });
     getOperation()->walk([&](RowDeltaOp op) { makeRowSteps(rewriter, op); });
-    getOperation()->walk([&](AttentionGradQueryOp op) { makeQuerySteps(rewriter, op); });
+    WalkResult captured = getOperation()->walk([&](AttentionGradQueryOp op) -> WalkResult {
+      if (!op.getWrt().empty())
+        return makeCapturedSteps(rewriter, op);
+      makeQuerySteps(rewriter, op);
+      return success();
+    });
+    if (captured.wasInterrupted())
+      return failure();
     getOperation()->walk([&](AttentionGradKeyValueOp op) { makeKeyValueSteps(rewriter, op); });
     return success();
   }

@@ -103,7 +103,8 @@ def TileToGridPass : Pass<"attn-tile-to-grid"> {
   let description = [{
     Each block gets one batch, one query head with its key/value head, and at most block_m rows; the positions that score
     and mask regions see stay global. So do blocks of attn.row_delta and attn.attention_grad_query; those of
-    attn.attention_grad_key_value get one key head with the query heads of its group, and at most block_n keys.
+    attn.attention_grad_key_value get one key head with the query heads of its group, and at most block_n keys. On a GPU sums
+    beside them, those for sinks, become grids over 64 of the elements that they keep. Gradients of captured tensors stay whole.
 
     Requires: room 1 `problem` without variants, a schedule on each of these ops. Produces: room 2 `grid`. Fails when: an
     attention has no schedule, still has variants or has a static extent of 0.
@@ -120,12 +121,15 @@ def OnlineSoftmaxPass : Pass<"attn-online-softmax"> {
     scale, with one it multiplies the region's result.
 
     Gradients in two passes become f32 sums of zeros, one step over all keys or over all rows of each head of a group, and
-    attn.grad_end. Their scores stay natural: log2(e) is a part of the steps.
+    attn.grad_end. Their scores stay natural: log2(e) is a part of the steps. The gradient of a captured tensor becomes a grid of
+    blocks that own parts of it, those at one batch, one head or the rows of a tile where every read has these as indices, with
+    loops over the others and attn.grad_captured_step.
 
-    Requires: room 2 `grid`. Produces: room 3 `online`. Fails when: results are f64, which only the reference computes.
+    Requires: room 2 `grid`. Produces: room 3 `online`. Fails when: results are f64, which only the reference computes; a pass has
+    the gradient of a captured tensor and another one.
   }];
-  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::linalg::LinalgDialect", "::mlir::scf::SCFDialect",
-                           "::mlir::tensor::TensorDialect"];
+  let dependentDialects = ["::mlir::affine::AffineDialect", "::mlir::arith::ArithDialect", "::mlir::gpu::GPUDialect",
+                           "::mlir::linalg::LinalgDialect", "::mlir::scf::SCFDialect", "::mlir::tensor::TensorDialect"];
 }
 
 def SplitKVPass : Pass<"attn-split-kv"> {

@@ -25,17 +25,24 @@ using namespace attn;
 
 using It = utils::IteratorType;
 
-static Value emitQuery(ImplicitLocOpBuilder &b, AttentionGradOp op, RowDeltaOp rows,
-                       SmallVectorImpl<Value> &captured) {
-  if (!op.getDQuery() && op.getWrt().empty())
-    return {};
+/// The gradient of the queries, or that of the captured tensor `wrt`.
+static AttentionGradQueryOp emitQuery(ImplicitLocOpBuilder &b, AttentionGradOp op, RowDeltaOp rows,
+                                      Value wrt = {}, Value wrtGradient = {}) {
+  SmallVector<Value> only;
+  SmallVector<Type> type;
+  if (wrt) {
+    only.push_back(wrt);
+    type.push_back(wrtGradient.getType());
+  }
   auto pass = AttentionGradQueryOp::create(
-      b, op.getDQuery() ? op.getDQuery().getType() : Type(), TypeRange(op.getDWrt()), op.getQuery(),
-      op.getKey(), op.getValue(), op.getDOutput(), rows.getNegLse2(), rows.getDelta(),
-      op.getScale(), op.getOrigin(), op.getWrt());
+      b, wrt ? Type() : op.getDQuery().getType(), type, op.getQuery(), op.getKey(), op.getValue(),
+      op.getDOutput(), rows.getNegLse2(), rows.getDelta(), op.getScale(), op.getOrigin(), only);
   copyRegions(op, pass);
-  llvm::append_range(captured, pass.getDWrt());
-  return pass.getDQuery();
+  pass.walk([&](ContributeOp contribution) {
+    if (contribution.getTensor() != wrt)
+      contribution.erase();
+  });
+  return pass;
 }
 
 static std::pair<Value, Value> emitKeyValue(ImplicitLocOpBuilder &b, AttentionGradOp op,
@@ -48,7 +55,7 @@ static std::pair<Value, Value> emitKeyValue(ImplicitLocOpBuilder &b, AttentionGr
       op.getValue(), op.getDOutput(), rows.getNegLse2(), rows.getDelta(), op.getScale(),
       op.getOrigin(), /*wrt=*/ValueRange());
   copyRegions(op, pass);
-  // The other pass makes the gradients of captured tensors.
+  // Others make the gradients of captured tensors.
   pass.walk([](ContributeOp contribution) { contribution.erase(); });
   return {pass.getDKey(), pass.getDValue()};
 }
@@ -111,8 +118,7 @@ static void splitInTwoPasses(AttentionGradOp op) {
   auto rows = RowDeltaOp::create(b, shape, shape, op.getOutput(), op.getDOutput(), op.getLse(),
                                  op.getDLse());
   rows->setDiscardableAttrs(op->getDiscardableAttrDictionary());
-  SmallVector<Value> captured;
-  Value query = emitQuery(b, op, rows, captured);
+  Value query = op.getDQuery() ? emitQuery(b, op, rows).getDQuery() : Value();
   auto [key, value] = emitKeyValue(b, op, rows);
   Value sink = emitSink(b, op, rows);
   auto replace = [&](Value old, Value gradient) {
@@ -127,8 +133,9 @@ static void splitInTwoPasses(AttentionGradOp op) {
                                {op.getDValue(), value},
                                {op.getDSink(), sink}})
     replace(old, gradient);
-  for (auto [old, gradient] : llvm::zip_equal(op.getDWrt(), captured))
-    replace(old, gradient);
+  // Which parts of a gradient blocks can own differs among tensors, so each has its own pass.
+  for (auto [tensor, gradient] : llvm::zip_equal(op.getWrt(), op.getDWrt()))
+    replace(gradient, emitQuery(b, op, rows, tensor, gradient).getDWrt()[0]);
   op.erase();
 }
 

@@ -6,11 +6,13 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialects/Attn/IR/AttnOps.h"
+#include "dialects/Tile/IR/TileDialect.h"
 #include "lib/Rooms/RoomPass.h"
 #include "lib/Transforms/Attn/Passes.h"
 #include "lib/Transforms/Attn/Schedule.h"
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/SCF/Transforms/TileUsingInterface.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
@@ -69,6 +71,31 @@ static LogicalResult tileToGrid(RewriterBase &rewriter, TilingInterface op) {
   return success();
 }
 
+/// A sum over whole tensors, on a GPU: over tiles of the one dimension that it keeps.
+static LogicalResult tileSum(RewriterBase &rewriter, linalg::GenericOp op) {
+  constexpr int64_t kKept = 64;
+  if (op.getNumParallelLoops() != 1)
+    return op.emitOpError("expected a sum in one dimension, got one in ")
+           << op.getNumParallelLoops();
+  SmallVector<OpFoldResult> sizes;
+  for (utils::IteratorType type : op.getIteratorTypesArray())
+    sizes.push_back(rewriter.getIndexAttr(type == utils::IteratorType::parallel ? kKept : 0));
+  scf::SCFTilingOptions options;
+  options.setLoopType(scf::SCFTilingOptions::LoopType::ForallOp);
+  options.setTileSizes(sizes);
+  options.setMapping({gpu::GPUBlockMappingAttr::get(rewriter.getContext(), gpu::MappingId::DimX)});
+  rewriter.setInsertionPoint(op);
+  // The interface is an external model, which programs register.
+  auto tileable = dyn_cast<TilingInterface>(op.getOperation());
+  FailureOr<scf::SCFTilingResult> tiled = failure();
+  if (tileable)
+    tiled = scf::tileUsingSCF(rewriter, tileable, options);
+  if (failed(tiled))
+    return op.emitOpError("cannot be tiled");
+  rewriter.replaceOp(op, tiled->replacements);
+  return success();
+}
+
 namespace {
 struct TileToGridPass
     : RoomPass<attn::impl::TileToGridPassBase<TileToGridPass>, Room::Problem, Room::Grid> {
@@ -76,11 +103,25 @@ struct TileToGridPass
     IRRewriter rewriter(&getContext());
     SmallVector<TilingInterface> ops;
     getOperation()->walk([&](TilingInterface op) {
+      // Gradients of captured tensors are sums over tiles: attn-online-softmax makes their grid.
+      if (auto query = dyn_cast<AttentionGradQueryOp>(op.getOperation());
+          query && !query.getWrt().empty())
+        return;
       if (isa<AttentionOp, RowDeltaOp, AttentionGradQueryOp, AttentionGradKeyValueOp>(op))
         ops.push_back(op);
     });
     for (TilingInterface op : ops)
       if (failed(tileToGrid(rewriter, op)))
+        return failure();
+    if (!getOperation()->hasAttr(tile::TileDialect::kTargetAttrName))
+      return success();
+    SmallVector<linalg::GenericOp> sums;
+    getOperation()->walk([&](linalg::GenericOp sum) {
+      if (!sum->getParentOfType<scf::ForallOp>())
+        sums.push_back(sum);
+    });
+    for (linalg::GenericOp sum : sums)
+      if (failed(tileSum(rewriter, sum)))
         return failure();
     return success();
   }

@@ -10,17 +10,6 @@ func.func @elements(%q: !x, %k: !x, %v: !x, %do: !x, %o: !x, %lse: !r) -> !x {
 
 // -----
 
-// Nor has the sum over rows for a sink a form on this target.
-!x = tensor<?x?x?x64xbf16>
-!r = tensor<?x?x?xf32>
-func.func @sink(%q: !x, %sink: tensor<?xf32>, %lse: !r) -> tensor<?xf32> {
-  // expected-error@below {{expected gradients that come from a grid, got one of 'linalg.generic': sums over rows for a sink have no kernel yet}}
-  %g = attn.attention_grad %q, %q, %q, %q, %lse, %q sink(%sink : tensor<?xf32>) : !x, !x, !x, !x, !r, !x -> d_sink(tensor<?xf32>)
-  return %g : tensor<?xf32>
-}
-
-// -----
-
 // What comes back may be f32; a product has one type.
 !x = tensor<?x?x?x64xbf16>
 !w = tensor<?x?x?x64xf32>

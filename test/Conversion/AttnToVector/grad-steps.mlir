@@ -15,14 +15,44 @@ func.func @query(%q: memref<32x64xf32>, %k: memref<64x64xf32>, %v: memref<64x64x
   // CHECK: %[[KEEP:.*]] = arith.cmpi sle, {{.*}} : vector<16xindex>
   // CHECK: %[[P:.*]] = arith.select %[[KEEP]], {{.*}} : vector<16xi1>, vector<16xf32>
   // CHECK: arith.cmpf une, %[[P]]
+  // Keys that no row keeps are not read into the sum.
+  // CHECK: vector.reduction <or>
   // CHECK: vector.load %[[ACC]]
-  // CHECK: vector.load %[[K]]
+  // CHECK: vector.maskedload %[[K]]
   // CHECK: vector.store %{{.*}}, %[[ACC]]
   attn.grad_query_step %q, %k, %v, %q, %nl, %nl scale(%scale) at(%i, %i, %i, %i) outs(%acc)
     mask(%b, %h, %m, %n) {
       %keep = arith.cmpi sle, %n, %m : index
       attn.yield %keep : i1
     } : memref<32x64xf32>, memref<64x64xf32>, memref<64x64xf32>, memref<32x64xf32>, memref<32xf32>, memref<32xf32>, memref<32x64xf32>
+  return
+}
+
+// What rows contribute at one element is reduced; at elements of their own, one lane after the other.
+// CHECK-LABEL: func @captured(
+// CHECK-SAME: %[[D0:[a-z0-9]+]]: memref<f32>, %[[D1:[a-z0-9]+]]: memref<?x?xf32>
+func.func @captured(%q: memref<32x64xf32>, %nl: memref<32xf32>, %x: memref<?x?xf32>, %d0: memref<f32>, %d1: memref<?x?xf32>, %i: index) {
+  %scale = arith.constant 0.125 : f32
+  // CHECK: %[[KEPT:.*]] = arith.andi
+  // CHECK: arith.select %[[KEPT]]
+  // CHECK: %[[SUM:.*]] = vector.reduction <add>
+  // CHECK: memref.load %[[D0]][]
+  // CHECK: memref.store %{{.*}}, %[[D0]][]
+  attn.grad_captured_step %q, %q, %q, %q, %nl, %nl scale(%scale) at(%i, %i, %i, %i) outs(%d0)
+    grad(%s, %dt, %b, %h, %m, %n) {
+      attn.contribute %dt to %x[] : memref<?x?xf32>
+      attn.yield %dt : f32
+    } : memref<32x64xf32>, memref<32x64xf32>, memref<32x64xf32>, memref<32x64xf32>, memref<32xf32>, memref<32xf32>, memref<f32>
+  // CHECK: arith.minsi
+  // CHECK: scf.for %[[LANE:.*]] =
+  // CHECK: vector.extract %{{.*}}[%[[LANE]]]
+  // CHECK: memref.load %[[D1]]
+  // CHECK: memref.store %{{.*}}, %[[D1]]
+  attn.grad_captured_step %q, %q, %q, %q, %nl, %nl scale(%scale) at(%i, %i, %i, %i) outs(%d1)
+    grad(%s, %dt, %b, %h, %m, %n) {
+      attn.contribute %dt to %x[%m, %n] : memref<?x?xf32>
+      attn.yield %dt : f32
+    } : memref<32x64xf32>, memref<32x64xf32>, memref<32x64xf32>, memref<32x64xf32>, memref<32xf32>, memref<32xf32>, memref<?x?xf32>
   return
 }
 

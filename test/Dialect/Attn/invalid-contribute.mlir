@@ -43,3 +43,17 @@ func.func @contribute_c3(%q: !t, %l: !row, %x: !x) {
     } : !t, !t, !t, !t, !row, !row -> d_wrt(!x)
   return
 }
+
+// -----
+
+!m = tensor<8x16xf32>
+!r = tensor<8xf32>
+func.func @contribute_c4(%q: !m, %r: !r, %x: tensor<?x?xf32>, %c: f32) {
+  %d = attn.grad_captured_step %q, %q, %q, %q, %r, %r scale(%c) outs(%r)
+    grad(%s, %dt, %b, %h, %m, %n) {
+      // expected-error@+1 {{expected 1 indices into the sum of 'tensor<8xf32>', got 2}}
+      attn.contribute %dt to %x[%h, %n] : tensor<?x?xf32>
+      attn.yield %dt : f32
+    } : !m, !m, !m, !m, !r, !r, !r -> !r
+  return
+}

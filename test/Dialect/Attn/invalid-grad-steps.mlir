@@ -45,3 +45,13 @@ func.func @grad_end_c1(%acc: tensor<8x16xbf16>, %out: tensor<8x16xbf16>) {
   %d = attn.grad_end %acc outs(%out) : tensor<8x16xbf16>, tensor<8x16xbf16> -> tensor<8x16xbf16>
   return
 }
+
+// -----
+
+!m = tensor<8x16xf32>
+!r = tensor<8xf32>
+func.func @grad_captured_step_c1(%q: !m, %r: !r, %sum: tensor<3xbf16>, %c: f32) {
+  // expected-error@+1 {{expected sum elements of type f32, got 'bf16'}}
+  %d = attn.grad_captured_step %q, %q, %q, %q, %r, %r scale(%c) outs(%sum) : !m, !m, !m, !m, !r, !r, tensor<3xbf16> -> tensor<3xbf16>
+  return
+}

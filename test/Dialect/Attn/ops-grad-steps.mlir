@@ -25,6 +25,19 @@ func.func @query(%q: !q, %k: !q, %v: !v, %do: !v, %n: !row, %d: !row, %c: f32, %
   return %dq : !dq
 }
 
+// CHECK-LABEL: func @captured(
+func.func @captured(%q: !q, %k: !q, %v: !v, %do: !v, %n: !row, %d: !row, %c: f32, %i: index, %x: tensor<?x?xf32>, %sum: tensor<3x?xf32>)
+    -> tensor<3x?xf32> {
+  // CHECK: attn.grad_captured_step {{.*}} scale(%{{.*}}) at(%{{.*}}) outs(%{{.*}})
+  // CHECK:   attn.contribute %{{.*}} to %{{.*}}[%{{.*}}, %{{.*}}] : tensor<?x?xf32>
+  %dx = attn.grad_captured_step %q, %k, %v, %do, %n, %d scale(%c) at(%i, %i, %i, %i) outs(%sum)
+    grad(%s, %dt, %b, %h, %m, %j) {
+      attn.contribute %dt to %x[%h, %j] : tensor<?x?xf32>
+      attn.yield %dt : f32
+    } : !q, !q, !v, !v, !row, !row, tensor<3x?xf32> -> tensor<3x?xf32>
+  return %dx : tensor<3x?xf32>
+}
+
 // CHECK-LABEL: func @key_value(
 func.func @key_value(%q: !q, %k: !q, %v: !v, %do: !v, %n: !row, %d: !row, %c: f32, %dk: !dq, %dv: !dv) -> (!q, !v) {
   // CHECK: attn.grad_key_value_step {{.*}} outs(%{{.*}}, %{{.*}})

@@ -4,19 +4,22 @@
 !row = tensor<?x?x?xf32>
 !x = tensor<?xf32>
 
-// Rows, then a sum over keys and one over rows; contributions stay with the former.
+// Rows, then a sum over keys and one over rows, and one over both for a captured tensor.
 // CHECK-LABEL: func @all(
 // CHECK-SAME: %[[Q:[a-z0-9]+]]: tensor<?x?x?x16xbf16>, %[[K:[a-z0-9]+]]: tensor<?x?x?x16xbf16>, %[[V:[a-z0-9]+]]: tensor<?x?x?x16xbf16>,
 // CHECK-SAME: %[[O:[a-z0-9]+]]: tensor<?x?x?x16xbf16>, %[[L:[a-z0-9]+]]: tensor<?x?x?xf32>, %[[DO:[a-z0-9]+]]: tensor<?x?x?x16xbf16>, %[[X:[a-z0-9]+]]: tensor<?xf32>
 func.func @all(%q: !t, %k: !t, %v: !t, %o: !t, %l: !row, %do: !t, %x: !x, %c: f32) -> (!t, !t, !t, !x) {
   // CHECK: %[[N:.*]], %[[D:.*]] = attn.row_delta %[[O]], %[[DO]], %[[L]] d_lse(%[[L]] : {{.*}}) {note}
-  // CHECK: %[[DQ:.*]], %[[DX:.*]] = attn.attention_grad_query %[[Q]], %[[K]], %[[V]], %[[DO]], %[[N]], %[[D]] scale(%{{.*}}) wrt(%[[X]] : tensor<?xf32>) {note}
+  // CHECK: %[[DQ:.*]] = attn.attention_grad_query %[[Q]], %[[K]], %[[V]], %[[DO]], %[[N]], %[[D]] scale(%{{.*}}) {note}
   // CHECK:   grad(
-  // CHECK:     attn.contribute
+  // CHECK-NOT: attn.contribute
   // CHECK: %[[DK:.*]], %[[DV:.*]] = attn.attention_grad_key_value %[[Q]], %[[K]], %[[V]], %[[DO]], %[[N]], %[[D]] scale(%{{.*}}) {note}
   // CHECK:   mask(
   // CHECK:   grad(
   // CHECK-NOT: attn.contribute
+  // CHECK: %[[DX:.*]] = attn.attention_grad_query %[[Q]], %[[K]], %[[V]], %[[DO]], %[[N]], %[[D]] scale(%{{.*}}) wrt(%[[X]] : tensor<?xf32>) {note}
+  // CHECK:   grad(
+  // CHECK:     attn.contribute
   // CHECK: return %[[DQ]], %[[DK]], %[[DV]], %[[DX]]
   %r:4 = attn.attention_grad %q, %k, %v, %o, %l, %do d_lse(%l : !row) scale(%c) wrt(%x : !x) {note}
     score(%s, %b, %h, %m, %n) {
