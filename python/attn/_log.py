@@ -169,8 +169,8 @@ def _count(source: str, options: Tuple, where: str) -> None:
     last = [f"{a} and {b}" for a, b in zip(other, numbers) if a != b]
     warnings.warn(
         f"attn: {_MANY} kernels differ in numbers alone{f', in {where}' if where else ''}, such as "
-        f"{', '.join(last)}: each is compiled; hold what changes in a 0-d array, which is a value of "
-        "the call",
+        f"{', '.join(last)}: each is compiled; let a function read what changes from a 0-d array, which is "
+        "a value of the call",
         RuntimeWarning,
         stacklevel=_find_level(),
     )
