@@ -51,6 +51,8 @@ static void addRoom(OpPassManager &pm, Room room, const PipelineOptions &options
     addCleanup(pm);
     pm.addPass(createTileKVLoopPass());
     addCleanup(pm);
+    if (isForGPU)
+      pm.addPass(createListTilesPass());
     pm.addPass(createPruneMaskedTilesPass({/*certainFirst=*/isForGPU}));
     return addCleanup(pm);
   case Room::Tile: // What one thread block does.

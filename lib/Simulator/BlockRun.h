@@ -159,6 +159,8 @@ private:
 
   // Scalars and register tiles, Tiles.cpp.
   llvm::Error executeScalar(Fiber &fiber, const Instruction &instruction);
+  void storeScalar(Fiber &fiber, const Instruction &instruction);
+  void vote(Fiber &fiber, const Instruction &instruction);
   llvm::Error executeTile(Fiber &fiber, const Instruction &instruction);
   llvm::Error elementwise(Fiber &fiber, const Instruction &instruction, TileData &to);
   llvm::Error access(Fiber &fiber, const Instruction &instruction, Value &tile, bool isStore);

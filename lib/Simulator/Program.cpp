@@ -341,7 +341,8 @@ Error Compiler::compileScalar(Operation &op) {
 static bool isTileType(mlir::Type type) { return mlir::isa<RankedTensorType>(type); }
 
 Error Compiler::compileTileOp(Operation &op) {
-  mlir::Type type = op.getNumResults() ? op.getResult(0).getType() : op.getOperand(0).getType();
+  bool makesTile = op.getNumResults() && isTileType(op.getResult(0).getType());
+  mlir::Type type = makesTile ? op.getResult(0).getType() : op.getOperand(0).getType();
   Expected<const TileInfo *> tile = getTile(&op, type);
   if (!tile)
     return tile.takeError();
@@ -372,6 +373,11 @@ Error Compiler::compileTileOp(Operation &op) {
     elements = (*tile)->getLocalRows() * source.getDimSize(1);
     Instruction &instruction = addWhole(Code::Reduce, &op);
     instruction.isMax = reduce.getCombiner() == tile::Combiner::Max;
+    return finish(instruction);
+  }
+  if (auto vote = mlir::dyn_cast<tile::VoteOp>(op)) {
+    Instruction &instruction = addWhole(Code::Vote, &op);
+    instruction.isMax = vote.getQuantifier() == tile::Quantifier::Any;
     return finish(instruction);
   }
   if (auto coord = mlir::dyn_cast<tile::CoordOp>(op)) {
@@ -553,6 +559,10 @@ Error Compiler::compileOp(Operation &op) {
   }
   if (mlir::isa<mlir::memref::DimOp>(op)) {
     addWhole(Code::Dim, &op);
+    return Error::success();
+  }
+  if (mlir::isa<mlir::memref::StoreOp>(op)) {
+    addWhole(Code::StoreScalar, &op);
     return Error::success();
   }
   if (auto load = mlir::dyn_cast<mlir::memref::LoadOp>(op)) {

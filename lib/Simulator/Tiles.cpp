@@ -61,12 +61,32 @@ static std::optional<int64_t> getOffset(const Memory &memory, ArrayRef<int64_t> 
   return offset;
 }
 
-static Finding makeOutside(Operation *op, ArrayRef<int64_t> indices, const Memory &memory) {
+static Finding makeOutside(Operation *op, ArrayRef<int64_t> indices, const Memory &memory,
+                           const char *verb = "reads") {
   return Finding{Finding::Kind::OutOfBounds,
                  op,
-                 "reads element " + formatShape(indices) + " of memory of shape " +
+                 std::string(verb) + " element " + formatShape(indices) + " of memory of shape " +
                      formatShape(memory.shape),
                  {}};
+}
+
+/// One thread of the role stores.
+void BlockRun::storeScalar(Fiber &fiber, const Instruction &instruction) {
+  if (fiber.getRoleWarpgroup() != 0)
+    return;
+  unsigned argument = fiber.registers[instruction.in[1]].index;
+  const Memory &memory = arguments[argument].memory;
+  SmallVector<int64_t, 5> indices = getOffsets(fiber, instruction, 2, memory.shape.size());
+  std::optional<int64_t> offset = getOffset(memory, indices);
+  if (!offset) {
+    report(makeOutside(instruction.op, indices, memory, "writes"));
+    return;
+  }
+  if (isTracked(argument)) {
+    beginAccess(fiber, instruction.op, GlobalAccesses::Kind::Write);
+    touchRow(argument, indices, 1);
+  }
+  writeLane(memory, *offset, fiber.registers[instruction.in[0]].lane);
 }
 
 Error BlockRun::executeScalar(Fiber &fiber, const Instruction &instruction) {
@@ -131,6 +151,9 @@ Error BlockRun::executeScalar(Fiber &fiber, const Instruction &instruction) {
     lane = readLane(memory, *offset);
     break;
   }
+  case Code::StoreScalar:
+    storeScalar(fiber, instruction);
+    return Error::success();
   default:
     lane.i = fiber.getRoleWarpgroup();
   }
@@ -382,6 +405,18 @@ static void reduce(const Instruction &instruction, const TileData &source, const
       total.i = isMax ? std::max(total.i, init.i) : total.i + init.i;
 }
 
+/// Without numbers all votes are for true: what tells tiles apart keeps them whole.
+void BlockRun::vote(Fiber &fiber, const Instruction &instruction) {
+  Value &value = fiber.registers[instruction.out[0]];
+  TileRef source = fiber.registers[instruction.in[0]].tile;
+  auto isTrue = [](Lane lane) { return lane.i != 0; };
+  value = Value();
+  value.kind = Value::Kind::Scalar;
+  value.lane.i = !source             ? 1
+                 : instruction.isMax ? any_of(source->lanes, isTrue)
+                                     : all_of(source->lanes, isTrue);
+}
+
 /// The product of a program of room 4, added to `to`.
 void BlockRun::multiplyRegisters(const Instruction &instruction, const TileData &lhs,
                                  const TileData &rhs, TileData &to) {
@@ -398,6 +433,10 @@ Error BlockRun::executeTile(Fiber &fiber, const Instruction &instruction) {
   auto get = [&](unsigned operand) -> Value & { return fiber.registers[instruction.in[operand]]; };
   if (instruction.code == Code::Store)
     return access(fiber, instruction, get(0), /*isStore=*/true);
+  if (instruction.code == Code::Vote) {
+    vote(fiber, instruction);
+    return Error::success();
+  }
   if (!options.numbers) {
     if (instruction.code == Code::Load) {
       Value nothing;

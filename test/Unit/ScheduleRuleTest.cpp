@@ -54,6 +54,8 @@ static void expectAccepted(SharedTypes &types, const GPUProblem &problem) {
                                   << " weight " << problem.work.weight << " rule "
                                   << sizes.rule.str());
   ASSERT_EQ(refuseBlock(getHopper(), block), "");
+  // schedule_c3
+  ASSERT_EQ(sizes.lists, problem.hidesFullTiles && problem.splits == 1 && !sizes.stay);
   ASSERT_EQ(types.getBytes(block.blockM, block.headDim, /*isSummed=*/true, 1) +
                 types.getBytes(block.blockN, block.headDim, /*isSummed=*/true, block.stages) +
                 types.getBytes(block.blockN, block.valueDim, /*isSummed=*/false, block.stages) +
@@ -68,13 +70,14 @@ TEST(ScheduleRule, EveryChoiceForCUDAIsAccepted) {
   SharedTypes types;
   for (int64_t d = 8; d <= 256; d += 8)
     for (int64_t dv = 8; dv <= 256; dv += 8)
-      for (unsigned flags = 0; flags < 32; ++flags)
+      for (unsigned flags = 0; flags < 64; ++flags)
         for (int64_t weight : {0, 6, 7, 8, 10, 14, 15, 16, 18, 21, 22, 24, 27, 28, 33, 1000}) {
           GPUProblem problem{d, dv};
           problem.isMasked = flags & 1;
           problem.scoreReadsTensors = flags & 2;
           problem.work = {bool(flags & 4), bool(flags & 8), weight};
           problem.splits = flags & 16 ? 7 : 1;
+          problem.hidesFullTiles = flags & 32;
           expectAccepted(types, problem);
           if (HasFatalFailure())
             return;

@@ -58,7 +58,8 @@ LogicalResult RelativeBiasAttr::verify(EmitError emitError, int64_t offset, Alig
 }
 
 LogicalResult ScheduleAttr::verify(EmitError emitError, int64_t blockM, int64_t blockN,
-                                   int64_t splits, int64_t stages, int64_t consumers, bool) {
+                                   int64_t splits, int64_t stages, int64_t consumers, bool stay,
+                                   bool lists) {
   // schedule_c1: every number of a schedule is positive, and products of two do not wrap
   for (int64_t size : {blockM, blockN, splits, stages, consumers})
     if (size < 1 || size > kMaxConstant)
@@ -66,6 +67,11 @@ LogicalResult ScheduleAttr::verify(EmitError emitError, int64_t blockM, int64_t 
                             "2^30, got "
                          << blockM << ", " << blockN << ", " << splits << ", " << stages << " and "
                          << consumers;
+  // schedule_c3: where tiles are listed, keys are not split and blocks do not stay
+  if (lists && (splits > 1 || stay))
+    return emitError() << "expected one part of the keys and blocks that go where tiles are "
+                          "listed, got "
+                       << splits << (stay ? " and blocks that stay" : "");
   return success();
 }
 

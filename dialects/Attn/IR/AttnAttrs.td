@@ -93,6 +93,7 @@ def Attn_ScheduleAttr : Attn_Attr<"Schedule", "schedule"> {
   let description = [{
     `block_m` query rows of a block, shared by `consumers`; `block_n` keys of a step; `splits` parts of the keys, each of a block
     of its own; `stages` tiles of keys, and of values, that may be in flight. Blocks that `stay` take one tile of rows after the other.
+    With `lists`, grids before it list the tiles of keys that the mask keeps (`attn.list_tiles`), and blocks visit no others.
 
     ```mlir
     #attn.schedule<block_m = 128, block_n = 96, stages = 2, consumers = 2>
@@ -104,7 +105,8 @@ def Attn_ScheduleAttr : Attn_Attr<"Schedule", "schedule"> {
     DefaultValuedParameter<"int64_t", "1">:$splits,
     DefaultValuedParameter<"int64_t", "1">:$stages,
     DefaultValuedParameter<"int64_t", "1">:$consumers,
-    DefaultValuedParameter<"bool", "false">:$stay);
+    DefaultValuedParameter<"bool", "false">:$stay,
+    DefaultValuedParameter<"bool", "false">:$lists);
   let assemblyFormat = "`<` struct(params) `>`";
   let genVerifyDecl = 1;
 }

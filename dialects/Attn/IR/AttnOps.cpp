@@ -70,6 +70,16 @@ static void printScoreAndMask(OpAsmPrinter &printer, Operation *, Region &score,
     printEndOfRegions(printer);
 }
 
+static ParseResult parseMask(OpAsmParser &parser, Region &mask) {
+  Type index = parser.getBuilder().getIndexType();
+  return parseFunctionRegion(parser, "mask", {index, index, index, index}, mask);
+}
+
+static void printMask(OpAsmPrinter &printer, Operation *, Region &mask) {
+  printFunctionRegion(printer, "mask", mask);
+  printEndOfRegions(printer);
+}
+
 static ParseResult parseScoreMaskAndGrad(OpAsmParser &parser, Region &score, Region &mask,
                                          Region &grad) {
   Type index = parser.getBuilder().getIndexType();
@@ -145,6 +155,38 @@ SmallVector<OpFoldResult> OnlineAttentionOp::getMixedOrigin() {
   return getOriginOrZeros(getOrigin(), getContext());
 }
 
+MutableOperandRange TileStatusOp::getDpsInitsMutable() {
+  return MutableOperandRange(getOperation(), getNumOperands() - 1, 1);
+}
+
+void TileStatusOp::getEffects(
+    SmallVectorImpl<SideEffects::EffectInstance<MemoryEffects::Effect>> &effects) {
+  getBufferEffects(*this, /*readsInits=*/false, effects);
+}
+
+LogicalResult TileStatusOp::reifyResultShapes(OpBuilder &builder,
+                                              ReifiedRankedShapedTypeDims &shapes) {
+  return reifyInits(*this, builder, shapes);
+}
+
+SmallVector<OpFoldResult> TileStatusOp::getMixedOrigin() {
+  return getOriginOrZeros(getOrigin(), getContext());
+}
+
+MutableOperandRange ListTilesOp::getDpsInitsMutable() {
+  return MutableOperandRange(getOperation(), getNumOperands() - 2, 2);
+}
+
+void ListTilesOp::getEffects(
+    SmallVectorImpl<SideEffects::EffectInstance<MemoryEffects::Effect>> &effects) {
+  getBufferEffects(*this, /*readsInits=*/false, effects);
+}
+
+LogicalResult ListTilesOp::reifyResultShapes(OpBuilder &builder,
+                                             ReifiedRankedShapedTypeDims &shapes) {
+  return reifyInits(*this, builder, shapes);
+}
+
 MutableOperandRange NormalizeOp::getDpsInitsMutable() {
   unsigned inits = getLse() ? 2 : 1;
   return MutableOperandRange(getOperation(), getNumOperands() - inits, inits);
@@ -214,6 +256,14 @@ void attn::populateCastFold(RewritePatternSet &patterns, StringRef name) {
 }
 
 void OnlineAttentionOp::getCanonicalizationPatterns(RewritePatternSet &patterns, MLIRContext *) {
+  populateCastFold(patterns, getOperationName());
+}
+
+void TileStatusOp::getCanonicalizationPatterns(RewritePatternSet &patterns, MLIRContext *) {
+  populateCastFold(patterns, getOperationName());
+}
+
+void ListTilesOp::getCanonicalizationPatterns(RewritePatternSet &patterns, MLIRContext *) {
   populateCastFold(patterns, getOperationName());
 }
 

@@ -94,7 +94,7 @@ def Attn_AttentionOp : Attn_Op<"attention", [
 }
 
 def Attn_YieldOp : Attn_Op<"yield", [Pure, ReturnLike, Terminator, ParentOneOf<[
-    "AttentionOp", "OnlineAttentionOp", "AttentionGradOp", "AttentionGradQueryOp", "AttentionGradKeyValueOp",
+    "AttentionOp", "OnlineAttentionOp", "TileStatusOp", "AttentionGradOp", "AttentionGradQueryOp", "AttentionGradKeyValueOp",
     "GradQueryStepOp", "GradKeyValueStepOp", "GradCapturedStepOp"]>]> {
   let summary = "ends a score or grad region (one f32) or a mask region (one i1)";
   let description = [{
@@ -193,6 +193,78 @@ def Attn_OnlineAttentionOp : Attn_DestinationOp<"online_attention", [
     ::mlir::MutableOperandRange getDpsInitsMutable();
     ::llvm::SmallVector<::mlir::OpFoldResult> getMixedOrigin();
   }];
+}
+
+def Attn_TileStatusOp : Attn_DestinationOp<"tile_status"> {
+  let summary = "whether the mask keeps some, or all, of a tile";
+  let description = [{
+    Of the elements `(b, h, m + i, n + j)` with `i < rows` and `j < keys`:
+
+    ```
+    status[0] = 0   mask holds for none of them
+                2   mask holds for all of them, and keys = size
+                1   otherwise
+    ```
+
+    A tile without rows or keys has status 0.
+
+    ```mlir
+    %status = attn.tile_status %rows rows, %keys keys size 128 at(%b, %h, %m, %n) outs(%empty)
+      mask(%bb, %hh, %mm, %nn) {
+        %row = tensor.extract %ids[%bb, %mm] : tensor<?x?xi32>
+        %key = tensor.extract %ids[%bb, %nn] : tensor<?x?xi32>
+        %same = arith.cmpi eq, %row, %key : i32
+        attn.yield %same : i1
+      }
+      : tensor<1xi32> -> tensor<1xi32>
+    ```
+  }];
+  let arguments = (ins
+    Arg<Index, "how many rows">:$rows,
+    Arg<Index, "how many keys, at most the size">:$keys,
+    Arg<Variadic<Index>, "global (b, h, m, n) of the first element; none means zeros">:$origin,
+    Arg<1DTensorOf<[I32]>, "one number">:$status,
+    ConfinedAttr<I64Attr, [IntPositive, IntMaxValue<1073741824>]>:$size);
+  let results = (outs Variadic<AnyRankedTensor>:$results);
+  let regions = (region MaxSizedRegion<1>:$mask);
+  let assemblyFormat = [{
+    $rows `rows` `,` $keys `keys` `size` $size (`at` `(` $origin^ `)`)?
+    `outs` `(` $status `)` attr-dict custom<Mask>($mask) `:` type($status) (`->` type($results)^)?
+  }];
+  let hasVerifier = 1;
+  let hasRegionVerifier = 1;
+  let hasCanonicalizer = 1;
+  let extraClassDeclaration = [{
+    ::mlir::MutableOperandRange getDpsInitsMutable();
+    ::llvm::SmallVector<::mlir::OpFoldResult> getMixedOrigin();
+  }];
+}
+
+def Attn_ListTilesOp : Attn_DestinationOp<"list_tiles"> {
+  let summary = "lists the tiles of keys that some rows keep";
+  let description = [{
+    `status` holds a number of attn.tile_status for each tile of `size` keys. The first key of the last tile whose status is not 0
+    is the first of `tiles`. The others follow from the last to the first: behind it those of status 1, and from the end of `tiles`
+    towards its front those of status 2. `counts` says how many there are at the front and at the end.
+
+    ```mlir
+    %lists:2 = attn.list_tiles %status size 128 outs(%tiles, %counts)
+        : tensor<?xi32>, tensor<?xi32>, tensor<2xi32> -> tensor<?xi32>, tensor<2xi32>
+    ```
+  }];
+  let arguments = (ins
+    Arg<1DTensorOf<[I32]>, "a number for each tile">:$status,
+    Arg<1DTensorOf<[I32]>, "first keys of tiles, with a place for every tile">:$tiles,
+    Arg<1DTensorOf<[I32]>, "two numbers">:$counts,
+    ConfinedAttr<I64Attr, [IntPositive, IntMaxValue<1073741824>]>:$size);
+  let results = (outs Variadic<AnyRankedTensor>:$results);
+  let assemblyFormat = [{
+    $status `size` $size `outs` `(` $tiles `,` $counts `)` attr-dict
+    `:` type($status) `,` type($tiles) `,` type($counts) (`->` type($results)^)?
+  }];
+  let hasVerifier = 1;
+  let hasCanonicalizer = 1;
+  let extraClassDeclaration = "::mlir::MutableOperandRange getDpsInitsMutable();";
 }
 
 def Attn_NormalizeOp : Attn_DestinationOp<"normalize", [

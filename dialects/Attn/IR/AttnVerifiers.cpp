@@ -135,13 +135,16 @@ static LogicalResult verifyFunctionRegion(Operation *op, StringRef name, Region 
   return success();
 }
 
+LogicalResult attn::verifyMask(Operation *op, Region &mask) {
+  Type index = IndexType::get(op->getContext()), i1 = IntegerType::get(op->getContext(), 1);
+  return verifyFunctionRegion(op, "mask", mask, {index, index, index, index}, i1);
+}
+
 LogicalResult attn::verifyScoreAndMask(Operation *op, Region &score, Region &mask) {
-  MLIRContext *context = op->getContext();
-  Type index = IndexType::get(context), f32 = Float32Type::get(context),
-       i1 = IntegerType::get(context, 1);
+  Type index = IndexType::get(op->getContext()), f32 = Float32Type::get(op->getContext());
   if (failed(verifyFunctionRegion(op, "score", score, {f32, index, index, index, index}, f32)))
     return failure();
-  return verifyFunctionRegion(op, "mask", mask, {index, index, index, index}, i1);
+  return verifyMask(op, mask);
 }
 
 LogicalResult attn::verifyGradRegion(Operation *op, Region &grad) {
@@ -441,6 +444,34 @@ LogicalResult OnlineAttentionOp::verify() {
 
 LogicalResult OnlineAttentionOp::verifyRegions() {
   return verifyScoreAndMask(*this, getScore(), getMask());
+}
+
+LogicalResult TileStatusOp::verify() {
+  // tile_status_c1: the status is one number
+  if (getStatus().getType().getDimSize(0) != 1)
+    return emitOpError("expected a status of one number, got ") << getStatus().getType();
+  if (failed(verifyOrigin(*this, getOrigin())))
+    return failure();
+  return verifyDestinations(*this);
+}
+
+LogicalResult TileStatusOp::verifyRegions() {
+  // tile_status_c2: there is a mask
+  if (getMask().empty())
+    return emitOpError("expected a mask, without which everything is kept");
+  return verifyMask(*this, getMask());
+}
+
+LogicalResult ListTilesOp::verify() {
+  // list_tiles_c1: counts are two
+  if (getCounts().getType().getDimSize(0) != 2)
+    return emitOpError("expected two counts, got ") << getCounts().getType();
+  // list_tiles_c2: there is a place for each tile
+  if (failed(checkExtent(*this, "the number of tiles", "status",
+                         getStatus().getType().getDimSize(0), "tiles",
+                         getTiles().getType().getDimSize(0))))
+    return failure();
+  return verifyDestinations(*this);
 }
 
 LogicalResult NormalizeOp::verify() {

@@ -53,6 +53,8 @@ mlir::LogicalResult verifyOrigin(mlir::Operation *op, mlir::OperandRange origin)
 /// Results of a destination-style op: none on buffers, the destinations' types on tensors.
 mlir::LogicalResult verifyDestinations(mlir::DestinationStyleOpInterface op);
 
+/// The mask region, which may be empty.
+mlir::LogicalResult verifyMask(mlir::Operation *op, mlir::Region &mask);
 /// The score and mask regions; both may be empty.
 mlir::LogicalResult verifyScoreAndMask(mlir::Operation *op, mlir::Region &score,
                                        mlir::Region &mask);

@@ -218,6 +218,10 @@ def Tile_CombinerAttr : Tile_Enum<"Combiner", "how a reduction combines two elem
     I32EnumAttrCase<"Max", 0, "max">,
     I32EnumAttrCase<"Add", 1, "add">]>;
 
+def Tile_QuantifierAttr : Tile_Enum<"Quantifier", "how many elements have to be true", [
+    I32EnumAttrCase<"Any", 0, "any">,
+    I32EnumAttrCase<"All", 1, "all">]>;
+
 def Tile_FenceKindAttr : Tile_Enum<"FenceKind", "what a fence orders", [
     I32EnumAttrCase<"AsyncShared", 0, "async_shared">]>;
 

@@ -230,6 +230,23 @@ def Tile_CoordOp : Tile_Op<"coord", [Pure]> {
   let hasVerifier = 1;
 }
 
+def Tile_VoteOp : Tile_Op<"vote", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "whether all, or some, elements of a tile are true";
+  let description = [{
+    All threads of a block of one warpgroup vote, and meet.
+
+    ```mlir
+    %some = tile.vote any %keep : tensor<128x112xi1, #tile.acc<warpgroups = 1>>
+    ```
+  }];
+  let arguments = (ins
+    Tile_QuantifierAttr:$quantifier,
+    Arg<Tile_Tile, "i1">:$source);
+  let results = (outs Res<I1, "the same in all threads">:$result);
+  let assemblyFormat = "$quantifier $source attr-dict `:` qualified(type($source))";
+  let hasVerifier = 1;
+}
+
 def Tile_ConvertLayoutOp : Tile_Op<"convert_layout", [Pure]> {
   let summary = "the same tile, held by other threads";
   let description = [{

@@ -272,6 +272,18 @@ LogicalResult CoordOp::verify() {
   return success();
 }
 
+LogicalResult VoteOp::verify() {
+  auto source = cast<RankedTensorType>(getSource().getType());
+  // vote_c1: a tile of i1
+  if (!source.getElementType().isInteger(1))
+    return emitOpError("expected a tile of i1, got ") << source;
+  // vote_c2: with a layout, it is of one warpgroup, which is the block
+  bool isAlone = !hasLayout(source) || getLayout(source).getNumWarps() == 4;
+  if (!isAlone || (*this)->getParentOfType<SpecializeOp>())
+    return emitOpError("expected a tile of a block of one warpgroup, got ") << source;
+  return success();
+}
+
 LogicalResult ConvertLayoutOp::verify() {
   auto source = cast<RankedTensorType>(getSource().getType()),
        result = cast<RankedTensorType>(getType());

@@ -81,8 +81,10 @@ static bool isEverything(const Interval &interval) {
   return !interval.begin && !interval.end && !interval.guard;
 }
 
+bool MaskTiles::knowsNoFullTile() const { return llvm::any_of(dropped, isEverything); }
+
 bool MaskTiles::isUndecided() const {
-  return llvm::any_of(kept, isEverything) && llvm::any_of(dropped, isEverything);
+  return llvm::any_of(kept, isEverything) && knowsNoFullTile();
 }
 
 bool MaskTiles::keepsFromFirst() const {

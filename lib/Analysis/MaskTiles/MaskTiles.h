@@ -112,6 +112,9 @@ public:
   /// Nothing is known: every tile is partial.
   bool isUndecided() const;
 
+  /// No tile is known to be full.
+  bool knowsNoFullTile() const;
+
   /// What some of any fixed positions keep is one interval, without holes. Not known of every mask
   /// of which that is true.
   bool keepsOneInterval() const;

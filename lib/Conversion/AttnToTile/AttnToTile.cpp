@@ -45,17 +45,16 @@ static Type getArgumentType(Value value, func::FuncOp function) {
   return MemRefType::get(tensor.getShape(), tensor.getElementType(), layout);
 }
 
-/// Over (B, H, M tiles), over (parts, B, H, M tiles) with a number of parts that the kernel can be
-/// made for, or over tiles of what a sum keeps.
+/// Over (B, H, M tiles), over these and parts, or tiles, of the keys before them, or over tiles of
+/// what a sum keeps.
 static bool isGrid(scf::ForallOp op) {
-  auto isConstant = [](OpFoldResult value) { return getConstantIntValue(value).has_value(); };
-  bool isSplit = op.getRank() == 4 && isConstant(op.getMixedUpperBound()[0]);
-  if (!op.getMapping() || !(op.getRank() == 3 || op.getRank() == 1 || isSplit) ||
+  if (!op.getMapping() || !llvm::is_contained({1, 3, 4}, op.getRank()) ||
       !llvm::all_of(op.getMixedLowerBound(), isZeroInteger))
     return false;
+  auto isTileSize = [](OpFoldResult step) { return getConstantIntValue(step).value_or(0) > 0; };
   SmallVector<OpFoldResult> steps = op.getMixedStep();
-  return getConstantIntValue(steps.pop_back_val()).value_or(0) > 0 &&
-         llvm::all_of(steps, isOneInteger);
+  return isTileSize(steps.front()) && isTileSize(steps.pop_back_val()) &&
+         llvm::all_of(ArrayRef(steps).drop_front(steps.size() == 3), isOneInteger);
 }
 
 /// The grids of a function, which between them make its results.
@@ -66,9 +65,8 @@ static FailureOr<SmallVector<scf::ForallOp>> findGrids(func::FuncOp function) {
   for (scf::ForallOp grid : grids)
     if (!isGrid(grid))
       return grid.emitOpError(
-          "expected a grid over (B, H, M tiles), or over these and a constant number of parts "
-          "before "
-          "them, from 0 in steps of 1 and of the rows of a tile, mapped to blocks");
+          "expected a grid over (B, H, M tiles), or over these and parts or tiles of the keys "
+          "before them, from 0 in steps of 1 and of the rows and keys of a tile, mapped to blocks");
   llvm::SmallDenseSet<Value> returned;
   for (Value result :
        cast<func::ReturnOp>(function.getBody().front().getTerminator()).getOperands())
@@ -98,6 +96,14 @@ static FailureOr<Attribute> getFactor(Operation *user, OpFoldResult size, int64_
   Builder builder(user->getContext());
   if (auto constant = getConstantIntValue(size))
     return Attribute(builder.getI64IntegerAttr(llvm::divideCeil(*constant, step)));
+  // A number of tiles, of a size.
+  if (auto apply = cast<Value>(size).getDefiningOp<affine::AffineApplyOp>(); apply && step == 1) {
+    auto quotient = dyn_cast<AffineBinaryOpExpr>(apply.getAffineMap().getResult(0));
+    auto divisor = quotient ? dyn_cast<AffineConstantExpr>(quotient.getRHS()) : nullptr;
+    if (divisor && apply->getNumOperands() == 1 && quotient.getKind() == AffineExprKind::CeilDiv &&
+        isa<AffineDimExpr, AffineSymbolExpr>(quotient.getLHS()))
+      return getFactor(user, apply.getOperand(0), divisor.getValue());
+  }
   auto dim = cast<Value>(size).getDefiningOp<tensor::DimOp>();
   auto argument = dim ? dyn_cast<BlockArgument>(dim.getSource()) : BlockArgument();
   if (!argument || !dim.getConstantIndex())
@@ -214,6 +220,8 @@ static std::string getKernelName(func::FuncOp function, scf::ForallOp grid) {
   StringRef suffix = grid.getRank() == 4 ? "_split" : "";
   grid.walk([&](Operation *op) {
     suffix = llvm::TypeSwitch<Operation *, StringRef>(op)
+                 .Case([](TileStatusOp) { return "_status"; })
+                 .Case([](ListTilesOp) { return "_lists"; })
                  .Case([](MergeOp) { return "_merge"; })
                  .Case([](GradRowsOp) { return "_rows"; })
                  .Case([](linalg::GenericOp) { return "_sum"; })
@@ -225,6 +233,16 @@ static std::string getKernelName(func::FuncOp function, scf::ForallOp grid) {
                  .Default(suffix);
   });
   return (function.getName() + suffix).str();
+}
+
+/// Of consumers; roles may add more.
+static int64_t countWarpgroups(scf::ForallOp grid, ScheduleAttr schedule, int64_t rows) {
+  if (schedule)
+    return schedule.getConsumers();
+  // One votes about a tile of the mask, or makes a list.
+  if (llvm::any_of(*grid.getBody(), llvm::IsaPred<TileStatusOp, ListTilesOp>))
+    return 1;
+  return std::max<int64_t>(1, rows / tile::getMachine(grid).productRows);
 }
 
 /// Makes the kernel of `grid`, before the function.
@@ -246,10 +264,7 @@ static LogicalResult convertGrid(func::FuncOp function, scf::ForallOp grid,
   if (failed(launchGrid))
     return failure();
 
-  // Of consumers; roles may add more warpgroups.
-  int64_t warpgroups = schedule
-                           ? schedule.getConsumers()
-                           : std::max<int64_t>(1, rows / tile::getMachine(function).productRows);
+  int64_t warpgroups = countWarpgroups(grid, schedule, rows);
   auto attribute = tile::KernelAttr::getChecked(
       [&] { return grid.emitOpError(); }, function.getContext(), warpgroups, *launchGrid,
       schedule ? schedule.getStages() : 1, schedule && schedule.getStay());

@@ -190,6 +190,15 @@ LogicalResult BlockConverter::convertSlice(tensor::ExtractSliceOp op) {
   return success();
 }
 
+/// What an op has stored through its destination is in place.
+LogicalResult BlockConverter::checkStored(tensor::ParallelInsertSliceOp op, Value memref,
+                                          const ArgumentSlice &slice) {
+  bool isInPlace = slice.memref == memref;
+  for (auto [offset, position] : llvm::zip(op.getMixedOffsets(), slice.position))
+    isInPlace = isInPlace && isEqualConstantIntOrValue(lookup(op, offset), position);
+  return isInPlace ? success() : op.emitOpError("expected to insert a tile, or what is in place");
+}
+
 LogicalResult BlockConverter::convertInsert(tensor::ParallelInsertSliceOp op) {
   auto argument = dyn_cast<BlockArgument>(op.getDest());
   if (!argument || argument.getOwner() != grid.getBody())
@@ -197,6 +206,8 @@ LogicalResult BlockConverter::convertInsert(tensor::ParallelInsertSliceOp op) {
   if (failed(checkSlice(op)))
     return failure();
   Value memref = lookup(op, argument);
+  if (const ArgumentSlice *stored = findSlice(op.getSource()))
+    return checkStored(op, memref, *stored);
   SmallVector<Value> tiles = pieces.lookup(op.getSource());
   if (tiles.empty())
     tiles.push_back(lookup(op, op.getSource()));
@@ -397,15 +408,20 @@ LogicalResult BlockConverter::convertOp(Operation &op) {
 // The grid
 //===----------------------------------------------------------------------===//
 
-/// x counts tiles of rows and, within each, parts of the keys; y counts heads, z batches. The index
-/// of a tile of rows becomes its first row.
+/// x counts tiles of rows and, within each, parts or tiles of the keys; y counts heads, z batches.
+/// The index of a tile of rows becomes its first row.
 LogicalResult BlockConverter::convertBlockIds() {
   SmallVector<Value> ivs = grid.getInductionVars();
   Value tile = gpu::BlockIdOp::create(builder, gpu::Dimension::x);
   if (ivs.size() == 4) {
-    Value parts = arith::ConstantIndexOp::create(
-        builder, *getConstantIntValue(grid.getMixedUpperBound().front()));
-    mapping.map(ivs.front(), arith::RemUIOp::create(builder, tile, parts).getResult());
+    Value end = lookup(grid, grid.getMixedUpperBound().front());
+    if (!end)
+      return failure();
+    Value step =
+        arith::ConstantIndexOp::create(builder, *getConstantIntValue(grid.getMixedStep().front()));
+    Value parts = builder.createOrFold<arith::CeilDivUIOp>(end, step);
+    Value part = arith::RemUIOp::create(builder, tile, parts);
+    mapping.map(ivs.front(), builder.createOrFold<arith::MulIOp>(part, step));
     tile = arith::DivUIOp::create(builder, tile, parts);
   }
   if (ivs.size() > 1) {

@@ -48,6 +48,8 @@ public:
   void moveBeforeLoops();
   /// The slice of an argument that the value is, or null.
   const ArgumentSlice *findSlice(mlir::Value value) const;
+  /// The result has been stored where `slice` is.
+  void setStored(mlir::Value result, ArgumentSlice slice) { slices[result] = std::move(slice); }
 
   mlir::scf::ForallOp grid;
   TileBuilder builder;
@@ -71,6 +73,8 @@ private:
   mlir::LogicalResult convertDim(mlir::tensor::DimOp op);
   mlir::LogicalResult convertExtract(mlir::tensor::ExtractOp op);
   mlir::LogicalResult convertSlice(mlir::tensor::ExtractSliceOp op);
+  mlir::LogicalResult checkStored(mlir::tensor::ParallelInsertSliceOp op, mlir::Value memref,
+                                  const ArgumentSlice &slice);
   mlir::LogicalResult convertInsert(mlir::tensor::ParallelInsertSliceOp op);
   /// On scalars as it is, on tensors with their tiles as results.
   mlir::LogicalResult cloneElementwise(mlir::Operation &op);

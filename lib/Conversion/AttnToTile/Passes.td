@@ -15,7 +15,8 @@ def ConvertAttnToTilePass : Pass<"convert-attn-to-tile", "::mlir::ModuleOp"> {
   let description = [{
     A function whose results come from scf.foralls mapped to blocks becomes a kernel for each of them, in their order. Tensor
     arguments and results become memrefs, results last; the forall becomes the grid. The only kernel of a function has its name;
-    one that absorbs a part of the keys is called `<name>_split`, one that joins parts `<name>_merge`. What a grid leaves for a
+    one that absorbs a part of the keys is called `<name>_split`, one that joins parts `<name>_merge`; `<name>_status` and
+    `<name>_lists` say which tiles a mask keeps. What a grid leaves for a
     later one is scratch: more memrefs, after the results, with their sizes in `tile.scratch` where they are filled. Parts share
     the grid's x with the tiles of rows. Tiles have constant shapes: rows past M and keys past N read as
     zero, the latter are masked, and nothing past M is written. A tile of fewer keys that has a mask ends with them and begins
@@ -25,7 +26,7 @@ def ConvertAttnToTilePass : Pass<"convert-attn-to-tile", "::mlir::ModuleOp"> {
     largest log-sum-exp and for the sums.
 
     Requires: room 3 `online`, f16 or bf16 attention. Produces: room 4 `tile`. Fails when: a function's results do not each
-    come from a grid over (B, H, M tiles) or (parts, B, H, M tiles), scratch does not start as tensor.empty of sizes of arguments,
+    come from a grid over (B, H, M tiles) or (parts or tiles of keys, B, H, M tiles), scratch does not start as tensor.empty of sizes of arguments,
     elements are f32, the machine has no block of the schedule's sizes, or an op has no form on tiles; each named in the error.
   }];
   let dependentDialects = [

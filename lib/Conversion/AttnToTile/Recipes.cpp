@@ -29,6 +29,8 @@ LogicalResult attn::convertAttention(BlockConverter &block, Operation &op) {
   return llvm::TypeSwitch<Operation *, LogicalResult>(&op)
       .Case([&](AssumeOp assume) { return convertAssume(block, assume); })
       .Case([&](OnlineAttentionOp step) { return convertStep(block, step); })
+      .Case([&](TileStatusOp status) { return convertTileStatus(block, status); })
+      .Case([&](ListTilesOp list) { return convertListTiles(block, list); })
       .Case([&](NormalizeOp normalize) { return convertNormalize(block, normalize); })
       .Case([&](MergeOp merge) { return convertMerge(block, merge); })
       .Case([&](GradRowsOp rows) { return convertGradRows(block, rows); })

@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------------------------===//
 //
-// Files go by the ops: OnlineAttention, Normalize, Merge, GradRows, GradStep. A recipe finds the
-// tiles and slices that its operands have become in the block, emits, and says what its results
-// are.
+// Files go by the ops: OnlineAttention, ListTiles, Normalize, Merge, GradRows, GradStep. A recipe
+// finds the tiles and slices that its operands have become in the block, emits, and says what its
+// results are.
 //
 //===----------------------------------------------------------------------------------------===//
 
@@ -28,6 +28,8 @@ inline constexpr double kLowest = -std::numeric_limits<double>::infinity();
 mlir::LogicalResult convertAttention(BlockConverter &block, mlir::Operation &op);
 
 mlir::LogicalResult convertStep(BlockConverter &block, OnlineAttentionOp op);
+mlir::LogicalResult convertTileStatus(BlockConverter &block, TileStatusOp op);
+mlir::LogicalResult convertListTiles(BlockConverter &block, ListTilesOp op);
 mlir::LogicalResult convertNormalize(BlockConverter &block, NormalizeOp op);
 mlir::LogicalResult convertMerge(BlockConverter &block, MergeOp op);
 mlir::LogicalResult convertGradRows(BlockConverter &block, GradRowsOp op);

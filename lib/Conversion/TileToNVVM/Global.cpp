@@ -358,6 +358,27 @@ struct GatherPattern : TilePattern<GatherOp> {
   }
 };
 
+/// One element, written by one thread.
+struct ScalarStorePattern : TilePattern<memref::StoreOp> {
+  using TilePattern::TilePattern;
+  LogicalResult matchAndRewrite(memref::StoreOp op, OneToNOpAdaptor adaptor,
+                                ConversionPatternRewriter &rewriter) const override {
+    FailureOr<const GlobalArgument *> global =
+        context.getKernel(op).getArgument(op, op.getMemRef());
+    if (failed(global))
+      return failure();
+    context.emitOnce(rewriter, op, [&](OpBuilder &builder) {
+      Location loc = op.getLoc();
+      Value element = adaptor.getValue().front();
+      LLVM::StoreOp::create(builder, loc,
+                            castIndex(builder, loc, getMemoryType(element.getType()), element),
+                            emitAddress(builder, loc, **global, op.getIndices()));
+    });
+    rewriter.eraseOp(op);
+    return success();
+  }
+};
+
 /// One element, read by every thread.
 struct ScalarLoadPattern : TilePattern<memref::LoadOp> {
   using TilePattern::TilePattern;
@@ -378,6 +399,6 @@ struct ScalarLoadPattern : TilePattern<memref::LoadOp> {
 
 void attn::tile::populateGlobalPatterns(RewritePatternSet &patterns,
                                         const PatternContext &context) {
-  patterns.add<LoadPattern, StorePattern, GatherPattern, ScalarLoadPattern>(context,
-                                                                            patterns.getContext());
+  patterns.add<LoadPattern, StorePattern, GatherPattern, ScalarLoadPattern, ScalarStorePattern>(
+      context, patterns.getContext());
 }

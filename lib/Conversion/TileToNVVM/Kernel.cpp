@@ -110,7 +110,7 @@ static LogicalResult addUser(Needs &needs, const Machine &machine, MemRefType ty
     needBounds(needs, type, cast<RankedTensorType>(op.getValue().getType()).getRank());
   } else if (isa<CopyOp>(user)) {
     needBounds(needs, type, 2);
-  } else if (isa<GatherOp, memref::LoadOp>(user)) {
+  } else if (isa<GatherOp, memref::LoadOp, memref::StoreOp>(user)) {
     needs.pointer = true;
   } else if (auto op = dyn_cast<memref::DimOp>(user); op && op.getConstantIndex() &&
                                                       *op.getConstantIndex() >= 0 &&
@@ -119,7 +119,8 @@ static LogicalResult addUser(Needs &needs, const Machine &machine, MemRefType ty
       needs.sizes.insert(*op.getConstantIndex());
   } else {
     return user->emitOpError(
-        "expected tile ops, memref.load or memref.dim of a constant as users of a kernel argument");
+        "expected tile ops, memref.load, memref.store or memref.dim of a constant as users of a "
+        "kernel argument");
   }
   return success();
 }

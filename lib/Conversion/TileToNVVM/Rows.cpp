@@ -119,8 +119,36 @@ struct ReducePattern : TilePattern<ReduceOp> {
     return success();
   }
 };
+
+/// The thread's own elements first, then all threads at the barrier of the block.
+struct VotePattern : TilePattern<VoteOp> {
+  using TilePattern::TilePattern;
+  LogicalResult matchAndRewrite(VoteOp op, OneToNOpAdaptor adaptor,
+                                ConversionPatternRewriter &rewriter) const override {
+    if (!hasLayout(op.getSource().getType()))
+      return rewriter.notifyMatchFailure(op, "expected a layout");
+    Location loc = op.getLoc();
+    bool isAny = op.getQuantifier() == Quantifier::Any;
+    Value own;
+    for (Value element : unpack(rewriter, loc, adaptor.getSource()))
+      own = !own    ? element
+            : isAny ? LLVM::OrOp::create(rewriter, loc, own, element).getResult()
+                    : LLVM::AndOp::create(rewriter, loc, own, element).getResult();
+    auto kind = NVVM::BarrierReductionAttr::get(getContext(), isAny ? NVVM::BarrierReduction::OR
+                                                                    : NVVM::BarrierReduction::AND);
+    Type i32Type = rewriter.getI32Type();
+    Value vote = LLVM::ZExtOp::create(rewriter, loc, i32Type, own);
+    Value all = NVVM::BarrierOp::create(rewriter, loc, i32Type, /*barrierId=*/Value(),
+                                        /*numberOfThreads=*/Value(), kind, vote)
+                    .getRes();
+    rewriter.replaceOpWithNewOp<LLVM::ICmpOp>(op, LLVM::ICmpPredicate::ne, all,
+                                              i32(rewriter, loc, 0));
+    return success();
+  }
+};
 } // namespace
 
 void attn::tile::populateRowPatterns(RewritePatternSet &patterns, const PatternContext &context) {
-  patterns.add<CoordPattern, BroadcastPattern, ReducePattern>(context, patterns.getContext());
+  patterns.add<CoordPattern, BroadcastPattern, ReducePattern, VotePattern>(context,
+                                                                           patterns.getContext());
 }

@@ -77,7 +77,7 @@ def GeneralizeExtentsPass : Pass<"attn-generalize-extents", "::mlir::ModuleOp"> 
 def SetSchedulePass : Pass<"attn-set-schedule", "::mlir::ModuleOp"> {
   let summary = "names the target and chooses sizes for it";
   let description = [{
-    Attaches `attn.schedule = #attn.schedule<block_m, block_n, splits, stages, consumers, stay>` to every attention, and to every
+    Attaches `attn.schedule = #attn.schedule<block_m, block_n, splits, stages, consumers, stay, lists>` to every attention, and to every
     gradient in two passes, that has none. Policy only: results never depend on it. A remark says which rule chose. For the target
     cuda, the module gets `tile.target`, unless it has one, and later rooms read the machine's numbers and the schedule's: they have
     no defaults of their own.
@@ -156,6 +156,23 @@ def TileKVLoopPass : Pass<"attn-tile-kv-loop"> {
     block_m rows. Fails when: an op has no schedule.
   }];
   let dependentDialects = ["::mlir::affine::AffineDialect", "::mlir::scf::SCFDialect", "::mlir::tensor::TensorDialect"];
+}
+
+def ListTilesPass : Pass<"attn-list-tiles"> {
+  let summary = "lets blocks visit the key tiles of a list that grids before them make";
+  let description = [{
+    For schedules with `lists`: over the batches and heads that the mask reads, a grid over tiles of rows and tiles of keys
+    evaluates the mask (attn.tile_status), and one over tiles of rows makes lists of what it keeps (attn.list_tiles). A block
+    of the attention then takes the first tile of its list, which alone may be shorter than block_n, then in one loop the other
+    tiles that its mask cuts, and in another, without a mask, those that are kept whole. Of tiles that MaskTiles knows to keep
+    nothing the mask is not evaluated.
+
+    Requires: room 3 `online` whose loops over key tiles are not pruned yet. Produces: room 3 `online`. Fails when: never; a step
+    without a mask, or in no grid over (B, H, M tiles) and loop made by attn-tile-kv-loop, stays as it is, with a remark.
+  }];
+  let dependentDialects = ["::mlir::affine::AffineDialect", "::mlir::arith::ArithDialect", "::mlir::gpu::GPUDialect",
+                           "::mlir::scf::SCFDialect",
+                           "::mlir::tensor::TensorDialect"];
 }
 
 def PruneMaskedTilesPass : Pass<"attn-prune-masked-tiles"> {

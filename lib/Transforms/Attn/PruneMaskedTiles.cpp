@@ -6,8 +6,10 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/Rooms/RoomPass.h"
+#include "lib/Transforms/Attn/MaskRegions.h"
 #include "lib/Transforms/Attn/OneHead.h"
 #include "lib/Transforms/Attn/Passes.h"
+#include "lib/Transforms/Attn/Schedule.h"
 #include "lib/Transforms/Attn/StepRanges.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Arith/Utils/Utils.h"
@@ -20,25 +22,6 @@ namespace attn {
 
 using namespace mlir;
 using namespace attn;
-
-/// Lets the mask see n, or m, counted from the loop's first: the coordinates in which the loop
-/// runs.
-static void shiftMask(OpBuilder &builder, AbsorbingOpInterface op, OpFoldResult origin) {
-  if (op.getMask().empty() || isConstantIntValue(origin, 0))
-    return;
-  Value offset = getValueOrCreateConstantIndexOp(builder, op.getLoc(), origin);
-  OpBuilder inner = OpBuilder::atBlockBegin(&op.getMask().front());
-  Value n = op.getMask().getArgument(op.getRunningPosition());
-  auto sum = arith::AddIOp::create(inner, op.getLoc(), n, offset);
-  n.replaceAllUsesExcept(sum, sum);
-}
-
-static std::optional<TensorFact> factOf(Value tensor) {
-  if (auto assume = tensor.getDefiningOp<AssumeOp>();
-      assume && assume.getFact() == Fact::NonDecreasing)
-    return TensorFact::NonDecreasing;
-  return std::nullopt;
-}
 
 /// All tiles, all of them partial: what is known of a mask that cannot be decided.
 static MaskTiles::Ranges getUndecidedRanges(StepLoop over) {
@@ -89,7 +72,7 @@ static void prune(RewriterBase &rewriter, StepLoop over, bool certain) {
   rewriter.setInsertionPoint(over.loop);
   auto probe = cast<AbsorbingOpInterface>(rewriter.clone(*over.step));
   rewriter.setInsertionPoint(probe);
-  shiftMask(rewriter, probe, over.origin);
+  shiftMask(rewriter, loc, probe.getMask(), probe.getRunningPosition(), over.origin);
   bool rowsRun = over.step.getRunningPosition() == 2;
   MaskTiles tiles =
       MaskTiles::analyze(probe.getMask(), factOf, rowsRun ? MaskAxis::Rows : MaskAxis::Keys);
@@ -123,6 +106,12 @@ static void prune(RewriterBase &rewriter, StepLoop over, bool certain) {
   rewriter.eraseOp(over.loop);
 }
 
+/// Whether attn-list-tiles has left no tile to prune.
+static bool isListed(AbsorbingOpInterface step) {
+  auto schedule = step->getAttrOfType<ScheduleAttr>(kScheduleAttrName);
+  return schedule && schedule.getLists();
+}
+
 namespace {
 struct PruneMaskedTilesPass : RoomPass<attn::impl::PruneMaskedTilesPassBase<PruneMaskedTilesPass>,
                                        Room::Online, Room::Online> {
@@ -142,7 +131,7 @@ struct PruneMaskedTilesPass : RoomPass<attn::impl::PruneMaskedTilesPassBase<Prun
       if (succeeded(over))
         // Only the softmax's steps are delayed past their first.
         prune(rewriter, *over, certainFirst && isa<OnlineAttentionOp>(step));
-      else
+      else if (!isListed(step))
         remark::missed(step.getLoc(), remark::RemarkOpts::name("mask-tiles").category("attn"))
             << "not in a loop made by attn-tile-kv-loop: no tile is pruned";
     }

@@ -41,6 +41,12 @@ static void measure(Region &region, RegionWork &work) {
   }
 }
 
+RegionWork attn::measureRegion(Region &region) {
+  RegionWork work;
+  measure(region, work);
+  return work;
+}
+
 RegionWork attn::measureRegions(Operation *op) {
   RegionWork work;
   for (Region &region : op->getRegions())

@@ -23,6 +23,8 @@ struct RegionWork {
   int64_t weight = 0;
 };
 
+/// The work of a score or mask region.
+RegionWork measureRegion(mlir::Region &region);
 /// The work of both regions of `op`.
 RegionWork measureRegions(mlir::Operation *op);
 

@@ -77,6 +77,12 @@ static bool doBlocksStay(const Row &row, unsigned traits, const RegionWork &work
   return (traits & Masked) && !(traits & kNever) && work.weight <= row.mostStaying;
 }
 
+/// Tiles are listed where the list is the only way to know them. Parts of split keys are short, and
+/// each would need a list of its own.
+static bool doListsPay(const GPUProblem &problem) {
+  return problem.hidesFullTiles && problem.splits == 1;
+}
+
 BlockSizes attn::chooseForCUDA(const Machine &machine, const GPUProblem &problem) {
   int64_t columns = std::max(problem.headDim, problem.valueDim);
   unsigned traits = getTraits(problem);
@@ -91,6 +97,7 @@ BlockSizes attn::chooseForCUDA(const Machine &machine, const GPUProblem &problem
   int64_t excess = std::clamp<int64_t>(problem.work.weight - row->mostWork, 0, 12);
   int64_t step = getKeyStep(machine, problem.headDim, problem.valueDim);
   int64_t narrowed = llvm::alignDown(row->blockN - 16 * llvm::divideCeil(excess, 6), step);
-  return {row->blockM, std::max(narrowed, step), kHopperStages, row->rule,
-          doBlocksStay(*row, traits, problem.work)};
+  bool stays = doBlocksStay(*row, traits, problem.work);
+  return {row->blockM, std::max(narrowed, step),     kHopperStages, row->rule,
+          stays,       !stays && doListsPay(problem)};
 }

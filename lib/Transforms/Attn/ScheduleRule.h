@@ -19,6 +19,8 @@ struct BlockSizes {
   llvm::StringRef rule;
   /// Whether blocks take one tile of rows after the other, on a GPU.
   bool stay = false;
+  /// Whether the tiles that the mask keeps are listed before, on a GPU.
+  bool lists = false;
 };
 
 /// What the rule for a GPU asks of an attention.
@@ -27,6 +29,8 @@ struct GPUProblem {
   bool isMasked = false, scoreReadsTensors = false;
   RegionWork work = {};
   int64_t splits = 1;
+  /// Whether only the mask's elements tell which tiles it keeps whole (hidesFullTiles).
+  bool hidesFullTiles = false;
 };
 
 /// Sizes for a CPU with registers of `lanes` f32, and products of bf16 pairs if `bf16Pairs`.

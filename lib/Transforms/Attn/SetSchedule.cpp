@@ -9,6 +9,7 @@
 #include "dialects/Tile/IR/TileDialect.h"
 #include "lib/Rooms/RoomPass.h"
 #include "lib/Transforms/Attn/GradSchedule.h"
+#include "lib/Transforms/Attn/MaskRegions.h"
 #include "lib/Transforms/Attn/Passes.h"
 #include "lib/Transforms/Attn/Schedule.h"
 #include "lib/Transforms/Attn/ScheduleRule.h"
@@ -54,9 +55,10 @@ struct SetSchedulePass
     if (!attention)
       return machine ? chooseGradForCUDA(op, *machine) : chooseForCPU(lanes, /*bf16Pairs=*/false);
     if (machine)
-      return chooseForCUDA(
-          *machine, {attention.getHeadDim(), attention.getValueDim(), !attention.getMask().empty(),
-                     readsTensors(attention.getScore()), measureRegions(attention), splits});
+      return chooseForCUDA(*machine, {attention.getHeadDim(), attention.getValueDim(),
+                                      !attention.getMask().empty(),
+                                      readsTensors(attention.getScore()), measureRegions(attention),
+                                      splits, hidesFullTiles(attention.getMask())});
     return chooseForCPU(lanes, bf16Dot && attention.getQuery().getType().getElementType().isBF16());
   }
 
@@ -87,16 +89,17 @@ struct SetSchedulePass
             consumers = machine ? std::max<int64_t>(1, owned / machine->productRows) : 1,
             numSplits = isa<AttentionOp>(op) ? splits.getValue() : 1;
     bool stays = machine && isa<AttentionOp>(op) && (stay == "auto" ? sizes.stay : stay == "true");
+    bool lists = machine && isa<AttentionOp>(op) && sizes.lists && !stays;
     auto schedule = ScheduleAttr::getChecked([&] { return op->emitOpError(); }, &getContext(), m, n,
-                                             numSplits, numStages, consumers, stays);
+                                             numSplits, numStages, consumers, stays, lists);
     if (!schedule)
       return failure();
     std::string text = llvm::formatv("rule {0} chose block_m {1}, block_n {2}, splits {3}",
                                      blockM || blockN || stages ? StringRef("options") : sizes.rule,
                                      m, n, numSplits);
     if (machine)
-      text += llvm::formatv(", stages {0}, consumers {1}{2}", numStages, consumers,
-                            stays ? ", blocks stay" : "");
+      text += llvm::formatv(", stages {0}, consumers {1}{2}{3}", numStages, consumers,
+                            stays ? ", blocks stay" : "", lists ? ", tiles are listed" : "");
     remark::passed(op->getLoc(), remark::RemarkOpts::name("schedule").category("attn")) << text;
     return schedule;
   }

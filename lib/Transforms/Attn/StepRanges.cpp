@@ -15,8 +15,7 @@
 using namespace mlir;
 using namespace attn;
 
-/// A step on what lies between the first and the last that matter in the tile at n0, with the mask.
-static ValueRange emitPartialStep(OpBuilder &builder, StepLoop over, Value n0, ValueRange state) {
+ValueRange attn::emitPartialStep(OpBuilder &builder, StepLoop over, Value n0, ValueRange state) {
   Location loc = over.loop.getLoc();
   OpFoldResult size = emitTileSize(builder, loc, over.tileSize, n0, over.length);
   Value first = n0;

@@ -13,6 +13,10 @@
 
 namespace attn {
 
+/// A step on what lies between the first and the last that matter in the tile at n0, with the mask.
+mlir::ValueRange emitPartialStep(mlir::OpBuilder &builder, StepLoop over, mlir::Value n0,
+                                 mlir::ValueRange state);
+
 /// Emits the loops of a block over the tiles of `ranges` and lets them replace the results of
 /// `over`. With `certain`, `if begin < end` stands around them, and the first step inside is
 /// certain to run.

@@ -48,14 +48,30 @@ func.func @every_third(%q: !t, %k: !t, %v: !t) -> !t {
 }
 
 // Of the tiles in one loop, those that are not full.
-// CHECK-LABEL: func.func @documents
+// CHECK-LABEL: func.func @documents(
 func.func @documents(%q: !t, %k: !t, %v: !t, %ids_q: tensor<?x?xi32>, %ids_k: tensor<?x?xi32>) -> !t {
   // CHECK: scf.for
   // CHECK: %[[FULL:.*]] = arith.andi %{{.*}}, %{{.*}} : i1
   // CHECK: %[[PARTIAL:.*]] = arith.xori %[[FULL]], %true
   // CHECK: tile.clear_unread %{{.*}} by %{{.*}} if %[[PARTIAL]]
+  %sorted_q = attn.assume nondecreasing %ids_q : tensor<?x?xi32>
+  %sorted_k = attn.assume nondecreasing %ids_k : tensor<?x?xi32>
   %o = attn.attention %q, %k, %v variants [#attn.document, #attn.causal<bottom_right>]
-    captures(%ids_q, %ids_k : tensor<?x?xi32>, tensor<?x?xi32>) : !t, !t, !t -> !t
+    captures(%sorted_q, %sorted_k : tensor<?x?xi32>, tensor<?x?xi32>) : !t, !t, !t -> !t
+  return %o : !t
+}
+
+// Of listed tiles, those that the mask cuts: the last loop may have one of them before its first step.
+// CHECK-LABEL: func.func @listed(
+// CHECK: scf.if
+// CHECK: tile.clear_unread %{{.*}} by %{{.*}} :
+// CHECK: scf.for
+// CHECK: tile.clear_unread %{{.*}} by %{{.*}} :
+// CHECK: scf.for
+// CHECK-NOT: tile.clear_unread
+// CHECK: return
+func.func @listed(%q: !t, %k: !t, %v: !t, %ids: tensor<?x?xi32>) -> !t {
+  %o = attn.attention %q, %k, %v variants [#attn.document] captures(%ids, %ids : tensor<?x?xi32>, tensor<?x?xi32>) : !t, !t, !t -> !t
   return %o : !t
 }
 

@@ -6,7 +6,7 @@ func.func @flat(%q: tensor<?x?xf16>) -> tensor<?x?xf16> {
   %m = tensor.dim %q, %c0 : tensor<?x?xf16>
   %d = tensor.dim %q, %c1 : tensor<?x?xf16>
   %init = tensor.empty(%m, %d) : tensor<?x?xf16>
-  // expected-error@below {{expected a grid over (B, H, M tiles), or over these and a constant number of parts before them, from 0 in steps of 1 and of the rows of a tile, mapped to blocks}}
+  // expected-error@below {{expected a grid over (B, H, M tiles), or over these and parts or tiles of the keys before them, from 0 in steps of 1 and of the rows and keys of a tile, mapped to blocks}}
   %o = scf.forall (%i, %j) = (0, 0) to (%m, %d) step (1, 1) shared_outs(%out = %init) -> tensor<?x?xf16> {
     %x = tensor.extract_slice %q[%i, %j] [1, 1] [1, 1] : tensor<?x?xf16> to tensor<1x1xf16>
     scf.forall.in_parallel {
@@ -18,7 +18,7 @@ func.func @flat(%q: tensor<?x?xf16>) -> tensor<?x?xf16> {
 
 // -----
 
-// How many parts there are decides the kernel.
+// Who launches the kernel finds out from the arguments' sizes how many blocks there are.
 func.func @parts(%p: tensor<?x?x?x?x64xf16>, %s: index, %t: tensor<?x?x?x?x64xf16>) -> tensor<?x?x?x?x64xf16> {
   %c1 = arith.constant 1 : index
   %c2 = arith.constant 2 : index
@@ -26,7 +26,7 @@ func.func @parts(%p: tensor<?x?x?x?x64xf16>, %s: index, %t: tensor<?x?x?x?x64xf1
   %b = tensor.dim %p, %c1 : tensor<?x?x?x?x64xf16>
   %h = tensor.dim %p, %c2 : tensor<?x?x?x?x64xf16>
   %m = tensor.dim %p, %c3 : tensor<?x?x?x?x64xf16>
-  // expected-error@below {{a constant number of parts before them}}
+  // expected-error@below {{expected bounds that are sizes of arguments}}
   %o = scf.forall (%g, %i, %j, %k) = (0, 0, 0, 0) to (%s, %b, %h, %m) step (1, 1, 1, 1) shared_outs(%out = %t) -> tensor<?x?x?x?x64xf16> {
     %x = tensor.extract_slice %p[%g, %i, %j, %k, 0] [1, 1, 1, 1, 64] [1, 1, 1, 1, 1] : tensor<?x?x?x?x64xf16> to tensor<1x64xf16>
     scf.forall.in_parallel {
@@ -73,7 +73,7 @@ func.func @step(%q: tensor<?x?x?x64xf16>, %step: index) -> tensor<?x?x?x64xf16> 
   %h = tensor.dim %q, %c1 : tensor<?x?x?x64xf16>
   %m = tensor.dim %q, %c2 : tensor<?x?x?x64xf16>
   %init = tensor.empty(%b, %h, %m) : tensor<?x?x?x64xf16>
-  // expected-error@below {{in steps of 1 and of the rows of a tile}}
+  // expected-error@below {{in steps of 1 and of the rows and keys of a tile}}
   %o = scf.forall (%i, %j, %k) = (0, 0, 0) to (%b, %h, %m) step (1, 1, %step) shared_outs(%out = %init) -> tensor<?x?x?x64xf16> {
     %p = tensor.extract_slice %q[%i, %j, %k, 0] [1, 1, 64, 64] [1, 1, 1, 1] : tensor<?x?x?x64xf16> to tensor<64x64xf16>
     scf.forall.in_parallel {

@@ -128,3 +128,34 @@ func.func @indices(%ids: memref<?xindex>, %o: memref<64x?xindex>, %n: index) att
   tile.store %sum to %o[%zero, %n] : tensor<64x8xindex, #acc>, memref<64x?xindex>
   return
 }
+
+// One thread stores a number that all have.
+// CHECK-LABEL: llvm.func @number
+func.func @number(%o: memref<?xi32>, %n: index, %x: i32) attributes {
+    tile.kernel = #tile.kernel<warpgroups = 1, grid = []>} {
+  // CHECK: %[[FIRST:.*]] = llvm.icmp "eq" %{{.*}}, %{{.*}} : i32
+  // CHECK: llvm.cond_br %[[FIRST]]
+  // CHECK: llvm.store %{{.*}}, %{{.*}} : i32, !llvm.ptr<1>
+  memref.store %x, %o[%n] : memref<?xi32>
+  return
+}
+
+// Elements of a thread first, then those of the block.
+// CHECK-LABEL: llvm.func @votes
+func.func @votes(%o: memref<?xi32>, %m: index) attributes {
+    tile.kernel = #tile.kernel<warpgroups = 1, grid = []>} {
+  %zero = arith.constant 0 : index
+  %rows = tile.coord 0 from %m : tensor<64x8xindex, #acc>
+  %columns = tile.coord 1 from %zero : tensor<64x8xindex, #acc>
+  %keep = arith.cmpi sle, %columns, %rows : tensor<64x8xindex, #acc>
+  // CHECK-COUNT-3: llvm.or %{{.*}}, %{{.*}} : i1
+  // CHECK: nvvm.barrier #nvvm.reduction<or> %{{.*}} -> i32
+  %some = tile.vote any %keep : tensor<64x8xi1, #acc>
+  // CHECK-COUNT-3: llvm.and %{{.*}}, %{{.*}} : i1
+  // CHECK: nvvm.barrier #nvvm.reduction<and> %{{.*}} -> i32
+  %all = tile.vote all %keep : tensor<64x8xi1, #acc>
+  %both = arith.andi %some, %all : i1
+  %number = arith.extui %both : i1 to i32
+  memref.store %number, %o[%zero] : memref<?xi32>
+  return
+}

@@ -42,3 +42,13 @@ func.func private @schedule_c1_stages() attributes {a = #attn.schedule<block_m =
 
 // expected-error@+1 {{from 1 to 2^30, got 64, 64, 1, 1 and 0}}
 func.func private @schedule_c1_consumers() attributes {a = #attn.schedule<block_m = 64, block_n = 64, consumers = 0>}
+
+// -----
+
+// expected-error@+1 {{expected one part of the keys and blocks that go where tiles are listed, got 2}}
+func.func private @schedule_c3() attributes {a = #attn.schedule<block_m = 64, block_n = 64, splits = 2, lists = true>}
+
+// -----
+
+// expected-error@+1 {{where tiles are listed, got 1 and blocks that stay}}
+func.func private @schedule_c3_stay() attributes {a = #attn.schedule<block_m = 64, block_n = 64, stay = true, lists = true>}

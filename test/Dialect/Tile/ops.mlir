@@ -18,6 +18,10 @@ func.func @synchronous(%q: !global, %o: !global, %ids: memref<?x?xi32>, %b: inde
   %shift = tile.broadcast %max : tensor<128xf32> -> tensor<128x128xf32>
   // CHECK: tile.coord 1 from %{{.*}} : tensor<128x128xindex>
   %column = tile.coord 1 from %m : tensor<128x128xindex>
+  // CHECK: tile.vote all %{{.*}} : tensor<128x128xi1>
+  %zeros = tile.broadcast %zero : index -> tensor<128x128xindex>
+  %inside = arith.cmpi sge, %column, %zeros : tensor<128x128xindex>
+  %all = tile.vote all %inside : tensor<128x128xi1>
   // CHECK: tile.gather %{{.*}}[%{{.*}}, %{{.*}}] : memref<?x?xi32>, index, tensor<128x128xindex> -> tensor<128x128xi32>
   %id = tile.gather %ids[%b, %column] : memref<?x?xi32>, index, tensor<128x128xindex> -> tensor<128x128xi32>
   // CHECK: tile.store %{{.*}} to %{{.*}}[%{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}] : tensor<128x64xbf16>, memref<?x?x?x64xbf16>
