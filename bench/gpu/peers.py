@@ -12,7 +12,7 @@ import measure
 from variants import Tensor, Variant, reference_rows
 
 Call = Callable[[], Any]
-NAMES = ("cudnn", "fa2", "flex")
+NAMES = ("cudnn", "fa3", "fa2", "flex")
 
 
 def _make_sdpa(backend: SDPBackend, causal: bool, q: Tensor, k: Tensor, v: Tensor) -> Call:
@@ -22,6 +22,20 @@ def _make_sdpa(backend: SDPBackend, causal: bool, q: Tensor, k: Tensor, v: Tenso
         with sdpa_kernel(backend):
             return torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=causal, enable_gqa=grouped)
 
+    return call
+
+
+def _make_fa3(causal: bool, q: Tensor, k: Tensor, v: Tensor) -> Call:
+    """FlashAttention-3's own module, where it is installed. It prefers (B, S, H, D) in memory, and gets it."""
+    from flash_attn_interface import flash_attn_func
+
+    ours = [x.transpose(1, 2).contiguous().detach().requires_grad_(x.requires_grad) for x in (q, k, v)]
+
+    def call() -> Any:
+        output = flash_attn_func(*ours, causal=causal)
+        return (output[0] if isinstance(output, tuple) else output).transpose(1, 2)
+
+    call.tensors = ours  # type: ignore[attr-defined]  # What its backward differentiates.
     return call
 
 
@@ -49,6 +63,8 @@ def make_peers(names: Sequence[str], variant: Variant, q: Tensor, k: Tensor, v: 
         try:
             if name == "flex":
                 call = _make_flex(variant, q, k, v)
+            elif simple and name == "fa3":
+                call = _make_fa3(variant.name == "causal", q, k, v)
             elif simple:
                 backend = SDPBackend.CUDNN_ATTENTION if name == "cudnn" else SDPBackend.FLASH_ATTENTION
                 call = _make_sdpa(backend, variant.name == "causal", q, k, v)

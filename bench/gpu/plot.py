@@ -83,11 +83,11 @@ def plot(result: Dict[str, Any]) -> Any:
     sizes = sorted({d for d, _ in panels})
     named = variants(result)
     places = figure.add_gridspec(2 + bool(named), len(sizes))
-    top = 1.12 * max(max(*r["tflops"].values(), r["tflops"].get("cudnn", 0) * r.get("factor", 1)) for r in result["rows"])
+    top = 1.12 * max(max(r["tflops"].values()) for r in result["rows"])
     for d, mask in panels:
         rows = select(result, d, mask)
         peers = [r["tflops"].get("cudnn") for r in rows]
-        best = [peer * r["factor"] if peer and "factor" in r else None for r, peer in zip(rows, peers)]
+        best = [max(peer, r["tflops"]["fa3"]) if peer and "fa3" in r["tflops"] else None for r, peer in zip(rows, peers)]
         axes = figure.add_subplot(places[int(mask == "causal"), sizes.index(d)])
         lengths = [f"{r['S'] // 1024}k" if r["S"] % 1024 == 0 else str(r["S"]) for r in rows]
         charts.bars(axes, lengths, [r["tflops"]["attn"] for r in rows], peers, best, narrow=True)

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """attn beside PyTorch's attentions on the GPU, forward: alternating in one process on the same tensors.
 
-Full and causal attention stand beside cuDNN, FlashAttention-2 and FlexAttention, the variants beside
-FlexAttention. The factor between cuDNN and the better of FlashAttention-3 and cuDNN comes from peers.json,
-so that `best` is the ratio to the best of them all. Prints a table and writes a JSON file with every round.
+Full and causal attention stand beside cuDNN, FlashAttention-3 (where flash_attn_interface is installed),
+FlashAttention-2 and FlexAttention, the variants beside FlexAttention. `best` is the ratio to the better of
+cuDNN and FlashAttention-3, where both ran. Prints a table and writes a JSON file with every round.
 
     PYTHONPATH=python ATTN_LIBRARY=.../libattn.so bench/gpu/sdpa.py --configs 'd128-*' --out sdpa.json
 """
@@ -18,7 +18,7 @@ import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Callable, Dict, List, Optional, Sequence
+from typing import Any, Callable, Dict, List, Sequence
 
 import torch
 
@@ -52,16 +52,6 @@ def list_configs(patterns: str) -> List[Config]:
     return [c for c in configs if any(fnmatch.fnmatch(c.name, p) for p in patterns.split(","))]
 
 
-def read_factors() -> Dict[str, float]:
-    """By name of the config: the best of FlashAttention-3 and cuDNN over cuDNN."""
-    data = json.loads((Path(__file__).parent / "peers.json").read_text())
-    return {
-        Config(r["mask"], r["D"], r["S"]).name: max(r["fa3"], r["cudnn"]) / r["cudnn"]
-        for r in data["sdpa"]
-        if r["pass"] == "forward"
-    }
-
-
 def attn_arguments(variant: Variant) -> Dict[str, Any]:
     """What attn.attention is told."""
     if variant.name == "window1024":
@@ -93,16 +83,19 @@ def time_first(call: Callable[[], Any]) -> float:
 def time_calls(config: Config, calls: Dict[str, Callable[[], Any]], flops: float, o: argparse.Namespace) -> Dict[str, Any]:
     """Everybody's rounds, and what follows from them."""
     times = measure.interleave(calls, o.rounds, o.seconds)
+    ratios = {name: measure.ratio(times["attn"], times[name]) for name in calls if name != "attn"}
+    if "cudnn" in ratios and "fa3" in ratios:
+        ratios["best"] = min(ratios["cudnn"], ratios["fa3"])
     return {
         "config": config.name, "variant": config.variant, "B": TOKENS // config.length, "H": HIDDEN // config.d,
         "S": config.length, "D": config.d, "ms": times,
         "tflops": {name: measure.tflops(flops, t) for name, t in times.items()},
         "spread": {name: measure.spread(t) for name, t in times.items()},
-        "ratio": {name: measure.ratio(times["attn"], times[name]) for name in calls if name != "attn"},
+        "ratio": ratios,
     }
 
 
-def measure_config(config: Config, o: argparse.Namespace, factor: Optional[float]) -> Dict[str, Any]:
+def measure_config(config: Config, o: argparse.Namespace) -> Dict[str, Any]:
     batch, heads = TOKENS // config.length, HIDDEN // config.d
     torch.manual_seed(0)
     q, k, v = (
@@ -117,9 +110,6 @@ def measure_config(config: Config, o: argparse.Namespace, factor: Optional[float
     errors = {name: check(call()) for name, call in calls.items()}
     row = time_calls(config, calls, flops, o)
     row.update({"first_call_ms": first_ms, "errors": errors})
-    if factor and "cudnn" in calls:
-        row["factor"] = factor
-        row["ratio"]["best"] = row["ratio"]["cudnn"] / factor
     return row
 
 
@@ -140,7 +130,7 @@ def list_columns(row: Dict[str, Any], ratios: Sequence[str]) -> List[str]:
 
 def describe(row: Dict[str, Any]) -> str:
     """One line of the table."""
-    columns = list_columns(row, ("cudnn", "best", "fa2", "flex"))
+    columns = list_columns(row, ("best", "cudnn", "fa3", "fa2", "flex"))
     columns.append(f"{row['errors']['attn']:8.1e} {peer_error(row):8.1e} {row['first_call_ms']:6.0f}ms")
     return " ".join(columns)
 
@@ -168,12 +158,12 @@ def main() -> int:
     result: Dict[str, Any] = {**measure.describe_machine(), "rounds": o.rounds, "seconds": o.seconds, "rows": []}
     print(f"{result['device']}, PyTorch {result['torch']}, cuDNN {result['cudnn']}, bf16; TFLOP/s and ratios, "
           f"medians of {o.rounds} rounds of {o.seconds} s")
-    print(f"{'config':22} {'attn':>7} {'cuDNN':>7} {'FA2':>7} {'Flex':>7} {'/cuDNN':>6} {'/best':>6} {'/FA2':>6} "
-          f"{'/Flex':>6} {'error':>8} {'peer':>8} {'first':>8}")
-    factors, failed = read_factors(), []
+    rates, ratios = ("attn", *PEERS), ("best", *PEERS)
+    print(" ".join([f"{'config':22}", *[f"{name:>7}" for name in rates], *[f"/{name:>5}" for name in ratios], "   error     peer    first"]))
+    failed = []
     for config in configs:
         try:
-            row = measure_config(config, o, factors.get(config.name))
+            row = measure_config(config, o)
         except attn.Error as error:
             print(f"{config.name:22} {error}", flush=True)
             failed.append(config.name)

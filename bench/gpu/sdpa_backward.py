@@ -11,10 +11,8 @@ operations, whatever is computed again. Errors are those of the gradients of one
 from __future__ import annotations
 
 import argparse
-import json
 import math
 import sys
-from pathlib import Path
 from typing import Any, Callable, Dict, List
 
 import torch
@@ -22,7 +20,7 @@ import torch
 import measure
 from peers import NAMES as PEERS
 from peers import make_peers
-from sdpa import HIDDEN, TOKENS, Config, list_columns, list_configs, make_ours, make_parser, time_calls, time_first
+from sdpa import HIDDEN, TOKENS, Config, list_columns, list_configs, make_ours, make_parser, time_calls, time_first, write
 from variants import Tensor, Variant, count_flops, make_variant
 
 Call = Callable[[], Any]
@@ -54,6 +52,11 @@ def find_reference(variant: Variant, tensors: List[Tensor], d_output: Tensor, he
     return total
 
 
+def pick(name: str, gradient: Tensor, head: int) -> Tensor:
+    """One head of the first batch; FlashAttention-3's tensors are (B, S, H, D)."""
+    return gradient[0, :, head] if name == "fa3" else gradient[0, head]
+
+
 def measure_config(config: Config, o: argparse.Namespace) -> Dict[str, Any]:
     batch, heads = TOKENS // config.length, HIDDEN // config.d
     torch.manual_seed(0)
@@ -65,11 +68,13 @@ def measure_config(config: Config, o: argparse.Namespace) -> Dict[str, Any]:
     ours = make_backward(make_ours(variant, *tensors), tensors, d_output)
     first_ms = time_first(ours)
     peers = make_peers([p for p in o.peers.split(",") if p], variant, *tensors)
-    calls = {"attn": ours, **{name: make_backward(call, tensors, d_output) for name, call in peers.items()}}
+    calls = {"attn": ours}
+    for name, call in peers.items():
+        calls[name] = make_backward(call, getattr(call, "tensors", tensors), d_output)
     head = min(1, heads - 1)
     reference = find_reference(variant, tensors, d_output, head)
     errors = {
-        name: [((x[0, head].double() - r).norm() / r.norm()).item() for x, r in zip(call(), reference)]
+        name: [((pick(name, x, head).double() - r).norm() / r.norm()).item() for x, r in zip(call(), reference)]
         for name, call in calls.items()
     }
     del reference
@@ -78,7 +83,7 @@ def measure_config(config: Config, o: argparse.Namespace) -> Dict[str, Any]:
 
 def describe(row: Dict[str, Any]) -> str:
     """One line of the table."""
-    columns = list_columns(row, PEERS)
+    columns = list_columns(row, ("best", *PEERS))
     ours = max(row["errors"]["attn"])
     theirs = min((max(e) for name, e in row["errors"].items() if name != "attn"), default=math.nan)
     columns.append(f"{ours:8.1e} {theirs:8.1e} {row['first_call_ms']:6.0f}ms")
@@ -87,11 +92,12 @@ def describe(row: Dict[str, Any]) -> str:
 
 def main() -> int:
     parser = make_parser(__doc__, seconds=0.3)
-    parser.add_argument("--out", type=Path, help="write the result here, as JSON")
+    parser.add_argument("--out", help="write the result here; rows of other configs that it holds stay")
     o = parser.parse_args()
-    heads = [f"{'':22}", *[f"{name:>7}" for name in ("attn", *PEERS)], *[f"{name:>6}" for name in PEERS]]
+    heads = [f"{'':22}", *[f"{name:>7}" for name in ("attn", *PEERS)], *[f"/{name:>5}" for name in ("best", *PEERS)]]
     print(" ".join(heads), "   error   theirs   first", flush=True)
-    rows, is_right = [], True
+    result: Dict[str, Any] = {**measure.describe_machine(), "rounds": o.rounds, "seconds": o.seconds, "rows": []}
+    is_right = True
     for config in list_configs(o.configs):
         try:
             row = measure_config(config, o)
@@ -99,12 +105,12 @@ def main() -> int:
             print(f"{config.name:22} failed: {str(error).splitlines()[0]}", flush=True)
             is_right = False
             continue
-        rows.append(row)
+        result["rows"].append(row)
         print(describe(row), flush=True)
         theirs = min((max(e) for name, e in row["errors"].items() if name != "attn"), default=1e-2)
         is_right &= max(row["errors"]["attn"]) <= 2 * theirs + 1e-3
         if o.out:
-            o.out.write_text(json.dumps({"machine": measure.describe_machine(), "configs": rows}, indent=1) + "\n")
+            write(o.out, result)
         torch.cuda.empty_cache()
     return int(not is_right)
 

@@ -111,7 +111,7 @@ static bool place(Description &made, const Guarded &memory, bool atEnd, bool wit
   int64_t bytes = std::max<int64_t>(1, tensor.dtype.bits / 8), low = 0, high = 0, packed = 1;
   bool isEmpty = false;
   for (int i = tensor.ndim - 1; i >= 0; --i) {
-    // A captured tensor may have more rows than the call reads: no refusal saves the memory it lacks.
+    // A captured tensor may have more rows than a call reads, which is no reason to refuse it.
     if (made.shape[i] > 4096 && tensor.ndim <= 2)
       return false;
     if (made.shape[i] <= 0 || made.shape[i] > 4096) {
