@@ -37,6 +37,9 @@ Job startJob(unsigned index, unsigned count, int argc, char **argv) {
   for (int i = 0; i < argc; ++i)
     if (!llvm::StringRef(argv[i]).starts_with("--jobs="))
       arguments.push_back(argv[i]);
+  // Tests are counted in what they print.
+  static char full[] = "--gtest_brief=0";
+  arguments.push_back(full);
   arguments.push_back(nullptr);
   execv("/proc/self/exe", arguments.data());
   _exit(127);
@@ -131,10 +134,12 @@ int runJobs(unsigned count, int argc, char **argv) {
     llvm::outs() << llvm::formatv("random: {0} kernels, {1} configurations, {2} mismatches\n",
                                   totals.counts[0], totals.counts[1], totals.counts[2]);
   llvm::outs() << head << "; " << numTests << " tests in " << count << " processes, "
-               << (numBad ? std::to_string(numBad) + " of them with failures" : "all passed")
+               << (numBad      ? std::to_string(numBad) + " of them with failures"
+                   : !numTests ? "expected a test that the filter matches"
+                               : "all passed")
                << '\n';
   llvm::outs().flush();
-  return numBad ? 1 : 0;
+  return numBad || !numTests ? 1 : 0;
 }
 
 } // namespace attn::test
