@@ -340,6 +340,7 @@ Error Compiler::compileScalar(Operation &op) {
 
 static bool isTileType(mlir::Type type) { return mlir::isa<RankedTensorType>(type); }
 
+/// In one piece: a table, a few lines for each op that computes on tiles.
 Error Compiler::compileTileOp(Operation &op) {
   bool makesTile = op.getNumResults() && isTileType(op.getResult(0).getType());
   mlir::Type type = makesTile ? op.getResult(0).getType() : op.getOperand(0).getType();
@@ -459,6 +460,7 @@ Error Compiler::compileProduct(Operation *op, mlir::Value lhs, mlir::Value rhs, 
   return Error::success();
 }
 
+/// In one piece: a table, a few lines for each op that takes part in what runs beside the program.
 Error Compiler::compileAsyncOp(Operation &op, bool &isKnown) {
   isKnown = true;
   if (auto product = mlir::dyn_cast<tile::MmaOp>(op))

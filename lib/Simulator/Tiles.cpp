@@ -89,6 +89,7 @@ void BlockRun::storeScalar(Fiber &fiber, const Instruction &instruction) {
   writeLane(memory, *offset, fiber.registers[instruction.in[0]].lane);
 }
 
+/// In one piece: a table of instructions.
 Error BlockRun::executeScalar(Fiber &fiber, const Instruction &instruction) {
   auto get = [&](unsigned operand) -> Value & { return fiber.registers[instruction.in[operand]]; };
   Lane lane{.i = 0};
@@ -245,7 +246,8 @@ void BlockRun::touchTile(Fiber &fiber, const Instruction &instruction, unsigned 
   }
 }
 
-/// Reads or writes the tile that covers the last dimensions of memory.
+/// Reads or writes the tile that covers the last dimensions of memory. In one piece: every branch
+/// needs the same offsets, strides and bounds.
 Error BlockRun::access(Fiber &fiber, const Instruction &instruction, Value &tile, bool isStore) {
   const Value &argument = fiber.registers[instruction.in[isStore ? 1 : 0]];
   if (argument.kind != Value::Kind::Memory)
@@ -428,6 +430,7 @@ void BlockRun::multiplyRegisters(const Instruction &instruction, const TileData 
   result.flops += 2.0 * double(instruction.m * instruction.n * instruction.k);
 }
 
+/// In one piece: a table of instructions.
 Error BlockRun::executeTile(Fiber &fiber, const Instruction &instruction) {
   work(fiber, instruction);
   auto get = [&](unsigned operand) -> Value & { return fiber.registers[instruction.in[operand]]; };
