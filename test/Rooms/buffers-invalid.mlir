@@ -46,3 +46,36 @@ func.func @thread(%x: i32) {
 func.func @kernel() attributes {tile.kernel = #tile.kernel<warpgroups = 1, grid = []>} {
   return
 }
+
+// -----
+
+func.func @instruction() {
+  // expected-error@+1 {{'nvvm.barrier0' op in room 4 'buffers': expected ops of func, memref, arith, math, linalg, affine, attn, scf, bufferization, ub, got one of nvvm}}
+  nvvm.barrier0
+  return
+}
+
+// -----
+
+func.func @block() {
+  // expected-error@+1 {{'gpu.block_id' op in room 4 'buffers': expected ops of func, memref, arith, math, linalg, affine, attn, scf, bufferization, ub, got one of gpu}}
+  %x = gpu.block_id x
+  return
+}
+
+// -----
+
+func.func @barrier() {
+  // expected-error@+1 {{'tile.sync' op in room 4 'buffers': expected ops of func, memref, arith, math, linalg, affine, attn, scf, bufferization, ub, got one of tile}}
+  tile.sync
+  return
+}
+
+// -----
+
+func.func @branch() {
+  // expected-error@+1 {{'cf.br' op in room 4 'buffers': expected ops of func, memref, arith, math, linalg, affine, attn, scf, bufferization, ub, got one of cf}}
+  cf.br ^end
+^end:
+  return
+}

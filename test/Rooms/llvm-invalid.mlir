@@ -30,3 +30,61 @@ llvm.func @cast(%x: i64) {
   %t = builtin.unrealized_conversion_cast %x : i64 to index
   llvm.return
 }
+
+// -----
+
+llvm.func @loop(%c: i1) {
+  // expected-error@+1 {{'scf.if' op in room 6 'llvm': expected ops of llvm, got one of scf}}
+  scf.if %c {
+  }
+  llvm.return
+}
+
+// -----
+
+llvm.func @branch(%c: i1) {
+  // expected-error@+1 {{'cf.cond_br' op in room 6 'llvm': expected ops of llvm, got one of cf}}
+  cf.cond_br %c, ^end, ^end
+^end:
+  llvm.return
+}
+
+// -----
+
+llvm.func @function_of_math(%x: f32) {
+  // expected-error@+1 {{'math.exp2' op in room 6 'llvm': expected ops of llvm, got one of math}}
+  %y = math.exp2 %x : f32
+  llvm.return
+}
+
+// -----
+
+llvm.func @vector(%x: f32) {
+  // expected-error@+1 {{'vector.broadcast' op in room 6 'llvm': expected ops of llvm, got one of vector}}
+  %y = vector.broadcast %x : f32 to vector<8xf32>
+  llvm.return
+}
+
+// -----
+
+llvm.func @buffer() {
+  // expected-error@+1 {{'memref.alloca' op in room 6 'llvm': expected ops of llvm, got one of memref}}
+  %y = memref.alloca() : memref<8xf32>
+  llvm.return
+}
+
+// -----
+
+llvm.func @tensor() {
+  // expected-error@+1 {{'tensor.empty' op in room 6 'llvm': expected ops of llvm, got one of tensor}}
+  %y = tensor.empty() : tensor<8xf32>
+  llvm.return
+}
+
+// -----
+
+llvm.func @bound(%x: index) {
+  // expected-error@+1 {{'affine.apply' op in room 6 'llvm': expected ops of llvm, got one of affine}}
+  %y = affine.apply affine_map<(d0) -> (d0 + 1)>(%x)
+  llvm.return
+}

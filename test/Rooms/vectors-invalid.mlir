@@ -47,3 +47,35 @@ func.func @tile(%x: memref<128x64xf16>, %i: index) {
 func.func @kernel() attributes {tile.kernel = #tile.kernel<warpgroups = 1, grid = []>} {
   return
 }
+
+// -----
+
+func.func @instruction() {
+  // expected-error@+1 {{'nvvm.barrier0' op in room 5 'vectors': expected ops of func, memref, arith, math, affine, scf, vector, x86vector, llvm, ub, builtin, got one of nvvm}}
+  nvvm.barrier0
+  return
+}
+
+// -----
+
+func.func @thread() {
+  // expected-error@+1 {{'gpu.thread_id' op in room 5 'vectors': expected ops of func, memref, arith, math, affine, scf, vector, x86vector, llvm, ub, builtin, got one of gpu}}
+  %x = gpu.thread_id x
+  return
+}
+
+// -----
+
+func.func @structured(%x: f32, %m: memref<8xf32>) {
+  // expected-error@+1 {{'linalg.fill' op in room 5 'vectors': expected ops of func, memref, arith, math, affine, scf, vector, x86vector, llvm, ub, builtin, got one of linalg}}
+  linalg.fill ins(%x : f32) outs(%m : memref<8xf32>)
+  return
+}
+
+// -----
+
+func.func @barrier() {
+  // expected-error@+1 {{'tile.sync' op in room 5 'vectors': expected ops of func, memref, arith, math, affine, scf, vector, x86vector, llvm, ub, builtin, got one of tile}}
+  tile.sync
+  return
+}
