@@ -185,15 +185,18 @@ TEST_F(CompileCUDATest, BatchesThatRegionsKnow) {
                           "    %x = tensor.extract %ids[%b, %n] : tensor<?x?xi32>\n"
                           "    %keep = arith.cmpi sgt, %x, %zero : i32\n",
                           message),
-            2u);
+            6u);
   EXPECT_EQ(message, "");
-  // A slice would have other numbers, or another batch's ids.
-  for (const char *mask : {"    %keep = arith.cmpi slt, %b, %n : index\n",
-                           "    %x = tensor.extract %ids[%b, %n] : tensor<?x?xi32>\n"
-                           "    %y = tensor.extract %ids[%c0, %n] : tensor<?x?xi32>\n"
-                           "    %keep = arith.cmpi sgt, %x, %y : i32\n"}) {
+  // Two parts of three kernels each: tiles, lists, attention. A slice would have other numbers, or
+  // another batch's ids.
+  for (auto [kernel, mask] :
+       {std::pair{"f", "    %keep = arith.cmpi slt, %b, %n : index\n"},
+        std::pair{"f_status", "    %x = tensor.extract %ids[%b, %n] : tensor<?x?xi32>\n"
+                              "    %y = tensor.extract %ids[%c0, %n] : tensor<?x?xi32>\n"
+                              "    %keep = arith.cmpi sgt, %x, %y : i32\n"}}) {
     EXPECT_EQ(countLaunches(*fake, options, mask, message), 0u);
-    EXPECT_EQ(message, "expected at most 65535 blocks along z in kernel 'f', got 70000");
+    EXPECT_EQ(message, "expected at most 65535 blocks along z in kernel '" + std::string(kernel) +
+                           "', got 70000");
   }
 }
 
