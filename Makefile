@@ -57,7 +57,7 @@ demo: configure ## Install, build, and run attention on this machine
 	@docs/demo $(BUILD)/bin
 
 test: build ## Run every test
-	@ctest --preset $(PRESET) --no-tests=error
+	@ctest --preset $(PRESET) --parallel $(JOBS) --no-tests=error
 
 test-asan: ## Run every test under AddressSanitizer and UBSan, leaks included
 	$(call install,$(SANITIZER_PACKAGES))
