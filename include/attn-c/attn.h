@@ -115,6 +115,10 @@ ATTN_EXPORT attn_code attn_options_create(attn_options **options);
  *    block-m, block-n   query rows of a block, keys of a step; 0 for the device's rule
  *    splits   parts that the keys of a block are split into; more than 1 costs a second kernel and
  *             memory for the parts during a call
+ *    fused    on or off: whether blocks of a GPU that own keys add to gradients of queries, in any
+ *             order, where there are such blocks; on costs memory for that gradient in f32
+ *    pack     on GPUs, slots for the query heads that share a key head: 2, 4, 8, 16, 32 or 64, for
+ *             calls with few rows, which then read keys and values once for a group; 0 for none
  *    entry    the function to compile; empty when there is only one
  *    cache    on or off: whether kernels for cuda are kept on disk; $ATTN_CACHE=0 is off too
  *    cache-dir  where; empty for $ATTN_CACHE_DIR, then $XDG_CACHE_HOME/attn or ~/.cache/attn */

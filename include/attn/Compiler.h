@@ -55,6 +55,15 @@ struct CompileOptions {
   /// leave processors without a block. More than 1 costs a second kernel, which joins the parts,
   /// and memory for them during a call: `splits` times the output, in f32.
   int64_t splits = 1;
+  /// CUDA: whether blocks that own keys also add to the gradient of the queries, where there are
+  /// such blocks. Five products in place of seven, but sums in any order: other bits each time.
+  /// Costs memory for that gradient in f32 during a call.
+  bool fused = false;
+  /// CUDA: slots for the query heads that share a key head, 2, 4, ... 64, so that calls with few
+  /// rows, at most 128 / pack, and at most so many heads in a group read keys and values once for a
+  /// group; 0: none. Such calls split the keys by themselves, into parts whose number depends on
+  /// the batch and the device, unless `splits` is more than 1.
+  int64_t pack = 0;
   /// The function to compile; empty when the source has just one public function.
   std::string entry;
   /// CUDA: whether kernels are kept on disk for the next process (CacheOptions). The environment's

@@ -106,6 +106,10 @@ attn_code attn_options_set(attn_options *options, const char *key, const char *v
     return setNumber(name, text, to.blockN);
   if (name == "splits")
     return setNumber(name, text, to.splits);
+  if (name == "fused")
+    return setSwitch(name, text, to.fused);
+  if (name == "pack")
+    return setNumber(name, text, to.pack);
   if (name == "cache")
     return setSwitch(name, text, to.cache);
   if (name == "cpu")
@@ -114,8 +118,8 @@ attn_code attn_options_set(attn_options *options, const char *key, const char *v
     return to.entry = value, ATTN_OK;
   if (name == "cache-dir")
     return to.cacheDirectory = value, ATTN_OK;
-  return fail("options: expected device, cpu, threads, block-m, block-n, splits, entry, cache or "
-              "cache-dir, got '" +
+  return fail("options: expected device, cpu, threads, block-m, block-n, splits, fused, pack, "
+              "entry, cache or cache-dir, got '" +
               name + "'");
 }
 

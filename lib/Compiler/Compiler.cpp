@@ -108,6 +108,9 @@ Status checkOptions(const CompileOptions &options) {
     if (value < least || value > (int64_t(1) << 20))
       return {StatusCode::InvalidArgument,
               formatv("{0}: expected a number from {1} to 2^20, got {2}", name, least, value), ""};
+  if (options.pack != 0 && (options.pack < 2 || options.pack > 64 || !isPowerOf2_64(options.pack)))
+    return {StatusCode::InvalidArgument,
+            formatv("pack: expected 0, 2, 4, 8, 16, 32 or 64, got {0}", options.pack), ""};
   return {};
 }
 

@@ -36,10 +36,12 @@ static void addRoom(OpPassManager &pm, Room room, const PipelineOptions &options
       pm.addPass(createGeneralizeExtentsPass());
     pm.addPass(createExpandVariantsPass());
     pm.addPass(createDeriveScorePass());
-    pm.addPass(createSplitGradPass());
-    pm.addPass(
-        createSetSchedulePass({options.target, options.lanes, options.bf16Dot, options.blockM,
-                               options.blockN, options.stages, options.splits, options.stay}));
+    pm.addPass(createSplitGradPass({isForGPU && options.fused ? "fused" : "two-pass"}));
+    if (isForGPU)
+      pm.addPass(createPackHeadsPass({options.pack}));
+    pm.addPass(createSetSchedulePass({options.target, options.lanes, options.bf16Dot,
+                                      options.blockM, options.blockN, options.stages,
+                                      options.splits, options.stay, options.slack}));
     return addCleanup(pm);
   case Room::Grid: // One grid of blocks.
     pm.addPass(createTileToGridPass());

@@ -38,10 +38,22 @@ struct PipelineOptions : mlir::PassPipelineOptions<PipelineOptions> {
       *this, "stages",
       llvm::cl::desc("tiles of keys, and of values, in flight on a GPU; 0: the target's rule"),
       llvm::cl::init(0)};
+  Option<bool> fused{*this, "fused",
+                     llvm::cl::desc("blocks of keys on a GPU add to gradients of queries, in any "
+                                    "order, where there are such blocks"),
+                     llvm::cl::init(false)};
+  Option<int64_t> pack{*this, "pack",
+                       llvm::cl::desc("slots for the query heads of a key head, on a GPU; 0: none"),
+                       llvm::cl::init(0)};
   Option<std::string> stay{
       *this, "stay",
       llvm::cl::desc("whether blocks stay on a GPU: true, false, or auto for the target's rule"),
       llvm::cl::init("auto")};
+  Option<int64_t> slack{
+      *this, "slack",
+      llvm::cl::desc("by which factor 2^slack a maximum may lag on a GPU, from 0 to 16; -1: every "
+                     "step scales; -2: the target's rule"),
+      llvm::cl::init(-2)};
 };
 
 /// What a user says about the schedule, from one struct of options to another that names it alike.
@@ -49,6 +61,7 @@ template <typename From, typename To> void copyScheduleOptions(const From &from,
   to.blockM = from.blockM;
   to.blockN = from.blockN;
   to.splits = from.splits;
+  to.fused = from.fused;
 }
 
 /// The rooms from `first` to `last`, both included, on the way to the target of `options`. The

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/Plan/JSON.h"
+#include "llvm/ADT/STLExtras.h"
 
 namespace json = llvm::json;
 
@@ -47,13 +48,20 @@ static json::Value toValue(const KernelParameter &parameter) {
   return object;
 }
 
+static json::Array toArray(llvm::ArrayRef<SizeFactor> factors);
+
 static json::Value toValue(const SizeFactor &factor) {
+  if (factor.argument == SizeFactor::kParts)
+    return json::Object{{"parts", factor.dim}, {"of", toArray(factor.of)}};
   if (factor.argument == SizeFactor::kMultiprocessors)
     return json::Object{{"multiprocessors", factor.dim}};
   if (factor.argument < 0)
     return json::Object{{"constant", factor.dim}};
-  return json::Object{
+  json::Object object{
       {"argument", factor.argument}, {"dim", factor.dim}, {"divisor", factor.divisor}};
+  if (factor.multiplier != 1)
+    object["multiplier"] = factor.multiplier;
+  return object;
 }
 
 static json::Array toArray(llvm::ArrayRef<SizeFactor> factors) {
@@ -73,10 +81,33 @@ static json::Value toValue(const ScratchTensor &scratch) {
 }
 
 static json::Value toValue(const ExtentRange &range) {
-  return json::Object{{"argument", range.argument},
+  json::Object object{{"argument", range.argument},
                       {"dim", range.dim},
                       {"least", range.least},
                       {"most", range.most}};
+  if (!(range.per == SizeFactor()))
+    object["per"] = toValue(range.per);
+  return object;
+}
+
+int64_t countParts(int64_t blocks, int64_t places, int64_t most) {
+  // Of many rounds whatever is left of the last is small.
+  constexpr int64_t kManyRounds = 64;
+  if (blocks <= 0 || blocks / kManyRounds >= places)
+    return 1;
+  int64_t best = 1, bestIdle = INT64_MAX;
+  for (int64_t parts = 1; parts <= most; ++parts) {
+    int64_t count = blocks * parts, rounds = (count + places - 1) / places;
+    // Idle places in 4096ths of all.
+    int64_t idle = (rounds * places - count) * 4096 / (rounds * places);
+    if (idle < bestIdle) {
+      best = parts;
+      bestIdle = idle;
+    }
+    if (idle <= 4096 / 16)
+      break;
+  }
+  return best;
 }
 
 json::Value toValue(const KernelPlan &plan) {
@@ -149,10 +180,24 @@ static bool fromValue(const json::Value &value, KernelParameter &parameter, json
   return true;
 }
 
+static bool fromJSON(const json::Value &value, SizeFactor &factor, json::Path path);
+
 static bool fromValue(const json::Value &value, SizeFactor &factor, json::Path path) {
   json::ObjectMapper mapper(value, path);
   if (!mapper)
     return false;
+  if (value.getAsObject()->get("parts")) {
+    factor.argument = SizeFactor::kParts;
+    if (!mapper.map("parts", factor.dim) || !mapper.map("of", factor.of))
+      return false;
+    if (factor.dim > 0 && factor.dim <= 1024 && !factor.of.empty() &&
+        llvm::all_of(factor.of, [](const SizeFactor &inner) {
+          return inner.argument >= SizeFactor::kConstant;
+        }))
+      return true;
+    path.report("expected 1 to 1024 parts, of sizes and constants");
+    return false;
+  }
   if (value.getAsObject()->get("constant"))
     return mapper.map("constant", factor.dim);
   if (value.getAsObject()->get("multiprocessors")) {
@@ -160,11 +205,12 @@ static bool fromValue(const json::Value &value, SizeFactor &factor, json::Path p
     return mapper.map("multiprocessors", factor.dim);
   }
   if (!mapper.map("argument", factor.argument) || !mapper.map("dim", factor.dim) ||
-      !mapper.map("divisor", factor.divisor))
+      !mapper.map("divisor", factor.divisor) ||
+      !mapper.mapOptional("multiplier", factor.multiplier))
     return false;
-  if (factor.argument >= 0 && factor.divisor > 0)
+  if (factor.argument >= 0 && factor.divisor > 0 && factor.multiplier > 0)
     return true;
-  path.report("expected an argument of at least 0 and a divisor of at least 1");
+  path.report("expected an argument of at least 0, a divisor and a multiplier of at least 1");
   return false;
 }
 
@@ -178,7 +224,8 @@ static bool fromValue(const json::Value &value, ScratchTensor &scratch, json::Pa
 static bool fromValue(const json::Value &value, ExtentRange &range, json::Path path) {
   json::ObjectMapper mapper(value, path);
   return mapper && mapper.map("argument", range.argument) && mapper.map("dim", range.dim) &&
-         mapper.map("least", range.least) && mapper.map("most", range.most);
+         mapper.map("least", range.least) && mapper.map("most", range.most) &&
+         mapper.mapOptional("per", range.per);
 }
 
 /// `values` has exactly three elements.

@@ -28,7 +28,7 @@ namespace attn {
 
 /// A TMA descriptor over one tensor argument (cuTensorMapEncodeTiled): 128 bytes, passed by value.
 /// Global address, sizes and strides come from the argument at each call; interleave is none,
-/// element strides are 1, what lies outside the tensor reads as zero, L2 promotion is 256 bytes.
+/// element strides are 1, what lies outside the tensor reads as zero, L2 promotion is 128 bytes.
 struct TensorMap {
   /// bf16, f16, f32, f8E4M3FN or f8E5M2: the argument's element type.
   std::string elementType;
@@ -73,13 +73,17 @@ struct KernelParameter {
 };
 
 /// What a call or the device decides of a grid or of scratch: ceil(size of the argument's dimension
-/// / divisor), a constant, or so much for each multiprocessor.
+/// * multiplier / divisor), a constant, so much for each multiprocessor, or parts that fill these.
 struct SizeFactor {
-  static constexpr int kConstant = -1, kMultiprocessors = -2;
+  static constexpr int kConstant = -1, kMultiprocessors = -2, kParts = -3;
   /// kConstant: the factor is `dim`. kMultiprocessors: it is `dim` times those of the device.
+  /// kParts: at most `dim`, and at most the first of `of`; the others are the blocks that parts
+  /// multiply (countParts). `divisor` is how many blocks the device runs at a time.
   int argument = kConstant;
   unsigned dim = 1;
   unsigned divisor = 1;
+  unsigned multiplier = 1;
+  std::vector<SizeFactor> of = {};
 
   bool operator==(const SizeFactor &) const = default;
 };
@@ -98,10 +102,16 @@ struct ScratchTensor {
   bool operator==(const ScratchTensor &) const = default;
 };
 
-/// A condition on a call: the size of the argument's dimension is from `least` to `most`.
+/// The fewest parts, up to `most`, with which `blocks` leave at most 1/16 of the places of their
+/// last round idle, or those that leave the fewest idle.
+int64_t countParts(int64_t blocks, int64_t places, int64_t most);
+
+/// A condition on a call: the size of the argument's dimension, divided by the factor `per` (up),
+/// is from `least` to `most`.
 struct ExtentRange {
   unsigned argument = 0, dim = 0;
   int64_t least = 0, most = 0;
+  SizeFactor per = {};
 
   bool operator==(const ExtentRange &) const = default;
 };

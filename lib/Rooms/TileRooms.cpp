@@ -127,12 +127,11 @@ Complaint attn::refuseInAsync(Operation *op) {
   return complaint.empty() ? demandOfTile(op) : complaint;
 }
 
-/// Who runs an op follows from the region around it, and where places are from their offsets.
+/// Who runs an op follows from the region around it, and where places are from their offsets. Ops
+/// that name a role stand in a function that lists it.
 static Complaint demandDecided(Operation *op) {
   if (op->hasAttr(TileDialect::kRolesAttrName))
     return "expected a program for each role, got one that lists them in tile.roles";
-  if (op->hasAttr(TileDialect::kRoleAttrName))
-    return "expected an op in the program of its role, got one with tile.role";
   auto place = dyn_cast<AllocSharedOp>(op);
   auto barriers = dyn_cast<BarrierInitOp>(op);
   if ((place && !place.getOffset()) || (barriers && !barriers.getOffset()))

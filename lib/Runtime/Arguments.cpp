@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------------------------===//
 
 #include "lib/Runtime/Arguments.h"
+#include <algorithm>
 
 namespace attn {
 
@@ -34,6 +35,34 @@ Status explainNoTensor(unsigned argument, unsigned dim, LaunchArguments argument
   return Status::aboutArgument(argument, "expected ",
                                " of at least " + std::to_string(dim + 1) + " dimensions, got " +
                                    std::to_string(tensor->rank));
+}
+
+Status explainNoTensor(const SizeFactor &factor, LaunchArguments arguments) {
+  for (const SizeFactor &inner : factor.of)
+    if (inner.argument >= 0 && !findTensor(inner.argument, inner.dim, arguments))
+      return explainNoTensor(inner, arguments);
+  return explainNoTensor(static_cast<unsigned>(factor.argument), factor.dim, arguments);
+}
+
+std::optional<int64_t> evaluateParts(const SizeFactor &factor, LaunchArguments arguments) {
+  int64_t blocks = 1, most = factor.dim;
+  for (size_t i = 0; i < factor.of.size(); ++i) {
+    std::optional<int64_t> value = evaluate(factor.of[i], arguments);
+    if (!value)
+      return std::nullopt;
+    if (i == 0)
+      most = std::min(most, *value);
+    else if (__builtin_mul_overflow(blocks, *value, &blocks))
+      return 1;
+  }
+  return countParts(blocks, factor.divisor, most);
+}
+
+unsigned countArguments(const SizeFactor &factor) {
+  unsigned count = static_cast<unsigned>(std::max(factor.argument, -1) + 1);
+  for (const SizeFactor &inner : factor.of)
+    count = std::max(count, countArguments(inner));
+  return count;
 }
 
 } // namespace attn

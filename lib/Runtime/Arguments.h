@@ -33,21 +33,30 @@ inline const TensorView *findTensor(unsigned argument, unsigned dim, LaunchArgum
 /// The InvalidArgument when there is no such tensor.
 Status explainNoTensor(unsigned argument, LaunchArguments arguments);
 Status explainNoTensor(unsigned argument, unsigned dim, LaunchArguments arguments);
+Status explainNoTensor(const SizeFactor &factor, LaunchArguments arguments);
+/// One more than the highest argument that a factor reads.
+unsigned countArguments(const SizeFactor &factor);
 
 /// Makes a constant of what the device decides.
 inline void bindDevice(SizeFactor &factor, const DeviceInfo &device) {
   if (factor.argument == SizeFactor::kMultiprocessors)
     factor = {SizeFactor::kConstant, factor.dim * static_cast<unsigned>(device.multiprocessors), 1};
+  if (factor.argument == SizeFactor::kParts)
+    factor.divisor = static_cast<unsigned>(device.multiprocessors);
 }
+
+std::optional<int64_t> evaluateParts(const SizeFactor &factor, LaunchArguments arguments);
 
 /// The value of a bound factor for these arguments; nothing without its tensor (explainNoTensor).
 inline std::optional<int64_t> evaluate(const SizeFactor &factor, LaunchArguments arguments) {
+  if (factor.argument == SizeFactor::kParts)
+    return evaluateParts(factor, arguments);
   if (factor.argument < 0)
     return factor.dim;
   const TensorView *tensor = findTensor(factor.argument, factor.dim, arguments);
   if (!tensor)
     return std::nullopt;
-  int64_t size = tensor->shape[factor.dim];
+  int64_t size = tensor->shape[factor.dim] * factor.multiplier;
   return size / factor.divisor + (size % factor.divisor != 0);
 }
 

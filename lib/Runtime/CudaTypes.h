@@ -88,7 +88,7 @@ enum JitOption : int {
 enum TensorMapType : int { MapUInt8 = 0, MapFloat16 = 6, MapFloat32 = 7, MapBFloat16 = 9 };
 enum TensorMapInterleave : int { InterleaveNone = 0 };
 enum TensorMapSwizzle : int { SwizzleNone = 0, Swizzle32 = 1, Swizzle64 = 2, Swizzle128 = 3 };
-enum TensorMapPromotion : int { Promotion256 = 3 };
+enum TensorMapPromotion : int { Promotion128 = 2 };
 enum TensorMapFill : int { FillZero = 0 };
 
 /// CUtensorMap, opaque.

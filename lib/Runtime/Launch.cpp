@@ -87,8 +87,7 @@ Result<LaunchRecipe> LaunchRecipe::create(const KernelPlan &plan) {
     for (const SizeFactor &factor : factors) {
       if (factor.divisor == 0)
         return fail("expected a grid divisor of at least 1, got 0");
-      if (factor.argument >= 0)
-        recipe.numArguments = std::max<size_t>(recipe.numArguments, size_t(factor.argument) + 1);
+      recipe.numArguments = std::max<size_t>(recipe.numArguments, countArguments(factor));
     }
   return recipe;
 }
@@ -113,7 +112,7 @@ Status LaunchRecipe::computeGrid(LaunchArguments arguments, std::array<unsigned,
     for (const SizeFactor &factor : grid[axis]) {
       std::optional<int64_t> value = evaluate(factor, arguments);
       if (!value)
-        return explainNoTensor(factor.argument, factor.dim, arguments);
+        return explainNoTensor(factor, arguments);
       overflows |= __builtin_mul_overflow(count, *value, &count);
       empty |= *value == 0;
     }

@@ -88,8 +88,12 @@ Result<const Way *> Kernel::State::choose(LaunchArguments arguments) const {
       const TensorView *tensor = findTensor(range.argument, range.dim, arguments);
       if (!tensor)
         return explainNoTensor(range.argument, range.dim, arguments);
-      int64_t size = tensor->shape[range.dim];
-      holds &= range.least <= size && size <= range.most;
+      std::optional<int64_t> per = evaluate(range.per, arguments);
+      if (!per)
+        return explainNoTensor(range.per, arguments);
+      // Nothing is divided by no heads: such a call has no elements, whichever way it takes.
+      int64_t size = tensor->shape[range.dim], quotient = *per > 0 ? (size + *per - 1) / *per : 0;
+      holds &= range.least <= quotient && quotient <= range.most;
     }
     if (holds)
       return &way;
@@ -158,7 +162,7 @@ static Result<size_t> countArguments(llvm::ArrayRef<Way> ways) {
     count =
         std::max(count, way.scratch.empty() ? way.numArguments : way.scratch.getFirstArgument());
     for (const ExtentRange &range : way.when)
-      count = std::max<size_t>(count, size_t(range.argument) + 1);
+      count = std::max<size_t>({count, size_t(range.argument) + 1, countArguments(range.per)});
   }
   for (const Way &way : ways)
     if (!way.scratch.empty() &&

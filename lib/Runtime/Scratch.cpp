@@ -36,7 +36,7 @@ Result<ScratchRecipe> ScratchRecipe::create(llvm::ArrayRef<KernelPlan> plans) {
         return fail("expected scratch of 1 to 8 dimensions, got " +
                     std::to_string(scratch.shape.size()));
       for (const SizeFactor &factor : scratch.shape)
-        if (factor.divisor == 0 || factor.argument >= int64_t(recipe.first))
+        if (factor.divisor == 0 || countArguments(factor) > recipe.first)
           return fail("expected sizes of scratch from arguments below " +
                       std::to_string(recipe.first) + " and divisors of at least 1, got argument " +
                       std::to_string(factor.argument) + " and divisor " +
@@ -74,7 +74,7 @@ Status ScratchLayout::compute(const ScratchRecipe &recipe, LaunchArguments argum
     for (const SizeFactor &factor : tensor.shape) {
       std::optional<int64_t> extent = evaluate(factor, arguments);
       if (!extent)
-        return explainNoTensor(factor.argument, factor.dim, arguments);
+        return explainNoTensor(factor, arguments);
       extents.push_back(*extent);
       overflows |= __builtin_mul_overflow(size, *extent, &size);
       isEmpty |= *extent == 0;

@@ -208,7 +208,7 @@ Status TensorMapEncoder::encodeKey(const Driver &driver, const Key &key,
   }
   cuda::Code code = driver.TensorMapEncodeTiled(
       &map, getMapType(type), rank, key.data, sizes, strides, box.data(), elementStrides,
-      cuda::InterleaveNone, swizzle, cuda::Promotion256, cuda::FillZero);
+      cuda::InterleaveNone, swizzle, cuda::Promotion128, cuda::FillZero);
   return driver.check(code, "encode the tensor map of argument " + std::to_string(argument));
 }
 

@@ -56,7 +56,7 @@ void BlockRun::moveBox(const Copy &copy, bool toShared, int64_t rowBegin, int64_
   int64_t base = 0;
   bool isInside = true;
   for (size_t dim = 0; dim < rank; ++dim) {
-    base += copy.offsets[dim] * memory.strides[dim];
+    base += dim + 2 == rank ? 0 : copy.offsets[dim] * memory.strides[dim];
     if (dim + 2 < rank)
       isInside &= copy.offsets[dim] >= 0 && copy.offsets[dim] < memory.shape[dim];
   }
@@ -67,8 +67,12 @@ void BlockRun::moveBox(const Copy &copy, bool toShared, int64_t rowBegin, int64_
   for (int64_t row = rowBegin; row < rowEnd; ++row) {
     float *line = data.data() + row * place.columns;
     int64_t at = firstRow + row;
-    bool exists = isInside && at >= 0 && at < memory.shape[rank - 2];
-    int64_t offset = base + row * memory.strides[rank - 2] + columnBegin * memory.strides[rank - 1];
+    std::optional<int64_t> toRow;
+    if (isInside && at >= 0)
+      toRow = memory.getRowOffset(rank - 2, rank > 2 ? copy.offsets[rank - 3] : 0, at,
+                                  /*anyHead=*/true);
+    bool exists = toRow.has_value();
+    int64_t offset = base + toRow.value_or(0) + columnBegin * memory.strides[rank - 1];
     if (toShared) {
       std::fill_n(line, place.columns, 0.0f);
       if (exists)

@@ -82,6 +82,10 @@ Launch::Way Launch::choose(ArrayRef<Argument> arguments) const {
       ++way.end;
     if (!when || all_of(when.getAsRange<tile::RangeAttr>(), [&](tile::RangeAttr range) {
           int64_t size = arguments[range.getArgument()].memory.shape[range.getDim()];
+          if (range.getPer()) {
+            int64_t per = evaluateFactor(range.getPer(), arguments, 0);
+            size = per > 0 ? divideCeil(size, per) : 0;
+          }
           return range.getLeast() <= size && size <= range.getMost();
         }))
       return way;

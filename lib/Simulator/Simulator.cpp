@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------------------------===//
 
 #include "lib/Simulator/Simulator.h"
+#include "lib/Plan/KernelPlan.h"
 #include "lib/Simulator/BlockRun.h"
 #include "lib/Simulator/Budgets.h"
 #include "llvm/ADT/STLExtras.h"
@@ -41,8 +42,15 @@ static constexpr int64_t kMaxGrid = std::numeric_limits<int32_t>::max();
 int64_t evaluateFactor(mlir::Attribute factor, ArrayRef<Argument> arguments,
                        int64_t multiprocessors) {
   if (auto extent = mlir::dyn_cast<tile::ExtentAttr>(factor))
-    return divideCeil(arguments[extent.getArgument()].memory.shape[extent.getDim()],
+    return divideCeil(arguments[extent.getArgument()].memory.shape[extent.getDim()] *
+                          extent.getMultiplier(),
                       extent.getDivisor());
+  if (auto parts = mlir::dyn_cast<tile::PartsAttr>(factor)) {
+    int64_t blocks = 1, most = evaluateFactor(parts.getKeys(), arguments, multiprocessors);
+    for (mlir::Attribute block : parts.getBlocks())
+      blocks *= evaluateFactor(block, arguments, multiprocessors);
+    return countParts(blocks, multiprocessors, std::min(most, parts.getMost()));
+  }
   if (auto blocks = mlir::dyn_cast<tile::MultiprocessorsAttr>(factor))
     return blocks.getBlocks() * multiprocessors;
   return mlir::cast<mlir::IntegerAttr>(factor).getInt();
@@ -80,6 +88,27 @@ Expected<std::array<int64_t, 3>> Simulator::getGrid(ArrayRef<Argument> arguments
   return grid;
 }
 
+/// The arguments as the kernel's accesses see them: packed ones as their views.
+static SmallVector<Argument> viewArguments(mlir::func::FuncOp kernel,
+                                           ArrayRef<Argument> arguments) {
+  SmallVector<Argument> views(arguments);
+  for (auto [index, view] : enumerate(views)) {
+    auto packed =
+        kernel.getArgAttrOfType<tile::PackedAttr>(index, tile::TileDialect::kPackedAttrName);
+    if (!packed)
+      continue;
+    Memory &memory = view.memory;
+    int64_t heads = memory.shape[1], keyHeads = arguments[packed.getKeys()].memory.shape[1],
+            group = keyHeads > 0 ? heads / keyHeads : 0;
+    memory.packed =
+        Memory::Packed{packed.getSlots(), group, memory.strides[1], heads, memory.shape};
+    memory.shape[1] = keyHeads;
+    memory.strides[1] *= group;
+    memory.shape[2] *= packed.getSlots();
+  }
+  return views;
+}
+
 Expected<BlockResult> Simulator::runBlock(ArrayRef<Argument> arguments, const Options &options,
                                           std::array<int64_t, 3> block) const {
   Expected<std::array<int64_t, 3>> grid = getGrid(arguments);
@@ -87,7 +116,8 @@ Expected<BlockResult> Simulator::runBlock(ArrayRef<Argument> arguments, const Op
     return grid.takeError();
   const int64_t extents[3] = {(*grid)[0], (*grid)[1], (*grid)[2]},
                 position[3] = {block[0], block[1], block[2]};
-  return BlockRun(*program, arguments, options, extents, position).run();
+  SmallVector<Argument> views = viewArguments(program->kernel, arguments);
+  return BlockRun(*program, views, options, extents, position).run();
 }
 
 //===----------------------------------------------------------------------------------------===//
@@ -192,7 +222,8 @@ Expected<std::vector<Finding>> Simulator::run(ArrayRef<Argument> arguments,
   Expected<std::array<int64_t, 3>> grid = getGrid(arguments);
   if (!grid)
     return grid.takeError();
-  return GridRun(*program, arguments, options, *grid).run();
+  SmallVector<Argument> views = viewArguments(program->kernel, arguments);
+  return GridRun(*program, views, options, *grid).run();
 }
 
 //===----------------------------------------------------------------------------------------===//

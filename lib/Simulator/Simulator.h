@@ -24,6 +24,30 @@ struct Memory {
   ElementKind kind = ElementKind::F32;
   char *data = nullptr;
   llvm::SmallVector<int64_t, 5> shape, strides;
+
+  /// Of a packed argument (tile.packed), whose shape is that of its view: row m * slots + j of key
+  /// head k is row m of head k * group + j. The stride of its rows is a head's row's.
+  struct Packed {
+    int64_t slots, group, headStride, heads;
+    /// Those of the argument itself.
+    llvm::SmallVector<int64_t, 5> sizes;
+  };
+  std::optional<Packed> packed = std::nullopt;
+
+  /// Elements from row 0 of a key head to its row `row`; nothing where there is no such row.
+  /// `anyHead` has those of the next group in the slots that this one leaves.
+  std::optional<int64_t> getRowOffset(size_t rowDim, int64_t keyHead, int64_t row,
+                                      bool anyHead = false) const {
+    if (row >= shape[rowDim])
+      return std::nullopt;
+    if (!packed)
+      return row * strides[rowDim];
+    int64_t slot = row % packed->slots,
+            most = anyHead ? packed->heads - keyHead * packed->group : packed->group;
+    if (slot >= most)
+      return std::nullopt;
+    return row / packed->slots * strides[rowDim] + slot * packed->headStride;
+  }
 };
 
 struct Argument {

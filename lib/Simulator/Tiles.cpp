@@ -134,7 +134,7 @@ Error BlockRun::executeScalar(Fiber &fiber, const Instruction &instruction) {
     int64_t dim = get(1).lane.i;
     if (get(0).kind != Value::Kind::Memory || dim < 0 || dim >= int64_t(memory.shape.size()))
       return makeOpError(instruction.op, "expected a dimension of an argument");
-    lane.i = memory.shape[dim];
+    lane.i = memory.packed ? memory.packed->sizes[dim] : memory.shape[dim];
     break;
   }
   case Code::LoadScalar: {
@@ -259,7 +259,7 @@ Error BlockRun::access(Fiber &fiber, const Instruction &instruction, Value &tile
   size_t rowDim = info.isVector ? rank - 1 : rank - 2;
   int64_t base = 0;
   for (size_t dim = 0; dim < rank; ++dim) {
-    base += offsets[dim] * memory.strides[dim];
+    base += dim == rowDim ? 0 : offsets[dim] * memory.strides[dim];
     // What no bound of the tile covers is not guarded.
     if (dim < rowDim && (offsets[dim] < 0 || offsets[dim] >= memory.shape[dim]) &&
         offsets[rowDim] < memory.shape[rowDim]) {
@@ -281,14 +281,16 @@ Error BlockRun::access(Fiber &fiber, const Instruction &instruction, Value &tile
                                                         0, info.columns);
   for (int64_t row = 0; row < info.getLocalRows(); ++row) {
     int64_t global = info.getRow(fiber.getRoleWarpgroup(), row), at = offsets[rowDim] + global;
-    // As the hardware's code: only the upper bound is checked.
-    if (at >= memory.shape[rowDim])
-      continue;
     if (at < 0) {
       report(makeOutside(instruction.op, offsets, memory));
       return Error::success();
     }
-    int64_t offset = base + global * memory.strides[rowDim];
+    // As the hardware's code: only the upper bound is checked.
+    std::optional<int64_t> toRow =
+        memory.getRowOffset(rowDim, rowDim > 0 ? offsets[rowDim - 1] : 0, at);
+    if (!toRow)
+      continue;
+    int64_t offset = base + *toRow;
     TileData &data = *tile.tile;
     if (data.lanes.empty()) {
       float *line = data.numbers.data() + row * info.columns;

@@ -110,7 +110,8 @@ public:
           return error;
     for (auto [first, last] :
          llvm::zip_equal(launches.front().getOutputs(), launches.back().getOutputs())) {
-      if (first->getFetched() != last->getFetched())
+      // Blocks add in any order.
+      if (!getOptions().fused && first->getFetched() != last->getFetched())
         return llvm::createStringError("expected equal results on two streams, got others");
       if (llvm::Error error = first->copyBack())
         return error;
@@ -142,6 +143,8 @@ public:
     CUDAOptions options;
     setSchedule(options, problem);
     options.stay = getOptions().stay;
+    options.fused = getOptions().fused;
+    options.slack = getOptions().slack;
     std::string source;
     if (!emitFolder.empty())
       llvm::raw_string_ostream(source) << *module;

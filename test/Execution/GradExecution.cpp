@@ -186,6 +186,15 @@ static double getBound(const Variant &variant, const Problem &p, const Extents &
   return bound + (p.type == "f16" ? 0x1p-11 : 0x1p-8);
 }
 
+/// What the terms of a captured tensor's or a sink's gradient are near: of slopes distances, whose
+/// root mean square over a square is a 2.4th of the longest.
+static double getTermScale(const Variant &variant, size_t i, const Extents &e) {
+  std::vector<Capture> trained = getTrained(variant);
+  size_t first = 3 + hasSink(variant);
+  bool isSlope = i >= first && trained[i - first].kind == Capture::Slopes;
+  return isSlope ? std::max(1.0, double(std::max(e.m, e.n)) / 2.4) : 1;
+}
+
 void GradExecution::check(const Variant &variant, const Problem &problem,
                           const std::vector<Extents> &extents) {
   std::string source = makeGradSource(variant, problem);
@@ -264,10 +273,10 @@ void GradExecution::run(const Variant &variant, const Problem &p, const Extents 
     names.push_back(std::string("d_") + (capture.name + 1));
   for (size_t i = 0; i < results.size(); ++i) {
     EXPECT_EQ(llvm::cantFail(compare(results[i], expected[i])).numUnwritten, 0) << names[i];
-    // Of sinks and captured tensors: sums over rows too, whose terms, each near 1, may cancel.
+    // Of sinks and captured tensors: sums over rows too, whose terms may cancel.
     bool isSum = i >= 3;
-    EXPECT_LE(getError(results[i], expected[i], isSum ? 1 : 0.1),
-              (isSum ? 6 : 1) * getBound(variant, p, e))
+    double least = isSum ? getTermScale(variant, i, e) : 0.1;
+    EXPECT_LE(getError(results[i], expected[i], least), (isSum ? 4 : 1) * getBound(variant, p, e))
         << names[i];
   }
   if (!spoilDroppedKeys(inputs, expected[2]))
@@ -278,11 +287,17 @@ void GradExecution::run(const Variant &variant, const Problem &p, const Extents 
     ADD_FAILURE() << llvm::toString(std::move(error));
     return;
   }
-  for (auto [i, result, spoilt] : llvm::enumerate(results, again))
+  for (auto [i, result, spoilt] : llvm::enumerate(results, again)) {
+    // Blocks of a GPU add gradients of queries in any order.
+    if (i == 0 && getOptions().fused) {
+      EXPECT_LE(getError(spoilt, expected[0], 0.1), getBound(variant, p, e)) << names[i];
+      continue;
+    }
     EXPECT_EQ(std::memcmp(result.data(), spoilt.data(), result.getByteCount()), 0)
         << names[i]
         << " depends on keys that no row keeps: " << llvm::cantFail(compare(spoilt, result)).numNaN
         << " NaN";
+  }
 }
 
 } // namespace attn::test

@@ -24,6 +24,8 @@ static constexpr const char *kUsage =
     "  --seed=S               what these are drawn with (1)\n"
     "  --small                of small tensors only, for compute-sanitizer\n"
     "  --stay=true|false|auto whether blocks of GPUs stay (auto: the target's rule)\n"
+    "  --fused                blocks of GPUs add to gradients of queries, where they can\n"
+    "  --slack=k              by which factor 2^k maxima may lag on GPUs (-2: the target's rule)\n"
     "  --jobs=N               processes that share the tests (1)\n"
     "  --emit=FOLDER          cuda: writes sources, PTX and plans there, and runs nothing\n"
     "and GoogleTest's own, such as --gtest_filter=*Random*\n";
@@ -55,6 +57,10 @@ int attn::test::runExecutionTests(int argc, char **argv) {
       options.isSmall = true;
     else if (name == "--stay")
       options.stay = value.str(), isBad = !llvm::is_contained({"true", "false", "auto"}, value);
+    else if (name == "--fused")
+      options.fused = true;
+    else if (name == "--slack")
+      isBad = value.getAsInteger(10, options.slack);
     else if (name == "--seed")
       isBad = value.getAsInteger(10, options.seed);
     else if (name == "--jobs")
@@ -72,7 +78,9 @@ int attn::test::runExecutionTests(int argc, char **argv) {
                    : device == "sim" ? makeSimulatorDevice()
                                      : makeCPUDevice();
   options.command = "--device=" + device.str() + (options.isSmall ? " --small" : "") +
-                    (options.stay == "auto" ? "" : " --stay=" + options.stay);
+                    (options.stay == "auto" ? "" : " --stay=" + options.stay) +
+                    (options.fused ? " --fused" : "") +
+                    (options.slack == -2 ? "" : " --slack=" + std::to_string(options.slack));
   if (!hasGradients)
     options.numGradients = unsigned(llvm::divideCeil(options.numRandom, 3));
   options.numKernels = kernels ? kernels : unsigned(llvm::divideCeil(options.numRandom, 4));

@@ -203,6 +203,27 @@ std::vector<Variant> getVariantsAndMasks() {
   return variants;
 }
 
+/// What is said about the schedule at the op.
+static std::string getAttributes(const Problem &p) {
+  if (!p.slots)
+    return "";
+  std::string pack = " {attn.pack = " + std::to_string(p.slots);
+  if (p.fills)
+    return pack + "}";
+  return pack +
+         ", attn.schedule = #attn.schedule<block_m = 64, block_n = 64, stages = 2, splits = " +
+         std::to_string(p.splits) + ">}";
+}
+
+/// With what is said about the schedule before the regions.
+static std::string makeText(const Variant &variant, const Problem &p) {
+  llvm::StringRef text = variant.text;
+  size_t regions = std::min(text.find("score(%"), text.find("mask(%"));
+  return (text.substr(0, regions) + getAttributes(p) + " " +
+          text.substr(std::min(regions, text.size())))
+      .str();
+}
+
 std::string makeSource(const Variant &variant, const Problem &p) {
   std::string query = llvm::formatv("tensor<?x?x?x{0}x{1}>", p.d, p.type);
   std::string value = llvm::formatv("tensor<?x?x?x{0}x{1}>", p.dv, p.type);
@@ -214,8 +235,8 @@ std::string makeSource(const Variant &variant, const Problem &p) {
   return llvm::formatv("func.func @attention({0}) -> ({1}) {{\n{2}"
                        "  %o{3} = attn.attention %q, %k, %v {4}\n"
                        "    : {5}, {5}, {6} -> {1}\n  return %o{7} : {1}\n}\n",
-                       arguments, results, variant.prologue, p.withLse ? ":2" : "", variant.text,
-                       query, value, p.withLse ? "#0, %o#1" : "");
+                       arguments, results, variant.prologue, p.withLse ? ":2" : "",
+                       makeText(variant, p), query, value, p.withLse ? "#0, %o#1" : "");
 }
 
 //===----------------------------------------------------------------------------------------===//

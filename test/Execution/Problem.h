@@ -70,6 +70,10 @@ struct Problem {
   int64_t d = 64, dv = 64;
   bool withLse = false;
   int64_t blockM = 0, blockN = 0, splits = 1;
+  /// Slots of packed heads (attn.pack), on GPUs where rows are few; 0: heads are not packed.
+  int64_t slots = 0;
+  /// Whether the device decides how many parts the keys of packed heads have.
+  bool fills = false;
   Memory memory = Memory::RowMajor;
   /// The GPU to run on while another one is current; -1: the current one.
   int gpu = -1;

@@ -205,6 +205,10 @@ Problem ProblemGenerator::drawProblem() {
   }
   if (chance(4))
     p.splits = between(2, 7);
+  if (chance(3)) {
+    p.slots = pick(std::vector<int64_t>{2, 4, 8, 16});
+    p.fills = chance(4);
+  }
   return p;
 }
 
@@ -215,6 +219,7 @@ Variant ProblemGenerator::drawGradVariant() {
 Problem ProblemGenerator::drawGradProblem() {
   Problem p = drawProblem();
   p.splits = 1;
+  p.slots = 0;
   bool isSmall = p.blockM;
   p.blockM = p.blockN = 0;
   if (isSmall)
@@ -236,6 +241,9 @@ Extents ProblemGenerator::drawExtents(bool isSmall) {
   e.batch = chance(50) ? 0 : between(1, 3);
   e.keyHeads = between(1, 3);
   e.heads = e.keyHeads * pick(std::vector<int64_t>{1, 1, 2, 3, 4, 8});
+  // As few as decoding has.
+  if (chance(4))
+    e.m = between(1, 16);
   if (isSmall) {
     e.m %= 151;
     e.n %= 151;

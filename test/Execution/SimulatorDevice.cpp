@@ -75,6 +75,8 @@ public:
     options.target = "cuda";
     setSchedule(options, problem);
     options.stay = getOptions().stay;
+    options.fused = getOptions().fused;
+    options.slack = getOptions().slack;
     mlir::PassManager pm(module.getContext());
     buildPipeline(pm, options, Room::Async);
     if (failed(pm.run(module)))

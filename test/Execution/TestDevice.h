@@ -125,6 +125,10 @@ struct TestOptions {
   bool isSmall = false;
   /// Whether blocks of GPUs stay: true, false, or auto for the target's rule.
   std::string stay = "auto";
+  /// Whether blocks of GPUs add to gradients of queries, where they can.
+  bool fused = false;
+  /// By which factor 2^slack maxima may lag on GPUs; -2: the target's rule.
+  int64_t slack = -2;
   /// How this run was asked for, without what chooses random configurations.
   std::string command;
 };

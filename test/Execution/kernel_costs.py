@@ -112,8 +112,7 @@ def describe(log: str, machine_code: str) -> str:
 def measure(o: argparse.Namespace, name: str, source: str) -> str:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, name)
-        run([str(o.bin / "attn-opt"), "-", "--attn-to-online=target=cuda", "--online-to-tile", "--tile-to-async",
-             "--async-to-thread", f"--emit-ptx=ptx={path}.ptx plan={path}.json", "-o", os.devnull], source)
+        run([str(o.bin / "attn-opt"), "-", *revisions.list_passes(path)], source)
         log = run([o.ptxas, "-arch=sm_90a", "-v", f"{path}.ptx", "-o", f"{path}.cubin"])
         return describe(log, run([o.nvdisasm, f"{path}.cubin"]))
 

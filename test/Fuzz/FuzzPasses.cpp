@@ -46,8 +46,11 @@ static cl::opt<double> limit("limit", cl::desc("processor seconds of one mutant 
                              cl::init(10), cl::cat(category));
 static cl::opt<std::string> out("out", cl::desc("where files of findings go"),
                                 cl::init("fuzz-findings"), cl::cat(category));
-static cl::opt<std::string> corpusDirectory("corpus", cl::desc("where programs come from"),
-                                            cl::init(ATTN_SOURCE_DIR "/test"), cl::cat(category));
+static cl::opt<std::string> source("source", cl::desc("the sources: passes and known faults"),
+                                   cl::init(ATTN_SOURCE_DIR), cl::cat(category));
+static cl::opt<std::string> corpusDirectory("corpus",
+                                            cl::desc("where programs come from (default: tests)"),
+                                            cl::cat(category));
 static cl::opt<std::string> only("only", cl::desc("the one pipeline to run, or roundtrip"),
                                  cl::cat(category));
 static cl::opt<bool> expectCrash("expect-crash",
@@ -73,8 +76,10 @@ int main(int argc, char **argv) {
   mlir::MLIRContext context(registry, mlir::MLIRContext::Threading::DISABLED);
   context.loadAllAvailableDialects();
   mlir::ScopedDiagnosticHandler silence(&context, [](mlir::Diagnostic &) {});
+  if (corpusDirectory.empty())
+    corpusDirectory = source + "/test";
   fuzz::Corpus corpus = fuzz::loadCorpus(corpusDirectory, context);
-  fuzz::Actions actions(ATTN_SOURCE_DIR);
+  fuzz::Actions actions(source);
   if (corpus.programs.empty()) {
     llvm::errs() << "expected programs in " << corpusDirectory << ", got none\n";
     return 1;
@@ -88,7 +93,7 @@ int main(int argc, char **argv) {
     own.seed += job;
     own.mutants = llvm::divideCeil(options.mutants, std::max(1u, unsigned(jobs)));
     fuzz::Isolation isolation(limit);
-    fuzz::Findings findings(context, isolation, out, ATTN_SOURCE_DIR "/test/Fuzz/known.txt");
+    fuzz::Findings findings(context, isolation, out, source + "/test/Fuzz/known.txt");
     return fuzz::Fuzzer(corpus, actions, isolation, findings, own).run();
   });
   std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;

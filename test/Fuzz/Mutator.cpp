@@ -8,6 +8,7 @@
 #include "test/Fuzz/Mutator.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 
 using namespace mlir;
@@ -78,11 +79,16 @@ Value getValue(Operation *op, Type type, Rng &rng) {
 }
 
 bool breaksUpstream(ModuleOp module) {
-  WalkResult walk = module.walk([](memref::DimOp op) {
+  WalkResult walk = module.walk([](Operation *op) {
     // A pattern of the gpu dialect (SimplifyDimOfAllocOp) looks up the extent of any constant
     // dimension that is below the rank.
-    std::optional<int64_t> dimension = op.getConstantIndex();
-    return dimension && *dimension < 0 ? WalkResult::interrupt() : WalkResult::advance();
+    auto dim = dyn_cast<memref::DimOp>(op);
+    std::optional<int64_t> dimension = dim ? dim.getConstantIndex() : std::nullopt;
+    // Without reductions, what is printed of attributes is read as the first of them.
+    bool isUnread = isa<scf::ReduceOp>(op) && op->getNumRegions() == 0 &&
+                    !op->getDiscardableAttrDictionary().empty();
+    return (dimension && *dimension < 0) || isUnread ? WalkResult::interrupt()
+                                                     : WalkResult::advance();
   });
   return walk.wasInterrupted();
 }

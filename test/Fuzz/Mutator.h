@@ -36,7 +36,8 @@ struct Subject {
 /// false if there was nothing to change.
 bool mutate(mlir::ModuleOp module, const Corpus &corpus, Rng &rng, ParseWatcher watch);
 
-/// Whether upstream breaks on the program, in a function that has no name to excuse it by.
+/// Whether upstream breaks on the program, in a function or a text that has no name to excuse it
+/// by.
 bool breaksUpstream(mlir::ModuleOp module);
 
 /// A value of the type that is visible before `op`, or a new one; null where none can be made.

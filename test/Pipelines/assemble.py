@@ -13,14 +13,15 @@ import subprocess
 import sys
 import tempfile
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "bench" / "gpu"))
+
+import revisions  # noqa: E402  (its folder is not a package)
+
 
 def assemble(source: str, splits: int, folder: pathlib.Path) -> str:
     """What ptxas says about the kernels of `source`."""
-    (folder / "a.mlir").write_text(source)
-    subprocess.run(
-        ["attn-opt", str(folder / "a.mlir"), f"--attn-to-online=target=cuda splits={splits}", "--online-to-tile", "--tile-to-async",
-         "--async-to-thread", f"--emit-ptx=ptx={folder}/a.ptx plan={folder}/a.json", "-o", str(folder / "a.out")],
-        check=True)
+    passes = revisions.list_passes(folder / "a", f"splits={splits}")
+    subprocess.run(["attn-opt", "-", *passes], input=source, text=True, check=True)
     done = subprocess.run(["ptxas", "-arch=sm_90a", "-v", f"{folder}/a.ptx", "-o", f"{folder}/a.cubin"],
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     return done.stdout if done.returncode == 0 else "error: " + done.stdout

@@ -43,15 +43,11 @@ static void check(const Job &job, const std::vector<Extents> &shapes) {
   SCOPED_TRACE(job.name());
   auto module = lower(job);
   ASSERT_TRUE(bool(module)) << toString(module.takeError());
-  // Attention by lists of tiles is three kernels, which ExecutionSimulated runs one after the
-  // other.
-  if (llvm::range_size((*module)->getOps<mlir::func::FuncOp>()) > 1)
-    return;
-  auto simulator = sim::Simulator::create(getKernel(**module));
-  ASSERT_TRUE(bool(simulator)) << toString(simulator.takeError());
+  auto launch = sim::Launch::create(**module);
+  ASSERT_TRUE(bool(launch)) << toString(launch.takeError());
   for (auto [index, extents] : llvm::enumerate(shapes)) {
     Call call(job, extents, 7 + index);
-    std::string findings = simulate(*simulator, call, 1000 * index, kSeeds, /*numbered=*/1);
+    std::string findings = simulate(*launch, call, 1000 * index, kSeeds, /*numbered=*/1);
     EXPECT_EQ(findings, "") << "M=" << extents.m << " N=" << extents.n;
   }
 }

@@ -30,7 +30,10 @@ static KernelPlan makePlan() {
   plan.isProgrammatic = true;
   plan.scratch = {{6, "f32", {{-1, 3, 1}, {0, 0, 1}, {-1, 64, 1}}, false},
                   {7, "i32", {{SizeFactor::kMultiprocessors, 2, 1}}, true}};
-  plan.when = {{0, 2, 1, 64}, {1, 2, 1000, int64_t(1) << 40}};
+  plan.when = {{0, 2, 1, 64}, {1, 2, 1000, int64_t(1) << 40}, {0, 1, 0, 8, {1, 1}}};
+  SizeFactor parts{SizeFactor::kParts, 64};
+  parts.of = {{1, 2, 256}, {0, 0}, {0, 2, 8, 3}};
+  plan.scratch.push_back({8, "f32", {parts, {0, 2, 1, 8}}, false});
   return plan;
 }
 
@@ -45,6 +48,32 @@ TEST(KernelPlan, RoundTripsThroughJSON) {
   ASSERT_TRUE(bool(read));
   EXPECT_EQ(read->kernels, plans);
   EXPECT_FALSE(read->rules);
+}
+
+TEST(KernelPlan, PartsOfSizesOnly) {
+  KernelPlan plan;
+  SizeFactor parts{SizeFactor::kParts, 64};
+  parts.of = {{1, 2, 256}, {SizeFactor::kMultiprocessors, 2}};
+  plan.grid[0] = {parts};
+  EXPECT_NE(readError(writePlan({{plan}, {}}))
+                .find("expected 1 to 1024 parts, of sizes and "
+                      "constants"),
+            std::string::npos);
+}
+
+TEST(KernelPlan, CountsParts) {
+  // As many as fill the device, for one block to eight.
+  EXPECT_EQ(countParts(1, 132, 1024), 124);
+  EXPECT_EQ(countParts(8, 132, 1024), 16);
+  // Bounded, or enough without parts.
+  EXPECT_EQ(countParts(8, 132, 7), 7);
+  EXPECT_EQ(countParts(128, 132, 64), 1);
+  EXPECT_EQ(countParts(512, 132, 64), 1);
+  // One and a half rounds are worse than three.
+  EXPECT_EQ(countParts(192, 132, 64), 2);
+  // None, or nothing to split.
+  EXPECT_EQ(countParts(0, 132, 64), 1);
+  EXPECT_EQ(countParts(8, 132, 0), 1);
 }
 
 TEST(KernelPlan, RoundTripsThroughAttributes) {
@@ -80,8 +109,8 @@ TEST(KernelPlan, RulesRoundTrip) {
 }
 
 TEST(KernelPlan, NamesWhatIsWrong) {
-  EXPECT_EQ(readError(R"({"version": 2, "kernels": []})"), "expected kernel plan version 3, got 2");
-  EXPECT_NE(readError(R"({"version": 3})").find("kernels"), std::string::npos);
+  EXPECT_EQ(readError(R"({"version": 2, "kernels": []})"), "expected kernel plan version 4, got 2");
+  EXPECT_NE(readError(R"({"version": 4})").find("kernels"), std::string::npos);
   EXPECT_NE(readError("[").size(), 0u);
   std::string text = writePlan({{makePlan()}, {}});
   size_t at = text.find("\"pointer\"");

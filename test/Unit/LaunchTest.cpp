@@ -230,6 +230,36 @@ TEST_F(LaunchTest, WaysByExtents) {
                 "expected argument 0 of at least 3 dimensions, got 2");
 }
 
+// A range of a quotient: query heads for each key head, rounded up.
+TEST_F(LaunchTest, WaysByGroups) {
+  std::vector<KernelPlan> plans = makeSplitPlans();
+  for (KernelPlan &plan : plans)
+    plan.when = {{0, 1, 0, 3, {1, 1}}};
+  plans.push_back(makePlan());
+  Result<Kernel> kernel = Kernel::load(makeImage(plans));
+  ASSERT_TRUE(kernel) << kernel.getStatus().str();
+  auto count = [&](int64_t heads) {
+    fake->launches.clear();
+    FakeTensor rows(0x100000, {2, heads, 64, 128});
+    Status status = kernel->launch({rows, key, output, 1.0}, nullptr);
+    EXPECT_TRUE(status.ok()) << status.str();
+    return fake->launches.size();
+  };
+  EXPECT_EQ(count(3 * key.shape[1]), 2u);
+  EXPECT_EQ(count(3 * key.shape[1] + 1), 1u);
+}
+
+// The device decides how many parts there are: of a grid of four blocks, 31 on 132 multiprocessors.
+TEST_F(LaunchTest, PartsFillTheDevice) {
+  KernelPlan plan = makePlan();
+  SizeFactor parts{SizeFactor::kParts, 64};
+  parts.of = {{SizeFactor::kConstant, 40}, {SizeFactor::kConstant, 4}};
+  plan.grid = {{{parts}, {}, {}}};
+  Kernel kernel = load(plan);
+  ASSERT_TRUE(kernel.launch({query, key, output, 1.0}, nullptr).ok());
+  EXPECT_EQ(fake->launches[0].config.gridX, 31u);
+}
+
 TEST_F(LaunchTest, LastWayIsForAllCalls) {
   KernelPlan plan = makePlan();
   plan.when = {{0, 2, 1, 64}};

@@ -92,8 +92,11 @@ def Attn_ScheduleAttr : Attn_Attr<"Schedule", "schedule"> {
   let summary = "the sizes a pass sequence follows; results never depend on it";
   let description = [{
     `block_m` query rows of a block, shared by `consumers`; `block_n` keys of a step; `splits` parts of the keys, each of a block
-    of its own; `stages` tiles of keys, and of values, that may be in flight. Blocks that `stay` take one tile of rows after the other.
+    of its own; `stages` tiles of keys, and of values, that may be in flight. With `fill`, the call and the device decide on the parts,
+    `splits` at most, so that blocks fill the multiprocessors. Blocks that `stay` take one tile of rows after the other.
     With `lists`, grids before it list the tiles of keys that the mask keeps (`attn.list_tiles`), and blocks visit no others.
+    With a `slack` of k >= 0 an accumulator is scaled only in rows whose maximum grew, and a maximum that grew by a factor of at most
+    2^k is not taken (k = 0: every one is). Otherwise every step scales it.
 
     ```mlir
     #attn.schedule<block_m = 128, block_n = 96, stages = 2, consumers = 2>
@@ -106,7 +109,9 @@ def Attn_ScheduleAttr : Attn_Attr<"Schedule", "schedule"> {
     DefaultValuedParameter<"int64_t", "1">:$stages,
     DefaultValuedParameter<"int64_t", "1">:$consumers,
     DefaultValuedParameter<"bool", "false">:$stay,
-    DefaultValuedParameter<"bool", "false">:$lists);
+    DefaultValuedParameter<"bool", "false">:$lists,
+    DefaultValuedParameter<"int64_t", "-1">:$slack,
+    DefaultValuedParameter<"bool", "false">:$fill);
   let assemblyFormat = "`<` struct(params) `>`";
   let genVerifyDecl = 1;
 }

@@ -39,6 +39,12 @@ mlir::LogicalResult attn::AttnDialect::verifyOperationAttribute(mlir::Operation 
   if (attribute.getName() == "attn.schedule" && !mlir::isa<ScheduleAttr>(attribute.getValue()))
     return op->emitOpError("expected 'attn.schedule' to be a #attn.schedule, got ")
            << attribute.getValue();
+  // pack_c1: 'attn.pack' is 2, 4, 8, 16, 32 or 64
+  auto slots = mlir::dyn_cast<mlir::IntegerAttr>(attribute.getValue());
+  if (attribute.getName() == "attn.pack" &&
+      !(slots && slots.getValue().isPowerOf2() && slots.getInt() >= 2 && slots.getInt() <= 64))
+    return op->emitOpError("expected 'attn.pack' to be 2, 4, 8, 16, 32 or 64, got ")
+           << attribute.getValue();
   // kept_keys_c1: 'attn.kept_keys' is "slice" or "prefix"
   auto kept = mlir::dyn_cast<mlir::StringAttr>(attribute.getValue());
   if (attribute.getName() == "attn.kept_keys" && !(kept && (kept == "slice" || kept == "prefix")))

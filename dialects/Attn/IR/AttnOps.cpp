@@ -236,7 +236,7 @@ struct FoldTensorCasts : RewritePattern {
     SmallVector<Value> operands =
         tensor::getUpdatedOperandsAfterCastOpFolding(cast<DestinationStyleOpInterface>(op), types);
     OperationState state(op->getLoc(), op->getName(), operands, types,
-                         op->getDiscardableAttrDictionary().getValue());
+                         op->getAttrDictionary().getValue());
     for (unsigned i = 0; i < op->getNumRegions(); ++i)
       state.addRegion();
     Operation *narrow = rewriter.create(state);

@@ -339,6 +339,73 @@ def Attn_MergeOp : Attn_DestinationOp<"merge", [
   let extraClassDeclaration = "::mlir::MutableOperandRange getDpsInitsMutable();";
 }
 
+//===----------------------------------------------------------------------===//
+// Room 1: heads as rows
+//===----------------------------------------------------------------------===//
+
+def Attn_PackHeadsOp : Attn_Op<"pack_heads", [Pure]> {
+  let summary = "the query heads that share a key head, as rows of one head";
+  let description = [{
+    With `g = H / Hkv` of `source` (B, H, M, D) and `key` (B, Hkv, N, D), `P` slots and `P >= g`, the result is (B, Hkv, M * P, D):
+
+    ```
+    result[b, k, m * P + j, :] = source[b, k * g + j, m, :]   for j < g; for other j any value
+    ```
+
+    A view: nothing moves. `attn.unpack_heads` is its inverse on what attention makes of the rows.
+
+    ```mlir
+    %rows = attn.pack_heads %query for %key by 8
+        : tensor<?x?x?x128xbf16>, tensor<?x?x?x128xbf16> -> tensor<?x?x?x128xbf16>
+    ```
+  }];
+  let arguments = (ins AnyRankedTensor:$source, AnyRankedTensor:$key, I64Attr:$slots);
+  let results = (outs AnyRankedTensor:$result);
+  let assemblyFormat = [{
+    $source `for` $key `by` $slots attr-dict `:` type($source) `,` type($key) `->` type($result)
+  }];
+  let hasVerifier = 1;
+}
+
+def Attn_UnpackHeadsOp : Attn_Op<"unpack_heads", [Pure]> {
+  let summary = "rows that are query heads, as heads again";
+  let description = [{
+    `result[b, k * g + j, m, ...] = source[b, k, m * P + j, ...]` for `j < g`: of an output (B, Hkv, M * P, Dv) or a log-sum-exp
+    (B, Hkv, M * P), with the H and M of `query`.
+
+    ```mlir
+    %o = attn.unpack_heads %rows like %query by 8
+        : tensor<?x?x?x128xbf16>, tensor<?x?x?x128xbf16> -> tensor<?x?x?x128xbf16>
+    ```
+  }];
+  let arguments = (ins AnyRankedTensor:$source, AnyRankedTensor:$query, I64Attr:$slots);
+  let results = (outs AnyRankedTensor:$result);
+  let assemblyFormat = [{
+    $source `like` $query `by` $slots attr-dict `:` type($source) `,` type($query) `->` type($result)
+  }];
+  let hasVerifier = 1;
+}
+
+//===----------------------------------------------------------------------===//
+// Room 3: parts of the keys
+//===----------------------------------------------------------------------===//
+
+def Attn_CountPartsOp : Attn_Op<"count_parts", [Pure]> {
+  let summary = "how many parts of the keys keep a device busy";
+  let description = [{
+    A number from 1 to `most`, and to `keys` where that is more than 0, the same in all of a call: the device decides, for a grid of
+    as many blocks as the product of `blocks`, which parts multiply. A device that does not say has 1.
+
+    ```mlir
+    %s = attn.count_parts of %b, %h, %tiles keys %n up_to 64
+    ```
+  }];
+  let arguments = (ins Variadic<Index>:$blocks, Index:$keys, I64Attr:$most);
+  let results = (outs Index:$result);
+  let assemblyFormat = "`of` $blocks `keys` $keys `up_to` $most attr-dict";
+  let hasVerifier = 1;
+}
+
 include "dialects/Attn/IR/AttnGradOps.td"
 include "dialects/Attn/IR/AttnGradStepOps.td"
 

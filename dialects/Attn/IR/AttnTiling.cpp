@@ -85,7 +85,7 @@ LogicalResult attn::getKeyHeads(OpBuilder &builder, ScoredOpInterface op, OpFold
       keyOffset = builder.getIndexAttr(0);
       return success();
     }
-    if (isEqualConstantIntOrValue(heads, keyHeads)) {
+    if (isEqualConstantIntOrValue(heads, keyHeads) || op.getQuery().getDefiningOp<PackHeadsOp>()) {
       keyOffset = offset;
       return success();
     }

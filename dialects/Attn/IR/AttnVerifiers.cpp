@@ -533,3 +533,77 @@ LogicalResult MergeOp::verify() {
   }
   return verifyDestinations(*this);
 }
+
+//===----------------------------------------------------------------------===//
+// Heads as rows
+//===----------------------------------------------------------------------===//
+
+/// slots_c1: slots are a power of two from 2 to 64
+static LogicalResult checkSlots(Operation *op, int64_t slots) {
+  if (slots >= 2 && slots <= 64 && llvm::isPowerOf2_64(slots))
+    return success();
+  return op->emitOpError("expected slots of 2, 4, 8, 16, 32 or 64, got ") << slots;
+}
+
+/// A dimension of M rows and its packed form.
+static LogicalResult checkPackedRows(Operation *op, int64_t rows, int64_t packed, int64_t slots) {
+  if (ShapedType::isDynamic(rows) || agree(rows * slots, packed))
+    return success();
+  return op->emitOpError("expected ")
+         << rows * slots << " rows of " << rows << " by " << slots << ", got " << extent(packed);
+}
+
+LogicalResult PackHeadsOp::verify() {
+  if (failed(checkSlots(*this, getSlots())))
+    return failure();
+  // pack_heads_c1: source and result are (B, H, M, D) and (B, Hkv, M * slots, D), key is of rank 4
+  auto source = cast<RankedTensorType>(getSource().getType()),
+       key = cast<RankedTensorType>(getKey().getType()), result = cast<RankedTensorType>(getType());
+  if (failed(checkRank(*this, "source", source, 4, "(B, H, M, D)")) ||
+      failed(checkRank(*this, "key", key, 4, "(B, Hkv, N, D)")) ||
+      failed(checkRank(*this, "result", result, 4, "(B, Hkv, M * slots, D)")) ||
+      failed(checkExtent(*this, "B", "source", source.getDimSize(0), "result",
+                         result.getDimSize(0))) ||
+      failed(checkExtent(*this, "Hkv", "key", key.getDimSize(1), "result", result.getDimSize(1))) ||
+      failed(checkExtent(*this, "D", "source", source.getDimSize(3), "result",
+                         result.getDimSize(3))) ||
+      failed(checkPackedRows(*this, source.getDimSize(2), result.getDimSize(2), getSlots())))
+    return failure();
+  if (source.getElementType() != result.getElementType())
+    return emitOpError("expected source and result of one element type, got ")
+           << source << " and " << result;
+  return success();
+}
+
+LogicalResult UnpackHeadsOp::verify() {
+  if (failed(checkSlots(*this, getSlots())))
+    return failure();
+  // unpack_heads_c1: source is (B, Hkv, M * slots[, Dv]), result (B, H, M[, Dv]), query of rank 4
+  auto source = cast<RankedTensorType>(getSource().getType()),
+       query = cast<RankedTensorType>(getQuery().getType()),
+       result = cast<RankedTensorType>(getType());
+  if (source.getRank() != 3 && source.getRank() != 4)
+    return emitOpError("expected source of rank 3 or 4, got ") << source;
+  if (failed(checkRank(*this, "query", query, 4, "(B, H, M, D)")) ||
+      failed(checkRank(*this, "result", result, source.getRank(), "of source")))
+    return failure();
+  constexpr StringLiteral names[] = {"B", "H", "M"};
+  for (auto [dim, name] : llvm::enumerate(names))
+    if (failed(checkExtent(*this, name, "query", query.getDimSize(dim), "result",
+                           result.getDimSize(dim))))
+      return failure();
+  if (failed(checkPackedRows(*this, result.getDimSize(2), source.getDimSize(2), getSlots())))
+    return failure();
+  if (source.getElementType() != result.getElementType() ||
+      source.getShape().drop_front(3) != result.getShape().drop_front(3))
+    return emitOpError("expected source and result of one element type and as many columns, got ")
+           << source << " and " << result;
+  return success();
+}
+
+LogicalResult CountPartsOp::verify() {
+  // count_parts_c1: there are up to 1 to 1024 parts
+  if (getMost() >= 1 && getMost() <= 1024)
+    return success();
+  return emitOpError("expected at most 1 to 1024 parts, got ") << getMost();
+}

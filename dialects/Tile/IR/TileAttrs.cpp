@@ -158,12 +158,37 @@ bool attn::tile::isConvertible(RankedTensorType from, RankedTensorType to) {
 //===----------------------------------------------------------------------===//
 
 LogicalResult ExtentAttr::verify(EmitError emitError, int64_t argument, int64_t dim,
-                                 int64_t divisor) {
-  // extent_c1: argument and dim are not negative, the divisor is positive
-  if (argument >= 0 && dim >= 0 && divisor >= 1)
+                                 int64_t divisor, int64_t multiplier) {
+  // extent_c1: argument and dim are not negative, the divisor is positive, the multiplier is 1 to
+  // 64
+  if (argument < 0 || dim < 0 || divisor < 1)
+    return emitError()
+           << "expected argument and dim of at least 0 and a divisor of at least 1, got "
+           << argument << ", " << dim << " and " << divisor;
+  if (multiplier < 1 || multiplier > 64)
+    return emitError() << "expected a multiplier from 1 to 64, got " << multiplier;
+  return success();
+}
+
+LogicalResult PartsAttr::verify(EmitError emitError, ArrayAttr blocks, Attribute keys,
+                                int64_t most) {
+  // parts_c1: blocks and keys are integers and extents, and there are up to 1 to 1024 parts
+  if (most < 1 || most > 1024)
+    return emitError() << "expected at most 1 to 1024 parts, got " << most;
+  if (!isa<IntegerAttr, ExtentAttr>(keys) ||
+      !llvm::all_of(blocks, llvm::IsaPred<IntegerAttr, ExtentAttr>))
+    return emitError() << "expected integers and #tile.extent as blocks and keys, got " << blocks
+                       << " and " << keys;
+  return success();
+}
+
+LogicalResult PackedAttr::verify(EmitError emitError, int64_t slots, int64_t keys) {
+  // packed_c1: slots are a power of two from 2 to 64, the argument is not negative
+  if (slots >= 2 && slots <= 64 && llvm::isPowerOf2_64(slots) && keys >= 0)
     return success();
-  return emitError() << "expected argument and dim of at least 0 and a divisor of at least 1, got "
-                     << argument << ", " << dim << " and " << divisor;
+  return emitError()
+         << "expected slots of 2, 4, 8, 16, 32 or 64 and an argument of at least 0, got " << slots
+         << " and " << keys;
 }
 
 LogicalResult TargetAttr::verify(EmitError emitError, StringRef name) {
@@ -181,7 +206,7 @@ LogicalResult MultiprocessorsAttr::verify(EmitError emitError, int64_t blocks) {
 }
 
 LogicalResult RangeAttr::verify(EmitError emitError, int64_t argument, int64_t dim, int64_t least,
-                                int64_t most) {
+                                int64_t most, ExtentAttr) {
   // range_c1: argument and dim are not negative, and the range holds a size
   if (argument >= 0 && dim >= 0 && least >= 0 && least <= most)
     return success();
@@ -213,15 +238,16 @@ LogicalResult KernelAttr::verify(EmitError emitError, int64_t warpgroups, ArrayA
   // kernel_c8: a ring of a kernel has 1 to 64 stages
   if (stages < 1 || stages > 64)
     return emitError() << "expected 1 to 64 stages, got " << stages;
-  // kernel_c4: the grid is at most three lists of integers, extents and multiprocessors
+  // kernel_c4: the grid is at most three lists of integers, extents, multiprocessors and parts
   if (grid.size() > 3)
     return emitError() << "expected at most 3 grid dimensions, got " << grid.size();
   for (Attribute dimension : grid) {
     auto factors = dyn_cast<ArrayAttr>(dimension);
     if (!factors ||
-        !llvm::all_of(factors, llvm::IsaPred<IntegerAttr, ExtentAttr, MultiprocessorsAttr>))
-      return emitError() << "expected a list of integers, #tile.extent and "
-                            "#tile.multiprocessors per grid dimension, got "
+        !llvm::all_of(factors,
+                      llvm::IsaPred<IntegerAttr, ExtentAttr, MultiprocessorsAttr, PartsAttr>))
+      return emitError() << "expected a list of integers, #tile.extent, #tile.multiprocessors and "
+                            "#tile.parts per grid dimension, got "
                          << dimension;
     // kernel_c7: integers of the grid are 1 to 2^31 - 1
     for (Attribute factor : factors)

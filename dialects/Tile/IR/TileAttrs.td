@@ -98,11 +98,12 @@ def Tile_TargetAttr : Tile_Attr<"Target", "target"> {
 }
 
 def Tile_ExtentAttr : Tile_Attr<"Extent", "extent"> {
-  let summary = "a factor of the grid: ceil(size of dimension `dim` of an argument / `divisor`)";
+  let summary = "a factor of the grid: ceil(size of dimension `dim` of an argument * `multiplier` / `divisor`)";
   let parameters = (ins
     "int64_t":$argument,
     "int64_t":$dim,
-    DefaultValuedParameter<"int64_t", "1">:$divisor);
+    DefaultValuedParameter<"int64_t", "1">:$divisor,
+    DefaultValuedParameter<"int64_t", "1">:$multiplier);
   let assemblyFormat = "`<` struct(params) `>`";
   let genVerifyDecl = 1;
 }
@@ -121,9 +122,47 @@ def Tile_MultiprocessorsAttr : Tile_Attr<"Multiprocessors", "multiprocessors"> {
   let genVerifyDecl = 1;
 }
 
+def Tile_PartsAttr : Tile_Attr<"Parts", "parts"> {
+  let summary = "a factor of the grid: how many parts keep the multiprocessors of the device busy";
+  let description = [{
+    Of a grid of `blocks` (a list of factors) that `parts` multiply: the fewest parts, at most `most` and at most `keys`, whose
+    last round of blocks leaves at most 1/16 of the multiprocessors idle, or else those that leave the fewest.
+
+    ```mlir
+    #tile.parts<blocks = [#tile.extent<argument = 0, dim = 0>, #tile.extent<argument = 1, dim = 1>],
+                keys = #tile.extent<argument = 1, dim = 2, divisor = 512>, most = 64>
+    ```
+  }];
+  let parameters = (ins
+    "::mlir::ArrayAttr":$blocks,
+    "::mlir::Attribute":$keys,
+    "int64_t":$most);
+  let assemblyFormat = "`<` struct(params) `>`";
+  let genVerifyDecl = 1;
+}
+
+def Tile_PackedAttr : Tile_Attr<"Packed", "packed"> {
+  let summary = "an argument whose boxes see the heads that share a key head as rows";
+  let description = [{
+    Stands as `tile.packed` on a memref argument (B, H, M, ...). With the heads `Hkv` of the argument `keys` (its dimension 1) and
+    `g = H / Hkv`, at most `slots`, positions of tile.load, tile.store and copies are those of a view (B, Hkv, M * slots, ...):
+    row `m * slots + j` of head `k` is row `m` of head `k * g + j`. Where `j >= g` is outside, except that boxes may read
+    other heads there. Sizes (memref.dim) are the argument's own.
+
+    ```mlir
+    func.func @decode(%q: memref<?x?x?x128xbf16> {tile.packed = #tile.packed<slots = 8, keys = 1>},
+                      %k: memref<?x?x?x128xbf16>)
+    ```
+  }];
+  let parameters = (ins "int64_t":$slots, "int64_t":$keys);
+  let assemblyFormat = "`<` struct(params) `>`";
+  let genVerifyDecl = 1;
+}
+
 def Tile_RangeAttr : Tile_Attr<"Range", "range"> {
   let summary = "a condition on a call: dimension `dim` of an argument has a size from `least` to `most`";
   let description = [{
+    With `per`, the size is divided by that of another argument, rounding up: heads per key head.
     Kernels in a row whose `tile.when` lists the same ranges are one way to run a function. A launch runs the first way whose ranges
     all hold; the last has no `tile.when`.
 
@@ -135,7 +174,8 @@ def Tile_RangeAttr : Tile_Attr<"Range", "range"> {
     "int64_t":$argument,
     "int64_t":$dim,
     "int64_t":$least,
-    "int64_t":$most);
+    "int64_t":$most,
+    OptionalParameter<"::attn::tile::ExtentAttr">:$per);
   let assemblyFormat = "`<` struct(params) `>`";
   let genVerifyDecl = 1;
 }
@@ -143,8 +183,8 @@ def Tile_RangeAttr : Tile_Attr<"Range", "range"> {
 def Tile_KernelAttr : Tile_Attr<"Kernel", "kernel"> {
   let summary = "makes a function a kernel: its block and its grid";
   let description = [{
-    `grid` holds up to three lists of factors (x, y, z), each an integer, a #tile.extent or a
-    #tile.multiprocessors; a grid dimension is the product of its list. `stages` is how many uses of
+    `grid` holds up to three lists of factors (x, y, z), each an integer, a #tile.extent, a
+    #tile.multiprocessors or a #tile.parts; a grid dimension is the product of its list. `stages` is how many uses of
     a place that loops refill may be in flight, for tile-make-rings. `cluster` holds the blocks of a
     cluster (x, y, z), which fill the grid. A `programmatic` kernel may start before the one before
     it ends, and waits for it before it touches memory of others. The blocks of a kernel that is to

@@ -97,6 +97,35 @@ static LogicalResult verifyExtent(FunctionOpInterface function, ExtentAttr exten
   return success();
 }
 
+/// The same of what a factor is made of.
+static LogicalResult verifyFactor(FunctionOpInterface function, Attribute factor) {
+  if (auto extent = dyn_cast<ExtentAttr>(factor))
+    return verifyExtent(function, extent);
+  auto parts = dyn_cast<PartsAttr>(factor);
+  if (!parts)
+    return success();
+  for (Attribute block : parts.getBlocks())
+    if (failed(verifyFactor(function, block)))
+      return failure();
+  return verifyFactor(function, parts.getKeys());
+}
+
+/// packed_c2: `tile.packed` is on a memref of rank 3 or more, `keys` is one of rank 2 or more
+static LogicalResult verifyPacked(FunctionOpInterface function, unsigned index,
+                                  Attribute attribute) {
+  auto packed = dyn_cast<PackedAttr>(attribute);
+  ArrayRef<Type> types = function.getArgumentTypes();
+  auto getRank = [&](uint64_t argument) -> int64_t {
+    auto type = argument < types.size() ? dyn_cast<MemRefType>(types[argument]) : MemRefType();
+    return type ? type.getRank() : 0;
+  };
+  if (packed && getRank(index) >= 3 && getRank(packed.getKeys()) >= 2)
+    return success();
+  return function.emitOpError("expected #tile.packed on a memref of rank 3 or more, with a memref "
+                              "of rank 2 or more as keys, got ")
+         << attribute << " on argument " << index;
+}
+
 /// when_c1: `tile.when` lists `#tile.range` of dimensions of a kernel's memref arguments
 static LogicalResult verifyWhen(Operation *op, Attribute attribute) {
   auto ranges = dyn_cast<ArrayAttr>(attribute);
@@ -108,6 +137,8 @@ static LogicalResult verifyWhen(Operation *op, Attribute attribute) {
     auto type = isRight ? dyn_cast<MemRefType>(function.getArgumentTypes()[range.getArgument()])
                         : MemRefType();
     isRight &= type && range.getDim() < type.getRank();
+    if (isRight && range.getPer() && failed(verifyExtent(function, range.getPer())))
+      return failure();
   }
   if (isRight)
     return success();
@@ -116,16 +147,19 @@ static LogicalResult verifyWhen(Operation *op, Attribute attribute) {
          << attribute;
 }
 
-/// roles_c1: `tile.roles` lists `#tile.role` of different names on a kernel
+/// roles_c1: `tile.roles` lists `#tile.role` of different names, each of a warpgroup or more, on a
+/// kernel
 static LogicalResult verifyRoles(Operation *op, Attribute attribute) {
   auto roles = dyn_cast<ArrayAttr>(attribute);
   llvm::SmallDenseSet<StringAttr> names;
   if (roles && op->hasAttr(TileDialect::kKernelAttrName) &&
       llvm::all_of(roles, [&](Attribute role) {
-        return isa<RoleAttr>(role) && names.insert(cast<RoleAttr>(role).getName()).second;
+        auto named = dyn_cast<RoleAttr>(role);
+        return named && named.getWarpgroups() > 0 && names.insert(named.getName()).second;
       }))
     return success();
-  return op->emitOpError("expected tile.roles with #tile.role of different names on a kernel, got ")
+  return op->emitOpError("expected tile.roles with #tile.role of different names, each of a "
+                         "warpgroup or more, on a kernel, got ")
          << attribute;
 }
 
@@ -137,20 +171,23 @@ static LogicalResult verifyRole(Operation *op, Attribute attribute) {
          << attribute;
 }
 
-/// delay_c1: `tile.delay` is a number of turns from 1, of an op in a kernel
+/// delay_c1: `tile.delay` is a number of turns from 1 to 32, of an op in a kernel
 static LogicalResult verifyDelay(Operation *op, Attribute attribute) {
+  // Each turn is a copy of what is late.
+  constexpr int64_t kMostTurns = 32;
   auto turns = dyn_cast<IntegerAttr>(attribute);
   auto function = op->getParentOfType<FunctionOpInterface>();
-  if (turns && turns.getType().isInteger(64) && turns.getInt() > 0 && function &&
-      function->hasAttr(TileDialect::kKernelAttrName))
+  if (turns && turns.getType().isInteger(64) && turns.getInt() > 0 &&
+      turns.getInt() <= kMostTurns && function && function->hasAttr(TileDialect::kKernelAttrName))
     return success();
-  return op->emitOpError("expected a positive i64 as tile.delay of an op in a kernel, got ")
-         << attribute;
+  return op->emitOpError("expected an i64 from 1 to ")
+         << kMostTurns << " as tile.delay of an op in a kernel, got " << attribute;
 }
 
 LogicalResult TileDialect::verifyOperationAttribute(Operation *op, NamedAttribute attribute) {
   // dialect_c1: the attributes are `tile.target`, `tile.kernel`, `tile.when`, `tile.roles`,
-  // `tile.role`, `tile.delay` and `tile.plan` on ops, `tile.scratch` and `tile.zeroed` on arguments
+  // `tile.role`, `tile.delay` and `tile.plan` on ops, `tile.scratch`, `tile.zeroed` and
+  // `tile.packed` on arguments
   if (attribute.getName() == kPlanAttrName && isa<DictionaryAttr>(attribute.getValue()))
     return success();
   if (attribute.getName() == kTargetAttrName)
@@ -180,8 +217,7 @@ LogicalResult TileDialect::verifyOperationAttribute(Operation *op, NamedAttribut
            << function.getBody().getBlocks().size();
   for (Attribute dimension : kernel.getGrid())
     for (Attribute factor : cast<ArrayAttr>(dimension))
-      if (auto extent = dyn_cast<ExtentAttr>(factor);
-          extent && failed(verifyExtent(function, extent)))
+      if (failed(verifyFactor(function, factor)))
         return failure();
   return success();
 }
@@ -196,21 +232,23 @@ LogicalResult TileDialect::verifyRegionArgAttribute(Operation *op, unsigned, uns
     return op->emitOpError("expected tile.zeroed beside tile.scratch, got it on argument ")
            << index << " without";
   }
+  if (attribute.getName() == kPackedAttrName && function)
+    return verifyPacked(function, index, attribute.getValue());
   if (attribute.getName() != kScratchAttrName || !function)
-    return op->emitOpError(
-               "expected tile.scratch or tile.zeroed of the tile dialect on an argument, got '")
+    return op->emitOpError("expected tile.scratch, tile.zeroed or tile.packed of the tile dialect "
+                           "on an argument, got '")
            << attribute.getName().getValue() << "'";
-  // kernel_c5: `tile.scratch` is on a memref, with one integer, extent or multiprocessors for each
-  // dimension
+  // kernel_c5: `tile.scratch` is on a memref, with one factor of a grid for each dimension
   auto type = dyn_cast<MemRefType>(function.getArgumentTypes()[index]);
   auto sizes = dyn_cast<ArrayAttr>(attribute.getValue());
   if (!type || !sizes || int64_t(sizes.size()) != type.getRank() ||
-      !llvm::all_of(sizes, llvm::IsaPred<IntegerAttr, ExtentAttr, MultiprocessorsAttr>))
-    return op->emitOpError("expected tile.scratch with an integer, #tile.extent or "
-                           "#tile.multiprocessors for each dimension of a memref, got ")
+      !llvm::all_of(sizes, llvm::IsaPred<IntegerAttr, ExtentAttr, MultiprocessorsAttr, PartsAttr>))
+    return op->emitOpError("expected tile.scratch with an integer, #tile.extent, "
+                           "#tile.multiprocessors or #tile.parts for each dimension of a memref, "
+                           "got ")
            << attribute.getValue() << " on " << function.getArgumentTypes()[index];
   for (Attribute size : sizes)
-    if (auto extent = dyn_cast<ExtentAttr>(size); extent && failed(verifyExtent(function, extent)))
+    if (failed(verifyFactor(function, size)))
       return failure();
   return success();
 }

@@ -39,6 +39,8 @@ def Tile_Dialect : Dialect {
     static constexpr ::llvm::StringLiteral kScratchAttrName = "tile.scratch";
     /// The argument attribute that makes scratch start as zeros in each launch: a UnitAttr.
     static constexpr ::llvm::StringLiteral kZeroedAttrName = "tile.zeroed";
+    /// The argument attribute that makes heads rows where a kernel accesses a memref: a PackedAttr.
+    static constexpr ::llvm::StringLiteral kPackedAttrName = "tile.packed";
     /// The func.func attribute that says which calls a kernel is for: an ArrayAttr of RangeAttr.
     static constexpr ::llvm::StringLiteral kWhenAttrName = "tile.when";
     /// The attribute that says how many turns of its loop an op is late, until tile-pipeline-steps:

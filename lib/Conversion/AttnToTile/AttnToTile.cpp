@@ -10,6 +10,7 @@
 #include "dialects/Tile/IR/TileOps.h"
 #include "lib/Conversion/AttnToTile/BlockConverter.h"
 #include "lib/Conversion/AttnToTile/Passes.h"
+#include "lib/Conversion/AttnToTile/QuerySum.h"
 #include "lib/Rooms/RoomPass.h"
 #include "lib/Transforms/Attn/Schedule.h"
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
@@ -19,6 +20,7 @@
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "llvm/ADT/TypeSwitch.h"
+#include <numeric>
 #include <tuple>
 
 namespace attn {
@@ -57,6 +59,12 @@ static bool isGrid(scf::ForallOp op) {
          llvm::all_of(ArrayRef(steps).drop_front(steps.size() == 3), isOneInteger);
 }
 
+/// What heads as rows were before they became heads again.
+static Value lookThroughUnpacking(Value result) {
+  auto unpack = result.getDefiningOp<UnpackHeadsOp>();
+  return unpack ? unpack.getSource() : result;
+}
+
 /// The grids of a function, which between them make its results.
 static FailureOr<SmallVector<scf::ForallOp>> findGrids(func::FuncOp function) {
   auto grids = llvm::to_vector(function.getBody().front().getOps<scf::ForallOp>());
@@ -70,7 +78,8 @@ static FailureOr<SmallVector<scf::ForallOp>> findGrids(func::FuncOp function) {
   llvm::SmallDenseSet<Value> returned;
   for (Value result :
        cast<func::ReturnOp>(function.getBody().front().getTerminator()).getOperands())
-    if (!result.getDefiningOp<scf::ForallOp>() || !returned.insert(result).second)
+    if (!lookThroughUnpacking(result).getDefiningOp<scf::ForallOp>() ||
+        !returned.insert(result).second)
       return function.emitOpError("expected every result to come from a grid, each from its own");
   return grids;
 }
@@ -100,16 +109,38 @@ static FailureOr<Attribute> getFactor(Operation *user, OpFoldResult size, int64_
   if (auto apply = cast<Value>(size).getDefiningOp<affine::AffineApplyOp>(); apply && step == 1) {
     auto quotient = dyn_cast<AffineBinaryOpExpr>(apply.getAffineMap().getResult(0));
     auto divisor = quotient ? dyn_cast<AffineConstantExpr>(quotient.getRHS()) : nullptr;
-    if (divisor && apply->getNumOperands() == 1 && quotient.getKind() == AffineExprKind::CeilDiv &&
+    if (divisor && divisor.getValue() > 0 && apply->getNumOperands() == 1 &&
+        quotient.getKind() == AffineExprKind::CeilDiv &&
         isa<AffineDimExpr, AffineSymbolExpr>(quotient.getLHS()))
       return getFactor(user, apply.getOperand(0), divisor.getValue());
   }
+  if (auto parts = cast<Value>(size).getDefiningOp<CountPartsOp>(); parts && step == 1) {
+    SmallVector<Attribute> blocks;
+    for (Value block : parts->getOperands()) {
+      FailureOr<Attribute> factor = getFactor(user, getAsOpFoldResult(block));
+      if (failed(factor))
+        return failure();
+      blocks.push_back(*factor);
+    }
+    Attribute keys = blocks.pop_back_val();
+    return Attribute(tile::PartsAttr::get(user->getContext(), builder.getArrayAttr(blocks), keys,
+                                          parts.getMost()));
+  }
   auto dim = cast<Value>(size).getDefiningOp<tensor::DimOp>();
-  auto argument = dim ? dyn_cast<BlockArgument>(dim.getSource()) : BlockArgument();
+  Value source = dim ? dim.getSource() : Value();
+  int64_t multiplier = 1;
+  if (auto pack = source ? source.getDefiningOp<PackHeadsOp>() : PackHeadsOp();
+      pack && dim.getConstantIndex()) {
+    source = *dim.getConstantIndex() == 1 ? pack.getKey() : pack.getSource();
+    multiplier = *dim.getConstantIndex() == 2 ? pack.getSlots() : 1;
+  }
+  auto argument = dyn_cast_if_present<BlockArgument>(source);
   if (!argument || !dim.getConstantIndex())
     return user->emitOpError("expected bounds that are sizes of arguments");
+  int64_t common = std::gcd(multiplier, step);
   return Attribute(tile::ExtentAttr::get(user->getContext(), argument.getArgNumber(),
-                                         *dim.getConstantIndex(), step));
+                                         *dim.getConstantIndex(), step / common,
+                                         multiplier / common));
 }
 
 /// Whether the gradients of keys and of values are asked for: the factor of the dot products is one
@@ -130,6 +161,8 @@ static LogicalResult checkBlock(AbsorbingOpInterface step, ScheduleAttr schedule
         keyType = cast<RankedTensorType>(op.getKey().getType());
         valueType = cast<RankedTensorType>(op.getValue().getType());
       });
+  if (!keyType)
+    return step->emitOpError("has no form on tiles");
   int64_t d = keyType.getDimSize(1), dv = valueType.getDimSize(1);
   if (ShapedType::isDynamic(d) || ShapedType::isDynamic(dv))
     return step->emitOpError("expected static D and Dv, got ") << keyType << " and " << valueType;
@@ -175,10 +208,43 @@ struct Signature {
   SmallVector<Type> types;
   /// Sizes of scratch, by argument.
   llvm::SmallMapVector<unsigned, ArrayAttr, 2> scratch;
+  /// What grids of the fused form add to or read, by grid; the number of its argument too.
+  llvm::DenseMap<scf::ForallOp, std::pair<FusedGrids, unsigned>> sums;
+  /// Scratch whose first size is a number of parts that the device decides.
+  llvm::SmallMapVector<Value, unsigned, 2> parts;
+  /// How heads are rows, by argument.
+  llvm::SmallMapVector<unsigned, tile::PackedAttr, 2> packed;
 
   void add(Value value) {
     arguments[value] = types.size();
     types.push_back(getArgumentType(value, function));
+  }
+
+  /// The view of an argument is the argument, which only tells its sizes otherwise.
+  LogicalResult addPacked(PackHeadsOp pack) {
+    auto source = dyn_cast<BlockArgument>(pack.getSource()),
+         key = dyn_cast<BlockArgument>(pack.getKey());
+    if (!source || !key || !llvm::all_of(source.getUsers(), [&](Operation *user) {
+          return user == pack || isa<UnpackHeadsOp, tensor::DimOp>(user);
+        }))
+      return pack.emitOpError("expected an argument that is read in no other way, and one as its "
+                              "key");
+    arguments[pack] = source.getArgNumber();
+    packed[source.getArgNumber()] =
+        tile::PackedAttr::get(function.getContext(), pack.getSlots(), key.getArgNumber());
+    return success();
+  }
+
+  LogicalResult addUnpacked(UnpackHeadsOp unpack) {
+    auto query = dyn_cast<BlockArgument>(unpack.getQuery());
+    tile::PackedAttr attribute = query ? packed.lookup(query.getArgNumber()) : nullptr;
+    if (!attribute || attribute.getSlots() != int64_t(unpack.getSlots()) ||
+        !unpack.getSource().hasOneUse())
+      return unpack.emitOpError("expected the rows of a packed argument, unpacked once");
+    arguments[unpack.getSource()] = types.size();
+    packed[types.size()] = attribute;
+    add(unpack);
+    return success();
   }
 
   LogicalResult addScratch(OpResult value) {
@@ -191,27 +257,65 @@ struct Signature {
       FailureOr<Attribute> factor = getFactor(grid, size);
       if (failed(factor))
         return failure();
+      if (isa<tile::PartsAttr>(*factor) && sizes.empty())
+        parts[cast<Value>(size)] = types.size();
       sizes.push_back(*factor);
     }
     scratch[types.size()] = ArrayAttr::get(grid.getContext(), sizes);
     add(value);
     return success();
   }
+
+  void addSum(const FusedGrids &fused) {
+    BlockArgument query = fused.query;
+    auto type = cast<RankedTensorType>(query.getType());
+    Builder builder(type.getContext());
+    SmallVector<Attribute> sizes;
+    for (int64_t dim : {0, 1, 2}) {
+      int64_t step = dim == 2 ? fused.running : 1;
+      sizes.push_back(
+          type.isDynamicDim(dim)
+              ? Attribute(tile::ExtentAttr::get(type.getContext(), query.getArgNumber(), dim, step,
+                                                /*multiplier=*/1))
+              : builder.getI64IntegerAttr(llvm::divideCeil(type.getDimSize(dim), step)));
+    }
+    MemRefType memory = fused.getType();
+    for (int64_t size : memory.getShape().take_back(2))
+      sizes.push_back(builder.getI64IntegerAttr(size));
+    unsigned number = types.size();
+    scratch[number] = builder.getArrayAttr(sizes);
+    types.push_back(memory);
+    for (scf::ForallOp grid : {fused.keys, fused.rows})
+      sums[grid] = {fused, number};
+  }
 };
 } // namespace
 
-static FailureOr<Signature> getSignature(func::FuncOp function, ArrayRef<scf::ForallOp> grids) {
+static FailureOr<Signature> getSignature(func::FuncOp function, ArrayRef<scf::ForallOp> grids,
+                                         ArrayRef<FusedGrids> fused) {
   Signature signature;
   signature.function = function;
   for (Value argument : function.getArguments())
     signature.add(argument);
+  for (auto pack : function.getBody().front().getOps<PackHeadsOp>())
+    if (failed(signature.addPacked(pack)))
+      return failure();
   for (Value result :
-       cast<func::ReturnOp>(function.getBody().front().getTerminator()).getOperands())
-    signature.add(result);
-  for (scf::ForallOp grid : grids)
+       cast<func::ReturnOp>(function.getBody().front().getTerminator()).getOperands()) {
+    auto unpack = result.getDefiningOp<UnpackHeadsOp>();
+    if (unpack && failed(signature.addUnpacked(unpack)))
+      return failure();
+    if (!unpack)
+      signature.add(result);
+  }
+  for (scf::ForallOp grid : grids) {
     for (OpResult result : grid->getResults())
       if (!signature.arguments.contains(result) && failed(signature.addScratch(result)))
         return failure();
+    for (const FusedGrids &pair : fused)
+      if (pair.keys == grid)
+        signature.addSum(pair);
+  }
   return signature;
 }
 
@@ -280,18 +384,38 @@ static LogicalResult convertGrid(func::FuncOp function, scf::ForallOp grid,
     if (unsigned number = signature.arguments.lookup(result); signature.scratch.contains(number))
       kernel.setArgAttr(number, tile::TileDialect::kScratchAttrName,
                         signature.scratch.lookup(number));
+  for (auto [number, packed] : signature.packed)
+    kernel.setArgAttr(number, tile::TileDialect::kPackedAttrName, packed);
   kernel->setAttr(tile::TileDialect::kKernelAttrName, attribute);
+  if (Attribute when = function->getAttr(kWhenAttrName))
+    kernel->setAttr(tile::TileDialect::kWhenAttrName, when);
   BlockConverter block(function, grid, kernel);
+  if (auto sum = signature.sums.find(grid); sum != signature.sums.end()) {
+    auto [fused, number] = sum->second;
+    bool isAdded = fused.keys == grid;
+    block.querySum = {kernel.getArgument(number), fused.running, fused.isTransposed, isAdded};
+    if (isAdded) {
+      kernel.setArgAttr(number, tile::TileDialect::kScratchAttrName,
+                        signature.scratch.lookup(number));
+      kernel.setArgAttr(number, tile::TileDialect::kZeroedAttrName, b.getUnitAttr());
+    }
+  }
   // Masks that look back leave the last rows, and the first keys, the most work.
   block.lastFirst = !rowsRun;
-  return block.convert(signature.arguments);
+  return block.convert(signature.arguments, signature.parts);
 }
 
 static LogicalResult convertFunction(func::FuncOp function, SymbolTable &symbols) {
   FailureOr<SmallVector<scf::ForallOp>> grids = findGrids(function);
   if (failed(grids) || failed(checkDims(function)))
     return failure();
-  FailureOr<Signature> signature = getSignature(function, *grids);
+  SmallVector<FusedGrids> fused = findFusedGrids(*grids);
+  // Sums are read when they are complete.
+  for (const FusedGrids &pair : fused) {
+    llvm::erase(*grids, pair.rows);
+    grids->insert(std::next(llvm::find(*grids, pair.keys)), pair.rows);
+  }
+  FailureOr<Signature> signature = getSignature(function, *grids, fused);
   if (failed(signature))
     return failure();
   // A kernel may have the function's name.

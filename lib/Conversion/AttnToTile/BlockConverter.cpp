@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/Conversion/AttnToTile/BlockConverter.h"
+#include "dialects/Attn/IR/AttnOps.h"
 #include "dialects/Tile/IR/TileOps.h"
 #include "lib/Conversion/AttnToTile/PartialSums.h"
 #include "lib/Conversion/AttnToTile/Recipes.h"
@@ -199,6 +200,18 @@ LogicalResult BlockConverter::checkStored(tensor::ParallelInsertSliceOp op, Valu
   return isInPlace ? success() : op.emitOpError("expected to insert a tile, or what is in place");
 }
 
+/// A tile is stored whole, so what is inserted has its rows.
+static LogicalResult checkStoredRows(tensor::ParallelInsertSliceOp op, Value tile) {
+  auto stored = dyn_cast<RankedTensorType>(tile.getType());
+  if (!stored)
+    return op.emitOpError("expected a tile to insert, got ") << tile.getType();
+  RankedTensorType type = op.getSourceType();
+  int64_t rows = stored.getDimSize(0), dim = type.getRank() - stored.getRank();
+  if (dim < 0 || (!type.isDynamicDim(dim) && type.getDimSize(dim) != rows))
+    return op.emitOpError("expected to insert the ") << rows << " rows of a tile, got " << type;
+  return success();
+}
+
 LogicalResult BlockConverter::convertInsert(tensor::ParallelInsertSliceOp op) {
   auto argument = dyn_cast<BlockArgument>(op.getDest());
   if (!argument || argument.getOwner() != grid.getBody())
@@ -211,11 +224,11 @@ LogicalResult BlockConverter::convertInsert(tensor::ParallelInsertSliceOp op) {
   SmallVector<Value> tiles = pieces.lookup(op.getSource());
   if (tiles.empty())
     tiles.push_back(lookup(op, op.getSource()));
-  if (tiles.front() && !isa<RankedTensorType>(tiles.front().getType()))
-    return op.emitOpError("expected a tile to insert, got ") << tiles.front().getType();
+  if (!tiles.front() || failed(checkStoredRows(op, tiles.front())))
+    return failure();
   SmallVector<Value> position;
   for (OpFoldResult offset : op.getMixedOffsets()) {
-    position.push_back(tiles.front() ? lookup(op, offset) : Value());
+    position.push_back(lookup(op, offset));
     if (!position.back())
       return failure();
   }
@@ -285,6 +298,9 @@ LogicalResult BlockConverter::convertIf(scf::IfOp op) {
 static LogicalResult cloneScalarControl(OpBuilder &builder, Operation &op, IRMapping &mapping,
                                         llvm::function_ref<Value(Operation *, Value)> lookup) {
   WalkResult free = op.walk([&](Operation *inner) -> WalkResult {
+    if (!isa<arith::ArithDialect, affine::AffineDialect, math::MathDialect, scf::SCFDialect,
+             tensor::TensorDialect>(inner->getDialect()))
+      return inner->emitOpError("has no form on tiles");
     for (Type type : inner->getResultTypes())
       if (isa<TensorType>(type))
         return inner->emitOpError("expected scalars in control flow on scalars, got ") << type;
@@ -325,6 +341,8 @@ LogicalResult BlockConverter::convertBody(Block &body) {
 }
 
 LogicalResult BlockConverter::convertFill(linalg::FillOp op) {
+  if (op.hasPureBufferSemantics())
+    return op.emitOpError("expected a tensor to fill, got ") << op.getOutputs()[0].getType();
   Value scalar = lookup(op, op.getInputs()[0]);
   RankedTensorType type = scalar ? getTileType(op, op.getResult(0)) : RankedTensorType();
   if (!type)
@@ -336,6 +354,19 @@ LogicalResult BlockConverter::convertFill(linalg::FillOp op) {
 LogicalResult BlockConverter::convertDim(tensor::DimOp op) {
   if (const ArgumentSlice *slice = findSlice(op.getSource()); slice && op.getConstantIndex()) {
     mapping.map(op.getResult(), slice->sizes[*op.getConstantIndex()]);
+    return success();
+  }
+  if (auto pack = op.getSource().getDefiningOp<PackHeadsOp>(); pack && op.getConstantIndex()) {
+    int64_t dim = *op.getConstantIndex();
+    Value source = lookup(op, dim == 1 ? pack.getKey() : pack.getSource());
+    if (!source)
+      return failure();
+    Value size =
+        memref::DimOp::create(builder, source, arith::ConstantIndexOp::create(builder, dim));
+    if (dim == 2)
+      size = arith::MulIOp::create(builder, size,
+                                   arith::ConstantIndexOp::create(builder, pack.getSlots()));
+    mapping.map(op.getResult(), size);
     return success();
   }
   Value memref = lookup(op, op.getSource()), index = memref ? lookup(op, op.getIndex()) : Value();
@@ -376,8 +407,10 @@ LogicalResult BlockConverter::convertOp(Operation &op) {
   if (isa<AttnDialect>(op.getDialect()))
     return convertAttention(*this, op);
   auto convertOther = [&](Operation *) -> LogicalResult {
-    if (isa<arith::ArithDialect, affine::AffineDialect, math::MathDialect>(op.getDialect()) ||
-        isa<scf::YieldOp>(op))
+    bool isPlain =
+        op.getNumRegions() == 0 &&
+        isa<arith::ArithDialect, affine::AffineDialect, math::MathDialect>(op.getDialect());
+    if (isPlain || isa<scf::YieldOp>(op))
       return cloneElementwise(op);
     return op.emitOpError("has no form on tiles");
   };
@@ -443,13 +476,49 @@ LogicalResult BlockConverter::convertBlockIds() {
   return success();
 }
 
-LogicalResult BlockConverter::convert(const KernelArguments &arguments) {
+LogicalResult BlockConverter::convertEnd() {
+  GradEndOp end = *grid.getBody()->getOps<GradEndOp>().begin();
+  auto insert = dyn_cast<tensor::ParallelInsertSliceOp>(*end->user_begin());
+  if (!insert)
+    return end.emitOpError("expected its result to be inserted into one of the grid");
+  // What the ends need, in their order.
+  DenseSet<Operation *> needed;
+  SmallVector<Value> work(insert->getOperands().drop_front());
+  if (end.getScale())
+    work.push_back(end.getScale());
+  while (!work.empty()) {
+    Operation *op = work.pop_back_val().getDefiningOp();
+    if (op && op->getBlock() == grid.getBody() && needed.insert(op).second)
+      llvm::append_range(work, op->getOperands());
+  }
+  for (Operation &op : *grid.getBody())
+    if (needed.contains(&op) && failed(convertOp(op)))
+      return failure();
+  SmallVector<Value> position;
+  for (OpFoldResult offset : insert.getMixedOffsets())
+    position.push_back(lookup(insert, offset));
+  Value size = lookup(insert, insert.getMixedSizes()[2]);
+  if (!size || llvm::is_contained(position, Value()))
+    return failure();
+  int64_t columns = cast<ShapedType>(end.getAcc().getType()).getDimSize(1);
+  mapping.map(end.getAcc(), loadQuerySum(*this, position, size, columns));
+  return failure(failed(convertOp(*end)) || failed(convertOp(*insert)));
+}
+
+LogicalResult BlockConverter::convert(const KernelArguments &arguments,
+                                      const llvm::SmallMapVector<Value, unsigned, 2> &parts) {
   Block &entry = kernel.getBody().front();
   for (auto [value, number] : arguments)
     mapping.map(value, entry.getArgument(number));
+  for (auto [count, number] : parts) {
+    Value first = arith::ConstantIndexOp::create(builder, 0);
+    mapping.map(count,
+                memref::DimOp::create(builder, entry.getArgument(number), first).getResult());
+  }
   for (auto [result, destination] : llvm::zip_equal(grid.getResults(), grid.getRegionIterArgs()))
     mapping.map(destination, mapping.lookup(result));
-  if (failed(convertBlockIds()) || failed(convertBody(*grid.getBody())))
+  bool readsSum = querySum && !querySum->isAdded;
+  if (failed(convertBlockIds()) || failed(readsSum ? convertEnd() : convertBody(*grid.getBody())))
     return failure();
   func::ReturnOp::create(builder);
   return success();

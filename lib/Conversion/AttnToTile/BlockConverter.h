@@ -23,11 +23,24 @@
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/IRMapping.h"
 #include "llvm/ADT/DenseSet.h"
+#include "llvm/ADT/MapVector.h"
+#include <optional>
 
 namespace attn {
 
 /// The kernel's argument for each argument of the function and each result of its grids.
 using KernelArguments = llvm::DenseMap<mlir::Value, unsigned>;
+
+/// The sum of gradients of queries that blocks which own keys add to, in f32 and in scratch:
+/// (B, H, tiles of rows, matrix), where the matrix has `running` rows by D columns, or, transposed,
+/// the other way round.
+struct QuerySum {
+  mlir::Value memref;
+  int64_t running;
+  bool isTransposed;
+  /// Whether the block adds to it, not reads it.
+  bool isAdded;
+};
 
 /// Converts the body of one grid into the body of `kernel`. It knows loops, slices and scalars;
 /// what an op of attention becomes is a recipe's business (Recipes.h), which works with its
@@ -36,7 +49,9 @@ class BlockConverter {
 public:
   BlockConverter(mlir::func::FuncOp source, mlir::scf::ForallOp grid, mlir::func::FuncOp kernel);
 
-  mlir::LogicalResult convert(const KernelArguments &arguments);
+  /// `parts` are numbers that are the first size of a kernel's argument.
+  mlir::LogicalResult convert(const KernelArguments &arguments,
+                              const llvm::SmallMapVector<mlir::Value, unsigned, 2> &parts);
 
   /// The value in the kernel; scalars of the function around the grid are cloned on first use.
   /// Null, with a diagnostic at `user`, if it has no form here.
@@ -62,10 +77,14 @@ public:
   /// Whether blocks with the last rows start first: blocks start in order, those with the most work
   /// should be the first.
   bool lastFirst = true;
+  /// Of a grid of the fused form: a block that owns keys adds to it, one that owns rows reads it.
+  std::optional<QuerySum> querySum;
 
 private:
   mlir::LogicalResult convertBlockIds();
   mlir::LogicalResult convertBody(mlir::Block &body);
+  /// Of a grid whose sum others have made: without what makes it.
+  mlir::LogicalResult convertEnd();
   mlir::LogicalResult convertOp(mlir::Operation &op);
   mlir::LogicalResult convertFor(mlir::scf::ForOp op);
   mlir::LogicalResult convertIf(mlir::scf::IfOp op);

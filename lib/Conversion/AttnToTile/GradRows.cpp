@@ -30,7 +30,10 @@ LogicalResult attn::convertGradRows(BlockConverter &block, GradRowsOp op) {
                       *lseGradient = op.getDLse() ? block.findSlice(op.getDLse()) : nullptr;
   if (!output || !gradient || !lse || (op.getDLse() && !lseGradient))
     return op.emitOpError("expected operands that are slices of the kernel's arguments");
-  int64_t columns = cast<ShapedType>(op.getOutput().getType()).getDimSize(1);
+  auto type = cast<ShapedType>(op.getOutput().getType());
+  if (type.isDynamicDim(1))
+    return op.emitOpError("expected a static Dv, got ") << type;
+  int64_t columns = type.getDimSize(1);
   int64_t rowShape[] = {block.rows}, shape[] = {block.rows, columns};
   auto row = RankedTensorType::get(rowShape, b.getF32Type());
 

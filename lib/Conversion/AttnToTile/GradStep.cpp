@@ -64,6 +64,8 @@ public:
   }
   /// The keys as a factor of dS: those that no row keeps may be anything.
   Value clearDropped(Value keys, Value gradients);
+  /// Adds dS K to what other blocks add to, from dS^T as a factor.
+  void addQueries(Value gradients);
 
   BlockConverter &block;
   TileBuilder &b;
@@ -74,14 +76,18 @@ public:
   Elements elements;
 
 private:
+  /// Whether keys may be dropped by the step itself.
+  bool mayDrop() { return !op.getMask().empty() || mayDropKeys(op.getScore()); }
+  /// The block's keys with zeros for what is no number, once before the loops.
+  Value loadFiniteKeys();
   Value load(TypedValue<ShapedType> operand, bool runs);
   /// neg_lse2 or delta, as a tile.
   Value loadPerRow(Value operand);
   /// Coordinates along rows or keys, within the tensors where `isClamped`.
   Value emitPositions(bool ofRows, bool isClamped);
   LogicalResult emitKeep();
-  /// Whether what runs is before its end.
-  Value emitIsInside();
+  /// Whether rows or keys are before their end.
+  Value emitIsInside(bool ofRows);
   /// Whether rows behind the end, which are zeros, weigh nothing because their sums start with
   /// -inf.
   bool endsByStart() { return startsWithRows && isShort && getConstantFactor(); }
@@ -144,10 +150,14 @@ template <typename OpT> LogicalResult GradStep<OpT>::prepare() {
   element = cast<ShapedType>(op.getQuery().getType()).getElementType();
   if (!element.isF16() && !element.isBF16())
     return op.emitOpError("expected f16 or bf16 elements on this target, got ") << element;
-  for (Value matrix : {op.getKey(), op.getValue(), op.getDOutput()})
-    if (cast<ShapedType>(matrix.getType()).getElementType() != element)
+  for (Value matrix : {op.getQuery(), op.getKey(), op.getValue(), op.getDOutput()}) {
+    auto type = cast<ShapedType>(matrix.getType());
+    if (type.getElementType() != element)
       return op.emitOpError("expected query, key, value and d_output of one element type, got ")
-             << op.getQuery().getType() << " and " << matrix.getType();
+             << op.getQuery().getType() << " and " << type;
+    if (type.isDynamicDim(1))
+      return op.emitOpError("expected static D and Dv, got ") << type;
+  }
   auto schedule = op->template getAttrOfType<ScheduleAttr>(kScheduleAttrName);
   int64_t running = !schedule ? block.rows : rowsRun ? schedule.getBlockM() : schedule.getBlockN();
   shape = RankedTensorType::get({block.rows, running}, b.getF32Type());
@@ -167,7 +177,7 @@ template <typename OpT> LogicalResult GradStep<OpT>::prepare() {
     if (!sums.back())
       return failure();
   }
-  if (llvm::is_contained(at, Value()))
+  if (llvm::is_contained(at, Value()) || failed(checkRows(op, block.rows, sums)))
     return failure();
   query = load(op.getQuery(), rowsRun);
   key = load(op.getKey(), !rowsRun);
@@ -193,16 +203,21 @@ template <typename OpT> LogicalResult GradStep<OpT>::emitKeep() {
     if (!keep)
       return failure();
   }
-  if (isShort && !endsByStart()) {
-    Value isInside = emitIsInside();
+  auto restrict = [&](Value isInside) {
     keep = keep ? arith::AndIOp::create(b, keep, isInside).getResult() : isInside;
-  }
+  };
+  if (isShort && !endsByStart())
+    restrict(emitIsInside(/*ofRows=*/rowsRun));
+  // What a region makes of keys behind the last may be no number.
+  if (block.querySum && !(op.getScore().empty() && op.getGrad().empty()))
+    restrict(emitIsInside(/*ofRows=*/false));
   return success();
 }
 
-template <typename OpT> Value GradStep<OpT>::emitIsInside() {
-  Value column = emitPositions(rowsRun, /*isClamped=*/false);
-  Value end = b.createOrFold<arith::AddIOp>(at[rowsRun ? 2 : 3], runningSize);
+template <typename OpT> Value GradStep<OpT>::emitIsInside(bool ofRows) {
+  Value column = emitPositions(ofRows, /*isClamped=*/false);
+  Value end = b.createOrFold<arith::AddIOp>(at[ofRows ? 2 : 3],
+                                            ofRows == rowsRun ? runningSize : fixedSize);
   return arith::CmpIOp::create(b, arith::CmpIPredicate::slt, column,
                                b.splat(end, shape.getShape()));
 }
@@ -222,7 +237,7 @@ template <typename OpT> LogicalResult GradStep<OpT>::emitProducts() {
   // start with it.
   if (startsWithRows) {
     if (endsByStart())
-      negLse2 = arith::SelectOp::create(b, emitIsInside(), negLse2,
+      negLse2 = arith::SelectOp::create(b, emitIsInside(rowsRun), negLse2,
                                         b.constant(kLowest, shape.getShape()));
     if (std::optional<double> factor = getConstantFactor()) {
       Value units = b.constant(1 / *factor, shape.getShape());
@@ -267,13 +282,20 @@ template <typename OpT> LogicalResult GradStep<OpT>::emitWeights() {
   Value factors = b.splat(factor, shape.getShape());
   Value exponent = negLse2 ? math::FmaOp::create(b, t, factors, negLse2).getResult()
                            : arith::MulFOp::create(b, t, factors).getResult();
+  // No weight is above 1 but those of keys behind the last, which are zeros as a factor of dS, and
+  // so need a finite one. To the instruction this is a modifier.
+  if (block.querySum)
+    exponent = arith::NegFOp::create(b, math::AbsFOp::create(b, exponent));
   elements.p = math::Exp2Op::create(b, exponent);
   Value zero = b.constant(0, shape.getShape());
   if (keep)
     elements.p = arith::SelectOp::create(b, keep, elements.p, zero);
+  // Beside the product for dQ a thread has no registers for both, P and P as a factor.
+  if (block.querySum)
+    elements.p = arith::ExtFOp::create(b, shape, narrow(elements.p));
   // What is kept may have a weight of 0 beside an infinite score.
   isKept = keep;
-  if (!op.getMask().empty() || mayDropKeys(op.getScore()))
+  if (mayDrop())
     isKept = arith::CmpFOp::create(b, arith::CmpFPredicate::UNE, elements.p, zero);
   return success();
 }
@@ -310,6 +332,39 @@ template <typename OpT> Value GradStep<OpT>::clearDropped(Value keys, Value grad
   return tile::ClearUnreadOp::create(b, keys.getType(), keys, gradients, clears).getResult();
 }
 
+template <typename OpT> Value GradStep<OpT>::loadFiniteKeys() {
+  OpBuilder::InsertionGuard guard(b);
+  block.moveBeforeLoops();
+  const ArgumentSlice &slice = *block.findSlice(op.getKey());
+  int64_t keys[] = {shape.getDimSize(0), op.getKey().getType().getDimSize(1)};
+  Value tile = b.load(slice, keys);
+  Value wide = arith::ExtFOp::create(b, RankedTensorType::get(keys, b.getF32Type()), tile);
+  Value infinity = b.constant(std::numeric_limits<double>::infinity(), keys);
+  Value isFinite =
+      arith::CmpFOp::create(b, arith::CmpFPredicate::OLT, math::AbsFOp::create(b, wide), infinity);
+  return narrow(arith::SelectOp::create(b, isFinite, wide, b.constant(0, keys)));
+}
+
+template <typename OpT> void GradStep<OpT>::addQueries(Value gradients) {
+  const QuerySum &sum = *block.querySum;
+  int64_t columns = op.getQuery().getType().getDimSize(1);
+  // A dropped weight is 0, but not its product with what is no number.
+  Value keys = mayDrop() ? loadFiniteKeys() : key;
+  auto type = RankedTensorType::get(
+      {sum.isTransposed ? columns : sum.running, sum.isTransposed ? sum.running : columns},
+      b.getF32Type());
+  Value product = tile::MmaOp::create(b, type, sum.isTransposed ? keys : gradients,
+                                      sum.isTransposed ? gradients : keys, /*acc=*/Value(),
+                                      /*transpose_lhs=*/true, /*transpose_rhs=*/false);
+  SmallVector<Value> position = block.findSlice(op.getQuery())->position;
+  Value zero = arith::ConstantIndexOp::create(b, 0);
+  Value rows = arith::ConstantIndexOp::create(b, sum.running);
+  position[2] = b.createOrFold<arith::DivUIOp>(position[2], rows);
+  position[3] = zero;
+  position.push_back(zero);
+  tile::StoreOp::create(b, product, sum.memref, position, /*add=*/true);
+}
+
 LogicalResult attn::convertGradStep(BlockConverter &block, GradQueryStepOp op) {
   GradStep step(block, op, /*rowsRun=*/false);
   if (failed(step.prepare()) || failed(step.emitProducts()) || failed(step.emitWeights()) ||
@@ -329,6 +384,8 @@ LogicalResult attn::convertGradStep(BlockConverter &block, GradKeyValueStepOp op
   if (failed(step.emitGradients()))
     return failure();
   Value results[] = {step.multiply(step.elements.ds, step.query, step.sums[0]), valueSum};
+  if (block.querySum)
+    step.addQueries(step.narrow(step.elements.ds));
   block.mapping.map(op->getResults(), ValueRange(results));
   return success();
 }

@@ -50,6 +50,12 @@ static Unread findUnread(OnlineAttentionOp op) {
   return kept ? Unread::BeforeFirstKey : Unread::Any;
 }
 
+/// By which factor 2^slack a row's maximum may lag; below 0: every step scales every row.
+static int64_t getSlack(OnlineAttentionOp op) {
+  auto schedule = op->getAttrOfType<ScheduleAttr>(kScheduleAttrName);
+  return schedule ? schedule.getSlack() : -1;
+}
+
 /// How many keys a step's tile has at most.
 static int64_t getTileKeys(BlockConverter &block, OnlineAttentionOp op) {
   auto schedule = op->getAttrOfType<ScheduleAttr>(kScheduleAttrName);
@@ -60,7 +66,28 @@ namespace {
 struct RowWeights {
   Value weights, factor;
 };
+
+/// What the weights of a row are relative to, and where that is another value than before; null:
+/// everywhere.
+struct RowMaxima {
+  Value max, raised;
+};
 } // namespace
+
+/// Of the old maxima and those of a tile. With a slack the old one stays until it is 2^slack times
+/// too small: weights are at most that then, and all of a row are relative to the same.
+static RowMaxima emitRowMaxima(TileBuilder &b, std::optional<double> foldedScale, int64_t slack,
+                               Value old, Value ofTile) {
+  if (slack < 0)
+    return {arith::MaximumFOp::create(b, old, ofTile), Value()};
+  ArrayRef<int64_t> rows = cast<RankedTensorType>(old.getType()).getShape();
+  Value raised = slack == 0
+                     ? arith::CmpFOp::create(b, arith::CmpFPredicate::OGT, ofTile, old)
+                     : arith::CmpFOp::create(b, arith::CmpFPredicate::OGT,
+                                             arith::SubFOp::create(b, ofTile, old),
+                                             b.constant(slack / foldedScale.value_or(1.0), rows));
+  return {arith::SelectOp::create(b, raised, ofTile, old), raised};
+}
 
 /// Weights relative to the maximum, 2^(t - max), and the factor 2^(old - max) of what was computed
 /// relative to the old one. A row that keeps nothing has maximum -inf; subtracting 0 instead makes
@@ -122,7 +149,7 @@ class StepRecipe {
 public:
   StepRecipe(BlockConverter &block, OnlineAttentionOp op)
       : block(block), b(block.builder), op(op), blockM(block.rows), blockN(getTileKeys(block, op)),
-        foldedScale(findFoldedScale(block.grid)), unread(findUnread(op)),
+        slack(getSlack(op)), foldedScale(findFoldedScale(block.grid)), unread(findUnread(op)),
         hasMask(!op.getMask().empty()),
         scores(RankedTensorType::get({blockM, blockN}, b.getF32Type())),
         positions(scores.clone(b.getIndexType())) {}
@@ -141,7 +168,7 @@ private:
   BlockConverter &block;
   TileBuilder &b;
   OnlineAttentionOp op;
-  int64_t blockM, blockN;
+  int64_t blockM, blockN, slack;
   std::optional<double> foldedScale;
   Unread unread;
   bool hasMask;
@@ -284,10 +311,12 @@ LogicalResult StepRecipe::emitMaskWhereNeeded() {
 /// The maxima of the rows, their weights relative to these, and the sums of both kinds.
 void StepRecipe::emitSums() {
   RankedTensorType row = RankedTensorType::get({blockM}, b.getF32Type());
-  Value max = arith::MaximumFOp::create(b, state[1],
-                                        tile::ReduceOp::create(b, row, tile::Combiner::Max, t,
-                                                               /*init=*/Value()));
+  Value ofTile = tile::ReduceOp::create(b, row, tile::Combiner::Max, t, /*init=*/Value());
+  auto [max, raised] = emitRowMaxima(b, foldedScale, slack, state[1], ofTile);
   auto [p, factor] = emitRowWeights(b, foldedScale, t, state[1], max);
+  // Of two equal maxima the factor is 1 but for rounding.
+  if (raised)
+    factor = arith::SelectOp::create(b, raised, factor, b.constant(1.0, row.getShape()));
   auto sums = cast<RankedTensorType>(state[2].getType());
   Value decay = sums.getRank() == 2 ? b.rowsToTile(factor, sums.getDimSize(1)) : factor;
   Value sum = tile::ReduceOp::create(b, sums, tile::Combiner::Add, p,
@@ -296,6 +325,8 @@ void StepRecipe::emitSums() {
   int64_t dv = op.getValue().getType().getDimSize(1);
   Value weights = arith::TruncFOp::create(b, scores.clone(element), p);
   Value acc = arith::MulFOp::create(b, state[0], b.rowsToTile(factor, dv));
+  if (raised)
+    acc = arith::SelectOp::create(b, b.rowsToTile(raised, dv), acc, state[0]);
   Value v = b.load(values, {blockN, dv});
   if (unread == Unread::BeforeFirstKey && isShifted)
     clears = arith::CmpIOp::create(b, arith::CmpIPredicate::sgt, keysBefore,

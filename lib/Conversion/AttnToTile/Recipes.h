@@ -36,6 +36,10 @@ mlir::LogicalResult convertGradRows(BlockConverter &block, GradRowsOp op);
 mlir::LogicalResult convertGradStep(BlockConverter &block, GradQueryStepOp op);
 mlir::LogicalResult convertGradStep(BlockConverter &block, GradKeyValueStepOp op);
 mlir::LogicalResult convertGradEnd(BlockConverter &block, GradEndOp op);
+/// The block's rows of the sum of gradients of queries: `size` rows from `position` in (B, H, M,
+/// D).
+mlir::Value loadQuerySum(BlockConverter &block, llvm::ArrayRef<mlir::Value> position,
+                         mlir::Value size, int64_t columns);
 /// A sum in one dimension over others: those of a sink.
 mlir::LogicalResult convertSum(BlockConverter &block, mlir::linalg::GenericOp op);
 

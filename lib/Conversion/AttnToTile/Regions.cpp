@@ -9,10 +9,24 @@
 #include "dialects/Attn/IR/AttnOps.h"
 #include "dialects/Tile/IR/TileOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 
 using namespace mlir;
 using namespace attn;
+
+/// Regions of attn ops have no other ops; those of linalg.generic may.
+static LogicalResult checkScalars(Operation &op) {
+  bool isRead = isa<tensor::ExtractOp>(op);
+  if (!isRead && !op.hasTrait<OpTrait::IsTerminator>() &&
+      !isa<arith::ArithDialect, math::MathDialect>(op.getDialect()))
+    return op.emitOpError("has no form on tiles");
+  auto isScalar = [](Type type) { return type.isIntOrIndexOrFloat(); };
+  if (!llvm::all_of(op.getResultTypes(), isScalar) ||
+      !llvm::all_of(llvm::drop_begin(op.getOperandTypes(), isRead), isScalar))
+    return op.emitOpError("expected scalars in a region");
+  return success();
+}
 
 Value attn::inlineRegion(BlockConverter &block, Region &region, ValueRange arguments,
                          RankedTensorType shape, Value isFalse) {
@@ -23,6 +37,8 @@ Value attn::inlineRegion(BlockConverter &block, Region &region, ValueRange argum
     return isa<RankedTensorType>(value.getType()) ? value : b.splat(value, shape.getShape());
   };
   for (Operation &op : region.front()) {
+    if (failed(checkScalars(op)))
+      return {};
     b.setLoc(op.getLoc());
     SmallVector<Value> operands;
     for (Value operand : op.getOperands()) {
@@ -42,6 +58,11 @@ Value attn::inlineRegion(BlockConverter &block, Region &region, ValueRange argum
     bool onTiles =
         llvm::any_of(operands, [](Value v) { return isa<RankedTensorType>(v.getType()); });
     if (auto extract = dyn_cast<tensor::ExtractOp>(op)) {
+      if (!isa<MemRefType>(operands[0].getType())) {
+        op.emitOpError("expected an element of an argument, got one of a tile ")
+            << operands[0].getType();
+        return {};
+      }
       ValueRange indices = ValueRange(operands).drop_front();
       Type element = extract.getType();
       Value result =

@@ -61,7 +61,13 @@ LogicalResult Sum::check() {
   Operation *last = op.getBlock()->getTerminator()->getOperand(0).getDefiningOp();
   bool isSum = isa_and_nonnull<arith::AddFOp, arith::SubFOp>(last) &&
                last->getOperand(0) == running && running.hasOneUse() && running.getType().isF32();
-  if (op.getNumDpsInits() != 1 || parallel.size() != 1 || summed.empty() || !isSum)
+  // The dimension of the results, and nothing else of theirs.
+  auto isKept = [&](unsigned dim) {
+    AffineMap map = op.getMatchingIndexingMap(op.getDpsInitOperand(0));
+    return map.getNumResults() == 1 && map.isFunctionOfDim(dim);
+  };
+  if (op.getNumDpsInits() != 1 || parallel.size() != 1 || summed.empty() || !isSum ||
+      !isKept(parallel.front()))
     return op.emitOpError("expected one sum of f32 in each element of one dimension");
   kept = parallel.front();
   auto slice = op.getDpsInits()[0].getDefiningOp<tensor::ExtractSliceOp>();
@@ -76,6 +82,8 @@ LogicalResult Sum::check() {
 
 LogicalResult Sum::findSizes() {
   sizes.resize(op.getNumLoops());
+  // No operand may have it.
+  sizes[kept] = block.findSlice(op.getDpsInits()[0])->sizes.front();
   for (OpOperand *operand : op.getDpsInputOperands()) {
     const ArgumentSlice *slice = block.findSlice(operand->get());
     if (!slice)

@@ -11,11 +11,22 @@
 using namespace mlir;
 using namespace attn::tile;
 
+/// Coordinates (column, row, key head, ...) of a packed argument in its map's order: heads are
+/// within rows.
+static SmallVector<Value> unpackCoordinates(OpBuilder &builder, Location loc,
+                                            const PackedRows &packed, ArrayRef<Value> coordinates) {
+  SmallVector<Value> result(coordinates);
+  result[1] = LLVM::MulOp::create(builder, loc, coordinates[2], packed.group);
+  result[2] = LLVM::LShrOp::create(builder, loc, coordinates[1],
+                                   i32(builder, loc, llvm::Log2_64(packed.slots)));
+  return result;
+}
+
 /// Calls `emit` with the shared address and the coordinates, innermost first, of each box of a
 /// shared tile.
 static void forEachBox(OpBuilder &builder, Location loc, const attn::Machine &machine,
-                       SharedType type, Value shared, ValueRange offsets,
-                       llvm::function_ref<void(Value, ValueRange)> emit) {
+                       const GlobalArgument &global, SharedType type, Value shared,
+                       ValueRange offsets, llvm::function_ref<void(Value, ValueRange)> emit) {
   SmallVector<Value> coordinates;
   for (Value offset : llvm::reverse(offsets))
     coordinates.push_back(toI32(builder, loc, offset));
@@ -27,7 +38,8 @@ static void forEachBox(OpBuilder &builder, Location loc, const attn::Machine &ma
           LLVM::AddOp::create(builder, loc, firstColumn, i32(builder, loc, slab * columns));
       coordinates[1] = LLVM::AddOp::create(builder, loc, firstRow, i32(builder, loc, row));
       emit(addBytes(builder, loc, shared, slab * type.getSlabBytes() + row * type.getSwizzle()),
-           coordinates);
+           global.packed ? unpackCoordinates(builder, loc, *global.packed, coordinates)
+                         : coordinates);
     }
 }
 
@@ -40,9 +52,16 @@ static Value getMap(const GlobalArgument &global, const attn::Machine &machine, 
   return {};
 }
 
-/// The map for a copy at `op`, if the copy can be made of whole boxes.
-static FailureOr<Value> findMap(Operation *op, const PatternContext &context, Value memref,
-                                SharedType type) {
+namespace {
+struct MappedArgument {
+  const GlobalArgument *global;
+  Value map;
+};
+} // namespace
+
+/// The argument and its map for a copy at `op`, if the copy can be made of whole boxes.
+static FailureOr<MappedArgument> findMap(Operation *op, const PatternContext &context, Value memref,
+                                         SharedType type) {
   const Kernel &kernel = context.getKernel(op);
   FailureOr<const GlobalArgument *> global = kernel.getArgument(op, memref);
   if (failed(global))
@@ -51,7 +70,7 @@ static FailureOr<Value> findMap(Operation *op, const PatternContext &context, Va
   if (type.getNumRows() % getBoxShape(*kernel.machine, type).second != 0)
     return op->emitOpError("expected at most ")
            << most << " rows or a multiple of " << most << ", got " << type;
-  return getMap(**global, *kernel.machine, type);
+  return MappedArgument{*global, getMap(**global, *kernel.machine, type)};
 }
 
 namespace {
@@ -60,18 +79,19 @@ struct CopyAsyncPattern : TilePattern<CopyAsyncOp> {
   LogicalResult matchAndRewrite(CopyAsyncOp op, OneToNOpAdaptor adaptor,
                                 ConversionPatternRewriter &rewriter) const override {
     auto type = cast<SharedType>(op.getDest().getType());
-    FailureOr<Value> map = findMap(op, context, op.getSource(), type);
-    if (failed(map))
+    FailureOr<MappedArgument> mapped = findMap(op, context, op.getSource(), type);
+    if (failed(mapped))
       return failure();
     Location loc = op.getLoc();
     const attn::Machine &machine = *context.getKernel(op).machine;
     context.emitOnce(rewriter, op, [&](OpBuilder &builder) {
       Value barrier =
           getBarrierAddress(builder, loc, adaptor.getBarrier().front(), adaptor.getSlot());
-      forEachBox(builder, loc, machine, type, adaptor.getDest().front(), op.getOffsets(),
-                 [&](Value shared, ValueRange at) {
+      forEachBox(builder, loc, machine, *mapped->global, type, adaptor.getDest().front(),
+                 op.getOffsets(), [&](Value shared, ValueRange at) {
                    NVVM::CpAsyncBulkTensorGlobalToSharedClusterOp::create(
-                       builder, loc, shared, *map, at, barrier, /*im2colOffsets=*/ValueRange(),
+                       builder, loc, shared, mapped->map, at, barrier,
+                       /*im2colOffsets=*/ValueRange(),
                        /*multicastMask=*/Value(),
                        /*l2CacheHint=*/Value(), NVVM::TMALoadMode::TILE, /*isCTAOnly=*/true,
                        NVVM::CTAGroupKindAttr(),
@@ -88,16 +108,16 @@ struct StoreAsyncPattern : TilePattern<StoreAsyncOp> {
   LogicalResult matchAndRewrite(StoreAsyncOp op, OneToNOpAdaptor adaptor,
                                 ConversionPatternRewriter &rewriter) const override {
     auto type = cast<SharedType>(op.getSource().getType());
-    FailureOr<Value> map = findMap(op, context, op.getDest(), type);
-    if (failed(map))
+    FailureOr<MappedArgument> mapped = findMap(op, context, op.getDest(), type);
+    if (failed(mapped))
       return failure();
     Location loc = op.getLoc();
     const attn::Machine &machine = *context.getKernel(op).machine;
     context.emitOnce(rewriter, op, [&](OpBuilder &builder) {
-      forEachBox(builder, loc, machine, type, adaptor.getSource().front(), op.getOffsets(),
-                 [&](Value shared, ValueRange at) {
+      forEachBox(builder, loc, machine, *mapped->global, type, adaptor.getSource().front(),
+                 op.getOffsets(), [&](Value shared, ValueRange at) {
                    NVVM::CpAsyncBulkTensorSharedCTAToGlobalOp::create(
-                       builder, loc, *map, shared, at, /*l2CacheHint=*/Value(),
+                       builder, loc, mapped->map, shared, at, /*l2CacheHint=*/Value(),
                        NVVM::TMAStoreMode::TILE, /*predicate=*/Value());
                  });
       NVVM::CpAsyncBulkCommitGroupOp::create(builder, loc);

@@ -95,18 +95,6 @@ struct ConstantPattern : TilePattern<arith::ConstantOp> {
 struct ConvertLayoutPattern : TilePattern<ConvertLayoutOp> {
   using TilePattern::TilePattern;
 
-  /// Lanes whose numbers differ in `bit` exchange: the one without it gives `high` for the other's
-  /// `low`.
-  static void exchange(OpBuilder &b, Location loc, Value hasBit, int64_t bit, Value &low,
-                       Value &high) {
-    Value given = LLVM::SelectOp::create(b, loc, hasBit, low, high);
-    Value taken =
-        NVVM::ShflOp::create(b, loc, b.getI32Type(), i32(b, loc, -1), given, i32(b, loc, bit),
-                             i32(b, loc, 31), NVVM::ShflKind::bfly, UnitAttr());
-    low = LLVM::SelectOp::create(b, loc, hasBit, taken, low);
-    high = LLVM::SelectOp::create(b, loc, hasBit, high, taken);
-  }
-
   /// Of 32 columns of a row each lane of a quad has four pairs of neighbours, 8 columns apart: the
   /// column of a 4 x 4 matrix of pairs whose rows the lanes are to have.
   SmallVector<Value> transposeQuads(OpBuilder &b, ConvertLayoutOp op, ValueRange pairs) const {
@@ -129,10 +117,10 @@ struct ConvertLayoutPattern : TilePattern<ConvertLayoutOp> {
         int64_t reg = from.getOwner({position.row, position.column + 8 * int64_t(group)}).reg;
         word = LLVM::BitcastOp::create(b, loc, b.getI32Type(), pairs[reg / 2]);
       }
-      exchange(b, loc, isOdd, 1, words[0], words[1]);
-      exchange(b, loc, isOdd, 1, words[2], words[3]);
-      exchange(b, loc, isUpper, 2, words[0], words[2]);
-      exchange(b, loc, isUpper, 2, words[1], words[3]);
+      emitExchange(b, loc, isOdd, 1, words[0], words[1]);
+      emitExchange(b, loc, isOdd, 1, words[2], words[3]);
+      emitExchange(b, loc, isUpper, 2, words[0], words[2]);
+      emitExchange(b, loc, isUpper, 2, words[1], words[3]);
       for (auto [index, word] : llvm::enumerate(words))
         results[first + index] = LLVM::BitcastOp::create(b, loc, pairType, word);
     }

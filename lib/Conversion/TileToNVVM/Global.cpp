@@ -66,9 +66,20 @@ public:
     int64_t rank = global.type.getRank();
     bool isVector = type.getRank() == 1;
     rowDim = isVector ? rank - 1 : rank - 2;
-    base = emitAddress(builder, loc, global, offsets);
-    base = advance(builder, base, thread.row, rowDim);
-    rowsLeft = emitRest(builder, rowDim, offsets[rowDim], type.getDimSize(0), thread.row);
+    SmallVector<Value> first(offsets);
+    if (global.packed) {
+      // The first head of the group, row 0: rows are found one by one.
+      packedRow =
+          LLVM::AddOp::create(builder, loc, toI32(builder, loc, offsets[rowDim]), thread.row);
+      first[rowDim - 1] = LLVM::MulOp::create(
+          builder, loc, toI32(builder, loc, offsets[rowDim - 1]), global.packed->group);
+      first[rowDim] = i32(builder, loc, 0);
+    }
+    base = emitAddress(builder, loc, global, first);
+    if (!packedRow) {
+      base = advance(builder, base, thread.row, rowDim);
+      rowsLeft = emitRest(builder, rowDim, offsets[rowDim], type.getDimSize(0), thread.row);
+    }
     if (isVector)
       return;
     base = advance(builder, base, thread.column, rank - 1);
@@ -92,9 +103,18 @@ public:
     return rows;
   }
 
+  /// Whether all of the tile is inside.
+  bool isWhole() const { return !rowsLeft && !columnsLeft; }
   /// i1, or null where the row is always inside.
   Value emitRowIsInside(OpBuilder &builder, int64_t row) const {
-    return emitIsInside(builder, rowsLeft, row);
+    if (!packedRow)
+      return emitIsInside(builder, rowsLeft, row);
+    auto [memoryRow, head] = unpackRow(builder, row);
+    using Predicate = LLVM::ICmpPredicate;
+    return LLVM::AndOp::create(
+        builder, loc,
+        LLVM::ICmpOp::create(builder, loc, Predicate::slt, memoryRow, global.sizes[rowDim]),
+        LLVM::ICmpOp::create(builder, loc, Predicate::slt, head, global.packed->group));
   }
   Value emitColumnIsInside(OpBuilder &builder, int64_t column) const {
     return emitIsInside(builder, columnsLeft, column);
@@ -102,7 +122,11 @@ public:
 
   Value emitPointer(OpBuilder &builder, Position position) const {
     Value pointer = base;
-    if (position.row)
+    if (packedRow) {
+      auto [memoryRow, head] = unpackRow(builder, position.row);
+      pointer = advance(builder, pointer, memoryRow, rowDim);
+      pointer = advance(builder, pointer, head, rowDim - 1);
+    } else if (position.row)
       pointer = advance(builder, pointer, i32(builder, loc, position.row), rowDim);
     if (position.column && hasUnitStride())
       return addBytes(builder, loc, pointer, position.column * getBytes(type.getElementType()));
@@ -113,6 +137,14 @@ public:
   }
 
 private:
+  /// The row in memory, and the head within its group, of a row of a packed argument.
+  std::pair<Value, Value> unpackRow(OpBuilder &builder, int64_t row) const {
+    int64_t slots = global.packed->slots;
+    Value at = LLVM::AddOp::create(builder, loc, packedRow, i32(builder, loc, row));
+    return {LLVM::LShrOp::create(builder, loc, at, i32(builder, loc, llvm::Log2_64(slots))),
+            LLVM::AndOp::create(builder, loc, at, i32(builder, loc, slots - 1))};
+  }
+
   bool hasUnitStride() const {
     auto constant = global.strides.back().getDefiningOp<LLVM::ConstantOp>();
     return constant && cast<IntegerAttr>(constant.getValue()).getInt() == 1;
@@ -150,6 +182,8 @@ private:
   Location loc;
   int64_t rowDim = 0;
   Value base, rowsLeft, columnsLeft;
+  /// The thread's first row, in a packed argument.
+  Value packedRow;
 };
 } // namespace
 
@@ -199,7 +233,7 @@ struct LoadPattern : TilePattern<LoadOp> {
                                 access.width * getBytes(element));
   }
 
-  LogicalResult matchAndRewrite(LoadOp op, OneToNOpAdaptor adaptor,
+  LogicalResult matchAndRewrite(LoadOp op, OneToNOpAdaptor,
                                 ConversionPatternRewriter &rewriter) const override {
     auto type = cast<RankedTensorType>(op.getType());
     FailureOr<const GlobalArgument *> global =
@@ -241,6 +275,50 @@ struct LoadPattern : TilePattern<LoadOp> {
 struct StorePattern : TilePattern<StoreOp> {
   using TilePattern::TilePattern;
 
+  /// Whether the tile is added in pieces of 16 bytes: rows of #tile.acc in whole groups of 16
+  /// columns, and memory whose rows keep to such pieces.
+  static bool isAddedInPieces(StoreOp op, const GlobalTile &tile) {
+    auto type = cast<RankedTensorType>(op.getValue().getType());
+    auto memory = cast<MemRefType>(op.getDest().getType());
+    SmallVector<int64_t> strides;
+    int64_t offset;
+    return op.getAdd() && tile.isWhole() && isa<AccAttr>(type.getEncoding()) &&
+           type.getDimSize(1) % 16 == 0 && succeeded(memory.getStridesAndOffset(strides, offset)) &&
+           strides.back() == 1 && !ShapedType::isDynamic(strides[strides.size() - 2]) &&
+           strides[strides.size() - 2] % 4 == 0;
+  }
+
+  /// Of two groups of 8 columns a lane of a quad has a pair each. Lanes exchange, so that those
+  /// with even numbers have four neighbours of the first group and others of the second: half as
+  /// many additions, each as wide as memory takes them.
+  void addInPieces(StoreOp op, const GlobalTile &tile, ArrayRef<Value> elements,
+                   ConversionPatternRewriter &rewriter) const {
+    Location loc = op.getLoc();
+    Value bit =
+        LLVM::AndOp::create(rewriter, loc, context.getKernel(op).thread, i32(rewriter, loc, 1));
+    Value isOdd =
+        LLVM::ICmpOp::create(rewriter, loc, LLVM::ICmpPredicate::ne, bit, i32(rewriter, loc, 0));
+    // From the lane's own pair of the first group: 8 columns on, two back.
+    Value shift = LLVM::MulOp::create(rewriter, loc, bit, i32(rewriter, loc, int64_t(8 - 2) * 4));
+    Value start = addBytes(rewriter, loc, tile.emitPointer(rewriter, {0, 0}), shift);
+    SmallVector<int64_t> strides;
+    int64_t offset;
+    (void)cast<MemRefType>(op.getDest().getType()).getStridesAndOffset(strides, offset);
+    int64_t rowBytes = strides[strides.size() - 2] * 4;
+    for (auto &[row, accesses] : tile.getAccessesByRow())
+      for (size_t index = 0; index + 1 < accesses.size(); index += 2) {
+        const Access &first = accesses[index], &second = accesses[index + 1];
+        Value piece[4];
+        for (int64_t i : {0, 1}) {
+          piece[i] = elements[first.reg + i];
+          piece[i + 2] = elements[second.reg + i];
+          emitExchange(rewriter, loc, isOdd, 1, piece[i], piece[i + 2]);
+        }
+        int64_t bytes = row * rowBytes + first.position.column * 4;
+        emitAdd(rewriter, loc, addBytes(rewriter, loc, start, bytes), piece);
+      }
+  }
+
   LogicalResult storeGlobal(StoreOp op, ValueRange values,
                             ConversionPatternRewriter &rewriter) const {
     auto type = cast<RankedTensorType>(op.getValue().getType());
@@ -252,6 +330,11 @@ struct StorePattern : TilePattern<StoreOp> {
     SmallVector<Value> elements = unpack(rewriter, loc, values);
     for (Value &element : elements)
       element = castIndex(rewriter, loc, getMemoryType(type.getElementType()), element);
+    if (isAddedInPieces(op, tile)) {
+      addInPieces(op, tile, elements, rewriter);
+      rewriter.eraseOp(op);
+      return success();
+    }
     Value isFirst = context.getIsFirstReplica(rewriter, op, getLayout(type));
     for (auto &[row, accesses] : tile.getAccessesByRow()) {
       OpBuilder::InsertionGuard guard(rewriter);
@@ -301,6 +384,8 @@ struct StorePattern : TilePattern<StoreOp> {
     Value phase = LLVM::LShrOp::create(rewriter, loc, row, i32(rewriter, loc, 7));
     phase = LLVM::AndOp::create(rewriter, loc, phase, i32(rewriter, loc, swizzle / 16 - 1));
     phase = LLVM::ShlOp::create(rewriter, loc, phase, i32(rewriter, loc, 4));
+    // Out of loops, each of the addresses would take a register.
+    phase = emitTiedAsm(rewriter, loc, "", {phase}).front();
     for (auto [index, value] : llvm::enumerate(values)) {
       Position position = layout.getPosition({0, 0, int64_t(index) * width});
       int64_t byte = position.column * bytes;

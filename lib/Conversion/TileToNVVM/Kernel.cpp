@@ -32,7 +32,12 @@ static LogicalResult verifyAllocated(func::FuncOp function) {
       op->emitOpError("expected an offset, which tile-allocate-shared decides, got none");
       return WalkResult::interrupt();
     }
-    return WalkResult::advance();
+    auto barriers = dyn_cast<BarrierInitOp>(op);
+    int64_t offset = barriers ? int64_t(*barriers.getOffset()) : 0;
+    if (offset >= 0)
+      return WalkResult::advance();
+    op->emitOpError("expected an offset in shared memory, got ") << offset;
+    return WalkResult::interrupt();
   });
   if (walk.wasInterrupted())
     return failure();
@@ -153,8 +158,8 @@ public:
         DictionaryAttr::get(context));
   }
 
-  void addTensorMap(unsigned argument, MemRefType memref,
-                    std::tuple<int64_t, int64_t, int64_t> box) {
+  void addTensorMap(unsigned argument, MemRefType memref, std::tuple<int64_t, int64_t, int64_t> box,
+                    PackedAttr packed) {
     TensorMap map;
     map.elementType = stringifyElement(memref.getElementType());
     for (unsigned dim = memref.getRank(); dim-- > 0;)
@@ -163,6 +168,12 @@ public:
     map.box[0] = std::get<0>(box);
     map.box[1] = std::get<1>(box);
     map.swizzle = std::get<2>(box);
+    // Heads within rows.
+    if (packed) {
+      std::swap(map.dims[1], map.dims[2]);
+      map.box[2] = map.box[1] / packed.getSlots();
+      map.box[1] = packed.getSlots();
+    }
     Builder builder(context);
     auto bytes = LLVM::LLVMArrayType::get(builder.getI8Type(), 128);
     add({KernelParameter::Kind::TensorMap, argument, 0, "", map},
@@ -193,10 +204,47 @@ static FailureOr<SmallVector<int64_t>> getStrides(func::FuncOp function, unsigne
   return strides;
 }
 
+/// The argument's tile.packed, or null.
+static PackedAttr getPacked(func::FuncOp function, unsigned index) {
+  return function.getArgAttrOfType<PackedAttr>(index, TileDialect::kPackedAttrName);
+}
+
+/// What packed arguments ask of themselves and of the argument that has their key heads.
+static LogicalResult needGroups(func::FuncOp function, MutableArrayRef<Needs> needs) {
+  for (BlockArgument argument : function.getArguments()) {
+    unsigned index = argument.getArgNumber();
+    PackedAttr packed = getPacked(function, index);
+    if (!packed || argument.use_empty())
+      continue;
+    // A box that is stored would write to the heads of other groups.
+    for (Operation *user : argument.getUsers())
+      if (!isa<LoadOp, StoreOp, CopyAsyncOp, memref::DimOp>(user))
+        return user->emitOpError("expected an argument that is not packed");
+    for (unsigned number : {index, unsigned(packed.getKeys())})
+      if (cast<MemRefType>(function.getArgumentTypes()[number]).isDynamicDim(1))
+        needs[number].sizes.insert(1);
+    for (auto [columns, rows, swizzle] : needs[index].boxes)
+      if (rows % packed.getSlots() != 0)
+        return function.emitOpError("expected boxes of a multiple of ")
+               << packed.getSlots() << " rows of argument " << index << ", got " << rows;
+  }
+  return success();
+}
+
 static FailureOr<ParameterList> collectParameters(func::FuncOp function) {
   ParameterList list(function.getContext());
   const Machine &machine = getMachine(function);
   Builder builder(function.getContext());
+  SmallVector<Needs> allNeeds(function.getNumArguments());
+  for (BlockArgument argument : function.getArguments()) {
+    auto type = dyn_cast<MemRefType>(argument.getType());
+    SmallVector<Operation *> users(argument.getUsers());
+    for (Operation *user : llvm::reverse(users))
+      if (type && failed(addUser(allNeeds[argument.getArgNumber()], machine, type, user)))
+        return failure();
+  }
+  if (failed(needGroups(function, allNeeds)))
+    return failure();
   for (BlockArgument argument : function.getArguments()) {
     unsigned index = argument.getArgNumber();
     auto type = dyn_cast<MemRefType>(argument.getType());
@@ -208,16 +256,12 @@ static FailureOr<ParameterList> collectParameters(func::FuncOp function) {
                      argument.getType().isIndex() ? builder.getI32Type() : argument.getType());
       continue;
     }
-    Needs needs;
-    SmallVector<Operation *> users(argument.getUsers());
-    for (Operation *user : llvm::reverse(users))
-      if (failed(addUser(needs, machine, type, user)))
-        return failure();
+    const Needs &needs = allNeeds[index];
     FailureOr<SmallVector<int64_t>> strides = getStrides(function, index, !needs.boxes.empty());
     if (failed(strides))
       return failure();
     for (const auto &box : needs.boxes)
-      list.addTensorMap(index, type, box);
+      list.addTensorMap(index, type, box, getPacked(function, index));
     if (needs.pointer)
       list.addPointer(index);
     for (unsigned dim = 0; dim < type.getRank(); ++dim)
@@ -236,10 +280,18 @@ static FailureOr<ParameterList> collectParameters(func::FuncOp function) {
 
 static SizeFactor toFactor(Attribute factor) {
   if (auto extent = dyn_cast<ExtentAttr>(factor))
-    return {int(extent.getArgument()), unsigned(extent.getDim()), unsigned(extent.getDivisor())};
+    return {int(extent.getArgument()), unsigned(extent.getDim()), unsigned(extent.getDivisor()),
+            unsigned(extent.getMultiplier())};
+  if (auto parts = dyn_cast<PartsAttr>(factor)) {
+    SizeFactor result{SizeFactor::kParts, unsigned(parts.getMost()), 1, 1, {}};
+    result.of.push_back(toFactor(parts.getKeys()));
+    for (Attribute block : parts.getBlocks())
+      result.of.push_back(toFactor(block));
+    return result;
+  }
   if (auto multiprocessors = dyn_cast<MultiprocessorsAttr>(factor))
-    return {SizeFactor::kMultiprocessors, unsigned(multiprocessors.getBlocks()), 1};
-  return {SizeFactor::kConstant, unsigned(cast<IntegerAttr>(factor).getInt()), 1};
+    return {SizeFactor::kMultiprocessors, unsigned(multiprocessors.getBlocks())};
+  return {SizeFactor::kConstant, unsigned(cast<IntegerAttr>(factor).getInt())};
 }
 
 static std::vector<ScratchTensor> getScratch(func::FuncOp function) {
@@ -275,7 +327,8 @@ static KernelPlan makePlan(func::FuncOp function, KernelAttr kernel, const Param
   if (auto ranges = function->getAttrOfType<ArrayAttr>(TileDialect::kWhenAttrName))
     for (auto range : ranges.getAsRange<RangeAttr>())
       plan.when.push_back({unsigned(range.getArgument()), unsigned(range.getDim()),
-                           range.getLeast(), range.getMost()});
+                           range.getLeast(), range.getMost(),
+                           range.getPer() ? toFactor(range.getPer()) : SizeFactor()});
   return plan;
 }
 
@@ -283,16 +336,39 @@ static KernelPlan makePlan(func::FuncOp function, KernelAttr kernel, const Param
 // The function
 //===----------------------------------------------------------------------===//
 
+/// The size of dimension 1 of an argument, i32.
+static Value getHeads(OpBuilder &builder, func::FuncOp function, const ParameterList &list,
+                      Block &entry, unsigned index) {
+  auto type = cast<MemRefType>(function.getArgumentTypes()[index]);
+  if (!type.isDynamicDim(1))
+    return LLVM::ConstantOp::create(builder, function.getLoc(),
+                                    builder.getI32IntegerAttr(type.getDimSize(1)));
+  for (auto [parameter, value] : llvm::zip_equal(list.parameters, entry.getArguments()))
+    if (parameter.kind == KernelParameter::Kind::Size && parameter.argument == index &&
+        parameter.dim == 1)
+      return value;
+  return {};
+}
+
+static PackedRows emitPackedRows(OpBuilder &builder, func::FuncOp function, PackedAttr packed,
+                                 const ParameterList &list, Block &entry, BlockArgument argument) {
+  Value heads = getHeads(builder, function, list, entry, argument.getArgNumber()),
+        keyHeads = getHeads(builder, function, list, entry, packed.getKeys());
+  return {packed.getSlots(), LLVM::UDivOp::create(builder, function.getLoc(), heads, keyHeads)};
+}
+
 /// Binds the new parameters to the old arguments: scalars are replaced, memrefs become
 /// placeholders.
-static void bindArguments(OpBuilder &builder, Block &body, const ParameterList &list,
+static void bindArguments(OpBuilder &builder, func::FuncOp function, const ParameterList &list,
                           Kernel &kernel) {
+  Block &body = function.getBody().front();
   Block &entry = kernel.function.getBody().front();
   Location loc = kernel.function.getLoc();
   auto parameters = llvm::zip_equal(list.parameters, entry.getArguments());
   for (BlockArgument argument : body.getArguments()) {
     auto type = dyn_cast<MemRefType>(argument.getType());
-    GlobalArgument global{type, {}, {}, {}, {}};
+    PackedAttr packed = getPacked(function, argument.getArgNumber());
+    GlobalArgument global{type, {}, {}, {}, {}, {}};
     if (type) {
       SmallVector<int64_t> strides;
       int64_t offset;
@@ -312,10 +388,13 @@ static void bindArguments(OpBuilder &builder, Block &body, const ParameterList &
       if (parameter.argument != argument.getArgNumber())
         continue;
       switch (parameter.kind) {
-      case KernelParameter::Kind::TensorMap:
-        global.boxes.push_back(
-            {parameter.map.box[0], parameter.map.box[1], parameter.map.swizzle, value});
+      case KernelParameter::Kind::TensorMap: {
+        const std::vector<unsigned> &box = parameter.map.box;
+        // Heads and rows of a packed argument are rows of its boxes.
+        int64_t rows = packed ? box[1] * box[2] : box[1];
+        global.boxes.push_back({box[0], rows, parameter.map.swizzle, value});
         break;
+      }
       case KernelParameter::Kind::Pointer:
         global.pointer = value;
         break;
@@ -336,6 +415,8 @@ static void bindArguments(OpBuilder &builder, Block &body, const ParameterList &
     }
     if (!type)
       continue;
+    if (packed && !argument.use_empty())
+      global.packed = emitPackedRows(builder, function, packed, list, entry, argument);
     Value placeholder =
         UnrealizedConversionCastOp::create(builder, loc, type, ValueRange()).getResult(0);
     argument.replaceAllUsesWith(placeholder);
@@ -409,7 +490,7 @@ FailureOr<Kernel> attn::tile::convertKernelFunction(func::FuncOp function) {
   builder.setInsertionPointToStart(entry);
   Block &body = function.getBody().front();
   emitThreadNumbers(builder, kernel);
-  bindArguments(builder, body, *list, kernel);
+  bindArguments(builder, function, *list, kernel);
   body.getTerminator()->erase();
   entry->getOperations().splice(entry->end(), body.getOperations());
   builder.setInsertionPointToEnd(entry);

@@ -20,6 +20,14 @@ struct BoxParameter {
   mlir::Value map;
 };
 
+/// How rows of a packed argument (tile.packed) are heads: row m * slots + j of key head k is row m
+/// of head k * group + j.
+struct PackedRows {
+  int64_t slots;
+  /// i32: the heads that share a key head.
+  mlir::Value group;
+};
+
 /// A memref argument of a kernel, taken apart: only what the body uses is there.
 struct GlobalArgument {
   mlir::MemRefType type;
@@ -28,6 +36,7 @@ struct GlobalArgument {
   /// i32 and i64, one per dimension; constants where the type says so.
   llvm::SmallVector<mlir::Value> sizes, strides;
   llvm::SmallVector<BoxParameter> boxes;
+  std::optional<PackedRows> packed = std::nullopt;
 };
 
 /// One kernel under conversion.

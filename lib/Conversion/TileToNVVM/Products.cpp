@@ -127,7 +127,7 @@ SmallVector<Value> Sum::emit(OpBuilder &builder, Location loc) const {
   std::string text = isFenced ? "wgmma.fence.sync.aligned;\n\t" : "";
   bool isProduct = accumulators.empty(), inRegisters = steps.front().lhs.size() == 4;
   if (isProduct)
-    text = "{ .reg .pred p; setp.ne.b32 p, 0, 0;\n\t" + text;
+    text.insert(0, "{ .reg .pred p; setp.ne.b32 p, 0, 0;\n\t");
   // The factors of A and B, then the transpositions that this form has: none for 8 bits, only B's
   // for A in registers.
   std::string tail = "1, 1";
@@ -140,7 +140,7 @@ SmallVector<Value> Sum::emit(OpBuilder &builder, Location loc) const {
   for (const Step &step : steps) {
     std::string left = placeholders(step.lhs.size());
     if (inRegisters)
-      left = "{" + left + "}";
+      left = llvm::formatv("{{{0}}", left);
     StringRef scaleD = isProduct && &step == &steps.front() ? "p" : "1";
     text += llvm::formatv(
         "wgmma.mma_async.sync.aligned.m64n{0}k{1}.f32.{2}.{2} {{{3}}, {4}, {5}, {6}, {7};\n\t",
@@ -160,6 +160,37 @@ SmallVector<Value> Sum::emit(OpBuilder &builder, Location loc) const {
 // A whole product
 //===----------------------------------------------------------------------===//
 
+/// Of 32 bytes of K.
+static int64_t countSteps(MmaAsyncOp op) {
+  auto shared = cast<SharedType>(op.getRhs().getType());
+  int64_t k = op.getTransposeRhs() ? shared.getNumColumns() : shared.getNumRows();
+  return k * shared.getElementType().getIntOrFloatBitWidth() / 256;
+}
+
+/// Descriptors of tiles that stay which a loop may keep: two uniform registers each, of 63.
+static constexpr int64_t kMostKeptSteps = 16;
+
+DenseSet<Operation *> attn::tile::findCrowdedProducts(Operation *function) {
+  DenseSet<Operation *> crowded;
+  function->walk([&](LoopLikeOpInterface loop) {
+    SmallVector<Operation *> products;
+    int64_t keptSteps = 0;
+    auto stays = [&](Value operand) {
+      return isa<SharedType>(operand.getType()) && loop.isDefinedOutsideOfLoop(operand);
+    };
+    for (Region *body : loop.getLoopRegions())
+      for (auto product : body->getOps<MmaAsyncOp>()) {
+        int64_t kept = llvm::count_if(ValueRange({product.getLhs(), product.getRhs()}), stays);
+        keptSteps += kept * countSteps(product);
+        if (kept > 0)
+          products.push_back(product);
+      }
+    if (keptSteps > kMostKeptSteps)
+      crowded.insert_range(products);
+  });
+  return crowded;
+}
+
 namespace {
 /// A product cut into instructions: steps of 64 rows per warpgroup, parts of at most 256 columns,
 /// steps of 32 bytes of K.
@@ -172,8 +203,7 @@ public:
     auto shared = cast<SharedType>(op.getRhs().getType());
     rhs = {shared, op.getTransposeRhs()};
     element = shared.getElementType();
-    int64_t k = op.getTransposeRhs() ? shared.getNumColumns() : shared.getNumRows();
-    kSteps = k * element.getIntOrFloatBitWidth() / 256;
+    kSteps = countSteps(op);
     rowSteps = result.getDimSize(0) / (64 * layout.getWarpgroups());
     parts = llvm::divideCeil(result.getDimSize(1), 256);
   }
@@ -202,6 +232,11 @@ public:
     bool isChained = op.getAcc() && isa<InFlightType>(op.getAcc().getType());
     bool isFenced = !isChained || inRegisters;
     Value b = rhs.emitDescriptor(builder, loc, right);
+    // LLVM moves descriptors of what stays out of loops, unless they look new in each turn.
+    if (context.crowdedProducts.contains(op)) {
+      a.front() = emitTiedAsm(builder, loc, "", a.front()).front();
+      b = emitTiedAsm(builder, loc, "", b).front();
+    }
     int64_t columns = result.getDimSize(1) / parts, count = columns / 2;
     SmallVector<Value> results;
     for (int64_t row = 0; row < rowSteps; ++row)

@@ -237,6 +237,16 @@ SmallVector<Value> attn::tile::emitAsm(OpBuilder &builder, Location loc, StringR
   return values;
 }
 
+void attn::tile::emitExchange(OpBuilder &b, Location loc, Value hasBit, int64_t bit, Value &low,
+                              Value &high) {
+  Value given = LLVM::SelectOp::create(b, loc, hasBit, low, high);
+  Value taken =
+      NVVM::ShflOp::create(b, loc, given.getType(), i32(b, loc, -1), given, i32(b, loc, bit),
+                           i32(b, loc, 31), NVVM::ShflKind::bfly, UnitAttr());
+  low = LLVM::SelectOp::create(b, loc, hasBit, taken, low);
+  high = LLVM::SelectOp::create(b, loc, hasBit, high, taken);
+}
+
 SmallVector<Value> attn::tile::emitTiedAsm(OpBuilder &builder, Location loc, StringRef text,
                                            ValueRange values) {
   SmallVector<Value> operands;

@@ -40,10 +40,15 @@ struct ThreadPosition {
   mlir::Value row, column;
 };
 
+/// Products of a loop with wide tiles that stay. Such a loop keeps one descriptor for each k step
+/// of them; where they outnumber uniform registers ptxas keeps them in registers of every thread.
+llvm::DenseSet<mlir::Operation *> findCrowdedProducts(mlir::Operation *function);
+
 /// What all patterns share.
 struct PatternContext {
   const TileTypeConverter &types;
   const KernelMap &kernels;
+  llvm::DenseSet<mlir::Operation *> crowdedProducts;
 
   const Kernel &getKernel(mlir::Operation *op) const;
   /// i32: the thread's number within the role around `op`.
@@ -94,6 +99,11 @@ mlir::Value getBarrierAddress(mlir::OpBuilder &builder, mlir::Location loc, mlir
 llvm::SmallVector<mlir::Value> emitAsm(mlir::OpBuilder &builder, mlir::Location loc,
                                        llvm::StringRef text, llvm::StringRef constraints,
                                        mlir::ValueRange operands, mlir::TypeRange results);
+
+/// Lanes whose numbers differ in `bit` exchange values of 32 bits: the one without it gives `high`
+/// for the other's `low`.
+void emitExchange(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value hasBit, int64_t bit,
+                  mlir::Value &low, mlir::Value &high);
 
 /// Inline assembly after which `values` must be taken to be new, because other hardware may have
 /// written them: each is an operand tied to a result. Vectors of 32 bits travel as i32.

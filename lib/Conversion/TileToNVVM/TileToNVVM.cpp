@@ -76,7 +76,7 @@ static LogicalResult checkSizes(func::FuncOp kernel) {
 static LogicalResult convertTiles(Operation *function, const KernelMap &kernels) {
   MLIRContext *context = function->getContext();
   TileTypeConverter types;
-  PatternContext patternContext{types, kernels};
+  PatternContext patternContext{types, kernels, findCrowdedProducts(function)};
   RewritePatternSet patterns(context);
   populateBarrierPatterns(patterns, patternContext);
   populateClearUnreadPatterns(patterns, patternContext);

@@ -40,6 +40,8 @@ struct CPUOptions {
   int64_t blockM = 0, blockN = 0;
   /// Parts that the keys of a block are split into.
   int64_t splits = 1;
+  /// For GPUs only.
+  bool fused = false;
   /// Sees the module at the doors of rooms 1 to 3.
   DoorVisitor visit;
 };

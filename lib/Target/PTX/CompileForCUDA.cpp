@@ -36,6 +36,8 @@ Expected<CUDACode> compileForCUDA(ModuleOp module, const CUDAOptions &options) {
   pipeline.target = "cuda";
   copyScheduleOptions(options, pipeline);
   pipeline.stay = options.stay;
+  pipeline.slack = options.slack;
+  pipeline.pack = options.pack;
   PassManager pm(module.getContext());
   buildPipeline(pm, pipeline, Room::Thread, options.visit);
   if (failed(pm.run(module)))

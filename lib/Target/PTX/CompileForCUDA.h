@@ -21,8 +21,14 @@ struct CUDAOptions {
   int64_t blockM = 0, blockN = 0;
   /// Parts that the keys of a block are split into; more than 1 makes two kernels.
   int64_t splits = 1;
+  /// Whether blocks of keys add to gradients of queries where they can.
+  bool fused = false;
+  /// Slots for the query heads of a key head (CompileOptions).
+  int64_t pack = 0;
   /// Whether blocks stay: true, false, or auto for the target's rule.
   std::string stay = "auto";
+  /// By which factor 2^slack maxima may lag; -1: every step scales; -2: the target's rule.
+  int64_t slack = -2;
   /// Sees the module at every door.
   DoorVisitor visit;
 };

@@ -95,6 +95,10 @@ struct CommandLine {
                             cl::desc("with --device=sim: whether blocks stay (default: auto, the\n"
                                      "target's rule)"),
                             cl::value_desc("true|false"), cl::init("auto"), cl::cat(category)};
+  cl::opt<bool> fused{"fused",
+                      cl::desc("with --device=cuda or sim: blocks of keys add to the gradients of\n"
+                               "queries, in any order, where there are such blocks"),
+                      cl::cat(category)};
   cl::opt<std::string> splits{"splits",
                               cl::desc("parts the keys of a block are split into (default: 1)"),
                               cl::value_desc("n"), cl::init("1"), cl::cat(category)};
@@ -253,6 +257,7 @@ static Error convertSimulatorOptions(const CommandLine &line, RunOptions &option
     if (value % multiple != 0)
       return createStringError(Twine("--") + option + ": expected a multiple of " +
                                Twine(multiple) + ", got " + Twine(value));
+  options.fused = line.fused;
   options.stay = line.stay;
   if (!is_contained({"true", "false", "auto"}, options.stay))
     return createStringError("--stay: expected true, false or auto, got '" + options.stay + "'");

@@ -59,6 +59,7 @@ struct RunOptions {
   std::string stay = "auto";
   /// Parts that the keys of a block are split into.
   int64_t splits = 1;
+  bool fused = false;
   JitOptions jit;
 };
 

@@ -58,6 +58,10 @@ struct CommandLine {
   cl::opt<int64_t> splits{"splits",
                           cl::desc("parts the keys of a block are split into (default: 1)"),
                           cl::init(1), cl::cat(category)};
+  cl::opt<bool> fused{"fused",
+                      cl::desc("cuda: blocks of keys add to the gradients of queries, in any "
+                               "order, where there are such blocks"),
+                      cl::cat(category)};
   /// What the options of `until` are told by; the parser keeps no copy.
   std::vector<std::string> helps;
 
@@ -140,6 +144,7 @@ static llvm::Error translateToPTX(const CommandLine &line, StringRef source) {
   options.blockM = line.blockM;
   options.blockN = line.blockN;
   options.splits = line.splits;
+  options.fused = line.fused;
   Result<KernelImage> image = emit(source, options);
   if (!image)
     return llvm::createStringError(image.getStatus().str());
@@ -157,6 +162,7 @@ static void addPasses(OpPassManager &pm, const CommandLine &line, const HostInfo
   options.blockM = line.blockM.getValue();
   options.blockN = line.blockN.getValue();
   options.splits = line.splits.getValue();
+  options.fused = line.fused.getValue();
   buildPipeline(pm, options, line.until);
 }
 

@@ -162,7 +162,9 @@ void CapturedSteps::run() {
   Value tensor = op.getWrt()[0], gradient = op.getDWrt()[0];
   sizes = tensor::getMixedSizes(rewriter, loc, tensor);
   Value result = emitFill(rewriter, loc, sizes, 0);
-  if (!op.getGrad().getOps<ContributeOp>().empty()) {
+  // Without elements there is nothing to add to, and no slice.
+  bool isEmpty = llvm::is_contained(cast<RankedTensorType>(tensor.getType()).getShape(), 0);
+  if (!isEmpty && !op.getGrad().getOps<ContributeOp>().empty()) {
     findOwned();
     extents = tensor::getMixedSizes(rewriter, loc, op.getQuery());
     extents.pop_back();

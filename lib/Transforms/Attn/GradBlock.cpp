@@ -46,12 +46,19 @@ static int64_t getSafeRegisters(const Machine &machine, const GradBlock &block,
     return columns * block.elementBytes % machine.sumBytes == 0;
   };
   // Products do not start with the numbers of rows then (AttnToTile/GradStep.cpp).
-  if (block.rowsRun && !(fillsSums(block.headDim) && fillsSums(block.valueDim)))
+  bool isUneven = block.rowsRun && !(fillsSums(block.headDim) && fillsSums(block.valueDim));
+  if (isUneven)
     quarters += 6;
-  // One wide sum comes with wide tiles of what it is multiplied with.
-  bool isTight = work.isMasked && std::max(block.headDim, block.valueDim) >= 192;
-  int64_t mask = (isTight ? 48 : 0) + std::min<int64_t>(4 * work.maskWeight, 48);
-  return getRegisters(machine, block, quarters) + kOtherRegisters + mask;
+  int64_t mask = std::min<int64_t>(4 * work.maskWeight, 48);
+  // Bounds of a loop for each kind of tile, beside addresses of wide or uneven tiles.
+  bool isWide = std::max(block.headDim, block.valueDim) >= 192;
+  if (work.isMasked && isWide && block.rowsRun && block.sumsKeys)
+    mask += 20;
+  if (work.maskWeight > 0 && (isWide || isUneven))
+    mask += 16;
+  // Where ptxas is known to find a way (ExecutionAssemble).
+  int64_t others = block.addsQueries ? machine.productRegisters : kOtherRegisters;
+  return getRegisters(machine, block, quarters) + others + mask;
 }
 
 /// What is needed in any case: both products, and one of their tiles as an operand.
@@ -80,6 +87,10 @@ static int64_t countSharedBytes(const Machine &machine, const GradBlock &block) 
   bool hasValues = !block.rowsRun || block.sumsKeys;
   int64_t fixed = getBytes(block.owned, block.headDim, true) +
                   (hasValues ? getBytes(block.owned, block.valueDim, true) : 0);
+  // The gradients of scores, and keys without what is no number.
+  if (block.addsQueries)
+    fixed +=
+        getBytes(block.owned, block.running, false) + getBytes(block.owned, block.headDim, true);
   // Barriers, and marks of what is read.
   return fixed + getRing(block.headDim, true) + getRing(block.valueDim, block.rowsRun) +
          machine.stageBytes;
@@ -103,6 +114,19 @@ GradBlock attn::chooseGradBlock(const Machine &machine, GradBlock block, const G
         return block;
   block.stages = 1;
   block.running = step;
+  return block;
+}
+
+std::optional<GradBlock> attn::chooseFusedBlock(const Machine &machine, GradBlock block,
+                                                const GradWork &work) {
+  block.addsQueries = true;
+  block.owned = 2 * machine.productRows;
+  block.stages = 2;
+  bool fillsRows = block.headDim == block.owned;
+  block.running = fillsRows ? machine.productRows : block.owned;
+  if (!block.sumsKeys || !block.sumsValues || (!fillsRows && block.headDim > machine.productRows) ||
+      !fitsGradBlock(machine, block, work))
+    return std::nullopt;
   return block;
 }
 

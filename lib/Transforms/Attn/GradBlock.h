@@ -13,6 +13,7 @@
 #define ATTN_LIB_TRANSFORMS_ATTN_GRADBLOCK_H
 
 #include "lib/Machine/Machine.h"
+#include <optional>
 #include <string>
 
 namespace attn {
@@ -25,6 +26,8 @@ struct GradBlock {
   int64_t owned, running, stages;
   /// Where rows run, whose gradients are summed.
   bool sumsKeys = true, sumsValues = true;
+  /// Where rows run, whether the block also adds to the gradients of queries.
+  bool addsQueries = false;
 };
 
 /// Why the machine has no such block, with the nearest that it has: "expected X, got Y; the nearest
@@ -46,6 +49,11 @@ GradBlock chooseGradBlock(const Machine &machine, GradBlock block, const GradWor
 
 /// Whether a thread and shared memory have what the rule takes to be needed.
 bool fitsGradBlock(const Machine &machine, const GradBlock &block, const GradWork &work = {});
+
+/// The block of the rule that also adds to the gradients of queries, if the machine has one: the
+/// product for them has the rows of all consumers, either its rows or the head dimension.
+std::optional<GradBlock> chooseFusedBlock(const Machine &machine, GradBlock block,
+                                          const GradWork &work);
 
 } // namespace attn
 

@@ -9,6 +9,7 @@
 #include "lib/Transforms/Attn/GradSteps.h"
 #include "lib/Transforms/Attn/Schedule.h"
 #include "mlir/IR/Builders.h"
+#include "llvm/ADT/DenseSet.h"
 
 using namespace mlir;
 using namespace attn;
@@ -44,6 +45,9 @@ BlockSizes attn::chooseGradForCUDA(Operation *op, const Machine &machine) {
   int64_t rows = 2 * machine.productRows;
   if (!scored)
     return {rows, rows, 1, "cuda-rows"};
+  if (op->hasAttr(kFusedAttrName) && isa<AttentionGradKeyValueOp>(op))
+    if (auto block = chooseFusedBlock(machine, describe(scored), measure(scored)))
+      return {block->running, block->owned, block->stages, "cuda-grad-fused"};
   GradBlock block = chooseGradBlock(machine, describe(scored), measure(scored));
   if (block.rowsRun)
     return {block.running, block.owned, block.stages, "cuda-grad-keys"};
@@ -53,6 +57,20 @@ BlockSizes attn::chooseGradForCUDA(Operation *op, const Machine &machine) {
 std::string attn::refuseGradSchedule(const Machine &machine, ScoredOpInterface op,
                                      ScheduleAttr schedule) {
   return refuseGradBlock(machine, withSchedule(describe(op), schedule));
+}
+
+void attn::checkFused(ModuleOp module, const Machine &machine) {
+  llvm::SmallDenseSet<Attribute, 4> refused;
+  module.walk([&](AttentionGradKeyValueOp op) {
+    auto scored = cast<ScoredOpInterface>(op.getOperation());
+    Attribute number = op->getAttr(kFusedAttrName);
+    if (number && !chooseFusedBlock(machine, describe(scored), measure(scored)))
+      refused.insert(number);
+  });
+  module.walk([&](Operation *op) {
+    if (refused.contains(op->getAttr(kFusedAttrName)))
+      op->removeAttr(kFusedAttrName);
+  });
 }
 
 void attn::splitSums(AttentionGradKeyValueOp op, const Machine &machine) {

@@ -22,6 +22,9 @@ std::string refuseGradSchedule(const Machine &machine, ScoredOpInterface op, Sch
 /// Makes two passes of one over rows whose sums for keys and values do not fit a thread together.
 void splitSums(AttentionGradKeyValueOp op, const Machine &machine);
 
+/// Leaves the mark of a fused form where the machine has a block for it.
+void checkFused(mlir::ModuleOp module, const Machine &machine);
+
 } // namespace attn
 
 #endif // ATTN_LIB_TRANSFORMS_ATTN_GRADSCHEDULE_H

@@ -55,10 +55,14 @@ def SplitGradPass : Pass<"attn-split-grad"> {
     captured tensors, and attn.attention_grad_key_value for those of keys and values; each only where it is wanted. Every sum is
     then one block's, so that results are the same in each run. The gradient of a sink is a sum over rows, by linalg.
 
+    The form `fused` makes the same ops and numbers the two passes of one op, in `attn.fused`, where the gradients of queries, keys
+    and values are all wanted: convert-attn-to-tile may then let blocks that own keys add what they know of the queries' gradients,
+    in any order.
+
     Requires: room 1 `problem` without variants, with a grad region beside every score region. Produces: room 1 `problem`. Fails
-    when: the form is another one, or a gradient still has variants or a score region without a grad region.
+    when: the form is neither, or a gradient still has variants or a score region without a grad region.
   }];
-  let options = [Option<"form", "form", "std::string", [{"two-pass"}], "two-pass">];
+  let options = [Option<"form", "form", "std::string", [{"two-pass"}], "two-pass or fused">];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::linalg::LinalgDialect", "::mlir::math::MathDialect",
                            "::mlir::tensor::TensorDialect"];
 }
@@ -74,16 +78,31 @@ def GeneralizeExtentsPass : Pass<"attn-generalize-extents", "::mlir::ModuleOp"> 
   }];
 }
 
+def PackHeadsPass : Pass<"attn-pack-heads", "::mlir::ModuleOp"> {
+  let summary = "makes rows of the query heads that share a key head, where rows are few";
+  let description = [{
+    A function whose attention has `attn.pack = P`, or any with `slots=P`, gets a copy before it for calls with at most 128 / P
+    rows and groups of at most P heads. There attention has the heads of keys, and P rows for each of the query's (attn.pack_heads); its regions
+    find head and row in the packed row. A schedule that is written at the op becomes the copy's.
+
+    Requires: room 1 `problem` without variants. Produces: room 1 `problem`; functions stay as they are where attention has
+    a sink, reads or makes something other than arguments and results, or is not the only one. Fails when: `slots` is none of its numbers.
+  }];
+  let options = [Option<"slots", "slots", "int64_t", "0", "slots for the heads of a group: 2, 4, 8, 16, 32 or 64; 0 is none">];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::tensor::TensorDialect", "::attn::tile::TileDialect"];
+}
+
 def SetSchedulePass : Pass<"attn-set-schedule", "::mlir::ModuleOp"> {
   let summary = "names the target and chooses sizes for it";
   let description = [{
-    Attaches `attn.schedule = #attn.schedule<block_m, block_n, splits, stages, consumers, stay, lists>` to every attention, and to every
-    gradient in two passes, that has none. Policy only: results never depend on it. A remark says which rule chose. For the target
+    Attaches `attn.schedule = #attn.schedule<block_m, block_n, splits, stages, consumers, stay, lists, slack>` to every attention, and to every
+    gradient in two passes, that has none, and takes `attn.fused` from those for which the machine has no block. Policy only: results never
+    depend on it. A remark says which rule chose. For the target
     cuda, the module gets `tile.target`, unless it has one, and later rooms read the machine's numbers and the schedule's: they have
     no defaults of their own.
 
     Requires: room 1 `problem`. Produces: room 1 `problem`, every such op with a schedule. Fails when: the target is
-    unknown; a size is not from 0 to 2^30; `stay` is none of its words; the machine has no such block of an attention, given or chosen (the error names the nearest
+    unknown; a size is not from 0 to 2^30; `stay` is none of its words; `slack` is not from -2 to 16; the machine has no such block of an attention, given or chosen (the error names the nearest
     that it has): head dimensions, rows, keys, stages or consumers that are none of its sizes, or more shared memory or registers.
   }];
   let options = [
@@ -94,7 +113,8 @@ def SetSchedulePass : Pass<"attn-set-schedule", "::mlir::ModuleOp"> {
     Option<"blockN", "block-n", "int64_t", "0", "keys of a step; 0 lets the target's rule choose">,
     Option<"stages", "stages", "int64_t", "0", "tiles of keys, and of values, in flight on a GPU; 0 lets the rule choose">,
     Option<"splits", "splits", "int64_t", "1", "parts the keys of a block are split into">,
-    Option<"stay", "stay", "std::string", [{"auto"}], "whether blocks stay on a GPU: true, false, or auto for the rule">];
+    Option<"stay", "stay", "std::string", [{"auto"}], "whether blocks stay on a GPU: true, false, or auto for the rule">,
+    Option<"slack", "slack", "int64_t", "-2", "by which factor 2^slack a maximum may lag on a GPU, from 0 to 16; -1: every step scales; -2: the rule's">];
   let dependentDialects = ["::attn::tile::TileDialect"];
 }
 

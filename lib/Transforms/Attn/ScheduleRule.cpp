@@ -29,13 +29,22 @@ BlockSizes attn::chooseForCPU(int64_t lanes, bool bf16Pairs) {
 //===----------------------------------------------------------------------------------------===//
 
 /// What of a problem decides between rows of the table.
-enum Trait : unsigned { Masked = 1, BiasUnderMask = 2, Gathers = 4, Long = 8, Split = 16 };
+enum Trait : unsigned {
+  Masked = 1,
+  BiasUnderMask = 2,
+  Gathers = 4,
+  Long = 8,
+  Split = 16,
+  /// Neither a mask nor a score.
+  Plain = 32
+};
 
 static unsigned getTraits(const GPUProblem &problem) {
   return (problem.isMasked ? Masked : 0) |
          (problem.isMasked && problem.scoreReadsTensors ? BiasUnderMask : 0) |
          (problem.work.gathers ? Gathers : 0) | (problem.work.isLong ? Long : 0) |
-         (problem.splits > 1 ? Split : 0);
+         (problem.splits > 1 ? Split : 0) |
+         (!problem.isMasked && problem.work.weight == 0 ? Plain : 0);
 }
 
 namespace {
@@ -50,6 +59,8 @@ struct Row {
   llvm::StringLiteral rule;
   /// The most that they may do where blocks stay, under a mask alone; blocks of others go.
   int64_t mostStaying = -1;
+  /// By which factor 2^slack maxima may lag; -1: every step scales.
+  int64_t slack = -1;
 };
 } // namespace
 
@@ -61,6 +72,7 @@ struct Row {
 static constexpr Row kHopperRows[] = {{64, Long, Gathers | Split, 192, 96, 9, "cuda-d64"},
                                       {64, BiasUnderMask, Gathers | Split, 192, 112, 9, "cuda-d64"},
                                       {64, 0, Gathers | Split, 192, 128, 9, "cuda-d64"},
+                                      {128, Plain, Split, 192, 80, 0, "cuda-d128", -1, 8},
                                       {128, Long, 0, 128, 112, 17, "cuda-d128"},
                                       {128, 0, 0, 128, 128, 17, "cuda-d128", 5},
                                       {192, Long | Gathers, 0, 128, 64, 21, "cuda-d192"},
@@ -98,6 +110,20 @@ BlockSizes attn::chooseForCUDA(const Machine &machine, const GPUProblem &problem
   int64_t step = getKeyStep(machine, problem.headDim, problem.valueDim);
   int64_t narrowed = llvm::alignDown(row->blockN - 16 * llvm::divideCeil(excess, 6), step);
   bool stays = doBlocksStay(*row, traits, problem.work);
-  return {row->blockM, std::max(narrowed, step),     kHopperStages, row->rule,
-          stays,       !stays && doListsPay(problem)};
+  return {row->blockM, std::max(narrowed, step),      kHopperStages, row->rule,
+          stays,       !stays && doListsPay(problem), row->slack};
+}
+
+BlockSizes attn::chooseForDecoding(const Machine &machine, int64_t headDim, int64_t valueDim,
+                                   int64_t elementBytes, int64_t blockN) {
+  // Eight stages are more than memory needs in flight.
+  constexpr int64_t kMostStages = 8;
+  GPUBlock block{headDim, valueDim, elementBytes, machine.productRows, 64, kMostStages, 1};
+  int64_t step = getKeyStep(machine, headDim, valueDim, elementBytes);
+  if (std::max(headDim, valueDim) <= 64)
+    block.blockN = 128;
+  block.blockN = blockN ? blockN : std::max<int64_t>(step, llvm::alignDown(block.blockN, step));
+  while (block.stages > 1 && getSharedBytes(machine, block) > machine.sharedBytes)
+    --block.stages;
+  return {block.blockM, block.blockN, block.stages, "cuda-decode"};
 }

@@ -21,6 +21,8 @@ struct BlockSizes {
   bool stay = false;
   /// Whether the tiles that the mask keeps are listed before, on a GPU.
   bool lists = false;
+  /// By which factor 2^slack maxima of rows may lag, on a GPU; -1: every step scales.
+  int64_t slack = -1;
 };
 
 /// What the rule for a GPU asks of an attention.
@@ -35,6 +37,11 @@ struct GPUProblem {
 
 /// Sizes for a CPU with registers of `lanes` f32, and products of bf16 pairs if `bf16Pairs`.
 BlockSizes chooseForCPU(int64_t lanes, bool bf16Pairs);
+
+/// Sizes for a GPU where the rows of a key head's query heads fill no more than one tile: keys and
+/// values pass through a deep ring once. `blockN` of 0 is chosen too.
+BlockSizes chooseForDecoding(const Machine &machine, int64_t headDim, int64_t valueDim,
+                             int64_t elementBytes, int64_t blockN);
 
 /// Sizes for a GPU; block_n is a positive multiple of getKeyStep.
 BlockSizes chooseForCUDA(const Machine &machine, const GPUProblem &problem);

@@ -24,6 +24,15 @@ namespace attn {
 using namespace mlir;
 using namespace attn;
 
+/// What rows are heads too, few of them.
+static bool isPacked(Operation *op) {
+  auto attention = dyn_cast<AttentionOp>(op);
+  return attention && attention.getQuery().getDefiningOp<PackHeadsOp>();
+}
+
+/// More would not fill any device better.
+static constexpr int64_t kMostParts = 64;
+
 /// Why the op's schedule does not work on the machine, if it does not. Elements of more than 16
 /// bits have no products there, which room 4 says. Sums by rows take any block of rows.
 static LogicalResult checkBlock(Operation *op, const Machine &machine, ScheduleAttr schedule) {
@@ -54,6 +63,9 @@ struct SetSchedulePass
     auto attention = dyn_cast<AttentionOp>(op);
     if (!attention)
       return machine ? chooseGradForCUDA(op, *machine) : chooseForCPU(lanes, /*bf16Pairs=*/false);
+    if (machine && isPacked(attention))
+      return chooseForDecoding(*machine, attention.getHeadDim(), attention.getValueDim(),
+                               attention.getQuery().getType().getElementTypeBitWidth() / 8, blockN);
     if (machine)
       return chooseForCUDA(*machine, {attention.getHeadDim(), attention.getValueDim(),
                                       !attention.getMask().empty(),
@@ -82,16 +94,24 @@ struct SetSchedulePass
   /// and one thread.
   FailureOr<ScheduleAttr> makeSchedule(Operation *op, const Machine *machine) {
     BlockSizes sizes = choose(op, machine);
-    int64_t m = blockM ? int64_t(blockM) : sizes.blockM,
+    // Packed rows are one consumer's, whatever other rows are.
+    int64_t m = blockM && !isPacked(op) ? int64_t(blockM) : sizes.blockM,
             n = blockN ? int64_t(blockN) : sizes.blockN,
             numStages = machine && stages ? int64_t(stages) : sizes.stages,
             owned = isa<AttentionGradKeyValueOp>(op) ? n : m,
             consumers = machine ? std::max<int64_t>(1, owned / machine->productRows) : 1,
             numSplits = isa<AttentionOp>(op) ? splits.getValue() : 1;
-    bool stays = machine && isa<AttentionOp>(op) && (stay == "auto" ? sizes.stay : stay == "true");
+    // A number that is given holds.
+    bool fills = machine && isPacked(op) && numSplits == 1;
+    if (fills)
+      numSplits = kMostParts;
+    bool stays =
+        machine && isa<AttentionOp>(op) && !fills && (stay == "auto" ? sizes.stay : stay == "true");
     bool lists = machine && isa<AttentionOp>(op) && sizes.lists && !stays;
-    auto schedule = ScheduleAttr::getChecked([&] { return op->emitOpError(); }, &getContext(), m, n,
-                                             numSplits, numStages, consumers, stays, lists);
+    int64_t lag = !machine || !isa<AttentionOp>(op) ? -1 : slack == -2 ? sizes.slack : slack;
+    auto schedule =
+        ScheduleAttr::getChecked([&] { return op->emitOpError(); }, &getContext(), m, n, numSplits,
+                                 numStages, consumers, stays, lists, lag, fills);
     if (!schedule)
       return failure();
     std::string text = llvm::formatv("rule {0} chose block_m {1}, block_n {2}, splits {3}",
@@ -125,8 +145,13 @@ struct SetSchedulePass
       module->setAttr(tile::TileDialect::kTargetAttrName,
                       tile::TargetAttr::get(&getContext(), machine->name));
     }
-    if (machine)
-      module.walk([&](AttentionGradKeyValueOp op) { splitSums(op, *machine); });
+    if (machine) {
+      checkFused(module, *machine);
+      module.walk([&](AttentionGradKeyValueOp op) {
+        if (!op->hasAttr(kFusedAttrName))
+          splitSums(op, *machine);
+      });
+    }
     WalkResult walk = module.walk([&](Operation *op) -> WalkResult {
       if (isa<AttentionOp, RowDeltaOp, AttentionGradQueryOp, AttentionGradKeyValueOp>(op))
         return schedule(op, machine);

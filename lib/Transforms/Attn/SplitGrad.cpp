@@ -9,6 +9,7 @@
 #include "lib/Rooms/RoomPass.h"
 #include "lib/Transforms/Attn/GradSteps.h"
 #include "lib/Transforms/Attn/Passes.h"
+#include "lib/Transforms/Attn/Schedule.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -45,10 +46,8 @@ static AttentionGradQueryOp emitQuery(ImplicitLocOpBuilder &b, AttentionGradOp o
   return pass;
 }
 
-static std::pair<Value, Value> emitKeyValue(ImplicitLocOpBuilder &b, AttentionGradOp op,
+static AttentionGradKeyValueOp emitKeyValue(ImplicitLocOpBuilder &b, AttentionGradOp op,
                                             RowDeltaOp rows) {
-  if (!op.getDKey() && !op.getDValue())
-    return {};
   auto pass = AttentionGradKeyValueOp::create(
       b, op.getDKey() ? op.getDKey().getType() : Type(),
       op.getDValue() ? op.getDValue().getType() : Type(), TypeRange(), op.getQuery(), op.getKey(),
@@ -57,7 +56,7 @@ static std::pair<Value, Value> emitKeyValue(ImplicitLocOpBuilder &b, AttentionGr
   copyRegions(op, pass);
   // Others make the gradients of captured tensors.
   pass.walk([](ContributeOp contribution) { contribution.erase(); });
-  return {pass.getDKey(), pass.getDValue()};
+  return pass;
 }
 
 /// g9: - sum over b and m of exp(sink - lse) * delta
@@ -112,14 +111,22 @@ static LogicalResult checkRegions(AttentionGradOp op) {
   return success();
 }
 
-static void splitInTwoPasses(AttentionGradOp op) {
+/// `number` is what both passes are marked with in the fused form.
+static void splitInTwoPasses(AttentionGradOp op, std::optional<int64_t> number) {
   ImplicitLocOpBuilder b(op.getLoc(), op);
   auto shape = cast<RankedTensorType>(op.getLse().getType()).clone(b.getF32Type());
   auto rows = RowDeltaOp::create(b, shape, shape, op.getOutput(), op.getDOutput(), op.getLse(),
                                  op.getDLse());
   rows->setDiscardableAttrs(op->getDiscardableAttrDictionary());
-  Value query = op.getDQuery() ? emitQuery(b, op, rows).getDQuery() : Value();
-  auto [key, value] = emitKeyValue(b, op, rows);
+  auto queryPass = op.getDQuery() ? emitQuery(b, op, rows) : AttentionGradQueryOp();
+  auto keyPass =
+      op.getDKey() || op.getDValue() ? emitKeyValue(b, op, rows) : AttentionGradKeyValueOp();
+  Value query = queryPass ? queryPass.getDQuery() : Value();
+  Value key = keyPass ? keyPass.getDKey() : Value(),
+        value = keyPass ? keyPass.getDValue() : Value();
+  if (number && query && key && value)
+    for (Operation *pass : {queryPass.getOperation(), keyPass.getOperation()})
+      pass->setAttr(kFusedAttrName, b.getI64IntegerAttr(*number));
   Value sink = emitSink(b, op, rows);
   auto replace = [&](Value old, Value gradient) {
     if (!old)
@@ -144,14 +151,14 @@ struct SplitGradPass
     : RoomPass<attn::impl::SplitGradPassBase<SplitGradPass>, Room::Problem, Room::Problem> {
   using RoomPass::RoomPass;
   LogicalResult transform() override {
-    if (form != "two-pass")
-      return getOperation()->emitError("expected form two-pass, got '") << form << "'";
+    if (form != "two-pass" && form != "fused")
+      return getOperation()->emitError("expected form two-pass or fused, got '") << form << "'";
     SmallVector<AttentionGradOp> ops;
     getOperation()->walk([&](AttentionGradOp op) { ops.push_back(op); });
-    for (AttentionGradOp op : ops) {
+    for (auto [number, op] : llvm::enumerate(ops)) {
       if (failed(checkRegions(op)))
         return failure();
-      splitInTwoPasses(op);
+      splitInTwoPasses(op, form == "fused" ? std::optional<int64_t>(number) : std::nullopt);
     }
     return success();
   }

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialects/Attn/IR/AttnOps.h"
+#include "dialects/Tile/IR/TileDialect.h"
 #include "lib/Rooms/RoomPass.h"
 #include "lib/Transforms/Attn/Passes.h"
 #include "lib/Transforms/Attn/Schedule.h"
@@ -56,7 +57,13 @@ static bool isResultOfGrid(const Grid &grid, unsigned index) {
          llvm::equal(insert.getMixedSizes(), ArrayRef(sizes).take_front(rank));
 }
 
-static FailureOr<Grid> matchGrid(OnlineAttentionOp op) {
+/// Whether the device is to decide on the number of parts; one without multiprocessors does not.
+static bool fills(Operation *op, ScheduleAttr schedule) {
+  return schedule.getFill() &&
+         op->getParentOfType<ModuleOp>()->hasAttr(tile::TileDialect::kTargetAttrName);
+}
+
+static FailureOr<Grid> matchGrid(OnlineAttentionOp op, ScheduleAttr schedule) {
   Grid grid = {op->getParentOfType<scf::ForallOp>(), op, nullptr, {}};
   if (!grid.forall || op->getBlock() != grid.forall.getBody() || !op->getResult(0).hasOneUse())
     return failure();
@@ -78,17 +85,54 @@ static FailureOr<Grid> matchGrid(OnlineAttentionOp op) {
   for (unsigned index = 0; index < grid.inserts.size(); ++index)
     if (!isResultOfGrid(grid, index))
       return failure();
+  // The number of parts is known before the grid, from the keys there.
+  auto slice = op.getKey().getDefiningOp<tensor::ExtractSliceOp>();
+  bool knowsKeys = slice && slice.getSourceType().getRank() == 4 &&
+                   !grid.forall->isAncestor(slice.getSource().getParentBlock()->getParentOp());
+  if (fills(op, schedule) && !knowsKeys)
+    return failure();
   return grid;
 }
 
 /// Keys of a part: a multiple of block_n, so that only the last part of all has a short tile.
 static OpFoldResult getPartSize(OpBuilder &builder, Location loc, OpFoldResult n,
-                                ScheduleAttr schedule) {
-  AffineExpr length;
-  bindSymbols(builder.getContext(), length);
+                                OpFoldResult parts, ScheduleAttr schedule) {
+  AffineExpr length, count;
+  bindSymbols(builder.getContext(), length, count);
   int64_t blockN = schedule.getBlockN();
-  return affine::makeComposedFoldedAffineApply(
-      builder, loc, length.ceilDiv(blockN * schedule.getSplits()) * blockN, {n});
+  return affine::makeComposedFoldedAffineApply(builder, loc,
+                                               length.ceilDiv(count * blockN) * blockN, {n, parts});
+}
+
+/// How many parts there are: what the schedule says, or what fills the device, but none of fewer
+/// than a few tiles.
+static OpFoldResult getParts(OpBuilder &builder, Grid &grid, ScheduleAttr schedule) {
+  if (!fills(grid.online, schedule))
+    return builder.getIndexAttr(schedule.getSplits());
+  constexpr int64_t kLeastTiles = 4;
+  scf::ForallOp forall = grid.forall;
+  Location loc = forall.getLoc();
+  SmallVector<Value> blocks;
+  for (auto [bound, step] : llvm::zip_equal(forall.getMixedUpperBound(), forall.getMixedStep())) {
+    AffineExpr size;
+    bindSymbols(builder.getContext(), size);
+    blocks.push_back(getValueOrCreateConstantIndexOp(
+        builder, loc,
+        affine::makeComposedFoldedAffineApply(builder, loc,
+                                              size.ceilDiv(*getConstantIntValue(step)), {bound})));
+  }
+  // The whole keys: a slice of the block is not visible here.
+  auto slice = grid.online.getKey().getDefiningOp<tensor::ExtractSliceOp>();
+  OpFoldResult keys = tensor::getMixedSize(builder, loc, slice.getSource(), 2);
+  AffineExpr size;
+  bindSymbols(builder.getContext(), size);
+  Value most = getValueOrCreateConstantIndexOp(
+      builder, loc,
+      affine::makeComposedFoldedAffineApply(
+          builder, loc, size.ceilDiv(schedule.getBlockN() * kLeastTiles), {keys}));
+  return CountPartsOp::create(builder, loc, builder.getIndexType(), blocks, most,
+                              schedule.getSplits())
+      .getResult();
 }
 
 /// A slice of keys [offset, offset + size) of a (N, X) value.
@@ -103,11 +147,11 @@ static Value sliceKeys(OpBuilder &builder, Location loc, Value value, OpFoldResu
 
 /// Lets the op absorb part `part` of its keys.
 static void restrictKeys(RewriterBase &rewriter, OnlineAttentionOp op, Value part,
-                         ScheduleAttr schedule) {
+                         OpFoldResult parts, ScheduleAttr schedule) {
   Location loc = op.getLoc();
   rewriter.setInsertionPoint(op);
   OpFoldResult n = tensor::getMixedSize(rewriter, loc, op.getKey(), 0);
-  OpFoldResult size = getPartSize(rewriter, loc, n, schedule);
+  OpFoldResult size = getPartSize(rewriter, loc, n, parts, schedule);
   AffineExpr index, length, total;
   bindSymbols(rewriter.getContext(), index, length, total);
   MLIRContext *context = rewriter.getContext();
@@ -151,10 +195,10 @@ static NormalizeOp emitPartial(RewriterBase &rewriter, NormalizeOp normalize, Va
 
 /// Rewrites the block (already moved into the four-dimensional grid) to absorb part `part` of the
 /// keys and to yield f32.
-static void restrictToPart(RewriterBase &rewriter, const Grid &grid, Value part,
+static void restrictToPart(RewriterBase &rewriter, const Grid &grid, Value part, OpFoldResult parts,
                            ScheduleAttr schedule) {
   Location loc = grid.online->getLoc();
-  restrictKeys(rewriter, grid.online, part, schedule);
+  restrictKeys(rewriter, grid.online, part, parts, schedule);
   NormalizeOp partial = emitPartial(rewriter, grid.normalize, part);
   // The insertions: (part, b, h, m[, 0]) of the partial tensors, which are the grid's new region
   // arguments.
@@ -178,7 +222,7 @@ static void restrictToPart(RewriterBase &rewriter, const Grid &grid, Value part,
 }
 
 static LogicalResult splitKV(RewriterBase &rewriter, OnlineAttentionOp op, ScheduleAttr schedule) {
-  FailureOr<Grid> grid = matchGrid(op);
+  FailureOr<Grid> grid = matchGrid(op, schedule);
   if (failed(grid))
     return failure();
   scf::ForallOp forall = grid->forall;
@@ -188,15 +232,16 @@ static LogicalResult splitKV(RewriterBase &rewriter, OnlineAttentionOp op, Sched
   // The partial tensors: (S, B, H, M, Dv) and (S, B, H, M), f32.
   SmallVector<Value> outputs(forall.getOutputs());
   SmallVector<OpFoldResult> sizes = tensor::getMixedSizes(rewriter, loc, outputs[0]);
-  sizes.insert(sizes.begin(), rewriter.getIndexAttr(schedule.getSplits()));
+  OpFoldResult parts = getParts(rewriter, *grid, schedule);
+  sizes.insert(sizes.begin(), parts);
   Type f32 = rewriter.getF32Type();
   Value partials = tensor::EmptyOp::create(rewriter, loc, sizes, f32);
   sizes.pop_back();
   Value partialLses = tensor::EmptyOp::create(rewriter, loc, sizes, f32);
 
   // The grid (S, B, H, M tiles): the old body, with the part as its first index.
-  auto extend = [&](SmallVector<OpFoldResult> bounds, int64_t first) {
-    bounds.insert(bounds.begin(), rewriter.getIndexAttr(first));
+  auto extend = [&](SmallVector<OpFoldResult> bounds, OpFoldResult first) {
+    bounds.insert(bounds.begin(), first);
     return bounds;
   };
   SmallVector<Attribute> mapping = {
@@ -205,9 +250,10 @@ static LogicalResult splitKV(RewriterBase &rewriter, OnlineAttentionOp op, Sched
       gpu::GPUBlockMappingAttr::get(rewriter.getContext(), gpu::MappingId::LinearDim1),
       gpu::GPUBlockMappingAttr::get(rewriter.getContext(), gpu::MappingId::LinearDim0)};
   auto split = scf::ForallOp::create(
-      rewriter, loc, extend(forall.getMixedLowerBound(), 0),
-      extend(forall.getMixedUpperBound(), schedule.getSplits()), extend(forall.getMixedStep(), 1),
-      ValueRange{partials, partialLses}, rewriter.getArrayAttr(mapping));
+      rewriter, loc, extend(forall.getMixedLowerBound(), rewriter.getIndexAttr(0)),
+      extend(forall.getMixedUpperBound(), parts),
+      extend(forall.getMixedStep(), rewriter.getIndexAttr(1)), ValueRange{partials, partialLses},
+      rewriter.getArrayAttr(mapping));
   // The old results are not read in the body: their block arguments only receive the insertions,
   // replaced below.
   SmallVector<Value> arguments = split.getInductionVars();
@@ -216,7 +262,7 @@ static LogicalResult splitKV(RewriterBase &rewriter, OnlineAttentionOp op, Sched
   llvm::append_range(arguments, outputs);
   rewriter.eraseOp(split.getTerminator());
   rewriter.mergeBlocks(forall.getBody(), split.getBody(), arguments);
-  restrictToPart(rewriter, *grid, part, schedule);
+  restrictToPart(rewriter, *grid, part, parts, schedule);
 
   rewriter.setInsertionPointAfter(split);
   auto merge =
@@ -258,7 +304,9 @@ struct SplitKVPass
             << "keys are not split: the results do not leave the grid directly";
       else
         remark::passed(loc, remark::RemarkOpts::name("split-kv").category("attn"))
-            << ("keys are split over " + Twine(schedule.getSplits()) + " blocks").str();
+            << ("keys are split over " + Twine(schedule.getFill() ? "up to " : "") +
+                Twine(schedule.getSplits()) + " blocks")
+                   .str();
     }
     return success();
   }

@@ -41,15 +41,26 @@ static FailureOr<OpFoldResult> getOrigin(OpBuilder &builder, Value position, scf
   auto apply = position.getDefiningOp<affine::AffineApplyOp>();
   if (!apply)
     return failure();
-  // The sum is linear in n0 with coefficient 1; the origin is its value at n0 = 0.
+  // The origin is the value at n0 = 0.
   AffineMap map = apply.getAffineMap();
   OpFoldResult zero = builder.getIndexAttr(0);
   SmallVector<OpFoldResult> operands;
-  for (Value operand : apply.getMapOperands()) {
+  unsigned numDims = map.getNumDims();
+  AffineExpr none = builder.getAffineConstantExpr(0), some = builder.getAffineDimExpr(numDims),
+             first = map.getResult(0), last = first;
+  for (auto [i, operand] : llvm::enumerate(apply.getMapOperands())) {
     if (operand != n0 && !loop.isDefinedOutsideOfLoop(operand))
       return failure();
     operands.push_back(operand == n0 ? zero : OpFoldResult(operand));
+    if (operand != n0)
+      continue;
+    AffineExpr variable =
+        i < numDims ? builder.getAffineDimExpr(i) : builder.getAffineSymbolExpr(i - numDims);
+    first = first.replace(variable, none);
+    last = last.replace(variable, some);
   }
+  if (simplifyAffineExpr(last - first - some, numDims + 1, map.getNumSymbols()) != none)
+    return failure();
   return affine::makeComposedFoldedAffineApply(builder, apply.getLoc(), map, operands);
 }
 

@@ -58,8 +58,9 @@ static LogicalResult tileToGrid(RewriterBase &rewriter, TilingInterface op) {
       {block(gpu::MappingId::DimZ), block(gpu::MappingId::DimY), block(gpu::MappingId::DimX)});
   rewriter.setInsertionPoint(op);
   FailureOr<scf::SCFTilingResult> tiled = scf::tileUsingSCF(rewriter, op, options);
+  // Upstream, or the op, has said why.
   if (failed(tiled))
-    return op->emitOpError("cannot be tiled over B, H and M");
+    return failure();
   rewriter.setInsertionPointAfter(tiled->loops.front());
   SmallVector<Value> replacements;
   for (auto [result, value] : llvm::zip_equal(op->getResults(), tiled->replacements))
@@ -86,12 +87,10 @@ static LogicalResult tileSum(RewriterBase &rewriter, linalg::GenericOp op) {
   options.setMapping({gpu::GPUBlockMappingAttr::get(rewriter.getContext(), gpu::MappingId::DimX)});
   rewriter.setInsertionPoint(op);
   // The interface is an external model, which programs register.
-  auto tileable = dyn_cast<TilingInterface>(op.getOperation());
-  FailureOr<scf::SCFTilingResult> tiled = failure();
-  if (tileable)
-    tiled = scf::tileUsingSCF(rewriter, tileable, options);
+  auto tileable = cast<TilingInterface>(op.getOperation());
+  FailureOr<scf::SCFTilingResult> tiled = scf::tileUsingSCF(rewriter, tileable, options);
   if (failed(tiled))
-    return op.emitOpError("cannot be tiled");
+    return failure();
   rewriter.replaceOp(op, tiled->replacements);
   return success();
 }

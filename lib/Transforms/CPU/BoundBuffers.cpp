@@ -14,6 +14,7 @@
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/SCF/IR/ValueBoundsOpInterfaceImpl.h"
+#include "mlir/Dialect/Utils/IndexingUtils.h"
 #include "mlir/Interfaces/ValueBoundsOpInterface.h"
 
 namespace attn {
@@ -43,8 +44,11 @@ static LogicalResult moveToStack(memref::AllocOp alloc, scf::ForallOp forall) {
     shape.push_back(std::max<int64_t>(*bound, 0));
   }
   auto b = OpBuilder::atBlockBegin(forall.getBody());
-  Value stack = memref::AllocaOp::create(
-      b, alloc.getLoc(), MemRefType::get(shape, type.getElementType()), b.getI64IntegerAttr(64));
+  Value stack =
+      memref::AllocaOp::create(b, alloc.getLoc(),
+                               MemRefType::get(shape, type.getElementType(),
+                                               MemRefLayoutAttrInterface(), type.getMemorySpace()),
+                               b.getI64IntegerAttr(64));
   if (type.hasStaticShape()) {
     alloc.replaceAllUsesWith(stack);
     alloc.erase();
@@ -56,17 +60,13 @@ static LogicalResult moveToStack(memref::AllocOp alloc, scf::ForallOp forall) {
     return alloc.emitOpError(
                "expected only the first dimension of a buffer inside a block to be dynamic, got ")
            << type;
-  SmallVector<int64_t> strides;
-  int64_t offset;
-  if (failed(type.getStridesAndOffset(strides, offset)))
-    return alloc.emitOpError("expected a strided buffer, got ") << type;
-  SmallVector<OpFoldResult> mixedStrides;
-  for (int64_t stride : strides)
-    mixedStrides.push_back(b.getIndexAttr(stride));
+  // Upstream knows no strides of a type without elements.
+  SmallVector<OpFoldResult> strides =
+      getAsIndexOpFoldResult(b.getContext(), computeSuffixProduct(ArrayRef<int64_t>(shape)));
   b.setInsertionPoint(alloc);
   Value view = memref::ReinterpretCastOp::create(b, alloc.getLoc(), type, stack,
                                                  OpFoldResult(b.getIndexAttr(0)),
-                                                 alloc.getMixedSizes(), mixedStrides);
+                                                 alloc.getMixedSizes(), strides);
   alloc.replaceAllUsesWith(view);
   alloc.erase();
   return success();

@@ -30,6 +30,8 @@ static bool areAlike(const LateOps &a, const LateOps &b) {
       bool isMade = llvm::is_contained(a.ops, x.getDefiningOp());
       if (isMade ? made.lookup(x) != y : llvm::is_contained(b.ops, y.getDefiningOp()))
         return false;
+      if (!isMade && x != y && !isHandedOn(x.getType()))
+        return false;
     }
     for (auto [x, y] : llvm::zip_equal(one->getResults(), other->getResults()))
       made[x] = y;

@@ -10,6 +10,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "mlir/Interfaces/ValueBoundsOpInterface.h"
+#include "mlir/Transforms/RegionUtils.h"
 #include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
@@ -167,16 +168,40 @@ static LogicalResult checkConditions(const LateOps &late, Misfit &misfit) {
   return success();
 }
 
+llvm::SetVector<Value> attn::tile::getCaptured(Operation *op) {
+  SetVector<Value> captured;
+  getUsedValuesDefinedAbove(op->getRegions(), captured);
+  return captured;
+}
+
+bool attn::tile::isHandedOn(Type type) {
+  auto tile = dyn_cast<RankedTensorType>(type);
+  return tile ? tile.hasStaticShape() && !llvm::is_contained(tile.getShape(), 0) &&
+                    tile.getElementType().isIntOrIndexOrFloat()
+              : type.isIntOrIndexOrFloat();
+}
+
 /// Steps hand on numbers and tiles.
 static LogicalResult checkInputs(const LateOps &late, Misfit &misfit) {
   scf::ForOp loop = late.loop;
-  for (Operation *op : late.ops)
+  auto check = [&](Operation *op, Value value) -> LogicalResult {
+    if (loop.isDefinedOutsideOfLoop(value) || isHandedOn(value.getType()))
+      return success();
+    return refuse(misfit, op,
+                  llvm::formatv("expected numbers and tiles from a delayed op's turn, got {0}",
+                                value.getType()));
+  };
+  for (Operation *op : late.ops) {
     for (Value operand : op->getOperands())
-      if (!loop.isDefinedOutsideOfLoop(operand) && !isa<RankedTensorType>(operand.getType()) &&
-          !operand.getType().isIntOrIndexOrFloat())
-        return refuse(misfit, op,
-                      llvm::formatv("expected numbers and tiles from a delayed op's turn, got {0}",
-                                    operand.getType()));
+      if (failed(check(op, operand)))
+        return failure();
+    for (Value value : getCaptured(op))
+      if (failed(check(op, value)))
+        return failure();
+  }
+  for (const LateOps::Carried &carried : late.carried)
+    if (failed(check(carried.result.getDefiningOp(), carried.result)))
+      return failure();
   return success();
 }
 
@@ -188,8 +213,8 @@ FailureOr<LateOps> attn::tile::findLateOps(scf::ForOp loop, Misfit &misfit) {
   for (Operation *op : late.ops)
     if (op->getBlock() != late.block)
       return refuse(misfit, op, "expected all delayed ops of a loop in one block");
-  if (failed(checkConditions(late, misfit)) || failed(checkInputs(late, misfit)) ||
-      failed(checkReaders(late, misfit)))
+  if (failed(checkConditions(late, misfit)) || failed(checkReaders(late, misfit)) ||
+      failed(checkInputs(late, misfit)))
     return failure();
   for (LateOps::Carried &carried : late.carried)
     if (failed(followCarried(late, carried, misfit)))
@@ -217,7 +242,7 @@ LateOps attn::tile::findLateOpsBefore(scf::ForOp loop, ValueRange inits) {
       for (OpOperand &use : result.getUses())
         if (use.getOwner() == loop)
           late.carried.push_back({result, use.getOperandNumber(),
-                                  use.getOperandNumber() - unsigned(loop.getNumControlOperands())});
+                                  use.getOperandNumber() - loop.getNumControlOperands()});
   return late;
 }
 

@@ -9,6 +9,7 @@
 #define ATTN_LIB_TRANSFORMS_TILE_DELAYS_H
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "llvm/ADT/SetVector.h"
 #include <string>
 
 namespace attn::tile {
@@ -43,6 +44,12 @@ struct Misfit {
   mlir::Operation *op = nullptr;
   std::string why;
 };
+
+/// Whether one turn can hand on values of the type to the next: numbers and tiles.
+bool isHandedOn(mlir::Type type);
+
+/// What regions of the op read from outside of it.
+llvm::SetVector<mlir::Value> getCaptured(mlir::Operation *op);
 
 /// What steps of the loop leave to the next; without ops, nothing. Fails where an op that is less
 /// late, or reads in another block, needs what is late, and where memory would be accessed in

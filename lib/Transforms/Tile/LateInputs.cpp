@@ -7,16 +7,9 @@
 
 #include "lib/Transforms/Tile/LateInputs.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
-#include "mlir/Transforms/RegionUtils.h"
 
 using namespace mlir;
 using namespace attn::tile;
-
-llvm::SetVector<Value> attn::tile::getCaptured(Operation *op) {
-  SetVector<Value> captured;
-  getUsedValuesDefinedAbove(op->getRegions(), captured);
-  return captured;
-}
 
 SmallVector<Value> attn::tile::getInputs(const LateOps &late) {
   SmallVector<Value> values;

@@ -9,12 +9,8 @@
 #define ATTN_LIB_TRANSFORMS_TILE_LATEINPUTS_H
 
 #include "lib/Transforms/Tile/Delays.h"
-#include "llvm/ADT/SetVector.h"
 
 namespace attn::tile {
-
-/// What regions of the op read from outside of it.
-llvm::SetVector<mlir::Value> getCaptured(mlir::Operation *op);
 
 /// What the ops take from outside, for each its operands and then what it captures; null: from
 /// each other.

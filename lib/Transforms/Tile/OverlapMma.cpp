@@ -72,15 +72,21 @@ static Flight start(MmaOp mma) {
   return flight;
 }
 
-/// Moves pure ops on the product that only the terminator needs to the end of the block: the wait
-/// can come later.
+/// Moves pure ops on the product that only the terminator needs, and each other, to the end of the
+/// block: the wait can come later.
 static void sinkUsers(MmaWaitOp wait) {
-  Block &block = *wait->getBlock();
-  for (Operation *user : llvm::make_early_inc_range(wait->getUsers()))
-    if (user->getBlock() == &block && isPure(user) && user->getNumRegions() == 0 &&
-        llvm::all_of(user->getUsers(),
-                     [&](Operation *next) { return next == block.getTerminator(); }))
-      user->moveBefore(block.getTerminator());
+  Operation *end = wait->getBlock()->getTerminator();
+  SmallPtrSet<Operation *, 4> sunk{end};
+  for (Operation *op : llvm::to_vector(llvm::make_pointer_range(
+           llvm::reverse(llvm::make_range(std::next(wait->getIterator()), end->getIterator()))))) {
+    bool readsProduct = llvm::any_of(
+        op->getOperands(), [&](Value operand) { return operand.getDefiningOp() == wait; });
+    if (!readsProduct || !isPure(op) || op->getNumRegions() > 0 ||
+        !llvm::all_of(op->getUsers(), [&](Operation *user) { return sunk.contains(user); }))
+      continue;
+    op->moveBefore(end);
+    sunk.insert(end = op);
+  }
 }
 
 /// Whether the op makes what the next iteration reads, perhaps in another layout, and nothing of
@@ -229,6 +235,40 @@ static void startBeforeOlder(MutableArrayRef<Flight> flights) {
   }
 }
 
+/// Products are done in the order in which they start: who waits for one waits for those before it,
+/// whose registers may then be read, and whose stages given back, as well. One wait for both, for
+/// ptxas serialises what is waited for between two of them.
+static void waitInOrder(MutableArrayRef<Flight> flights) {
+  for (auto [index, flight] : llvm::enumerate(flights)) {
+    auto isEarlier = [&](Flight &younger) {
+      return getRoleName(younger.wait) == getRoleName(flight.wait) &&
+             younger.wait->isBeforeInBlock(flight.wait);
+    };
+    auto rest = flights.drop_front(index + 1);
+    Flight *younger = llvm::find_if(rest, isEarlier);
+    if (younger == rest.end())
+      continue;
+    SmallVector<Value> values(flight.wait.getValues());
+    llvm::append_range(values, younger->wait.getValues());
+    SmallVector<Type> types(flight.wait.getResultTypes());
+    llvm::append_range(types, younger->wait.getResultTypes());
+    OpBuilder builder(younger->wait);
+    auto both = MmaWaitOp::create(builder, younger->wait.getLoc(), types, 0, values);
+    both->setDiscardableAttrs(younger->wait->getDiscardableAttrDictionary());
+    Operation *last = both;
+    for (Operation *release : flight.releases) {
+      release->moveAfter(last);
+      last = release;
+    }
+    unsigned count = flight.wait.getNumResults();
+    flight.wait.replaceAllUsesWith(both.getResults().take_front(count));
+    younger->wait.replaceAllUsesWith(both.getResults().drop_front(count));
+    flight.wait.erase();
+    younger->wait.erase();
+    flight.wait = younger->wait = both;
+  }
+}
+
 static LogicalResult overlap(Block &block) {
   SmallVector<Flight> flights;
   DenseSet<Operation *> allReleases;
@@ -254,6 +294,7 @@ static LogicalResult overlap(Block &block) {
       last = release;
     }
   }
+  waitInOrder(flights);
   for (Flight &flight : flights)
     flight.wait.setPending(std::min(countYounger(flight), kMostPending));
   startBeforeOlder(flights);

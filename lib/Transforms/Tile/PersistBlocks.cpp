@@ -115,14 +115,16 @@ private:
       return extent;
     for (Attribute factor : cast<ArrayAttr>(attribute.getGrid()[dimension])) {
       auto size = dyn_cast<ExtentAttr>(factor);
-      Value value =
-          size ? at.ceilDiv(b.createOrFold<memref::DimOp>(kernel.getArgument(size.getArgument()),
-                                                          at.constant(size.getDim())),
-                            at.constant(size.getDivisor()))
-               : at.constant(cast<IntegerAttr>(factor).getInt());
+      Value value = size ? emitFactor(size) : at.constant(cast<IntegerAttr>(factor).getInt());
       extent = at.mul(extent, value);
     }
     return extent;
+  }
+  Value emitFactor(ExtentAttr size) {
+    Value extent = b.createOrFold<memref::DimOp>(kernel.getArgument(size.getArgument()),
+                                                 at.constant(size.getDim()));
+    return at.ceilDiv(at.mul(extent, at.constant(size.getMultiplier())),
+                      at.constant(size.getDivisor()));
   }
 
   /// Of so many in turns, those of this block.
@@ -204,7 +206,10 @@ private:
 struct PersistBlocksPass : KernelPass<attn::tile::impl::PersistBlocksPassBase<PersistBlocksPass>,
                                       attn::Room::Tile, attn::Room::Tile> {
   static LogicalResult check(func::FuncOp kernel, KernelAttr attribute) {
-    if (attribute.isStaying())
+    auto isExtents = [](Attribute factors) {
+      return llvm::all_of(cast<ArrayAttr>(factors), llvm::IsaPred<IntegerAttr, ExtentAttr>);
+    };
+    if (!llvm::all_of(attribute.getGrid(), isExtents))
       return kernel.emitOpError("expected a grid of extents for blocks that are to stay, got ")
              << attribute.getGrid();
     if (attribute.getCluster())

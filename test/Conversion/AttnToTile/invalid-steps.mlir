@@ -278,3 +278,195 @@ func.func @gradient_keys(%q: !m, %k: !m, %rows: !r, %scale: f32) -> !m {
   } {mapping = [#gpu.block<z>, #gpu.block<y>, #gpu.block<x>]}
   return %r : !m
 }
+
+// -----
+
+// The schedule has tiles of 64 keys: 36 of these would give nothing.
+!m = tensor<2x2x128x64xbf16>
+!r = tensor<2x2x128xf32>
+func.func @gradient_columns(%q: !m, %k: !m, %rows: !r, %scale: f32, %d: index) -> !m {
+  %zero = arith.constant 0.0 : f32
+  %init = tensor.empty() : !m
+  %r = scf.forall (%i, %j, %t) = (0, 0, 0) to (2, 2, 128) step (1, 1, 64) shared_outs(%o = %init) -> (!m) {
+    %qt = tensor.extract_slice %q[%i, %j, %t, 0] [1, 1, 64, %d] [1, 1, 1, 1] : !m to tensor<64x?xbf16>
+    %kt = tensor.extract_slice %k[%i, %j, 0, 0] [1, 1, 64, 64] [1, 1, 1, 1] : !m to tensor<64x64xbf16>
+    %rt = tensor.extract_slice %rows[%i, %j, %t] [1, 1, 64] [1, 1, 1] : !r to tensor<64xf32>
+    %e = tensor.empty() : tensor<64x64xf32>
+    %acc = linalg.fill ins(%zero : f32) outs(%e : tensor<64x64xf32>) -> tensor<64x64xf32>
+    // expected-error@below {{expected static D and Dv, got 'tensor<64x?xbf16>'}}
+    %s = attn.grad_query_step %qt, %kt, %kt, %qt, %rt, %rt scale(%scale) outs(%acc)
+      : tensor<64x?xbf16>, tensor<64x64xbf16>, tensor<64x64xbf16>, tensor<64x?xbf16>, tensor<64xf32>, tensor<64xf32>, tensor<64x64xf32> -> tensor<64x64xf32>
+    %out = tensor.empty() : tensor<64x64xbf16>
+    %n = attn.grad_end %s outs(%out) : tensor<64x64xf32>, tensor<64x64xbf16> -> tensor<64x64xbf16>
+    scf.forall.in_parallel {
+      tensor.parallel_insert_slice %n into %o[%i, %j, %t, 0] [1, 1, 64, 64] [1, 1, 1, 1] : tensor<64x64xbf16> into !m
+    }
+  } {mapping = [#gpu.block<z>, #gpu.block<y>, #gpu.block<x>]}
+  return %r : !m
+}
+
+// -----
+
+// The schedule has tiles of 64 keys: 36 of these would give nothing.
+!m = tensor<2x2x128x64xbf16>
+!r = tensor<2x2x128xf32>
+func.func @gradient_rows(%q: !m, %k: !m, %rows: !r, %scale: f32) -> !m {
+  %zero = arith.constant 0.0 : f32
+  %init = tensor.empty() : !m
+  %r = scf.forall (%i, %j, %t) = (0, 0, 0) to (2, 2, 128) step (1, 1, 128) shared_outs(%o = %init) -> (!m) {
+    %qt = tensor.extract_slice %q[%i, %j, %t, 0] [1, 1, 64, 64] [1, 1, 1, 1] : !m to tensor<64x64xbf16>
+    %kt = tensor.extract_slice %k[%i, %j, 0, 0] [1, 1, 64, 64] [1, 1, 1, 1] : !m to tensor<64x64xbf16>
+    %rt = tensor.extract_slice %rows[%i, %j, %t] [1, 1, 64] [1, 1, 1] : !r to tensor<64xf32>
+    %e = tensor.empty() : tensor<64x64xf32>
+    %acc = linalg.fill ins(%zero : f32) outs(%e : tensor<64x64xf32>) -> tensor<64x64xf32>
+    // expected-error@below {{expected tiles of the grid's 128 rows, got 'tensor<64x64xf32>'}}
+    %s = attn.grad_query_step %qt, %kt, %kt, %qt, %rt, %rt scale(%scale) outs(%acc) {attn.schedule = #attn.schedule<block_m = 64, block_n = 64>}
+      : tensor<64x64xbf16>, tensor<64x64xbf16>, tensor<64x64xbf16>, tensor<64x64xbf16>, tensor<64xf32>, tensor<64xf32>, tensor<64x64xf32> -> tensor<64x64xf32>
+    %out = tensor.empty() : tensor<64x64xbf16>
+    %n = attn.grad_end %s outs(%out) : tensor<64x64xf32>, tensor<64x64xbf16> -> tensor<64x64xbf16>
+    scf.forall.in_parallel {
+      tensor.parallel_insert_slice %n into %o[%i, %j, %t, 0] [1, 1, 64, 64] [1, 1, 1, 1] : tensor<64x64xbf16> into !m
+    }
+  } {mapping = [#gpu.block<z>, #gpu.block<y>, #gpu.block<x>]}
+  return %r : !m
+}
+
+// -----
+
+// Regions read arguments: an element of a tile is in another thread.
+// The schedule has tiles of 64 keys: 36 of these would give nothing.
+!m = tensor<2x2x128x64xbf16>
+!r = tensor<2x2x128xf32>
+func.func @score_of_a_tile(%q: !m, %k: !m, %rows: !r, %scale: f32) -> !m {
+  %zero = arith.constant 0.0 : f32
+  %init = tensor.empty() : !m
+  %r = scf.forall (%i, %j, %t) = (0, 0, 0) to (2, 2, 128) step (1, 1, 64) shared_outs(%o = %init) -> (!m) {
+    %qt = tensor.extract_slice %q[%i, %j, %t, 0] [1, 1, 64, 64] [1, 1, 1, 1] : !m to tensor<64x64xbf16>
+    %kt = tensor.extract_slice %k[%i, %j, 0, 0] [1, 1, 64, 64] [1, 1, 1, 1] : !m to tensor<64x64xbf16>
+    %rt = tensor.extract_slice %rows[%i, %j, %t] [1, 1, 64] [1, 1, 1] : !r to tensor<64xf32>
+    %e = tensor.empty() : tensor<64x64xf32>
+    %acc = linalg.fill ins(%zero : f32) outs(%e : tensor<64x64xf32>) -> tensor<64x64xf32>
+    %c = arith.constant dense<1.0> : tensor<64x64xf32>
+    %s = attn.grad_query_step %qt, %kt, %kt, %qt, %rt, %rt scale(%scale) outs(%acc) {attn.schedule = #attn.schedule<block_m = 64, block_n = 64>} score(%x, %b, %h, %m, %n) {
+      // expected-error@below {{expected an element of an argument, got one of a tile 'tensor<64x64xf32>'}}
+      %y = tensor.extract %c[%b, %h] : tensor<64x64xf32>
+      attn.yield %y : f32
+    }
+      : tensor<64x64xbf16>, tensor<64x64xbf16>, tensor<64x64xbf16>, tensor<64x64xbf16>, tensor<64xf32>, tensor<64xf32>, tensor<64x64xf32> -> tensor<64x64xf32>
+    %out = tensor.empty() : tensor<64x64xbf16>
+    %n = attn.grad_end %s outs(%out) : tensor<64x64xf32>, tensor<64x64xbf16> -> tensor<64x64xbf16>
+    scf.forall.in_parallel {
+      tensor.parallel_insert_slice %n into %o[%i, %j, %t, 0] [1, 1, 64, 64] [1, 1, 1, 1] : tensor<64x64xbf16> into !m
+    }
+  } {mapping = [#gpu.block<z>, #gpu.block<y>, #gpu.block<x>]}
+  return %r : !m
+}
+
+// -----
+
+// Captured tensors have gradients on CPUs, whatever schedule a step names.
+!m = tensor<2x2x128x64xbf16>
+!r = tensor<2x2x128xf32>
+func.func @captured(%q: !m, %k: !m, %rows: !r, %scale: f32) -> tensor<128xf32> {
+  %zero = arith.constant 0.0 : f32
+  %init = tensor.empty() : tensor<128xf32>
+  %f = linalg.fill ins(%zero : f32) outs(%init : tensor<128xf32>) -> tensor<128xf32>
+  %r = scf.forall (%t) = (0) to (128) step (64) shared_outs(%o = %f) -> (tensor<128xf32>) {
+    %qt = tensor.extract_slice %q[0, 0, %t, 0] [1, 1, 64, 64] [1, 1, 1, 1] : !m to tensor<64x64xbf16>
+    %kt = tensor.extract_slice %k[0, 0, 0, 0] [1, 1, 64, 64] [1, 1, 1, 1] : !m to tensor<64x64xbf16>
+    %rt = tensor.extract_slice %rows[0, 0, %t] [1, 1, 64] [1, 1, 1] : !r to tensor<64xf32>
+    %e = tensor.empty() : tensor<64xf32>
+    %acc = linalg.fill ins(%zero : f32) outs(%e : tensor<64xf32>) -> tensor<64xf32>
+    // expected-error@below {{'attn.grad_captured_step' op has no form on tiles}}
+    %s = attn.grad_captured_step %qt, %kt, %kt, %qt, %rt, %rt scale(%scale) outs(%acc) {attn.schedule = #attn.schedule<block_m = 64, block_n = 64>}
+      : tensor<64x64xbf16>, tensor<64x64xbf16>, tensor<64x64xbf16>, tensor<64x64xbf16>, tensor<64xf32>, tensor<64xf32>, tensor<64xf32> -> tensor<64xf32>
+    scf.forall.in_parallel {
+      tensor.parallel_insert_slice %s into %o[%t] [64] [1] : tensor<64xf32> into tensor<128xf32>
+    }
+  } {mapping = [#gpu.block<x>]}
+  return %r : tensor<128xf32>
+}
+
+// -----
+
+!m = tensor<2x2x128x64xbf16>
+!r = tensor<2x2x128xf32>
+func.func @gradient_of_rows(%q: !m, %rows: !r, %d: index) -> !r {
+  %init = tensor.empty() : !r
+  %r = scf.forall (%i, %j, %t) = (0, 0, 0) to (2, 2, 128) step (1, 1, 64) shared_outs(%o = %init) -> (!r) {
+    %qt = tensor.extract_slice %q[%i, %j, %t, 0] [1, 1, 64, %d] [1, 1, 1, 1] : !m to tensor<64x?xbf16>
+    %rt = tensor.extract_slice %rows[%i, %j, %t] [1, 1, 64] [1, 1, 1] : !r to tensor<64xf32>
+    %e = tensor.empty() : tensor<64xf32>
+    // expected-error@below {{expected a static Dv, got 'tensor<64x?xbf16>'}}
+    %7:2 = attn.grad_rows %qt, %qt, %rt outs(%e, %e) : tensor<64x?xbf16>, tensor<64x?xbf16>, tensor<64xf32>, tensor<64xf32>, tensor<64xf32> -> tensor<64xf32>, tensor<64xf32>
+    scf.forall.in_parallel {
+      tensor.parallel_insert_slice %7#0 into %o[%i, %j, %t] [1, 1, 64] [1, 1, 1] : tensor<64xf32> into !r
+    }
+  } {mapping = [#gpu.block<z>, #gpu.block<y>, #gpu.block<x>]}
+  return %r : !r
+}
+
+// -----
+
+// A tile is stored whole.
+!m = tensor<2x2x128x64xbf16>
+!r = tensor<2x2x128xf32>
+func.func @half_a_tile(%q: !m, %rows: !r, %d: index) -> !r {
+  %init = tensor.empty() : !r
+  %r = scf.forall (%i, %j, %t) = (0, 0, 0) to (2, 2, 128) step (1, 1, 128) shared_outs(%o = %init) -> (!r) {
+    %qt = tensor.extract_slice %q[%i, %j, %t, 0] [1, 1, 64, 64] [1, 1, 1, 1] : !m to tensor<64x64xbf16>
+    %rt = tensor.extract_slice %rows[%i, %j, %t] [1, 1, 64] [1, 1, 1] : !r to tensor<64xf32>
+    %e = tensor.empty() : tensor<64xf32>
+    %7:2 = attn.grad_rows %qt, %qt, %rt outs(%e, %e) : tensor<64x64xbf16>, tensor<64x64xbf16>, tensor<64xf32>, tensor<64xf32>, tensor<64xf32> -> tensor<64xf32>, tensor<64xf32>
+    scf.forall.in_parallel {
+      // expected-error@below {{expected to insert the 128 rows of a tile, got 'tensor<64xf32>'}}
+      tensor.parallel_insert_slice %7#0 into %o[%i, %j, %t] [1, 1, 64] [1, 1, 1] : tensor<64xf32> into !r
+    }
+  } {mapping = [#gpu.block<z>, #gpu.block<y>, #gpu.block<x>]}
+  return %r : !r
+}
+
+// -----
+
+func.func @merge_columns(%p: tensor<3x2x2x128x?xf32>, %l: tensor<3x2x2x128xf32>, %d: index) -> tensor<2x2x128x64xbf16> {
+  %init = tensor.empty() : tensor<2x2x128x64xbf16>
+  %r = scf.forall (%i, %j, %t) = (0, 0, 0) to (2, 2, 128) step (1, 1, 64) shared_outs(%o = %init) -> (tensor<2x2x128x64xbf16>) {
+    %pt = tensor.extract_slice %p[0, %i, %j, %t, 0] [3, 1, 1, 64, %d] [1, 1, 1, 1, 1] : tensor<3x2x2x128x?xf32> to tensor<3x1x1x64x?xf32>
+    %lt = tensor.extract_slice %l[0, %i, %j, %t] [3, 1, 1, 64] [1, 1, 1, 1] : tensor<3x2x2x128xf32> to tensor<3x1x1x64xf32>
+    %e = tensor.empty() : tensor<1x1x64x64xbf16>
+    // expected-error@below {{expected a static Dv, got 'tensor<3x1x1x64x?xf32>'}}
+    %m = attn.merge %pt, %lt outs(%e) : tensor<3x1x1x64x?xf32>, tensor<3x1x1x64xf32>, tensor<1x1x64x64xbf16> -> tensor<1x1x64x64xbf16>
+    scf.forall.in_parallel {
+      tensor.parallel_insert_slice %m into %o[%i, %j, %t, 0] [1, 1, 64, 64] [1, 1, 1, 1] : tensor<1x1x64x64xbf16> into tensor<2x2x128x64xbf16>
+    }
+  } {mapping = [#gpu.block<z>, #gpu.block<y>, #gpu.block<x>]}
+  return %r : tensor<2x2x128x64xbf16>
+}
+
+// -----
+
+// RUN: attn-opt %s --convert-attn-to-tile --split-input-file --verify-diagnostics
+
+// Steps that are not those which the passes before make.
+
+func.func @keys_made_here(%q: tensor<2x2x128x64xbf16>, %k: tensor<2x2x128x64xbf16>, %scale: f32) -> tensor<2x2x128x64xbf16> {
+  %zero = arith.constant 0.0 : f32
+  %init = tensor.empty() : tensor<2x2x128x64xbf16>
+  %r = scf.forall (%i, %j, %t) = (0, 0, 0) to (2, 2, 128) step (1, 1, 64) shared_outs(%o = %init) -> (tensor<2x2x128x64xbf16>) {
+    %qt = tensor.extract_slice %q[%i, %j, %t, 0] [1, 1, 64, 64] [1, 1, 1, 1] : tensor<2x2x128x64xbf16> to tensor<64x64xbf16>
+    %kt = arith.constant dense<1.0> : tensor<64x64xbf16>
+    %e = tensor.empty() : tensor<64x64xf32>
+    %acc = linalg.fill ins(%zero : f32) outs(%e : tensor<64x64xf32>) -> tensor<64x64xf32>
+    %er = tensor.empty() : tensor<64xf32>
+    %row = linalg.fill ins(%zero : f32) outs(%er : tensor<64xf32>) -> tensor<64xf32>
+    // expected-error@below {{expected query, key and value to be slices of the kernel's arguments}}
+    %s:3 = attn.online_attention %qt, %kt, %kt scale(%scale) outs(%acc, %row, %row) {attn.schedule = #attn.schedule<block_m = 64, block_n = 64>}
+      : tensor<64x64xbf16>, tensor<64x64xbf16>, tensor<64x64xbf16>, tensor<64x64xf32>, tensor<64xf32>, tensor<64xf32> -> tensor<64x64xf32>, tensor<64xf32>, tensor<64xf32>
+    %out = tensor.empty() : tensor<64x64xbf16>
+    %n = attn.normalize %s#0, %s#1, %s#2 outs(%out) : tensor<64x64xf32>, tensor<64xf32>, tensor<64xf32>, tensor<64x64xbf16> -> tensor<64x64xbf16>
+    scf.forall.in_parallel {
+      tensor.parallel_insert_slice %n into %o[%i, %j, %t, 0] [1, 1, 64, 64] [1, 1, 1, 1] : tensor<64x64xbf16> into tensor<2x2x128x64xbf16>
+    }
+  } {mapping = [#gpu.block<z>, #gpu.block<y>, #gpu.block<x>]}
+  return %r : tensor<2x2x128x64xbf16>
+}

@@ -84,3 +84,34 @@ func.func @far() attributes {tile.kernel = #tile.kernel<warpgroups = 1, grid = [
   %b = tile.barrier_init 1 at 2147483647 : !tile.barrier<1>
   return
 }
+
+// -----
+
+func.func @packed_gather(%q: memref<?x?x?xf32, strided<[?, ?, 1]>> {tile.packed = #tile.packed<slots = 8, keys = 0>}, %m: index)
+    attributes {tile.kernel = #tile.kernel<warpgroups = 1, grid = []>} {
+  // expected-error@+1 {{expected an argument that is not packed}}
+  %x = memref.load %q[%m, %m, %m] : memref<?x?x?xf32, strided<[?, ?, 1]>>
+  return
+}
+
+// -----
+
+// expected-error@+1 {{expected boxes of a multiple of 64 rows of argument 0, got 32}}
+func.func @packed_box(%q: memref<?x?x?x64xbf16> {tile.packed = #tile.packed<slots = 64, keys = 0>}, %m: index)
+    attributes {tile.kernel = #tile.kernel<warpgroups = 1, grid = []>} {
+  %s = tile.alloc_shared at 0 : !tile.shared<32x64xbf16, swizzle = 128>
+  %full = tile.barrier_init 1 {offset = 4096} : !tile.barrier<1>
+  tile.copy_async %q[%m, %m, %m, %m] to %s signal %full
+      : memref<?x?x?x64xbf16>, !tile.shared<32x64xbf16, swizzle = 128>, !tile.barrier<1>
+  return
+}
+
+// -----
+
+func.func @packed_store_async(%q: memref<?x?x?x64xbf16> {tile.packed = #tile.packed<slots = 8, keys = 0>}, %m: index)
+    attributes {tile.kernel = #tile.kernel<warpgroups = 1, grid = []>} {
+  %s = tile.alloc_shared at 0 : !tile.shared<64x64xbf16, swizzle = 128>
+  // expected-error@+1 {{expected an argument that is not packed}}
+  tile.store_async %s to %q[%m, %m, %m, %m] : !tile.shared<64x64xbf16, swizzle = 128>, memref<?x?x?x64xbf16>
+  return
+}

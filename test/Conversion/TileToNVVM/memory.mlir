@@ -55,6 +55,21 @@ func.func @add(%x: f32, %o: memref<?x64xf32>, %l: memref<?xf32>, %m: index) attr
   return
 }
 
+// Where nothing ends inside of the tile, and rows keep to 16 bytes, lanes exchange pairs and add four neighbours.
+// CHECK-LABEL: llvm.func @pieces
+func.func @pieces(%x: f32, %o: memref<?x64x32xf32>, %m: index) attributes {
+    tile.kernel = #tile.kernel<warpgroups = 1, grid = []>} {
+  %zero = arith.constant 0 : index
+  %t = tile.broadcast %x : f32 -> tensor<64x32xf32, #acc>
+  // CHECK-COUNT-2: nvvm.shfl.sync bfly
+  // CHECK:         red.relaxed.gpu.global.add.v4.f32 [$0], {$1, $2, $3, $4};
+  // CHECK-COUNT-3: v4.f32
+  // CHECK-NOT:     inline_asm
+  tile.store %t to %o[%m, %zero, %zero] {add} : tensor<64x32xf32, #acc>, memref<?x64x32xf32>
+  // CHECK: llvm.return
+  return
+}
+
 // Columns that may end inside the tile are checked one by one.
 // CHECK-LABEL: llvm.func @columns
 func.func @columns(%o: memref<64x?xf32>, %n: index, %x: f32) attributes {

@@ -18,3 +18,13 @@ func.func @fold_casts(%q: tensor<8x64xf16>, %k: tensor<4x64xf16>, %v: tensor<4x1
     -> tensor<?x16xf32>, tensor<?xf32>, tensor<?xf32>
   return %r#0 : tensor<?x16xf32>
 }
+
+// The op keeps its attributes.
+// CHECK-LABEL: func @list_tiles
+// CHECK: attn.list_tiles %{{.*}} size 128 outs({{.*}}) : tensor<8xi32>, tensor<8xi32>, tensor<2xi32> -> tensor<8xi32>, tensor<2xi32>
+func.func @list_tiles(%status: tensor<8xi32>, %tiles: tensor<8xi32>, %counts: tensor<2xi32>) -> (tensor<?xi32>, tensor<2xi32>) {
+  %s = tensor.cast %status : tensor<8xi32> to tensor<?xi32>
+  %t = tensor.cast %tiles : tensor<8xi32> to tensor<?xi32>
+  %l:2 = attn.list_tiles %s size 128 outs(%t, %counts) : tensor<?xi32>, tensor<?xi32>, tensor<2xi32> -> tensor<?xi32>, tensor<2xi32>
+  return %l#0, %l#1 : tensor<?xi32>, tensor<2xi32>
+}

@@ -52,3 +52,18 @@ func.func private @schedule_c3() attributes {a = #attn.schedule<block_m = 64, bl
 
 // expected-error@+1 {{where tiles are listed, got 1 and blocks that stay}}
 func.func private @schedule_c3_stay() attributes {a = #attn.schedule<block_m = 64, block_n = 64, stay = true, lists = true>}
+
+// -----
+
+// expected-error@+1 {{expected a slack from 0 to 16, or -1 for none, got 17}}
+func.func private @schedule_c4() attributes {a = #attn.schedule<block_m = 64, block_n = 64, slack = 17>}
+
+// -----
+
+// expected-error@+1 {{expected a slack from 0 to 16, or -1 for none, got -2}}
+func.func private @schedule_c4_negative() attributes {a = #attn.schedule<block_m = 64, block_n = 64, slack = -2>}
+
+// -----
+
+// expected-error@+1 {{expected blocks that go where parts fill the device, got ones that stay}}
+func.func private @schedule_c5() attributes {a = #attn.schedule<block_m = 64, block_n = 64, splits = 64, stay = true, fills = true>}

@@ -1,6 +1,6 @@
 // RUN: attn-opt %s --split-input-file --verify-diagnostics
 
-// expected-error@+1 {{expected tile.scratch or tile.zeroed of the tile dialect on an argument, got 'tile.scrap'}}
+// expected-error@+1 {{expected tile.scratch, tile.zeroed or tile.packed of the tile dialect on an argument, got 'tile.scrap'}}
 func.func @dialect_c1_argument(%s: memref<3x?xf32> {tile.scrap}) {
   return
 }
@@ -80,7 +80,7 @@ func.func @kernel_c3() attributes {
 
 // -----
 
-// expected-error@+2 {{expected a list of integers, #tile.extent and #tile.multiprocessors per grid dimension, got "x"}}
+// expected-error@+2 {{expected a list of integers, #tile.extent, #tile.multiprocessors and #tile.parts per grid dimension, got "x"}}
 func.func @kernel_c4() attributes {
     tile.kernel = #tile.kernel<warpgroups = 1, grid = ["x"]>} {
   return
@@ -96,7 +96,7 @@ func.func @kernel_c4_dimensions() attributes {
 
 // -----
 
-// expected-error@+1 {{expected tile.scratch with an integer, #tile.extent or #tile.multiprocessors for each dimension of a memref, got [3] on 'memref<3x?xf32>'}}
+// expected-error@+1 {{expected tile.scratch with an integer, #tile.extent, #tile.multiprocessors or #tile.parts for each dimension of a memref, got [3] on 'memref<3x?xf32>'}}
 func.func @kernel_c5(%q: memref<?xf32>, %s: memref<3x?xf32> {tile.scratch = [3]}) {
   return
 }
@@ -124,7 +124,7 @@ func.func private @kernel_c6() attributes {tile.kernel = #tile.kernel<warpgroups
 
 // -----
 
-// expected-error@+1 {{expected tile.roles with #tile.role of different names on a kernel, got}}
+// expected-error@+1 {{expected tile.roles with #tile.role of different names, each of a warpgroup or more, on a kernel, got}}
 func.func @roles_c1() attributes {
     tile.kernel = #tile.kernel<warpgroups = 2, grid = []>,
     tile.roles = [#tile.role<name = "a", warpgroups = 1, registers = 24>,
@@ -134,9 +134,17 @@ func.func @roles_c1() attributes {
 
 // -----
 
-// expected-error@+1 {{expected tile.roles with #tile.role of different names on a kernel, got [3]}}
+// expected-error@+1 {{expected tile.roles with #tile.role of different names, each of a warpgroup or more, on a kernel, got [3]}}
 func.func @roles_c1_entries() attributes {
     tile.kernel = #tile.kernel<warpgroups = 2, grid = []>, tile.roles = [3]} {
+  return
+}
+
+// -----
+
+// expected-error@+1 {{expected tile.roles with #tile.role of different names, each of a warpgroup or more, on a kernel}}
+func.func @roles_c1_none() attributes {
+    tile.kernel = #tile.kernel<warpgroups = 1, grid = []>, tile.roles = [#tile.role<name = "a", warpgroups = -1, registers = 24>]} {
   return
 }
 
@@ -153,15 +161,23 @@ func.func @role_c1() attributes {
 // -----
 
 func.func @delay_c1() attributes {tile.kernel = #tile.kernel<warpgroups = 1, grid = []>} {
-  // expected-error@+1 {{expected a positive i64 as tile.delay of an op in a kernel, got 0 : i64}}
+  // expected-error@+1 {{expected an i64 from 1 to 32 as tile.delay of an op in a kernel, got 0 : i64}}
   %c0 = arith.constant {tile.delay = 0} 0 : index
   return
 }
 
 // -----
 
+func.func @delay_c1_far() attributes {tile.kernel = #tile.kernel<warpgroups = 1, grid = []>} {
+  // expected-error@+1 {{expected an i64 from 1 to 32 as tile.delay of an op in a kernel, got 33 : i64}}
+  tile.sync {tile.delay = 33}
+  return
+}
+
+// -----
+
 func.func @delay_c1_no_kernel() {
-  // expected-error@+1 {{expected a positive i64 as tile.delay of an op in a kernel, got 1 : i64}}
+  // expected-error@+1 {{expected an i64 from 1 to 32 as tile.delay of an op in a kernel, got 1 : i64}}
   %c0 = arith.constant {tile.delay = 1} 0 : index
   return
 }
@@ -239,3 +255,52 @@ func.func @when_c1(%q: memref<?x?xf32>) attributes {
 "llvm.func"() <{function_type = (memref<?xf32>) -> (), sym_name = "kernel_c1_type"}> ({
   "llvm.return"() : () -> ()
 }) {tile.kernel = #tile.kernel<warpgroups = 1, grid = [[1], [], []]>} : () -> ()
+
+// -----
+
+// expected-error@+3 {{expected a multiplier from 1 to 64, got 65}}
+// expected-error@+2 {{failed to parse Tile_KernelAttr parameter 'grid'}}
+func.func @extent_c1_multiplier(%q: memref<?x?xf32>) attributes {
+    tile.kernel = #tile.kernel<warpgroups = 1, grid = [[#tile.extent<argument = 0, dim = 0, multiplier = 65>]]>} {
+  return
+}
+
+// -----
+
+// expected-error@+3 {{expected at most 1 to 1024 parts, got 0}}
+// expected-error@+2 {{failed to parse Tile_KernelAttr parameter 'grid'}}
+func.func @parts_c1(%q: memref<?x?xf32>) attributes {
+    tile.kernel = #tile.kernel<warpgroups = 1, grid = [[#tile.parts<blocks = [], keys = 3, most = 0>]]>} {
+  return
+}
+
+// -----
+
+// expected-error@+3 {{expected integers and #tile.extent as blocks and keys}}
+// expected-error@+2 {{failed to parse Tile_KernelAttr parameter 'grid'}}
+func.func @parts_c1_keys(%q: memref<?x?xf32>) attributes {
+    tile.kernel = #tile.kernel<warpgroups = 1, grid = [[#tile.parts<blocks = [], keys = "x", most = 2>]]>} {
+  return
+}
+
+// -----
+
+// expected-error@+1 {{expected extents of its 1 arguments, got argument 4}}
+func.func @kernel_c2_parts(%q: memref<?x?xf32>) attributes {
+    tile.kernel = #tile.kernel<warpgroups = 1, grid = [[#tile.parts<blocks = [2], keys = #tile.extent<argument = 4, dim = 0>, most = 2>]]>} {
+  return
+}
+
+// -----
+
+// expected-error@+1 {{expected slots of 2, 4, 8, 16, 32 or 64 and an argument of at least 0, got 3 and 0}}
+func.func @packed_c1(%q: memref<?x?x?xf32> {tile.packed = #tile.packed<slots = 3, keys = 0>}) {
+  return
+}
+
+// -----
+
+// expected-error@+1 {{expected #tile.packed on a memref of rank 3 or more, with a memref of rank 2 or more as keys, got #tile.packed<slots = 8, keys = 1> on argument 0}}
+func.func @packed_c2(%q: memref<?x?x?xf32> {tile.packed = #tile.packed<slots = 8, keys = 1>}) {
+  return
+}

@@ -60,3 +60,23 @@ func.func @unmoved(%q: !q, %o: !q, %l: !l, %x: tensor<?xf32>) -> tensor<?xf32> {
   %g = attn.attention_grad %q, %q, %q, %o, %l, %o wrt(%x : tensor<?xf32>) : !q, !q, !q, !q, !l, !q -> d_wrt(tensor<?xf32>)
   return %g : tensor<?xf32>
 }
+
+// -----
+
+!q = tensor<?x?x?x16xf32>
+!l = tensor<?x?x?xf32>
+
+// Of no elements there is no part that a block could own.
+// CHECK-LABEL: func @no_elements(
+func.func @no_elements(%q: !q, %o: !q, %l: !l, %x: tensor<0xf32>) -> tensor<0xf32> {
+  // CHECK: %[[ZEROS:.*]] = linalg.fill {{.*}} -> tensor<0xf32>
+  // CHECK-NOT: attn.grad_captured_step
+  // CHECK: return %[[ZEROS]]
+  %g = attn.attention_grad %q, %q, %q, %o, %l, %o wrt(%x : tensor<0xf32>)
+    score(%s, %b, %h, %m, %n) {
+      %y = tensor.extract %x[%h] : tensor<0xf32>
+      %t = arith.addf %s, %y : f32
+      attn.yield %t : f32
+    } : !q, !q, !q, !q, !l, !q -> d_wrt(tensor<0xf32>)
+  return %g : tensor<0xf32>
+}

@@ -24,3 +24,24 @@ func.func @f64(%q: tensor<2x2x128x16xf16>, %k: tensor<2x2x?x16xf16>, %n: index) 
   } {mapping = [#gpu.block<z>, #gpu.block<y>, #gpu.block<x>]}
   return %r : tensor<2x2x128x16xf64>
 }
+
+// -----
+
+// attn-split-grad makes an op for each.
+!t = tensor<?x?x?x16xf16>
+!row = tensor<?x?x?xf32>
+!x = tensor<?xf32>
+func.func @captured_with_query(%q: !t, %l: !row, %x: !x) -> (!t, !x) {
+  // expected-error@+1 {{expected one gradient of a captured tensor and no other, got 2}}
+  %r:2 = attn.attention_grad_query %q, %q, %q, %q, %l, %l wrt(%x : !x) {attn.schedule = #attn.schedule<block_m = 32, block_n = 32>}
+    score(%s, %b, %h, %m, %n) {
+      %a = tensor.extract %x[%h] : !x
+      %t = arith.addf %s, %a : f32
+      attn.yield %t : f32
+    }
+    grad(%s, %dt, %b, %h, %m, %n) {
+      attn.contribute %dt to %x[%h] : !x
+      attn.yield %dt : f32
+    } : !t, !t, !t, !t, !row, !row -> d_query(!t) d_wrt(!x)
+  return %r#0, %r#1 : !t, !x
+}

@@ -32,3 +32,22 @@ func.func @wide(%a: tensor<?x?x?x256xbf16>, %nl: !r) -> (tensor<?x?x?x256xbf16>,
     -> d_key(tensor<?x?x?x256xbf16>) d_value(tensor<?x?x?x256xbf16>)
   return %0#0, %0#1 : tensor<?x?x?x256xbf16>, tensor<?x?x?x256xbf16>
 }
+
+// A mask leaves wide tiles as large.
+// CHECK-LABEL: func @wide_mask
+func.func @wide_mask(%a: tensor<?x?x?x256xbf16>, %nl: !r) -> (tensor<?x?x?x256xbf16>, tensor<?x?x?x256xbf16>, tensor<?x?x?x256xbf16>) {
+  // CHECK: attn.attention_grad_query {{.*}}schedule<block_m = 128, block_n = 48
+  // CHECK: attn.attention_grad_key_value {{.*}}schedule<block_m = 48, block_n = 128
+  // CHECK: attn.attention_grad_key_value {{.*}}schedule<block_m = 64, block_n = 128
+  %0 = attn.attention_grad_query %a, %a, %a, %a, %nl, %nl
+    mask(%b, %h, %m, %n) {
+      %kept = arith.cmpi sle, %n, %m : index
+      attn.yield %kept : i1
+    } : tensor<?x?x?x256xbf16>, tensor<?x?x?x256xbf16>, tensor<?x?x?x256xbf16>, tensor<?x?x?x256xbf16>, !r, !r -> d_query(tensor<?x?x?x256xbf16>)
+  %1:2 = attn.attention_grad_key_value %a, %a, %a, %a, %nl, %nl
+    mask(%b, %h, %m, %n) {
+      %kept = arith.cmpi sle, %n, %m : index
+      attn.yield %kept : i1
+    } : tensor<?x?x?x256xbf16>, tensor<?x?x?x256xbf16>, tensor<?x?x?x256xbf16>, tensor<?x?x?x256xbf16>, !r, !r -> d_key(tensor<?x?x?x256xbf16>) d_value(tensor<?x?x?x256xbf16>)
+  return %0, %1#0, %1#1 : tensor<?x?x?x256xbf16>, tensor<?x?x?x256xbf16>, tensor<?x?x?x256xbf16>
+}

@@ -1,6 +1,6 @@
 // What an error calls the nearest does go through all rooms, and the bytes that room 1 counts are those of room 6.
-// RUN: attn-opt %s --attn-to-thread="block-n=96 stages=4" | FileCheck %s --check-prefix=KEYS
-// RUN: attn-opt %s --attn-to-thread="block-n=128 stages=3" | FileCheck %s --check-prefix=STAGES
+// RUN: attn-opt %s --attn-to-thread="block-m=128 block-n=96 stages=4" | FileCheck %s --check-prefix=KEYS
+// RUN: attn-opt %s --attn-to-thread="block-m=128 block-n=128 stages=3" | FileCheck %s --check-prefix=STAGES
 // RUN: attn-opt %s --attn-to-thread="block-m=256 block-n=192 stages=1" | FileCheck %s --check-prefix=ROWS
 
 // 128 x 256 bytes of queries, 4 x 2 x 96 x 256 of keys and values, 17 barriers.

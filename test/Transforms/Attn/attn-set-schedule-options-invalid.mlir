@@ -1,7 +1,7 @@
 // What options ask for is refused like a schedule by hand; what they leave open stays the rule's.
 // RUN: not attn-opt %s --attn-set-schedule="target=cuda block-m=100" 2>&1 | FileCheck %s --check-prefix=M
 // RUN: not attn-opt %s --attn-set-schedule="target=cuda block-n=20" 2>&1 | FileCheck %s --check-prefix=N
-// RUN: not attn-opt %s --attn-set-schedule="target=cuda stages=4" 2>&1 | FileCheck %s --check-prefix=STAGES
+// RUN: not attn-opt %s --attn-set-schedule="target=cuda block-m=128 block-n=128 stages=4" 2>&1 | FileCheck %s --check-prefix=STAGES
 // RUN: not attn-opt %s --attn-to-thread=block-m=512 2>&1 | FileCheck %s --check-prefix=PIPELINE
 
 // M: error: 'attn.attention' op expected block_m in multiples of 64 up to 256 on sm_90a, got 100; the nearest is 128

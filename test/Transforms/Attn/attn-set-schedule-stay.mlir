@@ -5,8 +5,8 @@
 // RUN: attn-opt %s --attn-set-schedule="target=cpu stay=true" | FileCheck %s --check-prefix=GO
 // RUN: not attn-opt %s --attn-set-schedule="target=cuda stay=perhaps" 2>&1 | FileCheck %s --check-prefix=WORD
 
-// STAY: schedule<block_m = 128, block_n = 128, stages = 2, consumers = 2, stay = true>
-// REMARK: consumers 2, blocks stay
+// STAY: schedule<block_m = 192, block_n = 80, stages = 2, consumers = 3, stay = true, slack = 8>
+// REMARK: consumers 3, blocks stay
 // GO-NOT: stay =
 // WORD: error: expected stay=true, false or auto, got 'perhaps'
 func.func @f(%q: tensor<?x?x?x128xbf16>) -> tensor<?x?x?x128xbf16> {

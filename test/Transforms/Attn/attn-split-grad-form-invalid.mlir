@@ -1,4 +1,4 @@
-// RUN: attn-opt %s --attn-split-grad=form=fused --split-input-file --verify-diagnostics
+// RUN: attn-opt %s --attn-split-grad=form=one-pass --split-input-file --verify-diagnostics
 
-// expected-error@below {{expected form two-pass, got 'fused'}}
+// expected-error@below {{expected form two-pass or fused, got 'one-pass'}}
 module {}

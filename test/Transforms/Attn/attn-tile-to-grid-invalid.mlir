@@ -21,3 +21,39 @@ func.func @no_keys(%q: tensor<1x2x3x16xf16>, %k: tensor<1x2x0x16xf16>) -> tensor
   %o = attn.attention %q, %k, %k {attn.schedule = #attn.schedule<block_m = 64, block_n = 32>} : tensor<1x2x3x16xf16>, tensor<1x2x0x16xf16>, tensor<1x2x0x16xf16> -> tensor<1x2x3x16xf16>
   return %o : tensor<1x2x3x16xf16>
 }
+
+// -----
+
+!t = tensor<?x?x?x16xf16>
+!row = tensor<?x?x?xf32>
+!x = tensor<?xf32>
+func.func @captured_with_keys(%q: !t, %l: !row, %x: !x) -> (!t, !x) {
+  // expected-error@+3 {{expected no gradients of captured tensors, got 1: they are sums over all tiles}}
+  // expected-error@+2 {{faild to tile operation}}
+  // expected-error@+1 {{failed to generate tiling loops}}
+  %r:2 = attn.attention_grad_key_value %q, %q, %q, %q, %l, %l wrt(%x : !x) {attn.schedule = #attn.schedule<block_m = 32, block_n = 32>}
+    score(%s, %b, %h, %m, %n) {
+      %a = tensor.extract %x[%h] : !x
+      %t = arith.addf %s, %a : f32
+      attn.yield %t : f32
+    }
+    grad(%s, %dt, %b, %h, %m, %n) {
+      attn.contribute %dt to %x[%h] : !x
+      attn.yield %dt : f32
+    } : !t, !t, !t, !t, !row, !row -> d_key(!t) d_wrt(!x)
+  return %r#0, %r#1 : !t, !x
+}
+
+// -----
+
+#map = affine_map<(d0, d1) -> (d0, d1)>
+module attributes {tile.target = #tile.target<"sm_90a">} {
+  func.func @sum_in_two_dimensions(%a: tensor<4x4xf32>, %b: tensor<4x4xf32>) -> tensor<4x4xf32> {
+    // expected-error@+1 {{expected a sum in one dimension, got one in 2}}
+    %r = linalg.generic {indexing_maps = [#map, #map], iterator_types = ["parallel", "parallel"]} ins(%a : tensor<4x4xf32>) outs(%b : tensor<4x4xf32>) {
+    ^bb0(%x: f32, %y: f32):
+      linalg.yield %x : f32
+    } -> tensor<4x4xf32>
+    return %r : tensor<4x4xf32>
+  }
+}

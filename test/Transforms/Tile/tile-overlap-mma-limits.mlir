@@ -114,3 +114,23 @@ func.func @in_a_region(%k: !tile, %a: !a, %y: !result, %c: i1) attributes {tile.
   %u = tile.mma %b, %k {tile.role = "compute"} : !a, !tile -> !result
   return
 }
+
+// Who waits for a product waits for those before it as well, in one wait.
+// CHECK-LABEL: func.func @inOrder
+func.func @inOrder(%k: !tile, %v: !tile, %empty: !tile.barrier<1>, %slot: !tile.slot<1>, %out: memref<64x64xf32>) attributes {tile.kernel = #kernel, tile.roles = [#compute]} {
+  %c0 = arith.constant 0 : index
+  // CHECK:      %[[S:.*]] = tile.mma_async
+  // CHECK-NEXT: tile.mma_commit
+  // CHECK-NEXT: %[[T:.*]] = tile.mma_async
+  // CHECK-NEXT: tile.mma_commit
+  // CHECK-NEXT: %[[BOTH:.*]]:2 = tile.mma_wait 0, %[[S]], %[[T]]
+  // CHECK-NEXT: tile.barrier_arrive
+  // CHECK-NEXT: tile.store %[[BOTH]]#1
+  // CHECK-NEXT: math.exp2 %[[BOTH]]#0
+  %s = tile.mma %k, %k {tile.role = "compute"} : !tile, !tile -> !result
+  tile.barrier_arrive %empty[%slot] {tile.role = "compute"} : !tile.barrier<1>
+  %t = tile.mma %v, %v {tile.role = "compute"} : !tile, !tile -> !result
+  tile.store %t to %out[%c0, %c0] {tile.role = "compute"} : !result, memref<64x64xf32>
+  %e = math.exp2 %s : !result
+  return
+}

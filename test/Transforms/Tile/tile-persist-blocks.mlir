@@ -107,3 +107,19 @@ func.func @goes(%q: memref<?x64xbf16>) attributes {tile.kernel = #tile.kernel<wa
   tile.store %tile to %q[%x, %c0] : tensor<64x64xbf16>, memref<?x64xbf16>
   return
 }
+
+// -----
+
+// Rows that are heads too.
+// CHECK-LABEL: func.func @packed
+// CHECK:       %[[M:.*]] = memref.dim %{{.*}}, %c2
+// CHECK:       %[[ROWS:.*]] = arith.muli %[[M]], %c8
+// CHECK:       arith.ceildivui %[[ROWS]], %c64
+func.func @packed(%q: memref<?x?x?x64xbf16>)
+    attributes {tile.kernel = #tile.kernel<warpgroups = 1, grid = [[#tile.extent<argument = 0, dim = 2, divisor = 64, multiplier = 8>]], stay = true>} {
+  %x = gpu.block_id x
+  %c0 = arith.constant 0 : index
+  %tile = tile.load %q[%c0, %c0, %x, %c0] : memref<?x?x?x64xbf16> -> tensor<64x64xbf16>
+  tile.store %tile to %q[%c0, %c0, %x, %c0] : tensor<64x64xbf16>, memref<?x?x?x64xbf16>
+  return
+}

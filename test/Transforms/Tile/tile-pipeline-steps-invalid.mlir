@@ -185,3 +185,57 @@ func.func @no_loop(%x: !t) attributes {tile.kernel = #kernel} {
   %e = math.exp2 %x {tile.delay = 1} : !t
   return
 }
+
+// -----
+
+// Whatever a turn hands on, the first one has nothing of: zeros, which memory and tensors of any size are not.
+
+#kernel = #tile.kernel<warpgroups = 1, grid = []>
+
+func.func @no_tile(%n: index, %x: tensor<?xf32>) attributes {tile.kernel = #kernel} {
+  %c0 = arith.constant 0 : index
+  %c64 = arith.constant 64 : index
+  scf.for %j = %c0 to %n step %c64 {
+    %y = math.absf %x : tensor<?xf32>
+    // expected-error@+1 {{expected numbers and tiles from a delayed op's turn, got tensor<?xf32>}}
+    %e = math.exp2 %y {tile.delay = 1} : tensor<?xf32>
+  }
+  return
+}
+
+// -----
+
+#kernel = #tile.kernel<warpgroups = 1, grid = []>
+
+func.func @empty_tile(%n: index, %x: tensor<0x4xf32>) attributes {tile.kernel = #kernel} {
+  %c0 = arith.constant 0 : index
+  %c64 = arith.constant 64 : index
+  %r = scf.for %j = %c0 to %n step %c64 iter_args(%sum = %x) -> tensor<0x4xf32> {
+    // expected-error@+1 {{expected numbers and tiles from a delayed op's turn, got tensor<0x4xf32>}}
+    %e = math.exp2 %sum {tile.delay = 1} : tensor<0x4xf32>
+    scf.yield %e : tensor<0x4xf32>
+  }
+  return
+}
+
+// -----
+
+#kernel = #tile.kernel<warpgroups = 1, grid = []>
+!v = memref<64x64xf32, strided<[64, 1], offset: ?>>
+
+func.func @captured_memory(%a: memref<?x?x64xf32>, %n: index, %c: i1) attributes {tile.kernel = #kernel} {
+  %c0 = arith.constant 0 : index
+  %c64 = arith.constant 64 : index
+  scf.for %j = %c0 to %n step %c64 {
+    %part = memref.subview %a[%j, 0, 0] [1, 64, 64] [1, 1, 1] : memref<?x?x64xf32> to !v
+    // expected-error@+1 {{expected numbers and tiles from a delayed op's turn, got memref<64x64xf32, strided<[64, 1], offset: ?>>}}
+    %s = scf.if %c -> f32 {
+      %x = memref.load %part[%c0, %c0] : !v
+      scf.yield %x : f32
+    } else {
+      %zero = arith.constant 0.0 : f32
+      scf.yield %zero : f32
+    } {tile.delay = 1}
+  }
+  return
+}

@@ -119,6 +119,32 @@ func.func @chain(%a: !m, %o: !m, %n: index, %x: !t) attributes {tile.kernel = #t
   return
 }
 
+// Loops that read different memory do nothing for each other: there is no memory that the first turn could read instead.
+// CHECK-LABEL: func.func @other_memory
+func.func @other_memory(%a: !m, %b: !m, %o: !m, %n: index, %x: !t) attributes {tile.kernel = #tile.kernel<warpgroups = 1, grid = []>} {
+  %c0 = arith.constant 0 : index
+  %c64 = arith.constant 64 : index
+  // CHECK: %[[A:.*]]:2 = scf.for
+  // CHECK: arith.cmpi slt
+  // CHECK: %[[LAST:.*]] = scf.if
+  // CHECK:   tile.load %arg0[%[[A]]#1, %c0]
+  %r = scf.for %j = %c0 to %n step %c64 iter_args(%sum = %x) -> !t {
+    %in = tile.load %a[%j, %c0] {tile.delay = 1} : !m -> !t
+    %s = arith.addf %sum, %in {tile.delay = 1} : !t
+    scf.yield %s : !t
+  }
+  // CHECK: %[[B:.*]]:2 = scf.for {{.*}} iter_args(%{{.*}} = %[[LAST]], %{{.*}} = %c0)
+  // CHECK: scf.if
+  // CHECK:   tile.load %arg1[%[[B]]#1, %c0]
+  %q = scf.for %j = %c0 to %n step %c64 iter_args(%sum = %r) -> !t {
+    %in = tile.load %b[%j, %c0] {tile.delay = 1} : !m -> !t
+    %s = arith.addf %sum, %in {tile.delay = 1} : !t
+    scf.yield %s : !t
+  }
+  tile.store %q to %o[%c0, %c0] : !t, !m
+  return
+}
+
 // Nobody in the loop reads the sum: the last one is enough.
 // CHECK-LABEL: func.func @unread
 func.func @unread(%a: !m, %o: !m, %n: index, %x: !t) attributes {tile.kernel = #tile.kernel<warpgroups = 1, grid = []>} {

@@ -1,0 +1,107 @@
+//===- QuerySum.cpp - gradients of queries that blocks of keys add up -----------------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------------------------===//
+//
+// In the fused form a block that owns keys has the gradients of scores anyway: two products fewer
+// than where blocks that own rows compute them again. Blocks add in any order, so the sum is f32,
+// in scratch that starts with zeros, and what was the pass over rows scales and rounds it.
+//
+//===----------------------------------------------------------------------------------------===//
+
+#include "lib/Conversion/AttnToTile/QuerySum.h"
+#include "dialects/Tile/IR/TileOps.h"
+#include "lib/Conversion/AttnToTile/Recipes.h"
+#include "lib/Transforms/Attn/Schedule.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+
+using namespace mlir;
+using namespace attn;
+
+//===----------------------------------------------------------------------------------------===//
+// Which grids
+//===----------------------------------------------------------------------------------------===//
+
+/// The tensor that a slice is of.
+static Value getWhole(Value value) {
+  while (auto slice = value.getDefiningOp<tensor::ExtractSliceOp>())
+    value = slice.getSource();
+  return value;
+}
+
+/// The step of the grid, if it is marked; all of its steps are alike.
+template <typename OpT> static OpT findStep(scf::ForallOp grid) {
+  OpT found;
+  grid.walk([&](OpT step) {
+    if (step->hasAttr(kFusedAttrName) && step->hasAttr(kScheduleAttrName))
+      found = step;
+    return WalkResult::interrupt();
+  });
+  return found;
+}
+
+/// Whether both are steps of one gradient.
+static bool isPair(GradKeyValueStepOp keys, GradQueryStepOp rows) {
+  if (!keys || !rows || keys->getAttr(kFusedAttrName) != rows->getAttr(kFusedAttrName))
+    return false;
+  return llvm::all_of(
+      llvm::zip_equal(keys->getOperands().take_front(6), rows->getOperands().take_front(6)),
+      [](auto pair) {
+        auto [a, b] = pair;
+        return getWhole(a) == getWhole(b);
+      });
+}
+
+SmallVector<FusedGrids> attn::findFusedGrids(ArrayRef<scf::ForallOp> grids) {
+  SmallVector<FusedGrids> pairs;
+  for (scf::ForallOp keys : grids)
+    for (scf::ForallOp rows : grids) {
+      auto step = findStep<GradKeyValueStepOp>(keys);
+      if (!isPair(step, findStep<GradQueryStepOp>(rows)))
+        continue;
+      auto schedule = step->getAttrOfType<ScheduleAttr>(kScheduleAttrName);
+      int64_t running = schedule.getBlockM(), owned = schedule.getBlockN(),
+              columns = cast<ShapedType>(step.getQuery().getType()).getDimSize(1);
+      auto query = dyn_cast<BlockArgument>(getWhole(step.getQuery()));
+      bool isOfFunction = query && query.getOwner() == keys->getBlock();
+      // The product has the rows that all products of the block have.
+      if (isOfFunction && (running == owned || columns == owned))
+        pairs.push_back({keys, rows, query, running, columns, /*isTransposed=*/running != owned});
+    }
+  return pairs;
+}
+
+MemRefType FusedGrids::getType() const {
+  int64_t matrix[] = {isTransposed ? columns : running, isTransposed ? running : columns};
+  constexpr int64_t any = ShapedType::kDynamic;
+  MLIRContext *context = query.getContext();
+  int64_t size = running * columns;
+  auto layout = StridedLayoutAttr::get(context, /*offset=*/0, {any, any, size, matrix[1], 1});
+  return MemRefType::get({any, any, any, matrix[0], matrix[1]}, Float32Type::get(context), layout);
+}
+
+//===----------------------------------------------------------------------------------------===//
+// Reading
+//===----------------------------------------------------------------------------------------===//
+
+Value attn::loadQuerySum(BlockConverter &block, ArrayRef<Value> position, Value size,
+                         int64_t columns) {
+  TileBuilder &b = block.builder;
+  const QuerySum &sum = *block.querySum;
+  auto shape = RankedTensorType::get({block.rows, columns}, b.getF32Type());
+  auto positions = shape.clone(b.getIndexType());
+  Value row = tile::CoordOp::create(b, positions, 0, position[2]);
+  row = b.clampBelow(row, position[2], size);
+  Value zero = arith::ConstantIndexOp::create(b, 0);
+  Value column = tile::CoordOp::create(b, positions, 1, zero);
+  Value extent = b.splat(arith::ConstantIndexOp::create(b, sum.running), shape.getShape());
+  Value tile = arith::DivUIOp::create(b, row, extent),
+        inTile = arith::RemUIOp::create(b, row, extent);
+  SmallVector<Value> indices = {position[0], position[1], tile, inTile, column};
+  if (sum.isTransposed)
+    std::swap(indices[3], indices[4]);
+  return tile::GatherOp::create(b, shape, sum.memref, indices);
+}

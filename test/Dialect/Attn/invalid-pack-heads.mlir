@@ -1,0 +1,88 @@
+// RUN: attn-opt %s --split-input-file --verify-diagnostics
+
+func.func @slots_c1(%q: tensor<2x8x3x64xbf16>, %k: tensor<2x2x9x64xbf16>) {
+  // expected-error@+1 {{expected slots of 2, 4, 8, 16, 32 or 64, got 3}}
+  %r = attn.pack_heads %q for %k by 3 : tensor<2x8x3x64xbf16>, tensor<2x2x9x64xbf16> -> tensor<2x2x9x64xbf16>
+  return
+}
+
+// -----
+
+func.func @slots_c1_unpack(%p: tensor<2x2x12xf32>, %q: tensor<2x8x3x64xbf16>) {
+  // expected-error@+1 {{expected slots of 2, 4, 8, 16, 32 or 64, got 128}}
+  %r = attn.unpack_heads %p like %q by 128 : tensor<2x2x12xf32>, tensor<2x8x3x64xbf16> -> tensor<2x8x3xf32>
+  return
+}
+
+// -----
+
+func.func @pack_heads_c1(%q: tensor<2x8x3x64xbf16>, %k: tensor<2x2x9x64xbf16>) {
+  // expected-error@+1 {{expected 12 rows of 3 by 4, got 13}}
+  %r = attn.pack_heads %q for %k by 4 : tensor<2x8x3x64xbf16>, tensor<2x2x9x64xbf16> -> tensor<2x2x13x64xbf16>
+  return
+}
+
+// -----
+
+func.func @pack_heads_c1_heads(%q: tensor<2x8x3x64xbf16>, %k: tensor<2x2x9x64xbf16>) {
+  // expected-error@+1 {{expected Hkv of key and result to agree, got 2 and 8}}
+  %r = attn.pack_heads %q for %k by 4 : tensor<2x8x3x64xbf16>, tensor<2x2x9x64xbf16> -> tensor<2x8x12x64xbf16>
+  return
+}
+
+// -----
+
+func.func @pack_heads_c1_rank(%q: tensor<8x3x64xbf16>, %k: tensor<2x2x9x64xbf16>) {
+  // expected-error@+1 {{expected source of rank 4 (B, H, M, D), got rank 3}}
+  %r = attn.pack_heads %q for %k by 4 : tensor<8x3x64xbf16>, tensor<2x2x9x64xbf16> -> tensor<2x2x12x64xbf16>
+  return
+}
+
+// -----
+
+func.func @pack_heads_c1_element(%q: tensor<2x8x3x64xbf16>, %k: tensor<2x2x9x64xbf16>) {
+  // expected-error@+1 {{expected source and result of one element type}}
+  %r = attn.pack_heads %q for %k by 4 : tensor<2x8x3x64xbf16>, tensor<2x2x9x64xbf16> -> tensor<2x2x12x64xf16>
+  return
+}
+
+// -----
+
+func.func @unpack_heads_c1(%p: tensor<2x2x12x64xbf16>, %q: tensor<2x8x3x64xbf16>) {
+  // expected-error@+1 {{expected M of query and result to agree, got 3 and 4}}
+  %r = attn.unpack_heads %p like %q by 4 : tensor<2x2x12x64xbf16>, tensor<2x8x3x64xbf16> -> tensor<2x8x4x64xbf16>
+  return
+}
+
+// -----
+
+func.func @unpack_heads_c1_rank(%p: tensor<2x2xbf16>, %q: tensor<2x8x3x64xbf16>) {
+  // expected-error@+1 {{expected source of rank 3 or 4, got 'tensor<2x2xbf16>'}}
+  %r = attn.unpack_heads %p like %q by 4 : tensor<2x2xbf16>, tensor<2x8x3x64xbf16> -> tensor<2x8xbf16>
+  return
+}
+
+// -----
+
+func.func @unpack_heads_c1_columns(%p: tensor<2x2x12x64xbf16>, %q: tensor<2x8x3x64xbf16>) {
+  // expected-error@+1 {{expected source and result of one element type and as many columns}}
+  %r = attn.unpack_heads %p like %q by 4 : tensor<2x2x12x64xbf16>, tensor<2x8x3x64xbf16> -> tensor<2x8x3x32xbf16>
+  return
+}
+
+// -----
+
+func.func @count_parts_c1(%n: index) {
+  // expected-error@+1 {{expected at most 1 to 1024 parts, got 0}}
+  %r = attn.count_parts of %n keys %n up_to 0
+  return
+}
+
+// -----
+
+func.func @pack_c1(%q: tensor<2x8x3x64xbf16>, %k: tensor<2x2x9x64xbf16>) {
+  // expected-error@+1 {{expected 'attn.pack' to be 2, 4, 8, 16, 32 or 64, got 6 : i64}}
+  %r = attn.attention %q, %k, %k {attn.pack = 6}
+      : tensor<2x8x3x64xbf16>, tensor<2x2x9x64xbf16>, tensor<2x2x9x64xbf16> -> tensor<2x8x3x64xbf16>
+  return
+}
