@@ -26,7 +26,7 @@ SINCE ?= HEAD~1
 
 .DEFAULT_GOAL := help
 .PHONY: help setup configure build demo test test-asan test-tsan check-asan check-tsan torch assembler format check-format tidy check-tidy docs hour mutation fuzz \
-        bench gpu-bundle clean
+        bench wheel gpu-bundle clean
 
 help: ## List the commands
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
@@ -131,6 +131,13 @@ fuzz: setup ## Look for what breaks it: each fuzzer for MINUTES, from a fresh se
 bench: ## Compare with PyTorch on the CPU (installs PyTorch into .venv)
 	@$(MAKE) --no-print-directory build PRESET=release
 	@bench/run
+
+wheel: setup ## Build the Python package for others, Linux with glibc 2.34 and later, into dist/
+	$(call install,python3-venv)
+	@[ -d build/wheel-tools ] || { python3 -m venv build/wheel-tools && build/wheel-tools/bin/pip install -q wheel; }
+	@rm -f dist/attn-*.whl
+	@build/wheel-tools/bin/pip wheel -q --no-deps -w dist .
+	@build/wheel-tools/bin/python -m wheel tags --remove --platform-tag manylinux_2_34_x86_64 dist/attn-*.whl
 
 gpu-bundle: ## Pack tools, tests, benches and the Python package for a machine with an NVIDIA driver into dist/gpu-bundle
 	@$(MAKE) --no-print-directory configure PRESET=release

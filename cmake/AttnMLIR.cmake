@@ -54,7 +54,9 @@ if(ATTN_STATIC)
     MLIRLLVMToLLVMIRTranslation MLIRBuiltinToLLVMIRTranslation MLIRNVVMToLLVMIRTranslation
     MLIRRegisterAllDialects MLIRRegisterAllPasses MLIRRegisterAllExtensions ${components})
   target_link_libraries(AttnMLIR INTERFACE ${ATTN_MLIR_LIBRARIES})
-  target_link_options(AttnMLIR INTERFACE -s -Wl,--icf=all -Wl,-z,pack-relative-relocs -static-libstdc++ -static-libgcc)
+  # Packed relocations need glibc 2.36: not where others run it.
+  target_link_options(AttnMLIR INTERFACE -s -Wl,--icf=all -static-libstdc++ -static-libgcc
+    $<$<NOT:$<BOOL:$<TARGET_PROPERTY:ATTN_OLDER_GLIBC>>>:-Wl,-z,pack-relative-relocs>)
 else()
   target_link_libraries(AttnMLIR INTERFACE MLIR LLVM)
 endif()

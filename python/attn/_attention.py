@@ -138,6 +138,27 @@ def _find_plan(
     return plan, arrays
 
 
+# One object each, since plans are found by options too.
+_PACKS = {slots: {"pack": slots} for slots in (2, 4, 8, 16, 32, 64)}
+
+
+def _choose_pack(q: Any, k: Any, v: Any, is_rows_first: bool) -> Optional[Mapping[str, object]]:
+    """Slots for the query heads of each key head where all rows of them fit a tile of 64: decoding.
+
+    Measured for these head dimensions; a kernel for few rows is one more to compile.
+    """
+    shape, key_shape = q.shape, k.shape
+    if len(shape) != 4 or len(key_shape) != 4 or shape[3] not in (64, 128):
+        return None
+    heads, rows = (2, 1) if is_rows_first else (1, 2)
+    num_rows, num_key_heads = shape[rows], key_shape[heads]
+    if not 0 < num_rows <= 32 or not 0 < num_key_heads < shape[heads]:
+        return None
+    slots = 1 << (shape[heads] // num_key_heads - 1).bit_length()
+    fits = num_rows * slots <= 64 and tuple(v.shape[3:]) == (shape[3],)
+    return _PACKS.get(slots) if fits else None
+
+
 @_dynamo.disable
 def _call(
     q: Any,
@@ -161,10 +182,12 @@ def _call(
     device = -1 if get_device is None else get_device()
     if get_device is not None and _arrays.is_autocast():
         q, k, v = _arrays.cast(q, k, v)
+    rows_first = layout != "bhsd" and _is_rows_first(layout)
+    if options is None and device >= 0 and score is None and sink is None:
+        options = _choose_pack(q, k, v, rows_first)
     plan, arrays = _find_plan(
         q, k, v, device, scale, causal, window, score, mask, sink, return_lse, options
     )
-    rows_first = layout != "bhsd" and _is_rows_first(layout)
     return plan.run(q, k, v, scale, sink, rows_first, arrays)
 
 
@@ -233,7 +256,10 @@ def attention(
             free, except that the last dimension is contiguous; nothing is copied.
         return_lse: also return the natural logarithm of the sum of exponentials.
         options: of the compiler: threads, block_m, block_n, splits, cpu, cache (on or off: whether
-            kernels for GPUs are kept on disk), cache_dir.
+            kernels for GPUs are kept on disk), cache_dir, fused (on or off: whether blocks of a GPU
+            add gradients of queries in any order, where that takes fewer products), pack (slots for
+            the query heads of a key head on a GPU, where rows are few as in decoding: 8; without
+            options, attention chooses it where all rows of a group fit a tile of 64).
 
     Returns:
         The output, in the type, library, device and layout of q, with Dv columns; or (output, lse)
@@ -363,9 +389,21 @@ class Attention:
 
     @_dynamo.disable
     def __call__(
-        self, q: Any, k: Any, v: Any, *, scale: Optional[float] = None, sink: Any = None
+        self,
+        q: Any,
+        k: Any,
+        v: Any,
+        *,
+        scale: Optional[float] = None,
+        sink: Any = None,
+        out: Any = None,
     ) -> Any:
         """As `attention`. `scale` and `sink` are given exactly if the kernel was compiled with them.
+
+        Args:
+            out: an array of the shape and type of the output, of any strides but in the last
+                dimension, or (output, lse) if the kernel returns both: filled and returned, and
+                nothing is allocated. Gradients are refused.
 
         Raises:
             Error: an argument that does not fit.
@@ -377,6 +415,9 @@ class Attention:
         if hasattr(q, "get_device") and _arrays.is_autocast():
             q, k, v = _arrays.cast(q, k, v, dtype=self._plan.dtype)
         if _arrays.is_foreign(q):
+            if out is not None:
+                got = _arrays.describe_type(q)
+                _library.refuse("out", "q, k and v of NumPy or PyTorch beside it", got)
             mine = _foreign.import_named(q=q, k=k, v=v, sink=sink)
             return _foreign.export(self(*mine[:3], scale=scale, sink=mine[3]), q)
         dtype = getattr(q, "dtype", None)
@@ -386,7 +427,24 @@ class Attention:
                 f"q: expected elements of {problem.type}, got " + _arrays.describe_type(q),
             )
         plan, arrays = self._plan, self._arrays
+        if out is not None:
+            return self._run_into(Given(q, k, v, scale, sink, self._rows_first, arrays), out)
         return plan.run(q, k, v, scale, sink, self._rows_first, arrays)
+
+    def _run_into(self, given: Given, out: Any) -> Any:
+        plan = self._plan
+        is_pair = isinstance(out, (tuple, list)) and len(out) == 2
+        if is_pair != plan.problem.return_lse or (not is_pair and isinstance(out, (tuple, list))):
+            expected = "(output, lse)" if plan.problem.return_lse else "an array"
+            raise Error("invalid argument", f"out: expected {expected}, got {type(out).__name__}")
+        output, lse = out if is_pair else (out, None)
+        if _arrays.is_watched(given.q, given.k, given.v, given.sink, *given.captured, output, lse):
+            from . import _operator
+
+            _operator.call_into(plan, given, output, lse)
+        else:
+            plan.run_into(given, output, lse)
+        return out
 
     @staticmethod
     def _fail_optional(name: str, x: Any, wanted: bool) -> None:

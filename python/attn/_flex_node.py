@@ -14,9 +14,8 @@ import torch
 from torch._higher_order_ops.flex_attention import flex_attention as _pytorch_node
 from torch._ops import HigherOrderOperator
 
-from . import _arrays, _operator
+from . import _operator
 from ._gradient import Given
-from ._library import refuse
 from ._operations import fail
 from ._scan import Captured, Scan
 from ._source import Source, make_problem
@@ -68,16 +67,10 @@ class _Function:
         return getattr(node, "target", "") == "new_ones"
 
 
-def _check_gradients(functions: List[_Function]) -> None:
-    for function in functions:
-        for x in function.lifted:
-            if x.requires_grad and torch.is_grad_enabled():
-                refuse(
-                    "score and mask",
-                    "captured tensors without gradient",
-                    "requires_grad=True: kernels give gradients of q, k and v",
-                    "detach() them",
-                )
+def _check_gradients(source: Source) -> None:
+    for capture, x in zip(source.captures, source.arrays):
+        if x.requires_grad and torch.is_grad_enabled():
+            _operator.check_has_gradient(capture.name, x)
 
 
 class _Node(HigherOrderOperator):
@@ -98,13 +91,13 @@ class _Node(HigherOrderOperator):
     ) -> Any:
         """As Dynamo writes it down; `options` has causal, sink and rows_first. Returns (output, lse)."""
         functions = [_Function(score, of_score, query), _Function(block_mask[-1], of_mask, query)]
-        _check_gradients(functions)
         run_score, run_mask = (None if x.is_trivial() else x.run for x in functions)
         device, sink = str(query.device), options["sink"]
         columns = int(query.shape[-1]), int(value.shape[-1])
         has = scale is not None, sink is not None
         problem = make_problem(query.dtype, *columns, options["causal"], None, *has, True, device)
         source = Source(problem, run_score, run_mask, Scan(), device)
+        _check_gradients(source)
         text = _operator.write_text(source.text, source.captures, ())
         given = Given(query, key, value, scale, sink, options["rows_first"], [])
         return _operator.apply(text, given, source.arrays, True)

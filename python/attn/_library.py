@@ -85,9 +85,12 @@ _PROTOTYPES = {
 }
 
 
+# $ATTN_LIBRARY is for the library of a build folder.
+library_path = Path(os.environ.get("ATTN_LIBRARY") or Path(__file__).parent / "lib" / "libattn.so")
+
+
 def _load() -> ctypes.CDLL:
-    # $ATTN_LIBRARY is for the library of a build folder.
-    path = os.environ.get("ATTN_LIBRARY") or str(Path(__file__).parent / "lib" / "libattn.so")
+    path = str(library_path)
     try:
         library = ctypes.CDLL(path)
     except OSError as error:

@@ -1,17 +1,19 @@
 """attn::forward and attn::backward, operators of PyTorch, and how autograd records them.
 
-What crosses the dispatcher is tensors, numbers and text: `source` holds what the functions of one
-attention are written from, so that a graph can be compiled, exported, and run by a process that never
-saw the Python functions. PyTorch is imported here; nothing else of attn imports this module before
+What crosses the dispatcher is tensors, numbers and text: `source` is the IR of one attention, and,
+behind it in a comment, what its gradients are written from, so that a graph can be compiled,
+exported, and run by a process that never saw the Python functions. PyTorch is imported here; nothing else of attn imports this module before
 it is needed.
 """
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import json
-from typing import Any, Dict, List, Optional, Tuple
+import os
+from typing import Any, Dict, Iterator, List, Optional, Tuple
 
 import torch
 from torch.library import Library, register_fake, register_vmap
@@ -19,7 +21,7 @@ from torch.utils.flop_counter import register_flop_formula
 
 from . import _arrays
 from ._gradient import Given
-from ._library import Error, OptionTexts, option_texts
+from ._library import Error, OptionTexts, library_path, option_texts
 from ._plan import Plan, remember
 from ._source import Problem, Text, Wanted, make_problem, reads
 
@@ -42,14 +44,27 @@ def write_text(text: Text, captures: List[Any], options: OptionTexts) -> str:
     return _write(text, given, options)
 
 
+# Comments behind the IR; python/torch_operators/operators.cpp reads them too.
+_OPTION, _LEAST, _PIECES = "// option ", "// least ", "// pieces "
+
+
 def _write(text: Text, given: List[Tuple], options: OptionTexts) -> str:
     texts = [option for option in options if option[0] != "device"]
-    return json.dumps({**dataclasses.asdict(text), "given": given, "options": texts})
+    lines = [f"{_OPTION}{name.replace('_', '-')}={value}\n" for name, value in texts]
+    for i, fields in enumerate(given):
+        if any(fields[5]):
+            lines.append(f"{_LEAST}{i} {' '.join(map(str, fields[5]))}\n")
+    pieces = json.dumps({**dataclasses.asdict(text), "given": given, "options": texts})
+    return f"{text.forward}{''.join(lines)}{_PIECES}{pieces}\n"
+
+
+def read_pieces(source: str) -> Dict[str, Any]:
+    return json.loads(source.rpartition(_PIECES)[2])
 
 
 def _read_source(source: str, device: str) -> Plan:
     try:
-        pieces = json.loads(source)
+        pieces = read_pieces(source)
         problem = pieces.pop("problem")
         window = problem["window"]
         problem["window"] = None if window is None else tuple(window)
@@ -85,14 +100,35 @@ def _find(source: str, q: Any) -> Plan:
 
 # ===- The operators ----------------------------------------------------------------------------===#
 
-_INPUTS = "Tensor q, Tensor k, Tensor v, Tensor? sink, Tensor[] captures"
+_INPUTS = "Tensor q, Tensor k, Tensor v, Tensor? sink, Tensor[]? captures"
 _OPTIONS = "str source, float? scale, bool rows_first"
 
-_registry = Library("attn", "DEF")
-_registry.define(
-    f"forward({_INPUTS}, {_OPTIONS}) -> (Tensor output, Tensor lse)",
-    tags=(torch.Tag.pt2_compliant_tag,),
-)
+
+def _load_native() -> bool:
+    """Whether libattn_torch.so (lib/Torch) is there, and of a PyTorch that this one can stand for: it
+    defines forward and forward_out, and runs them on CPUs."""
+    path = library_path.parent / "libattn_torch.so"
+    if os.environ.get("ATTN_NATIVE_OPERATORS") == "0" or not path.exists():
+        return False
+    try:
+        torch.ops.load_library(str(path))
+    except OSError:
+        return False
+    return True
+
+
+is_native = _load_native()
+_registry = Library("attn", "FRAGMENT" if is_native else "DEF")
+if not is_native:
+    _registry.define(
+        f"forward({_INPUTS}, {_OPTIONS}) -> (Tensor output, Tensor lse)",
+        tags=(torch.Tag.pt2_compliant_tag,),
+    )
+    # Nothing of it is recorded; for who owns the memory of results.
+    _registry.define(
+        f"forward_out({_INPUTS}, {_OPTIONS}, *, Tensor(a!) output, Tensor(b!) lse) -> ()",
+        tags=(torch.Tag.pt2_compliant_tag,),
+    )
 _registry.define(
     f"backward(Tensor d_output, Tensor? d_lse, {_INPUTS}, Tensor output, Tensor lse, {_OPTIONS}, "
     "bool[] wanted) -> Tensor[]",
@@ -105,12 +141,29 @@ def _forward(
     k: Any,
     v: Any,
     sink: Any,
-    captures: List[Any],
+    captures: Optional[List[Any]],
     source: str,
     scale: Any,
     rows_first: bool,
 ) -> Any:
-    return _find(source, q).run(q, k, v, scale, sink, rows_first, captures, is_operator=True)
+    return _find(source, q).run(q, k, v, scale, sink, rows_first, captures or [], is_operator=True)
+
+
+def _forward_out(
+    q: Any,
+    k: Any,
+    v: Any,
+    sink: Any,
+    captures: Optional[List[Any]],
+    source: str,
+    scale: Any,
+    rows_first: bool,
+    *,
+    output: Any,
+    lse: Any,
+) -> None:
+    given = Given(q, k, v, scale, sink, rows_first, captures or [])
+    _find(source, q).run_into(given, output, lse)
 
 
 def _to_dense(x: Any) -> Any:
@@ -122,9 +175,9 @@ def _to_dense(x: Any) -> Any:
     return x.clone(memory_format=torch.contiguous_format)
 
 
-def _get_names(captures: List[Any]) -> Wanted:
+def _get_names(captures: Optional[List[Any]]) -> Wanted:
     """Of what may have a gradient, in the order of `wanted`."""
-    return ("query", "key", "value", "sink", *range(len(captures)))
+    return ("query", "key", "value", "sink", *range(len(captures or [])))
 
 
 def _backward(
@@ -134,7 +187,7 @@ def _backward(
     k: Any,
     v: Any,
     sink: Any,
-    captures: List[Any],
+    captures: Optional[List[Any]],
     output: Any,
     lse: Any,
     source: str,
@@ -144,22 +197,32 @@ def _backward(
 ) -> List[Any]:
     names = tuple([name for name, is_wanted in zip(_get_names(captures), wanted) if is_wanted])
     plan = _find(source, q).gradient(names, d_lse is not None)
-    given = Given(q, k, v, scale, sink, rows_first, captures)
+    given = Given(q, k, v, scale, sink, rows_first, captures or [])
     d_lse = None if d_lse is None else _to_dense(d_lse)
     return plan.run(given, output, lse, _to_dense(d_output), d_lse)
 
 
-for _name, _implementation in (("forward", _forward), ("backward", _backward)):
-    for _device in ("CPU", "CUDA"):
-        _registry.impl(_name, _implementation, _device)
+for _name, _implementation in (
+    ("forward", _forward),
+    ("forward_out", _forward_out),
+    ("backward", _backward),
+):
+    if _name == "backward" or not is_native:
+        _registry.impl(_name, _implementation, "CPU")
+    _registry.impl(_name, _implementation, "CUDA")
 
 
 @register_fake("attn::forward", lib=_registry)
 def _(q, k, v, sink, captures, source, scale, rows_first):  # type: ignore[no-untyped-def]
-    b, h, m = (q.shape[0], q.shape[2], q.shape[1]) if rows_first else q.shape[:3]
+    b, h, m = _find_rows(q, rows_first)
     dv = v.shape[-1]
     shape = (b, m, h, dv) if rows_first else (b, h, m, dv)
     return q.new_empty(shape), q.new_empty((b, h, m), dtype=torch.float32)
+
+
+@register_fake("attn::forward_out", lib=_registry)
+def _(q, k, v, sink, captures, source, scale, rows_first, *, output, lse):  # type: ignore[no-untyped-def]
+    pass
 
 
 @register_fake("attn::backward", lib=_registry)
@@ -172,7 +235,7 @@ def _(  # type: ignore[no-untyped-def]
     of = [x.new_empty(x.shape) for x, is_wanted in zip((q, k, v, sink), wanted) if is_wanted]
     of += [
         x.new_empty(x.shape, dtype=torch.float32)
-        for x, is_wanted in zip(captures, wanted[4:])
+        for x, is_wanted in zip(captures or [], wanted[4:])
         if is_wanted
     ]
     return of
@@ -216,7 +279,7 @@ def _fold(x: Any, dim: Optional[int], size: int) -> Any:
 
 
 def _refuse_mapped(sink_dim: Any, captures_dims: Any) -> None:
-    if sink_dim is not None or any(dim is not None for dim in captures_dims):
+    if sink_dim is not None or any(dim is not None for dim in captures_dims or []):
         raise Error(
             "invalid argument",
             "torch.vmap: expected the same sink and captured tensors for all, got one that is mapped",
@@ -227,7 +290,7 @@ def _refuse_mapped(sink_dim: Any, captures_dims: Any) -> None:
 @functools.lru_cache(maxsize=512)
 def _reads_batch(source: str) -> bool:
     """Whether functions read b: then what is mapped cannot be a part of the batch."""
-    return reads(json.loads(source)["regions"], "b")
+    return reads(read_pieces(source)["regions"], "b")
 
 
 @register_vmap("attn::forward", lib=_registry)
@@ -318,8 +381,9 @@ def _(d_output, d_lse, q, k, v, sink, captures, output, lse, source, scale, rows
 def _below_autograd(operator: Any) -> Any:
     """Of the operators themselves autograd records nothing, so that nothing is dropped in silence."""
 
-    def run(*arguments: Any) -> Any:
-        tensors = [x for x in arguments if isinstance(x, torch.Tensor)]
+    def run(*arguments: Any, **results: Any) -> Any:
+        given = (*arguments, *results.values())
+        tensors = [x for x in given if isinstance(x, torch.Tensor)]
         if torch.is_grad_enabled() and any(x.requires_grad for x in tensors):
             raise Error(
                 "invalid argument",
@@ -328,15 +392,13 @@ def _below_autograd(operator: Any) -> Any:
                 "use attn.attention",
             )
         with torch._C._AutoDispatchBelowAutograd():
-            return operator(*arguments)
+            return operator(*arguments, **results)
 
     return run
 
 
-for _operator in (torch.ops.attn.forward.default, torch.ops.attn.backward.default):
-    _registry.impl(
-        _operator._schema.name.partition("::")[2], _below_autograd(_operator), "Autograd"
-    )
+for _name in ("forward", "forward_out", "backward"):
+    _registry.impl(_name, _below_autograd(getattr(torch.ops.attn, _name).default), "Autograd")
 
 
 class Gradient(torch.autograd.Function):
@@ -359,7 +421,7 @@ class Gradient(torch.autograd.Function):
         scale: Any,
         rows_first: bool,
         wanted: List,
-        captures: List,
+        captures: Optional[List],
     ) -> Any:
         found = torch.ops.attn.backward(
             d_output,
@@ -400,7 +462,7 @@ class Attention(torch.autograd.Function):
     def forward(  # type: ignore[override]
         q: Any, k: Any, v: Any, sink: Any, source: str, scale: Any, rows_first: bool, *captures: Any
     ) -> Any:
-        return torch.ops.attn.forward(q, k, v, sink, list(captures), source, scale, rows_first)
+        return torch.ops.attn.forward(q, k, v, sink, captures or None, source, scale, rows_first)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: Tuple, output: Tuple) -> None:
@@ -420,7 +482,7 @@ class Attention(torch.autograd.Function):
         if d_output is None:
             d_output = torch.zeros_like(output)
         found = Gradient.apply(
-            d_output, d_lse, q, k, v, sink, output, lse, *ctx.options, wanted, captures
+            d_output, d_lse, q, k, v, sink, output, lse, *ctx.options, wanted, captures or None
         )
         gradients = iter(found)
         each = [next(gradients) if is_wanted else None for is_wanted in wanted]
@@ -434,19 +496,67 @@ class Attention(torch.autograd.Function):
 
 def call(plan: Plan, given: Given) -> Any:
     """The call through the dispatcher, where somebody looks: autograd, a transform, a mode."""
+    given, captured = _prepare(plan, given)
+    with _as_errors():
+        return apply(write_source(plan), given, captured, plan.problem.return_lse)
+
+
+def call_into(plan: Plan, given: Given, output: Any, lse: Any) -> None:
+    """The same, of a call that is given the memory of its results."""
+    given, captured = _prepare(plan, given)
+    if lse is None:
+        b, h, m = _find_rows(given.q, given.rows_first)
+        lse = given.q.new_empty((b, h, m), dtype=torch.float32)
+    sink = None if given.sink is None else given.sink.float()
+    options = write_source(plan), given.scale, given.rows_first
+    with _as_errors():
+        torch.ops.attn.forward_out(
+            given.q, given.k, given.v, sink, captured or None, *options, output=output, lse=lse
+        )
+
+
+@contextlib.contextmanager
+def _as_errors() -> Iterator[None]:
+    """Exceptions of C++, "attn: code: message", as they are everywhere else."""
+    try:
+        yield
+    except RuntimeError as error:
+        start, code, message = [*str(error).partition("\n")[0].split(": ", 2), "", ""][:3]
+        if start != "attn":
+            raise
+        raise Error(code, message) from None
+
+
+def _find_rows(q: Any, rows_first: bool) -> Tuple[int, int, int]:
+    return (q.shape[0], q.shape[2], q.shape[1]) if rows_first else tuple(q.shape[:3])
+
+
+def _prepare(plan: Plan, given: Given) -> Tuple[Given, List[Any]]:
+    """What the operator takes, and captured tensors in the order of the plan."""
     captured = []
+    replicate = _find_sharding(given.q)
     for name, _, _, _, position, _ in plan.given:
         x = given.captured[position]
         if not isinstance(x, torch.Tensor):
             x = _arrays.to_torch(x, name)
         elif x.requires_grad and torch.is_grad_enabled():
-            _check_has_gradient(name, x)
-        captured.append(x)
+            check_has_gradient(name, x)
+        captured.append(x if replicate is None else replicate(x, given.q))
     if given.scale is not None:
         given = given._replace(scale=_arrays.to_number(given.scale, "scale"))
     if given.sink is not None:
-        given = given._replace(sink=_to_sink(given.sink))
-    return apply(write_source(plan), given, captured, plan.problem.return_lse)
+        sink = _to_sink(given.sink)
+        given = given._replace(sink=sink if replicate is None else replicate(sink, given.q))
+    return given, captured
+
+
+def _find_sharding(q: Any) -> Any:
+    """Of DTensors: their rules are known from here on. Returns what makes one of a tensor."""
+    if type(q).__name__ != "DTensor":
+        return None
+    from . import _sharding
+
+    return _sharding.replicate
 
 
 def _to_sink(x: Any) -> Any:
@@ -456,7 +566,7 @@ def _to_sink(x: Any) -> Any:
     return _arrays.to_torch(x, "sink") if _arrays.is_numpy(x) else x
 
 
-def _check_has_gradient(name: str, x: Any) -> None:
+def check_has_gradient(name: str, x: Any) -> None:
     if not x.is_cpu:
         raise Error(
             "invalid argument",
@@ -486,7 +596,7 @@ def apply(source: str, given: Given, captured: List[Any], return_lse: bool) -> A
     if is_recorded:
         output, lse = Attention.apply(*first, *last, *captured)
     else:
-        output, lse = torch.ops.attn.forward(*first, captured, *last)
+        output, lse = torch.ops.attn.forward(*first, captured or None, *last)
     return (output, lse) if return_lse else output
 
 

@@ -50,6 +50,11 @@ def find_reason(text: str, options: OptionTexts) -> str:
     return "" if key in _kernels else _log.find_reason(text, options, tuple(_kernels))
 
 
+def _swap(extents: Any) -> Tuple[int, ...]:
+    """(B, S, H, D) as (B, H, S, D), or back."""
+    return extents[0], extents[2], extents[1], extents[3]
+
+
 class Plan:
     """A kernel and how its calls are laid out. Copies share it."""
 
@@ -133,6 +138,60 @@ class Plan:
 
         return _operator.call(self, given)
 
+    def run_into(self, given: Given, output: Any, lse: Any) -> None:
+        """The call behind everybody who looks, with the memory of its results: lse is None where the
+        problem has none."""
+        q, rows_first = given.q, given.rows_first
+        try:
+            frame = self.frames.pop()
+        except IndexError:
+            frame = self.make_frame()
+        b, h, m, _ = self._put_matrices(frame, q, given.k, given.v, rows_first)
+        dv, type_ = self.problem.value_dim, self.problem.type
+        shape = (b, m, h, dv) if rows_first else (b, h, m, dv)
+        results = [("output", output, shape, type_)]
+        if self.problem.return_lse:
+            results.append(("lse", lse, (b, h, m), "f32"))
+        for i, (name, x, wanted, element) in enumerate(results):
+            address, extents, strides = _arrays.view(x, name, self.device)
+            if tuple(extents) != wanted or _arrays.type_name(x.dtype) != element:
+                raise Error(
+                    "invalid argument",
+                    f"{name}: expected {element} of shape {wanted}, got {x.dtype} of shape "
+                    f"{tuple(extents)}",
+                )
+            if i == 0 and rows_first:
+                extents, strides = _swap(extents), _swap(strides)
+            frame.put(self.output + i, address, extents, strides)
+        keep = self._put_others(frame, given.scale, given.sink, given.captured)
+        self._launch(frame, q, given.k, given.v)
+        del keep
+
+    def _put_others(self, frame: Frame, scale: Any, sink: Any, captured: List[Any]) -> Any:
+        """Returns what must outlive the call."""
+        keep = None
+        if self.problem.has_scale:
+            frame.put_scale(scale)
+        if self.problem.has_sink:
+            keep = self._put_sink(frame, 3 + self.problem.has_scale, sink)
+        if self.captures:
+            self._put_captures(frame, captured)
+        return keep
+
+    def _launch(self, frame: Frame, q: Any, k: Any, v: Any) -> None:
+        count_threads, device = self.count_threads, self.device
+        if count_threads is not None and count_threads() != threads_in_use[0]:
+            use_threads(count_threads())
+        stream = self.stream
+        handle, count = self.native
+        code = _run(handle, frame.tensors, count, None if stream is None else stream(device))
+        if code:
+            # A tensor that has no memory gives its address as 0.
+            for name, x in (("q", q), ("k", k), ("v", v)):
+                _arrays.view(x, name, device)
+            check(code)
+        self.frames.append(frame)
+
     def make_frame(self) -> Frame:
         frame = Frame(self.types, [0, 1, 2, self.output], self.device)
         if self.problem.has_scale:
@@ -197,14 +256,7 @@ class Plan:
                 self.frames.append(frame)
                 return self.call_operator(Given(q, k, v, scale, sink, rows_first, captured))
             output = self._put_arrays(frame, q, k, v, rows_first)
-        keep = None
-        if self.count > 4:
-            if problem.has_scale:
-                frame.put_scale(scale)
-            if problem.has_sink:
-                keep = self._put_sink(frame, 3 + problem.has_scale, sink)
-            if self.captures:
-                self._put_captures(frame, captured)
+        keep = self._put_others(frame, scale, sink, captured) if self.count > 4 else None
         lse = None
         if problem.return_lse:
             shape = output.shape
@@ -212,21 +264,10 @@ class Plan:
             index = self.output + 1
             lse = _arrays.empty_like(q, "f32", (b, h, m))
             frame.put(index, address_of(lse), (b, h, m), (h * m, m, 1))
-        count_threads = self.count_threads
-        if count_threads is not None and count_threads() != threads_in_use[0]:
-            use_threads(count_threads())
-        stream = self.stream
-        handle, count = self.native
-        code = _run(handle, frame.tensors, count, None if stream is None else stream(device))
-        if code:
-            # A tensor that has no memory gives its address as 0.
-            for name, x in (("q", q), ("k", k), ("v", v)):
-                _arrays.view(x, name, device)
-            check(code)
+        self._launch(frame, q, k, v)
         # On a GPU the call is only queued: memory that goes back to PyTorch's allocator is given
         # out in the order of the stream.
         del keep
-        self.frames.append(frame)
         return output if lse is None else (output, lse)
 
     def _put_tensors(self, frame: Frame, q: Any, k: Any, v: Any, rows_first: bool) -> Any:
@@ -275,8 +316,10 @@ class Plan:
             # fmt: on
         frame.layout = layout
 
-    def _put_arrays(self, frame: Frame, q: Any, k: Any, v: Any, rows_first: bool) -> Any:
-        """Whatever they are, or an Error that says what they should be. Returns the output."""
+    def _put_matrices(
+        self, frame: Frame, q: Any, k: Any, v: Any, rows_first: bool
+    ) -> Tuple[int, ...]:
+        """Whatever they are, or an Error that says what they should be. Returns (B, H, M, D)."""
         frame.layout = None
         query_shape: Tuple[int, ...] = ()
         for i, (name, x) in enumerate((("q", q), ("k", k), ("v", v))):
@@ -292,12 +335,15 @@ class Plan:
                     "invalid argument", f"{name}: expected the type of q, {q.dtype}, got {x.dtype}"
                 )
             if rows_first:
-                shape = (shape[0], shape[2], shape[1], shape[3])
-                strides = (strides[0], strides[2], strides[1], strides[3])
+                shape, strides = _swap(shape), _swap(strides)
             frame.put(i, address, shape, strides)
             if i == 0:
                 query_shape = shape
-        b, h, m, _ = query_shape
+        return query_shape
+
+    def _put_arrays(self, frame: Frame, q: Any, k: Any, v: Any, rows_first: bool) -> Any:
+        """The same. Returns the output."""
+        b, h, m, _ = self._put_matrices(frame, q, k, v, rows_first)
         dv, index = self.problem.value_dim, self.output
         if rows_first:
             output = _arrays.empty_like(q, None, (b, m, h, dv))

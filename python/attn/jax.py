@@ -10,7 +10,8 @@ transforms.
 from __future__ import annotations
 
 import functools
-from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Tuple
+import itertools
+from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 import jax
 import jax.numpy as jnp
@@ -23,7 +24,7 @@ from jax.sharding import NamedSharding, PartitionSpec
 from ._library import Error, OptionTexts, library, option_texts, refuse
 from ._plan import _compile, remember
 from ._scan import Scan
-from ._source import Source, Text, make_problem, reads
+from ._source import Source, Text, Wanted, make_problem, reads
 from .integrations._tables import read_table
 
 _TARGET = "attn_run"
@@ -31,8 +32,8 @@ jax.ffi.register_ffi_target(_TARGET, jax.ffi.pycapsule(library.attn_xla_run), pl
 
 # ===- One custom call --------------------------------------------------------------------------===#
 
-# Dimensions by letters: batch, heads, rows, keys, D of q and k, Dv of v, heads of k; "?" is one of a
-# captured array. Matrices are (B, S, H, D), as JAX has them.
+# Dimensions by letters: batch, heads, rows, keys, D of q and k, Dv of v, heads of k; those of captured
+# arrays have others, each its own. Matrices are (B, S, H, D), as JAX has them.
 _Q, _K, _V, _O, _LSE, _SINK = "bmhd", "bngd", "bnge", "bmhe", "bhm", "h"
 
 
@@ -93,10 +94,9 @@ def _find_rule(call: _Call, heads_of_k: int, group: int) -> Tuple[str, Dict[str,
     """Shardy's rule of a call, and sizes: heads of q are (heads of k, group)."""
     split = group > 1 and heads_of_k > 1
     heads = "(g x)" if split else "h" if group > 1 else "g"
-    names = iter(f"y{i}" for i in range(1000))
 
     def write(dims: str) -> str:
-        return " ".join(heads if x == "h" else next(names) if x == "?" else x for x in dims)
+        return " ".join(heads if x == "h" else f"y{ord(x)}" if x.isupper() else x for x in dims)
 
     arguments = ", ".join(write(dims) for dims in call.arguments)
     results = ", ".join(write(dims) for dims, _ in call.results)
@@ -135,8 +135,9 @@ def _partition(call: _Call, heads_of_k: int, group: int) -> Callable:
             for x, (dims, _) in zip(call.run_part(*begins, arrays), call.results):
                 # What has no batch is a sum over it; what heads share is one over them.
                 x = x if "b" in dims or places["b"] is None else jax.lax.psum(x, places["b"])
-                is_shared = "g" in dims and places["g"] != places["h"]
-                results.append(jax.lax.psum(x, places["h"]) if is_shared else x)
+                is_whole = "h" in dims or ("g" in dims and places["g"] == places["h"])
+                is_whole = is_whole or places["h"] is None
+                results.append(x if is_whole else jax.lax.psum(x, places["h"]))
             return tuple(results)
 
         wanted = tuple(place(dims) for dims in call.arguments)
@@ -209,10 +210,16 @@ class _Traced(NamedTuple):
     def given(self) -> Tuple[str, ...]:
         problem = self.text.problem
         numbers = ("",) * problem.has_scale + (_SINK,) * problem.has_sink
-        return (_Q, _K, _V, *numbers, *["?" * rank for rank in self.ranks])
+        return (_Q, _K, _V, *numbers, *self.captured())
+
+    def captured(self) -> List[str]:
+        """Dimensions of the captured arrays."""
+        letters = (letter for letter in map(chr, itertools.count(ord("A"))) if letter.isupper())
+        return ["".join(itertools.islice(letters, rank)) for rank in self.ranks]
 
     def _call(self, write: Callable, last: Tuple, results: Tuple) -> Callable:
-        source = write(self.text)
+        """`write` is told which number each captured array has in the text that it is given."""
+        source = write(self.text, range(len(self.ranks)))
         _compile(source, (*self.options, ("device", "cpu")))
         read = [reads(self.text.regions, x) for x in "bh"]
         given, part = self.given(), None
@@ -220,17 +227,27 @@ class _Traced(NamedTuple):
             text, captured = self.part
             first, end = len(given) - len(self.ranks), len(given)
             order = [*range(first), *[i if i < 0 else first + i for i in captured]]
-            part = _Part(write(text), (*order, *range(end, end + len(last))))
+            numbers = [captured.index(i) for i in range(len(self.ranks))]
+            part = _Part(write(text, numbers), (*order, *range(end, end + len(last))))
         return _bind(_Call(source, self.options, (*given, *last), results, *read, part))
 
     def forward(self) -> Callable:
-        return self._call(lambda text: text.forward, (), ((_O, None), (_LSE, "float32")))
+        return self._call(lambda text, _: text.forward, (), ((_O, None), (_LSE, "float32")))
 
-    def gradient(self, wanted: Tuple[str, ...], has_lse_gradient: bool) -> Callable:
-        kinds = {"query": (_Q, None), "key": (_K, None), "value": (_V, None)}
-        results = tuple(kinds.get(name, (_SINK, "float32")) for name in wanted)
+    def gradient(self, wanted: Wanted, has_lse_gradient: bool) -> Callable:
+        kinds: Dict[Any, Tuple] = {"query": (_Q, None), "key": (_K, None), "value": (_V, None)}
+        kinds["sink"] = _SINK, "float32"
+        kinds.update(enumerate((dims, "float32") for dims in self.captured()))
         last = (_O, _LSE, _O) + (_LSE,) * has_lse_gradient
-        return self._call(lambda text: text.gradient(wanted, has_lse_gradient), last, results)
+
+        def write(text: Text, numbers: Sequence[int]) -> str:
+            of = tuple(numbers[x] if isinstance(x, int) else x for x in wanted)
+            return text.gradient(of, has_lse_gradient)
+
+        return self._call(write, last, tuple(kinds[x] for x in wanted))
+
+
+_DIFFERENTIATED = ("float16", "bfloat16", "float32")
 
 
 def _refuse_second(run: Callable) -> Callable:
@@ -267,13 +284,15 @@ def _differentiate(traced: _Traced) -> Callable:
             is_wanted.append(numbers_wanted.pop())
         if any(numbers_wanted):
             refuse("scale", "a number without gradient", "one that JAX differentiates", "scale q")
-        if any(x.perturbed for x in arguments[4]):
-            refuse(
-                "score and mask",
-                "captured arrays, bias and mask without gradients",
-                "one that JAX differentiates",
-                "use jax.lax.stop_gradient, or add it to q k^T outside of attn",
-            )
+        for x in arguments[4]:
+            if x.perturbed and x.value.dtype not in _DIFFERENTIATED:
+                refuse(
+                    "score and mask",
+                    "captured arrays of float16, bfloat16 or float32 where JAX differentiates",
+                    f"one of {x.value.dtype}",
+                    "use jax.lax.stop_gradient, or convert it",
+                )
+        is_wanted += [x.perturbed for x in arguments[4]]
         given = [[x.value for x in group] for group in (arguments[:3], *arguments[3:])]
         found = attend(*given[0], *given[1:])
         # JAX keeps arrays: a flag is the place of an empty tuple.
@@ -282,11 +301,12 @@ def _differentiate(traced: _Traced) -> Callable:
 
     def backward(kept: Any, gradients: Tuple) -> Tuple:
         (given, numbers, captures), (output, lse), flags = kept
-        of = names + (("sink",) if traced.text.problem.has_sink else ())
+        of: Wanted = names + (("sink",) if traced.text.problem.has_sink else ())
+        of += tuple(range(len(captures)))
         wanted = tuple(name for name, flag in zip(of, flags) if flag is not None)
         d_output, d_lse = gradients
         has_lse = not isinstance(d_lse, SymbolicZero)
-        found: Dict[str, Any] = {}
+        found: Dict[Any, Any] = {}
         if wanted and not (isinstance(d_output, SymbolicZero) and not has_lse):
             if isinstance(d_output, SymbolicZero):
                 d_output = jnp.zeros(output.shape, output.dtype)
@@ -296,7 +316,11 @@ def _differentiate(traced: _Traced) -> Callable:
         of_numbers: List[Any] = [None] * len(numbers)
         if "sink" in of:
             of_numbers[-1] = found.get("sink")
-        return (*[found.get(x) for x in names], of_numbers, [None] * len(captures))
+        # Kernels sum in f32.
+        of_captures = [
+            found[i].astype(x.dtype) if i in found else None for i, x in enumerate(captures)
+        ]
+        return (*[found.get(x) for x in names], of_numbers, of_captures)
 
     attend.defvjp(forward, backward, symbolic_zeros=True)
     return jax.jit(attend)
@@ -447,7 +471,8 @@ def attention(
     down to one element; operators of Python, functions of attn and of jax.numpy work on it. Masks and
     biases given as arrays are read as they are, never broadcast.
 
-    Gradients follow for query, key, value and sink, the first ones. Under jax.vmap a mapped dimension
+    Gradients follow for query, key, value, sink and bias, and for arrays that the score captures, the
+    first ones. Under jax.vmap a mapped dimension
     is a part of the batch; with functions that read b, or captured arrays that are mapped, calls
     follow one another. Arrays sharded over the batch or the heads stay so; captured ones are gathered.
     Runs on the CPU; elsewhere XLA says that the call is not implemented.

@@ -5,6 +5,7 @@ import inspect
 import threading
 
 import numpy as np
+import pytest
 
 import attn
 import reference
@@ -140,7 +141,11 @@ def test_explain_of_gradients():
     for part in ("func.func @gradient", "attn.grad_query_step", "drops m < n1", "// compile"):
         assert part in text
     text = attn.explain("bfloat16", 64, causal=True, gradient=True, device="cuda", until="async")
-    for part in ("kernel      gradient_query for sm_90a", "rule cuda-grad-keys chose", "// scratch"):
+    for part in (
+        "kernel      gradient_query for sm_90a",
+        "rule cuda-grad-keys chose",
+        "// scratch",
+    ):
         assert part in text
 
 
@@ -195,3 +200,23 @@ def test_memory_of_calls_is_shared(make):
             attn.attention(inputs[0], inputs[1][:1], inputs[2])
         except attn.Error:
             pass
+
+
+@pytest.mark.parametrize(
+    "heads, rows, d, slots",
+    [
+        ((32, 8), 1, 128, 4),
+        ((6, 2), 16, 64, 4),
+        ((32, 8), 17, 128, 0),
+        ((8, 8), 1, 128, 0),
+        ((8, 0), 1, 128, 0),
+        ((32, 8), 1, 96, 0),
+    ],
+)
+def test_heads_of_few_rows_share_tiles(heads, rows, d, slots):
+    from attn._attention import _choose_pack
+
+    q, k = np.empty((2, heads[0], rows, d)), np.empty((2, heads[1], 9, d))
+    expected = {"pack": slots} if slots else None
+    assert _choose_pack(q, k, k, False) == expected
+    assert _choose_pack(q.swapaxes(1, 2), k.swapaxes(1, 2), k.swapaxes(1, 2), True) == expected

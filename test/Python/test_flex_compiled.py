@@ -124,9 +124,9 @@ def test_lse():
     "message, score",
     [
         ("got torch.special_bessel_j0", lambda s, b, h, i, j: torch.special.bessel_j0(s)),
-        ("captured tensors without gradient", lambda s, b, h, i, j: s * PARAMETER[h]),
+        ("captured tensor of float16, bfloat16", lambda s, b, h, i, j: s * WIDE[h]),
     ],
-    ids=["a function", "a parameter"],
+    ids=["a function", "a parameter of f64"],
 )
 def test_refused(message, score):
     torch._dynamo.reset()
@@ -136,4 +136,44 @@ def test_refused(message, score):
     assert message in str(error.value)
 
 
-PARAMETER = torch.randn(H, requires_grad=True)
+WIDE = torch.randn(H, dtype=torch.float64, requires_grad=True)
+
+
+class Learned(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.slopes = torch.nn.Parameter(torch.rand(H))
+        self.table = torch.nn.Parameter(torch.randn(H, 8))
+        self.buckets = torch.nn.Buffer(torch.randint(0, 8, (S, S)))
+
+    def forward(self, q, k, v):
+        score = lambda s, b, h, i, j: (
+            s - self.slopes[h] * (i - j).abs() + self.table[h, self.buckets[i, j]]
+        )
+        block = integration.create_block_mask(CAUSAL, None, None, S, S)
+        return integration.flex_attention(q, k, v, score_mod=score, block_mask=block)
+
+    def define(self, q, k, v):
+        at = torch.arange(S)
+        bias = self.table[:, self.buckets] - self.slopes[:, None, None] * (at[:, None] - at).abs()
+        bias = bias.masked_fill(at[:, None] < at, -torch.inf)
+        return torch.nn.functional.scaled_dot_product_attention(q, k, v, bias[None])
+
+
+@pytest.mark.parametrize("is_compiled", [False, True], ids=["eager", "compiled"])
+def test_gradients_of_what_is_captured(is_compiled):
+    torch._dynamo.reset()
+    layer, tensors, counted = Learned(), make(), Counted()
+    call = torch.compile(layer, backend=counted, fullgraph=True) if is_compiled else layer
+    served = integration.served["flex_attention"]
+    of = (*tensors, layer.slopes, layer.table)
+    output, wanted = call(*tensors), layer.define(*tensors)
+    assert torch.allclose(output, wanted, atol=1e-5)
+    d_output = torch.randn_like(wanted)
+    gradients = [torch.autograd.grad(x, of, d_output) for x in (output, wanted)]
+    for got, x in zip(*gradients):
+        assert torch.allclose(got, x, atol=1e-4)
+    if is_compiled:
+        assert (counted.forward, counted.backward) == (1, 1)
+    else:
+        assert integration.served["flex_attention"] == served + 1

@@ -164,6 +164,24 @@ def test_gradients():
     close(jax.grad(jax.checkpoint(loss))(q), jax.grad(lambda q: reference(q, k, v).sum())(q))
 
 
+def test_gradients_of_captured_arrays():
+    q, k, v = inputs()
+    bias = jax.random.normal(jax.random.key(1), (1, H, M, N))
+    call = lambda function: lambda *x: squares(function)(*x)
+    for x in (bias, bias[:, :1].astype("bfloat16"), bias[:, :, :, :1]):
+        of = jax.jit(jax.grad(call(attention), (0, 3)))
+        limit = 0.15 if x.dtype == "bfloat16" else 5e-5  # Rounded to 8 bits.
+        close(of(q, k, v, x), jax.grad(call(reference), (0, 3))(q, k, v, x), limit)
+    # Of a table that a function reads, alone.
+    of = jax.grad(squares(with_slopes), 3)
+    assert "d_query(tensor" not in text_of(of, q, k, v, SLOPES)
+    wanted = jax.grad(squares(reference_with_slopes), 3)(q, k, v, SLOPES)
+    close(jax.jit(of)(q, k, v, SLOPES), wanted, 5e-4)
+    many = jnp.stack([SLOPES, 2 * SLOPES])
+    each = jnp.stack([jax.grad(squares(reference_with_slopes), 3)(q, k, v, x) for x in many])
+    close(jax.vmap(of, (None, None, None, 0))(q, k, v, many), each, 5e-4)
+
+
 def test_only_what_is_wanted_is_computed():
     q, k, v = inputs()
     text = text_of(jax.grad(squares(attention), 1), q, k, v)
@@ -203,6 +221,12 @@ def test_sharded_arrays_stay(spec, heads_of_k):
     assert "all-gather" not in text_of(gradient, *sharded)
     wanted = jax.grad(squares(reference_with_slopes), (0, 1, 2))(*arrays)
     close(jax.jit(gradient)(*sharded), wanted, 1e-4)
+    # Each device has a part of the sum.
+    of_slopes = [
+        jax.jit(jax.grad(squares(function), 3))(*given, SLOPES)
+        for function, given in ((with_slopes, sharded), (reference_with_slopes, arrays))
+    ]
+    close(*of_slopes, 5e-4)
 
 
 def test_sharded_gradient_of_a_sink():
@@ -273,12 +297,21 @@ def test_a_call_that_was_not_written_by_attn():
         ("attn: swapped: expected 2 letters, got 1", (x, ".", source)),
         ("attn: ", (x, "..", "func.func @f(")),
         ("attn: ", (x, "..", "")),
+        ("attn: tensor 0: expected a type that attn has", (x.astype("complex64"), "..", source)),
     ):
         with pytest.raises(Exception, match=message):
             jax.block_until_ready(call(*arguments))
 
 
 # ===- What is refused ---------------------------------------------------------------------------===#
+
+
+def test_gradients_of_wide_arrays_are_refused():
+    q, k, v = inputs()
+    with jax.enable_x64(True):
+        slopes = jnp.ones(H, "float64")
+        with pytest.raises(attn.Error, match="arrays of float16, bfloat16 or float32 where JAX"):
+            jax.grad(squares(with_slopes), 3)(q, k, v, slopes)
 
 
 def test_refused():
@@ -309,9 +342,6 @@ def test_refused():
         ),
         "score: expected a function, got int": lambda: attention(q, k, v, score=3),
         "sink: ": lambda: attention(q, k, v, sink=jnp.zeros(3)),
-        "score and mask: expected captured arrays, bias and mask without gradients": lambda: (
-            jax.grad(lambda bias: attention(q, k, v, bias).sum())(bias)
-        ),
         "scale: expected a number without gradient": lambda: jax.grad(
             lambda scale: attention(q, k, v, scale=scale).sum()
         )(0.3),

@@ -245,7 +245,9 @@ def test_strides_decide_on_a_gpu(monkeypatch):
     monkeypatch.setattr(attn._attention, "_make_plan", make_plan)
     monkeypatch.setattr(attn._attention, "_check_query", lambda *arguments: None)
     monkeypatch.setattr(attn._attention, "_plans", {})
-    x = types.SimpleNamespace(get_device=lambda: 0, dtype="bfloat16", shape=(1, 2, 8, 64), requires_grad=False)
+    x = types.SimpleNamespace(
+        get_device=lambda: 0, dtype="bfloat16", shape=(1, 2, 8, 64), requires_grad=False
+    )
     rows = np.zeros((8, 8), "float32")
 
     def call(bias):

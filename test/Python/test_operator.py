@@ -1,6 +1,8 @@
 """attn::forward and attn::backward: what PyTorch's compilers and transforms make of them."""
 
-import json
+import os
+import subprocess
+import sys
 
 import pytest
 
@@ -56,6 +58,83 @@ def test_opcheck():
         torch.library.opcheck(
             torch.ops.attn.backward.default, (*arguments, False, [True, False, True, False])
         )
+
+
+def test_opcheck_of_results_that_are_given():
+    q, k, v = inputs()
+    results = {"output": torch.zeros(2, 4, 37, 16), "lse": torch.zeros(2, 4, 37)}
+    arguments = (q, k, v, None, None, source(), None, False)
+    torch.library.opcheck(torch.ops.attn.forward_out.default, arguments, results)
+    wanted = torch.ops.attn.forward(*arguments)
+    torch.ops.attn.forward_out(*arguments, **results)
+    assert torch.equal(results["output"], wanted[0]) and torch.equal(results["lse"], wanted[1])
+    compiled = torch.compile(
+        lambda q, output, lse: torch.ops.attn.forward_out(
+            q * 2, k, v, None, None, source(), None, False, output=output[1:], lse=lse
+        ),
+        fullgraph=True,
+        backend="aot_eager",
+    )
+    many = torch.zeros(3, 4, 37, 16)
+    compiled(q, many, results["lse"])
+    assert torch.equal(many[1:], attn.attention(q * 2, k, v)) and not many[0].any()
+
+
+@pytest.mark.parametrize("rows_first", [False, True])
+def test_native_calls_are_those_of_python(rows_first):
+    q, k, v = inputs(dtype=torch.bfloat16)
+    tensors = [x.transpose(1, 2).contiguous() if rows_first else x for x in (q, k, v)]
+    sink = torch.randn(4)
+    table, seen = torch.randn(41, 3, 37)[:, 1].T, torch.rand(2, 41) < 0.8
+    few = torch.randn(5)
+    kernel = attn.compile(
+        torch.bfloat16,
+        32,
+        16,
+        scale=True,
+        sink=True,
+        score=lambda s, b, h, i, j: s + table[i, j] + few[4],
+        mask=lambda b, h, i, j: seen[b, j],
+        options={"block_m": 32},
+    )
+    text = _operator.write_source(kernel._plan)
+    arguments = (*tensors, sink, [table, few, seen], text, 0.2, rows_first)
+    for got, wanted in zip(torch.ops.attn.forward(*arguments), _operator._forward(*arguments)):
+        assert torch.equal(got, wanted) and got.stride() == wanted.stride()
+    results = [torch.empty_like(x) for x in _operator._forward(*arguments)]
+    torch.ops.attn.forward_out(*arguments, output=results[0], lse=results[1])
+    for got, wanted in zip(results, _operator._forward(*arguments)):
+        assert torch.equal(got, wanted)
+    # What is read at a constant must be there.
+    shorter = (*tensors, sink, [table, few[:4], seen], text, 0.2, rows_first)
+    for call in (torch.ops.attn.forward, _operator._forward):
+        with pytest.raises((attn.Error, RuntimeError), match="expected a shape of at least"):
+            call(*shorter)
+
+
+def test_python_registers_what_is_not_there():
+    program = (
+        "import torch; from attn import _operator; q = torch.ones(1, 1, 2, 16); "
+        "s = _operator.make_source(q.dtype, 16, 16, False, None, False, False, 'cpu', None); "
+        "o, _ = torch.ops.attn.forward(q, q, q, None, None, s, None, False); "
+        "print(_operator.is_native, torch.equal(o, q))"
+    )
+    package = os.path.dirname(os.path.dirname(attn.__file__))
+    done = subprocess.run(
+        [sys.executable, "-B", "-c", program],
+        env={**os.environ, "PYTHONPATH": package, "ATTN_NATIVE_OPERATORS": "0"},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.stdout.split() == ["False", "True"], done.stderr[-2000:]
+
+
+def test_errors_of_native_calls():
+    q, k, v = inputs()
+    with pytest.raises(attn.Error, match="k: expected") as error:
+        attn.attention(q.requires_grad_(), k[..., :3], v)
+    assert error.value.code == "invalid argument"
 
 
 def test_opcheck_of_captures_and_sinks():
@@ -201,16 +280,27 @@ def test_flops_and_profiles():
 
 def test_what_the_operator_refuses():
     q, k, v = inputs()
-    with pytest.raises(attn.Error, match="source: expected what attn wrote"):
-        torch.ops.attn.forward(q, k, v, None, [], "func.func @f() { return }", None, False)
-    pieces = json.loads(source())
-    pieces["problem"]["depth"] = 3
-    with pytest.raises(attn.Error, match="source: expected what attn wrote"):
-        torch.ops.attn.forward(q, k, v, None, [], json.dumps(pieces), None, False)
-    with pytest.raises(attn.Error, match="q: expected elements of f32"):
-        torch.ops.attn.forward(q.half(), k.half(), v.half(), None, [], source(), None, False)
+
+    def check(message, *arguments):
+        # Behind the dispatcher both say the same; exceptions of C++ are RuntimeErrors there.
+        with pytest.raises(attn.Error, match=message):
+            _operator._forward(*arguments)
+        with pytest.raises((attn.Error, RuntimeError), match=message):
+            torch.ops.attn.forward(*arguments)
+
+    message = "source: expected what attn wrote"
+    check(message, q, k, v, None, [], "func.func @f() { return }", None, False)
+    other = source().replace('"head_dim"', '"depth"')
+    with pytest.raises(attn.Error, match=message):
+        _operator._forward(q, k, v, None, [], other, None, False)
+    check("q: expected", q.half(), k.half(), v.half(), None, [], source(), None, False)
+    check("q: expected 4 dimensions", q[0], k, v, None, [], source(), None, False)
+    check("expected", q, k[:, :, :3], v, None, [], source(), None, False)
     with pytest.raises(attn.Error, match="got one of the operator itself"):
         torch.ops.attn.forward(q.requires_grad_(), k, v, None, [], source(), None, False)
+    results = {"output": torch.zeros(2, 4, 37, 16), "lse": torch.zeros(2, 4, 37)}
+    with pytest.raises(attn.Error, match="got one of the operator itself"):
+        torch.ops.attn.forward_out(q, k, v, None, [], source(), None, False, **results)
 
 
 def test_functions_break_the_graph():

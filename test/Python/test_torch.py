@@ -210,16 +210,22 @@ def test_tangents_are_refused():
             refused(message, lambda: attn.attention(*tensors), "primal")
         dual = forward_ad.make_dual(slopes, slopes)
         score = lambda s, b, h, q, kv: s * dual[h]  # noqa: E731
-        refused("dual: expected a tensor without tangent", lambda: attn.attention(q, k, v, score=score))
+        refused(
+            "dual: expected a tensor without tangent", lambda: attn.attention(q, k, v, score=score)
+        )
         scale = forward_ad.make_dual(torch.tensor(0.5), torch.tensor(1.0))
-        refused("scale: expected a tensor without tangent", lambda: attn.attention(q, k, v, scale=scale))
+        refused(
+            "scale: expected a tensor without tangent", lambda: attn.attention(q, k, v, scale=scale)
+        )
         attn.attention(q, k, v)
 
 
 def test_a_learned_scale():
     q, k, v = inputs()
     scale = torch.nn.Parameter(torch.tensor(0.5))
-    refused("scale: expected a tensor without gradient", lambda: attn.attention(q, k, v, scale=scale))
+    refused(
+        "scale: expected a tensor without gradient", lambda: attn.attention(q, k, v, scale=scale)
+    )
     wanted = attn.attention(q, k, v, scale=0.5)
     with torch.no_grad():
         assert torch.equal(attn.attention(q, k, v, scale=scale), wanted)
@@ -279,7 +285,9 @@ def test_compile_with_graph_breaks():
     q, k, v = inputs(hkv=4, n=37)
 
     def f(q, bias):
-        return attn.attention(q * 2, k, v[:, :, :37], score=lambda s, b, h, m, n: s + bias[m, n]) + 1
+        return (
+            attn.attention(q * 2, k, v[:, :, :37], score=lambda s, b, h, m, n: s + bias[m, n]) + 1
+        )
 
     compiled = torch.compile(f, backend="eager")
     for _ in range(2):
@@ -300,7 +308,9 @@ class Layer(torch.nn.Module):
         self.alpha = 0.5
 
     def function(self):
-        return lambda s, b, h, m, n: (s + self.bias[h, m - n + 64]) * self.alpha + self.inner.bias[h]
+        return (
+            lambda s, b, h, m, n: (s + self.bias[h, m - n + 64]) * self.alpha + self.inner.bias[h]
+        )
 
     def forward(self, s, b, h, m, n):
         return self.function()(s, b, h, m, n)

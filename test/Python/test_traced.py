@@ -193,13 +193,16 @@ def test_strided_captures(make, rng):
     check_score(make(), lambda s, b, h, q, kv: s * slopes[h] + bias[h, kv])
 
 
-@pytest.mark.parametrize("arrange", [
-    lambda x: x.transpose(2, 0, 1),
-    lambda x: x.transpose(2, 1, 0).swapaxes(1, 2)[:, ::-1, ::-1],
-    lambda x: x.transpose(2, 0, 1)[..., ::-2],
-    lambda x: np.broadcast_to(x.transpose(2, 0, 1)[..., :1], (4, 20, 20)),
-    lambda x: x[::-1, ::-1, ::-1].transpose(2, 0, 1),
-])
+@pytest.mark.parametrize(
+    "arrange",
+    [
+        lambda x: x.transpose(2, 0, 1),
+        lambda x: x.transpose(2, 1, 0).swapaxes(1, 2)[:, ::-1, ::-1],
+        lambda x: x.transpose(2, 0, 1)[..., ::-2],
+        lambda x: np.broadcast_to(x.transpose(2, 0, 1)[..., :1], (4, 20, 20)),
+        lambda x: x[::-1, ::-1, ::-1].transpose(2, 0, 1),
+    ],
+)
 def test_captures_of_any_strides(make, rng, arrange):
     plain = rng.standard_normal((20, 20, 4)).astype("float32")
     bias, keep = arrange(plain), arrange(plain > 0)

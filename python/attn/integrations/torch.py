@@ -63,8 +63,8 @@ def _find_mask_reason(mask: Any, is_causal: bool) -> str:
         return "a mask beside is_causal"
     if isinstance(mask, CausalBias):
         return ""
-    if mask.requires_grad and torch.is_grad_enabled():
-        return "a mask with a gradient"
+    if mask.requires_grad and torch.is_grad_enabled() and not mask.is_cpu:
+        return "a mask with a gradient on a GPU"
     return "" if mask.dtype in (torch.bool, *_TYPES) else f"a mask of {mask.dtype}"
 
 
@@ -148,7 +148,7 @@ def scaled_dot_product_attention(
     """torch.nn.functional.scaled_dot_product_attention: the same arguments, shapes and results.
 
     Masks are read as they are given, never expanded. Every legal call is answered: where attn serves
-    it not (dropout, f64, masks with gradients...) by PyTorch, and `fallbacks` says why.
+    it not (dropout, f64, on a GPU masks with gradients...) by PyTorch, and `fallbacks` says why.
     """
     reason = _find_reason(query, key, value, attn_mask, dropout_p, is_causal)
     shapes = None if reason else _find_shapes(query, key, value, enable_gqa)
@@ -277,7 +277,8 @@ def flex_attention(
 
     `block_mask` is PyTorch's or create_block_mask's of this module; its function is traced, its lists
     of blocks are not read. Nothing need be compiled by torch.compile; under it, fullgraph=True too, the
-    call is the operator attn::forward. Gradients follow for query, key and value.
+    call is the operator attn::forward. Gradients follow for query, key and value, and on the CPU for
+    the tensors that functions capture.
     """
     _check_flex(query, key, block_mask, enable_gqa)
     mask = None if block_mask is None else block_mask.mask_mod

@@ -1,0 +1,137 @@
+"""How DTensors of attn::forward and attn::backward may be sharded: by batch, heads or rows, each part
+without the others. Keys are never split: a part of them is another softmax.
+
+Imported once torch.distributed.tensor is, and somebody calls attn.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any, List, NamedTuple, Optional
+
+import torch
+from torch.distributed.tensor import DTensor, Partial, Replicate, Shard
+from torch.distributed.tensor._op_schema import OpStrategy, RuntimeSchemaInfo, TupleStrategy
+from torch.distributed.tensor._ops.utils import expand_to_full_mesh_op_strategy
+
+from ._operator import read_pieces
+from ._source import reads
+
+
+class _Allowed(NamedTuple):
+    """Dimensions that the functions of one attention let be split: what they read of b, h, q and M is
+    the position in the whole."""
+
+    batch: bool
+    heads: bool
+    rows: bool
+
+
+@functools.lru_cache(maxsize=512)
+def _find_allowed(source: str) -> _Allowed:
+    pieces = read_pieces(source)
+    problem, regions = pieces["problem"], pieces["regions"]
+    batch, heads, rows = (not reads(regions, letter) for letter in "bhm")
+    has_place = problem["causal"] or problem["window"]
+    has_length = any("%q" in line for line in pieces["before"])
+    return _Allowed(batch, heads, rows and not has_place and not has_length)
+
+
+class _Part(NamedTuple):
+    """How one dimension of a mesh splits each tensor."""
+
+    q: Any
+    k: Any
+    lse: Any
+    sink: Any
+    captured: Any
+    # Gradients that are sums over what is split.
+    d_k: Any
+    d_sink: Any
+    d_captured: Any
+
+
+def _list_parts(source: str, rows_first: bool, count_heads: int) -> List[_Part]:
+    """Of `count_heads` heads of k."""
+    heads, rows = (2, 1) if rows_first else (1, 2)
+    whole, total, allowed = Replicate(), Partial(), _find_allowed(source)
+    parts = [_Part(*[whole] * 8)]
+    if allowed.batch:
+        split = Shard(0)
+        parts.append(_Part(split, split, split, whole, whole, split, total, total))
+    if allowed.heads:
+        # One head of k and v serves all.
+        q, k, d_k = Shard(heads), Shard(heads), Shard(heads)
+        if count_heads == 1:
+            k, d_k = whole, total
+        parts.append(_Part(q, k, Shard(1), Shard(0), whole, d_k, Shard(0), total))
+    if allowed.rows:
+        parts.append(_Part(Shard(rows), whole, Shard(2), whole, whole, total, total, total))
+    return parts
+
+
+def _count(captures: Any) -> int:
+    return 0 if captures is None else len(getattr(captures, "children", captures))
+
+
+def _expand(schema: Any, options: List[List[Any]], count: int, k: Any, rows_first: bool) -> Any:
+    """Over all dimensions of the mesh; each option is of `count` results and then of the tensors."""
+    mesh, heads = schema.get_mesh_from_args(), 2 if rows_first else 1
+    position = [x for x in schema.args_strategy].index(k)
+
+    def is_whole_groups(inputs: List[Any], _: Any) -> bool:
+        """Heads of q stay with theirs of k."""
+        parts = 1
+        for i, placement in enumerate(inputs[position].placements):
+            if placement == Shard(heads):
+                parts *= mesh.size(i)
+        return k.shape[heads] % parts == 0
+
+    return expand_to_full_mesh_op_strategy(
+        mesh, schema, options, input_index=count, is_valid_strategy_cb=is_whole_groups
+    )
+
+
+def _shard_forward(schema: Any) -> OpStrategy:
+    _, k, _, sink, captures, source, _, rows_first = schema.args_schema
+    options = []
+    for part in _list_parts(source, rows_first, k.shape[2 if rows_first else 1]):
+        given = [part.q, part.k, part.k, *[part.sink] * (sink is not None)]
+        options.append([part.q, part.lse, *given, *[part.captured] * _count(captures)])
+    return _expand(schema, options, 2, k, rows_first)
+
+
+def _shard_backward(schema: Any) -> OpStrategy:
+    _, d_lse, _, k, _, sink, captures, _, _, source, _, rows_first, wanted = schema.args_schema
+    count, options = _count(captures), []
+    for part in _list_parts(source, rows_first, k.shape[2 if rows_first else 1]):
+        of = [part.q, part.d_k, part.d_k, part.d_sink, *[part.d_captured] * count]
+        results: List[Optional[Any]] = [x for x, is_wanted in zip(of, wanted) if is_wanted]
+        given = [part.q, *[part.lse] * (d_lse is not None), part.q, part.k, part.k]
+        given += [*[part.sink] * (sink is not None), *[part.captured] * count, part.q, part.lse]
+        options.append([*results, *given])
+    strategy = _expand(schema, options, sum(wanted), k, rows_first)
+    if sum(wanted) == 1:
+        # A list of one.
+        for each in strategy.strategies:
+            each.output_specs = (each.output_specs,)
+    return strategy
+
+
+def replicate(x: Any, q: Any) -> Any:
+    """A captured tensor that every process has, beside a q that is a DTensor."""
+    if not isinstance(q, DTensor) or isinstance(x, DTensor):
+        return x
+    mesh = q.device_mesh
+    return DTensor.from_local(x, mesh, [Replicate()] * mesh.ndim, run_check=False)
+
+
+def _register(operator: Any, strategy: Any, first_static: int) -> None:
+    # The text decides too what may be split.
+    info = RuntimeSchemaInfo(first_static, needs_pytree=True)
+    propagator = DTensor._op_dispatcher.sharding_propagator
+    propagator.register_op_strategy(operator, strategy, info)
+
+
+_register(torch.ops.attn.forward.default, _shard_forward, 5)
+_register(torch.ops.attn.backward.default, _shard_backward, 9)
