@@ -29,13 +29,14 @@ def _make_fa3(causal: bool, q: Tensor, k: Tensor, v: Tensor) -> Call:
     """FlashAttention-3's own module, where it is installed. It prefers (B, S, H, D) in memory, and gets it."""
     from flash_attn_interface import flash_attn_func
 
-    ours = [x.transpose(1, 2).contiguous().detach().requires_grad_(x.requires_grad) for x in (q, k, v)]
+    swap = lambda x: x.transpose(1, 2)
+    tensors = [swap(swap(x).contiguous()).detach().requires_grad_(x.requires_grad) for x in (q, k, v)]
 
     def call() -> Any:
-        output = flash_attn_func(*ours, causal=causal)
-        return (output[0] if isinstance(output, tuple) else output).transpose(1, 2)
+        output = flash_attn_func(*map(swap, tensors), causal=causal)
+        return swap(output[0] if isinstance(output, tuple) else output)
 
-    call.tensors = ours  # type: ignore[attr-defined]  # What its backward differentiates.
+    call.tensors = tensors  # type: ignore[attr-defined]  # What its backward differentiates.
     return call
 
 

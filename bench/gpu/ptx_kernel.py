@@ -24,7 +24,7 @@ _SHARED, _LOCAL, _REGISTERS, _MAX_DYNAMIC_SHARED = 1, 3, 4, 8
 _INFO_LOG, _INFO_LOG_BYTES, _ERROR_LOG, _ERROR_LOG_BYTES, _LOG_VERBOSE = 3, 4, 5, 6, 12
 _MAP_TYPES = {"f16": 6, "f32": 7, "bf16": 9, "f8E4M3FN": 0, "f8E5M2": 0}
 _SWIZZLES = {0: 0, 32: 1, 64: 2, 128: 3}
-_PROMOTION_256, _CLUSTER_DIMENSION = 3, 4
+_PROMOTION_128, _CLUSTER_DIMENSION = 2, 4
 
 
 class _LaunchAttribute(ctypes.Structure):
@@ -74,7 +74,7 @@ def _encode_map(parameter: Dict[str, Any], tensor: torch.Tensor) -> Tuple[Any, i
     address = (ctypes.addressof(memory) + 63) // 64 * 64
     code = driver().cuTensorMapEncodeTiled(
         ctypes.c_void_p(address), _MAP_TYPES[parameter["element_type"]], rank, ctypes.c_void_p(tensor.data_ptr()),
-        sizes, strides, box, ones, 0, _SWIZZLES[parameter["swizzle"]], _PROMOTION_256, 0,
+        sizes, strides, box, ones, 0, _SWIZZLES[parameter["swizzle"]], _PROMOTION_128, 0,
     )
     check(code, f"encode the tensor map of argument {parameter['argument']}, shape {tuple(tensor.shape)}")
     return memory, address
@@ -97,13 +97,44 @@ def _make_parameter(parameter: Dict[str, Any], arguments: Sequence[Argument]) ->
     return cell, ctypes.addressof(cell)
 
 
-def _count_blocks(factors: List[Dict[str, int]], arguments: Sequence[Argument]) -> int:
-    return math.prod(
-        f["constant"] if "constant" in f
-        else f["multiprocessors"] * torch.cuda.get_device_properties(0).multi_processor_count if "multiprocessors" in f
-        else -(-arguments[f["argument"]].shape[f["dim"]] // f["divisor"])
-        for f in factors
-    )
+def _count_parts(blocks: int, places: int, most: int) -> int:
+    """countParts of lib/Plan."""
+    best, best_idle = 1, math.inf
+    for parts in range(1, most + 1):
+        rounds = -(-blocks * parts // places)
+        idle = (rounds * places - blocks * parts) * 4096 // (rounds * places) if rounds else 0
+        if idle < best_idle:
+            best, best_idle = parts, idle
+        if idle <= 256:
+            break
+    return best
+
+
+def _evaluate(factor: Dict[str, Any], arguments: Sequence[Argument]) -> int:
+    places = torch.cuda.get_device_properties(0).multi_processor_count
+    if "constant" in factor:
+        return factor["constant"]
+    if "multiprocessors" in factor:
+        return factor["multiprocessors"] * places
+    if "parts" in factor:
+        keys, *blocks = factor["of"]
+        most = min(factor["parts"], _evaluate(keys, arguments))
+        return _count_parts(_count_blocks(blocks, arguments), places, most)
+    size = arguments[factor["argument"]].shape[factor["dim"]] * factor.get("multiplier", 1)
+    return -(-size // factor["divisor"])
+
+
+def _count_blocks(factors: List[Dict[str, Any]], arguments: Sequence[Argument]) -> int:
+    return math.prod(_evaluate(factor, arguments) for factor in factors)
+
+
+def _holds(when: List[Dict[str, Any]], arguments: Sequence[Argument]) -> bool:
+    """Whether a call is one of those that a kernel is for."""
+    def get_size(r: Dict[str, Any]) -> int:
+        size = arguments[r["argument"]].shape[r["dim"]]
+        return -(-size // max(_evaluate(r["per"], arguments), 1)) if "per" in r else size
+
+    return all(r["least"] <= get_size(r) <= r["most"] for r in when)
 
 
 @dataclass
@@ -170,12 +201,16 @@ class PtxKernel:
     def bind(self, arguments: Sequence[Argument]) -> Callable[[], None]:
         """A call on these arguments, which are those of the compiled function, and the current stream."""
         types = {"f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16}
-        sizes = [[_count_blocks([f], arguments) for f in s["shape"]] for s in self._scratch]
-        scratch = [torch.empty(z, dtype=types[s["element_type"]], device="cuda") for z, s in zip(sizes, self._scratch)]
+        # The first way whose ranges hold: kernels in a row.
+        when = next(w for w in (plan.get("when", []) for plan in self.plans) if _holds(w, arguments))
+        way = [(plan, f) for plan, f in zip(self.plans, self.functions) if plan.get("when", []) == when]
+        wanted = [scratch for plan, _ in way for scratch in plan["scratch"]]
+        sizes = [[_count_blocks([f], arguments) for f in s["shape"]] for s in wanted]
+        scratch = [torch.empty(z, dtype=types[s["element_type"]], device="cuda") for z, s in zip(sizes, wanted)]
         arguments = [*arguments, *scratch]
         keep: List[Any] = [arguments]
         launches: List[Tuple[Any, ctypes.c_void_p, Any]] = []
-        for plan, function in zip(self.plans, self.functions):
+        for plan, function in way:
             cells = [_make_parameter(parameter, arguments) for parameter in plan["parameters"]]
             pointers = (ctypes.c_void_p * len(cells))(*(address for _, address in cells))
             attribute = _LaunchAttribute(_CLUSTER_DIMENSION)

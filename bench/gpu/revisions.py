@@ -56,12 +56,16 @@ def make_source(name: str, d: int) -> str:
     )
 
 
+def list_passes(path: Path, schedule: str = "") -> List[str]:
+    """What attn-opt takes to write `path`.ptx and `path`.json for Hopper."""
+    return [f"--attn-to-online=target=cuda {schedule}", "--online-to-tile", "--tile-to-async", "--async-to-thread",
+            f"--emit-ptx=ptx={path}.ptx plan={path}.json", "-o", "/dev/null"]
+
+
 def emit(o: argparse.Namespace) -> int:
     o.directory.mkdir(parents=True, exist_ok=True)
     for name, d in KERNELS:
-        path = o.directory / f"{name}-{d}"
-        command = [str(Path(o.bin, "attn-opt")), "-", f"--attn-to-online=target=cuda {o.schedule}", "--online-to-tile",
-                   "--tile-to-async", "--lower-affine", "--canonicalize", "--cse", "--convert-tile-to-nvvm", f"--emit-ptx=ptx={path}.ptx plan={path}.json", "-o", "/dev/null"]
+        command = [str(Path(o.bin, "attn-opt")), "-", *list_passes(o.directory / f"{name}-{d}", o.schedule)]
         done = subprocess.run(command, input=make_source(name, d), text=True)
         if done.returncode:
             return done.returncode

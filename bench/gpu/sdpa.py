@@ -66,8 +66,8 @@ def attn_arguments(variant: Variant) -> Dict[str, Any]:
     return {"causal": True, "score": variant.score} if variant.score else {"causal": True}
 
 
-def make_ours(variant: Variant, q: Tensor, k: Tensor, v: Tensor) -> Callable[[], Any]:
-    arguments = attn_arguments(variant)
+def make_ours(variant: Variant, q: Tensor, k: Tensor, v: Tensor, **more: Any) -> Callable[[], Any]:
+    arguments = {**attn_arguments(variant), **more}
     return lambda: attn.attention(q, k, v, **arguments)
 
 
@@ -118,19 +118,19 @@ def peer_error(row: Dict[str, Any]) -> float:
     return min((e for name, e in row["errors"].items() if name != "attn"), default=1.3e-2)
 
 
-def list_columns(row: Dict[str, Any], ratios: Sequence[str]) -> List[str]:
-    """The config, everybody's rate, and the ratios of these names."""
+def list_columns(row: Dict[str, Any], peers: Sequence[str]) -> List[str]:
+    """The config, everybody's rate, and the ratios to the best and to these peers."""
     columns = [f"{row['config']:22}"]
-    for name in ("attn", *PEERS):
+    for name in ("attn", *peers):
         columns.append(f"{row['tflops'][name]:7.1f}" if name in row["tflops"] else f"{'-':>7}")
-    for name in ratios:
+    for name in ("best", *peers):
         columns.append(f"{row['ratio'][name]:6.3f}" if name in row["ratio"] else f"{'-':>6}")
     return columns
 
 
 def describe(row: Dict[str, Any]) -> str:
     """One line of the table."""
-    columns = list_columns(row, ("best", "cudnn", "fa3", "fa2", "flex"))
+    columns = list_columns(row, PEERS)
     columns.append(f"{row['errors']['attn']:8.1e} {peer_error(row):8.1e} {row['first_call_ms']:6.0f}ms")
     return " ".join(columns)
 

@@ -24,6 +24,8 @@ from sdpa import HIDDEN, TOKENS, Config, list_columns, list_configs, make_ours, 
 from variants import Tensor, Variant, count_flops, make_variant
 
 Call = Callable[[], Any]
+# Who has a column: attn's fused form, of which others are no peers, and the peers.
+COLUMNS = ("fused", *PEERS)
 
 
 def make_backward(forward: Call, tensors: List[Tensor], d_output: Tensor) -> Call:
@@ -52,11 +54,6 @@ def find_reference(variant: Variant, tensors: List[Tensor], d_output: Tensor, he
     return total
 
 
-def pick(name: str, gradient: Tensor, head: int) -> Tensor:
-    """One head of the first batch; FlashAttention-3's tensors are (B, S, H, D)."""
-    return gradient[0, :, head] if name == "fa3" else gradient[0, head]
-
-
 def measure_config(config: Config, o: argparse.Namespace) -> Dict[str, Any]:
     batch, heads = TOKENS // config.length, HIDDEN // config.d
     torch.manual_seed(0)
@@ -69,12 +66,14 @@ def measure_config(config: Config, o: argparse.Namespace) -> Dict[str, Any]:
     first_ms = time_first(ours)
     peers = make_peers([p for p in o.peers.split(",") if p], variant, *tensors)
     calls = {"attn": ours}
+    if o.fused:
+        calls["fused"] = make_backward(make_ours(variant, *tensors, options={"fused": "on"}), tensors, d_output)
     for name, call in peers.items():
         calls[name] = make_backward(call, getattr(call, "tensors", tensors), d_output)
     head = min(1, heads - 1)
     reference = find_reference(variant, tensors, d_output, head)
     errors = {
-        name: [((pick(name, x, head).double() - r).norm() / r.norm()).item() for x, r in zip(call(), reference)]
+        name: [((x[0, head].double() - r).norm() / r.norm()).item() for x, r in zip(call(), reference)]
         for name, call in calls.items()
     }
     del reference
@@ -83,9 +82,9 @@ def measure_config(config: Config, o: argparse.Namespace) -> Dict[str, Any]:
 
 def describe(row: Dict[str, Any]) -> str:
     """One line of the table."""
-    columns = list_columns(row, ("best", *PEERS))
+    columns = list_columns(row, COLUMNS)
     ours = max(row["errors"]["attn"])
-    theirs = min((max(e) for name, e in row["errors"].items() if name != "attn"), default=math.nan)
+    theirs = min((max(e) for name, e in row["errors"].items() if name not in ("attn", "fused")), default=math.nan)
     columns.append(f"{ours:8.1e} {theirs:8.1e} {row['first_call_ms']:6.0f}ms")
     return " ".join(columns)
 
@@ -93,8 +92,9 @@ def describe(row: Dict[str, Any]) -> str:
 def main() -> int:
     parser = make_parser(__doc__, seconds=0.3)
     parser.add_argument("--out", help="write the result here; rows of other configs that it holds stay")
+    parser.add_argument("--fused", action="store_true", help="time attn's fused form too, beside the two-pass one")
     o = parser.parse_args()
-    heads = [f"{'':22}", *[f"{name:>7}" for name in ("attn", *PEERS)], *[f"/{name:>5}" for name in ("best", *PEERS)]]
+    heads = [f"{'':22}", *[f"{name:>7}" for name in ("attn", *COLUMNS)], *[f"/{name:>5}" for name in ("best", *COLUMNS)]]
     print(" ".join(heads), "   error   theirs   first", flush=True)
     result: Dict[str, Any] = {**measure.describe_machine(), "rounds": o.rounds, "seconds": o.seconds, "rows": []}
     is_right = True
@@ -107,7 +107,7 @@ def main() -> int:
             continue
         result["rows"].append(row)
         print(describe(row), flush=True)
-        theirs = min((max(e) for name, e in row["errors"].items() if name != "attn"), default=1e-2)
+        theirs = min((max(e) for name, e in row["errors"].items() if name not in ("attn", "fused")), default=1e-2)
         is_right &= max(row["errors"]["attn"]) <= 2 * theirs + 1e-3
         if o.out:
             write(o.out, result)
