@@ -59,7 +59,7 @@ LogicalResult RelativeBiasAttr::verify(EmitError emitError, int64_t offset, Alig
 
 LogicalResult ScheduleAttr::verify(EmitError emitError, int64_t blockM, int64_t blockN,
                                    int64_t splits, int64_t stages, int64_t consumers, bool stay,
-                                   bool lists, int64_t slack, bool fills) {
+                                   bool lists, int64_t slack, bool fill) {
   // schedule_c1: every number of a schedule is positive, and products of two do not wrap
   for (int64_t size : {blockM, blockN, splits, stages, consumers})
     if (size < 1 || size > kMaxConstant)
@@ -76,7 +76,7 @@ LogicalResult ScheduleAttr::verify(EmitError emitError, int64_t blockM, int64_t 
   if (slack < -1 || slack > 16)
     return emitError() << "expected a slack from 0 to 16, or -1 for none, got " << slack;
   // schedule_c5: parts that fill the device are not known to blocks that stay
-  if (fills && stay)
+  if (fill && stay)
     return emitError() << "expected blocks that go where parts fill the device, got ones that stay";
   return success();
 }

@@ -66,4 +66,4 @@ func.func private @schedule_c4_negative() attributes {a = #attn.schedule<block_m
 // -----
 
 // expected-error@+1 {{expected blocks that go where parts fill the device, got ones that stay}}
-func.func private @schedule_c5() attributes {a = #attn.schedule<block_m = 64, block_n = 64, splits = 64, stay = true, fills = true>}
+func.func private @schedule_c5() attributes {a = #attn.schedule<block_m = 64, block_n = 64, splits = 64, stay = true, fill = true>}
