@@ -3,7 +3,7 @@
 // RUN: attn-run %s --device=sim --shape B=4,H=16,Hkv=4,M=8192 --predict --flops=causal | FileCheck %s --check-prefix=PREDICT
 // RUN: attn-run %s --device=sim --shape B=4,H=16,Hkv=4,M=8192 --predict --block-m=64 --block-n=64 --stages=3 | FileCheck %s --check-prefix=SMALL
 // RUN: attn-run %s --device=sim --shape B=1,H=1,M=128 --json --sim-seeds=1 | FileCheck %s --check-prefix=JSON
-// RUN: attn-run %s --device=sim --shape B=1,H=1,M=0 --sim-seeds=1 | FileCheck %s --check-prefix=NONE
+// RUN: attn-run %s --device=sim --shape B=1,H=1,M=0 --sim-seeds=1 --stay=false | FileCheck %s --check-prefix=NONE
 
 // CHECK: device    sim, one H200
 // CHECK: schedule  producer (one thread) {{.*}} consumer {{.*}} bytes of shared memory

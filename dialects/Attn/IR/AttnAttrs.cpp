@@ -75,7 +75,7 @@ LogicalResult ScheduleAttr::verify(EmitError emitError, int64_t blockM, int64_t 
   // schedule_c4: a slack is at most 16, so that sums of weights of 2^slack are finite
   if (slack < -1 || slack > 16)
     return emitError() << "expected a slack from 0 to 16, or -1 for none, got " << slack;
-  // schedule_c5: parts that fill the device are not known to blocks that stay
+  // schedule_c5: where parts fill the device, blocks do not stay
   if (fill && stay)
     return emitError() << "expected blocks that go where parts fill the device, got ones that stay";
   return success();

@@ -71,6 +71,7 @@ struct Row {
 /// where rows are few: three warpgroups would mostly compute rows that do not exist.
 static constexpr Row kHopperRows[] = {{64, Long, Gathers | Split, 192, 96, 9, "cuda-d64"},
                                       {64, BiasUnderMask, Gathers | Split, 192, 112, 9, "cuda-d64"},
+                                      {64, Masked, Gathers | Split, 192, 128, 9, "cuda-d64", 1, 8},
                                       {64, 0, Gathers | Split, 192, 128, 9, "cuda-d64"},
                                       {128, Plain, Split, 192, 80, 0, "cuda-d128", -1, 8},
                                       {128, Long, 0, 128, 112, 17, "cuda-d128"},
