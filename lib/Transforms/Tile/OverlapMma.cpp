@@ -235,6 +235,15 @@ static void startBeforeOlder(MutableArrayRef<Flight> flights) {
   }
 }
 
+/// Whether the wait could stand where `place` does: what it waits for, and what goes through it, is
+/// made before.
+static bool canStandAt(MmaWaitOp wait, MmaWaitOp place) {
+  return llvm::none_of(wait.getValues(), [&](Value value) {
+    Operation *made = value.getDefiningOp();
+    return made && made->getBlock() == place->getBlock() && !made->isBeforeInBlock(place);
+  });
+}
+
 /// Products are done in the order in which they start: who waits for one waits for those before it,
 /// whose registers may then be read, and whose stages given back, as well. One wait for both, for
 /// ptxas serialises what is waited for between two of them.
@@ -246,7 +255,7 @@ static void waitInOrder(MutableArrayRef<Flight> flights) {
     };
     auto rest = flights.drop_front(index + 1);
     Flight *younger = llvm::find_if(rest, isEarlier);
-    if (younger == rest.end())
+    if (younger == rest.end() || !canStandAt(flight.wait, younger->wait))
       continue;
     SmallVector<Value> values(flight.wait.getValues());
     llvm::append_range(values, younger->wait.getValues());

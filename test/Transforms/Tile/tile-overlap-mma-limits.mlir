@@ -134,3 +134,19 @@ func.func @inOrder(%k: !tile, %v: !tile, %empty: !tile.barrier<1>, %slot: !tile.
   %e = math.exp2 %s : !result
   return
 }
+
+// Two waits where values that go through the first product's are the second's.
+// CHECK-LABEL: func.func @narrowed_and_unread
+func.func @narrowed_and_unread(%k: !tile, %a: !a) attributes {tile.kernel = #kernel, tile.roles = [#compute]} {
+  // CHECK:      %[[T:.*]] = tile.mma_async
+  // CHECK-NEXT: tile.mma_commit
+  // CHECK-NEXT: %[[U:.*]] = tile.mma_async
+  // CHECK-NEXT: tile.mma_commit
+  // CHECK-NEXT: %[[SECOND:.*]] = tile.mma_wait 0, %[[U]]
+  // CHECK-NEXT: %[[BOTH:.*]]:2 = tile.mma_wait 1, %[[T]], %[[SECOND]]
+  // CHECK-NEXT: arith.truncf %[[BOTH]]#1
+  %t = tile.mma %a, %k {tile.role = "compute"} : !a, !tile -> !result
+  %u = tile.mma %k, %k {tile.role = "compute"} : !tile, !tile -> !result
+  %h = arith.truncf %u : !result to !half
+  return
+}
