@@ -90,6 +90,9 @@ scf::ForallOp CapturedSteps::emitGrid(Value zeros) {
 
 Value CapturedSteps::slice(Value source, Value head, OpFoldResult first, OpFoldResult count) {
   auto type = cast<RankedTensorType>(source.getType());
+  // The type of the slice and its size say the same.
+  if (std::optional<int64_t> constant = getConstantIntValue(count))
+    count = rewriter.getIndexAttr(*constant);
   OFRs offsets = {at[0], head, first},
        sizes = {rewriter.getIndexAttr(1), rewriter.getIndexAttr(1), count},
        strides(type.getRank(), rewriter.getIndexAttr(1));

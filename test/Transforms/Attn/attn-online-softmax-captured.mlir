@@ -80,3 +80,22 @@ func.func @no_elements(%q: !q, %o: !q, %l: !l, %x: tensor<0xf32>) -> tensor<0xf3
     } : !q, !q, !q, !q, !l, !q -> d_wrt(tensor<0xf32>)
   return %g : tensor<0xf32>
 }
+
+// -----
+
+// Keys of a tensor that is known to have none, though its type does not say so.
+// CHECK-LABEL: func @no_keys(
+func.func @no_keys(%q: tensor<1x1x?x4xf32>, %l: tensor<1x1x?xf32>, %x: tensor<?xf32>) -> tensor<?xf32> {
+  // CHECK: scf.forall
+  // CHECK-NOT: attn.grad_captured_step
+  // CHECK: return
+  %c0 = arith.constant 0 : index
+  %k = tensor.empty(%c0) : tensor<1x1x?x4xf32>
+  %g = attn.attention_grad %q, %k, %k, %q, %l, %q wrt(%x : tensor<?xf32>)
+    score(%s, %b, %h, %m, %n) {
+      %y = tensor.extract %x[%h] : tensor<?xf32>
+      %t = arith.addf %s, %y : f32
+      attn.yield %t : f32
+    } : tensor<1x1x?x4xf32>, tensor<1x1x?x4xf32>, tensor<1x1x?x4xf32>, tensor<1x1x?x4xf32>, tensor<1x1x?xf32>, tensor<1x1x?x4xf32> -> d_wrt(tensor<?xf32>)
+  return %g : tensor<?xf32>
+}
