@@ -272,9 +272,13 @@ static void waitInOrder(MutableArrayRef<Flight> flights) {
     unsigned count = flight.wait.getNumResults();
     flight.wait.replaceAllUsesWith(both.getResults().take_front(count));
     younger->wait.replaceAllUsesWith(both.getResults().drop_front(count));
-    flight.wait.erase();
-    younger->wait.erase();
-    flight.wait = younger->wait = both;
+    MmaWaitOp late = flight.wait, early = younger->wait;
+    // Either may be the wait of more than one product already.
+    for (Flight &other : flights)
+      if (other.wait == late || other.wait == early)
+        other.wait = both;
+    late.erase();
+    early.erase();
   }
 }
 

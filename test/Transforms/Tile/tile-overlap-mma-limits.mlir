@@ -150,3 +150,23 @@ func.func @narrowed_and_unread(%k: !tile, %a: !a) attributes {tile.kernel = #ker
   %h = arith.truncf %u : !result to !half
   return
 }
+
+// One wait for three, of which two have one already.
+// CHECK-LABEL: func.func @three_in_order
+func.func @three_in_order(%k: !tile, %v: !tile, %out: memref<64x64xf32>) attributes {tile.kernel = #kernel, tile.roles = [#compute]} {
+  %c0 = arith.constant 0 : index
+  // CHECK:      %[[S:.*]] = tile.mma_async
+  // CHECK:      %[[T:.*]] = tile.mma_async
+  // CHECK:      %[[U:.*]] = tile.mma_async
+  // CHECK-NEXT: tile.mma_commit
+  // CHECK-NEXT: %[[ALL:.*]]:3 = tile.mma_wait 0, %[[T]], %[[S]], %[[U]]
+  // CHECK-NEXT: tile.store %[[ALL]]#2
+  // CHECK-NEXT: math.exp2 %[[ALL]]#1
+  // CHECK-NOT:  tile.mma_wait
+  %s = tile.mma %k, %k {tile.role = "compute"} : !tile, !tile -> !result
+  %t = tile.mma %v, %v {tile.role = "compute"} : !tile, !tile -> !result
+  %u = tile.mma %v, %v {tile.role = "compute"} : !tile, !tile -> !result
+  tile.store %u to %out[%c0, %c0] {tile.role = "compute"} : !result, memref<64x64xf32>
+  %e = math.exp2 %s : !result
+  return
+}
