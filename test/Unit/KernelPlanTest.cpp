@@ -50,6 +50,18 @@ TEST(KernelPlan, RoundTripsThroughJSON) {
   EXPECT_FALSE(read->rules);
 }
 
+TEST(KernelPlan, FactorsOfSizesOnly) {
+  for (SizeFactor factor : {SizeFactor{0, 2, 0}, SizeFactor{0, 2, 128, 0}}) {
+    KernelPlan plan;
+    plan.grid[0] = {factor};
+    EXPECT_NE(readError(writePlan({{plan}, {}}))
+                  .find("expected an argument of at least 0, a divisor and a multiplier of at "
+                        "least 1"),
+              std::string::npos)
+        << factor.argument << ", " << factor.divisor << ", " << factor.multiplier;
+  }
+}
+
 TEST(KernelPlan, PartsOfSizesOnly) {
   KernelPlan plan;
   SizeFactor parts{SizeFactor::kParts, 64};

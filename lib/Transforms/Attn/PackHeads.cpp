@@ -156,7 +156,8 @@ struct PackHeadsPass
 
   LogicalResult transform() override {
     if (slots != 0 && (slots < 2 || slots > 64 || !llvm::isPowerOf2_64(slots)))
-      return getOperation().emitError("expected slots of 0, 2, 4, 8, 16, 32 or 64, got ") << slots;
+      return getOperation().emitError("expected slots of 0, 2, 4, 8, 16, 32 or 64, got ")
+             << slots.getValue();
     SymbolTable symbols(getOperation());
     for (auto function : llvm::make_early_inc_range(getOperation().getOps<func::FuncOp>()))
       if (!function.isExternal() && failed(pack(function, symbols)))
