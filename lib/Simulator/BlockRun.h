@@ -172,6 +172,7 @@ private:
   /// `count` elements along the last dimension from `indices` on, those outside left out.
   void touchRow(unsigned argument, llvm::ArrayRef<int64_t> indices, int64_t count);
   void gather(Fiber &fiber, const Instruction &instruction, TileData &to);
+  void scatterAdd(Fiber &fiber, const Instruction &instruction);
   void multiplyRegisters(const Instruction &instruction, const TileData &lhs, const TileData &rhs,
                          TileData &to);
   void setTile(Fiber &fiber, const Instruction &instruction, TileRef tile);

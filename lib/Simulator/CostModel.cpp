@@ -41,6 +41,7 @@ static std::pair<double, double> getInstructions(Operation *op) {
         return reduce.getCombiner() == tile::Combiner::Max ? Pair(1.5, 0) : Pair(1, 0);
       })
       .Case<tile::GatherOp, tile::LoadOp>([](auto) { return Pair(6, 0); })
+      .Case<tile::ScatterAddOp>([](auto) { return Pair(6, 0); })
       .Case<tile::StoreOp>([](auto) { return Pair(2, 0); })
       // In registers already, or known when compiling.
       .Case<tile::BroadcastOp, tile::CoordOp, tile::ConvertLayoutOp, arith::ConstantOp,

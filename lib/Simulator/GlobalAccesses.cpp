@@ -27,7 +27,8 @@ GlobalAccesses::GlobalAccesses(const Program &program, ArrayRef<Argument> argume
     (writes ? written : accessed).set(argument.getArgNumber());
   };
   for (const Instruction &instruction : program.instructions) {
-    bool writes = instruction.code == Code::Store || instruction.code == Code::StoreAsync;
+    bool writes = instruction.code == Code::Store || instruction.code == Code::ScatterAdd ||
+                  instruction.code == Code::StoreAsync;
     if (instruction.op && instruction.code != Code::Dim)
       for (auto [index, operand] : enumerate(instruction.op->getOperands()))
         mark(operand, writes && index == 1);

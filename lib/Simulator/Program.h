@@ -53,6 +53,7 @@ enum class Code : uint8_t {
   Load,
   Gather,
   Store,
+  ScatterAdd,
   MmaRegisters,
   // Rings, barriers, copies, products: where parties meet.
   AllocShared,

@@ -313,6 +313,42 @@ Error BlockRun::access(Fiber &fiber, const Instruction &instruction, Value &tile
   return Error::success();
 }
 
+/// The place that element i of a tile is at, by one register for each dimension.
+static void readIndices(const Fiber &fiber, ArrayRef<unsigned> registers, int64_t i,
+                        MutableArrayRef<int64_t> indices) {
+  for (auto [index, number] : zip(indices, registers)) {
+    const Value &value = fiber.registers[number];
+    index = value.tile ? value.tile->lanes[i].i : value.lane.i;
+  }
+}
+
+/// Without numbers nobody knows where, and who adds waits for nobody.
+void BlockRun::scatterAdd(Fiber &fiber, const Instruction &instruction) {
+  auto get = [&](unsigned operand) -> Value & { return fiber.registers[instruction.in[operand]]; };
+  unsigned argument = get(1).index;
+  const Memory &memory = arguments[argument].memory;
+  if (!options.numbers)
+    return;
+  const TileData &values = *get(0).tile, &keep = *get(instruction.in.size() - 1).tile;
+  SmallVector<int64_t, 5> indices(memory.shape.size());
+  if (isTracked(argument))
+    beginAccess(fiber, instruction.op, GlobalAccesses::Kind::Add);
+  for (int64_t i = 0; i < values.size(); ++i) {
+    if (!keep.lanes[i].i)
+      continue;
+    readIndices(fiber, ArrayRef(instruction.in).drop_front(2), i, indices);
+    std::optional<int64_t> offset = getOffset(memory, indices);
+    if (!offset) {
+      report(makeOutside(instruction.op, indices, memory, "adds to"));
+      return;
+    }
+    if (isTracked(argument))
+      touchRow(argument, indices, 1);
+    addNumbers(memory, *offset, /*stride=*/1, /*count=*/1, &values.numbers[i]);
+    result.bytes += getByteSize(memory.kind);
+  }
+}
+
 void BlockRun::gather(Fiber &fiber, const Instruction &instruction, TileData &to) {
   unsigned argument = fiber.registers[instruction.in[0]].index;
   const Memory &memory = arguments[argument].memory;
@@ -320,10 +356,7 @@ void BlockRun::gather(Fiber &fiber, const Instruction &instruction, TileData &to
   if (isTracked(argument))
     beginAccess(fiber, instruction.op, GlobalAccesses::Kind::Read);
   for (int64_t i = 0; i < to.size(); ++i) {
-    for (size_t dim = 0; dim < indices.size(); ++dim) {
-      const Value &index = fiber.registers[instruction.in[1 + dim]];
-      indices[dim] = index.tile ? index.tile->lanes[i].i : index.lane.i;
-    }
+    readIndices(fiber, ArrayRef(instruction.in).drop_front(), i, indices);
     std::optional<int64_t> offset = getOffset(memory, indices);
     if (!offset) {
       report(makeOutside(instruction.op, indices, memory));
@@ -438,6 +471,10 @@ Error BlockRun::executeTile(Fiber &fiber, const Instruction &instruction) {
   auto get = [&](unsigned operand) -> Value & { return fiber.registers[instruction.in[operand]]; };
   if (instruction.code == Code::Store)
     return access(fiber, instruction, get(0), /*isStore=*/true);
+  if (instruction.code == Code::ScatterAdd) {
+    scatterAdd(fiber, instruction);
+    return Error::success();
+  }
   if (instruction.code == Code::Vote) {
     vote(fiber, instruction);
     return Error::success();

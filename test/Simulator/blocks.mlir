@@ -52,6 +52,65 @@ func.func @sum(%o: !m, %s: memref<?xf32>) attributes {tile.kernel = #kernel} {
 
 // -----
 
+#acc = #tile.acc<warpgroups = 1>
+#kernel = #tile.kernel<warpgroups = 1, grid = [[2]]>
+!m = memref<?x64xf32>
+!t = tensor<64x64xf32, #acc>
+!i = tensor<64x64xindex, #acc>
+
+// Rows of a tile share places, and so do blocks.
+func.func @scattered_sum(%o: !m, %s: memref<?xf32>) attributes {tile.kernel = #kernel} {
+  %c3 = arith.constant 3 : index
+  %one = arith.constant dense<1.0> : !t
+  %block = gpu.block_id x
+  %column = tile.coord 1 from %block : !i
+  %ends = arith.constant dense<64> : !i
+  %keep = arith.cmpi slt, %column, %ends : !i
+  tile.scatter_add %one to %o[%c3, %column] where %keep : !t, !m, index, !i
+  return
+}
+
+// -----
+
+#acc = #tile.acc<warpgroups = 1>
+#kernel = #tile.kernel<warpgroups = 1, grid = [[2]]>
+!m = memref<?x64xf32>
+!t = tensor<64x64xf32, #acc>
+!i = tensor<64x64xindex, #acc>
+
+// What is kept is inside.
+func.func @scattered_outside(%o: !m, %s: memref<?xf32>) attributes {tile.kernel = #kernel} {
+  %c3 = arith.constant 3 : index
+  %one = arith.constant dense<1.0> : !t
+  %yes = arith.constant dense<true> : tensor<64x64xi1, #acc>
+  %block = gpu.block_id x
+  %column = tile.coord 1 from %block : !i
+  // expected-error@+1 {{out of bounds: adds to element 3x64 of memory of shape 128x64}}
+  tile.scatter_add %one to %o[%c3, %column] where %yes : !t, !m, index, !i
+  return
+}
+
+// -----
+
+#acc = #tile.acc<warpgroups = 1>
+#kernel = #tile.kernel<warpgroups = 1, grid = [[2]]>
+!m = memref<?x64xf32>
+!t = tensor<64x64xf32, #acc>
+
+// A block does not find the sum complete.
+func.func @read_scattered_sum(%o: !m, %s: memref<?xf32>) attributes {tile.kernel = #kernel} {
+  %c0 = arith.constant 0 : index
+  %one = arith.constant dense<1.0> : !t
+  %yes = arith.constant dense<true> : tensor<64x64xi1, #acc>
+  // expected-error@+1 {{race: element [0, 0] of argument 0 is added to by block (1, 0, 0), and nothing orders that against block (0, 0, 0)}}
+  tile.scatter_add %one to %o[%c0, %c0] where %yes : !t, !m, index, index
+  // expected-note@+1 {{it is read here}}
+  %sum = tile.load %o[%c0, %c0] : !m -> !t
+  return
+}
+
+// -----
+
 #kernel = #tile.kernel<warpgroups = 1, grid = [[2]]>
 !m = memref<?x64xf32>
 !t = tensor<64x64xf32, #tile.acc<warpgroups = 1>>

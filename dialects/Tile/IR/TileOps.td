@@ -99,6 +99,33 @@ def Tile_StoreOp : Tile_Op<"store"> {
   let hasVerifier = 1;
 }
 
+def Tile_ScatterAddOp : Tile_Op<"scatter_add", [
+    TypesMatchWith<"keep is a tile of i1 like the value", "value", "keep",
+                   "::llvm::cast<::mlir::RankedTensorType>($_self).clone("
+                   "::mlir::IntegerType::get($_self.getContext(), 1))">]> {
+  let summary = "adds each element of a tile to an element of global memory";
+  let description = [{
+    `dest[indices[i]...] += value[i]` for every `i` where `keep[i]`, each on its own and in any order, also among blocks; elements
+    may share a place. Each index is a scalar or a tile of the value's shape. Where it is kept every index must be in bounds; what
+    is not kept is not read and may be anything.
+
+    ```mlir
+    tile.scatter_add %ds to %table[%h, %buckets] where %keep
+        : tensor<128x64xf32>, memref<?x?xf32>, index, tensor<128x64xindex>
+    ```
+  }];
+  let arguments = (ins
+    Arg<Tile_Tile, "f32">:$value,
+    Arg<AnyStridedMemRef, "a kernel argument of f32", [MemWrite]>:$dest,
+    Arg<Variadic<AnyTypeOf<[Index, Tile_Tile]>>, "one per dimension of the destination">:$indices,
+    Arg<Tile_Tile, "i1, of the value's shape">:$keep);
+  let assemblyFormat = [{
+    $value `to` $dest `[` $indices `]` `where` $keep attr-dict
+    `:` qualified(type($value)) `,` qualified(type($dest)) (`,` qualified(type($indices))^)?
+  }];
+  let hasVerifier = 1;
+}
+
 def Tile_AllocSharedOp : Tile_Op<"alloc_shared"> {
   let summary = "a place in shared memory";
   let description = [{

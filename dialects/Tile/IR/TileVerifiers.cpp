@@ -80,6 +80,22 @@ LogicalResult StoreOp::verify() {
   return success();
 }
 
+LogicalResult ScatterAddOp::verify() {
+  auto tile = cast<RankedTensorType>(getValue().getType());
+  if (failed(verifyOffsets(*this, getDest().getType(), getIndices().size())) ||
+      failed(verifyElements(*this, getDest().getType(), tile.getElementType())))
+    return failure();
+  // scatter_add_c1: what is added is f32
+  if (!tile.getElementType().isF32())
+    return emitOpError("expected a tile of f32 to add to memory, got ") << tile;
+  // scatter_add_c2: an index is a scalar or a tile of indices like the value
+  Type expected = tile.clone(IndexType::get(getContext()));
+  for (Type type : getIndices().getTypes())
+    if (!type.isIndex() && type != expected)
+      return emitOpError("expected index or ") << expected << " as an index, got " << type;
+  return success();
+}
+
 LogicalResult AllocSharedOp::verify() {
   // alloc_shared_c1: an offset is 0 or a positive multiple of 1024, the period of the widest
   // swizzle

@@ -206,8 +206,10 @@ static Value makeVector(OpBuilder &builder, Location loc, ArrayRef<Value> elemen
   return vector;
 }
 
-/// One reduction for all elements, of which nobody waits for the result.
-static void emitAdd(OpBuilder &builder, Location loc, Value pointer, ArrayRef<Value> elements) {
+/// One reduction for all elements, of which nobody waits for the result. Where `keep` is given and
+/// false there is none: one instruction with a predicate, not a branch around it.
+static void emitAdd(OpBuilder &builder, Location loc, Value pointer, ArrayRef<Value> elements,
+                    Value keep = {}) {
   std::string registers, constraints = "l";
   for (size_t index = 0; index < elements.size(); ++index) {
     registers += (index ? ", $" : "$") + std::to_string(index + 1);
@@ -219,6 +221,11 @@ static void emitAdd(OpBuilder &builder, Location loc, Value pointer, ArrayRef<Va
                      "f32 [$0], " + (isVector ? "{" + registers + "}" : registers) + ";";
   SmallVector<Value> operands{pointer};
   llvm::append_range(operands, elements);
+  if (keep) {
+    text = "@$" + std::to_string(operands.size()) + " " + text;
+    constraints += ",b";
+    operands.push_back(keep);
+  }
   emitAsm(builder, loc, text, constraints, operands, {});
 }
 
@@ -443,6 +450,62 @@ struct GatherPattern : TilePattern<GatherOp> {
   }
 };
 
+struct ScatterAddPattern : TilePattern<ScatterAddOp> {
+  using TilePattern::TilePattern;
+
+  /// All elements of one place: a thread adds its own, then a warp those of its lanes, and one lane
+  /// adds what is left to memory.
+  void addAsOne(ScatterAddOp op, Value pointer, ArrayRef<Value> elements, ArrayRef<Value> keep,
+                ConversionPatternRewriter &rewriter) const {
+    Location loc = op.getLoc();
+    Value zero = arith::ConstantOp::create(rewriter, loc, rewriter.getF32FloatAttr(0)), sum;
+    for (auto [element, isKept] : llvm::zip_equal(elements, keep)) {
+      Value term = LLVM::SelectOp::create(rewriter, loc, isKept, element, zero);
+      sum = sum ? LLVM::FAddOp::create(rewriter, loc, sum, term).getResult() : term;
+    }
+    for (int64_t distance = 16; distance > 0; distance /= 2) {
+      Value other = NVVM::ShflOp::create(rewriter, loc, sum.getType(), i32(rewriter, loc, -1), sum,
+                                         i32(rewriter, loc, distance), i32(rewriter, loc, 31),
+                                         NVVM::ShflKind::bfly, UnitAttr());
+      sum = LLVM::FAddOp::create(rewriter, loc, sum, other);
+    }
+    Value lane =
+        LLVM::AndOp::create(rewriter, loc, context.getKernel(op).thread, i32(rewriter, loc, 31));
+    Value isFirst =
+        LLVM::ICmpOp::create(rewriter, loc, LLVM::ICmpPredicate::eq, lane, i32(rewriter, loc, 0));
+    // Where nothing is kept the place may be outside.
+    Value isSome = LLVM::FCmpOp::create(rewriter, loc, LLVM::FCmpPredicate::une, sum, zero);
+    emitAdd(rewriter, loc, pointer, sum, combine(rewriter, loc, isFirst, isSome));
+  }
+
+  LogicalResult matchAndRewrite(ScatterAddOp op, OneToNOpAdaptor adaptor,
+                                ConversionPatternRewriter &rewriter) const override {
+    auto type = cast<RankedTensorType>(op.getValue().getType());
+    FailureOr<const GlobalArgument *> global = context.getKernel(op).getArgument(op, op.getDest());
+    if (!hasLayout(type) || failed(global))
+      return failure();
+    Location loc = op.getLoc();
+    Value isFirst = context.getIsFirstReplica(rewriter, op, getLayout(type));
+    SmallVector<Value> elements = unpack(rewriter, loc, adaptor.getValue()),
+                       keep = unpack(rewriter, loc, adaptor.getKeep());
+    for (Value &isKept : keep)
+      isKept = combine(rewriter, loc, isKept, isFirst);
+    bool isOne = llvm::none_of(op.getIndices().getTypes(), llvm::IsaPred<RankedTensorType>);
+    auto getPointer = [&](int64_t reg) {
+      SmallVector<Value> indices;
+      for (auto [index, values] : llvm::zip_equal(op.getIndices(), adaptor.getIndices()))
+        indices.push_back(isa<RankedTensorType>(index.getType()) ? values[reg] : values.front());
+      return emitAddress(rewriter, loc, **global, indices);
+    };
+    if (isOne)
+      addAsOne(op, getPointer(0), elements, keep, rewriter);
+    for (int64_t reg = 0; !isOne && reg < int64_t(elements.size()); ++reg)
+      emitAdd(rewriter, loc, getPointer(reg), elements[reg], keep[reg]);
+    rewriter.eraseOp(op);
+    return success();
+  }
+};
+
 /// One element, written by one thread.
 struct ScalarStorePattern : TilePattern<memref::StoreOp> {
   using TilePattern::TilePattern;
@@ -484,6 +547,6 @@ struct ScalarLoadPattern : TilePattern<memref::LoadOp> {
 
 void attn::tile::populateGlobalPatterns(RewritePatternSet &patterns,
                                         const PatternContext &context) {
-  patterns.add<LoadPattern, StorePattern, GatherPattern, ScalarLoadPattern, ScalarStorePattern>(
-      context, patterns.getContext());
+  patterns.add<LoadPattern, StorePattern, GatherPattern, ScatterAddPattern, ScalarLoadPattern,
+               ScalarStorePattern>(context, patterns.getContext());
 }

@@ -115,7 +115,7 @@ static LogicalResult addUser(Needs &needs, const Machine &machine, MemRefType ty
     needBounds(needs, type, cast<RankedTensorType>(op.getValue().getType()).getRank());
   } else if (isa<CopyOp>(user)) {
     needBounds(needs, type, 2);
-  } else if (isa<GatherOp, memref::LoadOp, memref::StoreOp>(user)) {
+  } else if (isa<GatherOp, ScatterAddOp, memref::LoadOp, memref::StoreOp>(user)) {
     needs.pointer = true;
   } else if (auto op = dyn_cast<memref::DimOp>(user); op && op.getConstantIndex() &&
                                                       *op.getConstantIndex() >= 0 &&

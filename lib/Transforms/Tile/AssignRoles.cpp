@@ -51,8 +51,8 @@ static bool needsRole(Operation *op) {
 static LogicalResult checkLevel(func::FuncOp kernel) {
   WalkResult walk = kernel.walk([&](Operation *op) -> WalkResult {
     if (isa_and_nonnull<TileDialect>(op->getDialect()) &&
-        !isa<LoadOp, GatherOp, StoreOp, AllocSharedOp, CopyOp, MmaOp, ReduceOp, BroadcastOp,
-             CoordOp, ConvertLayoutOp, ClearUnreadOp>(op))
+        !isa<LoadOp, GatherOp, StoreOp, ScatterAddOp, AllocSharedOp, CopyOp, MmaOp, ReduceOp,
+             BroadcastOp, CoordOp, ConvertLayoutOp, ClearUnreadOp>(op))
       return op->emitOpError("does not belong to level 'placed': roles are made here");
     if (auto copy = dyn_cast<CopyOp>(op)) {
       auto place = copy.getDest().getDefiningOp<AllocSharedOp>();

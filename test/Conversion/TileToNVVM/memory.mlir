@@ -107,6 +107,56 @@ func.func @gather(%ids: memref<?xi32>, %o: memref<?xi32>, %m: index) attributes 
   return
 }
 
+// One reduction per element, with a predicate.
+// CHECK-LABEL: llvm.func @scatter_add
+func.func @scatter_add(%d: memref<?x?xf32>, %x: f32, %h: index, %n: index, %end: index) attributes {
+    tile.kernel = #tile.kernel<warpgroups = 1, grid = []>} {
+  %t = tile.broadcast %x : f32 -> tensor<64x8xf32, #acc>
+  %columns = tile.coord 1 from %n : tensor<64x8xindex, #acc>
+  %ends = tile.broadcast %end : index -> tensor<64x8xindex, #acc>
+  %keep = arith.cmpi slt, %columns, %ends : tensor<64x8xindex, #acc>
+  // CHECK-NOT:     llvm.cond_br
+  // CHECK-COUNT-4: "@$2 red.relaxed.gpu.global.add.f32 [$0], $1;", "l,f,b,~{memory}"
+  // CHECK-NOT:     red
+  // CHECK: llvm.return
+  tile.scatter_add %t to %d[%h, %columns] where %keep : tensor<64x8xf32, #acc>, memref<?x?xf32>, index, tensor<64x8xindex, #acc>
+  return
+}
+
+// Of a row, which four lanes hold, one of them adds.
+// CHECK-LABEL: llvm.func @scatter_add_rows
+func.func @scatter_add_rows(%d: memref<?xf32>, %x: f32, %m: index, %end: index) attributes {
+    tile.kernel = #tile.kernel<warpgroups = 1, grid = []>} {
+  %t = tile.broadcast %x : f32 -> tensor<64xf32, #row>
+  %rows = tile.coord 0 from %m : tensor<64xindex, #row>
+  %ends = tile.broadcast %end : index -> tensor<64xindex, #row>
+  %keep = arith.cmpi slt, %rows, %ends : tensor<64xindex, #row>
+  // CHECK:         %[[FIRST:.*]] = llvm.icmp "eq"
+  // CHECK-COUNT-2: llvm.and %{{.*}}, %[[FIRST]] : i1
+  // CHECK-COUNT-2: "@$2 red.relaxed.gpu.global.add.f32 [$0], $1;", "l,f,b,~{memory}"
+  // CHECK-NOT:     red
+  // CHECK: llvm.return
+  tile.scatter_add %t to %d[%rows] where %keep : tensor<64xf32, #row>, memref<?xf32>, tensor<64xindex, #row>
+  return
+}
+
+// What all add to one place is summed in registers and lanes: one reduction per warp.
+// CHECK-LABEL: llvm.func @scatter_add_to_one
+func.func @scatter_add_to_one(%d: memref<?xf32>, %x: f32, %h: index, %n: index, %end: index) attributes {
+    tile.kernel = #tile.kernel<warpgroups = 1, grid = []>} {
+  %t = tile.broadcast %x : f32 -> tensor<64x8xf32, #acc>
+  %columns = tile.coord 1 from %n : tensor<64x8xindex, #acc>
+  %ends = tile.broadcast %end : index -> tensor<64x8xindex, #acc>
+  %keep = arith.cmpi slt, %columns, %ends : tensor<64x8xindex, #acc>
+  // CHECK-COUNT-4: llvm.select
+  // CHECK-COUNT-5: nvvm.shfl.sync bfly
+  // CHECK:         "@$2 red.relaxed.gpu.global.add.f32 [$0], $1;", "l,f,b,~{memory}"
+  // CHECK-NOT:     red
+  // CHECK: llvm.return
+  tile.scatter_add %t to %d[%h] where %keep : tensor<64x8xf32, #acc>, memref<?xf32>, index
+  return
+}
+
 // All threads copy chunks of 16 bytes; the asynchronous proxy sees them afterwards.
 // CHECK-LABEL: llvm.func @copy
 func.func @copy(%k: memref<?x64xbf16>, %n: index) attributes {

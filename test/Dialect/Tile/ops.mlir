@@ -7,7 +7,8 @@
 
 // Room 4: tiles without layouts.
 // CHECK-LABEL: func.func @synchronous
-func.func @synchronous(%q: !global, %o: !global, %ids: memref<?x?xi32>, %b: index, %m: index, %zero: index) {
+func.func @synchronous(%q: !global, %o: !global, %ids: memref<?x?xi32>, %table: memref<?x?xf32>, %one: memref<f32>, %b: index,
+                       %m: index, %zero: index) {
   // CHECK: tile.load %{{.*}}[%{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}] : memref<?x?x?x64xbf16> -> tensor<128x64xbf16>
   %t = tile.load %q[%b, %zero, %m, %zero] : !global -> tensor<128x64xbf16>
   // CHECK: tile.mma %{{.*}}, %{{.*}} {transpose_rhs} : tensor<128x64xbf16>, tensor<128x64xbf16> -> tensor<128x128xf32>
@@ -26,6 +27,10 @@ func.func @synchronous(%q: !global, %o: !global, %ids: memref<?x?xi32>, %b: inde
   %id = tile.gather %ids[%b, %column] : memref<?x?xi32>, index, tensor<128x128xindex> -> tensor<128x128xi32>
   // CHECK: tile.store %{{.*}} to %{{.*}}[%{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}] : tensor<128x64xbf16>, memref<?x?x?x64xbf16>
   tile.store %t to %o[%b, %zero, %m, %zero] : tensor<128x64xbf16>, !global
+  // CHECK: tile.scatter_add %{{.*}} to %{{.*}}[%{{.*}}, %{{.*}}] where %{{.*}} : tensor<128x128xf32>, memref<?x?xf32>, index, tensor<128x128xindex>
+  tile.scatter_add %s to %table[%b, %column] where %inside : tensor<128x128xf32>, memref<?x?xf32>, index, tensor<128x128xindex>
+  // CHECK: tile.scatter_add %{{.*}} to %{{.*}}[] where %{{.*}} : tensor<128x128xf32>, memref<f32>
+  tile.scatter_add %s to %one[] where %inside : tensor<128x128xf32>, memref<f32>
   return
 }
 
