@@ -27,9 +27,8 @@ static bool hasSink(const Variant &variant) {
 /// Captured tensors whose gradients are checked.
 static std::vector<Capture> getTrained(const Variant &variant) {
   std::vector<Capture> trained;
-  if (getOptions().device->hasCapturedGradients())
-    llvm::copy_if(variant.captures, std::back_inserter(trained),
-                  [](const Capture &c) { return c.isTrained(); });
+  llvm::copy_if(variant.captures, std::back_inserter(trained),
+                [](const Capture &c) { return c.isTrained(); });
   return trained;
 }
 
@@ -112,10 +111,9 @@ static std::vector<Array> allocateGradients(ElementKind kind, ElementKind rowKin
   results.push_back(allocate(kind, {e.batch, e.keyHeads, e.n, p.dv}, memory));
   if (hasSink(variant))
     results.push_back(allocate(rowKind, {e.heads}));
-  if (getOptions().device->hasCapturedGradients())
-    for (auto [i, capture] : llvm::enumerate(variant.captures))
-      if (capture.isTrained())
-        results.push_back(allocate(rowKind, inputs[3 + i].array.getShape()));
+  for (auto [i, capture] : llvm::enumerate(variant.captures))
+    if (capture.isTrained())
+      results.push_back(allocate(rowKind, inputs[3 + i].array.getShape()));
   for (Array &array : results)
     array.poison();
   return results;

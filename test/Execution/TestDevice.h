@@ -45,8 +45,6 @@ public:
 
   /// A block of gradients smaller than the rule's; zeros where there is none.
   virtual std::pair<int64_t, int64_t> getSmallGradBlock(const Problem &problem) const = 0;
-  /// Whether it sums gradients of captured tensors.
-  virtual bool hasCapturedGradients() const { return true; }
   /// Whether weights and gradients of scores are rounded to the elements of the matrices that they
   /// multiply.
   virtual bool roundsGradFactors() const { return false; }
@@ -77,7 +75,6 @@ public:
     return problem.d + problem.dv <= 160 ? std::pair<int64_t, int64_t>(64, 64)
                                          : std::pair<int64_t, int64_t>(0, 0);
   }
-  bool hasCapturedGradients() const override { return false; }
   bool roundsGradFactors() const override { return true; }
   /// Narrower than what the rules choose, which look at the work of regions.
   ScheduleLimits getScheduleLimits(const Problem &problem) const override {

@@ -19,6 +19,7 @@
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/Matchers.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include <numeric>
 #include <tuple>
@@ -68,7 +69,9 @@ static Value lookThroughUnpacking(Value result) {
 /// The grids of a function, which between them make its results.
 static FailureOr<SmallVector<scf::ForallOp>> findGrids(func::FuncOp function) {
   auto grids = llvm::to_vector(function.getBody().front().getOps<scf::ForallOp>());
-  if (grids.empty())
+  auto returns = cast<func::ReturnOp>(function.getBody().front().getTerminator()).getOperands();
+  auto isFilled = [](Value result) { return result.getDefiningOp<linalg::FillOp>() != nullptr; };
+  if (grids.empty() && !llvm::any_of(returns, isFilled))
     return function.emitOpError("expected an scf.forall mapped to blocks, got none");
   for (scf::ForallOp grid : grids)
     if (!isGrid(grid))
@@ -76,9 +79,9 @@ static FailureOr<SmallVector<scf::ForallOp>> findGrids(func::FuncOp function) {
           "expected a grid over (B, H, M tiles), or over these and parts or tiles of the keys "
           "before them, from 0 in steps of 1 and of the rows and keys of a tile, mapped to blocks");
   llvm::SmallDenseSet<Value> returned;
-  for (Value result :
-       cast<func::ReturnOp>(function.getBody().front().getTerminator()).getOperands())
-    if (!lookThroughUnpacking(result).getDefiningOp<scf::ForallOp>() ||
+  // What nothing is added to stays what it starts with.
+  for (Value result : returns)
+    if (!(isFilled(result) || lookThroughUnpacking(result).getDefiningOp<scf::ForallOp>()) ||
         !returned.insert(result).second)
       return function.emitOpError("expected every result to come from a grid, each from its own");
   return grids;
@@ -156,11 +159,12 @@ static std::pair<bool, bool> getSums(Operation *step) {
 /// schedule was written by hand or made for a CPU.
 static LogicalResult checkBlock(AbsorbingOpInterface step, ScheduleAttr schedule) {
   RankedTensorType keyType, valueType;
-  llvm::TypeSwitch<Operation *>(step).Case<OnlineAttentionOp, GradQueryStepOp, GradKeyValueStepOp>(
-      [&](auto op) {
-        keyType = cast<RankedTensorType>(op.getKey().getType());
-        valueType = cast<RankedTensorType>(op.getValue().getType());
-      });
+  llvm::TypeSwitch<Operation *>(step)
+      .Case<OnlineAttentionOp, GradQueryStepOp, GradKeyValueStepOp, GradCapturedStepOp>(
+          [&](auto op) {
+            keyType = cast<RankedTensorType>(op.getKey().getType());
+            valueType = cast<RankedTensorType>(op.getValue().getType());
+          });
   if (!keyType)
     return step->emitOpError("has no form on tiles");
   int64_t d = keyType.getDimSize(1), dv = valueType.getDimSize(1);
@@ -180,8 +184,9 @@ static LogicalResult checkBlock(AbsorbingOpInterface step, ScheduleAttr schedule
   return why.empty() ? success() : step->emitOpError(why);
 }
 
-/// x: tiles of rows and, within each, parts; y: heads; z: batches.
-static FailureOr<ArrayAttr> getLaunchGrid(scf::ForallOp grid) {
+/// x: tiles of rows and, within each, parts; y: heads; z: batches. Or turns of `loops`.
+static FailureOr<ArrayAttr> getLaunchGrid(scf::ForallOp grid,
+                                          const llvm::SmallDenseMap<Operation *, unsigned> &loops) {
   Builder builder(grid.getContext());
   SmallVector<SmallVector<Attribute>, 3> factors(3);
   int64_t rank = grid.getRank();
@@ -192,6 +197,16 @@ static FailureOr<ArrayAttr> getLaunchGrid(scf::ForallOp grid) {
       return failure();
     bool isPart = rank == 4 && dim == 0;
     factors[isPart ? 0 : rank - 1 - dim].push_back(*factor);
+  }
+  for (auto [op, dim] : loops) {
+    auto loop = cast<scf::ForOp>(op);
+    std::optional<int64_t> step = getConstantIntValue(loop.getStep());
+    if (!step || !isConstantIntValue(loop.getLowerBound(), 0))
+      return loop.emitOpError("expected a loop from 0 in constant steps");
+    FailureOr<Attribute> factor = getFactor(grid, getAsOpFoldResult(loop.getUpperBound()), *step);
+    if (failed(factor))
+      return failure();
+    factors[rank - 1 - dim] = {*factor};
   }
   SmallVector<Attribute> dimensions;
   for (ArrayRef<Attribute> product : factors)
@@ -330,6 +345,7 @@ static std::string getKernelName(func::FuncOp function, scf::ForallOp grid) {
                  .Case([](GradRowsOp) { return "_rows"; })
                  .Case([](linalg::GenericOp) { return "_sum"; })
                  .Case([](GradQueryStepOp) { return "_query"; })
+                 .Case([](GradCapturedStepOp) { return "_captured"; })
                  .Case([](GradKeyValueStepOp step) {
                    auto [sumsKeys, sumsValues] = getSums(step);
                    return !sumsValues ? "_key" : !sumsKeys ? "_value" : "_key_value";
@@ -349,6 +365,47 @@ static int64_t countWarpgroups(scf::ForallOp grid, ScheduleAttr schedule, int64_
   return std::max<int64_t>(1, rows / tile::getMachine(grid).productRows);
 }
 
+/// Without a body, before the function.
+static func::FuncOp createKernel(func::FuncOp function, Location loc, StringRef name,
+                                 const Signature &signature, tile::KernelAttr attribute,
+                                 SymbolTable &symbols) {
+  Builder b(function.getContext());
+  auto kernel = func::FuncOp::create(loc, name, b.getFunctionType(signature.types, {}));
+  symbols.insert(kernel, function->getIterator());
+  kernel.addEntryBlock();
+  kernel->setAttr(tile::TileDialect::kKernelAttrName, attribute);
+  if (Attribute when = function->getAttr(kWhenAttrName))
+    kernel->setAttr(tile::TileDialect::kWhenAttrName, when);
+  return kernel;
+}
+
+/// Makes the kernel that starts a result, which grids add to, with what `start` says: zeros.
+static LogicalResult convertStart(func::FuncOp function, Value result, Value start,
+                                  const Signature &signature, SymbolTable &symbols) {
+  auto fill = start.getDefiningOp<linalg::FillOp>();
+  auto empty = fill ? fill.getOutputs()[0].getDefiningOp<tensor::EmptyOp>() : tensor::EmptyOp();
+  auto number = signature.arguments.find(result);
+  if (!empty || !matchPattern(fill.getInputs()[0], m_AnyZeroFloat()) ||
+      number == signature.arguments.end())
+    return function.emitOpError("expected the gradient of a captured tensor to start with zeros");
+  auto type = cast<MemRefType>(signature.types[number->second]);
+  FailureOr<ArrayAttr> grid =
+      getGridOfZeros(type, empty.getMixedSizes(), [&](OpFoldResult size, int64_t step) {
+        return getFactor(function, size, step);
+      });
+  if (failed(grid))
+    return failure();
+  auto attribute =
+      tile::KernelAttr::get(function.getContext(), /*warpgroups=*/1, *grid, /*stages=*/1,
+                            /*persistent=*/false);
+  func::FuncOp kernel = createKernel(function, fill.getLoc(), (function.getName() + "_zeros").str(),
+                                     signature, attribute, symbols);
+  TileBuilder b(fill.getLoc(), OpBuilder::atBlockBegin(&kernel.getBody().front()));
+  emitZeros(b, kernel.getArgument(number->second));
+  func::ReturnOp::create(b);
+  return success();
+}
+
 /// Makes the kernel of `grid`, before the function.
 static LogicalResult convertGrid(func::FuncOp function, scf::ForallOp grid,
                                  const Signature &signature, SymbolTable &symbols) {
@@ -363,8 +420,13 @@ static LogicalResult convertGrid(func::FuncOp function, scf::ForallOp grid,
     return failure();
   // Without a step to schedule (a merge, or a mask that keeps nothing) the grid's rows are all
   // there is.
-  int64_t rows = *getConstantIntValue(grid.getMixedStep().back());
-  FailureOr<ArrayAttr> launchGrid = getLaunchGrid(grid);
+  std::optional<CapturedSum> captured = findCapturedSum(grid);
+  if (captured && failed(checkCapturedSum(grid, *captured)))
+    return failure();
+  int64_t rows = captured && schedule ? schedule.getBlockM()
+                                      : *getConstantIntValue(grid.getMixedStep().back());
+  FailureOr<ArrayAttr> launchGrid =
+      getLaunchGrid(grid, captured ? captured->loops : decltype(captured->loops)());
   if (failed(launchGrid))
     return failure();
 
@@ -375,10 +437,8 @@ static LogicalResult convertGrid(func::FuncOp function, scf::ForallOp grid,
   if (!attribute)
     return failure();
   Builder b(function.getContext());
-  auto kernel = func::FuncOp::create(grid.getLoc(), getKernelName(function, grid),
-                                     b.getFunctionType(signature.types, {}));
-  symbols.insert(kernel, function->getIterator());
-  kernel.addEntryBlock();
+  func::FuncOp kernel = createKernel(function, grid.getLoc(), getKernelName(function, grid),
+                                     signature, attribute, symbols);
   // Scratch is declared by the kernel that fills it.
   for (Value result : grid.getResults())
     if (unsigned number = signature.arguments.lookup(result); signature.scratch.contains(number))
@@ -386,10 +446,9 @@ static LogicalResult convertGrid(func::FuncOp function, scf::ForallOp grid,
                         signature.scratch.lookup(number));
   for (auto [number, packed] : signature.packed)
     kernel.setArgAttr(number, tile::TileDialect::kPackedAttrName, packed);
-  kernel->setAttr(tile::TileDialect::kKernelAttrName, attribute);
-  if (Attribute when = function->getAttr(kWhenAttrName))
-    kernel->setAttr(tile::TileDialect::kWhenAttrName, when);
   BlockConverter block(function, grid, kernel);
+  block.rows = rows;
+  block.captured = captured;
   if (auto sum = signature.sums.find(grid); sum != signature.sums.end()) {
     auto [fused, number] = sum->second;
     bool isAdded = fused.keys == grid;
@@ -420,9 +479,18 @@ static LogicalResult convertFunction(func::FuncOp function, SymbolTable &symbols
     return failure();
   // A kernel may have the function's name.
   symbols.remove(function);
-  for (scf::ForallOp grid : *grids)
+  for (Value result :
+       cast<func::ReturnOp>(function.getBody().front().getTerminator()).getOperands())
+    if (result.getDefiningOp<linalg::FillOp>() &&
+        failed(convertStart(function, result, result, *signature, symbols)))
+      return failure();
+  for (scf::ForallOp grid : *grids) {
+    if (findCapturedSum(grid) && failed(convertStart(function, grid.getResult(0),
+                                                     grid.getOutputs()[0], *signature, symbols)))
+      return failure();
     if (failed(convertGrid(function, grid, *signature, symbols)))
       return failure();
+  }
   function.erase();
   return success();
 }

@@ -188,6 +188,8 @@ LogicalResult BlockConverter::convertSlice(tensor::ExtractSliceOp op) {
       return failure();
   }
   slices[op.getResult()] = slice;
+  if (captured && op.getSource() == grid.getRegionIterArgs().front())
+    captured->part = slice;
   return success();
 }
 
@@ -219,6 +221,9 @@ LogicalResult BlockConverter::convertInsert(tensor::ParallelInsertSliceOp op) {
   if (failed(checkSlice(op)))
     return failure();
   Value memref = lookup(op, argument);
+  if (captured)
+    return failure(failed(checkStored(op, memref, captured->part)) ||
+                   failed(addRows(*this, getUnadded(op.getSource()))));
   if (const ArgumentSlice *stored = findSlice(op.getSource()))
     return checkStored(op, memref, *stored);
   SmallVector<Value> tiles = pieces.lookup(op.getSource());
@@ -248,18 +253,84 @@ LogicalResult BlockConverter::convertInsert(tensor::ParallelInsertSliceOp op) {
 // Control flow
 //===----------------------------------------------------------------------===//
 
+SmallVector<Value> BlockConverter::getUnadded(Value sum) {
+  if (auto it = unadded.find(sum); it != unadded.end())
+    return it->second;
+  return SmallVector<Value>(captured->countByRow(), builder.constant(0, {rows, kQuadLanes}));
+}
+
+LogicalResult BlockConverter::appendCarried(Operation *user, Value value,
+                                            SmallVectorImpl<Value> &carried) {
+  if (isSum(value)) {
+    llvm::append_range(carried, getUnadded(value));
+    return success();
+  }
+  carried.push_back(lookupInRegisters(user, value));
+  return success(carried.back() != nullptr);
+}
+
+void BlockConverter::mapCarried(ValueRange values, ValueRange carried) {
+  for (Value value : values) {
+    size_t count = isSum(value) ? captured->countByRow() : 1;
+    if (isSum(value))
+      setUnadded(value, carried.take_front(count));
+    else
+      mapping.map(value, carried.front());
+    carried = carried.drop_front(count);
+  }
+}
+
+LogicalResult BlockConverter::convertYield(scf::YieldOp op) {
+  SmallVector<Value> carried;
+  for (Value operand : op.getOperands())
+    if (failed(appendCarried(op, operand, carried)))
+      return failure();
+  scf::YieldOp::create(builder, carried);
+  return success();
+}
+
+LogicalResult BlockConverter::convertTurn(scf::ForOp op, unsigned dim) {
+  Value first = lookup(op, op.getLowerBound()), step = lookup(op, op.getStep());
+  if (!first || !step)
+    return failure();
+  constexpr gpu::Dimension dimensions[] = {gpu::Dimension::z, gpu::Dimension::y, gpu::Dimension::x};
+  Value turn = gpu::BlockIdOp::create(builder, dimensions[dim]);
+  mapping.map(op.getInductionVar(), builder.createOrFold<arith::AddIOp>(
+                                        first, builder.createOrFold<arith::MulIOp>(turn, step)));
+  SmallVector<Value> carried;
+  for (Value init : op.getInitArgs())
+    if (failed(appendCarried(op, init, carried)))
+      return failure();
+  mapCarried(op.getRegionIterArgs(), carried);
+  for (Operation &inner : op.getBody()->without_terminator())
+    if (failed(convertOp(inner)))
+      return failure();
+  carried.clear();
+  for (Value yielded : op.getYieldedValues())
+    if (failed(appendCarried(op, yielded, carried)))
+      return failure();
+  mapCarried(op.getResults(), carried);
+  return success();
+}
+
 LogicalResult BlockConverter::convertFor(scf::ForOp op) {
+  if (captured)
+    if (auto turns = captured->loops.find(op); turns != captured->loops.end())
+      return convertTurn(op, turns->second);
   SmallVector<Value> bounds, inits;
   for (Value bound : {op.getLowerBound(), op.getUpperBound(), op.getStep()})
     bounds.push_back(lookup(op, bound));
   for (Value init : op.getInitArgs())
-    inits.push_back(lookupInRegisters(op, init));
-  if (llvm::is_contained(bounds, Value()) || llvm::is_contained(inits, Value()))
+    if (failed(appendCarried(op, init, inits)))
+      return failure();
+  if (llvm::is_contained(bounds, Value()))
     return failure();
   auto loop = scf::ForOp::create(builder, bounds[0], bounds[1], bounds[2], inits);
+  // Of a loop that carries nothing the builder ends the body.
+  loop.getBody()->clear();
   mapping.map(op.getInductionVar(), loop.getInductionVar());
-  mapping.map(op.getRegionIterArgs(), loop.getRegionIterArgs());
-  mapping.map(op.getResults(), loop.getResults());
+  mapCarried(op.getRegionIterArgs(), loop.getRegionIterArgs());
+  mapCarried(op.getResults(), loop.getResults());
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPointToEnd(loop.getBody());
   return convertBody(*op.getBody());
@@ -271,6 +342,11 @@ LogicalResult BlockConverter::convertIf(scf::IfOp op) {
     return failure();
   SmallVector<Type> types;
   for (OpResult result : op->getResults()) {
+    if (isSum(result)) {
+      auto row = RankedTensorType::get({rows, kQuadLanes}, builder.getF32Type());
+      types.append(captured->countByRow(), row);
+      continue;
+    }
     bool isTensor = isa<RankedTensorType>(result.getType());
     RankedTensorType tile = isTensor ? getTileType(op, result) : RankedTensorType();
     if (isTensor && !tile)
@@ -279,7 +355,7 @@ LogicalResult BlockConverter::convertIf(scf::IfOp op) {
   }
   auto branch =
       scf::IfOp::create(builder, types, condition, /*withElseRegion=*/!op.getElseRegion().empty());
-  mapping.map(op.getResults(), branch.getResults());
+  mapCarried(op.getResults(), branch.getResults());
   OpBuilder::InsertionGuard guard(builder);
   for (auto [from, to] : llvm::zip(op->getRegions(), branch->getRegions())) {
     if (from.empty())
@@ -410,7 +486,7 @@ LogicalResult BlockConverter::convertOp(Operation &op) {
     bool isPlain =
         op.getNumRegions() == 0 &&
         isa<arith::ArithDialect, affine::AffineDialect, math::MathDialect>(op.getDialect());
-    if (isPlain || isa<scf::YieldOp>(op))
+    if (isPlain)
       return cloneElementwise(op);
     return op.emitOpError("has no form on tiles");
   };
@@ -434,6 +510,7 @@ LogicalResult BlockConverter::convertOp(Operation &op) {
         return hasTiles ? convertIf(branch) : convertControl(branch);
       })
       .Case([&](scf::WhileOp loop) { return convertControl(loop); })
+      .Case([&](scf::YieldOp yield) { return convertYield(yield); })
       .Default(convertOther);
 }
 
@@ -441,11 +518,32 @@ LogicalResult BlockConverter::convertOp(Operation &op) {
 // The grid
 //===----------------------------------------------------------------------===//
 
+/// Dimensions that count turns of a loop have one index of the grid's own.
+LogicalResult BlockConverter::convertOwnedIds(ValueRange ivs) {
+  constexpr gpu::Dimension dimensions[] = {gpu::Dimension::z, gpu::Dimension::y, gpu::Dimension::x};
+  for (auto [iv, dimension, size, step] :
+       llvm::zip_equal(ivs, dimensions, grid.getMixedUpperBound(), grid.getMixedStep())) {
+    Value index = arith::ConstantIndexOp::create(builder, 0);
+    if (!isOneInteger(size))
+      index = builder.createOrFold<arith::MulIOp>(
+          gpu::BlockIdOp::create(builder, dimension),
+          arith::ConstantIndexOp::create(builder, *getConstantIntValue(step)));
+    mapping.map(iv, index);
+  }
+  BlockArgument gradient = grid.getRegionIterArgs().front();
+  captured->part.memref = mapping.lookup(gradient);
+  int64_t rank = cast<MemRefType>(captured->part.memref.getType()).getRank();
+  captured->part.position.assign(rank, arith::ConstantIndexOp::create(builder, 0));
+  return success();
+}
+
 /// x counts tiles of rows and, within each, parts or tiles of the keys; y counts heads, z batches.
 /// The index of a tile of rows becomes its first row.
 LogicalResult BlockConverter::convertBlockIds() {
   SmallVector<Value> ivs = grid.getInductionVars();
   Value tile = gpu::BlockIdOp::create(builder, gpu::Dimension::x);
+  if (captured)
+    return convertOwnedIds(ivs);
   if (ivs.size() == 4) {
     Value end = lookup(grid, grid.getMixedUpperBound().front());
     if (!end)

@@ -15,6 +15,7 @@
 #ifndef ATTN_LIB_CONVERSION_ATTNTOTILE_BLOCKCONVERTER_H
 #define ATTN_LIB_CONVERSION_ATTNTOTILE_BLOCKCONVERTER_H
 
+#include "lib/Conversion/AttnToTile/CapturedSum.h"
 #include "lib/Conversion/AttnToTile/TileBuilder.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -65,6 +66,9 @@ public:
   const ArgumentSlice *findSlice(mlir::Value value) const;
   /// The result has been stored where `slice` is.
   void setStored(mlir::Value result, ArgumentSlice slice) { slices[result] = std::move(slice); }
+  /// What the block has not added yet to the sum of a captured tensor where that is `sum`.
+  llvm::SmallVector<mlir::Value> getUnadded(mlir::Value sum);
+  void setUnadded(mlir::Value sum, mlir::ValueRange rows) { unadded[sum] = llvm::to_vector(rows); }
 
   mlir::scf::ForallOp grid;
   TileBuilder builder;
@@ -79,14 +83,29 @@ public:
   bool lastFirst = true;
   /// Of a grid of the fused form: a block that owns keys adds to it, one that owns rows reads it.
   std::optional<QuerySum> querySum;
+  /// Of a grid that makes the gradient of a captured tensor.
+  std::optional<CapturedSum> captured;
 
 private:
   mlir::LogicalResult convertBlockIds();
+  mlir::LogicalResult convertOwnedIds(mlir::ValueRange ivs);
   mlir::LogicalResult convertBody(mlir::Block &body);
   /// Of a grid whose sum others have made: without what makes it.
   mlir::LogicalResult convertEnd();
   mlir::LogicalResult convertOp(mlir::Operation &op);
   mlir::LogicalResult convertFor(mlir::scf::ForOp op);
+  /// A loop whose turns are blocks: its body, for the turn that the block is.
+  mlir::LogicalResult convertTurn(mlir::scf::ForOp op, unsigned dim);
+  mlir::LogicalResult convertYield(mlir::scf::YieldOp op);
+  /// Whether the value is the sum of a captured tensor, which is in memory.
+  bool isSum(mlir::Value value) const {
+    return captured && mlir::isa<mlir::RankedTensorType>(value.getType());
+  }
+  /// Adds what control flow carries for the value.
+  mlir::LogicalResult appendCarried(mlir::Operation *user, mlir::Value value,
+                                    llvm::SmallVectorImpl<mlir::Value> &carried);
+  /// The values are what is carried from now on.
+  void mapCarried(mlir::ValueRange values, mlir::ValueRange carried);
   mlir::LogicalResult convertIf(mlir::scf::IfOp op);
   mlir::LogicalResult convertFill(mlir::linalg::FillOp op);
   mlir::LogicalResult convertDim(mlir::tensor::DimOp op);
@@ -105,6 +124,7 @@ private:
   mlir::func::FuncOp source;
   mlir::func::FuncOp kernel;
   llvm::DenseMap<mlir::Value, ArgumentSlice> slices;
+  llvm::DenseMap<mlir::Value, llvm::SmallVector<mlir::Value>> unadded;
   /// Running sums of rows, which stay apart by lanes (M x 4 tiles) until the loops are over. Empty
   /// where other ops than steps and control flow take part.
   llvm::DenseSet<mlir::Value> partialSums;

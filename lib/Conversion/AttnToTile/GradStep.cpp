@@ -66,6 +66,9 @@ public:
   Value clearDropped(Value keys, Value gradients);
   /// Adds dS K to what other blocks add to, from dS^T as a factor.
   void addQueries(Value gradients);
+  /// Adds what the region contributes, but for sums of rows, of which those that are `unadded` go
+  /// on.
+  LogicalResult addContributions(MutableArrayRef<Value> unadded);
 
   BlockConverter &block;
   TileBuilder &b;
@@ -172,11 +175,13 @@ template <typename OpT> LogicalResult GradStep<OpT>::prepare() {
                    op.getValue().getType().getDimSize(1) % step == 0;
   for (OpFoldResult position : op.getMixedOrigin())
     at.push_back(block.lookup(op, position));
-  for (Value sum : op.getDpsInits()) {
-    sums.push_back(block.lookupInRegisters(op, sum));
-    if (!sums.back())
-      return failure();
-  }
+  // The sum of a captured tensor is in memory.
+  if (!isa<GradCapturedStepOp>(op))
+    for (Value sum : op.getDpsInits()) {
+      sums.push_back(block.lookupInRegisters(op, sum));
+      if (!sums.back())
+        return failure();
+    }
   if (llvm::is_contained(at, Value()) || failed(checkRows(op, block.rows, sums)))
     return failure();
   query = load(op.getQuery(), rowsRun);
@@ -300,6 +305,46 @@ template <typename OpT> LogicalResult GradStep<OpT>::emitWeights() {
   return success();
 }
 
+template <typename OpT>
+LogicalResult GradStep<OpT>::addContributions(MutableArrayRef<Value> unadded) {
+  Value zero = b.constant(0, shape.getShape());
+  Value difference = arith::SubFOp::create(b, outputGradients, delta);
+  // g7: nothing where P is 0, whatever else is no number there.
+  Value isAdded = arith::CmpFOp::create(b, arith::CmpFPredicate::UNE, elements.p, zero);
+  if (op.getQuery().getType().getDimSize(0) != block.rows)
+    isAdded = arith::AndIOp::create(b, isAdded, emitIsInside(/*ofRows=*/true));
+  Value dt =
+      arith::SelectOp::create(b, isAdded, arith::MulFOp::create(b, elements.p, difference), zero);
+  auto byRow = ArrayRef(block.captured->isByRow);
+  auto add = [&](ContributeOp contribution, Value addend, ValueRange indices) -> LogicalResult {
+    if (byRow.empty())
+      return contribution.emitOpError("expected as many contributions as other steps of the grid "
+                                      "have, got more");
+    if (!isa<RankedTensorType>(addend.getType()))
+      addend = b.splat(addend, shape.getShape());
+    bool isSummed = byRow.front();
+    byRow = byRow.drop_front();
+    if (!isSummed) {
+      tile::ScatterAddOp::create(b, addend, block.captured->part.memref,
+                                 getPlace(block, indices, shape), isAdded);
+      return success();
+    }
+    Value &sum = unadded.front();
+    unadded = unadded.drop_front();
+    addend = arith::SelectOp::create(b, isAdded, addend, zero);
+    sum = tile::ReduceOp::create(b, cast<RankedTensorType>(sum.getType()), tile::Combiner::Add,
+                                 addend, sum);
+    return success();
+  };
+  DenseSet<Operation *> needed;
+  for (Operation &inner : op.getGrad().front())
+    if (!inner.hasTrait<OpTrait::IsTerminator>())
+      needed.insert(&inner);
+  return inlineContributions(block, op.getGrad(),
+                             {scores, dt, at[0], at[1], coordinates[0], coordinates[1]}, shape,
+                             needed, add);
+}
+
 template <typename OpT> LogicalResult GradStep<OpT>::emitGradients() {
   Value zero = b.constant(0, shape.getShape());
   auto dropUnkept = [&](Value tile) -> Value {
@@ -387,5 +432,15 @@ LogicalResult attn::convertGradStep(BlockConverter &block, GradKeyValueStepOp op
   if (block.querySum)
     step.addQueries(step.narrow(step.elements.ds));
   block.mapping.map(op->getResults(), ValueRange(results));
+  return success();
+}
+
+LogicalResult attn::convertGradStep(BlockConverter &block, GradCapturedStepOp op) {
+  GradStep step(block, op, /*rowsRun=*/false);
+  SmallVector<Value> unadded = block.getUnadded(op.getSum());
+  if (failed(step.prepare()) || failed(step.emitProducts()) || failed(step.emitWeights()) ||
+      failed(step.addContributions(unadded)))
+    return failure();
+  block.setUnadded(op->getResult(0), unadded);
   return success();
 }

@@ -35,6 +35,7 @@ mlir::LogicalResult convertMerge(BlockConverter &block, MergeOp op);
 mlir::LogicalResult convertGradRows(BlockConverter &block, GradRowsOp op);
 mlir::LogicalResult convertGradStep(BlockConverter &block, GradQueryStepOp op);
 mlir::LogicalResult convertGradStep(BlockConverter &block, GradKeyValueStepOp op);
+mlir::LogicalResult convertGradStep(BlockConverter &block, GradCapturedStepOp op);
 mlir::LogicalResult convertGradEnd(BlockConverter &block, GradEndOp op);
 /// The block's rows of the sum of gradients of queries: `size` rows from `position` in (B, H, M,
 /// D).

@@ -28,64 +28,111 @@ static LogicalResult checkScalars(Operation &op) {
   return success();
 }
 
+static Value toTile(TileBuilder &b, Value value, RankedTensorType shape) {
+  return isa<RankedTensorType>(value.getType()) ? value : b.splat(value, shape.getShape());
+}
+
+/// What the operands have become, or nothing, with a diagnostic.
+static FailureOr<SmallVector<Value>> findOperands(BlockConverter &block, Operation &op,
+                                                  const IRMapping &local) {
+  SmallVector<Value> operands;
+  for (Value operand : op.getOperands()) {
+    Value value = local.lookupOrNull(operand);
+    if (!value)
+      value = block.lookup(&op, operand);
+    if (!value)
+      return failure();
+    operands.push_back(value);
+  }
+  return operands;
+}
+
+/// An op that is no terminator, on tiles if one of its operands is one.
+static LogicalResult inlineOp(BlockConverter &block, Operation &op, SmallVector<Value> operands,
+                              IRMapping &local, RankedTensorType shape) {
+  TileBuilder &b = block.builder;
+  bool onTiles = llvm::any_of(operands, [](Value v) { return isa<RankedTensorType>(v.getType()); });
+  if (auto extract = dyn_cast<tensor::ExtractOp>(op)) {
+    if (!isa<MemRefType>(operands[0].getType()))
+      return op.emitOpError("expected an element of an argument, got one of a tile ")
+             << operands[0].getType();
+    ValueRange indices = ValueRange(operands).drop_front();
+    Type element = extract.getType();
+    Value result =
+        onTiles ? tile::GatherOp::create(b, shape.clone(element), operands[0], indices).getResult()
+                : memref::LoadOp::create(b, operands[0], indices).getResult();
+    local.map(extract.getResult(), result);
+    return success();
+  }
+  SmallVector<Type> types(op.getResultTypes());
+  if (onTiles) {
+    for (Value &operand : operands)
+      operand = toTile(b, operand, shape);
+    for (Type &type : types)
+      type = shape.clone(type);
+  }
+  OperationState state(op.getLoc(), op.getName(), operands, types, op.getAttrs());
+  local.map(op.getResults(), b.create(state)->getResults());
+  return success();
+}
+
 Value attn::inlineRegion(BlockConverter &block, Region &region, ValueRange arguments,
                          RankedTensorType shape, Value isFalse) {
   TileBuilder &b = block.builder;
   IRMapping local;
   local.map(region.getArguments(), arguments);
-  auto toTile = [&](Value value) -> Value {
-    return isa<RankedTensorType>(value.getType()) ? value : b.splat(value, shape.getShape());
-  };
   for (Operation &op : region.front()) {
     if (failed(checkScalars(op)))
       return {};
     b.setLoc(op.getLoc());
-    SmallVector<Value> operands;
-    for (Value operand : op.getOperands()) {
-      Value value = local.lookupOrNull(operand);
-      if (!value)
-        value = block.lookup(&op, operand);
-      if (!value)
-        return {};
-      operands.push_back(value);
-    }
+    FailureOr<SmallVector<Value>> operands = findOperands(block, op, local);
+    if (failed(operands))
+      return {};
     if (op.hasTrait<OpTrait::IsTerminator>())
-      return toTile(operands[0]);
+      return toTile(b, operands->front(), shape);
     if (isFalse && isa<arith::OrIOp>(op) && llvm::is_contained(op.getOperands(), isFalse)) {
-      local.map(op.getResult(0), operands[op.getOperand(0) == isFalse ? 1 : 0]);
+      local.map(op.getResult(0), (*operands)[op.getOperand(0) == isFalse ? 1 : 0]);
       continue;
     }
-    bool onTiles =
-        llvm::any_of(operands, [](Value v) { return isa<RankedTensorType>(v.getType()); });
-    if (auto extract = dyn_cast<tensor::ExtractOp>(op)) {
-      if (!isa<MemRefType>(operands[0].getType())) {
-        op.emitOpError("expected an element of an argument, got one of a tile ")
-            << operands[0].getType();
-        return {};
-      }
-      ValueRange indices = ValueRange(operands).drop_front();
-      Type element = extract.getType();
-      Value result =
-          onTiles
-              ? tile::GatherOp::create(b, shape.clone(element), operands[0], indices).getResult()
-              : memref::LoadOp::create(b, operands[0], indices).getResult();
-      local.map(extract.getResult(), result);
-      continue;
-    }
-    if (!onTiles) {
-      OperationState state(op.getLoc(), op.getName(), operands, op.getResultTypes(), op.getAttrs());
-      local.map(op.getResults(), b.create(state)->getResults());
-      continue;
-    }
-    for (Value &operand : operands)
-      operand = toTile(operand);
-    SmallVector<Type> types;
-    for (Type type : op.getResultTypes())
-      types.push_back(shape.clone(type));
-    OperationState state(op.getLoc(), op.getName(), operands, types, op.getAttrs());
-    local.map(op.getResults(), b.create(state)->getResults());
+    if (failed(inlineOp(block, op, *operands, local, shape)))
+      return {};
   }
   return {};
+}
+
+LogicalResult attn::inlineContributions(BlockConverter &block, Region &grad, ValueRange arguments,
+                                        RankedTensorType shape, const DenseSet<Operation *> &needed,
+                                        Contribute contribute) {
+  TileBuilder &b = block.builder;
+  IRMapping local;
+  for (auto [name, value] : llvm::zip_equal(grad.getArguments(), arguments))
+    if (value)
+      local.map(name, value);
+  for (Operation &op : grad.front()) {
+    if (!needed.contains(&op))
+      continue;
+    b.setLoc(op.getLoc());
+    if (auto contribution = dyn_cast<ContributeOp>(op)) {
+      SmallVector<Value> indices;
+      for (Value index : contribution.getIndices()) {
+        Value known = local.lookupOrNull(index);
+        indices.push_back(known ? known : block.lookup(contribution, index));
+      }
+      if (llvm::is_contained(indices, Value()))
+        return failure();
+      Value addend = contribution.getAddend(), known = local.lookupOrNull(addend);
+      if (!known && addend.getParentRegion() != &grad)
+        known = block.lookup(contribution, addend);
+      if (failed(contribute(contribution, known, indices)))
+        return failure();
+      continue;
+    }
+    FailureOr<SmallVector<Value>> operands = findOperands(block, op, local);
+    if (failed(checkScalars(op)) || failed(operands) ||
+        failed(inlineOp(block, op, *operands, local, shape)))
+      return failure();
+  }
+  return success();
 }
 
 Value attn::findKeepsAll(Region &mask) {

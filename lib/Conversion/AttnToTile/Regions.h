@@ -8,6 +8,7 @@
 #ifndef ATTN_LIB_CONVERSION_ATTNTOTILE_REGIONS_H
 #define ATTN_LIB_CONVERSION_ATTNTOTILE_REGIONS_H
 
+#include "dialects/Attn/IR/AttnOps.h"
 #include "lib/Conversion/AttnToTile/BlockConverter.h"
 
 namespace attn {
@@ -17,6 +18,18 @@ namespace attn {
 /// scalar. `isFalse`, from outside of the region, is known to be.
 mlir::Value inlineRegion(BlockConverter &block, mlir::Region &region, mlir::ValueRange arguments,
                          mlir::RankedTensorType shape, mlir::Value isFalse = {});
+
+/// What a grad region contributes to captured tensors: the addend and the indices are tiles or
+/// scalars.
+using Contribute = llvm::function_ref<mlir::LogicalResult(ContributeOp, mlir::Value addend,
+                                                          mlir::ValueRange indices)>;
+
+/// Inlines those ops of a grad region that are `needed`, for their contributions alone. Arguments
+/// that no op needs may be null, and so may addends.
+mlir::LogicalResult inlineContributions(BlockConverter &block, mlir::Region &grad,
+                                        mlir::ValueRange arguments, mlir::RankedTensorType shape,
+                                        const llvm::DenseSet<mlir::Operation *> &needed,
+                                        Contribute contribute);
 
 /// The value outside of the mask that, where it is true, keeps everything: an operand of the or
 /// that the mask yields. Null if there is none.

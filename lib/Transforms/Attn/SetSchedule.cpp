@@ -36,10 +36,6 @@ static constexpr int64_t kMostParts = 64;
 /// Why the op's schedule does not work on the machine, if it does not. Elements of more than 16
 /// bits have no products there, which room 4 says. Sums by rows take any block of rows.
 static LogicalResult checkBlock(Operation *op, const Machine &machine, ScheduleAttr schedule) {
-  if (auto query = dyn_cast<AttentionGradQueryOp>(op); query && !query.getWrt().empty())
-    return op->emitOpError("expected gradients of query, key, value and sink on ")
-           << machine.name << ", got one of a captured tensor, which CPUs have: detach it, or "
-           << "run on a CPU";
   auto scored = dyn_cast<ScoredOpInterface>(op);
   if (!scored || scored.getQuery().getType().getElementTypeBitWidth() > 16)
     return success();

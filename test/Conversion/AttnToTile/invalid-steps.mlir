@@ -364,20 +364,20 @@ func.func @score_of_a_tile(%q: !m, %k: !m, %rows: !r, %scale: f32) -> !m {
 
 // -----
 
-// Captured tensors have gradients on CPUs, whatever schedule a step names.
+// Blocks of the gradient of a captured tensor are of batches, heads and tiles of rows.
 !m = tensor<2x2x128x64xbf16>
 !r = tensor<2x2x128xf32>
 func.func @captured(%q: !m, %k: !m, %rows: !r, %scale: f32) -> tensor<128xf32> {
   %zero = arith.constant 0.0 : f32
   %init = tensor.empty() : tensor<128xf32>
   %f = linalg.fill ins(%zero : f32) outs(%init : tensor<128xf32>) -> tensor<128xf32>
+  // expected-error@below {{expected a grid over (B, H, M tiles) that makes the gradient of a captured tensor alone, got 1 dimensions and 1 results}}
   %r = scf.forall (%t) = (0) to (128) step (64) shared_outs(%o = %f) -> (tensor<128xf32>) {
     %qt = tensor.extract_slice %q[0, 0, %t, 0] [1, 1, 64, 64] [1, 1, 1, 1] : !m to tensor<64x64xbf16>
     %kt = tensor.extract_slice %k[0, 0, 0, 0] [1, 1, 64, 64] [1, 1, 1, 1] : !m to tensor<64x64xbf16>
     %rt = tensor.extract_slice %rows[0, 0, %t] [1, 1, 64] [1, 1, 1] : !r to tensor<64xf32>
     %e = tensor.empty() : tensor<64xf32>
     %acc = linalg.fill ins(%zero : f32) outs(%e : tensor<64xf32>) -> tensor<64xf32>
-    // expected-error@below {{'attn.grad_captured_step' op has no form on tiles}}
     %s = attn.grad_captured_step %qt, %kt, %kt, %qt, %rt, %rt scale(%scale) outs(%acc) {attn.schedule = #attn.schedule<block_m = 64, block_n = 64>}
       : tensor<64x64xbf16>, tensor<64x64xbf16>, tensor<64x64xbf16>, tensor<64x64xbf16>, tensor<64xf32>, tensor<64xf32>, tensor<64xf32> -> tensor<64xf32>
     scf.forall.in_parallel {
@@ -385,6 +385,184 @@ func.func @captured(%q: !m, %k: !m, %rows: !r, %scale: f32) -> tensor<128xf32> {
     }
   } {mapping = [#gpu.block<x>]}
   return %r : tensor<128xf32>
+}
+
+// -----
+
+// A gradient starts with zeros.
+!m = tensor<2x2x128x64xbf16>
+!r = tensor<2x2x128xf32>
+!x = tensor<64xbf16>
+!y = tensor<64x64xbf16>
+#schedule = #attn.schedule<block_m = 64, block_n = 64>
+// expected-error@below {{expected the gradient of a captured tensor to start with zeros}}
+func.func @captured_start(%q: !m, %k: !m, %rows: !r, %scale: f32, %w: tensor<?xf32>) -> tensor<?xf32> {
+  %zero = arith.constant 0.0 : f32
+  %c0 = arith.constant 0 : index
+  %c64 = arith.constant 64 : index
+  %c128 = arith.constant 128 : index
+  %d = tensor.dim %w, %c0 : tensor<?xf32>
+  %init = tensor.empty(%d) : tensor<?xf32>
+  %f = linalg.fill ins(%scale : f32) outs(%init : tensor<?xf32>) -> tensor<?xf32>
+  %r = scf.forall (%i, %j, %t) = (0, 0, 0) to (2, 2, 128) step (1, 1, 64) shared_outs(%o = %f) -> (tensor<?xf32>) {
+    %qt = tensor.extract_slice %q[%i, %j, %t, 0] [1, 1, 64, 64] [1, 1, 1, 1] : !m to tensor<64x64xbf16>
+    %rt = tensor.extract_slice %rows[%i, %j, %t] [1, 1, 64] [1, 1, 1] : !r to tensor<64xf32>
+    %s = scf.for %n = %c0 to %c128 step %c64 iter_args(%acc = %o) -> (tensor<?xf32>) {
+      %kt = tensor.extract_slice %k[%i, %j, %n, 0] [1, 1, 64, 64] [1, 1, 1, 1] : !m to tensor<64x64xbf16>
+      %u = attn.grad_captured_step %qt, %kt, %kt, %qt, %rt, %rt scale(%scale) at(%i, %j, %t, %n) outs(%acc) {attn.schedule = #schedule}
+          score(%sc, %b, %h, %m, %nn) {
+            %a = tensor.extract %w[%h] : tensor<?xf32>
+            %v = arith.addf %sc, %a : f32
+            attn.yield %v : f32
+          } grad(%sc, %dt, %b, %h, %m, %nn) {
+            attn.contribute %dt to %w[%h] : tensor<?xf32>
+            attn.yield %dt : f32
+          } : tensor<64x64xbf16>, tensor<64x64xbf16>, tensor<64x64xbf16>, tensor<64x64xbf16>, tensor<64xf32>, tensor<64xf32>, tensor<?xf32> -> tensor<?xf32>
+      scf.yield %u : tensor<?xf32>
+    }
+    scf.forall.in_parallel {
+      tensor.parallel_insert_slice %s into %o[0] [%d] [1] : tensor<?xf32> into tensor<?xf32>
+    }
+  } {mapping = [#gpu.block<z>, #gpu.block<y>, #gpu.block<x>]}
+  return %r : tensor<?xf32>
+}
+
+// -----
+
+// Rows move with the blocks alone.
+!m = tensor<2x2x128x64xbf16>
+!r = tensor<2x2x128xf32>
+!x = tensor<64xbf16>
+!y = tensor<64x64xbf16>
+#schedule = #attn.schedule<block_m = 64, block_n = 64>
+func.func @captured_loop(%q: !m, %k: !m, %rows: !r, %scale: f32, %w: tensor<?xf32>) -> tensor<?xf32> {
+  %zero = arith.constant 0.0 : f32
+  %c0 = arith.constant 0 : index
+  %c64 = arith.constant 64 : index
+  %c128 = arith.constant 128 : index
+  %d = tensor.dim %w, %c0 : tensor<?xf32>
+  %init = tensor.empty(%d) : tensor<?xf32>
+  %f = linalg.fill ins(%zero : f32) outs(%init : tensor<?xf32>) -> tensor<?xf32>
+  %r = scf.forall (%i, %j, %t) = (0, 0, 0) to (2, 2, 128) step (1, 1, 64) shared_outs(%o = %f) -> (tensor<?xf32>) {
+    %qt = tensor.extract_slice %q[%i, %j, %t, 0] [1, 1, 64, 64] [1, 1, 1, 1] : !m to tensor<64x64xbf16>
+    %rt = tensor.extract_slice %rows[%i, %j, %t] [1, 1, 64] [1, 1, 1] : !r to tensor<64xf32>
+    %s = scf.for %n = %c0 to %c128 step %c64 iter_args(%acc = %o) -> (tensor<?xf32>) {
+      %kt = tensor.extract_slice %k[%i, %j, %n, 0] [1, 1, 64, 64] [1, 1, 1, 1] : !m to tensor<64x64xbf16>
+      // expected-error@below {{expected the rows of a block, got those of a loop inside of it}}
+      %u = attn.grad_captured_step %qt, %kt, %kt, %qt, %rt, %rt scale(%scale) at(%i, %j, %n, %n) outs(%acc) {attn.schedule = #schedule}
+          score(%sc, %b, %h, %m, %nn) {
+            %a = tensor.extract %w[%h] : tensor<?xf32>
+            %v = arith.addf %sc, %a : f32
+            attn.yield %v : f32
+          } grad(%sc, %dt, %b, %h, %m, %nn) {
+            attn.contribute %dt to %w[%h] : tensor<?xf32>
+            attn.yield %dt : f32
+          } : tensor<64x64xbf16>, tensor<64x64xbf16>, tensor<64x64xbf16>, tensor<64x64xbf16>, tensor<64xf32>, tensor<64xf32>, tensor<?xf32> -> tensor<?xf32>
+      scf.yield %u : tensor<?xf32>
+    }
+    scf.forall.in_parallel {
+      tensor.parallel_insert_slice %s into %o[0] [%d] [1] : tensor<?xf32> into tensor<?xf32>
+    }
+  } {mapping = [#gpu.block<z>, #gpu.block<y>, #gpu.block<x>]}
+  return %r : tensor<?xf32>
+}
+
+// -----
+
+// All steps of a grid are of the same rows.
+!m = tensor<2x2x128x64xbf16>
+!r = tensor<2x2x128xf32>
+!x = tensor<64xbf16>
+!y = tensor<64x64xbf16>
+#schedule = #attn.schedule<block_m = 64, block_n = 64>
+func.func @captured_position(%q: !m, %k: !m, %rows: !r, %scale: f32, %w: tensor<?xf32>) -> tensor<?xf32> {
+  %zero = arith.constant 0.0 : f32
+  %c0 = arith.constant 0 : index
+  %c64 = arith.constant 64 : index
+  %c128 = arith.constant 128 : index
+  %d = tensor.dim %w, %c0 : tensor<?xf32>
+  %init = tensor.empty(%d) : tensor<?xf32>
+  %f = linalg.fill ins(%zero : f32) outs(%init : tensor<?xf32>) -> tensor<?xf32>
+  %r = scf.forall (%i, %j, %t) = (0, 0, 0) to (2, 2, 128) step (1, 1, 64) shared_outs(%o = %f) -> (tensor<?xf32>) {
+    %qt = tensor.extract_slice %q[%i, %j, %t, 0] [1, 1, 64, 64] [1, 1, 1, 1] : !m to tensor<64x64xbf16>
+    %rt = tensor.extract_slice %rows[%i, %j, %t] [1, 1, 64] [1, 1, 1] : !r to tensor<64xf32>
+    %s = scf.for %n = %c0 to %c128 step %c64 iter_args(%acc = %o) -> (tensor<?xf32>) {
+      %kt = tensor.extract_slice %k[%i, %j, %n, 0] [1, 1, 64, 64] [1, 1, 1, 1] : !m to tensor<64x64xbf16>
+      %u = attn.grad_captured_step %qt, %kt, %kt, %qt, %rt, %rt scale(%scale) at(%i, %j, %t, %n) outs(%acc) {attn.schedule = #schedule}
+          score(%sc, %b, %h, %m, %nn) {
+            %a = tensor.extract %w[%h] : tensor<?xf32>
+            %v = arith.addf %sc, %a : f32
+            attn.yield %v : f32
+          } grad(%sc, %dt, %b, %h, %m, %nn) {
+            attn.contribute %dt to %w[%h] : tensor<?xf32>
+            attn.yield %dt : f32
+          } : tensor<64x64xbf16>, tensor<64x64xbf16>, tensor<64x64xbf16>, tensor<64x64xbf16>, tensor<64xf32>, tensor<64xf32>, tensor<?xf32> -> tensor<?xf32>
+      // expected-error@below {{expected all steps of a grid at one position of their rows}}
+      %u2 = attn.grad_captured_step %qt, %kt, %kt, %qt, %rt, %rt scale(%scale) at(%i, %j, %c0, %n) outs(%u) {attn.schedule = #schedule}
+          score(%sc, %b, %h, %m, %nn) {
+            %a = tensor.extract %w[%h] : tensor<?xf32>
+            %v = arith.addf %sc, %a : f32
+            attn.yield %v : f32
+          } grad(%sc, %dt, %b, %h, %m, %nn) {
+            attn.contribute %dt to %w[%h] : tensor<?xf32>
+            attn.yield %dt : f32
+          } : tensor<64x64xbf16>, tensor<64x64xbf16>, tensor<64x64xbf16>, tensor<64x64xbf16>, tensor<64xf32>, tensor<64xf32>, tensor<?xf32> -> tensor<?xf32>
+      scf.yield %u2 : tensor<?xf32>
+    }
+    scf.forall.in_parallel {
+      tensor.parallel_insert_slice %s into %o[0] [%d] [1] : tensor<?xf32> into tensor<?xf32>
+    }
+  } {mapping = [#gpu.block<z>, #gpu.block<y>, #gpu.block<x>]}
+  return %r : tensor<?xf32>
+}
+
+// -----
+
+// And they contribute alike.
+!m = tensor<2x2x128x64xbf16>
+!r = tensor<2x2x128xf32>
+!x = tensor<64xbf16>
+!y = tensor<64x64xbf16>
+#schedule = #attn.schedule<block_m = 64, block_n = 64>
+func.func @captured_contributions(%q: !m, %k: !m, %rows: !r, %scale: f32, %w: tensor<?xf32>) -> tensor<?xf32> {
+  %zero = arith.constant 0.0 : f32
+  %c0 = arith.constant 0 : index
+  %c64 = arith.constant 64 : index
+  %c128 = arith.constant 128 : index
+  %d = tensor.dim %w, %c0 : tensor<?xf32>
+  %init = tensor.empty(%d) : tensor<?xf32>
+  %f = linalg.fill ins(%zero : f32) outs(%init : tensor<?xf32>) -> tensor<?xf32>
+  %r = scf.forall (%i, %j, %t) = (0, 0, 0) to (2, 2, 128) step (1, 1, 64) shared_outs(%o = %f) -> (tensor<?xf32>) {
+    %qt = tensor.extract_slice %q[%i, %j, %t, 0] [1, 1, 64, 64] [1, 1, 1, 1] : !m to tensor<64x64xbf16>
+    %rt = tensor.extract_slice %rows[%i, %j, %t] [1, 1, 64] [1, 1, 1] : !r to tensor<64xf32>
+    %s = scf.for %n = %c0 to %c128 step %c64 iter_args(%acc = %o) -> (tensor<?xf32>) {
+      %kt = tensor.extract_slice %k[%i, %j, %n, 0] [1, 1, 64, 64] [1, 1, 1, 1] : !m to tensor<64x64xbf16>
+      %u = attn.grad_captured_step %qt, %kt, %kt, %qt, %rt, %rt scale(%scale) at(%i, %j, %t, %n) outs(%acc) {attn.schedule = #schedule}
+          score(%sc, %b, %h, %m, %nn) {
+            %a = tensor.extract %w[%h] : tensor<?xf32>
+            %v = arith.addf %sc, %a : f32
+            attn.yield %v : f32
+          } grad(%sc, %dt, %b, %h, %m, %nn) {
+            attn.contribute %dt to %w[%h] : tensor<?xf32>
+            attn.yield %dt : f32
+          } : tensor<64x64xbf16>, tensor<64x64xbf16>, tensor<64x64xbf16>, tensor<64x64xbf16>, tensor<64xf32>, tensor<64xf32>, tensor<?xf32> -> tensor<?xf32>
+      // expected-error@below {{expected the contributions of the grid's first step}}
+      %u2 = attn.grad_captured_step %qt, %kt, %kt, %qt, %rt, %rt scale(%scale) at(%i, %j, %t, %n) outs(%u) {attn.schedule = #schedule}
+          score(%sc, %b, %h, %m, %nn) {
+            %a = tensor.extract %w[%h] : tensor<?xf32>
+            %v = arith.addf %sc, %a : f32
+            attn.yield %v : f32
+          } grad(%sc, %dt, %b, %h, %m, %nn) {
+            attn.contribute %dt to %w[%nn] : tensor<?xf32>
+            attn.yield %dt : f32
+          } : tensor<64x64xbf16>, tensor<64x64xbf16>, tensor<64x64xbf16>, tensor<64x64xbf16>, tensor<64xf32>, tensor<64xf32>, tensor<?xf32> -> tensor<?xf32>
+      scf.yield %u2 : tensor<?xf32>
+    }
+    scf.forall.in_parallel {
+      tensor.parallel_insert_slice %s into %o[0] [%d] [1] : tensor<?xf32> into tensor<?xf32>
+    }
+  } {mapping = [#gpu.block<z>, #gpu.block<y>, #gpu.block<x>]}
+  return %r : tensor<?xf32>
 }
 
 // -----

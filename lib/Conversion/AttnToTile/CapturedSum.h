@@ -1,0 +1,62 @@
+//===- CapturedSum.h - gradients of captured tensors, which blocks add to -----------*- C++ -*-===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------------------------===//
+//
+// Room 3 has one order of the sum: a block owns a part of the gradient and loops over what is left
+// of batches, heads and tiles of rows. Here each turn of these loops is a block of its own, which
+// adds to memory in any order. Nothing is loaded and stored again, so what control flow carries for
+// the sum is what a block has not added yet: a sum of each row for each contribution whose indices
+// do not depend on the key.
+//
+//===----------------------------------------------------------------------------------------===//
+
+#ifndef ATTN_LIB_CONVERSION_ATTNTOTILE_CAPTUREDSUM_H
+#define ATTN_LIB_CONVERSION_ATTNTOTILE_CAPTUREDSUM_H
+
+#include "dialects/Attn/IR/AttnOps.h"
+#include "lib/Conversion/AttnToTile/TileBuilder.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "llvm/ADT/DenseMap.h"
+#include <optional>
+
+namespace attn {
+
+struct CapturedSum {
+  /// The first step of the grid; the others are copies, some without a mask.
+  GradCapturedStepOp step;
+  /// Loops whose turns are blocks, and which of the grid's dimensions (B, H, M tiles) numbers them:
+  /// one that the grid itself does not use.
+  llvm::SmallDenseMap<mlir::Operation *, unsigned> loops;
+  /// Of each contribution of a step, whether rows are summed before they are added.
+  llvm::SmallVector<bool> isByRow;
+  /// The block's part of the gradient.
+  ArgumentSlice part;
+
+  unsigned countByRow() const { return llvm::count(isByRow, true); }
+};
+
+class BlockConverter;
+
+/// Of a grid that makes the gradient of a captured tensor; nothing of others.
+std::optional<CapturedSum> findCapturedSum(mlir::scf::ForallOp grid);
+/// Whether the grid is as attn-online-softmax and the passes behind it leave it.
+mlir::LogicalResult checkCapturedSum(mlir::scf::ForallOp grid, const CapturedSum &sum);
+
+/// The place in memory of indices within the block's part, each a scalar or a tile of `shape`.
+llvm::SmallVector<mlir::Value> getPlace(BlockConverter &block, mlir::ValueRange indices,
+                                        mlir::RankedTensorType shape);
+/// Adds the sums of rows, behind all loops.
+mlir::LogicalResult addRows(BlockConverter &block, mlir::ValueRange unadded);
+
+/// A kernel before that of the sum makes its memory zeros: a block of the grid makes one tile.
+mlir::FailureOr<mlir::ArrayAttr> getGridOfZeros(
+    mlir::MemRefType type, llvm::ArrayRef<mlir::OpFoldResult> sizes,
+    llvm::function_ref<mlir::FailureOr<mlir::Attribute>(mlir::OpFoldResult, int64_t)> getFactor);
+void emitZeros(TileBuilder &b, mlir::Value memref);
+
+} // namespace attn
+
+#endif // ATTN_LIB_CONVERSION_ATTNTOTILE_CAPTUREDSUM_H

@@ -1,0 +1,100 @@
+// RUN: attn-opt %s --attn-to-online="target=cuda" --convert-attn-to-tile --canonicalize --cse -split-input-file | FileCheck %s
+
+!x = tensor<?x?x?x64xbf16>
+!r = tensor<?x?x?xf32>
+
+// A kernel makes the gradient zeros.
+// CHECK-LABEL: func.func @per_key_zeros
+// CHECK-SAME:    grid = {{\[\[}}#tile.extent<argument = 6, dim = 0, divisor = 64>, #tile.extent<argument = 6, dim = 1, divisor = 64>], [], []]
+// CHECK:         tile.store %{{.*}} to %arg7[%{{.*}}, %{{.*}}] : tensor<64x64xf32>
+
+// Turns of the loops over batches and tiles of rows are blocks, like the parts that blocks own elsewhere, here those of a head.
+// Nothing is added behind the last row, nor where a weight is 0.
+// CHECK-LABEL: func.func @per_key_captured
+// CHECK-SAME:    warpgroups = 2
+// CHECK-SAME:    grid = {{\[\[}}#tile.extent<argument = 0, dim = 2, divisor = 128>], [#tile.extent<argument = 0, dim = 1>], [#tile.extent<argument = 0, dim = 0>]]
+// CHECK-DAG:     %[[H:.*]] = gpu.block_id y
+// CHECK:         scf.for
+// CHECK-COUNT-2:   tile.mma {{.*}} {transpose_rhs}
+// CHECK:           %[[N:.*]] = tile.coord 1
+// CHECK:           %[[P:.*]] = math.exp2
+// CHECK:           %[[SOME:.*]] = arith.cmpf une, %[[P]]
+// CHECK:           %[[ROW:.*]] = arith.cmpi slt
+// CHECK:           %[[ADDED:.*]] = arith.andi %[[SOME]], %[[ROW]]
+// CHECK:           tile.scatter_add %{{.*}} to %arg7[%[[H]], %[[N]]] where %[[ADDED]]
+// CHECK-SAME:        tensor<128x[[KEYS:[0-9]+]]xf32>, memref<?x?xf32, {{.*}}>, index, tensor<128x[[KEYS]]xindex>
+// CHECK-NOT:     tile.store
+// CHECK:         return
+func.func @per_key(%q: !x, %k: !x, %v: !x, %o: !x, %lse: !r, %do: !x, %x: tensor<?x?xbf16>) -> tensor<?x?xf32> {
+  %g = attn.attention_grad %q, %k, %v, %o, %lse, %do wrt(%x : tensor<?x?xbf16>) score(%s, %b, %h, %m, %n) {
+    %y = tensor.extract %x[%h, %n] : tensor<?x?xbf16>
+    %z = arith.extf %y : bf16 to f32
+    %t = arith.addf %s, %z : f32
+    attn.yield %t : f32
+  } : !x, !x, !x, !x, !r, !x -> d_wrt(tensor<?x?xf32>)
+  return %g : tensor<?x?xf32>
+}
+
+// -----
+
+!x = tensor<?x?x?x64xbf16>
+!r = tensor<?x?x?xf32>
+
+// What no index says the key of is summed along rows, by lanes, and added behind the loops.
+// CHECK-LABEL: func.func @per_row_captured
+// CHECK:         %[[SUM:.*]] = scf.for {{.*}} -> (tensor<128x4xf32>)
+// CHECK:           tile.reduce add {{.*}} -> tensor<128x4xf32>
+// CHECK-NOT:       tile.scatter_add
+// CHECK:         scf.for {{.*}} = %[[SUM]]) -> (tensor<128x4xf32>)
+// CHECK:           tile.reduce add {{.*}} -> tensor<128x4xf32>
+// CHECK-NOT:       tile.scatter_add
+// CHECK:         %[[ROWS:.*]] = tile.reduce add {{.*}} : tensor<128x4xf32> -> tensor<128xf32>
+// CHECK:         tile.scatter_add %[[ROWS]] to %arg7[%{{.*}}, %{{.*}}] where %{{.*}} : tensor<128xf32>, memref<?x?xf32, {{.*}}>, index, tensor<128xindex>
+func.func @per_row(%q: !x, %k: !x, %v: !x, %o: !x, %lse: !r, %do: !x, %x: tensor<?x?xf32>) -> tensor<?x?xf32> {
+  %g = attn.attention_grad %q, %k, %v, %o, %lse, %do wrt(%x : tensor<?x?xf32>) score(%s, %b, %h, %m, %n) {
+    %y = tensor.extract %x[%h, %m] : tensor<?x?xf32>
+    %t = arith.addf %s, %y : f32
+    attn.yield %t : f32
+  } : !x, !x, !x, !x, !r, !x -> d_wrt(tensor<?x?xf32>)
+  return %g : tensor<?x?xf32>
+}
+
+// -----
+
+!x = tensor<?x?x?x64xbf16>
+!r = tensor<?x?x?xf32>
+
+// A number has no part that a block could own, and one place. A mask has steps of its own, which go on with the sum.
+// CHECK-LABEL: func.func @one_zeros
+// CHECK:         memref.store %{{.*}}, %arg7[] : memref<f32, strided<[]>>
+// CHECK-LABEL: func.func @one_captured
+// CHECK-SAME:    grid = {{\[\[}}#tile.extent<argument = 0, dim = 2, divisor = 128>], [#tile.extent<argument = 0, dim = 1>], [#tile.extent<argument = 0, dim = 0>]]
+// CHECK:         %[[SUM:.*]] = scf.for {{.*}} -> (tensor<128x4xf32>)
+// CHECK:         scf.for {{.*}} = %[[SUM]]) -> (tensor<128x4xf32>)
+// CHECK:         tile.scatter_add %{{.*}} to %arg7[] where %{{.*}} : tensor<128xf32>, memref<f32, strided<[]>>
+func.func @one(%q: !x, %k: !x, %v: !x, %o: !x, %lse: !r, %do: !x, %x: tensor<f32>) -> tensor<f32> {
+  %g = attn.attention_grad %q, %k, %v, %o, %lse, %do wrt(%x : tensor<f32>) score(%s, %b, %h, %m, %n) {
+    %y = tensor.extract %x[] : tensor<f32>
+    %t = arith.mulf %s, %y : f32
+    attn.yield %t : f32
+  } mask(%b, %h, %m, %n) {
+    %keep = arith.cmpi sle, %n, %m : index
+    attn.yield %keep : i1
+  } : !x, !x, !x, !x, !r, !x -> d_wrt(tensor<f32>)
+  return %g : tensor<f32>
+}
+
+// -----
+
+!x = tensor<?x?x?x64xbf16>
+!r = tensor<?x?x?xf32>
+
+// Nothing is read, so that zeros are all there is.
+// CHECK-LABEL: func.func @nothing_zeros
+// CHECK:         tile.store
+// CHECK-NOT:     func.func
+func.func @nothing(%q: !x, %k: !x, %v: !x, %o: !x, %lse: !r, %do: !x, %x: tensor<?xf32>) -> tensor<?xf32> {
+  %g = attn.attention_grad %q, %k, %v, %o, %lse, %do wrt(%x : tensor<?xf32>)
+      : !x, !x, !x, !x, !r, !x -> d_wrt(tensor<?xf32>)
+  return %g : tensor<?xf32>
+}
