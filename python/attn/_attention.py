@@ -267,8 +267,9 @@ def attention(
         -inf.
 
     PyTorch's autograd records the call: gradients of q, k, v, of the sink and of captured tensors
-    that the score reads, the first ones, are kernels too, the same bits each time. GPUs have none of
-    captured tensors yet. Tangents are refused.
+    that the score reads, the first ones, are kernels too, the same bits each time; but GPUs sum
+    those of captured tensors in any order, and refuse to under torch.use_deterministic_algorithms.
+    Tangents are refused.
     torch.func.grad and torch.vmap work. Under torch.autocast tensors are cast as for PyTorch's own
     attention. torch.compile sees an operator, attn::forward, unless score or mask is given: then it
     breaks its graph around the call (integrations.torch.flex_attention does not). On the CPU as many threads are used as torch.set_num_threads
@@ -337,7 +338,8 @@ def gradient(
 
     Returns:
         (d_q, d_k, d_v) in the types and shapes of q, k and v, and with a sink also d_sink, float32
-        of shape (H,), then those of wrt, float32 of their shapes. The same bits for the same arguments, whatever else is in the batch.
+        of shape (H,), then those of wrt, float32 of their shapes. The same bits for the same
+        arguments, whatever else is in the batch, but for those of wrt on a GPU, sums in any order.
 
     Raises:
         Error: an argument that does not fit, a function that cannot be traced, or one that has no
@@ -357,6 +359,10 @@ def gradient(
         output, lse = plan.run(*given)
     wanted = ("query", "key", "value") + (("sink",) if sink is not None else ())
     wanted += tuple([_find_capture(plan, arrays, x) for x in wrt])
+    if wrt and device >= 0:
+        from ._operator import check_order
+
+        check_order("wrt")
     found = plan.gradient(wanted, d_lse is not None).run(given, output, lse, d_output, d_lse)
     return _foreign.export(tuple(found), like)
 

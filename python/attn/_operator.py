@@ -13,6 +13,7 @@ import dataclasses
 import functools
 import json
 import os
+import warnings
 from typing import Any, Dict, Iterator, List, Optional, Tuple
 
 import torch
@@ -566,14 +567,24 @@ def _to_sink(x: Any) -> Any:
     return _arrays.to_torch(x, "sink") if _arrays.is_numpy(x) else x
 
 
+def check_order(name: str) -> None:
+    """Kernels for GPUs add to gradients of captured tensors in any order."""
+    if not torch.are_deterministic_algorithms_enabled():
+        return
+    what = (
+        f"{name}: expected a captured tensor without gradient under "
+        "torch.use_deterministic_algorithms, got one that requires it: kernels for GPUs sum it in any "
+        "order"
+    )
+    hint = "run on a CPU, detach() it, or allow other algorithms"
+    if not torch.is_deterministic_algorithms_warn_only_enabled():
+        raise Error("invalid argument", what, hint)
+    warnings.warn(f"{what}; {hint}", stacklevel=2)
+
+
 def check_has_gradient(name: str, x: Any) -> None:
     if not x.is_cpu:
-        raise Error(
-            "invalid argument",
-            f"{name}: expected a captured tensor without gradient, got requires_grad=True: kernels "
-            "for GPUs give gradients of q, k and v",
-            "detach() it, or run on a CPU",
-        )
+        check_order(name)
     if x.dtype not in (torch.float16, torch.bfloat16, torch.float32):
         raise Error(
             "invalid argument",

@@ -192,6 +192,23 @@ def test_score_with_captured_tensor():
     check(attn.attention(q, k, v, score=score), reference(q, k, v, score=score)[0])
 
 
+def test_gradients_of_captured_tensors():
+    q, k, v = [x.requires_grad_() for x in inputs()]
+    slopes = torch.rand(4, device=DEVICE, requires_grad=True)
+    bias = torch.randn(k.shape[2], device=DEVICE).bfloat16().requires_grad_()
+    score = lambda s, b, h, i, j: s - slopes[h] * abs(i - j) + bias[j]
+    output = attn.attention(q, k, v, score=score)
+    wide = [x.detach().double().requires_grad_() for x in (q, k, v, slopes, bias)]
+
+    def define(s, b, h, i, j):
+        return s - wide[3][h] * abs(i - j) + wide[4][j]
+
+    expected = torch.autograd.grad(reference(*wide[:3], score=define)[0].sum(), wide)
+    got = torch.autograd.grad(output.sum(), (q, k, v, slopes, bias))
+    for x, y in zip(got, expected):
+        assert (x.double() - y).norm() <= 2e-2 * y.norm()
+
+
 def test_relative_bias():
     q, k, v = inputs(m=70, n=70)
     bias = torch.randn(4, 139, device=DEVICE)

@@ -10,6 +10,8 @@ from attn import _plan
 
 torch = pytest.importorskip("torch")
 
+from attn._operator import check_has_gradient  # noqa: E402
+
 TOLERANCE = {torch.float32: 2e-5, torch.float16: 4e-3, torch.bfloat16: 3e-2}
 
 
@@ -352,6 +354,22 @@ def test_captured_tensors_under_transforms():
     x.grad = None
     loss(x, tensors[0]).backward()
     assert torch.equal(x.grad, expected)
+
+
+def test_captured_tensors_in_any_order():
+    bias = torch.empty(N, device="meta", requires_grad=True)
+    check_has_gradient("bias", bias)
+    torch.use_deterministic_algorithms(True)
+    try:
+        with pytest.raises(attn.Error, match="bias: expected a captured tensor without gradient under"):
+            check_has_gradient("bias", bias)
+        # On the CPU they have an order.
+        check_has_gradient("bias", torch.empty(N, requires_grad=True))
+        torch.use_deterministic_algorithms(True, warn_only=True)
+        with pytest.warns(UserWarning, match="kernels for GPUs sum it in any order"):
+            check_has_gradient("bias", bias)
+    finally:
+        torch.use_deterministic_algorithms(False)
 
 
 def test_captured_tensors_that_have_no_gradient():

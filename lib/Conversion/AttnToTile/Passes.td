@@ -23,7 +23,9 @@ def ConvertAttnToTilePass : Pass<"convert-attn-to-tile", "::mlir::ModuleOp"> {
     with those of other steps, which are masked: what lies behind its keys may hold anything. attn.online_attention becomes products, reductions and
     elementwise arithmetic on register tiles; score and mask regions work on tiles of coordinates, and reads of captured
     tensors become gathers with coordinates clamped to M - 1 and to the step's keys. attn.merge becomes two loops over the parts, for the
-    largest log-sum-exp and for the sums.
+    largest log-sum-exp and for the sums. The gradient of a captured tensor, which starts with zeros, is two kernels: `<name>_zeros`,
+    and `<name>_captured`, whose blocks are the grid's and the turns of the loops around the one over keys. They add with
+    tile.scatter_add, in any order; what does not depend on the key they sum along rows first.
 
     Requires: room 3 `online`, f16 or bf16 attention. Produces: room 4 `tile`. Fails when: a function's results do not each
     come from a grid over (B, H, M tiles) or (parts or tiles of keys, B, H, M tiles), scratch does not start as tensor.empty of sizes of arguments,

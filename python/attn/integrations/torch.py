@@ -63,8 +63,9 @@ def _find_mask_reason(mask: Any, is_causal: bool) -> str:
         return "a mask beside is_causal"
     if isinstance(mask, CausalBias):
         return ""
-    if mask.requires_grad and torch.is_grad_enabled() and not mask.is_cpu:
-        return "a mask with a gradient on a GPU"
+    is_summed = mask.requires_grad and torch.is_grad_enabled() and not mask.is_cpu
+    if is_summed and torch.are_deterministic_algorithms_enabled():
+        return "a mask with a gradient on a GPU, by deterministic algorithms"
     return "" if mask.dtype in (torch.bool, *_TYPES) else f"a mask of {mask.dtype}"
 
 
@@ -148,7 +149,7 @@ def scaled_dot_product_attention(
     """torch.nn.functional.scaled_dot_product_attention: the same arguments, shapes and results.
 
     Masks are read as they are given, never expanded. Every legal call is answered: where attn serves
-    it not (dropout, f64, on a GPU masks with gradients...) by PyTorch, and `fallbacks` says why.
+    it not (dropout, f64, on a GPU f32...) by PyTorch, and `fallbacks` says why.
     """
     reason = _find_reason(query, key, value, attn_mask, dropout_p, is_causal)
     shapes = None if reason else _find_shapes(query, key, value, enable_gqa)
