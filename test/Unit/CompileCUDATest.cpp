@@ -231,6 +231,30 @@ TEST_F(CompileCUDATest, CapturesOfAnyStridesAreMarked) {
       << function.getStatus().message;
 }
 
+TEST_F(CompileCUDATest, GradientsOfCapturedTensors) {
+  Result<CompiledFunction> function =
+      compile("!t = tensor<?x?x?x64xbf16>\n!r = tensor<?x?x?xf32>\n!x = tensor<?x?xf32>\n"
+              "func.func @f(%q: !t, %k: !t, %v: !t, %o: !t, %lse: !r, %do: !t, %bias: !x) -> !x {\n"
+              "  %g = attn.attention_grad %q, %k, %v, %o, %lse, %do wrt(%bias : !x)\n"
+              "      score(%s, %b, %h, %m, %n) {\n"
+              "    %x = tensor.extract %bias[%h, %n] : !x\n    %y = arith.addf %s, %x : f32\n"
+              "    attn.yield %y : f32\n  } : !t, !t, !t, !t, !r, !t -> d_wrt(!x)\n"
+              "  return %g : !x\n}\n",
+              options);
+  ASSERT_TRUE(function) << function.getStatus().str();
+  FakeTensor rows(0x500000, {2, 8, 1000}, {}, DataType::F32);
+  FakeTensor q(0x100000, {2, 8, 1000, 64}), k(0x200000, {2, 2, 300, 64});
+  FakeTensor bias(0x600000, {8, 300}, {}, DataType::F32), gradient = bias;
+  Status status = function->run({q, k, k, q, rows, q, bias, gradient}, stream);
+  ASSERT_TRUE(status.ok()) << status.str();
+  // Numbers of rows, zeros, and the sum, to which all tiles of rows of all heads add.
+  ASSERT_EQ(fake->launches.size(), 3u);
+  EXPECT_EQ(fake->launches[1].config.gridX, 1u * 5);
+  EXPECT_EQ(fake->launches[2].config.gridX, 8u);
+  EXPECT_EQ(fake->launches[2].config.gridY, 8u);
+  EXPECT_EQ(fake->launches[2].config.gridZ, 2u);
+}
+
 TEST_F(CompileCUDATest, NumbersAreScalars) {
   spec.hasScale = spec.returnsLse = true;
   CompiledFunction function = compileSpec();

@@ -21,6 +21,9 @@ func.func @two_roles(%a: !global, %o: !out) attributes {tile.kernel = #tile.kern
   %e = math.exp2 %s : tensor<128x128xf32, #acc>
   // CHECK: tile.store {{.*}} {tile.role = "consumer"}
   tile.store %e to %o[%c0, %c0] : tensor<128x128xf32, #acc>, !out
+  // CHECK: tile.scatter_add {{.*}} {tile.role = "consumer"}
+  %yes = arith.constant dense<true> : tensor<128x128xi1, #acc>
+  tile.scatter_add %e to %o[%c0, %c0] where %yes : tensor<128x128xf32, #acc>, !out, index, index
   return
 }
 
