@@ -573,8 +573,8 @@ def check_order(name: str) -> None:
         return
     what = (
         f"{name}: expected a captured tensor without gradient under "
-        "torch.use_deterministic_algorithms, got one that requires it: kernels for GPUs sum it in any "
-        "order"
+        "torch.use_deterministic_algorithms, got one that requires it: kernels for GPUs sum it in "
+        "any order"
     )
     hint = "run on a CPU, detach() it, or allow other algorithms"
     if not torch.is_deterministic_algorithms_warn_only_enabled():
