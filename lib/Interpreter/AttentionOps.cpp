@@ -136,7 +136,9 @@ static double attendRow(const RowScores &rows, const Lane *value, const Lane *si
       continue;
     double weight = std::exp(score.f - max);
     sum += weight;
-    accumulate(out.data(), weight, value + n * out.size(), out.size());
+    // s15
+    if (double factor = rows.factors[n].f; factor != 0)
+      accumulate(out.data(), weight * factor, value + n * out.size(), out.size());
   }
   for (Lane &x : out)
     if (sum != 0)
@@ -243,7 +245,8 @@ static void absorbRow(const RowScores &rows, const Lane *value, MutableArrayRef<
       continue;
     double weight = std::exp2(score.f - newMax);
     sum += weight;
-    accumulate(acc.data(), weight, value + n * acc.size(), acc.size());
+    if (double scale = rows.factors[n].f; scale != 0)
+      accumulate(acc.data(), weight * scale, value + n * acc.size(), acc.size());
   }
 }
 

@@ -81,7 +81,7 @@ Error Evaluator::addRow(GradientSums &sums, RowScores &rows, int64_t row, ArrayR
   own.grad = sums.grad;
   if (Error error = own.compute(rows, at))
     return error;
-  // g4, g7
+  // g4, g7, g13
   for (int64_t n = 0; n < rows.keys; ++n) {
     if (own.weights[n].f == 0)
       continue;
@@ -91,7 +91,8 @@ Error Evaluator::addRow(GradientSums &sums, RowScores &rows, int64_t row, ArrayR
     if (sums.key)
       accumulate(sums.key->data() + (firstKey + n) * d, scaled, rows.query, d);
     if (sums.value)
-      accumulate(sums.value->data() + (firstKey + n) * dv, own.weights[n].f, gradient, dv);
+      accumulate(sums.value->data() + (firstKey + n) * dv, own.weights[n].f * rows.factors[n].f,
+                 gradient, dv);
   }
   return Error::success();
 }

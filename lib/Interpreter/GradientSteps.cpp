@@ -121,7 +121,7 @@ static Error absorbRows(RowScores &rows, RegionProgram *grad, ArrayRef<int64_t> 
         continue;
       }
       accumulate(sums[0]->data() + n * d, own.adjoints[n].f, rows.query, d);
-      accumulate(sums[1]->data() + n * dv, own.weights[n].f, own.gradient, dv);
+      accumulate(sums[1]->data() + n * dv, own.weights[n].f * rows.factors[n].f, own.gradient, dv);
     }
   }
   return Error::success();

@@ -114,7 +114,10 @@ Expected<RegionProgram> RegionProgram::compile(Region &region, bool exactConstan
       program.instructions.push_back(std::move(*instruction));
     }
   }
-  program.yielded = program.getSlot(cast<YieldOp>(region.front().getTerminator()).getResult());
+  auto yield = cast<YieldOp>(region.front().getTerminator());
+  program.yielded = program.getSlot(yield.getResult());
+  if (yield.getFactor())
+    program.factor = program.getSlot(yield.getFactor());
   program.storage.resize(program.stages.size() * width);
   return program;
 }
@@ -217,7 +220,7 @@ Error RegionProgram::runStage(Stage stage, int64_t count) {
 }
 
 Error RegionProgram::run(int64_t b, int64_t h, int64_t m, int64_t n, int64_t count, Lane *lanes,
-                         std::optional<Gradients> gradients) {
+                         std::optional<Gradients> gradients, Lane *factors) {
   int64_t row[] = {b, h, m};
   for (auto [i, position] : enumerate(row))
     broadcast(positions[i], {.i = position});
@@ -237,6 +240,8 @@ Error RegionProgram::run(int64_t b, int64_t h, int64_t m, int64_t n, int64_t cou
     if (Error error = runStage(Stage::Key, size))
       return error;
     std::copy_n(lanesOf(yielded), size, lanes + begin);
+    if (factor && factors)
+      std::copy_n(lanesOf(*factor), size, factors + begin);
   }
   return Error::success();
 }

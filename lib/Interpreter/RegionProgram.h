@@ -36,9 +36,10 @@ public:
   };
 
   /// The region at (b, h, m, n) for `count` keys from n on. With a score argument, `lanes` holds
-  /// the scores on entry; the results replace them.
+  /// the scores on entry; the results replace them. Factors of weights replace `factors` where the
+  /// region has them.
   llvm::Error run(int64_t b, int64_t h, int64_t m, int64_t n, int64_t count, Lane *lanes,
-                  std::optional<Gradients> gradients = std::nullopt);
+                  std::optional<Gradients> gradients = std::nullopt, Lane *factors = nullptr);
 
 private:
   /// Keys at a time: the slots of a usual region fit the first-level cache.
@@ -90,6 +91,7 @@ private:
   unsigned positions[4] = {};
   std::optional<unsigned> score, gradient;
   unsigned yielded = 0;
+  std::optional<unsigned> factor;
 };
 
 } // namespace attn

@@ -19,7 +19,7 @@ Error RowGradients::compute(const RowScores &rows, ArrayRef<int64_t> at) {
     double weight = weights[n].f = isDropped ? 0 : std::exp(score - lse), product = 0;
     for (int64_t i = 0; i < width && weight != 0; ++i)
       product += gradient[i].f * value[n * width + i].f;
-    adjoints[n].f = weight == 0 ? 0 : weight * (product - delta);
+    adjoints[n].f = weight == 0 ? 0 : weight * (product * rows.factors[n].f - delta);
   }
   if (!grad)
     return Error::success();

@@ -27,7 +27,7 @@ struct RowGradients {
 
   explicit RowGradients(int64_t keys) : weights(keys), adjoints(keys) {}
 
-  /// g3, g5, g6 and g8 of the row at (b, h, m, n...) that `rows` has the scores of.
+  /// g3, g5, g6, g8 and g13 of the row at (b, h, m, n...) that `rows` has the scores of.
   llvm::Error compute(const RowScores &rows, llvm::ArrayRef<int64_t> at);
 };
 

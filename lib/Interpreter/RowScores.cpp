@@ -27,7 +27,7 @@ Error RowScores::compute(int64_t b, int64_t h, int64_t m, int64_t n) {
   }
   scores = products;
   if (score)
-    if (Error error = score->run(b, h, m, n, keys, scores.data()))
+    if (Error error = score->run(b, h, m, n, keys, scores.data(), std::nullopt, factors.data()))
       return error;
   for (int64_t i = 0; i < keys; ++i)
     if (!keep[i].i)

@@ -23,13 +23,14 @@ struct RowScores {
   RegionProgram *score = nullptr, *mask = nullptr;
   /// Whether finite scores stay within kLargestScore; in base 2 the region sees to it.
   bool isBounded = false;
-  /// S and T of each key, and whether it is kept.
-  std::vector<Lane> products, scores, keep;
+  /// S and T of each key, the factor F of its weight, and whether it is kept.
+  std::vector<Lane> products, scores, factors, keep;
 
   explicit RowScores(int64_t keys)
-      : keys(keys), products(keys), scores(keys), keep(keys, Lane{.i = -1}) {}
+      : keys(keys), products(keys), scores(keys), factors(keys, Lane{.f = 1}),
+        keep(keys, Lane{.i = -1}) {}
 
-  /// S[n], 0 where it is dropped, and T[n], -inf there, of the row at (b, h, m, n...).
+  /// S[n], 0 where it is dropped, T[n], -inf there, and F[n] of the row at (b, h, m, n...).
   llvm::Error compute(int64_t b, int64_t h, int64_t m, int64_t n);
 
   double getMax(double initial) const;

@@ -19,6 +19,7 @@ const Capture kLengths = {Capture::Lengths, "%lengths", "tensor<?xi32>"};
 const Capture kSlopes = {Capture::Slopes, "%slopes", "tensor<?xf32>"};
 const Capture kBias = {Capture::Bias, "%bias", "tensor<?x?xbf16>"};
 const Capture kSink = {Capture::Sink, "%sink", "tensor<?xf32>"};
+const Capture kSeed = {Capture::Seed, "%seed", "tensor<1xi64>"};
 const Capture kScale = {Capture::Scale, "%factor", "f32"};
 
 const char *const kSortedIds = "  %sorted_q = attn.assume nondecreasing %ids_q : tensor<?x?xi32>\n"
@@ -71,6 +72,11 @@ std::vector<Variant> getVariants() {
        "top_left>, #attn.causal<bottom_right>] captures(%slopes, %bias : tensor<?xf32>, "
        "tensor<?x?xbf16>)",
        {kSlopes, kBias}},
+      {"Dropout", "variants [#attn.dropout<0.25>] captures(%seed : tensor<1xi64>)", {kSeed}},
+      {"DropoutCausal",
+       "variants [#attn.softcap<5.0 : f32>, #attn.causal<bottom_right>, #attn.dropout<0.5>] "
+       "captures(%seed : tensor<1xi64>)",
+       {kSeed}},
       {"Sink", "sink(%sink : tensor<?xf32>)", {kSink}},
       {"SinkCausal", "variants [#attn.causal<bottom_right>] sink(%sink : tensor<?xf32>)", {kSink}},
       {"KeepsNothing",
@@ -280,6 +286,11 @@ static Input makeCapture(const Capture &capture, const Problem &p, const Extents
     input.array = allocate(getElementKind(capture.type), {e.heads});
     for (int64_t i = 0; i < e.heads; ++i)
       input.array.set(i, std::exp2(-8.0f * float(i + 1) / float(e.heads)));
+    return input;
+  case Capture::Seed:
+    // Doubles hold it.
+    input.array = allocate(ElementKind::I64, {1});
+    fillUniform(input.array, seed, -(int64_t(1) << 40), int64_t(1) << 40);
     return input;
   case Capture::Sink:
     input.array = allocate(ElementKind::F32, {e.heads});

@@ -16,7 +16,7 @@ namespace attn::test {
 
 /// A captured tensor: its MLIR type, its shape from (B, H, M, N), its contents.
 struct Capture {
-  enum Kind { QueryIds, KeyIds, Lengths, Slopes, Bias, Sink, Scale, Floats, Buckets } kind;
+  enum Kind { QueryIds, KeyIds, Lengths, Slopes, Bias, Sink, Scale, Floats, Buckets, Seed } kind;
   const char *name;
   std::string type;
   /// Floats and Buckets: letters of extents, T for kTableSize.
@@ -29,7 +29,7 @@ struct Capture {
 /// Buckets are numbers below.
 constexpr int64_t kTableSize = 11;
 
-extern const Capture kQueryIds, kKeyIds, kLengths, kSlopes, kBias, kSink, kScale;
+extern const Capture kQueryIds, kKeyIds, kLengths, kSlopes, kBias, kSink, kScale, kSeed;
 
 /// What a test is about: the text between the operands and the types, and what it reads.
 struct Variant {
@@ -37,6 +37,9 @@ struct Variant {
   std::vector<Capture> captures = {};
   /// Ops before the attention.
   std::string prologue = "";
+
+  /// Whether weights have factors, which may be 0.
+  bool hasFactors() const { return text.find("dropout") != std::string::npos; }
 };
 
 /// Promises that the document ids are sorted; the variant then reads %sorted_q and %sorted_k.

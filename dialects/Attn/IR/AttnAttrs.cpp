@@ -50,6 +50,14 @@ LogicalResult SoftcapAttr::verify(EmitError emitError, FloatAttr cap) {
   return success();
 }
 
+LogicalResult DropoutAttr::verify(EmitError emitError, FloatAttr p) {
+  // dropout_c1: p is a probability
+  double value = p.getValueAsDouble();
+  if (!(value >= 0 && value <= 1))
+    return emitError() << "expected a probability from 0 to 1, got " << value;
+  return success();
+}
+
 LogicalResult RelativeBiasAttr::verify(EmitError emitError, int64_t offset, Alignment) {
   // relative_bias_c1: the offset is a distance
   if (offset < -kMaxConstant || offset > kMaxConstant)

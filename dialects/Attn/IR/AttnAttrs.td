@@ -84,6 +84,17 @@ def Attn_RelativeBiasAttr : Attn_Attr<"RelativeBias", "relative_bias"> {
   let genVerifyDecl = 1;
 }
 
+def Attn_DropoutAttr : Attn_Attr<"Dropout", "dropout"> {
+  let summary = "factor = 0 with probability p, else 1 / (1 - p); captures seed (1)";
+  let description = [{
+    Whether a weight is dropped is word `2 * (m mod 2) + n mod 2` of Philox4x32-10 of the key `seed` and the counter
+    `(n div 2, m div 2, h, b)`, compared with `floor(p * 2^32)`: a function of the seed and of global positions alone.
+  }];
+  let parameters = (ins "::mlir::FloatAttr":$p);
+  let assemblyFormat = "`<` $p `>`";
+  let genVerifyDecl = 1;
+}
+
 //===----------------------------------------------------------------------===//
 // Schedule
 //===----------------------------------------------------------------------===//

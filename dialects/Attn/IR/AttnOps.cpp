@@ -306,12 +306,26 @@ struct DropTrueMask : OpInterfaceRewritePattern<ScoredOpInterface> {
   }
 };
 
-/// A score region that yields its own score changes nothing.
+/// A factor of 1 is none.
+struct DropUnitFactor : OpInterfaceRewritePattern<ScoredOpInterface> {
+  using OpInterfaceRewritePattern::OpInterfaceRewritePattern;
+  LogicalResult matchAndRewrite(ScoredOpInterface op, PatternRewriter &rewriter) const override {
+    Value factor = getFactor(op.getScore());
+    if (!factor || !matchPattern(factor, m_OneFloat()))
+      return failure();
+    auto yield = cast<YieldOp>(op.getScore().front().getTerminator());
+    rewriter.modifyOpInPlace(yield, [&] { yield.getFactorMutable().clear(); });
+    return success();
+  }
+};
+
+/// A score region that yields its own score, without a factor, changes nothing.
 struct DropIdentityScore : OpRewritePattern<AttentionOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(AttentionOp op, PatternRewriter &rewriter) const override {
-    if (op.getScore().empty() || cast<YieldOp>(op.getScore().front().getTerminator()).getResult() !=
-                                     op.getScore().getArgument(0))
+    if (op.getScore().empty() || getFactor(op.getScore()) ||
+        cast<YieldOp>(op.getScore().front().getTerminator()).getResult() !=
+            op.getScore().getArgument(0))
       return failure();
     rewriter.modifyOpInPlace(op, [&] { rewriter.eraseBlock(&op.getScore().front()); });
     return success();
@@ -352,12 +366,17 @@ bool attn::readsTensors(Region &region) {
   return !region.empty() && !region.front().getOps<tensor::ExtractOp>().empty();
 }
 
+Value attn::getFactor(Region &score) {
+  return score.empty() ? Value() : cast<YieldOp>(score.front().getTerminator()).getFactor();
+}
+
 void AttentionOp::getCanonicalizationPatterns(RewritePatternSet &patterns, MLIRContext *context) {
-  patterns.add<DropTrueMask, DropIdentityScore, DropUnusedLse, DropZeroOrigin>(context);
+  patterns.add<DropTrueMask, DropUnitFactor, DropIdentityScore, DropUnusedLse, DropZeroOrigin>(
+      context);
 }
 
 void AttentionGradOp::getCanonicalizationPatterns(RewritePatternSet &patterns,
                                                   MLIRContext *context) {
-  patterns.add<DropTrueMask, DropZeroOrigin>(context);
+  patterns.add<DropTrueMask, DropUnitFactor, DropZeroOrigin>(context);
   populateGradFolds(patterns);
 }

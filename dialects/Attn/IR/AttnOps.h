@@ -41,6 +41,9 @@ namespace attn {
 /// Whether a score or mask region, which may be empty, reads captured tensors.
 bool readsTensors(mlir::Region &region);
 
+/// What a score region, which may be empty, yields as the factor of the weight; null where it is 1.
+mlir::Value getFactor(mlir::Region &score);
+
 /// Lets the op called `name`, of destination style and with regions that may be empty, absorb
 /// tensor.cast producers that say less than their source.
 void populateCastFold(mlir::RewritePatternSet &patterns, llvm::StringRef name);

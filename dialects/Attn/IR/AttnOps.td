@@ -45,9 +45,11 @@ def Attn_AttentionOp : Attn_Op<"attention", [
     T[n]   = score(S[n], b, h, m, n)                              default: S[n]
     keep   = { n : mask(b, h, m, n) }                             default: all n
     L      = sum over keep of exp(T[n])  (+ exp(sink[h]))
-    output[b,h,m,:] = sum over keep of exp(T[n]) / L * value[b,h/g,n,:]
+    output[b,h,m,:] = sum over keep of exp(T[n]) / L * F[n] * value[b,h/g,n,:]
     lse[b,h,m]      = log(L)
     ```
+
+    F is 1, or what the score region yields as its second value.
 
     All arithmetic is in f32. A row that keeps nothing gives `output = 0` and `lse = -inf` (with a sink, `lse = sink`),
     never NaN. The regions are pure; they may capture scalars and ranked tensors from outside, the latter read with
@@ -96,10 +98,11 @@ def Attn_AttentionOp : Attn_Op<"attention", [
 def Attn_YieldOp : Attn_Op<"yield", [Pure, ReturnLike, Terminator, ParentOneOf<[
     "AttentionOp", "OnlineAttentionOp", "TileStatusOp", "AttentionGradOp", "AttentionGradQueryOp", "AttentionGradKeyValueOp",
     "GradQueryStepOp", "GradKeyValueStepOp", "GradCapturedStepOp"]>]> {
-  let summary = "ends a score or grad region (one f32) or a mask region (one i1)";
+  let summary = "ends a score region (one f32, or two), a grad region (one f32) or a mask region (one i1)";
   let description = [{
     A mask region yields whether key `n` is kept for row `m`; a score region yields what replaces the score, a grad region the
-    gradient of the score.
+    gradient of the score. A second value of a score region is the factor that the weight is multiplied with in front of the
+    value; the sum of weights does not know it.
 
     ```mlir
     mask(%b, %h, %m, %n) {
@@ -108,8 +111,10 @@ def Attn_YieldOp : Attn_Op<"yield", [Pure, ReturnLike, Terminator, ParentOneOf<[
     }
     ```
   }];
-  let arguments = (ins Arg<AnyType, "the new score, or whether to keep the element">:$result);
-  let assemblyFormat = "attr-dict $result `:` type($result)";
+  let arguments = (ins
+    Arg<AnyType, "the new score, or whether to keep the element">:$result,
+    Arg<Optional<AnyType>, "factor of the weight">:$factor);
+  let assemblyFormat = "attr-dict $result (`,` $factor^)? `:` type($result) (`,` type($factor)^)?";
 }
 
 def Attn_FactAttr : I32EnumAttr<"Fact", "what is known of a tensor's elements", [
@@ -155,7 +160,7 @@ def Attn_OnlineAttentionOp : Attn_DestinationOp<"online_attention", [
     max'[m] = max(row_max[m], max over kept n of T[m,n])
     a[m]    = exp2(row_max[m] - max'[m])                           0 while nothing is kept
     P[m,n]  = exp2(T[m,n] - max'[m])                               0 where not kept
-    acc'    = a * acc + P * value
+    acc'    = a * acc + P * F * value                              F: the score region's second value, or 1
     sum'    = a * row_sum + sum_n P[m,n]
     ```
 

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialects/Attn/IR/AttnVariants.h"
+#include "dialects/Attn/IR/AttnDropout.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
@@ -52,7 +53,7 @@ struct RegionBuilder : ImplicitLocOpBuilder {
 } // namespace
 
 bool attn::isScoreVariant(Attribute variant) {
-  return isa<SoftcapAttr, AlibiAttr, RelativeBiasAttr>(variant);
+  return isa<SoftcapAttr, AlibiAttr, RelativeBiasAttr, DropoutAttr>(variant);
 }
 
 std::optional<SmallVector<CaptureRule>> attn::getCaptureRules(Attribute variant) {
@@ -69,6 +70,8 @@ std::optional<SmallVector<CaptureRule>> attn::getCaptureRules(Attribute variant)
     return Rules{{"slopes (H)", "H", true}};
   if (isa<RelativeBiasAttr>(variant))
     return Rules{{"bias (H, R)", "HR", true}};
+  if (isa<DropoutAttr>(variant))
+    return Rules{{"seed (1)", "1", false}};
   return std::nullopt;
 }
 
@@ -149,23 +152,43 @@ Value attn::buildScore(OpBuilder &builder, Location loc, Attribute variant, Valu
   return arith::AddFOp::create(b, s, b.readF32(captures[0], {at.h, clamped}));
 }
 
-/// Ends `region` with `extend` applied to what it yields so far, or to `initial` when it is empty.
+namespace {
+/// What a region yields: a score and its factor, or whether to keep. Null: none yet.
+struct Yielded {
+  Value result, factor;
+};
+} // namespace
+
+/// Ends `region` with `extend` applied to what it yields so far.
 static void extendRegion(RewriterBase &rewriter, Location loc, Region &region, TypeRange arguments,
-                         function_ref<Value(Block &, Value)> extend) {
+                         function_ref<Yielded(Block &, Yielded)> extend) {
   OpBuilder::InsertionGuard guard(rewriter);
-  Value current;
+  Yielded current;
   if (region.empty()) {
     Block *block =
         rewriter.createBlock(&region, {}, arguments, SmallVector<Location>(arguments.size(), loc));
     rewriter.setInsertionPointToEnd(block);
   } else {
     auto yield = cast<YieldOp>(region.front().getTerminator());
-    current = yield.getResult();
+    current = {yield.getResult(), yield.getFactor()};
     rewriter.setInsertionPoint(yield);
     rewriter.eraseOp(yield);
     rewriter.setInsertionPointToEnd(&region.front());
   }
-  YieldOp::create(rewriter, loc, extend(region.front(), current));
+  Yielded extended = extend(region.front(), current);
+  YieldOp::create(rewriter, loc, extended.result, extended.factor);
+}
+
+/// A score variant changes the score, or multiplies the factor.
+static Yielded buildYielded(OpBuilder &builder, Location loc, Attribute variant, Yielded current,
+                            const Position &at, ValueRange captures) {
+  auto dropout = dyn_cast<DropoutAttr>(variant);
+  if (!dropout)
+    return {buildScore(builder, loc, variant, current.result, at, captures), current.factor};
+  Value factor = buildDropout(builder, loc, dropout, at, captures[0]);
+  if (current.factor)
+    factor = arith::MulFOp::create(builder, loc, current.factor, factor);
+  return {current.result, factor};
 }
 
 void attn::expandVariants(RewriterBase &rewriter, ScoredOpInterface op) {
@@ -186,20 +209,24 @@ void attn::expandVariants(RewriterBase &rewriter, ScoredOpInterface op) {
       captures = captures.drop_front(own.size());
       if (isScoreVariant(variant)) {
         extendRegion(rewriter, loc, op.getScore(), {f32, index, index, index, index},
-                     [&](Block &block, Value s) {
+                     [&](Block &block, Yielded current) {
                        ValueRange p = block.getArguments();
                        Position here = {p[1], p[2], p[3], p[4], at.queryLength, at.keyLength};
-                       return buildScore(rewriter, loc, variant, s ? s : p[0], here, own);
+                       if (!current.result)
+                         current.result = p[0];
+                       return buildYielded(rewriter, loc, variant, current, here, own);
                      });
         continue;
       }
-      extendRegion(
-          rewriter, loc, op.getMask(), {index, index, index, index}, [&](Block &block, Value keep) {
-            ValueRange p = block.getArguments();
-            Position here = {p[0], p[1], p[2], p[3], at.queryLength, at.keyLength};
-            Value mask = buildMask(rewriter, loc, variant, here, own);
-            return keep ? arith::AndIOp::create(rewriter, loc, keep, mask).getResult() : mask;
-          });
+      extendRegion(rewriter, loc, op.getMask(), {index, index, index, index},
+                   [&](Block &block, Yielded current) -> Yielded {
+                     ValueRange p = block.getArguments();
+                     Position here = {p[0], p[1], p[2], p[3], at.queryLength, at.keyLength};
+                     Value mask = buildMask(rewriter, loc, variant, here, own);
+                     if (current.result)
+                       mask = arith::AndIOp::create(rewriter, loc, current.result, mask);
+                     return {mask, Value()};
+                   });
     }
     op.getCapturesMutable().clear();
     op.removeVariantsAttr();

@@ -132,6 +132,15 @@ static LogicalResult verifyFunctionRegion(Operation *op, StringRef name, Region 
   if (yield.getResult().getType() != result)
     return yield.emitOpError("expected the ")
            << name << " region to yield " << result << ", got " << yield.getResult().getType();
+  // attention_c21: a second value is a score region's, of f32
+  if (Value factor = yield.getFactor()) {
+    if (name != "score")
+      return yield.emitOpError("expected a ")
+             << name << " region to yield one value, got a factor beside it (score regions have "
+             << "one)";
+    if (!factor.getType().isF32())
+      return yield.emitOpError("expected a factor of type 'f32', got ") << factor.getType();
+  }
   return success();
 }
 
@@ -182,6 +191,8 @@ static int64_t getExtent(ScoredOpInterface op, char letter) {
     return op.getQuery().getType().getDimSize(2);
   case 'N':
     return op.getKey().getType().getDimSize(2);
+  case '1':
+    return 1;
   default:
     return ShapedType::kDynamic;
   }
@@ -194,7 +205,7 @@ static LogicalResult verifyVariants(ScoredOpInterface op) {
     if (!getCaptureRules(variant))
       return op->emitOpError("expected a variant (causal, window, prefix, chunked, document, "
                              "key_length, softcap, alibi, "
-                             "relative_bias), got ")
+                             "relative_bias, dropout), got ")
              << variant;
   // attention_c16: the captures are those that the variants read, in order, of their rank and kind
   // of element

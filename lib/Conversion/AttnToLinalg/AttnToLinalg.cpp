@@ -81,6 +81,29 @@ Value ScoreReference::score(Reference &r, Value product) {
   return r.select(inlineWidened(r, op.getMask(), at, r.real), score, r.lowest());
 }
 
+Value ScoreReference::factors(Reference &b, Value products) {
+  if (!getFactor(op.getScore()))
+    return {};
+  SmallVector<int64_t> all = {0, 1, 2, 3};
+  return b.loop({}, products, {all}, SmallVector<It>(4, It::parallel),
+                [&](Reference &r, ValueRange args) {
+                  SmallVector<Value> at = positions(r);
+                  Value product = arith::MulFOp::create(r, args[0], scale);
+                  return inlineWidened(r, op.getScore(), {product, at[0], at[1], at[2], at[3]},
+                                       r.real, /*contribute=*/nullptr, /*yielded=*/1);
+                });
+}
+
+Value ScoreReference::multiply(Reference &b, Value factors, Value by) {
+  if (!factors)
+    return by;
+  SmallVector<int64_t> all = {0, 1, 2, 3};
+  return b.loop(factors, by, {all, all}, SmallVector<It>(4, It::parallel),
+                [](Reference &r, ValueRange args) -> Value {
+                  return arith::MulFOp::create(r, args[0], args[1]);
+                });
+}
+
 //===----------------------------------------------------------------------===//
 // Attention
 //===----------------------------------------------------------------------===//
@@ -130,6 +153,9 @@ static SmallVector<Value> defineAttention(Reference &b, AttentionOp op) {
   sum = b.loop(p, sum, {all, rows}, reduceN, [&](Reference &r, ValueRange args) -> Value {
     return arith::AddFOp::create(r, args[0], args[1]);
   });
+
+  // s15: what multiplies values is P * F
+  p = scores.multiply(b, scores.factors(b, s), p);
 
   // s5, s6: O = P V / L, 0 where nothing is kept; lse = log L
   OFRs bhmd = {q[0], q[1], q[2], b.getIndexAttr(op.getValueDim())};

@@ -99,7 +99,7 @@ struct GradReference {
   /// The sum over a group's heads and all rows of a weight (B, H, M, N) and rows (B, H, M, _).
   Value overRows(Reference &b, Value weights, Value rows);
   Value key(Reference &b) { return scaled(b, overRows(b, dS, scores.op.getQuery())); }
-  Value value(Reference &b) { return overRows(b, p, outputGradient); }
+  Value value(Reference &b) { return overRows(b, scores.multiply(b, factors, p), outputGradient); }
   SmallVector<Value> captured(Reference &b, ValueRange wrt);
 
 private:
@@ -110,7 +110,7 @@ private:
 
   ScoreReference scores;
   Region &grad;
-  Value outputGradient, product, p, dT, dS;
+  Value outputGradient, product, factors, p, dT, dS;
 };
 } // namespace
 
@@ -124,8 +124,9 @@ GradReference::GradReference(Reference &b, ScoredOpInterface op, Region &grad, V
              [&](Reference &r, ValueRange args) {
                return weight(r, scores.score(r, args[0]), r.toReal(args[1]));
              });
-  // g5: dP = d_output value, dT = P * (dP - delta)
-  Value dP = scores.products(b, outputGradient, op.getValue());
+  // g5, g13: dP = d_output value, dT = P * (F * dP - delta)
+  factors = scores.factors(b, product);
+  Value dP = scores.multiply(b, factors, scores.products(b, outputGradient, op.getValue()));
   dT = b.loop({p, dP, delta}, empty(), {kAll, kAll, kRows, kAll}, kElements,
               [](Reference &r, ValueRange args) {
                 return weigh(r, args[0], sub(r, args[1], r.toReal(args[2])));

@@ -58,6 +58,11 @@ struct ScoreReference {
   llvm::SmallVector<mlir::Value> positions(Reference &r);
   /// T from the product of query and key, in such a loop: -inf where the mask drops it.
   mlir::Value score(Reference &r, mlir::Value product);
+  /// s15: the factors F (B, H, M, N) of weights, from the products of query and key; null where
+  /// they are 1.
+  mlir::Value factors(Reference &b, mlir::Value products);
+  /// F * `by`; `by` itself without factors.
+  mlir::Value multiply(Reference &b, mlir::Value factors, mlir::Value by);
 
   ScoredOpInterface op;
   llvm::SmallVector<mlir::OpFoldResult> origin;

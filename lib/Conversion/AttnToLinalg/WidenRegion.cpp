@@ -28,15 +28,16 @@ static Value convert(OpBuilder &builder, Location loc, Value value, FloatType ty
 }
 
 Value attn::inlineWidened(OpBuilder &builder, Region &region, ValueRange arguments, FloatType type,
-                          function_ref<void(ContributeOp, Value, ValueRange)> contribute) {
+                          function_ref<void(ContributeOp, Value, ValueRange)> contribute,
+                          unsigned yielded) {
   Type f32 = builder.getF32Type();
   IRMapping mapping;
   mapping.map(region.getArguments(), arguments);
   for (Operation &op : region.front()) {
     Location loc = op.getLoc();
     if (auto yield = dyn_cast<YieldOp>(op)) {
-      Value result = mapping.lookupOrDefault(yield.getResult());
-      return yield.getResult().getType() == f32 ? convert(builder, loc, result, type) : result;
+      Value of = yield->getOperand(yielded), result = mapping.lookupOrDefault(of);
+      return of.getType() == f32 ? convert(builder, loc, result, type) : result;
     }
     if (auto contribution = dyn_cast<ContributeOp>(op)) {
       auto indices = llvm::map_to_vector(

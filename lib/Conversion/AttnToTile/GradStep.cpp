@@ -37,9 +37,9 @@ using namespace mlir;
 using namespace attn;
 
 namespace {
-/// Weights and gradients of scores, of type f32.
+/// Weights, weights times their factors, and gradients of scores, of type f32.
 struct Elements {
-  Value p, ds;
+  Value p, weights, ds;
 };
 
 template <typename OpT> class GradStep {
@@ -51,7 +51,7 @@ public:
   LogicalResult prepare();
   /// S and dP.
   LogicalResult emitProducts();
-  /// P of S.
+  /// P of S, and what multiplies values.
   LogicalResult emitWeights();
   /// dS of P.
   LogicalResult emitGradients();
@@ -89,6 +89,7 @@ private:
   /// Coordinates along rows or keys, within the tensors where `isClamped`.
   Value emitPositions(bool ofRows, bool isClamped);
   LogicalResult emitKeep();
+  LogicalResult emitFactors();
   /// Whether rows or keys are before their end.
   Value emitIsInside(bool ofRows);
   /// Whether rows behind the end, which are zeros, weigh nothing because their sums start with
@@ -172,7 +173,7 @@ template <typename OpT> LogicalResult GradStep<OpT>::prepare() {
            << running << " rows of a tile, got " << runningMatrix.getType();
   int64_t step = tile::getMachine(op).sumBytes * 8 / element.getIntOrFloatBitWidth();
   startsWithRows = rowsRun && op.getQuery().getType().getDimSize(1) % step == 0 &&
-                   op.getValue().getType().getDimSize(1) % step == 0;
+                   op.getValue().getType().getDimSize(1) % step == 0 && !getFactor(op.getScore());
   for (OpFoldResult position : op.getMixedOrigin())
     at.push_back(block.lookup(op, position));
   // The sum of a captured tensor is in memory.
@@ -302,6 +303,22 @@ template <typename OpT> LogicalResult GradStep<OpT>::emitWeights() {
   isKept = keep;
   if (mayDrop())
     isKept = arith::CmpFOp::create(b, arith::CmpFPredicate::UNE, elements.p, zero);
+  return emitFactors();
+}
+
+/// g13: P * F for values, F * dP for scores; so a factor lives for one element at a time.
+template <typename OpT> LogicalResult GradStep<OpT>::emitFactors() {
+  elements.weights = elements.p;
+  if (!getFactor(op.getScore()))
+    return success();
+  SmallVector<Value> arguments = {scores, at[0], at[1], coordinates[0], coordinates[1]};
+  Value factors =
+      inlineRegion(block, op.getScore(), arguments, shape, /*isFalse=*/Value(), /*yielded=*/1);
+  if (!factors)
+    return failure();
+  b.setLoc(op.getLoc());
+  elements.weights = arith::MulFOp::create(b, elements.p, factors);
+  outputGradients = arith::MulFOp::create(b, outputGradients, factors);
   return success();
 }
 
@@ -425,7 +442,7 @@ LogicalResult attn::convertGradStep(BlockConverter &block, GradKeyValueStepOp op
   GradStep step(block, op, /*rowsRun=*/true);
   if (failed(step.prepare()) || failed(step.emitProducts()) || failed(step.emitWeights()))
     return failure();
-  Value valueSum = step.multiply(step.elements.p, step.gradient, step.sums[1]);
+  Value valueSum = step.multiply(step.elements.weights, step.gradient, step.sums[1]);
   if (failed(step.emitGradients()))
     return failure();
   Value results[] = {step.multiply(step.elements.ds, step.query, step.sums[0]), valueSum};

@@ -163,7 +163,9 @@ private:
   void emitPositions();
   LogicalResult emitMask();
   LogicalResult emitMaskWhereNeeded();
-  void emitSums();
+  /// The weights as factors of values.
+  Value emitFactors(Value p);
+  LogicalResult emitSums();
 
   BlockConverter &block;
   TileBuilder &b;
@@ -183,8 +185,8 @@ private:
   Value firstColumn, keysBefore;
   /// The columns of the scores; positions at which tensors can be read.
   Value columns, safeRows, safeColumns;
-  /// The scores.
-  Value t;
+  /// The dot products, and the scores.
+  Value products, t;
   /// Whether values of keys that no row keeps become zeros; null: always.
   Value clears;
 };
@@ -237,6 +239,7 @@ LogicalResult StepRecipe::emitScores() {
     t = arith::MulFOp::create(b, t, b.splat(scale, scores.getShape()));
   if (op.getScore().empty())
     return success();
+  products = t;
   emitPositions();
   t = inlineRegion(block, op.getScore(), {t, at[0], at[1], safeRows, safeColumns}, scores);
   return success(bool(t));
@@ -309,7 +312,19 @@ LogicalResult StepRecipe::emitMaskWhereNeeded() {
 }
 
 /// The maxima of the rows, their weights relative to these, and the sums of both kinds.
-void StepRecipe::emitSums() {
+/// After the exponentials, where nothing but their results lives: factors would take as many
+/// registers as they do.
+Value StepRecipe::emitFactors(Value p) {
+  if (!getFactor(op.getScore()))
+    return p;
+  SmallVector<Value> arguments = {products, at[0], at[1], safeRows, safeColumns};
+  Value factors = inlineRegion(block, op.getScore(), arguments, scores, /*isFalse=*/Value(),
+                               /*yielded=*/1);
+  b.setLoc(op.getLoc());
+  return factors ? arith::MulFOp::create(b, p, factors).getResult() : Value();
+}
+
+LogicalResult StepRecipe::emitSums() {
   RankedTensorType row = RankedTensorType::get({blockM}, b.getF32Type());
   Value ofTile = tile::ReduceOp::create(b, row, tile::Combiner::Max, t, /*init=*/Value());
   auto [max, raised] = emitRowMaxima(b, foldedScale, slack, state[1], ofTile);
@@ -323,7 +338,10 @@ void StepRecipe::emitSums() {
                                      arith::MulFOp::create(b, state[2], decay));
   Type element = op.getQuery().getType().getElementType();
   int64_t dv = op.getValue().getType().getDimSize(1);
-  Value weights = arith::TruncFOp::create(b, scores.clone(element), p);
+  Value factors = emitFactors(p);
+  if (!factors)
+    return failure();
+  Value weights = arith::TruncFOp::create(b, scores.clone(element), factors);
   Value acc = arith::MulFOp::create(b, state[0], b.rowsToTile(factor, dv));
   if (raised)
     acc = arith::SelectOp::create(b, b.rowsToTile(raised, dv), acc, state[0]);
@@ -337,6 +355,7 @@ void StepRecipe::emitSums() {
                             /*transpose_lhs=*/false, /*transpose_rhs=*/false);
   Value next[] = {acc, max, sum};
   block.mapping.map(op->getResults(), ValueRange(next));
+  return success();
 }
 
 LogicalResult StepRecipe::emit() {
@@ -346,8 +365,7 @@ LogicalResult StepRecipe::emit() {
   shiftKeys();
   if (failed(emitScores()) || failed(emitMaskWhereNeeded()))
     return failure();
-  emitSums();
-  return success();
+  return emitSums();
 }
 
 LogicalResult attn::convertStep(BlockConverter &block, OnlineAttentionOp op) {

@@ -76,20 +76,38 @@ static LogicalResult inlineOp(BlockConverter &block, Operation &op, SmallVector<
   return success();
 }
 
+/// What one of several yielded values is made of.
+static DenseSet<Operation *> findOrigins(Region &region, unsigned yielded) {
+  DenseSet<Operation *> origins;
+  auto insert = [&](Value value) {
+    if (Operation *op = value.getDefiningOp(); op && op->getParentRegion() == &region)
+      origins.insert(op);
+  };
+  insert(region.front().getTerminator()->getOperand(yielded));
+  for (Operation &op : llvm::reverse(region.front().without_terminator()))
+    if (origins.contains(&op))
+      llvm::for_each(op.getOperands(), insert);
+  return origins;
+}
+
 Value attn::inlineRegion(BlockConverter &block, Region &region, ValueRange arguments,
-                         RankedTensorType shape, Value isFalse) {
+                         RankedTensorType shape, Value isFalse, unsigned yielded) {
   TileBuilder &b = block.builder;
   IRMapping local;
   local.map(region.getArguments(), arguments);
-  for (Operation &op : region.front()) {
+  Operation *yield = region.front().getTerminator();
+  bool isOneOfTwo = yield->getNumOperands() > 1;
+  DenseSet<Operation *> origins =
+      isOneOfTwo ? findOrigins(region, yielded) : DenseSet<Operation *>();
+  for (Operation &op : region.front().without_terminator()) {
+    if (isOneOfTwo && !origins.contains(&op))
+      continue;
     if (failed(checkScalars(op)))
       return {};
     b.setLoc(op.getLoc());
     FailureOr<SmallVector<Value>> operands = findOperands(block, op, local);
     if (failed(operands))
       return {};
-    if (op.hasTrait<OpTrait::IsTerminator>())
-      return toTile(b, operands->front(), shape);
     if (isFalse && isa<arith::OrIOp>(op) && llvm::is_contained(op.getOperands(), isFalse)) {
       local.map(op.getResult(0), (*operands)[op.getOperand(0) == isFalse ? 1 : 0]);
       continue;
@@ -97,7 +115,10 @@ Value attn::inlineRegion(BlockConverter &block, Region &region, ValueRange argum
     if (failed(inlineOp(block, op, *operands, local, shape)))
       return {};
   }
-  return {};
+  Value result = local.lookupOrNull(yield->getOperand(yielded));
+  if (!result)
+    result = block.lookup(yield, yield->getOperand(yielded));
+  return result ? toTile(b, result, shape) : Value();
 }
 
 LogicalResult attn::inlineContributions(BlockConverter &block, Region &grad, ValueRange arguments,

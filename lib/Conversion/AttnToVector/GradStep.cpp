@@ -88,7 +88,7 @@ static void emitProduct(Emitter &b, GradStep &step, Factors &factors, StringRef 
                  factors.product, /*maxima=*/Value()});
 }
 
-/// P and dS of one register of lanes at one position that runs.
+/// P * F and dS of one register of lanes at one position that runs.
 static std::pair<Value, Value> emitElement(Emitter &b, Regions &regions, bool mayDrop,
                                            Value position, Value score, Value gradient, Value exist,
                                            Value negLse2, Value delta, Value &isKept) {
@@ -97,6 +97,12 @@ static std::pair<Value, Value> emitElement(Emitter &b, Regions &regions, bool ma
   Value p = emitExp2(b, b.fma(value, log2e, negLse2));
   if (regions.mask)
     p = arith::SelectOp::create(b, regions.mask->emitAt(position, {}), p, zero);
+  Value weight = p;
+  // g13
+  if (Value factor = regions.score ? regions.score->getFactor() : Value()) {
+    weight = arith::MulFOp::create(b, p, factor);
+    gradient = arith::MulFOp::create(b, gradient, factor);
+  }
   Value ds = arith::MulFOp::create(b, p, arith::SubFOp::create(b, gradient, delta));
   // What is dropped may be no number, nor the slope of its score. Nor may what lanes hold that do
   // not exist.
@@ -106,9 +112,9 @@ static std::pair<Value, Value> emitElement(Emitter &b, Regions &regions, bool ma
     ds = arith::SelectOp::create(b, isKept, ds, zero);
   }
   if (!regions.grad)
-    return {p, ds};
+    return {weight, ds};
   ds = regions.grad->emitAt(position, {score, ds});
-  return {p, isKept ? arith::SelectOp::create(b, isKept, ds, zero).getResult() : ds};
+  return {weight, isKept ? arith::SelectOp::create(b, isKept, ds, zero).getResult() : ds};
 }
 
 /// Adds what the lanes that are kept contribute. Lanes may share an element: one after the other.

@@ -60,6 +60,8 @@ void attn::emitScoreRegions(Emitter &b, Step &step) {
           Value value = b.loadVector(step.scores, {n, m});
           if (score)
             value = score->emitAt(key, value);
+          if (step.factors)
+            b.storeVector(score->getFactor(), step.factors, {n, m});
           // Rows that are not there keep nothing.
           Value keep = step.kept ? exist : Value();
           if (mask)

@@ -77,6 +77,11 @@ Value RegionVectorizer::emitAt(Value position, ArrayRef<Value> values) {
   return getVector(cast<YieldOp>(region.front().getTerminator()).getResult());
 }
 
+Value RegionVectorizer::getFactor() {
+  Value factor = attn::getFactor(region);
+  return factor ? getVector(factor) : Value();
+}
+
 /// The emitted form of a value of the region, broadcast if it is a scalar.
 Value RegionVectorizer::getVector(Value value) {
   Value emitted = mapping.lookupOrDefault(value);

@@ -35,6 +35,8 @@ public:
   /// The region's result as a vector. `values` are the arguments before the positions: the score,
   /// and in a grad region the gradient of its function.
   mlir::Value emitAt(mlir::Value position, llvm::ArrayRef<mlir::Value> values);
+  /// The factor of the weight where emitAt was last, as a vector; null where it is 1.
+  mlir::Value getFactor();
 
   /// Called where a grad region contributes: with what is added, a vector, and where, scalars or
   /// vectors.

@@ -60,6 +60,12 @@ static void emitRows(Emitter &b, Step &step, Value m, int64_t vectors) {
     Value x = arith::AddFOp::create(b, score, negated[v]);
     return emitExp2(b, x, precision);
   };
+  // s15: what multiplies values is not what is summed.
+  auto weigh = [&](Value p, Value n, int64_t v) -> Value {
+    return step.factors ? arith::MulFOp::create(b, p, b.loadVector(step.factors, {n, columns[v]}))
+                              .getResult()
+                        : p;
+  };
   // In place: pair i is written to row i after rows 2i and 2i + 1 were read.
   sums = b.loop(b.index(0), step.keys.value, pairs ? 2 : 1, sums, [&](Value n, ValueRange running) {
     SmallVector<Value> results;
@@ -67,10 +73,12 @@ static void emitRows(Emitter &b, Step &step, Value m, int64_t vectors) {
       Value p = probability(n, v), sum = arith::AddFOp::create(b, running[v], p);
       Value row = n;
       if (pairs) {
-        Value odd = probability(b.add(n, 1), v);
+        Value next = b.add(n, 1), odd = probability(next, v);
         sum = arith::AddFOp::create(b, sum, odd);
-        p = emitPair(b, p, odd);
+        p = emitPair(b, weigh(p, n, v), weigh(odd, next, v));
         row = arith::ShRUIOp::create(b, n, b.index(1));
+      } else {
+        p = weigh(p, n, v);
       }
       b.storeVector(p, step.scores, {row, columns[v]});
       results.push_back(sum);
@@ -90,8 +98,11 @@ void attn::emitSoftmax(Emitter &b, Step &step) {
     // The partner of the last of an odd number of keys has probability zero.
     Value even = b.alignUp(step.keys.value, 2), infinity = b.floatLike(b.f32Vec(), -kInfinity);
     b.loop(step.keys.value, even, 1, [&](Value n) {
-      b.loop(b.index(0), step.paddedRows, lanes,
-             [&](Value m) { b.storeVector(infinity, step.scores, {n, m}); });
+      b.loop(b.index(0), step.paddedRows, lanes, [&](Value m) {
+        b.storeVector(infinity, step.scores, {n, m});
+        if (step.factors)
+          b.storeVector(b.floatLike(b.f32Vec(), 1), step.factors, {n, m});
+      });
     });
   }
   int64_t vectors = pairs || step.rowStride == lanes ? 1 : 2;

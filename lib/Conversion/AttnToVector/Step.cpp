@@ -93,6 +93,9 @@ LogicalResult attn::lowerStep(OnlineAttentionOp op, const VectorTarget &target, 
   // A pair of keys needs a second row, also past an odd number of keys.
   step.scores =
       scratch.get(op, "scores", {int64_t(llvm::alignTo(step.keys.bound, 2)), step.rowStride});
+  if (getFactor(op.getScore()))
+    step.factors =
+        scratch.get(op, "factors", {int64_t(llvm::alignTo(step.keys.bound, 2)), step.rowStride});
   step.rowScratch = scratch.get(op, "rows", {step.rowStride});
   ScoreProduct scores = {
       step.query, step.paddedRows, step.rowStride, step.key,

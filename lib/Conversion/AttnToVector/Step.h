@@ -121,6 +121,8 @@ struct Step {
   mlir::Value value;
   /// Scores, then probabilities in place: f32 or words of pairs of keys.
   mlir::Value scores;
+  /// As scores, f32: the factors of probabilities in front of values; null where they are 1.
+  mlir::Value factors;
   /// (keys): 1 where some row keeps the key, else 0; null where no key can be dropped.
   mlir::Value kept;
   /// (rowStride): the maximum of this tile's scores, then the factor of the old state.
@@ -138,14 +140,14 @@ mlir::LogicalResult lowerStep(OnlineAttentionOp op, const VectorTarget &target, 
 
 /// Puts keys into the form that the product with queries reads: none for f32.
 void emitKeyPacking(Emitter &b, Step &step, Scratch &scratch);
-/// scores = mask ? score(scores) : -inf, and the maximum over n into rowScratch; which keys are
-/// kept into `kept`.
+/// scores = mask ? score(scores) : -inf, and the maximum over n into rowScratch; factors of weights
+/// into `factors`, which keys are kept into `kept`.
 void emitScoreRegions(Emitter &b, Step &step);
 /// Puts values into the form that the product with probabilities reads: none for f32. Those of keys
 /// that no row keeps become zeros, for they may hold anything.
 void emitValuePacking(Emitter &b, Step &step, Scratch &scratch);
-/// The running maximum and sum, probabilities in place of scores, and into rowScratch the factor of
-/// the accumulator.
+/// The running maximum and sum, probabilities times their factors in place of scores, and into
+/// rowScratch the factor of the accumulator.
 void emitSoftmax(Emitter &b, Step &step);
 /// acc + a * b over words; one instruction.
 mlir::Value emitDot(Emitter &b, WordKind kind, mlir::Value x, mlir::Value y, mlir::Value acc);

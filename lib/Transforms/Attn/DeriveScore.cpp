@@ -47,6 +47,7 @@ public:
 private:
   void cloneScore();
   void findMoving();
+  LogicalResult checkFactor();
   LogicalResult emit(Operation *scalar);
   void contribute(tensor::ExtractOp read, Value adjoint);
   void add(Value value, Value adjoint);
@@ -61,7 +62,7 @@ private:
   Block *block = nullptr;
   /// The ops of the score, computed again.
   SmallVector<Operation *> scalars;
-  Value result;
+  Value result, factor;
   /// What the score S or a tensor in `wrt` moves.
   DenseSet<Value> moving;
   DenseMap<Value, Value> adjoints;
@@ -80,7 +81,10 @@ void Deriver::cloneScore() {
   mapping.map(score.getArguments().drop_front(), block->getArguments().drop_front(2));
   for (Operation &scalar : score.without_terminator())
     scalars.push_back(builder.clone(scalar, mapping));
-  result = mapping.lookupOrDefault(cast<YieldOp>(score.getTerminator()).getResult());
+  auto yield = cast<YieldOp>(score.getTerminator());
+  result = mapping.lookupOrDefault(yield.getResult());
+  if (yield.getFactor())
+    factor = mapping.lookupOrDefault(yield.getFactor());
 }
 
 Value Deriver::findWrt(tensor::ExtractOp read) {
@@ -104,6 +108,19 @@ void Deriver::findMoving() {
     if (isMoving)
       moving.insert_range(scalar->getResults());
   }
+}
+
+/// g13: nothing is derived through the factor of a weight.
+LogicalResult Deriver::checkFactor() {
+  if (!factor || !moving.contains(factor))
+    return success();
+  Operation *yield = op.getScore().front().getTerminator();
+  InFlightDiagnostic diag =
+      yield->emitOpError("expected a factor that moves neither with the score nor with a tensor in "
+                         "wrt, got one that does");
+  diag.attachNote(op.getLoc()) << "tensors that the factor reads have no gradient: leave them out "
+                                  "of wrt";
+  return diag;
 }
 
 void Deriver::add(Value value, Value adjoint) {
@@ -169,11 +186,14 @@ LogicalResult Deriver::run() {
   OpBuilder::InsertionGuard guard(builder);
   cloneScore();
   findMoving();
+  if (failed(checkFactor()))
+    return failure();
   add(result, block->getArgument(1));
   for (Operation *scalar : llvm::reverse(scalars))
     if (failed(emit(scalar)))
       return failure();
-  YieldOp::create(builder, op.getLoc(), getAdjoint(op.getLoc(), block->getArgument(0)));
+  YieldOp::create(builder, op.getLoc(), getAdjoint(op.getLoc(), block->getArgument(0)),
+                  /*factor=*/Value());
   eraseDead();
   remarkUnread();
   return success();

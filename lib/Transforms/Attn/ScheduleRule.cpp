@@ -36,7 +36,9 @@ enum Trait : unsigned {
   Long = 8,
   Split = 16,
   /// Neither a mask nor a score.
-  Plain = 32
+  Plain = 32,
+  /// Weights have factors, which are made while weights and the accumulator live.
+  Factors = 64
 };
 
 static unsigned getTraits(const GPUProblem &problem) {
@@ -44,7 +46,9 @@ static unsigned getTraits(const GPUProblem &problem) {
          (problem.isMasked && problem.scoreReadsTensors ? BiasUnderMask : 0) |
          (problem.work.gathers ? Gathers : 0) | (problem.work.isLong ? Long : 0) |
          (problem.splits > 1 ? Split : 0) |
-         (!problem.isMasked && problem.work.weight == 0 ? Plain : 0);
+         (problem.hasFactors                              ? Factors
+          : !problem.isMasked && problem.work.weight == 0 ? Plain
+                                                          : 0);
 }
 
 namespace {
@@ -69,7 +73,10 @@ struct Row {
 /// regions compute fit the registers: 240 in each thread of two warpgroups, 160 of three. Measured
 /// on an H200 (bench/NOTES.md); where a mask cuts tiles, narrow ones waste less. Keys are split
 /// where rows are few: three warpgroups would mostly compute rows that do not exist.
-static constexpr Row kHopperRows[] = {{64, Long, Gathers | Split, 192, 96, 9, "cuda-d64"},
+static constexpr Row kHopperRows[] = {{80, Factors, 0, 128, 96, 17, "cuda-factors"},
+                                      {192, Factors, 0, 128, 80, 17, "cuda-factors"},
+                                      {256, Factors, 0, 128, 64, 15, "cuda-factors"},
+                                      {64, Long, Gathers | Split, 192, 96, 9, "cuda-d64"},
                                       {64, BiasUnderMask, Gathers | Split, 192, 112, 9, "cuda-d64"},
                                       {64, Masked, Gathers | Split, 192, 128, 9, "cuda-d64", 1, 8},
                                       {64, 0, Gathers | Split, 192, 128, 9, "cuda-d64"},

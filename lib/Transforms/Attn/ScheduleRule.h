@@ -33,6 +33,7 @@ struct GPUProblem {
   int64_t splits = 1;
   /// Whether only the mask's elements tell which tiles it keeps whole (hidesFullTiles).
   bool hidesFullTiles = false;
+  bool hasFactors = false;
 };
 
 /// Sizes for a CPU with registers of `lanes` f32, and products of bf16 pairs if `bf16Pairs`.

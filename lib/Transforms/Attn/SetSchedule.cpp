@@ -63,10 +63,10 @@ struct SetSchedulePass
       return chooseForDecoding(*machine, attention.getHeadDim(), attention.getValueDim(),
                                attention.getQuery().getType().getElementTypeBitWidth() / 8, blockN);
     if (machine)
-      return chooseForCUDA(*machine, {attention.getHeadDim(), attention.getValueDim(),
-                                      !attention.getMask().empty(),
-                                      readsTensors(attention.getScore()), measureRegions(attention),
-                                      splits, hidesFullTiles(attention.getMask())});
+      return chooseForCUDA(
+          *machine, {attention.getHeadDim(), attention.getValueDim(), !attention.getMask().empty(),
+                     readsTensors(attention.getScore()), measureRegions(attention), splits,
+                     hidesFullTiles(attention.getMask()), bool(getFactor(attention.getScore()))});
     return chooseForCPU(lanes, bf16Dot && attention.getQuery().getType().getElementType().isBF16());
   }
 

@@ -53,3 +53,11 @@ func.func @attention_c16_slopes(%q: tensor<2x4x3x16xf32>, %l: tensor<4xi32>) {
   %o = attn.attention %q, %q, %q variants [#attn.alibi<top_left>] captures(%l : tensor<4xi32>) : tensor<2x4x3x16xf32>, tensor<2x4x3x16xf32>, tensor<2x4x3x16xf32> -> tensor<2x4x3x16xf32>
   return
 }
+
+// -----
+
+func.func @attention_c16_seed(%q: tensor<2x4x3x16xf32>, %l: tensor<1xf32>) {
+  // expected-error@+1 {{expected seed (1) of rank 1 and signless integer or index elements, got 'tensor<1xf32>'}}
+  %o = attn.attention %q, %q, %q variants [#attn.dropout<0.1>] captures(%l : tensor<1xf32>) : tensor<2x4x3x16xf32>, tensor<2x4x3x16xf32>, tensor<2x4x3x16xf32> -> tensor<2x4x3x16xf32>
+  return
+}

@@ -37,3 +37,11 @@ func.func @attention_c18(%q: tensor<2x4x3x16xf32>, %l: tensor<4x0xf32>) {
   %o = attn.attention %q, %q, %q variants [#attn.relative_bias<0, top_left>] captures(%l : tensor<4x0xf32>) : tensor<2x4x3x16xf32>, tensor<2x4x3x16xf32>, tensor<2x4x3x16xf32> -> tensor<2x4x3x16xf32>
   return
 }
+
+// -----
+
+func.func @attention_c17_seed(%q: tensor<2x4x3x16xf32>, %l: tensor<2xi64>) {
+  // expected-error@+1 {{expected 1 of the op and seed (1) to agree, got 1 and 2}}
+  %o = attn.attention %q, %q, %q variants [#attn.dropout<0.1>] captures(%l : tensor<2xi64>) : tensor<2x4x3x16xf32>, tensor<2x4x3x16xf32>, tensor<2x4x3x16xf32> -> tensor<2x4x3x16xf32>
+  return
+}

@@ -1,7 +1,7 @@
 // RUN: attn-opt %s --split-input-file --verify-diagnostics
 
 func.func @attention_c15(%q: tensor<2x4x3x16xf32>) {
-  // expected-error@+1 {{expected a variant (causal, window, prefix, chunked, document, key_length, softcap, alibi, relative_bias), got 1 : i32}}
+  // expected-error@+1 {{expected a variant (causal, window, prefix, chunked, document, key_length, softcap, alibi, relative_bias, dropout), got 1 : i32}}
   %o = attn.attention %q, %q, %q variants [1 : i32] : tensor<2x4x3x16xf32>, tensor<2x4x3x16xf32>, tensor<2x4x3x16xf32> -> tensor<2x4x3x16xf32>
   return
 }
@@ -9,7 +9,7 @@ func.func @attention_c15(%q: tensor<2x4x3x16xf32>) {
 // -----
 
 func.func @attention_c15_string(%q: tensor<2x4x3x16xf32>) {
-  // expected-error@+1 {{expected a variant (causal, window, prefix, chunked, document, key_length, softcap, alibi, relative_bias), got "causal"}}
+  // expected-error@+1 {{expected a variant (causal, window, prefix, chunked, document, key_length, softcap, alibi, relative_bias, dropout), got "causal"}}
   %o = attn.attention %q, %q, %q variants ["causal"] : tensor<2x4x3x16xf32>, tensor<2x4x3x16xf32>, tensor<2x4x3x16xf32> -> tensor<2x4x3x16xf32>
   return
 }
