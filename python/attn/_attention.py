@@ -9,7 +9,8 @@ from ._gradient import Given
 from ._library import Error, OptionTexts, option_texts
 from ._plan import Plan, find_reason, remember
 from ._scan import Scan
-from ._source import Source, check_causal, check_window, make_problem
+from ._seed import make_seed
+from ._source import Source, check_causal, check_dropout, check_window, make_problem
 
 _NOTHING: List[Any] = []
 _plans: Dict[Any, Tuple[Plan, List[Any]]] = {}
@@ -73,8 +74,11 @@ def _find_plan(
     sink: Any,
     return_lse: bool,
     options: Optional[Mapping[str, object]],
+    dropout: float = 0.0,
+    seed: Any = None,
 ) -> Tuple[Plan, List[Any]]:
-    """What a call runs, and the arrays that its functions captured."""
+    """What a call runs, and the arrays that its functions captured, with the seed of dropout behind
+    them."""
     # True == 1, and only one of them is an alignment.
     if causal is not False and causal is not True:
         causal = check_causal(causal) or False
@@ -92,6 +96,7 @@ def _find_plan(
             sink is None,
             return_lse,
             options and option_texts(options),
+            dropout,
         )
         if score is None and mask is None:
             scan, arrays = None, _NOTHING
@@ -111,6 +116,8 @@ def _find_plan(
         arrays = scan.arrays
     if scan is not None and scan.is_foreign:
         arrays = _foreign.import_all(arrays)
+    if dropout:
+        arrays = [*arrays, seed]
     if found is not None:
         plan = found[0]
     else:
@@ -127,8 +134,9 @@ def _find_plan(
             sink is not None,
             return_lse,
             name,
+            dropout,
         )
-        source = Source(problem, score, mask, scan, name)
+        source = Source(problem, score, mask, scan, name, seed)
         plan = _make_plan(source, _check_options(options, name), not source.is_volatile)
         if source.is_volatile:
             arrays = _foreign.import_all(source.arrays)
@@ -173,9 +181,14 @@ def _call(
     layout: str,
     return_lse: bool,
     options: Optional[Mapping[str, object]],
+    dropout_p: Any = 0.0,
+    dropout_seed: Any = None,
 ) -> Any:
+    dropout = check_dropout(dropout_p) if dropout_p != 0 else 0.0
     get_device = getattr(q, "get_device", None)
     if get_device is None and _arrays.is_foreign(q):
+        if dropout:
+            _library.refuse("dropout_p", "0 with arrays of other libraries", dropout_p)
         mine = _foreign.import_named(q=q, k=k, v=v, sink=sink)
         how = scale, causal, window, score, mask, mine.pop(), layout, return_lse, options
         return _foreign.export(_call(*mine, *how), q)
@@ -183,11 +196,11 @@ def _call(
     if get_device is not None and _arrays.is_autocast():
         q, k, v = _arrays.cast(q, k, v)
     rows_first = layout != "bhsd" and _is_rows_first(layout)
-    if options is None and device >= 0 and score is None and sink is None:
+    seed = make_seed(dropout_seed, q, device) if dropout else None
+    if options is None and device >= 0 and score is None and sink is None and not dropout:
         options = _choose_pack(q, k, v, rows_first)
-    plan, arrays = _find_plan(
-        q, k, v, device, scale, causal, window, score, mask, sink, return_lse, options
-    )
+    how = scale, causal, window, score, mask, sink, return_lse, options
+    plan, arrays = _find_plan(q, k, v, device, *how, dropout, seed)
     return plan.run(q, k, v, scale, sink, rows_first, arrays)
 
 
@@ -235,6 +248,8 @@ def attention(
     layout: str = "bhsd",
     return_lse: bool = False,
     options: Optional[Mapping[str, object]] = None,
+    dropout_p: float = 0.0,
+    dropout_seed: Any = None,
 ) -> Any:
     """softmax(score(scale * q k^T)) v over the keys that the mask keeps.
 
@@ -260,6 +275,12 @@ def attention(
             add gradients of queries in any order, where that takes fewer products), pack (slots for
             the query heads of a key head on a GPU, where rows are few as in decoding: 8; without
             options, attention chooses it where all rows of a group fit a tile of 64).
+        dropout_p: the probability that a weight, once normalized, is dropped; the others are divided
+            by 1 - dropout_p. Lse does not know it. Which weights are dropped is a function of the
+            seed and of (b, h, q, kv) alone (s16 of dialects/Attn/README.md).
+        dropout_seed: an integer, or an array of one where q is, which may change between calls and
+            replays of a CUDA graph; drawn from PyTorch's generator of the device, or from NumPy's
+            numpy.random, if None. Gradients use the one of their call.
 
     Returns:
         The output, in the type, library, device and layout of q, with Dv columns; or (output, lse)
@@ -271,8 +292,8 @@ def attention(
     those of captured tensors in any order, and refuse to under torch.use_deterministic_algorithms.
     Tangents are refused.
     torch.func.grad and torch.vmap work. Under torch.autocast tensors are cast as for PyTorch's own
-    attention. torch.compile sees an operator, attn::forward, unless score or mask is given: then it
-    breaks its graph around the call (integrations.torch.flex_attention does not). On the CPU as many threads are used as torch.set_num_threads
+    attention. torch.compile sees an operator, attn::forward, unless score, mask or dropout_p is
+    given: then it breaks its graph around the call (integrations.torch.flex_attention does not). On the CPU as many threads are used as torch.set_num_threads
     says.
 
     Values that a function reads of modules, classes and objects are those of the call: of names that
@@ -289,9 +310,11 @@ def attention(
     Raises:
         Error: an argument that does not fit, or a function that cannot be traced.
     """
-    if _dynamo.is_compiling() and score is None and mask is None:
-        return _call_traced(q, k, v, scale, causal, window, sink, layout, return_lse, options)
-    return _call(q, k, v, scale, causal, window, score, mask, sink, layout, return_lse, options)
+    how = scale, causal, window
+    if _dynamo.is_compiling() and score is None and mask is None and dropout_p == 0:
+        return _call_traced(q, k, v, *how, sink, layout, return_lse, options)
+    rest = sink, layout, return_lse, options, dropout_p, dropout_seed
+    return _call(q, k, v, *how, score, mask, *rest)
 
 
 def _find_capture(plan: Plan, arrays: List[Any], wanted: Any) -> int:
@@ -325,6 +348,8 @@ def gradient(
     layout: str = "bhsd",
     wrt: Sequence[Any] = (),
     options: Optional[Mapping[str, object]] = None,
+    dropout_p: float = 0.0,
+    dropout_seed: Any = None,
 ) -> Tuple[Any, ...]:
     """Gradients of q, k and v, and of the sink if there is one, for who has no autograd: those of
     attention(q, k, v, ...) with the same arguments.
@@ -335,6 +360,7 @@ def gradient(
         output, lse: what `attention` returned with return_lse; computed again where one is None.
         d_lse: the gradient of lse, float32 of shape (B, H, M); zeros if None.
         wrt: arrays of floats that the score captures, whose gradients are wanted too.
+        dropout_p, dropout_seed: as for `attention`; with dropout the seed has to be given.
 
     Returns:
         (d_q, d_k, d_v) in the types and shapes of q, k and v, and with a sink also d_sink, float32
@@ -351,8 +377,14 @@ def gradient(
     )
     get_device = getattr(q, "get_device", None)
     device = -1 if get_device is None else get_device()
+    dropout = check_dropout(dropout_p)
+    if dropout and dropout_seed is None:
+        _library.refuse("dropout_seed", "that of the call", None)
+    if dropout and _arrays.is_foreign(like):
+        _library.refuse("dropout_p", "0 with arrays of other libraries", dropout_p)
+    seed = make_seed(dropout_seed, q, device) if dropout else None
     plan, arrays = _find_plan(
-        q, k, v, device, scale, causal, window, score, mask, sink, True, options
+        q, k, v, device, scale, causal, window, score, mask, sink, True, options, dropout, seed
     )
     given = Given(q, k, v, scale, sink, _is_rows_first(layout), arrays)
     if output is None or lse is None:

@@ -25,6 +25,8 @@ class Problem:
     has_scale: bool
     has_sink: bool
     return_lse: bool
+    # The probability that a weight is dropped.
+    dropout: float = 0.0
 
 
 def make_problem(
@@ -37,6 +39,7 @@ def make_problem(
     has_sink: Any,
     return_lse: Any,
     device: str,
+    dropout: float = 0.0,
 ) -> Problem:
     """What a user asks for, checked for the device."""
     if value_dim is None:
@@ -63,6 +66,7 @@ def make_problem(
         bool(has_scale),
         bool(has_sink),
         bool(return_lse),
+        check_dropout(dropout),
     )
 
 
@@ -85,6 +89,7 @@ def _check_columns(name: str, extent: Any) -> int:
     return columns
 
 
+_SEED = "dropout_seed"
 _LSE, _SINK = "tensor<?x?x?xf32>", "tensor<?xf32>"
 
 
@@ -181,7 +186,12 @@ class Text:
             variants.append(f"#attn.causal<{problem.causal}>")
         if problem.window:
             variants.append(f"#attn.window<{problem.window[0]}, {problem.window[1]}, bottom_right>")
-        return f" variants [{', '.join(variants)}]" if variants else ""
+        text = ""
+        if problem.dropout:
+            variants.append(f"#attn.dropout<{problem.dropout:.17e}>")
+            # Only dropout has captures among these, and its seed is the last of all.
+            text = f" captures(%{_SEED} : {self.capture_type(len(self.captures) - 1)})"
+        return f" variants [{', '.join(variants)}]{text}" if variants else ""
 
     def _optional(self) -> str:
         text = " scale(%scale)" if self.problem.has_scale else ""
@@ -197,7 +207,10 @@ def reads(regions: Iterable[str], letter: str) -> bool:
 class Source:
     """The text and the arrays that it reads. `is_volatile` when the text tells of this call only."""
 
-    def __init__(self, problem: Problem, score: Any, mask: Any, scan: Scan, device: str) -> None:
+    def __init__(
+        self, problem: Problem, score: Any, mask: Any, scan: Scan, device: str, seed: Any = None
+    ) -> None:
+        """`seed` of dropout is an array like those that functions capture, behind them."""
         self.problem = problem
         query = f"tensor<?x?x?x{problem.head_dim}x{problem.type}>"
         trace = Trace(query, query)
@@ -215,6 +228,12 @@ class Source:
                     regions.append("    }")
             self.captures: List[Capture] = trace.captures
             self.arrays: List[Any] = trace.arrays
+            if problem.dropout:
+                slot = None if scan.is_volatile else len(scan.arrays)
+                capture = Capture(_SEED, seed, slot, is_sorted=False)
+                capture.least = [1]
+                self.captures = [*self.captures, capture]
+                self.arrays = [*self.arrays, seed]
         finally:
             trace.close()
         self.is_volatile = (
@@ -248,6 +267,19 @@ def check_causal(causal: Any) -> Optional[str]:
         "invalid argument",
         'causal: expected False, True, "top_left" or "bottom_right", got ' + repr(causal),
     )
+
+
+def check_dropout(p: Any) -> float:
+    """A probability."""
+    try:
+        value = float(p)
+    except (TypeError, ValueError):
+        value = -1.0
+    if not 0.0 <= value <= 1.0:
+        raise Error(
+            "invalid argument", f"dropout_p: expected a probability from 0 to 1, got {p!r}"
+        )
+    return value
 
 
 def check_window(window: Any) -> Optional[Tuple[int, int]]:

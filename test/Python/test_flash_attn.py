@@ -102,7 +102,7 @@ def test_names():
 def test_what_is_refused():
     q, k, v = inputs()
     for how, words in (
-        ({"dropout_p": 0.1}, "dropout_p: expected 0"),
+        ({"dropout_p": 1.1}, "dropout_p: expected a probability"),
         ({"return_attn_probs": True}, "return_attn_probs: expected False"),
     ):
         with pytest.raises(attn.Error, match=words):

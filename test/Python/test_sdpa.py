@@ -170,11 +170,11 @@ def test_wrong_calls_fail_as_before(tensors, how):
 def test_reasons_are_named():
     q, k, v = make()
     integration.fallbacks.clear()
-    torch.manual_seed(0)
-    integration.scaled_dot_product_attention(q, k, v, dropout_p=0.5)
+    with pytest.raises(RuntimeError):
+        integration.scaled_dot_product_attention(q, k, v, dropout_p=1.5)
     integration.scaled_dot_product_attention(q.double(), k.double(), v.double())
     assert dict(integration.fallbacks) == {
-        "dropout": 1,
+        "a dropout_p that is no probability": 1,
         "elements of torch.float64": 1,
     }
 

@@ -58,10 +58,8 @@ def flash_attn_func(
     learnable_sink, and are the same bits each time whatever `deterministic` says.
 
     Raises:
-        Error: dropout, or return_attn_probs, which attn does not serve.
+        Error: a dropout_p that is no probability, or return_attn_probs, which attn does not serve.
     """
-    if dropout_p:
-        refuse("dropout_p", "0", dropout_p)
     if return_attn_probs:
         refuse("return_attn_probs", "False", True, "the weights are never stored")
     left, right = (None if side is None or side < 0 else side for side in window_size)
@@ -76,6 +74,7 @@ def flash_attn_func(
         sink=learnable_sink,
         layout="bshd",
         return_lse=return_lse,
+        dropout_p=dropout_p,
     )
 
 

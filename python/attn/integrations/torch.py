@@ -41,8 +41,10 @@ def _find_reason(q: Any, k: Any, v: Any, mask: Any, dropout: float, is_causal: b
     tensors = [x for x in (q, k, v) if isinstance(x, torch.Tensor)]
     if len(tensors) < 3 or any(type(x) not in (torch.Tensor, torch.nn.Parameter) for x in tensors):
         return "tensors of another class"
-    if dropout:
-        return "dropout"
+    if dropout and not 0 < dropout <= 1:
+        return "a dropout_p that is no probability"
+    if dropout and torch.compiler.is_dynamo_compiling():
+        return "dropout under torch.compile"
     if q.dtype not in _TYPES or not q.dtype == k.dtype == v.dtype:
         return f"elements of {q.dtype}"
     if len({x.device for x in tensors}) > 1 or q.device.type not in ("cpu", "cuda"):
@@ -149,7 +151,7 @@ def scaled_dot_product_attention(
     """torch.nn.functional.scaled_dot_product_attention: the same arguments, shapes and results.
 
     Masks are read as they are given, never expanded. Every legal call is answered: where attn serves
-    it not (dropout, f64, on a GPU f32...) by PyTorch, and `fallbacks` says why.
+    it not (f64, under torch.compile dropout, on a GPU f32...) by PyTorch, and `fallbacks` says why.
     """
     reason = _find_reason(query, key, value, attn_mask, dropout_p, is_causal)
     shapes = None if reason else _find_shapes(query, key, value, enable_gqa)
@@ -185,7 +187,7 @@ def scaled_dot_product_attention(
         functions = how.get("score"), how.get("mask")
         output, _ = _flex_node.attend(q, k, v, *functions, scale)
     else:
-        output = attn.attention(q, k, v, scale=scale, **how)
+        output = attn.attention(q, k, v, scale=scale, dropout_p=dropout_p, **how)
     served["scaled_dot_product_attention"] += 1
     rank = max(query.dim(), key.dim(), value.dim())
     lead = (*batch, q_heads)[-(rank - 2) :] if rank > 2 else ()

@@ -1,0 +1,62 @@
+"""Seeds of dropout: an array of one 64-bit integer where the call runs."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from . import _arrays
+from ._library import Error
+
+_LOW, _HIGH = -(1 << 63), (1 << 63) - 1
+
+
+def make_seed(seed: Any, q: Any, device: int) -> Any:
+    """The seed of a call beside `q`; drawn if None. An array of an integer type is taken as it is
+    where its elements have 64 bits, so that who changes it changes replays of a CUDA graph."""
+    if _arrays.is_torch(q):
+        return _make_tensor(seed, sys.modules["torch"], q)
+    return _make_array(seed)
+
+
+def _refuse(seed: Any) -> Any:
+    got = f"{seed.dtype} of shape {tuple(seed.shape)}" if hasattr(seed, "shape") else repr(seed)
+    raise Error(
+        "invalid argument", f"dropout_seed: expected None, an integer or an array of one, got {got}"
+    )
+
+
+def _make_tensor(seed: Any, torch: Any, q: Any) -> Any:
+    if seed is None:
+        return torch.randint(_LOW, _HIGH, (1,), dtype=torch.int64, device=q.device)
+    if isinstance(seed, torch.Tensor):
+        is_integer = not (seed.is_floating_point() or seed.is_complex() or seed.dtype == torch.bool)
+        if not is_integer or seed.numel() != 1:
+            _refuse(seed)
+        if seed.device != q.device:
+            raise Error(
+                "invalid argument",
+                f"dropout_seed: expected one on {q.device}, got one on {seed.device}",
+            )
+        return seed.reshape(1).to(torch.int64)
+    return torch.tensor([_to_word(seed)], dtype=torch.int64, device=q.device)
+
+
+def _make_array(seed: Any) -> Any:
+    import numpy as np
+
+    if seed is None:
+        return np.random.randint(_LOW, _HIGH, (1,), dtype=np.int64)
+    if isinstance(seed, np.ndarray):
+        if seed.dtype.kind not in "iu" or seed.size != 1:
+            _refuse(seed)
+        return seed.reshape(1).astype(np.int64, copy=False)
+    return np.array([_to_word(seed)], dtype=np.int64)
+
+
+def _to_word(seed: Any) -> int:
+    """Modulo 2^64, with a sign."""
+    if isinstance(seed, bool) or not hasattr(seed, "__index__"):
+        _refuse(seed)
+    word = seed.__index__() & ((1 << 64) - 1)
+    return word - (1 << 64) if word > _HIGH else word
