@@ -276,9 +276,7 @@ def check_dropout(p: Any) -> float:
     except (TypeError, ValueError):
         value = -1.0
     if not 0.0 <= value <= 1.0:
-        raise Error(
-            "invalid argument", f"dropout_p: expected a probability from 0 to 1, got {p!r}"
-        )
+        raise Error("invalid argument", f"dropout_p: expected a probability from 0 to 1, got {p!r}")
     return value
 
 
