@@ -63,6 +63,8 @@ public:
     return llvm::Error::success();
   }
 
+  bool addsInAnyOrder() const override { return true; }
+
 private:
   sim::Launch launch;
 };

@@ -12,6 +12,7 @@
 #include "lib/Transforms/Attn/GPUBlock.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "test/Execution/Problem.h"
+#include <functional>
 
 namespace attn::test {
 
@@ -23,6 +24,12 @@ public:
   /// Memory::Random, `seed` decides how tensors lie in the device's memory.
   virtual llvm::Error run(llvm::MutableArrayRef<Input> inputs, llvm::MutableArrayRef<Array> outputs,
                           Memory memory, uint64_t seed) = 0;
+
+  /// Whether blocks that add to one result do so in another order each time.
+  virtual bool addsInAnyOrder() const { return false; }
+
+  /// Whether blocks add to an output: where they do in any order, its last bits differ each time.
+  std::function<bool(size_t output)> isAddedTo = [](size_t) { return false; };
 };
 
 class TestDevice {

@@ -36,10 +36,12 @@ static LogicalResult verifyRank(ArrayRef<int64_t> shape, size_t rank, EmitError 
     return emitError() << "expected a tile of rank " << rank << ", got rank " << shape.size();
   // layout_c7: the tile has at most 2^20 elements
   int64_t elements = 1;
-  for (int64_t size : shape)
-    if (size > kMaxElements || (elements *= std::max<int64_t>(size, 1)) > kMaxElements)
+  for (int64_t size : shape) {
+    elements = size > kMaxElements ? size : elements * std::max<int64_t>(size, 1);
+    if (elements > kMaxElements)
       return emitError() << "expected at most " << kMaxElements << " elements in registers, got "
                          << shape;
+  }
   return success();
 }
 
