@@ -532,6 +532,8 @@ def compile(
 ) -> Attention:
     """Compiles an attention for later calls with any lengths, batches and heads.
 
+    Without dropout, which draws a seed for each call: `attention` has it.
+
     Args:
         dtype: of q, k and v: a dtype of NumPy or PyTorch, or its name.
         head_dim: D, columns of q and k.
