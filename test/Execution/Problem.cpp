@@ -209,23 +209,23 @@ std::vector<Variant> getVariantsAndMasks() {
   return variants;
 }
 
-/// What is said about the schedule at the op.
-static std::string getAttributes(const Problem &p) {
+/// What is said about the schedule at the op: as many keys as the rule takes, so that none spill.
+static std::string getAttributes(const Variant &variant, const Problem &p) {
   if (!p.slots)
     return "";
   std::string pack = " {attn.pack = " + std::to_string(p.slots);
   if (p.fills)
     return pack + "}";
-  return pack +
-         ", attn.schedule = #attn.schedule<block_m = 64, block_n = 64, stages = 2, splits = " +
-         std::to_string(p.splits) + ">}";
+  return pack + ", attn.schedule = #attn.schedule<block_m = 64, block_n = " +
+         (variant.hasFactors() ? "32" : "64") +
+         ", stages = 2, splits = " + std::to_string(p.splits) + ">}";
 }
 
 /// With what is said about the schedule before the regions.
 static std::string makeText(const Variant &variant, const Problem &p) {
   llvm::StringRef text = variant.text;
   size_t regions = std::min(text.find("score(%"), text.find("mask(%"));
-  return (text.substr(0, regions) + getAttributes(p) + " " +
+  return (text.substr(0, regions) + getAttributes(variant, p) + " " +
           text.substr(std::min(regions, text.size())))
       .str();
 }

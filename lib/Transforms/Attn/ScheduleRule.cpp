@@ -123,12 +123,14 @@ BlockSizes attn::chooseForCUDA(const Machine &machine, const GPUProblem &problem
 }
 
 BlockSizes attn::chooseForDecoding(const Machine &machine, int64_t headDim, int64_t valueDim,
-                                   int64_t elementBytes, int64_t blockN) {
+                                   int64_t elementBytes, int64_t blockN, bool hasFactors) {
   // Eight stages are more than memory needs in flight.
   constexpr int64_t kMostStages = 8;
   GPUBlock block{headDim, valueDim, elementBytes, machine.productRows, 64, kMostStages, 1};
   int64_t step = getKeyStep(machine, headDim, valueDim, elementBytes);
-  if (std::max(headDim, valueDim) <= 64)
+  if (hasFactors)
+    block.blockN = 32;
+  else if (std::max(headDim, valueDim) <= 64)
     block.blockN = 128;
   block.blockN = blockN ? blockN : std::max<int64_t>(step, llvm::alignDown(block.blockN, step));
   while (block.stages > 1 && getSharedBytes(machine, block) > machine.sharedBytes)

@@ -61,7 +61,8 @@ struct SetSchedulePass
       return machine ? chooseGradForCUDA(op, *machine) : chooseForCPU(lanes, /*bf16Pairs=*/false);
     if (machine && isPacked(attention))
       return chooseForDecoding(*machine, attention.getHeadDim(), attention.getValueDim(),
-                               attention.getQuery().getType().getElementTypeBitWidth() / 8, blockN);
+                               attention.getQuery().getType().getElementTypeBitWidth() / 8, blockN,
+                               bool(getFactor(attention.getScore())));
     if (machine)
       return chooseForCUDA(
           *machine, {attention.getHeadDim(), attention.getValueDim(), !attention.getMask().empty(),
