@@ -389,15 +389,20 @@ static LogicalResult convertStart(func::FuncOp function, Value result, Value sta
       number == signature.arguments.end())
     return function.emitOpError("expected the gradient of a captured tensor to start with zeros");
   auto type = cast<MemRefType>(signature.types[number->second]);
+  if (!type.getElementType().isF32())
+    return function.emitOpError("expected the gradient of a captured tensor to be f32, got ")
+           << type.getElementType();
   FailureOr<ArrayAttr> grid =
       getGridOfZeros(type, empty.getMixedSizes(), [&](OpFoldResult size, int64_t step) {
         return getFactor(function, size, step);
       });
   if (failed(grid))
     return failure();
-  auto attribute =
-      tile::KernelAttr::get(function.getContext(), /*warpgroups=*/1, *grid, /*stages=*/1,
-                            /*persistent=*/false);
+  auto attribute = tile::KernelAttr::getChecked([&] { return function.emitOpError(); },
+                                                function.getContext(), /*warpgroups=*/int64_t(1),
+                                                *grid, /*stages=*/int64_t(1), /*persistent=*/false);
+  if (!attribute)
+    return failure();
   func::FuncOp kernel = createKernel(function, fill.getLoc(), (function.getName() + "_zeros").str(),
                                      signature, attribute, symbols);
   TileBuilder b(fill.getLoc(), OpBuilder::atBlockBegin(&kernel.getBody().front()));

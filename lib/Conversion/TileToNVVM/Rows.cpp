@@ -52,6 +52,8 @@ struct BroadcastPattern : TilePattern<BroadcastOp> {
       return rewriter.notifyMatchFailure(op, "expected a layout");
     auto type = cast<RankedTensorType>(op.getType());
     Layout to = getLayout(type);
+    if (to.getNumRegisters() % getPack(type.getElementType()) != 0)
+      return rewriter.notifyMatchFailure(op, "expected whole registers");
     SmallVector<Value> elements = unpack(rewriter, op.getLoc(), adaptor.getSource());
     SmallVector<Value> results(to.getNumRegisters(), elements.front());
     if (auto source = dyn_cast<RankedTensorType>(op.getSource().getType())) {

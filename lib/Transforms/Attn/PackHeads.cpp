@@ -55,6 +55,12 @@ static AttentionOp findAttention(func::FuncOp function) {
   return isAlone ? op : AttentionOp();
 }
 
+/// Whether no call has as few rows as the copy is for.
+static bool isAlwaysLong(AttentionOp op, int64_t slots) {
+  int64_t rows = cast<RankedTensorType>(op.getQuery().getType()).getDimSize(2);
+  return !ShapedType::isDynamic(rows) && rows > kMostRows / slots;
+}
+
 /// The calls that the copy is for: few rows, groups of at most so many heads.
 static ArrayAttr getCalls(AttentionOp op, int64_t slots) {
   MLIRContext *context = op.getContext();
@@ -139,7 +145,7 @@ struct PackHeadsPass
     AttentionOp op = findAttention(function);
     auto written = op ? op->getAttrOfType<IntegerAttr>(kPackAttrName) : IntegerAttr();
     int64_t count = written ? written.getInt() : slots.getValue();
-    if (!op || !count)
+    if (!op || !count || isAlwaysLong(op, count))
       return success();
     auto copy = function.clone();
     copy.setName((function.getName() + "_packed").str());

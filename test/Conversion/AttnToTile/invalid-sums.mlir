@@ -393,3 +393,26 @@ func.func @tile(%a: tensor<?x?xf32>, %x: tensor<?xf32>) -> tensor<?xf32> {
   } {mapping = [#gpu.block<x>]}
   return %r : tensor<?xf32>
 }
+
+// -----
+
+// What grids add to is f32, and has elements.
+// expected-error@+1 {{expected the gradient of a captured tensor to be f32, got 'f64'}}
+func.func @wide(%x: tensor<?xbf16>) -> tensor<?xf64> {
+  %c0 = arith.constant 0 : index
+  %zero = arith.constant 0.0 : f64
+  %n = tensor.dim %x, %c0 : tensor<?xbf16>
+  %empty = tensor.empty(%n) : tensor<?xf64>
+  %g = linalg.fill ins(%zero : f64) outs(%empty : tensor<?xf64>) -> tensor<?xf64>
+  return %g : tensor<?xf64>
+}
+
+// -----
+
+// expected-error@+1 {{expected integers from 1 to 2147483647 in the grid, got 0}}
+func.func @no_elements(%x: tensor<?xbf16>) -> tensor<0xf32> {
+  %zero = arith.constant 0.0 : f32
+  %empty = tensor.empty() : tensor<0xf32>
+  %g = linalg.fill ins(%zero : f32) outs(%empty : tensor<0xf32>) -> tensor<0xf32>
+  return %g : tensor<0xf32>
+}

@@ -115,3 +115,12 @@ func.func @packed_store_async(%q: memref<?x?x?x64xbf16> {tile.packed = #tile.pac
   tile.store_async %s to %q[%m, %m, %m, %m] : !tile.shared<64x64xbf16, swizzle = 128>, memref<?x?x?x64xbf16>
   return
 }
+
+// -----
+
+// Two rows of a thread are half of a register.
+func.func @bytes(%a: i8) attributes {tile.kernel = #tile.kernel<warpgroups = 1, grid = []>} {
+  // expected-error@+1 {{failed to legalize operation 'tile.broadcast'}}
+  %t = tile.broadcast %a : i8 -> tensor<64xi8, #tile.row<#tile.acc<warpgroups = 1>>>
+  return
+}

@@ -79,3 +79,14 @@ func.func @self(%q: tensor<?x?x?x64xbf16>) -> tensor<?x?x?x64xbf16> {
       : tensor<?x?x?x64xbf16>, tensor<?x?x?x64xbf16>, tensor<?x?x?x64xbf16> -> tensor<?x?x?x64xbf16>
   return %o : tensor<?x?x?x64xbf16>
 }
+
+// -----
+
+// No call has few rows. Packed, they would be more than there can be.
+// OPTION-LABEL: func.func @long(
+// OPTION-NOT:     _packed
+func.func @long(%q: tensor<?x?x536870912x64xbf16>, %k: tensor<?x?x?x64xbf16>, %v: tensor<?x?x?x64xbf16>) -> tensor<?x?x536870912x64xbf16> {
+  %o = attn.attention %q, %k, %v
+      : tensor<?x?x536870912x64xbf16>, tensor<?x?x?x64xbf16>, tensor<?x?x?x64xbf16> -> tensor<?x?x536870912x64xbf16>
+  return %o : tensor<?x?x536870912x64xbf16>
+}
