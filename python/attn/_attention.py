@@ -275,8 +275,8 @@ def attention(
             add gradients of queries in any order, where that takes fewer products), pack (slots for
             the query heads of a key head on a GPU, where rows are few as in decoding: 8; without
             options, attention chooses it where all rows of a group fit a tile of 64).
-        dropout_p: the probability that a weight, once normalized, is dropped; the others are divided
-            by 1 - dropout_p. Lse does not know it. Which weights are dropped is a function of the
+        dropout_p: the probability that a weight, once normalized, is dropped, met to 2^-17; the others
+            are divided by 1 minus what is met. Lse does not know it. Which weights are dropped is a function of the
             seed and of (b, h, q, kv) alone (s16 of dialects/Attn/README.md).
         dropout_seed: an integer, or an array of one where q is, which may change between calls and
             replays of a CUDA graph; drawn from PyTorch's generator of the device, or from NumPy's

@@ -87,8 +87,8 @@ def Attn_RelativeBiasAttr : Attn_Attr<"RelativeBias", "relative_bias"> {
 def Attn_DropoutAttr : Attn_Attr<"Dropout", "dropout"> {
   let summary = "factor = 0 with probability p, else 1 / (1 - p); captures seed (1)";
   let description = [{
-    Whether a weight is dropped is word `2 * (m mod 2) + n mod 2` of Philox4x32-10 of the key `seed` and the counter
-    `(n div 2, m div 2, h, b)`, compared with `floor(p * 2^32)`: a function of the seed and of global positions alone.
+    Whether a weight is dropped is a number of 16 bits of Philox4x32-7 of the key `seed` and of (n, m, h, b), compared with
+    `round(p * 2^16)` (s16): a function of the seed and of global positions alone.
   }];
   let parameters = (ins "::mlir::FloatAttr":$p);
   let assemblyFormat = "`<` $p `>`";

@@ -5,10 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", 2011) as scalar
-// arithmetic. One call gives four words: those of two neighbouring rows and two neighbouring keys.
-// A thread of a GPU has pairs of neighbours along one of the two, whichever of them a tile has in
-// its columns, and two words of a call serve it either way.
+// Philox4x32-7 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", 2011) as scalar
+// arithmetic. One call gives eight numbers of 16 bits, for the rows and the keys whose positions
+// differ in bit 3, and for the keys that differ in bit 0. A thread of a GPU has just these of a
+// tile of a product with rows as its rows, and four of them where keys are its rows.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,6 +16,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
+#include <algorithm>
 #include <array>
 #include <cmath>
 
@@ -23,7 +24,11 @@ using namespace mlir;
 using namespace attn;
 
 namespace {
-constexpr int kRounds = 10;
+constexpr int kRounds = 7;
+/// The bit of a position that is 8 for the second row, and the second eight columns, of a thread.
+constexpr uint32_t kFar = 8;
+/// How many values a number has.
+constexpr int kValues = 1 << 16;
 constexpr uint32_t kMultipliers[2] = {0xD2511F53, 0xCD9E8D57};
 constexpr uint32_t kIncrements[2] = {0x9E3779B9, 0xBB67AE85};
 
@@ -39,11 +44,10 @@ struct PhiloxBuilder : ImplicitLocOpBuilder {
   Value toI32(Value index) { return arith::IndexCastOp::create(*this, getI32Type(), index); }
   Value low(Value wide) { return arith::TruncIOp::create(*this, getI32Type(), wide); }
   Value high(Value wide) { return low(arith::ShRUIOp::create(*this, wide, i64(32))); }
-  Value half(Value word) { return arith::ShRUIOp::create(*this, word, i32(1)); }
+  Value bitAnd(Value word, uint32_t bits) { return arith::AndIOp::create(*this, word, i32(bits)); }
   Value exclusiveOr(Value a, Value b) { return arith::XOrIOp::create(*this, a, b); }
-  Value isOdd(Value word) {
-    Value bit = arith::AndIOp::create(*this, word, i32(1));
-    return arith::CmpIOp::create(*this, arith::CmpIPredicate::ne, bit, i32(0));
+  Value isFar(Value word) {
+    return arith::CmpIOp::create(*this, arith::CmpIPredicate::ne, bitAnd(word, kFar), i32(0));
   }
   Value select(Value condition, Value a, Value b) {
     return arith::SelectOp::create(*this, condition, a, b);
@@ -94,13 +98,17 @@ Value attn::buildDropout(OpBuilder &builder, Location loc, DropoutAttr dropout, 
   };
   if (p == 0 || p == 1)
     return number(p == 0 ? 1 : 0);
+  double least = std::min(std::round(p * kValues), kValues - 1.0);
   Value m = b.toI32(at.m), n = b.toI32(at.n);
   std::array<Value, 4> words =
-      b.philox({b.half(n), b.half(m), b.toI32(at.h), b.toI32(at.b)}, b.readKey(seed));
-  Value isOddKey = b.isOdd(n);
-  Value word = b.select(b.isOdd(m), b.select(isOddKey, words[3], words[2]),
-                        b.select(isOddKey, words[1], words[0]));
-  Value isDropped = arith::CmpIOp::create(b, arith::CmpIPredicate::ult, word,
-                                          b.i32(uint32_t(std::floor(std::ldexp(p, 32)))));
-  return b.select(isDropped, number(0), number(1 / (1 - p)));
+      b.philox({b.bitAnd(n, ~(kFar | 1)), b.bitAnd(m, ~kFar), b.toI32(at.h), b.toI32(at.b)},
+               b.readKey(seed));
+  Value isFarKey = b.isFar(n);
+  Value word = b.select(b.isFar(m), b.select(isFarKey, words[3], words[2]),
+                        b.select(isFarKey, words[1], words[0]));
+  Value half = arith::MulIOp::create(b, b.bitAnd(n, 1), b.i32(16));
+  Value drawn = b.bitAnd(arith::ShRUIOp::create(b, word, half), kValues - 1);
+  Value isDropped =
+      arith::CmpIOp::create(b, arith::CmpIPredicate::ult, drawn, b.i32(uint32_t(least)));
+  return b.select(isDropped, number(0), number(1 / (1 - least / kValues)));
 }

@@ -366,6 +366,36 @@ bool attn::readsTensors(Region &region) {
   return !region.empty() && !region.front().getOps<tensor::ExtractOp>().empty();
 }
 
+bool attn::readsByPosition(Region &region) {
+  if (region.empty())
+    return false;
+  // Indices among the arguments are b, h, m and n.
+  auto indices = llvm::make_filter_range(
+      region.getArguments(), [](BlockArgument argument) { return argument.getType().isIndex(); });
+  DenseSet<Value> positions(std::next(indices.begin(), 2), indices.end());
+  for (Operation &op : region.front()) {
+    bool depends = llvm::any_of(op.getOperands(), [&](Value v) { return positions.contains(v); });
+    if (depends && isa<tensor::ExtractOp>(op))
+      return true;
+    if (depends)
+      positions.insert_range(op.getResults());
+  }
+  return false;
+}
+
+DenseSet<Operation *> attn::findOrigins(Region &region, unsigned yielded) {
+  DenseSet<Operation *> origins;
+  auto insert = [&](Value value) {
+    if (Operation *op = value.getDefiningOp(); op && op->getParentRegion() == &region)
+      origins.insert(op);
+  };
+  insert(region.front().getTerminator()->getOperand(yielded));
+  for (Operation &op : llvm::reverse(region.front().without_terminator()))
+    if (origins.contains(&op))
+      llvm::for_each(op.getOperands(), insert);
+  return origins;
+}
+
 Value attn::getFactor(Region &score) {
   return score.empty() ? Value() : cast<YieldOp>(score.front().getTerminator()).getFactor();
 }

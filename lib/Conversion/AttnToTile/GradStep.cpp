@@ -268,8 +268,8 @@ template <typename OpT> std::optional<double> GradStep<OpT>::getConstantFactor()
 
 template <typename OpT> LogicalResult GradStep<OpT>::emitWeights() {
   bool hasRegions = !op.getScore().empty() || !op.getGrad().empty();
-  bool reads =
-      readsTensors(op.getScore()) || readsTensors(op.getMask()) || readsTensors(op.getGrad());
+  bool reads = readsByPosition(op.getScore()) || readsByPosition(op.getMask()) ||
+               readsByPosition(op.getGrad());
   // Rows that are not there would keep what no other does.
   coordinates = {emitPositions(/*ofRows=*/true, reads || !op.getMask().empty()),
                  emitPositions(/*ofRows=*/false, reads)};

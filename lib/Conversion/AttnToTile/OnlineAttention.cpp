@@ -250,7 +250,7 @@ void StepRecipe::emitPositions() {
   safeColumns = columns = tile::CoordOp::create(b, positions, 1, firstColumn);
   // Only where tensors are read must positions stay inside. Rows that are not there would read
   // keys that no other does.
-  bool reads = readsTensors(op.getScore()) || readsTensors(op.getMask());
+  bool reads = readsByPosition(op.getScore()) || readsByPosition(op.getMask());
   if (reads || unread == Unread::Any)
     safeRows = b.clampBelow(safeRows, at[2], query.sizes[0]);
   if (!reads)

@@ -76,20 +76,6 @@ static LogicalResult inlineOp(BlockConverter &block, Operation &op, SmallVector<
   return success();
 }
 
-/// What one of several yielded values is made of.
-static DenseSet<Operation *> findOrigins(Region &region, unsigned yielded) {
-  DenseSet<Operation *> origins;
-  auto insert = [&](Value value) {
-    if (Operation *op = value.getDefiningOp(); op && op->getParentRegion() == &region)
-      origins.insert(op);
-  };
-  insert(region.front().getTerminator()->getOperand(yielded));
-  for (Operation &op : llvm::reverse(region.front().without_terminator()))
-    if (origins.contains(&op))
-      llvm::for_each(op.getOperands(), insert);
-  return origins;
-}
-
 Value attn::inlineRegion(BlockConverter &block, Region &region, ValueRange arguments,
                          RankedTensorType shape, Value isFalse, unsigned yielded) {
   TileBuilder &b = block.builder;

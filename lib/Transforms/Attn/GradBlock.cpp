@@ -56,6 +56,8 @@ static int64_t getSafeRegisters(const Machine &machine, const GradBlock &block,
     mask += 20;
   if (work.maskWeight > 0 && (isWide || isUneven))
     mask += 16;
+  if (work.isMasked && work.hasFactor)
+    mask += 12;
   // Where ptxas is known to find a way (ExecutionAssemble).
   int64_t others = block.addsQueries ? machine.productRegisters : kOtherRegisters;
   return getRegisters(machine, block, quarters) + others + mask;

@@ -38,6 +38,8 @@ std::string refuseGradBlock(const Machine &machine, const GradBlock &block);
 struct GradWork {
   /// Values that regions keep for every score.
   int64_t heldTiles = 0;
+  /// Whether weights have factors, which both products of a pass over keys take.
+  bool hasFactor = false;
   bool isMasked = false;
   /// Operations of a mask beyond the first comparison, and of what else is beside it.
   int64_t maskWeight = 0;

@@ -31,9 +31,11 @@ static GradBlock describe(ScoredOpInterface op) {
 static GradWork measure(ScoredOpInterface op) {
   RegionWork regions = measureRegions(op);
   GradWork work;
-  // A score is kept for its derivative, and what both compute takes registers beside it.
+  // A score is kept for its derivative, and what both compute takes registers beside it; a factor
+  // until both products have it.
+  work.hasFactor = bool(getFactor(op.getScore()));
   if (!op.getScore().empty())
-    work.heldTiles = 1 + regions.weight / 8 + (regions.isLong ? 6 : 0);
+    work.heldTiles = 1 + regions.weight / 8 + (regions.isLong ? 6 : 0) + (work.hasFactor ? 1 : 0);
   work.isMasked = !op.getMask().empty();
   if (work.isMasked)
     work.maskWeight = std::max<int64_t>(regions.weight - 1, 0);
@@ -78,7 +80,11 @@ void attn::splitSums(AttentionGradKeyValueOp op, const Machine &machine) {
     return;
   auto scored = cast<ScoredOpInterface>(op.getOperation());
   GradWork work = measure(scored);
-  if (fitsGradBlock(machine, chooseGradBlock(machine, describe(scored), work), work))
+  // Products of 16 columns wait for shared memory: with factors, to make the weights twice costs
+  // less.
+  GradBlock block = chooseGradBlock(machine, describe(scored), work);
+  bool isSlow = work.hasFactor && block.running < 32;
+  if (fitsGradBlock(machine, block, work) && !isSlow)
     return;
   OpBuilder b(op);
   auto createPass = [&](Type keyType, Type valueType) {

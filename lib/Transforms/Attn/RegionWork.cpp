@@ -28,6 +28,9 @@ static void measure(Region &region, RegionWork &work) {
   variations[positions[1]] = Keys;
   for (Value score : region.getArguments().drop_back(4))
     variations[score] = Scores;
+  bool hasFactor = bool(getFactor(region));
+  DenseSet<Operation *> origins =
+      hasFactor ? findOrigins(region, /*yielded=*/0) : DenseSet<Operation *>();
   for (Operation &op : region.front().without_terminator()) {
     unsigned variation = None;
     for (Value operand : op.getOperands())
@@ -37,6 +40,10 @@ static void measure(Region &region, RegionWork &work) {
     work.isLong |= isLongMath(&op);
     bool isGather = variation != None && isa<tensor::ExtractOp>(op);
     work.gathers |= isGather;
+    // A factor is made behind the maximum, for a few scores at a time: what it reads is all that
+    // waits.
+    if (hasFactor && !origins.contains(&op) && !isGather)
+      continue;
     work.weight += variation == Scores ? (isGather ? 7 : 1) : variation == Keys ? 3 : 0;
   }
 }

@@ -2,21 +2,25 @@
 
 !t = tensor<?x?x?x16xf16>
 
-// Ten rounds of Philox4x32 of (n / 2, m / 2, h, b); the seed is the key.
+// Seven rounds of Philox4x32 of n without bits 0 and 3, m without bit 3, h and b; the seed is the key.
 // CHECK-LABEL: func @dropout(
 // CHECK-SAME: %[[SEED:[a-z0-9]+]]: tensor<1xi64>
 func.func @dropout(%q: !t, %seed: tensor<1xi64>) -> !t {
   // CHECK: score(%[[S:.*]], %[[B:.*]], %[[H:.*]], %[[M:.*]], %[[N:.*]]) {
   // CHECK-DAG: %[[M32:.*]] = arith.index_cast %[[M]] : index to i32
   // CHECK-DAG: %[[N32:.*]] = arith.index_cast %[[N]] : index to i32
-  // CHECK-DAG: arith.shrui %[[N32]],
-  // CHECK-DAG: arith.shrui %[[M32]],
+  // CHECK-DAG: %[[NEAR_N:.*]] = arith.constant -10 : i32
+  // CHECK-DAG: %[[NEAR_M:.*]] = arith.constant -9 : i32
+  // CHECK-DAG: arith.andi %[[N32]], %[[NEAR_N]]
+  // CHECK-DAG: arith.andi %[[M32]], %[[NEAR_M]]
   // CHECK-DAG: arith.index_cast %[[H]] : index to i32
   // CHECK-DAG: arith.index_cast %[[B]] : index to i32
   // CHECK: tensor.extract %[[SEED]]
-  // CHECK-COUNT-20: arith.muli %{{.*}}, %{{.*}} : i64
-  // CHECK-NOT: arith.muli
-  // CHECK: %[[THRESHOLD:.*]] = arith.constant 1073741824 : i32
+  // CHECK-COUNT-14: arith.muli %{{.*}}, %{{.*}} : i64
+  // CHECK-NOT: arith.muli %{{.*}} : i64
+  // CHECK: %[[HALF:.*]] = arith.muli %{{.*}}, %{{.*}} : i32
+  // CHECK: arith.shrui %{{.*}}, %[[HALF]] : i32
+  // CHECK: %[[THRESHOLD:.*]] = arith.constant 16384 : i32
   // CHECK: %[[DROPPED:.*]] = arith.cmpi ult, %{{.*}}, %[[THRESHOLD]] : i32
   // CHECK: %[[F:.*]] = arith.select %[[DROPPED]], %{{.*}}, %{{.*}} : f32
   // CHECK-NEXT: attn.yield %[[S]], %[[F]] : f32, f32
