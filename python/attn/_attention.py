@@ -9,7 +9,7 @@ from ._gradient import Given
 from ._library import Error, OptionTexts, option_texts
 from ._plan import Plan, find_reason, remember
 from ._scan import Scan
-from ._seed import make_seed
+from ._seed import Seed, make_seed, make_traced_seed
 from ._source import Source, check_causal, check_dropout, check_window, make_problem
 
 _NOTHING: List[Any] = []
@@ -187,10 +187,9 @@ def _call(
     dropout = check_dropout(dropout_p) if dropout_p != 0 else 0.0
     get_device = getattr(q, "get_device", None)
     if get_device is None and _arrays.is_foreign(q):
-        if dropout:
-            _library.refuse("dropout_p", "0 with arrays of other libraries", dropout_p)
-        mine = _foreign.import_named(q=q, k=k, v=v, sink=sink)
-        how = scale, causal, window, score, mask, mine.pop(), layout, return_lse, options
+        mine = _foreign.import_named(q=q, k=k, v=v, sink=sink, dropout_seed=dropout_seed)
+        *mine, sink, seed = mine
+        how = scale, causal, window, score, mask, sink, layout, return_lse, options, dropout, seed
         return _foreign.export(_call(*mine, *how), q)
     device = -1 if get_device is None else get_device()
     if get_device is not None and _arrays.is_autocast():
@@ -215,10 +214,13 @@ def _call_traced(
     layout: str,
     return_lse: bool,
     options: Optional[Mapping[str, object]],
+    dropout_p: Any,
+    dropout_seed: Any,
 ) -> Any:
     """The same as torch.compile traces it: an operator of the graph."""
     from . import _operator
 
+    dropout, seed = make_traced_seed(dropout_p, dropout_seed, q)
     source = _operator.make_source(
         q.dtype,
         q.shape[-1],
@@ -229,9 +231,10 @@ def _call_traced(
         sink is not None,
         str(q.device),
         options,
+        dropout,
     )
     given = Given(q, k, v, scale, sink, layout != "bhsd" and _is_rows_first(layout), [])
-    return _operator.apply(source, given, [], return_lse)
+    return _operator.apply(source, given, [] if seed is None else [seed], return_lse)
 
 
 def attention(
@@ -292,9 +295,9 @@ def attention(
     those of captured tensors in any order, and refuse to under torch.use_deterministic_algorithms.
     Tangents are refused.
     torch.func.grad and torch.vmap work. Under torch.autocast tensors are cast as for PyTorch's own
-    attention. torch.compile sees an operator, attn::forward, unless score, mask or dropout_p is
-    given: then it breaks its graph around the call (integrations.torch.flex_attention does not). On the CPU as many threads are used as torch.set_num_threads
-    says.
+    attention. torch.compile sees an operator, attn::forward, unless score or mask is given: then it
+    breaks its graph around the call (integrations.torch.flex_attention does not). On the CPU as many
+    threads are used as torch.set_num_threads says.
 
     Values that a function reads of modules, classes and objects are those of the call: of names that
     it spells, config.window, they are compared; whatever else it does with them, a property or
@@ -311,9 +314,9 @@ def attention(
         Error: an argument that does not fit, or a function that cannot be traced.
     """
     how = scale, causal, window
-    if _dynamo.is_compiling() and score is None and mask is None and dropout_p == 0:
-        return _call_traced(q, k, v, *how, sink, layout, return_lse, options)
     rest = sink, layout, return_lse, options, dropout_p, dropout_seed
+    if _dynamo.is_compiling() and score is None and mask is None:
+        return _call_traced(q, k, v, *how, *rest)
     return _call(q, k, v, *how, score, mask, *rest)
 
 
@@ -372,16 +375,22 @@ def gradient(
             derivative.
     """
     like = q
-    q, k, v, d_output, output, lse, d_lse, sink = _foreign.import_named(
-        q=q, k=k, v=v, d_output=d_output, output=output, lse=lse, d_lse=d_lse, sink=sink
+    q, k, v, d_output, output, lse, d_lse, sink, dropout_seed = _foreign.import_named(
+        q=q,
+        k=k,
+        v=v,
+        d_output=d_output,
+        output=output,
+        lse=lse,
+        d_lse=d_lse,
+        sink=sink,
+        dropout_seed=dropout_seed,
     )
     get_device = getattr(q, "get_device", None)
     device = -1 if get_device is None else get_device()
     dropout = check_dropout(dropout_p)
     if dropout and dropout_seed is None:
         _library.refuse("dropout_seed", "that of the call", None)
-    if dropout and _arrays.is_foreign(like):
-        _library.refuse("dropout_p", "0 with arrays of other libraries", dropout_p)
     seed = make_seed(dropout_seed, q, device) if dropout else None
     plan, arrays = _find_plan(
         q, k, v, device, scale, causal, window, score, mask, sink, True, options, dropout, seed
@@ -435,8 +444,10 @@ class Attention:
         scale: Optional[float] = None,
         sink: Any = None,
         out: Any = None,
+        dropout_seed: Any = None,
     ) -> Any:
-        """As `attention`. `scale` and `sink` are given exactly if the kernel was compiled with them.
+        """As `attention`. `scale` and `sink` are given exactly if the kernel was compiled with them,
+        `dropout_seed` at most if it was compiled with dropout.
 
         Args:
             out: an array of the shape and type of the output, of any strides but in the last
@@ -456,8 +467,9 @@ class Attention:
             if out is not None:
                 got = _arrays.describe_type(q)
                 _library.refuse("out", "q, k and v of NumPy or PyTorch beside it", got)
-            mine = _foreign.import_named(q=q, k=k, v=v, sink=sink)
-            return _foreign.export(self(*mine[:3], scale=scale, sink=mine[3]), q)
+            mine = _foreign.import_named(q=q, k=k, v=v, sink=sink, dropout_seed=dropout_seed)
+            how = dict(scale=scale, sink=mine[3], dropout_seed=mine[4])
+            return _foreign.export(self(*mine[:3], **how), q)
         dtype = getattr(q, "dtype", None)
         if dtype is not self._plan.dtype and _arrays.type_name(dtype) != problem.type:
             raise Error(
@@ -465,6 +477,10 @@ class Attention:
                 f"q: expected elements of {problem.type}, got " + _arrays.describe_type(q),
             )
         plan, arrays = self._plan, self._arrays
+        if problem.dropout:
+            arrays = [*arrays, make_seed(dropout_seed, q, plan.device)]
+        elif dropout_seed is not None:
+            self._fail_optional("dropout_seed", dropout_seed, False, "dropout_p=0.1")
         if out is not None:
             return self._run_into(Given(q, k, v, scale, sink, self._rows_first, arrays), out)
         return plan.run(q, k, v, scale, sink, self._rows_first, arrays)
@@ -485,13 +501,13 @@ class Attention:
         return out
 
     @staticmethod
-    def _fail_optional(name: str, x: Any, wanted: bool) -> None:
+    def _fail_optional(name: str, x: Any, wanted: bool, how: str = "") -> None:
         if (x is not None) != wanted:
             got = "none" if wanted else "one"
             raise Error(
                 "invalid argument",
                 f"{name}: expected {'one' if wanted else 'none'}, got {got}",
-                f"compile with {name}={not wanted}",
+                f"compile with {how or f'{name}={not wanted}'}",
             )
 
     def explain(self, until: str = "online") -> "Explanation":
@@ -529,10 +545,9 @@ def compile(
     return_lse: bool = False,
     device: Any = "cpu",
     options: Optional[Mapping[str, object]] = None,
+    dropout_p: float = 0.0,
 ) -> Attention:
     """Compiles an attention for later calls with any lengths, batches and heads.
-
-    Without dropout, which draws a seed for each call: `attention` has it.
 
     Args:
         dtype: of q, k and v: a dtype of NumPy or PyTorch, or its name.
@@ -541,8 +556,9 @@ def compile(
         scale: whether calls give a scale.
         sink: whether calls give a sink.
         device: "cpu", "cuda" (PyTorch's current device), "cuda:1", or a torch.device.
-        causal, window, score, mask, layout, return_lse, options: as for `attention`. Captured arrays
-            are those of now; a call reads what they then hold.
+        causal, window, score, mask, layout, return_lse, options, dropout_p: as for `attention`.
+            Captured arrays are those of now; a call reads what they then hold. Seeds of dropout are
+            given to calls, or drawn by them.
 
     Raises:
         Error: an argument that does not fit, or a function that cannot be traced.
@@ -550,11 +566,12 @@ def compile(
     _is_rows_first(layout)
     name = _arrays.device_name(device)
     problem = make_problem(
-        dtype, head_dim, value_dim, causal, window, scale, sink, return_lse, name
+        dtype, head_dim, value_dim, causal, window, scale, sink, return_lse, name, dropout_p
     )
-    source = Source(problem, score, mask, _scan(score, mask), name)
+    source = Source(problem, score, mask, _scan(score, mask), name, Seed())
     plan = _make_plan(source, _check_options(options, name))
-    return Attention(plan, layout, _foreign.import_all(source.arrays))
+    arrays = source.arrays[:-1] if problem.dropout else source.arrays
+    return Attention(plan, layout, _foreign.import_all(arrays))
 
 
 def _check_call(arrays: List[Any]) -> None:

@@ -18,6 +18,7 @@ from . import _operator
 from ._gradient import Given
 from ._operations import fail
 from ._scan import Captured, Scan
+from ._seed import make_traced_seed
 from ._source import Source, make_problem
 from ._symbols import active
 
@@ -89,14 +90,16 @@ class _Node(HigherOrderOperator):
         of_score: Tuple = (),
         of_mask: Tuple = (),
     ) -> Any:
-        """As Dynamo writes it down; `options` has causal, sink and rows_first. Returns (output, lse)."""
+        """As Dynamo writes it down; `options` has causal, sink, rows_first, and dropout with its seed.
+        Returns (output, lse)."""
         functions = [_Function(score, of_score, query), _Function(block_mask[-1], of_mask, query)]
         run_score, run_mask = (None if x.is_trivial() else x.run for x in functions)
         device, sink = str(query.device), options["sink"]
         columns = int(query.shape[-1]), int(value.shape[-1])
         has = scale is not None, sink is not None
-        problem = make_problem(query.dtype, *columns, options["causal"], None, *has, True, device)
-        source = Source(problem, run_score, run_mask, Scan(), device)
+        how = options["causal"], None, *has, True, device, options["dropout"]
+        problem = make_problem(query.dtype, *columns, *how)
+        source = Source(problem, run_score, run_mask, Scan(), device, options["seed"])
         _check_gradients(source)
         text = _operator.write_text(source.text, source.captures, ())
         given = Given(query, key, value, scale, sink, options["rows_first"], [])
@@ -130,9 +133,12 @@ def attend(
     causal: Any = False,
     sink: Any = None,
     rows_first: bool = False,
+    dropout_p: Any = 0.0,
 ) -> Any:
     """(output, lse) of attention with functions of PyTorch, while Dynamo traces. Functions may be None."""
     _make_known()
+    dropout, seed = make_traced_seed(dropout_p, None, query)
     options = {"causal": causal, "sink": sink, "rows_first": rows_first}
+    options.update(dropout=dropout, seed=seed)
     score = _keep_score if score is None else score
     return _node(query, key, value, score, (mask,), scale, options)

@@ -24,7 +24,9 @@ from . import _arrays
 from ._gradient import Given
 from ._library import Error, OptionTexts, library_path, option_texts
 from ._plan import Plan, remember
-from ._source import Problem, Text, Wanted, make_problem, reads
+from ._scan import Scan
+from ._seed import Seed
+from ._source import Problem, Source, Text, Wanted, make_problem, reads
 
 # ===- Source text ------------------------------------------------------------------------------===#
 
@@ -290,8 +292,9 @@ def _refuse_mapped(sink_dim: Any, captures_dims: Any) -> None:
 
 @functools.lru_cache(maxsize=512)
 def _reads_batch(source: str) -> bool:
-    """Whether functions read b: then what is mapped cannot be a part of the batch."""
-    return reads(read_pieces(source)["regions"], "b")
+    """Whether functions, or dropout, read b: then what is mapped cannot be a part of the batch."""
+    pieces = read_pieces(source)
+    return bool(pieces["problem"]["dropout"]) or reads(pieces["regions"], "b")
 
 
 @register_vmap("attn::forward", lib=_registry)
@@ -622,9 +625,11 @@ def make_source(
     has_sink: bool,
     device: str,
     options: Any,
+    dropout: float = 0.0,
 ) -> str:
     """Of an attention without functions, while torch.compile traces a call of it."""
     problem = make_problem(
-        dtype, head_dim, value_dim, causal, window, has_scale, has_sink, True, device
+        dtype, head_dim, value_dim, causal, window, has_scale, has_sink, True, device, dropout
     )
-    return _write(Text(problem, (), (), ()), [], option_texts(options))
+    source = Source(problem, None, None, Scan(), device, Seed())
+    return write_text(source.text, source.captures, option_texts(options))

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import sys
-from typing import Any
+from typing import Any, NamedTuple, Tuple
 
-from . import _arrays
+from . import _arrays, _dynamo
 from ._library import Error
 
 _LOW, _HIGH = -(1 << 63), (1 << 63) - 1
+
+
+class Seed(NamedTuple):
+    """What a kernel is compiled for that is given seeds later."""
+
+    dtype: str = "int64"
+    shape: Tuple[int, ...] = (1,)
 
 
 def make_seed(seed: Any, q: Any, device: int) -> Any:
@@ -17,6 +24,16 @@ def make_seed(seed: Any, q: Any, device: int) -> Any:
     if _arrays.is_torch(q):
         return _make_tensor(seed, sys.modules["torch"], q)
     return _make_array(seed)
+
+
+def make_traced_seed(dropout_p: Any, seed: Any, q: Any) -> Tuple[float, Any]:
+    """While torch.compile traces: the probability as a constant of the graph, and its seed or None."""
+    from torch.fx.experimental.symbolic_shapes import guard_scalar
+
+    from ._source import check_dropout
+
+    dropout = check_dropout(guard_scalar(dropout_p))
+    return dropout, make_seed(seed, q, -1) if dropout else None
 
 
 def _refuse(seed: Any) -> Any:
@@ -28,6 +45,11 @@ def _refuse(seed: Any) -> Any:
 
 def _make_tensor(seed: Any, torch: Any, q: Any) -> Any:
     if seed is None:
+        if type(q).__name__ == "DTensor":
+            raise Error(
+                "invalid argument",
+                "dropout_seed: expected one that all processes share where q is a DTensor, got None",
+            )
         return torch.randint(_LOW, _HIGH, (1,), dtype=torch.int64, device=q.device)
     if isinstance(seed, torch.Tensor):
         is_integer = not (seed.is_floating_point() or seed.is_complex() or seed.dtype == torch.bool)
@@ -39,6 +61,9 @@ def _make_tensor(seed: Any, torch: Any, q: Any) -> Any:
                 f"dropout_seed: expected one on {q.device}, got one on {seed.device}",
             )
         return seed.reshape(1).to(torch.int64)
+    if _dynamo.is_compiling() and isinstance(seed, int) and not isinstance(seed, bool):
+        # It may be a number that changes from call to call, of which Python's functions know nothing.
+        return torch.full((1,), seed, dtype=torch.int64, device=q.device)
     return torch.tensor([_to_word(seed)], dtype=torch.int64, device=q.device)
 
 

@@ -31,7 +31,8 @@ class _Allowed(NamedTuple):
 def _find_allowed(source: str) -> _Allowed:
     pieces = read_pieces(source)
     problem, regions = pieces["problem"], pieces["regions"]
-    batch, heads, rows = (not reads(regions, letter) for letter in "bhm")
+    # Dropout draws at every position.
+    batch, heads, rows = (not (problem["dropout"] or reads(regions, x)) for x in "bhm")
     has_place = problem["causal"] or problem["window"]
     has_length = any("%q" in line for line in pieces["before"])
     return _Allowed(batch, heads, rows and not has_place and not has_length)

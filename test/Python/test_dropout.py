@@ -210,18 +210,139 @@ def test_drop_ins():
         flash_attn.flash_attn_func(*x, dropout_p=2.0)
 
 
+def compile_whole(call, backend="aot_eager"):
+    torch._dynamo.reset()
+    return torch.compile(call, backend=backend, fullgraph=True)
+
+
 def test_compiled():
-    """torch.compile breaks its graph around the call; the drop-in calls PyTorch, and says so."""
+    """One graph; probabilities are constants of it, seeds are not."""
+    q, k, v = make(20, 30)
+
+    def call(q, p, seed):
+        return attn.attention(q, k, v, dropout_p=p, dropout_seed=seed) + 1
+
+    whole = compile_whole(call)
+    for p, seed in ((0.25, 3), (0.25, 5), (0.25, -7), (0.5, -7), (0.5, torch.tensor(9)), (0.0, 1)):
+        assert torch.equal(whole(q, p, seed), call(q, p, seed))
+    torch.manual_seed(3)
+    expected = call(q, 0.25, None)
+    torch.manual_seed(3)
+    assert torch.equal(whole(q, 0.25, None), expected)
+    assert not torch.equal(whole(q, 0.25, None), expected)
+    with pytest.raises(Exception, match="a probability from 0 to 1"):
+        whole(q, 1.5, 3)
+
+
+def test_compiled_with_functions():
+    """The drop-in, whose mask is a node of the graph; gradients see what forward drew."""
     from attn.integrations import torch as integration
 
+    x = [t.requires_grad_() for t in make(20, 30)]
+    keep = torch.rand(20, 30) < 0.7
+
+    def call(*x):
+        sdpa = integration.scaled_dot_product_attention
+        return sdpa(*x, attn_mask=keep, dropout_p=0.25).sin() + sdpa(*x, dropout_p=0.5)
+
+    before = sum(integration.fallbacks.values())
+    results = []
+    for function in (call, compile_whole(call)):
+        torch.manual_seed(5)
+        output = function(*x)
+        results.append((output, *torch.autograd.grad(output.sum(), x)))
+    for mine, other in zip(*results):
+        torch.testing.assert_close(mine, other, rtol=1e-5, atol=1e-5)
+    assert sum(integration.fallbacks.values()) == before
+
+
+def test_compiled_by_inductor():
+    """It draws from a generator of its own, and torch.manual_seed sets that one too."""
+    pytest.importorskip("torch._inductor")
     q, k, v = make(20, 30)
-    whole = torch.compile(
-        lambda *x: attn.attention(*x, dropout_p=0.25, dropout_seed=3) + 1, backend="eager"
-    )
-    assert torch.equal(whole(q, k, v), attn.attention(q, k, v, dropout_p=0.25, dropout_seed=3) + 1)
-    before = integration.fallbacks["dropout under torch.compile"]
-    drop_in = torch.compile(
-        lambda *x: integration.scaled_dot_product_attention(*x, dropout_p=0.25), backend="eager"
-    )
-    assert drop_in(q, k, v).shape == q.shape
-    assert integration.fallbacks["dropout under torch.compile"] == before + 1
+    v.requires_grad_()
+    whole = compile_whole(lambda *x: attn.attention(*x, dropout_p=0.25), "inductor")
+    first, second = whole(q, k, v), whole(q, k, v)
+    assert not torch.equal(first, second)
+    (gradient,) = torch.autograd.grad(first.sum(), v)
+    # The output is linear in v, if both draw the same.
+    torch.testing.assert_close((gradient * v).sum(), first.sum(), rtol=1e-3, atol=1e-3)
+    torch.manual_seed(3)
+    first = whole(q, k, v)
+    torch.manual_seed(3)
+    assert torch.equal(whole(q, k, v), first)
+
+
+@pytest.mark.parametrize("is_compiled", [False, True])
+def test_checkpoints(is_compiled):
+    """What is computed again is the same."""
+    from torch.utils.checkpoint import checkpoint
+
+    q, k, v = make(20, 30)
+    v.requires_grad_()
+
+    def call(*x):
+        return checkpoint(lambda *x: attn.attention(*x, dropout_p=0.25), *x, use_reentrant=False)
+
+    output = (compile_whole(call) if is_compiled else call)(q, k, v)
+    (gradient,) = torch.autograd.grad(output.sum(), v)
+    torch.testing.assert_close((gradient * v).sum(), output.sum(), rtol=1e-3, atol=1e-3)
+
+
+def test_vmap():
+    """A seed draws the same for each of what is mapped, as in a loop over it."""
+    q, k, v = make(20, 30)
+    many = torch.stack([q, q + 1])
+
+    def call(q):
+        return attn.attention(q, k, v, dropout_p=0.25, dropout_seed=3)
+
+    assert torch.equal(torch.vmap(call)(many), torch.stack([call(x) for x in many]))
+    with pytest.raises(RuntimeError, match="randomness"):
+        torch.vmap(lambda q: attn.attention(q, k, v, dropout_p=0.25))(many)
+
+
+def test_compiled_kernels():
+    q, k, v = make(20, 30)
+    kernel = attn.compile("float32", 32, causal=True, dropout_p=0.25)
+    how = dict(causal=True, dropout_p=0.25)
+    expected = attn.attention(q, k, v, **how, dropout_seed=3)
+    for seed in (3, torch.tensor([3])):
+        assert torch.equal(kernel(q, k, v, dropout_seed=seed), expected)
+    out = torch.empty_like(expected)
+    assert kernel(q, k, v, dropout_seed=3, out=out) is out and torch.equal(out, expected)
+    arrays = [x.numpy() for x in (q, k, v)]
+    assert np.array_equal(kernel(*arrays, dropout_seed=3), expected.numpy())
+    torch.manual_seed(3)
+    drawn = kernel(q, k, v)
+    torch.manual_seed(3)
+    assert torch.equal(drawn, attn.attention(q, k, v, **how))
+    x = [t.clone().requires_grad_() for t in (q, k, v)]
+    for mine, other in zip(
+        torch.autograd.grad(kernel(*x, dropout_seed=3).sum(), x),
+        torch.autograd.grad(attn.attention(*x, **how, dropout_seed=3).sum(), x),
+    ):
+        assert torch.equal(mine, other)
+    with pytest.raises(attn.Error, match="dropout_seed: expected none, got one.*dropout_p=0.1"):
+        attn.compile("float32", 32)(q, k, v, dropout_seed=3)
+
+
+def test_arrays_of_jax():
+    """By DLPack: NumPy's generator draws, and seeds may be JAX's."""
+    jax = pytest.importorskip("jax")
+    tensors = make(20, 30)
+    arrays = [jax.numpy.asarray(x.numpy()) for x in tensors]
+    expected = attn.attention(*tensors, dropout_p=0.25, dropout_seed=3).numpy()
+    kernel = attn.compile("float32", 32, dropout_p=0.25)
+    for seed in (3, jax.numpy.int32(3), np.int64(3)):
+        got = attn.attention(*arrays, dropout_p=0.25, dropout_seed=seed)
+        assert isinstance(got, jax.Array) and np.array_equal(got, expected)
+        assert np.array_equal(kernel(*arrays, dropout_seed=seed), expected)
+    np.random.seed(3)
+    first = attn.attention(*arrays, dropout_p=0.25)
+    np.random.seed(3)
+    assert np.array_equal(first, attn.attention(*arrays, dropout_p=0.25))
+    found = attn.gradient(*arrays, arrays[0], dropout_p=0.25, dropout_seed=seed)
+    wanted = attn.gradient(*tensors, tensors[0], dropout_p=0.25, dropout_seed=3)
+    for mine, other in zip(found, wanted):
+        assert np.array_equal(mine, other.numpy())

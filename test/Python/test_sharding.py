@@ -80,6 +80,14 @@ compare("all", {}, [WHOLE] * 3, (2, 4, 12, 16), 0)
 # Functions that read the head are served where the batch is split, and where heads are gathered.
 compare("slopes", by_heads, [BATCH] * 3, (1, 4, 12, 16), 0)
 compare("slopes of heads", by_heads, [HEADS] * 3, (2, 4, 12, 16), 3)
+# Dropout draws by positions in the whole.
+compare("dropout", {"dropout_p": 0.3, "dropout_seed": 5}, [BATCH] * 3, (2, 4, 12, 16), 3)
+try:
+    attn.attention(*[distribute_tensor(x, mesh, [BATCH]) for x in inputs()], dropout_p=0.3)
+except attn.Error as error:
+    assert "dropout_seed: expected one that all processes share" in str(error), error
+else:
+    assert False, "a seed of each process"
 # Keys come together: all processes have all.
 compare("keys", {"causal": True}, [WHOLE, KEYS, KEYS], (2, 4, 12, 16), 2)
 # A captured tensor that learns: each process has a part of the sum, and gets all of it.

@@ -202,6 +202,55 @@ def test_training(kind):
         assert is_close(gradients[1][parameter_name], wanted), parameter_name
 
 
+def train(model, ids, seed=3):
+    """The loss and the gradients of a step."""
+    torch.manual_seed(seed)
+    model.zero_grad()
+    loss = model(input_ids=ids, labels=ids, use_cache=False).loss
+    loss.backward()
+    found = {n: p.grad.clone() for n, p in model.named_parameters() if p.grad is not None}
+    return loss.detach(), found
+
+
+def test_dropout(monkeypatch):
+    """Of a model in training: replayed by torch.manual_seed, the same again in checkpoints, and what
+    attn.attention computes."""
+    given = []
+    whole = attn.attention
+    monkeypatch.setattr(
+        attn, "attention", lambda *x, **how: given.append(how["dropout_p"]) or whole(*x, **how)
+    )
+    model = T.LlamaForCausalLM(T.LlamaConfig(**SMALL, attention_dropout=0.25)).train()
+    model.set_attn_implementation("attn")
+    ids = torch.randint(3, 97, (2, 23))
+    loss, wanted = train(model, ids)
+    assert given == [0.25] * 2
+    again, found = train(model, ids)
+    assert torch.equal(again, loss) and not torch.equal(train(model, ids, 4)[0], loss)
+    model.gradient_checkpointing_enable({"use_reentrant": False})
+    checked, computed_again = train(model, ids)
+    assert torch.equal(checked, loss)
+    for parameter_name, x in wanted.items():
+        assert torch.equal(found[parameter_name], x), parameter_name
+        assert is_close(computed_again[parameter_name], x), parameter_name
+    given.clear()
+    run(model.eval(), "attn", input_ids=ids)
+    assert given == [0.0] * 2
+
+
+def test_dropout_of_one_layer():
+    q, k, v = torch.randn(3, 2, 4, 9, 16)
+    module = torch.nn.Module()
+    torch.manual_seed(3)
+    got, _ = integration.attention(module, q, k, v, None, dropout=0.25, is_causal=True)
+    torch.manual_seed(3)
+    wanted = attn.attention(q, k, v, causal=True, dropout_p=0.25)
+    assert torch.equal(got.transpose(1, 2), wanted)
+    # Whisper and others give it also where nothing is trained.
+    got, _ = integration.attention(module.eval(), q, k, v, None, dropout=0.25, is_causal=True)
+    assert torch.equal(got.transpose(1, 2), attn.attention(q, k, v, causal=True))
+
+
 def test_bf16():
     model = make("mistral").to(torch.bfloat16)
     ids = torch.randint(3, 97, (2, 23))
@@ -321,7 +370,6 @@ def test_what_is_refused():
     module = torch.nn.Module().train()
     q = torch.randn(1, 4, 5, 16)
     for how, words in (
-        (dict(dropout=0.1), "dropout: expected none"),
         (dict(indices=torch.zeros(1)), "indices: expected an attention that attn knows"),
         (dict(cache=object()), "cache: expected none"),
         (dict(sliding_window=3, is_causal=False), "sliding_window: expected a mask beside it"),
@@ -368,6 +416,22 @@ def test_compiled_whole(kind):
     found = torch.autograd.grad(got.loss, of, allow_unused=True)
     for x, y in zip(found, torch.autograd.grad(model(**inputs).loss, of, allow_unused=True)):
         assert (x is None) == (y is None) and (x is None or is_close(x, y))
+
+
+def test_compiled_dropout():
+    torch._dynamo.reset()
+    config = T.Gemma2Config(
+        **SMALL, head_dim=16, sliding_window=7, query_pre_attn_scalar=20, attention_dropout=0.25
+    )
+    model, ids = T.Gemma2ForCausalLM(config).train(), torch.randint(3, 97, (2, 23))
+    model.set_attn_implementation("attn")
+    wanted, gradients = train(model, ids)
+    nodes = Nodes()
+    model.forward = torch.compile(model.forward, backend=nodes, fullgraph=True)
+    got, found = train(model, ids)
+    assert nodes.count == 2 and is_close(got, wanted)
+    for parameter_name, x in gradients.items():
+        assert is_close(found[parameter_name], x), parameter_name
 
 
 def test_compiled_steps_of_a_static_cache():

@@ -43,8 +43,6 @@ def _find_reason(q: Any, k: Any, v: Any, mask: Any, dropout: float, is_causal: b
         return "tensors of another class"
     if dropout and not 0 < dropout <= 1:
         return "a dropout_p that is no probability"
-    if dropout and torch.compiler.is_dynamo_compiling():
-        return "dropout under torch.compile"
     if q.dtype not in _TYPES or not q.dtype == k.dtype == v.dtype:
         return f"elements of {q.dtype}"
     if len({x.device for x in tensors}) > 1 or q.device.type not in ("cpu", "cuda"):
@@ -151,7 +149,7 @@ def scaled_dot_product_attention(
     """torch.nn.functional.scaled_dot_product_attention: the same arguments, shapes and results.
 
     Masks are read as they are given, never expanded. Every legal call is answered: where attn serves
-    it not (f64, under torch.compile dropout, on a GPU f32...) by PyTorch, and `fallbacks` says why.
+    it not (f64, on a GPU f32...) by PyTorch, and `fallbacks` says why.
     """
     reason = _find_reason(query, key, value, attn_mask, dropout_p, is_causal)
     shapes = None if reason else _find_shapes(query, key, value, enable_gqa)
@@ -185,7 +183,7 @@ def scaled_dot_product_attention(
         how = _make_mask(attn_mask, shapes, m, n)
     if torch.compiler.is_dynamo_compiling() and ("score" in how or "mask" in how):
         functions = how.get("score"), how.get("mask")
-        output, _ = _flex_node.attend(q, k, v, *functions, scale)
+        output, _ = _flex_node.attend(q, k, v, *functions, scale, dropout_p=dropout_p)
     else:
         output = attn.attention(q, k, v, scale=scale, dropout_p=dropout_p, **how)
     served["scaled_dot_product_attention"] += 1

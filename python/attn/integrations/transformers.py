@@ -4,7 +4,8 @@
     model.set_attn_implementation(transformers.register())
 
 Masks are the functions that Transformers makes, traced: no (B, 1, M, N) tensor exists. Gradients
-follow for queries, keys, values and sinks.
+follow for queries, keys, values and sinks. Dropout of models in training draws its seeds from PyTorch's
+generator: torch.manual_seed replays it, and checkpointing computes the same again.
 """
 
 from __future__ import annotations
@@ -104,9 +105,7 @@ def make_mask(
     return Mask(keep if padding is None else keep_unpadded, make_tensor)
 
 
-def _check(module: Any, dropout: float, options: dict) -> None:
-    if dropout and module.training:
-        refuse("dropout", "none", str(dropout), "set attention_dropout to 0 in the configuration")
+def _check(module: Any, options: dict) -> None:
     for name, value in options.items():
         if name not in _HARMLESS and isinstance(value, (torch.Tensor, list, tuple)):
             refuse(
@@ -150,7 +149,9 @@ def attention(
 ) -> Tuple[torch.Tensor, None]:
     """What AttentionInterface calls for each layer: query (B, H, M, D), key (B, Hkv, N, D) and value
     (B, Hkv, N, Dv); returns (B, M, H, Dv), and no weights."""
-    _check(module, dropout, options)
+    _check(module, options)
+    # Some models give what their configuration says.
+    dropout = dropout if module.training else 0.0
     score = None if softcap is None else _make_softcap(softcap)
     causal: Any = False
     mask = None
@@ -174,7 +175,7 @@ def attention(
     if torch.compiler.is_dynamo_compiling() and not (score is None and mask is None):
         matrices = [x.transpose(1, 2) for x in (query, key, value)]
         how = scaling, causal, s_aux, True
-        return _flex_node.attend(*matrices, score, mask, *how)[0], None
+        return _flex_node.attend(*matrices, score, mask, *how, dropout)[0], None
     output = attn.attention(
         query.transpose(1, 2),
         key.transpose(1, 2),
@@ -185,6 +186,7 @@ def attention(
         mask=mask,
         sink=s_aux,
         layout="bshd",
+        dropout_p=dropout,
     )
     return output, None
 
