@@ -19,7 +19,12 @@ Call = Callable[[], Any]
 
 
 def time_batch(call: Call, count: int) -> float:
-    """Milliseconds per call of `count` back-to-back calls, by the GPU's clock."""
+    """Milliseconds per call of `count` back-to-back calls, by the GPU's clock, or by the host's where there is none."""
+    if not torch.cuda.is_available():
+        began = time.perf_counter()
+        for _ in range(count):
+            call()
+        return 1000 * (time.perf_counter() - began) / count
     start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
     start.record()
     for _ in range(count):
@@ -91,6 +96,8 @@ def query_clocks() -> Dict[str, str]:
 
 def describe_machine() -> Dict[str, Any]:
     """The device and the versions that a result depends on."""
+    if not torch.cuda.is_available():
+        return {"device": "cpu", "torch": torch.__version__, "date": time.strftime("%Y-%m-%d")}
     facts: Dict[str, Any] = {
         "device": torch.cuda.get_device_name(),
         "multiprocessors": torch.cuda.get_device_properties(0).multi_processor_count,

@@ -1,0 +1,62 @@
+"""The bench of whole models, on two layers of each: its logic, not its numbers."""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("transformers")
+
+
+@pytest.fixture
+def models(monkeypatch):
+    folder = Path(__file__).resolve().parents[2] / "bench" / "gpu"
+    if not folder.exists():
+        pytest.skip("no benches beside the tests")
+    monkeypatch.syspath_prepend(str(folder))
+    import models
+
+    yield models
+    for name in ("models", "measure"):
+        sys.modules.pop(name, None)
+
+
+def test_models(models, tmp_path):
+    out = tmp_path / "models.json"
+    short = ["--tiny", "--length", "48", "--rounds", "1", "--seconds", "0.01", "--passes", "1"]
+    chosen = ["--implementations", "attn", "sdpa", "flash_attention_2"]
+    assert models.main([*short, *chosen, "--out", str(out)]) == 0
+    found = json.loads(out.read_text())["models"]
+    # The others have no sdpa.
+    natives = {"mistral": "sdpa", "gemma2": "eager", "gpt_oss": "eager"}
+    for kind, native in natives.items():
+        result = found[kind]
+        assert result["best_native"] == native and "flash_attention_2" in result["left_out"]
+        assert set(result["implementations"]) == {"attn", native}
+        for x in result["implementations"].values():
+            assert 0 < x["attention_ms"] and 0 < x["share"] and x["difference"] < 1e-4
+        assert result["speedup"] > 0 and result["attention_speedup"] > 0
+
+
+def test_that_attention_is_seen(models):
+    """What is between the events is attention: a function that takes longer shows."""
+    import time
+
+    from transformers import AttentionInterface
+
+    config = models.make_config("mistral", True, 16)
+    model = models.make_model("mistral", config, "cpu", torch.float32)
+    call = models.make_call(model, "slow", torch.ones(1, 16, dtype=torch.long))
+    sdpa = AttentionInterface()["sdpa"]
+
+    def attend(*inputs, **options):
+        time.sleep(0.01)
+        return sdpa(*inputs, **options)
+
+    AttentionInterface.register("slow", attend)
+    try:
+        assert 20 <= models.time_attention(call, 1) < 2000
+    finally:
+        del AttentionInterface._global_mapping["slow"]
