@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import operator
 import re
-from dataclasses import dataclass
-from typing import Any, Iterable, List, Optional, Tuple, Union
+from dataclasses import dataclass, replace
+from typing import Any, Iterable, List, Optional, Set, Tuple, Union
 
 from . import _arrays, _log
 from ._library import Error
@@ -156,7 +156,30 @@ class Text:
             given = ", ".join(name for name, _ in captured)
             operation += f" wrt({given} : {', '.join(type_ for _, type_ in captured)})"
             types += f" d_wrt({', '.join(wide)})"
-        return self._function("gradient", last, operation, types, names, results)
+        text = self._read_inside([name for name, _ in captured])
+        return text._function("gradient", last, operation, types, names, results)
+
+    def _read_inside(self, names: List[str]) -> "Text":
+        """The same with functions that read these 0-d tensors themselves: gradients are of what functions
+        read, and other texts read numbers in front of the op."""
+        before, moved, known = [], [], set()
+        for line in self.before:
+            result, _, text = line.partition(" = ")
+            is_read = any(f"tensor.extract {name}[]" in text for name in names)
+            if is_read or known & _words(text):
+                known.add(result)
+                moved.append(line)
+            else:
+                before.append(line)
+        if not moved:
+            return self
+        regions: List[str] = []
+        for line in self.regions:
+            if line.endswith("{"):
+                regions += [line, *[f"      {text}" for text in moved]]
+            else:
+                regions.append(line)
+        return replace(self, before=tuple(before), regions=tuple(regions))
 
     def _function(
         self, name: str, last: List[str], operation: str, types: str, names: str, results: str
@@ -201,7 +224,12 @@ class Text:
 def reads(regions: Iterable[str], letter: str) -> bool:
     """Whether the functions of a Text read b, h, m or n."""
     body = [line for line in regions if not line.endswith("{")]
-    return any(f"%{letter}" in re.findall(r"%\w+", line) for line in body)
+    return any(f"%{letter}" in _words(line) for line in body)
+
+
+def _words(line: str) -> Set[str]:
+    """The values that a line names."""
+    return set(re.findall(r"%\w+", line))
 
 
 class Source:

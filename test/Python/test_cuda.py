@@ -209,6 +209,18 @@ def test_gradients_of_captured_tensors():
         assert (x.double() - y).norm() <= 2e-2 * y.norm()
 
 
+def test_gradients_of_captured_numbers():
+    q, k, v = inputs()
+    heat = torch.tensor(1.5, device=DEVICE, requires_grad=True)
+    got = attn.attention(q, k, v, score=lambda s, b, h, i, j: s * heat)
+    wide = heat.detach().double().requires_grad_()
+    expected = reference(q, k, v, score=lambda s, b, h, i, j: s * wide)[0]
+    weights = torch.randn_like(got)
+    (mine,) = torch.autograd.grad(got, heat, weights)
+    (other,) = torch.autograd.grad(expected, wide, weights.double())
+    assert (mine.double() - other).abs() <= 2e-2 * other.abs()
+
+
 def test_relative_bias():
     q, k, v = inputs(m=70, n=70)
     bias = torch.randn(4, 139, device=DEVICE)

@@ -318,6 +318,34 @@ def test_captured_tensors(name, dtype):
     assert torch.equal(alone, got[3])
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_captured_numbers(dtype):
+    """0-d tensors, which kernels read in front of all; one is read by the mask too."""
+    tensors = inputs(m=M, n=N)
+    x, y = (torch.tensor(value).to(dtype).requires_grad_() for value in (1.5, 0.25))
+    most = torch.tensor(30)
+    wide = [z.detach().double().requires_grad_() for z in (*tensors, x, y)]
+
+    def keep(i, j, m, n):
+        return (j <= most) & (j >= 8 * y.double())
+
+    def score(s, i, j):
+        return s * wide[3] - wide[4] * (i - j).abs()
+
+    output, _ = define(*wide[:3], keep=keep, score=score)
+    d_output = torch.randn(output.shape)
+    expected = torch.autograd.grad((output * d_output.double()).sum(), wide)
+    got = attn.attention(
+        *tensors,
+        score=lambda s, b, h, i, j: s * x - y * abs(i - j),
+        mask=lambda b, h, i, j: (j <= most) & (j >= 8 * y),
+    )
+    found = torch.autograd.grad(got, (*tensors, x, y), d_output)
+    check(found[:3], expected[:3])
+    check(found[3:], expected[3:], dtype)
+    assert found[3] != 0 and found[4] != 0
+
+
 def test_captured_tensors_of_numpy():
     tensors = inputs(m=M, n=N)
     q, k, v, do = [y.detach().numpy() for y in (*tensors, torch.randn(2, 4, M, 32))]
