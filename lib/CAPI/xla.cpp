@@ -32,6 +32,22 @@ static XLA_FFI_Error *fail(const XLA_FFI_Api *api, const llvm::Twine &message) {
   return api->XLA_FFI_Error_Create(&args);
 }
 
+/// Takes an error of XLA itself apart: its message, or nothing where there is none.
+static std::string takeMessage(const XLA_FFI_Api *api, XLA_FFI_Error *error) {
+  if (!error)
+    return {};
+  XLA_FFI_Error_GetMessage_Args args = {};
+  args.struct_size = XLA_FFI_Error_GetMessage_Args_STRUCT_SIZE;
+  args.error = error;
+  api->XLA_FFI_Error_GetMessage(&args);
+  std::string message = args.message;
+  XLA_FFI_Error_Destroy_Args destroy = {};
+  destroy.struct_size = XLA_FFI_Error_Destroy_Args_STRUCT_SIZE;
+  destroy.error = error;
+  api->XLA_FFI_Error_Destroy(&destroy);
+  return message.empty() ? "an error without a message" : message;
+}
+
 static XLA_FFI_Error *failLast(const XLA_FFI_Api *api) {
   StringRef hint = attn_last_hint();
   return fail(api, attn_last_message() + (hint.empty() ? "" : " (" + hint + ")"));
@@ -131,8 +147,8 @@ struct Tensor {
   llvm::SmallVector<int64_t, 4> shape, strides;
   attn_tensor tensor = {};
 
-  /// `isSwapped` for a matrix of (B, S, H, D).
-  bool set(const XLA_FFI_Buffer &buffer, bool isSwapped) {
+  /// `isSwapped` for a matrix of (B, S, H, D); `ordinal` of a GPU, or -1.
+  bool set(const XLA_FFI_Buffer &buffer, bool isSwapped, int32_t ordinal) {
     shape.assign(buffer.dims, buffer.dims + buffer.rank);
     strides.resize(shape.size());
     int64_t stride = 1;
@@ -145,7 +161,8 @@ struct Tensor {
       std::swap(strides[1], strides[2]);
     }
     tensor.data = buffer.data;
-    tensor.device.device_type = ATTN_DL_CPU;
+    tensor.device.device_type = ordinal < 0 ? ATTN_DL_CPU : ATTN_DL_CUDA;
+    tensor.device.device_id = ordinal < 0 ? 0 : ordinal;
     tensor.ndim = static_cast<int32_t>(shape.size());
     tensor.shape = shape.data();
     tensor.strides = strides.data();
@@ -166,31 +183,54 @@ static bool answerMetadata(XLA_FFI_CallFrame *frame) {
   return true;
 }
 
-/// The custom call "attn_run" of the CPU: arguments and then results of the function in `source`,
-/// compiled by `options`. `swapped` has an s for each that is a matrix of (B, S, H, D), and another
-/// letter for each that is taken as it is.
-extern "C" ATTN_EXPORT XLA_FFI_Error *attn_xla_run(XLA_FFI_CallFrame *frame) {
-  if (answerMetadata(frame))
-    return nullptr;
+/// Runs the kernel on the device of the frame: `ordinal` of a GPU, with its stream, or -1.
+static XLA_FFI_Error *run(XLA_FFI_CallFrame *frame, int32_t ordinal, void *stream) {
   const XLA_FFI_Api *api = frame->api;
   StringRef swapped = findText(frame->attrs, "swapped");
   size_t numArguments = frame->args.size, count = numArguments + frame->rets.size;
   if (swapped.size() != count)
     return fail(api, "swapped: expected " + llvm::Twine(count) + " letters, got " +
                          llvm::Twine(swapped.size()));
-  attn_kernel *kernel =
-      findKernel(findText(frame->attrs, "source"), findText(frame->attrs, "options"));
+  std::string options = findText(frame->attrs, "options").str();
+  if (ordinal >= 0)
+    options += "\ndevice=cuda:" + std::to_string(ordinal);
+  attn_kernel *kernel = findKernel(findText(frame->attrs, "source"), options);
   if (!kernel)
     return failLast(api);
   llvm::SmallVector<Tensor, 8> tensors(count);
   llvm::SmallVector<const attn_tensor *, 8> pointers;
   for (size_t i = 0; i < count; ++i) {
     void *buffer = i < numArguments ? frame->args.args[i] : frame->rets.rets[i - numArguments];
-    if (!tensors[i].set(*static_cast<const XLA_FFI_Buffer *>(buffer), swapped[i] == 's'))
+    if (!tensors[i].set(*static_cast<const XLA_FFI_Buffer *>(buffer), swapped[i] == 's', ordinal))
       return fail(api, "tensor " + llvm::Twine(i) + ": expected a type that attn has");
     pointers.push_back(&tensors[i].tensor);
   }
-  if (attn_run(kernel, pointers.data(), count, nullptr) != ATTN_OK)
+  if (attn_run(kernel, pointers.data(), count, stream) != ATTN_OK)
     return failLast(api);
   return nullptr;
+}
+
+/// The custom call "attn_run" of the CPU: arguments and then results of the function in `source`,
+/// compiled by `options`. `swapped` has an s for each that is a matrix of (B, S, H, D), and another
+/// letter for each that is taken as it is.
+extern "C" ATTN_EXPORT XLA_FFI_Error *attn_xla_run(XLA_FFI_CallFrame *frame) {
+  return answerMetadata(frame) ? nullptr : run(frame, -1, nullptr);
+}
+
+/// The same of CUDA: queued on XLA's stream. Numbers are in host memory, where XLA has none, so
+/// that the function takes tensors alone.
+extern "C" ATTN_EXPORT XLA_FFI_Error *attn_xla_run_cuda(XLA_FFI_CallFrame *frame) {
+  if (answerMetadata(frame))
+    return nullptr;
+  const XLA_FFI_Api *api = frame->api;
+  XLA_FFI_DeviceOrdinal_Get_Args device = {};
+  device.struct_size = XLA_FFI_DeviceOrdinal_Get_Args_STRUCT_SIZE;
+  device.ctx = frame->ctx;
+  std::string message = takeMessage(api, api->XLA_FFI_DeviceOrdinal_Get(&device));
+  XLA_FFI_Stream_Get_Args stream = {};
+  stream.struct_size = XLA_FFI_Stream_Get_Args_STRUCT_SIZE;
+  stream.ctx = frame->ctx;
+  if (message.empty())
+    message = takeMessage(api, api->XLA_FFI_Stream_Get(&stream));
+  return message.empty() ? run(frame, device.device_ordinal, stream.stream) : fail(api, message);
 }

@@ -1,4 +1,4 @@
-"""Attention inside of JAX's programs, on the CPU:
+"""Attention inside of JAX's programs, on the CPU and on NVIDIA's GPUs:
 
     output = jax.jit(attn.jax.attention, static_argnames="is_causal")(q, k, v, is_causal=True)
 
@@ -28,7 +28,9 @@ from ._source import Source, Text, Wanted, make_problem, reads
 from .integrations._tables import read_table
 
 _TARGET = "attn_run"
-jax.ffi.register_ffi_target(_TARGET, jax.ffi.pycapsule(library.attn_xla_run), platform="cpu")
+_HANDLERS = {"cpu": library.attn_xla_run, "CUDA": library.attn_xla_run_cuda}
+for _platform, _handler in _HANDLERS.items():
+    jax.ffi.register_ffi_target(_TARGET, jax.ffi.pycapsule(_handler), platform=_platform)
 
 # ===- One custom call --------------------------------------------------------------------------===#
 
@@ -198,6 +200,10 @@ def _bind(call: _Call) -> Callable:
 # ===- Gradients --------------------------------------------------------------------------------===#
 
 
+def _is_on_gpu() -> bool:
+    return jax.default_backend() in ("gpu", "cuda")
+
+
 class _Traced(NamedTuple):
     """What is compiled for."""
 
@@ -220,7 +226,9 @@ class _Traced(NamedTuple):
     def _call(self, write: Callable, last: Tuple, results: Tuple) -> Callable:
         """`write` is told which number each captured array has in the text that it is given."""
         source = write(self.text, range(len(self.ranks)))
-        _compile(source, (*self.options, ("device", "cpu")))
+        # Errors are told here, not by XLA; for where arrays are unless somebody says otherwise.
+        device = "cuda" if _is_on_gpu() and self.text.problem.type != "f32" else "cpu"
+        _compile(source, (*self.options, ("device", device)))
         read = [reads(self.text.regions, x) for x in "bh"]
         given, part = self.given(), None
         if self.part is not None and any(read):
@@ -406,6 +414,17 @@ def _to_table(x: Any, name: str, whole: Tuple[int, ...]) -> Any:
     return x
 
 
+def _scale(score: Optional[Callable], scale: Any, columns: int) -> Callable:
+    """The score with a scale of its own: kernels for GPUs take numbers from host memory, where XLA has
+    none, and captured arrays from the GPU's."""
+    factor = jnp.asarray(scale, jnp.float32) * columns**0.5
+
+    def scaled(s: Any, b: Any, h: Any, q: Any, kv: Any) -> Any:
+        return s * factor if score is None else score(s * factor, b, h, q, kv)
+
+    return scaled
+
+
 def _both(first: Optional[Callable], second: Callable) -> Callable:
     if first is None:
         return second
@@ -475,7 +494,8 @@ def attention(
     first ones. Under jax.vmap a mapped dimension
     is a part of the batch; with functions that read b, or captured arrays that are mapped, calls
     follow one another. Arrays sharded over the batch or the heads stay so; captured ones are gathered.
-    Runs on the CPU; elsewhere XLA says that the call is not implemented.
+    Runs on the CPU, and on NVIDIA's GPUs in float16 and bfloat16; elsewhere XLA says that the call is
+    not implemented.
 
     Raises:
         Error: an argument that does not fit, or a function that cannot be traced.
@@ -501,6 +521,8 @@ def attention(
         score = lambda s, b, h, q, kv: (  # noqa: E731
             (s if first is None else first(s, b, h, q, kv)) + table(b, h, q, kv)
         )
+    if scale is not None and _is_on_gpu():
+        scale, score = None, _scale(score, scale, q.shape[3])
     lengths = query_seq_lengths, key_value_seq_lengths
     keep = _make_mask(mask, whole, lengths, local_window_size)
     has = scale is not None, sink is not None

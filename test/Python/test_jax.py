@@ -354,3 +354,30 @@ def test_refused():
         with pytest.raises(Exception) as error:
             jax.block_until_ready(call())
         assert message in str(error.value), str(error.value)[:500]
+
+
+def test_scales_of_a_gpu(monkeypatch):
+    """There a scale is a captured array; its gradient comes with it."""
+    monkeypatch.setattr(attn.jax, "_is_on_gpu", lambda: True)
+    q, k, v = inputs()
+    attend = lambda attention, scale: attention(q, k, v, scale=scale)
+    close(attend(attention, 0.3), attend(reference, 0.3))
+    both = [
+        jax.grad(lambda x: attend(f, x).sum())(jnp.float32(0.3)) for f in (attention, reference)
+    ]
+    close(*both, 1e-3)
+    slopes = jnp.linspace(0.5, 2, H)
+    got = attention(q, k, v, scale=0.3, score=lambda s, b, h, i, j: s * slopes[h])
+    close(got, attention(q * (slopes * 0.3 * D**0.5)[:, None], k, v))
+
+
+def test_what_xla_refuses_is_told():
+    """The handler of GPUs, where XLA has no stream."""
+    name = "attn_run_on_a_gpu"
+    handler = attn.jax.library.attn_xla_run_cuda
+    jax.ffi.register_ffi_target(name, jax.ffi.pycapsule(handler), platform="cpu")
+    q, k, v = inputs()
+    shapes = [jax.ShapeDtypeStruct(q.shape, q.dtype)]
+    call = jax.ffi.ffi_call(name, shapes)
+    with pytest.raises(Exception, match="attn: "):
+        jax.block_until_ready(call(q, k, v, source="", options="", swapped="ssss"))
