@@ -603,3 +603,64 @@ def test_few_rows_of_grouped_heads(shape, layout):
     drop = torch.ones(rows, keys, dtype=torch.bool, device="cuda").triu(keys - rows + 1)
     wanted = (q.double() @ kk.mT / 128**0.5).masked_fill(drop, -torch.inf).softmax(-1) @ vv
     torch.testing.assert_close(out.double(), wanted, atol=2e-2, rtol=2e-2)
+
+
+# ===- Dropout ---------------------------------------------------------------------------------===#
+
+
+def test_dropout():
+    """The weights that NumPy's Philox keeps, forward and backward."""
+    from test_dropout import draw
+
+    tensors = recorded()
+    wide = [x.detach().double().requires_grad_() for x in tensors]
+    factors = torch.from_numpy(draw(7, 0.3, 2, 4, 200, 333)).to(DEVICE)
+    s = wide[0] @ wide[1].repeat_interleave(2, 1).mT / 8
+    expected = (torch.softmax(s, 3) * factors) @ wide[2].repeat_interleave(2, 1)
+    got = attn.attention(*tensors, dropout_p=0.3, dropout_seed=7)
+    check(got, expected.detach())
+    d_output = torch.randn_like(got)
+    found = torch.autograd.grad(got, tensors, d_output)
+    check_gradients(found, torch.autograd.grad(expected, wide, d_output.double()))
+
+
+def test_drawn_seeds():
+    """By torch.manual_seed; a seed in memory changes replays of a graph, and so does a generator."""
+    q, k, v = inputs()
+    kernel = attn.compile("bfloat16", 64, dropout_p=0.3, device="cuda")
+    call = lambda seed=None: attn.attention(q, k, v, dropout_p=0.3, dropout_seed=seed)
+    torch.manual_seed(1)
+    first, second = call(), kernel(q, k, v)
+    torch.manual_seed(1)
+    assert torch.equal(first, kernel(q, k, v)) and not torch.equal(first, second)
+    seed = torch.tensor([5], device=DEVICE)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        given, drawn = call(seed), call()
+    results = []
+    for number in (5, 6, 5):
+        seed.fill_(number)
+        graph.replay()
+        torch.cuda.synchronize()
+        assert torch.equal(given, call(number))
+        results.append(drawn.clone())
+    assert not torch.equal(results[0], results[2])
+
+
+def test_compiled_dropout():
+    pytest.importorskip("torch._inductor")
+    q, k, v = recorded()
+    whole = torch.compile(
+        lambda *x: attn.attention(*x, dropout_p=0.3), backend="aot_eager", fullgraph=True
+    )
+    torch.manual_seed(1)
+    expected = attn.attention(q, k, v, dropout_p=0.3)
+    torch.manual_seed(1)
+    got = whole(q, k, v)
+    assert torch.equal(got, expected)
+    weights = torch.randn_like(got)
+    for mine, other in zip(
+        torch.autograd.grad(got, (q, k, v), weights),
+        torch.autograd.grad(expected, (q, k, v), weights),
+    ):
+        assert torch.equal(mine, other)
