@@ -43,6 +43,8 @@ if answer.returncode == 0:
     config.available_features.update(["cuda", answer.stdout.strip()])
 if shutil.which("ptxas", path=config.environment["PATH"]):
     config.available_features.add("ptxas")
+if shutil.which("chromium", path=config.environment["PATH"]):
+    config.available_features.add("chromium")
 if os.path.exists("/proc/cpuinfo"):
     with open("/proc/cpuinfo") as cpuinfo:
         flags = set(next((line for line in cpuinfo if line.startswith("flags")), "").split())

@@ -10,6 +10,7 @@
 #include "lib/Pipelines/Pipelines.h"
 #include "lib/Target/CPU/HostInfo.h"
 #include "lib/Target/CPU/ObjectCompiler.h"
+#include "lib/Tools/AttnTranslate/Html.h"
 #include "mlir/IR/DialectRegistry.h"
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/Parser/Parser.h"
@@ -18,6 +19,7 @@
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FileUtilities.h"
 #include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/Path.h"
 #include "llvm/Support/SourceMgr.h"
 #include "llvm/Support/ToolOutputFile.h"
 
@@ -41,6 +43,10 @@ struct CommandLine {
       cl::init(TargetKind::Automatic), cl::cat(category),
       cl::values(clEnumValN(TargetKind::CPU, "cpu", "a processor"),
                  clEnumValN(TargetKind::CUDA, "cuda", "an NVIDIA GPU (sm_90a)"))};
+  cl::opt<bool> html{"html",
+                     cl::desc("one page for a browser, with the program at every door up to "
+                              "--until (default: the last one of --target)"),
+                     cl::cat(category)};
   cl::opt<bool> toPTX{"to-ptx", cl::desc("the same as --target=cuda --until=ptx"),
                       cl::cat(category)};
   cl::opt<std::string> plan{"plan", cl::desc("with PTX: where to write how to launch it (JSON)"),
@@ -112,6 +118,8 @@ static llvm::Error resolve(CommandLine &line) {
       return llvm::createStringError("expected --to-ptx or --until, got both");
     line.until = Room::PTX;
   }
+  if (line.html && !line.until.getNumOccurrences() && !line.toPTX)
+    line.until = line.target == TargetKind::CUDA ? Room::PTX : Room::Assembly;
   RoomDevice device = getInfo(line.until).device;
   if (line.target == TargetKind::Automatic)
     line.target = device == RoomDevice::CUDA ? TargetKind::CUDA : TargetKind::CPU;
@@ -137,7 +145,7 @@ static llvm::Error write(StringRef path, llvm::function_ref<void(llvm::raw_ostre
 }
 
 /// Room 8, by the road that programs take too.
-static llvm::Error translateToPTX(const CommandLine &line, StringRef source) {
+static llvm::Expected<std::string> printPTX(const CommandLine &line, StringRef source) {
   CompileOptions options;
   options.device = DeviceKind::CUDA;
   options.entry = line.entry;
@@ -151,10 +159,11 @@ static llvm::Error translateToPTX(const CommandLine &line, StringRef source) {
   if (!line.plan.empty())
     if (llvm::Error error = write(line.plan, [&](llvm::raw_ostream &os) { os << image->plan; }))
       return error;
-  return write(line.output, [&](llvm::raw_ostream &os) { os << image->ptx; });
+  return image->ptx;
 }
 
-static void addPasses(OpPassManager &pm, const CommandLine &line, const HostInfo &host) {
+static void addPasses(OpPassManager &pm, const CommandLine &line, Room until,
+                      const HostInfo &host) {
   PipelineOptions options;
   options.target = line.target == TargetKind::CUDA ? "cuda" : "cpu";
   options.lanes = host.f32Lanes;
@@ -163,7 +172,53 @@ static void addPasses(OpPassManager &pm, const CommandLine &line, const HostInfo
   options.blockN = line.blockN.getValue();
   options.splits = line.splits.getValue();
   options.fused = line.fused.getValue();
-  buildPipeline(pm, options, line.until);
+  buildPipeline(pm, options, until);
+}
+
+/// The program as it leaves a room of MLIR, or as text of LLVM. None after diagnostics.
+static llvm::Expected<std::optional<std::string>> printRoom(const CommandLine &line, Room room,
+                                                            ModuleOp module, const HostInfo &host) {
+  OwningOpRef<ModuleOp> copy = module.clone();
+  PassManager pm(module.getContext());
+  addPasses(pm, line, room, host);
+  if (failed(pm.run(*copy)))
+    return std::nullopt;
+  if (getInfo(room).isText()) {
+    llvm::Expected<std::string> text = printCompiled(*copy, host, room == Room::Assembly);
+    if (!text)
+      return text.takeError();
+    return std::move(*text);
+  }
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  copy->print(os);
+  return text;
+}
+
+/// All doors of the way to `until`, or that one alone. False after diagnostics.
+static llvm::Expected<bool> printStages(const CommandLine &line, ModuleOp module, StringRef source,
+                                        const HostInfo &host, std::vector<Stage> &stages) {
+  RoomDevice device = line.target == TargetKind::CUDA ? RoomDevice::CUDA : RoomDevice::CPU;
+  for (const RoomInfo &info : getRooms()) {
+    bool isShown = info.room == line.until || (line.html && info.isOnTheWayTo(device) &&
+                                               info.number < getInfo(line.until).number);
+    if (!isShown)
+      continue;
+    if (info.room == Room::PTX) {
+      llvm::Expected<std::string> text = printPTX(line, source);
+      if (!text)
+        return text.takeError();
+      stages.push_back({&info, std::move(*text)});
+      continue;
+    }
+    llvm::Expected<std::optional<std::string>> text = printRoom(line, info.room, module, host);
+    if (!text)
+      return text.takeError();
+    if (!*text)
+      return false;
+    stages.push_back({&info, std::move(**text)});
+  }
+  return true;
 }
 
 int attn::runAttnTranslate(int argc, const char *const *argv, DialectRegistry &registry) {
@@ -188,33 +243,30 @@ int attn::runAttnTranslate(int argc, const char *const *argv, DialectRegistry &r
   if (!buffer)
     return fail(llvm::createStringError("expected to read '" + line->input + "', got " +
                                         buffer.getError().message()));
-  if (line->until == Room::PTX) {
-    llvm::Error error = translateToPTX(*line, (*buffer)->getBuffer());
-    return error ? fail(std::move(error)) : 0;
-  }
+  std::string source = (*buffer)->getBuffer().str();
   MLIRContext context(registry);
   sources.AddNewSourceBuffer(std::move(*buffer), llvm::SMLoc());
   SourceMgrDiagnosticHandler handler(sources, &context);
-  OwningOpRef<ModuleOp> module = parseSourceFile<ModuleOp>(sources, &context);
-  if (!module)
-    return 1;
-  PassManager pm(&context);
-  addPasses(pm, *line, *host);
-  if (failed(pm.run(*module)))
-    return 1;
-
-  std::string text;
-  llvm::raw_string_ostream os(text);
-  if (getInfo(line->until).isText()) {
-    llvm::Expected<std::string> compiled =
-        printCompiled(*module, *host, line->until == Room::Assembly);
-    if (!compiled)
-      return fail(compiled.takeError());
-    os << *compiled;
-  } else {
-    module->print(os);
+  OwningOpRef<ModuleOp> module;
+  // What compiles to PTX reads the text by itself, and tells what is wrong with it.
+  if (line->until != Room::PTX || line->html) {
+    module = parseSourceFile<ModuleOp>(sources, &context);
+    if (!module)
+      return 1;
   }
-  if (llvm::Error error = write(line->output, [&](llvm::raw_ostream &out) { out << text; }))
-    return fail(std::move(error));
-  return 0;
+  std::vector<Stage> stages;
+  llvm::Expected<bool> isDone = printStages(*line, module.get(), source, *host, stages);
+  if (!isDone)
+    return fail(isDone.takeError());
+  if (!*isDone)
+    return 1;
+  StringRef name =
+      line->input == "-" ? StringRef("standard input") : llvm::sys::path::filename(line->input);
+  llvm::Error error = write(line->output, [&](llvm::raw_ostream &os) {
+    if (line->html)
+      writeHtml(os, ("attn: " + name).str(), stages);
+    else
+      os << stages.front().text;
+  });
+  return error ? fail(std::move(error)) : 0;
 }
