@@ -38,6 +38,7 @@ def test_models(models, tmp_path):
         for x in result["implementations"].values():
             assert 0 < x["attention_ms"] and 0 < x["share"] and x["difference"] < 1e-4
         assert result["speedup"] > 0 and result["attention_speedup"] > 0
+    assert "softcap" in found["gemma2"]["left_out"]["sdpa"]
 
 
 def test_that_attention_is_seen(models):
