@@ -1,11 +1,12 @@
-# `cmake --install BUILD --component c --prefix WHERE`: the header of the C interface, libattn.so, and what CMake and
-# pkg-config look for. The C++ interface (include/attn) is for programs built inside this tree: it has no stable ABI.
+# `cmake --install BUILD --component c --prefix WHERE`: the headers of the C interface and of C++ over it, libattn.so, and what
+# CMake and pkg-config look for. The C++ interface (include/attn) is for programs built inside this tree: it has no stable ABI.
 include(CMakePackageConfigHelpers)
 include(GNUInstallDirs)
 
 set(package ${CMAKE_INSTALL_LIBDIR}/cmake/attn)
 install(TARGETS attn EXPORT attn-targets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT c)
-install(FILES ${CMAKE_SOURCE_DIR}/include/attn-c/attn.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/attn-c COMPONENT c)
+install(FILES ${CMAKE_SOURCE_DIR}/include/attn-c/attn.h ${CMAKE_SOURCE_DIR}/include/attn-c/attn.hpp
+  DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/attn-c COMPONENT c)
 install(EXPORT attn-targets NAMESPACE attn:: DESTINATION ${package} COMPONENT c)
 
 configure_package_config_file(${CMAKE_SOURCE_DIR}/cmake/attn-config.cmake.in ${CMAKE_BINARY_DIR}/attn-config.cmake

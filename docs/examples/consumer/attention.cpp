@@ -1,9 +1,7 @@
 // Attention with a score of its own, from C++: find_package(attn), attn::attn.
-#include <attn-c/attn.h>
+#include <attn-c/attn.hpp>
 #include <cmath>
 #include <cstdio>
-#include <cstdlib>
-#include <memory>
 #include <vector>
 
 static const char source[] = R"(
@@ -22,45 +20,32 @@ func.func @attention(%q: tensor<?x?x?x32xf32>, %k: tensor<?x?x?x32xf32>, %v: ten
   return %o : tensor<?x?x?x32xf32>
 })";
 
-static void check(attn_code code) {
-  if (code == ATTN_OK)
-    return;
-  std::fprintf(stderr, "%s: %s\n", attn_code_name(code), attn_last_message());
-  std::exit(1);
+static std::vector<float> make(int64_t count, int64_t seed) {
+  std::vector<float> data;
+  for (int64_t i = 0; i < count; ++i)
+    data.push_back(static_cast<float>((i * 37 + seed) % 17) / 8 - 1);
+  return data;
 }
 
-/// A row-major array that describes itself.
-struct Array {
-  std::vector<int64_t> shape;
-  std::vector<float> data;
-  attn_tensor tensor = {};
-
-  Array(std::vector<int64_t> extents, unsigned seed) : shape(std::move(extents)) {
-    size_t count = 1;
-    for (int64_t extent : shape)
-      count *= static_cast<size_t>(extent);
-    for (size_t i = 0; i < count; ++i)
-      data.push_back(static_cast<float>((i * 37 + seed) % 17) / 8 - 1);
-    tensor.data = data.data();
-    tensor.device.device_type = ATTN_DL_CPU;
-    tensor.ndim = static_cast<int32_t>(shape.size());
-    tensor.dtype.code = ATTN_DL_FLOAT;
-    tensor.dtype.bits = 32;
-    tensor.dtype.lanes = 1;
-    tensor.shape = shape.data();
-  }
-};
+static int fail(const attn::Status &status) {
+  std::fprintf(stderr, "%s\n", status.str().c_str());
+  return 1;
+}
 
 int main() {
   constexpr int64_t heads = 2, rows = 3, keys = 50, columns = 32;
-  Array q({1, heads, rows, columns}, 1), k({1, heads, keys, columns}, 2),
-      v({1, heads, keys, columns}, 3), slopes({heads}, 4), o({1, heads, rows, columns}, 0);
+  std::vector<float> q = make(heads * rows * columns, 1), k = make(heads * keys * columns, 2),
+                     v = make(heads * keys * columns, 3), slopes = make(heads, 4), o(q.size());
+  attn::Tensor query(q.data(), {1, heads, rows, columns}), key(k.data(), {1, heads, keys, columns}),
+      value(v.data(), {1, heads, keys, columns}), output(o.data(), {1, heads, rows, columns});
 
-  attn_kernel *compiled = nullptr;
-  check(attn_compile(source, nullptr, &compiled));
-  std::unique_ptr<attn_kernel, decltype(&attn_kernel_free)> kernel(compiled, attn_kernel_free);
-  const attn_tensor *tensors[] = {&q.tensor, &k.tensor, &v.tensor, &slopes.tensor, &o.tensor};
-  check(attn_run(kernel.get(), tensors, 5, nullptr));
+  attn::Result<attn::Kernel> kernel = attn::compile(source);
+  if (!kernel)
+    return fail(kernel.status());
+  if (attn::Status status =
+          kernel->run({query, key, value, attn::Tensor(slopes.data(), {heads}), output});
+      !status)
+    return fail(status);
 
   // The definition, of the last row of the last head.
   int64_t row = heads * rows - 1, first = (heads - 1) * keys;
@@ -68,15 +53,20 @@ int main() {
   for (int64_t n = 0; n < keys; ++n) {
     double s = 0;
     for (int64_t d = 0; d < columns; ++d)
-      s += double(q.data[row * columns + d]) * k.data[(first + n) * columns + d];
-    double weight = std::exp(s / std::sqrt(double(columns)) + slopes.data[heads - 1] * double(n));
+      s += double(q[row * columns + d]) * k[(first + n) * columns + d];
+    double weight = std::exp(s / std::sqrt(double(columns)) + slopes[heads - 1] * double(n));
     total += weight;
-    sum += weight * v.data[(first + n) * columns];
+    sum += weight * v[(first + n) * columns];
   }
-  double got = o.data[row * columns];
+  double got = o[row * columns];
   if (std::abs(got - sum / total) > 1e-5) {
     std::fprintf(stderr, "expected %f, got %f\n", sum / total, got);
     return 1;
   }
+
+  // Mistakes come back as values.
+  if (kernel->values().size() != 5 || attn::compile(source, {{"splits", "many"}}) ||
+      kernel->run({query, key}))
+    return 1;
   std::printf("C++: as defined\n");
 }
