@@ -14,7 +14,7 @@ import json
 import math
 import statistics
 from pathlib import Path
-from typing import Any, Callable, Dict, Tuple
+from typing import Any, Callable, Dict
 
 import torch
 from torch.nn.attention.flex_attention import flex_attention
@@ -26,13 +26,14 @@ Tensor = torch.Tensor
 BATCH, HEADS, D, HEAD = 2, 16, 128, 3
 
 
-def make_score(name: str, length: int) -> Tuple[Tensor, Callable[..., Tensor]]:
-    """What is captured, and the score that reads it."""
+def make_captured(name: str, length: int) -> Tensor:
+    return torch.randn((HEADS,) if name == "alibi" else (HEADS, 2 * length - 1), device="cuda")
+
+
+def make_score(name: str, captured: Tensor, length: int) -> Callable[..., Tensor]:
     if name == "alibi":
-        slopes = torch.randn(HEADS, device="cuda", requires_grad=True)
-        return slopes, lambda s, b, h, m, n: s + slopes[h] * (n - m) * 0.001
-    bias = torch.randn(HEADS, 2 * length - 1, device="cuda", requires_grad=True)
-    return bias, lambda s, b, h, m, n: s + bias[h, n - m + length - 1]
+        return lambda s, b, h, m, n: s + captured[h] * (n - m) * 0.001
+    return lambda s, b, h, m, n: s + captured[h, n - m + length - 1]
 
 
 def find_reference(name: str, captured: Tensor, tensors: Any, d_output: Tensor, length: int) -> Tensor:
@@ -53,7 +54,9 @@ def measure_score(o: argparse.Namespace, name: str) -> Dict[str, Any]:
     shape = (BATCH, HEADS, o.length, D)
     tensors = [torch.randn(shape, device="cuda", dtype=torch.bfloat16, requires_grad=True) for _ in range(3)]
     d_output = torch.randn(shape, device="cuda", dtype=torch.bfloat16)
-    captured, score = make_score(name, o.length)
+    captured = make_captured(name, o.length)
+    trained = captured.clone().requires_grad_()
+    score, fixed = (make_score(name, x, o.length) for x in (trained, captured))
     flex = torch.compile(flex_attention, dynamic=False)
     forwards = {"attn": lambda: attn.attention(*tensors, score=score), "flex": lambda: flex(*tensors, score_mod=score)}
     reference = find_reference(name, captured, tensors, d_output, o.length)
@@ -62,15 +65,15 @@ def measure_score(o: argparse.Namespace, name: str) -> Dict[str, Any]:
     for who, forward in forwards.items():
         try:
             output = forward()
-            call = lambda output=output: torch.autograd.grad(output, (*tensors, captured), d_output, retain_graph=True)
+            call = lambda output=output: torch.autograd.grad(output, (*tensors, trained), d_output, retain_graph=True)
             found = call()[3][HEAD].double()
         except Exception as error:  # Each peer raises what its compiler raises.
             print(f"  {name} {who} left out: {str(error).splitlines()[0][:200]}", flush=True)
             continue
         errors[who] = ((found - reference).norm() / reference.norm()).item()
         calls[who] = call
-        if who == "attn":
-            calls["plain"] = lambda output=output: torch.autograd.grad(output, tensors, d_output, retain_graph=True)
+    plain = attn.attention(*tensors, score=fixed)
+    calls["plain"] = lambda: torch.autograd.grad(plain, tensors, d_output, retain_graph=True)
     times = measure.interleave(calls, o.rounds, o.seconds)
     print(name, {who: round(statistics.median(t), 3) for who, t in times.items()}, errors, flush=True)
     return {"score": name, "B": BATCH, "H": HEADS, "S": o.length, "D": D, "ms": times, "errors": errors}
