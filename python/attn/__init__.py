@@ -29,6 +29,7 @@ from ._operations import clip, maximum, minimum, sigmoid, where
 from ._picture import MaskPicture, visualize_mask
 from ._scan import Captured
 from ._trace import Length
+from ._tune import Tuning, tune
 from ._warm import warm_up
 
 _log.start()
@@ -121,6 +122,7 @@ __all__ = [
     "Error",
     "Explanation",
     "MaskPicture",
+    "Tuning",
     "__version__",
     "abs",
     "assume_sorted",
@@ -147,6 +149,7 @@ __all__ = [
     "sqrt",
     "tanh",
     "tensor",
+    "tune",
     "visualize_mask",
     "warm_up",
     "where",

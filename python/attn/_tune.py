@@ -1,0 +1,319 @@
+"""A search of the sizes that one attention runs fastest with, on the machine at hand."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import dataclasses
+import hashlib
+import json
+import os
+import statistics
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
+
+from . import _arrays, _library
+from ._attention import _find_plan, attention
+from ._library import Error, option_texts, refuse
+from ._seed import make_seed
+from ._source import check_dropout
+
+Options = Dict[str, Any]
+# Rows and keys of a tile. What a machine has no room for is refused by the compiler, and so is no
+# candidate.
+_GPU_SIZES = (64, 128, 192), tuple(range(16, 177, 16))
+_CPU_SIZES = (16, 32, 48, 64, 96, 128), (16, 32, 48, 64, 96, 128)
+_SPLITS = (2, 4, 8, 16)
+# Who is slower than this by the best of the first round is not timed again.
+_HOPELESS = 1.3
+# What noise may look like: who gains less than this over the rule's choice does not replace it.
+_NOISE = 0.01
+
+
+@dataclasses.dataclass(frozen=True)
+class Tuning:
+    """What a search found.
+
+    Attributes:
+        options: the fastest, to be given as options= to `attention` and `compile`; those that the
+            search was given where the rule's own choice is as good.
+        milliseconds: of a call, by the options that were tried, fastest first; {} of the rule's choice
+            is written "rule".
+        refused: why other options are no candidates.
+        is_from_disk: whether an earlier search is the answer.
+    """
+
+    options: Options
+    milliseconds: Dict[str, float]
+    refused: Dict[str, str]
+    is_from_disk: bool = False
+
+    def __str__(self) -> str:
+        lines = [f"{ms:10.4f} ms  {name}" for name, ms in self.milliseconds.items()]
+        return "\n".join([*lines, f"{len(self.refused)} refused"])
+
+
+def _describe(options: Mapping[str, Any]) -> str:
+    return " ".join(f"{name}={text}" for name, text in option_texts(options)) or "rule"
+
+
+def _list_candidates(q: Any, k: Any, is_gpu: bool, layout: str) -> List[Options]:
+    """Tiles of all sizes, and split keys where the rows of all heads are few."""
+    rows, keys = _GPU_SIZES if is_gpu else _CPU_SIZES
+    found: List[Options] = [{"block_m": m, "block_n": n} for m in rows for n in keys]
+    heads, length = (2, 1) if layout == "bshd" else (1, 2)
+    blocks = q.shape[0] * q.shape[heads] * -(-q.shape[length] // 128)
+    if blocks < 256:
+        found += [{"splits": splits} for splits in _SPLITS if k.shape[length] >= 128 * splits]
+    return found
+
+
+def _check_candidates(candidates: Sequence[Mapping[str, Any]]) -> List[Options]:
+    if isinstance(candidates, (str, bytes, Mapping)) or not isinstance(candidates, Sequence):
+        refuse("candidates", "a list of options", type(candidates).__name__)
+    for candidate in candidates:
+        option_texts(candidate)
+    return [dict(candidate) for candidate in candidates]
+
+
+def _time_batch(call: Callable[[], Any], count: int, is_gpu: bool) -> float:
+    """Milliseconds of a call, of `count` in a row."""
+    if is_gpu:
+        import torch
+
+        start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        start.record()
+        for _ in range(count):
+            call()
+        end.record()
+        end.synchronize()
+        return start.elapsed_time(end) / count
+    begin = time.perf_counter()
+    for _ in range(count):
+        call()
+    return 1000 * (time.perf_counter() - begin) / count
+
+
+class _Bar:
+    """Progress on a terminal; nothing elsewhere."""
+
+    def __init__(self, is_shown: bool) -> None:
+        self.is_shown = is_shown
+
+    def show(self, what: str, done: int, total: int) -> None:
+        if self.is_shown:
+            full = 30 * done // max(total, 1)
+            sys.stderr.write(f"\rattn.tune: {what:9} [{'#' * full:30}] {done}/{total}")
+            sys.stderr.flush()
+
+    def end(self) -> None:
+        if self.is_shown:
+            sys.stderr.write("\n")
+
+
+def _compile_all(
+    make_call: Callable[[Options], Callable[[], Any]], candidates: List[Options], bar: _Bar
+) -> Tuple[Dict[str, Tuple[Options, Callable[[], Any]]], Dict[str, str]]:
+    """The calls of those that compile, by name, and why others do not. Each ran once."""
+    calls: Dict[str, Tuple[Options, Callable[[], Any]]] = {}
+    refused: Dict[str, str] = {}
+    with concurrent.futures.ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
+        made = [(options, make_call(options)) for options in candidates]
+        futures = [pool.submit(call) for _, call in made]
+        for done, ((options, call), future) in enumerate(zip(made, futures)):
+            bar.show("compiling", done, len(made))
+            try:
+                future.result()
+                calls[_describe(options)] = (options, call)
+            except Error as error:
+                refused[_describe(options)] = error.message
+    return calls, refused
+
+
+def _time_all(
+    calls: Dict[str, Tuple[Options, Callable[[], Any]]],
+    rounds: int,
+    seconds: float,
+    is_gpu: bool,
+    bar: _Bar,
+) -> Dict[str, float]:
+    """Medians of rounds in turns, fastest first. Who is hopeless has one round."""
+    times: Dict[str, List[float]] = {}
+    for i in range(rounds):
+        best = min((min(t) for t in times.values()), default=0.0)
+        racing = [name for name in calls if not i or min(times[name]) <= _HOPELESS * best]
+        for done, name in enumerate(racing):
+            bar.show(f"round {i + 1}", done, len(racing))
+            call = calls[name][1]
+            estimate = max(_time_batch(call, 1, is_gpu), 1e-3)
+            count = max(1, min(1000, int(1000 * seconds / estimate)))
+            times.setdefault(name, []).append(_time_batch(call, count, is_gpu))
+    medians = {name: statistics.median(t) for name, t in times.items()}
+    # One round of who was slow says nothing about who was fast.
+    return dict(sorted(medians.items(), key=lambda item: (-len(times[item[0]]), item[1])))
+
+
+# ------------------------------------------------------------------------------------------------
+# On disk
+# ------------------------------------------------------------------------------------------------
+
+
+def _find_directory() -> Optional[Path]:
+    """Where kernels are kept too; None where nothing is."""
+    if os.environ.get("ATTN_CACHE") == "0":
+        return None
+    named = os.environ.get("ATTN_CACHE_DIR")
+    if named:
+        return Path(named, "tuned")
+    base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    return Path(base, "attn", "tuned")
+
+
+def _describe_machine(device: int) -> str:
+    if device >= 0:
+        import torch
+
+        return torch.cuda.get_device_name(device)
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        lines = []
+    model = next((line for line in lines if line.startswith("model name")), "cpu")
+    count_threads = _arrays.find_thread_count(-1)
+    threads = count_threads() if count_threads else os.environ.get("OMP_NUM_THREADS", "")
+    return f"{model} x {os.cpu_count()}, {threads} threads"
+
+
+def _read(path: Path, names: Sequence[str]) -> Optional[Tuning]:
+    """What an earlier search of these candidates found, if nobody else could have written it."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            status = os.fstat(file.fileno())
+            if status.st_uid != os.getuid() or status.st_mode & 0o022:
+                return None
+            found = json.load(file)
+        tuning = Tuning(found["options"], found["milliseconds"], found["refused"], True)
+        known = all(isinstance(ms, float) for ms in tuning.milliseconds.values())
+        return tuning if known and _describe(tuning.options) in names else None
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, Error):
+        return None
+
+
+def _write(path: Path, tuning: Tuning) -> None:
+    """Whole or not at all. A search that cannot be kept is still one."""
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(dir=path.parent)
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            found = dataclasses.asdict(tuning)
+            json.dump({key: found[key] for key in ("options", "milliseconds", "refused")}, file)
+        os.replace(name, path)
+    except OSError:
+        pass
+
+
+# ------------------------------------------------------------------------------------------------
+# The search
+# ------------------------------------------------------------------------------------------------
+
+
+def tune(
+    q: Any,
+    k: Any,
+    v: Any,
+    *,
+    candidates: Optional[Sequence[Mapping[str, Any]]] = None,
+    rounds: int = 3,
+    seconds: float = 0.05,
+    again: bool = False,
+    options: Optional[Mapping[str, object]] = None,
+    **arguments: Any,
+) -> Tuning:
+    """Times what `attention` could be compiled to on these arrays, and says what is fastest:
+
+        best = attn.tune(q, k, v, causal=True)
+        output = attn.attention(q, k, v, causal=True, options=best.options)
+
+    Kernels are compiled side by side, and timed in turns. On a terminal a bar says how far it is.
+    The answer is kept beside the kernels on disk, by program, extents, machine and version.
+
+    Args:
+        q, k, v, arguments: of `attention`: NumPy arrays, PyTorch's tensors on a CPU or a GPU.
+        candidates: options to try beside the rule's own choice; tiles of all sizes, and split keys
+            where rows are few, if None.
+        rounds, seconds: how often and for how long each is timed; who is slower than the best by
+            30 % is timed once.
+        again: search even if the answer is on disk.
+        options: of all candidates.
+
+    Returns:
+        A Tuning. Its options are the given ones where nothing is faster than the rule's choice by 1 %.
+
+    Raises:
+        Error: as `attention`; options that the compiler refuses are listed in the result.
+    """
+    if not isinstance(rounds, int) or rounds < 1:
+        refuse("rounds", "an integer above 0", rounds)
+    if not isinstance(seconds, (int, float)) or not seconds > 0:
+        refuse("seconds", "a number above 0", seconds)
+    if _arrays.is_foreign(q):
+        refuse("q", "a NumPy array or a PyTorch tensor", type(q).__name__)
+    get_device = getattr(q, "get_device", None)
+    device = -1 if get_device is None else get_device()
+    # Nothing is recorded.
+    q, k, v = (x.detach() if hasattr(x, "detach") else x for x in (q, k, v))
+    given: Options = dict(options or {})
+    rule = attention(q, k, v, options=options, **arguments)
+    del rule
+    if candidates is None:
+        chosen = _list_candidates(q, k, device >= 0, arguments.get("layout", "bhsd"))
+    else:
+        chosen = _check_candidates(candidates)
+    tried = [given, *({**given, **candidate} for candidate in chosen)]
+    names = [_describe(each) for each in tried]
+    path = _find_path(q, k, v, device, options, names, arguments)
+    found = None if again or path is None else _read(path, names)
+    if found is not None:
+        return found
+
+    def make_call(each: Options) -> Callable[[], Any]:
+        return lambda: attention(q, k, v, options=each or None, **arguments)
+
+    bar = _Bar(sys.stderr.isatty())
+    calls, refused = _compile_all(make_call, tried, bar)
+    times = _time_all(calls, rounds, seconds, device >= 0, bar)
+    bar.end()
+    best = next(iter(times))
+    if times[best] > (1 - _NOISE) * times[names[0]]:
+        best = names[0]
+    tuning = Tuning(calls[best][0], times, refused)
+    if path is not None:
+        _write(path, tuning)
+    return tuning
+
+
+def _find_path(
+    q: Any,
+    k: Any,
+    v: Any,
+    device: int,
+    options: Optional[Mapping[str, object]],
+    names: Sequence[str],
+    arguments: Mapping[str, Any],
+) -> Optional[Path]:
+    """The file of this search: of the program that is compiled, its extents and its machine."""
+    directory = _find_directory()
+    if directory is None:
+        return None
+    get = arguments.get
+    dropout = check_dropout(get("dropout_p", 0.0))
+    seed = make_seed(get("dropout_seed"), q, device) if dropout else None
+    how = [get(name) for name in ("scale", "causal", "window", "score", "mask", "sink")]
+    how[1] = get("causal", False)
+    plan, _ = _find_plan(q, k, v, device, *how, get("return_lse", False), options, dropout, seed)
+    shapes = [tuple(x.shape) for x in (q, k, v)]
+    facts = [_library.version, plan.text.forward, shapes, get("layout", "bhsd"), list(names)]
+    text = json.dumps([*facts, _describe_machine(device)], default=str)
+    return directory / (hashlib.sha256(text.encode()).hexdigest()[:32] + ".json")
