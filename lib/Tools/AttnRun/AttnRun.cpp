@@ -19,6 +19,7 @@
 #include "lib/Tools/AttnRun/Report.h"
 #include "lib/Tools/AttnRun/Simulate.h"
 #include "lib/Tools/AttnRun/Source.h"
+#include "lib/Tools/AttnRun/Tune.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/MLIRContext.h"
 #include "llvm/ADT/STLExtras.h"
@@ -52,12 +53,14 @@ private:
   Error runOnCPU();
   Error runOnCUDA();
   Error runOnSimulator();
+  Error runOnDevice();
+  Error findSizes();
   void setTimes(std::vector<double> times);
   void measure(KernelArguments &arguments, Jit::PackedFn function);
   Error writeOutputs();
 
   mlir::MLIRContext &context;
-  const RunOptions &options;
+  RunOptions options;
   Source source;
   Binding binding;
   std::vector<ArgumentValue> inputs;
@@ -72,6 +75,8 @@ Expected<std::unique_ptr<CompiledKernel>> Runner::compile(CompileFn compiler,
   cpuOptions.jit = jit;
   cpuOptions.entry = source.signature.name;
   cpuOptions.splits = options.splits;
+  cpuOptions.blockM = options.blockM;
+  cpuOptions.blockN = options.blockN;
   // The compiler lowers in place, and the reference needs the source too.
   mlir::OwningOpRef<mlir::ModuleOp> module = source.module->clone();
   return compiler(*module, cpuOptions);
@@ -218,9 +223,10 @@ Expected<Report> Runner::run() {
     report.results.push_back({facts.name, output.getKind(),
                               SmallVector<int64_t, 4>(output.getShape()), std::nullopt, 0});
 
-  if (Error error = options.device == Device::Simulator ? runOnSimulator()
-                    : options.device == Device::CUDA    ? runOnCUDA()
-                                                        : runOnCPU())
+  if (options.tune)
+    if (Error error = findSizes())
+      return std::move(error);
+  if (Error error = runOnDevice())
     return std::move(error);
   // A kernel that is wrong has no results.
   if (!report.findings.empty() || options.predict)
@@ -231,6 +237,46 @@ Expected<Report> Runner::run() {
     if (Error error = check())
       return std::move(error);
   return std::move(report);
+}
+
+Error Runner::runOnDevice() {
+  return options.device == Device::Simulator ? runOnSimulator()
+         : options.device == Device::CUDA    ? runOnCUDA()
+                                             : runOnCPU();
+}
+
+Error Runner::findSizes() {
+  RunOptions given = options;
+  options.bench = true;
+  options.showProgress = false;
+  // So that all of them take some twenty times what one does.
+  options.benchMs = given.benchMs / 2;
+  auto measureSizes = [&](TileSizes sizes) -> Expected<double> {
+    options.blockM = sizes.blockM;
+    options.blockN = sizes.blockN;
+    if (Error error = runOnDevice())
+      return std::move(error);
+    report.lines.clear();
+    return report.timeMs;
+  };
+  Expected<Tuning> tuning = tune(options.device, measureSizes, [&](unsigned done, unsigned total) {
+    if (given.showProgress)
+      errs() << "attn-run: tuning, " << done << " of " << total << '\n';
+  });
+  if (!tuning)
+    return tuning.takeError();
+  options = given;
+  options.blockM = tuning->sizes.blockM;
+  options.blockN = tuning->sizes.blockN;
+  std::string sizes =
+      options.blockM == 0
+          ? std::string("the rule's sizes")
+          : formatv("--block-m={0} --block-n={1}", options.blockM, options.blockN).str();
+  report.lines.push_back(
+      {"tuned", formatv("{0}: {1:F4} ms, {2:F4} with the rule's; {3} tried, {4} refused", sizes,
+                        tuning->fastest, tuning->rule, tuning->numTried, tuning->numRefused)
+                    .str()});
+  return Error::success();
 }
 
 Error Runner::runOnCPU() {
@@ -270,6 +316,8 @@ Error Runner::runOnCUDA() {
   CUDAOptions cuda;
   cuda.entry = source.signature.name;
   cuda.splits = options.splits;
+  cuda.blockM = options.blockM;
+  cuda.blockN = options.blockN;
   cuda.fused = options.fused;
   Expected<std::unique_ptr<CudaKernel>> kernel = CudaKernel::compile(*module, cuda);
   if (!kernel)

@@ -54,6 +54,11 @@ struct CommandLine {
                "from the types: f32 2e-5, f16 1.2e-3 (cuda, sim: 4.8e-3), bf16 3.8e-2"),
       cl::value_desc("x"), cl::cat(category)};
   cl::opt<bool> bench{"bench", cl::desc("measure the time of repeated runs"), cl::cat(category)};
+  cl::opt<bool> tune{
+      "tune",
+      cl::desc("with --device=cpu or cuda: try tiles of all sizes first, and run with\n"
+               "the fastest"),
+      cl::cat(category)};
   cl::opt<std::string> benchMs{"bench-ms", cl::desc("measure for at least so many milliseconds"),
                                cl::value_desc("ms"), cl::init("500"), cl::cat(category)};
   cl::opt<std::string> flops{
@@ -84,9 +89,10 @@ struct CommandLine {
                                  cl::desc("with --device=sim: write the schedule of a block, as a\n"
                                           "trace (.json, for Perfetto) or a picture (.svg)"),
                                  cl::value_desc("path"), cl::cat(category)};
-  cl::opt<std::string> blockM{"block-m", cl::desc("with --device=sim: query rows of a block"),
+  cl::opt<std::string> blockM{"block-m",
+                              cl::desc("query rows of a block (default: the target's rule)"),
                               cl::value_desc("n"), cl::init("0"), cl::cat(category)};
-  cl::opt<std::string> blockN{"block-n", cl::desc("with --device=sim: keys of a step"),
+  cl::opt<std::string> blockN{"block-n", cl::desc("keys of a step (default: the target's rule)"),
                               cl::value_desc("n"), cl::init("0"), cl::cat(category)};
   cl::opt<std::string> stages{"stages",
                               cl::desc("with --device=sim: tiles of keys in flight at once"),
@@ -197,10 +203,14 @@ static Error convertInterpreterOptions(const CommandLine &line, RunOptions &opti
   for (auto [option, isGiven] : {std::pair("bench", options.bench),
                                  {"dump-asm", !line.dumpAsm.empty()},
                                  {"dump-llvm", !line.dumpLLVM.empty()},
-                                 {"dump-object", !line.dumpObject.empty()}})
+                                 {"dump-object", !line.dumpObject.empty()},
+                                 {"block-m", line.blockM.getNumOccurrences() > 0},
+                                 {"block-n", line.blockN.getNumOccurrences() > 0}})
     if (isGiven && isInterpreter)
       return createStringError(Twine("--") + option +
                                ": expected --device=cpu, got --device=interpreter");
+  if (line.tune && (isInterpreter || options.device == Device::Simulator))
+    return createStringError("--tune: expected --device=cpu or cuda, got --device=" + line.device);
   if (isInterpreter && line.splits.getNumOccurrences() > 0)
     return createStringError("--splits: expected --device=cpu, cuda or sim, got "
                              "--device=interpreter");
@@ -220,8 +230,6 @@ static Error convertSimulatorOptions(const CommandLine &line, RunOptions &option
   for (auto [option, isGiven] : {std::pair("sim-seeds", line.simSeeds.getNumOccurrences() > 0),
                                  {"predict", bool(line.predict)},
                                  {"timeline", !line.timeline.empty()},
-                                 {"block-m", line.blockM.getNumOccurrences() > 0},
-                                 {"block-n", line.blockN.getNumOccurrences() > 0},
                                  {"stages", line.stages.getNumOccurrences() > 0},
                                  {"stay", line.stay.getNumOccurrences() > 0}})
     if (isGiven && !isSimulator)
@@ -254,7 +262,7 @@ static Error convertSimulatorOptions(const CommandLine &line, RunOptions &option
     return error;
   for (auto [option, value, multiple] : {std::tuple("block-m", options.blockM, int64_t(64)),
                                          {"block-n", options.blockN, int64_t(8)}})
-    if (value % multiple != 0)
+    if (options.device != Device::CPU && value % multiple != 0)
       return createStringError(Twine("--") + option + ": expected a multiple of " +
                                Twine(multiple) + ", got " + Twine(value));
   options.fused = line.fused;
@@ -297,6 +305,7 @@ static Error convert(const CommandLine &line, RunOptions &options) {
   options.withGradients = line.grad;
   options.check = line.check;
   options.bench = line.bench;
+  options.tune = line.tune;
   options.json = line.json;
   options.showProgress = line.progress || sys::Process::StandardErrIsDisplayed();
   if (Error error = parseChoice<Device>("device", line.device,

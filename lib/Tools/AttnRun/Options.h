@@ -41,7 +41,7 @@ struct RunOptions {
   /// Rows before heads in memory: (B, M, H, D) strides under a (B, H, M, D) shape.
   bool isRowsFirst = false;
   uint64_t seed = 0;
-  bool check = false, bench = false, json = false, showProgress = false;
+  bool check = false, bench = false, tune = false, json = false, showProgress = false;
   double benchMs = 500;
   std::optional<double> tolerance;
   FlopCount flops = FlopCount::Full;
@@ -51,7 +51,7 @@ struct RunOptions {
   std::optional<Room> until = Room::Online;
   bool count = false;
   /// Of the simulator: how many seeds of random times, only a prediction, files for the timeline,
-  /// and the schedule (0: the target's rule).
+  /// and the schedule (0: the target's rule), of which other devices have rows and keys.
   unsigned simSeeds = 8;
   bool predict = false;
   std::vector<std::string> timelines;

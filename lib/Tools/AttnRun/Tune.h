@@ -1,0 +1,38 @@
+//===- Tune.h - the sizes that a search tries ------------------------------------------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------------------------===//
+
+#ifndef ATTN_TOOLS_ATTNRUN_TUNE_H
+#define ATTN_TOOLS_ATTNRUN_TUNE_H
+
+#include "lib/Tools/AttnRun/Options.h"
+#include "llvm/ADT/STLFunctionalExtras.h"
+
+namespace attn {
+
+/// Rows and keys of a tile; zeros are the target's rule.
+struct TileSizes {
+  int64_t blockM = 0, blockN = 0;
+};
+
+/// What a search found.
+struct Tuning {
+  TileSizes sizes;
+  /// Milliseconds with these sizes, and with the rule's.
+  double fastest = 0, rule = 0;
+  unsigned numTried = 0, numRefused = 0;
+};
+
+/// Times all sizes of the device by `measure`, which gives milliseconds or refuses, and shows how
+/// far it is by `progress`. The rule's stay where nothing is faster by 1 %. Fails where the rule
+/// does.
+llvm::Expected<Tuning> tune(Device device,
+                            llvm::function_ref<llvm::Expected<double>(TileSizes)> measure,
+                            llvm::function_ref<void(unsigned done, unsigned total)> progress);
+
+} // namespace attn
+
+#endif // ATTN_TOOLS_ATTNRUN_TUNE_H
