@@ -19,13 +19,13 @@ using llvm::StringRef;
 
 static constexpr StringRef kStyle = R"(
 body { font: 15px/1.5 system-ui, sans-serif; margin: 0; color: #1f2937; background: #fff }
-header { padding: 12px 24px; border-bottom: 1px solid #d1d5db }
+header { padding: 12px 24px; border-bottom: 1px solid #d1d5db; position: sticky; top: 0; background: #fff }
 h1 { font-size: 18px; margin: 0 } h2 { font-size: 15px; margin: 0 0 4px }
 p { margin: 0 0 12px; color: #4b5563 }
 nav { display: flex; flex-wrap: wrap; gap: 4px; margin-top: 8px }
 nav a { padding: 2px 10px; border-radius: 4px; text-decoration: none; color: #1d4ed8; background: #eff6ff }
 nav a.shown { color: #fff; background: #1d4ed8 }
-section { padding: 16px 24px }
+section { padding: 16px 24px; scroll-margin-top: 120px }
 pre { font: 12px/1.5 ui-monospace, monospace; overflow-x: auto; background: #f9fafb; padding: 12px; margin: 0 }
 .scripted section { display: none } .scripted section.shown { display: block }
 pre a { color: #1d4ed8; cursor: pointer } pre a.same { background: #fde68a } pre i { color: #6b7280; font-style: normal }
@@ -34,14 +34,16 @@ pre a { color: #1d4ed8; cursor: pointer } pre a.same { background: #fde68a } pre
 /// Shows one stage, by the page's fragment or the arrow keys, and marks equal values of it.
 static constexpr StringRef kScript = R"(
 const sections = [...document.querySelectorAll('section')], links = [...document.querySelectorAll('nav a')];
-const mark = s => s.replace(/(\/\/.*|;.*)$|(%[\w$.#-]+)/gm, (x, comment) => comment ? `<i>${x}</i>` : `<a>${x}</a>`);
+const escape = s => s.replace(/[&<>]/g, x => ({ '&': '&amp;', '<': '&lt;', '>': '&gt;' })[x]);
+const mark = s => s.replace(/((?:\/\/|^;|[ \t];).*)$|(%[\w$.#-]+)|[&<>]/gm,
+  (x, comment, value) => comment ? `<i>${escape(x)}</i>` : value ? `<a>${x}</a>` : escape(x));
 function show() {
   const found = sections.findIndex(x => '#' + x.id === location.hash), shown = found < 0 ? 0 : found;
   sections.forEach((x, i) => x.classList.toggle('shown', i === shown));
   links.forEach((x, i) => x.classList.toggle('shown', i === shown));
   const text = sections[shown].querySelector('pre');
   if (!text.dataset.marked && text.textContent.length < 2e6) {
-    text.innerHTML = mark(text.innerHTML);
+    text.innerHTML = mark(text.textContent);
     text.dataset.marked = 1;
   }
   return shown;
