@@ -40,6 +40,9 @@ def test_opcheck():
     torch.library.opcheck(
         torch.ops.attn.forward.default, (q, k, v, None, [], source(), None, False)
     )
+    # Of dropout, the seed is a captured tensor.
+    dropped = (q, k, v, None, [torch.tensor([3])], source(dropout=0.25), None, False)
+    torch.library.opcheck(torch.ops.attn.forward.default, dropped)
     output, lse = torch.ops.attn.forward(q, k, v, None, [], source(), None, False)
     for d_lse in (None, torch.randn_like(lse)):
         arguments = (
