@@ -405,6 +405,11 @@ Error Compiler::compileTileOp(Operation &op) {
     instruction.isAdd = store.getAdd();
     return finish(instruction);
   }
+  if (mlir::isa<tile::AddAsyncOp>(op)) {
+    Instruction &instruction = addWhole(Code::Store, &op);
+    instruction.isAdd = true;
+    return finish(instruction);
+  }
   if (mlir::isa<tile::ScatterAddOp>(op)) {
     Instruction &instruction = addWhole(Code::ScatterAdd, &op);
     instruction.isAdd = true;

@@ -194,7 +194,11 @@ void BlockRun::beginAccess(Fiber &fiber, Operation *op, GlobalAccesses::Kind kin
   SmallVector<Epoch, 2> epochs;
   for (Agent *agent : fiber.getAgents())
     epochs.push_back(agent->tick());
-  accesses->begin({kind, op, {block[0], block[1], block[2]}, fiber.index, epochs},
+  // No wait says that memory has been added to.
+  bool isAsync = isa<tile::AddAsyncOp>(op);
+  if (isAsync)
+    epochs = {Epoch{fiber.storeComponent, std::numeric_limits<uint32_t>::max()}};
+  accesses->begin({kind, op, {block[0], block[1], block[2]}, fiber.index, epochs, isAsync},
                   fiber.getAgents());
 }
 
@@ -469,8 +473,13 @@ void BlockRun::multiplyRegisters(const Instruction &instruction, const TileData 
 Error BlockRun::executeTile(Fiber &fiber, const Instruction &instruction) {
   work(fiber, instruction);
   auto get = [&](unsigned operand) -> Value & { return fiber.registers[instruction.in[operand]]; };
-  if (instruction.code == Code::Store)
+  if (instruction.code == Code::Store) {
+    if (isa<tile::AddAsyncOp>(instruction.op)) {
+      ++fiber.stores;
+      fiber.lastStore = instruction.op;
+    }
     return access(fiber, instruction, get(0), /*isStore=*/true);
+  }
   if (instruction.code == Code::ScatterAdd) {
     scatterAdd(fiber, instruction);
     return Error::success();

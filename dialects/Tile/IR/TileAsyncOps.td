@@ -243,9 +243,9 @@ def Tile_StoreAsyncOp : Tile_Op<"store_async"> {
 }
 
 def Tile_StoreWaitOp : Tile_Op<"store_wait"> {
-  let summary = "waits until the shared tiles of all `tile.store_async` of this role have been read";
+  let summary = "waits until the shared tiles of all stores and additions of this role have been read";
   let description = [{
-    Afterwards threads may overwrite these tiles. The data need not have arrived in global memory;
+    Those of `tile.store_async` and `tile.add_async`. Afterwards threads may overwrite these tiles. The data need not have arrived in global memory;
     it has when the kernel ends.
 
     ```mlir
@@ -255,6 +255,31 @@ def Tile_StoreWaitOp : Tile_Op<"store_wait"> {
     ```
   }];
   let assemblyFormat = "attr-dict";
+}
+
+def Tile_AddAsyncOp : Tile_Op<"add_async"> {
+  let summary = "starts adding a register tile to a box of global memory";
+  let description = [{
+    As `tile.store` with `add`, each element on its own and in any order, but the threads do not wait for
+    memory: each warp puts its rows into their part of `place`, as soon as what it added before has been
+    read from there, and memory adds them in bulk. No threads meet. Nobody else uses the place, of which a
+    `tile.store_wait` of the same role says that it has been read.
+
+    ```mlir
+    tile.add_async %sum to %dq[%b, %m, %zero] through %s
+        : tensor<128x64xf32, #acc>, memref<?x?x64xf32>, !tile.shared<128x64xf32, swizzle = 128>
+    ```
+  }];
+  let arguments = (ins
+    Arg<Tile_Tile, "f32">:$value,
+    Arg<AnyStridedMemRef, "a kernel argument of f32", [MemWrite]>:$dest,
+    Arg<Variadic<Index>, "position of the tile's first element">:$offsets,
+    Arg<Tile_SharedType, "one stage", [MemRead, MemWrite]>:$place);
+  let assemblyFormat = [{
+    $value `to` $dest `[` $offsets `]` `through` $place attr-dict
+    `:` qualified(type($value)) `,` qualified(type($dest)) `,` qualified(type($place))
+  }];
+  let hasVerifier = 1;
 }
 
 //===----------------------------------------------------------------------===//

@@ -129,6 +129,30 @@ LogicalResult StoreAsyncOp::verify() {
   return verifyBox(*this, getDest().getType(), getOffsets().size(), getSource().getType());
 }
 
+LogicalResult AddAsyncOp::verify() {
+  auto tile = cast<RankedTensorType>(getValue().getType());
+  auto place = cast<SharedType>(getPlace().getType());
+  // add_async_c1: what is added is f32, in `acc`
+  if (!tile.getElementType().isF32() || !isa_and_nonnull<AccAttr>(tile.getEncoding()))
+    return emitOpError("expected a tile of f32 in #tile.acc, got ") << tile;
+  if (failed(verifyBox(*this, getDest().getType(), getOffsets().size(), place)))
+    return failure();
+  // add_async_c2: the place has the tile's shape and element type, in whole slabs
+  if (place.getShape() != tile.getShape() || place.getElementType() != tile.getElementType() ||
+      place.getNumColumns() % place.getSlabColumns() != 0)
+    return emitOpError("expected a place of whole slabs, of the shape and element type of ")
+           << tile << ", got " << place;
+  // add_async_c3: nobody else uses the place
+  for (Operation *user : getPlace().getUsers())
+    if (!isa<AddAsyncOp>(user)) {
+      InFlightDiagnostic error = emitOpError("expected a place that only additions use, got '")
+                                 << user->getName() << "'";
+      error.attachNote(user->getLoc()) << "it is used here";
+      return error;
+    }
+  return success();
+}
+
 //===----------------------------------------------------------------------===//
 // Products
 //===----------------------------------------------------------------------===//

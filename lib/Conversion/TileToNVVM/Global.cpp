@@ -279,6 +279,58 @@ struct LoadPattern : TilePattern<LoadOp> {
   }
 };
 
+} // namespace
+
+/// One access per pair of neighbours, or per register that packs them. All registers of a thread
+/// lie in rows that agree modulo 8 and in columns that agree modulo 16 bytes, or 32 for f32, up to
+/// the thread's own part, so that the swizzle is one XOR with a value of the thread.
+static LogicalResult storeShared(Operation *op, const PatternContext &context,
+                                 RankedTensorType type, SharedType shared, Value pointer,
+                                 ValueRange values, OpBuilder &rewriter) {
+  int64_t bytes = shared.getElementBytes(), swizzle = shared.getSwizzle();
+  bool isPacked = bytes <= 2;
+  if (!(isPacked ? isa<AccAttr, OperandAAttr>(type.getEncoding())
+                 : isa<AccAttr>(type.getEncoding()) && bytes == 4))
+    return op->emitOpError("expected 8- or 16-bit elements in layout #tile.acc or "
+                           "#tile.operand_a, or 32-bit ones in #tile.acc, got ")
+           << type;
+  Location loc = op->getLoc();
+  Layout layout = getLayout(type);
+  ThreadPosition thread = context.getThreadPosition(rewriter, op, layout);
+  Value row = LLVM::MulOp::create(rewriter, loc, thread.row, i32(rewriter, loc, swizzle));
+  Value column = LLVM::MulOp::create(rewriter, loc, thread.column, i32(rewriter, loc, bytes));
+  Value inner = column;
+  if (!isPacked)
+    inner = LLVM::AndOp::create(rewriter, loc, column, i32(rewriter, loc, 15));
+  Value start =
+      addBytes(rewriter, loc, pointer, LLVM::AddOp::create(rewriter, loc, row, inner).getResult());
+  Value phase = LLVM::LShrOp::create(rewriter, loc, row, i32(rewriter, loc, 7));
+  phase = LLVM::AndOp::create(rewriter, loc, phase, i32(rewriter, loc, swizzle / 16 - 1));
+  phase = LLVM::ShlOp::create(rewriter, loc, phase, i32(rewriter, loc, 4));
+  // Two lanes of a quad have a chunk of 16 bytes, the other two the next.
+  if (!isPacked)
+    phase = LLVM::XOrOp::create(rewriter, loc, phase,
+                                LLVM::AndOp::create(rewriter, loc, column, i32(rewriter, loc, 16)));
+  // Out of loops, each of the addresses would take a register.
+  phase = emitTiedAsm(rewriter, loc, "", {phase}).front();
+  int64_t perValue = isPacked ? 4 / bytes : 1, perAccess = isPacked ? 1 : 2;
+  SmallVector<Value> elements =
+      isPacked ? SmallVector<Value>(values) : unpack(rewriter, loc, values);
+  for (int64_t index = 0; index < int64_t(elements.size()); index += perAccess) {
+    Value value =
+        isPacked ? elements[index] : makeVector(rewriter, loc, elements, index, perAccess);
+    Position position = layout.getPosition({0, 0, index * perValue});
+    int64_t byte = position.column * bytes;
+    Value chunk = LLVM::XOrOp::create(rewriter, loc, phase, i32(rewriter, loc, byte % swizzle));
+    Value address = addBytes(rewriter, loc, start, chunk);
+    address = addBytes(rewriter, loc, address,
+                       byte / swizzle * shared.getSlabBytes() + position.row * swizzle);
+    LLVM::StoreOp::create(rewriter, loc, value, address, isPacked ? 4 : 8);
+  }
+  return success();
+}
+
+namespace {
 struct StorePattern : TilePattern<StoreOp> {
   using TilePattern::TilePattern;
 
@@ -369,50 +421,74 @@ struct StorePattern : TilePattern<StoreOp> {
     return success();
   }
 
-  /// One access per pair of neighbours. All registers of a thread lie in rows that agree modulo 8
-  /// and in columns that agree modulo 16 bytes up to the thread's own part, so that the swizzle is
-  /// one XOR with a value of the thread.
-  LogicalResult storeShared(StoreOp op, Value pointer, ValueRange values,
-                            ConversionPatternRewriter &rewriter) const {
-    auto type = cast<RankedTensorType>(op.getValue().getType());
-    auto shared = cast<SharedType>(op.getDest().getType());
-    int64_t bytes = shared.getElementBytes(), swizzle = shared.getSwizzle(), width = 32 / 8 / bytes;
-    if (!isa<AccAttr, OperandAAttr>(type.getEncoding()) || bytes > 2)
-      return op.emitOpError(
-                 "expected 8- or 16-bit elements in layout #tile.acc or #tile.operand_a, got ")
-             << type;
-    Location loc = op.getLoc();
-    Layout layout = getLayout(type);
-    ThreadPosition thread = context.getThreadPosition(rewriter, op, layout);
-    Value row = LLVM::MulOp::create(rewriter, loc, thread.row, i32(rewriter, loc, swizzle));
-    Value column = LLVM::MulOp::create(rewriter, loc, thread.column, i32(rewriter, loc, bytes));
-    Value start = addBytes(rewriter, loc, pointer,
-                           LLVM::AddOp::create(rewriter, loc, row, column).getResult());
-    Value phase = LLVM::LShrOp::create(rewriter, loc, row, i32(rewriter, loc, 7));
-    phase = LLVM::AndOp::create(rewriter, loc, phase, i32(rewriter, loc, swizzle / 16 - 1));
-    phase = LLVM::ShlOp::create(rewriter, loc, phase, i32(rewriter, loc, 4));
-    // Out of loops, each of the addresses would take a register.
-    phase = emitTiedAsm(rewriter, loc, "", {phase}).front();
-    for (auto [index, value] : llvm::enumerate(values)) {
-      Position position = layout.getPosition({0, 0, int64_t(index) * width});
-      int64_t byte = position.column * bytes;
-      Value chunk = LLVM::XOrOp::create(rewriter, loc, phase, i32(rewriter, loc, byte % swizzle));
-      Value address = addBytes(rewriter, loc, start, chunk);
-      address = addBytes(rewriter, loc, address,
-                         byte / swizzle * shared.getSlabBytes() + position.row * swizzle);
-      LLVM::StoreOp::create(rewriter, loc, value, address, width * bytes);
-    }
-    rewriter.eraseOp(op);
-    return success();
-  }
-
   LogicalResult matchAndRewrite(StoreOp op, OneToNOpAdaptor adaptor,
                                 ConversionPatternRewriter &rewriter) const override {
     if (!hasLayout(op.getValue().getType()))
       return rewriter.notifyMatchFailure(op, "expected a layout");
-    if (isa<SharedType>(op.getDest().getType()))
-      return storeShared(op, adaptor.getDest().front(), adaptor.getValue(), rewriter);
+    if (auto shared = dyn_cast<SharedType>(op.getDest().getType())) {
+      if (failed(storeShared(op, context, cast<RankedTensorType>(op.getValue().getType()), shared,
+                             adaptor.getDest().front(), adaptor.getValue(), rewriter)))
+        return failure();
+      rewriter.eraseOp(op);
+      return success();
+    }
     return storeGlobal(op, adaptor.getValue(), rewriter);
+  }
+};
+
+/// Each warp on its own, of which one lane speaks to memory: only it knows what it added before.
+struct AddAsyncPattern : TilePattern<AddAsyncOp> {
+  using TilePattern::TilePattern;
+
+  LogicalResult matchAndRewrite(AddAsyncOp op, OneToNOpAdaptor adaptor,
+                                ConversionPatternRewriter &rewriter) const override {
+    auto type = cast<RankedTensorType>(op.getValue().getType());
+    auto place = cast<SharedType>(op.getPlace().getType());
+    FailureOr<const GlobalArgument *> global = context.getKernel(op).getArgument(op, op.getDest());
+    if (failed(global))
+      return failure();
+    const BoxParameter *box = llvm::find_if((*global)->boxes, [&](const BoxParameter &box) {
+      return box.columns == place.getSlabColumns() && box.rows == kWarpRows &&
+             box.swizzle == place.getSwizzle();
+    });
+    Location loc = op.getLoc();
+    Value pointer = adaptor.getPlace().front();
+    auto meet = [&] { NVVM::SyncWarpOp::create(rewriter, loc, i32(rewriter, loc, -1)); };
+    NVVM::CpAsyncBulkWaitGroupOp::create(rewriter, loc, 0u, rewriter.getUnitAttr());
+    meet();
+    if (failed(storeShared(op, context, type, place, pointer, adaptor.getValue(), rewriter)))
+      return failure();
+    NVVM::FenceProxyOp::create(
+        rewriter, loc, NVVM::ProxyKind::async_shared,
+        NVVM::SharedSpaceAttr::get(rewriter.getContext(), NVVM::SharedSpace::shared_cta));
+    meet();
+    Value lane =
+        LLVM::AndOp::create(rewriter, loc, context.getKernel(op).thread, i32(rewriter, loc, 31));
+    Value isFirst =
+        LLVM::ICmpOp::create(rewriter, loc, LLVM::ICmpPredicate::eq, lane, i32(rewriter, loc, 0));
+    auto branch = scf::IfOp::create(rewriter, loc, isFirst, /*withElseRegion=*/false);
+    rewriter.setInsertionPointToStart(branch.thenBlock());
+    Value row = context.getThreadPosition(rewriter, op, getLayout(type)).row;
+    row = LLVM::AndOp::create(rewriter, loc, row, i32(rewriter, loc, -kWarpRows));
+    SmallVector<Value> coordinates;
+    for (Value offset : llvm::reverse(op.getOffsets()))
+      coordinates.push_back(toI32(rewriter, loc, offset));
+    Value firstColumn = coordinates[0];
+    coordinates[1] = LLVM::AddOp::create(rewriter, loc, coordinates[1], row);
+    Value rowBytes =
+        LLVM::MulOp::create(rewriter, loc, row, i32(rewriter, loc, place.getSwizzle()));
+    pointer = addBytes(rewriter, loc, pointer, rowBytes);
+    for (int64_t slab = 0; slab < place.getNumSlabs(); ++slab) {
+      coordinates[0] = LLVM::AddOp::create(rewriter, loc, firstColumn,
+                                           i32(rewriter, loc, slab * place.getSlabColumns()));
+      NVVM::CpAsyncBulkTensorReduceOp::create(
+          rewriter, loc, box->map, addBytes(rewriter, loc, pointer, slab * place.getSlabBytes()),
+          NVVM::TMAReduxKind::ADD, NVVM::TMAStoreMode::TILE, coordinates,
+          /*l2CacheHint=*/Value());
+    }
+    NVVM::CpAsyncBulkCommitGroupOp::create(rewriter, loc);
+    rewriter.eraseOp(op);
+    return success();
   }
 };
 
@@ -547,6 +623,6 @@ struct ScalarLoadPattern : TilePattern<memref::LoadOp> {
 
 void attn::tile::populateGlobalPatterns(RewritePatternSet &patterns,
                                         const PatternContext &context) {
-  patterns.add<LoadPattern, StorePattern, GatherPattern, ScatterAddPattern, ScalarLoadPattern,
-               ScalarStorePattern>(context, patterns.getContext());
+  patterns.add<LoadPattern, StorePattern, AddAsyncPattern, GatherPattern, ScatterAddPattern,
+               ScalarLoadPattern, ScalarStorePattern>(context, patterns.getContext());
 }

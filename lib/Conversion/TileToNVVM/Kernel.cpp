@@ -109,6 +109,9 @@ static LogicalResult addUser(Needs &needs, const Machine &machine, MemRefType ty
     needBox(needs, machine, cast<SharedType>(op.getDest().getType()));
   } else if (auto op = dyn_cast<StoreAsyncOp>(user)) {
     needBox(needs, machine, cast<SharedType>(op.getSource().getType()));
+  } else if (auto op = dyn_cast<AddAsyncOp>(user)) {
+    auto place = cast<SharedType>(op.getPlace().getType());
+    needs.boxes.insert({place.getSlabColumns(), kWarpRows, place.getSwizzle()});
   } else if (auto op = dyn_cast<LoadOp>(user)) {
     needBounds(needs, type, cast<RankedTensorType>(op.getType()).getRank());
   } else if (auto op = dyn_cast<StoreOp>(user)) {

@@ -124,3 +124,15 @@ func.func @bytes(%a: i8) attributes {tile.kernel = #tile.kernel<warpgroups = 1, 
   %t = tile.broadcast %a : i8 -> tensor<64xi8, #tile.row<#tile.acc<warpgroups = 1>>>
   return
 }
+
+// -----
+
+func.func @stored_chunks(%x: bf16) attributes {tile.kernel = #tile.kernel<warpgroups = 1, grid = []>} {
+  %s = tile.alloc_shared at 0 : !tile.shared<64x64xbf16, swizzle = 128>
+  %t = tile.broadcast %x : bf16 -> tensor<64x64xbf16, #tile.acc<warpgroups = 1>>
+  %c = tile.convert_layout %t : tensor<64x64xbf16, #tile.acc<warpgroups = 1>> -> tensor<64x64xbf16, #tile.chunked<#tile.acc<warpgroups = 1>>>
+  // expected-error@+2 {{failed to legalize operation 'tile.store'}}
+  // expected-error@+1 {{expected 8- or 16-bit elements in layout #tile.acc or #tile.operand_a, or 32-bit ones in #tile.acc, got 'tensor<64x64xbf16, #tile.chunked<#tile.acc<warpgroups = 1>>>'}}
+  tile.store %c to %s : tensor<64x64xbf16, #tile.chunked<#tile.acc<warpgroups = 1>>>, !tile.shared<64x64xbf16, swizzle = 128>
+  return
+}

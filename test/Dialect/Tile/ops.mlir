@@ -55,11 +55,12 @@ func.func @placed(%k: !global, %b: index, %n: index, %zero: index, %s: tensor<12
 
 // Room 6: rings, roles, products in flight.
 // CHECK-LABEL: func.func @asynchronous
-func.func @asynchronous(%k: !global, %b: index, %n: index, %zero: index) attributes {
+func.func @asynchronous(%k: !global, %sum: memref<?x96xf32>, %b: index, %n: index, %zero: index) attributes {
     // CHECK-SAME: tile.kernel = #tile.kernel<warpgroups = 3, grid = {{\[\[}}#tile.extent<argument = 0, dim = 2, divisor = 128>], [4]]>
     tile.kernel = #tile.kernel<warpgroups = 3, grid = [[#tile.extent<argument = 0, dim = 2, divisor = 128>], [4]]>} {
   %q = tile.alloc_shared : !tile.shared<128x64xbf16, swizzle = 128>
   %ring = tile.alloc_shared : !tile.shared<96x64xbf16, swizzle = 128, stages = 2>
+  %place = tile.alloc_shared : !tile.shared<128x96xf32, swizzle = 128>
   // CHECK: tile.barrier_init 1 : !tile.barrier<2>
   %full = tile.barrier_init 1 : !tile.barrier<2>
   %empty = tile.barrier_init 2 : !tile.barrier<2>
@@ -105,6 +106,8 @@ func.func @asynchronous(%k: !global, %b: index, %n: index, %zero: index) attribu
     tile.named_barrier arrive %w threads 256
     // CHECK: tile.store_async %{{.*}} to %{{.*}}[%{{.*}}] : !tile.shared<96x64xbf16, swizzle = 128>, memref<?x?x?x64xbf16>
     tile.store_async %keys to %k[%b, %zero, %n, %zero] : !keys, !global
+    // CHECK: tile.add_async %{{.*}} to %{{.*}}[%{{.*}}] through %{{.*}} : tensor<128x96xf32, #tile.acc<warpgroups = 2>>, memref<?x96xf32>, !tile.shared<128x96xf32, swizzle = 128>
+    tile.add_async %s to %sum[%n, %zero] through %place : tensor<128x96xf32, #acc>, memref<?x96xf32>, !tile.shared<128x96xf32, swizzle = 128>
     // CHECK: tile.store_wait
     tile.store_wait
   }
