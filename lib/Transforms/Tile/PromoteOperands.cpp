@@ -179,9 +179,27 @@ private:
     return known.back().getDest();
   }
 
+  /// Whether neither block is in the other: no tile of one lives while the other runs.
+  static bool areApart(Block *a, Block *b) {
+    return a != b && !a->getParentOp()->isAncestor(b->getParentOp()) &&
+           !b->getParentOp()->isAncestor(a->getParentOp());
+  }
+
+  /// For a tile that threads compute in one of several loops that follow each other: one place for
+  /// all of them.
+  Value findStored(Block *block, SharedType type) {
+    for (auto &[place, blocks] : stored)
+      if (place.getType() == type &&
+          llvm::all_of(blocks, [&](Block *other) { return areApart(block, other); })) {
+        blocks.push_back(block);
+        return place;
+      }
+    return stored.emplace_back(allocate(type), SmallVector<Block *, 1>{block}).first;
+  }
+
   /// A tile that threads have computed.
   Value store(Value value, SharedType type) {
-    Value place = allocate(type);
+    Value place = findStored(value.getParentBlock(), type);
     OpBuilder builder(kernel.getContext());
     // What a kernel begins with is there before the place.
     bool isArgument = isa<BlockArgument>(value) && value.getParentBlock() == place.getParentBlock();
@@ -197,6 +215,8 @@ private:
   SmallVector<std::pair<LoadOp, SharedType>> held;
   /// By argument and type.
   llvm::MapVector<std::pair<Value, Type>, SmallVector<Refilled, 1>> refilled;
+  /// The places of what threads compute, and the blocks that compute it.
+  SmallVector<std::pair<Value, SmallVector<Block *, 1>>> stored;
 };
 
 /// A product of whose rhs what it does not read is to become zeros.

@@ -102,3 +102,33 @@ func.func @loop_around_loop(%q: memref<?x64xbf16>, %k: memref<?x64xbf16>, %n: in
   }
   return
 }
+
+// What threads compute in loops that follow each other has one place; beside each other in one loop tiles have one each.
+// CHECK-LABEL: func.func @computed_in_loops
+func.func @computed_in_loops(%q: memref<?x64xbf16>, %n: index) attributes {tile.kernel = #tile.kernel<warpgroups = 1, grid = [[], [], []]>} {
+  // CHECK-DAG: %[[QS:.*]] = tile.alloc_shared : !tile.shared<64x64xbf16, swizzle = 128>
+  // CHECK-DAG: %[[FIRST:.*]] = tile.alloc_shared : !tile.shared<64x64xbf16, swizzle = 128>
+  // CHECK-DAG: %[[SECOND:.*]] = tile.alloc_shared : !tile.shared<64x64xbf16, swizzle = 128>
+  // CHECK-NOT: tile.alloc_shared
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %a = tile.load %q[%c0, %c0] : memref<?x64xbf16> -> tensor<64x64xbf16>
+  // CHECK: scf.for
+  scf.for %i = %c0 to %n step %c1 {
+    %s = tile.mma %a, %a {transpose_rhs} : tensor<64x64xbf16>, tensor<64x64xbf16> -> tensor<64x64xf32>
+    // CHECK: tile.store %{{.*}} to %[[X:[a-z0-9_]+]] :
+    %h = arith.truncf %s : tensor<64x64xf32> to tensor<64x64xbf16>
+    // CHECK: tile.store %{{.*}} to %[[Y:[a-z0-9_]+]] :
+    %g = arith.negf %h : tensor<64x64xbf16>
+    %t = tile.mma %h, %a {transpose_lhs} : tensor<64x64xbf16>, tensor<64x64xbf16> -> tensor<64x64xf32>
+    %u = tile.mma %g, %a {transpose_lhs} : tensor<64x64xbf16>, tensor<64x64xbf16> -> tensor<64x64xf32>
+  }
+  // CHECK: scf.for
+  scf.for %i = %c0 to %n step %c1 {
+    %s = tile.mma %a, %a {transpose_rhs} : tensor<64x64xbf16>, tensor<64x64xbf16> -> tensor<64x64xf32>
+    // CHECK: tile.store %{{.*}} to %[[X]] :
+    %h = arith.truncf %s : tensor<64x64xf32> to tensor<64x64xbf16>
+    %t = tile.mma %h, %a {transpose_lhs} : tensor<64x64xbf16>, tensor<64x64xbf16> -> tensor<64x64xf32>
+  }
+  return
+}
