@@ -74,6 +74,7 @@ static void addRoom(OpPassManager &pm, Room room, const PipelineOptions &options
     pm.addPass(tile::createAssignRolesPass());
     pm.addPass(tile::createMakeRingsPass());
     pm.addPass(tile::createOverlapMmaPass());
+    pm.addPass(tile::createStageAdditionsPass());
     pm.addPass(tile::createOutlineRolesPass());
     addCleanup(pm);
     pm.addPass(tile::createAllocateSharedPass());

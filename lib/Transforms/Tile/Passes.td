@@ -125,6 +125,18 @@ def OverlapMmaPass : Pass<"tile-overlap-mma", "::mlir::ModuleOp"> {
   let dependentDialects = ["::attn::tile::TileDialect"];
 }
 
+def StageAdditionsPass : Pass<"tile-stage-additions", "::mlir::ModuleOp"> {
+  let summary = "adds tiles to memory in bulk, through shared memory";
+  let description = [{
+    A register tile that a role adds to memory in a loop goes through a place of its own (`tile.add_async`), where shared memory has
+    room for one: threads then go on while memory adds. At the end of the kernel the role waits until its places have been read. All
+    additions of one role and type share a place. What covers memory in part stays as it is.
+
+    Requires: a part of room 6 `async`: roles. Produces: a part of room 6 `async`. Fails when: nothing fails.
+  }];
+  let dependentDialects = ["::attn::tile::TileDialect"];
+}
+
 def OutlineRolesPass : Pass<"tile-outline-roles", "::mlir::ModuleOp"> {
   let summary = "gives each role a program of its own";
   let description = [{
