@@ -84,8 +84,11 @@ private:
   /// The block's keys with zeros for what is no number, once before the loops.
   Value loadFiniteKeys();
   Value load(TypedValue<ShapedType> operand, bool runs);
-  /// neg_lse2 or delta, as a tile.
-  Value loadPerRow(Value operand);
+  /// neg_lse2 or delta, as a tile; of rows within the tensors where `isClamped`.
+  Value loadPerRow(Value operand, bool isClamped);
+  /// Both; what is behind the end starts with -inf where that ends it.
+  LogicalResult loadRows();
+  Value endRows(Value numbers, double end);
   /// Coordinates along rows or keys, within the tensors where `isClamped`.
   Value emitPositions(bool ofRows, bool isClamped);
   LogicalResult emitKeep();
@@ -128,7 +131,7 @@ template <typename OpT> Value GradStep<OpT>::load(TypedValue<ShapedType> operand
   return b.load(*slice, {shape.getDimSize(runs ? 1 : 0), operand.getType().getDimSize(1)});
 }
 
-template <typename OpT> Value GradStep<OpT>::loadPerRow(Value operand) {
+template <typename OpT> Value GradStep<OpT>::loadPerRow(Value operand, bool isClamped) {
   const ArgumentSlice *slice = block.findSlice(operand);
   if (!slice) {
     op.emitOpError("expected neg_lse2 and delta to be slices of the kernel's arguments");
@@ -144,10 +147,46 @@ template <typename OpT> Value GradStep<OpT>::loadPerRow(Value operand) {
   SmallVector<Value> indices = slice->position;
   auto positions = shape.clone(b.getIndexType());
   Value column = tile::CoordOp::create(b, positions, 1, indices.back());
-  if (isShort)
+  if (isClamped)
     column = b.clampBelow(column, indices.back(), slice->sizes.front());
   indices.back() = column;
   return tile::GatherOp::create(b, shape, slice->memref, indices);
+}
+
+template <typename OpT> Value GradStep<OpT>::endRows(Value numbers, double end) {
+  return arith::SelectOp::create(b, emitIsInside(rowsRun), numbers,
+                                 b.constant(end, shape.getShape()));
+}
+
+/// In the fused form threads wait for these numbers with no product beside them, and an address for
+/// each is a third of what they do until then: tiles that are whole, which are all but one, have
+/// one address and constants.
+template <typename OpT> LogicalResult GradStep<OpT>::loadRows() {
+  auto loadBoth = [&](bool isClamped) {
+    negLse2 = loadPerRow(op.getNegLse2(), isClamped);
+    delta = loadPerRow(op.getDelta(), isClamped);
+    if (negLse2 && isClamped && endsByStart())
+      negLse2 = endRows(negLse2, kLowest);
+    return success(negLse2 && delta);
+  };
+  if (!isShort || !rowsRun || !block.querySum)
+    return loadBoth(isShort);
+  Value whole = arith::ConstantIndexOp::create(b, shape.getDimSize(1));
+  Value isWhole = arith::CmpIOp::create(b, arith::CmpIPredicate::eq, runningSize, whole);
+  auto branch = scf::IfOp::create(b, TypeRange{shape, shape}, isWhole, /*withElseRegion=*/true);
+  for (Block *each : {branch.thenBlock(), branch.elseBlock()}) {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(each);
+    if (failed(loadBoth(/*isClamped=*/each == branch.elseBlock())))
+      return failure();
+    // Not the same as in the other block, or LLVM has one load for both, and all addresses.
+    if (each == branch.elseBlock())
+      delta = endRows(delta, 0);
+    scf::YieldOp::create(b, ValueRange{negLse2, delta});
+  }
+  negLse2 = branch.getResult(0);
+  delta = branch.getResult(1);
+  return success();
 }
 
 template <typename OpT> LogicalResult GradStep<OpT>::prepare() {
@@ -229,10 +268,8 @@ template <typename OpT> Value GradStep<OpT>::emitIsInside(bool ofRows) {
 }
 
 template <typename OpT> LogicalResult GradStep<OpT>::emitProducts() {
-  negLse2 = loadPerRow(op.getNegLse2());
-  delta = loadPerRow(op.getDelta());
   scale = block.lookup(op, op.getScale());
-  if (!negLse2 || !delta || !scale)
+  if (failed(loadRows()) || !scale)
     return failure();
   auto multiplyTransposed = [&](Value rowsOf, Value keysOf, Value start) -> Value {
     return tile::MmaOp::create(b, shape, rowsRun ? keysOf : rowsOf, rowsRun ? rowsOf : keysOf,
@@ -242,9 +279,6 @@ template <typename OpT> LogicalResult GradStep<OpT>::emitProducts() {
   // One number for each column takes as many registers as a quarter of a tile, unless the sums
   // start with it.
   if (startsWithRows) {
-    if (endsByStart())
-      negLse2 = arith::SelectOp::create(b, emitIsInside(rowsRun), negLse2,
-                                        b.constant(kLowest, shape.getShape()));
     if (std::optional<double> factor = getConstantFactor()) {
       Value units = b.constant(1 / *factor, shape.getShape());
       scoresStart = arith::MulFOp::create(b, std::exchange(negLse2, {}), units);
