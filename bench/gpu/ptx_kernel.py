@@ -207,6 +207,8 @@ class PtxKernel:
         wanted = [scratch for plan, _ in way for scratch in plan["scratch"]]
         sizes = [[_count_blocks([f], arguments) for f in s["shape"]] for s in wanted]
         scratch = [torch.empty(z, dtype=types[s["element_type"]], device="cuda") for z, s in zip(sizes, wanted)]
+        zeroed = [(ctypes.c_void_p(x.data_ptr()), ctypes.c_size_t(x.numel() * x.element_size()))
+                  for x, s in zip(scratch, wanted) if s.get("zero")]
         arguments = [*arguments, *scratch]
         keep: List[Any] = [arguments]
         launches: List[Tuple[Any, ctypes.c_void_p, Any]] = []
@@ -223,9 +225,12 @@ class PtxKernel:
             )
             keep += [cells, attribute]
             launches.append((ctypes.byref(config), function, pointers))
-        launch_kernel = driver().cuLaunchKernelEx
+        launch_kernel, set_bytes = driver().cuLaunchKernelEx, driver().cuMemsetD8Async
+        stream = ctypes.c_void_p(torch.cuda.current_stream().cuda_stream)
 
         def call() -> None:
+            for address, size in zeroed:
+                check(set_bytes(address, ctypes.c_ubyte(0), size, stream), "zero scratch")
             for config, function, pointers in launches:
                 code = launch_kernel(config, function, pointers, None)
                 if code:
