@@ -119,6 +119,8 @@ ATTN_EXPORT attn_code attn_options_create(attn_options **options);
  *             order, where there are such blocks; on costs memory for that gradient in f32
  *    pack     on GPUs, slots for the query heads that share a key head: 2, 4, 8, 16, 32 or 64, for
  *             calls with few rows, which then read keys and values once for a group; 0 for none
+ *    way      on GPUs, sizes of which sequences: auto (a kernel each for short and long ones, where
+ *             two are faster), or short or long (one for all, half as long to assemble)
  *    entry    the function to compile; empty when there is only one
  *    cache    on or off: whether kernels for cuda are kept on disk; $ATTN_CACHE=0 is off too
  *    cache-dir  where; empty for $ATTN_CACHE_DIR, then $XDG_CACHE_HOME/attn or ~/.cache/attn */

@@ -64,6 +64,10 @@ struct CompileOptions {
   /// group; 0: none. Such calls split the keys by themselves, into parts whose number depends on
   /// the batch and the device, unless `splits` is more than 1.
   int64_t pack = 0;
+  /// CUDA: sizes of which sequences: "auto", a kernel each for short and for long ones where two
+  /// are faster than one, of which the rows and keys of a call choose; or "short" or "long", one
+  /// kernel for all calls, which takes half as long to assemble.
+  std::string way = "auto";
   /// The function to compile; empty when the source has just one public function.
   std::string entry;
   /// CUDA: whether kernels are kept on disk for the next process (CacheOptions). The environment's

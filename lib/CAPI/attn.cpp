@@ -110,6 +110,8 @@ attn_code attn_options_set(attn_options *options, const char *key, const char *v
     return setSwitch(name, text, to.fused);
   if (name == "pack")
     return setNumber(name, text, to.pack);
+  if (name == "way")
+    return to.way = value, ATTN_OK;
   if (name == "cache")
     return setSwitch(name, text, to.cache);
   if (name == "cpu")
@@ -118,7 +120,7 @@ attn_code attn_options_set(attn_options *options, const char *key, const char *v
     return to.entry = value, ATTN_OK;
   if (name == "cache-dir")
     return to.cacheDirectory = value, ATTN_OK;
-  return fail("options: expected device, cpu, threads, block-m, block-n, splits, fused, pack, "
+  return fail("options: expected device, cpu, threads, block-m, block-n, splits, fused, pack, way, "
               "entry, cache or cache-dir, got '" +
               name + "'");
 }

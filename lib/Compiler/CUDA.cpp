@@ -109,6 +109,7 @@ Result<EmittedImage> emitImage(std::string_view source, const CompileOptions &op
   cuda.entry = parsed->entry.getName().str();
   copyScheduleOptions(options, cuda);
   cuda.pack = options.pack;
+  cuda.way = options.way;
   DiagnosticCollector diagnostics(context);
   cuda.visit = observeDoors(context, observe);
   Expected<CUDACode> code = compileForCUDA(*parsed->module, cuda);
@@ -167,9 +168,9 @@ static KernelCache &getKernelCache(const CompileOptions &options) {
 static CacheKey getDiskKey(std::string_view source, const CompileOptions &options) {
   const Machine &machine = getDefaultMachine();
   std::string compiler = std::string(getVersion()) + " " LLVM_VERSION_STRING " " + getBuildId();
-  std::string text =
-      formatv("block-m={0} block-n={1} splits={2} fused={3} pack={4} entry={5}", options.blockM,
-              options.blockN, options.splits, options.fused, options.pack, options.entry);
+  std::string text = formatv(
+      "block-m={0} block-n={1} splits={2} fused={3} pack={4} way={5} entry={6}", options.blockM,
+      options.blockN, options.splits, options.fused, options.pack, options.way, options.entry);
   // Nothing in an entry was made by a driver, so its version changes nothing.
   return computeCacheKey(
       {StringRef(source), compiler, text, (machine.name + machine.ptx).str(), 0});

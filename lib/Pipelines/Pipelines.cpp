@@ -26,6 +26,13 @@ static void addCleanup(OpPassManager &pm) {
   pm.addPass(createCSEPass());
 }
 
+/// Sizes that are given hold for all lengths.
+static std::string getWay(const PipelineOptions &options) {
+  bool isGiven = options.blockM || options.blockN || options.stages || options.splits != 1 ||
+                 options.stay != "auto" || options.slack != -2;
+  return isGiven && options.way == "auto" ? "long" : options.way.getValue();
+}
+
 /// The whole road, top to bottom, in one piece: a table of contents. Passes check their doors
 /// themselves.
 static void addRoom(OpPassManager &pm, Room room, const PipelineOptions &options) {
@@ -37,8 +44,10 @@ static void addRoom(OpPassManager &pm, Room room, const PipelineOptions &options
     pm.addPass(createExpandVariantsPass());
     pm.addPass(createDeriveScorePass());
     pm.addPass(createSplitGradPass({isForGPU && options.fused ? "fused" : "two-pass"}));
-    if (isForGPU)
+    if (isForGPU) {
       pm.addPass(createPackHeadsPass({options.pack}));
+      pm.addPass(createSplitLengthsPass({getWay(options)}));
+    }
     pm.addPass(createSetSchedulePass({options.target, options.lanes, options.bf16Dot,
                                       options.blockM, options.blockN, options.stages,
                                       options.splits, options.stay, options.slack}));

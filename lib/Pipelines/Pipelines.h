@@ -45,6 +45,11 @@ struct PipelineOptions : mlir::PassPipelineOptions<PipelineOptions> {
   Option<int64_t> pack{*this, "pack",
                        llvm::cl::desc("slots for the query heads of a key head, on a GPU; 0: none"),
                        llvm::cl::init(0)};
+  Option<std::string> way{
+      *this, "way",
+      llvm::cl::desc("sizes of which sequences, on a GPU: short, long, or auto for a kernel each "
+                     "where the target's rule has two"),
+      llvm::cl::init("auto")};
   Option<std::string> stay{
       *this, "stay",
       llvm::cl::desc("whether blocks stay on a GPU: true, false, or auto for the target's rule"),

@@ -41,13 +41,14 @@ std::vector<Finding> Launch::getFindings() const {
   return findings;
 }
 
-std::string Launch::describe() const {
-  if (simulators.size() == 1)
-    return simulators.front().describe();
+std::string Launch::describe(ArrayRef<Argument> arguments) const {
+  Way way = choose(arguments);
+  if (way.end - way.first == 1)
+    return simulators[way.first].describe();
   std::string text;
-  for (auto [kernel, simulator] : zip_equal(kernels, simulators))
-    text += (text.empty() ? "@" : "; @") + mlir::func::FuncOp(kernel).getName().str() + ": " +
-            simulator.describe();
+  for (size_t index = way.first; index < way.end; ++index)
+    text += (text.empty() ? "@" : "; @") + getKernel(index).getName().str() + ": " +
+            simulators[index].describe();
   return text;
 }
 

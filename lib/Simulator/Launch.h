@@ -26,8 +26,10 @@ public:
   mlir::func::FuncOp getKernel(size_t index) const { return kernels[index]; }
   /// What is wrong with kernels without a run.
   std::vector<Finding> getFindings() const;
-  /// "producer 1 x 24…": a part for each kernel, after its name if there are several.
-  std::string describe() const;
+  /// The first of the kernels that are for the call.
+  size_t getFirst(llvm::ArrayRef<Argument> arguments) const { return choose(arguments).first; }
+  /// "producer 1 x 24…": a part for each kernel of the call, after its name if there are several.
+  std::string describe(llvm::ArrayRef<Argument> arguments) const;
 
   /// Runs all blocks of the kernels that are for the call, up to the first block with findings.
   llvm::Expected<std::vector<Finding>> run(llvm::ArrayRef<Argument> arguments,

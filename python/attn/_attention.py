@@ -146,8 +146,8 @@ def _find_plan(
     return plan, arrays
 
 
-# One object each, since plans are found by options too.
-_PACKS = {slots: {"pack": slots} for slots in (2, 4, 8, 16, 32, 64)}
+# One object each, since plans are found by options too. Calls with more rows have other kernels.
+_PACKS = {slots: {"pack": slots, "way": "long"} for slots in (2, 4, 8, 16, 32, 64)}
 
 
 def _choose_pack(q: Any, k: Any, v: Any, is_rows_first: bool) -> Optional[Mapping[str, object]]:
@@ -277,9 +277,12 @@ def attention(
             kernels for GPUs are kept on disk), cache_dir, fused (on or off: whether blocks of a GPU
             add gradients of queries in any order, where that takes fewer products), pack (slots for
             the query heads of a key head on a GPU, where rows are few as in decoding: 8; without
-            options, attention chooses it where all rows of a group fit a tile of 64).
-        dropout_p: the probability that a weight, once normalized, is dropped, met to 2^-17; the others
-            are divided by 1 minus what is met. Lse does not know it. Which weights are dropped is a function of the
+            options, attention chooses it where all rows of a group fit a tile of 64), way (auto,
+            short or long: whether a GPU has one kernel for short sequences and one for long ones,
+            of which a call takes either, or one of them for all, half as long to assemble).
+        dropout_p: the probability that a weight, once normalized, is dropped, met to 2^-17; the
+            others are divided by 1 minus what is met. Lse does not know it. Which weights are
+            dropped is a function of the
             seed and of (b, h, q, kv) alone (s16 of dialects/Attn/README.md).
         dropout_seed: an integer, or an array of one where q is, which may change between calls and
             replays of a CUDA graph; drawn from PyTorch's generator of the device, or from NumPy's

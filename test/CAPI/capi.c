@@ -252,6 +252,9 @@ static void testCompile(void) {
   EXPECT_ERROR(attn_compile(source, options, &kernel), ATTN_INVALID_ARGUMENT,
                "splits: expected a number from 1");
   EXPECT(attn_options_set(options, "splits", "1") == ATTN_OK);
+  EXPECT(attn_options_set(options, "way", "medium") == ATTN_OK);
+  EXPECT_ERROR(attn_compile(source, options, &kernel), ATTN_INVALID_ARGUMENT,
+               "way: expected auto, short or long, got 'medium'");
   attn_options_free(options);
   attn_kernel_free(NULL);
 }

@@ -143,6 +143,7 @@ public:
                                                       const Problem &problem) override {
     CUDAOptions options;
     setSchedule(options, problem);
+    options.way = problem.way == "auto" ? getOptions().way : problem.way;
     options.stay = getOptions().stay;
     options.fused = getOptions().fused;
     options.slack = getOptions().slack;

@@ -60,8 +60,9 @@ static std::vector<Array> callReference(CompiledKernel &reference, std::vector<I
 }
 
 static std::string describe(const Variant &variant, const Problem &problem) {
-  return llvm::formatv("{0} {1} D={2} Dv={3} block={4}x{5} splits={6}", variant.name, problem.type,
-                       problem.d, problem.dv, problem.blockM, problem.blockN, problem.splits);
+  return llvm::formatv("{0} {1} D={2} Dv={3} block={4}x{5} splits={6} way={7}", variant.name,
+                       problem.type, problem.d, problem.dv, problem.blockM, problem.blockN,
+                       problem.splits, problem.way);
 }
 
 static std::string describe(const Extents &e, uint64_t seed) {

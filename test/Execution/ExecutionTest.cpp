@@ -95,6 +95,51 @@ INSTANTIATE_TEST_SUITE_P(All, HeadDimTest,
                          nameDims);
 
 //===----------------------------------------------------------------------------------------===//
+// Ways
+//===----------------------------------------------------------------------------------------===//
+
+/// Kernels for short sequences and for long ones, on GPUs: each with all extents, whichever of the
+/// two a call of such extents would take.
+struct WayTest : testing::TestWithParam<std::tuple<std::string, Dims, std::string>> {};
+
+TEST_P(WayTest, MatchesReference) {
+  Problem problem;
+  problem.withLse = true;
+  Dims dims;
+  std::tie(problem.way, dims, problem.type) = GetParam();
+  std::tie(problem.d, problem.dv) = dims;
+  Execution().check(kCausal, problem, kExtentsAll);
+  Execution().check(kFull, problem, kExtentsAll);
+}
+
+static std::string nameWay(const testing::TestParamInfo<WayTest::ParamType> &info) {
+  auto [way, dims, type] = info.param;
+  return llvm::formatv("{0}_D{1}_Dv{2}_{3}", way, dims.first, dims.second, type).str();
+}
+
+INSTANTIATE_TEST_SUITE_P(All, WayTest,
+                         testing::Combine(testing::Values("short", "long"),
+                                          testing::Values(Dims(64, 64), Dims(16, 40),
+                                                          Dims(128, 128), Dims(96, 80),
+                                                          Dims(64, 128)),
+                                          testing::ValuesIn(getTwoTypes())),
+                         nameWay);
+
+/// A call on either side of the bounds takes either kernel of one program.
+TEST(ExecutionTest, ShortAndLong) {
+  for (int64_t d : {64, 128}) {
+    Problem problem;
+    problem.type = getTwoTypes().front();
+    problem.d = problem.dv = d;
+    std::vector<Extents> extents = {{1024, 1024, 1, 1, 1}, {1024, 1025, 1, 1, 1},
+                                    {1025, 1024, 1, 1, 1}, {130, 2048, 1, 1, 1},
+                                    {130, 2049, 1, 1, 1},  {2500, 130, 1, 1, 1}};
+    Execution().check(kCausal, problem, extents);
+    Execution().check(kFull, problem, extents);
+  }
+}
+
+//===----------------------------------------------------------------------------------------===//
 // The rest
 //===----------------------------------------------------------------------------------------===//
 

@@ -76,6 +76,7 @@ public:
     PipelineOptions options;
     options.target = "cuda";
     setSchedule(options, problem);
+    options.way = problem.way == "auto" ? getOptions().way : problem.way;
     options.stay = getOptions().stay;
     options.fused = getOptions().fused;
     options.slack = getOptions().slack;

@@ -4,6 +4,10 @@
 // RUN: attn-run %s --device=sim --shape B=4,H=16,Hkv=4,M=8192 --predict --block-m=64 --block-n=64 --stages=3 | FileCheck %s --check-prefix=SMALL
 // RUN: attn-run %s --device=sim --shape B=1,H=1,M=128 --json --sim-seeds=1 | FileCheck %s --check-prefix=JSON
 // RUN: attn-run %s --device=sim --shape B=1,H=1,M=0 --sim-seeds=1 --stay=false | FileCheck %s --check-prefix=NONE
+// RUN: attn-run %s --device=sim --shape B=1,H=1,M=1024 --predict | FileCheck %s --check-prefix=SHORT
+// RUN: attn-run %s --device=sim --shape B=1,H=1,M=1024,N=1025 --predict | FileCheck %s --check-prefix=LONG
+// RUN: attn-run %s --device=sim --shape B=1,H=1,M=130,N=70 --check --sim-seeds=2 --way=long | FileCheck %s --check-prefixes=LONG,RIGHT
+// RUN: attn-run %s --device=sim --shape B=1,H=1,M=1100 --predict --way=short | FileCheck %s --check-prefix=SHORT
 
 // CHECK: device    sim, one H200
 // CHECK: schedule  producer (one thread) {{.*}} consumer {{.*}} bytes of shared memory
@@ -23,6 +27,11 @@
 // JSON-NEXT: "simulated":
 
 // NONE: blocks    0
+
+// Calls with more than 1024 rows or keys take larger tiles of rows, unless an option says otherwise.
+// SHORT: schedule  producer {{.*}} consumer 2 x
+// LONG: schedule  producer {{.*}} consumer 3 x
+// RIGHT: verdict   right
 func.func @attention(%q: tensor<?x?x?x64xbf16>, %k: tensor<?x?x?x64xbf16>, %v: tensor<?x?x?x64xbf16>)
     -> (tensor<?x?x?x64xbf16>, tensor<?x?x?xf32>) {
   %o, %lse = attn.attention %q, %k, %v variants [#attn.causal<bottom_right>]

@@ -29,6 +29,8 @@ protected:
     unsetenv("ATTN_CACHE_DIR");
     options.device = DeviceKind::CUDA;
     options.cacheDirectory = std::string(folder) + "/cache";
+    // One kernel, whatever the lengths.
+    options.way = "long";
     spec.type = DataType::BF16;
     spec.headDim = 64;
   }
@@ -109,6 +111,26 @@ TEST_F(CompileCUDATest, Runs) {
   ASSERT_TRUE(run(function).ok());
   EXPECT_EQ(fake->calls,
             (std::vector<std::string>{"CtxPushCurrent", "LaunchKernelEx", "CtxPopCurrent"}));
+}
+
+TEST_F(CompileCUDATest, LengthsChooseTheKernel) {
+  options.way = "auto";
+  CompiledFunction function = compileSpec();
+  ASSERT_EQ(function.getInfo().kernels.size(), 2u);
+  EXPECT_EQ(function.getInfo().kernels[0].name, "attention_short");
+  EXPECT_EQ(function.getInfo().kernels[1].name, "attention");
+  ASSERT_TRUE(run(function).ok());
+  // Few keys: blocks that stay, one for each multiprocessor. More: a grid of tiles.
+  ASSERT_EQ(fake->launches.size(), 1u);
+  EXPECT_EQ(fake->launches[0].config.gridY * fake->launches[0].config.gridZ, 1u);
+  key.shape[2] = value.shape[2] = 2049;
+  ASSERT_TRUE(run(function).ok());
+  ASSERT_EQ(fake->launches.size(), 2u);
+  EXPECT_EQ(fake->launches[1].config.gridY, 8u);
+  EXPECT_EQ(fake->launches[1].config.gridZ, 2u);
+
+  options.way = "short";
+  EXPECT_EQ(compileSpec().getInfo().kernels.size(), 1u);
 }
 
 TEST_F(CompileCUDATest, SplitsKeys) {
@@ -343,6 +365,9 @@ TEST_F(CompileCUDATest, UnsupportedTypes) {
   EXPECT_EQ(compile("func.func @f(", options).getStatus().code, StatusCode::InvalidKernel);
   options.splits = 0;
   EXPECT_EQ(getError().message, "splits: expected a number from 1 to 2^20, got 0");
+  options.splits = 1;
+  options.way = "medium";
+  EXPECT_EQ(getError().message, "way: expected auto, short or long, got 'medium'");
 }
 
 TEST_F(CompileCUDATest, LoadingFails) {

@@ -47,8 +47,7 @@ static int64_t countRegisters(int64_t blockN, int64_t valueDim) {
   return blockN / 2 + blockN / 4 + valueDim / 2;
 }
 
-static void expectAccepted(SharedTypes &types, const GPUProblem &problem) {
-  BlockSizes sizes = chooseForCUDA(getHopper(), problem);
+static void expectAccepted(SharedTypes &types, const GPUProblem &problem, BlockSizes sizes) {
   GPUBlock block = makeBlock(problem, sizes);
   SCOPED_TRACE(testing::Message() << "D " << problem.headDim << " Dv " << problem.valueDim
                                   << " weight " << problem.work.weight << " rule "
@@ -65,23 +64,57 @@ static void expectAccepted(SharedTypes &types, const GPUProblem &problem) {
             getHopper().getBudget(block.consumers, block.stays).consumer);
 }
 
-// All head dimensions that a GPU takes, and all that regions may ask for.
-TEST(ScheduleRule, EveryChoiceForCUDAIsAccepted) {
-  SharedTypes types;
+/// All head dimensions that a GPU takes, and all that regions may ask for.
+static void forEachProblem(llvm::function_ref<void(const GPUProblem &)> visit) {
   for (int64_t d = 8; d <= 256; d += 8)
     for (int64_t dv = 8; dv <= 256; dv += 8)
-      for (unsigned flags = 0; flags < 64; ++flags)
-        for (int64_t weight : {0, 6, 7, 8, 10, 14, 15, 16, 18, 21, 22, 24, 27, 28, 33, 1000}) {
+      for (unsigned flags = 0; flags < 128; ++flags)
+        for (int64_t weight :
+             {0, 1, 2, 6, 7, 8, 10, 14, 15, 16, 18, 21, 22, 24, 27, 28, 33, 1000}) {
           GPUProblem problem{d, dv};
           problem.isMasked = flags & 1;
           problem.scoreReadsTensors = flags & 2;
           problem.work = {bool(flags & 4), bool(flags & 8), weight};
           problem.splits = flags & 16 ? 7 : 1;
           problem.hidesFullTiles = flags & 32;
-          expectAccepted(types, problem);
-          if (HasFatalFailure())
+          problem.hasFactors = flags & 64;
+          visit(problem);
+          if (testing::Test::HasFatalFailure())
             return;
         }
+}
+
+TEST(ScheduleRule, EveryChoiceForCUDAIsAccepted) {
+  SharedTypes types;
+  forEachProblem([&](const GPUProblem &problem) {
+    expectAccepted(types, problem, chooseForCUDA(getHopper(), problem));
+  });
+}
+
+/// Whether two schedules make the same kernel.
+static bool isSame(const BlockSizes &a, const BlockSizes &b) {
+  return std::tie(a.blockM, a.blockN, a.stages, a.stay, a.lists, a.slack) ==
+         std::tie(b.blockM, b.blockN, b.stages, b.stay, b.lists, b.slack);
+}
+
+// A second kernel is one that differs, stays, and has bounds that tell its calls from others.
+TEST(ScheduleRule, EveryChoiceForShortIsAccepted) {
+  SharedTypes types;
+  size_t numShort = 0;
+  forEachProblem([&](const GPUProblem &problem) {
+    std::optional<ShortChoice> choice = chooseForShort(problem);
+    if (!choice)
+      return;
+    ++numShort;
+    expectAccepted(types, problem, choice->sizes);
+    ASSERT_TRUE(choice->sizes.stay);
+    ASSERT_FALSE(isSame(choice->sizes, chooseForCUDA(getHopper(), problem)));
+    ASSERT_NE(std::min(choice->mostRows, choice->mostKeys), ShortChoice::kAny);
+    ASSERT_LE(std::max(problem.headDim, problem.valueDim), 128);
+    ASSERT_FALSE(problem.splits > 1 || problem.hasFactors || problem.work.isLong);
+    ASSERT_LE(problem.work.weight, 1);
+  });
+  EXPECT_GT(numShort, 1000u);
 }
 
 /// The block with the sizes that a refusal names after "the nearest is".

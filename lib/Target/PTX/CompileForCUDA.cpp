@@ -38,6 +38,7 @@ Expected<CUDACode> compileForCUDA(ModuleOp module, const CUDAOptions &options) {
   pipeline.stay = options.stay;
   pipeline.slack = options.slack;
   pipeline.pack = options.pack;
+  pipeline.way = options.way;
   PassManager pm(module.getContext());
   buildPipeline(pm, pipeline, Room::Thread, options.visit);
   if (failed(pm.run(module)))

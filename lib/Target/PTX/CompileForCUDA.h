@@ -25,6 +25,8 @@ struct CUDAOptions {
   bool fused = false;
   /// Slots for the query heads of a key head (CompileOptions).
   int64_t pack = 0;
+  /// Sizes of which sequences (CompileOptions): auto, short or long.
+  std::string way = "auto";
   /// Whether blocks stay: true, false, or auto for the target's rule.
   std::string stay = "auto";
   /// By which factor 2^slack maxima may lag; -1: every step scales; -2: the target's rule.

@@ -101,6 +101,10 @@ struct CommandLine {
                             cl::desc("with --device=sim: whether blocks stay (default: auto, the\n"
                                      "target's rule)"),
                             cl::value_desc("true|false"), cl::init("auto"), cl::cat(category)};
+  cl::opt<std::string> way{"way",
+                           cl::desc("with --device=sim: sizes of which sequences (default: auto,\n"
+                                    "a kernel each where the target's rule has two)"),
+                           cl::value_desc("short|long"), cl::init("auto"), cl::cat(category)};
   cl::opt<bool> fused{"fused",
                       cl::desc("with --device=cuda or sim: blocks of keys add to the gradients of\n"
                                "queries, in any order, where there are such blocks"),
@@ -231,7 +235,8 @@ static Error convertSimulatorOptions(const CommandLine &line, RunOptions &option
                                  {"predict", bool(line.predict)},
                                  {"timeline", !line.timeline.empty()},
                                  {"stages", line.stages.getNumOccurrences() > 0},
-                                 {"stay", line.stay.getNumOccurrences() > 0}})
+                                 {"stay", line.stay.getNumOccurrences() > 0},
+                                 {"way", line.way.getNumOccurrences() > 0}})
     if (isGiven && !isSimulator)
       return createStringError(Twine("--") + option +
                                ": expected --device=sim, got --device=" + line.device);
@@ -269,6 +274,9 @@ static Error convertSimulatorOptions(const CommandLine &line, RunOptions &option
   options.stay = line.stay;
   if (!is_contained({"true", "false", "auto"}, options.stay))
     return createStringError("--stay: expected true, false or auto, got '" + options.stay + "'");
+  options.way = line.way;
+  if (!is_contained({"short", "long", "auto"}, options.way))
+    return createStringError("--way: expected short, long or auto, got '" + options.way + "'");
   return parseNumber<int64_t>("stages", line.stages, 0, 64, options.stages);
 }
 

@@ -56,7 +56,7 @@ struct RunOptions {
   bool predict = false;
   std::vector<std::string> timelines;
   int64_t blockM = 0, blockN = 0, stages = 0;
-  std::string stay = "auto";
+  std::string stay = "auto", way = "auto";
   /// Parts that the keys of a block are split into.
   int64_t splits = 1;
   bool fused = false;

@@ -26,6 +26,7 @@ static Expected<sim::Launch> lower(mlir::ModuleOp module, const RunOptions &opti
   copyScheduleOptions(options, pipeline);
   pipeline.stages = options.stages;
   pipeline.stay = options.stay;
+  pipeline.way = options.way;
   mlir::PassManager pm(module.getContext());
   buildPipeline(pm, pipeline, Room::Async);
   if (failed(pm.run(module)))
@@ -118,18 +119,19 @@ static void describe(const sim::Prediction &prediction, std::optional<double> fl
                         prediction.numSimulated));
 }
 
-/// Of the block of the first kernel that takes longest: the others only join what it left.
+/// Of the block of the call's first kernel that takes longest: the others only join what it left.
 static Error writeTimelines(const sim::Launch &launch, ArrayRef<sim::Argument> arguments,
                             std::array<int64_t, 3> block, const RunOptions &options) {
+  size_t first = launch.getFirst(arguments);
   sim::Timeline timeline;
-  timeline.title = ("@" + launch.getKernel(0).getName() + ", block " + Twine(block[0])).str();
+  timeline.title = ("@" + launch.getKernel(first).getName() + ", block " + Twine(block[0])).str();
   sim::Options how;
   how.numbers = false;
   how.timeline = &timeline;
   Expected<std::vector<sim::Argument>> all = launch.addScratch(arguments);
   if (!all)
     return all.takeError();
-  Expected<sim::BlockResult> result = launch.getSimulators().front().runBlock(*all, how, block);
+  Expected<sim::BlockResult> result = launch.getSimulators()[first].runBlock(*all, how, block);
   if (!result)
     return result.takeError();
   for (const std::string &path : options.timelines)
@@ -146,9 +148,9 @@ Error simulate(mlir::ModuleOp module, const Binding &binding, ArrayRef<ArgumentV
     return launch.takeError();
   report.passesMs = watch.lapMs();
   report.device = "sim, one H200";
-  report.schedule = launch->describe();
   std::vector<sim::Argument> arguments =
       bindArguments(binding, inputs, outputs, launch->getKernel(0), options);
+  report.schedule = launch->describe(arguments);
   for (const sim::Finding &finding : launch->getFindings())
     report.addFinding(finding);
   if (!options.predict)

@@ -20,6 +20,7 @@
 #include "lib/Rooms/RoomPass.h"
 #include "lib/Transforms/Attn/Passes.h"
 #include "lib/Transforms/Attn/Schedule.h"
+#include "lib/Transforms/Attn/Ways.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
@@ -147,10 +148,7 @@ struct PackHeadsPass
     int64_t count = written ? written.getInt() : slots.getValue();
     if (!op || !count || isAlwaysLong(op, count))
       return success();
-    auto copy = function.clone();
-    copy.setName((function.getName() + "_packed").str());
-    copy->setAttr(kWhenAttrName, getCalls(op, count));
-    symbols.insert(copy, function->getIterator());
+    func::FuncOp copy = addWay(function, "_packed", getCalls(op, count), symbols);
     // The schedule that is written at the op is the copy's.
     op->removeAttr(kScheduleAttrName);
     op->removeAttr(kPackAttrName);

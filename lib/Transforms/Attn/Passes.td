@@ -92,11 +92,25 @@ def PackHeadsPass : Pass<"attn-pack-heads", "::mlir::ModuleOp"> {
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::tensor::TensorDialect", "::attn::tile::TileDialect"];
 }
 
+def SplitLengthsPass : Pass<"attn-split-lengths", "::mlir::ModuleOp"> {
+  let summary = "makes a way of its own for short sequences";
+  let description = [{
+    Where the machine's rule has other sizes for attention of few rows and keys, the function gets a copy before it for the calls
+    with so few, whose attention is marked `attn.short` for attn-set-schedule. With `way=short` there is no copy and all calls take
+    those sizes; with `way=long` functions stay as they are.
+
+    Requires: room 1 `problem` without variants. Produces: room 1 `problem`; functions stay as they are where attention is not the
+    only one, has a schedule, or has queries or keys that are no arguments. Fails when: `way` is none of its words.
+  }];
+  let options = [Option<"way", "way", "std::string", [{"auto"}], "which calls are short: auto by their extents, short all, long none">];
+  let dependentDialects = ["::attn::tile::TileDialect"];
+}
+
 def SetSchedulePass : Pass<"attn-set-schedule", "::mlir::ModuleOp"> {
   let summary = "names the target and chooses sizes for it";
   let description = [{
     Attaches `attn.schedule = #attn.schedule<block_m, block_n, splits, stages, consumers, stay, lists, slack>` to every attention, and to every
-    gradient in two passes, that has none, and takes `attn.fused` from those for which the machine has no block. Policy only: results never
+    gradient in two passes, that has none, that for short sequences to those marked `attn.short`, and takes `attn.fused` from those for which the machine has no block. Policy only: results never
     depend on it. A remark says which rule chose. For the target
     cuda, the module gets `tile.target`, unless it has one, and later rooms read the machine's numbers and the schedule's: they have
     no defaults of their own.

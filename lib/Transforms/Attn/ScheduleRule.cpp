@@ -7,6 +7,7 @@
 
 #include "lib/Transforms/Attn/ScheduleRule.h"
 #include "lib/Transforms/Attn/GPUBlock.h"
+#include "lib/Transforms/Attn/MaskRegions.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -27,6 +28,17 @@ BlockSizes attn::chooseForCPU(int64_t lanes, bool bf16Pairs) {
 //===----------------------------------------------------------------------------------------===//
 // GPUs
 //===----------------------------------------------------------------------------------------===//
+
+GPUProblem attn::getGPUProblem(AttentionOp attention, int64_t splits) {
+  return {attention.getHeadDim(),
+          attention.getValueDim(),
+          !attention.getMask().empty(),
+          readsTensors(attention.getScore()),
+          measureRegions(attention),
+          splits,
+          hidesFullTiles(attention.getMask()),
+          bool(getFactor(attention.getScore()))};
+}
 
 /// What of a problem decides between rows of the table.
 enum Trait : unsigned {
@@ -97,6 +109,38 @@ static bool doBlocksStay(const Row &row, unsigned traits, const RegionWork &work
   return (traits & Masked) && !(traits & kNever) && work.weight <= row.mostStaying;
 }
 
+namespace {
+/// As Row, for calls with at most `mostRows` rows and `mostKeys` keys. All of its blocks stay.
+struct ShortRow {
+  int64_t columns;
+  unsigned any, none;
+  int64_t blockM, blockN;
+  /// The most that regions may do; what does more has no short way.
+  int64_t mostWork;
+  llvm::StringLiteral rule;
+  int64_t slack, mostRows, mostKeys;
+};
+} // namespace
+
+/// Where a block has few tiles, how it starts and ends counts, and a block that stays hides both;
+/// under a mask 128 rows waste less than 192. Measured beside what the other table has
+/// (bench/results/gpu-short.json). Rows with more regions, factors or gathers are not: they spill
+/// where blocks stay, or were not measured. At D = 256 blocks that stay without a mask spill.
+static constexpr ShortRow kHopperShortRows[] = {
+    {64, Masked, BiasUnderMask | Gathers | Long | Split | Factors, 128, 128, 1, "cuda-d64-short",
+     -1, 1024, 1024},
+    {64, Plain, Long | Split, 192, 128, 0, "cuda-d64-short", -1, ShortChoice::kAny, 2048},
+    {128, Plain, Long | Split, 128, 128, 0, "cuda-d128-short", 8, ShortChoice::kAny, 1024}};
+
+/// The first row of a table that holds, or its end.
+template <typename Table>
+static const auto *findRow(const Table &table, const GPUProblem &problem, unsigned traits) {
+  int64_t columns = std::max(problem.headDim, problem.valueDim);
+  return llvm::find_if(table, [&](const auto &row) {
+    return columns <= row.columns && (!row.any || (traits & row.any)) && !(traits & row.none);
+  });
+}
+
 /// Tiles are listed where the list is the only way to know them. Parts of split keys are short, and
 /// each would need a list of its own.
 static bool doListsPay(const GPUProblem &problem) {
@@ -104,14 +148,9 @@ static bool doListsPay(const GPUProblem &problem) {
 }
 
 BlockSizes attn::chooseForCUDA(const Machine &machine, const GPUProblem &problem) {
-  int64_t columns = std::max(problem.headDim, problem.valueDim);
   unsigned traits = getTraits(problem);
-  const Row *row = llvm::find_if(kHopperRows, [&](const Row &candidate) {
-    return columns <= candidate.columns && (!candidate.any || (traits & candidate.any)) &&
-           !(traits & candidate.none);
-  });
   // Wider heads than any are refused; the last row is as good as any other.
-  row = std::min(row, std::end(kHopperRows) - 1);
+  const Row *row = std::min(findRow(kHopperRows, problem, traits), std::end(kHopperRows) - 1);
   // What regions do beyond `mostWork` takes keys, as 900 random attentions tell (one spills, 4
   // bytes). One step of keys is the least there is.
   int64_t excess = std::clamp<int64_t>(problem.work.weight - row->mostWork, 0, 12);
@@ -120,6 +159,15 @@ BlockSizes attn::chooseForCUDA(const Machine &machine, const GPUProblem &problem
   bool stays = doBlocksStay(*row, traits, problem.work);
   return {row->blockM, std::max(narrowed, step),      kHopperStages, row->rule,
           stays,       !stays && doListsPay(problem), row->slack};
+}
+
+std::optional<ShortChoice> attn::chooseForShort(const GPUProblem &problem) {
+  const ShortRow *row = findRow(kHopperShortRows, problem, getTraits(problem));
+  if (row == std::end(kHopperShortRows) || problem.work.weight > row->mostWork)
+    return std::nullopt;
+  BlockSizes sizes{row->blockM,   row->blockN,     kHopperStages, row->rule,
+                   /*stay=*/true, /*lists=*/false, row->slack};
+  return ShortChoice{sizes, row->mostRows, row->mostKeys};
 }
 
 BlockSizes attn::chooseForDecoding(const Machine &machine, int64_t headDim, int64_t valueDim,

@@ -10,6 +10,8 @@
 
 #include "lib/Machine/Machine.h"
 #include "lib/Transforms/Attn/RegionWork.h"
+#include <limits>
+#include <optional>
 
 namespace attn {
 
@@ -36,6 +38,9 @@ struct GPUProblem {
   bool hasFactors = false;
 };
 
+/// What the rule for a GPU asks of this attention, whose keys are split into so many parts.
+GPUProblem getGPUProblem(AttentionOp attention, int64_t splits);
+
 /// Sizes for a CPU with registers of `lanes` f32, and products of bf16 pairs if `bf16Pairs`.
 BlockSizes chooseForCPU(int64_t lanes, bool bf16Pairs);
 
@@ -47,6 +52,16 @@ BlockSizes chooseForDecoding(const Machine &machine, int64_t headDim, int64_t va
 
 /// Sizes for a GPU; block_n is a positive multiple of getKeyStep.
 BlockSizes chooseForCUDA(const Machine &machine, const GPUProblem &problem);
+
+/// Other sizes for short sequences, and the calls that they are for: up to so many rows and keys.
+struct ShortChoice {
+  static constexpr int64_t kAny = std::numeric_limits<int64_t>::max();
+  BlockSizes sizes;
+  int64_t mostRows = kAny, mostKeys = kAny;
+};
+
+/// Nothing where chooseForCUDA is as good for all lengths.
+std::optional<ShortChoice> chooseForShort(const GPUProblem &problem);
 
 } // namespace attn
 

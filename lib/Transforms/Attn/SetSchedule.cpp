@@ -63,11 +63,11 @@ struct SetSchedulePass
       return chooseForDecoding(*machine, attention.getHeadDim(), attention.getValueDim(),
                                attention.getQuery().getType().getElementTypeBitWidth() / 8, blockN,
                                bool(getFactor(attention.getScore())));
-    if (machine)
-      return chooseForCUDA(
-          *machine, {attention.getHeadDim(), attention.getValueDim(), !attention.getMask().empty(),
-                     readsTensors(attention.getScore()), measureRegions(attention), splits,
-                     hidesFullTiles(attention.getMask()), bool(getFactor(attention.getScore()))});
+    if (machine) {
+      GPUProblem problem = getGPUProblem(attention, splits);
+      auto choice = op->hasAttr(kShortAttrName) ? chooseForShort(problem) : std::nullopt;
+      return choice ? choice->sizes : chooseForCUDA(*machine, problem);
+    }
     return chooseForCPU(lanes, bf16Dot && attention.getQuery().getType().getElementType().isBF16());
   }
 
@@ -129,6 +129,7 @@ struct SetSchedulePass
         return failure();
       op->setAttr(kScheduleAttrName, schedule = *made);
     }
+    op->removeAttr(kShortAttrName);
     return machine ? checkBlock(op, *machine, schedule) : success();
   }
 

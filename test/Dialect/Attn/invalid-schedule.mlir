@@ -8,6 +8,14 @@ func.func @schedule_c2(%q: tensor<2x4x3x16xf32>) {
 
 // -----
 
+func.func @short_c1(%q: tensor<2x4x3x16xf32>) {
+  // expected-error@+1 {{expected 'attn.short' to be a unit, got true}}
+  %o = attn.attention %q, %q, %q {attn.short = true} : tensor<2x4x3x16xf32>, tensor<2x4x3x16xf32>, tensor<2x4x3x16xf32> -> tensor<2x4x3x16xf32>
+  return
+}
+
+// -----
+
 func.func @kept_keys_c1(%q: tensor<2x4x3x16xf32>) {
   // expected-error@+1 {{expected 'attn.kept_keys' to be "slice" or "prefix", got "all"}}
   %o = attn.attention %q, %q, %q {attn.kept_keys = "all"} : tensor<2x4x3x16xf32>, tensor<2x4x3x16xf32>, tensor<2x4x3x16xf32> -> tensor<2x4x3x16xf32>

@@ -1,0 +1,85 @@
+//===- SplitLengths.cpp - attn-split-lengths -------------------------------------------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------------------------===//
+//
+// Where a block has few tiles of keys, its start and its end are what it costs; where it has many,
+// the keys that it reads are. So short sequences want another schedule than long ones, and a call
+// says which they are: the function gets a copy, for calls with few rows and keys. Batches and
+// heads decide nothing, so that the numbers of a sequence do not depend on what stands beside it.
+//
+//===----------------------------------------------------------------------------------------===//
+
+#include "dialects/Attn/IR/AttnOps.h"
+#include "dialects/Tile/IR/TileDialect.h"
+#include "lib/Rooms/RoomPass.h"
+#include "lib/Transforms/Attn/Passes.h"
+#include "lib/Transforms/Attn/Schedule.h"
+#include "lib/Transforms/Attn/ScheduleRule.h"
+#include "lib/Transforms/Attn/Ways.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+namespace attn {
+#define GEN_PASS_DEF_SPLITLENGTHSPASS
+#include "lib/Transforms/Attn/Passes.h.inc"
+} // namespace attn
+
+using namespace mlir;
+using namespace attn;
+
+/// The only attention of a function, if its rows and keys are those of arguments and nothing has
+/// chosen its schedule; or null.
+static AttentionOp findAttention(func::FuncOp function) {
+  SmallVector<ScoredOpInterface> scored;
+  function.walk([&](ScoredOpInterface op) { scored.push_back(op); });
+  auto op = scored.size() == 1 ? dyn_cast<AttentionOp>(scored[0].getOperation()) : AttentionOp();
+  bool isFree = op && !op.getVariantsAttr() && !op->hasAttr(kScheduleAttrName) &&
+                isa<BlockArgument>(op.getQuery()) && isa<BlockArgument>(op.getKey());
+  return isFree ? op : AttentionOp();
+}
+
+/// The calls that the short way is for.
+static ArrayAttr getCalls(AttentionOp op, const ShortChoice &choice) {
+  SmallVector<Attribute> ranges;
+  for (auto [matrix, most] :
+       {std::pair(op.getQuery(), choice.mostRows), {op.getKey(), choice.mostKeys}})
+    if (most != ShortChoice::kAny)
+      ranges.push_back(tile::RangeAttr::get(op.getContext(),
+                                            cast<BlockArgument>(matrix).getArgNumber(),
+                                            /*dim=*/2, /*least=*/0, most, tile::ExtentAttr()));
+  return ArrayAttr::get(op.getContext(), ranges);
+}
+
+namespace {
+struct SplitLengthsPass
+    : RoomPass<attn::impl::SplitLengthsPassBase<SplitLengthsPass>, Room::Problem, Room::Problem> {
+  using RoomPass::RoomPass;
+
+  void split(func::FuncOp function, SymbolTable &symbols) {
+    AttentionOp op = findAttention(function);
+    if (!op)
+      return;
+    std::optional<ShortChoice> choice = chooseForShort(getGPUProblem(op, /*splits=*/1));
+    if (!choice)
+      return;
+    if (way == "auto")
+      op = findAttention(addWay(function, "_short", getCalls(op, *choice), symbols));
+    op->setAttr(kShortAttrName, UnitAttr::get(op.getContext()));
+  }
+
+  LogicalResult transform() override {
+    ModuleOp module = getOperation();
+    if (!llvm::is_contained({"auto", "short", "long"}, way.getValue()))
+      return module.emitError("expected way=short, long or auto, got '") << way << "'";
+    if (way == "long")
+      return success();
+    SymbolTable symbols(module);
+    for (auto function : llvm::make_early_inc_range(module.getOps<func::FuncOp>()))
+      if (!function.isExternal())
+        split(function, symbols);
+    return success();
+  }
+};
+} // namespace

@@ -1,0 +1,126 @@
+// RUN: attn-opt %s --attn-split-lengths --split-input-file | FileCheck %s
+// RUN: attn-opt %s --attn-split-lengths=way=short --split-input-file | FileCheck %s --check-prefix=SHORT
+// RUN: attn-opt %s --attn-split-lengths=way=long --split-input-file | FileCheck %s --check-prefix=LONG
+// RUN: attn-opt %s --attn-split-lengths --attn-set-schedule=target=cuda --split-input-file | FileCheck %s --check-prefix=SCHEDULE
+
+// Calls with few keys have a copy, in front, whatever their rows.
+// CHECK-LABEL: func.func @full_short(
+// CHECK-SAME:    attn.when = [#tile.range<argument = 1, dim = 2, least = 0, most = 2048>]
+// CHECK:         attn.attention {{.*}} {attn.short}
+// CHECK-LABEL: func.func @full(
+// CHECK-NOT:     attn.when
+// CHECK-NOT:     attn.short
+// CHECK:         attn.attention
+// Or all calls take its sizes, or none.
+// SHORT-LABEL:  func.func @full(
+// SHORT-NOT:      attn.when
+// SHORT:          attn.attention {{.*}} {attn.short}
+// LONG-LABEL:   func.func @full(
+// LONG-NOT:       attn.short
+// LONG:           attn.attention
+// SCHEDULE-LABEL: func.func @full_short(
+// SCHEDULE-NOT:     attn.short
+// SCHEDULE:         #attn.schedule<block_m = 192, block_n = 128, stages = 2, consumers = 3, stay = true>
+// SCHEDULE-LABEL: func.func @full(
+// SCHEDULE:         #attn.schedule<block_m = 192, block_n = 128, stages = 2, consumers = 3>
+func.func @full(%q: tensor<?x?x?x64xbf16>, %k: tensor<?x?x?x64xbf16>, %v: tensor<?x?x?x64xbf16>) -> tensor<?x?x?x64xbf16> {
+  %o = attn.attention %q, %k, %v : tensor<?x?x?x64xbf16>, tensor<?x?x?x64xbf16>, tensor<?x?x?x64xbf16> -> tensor<?x?x?x64xbf16>
+  return %o : tensor<?x?x?x64xbf16>
+}
+
+// -----
+
+// Under a mask both rows and keys are few.
+// CHECK-LABEL: func.func @masked_short(
+// CHECK-SAME:    #tile.range<argument = 0, dim = 2, least = 0, most = 1024>
+// CHECK-SAME:    #tile.range<argument = 1, dim = 2, least = 0, most = 1024>
+// CHECK-LABEL: func.func @masked(
+// SCHEDULE-LABEL: func.func @masked_short(
+// SCHEDULE:         #attn.schedule<block_m = 128, block_n = 128, stages = 2, consumers = 2, stay = true>
+// SCHEDULE-LABEL: func.func @masked(
+// SCHEDULE:         #attn.schedule<block_m = 192, block_n = 128, stages = 2, consumers = 3, stay = true, slack = 8>
+func.func @masked(%q: tensor<?x?x?x64xbf16>, %k: tensor<?x?x?x64xbf16>, %v: tensor<?x?x?x64xbf16>) -> tensor<?x?x?x64xbf16> {
+  %o = attn.attention %q, %k, %v
+    mask(%b, %h, %m, %n) {
+      %keep = arith.cmpi sle, %n, %m : index
+      attn.yield %keep : i1
+    }
+    : tensor<?x?x?x64xbf16>, tensor<?x?x?x64xbf16>, tensor<?x?x?x64xbf16> -> tensor<?x?x?x64xbf16>
+  return %o : tensor<?x?x?x64xbf16>
+}
+
+// -----
+
+// CHECK-LABEL: func.func @wide_short(
+// CHECK-LABEL: func.func @wide(
+// SCHEDULE-LABEL: func.func @wide_short(
+// SCHEDULE-SAME:    argument = 1, dim = 2, least = 0, most = 1024>]
+// SCHEDULE:         #attn.schedule<block_m = 128, block_n = 128, stages = 2, consumers = 2, stay = true, slack = 8>
+// SCHEDULE-LABEL: func.func @wide(
+// SCHEDULE:         #attn.schedule<block_m = 192, block_n = 80, stages = 2, consumers = 3, slack = 8>
+func.func @wide(%q: tensor<?x?x?x128xbf16>, %k: tensor<?x?x?x128xbf16>, %v: tensor<?x?x?x128xbf16>) -> tensor<?x?x?x128xbf16> {
+  %o = attn.attention %q, %k, %v : tensor<?x?x?x128xbf16>, tensor<?x?x?x128xbf16>, tensor<?x?x?x128xbf16> -> tensor<?x?x?x128xbf16>
+  return %o : tensor<?x?x?x128xbf16>
+}
+
+// -----
+
+// One way where the rule has one.
+// CHECK-NOT:   _short
+// CHECK-LABEL: func.func @wide_masked(
+// CHECK-NOT:   attn.short
+// SHORT-LABEL: func.func @wide_masked(
+// SHORT-NOT:     attn.short
+// SHORT:         return
+func.func @wide_masked(%q: tensor<?x?x?x128xbf16>, %k: tensor<?x?x?x128xbf16>, %v: tensor<?x?x?x128xbf16>) -> tensor<?x?x?x128xbf16> {
+  %o = attn.attention %q, %k, %v
+    mask(%b, %h, %m, %n) {
+      %keep = arith.cmpi sle, %n, %m : index
+      attn.yield %keep : i1
+    }
+    : tensor<?x?x?x128xbf16>, tensor<?x?x?x128xbf16>, tensor<?x?x?x128xbf16> -> tensor<?x?x?x128xbf16>
+  return %o : tensor<?x?x?x128xbf16>
+}
+
+// -----
+
+// CHECK-NOT:   _short
+// CHECK-LABEL: func.func @widest(
+func.func @widest(%q: tensor<?x?x?x256xbf16>, %k: tensor<?x?x?x256xbf16>, %v: tensor<?x?x?x256xbf16>) -> tensor<?x?x?x256xbf16> {
+  %o = attn.attention %q, %k, %v : tensor<?x?x?x256xbf16>, tensor<?x?x?x256xbf16>, tensor<?x?x?x256xbf16> -> tensor<?x?x?x256xbf16>
+  return %o : tensor<?x?x?x256xbf16>
+}
+
+// -----
+
+// A schedule that is written holds.
+// CHECK-NOT:   _short
+// CHECK-LABEL: func.func @scheduled(
+func.func @scheduled(%q: tensor<?x?x?x64xbf16>, %k: tensor<?x?x?x64xbf16>, %v: tensor<?x?x?x64xbf16>) -> tensor<?x?x?x64xbf16> {
+  %o = attn.attention %q, %k, %v {attn.schedule = #attn.schedule<block_m = 64, block_n = 64>} : tensor<?x?x?x64xbf16>, tensor<?x?x?x64xbf16>, tensor<?x?x?x64xbf16> -> tensor<?x?x?x64xbf16>
+  return %o : tensor<?x?x?x64xbf16>
+}
+
+// -----
+
+// A call does not tell how many keys there are.
+// CHECK-NOT:   _short
+// CHECK-LABEL: func.func @made(
+func.func @made(%q: tensor<?x?x?x64xbf16>, %k: tensor<?x?x?x64xbf16>) -> tensor<?x?x?x64xbf16> {
+  %c0 = arith.constant 0 : index
+  %b = tensor.dim %k, %c0 : tensor<?x?x?x64xbf16>
+  %keys = tensor.empty(%b, %b, %b) : tensor<?x?x?x64xbf16>
+  %o = attn.attention %q, %keys, %k : tensor<?x?x?x64xbf16>, tensor<?x?x?x64xbf16>, tensor<?x?x?x64xbf16> -> tensor<?x?x?x64xbf16>
+  return %o : tensor<?x?x?x64xbf16>
+}
+
+// -----
+
+// Two attentions are two lengths.
+// CHECK-NOT:   _short
+// CHECK-LABEL: func.func @two(
+func.func @two(%q: tensor<?x?x?x64xbf16>, %k: tensor<?x?x?x64xbf16>) -> tensor<?x?x?x64xbf16> {
+  %o = attn.attention %q, %k, %k : tensor<?x?x?x64xbf16>, tensor<?x?x?x64xbf16>, tensor<?x?x?x64xbf16> -> tensor<?x?x?x64xbf16>
+  %p = attn.attention %o, %k, %k : tensor<?x?x?x64xbf16>, tensor<?x?x?x64xbf16>, tensor<?x?x?x64xbf16> -> tensor<?x?x?x64xbf16>
+  return %p : tensor<?x?x?x64xbf16>
+}
