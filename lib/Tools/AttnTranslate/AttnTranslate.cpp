@@ -64,6 +64,11 @@ struct CommandLine {
   cl::opt<int64_t> splits{"splits",
                           cl::desc("parts the keys of a block are split into (default: 1)"),
                           cl::init(1), cl::cat(category)};
+  cl::opt<std::string> way{
+      "way",
+      cl::desc("sizes of which sequences on a GPU: short, long, or auto for a\n"
+               "kernel each where the target's rule has two (default)"),
+      cl::init("auto"), cl::cat(category)};
   cl::opt<bool> fused{"fused",
                       cl::desc("cuda: blocks of keys add to the gradients of queries, in any "
                                "order, where there are such blocks"),
@@ -153,6 +158,7 @@ static llvm::Expected<std::string> printPTX(const CommandLine &line, StringRef s
   options.blockN = line.blockN;
   options.splits = line.splits;
   options.fused = line.fused;
+  options.way = line.way;
   Result<KernelImage> image = emit(source, options);
   if (!image)
     return llvm::createStringError(image.getStatus().str());
@@ -172,6 +178,7 @@ static void addPasses(OpPassManager &pm, const CommandLine &line, Room until,
   options.blockN = line.blockN.getValue();
   options.splits = line.splits.getValue();
   options.fused = line.fused.getValue();
+  options.way = line.way.getValue();
   buildPipeline(pm, options, until);
 }
 
