@@ -282,8 +282,8 @@ def attention(
             of which a call takes either, or one of them for all, half as long to assemble).
         dropout_p: the probability that a weight, once normalized, is dropped, met to 2^-17; the
             others are divided by 1 minus what is met. Lse does not know it. Which weights are
-            dropped is a function of the
-            seed and of (b, h, q, kv) alone (s16 of dialects/Attn/README.md).
+            dropped is a function of the seed and of (b, h, q, kv) alone (s16 of
+            dialects/Attn/README.md).
         dropout_seed: an integer, or an array of one where q is, which may change between calls and
             replays of a CUDA graph; drawn from PyTorch's generator of the device, or from NumPy's
             numpy.random, if None. Gradients use the one of their call.

@@ -158,7 +158,7 @@ template <typename OpT> Value GradStep<OpT>::endRows(Value numbers, double end) 
                                  b.constant(end, shape.getShape()));
 }
 
-/// In the fused form threads wait for these numbers with no product beside them, and an address for
+/// Where rows run, threads wait for these numbers with no product beside them, and an address for
 /// each is a third of what they do until then: tiles that are whole, which are all but one, have
 /// one address and constants.
 template <typename OpT> LogicalResult GradStep<OpT>::loadRows() {
@@ -169,7 +169,7 @@ template <typename OpT> LogicalResult GradStep<OpT>::loadRows() {
       negLse2 = endRows(negLse2, kLowest);
     return success(negLse2 && delta);
   };
-  if (!isShort || !rowsRun || !block.querySum)
+  if (!isShort || !rowsRun)
     return loadBoth(isShort);
   Value whole = arith::ConstantIndexOp::create(b, shape.getDimSize(1));
   Value isWhole = arith::CmpIOp::create(b, arith::CmpIPredicate::eq, runningSize, whole);
