@@ -218,13 +218,18 @@ def _call_traced(
     dropout_seed: Any,
 ) -> Any:
     """The same as torch.compile traces it: an operator of the graph."""
+    from torch.fx.experimental.symbolic_shapes import guard_scalar
+
     from . import _operator
 
-    dropout, seed = make_traced_seed(dropout_p, dropout_seed, q)
+    dropout, seed = make_traced_seed(dropout_p, dropout_seed, q) if dropout_p else (0.0, None)
+    if window is not None:
+        window = tuple([side if side is None else guard_scalar(side) for side in window])
+    # Kernels are compiled for these; where shapes are symbols, they are constants from here on.
     source = _operator.make_source(
         q.dtype,
-        q.shape[-1],
-        v.shape[-1],
+        guard_scalar(q.shape[-1]),
+        guard_scalar(v.shape[-1]),
         causal,
         window,
         scale is not None,
@@ -601,6 +606,7 @@ def explain(
     return_lse: bool = False,
     device: Any = "cpu",
     options: Optional[Mapping[str, object]] = None,
+    dropout_p: float = 0.0,
 ) -> Explanation:
     """What the compiler makes of an attention: the schedule and the rule that chose it, which key
     tiles each mask visits, compile times, and the IR after a room.
@@ -634,9 +640,9 @@ def explain(
     rows_first = _is_rows_first(layout)
     name = _arrays.device_name(device)
     problem = make_problem(
-        dtype, head_dim, value_dim, causal, window, scale, sink, return_lse, name
+        dtype, head_dim, value_dim, causal, window, scale, sink, return_lse, name, dropout_p
     )
-    source = Source(problem, score, mask, _scan(score, mask), name)
+    source = Source(problem, score, mask, _scan(score, mask), name, Seed())
     text = source.text.forward
     lines = ""
     if call:

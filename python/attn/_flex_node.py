@@ -133,11 +133,12 @@ def attend(
     causal: Any = False,
     sink: Any = None,
     rows_first: bool = False,
-    dropout_p: Any = 0.0,
+    dropout_p: Any = None,
 ) -> Any:
     """(output, lse) of attention with functions of PyTorch, while Dynamo traces. Functions may be None."""
     _make_known()
-    dropout, seed = make_traced_seed(dropout_p, None, query)
+    # A default of 0.0 would be a symbol where dynamic=True, and asking for its value a second trace.
+    dropout, seed = make_traced_seed(dropout_p, None, query) if dropout_p else (0.0, None)
     options = {"causal": causal, "sink": sink, "rows_first": rows_first}
     options.update(dropout=dropout, seed=seed)
     score = _keep_score if score is None else score
