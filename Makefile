@@ -25,7 +25,7 @@ TSAN_TESTS := CacheTest RuntimeTest ThreadPoolTest
 SINCE ?= HEAD~1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup configure build demo test test-asan test-tsan check-asan check-tsan torch assembler format check-format tidy check-tidy docs hour mutation fuzz \
+.PHONY: help setup configure build demo test test-asan test-tsan check-asan check-tsan torch test-torch assembler format check-format tidy check-tidy docs hour mutation fuzz \
         bench wheel gpu-bundle clean
 
 help: ## List the commands
@@ -87,6 +87,18 @@ torch: ## Install PyTorch for the CPU, Transformers and JAX into .venv, so that 
 	    .venv/bin/pip install -q --extra-index-url https://download.pytorch.org/whl/cpu $(TORCH); } && \
 	  .venv/bin/pip install -q $(INTEGRATED); }
 
+test-torch: build ## Run the Python tests with another PyTorch: VERSION=2.9.0
+	$(call install,python3-venv)
+	@[ -n "$(VERSION)" ] || { echo "make test-torch: expected VERSION=, such as VERSION=2.9.0" >&2; exit 1; }
+	@[ -d build/torch-$(VERSION) ] || python3 -m venv build/torch-$(VERSION)
+	@build/torch-$(VERSION)/bin/python -c "import torch, numpy, pytest" 2>/dev/null || { \
+	  echo "test-torch: installing PyTorch $(VERSION) into build/torch-$(VERSION)"; \
+	  build/torch-$(VERSION)/bin/pip install -q --extra-index-url https://download.pytorch.org/whl/cpu torch==$(VERSION)+cpu numpy pytest 2>/dev/null || \
+	  build/torch-$(VERSION)/bin/pip install -q torch==$(VERSION) numpy pytest; }
+	@build/torch-$(VERSION)/bin/pip install -q $(INTEGRATED)
+	@ATTN_LIBRARY=$(BUILD)/lib/libattn.so PYTHONPATH=python \
+	  build/torch-$(VERSION)/bin/python -B -m pytest -q -p no:cacheprovider $(or $(TESTS),test/Python)
+
 assembler: ## Install the pinned ptxas and nvdisasm into .venv, so that machine code is judged too
 	$(call install,python3-venv)
 	@ls .venv/lib/python3*/site-packages/nvidia/cu13/bin/nvdisasm >/dev/null 2>&1 || { \
@@ -132,12 +144,14 @@ bench: ## Compare with PyTorch on the CPU (installs PyTorch into .venv)
 	@$(MAKE) --no-print-directory build PRESET=release
 	@bench/run
 
-wheel: setup ## Build the Python package for others, Linux with glibc 2.34 and later, into dist/
+wheel: setup ## Build the Python package for others, Linux with glibc 2.34 and later, into dist/, and check it
 	$(call install,python3-venv)
-	@[ -d build/wheel-tools ] || { python3 -m venv build/wheel-tools && build/wheel-tools/bin/pip install -q wheel; }
+	@[ -d build/wheel-tools ] || python3 -m venv build/wheel-tools
+	@build/wheel-tools/bin/python -c "import auditwheel, wheel" 2>/dev/null || build/wheel-tools/bin/pip install -q wheel auditwheel
 	@rm -f dist/attn-*.whl
 	@build/wheel-tools/bin/pip wheel -q --no-deps -w dist .
 	@build/wheel-tools/bin/python -m wheel tags --remove --platform-tag manylinux_2_34_x86_64 dist/attn-*.whl
+	@build/wheel-tools/bin/python test/Wheel/check dist/attn-*.whl
 
 gpu-bundle: ## Pack tools, tests, benches and the Python package for a machine with an NVIDIA driver into dist/gpu-bundle
 	@$(MAKE) --no-print-directory configure PRESET=release
