@@ -123,6 +123,11 @@ def _keep_score(score: Any, b: Any, h: Any, q: Any, kv: Any) -> Any:
     return score
 
 
+def _keep_all(b: Any, h: Any, q: Any, kv: Any) -> Any:
+    # Dynamo of PyTorch 2.9 looks for its own function of this kind where it is not.
+    return b.new_ones((), dtype=torch.bool)
+
+
 def attend(
     query: Any,
     key: Any,
@@ -142,4 +147,5 @@ def attend(
     options = {"causal": causal, "sink": sink, "rows_first": rows_first}
     options.update(dropout=dropout, seed=seed)
     score = _keep_score if score is None else score
+    mask = _keep_all if mask is None else mask
     return _node(query, key, value, score, (mask,), scale, options)

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from typing import Any, Callable
 
+from .. import _dynamo
+
 
 def read_table(table: Any) -> Callable:
     """The elements of (B or 1, H or 1, M or 1, N or 1) as a function of b, h, q and kv."""
     b1, h1, q1, kv1 = (extent == 1 for extent in table.shape)
 
     def read(b: Any, h: Any, q: Any, kv: Any) -> Any:
-        return table[0 if b1 else b, 0 if h1 else h, 0 if q1 else q, 0 if kv1 else kv]
+        # Dynamo of PyTorch 2.9 takes indices that are all symbols, or none; of kv nobody asks whether
+        # it is read.
+        zero = kv * 0 if _dynamo.is_compiling() else 0
+        return table[zero if b1 else b, zero if h1 else h, zero if q1 else q, zero if kv1 else kv]
 
     return read
