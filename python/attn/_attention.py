@@ -304,8 +304,8 @@ def attention(
     Tangents are refused.
     torch.func.grad and torch.vmap work. Under torch.autocast tensors are cast as for PyTorch's own
     attention. torch.compile sees an operator, attn::forward, unless score or mask is given: then it
-    breaks its graph around the call (integrations.torch.flex_attention does not). On the CPU as many
-    threads are used as torch.set_num_threads says.
+    breaks its graph around the call (integrations.torch.flex_attention does not). On the CPU as
+    many threads are used as torch.set_num_threads says.
 
     Values that a function reads of modules, classes and objects are those of the call: of names that
     it spells, config.window, they are compared; whatever else it does with them, a property or
@@ -454,8 +454,8 @@ class Attention:
         out: Any = None,
         dropout_seed: Any = None,
     ) -> Any:
-        """As `attention`. `scale` and `sink` are given exactly if the kernel was compiled with them,
-        `dropout_seed` at most if it was compiled with dropout.
+        """As `attention`. `scale` and `sink` are given exactly if the kernel was compiled with
+        them, `dropout_seed` at most if it was compiled with dropout.
 
         Args:
             out: an array of the shape and type of the output, of any strides but in the last

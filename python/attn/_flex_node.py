@@ -90,8 +90,8 @@ class _Node(HigherOrderOperator):
         of_score: Tuple = (),
         of_mask: Tuple = (),
     ) -> Any:
-        """As Dynamo writes it down; `options` has causal, sink, rows_first, and dropout with its seed.
-        Returns (output, lse)."""
+        """As Dynamo writes it down; `options` has causal, sink, rows_first, and dropout with its
+        seed. Returns (output, lse)."""
         functions = [_Function(score, of_score, query), _Function(block_mask[-1], of_mask, query)]
         run_score, run_mask = (None if x.is_trivial() else x.run for x in functions)
         device, sink = str(query.device), options["sink"]
@@ -142,7 +142,7 @@ def attend(
 ) -> Any:
     """(output, lse) of attention with functions of PyTorch, while Dynamo traces. Functions may be None."""
     _make_known()
-    # A default of 0.0 would be a symbol where dynamic=True, and asking for its value a second trace.
+    # A default of 0.0 would be a symbol where dynamic=True, and its value another trace.
     dropout, seed = make_traced_seed(dropout_p, None, query) if dropout_p else (0.0, None)
     options = {"causal": causal, "sink": sink, "rows_first": rows_first}
     options.update(dropout=dropout, seed=seed)

@@ -27,7 +27,7 @@ def make_seed(seed: Any, q: Any, device: int) -> Any:
 
 
 def make_traced_seed(dropout_p: Any, seed: Any, q: Any) -> Tuple[float, Any]:
-    """While torch.compile traces: the probability as a constant of the graph, and its seed or None."""
+    """While torch.compile traces: the probability as a constant of the graph, and its seed."""
     from torch.fx.experimental.symbolic_shapes import guard_scalar
 
     from ._source import check_dropout

@@ -160,8 +160,8 @@ class Text:
         return text._function("gradient", last, operation, types, names, results)
 
     def _read_inside(self, names: List[str]) -> "Text":
-        """The same with functions that read these 0-d tensors themselves: gradients are of what functions
-        read, and other texts read numbers in front of the op."""
+        """The same with functions that read these 0-d tensors themselves: gradients are of what
+        functions read, and other texts read numbers in front of the op."""
         before, moved, known = [], [], set()
         for line in self.before:
             result, _, text = line.partition(" = ")

@@ -4,8 +4,8 @@
     model.set_attn_implementation(transformers.register())
 
 Masks are the functions that Transformers makes, traced: no (B, 1, M, N) tensor exists. Gradients
-follow for queries, keys, values and sinks. Dropout of models in training draws its seeds from PyTorch's
-generator: torch.manual_seed replays it, and checkpointing computes the same again.
+follow for queries, keys, values and sinks. Dropout of models in training draws its seeds from
+PyTorch's generator: torch.manual_seed replays it, and checkpointing computes the same again.
 """
 
 from __future__ import annotations
