@@ -83,7 +83,8 @@ struct SizeFactor {
   unsigned dim = 1;
   unsigned divisor = 1;
   unsigned multiplier = 1;
-  std::vector<SizeFactor> of = {};
+  // Those who name other members leave it out.
+  std::vector<SizeFactor> of = {}; // NOLINT(readability-redundant-member-init)
 
   bool operator==(const SizeFactor &) const = default;
 };

@@ -45,6 +45,7 @@ public:
   LogicalResult run();
 
 private:
+  bool cloneFromWrt(Value value, IRMapping &mapping);
   void cloneScore();
   void findMoving();
   LogicalResult checkFactor();
@@ -70,6 +71,26 @@ private:
 };
 } // namespace
 
+/// Clones what computes `value` in front of the op from a tensor in `wrt`: a read that stands
+/// there, where CSE finds a twin of one in the region, is one of the score's too.
+bool Deriver::cloneFromWrt(Value value, IRMapping &mapping) {
+  if (mapping.contains(value))
+    return mapping.lookup(value).getParentBlock() == block;
+  Operation *scalar = value.getDefiningOp();
+  bool isInFront = scalar && !op->isAncestor(scalar);
+  auto read = isInFront ? dyn_cast<tensor::ExtractOp>(scalar) : tensor::ExtractOp();
+  bool isCloned = read && findWrt(read);
+  if (isInFront && isa<arith::ArithDialect, math::MathDialect>(scalar->getDialect()))
+    for (Value operand : scalar->getOperands())
+      isCloned |= cloneFromWrt(operand, mapping);
+  // What is not cloned stands for itself from now on.
+  if (isCloned)
+    scalars.push_back(builder.clone(*scalar, mapping));
+  else
+    mapping.map(value, value);
+  return isCloned;
+}
+
 void Deriver::cloneScore() {
   Location loc = op.getLoc();
   Type index = builder.getIndexType(), f32 = builder.getF32Type();
@@ -79,6 +100,10 @@ void Deriver::cloneScore() {
   Block &score = op.getScore().front();
   mapping.map(score.getArgument(0), block->getArgument(0));
   mapping.map(score.getArguments().drop_front(), block->getArguments().drop_front(2));
+  for (Operation &scalar : score)
+    for (Value operand : scalar.getOperands())
+      if (!op->isAncestor(operand.getParentRegion()->getParentOp()))
+        cloneFromWrt(operand, mapping);
   for (Operation &scalar : score.without_terminator())
     scalars.push_back(builder.clone(scalar, mapping));
   auto yield = cast<YieldOp>(score.getTerminator());

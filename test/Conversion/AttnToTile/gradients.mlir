@@ -35,20 +35,25 @@
 // CHECK:       tile.store
 
 // The third owns keys; heads of a group run one after the other, and the numbers of rows, which lie along the columns, are what
-// the products start with: -inf behind the last row. The sum for values comes before the gradients of scores.
+// the products start with: -inf behind the last row. Whole tiles of them, which are all but one, have one address. The sum for values comes before the gradients of scores.
 // CHECK-LABEL: func.func @plain_key_value
 // CHECK-NOT:   arith.ceildivui
 // CHECK:       scf.for
 // CHECK:         scf.for
 // CHECK:           %[[Q:.*]] = tile.load %arg0{{.*}} -> tensor<112x64xbf16>
 // CHECK:           %[[DO:.*]] = tile.load %arg3{{.*}} -> tensor<112x64xbf16>
-// CHECK:           %[[M:.*]] = tile.coord 1
-// CHECK:           %[[SAFE:.*]] = arith.minsi %[[M]]
-// CHECK:           %[[NL:.*]] = tile.gather {{.*}}%[[SAFE]]]
-// CHECK:           %[[DELTA:.*]] = tile.gather {{.*}}%[[SAFE]]]
-// CHECK:           %[[BEHIND:.*]] = arith.select %{{.*}}, %[[NL]]
-// CHECK:           %[[START:.*]] = arith.mulf %[[BEHIND]]
-// CHECK:           %[[MINUS:.*]] = arith.negf %[[DELTA]]
+// CHECK:           %[[ROWS:.*]]:2 = scf.if
+// CHECK:             %[[M:.*]] = tile.coord 1
+// CHECK-COUNT-2:     tile.gather {{.*}}%[[M]]]
+// CHECK:           } else {
+// CHECK:             %[[ALL:.*]] = tile.coord 1
+// CHECK:             %[[SAFE:.*]] = arith.minsi %[[ALL]]
+// CHECK:             %[[NL:.*]] = tile.gather {{.*}}%[[SAFE]]]
+// CHECK:             %[[DELTA:.*]] = tile.gather {{.*}}%[[SAFE]]]
+// CHECK:             %[[BEHIND:.*]] = arith.select %{{.*}}, %[[NL]]
+// CHECK:             scf.yield %[[BEHIND]]
+// CHECK:           %[[START:.*]] = arith.mulf %[[ROWS]]#0
+// CHECK:           %[[MINUS:.*]] = arith.negf %[[ROWS]]#1
 // CHECK:           %[[ST:.*]] = tile.mma %{{.*}}, %[[Q]], %[[START]] {transpose_rhs}
 // CHECK:           %[[DPT:.*]] = tile.mma %{{.*}}, %[[DO]], %[[MINUS]] {transpose_rhs}
 // CHECK:           %[[E:.*]] = arith.mulf %[[ST]]

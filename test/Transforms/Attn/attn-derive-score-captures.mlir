@@ -44,3 +44,26 @@ func.func @cast(%q: !t, %l: !row, %x: !static) -> !table {
     } : !t, !t, !t, !t, !row, !t -> d_wrt(!table)
   return %d : !table
 }
+
+// A read in front of the op is one of the score's: CSE takes those of regions there.
+// CHECK-LABEL: func @in_front(
+// CHECK-SAME: %[[X:[a-z0-9]+]]: tensor<f32>, %[[Y:[a-z0-9]+]]: tensor<f32>
+func.func @in_front(%q: !t, %l: !row, %x: tensor<f32>, %y: tensor<f32>) -> tensor<f32> {
+  // CHECK: %[[OTHER:.*]] = tensor.extract %[[Y]]
+  // CHECK: grad(%{{[a-z0-9]+}}, %[[DT:[a-z0-9]+]],
+  // CHECK: %[[D:.*]] = arith.mulf %[[DT]], %[[OTHER]]
+  // CHECK: %[[SUM:.*]] = arith.addf %[[DT]], %[[D]]
+  // CHECK: attn.contribute %[[SUM]] to %[[X]][]
+  // CHECK-NOT: attn.contribute
+  // CHECK: attn.yield
+  %read = tensor.extract %x[] : tensor<f32>
+  %other = tensor.extract %y[] : tensor<f32>
+  %scaled = arith.mulf %read, %other : f32
+  %sum = arith.addf %scaled, %read : f32
+  %d = attn.attention_grad %q, %q, %q, %q, %l, %q wrt(%x : tensor<f32>)
+    score(%s, %b, %h, %m, %n) {
+      %t = arith.addf %s, %sum : f32
+      attn.yield %t : f32
+    } : !t, !t, !t, !t, !row, !t -> d_wrt(tensor<f32>)
+  return %d : tensor<f32>
+}
