@@ -265,8 +265,6 @@ def tune(
     # Nothing is recorded.
     q, k, v = (x.detach() if hasattr(x, "detach") else x for x in (q, k, v))
     given: Options = dict(options or {})
-    rule = attention(q, k, v, options=options, **arguments)
-    del rule
     if candidates is None:
         chosen = _list_candidates(q, k, device >= 0, arguments.get("layout", "bhsd"))
     else:
@@ -277,6 +275,8 @@ def tune(
     found = None if again or path is None else _read(path, names)
     if found is not None:
         return found
+    # What is wrong with the call itself is said here; later errors are those of sizes.
+    attention(q, k, v, options=options, **arguments)
 
     def make_call(each: Options) -> Callable[[], Any]:
         return lambda: attention(q, k, v, options=each or None, **arguments)
