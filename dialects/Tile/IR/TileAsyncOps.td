@@ -245,8 +245,8 @@ def Tile_StoreAsyncOp : Tile_Op<"store_async"> {
 def Tile_StoreWaitOp : Tile_Op<"store_wait"> {
   let summary = "waits until the shared tiles of all stores and additions of this role have been read";
   let description = [{
-    Those of `tile.store_async` and `tile.add_async`. Afterwards threads may overwrite these tiles. The data need not have arrived in global memory;
-    it has when the kernel ends.
+    Those of `tile.store_async` and `tile.add_async`. Afterwards threads may overwrite these tiles. The data need
+    not have arrived in global memory; it has when the kernel ends.
 
     ```mlir
     tile.store_async %s to %o[%b, %h, %m, %zero]
