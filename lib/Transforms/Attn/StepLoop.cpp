@@ -15,12 +15,50 @@
 using namespace mlir;
 using namespace attn;
 
-/// The vector or matrix of which `tile` is the slice of `tileSize` rows, or of a run-time number,
-/// at n0, with all columns, or null.
-static Value getTiledSource(Value tile, Value n0, int64_t tileSize) {
+/// Whether n0 and the number that `map` makes of `operands` add up to `length`.
+static bool endsAt(AffineMap map, ValueRange operands, Value n0, Value length) {
+  MLIRContext *context = map.getContext();
+  unsigned numDims = map.getNumDims();
+  SmallVector<Value> all(operands.take_front(numDims));
+  llvm::append_values(all, n0, length);
+  llvm::append_range(all, operands.drop_front(numDims));
+  AffineExpr rest = map.getResult(0) + getAffineDimExpr(numDims, context) -
+                    getAffineDimExpr(numDims + 1, context);
+  map = AffineMap::get(numDims + 2, map.getNumSymbols(), rest);
+  affine::fullyComposeAffineMapAndOperands(&map, &all);
+  affine::canonicalizeMapAndOperands(&map, &all);
+  // One value may be a dimension and a symbol: as its first dimension each stands once.
+  SmallVector<AffineExpr> once = llvm::map_to_vector(all, [&](Value value) {
+    return getAffineDimExpr(llvm::find(all, value) - all.begin(), context);
+  });
+  ArrayRef<AffineExpr> exprs(once);
+  map = map.replaceDimsAndSymbols(exprs.take_front(map.getNumDims()),
+                                  exprs.drop_front(map.getNumDims()), all.size(), 0);
+  return simplifyAffineExpr(map.getResult(0), all.size(), 0) == getAffineConstantExpr(0, context);
+}
+
+/// Whether `size` is that of a tile of [0, length) at n0: `tileSize`, or the least of it and what
+/// is left.
+static bool isSizeOfTile(OpFoldResult size, Value n0, Value length, int64_t tileSize) {
+  if (auto constant = getConstantIntValue(size))
+    return *constant == tileSize;
+  auto least = cast<Value>(size).getDefiningOp<affine::AffineMinOp>();
+  if (!least)
+    return false;
+  AffineMap map = least.getAffineMap();
+  return llvm::all_of(llvm::seq(map.getNumResults()), [&](unsigned i) {
+    auto constant = dyn_cast<AffineConstantExpr>(map.getResult(i));
+    return constant ? constant.getValue() == tileSize
+                    : endsAt(map.getSubMap(i), least.getOperands(), n0, length);
+  });
+}
+
+/// The vector or matrix of which `tile` is the tile at n0 of [0, length), with all columns, or
+/// null.
+static Value getTiledSource(Value tile, Value n0, Value length, int64_t tileSize) {
   auto slice = tile.getDefiningOp<tensor::ExtractSliceOp>();
   if (!slice || !slice.hasUnitStride() || slice.getMixedOffsets()[0] != OpFoldResult(n0) ||
-      getConstantIntValue(slice.getMixedSizes()[0]).value_or(tileSize) != tileSize)
+      !isSizeOfTile(slice.getMixedSizes()[0], n0, length, tileSize))
     return {};
   RankedTensorType source = slice.getSourceType();
   if (source.getRank() != slice.getType().getRank() || source.getRank() > 2)
@@ -99,7 +137,7 @@ FailureOr<StepLoop> attn::matchStepLoop(OpBuilder &builder, AbsorbingOpInterface
   Value n0 = loop.getInductionVar();
   SmallVector<Value, 4> sources;
   for (OpOperand *tile : step.getRunningMutable()) {
-    sources.push_back(getTiledSource(tile->get(), n0, *tileSize));
+    sources.push_back(getTiledSource(tile->get(), n0, loop.getUpperBound(), *tileSize));
     if (!sources.back() || !loop.isDefinedOutsideOfLoop(sources.back()))
       return failure();
   }

@@ -139,3 +139,52 @@ func.func @moving(%q: tensor<8x16xf16>, %k: tensor<?x16xf16>, %scale: f32, %n: i
   }
   return %r#0 : !acc
 }
+
+// -----
+
+!acc = tensor<8x16xf32>
+!row = tensor<8xf32>
+
+// Nor are tiles that end where the keys do not: here each has one key less.
+// CHECK-LABEL: func @shorter_tiles(
+func.func @shorter_tiles(%q: tensor<8x16xf16>, %k: tensor<?x16xf16>, %scale: f32, %n: index, %acc: !acc, %max: !row, %sum: !row) -> !acc {
+  // CHECK-COUNT-1: scf.for
+  // CHECK-NOT: scf.for
+  %c0 = arith.constant 0 : index
+  %step = arith.constant 8 : index
+  %r:3 = scf.for %n0 = %c0 to %n step %step iter_args(%a = %acc, %x = %max, %s = %sum) -> (!acc, !row, !row) {
+    %size = affine.min affine_map<(d0)[s0] -> (8, -d0 + s0 - 1)>(%n0)[%n]
+    %tile = tensor.extract_slice %k[%n0, 0] [%size, 16] [1, 1] : tensor<?x16xf16> to tensor<?x16xf16>
+    %state:3 = attn.online_attention %q, %tile, %tile scale(%scale) at(%c0, %c0, %c0, %n0) outs(%a, %x, %s)
+      mask(%b, %h, %m, %j) {
+        %keep = arith.cmpi sle, %j, %m : index
+        attn.yield %keep : i1
+      } : tensor<8x16xf16>, tensor<?x16xf16>, tensor<?x16xf16>, !acc, !row, !row -> !acc, !row, !row
+    scf.yield %state#0, %state#1, %state#2 : !acc, !row, !row
+  }
+  return %r#0 : !acc
+}
+
+// -----
+
+!acc = tensor<8x16xf32>
+!row = tensor<8xf32>
+
+// Nor tiles whose number of keys anybody gives.
+// CHECK-LABEL: func @any_size(
+func.func @any_size(%q: tensor<8x16xf16>, %k: tensor<?x16xf16>, %scale: f32, %n: index, %size: index, %acc: !acc, %max: !row, %sum: !row) -> !acc {
+  // CHECK-COUNT-1: scf.for
+  // CHECK-NOT: scf.for
+  %c0 = arith.constant 0 : index
+  %step = arith.constant 8 : index
+  %r:3 = scf.for %n0 = %c0 to %n step %step iter_args(%a = %acc, %x = %max, %s = %sum) -> (!acc, !row, !row) {
+    %tile = tensor.extract_slice %k[%n0, 0] [%size, 16] [1, 1] : tensor<?x16xf16> to tensor<?x16xf16>
+    %state:3 = attn.online_attention %q, %tile, %tile scale(%scale) at(%c0, %c0, %c0, %n0) outs(%a, %x, %s)
+      mask(%b, %h, %m, %j) {
+        %keep = arith.cmpi sle, %j, %m : index
+        attn.yield %keep : i1
+      } : tensor<8x16xf16>, tensor<?x16xf16>, tensor<?x16xf16>, !acc, !row, !row -> !acc, !row, !row
+    scf.yield %state#0, %state#1, %state#2 : !acc, !row, !row
+  }
+  return %r#0 : !acc
+}
