@@ -575,8 +575,13 @@ LogicalResult BlockConverter::convertBlockIds() {
 }
 
 LogicalResult BlockConverter::convertEnd() {
-  GradEndOp end = *grid.getBody()->getOps<GradEndOp>().begin();
-  auto insert = dyn_cast<tensor::ParallelInsertSliceOp>(*end->user_begin());
+  auto ends = grid.getBody()->getOps<GradEndOp>();
+  if (!llvm::hasSingleElement(ends) || grid.getNumResults() != 1)
+    return grid.emitOpError("expected one attn.grad_end and one result where blocks that own keys "
+                            "add the gradient of queries");
+  GradEndOp end = *ends.begin();
+  auto insert = end->hasOneUse() ? dyn_cast<tensor::ParallelInsertSliceOp>(*end->user_begin())
+                                 : tensor::ParallelInsertSliceOp();
   if (!insert)
     return end.emitOpError("expected its result to be inserted into one of the grid");
   // What the ends need, in their order.
