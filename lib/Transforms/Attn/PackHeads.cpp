@@ -56,12 +56,6 @@ static AttentionOp findAttention(func::FuncOp function) {
   return isAlone ? op : AttentionOp();
 }
 
-/// Whether no call has as few rows as the copy is for.
-static bool isAlwaysLong(AttentionOp op, int64_t slots) {
-  int64_t rows = cast<RankedTensorType>(op.getQuery().getType()).getDimSize(2);
-  return !ShapedType::isDynamic(rows) && rows > kMostRows / slots;
-}
-
 /// The calls that the copy is for: few rows, groups of at most so many heads.
 static ArrayAttr getCalls(AttentionOp op, int64_t slots) {
   MLIRContext *context = op.getContext();
@@ -146,15 +140,19 @@ struct PackHeadsPass
     AttentionOp op = findAttention(function);
     auto written = op ? op->getAttrOfType<IntegerAttr>(kPackAttrName) : IntegerAttr();
     int64_t count = written ? written.getInt() : slots.getValue();
-    if (!op || !count || isAlwaysLong(op, count))
+    if (!op || !count)
       return success();
-    func::FuncOp copy = addWay(function, "_packed", getCalls(op, count), symbols);
-    // The schedule that is written at the op is the copy's.
-    op->removeAttr(kScheduleAttrName);
-    op->removeAttr(kPackAttrName);
-    AttentionOp packed = findAttention(copy);
-    packed->removeAttr(kPackAttrName);
-    packHeads(packed, count);
+    func::FuncOp way = addWay(function, "_packed", getCalls(op, count), symbols);
+    AttentionOp packed = way ? findAttention(way) : AttentionOp();
+    if (packed)
+      packed->removeAttr(kPackAttrName);
+    // The schedule that is written at the op is the packed one's.
+    if (packed && packed != op) {
+      op->removeAttr(kScheduleAttrName);
+      op->removeAttr(kPackAttrName);
+    }
+    if (packed)
+      packHeads(packed, count);
     return success();
   }
 

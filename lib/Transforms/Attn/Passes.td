@@ -83,7 +83,8 @@ def PackHeadsPass : Pass<"attn-pack-heads", "::mlir::ModuleOp"> {
   let description = [{
     A function whose attention has `attn.pack = P`, or any with `slots=P`, gets a copy before it for calls with at most 128 / P
     rows and groups of at most P heads. There attention has the heads of keys, and P rows for each of the query's (attn.pack_heads); its regions
-    find head and row in the packed row. A schedule that is written at the op becomes the copy's.
+    find head and row in the packed row. A schedule that is written at the op becomes the copy's. Where types say that all calls are
+    such, the function itself is packed; where none is, it stays.
 
     Requires: room 1 `problem` without variants. Produces: room 1 `problem`; functions stay as they are where attention has
     a sink, reads or makes something other than arguments and results, or is not the only one. Fails when: `slots` is none of its numbers.
@@ -97,7 +98,7 @@ def SplitLengthsPass : Pass<"attn-split-lengths", "::mlir::ModuleOp"> {
   let description = [{
     Where the machine's rule has other sizes for attention of few rows and keys, the function gets a copy before it for the calls
     with so few, whose attention is marked `attn.short` for attn-set-schedule. With `way=short` there is no copy and all calls take
-    those sizes; with `way=long` functions stay as they are.
+    those sizes, as where types say that all are short; with `way=long` functions stay as they are, as where none can be.
 
     Requires: room 1 `problem` without variants. Produces: room 1 `problem`; functions stay as they are where attention is not the
     only one, has a schedule, or has queries or keys that are no arguments. Fails when: `way` is none of its words.

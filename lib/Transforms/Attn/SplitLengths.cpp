@@ -64,9 +64,11 @@ struct SplitLengthsPass
     std::optional<ShortChoice> choice = chooseForShort(getGPUProblem(op, /*splits=*/1));
     if (!choice)
       return;
+    func::FuncOp forShort = function;
     if (way == "auto")
-      op = findAttention(addWay(function, "_short", getCalls(op, *choice), symbols));
-    op->setAttr(kShortAttrName, UnitAttr::get(op.getContext()));
+      forShort = addWay(function, "_short", getCalls(op, *choice), symbols);
+    if (forShort)
+      findAttention(forShort)->setAttr(kShortAttrName, UnitAttr::get(op.getContext()));
   }
 
   LogicalResult transform() override {

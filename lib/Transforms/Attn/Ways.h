@@ -12,8 +12,9 @@
 
 namespace attn {
 
-/// A copy of the function for calls whose extents lie in the ranges `when`, in front of it: the
-/// first function whose ranges hold is the one that runs.
+/// The function for calls whose extents lie in the ranges `when`: a copy, in front, since the first
+/// function whose ranges hold is the one that runs. Where types say so of all calls it is the
+/// function itself; where no call's do, null.
 mlir::func::FuncOp addWay(mlir::func::FuncOp function, llvm::StringRef suffix, mlir::ArrayAttr when,
                           mlir::SymbolTable &symbols);
 

@@ -90,3 +90,29 @@ func.func @long(%q: tensor<?x?x536870912x64xbf16>, %k: tensor<?x?x?x64xbf16>, %v
       : tensor<?x?x536870912x64xbf16>, tensor<?x?x?x64xbf16>, tensor<?x?x?x64xbf16> -> tensor<?x?x536870912x64xbf16>
   return %o : tensor<?x?x536870912x64xbf16>
 }
+
+// -----
+
+// All calls have few rows, and groups of four heads: the function itself is packed.
+// OPTION-NOT:     _packed
+// OPTION-LABEL: func.func @always(
+// OPTION-NOT:     attn.when
+// OPTION:         attn.pack_heads
+// OPTION-NOT:   func.func
+func.func @always(%q: tensor<?x8x1x64xbf16>, %k: tensor<?x2x?x64xbf16>, %v: tensor<?x2x?x64xbf16>) -> tensor<?x8x1x64xbf16> {
+  %o = attn.attention %q, %k, %v
+      : tensor<?x8x1x64xbf16>, tensor<?x2x?x64xbf16>, tensor<?x2x?x64xbf16> -> tensor<?x8x1x64xbf16>
+  return %o : tensor<?x8x1x64xbf16>
+}
+
+// -----
+
+// Groups of 128 heads are none that fit.
+// OPTION-NOT:     _packed
+// OPTION-LABEL: func.func @groups(
+// OPTION-NOT:     attn.pack_heads
+func.func @groups(%q: tensor<?x256x?x64xbf16>, %k: tensor<?x2x?x64xbf16>, %v: tensor<?x2x?x64xbf16>) -> tensor<?x256x?x64xbf16> {
+  %o = attn.attention %q, %k, %v
+      : tensor<?x256x?x64xbf16>, tensor<?x2x?x64xbf16>, tensor<?x2x?x64xbf16> -> tensor<?x256x?x64xbf16>
+  return %o : tensor<?x256x?x64xbf16>
+}

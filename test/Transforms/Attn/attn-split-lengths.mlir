@@ -124,3 +124,55 @@ func.func @two(%q: tensor<?x?x?x64xbf16>, %k: tensor<?x?x?x64xbf16>) -> tensor<?
   %p = attn.attention %o, %k, %k : tensor<?x?x?x64xbf16>, tensor<?x?x?x64xbf16>, tensor<?x?x?x64xbf16> -> tensor<?x?x?x64xbf16>
   return %p : tensor<?x?x?x64xbf16>
 }
+
+// -----
+
+// Lengths that types say decide here: all calls are short ones, and the function itself is their way.
+// CHECK-NOT:   _short
+// CHECK-LABEL: func.func @always(
+// CHECK-NOT:     attn.when
+// CHECK:         attn.attention {{.*}} {attn.short}
+// SCHEDULE-LABEL: func.func @always(
+// SCHEDULE:         stay = true
+func.func @always(%q: tensor<?x?x?x64xbf16>, %k: tensor<?x?x2048x64xbf16>, %v: tensor<?x?x2048x64xbf16>) -> tensor<?x?x?x64xbf16> {
+  %o = attn.attention %q, %k, %v : tensor<?x?x?x64xbf16>, tensor<?x?x2048x64xbf16>, tensor<?x?x2048x64xbf16> -> tensor<?x?x?x64xbf16>
+  return %o : tensor<?x?x?x64xbf16>
+}
+
+// -----
+
+// Or none is.
+// CHECK-NOT:   _short
+// CHECK-LABEL: func.func @never(
+// CHECK-NOT:     attn.short
+// CHECK:         return
+func.func @never(%q: tensor<?x?x?x64xbf16>, %k: tensor<?x?x2049x64xbf16>, %v: tensor<?x?x2049x64xbf16>) -> tensor<?x?x?x64xbf16> {
+  %o = attn.attention %q, %k, %v : tensor<?x?x?x64xbf16>, tensor<?x?x2049x64xbf16>, tensor<?x?x2049x64xbf16> -> tensor<?x?x?x64xbf16>
+  return %o : tensor<?x?x?x64xbf16>
+}
+
+// -----
+
+// One of two lengths says no, but not yes.
+// CHECK-NOT:   _short
+// CHECK-LABEL: func.func @long_rows(
+// CHECK-LABEL: func.func @short_rows_short(
+// CHECK-LABEL: func.func @short_rows(
+func.func @long_rows(%q: tensor<?x?x1025x64xbf16>, %k: tensor<?x?x?x64xbf16>, %v: tensor<?x?x?x64xbf16>) -> tensor<?x?x1025x64xbf16> {
+  %o = attn.attention %q, %k, %v
+    mask(%b, %h, %m, %n) {
+      %keep = arith.cmpi sle, %n, %m : index
+      attn.yield %keep : i1
+    }
+    : tensor<?x?x1025x64xbf16>, tensor<?x?x?x64xbf16>, tensor<?x?x?x64xbf16> -> tensor<?x?x1025x64xbf16>
+  return %o : tensor<?x?x1025x64xbf16>
+}
+func.func @short_rows(%q: tensor<?x?x1024x64xbf16>, %k: tensor<?x?x?x64xbf16>, %v: tensor<?x?x?x64xbf16>) -> tensor<?x?x1024x64xbf16> {
+  %o = attn.attention %q, %k, %v
+    mask(%b, %h, %m, %n) {
+      %keep = arith.cmpi sle, %n, %m : index
+      attn.yield %keep : i1
+    }
+    : tensor<?x?x1024x64xbf16>, tensor<?x?x?x64xbf16>, tensor<?x?x?x64xbf16> -> tensor<?x?x1024x64xbf16>
+  return %o : tensor<?x?x1024x64xbf16>
+}
