@@ -6,7 +6,7 @@ JOBS ?= $(shell nproc)
 
 # The compiler and its libraries, what builds it, and what its tests use.
 PACKAGES := clang-22 lld-22 llvm-22-dev llvm-22-tools libmlir-22-dev mlir-22-tools libzstd-dev zlib1g-dev \
-            cmake ninja-build ccache git python3 libgtest-dev libstdc++-12-dev python3-numpy python3-pytest
+            cmake ninja-build ccache git python3 libpython3-dev libgtest-dev libstdc++-12-dev python3-numpy python3-pytest
 SANITIZER_PACKAGES := libclang-rt-22-dev
 FORMAT_PACKAGES := clang-format-22 clang-tidy-22
 
@@ -155,7 +155,7 @@ wheel: setup ## Build the Python package for others, Linux with glibc 2.34 and l
 
 gpu-bundle: ## Pack tools, tests, benches and the Python package for a machine with an NVIDIA driver into dist/gpu-bundle
 	@$(MAKE) --no-print-directory configure PRESET=release
-	@cmake --build --preset release --parallel $(JOBS) --target attn-tools attn
+	@cmake --build --preset release --parallel $(JOBS) --target attn-tools attn attn-direct
 	@docs/pack-gpu-bundle build/release
 
 clean: ## Remove the build folders

@@ -115,7 +115,7 @@ def bind_driver(kernel, tensors, folder):
     from attn._library import Options, check, library
 
     ptx, plan = ctypes.c_char_p(), ctypes.c_char_p()
-    with Options({"device": "cuda"}) as options:
+    with Options((("device", "cuda"),)) as options:
         check(library.attn_emit(kernel.source.encode(), options.handle, ctypes.byref(ptx), ctypes.byref(plan)))
     paths = [os.path.join(folder, name) for name in ("kernel.ptx", "kernel.json")]
     for path, text in zip(paths, (ptx, plan)):
@@ -133,18 +133,20 @@ def measure_calls(d, folder):
 
     import attn
     from attn._library import Options, library
+    from attn._tensors import Tensors, make_arguments
 
     finish = torch.cuda.synchronize
     q, k, v = (torch.zeros(1, 1, 1, d, device="cuda", dtype=torch.bfloat16) for _ in range(3))
     kernel = attn.compile("bfloat16", d, causal=True, device="cuda")
     output = kernel(q, k, v)
-    plan = kernel._plan
-    frame = plan.frames[-1]
+    tensors = Tensors(kernel._plan.kernel)
+    for x in (q, k, v, output):
+        tensors.add_array(x, "tensor", 4, "bf16")
     stream = torch.cuda.current_stream().cuda_stream
     keep, driver = bind_driver(kernel, [q, k, v, output], folder)
 
     source, handle = kernel.source.encode(), ctypes.c_void_p()
-    with Options({"device": "cuda:0"}) as options:
+    with Options((("device", "cuda:0"),)) as options:
 
         def find_again():
             library.attn_compile(source, options.handle, ctypes.byref(handle))
@@ -159,7 +161,14 @@ def measure_calls(d, folder):
     def run_sdpa(q, k, v):
         return torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
 
-    native = plan.native[0], frame.tensors, plan.native[1], stream
+    _, pointers, count, _ = make_arguments(kernel._plan.kernel.handle, tensors.tensors, stream)
+    # As ctypes takes them without a conversion.
+    native = (
+        ctypes.c_void_p(kernel._plan.kernel.handle),
+        ctypes.cast(pointers, ctypes.c_void_p),
+        ctypes.c_size_t(count),
+        stream,
+    )
     # Functions that do nothing, called as the others are: what ctypes and the loop take.
     nothing = prototype(library["attn_abi_version"], library.attn_run.argtypes)
     us = time_host(

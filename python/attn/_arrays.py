@@ -35,9 +35,8 @@ _NAMES = {
     "int64": "i64",
 }
 
-# Types of the parts of PyTorch's complex tensors: a conjugate's imaginary part is a view that says
-# to negate what it reads.
-PARTS_OF_COMPLEX = ("f16", "f32", "f64")
+# As NumPy and PyTorch say them.
+NAMES_BY_TYPE = {type_: name for name, type_ in _NAMES.items()}
 
 _names_by_dtype: dict = {}
 
@@ -256,11 +255,9 @@ def is_recorded(x: Any) -> bool:
 
 
 def find_watchers() -> Tuple[Callable, Callable, Callable]:
-    """What tells the number of modes, the level of a transform or None, and whether the profiler is
-    on."""
-    c = getattr(sys.modules.get("torch"), "_C", None)
-    if c is None:
-        return int, lambda: None, bool
+    """What tells the number of PyTorch's modes, the level of a transform or None, and whether the
+    profiler is on."""
+    c = sys.modules["torch"]._C
     return (
         c._len_torch_dispatch_stack,
         c._functorch.maybe_current_level,
@@ -316,15 +313,16 @@ def is_autocast() -> bool:
     return is_autocast()
 
 
-def cast(*tensors: Any, dtype: Any = None) -> Tuple[Any, ...]:
+def cast(*tensors: Any, type_: Optional[str] = None) -> Tuple[Any, ...]:
     """Tensors as torch.autocast gives them to attention: in its type, unless they are float64. With
-    a dtype, only where that is its type."""
+    a name of the IR, only where that is its type."""
     torch = sys.modules["torch"]
     casted = []
     for x in tensors:
         if is_torch(x) and torch.is_autocast_enabled(x.device.type):
             wanted = torch.get_autocast_dtype(x.device.type)
-            if x.is_floating_point() and x.dtype != torch.float64 and dtype in (None, wanted):
+            named = type_ in (None, type_name(wanted))
+            if x.is_floating_point() and x.dtype != torch.float64 and named:
                 x = x.to(wanted)
         casted.append(x)
     return tuple(casted)
@@ -341,69 +339,16 @@ def device_name(device: Any) -> str:
     raise Error("invalid argument", f"device: expected cpu, cuda or cuda:NUMBER, got {text!r}")
 
 
-def find_current_stream() -> Callable[[int], int]:
-    """What tells the address of PyTorch's current stream on a device."""
+def find_current_stream(device: int) -> int:
+    """The address of PyTorch's current stream on a GPU; the default one where nobody imported it."""
     torch = sys.modules.get("torch")
-    raw = getattr(getattr(torch, "_C", None), "_cuda_getCurrentRawStream", None)
-    if raw is not None:
-        # A tenth of the time of the public function.
-        return raw
-    return lambda device: torch.cuda.current_stream(device).cuda_stream if torch else 0
+    return 0 if torch is None else torch.cuda.current_stream(device).cuda_stream
 
 
-class _NoForwardAD:
-    _current_level = -1
-
-
-def find_forward_ad() -> Any:
-    """torch.autograd.forward_ad, or what is like it where nobody imported it."""
+def is_tracing() -> bool:
+    """Whether torch.jit.trace records, which sees nothing of a call."""
     torch = sys.modules.get("torch")
-    return _NoForwardAD if torch is None else torch.autograd.forward_ad
-
-
-def find_thread_count(device: int) -> Optional[Callable[[], int]]:
-    """What tells how many threads PyTorch uses on the CPU; None where that is nothing to a call."""
-    torch = sys.modules.get("torch")
-    return torch.get_num_threads if torch is not None and device < 0 else None
-
-
-def find_is_tracing() -> Callable[[], bool]:
-    """What tells whether torch.jit.trace records, which sees nothing of a call."""
-    torch = sys.modules.get("torch")
-    return getattr(getattr(torch, "_C", None), "_is_tracing", None) or bool
-
-
-def find_tensor_type(type_: str) -> Tuple[Any, Any]:
-    """PyTorch's class of tensors and its dtype of a name; where nobody imported it, what nothing is."""
-    torch = sys.modules.get("torch")
-    if torch is None:
-        return object(), object()
-    name = next(name for name, known in _NAMES.items() if known == type_)
-    return torch.Tensor, getattr(torch, name)
-
-
-def find_empty_strided(device: int) -> Any:
-    """PyTorch's (shape, strides, dtype) -> new tensor on a device; None where nobody imported it."""
-    torch = sys.modules.get("torch")
-    if torch is None:
-        return None
-    place = "cpu" if device < 0 else f"cuda:{device}"
-
-    def public(shape: Any, strides: Any, dtype: Any) -> Any:
-        return torch.empty_strided(shape, strides, dtype=dtype, device=place)
-
-    # What Inductor's code calls: past the dispatcher, in half the time of torch.empty_like.
-    guards = getattr(getattr(getattr(torch, "_C", None), "_dynamo", None), "guards", None)
-    fast = getattr(guards, "_empty_strided_cpu" if device < 0 else "_empty_strided_cuda", None)
-    if fast is None or device < 0 or torch.cuda.device_count() == 1:
-        return fast or public
-    # It allocates on the current device.
-    current = torch.cuda.current_device
-
-    def on_device(shape: Any, strides: Any, dtype: Any) -> Any:
-        return (fast if current() == device else public)(shape, strides, dtype)
-
-    return on_device
+    return torch is not None and torch._C._is_tracing()
 
 
 def empty_like(x: Any, type_: Optional[str], shape: Tuple[int, ...]) -> Any:

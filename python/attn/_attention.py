@@ -7,7 +7,8 @@ from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 from . import _arrays, _dynamo, _foreign, _library
 from ._gradient import Given
 from ._library import Error, OptionTexts, option_texts
-from ._plan import Plan, find_reason, remember
+from ._log import find_reason
+from ._plan import Plan, remember
 from ._scan import Scan
 from ._seed import Seed, make_seed, make_traced_seed
 from ._source import Source, check_causal, check_dropout, check_window, make_problem
@@ -465,12 +466,17 @@ class Attention:
         Raises:
             Error: an argument that does not fit.
         """
-        problem = self._plan.problem
+        plan, arrays = self._plan, self._arrays
+        if dropout_seed is None:
+            output = plan.direct(q, k, v, scale, sink, arrays, self._rows_first, False, out)
+            if output is not None:
+                return output
+        problem = plan.problem
         if (scale is not None) != problem.has_scale or (sink is not None) != problem.has_sink:
             self._fail_optional("scale", scale, problem.has_scale)
             self._fail_optional("sink", sink, problem.has_sink)
         if hasattr(q, "get_device") and _arrays.is_autocast():
-            q, k, v = _arrays.cast(q, k, v, dtype=self._plan.dtype)
+            q, k, v = _arrays.cast(q, k, v, type_=problem.type)
         if _arrays.is_foreign(q):
             if out is not None:
                 got = _arrays.describe_type(q)
@@ -478,13 +484,11 @@ class Attention:
             mine = _foreign.import_named(q=q, k=k, v=v, sink=sink, dropout_seed=dropout_seed)
             how = dict(scale=scale, sink=mine[3], dropout_seed=mine[4])
             return _foreign.export(self(*mine[:3], **how), q)
-        dtype = getattr(q, "dtype", None)
-        if dtype is not self._plan.dtype and _arrays.type_name(dtype) != problem.type:
+        if _arrays.type_name(getattr(q, "dtype", None)) != problem.type:
             raise Error(
                 "invalid argument",
                 f"q: expected elements of {problem.type}, got " + _arrays.describe_type(q),
             )
-        plan, arrays = self._plan, self._arrays
         if problem.dropout:
             arrays = [*arrays, make_seed(dropout_seed, q, plan.device)]
         elif dropout_seed is not None:

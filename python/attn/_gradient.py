@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import ctypes
 from typing import Any, List, NamedTuple, Tuple
 
 from . import _arrays
-from ._frame import Frame, use_threads
-from ._library import Error, Kernel, check, library
+from ._library import Kernel
 from ._source import Text, Wanted
+from ._tensors import Tensors
 
 
 class Given(NamedTuple):
@@ -37,68 +36,40 @@ class GradientPlan:
         """Captures are (name, type, type of the elements, rank, position in what a call gives, least
         extents); `wanted` as Text.gradient takes them."""
         self.problem, self.captures, self.wanted = text.problem, captures, wanted
-        self.kernel = kernel
-        self.device = self.kernel.device
-        self.stream = _arrays.find_current_stream() if self.device >= 0 else None
-        self.count_threads = _arrays.find_thread_count(self.device)
-        type_ = self.problem.type
-        self.types: List[Tuple[str, int]] = [(type_, 4)] * 3
-        self.types += [("f32", 0)] * self.problem.has_scale + [("f32", 1)] * self.problem.has_sink
-        self.types += [(capture[1], capture[3]) for capture in captures]
-        self.types += [(type_, 4), ("f32", 3), (type_, 4)] + [("f32", 3)] * has_lse_gradient
-        for name in wanted:
-            if isinstance(name, int):
-                self.types.append(("f32", captures[name][3]))
-            else:
-                self.types.append(("f32", 1) if name == "sink" else (type_, 4))
+        self.kernel, self.has_lse_gradient = kernel, has_lse_gradient
 
     def run(
         self, given: Given, output: Any, lse: Any, d_output: Any, d_lse: Any = None
     ) -> List[Any]:
         """Those that are wanted, in the layout of what they are of."""
-        frame = Frame(self.types, [], self.device)
-        index = 0
+        problem, tensors = self.problem, Tensors(self.kernel)
 
-        def put(name: str, x: Any, is_matrix: bool = False, element: str = "") -> None:
-            nonlocal index
-            address, shape, strides = _arrays.view(x, name, self.device)
-            if is_matrix and given.rows_first and len(shape) == 4:
-                shape = (shape[0], shape[2], shape[1], shape[3])
-                strides = (strides[0], strides[2], strides[1], strides[3])
-            type_, rank = self.types[index]
-            type_ = element or type_
-            if len(shape) != rank or _arrays.type_name(x.dtype) != type_:
-                raise Error(
-                    "invalid argument",
-                    f"{name}: expected {rank} dimensions of {type_}, got shape {tuple(shape)} of "
-                    f"{x.dtype}",
-                )
-            frame.put(index, address, shape, strides)
-            index += 1
+        def add_matrix(x: Any, name: str) -> None:
+            tensors.add_array(x, name, 4, problem.type, given.rows_first)
 
         for name, x in (("q", given.q), ("k", given.k), ("v", given.v)):
-            put(name, x, is_matrix=True)
-        if self.problem.has_scale:
-            frame.hold_scale(index)
-            frame.put_scale(given.scale)
-            index += 1
-        if self.problem.has_sink:
-            put("sink", given.sink)
-        for capture in self.captures:
-            put(capture[0], given.captured[capture[4]], element=capture[2])
-        put("output", output, is_matrix=True)
-        put("lse", lse)
-        put("d_output", d_output, is_matrix=True)
-        if d_lse is not None:
-            put("d_lse", d_lse)
+            add_matrix(x, name)
+        if problem.has_scale:
+            tensors.add_scale(given.scale)
+        if problem.has_sink:
+            tensors.add_array(given.sink, "sink", 1, "f32")
+        for name, type_, element, rank, position, _ in self.captures:
+            tensors.add_array(given.captured[position], name, rank, type_, element=element)
+        add_matrix(output, "output")
+        tensors.add_array(lse, "lse", 3, "f32")
+        add_matrix(d_output, "d_output")
+        if self.has_lse_gradient:
+            tensors.add_array(d_lse, "d_lse", 3, "f32")
         gradients = self._make_gradients(given)
         for name, gradient in zip(self.wanted, gradients):
-            text = self.captures[name][0] if isinstance(name, int) else name
-            put(f"d_{text}", gradient, is_matrix=name in ("query", "key", "value"))
-        if self.count_threads is not None:
-            use_threads(self.count_threads())
-        stream = None if self.stream is None else self.stream(self.device)
-        check(library.attn_run(self.kernel.handle, frame.tensors, ctypes.c_size_t(index), stream))
+            if name in ("query", "key", "value"):
+                add_matrix(gradient, f"d_{name}")
+            elif name == "sink":
+                tensors.add_array(gradient, "d_sink", 1, "f32")
+            else:
+                capture = self.captures[name]
+                tensors.add_array(gradient, f"d_{capture[0]}", capture[3], "f32")
+        tensors.run()
         return gradients
 
     def _make_gradients(self, given: Given) -> List[Any]:

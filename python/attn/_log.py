@@ -19,6 +19,9 @@ logger = logging.getLogger("attn.compile")
 _MANY = 8
 _MOST = 512
 
+# Sources and options of kernels that were compiled, the last _MOST of them.
+_known: Dict[Tuple[str, Tuple], None] = {}
+_compiled = [0]
 # By the regions of a source: where their functions are.
 _places: Dict[str, str] = {}
 # By a source without its numbers: the numbers of each kernel.
@@ -115,7 +118,17 @@ def _describe(name: str, before: Any, now: Any) -> str:
     return f"{name} {before or 'none'} -> {now or 'none'}"
 
 
-def find_reason(source: str, options: Tuple, known: Iterable[Tuple[str, Tuple]]) -> str:
+def count_compiled() -> int:
+    return _compiled[0]
+
+
+def find_reason(source: str, options: Tuple) -> str:
+    """Why a kernel would be compiled; empty if it was."""
+    known = tuple(_known)
+    return "" if (source, options) in known else _compare(source, options, known)
+
+
+def _compare(source: str, options: Tuple, known: Iterable[Tuple[str, Tuple]]) -> str:
     """What differs from the nearest of the known kernels."""
     facts = _find_facts(source, options)
     best: Optional[List[str]] = None
@@ -133,8 +146,13 @@ def find_reason(source: str, options: Tuple, known: Iterable[Tuple[str, Tuple]])
     return reason or "another text of the same"
 
 
-def note(source: str, options: Tuple, kernel: Any, known: Iterable[Tuple[str, Tuple]]) -> None:
-    """Of a kernel that was just compiled."""
+def note(source: str, options: Tuple, kernel: Any) -> None:
+    """Of a kernel that the library was asked for: if for the first time, it was just compiled."""
+    if (source, options) in _known:
+        return
+    known = tuple(_known)
+    _remember(_known, (source, options), None)
+    _compiled[0] += 1
     where = _places.get("\n".join(_find_regions(source).values()), "")
     _count(source, options, where)
     if logger.isEnabledFor(logging.INFO):
@@ -147,7 +165,7 @@ def note(source: str, options: Tuple, kernel: Any, known: Iterable[Tuple[str, Tu
             if kernel.is_from_disk
             else f"compiled in {kernel.compile_ms + kernel.load_ms:.0f} ms"
         )
-        reason = find_reason(source, options, known)
+        reason = _compare(source, options, known)
         of = f" ({where})" if where else ""
         logger.info("%s%s on %s %s%s: %s", what, shape, device, how, of, reason)
 

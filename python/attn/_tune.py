@@ -181,8 +181,8 @@ def _describe_machine(device: int) -> str:
     except OSError:
         lines = []
     model = next((line for line in lines if line.startswith("model name")), "cpu")
-    count_threads = _arrays.find_thread_count(-1)
-    threads = count_threads() if count_threads else os.environ.get("OMP_NUM_THREADS", "")
+    torch = sys.modules.get("torch")
+    threads = torch.get_num_threads() if torch else os.environ.get("OMP_NUM_THREADS", "")
     return f"{model} x {os.cpu_count()}, {threads} threads"
 
 

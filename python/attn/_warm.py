@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any, Dict, List, Mapping, Sequence, Union
 
-from . import _plan
+from . import _log
 from ._attention import Attention, compile
 from ._library import refuse
 
@@ -38,7 +38,7 @@ def warm_up(what: Union[Sequence[Dict[str, Any]], Any], *inputs: Any, **options:
     Raises:
         Error: as `compile`.
     """
-    before = _plan.count_compiled()
+    before = _log.count_compiled()
     if callable(what):
         from . import _operator
 
@@ -51,4 +51,4 @@ def warm_up(what: Union[Sequence[Dict[str, Any]], Any], *inputs: Any, **options:
         specs: List[Any] = list(what)
         with concurrent.futures.ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
             list(pool.map(_compile_spec, specs))
-    return _plan.count_compiled() - before
+    return _log.count_compiled() - before

@@ -9,7 +9,7 @@ import pytest
 
 import attn
 import reference
-from attn import _attention, _plan
+from attn import _attention, _log, _plan
 from attn._trace import Trace
 
 
@@ -62,9 +62,9 @@ def test_warm_calls_neither_trace_nor_compile(make, monkeypatch):
     call(2.5, np.float32([1, 2, 3, 4]))
     call(2.5, np.float32([4, 3, 2, 1]))
     assert len(traced) == 1
-    kernels = _plan.count_compiled()
+    kernels = _log.count_compiled()
     call(3.5, np.float32([4, 3, 2, 1]))
-    assert len(traced) == 2 and _plan.count_compiled() == kernels + 1
+    assert len(traced) == 2 and _log.count_compiled() == kernels + 1
     call(2.5, np.float64([4, 3, 2, 1]))
     assert len(traced) == 3
 
@@ -72,11 +72,12 @@ def test_warm_calls_neither_trace_nor_compile(make, monkeypatch):
 def test_caches_are_bounded(make, monkeypatch):
     monkeypatch.setattr(_plan, "_LIMIT", 4)
     monkeypatch.setattr(_attention, "_plans", {})
-    monkeypatch.setattr(_plan, "_kernels", {})
+    monkeypatch.setattr(_log, "_known", {})
+    monkeypatch.setattr(_log, "_MOST", 4)
     inputs = make()
     for limit in range(8):
         attn.attention(*inputs, mask=lambda b, h, q, kv: kv <= limit)
-    assert len(_attention._plans) <= 4 and len(_plan._kernels) <= 4
+    assert len(_attention._plans) <= 4 and len(_log._known) <= 4
     attn.attention(*inputs, mask=lambda b, h, q, kv: kv <= 0)
 
 

@@ -17,7 +17,7 @@ from attn import _log, _plan
 @pytest.fixture
 def log(caplog, monkeypatch):
     """Reasons beside the kernels of this test alone."""
-    monkeypatch.setattr(_plan, "_kernels", {})
+    monkeypatch.setattr(_log, "_known", {})
     monkeypatch.setattr(_log, "_families", {})
     monkeypatch.setattr(attn._attention, "_plans", {})
     caplog.set_level(logging.INFO, "attn.compile")

@@ -136,8 +136,8 @@ def make_names(section):
 @pytest.mark.parametrize("section, there, here", list_lines())
 def test_line(section, there, here, monkeypatch):
     names, calls = make_names(section), []
-    run = _plan._run
-    monkeypatch.setattr(_plan, "_run", lambda *x: calls.append(x) or run(*x))
+    run = _plan.Plan.run
+    monkeypatch.setattr(_plan.Plan, "run", lambda *x, **how: calls.append(x) or run(*x, **how))
     wanted = eval(there, names)
     assert not calls
     got = eval(here, names)

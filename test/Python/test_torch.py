@@ -1,11 +1,13 @@
 """PyTorch tensors on the CPU."""
 
+import os
+
 import numpy as np
 import pytest
 
 import attn
 import reference
-from attn import _attention, _plan
+from attn import _attention, _direct, _library, _log, _plan
 from attn._scan import Scan
 
 torch = pytest.importorskip("torch")
@@ -117,12 +119,111 @@ def test_shape_and_class_of_the_output():
     assert type(output) is Named and torch.equal(output.as_subclass(torch.Tensor), kernel(q, k, v))
 
 
+has_extension = pytest.mark.skipif(
+    os.environ.get("CI") != "true"
+    and (_direct.extension is None or not hasattr(torch.Tensor, "__dlpack_c_exchange_api__")),
+    reason="calls of plain tensors take the general way",
+)
+
+
+@has_extension
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
-def test_calls_take_the_short_way(monkeypatch, dtype):
-    kernel = attn.compile(dtype, 32)
-    monkeypatch.setattr(type(kernel._plan), "_put_arrays", None)
-    q, k, v = inputs(dtype)
-    assert kernel(q, k, v).shape == q.shape
+@pytest.mark.parametrize("layout", ["bhsd", "bshd"])
+def test_calls_take_the_short_way(monkeypatch, dtype, layout):
+    q, k, v = inputs(dtype, hkv=4)
+    bias = torch.nn.Parameter(torch.randn(4))
+    kept = torch.randint(0, 2, (41,), dtype=torch.bool)
+    sink = torch.randn(4)
+    kernel = attn.compile(
+        dtype,
+        32,
+        scale=True,
+        sink=True,
+        return_lse=True,
+        layout=layout,
+        score=lambda s, b, h, i, j: s + bias[h],
+        mask=lambda b, h, i, j: kept[j],
+    )
+    tensors = [x.transpose(1, 2) if layout == "bshd" else x for x in (q, k, v)]
+    with torch.no_grad():
+        monkeypatch.setattr(type(kernel._plan), "direct", _direct.take_nothing)
+        wanted = kernel(*tensors, scale=0.5, sink=sink)
+        monkeypatch.undo()
+        monkeypatch.setattr(_plan, "Tensors", None)
+        got = kernel(*tensors, scale=0.5, sink=sink)
+    assert [x.shape for x in got] == [x.shape for x in wanted]
+    assert all(map(torch.equal, got, wanted)) and got[0].is_contiguous()
+
+
+@has_extension
+def test_what_does_not_take_the_short_way():
+    q, k, v = inputs()
+    bias = torch.randn(4, 5)
+    plain = attn.compile("float32", 32)
+    kernel = attn.compile("float32", 32, scale=True, score=lambda s, b, h, i, j: s + bias[h, 4])
+    assert plain(q, k, v) is not None and kernel(q, k, v, scale=1.0) is not None
+
+    def direct(q=q, k=k, v=v, scale=1.0, sink=None, captured=bias, is_operator=False, out=None):
+        how = scale, sink, [captured], False, is_operator, out
+        return kernel._plan.direct(q, k, v, *how)
+
+    assert isinstance(direct(), torch.Tensor)
+    recorded = q.clone().requires_grad_()
+    negative = torch.complex(q, q).conj().imag
+    for refused in (
+        direct(q=q.numpy()),
+        direct(q=q.half()),
+        direct(k=k[0]),
+        direct(v=v.to_sparse()),
+        direct(q=negative),
+        direct(q=q.to("meta")),
+        direct(q=recorded),
+        direct(k=k[..., ::2]),
+        direct(scale=None),
+        direct(scale=1),
+        direct(scale=1e300),
+        direct(sink=torch.zeros(4)),
+        direct(captured=bias.numpy()),
+        direct(captured=bias.double()),
+        direct(captured=bias[:, :4]),
+        direct(captured=torch.nn.Parameter(bias)),
+        direct(out=recorded),
+        direct(out=q[:1]),
+        direct(out=(q.clone(), torch.zeros(2, 4, 37))),
+    ):
+        assert refused is None
+    with torch.no_grad():
+        assert torch.equal(direct(q=recorded), direct())
+    assert torch.equal(direct(q=recorded, is_operator=True), direct())
+    with torch.autocast("cpu", torch.bfloat16):
+        assert direct() is None
+    with torch.profiler.profile():
+        assert direct() is None and direct(is_operator=True) is not None
+    with torch.autograd.forward_ad.dual_level():
+        assert direct() is None and direct(is_operator=True) is None
+    with pytest.raises(TypeError, match="expected 9 arguments, got 3"):
+        plain._plan.direct(q, k, v)
+
+
+@has_extension
+def test_more_than_the_short_way_has_room_for():
+    q, k, v = inputs()
+    shifts = [torch.randn(4) for _ in range(17)]
+    score = lambda s, b, h, i, j: s + sum(x[h] for x in shifts)  # noqa: E731
+    kernel = attn.compile("float32", 32, score=score)
+    assert kernel(q, k, v).shape == q.shape and kernel._plan.direct is _direct.take_nothing
+
+
+def test_without_the_extension(monkeypatch):
+    q, k, v = inputs()
+    bias = torch.randn(1, 1, 1, 1, 1, 1, 1, 1, 4)
+    score = lambda s, b, h, i, j: s * 2 + bias[0, 0, 0, 0, 0, 0, 0, 0, h]  # noqa: E731
+    wanted = attn.attention(q, k, v, score=score, scale=0.5)
+    monkeypatch.setattr(_direct, "extension", None)
+    monkeypatch.setattr(_direct, "launch", _direct.take_nothing)
+    kernel = attn.compile("float32", 32, score=score, scale=True)
+    assert torch.equal(kernel(q, k, v, scale=0.5), wanted)
+    assert kernel._plan.direct is _direct.take_nothing
 
 
 def test_without_the_function_of_inductor(monkeypatch):
@@ -276,7 +377,7 @@ def test_as_many_threads_as_pytorch():
         for count in (1, 2, 1):
             torch.set_num_threads(count)
             attn.attention(*inputs())
-            assert _plan.library.attn_get_num_threads() == count
+            assert _library.library.attn_get_num_threads() == count
     finally:
         torch.set_num_threads(before)
 
@@ -320,7 +421,7 @@ def test_functions_of_modules():
     q, k, v = inputs()
     layer = Layer()
     score = layer.function()
-    kernels = _plan.count_compiled()
+    kernels = _log.count_compiled()
     for _ in range(2):
         layer.alpha += 1
         for _ in range(2):
@@ -330,7 +431,7 @@ def test_functions_of_modules():
             wanted = reference.attention(*in_f64(q, k, v), score=plain)[0]
             reference.check(attn.attention(q, k, v, score=score).numpy(), wanted)
             layer.bias.mul_(0.5)
-    assert not Scan(score).is_volatile and _plan.count_compiled() == kernels + 2
+    assert not Scan(score).is_volatile and _log.count_compiled() == kernels + 2
     bias = layer.bias.double().numpy()
     wanted = reference.attention(*in_f64(q, k, v), score=plain)[0]
     reference.check(attn.attention(q, k, v, score=Forward(layer)).numpy(), wanted)

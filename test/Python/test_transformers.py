@@ -166,15 +166,15 @@ def test_static_caches(kind):
 
 
 def test_decoding_compiles_nothing_anew():
-    from attn import _plan
+    from attn import _log
 
     model = make("llama")
     model.set_attn_implementation("attn")
     ids = torch.randint(3, 97, (1, 5))
     model.generate(ids, max_new_tokens=3, do_sample=False)
-    kernels = _plan.count_compiled()
+    kernels = _log.count_compiled()
     model.generate(ids, max_new_tokens=9, do_sample=False)
-    assert _plan.count_compiled() == kernels
+    assert _log.count_compiled() == kernels
 
 
 def test_packed_sequences():

@@ -1,0 +1,101 @@
+"""Calls of PyTorch's plain tensors that nobody watches, by the extension of python/direct."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from typing import Any, Callable, List, Optional, Tuple
+
+from . import _arrays
+from ._library import Kernel, library_path
+from ._source import Problem
+
+
+def _load() -> Any:
+    """The extension; None where it was not built, or this Python has not CPython's stable ABI, as
+    builds without a global lock."""
+    path = library_path.parent / "_direct.abi3.so"
+    has_abi = sys.implementation.name == "cpython" and sys.version_info >= (3, 10)
+    if not has_abi or "t" in sys.abiflags or not path.exists():
+        return None
+    spec = importlib.util.spec_from_file_location("_direct", path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def take_nothing(*call: Any) -> None:
+    """What takes calls where nothing better does."""
+
+
+extension = _load()
+# (kernel, tensors, stream) -> code of attn_run, or None where the caller has to run it.
+launch: Callable[..., Optional[int]] = extension.launch if extension else take_nothing
+
+
+def _find_empty_strided(torch: Any, device: int) -> Any:
+    """(shape, strides, dtype) -> new tensor on a device."""
+    place = "cpu" if device < 0 else f"cuda:{device}"
+
+    def public(shape: Any, strides: Any, dtype: Any) -> Any:
+        return torch.empty_strided(shape, strides, dtype=dtype, device=place)
+
+    # What Inductor's code calls: past the dispatcher, in half the time of torch.empty_like.
+    guards = getattr(getattr(torch._C, "_dynamo", None), "guards", None)
+    fast = getattr(guards, "_empty_strided_cpu" if device < 0 else "_empty_strided_cuda", None)
+    if fast is None or device < 0 or torch.cuda.device_count() == 1:
+        return fast or public
+    # It allocates on the current device.
+    current = torch.cuda.current_device
+
+    def on_device(shape: Any, strides: Any, dtype: Any) -> Any:
+        return (fast if current() == device else public)(shape, strides, dtype)
+
+    return on_device
+
+
+def make(kernel: Kernel, problem: Problem, captures: List[Tuple]) -> Callable[..., Any]:
+    """(q, k, v, scale, sink, captured, rows_first, is_operator, out) -> what `Plan.run` returns, or
+    None where Plan has to take the call itself. PyTorch has been imported; `captures` as Plan has
+    them."""
+    torch = sys.modules["torch"]
+    api = getattr(torch.Tensor, "__dlpack_c_exchange_api__", None)
+    if extension is None or api is None:
+        return take_nothing
+    code, bits, _ = _arrays.TYPES[problem.type]
+    given = [
+        (*_arrays.TYPES[element][:2], rank, position, tuple(least))
+        for _, _, element, rank, position, least in captures
+    ]
+    try:
+        call = extension.Call(
+            kernel=kernel.handle,
+            device=kernel.device,
+            api=api,
+            tensor_class=torch.Tensor,
+            parameter_class=torch.nn.Parameter,
+            dtype=getattr(torch, _arrays.NAMES_BY_TYPE[problem.type]),
+            lse_dtype=torch.float32,
+            empty_strided=_find_empty_strided(torch, kernel.device),
+            watchers=(*_arrays.find_watchers(), *_find_modes(torch)),
+            is_recording=torch.is_grad_enabled,
+            forward_ad=torch.autograd.forward_ad,
+            count_threads=torch.get_num_threads if kernel.device < 0 else None,
+            code=code,
+            bits=bits,
+            value_dim=problem.value_dim,
+            has_scale=problem.has_scale,
+            has_sink=problem.has_sink,
+            return_lse=problem.return_lse,
+            captures=tuple(given),
+        )
+    except ValueError:
+        # More captured tensors or dimensions than it has room for, or another DLPack.
+        return take_nothing
+    return call.run
+
+
+def _find_modes(torch: Any) -> Tuple[Callable, ...]:
+    """What tells whether torch.jit.trace records, and whether torch.autocast casts."""
+    return torch._C._is_tracing, torch._C._is_any_autocast_enabled

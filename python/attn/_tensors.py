@@ -1,0 +1,102 @@
+"""The tensors of a call, as the library takes them."""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import sys
+from typing import Any, List, Optional, Tuple
+
+from . import _arrays, _direct
+from ._library import Error, Kernel, check, library
+
+_CPU, _CUDA = 1, 2
+
+
+class Tensor(ctypes.Structure):
+    """attn_tensor."""
+
+    _fields_ = [
+        ("data", ctypes.c_void_p),
+        ("device_type", ctypes.c_int32),
+        ("device_id", ctypes.c_int32),
+        ("ndim", ctypes.c_int32),
+        ("code", ctypes.c_uint8),
+        ("bits", ctypes.c_uint8),
+        ("lanes", ctypes.c_uint16),
+        ("shape", ctypes.POINTER(ctypes.c_int64)),
+        ("strides", ctypes.POINTER(ctypes.c_int64)),
+        ("byte_offset", ctypes.c_uint64),
+    ]
+
+
+def make_arguments(kernel: Any, tensors: List[Tuple], stream: Optional[int]) -> Tuple:
+    """Of attn_run. They hold the memory that they point to."""
+    structures = []
+    for *what, code, bits, shape, strides in tensors:
+        extents = ctypes.c_int64 * len(shape)
+        type_ = len(shape), code, bits, 1
+        structures.append(Tensor(*what, *type_, extents(*shape), extents(*strides)))
+    pointers = ctypes.POINTER(Tensor) * len(tensors)
+    return kernel, pointers(*map(ctypes.pointer, structures)), len(tensors), stream
+
+
+class Tensors:
+    """Of one call of a kernel: its arguments, then its results."""
+
+    def __init__(self, kernel: Kernel) -> None:
+        self.kernel = kernel
+        # (address, device type, device, code, bits, shape, strides) of each.
+        self.tensors: List[Tuple] = []
+        # What must outlive the call.
+        self.keep: List[Any] = []
+
+    def add(self, address: int, shape: Any, strides: Any, type_: str, device: int) -> None:
+        place = (_CPU, 0) if device < 0 else (_CUDA, device)
+        self.tensors.append((address, *place, *_arrays.TYPES[type_][:2], shape, strides))
+
+    def add_array(
+        self, x: Any, name: str, rank: int, type_: str, is_swapped: bool = False, element: str = ""
+    ) -> Tuple[int, ...]:
+        """Where the kernel's own arrays are. Returns the shape: of (B, S, H, D), where that is swapped,
+        as (B, H, S, D). `element` is the array's type where the kernel reads it as another."""
+        device = self.kernel.device
+        address, shape, strides = _arrays.view(x, name, device)
+        if len(shape) != rank or _arrays.type_name(x.dtype) != (element or type_):
+            raise Error(
+                "invalid argument",
+                f"{name}: expected {rank} dimensions of {element or type_}, got shape {tuple(shape)} "
+                f"of {x.dtype}",
+            )
+        if is_swapped:
+            shape, strides = swap(shape), swap(strides)
+        self.add(address, shape, strides, type_, device)
+        return shape
+
+    def add_scale(self, scale: Any) -> None:
+        """Of the products: a number in host memory on every device."""
+        if type(scale) is not float:
+            scale = _arrays.to_number(scale, "scale")
+        number = ctypes.c_float(scale)
+        if math.isinf(number.value) and not math.isinf(scale):
+            raise Error(
+                "invalid argument", f"scale: expected a number that f32 holds, got {scale!r}"
+            )
+        self.keep.append(number)
+        self.add(ctypes.addressof(number), (), (), "f32", -1)
+
+    def run(self) -> None:
+        """On PyTorch's current stream of a GPU, or by as many threads as it uses on the CPU."""
+        torch, device, stream = sys.modules.get("torch"), self.kernel.device, None
+        if device >= 0:
+            stream = _arrays.find_current_stream(device)
+        elif torch is not None and torch.get_num_threads() != library.attn_get_num_threads():
+            check(library.attn_set_num_threads(torch.get_num_threads()))
+        call = self.kernel.handle, self.tensors, stream
+        code = _direct.launch(*call)
+        check(library.attn_run(*make_arguments(*call)) if code is None else code)
+
+
+def swap(extents: Any) -> Tuple[int, ...]:
+    """(B, S, H, D) as (B, H, S, D), or back."""
+    return extents[0], extents[2], extents[1], extents[3]
