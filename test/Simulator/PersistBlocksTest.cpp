@@ -70,7 +70,7 @@ static void expectEveryPieceOnce(bool isUneven) {
   for (int64_t multiprocessors : {1, 2, 3, 5, 8, 13})
     for (int64_t batch : {0, 1, 3})
       for (int64_t heads : {1, 2, 7})
-        for (int64_t rows : {0, 1, 64, 130, 200, 640}) {
+        for (int64_t rows : {0, 1, 64, 130, 200, 640, 1024, 1345}) {
           expectOnce(*module, multiprocessors, {batch, heads, rows});
           if (testing::Test::HasFatalFailure())
             return;

@@ -98,7 +98,7 @@ static constexpr Row kHopperRows[] = {{80, Factors, 0, 128, 96, 17, "cuda-factor
                                       {192, Long | Gathers, 0, 128, 64, 21, "cuda-d192"},
                                       {192, 0, 0, 128, 96, 9, "cuda-d192"},
                                       {256, Long | Gathers, 0, 128, 48, 21, "cuda-d256"},
-                                      {256, Masked, 0, 128, 64, 7, "cuda-d256", 1},
+                                      {256, Masked, 0, 128, 64, 7, "cuda-d256", 1, 8},
                                       {256, 0, 0, 128, 80, 15, "cuda-d256"}};
 static constexpr int64_t kHopperStages = 2;
 

@@ -10,9 +10,11 @@
 // grid, x runs fastest: blocks that run at once read the same few (y, z), which L2 keeps.
 //
 //   * Where all pieces have as much to do, block b takes b, b + blocks, and so on.
-//   * Where x decides how much, it does so steadily, as masks that look back do. Then a block takes
-//     x from both ends, p and last - p, which together are about the same for all p; what has
-//     no other in the middle comes last. Few pieces are left alone: a pair takes as long as two.
+//   * Where x decides how much, it does so steadily: as attn-tile-to-grid counts under masks that
+//     look back, x = 0 has most to do. Then pairs come first, as many as fill whole rounds: the x
+//     of a head from both ends, p and last - p, which together are about the same for all p. The
+//     last x of all heads are in no pair. They come last, the longest first, and every other round
+//     backwards, so that blocks end together to within one short piece.
 //
 //===----------------------------------------------------------------------===//
 
@@ -58,6 +60,9 @@ static bool isUneven(func::FuncOp kernel) {
   return walk.wasInterrupted();
 }
 
+/// Heads of fewer pieces stay together, so that L2 reads their keys once.
+static constexpr int64_t kShortHead = 16;
+
 namespace {
 /// Arithmetic on indices at one place.
 struct Indices {
@@ -74,8 +79,12 @@ struct Indices {
   Value select(Value condition, Value x, Value y) {
     return b.createOrFold<arith::SelectOp>(condition, x, y);
   }
+  Value both(Value x, Value y) { return b.createOrFold<arith::AndIOp>(x, y); }
   Value less(Value x, Value y) {
     return b.createOrFold<arith::CmpIOp>(arith::CmpIPredicate::ult, x, y);
+  }
+  Value equal(Value x, Value y) {
+    return b.createOrFold<arith::CmpIOp>(arith::CmpIPredicate::eq, x, y);
   }
 };
 
@@ -131,6 +140,19 @@ private:
   Value emitShare(Value count) {
     return at.div(at.add(count, at.sub(at.sub(blocks, block), one)), blocks);
   }
+  /// The same where rounds go backwards and forwards in turns.
+  Value emitShareOfSingles(Value count) {
+    Value rounds = at.div(count, blocks);
+    Value hasLast = at.less(emitPlace(emitIsOdd(rounds)), at.rem(count, blocks));
+    return at.select(hasLast, at.add(rounds, one), rounds);
+  }
+
+  Value emitIsOdd(Value number) { return at.equal(at.rem(number, at.constant(2)), one); }
+  /// Where the block stands in a round of single pieces. The first goes backwards: what has one
+  /// pair less comes last in rounds of pairs.
+  Value emitPlace(Value isForwards) {
+    return at.select(isForwards, block, at.sub(at.sub(blocks, block), one));
+  }
 
   std::array<Value, 3> emitHead(Value x, Value head) {
     return {x, at.rem(head, extents[1]), at.div(head, extents[1])};
@@ -141,30 +163,48 @@ private:
 
   /// How many pieces the block has, of pairs and single ones.
   Value emitPairs() {
-    Value zero = at.constant(0);
-    Value isMany = at.less(blocks, at.mul(extents[0], heads));
-    half = at.select(isMany, at.div(extents[0], at.constant(2)), zero);
-    rest = at.sub(extents[0], at.mul(half, at.constant(2)));
-    pairs = at.mul(half, heads);
-    share = emitShare(pairs);
-    return at.add(share, emitShare(at.add(pairs, at.mul(rest, heads))));
+    Value two = at.constant(2), pieces = at.mul(extents[0], heads);
+    Value most = at.mul(at.div(extents[0], two), heads);
+    Value whole = at.sub(most, at.rem(most, blocks));
+    // Short heads are read once: to come back for their last x costs more than uneven rounds.
+    Value areLong = at.less(at.constant(kShortHead - 1), extents[0]);
+    Value fillsRound = at.less(at.constant(0), whole);
+    Value ofShort = at.select(at.less(blocks, pieces), most, at.constant(0));
+    Value pairs = at.select(at.both(areLong, fillsRound), whole, ofShort);
+    Value divisor = at.max(heads, one);
+    paired = at.mul(emitShare(pairs), two);
+    least = at.div(pairs, divisor);
+    richer = at.rem(pairs, divisor);
+    return at.add(paired, emitShareOfSingles(at.sub(pieces, at.mul(pairs, two))));
   }
 
-  /// Piece `number` of the block. Units are all pairs, then what is single; a block has every
-  /// `blocks`-th.
+  /// Piece `number` of the block. Pairs go head by head, those with one pair more first. Single
+  /// pieces go x by x; the first two x are not single in richer heads.
   std::array<Value, 3> emitOfPairs(Value number) {
-    Value two = at.constant(2);
-    Value isPair = at.less(number, at.mul(share, two));
-    Value turn = at.select(isPair, at.div(number, two), at.sub(number, share));
-    Value unit = at.add(at.mul(turn, blocks), block);
-    Value index = at.select(isPair, unit, at.sub(unit, pairs));
-    Value ofHead = at.max(at.select(isPair, half, rest), one);
-    Value head = at.div(index, ofHead), place = at.rem(index, ofHead);
-    Value isSecond =
-        arith::CmpIOp::create(b, arith::CmpIPredicate::ne, at.rem(number, two), at.constant(0));
-    Value fromEnd = at.sub(at.sub(extents[0], one), place);
-    Value x = at.select(isPair, at.select(isSecond, fromEnd, place), at.add(half, place));
-    return emitHead(x, head);
+    Value zero = at.constant(0), two = at.constant(2);
+    // Pieces of pairs are even, so that a single piece is odd where its round is.
+    Value isPair = at.less(number, paired), isOdd = emitIsOdd(number);
+    Value turn = at.select(isPair, at.div(number, two), at.sub(number, paired));
+    Value place = at.select(isPair, block, emitPlace(isOdd));
+    Value position = at.add(at.mul(turn, blocks), place);
+    // Both are in two parts, of which one has `richer` heads and one has the others. Choices come
+    // before arithmetic: what is the same for all pieces takes registers from tiles.
+    Value inFirst = at.select(isPair, richer, at.sub(heads, richer));
+    Value each = at.select(isPair, at.add(least, one), two);
+    Value boundary = at.mul(inFirst, each);
+    Value isBefore = at.less(position, boundary);
+    Value index = at.sub(position, at.select(isBefore, zero, boundary));
+    Value half = at.add(least, at.select(isBefore, one, zero));
+    Value length = at.select(isPair, half, at.select(isBefore, inFirst, heads));
+    Value divisor = at.max(length, one);
+    Value quotient = at.div(index, divisor), rest = at.rem(index, divisor);
+
+    Value last = at.sub(at.mul(half, two), one);
+    Value ofPair = at.select(isOdd, at.sub(last, rest), rest);
+    Value pairsBefore = at.add(least, at.select(isBefore, zero, one));
+    Value x = at.select(isPair, ofPair, at.add(at.mul(pairsBefore, two), quotient));
+    Value skipped = at.select(at.equal(isPair, isBefore), zero, richer);
+    return emitHead(x, at.add(at.select(isPair, quotient, rest), skipped));
   }
 
   /// What came after the header, but for the terminator, into the loop.
@@ -199,8 +239,9 @@ private:
   ImplicitLocOpBuilder b;
   Indices at{b};
   Value block, blocks, one, extents[3], heads;
-  /// Pairs of a head, what is single in it, pairs of all heads, and those of this block.
-  Value half, rest, pairs, share;
+  /// Pieces of this block that are in pairs, the pairs that each head has, and how many heads, the
+  /// first ones, have one pair more.
+  Value paired, least, richer;
 };
 
 struct PersistBlocksPass : KernelPass<attn::tile::impl::PersistBlocksPassBase<PersistBlocksPass>,

@@ -44,21 +44,33 @@ func.func @even(%q: memref<?x?x?x64xbf16>, %n: index)
 
 // -----
 
-// Where x bounds a loop, pairs from both ends come first, unless there are as many blocks as pieces.
+// Where x bounds a loop, pairs from both ends come first: whole rounds of them where heads are long, those of whole heads
+// where they are short, none where blocks are as many as pieces. The x that are left come last, in rounds that go
+// backwards and forwards.
 // CHECK-LABEL: func.func @uneven
 func.func @uneven(%q: memref<?x64xbf16>)
     attributes {tile.kernel = #tile.kernel<warpgroups = 1, grid = [[#tile.extent<argument = 0, dim = 0, divisor = 64>]], stay = true>} {
   // CHECK:       %[[TILES:.*]] = arith.ceildivui
-  // CHECK:       %[[MANY:.*]] = arith.cmpi ult, %{{.*}}, %[[TILES]]
-  // CHECK:       %[[HALF:.*]] = arith.divui %[[TILES]], %c2
-  // CHECK:       %[[PAIRS:.*]] = arith.select %[[MANY]], %[[HALF]]
+  // CHECK:       %[[MOST:.*]] = arith.divui %[[TILES]], %c2
+  // CHECK:       %[[UNEVEN:.*]] = arith.remui %[[MOST]], %[[BLOCKS:.*]] : index
+  // CHECK:       %[[WHOLE:.*]] = arith.subi %[[MOST]], %[[UNEVEN]]
+  // CHECK:       %[[LONG:.*]] = arith.cmpi ugt, %[[TILES]], %c15
+  // CHECK:       %[[FILLS:.*]] = arith.cmpi ugt, %[[WHOLE]], %c0
+  // CHECK:       %[[MANY:.*]] = arith.cmpi ult, %[[BLOCKS]], %[[TILES]]
+  // CHECK:       %[[OF_SHORT:.*]] = arith.select %[[MANY]], %[[MOST]], %c0
+  // CHECK:       %[[IS_LONG:.*]] = arith.andi %[[LONG]], %[[FILLS]]
+  // CHECK:       %[[PAIRS:.*]] = arith.select %[[IS_LONG]], %[[WHOLE]], %[[OF_SHORT]]
+  // CHECK:       %[[PAIRED:.*]] = arith.muli %{{.*}}, %c2
   // CHECK:       scf.for %[[NUMBER:.*]] =
-  // CHECK:         %[[IS_PAIR:.*]] = arith.cmpi ult, %[[NUMBER]]
-  // CHECK:         arith.maxui
+  // CHECK:         %[[IS_PAIR:.*]] = arith.cmpi ult, %[[NUMBER]], %[[PAIRED]]
+  // CHECK:         %[[IS_SECOND:.*]] = arith.cmpi eq
+  // CHECK:         %[[PLACE:.*]] = arith.select %[[IS_PAIR]], %[[BLOCK:[^,]*]], %{{.*}}
+  // CHECK:         %[[OF_HEAD:.*]] = arith.divui
   // CHECK:         %[[FROM_BEGIN:.*]] = arith.remui
   // CHECK:         %[[FROM_END:.*]] = arith.subi %{{.*}}, %[[FROM_BEGIN]]
-  // CHECK:         %[[OF_PAIR:.*]] = arith.select %{{.*}}, %[[FROM_END]], %[[FROM_BEGIN]]
-  // CHECK:         %[[X:.*]] = arith.select %[[IS_PAIR]], %[[OF_PAIR]]
+  // CHECK:         %[[OF_PAIR:.*]] = arith.select %[[IS_SECOND]], %[[FROM_END]], %[[FROM_BEGIN]]
+  // CHECK:         %[[SINGLE:.*]] = arith.addi %{{.*}}, %[[OF_HEAD]]
+  // CHECK:         %[[X:.*]] = arith.select %[[IS_PAIR]], %[[OF_PAIR]], %[[SINGLE]]
   // CHECK:         scf.for %{{.*}} = %{{.*}} to %[[X]]
   %x = gpu.block_id x
   %c0 = arith.constant 0 : index
@@ -78,7 +90,7 @@ func.func @parts(%q: memref<?x64xbf16>)
     attributes {tile.kernel = #tile.kernel<warpgroups = 1, grid = [[#tile.extent<argument = 0, dim = 0, divisor = 64>, 3]], stay = true>} {
   // CHECK:       %[[TILES:.*]] = arith.ceildivui %{{.*}}, %c64
   // CHECK:       %[[ALL:.*]] = arith.muli %[[TILES]], %c3
-  // CHECK:       %[[HALF:.*]] = arith.divui %[[ALL]], %c2
+  // CHECK:       arith.divui %[[ALL]], %c2
   // CHECK:       scf.for
   // CHECK:         scf.if
   // CHECK:           tile.store
