@@ -19,7 +19,7 @@ def models(monkeypatch):
     import models
 
     yield models
-    for name in ("models", "measure"):
+    for name in ("models", "model_layers", "measure"):
         sys.modules.pop(name, None)
 
 
@@ -61,3 +61,17 @@ def test_that_attention_is_seen(models):
         assert 20 <= models.time_attention(call, 1) < 2000
     finally:
         del AttentionInterface._global_mapping["slow"]
+
+
+def test_layers(models, tmp_path):
+    import model_layers
+
+    out = tmp_path / "layers.json"
+    chosen = ["--cpu", "--layers", "3", "--length", "96", "--implementations", "attn"]
+    assert model_layers.main([*chosen, "--out", str(out)]) == 0
+    found = json.loads(out.read_text())["implementations"]
+    assert found["eager"]["logits"] == found["eager"]["held"] == 0 and not any(found["eager"]["moved"])
+    attention = found["attn"]["attention"]
+    # Of bfloat16, as eager's.
+    assert len(attention) == 3 and max(attention) < 2 * max(found["eager"]["attention"]) < 2e-2
+    assert 0 < found["attn"]["held"] < 3e-2
