@@ -8,7 +8,12 @@ torch = pytest.importorskip("torch")
 gym = pytest.importorskip("attn_gym")
 from attn.integrations import torch as integration  # noqa: E402
 from attn_gym import masks, mods  # noqa: E402
+from torch._dynamo._trace_wrapped_higher_order_op import TransformGetItemToIndex  # noqa: E402
 from torch.nn.attention import flex_attention as flex  # noqa: E402
+
+# PyTorch before 2.10 gives part of a BlockMask the function of the whole, and cannot run one of the
+# functions itself.
+is_old = not hasattr(flex, "_sliced_mask_mod_error")
 
 B, H, S, D = 1, 4, 64, 16
 
@@ -91,10 +96,12 @@ def compare(score=None, mask=None, **how):
     s = tensors[0] @ tensors[1].mT / D**0.5
     at = torch.meshgrid(*[torch.arange(n) for n in (B, H, S, S)], indexing="ij")
     if score is not None:
-        flat = torch.vmap(score)(s.flatten(), *[x.flatten() for x in at])
+        with TransformGetItemToIndex():
+            flat = torch.vmap(score)(s.flatten(), *[x.flatten() for x in at])
         s = flat.view(s.shape)
     if mask is not None:
-        keep = torch.vmap(mask)(*[x.flatten() for x in at]).view(s.shape)
+        with TransformGetItemToIndex():
+            keep = torch.vmap(mask)(*[x.flatten() for x in at]).view(s.shape)
         s = s.masked_fill(~keep, -torch.inf)
         empty = ~keep.any(-1, keepdim=True)
         s = s.masked_fill(empty, 0)
@@ -119,6 +126,8 @@ def test_masks(name):
 
 @pytest.mark.parametrize("name", list_scores())
 def test_scores(name):
+    if is_old and name == "edge bias":
+        pytest.skip("a loop over captured tensors in flex_attention itself")
     compare(score=list_scores()[name])
 
 
@@ -140,8 +149,9 @@ def test_wrong_calls():
         integration.flex_attention(q, k, v, block_mask=block)
     sliced = flex.create_block_mask(masks.causal_mask, B, H, S, S, device="cpu")[:, :, :1]
     sliced.seq_lengths = (S, S)
-    with pytest.raises(ValueError, match="block_mask: expected one with a function"):
-        integration.flex_attention(q, k, v, block_mask=sliced)
+    if not is_old:
+        with pytest.raises(ValueError, match="block_mask: expected one with a function"):
+            integration.flex_attention(q, k, v, block_mask=sliced)
     with pytest.raises(ValueError, match="query: expected 4 dimensions"):
         integration.flex_attention(q[0], k, v)
     with pytest.raises(ValueError, match="enable_gqa"):
