@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib.util
 import sys
 from typing import Any, Callable, List, Optional, Tuple
@@ -88,12 +89,20 @@ def make(kernel: Kernel, problem: Problem, captures: List[Tuple]) -> Callable[..
             has_scale=problem.has_scale,
             has_sink=problem.has_sink,
             return_lse=problem.return_lse,
+            has_complex_bf16=_has_complex_bf16(torch),
             captures=tuple(given),
         )
     except ValueError:
         # More captured tensors or dimensions than it has room for, or another DLPack.
         return take_nothing
     return call.run
+
+
+@functools.lru_cache(maxsize=None)
+def _has_complex_bf16(torch: Any) -> bool:
+    """Since PyTorch 2.15."""
+    types = [x for x in vars(torch).values() if isinstance(x, torch.dtype) and x.is_complex]
+    return torch.bfloat16 in [x.to_real() for x in types]
 
 
 def _find_modes(torch: Any) -> Tuple[Callable, ...]:

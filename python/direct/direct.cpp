@@ -87,7 +87,7 @@ struct Call {
   int deviceType, deviceId;
   TensorType type;
   long long valueDim;
-  int hasScale, hasSink, returnLse, numCaptures;
+  int hasScale, hasSink, returnLse, hasComplexBf16, numCaptures;
   Capture captures[kMostCaptures];
 };
 
@@ -142,7 +142,8 @@ static bool add(const Call &call, Tensors &all, PyObject *x, TensorType type, bo
     tensor.dtype.code = ATTN_DL_INT; // Kernels read bools as bytes.
   all.isRecorded |= isTrue(PyObject_GetAttr(x, call.requiresGrad));
   // Parts of complex tensors may be views that say to negate what is read.
-  if (type.code == ATTN_DL_FLOAT && isTrue(PyObject_CallMethodObjArgs(x, call.isNeg, nullptr)))
+  bool isPart = type.code == ATTN_DL_FLOAT || (type.code == ATTN_DL_BFLOAT && call.hasComplexBf16);
+  if (isPart && isTrue(PyObject_CallMethodObjArgs(x, call.isNeg, nullptr)))
     return false;
   // A copy: while the kernel runs, another thread may give the tensor another shape.
   int64_t *extents = all.extents[all.count];
@@ -435,11 +436,27 @@ static void dealloc(PyObject *self) {
 }
 
 static PyObject *create(PyTypeObject *type, PyObject *arguments, PyObject *keywords) {
-  static const char *names[] = {
-      "kernel",     "device",        "api",           "tensor_class", "parameter_class",
-      "dtype",      "lse_dtype",     "empty_strided", "watchers",     "is_recording",
-      "forward_ad", "count_threads", "code",          "bits",         "value_dim",
-      "has_scale",  "has_sink",      "return_lse",    "captures",     nullptr};
+  static const char *names[] = {"kernel",
+                                "device",
+                                "api",
+                                "tensor_class",
+                                "parameter_class",
+                                "dtype",
+                                "lse_dtype",
+                                "empty_strided",
+                                "watchers",
+                                "is_recording",
+                                "forward_ad",
+                                "count_threads",
+                                "code",
+                                "bits",
+                                "value_dim",
+                                "has_scale",
+                                "has_sink",
+                                "return_lse",
+                                "has_complex_bf16",
+                                "captures",
+                                nullptr};
   Ref self(reinterpret_cast<allocfunc>(PyType_GetSlot(type, Py_tp_alloc))(type, 0));
   if (!self)
     return nullptr;
@@ -447,12 +464,12 @@ static PyObject *create(PyTypeObject *type, PyObject *arguments, PyObject *keywo
   PyObject *kernel, *api, *captures;
   int device;
   if (!PyArg_ParseTupleAndKeywords(
-          arguments, keywords, "O!iOOOOOOO!OOOiiLpppO!:Call", const_cast<char **>(names),
+          arguments, keywords, "O!iOOOOOOO!OOOiiLppppO!:Call", const_cast<char **>(names),
           &PyLong_Type, &kernel, &device, &api, &call.tensorClass, &call.parameterClass,
           &call.dtype, &call.lseDtype, &call.emptyStrided, &PyTuple_Type, &call.watchers,
           &call.isRecording, &call.forwardAD, &call.countThreads, &call.type.code, &call.type.bits,
-          &call.valueDim, &call.hasScale, &call.hasSink, &call.returnLse, &PyTuple_Type,
-          &captures)) {
+          &call.valueDim, &call.hasScale, &call.hasSink, &call.returnLse, &call.hasComplexBf16,
+          &PyTuple_Type, &captures)) {
     // They are borrowed so far.
     for (PyObject *Call::*reference : kReferences)
       call.*reference = nullptr;
