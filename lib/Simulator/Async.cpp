@@ -242,6 +242,35 @@ void BlockRun::storeShared(Fiber &fiber, const Instruction &instruction) {
                    : use(Resource::Shared, fiber.time, bytes / program.machine->costs.sharedBytes);
 }
 
+/// tile.load_columns: all threads of the fiber read a row.
+void BlockRun::loadColumns(Fiber &fiber, const Instruction &instruction) {
+  const Value &source = fiber.registers[instruction.in[0]];
+  const TileInfo &info = *instruction.tile;
+  if (source.kind != Value::Kind::Shared) {
+    report(Finding{Finding::Kind::Invalid,
+                   instruction.op,
+                   "expected a row in shared memory, which tile-promote-operands makes",
+                   {}});
+    return;
+  }
+  Access access{Access::Kind::ThreadRead, {0, 1, 0, info.columns}, {}, instruction.op, fiber.index};
+  SmallVector<const Agent *, 2> agents;
+  for (Agent *agent : fiber.getAgents()) {
+    access.epochs.push_back(agent->tick());
+    agents.push_back(agent);
+  }
+  report(shared.access(source.index, source.stage, std::move(access), agents));
+  TileRef tile;
+  if (options.numbers) {
+    tile = makeTile(info);
+    const float *data = shared.getStage(source.index, source.stage).data.data();
+    for (int64_t row = 0; row < tile->rows; ++row)
+      std::copy_n(data, info.columns, tile->numbers.data() + row * info.columns);
+  }
+  setTile(fiber, instruction, std::move(tile));
+  work(fiber, instruction);
+}
+
 //===----------------------------------------------------------------------------------------===//
 // Products
 //===----------------------------------------------------------------------------------------===//
@@ -314,6 +343,8 @@ void BlockRun::multiplyAsync(Fiber &fiber, const Instruction &instruction) {
   }
   product->lhsTile = instruction.lhsTile;
   product->resultId = ++numIds;
+  for (Agent *agent : fiber.getAgents())
+    product->started.join(agent->knowledge);
 
   readOperands(fiber, *product);
   result.flops += 2.0 * double(instruction.m * instruction.n * instruction.k);
@@ -385,9 +416,14 @@ void BlockRun::waitForProducts(Fiber &fiber, const Instruction &instruction) {
                                                        : "this product writes it"}}});
     fiber.registers[to] = std::move(value);
   }
-  for (Agent *agent : fiber.getAgents())
+  for (Agent *agent : fiber.getAgents()) {
     if (fiber.groupsComplete)
       agent->knowledge.learn({fiber.productComponent, fiber.groupsComplete});
+    // All threads of the warpgroup have started what is complete.
+    for (const auto &product : fiber.products)
+      if (product->group <= fiber.groupsComplete)
+        agent->knowledge.join(product->started);
+  }
   erase_if(fiber.products,
            [&](const auto &product) { return product->group <= fiber.groupsComplete; });
 }

@@ -60,6 +60,8 @@ struct Product {
   uint32_t group = 0;
   Value lhs{}, rhs{}, acc{};
   uint32_t resultId = 0, accId = 0;
+  /// What the threads that started it knew and had done.
+  Knowledge started{};
   /// Of a lhs in registers.
   const TileInfo *lhsTile = nullptr;
   TileRef result;
@@ -194,6 +196,7 @@ private:
   void copyThreads(Fiber &fiber, const Instruction &instruction);
   void writeByThreads(Fiber &fiber, mlir::Operation *op, const Value &dest, Rect rect);
   void storeShared(Fiber &fiber, const Instruction &instruction);
+  void loadColumns(Fiber &fiber, const Instruction &instruction);
   /// Keeps a product's operands in shared memory from being written.
   void readOperands(Fiber &fiber, const Product &product);
   /// When a product reads its operands, and when it ends.

@@ -91,7 +91,7 @@ private:
   bool canMake(Operation *op) {
     if (mlir::isa<mlir::arith::ConstantOp, tile::BroadcastOp, tile::CoordOp>(op))
       return true;
-    return (isElementwise(op) || mlir::isa<tile::GatherOp>(op)) &&
+    return (isElementwise(op) || mlir::isa<tile::GatherOp, tile::LoadColumnsOp>(op)) &&
            llvm::all_of(op->getOperands(), [&](mlir::Value value) { return isMade(value); });
   }
 

@@ -13,6 +13,7 @@
 //   * the rest of each warpgroup. They run the same program as their leader, but what they did is
 //     known to others only after a barrier at which all threads of the warpgroup meet;
 //   * each warpgroup's matrix products: component = groups complete, learnt by tile.mma_wait;
+//     (that also tells what the other threads of the warpgroup had done when they started it);
 //   * each leader's stores of shared tiles: component = groups read, learnt by tile.store_wait;
 //   * nothing of other blocks: their components are others (GlobalAccesses.h);
 //   * each mbarrier: component = phases complete, learnt by tile.barrier_wait, which is how a copy

@@ -41,6 +41,8 @@ static std::pair<double, double> getInstructions(Operation *op) {
         return reduce.getCombiner() == tile::Combiner::Max ? Pair(1.5, 0) : Pair(1, 0);
       })
       .Case<tile::GatherOp, tile::LoadOp>([](auto) { return Pair(6, 0); })
+      // Pairs for two rows.
+      .Case<tile::LoadColumnsOp>([](auto) { return Pair(0.25, 0); })
       .Case<tile::ScatterAddOp>([](auto) { return Pair(6, 0); })
       .Case<tile::StoreOp>([](auto) { return Pair(2, 0); })
       // In registers already, or known when compiling.

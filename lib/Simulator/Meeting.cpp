@@ -216,6 +216,8 @@ void BlockRun::executeMeeting(Fiber &fiber, const Instruction &instruction) {
   switch (instruction.code) {
   case Code::StoreShared:
     return storeShared(fiber, instruction);
+  case Code::LoadColumns:
+    return loadColumns(fiber, instruction);
   case Code::MarkRead:
     return markRead(fiber, instruction);
   case Code::ClearUnread:

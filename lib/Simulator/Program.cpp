@@ -396,6 +396,7 @@ Error Compiler::compileTileOp(Operation &op) {
           .Case<tile::ConvertLayoutOp>([](auto) { return Code::ConvertLayout; })
           .Case<tile::LoadOp>([](auto) { return Code::Load; })
           .Case<tile::GatherOp>([](auto) { return Code::Gather; })
+          .Case<tile::LoadColumnsOp>([](auto) { return Code::LoadColumns; })
           .Default([](Operation *) { return std::nullopt; });
   if (simple)
     return finish(addWhole(*simple, &op));

@@ -68,6 +68,7 @@ enum class Code : uint8_t {
   NamedBarrier,
   Fence,
   StoreShared,
+  LoadColumns,
   MarkRead,
   ClearUnread,
   CopyThreads,

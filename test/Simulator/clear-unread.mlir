@@ -227,14 +227,9 @@ func.func @marks_again(%q: !m, %k: !m, %o: !o) attributes {tile.kernel = #tile.k
     tile.named_barrier sync %two threads 256
     // expected-note@+1 {{a shared tile is read by threads}}
     tile.clear_unread %ks by %marks : !k, !marks
-    tile.fence async_shared
-    %a = tile.convert_layout %p : !p -> !a
-    %next = tile.mma_async %a, %ks : !a, !k -> !tile.in_flight<!s>
-    tile.mma_commit
-    %sum = tile.mma_wait 0, %next : !tile.in_flight<!s>
     // expected-error@+1 {{overwritten before all its readers are known to be done}}
     tile.mark_read %p to %marks : !p, !marks
-    tile.store %sum to %o[%zero, %zero] : !s, !o
+    tile.store %s to %o[%zero, %zero] : !s, !o
   }
   return
 }

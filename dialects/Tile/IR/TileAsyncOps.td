@@ -115,7 +115,9 @@ def Tile_BarrierArriveOp : Tile_BarrierOp<"barrier_arrive", (ins)> {
   let summary = "arrives: once per warpgroup of the role";
   let description = [{
     One thread arrives for its warpgroup. That covers shared memory read by matrix products that
-    were waited for; before it covers loads by threads, the warpgroup needs a `tile.named_barrier`.
+    were waited for, and by loads of threads before such a product, for which all warps of the
+    warpgroup come together; before it covers later loads, the warpgroup needs a
+    `tile.named_barrier`.
 
     ```mlir
     tile.barrier_arrive %empty[%slot] : !tile.barrier<2>

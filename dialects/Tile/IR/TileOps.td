@@ -50,6 +50,29 @@ def Tile_LoadOp : Tile_Op<"load"> {
   let hasVerifier = 1;
 }
 
+def Tile_LoadColumnsOp : Tile_Op<"load_columns"> {
+  let summary = "reads one number for each column of a tile";
+  let description = [{
+    `result[i, j] = source[offsets + j]` along the last dimension of global memory, where elements outside of it read as
+    zero; or `source[j]` of a row in shared memory, which is at least as long as the tile is wide.
+
+    ```mlir
+    %t = tile.load_columns %lse[%b, %h, %m] : memref<?x?x?xf32> -> tensor<128x64xf32>
+    %u = tile.load_columns %row : !tile.shared<64xf32> -> tensor<128x64xf32, #acc>
+    ```
+  }];
+  let arguments = (ins
+    Arg<AnyTypeOf<[AnyStridedMemRef, Tile_SharedType]>, "a kernel argument or a shared row",
+        [MemRead]>:$source,
+    Arg<Variadic<Index>, "position of the first column's number">:$offsets);
+  let results = (outs Res<Tile_Tile, "f32">:$result);
+  let assemblyFormat = [{
+    $source (`[` $offsets^ `]`)? attr-dict
+    `:` qualified(type($source)) `->` qualified(type($result))
+  }];
+  let hasVerifier = 1;
+}
+
 def Tile_GatherOp : Tile_Op<"gather"> {
   let summary = "reads one element of global memory per element of a tile";
   let description = [{

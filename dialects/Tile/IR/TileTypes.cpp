@@ -16,15 +16,17 @@ SharedType SharedType::getStageType() const {
   return get(getContext(), getShape(), getElementType(), getSwizzle(), /*stages=*/1);
 }
 
-/// !tile.shared<128x64xbf16, swizzle = 128, stages = 2>
+/// !tile.shared<128x64xbf16, swizzle = 128, stages = 2>, !tile.shared<64xf32, stages = 2>
 Type SharedType::parse(AsmParser &parser) {
   SMLoc loc = parser.getCurrentLocation();
   SmallVector<int64_t> shape;
   Type elementType;
   int64_t swizzle = 0, stages = 1;
   if (parser.parseLess() || parser.parseDimensionList(shape, /*allowDynamic=*/false) ||
-      parser.parseType(elementType) || parser.parseComma() || parser.parseKeyword("swizzle") ||
-      parser.parseEqual() || parser.parseInteger(swizzle))
+      parser.parseType(elementType))
+    return {};
+  if (shape.size() != 1 && (parser.parseComma() || parser.parseKeyword("swizzle") ||
+                            parser.parseEqual() || parser.parseInteger(swizzle)))
     return {};
   if (succeeded(parser.parseOptionalComma()))
     if (parser.parseKeyword("stages") || parser.parseEqual() || parser.parseInteger(stages))
@@ -39,7 +41,9 @@ void SharedType::print(AsmPrinter &printer) const {
   printer << "<";
   for (int64_t size : getShape())
     printer << size << "x";
-  printer << getElementType() << ", swizzle = " << getSwizzle();
+  printer << getElementType();
+  if (!isRow())
+    printer << ", swizzle = " << getSwizzle();
   if (getStages() != 1)
     printer << ", stages = " << getStages();
   printer << ">";
@@ -58,26 +62,34 @@ static constexpr int64_t kMaxExtent = int64_t(1) << 24;
 
 LogicalResult SharedType::verify(EmitError emitError, ArrayRef<int64_t> shape, Type elementType,
                                  int64_t swizzle, int64_t stages) {
-  // shared_c1: a shared tile is a matrix whose rows are a multiple of 8, the swizzle's period
-  if (shape.size() != 2 || shape[0] < 8 || shape[0] % 8 != 0 || shape[1] < 1)
-    return emitError() << "expected two dimensions, the first a multiple of 8, got " << shape;
+  // shared_c1: a shared tile is a row, or a matrix whose rows are a multiple of 8, the swizzle's
+  // period
+  bool isRow = shape.size() == 1;
+  if (!isRow && (shape.size() != 2 || shape[0] < 8 || shape[0] % 8 != 0))
+    return emitError() << "expected one dimension, or two, the first a multiple of 8, got "
+                       << shape;
+  if (shape.back() < 1)
+    return emitError() << "expected one column or more, got " << shape;
   // shared_c5: a shared tile has at most 2^24 rows and columns
-  if (shape[0] > kMaxExtent || shape[1] > kMaxExtent)
+  if (shape.front() > kMaxExtent || shape.back() > kMaxExtent)
     return emitError() << "expected at most " << kMaxExtent << " rows and columns, got " << shape;
   // shared_c2: elements of a shared tile have 8, 16 or 32 bits
   unsigned bits = elementType.isIntOrFloat() ? elementType.getIntOrFloatBitWidth() : 0;
   if (bits != 8 && bits != 16 && bits != 32)
     return emitError() << "expected elements of 8, 16 or 32 bits, got " << elementType;
-  // shared_c3: the swizzle is 128, 64 or 32 bytes
-  if (swizzle != 128 && swizzle != 64 && swizzle != 32)
-    return emitError() << "expected swizzle 128, 64 or 32, got " << swizzle;
-  // shared_c4: a ring has 1 to 64 stages, which are multiples of 1024 bytes
+  // shared_c3: the swizzle of a matrix is 128, 64 or 32 bytes, and a row has none
+  if (isRow ? swizzle != 0 : swizzle != 128 && swizzle != 64 && swizzle != 32)
+    return emitError() << "expected swizzle " << (isRow ? "0" : "128, 64 or 32") << ", got "
+                       << swizzle;
+  // shared_c4: a ring has 1 to 64 stages, which are multiples of 1024 bytes, or of 128 if they are
+  // rows
   if (failed(verifyStages(emitError, stages)))
     return failure();
-  int64_t slabs = llvm::divideCeil(shape[1] * (bits / 8), swizzle);
-  if (stages > 1 && shape[0] * swizzle * slabs % 1024 != 0)
-    return emitError() << "expected stages of a multiple of 1024 bytes, got "
-                       << shape[0] * swizzle * slabs;
+  int64_t rowBytes = shape.back() * (bits / 8), step = isRow ? 128 : 1024;
+  int64_t stageBytes = isRow ? rowBytes : shape[0] * llvm::alignTo(rowBytes, swizzle);
+  if (stages > 1 && stageBytes % step != 0)
+    return emitError() << "expected stages of a multiple of " << step << " bytes, got "
+                       << stageBytes;
   return success();
 }
 

@@ -22,6 +22,9 @@ def Tile_SharedType : Tile_Type<"Shared", "shared"> {
     Inside a slab the 16-byte chunk c of row r lies at chunk c xor (r mod 8) (for 128; 64 and 32
     swizzle fewer bits). The address is a multiple of 1024.
 
+    `!tile.shared<NxT>` is a row: N elements one after the other, without a swizzle. Numbers for
+    columns lie like that, which threads read and products do not.
+
     `stages = K` makes a ring of K such tiles, one after the other; `tile.stage` picks one.
   }];
   let parameters = (ins
@@ -32,15 +35,21 @@ def Tile_SharedType : Tile_Type<"Shared", "shared"> {
   let hasCustomAssemblyFormat = 1;
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
-    int64_t getNumRows() const { return getShape()[0]; }
-    int64_t getNumColumns() const { return getShape()[1]; }
+    /// Whether it has one dimension, and no swizzle (0).
+    bool isRow() const { return getShape().size() == 1; }
+    int64_t getNumRows() const { return isRow() ? 1 : getShape()[0]; }
+    int64_t getNumColumns() const { return getShape().back(); }
     unsigned getElementBytes() const { return getElementType().getIntOrFloatBitWidth() / 8; }
     /// Elements of a row in one slab.
-    int64_t getSlabColumns() const { return getSwizzle() / getElementBytes(); }
+    int64_t getSlabColumns() const {
+      return isRow() ? getNumColumns() : getSwizzle() / getElementBytes();
+    }
     int64_t getNumSlabs() const {
       return (getNumColumns() + getSlabColumns() - 1) / getSlabColumns();
     }
-    int64_t getSlabBytes() const { return getNumRows() * getSwizzle(); }
+    int64_t getSlabBytes() const {
+      return getNumRows() * (isRow() ? getNumColumns() * getElementBytes() : getSwizzle());
+    }
     /// Bytes of one stage, padding included.
     int64_t getStageBytes() const { return getNumSlabs() * getSlabBytes(); }
     int64_t getSizeInBytes() const { return getStages() * getStageBytes(); }

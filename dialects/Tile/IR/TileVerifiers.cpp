@@ -45,6 +45,28 @@ LogicalResult LoadOp::verify() {
                  failed(verifyTileRank(*this, getSource().getType(), tile.getRank())));
 }
 
+LogicalResult LoadColumnsOp::verify() {
+  auto tile = cast<RankedTensorType>(getType());
+  // load_columns_c1: a matrix of f32, in `acc` if it has a layout
+  if (tile.getRank() != 2 || !tile.getElementType().isF32() ||
+      (tile.getEncoding() && !isa<AccAttr>(tile.getEncoding())))
+    return emitOpError("expected a matrix of f32, without a layout or in #tile.acc, got ") << tile;
+  Type source = getSource().getType();
+  auto row = dyn_cast<SharedType>(source);
+  if (!row)
+    return failure(failed(verifyOffsets(*this, source, getOffsets().size())) ||
+                   failed(verifyElements(*this, source, tile.getElementType())) ||
+                   failed(verifyTileRank(*this, source, /*rank=*/1)));
+  // load_columns_c2: a shared source is one stage of a row of f32, as long as the tile is wide or
+  // longer, without offsets
+  if (!row.isRow() || row.getStages() != 1 || !row.getElementType().isF32() ||
+      row.getNumColumns() < tile.getDimSize(1) || !getOffsets().empty())
+    return emitOpError("expected one stage of a row of f32 for the columns of ")
+           << tile << ", without offsets, got " << row << " and " << getOffsets().size()
+           << " offsets";
+  return success();
+}
+
 LogicalResult GatherOp::verify() {
   auto tile = cast<RankedTensorType>(getType());
   if (failed(verifyOffsets(*this, getSource().getType(), getIndices().size())) ||
@@ -176,7 +198,8 @@ template <typename OpT> static LogicalResult verifyProduct(OpT op, RankedTensorT
   for (Type type : {lhs, rhs}) {
     // mma_c1: operands are matrices, shared ones a single stage
     auto shared = dyn_cast<SharedType>(type);
-    if (shared ? shared.getStages() != 1 : cast<RankedTensorType>(type).getRank() != 2)
+    if (shared ? shared.getStages() != 1 || shared.isRow()
+               : cast<RankedTensorType>(type).getRank() != 2)
       return op.emitOpError("expected matrices (one stage of a ring) as operands, got ") << type;
   }
   SmallVector<int64_t, 2> mk = getOperandShape(lhs, op.getTransposeLhs()),

@@ -51,10 +51,9 @@ static LogicalResult addAccess(Accesses &accesses, OpOperand &use) {
     }
   }
   if (reads == writes || (writes && !isa<CopyOp, StoreOp>(op)) ||
-      (reads && !isa<MmaOp>(op) && !clears))
-    return op->emitOpError(
-        "expected tile.copy, tile.store, tile.clear_unread or tile.mma as a user "
-        "of a place");
+      (reads && !isa<MmaOp, LoadColumnsOp>(op) && !clears))
+    return op->emitOpError("expected tile.copy, tile.store, tile.load_columns, tile.clear_unread "
+                           "or tile.mma as a user of a place");
   if (!getKernelRole(op))
     return op->emitOpError("expected a tile.role, which tile-assign-roles decides, got none");
   if (writes)

@@ -20,6 +20,9 @@
 // A place that is filled once has one stage, no slot and no `empty`. Where the threads of one role
 // hand a tile over to each other, they meet before and after it is stored.
 //
+// A row of numbers travels with a tile: filled beside it and read before its last product, it needs
+// no barriers of its own. That product also says that all threads have read the row.
+//
 //===----------------------------------------------------------------------===//
 
 #include "dialects/Tile/IR/TileClearOps.h"
@@ -38,10 +41,18 @@ using namespace mlir;
 using namespace attn::tile;
 
 namespace {
+/// A row that comes and goes with the tile of a ring: its lifetimes are those of the tile, in
+/// order.
+struct Passenger {
+  PlaceLifetimes uses;
+  Value place;
+};
+
 /// A place, as a ring.
 struct Ring {
   PlaceLifetimes uses;
   Value place, full, empty;
+  SmallVector<Passenger, 2> passengers;
   /// Where the writer and each reader stand: the index of a slot among those of the kernel.
   std::optional<unsigned> writerSlot;
   llvm::SmallDenseMap<RoleAttr, unsigned> readerSlots;
@@ -56,7 +67,8 @@ struct Ring {
 struct Event {
   Ring *ring;
   RoleAttr role;
-  Readers *readers;
+  /// Which one of the ring's.
+  unsigned lifetime;
 };
 
 class RingMaker {
@@ -82,9 +94,9 @@ public:
             [&](Operation *op, Operation *now) { leave(op, now); })))
       return failure();
     for (Ring &ring : rings) {
-      for (Lifetime &lifetime : ring.uses.lifetimes)
-        b.eraseOp(lifetime.fill);
-      b.eraseOp(ring.uses.place);
+      erase(ring.uses);
+      for (Passenger &passenger : ring.passengers)
+        erase(passenger.uses);
     }
     for (ClearUnreadOp clearing : clearings)
       b.eraseOp(clearing);
@@ -99,7 +111,16 @@ private:
   void declare(Ring &ring);
   void schedule(Ring &ring);
 
-  void fill(Ring &ring, Operation *op);
+  void erase(PlaceLifetimes &uses) {
+    for (Lifetime &lifetime : uses.lifetimes)
+      b.eraseOp(lifetime.fill);
+    b.eraseOp(uses.place);
+  }
+  /// The place of `uses` as a ring of so many stages.
+  Value allocate(const PlaceLifetimes &uses, int64_t count);
+
+  /// Fills a stage, as `lifetime` says, with the tile and with what travels with it.
+  void fill(Ring &ring, unsigned lifetime);
   void acquire(const Event &event);
   void release(const Event &event);
   void clear(ClearUnreadOp op);
@@ -114,11 +135,10 @@ private:
     return op;
   }
   Value getSlot(std::optional<unsigned> index) const { return index ? slots[*index] : Value(); }
-  Value getStage(const Ring &ring, Value slot) {
+  Value getStage(Value ring, Value slot) {
     if (!slot)
-      return ring.place;
-    return StageOp::create(b, loc, cast<SharedType>(ring.place.getType()).getStageType(),
-                           ring.place, slot);
+      return ring;
+    return StageOp::create(b, loc, cast<SharedType>(ring.getType()).getStageType(), ring, slot);
   }
   /// To the next use.
   void advance(std::optional<unsigned> index) {
@@ -138,7 +158,7 @@ private:
   IRRewriter b;
   Location loc = b.getUnknownLoc();
   Variables slots{b};
-  DenseMap<Operation *, Ring *> fills;
+  DenseMap<Operation *, std::pair<Ring *, unsigned>> fills;
   llvm::SmallDenseMap<RoleAttr, Value> marks;
   /// What `clear` has replaced.
   SmallVector<ClearUnreadOp> clearings;
@@ -150,10 +170,21 @@ private:
 // Places and barriers
 //===----------------------------------------------------------------------===//
 
+/// Bytes of one use: of the tile and of what travels with it.
+static int64_t countBytes(const Ring &ring) {
+  AllocSharedOp place = ring.uses.place;
+  int64_t bytes = place.getType().getStageBytes();
+  for (const Passenger &passenger : ring.passengers) {
+    AllocSharedOp row = passenger.uses.place;
+    bytes += row.getType().getStageBytes();
+  }
+  return bytes;
+}
+
 /// A barrier counts the bytes of a copy (barrier_expect_c1).
 LogicalResult RingMaker::checkBytes(const Ring &ring) {
   AllocSharedOp place = ring.uses.place;
-  int64_t bytes = place.getType().getStageBytes();
+  int64_t bytes = countBytes(ring);
   if (bytes < 1 << 20)
     return success();
   return place.emitOpError(
@@ -179,9 +210,21 @@ bool RingMaker::fitsWithHeld(int64_t ofHeld) const {
     // Two barriers of 8 bytes; a place begins where a stage may.
     bytes +=
         llvm::alignTo(place.getType().getStageBytes() * count, machine.stageBytes) + 16 * count;
+    for (const Passenger &passenger : ring.passengers) {
+      AllocSharedOp row = passenger.uses.place;
+      bytes += llvm::alignTo(row.getType().getStageBytes() * count, machine.stageBytes);
+    }
   }
   // Beside what says which rows have been read.
   return bytes + machine.stageBytes <= machine.sharedBytes;
+}
+
+Value RingMaker::allocate(const PlaceLifetimes &uses, int64_t count) {
+  AllocSharedOp place = uses.place;
+  SharedType type = place.getType();
+  auto ring = SharedType::get(b.getContext(), type.getShape(), type.getElementType(),
+                              type.getSwizzle(), count);
+  return AllocSharedOp::create(b, place.getLoc(), ring, IntegerAttr());
 }
 
 void RingMaker::declare(Ring &ring) {
@@ -189,12 +232,11 @@ void RingMaker::declare(Ring &ring) {
   if (&ring == rings.begin())
     b.setInsertionPointToStart(&kernel.getBody().front());
   loc = ring.uses.place.getLoc();
-  auto type = cast<SharedType>(ring.uses.place.getType());
   bool isOnce = ring.uses.isOnce(), isLocal = ring.uses.isLocal();
   int64_t count = countStages(ring, heldStages);
-  auto ringType = SharedType::get(b.getContext(), type.getShape(), type.getElementType(),
-                                  type.getSwizzle(), count);
-  ring.place = AllocSharedOp::create(b, loc, ringType, IntegerAttr());
+  ring.place = allocate(ring.uses, count);
+  for (Passenger &passenger : ring.passengers)
+    passenger.place = allocate(passenger.uses, count);
   if (isLocal)
     return;
   auto barrierType = BarrierType::get(b.getContext(), count);
@@ -215,13 +257,23 @@ void RingMaker::declare(Ring &ring) {
 }
 
 void RingMaker::schedule(Ring &ring) {
-  for (Lifetime &lifetime : ring.uses.lifetimes) {
-    fills[lifetime.fill] = &ring;
+  for (auto [index, lifetime] : llvm::enumerate(ring.uses.lifetimes)) {
+    // All that travels together is filled at once, when the last of it is known.
+    Operation *fill = lifetime.fill;
+    for (Passenger &passenger : ring.passengers)
+      if (Operation *other = passenger.uses.lifetimes[index].fill; fill->isBeforeInBlock(other))
+        fill = other;
+    fills[fill] = {&ring, index};
     if (ring.writerSlot)
-      slots.addChange(*ring.writerSlot, lifetime.fill);
+      slots.addChange(*ring.writerSlot, fill);
     for (auto &[role, readers] : lifetime.readers) {
-      before[readers.first].push_back({&ring, role, &readers});
-      after[readers.last].push_back({&ring, role, &readers});
+      Operation *first = readers.first;
+      for (Passenger &passenger : ring.passengers)
+        if (Operation *other = passenger.uses.lifetimes[index].readers[role].first;
+            other->isBeforeInBlock(first))
+          first = other;
+      before[first].push_back({&ring, role, unsigned(index)});
+      after[readers.last].push_back({&ring, role, unsigned(index)});
       if (std::optional<unsigned> slot = ring.getReaderSlot(role))
         slots.addChange(*slot, readers.last);
     }
@@ -240,21 +292,26 @@ void RingMaker::meet(RoleAttr role) {
   create<NamedBarrierOp>(role, /*arrive=*/false, number, 128 * role.getWarpgroups());
 }
 
-void RingMaker::fill(Ring &ring, Operation *op) {
+void RingMaker::fill(Ring &ring, unsigned lifetime) {
+  Operation *op = ring.uses.lifetimes[lifetime].fill;
   RoleAttr role = ring.uses.writer;
   Value slot = getSlot(ring.writerSlot);
   if (ring.empty)
     create<BarrierWaitOp>(role, ring.empty, slot, /*previous=*/true);
   if (auto copy = dyn_cast<CopyOp>(op)) {
-    create<BarrierExpectOp>(role, ring.full, slot,
-                            cast<SharedType>(ring.place.getType()).getStageBytes());
-    create<CopyAsyncOp>(role, copy.getSource(), copy.getOffsets(), getStage(ring, slot), ring.full,
-                        slot);
+    create<BarrierExpectOp>(role, ring.full, slot, countBytes(ring));
+    auto start = [&](CopyOp copy, Value place) {
+      create<CopyAsyncOp>(role, copy.getSource(), copy.getOffsets(), getStage(place, slot),
+                          ring.full, slot);
+    };
+    start(copy, ring.place);
+    for (Passenger &passenger : ring.passengers)
+      start(cast<CopyOp>(passenger.uses.lifetimes[lifetime].fill), passenger.place);
   } else {
     // Who reads what threads wrote before has to be done with it.
     if (ring.uses.isLocal() && !ring.uses.isOnce())
       meet(role);
-    create<StoreOp>(role, cast<StoreOp>(op).getValue(), getStage(ring, slot), ValueRange());
+    create<StoreOp>(role, cast<StoreOp>(op).getValue(), getStage(ring.place, slot), ValueRange());
     create<FenceOp>(role, FenceKind::AsyncShared);
     meet(role);
     if (ring.full)
@@ -267,9 +324,14 @@ void RingMaker::acquire(const Event &event) {
   Value slot = getSlot(event.ring->getReaderSlot(event.role));
   if (event.ring->full)
     create<BarrierWaitOp>(event.role, event.ring->full, slot, /*previous=*/false);
-  Value stage = getStage(*event.ring, slot);
-  for (OpOperand *use : event.readers->uses)
-    use->set(stage);
+  auto enter = [&](PlaceLifetimes &uses, Value place) {
+    Value stage = getStage(place, slot);
+    for (OpOperand *use : uses.lifetimes[event.lifetime].readers[event.role].uses)
+      use->set(stage);
+  };
+  enter(event.ring->uses, event.ring->place);
+  for (Passenger &passenger : event.ring->passengers)
+    enter(passenger.uses, passenger.place);
 }
 
 void RingMaker::release(const Event &event) {
@@ -331,8 +393,8 @@ void RingMaker::enter(Operation *op) {
   loc = op->getLoc();
   for (const Event &event : before.lookup(op))
     acquire(event);
-  if (Ring *ring = fills.lookup(op))
-    fill(*ring, op);
+  if (auto it = fills.find(op); it != fills.end())
+    fill(*it->second.first, it->second.second);
   if (auto clearing = dyn_cast<ClearUnreadOp>(op); clearing && getKernelRole(op))
     clear(clearing);
 }
@@ -347,6 +409,41 @@ void RingMaker::leave(Operation *op, Operation *now) {
     release(event);
 }
 
+/// Whether all lifetimes of a row lie within those of the tile, which a product ends.
+static bool travelsWith(const PlaceLifetimes &row, const PlaceLifetimes &tile) {
+  if (tile.isStored() || row.writer != tile.writer || row.lifetimes.size() != tile.lifetimes.size())
+    return false;
+  return llvm::all_of(llvm::zip_equal(row.lifetimes, tile.lifetimes), [](auto pair) {
+    auto &[inner, outer] = pair;
+    auto isWithin = [&](const auto &entry) {
+      auto readers = outer.readers.find(entry.first);
+      return readers != outer.readers.end() && isa<MmaOp>(readers->second.last) &&
+             entry.second.last->isBeforeInBlock(readers->second.last);
+    };
+    return inner.fill->getBlock() == outer.fill->getBlock() &&
+           inner.readers.size() == outer.readers.size() && llvm::all_of(inner.readers, isWithin);
+  });
+}
+
+/// A ring for each tile, with the rows that travel with it.
+static FailureOr<std::vector<Ring>> makeRings(MutableArrayRef<PlaceLifetimes> places) {
+  std::vector<Ring> rings;
+  SmallVector<PlaceLifetimes> rows;
+  for (PlaceLifetimes &place : places) {
+    bool isRow = place.place.getType().isRow();
+    (isRow ? rows.emplace_back() : rings.emplace_back().uses) = std::move(place);
+  }
+  for (PlaceLifetimes &place : rows) {
+    auto ring = llvm::find_if(
+        rings, [&](const Ring &candidate) { return travelsWith(place, candidate.uses); });
+    if (ring == rings.end())
+      return place.place.emitOpError("expected a row that is filled beside a tile, and read before "
+                                     "the tile's last product, got one that is alone");
+    ring->passengers.push_back({std::move(place), Value()});
+  }
+  return rings;
+}
+
 namespace {
 struct MakeRingsPass
     : KernelPass<attn::tile::impl::MakeRingsPassBase<MakeRingsPass>,
@@ -357,10 +454,10 @@ struct MakeRingsPass
     FailureOr<SmallVector<PlaceLifetimes>> places = findLifetimes(kernel);
     if (failed(places))
       return failure();
-    std::vector<Ring> rings(places->size());
-    for (auto [ring, place] : llvm::zip_equal(rings, *places))
-      ring.uses = std::move(place);
-    return RingMaker(kernel, rings).run();
+    FailureOr<std::vector<Ring>> rings = makeRings(*places);
+    if (failed(rings))
+      return failure();
+    return RingMaker(kernel, *rings).run();
   }
 };
 } // namespace

@@ -58,7 +58,7 @@ def PromoteOperandsPass : Pass<"tile-promote-operands", "::mlir::ModuleOp"> {
     An operand that comes from global memory gets a shared tile and a copy into it. What does not change in a loop is copied
     before the loop, for all that read it there; loops that read the same argument one after the other share one tile. A computed operand that
     products cannot read from registers (a rhs, a transposed lhs, elements of 8 bits) is stored to a shared tile where it is
-    computed.
+    computed. Numbers of columns are copied to a row of shared memory where they are read.
 
     Requires: room 4 `tile`. Produces: a part of room 5 `placed`: places. Fails when: a tile is no shape for shared memory; K
     is no whole number of steps of 32 bytes, and only one operand is loaded with more columns.
@@ -102,12 +102,13 @@ def MakeRingsPass : Pass<"tile-make-rings", "::mlir::ModuleOp"> {
     the kernel's `stages`, or of one where an inner loop reads it and more do not fit; a reader waits for `full` before its first read and arrives on `empty` after its last, in the block of the fill.
     Copies become asynchronous. A register tile is stored to the stage by all threads of its role, who fence, meet and arrive;
     a place that only they read needs no ring. Slots go through scf.for, scf.if and scf.while. What is filled and never read
-    is not filled. A `tile.clear_unread` becomes marks, a meeting, zeros, a fence and another meeting, between the wait for its stage
+    is not filled. A row of numbers takes the barriers of a tile that is filled beside it and has its last product after the row is
+    read. A `tile.clear_unread` becomes marks, a meeting, zeros, a fence and another meeting, between the wait for its stage
     and the product.
 
     Requires: a part of room 6 `async`: roles. Produces: a part of room 6 `async`: one program, whose synchronous products are left.
     Fails when: a place is read where no fill of its block or a block around it comes before; it is filled again before its
-    last reader; two roles, or copies and stores, fill one place; a place has 2^20 bytes.
+    last reader; two roles, or copies and stores, fill one place; a place has 2^20 bytes; a row has no such tile.
   }];
   let dependentDialects = ["::attn::tile::TileDialect", "::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect"];
 }

@@ -127,6 +127,21 @@ public:
     return place;
   }
 
+  /// A row that holds the numbers of the columns, and is filled where they are read.
+  void promoteColumns(LoadColumnsOp load) {
+    auto tile = cast<RankedTensorType>(load.getType());
+    // As far as an asynchronous copy is aligned: what is behind the tile nobody reads.
+    constexpr int64_t rowBytes = 128;
+    int64_t step = rowBytes * 8 / tile.getElementTypeBitWidth();
+    auto type = SharedType::get(load.getContext(), llvm::alignTo(tile.getDimSize(1), step),
+                                tile.getElementType(), /*swizzle=*/0, /*stages=*/1);
+    Value row = findStored(load->getBlock(), type);
+    OpBuilder builder(load);
+    CopyOp::create(builder, load.getLoc(), load.getSource(), load.getOffsets(), row);
+    load.getSourceMutable().assign(row);
+    load.getOffsetsMutable().clear();
+  }
+
 private:
   Value allocate(SharedType type) {
     OpBuilder builder = OpBuilder::atBlockBegin(&kernel.getBody().front());
@@ -185,8 +200,7 @@ private:
            !b->getParentOp()->isAncestor(a->getParentOp());
   }
 
-  /// For a tile that threads compute in one of several loops that follow each other: one place for
-  /// all of them.
+  /// For what is made in one of several loops that follow each other: one place for all of them.
   Value findStored(Block *block, SharedType type) {
     for (auto &[place, blocks] : stored)
       if (place.getType() == type &&
@@ -215,7 +229,7 @@ private:
   SmallVector<std::pair<LoadOp, SharedType>> held;
   /// By argument and type.
   llvm::MapVector<std::pair<Value, Type>, SmallVector<Refilled, 1>> refilled;
-  /// The places of what threads compute, and the blocks that compute it.
+  /// The places of what blocks of ops make for themselves, and these blocks.
   SmallVector<std::pair<Value, SmallVector<Block *, 1>>> stored;
 };
 
@@ -283,6 +297,10 @@ struct PromoteOperandsPass
         operands, [&](auto &entry) { return places.promote(*entry.first, entry.second); });
     for (auto [entry, place] : llvm::zip_equal(operands, shared))
       entry.first->set(place);
+    kernel.walk([&](LoadColumnsOp load) {
+      if (isa<MemRefType>(load.getSource().getType()))
+        places.promoteColumns(load);
+    });
     for (Clearing &clearing : *clearings) {
       OpBuilder builder(clearing.product);
       ClearUnreadOp::create(builder, clearing.product.getLoc(), Type(), clearing.product.getRhs(),

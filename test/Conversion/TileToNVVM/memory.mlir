@@ -96,6 +96,27 @@ func.func @shared(%x: bf16, %o: memref<?x16xbf16>, %m: index) attributes {
   return
 }
 
+// Two numbers in one access, for both rows of a thread. The box of a row has no swizzle.
+// CHECK-LABEL: llvm.func @load_columns
+func.func @load_columns(%m: memref<?x?xf32, strided<[?, 1]>>, %o: memref<?x24xf32>, %i: index) attributes {
+    tile.kernel = #tile.kernel<warpgroups = 1, grid = []>} {
+  %zero = arith.constant 0 : index
+  %row = tile.alloc_shared : !tile.shared<32xf32>
+  %full = tile.barrier_init 1 : !tile.barrier<1>
+  tile.sync
+  // CHECK: nvvm.mbarrier.arrive.expect_tx
+  tile.barrier_expect %full bytes 128 : !tile.barrier<1>
+  // CHECK: nvvm.cp.async.bulk.tensor.shared.cluster.global
+  // CHECK-NOT: nvvm.cp.async.bulk.tensor.shared.cluster.global
+  tile.copy_async %m[%zero, %i] to %row signal %full : memref<?x?xf32, strided<[?, 1]>>, !tile.shared<32xf32>, !tile.barrier<1>
+  tile.barrier_wait %full : !tile.barrier<1>
+  // CHECK-COUNT-3: llvm.load %{{.*}} {alignment = 8 : i64} : !llvm.ptr<3> -> vector<2xf32>
+  // CHECK-NOT: llvm.load {{.*}} !llvm.ptr<3>
+  %t = tile.load_columns %row : !tile.shared<32xf32> -> tensor<64x24xf32, #acc>
+  tile.store %t to %o[%zero, %zero] : tensor<64x24xf32, #acc>, memref<?x24xf32>
+  return
+}
+
 // One load per row and lane of a quad, not one per element.
 // CHECK-LABEL: llvm.func @gather
 func.func @gather(%ids: memref<?xi32>, %o: memref<?xi32>, %m: index) attributes {

@@ -1,7 +1,12 @@
 // RUN: attn-opt %s --split-input-file --verify-diagnostics
 
-// expected-error@+1 {{expected two dimensions, the first a multiple of 8}}
+// expected-error@+1 {{expected one dimension, or two, the first a multiple of 8}}
 func.func private @shared_c1(!tile.shared<12x64xbf16, swizzle = 128>)
+
+// -----
+
+// expected-error@+1 {{expected one column or more, got 0}}
+func.func private @shared_c1_row(!tile.shared<0xf32>)
 
 // -----
 
@@ -17,6 +22,11 @@ func.func private @shared_c3(!tile.shared<64x64xbf16, swizzle = 16>)
 
 // expected-error@+1 {{expected stages of a multiple of 1024 bytes, got 256}}
 func.func private @shared_c4(!tile.shared<8x16xbf16, swizzle = 32, stages = 2>)
+
+// -----
+
+// expected-error@+1 {{expected stages of a multiple of 128 bytes, got 192}}
+func.func private @shared_c4_row(!tile.shared<48xf32, stages = 2>)
 
 // -----
 

@@ -23,6 +23,8 @@ func.func @synchronous(%q: !global, %o: !global, %ids: memref<?x?xi32>, %table: 
   %zeros = tile.broadcast %zero : index -> tensor<128x128xindex>
   %inside = arith.cmpi sge, %column, %zeros : tensor<128x128xindex>
   %all = tile.vote all %inside : tensor<128x128xi1>
+  // CHECK: tile.load_columns %{{.*}}[%{{.*}}, %{{.*}}] : memref<?x?xf32> -> tensor<128x128xf32>
+  %numbers = tile.load_columns %table[%b, %m] : memref<?x?xf32> -> tensor<128x128xf32>
   // CHECK: tile.gather %{{.*}}[%{{.*}}, %{{.*}}] : memref<?x?xi32>, index, tensor<128x128xindex> -> tensor<128x128xi32>
   %id = tile.gather %ids[%b, %column] : memref<?x?xi32>, index, tensor<128x128xindex> -> tensor<128x128xi32>
   // CHECK: tile.store %{{.*}} to %{{.*}}[%{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}] : tensor<128x64xbf16>, memref<?x?x?x64xbf16>

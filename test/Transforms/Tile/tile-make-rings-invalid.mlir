@@ -26,7 +26,7 @@ func.func @user(%q: !global) attributes {
     tile.kernel = #tile.kernel<warpgroups = 1, grid = []>, tile.roles = [#load, #compute]} {
   %c0 = arith.constant 0 : index
   %qs = tile.alloc_shared : !tile
-  // expected-error@below {{expected tile.copy, tile.store, tile.clear_unread or tile.mma as a user of a place}}
+  // expected-error@below {{expected tile.copy, tile.store, tile.load_columns, tile.clear_unread or tile.mma as a user of a place}}
   tile.store_async %qs to %q[%c0, %c0] : !tile, !global
   return
 }
@@ -171,5 +171,28 @@ func.func @marks(%p: tensor<64x512xbf16, #acc>, %v: !tile.shared<512x64xbf16, sw
     tile.kernel = #tile.kernel<warpgroups = 1, grid = []>, tile.roles = [#compute]} {
   // expected-error@below {{and weights of 16-bit floats in #tile.acc and at most 256 columns, got '!tile.shared<512x64xbf16, swizzle = 128>' and 'tensor<64x512xbf16, #tile.acc<warpgroups = 1>>'}}
   tile.clear_unread %v by %p {tile.role = "compute"} : !tile.shared<512x64xbf16, swizzle = 128>, tensor<64x512xbf16, #acc>
+  return
+}
+
+// -----
+
+!global = memref<?x64xbf16, strided<[?, 1]>>
+!tile = !tile.shared<64x64xbf16, swizzle = 128>
+!result = tensor<64x64xf32, #tile.acc<warpgroups = 1>>
+#load = #tile.role<name = "load", warpgroups = 1, registers = 24, elected = true>
+#compute = #tile.role<name = "compute", warpgroups = 1, registers = 240>
+
+// The product that ends the tile's stay comes before threads read the row.
+func.func @row_is_read_late(%q: !global, %numbers: memref<?x?xf32>, %o: memref<?x64xf32>) attributes {
+    tile.kernel = #tile.kernel<warpgroups = 1, grid = []>, tile.roles = [#load, #compute]} {
+  %c0 = arith.constant 0 : index
+  %qs = tile.alloc_shared : !tile
+  // expected-error@below {{expected a row that is filled beside a tile, and read before the tile's last product, got one that is alone}}
+  %row = tile.alloc_shared : !tile.shared<64xf32>
+  tile.copy %q[%c0, %c0] to %qs {tile.role = "load"} : !global, !tile
+  tile.copy %numbers[%c0, %c0] to %row {tile.role = "load"} : memref<?x?xf32>, !tile.shared<64xf32>
+  %s = tile.mma %qs, %qs {transpose_rhs, tile.role = "compute"} : !tile, !tile -> !result
+  %t = tile.load_columns %row {tile.role = "compute"} : !tile.shared<64xf32> -> !result
+  tile.store %t to %o[%c0, %c0] {tile.role = "compute"} : !result, memref<?x64xf32>
   return
 }

@@ -222,3 +222,43 @@ func.func @unread(%q: !global) attributes {
   tile.copy %q[%c0, %c0] to %qs {tile.role = "load"} : !global, !tile
   return
 }
+
+// A row travels with the tile beside it: the same barriers, its bytes are counted with the tile's, and the tile's last product says
+// that it has been read.
+// CHECK-LABEL: func.func @passenger
+// CHECK:         %[[K:.*]] = tile.alloc_shared : !tile.shared<64x64xbf16, swizzle = 128, stages = 2>
+// CHECK:         %[[ROW:.*]] = tile.alloc_shared : !tile.shared<64xf32, stages = 2>
+// CHECK:         %[[FULL:.*]] = tile.barrier_init 1 : !tile.barrier<2>
+// CHECK:         %[[EMPTY:.*]] = tile.barrier_init 1 : !tile.barrier<2>
+// CHECK-NOT:     tile.barrier_init
+func.func @passenger(%q: !global, %k: !global, %numbers: memref<?x?xf32>, %n: index) attributes {
+    tile.kernel = #tile.kernel<warpgroups = 1, grid = [], stages = 2>,
+    tile.roles = [#tile.role<name = "load", warpgroups = 1, registers = 24, elected = true>,
+                  #tile.role<name = "compute", warpgroups = 1, registers = 240>]} {
+  %c0 = arith.constant 0 : index
+  %c64 = arith.constant 64 : index
+  %ks = tile.alloc_shared : !tile
+  %row = tile.alloc_shared : !tile.shared<64xf32>
+  // CHECK: scf.for
+  scf.for %i = %c0 to %n step %c64 {
+    // CHECK:      tile.barrier_wait previous %[[EMPTY]][%[[FILL:.*]]] {tile.role = "load"}
+    // CHECK-NEXT: tile.barrier_expect %[[FULL]][%[[FILL]]] bytes 8448 {tile.role = "load"}
+    // CHECK-NEXT: %[[INTO:.*]] = tile.stage %[[K]][%[[FILL]]]
+    // CHECK-NEXT: tile.copy_async {{.*}} to %[[INTO]] signal %[[FULL]][%[[FILL]]] {tile.role = "load"}
+    // CHECK-NEXT: %[[BESIDE:.*]] = tile.stage %[[ROW]][%[[FILL]]]
+    // CHECK-NEXT: tile.copy_async {{.*}} to %[[BESIDE]] signal %[[FULL]][%[[FILL]]] {tile.role = "load"}
+    // CHECK-NEXT: tile.next %[[FILL]]
+    tile.copy %k[%i, %c0] to %ks {tile.role = "load"} : !global, !tile
+    tile.copy %numbers[%c0, %i] to %row {tile.role = "load"} : memref<?x?xf32>, !tile.shared<64xf32>
+    // CHECK-NEXT: tile.barrier_wait %[[FULL]][%[[READ:.*]]] {tile.role = "compute"}
+    // CHECK-DAG:  %[[FROM:.*]] = tile.stage %[[K]][%[[READ]]]
+    // CHECK-DAG:  %[[NUMBERS:.*]] = tile.stage %[[ROW]][%[[READ]]]
+    // CHECK:      %[[START:.*]] = tile.load_columns %[[NUMBERS]] {tile.role = "compute"}
+    %start = tile.load_columns %row {tile.role = "compute"} : !tile.shared<64xf32> -> !result
+    // CHECK-NEXT: tile.mma %[[FROM]], %[[FROM]], %[[START]]
+    // CHECK-NEXT: tile.barrier_arrive %[[EMPTY]][%[[READ]]] {tile.role = "compute"}
+    // CHECK-NOT:  tile.barrier_arrive
+    %s = tile.mma %ks, %ks, %start {tile.role = "compute", transpose_rhs} : !tile, !tile, !result -> !result
+  }
+  return
+}

@@ -132,3 +132,37 @@ func.func @computed_in_loops(%q: memref<?x64xbf16>, %n: index) attributes {tile.
   }
   return
 }
+
+// Numbers of columns have a row each, as long as copies ask for, and are copied where they are read. Loops that follow each other
+// have the same rows.
+// CHECK-LABEL: func.func @columns
+// CHECK-SAME:    %[[A:[^:]*]]: memref<?x?xf32>, %[[B:[^:]*]]: memref<?x?xf32>
+func.func @columns(%a: memref<?x?xf32>, %b: memref<?x?xf32>, %q: memref<?x64xbf16>, %n: index) attributes {tile.kernel = #tile.kernel<warpgroups = 1, grid = [[], [], []]>} {
+  // CHECK-DAG: %[[FIRST:.*]] = tile.alloc_shared : !tile.shared<64xf32>
+  // CHECK-DAG: %[[SECOND:.*]] = tile.alloc_shared : !tile.shared<64xf32>
+  // CHECK-NOT: !tile.shared<64xf32>
+  %c0 = arith.constant 0 : index
+  %c40 = arith.constant 40 : index
+  %k = tile.load %q[%c0, %c0] : memref<?x64xbf16> -> tensor<64x64xbf16>
+  // CHECK: scf.for %[[I:.*]] =
+  scf.for %i = %c0 to %n step %c40 {
+    // CHECK: tile.copy %[[Q:.*]][%[[I]]
+    %x = tile.load %q[%i, %c0] : memref<?x64xbf16> -> tensor<40x64xbf16>
+    // CHECK: tile.copy %[[A]][%{{.*}}, %[[I]]] to %[[ONE:[a-z0-9_]+]] : memref<?x?xf32>, !tile.shared<64xf32>
+    // CHECK: tile.load_columns %[[ONE]] : !tile.shared<64xf32> -> tensor<64x40xf32>
+    %s = tile.load_columns %a[%c0, %i] : memref<?x?xf32> -> tensor<64x40xf32>
+    // CHECK: tile.copy %[[B]][%{{.*}}, %[[I]]] to %[[OTHER:[a-z0-9_]+]] :
+    // CHECK: tile.load_columns %[[OTHER]] :
+    %t = tile.load_columns %b[%c0, %i] : memref<?x?xf32> -> tensor<64x40xf32>
+    %u = arith.addf %s, %t : tensor<64x40xf32>
+    %m = tile.mma %k, %x, %u {transpose_rhs} : tensor<64x64xbf16>, tensor<40x64xbf16>, tensor<64x40xf32> -> tensor<64x40xf32>
+  }
+  // CHECK: scf.for
+  scf.for %i = %c0 to %n step %c40 {
+    %x = tile.load %q[%i, %c0] : memref<?x64xbf16> -> tensor<40x64xbf16>
+    // CHECK: tile.copy %[[A]]{{.*}} to %[[ONE]] :
+    %s = tile.load_columns %a[%c0, %i] : memref<?x?xf32> -> tensor<64x40xf32>
+    %m = tile.mma %k, %x, %s {transpose_rhs} : tensor<64x64xbf16>, tensor<40x64xbf16>, tensor<64x40xf32> -> tensor<64x40xf32>
+  }
+  return
+}
