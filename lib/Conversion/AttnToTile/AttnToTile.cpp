@@ -214,6 +214,18 @@ static FailureOr<ArrayAttr> getLaunchGrid(scf::ForallOp grid,
   return builder.getArrayAttr(dimensions);
 }
 
+/// At least so many f32, in a multiple of 16 bytes. No factor rounds up, so where a call decides it
+/// is four times the size, of which most is never touched.
+static Attribute padRows(Attribute size) {
+  constexpr int64_t step = 4;
+  MLIRContext *context = size.getContext();
+  if (auto extent = dyn_cast<tile::ExtentAttr>(size))
+    return tile::ExtentAttr::get(context, extent.getArgument(), extent.getDim(), /*divisor=*/1,
+                                 step);
+  int64_t rows = cast<IntegerAttr>(size).getInt();
+  return Builder(context).getI64IntegerAttr(llvm::alignTo(rows, step));
+}
+
 namespace {
 /// What all kernels of a function take: its arguments, its results, and scratch, which grids leave
 /// for later ones.
@@ -229,6 +241,9 @@ struct Signature {
   llvm::SmallMapVector<Value, unsigned, 2> parts;
   /// How heads are rows, by argument.
   llvm::SmallMapVector<unsigned, tile::PackedAttr, 2> packed;
+
+  /// Scratch with a number for each row of queries, padded.
+  SmallVector<unsigned, 2> rowNumbers;
 
   void add(Value value) {
     arguments[value] = types.size();
@@ -276,8 +291,20 @@ struct Signature {
         parts[cast<Value>(size)] = types.size();
       sizes.push_back(*factor);
     }
+    bool isOfRows = llvm::any_of(*grid.getBody(), llvm::IsaPred<GradRowsOp>);
+    if (isOfRows) {
+      rowNumbers.push_back(types.size());
+      sizes.back() = padRows(sizes.back());
+    }
     scratch[types.size()] = ArrayAttr::get(grid.getContext(), sizes);
     add(value);
+    // What is padded has other sizes than the tensor.
+    if (isOfRows) {
+      auto type = cast<MemRefType>(types.back());
+      SmallVector<int64_t> shape(type.getShape());
+      shape.back() = ShapedType::kDynamic;
+      types.back() = MemRefType::get(shape, type.getElementType(), type.getLayout());
+    }
     return success();
   }
 
@@ -454,6 +481,8 @@ static LogicalResult convertGrid(func::FuncOp function, scf::ForallOp grid,
   BlockConverter block(function, grid, kernel);
   block.rows = rows;
   block.captured = captured;
+  for (unsigned number : signature.rowNumbers)
+    block.rowNumbers.push_back(kernel.getArgument(number));
   if (auto sum = signature.sums.find(grid); sum != signature.sums.end()) {
     auto [fused, number] = sum->second;
     bool isAdded = fused.keys == grid;

@@ -86,17 +86,21 @@ private:
   Value load(TypedValue<ShapedType> operand, bool runs);
   /// neg_lse2 or delta, as a tile; of rows within the tensors where `isClamped`.
   Value loadPerRow(Value operand, bool isClamped);
+  /// Whether there are zeros behind the last of the numbers.
+  bool isPadded(Value operand) {
+    const ArgumentSlice *slice = block.findSlice(operand);
+    return slice && llvm::is_contained(block.rowNumbers, slice->memref);
+  }
   /// Both; what is behind the end starts with -inf where that ends it.
   LogicalResult loadRows();
-  Value endRows(Value numbers, double end);
   /// Coordinates along rows or keys, within the tensors where `isClamped`.
   Value emitPositions(bool ofRows, bool isClamped);
   LogicalResult emitKeep();
   LogicalResult emitFactors();
   /// Whether rows or keys are before their end.
   Value emitIsInside(bool ofRows);
-  /// Whether rows behind the end, which are zeros, weigh nothing because their sums start with
-  /// -inf.
+  /// Whether rows behind the end, which are zeros, add nothing because of what their sums start
+  /// with: -inf, or a zero, which makes their weights 1.
   bool endsByStart() { return startsWithRows && isShort && getConstantFactor(); }
   /// From dot products to exponents: a constant that is not 0, where no region comes between them.
   std::optional<double> getConstantFactor();
@@ -144,6 +148,9 @@ template <typename OpT> Value GradStep<OpT>::loadPerRow(Value operand, bool isCl
     Value row = b.load(*slice, {shape.getDimSize(0)});
     return b.rowsToTile(row, shape.getDimSize(1));
   }
+  // They come with the tile of queries.
+  if (isPadded(operand))
+    return tile::LoadColumnsOp::create(b, shape, slice->memref, slice->position);
   SmallVector<Value> indices = slice->position;
   auto positions = shape.clone(b.getIndexType());
   Value column = tile::CoordOp::create(b, positions, 1, indices.back());
@@ -153,40 +160,13 @@ template <typename OpT> Value GradStep<OpT>::loadPerRow(Value operand, bool isCl
   return tile::GatherOp::create(b, shape, slice->memref, indices);
 }
 
-template <typename OpT> Value GradStep<OpT>::endRows(Value numbers, double end) {
-  return arith::SelectOp::create(b, emitIsInside(rowsRun), numbers,
-                                 b.constant(end, shape.getShape()));
-}
-
-/// Where rows run, threads wait for these numbers with no product beside them, and an address for
-/// each is a third of what they do until then: tiles that are whole, which are all but one, have
-/// one address and constants.
 template <typename OpT> LogicalResult GradStep<OpT>::loadRows() {
-  auto loadBoth = [&](bool isClamped) {
-    negLse2 = loadPerRow(op.getNegLse2(), isClamped);
-    delta = loadPerRow(op.getDelta(), isClamped);
-    if (negLse2 && isClamped && endsByStart())
-      negLse2 = endRows(negLse2, kLowest);
-    return success(negLse2 && delta);
-  };
-  if (!isShort || !rowsRun)
-    return loadBoth(isShort);
-  Value whole = arith::ConstantIndexOp::create(b, shape.getDimSize(1));
-  Value isWhole = arith::CmpIOp::create(b, arith::CmpIPredicate::eq, runningSize, whole);
-  auto branch = scf::IfOp::create(b, TypeRange{shape, shape}, isWhole, /*withElseRegion=*/true);
-  for (Block *each : {branch.thenBlock(), branch.elseBlock()}) {
-    OpBuilder::InsertionGuard guard(b);
-    b.setInsertionPointToStart(each);
-    if (failed(loadBoth(/*isClamped=*/each == branch.elseBlock())))
-      return failure();
-    // Not the same as in the other block, or LLVM has one load for both, and all addresses.
-    if (each == branch.elseBlock())
-      delta = endRows(delta, 0);
-    scf::YieldOp::create(b, ValueRange{negLse2, delta});
-  }
-  negLse2 = branch.getResult(0);
-  delta = branch.getResult(1);
-  return success();
+  negLse2 = loadPerRow(op.getNegLse2(), /*isClamped=*/isShort);
+  delta = loadPerRow(op.getDelta(), /*isClamped=*/isShort);
+  if (negLse2 && endsByStart() && !isPadded(op.getNegLse2()))
+    negLse2 = arith::SelectOp::create(b, emitIsInside(rowsRun), negLse2,
+                                      b.constant(kLowest, shape.getShape()));
+  return success(negLse2 && delta);
 }
 
 template <typename OpT> LogicalResult GradStep<OpT>::prepare() {

@@ -11,13 +11,7 @@
 // CHECK:         scf.for
 // CHECK:           scf.for
 // CHECK:             %[[K:.*]] = tile.load %arg1{{.*}} -> tensor<128x64xbf16>
-// Tiles that are whole have rows at one address and constants from it.
-// CHECK:             scf.if
-// CHECK-NOT:           arith.minsi
-// CHECK-COUNT-2:       tile.gather
-// CHECK:             } else {
-// CHECK:               arith.minsi
-// CHECK-COUNT-2:       tile.gather
+// CHECK-COUNT-2:     tile.load_columns
 // CHECK:             %[[X:.*]] = arith.mulf %{{.*}} : tensor<128x128xf32>
 // CHECK:             %[[ABS:.*]] = math.absf
 // CHECK:             %[[LEAST:.*]] = arith.negf %[[ABS]]

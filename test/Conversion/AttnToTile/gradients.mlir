@@ -3,13 +3,19 @@
 !x = tensor<?x?x?x64xbf16>
 !r = tensor<?x?x?xf32>
 
-// Three kernels. The first leaves two numbers for each row.
+// Three kernels. The first leaves two numbers for each row, in memory whose strides are multiples of 16 bytes, and zeros behind the
+// last.
 // CHECK-LABEL: func.func @plain_rows
-// CHECK-SAME:    memref<?x?x?xf32, strided<[?, ?, 1]>> {tile.scratch = [#tile.extent<argument = 5, dim = 0>, #tile.extent<argument = 5, dim = 1>, #tile.extent<argument = 5, dim = 2>]}
+// CHECK-SAME:    memref<?x?x?xf32, strided<[?, ?, 1]>> {tile.scratch = [#tile.extent<argument = 5, dim = 0>, #tile.extent<argument = 5, dim = 1>, #tile.extent<argument = 5, dim = 2, multiplier = 4>]}
 // CHECK-SAME:    grid = {{\[\[}}#tile.extent<argument = 4, dim = 2, divisor = 128>]
 // CHECK-COUNT-2: tile.load {{.*}} -> tensor<128x64xbf16>
 // CHECK:       tile.reduce add {{.*}} -> tensor<128xf32>
 // CHECK:       arith.select {{.*}} tensor<128xf32>
+// CHECK:       %[[NEXT:.*]] = arith.addi %{{.*}}, %c128
+// CHECK:       %[[LAST:.*]] = arith.cmpi sge, %[[NEXT]]
+// CHECK:       scf.if %[[LAST]]
+// CHECK-COUNT-2: tile.store %{{.*}}, %[[NEXT]]]
+// CHECK:       }
 // CHECK-COUNT-2: tile.store {{.*}} tensor<128xf32>
 
 // The second owns rows; it reads their numbers once. P is one multiply-add away from the product; the end of the keys is masked
@@ -35,25 +41,17 @@
 // CHECK:       tile.store
 
 // The third owns keys; heads of a group run one after the other, and the numbers of rows, which lie along the columns, are what
-// the products start with: -inf behind the last row. Whole tiles of them, which are all but one, have one address. The sum for values comes before the gradients of scores.
+// the products start with. The sum for values comes before the gradients of scores.
 // CHECK-LABEL: func.func @plain_key_value
 // CHECK-NOT:   arith.ceildivui
 // CHECK:       scf.for
 // CHECK:         scf.for
 // CHECK:           %[[Q:.*]] = tile.load %arg0{{.*}} -> tensor<112x64xbf16>
 // CHECK:           %[[DO:.*]] = tile.load %arg3{{.*}} -> tensor<112x64xbf16>
-// CHECK:           %[[ROWS:.*]]:2 = scf.if
-// CHECK:             %[[M:.*]] = tile.coord 1
-// CHECK-COUNT-2:     tile.gather {{.*}}%[[M]]]
-// CHECK:           } else {
-// CHECK:             %[[ALL:.*]] = tile.coord 1
-// CHECK:             %[[SAFE:.*]] = arith.minsi %[[ALL]]
-// CHECK:             %[[NL:.*]] = tile.gather {{.*}}%[[SAFE]]]
-// CHECK:             %[[DELTA:.*]] = tile.gather {{.*}}%[[SAFE]]]
-// CHECK:             %[[BEHIND:.*]] = arith.select %{{.*}}, %[[NL]]
-// CHECK:             scf.yield %[[BEHIND]]
-// CHECK:           %[[START:.*]] = arith.mulf %[[ROWS]]#0
-// CHECK:           %[[MINUS:.*]] = arith.negf %[[ROWS]]#1
+// CHECK:           %[[NL:.*]] = tile.load_columns {{.*}} -> tensor<128x112xf32>
+// CHECK:           %[[DELTA:.*]] = tile.load_columns {{.*}} -> tensor<128x112xf32>
+// CHECK:           %[[START:.*]] = arith.mulf %[[NL]]
+// CHECK:           %[[MINUS:.*]] = arith.negf %[[DELTA]]
 // CHECK:           %[[ST:.*]] = tile.mma %{{.*}}, %[[Q]], %[[START]] {transpose_rhs}
 // CHECK:           %[[DPT:.*]] = tile.mma %{{.*}}, %[[DO]], %[[MINUS]] {transpose_rhs}
 // CHECK:           %[[E:.*]] = arith.mulf %[[ST]]
