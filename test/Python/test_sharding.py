@@ -134,4 +134,5 @@ def test_two_processes(tmp_path):
                 each.kill()
             raise
         assert process.returncode == 0, errors[-3000:]
-        assert output.split() == ["agreed"]
+        # Gloo of PyTorch 2.9 prints lines of its own.
+        assert output.splitlines()[-1] == "agreed"
