@@ -107,12 +107,19 @@ static int64_t getRunningStep(const Machine &machine, const GradBlock &block) {
   return getKeyStep(machine, block.headDim, block.valueDim, block.elementBytes);
 }
 
+/// Keys that run are a row of products, or two: tiles between them take longer than those of one
+/// (bench/NOTES.md).
+static bool isSlow(const Machine &machine, const GradBlock &block) {
+  return !block.rowsRun && block.running > machine.productRows &&
+         block.running < 2 * machine.productRows;
+}
+
 GradBlock attn::chooseGradBlock(const Machine &machine, GradBlock block, const GradWork &work) {
   int64_t step = getRunningStep(machine, block), most = 2 * machine.productRows;
   block.owned = 2 * machine.productRows;
   for (block.stages = 2; block.stages > 0; --block.stages)
     for (block.running = llvm::alignDown(most, step); block.running > 0; block.running -= step)
-      if (fitsGradBlock(machine, block, work))
+      if (!isSlow(machine, block) && fitsGradBlock(machine, block, work))
         return block;
   block.stages = 1;
   block.running = step;
