@@ -127,6 +127,39 @@ ATTN_EXPORT attn_code attn_options_create(attn_options **options);
 ATTN_EXPORT attn_code attn_options_set(attn_options *options, const char *key, const char *value);
 ATTN_EXPORT void attn_options_free(attn_options *options);
 
+/*===- Sources
+ * ---------------------------------------------------------------------------------===*/
+
+enum { ATTN_CAUSAL_NO = 0, ATTN_CAUSAL_TOP_LEFT = 1, ATTN_CAUSAL_BOTTOM_RIGHT = 2 };
+
+/** A common attention, for attn_write_source. Start from ATTN_SPEC_INIT: no bound of a window is
+ *  -1, not 0. */
+typedef struct attn_spec {
+  /** sizeof(attn_spec), so that a later library knows what the program has. */
+  size_t size;
+  /** Of query, key, value and output: "f16", "bf16" or "f32". */
+  const char *type;
+  /** D of query and key; Dv of value and output, 0 for D. */
+  int64_t head_dim, value_dim;
+  /** Keys at or before the row's own position, counted from the first row and key or the last. */
+  int32_t causal;
+  /** Arguments after query, key and value, in this order, if not 0: the factor of the products (an
+   *  f32 scalar, otherwise 1/sqrt(D)), and one more logit for each head (f32 of shape H). */
+  int32_t has_scale, has_sink;
+  /** A second result if not 0: the natural logarithm of the sum of exponentials, f32 (B, H, M). */
+  int32_t returns_lse;
+  /** Keys before and after the row's own position, counted from the bottom-right; -1 is no bound.
+   */
+  int64_t window_left, window_right;
+} attn_spec;
+
+#define ATTN_SPEC_INIT {sizeof(attn_spec), "f32", 0, 0, ATTN_CAUSAL_NO, 0, 0, 0, -1, -1}
+
+/** The attention as a source for attn_compile, freed with attn_string_free. Score and mask
+ * functions are source that the program writes itself. Head dimensions and bounds that are none are
+ * found when the source is compiled. */
+ATTN_EXPORT attn_code attn_write_source(const attn_spec *spec, char **source);
+
 /*===- Kernels
  * ---------------------------------------------------------------------------------===*/
 

@@ -5,7 +5,10 @@
 //
 //===----------------------------------------------------------------------------------------===//
 //
-//   attn::Result<attn::Kernel> attention = attn::compile(source, {{"device", "cuda"}});
+//   attn::AttentionSpec causal;
+//   causal.headDim = 128;
+//   causal.causal = attn::Causal::BottomRight;
+//   attn::Result<attn::Kernel> attention = attn::compile(causal, {{"device", "cuda"}});
 //   if (!attention)
 //     report(attention.status().str());
 //   attn::Status status = attention->run({query, key, value, output}, stream);
@@ -243,6 +246,51 @@ inline std::string take(char *text) {
 }
 } // namespace detail
 
+//===----------------------------------------------------------------------------------------===//
+// Compiling
+//===----------------------------------------------------------------------------------------===//
+
+/// Keys at or before the row's own position, counted from the first row and key or from the last.
+enum class Causal { No, TopLeft, BottomRight };
+
+/// The common attentions without writing IR; score and mask functions are source (attn_spec).
+struct AttentionSpec {
+  /// Of query, key, value and output: F16, BF16 or F32.
+  Type type = Type::F32;
+  /// D of query and key; Dv of value and output, 0 for D.
+  int64_t headDim = 0, valueDim = 0;
+  Causal causal = Causal::No;
+  /// Keys before and after the row's own position, counted from the bottom-right; -1 is no bound.
+  int64_t windowLeft = -1, windowRight = -1;
+  /// Arguments after query, key and value, in this order: the factor of the products (an F32
+  /// scalar, otherwise 1/sqrt(D)), and one more logit for each head (F32 of shape H).
+  bool hasScale = false, hasSink = false;
+  /// A second result, the natural logarithm of the sum of exponentials, F32 of shape (B, H, M).
+  bool returnsLse = false;
+};
+
+/// The same as a source (attn_write_source).
+inline Result<std::string> getSource(const AttentionSpec &spec) {
+  const char *type = spec.type == Type::F16    ? "f16"
+                     : spec.type == Type::BF16 ? "bf16"
+                     : spec.type == Type::F32  ? "f32"
+                                               : "another type";
+  attn_spec said = ATTN_SPEC_INIT;
+  said.type = type;
+  said.head_dim = spec.headDim;
+  said.value_dim = spec.valueDim;
+  said.causal = static_cast<int32_t>(spec.causal);
+  said.window_left = spec.windowLeft;
+  said.window_right = spec.windowRight;
+  said.has_scale = spec.hasScale;
+  said.has_sink = spec.hasSink;
+  said.returns_lse = spec.returnsLse;
+  char *source = nullptr;
+  if (Status status = Status::of(attn_write_source(&said, &source)); !status)
+    return status;
+  return detail::take(source);
+}
+
 /// Compiles a function on tensors in the `attn` dialect (attn_compile).
 inline Result<Kernel> compile(const std::string &source, const Options &options = {}) {
   attn_kernel *kernel = nullptr;
@@ -252,6 +300,11 @@ inline Result<Kernel> compile(const std::string &source, const Options &options 
   if (!status)
     return status;
   return Kernel(kernel);
+}
+
+inline Result<Kernel> compile(const AttentionSpec &spec, const Options &options = {}) {
+  Result<std::string> source = getSource(spec);
+  return source ? compile(*source, options) : source.status();
 }
 
 /// PTX, and a plan of how to launch it, without a GPU (attn_emit).

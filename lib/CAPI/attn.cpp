@@ -128,6 +128,50 @@ attn_code attn_options_set(attn_options *options, const char *key, const char *v
 void attn_options_free(attn_options *options) { delete options; }
 
 //===----------------------------------------------------------------------------------------===//
+// Sources
+//===----------------------------------------------------------------------------------------===//
+
+/// What is wrong with a spec, or the same for C++.
+static Result<AttentionSpec> readSpec(const attn_spec &spec) {
+  auto expected = [](const llvm::Twine &message) {
+    return Status{StatusCode::InvalidArgument, message.str(), "start from ATTN_SPEC_INIT"};
+  };
+  if (spec.size != sizeof(attn_spec))
+    return expected("spec: expected size " + llvm::Twine(sizeof(attn_spec)) + ", got " +
+                    llvm::Twine(spec.size));
+  if (spec.causal < ATTN_CAUSAL_NO || spec.causal > ATTN_CAUSAL_BOTTOM_RIGHT)
+    return expected("spec: causal: expected a number from 0 to 2, got " + llvm::Twine(spec.causal));
+  AttentionSpec read;
+  const DataType types[] = {DataType::F16, DataType::BF16, DataType::F32};
+  const auto *type = llvm::find_if(
+      types, [&](DataType type) { return spec.type && StringRef(spec.type) == getName(type); });
+  if (type == std::end(types))
+    return expected("spec: type: expected f16, bf16 or f32, got " +
+                    llvm::Twine(spec.type ? spec.type : "null"));
+  read.type = *type;
+  read.headDim = spec.head_dim;
+  read.valueDim = spec.value_dim;
+  read.causal = static_cast<Causal>(spec.causal);
+  read.windowLeft = spec.window_left;
+  read.windowRight = spec.window_right;
+  read.hasScale = spec.has_scale;
+  read.hasSink = spec.has_sink;
+  read.returnsLse = spec.returns_lse;
+  return read;
+}
+
+attn_code attn_write_source(const attn_spec *spec, char **source) {
+  if (!spec || !source)
+    return failNull(!spec ? "spec" : "source");
+  *source = nullptr;
+  Result<AttentionSpec> read = readSpec(*spec);
+  if (!read)
+    return finish(read.takeStatus());
+  *source = strdup(getSource(*read).c_str());
+  return *source ? ATTN_OK : finish({StatusCode::OutOfMemory, "source: expected memory", ""});
+}
+
+//===----------------------------------------------------------------------------------------===//
 // Kernels
 //===----------------------------------------------------------------------------------------===//
 

@@ -316,6 +316,43 @@ static void testExplain(void) {
   EXPECT(!text);
 }
 
+static void testWriteSource(void) {
+  attn_spec spec = ATTN_SPEC_INIT;
+  char *text = NULL;
+  attn_kernel *kernel = NULL;
+  spec.type = "bf16";
+  spec.head_dim = 16;
+  spec.value_dim = 8;
+  spec.causal = ATTN_CAUSAL_TOP_LEFT;
+  spec.window_left = 0;
+  spec.has_scale = spec.has_sink = spec.returns_lse = 1;
+  EXPECT(attn_write_source(&spec, &text) == ATTN_OK);
+  EXPECT(text &&
+         strstr(text, "variants [#attn.causal<top_left>, #attn.window<0, -1, bottom_right>]"));
+  EXPECT(attn_compile(text, NULL, &kernel) == ATTN_OK);
+  EXPECT(attn_kernel_num_arguments(kernel) == 5 && attn_kernel_num_results(kernel) == 2);
+  attn_kernel_free(kernel);
+  attn_string_free(text);
+  spec.causal = ATTN_CAUSAL_NO;
+  spec.window_left = -1;
+  EXPECT(attn_write_source(&spec, &text) == ATTN_OK && text && !strstr(text, "variants"));
+  attn_string_free(text);
+
+  EXPECT_ERROR(attn_write_source(NULL, &text), ATTN_INVALID_ARGUMENT, "spec: expected an address");
+  EXPECT_ERROR(attn_write_source(&spec, NULL), ATTN_INVALID_ARGUMENT,
+               "source: expected an address");
+  spec.causal = 3;
+  EXPECT_ERROR(attn_write_source(&spec, &text), ATTN_INVALID_ARGUMENT, "spec: causal: expected");
+  spec.causal = ATTN_CAUSAL_BOTTOM_RIGHT;
+  spec.type = "f64";
+  EXPECT_ERROR(attn_write_source(&spec, &text), ATTN_INVALID_ARGUMENT, "spec: type: expected f16");
+  spec.type = NULL;
+  EXPECT_ERROR(attn_write_source(&spec, &text), ATTN_INVALID_ARGUMENT, "spec: type: expected f16");
+  spec.size = 8;
+  EXPECT_ERROR(attn_write_source(&spec, &text), ATTN_INVALID_ARGUMENT, "spec: expected size");
+  EXPECT(!text);
+}
+
 static const char *const gradient =
     "!m = tensor<?x?x?x4xf32>\n"
     "!r = tensor<?x?x?xf32>\n"
@@ -387,6 +424,7 @@ int main(void) {
                "index: expected a number below 7");
   testCompile();
   testExplain();
+  testWriteSource();
   testGradient(&call);
   testCuda();
   EXPECT(attn_kernel_ordinal(kernel) == -1 && attn_kernel_load_ms(kernel) == 0);
