@@ -427,7 +427,7 @@ static LogicalResult convertStart(func::FuncOp function, Value result, Value sta
     return failure();
   auto attribute = tile::KernelAttr::getChecked([&] { return function.emitOpError(); },
                                                 function.getContext(), /*warpgroups=*/int64_t(1),
-                                                *grid, /*stages=*/int64_t(1), /*persistent=*/false);
+                                                *grid, /*stages=*/int64_t(1), /*stay=*/false);
   if (!attribute)
     return failure();
   func::FuncOp kernel = createKernel(function, fill.getLoc(), (function.getName() + "_zeros").str(),
