@@ -405,3 +405,15 @@ func.func @places_overlap(%q: !q, %k: !q, %o: !o) attributes {tile.kernel = #til
   }
   return
 }
+
+// -----
+
+// In front of the first column is the row before, or nobody's memory: no bound is asked there.
+func.func @in_front(%o: memref<?x64xf32>) attributes {tile.kernel = #tile.kernel<warpgroups = 1, grid = []>} {
+  %zero = arith.constant 0 : index
+  %one = arith.constant -1 : index
+  %t = tile.load %o[%zero, %zero] : memref<?x64xf32> -> tensor<64x64xf32>
+  // expected-error@below {{out of bounds: }}
+  tile.store %t to %o[%zero, %one] : tensor<64x64xf32>, memref<?x64xf32>
+  return
+}

@@ -15,6 +15,7 @@
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "llvm/ADT/TypeSwitch.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace attn;
@@ -558,10 +559,10 @@ static LogicalResult checkSlots(Operation *op, int64_t slots) {
 
 /// A dimension of M rows and its packed form.
 static LogicalResult checkPackedRows(Operation *op, int64_t rows, int64_t packed, int64_t slots) {
-  if (ShapedType::isDynamic(rows) || agree(rows * slots, packed))
+  int64_t all = 0;
+  if (ShapedType::isDynamic(rows) || (!llvm::MulOverflow(rows, slots, all) && agree(all, packed)))
     return success();
-  return op->emitOpError("expected ")
-         << rows * slots << " rows of " << rows << " by " << slots << ", got " << extent(packed);
+  return op->emitOpError("expected ") << rows << " * " << slots << " rows, got " << extent(packed);
 }
 
 LogicalResult PackHeadsOp::verify() {

@@ -103,6 +103,29 @@ static LogicalResult checkDims(func::FuncOp function) {
   return failure(dims.wasInterrupted());
 }
 
+/// Each kernel says again which extents the function is for, of the same arguments.
+static LogicalResult checkWhen(func::FuncOp function) {
+  Attribute when = function->getAttr(kWhenAttrName);
+  if (!when)
+    return success();
+  auto hasExtent = [&](int64_t argument, int64_t dim) {
+    if (argument < 0 || argument >= function.getNumArguments() || dim < 0)
+      return false;
+    auto type = dyn_cast<RankedTensorType>(function.getArgumentTypes()[argument]);
+    return type && dim < type.getRank();
+  };
+  auto ranges = dyn_cast<ArrayAttr>(when);
+  if (ranges && llvm::all_of(ranges, [&](Attribute element) {
+        auto range = dyn_cast<tile::RangeAttr>(element);
+        return range && hasExtent(range.getArgument(), range.getDim()) &&
+               (!range.getPer() ||
+                hasExtent(range.getPer().getArgument(), range.getPer().getDim()));
+      }))
+    return success();
+  return function.emitOpError("expected ")
+         << kWhenAttrName << " of #tile.range of its arguments' dimensions, got " << when;
+}
+
 /// ceil(size / step) as a factor that the runtime evaluates on the arguments.
 static FailureOr<Attribute> getFactor(Operation *user, OpFoldResult size, int64_t step = 1) {
   Builder builder(user->getContext());
@@ -500,7 +523,7 @@ static LogicalResult convertGrid(func::FuncOp function, scf::ForallOp grid,
 
 static LogicalResult convertFunction(func::FuncOp function, SymbolTable &symbols) {
   FailureOr<SmallVector<scf::ForallOp>> grids = findGrids(function);
-  if (failed(grids) || failed(checkDims(function)))
+  if (failed(grids) || failed(checkDims(function)) || failed(checkWhen(function)))
     return failure();
   SmallVector<FusedGrids> fused = findFusedGrids(*grids);
   // Sums are read when they are complete.

@@ -17,7 +17,7 @@ func.func @slots_c1_unpack(%p: tensor<2x2x12xf32>, %q: tensor<2x8x3x64xbf16>) {
 // -----
 
 func.func @pack_heads_c1(%q: tensor<2x8x3x64xbf16>, %k: tensor<2x2x9x64xbf16>) {
-  // expected-error@+1 {{expected 12 rows of 3 by 4, got 13}}
+  // expected-error@+1 {{expected 3 * 4 rows, got 13}}
   %r = attn.pack_heads %q for %k by 4 : tensor<2x8x3x64xbf16>, tensor<2x2x9x64xbf16> -> tensor<2x2x13x64xbf16>
   return
 }
@@ -84,5 +84,14 @@ func.func @pack_c1(%q: tensor<2x8x3x64xbf16>, %k: tensor<2x2x9x64xbf16>) {
   // expected-error@+1 {{expected 'attn.pack' to be 2, 4, 8, 16, 32 or 64, got 6 : i64}}
   %r = attn.attention %q, %k, %k {attn.pack = 6}
       : tensor<2x8x3x64xbf16>, tensor<2x2x9x64xbf16>, tensor<2x2x9x64xbf16> -> tensor<2x8x3x64xbf16>
+  return
+}
+
+// -----
+
+// As many rows as no number says.
+func.func @pack_heads_c1_overflow(%q: tensor<2x8x9223372036854775807x64xbf16>, %k: tensor<2x2x9x64xbf16>) {
+  // expected-error@+1 {{expected 9223372036854775807 * 8 rows, got 24}}
+  %r = attn.pack_heads %q for %k by 8 : tensor<2x8x9223372036854775807x64xbf16>, tensor<2x2x9x64xbf16> -> tensor<2x2x24x64xbf16>
   return
 }
