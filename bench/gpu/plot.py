@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Draws a result of bench/gpu/sdpa.py as an SVG: a panel for each D and mask, one for the variants.
 
-With --lines, --table or --variants, prints a table of README.md or docs/Performance.md instead.
+With --lines, --table or --variants, prints a table of README.md or docs/Performance.md instead, with --shapes one of a
+result of shapes.py.
 """
 
 from __future__ import annotations
@@ -75,6 +76,15 @@ def variant_table(result: Dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
+def shape_table(result: Dict[str, Any]) -> str:
+    lines = ["| pass | shape | B | M, N | attn TFLOP/s | cuDNN | FlashAttention-3 | ratio |", "|---|---|---|---|---|---|---|---|"]
+    for row in result["rows"]:
+        peers = [f"{row['tflops'][peer]:.0f}" if peer in row["tflops"] else "" for peer in ("cudnn", "fa3")]
+        cells = [row["pass"], row["config"], str(row["B"]), f"{row['M']}, {row['N']}", f"{row['tflops']['attn']:.0f}", *peers]
+        lines.append(f"| {' | '.join(cells)} | **{row['ratio']['best']:.2f}x** |")
+    return "\n".join(lines)
+
+
 def plot(result: Dict[str, Any]) -> Any:
     from matplotlib.figure import Figure
 
@@ -109,4 +119,5 @@ if __name__ == "__main__":
         "lines": (lines, "one line for each D"),
         "table": (table, "attn's TFLOP/s and its ratio to the best, for each D, mask and S"),
         "variants": (variant_table, "the variants beside FlexAttention"),
+        "shapes": (shape_table, "shapes beyond the square grid, of a result of shapes.py"),
     })
