@@ -48,6 +48,7 @@ class Plan:
         self.source: Optional[str] = None
         # As torch.Tensor.get_device() says it: -1 is the CPU.
         self.device = self.kernel.device
+
     def __copy__(self) -> "Plan":
         return self
 
