@@ -7,10 +7,12 @@ candidates take turns, and what is reported are medians over rounds and ratios w
 
 from __future__ import annotations
 
+import json
 import math
 import statistics
 import subprocess
 import time
+from pathlib import Path
 from typing import Any, Callable, Dict, List
 
 import torch
@@ -116,3 +118,12 @@ def describe_machine() -> Dict[str, Any]:
     except ImportError:
         pass
     return facts
+
+
+def merge_rows(path: str, result: Dict[str, Any], identify: Callable[[Dict[str, Any]], Any]) -> Dict[str, Any]:
+    """`result`, with the rows that a file of the same device holds and whose `identify` none of its own rows has."""
+    known = {identify(row) for row in result["rows"]}
+    old = json.loads(Path(path).read_text()) if Path(path).exists() else {}
+    if old.get("device") != result["device"]:
+        return result
+    return {**result, "rows": [row for row in old["rows"] if identify(row) not in known] + result["rows"]}

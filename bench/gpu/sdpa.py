@@ -185,14 +185,10 @@ def main() -> int:
 
 def write(path: str, result: Dict[str, Any]) -> None:
     """Keeps the rows of an earlier run on the same device that this one has not measured."""
-    merged, names = dict(result), {row["config"] for row in result["rows"]}
-    if Path(path).exists():
-        old = json.loads(Path(path).read_text())
-        if old.get("device") == result["device"]:
-            merged["rows"] = [row for row in old["rows"] if row["config"] not in names] + result["rows"]
+    merged = measure.merge_rows(path, result, lambda row: row["config"])
     order = {config.name: i for i, config in enumerate(list_configs("*"))}
-    merged["rows"] = sorted(merged["rows"], key=lambda row: order.get(row["config"], len(order)))
-    Path(path).write_text(json.dumps(merged, indent=1) + "\n")
+    rows = sorted(merged["rows"], key=lambda row: order.get(row["config"], len(order)))
+    Path(path).write_text(json.dumps({**merged, "rows": rows}, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -24,6 +24,7 @@ import torch
 import attn
 import measure
 from peers import Checker, make_peers
+from sdpa import make_parser
 from sdpa_backward import make_backward
 from variants import Tensor, make_variant
 
@@ -153,21 +154,14 @@ def describe(row: Dict[str, Any]) -> str:
 
 def write(path: str, result: Dict[str, Any]) -> None:
     """Keeps rows of an earlier run on the same device that this one has not measured."""
-    merged, names = dict(result), {(row["pass"], row["config"]) for row in result["rows"]}
-    if Path(path).exists():
-        old = json.loads(Path(path).read_text())
-        if old.get("device") == result["device"]:
-            merged["rows"] = [row for row in old["rows"] if (row["pass"], row["config"]) not in names] + result["rows"]
+    merged = measure.merge_rows(path, result, lambda row: (row["pass"], row["config"]))
     Path(path).write_text(json.dumps(merged, indent=1) + "\n")
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = make_parser(__doc__, seconds=0.1)
+    parser.set_defaults(peers="cudnn,fa3")
     parser.add_argument("--backward", action="store_true", help="time gradients")
-    parser.add_argument("--configs", default="*", help="patterns of names such as gqa32:8-*, with commas between")
-    parser.add_argument("--peers", default="cudnn,fa3", help="of cudnn, fa3, fa2")
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--seconds", type=float, default=0.1, help="per candidate and round")
     parser.add_argument("--out", help="write the result here; rows of other configs that it holds stay")
     o = parser.parse_args()
     shapes = list_backward() if o.backward else list_forward()
