@@ -32,6 +32,29 @@ static int fail(const attn::Status &status) {
   return 1;
 }
 
+/// The definition: one number of the first column, of a row that sees so many keys. `slope` is that
+/// of the score, and `rest` a weight that no key has.
+static double define(const float *q, const float *k, const float *v, int64_t columns, int64_t keys,
+                     double slope, double rest) {
+  double total = rest, sum = 0;
+  for (int64_t n = 0; n < keys; ++n) {
+    double s = 0;
+    for (int64_t d = 0; d < columns; ++d)
+      s += double(q[d]) * k[n * columns + d];
+    double weight = std::exp(s / std::sqrt(double(columns)) + slope * double(n));
+    total += weight;
+    sum += weight * v[n * columns];
+  }
+  return sum / total;
+}
+
+static bool isNear(double got, double wanted) {
+  if (std::abs(got - wanted) <= 1e-5)
+    return true;
+  std::fprintf(stderr, "expected %f, got %f\n", wanted, got);
+  return false;
+}
+
 int main() {
   constexpr int64_t heads = 2, rows = 3, keys = 50, columns = 32;
   std::vector<float> q = make(heads * rows * columns, 1), k = make(heads * keys * columns, 2),
@@ -47,22 +70,12 @@ int main() {
       !status)
     return fail(status);
 
-  // The definition, of the last row of the last head.
+  // Of the last row of the last head.
   int64_t row = heads * rows - 1, first = (heads - 1) * keys;
-  double total = 0, sum = 0;
-  for (int64_t n = 0; n < keys; ++n) {
-    double s = 0;
-    for (int64_t d = 0; d < columns; ++d)
-      s += double(q[row * columns + d]) * k[(first + n) * columns + d];
-    double weight = std::exp(s / std::sqrt(double(columns)) + slopes[heads - 1] * double(n));
-    total += weight;
-    sum += weight * v[(first + n) * columns];
-  }
-  double got = o[row * columns];
-  if (std::abs(got - sum / total) > 1e-5) {
-    std::fprintf(stderr, "expected %f, got %f\n", sum / total, got);
+  double wanted = define(&q[row * columns], &k[first * columns], &v[first * columns], columns, keys,
+                         /*slope=*/slopes[heads - 1], /*rest=*/0);
+  if (!isNear(o[row * columns], wanted))
     return 1;
-  }
 
   // The common attentions need no IR.
   attn::AttentionSpec spec;
@@ -77,19 +90,10 @@ int main() {
       !status)
     return fail(status);
   // The first row of the first head sees all keys but the last two.
-  total = std::exp(double(slopes[0])), sum = 0;
-  for (int64_t n = 0; n < keys - rows + 1; ++n) {
-    double s = 0;
-    for (int64_t d = 0; d < columns; ++d)
-      s += double(q[d]) * k[n * columns + d];
-    double weight = std::exp(s / std::sqrt(double(columns)));
-    total += weight;
-    sum += weight * v[n * columns];
-  }
-  if (std::abs(o[0] - sum / total) > 1e-5) {
-    std::fprintf(stderr, "with a spec: expected %f, got %f\n", sum / total, double(o[0]));
+  wanted = define(q.data(), k.data(), v.data(), columns, keys - rows + 1, /*slope=*/0,
+                  /*rest=*/std::exp(double(slopes[0])));
+  if (!isNear(o[0], wanted))
     return 1;
-  }
   spec.type = attn::Type::I8;
   if (attn::compile(spec))
     return 1;
