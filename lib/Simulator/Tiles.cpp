@@ -236,7 +236,7 @@ void BlockRun::touchTile(Fiber &fiber, const Instruction &instruction, unsigned 
   }
   ArrayRef<int64_t> shape = arguments[argument].memory.shape;
   size_t rowDim = shape.size() - 2;
-  int64_t base = 0, begin = std::max<int64_t>(offsets.back(), 0),
+  int64_t base = 0, begin = offsets.back(),
           end = std::min(offsets.back() + info.columns, shape.back());
   for (size_t dim = 0; dim < rowDim; ++dim) {
     if (offsets[dim] < 0 || offsets[dim] >= shape[dim])

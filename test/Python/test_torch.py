@@ -203,6 +203,8 @@ def test_what_does_not_take_the_short_way():
         assert direct() is None and direct(is_operator=True) is None
     with pytest.raises(TypeError, match="expected 9 arguments, got 3"):
         plain._plan.direct(q, k, v)
+    with pytest.raises(TypeError, match="expected 3 arguments, got 0"):
+        _direct.launch()
 
 
 @has_extension

@@ -103,3 +103,14 @@ func.func @roles(%x: memref<128x64xf16>, %i: index) attributes {tile.kernel = #t
 func.func @no_kernel(%x: memref<128x64xf16>) {
   return
 }
+
+// -----
+
+// Nor do threads read numbers of columns from anywhere else.
+func.func @global_columns(%m: memref<?xf32>, %o: memref<?x64xf32>) attributes {tile.kernel = #tile.kernel<warpgroups = 1, grid = []>} {
+  %c0 = arith.constant 0 : index
+  // expected-error@+1 {{'tile.load_columns' op in room 5 'placed': expected numbers of columns in shared memory, got memref<?xf32>}}
+  %t = tile.load_columns %m[%c0] : memref<?xf32> -> tensor<64x64xf32, #tile.acc<warpgroups = 1>>
+  tile.store %t to %o[%c0, %c0] : tensor<64x64xf32, #tile.acc<warpgroups = 1>>, memref<?x64xf32>
+  return
+}

@@ -136,3 +136,14 @@ func.func @read_too_early(%q: !q, %m: !numbers, %o: !o) attributes {tile.kernel 
   tile.barrier_wait %full : !tile.barrier<1>
   return
 }
+
+// -----
+
+// In room 4 numbers are still in global memory, and nobody has a row of them.
+func.func @of_global_memory(%q: memref<?x64xbf16>, %m: memref<?x?xf32>, %o: memref<?x64xf32>) attributes {tile.kernel = #tile.kernel<warpgroups = 1, grid = []>} {
+  %zero = arith.constant 0 : index
+  // expected-error@below {{expected a row in shared memory, which tile-promote-operands makes}}
+  %t = tile.load_columns %m[%zero, %zero] : memref<?x?xf32> -> tensor<64x64xf32>
+  tile.store %t to %o[%zero, %zero] : tensor<64x64xf32>, memref<?x64xf32>
+  return
+}
