@@ -23,9 +23,12 @@ static Rect getWhole(const Place &place) { return {0, place.rows, 0, place.colum
 
 SmallVector<int64_t, 5> BlockRun::getOffsets(Fiber &fiber, const Instruction &instruction,
                                              size_t first, size_t rank) {
+  // What is further outside is outside alike, and sums with it stay numbers.
+  constexpr int64_t most = int64_t(1) << 31;
   SmallVector<int64_t, 5> offsets;
   for (size_t i = 0; i < rank; ++i)
-    offsets.push_back(fiber.registers[instruction.in[first + i]].lane.i);
+    offsets.push_back(
+        std::clamp<int64_t>(fiber.registers[instruction.in[first + i]].lane.i, -most, most));
   return offsets;
 }
 

@@ -417,3 +417,21 @@ func.func @in_front(%o: memref<?x64xf32>) attributes {tile.kernel = #tile.kernel
   tile.store %t to %o[%zero, %one] : tensor<64x64xf32>, memref<?x64xf32>
   return
 }
+
+// -----
+
+!q = memref<?x64xbf16>
+!o = memref<?x64xf32>
+!tile = !tile.shared<64x64xbf16, swizzle = 128>
+
+// Zeros come from as far outside as indices go.
+func.func @far_outside(%q: !q, %k: !q, %o: !o) attributes {tile.kernel = #tile.kernel<warpgroups = 1, grid = []>} {
+  %far = arith.constant -9223372036854775808 : index
+  %place = tile.alloc_shared : !tile
+  %full = tile.barrier_init 1 : !tile.barrier<1>
+  tile.sync
+  tile.barrier_expect %full bytes 8192 : !tile.barrier<1>
+  tile.copy_async %q[%far, %far] to %place signal %full : !q, !tile, !tile.barrier<1>
+  tile.barrier_wait %full : !tile.barrier<1>
+  return
+}
