@@ -171,17 +171,20 @@ static LogicalResult verifyRole(Operation *op, Attribute attribute) {
          << attribute;
 }
 
-/// delay_c1: `tile.delay` is a number of turns from 1 to 32, of an op in a kernel
+/// delay_c1: `tile.delay` is a number of turns from 1 to 32, of an op in a kernel that ends no
+/// block
 static LogicalResult verifyDelay(Operation *op, Attribute attribute) {
   // Each turn is a copy of what is late.
   constexpr int64_t kMostTurns = 32;
   auto turns = dyn_cast<IntegerAttr>(attribute);
   auto function = op->getParentOfType<FunctionOpInterface>();
   if (turns && turns.getType().isInteger(64) && turns.getInt() > 0 &&
-      turns.getInt() <= kMostTurns && function && function->hasAttr(TileDialect::kKernelAttrName))
+      turns.getInt() <= kMostTurns && function && function->hasAttr(TileDialect::kKernelAttrName) &&
+      !op->hasTrait<OpTrait::IsTerminator>())
     return success();
   return op->emitOpError("expected an i64 from 1 to ")
-         << kMostTurns << " as tile.delay of an op in a kernel, got " << attribute;
+         << kMostTurns << " as tile.delay of an op in a kernel that ends no block, got "
+         << attribute;
 }
 
 LogicalResult TileDialect::verifyOperationAttribute(Operation *op, NamedAttribute attribute) {

@@ -161,7 +161,7 @@ func.func @role_c1() attributes {
 // -----
 
 func.func @delay_c1() attributes {tile.kernel = #tile.kernel<warpgroups = 1, grid = []>} {
-  // expected-error@+1 {{expected an i64 from 1 to 32 as tile.delay of an op in a kernel, got 0 : i64}}
+  // expected-error@+1 {{expected an i64 from 1 to 32 as tile.delay of an op in a kernel that ends no block, got 0 : i64}}
   %c0 = arith.constant {tile.delay = 0} 0 : index
   return
 }
@@ -169,15 +169,22 @@ func.func @delay_c1() attributes {tile.kernel = #tile.kernel<warpgroups = 1, gri
 // -----
 
 func.func @delay_c1_far() attributes {tile.kernel = #tile.kernel<warpgroups = 1, grid = []>} {
-  // expected-error@+1 {{expected an i64 from 1 to 32 as tile.delay of an op in a kernel, got 33 : i64}}
+  // expected-error@+1 {{expected an i64 from 1 to 32 as tile.delay of an op in a kernel that ends no block, got 33 : i64}}
   tile.sync {tile.delay = 33}
   return
 }
 
 // -----
 
+func.func @delay_c1_terminator() attributes {tile.kernel = #tile.kernel<warpgroups = 1, grid = []>} {
+  // expected-error@+1 {{expected an i64 from 1 to 32 as tile.delay of an op in a kernel that ends no block, got 1 : i64}}
+  return {tile.delay = 1}
+}
+
+// -----
+
 func.func @delay_c1_no_kernel() {
-  // expected-error@+1 {{expected an i64 from 1 to 32 as tile.delay of an op in a kernel, got 1 : i64}}
+  // expected-error@+1 {{expected an i64 from 1 to 32 as tile.delay of an op in a kernel that ends no block, got 1 : i64}}
   %c0 = arith.constant {tile.delay = 1} 0 : index
   return
 }
