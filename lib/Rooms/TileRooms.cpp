@@ -73,8 +73,8 @@ Complaint attn::refuseInTile(Operation *op) {
   if (Complaint complaint = refuseInBlocks(op); !complaint.empty())
     return complaint;
   if (isa<TileDialect>(op->getDialect()) &&
-      !isa<LoadOp, LoadColumnsOp, GatherOp, StoreOp, ScatterAddOp, MmaOp, ReduceOp, BroadcastOp,
-           CoordOp, VoteOp, ClearUnreadOp>(op))
+      !isa<LoadOp, LoadColumnsOp, GatherOp, StoreOp, ScatterAddOp, MmaOp, ReduceOp, SumDiagonalsOp,
+           BroadcastOp, CoordOp, VoteOp, ClearUnreadOp>(op))
     return "expected register tiles without places, layouts and roles, got '" +
            op->getName().getStringRef().str() + "'";
   if (RankedTensorType tile = findTile(op, [](RankedTensorType t) { return !!t.getEncoding(); }))
@@ -95,9 +95,9 @@ Complaint attn::refuseInPlaced(Operation *op) {
   if (Complaint complaint = demandOfTile(op); !complaint.empty())
     return complaint;
   if (isa<TileDialect>(op->getDialect()) &&
-      !isa<LoadOp, LoadColumnsOp, GatherOp, StoreOp, ScatterAddOp, MmaOp, ReduceOp, BroadcastOp,
-           CoordOp, VoteOp, AllocSharedOp, CopyOp, ConvertLayoutOp, ClearUnreadOp, SyncOp, FenceOp>(
-          op))
+      !isa<LoadOp, LoadColumnsOp, GatherOp, StoreOp, ScatterAddOp, MmaOp, ReduceOp, SumDiagonalsOp,
+           BroadcastOp, CoordOp, VoteOp, AllocSharedOp, CopyOp, ConvertLayoutOp, ClearUnreadOp,
+           SyncOp, FenceOp>(op))
     return "expected synchronous copies and products, got '" + op->getName().getStringRef().str() +
            "'";
   return {};

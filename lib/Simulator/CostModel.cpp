@@ -40,6 +40,8 @@ static std::pair<double, double> getInstructions(Operation *op) {
       .Case<tile::ReduceOp>([](auto reduce) {
         return reduce.getCombiner() == tile::Combiner::Max ? Pair(1.5, 0) : Pair(1, 0);
       })
+      // Three exchanges between lanes, and additions.
+      .Case<tile::SumDiagonalsOp>([](auto) { return Pair(5, 0); })
       .Case<tile::GatherOp, tile::LoadOp>([](auto) { return Pair(6, 0); })
       // Pairs for two rows.
       .Case<tile::LoadColumnsOp>([](auto) { return Pair(0.25, 0); })

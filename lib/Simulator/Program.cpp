@@ -392,6 +392,7 @@ Error Compiler::compileTileOp(Operation &op) {
     return makeOpError(&op, "expected layouts that hold the same elements in the same registers");
   std::optional<Code> simple =
       TypeSwitch<Operation *, std::optional<Code>>(&op)
+          .Case<tile::SumDiagonalsOp>([](auto) { return Code::SumDiagonals; })
           .Case<tile::BroadcastOp>([](auto) { return Code::Broadcast; })
           .Case<tile::ConvertLayoutOp>([](auto) { return Code::ConvertLayout; })
           .Case<tile::LoadOp>([](auto) { return Code::Load; })

@@ -47,6 +47,7 @@ enum class Code : uint8_t {
   Broadcast,
   Coord,
   Reduce,
+  SumDiagonals,
   Vote,
   Elementwise,
   ConvertLayout,

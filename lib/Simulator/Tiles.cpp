@@ -446,6 +446,18 @@ static void reduce(const Instruction &instruction, const TileData &source, const
       total.i = isMax ? std::max(total.i, init.i) : total.i + init.i;
 }
 
+/// Of sixteen rows each, the sums of diagonals where these begin.
+static void sumDiagonals(const TileData &source, TileData &to) {
+  constexpr int64_t rows = 16;
+  std::fill(to.numbers.begin(), to.numbers.end(), 0.0f);
+  for (int64_t row = 0; row < source.rows; ++row)
+    for (int64_t column = 0; column < source.columns; ++column) {
+      int64_t steps = std::min(row % rows, column);
+      to.numbers[(row - steps) * to.columns + column - steps] +=
+          source.numbers[row * source.columns + column];
+    }
+}
+
 /// Without numbers all votes are for true: what tells tiles apart keeps them whole.
 void BlockRun::vote(Fiber &fiber, const Instruction &instruction) {
   Value &value = fiber.registers[instruction.out[0]];
@@ -524,6 +536,9 @@ Error BlockRun::executeTile(Fiber &fiber, const Instruction &instruction) {
     break;
   case Code::Reduce:
     reduce(instruction, *get(0).tile, instruction.in.size() > 1 ? get(1).tile.get() : nullptr, to);
+    break;
+  case Code::SumDiagonals:
+    sumDiagonals(*get(0).tile, to);
     break;
   case Code::ConvertLayout: {
     Value &value = fiber.registers[instruction.out[0]];

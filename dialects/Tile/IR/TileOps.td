@@ -244,6 +244,27 @@ def Tile_ReduceOp : Tile_Op<"reduce", [Pure]> {
   let hasVerifier = 1;
 }
 
+def Tile_SumDiagonalsOp : Tile_Op<"sum_diagonals", [Pure, SameOperandsAndResultType]> {
+  let summary = "sums the elements of each diagonal, sixteen rows at a time";
+  let description = [{
+    Of every 16 rows, the rows of a warp, the first element of each diagonal (in the first of these rows, or in the first column)
+    becomes the sum of the diagonal's elements in them; all others become zeros:
+
+    ```
+    result[m,n] = sum over i < 16 - m mod 16 with n + i < N of source[m+i,n+i]     m mod 16 = 0 or n = 0
+    result[m,n] = 0                                                                elsewhere
+    ```
+
+    ```mlir
+    %sums = tile.sum_diagonals %ds : tensor<128x64xf32, #acc>
+    ```
+  }];
+  let arguments = (ins Arg<Tile_Tile, "M x N, f32">:$source);
+  let results = (outs Res<Tile_Tile, "M x N">:$result);
+  let assemblyFormat = "$source attr-dict `:` qualified(type($source))";
+  let hasVerifier = 1;
+}
+
 def Tile_BroadcastOp : Tile_Op<"broadcast", [Pure]> {
   let summary = "a scalar or a row vector as a tile";
   let description = [{

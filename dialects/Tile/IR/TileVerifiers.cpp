@@ -303,6 +303,17 @@ LogicalResult ReduceOp::verify() {
          << source << " to " << result;
 }
 
+LogicalResult SumDiagonalsOp::verify() {
+  auto type = cast<RankedTensorType>(getType());
+  // sum_diagonals_c1: a matrix of f32, of sixteen rows or a multiple
+  if (type.getRank() != 2 || !type.getElementType().isF32() || type.getDimSize(0) % 16 != 0)
+    return emitOpError("expected a matrix of f32 with a multiple of 16 rows, got ") << type;
+  // sum_diagonals_c2: in `acc` if it has a layout
+  if (type.getEncoding() && !isa<AccAttr>(type.getEncoding()))
+    return emitOpError("expected layout `acc`, got ") << type;
+  return success();
+}
+
 LogicalResult BroadcastOp::verify() {
   auto result = cast<RankedTensorType>(getType());
   // broadcast_c1: the element type stays

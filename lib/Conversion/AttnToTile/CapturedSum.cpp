@@ -46,6 +46,69 @@ static bool isByRow(ContributeOp contribution) {
   });
 }
 
+namespace {
+/// By how much the values of a region grow from (m, n) to (m + 1, n + 1). What is not the same
+/// everywhere is not in it.
+class Growths {
+public:
+  explicit Growths(Region &grad) : grad(grad) {
+    for (unsigned argument : {2, 3})
+      growths[grad.getArgument(argument)] = 0;
+    for (unsigned argument : {4, 5})
+      growths[grad.getArgument(argument)] = 1;
+    for (Operation &op : grad.front())
+      if (std::optional<int64_t> growth = infer(op); growth && op.getNumResults() == 1)
+        growths[op.getResult(0)] = *growth;
+  }
+
+  std::optional<int64_t> get(Value value) const {
+    if (!grad.isAncestor(value.getParentRegion()))
+      return 0;
+    auto known = growths.find(value);
+    return known == growths.end() ? std::nullopt : std::optional(known->second);
+  }
+
+private:
+  static bool isWide(Value value) {
+    return value.getType().isIndex() || value.getType().getIntOrFloatBitWidth() >= 32;
+  }
+
+  std::optional<int64_t> infer(Operation &op) const {
+    SmallVector<int64_t> of;
+    for (Value operand : op.getOperands()) {
+      std::optional<int64_t> growth = get(operand);
+      // Sums of sums stay small.
+      if (!growth || std::abs(*growth) > 64)
+        return std::nullopt;
+      of.push_back(*growth);
+    }
+    if (isa<arith::AddIOp>(op))
+      return of[0] + of[1];
+    if (isa<arith::SubIOp>(op))
+      return of[0] - of[1];
+    // Positions fit 32 bits.
+    if (isa<arith::IndexCastOp, arith::IndexCastUIOp, arith::ExtSIOp>(op) &&
+        isWide(op.getOperand(0)) && isWide(op.getResult(0)))
+      return of[0];
+    bool isFixed = llvm::all_of(of, [](int64_t growth) { return growth == 0; });
+    bool isDifference = isa<arith::CmpIOp>(op) && of[0] == of[1];
+    return isFixed || isDifference ? std::optional<int64_t>(0) : std::nullopt;
+  }
+
+  Region &grad;
+  DenseMap<Value, int64_t> growths;
+};
+} // namespace
+
+static SharedPlace getSharedPlace(ContributeOp contribution) {
+  if (isByRow(contribution))
+    return SharedPlace::Row;
+  Growths growths(*contribution->getParentRegion());
+  bool isByDiagonal =
+      llvm::all_of(contribution.getIndices(), [&](Value index) { return growths.get(index) == 0; });
+  return isByDiagonal ? SharedPlace::Diagonal : SharedPlace::Element;
+}
+
 std::optional<CapturedSum> attn::findCapturedSum(scf::ForallOp grid) {
   CapturedSum sum;
   grid.walk([&](GradCapturedStepOp step) {
@@ -55,7 +118,7 @@ std::optional<CapturedSum> attn::findCapturedSum(scf::ForallOp grid) {
   if (!sum.step)
     return std::nullopt;
   for (auto contribution : sum.step.getGrad().getOps<ContributeOp>())
-    sum.isByRow.push_back(isByRow(contribution));
+    sum.places.push_back(getSharedPlace(contribution));
   // The loop over tiles of keys is the one that moves the step along them.
   DenseSet<Operation *> makers;
   DenseSet<Value> arguments;
@@ -109,8 +172,7 @@ LogicalResult attn::checkCapturedSum(scf::ForallOp grid, const CapturedSum &sum)
     ValueRange rows = step.getOrigin().take_front(3);
     if (!areOfBlock(rows, grid, sum) || !areOfBlock(step.getQuery(), grid, sum))
       return step.emitOpError("expected the rows of a block, got those of a loop inside of it");
-    SmallVector<bool> byRow = llvm::map_to_vector(step.getGrad().getOps<ContributeOp>(), isByRow);
-    if (byRow != sum.isByRow)
+    if (llvm::map_to_vector(step.getGrad().getOps<ContributeOp>(), getSharedPlace) != sum.places)
       return step.emitOpError("expected the contributions of the grid's first step");
     return WalkResult::advance();
   });
@@ -157,9 +219,9 @@ LogicalResult attn::addRows(BlockConverter &block, ValueRange unadded) {
   // Of the region only what makes the indices.
   DenseSet<Operation *> needed;
   DenseSet<Value> arguments;
-  for (auto [contribution, byRow] :
-       llvm::zip_equal(step.getGrad().getOps<ContributeOp>(), block.captured->isByRow)) {
-    if (!byRow)
+  for (auto [contribution, place] :
+       llvm::zip_equal(step.getGrad().getOps<ContributeOp>(), block.captured->places)) {
+    if (place != SharedPlace::Row)
       continue;
     findMakers(contribution.getIndices(), step, needed, arguments);
     needed.insert(contribution);

@@ -24,18 +24,21 @@
 
 namespace attn {
 
+/// Which elements of a tile a contribution adds to one place, as far as its indices tell.
+enum class SharedPlace { Element, Row, Diagonal };
+
 struct CapturedSum {
   /// The first step of the grid; the others are copies, some without a mask.
   GradCapturedStepOp step;
   /// Loops whose turns are blocks, and which of the grid's dimensions (B, H, M tiles) numbers them:
   /// one that the grid itself does not use.
   llvm::SmallDenseMap<mlir::Operation *, unsigned> loops;
-  /// Of each contribution of a step, whether rows are summed before they are added.
-  llvm::SmallVector<bool> isByRow;
+  /// Of each contribution of a step; what shares a place is summed before it is added.
+  llvm::SmallVector<SharedPlace> places;
   /// The block's part of the gradient.
   ArgumentSlice part;
 
-  unsigned countByRow() const { return llvm::count(isByRow, true); }
+  unsigned countByRow() const { return llvm::count(places, SharedPlace::Row); }
 };
 
 class BlockConverter;

@@ -346,23 +346,30 @@ LogicalResult GradStep<OpT>::addContributions(MutableArrayRef<Value> unadded) {
     isAdded = arith::AndIOp::create(b, isAdded, emitIsInside(/*ofRows=*/true));
   Value dt =
       arith::SelectOp::create(b, isAdded, arith::MulFOp::create(b, elements.p, difference), zero);
-  auto byRow = ArrayRef(block.captured->isByRow);
+  auto places = ArrayRef(block.captured->places);
   auto add = [&](ContributeOp contribution, Value addend, ValueRange indices) -> LogicalResult {
-    if (byRow.empty())
+    if (places.empty())
       return contribution.emitOpError("expected as many contributions as other steps of the grid "
                                       "have, got more");
     if (!isa<RankedTensorType>(addend.getType()))
       addend = b.splat(addend, shape.getShape());
-    bool isSummed = byRow.front();
-    byRow = byRow.drop_front();
-    if (!isSummed) {
-      tile::ScatterAddOp::create(b, addend, block.captured->part.memref,
-                                 getPlace(block, indices, shape), isAdded);
+    SharedPlace place = places.front();
+    places = places.drop_front();
+    auto scatter = [&](Value value, Value keep) {
+      tile::ScatterAddOp::create(b, value, block.captured->part.memref,
+                                 getPlace(block, indices, shape), keep);
       return success();
+    };
+    if (place == SharedPlace::Element)
+      return scatter(addend, isAdded);
+    addend = arith::SelectOp::create(b, isAdded, addend, zero);
+    if (place == SharedPlace::Diagonal) {
+      // A diagonal's first element is inside of the tensors if any is.
+      Value sums = tile::SumDiagonalsOp::create(b, addend);
+      return scatter(sums, arith::CmpFOp::create(b, arith::CmpFPredicate::UNE, sums, zero));
     }
     Value &sum = unadded.front();
     unadded = unadded.drop_front();
-    addend = arith::SelectOp::create(b, isAdded, addend, zero);
     sum = tile::ReduceOp::create(b, cast<RankedTensorType>(sum.getType()), tile::Combiner::Add,
                                  addend, sum);
     return success();

@@ -25,7 +25,7 @@ def ConvertAttnToTilePass : Pass<"convert-attn-to-tile", "::mlir::ModuleOp"> {
     tensors become gathers with coordinates clamped to M - 1 and to the step's keys. attn.merge becomes two loops over the parts, for the
     largest log-sum-exp and for the sums. The gradient of a captured tensor, which starts with zeros, is two kernels: `<name>_zeros`,
     and `<name>_captured`, whose blocks are the grid's and the turns of the loops around the one over keys. They add with
-    tile.scatter_add, in any order; what does not depend on the key they sum along rows first.
+    tile.scatter_add, in any order; what does not depend on the key they sum along rows first, what depends on the distance alone along diagonals.
 
     Requires: room 3 `online`, f16 or bf16 attention. Produces: room 4 `tile`. Fails when: a function's results do not each
     come from a grid over (B, H, M tiles) or (parts or tiles of keys, B, H, M tiles), scratch does not start as tensor.empty of sizes of arguments,

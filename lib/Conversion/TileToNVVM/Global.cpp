@@ -610,7 +610,8 @@ struct ScatterAddPattern : TilePattern<ScatterAddOp> {
     if (isOne)
       addAsOne(op, getPointer(0), elements, keep, rewriter);
     for (int64_t reg = 0; !isOne && reg < int64_t(elements.size()); ++reg)
-      emitAdd(rewriter, loc, getPointer(reg), elements[reg], keep[reg]);
+      if (!matchPattern(elements[reg], m_AnyZeroFloat()))
+        emitAdd(rewriter, loc, getPointer(reg), elements[reg], keep[reg]);
     rewriter.eraseOp(op);
     return success();
   }

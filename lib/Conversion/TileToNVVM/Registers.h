@@ -118,6 +118,7 @@ void lowerRoles(SpecializeOp op, const Kernel &kernel);
 void populateBarrierPatterns(mlir::RewritePatternSet &patterns, const PatternContext &context);
 void populateClearUnreadPatterns(mlir::RewritePatternSet &patterns, const PatternContext &context);
 void populateCopyPatterns(mlir::RewritePatternSet &patterns, const PatternContext &context);
+void populateDiagonalPatterns(mlir::RewritePatternSet &patterns, const PatternContext &context);
 void populateElementwisePatterns(mlir::RewritePatternSet &patterns, const PatternContext &context);
 void populateGlobalPatterns(mlir::RewritePatternSet &patterns, const PatternContext &context);
 void populateProductPatterns(mlir::RewritePatternSet &patterns, const PatternContext &context);

@@ -81,6 +81,7 @@ static LogicalResult convertTiles(Operation *function, const KernelMap &kernels)
   populateBarrierPatterns(patterns, patternContext);
   populateClearUnreadPatterns(patterns, patternContext);
   populateCopyPatterns(patterns, patternContext);
+  populateDiagonalPatterns(patterns, patternContext);
   populateElementwisePatterns(patterns, patternContext);
   populateGlobalPatterns(patterns, patternContext);
   populateProductPatterns(patterns, patternContext);

@@ -53,7 +53,7 @@ static LogicalResult checkLevel(func::FuncOp kernel) {
   WalkResult walk = kernel.walk([&](Operation *op) -> WalkResult {
     if (isa_and_nonnull<TileDialect>(op->getDialect()) &&
         !isa<LoadOp, LoadColumnsOp, GatherOp, StoreOp, ScatterAddOp, AllocSharedOp, CopyOp, MmaOp,
-             ReduceOp, BroadcastOp, CoordOp, ConvertLayoutOp, ClearUnreadOp>(op))
+             ReduceOp, SumDiagonalsOp, BroadcastOp, CoordOp, ConvertLayoutOp, ClearUnreadOp>(op))
       return op->emitOpError("does not belong to level 'placed': roles are made here");
     if (auto copy = dyn_cast<CopyOp>(op)) {
       auto place = copy.getDest().getDefiningOp<AllocSharedOp>();

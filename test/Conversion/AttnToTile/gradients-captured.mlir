@@ -89,6 +89,74 @@ func.func @one(%q: !x, %k: !x, %v: !x, %o: !x, %lse: !r, %do: !x, %x: tensor<f32
 !x = tensor<?x?x?x64xbf16>
 !r = tensor<?x?x?xf32>
 
+// What depends on the distance alone is one place for a diagonal, also where a table of distances says which: its elements are summed first.
+// Zeros say what is not added.
+// CHECK-LABEL: func.func @per_distance_captured
+// CHECK:         %[[ADDED:.*]] = arith.andi %{{.*}}, %{{.*}} : tensor<128x[[KEYS:[0-9]+]]xi1>
+// CHECK:         %[[ADDENDS:.*]] = arith.select %[[ADDED]], %{{.*}}, %{{.*}} : tensor<128x[[KEYS]]xi1>, tensor<128x[[KEYS]]xf32>
+// CHECK:         %[[SUMS:.*]] = tile.sum_diagonals %[[ADDENDS]] : tensor<128x[[KEYS]]xf32>
+// CHECK:         %[[SOME:.*]] = arith.cmpf une, %[[SUMS]], %{{.*}}
+// CHECK:         tile.scatter_add %[[SUMS]] to %{{.*}} where %[[SOME]]
+func.func @per_distance(%q: !x, %k: !x, %v: !x, %o: !x, %lse: !r, %do: !x, %x: tensor<?x?xf32>, %bucket: tensor<?xi32>) -> tensor<?x?xf32> {
+  %g = attn.attention_grad %q, %k, %v, %o, %lse, %do wrt(%x : tensor<?x?xf32>) score(%s, %b, %h, %m, %n) {
+    %c0 = arith.constant 0 : index
+    %c99 = arith.constant 99 : index
+    %m0 = arith.addi %m, %c99 : index
+    %m1 = arith.index_cast %m0 : index to i32
+    %n1 = arith.index_cast %n : index to i32
+    %is_ahead = arith.cmpi slt, %m1, %n1 : i32
+    %d = arith.subi %m1, %n1 : i32
+    %d0 = arith.index_cast %d : i32 to index
+    %d1 = arith.select %is_ahead, %c0, %d0 : index
+    %d2 = arith.minsi %d1, %c99 : index
+    %i = tensor.extract %bucket[%d2] : tensor<?xi32>
+    %j = arith.index_cast %i : i32 to index
+    %y = tensor.extract %x[%h, %j] : tensor<?x?xf32>
+    %t = arith.addf %s, %y : f32
+    attn.yield %t : f32
+  } : !x, !x, !x, !x, !r, !x -> d_wrt(tensor<?x?xf32>)
+  return %g : tensor<?x?xf32>
+}
+
+// -----
+
+!x = tensor<?x?x?x64xbf16>
+!r = tensor<?x?x?xf32>
+
+// Sums of positions, and distances that wrap, are others along a diagonal.
+// CHECK-LABEL: func.func @per_sum_captured
+// CHECK-NOT:     tile.sum_diagonals
+// CHECK:         tile.scatter_add
+// CHECK-LABEL: func.func @per_wrapped_captured
+// CHECK-NOT:     tile.sum_diagonals
+// CHECK:         tile.scatter_add
+func.func @per_sum(%q: !x, %k: !x, %v: !x, %o: !x, %lse: !r, %do: !x, %x: tensor<?xf32>) -> tensor<?xf32> {
+  %g = attn.attention_grad %q, %k, %v, %o, %lse, %do wrt(%x : tensor<?xf32>) score(%s, %b, %h, %m, %n) {
+    %i = arith.addi %m, %n : index
+    %y = tensor.extract %x[%i] : tensor<?xf32>
+    %t = arith.addf %s, %y : f32
+    attn.yield %t : f32
+  } : !x, !x, !x, !x, !r, !x -> d_wrt(tensor<?xf32>)
+  return %g : tensor<?xf32>
+}
+func.func @per_wrapped(%q: !x, %k: !x, %v: !x, %o: !x, %lse: !r, %do: !x, %x: tensor<?xf32>) -> tensor<?xf32> {
+  %g = attn.attention_grad %q, %k, %v, %o, %lse, %do wrt(%x : tensor<?xf32>) score(%s, %b, %h, %m, %n) {
+    %m1 = arith.index_cast %m : index to i8
+    %n1 = arith.index_cast %n : index to i8
+    %is_ahead = arith.cmpi slt, %m1, %n1 : i8
+    %i = arith.index_castui %is_ahead : i1 to index
+    %y = tensor.extract %x[%i] : tensor<?xf32>
+    %t = arith.addf %s, %y : f32
+    attn.yield %t : f32
+  } : !x, !x, !x, !x, !r, !x -> d_wrt(tensor<?xf32>)
+  return %g : tensor<?xf32>
+}
+
+// -----
+
+!x = tensor<?x?x?x64xbf16>
+!r = tensor<?x?x?xf32>
+
 // Nothing is read, so that zeros are all there is.
 // CHECK-LABEL: func.func @nothing_zeros
 // CHECK:         tile.store

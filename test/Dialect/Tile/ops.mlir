@@ -13,6 +13,8 @@ func.func @synchronous(%q: !global, %o: !global, %ids: memref<?x?xi32>, %table: 
   %t = tile.load %q[%b, %zero, %m, %zero] : !global -> tensor<128x64xbf16>
   // CHECK: tile.mma %{{.*}}, %{{.*}} {transpose_rhs} : tensor<128x64xbf16>, tensor<128x64xbf16> -> tensor<128x128xf32>
   %s = tile.mma %t, %t {transpose_rhs} : tensor<128x64xbf16>, tensor<128x64xbf16> -> tensor<128x128xf32>
+  // CHECK: tile.sum_diagonals %{{.*}} : tensor<128x128xf32>
+  %diagonals = tile.sum_diagonals %s : tensor<128x128xf32>
   // CHECK: tile.reduce max %{{.*}} : tensor<128x128xf32> -> tensor<128xf32>
   %max = tile.reduce max %s : tensor<128x128xf32> -> tensor<128xf32>
   // CHECK: tile.broadcast %{{.*}} : tensor<128xf32> -> tensor<128x128xf32>
