@@ -1,5 +1,6 @@
 # add_attn_library(<name> SRCS ... [LIBS ...] [DEPENDS ...]): a static library compiled against MLIR and the shared PCH.
 # add_attn_tool(<name> SRCS ... LIBS ...): an executable likewise.
+# add_attn_extension(<name> MODULE|SHARED <output name> <sources...>): what is loaded beside libattn.so, of the Python package.
 # attn_tablegen(<target> <td> -gen-x out.inc ...): runs mlir-tblgen on a file of the current folder.
 
 if(ATTN_PCH)
@@ -34,6 +35,16 @@ function(add_attn_tool name)
   add_executable(${name} ${ARG_SRCS})
   target_link_libraries(${name} PRIVATE AttnMLIR ${ARG_LIBS})
   add_dependencies(${name} attn-headers)
+endfunction()
+
+function(add_attn_extension name kind output)
+  add_library(${name} ${kind} ${ARGN})
+  target_link_libraries(${name} PRIVATE attn)
+  # Symbols of Python and of PyTorch are those of the process that loads this.
+  target_link_options(${name} PRIVATE -Wl,--as-needed -Wl,-z,now)
+  set_target_properties(${name} PROPERTIES OUTPUT_NAME ${output} LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib
+    CXX_VISIBILITY_PRESET hidden BUILD_WITH_INSTALL_RPATH ON INSTALL_RPATH "$ORIGIN")
+  install(TARGETS ${name} LIBRARY DESTINATION attn/lib COMPONENT python EXCLUDE_FROM_ALL)
 endfunction()
 
 add_custom_target(attn-headers)

@@ -23,6 +23,9 @@ TYPES = {
     "i64": (0, 64, 8),
 }
 
+# DLPack's numbers of devices.
+CPU, CUDA = 1, 2
+
 # Names of dtypes in NumPy, ml_dtypes and PyTorch.
 _NAMES = {
     "float16": "f16",

@@ -1,4 +1,4 @@
-"""Calls of PyTorch's plain tensors that nobody watches, by the extension of python/direct."""
+"""Calls of plain tensors and arrays that nobody watches, by the extension of python/direct."""
 
 from __future__ import annotations
 
@@ -58,12 +58,11 @@ def _find_empty_strided(torch: Any, device: int) -> Any:
 
 def make(kernel: Kernel, problem: Problem, captures: List[Tuple]) -> Callable[..., Any]:
     """(q, k, v, scale, sink, captured, rows_first, is_operator, out) -> what `Plan.run` returns, or
-    None where Plan has to take the call itself. PyTorch has been imported; `captures` as Plan has
-    them."""
-    torch = sys.modules["torch"]
-    api = getattr(torch.Tensor, "__dlpack_c_exchange_api__", None)
-    if extension is None or api is None:
+    None where Plan has to take the call itself. Serves the libraries that have been imported;
+    `captures` as Plan has them."""
+    if extension is None:
         return take_nothing
+    torch, on_cpu = sys.modules.get("torch"), kernel.device < 0
     code, bits, _ = _arrays.TYPES[problem.type]
     given = [
         (*_arrays.TYPES[element][:2], rank, position, tuple(least))
@@ -71,31 +70,61 @@ def make(kernel: Kernel, problem: Problem, captures: List[Tuple]) -> Callable[..
     ]
     try:
         call = extension.Call(
+            owner=kernel,
             kernel=kernel.handle,
-            device=kernel.device,
-            api=api,
-            tensor_class=torch.Tensor,
-            parameter_class=torch.nn.Parameter,
-            dtype=getattr(torch, _arrays.NAMES_BY_TYPE[problem.type]),
-            lse_dtype=torch.float32,
-            empty_strided=_find_empty_strided(torch, kernel.device),
-            watchers=(*_arrays.find_watchers(), *_find_modes(torch)),
-            is_recording=torch.is_grad_enabled,
-            forward_ad=torch.autograd.forward_ad,
-            count_threads=torch.get_num_threads if kernel.device < 0 else None,
+            count_threads=torch.get_num_threads if torch is not None and on_cpu else None,
+            on_cpu=on_cpu,
             code=code,
             bits=bits,
             value_dim=problem.value_dim,
             has_scale=problem.has_scale,
             has_sink=problem.has_sink,
             return_lse=problem.return_lse,
-            has_complex_bf16=_has_complex_bf16(torch),
             captures=tuple(given),
+            torch=_describe_torch(torch, kernel.device, problem.type),
+            numpy=_describe_numpy(torch, problem.type) if on_cpu else None,
         )
     except ValueError:
-        # More captured tensors or dimensions than it has room for, or another DLPack.
+        # More captured tensors or dimensions than it has room for.
         return take_nothing
     return call.run
+
+
+def _describe_torch(torch: Any, device: int, type_: str) -> Optional[Tuple]:
+    """What the extension asks of PyTorch; None where it cannot."""
+    api = torch and getattr(torch.Tensor, "__dlpack_c_exchange_api__", None)
+    if api is None:
+        return None
+    return (
+        api,
+        torch.Tensor,
+        torch.nn.Parameter,
+        getattr(torch, _arrays.NAMES_BY_TYPE[type_]),
+        torch.float32,
+        _find_empty_strided(torch, device),
+        (*_arrays.find_watchers(), *_find_modes(torch)),
+        torch.is_grad_enabled,
+        torch.autograd.forward_ad,
+        _has_complex_bf16(torch),
+        _arrays.CPU if device < 0 else _arrays.CUDA,
+        max(device, 0),
+    )
+
+
+def _describe_numpy(torch: Any, type_: str) -> Optional[Tuple]:
+    """What the extension asks of NumPy; None where it cannot."""
+    numpy, ml_dtypes = map(sys.modules.get, ("numpy", "ml_dtypes"))
+    bf16 = None if numpy is None or ml_dtypes is None else numpy.dtype(ml_dtypes.bfloat16)
+    if numpy is None or (type_ == "bf16" and bf16 is None):
+        return None
+    return (
+        numpy.ndarray,
+        bf16 if type_ == "bf16" else numpy.dtype(_arrays.NAMES_BY_TYPE[type_]),
+        numpy.dtype("float32"),
+        bf16,
+        numpy.empty,
+        () if torch is None else (torch._C._is_tracing,),
+    )
 
 
 @functools.lru_cache(maxsize=None)

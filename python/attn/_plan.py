@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import sys
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any, Callable, Dict, List, Optional, Tuple
 
 from . import _arrays, _direct, _log
 from ._gradient import Given, GradientPlan
@@ -46,6 +46,8 @@ class Plan:
         self.plan_with_lse: Optional[Plan] = self if problem.return_lse else None
         # As the operator takes it; written when it is first called.
         self.source: Optional[str] = None
+        # `direct`, while PyTorch may be imported yet.
+        self.numpy_direct: Optional[Callable[..., Any]] = None
         # As torch.Tensor.get_device() says it: -1 is the CPU.
         self.device = self.kernel.device
 
@@ -87,11 +89,19 @@ class Plan:
         return _operator.call(self, given)
 
     def direct(self, *call: Any) -> Any:
-        """What `run` returns, for most calls of PyTorch; None for a call that `run` has to take."""
-        if "torch" not in sys.modules:
+        """What `run` returns, for most calls; None for a call that `run` has to take."""
+        if "torch" in sys.modules:
+            # NumPy is imported with it, or never: there is nothing to wait for.
+            self.direct = self._make_direct()  # type: ignore[method-assign]
+            return self.direct(*call)
+        if "numpy" not in sys.modules:
             return None
-        self.direct = _direct.make(self.kernel, self.problem, self.given)  # type: ignore[method-assign]
-        return self.direct(*call)
+        if self.numpy_direct is None:
+            self.numpy_direct = self._make_direct()
+        return self.numpy_direct(*call)
+
+    def _make_direct(self) -> Callable[..., Any]:
+        return _direct.make(self.kernel, self.problem, self.given)
 
     def run(
         self,
@@ -145,6 +155,12 @@ class Plan:
                 raise Error(
                     "invalid argument",
                     f"{name}: expected {element} of shape {wanted}, got {x.dtype} of shape {extents}",
+                )
+            if _arrays.is_numpy(x) and not x.flags.writeable:
+                raise Error(
+                    "invalid argument",
+                    f"{name}: expected an array that can be written, got a read-only one",
+                    "give a copy",
                 )
         self._add_results(tensors, given, output, lse)
         tensors.run()

@@ -10,8 +10,6 @@ from typing import Any, List, Optional, Tuple
 from . import _arrays, _direct
 from ._library import Error, Kernel, check, library
 
-_CPU, _CUDA = 1, 2
-
 
 class Tensor(ctypes.Structure):
     """attn_tensor."""
@@ -52,7 +50,7 @@ class Tensors:
         self.keep: List[Any] = []
 
     def add(self, address: int, shape: Any, strides: Any, type_: str, device: int) -> None:
-        place = (_CPU, 0) if device < 0 else (_CUDA, device)
+        place = (_arrays.CPU, 0) if device < 0 else (_arrays.CUDA, device)
         self.tensors.append((address, *place, *_arrays.TYPES[type_][:2], shape, strides))
 
     def add_array(
