@@ -8,6 +8,7 @@ from . import _arrays, _dynamo, _foreign, _library
 from ._gradient import Given
 from ._library import Error, OptionTexts, option_texts
 from ._log import find_reason
+from ._pack import choose_pack
 from ._plan import Plan, remember
 from ._scan import Scan
 from ._seed import Seed, make_seed, make_traced_seed
@@ -147,27 +148,6 @@ def _find_plan(
     return plan, arrays
 
 
-# One object each, since plans are found by options too. Calls with more rows have other kernels.
-_PACKS = {slots: {"pack": slots, "way": "long"} for slots in (2, 4, 8, 16, 32, 64)}
-
-
-def _choose_pack(q: Any, k: Any, v: Any, is_rows_first: bool) -> Optional[Mapping[str, object]]:
-    """Slots for the query heads of each key head where all rows of them fit a tile of 64: decoding.
-
-    Measured for these head dimensions; a kernel for few rows is one more to compile.
-    """
-    shape, key_shape = q.shape, k.shape
-    if len(shape) != 4 or len(key_shape) != 4 or shape[3] not in (64, 128):
-        return None
-    heads, rows = (2, 1) if is_rows_first else (1, 2)
-    num_rows, num_key_heads = shape[rows], key_shape[heads]
-    if not 0 < num_rows <= 32 or not 0 < num_key_heads < shape[heads]:
-        return None
-    slots = 1 << (shape[heads] // num_key_heads - 1).bit_length()
-    fits = num_rows * slots <= 64 and tuple(v.shape[3:]) == (shape[3],)
-    return _PACKS.get(slots) if fits else None
-
-
 @_dynamo.disable
 def _call(
     q: Any,
@@ -198,9 +178,27 @@ def _call(
     rows_first = layout != "bhsd" and _is_rows_first(layout)
     seed = make_seed(dropout_seed, q, device) if dropout else None
     if options is None and device >= 0 and score is None and sink is None and not dropout:
-        options = _choose_pack(q, k, v, rows_first)
-    how = scale, causal, window, score, mask, sink, return_lse, options
-    plan, arrays = _find_plan(q, k, v, device, *how, dropout, seed)
+        options = choose_pack(q, k, v, rows_first)
+    # Without tuples of arguments, which cost a tenth of a small call.
+    plan, arrays = _find_plan(
+        q,
+        k,
+        v,
+        device,
+        scale,
+        causal,
+        window,
+        score,
+        mask,
+        sink,
+        return_lse,
+        options,
+        dropout,
+        seed,
+    )
+    output = plan.direct(q, k, v, scale, sink, arrays, rows_first, False, None)
+    if output is not None:
+        return output
     return plan.run(q, k, v, scale, sink, rows_first, arrays)
 
 
@@ -322,11 +320,25 @@ def attention(
     Raises:
         Error: an argument that does not fit, or a function that cannot be traced.
     """
-    how = scale, causal, window
-    rest = sink, layout, return_lse, options, dropout_p, dropout_seed
     if _dynamo.is_compiling() and score is None and mask is None:
-        return _call_traced(q, k, v, *how, *rest)
-    return _call(q, k, v, *how, score, mask, *rest)
+        how = scale, causal, window, sink, layout, return_lse, options
+        return _call_traced(q, k, v, *how, dropout_p, dropout_seed)
+    return _call(
+        q,
+        k,
+        v,
+        scale,
+        causal,
+        window,
+        score,
+        mask,
+        sink,
+        layout,
+        return_lse,
+        options,
+        dropout_p,
+        dropout_seed,
+    )
 
 
 def _find_capture(plan: Plan, arrays: List[Any], wanted: Any) -> int:

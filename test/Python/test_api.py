@@ -216,9 +216,9 @@ def test_memory_of_calls_is_shared(make):
     ],
 )
 def test_heads_of_few_rows_share_tiles(heads, rows, d, slots):
-    from attn._attention import _choose_pack
+    from attn._pack import choose_pack
 
     q, k = np.empty((2, heads[0], rows, d)), np.empty((2, heads[1], 9, d))
     expected = {"pack": slots, "way": "long"} if slots else None
-    assert _choose_pack(q, k, k, False) == expected
-    assert _choose_pack(q.swapaxes(1, 2), k.swapaxes(1, 2), k.swapaxes(1, 2), True) == expected
+    assert choose_pack(q, k, k, False) == expected
+    assert choose_pack(q.swapaxes(1, 2), k.swapaxes(1, 2), k.swapaxes(1, 2), True) == expected

@@ -98,7 +98,9 @@ def test_kinds_of_arrays(make, monkeypatch, kind):
     change, is_taken = KINDS[kind]
     kernel, (q, k, v) = attn.compile("float32", 16), map(change, make(h=2))
     assert isinstance(kernel(*make()), np.ndarray)
-    assert (kernel._plan.direct(q, k, v, None, None, [], False, False, None) is not None) == is_taken
+    assert (
+        kernel._plan.direct(q, k, v, None, None, [], False, False, None) is not None
+    ) == is_taken
     try:
         wanted = run_in_python(monkeypatch, kernel, q, k, v)
     except attn.Error as error:
@@ -115,7 +117,9 @@ def test_types_without_a_name_of_their_own(make):
     ml_dtypes = pytest.importorskip("ml_dtypes")
     q, k, v = [x.astype(ml_dtypes.bfloat16) for x in make()]
     kernel = attn.compile(ml_dtypes.bfloat16, 16)
-    direct = lambda x: kernel._plan.direct(q, x, v, None, None, [], False, False, None)  # noqa: E731
+    direct = lambda x: kernel._plan.direct(
+        q, x, v, None, None, [], False, False, None
+    )  # noqa: E731
     kernel(q, k, v)
     assert direct(k) is not None
     for other in (k.view("V2"), k.view("int16"), k.view("float16")):
