@@ -70,8 +70,30 @@ static void printInstructions(raw_ostream &os, StringRef ptx) {
   os << '\n';
 }
 
+/// Which calls a kernel is for, where others have another.
+static void printCalls(raw_ostream &os, const KernelPlan &plan, bool isOnly) {
+  if (isOnly)
+    return;
+  os << "// calls       " << plan.name;
+  if (plan.when.empty())
+    os << " otherwise";
+  for (auto [index, range] : enumerate(plan.when)) {
+    os << (index ? " and " : " where ")
+       << formatv("dimension {0} of argument {1}", range.dim, range.argument);
+    if (!(range.per == SizeFactor()))
+      os << formatv(" by dimension {0} of argument {1}", range.per.dim, range.per.argument);
+    if (range.most == std::numeric_limits<int64_t>::max())
+      os << " is at least " << range.least;
+    else
+      os << formatv(" is {0} to {1}", range.least, range.most);
+  }
+  os << '\n';
+}
+
 static void printPlans(raw_ostream &os, ArrayRef<KernelPlan> plans) {
+  bool isOnly = all_of(plans, [](const KernelPlan &plan) { return plan.when.empty(); });
   for (const KernelPlan &plan : plans) {
+    printCalls(os, plan, isOnly);
     auto numMaps = count_if(plan.parameters, [](const KernelParameter &parameter) {
       return parameter.kind == KernelParameter::Kind::TensorMap;
     });

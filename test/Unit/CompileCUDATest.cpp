@@ -133,6 +133,34 @@ TEST_F(CompileCUDATest, LengthsChooseTheKernel) {
   EXPECT_EQ(compileSpec().getInfo().kernels.size(), 1u);
 }
 
+// At D = 128 few rows are as good as few keys: tiles of 192 rows would leave a third of them empty.
+TEST_F(CompileCUDATest, FewRowsAreShortToo) {
+  options.way = "auto";
+  spec.headDim = 128;
+  query.shape[3] = key.shape[3] = value.shape[3] = output.shape[3] = 128;
+  query.strides = key.strides = value.strides = output.strides = {};
+  CompiledFunction function = compileSpec();
+  ASSERT_EQ(function.getInfo().kernels.size(), 2u);
+  EXPECT_EQ(function.getInfo().kernels[0].name, "attention_long");
+  EXPECT_EQ(function.getInfo().kernels[1].name, "attention");
+  for (int64_t rows : {0, 1, 127, 128, 129, 192, 1024, 1025, 16384})
+    for (int64_t keys : {0, 1, 127, 128, 129, 1023, 1024, 1025, 16384}) {
+      SCOPED_TRACE(testing::Message() << rows << " rows, " << keys << " keys");
+      query.shape[2] = output.shape[2] = rows;
+      key.shape[2] = value.shape[2] = keys;
+      fake->launches.clear();
+      ASSERT_TRUE(run(function).ok());
+      ASSERT_EQ(fake->launches.size(), 1u);
+      const auto &config = fake->launches[0].config;
+      bool isLong = rows > 128 && keys > 1024;
+      // Three consumers beside a producer, in a grid of tiles; or two, which stay.
+      EXPECT_EQ(config.blockX, isLong ? 512u : 384u);
+      EXPECT_EQ(config.gridY * config.gridZ, isLong ? 16u : 1u);
+      if (isLong)
+        EXPECT_EQ(config.gridX, unsigned(rows + 191) / 192);
+    }
+}
+
 TEST_F(CompileCUDATest, SplitsKeys) {
   options.splits = 3;
   CompiledFunction function = compileSpec();
@@ -342,9 +370,29 @@ TEST_F(CompileCUDATest, CompilesWithoutADriver) {
   text = explain(getSource(spec), options, "ptx");
   ASSERT_TRUE(text);
   EXPECT_NE(text->find(".visible .entry attention("), std::string::npos);
+  EXPECT_EQ(text->find("// calls"), std::string::npos);
   EXPECT_EQ(
       explain("", options, "attic").getStatus().message,
       "until: expected problem, grid, online, tile, placed, async, thread or ptx, got 'attic'");
+}
+
+TEST_F(CompileCUDATest, ExplainsWhichCallsAKernelIsFor) {
+  options.way = "auto";
+  spec.causal = Causal::BottomRight;
+  auto expect = [&](const char *part) {
+    Result<std::string> text = explain(getSource(spec), options, "problem");
+    ASSERT_TRUE(text) << text.getStatus().str();
+    EXPECT_NE(text->find(part), std::string::npos) << part << '\n' << *text;
+  };
+  expect(
+      "// calls       attention_short where dimension 2 of argument 0 is 0 to 1024 and dimension 2 "
+      "of argument 1 is 0 to 1024\n");
+  expect("// calls       attention otherwise\n");
+  spec.causal = Causal::No;
+  spec.headDim = 128;
+  expect(
+      "// calls       attention_long where dimension 2 of argument 0 is at least 129 and dimension "
+      "2 of argument 1 is at least 1025\n");
 }
 
 TEST_F(CompileCUDATest, UnsupportedTypes) {

@@ -174,7 +174,7 @@ def Tile_RangeAttr : Tile_Attr<"Range", "range"> {
     "int64_t":$argument,
     "int64_t":$dim,
     "int64_t":$least,
-    "int64_t":$most,
+    DefaultValuedParameter<"int64_t", "std::numeric_limits<int64_t>::max()">:$most,
     OptionalParameter<"::attn::tile::ExtentAttr">:$per);
   let assemblyFormat = "`<` struct(params) `>`";
   let genVerifyDecl = 1;

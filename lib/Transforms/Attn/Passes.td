@@ -97,7 +97,8 @@ def SplitLengthsPass : Pass<"attn-split-lengths", "::mlir::ModuleOp"> {
   let summary = "makes a way of its own for short sequences";
   let description = [{
     Where the machine's rule has other sizes for attention of few rows and keys, the function gets a copy before it for the calls
-    with so few, whose attention is marked `attn.short` for attn-set-schedule. With `way=short` there is no copy and all calls take
+    with so few, whose attention is marked `attn.short` for attn-set-schedule. Where few rows or few keys are enough, the copy is for
+    the other calls and the function's own attention is marked. With `way=short` there is no copy and all calls take
     those sizes, as where types say that all are short; with `way=long` functions stay as they are, as where none can be.
 
     Requires: room 1 `problem` without variants. Produces: room 1 `problem`; functions stay as they are where attention is not the

@@ -110,7 +110,8 @@ static bool doBlocksStay(const Row &row, unsigned traits, const RegionWork &work
 }
 
 namespace {
-/// As Row, for calls with at most `mostRows` rows and `mostKeys` keys. All of its blocks stay.
+/// As Row, for calls with at most `mostRows` rows and `mostKeys` keys, or `either` of the two. All
+/// of its blocks stay.
 struct ShortRow {
   int64_t columns;
   unsigned any, none;
@@ -119,18 +120,20 @@ struct ShortRow {
   int64_t mostWork;
   llvm::StringLiteral rule;
   int64_t slack, mostRows, mostKeys;
+  bool either = false;
 };
 } // namespace
 
 /// Where a block has few tiles, how it starts and ends counts, and a block that stays hides both;
 /// under a mask 128 rows waste less than 192. Measured beside what the other table has
-/// (bench/results/gpu-short.json). Rows with more regions, factors or gathers are not: they spill
+/// (bench/results/gpu-short.json). 128 rows would leave a third of a tile of 192 empty, whatever
+/// their keys. Rows with more regions, factors or gathers are not: they spill
 /// where blocks stay, or were not measured. At D = 256 blocks that stay without a mask spill.
 static constexpr ShortRow kHopperShortRows[] = {
     {64, Masked, BiasUnderMask | Gathers | Long | Split | Factors, 128, 128, 1, "cuda-d64-short",
      -1, 1024, 1024},
     {64, Plain, Long | Split, 192, 128, 0, "cuda-d64-short", -1, ShortChoice::kAny, 2048},
-    {128, Plain, Long | Split, 128, 128, 0, "cuda-d128-short", 8, ShortChoice::kAny, 1024}};
+    {128, Plain, Long | Split, 128, 128, 0, "cuda-d128-short", 8, 128, 1024, /*either=*/true}};
 
 /// The first row of a table that holds, or its end.
 template <typename Table>
@@ -167,7 +170,7 @@ std::optional<ShortChoice> attn::chooseForShort(const GPUProblem &problem) {
     return std::nullopt;
   BlockSizes sizes{row->blockM,   row->blockN,     kHopperStages, row->rule,
                    /*stay=*/true, /*lists=*/false, row->slack};
-  return ShortChoice{sizes, row->mostRows, row->mostKeys};
+  return ShortChoice{sizes, row->mostRows, row->mostKeys, row->either};
 }
 
 BlockSizes attn::chooseForDecoding(const Machine &machine, int64_t headDim, int64_t valueDim,

@@ -58,6 +58,8 @@ struct ShortChoice {
   static constexpr int64_t kAny = std::numeric_limits<int64_t>::max();
   BlockSizes sizes;
   int64_t mostRows = kAny, mostKeys = kAny;
+  /// Whether one of the two is enough.
+  bool either = false;
 };
 
 /// Nothing where chooseForCUDA is as good for all lengths.

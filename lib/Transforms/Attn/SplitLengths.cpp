@@ -7,8 +7,10 @@
 //
 // Where a block has few tiles of keys, its start and its end are what it costs; where it has many,
 // the keys that it reads are. So short sequences want another schedule than long ones, and a call
-// says which they are: the function gets a copy, for calls with few rows and keys. Batches and
-// heads decide nothing, so that the numbers of a sequence do not depend on what stands beside it.
+// says which they are: the function gets a copy, for calls with few rows and keys. Where few of
+// either are enough, the copy is for the others, since a way has a condition whose parts all hold.
+// Batches and heads decide nothing, so that the numbers of a sequence do not depend on what stands
+// beside it.
 //
 //===----------------------------------------------------------------------------------------===//
 
@@ -40,16 +42,30 @@ static AttentionOp findAttention(func::FuncOp function) {
   return isFree ? op : AttentionOp();
 }
 
-/// The calls that the short way is for.
+/// The calls that the copy is for.
 static ArrayAttr getCalls(AttentionOp op, const ShortChoice &choice) {
   SmallVector<Attribute> ranges;
   for (auto [matrix, most] :
-       {std::pair(op.getQuery(), choice.mostRows), {op.getKey(), choice.mostKeys}})
-    if (most != ShortChoice::kAny)
-      ranges.push_back(tile::RangeAttr::get(op.getContext(),
-                                            cast<BlockArgument>(matrix).getArgNumber(),
-                                            /*dim=*/2, /*least=*/0, most, tile::ExtentAttr()));
+       {std::pair(op.getQuery(), choice.mostRows), {op.getKey(), choice.mostKeys}}) {
+    if (most == ShortChoice::kAny)
+      continue;
+    auto [least, last] =
+        choice.either ? std::pair(most + 1, ShortChoice::kAny) : std::pair(int64_t(0), most);
+    ranges.push_back(tile::RangeAttr::get(op.getContext(),
+                                          cast<BlockArgument>(matrix).getArgNumber(),
+                                          /*dim=*/2, least, last, tile::ExtentAttr()));
+  }
   return ArrayAttr::get(op.getContext(), ranges);
+}
+
+/// The way of short calls, or null if there are none.
+static func::FuncOp addWays(func::FuncOp function, AttentionOp op, const ShortChoice &choice,
+                            SymbolTable &symbols) {
+  func::FuncOp inFront =
+      addWay(function, choice.either ? "_long" : "_short", getCalls(op, choice), symbols);
+  if (!choice.either)
+    return inFront;
+  return inFront == function ? func::FuncOp() : function;
 }
 
 namespace {
@@ -66,7 +82,7 @@ struct SplitLengthsPass
       return;
     func::FuncOp forShort = function;
     if (way == "auto")
-      forShort = addWay(function, "_short", getCalls(op, *choice), symbols);
+      forShort = addWays(function, op, *choice, symbols);
     if (forShort)
       findAttention(forShort)->setAttr(kShortAttrName, UnitAttr::get(op.getContext()));
   }

@@ -51,13 +51,22 @@ func.func @masked(%q: tensor<?x?x?x64xbf16>, %k: tensor<?x?x?x64xbf16>, %v: tens
 
 // -----
 
-// CHECK-LABEL: func.func @wide_short(
+// Few rows or few keys: the copy is for calls with many of both, and the function itself is the short way.
+// CHECK-LABEL: func.func @wide_long(
+// CHECK-SAME:    attn.when = [#tile.range<argument = 0, dim = 2, least = 129>, #tile.range<argument = 1, dim = 2, least = 1025>]
+// CHECK-NOT:     attn.short
 // CHECK-LABEL: func.func @wide(
-// SCHEDULE-LABEL: func.func @wide_short(
-// SCHEDULE-SAME:    argument = 1, dim = 2, least = 0, most = 1024>]
-// SCHEDULE:         #attn.schedule<block_m = 128, block_n = 128, stages = 2, consumers = 2, stay = true, slack = 8>
-// SCHEDULE-LABEL: func.func @wide(
+// CHECK-NOT:     attn.when
+// CHECK:         attn.attention {{.*}} {attn.short}
+// SHORT-LABEL: func.func @wide(
+// SHORT:         attn.attention {{.*}} {attn.short}
+// LONG-LABEL:  func.func @wide(
+// LONG-NOT:      attn.short
+// LONG:          return
+// SCHEDULE-LABEL: func.func @wide_long(
 // SCHEDULE:         #attn.schedule<block_m = 192, block_n = 80, stages = 2, consumers = 3, slack = 8>
+// SCHEDULE-LABEL: func.func @wide(
+// SCHEDULE:         #attn.schedule<block_m = 128, block_n = 128, stages = 2, consumers = 2, stay = true, slack = 8>
 func.func @wide(%q: tensor<?x?x?x128xbf16>, %k: tensor<?x?x?x128xbf16>, %v: tensor<?x?x?x128xbf16>) -> tensor<?x?x?x128xbf16> {
   %o = attn.attention %q, %k, %v : tensor<?x?x?x128xbf16>, tensor<?x?x?x128xbf16>, tensor<?x?x?x128xbf16> -> tensor<?x?x?x128xbf16>
   return %o : tensor<?x?x?x128xbf16>
@@ -175,4 +184,40 @@ func.func @short_rows(%q: tensor<?x?x1024x64xbf16>, %k: tensor<?x?x?x64xbf16>, %
     }
     : tensor<?x?x1024x64xbf16>, tensor<?x?x?x64xbf16>, tensor<?x?x?x64xbf16> -> tensor<?x?x1024x64xbf16>
   return %o : tensor<?x?x1024x64xbf16>
+}
+
+// -----
+
+// Where either is enough, one of two lengths says yes, but not no.
+// CHECK-NOT:   _long
+// CHECK-LABEL: func.func @few_rows(
+// CHECK-NOT:     attn.when
+// CHECK:         attn.attention {{.*}} {attn.short}
+// CHECK-LABEL: func.func @few_keys(
+// CHECK:         attn.attention {{.*}} {attn.short}
+// CHECK-LABEL: func.func @many_rows_long(
+// CHECK-SAME:    attn.when = [#tile.range<argument = 0, dim = 2, least = 129>, #tile.range<argument = 1, dim = 2, least = 1025>]
+// CHECK-NOT:     attn.short
+// CHECK-LABEL: func.func @many_rows(
+// CHECK:         attn.attention {{.*}} {attn.short}
+// CHECK-NOT:   _long
+// CHECK-LABEL: func.func @many(
+// CHECK-NOT:     attn.when
+// CHECK-NOT:     attn.short
+// CHECK:         return
+func.func @few_rows(%q: tensor<?x?x128x128xbf16>, %k: tensor<?x?x?x128xbf16>, %v: tensor<?x?x?x128xbf16>) -> tensor<?x?x128x128xbf16> {
+  %o = attn.attention %q, %k, %v : tensor<?x?x128x128xbf16>, tensor<?x?x?x128xbf16>, tensor<?x?x?x128xbf16> -> tensor<?x?x128x128xbf16>
+  return %o : tensor<?x?x128x128xbf16>
+}
+func.func @few_keys(%q: tensor<?x?x?x128xbf16>, %k: tensor<?x?x1024x128xbf16>, %v: tensor<?x?x1024x128xbf16>) -> tensor<?x?x?x128xbf16> {
+  %o = attn.attention %q, %k, %v : tensor<?x?x?x128xbf16>, tensor<?x?x1024x128xbf16>, tensor<?x?x1024x128xbf16> -> tensor<?x?x?x128xbf16>
+  return %o : tensor<?x?x?x128xbf16>
+}
+func.func @many_rows(%q: tensor<?x?x129x128xbf16>, %k: tensor<?x?x?x128xbf16>, %v: tensor<?x?x?x128xbf16>) -> tensor<?x?x129x128xbf16> {
+  %o = attn.attention %q, %k, %v : tensor<?x?x129x128xbf16>, tensor<?x?x?x128xbf16>, tensor<?x?x?x128xbf16> -> tensor<?x?x129x128xbf16>
+  return %o : tensor<?x?x129x128xbf16>
+}
+func.func @many(%q: tensor<?x?x129x128xbf16>, %k: tensor<?x?x1025x128xbf16>, %v: tensor<?x?x1025x128xbf16>) -> tensor<?x?x129x128xbf16> {
+  %o = attn.attention %q, %k, %v : tensor<?x?x129x128xbf16>, tensor<?x?x1025x128xbf16>, tensor<?x?x1025x128xbf16> -> tensor<?x?x129x128xbf16>
+  return %o : tensor<?x?x129x128xbf16>
 }

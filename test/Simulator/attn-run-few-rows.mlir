@@ -1,0 +1,15 @@
+// Few rows are as short as few keys where tiles of the long way have more rows: two consumers, or three.
+// RUN: attn-run %s --device=sim --shape B=1,H=2,M=128,N=1025 --check --sim-seeds=2 | FileCheck %s --check-prefixes=SHORT,RIGHT
+// RUN: attn-run %s --device=sim --shape B=1,H=1,M=1,N=1100 --check --sim-seeds=2 | FileCheck %s --check-prefixes=SHORT,RIGHT
+// RUN: attn-run %s --device=sim --shape B=1,H=1,M=129,N=1024 --check --sim-seeds=2 | FileCheck %s --check-prefixes=SHORT,RIGHT
+// RUN: attn-run %s --device=sim --shape B=1,H=1,M=129,N=1025 --check --sim-seeds=2 | FileCheck %s --check-prefixes=LONG,RIGHT
+// RUN: attn-run %s --device=sim --shape B=8,H=16,M=128,N=16384 --predict | FileCheck %s --check-prefix=SHORT
+
+// SHORT: schedule  producer {{.*}} consumer 2 x
+// LONG: schedule  producer {{.*}} consumer 3 x
+// RIGHT: verdict   right
+func.func @attention(%q: tensor<?x?x?x128xbf16>, %k: tensor<?x?x?x128xbf16>, %v: tensor<?x?x?x128xbf16>)
+    -> tensor<?x?x?x128xbf16> {
+  %o = attn.attention %q, %k, %v : tensor<?x?x?x128xbf16>, tensor<?x?x?x128xbf16>, tensor<?x?x?x128xbf16> -> tensor<?x?x?x128xbf16>
+  return %o : tensor<?x?x?x128xbf16>
+}
