@@ -110,9 +110,11 @@ static std::unique_ptr<TargetMachine> createMachine(const JitOptions &options) {
     return nullptr;
   TargetOptions targetOptions;
   targetOptions.AllowFPOpFusion = FPOpFusion::Standard;
-  return std::unique_ptr<TargetMachine>(
-      target->createTargetMachine(triple, options.host.cpu, options.host.features, targetOptions,
-                                  Reloc::PIC_, std::nullopt, options.codegenLevel, /*JIT=*/true));
+  // Code and constants are one allocation. The large model, which JIT compilers have by default,
+  // forms the address of each constant and keeps none in a register.
+  return std::unique_ptr<TargetMachine>(target->createTargetMachine(
+      triple, options.host.cpu, options.host.features, targetOptions, Reloc::PIC_, CodeModel::Small,
+      options.codegenLevel, /*JIT=*/true));
 }
 
 static void prepare(Module &module, const JitOptions &options, TargetMachine &machine) {
