@@ -43,7 +43,8 @@ static void addRoom(OpPassManager &pm, Room room, const PipelineOptions &options
       pm.addPass(createGeneralizeExtentsPass());
     pm.addPass(createExpandVariantsPass());
     pm.addPass(createDeriveScorePass());
-    pm.addPass(createSplitGradPass({isForGPU && options.fused ? "fused" : "two-pass"}));
+    // A CPU takes either form by what it finds at run time (attn-cpu-fuse-gradients).
+    pm.addPass(createSplitGradPass({!isForGPU || options.fused ? "fused" : "two-pass"}));
     if (isForGPU) {
       pm.addPass(createPackHeadsPass({options.pack}));
       pm.addPass(createSplitLengthsPass({getWay(options)}));
@@ -99,6 +100,7 @@ static void addRoom(OpPassManager &pm, Room room, const PipelineOptions &options
     // Removes copies of a buffer to itself and loop-carried buffers that the loop only passes on.
     pm.addPass(createCSEPass());
     pm.addPass(createCanonicalizerPass());
+    pm.addPass(createCPUFuseGradientsPass());
     return pm.addPass(createCPUBoundBuffersPass());
   case Room::Vectors: // What one core does.
     pm.addPass(createConvertAttnToVectorPass({unsigned(options.lanes), options.bf16Dot}));

@@ -264,6 +264,7 @@ void GradExecution::run(const Variant &variant, const Problem &p, const Extents 
   kernels.device.isAddedTo = [numOthers = results.size() - getTrained(variant).size()](size_t i) {
     return i >= numOthers || (i == 0 && getOptions().fused);
   };
+  kernels.device.takeWay(0);
   if (llvm::Error error = kernels.device.run(inputs, results, p.memory, seed)) {
     ADD_FAILURE() << llvm::toString(std::move(error));
     return;
@@ -284,25 +285,31 @@ void GradExecution::run(const Variant &variant, const Problem &p, const Extents 
     EXPECT_EQ(llvm::cantFail(compare(results[i], expected[i])).numUnwritten, 0) << names[i];
     expectClose(results[i], i);
   }
-  // A factor of 0 takes the gradient from a value, but not its key from a row.
-  if (variant.hasFactors() || !spoilDroppedKeys(inputs, expected[2]))
-    return;
-  std::vector<Array> again =
-      allocateGradients(kind, ElementKind::F32, variant, inputs, p, e, p.memory);
-  if (llvm::Error error = kernels.device.run(inputs, again, p.memory, seed)) {
-    ADD_FAILURE() << llvm::toString(std::move(error));
-    return;
-  }
-  for (auto [i, result, spoilt] : llvm::enumerate(results, again)) {
-    if (kernels.device.isAddedTo(i) && kernels.device.addsInAnyOrder()) {
-      expectClose(spoilt, i);
-      continue;
+  auto expectSame = [&](unsigned way, const std::string &what) {
+    kernels.device.takeWay(way);
+    std::vector<Array> again =
+        allocateGradients(kind, ElementKind::F32, variant, inputs, p, e, p.memory);
+    if (llvm::Error error = kernels.device.run(inputs, again, p.memory, seed)) {
+      ADD_FAILURE() << llvm::toString(std::move(error));
+      return;
     }
-    EXPECT_EQ(std::memcmp(result.data(), spoilt.data(), result.getByteCount()), 0)
-        << names[i]
-        << " depends on keys that no row keeps: " << llvm::cantFail(compare(spoilt, result)).numNaN
-        << " NaN";
-  }
+    for (auto [i, result, other] : llvm::enumerate(results, again)) {
+      if (kernels.device.isAddedTo(i) && kernels.device.addsInAnyOrder()) {
+        expectClose(other, i);
+        continue;
+      }
+      EXPECT_EQ(std::memcmp(result.data(), other.data(), result.getByteCount()), 0)
+          << names[i] << " depends on " << what << ": "
+          << llvm::cantFail(compare(other, result)).numNaN << " NaN";
+    }
+  };
+  unsigned numWays = kernels.device.getNumWays();
+  for (unsigned way = 1; way < numWays; ++way)
+    expectSame(way, "the way that a kernel takes");
+  // A factor of 0 takes the gradient from a value, but not its key from a row.
+  if (!variant.hasFactors() && spoilDroppedKeys(inputs, expected[2]))
+    for (unsigned way = 0; way < numWays; ++way)
+      expectSame(way, "keys that no row keeps");
 }
 
 } // namespace attn::test

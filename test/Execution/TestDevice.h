@@ -25,6 +25,11 @@ public:
   virtual llvm::Error run(llvm::MutableArrayRef<Input> inputs, llvm::MutableArrayRef<Array> outputs,
                           Memory memory, uint64_t seed) = 0;
 
+  /// Ways of the kernel that give the same bits, of which the next runs take one: on a CPU those
+  /// for few threads and for many.
+  virtual unsigned getNumWays() const { return 1; }
+  virtual void takeWay(unsigned way) {}
+
   /// Whether blocks that add to one result do so in another order each time.
   virtual bool addsInAnyOrder() const { return false; }
 

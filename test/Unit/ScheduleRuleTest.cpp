@@ -186,9 +186,10 @@ TEST(ScheduleRule, NearestBlocksAreAccepted) {
 TEST(ScheduleRule, EveryChoiceForCPUIsPositive) {
   for (int64_t lanes : {4, 8, 16})
     for (bool bf16Pairs : {false, true}) {
-      BlockSizes sizes = chooseForCPU(lanes, bf16Pairs);
-      EXPECT_GT(sizes.blockM, 0);
-      EXPECT_GT(sizes.blockN, 0);
-      EXPECT_EQ(sizes.blockM % lanes, 0);
+      for (BlockSizes sizes : {chooseForCPU(lanes, bf16Pairs), chooseGradForCPU(lanes)}) {
+        EXPECT_GT(sizes.blockM, 0);
+        EXPECT_GT(sizes.blockN, 0);
+        EXPECT_EQ(sizes.blockM % lanes, 0);
+      }
     }
 }

@@ -21,12 +21,14 @@ static MutableOperandRange getLastOperands(Operation *op, unsigned count) {
 MutableOperandRange GradRowsOp::getDpsInitsMutable() { return getLastOperands(*this, 2); }
 MutableOperandRange GradQueryStepOp::getDpsInitsMutable() { return getLastOperands(*this, 1); }
 MutableOperandRange GradKeyValueStepOp::getDpsInitsMutable() { return getLastOperands(*this, 2); }
+MutableOperandRange GradFusedStepOp::getDpsInitsMutable() { return getLastOperands(*this, 3); }
 MutableOperandRange GradCapturedStepOp::getDpsInitsMutable() { return getLastOperands(*this, 1); }
 MutableOperandRange GradEndOp::getDpsInitsMutable() { return getLastOperands(*this, 1); }
 
 void GradRowsOp::getEffects(Effects &effects) { getBufferEffects(*this, false, effects); }
 void GradQueryStepOp::getEffects(Effects &effects) { getBufferEffects(*this, true, effects); }
 void GradKeyValueStepOp::getEffects(Effects &effects) { getBufferEffects(*this, true, effects); }
+void GradFusedStepOp::getEffects(Effects &effects) { getBufferEffects(*this, true, effects); }
 void GradCapturedStepOp::getEffects(Effects &effects) { getBufferEffects(*this, true, effects); }
 void GradEndOp::getEffects(Effects &effects) { getBufferEffects(*this, false, effects); }
 
@@ -39,6 +41,9 @@ LogicalResult GradQueryStepOp::reifyResultShapes(OpBuilder &builder, Shapes &sha
   return reifyInits(*this, builder, shapes);
 }
 LogicalResult GradKeyValueStepOp::reifyResultShapes(OpBuilder &builder, Shapes &shapes) {
+  return reifyInits(*this, builder, shapes);
+}
+LogicalResult GradFusedStepOp::reifyResultShapes(OpBuilder &builder, Shapes &shapes) {
   return reifyInits(*this, builder, shapes);
 }
 LogicalResult GradCapturedStepOp::reifyResultShapes(OpBuilder &builder, Shapes &shapes) {
@@ -54,6 +59,9 @@ void GradQueryStepOp::getCanonicalizationPatterns(RewritePatternSet &patterns, M
 void GradKeyValueStepOp::getCanonicalizationPatterns(RewritePatternSet &patterns, MLIRContext *) {
   populateCastFold(patterns, getOperationName());
 }
+void GradFusedStepOp::getCanonicalizationPatterns(RewritePatternSet &patterns, MLIRContext *) {
+  populateCastFold(patterns, getOperationName());
+}
 void GradCapturedStepOp::getCanonicalizationPatterns(RewritePatternSet &patterns, MLIRContext *) {
   populateCastFold(patterns, getOperationName());
 }
@@ -64,6 +72,9 @@ SmallVector<OpFoldResult> GradQueryStepOp::getMixedOrigin() {
 SmallVector<OpFoldResult> GradKeyValueStepOp::getMixedOrigin() {
   return getOriginOrZeros(getOrigin(), getContext());
 }
+SmallVector<OpFoldResult> GradFusedStepOp::getMixedOrigin() {
+  return getOriginOrZeros(getOrigin(), getContext());
+}
 SmallVector<OpFoldResult> GradCapturedStepOp::getMixedOrigin() {
   return getOriginOrZeros(getOrigin(), getContext());
 }
@@ -72,8 +83,10 @@ unsigned GradQueryStepOp::getRunningPosition() { return 3; }
 unsigned GradCapturedStepOp::getRunningPosition() { return 3; }
 Value GradCapturedStepOp::getFixed() { return getQuery(); }
 unsigned GradKeyValueStepOp::getRunningPosition() { return 2; }
+unsigned GradFusedStepOp::getRunningPosition() { return 2; }
 Value GradQueryStepOp::getFixed() { return getQuery(); }
 Value GradKeyValueStepOp::getFixed() { return getKey(); }
+Value GradFusedStepOp::getFixed() { return getKey(); }
 
 SmallVector<OpOperand *> GradQueryStepOp::getRunningMutable() {
   return {&getKeyMutable(), &getValueMutable()};
@@ -83,6 +96,10 @@ SmallVector<OpOperand *> GradCapturedStepOp::getRunningMutable() {
 }
 SmallVector<OpOperand *> GradKeyValueStepOp::getRunningMutable() {
   return {&getQueryMutable(), &getDOutputMutable(), &getNegLse2Mutable(), &getDeltaMutable()};
+}
+SmallVector<OpOperand *> GradFusedStepOp::getRunningMutable() {
+  return {&getQueryMutable(), &getDOutputMutable(), &getNegLse2Mutable(), &getDeltaMutable(),
+          &getAccQueryMutable()};
 }
 
 //===----------------------------------------------------------------------===//
@@ -159,6 +176,15 @@ LogicalResult GradKeyValueStepOp::verify() {
   return verifyStep(*this, {{"acc_key", getAccKey(), kND}, {"acc_value", getAccValue(), kNDv}});
 }
 
+LogicalResult GradFusedStepOp::verify() {
+  // grad_fused_step_c1: the operands are buffers
+  if (isa<TensorType>(getQuery().getType()))
+    return emitOpError("expected buffers, got ") << getQuery().getType();
+  return verifyStep(*this, {{"acc_query", getAccQuery(), kMD},
+                            {"acc_key", getAccKey(), kND},
+                            {"acc_value", getAccValue(), kNDv}});
+}
+
 LogicalResult GradCapturedStepOp::verify() {
   // grad_captured_step_c1: the sum is of f32
   if (failed(checkElement(*this, "sum", getSum().getType(), isF32, "f32")))
@@ -173,7 +199,7 @@ template <typename OpT> static LogicalResult verifyStepRegions(OpT op) {
 
 LogicalResult GradQueryStepOp::verifyRegions() { return verifyStepRegions(*this); }
 LogicalResult GradKeyValueStepOp::verifyRegions() { return verifyStepRegions(*this); }
-
+LogicalResult GradFusedStepOp::verifyRegions() { return verifyStepRegions(*this); }
 LogicalResult GradCapturedStepOp::verifyRegions() { return verifyStepRegions(*this); }
 
 LogicalResult GradRowsOp::verify() {

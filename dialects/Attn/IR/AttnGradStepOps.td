@@ -125,6 +125,29 @@ def Attn_GradKeyValueStepOp : Attn_GradStepOp<"grad_key_value_step", (ins
   }];
 }
 
+def Attn_GradFusedStepOp : Attn_GradStepOp<"grad_fused_step", (ins
+    Arg<Attn_Shaped, "(M, D) f32">:$acc_query,
+    Arg<Attn_Shaped, "(N, D) f32">:$acc_key,
+    Arg<Attn_Shaped, "(N, Dv) f32">:$acc_value)> {
+  let summary = "absorbs a tile of rows and a tile of keys into the gradients of each other";
+  let description = [{
+    `attn.grad_key_value_step`, and what `attn.grad_query_step` adds to the same rows besides. The rows run, and their sum with them,
+    so the op is one of buffers: a thread that owns keys and rows of a head adds in place.
+
+    ```mlir
+    attn.grad_fused_step %q, %k, %v, %do, %nl, %delta scale(%scale) at(%b, %h, %m, %n) outs(%dq, %dk, %dv)
+        : memref<32x64xbf16>, memref<?x64xbf16>, memref<?x16xbf16>, memref<32x16xbf16>, memref<32xf32>, memref<32xf32>,
+          memref<32x64xf32>, memref<?x64xf32>, memref<?x16xf32>
+    ```
+  }];
+  let assemblyFormat = [{
+    $query `,` $key `,` $value `,` $d_output `,` $neg_lse2 `,` $delta `scale` `(` $scale `)` (`at` `(` $origin^ `)`)?
+    `outs` `(` $acc_query `,` $acc_key `,` $acc_value `)` attr-dict custom<ScoreMaskAndGrad>($score, $mask, $grad)
+    `:` type($query) `,` type($key) `,` type($value) `,` type($d_output) `,` type($neg_lse2) `,` type($delta) `,`
+    type($acc_query) `,` type($acc_key) `,` type($acc_value) (`->` type($results)^)?
+  }];
+}
+
 def Attn_GradCapturedStepOp : Attn_GradStepOp<"grad_captured_step", (ins Arg<Attn_Shaped, "f32">:$sum)> {
   let summary = "absorbs a tile of keys into the gradient of a captured tensor";
   let description = [{

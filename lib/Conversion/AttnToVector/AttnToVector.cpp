@@ -82,8 +82,8 @@ struct ConvertAttnToVectorPass
     SmallVector<Operation *> ops;
     getOperation()->walk([&](Operation *op) {
       if (isa<OnlineAttentionOp, NormalizeOp, MergeOp, GradRowsOp, GradQueryStepOp,
-              GradKeyValueStepOp, GradCapturedStepOp, GradEndOp, linalg::FillOp, linalg::GenericOp,
-              memref::CopyOp>(op))
+              GradKeyValueStepOp, GradFusedStepOp, GradCapturedStepOp, GradEndOp, linalg::FillOp,
+              linalg::GenericOp, memref::CopyOp>(op))
         ops.push_back(op);
     });
     for (Operation *op : ops) {
@@ -93,10 +93,12 @@ struct ConvertAttnToVectorPass
                 return succeeded(checkStep(step)) ? lowerStep(step, target, scratch, packer)
                                                   : failure();
               })
-              .Case<GradQueryStepOp, GradKeyValueStepOp, GradCapturedStepOp>([&](auto step) {
-                return succeeded(checkBuffers(step)) ? lowerGradStep(step, target, scratch, packer)
-                                                     : failure();
-              })
+              .Case<GradQueryStepOp, GradKeyValueStepOp, GradFusedStepOp, GradCapturedStepOp>(
+                  [&](auto step) {
+                    return succeeded(checkBuffers(step))
+                               ? lowerGradStep(step, target, scratch, packer)
+                               : failure();
+                  })
               .Case([&](GradRowsOp rows) { return lowerGradRows(rows, target); })
               .Case([&](GradEndOp end) { return lowerGradEnd(end, target); })
               .Case([&](NormalizeOp normalize) { return lowerNormalize(normalize, target); })

@@ -80,7 +80,9 @@ static void emitProduct(Emitter &b, GradStep &step, Factors &factors, StringRef 
   // Pairs of bf16 would round probabilities and gradients of scores to bf16; f32 keeps them.
   PackedMatrix packed =
       packer.get(step.op, factors.fixed, step.lanes, /*mayPair=*/false, b.target, scratch);
-  if (!isF32(factors.running))
+  // Each tile is read by many products of the fused form: where callers have it, its rows may all
+  // want the same places of a cache.
+  if (!isF32(factors.running) || isa<GradFusedStepOp>(step.op))
     factors.running = emitF32Tile(b, step.op, (name + "_rows").str(), factors.running, step.terms,
                                   /*kept=*/Value(), scratch);
   factors.product = scratch.get(step.op, name, {step.terms.bound, step.laneStride});
@@ -137,6 +139,24 @@ static void emitContribution(Emitter &b, Value sum, Value addend, ArrayRef<Value
   });
 }
 
+/// Without regions no position counts, and elements come in the order in which they lie.
+static void emitPlainElements(Emitter &b, GradStep &step) {
+  Regions none;
+  b.loop(b.index(0), step.terms.value, 1, [&](Value term) {
+    Value negLse2 = b.splat(b.load(step.negLse2, {term}));
+    Value delta = b.splat(b.load(step.delta, {term}));
+    b.loop(b.index(0), step.paddedLanes, b.target.lanes, [&](Value lane) {
+      Value isKept;
+      auto [p, ds] = emitElement(b, none, /*mayDrop=*/false, /*position=*/{},
+                                 b.loadVector(step.scores.product, {term, lane}),
+                                 b.loadVector(step.gradients.product, {term, lane}),
+                                 /*exist=*/{}, negLse2, delta, isKept);
+      b.storeVector(ds, step.gradients.product, {term, lane});
+      b.storeVector(p, step.scores.product, {term, lane});
+    });
+  });
+}
+
 /// What the region contributes goes to `captured`, if it is there.
 static void emitElements(Emitter &b, GradStep &step, Region &score, Region &mask, Region &grad,
                          bool mayDrop, ArrayRef<Value> origin, Value captured) {
@@ -150,6 +170,8 @@ static void emitElements(Emitter &b, GradStep &step, Region &score, Region &mask
     regions.grad.emplace(b, grad, origin, !step.rowsRun);
   regions.forEach([](RegionVectorizer &region) { region.emitInvariant(); });
 
+  if (score.empty() && mask.empty() && grad.empty() && step.rowsRun)
+    return emitPlainElements(b, step);
   Value steps = vector::StepOp::create(b, b.vec(b.getIndexType()));
   Value first = origin[step.rowsRun ? 3 : 2], firstRunning = origin[step.rowsRun ? 2 : 3];
   b.loop(b.index(0), step.paddedLanes, lanes, [&](Value lane) {
@@ -194,6 +216,27 @@ static void emitSum(Emitter &b, GradStep &step, Value weights, Value matrix, Val
                .columns = cast<MemRefType>(acc.getType()).getDimSize(1),
                .matrix = matrix,
                .isScratch = matrix != source,
+               .kept = kept});
+}
+
+/// acc[row][:] += sum over the keys in lanes of dS[row][key] * key[:].
+static void emitRowSums(Emitter &b, GradStep &step, Value acc, bool mayDrop, Scratch &scratch,
+                        MatrixPacker &packer) {
+  Value key = step.scores.fixed, kept;
+  if (mayDrop) {
+    kept = scratch.get(step.op, "kept", {step.laneStride});
+    emitKeptLanes(b, step.gradients.product, step.terms.value, step.paddedLanes, /*nothing=*/0,
+                  kept);
+  }
+  Value matrix = packer.copy(step.op, key, step.lanes, b.target, scratch);
+  emitSums(b, {.weights = step.gradients.product,
+               .termsAreColumns = true,
+               .terms = step.lanes,
+               .acc = acc,
+               .rows = step.terms,
+               .columns = cast<MemRefType>(acc.getType()).getDimSize(1),
+               .matrix = matrix,
+               .isScratch = true,
                .kept = kept});
 }
 
@@ -248,13 +291,15 @@ static LogicalResult lower(OpT op, bool rowsRun, const VectorTarget &target, Scr
   bool mayDrop = !op.getMask().empty() || mayDropKeys(op.getScore());
   emitElements(b, step, op.getScore(), op.getMask(), op.getGrad(), mayDrop, origin,
                /*captured=*/Value());
+  if constexpr (std::is_same_v<OpT, GradFusedStepOp>)
+    emitRowSums(b, step, op.getAccQuery(), mayDrop, scratch, packer);
   // Keys are factors of dS, and those that no row keeps may be anything.
   Value kept;
   if (mayDrop && !rowsRun) {
     kept = scratch.get(op, "kept", {step.terms.bound});
     emitKept(b, step.gradients.product, step.terms.value, step.paddedLanes, /*nothing=*/0, kept);
   }
-  OperandRange sums = op.getDpsInits();
+  OperandRange sums = op.getDpsInits().take_back(rowsRun ? 2 : 1);
   emitSum(b, step, step.gradients.product, step.scores.running, scoreSource, sums[0], kept);
   if (rowsRun)
     emitSum(b, step, step.scores.product, step.gradients.running, gradientSource, sums[1]);
@@ -269,6 +314,11 @@ LogicalResult attn::lowerGradStep(GradQueryStepOp op, const VectorTarget &target
 
 LogicalResult attn::lowerGradStep(GradKeyValueStepOp op, const VectorTarget &target,
                                   Scratch &scratch, MatrixPacker &packer) {
+  return lower(op, /*rowsRun=*/true, target, scratch, packer);
+}
+
+LogicalResult attn::lowerGradStep(GradFusedStepOp op, const VectorTarget &target, Scratch &scratch,
+                                  MatrixPacker &packer) {
   return lower(op, /*rowsRun=*/true, target, scratch, packer);
 }
 

@@ -17,11 +17,17 @@ static Value loadColumns(Emitter &b, Value memref, ValueRange at, Value mask) {
   return mask ? b.loadMasked(memref, at, mask) : b.loadVector(memref, at);
 }
 
+/// Columns of a tile whose rows are an odd number of cache lines apart, so that a column of it has
+/// all sets of a cache.
+static int64_t getTileWidth(int64_t columns) {
+  constexpr int64_t line = 16;
+  return (llvm::divideCeil(columns, line) | 1) * line;
+}
+
 Value attn::emitF32Tile(Emitter &b, Operation *user, StringRef name, Value source,
                         const Extent &count, Value kept, Scratch &scratch) {
   int64_t columns = cast<MemRefType>(source.getType()).getDimSize(1);
-  int64_t padded = llvm::alignTo(columns, b.target.lanes);
-  Value tile = scratch.get(user, name, {count.bound, padded});
+  Value tile = scratch.get(user, name, {count.bound, getTileWidth(columns)});
   b.loop(b.index(0), count.value, 1, [&](Value n) {
     Value isKept = kept ? emitIsKept(b, kept, n) : Value();
     forColumns(b, columns, [&](Value column, Value mask) {

@@ -22,6 +22,25 @@ static Value emitWord(Emitter &b, Value memref, WordKind kind, Value row, Value 
   return vector::ExtractOp::create(b, word, ArrayRef<int64_t>{0});
 }
 
+Value MatrixPacker::copy(Operation *user, Value matrix, const Extent &rows,
+                         const VectorTarget &target, Scratch &scratch) {
+  auto [entry, isNew] = copies.try_emplace({matrix, Scratch::getBlock(user)});
+  if (!isNew)
+    return entry->second;
+  std::string name = ("copy" + Twine(copies.size())).str();
+  OpBuilder builder(user);
+  Operation *def = matrix.getDefiningOp();
+  Block *block = Scratch::getBlock(user);
+  if (def && block->findAncestorOpInBlock(*def))
+    builder.setInsertionPointAfter(def);
+  else
+    builder.setInsertionPointToStart(block);
+  Emitter b(user->getLoc(), builder, target);
+  Extent count = rows;
+  count.value = rows.isStatic ? b.index(rows.bound) : b.dim(matrix, 0);
+  return entry->second = emitF32Tile(b, user, name, matrix, count, /*kept=*/Value(), scratch);
+}
+
 PackedMatrix MatrixPacker::get(Operation *user, Value matrix, const Extent &rows, bool mayPair,
                                const VectorTarget &target, Scratch &scratch) {
   Block *block = Scratch::getBlock(user);

@@ -32,6 +32,22 @@ void attn::emitKept(Emitter &b, Value matrix, Value keys, Value paddedLanes, dou
   });
 }
 
+void attn::emitKeptLanes(Emitter &b, Value matrix, Value rows, Value paddedLanes, double nothing,
+                         Value kept) {
+  Value dropped = b.floatLike(b.f32Vec(), nothing);
+  Value none = arith::ConstantOp::create(b, b.getZeroAttr(b.vec(b.getI1Type())));
+  b.loop(b.index(0), paddedLanes, b.target.lanes, [&](Value n) {
+    Value any = b.loop(b.index(0), rows, 1, none, [&](Value m, ValueRange running) {
+      Value isKept = arith::CmpFOp::create(b, arith::CmpFPredicate::UNE,
+                                           b.loadVector(matrix, {m, n}), dropped);
+      return SmallVector<Value>{arith::OrIOp::create(b, running[0], isKept)};
+    })[0];
+    Value number =
+        arith::SelectOp::create(b, any, b.floatLike(b.f32Vec(), 1), b.floatLike(b.f32Vec(), 0));
+    b.storeVector(number, kept, {n});
+  });
+}
+
 void attn::emitScoreRegions(Emitter &b, Step &step) {
   int64_t lanes = b.target.lanes;
   OnlineAttentionOp op = step.op;

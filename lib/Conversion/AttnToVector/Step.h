@@ -64,8 +64,14 @@ public:
   PackedMatrix get(mlir::Operation *user, mlir::Value matrix, const Extent &rows, bool mayPair,
                    const VectorTarget &target, Scratch &scratch);
 
+  /// The matrix as a tile of f32 (emitF32Tile).
+  mlir::Value copy(mlir::Operation *user, mlir::Value matrix, const Extent &rows,
+                   const VectorTarget &target, Scratch &scratch);
+
 private:
-  llvm::DenseMap<std::pair<mlir::Value, mlir::Block *>, PackedMatrix> packed;
+  using Key = std::pair<mlir::Value, mlir::Block *>;
+  llvm::DenseMap<Key, PackedMatrix> packed;
+  llvm::DenseMap<Key, mlir::Value> copies;
 };
 
 /// out[r][l] = scale * sum_d rows[r][d] * packed[d][l], and the maxima over r.
@@ -90,6 +96,8 @@ struct SumProduct {
   WordKind kind = WordKind::F32;
   /// Scratch, of words of pairs of terms where `kind` says so.
   mlir::Value weights;
+  /// Terms lie along its rows: weights[l][t].
+  bool termsAreColumns = false;
   Extent terms;
   mlir::Value acc;
   Extent rows;
@@ -156,6 +164,9 @@ mlir::Value emitDot(Emitter &b, WordKind kind, mlir::Value x, mlir::Value y, mli
 /// is something: what is kept must show it.
 void emitKept(Emitter &b, mlir::Value matrix, mlir::Value keys, mlir::Value paddedLanes,
               double nothing, mlir::Value kept);
+/// The same of a matrix with keys in lanes: the columns that hold something else.
+void emitKeptLanes(Emitter &b, mlir::Value matrix, mlir::Value rows, mlir::Value paddedLanes,
+                   double nothing, mlir::Value kept);
 /// i1: kept[n] says that some row keeps key n.
 mlir::Value emitIsKept(Emitter &b, mlir::Value kept, mlir::Value n);
 
@@ -171,6 +182,8 @@ void forColumns(Emitter &b, int64_t columns,
 
 /// Lowers one step of gradients and erases it.
 mlir::LogicalResult lowerGradStep(GradQueryStepOp op, const VectorTarget &target, Scratch &scratch,
+                                  MatrixPacker &packer);
+mlir::LogicalResult lowerGradStep(GradFusedStepOp op, const VectorTarget &target, Scratch &scratch,
                                   MatrixPacker &packer);
 mlir::LogicalResult lowerGradStep(GradCapturedStepOp op, const VectorTarget &target,
                                   Scratch &scratch, MatrixPacker &packer);

@@ -55,7 +55,10 @@ static void emitTile(Emitter &b, const SumProduct &product, Value m, int64_t row
     for (unsigned v = 0; v < width; ++v)
       values.push_back(loadColumn(b, product.matrix, k, columns, v, mayMask, isKept));
     for (int64_t i = 0; i < rows; ++i) {
-      Value word = b.splat(b.load(product.weights, {k, rowAt[i]}));
+      Value first = k, second = rowAt[i];
+      if (product.termsAreColumns)
+        std::swap(first, second);
+      Value word = b.splat(b.load(product.weights, {first, second}));
       for (unsigned v = 0; v < width; ++v) {
         Value &sum = results[i * width + v];
         sum = emitDot(b, product.kind, word, values[v], sum);

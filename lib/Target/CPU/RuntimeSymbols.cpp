@@ -84,6 +84,7 @@ static void copyMemRef(int64_t elementSize, UnrankedMemRef *from, UnrankedMemRef
 ArrayRef<std::pair<StringRef, void *>> getRuntimeSymbols() {
   static const std::pair<StringRef, void *> symbols[] = {
       {"attn_cpu_parallel_for", reinterpret_cast<void *>(&attn_cpu_parallel_for)},
+      {"attn_cpu_threads", reinterpret_cast<void *>(&attn_cpu_threads)},
       {"malloc", reinterpret_cast<void *>(&allocate)},
       {"aligned_alloc", reinterpret_cast<void *>(&allocateAligned)},
       {"free", reinterpret_cast<void *>(&std::free)},

@@ -169,3 +169,5 @@ extern "C" void attn_cpu_parallel_for(void (*body)(void *context, int64_t index)
                                       int64_t count) {
   attn::parallelFor(count, [&](int64_t index) { body(context, index); });
 }
+
+extern "C" int64_t attn_cpu_threads() { return attn::getThreadCount(); }

@@ -29,5 +29,6 @@ void parallelFor(int64_t count, llvm::function_ref<void(int64_t)> fn);
 /// What generated code calls.
 extern "C" void attn_cpu_parallel_for(void (*body)(void *context, int64_t index), void *context,
                                       int64_t count);
+extern "C" int64_t attn_cpu_threads();
 
 #endif // ATTN_TARGET_CPU_THREADPOOL_H

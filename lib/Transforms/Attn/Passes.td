@@ -57,7 +57,7 @@ def SplitGradPass : Pass<"attn-split-grad"> {
 
     The form `fused` makes the same ops and numbers the two passes of one op, in `attn.fused`, where the gradients of queries, keys
     and values are all wanted: convert-attn-to-tile may then let blocks that own keys add what they know of the queries' gradients,
-    in any order.
+    in any order, and attn-cpu-fuse-gradients in the order of two passes.
 
     Requires: room 1 `problem` without variants, with a grad region beside every score region. Produces: room 1 `problem`. Fails
     when: the form is neither, or a gradient still has variants or a score region without a grad region.

@@ -25,6 +25,14 @@ BlockSizes attn::chooseForCPU(int64_t lanes, bool bf16Pairs) {
   return {64, 64, 1, "cpu-f32"};
 }
 
+/// Sums over rows and over keys alike load and store their accumulators once a tile, so that tiles
+/// are long both ways; those of D = 128 stay in a second-level cache of 512 KiB.
+BlockSizes attn::chooseGradForCPU(int64_t lanes) {
+  if (lanes == 8)
+    return {96, 96, 1, "cpu-grad-8-lanes"};
+  return {64, 64, 1, "cpu-grad"};
+}
+
 //===----------------------------------------------------------------------------------------===//
 // GPUs
 //===----------------------------------------------------------------------------------------===//

@@ -43,6 +43,8 @@ GPUProblem getGPUProblem(AttentionOp attention, int64_t splits);
 
 /// Sizes for a CPU with registers of `lanes` f32, and products of bf16 pairs if `bf16Pairs`.
 BlockSizes chooseForCPU(int64_t lanes, bool bf16Pairs);
+/// And for gradients, whose products are f32's.
+BlockSizes chooseGradForCPU(int64_t lanes);
 
 /// Sizes for a GPU where the rows of a key head's query heads fill no more than one tile: keys and
 /// values pass through a deep ring once. `blockN` of 0 is chosen too: few keys where weights have

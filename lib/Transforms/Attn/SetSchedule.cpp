@@ -53,12 +53,10 @@ struct SetSchedulePass
     : RoomPass<attn::impl::SetSchedulePassBase<SetSchedulePass>, Room::Problem, Room::Problem> {
   using RoomPass::RoomPass;
 
-  /// Gradients have the sizes of a forward pass of their element type on a CPU: rows are rows, keys
-  /// are keys.
   BlockSizes choose(Operation *op, const Machine *machine) {
     auto attention = dyn_cast<AttentionOp>(op);
     if (!attention)
-      return machine ? chooseGradForCUDA(op, *machine) : chooseForCPU(lanes, /*bf16Pairs=*/false);
+      return machine ? chooseGradForCUDA(op, *machine) : chooseGradForCPU(lanes);
     if (machine && isPacked(attention))
       return chooseForDecoding(*machine, attention.getHeadDim(), attention.getValueDim(),
                                attention.getQuery().getType().getElementTypeBitWidth() / 8, blockN,

@@ -34,6 +34,22 @@ def CPUBufferizePass : Pass<"attn-cpu-bufferize", "::mlir::ModuleOp"> {
   let dependentDialects = ["::mlir::bufferization::BufferizationDialect", "::mlir::memref::MemRefDialect"];
 }
 
+def CPUFuseGradientsPass : Pass<"attn-cpu-fuse-gradients", "::mlir::ModuleOp"> {
+  let summary = "gradients in five products where there are heads for all threads";
+  let description = [{
+    Two grids that attn-split-grad has marked as those of one gradient become a choice between two forms. In the fused one a block
+    is a key head with all of its keys, whose tiles it takes in their order; each step adds to the gradient of the queries as well, in
+    scratch of f32 that starts with zeros, and what was the grid over rows scales and rounds it. The other is the two grids as they
+    are. Sums have the same terms in the same order in both, so that results are the same bits; the program takes the fused form
+    where `5 * ceil(heads / threads) * threads <= 7 * heads`, as `attn_cpu_threads()` tells.
+
+    Requires: room 4 `buffers`, before attn-cpu-bound-buffers. Produces: room 4 `buffers`. Fails when: something else has the name of
+    the pool's function.
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::func::FuncDialect", "::mlir::linalg::LinalgDialect",
+    "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect"];
+}
+
 def CPUBoundBuffersPass : Pass<"attn-cpu-bound-buffers", "::mlir::ModuleOp"> {
   let summary = "buffers of a block live on its stack";
   let description = [{

@@ -73,3 +73,31 @@ func.func @key_value(%q: memref<32x64xf32>, %k: memref<64x64xf32>, %do: memref<3
       memref<64x64xf32>, memref<64x32xf32>
   return
 }
+
+// The sum of the rows takes the keys that lie in lanes, out of a tile of its own; so do all others.
+// CHECK-LABEL: func @fused(
+// CHECK-SAME: %[[Q:[a-z0-9]+]]: memref<32x64xf32>, %[[K:[a-z0-9]+]]: memref<64x64xf32>
+// CHECK-SAME: %[[DQ:[a-z0-9]+]]: memref<32x64xf32>, %[[DK:[a-z0-9]+]]: memref<64x64xf32>, %[[DV:[a-z0-9]+]]: memref<64x32xf32>
+func.func @fused(%q: memref<32x64xf32>, %k: memref<64x64xf32>, %do: memref<32x32xf32>, %v: memref<64x32xf32>,
+                 %nl: memref<32xf32>, %dq: memref<32x64xf32>, %dk: memref<64x64xf32>, %dv: memref<64x32xf32>, %i: index) {
+  %scale = arith.constant 0.125 : f32
+  // Rows of tiles are an odd number of cache lines apart.
+  // CHECK-DAG: %[[QS:.*]] = memref.alloca() {{.*}} : memref<32x80xf32>
+  // CHECK-DAG: %[[KS:.*]] = memref.alloca() {{.*}} : memref<64x80xf32>
+  // CHECK: vector.load %[[Q]]
+  // CHECK: memref.load %[[QS]]
+  // Keys that no row keeps are not read into the sum.
+  // CHECK: arith.cmpf une
+  // CHECK: vector.load %[[DQ]]
+  // CHECK: vector.maskedload %[[KS]]
+  // CHECK: vector.store %{{.*}}, %[[DQ]]
+  // CHECK: vector.store %{{.*}}, %[[DK]]
+  // CHECK: vector.store %{{.*}}, %[[DV]]
+  attn.grad_fused_step %q, %k, %v, %do, %nl, %nl scale(%scale) at(%i, %i, %i, %i) outs(%dq, %dk, %dv)
+    mask(%b, %h, %m, %n) {
+      %keep = arith.cmpi sle, %n, %m : index
+      attn.yield %keep : i1
+    } : memref<32x64xf32>, memref<64x64xf32>, memref<64x32xf32>, memref<32x32xf32>, memref<32xf32>, memref<32xf32>,
+        memref<32x64xf32>, memref<64x64xf32>, memref<64x32xf32>
+  return
+}

@@ -55,3 +55,14 @@ func.func @grad_captured_step_c1(%q: !m, %r: !r, %sum: tensor<3xbf16>, %c: f32) 
   %d = attn.grad_captured_step %q, %q, %q, %q, %r, %r scale(%c) outs(%sum) : !m, !m, !m, !m, !r, !r, tensor<3xbf16> -> tensor<3xbf16>
   return
 }
+
+// -----
+
+!m = tensor<8x16xf32>
+!r = tensor<8xf32>
+func.func @grad_fused_step_c1(%q: !m, %r: !r, %c: f32) {
+  // expected-error@+1 {{expected buffers, got 'tensor<8x16xf32>'}}
+  %d:3 = attn.grad_fused_step %q, %q, %q, %q, %r, %r scale(%c) outs(%q, %q, %q)
+    : !m, !m, !m, !m, !r, !r, !m, !m, !m -> !m, !m, !m
+  return
+}

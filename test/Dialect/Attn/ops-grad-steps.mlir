@@ -25,6 +25,16 @@ func.func @query(%q: !q, %k: !q, %v: !v, %do: !v, %n: !row, %d: !row, %c: f32, %
   return %dq : !dq
 }
 
+// CHECK-LABEL: func @fused(
+func.func @fused(%q: memref<8x64xbf16>, %k: memref<?x64xbf16>, %v: memref<?x32xbf16>, %do: memref<8x32xbf16>, %n: memref<8xf32>,
+                 %c: f32, %i: index, %dq: memref<8x64xf32>, %dk: memref<?x64xf32>, %dv: memref<?x32xf32>) {
+  // CHECK: attn.grad_fused_step {{.*}} scale(%{{.*}}) at(%{{.*}}) outs(%{{.*}}, %{{.*}}, %{{.*}})
+  attn.grad_fused_step %q, %k, %v, %do, %n, %n scale(%c) at(%i, %i, %i, %i) outs(%dq, %dk, %dv)
+    : memref<8x64xbf16>, memref<?x64xbf16>, memref<?x32xbf16>, memref<8x32xbf16>, memref<8xf32>, memref<8xf32>,
+      memref<8x64xf32>, memref<?x64xf32>, memref<?x32xf32>
+  return
+}
+
 // CHECK-LABEL: func @captured(
 func.func @captured(%q: !q, %k: !q, %v: !v, %do: !v, %n: !row, %d: !row, %c: f32, %i: index, %x: tensor<?x?xf32>, %sum: tensor<3x?xf32>)
     -> tensor<3x?xf32> {
