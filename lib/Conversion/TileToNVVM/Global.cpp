@@ -492,40 +492,6 @@ struct AddAsyncPattern : TilePattern<AddAsyncOp> {
   }
 };
 
-/// From a row in shared memory: one access for each pair of neighbours that a thread holds.
-struct LoadColumnsPattern : TilePattern<LoadColumnsOp> {
-  using TilePattern::TilePattern;
-  LogicalResult matchAndRewrite(LoadColumnsOp op, OneToNOpAdaptor adaptor,
-                                ConversionPatternRewriter &rewriter) const override {
-    auto type = cast<RankedTensorType>(op.getType());
-    if (!hasLayout(type) || !isa<SharedType>(op.getSource().getType()))
-      return failure();
-    Location loc = op.getLoc();
-    Layout layout = getLayout(type);
-    constexpr int64_t perAccess = 2, bytes = 4;
-    ThreadPosition thread = context.getThreadPosition(rewriter, op, layout);
-    Value start = addBytes(
-        rewriter, loc, adaptor.getSource().front(),
-        LLVM::MulOp::create(rewriter, loc, thread.column, i32(rewriter, loc, bytes)).getResult());
-    auto pair = VectorType::get({perAccess}, type.getElementType());
-    SmallVector<Value> elements;
-    // Rows of a thread have the same columns.
-    std::map<int64_t, Value> known;
-    for (int64_t reg = 0; reg < layout.getNumRegisters(); reg += perAccess) {
-      int64_t column = layout.getPosition({0, 0, reg}).column;
-      Value &loaded = known[column];
-      if (!loaded)
-        loaded = LLVM::LoadOp::create(
-            rewriter, loc, pair, addBytes(rewriter, loc, start, column * bytes), perAccess * bytes);
-      for (int64_t i = 0; i < perAccess; ++i)
-        elements.push_back(
-            LLVM::ExtractElementOp::create(rewriter, loc, loaded, i32(rewriter, loc, i)));
-    }
-    rewriter.replaceOpWithMultiple(op, {pack(rewriter, loc, type.getElementType(), elements)});
-    return success();
-  }
-};
-
 struct GatherPattern : TilePattern<GatherOp> {
   using TilePattern::TilePattern;
   LogicalResult matchAndRewrite(GatherOp op, OneToNOpAdaptor adaptor,
@@ -658,7 +624,6 @@ struct ScalarLoadPattern : TilePattern<memref::LoadOp> {
 
 void attn::tile::populateGlobalPatterns(RewritePatternSet &patterns,
                                         const PatternContext &context) {
-  patterns.add<LoadPattern, LoadColumnsPattern, StorePattern, AddAsyncPattern, GatherPattern,
-               ScatterAddPattern, ScalarLoadPattern, ScalarStorePattern>(context,
-                                                                         patterns.getContext());
+  patterns.add<LoadPattern, StorePattern, AddAsyncPattern, GatherPattern, ScatterAddPattern,
+               ScalarLoadPattern, ScalarStorePattern>(context, patterns.getContext());
 }

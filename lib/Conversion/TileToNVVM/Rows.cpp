@@ -1,4 +1,4 @@
-//===- Rows.cpp - coordinates, broadcasts and reductions of rows ------------------===//
+//===- Rows.cpp - coordinates, numbers of rows and columns, reductions of rows ----------------===//
 //
 // Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -63,6 +63,40 @@ struct BroadcastPattern : TilePattern<BroadcastOp> {
     }
     rewriter.replaceOpWithMultiple(op,
                                    {pack(rewriter, op.getLoc(), type.getElementType(), results)});
+    return success();
+  }
+};
+
+/// From a row in shared memory: one access for each pair of neighbours that a thread holds.
+struct LoadColumnsPattern : TilePattern<LoadColumnsOp> {
+  using TilePattern::TilePattern;
+  LogicalResult matchAndRewrite(LoadColumnsOp op, OneToNOpAdaptor adaptor,
+                                ConversionPatternRewriter &rewriter) const override {
+    auto type = cast<RankedTensorType>(op.getType());
+    if (!hasLayout(type) || !isa<SharedType>(op.getSource().getType()))
+      return failure();
+    Location loc = op.getLoc();
+    Layout layout = getLayout(type);
+    constexpr int64_t perAccess = 2, bytes = 4;
+    ThreadPosition thread = context.getThreadPosition(rewriter, op, layout);
+    Value start = addBytes(
+        rewriter, loc, adaptor.getSource().front(),
+        LLVM::MulOp::create(rewriter, loc, thread.column, i32(rewriter, loc, bytes)).getResult());
+    auto pair = VectorType::get({perAccess}, type.getElementType());
+    SmallVector<Value> elements;
+    // Rows of a thread have the same columns.
+    DenseMap<int64_t, Value> known;
+    for (int64_t reg = 0; reg < layout.getNumRegisters(); reg += perAccess) {
+      int64_t column = layout.getPosition({0, 0, reg}).column;
+      Value &loaded = known[column];
+      if (!loaded)
+        loaded = LLVM::LoadOp::create(
+            rewriter, loc, pair, addBytes(rewriter, loc, start, column * bytes), perAccess * bytes);
+      for (int64_t i = 0; i < perAccess; ++i)
+        elements.push_back(
+            LLVM::ExtractElementOp::create(rewriter, loc, loaded, i32(rewriter, loc, i)));
+    }
+    rewriter.replaceOpWithMultiple(op, {pack(rewriter, loc, type.getElementType(), elements)});
     return success();
   }
 };
@@ -151,6 +185,6 @@ struct VotePattern : TilePattern<VoteOp> {
 } // namespace
 
 void attn::tile::populateRowPatterns(RewritePatternSet &patterns, const PatternContext &context) {
-  patterns.add<CoordPattern, BroadcastPattern, ReducePattern, VotePattern>(context,
-                                                                           patterns.getContext());
+  patterns.add<CoordPattern, BroadcastPattern, LoadColumnsPattern, ReducePattern, VotePattern>(
+      context, patterns.getContext());
 }
