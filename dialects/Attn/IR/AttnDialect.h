@@ -21,6 +21,23 @@
 #include "dialects/Attn/IR/AttnAttrs.h.inc"
 
 namespace attn {
+/// The discardable attribute that carries an op's #attn.schedule through the rooms.
+inline constexpr llvm::StringLiteral kScheduleAttrName = "attn.schedule";
+
+/// The discardable attribute that numbers the two passes of one gradient whose form is fused:
+/// blocks that own keys add to the gradients of queries.
+inline constexpr llvm::StringLiteral kFusedAttrName = "attn.fused";
+
+/// The discardable attribute of an attention that says how many slots for query heads the rows of a
+/// key head have, for attn-pack-heads.
+inline constexpr llvm::StringLiteral kPackAttrName = "attn.pack";
+
+/// The discardable attribute of an attention whose schedule is to be the one for short sequences.
+inline constexpr llvm::StringLiteral kShortAttrName = "attn.short";
+
+/// The discardable attribute of a function that is for some calls: what becomes tile.when.
+inline constexpr llvm::StringLiteral kWhenAttrName = "attn.when";
+
 /// Registers how attn ops become ops on buffers (BufferizableOpInterface).
 void registerBufferization(mlir::DialectRegistry &registry);
 } // namespace attn

@@ -15,22 +15,6 @@
 
 namespace attn {
 
-/// The discardable attribute that carries an op's #attn.schedule through the rooms.
-inline constexpr llvm::StringLiteral kScheduleAttrName = "attn.schedule";
-
-/// The discardable attribute that numbers the two passes of one gradient whose form is fused:
-/// blocks that own keys add to the gradients of queries.
-inline constexpr llvm::StringLiteral kFusedAttrName = "attn.fused";
-/// The discardable attribute of an attention that says how many slots for query heads the rows of a
-/// key head have, for attn-pack-heads.
-inline constexpr llvm::StringLiteral kPackAttrName = "attn.pack";
-
-/// The discardable attribute of an attention whose schedule is to be the one for short sequences.
-inline constexpr llvm::StringLiteral kShortAttrName = "attn.short";
-
-/// The discardable attribute of a function that is for some calls: what becomes tile.when.
-inline constexpr llvm::StringLiteral kWhenAttrName = "attn.when";
-
 /// The op's schedule, or an error that names the pass that attaches it.
 inline mlir::FailureOr<ScheduleAttr> getSchedule(mlir::Operation *op) {
   if (auto schedule = op->getAttrOfType<ScheduleAttr>(kScheduleAttrName))

@@ -15,7 +15,6 @@
 
 #include "dialects/Attn/IR/AttnOps.h"
 #include "lib/Rooms/RoomPass.h"
-#include "lib/Transforms/Attn/Schedule.h"
 #include "lib/Transforms/CPU/Passes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Arith/Utils/Utils.h"
