@@ -123,7 +123,7 @@ class Plan:
             raise Error(
                 "invalid argument",
                 "attention: expected an eager call, got one inside torch.jit.trace",
-                "trace what is around it: attn is no operator of PyTorch yet",
+                "use torch.export, or trace what is around it",
             )
         given = Given(q, k, v, scale, sink, rows_first, captured)
         if not is_operator and _arrays.is_watched(q, k, v, sink, *self._find_given(captured)):

@@ -372,7 +372,9 @@ def test_tracing_of_torch_jit_is_refused():
     q, k, v = inputs()
     kernel = attn.compile("float32", 32)
     for call in (lambda x: attn.attention(x, k, v), lambda x: kernel(x, k, v)):
-        refused("got one inside torch.jit.trace", lambda: torch.jit.trace(call, (q,)))
+        refused(
+            "got one inside torch.jit.trace", lambda: torch.jit.trace(call, (q,)), "torch.export"
+        )
 
 
 def test_as_many_threads_as_pytorch():
