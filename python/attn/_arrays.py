@@ -69,8 +69,15 @@ def is_numpy(x: Any) -> bool:
     return numpy is not None and isinstance(x, numpy.ndarray)
 
 
-def is_torch(x: Any) -> bool:
+def find_torch() -> Any:
+    """PyTorch; None before it is imported whole, which another thread may be doing."""
     torch = sys.modules.get("torch")
+    spec = getattr(torch, "__spec__", None)
+    return None if getattr(spec, "_initializing", False) else torch
+
+
+def is_torch(x: Any) -> bool:
+    torch = find_torch()
     return torch is not None and isinstance(x, torch.Tensor)
 
 
@@ -243,7 +250,7 @@ def is_watched(q: Any, k: Any, v: Any, *others: Any) -> bool:
     """Whether somebody looks at what becomes of PyTorch's tensors: autograd, a transform of
     torch.func, a mode, the profiler, or a class that stands for tensors. `others` may have
     gradients."""
-    torch = sys.modules.get("torch")
+    torch = find_torch()
     if torch is None or not all(isinstance(x, torch.Tensor) for x in (q, k, v)):
         return False
     if torch.autograd.forward_ad._current_level >= 0:
@@ -350,7 +357,7 @@ def find_current_stream(device: int) -> int:
 
 def is_tracing() -> bool:
     """Whether torch.jit.trace records, which sees nothing of a call."""
-    torch = sys.modules.get("torch")
+    torch = find_torch()
     return torch is not None and torch._C._is_tracing()
 
 

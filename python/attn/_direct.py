@@ -62,7 +62,7 @@ def make(kernel: Kernel, problem: Problem, captures: List[Tuple]) -> Callable[..
     `captures` as Plan has them."""
     if extension is None:
         return take_nothing
-    torch, on_cpu = sys.modules.get("torch"), kernel.device < 0
+    torch, on_cpu = _arrays.find_torch(), kernel.device < 0
     code, bits, _ = _arrays.TYPES[problem.type]
     given = [
         (*_arrays.TYPES[element][:2], rank, position, tuple(least))

@@ -90,7 +90,7 @@ class Plan:
 
     def direct(self, *call: Any) -> Any:
         """What `run` returns, for most calls; None for a call that `run` has to take."""
-        if "torch" in sys.modules:
+        if _arrays.find_torch() is not None:
             # NumPy is imported with it, or never: there is nothing to wait for.
             self.direct = self._make_direct()  # type: ignore[method-assign]
             return self.direct(*call)

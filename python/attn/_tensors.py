@@ -85,7 +85,7 @@ class Tensors:
 
     def run(self) -> None:
         """On PyTorch's current stream of a GPU, or by as many threads as it uses on the CPU."""
-        torch, device, stream = sys.modules.get("torch"), self.kernel.device, None
+        torch, device, stream = _arrays.find_torch(), self.kernel.device, None
         if device >= 0:
             stream = _arrays.find_current_stream(device)
         elif torch is not None and torch.get_num_threads() != library.attn_get_num_threads():

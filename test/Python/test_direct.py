@@ -355,3 +355,29 @@ assert np.array_equal(kernel(x, x, x).numpy(), wanted)
         timeout=300,
     )
     assert done.returncode == 0, done.stderr[-3000:]
+
+
+def test_pytorch_that_is_being_imported():
+    """By another thread: its module is there, and has nothing in it yet."""
+    program = """
+import importlib.machinery, sys, types
+import numpy as np, attn
+half = types.ModuleType("torch")
+half.__spec__ = importlib.machinery.ModuleSpec("torch", None)
+half.__spec__._initializing = True
+sys.modules["torch"] = half
+q = np.ones((1, 1, 2, 16), "float32")
+kernel = attn.compile("float32", 16)
+wanted = kernel(q, q, q)
+assert np.array_equal(attn.attention(q, q, q), wanted)
+# And where Python takes the call.
+assert np.array_equal(kernel(q.view(type("Sub", (np.ndarray,), {})), q, q), wanted)
+"""
+    done = subprocess.run(
+        [sys.executable, "-B", "-W", "ignore", "-c", program],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
