@@ -7,6 +7,7 @@ Imported once torch.distributed.tensor is, and somebody calls attn.
 from __future__ import annotations
 
 import functools
+import inspect
 from typing import Any, List, NamedTuple, Optional
 
 import torch
@@ -16,6 +17,11 @@ from torch.distributed.tensor._ops.utils import expand_to_full_mesh_op_strategy
 
 from ._operator import read_pieces
 from ._source import reads
+
+# What drops options of a whole mesh; PyTorch 2.15 has it by another name than 2.13.
+_FILTER = "is_valid_strategy_cb"
+if _FILTER not in inspect.signature(expand_to_full_mesh_op_strategy).parameters:
+    _FILTER = "full_mesh_strategy_filter"
 
 
 class _Allowed(NamedTuple):
@@ -88,9 +94,8 @@ def _expand(schema: Any, options: List[List[Any]], count: int, k: Any, rows_firs
                 parts *= mesh.size(i)
         return k.shape[heads] % parts == 0
 
-    return expand_to_full_mesh_op_strategy(
-        mesh, schema, options, input_index=count, is_valid_strategy_cb=is_whole_groups
-    )
+    how = {"input_index": count, _FILTER: is_whole_groups}
+    return expand_to_full_mesh_op_strategy(mesh, schema, options, **how)
 
 
 def _shard_forward(schema: Any) -> OpStrategy:
