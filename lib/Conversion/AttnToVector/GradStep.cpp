@@ -86,8 +86,9 @@ static void emitProduct(Emitter &b, GradStep &step, Factors &factors, StringRef 
     factors.running = emitF32Tile(b, step.op, (name + "_rows").str(), factors.running, step.terms,
                                   /*kept=*/Value(), scratch);
   factors.product = scratch.get(step.op, name, {step.terms.bound, step.laneStride});
-  emitScores(b, {packed, step.paddedLanes, step.laneStride, factors.running, step.terms, scale,
-                 factors.product, /*maxima=*/Value()});
+  Value lanes = b.alignUp(step.lanes.value, getLaneUnit(b.target, step.laneStride));
+  emitScores(b, {packed, lanes, step.laneStride, factors.running, step.terms, scale,
+                 factors.product, /*maxima=*/Value(), /*hasWholeTiles=*/true});
 }
 
 /// P * F and dS of one register of lanes at one position that runs.

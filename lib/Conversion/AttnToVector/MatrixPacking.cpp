@@ -74,7 +74,7 @@ PackedMatrix MatrixPacker::get(Operation *user, Value matrix, const Extent &rows
            [&](Value k) { b.store(emitWord(b, matrix, result.kind, m, k), result.words, {k, m}); });
   });
   // Lanes without a row compute on zeros.
-  Value padded = b.alignUp(count, target.lanes), none = b.f32(0);
+  Value padded = b.alignUp(count, getLaneUnit(target, stride)), none = b.f32(0);
   b.loop(zero, depth, 1, [&](Value k) {
     b.loop(count, padded, 1, [&](Value m) { b.store(none, result.words, {k, m}); });
   });

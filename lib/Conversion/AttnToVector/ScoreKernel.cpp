@@ -8,6 +8,7 @@
 #include "lib/Conversion/AttnToVector/Step.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace attn;
@@ -73,8 +74,8 @@ static int64_t chooseKeys(Emitter &b, int64_t vectors, int64_t keys) {
 }
 
 /// How many registers of lanes: 4 or fewer, a divisor of all if there is one.
-static int64_t chooseVectors(Emitter &b, int64_t all) {
-  int64_t most = std::min<int64_t>(b.target.lanes == 16 ? 4 : 2, all);
+static int64_t chooseVectors(const VectorTarget &target, int64_t all) {
+  int64_t most = std::min<int64_t>(target.lanes == 16 ? 4 : 2, all);
   for (int64_t count = most; 2 * count > most; --count)
     if (all % count == 0)
       return count;
@@ -99,11 +100,16 @@ static void emitLanes(Emitter &b, const ScoreProduct &product, Value m, int64_t 
     b.storeVector(maximum, product.maxima, {b.add(m, v * b.target.lanes)});
 }
 
+int64_t attn::getLaneUnit(const VectorTarget &target, int64_t laneStride) {
+  int64_t unit = chooseVectors(target, laneStride / target.lanes) * target.lanes;
+  return laneStride % unit == 0 && llvm::isPowerOf2_64(unit) ? unit : target.lanes;
+}
+
 void attn::emitScores(Emitter &b, const ScoreProduct &product) {
   int64_t lanes = b.target.lanes;
-  int64_t vectors = chooseVectors(b, product.laneStride / lanes);
+  int64_t vectors = chooseVectors(b.target, product.laneStride / lanes);
   Value whole = b.alignDown(product.paddedLanes, vectors * lanes);
   b.loop(b.index(0), whole, vectors * lanes, [&](Value m) { emitLanes(b, product, m, vectors); });
-  if (vectors > 1)
+  if (vectors > 1 && !product.hasWholeTiles)
     b.loop(whole, product.paddedLanes, lanes, [&](Value m) { emitLanes(b, product, m, 1); });
 }

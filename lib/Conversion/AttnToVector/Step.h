@@ -88,7 +88,12 @@ struct ScoreProduct {
   mlir::Value out;
   /// (laneStride); null where they are not asked for.
   mlir::Value maxima;
+  /// paddedLanes is a multiple of getLaneUnit: no kernel for what is left over is made.
+  bool hasWholeTiles = false;
 };
+/// Lanes of a tile of registers, if they divide `laneStride` and are a power of two; else those of
+/// a register. What lanes beyond those that exist hold is zeros in a packed matrix.
+int64_t getLaneUnit(const VectorTarget &target, int64_t laneStride);
 void emitScores(Emitter &b, const ScoreProduct &product);
 
 /// acc[l][:] = factor[l] * acc[l][:] + sum_t weights[t][l] * matrix[t][:].
