@@ -132,8 +132,10 @@ static std::string getNamedPipeline(Rng &rng) {
       "canonicalize{test-convergence=true}",
       "cse",
       "attn-to-online,attn-cpu-append-destinations,attn-cpu-bufferize,canonicalize,"
-      "attn-cpu-fuse-gradients,attn-cpu-bound-buffers,convert-attn-to-vector,attn-cpu-outline-forall,attn-cpu-expand-math",
-      "attn-cpu-append-destinations,attn-cpu-bufferize,canonicalize,attn-cpu-fuse-gradients,attn-cpu-bound-buffers",
+      "attn-cpu-fuse-gradients,attn-cpu-bound-buffers,convert-attn-to-vector,attn-cpu-outline-"
+      "forall,attn-cpu-expand-math",
+      "attn-cpu-append-destinations,attn-cpu-bufferize,canonicalize,attn-cpu-fuse-gradients,attn-"
+      "cpu-bound-buffers",
       "convert-attn-to-linalg,canonicalize,cse",
       "loop-invariant-code-motion"};
   return kPipelines[rng.below(std::size(kPipelines))].str();
