@@ -27,10 +27,10 @@ static void addCleanup(OpPassManager &pm) {
 }
 
 /// Sizes that are given hold for all lengths.
-static std::string getWay(const PipelineOptions &options) {
+static bool hasOneWay(const PipelineOptions &options) {
   bool isGiven = options.blockM || options.blockN || options.stages || options.splits != 1 ||
                  options.stay != "auto" || options.slack != -2;
-  return isGiven && options.way == "auto" ? "long" : options.way.getValue();
+  return isGiven && options.way == "auto";
 }
 
 /// The whole road, top to bottom, in one piece: a table of contents. Passes check their doors
@@ -47,7 +47,8 @@ static void addRoom(OpPassManager &pm, Room room, const PipelineOptions &options
     pm.addPass(createSplitGradPass({!isForGPU || options.fused ? "fused" : "two-pass"}));
     if (isForGPU) {
       pm.addPass(createPackHeadsPass({options.pack}));
-      pm.addPass(createSplitLengthsPass({getWay(options)}));
+      if (!hasOneWay(options))
+        pm.addPass(createSplitLengthsPass({options.way}));
     }
     pm.addPass(createSetSchedulePass({options.target, options.lanes, options.bf16Dot,
                                       options.blockM, options.blockN, options.stages,

@@ -57,8 +57,8 @@ int64_t evaluateFactor(mlir::Attribute factor, ArrayRef<Argument> arguments,
 }
 
 Expected<std::array<int64_t, 3>> Simulator::getGrid(ArrayRef<Argument> arguments) const {
-  auto attribute =
-      program->kernel->getAttrOfType<tile::KernelAttr>(tile::TileDialect::kKernelAttrName);
+  mlir::func::FuncOp kernel = program->kernel;
+  auto attribute = kernel->getAttrOfType<tile::KernelAttr>(tile::TileDialect::kKernelAttrName);
   mlir::TypeRange types = program->kernel.getArgumentTypes();
   if (arguments.size() != types.size())
     return makeOpError(program->kernel, "expected " + Twine(types.size()) + " arguments, got " +
@@ -271,15 +271,27 @@ struct Samples {
 };
 } // namespace
 
-static Expected<Samples> sampleBlocks(const Simulator &simulator, ArrayRef<Argument> arguments,
-                                      const Options &options, int64_t count) {
+/// Evenly spread, and on both sides of what divides `count` into groups of `group`: what comes
+/// behind blocks that stay has other work than they.
+static std::vector<int64_t> choosePositions(int64_t count, int64_t group) {
   constexpr int64_t maxSamples = 17;
   int64_t number = std::min(count, maxSamples);
+  std::vector<int64_t> positions;
+  for (int64_t i = 0; i < number; ++i)
+    positions.push_back(number == 1 ? 0 : i * (count - 1) / (number - 1));
+  for (int64_t begin = group; begin < count; begin += group)
+    positions.insert(positions.end(), {begin - 1, begin});
+  llvm::sort(positions);
+  positions.erase(llvm::unique(positions), positions.end());
+  return positions;
+}
+
+static Expected<Samples> sampleBlocks(const Simulator &simulator, ArrayRef<Argument> arguments,
+                                      const Options &options, std::vector<int64_t> positions) {
   Samples samples;
-  for (int64_t i = 0; i < number; ++i) {
-    samples.positions.push_back(number == 1 ? 0 : i * (count - 1) / (number - 1));
-    Expected<BlockResult> result =
-        simulator.runBlock(arguments, options, {samples.positions.back(), 0, 0});
+  samples.positions = std::move(positions);
+  for (int64_t position : samples.positions) {
+    Expected<BlockResult> result = simulator.runBlock(arguments, options, {position, 0, 0});
     if (!result)
       return result.takeError();
     if (!result->findings.empty())
@@ -307,7 +319,11 @@ Expected<Prediction> Simulator::predict(ArrayRef<Argument> arguments, int64_t ma
   Options options;
   options.numbers = false;
   options.maxWork = maxWork;
-  Expected<Samples> samples = sampleBlocks(*this, arguments, options, count);
+  auto attribute =
+      program->kernel->getAttrOfType<tile::KernelAttr>(tile::TileDialect::kKernelAttrName);
+  Expected<Samples> samples =
+      sampleBlocks(*this, arguments, options,
+                   choosePositions(count, attribute.isStaying() ? multiprocessors : count));
   if (!samples)
     return samples.takeError();
   ArrayRef<BlockResult> results = samples->results;

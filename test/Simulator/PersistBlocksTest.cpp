@@ -16,13 +16,14 @@ using namespace attn;
 
 /// Each block adds one to 64 elements of its own, in a loop that runs once whatever x is, which the
 /// pass may know or not.
-static std::string makeSource(bool isUneven) {
+static std::string makeSource(bool isUneven, int64_t tail) {
   std::string bound = isUneven ? "arith.addi %x, %c1 : index" : "arith.constant 1 : index";
   return R"(
 #grid = [[#tile.extent<argument = 0, dim = 2, divisor = 64>], [#tile.extent<argument = 0, dim = 1>],
          [#tile.extent<argument = 0, dim = 0>]]
 func.func @count(%o: memref<?x?x?xf32>)
-    attributes {tile.kernel = #tile.kernel<warpgroups = 1, grid = #grid, stay = true>} {
+    attributes {tile.kernel = #tile.kernel<warpgroups = 1, grid = #grid, stay = true, tail = )" +
+         std::to_string(tail) + R"(>} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c64 = arith.constant 64 : index
@@ -61,8 +62,10 @@ static void expectOnce(mlir::ModuleOp module, int64_t multiprocessors,
     ASSERT_EQ(counts.dataAs<float>()[i], 1.0f) << "element " << i;
 }
 
-static void expectEveryPieceOnce(bool isUneven) {
-  auto module = mlir::parseSourceString<mlir::ModuleOp>(makeSource(isUneven), &test::getContext());
+static void expectEveryPieceOnce(bool isUneven, int64_t tail = 0) {
+  SCOPED_TRACE(testing::Message() << "tail " << tail);
+  auto module =
+      mlir::parseSourceString<mlir::ModuleOp>(makeSource(isUneven, tail), &test::getContext());
   ASSERT_TRUE(module);
   mlir::PassManager pm(&test::getContext());
   pm.addPass(tile::createPersistBlocksPass());
@@ -79,3 +82,11 @@ static void expectEveryPieceOnce(bool isUneven) {
 
 TEST(PersistBlocks, EveryPieceRunsOnce) { expectEveryPieceOnce(/*isUneven=*/false); }
 TEST(PersistBlocks, EveryPieceOfPairsRunsOnce) { expectEveryPieceOnce(/*isUneven=*/true); }
+
+// Nothing waits for blocks that come before: the simulator starts them in any order.
+TEST(PersistBlocks, EveryPieceRunsOnceWithATail) {
+  for (int64_t tail : {1, 2, 3})
+    expectEveryPieceOnce(/*isUneven=*/true, tail);
+}
+// Where pieces are even there is none.
+TEST(PersistBlocks, NoTailOfEvenPieces) { expectEveryPieceOnce(/*isUneven=*/false, /*tail=*/2); }

@@ -93,31 +93,37 @@ TEST(ScheduleRule, EveryChoiceForCUDAIsAccepted) {
 
 /// Whether two schedules make the same kernel.
 static bool isSame(const BlockSizes &a, const BlockSizes &b) {
-  return std::tie(a.blockM, a.blockN, a.stages, a.stay, a.lists, a.slack) ==
-         std::tie(b.blockM, b.blockN, b.stages, b.stay, b.lists, b.slack);
+  return std::tie(a.blockM, a.blockN, a.stages, a.stay, a.lists, a.slack, a.tail) ==
+         std::tie(b.blockM, b.blockN, b.stages, b.stay, b.lists, b.slack, b.tail);
 }
 
 // A second kernel is one that differs, stays, and has bounds that tell its calls from others.
-TEST(ScheduleRule, EveryChoiceForShortIsAccepted) {
+TEST(ScheduleRule, EveryChoiceForALengthIsAccepted) {
   SharedTypes types;
-  size_t numShort = 0;
+  size_t numShort = 0, numLong = 0;
   forEachProblem([&](const GPUProblem &problem) {
-    std::optional<ShortChoice> choice = chooseForShort(problem);
+    std::optional<LengthChoice> choice = chooseForLength(problem);
     if (!choice)
       return;
-    ++numShort;
+    ++(choice->isForShort ? numShort : numLong);
     expectAccepted(types, problem, choice->sizes);
     ASSERT_TRUE(choice->sizes.stay);
     ASSERT_FALSE(isSame(choice->sizes, chooseForCUDA(getHopper(), problem)));
     // Any rows or any keys on either side would be all calls.
     ASSERT_NE(choice->either ? std::max(choice->mostRows, choice->mostKeys)
                              : std::min(choice->mostRows, choice->mostKeys),
-              ShortChoice::kAny);
+              LengthChoice::kAny);
     ASSERT_LE(std::max(problem.headDim, problem.valueDim), 128);
+    // A tail is measured for long causal attention at D = 128.
+    ASSERT_EQ(choice->sizes.tail > 0, !choice->isForShort);
+    ASSERT_EQ(choice->isForShort ||
+                  (problem.isMasked && std::max(problem.headDim, problem.valueDim) >= 120),
+              true);
     ASSERT_FALSE(problem.splits > 1 || problem.hasFactors || problem.work.isLong);
     ASSERT_LE(problem.work.weight, 1);
   });
   EXPECT_GT(numShort, 1000u);
+  EXPECT_EQ(numLong, 0u);
 }
 
 /// The block with the sizes that a refusal names after "the nearest is".

@@ -67,7 +67,7 @@ LogicalResult RelativeBiasAttr::verify(EmitError emitError, int64_t offset, Alig
 
 LogicalResult ScheduleAttr::verify(EmitError emitError, int64_t blockM, int64_t blockN,
                                    int64_t splits, int64_t stages, int64_t consumers, bool stay,
-                                   bool lists, int64_t slack, bool fill) {
+                                   bool lists, int64_t slack, bool fill, int64_t tail) {
   // schedule_c1: every number of a schedule is positive, and products of two do not wrap
   for (int64_t size : {blockM, blockN, splits, stages, consumers})
     if (size < 1 || size > kMaxConstant)
@@ -86,6 +86,10 @@ LogicalResult ScheduleAttr::verify(EmitError emitError, int64_t blockM, int64_t 
   // schedule_c5: where parts fill the device, blocks do not stay
   if (fill && stay)
     return emitError() << "expected blocks that go where parts fill the device, got ones that stay";
+  // schedule_c6: a tail is up to 31 blocks behind blocks that stay
+  if (tail < 0 || tail > 31 || (tail > 0 && !stay))
+    return emitError() << "expected a tail of at most 31 blocks behind blocks that stay, got "
+                       << tail << (stay ? "" : " behind none");
   return success();
 }
 

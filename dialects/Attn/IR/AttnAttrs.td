@@ -104,7 +104,8 @@ def Attn_ScheduleAttr : Attn_Attr<"Schedule", "schedule"> {
   let description = [{
     `block_m` query rows of a block, shared by `consumers`; `block_n` keys of a step; `splits` parts of the keys, each of a block
     of its own; `stages` tiles of keys, and of values, that may be in flight. With `fill`, the call and the device decide on the parts,
-    `splits` at most, so that blocks fill the multiprocessors. Blocks that `stay` take one tile of rows after the other.
+    `splits` at most, so that blocks fill the multiprocessors. Blocks that `stay` take one tile of rows after the other;
+    with a `tail`, so many more for each multiprocessor come behind them where a mask makes rows differ, and take those with least to do.
     With `lists`, grids before it list the tiles of keys that the mask keeps (`attn.list_tiles`), and blocks visit no others.
     With a `slack` of k >= 0 an accumulator is scaled only in rows whose maximum grew, and a maximum that grew by a factor of at most
     2^k is not taken (k = 0: every one is). Otherwise every step scales it.
@@ -122,7 +123,8 @@ def Attn_ScheduleAttr : Attn_Attr<"Schedule", "schedule"> {
     DefaultValuedParameter<"bool", "false">:$stay,
     DefaultValuedParameter<"bool", "false">:$lists,
     DefaultValuedParameter<"int64_t", "-1">:$slack,
-    DefaultValuedParameter<"bool", "false">:$fill);
+    DefaultValuedParameter<"bool", "false">:$fill,
+    DefaultValuedParameter<"int64_t", "0">:$tail);
   let assemblyFormat = "`<` struct(params) `>`";
   let genVerifyDecl = 1;
 }

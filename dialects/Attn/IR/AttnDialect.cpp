@@ -45,9 +45,11 @@ mlir::LogicalResult attn::AttnDialect::verifyOperationAttribute(mlir::Operation 
       !(slots && slots.getValue().isPowerOf2() && slots.getInt() >= 2 && slots.getInt() <= 64))
     return op->emitOpError("expected 'attn.pack' to be 2, 4, 8, 16, 32 or 64, got ")
            << attribute.getValue();
-  // short_c1: 'attn.short' is a unit
-  if (attribute.getName() == "attn.short" && !mlir::isa<mlir::UnitAttr>(attribute.getValue()))
-    return op->emitOpError("expected 'attn.short' to be a unit, got ") << attribute.getValue();
+  // short_c1: 'attn.short' and 'attn.long' are units
+  if ((attribute.getName() == "attn.short" || attribute.getName() == "attn.long") &&
+      !mlir::isa<mlir::UnitAttr>(attribute.getValue()))
+    return op->emitOpError("expected '")
+           << attribute.getName().getValue() << "' to be a unit, got " << attribute.getValue();
   // kept_keys_c1: 'attn.kept_keys' is "slice" or "prefix"
   auto kept = mlir::dyn_cast<mlir::StringAttr>(attribute.getValue());
   if (attribute.getName() == "attn.kept_keys" && !(kept && (kept == "slice" || kept == "prefix")))

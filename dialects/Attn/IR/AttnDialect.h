@@ -32,8 +32,9 @@ inline constexpr llvm::StringLiteral kFusedAttrName = "attn.fused";
 /// key head have, for attn-pack-heads.
 inline constexpr llvm::StringLiteral kPackAttrName = "attn.pack";
 
-/// The discardable attribute of an attention whose schedule is to be the one for short sequences.
-inline constexpr llvm::StringLiteral kShortAttrName = "attn.short";
+/// The discardable attributes of an attention whose schedule is to be the one for short sequences,
+/// or for long ones.
+inline constexpr llvm::StringLiteral kShortAttrName = "attn.short", kLongAttrName = "attn.long";
 
 /// The discardable attribute of a function that is for some calls: what becomes tile.when.
 inline constexpr llvm::StringLiteral kWhenAttrName = "attn.when";

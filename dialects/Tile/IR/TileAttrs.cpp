@@ -231,9 +231,14 @@ static LogicalResult verifyCluster(DenseI64ArrayAttr cluster, EmitError emitErro
 }
 
 LogicalResult KernelAttr::verify(EmitError emitError, int64_t warpgroups, ArrayAttr grid,
-                                 int64_t stages, DenseI64ArrayAttr cluster, bool, bool) {
+                                 int64_t stages, DenseI64ArrayAttr cluster, bool, bool stay,
+                                 int64_t tail) {
   if (failed(verifyCluster(cluster, emitError)))
     return failure();
+  // kernel_c11: a tail is up to 31 blocks behind blocks that stay
+  if (tail < 0 || tail > 31 || (tail > 0 && !stay))
+    return emitError() << "expected a tail of at most 31 blocks behind blocks that stay, got "
+                       << tail << (stay ? "" : " behind none");
   // kernel_c3: a block has 1 to 8 warpgroups
   if (warpgroups < 1 || warpgroups > 8)
     return emitError() << "expected 1 to 8 warpgroups, got " << warpgroups;
@@ -262,11 +267,11 @@ LogicalResult KernelAttr::verify(EmitError emitError, int64_t warpgroups, ArrayA
   return success();
 }
 
-KernelAttr KernelAttr::withBlocksThatStay() const {
+KernelAttr KernelAttr::withBlocksThatStay(int64_t blocks) const {
   Builder b(getContext());
-  Attribute blocks = MultiprocessorsAttr::get(getContext(), /*blocks=*/1);
-  return get(getContext(), getWarpgroups(), b.getArrayAttr(b.getArrayAttr(blocks)), getStages(),
-             getCluster(), getProgrammatic(), /*stay=*/false);
+  Attribute factor = MultiprocessorsAttr::get(getContext(), blocks);
+  return get(getContext(), getWarpgroups(), b.getArrayAttr(b.getArrayAttr(factor)), getStages(),
+             getCluster(), getProgrammatic(), /*stay=*/false, /*tail=*/0);
 }
 
 bool KernelAttr::isStaying() const {

@@ -189,7 +189,8 @@ def Tile_KernelAttr : Tile_Attr<"Kernel", "kernel"> {
     cluster (x, y, z), which fill the grid. A `programmatic` kernel may start before the one before
     it ends, and waits for it before it touches memory of others. The blocks of a kernel that is to
     `stay` become one for each multiprocessor, by tile-persist-blocks, and take one of the grid's
-    after the other.
+    after the other. Where blocks of the grid differ in work, `tail` more for each multiprocessor
+    come behind them, and take what is short.
 
     ```mlir
     #tile.kernel<warpgroups = 3, stages = 2,
@@ -202,11 +203,12 @@ def Tile_KernelAttr : Tile_Attr<"Kernel", "kernel"> {
     DefaultValuedParameter<"int64_t", "1">:$stages,
     OptionalParameter<"::mlir::DenseI64ArrayAttr">:$cluster,
     DefaultValuedParameter<"bool", "false">:$programmatic,
-    DefaultValuedParameter<"bool", "false">:$stay);
+    DefaultValuedParameter<"bool", "false">:$stay,
+    DefaultValuedParameter<"int64_t", "0">:$tail);
   let builders = [
     AttrBuilder<(ins "int64_t":$warpgroups, "::mlir::ArrayAttr":$grid, "int64_t":$stages,
-                     "bool":$stay), [{
-      return $_get($_ctxt, warpgroups, grid, stages, ::mlir::DenseI64ArrayAttr(), false, stay);
+                     "bool":$stay, "int64_t":$tail), [{
+      return $_get($_ctxt, warpgroups, grid, stages, ::mlir::DenseI64ArrayAttr(), false, stay, tail);
     }]>];
   let assemblyFormat = "`<` struct(params) `>`";
   let genVerifyDecl = 1;
@@ -214,10 +216,10 @@ def Tile_KernelAttr : Tile_Attr<"Kernel", "kernel"> {
     /// The same with other roles.
     KernelAttr withWarpgroups(int64_t count) const {
       return get(getContext(), count, getGrid(), getStages(), getCluster(), getProgrammatic(),
-                 getStay());
+                 getStay(), getTail());
     }
-    /// The same with a block for each multiprocessor.
-    KernelAttr withBlocksThatStay() const;
+    /// The same with so many blocks for each multiprocessor.
+    KernelAttr withBlocksThatStay(int64_t blocks) const;
     /// Whether the device decides how many blocks there are: they stay until all work is done.
     bool isStaying() const;
   }];

@@ -450,7 +450,8 @@ static LogicalResult convertStart(func::FuncOp function, Value result, Value sta
     return failure();
   auto attribute = tile::KernelAttr::getChecked([&] { return function.emitOpError(); },
                                                 function.getContext(), /*warpgroups=*/int64_t(1),
-                                                *grid, /*stages=*/int64_t(1), /*stay=*/false);
+                                                *grid, /*stages=*/int64_t(1), /*stay=*/false,
+                                                /*tail=*/int64_t(0));
   if (!attribute)
     return failure();
   func::FuncOp kernel = createKernel(function, fill.getLoc(), (function.getName() + "_zeros").str(),
@@ -488,7 +489,8 @@ static LogicalResult convertGrid(func::FuncOp function, scf::ForallOp grid,
   int64_t warpgroups = countWarpgroups(grid, schedule, rows);
   auto attribute = tile::KernelAttr::getChecked(
       [&] { return grid.emitOpError(); }, function.getContext(), warpgroups, *launchGrid,
-      schedule ? schedule.getStages() : 1, schedule && schedule.getStay());
+      schedule ? schedule.getStages() : 1, schedule && schedule.getStay(),
+      schedule ? schedule.getTail() : 0);
   if (!attribute)
     return failure();
   Builder b(function.getContext());

@@ -118,30 +118,36 @@ static bool doBlocksStay(const Row &row, unsigned traits, const RegionWork &work
 }
 
 namespace {
-/// As Row, for calls with at most `mostRows` rows and `mostKeys` keys, or `either` of the two. All
-/// of its blocks stay.
-struct ShortRow {
-  int64_t columns;
+/// As Row, for D or Dv of `leastColumns` at least, and for calls that are short, or for those that
+/// are not. All of its blocks stay.
+struct LengthRow {
+  int64_t leastColumns, columns;
   unsigned any, none;
   int64_t blockM, blockN;
-  /// The most that regions may do; what does more has no short way.
+  /// The most that regions may do; for what does more there is one way.
   int64_t mostWork;
   llvm::StringLiteral rule;
-  int64_t slack, mostRows, mostKeys;
-  bool either = false;
+  int64_t slack, tail;
+  bool isForShort;
+  /// A call is short by up to so many rows and keys, or by `either` of the two.
+  int64_t mostRows, mostKeys;
+  bool either;
 };
 } // namespace
 
 /// Where a block has few tiles, how it starts and ends counts, and a block that stays hides both;
 /// under a mask 128 rows waste less than 192. Measured beside what the other table has
 /// (bench/results/gpu-short.json). 128 rows would leave a third of a tile of 192 empty, whatever
-/// their keys. Rows with more regions, factors or gathers are not: they spill
-/// where blocks stay, or were not measured. At D = 256 blocks that stay without a mask spill.
-static constexpr ShortRow kHopperShortRows[] = {
-    {64, Masked, BiasUnderMask | Gathers | Long | Split | Factors, 128, 128, 1, "cuda-d64-short",
-     -1, 1024, 1024},
-    {64, Plain, Long | Split, 192, 128, 0, "cuda-d64-short", -1, ShortChoice::kAny, 2048},
-    {128, Plain, Long | Split, 128, 128, 0, "cuda-d128-short", 8, 128, 1024, /*either=*/true}};
+/// their keys. Rows with more regions, factors or gathers are not:
+/// they spill where blocks stay, or were not measured. At D = 256 blocks that stay without a mask
+/// spill.
+static constexpr unsigned kOneWay = BiasUnderMask | Gathers | Long | Split | Factors;
+static constexpr int64_t kAnyLength = LengthChoice::kAny;
+static constexpr LengthRow kHopperLengthRows[] = {
+    {0, 64, Masked, kOneWay, 128, 128, 1, "cuda-d64-short", -1, 0, true, 1024, 1024, false},
+    {0, 64, Plain, Long | Split, 192, 128, 0, "cuda-d64-short", -1, 0, true, kAnyLength, 2048,
+     false},
+    {0, 128, Plain, Long | Split, 128, 128, 0, "cuda-d128-short", 8, 0, true, 128, 1024, true}};
 
 /// The first row of a table that holds, or its end.
 template <typename Table>
@@ -172,13 +178,14 @@ BlockSizes attn::chooseForCUDA(const Machine &machine, const GPUProblem &problem
           stays,       !stays && doListsPay(problem), row->slack};
 }
 
-std::optional<ShortChoice> attn::chooseForShort(const GPUProblem &problem) {
-  const ShortRow *row = findRow(kHopperShortRows, problem, getTraits(problem));
-  if (row == std::end(kHopperShortRows) || problem.work.weight > row->mostWork)
+std::optional<LengthChoice> attn::chooseForLength(const GPUProblem &problem) {
+  const LengthRow *row = findRow(kHopperLengthRows, problem, getTraits(problem));
+  if (row == std::end(kHopperLengthRows) || problem.work.weight > row->mostWork ||
+      std::max(problem.headDim, problem.valueDim) < row->leastColumns)
     return std::nullopt;
   BlockSizes sizes{row->blockM,   row->blockN,     kHopperStages, row->rule,
-                   /*stay=*/true, /*lists=*/false, row->slack};
-  return ShortChoice{sizes, row->mostRows, row->mostKeys, row->either};
+                   /*stay=*/true, /*lists=*/false, row->slack,    row->tail};
+  return LengthChoice{sizes, row->isForShort, row->mostRows, row->mostKeys, row->either};
 }
 
 BlockSizes attn::chooseForDecoding(const Machine &machine, int64_t headDim, int64_t valueDim,

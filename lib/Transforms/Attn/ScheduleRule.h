@@ -25,6 +25,8 @@ struct BlockSizes {
   bool lists = false;
   /// By which factor 2^slack maxima of rows may lag, on a GPU; -1: every step scales.
   int64_t slack = -1;
+  /// Of blocks that stay, how many more for each multiprocessor come behind them.
+  int64_t tail = 0;
 };
 
 /// What the rule for a GPU asks of an attention.
@@ -55,17 +57,19 @@ BlockSizes chooseForDecoding(const Machine &machine, int64_t headDim, int64_t va
 /// Sizes for a GPU; block_n is a positive multiple of getKeyStep.
 BlockSizes chooseForCUDA(const Machine &machine, const GPUProblem &problem);
 
-/// Other sizes for short sequences, and the calls that they are for: up to so many rows and keys.
-struct ShortChoice {
+/// Other sizes than those of chooseForCUDA for short sequences, or for long ones. A call is short
+/// by up to so many rows and keys.
+struct LengthChoice {
   static constexpr int64_t kAny = std::numeric_limits<int64_t>::max();
   BlockSizes sizes;
+  bool isForShort = true;
   int64_t mostRows = kAny, mostKeys = kAny;
   /// Whether one of the two is enough.
   bool either = false;
 };
 
 /// Nothing where chooseForCUDA is as good for all lengths.
-std::optional<ShortChoice> chooseForShort(const GPUProblem &problem);
+std::optional<LengthChoice> chooseForLength(const GPUProblem &problem);
 
 } // namespace attn
 

@@ -63,7 +63,8 @@ struct SetSchedulePass
                                bool(getFactor(attention.getScore())));
     if (machine) {
       GPUProblem problem = getGPUProblem(attention, splits);
-      auto choice = op->hasAttr(kShortAttrName) ? chooseForShort(problem) : std::nullopt;
+      bool isMarked = op->hasAttr(kShortAttrName) || op->hasAttr(kLongAttrName);
+      auto choice = isMarked ? chooseForLength(problem) : std::nullopt;
       return choice ? choice->sizes : chooseForCUDA(*machine, problem);
     }
     return chooseForCPU(lanes, bf16Dot && attention.getQuery().getType().getElementType().isBF16());
@@ -104,9 +105,10 @@ struct SetSchedulePass
         machine && isa<AttentionOp>(op) && !fills && (stay == "auto" ? sizes.stay : stay == "true");
     bool lists = machine && isa<AttentionOp>(op) && sizes.lists && !stays;
     int64_t lag = !machine || !isa<AttentionOp>(op) ? -1 : slack == -2 ? sizes.slack : slack;
+    int64_t tail = stays && stay == "auto" ? sizes.tail : 0;
     auto schedule =
         ScheduleAttr::getChecked([&] { return op->emitOpError(); }, &getContext(), m, n, numSplits,
-                                 numStages, consumers, stays, lists, lag, fills);
+                                 numStages, consumers, stays, lists, lag, fills, tail);
     if (!schedule)
       return failure();
     std::string text = llvm::formatv("rule {0} chose block_m {1}, block_n {2}, splits {3}",
@@ -115,6 +117,8 @@ struct SetSchedulePass
     if (machine)
       text += llvm::formatv(", stages {0}, consumers {1}{2}{3}", numStages, consumers,
                             stays ? ", blocks stay" : "", lists ? ", tiles are listed" : "");
+    if (tail)
+      text += llvm::formatv(", {0} for each multiprocessor follow", tail);
     remark::passed(op->getLoc(), remark::RemarkOpts::name("schedule").category("attn")) << text;
     return schedule;
   }
@@ -128,6 +132,7 @@ struct SetSchedulePass
       op->setAttr(kScheduleAttrName, schedule = *made);
     }
     op->removeAttr(kShortAttrName);
+    op->removeAttr(kLongAttrName);
     return machine ? checkBlock(op, *machine, schedule) : success();
   }
 

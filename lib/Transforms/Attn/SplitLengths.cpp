@@ -43,14 +43,14 @@ static AttentionOp findAttention(func::FuncOp function) {
 }
 
 /// The calls that the copy is for.
-static ArrayAttr getCalls(AttentionOp op, const ShortChoice &choice) {
+static ArrayAttr getCalls(AttentionOp op, const LengthChoice &choice) {
   SmallVector<Attribute> ranges;
   for (auto [matrix, most] :
        {std::pair(op.getQuery(), choice.mostRows), {op.getKey(), choice.mostKeys}}) {
-    if (most == ShortChoice::kAny)
+    if (most == LengthChoice::kAny)
       continue;
     auto [least, last] =
-        choice.either ? std::pair(most + 1, ShortChoice::kAny) : std::pair(int64_t(0), most);
+        choice.either ? std::pair(most + 1, LengthChoice::kAny) : std::pair(int64_t(0), most);
     ranges.push_back(tile::RangeAttr::get(op.getContext(),
                                           cast<BlockArgument>(matrix).getArgNumber(),
                                           /*dim=*/2, least, last, tile::ExtentAttr()));
@@ -58,12 +58,13 @@ static ArrayAttr getCalls(AttentionOp op, const ShortChoice &choice) {
   return ArrayAttr::get(op.getContext(), ranges);
 }
 
-/// The way of short calls, or null if there are none.
-static func::FuncOp addWays(func::FuncOp function, AttentionOp op, const ShortChoice &choice,
+/// The way of the calls that the choice is for, or null if there are none.
+static func::FuncOp addWays(func::FuncOp function, AttentionOp op, const LengthChoice &choice,
                             SymbolTable &symbols) {
+  bool isShortInFront = !choice.either;
   func::FuncOp inFront =
-      addWay(function, choice.either ? "_long" : "_short", getCalls(op, choice), symbols);
-  if (!choice.either)
+      addWay(function, isShortInFront ? "_short" : "_long", getCalls(op, choice), symbols);
+  if (choice.isForShort == isShortInFront)
     return inFront;
   return inFront == function ? func::FuncOp() : function;
 }
@@ -77,22 +78,22 @@ struct SplitLengthsPass
     AttentionOp op = findAttention(function);
     if (!op)
       return;
-    std::optional<ShortChoice> choice = chooseForShort(getGPUProblem(op, /*splits=*/1));
+    std::optional<LengthChoice> choice = chooseForLength(getGPUProblem(op, /*splits=*/1));
     if (!choice)
       return;
-    func::FuncOp forShort = function;
+    bool isForAll = way == (choice->isForShort ? "short" : "long");
+    func::FuncOp marked = isForAll ? function : func::FuncOp();
     if (way == "auto")
-      forShort = addWays(function, op, *choice, symbols);
-    if (forShort)
-      findAttention(forShort)->setAttr(kShortAttrName, UnitAttr::get(op.getContext()));
+      marked = addWays(function, op, *choice, symbols);
+    if (marked)
+      findAttention(marked)->setAttr(choice->isForShort ? kShortAttrName : kLongAttrName,
+                                     UnitAttr::get(op.getContext()));
   }
 
   LogicalResult transform() override {
     ModuleOp module = getOperation();
     if (!llvm::is_contained({"auto", "short", "long"}, way.getValue()))
       return module.emitError("expected way=short, long or auto, got '") << way << "'";
-    if (way == "long")
-      return success();
     SymbolTable symbols(module);
     for (auto function : llvm::make_early_inc_range(module.getOps<func::FuncOp>()))
       if (!function.isExternal())

@@ -44,7 +44,8 @@ def PersistBlocksPass : Pass<"tile-persist-blocks", "::mlir::ModuleOp"> {
   let description = [{
     A kernel that is to `stay` gets a block for each multiprocessor, and its body a loop around it: over the blocks that the grid
     had, in a fixed order that has x fastest. Where bounds depend on x, a block takes it from both ends in turns, as long as such pairs fill
-    rounds of all blocks; what is left of each head comes last. Scalars that are the same for all of them stay in front.
+    rounds of all blocks; what is left of each head comes last. With a `tail`, and bounds that depend on x, the grid has so many blocks more for each
+    multiprocessor, which take what is left, of which there is more. Scalars that are the same for all of them stay in front.
 
     Requires: room 4 `tile`. Produces: room 4 `tile`. Fails when: the device decides the grid already; the blocks form clusters.
   }];

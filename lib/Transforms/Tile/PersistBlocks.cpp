@@ -15,6 +15,11 @@
 //     of a head from both ends, p and last - p, which together are about the same for all p. The
 //     last x of all heads are in no pair. They come last, the longest first, and every other round
 //     backwards, so that blocks end together to within one short piece.
+//   * Multiprocessors are not equally fast, so blocks with the same work do not end together. With
+//   a
+//     tail, blocks that stay take no more than most of the pairs. What is left, of which every
+//     piece is shorter, more blocks take, which the device starts in order wherever a block has
+//     ended.
 //
 //===----------------------------------------------------------------------===//
 
@@ -60,6 +65,11 @@ static bool isUneven(func::FuncOp kernel) {
   return walk.wasInterrupted();
 }
 
+/// Of pairs that a tail comes behind, the blocks that stay take so many hundredths. Since the rows
+/// with most to do come first, that leaves a twentieth of the work: what blocks were measured to be
+/// apart by.
+static constexpr int64_t kStayingPairs = 78;
+
 /// Heads of fewer pieces stay together, so that L2 reads their keys once.
 static constexpr int64_t kShortHead = 16;
 
@@ -102,18 +112,21 @@ public:
       extent = emitExtent(attribute, dimension);
     one = at.constant(1);
     heads = at.mul(extents[1], extents[2]);
-    block = gpu::BlockIdOp::create(b, gpu::Dimension::x);
-    blocks = gpu::GridDimOp::create(b, gpu::Dimension::x);
+    turn.place = gpu::BlockIdOp::create(b, gpu::Dimension::x);
+    turn.places = gpu::GridDimOp::create(b, gpu::Dimension::x);
     // Before the body moves under it.
     bool inPairs = isUneven(kernel);
+    int64_t tail = inPairs ? attribute.getTail() : 0;
+    if (tail > 0)
+      emitTail(tail);
     Value count = inPairs ? emitPairs() : emitShare(at.mul(extents[0], heads));
     auto loop = scf::ForOp::create(b, at.constant(0), count, one);
     moveBody(loop, first);
     b.setInsertionPointToStart(loop.getBody());
     Value number = loop.getInductionVar();
-    replaceIds(loop, inPairs ? emitOfPairs(number) : emitAt(at.add(at.mul(number, blocks), block)));
+    replaceIds(loop, inPairs ? emitOfPairs(number) : emitAt(emitPosition(number)));
     hoistScalars(loop);
-    kernel->setAttr(TileDialect::kKernelAttrName, attribute.withBlocksThatStay());
+    kernel->setAttr(TileDialect::kKernelAttrName, attribute.withBlocksThatStay(1 + tail));
   }
 
 private:
@@ -136,22 +149,33 @@ private:
                       at.constant(size.getDivisor()));
   }
 
+  /// Whether the block is one of those that stay, and its place among those or the others.
+  void emitTail(int64_t tail) {
+    Value block = turn.place, blocks = turn.places;
+    staying = at.div(blocks, at.constant(1 + tail));
+    stays = at.less(block, staying);
+    turn.place = at.select(stays, block, at.sub(block, staying));
+    turn.places = at.select(stays, staying, at.sub(blocks, staying));
+  }
+
   /// Of so many in turns, those of this block.
   Value emitShare(Value count) {
-    return at.div(at.add(count, at.sub(at.sub(blocks, block), one)), blocks);
+    return at.div(at.add(count, at.sub(at.sub(turn.places, turn.place), one)), turn.places);
   }
   /// The same where rounds go backwards and forwards in turns.
   Value emitShareOfSingles(Value count) {
-    Value rounds = at.div(count, blocks);
-    Value hasLast = at.less(emitPlace(emitIsOdd(rounds)), at.rem(count, blocks));
+    Value rounds = at.div(count, turn.places);
+    Value hasLast = at.less(emitPlace(emitIsOdd(rounds)), at.rem(count, turn.places));
     return at.select(hasLast, at.add(rounds, one), rounds);
   }
+  /// What is at the block's place in a round.
+  Value emitPosition(Value round) { return at.add(at.mul(round, turn.places), turn.place); }
 
   Value emitIsOdd(Value number) { return at.equal(at.rem(number, at.constant(2)), one); }
   /// Where the block stands in a round of single pieces. The first goes backwards: what has one
   /// pair less comes last in rounds of pairs.
   Value emitPlace(Value isForwards) {
-    return at.select(isForwards, block, at.sub(at.sub(blocks, block), one));
+    return at.select(isForwards, turn.place, at.sub(at.sub(turn.places, turn.place), one));
   }
 
   std::array<Value, 3> emitHead(Value x, Value head) {
@@ -165,28 +189,53 @@ private:
   Value emitPairs() {
     Value two = at.constant(2), pieces = at.mul(extents[0], heads);
     Value most = at.mul(at.div(extents[0], two), heads);
-    Value whole = at.sub(most, at.rem(most, blocks));
+    Value pairs = emitNumberOfPairs(most, pieces);
+    Value divisor = at.max(heads, one);
+    if (!stays)
+      paired = at.mul(emitShare(pairs), two);
+    least = at.div(pairs, divisor);
+    richer = at.rem(pairs, divisor);
+    Value singles = at.sub(pieces, at.mul(pairs, two));
+    if (!stays)
+      return at.add(paired, emitShareOfSingles(singles));
+    Value share = emitShare(at.select(stays, pairs, singles)), ofPairs = at.mul(share, two);
+    paired = at.select(stays, ofPairs, at.constant(0));
+    return at.select(stays, ofPairs, share);
+  }
+
+  /// Of the `most` pairs of all heads, those that blocks that stay take.
+  Value emitNumberOfPairs(Value most, Value pieces) {
+    Value blocks = stays ? staying : turn.places;
+    Value wanted =
+        stays ? at.div(at.mul(most, at.constant(kStayingPairs)), at.constant(100)) : most;
+    Value whole = at.sub(wanted, at.rem(wanted, blocks));
     // Short heads are read once: to come back for their last x costs more than uneven rounds.
     Value areLong = at.less(at.constant(kShortHead - 1), extents[0]);
     Value fillsRound = at.less(at.constant(0), whole);
     Value ofShort = at.select(at.less(blocks, pieces), most, at.constant(0));
-    Value pairs = at.select(at.both(areLong, fillsRound), whole, ofShort);
-    Value divisor = at.max(heads, one);
-    paired = at.mul(emitShare(pairs), two);
-    least = at.div(pairs, divisor);
-    richer = at.rem(pairs, divisor);
-    return at.add(paired, emitShareOfSingles(at.sub(pieces, at.mul(pairs, two))));
+    // A tail takes what fills no round.
+    Value inRounds = stays ? areLong : at.both(areLong, fillsRound);
+    return at.select(inRounds, whole, ofShort);
+  }
+
+  /// Where piece `number` of the block stands among pairs, or among single pieces.
+  Value emitPositionOfPairs(Value number, Value isPair, Value isOdd) {
+    Value half = at.div(number, at.constant(2));
+    if (stays)
+      return emitPosition(at.select(isPair, half, number));
+    Value round = at.select(isPair, half, at.sub(number, paired));
+    Value place = at.select(isPair, turn.place, emitPlace(isOdd));
+    return at.add(at.mul(round, turn.places), place);
   }
 
   /// Piece `number` of the block. Pairs go head by head, those with one pair more first. Single
   /// pieces go x by x; the first two x are not single in richer heads.
   std::array<Value, 3> emitOfPairs(Value number) {
     Value zero = at.constant(0), two = at.constant(2);
-    // Pieces of pairs are even, so that a single piece is odd where its round is.
+    // Pieces of pairs are even, so that a single piece is odd where its round is. With a tail the
+    // first is the same for all pieces, but then what follows from it would live as long.
     Value isPair = at.less(number, paired), isOdd = emitIsOdd(number);
-    Value turn = at.select(isPair, at.div(number, two), at.sub(number, paired));
-    Value place = at.select(isPair, block, emitPlace(isOdd));
-    Value position = at.add(at.mul(turn, blocks), place);
+    Value position = emitPositionOfPairs(number, isPair, isOdd);
     // Both are in two parts, of which one has `richer` heads and one has the others. Choices come
     // before arithmetic: what is the same for all pieces takes registers from tiles.
     Value inFirst = at.select(isPair, richer, at.sub(heads, richer));
@@ -238,7 +287,13 @@ private:
   Block &body;
   ImplicitLocOpBuilder b;
   Indices at{b};
-  Value block, blocks, one, extents[3], heads;
+  Value one, extents[3], heads;
+  /// The block's place among those that take pieces in turns with it.
+  struct {
+    Value place, places;
+  } turn;
+  /// With a tail, how many blocks stay, and whether this one does; else null.
+  Value staying, stays;
   /// Pieces of this block that are in pairs, the pairs that each head has, and how many heads, the
   /// first ones, have one pair more.
   Value paired, least, richer;

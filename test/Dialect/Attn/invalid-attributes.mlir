@@ -67,3 +67,13 @@ func.func private @schedule_c4_negative() attributes {a = #attn.schedule<block_m
 
 // expected-error@+1 {{expected blocks that go where parts fill the device, got ones that stay}}
 func.func private @schedule_c5() attributes {a = #attn.schedule<block_m = 64, block_n = 64, splits = 64, stay = true, fill = true>}
+
+// -----
+
+// expected-error@+1 {{expected a tail of at most 31 blocks behind blocks that stay, got 2 behind none}}
+func.func private @schedule_c6() attributes {a = #attn.schedule<block_m = 64, block_n = 64, tail = 2>}
+
+// -----
+
+// expected-error@+1 {{expected a tail of at most 31 blocks behind blocks that stay, got 32}}
+func.func private @schedule_c6_most() attributes {a = #attn.schedule<block_m = 64, block_n = 64, stay = true, tail = 32>}

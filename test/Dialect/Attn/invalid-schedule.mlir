@@ -16,6 +16,14 @@ func.func @short_c1(%q: tensor<2x4x3x16xf32>) {
 
 // -----
 
+func.func @short_c1_long(%q: tensor<2x4x3x16xf32>) {
+  // expected-error@+1 {{expected 'attn.long' to be a unit, got 4096 : i64}}
+  %o = attn.attention %q, %q, %q {attn.long = 4096} : tensor<2x4x3x16xf32>, tensor<2x4x3x16xf32>, tensor<2x4x3x16xf32> -> tensor<2x4x3x16xf32>
+  return
+}
+
+// -----
+
 func.func @kept_keys_c1(%q: tensor<2x4x3x16xf32>) {
   // expected-error@+1 {{expected 'attn.kept_keys' to be "slice" or "prefix", got "all"}}
   %o = attn.attention %q, %q, %q {attn.kept_keys = "all"} : tensor<2x4x3x16xf32>, tensor<2x4x3x16xf32>, tensor<2x4x3x16xf32> -> tensor<2x4x3x16xf32>

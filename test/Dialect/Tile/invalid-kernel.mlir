@@ -311,3 +311,17 @@ func.func @packed_c1(%q: memref<?x?x?xf32> {tile.packed = #tile.packed<slots = 3
 func.func @packed_c2(%q: memref<?x?x?xf32> {tile.packed = #tile.packed<slots = 8, keys = 1>}) {
   return
 }
+
+// -----
+
+// expected-error@+1 {{expected a tail of at most 31 blocks behind blocks that stay, got 1 behind none}}
+func.func @kernel_c11() attributes {tile.kernel = #tile.kernel<warpgroups = 1, grid = [[4]], tail = 1>} {
+  return
+}
+
+// -----
+
+// expected-error@+1 {{expected a tail of at most 31 blocks behind blocks that stay, got -1}}
+func.func @kernel_c11_least() attributes {tile.kernel = #tile.kernel<warpgroups = 1, grid = [[4]], stay = true, tail = -1>} {
+  return
+}

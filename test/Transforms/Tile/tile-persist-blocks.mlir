@@ -135,3 +135,50 @@ func.func @packed(%q: memref<?x?x?x64xbf16>)
   tile.store %tile to %q[%c0, %c0, %x, %c0] : tensor<64x64xbf16>, memref<?x?x?x64xbf16>
   return
 }
+
+// -----
+
+// With a tail, one block of three stays: it takes pairs, 78 of 100 in whole rounds. The two others share what is left.
+// CHECK-LABEL: func.func @tail
+// CHECK-SAME:    #tile.kernel<warpgroups = 1, grid = {{\[}}[#tile.multiprocessors<blocks = 3>]]>
+func.func @tail(%q: memref<?x64xbf16>)
+    attributes {tile.kernel = #tile.kernel<warpgroups = 1, grid = [[#tile.extent<argument = 0, dim = 0, divisor = 64>]], stay = true, tail = 2>} {
+  // CHECK:       %[[TILES:.*]] = arith.ceildivui
+  // CHECK:       %[[BLOCK:.*]] = gpu.block_id x
+  // CHECK:       %[[BLOCKS:.*]] = gpu.grid_dim x
+  // CHECK:       %[[STAYING:.*]] = arith.divui %[[BLOCKS]], %c3
+  // CHECK:       %[[STAYS:.*]] = arith.cmpi ult, %[[BLOCK]], %[[STAYING]]
+  // CHECK:       %[[MOST:.*]] = arith.divui %[[TILES]], %c2
+  // CHECK:       %[[SCALED:.*]] = arith.muli %[[MOST]], %c78
+  // CHECK:       %[[WANTED:.*]] = arith.divui %[[SCALED]], %c100
+  // CHECK:       %[[UNEVEN:.*]] = arith.remui %[[WANTED]], %[[STAYING]]
+  // CHECK:       %[[OWN:.*]] = arith.select %[[STAYS]]
+  // CHECK:       arith.addi %[[OWN]]
+  // CHECK:       arith.select %[[STAYS]], %[[OF_PAIRS:.*]], %c0
+  // CHECK:       %[[COUNT:.*]] = arith.select %[[STAYS]], %[[OF_PAIRS]],
+  // CHECK:       scf.for %{{.*}} = %{{.*}} to %[[COUNT]] step
+  %x = gpu.block_id x
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c64 = arith.constant 64 : index
+  %at = arith.muli %x, %c64 : index
+  scf.for %i = %c0 to %x step %c1 {
+    %tile = tile.load %q[%at, %c0] : memref<?x64xbf16> -> tensor<64x64xbf16>
+    tile.store %tile to %q[%at, %c0] : tensor<64x64xbf16>, memref<?x64xbf16>
+  }
+  return
+}
+
+// -----
+
+// Where blocks are even there is none.
+// CHECK-LABEL: func.func @no_tail
+// CHECK-SAME:    #tile.multiprocessors<blocks = 1>
+func.func @no_tail(%q: memref<?x64xbf16>)
+    attributes {tile.kernel = #tile.kernel<warpgroups = 1, grid = [[#tile.extent<argument = 0, dim = 0, divisor = 64>]], stay = true, tail = 2>} {
+  %x = gpu.block_id x
+  %c0 = arith.constant 0 : index
+  %tile = tile.load %q[%x, %c0] : memref<?x64xbf16> -> tensor<64x64xbf16>
+  tile.store %tile to %q[%x, %c0] : tensor<64x64xbf16>, memref<?x64xbf16>
+  return
+}
