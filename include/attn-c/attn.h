@@ -121,6 +121,8 @@ ATTN_EXPORT attn_code attn_options_create(attn_options **options);
  *             calls with few rows, which then read keys and values once for a group; 0 for none
  *    way      on GPUs, sizes of which sequences: auto (a kernel each for short and long ones, where
  *             two are faster), or short or long (one for all, half as long to assemble)
+ *    search   on GPUs, rows of the calls that a search of block-m and block-n times: sizes of which
+ *             models say that they spill or wait for memory are refused; 0 for no search
  *    entry    the function to compile; empty when there is only one
  *    cache    on or off: whether kernels for cuda are kept on disk; $ATTN_CACHE=0 is off too
  *    cache-dir  where; empty for $ATTN_CACHE_DIR, then $XDG_CACHE_HOME/attn or ~/.cache/attn */

@@ -68,6 +68,10 @@ struct CompileOptions {
   /// are faster than one, of which the rows and keys of a call choose; or "short" or "long", one
   /// kernel for all calls, which takes half as long to assemble.
   std::string way = "auto";
+  /// CUDA: rows of the calls that a search of sizes times; 0: there is none. Sizes of which models
+  /// say that they spill or wait for memory are refused then, and the error says which. What
+  /// is compiled is the same.
+  int64_t search = 0;
   /// The function to compile; empty when the source has just one public function.
   std::string entry;
   /// CUDA: whether kernels are kept on disk for the next process (CacheOptions). The environment's

@@ -110,6 +110,8 @@ attn_code attn_options_set(attn_options *options, const char *key, const char *v
     return setSwitch(name, text, to.fused);
   if (name == "pack")
     return setNumber(name, text, to.pack);
+  if (name == "search")
+    return setNumber(name, text, to.search);
   if (name == "way")
     return to.way = value, ATTN_OK;
   if (name == "cache")
@@ -121,7 +123,7 @@ attn_code attn_options_set(attn_options *options, const char *key, const char *v
   if (name == "cache-dir")
     return to.cacheDirectory = value, ATTN_OK;
   return fail("options: expected device, cpu, threads, block-m, block-n, splits, fused, pack, way, "
-              "entry, cache or cache-dir, got '" +
+              "search, entry, cache or cache-dir, got '" +
               name + "'");
 }
 

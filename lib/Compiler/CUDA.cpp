@@ -110,6 +110,7 @@ Result<EmittedImage> emitImage(std::string_view source, const CompileOptions &op
   copyScheduleOptions(options, cuda);
   cuda.pack = options.pack;
   cuda.way = options.way;
+  cuda.search = options.search;
   DiagnosticCollector diagnostics(context);
   cuda.visit = observeDoors(context, observe);
   Expected<CUDACode> code = compileForCUDA(*parsed->module, cuda);

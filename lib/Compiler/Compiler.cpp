@@ -111,6 +111,9 @@ Status checkOptions(const CompileOptions &options) {
   if (options.pack != 0 && (options.pack < 2 || options.pack > 64 || !isPowerOf2_64(options.pack)))
     return {StatusCode::InvalidArgument,
             formatv("pack: expected 0, 2, 4, 8, 16, 32 or 64, got {0}", options.pack), ""};
+  if (options.search < 0)
+    return {StatusCode::InvalidArgument,
+            formatv("search: expected a number of rows from 0, got {0}", options.search), ""};
   if (!is_contained({"auto", "short", "long"}, options.way))
     return {StatusCode::InvalidArgument,
             formatv("way: expected auto, short or long, got '{0}'", options.way), ""};

@@ -45,6 +45,10 @@ struct PipelineOptions : mlir::PassPipelineOptions<PipelineOptions> {
   Option<int64_t> pack{*this, "pack",
                        llvm::cl::desc("slots for the query heads of a key head, on a GPU; 0: none"),
                        llvm::cl::init(0)};
+  Option<int64_t> search{*this, "search",
+                         llvm::cl::desc("rows of the calls that a search of sizes times on a GPU: "
+                                        "what models rule out is refused; 0: nothing is"),
+                         llvm::cl::init(0)};
   Option<std::string> way{
       *this, "way",
       llvm::cl::desc("sizes of which sequences, on a GPU: short, long, or auto for a kernel each "

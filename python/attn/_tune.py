@@ -21,13 +21,15 @@ from ._seed import make_seed
 from ._source import check_dropout
 
 Options = Dict[str, Any]
-# Rows and keys of a tile. What a machine has no room for is refused by the compiler, and so is no
-# candidate.
+# Rows and keys of a tile. What a machine has no room for is refused by the compiler, and so is what
+# its models of registers and memory rule out.
 _GPU_SIZES = (64, 128, 192), tuple(range(16, 177, 16))
 _CPU_SIZES = (16, 32, 48, 64, 96, 128), (16, 32, 48, 64, 96, 128)
 _SPLITS = (2, 4, 8, 16)
 # Who is slower than this by the best of the first round is not timed again.
 _HOPELESS = 1.3
+# How the compiler begins to say that its models rule sizes out.
+_LEFT_OUT = "left out of the search"
 # What noise may look like: who gains less than this over the rule's choice does not replace it.
 _NOISE = 0.01
 
@@ -52,7 +54,9 @@ class Tuning:
 
     def __str__(self) -> str:
         lines = [f"{ms:10.4f} ms  {name}" for name, ms in self.milliseconds.items()]
-        return "\n".join([*lines, f"{len(self.refused)} refused"])
+        by_models = sum(_LEFT_OUT in why for why in self.refused.values())
+        text = f"{len(self.refused)} refused"
+        return "\n".join([*lines, text + f", {by_models} of them by models" * (by_models > 0)])
 
 
 def _describe(options: Mapping[str, Any]) -> str:
@@ -239,6 +243,8 @@ def tune(
     Kernels are compiled side by side, and timed in turns. On a terminal a bar says how far it is.
     The answer is kept beside the kernels on disk, by program, extents, machine and version.
 
+    On a GPU, models of the compiler leave out sizes that would spill registers or wait for memory.
+
     Args:
         q, k, v, arguments: of `attention`: NumPy arrays, PyTorch's tensors on a CPU or a GPU.
         candidates: options to try beside the rule's own choice; tiles of all sizes, and split keys
@@ -278,8 +284,14 @@ def tune(
     # What is wrong with the call itself is said here; later errors are those of sizes.
     attention(q, k, v, options=options, **arguments)
 
+    is_searched = device >= 0 and candidates is None
+    rows = int(q.shape[1 if arguments.get("layout") == "bshd" else 2])
+
     def make_call(each: Options) -> Callable[[], Any]:
-        return lambda: attention(q, k, v, options=each or None, **arguments)
+        # Candidates that somebody names are timed, whatever models say.
+        asks_models = is_searched and "block_m" in each and each is not given
+        how = {**each, "search": rows} if asks_models else each
+        return lambda: attention(q, k, v, options=how or None, **arguments)
 
     bar = _Bar(sys.stderr.isatty())
     calls, refused = _compile_all(make_call, tried, bar)

@@ -85,6 +85,23 @@ def test_what_is_refused_is_told():
     assert "block_m=-1" not in found.milliseconds and "1 refused" in str(found)
 
 
+def test_what_models_leave_out_is_counted():
+    # No GPU is needed to be told.
+    for options, why in (
+        ({"block_m": 192, "block_n": 96}, "about 168 registers of the 160"),
+        ({"block_m": 64, "block_n": 64}, "4.0 times the fewest"),
+    ):
+        with pytest.raises(attn.Error, match=why) as error:
+            attn.explain("bfloat16", 128, device="cuda", options={**options, "search": 8192})
+        assert _tune._LEFT_OUT in error.value.message
+        assert "tile.mma" in attn.explain(
+            "bfloat16", 128, device="cuda", until="tile", options=options
+        )
+    found = attn.Tuning({}, {"rule": 1.0}, {"block_m=64": f"{_tune._LEFT_OUT}: x", "block_m=1": "y"})
+    assert str(found).endswith("2 refused, 1 of them by models")
+    assert str(attn.Tuning({}, {}, {"block_m=1": "y"})) == "1 refused"
+
+
 def test_the_answer_is_kept(directory, monkeypatch):
     q, k, v = make()
     first = attn.tune(q, k, v, candidates=SIZES, seconds=0.001)

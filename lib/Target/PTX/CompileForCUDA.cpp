@@ -39,6 +39,7 @@ Expected<CUDACode> compileForCUDA(ModuleOp module, const CUDAOptions &options) {
   pipeline.slack = options.slack;
   pipeline.pack = options.pack;
   pipeline.way = options.way;
+  pipeline.search = options.search;
   PassManager pm(module.getContext());
   buildPipeline(pm, pipeline, Room::Thread, options.visit);
   if (failed(pm.run(module)))

@@ -31,6 +31,8 @@ struct CUDAOptions {
   std::string stay = "auto";
   /// By which factor 2^slack maxima may lag; -1: every step scales; -2: the target's rule.
   int64_t slack = -2;
+  /// Rows of the calls that a search times (CompileOptions).
+  int64_t search = 0;
   /// Sees the module at every door.
   DoorVisitor visit;
 };

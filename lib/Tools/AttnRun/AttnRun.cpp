@@ -23,6 +23,7 @@
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/MLIRContext.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/ScopeExit.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/raw_ostream.h"
 
@@ -65,6 +66,8 @@ private:
   Binding binding;
   std::vector<ArgumentValue> inputs;
   std::vector<Array> outputs;
+  /// While sizes are searched, the rows that models are asked about.
+  int64_t searchedRows = 0;
   Report report;
 };
 } // namespace
@@ -251,7 +254,16 @@ Error Runner::findSizes() {
   options.showProgress = false;
   // So that all of them take some twenty times what one does.
   options.benchMs = given.benchMs / 2;
+  searchedRows = binding.get("M").value_or(0);
+  // What is refused is counted, not told.
+  bool isLeftOut = false;
+  mlir::ScopedDiagnosticHandler handler(&context, [&](mlir::Diagnostic &diagnostic) {
+    isLeftOut |= StringRef(diagnostic.str()).contains("left out of the search");
+  });
+  unsigned numLeftOut = 0;
   auto measureSizes = [&](TileSizes sizes) -> Expected<double> {
+    isLeftOut = false;
+    llvm::scope_exit count([&] { numLeftOut += isLeftOut; });
     options.blockM = sizes.blockM;
     options.blockN = sizes.blockN;
     if (Error error = runOnDevice())
@@ -266,16 +278,21 @@ Error Runner::findSizes() {
   if (!tuning)
     return tuning.takeError();
   options = given;
+  searchedRows = 0;
   options.blockM = tuning->sizes.blockM;
   options.blockN = tuning->sizes.blockN;
   std::string sizes =
       options.blockM == 0
           ? std::string("the rule's sizes")
           : formatv("--block-m={0} --block-n={1}", options.blockM, options.blockN).str();
+  std::string leftOut =
+      numLeftOut ? formatv(", {0} of them by models of registers and memory", numLeftOut).str()
+                 : "";
   report.lines.push_back(
-      {"tuned", formatv("{0}: {1:F4} ms, {2:F4} with the rule's; {3} tried, {4} refused", sizes,
-                        tuning->fastest, tuning->rule, tuning->numTried, tuning->numRefused)
-                    .str()});
+      {"tuned",
+       formatv("{0}: {1:F4} ms, {2:F4} with the rule's; {3} tried, {4} refused{5}", sizes,
+               tuning->fastest, tuning->rule, tuning->numTried, tuning->numRefused, leftOut)
+           .str()});
   return Error::success();
 }
 
@@ -318,6 +335,7 @@ Error Runner::runOnCUDA() {
   cuda.splits = options.splits;
   cuda.blockM = options.blockM;
   cuda.blockN = options.blockN;
+  cuda.search = searchedRows;
   cuda.fused = options.fused;
   Expected<std::unique_ptr<CudaKernel>> kernel = CudaKernel::compile(*module, cuda);
   if (!kernel)

@@ -120,7 +120,8 @@ def SetSchedulePass : Pass<"attn-set-schedule", "::mlir::ModuleOp"> {
 
     Requires: room 1 `problem`. Produces: room 1 `problem`, every such op with a schedule. Fails when: the target is
     unknown; a size is not from 0 to 2^30; `stay` is none of its words; `slack` is not from -2 to 16; the machine has no such block of an attention, given or chosen (the error names the nearest
-    that it has): head dimensions, rows, keys, stages or consumers that are none of its sizes, or more shared memory or registers.
+    that it has): head dimensions, rows, keys, stages or consumers that are none of its sizes, or more shared memory or registers; `search` is
+    below 0, or, where it is above, models say that given sizes spill or wait for memory in calls of so many rows.
   }];
   let options = [
     Option<"target", "target", "std::string", [{"cpu"}], "cpu or cuda">,
@@ -131,7 +132,8 @@ def SetSchedulePass : Pass<"attn-set-schedule", "::mlir::ModuleOp"> {
     Option<"stages", "stages", "int64_t", "0", "tiles of keys, and of values, in flight on a GPU; 0 lets the rule choose">,
     Option<"splits", "splits", "int64_t", "1", "parts the keys of a block are split into">,
     Option<"stay", "stay", "std::string", [{"auto"}], "whether blocks stay on a GPU: true, false, or auto for the rule">,
-    Option<"slack", "slack", "int64_t", "-2", "by which factor 2^slack a maximum may lag on a GPU, from 0 to 16; -1: every step scales; -2: the rule's">];
+    Option<"slack", "slack", "int64_t", "-2", "by which factor 2^slack a maximum may lag on a GPU, from 0 to 16; -1: every step scales; -2: the rule's">,
+    Option<"search", "search", "int64_t", "0", "rows of the calls that a search times on a GPU: sizes of which models say that they spill or wait for memory are refused; 0: none are">];
   let dependentDialects = ["::attn::tile::TileDialect"];
 }
 

@@ -13,6 +13,7 @@
 #include "lib/Transforms/Attn/Passes.h"
 #include "lib/Transforms/Attn/Schedule.h"
 #include "lib/Transforms/Attn/ScheduleRule.h"
+#include "lib/Transforms/Attn/SearchModel.h"
 #include "mlir/IR/Remarks.h"
 #include "llvm/Support/FormatVariadic.h"
 
@@ -73,6 +74,9 @@ struct SetSchedulePass
   LogicalResult checkOptions() {
     if (target != "cpu" && target != "cuda")
       return getOperation().emitError("expected target cpu or cuda, got '") << target << "'";
+    if (search < 0)
+      return getOperation().emitError("expected rows of a search from 0, got ")
+             << search.getValue();
     if (!llvm::is_contained({"auto", "true", "false"}, stay.getValue()))
       return getOperation().emitError("expected stay=true, false or auto, got '") << stay << "'";
     int64_t most = int64_t(1) << 30;
@@ -133,7 +137,21 @@ struct SetSchedulePass
     }
     op->removeAttr(kShortAttrName);
     op->removeAttr(kLongAttrName);
-    return machine ? checkBlock(op, *machine, schedule) : success();
+    if (!machine)
+      return success();
+    return failed(checkBlock(op, *machine, schedule)) ? failure()
+                                                      : checkSearch(op, *machine, schedule);
+  }
+
+  /// Sizes that a search gives, of an attention.
+  LogicalResult checkSearch(Operation *op, const Machine &machine, ScheduleAttr schedule) {
+    auto attention = dyn_cast<AttentionOp>(op);
+    if (search == 0 || !attention || isPacked(op) || (!blockM && !blockN))
+      return success();
+    GPUBlock block = getGPUBlock(attention.getHeadDim(), attention.getValueDim(),
+                                 attention.getQuery().getType().getElementType(), schedule);
+    std::string why = leaveOut(machine, getGPUProblem(attention, splits), block, search);
+    return why.empty() ? success() : op->emitOpError(why);
   }
 
   LogicalResult transform() override {

@@ -1,0 +1,88 @@
+//===- SearchModel.cpp - which sizes a search need not time -----------------------------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------------------------===//
+
+#include "lib/Transforms/Attn/SearchModel.h"
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace attn;
+using llvm::formatv;
+
+/// Addresses, coordinates, slots and what else a thread has beside tiles: ptxas spills where less
+/// is left of its budget (test/Execution/search_spills.py).
+static constexpr int64_t kOtherRegisters = 32;
+
+/// Bounds of a loop for each kind of tile, where a mask makes kinds, beside addresses of wide
+/// tiles.
+static constexpr int64_t kMaskOfWideTiles = 20, kWideColumns = 192;
+
+/// How much more than the fewest bytes a block may move.
+static constexpr double kMargin = 1.25;
+
+/// Of a thread: scores and the accumulator in f32, weights in 16 bits, and what regions keep.
+static int64_t countRegisters(const Machine &machine, const GPUProblem &problem,
+                              const GPUBlock &block) {
+  auto perThread = [&](int64_t columns) {
+    return machine.productRows * columns / machine.warpgroupThreads;
+  };
+  bool isWide = std::max(block.headDim, block.valueDim) >= kWideColumns;
+  int64_t others = kOtherRegisters + (problem.isMasked && isWide ? kMaskOfWideTiles : 0);
+  return perThread(block.blockN) * 3 / 2 + perThread(block.valueDim) + problem.work.weight + others;
+}
+
+static int64_t getRegisters(const Machine &machine, const GPUBlock &block) {
+  return machine.getBudget(block.consumers, block.stays).consumer;
+}
+
+/// Bytes of keys and values that blocks read for each key of a head.
+static int64_t countBytes(const GPUBlock &block, int64_t rows) {
+  return llvm::divideCeil(rows, block.blockM) * (block.headDim + block.valueDim) *
+         block.elementBytes;
+}
+
+/// The fewest bytes of blocks with any rows, and with the keys of one step.
+static int64_t countFewestBytes(const Machine &machine, const GPUProblem &problem,
+                                const GPUBlock &block, int64_t rows) {
+  int64_t fewest = countBytes(block, rows);
+  GPUBlock other = block;
+  other.blockN = getKeyStep(machine, block.headDim, block.valueDim, block.elementBytes);
+  for (other.consumers = 1; other.consumers <= machine.getMostConsumers(); ++other.consumers) {
+    other.blockM = other.consumers * machine.productRows;
+    if (refuseBlock(machine, other).empty() &&
+        countRegisters(machine, problem, other) <= getRegisters(machine, other))
+      fewest = std::min(fewest, countBytes(other, rows));
+  }
+  return fewest;
+}
+
+/// Whether keys and values take longer to come than products and exponentials to be computed, which
+/// hardly overlap (bench/NOTES.md).
+static bool waitsForMemory(const Machine &machine, const GPUBlock &block) {
+  const Costs &costs = machine.costs;
+  double columns = double(block.headDim + block.valueDim), rows = double(block.blockM);
+  double bytes = columns * double(block.elementBytes) / rows / costs.memoryBytes;
+  return bytes > 2 * columns / costs.tensorFlops + 1 / costs.exps;
+}
+
+std::string attn::leaveOut(const Machine &machine, const GPUProblem &problem, const GPUBlock &block,
+                           int64_t rows) {
+  BlockSizes rule = chooseForCUDA(machine, problem);
+  if (block.blockM == rule.blockM && block.blockN <= rule.blockN)
+    return {};
+  int64_t registers = countRegisters(machine, problem, block),
+          budget = getRegisters(machine, block);
+  if (registers > budget)
+    return formatv("left out of the search: block_m {0} and block_n {1} take about {2} registers "
+                   "of the {3} of a thread on {4}",
+                   block.blockM, block.blockN, registers, budget, machine.name);
+  int64_t bytes = countBytes(block, rows), fewest = countFewestBytes(machine, problem, block, rows);
+  if (waitsForMemory(machine, block) && double(bytes) > kMargin * double(fewest))
+    return formatv("left out of the search: block_m {0} reads {1} bytes for each key, {2:F1} times "
+                   "the fewest, and waits for them on {3}",
+                   block.blockM, bytes, double(bytes) / double(fewest), machine.name);
+  return {};
+}
