@@ -61,6 +61,8 @@ static json::Value toValue(const SizeFactor &factor) {
       {"argument", factor.argument}, {"dim", factor.dim}, {"divisor", factor.divisor}};
   if (factor.multiplier != 1)
     object["multiplier"] = factor.multiplier;
+  if (factor.unit != 1)
+    object["unit"] = factor.unit;
   return object;
 }
 
@@ -206,11 +208,13 @@ static bool fromValue(const json::Value &value, SizeFactor &factor, json::Path p
   }
   if (!mapper.map("argument", factor.argument) || !mapper.map("dim", factor.dim) ||
       !mapper.map("divisor", factor.divisor) ||
-      !mapper.mapOptional("multiplier", factor.multiplier))
+      !mapper.mapOptional("multiplier", factor.multiplier) ||
+      !mapper.mapOptional("unit", factor.unit))
     return false;
-  if (factor.argument >= 0 && factor.divisor > 0 && factor.multiplier > 0)
+  if (factor.argument >= 0 && factor.divisor > 0 && factor.multiplier > 0 && factor.unit > 0)
     return true;
-  path.report("expected an argument of at least 0, a divisor and a multiplier of at least 1");
+  path.report("expected an argument of at least 0, a divisor, a multiplier and a unit of at least "
+              "1");
   return false;
 }
 

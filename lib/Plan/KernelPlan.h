@@ -73,7 +73,7 @@ struct KernelParameter {
 };
 
 /// What a call or the device decides of a grid or of scratch: ceil(size of the argument's dimension
-/// * multiplier / divisor), a constant, so much for each multiprocessor, or parts that fill these.
+/// * multiplier / divisor) * unit, a constant, so much for each multiprocessor, or parts that fill these.
 struct SizeFactor {
   static constexpr int kConstant = -1, kMultiprocessors = -2, kParts = -3;
   /// kConstant: the factor is `dim`. kMultiprocessors: it is `dim` times those of the device.
@@ -83,6 +83,7 @@ struct SizeFactor {
   unsigned dim = 1;
   unsigned divisor = 1;
   unsigned multiplier = 1;
+  unsigned unit = 1;
   // Those who name other members leave it out.
   std::vector<SizeFactor> of = {}; // NOLINT(readability-redundant-member-init)
 

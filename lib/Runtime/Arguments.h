@@ -57,7 +57,7 @@ inline std::optional<int64_t> evaluate(const SizeFactor &factor, LaunchArguments
   if (!tensor)
     return std::nullopt;
   int64_t size = tensor->shape[factor.dim] * factor.multiplier;
-  return size / factor.divisor + (size % factor.divisor != 0);
+  return (size / factor.divisor + (size % factor.divisor != 0)) * factor.unit;
 }
 
 } // namespace attn

@@ -44,7 +44,8 @@ int64_t evaluateFactor(mlir::Attribute factor, ArrayRef<Argument> arguments,
   if (auto extent = mlir::dyn_cast<tile::ExtentAttr>(factor))
     return divideCeil(arguments[extent.getArgument()].memory.shape[extent.getDim()] *
                           extent.getMultiplier(),
-                      extent.getDivisor());
+                      extent.getDivisor()) *
+           extent.getUnit();
   if (auto parts = mlir::dyn_cast<tile::PartsAttr>(factor)) {
     int64_t blocks = 1, most = evaluateFactor(parts.getKeys(), arguments, multiprocessors);
     for (mlir::Attribute block : parts.getBlocks())

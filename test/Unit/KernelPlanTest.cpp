@@ -33,7 +33,7 @@ static KernelPlan makePlan() {
   plan.when = {{0, 2, 1, 64}, {1, 2, 1000, int64_t(1) << 40}, {0, 1, 0, 8, {1, 1}}};
   SizeFactor parts{SizeFactor::kParts, 64};
   parts.of = {{1, 2, 256}, {0, 0}, {0, 2, 8, 3}};
-  plan.scratch.push_back({8, "f32", {parts, {0, 2, 1, 8}}, false});
+  plan.scratch.push_back({8, "f32", {parts, {0, 2, 1, 8}, {0, 2, 4, 1, 4}}, false});
   return plan;
 }
 
@@ -51,14 +51,16 @@ TEST(KernelPlan, RoundTripsThroughJSON) {
 }
 
 TEST(KernelPlan, FactorsOfSizesOnly) {
-  for (SizeFactor factor : {SizeFactor{0, 2, 0}, SizeFactor{0, 2, 128, 0}}) {
+  for (SizeFactor factor :
+       {SizeFactor{0, 2, 0}, SizeFactor{0, 2, 128, 0}, SizeFactor{0, 2, 128, 1, 0}}) {
     KernelPlan plan;
     plan.grid[0] = {factor};
     EXPECT_NE(readError(writePlan({{plan}, {}}))
-                  .find("expected an argument of at least 0, a divisor and a multiplier of at "
-                        "least 1"),
+                  .find("expected an argument of at least 0, a divisor, a multiplier and a unit of "
+                        "at least 1"),
               std::string::npos)
-        << factor.argument << ", " << factor.divisor << ", " << factor.multiplier;
+        << factor.argument << ", " << factor.divisor << ", " << factor.multiplier << ", "
+        << factor.unit;
   }
 }
 

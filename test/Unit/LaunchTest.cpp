@@ -177,6 +177,17 @@ TEST_F(LaunchTest, ZeroedScratch) {
               "failed to fill scratch memory with zeros: injected error (CUDA_ERROR_1)");
 }
 
+// 1000 rows, in units of 64.
+TEST_F(LaunchTest, ScratchInWholeUnits) {
+  std::vector<KernelPlan> plans = makeSplitPlans();
+  plans[0].scratch.push_back({6, "f32", {{0, 2, 64, 1, 64}}, false});
+  Result<Kernel> kernel = Kernel::load(makeImage(plans));
+  ASSERT_TRUE(kernel) << kernel.getStatus().str();
+  Result<size_t> bytes = kernel->getWorkspaceBytes({query, key, output, 1.0});
+  ASSERT_TRUE(bytes) << bytes.getStatus().str();
+  EXPECT_EQ(*bytes, 16512000u + 1024 * 4);
+}
+
 TEST_F(LaunchTest, Workspace) {
   Result<Kernel> kernel = Kernel::load(makeImage(makeSplitPlans()));
   ASSERT_TRUE(kernel) << kernel.getStatus().str();

@@ -160,15 +160,17 @@ bool attn::tile::isConvertible(RankedTensorType from, RankedTensorType to) {
 //===----------------------------------------------------------------------===//
 
 LogicalResult ExtentAttr::verify(EmitError emitError, int64_t argument, int64_t dim,
-                                 int64_t divisor, int64_t multiplier) {
-  // extent_c1: argument and dim are not negative, the divisor is positive, the multiplier is 1 to
-  // 64
+                                 int64_t divisor, int64_t multiplier, int64_t unit) {
+  // extent_c1: argument and dim are not negative, the divisor is positive, multiplier and unit are
+  // 1 to 64
   if (argument < 0 || dim < 0 || divisor < 1)
     return emitError()
            << "expected argument and dim of at least 0 and a divisor of at least 1, got "
            << argument << ", " << dim << " and " << divisor;
   if (multiplier < 1 || multiplier > 64)
     return emitError() << "expected a multiplier from 1 to 64, got " << multiplier;
+  if (unit < 1 || unit > 64)
+    return emitError() << "expected a unit from 1 to 64, got " << unit;
   return success();
 }
 

@@ -98,12 +98,13 @@ def Tile_TargetAttr : Tile_Attr<"Target", "target"> {
 }
 
 def Tile_ExtentAttr : Tile_Attr<"Extent", "extent"> {
-  let summary = "a factor of the grid: ceil(size of dimension `dim` of an argument * `multiplier` / `divisor`)";
+  let summary = "a factor of the grid: ceil(size of dimension `dim` of an argument * `multiplier` / `divisor`) * `unit`";
   let parameters = (ins
     "int64_t":$argument,
     "int64_t":$dim,
     DefaultValuedParameter<"int64_t", "1">:$divisor,
-    DefaultValuedParameter<"int64_t", "1">:$multiplier);
+    DefaultValuedParameter<"int64_t", "1">:$multiplier,
+    DefaultValuedParameter<"int64_t", "1">:$unit);
   let assemblyFormat = "`<` struct(params) `>`";
   let genVerifyDecl = 1;
 }

@@ -85,7 +85,7 @@ static LogicalResult verifyTarget(Operation *op, Attribute attribute) {
 
 /// kernel_c2: every extent names a dimension of a memref argument
 static LogicalResult verifyExtent(FunctionOpInterface function, ExtentAttr extent) {
-  size_t count = function.getArgumentTypes().size();
+  int64_t count = function.getArgumentTypes().size();
   if (extent.getArgument() >= count)
     return function.emitOpError("expected extents of its ")
            << count << " arguments, got argument " << extent.getArgument();
@@ -133,7 +133,7 @@ static LogicalResult verifyWhen(Operation *op, Attribute attribute) {
   bool isRight = ranges && function && op->hasAttr(TileDialect::kKernelAttrName);
   for (Attribute element : isRight ? ranges.getValue() : ArrayRef<Attribute>()) {
     auto range = dyn_cast<RangeAttr>(element);
-    isRight &= range && range.getArgument() < function.getArgumentTypes().size();
+    isRight &= range && range.getArgument() < int64_t(function.getArgumentTypes().size());
     auto type = isRight ? dyn_cast<MemRefType>(function.getArgumentTypes()[range.getArgument()])
                         : MemRefType();
     isRight &= type && range.getDim() < type.getRank();

@@ -166,7 +166,7 @@ static FailureOr<Attribute> getFactor(Operation *user, OpFoldResult size, int64_
   int64_t common = std::gcd(multiplier, step);
   return Attribute(tile::ExtentAttr::get(user->getContext(), argument.getArgNumber(),
                                          *dim.getConstantIndex(), step / common,
-                                         multiplier / common));
+                                         multiplier / common, /*unit=*/1));
 }
 
 /// Whether the gradients of keys and of values are asked for: the factor of the dot products is one
@@ -237,14 +237,13 @@ static FailureOr<ArrayAttr> getLaunchGrid(scf::ForallOp grid,
   return builder.getArrayAttr(dimensions);
 }
 
-/// At least so many f32, in a multiple of 16 bytes. No factor rounds up, so where a call decides it
-/// is four times the size, of which most is never touched.
+/// Numbers of f32, rounded up to rows of 16 bytes.
 static Attribute padRows(Attribute size) {
   constexpr int64_t step = 4;
   MLIRContext *context = size.getContext();
   if (auto extent = dyn_cast<tile::ExtentAttr>(size))
-    return tile::ExtentAttr::get(context, extent.getArgument(), extent.getDim(), /*divisor=*/1,
-                                 step);
+    return tile::ExtentAttr::get(context, extent.getArgument(), extent.getDim(), /*divisor=*/step,
+                                 /*multiplier=*/1, /*unit=*/step);
   int64_t rows = cast<IntegerAttr>(size).getInt();
   return Builder(context).getI64IntegerAttr(llvm::alignTo(rows, step));
 }
@@ -341,7 +340,7 @@ struct Signature {
       sizes.push_back(
           type.isDynamicDim(dim)
               ? Attribute(tile::ExtentAttr::get(type.getContext(), query.getArgNumber(), dim, step,
-                                                /*multiplier=*/1))
+                                                /*multiplier=*/1, /*unit=*/1))
               : builder.getI64IntegerAttr(llvm::divideCeil(type.getDimSize(dim), step)));
     }
     MemRefType memory = fused.getType();

@@ -83,8 +83,8 @@ public:
   bool lastFirst = true;
   /// Of a grid of the fused form: a block that owns keys adds to it, one that owns rows reads it.
   std::optional<QuerySum> querySum;
-  /// Scratch with a number for each row of queries: zeros behind the last of them, for another tile
-  /// of rows, and rows of memory that start at multiples of 16 bytes, as copies ask for.
+  /// Scratch with a number for each row of queries, in rows of memory that start at multiples of 16
+  /// bytes, as copies ask for: zeros fill the last of these, and come from behind it.
   llvm::SmallVector<mlir::Value, 2> rowNumbers;
   /// Of a grid that makes the gradient of a captured tensor.
   std::optional<CapturedSum> captured;

@@ -24,23 +24,6 @@ static Value loadWide(TileBuilder &b, const ArgumentSlice &slice, ArrayRef<int64
   return arith::ExtFOp::create(b, RankedTensorType::get(shape, b.getF32Type()), tile);
 }
 
-/// Passes over keys copy whole tiles of these numbers, of which the last ends behind the last row:
-/// zeros for one more tile, by the block with the last rows. Rows of its own that are behind have
-/// zeros as sums and logarithms.
-static void padNumbers(BlockConverter &block, const ArgumentSlice &rows) {
-  TileBuilder &b = block.builder;
-  SmallVector<Value> position = rows.position;
-  position.back() =
-      b.createOrFold<arith::AddIOp>(position.back(), arith::ConstantIndexOp::create(b, block.rows));
-  Value count = b.createOrFold<memref::DimOp>(rows.memref, int64_t(position.size()) - 1);
-  Value isLast = arith::CmpIOp::create(b, arith::CmpIPredicate::sge, position.back(), count);
-  auto branch = scf::IfOp::create(b, isLast, /*withElseRegion=*/false);
-  OpBuilder::InsertionGuard guard(b);
-  b.setInsertionPointToStart(branch.thenBlock());
-  for (Value memory : block.rowNumbers)
-    tile::StoreOp::create(b, b.constant(0, {block.rows}), memory, position);
-}
-
 LogicalResult attn::convertGradRows(BlockConverter &block, GradRowsOp op) {
   TileBuilder &b = block.builder;
   const ArgumentSlice *output = block.findSlice(op.getOutput()),
@@ -67,7 +50,6 @@ LogicalResult attn::convertGradRows(BlockConverter &block, GradRowsOp op) {
   Value negLse2 = arith::SelectOp::create(b, b.isEqual(logSum, kLowest), lowest, scaled);
   Value results[] = {negLse2, delta};
   block.mapping.map(op->getResults(), ValueRange(results));
-  padNumbers(block, *lse);
   return success();
 }
 

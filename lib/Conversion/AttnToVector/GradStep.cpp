@@ -217,7 +217,8 @@ static void emitSum(Emitter &b, GradStep &step, Value weights, Value matrix, Val
                .columns = cast<MemRefType>(acc.getType()).getDimSize(1),
                .matrix = matrix,
                .isScratch = matrix != source,
-               .kept = kept});
+               .kept = kept,
+               .factor = Value()});
 }
 
 /// acc[row][:] += sum over the keys in lanes of dS[row][key] * key[:].
@@ -238,7 +239,8 @@ static void emitRowSums(Emitter &b, GradStep &step, Value acc, bool mayDrop, Scr
                .columns = cast<MemRefType>(acc.getType()).getDimSize(1),
                .matrix = matrix,
                .isScratch = true,
-               .kept = kept});
+               .kept = kept,
+               .factor = Value()});
 }
 
 template <typename OpT> static LogicalResult checkOperands(OpT op) {

@@ -284,9 +284,9 @@ static FailureOr<ParameterList> collectParameters(func::FuncOp function) {
 static SizeFactor toFactor(Attribute factor) {
   if (auto extent = dyn_cast<ExtentAttr>(factor))
     return {int(extent.getArgument()), unsigned(extent.getDim()), unsigned(extent.getDivisor()),
-            unsigned(extent.getMultiplier())};
+            unsigned(extent.getMultiplier()), unsigned(extent.getUnit())};
   if (auto parts = dyn_cast<PartsAttr>(factor)) {
-    SizeFactor result{SizeFactor::kParts, unsigned(parts.getMost()), 1, 1, {}};
+    SizeFactor result{SizeFactor::kParts, unsigned(parts.getMost())};
     result.of.push_back(toFactor(parts.getKeys()));
     for (Attribute block : parts.getBlocks())
       result.of.push_back(toFactor(block));

@@ -61,7 +61,8 @@ static ArrayAttr getCalls(AttentionOp op, int64_t slots) {
   MLIRContext *context = op.getContext();
   int64_t query = cast<BlockArgument>(op.getQuery()).getArgNumber(),
           key = cast<BlockArgument>(op.getKey()).getArgNumber();
-  auto keyHeads = tile::ExtentAttr::get(context, key, /*dim=*/1, /*divisor=*/1, /*multiplier=*/1);
+  auto keyHeads = tile::ExtentAttr::get(context, key, /*dim=*/1, /*divisor=*/1,
+                                        /*multiplier=*/1, /*unit=*/1);
   return ArrayAttr::get(
       context, {tile::RangeAttr::get(context, query, /*dim=*/2, /*least=*/0, kMostRows / slots,
                                      tile::ExtentAttr()),

@@ -27,7 +27,7 @@ static std::optional<int64_t> getSize(func::FuncOp function, tile::RangeAttr ran
   int64_t unit = getDim(per.getArgument(), per.getDim());
   if (ShapedType::isDynamic(unit))
     return std::nullopt;
-  unit = llvm::divideCeil(unit * per.getMultiplier(), per.getDivisor());
+  unit = llvm::divideCeil(unit * per.getMultiplier(), per.getDivisor()) * per.getUnit();
   return llvm::divideCeil(size, std::max<int64_t>(unit, 1));
 }
 

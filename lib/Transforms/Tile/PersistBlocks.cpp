@@ -145,8 +145,9 @@ private:
   Value emitFactor(ExtentAttr size) {
     Value extent = b.createOrFold<memref::DimOp>(kernel.getArgument(size.getArgument()),
                                                  at.constant(size.getDim()));
-    return at.ceilDiv(at.mul(extent, at.constant(size.getMultiplier())),
-                      at.constant(size.getDivisor()));
+    Value count = at.ceilDiv(at.mul(extent, at.constant(size.getMultiplier())),
+                             at.constant(size.getDivisor()));
+    return at.mul(count, at.constant(size.getUnit()));
   }
 
   /// Whether the block is one of those that stay, and its place among those or the others.

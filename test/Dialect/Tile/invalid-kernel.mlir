@@ -274,6 +274,15 @@ func.func @extent_c1_multiplier(%q: memref<?x?xf32>) attributes {
 
 // -----
 
+// expected-error@+3 {{expected a unit from 1 to 64, got 0}}
+// expected-error@+2 {{failed to parse Tile_KernelAttr parameter 'grid'}}
+func.func @extent_c1_unit(%q: memref<?x?xf32>) attributes {
+    tile.kernel = #tile.kernel<warpgroups = 1, grid = [[#tile.extent<argument = 0, dim = 0, unit = 0>]]>} {
+  return
+}
+
+// -----
+
 // expected-error@+3 {{expected at most 1 to 1024 parts, got 0}}
 // expected-error@+2 {{failed to parse Tile_KernelAttr parameter 'grid'}}
 func.func @parts_c1(%q: memref<?x?xf32>) attributes {
