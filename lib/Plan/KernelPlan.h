@@ -73,7 +73,8 @@ struct KernelParameter {
 };
 
 /// What a call or the device decides of a grid or of scratch: ceil(size of the argument's dimension
-/// * multiplier / divisor) * unit, a constant, so much for each multiprocessor, or parts that fill these.
+/// * multiplier / divisor) * unit, a constant, so much for each multiprocessor, or parts that fill
+/// these.
 struct SizeFactor {
   static constexpr int kConstant = -1, kMultiprocessors = -2, kParts = -3;
   /// kConstant: the factor is `dim`. kMultiprocessors: it is `dim` times those of the device.
