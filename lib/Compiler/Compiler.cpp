@@ -16,6 +16,7 @@
 #include "mlir/IR/MLIRContext.h"
 #include "llvm/Support/FormatVariadic.h"
 #include <atomic>
+#include <limits>
 
 using namespace llvm;
 
@@ -111,9 +112,11 @@ Status checkOptions(const CompileOptions &options) {
   if (options.pack != 0 && (options.pack < 2 || options.pack > 64 || !isPowerOf2_64(options.pack)))
     return {StatusCode::InvalidArgument,
             formatv("pack: expected 0, 2, 4, 8, 16, 32 or 64, got {0}", options.pack), ""};
-  if (options.search < 0)
-    return {StatusCode::InvalidArgument,
-            formatv("search: expected a number of rows from 0, got {0}", options.search), ""};
+  if (options.search < 0 || options.search > std::numeric_limits<int32_t>::max())
+    return {
+        StatusCode::InvalidArgument,
+        formatv("search: expected a number of rows from 0 to 2147483647, got {0}", options.search),
+        ""};
   if (!is_contained({"auto", "short", "long"}, options.way))
     return {StatusCode::InvalidArgument,
             formatv("way: expected auto, short or long, got '{0}'", options.way), ""};

@@ -16,6 +16,7 @@
 #include "lib/Transforms/Attn/SearchModel.h"
 #include "mlir/IR/Remarks.h"
 #include "llvm/Support/FormatVariadic.h"
+#include <limits>
 
 namespace attn {
 #define GEN_PASS_DEF_SETSCHEDULEPASS
@@ -74,8 +75,8 @@ struct SetSchedulePass
   LogicalResult checkOptions() {
     if (target != "cpu" && target != "cuda")
       return getOperation().emitError("expected target cpu or cuda, got '") << target << "'";
-    if (search < 0)
-      return getOperation().emitError("expected rows of a search from 0, got ")
+    if (search < 0 || search > std::numeric_limits<int32_t>::max())
+      return getOperation().emitError("expected rows of a search from 0 to 2147483647, got ")
              << search.getValue();
     if (!llvm::is_contained({"auto", "true", "false"}, stay.getValue()))
       return getOperation().emitError("expected stay=true, false or auto, got '") << stay << "'";

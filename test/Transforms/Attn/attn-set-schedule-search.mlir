@@ -10,6 +10,7 @@
 // RUN: attn-opt %s --attn-set-schedule="target=cuda block-m=192 block-n=96" | FileCheck %s --check-prefix=GIVEN
 // RUN: attn-opt %s --attn-set-schedule="target=cpu search=8192 block-m=192 block-n=96" | FileCheck %s --check-prefix=GIVEN
 // RUN: not attn-opt %s --attn-set-schedule="target=cuda search=-1" 2>&1 | FileCheck %s --check-prefix=LEAST
+// RUN: not attn-opt %s --attn-set-schedule="target=cuda search=2147483648" 2>&1 | FileCheck %s --check-prefix=MOST
 
 // RULE: #attn.schedule<block_m = 192, block_n = 80,
 // KEPT: #attn.schedule<block_m = 128, block_n = 64,
@@ -18,7 +19,8 @@
 // FEW: #attn.schedule<block_m = 64, block_n = 64,
 // NONE: expected block_m in multiples of 64
 // GIVEN: #attn.schedule<block_m = 192, block_n = 96
-// LEAST: error: expected rows of a search from 0, got -1
+// LEAST: error: expected rows of a search from 0 to 2147483647, got -1
+// MOST: error: expected rows of a search from 0 to 2147483647, got 2147483648
 func.func @attention(%q: tensor<?x?x?x128xbf16>, %k: tensor<?x?x?x128xbf16>, %v: tensor<?x?x?x128xbf16>) -> tensor<?x?x?x128xbf16> {
   %o = attn.attention %q, %k, %v : tensor<?x?x?x128xbf16>, tensor<?x?x?x128xbf16>, tensor<?x?x?x128xbf16> -> tensor<?x?x?x128xbf16>
   return %o : tensor<?x?x?x128xbf16>
