@@ -330,6 +330,18 @@ def test_many_threads(make):
     assert not failures, failures[:3]
 
 
+def run_program(program):
+    """In a process of its own, which has imported nothing yet."""
+    done = subprocess.run(
+        [sys.executable, "-B", "-W", "ignore", "-c", program],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+
+
 def test_pytorch_that_comes_later():
     """The plan of a call before it serves its tensors too, afterwards."""
     pytest.importorskip("torch")
@@ -347,14 +359,7 @@ if hasattr(torch.Tensor, "__dlpack_c_exchange_api__"):
     _plan.Tensors = None
 assert np.array_equal(kernel(x, x, x).numpy(), wanted)
 """
-    done = subprocess.run(
-        [sys.executable, "-B", "-W", "ignore", "-c", program],
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
+    run_program(program)
 
 
 def test_pytorch_that_is_being_imported():
@@ -373,11 +378,4 @@ assert np.array_equal(attn.attention(q, q, q), wanted)
 # And where Python takes the call.
 assert np.array_equal(kernel(q.view(type("Sub", (np.ndarray,), {})), q, q), wanted)
 """
-    done = subprocess.run(
-        [sys.executable, "-B", "-W", "ignore", "-c", program],
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
+    run_program(program)
