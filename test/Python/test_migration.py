@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 import attn
-from attn import _plan
+from attn import _attention
 
 torch = pytest.importorskip("torch")
 from torch.nn.attention import bias as biases  # noqa: E402
@@ -136,8 +136,8 @@ def make_names(section):
 @pytest.mark.parametrize("section, there, here", list_lines())
 def test_line(section, there, here, monkeypatch):
     names, calls = make_names(section), []
-    run = _plan.Plan.run
-    monkeypatch.setattr(_plan.Plan, "run", lambda *x, **how: calls.append(x) or run(*x, **how))
+    find = _attention._find_plan
+    monkeypatch.setattr(_attention, "_find_plan", lambda *x: calls.append(x) or find(*x))
     wanted = eval(there, names)
     assert not calls
     got = eval(here, names)
