@@ -1,5 +1,4 @@
-//===- Call.h - what calls of one kernel have in common ---------------------------------*- C++
-//-*-===//
+//===- Call.h - what calls of one kernel have in common ----------------------------*- C++ -*-===//
 //
 // Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

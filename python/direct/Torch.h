@@ -1,5 +1,4 @@
-//===- Torch.h - tensors of PyTorch -----------------------------------------------------*- C++
-//-*-===//
+//===- Torch.h - tensors of PyTorch ------------------------------------------------*- C++ -*-===//
 //
 // Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -25,7 +25,7 @@ using namespace mlir;
 using namespace attn::tile;
 
 namespace {
-/// What a thread has of 16 rows, by half and 2 j + i; a null is a zero.
+/// What a thread has of 16 rows, by half and 2 j + i.
 class DiagonalSums {
 public:
   DiagonalSums(OpBuilder &builder, Location loc, Value lane, SmallVector<Value> upper,
@@ -39,10 +39,8 @@ public:
     for (int64_t distance : {4, 2, 1})
       addBelow(distance);
   }
-  Value get(bool isLower, int64_t slot) const {
-    Value value = (isLower ? lower : upper)[slot];
-    return value ? value : zero;
-  }
+  ArrayRef<Value> getUpper() const { return upper; }
+  ArrayRef<Value> getLower() const { return lower; }
 
 private:
   using Half = SmallVector<Value>;
@@ -76,11 +74,11 @@ private:
 
 void DiagonalSums::addLowerHalf() {
   for (size_t slot = 2; slot < lower.size(); ++slot)
-    upper[slot - 2] = add(upper[slot - 2], std::exchange(lower[slot], {}));
+    upper[slot - 2] = add(upper[slot - 2], std::exchange(lower[slot], zero));
 }
 
 Value DiagonalSums::give(const Half &half, int64_t slot, int64_t distance) {
-  auto get = [&](int64_t at) { return at < int64_t(half.size()) && half[at] ? half[at] : zero; };
+  auto get = [&](int64_t at) { return at < int64_t(half.size()) ? half[at] : zero; };
   int64_t lanes = (slot % 2 + distance) / 2, other = slot - slot % 2 + (slot + distance) % 2;
   return lanes == 0 ? get(other) : select(isOfFirstLanes(lanes), get(other + 2), get(other));
 }
@@ -98,7 +96,7 @@ Value DiagonalSums::take(Value value, int64_t slot, int64_t distance) {
 
 void DiagonalSums::addBelow(int64_t distance) {
   Value isFirst = isOfFirstQuads(distance);
-  Half sums(upper.size()), lowerSums(lower.size());
+  Half sums(upper.size()), lowerSums(lower.size(), zero);
   for (int64_t slot = 0; slot < int64_t(upper.size()); ++slot) {
     bool isLeft = slot < 2;
     // Of the lower rows the first columns alone are left, which the first columns ask for.
@@ -115,8 +113,6 @@ void DiagonalSums::addBelow(int64_t distance) {
       rest = select(isFirstColumn, sum, zero);
       Value below = take(select(isFirst, zero, lowerGiven), slot, distance);
       lowerSums[slot] = select(isFirstColumn, add(lower[slot], below), zero);
-    } else if (isLeft) {
-      lowerSums[slot] = zero;
     }
     sums[slot] = select(isFirst, sum, rest);
   }
@@ -152,8 +148,8 @@ struct SumDiagonalsPattern : TilePattern<SumDiagonalsOp> {
       DiagonalSums sums(rewriter, loc, lane, take(upper), take(lower));
       sums.sum();
       for (size_t slot = 0; slot < upper.size(); ++slot) {
-        results[upper[slot]] = sums.get(/*isLower=*/false, slot);
-        results[lower[slot]] = sums.get(/*isLower=*/true, slot);
+        results[upper[slot]] = sums.getUpper()[slot];
+        results[lower[slot]] = sums.getLower()[slot];
       }
     }
     rewriter.replaceOpWithMultiple(op, {results});

@@ -16,8 +16,7 @@
 //     last x of all heads are in no pair. They come last, the longest first, and every other round
 //     backwards, so that blocks end together to within one short piece.
 //   * Multiprocessors are not equally fast, so blocks with the same work do not end together. With
-//   a
-//     tail, blocks that stay take no more than most of the pairs. What is left, of which every
+//     a tail, blocks that stay take no more than most of the pairs. What is left, of which every
 //     piece is shorter, more blocks take, which the device starts in order wherever a block has
 //     ended.
 //
