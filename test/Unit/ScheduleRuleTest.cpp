@@ -10,6 +10,7 @@
 #include "lib/Transforms/Attn/GPUBlock.h"
 #include "mlir/IR/BuiltinTypes.h"
 #include "mlir/IR/MLIRContext.h"
+#include "test/Unit/GPUProblems.h"
 #include "gtest/gtest.h"
 
 using namespace attn;
@@ -34,8 +35,6 @@ private:
   mlir::MLIRContext context;
 };
 } // namespace
-
-static const Machine &getHopper() { return *findMachine("sm_90a"); }
 
 static GPUBlock makeBlock(const GPUProblem &problem, const BlockSizes &sizes) {
   return {problem.headDim, problem.valueDim,  2,         sizes.blockM, sizes.blockN,
@@ -62,26 +61,6 @@ static void expectAccepted(SharedTypes &types, const GPUProblem &problem, BlockS
             getSharedBytes(getHopper(), block));
   ASSERT_LE(countRegisters(sizes.blockN, problem.valueDim),
             getHopper().getBudget(block.consumers, block.stays).consumer);
-}
-
-/// All head dimensions that a GPU takes, and all that regions may ask for.
-static void forEachProblem(llvm::function_ref<void(const GPUProblem &)> visit) {
-  for (int64_t d = 8; d <= 256; d += 8)
-    for (int64_t dv = 8; dv <= 256; dv += 8)
-      for (unsigned flags = 0; flags < 128; ++flags)
-        for (int64_t weight :
-             {0, 1, 2, 6, 7, 8, 10, 14, 15, 16, 18, 21, 22, 24, 27, 28, 33, 1000}) {
-          GPUProblem problem{d, dv};
-          problem.isMasked = flags & 1;
-          problem.scoreReadsTensors = flags & 2;
-          problem.work = {bool(flags & 4), bool(flags & 8), weight};
-          problem.splits = flags & 16 ? 7 : 1;
-          problem.hidesFullTiles = flags & 32;
-          problem.hasFactors = flags & 64;
-          visit(problem);
-          if (testing::Test::HasFatalFailure())
-            return;
-        }
 }
 
 TEST(ScheduleRule, EveryChoiceForCUDAIsAccepted) {

@@ -6,11 +6,9 @@
 //===----------------------------------------------------------------------------------------===//
 
 #include "lib/Transforms/Attn/SearchModel.h"
-#include "gtest/gtest.h"
+#include "test/Unit/GPUProblems.h"
 
 using namespace attn;
-
-static const Machine &getHopper() { return *findMachine("sm_90a"); }
 
 static GPUBlock makeBlock(const GPUProblem &problem, int64_t m, int64_t n, bool stays = false) {
   return {problem.headDim, problem.valueDim, 2, m, n, /*stages=*/2, m / 64, stays};
@@ -31,26 +29,20 @@ static std::string ask(int64_t d, bool isMasked, int64_t m, int64_t n, int64_t r
 
 // Whatever the attention and its rows, over all that the rule tells apart.
 TEST(SearchModel, KeepsWhatTheRuleChooses) {
-  for (int64_t d = 8; d <= 256; d += 8)
-    for (int64_t dv = 8; dv <= 256; dv += 8)
-      for (unsigned flags = 0; flags < 128; ++flags)
-        for (int64_t weight : {0, 1, 2, 7, 10, 15, 18, 22, 28, 33, 1000})
-          for (int64_t rows : {1, 64, 65, 128, 129, 8192}) {
-            GPUProblem problem{d, dv};
-            problem.isMasked = flags & 1;
-            problem.scoreReadsTensors = flags & 2;
-            problem.work = {bool(flags & 4), bool(flags & 8), weight};
-            problem.splits = flags & 16 ? 7 : 1;
-            problem.hidesFullTiles = flags & 32;
-            problem.hasFactors = flags & 64;
-            BlockSizes sizes = chooseForCUDA(getHopper(), problem);
-            GPUBlock block = makeBlock(problem, sizes.blockM, sizes.blockN, sizes.stay);
-            ASSERT_EQ(leaveOut(getHopper(), problem, block, rows), "") << d << " " << dv;
-            if (std::optional<LengthChoice> other = chooseForLength(problem)) {
-              block = makeBlock(problem, other->sizes.blockM, other->sizes.blockN, true);
-              ASSERT_EQ(leaveOut(getHopper(), problem, block, rows), "") << d << " " << dv;
-            }
-          }
+  forEachProblem([](const GPUProblem &problem) {
+    BlockSizes sizes = chooseForCUDA(getHopper(), problem);
+    std::optional<LengthChoice> other = chooseForLength(problem);
+    for (int64_t rows : {1, 64, 65, 128, 129, 8192}) {
+      GPUBlock block = makeBlock(problem, sizes.blockM, sizes.blockN, sizes.stay);
+      ASSERT_EQ(leaveOut(getHopper(), problem, block, rows), "")
+          << problem.headDim << " " << problem.valueDim;
+      if (!other)
+        continue;
+      block = makeBlock(problem, other->sizes.blockM, other->sizes.blockN, true);
+      ASSERT_EQ(leaveOut(getHopper(), problem, block, rows), "")
+          << problem.headDim << " " << problem.valueDim;
+    }
+  });
 }
 
 // What was fastest in bench/results/gpu-schedules.json, and what came within 5 % of it.
