@@ -110,6 +110,9 @@ void attn::emitScores(Emitter &b, const ScoreProduct &product) {
   int64_t vectors = chooseVectors(b.target, product.laneStride / lanes);
   Value whole = b.alignDown(product.paddedLanes, vectors * lanes);
   b.loop(b.index(0), whole, vectors * lanes, [&](Value m) { emitLanes(b, product, m, vectors); });
-  if (vectors > 1 && !product.hasWholeTiles)
+  // The unit is that of one register where tiles do not divide all lanes.
+  bool isWhole =
+      product.hasWholeTiles && getLaneUnit(b.target, product.laneStride) == vectors * lanes;
+  if (vectors > 1 && !isWhole)
     b.loop(whole, product.paddedLanes, lanes, [&](Value m) { emitLanes(b, product, m, 1); });
 }

@@ -88,7 +88,8 @@ struct ScoreProduct {
   mlir::Value out;
   /// (laneStride); null where they are not asked for.
   mlir::Value maxima;
-  /// paddedLanes is a multiple of getLaneUnit: no kernel for what is left over is made.
+  /// paddedLanes is a multiple of getLaneUnit: where that is a tile of registers, nothing is left
+  /// over.
   bool hasWholeTiles = false;
 };
 /// Lanes of a tile of registers, if they divide `laneStride` and are a power of two; else those of
