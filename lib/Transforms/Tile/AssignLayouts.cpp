@@ -50,6 +50,9 @@ static LogicalResult convertLhs(MmaOp mma, int64_t warpgroups) {
   auto lhs = dyn_cast<RankedTensorType>(mma.getLhs().getType());
   if (!lhs)
     return success();
+  if (mma.getTransposeLhs())
+    return mma.emitOpError("expected a left operand in registers as M x K, got ")
+           << lhs << " transposed (promote it to shared memory, where it may lie either way)";
   auto type = RankedTensorType::getChecked([&] { return mma.emitOpError("has no layout: "); },
                                            lhs.getShape(), lhs.getElementType(),
                                            OperandAAttr::get(mma.getContext(), warpgroups));

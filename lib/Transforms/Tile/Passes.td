@@ -76,7 +76,7 @@ def AssignLayoutsPass : Pass<"tile-assign-layouts", "::mlir::ModuleOp"> {
     contiguous memory goes there in the chunked layout: one write of 16 bytes for four of 4.
 
     Requires: a part of room 5 `placed`: places. Produces: room 5 `placed`. Fails when: rows are not 64 for each
-    warpgroup, or a tile has no such layout.
+    warpgroup, a tile has no such layout, or a left operand in registers is transposed.
   }];
   let dependentDialects = ["::attn::tile::TileDialect"];
 }

@@ -48,3 +48,13 @@ func.func @four_columns(%p: !tile.shared<64x64xbf16, swizzle = 128>, %v: !tile.s
   %s = tile.mma %p, %v : !tile.shared<64x64xbf16, swizzle = 128>, !tile.shared<64x4xbf16, swizzle = 32> -> tensor<64x4xf32>
   return
 }
+
+// -----
+
+func.func @transposed(%a: f32, %k: !tile.shared<64x64xbf16, swizzle = 128>) attributes {tile.kernel = #tile.kernel<warpgroups = 1, grid = []>} {
+  %p = tile.broadcast %a : f32 -> tensor<64x64xf32>
+  %h = arith.truncf %p : tensor<64x64xf32> to tensor<64x64xbf16>
+  // expected-error@below {{expected a left operand in registers as M x K, got 'tensor<64x64xbf16, #tile.acc<warpgroups = 1>>' transposed}}
+  %s = tile.mma %h, %k {transpose_lhs} : tensor<64x64xbf16>, !tile.shared<64x64xbf16, swizzle = 128> -> tensor<64x64xf32>
+  return
+}
