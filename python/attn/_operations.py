@@ -176,7 +176,9 @@ _PYTHON = {
 
 
 def _clip(low: int, high: int) -> Tuple[int, int]:
-    return max(low, _RANGES["i64"][0]), min(high, _RANGES["i64"][1])
+    """What wraps may be anything."""
+    least, most = _RANGES["i64"]
+    return (low, high) if least <= low and high <= most else (least, most)
 
 
 def _combine(op: str, a: Tuple[int, int], b: Tuple[int, int]) -> Tuple[int, int]:
@@ -216,9 +218,31 @@ def _divisor(trace: Any, b: Any) -> Value:
     if not isinstance(b, Value) and int(b) == 0:
         fail("expected a divisor other than 0")
     y = to_type(trace, b, "index")
-    if y.low <= 0 <= y.high:
-        return where(compare("eq", y, 0), 1, y)
-    return y
+    if not y.low <= 0 <= y.high:
+        return y
+    result = where(compare("eq", y, 0), 1, y)
+    result.low = 1 if y.low == 0 else y.low
+    return result
+
+
+def _without_least(x: Value) -> Value:
+    """The least integer divided by -1 is none and would end the process: the next one stands for it."""
+    least = _RANGES["i64"][0]
+    if x.low > least:
+        return x
+    return maximum(x, x.trace.constant(str(least + 1), "index", (least + 1, least + 1)))
+
+
+def _floor_divide(x: Value, y: Value) -> Value:
+    """Of integers, the divisor not 0."""
+    if y.low > 0:
+        low = x.low // (y.low if x.low < 0 else y.high)
+        range_ = low, x.high // (y.low if x.high >= 0 else y.high)
+    else:
+        x = _without_least(x)
+        size = max(abs(x.low), abs(x.high))
+        range_ = -size, size
+    return x.trace.emit(f"arith.floordivsi {x.name}, {y.name} : index", "index", _clip(*range_))
 
 
 def floor_divide(a: Any, b: Any) -> Any:
@@ -228,13 +252,7 @@ def floor_divide(a: Any, b: Any) -> Any:
         return a // b
     if type_ == "f32":
         return unary("floor", divide(a, b))
-    x, y = to_type(trace, a, "index"), _divisor(trace, b)
-    if y.low > 0:
-        range_ = (min(x.low, x.low // y.low), max(x.high // y.low, 0) if x.high >= 0 else -1)
-    else:
-        size = max(abs(x.low), abs(x.high))
-        range_ = (-size, size)
-    return trace.emit(f"arith.floordivsi {x.name}, {y.name} : index", "index", _clip(*range_))
+    return _floor_divide(to_type(trace, a, "index"), _divisor(trace, b))
 
 
 def remainder(a: Any, b: Any) -> Any:
@@ -248,7 +266,7 @@ def remainder(a: Any, b: Any) -> Any:
     x, y = to_type(trace, a, "index"), _divisor(trace, b)
     if x.low >= 0 and y.low > 0:
         return trace.emit(f"arith.remui {x.name}, {y.name} : index", "index", (0, y.high - 1))
-    result = binary("sub", x, binary("mul", floor_divide(x, y), y))
+    result = binary("sub", x, binary("mul", _floor_divide(x, y), y))
     size = max(abs(y.low), abs(y.high))
     result.low, result.high = (0, y.high - 1) if y.low > 0 else (-size, size)
     return result

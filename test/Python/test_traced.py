@@ -2,12 +2,14 @@
 
 import functools
 import math
+import operator
 import types
 
 import numpy as np
 import pytest
 
 import attn
+import random_functions
 import reference
 
 
@@ -340,6 +342,19 @@ def test_a_divisor_of_zero_does_not_end_the_process(make):
     q, k, v = make()
     size = np.array(0)
     attn.attention(q, k, v, mask=lambda b, h, q, kv: q // size == kv // size)
+    # A quotient of what is above 0 may be 0.
+    attn.attention(q, k, v, mask=lambda b, h, q, kv: kv // ((q + 10) // (kv * 20 + 1)) >= 0)
+    # So may be a product that wraps.
+    attn.attention(q, k, v, mask=lambda b, h, q, kv: q // (((q + 1) << 40) * ((kv + 1) << 40)) >= 0)
+
+
+def test_the_least_integer_by_minus_one_does_not_end_the_process(make):
+    least, minus_one = np.full(9, -(2**63)), np.full(9, -1)
+    q, k, v = make()
+    for function in (operator.floordiv, operator.mod):
+        attn.attention(
+            q, k, v, score=lambda s, b, h, q, kv: s + function(least[kv], minus_one[kv]) % 2
+        )
 
 
 def test_python_numbers():
@@ -348,3 +363,9 @@ def test_python_numbers():
         and attn.where(True, 1, 2) == 1
         and attn.maximum(1, 2.5) == 2.5
     )
+
+
+@pytest.mark.parametrize("seed", range(16))
+def test_random_functions(seed):
+    problem = random_functions.Problem(seed)
+    np.testing.assert_allclose(problem.run(), problem.probabilities(), atol=2e-4)
