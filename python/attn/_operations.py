@@ -28,10 +28,16 @@ _RANGES = {
 }
 
 
+def _is_of_user(frame: Any) -> bool:
+    library = str(frame.f_globals.get("__name__", "")).partition(".")[0]
+    is_ours = os.path.abspath(frame.f_code.co_filename).startswith(PACKAGE)
+    return not is_ours and library not in ("numpy", "torch", "jax")
+
+
 def user_place() -> str:
-    """ "file.py:12" of the innermost frame outside this package."""
+    """ "file.py:12" of the innermost frame outside this package and the array libraries."""
     frame: Any = sys._getframe(1)
-    while frame is not None and os.path.abspath(frame.f_code.co_filename).startswith(PACKAGE):
+    while frame is not None and not _is_of_user(frame):
         frame = frame.f_back
     return f"{frame.f_code.co_filename}:{frame.f_lineno}" if frame is not None else ""
 
@@ -449,85 +455,3 @@ def sigmoid(x: Any) -> Any:
     """1 / (1 + exp(-x))."""
     x = resolve(x)
     return divide(1.0, binary("add", 1.0, unary("exp", binary("mul", x, -1.0))))
-
-
-def _gelu(x: Any, approximate: str = "none") -> Any:
-    if approximate == "tanh":
-        cubed = binary("mul", binary("mul", x, x), x)
-        inner = binary(
-            "mul", math.sqrt(2 / math.pi), binary("add", x, binary("mul", 0.044715, cubed))
-        )
-        share = unary("tanh", inner)
-    else:
-        share = unary("erf", binary("mul", x, math.sqrt(0.5)))
-    return binary("mul", binary("mul", 0.5, x), binary("add", 1.0, share))
-
-
-def _softplus(x: Any, beta: float = 1, threshold: float = 20) -> Any:
-    scaled = binary("mul", x, float(beta))
-    # Of a large number the exponential would be none.
-    small = minimum(scaled, float(threshold))
-    soft = divide(unary("log", binary("add", 1.0, unary("exp", small))), float(beta))
-    return where(compare("gt", scaled, float(threshold)), x, soft)
-
-
-BY_NAME = {
-    **{name: (lambda x, name=name: unary(name, x)) for name in UNARY},
-    "abs": absolute,
-    "absolute": absolute,
-    "fabs": absolute,
-    "add": lambda a, b: binary("add", a, b),
-    "subtract": lambda a, b: binary("sub", a, b),
-    "sub": lambda a, b: binary("sub", a, b),
-    "rsub": lambda a, b: binary("sub", b, a),
-    "multiply": lambda a, b: binary("mul", a, b),
-    "mul": lambda a, b: binary("mul", a, b),
-    "divide": divide,
-    "true_divide": divide,
-    "div": divide,
-    "floor_divide": floor_divide,
-    "remainder": remainder,
-    "power": power,
-    "pow": power,
-    "maximum": maximum,
-    "minimum": minimum,
-    "fmax": maximum,
-    "fmin": minimum,
-    "max": maximum,
-    "min": minimum,
-    "where": where,
-    "clip": clip,
-    "clamp": clip,
-    "clamp_min": lambda x, low: maximum(x, low),
-    "clamp_max": lambda x, high: minimum(x, high),
-    "relu": lambda x, inplace=False: maximum(x, 0.0),
-    "silu": lambda x, inplace=False: binary("mul", x, sigmoid(x)),
-    "gelu": _gelu,
-    "softplus": _softplus,
-    "square": lambda x: binary("mul", x, x),
-    "reciprocal": lambda x: divide(1.0, x),
-    "log1p": lambda x: unary("log", binary("add", 1.0, x)),
-    "expm1": lambda x: binary("sub", unary("exp", x), 1.0),
-    "masked_fill": lambda x, mask, value: where(mask, value, x),
-    "sigmoid": sigmoid,
-    "negative": lambda x: -x,
-    "neg": lambda x: -x,
-    "logical_and": lambda a, b: logic("andi", compare("ne", a, 0), compare("ne", b, 0)),
-    "logical_or": lambda a, b: logic("ori", compare("ne", a, 0), compare("ne", b, 0)),
-    "logical_not": lambda a: compare("eq", a, 0),
-    "bitwise_and": lambda a, b: logic("andi", a, b),
-    "bitwise_or": lambda a, b: logic("ori", a, b),
-    "bitwise_xor": lambda a, b: logic("xori", a, b),
-    "equal": lambda a, b: compare("eq", a, b),
-    "not_equal": lambda a, b: compare("ne", a, b),
-    "less": lambda a, b: compare("lt", a, b),
-    "less_equal": lambda a, b: compare("le", a, b),
-    "greater": lambda a, b: compare("gt", a, b),
-    "greater_equal": lambda a, b: compare("ge", a, b),
-    "eq": lambda a, b: compare("eq", a, b),
-    "ne": lambda a, b: compare("ne", a, b),
-    "lt": lambda a, b: compare("lt", a, b),
-    "le": lambda a, b: compare("le", a, b),
-    "gt": lambda a, b: compare("gt", a, b),
-    "ge": lambda a, b: compare("ge", a, b),
-}

@@ -17,7 +17,7 @@ import sys
 import types
 from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Tuple
 
-from . import _arrays, _operations, _symbols
+from . import _arrays, _functions, _symbols
 from ._library import Error
 
 # Names that are read of an object, one after the other.
@@ -169,21 +169,21 @@ def is_fixed(value: Any) -> bool:
     if isinstance(value, types.BuiltinFunctionType):
         root = (value.__module__ or "").partition(".")[0]
         if root in ("numpy", "torch"):
-            return value.__name__ in _operations.BY_NAME
+            return value.__name__ in _functions.BY_NAME
         # Not a method of an object.
         is_function = isinstance(value.__self__, types.ModuleType)
         return is_function and root in _PURE and value.__name__ not in _IMPURE
     # numpy.tanh, numpy.where.
     kind = type(value)
     is_numpy = is_of_library(kind) and kind.__name__ in ("ufunc", "_ArrayFunctionDispatcher")
-    return is_numpy and value.__name__ in _operations.BY_NAME
+    return is_numpy and value.__name__ in _functions.BY_NAME
 
 
 def is_of_jax(value: Any) -> bool:
     """A function of JAX that attn has too: JAX's own take no symbols."""
     module = getattr(value, "__module__", None)
     is_jax = isinstance(module, str) and module.partition(".")[0] == "jax"
-    return is_jax and callable(value) and getattr(value, "__name__", "") in _operations.BY_NAME
+    return is_jax and callable(value) and getattr(value, "__name__", "") in _functions.BY_NAME
 
 
 def as_function(value: Any) -> Any:

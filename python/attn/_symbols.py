@@ -7,8 +7,8 @@ import functools
 import threading
 from typing import Any, Tuple
 
+from ._functions import BY_NAME
 from ._operations import (
-    BY_NAME,
     TYPE_OF_KIND,
     UNARY,
     Value,
@@ -79,6 +79,9 @@ class TensorMethods:
     def float(self) -> Any:
         return convert(self, "float")
 
+    # Kernels compute in f32.
+    half = bfloat16 = double = float
+
     def bool(self) -> Any:
         return convert(self, "bool")
 
@@ -106,8 +109,11 @@ class Operand(TensorMethods):
     __array_priority__ = 1000
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
-        if method != "__call__" or options:
-            fail(f"expected a call of numpy.{ufunc.__name__}, got {method}")
+        name = f"numpy.{ufunc.__name__}"
+        if method != "__call__":
+            fail(f"expected a call of {name}, got {name}.{method}")
+        if options:
+            fail(f"expected a call of {name} without {', '.join(options)}")
         return _call_by_name("numpy", ufunc.__name__, inputs)
 
     def __array_function__(self, function: Any, types: Any, inputs: Any, options: Any) -> Any:

@@ -15,7 +15,7 @@ import re
 import types
 from typing import Any, Callable, Dict, List, Optional, Tuple
 
-from . import _arrays, _operations
+from . import _arrays, _functions, _operations
 from ._library import Error
 from ._operations import fail, resolve
 from ._rows import Row, call_by_name
@@ -628,7 +628,7 @@ class _JaxModule:
 
 
 def _of_jax_or_symbols(function: Any) -> Callable:
-    replacement = _operations.BY_NAME[function.__name__]
+    replacement = _functions.BY_NAME[function.__name__]
 
     def call(*values: Any, **options: Any) -> Any:
         if any(isinstance(x, (Operand, Proxy)) for x in (*values, *options.values())):
