@@ -106,6 +106,7 @@ public:
 private:
   static LogicalResult checkBytes(const Ring &ring);
   static LogicalResult checkClearings(func::FuncOp kernel);
+  bool isWhole(const PlaceLifetimes &uses) const;
   int64_t countStages(const Ring &ring, int64_t ofHeld) const;
   bool fitsWithHeld(int64_t ofHeld) const;
   void declare(Ring &ring);
@@ -192,10 +193,19 @@ LogicalResult RingMaker::checkBytes(const Ring &ring) {
          << bytes;
 }
 
+/// Whether a stage of the place may follow another one (shared_c4).
+bool RingMaker::isWhole(const PlaceLifetimes &uses) const {
+  AllocSharedOp place = uses.place;
+  SharedType type = place.getType();
+  int64_t step = type.isRow() ? 128 : attn::tile::getMachine(kernel).stageBytes;
+  return type.getStageBytes() % step == 0;
+}
+
 int64_t RingMaker::countStages(const Ring &ring, int64_t ofHeld) const {
-  AllocSharedOp place = ring.uses.place;
-  bool isWhole = place.getType().getStageBytes() % attn::tile::getMachine(kernel).stageBytes == 0;
-  if (ring.uses.isOnce() || ring.uses.isLocal() || !isWhole)
+  bool areWhole = isWhole(ring.uses) && llvm::all_of(ring.passengers, [&](const Passenger &row) {
+                    return isWhole(row.uses);
+                  });
+  if (ring.uses.isOnce() || ring.uses.isLocal() || !areWhole)
     return 1;
   return ring.uses.isHeld() ? ofHeld : stages;
 }

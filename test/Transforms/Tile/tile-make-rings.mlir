@@ -262,3 +262,28 @@ func.func @passenger(%q: !global, %k: !global, %numbers: memref<?x?xf32>, %n: in
   }
   return
 }
+
+// Stages of a row that is no multiple of 128 bytes would not lie where stages may: there is one.
+// CHECK-LABEL: func.func @narrow_passenger
+// CHECK:         tile.alloc_shared : !tile.shared<48x64xbf16, swizzle = 128>
+// CHECK-NEXT:    tile.alloc_shared : !tile.shared<48xf32>
+// CHECK-NEXT:    tile.barrier_init 1 : !tile.barrier<1>
+func.func @narrow_passenger(%k: !global, %numbers: memref<?x?xf32>, %n: index) attributes {
+    tile.kernel = #tile.kernel<warpgroups = 1, grid = [], stages = 2>,
+    tile.roles = [#tile.role<name = "load", warpgroups = 1, registers = 24, elected = true>,
+                  #tile.role<name = "compute", warpgroups = 1, registers = 240>]} {
+  %c0 = arith.constant 0 : index
+  %c48 = arith.constant 48 : index
+  %q = tile.alloc_shared : !tile
+  %ks = tile.alloc_shared : !tile.shared<48x64xbf16, swizzle = 128>
+  %row = tile.alloc_shared : !tile.shared<48xf32>
+  tile.copy %k[%c0, %c0] to %q {tile.role = "load"} : !global, !tile
+  scf.for %i = %c0 to %n step %c48 {
+    tile.copy %k[%i, %c0] to %ks {tile.role = "load"} : !global, !tile.shared<48x64xbf16, swizzle = 128>
+    tile.copy %numbers[%c0, %i] to %row {tile.role = "load"} : memref<?x?xf32>, !tile.shared<48xf32>
+    %start = tile.load_columns %row {tile.role = "compute"} : !tile.shared<48xf32> -> tensor<64x48xf32, #tile.acc<warpgroups = 1>>
+    %s = tile.mma %q, %ks, %start {tile.role = "compute", transpose_rhs}
+      : !tile, !tile.shared<48x64xbf16, swizzle = 128>, tensor<64x48xf32, #tile.acc<warpgroups = 1>> -> tensor<64x48xf32, #tile.acc<warpgroups = 1>>
+  }
+  return
+}
