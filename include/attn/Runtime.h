@@ -126,11 +126,13 @@ private:
 
 /// What the compiler hands over and the cache keeps.
 struct KernelImage {
+  /// Empty for the CPU.
   std::string ptx;
-  /// JSON: what every kernel of the PTX is given at a launch.
+  /// JSON: what calls have to look like, and what every kernel of the PTX is given at a launch.
   std::string plan;
-  /// Optional machine code of the same PTX, tried first: it saves the driver 0.1 to 0.3 s.
-  std::string cubin;
+  /// For a GPU an optional cubin of the same PTX, tried first: it saves the driver 0.1 to 0.3 s.
+  /// For the CPU an object file.
+  std::string machineCode;
 
   bool operator==(const KernelImage &) const = default;
 };

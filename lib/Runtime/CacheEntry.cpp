@@ -49,11 +49,11 @@ CacheKey computeCacheKey(const CacheKeyParts &parts) {
 std::string writeCacheEntry(const CacheKey &key, const KernelImage &image) {
   std::string bytes = magic.str();
   bytes += toStringRef(key.bytes);
-  for (const std::string *part : {&image.ptx, &image.plan, &image.cubin})
+  for (const std::string *part : {&image.ptx, &image.plan, &image.machineCode})
     appendInteger(bytes, part->size());
   bytes += image.ptx;
   bytes += image.plan;
-  bytes += image.cubin;
+  bytes += image.machineCode;
   bytes += toStringRef(computeHash(bytes));
   return bytes;
 }
@@ -69,7 +69,7 @@ std::optional<KernelImage> readCacheEntry(const CacheKey &key, StringRef bytes) 
   KernelImage image;
   StringRef rest = contents.drop_front(headerBytes);
   const char *length = contents.data() + 8 + hashBytes;
-  for (std::string *part : {&image.ptx, &image.plan, &image.cubin}) {
+  for (std::string *part : {&image.ptx, &image.plan, &image.machineCode}) {
     uint64_t size = llvm::support::endian::read64le(length);
     if (size > rest.size())
       return std::nullopt;

@@ -43,7 +43,7 @@ CacheKey computeCacheKey(const CacheKeyParts &parts);
 ///
 ///   8       "attn-k1\n"
 ///   32      the key
-///   8, 8, 8 the lengths of the PTX, the plan and the cubin
+///   8, 8, 8 the lengths of the PTX, the plan and the machine code
 ///           these three, one after another
 ///   32      BLAKE3 of everything before
 std::string writeCacheEntry(const CacheKey &key, const KernelImage &image);

@@ -18,7 +18,7 @@ size_t KernelCache::Hash::operator()(const CacheKey &key) const {
 }
 
 static uint64_t countBytes(const KernelImage &image) {
-  return image.ptx.size() + image.plan.size() + image.cubin.size();
+  return image.ptx.size() + image.plan.size() + image.machineCode.size();
 }
 
 KernelCache::Image KernelCache::findInMemory(const CacheKey &key) {

@@ -95,8 +95,8 @@ Result<Module> Module::load(const DeviceContext &context, const KernelImage &ima
     return status;
 
   cuda::Module module = nullptr;
-  if (!image.cubin.empty() &&
-      driver.ModuleLoadDataEx(&module, image.cubin.data(), 0, nullptr, nullptr) == cuda::Success)
+  if (!image.machineCode.empty() && driver.ModuleLoadDataEx(&module, image.machineCode.data(), 0,
+                                                            nullptr, nullptr) == cuda::Success)
     return Module(context, module);
 
   std::string info(logBytes, '\0'), errors(logBytes, '\0');

@@ -141,8 +141,8 @@ TEST_F(RuntimeTest, SmallSharedMemoryNeedsNoPermission) {
 
 TEST_F(RuntimeTest, CubinFirst) {
   KernelImage image = makeImage({makePlan()});
-  image.cubin = "\x7f"
-                "ELF";
+  image.machineCode = "\x7f"
+                      "ELF";
   EXPECT_STATUS(loadError(image), Ok);
   EXPECT_EQ(std::count(fake->calls.begin(), fake->calls.end(), "ModuleLoadDataEx"), 1);
   fake->acceptsCubin = false;
