@@ -215,15 +215,18 @@ private:
 // The kernel cache
 //===----------------------------------------------------------------------------------------===//
 
-/// Where compiled kernels are kept between runs.
+/// Where compiled code is kept between runs.
 struct CacheOptions {
-  /// Whether to keep kernels on disk; those of this process are kept in memory either way.
+  /// Whether to keep code on disk; that of this process is kept in memory either way.
   bool onDisk = true;
   /// Empty for $XDG_CACHE_HOME/attn, or ~/.cache/attn when that is not set. A directory that every
   /// user may write to is refused: a kernel is code.
   std::string directory;
   /// The least recently used entries leave the directory when it holds more, in bytes.
   uint64_t maxBytes = uint64_t(1) << 30;
+  /// The longest that a process waits, in seconds, for another one that compiles the same. Then it
+  /// compiles too: the other one may have been stopped.
+  double maxWaitSeconds = 10;
   /// Told once about each reason why the disk is not used, such as a directory that cannot be
   /// written to. Never an error: what is not cached is compiled. From any thread, one at a time.
   std::function<void(std::string_view)> remark;

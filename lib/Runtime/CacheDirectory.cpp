@@ -8,6 +8,7 @@
 #include "lib/Runtime/CacheDirectory.h"
 #include "llvm/ADT/SmallString.h"
 #include "llvm/Support/FileSystem.h"
+#include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/Path.h"
 #include <algorithm>
 #include <atomic>
@@ -16,6 +17,7 @@
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <thread>
 #include <unistd.h>
 #include <vector>
 
@@ -186,6 +188,39 @@ std::optional<KernelImage> CacheDirectory::lookup(const CacheKey &key) {
            "'");
   }
   return image;
+}
+
+//===----------------------------------------------------------------------------------------===//
+// Waiting
+//===----------------------------------------------------------------------------------------===//
+
+std::optional<KernelImage> CacheDirectory::waitForTurn(const CacheKey &key,
+                                                       std::optional<CacheLock> &turn) {
+  using namespace std::chrono;
+  if (path.empty())
+    return std::nullopt;
+  // The first processes of all meet before there is an entry. store() says so if it cannot be made.
+  (void)fs::create_directories(path, /*IgnoreExisting=*/true, fs::owner_all);
+  File directory(openDirectory());
+  if (directory < 0)
+    return std::nullopt;
+  turn.emplace(directory, key);
+  auto end = steady_clock::now() + duration<double>(options.maxWaitSeconds);
+  for (auto pause = milliseconds(1);; pause = std::min(2 * pause, milliseconds(16))) {
+    CacheLock::State state = turn->tryLock();
+    if (state == CacheLock::State::Unsupported)
+      return std::nullopt;
+    // Another process may have stored it before the lock was ours, or after a stopped one took it.
+    std::optional<KernelImage> image = lookup(key);
+    if (image || state == CacheLock::State::Held)
+      return image;
+    if (steady_clock::now() >= end)
+      break;
+    std::this_thread::sleep_for(pause);
+  }
+  remark(llvm::formatv("compiled although another process has been compiling the same for {0:f1} s",
+                       options.maxWaitSeconds));
+  return std::nullopt;
 }
 
 //===----------------------------------------------------------------------------------------===//

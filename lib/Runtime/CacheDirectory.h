@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------------------------===//
 //
-// Processes share the directory without a lock and may be killed at any point. What makes it safe:
+// Processes share the directory and may be killed at any point. What makes it safe:
 //
 //   * An entry is written to a file of its own, flushed, and renamed to <key>.kernel. A rename is
 //     atomic: a reader finds no entry, or a whole one, or a whole newer one of the same contents.
@@ -17,12 +17,16 @@
 //     time, on what has been opened. Nothing but a regular file is read.
 //   * Temporary files that a killed process left behind are removed an hour later.
 //
+// Nothing of this needs a lock. Locks (lib/Runtime/CacheLock.h) only save work: processes that want
+// the same entry at once, as the ranks of a job do, compile it once.
+//
 //===----------------------------------------------------------------------------------------===//
 
 #ifndef ATTN_RUNTIME_CACHEDIRECTORY_H
 #define ATTN_RUNTIME_CACHEDIRECTORY_H
 
 #include "lib/Runtime/CacheEntry.h"
+#include "lib/Runtime/CacheLock.h"
 #include <mutex>
 #include <set>
 #include <system_error>
@@ -38,6 +42,11 @@ public:
   /// Marks the entry as used.
   std::optional<KernelImage> lookup(const CacheKey &key);
   void store(const CacheKey &key, const KernelImage &image);
+
+  /// Waits until it is the caller's turn to compile `key`, which it is as long as `turn` lives, or
+  /// until another process has left the entry, which is returned then. Waits no longer than the
+  /// options say, and not at all where there are no locks.
+  std::optional<KernelImage> waitForTurn(const CacheKey &key, std::optional<CacheLock> &turn);
 
   /// Removes the least recently used entries until the limit holds with a little to spare, and
   /// what killed processes left. store() calls it now and then.

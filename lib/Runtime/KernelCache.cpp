@@ -70,6 +70,18 @@ void KernelCache::store(const CacheKey &key, KernelImage image) {
   directory.store(key, *shared);
 }
 
+Result<KernelCache::Image> KernelCache::compileInTurn(const CacheKey &key, CompileFn compile) {
+  std::optional<CacheLock> turn;
+  if (std::optional<KernelImage> image = directory.waitForTurn(key, turn))
+    return std::make_shared<const KernelImage>(std::move(*image));
+  Result<KernelImage> fresh = compile();
+  if (!fresh)
+    return fresh.takeStatus();
+  auto image = std::make_shared<const KernelImage>(std::move(*fresh));
+  directory.store(key, *image);
+  return image;
+}
+
 Result<KernelCache::Image> KernelCache::getOrCompile(const CacheKey &key, CompileFn compile) {
   std::shared_ptr<Compilation> compilation;
   {
@@ -85,26 +97,17 @@ Result<KernelCache::Image> KernelCache::getOrCompile(const CacheKey &key, Compil
     pending = compilation = std::make_shared<Compilation>();
   }
 
-  std::optional<Result<Image>> result;
-  if (Image image = lookup(key)) {
-    result = image;
-  } else if (Result<KernelImage> fresh = compile()) {
-    image = std::make_shared<const KernelImage>(std::move(*fresh));
-    directory.store(key, *image);
-    result = image;
-  } else {
-    result = fresh.takeStatus();
-  }
-
+  Image found = lookup(key);
+  Result<Image> result = found ? Result<Image>(found) : compileInTurn(key, compile);
   {
     std::lock_guard lock(mutex);
-    if (*result)
-      keepInMemory(key, **result);
-    compilation->result = *result;
+    if (result)
+      keepInMemory(key, *result);
+    compilation->result = result;
     compilations.erase(key);
   }
   compiled.notify_all();
-  return std::move(*result);
+  return result;
 }
 
 } // namespace attn

@@ -28,14 +28,13 @@ public:
   /// The image of `key`. Threads that ask for the same key at the same time share one compilation,
   /// and its error if it fails; an error is not kept.
   ///
-  /// Processes do not wait for one another: a kernel takes less than a second, and a lock would
-  /// make everyone wait for a process that was stopped.
+  /// So do processes that share a directory, for CacheOptions::maxWaitSeconds at most.
   Result<Image> getOrCompile(const CacheKey &key, CompileFn compile);
 
   /// Only looks; null when it is not there.
   Image lookup(const CacheKey &key);
 
-  /// Replaces an image, for instance by one that has a cubin now.
+  /// Replaces an image, for instance by one that has machine code now.
   void store(const CacheKey &key, KernelImage image);
 
   CacheDirectory &getDirectory() { return directory; }
@@ -51,6 +50,9 @@ private:
   struct Compilation {
     std::optional<Result<Image>> result;
   };
+
+  /// Compiles, unless another process does it first.
+  Result<Image> compileInTurn(const CacheKey &key, CompileFn compile);
 
   /// The rest needs `mutex`.
   Image findInMemory(const CacheKey &key);

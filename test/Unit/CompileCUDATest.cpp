@@ -52,7 +52,8 @@ protected:
     std::error_code error;
     for (llvm::sys::fs::directory_iterator it(options.cacheDirectory, error), end;
          it != end && !error; it.increment(error))
-      entries.push_back(it->path());
+      if (StringRef(it->path()).ends_with(".kernel"))
+        entries.push_back(it->path());
     return entries;
   }
 
