@@ -124,7 +124,8 @@ ATTN_EXPORT attn_code attn_options_create(attn_options **options);
  *    search   on GPUs, rows of the calls that a search of block-m and block-n times: sizes of which
  *             models say that they spill or wait for memory are refused; 0 for no search
  *    entry    the function to compile; empty when there is only one
- *    cache    on or off: whether kernels for cuda are kept on disk; $ATTN_CACHE=0 is off too
+ *    cache    on or off: whether code is kept on disk for the next process; $ATTN_CACHE=0 is off
+ *             too
  *    cache-dir  where; empty for $ATTN_CACHE_DIR, then $XDG_CACHE_HOME/attn or ~/.cache/attn */
 ATTN_EXPORT attn_code attn_options_set(attn_options *options, const char *key, const char *value);
 ATTN_EXPORT void attn_options_free(attn_options *options);
@@ -194,7 +195,8 @@ ATTN_EXPORT attn_code attn_kernel_value(const attn_kernel *kernel, size_t index,
 
 /** Milliseconds that compiling took; 0 when the code was on disk. */
 ATTN_EXPORT double attn_kernel_compile_ms(const attn_kernel *kernel);
-/** Milliseconds that the driver took to load the code, and to assemble what it had not seen. */
+/** Milliseconds that linking took, or the driver of a GPU to load the code and to assemble what it
+ *  had not seen. */
 ATTN_EXPORT double attn_kernel_load_ms(const attn_kernel *kernel);
 /** Whether the code was found on disk. */
 ATTN_EXPORT int32_t attn_kernel_is_from_disk(const attn_kernel *kernel);

@@ -74,7 +74,7 @@ struct CompileOptions {
   int64_t search = 0;
   /// The function to compile; empty when the source has just one public function.
   std::string entry;
-  /// CUDA: whether kernels are kept on disk for the next process (CacheOptions). The environment's
+  /// Whether code is kept on disk for the next process (CacheOptions). The environment's
   /// ATTN_CACHE=0 turns it off too.
   bool cache = true;
   /// An absolute path; empty for the environment's ATTN_CACHE_DIR, and then for the default of
@@ -131,8 +131,8 @@ struct FunctionInfo {
   /// CUDA: the GPU that the code is on, as the driver numbers it.
   int ordinal = -1;
   /// Milliseconds in the passes and in LLVM, 0 when the code was on disk; what this process
-  /// compiled before counts once. `loadMs` is the driver's, which assembles PTX that it has not
-  /// seen yet.
+  /// compiled before counts once. `loadMs` is the linker's, or that of a GPU's driver, which
+  /// assembles PTX that it has not seen yet.
   double passesMs = 0, llvmMs = 0, loadMs = 0;
   /// Whether the code was found on disk.
   bool isFromDisk = false;

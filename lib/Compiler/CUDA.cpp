@@ -13,23 +13,20 @@
 
 #include "dialects/Attn/IR/AttnArguments.h"
 #include "lib/Compiler/Diagnostics.h"
+#include "lib/Compiler/DiskCache.h"
 #include "lib/Compiler/Explain.h"
 #include "lib/Compiler/Function.h"
 #include "lib/Machine/Machine.h"
 #include "lib/Pipelines/Pipelines.h"
 #include "lib/Registration/Registration.h"
 #include "lib/Runtime/Device.h"
-#include "lib/Runtime/KernelCache.h"
 #include "lib/Runtime/KernelLoader.h"
 #include "lib/Runtime/Module.h"
 #include "lib/Support/ForkGate.h"
 #include "lib/Support/Stopwatch.h"
 #include "lib/Target/PTX/CompileForCUDA.h"
 #include "mlir/IR/MLIRContext.h"
-#include "llvm/Config/llvm-config.h"
 #include "llvm/Support/FormatVariadic.h"
-#include <cstdlib>
-#include <map>
 
 using namespace llvm;
 
@@ -138,55 +135,15 @@ Result<KernelImage> emit(std::string_view source, const CompileOptions &options)
 // The cache
 //===----------------------------------------------------------------------------------------===//
 
-/// Where the caches that this thread asks put what they have to say; null: nowhere.
-static thread_local std::vector<std::string> *remarkSink = nullptr;
-
-static std::string getEnvironment(const char *name) {
-  const char *value = std::getenv(name);
-  return value ? value : "";
-}
-
-/// One cache for each place. Its memory is small, for whole functions are kept above it.
-static KernelCache &getKernelCache(const CompileOptions &options) {
-  CacheOptions cache;
-  cache.onDisk = options.cache && getEnvironment("ATTN_CACHE") != "0";
-  cache.directory = options.cacheDirectory;
-  if (cache.directory.empty())
-    cache.directory = getEnvironment("ATTN_CACHE_DIR");
-  cache.remark = [](std::string_view text) {
-    if (remarkSink)
-      remarkSink->emplace_back(text);
-  };
-  static std::mutex mutex;
-  static auto &caches = *new std::map<std::pair<bool, std::string>, std::unique_ptr<KernelCache>>;
-  std::lock_guard<std::mutex> lock(mutex);
-  std::unique_ptr<KernelCache> &found = caches[{cache.onDisk, cache.directory}];
-  if (!found)
-    found = std::make_unique<KernelCache>(cache);
-  return *found;
-}
-
-static CacheKey getDiskKey(std::string_view source, const CompileOptions &options) {
-  const Machine &machine = getDefaultMachine();
-  std::string compiler = std::string(getVersion()) + " " LLVM_VERSION_STRING " " + getBuildId();
-  std::string text = formatv(
-      "block-m={0} block-n={1} splits={2} fused={3} pack={4} way={5} entry={6}", options.blockM,
-      options.blockN, options.splits, options.fused, options.pack, options.way, options.entry);
-  // Nothing in an entry was made by a driver, so its version changes nothing.
-  return computeCacheKey(
-      {StringRef(source), compiler, text, (machine.name + machine.ptx).str(), 0});
-}
-
 /// From disk, or compiled. `info` is told what it took.
 static Result<KernelCache::Image> getImage(std::string_view source, const CompileOptions &options,
                                            FunctionInfo &info) {
-  // A cache that cannot be used says so when it is made.
-  remarkSink = &info.remarks;
-  KernelCache &cache = getKernelCache(options);
-  CacheKey key = getDiskKey(source, options);
-  bool isCompiled = false;
-  Result<KernelCache::Image> image = cache.getOrCompile(key, [&]() -> Result<KernelImage> {
-    isCompiled = true;
+  const Machine &machine = getDefaultMachine();
+  std::string text = formatv(
+      "block-m={0} block-n={1} splits={2} fused={3} pack={4} way={5} entry={6}", options.blockM,
+      options.blockN, options.splits, options.fused, options.pack, options.way, options.entry);
+  CacheKey key = getDiskKey(source, text, (machine.name + machine.ptx).str());
+  return findImage(key, options, info, [&]() -> Result<KernelImage> {
     Result<EmittedImage> emitted = emitImage(source, options);
     if (!emitted)
       return emitted.takeStatus();
@@ -194,9 +151,6 @@ static Result<KernelCache::Image> getImage(std::string_view source, const Compil
     info.llvmMs = emitted->llvmMs;
     return std::move(emitted->image);
   });
-  remarkSink = nullptr;
-  info.isFromDisk = image && !isCompiled;
-  return image;
 }
 
 //===----------------------------------------------------------------------------------------===//

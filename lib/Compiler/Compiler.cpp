@@ -6,16 +6,9 @@
 //===----------------------------------------------------------------------------------------===//
 
 #include "attn/Compiler.h"
-#include "lib/Compiler/Diagnostics.h"
-#include "lib/Compiler/Explain.h"
 #include "lib/Compiler/Function.h"
-#include "lib/Pipelines/Pipelines.h"
-#include "lib/Registration/Registration.h"
-#include "lib/Target/CPU/Invoke.h"
 #include "lib/Target/CPU/ThreadPool.h"
-#include "mlir/IR/MLIRContext.h"
 #include "llvm/Support/FormatVariadic.h"
-#include <atomic>
 #include <limits>
 
 using namespace llvm;
@@ -27,20 +20,6 @@ const char *getVersion() { return ATTN_VERSION; }
 //===----------------------------------------------------------------------------------------===//
 // Running
 //===----------------------------------------------------------------------------------------===//
-
-/// The most threads that loops started by this thread may use; 0 for all of the pool.
-static thread_local unsigned threadLimit = 0;
-
-/// Stands in for attn_cpu_parallel_for in code that was compiled with a limit: as many loops over
-/// one counter as there may be threads.
-static void parallelForLimited(void (*body)(void *, int64_t), void *context, int64_t count) {
-  unsigned limit = threadLimit;
-  std::atomic<int64_t> next = 0;
-  parallelFor(std::min<int64_t>(limit, count), [&](int64_t) {
-    for (int64_t i; (i = next.fetch_add(1, std::memory_order_relaxed)) < count;)
-      body(context, i);
-  });
-}
 
 Status setNumThreads(unsigned count) {
   if (count > 4096)
@@ -89,13 +68,7 @@ static Status runOnGPU(const CompiledFunction::State &state, LaunchArguments arg
 Status CompiledFunction::run(LaunchArguments arguments, void *stream) const {
   if (state->gpu)
     return runOnGPU(*state, arguments, stream);
-  CallWords words;
-  Status status = flattenArguments(state->rules, arguments, words);
-  if (!status.ok())
-    return status;
-  threadLimit = state->threads;
-  callPacked(state->kernel->function, words);
-  return {};
+  return runOnHost(*state, arguments);
 }
 
 //===----------------------------------------------------------------------------------------===//
@@ -121,63 +94,6 @@ Status checkOptions(const CompileOptions &options) {
     return {StatusCode::InvalidArgument,
             formatv("way: expected auto, short or long, got '{0}'", options.way), ""};
   return {};
-}
-
-Result<HostInfo> resolveHost(const CompileOptions &options) {
-  if (Status status = checkOptions(options); !status.ok())
-    return status;
-  HostOverride overrides;
-  if (!options.cpu.empty())
-    overrides.cpu = options.cpu;
-  if (options.threads)
-    overrides.numThreads = options.threads;
-  Expected<HostInfo> host = getHostInfo(overrides);
-  if (!host)
-    return Status{StatusCode::InvalidArgument, "cpu: " + toString(host.takeError()), ""};
-  return *host;
-}
-
-Result<CompiledFunction> compileForHost(std::string_view source, const CompileOptions &options,
-                                        DoorObserver observe) {
-  Result<HostInfo> host = resolveHost(options);
-  if (!host)
-    return host.takeStatus();
-  mlir::DialectRegistry registry;
-  registerDialects(registry);
-  // The caller's thread is the one that pays; threads of a context would be started for one kernel.
-  mlir::MLIRContext context(registry, mlir::MLIRContext::Threading::DISABLED);
-  context.loadAllAvailableDialects();
-  Result<ParsedSource> parsed = parseSource(context, source, options);
-  if (!parsed)
-    return parsed.takeStatus();
-
-  CPUOptions cpu;
-  cpu.jit.host = *host;
-  cpu.entry = parsed->entry.getName().str();
-  copyScheduleOptions(options, cpu);
-  if (options.threads)
-    cpu.jit.symbols.emplace_back("attn_cpu_parallel_for",
-                                 reinterpret_cast<void *>(&parallelForLimited));
-  DiagnosticCollector diagnostics(context);
-  cpu.visit = observeDoors(context, observe);
-  Expected<std::unique_ptr<CompiledKernel>> kernel = compileForCPU(*parsed->module, cpu);
-  if (!kernel) {
-    std::string message = toString(kernel.takeError());
-    return diagnostics.fail(message.c_str());
-  }
-
-  // Makes the pool, which a fork during the first call could find half made.
-  getThreadCount();
-  auto state = std::make_shared<CompiledFunction::State>();
-  state->threads = options.threads;
-  state->rules = makeRules((*kernel)->signature, parsed->argumentNames, parsed->extents);
-  for (auto [value, hasAnyStrides] : zip(state->rules.values, (*kernel)->hasAnyStrides))
-    value.hasAnyStrides = hasAnyStrides;
-  state->info = describe(state->rules);
-  state->info.passesMs = (*kernel)->passesMs;
-  state->info.llvmMs = (*kernel)->jit->getTimings().total();
-  state->kernel = std::move(*kernel);
-  return CompiledFunction(std::move(state));
 }
 
 } // namespace attn

@@ -52,6 +52,9 @@ struct ParsedSource {
 Result<ParsedSource> parseSource(mlir::MLIRContext &context, std::string_view source,
                                  const CompileOptions &options);
 
+/// Calls a function that was compiled for the processor.
+Status runOnHost(const CompiledFunction::State &state, LaunchArguments arguments);
+
 /// Whether numbers among the options are in range.
 Status checkOptions(const CompileOptions &options);
 
@@ -70,7 +73,8 @@ struct PassRemark {
 using DoorObserver = llvm::function_ref<void(llvm::StringRef room, mlir::ModuleOp module,
                                              llvm::ArrayRef<PassRemark> remarks)>;
 
-/// Compiles, whatever this process compiled before. The options name a GPU's ordinal.
+/// Compiles or takes from disk, whatever this process compiled before. With an observer it
+/// compiles. The options name a GPU's ordinal.
 Result<CompiledFunction> compileForHost(std::string_view source, const CompileOptions &options,
                                         DoorObserver observe = {});
 Result<CompiledFunction> compileForGPU(std::string_view source, const CompileOptions &options);
@@ -99,7 +103,8 @@ struct CompiledFunction::State {
 
   //===- On the CPU -------------------------------------------------------------------------===//
   unsigned threads = 0;
-  std::unique_ptr<CompiledKernel> kernel;
+  std::unique_ptr<Jit> jit;
+  Jit::PackedFn function = nullptr;
 };
 
 } // namespace attn

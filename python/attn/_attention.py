@@ -278,8 +278,8 @@ def attention(
             free, except that the last dimension is contiguous; nothing is copied.
         return_lse: also return the natural logarithm of the sum of exponentials.
         options: of the compiler: threads, block_m, block_n, splits, cpu, cache (on or off: whether
-            kernels for GPUs are kept on disk), cache_dir, fused (on or off: whether blocks of a GPU
-            add gradients of queries in any order, where that takes fewer products), pack (slots for
+            code is kept on disk for other processes), cache_dir, fused (on or off: whether blocks of
+            a GPU add gradients of queries in any order, where that takes fewer products), pack (slots for
             the query heads of a key head on a GPU, where rows are few as in decoding: 8; without
             options, attention chooses it where all rows of a group fit a tile of 64), way (auto,
             short or long: whether a GPU has one kernel for short sequences and one for long ones,
@@ -435,7 +435,7 @@ class Attention:
     Attributes:
         source: its IR, as a user would write it.
         compile_ms: milliseconds that compiling took; 0 when the kernel was on disk.
-        load_ms: milliseconds that the driver of a GPU took.
+        load_ms: milliseconds that the linker took, or the driver of a GPU.
         is_from_disk: whether the kernel was found on disk.
         device: "cpu", or "cuda:0".
 

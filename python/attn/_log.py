@@ -161,7 +161,7 @@ def note(source: str, options: Tuple, kernel: Any) -> None:
         shape = f" D={facts['D']} Dv={facts['Dv']}" if "D" in facts else ""
         device = facts.get("option device", "cpu")
         how = (
-            f"loaded from disk in {kernel.load_ms:.0f} ms"
+            f"loaded from disk in {kernel.load_ms:.1f} ms"
             if kernel.is_from_disk
             else f"compiled in {kernel.compile_ms + kernel.load_ms:.0f} ms"
         )

@@ -1,5 +1,10 @@
+import os
+
 import numpy as np
 import pytest
+
+# What is tested is compiled, here and in the processes that tests start.
+os.environ.setdefault("ATTN_CACHE", "0")
 
 
 @pytest.fixture

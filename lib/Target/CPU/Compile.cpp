@@ -10,6 +10,7 @@
 #include "dialects/Attn/IR/AttnOps.h"
 #include "lib/Pipelines/Pipelines.h"
 #include "lib/Support/Stopwatch.h"
+#include "lib/Target/CPU/ObjectCompiler.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Pass/PassManager.h"
 
@@ -74,10 +75,8 @@ private:
 } // namespace
 
 /// Runs the passes that `build` adds and compiles what they leave.
-static Expected<std::unique_ptr<CompiledKernel>>
-compile(ModuleOp module, const CPUOptions &options,
-        function_ref<void(OpPassManager &, std::unique_ptr<Pass>)> build,
-        std::optional<ElementKind> results) {
+static Expected<CPUCode> emit(ModuleOp module, const CPUOptions &options,
+                              function_ref<void(OpPassManager &, std::unique_ptr<Pass>)> build) {
   Expected<func::FuncOp> entry = findEntry(module, options.entry);
   if (!entry)
     return entry.takeError();
@@ -85,60 +84,78 @@ compile(ModuleOp module, const CPUOptions &options,
   if (!signature)
     return signature.takeError();
 
-  auto kernel = std::make_unique<CompiledKernel>();
-  kernel->signature = std::move(*signature);
-  if (results)
-    for (ValueType &result : kernel->signature.results)
-      if (isFloat(result.kind))
-        result.kind = *results;
-
+  CPUCode code;
+  code.signature = std::move(*signature);
   Stopwatch stopwatch;
   PassManager pm(module.getContext());
-  build(pm, std::make_unique<EnterModule>(kernel->signature.name, kernel->hasAnyStrides));
+  build(pm, std::make_unique<EnterModule>(code.signature.name, code.hasAnyStrides));
   if (failed(pm.run(module)))
-    return llvm::createStringError("cannot compile '" + kernel->signature.name + "' for the CPU");
-  kernel->passesMs = stopwatch.elapsedMs();
+    return llvm::createStringError("cannot compile '" + code.signature.name + "' for the CPU");
+  code.passesMs = stopwatch.elapsedMs();
 
-  Expected<std::unique_ptr<Jit>> jit = Jit::compile(module, options.jit);
+  Expected<std::unique_ptr<llvm::MemoryBuffer>> object =
+      compileObject(module, options.jit, code.timings);
+  if (!object)
+    return object.takeError();
+  code.object = std::move(*object);
+  return code;
+}
+
+Expected<Jit::PackedFn> lookupFunction(const Jit &jit, StringRef name) {
+  return jit.lookupPacked(EnterModule::prefix(name));
+}
+
+static Expected<std::unique_ptr<CompiledKernel>> link(Expected<CPUCode> code,
+                                                      const JitOptions &options) {
+  if (!code)
+    return code.takeError();
+  auto kernel = std::make_unique<CompiledKernel>();
+  Expected<std::unique_ptr<Jit>> jit = Jit::link(std::move(code->object), options, code->timings);
   if (!jit)
     return jit.takeError();
-  Expected<Jit::PackedFn> function =
-      (*jit)->lookupPacked(EnterModule::prefix(kernel->signature.name));
+  Expected<Jit::PackedFn> function = lookupFunction(**jit, code->signature.name);
   if (!function)
     return function.takeError();
+  kernel->signature = std::move(code->signature);
+  kernel->hasAnyStrides = std::move(code->hasAnyStrides);
+  kernel->passesMs = code->passesMs;
   kernel->jit = std::move(*jit);
   kernel->function = *function;
   return kernel;
 }
 
-Expected<std::unique_ptr<CompiledKernel>> compileForCPU(ModuleOp module,
-                                                        const CPUOptions &options) {
+Expected<CPUCode> emitForCPU(ModuleOp module, const CPUOptions &options) {
   const HostInfo &host = options.jit.host;
   PipelineOptions pipeline;
   pipeline.lanes = host.f32Lanes;
   pipeline.bf16Dot = host.hasBF16Dot;
   copyScheduleOptions(options, pipeline);
-  return compile(
-      module, options,
-      [&](OpPassManager &pm, std::unique_ptr<Pass> enter) {
-        buildPipeline(pm, pipeline, Room::Online, options.visit);
-        // Whoever visits sees the names that were given.
-        pm.addPass(std::move(enter));
-        buildPipeline(pm, pipeline, Room::Buffers, Room::LLVM);
-      },
-      std::nullopt);
+  return emit(module, options, [&](OpPassManager &pm, std::unique_ptr<Pass> enter) {
+    buildPipeline(pm, pipeline, Room::Online, options.visit);
+    // Whoever visits sees the names that were given.
+    pm.addPass(std::move(enter));
+    buildPipeline(pm, pipeline, Room::Buffers, Room::LLVM);
+  });
+}
+
+Expected<std::unique_ptr<CompiledKernel>> compileForCPU(ModuleOp module,
+                                                        const CPUOptions &options) {
+  return link(emitForCPU(module, options), options.jit);
 }
 
 Expected<std::unique_ptr<CompiledKernel>> compileReference(ModuleOp module,
                                                            const CPUOptions &options) {
-  return compile(
-      module, options,
-      [](OpPassManager &pm, std::unique_ptr<Pass> enter) {
+  Expected<CPUCode> code =
+      emit(module, options, [](OpPassManager &pm, std::unique_ptr<Pass> enter) {
         buildToReferencePipeline(pm, kReferenceRows);
         pm.addPass(std::move(enter));
         buildReferenceToLLVMPipeline(pm);
-      },
-      ElementKind::F64);
+      });
+  if (code)
+    for (ValueType &result : code->signature.results)
+      if (isFloat(result.kind))
+        result.kind = ElementKind::F64;
+  return link(std::move(code), options.jit);
 }
 
 } // namespace attn

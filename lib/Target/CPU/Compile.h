@@ -11,8 +11,20 @@
 #include "lib/Pipelines/VisitDoor.h"
 #include "lib/Source/Signature.h"
 #include "lib/Target/CPU/Jit.h"
+#include "llvm/Support/MemoryBuffer.h"
 
 namespace attn {
+
+/// The code of a function, not linked yet.
+struct CPUCode {
+  KernelSignature signature;
+  /// Of each argument: whether it is read element by element, so that its last stride is any too.
+  llvm::SmallVector<bool> hasAnyStrides;
+  std::unique_ptr<llvm::MemoryBuffer> object;
+  JitTimings timings;
+  /// The time in MLIR passes.
+  double passesMs = 0;
+};
 
 /// A compiled function. It is called through its packed form with
 ///   1. the function's arguments in order: tensors as memrefs of any strides but the last, which is
@@ -46,7 +58,14 @@ struct CPUOptions {
   DoorVisitor visit;
 };
 
-/// Compiles a function on tensors for the processor. Lowers `module` in place.
+/// Compiles a function on tensors for the processor, up to an object file. Lowers `module` in
+/// place.
+llvm::Expected<CPUCode> emitForCPU(mlir::ModuleOp module, const CPUOptions &options);
+
+/// The function of that name in a linked object of emitForCPU.
+llvm::Expected<Jit::PackedFn> lookupFunction(const Jit &jit, llvm::StringRef name);
+
+/// Compiles and links. Lowers `module` in place.
 llvm::Expected<std::unique_ptr<CompiledKernel>> compileForCPU(mlir::ModuleOp module,
                                                               const CPUOptions &options);
 

@@ -46,11 +46,17 @@ Jit::Jit() = default;
 Jit::~Jit() = default;
 
 Expected<std::unique_ptr<Jit>> Jit::compile(mlir::ModuleOp module, const JitOptions &options) {
-  std::unique_ptr<Jit> jit(new Jit);
-  Expected<std::unique_ptr<MemoryBuffer>> object = compileObject(module, options, jit->timings);
+  JitTimings timings;
+  Expected<std::unique_ptr<MemoryBuffer>> object = compileObject(module, options, timings);
   if (!object)
     return object.takeError();
+  return link(std::move(*object), options, timings);
+}
 
+Expected<std::unique_ptr<Jit>> Jit::link(std::unique_ptr<MemoryBuffer> object,
+                                         const JitOptions &options, const JitTimings &timings) {
+  std::unique_ptr<Jit> jit(new Jit);
+  jit->timings = timings;
   Stopwatch watch;
   Expected<std::unique_ptr<orc::LLJIT>> engine = createEngine(options);
   if (!engine)
@@ -60,7 +66,7 @@ Expected<std::unique_ptr<Jit>> Jit::compile(mlir::ModuleOp module, const JitOpti
       [&details = jit->details](Error error) { details += "; " + toString(std::move(error)); });
   if (Error error = defineSymbols(*jit->engine, options))
     return std::move(error);
-  if (Error error = jit->engine->addObjectFile(std::move(*object)))
+  if (Error error = jit->engine->addObjectFile(std::move(object)))
     return std::move(error);
   jit->timings.linkMs = watch.elapsedMs();
   return jit;

@@ -17,6 +17,9 @@
 #include <string>
 #include <utility>
 
+namespace llvm {
+class MemoryBuffer;
+} // namespace llvm
 namespace llvm::orc {
 class LLJIT;
 } // namespace llvm::orc
@@ -61,6 +64,12 @@ public:
   /// Errors of LLVM, also those that it reports by ending the process, come back as errors.
   static llvm::Expected<std::unique_ptr<Jit>> compile(mlir::ModuleOp module,
                                                       const JitOptions &options);
+
+  /// Links what compileObject made with options of the same host, here or in another process.
+  /// `timings` are those of making it.
+  static llvm::Expected<std::unique_ptr<Jit>> link(std::unique_ptr<llvm::MemoryBuffer> object,
+                                                   const JitOptions &options,
+                                                   const JitTimings &timings = {});
   ~Jit();
 
   /// The address of a function or variable of the module.

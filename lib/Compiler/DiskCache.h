@@ -1,0 +1,27 @@
+//===- DiskCache.h - images of earlier processes ----------------------------------------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------------------------===//
+
+#ifndef ATTN_COMPILER_DISKCACHE_H
+#define ATTN_COMPILER_DISKCACHE_H
+
+#include "attn/Compiler.h"
+#include "lib/Runtime/KernelCache.h"
+
+namespace attn {
+
+/// The key of an image. `options` names all that change it besides the source, `target` what it is
+/// made for.
+CacheKey getDiskKey(std::string_view source, llvm::StringRef options, llvm::StringRef target);
+
+/// The image where the options keep images, or what `compile` makes, kept there. `info` gets what
+/// was repaired on the way and whether the image was on disk.
+Result<KernelCache::Image> findImage(const CacheKey &key, const CompileOptions &options,
+                                     FunctionInfo &info, KernelCache::CompileFn compile);
+
+} // namespace attn
+
+#endif // ATTN_COMPILER_DISKCACHE_H
