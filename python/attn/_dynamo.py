@@ -17,6 +17,12 @@ _codes: list = []
 is_compiling: Any = bool
 
 
+def assume_constant(function: Any) -> Any:
+    """torch.compiler.assume_constant_result, which imports all of Dynamo to set the same."""
+    function._dynamo_marked_constant = True
+    return function
+
+
 def disable(function: Any) -> Any:
     function._torchdynamo_disable = True
     function._torchdynamo_disable_msg = (

@@ -14,7 +14,7 @@ import torch
 from torch._higher_order_ops.flex_attention import flex_attention as _pytorch_node
 from torch._ops import HigherOrderOperator
 
-from . import _operator
+from . import _dynamo, _operator
 from ._gradient import Given
 from ._operations import fail
 from ._scan import Captured, Scan
@@ -109,7 +109,7 @@ class _Node(HigherOrderOperator):
 _node = _Node()
 
 
-@torch.compiler.assume_constant_result
+@_dynamo.assume_constant
 def _make_known() -> bool:
     """Runs while Dynamo traces, which is imported by then."""
     from torch._dynamo.variables import higher_order_ops as known

@@ -20,7 +20,7 @@ import torch
 from torch.library import Library, register_fake, register_vmap
 from torch.utils.flop_counter import register_flop_formula
 
-from . import _arrays
+from . import _arrays, _dynamo
 from ._gradient import Given
 from ._library import Error, OptionTexts, library_path, option_texts
 from ._plan import Plan, remember
@@ -614,7 +614,7 @@ def apply(source: str, given: Given, captured: List[Any], return_lse: bool) -> A
     return (output, lse) if return_lse else output
 
 
-@torch.compiler.assume_constant_result
+@_dynamo.assume_constant
 def make_source(
     dtype: Any,
     head_dim: int,

@@ -70,6 +70,22 @@ def test_nothing_is_said_unasked():
         assert expected in done.stderr and bool(expected) == bool(done.stderr)
 
 
+def test_first_gradients_import_no_compiler():
+    pytest.importorskip("torch")
+    code = (
+        "import sys, torch, attn\n"
+        "x = torch.ones(1, 1, 8, 8, requires_grad=True)\n"
+        "attn.attention(x, x, x).sum().backward()\n"
+        "print('torch._dynamo' in sys.modules)\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": os.path.dirname(os.path.dirname(attn.__file__))}
+    done = subprocess.run(
+        [sys.executable, "-B", "-c", code], env=environment, capture_output=True, text=True
+    )
+    # It takes a second, more than all else of the first call.
+    assert done.stdout == "False\n", done.stderr
+
+
 def test_the_eighth_number_is_warned_of(log, make, monkeypatch):
     q, k, v = make()
 
