@@ -3,6 +3,7 @@
     from attn.integrations.torch import scaled_dot_product_attention, flex_attention
     with attn.integrations.torch.patch():  # or .undo()
         ...  # every call of torch.nn.functional.scaled_dot_product_attention
+    attn.integrations.torch.register_flash_attention()  # for activate_flash_attention_impl("attn")
 
 What attn does not serve goes to PyTorch, and `fallbacks` counts why.
 """
@@ -21,6 +22,7 @@ import attn
 
 from .. import _flex_node
 from .._library import refuse
+from . import _flash
 from ._tables import read_table
 
 _sdpa = torch.nn.functional.scaled_dot_product_attention
@@ -212,6 +214,26 @@ class Patch:
 def patch() -> Patch:
     """Makes attn serve every call of torch.nn.functional.scaled_dot_product_attention."""
     return Patch()
+
+
+def register_flash_attention(name: str = "attn") -> _flash.Provider:
+    """Makes attn one of the flash attentions that torch.nn.attention knows, beside "FA3" and "FA4":
+
+        register_flash_attention()
+        torch.nn.attention.activate_flash_attention_impl("attn")
+        ...  # F.scaled_dot_product_attention, nn.MultiheadAttention: where PyTorch takes flash attention
+        torch.nn.attention.restore_flash_attention_impl()
+
+    Of tensors on GPUs alone. Calls that attn does not serve (dropout, GPUs that are no Hopper) go to
+    PyTorch's kernel, and `fallbacks` says why.
+
+    Returns:
+        What forgets it again: `undo()`, or the end of a with statement.
+
+    Raises:
+        Error: a PyTorch without such a registry, or a name that is taken.
+    """
+    return _flash.register(name, fallbacks)
 
 
 # ===- flex_attention ----------------------------------------------------------------------------===#
