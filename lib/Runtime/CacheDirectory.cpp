@@ -87,23 +87,28 @@ CacheDirectory::CacheDirectory(const CacheOptions &options) : options(options) {
     remark("kernels are not cached on disk: " + reason);
 }
 
+/// Why what `open` returned is no directory to use; empty also when there is nothing.
+static std::string findProblem(int directory, const std::string &path) {
+  struct stat status;
+  if (directory < 0 || ::fstat(directory, &status)) {
+    if (errno == ENOENT)
+      return "";
+    return errno == ENOTDIR
+               ? "expected a directory, got a file '" + path + "'"
+               : "expected a directory, got '" + path + "': " + getLastError().message();
+  }
+  std::string stranger = findStranger(status);
+  return stranger.empty() ? "" : "expected a directory " + stranger + ": '" + path + "'";
+}
+
 int CacheDirectory::openDirectory() {
   int directory = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  std::string reason;
-  struct stat status;
-  if (directory < 0 && errno == ENOTDIR)
-    reason = "expected a directory, got a file '" + path + "'";
-  else if (directory < 0 && errno != ENOENT)
-    reason = "expected a directory, got '" + path + "': " + getLastError().message();
-  else if (directory >= 0 && ::fstat(directory, &status))
-    reason = "expected a directory, got '" + path + "': " + getLastError().message();
-  else if (directory >= 0 && !(reason = findStranger(status)).empty())
-    reason = "expected a directory " + reason + ": '" + path + "'";
-  if (reason.empty())
+  std::string problem = findProblem(directory, path);
+  if (problem.empty())
     return directory;
   if (directory >= 0)
     ::close(directory);
-  remark("kernels are not cached on disk: " + reason);
+  remark("kernels are not cached on disk: " + problem);
   return -1;
 }
 
@@ -200,7 +205,8 @@ std::optional<KernelImage> CacheDirectory::waitForTurn(const CacheKey &key,
   if (path.empty())
     return std::nullopt;
   // The first processes of all meet before there is an entry. store() says so if it cannot be made.
-  (void)fs::create_directories(path, /*IgnoreExisting=*/true, fs::owner_all);
+  if (fs::create_directories(path, /*IgnoreExisting=*/true, fs::owner_all))
+    return std::nullopt;
   File directory(openDirectory());
   if (directory < 0)
     return std::nullopt;
@@ -337,7 +343,7 @@ void CacheDirectory::evict() {
       files.push_back({status.getLastModificationTime(), status.getSize(), it->path()});
       total += status.getSize();
     } else if (now - status.getLastModificationTime() > temporaryLifetime) {
-      fs::remove(it->path());
+      ::unlink(it->path().c_str());
     }
   }
 
