@@ -35,7 +35,7 @@ namespace attn {
 /// The most threads that loops started by this thread may use; 0 for all of the pool.
 static thread_local unsigned threadLimit = 0;
 
-/// Stands in for attn_cpu_parallel_for in code that was compiled with a limit: as many loops over
+/// Stands in for attn_cpu_parallel_for in code that is linked with a limit: as many loops over
 /// one counter as there may be threads.
 static void parallelForLimited(void (*body)(void *, int64_t), void *context, int64_t count) {
   unsigned limit = threadLimit;
