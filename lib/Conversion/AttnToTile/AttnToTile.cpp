@@ -264,8 +264,8 @@ struct Signature {
   /// How heads are rows, by argument.
   llvm::SmallMapVector<unsigned, tile::PackedAttr, 2> packed;
 
-  /// Scratch with a number for each row of queries, padded.
-  SmallVector<unsigned, 2> rowNumbers;
+  /// Scratch with a number for each row of queries, padded, and whether that is negated.
+  SmallVector<std::pair<unsigned, bool>, 2> rowNumbers;
 
   void add(Value value) {
     arguments[value] = types.size();
@@ -315,7 +315,7 @@ struct Signature {
     }
     bool isOfRows = llvm::any_of(*grid.getBody(), llvm::IsaPred<GradRowsOp>);
     if (isOfRows) {
-      rowNumbers.push_back(types.size());
+      rowNumbers.emplace_back(types.size(), areNegated(value));
       sizes.back() = padRows(sizes.back());
     }
     scratch[types.size()] = ArrayAttr::get(grid.getContext(), sizes);
@@ -505,8 +505,8 @@ static LogicalResult convertGrid(func::FuncOp function, scf::ForallOp grid,
   BlockConverter block(function, grid, kernel);
   block.rows = rows;
   block.captured = captured;
-  for (unsigned number : signature.rowNumbers)
-    block.rowNumbers.push_back(kernel.getArgument(number));
+  for (auto [number, isNegated] : signature.rowNumbers)
+    block.rowNumbers.push_back({kernel.getArgument(number), isNegated});
   if (auto sum = signature.sums.find(grid); sum != signature.sums.end()) {
     auto [fused, number] = sum->second;
     bool isAdded = fused.keys == grid;

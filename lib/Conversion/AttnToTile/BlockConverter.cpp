@@ -143,6 +143,12 @@ const ArgumentSlice *BlockConverter::findSlice(Value value) const {
   return it == slices.end() ? nullptr : &it->second;
 }
 
+const RowNumbers *BlockConverter::findRowNumbers(Value memref) const {
+  const RowNumbers *numbers =
+      llvm::find_if(rowNumbers, [&](const RowNumbers &each) { return each.memref == memref; });
+  return numbers == rowNumbers.end() ? nullptr : numbers;
+}
+
 /// A slice is all of the last dimensions that it keeps, at one place of those before.
 template <typename OpT> static LogicalResult checkSlice(OpT op) {
   if (!op.hasUnitStride())
@@ -243,6 +249,8 @@ LogicalResult BlockConverter::convertInsert(tensor::ParallelInsertSliceOp op) {
     if (columns > 0)
       position.back() = builder.createOrFold<arith::AddIOp>(
           first, arith::ConstantIndexOp::create(builder, columns));
+    if (const RowNumbers *numbers = findRowNumbers(memref))
+      tile = negateIf(builder, numbers->isNegated, tile);
     tile::StoreOp::create(builder, tile, memref, position);
     columns += cast<RankedTensorType>(tile.getType()).getShape().back();
   }

@@ -16,6 +16,7 @@
 #define ATTN_LIB_CONVERSION_ATTNTOTILE_BLOCKCONVERTER_H
 
 #include "lib/Conversion/AttnToTile/CapturedSum.h"
+#include "lib/Conversion/AttnToTile/RowNumbers.h"
 #include "lib/Conversion/AttnToTile/TileBuilder.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -64,6 +65,8 @@ public:
   void moveBeforeLoops();
   /// The slice of an argument that the value is, or null.
   const ArgumentSlice *findSlice(mlir::Value value) const;
+  /// What the kernels of a gradient say of rows in this memory, or null.
+  const RowNumbers *findRowNumbers(mlir::Value memref) const;
   /// The result has been stored where `slice` is.
   void setStored(mlir::Value result, ArgumentSlice slice) { slices[result] = std::move(slice); }
   /// What the block has not added yet to the sum of a captured tensor where that is `sum`.
@@ -83,9 +86,7 @@ public:
   bool lastFirst = true;
   /// Of a grid of the fused form: a block that owns keys adds to it, one that owns rows reads it.
   std::optional<QuerySum> querySum;
-  /// Scratch with a number for each row of queries, in rows of memory that start at multiples of 16
-  /// bytes, as copies ask for: zeros fill the last of these, and come from behind it.
-  llvm::SmallVector<mlir::Value, 2> rowNumbers;
+  llvm::SmallVector<RowNumbers, 2> rowNumbers;
   /// Of a grid that makes the gradient of a captured tensor.
   std::optional<CapturedSum> captured;
 

@@ -11,7 +11,7 @@
 //               rows stay                      keys stay
 //   scores      S  = Q K^T                     S^T  = K Q^T
 //   dP          dP = dO V^T                    dP^T = V dO^T
-//   weights     P  = exp2(T log2 e + neg_lse2) the same, S^T starts with neg_lse2 of its columns
+//   weights     P  = exp2(T log2 e + neg_lse2) the same, with neg_lse2 of its columns
 //   gradients   dS = grad(S, P (dP - delta))   the same, dP^T starts with - delta
 //   sums        dQ += dS K                     dV += P^T dO, dK += dS^T Q
 //
@@ -84,39 +84,41 @@ private:
   /// The block's keys with zeros for what is no number, once before the loops.
   Value loadFiniteKeys();
   Value load(TypedValue<ShapedType> operand, bool runs);
-  /// neg_lse2 or delta, as a tile; of rows within the tensors where `isClamped`.
-  Value loadPerRow(Value operand, bool isClamped);
-  /// Whether there are zeros behind the last of the numbers.
-  bool isPadded(Value operand) {
+  /// neg_lse2 or delta, or the opposite, as a tile; of rows within the tensors where the tile of
+  /// what runs may end early.
+  Value loadPerRow(Value operand, bool isNegated = false);
+  /// What memory holds of the operand, with zeros behind the last row, or null.
+  const RowNumbers *findRowNumbers(Value operand) {
     const ArgumentSlice *slice = block.findSlice(operand);
-    return slice && llvm::is_contained(block.rowNumbers, slice->memref);
+    return slice ? block.findRowNumbers(slice->memref) : nullptr;
   }
-  /// Both; what is behind the end starts with -inf where that ends it.
-  LogicalResult loadRows();
+  /// With -inf behind the end where that ends the sums.
+  Value loadNegLse2();
   /// Coordinates along rows or keys, within the tensors where `isClamped`.
   Value emitPositions(bool ofRows, bool isClamped);
   LogicalResult emitKeep();
   LogicalResult emitFactors();
   /// Whether rows or keys are before their end.
   Value emitIsInside(bool ofRows);
-  /// Whether rows behind the end, which are zeros, add nothing because of what their sums start
-  /// with: -inf, or a zero, which makes their weights 1.
-  bool endsByStart() { return startsWithRows && isShort && getConstantFactor(); }
-  /// From dot products to exponents: a constant that is not 0, where no region comes between them.
-  std::optional<double> getConstantFactor();
+  /// dP - delta, which the product may be.
+  Value emitDifference();
+  /// Whether rows behind the end, which are zeros, add nothing because of their neg_lse2: -inf, or
+  /// a zero, which makes their weights 1.
+  bool endsByWeight() { return startsWithRows && isShort && hasPlainWeights(); }
+  /// Whether a dot product of 0 has an exponent of neg_lse2: the scale is a number, and no region
+  /// comes between them.
+  bool hasPlainWeights();
 
   Type element;
   RankedTensorType shape;
-  /// Whether numbers of rows, which lie along the columns, are what products start with. Where a
-  /// product sums over padding too, ptxas finds no registers for that.
+  /// Whether dP^T starts with -delta of its columns. Where a product sums over padding too, ptxas
+  /// finds no registers for that.
   bool startsWithRows = false;
   /// Whether the tile of what runs may end early.
   bool isShort = false;
   Value runningSize, fixedSize;
   SmallVector<Value> at;
   Value scale;
-  /// As tiles; null where the products start with them.
-  Value negLse2, delta;
   /// The dot products, scaled where a region asks for them, and dP.
   Value scores, outputGradients;
   SmallVector<Value> coordinates;
@@ -135,38 +137,40 @@ template <typename OpT> Value GradStep<OpT>::load(TypedValue<ShapedType> operand
   return b.load(*slice, {shape.getDimSize(runs ? 1 : 0), operand.getType().getDimSize(1)});
 }
 
-template <typename OpT> Value GradStep<OpT>::loadPerRow(Value operand, bool isClamped) {
+template <typename OpT> Value GradStep<OpT>::loadPerRow(Value operand, bool isNegated) {
   const ArgumentSlice *slice = block.findSlice(operand);
   if (!slice) {
     op.emitOpError("expected neg_lse2 and delta to be slices of the kernel's arguments");
     return {};
   }
+  const RowNumbers *numbers = findRowNumbers(operand);
+  bool isOpposite = isNegated != (numbers && numbers->isNegated);
   if (!rowsRun) {
     // They stay for the block: read once, before the loops.
     OpBuilder::InsertionGuard guard(b);
     block.moveBeforeLoops();
-    Value row = b.load(*slice, {shape.getDimSize(0)});
+    Value row = negateIf(b, isOpposite, b.load(*slice, {shape.getDimSize(0)}));
     return b.rowsToTile(row, shape.getDimSize(1));
   }
   // They come with the tile of queries.
-  if (isPadded(operand))
-    return tile::LoadColumnsOp::create(b, shape, slice->memref, slice->position);
+  if (numbers)
+    return negateIf(b, isOpposite,
+                    tile::LoadColumnsOp::create(b, shape, slice->memref, slice->position));
   SmallVector<Value> indices = slice->position;
   auto positions = shape.clone(b.getIndexType());
   Value column = tile::CoordOp::create(b, positions, 1, indices.back());
-  if (isClamped)
+  if (isShort)
     column = b.clampBelow(column, indices.back(), slice->sizes.front());
   indices.back() = column;
-  return tile::GatherOp::create(b, shape, slice->memref, indices);
+  return negateIf(b, isOpposite, tile::GatherOp::create(b, shape, slice->memref, indices));
 }
 
-template <typename OpT> LogicalResult GradStep<OpT>::loadRows() {
-  negLse2 = loadPerRow(op.getNegLse2(), /*isClamped=*/isShort);
-  delta = loadPerRow(op.getDelta(), /*isClamped=*/isShort);
-  if (negLse2 && endsByStart() && !isPadded(op.getNegLse2()))
-    negLse2 = arith::SelectOp::create(b, emitIsInside(rowsRun), negLse2,
-                                      b.constant(kLowest, shape.getShape()));
-  return success(negLse2 && delta);
+template <typename OpT> Value GradStep<OpT>::loadNegLse2() {
+  Value negLse2 = loadPerRow(op.getNegLse2());
+  if (!negLse2 || !endsByWeight() || findRowNumbers(op.getNegLse2()))
+    return negLse2;
+  return arith::SelectOp::create(b, emitIsInside(rowsRun), negLse2,
+                                 b.constant(kLowest, shape.getShape()));
 }
 
 template <typename OpT> LogicalResult GradStep<OpT>::prepare() {
@@ -231,7 +235,7 @@ template <typename OpT> LogicalResult GradStep<OpT>::emitKeep() {
   auto restrict = [&](Value isInside) {
     keep = keep ? arith::AndIOp::create(b, keep, isInside).getResult() : isInside;
   };
-  if (isShort && !endsByStart())
+  if (isShort && !endsByWeight())
     restrict(emitIsInside(/*ofRows=*/rowsRun));
   // What a region makes of keys behind the last may be no number.
   if (block.querySum && !(op.getScore().empty() && op.getGrad().empty()))
@@ -249,35 +253,24 @@ template <typename OpT> Value GradStep<OpT>::emitIsInside(bool ofRows) {
 
 template <typename OpT> LogicalResult GradStep<OpT>::emitProducts() {
   scale = block.lookup(op, op.getScale());
-  if (failed(loadRows()) || !scale)
+  // Beside the product they would take registers, and an operation for each element.
+  Value start = startsWithRows ? loadPerRow(op.getDelta(), /*isNegated=*/true) : Value();
+  if (!scale || (startsWithRows && !start))
     return failure();
-  auto multiplyTransposed = [&](Value rowsOf, Value keysOf, Value start) -> Value {
-    return tile::MmaOp::create(b, shape, rowsRun ? keysOf : rowsOf, rowsRun ? rowsOf : keysOf,
-                               start, /*transpose_lhs=*/false, /*transpose_rhs=*/true);
+  auto multiplyTransposed = [&](Value rowsOf, Value keysOf, Value acc) -> Value {
+    return tile::MmaOp::create(b, shape, rowsRun ? keysOf : rowsOf, rowsRun ? rowsOf : keysOf, acc,
+                               /*transpose_lhs=*/false, /*transpose_rhs=*/true);
   };
-  Value scoresStart, gradientsStart;
-  // One number for each column takes as many registers as a quarter of a tile, unless the sums
-  // start with it.
-  if (startsWithRows) {
-    if (std::optional<double> factor = getConstantFactor()) {
-      Value units = b.constant(1 / *factor, shape.getShape());
-      scoresStart = arith::MulFOp::create(b, std::exchange(negLse2, {}), units);
-    }
-    gradientsStart = arith::NegFOp::create(b, std::exchange(delta, {}));
-  }
-  scores = multiplyTransposed(query, key, scoresStart);
-  outputGradients = multiplyTransposed(gradient, value, gradientsStart);
+  scores = multiplyTransposed(query, key, /*acc=*/{});
+  outputGradients = multiplyTransposed(gradient, value, start);
   return success();
 }
 
-template <typename OpT> std::optional<double> GradStep<OpT>::getConstantFactor() {
+template <typename OpT> bool GradStep<OpT>::hasPlainWeights() {
   FloatAttr constant;
-  if (!op.getScore().empty() || !op.getGrad().empty() ||
-      !matchPattern(op.getScale(), m_Constant(&constant)))
-    return std::nullopt;
-  double factor = constant.getValueAsDouble() * llvm::numbers::log2e;
-  return std::isnormal(float(factor)) && std::isnormal(float(1 / factor)) ? std::optional(factor)
-                                                                          : std::nullopt;
+  return op.getScore().empty() && op.getGrad().empty() &&
+         matchPattern(op.getScale(), m_Constant(&constant)) &&
+         std::isfinite(constant.getValueAsDouble() * llvm::numbers::log2e);
 }
 
 template <typename OpT> LogicalResult GradStep<OpT>::emitWeights() {
@@ -299,9 +292,11 @@ template <typename OpT> LogicalResult GradStep<OpT>::emitWeights() {
   if (!t || failed(emitKeep()))
     return failure();
   b.setLoc(op.getLoc());
-  Value factors = b.splat(factor, shape.getShape());
-  Value exponent = negLse2 ? math::FmaOp::create(b, t, factors, negLse2).getResult()
-                           : arith::MulFOp::create(b, t, factors).getResult();
+  // Read when the scores are there: in the meantime a thread would need registers for them.
+  Value negLse2 = loadNegLse2();
+  if (!negLse2)
+    return failure();
+  Value exponent = math::FmaOp::create(b, t, b.splat(factor, shape.getShape()), negLse2);
   // No weight is above 1 but those of keys behind the last, which are zeros as a factor of dS, and
   // so need a finite one. To the instruction this is a modifier.
   if (block.querySum)
@@ -339,7 +334,9 @@ template <typename OpT> LogicalResult GradStep<OpT>::emitFactors() {
 template <typename OpT>
 LogicalResult GradStep<OpT>::addContributions(MutableArrayRef<Value> unadded) {
   Value zero = b.constant(0, shape.getShape());
-  Value difference = arith::SubFOp::create(b, outputGradients, delta);
+  Value difference = emitDifference();
+  if (!difference)
+    return failure();
   // g7: nothing where P is 0, whatever else is no number there.
   Value isAdded = arith::CmpFOp::create(b, arith::CmpFPredicate::UNE, elements.p, zero);
   if (op.getQuery().getType().getDimSize(0) != block.rows)
@@ -383,13 +380,21 @@ LogicalResult GradStep<OpT>::addContributions(MutableArrayRef<Value> unadded) {
                              needed, add);
 }
 
+template <typename OpT> Value GradStep<OpT>::emitDifference() {
+  if (startsWithRows)
+    return outputGradients;
+  Value delta = loadPerRow(op.getDelta());
+  return delta ? arith::SubFOp::create(b, outputGradients, delta).getResult() : Value();
+}
+
 template <typename OpT> LogicalResult GradStep<OpT>::emitGradients() {
   Value zero = b.constant(0, shape.getShape());
   auto dropUnkept = [&](Value tile) -> Value {
     return isKept ? arith::SelectOp::create(b, isKept, tile, zero).getResult() : tile;
   };
-  Value difference =
-      delta ? arith::SubFOp::create(b, outputGradients, delta).getResult() : outputGradients;
+  Value difference = emitDifference();
+  if (!difference)
+    return failure();
   elements.ds = dropUnkept(arith::MulFOp::create(b, elements.p, difference));
   if (op.getGrad().empty())
     return success();

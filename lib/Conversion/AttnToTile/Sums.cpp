@@ -119,9 +119,11 @@ Value Sum::emitOperand(OpOperand &operand) {
     index = b.createOrFold<arith::AddIOp>(index, local);
   }
   Type element = cast<MemRefType>(slice.memref.getType()).getElementType();
-  if (!isTile)
-    return memref::LoadOp::create(b, slice.memref, indices);
-  return tile::GatherOp::create(b, shape.clone(element), slice.memref, indices);
+  Value elements =
+      isTile ? tile::GatherOp::create(b, shape.clone(element), slice.memref, indices).getResult()
+             : memref::LoadOp::create(b, slice.memref, indices).getResult();
+  const RowNumbers *numbers = block.findRowNumbers(slice.memref);
+  return numbers ? negateIf(b, numbers->isNegated, elements) : elements;
 }
 
 Value Sum::emitTile(Value sum) {

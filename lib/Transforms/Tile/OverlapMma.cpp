@@ -170,6 +170,14 @@ static bool needsRegisters(Operation *op, Flight &flight) {
   return replacesLhs(op, flight.product) && !isOnlyYielded(op);
 }
 
+/// Whether the op loads numbers for what reads the product. They come after the wait, a few at a
+/// time: before it a thread would hold all of them beside what is in flight.
+static bool isLoadBeside(Operation *op, Flight &flight) {
+  return isa<LoadColumnsOp>(op) && llvm::any_of(op->getUsers(), [&](Operation *user) {
+           return needsRegisters(user, flight);
+         });
+}
+
 /// Whether the op makes zeros of what the next product does not read. Its threads meet about that
 /// alone.
 static bool isClearing(Operation *op) {
@@ -190,7 +198,7 @@ static bool isLimit(Operation *op, Flight &flight, const DenseSet<Operation *> &
                                                            : WalkResult::advance();
         })
         .wasInterrupted();
-  if (needsRegisters(op, flight))
+  if (needsRegisters(op, flight) || isLoadBeside(op, flight))
     return true;
   // Roles go on at their own pace: only what fills the stage again waits for this one.
   if (auto fill = dyn_cast<BarrierWaitOp>(op); fill && fill.getPrevious())

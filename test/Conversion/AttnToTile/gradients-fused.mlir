@@ -12,8 +12,8 @@
 // CHECK:           scf.for
 // CHECK:             %[[K:.*]] = tile.load %arg1{{.*}} -> tensor<128x64xbf16>
 // CHECK-COUNT-2:     tile.load_columns
-// CHECK:             %[[X:.*]] = arith.mulf %{{.*}} : tensor<128x128xf32>
-// CHECK:             %[[ABS:.*]] = math.absf
+// CHECK:             %[[X:.*]] = math.fma %{{.*}} : tensor<128x128xf32>
+// CHECK:             %[[ABS:.*]] = math.absf %[[X]]
 // CHECK:             %[[LEAST:.*]] = arith.negf %[[ABS]]
 // CHECK:             %[[P:.*]] = math.exp2 %[[LEAST]]
 // CHECK:             %[[FACTOR:.*]] = arith.truncf %[[P]]

@@ -3,22 +3,27 @@
 !x = tensor<?x?x?x64xbf16>
 !r = tensor<?x?x?xf32>
 
-// Three kernels. The first leaves two numbers for each row, in memory whose strides are multiples of 16 bytes, and no more.
+// Three kernels. The first leaves two numbers for each row, neg_lse2 and -delta, in memory whose strides are multiples of 16 bytes,
+// and no more.
 // CHECK-LABEL: func.func @plain_rows
 // CHECK-SAME:    memref<?x?x?xf32, strided<[?, ?, 1]>> {tile.scratch = [#tile.extent<argument = 5, dim = 0>, #tile.extent<argument = 5, dim = 1>, #tile.extent<argument = 5, dim = 2, divisor = 4, unit = 4>]}
 // CHECK-SAME:    grid = {{\[\[}}#tile.extent<argument = 4, dim = 2, divisor = 128>]
 // CHECK-COUNT-2: tile.load {{.*}} -> tensor<128x64xbf16>
-// CHECK:       tile.reduce add {{.*}} -> tensor<128xf32>
-// CHECK:       arith.select {{.*}} tensor<128xf32>
+// CHECK:       %[[DELTA:.*]] = tile.reduce add {{.*}} -> tensor<128xf32>
+// CHECK:       %[[NL:.*]] = arith.select {{.*}} tensor<128xf32>
 // CHECK-NOT:   scf.if
-// CHECK-COUNT-2: tile.store {{.*}} tensor<128xf32>
+// CHECK:       tile.store %[[NL]] to %arg9
+// CHECK:       %[[MINUS:.*]] = arith.negf %[[DELTA]]
+// CHECK:       tile.store %[[MINUS]] to %arg10
 // CHECK-NOT:   tile.store
 
 // The second owns rows; it reads their numbers once. P is one multiply-add away from the product; the end of the keys is masked
 // in the last tile only.
 // CHECK-LABEL: func.func @plain_query
 // CHECK-SAME:    warpgroups = 2
-// CHECK-COUNT-2: tile.load {{.*}} -> tensor<128xf32>
+// CHECK-DAG:   %[[MINUS:.*]] = tile.load %arg10{{.*}} -> tensor<128xf32>
+// CHECK-DAG:   arith.negf %[[MINUS]]
+// CHECK-DAG:   tile.load %arg9{{.*}} -> tensor<128xf32>
 // CHECK:       scf.for
 // CHECK:         %[[K:.*]] = tile.load %arg1{{.*}} -> tensor<128x64xbf16>
 // CHECK:         %[[S:.*]] = tile.mma %{{.*}}, %[[K]] {transpose_rhs}
@@ -36,21 +41,19 @@
 // CHECK:       arith.mulf {{.*}} tensor<128x64xf32>
 // CHECK:       tile.store
 
-// The third owns keys; heads of a group run one after the other, and the numbers of rows, which lie along the columns, are what
-// the products start with. The sum for values comes before the gradients of scores.
+// The third owns keys; heads of a group run one after the other. The numbers of rows lie along the columns: the product for dP starts
+// with -delta, and neg_lse2 is read behind both products. The sum for values comes before the gradients of scores.
 // CHECK-LABEL: func.func @plain_key_value
 // CHECK-NOT:   arith.ceildivui
 // CHECK:       scf.for
 // CHECK:         scf.for
 // CHECK:           %[[Q:.*]] = tile.load %arg0{{.*}} -> tensor<112x64xbf16>
 // CHECK:           %[[DO:.*]] = tile.load %arg3{{.*}} -> tensor<112x64xbf16>
-// CHECK:           %[[NL:.*]] = tile.load_columns {{.*}} -> tensor<128x112xf32>
-// CHECK:           %[[DELTA:.*]] = tile.load_columns {{.*}} -> tensor<128x112xf32>
-// CHECK:           %[[START:.*]] = arith.mulf %[[NL]]
-// CHECK:           %[[MINUS:.*]] = arith.negf %[[DELTA]]
-// CHECK:           %[[ST:.*]] = tile.mma %{{.*}}, %[[Q]], %[[START]] {transpose_rhs}
+// CHECK:           %[[MINUS:.*]] = tile.load_columns %arg10{{.*}} -> tensor<128x112xf32>
+// CHECK:           %[[ST:.*]] = tile.mma %{{.*}}, %[[Q]] {transpose_rhs}
 // CHECK:           %[[DPT:.*]] = tile.mma %{{.*}}, %[[DO]], %[[MINUS]] {transpose_rhs}
-// CHECK:           %[[E:.*]] = arith.mulf %[[ST]]
+// CHECK:           %[[NL:.*]] = tile.load_columns %arg9{{.*}} -> tensor<128x112xf32>
+// CHECK:           %[[E:.*]] = math.fma %[[ST]], %{{.*}}, %[[NL]]
 // CHECK:           %[[PT:.*]] = math.exp2 %[[E]]
 // CHECK-NEXT:      arith.truncf %[[PT]]
 // CHECK-NEXT:      tile.mma {{.*}}, %[[DO]], %{{.*}}
@@ -98,4 +101,18 @@ func.func @lse(%q: !x, %k: !x, %v: !x, %do: !x, %o: !x, %lse: !r, %dlse: !r) -> 
   %g = attn.attention_grad %q, %k, %v, %o, %lse, %do variants [#attn.softcap<15.0>] d_lse(%dlse : !r)
     : !x, !x, !x, !x, !r, !x -> d_query(!x)
   return %g : !x
+}
+
+// The gradient of a sink takes delta from the same memory.
+// CHECK-LABEL: func.func @sink_rows
+// CHECK:       arith.negf
+// CHECK-LABEL: func.func @sink_sum
+// CHECK:       tile.gather
+// CHECK:       %[[MINUS:.*]] = tile.gather
+// CHECK:       %[[DELTA:.*]] = arith.negf %[[MINUS]]
+// CHECK:       arith.mulf %{{.*}}, %[[DELTA]]
+func.func @sink(%q: !x, %k: !x, %v: !x, %do: !x, %o: !x, %lse: !r, %s: tensor<?xf32>) -> tensor<?xf32> {
+  %g = attn.attention_grad %q, %k, %v, %o, %lse, %do sink(%s : tensor<?xf32>)
+    : !x, !x, !x, !x, !r, !x -> d_sink(tensor<?xf32>)
+  return %g : tensor<?xf32>
 }

@@ -22,3 +22,26 @@ func.func @start(%m: memref<?x?xf32, strided<[?, 1]>>) attributes {tile.kernel =
   tile.store %q to %m[%c0, %c0] : !t, memref<?x?xf32, strided<[?, 1]>>
   return
 }
+
+// Numbers that are read beside a product come after its wait: until then a thread has other tiles in these registers.
+// CHECK-LABEL: func.func @beside
+func.func @beside(%m: memref<?x?xf32, strided<[?, 1]>>) attributes {tile.kernel = #tile.kernel<warpgroups = 1, grid = [[1]]>} {
+  %c0 = arith.constant 0 : index
+  %a = tile.alloc_shared : !s
+  %row = tile.alloc_shared : !tile.shared<64xf32>
+  // CHECK: %[[P:.*]] = tile.mma_async
+  // CHECK: %[[Q:.*]] = tile.mma_async
+  // CHECK: %[[DONE:.*]] = tile.mma_wait 1, %[[P]]
+  // CHECK: %[[N:.*]] = tile.load_columns
+  // CHECK: %[[X:.*]] = arith.addf %[[DONE]], %[[N]]
+  // CHECK: math.exp2 %[[X]]
+  // CHECK: tile.mma_wait 0, %[[Q]]
+  %p = tile.mma %a, %a : !s, !s -> !t
+  %q = tile.mma %a, %a : !s, !s -> !t
+  %n = tile.load_columns %row : !tile.shared<64xf32> -> !t
+  %x = arith.addf %p, %n : !t
+  %y = math.exp2 %x : !t
+  tile.store %y to %m[%c0, %c0] : !t, memref<?x?xf32, strided<[?, 1]>>
+  tile.store %q to %m[%c0, %c0] : !t, memref<?x?xf32, strided<[?, 1]>>
+  return
+}
