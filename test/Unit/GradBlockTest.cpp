@@ -32,6 +32,36 @@ TEST(GradBlockTest, RulesChoiceFits) {
       }
 }
 
+/// Of a pass over keys.
+static int64_t chooseRows(int64_t headDim, int64_t valueDim, const GradWork &work = {}) {
+  return chooseGradBlock(getHopper(), {headDim, valueDim, 2, true, 0, 0, 0}, work).running;
+}
+
+TEST(GradBlockTest, RowsAreAsManyAsKeysWhereSumsAreNarrow) {
+  for (int64_t d = 16; d <= 256; d += 16)
+    for (int64_t dv = 16; dv <= 256; dv += 16)
+      for (auto [weight, most] : {std::pair(0, 128), {3, 128}, {4, 64}, {12, 0}}) {
+        GradWork work;
+        work.isMasked = true;
+        work.maskWeight = weight;
+        EXPECT_EQ(chooseRows(d, dv, work) == 128, d + dv <= most)
+            << d << " " << dv << " " << weight;
+      }
+  EXPECT_EQ(chooseRows(64, 64), 128);
+  EXPECT_LT(chooseRows(72, 48), 128);
+}
+
+TEST(GradBlockTest, RegionsThatKeepMuchTakeRows) {
+  GradWork held, factor, quotient;
+  held.heldTiles = 1;
+  factor.hasFactor = true;
+  quotient.isMasked = quotient.divides = true;
+  for (const GradWork &work : {held, factor, quotient})
+    EXPECT_LT(chooseRows(64, 64, work), 128);
+  // One sum alone has the margin of others.
+  EXPECT_EQ(chooseGradBlock(getHopper(), {128, 64, 2, true, 0, 0, 0, true, false}).running, 112);
+}
+
 TEST(GradBlockTest, WideHeadsAreRefused) {
   EXPECT_EQ(refuseGradBlock(getHopper(), choose(256, 256, /*rowsRun=*/true)),
             "expected sums and scores of gradients that fit the 240 registers of a thread on "
@@ -63,7 +93,7 @@ TEST(GradBlockTest, RefusalsNameTheNearest) {
                      "40; the nearest is 48");
   odd.running = 144;
   expectRefusal(odd, "fit the 240 registers of a thread on sm_90a, got 260; the nearest is block_m "
-                     "112 and stages 2");
+                     "128 and stages 2");
   odd = rows;
   odd.stages = 65;
   expectRefusal(odd, "expected stages in multiples of 1 up to 64");

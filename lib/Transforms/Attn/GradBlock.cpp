@@ -36,6 +36,15 @@ static int64_t getRegisters(const Machine &machine, const GradBlock &block, int6
   return perThread(getSumColumns(block)) + perThread(block.running) * quarters / 4;
 }
 
+/// A pass over keys whose tiles have as many rows as keys, and regions that keep nothing beside
+/// them. Numbers of rows take no registers and what masks keep is short-lived, so that ptxas finds
+/// a way with less than the margin: of 250 such programs none spills (bench/NOTES.md).
+static bool isSquare(const GradBlock &block, const GradWork &work) {
+  constexpr int64_t mostWork = 3;
+  return block.rowsRun && block.sumsKeys && block.sumsValues && block.running == block.owned &&
+         work.heldTiles == 0 && !work.hasFactor && !work.divides && work.maskWeight <= mostWork;
+}
+
 /// What the rule takes to be needed, as ptxas tells (ExecutionAssemble): scores and gradients of
 /// weights, half as much for one of them as an operand, and what regions keep, with numbers of rows
 /// along the columns. Wide sums leave masks no registers to spare.
@@ -60,6 +69,10 @@ static int64_t getSafeRegisters(const Machine &machine, const GradBlock &block,
     mask += 12;
   // Where ptxas is known to find a way (ExecutionAssemble).
   int64_t others = block.addsQueries ? machine.productRegisters : kOtherRegisters;
+  if (!block.addsQueries && isSquare(block, work)) {
+    others = machine.productRegisters;
+    mask = 0;
+  }
   return getRegisters(machine, block, quarters) + others + mask;
 }
 

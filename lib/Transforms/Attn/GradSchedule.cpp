@@ -8,7 +8,9 @@
 #include "lib/Transforms/Attn/GradSchedule.h"
 #include "lib/Transforms/Attn/GradSteps.h"
 #include "lib/Transforms/Attn/Schedule.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Builders.h"
+#include "mlir/IR/Matchers.h"
 #include "llvm/ADT/DenseSet.h"
 
 using namespace mlir;
@@ -28,6 +30,18 @@ static GradBlock describe(ScoredOpInterface op) {
   return block;
 }
 
+static bool divides(Region &region) {
+  return region
+      .walk([](Operation *op) {
+        bool isQuotient = isa<arith::DivSIOp, arith::DivUIOp, arith::RemSIOp, arith::RemUIOp,
+                              arith::FloorDivSIOp, arith::CeilDivSIOp, arith::CeilDivUIOp>(op);
+        return isQuotient && !matchPattern(op->getOperand(1), m_Constant())
+                   ? WalkResult::interrupt()
+                   : WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
 static GradWork measure(ScoredOpInterface op) {
   RegionWork regions = measureRegions(op);
   GradWork work;
@@ -37,6 +51,7 @@ static GradWork measure(ScoredOpInterface op) {
   if (!op.getScore().empty())
     work.heldTiles = 1 + regions.weight / 8 + (regions.isLong ? 6 : 0) + (work.hasFactor ? 1 : 0);
   work.isMasked = !op.getMask().empty();
+  work.divides = divides(op.getMask());
   if (work.isMasked)
     work.maskWeight = std::max<int64_t>(regions.weight - 1, 0);
   return work;

@@ -47,12 +47,12 @@
 // CHECK-NOT:   arith.ceildivui
 // CHECK:       scf.for
 // CHECK:         scf.for
-// CHECK:           %[[Q:.*]] = tile.load %arg0{{.*}} -> tensor<112x64xbf16>
-// CHECK:           %[[DO:.*]] = tile.load %arg3{{.*}} -> tensor<112x64xbf16>
-// CHECK:           %[[MINUS:.*]] = tile.load_columns %arg10{{.*}} -> tensor<128x112xf32>
+// CHECK:           %[[Q:.*]] = tile.load %arg0{{.*}} -> tensor<128x64xbf16>
+// CHECK:           %[[DO:.*]] = tile.load %arg3{{.*}} -> tensor<128x64xbf16>
+// CHECK:           %[[MINUS:.*]] = tile.load_columns %arg10{{.*}} -> tensor<128x128xf32>
 // CHECK:           %[[ST:.*]] = tile.mma %{{.*}}, %[[Q]] {transpose_rhs}
 // CHECK:           %[[DPT:.*]] = tile.mma %{{.*}}, %[[DO]], %[[MINUS]] {transpose_rhs}
-// CHECK:           %[[NL:.*]] = tile.load_columns %arg9{{.*}} -> tensor<128x112xf32>
+// CHECK:           %[[NL:.*]] = tile.load_columns %arg9{{.*}} -> tensor<128x128xf32>
 // CHECK:           %[[E:.*]] = math.fma %[[ST]], %{{.*}}, %[[NL]]
 // CHECK:           %[[PT:.*]] = math.exp2 %[[E]]
 // CHECK-NEXT:      arith.truncf %[[PT]]
