@@ -62,6 +62,20 @@ TEST(GradBlockTest, RegionsThatKeepMuchTakeRows) {
   EXPECT_EQ(chooseGradBlock(getHopper(), {128, 64, 2, true, 0, 0, 0, true, false}).running, 112);
 }
 
+TEST(GradBlockTest, FusedFormTakesMasksOfOneComparison) {
+  for (int64_t d : {64, 128})
+    for (int64_t conditions : {0, 1, 2, 3})
+      for (int64_t weight : {0, 1, 4}) {
+        GradWork work;
+        work.isMasked = true;
+        work.maskWeight = weight;
+        work.rowConditions = conditions;
+        GradBlock block{d, d, 2, true, 0, 0, 0};
+        EXPECT_EQ(chooseFusedBlock(getHopper(), block, work).has_value(),
+                  conditions < 2 && weight == 0);
+      }
+}
+
 TEST(GradBlockTest, WideHeadsAreRefused) {
   EXPECT_EQ(refuseGradBlock(getHopper(), choose(256, 256, /*rowsRun=*/true)),
             "expected sums and scores of gradients that fit the 240 registers of a thread on "

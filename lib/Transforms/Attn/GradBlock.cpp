@@ -141,6 +141,10 @@ GradBlock attn::chooseGradBlock(const Machine &machine, GradBlock block, const G
 
 std::optional<GradBlock> attn::chooseFusedBlock(const Machine &machine, GradBlock block,
                                                 const GradWork &work) {
+  // More than one comparison spills beside the product for queries, by up to 308 bytes, though not
+  // each mask does: two passes are as fast (bench/NOTES.md).
+  if (work.maskWeight > 0 || work.rowConditions > 1)
+    return std::nullopt;
   block.addsQueries = true;
   block.owned = 2 * machine.productRows;
   block.stages = 2;

@@ -43,6 +43,8 @@ struct GradWork {
   bool isMasked = false;
   /// Operations of a mask beyond the first comparison, and of what else is beside it.
   int64_t maskWeight = 0;
+  /// Conditions of a mask on rows alone.
+  int64_t rowConditions = 0;
   /// Whether a mask divides by what is no constant, which takes many registers for a while.
   bool divides = false;
 };

@@ -51,6 +51,7 @@ static GradWork measure(ScoredOpInterface op) {
   if (!op.getScore().empty())
     work.heldTiles = 1 + regions.weight / 8 + (regions.isLong ? 6 : 0) + (work.hasFactor ? 1 : 0);
   work.isMasked = !op.getMask().empty();
+  work.rowConditions = regions.rowConditions;
   work.divides = divides(op.getMask());
   if (work.isMasked)
     work.maskWeight = std::max<int64_t>(regions.weight - 1, 0);

@@ -44,6 +44,8 @@ static void measure(Region &region, RegionWork &work) {
     // waits.
     if (hasFactor && !origins.contains(&op) && !isGather)
       continue;
+    auto isCondition = [](Type type) { return type.isInteger(1); };
+    work.rowConditions += variation == Rows && llvm::any_of(op.getResultTypes(), isCondition);
     work.weight += variation == Scores ? (isGather ? 7 : 1) : variation == Keys ? 3 : 0;
   }
 }

@@ -21,6 +21,8 @@ struct RegionWork {
   /// whose results threads keep for all keys of a tile. A measure of the registers that regions
   /// take beside the tiles.
   int64_t weight = 0;
+  /// Conditions on rows alone, which threads keep for each column of a tile where rows run.
+  int64_t rowConditions = 0;
 };
 
 /// The work of a score or mask region.

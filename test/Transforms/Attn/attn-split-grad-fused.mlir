@@ -37,3 +37,41 @@ func.func @narrow(%a: tensor<?x?x?x96xbf16>, %l: !row) -> (tensor<?x?x?x96xbf16>
       tensor<?x?x?x96xbf16>, !row, tensor<?x?x?x96xbf16> -> d_query(tensor<?x?x?x96xbf16>) d_key(tensor<?x?x?x96xbf16>) d_value(tensor<?x?x?x96xbf16>)
   return %r#0, %r#1, %r#2 : tensor<?x?x?x96xbf16>, tensor<?x?x?x96xbf16>, tensor<?x?x?x96xbf16>
 }
+
+// Masks of one comparison leave registers for it; those of two, or of two conditions on rows, do not.
+// CUDA-LABEL: func @one(
+// CUDA:         attn.attention_grad_key_value {{.*}}{attn.fused =
+func.func @one(%a: !wide, %l: !row) -> (!wide, !wide, !wide) {
+  %r:3 = attn.attention_grad %a, %a, %a, %a, %l, %a mask(%b, %h, %m, %n) {
+    %kept = arith.cmpi sle, %n, %m : index
+    attn.yield %kept : i1
+  } : !wide, !wide, !wide, !wide, !row, !wide -> d_query(!wide) d_key(!wide) d_value(!wide)
+  return %r#0, %r#1, %r#2 : !wide, !wide, !wide
+}
+
+// CUDA-LABEL: func @two(
+// CUDA-NOT:     attn.fused
+func.func @two(%a: !wide, %l: !row) -> (!wide, !wide, !wide) {
+  %c90 = arith.constant 90 : index
+  %r:3 = attn.attention_grad %a, %a, %a, %a, %l, %a mask(%b, %h, %m, %n) {
+    %past = arith.cmpi sle, %n, %m : index
+    %prefix = arith.cmpi slt, %n, %c90 : index
+    %kept = arith.ori %past, %prefix : i1
+    attn.yield %kept : i1
+  } : !wide, !wide, !wide, !wide, !row, !wide -> d_query(!wide) d_key(!wide) d_value(!wide)
+  return %r#0, %r#1, %r#2 : !wide, !wide, !wide
+}
+
+// CUDA-LABEL: func @rows(
+// CUDA-NOT:     attn.fused
+func.func @rows(%a: !t, %l: !row) -> (!t, !t, !t) {
+  %c70 = arith.constant 70 : index
+  %c90 = arith.constant 90 : index
+  %r:3 = attn.attention_grad %a, %a, %a, %a, %l, %a mask(%b, %h, %m, %n) {
+    %late = arith.cmpi sge, %m, %c90 : index
+    %early = arith.cmpi slt, %m, %c70 : index
+    %kept = arith.ori %late, %early : i1
+    attn.yield %kept : i1
+  } : !t, !t, !t, !t, !row, !t -> d_query(!t) d_key(!t) d_value(!t)
+  return %r#0, %r#1, %r#2 : !t, !t, !t
+}
