@@ -65,6 +65,14 @@ private:
   std::unique_ptr<CompiledKernel> kernel;
 };
 
+/// The processor of that name, or this one.
+llvm::Expected<HostInfo> getHost(const std::string &cpu) {
+  HostOverride other;
+  if (!cpu.empty())
+    other.cpu = cpu;
+  return getHostInfo(other);
+}
+
 class CPUDevice : public TestDevice {
 public:
   std::vector<std::string> getTypes() const override { return {"f32", "bf16", "f16"}; }
@@ -74,6 +82,16 @@ public:
   int64_t getColumnMultiple() const override { return 1; }
   std::pair<int64_t, int64_t> getSmallGradBlock(const Problem &) const override { return {16, 48}; }
   ScheduleLimits getScheduleLimits(const Problem &) const override { return {1, 200, 1, 200}; }
+  std::vector<std::pair<std::string, int64_t>> getProcessors() const override {
+    std::vector<std::pair<std::string, int64_t>> processors;
+    for (const char *name : {"", "x86-64-v3", "x86-64-v4", "x86-64"}) {
+      if (llvm::Expected<HostInfo> host = getHost(name))
+        processors.emplace_back(name, host->f32Lanes);
+      else
+        llvm::consumeError(host.takeError());
+    }
+    return processors;
+  }
   /// bench/results/cpu-error-bounds.json
   Errors getErrors(llvm::StringRef type) const override {
     return type == "f16" ? Errors{6.1e-4, 6.1e-4, 6.1e-4} : Errors{6.5e-3, 1.3e-2, 1.9e-2};
@@ -83,7 +101,10 @@ public:
                                                       const Problem &problem) override {
     CPUOptions options;
     setSchedule(options, problem);
-    options.jit.host = llvm::cantFail(getHostInfo());
+    llvm::Expected<HostInfo> host = getHost(problem.cpu);
+    if (!host)
+      return host.takeError();
+    options.jit.host = std::move(*host);
     llvm::Expected<std::unique_ptr<CompiledKernel>> kernel = compileForCPU(module, options);
     if (!kernel)
       return kernel.takeError();

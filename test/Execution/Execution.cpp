@@ -60,9 +60,9 @@ static std::vector<Array> callReference(CompiledKernel &reference, std::vector<I
 }
 
 static std::string describe(const Variant &variant, const Problem &problem) {
-  return llvm::formatv("{0} {1} D={2} Dv={3} block={4}x{5} splits={6} way={7}", variant.name,
-                       problem.type, problem.d, problem.dv, problem.blockM, problem.blockN,
-                       problem.splits, problem.way);
+  return llvm::formatv("{0} {1} D={2} Dv={3} block={4}x{5} splits={6} way={7} cpu={8}",
+                       variant.name, problem.type, problem.d, problem.dv, problem.blockM,
+                       problem.blockN, problem.splits, problem.way, problem.cpu);
 }
 
 static std::string describe(const Extents &e, uint64_t seed) {
@@ -84,7 +84,9 @@ Execution::Kernels Execution::compile(const Variant &variant, const Problem &pro
   ++numCompiles;
   if (!*kernel)
     return {};
-  std::unique_ptr<CompiledKernel> reference = sources.define(source);
+  Problem any = problem;
+  any.extents = std::nullopt;
+  std::unique_ptr<CompiledKernel> reference = sources.define(makeSource(variant, any));
   if (!reference)
     return {};
   return {std::move(module), std::move(*kernel), std::move(reference)};

@@ -42,10 +42,8 @@ static std::string insertBefore(const std::string &text, std::initializer_list<c
 }
 
 /// Types of the arguments and results of both functions.
-struct Types {
-  Types(const Variant &variant, const Problem &p)
-      : query(llvm::formatv("tensor<?x?x?x{0}x{1}>", p.d, p.type)),
-        value(llvm::formatv("tensor<?x?x?x{0}x{1}>", p.dv, p.type)) {
+struct Types : TensorTypes {
+  Types(const Variant &variant, const Problem &p) : TensorTypes(p) {
     for (const Capture &capture : variant.captures)
       captures += std::string(", ") + capture.name + ": " + capture.type;
     for (const Capture &capture : getTrained(variant)) {
@@ -56,7 +54,7 @@ struct Types {
       gradients += separator + (element.empty() ? "tensor<f32>" : shape.str() + "xf32>");
     }
   }
-  std::string query, value, row = "tensor<?x?x?xf32>", captures;
+  std::string captures;
   /// Captured tensors whose gradients are wanted.
   std::string trained, trainedTypes, gradients;
 };
@@ -73,17 +71,18 @@ static std::string makeGradient(const Variant &variant, const Problem &p, const 
     rest += " d_wrt(" + t.gradients + ")";
   }
   return llvm::formatv(
-      "  %g:{0} = attn.attention_grad %q, %k, %v, %o, %lse, %do {1}\n    : {2}, {2}, "
-      "{3}, {3}, {4}, {3} -> d_query({2}) d_key({2}) d_value({3}) {5}\n",
-      3 + hasSink(variant) + getTrained(variant).size(), text, t.query, t.value, t.row, rest);
+      "  %g:{0} = attn.attention_grad %q, %k, %v, %o, %lse, %do {1}\n    : {2}, {3}, "
+      "{4}, {5}, {6}, {5} -> d_query({2}) d_key({3}) d_value({4}) {7}\n",
+      3 + hasSink(variant) + getTrained(variant).size(), text, t.query, t.key, t.value, t.output,
+      t.row, rest);
 }
 
 static std::string makeGradSource(const Variant &variant, const Problem &p) {
   Types t(variant, p);
   std::string arguments =
-      llvm::formatv("%q: {0}, %k: {0}, %v: {1}{2}, %do: {1}, %dlse: {3}, %o: {1}, %lse: {3}",
-                    t.query, t.value, t.captures, t.row);
-  std::string results = t.query + ", " + t.query + ", " + t.value, values = "%g#0, %g#1, %g#2";
+      llvm::formatv("%q: {0}, %k: {1}, %v: {2}{3}, %do: {4}, %dlse: {5}, %o: {4}, %lse: {5}",
+                    t.query, t.key, t.value, t.captures, t.output, t.row);
+  std::string results = t.query + ", " + t.key + ", " + t.value, values = "%g#0, %g#1, %g#2";
   if (hasSink(variant)) {
     results += ", tensor<?xf32>";
     values += ", %g#3";
@@ -206,9 +205,12 @@ void GradExecution::check(const Variant &variant, const Problem &problem,
   // The device may only write kernels down.
   if (!*kernel)
     return;
-  Problem forward = problem;
+  // Of any extents, so that the reference knows no tile.
+  Problem forward = problem, backward = problem;
   forward.withLse = true;
-  auto attention = sources.define(makeSource(variant, forward)), gradients = sources.define(source);
+  forward.extents = backward.extents = std::nullopt;
+  auto attention = sources.define(makeSource(variant, forward)),
+       gradients = sources.define(makeGradSource(variant, backward));
   ASSERT_TRUE(attention && gradients);
   for (const Extents &e : extents)
     run(variant, problem, e, {**kernel, *attention, *gradients});

@@ -230,19 +230,33 @@ static std::string makeText(const Variant &variant, const Problem &p) {
       .str();
 }
 
+TensorTypes::TensorTypes(const Problem &p) {
+  const Extents any = {-1, -1, -1, -1, -1}, &e = p.extents ? *p.extents : any;
+  auto type = [](std::initializer_list<int64_t> sizes, const std::string &element) {
+    std::string text = "tensor<";
+    for (int64_t size : sizes)
+      text += (size < 0 ? "?" : std::to_string(size)) + "x";
+    return text + element + ">";
+  };
+  query = type({e.batch, e.heads, e.m, p.d}, p.type);
+  key = type({e.batch, e.keyHeads, e.n, p.d}, p.type);
+  value = type({e.batch, e.keyHeads, e.n, p.dv}, p.type);
+  output = type({e.batch, e.heads, e.m, p.dv}, p.type);
+  row = type({e.batch, e.heads, e.m}, "f32");
+}
+
 std::string makeSource(const Variant &variant, const Problem &p) {
-  std::string query = llvm::formatv("tensor<?x?x?x{0}x{1}>", p.d, p.type);
-  std::string value = llvm::formatv("tensor<?x?x?x{0}x{1}>", p.dv, p.type);
-  std::string lseType = "tensor<?x?x?xf32>", results = p.withLse ? value + ", " + lseType : value;
-  std::string arguments = llvm::formatv("%q: {0}, %k: {0}, %v: {1}", query, value);
+  TensorTypes t(p);
+  std::string results = p.withLse ? t.output + ", " + t.row : t.output;
+  std::string arguments = llvm::formatv("%q: {0}, %k: {1}, %v: {2}", t.query, t.key, t.value);
   for (const Capture &capture : variant.captures)
     arguments += std::string(", ") + capture.name + ": " + capture.type;
   // The variant's parts stand in the order of the syntax: variants, scale, sink, then regions.
   return llvm::formatv("func.func @attention({0}) -> ({1}) {{\n{2}"
                        "  %o{3} = attn.attention %q, %k, %v {4}\n"
-                       "    : {5}, {5}, {6} -> {1}\n  return %o{7} : {1}\n}\n",
+                       "    : {5}, {6}, {7} -> {1}\n  return %o{8} : {1}\n}\n",
                        arguments, results, variant.prologue, p.withLse ? ":2" : "",
-                       makeText(variant, p), query, value, p.withLse ? "#0, %o#1" : "");
+                       makeText(variant, p), t.query, t.key, t.value, p.withLse ? "#0, %o#1" : "");
 }
 
 //===----------------------------------------------------------------------------------------===//

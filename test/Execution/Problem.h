@@ -9,6 +9,7 @@
 #define ATTN_TEST_EXECUTION_PROBLEM_H
 
 #include "lib/Support/Array.h"
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -67,10 +68,18 @@ enum class Memory {
   Far
 };
 
+/// What a kernel is called with.
+struct Extents {
+  int64_t m, n;
+  int64_t batch = 2, heads = 2, keyHeads = 2;
+};
+
 /// What a kernel is compiled for.
 struct Problem {
   std::string type = "f32";
   int64_t d = 64, dv = 64;
+  /// What types say of the other extents; by default nothing.
+  std::optional<Extents> extents;
   bool withLse = false;
   int64_t blockM = 0, blockN = 0, splits = 1;
   /// Slots of packed heads (attn.pack), on GPUs where rows are few; 0: heads are not packed.
@@ -82,16 +91,18 @@ struct Problem {
   Memory memory = Memory::RowMajor;
   /// The GPU to run on while another one is current; -1: the current one.
   int gpu = -1;
-};
-
-/// What it is called with.
-struct Extents {
-  int64_t m, n;
-  int64_t batch = 2, heads = 2, keyHeads = 2;
+  /// The CPU to compile for; empty: this one.
+  std::string cpu;
 };
 
 /// The element type of a tensor type, as in "tensor<?x?xi32>".
 ElementKind getElementKind(llvm::StringRef type);
+
+/// The types of attention's tensors.
+struct TensorTypes {
+  explicit TensorTypes(const Problem &problem);
+  std::string query, key, value, output, row;
+};
 
 /// The function as a user writes it.
 std::string makeSource(const Variant &variant, const Problem &problem);

@@ -57,6 +57,9 @@ public:
 
   /// A block of gradients smaller than the rule's; zeros where there is none.
   virtual std::pair<int64_t, int64_t> getSmallGradBlock(const Problem &problem) const = 0;
+  /// Processors with vector registers of each width that run here, by name ("": this one), and how
+  /// many f32 a register of each has.
+  virtual std::vector<std::pair<std::string, int64_t>> getProcessors() const { return {}; }
   /// Whether weights and gradients of scores are rounded to the elements of the matrices that they
   /// multiply.
   virtual bool roundsGradFactors() const { return false; }
