@@ -77,8 +77,7 @@ struct ConvertAttnToVectorPass
       return failure();
     }
     VectorTarget target{lanes, bf16Dot};
-    Scratch scratch;
-    MatrixPacker packer;
+    Shared shared;
     SmallVector<Operation *> ops;
     getOperation()->walk([&](Operation *op) {
       if (isa<OnlineAttentionOp, NormalizeOp, MergeOp, GradRowsOp, GradQueryStepOp,
@@ -90,14 +89,12 @@ struct ConvertAttnToVectorPass
       LogicalResult result =
           TypeSwitch<Operation *, LogicalResult>(op)
               .Case([&](OnlineAttentionOp step) {
-                return succeeded(checkStep(step)) ? lowerStep(step, target, scratch, packer)
-                                                  : failure();
+                return succeeded(checkStep(step)) ? lowerStep(step, target, shared) : failure();
               })
               .Case<GradQueryStepOp, GradKeyValueStepOp, GradFusedStepOp, GradCapturedStepOp>(
                   [&](auto step) {
-                    return succeeded(checkBuffers(step))
-                               ? lowerGradStep(step, target, scratch, packer)
-                               : failure();
+                    return succeeded(checkBuffers(step)) ? lowerGradStep(step, target, shared)
+                                                         : failure();
                   })
               .Case([&](GradRowsOp rows) { return lowerGradRows(rows, target); })
               .Case([&](GradEndOp end) { return lowerGradEnd(end, target); })
@@ -110,6 +107,7 @@ struct ConvertAttnToVectorPass
       if (failed(result))
         return failure();
     }
+    shared.functions.finish();
     WalkResult stacks = getOperation()->walk([](scf::ForallOp forall) {
       return succeeded(checkStack(forall)) ? WalkResult::advance() : WalkResult::interrupt();
     });

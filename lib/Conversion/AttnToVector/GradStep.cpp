@@ -76,19 +76,21 @@ static bool isF32(Value memref) {
 }
 
 static void emitProduct(Emitter &b, GradStep &step, Factors &factors, StringRef name, Value scale,
-                        Scratch &scratch, MatrixPacker &packer) {
+                        Shared &shared) {
   // Pairs of bf16 would round probabilities and gradients of scores to bf16; f32 keeps them.
-  PackedMatrix packed =
-      packer.get(step.op, factors.fixed, step.lanes, /*mayPair=*/false, b.target, scratch);
+  PackedMatrix packed = shared.packer.get(step.op, factors.fixed, step.lanes, /*mayPair=*/false,
+                                          b.target, shared.scratch);
   // Each tile is read by many products of the fused form: where callers have it, its rows may all
   // want the same places of a cache.
   if (!isF32(factors.running) || isa<GradFusedStepOp>(step.op))
     factors.running = emitF32Tile(b, step.op, (name + "_rows").str(), factors.running, step.terms,
-                                  /*kept=*/Value(), scratch);
-  factors.product = scratch.get(step.op, name, {step.terms.bound, step.laneStride});
+                                  /*kept=*/Value(), shared.scratch);
+  factors.product = shared.scratch.get(step.op, name, {step.terms.bound, step.laneStride});
   Value lanes = b.alignUp(step.lanes.value, getLaneUnit(b.target, step.laneStride));
-  emitScores(b, {packed, lanes, step.laneStride, factors.running, step.terms, scale,
-                 factors.product, /*maxima=*/Value(), /*hasWholeTiles=*/true});
+  callScores(b,
+             {packed, lanes, step.laneStride, factors.running, step.terms, scale, factors.product,
+              /*maxima=*/Value(), /*hasWholeTiles=*/true},
+             shared.functions);
 }
 
 /// P * F and dS of one register of lanes at one position that runs.
@@ -141,7 +143,7 @@ static void emitContribution(Emitter &b, Value sum, Value addend, ArrayRef<Value
 }
 
 /// Without regions no position counts, and elements come in the order in which they lie.
-static void emitPlainElements(Emitter &b, GradStep &step) {
+static void emitPlainElements(Emitter &b, const GradStep &step) {
   Regions none;
   b.loop(b.index(0), step.terms.value, 1, [&](Value term) {
     Value negLse2 = b.splat(b.load(step.negLse2, {term}));
@@ -158,9 +160,21 @@ static void emitPlainElements(Emitter &b, GradStep &step) {
   });
 }
 
+/// The same, by a function that steps share.
+static void callPlainElements(Emitter &b, const GradStep &step, KernelFunctions &functions) {
+  Value operands[] = {step.terms.value, step.negLse2,        step.delta,
+                      step.paddedLanes, step.scores.product, step.gradients.product};
+  functions.call(b, "gradients", operands, [&](Emitter &inside, ArrayRef<Value> values) {
+    GradStep own = step;
+    own.terms.value = values[0], own.negLse2 = values[1], own.delta = values[2];
+    own.paddedLanes = values[3], own.scores.product = values[4], own.gradients.product = values[5];
+    emitPlainElements(inside, own);
+  });
+}
+
 /// What the region contributes goes to `captured`, if it is there.
 static void emitElements(Emitter &b, GradStep &step, Region &score, Region &mask, Region &grad,
-                         bool mayDrop, ArrayRef<Value> origin, Value captured) {
+                         bool mayDrop, ArrayRef<Value> origin, Value captured, Shared &shared) {
   int64_t lanes = b.target.lanes;
   Regions regions;
   if (!score.empty())
@@ -172,7 +186,7 @@ static void emitElements(Emitter &b, GradStep &step, Region &score, Region &mask
   regions.forEach([](RegionVectorizer &region) { region.emitInvariant(); });
 
   if (score.empty() && mask.empty() && grad.empty() && step.rowsRun)
-    return emitPlainElements(b, step);
+    return callPlainElements(b, step, shared.functions);
   Value steps = vector::StepOp::create(b, b.vec(b.getIndexType()));
   Value first = origin[step.rowsRun ? 3 : 2], firstRunning = origin[step.rowsRun ? 2 : 3];
   b.loop(b.index(0), step.paddedLanes, lanes, [&](Value lane) {
@@ -209,38 +223,41 @@ static void emitElements(Emitter &b, GradStep &step, Region &score, Region &mask
 
 /// acc[lane][:] += sum over what runs of weights[term][lane] * matrix[term][:].
 static void emitSum(Emitter &b, GradStep &step, Value weights, Value matrix, Value source,
-                    Value acc, Value kept = {}) {
-  emitSums(b, {.weights = weights,
-               .terms = step.terms,
-               .acc = acc,
-               .rows = step.lanes,
-               .columns = cast<MemRefType>(acc.getType()).getDimSize(1),
-               .matrix = matrix,
-               .isScratch = matrix != source,
-               .kept = kept,
-               .factor = Value()});
+                    Value acc, Shared &shared, Value kept = {}) {
+  callSums(b,
+           {.weights = weights,
+            .terms = step.terms,
+            .acc = acc,
+            .rows = step.lanes,
+            .columns = cast<MemRefType>(acc.getType()).getDimSize(1),
+            .matrix = matrix,
+            .isScratch = matrix != source,
+            .kept = kept,
+            .factor = Value()},
+           shared.functions);
 }
 
 /// acc[row][:] += sum over the keys in lanes of dS[row][key] * key[:].
-static void emitRowSums(Emitter &b, GradStep &step, Value acc, bool mayDrop, Scratch &scratch,
-                        MatrixPacker &packer) {
+static void emitRowSums(Emitter &b, GradStep &step, Value acc, bool mayDrop, Shared &shared) {
   Value key = step.scores.fixed, kept;
   if (mayDrop) {
-    kept = scratch.get(step.op, "kept", {step.laneStride});
+    kept = shared.scratch.get(step.op, "kept", {step.laneStride});
     emitKeptLanes(b, step.gradients.product, step.terms.value, step.paddedLanes, /*nothing=*/0,
                   kept);
   }
-  Value matrix = packer.copy(step.op, key, step.lanes, b.target, scratch);
-  emitSums(b, {.weights = step.gradients.product,
-               .termsAreColumns = true,
-               .terms = step.lanes,
-               .acc = acc,
-               .rows = step.terms,
-               .columns = cast<MemRefType>(acc.getType()).getDimSize(1),
-               .matrix = matrix,
-               .isScratch = true,
-               .kept = kept,
-               .factor = Value()});
+  Value matrix = shared.packer.copy(step.op, key, step.lanes, b.target, shared.scratch);
+  callSums(b,
+           {.weights = step.gradients.product,
+            .termsAreColumns = true,
+            .terms = step.lanes,
+            .acc = acc,
+            .rows = step.terms,
+            .columns = cast<MemRefType>(acc.getType()).getDimSize(1),
+            .matrix = matrix,
+            .isScratch = true,
+            .kept = kept,
+            .factor = Value()},
+           shared.functions);
 }
 
 template <typename OpT> static LogicalResult checkOperands(OpT op) {
@@ -259,8 +276,7 @@ template <typename OpT> static LogicalResult checkOperands(OpT op) {
 }
 
 template <typename OpT>
-static LogicalResult lower(OpT op, bool rowsRun, const VectorTarget &target, Scratch &scratch,
-                           MatrixPacker &packer) {
+static LogicalResult lower(OpT op, bool rowsRun, const VectorTarget &target, Shared &shared) {
   OpBuilder builder(op);
   Emitter b(op.getLoc(), builder, target);
   if (failed(checkOperands(op)))
@@ -280,52 +296,50 @@ static LogicalResult lower(OpT op, bool rowsRun, const VectorTarget &target, Scr
   step.paddedLanes = b.alignUp(step.lanes.value, target.lanes);
   step.laneStride = llvm::alignTo(step.lanes.bound, target.lanes);
   Value scoreSource = step.scores.running, gradientSource = step.gradients.running;
-  emitProduct(b, step, step.scores, "scores", step.scale, scratch, packer);
-  emitProduct(b, step, step.gradients, "gradients", /*scale=*/Value(), scratch, packer);
+  emitProduct(b, step, step.scores, "scores", step.scale, shared);
+  emitProduct(b, step, step.gradients, "gradients", /*scale=*/Value(), shared);
   SmallVector<Value> origin;
   for (OpFoldResult position : op.getMixedOrigin())
     origin.push_back(getValueOrCreateConstantIndexOp(b, op.getLoc(), position));
   if constexpr (std::is_same_v<OpT, GradCapturedStepOp>) {
     emitElements(b, step, op.getScore(), op.getMask(), op.getGrad(), /*mayDrop=*/true, origin,
-                 op.getSum());
+                 op.getSum(), shared);
     op.erase();
     return success();
   }
   bool mayDrop = !op.getMask().empty() || mayDropKeys(op.getScore());
   emitElements(b, step, op.getScore(), op.getMask(), op.getGrad(), mayDrop, origin,
-               /*captured=*/Value());
+               /*captured=*/Value(), shared);
   if constexpr (std::is_same_v<OpT, GradFusedStepOp>)
-    emitRowSums(b, step, op.getAccQuery(), mayDrop, scratch, packer);
+    emitRowSums(b, step, op.getAccQuery(), mayDrop, shared);
   // Keys are factors of dS, and those that no row keeps may be anything.
   Value kept;
   if (mayDrop && !rowsRun) {
-    kept = scratch.get(op, "kept", {step.terms.bound});
+    kept = shared.scratch.get(op, "kept", {step.terms.bound});
     emitKept(b, step.gradients.product, step.terms.value, step.paddedLanes, /*nothing=*/0, kept);
   }
   OperandRange sums = op.getDpsInits().take_back(rowsRun ? 2 : 1);
-  emitSum(b, step, step.gradients.product, step.scores.running, scoreSource, sums[0], kept);
+  emitSum(b, step, step.gradients.product, step.scores.running, scoreSource, sums[0], shared, kept);
   if (rowsRun)
-    emitSum(b, step, step.scores.product, step.gradients.running, gradientSource, sums[1]);
+    emitSum(b, step, step.scores.product, step.gradients.running, gradientSource, sums[1], shared);
   op.erase();
   return success();
 }
 
-LogicalResult attn::lowerGradStep(GradQueryStepOp op, const VectorTarget &target, Scratch &scratch,
-                                  MatrixPacker &packer) {
-  return lower(op, /*rowsRun=*/false, target, scratch, packer);
+LogicalResult attn::lowerGradStep(GradQueryStepOp op, const VectorTarget &target, Shared &shared) {
+  return lower(op, /*rowsRun=*/false, target, shared);
 }
 
 LogicalResult attn::lowerGradStep(GradKeyValueStepOp op, const VectorTarget &target,
-                                  Scratch &scratch, MatrixPacker &packer) {
-  return lower(op, /*rowsRun=*/true, target, scratch, packer);
+                                  Shared &shared) {
+  return lower(op, /*rowsRun=*/true, target, shared);
 }
 
-LogicalResult attn::lowerGradStep(GradFusedStepOp op, const VectorTarget &target, Scratch &scratch,
-                                  MatrixPacker &packer) {
-  return lower(op, /*rowsRun=*/true, target, scratch, packer);
+LogicalResult attn::lowerGradStep(GradFusedStepOp op, const VectorTarget &target, Shared &shared) {
+  return lower(op, /*rowsRun=*/true, target, shared);
 }
 
 LogicalResult attn::lowerGradStep(GradCapturedStepOp op, const VectorTarget &target,
-                                  Scratch &scratch, MatrixPacker &packer) {
-  return lower(op, /*rowsRun=*/false, target, scratch, packer);
+                                  Shared &shared) {
+  return lower(op, /*rowsRun=*/false, target, shared);
 }

@@ -44,7 +44,7 @@ Value MatrixPacker::copy(Operation *user, Value matrix, const Extent &rows,
 PackedMatrix MatrixPacker::get(Operation *user, Value matrix, const Extent &rows, bool mayPair,
                                const VectorTarget &target, Scratch &scratch) {
   Block *block = Scratch::getBlock(user);
-  auto [entry, isNew] = packed.try_emplace({matrix, block});
+  auto [entry, isNew] = packed.try_emplace({matrix, block, unsigned(mayPair)});
   PackedMatrix &result = entry->second;
   if (!isNew)
     return result;

@@ -8,6 +8,7 @@
 #include "lib/Conversion/AttnToVector/Step.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -115,4 +116,19 @@ void attn::emitScores(Emitter &b, const ScoreProduct &product) {
       product.hasWholeTiles && getLaneUnit(b.target, product.laneStride) == vectors * lanes;
   if (vectors > 1 && !isWhole)
     b.loop(whole, product.paddedLanes, lanes, [&](Value m) { emitLanes(b, product, m, 1); });
+}
+
+void attn::callScores(Emitter &b, const ScoreProduct &product, KernelFunctions &functions) {
+  std::string name =
+      llvm::formatv("scores{0}.{1}x{2}{3}", product.packed.kind == WordKind::F32 ? "" : ".pairs",
+                    product.count.bound, product.laneStride, product.hasWholeTiles ? ".whole" : "");
+  Value operands[] = {product.packed.words, product.paddedLanes, product.rows,  product.count.value,
+                      product.scale,        product.out,         product.maxima};
+  functions.call(b, name, operands, [&](Emitter &inside, ArrayRef<Value> values) {
+    ScoreProduct own = product;
+    own.packed.words = values[0], own.paddedLanes = values[1], own.rows = values[2];
+    own.count.value = values[3], own.scale = values[4], own.out = values[5];
+    own.maxima = values[6];
+    emitScores(inside, own);
+  });
 }

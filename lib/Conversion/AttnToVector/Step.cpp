@@ -68,8 +68,8 @@ Value attn::emitDot(Emitter &b, WordKind kind, Value x, Value y, Value acc) {
       .getResult(0);
 }
 
-LogicalResult attn::lowerStep(OnlineAttentionOp op, const VectorTarget &target, Scratch &scratch,
-                              MatrixPacker &packer) {
+LogicalResult attn::lowerStep(OnlineAttentionOp op, const VectorTarget &target, Shared &shared) {
+  Scratch &scratch = shared.scratch;
   OpBuilder builder(op);
   Emitter b(op.getLoc(), builder, target);
   Step step;
@@ -87,7 +87,7 @@ LogicalResult attn::lowerStep(OnlineAttentionOp op, const VectorTarget &target, 
   step.keys = *keys;
   step.paddedRows = b.alignUp(step.rows.value, target.lanes);
   step.rowStride = llvm::alignTo(step.rows.bound, target.lanes);
-  step.query = packer.get(op, op.getQuery(), step.rows, /*mayPair=*/true, target, scratch);
+  step.query = shared.packer.get(op, op.getQuery(), step.rows, /*mayPair=*/true, target, scratch);
   step.kind = step.query.kind;
   emitKeyPacking(b, step, scratch);
   // A pair of keys needs a second row, also past an odd number of keys.
@@ -100,7 +100,7 @@ LogicalResult attn::lowerStep(OnlineAttentionOp op, const VectorTarget &target, 
   ScoreProduct scores = {
       step.query, step.paddedRows, step.rowStride, step.key,
       step.keys,  op.getScale(),   step.scores,    step.hasRegions() ? Value() : step.rowScratch};
-  emitScores(b, scores);
+  callScores(b, scores, shared.functions);
   if (!op.getMask().empty() || mayDropKeys(op.getScore()))
     step.kept = scratch.get(op, "kept", {step.keys.bound});
   if (step.hasRegions())
@@ -108,17 +108,19 @@ LogicalResult attn::lowerStep(OnlineAttentionOp op, const VectorTarget &target, 
   emitValuePacking(b, step, scratch);
   emitSoftmax(b, step);
   bool isScratch = step.value != op.getValue();
-  emitSums(b, {.kind = step.kind,
-               .weights = step.scores,
-               .terms = step.keys,
-               .acc = op.getAcc(),
-               .rows = step.rows,
-               .columns = step.valueDim(),
-               .matrix = step.value,
-               .isScratch = isScratch,
-               // Scratch has zeros for keys that no row keeps.
-               .kept = isScratch ? Value() : step.kept,
-               .factor = step.rowScratch});
+  callSums(b,
+           {.kind = step.kind,
+            .weights = step.scores,
+            .terms = step.keys,
+            .acc = op.getAcc(),
+            .rows = step.rows,
+            .columns = step.valueDim(),
+            .matrix = step.value,
+            .isScratch = isScratch,
+            // Scratch has zeros for keys that no row keeps.
+            .kept = isScratch ? Value() : step.kept,
+            .factor = step.rowScratch},
+           shared.functions);
   op.erase();
   return success();
 }

@@ -9,7 +9,7 @@
 #define ATTN_LIB_CONVERSION_ATTNTOVECTOR_STEP_H
 
 #include "dialects/Attn/IR/AttnOps.h"
-#include "lib/Conversion/AttnToVector/Emitter.h"
+#include "lib/Conversion/AttnToVector/KernelFunctions.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "llvm/ADT/StringMap.h"
@@ -69,9 +69,15 @@ public:
                    const VectorTarget &target, Scratch &scratch);
 
 private:
-  using Key = std::pair<mlir::Value, mlir::Block *>;
-  llvm::DenseMap<Key, PackedMatrix> packed;
-  llvm::DenseMap<Key, mlir::Value> copies;
+  llvm::DenseMap<std::tuple<mlir::Value, mlir::Block *, unsigned>, PackedMatrix> packed;
+  llvm::DenseMap<std::pair<mlir::Value, mlir::Block *>, mlir::Value> copies;
+};
+
+/// What the steps of a module share.
+struct Shared {
+  Scratch scratch;
+  MatrixPacker packer;
+  KernelFunctions functions;
 };
 
 /// out[r][l] = scale * sum_d rows[r][d] * packed[d][l], and the maxima over r.
@@ -96,6 +102,8 @@ struct ScoreProduct {
 /// a register. What lanes beyond those that exist hold is zeros in a packed matrix.
 int64_t getLaneUnit(const VectorTarget &target, int64_t laneStride);
 void emitScores(Emitter &b, const ScoreProduct &product);
+/// The same, by a function that products of such tiles share.
+void callScores(Emitter &b, const ScoreProduct &product, KernelFunctions &functions);
 
 /// acc[l][:] = factor[l] * acc[l][:] + sum_t weights[t][l] * matrix[t][:].
 struct SumProduct {
@@ -118,6 +126,8 @@ struct SumProduct {
   mlir::Value factor;
 };
 void emitSums(Emitter &b, const SumProduct &product);
+/// The same, by a function that products of such tiles share.
+void callSums(Emitter &b, const SumProduct &product, KernelFunctions &functions);
 
 /// One online_attention op being lowered. Scratch matrices have one row per key or pair of keys and
 /// one column per query row, so that lanes are rows and no reduction crosses lanes.
@@ -147,8 +157,7 @@ struct Step {
 };
 
 /// Lowers one step and erases it.
-mlir::LogicalResult lowerStep(OnlineAttentionOp op, const VectorTarget &target, Scratch &scratch,
-                              MatrixPacker &packer);
+mlir::LogicalResult lowerStep(OnlineAttentionOp op, const VectorTarget &target, Shared &shared);
 
 // The parts of a step, in the order in which they run.
 
@@ -187,14 +196,12 @@ void forColumns(Emitter &b, int64_t columns,
                 llvm::function_ref<void(mlir::Value, mlir::Value)> body);
 
 /// Lowers one step of gradients and erases it.
-mlir::LogicalResult lowerGradStep(GradQueryStepOp op, const VectorTarget &target, Scratch &scratch,
-                                  MatrixPacker &packer);
-mlir::LogicalResult lowerGradStep(GradFusedStepOp op, const VectorTarget &target, Scratch &scratch,
-                                  MatrixPacker &packer);
+mlir::LogicalResult lowerGradStep(GradQueryStepOp op, const VectorTarget &target, Shared &shared);
+mlir::LogicalResult lowerGradStep(GradFusedStepOp op, const VectorTarget &target, Shared &shared);
 mlir::LogicalResult lowerGradStep(GradCapturedStepOp op, const VectorTarget &target,
-                                  Scratch &scratch, MatrixPacker &packer);
+                                  Shared &shared);
 mlir::LogicalResult lowerGradStep(GradKeyValueStepOp op, const VectorTarget &target,
-                                  Scratch &scratch, MatrixPacker &packer);
+                                  Shared &shared);
 
 /// The other ops on buffers; each is erased.
 mlir::LogicalResult lowerGradRows(GradRowsOp op, const VectorTarget &target);

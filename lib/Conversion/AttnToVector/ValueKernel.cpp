@@ -7,6 +7,7 @@
 
 #include "lib/Conversion/AttnToVector/Step.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
 using namespace attn;
@@ -105,4 +106,20 @@ void attn::emitSums(Emitter &b, const SumProduct &product) {
          [&](Value first) { emitColumns(b, product, first, most, most * lanes); });
   if (int64_t rest = product.columns - whole; rest > 0)
     emitColumns(b, product, b.index(whole), llvm::divideCeil(rest, lanes), rest);
+}
+
+void attn::callSums(Emitter &b, const SumProduct &product, KernelFunctions &functions) {
+  std::string name =
+      llvm::formatv("sums{0}.{1}x{2}{3}{4}", product.kind == WordKind::F32 ? "" : ".pairs",
+                    product.rows.bound, product.terms.bound,
+                    product.termsAreColumns ? ".columns" : "", product.isScratch ? ".scratch" : "");
+  Value operands[] = {product.weights, product.terms.value, product.acc,   product.rows.value,
+                      product.matrix,  product.kept,        product.factor};
+  functions.call(b, name, operands, [&](Emitter &inside, ArrayRef<Value> values) {
+    SumProduct own = product;
+    own.weights = values[0], own.terms.value = values[1], own.acc = values[2];
+    own.rows.value = values[3], own.matrix = values[4], own.kept = values[5];
+    own.factor = values[6];
+    emitSums(inside, own);
+  });
 }

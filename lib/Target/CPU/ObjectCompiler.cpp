@@ -26,6 +26,7 @@
 #include "llvm/Support/raw_ostream.h"
 #include "llvm/Target/TargetMachine.h"
 #include "llvm/Transforms/IPO/AlwaysInliner.h"
+#include "llvm/Transforms/IPO/DeadArgumentElimination.h"
 #include "llvm/Transforms/InstCombine/InstCombine.h"
 #include "llvm/Transforms/Scalar/ADCE.h"
 #include "llvm/Transforms/Scalar/EarlyCSE.h"
@@ -163,6 +164,8 @@ static ModulePassManager buildLeanPipeline() {
   ModulePassManager passes;
   passes.addPass(AlwaysInlinerPass());
   passes.addPass(createModuleToFunctionPassAdaptor(std::move(functionPasses)));
+  // Functions that kernels share use a third of what describes their buffers.
+  passes.addPass(DeadArgumentEliminationPass());
   return passes;
 }
 
