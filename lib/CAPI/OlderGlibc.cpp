@@ -1,5 +1,4 @@
-//===- OlderGlibc.cpp - what LLVM and libgcc ask of glibc 2.35 and 2.36
-//------------------------===//
+//===- OlderGlibc.cpp - what LLVM and libgcc ask of glibc 2.35 and 2.36 -----------------------===//
 //
 // Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,5 +1,4 @@
-//===- TileRooms.cpp - rooms 4 to 7: the program of a block, and of a thread
-//--------------------===//
+//===- TileRooms.cpp - rooms 4 to 7: the program of a block, and of a thread ------------------===//
 //
 // Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,5 +1,4 @@
-//===- threads.cpp - the C interface from many threads
-//------------------------------------------===//
+//===- threads.cpp - the C interface from many threads ----------------------------------------===//
 //
 // Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

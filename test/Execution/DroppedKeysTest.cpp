@@ -1,5 +1,4 @@
-//===- DroppedKeysTest.cpp - keys that no row keeps -------------------------------------------
-//-===//
+//===- DroppedKeysTest.cpp - keys that no row keeps -------------------------------------------===//
 //
 // Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

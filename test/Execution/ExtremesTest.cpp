@@ -1,5 +1,4 @@
-//===- ExtremesTest.cpp - scores and sinks at the ends of f32 ----------------------------------
-//-===//
+//===- ExtremesTest.cpp - scores and sinks at the ends of f32 ---------------------------------===//
 //
 // Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

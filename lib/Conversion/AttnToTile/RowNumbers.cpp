@@ -1,5 +1,4 @@
-//===- RowNumbers.cpp - what kernels of a gradient say of rows
-//-----------------------------------===//
+//===- RowNumbers.cpp - what kernels of a gradient say of rows --------------------------------===//
 //
 // Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
