@@ -67,8 +67,7 @@ def make(dtype, rows_first, m=37, n=37, hkv=4):
 
 
 @needs_registry
-@pytest.mark.parametrize("rows_first", [False, True])
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("dtype, rows_first", [(torch.float32, False), (torch.bfloat16, True)])
 def test_what_the_dispatcher_runs(active, dtype, rows_first):
     q, k, v = make(dtype, rows_first)
     for is_causal, scale in ((False, None), (True, 0.3)):

@@ -536,7 +536,7 @@ TEST_F(TurnTest, KilledProcessesHoldNobody) {
 }
 
 TEST_F(TurnTest, StoppedProcessesHoldNobodyForLong) {
-  pid_t owner = spawn(300);
+  pid_t owner = spawn(1000);
   waitFor(shared->compilations, 1);
   kill(owner, SIGSTOP);
   // One who would wait for long has what another one leaves, who does not.
