@@ -501,6 +501,8 @@ class Attention(torch.autograd.Function):
 def call(plan: Plan, given: Given) -> Any:
     """The call through the dispatcher, where somebody looks: autograd, a transform, a mode."""
     given, captured = _prepare(plan, given)
+    if _is_warming_up[0]:
+        _ = (plan.with_lse() if _records(given, captured) else plan).kernel
     with _as_errors():
         return apply(write_source(plan), given, captured, plan.problem.return_lse)
 
@@ -597,17 +599,21 @@ def check_has_gradient(name: str, x: Any) -> None:
         )
 
 
-def apply(source: str, given: Given, captured: List[Any], return_lse: bool) -> Any:
-    sink = None if given.sink is None else given.sink.float()
-    is_recorded = torch.is_grad_enabled() and (
+def _records(given: Given, captured: List[Any]) -> bool:
+    """Whether autograd records the call."""
+    return torch.is_grad_enabled() and (
         given.q.requires_grad
         or given.k.requires_grad
         or given.v.requires_grad
-        or (sink is not None and sink.requires_grad)
+        or (given.sink is not None and given.sink.requires_grad)
         or any(x.requires_grad for x in captured)
     )
+
+
+def apply(source: str, given: Given, captured: List[Any], return_lse: bool) -> Any:
+    sink = None if given.sink is None else given.sink.float()
     first, last = (given.q, given.k, given.v, sink), (source, given.scale, given.rows_first)
-    if is_recorded:
+    if _records(given, captured):
         output, lse = Attention.apply(*first, *last, *captured)
     else:
         output, lse = torch.ops.attn.forward(*first, captured or None, *last)

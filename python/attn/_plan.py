@@ -41,15 +41,25 @@ class Plan:
         problem = text.problem
         self.problem, self.text, self.options = problem, text, options
         self.given = captures
-        self.kernel = _compile(text.forward, options)
         self.gradients: Dict[Tuple[Wanted, bool], GradientPlan] = {}
         self.plan_with_lse: Optional[Plan] = self if problem.return_lse else None
         # As the operator takes it; written when it is first called.
         self.source: Optional[str] = None
         # `direct`, while PyTorch may be imported yet.
         self.numpy_direct: Optional[Callable[..., Any]] = None
-        # As torch.Tensor.get_device() says it: -1 is the CPU.
-        self.device = self.kernel.device
+        self._kernel: Optional[Kernel] = None
+
+    @property
+    def kernel(self) -> Kernel:
+        """Compiled when first wanted: calls that autograd records run the one with lse."""
+        if self._kernel is None:
+            self._kernel = _compile(self.text.forward, self.options)
+        return self._kernel
+
+    @property
+    def device(self) -> int:
+        """As torch.Tensor.get_device() says it: -1 is the CPU."""
+        return self.kernel.device
 
     def __copy__(self) -> "Plan":
         return self
@@ -91,6 +101,9 @@ class Plan:
     def direct(self, *call: Any) -> Any:
         """What `run` returns, for most calls; None for a call that `run` has to take."""
         if _arrays.find_torch() is not None:
+            q, k, v, _, sink, captured, _, is_operator, _ = call
+            if not is_operator and _arrays.is_watched(q, k, v, sink, *self._find_given(captured)):
+                return None
             # NumPy is imported with it, or never: there is nothing to wait for.
             self.direct = self._make_direct()  # type: ignore[method-assign]
             return self.direct(*call)

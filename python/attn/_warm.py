@@ -18,7 +18,9 @@ def _compile_spec(spec: Mapping[str, Any]) -> Attention:
     kernel = compile(**options)
     if wanted:
         names = ("query", "key", "value") + (("sink",) if options.get("sink") else ())
-        kernel._plan.with_lse().gradient(names, False)
+        plan = kernel._plan.with_lse()
+        _ = plan.kernel
+        plan.gradient(names, False)
     return kernel
 
 

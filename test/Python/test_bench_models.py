@@ -70,7 +70,9 @@ def test_layers(models, tmp_path):
     chosen = ["--cpu", "--layers", "3", "--length", "96", "--implementations", "attn"]
     assert model_layers.main([*chosen, "--out", str(out)]) == 0
     found = json.loads(out.read_text())["implementations"]
-    assert found["eager"]["logits"] == found["eager"]["held"] == 0 and not any(found["eager"]["moved"])
+    assert found["eager"]["logits"] == found["eager"]["held"] == 0 and not any(
+        found["eager"]["moved"]
+    )
     attention = found["attn"]["attention"]
     # Of bfloat16, as eager's.
     assert len(attention) == 3 and max(attention) < 2 * max(found["eager"]["attention"]) < 2e-2

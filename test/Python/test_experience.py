@@ -220,11 +220,16 @@ def test_warm_up_of_a_model(log):
             return attn.attention(y, y, y, score=lambda s, b, h, i, j: s + self.bias[j])
 
     model, x = Model(), torch.randn(2, 40, 16)
-    assert attn.warm_up(model, x) == 3
+    assert attn.warm_up(model, x) == 2
     assert model.linear.weight.grad is None
     count = len(log())
     model(x).sum().backward()
     assert len(log()) == count and bool(model.linear.weight.grad.isfinite().all())
+    with torch.no_grad():
+        assert attn.warm_up(model, x) == 1
+        count = len(log())
+        model(x)
+    assert len(log()) == count
 
 
 # ===- Explanations of calls -----------------------------------------------------------------------===#

@@ -179,6 +179,20 @@ def test_only_what_is_wanted_is_compiled(monkeypatch):
     check(got, (expected[0], expected[2]))
 
 
+def test_only_what_runs_is_compiled(monkeypatch):
+    texts = []
+    make = _plan._compile
+    monkeypatch.setattr(
+        _plan, "_compile", lambda text, options: texts.append(text) or make(text, options)
+    )
+    q, k, v = inputs(d=56)
+    attn.attention(q, k, v).sum().backward()
+    assert texts and all("lse" in text for text in texts)
+    with torch.no_grad():
+        attn.attention(q, k, v)
+    assert "lse" not in texts[-1]
+
+
 def test_nothing_is_recorded_without_need():
     tensors = inputs()
     with torch.no_grad():

@@ -97,7 +97,9 @@ def test_what_models_leave_out_is_counted():
         assert "tile.mma" in attn.explain(
             "bfloat16", 128, device="cuda", until="tile", options=options
         )
-    found = attn.Tuning({}, {"rule": 1.0}, {"block_m=64": f"{_tune._LEFT_OUT}: x", "block_m=1": "y"})
+    found = attn.Tuning(
+        {}, {"rule": 1.0}, {"block_m=64": f"{_tune._LEFT_OUT}: x", "block_m=1": "y"}
+    )
     assert str(found).endswith("2 refused, 1 of them by models")
     assert str(attn.Tuning({}, {}, {"block_m=1": "y"})) == "1 refused"
 
