@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/Conversion/AttnToVector/CheckBuffers.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
 
@@ -64,6 +65,8 @@ static Value getContiguousColumn(Operation *op, Value memref) {
 LogicalResult attn::checkBuffers(DestinationStyleOpInterface op) {
   if (!op->getParentOfType<FunctionOpInterface>())
     return op->emitOpError("expected it inside of a function");
+  if (auto around = op->getParentOfType<linalg::LinalgOp>())
+    return op->emitOpError("expected it outside of '") << around->getName() << "'";
   for (OpOperand &operand : op->getOpOperands())
     operand.set(getContiguousColumn(op, operand.get()));
   return success();

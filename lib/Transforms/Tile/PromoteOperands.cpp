@@ -128,18 +128,23 @@ public:
   }
 
   /// A row that holds the numbers of the columns, and is filled where they are read.
-  void promoteColumns(LoadColumnsOp load) {
+  LogicalResult promoteColumns(LoadColumnsOp load) {
     auto tile = cast<RankedTensorType>(load.getType());
     // As far as an asynchronous copy is aligned: what is behind the tile nobody reads.
     constexpr int64_t rowBytes = 128;
     int64_t step = rowBytes * 8 / tile.getElementTypeBitWidth();
-    auto type = SharedType::get(load.getContext(), llvm::alignTo(tile.getDimSize(1), step),
-                                tile.getElementType(), /*swizzle=*/0, /*stages=*/1);
+    int64_t size = llvm::alignTo(tile.getDimSize(1), step);
+    auto type = SharedType::getChecked([&] { return load.emitOpError("has no place: "); },
+                                       load.getContext(), ArrayRef(size), tile.getElementType(),
+                                       /*swizzle=*/int64_t(0), /*stages=*/int64_t(1));
+    if (!type)
+      return failure();
     Value row = findStored(load->getBlock(), type);
     OpBuilder builder(load);
     CopyOp::create(builder, load.getLoc(), load.getSource(), load.getOffsets(), row);
     load.getSourceMutable().assign(row);
     load.getOffsetsMutable().clear();
+    return success();
   }
 
 private:
@@ -297,10 +302,11 @@ struct PromoteOperandsPass
         operands, [&](auto &entry) { return places.promote(*entry.first, entry.second); });
     for (auto [entry, place] : llvm::zip_equal(operands, shared))
       entry.first->set(place);
-    kernel.walk([&](LoadColumnsOp load) {
-      if (isa<MemRefType>(load.getSource().getType()))
-        places.promoteColumns(load);
+    WalkResult columns = kernel.walk([&](LoadColumnsOp load) -> WalkResult {
+      return isa<MemRefType>(load.getSource().getType()) ? places.promoteColumns(load) : success();
     });
+    if (columns.wasInterrupted())
+      return failure();
     for (Clearing &clearing : *clearings) {
       OpBuilder builder(clearing.product);
       ClearUnreadOp::create(builder, clearing.product.getLoc(), Type(), clearing.product.getRhs(),

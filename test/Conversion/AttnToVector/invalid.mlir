@@ -203,3 +203,17 @@ func.func @merge_tensors(%p: tensor<2x8x16xf32>, %pl: tensor<2x8xf32>, %o: tenso
 %row = memref.alloc() : memref<8xf32>
 // expected-error @below {{expected it inside of a function}}
 attn.normalize %acc, %row, %row outs(%acc) : memref<8x16xf32>, memref<8xf32>, memref<8xf32>, memref<8x16xf32>
+
+// -----
+
+func.func @inside_of_generic(%a: memref<4x8xf32>, %b: memref<8xf32>, %q: memref<64x64xf32>, %row: memref<64xf32>) {
+  linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (j)>], iterator_types = ["reduction", "parallel"]}
+      ins(%a : memref<4x8xf32>) outs(%b : memref<8xf32>) {
+  ^bb0(%x: f32, %y: f32):
+    // expected-error@below {{expected it outside of 'linalg.generic'}}
+    attn.online_attention %q, %q, %q scale(%y) outs(%q, %row, %row)
+      : memref<64x64xf32>, memref<64x64xf32>, memref<64x64xf32>, memref<64x64xf32>, memref<64xf32>, memref<64xf32>
+    linalg.yield %y : f32
+  }
+  return
+}

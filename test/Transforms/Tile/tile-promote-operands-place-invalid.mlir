@@ -21,3 +21,13 @@ func.func @steps(%a: f32, %k: memref<?x17xbf16>) attributes {tile.kernel = #tile
   %s = tile.mma %h, %b {transpose_rhs} : tensor<128x17xbf16>, tensor<96x17xbf16> -> tensor<128x96xf32>
   return
 }
+
+// -----
+
+func.func @columns(%numbers: memref<?x?xf32>, %o: memref<?x536870911xf32>) attributes {tile.kernel = #tile.kernel<warpgroups = 1, grid = []>} {
+  %c0 = arith.constant 0 : index
+  // expected-error@below {{has no place: }}
+  %t = tile.load_columns %numbers[%c0, %c0] : memref<?x?xf32> -> tensor<64x536870911xf32>
+  tile.store %t to %o[%c0, %c0] : tensor<64x536870911xf32>, memref<?x536870911xf32>
+  return
+}
