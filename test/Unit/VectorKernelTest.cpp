@@ -310,6 +310,7 @@ void addSums(Kernels &kernels, const SumCase &c) {
                 product.termsAreColumns = c.termsAreColumns;
                 product.terms = makeExtent(b, arguments[5], c.kTerms, c.isStatic);
                 product.acc = arguments[2];
+                product.isFar = c.termsAreColumns;
                 product.rows = makeExtent(b, arguments[6], c.rows, c.isStatic);
                 product.columns = c.columns;
                 product.matrix = arguments[1];

@@ -251,6 +251,7 @@ static void emitRowSums(Emitter &b, GradStep &step, Value acc, bool mayDrop, Sha
             .termsAreColumns = true,
             .terms = step.lanes,
             .acc = acc,
+            .isFar = true,
             .rows = step.terms,
             .columns = cast<MemRefType>(acc.getType()).getDimSize(1),
             .matrix = matrix,

@@ -114,6 +114,8 @@ struct SumProduct {
   bool termsAreColumns = false;
   Extent terms;
   mlir::Value acc;
+  /// Accumulators are of a whole sequence, and in no cache that is near.
+  bool isFar = false;
   Extent rows;
   int64_t columns = 0;
   /// (terms, columns), in the form that weights are multiplied with: scratch as wide as whole

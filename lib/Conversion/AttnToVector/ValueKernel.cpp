@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/Conversion/AttnToVector/Step.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "llvm/Support/FormatVariadic.h"
 
@@ -30,6 +31,20 @@ static Value loadColumn(Emitter &b, Value memref, Value row, const Columns &colu
   return b.loadVector(memref, {row, columns.at[i]});
 }
 
+/// Asks for the accumulators of the next tile of registers while this one multiplies: each of its
+/// rows is a cache line of its own, at a distance that processors do not foresee.
+static void emitPrefetch(Emitter &b, const SumProduct &product, Value m, int64_t rows,
+                         const Columns &columns) {
+  constexpr int64_t lineBytes = 64;
+  int64_t perLine = std::max<int64_t>(1, lineBytes / (4 * b.target.lanes));
+  // The last one asks for its own.
+  Value next = arith::MinSIOp::create(b, b.add(m, rows), b.sub(product.rows.value, b.index(rows)));
+  for (int64_t i = 0; i < rows; ++i)
+    for (unsigned v = 0; v < columns.at.size(); v += perLine)
+      memref::PrefetchOp::create(b, product.acc, ValueRange{b.add(next, i), columns.at[v]},
+                                 /*isWrite=*/false, /*localityHint=*/3, /*isDataCache=*/true);
+}
+
 /// acc[m .. m + rows) = factor * acc + weights * matrix in a tile of registers.
 static void emitTile(Emitter &b, const SumProduct &product, Value m, int64_t rows,
                      const Columns &columns) {
@@ -44,6 +59,8 @@ static void emitTile(Emitter &b, const SumProduct &product, Value m, int64_t row
       sums.push_back(factor ? Value(arith::MulFOp::create(b, sum, factor)) : sum);
     }
   }
+  if (product.isFar)
+    emitPrefetch(b, product, m, rows, columns);
   bool pairs = product.kind == WordKind::BF16Pair;
   // Scratch tiles are as wide as whole registers.
   bool mayMask = !product.isScratch;
@@ -109,10 +126,10 @@ void attn::emitSums(Emitter &b, const SumProduct &product) {
 }
 
 void attn::callSums(Emitter &b, const SumProduct &product, KernelFunctions &functions) {
-  std::string name =
-      llvm::formatv("sums{0}.{1}x{2}{3}{4}", product.kind == WordKind::F32 ? "" : ".pairs",
-                    product.rows.bound, product.terms.bound,
-                    product.termsAreColumns ? ".columns" : "", product.isScratch ? ".scratch" : "");
+  std::string name = llvm::formatv(
+      "sums{0}.{1}x{2}{3}{4}{5}", product.kind == WordKind::F32 ? "" : ".pairs", product.rows.bound,
+      product.terms.bound, product.termsAreColumns ? ".columns" : "",
+      product.isScratch ? ".scratch" : "", product.isFar ? ".far" : "");
   Value operands[] = {product.weights, product.terms.value, product.acc,   product.rows.value,
                       product.matrix,  product.kept,        product.factor};
   functions.call(b, name, operands, [&](Emitter &inside, ArrayRef<Value> values) {

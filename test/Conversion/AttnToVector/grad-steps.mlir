@@ -89,6 +89,8 @@ func.func @fused(%q: memref<32x64xf32>, %k: memref<64x64xf32>, %do: memref<32x32
   // Keys that no row keeps are not read into the sum.
   // CHECK: arith.cmpf une
   // CHECK: vector.load %[[DQ]]
+  // Of the rows' sums, which come from far, the next are asked for.
+  // CHECK: memref.prefetch %[[DQ]]
   // CHECK: vector.maskedload %[[KS]]
   // CHECK: vector.store %{{.*}}, %[[DQ]]
   // CHECK: vector.store %{{.*}}, %[[DK]]
