@@ -11,9 +11,9 @@ using namespace attn;
 
 /// The producer needs few of the registers that the threads of a block start with; the consumers
 /// share the rest. With five or six warpgroups these are 480 for one thread of each, not 512: each
-/// starts with a multiple of 8.
-static constexpr RoleBudget kBudgets[] = {{24, 240}, {24, 240}, {32, 160}, {24, 112},
-                                          {24, 88},  {24, 80},  {24, 64}};
+/// starts with a multiple of 8. Two warpgroups start with more than both may keep.
+static constexpr RoleBudget kBudgets[] = {{240, 240}, {24, 240}, {32, 160}, {24, 112},
+                                          {24, 88},   {24, 80},  {24, 64}};
 /// A producer that goes on counts pieces too.
 static constexpr RoleBudget kStayBudgets[] = {{40, 240}, {40, 232}, {32, 160}, {40, 104},
                                               {40, 88},  {24, 80},  {40, 64}};

@@ -217,7 +217,9 @@ static std::string getAttributes(const Variant &variant, const Problem &p) {
   if (p.fills)
     return pack + "}";
   return pack + ", attn.schedule = #attn.schedule<block_m = 64, block_n = " +
-         (variant.hasFactors() ? "32" : "64") +
+         (variant.hasFactors()     ? "32"
+          : variant.hasFunctions() ? "48"
+                                   : "64") +
          ", stages = 2, splits = " + std::to_string(p.splits) + ">}";
 }
 

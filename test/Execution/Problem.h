@@ -41,6 +41,8 @@ struct Variant {
 
   /// Whether weights have factors, which may be 0.
   bool hasFactors() const { return text.find("dropout") != std::string::npos; }
+  /// Whether scores take functions that GPUs have no instructions for.
+  bool hasFunctions() const { return text.find("math.erf") != std::string::npos; }
 };
 
 /// Promises that the document ids are sorted; the variant then reads %sorted_q and %sorted_k.

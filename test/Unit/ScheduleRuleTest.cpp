@@ -70,6 +70,35 @@ TEST(ScheduleRule, EveryChoiceForCUDAIsAccepted) {
   });
 }
 
+TEST(ScheduleRule, EveryChoiceForDecodingIsAccepted) {
+  forEachProblem([](const GPUProblem &problem) {
+    BlockSizes sizes = chooseForDecoding(getHopper(), problem, /*elementBytes=*/2, /*blockN=*/0);
+    GPUBlock block = makeBlock(problem, sizes);
+    ASSERT_EQ(sizes.blockM, 64);
+    ASSERT_EQ(refuseBlock(getHopper(), block), "") << problem.headDim << " " << problem.valueDim;
+    ASSERT_LE(countRegisters(sizes.blockN, problem.valueDim),
+              getHopper().getBudget(block.consumers, /*stays=*/false).consumer);
+  });
+}
+
+TEST(ScheduleRule, FunctionsAndFactorsLeaveFewKeysForDecoding) {
+  auto choose = [](int64_t columns, RegionWork work, bool hasFactors = false) {
+    GPUProblem problem{columns, columns};
+    problem.work = work;
+    problem.hasFactors = hasFactors;
+    return chooseForDecoding(getHopper(), problem, 2, 0).blockN;
+  };
+  EXPECT_EQ(choose(64, {}), 128);
+  EXPECT_EQ(choose(128, {}), 64);
+  EXPECT_EQ(choose(64, {false, true, 9}), 48);
+  EXPECT_EQ(choose(256, {false, true, 1}), 32);
+  EXPECT_EQ(choose(256, {true, false, 7}), 64);
+  EXPECT_EQ(choose(256, {true, false, 14}), 32);
+  EXPECT_EQ(choose(128, {}, /*hasFactors=*/true), 32);
+  // What is asked for holds.
+  EXPECT_EQ(chooseForDecoding(getHopper(), {64, 64}, 2, 96).blockN, 96);
+}
+
 /// Whether two schedules make the same kernel.
 static bool isSame(const BlockSizes &a, const BlockSizes &b) {
   return std::tie(a.blockM, a.blockN, a.stages, a.stay, a.lists, a.slack, a.tail) ==

@@ -188,17 +188,27 @@ std::optional<LengthChoice> attn::chooseForLength(const GPUProblem &problem) {
   return LengthChoice{sizes, row->isForShort, row->mostRows, row->mostKeys, row->either};
 }
 
-BlockSizes attn::chooseForDecoding(const Machine &machine, int64_t headDim, int64_t valueDim,
-                                   int64_t elementBytes, int64_t blockN, bool hasFactors) {
+/// Few keys where functions, factors or much work live beside them: ptxas spills otherwise.
+static int64_t getDecodingKeys(const GPUProblem &problem) {
+  constexpr int64_t mostWork = 9;
+  int64_t columns = std::max(problem.headDim, problem.valueDim);
+  bool isWide = columns > 128;
+  if (problem.hasFactors || (isWide && (problem.work.isLong || problem.work.weight > mostWork)))
+    return 32;
+  if (problem.work.isLong)
+    return 48;
+  return columns <= 64 ? 128 : 64;
+}
+
+BlockSizes attn::chooseForDecoding(const Machine &machine, const GPUProblem &problem,
+                                   int64_t elementBytes, int64_t blockN) {
   // Eight stages are more than memory needs in flight.
   constexpr int64_t kMostStages = 8;
-  GPUBlock block{headDim, valueDim, elementBytes, machine.productRows, 64, kMostStages, 1};
-  int64_t step = getKeyStep(machine, headDim, valueDim, elementBytes);
-  if (hasFactors)
-    block.blockN = 32;
-  else if (std::max(headDim, valueDim) <= 64)
-    block.blockN = 128;
-  block.blockN = blockN ? blockN : std::max<int64_t>(step, llvm::alignDown(block.blockN, step));
+  int64_t step = getKeyStep(machine, problem.headDim, problem.valueDim, elementBytes);
+  if (!blockN)
+    blockN = std::max<int64_t>(step, llvm::alignDown(getDecodingKeys(problem), step));
+  GPUBlock block{
+      problem.headDim, problem.valueDim, elementBytes, machine.productRows, blockN, kMostStages, 1};
   while (block.stages > 1 && getSharedBytes(machine, block) > machine.sharedBytes)
     --block.stages;
   return {block.blockM, block.blockN, block.stages, "cuda-decode"};

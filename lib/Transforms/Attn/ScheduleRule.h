@@ -49,10 +49,9 @@ BlockSizes chooseForCPU(int64_t lanes, bool bf16Pairs);
 BlockSizes chooseGradForCPU(int64_t lanes);
 
 /// Sizes for a GPU where the rows of a key head's query heads fill no more than one tile: keys and
-/// values pass through a deep ring once. `blockN` of 0 is chosen too: few keys where weights have
-/// factors, which live beside them.
-BlockSizes chooseForDecoding(const Machine &machine, int64_t headDim, int64_t valueDim,
-                             int64_t elementBytes, int64_t blockN, bool hasFactors);
+/// values pass through a deep ring once. `blockN` of 0 is chosen too.
+BlockSizes chooseForDecoding(const Machine &machine, const GPUProblem &problem,
+                             int64_t elementBytes, int64_t blockN);
 
 /// Sizes for a GPU; block_n is a positive multiple of getKeyStep.
 BlockSizes chooseForCUDA(const Machine &machine, const GPUProblem &problem);

@@ -60,9 +60,8 @@ struct SetSchedulePass
     if (!attention)
       return machine ? chooseGradForCUDA(op, *machine) : chooseGradForCPU(lanes);
     if (machine && isPacked(attention))
-      return chooseForDecoding(*machine, attention.getHeadDim(), attention.getValueDim(),
-                               attention.getQuery().getType().getElementTypeBitWidth() / 8, blockN,
-                               bool(getFactor(attention.getScore())));
+      return chooseForDecoding(*machine, getGPUProblem(attention, splits),
+                               attention.getQuery().getType().getElementTypeBitWidth() / 8, blockN);
     if (machine) {
       GPUProblem problem = getGPUProblem(attention, splits);
       bool isMarked = op->hasAttr(kShortAttrName) || op->hasAttr(kLongAttrName);
