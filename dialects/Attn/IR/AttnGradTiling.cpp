@@ -213,6 +213,8 @@ static LogicalResult getQueryHeads(OpBuilder &builder, AttentionGradKeyValueOp o
   }
   if (!isConstantIntValue(size, 1))
     return op.emitOpError("expected a tile of one key head or of all key heads");
+  if (isConstantIntValue(keyHeads, 0))
+    return op.emitOpError("expected a head of keys or more, got none");
   AffineExpr first, total, hkv;
   bindSymbols(builder.getContext(), first, total, hkv);
   heads = affine::makeComposedFoldedAffineApply(builder, loc, total.floorDiv(hkv),

@@ -89,6 +89,8 @@ LogicalResult attn::getKeyHeads(OpBuilder &builder, ScoredOpInterface op, OpFold
       keyOffset = offset;
       return success();
     }
+    if (isConstantIntValue(keyHeads, 0))
+      return op->emitOpError("expected a head of keys or more, got none");
     OpFoldResult group = affine::makeComposedFoldedAffineApply(
         builder, loc, total.floorDiv(hkv), {builder.getIndexAttr(0), keyHeads, heads});
     keyOffset =

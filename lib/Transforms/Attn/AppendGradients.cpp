@@ -56,9 +56,23 @@ static AttentionOp withLse(OpBuilder &builder, AttentionOp op) {
   return wide;
 }
 
-static AttentionGradOp emitGradient(OpBuilder &builder, AttentionOp op, Value outputGradient,
-                                    Value lseGradient) {
+/// Gradients are operands and results of an op, whose extents are bounded (extent_c1).
+static LogicalResult checkExtents(AttentionOp op, ArrayRef<Value> wrt) {
+  constexpr int64_t most = int64_t(1) << 30;
+  for (Value tensor : wrt) {
+    auto type = cast<RankedTensorType>(tensor.getType());
+    if (llvm::any_of(type.getShape(), [](int64_t extent) { return extent > most; }))
+      return op.emitOpError("expected captured tensors with extents of at most ")
+             << most << " where their gradients are wanted, got " << type;
+  }
+  return success();
+}
+
+static FailureOr<AttentionGradOp> emitGradient(OpBuilder &builder, AttentionOp op,
+                                               Value outputGradient, Value lseGradient) {
   SmallVector<Value> wrt = findReadFloats(op);
+  if (failed(checkExtents(op, wrt)))
+    return failure();
   Type f32 = builder.getF32Type();
   auto wide = [&](Value tensor) -> Type {
     return cast<RankedTensorType>(tensor.getType()).clone(f32);
@@ -111,9 +125,11 @@ static LogicalResult appendGradients(func::FuncOp function) {
       return failure();
     if (!*outputGradient)
       return op.emitOpError("expected an output that the function returns, got one without uses");
-    AttentionGradOp gradient = emitGradient(builder, op, *outputGradient, *lseGradient);
-    end.getOperandsMutable().append(gradient->getResults());
-    llvm::append_range(names, getNames(gradient));
+    FailureOr<AttentionGradOp> gradient = emitGradient(builder, op, *outputGradient, *lseGradient);
+    if (failed(gradient))
+      return failure();
+    end.getOperandsMutable().append((*gradient)->getResults());
+    llvm::append_range(names, getNames(*gradient));
   }
   function.setType(
       builder.getFunctionType(function.getBody().getArgumentTypes(), end.getOperandTypes()));

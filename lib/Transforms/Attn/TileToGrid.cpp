@@ -30,6 +30,16 @@ static int64_t getOwned(Operation *op, ScheduleAttr schedule) {
   return isa<AttentionGradKeyValueOp>(op) ? schedule.getBlockN() : schedule.getBlockM();
 }
 
+/// Upstream tiles nothing that is known to have no elements.
+static LogicalResult checkExtents(Operation *op, ArrayRef<int64_t> ranks) {
+  for (Value operand : op->getOperands())
+    if (auto type = dyn_cast<RankedTensorType>(operand.getType());
+        type && llvm::is_contained(ranks, type.getRank()) && llvm::is_contained(type.getShape(), 0))
+      return op->emitOpError("expected static extents above 0, got ")
+             << type << " (a dynamic extent may be 0)";
+  return success();
+}
+
 static LogicalResult tileToGrid(RewriterBase &rewriter, TilingInterface op) {
   if (op->getParentOfType<scf::ForallOp>())
     return success();
@@ -40,13 +50,8 @@ static LogicalResult tileToGrid(RewriterBase &rewriter, TilingInterface op) {
       scored && scored.getVariantsAttr())
     return op->emitOpError("expected score and mask regions, got variants (attn-expand-variants "
                            "turns them into regions)");
-
-  for (Value operand : op->getOperands())
-    if (auto type = dyn_cast<RankedTensorType>(operand.getType());
-        type && type.getRank() == 4 && llvm::is_contained(type.getShape(), 0))
-      return op->emitOpError("expected static extents above 0, got ")
-             << type << " (a dynamic extent may be 0)";
-
+  if (failed(checkExtents(op, /*ranks=*/{4})))
+    return failure();
   auto block = [&](gpu::MappingId id) -> Attribute {
     return gpu::GPUBlockMappingAttr::get(rewriter.getContext(), id);
   };
@@ -78,6 +83,8 @@ static LogicalResult tileSum(RewriterBase &rewriter, linalg::GenericOp op) {
   if (op.getNumParallelLoops() != 1)
     return op.emitOpError("expected a sum in one dimension, got one in ")
            << op.getNumParallelLoops();
+  if (failed(checkExtents(op, /*ranks=*/{1, 2, 3, 4})))
+    return failure();
   SmallVector<OpFoldResult> sizes;
   for (utils::IteratorType type : op.getIteratorTypesArray())
     sizes.push_back(rewriter.getIndexAttr(type == utils::IteratorType::parallel ? kKept : 0));

@@ -16,3 +16,17 @@ func.func @unused(%q: !t) -> !t {
   %o = attn.attention %q, %q, %q : !t, !t, !t -> !t
   return %q : !t
 }
+
+// -----
+
+!t = tensor<?x?x?x16xbf16>
+func.func @wide_capture(%q: !t, %x: tensor<4x2147483648xf32>) -> !t {
+  // expected-error@+1 {{expected captured tensors with extents of at most 1073741824 where their gradients are wanted, got 'tensor<4x2147483648xf32>'}}
+  %o = attn.attention %q, %q, %q
+    score(%s, %b, %h, %m, %n) {
+      %a = tensor.extract %x[%h, %n] : tensor<4x2147483648xf32>
+      %t = arith.addf %s, %a : f32
+      attn.yield %t : f32
+    } : !t, !t, !t -> !t
+  return %o : !t
+}

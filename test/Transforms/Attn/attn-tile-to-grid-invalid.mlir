@@ -57,3 +57,47 @@ module attributes {tile.target = #tile.target<"sm_90a">} {
     return %r : tensor<4x4xf32>
   }
 }
+
+// -----
+
+#in = affine_map<(d0, d1) -> (d0, d1)>
+#out = affine_map<(d0, d1) -> (d1)>
+module attributes {tile.target = #tile.target<"sm_90a">} {
+  func.func @sum_of_nothing(%a: tensor<0x8xf32>, %b: tensor<8xf32>) -> tensor<8xf32> {
+    // expected-error@+1 {{expected static extents above 0, got 'tensor<0x8xf32>' (a dynamic extent may be 0)}}
+    %r = linalg.generic {indexing_maps = [#in, #out], iterator_types = ["reduction", "parallel"]} ins(%a : tensor<0x8xf32>) outs(%b : tensor<8xf32>) {
+    ^bb0(%x: f32, %y: f32):
+      %s = arith.addf %x, %y : f32
+      linalg.yield %s : f32
+    } -> tensor<8xf32>
+    return %r : tensor<8xf32>
+  }
+}
+
+// -----
+
+!t = tensor<?x?x?x64xbf16>
+!row = tensor<?x?x?xf32>
+func.func @no_key_heads(%q: !t, %l: !row) -> (!t, !t) {
+  %none = tensor.empty() : tensor<4x0x4x64xbf16>
+  %k = tensor.cast %none : tensor<4x0x4x64xbf16> to !t
+  // expected-error@+3 {{expected a head of keys or more, got none}}
+  // expected-error@+2 {{faild to tile operation}}
+  // expected-error@+1 {{failed to generate tiling loops}}
+  %r:2 = attn.attention_grad_key_value %q, %k, %k, %q, %l, %l {attn.schedule = #attn.schedule<block_m = 32, block_n = 32>}
+    : !t, !t, !t, !t, !row, !row -> d_key(!t) d_value(!t)
+  return %r#0, %r#1 : !t, !t
+}
+
+// -----
+
+!t = tensor<?x?x?x64xbf16>
+func.func @no_key_heads_forward(%q: !t) -> !t {
+  %none = tensor.empty() : tensor<4x0x4x64xbf16>
+  %k = tensor.cast %none : tensor<4x0x4x64xbf16> to !t
+  // expected-error@+3 {{expected a head of keys or more, got none}}
+  // expected-error@+2 {{faild to tile operation}}
+  // expected-error@+1 {{failed to generate tiling loops}}
+  %o = attn.attention %q, %k, %k {attn.schedule = #attn.schedule<block_m = 32, block_n = 32>} : !t, !t, !t -> !t
+  return %o : !t
+}
