@@ -28,7 +28,7 @@ def AppendGradientsPass : Pass<"attn-append-gradients", "::mlir::ModuleOp"> {
     what it returned, the gradients of the attention's queries, keys, values, sink and tensors of floats that its score reads.
 
     Requires: room 1 `problem`. Produces: room 1 `problem`; functions that are called stay as they are. Fails when: a result of
-    attention has a use other than being returned, or its output has none.
+    attention has a use other than being returned, its output has none, or a captured tensor is too wide to be an operand.
   }];
   let dependentDialects = ["::mlir::func::FuncDialect"];
 }
@@ -146,7 +146,7 @@ def TileToGridPass : Pass<"attn-tile-to-grid"> {
     beside them, those for sinks, become grids over 64 of the elements that they keep. Gradients of captured tensors stay whole.
 
     Requires: room 1 `problem` without variants, a schedule on each of these ops. Produces: room 2 `grid`. Fails when: an
-    attention has no schedule, still has variants or has a static extent of 0.
+    attention has no schedule, still has variants or has a static extent of 0, or a sum has one.
   }];
   let dependentDialects = ["::mlir::affine::AffineDialect", "::mlir::gpu::GPUDialect", "::mlir::scf::SCFDialect",
                            "::mlir::tensor::TensorDialect"];
