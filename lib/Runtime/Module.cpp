@@ -14,7 +14,7 @@ using llvm::StringRef;
 namespace attn {
 
 /// Room for the lines of a few dozen kernels; the driver cuts what exceeds it.
-static constexpr size_t logBytes = 64 * 1024;
+static constexpr size_t logBytes = size_t(64) << 10;
 
 static std::string quote(std::string_view name) { return "'" + std::string(name) + "'"; }
 
@@ -102,14 +102,21 @@ Result<Module> Module::load(const DeviceContext &context, const KernelImage &ima
   std::string info(logBytes, '\0'), errors(logBytes, '\0');
   cuda::JitOption options[] = {cuda::JitInfoLog, cuda::JitInfoLogBytes, cuda::JitErrorLog,
                                cuda::JitErrorLogBytes, cuda::JitLogVerbose};
-  void *values[] = {info.data(), reinterpret_cast<void *>(logBytes - 1), errors.data(),
-                    reinterpret_cast<void *>(logBytes - 1), reinterpret_cast<void *>(uintptr_t(1))};
+  // The driver takes numbers in the place of pointers.
+  auto number = [](uintptr_t value) {
+    return reinterpret_cast<void *>(value); // NOLINT(performance-no-int-to-ptr)
+  };
+  void *values[] = {info.data(), number(logBytes - 1), errors.data(), number(logBytes - 1),
+                    number(1)};
   cuda::Code code =
       driver.ModuleLoadDataEx(&module, image.ptx.c_str(), std::size(options), options, values);
+  // Of what has been written, without the zeros behind it.
+  info.resize(std::strlen(info.data()));
+  errors.resize(std::strlen(errors.data()));
   if (code != cuda::Success)
-    return explainLoadFailure(driver, context.getInfo(), code, image.ptx, errors.c_str());
+    return explainLoadFailure(driver, context.getInfo(), code, image.ptx, errors);
   Module loaded(context, module);
-  loaded.log = parseJitLog(info.c_str());
+  loaded.log = parseJitLog(info);
   return loaded;
 }
 
@@ -183,7 +190,7 @@ Result<Module::Entry> Module::prepare(const KernelPlan &plan) const {
     return status;
 
   // Up to 48 KiB, static and dynamic together, need no permission.
-  if (info.staticSharedBytes + info.dynamicSharedBytes > 48 * 1024)
+  if (info.staticSharedBytes + info.dynamicSharedBytes > int64_t(48) << 10)
     code = driver.FuncSetAttribute(entry.function, cuda::AttributeMaxDynamicShared,
                                    static_cast<int>(info.dynamicSharedBytes));
   if (code == cuda::Success && driver.FuncLoad)
