@@ -249,7 +249,10 @@ static LogicalResult checkRoles(func::FuncOp kernel, ArrayRef<RoleAttr> roles) {
   }
   if (total > 8)
     return kernel.emitOpError("expected tile.roles of 1 to 8 warpgroups, got ") << total;
-  if (int64_t most = getMachine(kernel).registers; registers > most)
+  // What the threads of the block start with (specialize_c3).
+  const attn::Machine &machine = getMachine(kernel);
+  int64_t most = machine.getLaunchRegisters(total) * total * machine.warpgroupThreads;
+  if (registers > most)
     return kernel.emitOpError("expected tile.roles of at most ")
            << most << " registers, got " << registers;
   return success();

@@ -84,10 +84,10 @@ func.func @registers_of_a_role() attributes {
 
 // -----
 
-// expected-error@below {{expected tile.roles of at most 65536 registers, got 66560}}
+// expected-error@below {{expected tile.roles of at most 64512 registers, got 65536}}
 func.func @registers_of_a_block() attributes {
     tile.kernel = #tile.kernel<warpgroups = 1, grid = []>,
-    tile.roles = [#tile.role<name = "a", warpgroups = 1, registers = 40>,
+    tile.roles = [#tile.role<name = "a", warpgroups = 1, registers = 32>,
                   #tile.role<name = "b", warpgroups = 2, registers = 240>]} {
   tile.sync {tile.role = "a"}
   return
