@@ -173,6 +173,54 @@ struct TruncationPattern : OpRewritePattern<arith::TruncFOp> {
     return success();
   }
 };
+/// bf16 to f32, the upper half of a word. LLVM's instruction for it goes through the unit of
+/// exponentials, at an eighth of the rate of integer ones.
+struct ExtensionPattern : OpRewritePattern<arith::ExtFOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(arith::ExtFOp op, PatternRewriter &rewriter) const override {
+    auto vector = dyn_cast<VectorType>(op.getType());
+    if (!getElementTypeOrSelf(op.getIn()).isBF16() || !getElementTypeOrSelf(op.getType()).isF32() ||
+        (vector && vector.getNumElements() != 2))
+      return failure();
+    ImplicitLocOpBuilder b(op.getLoc(), rewriter);
+    Type word = b.getI32Type();
+    auto toFloat = [&](Value bits) -> Value {
+      return LLVM::BitcastOp::create(b, b.getF32Type(), bits);
+    };
+    auto moveUp = [&](Value bits) {
+      return toFloat(LLVM::ShlOp::create(b, bits, i32(b, op.getLoc(), 16)));
+    };
+    if (!vector) {
+      Value bits = LLVM::BitcastOp::create(b, b.getI16Type(), op.getIn());
+      rewriter.replaceOp(op, moveUp(LLVM::ZExtOp::create(b, word, bits)));
+      return success();
+    }
+    Value bits = LLVM::BitcastOp::create(b, word, op.getIn());
+    Value upper = LLVM::AndOp::create(b, bits, i32(b, op.getLoc(), int32_t(0xffff0000)));
+    Value both = LLVM::PoisonOp::create(b, vector);
+    Value elements[] = {moveUp(bits), toFloat(upper)};
+    for (auto [index, element] : llvm::enumerate(elements))
+      both = LLVM::InsertElementOp::create(b, both, element, i32(b, op.getLoc(), index));
+    rewriter.replaceOp(op, both);
+    return success();
+  }
+};
+
+/// -|x| as it is: then the instruction that reads it does that too. LLVM's would flush what is
+/// denormal, and so be two.
+struct NegativeMagnitudePattern : OpRewritePattern<arith::NegFOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(arith::NegFOp op, PatternRewriter &rewriter) const override {
+    auto magnitude = op.getOperand().getDefiningOp<math::AbsFOp>();
+    if (!magnitude || !op.getType().isF32())
+      return failure();
+    rewriter.replaceOpWithNewOp<LLVM::InlineAsmOp>(
+        op, op.getType(), magnitude.getOperand(), "abs.f32 $0, $1; neg.f32 $0, $0;", "=f,f",
+        /*has_side_effects=*/false, /*is_align_stack=*/false, LLVM::TailCallKind::None,
+        /*asm_dialect=*/LLVM::AsmDialectAttr(), /*operand_attrs=*/ArrayAttr());
+    return success();
+  }
+};
 } // namespace
 
 void attn::tile::populateMathPatterns(RewritePatternSet &patterns) {
@@ -184,5 +232,6 @@ void attn::tile::populateMathPatterns(RewritePatternSet &patterns) {
   patterns.add<UnaryPattern<math::ExpOp>>(context, &emitExp);
   patterns.add<UnaryPattern<math::LogOp>>(context, &emitLog);
   patterns.add<UnaryPattern<math::Log10Op>>(context, &emitLog10);
-  patterns.add<TanhPattern, BoundedProductPattern, DivisionPattern, TruncationPattern>(context);
+  patterns.add<TanhPattern, BoundedProductPattern, DivisionPattern, TruncationPattern,
+               ExtensionPattern, NegativeMagnitudePattern>(context);
 }
