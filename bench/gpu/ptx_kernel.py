@@ -121,7 +121,7 @@ def _evaluate(factor: Dict[str, Any], arguments: Sequence[Argument]) -> int:
         most = min(factor["parts"], _evaluate(keys, arguments))
         return _count_parts(_count_blocks(blocks, arguments), places, most)
     size = arguments[factor["argument"]].shape[factor["dim"]] * factor.get("multiplier", 1)
-    return -(-size // factor["divisor"])
+    return -(-size // factor["divisor"]) * factor.get("unit", 1)
 
 
 def _count_blocks(factors: List[Dict[str, Any]], arguments: Sequence[Argument]) -> int:
