@@ -189,8 +189,8 @@ static LogicalResult verifyDelay(Operation *op, Attribute attribute) {
 
 LogicalResult TileDialect::verifyOperationAttribute(Operation *op, NamedAttribute attribute) {
   // dialect_c1: the attributes are `tile.target`, `tile.kernel`, `tile.when`, `tile.roles`,
-  // `tile.role`, `tile.delay` and `tile.plan` on ops, `tile.scratch`, `tile.zeroed` and
-  // `tile.packed` on arguments
+  // `tile.role`, `tile.delay` and `tile.plan` on ops, `tile.scratch`, `tile.zeroed`,
+  // `tile.fragments` and `tile.packed` on arguments
   if (attribute.getName() == kPlanAttrName && isa<DictionaryAttr>(attribute.getValue()))
     return success();
   if (attribute.getName() == kTargetAttrName)
@@ -225,6 +225,34 @@ LogicalResult TileDialect::verifyOperationAttribute(Operation *op, NamedAttribut
   return success();
 }
 
+static LogicalResult verifyFragments(FunctionOpInterface function, unsigned index) {
+  // kernel_c12: `tile.fragments` is on f32 memory of whole fragments, which is gathered and added
+  // to
+  auto type = dyn_cast<MemRefType>(function.getArgumentTypes()[index]);
+  constexpr int64_t rows = 16, columns = 8;
+  auto isWhole = [](int64_t extent, int64_t step) {
+    return !ShapedType::isDynamic(extent) && extent > 0 && extent % step == 0;
+  };
+  SmallVector<int64_t> strides;
+  int64_t offset, rank = type ? type.getRank() : 0;
+  if (rank < 2 || !type.getElementType().isF32() || !isWhole(type.getDimSize(rank - 2), rows) ||
+      !isWhole(type.getDimSize(rank - 1), columns) ||
+      failed(type.getStridesAndOffset(strides, offset)) || strides[rank - 1] != 1 ||
+      strides[rank - 2] != type.getDimSize(rank - 1))
+    return function.emitOpError("expected tile.fragments on memory of f32 with tiles of whole "
+                                "fragments, 16 x 8, as dense last dimensions, got ")
+           << function.getArgumentTypes()[index];
+  if (function.isExternal())
+    return success();
+  for (Operation *user : function.getArgument(index).getUsers()) {
+    auto store = dyn_cast<StoreOp>(user);
+    if (isa<GatherOp, AddAsyncOp, memref::DimOp>(user) || (store && store.getAdd()))
+      continue;
+    return user->emitOpError("expected memory with tile.fragments to be gathered or added to");
+  }
+  return success();
+}
+
 LogicalResult TileDialect::verifyRegionArgAttribute(Operation *op, unsigned, unsigned index,
                                                     NamedAttribute attribute) {
   auto function = dyn_cast<FunctionOpInterface>(op);
@@ -235,11 +263,13 @@ LogicalResult TileDialect::verifyRegionArgAttribute(Operation *op, unsigned, uns
     return op->emitOpError("expected tile.zeroed beside tile.scratch, got it on argument ")
            << index << " without";
   }
+  if (attribute.getName() == kFragmentsAttrName && function)
+    return verifyFragments(function, index);
   if (attribute.getName() == kPackedAttrName && function)
     return verifyPacked(function, index, attribute.getValue());
   if (attribute.getName() != kScratchAttrName || !function)
-    return op->emitOpError("expected tile.scratch, tile.zeroed or tile.packed of the tile dialect "
-                           "on an argument, got '")
+    return op->emitOpError("expected tile.scratch, tile.zeroed, tile.fragments or tile.packed of "
+                           "the tile dialect on an argument, got '")
            << attribute.getName().getValue() << "'";
   // kernel_c5: `tile.scratch` is on a memref, with one factor of a grid for each dimension
   auto type = dyn_cast<MemRefType>(function.getArgumentTypes()[index]);

@@ -39,6 +39,10 @@ def Tile_Dialect : Dialect {
     static constexpr ::llvm::StringLiteral kScratchAttrName = "tile.scratch";
     /// The argument attribute that makes scratch start as zeros in each launch: a UnitAttr.
     static constexpr ::llvm::StringLiteral kZeroedAttrName = "tile.zeroed";
+    /// The argument attribute of f32 memory whose tiles, its last two dimensions, lie as warps have
+    /// them in #tile.acc: a UnitAttr. Of each 16 rows one block of 8 columns follows the other, and
+    /// of a block the four elements of one lane follow those of another.
+    static constexpr ::llvm::StringLiteral kFragmentsAttrName = "tile.fragments";
     /// The argument attribute that makes heads rows where a kernel accesses a memref: a PackedAttr.
     static constexpr ::llvm::StringLiteral kPackedAttrName = "tile.packed";
     /// The func.func attribute that says which calls a kernel is for: an ArrayAttr of RangeAttr.

@@ -510,6 +510,7 @@ static LogicalResult convertGrid(func::FuncOp function, scf::ForallOp grid,
   if (auto sum = signature.sums.find(grid); sum != signature.sums.end()) {
     auto [fused, number] = sum->second;
     bool isAdded = fused.keys == grid;
+    kernel.setArgAttr(number, tile::TileDialect::kFragmentsAttrName, b.getUnitAttr());
     block.querySum = {kernel.getArgument(number), fused.running, fused.isTransposed, isAdded};
     if (isAdded) {
       kernel.setArgAttr(number, tile::TileDialect::kScratchAttrName,

@@ -16,7 +16,8 @@
 //   sums        dQ += dS K                     dV += P^T dO, dK += dS^T Q
 //
 // So P and dS are left operands of products in registers, as they were computed. The product for dV
-// comes before dS is computed, which then has company.
+// comes before dS is computed, which then has company. Where blocks of keys have dQ too, all three
+// come behind dS, that of dQ first: then it goes to memory in the company of the others.
 //
 //===----------------------------------------------------------------------------------------===//
 
@@ -56,16 +57,24 @@ public:
   /// dS of P.
   LogicalResult emitGradients();
 
+  /// Whether dV has its product behind that of dQ. Where tiles are squares, a mask leaves no
+  /// registers for P so long.
+  bool addsValuesLate() {
+    return block.querySum && (block.querySum->isTransposed || op.getMask().empty());
+  }
+
   /// Of the element type of the inputs.
   Value narrow(Value tile) { return b.narrow(tile, element); }
   Value multiply(Value weights, Value matrix, Value sum) {
-    return tile::MmaOp::create(b, cast<RankedTensorType>(sum.getType()), narrow(weights), matrix,
-                               sum, /*transpose_lhs=*/false, /*transpose_rhs=*/false);
+    return tile::MmaOp::create(b, cast<RankedTensorType>(sum.getType()), weights, matrix, sum,
+                               /*transpose_lhs=*/false, /*transpose_rhs=*/false);
   }
   /// The keys as a factor of dS: those that no row keeps may be anything.
   Value clearDropped(Value keys, Value gradients);
-  /// Adds dS K to what other blocks add to, from dS^T as a factor.
-  void addQueries(Value gradients);
+  /// dS K of the block's keys, from dS^T as a factor.
+  Value multiplyForQueries(Value gradients);
+  /// Adds it to what other blocks add to.
+  void addToQueries(Value product);
   /// Adds what the region contributes, but for sums of rows, of which those that are `unadded` go
   /// on.
   LogicalResult addContributions(MutableArrayRef<Value> unadded);
@@ -305,8 +314,8 @@ template <typename OpT> LogicalResult GradStep<OpT>::emitWeights() {
   Value zero = b.constant(0, shape.getShape());
   if (keep)
     elements.p = arith::SelectOp::create(b, keep, elements.p, zero);
-  // Beside the product for dQ a thread has no registers for both, P and P as a factor.
-  if (block.querySum)
+  // Where tiles are squares a thread has registers for half of P beside dP.
+  if (block.querySum && !block.querySum->isTransposed)
     elements.p = arith::ExtFOp::create(b, shape, narrow(elements.p));
   // What is kept may have a weight of 0 beside an infinite score.
   isKept = keep;
@@ -433,7 +442,7 @@ template <typename OpT> Value GradStep<OpT>::loadFiniteKeys() {
   return narrow(arith::SelectOp::create(b, isFinite, wide, b.constant(0, keys)));
 }
 
-template <typename OpT> void GradStep<OpT>::addQueries(Value gradients) {
+template <typename OpT> Value GradStep<OpT>::multiplyForQueries(Value gradients) {
   const QuerySum &sum = *block.querySum;
   int64_t columns = op.getQuery().getType().getDimSize(1);
   // A dropped weight is 0, but not its product with what is no number.
@@ -441,9 +450,13 @@ template <typename OpT> void GradStep<OpT>::addQueries(Value gradients) {
   auto type = RankedTensorType::get(
       {sum.isTransposed ? columns : sum.running, sum.isTransposed ? sum.running : columns},
       b.getF32Type());
-  Value product = tile::MmaOp::create(b, type, sum.isTransposed ? keys : gradients,
-                                      sum.isTransposed ? gradients : keys, /*acc=*/Value(),
-                                      /*transpose_lhs=*/true, /*transpose_rhs=*/false);
+  return tile::MmaOp::create(b, type, sum.isTransposed ? keys : gradients,
+                             sum.isTransposed ? gradients : keys, /*acc=*/Value(),
+                             /*transpose_lhs=*/true, /*transpose_rhs=*/false);
+}
+
+template <typename OpT> void GradStep<OpT>::addToQueries(Value product) {
+  const QuerySum &sum = *block.querySum;
   SmallVector<Value> position = block.findSlice(op.getQuery())->position;
   Value zero = arith::ConstantIndexOp::create(b, 0);
   Value rows = arith::ConstantIndexOp::create(b, sum.running);
@@ -468,12 +481,22 @@ LogicalResult attn::convertGradStep(BlockConverter &block, GradKeyValueStepOp op
   GradStep step(block, op, /*rowsRun=*/true);
   if (failed(step.prepare()) || failed(step.emitProducts()) || failed(step.emitWeights()))
     return failure();
-  Value valueSum = step.multiply(step.elements.weights, step.gradient, step.sums[1]);
+  bool isLate = step.addsValuesLate();
+  auto addValues = [&](Value weights) {
+    return step.multiply(weights, step.gradient, step.sums[1]);
+  };
+  Value valueSum = isLate ? Value() : addValues(step.narrow(step.elements.weights));
   if (failed(step.emitGradients()))
     return failure();
-  Value results[] = {step.multiply(step.elements.ds, step.query, step.sums[0]), valueSum};
+  Value gradients = step.narrow(step.elements.ds), queries;
+  Value weights = isLate ? step.narrow(step.elements.weights) : Value();
   if (block.querySum)
-    step.addQueries(step.narrow(step.elements.ds));
+    queries = step.multiplyForQueries(gradients);
+  if (isLate)
+    valueSum = addValues(weights);
+  Value results[] = {step.multiply(gradients, step.query, step.sums[0]), valueSum};
+  if (queries)
+    step.addToQueries(queries);
   block.mapping.map(op->getResults(), ValueRange(results));
   return success();
 }

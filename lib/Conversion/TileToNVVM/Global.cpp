@@ -49,6 +49,80 @@ Value attn::tile::emitAddress(OpBuilder &builder, Location loc, const GlobalArgu
                              ValueRange{offset});
 }
 
+//===----------------------------------------------------------------------===//
+// Tiles in fragments
+//===----------------------------------------------------------------------===//
+
+static constexpr int64_t kLanes = 32, kLaneElements = 4;
+
+/// The tile of the argument that holds an element.
+static Value emitFragmentTile(OpBuilder &builder, Location loc, const GlobalArgument &global,
+                              ValueRange indices) {
+  SmallVector<Value> first(indices);
+  first[first.size() - 2] = first[first.size() - 1] = i32(builder, loc, 0);
+  return emitAddress(builder, loc, global, first);
+}
+
+/// The address of an element whose tile lies in fragments.
+static Value emitFragmentAddress(OpBuilder &builder, Location loc, const GlobalArgument &global,
+                                 ValueRange indices) {
+  Type i32Type = builder.getI32Type();
+  auto constant = [&](int64_t value) -> Value {
+    return arith::ConstantOp::create(builder, loc, builder.getI32IntegerAttr(value));
+  };
+  auto toNumber = [&](Value index) {
+    return index.getType() == i32Type
+               ? index
+               : builder.createOrFold<arith::IndexCastOp>(loc, i32Type, index);
+  };
+  Value row = toNumber(indices[indices.size() - 2]), column = toNumber(indices.back());
+  auto bits = [&](Value value, int64_t right, int64_t mask, int64_t left) {
+    value = builder.createOrFold<arith::ShRUIOp>(loc, value, constant(right));
+    value = builder.createOrFold<arith::AndIOp>(loc, value, constant(mask));
+    return builder.createOrFold<arith::ShLIOp>(loc, value, constant(left));
+  };
+  Value warp = builder.createOrFold<arith::ShRUIOp>(loc, row, constant(llvm::Log2_64(kWarpRows)));
+  Value position = builder.createOrFold<arith::MulIOp>(
+      loc, warp, constant(kWarpRows * global.type.getShape().back()));
+  // The block, the lane by its row and its pair of columns, and which of the lane's elements.
+  for (Value part : {bits(column, 3, -1, 7), bits(row, 0, 7, 4), bits(column, 1, 3, 2),
+                     bits(row, 3, 1, 1), bits(column, 0, 1, 0)})
+    position = builder.createOrFold<arith::AddIOp>(loc, position, part);
+  Value tile = emitFragmentTile(builder, loc, global, indices);
+  return LLVM::GEPOp::create(builder, loc, tile.getType(), builder.getF32Type(), tile,
+                             ValueRange{position});
+}
+
+namespace {
+/// Where a warp's part of a tile lies in memory of fragments, and a lane's in there.
+struct FragmentPlace {
+  Value warpBytes, laneBytes;
+  int64_t numBytes = 0;
+};
+} // namespace
+
+/// An error at the op if its warps do not have the tile in fragments.
+static FailureOr<FragmentPlace> findFragments(Operation *op, const PatternContext &context,
+                                              RankedTensorType type, const GlobalArgument &global,
+                                              OpBuilder &builder) {
+  auto acc = dyn_cast_if_present<AccAttr>(type.getEncoding());
+  if (!acc || type.getShape() != global.type.getShape().take_back(2) ||
+      type.getDimSize(0) != acc.getWarpgroups() * 4 * kWarpRows)
+    return op->emitOpError("expected whole tiles in #tile.acc, with 64 rows for each warpgroup, "
+                           "where memory has tile.fragments, got ")
+           << type;
+  Location loc = op->getLoc();
+  FragmentPlace place;
+  place.numBytes = kWarpRows * type.getDimSize(1) * 4;
+  Value row = context.getThreadPosition(builder, op, getLayout(type)).row;
+  Value warp = LLVM::LShrOp::create(builder, loc, row, i32(builder, loc, llvm::Log2_64(kWarpRows)));
+  place.warpBytes = LLVM::MulOp::create(builder, loc, warp, i32(builder, loc, place.numBytes));
+  Value lane = LLVM::AndOp::create(builder, loc, context.getKernel(op).thread,
+                                   i32(builder, loc, kLanes - 1));
+  place.laneBytes = LLVM::ShlOp::create(builder, loc, lane, i32(builder, loc, 4));
+  return place;
+}
+
 namespace {
 /// Neighbouring registers that are neighbours in memory: one access.
 struct Access {
@@ -378,6 +452,25 @@ struct StorePattern : TilePattern<StoreOp> {
       }
   }
 
+  /// What a lane has of a block is one piece.
+  LogicalResult addFragments(StoreOp op, const GlobalArgument &global, ValueRange values,
+                             ConversionPatternRewriter &rewriter) const {
+    auto type = cast<RankedTensorType>(op.getValue().getType());
+    FailureOr<FragmentPlace> place = findFragments(op, context, type, global, rewriter);
+    if (failed(place))
+      return failure();
+    Location loc = op.getLoc();
+    Value pointer = emitFragmentTile(rewriter, loc, global, op.getOffsets());
+    pointer = addBytes(rewriter, loc, pointer, place->warpBytes);
+    pointer = addBytes(rewriter, loc, pointer, place->laneBytes);
+    SmallVector<Value> elements = unpack(rewriter, loc, values);
+    for (size_t first = 0; first < elements.size(); first += kLaneElements)
+      emitAdd(rewriter, loc, addBytes(rewriter, loc, pointer, int64_t(first) * kLanes * 4),
+              ArrayRef(elements).slice(first, kLaneElements));
+    rewriter.eraseOp(op);
+    return success();
+  }
+
   LogicalResult storeGlobal(StoreOp op, ValueRange values,
                             ConversionPatternRewriter &rewriter) const {
     auto type = cast<RankedTensorType>(op.getValue().getType());
@@ -385,6 +478,8 @@ struct StorePattern : TilePattern<StoreOp> {
     if (failed(global))
       return failure();
     Location loc = op.getLoc();
+    if ((*global)->inFragments)
+      return addFragments(op, **global, values, rewriter);
     GlobalTile tile(rewriter, op, context, **global, type, op.getOffsets());
     SmallVector<Value> elements = unpack(rewriter, loc, values);
     for (Value &element : elements)
@@ -440,6 +535,59 @@ struct StorePattern : TilePattern<StoreOp> {
 struct AddAsyncPattern : TilePattern<AddAsyncOp> {
   using TilePattern::TilePattern;
 
+  /// The warp's rows of the place, from where it added before, as `store` puts them there.
+  template <typename Store, typename Start>
+  LogicalResult emit(AddAsyncOp op, ConversionPatternRewriter &rewriter, Store store,
+                     Start start) const {
+    Location loc = op.getLoc();
+    auto meet = [&] { NVVM::SyncWarpOp::create(rewriter, loc, i32(rewriter, loc, -1)); };
+    NVVM::CpAsyncBulkWaitGroupOp::create(rewriter, loc, 0u, rewriter.getUnitAttr());
+    meet();
+    if (failed(store()))
+      return failure();
+    NVVM::FenceProxyOp::create(
+        rewriter, loc, NVVM::ProxyKind::async_shared,
+        NVVM::SharedSpaceAttr::get(rewriter.getContext(), NVVM::SharedSpace::shared_cta));
+    meet();
+    Value lane = LLVM::AndOp::create(rewriter, loc, context.getKernel(op).thread,
+                                     i32(rewriter, loc, kLanes - 1));
+    Value isFirst =
+        LLVM::ICmpOp::create(rewriter, loc, LLVM::ICmpPredicate::eq, lane, i32(rewriter, loc, 0));
+    auto branch = scf::IfOp::create(rewriter, loc, isFirst, /*withElseRegion=*/false);
+    rewriter.setInsertionPointToStart(branch.thenBlock());
+    start();
+    NVVM::CpAsyncBulkCommitGroupOp::create(rewriter, loc);
+    rewriter.eraseOp(op);
+    return success();
+  }
+
+  /// Pieces of 16 bytes that lie as lanes do, without conflicts of banks, and one addition for all.
+  LogicalResult addFragments(AddAsyncOp op, const GlobalArgument &global, Value pointer,
+                             ValueRange values, ConversionPatternRewriter &rewriter) const {
+    auto type = cast<RankedTensorType>(op.getValue().getType());
+    FailureOr<FragmentPlace> place = findFragments(op, context, type, global, rewriter);
+    if (failed(place))
+      return failure();
+    Location loc = op.getLoc();
+    Value part = addBytes(rewriter, loc, pointer, place->warpBytes);
+    auto store = [&] {
+      Value own = addBytes(rewriter, loc, part, place->laneBytes);
+      SmallVector<Value> elements = unpack(rewriter, loc, values);
+      for (size_t first = 0; first < elements.size(); first += kLaneElements)
+        LLVM::StoreOp::create(rewriter, loc,
+                              makeVector(rewriter, loc, elements, first, kLaneElements),
+                              addBytes(rewriter, loc, own, int64_t(first) * kLanes * 4), 16);
+      return success();
+    };
+    return emit(op, rewriter, store, [&] {
+      Value memory = emitFragmentTile(rewriter, loc, global, op.getOffsets());
+      memory = addBytes(rewriter, loc, memory, place->warpBytes);
+      std::string text = "cp.reduce.async.bulk.global.shared::cta.bulk_group.add.f32 [$0], [$1], " +
+                         std::to_string(place->numBytes) + ";";
+      emitAsm(rewriter, loc, text, "l,l", {memory, part}, {});
+    });
+  }
+
   LogicalResult matchAndRewrite(AddAsyncOp op, OneToNOpAdaptor adaptor,
                                 ConversionPatternRewriter &rewriter) const override {
     auto type = cast<RankedTensorType>(op.getValue().getType());
@@ -447,48 +595,37 @@ struct AddAsyncPattern : TilePattern<AddAsyncOp> {
     FailureOr<const GlobalArgument *> global = context.getKernel(op).getArgument(op, op.getDest());
     if (failed(global))
       return failure();
+    Location loc = op.getLoc();
+    Value pointer = adaptor.getPlace().front();
+    if ((*global)->inFragments)
+      return addFragments(op, **global, pointer, adaptor.getValue(), rewriter);
     const BoxParameter *box = llvm::find_if((*global)->boxes, [&](const BoxParameter &box) {
       return box.columns == place.getSlabColumns() && box.rows == kWarpRows &&
              box.swizzle == place.getSwizzle();
     });
-    Location loc = op.getLoc();
-    Value pointer = adaptor.getPlace().front();
-    auto meet = [&] { NVVM::SyncWarpOp::create(rewriter, loc, i32(rewriter, loc, -1)); };
-    NVVM::CpAsyncBulkWaitGroupOp::create(rewriter, loc, 0u, rewriter.getUnitAttr());
-    meet();
-    if (failed(storeShared(op, context, type, place, pointer, adaptor.getValue(), rewriter)))
-      return failure();
-    NVVM::FenceProxyOp::create(
-        rewriter, loc, NVVM::ProxyKind::async_shared,
-        NVVM::SharedSpaceAttr::get(rewriter.getContext(), NVVM::SharedSpace::shared_cta));
-    meet();
-    Value lane =
-        LLVM::AndOp::create(rewriter, loc, context.getKernel(op).thread, i32(rewriter, loc, 31));
-    Value isFirst =
-        LLVM::ICmpOp::create(rewriter, loc, LLVM::ICmpPredicate::eq, lane, i32(rewriter, loc, 0));
-    auto branch = scf::IfOp::create(rewriter, loc, isFirst, /*withElseRegion=*/false);
-    rewriter.setInsertionPointToStart(branch.thenBlock());
-    Value row = context.getThreadPosition(rewriter, op, getLayout(type)).row;
-    row = LLVM::AndOp::create(rewriter, loc, row, i32(rewriter, loc, -kWarpRows));
-    SmallVector<Value> coordinates;
-    for (Value offset : llvm::reverse(op.getOffsets()))
-      coordinates.push_back(toI32(rewriter, loc, offset));
-    Value firstColumn = coordinates[0];
-    coordinates[1] = LLVM::AddOp::create(rewriter, loc, coordinates[1], row);
-    Value rowBytes =
-        LLVM::MulOp::create(rewriter, loc, row, i32(rewriter, loc, place.getSwizzle()));
-    pointer = addBytes(rewriter, loc, pointer, rowBytes);
-    for (int64_t slab = 0; slab < place.getNumSlabs(); ++slab) {
-      coordinates[0] = LLVM::AddOp::create(rewriter, loc, firstColumn,
-                                           i32(rewriter, loc, slab * place.getSlabColumns()));
-      NVVM::CpAsyncBulkTensorReduceOp::create(
-          rewriter, loc, box->map, addBytes(rewriter, loc, pointer, slab * place.getSlabBytes()),
-          NVVM::TMAReduxKind::ADD, NVVM::TMAStoreMode::TILE, coordinates,
-          /*l2CacheHint=*/Value());
-    }
-    NVVM::CpAsyncBulkCommitGroupOp::create(rewriter, loc);
-    rewriter.eraseOp(op);
-    return success();
+    auto store = [&] {
+      return storeShared(op, context, type, place, pointer, adaptor.getValue(), rewriter);
+    };
+    return emit(op, rewriter, store, [&] {
+      Value row = context.getThreadPosition(rewriter, op, getLayout(type)).row;
+      row = LLVM::AndOp::create(rewriter, loc, row, i32(rewriter, loc, -kWarpRows));
+      SmallVector<Value> coordinates;
+      for (Value offset : llvm::reverse(op.getOffsets()))
+        coordinates.push_back(toI32(rewriter, loc, offset));
+      Value firstColumn = coordinates[0];
+      coordinates[1] = LLVM::AddOp::create(rewriter, loc, coordinates[1], row);
+      Value rowBytes =
+          LLVM::MulOp::create(rewriter, loc, row, i32(rewriter, loc, place.getSwizzle()));
+      Value part = addBytes(rewriter, loc, pointer, rowBytes);
+      for (int64_t slab = 0; slab < place.getNumSlabs(); ++slab) {
+        coordinates[0] = LLVM::AddOp::create(rewriter, loc, firstColumn,
+                                             i32(rewriter, loc, slab * place.getSlabColumns()));
+        NVVM::CpAsyncBulkTensorReduceOp::create(
+            rewriter, loc, box->map, addBytes(rewriter, loc, part, slab * place.getSlabBytes()),
+            NVVM::TMAReduxKind::ADD, NVVM::TMAStoreMode::TILE, coordinates,
+            /*l2CacheHint=*/Value());
+      }
+    });
   }
 };
 
@@ -514,9 +651,11 @@ struct GatherPattern : TilePattern<GatherOp> {
       }
       Value &value = known[key];
       if (!value) {
-        Value loaded = LLVM::LoadOp::create(rewriter, loc, getMemoryType(type.getElementType()),
-                                            emitAddress(rewriter, loc, **global, indices),
-                                            getBytes(type.getElementType()));
+        Value loaded = LLVM::LoadOp::create(
+            rewriter, loc, getMemoryType(type.getElementType()),
+            (*global)->inFragments ? emitFragmentAddress(rewriter, loc, **global, indices)
+                                   : emitAddress(rewriter, loc, **global, indices),
+            getBytes(type.getElementType()));
         value = castIndex(rewriter, loc, type.getElementType(), loaded);
       }
       elements.push_back(value);

@@ -104,11 +104,13 @@ static void needBounds(Needs &needs, MemRefType type, int64_t rank) {
 }
 
 static LogicalResult addUser(Needs &needs, const Machine &machine, MemRefType type,
-                             Operation *user) {
+                             bool inFragments, Operation *user) {
   if (auto op = dyn_cast<CopyAsyncOp>(user)) {
     needBox(needs, machine, cast<SharedType>(op.getDest().getType()));
   } else if (auto op = dyn_cast<StoreAsyncOp>(user)) {
     needBox(needs, machine, cast<SharedType>(op.getSource().getType()));
+  } else if (isa<AddAsyncOp>(user) && inFragments) {
+    needs.pointer = true;
   } else if (auto op = dyn_cast<AddAsyncOp>(user)) {
     auto place = cast<SharedType>(op.getPlace().getType());
     needs.boxes.insert({place.getSlabColumns(), kWarpRows, place.getSwizzle()});
@@ -241,9 +243,12 @@ static FailureOr<ParameterList> collectParameters(func::FuncOp function) {
   SmallVector<Needs> allNeeds(function.getNumArguments());
   for (BlockArgument argument : function.getArguments()) {
     auto type = dyn_cast<MemRefType>(argument.getType());
+    bool inFragments =
+        bool(function.getArgAttr(argument.getArgNumber(), TileDialect::kFragmentsAttrName));
     SmallVector<Operation *> users(argument.getUsers());
     for (Operation *user : llvm::reverse(users))
-      if (type && failed(addUser(allNeeds[argument.getArgNumber()], machine, type, user)))
+      if (type &&
+          failed(addUser(allNeeds[argument.getArgNumber()], machine, type, inFragments, user)))
         return failure();
   }
   if (failed(needGroups(function, allNeeds)))
@@ -418,6 +423,8 @@ static void bindArguments(OpBuilder &builder, func::FuncOp function, const Param
     }
     if (!type)
       continue;
+    global.inFragments =
+        bool(function.getArgAttr(argument.getArgNumber(), TileDialect::kFragmentsAttrName));
     if (packed && !argument.use_empty())
       global.packed = emitPackedRows(builder, function, packed, list, entry, argument);
     Value placeholder =

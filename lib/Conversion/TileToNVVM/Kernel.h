@@ -37,6 +37,8 @@ struct GlobalArgument {
   llvm::SmallVector<mlir::Value> sizes, strides;
   llvm::SmallVector<BoxParameter> boxes;
   std::optional<PackedRows> packed = std::nullopt;
+  /// Whether its tiles lie in fragments.
+  bool inFragments = false;
 };
 
 /// One kernel under conversion.

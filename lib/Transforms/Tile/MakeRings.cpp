@@ -18,7 +18,10 @@
 //             on `empty`
 //
 // A place that is filled once has one stage, no slot and no `empty`. Where the threads of one role
-// hand a tile over to each other, they meet before and after it is stored.
+// hand a tile over to each other, they meet when it is stored, and before that too if the place has
+// one stage. With more, which they take in turns by the slot of a ring that they read in the same
+// steps, nobody stores again before all have met behind the tile in between, and so are done with
+// the one before.
 //
 // A row of numbers travels with a tile: filled beside it and read before its last product, it needs
 // no barriers of its own. That product also says that all threads have read the row.
@@ -56,8 +59,12 @@ struct Ring {
   /// Where the writer and each reader stand: the index of a slot among those of the kernel.
   std::optional<unsigned> writerSlot;
   llvm::SmallDenseMap<RoleAttr, unsigned> readerSlots;
+  /// Of a place that threads of one role fill and read: the ring whose slot says which stage.
+  const Ring *guide = nullptr;
 
   std::optional<unsigned> getReaderSlot(RoleAttr role) const {
+    if (guide)
+      return guide->getReaderSlot(role);
     auto it = readerSlots.find(role);
     return it == readerSlots.end() ? std::nullopt : std::optional(it->second);
   }
@@ -84,7 +91,7 @@ public:
         return failure();
     if (failed(checkClearings(kernel)))
       return failure();
-    heldStages = fitsWithHeld(stages) ? stages : 1;
+    chooseStages();
     for (Ring &ring : rings) {
       declare(ring);
       schedule(ring);
@@ -107,8 +114,11 @@ private:
   static LogicalResult checkBytes(const Ring &ring);
   static LogicalResult checkClearings(func::FuncOp kernel);
   bool isWhole(const PlaceLifetimes &uses) const;
-  int64_t countStages(const Ring &ring, int64_t ofHeld) const;
-  bool fitsWithHeld(int64_t ofHeld) const;
+  int64_t countStages(const Ring &ring) const;
+  bool fits() const;
+  /// As many stages for all rings as fit.
+  void chooseStages();
+  void findGuide(Ring &ring);
   void declare(Ring &ring);
   void schedule(Ring &ring);
 
@@ -201,22 +211,63 @@ bool RingMaker::isWhole(const PlaceLifetimes &uses) const {
   return type.getStageBytes() % step == 0;
 }
 
-int64_t RingMaker::countStages(const Ring &ring, int64_t ofHeld) const {
+int64_t RingMaker::countStages(const Ring &ring) const {
   bool areWhole = isWhole(ring.uses) && llvm::all_of(ring.passengers, [&](const Passenger &row) {
                     return isWhole(row.uses);
                   });
-  if (ring.uses.isOnce() || ring.uses.isLocal() || !areWhole)
+  if (ring.uses.isOnce() || !areWhole)
     return 1;
-  return ring.uses.isHeld() ? ofHeld : stages;
+  if (ring.uses.isLocal())
+    return ring.guide ? countStages(*ring.guide) : 1;
+  return ring.uses.isHeld() ? heldStages : stages;
 }
 
-/// Whether all rings and their barriers fit a block if those that are held have so many stages.
-bool RingMaker::fitsWithHeld(int64_t ofHeld) const {
+void RingMaker::chooseStages() {
+  heldStages = stages;
+  if (!fits())
+    heldStages = 1;
+  for (Ring &ring : rings)
+    if (ring.uses.isLocal() && !ring.uses.isOnce())
+      findGuide(ring);
+}
+
+/// A ring of several stages that the threads read in each step in which they fill the place, and
+/// only there, until they have read the place. Not for wide tiles of several loops: threads have no
+/// registers left for addresses that change (D = 64 under a mask spills).
+void RingMaker::findGuide(Ring &ring) {
+  constexpr int64_t mostColumns = 64;
+  AllocSharedOp place = ring.uses.place;
+  if (ring.uses.lifetimes.size() > 1 && place.getType().getShape().back() > mostColumns)
+    return;
+  RoleAttr role = ring.uses.writer;
+  auto isRead = [&](auto pair) {
+    auto &[inner, outer] = pair;
+    auto own = inner.readers.find(role);
+    auto readers = outer.readers.find(role);
+    return own != inner.readers.end() && readers != outer.readers.end() &&
+           inner.fill->getBlock() == outer.fill->getBlock() &&
+           readers->second.first->isBeforeInBlock(inner.fill) &&
+           own->second.last->isBeforeInBlock(readers->second.last);
+  };
+  for (const Ring &other : rings) {
+    if (other.uses.isLocal() || countStages(other) == 1 ||
+        other.uses.lifetimes.size() != ring.uses.lifetimes.size() ||
+        !llvm::all_of(llvm::zip_equal(ring.uses.lifetimes, other.uses.lifetimes), isRead))
+      continue;
+    ring.guide = &other;
+    if (fits())
+      return;
+    ring.guide = nullptr;
+  }
+}
+
+/// Whether all rings and their barriers fit a block.
+bool RingMaker::fits() const {
   const attn::Machine &machine = attn::tile::getMachine(kernel);
   int64_t bytes = 0;
   for (const Ring &ring : rings) {
     AllocSharedOp place = ring.uses.place;
-    int64_t count = countStages(ring, ofHeld);
+    int64_t count = countStages(ring);
     // Two barriers of 8 bytes; a place begins where a stage may.
     bytes +=
         llvm::alignTo(place.getType().getStageBytes() * count, machine.stageBytes) + 16 * count;
@@ -243,7 +294,7 @@ void RingMaker::declare(Ring &ring) {
     b.setInsertionPointToStart(&kernel.getBody().front());
   loc = ring.uses.place.getLoc();
   bool isOnce = ring.uses.isOnce(), isLocal = ring.uses.isLocal();
-  int64_t count = countStages(ring, heldStages);
+  int64_t count = countStages(ring);
   ring.place = allocate(ring.uses, count);
   for (Passenger &passenger : ring.passengers)
     passenger.place = allocate(passenger.uses, count);
@@ -284,7 +335,7 @@ void RingMaker::schedule(Ring &ring) {
           first = other;
       before[first].push_back({&ring, role, unsigned(index)});
       after[readers.last].push_back({&ring, role, unsigned(index)});
-      if (std::optional<unsigned> slot = ring.getReaderSlot(role))
+      if (std::optional<unsigned> slot = ring.getReaderSlot(role); slot && !ring.guide)
         slots.addChange(*slot, readers.last);
     }
   }
@@ -305,7 +356,7 @@ void RingMaker::meet(RoleAttr role) {
 void RingMaker::fill(Ring &ring, unsigned lifetime) {
   Operation *op = ring.uses.lifetimes[lifetime].fill;
   RoleAttr role = ring.uses.writer;
-  Value slot = getSlot(ring.writerSlot);
+  Value slot = getSlot(ring.guide ? ring.getReaderSlot(role) : ring.writerSlot);
   if (ring.empty)
     create<BarrierWaitOp>(role, ring.empty, slot, /*previous=*/true);
   if (auto copy = dyn_cast<CopyOp>(op)) {
@@ -319,7 +370,7 @@ void RingMaker::fill(Ring &ring, unsigned lifetime) {
       start(cast<CopyOp>(passenger.uses.lifetimes[lifetime].fill), passenger.place);
   } else {
     // Who reads what threads wrote before has to be done with it.
-    if (ring.uses.isLocal() && !ring.uses.isOnce())
+    if (ring.uses.isLocal() && !ring.uses.isOnce() && !slot)
       meet(role);
     create<StoreOp>(role, cast<StoreOp>(op).getValue(), getStage(ring.place, slot), ValueRange());
     create<FenceOp>(role, FenceKind::AsyncShared);
@@ -345,6 +396,8 @@ void RingMaker::acquire(const Event &event) {
 }
 
 void RingMaker::release(const Event &event) {
+  if (event.ring->guide)
+    return;
   std::optional<unsigned> slot = event.ring->getReaderSlot(event.role);
   if (slot)
     create<BarrierArriveOp>(event.role, event.ring->empty, getSlot(slot));

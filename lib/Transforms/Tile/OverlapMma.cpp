@@ -32,6 +32,15 @@ struct Flight {
 };
 } // namespace
 
+/// Right behind the wait.
+static void moveReleases(Flight &flight, MmaWaitOp wait) {
+  Operation *last = wait;
+  for (Operation *release : flight.releases) {
+    release->moveAfter(last);
+    last = release;
+  }
+}
+
 static Attribute getRoleName(Operation *op) { return op->getAttr(TileDialect::kRoleAttrName); }
 
 /// What a product in flight asks of its operands (mma_async_c2, c3), and one that is waited for at
@@ -252,6 +261,29 @@ static bool canStandAt(MmaWaitOp wait, MmaWaitOp place) {
   });
 }
 
+/// One wait for two products of the role, where `place`, the wait of one of them, stands.
+static void waitForBoth(MutableArrayRef<Flight> flights, Flight &older, Flight &younger,
+                        MmaWaitOp place) {
+  SmallVector<Value> values(older.wait.getValues());
+  llvm::append_range(values, younger.wait.getValues());
+  SmallVector<Type> types(older.wait.getResultTypes());
+  llvm::append_range(types, younger.wait.getResultTypes());
+  OpBuilder builder(place);
+  auto both = MmaWaitOp::create(builder, place.getLoc(), types, 0, values);
+  both->setDiscardableAttrs(place->getDiscardableAttrDictionary());
+  moveReleases(older, both);
+  unsigned count = older.wait.getNumResults();
+  older.wait.replaceAllUsesWith(both.getResults().take_front(count));
+  younger.wait.replaceAllUsesWith(both.getResults().drop_front(count));
+  MmaWaitOp one = older.wait, other = younger.wait;
+  // Either may be the wait of more than one product already.
+  for (Flight &flight : flights)
+    if (flight.wait == one || flight.wait == other)
+      flight.wait = both;
+  one.erase();
+  other.erase();
+}
+
 /// Products are done in the order in which they start: who waits for one waits for those before it,
 /// whose registers may then be read, and whose stages given back, as well. One wait for both, for
 /// ptxas serialises what is waited for between two of them.
@@ -263,30 +295,37 @@ static void waitInOrder(MutableArrayRef<Flight> flights) {
     };
     auto rest = flights.drop_front(index + 1);
     Flight *younger = llvm::find_if(rest, isEarlier);
-    if (younger == rest.end() || !canStandAt(flight.wait, younger->wait))
+    if (younger != rest.end() && canStandAt(flight.wait, younger->wait))
+      waitForBoth(flights, flight, *younger, younger->wait);
+  }
+}
+
+/// Whether the product is added to memory.
+static bool isAdded(Flight &flight) {
+  return llvm::any_of(flight.wait.getResult(0).getUsers(), [](Operation *user) {
+    auto store = dyn_cast<StoreOp>(user);
+    return store && store.getAdd();
+  });
+}
+
+/// What is added to memory goes there beside the products behind it, but is done before they start,
+/// and they are done together: with more than that in flight, ptxas finds no registers and
+/// serialises all of them (C7511).
+static void landBeforeOthers(MutableArrayRef<Flight> flights) {
+  for (auto [index, flight] : llvm::enumerate(flights)) {
+    SmallVector<Flight *> beside;
+    for (Flight &younger : flights.drop_front(index + 1))
+      if (getRoleName(younger.wait) == getRoleName(flight.wait) &&
+          younger.product->isBeforeInBlock(flight.wait) &&
+          flight.wait->isBeforeInBlock(younger.wait))
+        beside.push_back(&younger);
+    if (beside.empty() || !isAdded(flight))
       continue;
-    SmallVector<Value> values(flight.wait.getValues());
-    llvm::append_range(values, younger->wait.getValues());
-    SmallVector<Type> types(flight.wait.getResultTypes());
-    llvm::append_range(types, younger->wait.getResultTypes());
-    OpBuilder builder(younger->wait);
-    auto both = MmaWaitOp::create(builder, younger->wait.getLoc(), types, 0, values);
-    both->setDiscardableAttrs(younger->wait->getDiscardableAttrDictionary());
-    Operation *last = both;
-    for (Operation *release : flight.releases) {
-      release->moveAfter(last);
-      last = release;
-    }
-    unsigned count = flight.wait.getNumResults();
-    flight.wait.replaceAllUsesWith(both.getResults().take_front(count));
-    younger->wait.replaceAllUsesWith(both.getResults().drop_front(count));
-    MmaWaitOp late = flight.wait, early = younger->wait;
-    // Either may be the wait of more than one product already.
-    for (Flight &other : flights)
-      if (other.wait == late || other.wait == early)
-        other.wait = both;
-    late.erase();
-    early.erase();
+    flight.wait->moveBefore(beside.front()->product);
+    moveReleases(flight, flight.wait);
+    for (auto [older, younger] : llvm::zip(beside, llvm::drop_begin(beside)))
+      if (older->wait->isBeforeInBlock(younger->wait))
+        waitForBoth(flights, *older, *younger, younger->wait);
   }
 }
 
@@ -309,13 +348,10 @@ static LogicalResult overlap(Block &block) {
       flight.wait->moveBefore(limit);
     if (isa<RankedTensorType>(flight.product.getLhs().getType()))
       flight.wait = deferNarrowing(flight.wait, flight.product);
-    Operation *last = flight.wait;
-    for (Operation *release : flight.releases) {
-      release->moveAfter(last);
-      last = release;
-    }
+    moveReleases(flight, flight.wait);
   }
   waitInOrder(flights);
+  landBeforeOthers(flights);
   for (Flight &flight : flights)
     flight.wait.setPending(std::min(countYounger(flight), kMostPending));
   startBeforeOlder(flights);

@@ -7,7 +7,7 @@
 // Blocks that own keys have dS^T: dQ is a product more, with the rows of all products, which is added to a sum in f32 by tiles of
 // rows. The sum starts as zeros; the kernel that owned rows scales and rounds it.
 // CHECK-LABEL: func.func @rows_key_value
-// CHECK-SAME:    memref<?x?x?x128x64xf32, strided<[?, ?, 8192, 64, 1]>> {tile.scratch = [#tile.extent<argument = 0, dim = 0>, #tile.extent<argument = 0, dim = 1>, #tile.extent<argument = 0, dim = 2, divisor = 128>, 128, 64], tile.zeroed}
+// CHECK-SAME:    memref<?x?x?x128x64xf32, strided<[?, ?, 8192, 64, 1]>> {tile.fragments, tile.scratch = [#tile.extent<argument = 0, dim = 0>, #tile.extent<argument = 0, dim = 1>, #tile.extent<argument = 0, dim = 2, divisor = 128>, 128, 64], tile.zeroed}
 // CHECK:         scf.for
 // CHECK:           scf.for
 // CHECK:             %[[K:.*]] = tile.load %arg1{{.*}} -> tensor<128x64xbf16>

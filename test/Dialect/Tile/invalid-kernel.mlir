@@ -1,6 +1,6 @@
 // RUN: attn-opt %s --split-input-file --verify-diagnostics
 
-// expected-error@+1 {{expected tile.scratch, tile.zeroed or tile.packed of the tile dialect on an argument, got 'tile.scrap'}}
+// expected-error@+1 {{expected tile.scratch, tile.zeroed, tile.fragments or tile.packed of the tile dialect on an argument, got 'tile.scrap'}}
 func.func @dialect_c1_argument(%s: memref<3x?xf32> {tile.scrap}) {
   return
 }
@@ -233,6 +233,35 @@ func.func @kernel_c9() attributes {
 
 // expected-error@+1 {{expected tile.zeroed beside tile.scratch, got it on argument 0 without}}
 func.func @kernel_c10(%s: memref<3xf32> {tile.zeroed}) {
+  return
+}
+
+// -----
+
+// expected-error@+1 {{expected tile.fragments on memory of f32 with tiles of whole fragments, 16 x 8, as dense last dimensions, got 'memref<?x24x8xf32>'}}
+func.func @kernel_c12(%s: memref<?x24x8xf32> {tile.fragments}) {
+  return
+}
+
+// -----
+
+// expected-error@+1 {{expected tile.fragments on memory of f32}}
+func.func @kernel_c12_type(%s: memref<?x64x64xbf16> {tile.fragments}) {
+  return
+}
+
+// -----
+
+// expected-error@+1 {{expected tile.fragments on memory of f32}}
+func.func @kernel_c12_stride(%s: memref<?x64x64xf32, strided<[?, 128, 1]>> {tile.fragments}) {
+  return
+}
+
+// -----
+
+func.func @kernel_c12_load(%s: memref<?x64x64xf32> {tile.fragments}, %i: index) {
+  // expected-error@+1 {{expected memory with tile.fragments to be gathered or added to}}
+  %x = memref.load %s[%i, %i, %i] : memref<?x64x64xf32>
   return
 }
 
