@@ -116,7 +116,8 @@ ATTN_EXPORT attn_code attn_options_create(attn_options **options);
  *    splits   parts that the keys of a block are split into; more than 1 costs a second kernel and
  *             memory for the parts during a call
  *    fused    on or off: whether blocks of a GPU that own keys add to gradients of queries, in any
- *             order, where there are such blocks; on costs memory for that gradient in f32
+ *             order, where there are such blocks; on, the default, costs memory for that gradient
+ *             in f32; off gives the same bits each time
  *    pack     on GPUs, slots for the query heads that share a key head: 2, 4, 8, 16, 32 or 64, for
  *             calls with few rows, which then read keys and values once for a group; 0 for none
  *    way      on GPUs, sizes of which sequences: auto (a kernel each for short and long ones, where

@@ -56,9 +56,10 @@ struct CompileOptions {
   /// and memory for them during a call: `splits` times the output, in f32.
   int64_t splits = 1;
   /// CUDA: whether blocks that own keys also add to the gradient of the queries, where there are
-  /// such blocks. Five products in place of seven, but sums in any order: other bits each time.
-  /// Costs memory for that gradient in f32 during a call.
-  bool fused = false;
+  /// such blocks: five products in place of seven, but sums in any order, and other bits each time.
+  /// Costs memory for that gradient in f32 during a call. Without it, gradients of queries, keys
+  /// and values are the same bits each time.
+  bool fused = true;
   /// CUDA: slots for the query heads that share a key head, 2, 4, ... 64, so that calls with few
   /// rows, at most 128 / pack, and at most so many heads in a group read keys and values once for a
   /// group; 0: none. Such calls split the keys by themselves, into parts whose number depends on

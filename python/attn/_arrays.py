@@ -76,6 +76,12 @@ def find_torch() -> Any:
     return None if getattr(spec, "_initializing", False) else torch
 
 
+def wants_same_bits() -> bool:
+    """Whether PyTorch's programs ask for the same bits each time."""
+    torch = find_torch()
+    return torch is not None and torch.are_deterministic_algorithms_enabled()
+
+
 def is_torch(x: Any) -> bool:
     torch = find_torch()
     return torch is not None and isinstance(x, torch.Tensor)

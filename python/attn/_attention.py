@@ -279,7 +279,8 @@ def attention(
         return_lse: also return the natural logarithm of the sum of exponentials.
         options: of the compiler: threads, block_m, block_n, splits, cpu, cache (on or off: whether
             code is kept on disk for other processes), cache_dir, fused (on or off: whether blocks of
-            a GPU add gradients of queries in any order, where that takes fewer products), pack (slots for
+            a GPU add gradients of queries in any order, where that takes fewer products; off under
+            torch.use_deterministic_algorithms), pack (slots for
             the query heads of a key head on a GPU, where rows are few as in decoding: 8; without
             options, attention chooses it where all rows of a group fit a tile of 64), way (auto,
             short or long: whether a GPU has one kernel for short sequences and one for long ones,
@@ -298,8 +299,9 @@ def attention(
         -inf.
 
     PyTorch's autograd records the call: gradients of q, k, v, of the sink and of captured tensors
-    that the score reads, the first ones, are kernels too, the same bits each time; but GPUs sum
-    those of captured tensors in any order, and refuse to under torch.use_deterministic_algorithms.
+    that the score reads, the first ones, are kernels too. GPUs sum those of queries in any
+    order, but not under torch.use_deterministic_algorithms, and those of captured tensors too, which
+    they refuse then; all others are the same bits each time.
     Tangents are refused.
     torch.func.grad and torch.vmap work. Under torch.autocast tensors are cast as for PyTorch's own
     attention. torch.compile sees an operator, attn::forward, unless score or mask is given: then it
@@ -389,7 +391,8 @@ def gradient(
     Returns:
         (d_q, d_k, d_v) in the types and shapes of q, k and v, and with a sink also d_sink, float32
         of shape (H,), then those of wrt, float32 of their shapes. The same bits for the same
-        arguments, whatever else is in the batch, but for those of wrt on a GPU, sums in any order.
+        arguments, whatever else is in the batch, but on a GPU for those of wrt, and for d_q unless
+        options say fused="off", sums in any order.
 
     Raises:
         Error: an argument that does not fit, a function that cannot be traced, or one that has no

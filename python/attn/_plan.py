@@ -41,7 +41,7 @@ class Plan:
         problem = text.problem
         self.problem, self.text, self.options = problem, text, options
         self.given = captures
-        self.gradients: Dict[Tuple[Wanted, bool], GradientPlan] = {}
+        self.gradients: Dict[Tuple[Wanted, bool, bool], GradientPlan] = {}
         self.plan_with_lse: Optional[Plan] = self if problem.return_lse else None
         # As the operator takes it; written when it is first called.
         self.source: Optional[str] = None
@@ -79,11 +79,13 @@ class Plan:
         return self.plan_with_lse
 
     def gradient(self, wanted: Wanted, has_lse_gradient: bool) -> GradientPlan:
-        """Compiled when first wanted."""
-        key = wanted, has_lse_gradient
+        """Compiled when first wanted. In two passes where PyTorch wants the same bits each time."""
+        in_order = ("device", "cpu") not in self.options and _arrays.wants_same_bits()
+        key = wanted, has_lse_gradient, in_order
         plan = self.gradients.get(key)
         if plan is None:
-            kernel = _compile(self.text.gradient(wanted, has_lse_gradient), self.options)
+            options = (*self.options, ("fused", "off")) if in_order else self.options
+            kernel = _compile(self.text.gradient(wanted, has_lse_gradient), options)
             plan = GradientPlan(self.text, self.given, kernel, wanted, has_lse_gradient)
             self.gradients[key] = plan
         return plan

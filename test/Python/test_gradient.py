@@ -1,6 +1,8 @@
 """Gradients: PyTorch's autograd on the CPU, and attn.gradient."""
 
+import dataclasses
 import math
+import types
 
 import numpy as np
 import pytest
@@ -412,6 +414,29 @@ def test_captured_tensors_in_any_order():
             check_has_gradient("bias", bias)
     finally:
         torch.use_deterministic_algorithms(False)
+
+
+def test_the_same_bits_where_pytorch_asks_for_them(monkeypatch):
+    """By two passes, on a GPU, where blocks would add to gradients of queries in any order."""
+    compiled = []
+    monkeypatch.setattr(_plan, "_compile", lambda text, options: compiled.append(dict(options)))
+    monkeypatch.setattr(_plan, "GradientPlan", lambda *arguments: object())
+    text = _plan.Text(*[()] * len(dataclasses.fields(_plan.Text)))
+    monkeypatch.setattr(type(text), "gradient", lambda *arguments: "")
+
+    def compile_for(device):
+        problem = types.SimpleNamespace(return_lse=True)
+        plan = _plan.Plan(dataclasses.replace(text, problem=problem), [], (("device", device),))
+        for in_order in (False, True, False):
+            torch.use_deterministic_algorithms(in_order)
+            try:
+                plan.gradient(("query",), False)
+            finally:
+                torch.use_deterministic_algorithms(False)
+        return [compiled.pop(0).get("fused") for _ in list(compiled)]
+
+    assert compile_for("cuda:0") == [None, "off"]
+    assert compile_for("cpu") == [None]
 
 
 def test_captured_tensors_that_have_no_gradient():

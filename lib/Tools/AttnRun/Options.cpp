@@ -105,10 +105,11 @@ struct CommandLine {
                            cl::desc("with --device=sim: sizes of which sequences (default: auto,\n"
                                     "a kernel each where the target's rule has two)"),
                            cl::value_desc("short|long"), cl::init("auto"), cl::cat(category)};
-  cl::opt<bool> fused{"fused",
-                      cl::desc("with --device=cuda or sim: blocks of keys add to the gradients of\n"
-                               "queries, in any order, where there are such blocks"),
-                      cl::cat(category)};
+  cl::opt<bool> fused{
+      "fused",
+      cl::desc("with --device=cuda or sim: blocks of keys add to the gradients of\n"
+               "queries, in any order, where there are such blocks (default: true)"),
+      cl::init(true), cl::cat(category)};
   cl::opt<std::string> splits{"splits",
                               cl::desc("parts the keys of a block are split into (default: 1)"),
                               cl::value_desc("n"), cl::init("1"), cl::cat(category)};

@@ -59,7 +59,7 @@ struct RunOptions {
   std::string stay = "auto", way = "auto";
   /// Parts that the keys of a block are split into.
   int64_t splits = 1;
-  bool fused = false;
+  bool fused = true;
   JitOptions jit;
 };
 

@@ -71,8 +71,8 @@ struct CommandLine {
       cl::init("auto"), cl::cat(category)};
   cl::opt<bool> fused{"fused",
                       cl::desc("cuda: blocks of keys add to the gradients of queries, in any "
-                               "order, where there are such blocks"),
-                      cl::cat(category)};
+                               "order, where there are such blocks (default: true)"),
+                      cl::init(true), cl::cat(category)};
   /// What the options of `until` are told by; the parser keeps no copy.
   std::vector<std::string> helps;
 

@@ -55,7 +55,7 @@ def flash_attn_func(
     also (B, H, M), natural logarithms.
 
     `causal` and `window_size` count from the bottom-right, as there. Gradients follow for q, k, v and
-    learnable_sink, and are the same bits each time whatever `deterministic` says.
+    learnable_sink, and are the same bits each time if `deterministic` says so.
 
     Raises:
         Error: a dropout_p that is no probability, or return_attn_probs, which attn does not serve.
@@ -75,6 +75,7 @@ def flash_attn_func(
         layout="bshd",
         return_lse=return_lse,
         dropout_p=dropout_p,
+        options={"fused": "off"} if deterministic else None,
     )
 
 
