@@ -24,8 +24,9 @@ from sdpa import HIDDEN, TOKENS, Config, list_columns, list_configs, make_ours, 
 from variants import Tensor, Variant, count_flops, make_variant
 
 Call = Callable[[], Any]
-# Who has a column: attn's fused form, of which others are no peers, and the peers.
-COLUMNS = ("fused", *PEERS)
+# Who has a column: attn's deterministic form, of which others are no peers, and the peers.
+DETERMINISTIC = "in-order"
+COLUMNS = (DETERMINISTIC, *PEERS)
 
 
 def make_backward(forward: Call, tensors: List[Tensor], d_output: Tensor) -> Call:
@@ -66,8 +67,8 @@ def measure_config(config: Config, o: argparse.Namespace) -> Dict[str, Any]:
     first_ms = time_first(ours)
     peers = make_peers([p for p in o.peers.split(",") if p], variant, *tensors)
     calls = {"attn": ours}
-    if o.fused:
-        calls["fused"] = make_backward(make_ours(variant, *tensors, options={"fused": "on"}), tensors, d_output)
+    if o.deterministic:
+        calls[DETERMINISTIC] = make_backward(make_ours(variant, *tensors, options={"fused": "off"}), tensors, d_output)
     for name, call in peers.items():
         calls[name] = make_backward(call, getattr(call, "tensors", tensors), d_output)
     head = min(1, heads - 1)
@@ -84,7 +85,7 @@ def describe(row: Dict[str, Any]) -> str:
     """One line of the table."""
     columns = list_columns(row, COLUMNS)
     ours = max(row["errors"]["attn"])
-    theirs = min((max(e) for name, e in row["errors"].items() if name not in ("attn", "fused")), default=math.nan)
+    theirs = min((max(e) for name, e in row["errors"].items() if name not in ("attn", DETERMINISTIC)), default=math.nan)
     columns.append(f"{ours:8.1e} {theirs:8.1e} {row['first_call_ms']:6.0f}ms")
     return " ".join(columns)
 
@@ -92,7 +93,7 @@ def describe(row: Dict[str, Any]) -> str:
 def main() -> int:
     parser = make_parser(__doc__, seconds=0.3)
     parser.add_argument("--out", help="write the result here; rows of other configs that it holds stay")
-    parser.add_argument("--fused", action="store_true", help="time attn's fused form too, beside the two-pass one")
+    parser.add_argument("--deterministic", action="store_true", help="time attn's gradients in two passes too, the same bits each time")
     o = parser.parse_args()
     heads = [f"{'':22}", *[f"{name:>7}" for name in ("attn", *COLUMNS)], *[f"/{name:>5}" for name in ("best", *COLUMNS)]]
     print(" ".join(heads), "   error   theirs   first", flush=True)
@@ -107,7 +108,7 @@ def main() -> int:
             continue
         result["rows"].append(row)
         print(describe(row), flush=True)
-        theirs = min((max(e) for name, e in row["errors"].items() if name not in ("attn", "fused")), default=1e-2)
+        theirs = min((max(e) for name, e in row["errors"].items() if name not in ("attn", DETERMINISTIC)), default=1e-2)
         is_right &= max(row["errors"]["attn"]) <= 2 * theirs + 1e-3
         if o.out:
             write(o.out, result)
