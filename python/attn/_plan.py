@@ -101,15 +101,9 @@ class Plan:
         return _operator.call(self, given)
 
     def direct(self, *call: Any) -> Any:
-        """What `run` returns, for most calls; None for a call that `run` has to take."""
-        if _arrays.find_torch() is not None:
-            q, k, v, _, sink, captured, _, is_operator, _ = call
-            if not is_operator and _arrays.is_watched(q, k, v, sink, *self._find_given(captured)):
-                return None
-            # NumPy is imported with it, or never: there is nothing to wait for.
-            self.direct = self._make_direct()  # type: ignore[method-assign]
-            return self.direct(*call)
-        if "numpy" not in sys.modules:
+        """What `run` returns, for most calls; None for a call that `run` has to take, which is all
+        until PyTorch is there and somebody does not watch."""
+        if _arrays.find_torch() is not None or "numpy" not in sys.modules:
             return None
         if self.numpy_direct is None:
             self.numpy_direct = self._make_direct()
@@ -131,7 +125,8 @@ class Plan:
     ) -> Any:
         """The output, or it and lse. `is_operator` for a call behind PyTorch's dispatcher, which
         everybody who looks has seen."""
-        output = self.direct(q, k, v, scale, sink, captured, rows_first, is_operator, None)
+        call = q, k, v, scale, sink, captured, rows_first, is_operator, None
+        output = self.direct(*call)
         if output is not None:
             return output
         if _arrays.is_tracing():
@@ -143,6 +138,12 @@ class Plan:
         given = Given(q, k, v, scale, sink, rows_first, captured)
         if not is_operator and _arrays.is_watched(q, k, v, sink, *self._find_given(captured)):
             return self.call_operator(given)
+        # NumPy is imported with it, or never: there is nothing to wait for.
+        if "direct" not in vars(self) and _arrays.find_torch() is not None:
+            self.direct = self._make_direct()  # type: ignore[method-assign]
+            output = self.direct(*call)
+            if output is not None:
+                return output
         tensors = Tensors(self.kernel)
         b, h, m, _ = self._add_arguments(tensors, given)
         dv = self.problem.value_dim

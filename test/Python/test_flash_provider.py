@@ -134,7 +134,9 @@ def test_what_it_does_not_serve(active, monkeypatch):
     q, k, v = make(torch.float32, False)
     with pytest.raises(attn.Error, match="return_debug_mask: expected False, got True"):
         FORWARD.redispatch(CUDA, q, k, v, 0.0, False, True)
-    # There is no kernel of CUDA to go to.
+    # Where PyTorch has no kernel of CUDA, there is none to go to.
+    overrides = nn._registry._FLASH_ATTENTION_ACTIVE[1]
+    monkeypatch.setattr(overrides, "_before", dict.fromkeys(overrides._before))
     with pytest.raises(attn.Error, match="expected a call that attn serves, got dropout"):
         FORWARD.redispatch(CUDA, q, k, v, 0.5)
 
@@ -145,7 +147,6 @@ def test_what_it_does_not_serve(active, monkeypatch):
             calls.append((given, how))
             return (q, q[..., 0], None, None, 1, 1, q, q, q) if len(given) == 7 else (q, k, v)
 
-    overrides = nn._registry._FLASH_ATTENTION_ACTIVE[1]
     monkeypatch.setattr(overrides, "_before", dict.fromkeys(overrides._before, Kernel()))
     before = dict(ours.fallbacks)
     FORWARD.redispatch(CUDA, q, k, v, 0.5, True, scale=0.1)
