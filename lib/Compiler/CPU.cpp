@@ -94,10 +94,8 @@ static Result<KernelImage> emitForHost(std::string_view source, const CompileOpt
   DiagnosticCollector diagnostics(context);
   cpu.visit = observeDoors(context, observe);
   Expected<CPUCode> code = emitForCPU(*parsed->module, cpu);
-  if (!code) {
-    std::string message = toString(code.takeError());
-    return diagnostics.fail(message.c_str());
-  }
+  if (!code)
+    return diagnostics.fail(code.takeError());
   info.passesMs = code->passesMs;
   info.llvmMs = code->timings.total();
   CallRules rules = makeRules(code->signature, parsed->argumentNames, parsed->extents);

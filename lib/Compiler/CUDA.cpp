@@ -111,10 +111,8 @@ Result<EmittedImage> emitImage(std::string_view source, const CompileOptions &op
   DiagnosticCollector diagnostics(context);
   cuda.visit = observeDoors(context, observe);
   Expected<CUDACode> code = compileForCUDA(*parsed->module, cuda);
-  if (!code) {
-    std::string message = toString(code.takeError());
-    return diagnostics.fail(message.c_str());
-  }
+  if (!code)
+    return diagnostics.fail(code.takeError());
   setAlignments(rules, code->plans);
   rules.maxBatches = getMaxBatches(code->plans);
   FunctionPlan plan{std::move(code->plans), std::move(rules)};

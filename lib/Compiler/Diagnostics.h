@@ -11,6 +11,7 @@
 #include "attn/Status.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/Location.h"
+#include "llvm/Support/Error.h"
 #include "llvm/Support/raw_ostream.h"
 #include <string>
 #include <vector>
@@ -31,6 +32,7 @@ public:
   Status fail(const char *otherwise) const {
     return {StatusCode::InvalidKernel, errors.empty() ? otherwise : errors.front(), ""};
   }
+  Status fail(llvm::Error otherwise) const { return fail(toString(std::move(otherwise)).c_str()); }
 
 private:
   /// "source:3:7: expected X, got Y; note text", on one line.

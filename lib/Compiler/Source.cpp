@@ -21,10 +21,8 @@ Result<ParsedSource> parseSource(mlir::MLIRContext &context, std::string_view so
   SourceMgr sources;
   sources.AddNewSourceBuffer(MemoryBuffer::getMemBufferCopy(StringRef(source), "source"), SMLoc());
   Expected<NamedModule> named = parseNamed(context, sources, "source");
-  if (!named) {
-    std::string message = toString(named.takeError());
-    return diagnostics.fail(message.c_str());
-  }
+  if (!named)
+    return diagnostics.fail(named.takeError());
   ParsedSource parsed;
   parsed.module = std::move(named->module);
   Expected<mlir::func::FuncOp> entry = findEntry(*parsed.module, options.entry);

@@ -88,6 +88,10 @@ struct Machine {
   int64_t getLaunchRegisters(int64_t numWarpgroups) const {
     return registers / (numWarpgroups * warpgroupThreads) / registerStep * registerStep;
   }
+  /// Those that all threads of such a block start with.
+  int64_t getBlockRegisters(int64_t numWarpgroups) const {
+    return getLaunchRegisters(numWarpgroups) * numWarpgroups * warpgroupThreads;
+  }
   const RoleBudget &getBudget(int64_t consumers, bool stays) const {
     return (stays ? stayBudgets : budgets)[consumers - 1];
   }

@@ -30,11 +30,11 @@ static int64_t getOwned(Operation *op, ScheduleAttr schedule) {
   return isa<AttentionGradKeyValueOp>(op) ? schedule.getBlockN() : schedule.getBlockM();
 }
 
-/// Upstream tiles nothing that is known to have no elements.
-static LogicalResult checkExtents(Operation *op, ArrayRef<int64_t> ranks) {
+/// Upstream tiles nothing that is known to have no elements. Of tensors of one rank, or of all.
+static LogicalResult checkExtents(Operation *op, std::optional<int64_t> rank = std::nullopt) {
   for (Value operand : op->getOperands())
     if (auto type = dyn_cast<RankedTensorType>(operand.getType());
-        type && llvm::is_contained(ranks, type.getRank()) && llvm::is_contained(type.getShape(), 0))
+        type && (!rank || type.getRank() == *rank) && llvm::is_contained(type.getShape(), 0))
       return op->emitOpError("expected static extents above 0, got ")
              << type << " (a dynamic extent may be 0)";
   return success();
@@ -50,7 +50,7 @@ static LogicalResult tileToGrid(RewriterBase &rewriter, TilingInterface op) {
       scored && scored.getVariantsAttr())
     return op->emitOpError("expected score and mask regions, got variants (attn-expand-variants "
                            "turns them into regions)");
-  if (failed(checkExtents(op, /*ranks=*/{4})))
+  if (failed(checkExtents(op, /*rank=*/4)))
     return failure();
   auto block = [&](gpu::MappingId id) -> Attribute {
     return gpu::GPUBlockMappingAttr::get(rewriter.getContext(), id);
@@ -83,7 +83,7 @@ static LogicalResult tileSum(RewriterBase &rewriter, linalg::GenericOp op) {
   if (op.getNumParallelLoops() != 1)
     return op.emitOpError("expected a sum in one dimension, got one in ")
            << op.getNumParallelLoops();
-  if (failed(checkExtents(op, /*ranks=*/{1, 2, 3, 4})))
+  if (failed(checkExtents(op)))
     return failure();
   SmallVector<OpFoldResult> sizes;
   for (utils::IteratorType type : op.getIteratorTypesArray())

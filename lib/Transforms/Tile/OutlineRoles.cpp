@@ -251,7 +251,7 @@ static LogicalResult checkRoles(func::FuncOp kernel, ArrayRef<RoleAttr> roles) {
     return kernel.emitOpError("expected tile.roles of 1 to 8 warpgroups, got ") << total;
   // What the threads of the block start with (specialize_c3).
   const attn::Machine &machine = getMachine(kernel);
-  int64_t most = machine.getLaunchRegisters(total) * total * machine.warpgroupThreads;
+  int64_t most = machine.getBlockRegisters(total);
   if (registers > most)
     return kernel.emitOpError("expected tile.roles of at most ")
            << most << " registers, got " << registers;
