@@ -254,7 +254,7 @@ static void startBeforeOlder(MutableArrayRef<Flight> flights) {
 
 /// Whether the wait could stand where `place` does: what it waits for, and what goes through it, is
 /// made before.
-static bool canStandAt(MmaWaitOp wait, MmaWaitOp place) {
+static bool canStandAt(MmaWaitOp wait, Operation *place) {
   return llvm::none_of(wait.getValues(), [&](Value value) {
     Operation *made = value.getDefiningOp();
     return made && made->getBlock() == place->getBlock() && !made->isBeforeInBlock(place);
@@ -300,11 +300,16 @@ static void waitInOrder(MutableArrayRef<Flight> flights) {
   }
 }
 
-/// Whether the product is added to memory.
+/// Whether the product is added to memory. A wait may be one for several.
 static bool isAdded(Flight &flight) {
-  return llvm::any_of(flight.wait.getResult(0).getUsers(), [](Operation *user) {
-    auto store = dyn_cast<StoreOp>(user);
-    return store && store.getAdd();
+  auto waits = llvm::zip_equal(flight.wait.getValues(), flight.wait.getResults());
+  return llvm::any_of(waits, [&](auto pair) {
+    auto [product, landed] = pair;
+    return product == flight.product.getResult() &&
+           llvm::any_of(landed.getUsers(), [](Operation *user) {
+             auto store = dyn_cast<StoreOp>(user);
+             return store && store.getAdd();
+           });
   });
 }
 
@@ -319,7 +324,7 @@ static void landBeforeOthers(MutableArrayRef<Flight> flights) {
           younger.product->isBeforeInBlock(flight.wait) &&
           flight.wait->isBeforeInBlock(younger.wait))
         beside.push_back(&younger);
-    if (beside.empty() || !isAdded(flight))
+    if (beside.empty() || !isAdded(flight) || !canStandAt(flight.wait, beside.front()->product))
       continue;
     flight.wait->moveBefore(beside.front()->product);
     moveReleases(flight, flight.wait);
