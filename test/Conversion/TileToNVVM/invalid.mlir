@@ -136,3 +136,15 @@ func.func @stored_chunks(%x: bf16) attributes {tile.kernel = #tile.kernel<warpgr
   tile.store %c to %s : tensor<64x64xbf16, #tile.chunked<#tile.acc<warpgroups = 1>>>, !tile.shared<64x64xbf16, swizzle = 128>
   return
 }
+
+// -----
+
+func.func @fragments(%x: f32, %o: memref<?x64x64xf32> {tile.fragments}, %m: index) attributes {
+    tile.kernel = #tile.kernel<warpgroups = 1, grid = []>} {
+  %zero = arith.constant 0 : index
+  %t = tile.broadcast %x : f32 -> tensor<64x32xf32, #tile.acc<warpgroups = 1>>
+  // expected-error@+2 {{failed to legalize operation 'tile.store'}}
+  // expected-error@+1 {{expected whole tiles in #tile.acc, with 64 rows for each warpgroup, where memory has tile.fragments, got 'tensor<64x32xf32}}
+  tile.store %t to %o[%m, %zero, %zero] {add} : tensor<64x32xf32, #tile.acc<warpgroups = 1>>, memref<?x64x64xf32>
+  return
+}
