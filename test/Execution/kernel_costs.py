@@ -31,6 +31,8 @@ import revisions  # noqa: E402  (its folder is not a package)
 
 FORWARD = revisions.KERNELS + [(name, d) for d in (80, 96, 192) for name in ("full", "causal")]
 GRADIENT = [(name, d) for d in (64, 128, 256) for name in ("full", "causal")]
+# Of gradients in five products, as calls take them.
+FUSED = "gradient-fused-"
 # An instruction of nvdisasm: its address, a predicate, its name.
 INSTRUCTION = re.compile(r"\s*/\*([0-9a-f]{4,})\*/\s+(?:@!?U?P\w+ )?\s*([A-Z][\w.]*)(.*);")
 
@@ -51,6 +53,7 @@ def make_gradient(name: str, d: int) -> str:
 def list_programs() -> Dict[str, str]:
     programs = {f"{name}-{d}": revisions.make_source(name, d) for name, d in FORWARD}
     programs.update({f"gradient-{name}-{d}": make_gradient(name, d) for name, d in GRADIENT})
+    programs.update({f"{FUSED}{name}-{d}": make_gradient(name, d) for name, d in GRADIENT if d != 256})
     return programs
 
 
@@ -112,7 +115,7 @@ def describe(log: str, machine_code: str) -> str:
 def measure(o: argparse.Namespace, name: str, source: str) -> str:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, name)
-        run([str(o.bin / "attn-opt"), "-", *revisions.list_passes(path)], source)
+        run([str(o.bin / "attn-opt"), "-", *revisions.list_passes(path, "fused=true" if name.startswith(FUSED) else "")], source)
         log = run([o.ptxas, "-arch=sm_90a", "-v", f"{path}.ptx", "-o", f"{path}.cubin"])
         return describe(log, run([o.nvdisasm, f"{path}.cubin"]))
 

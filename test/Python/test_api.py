@@ -142,13 +142,15 @@ def test_explain_of_gradients():
     text = attn.explain("float32", 64, causal=True, gradient=True)
     for part in ("func.func @gradient", "attn.grad_query_step", "drops m < n1", "// compile"):
         assert part in text
-    text = attn.explain("bfloat16", 64, causal=True, gradient=True, device="cuda", until="async")
-    for part in (
-        "kernel      gradient_query for sm_90a",
-        "rule cuda-grad-keys chose",
-        "// scratch",
-    ):
-        assert part in text
+    for fused, rule in (("on", "fused"), ("off", "keys")):
+        how = {"device": "cuda", "until": "async", "options": {"fused": fused}}
+        text = attn.explain("bfloat16", 64, causal=True, gradient=True, **how)
+        for part in (
+            "kernel      gradient_query for sm_90a",
+            f"rule cuda-grad-{rule} chose",
+            "// scratch",
+        ):
+            assert part in text
 
 
 def test_explain_for_a_gpu():
