@@ -65,15 +65,17 @@ TEST(GradBlockTest, RegionsThatKeepMuchTakeRows) {
 TEST(GradBlockTest, FusedFormTakesMasksOfOneComparison) {
   for (int64_t d : {64, 128})
     for (int64_t conditions : {0, 1, 2, 3})
-      for (int64_t weight : {0, 1, 4}) {
-        GradWork work;
-        work.isMasked = true;
-        work.maskWeight = weight;
-        work.rowConditions = conditions;
-        GradBlock block{d, d, 2, true, 0, 0, 0};
-        EXPECT_EQ(chooseFusedBlock(getHopper(), block, work).has_value(),
-                  conditions < 2 && weight == 0);
-      }
+      for (int64_t weight : {0, 1, 4})
+        for (bool keepsTwoRanges : {false, true}) {
+          GradWork work;
+          work.isMasked = true;
+          work.maskWeight = weight;
+          work.rowConditions = conditions;
+          work.keepsTwoRanges = keepsTwoRanges;
+          GradBlock block{d, d, 2, true, 0, 0, 0};
+          EXPECT_EQ(chooseFusedBlock(getHopper(), block, work).has_value(),
+                    conditions < 2 && weight == 0 && !keepsTwoRanges);
+        }
 }
 
 TEST(GradBlockTest, WideHeadsAreRefused) {

@@ -101,6 +101,13 @@ private:
     const ArgumentSlice *slice = block.findSlice(operand);
     return slice ? block.findRowNumbers(slice->memref) : nullptr;
   }
+  /// Whether all steps of the grid are without a mask, in one loop.
+  bool hasOneKind() {
+    auto isMasked = [](OpT step) {
+      return step.getMask().empty() ? WalkResult::advance() : WalkResult::interrupt();
+    };
+    return !op->template getParentOfType<scf::ForallOp>().walk(isMasked).wasInterrupted();
+  }
   /// With -inf behind the end where that ends the sums.
   Value loadNegLse2();
   /// Coordinates along rows or keys, within the tensors where `isClamped`.
@@ -314,8 +321,8 @@ template <typename OpT> LogicalResult GradStep<OpT>::emitWeights() {
   Value zero = b.constant(0, shape.getShape());
   if (keep)
     elements.p = arith::SelectOp::create(b, keep, elements.p, zero);
-  // Where tiles are squares a thread has registers for half of P beside dP.
-  if (block.querySum && !block.querySum->isTransposed)
+  // A thread has registers for half of P beside dP, where tiles are squares or loops are many.
+  if (block.querySum && !(block.querySum->isTransposed && hasOneKind()))
     elements.p = arith::ExtFOp::create(b, shape, narrow(elements.p));
   // What is kept may have a weight of 0 beside an infinite score.
   isKept = keep;

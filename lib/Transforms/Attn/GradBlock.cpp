@@ -141,9 +141,9 @@ GradBlock attn::chooseGradBlock(const Machine &machine, GradBlock block, const G
 
 std::optional<GradBlock> attn::chooseFusedBlock(const Machine &machine, GradBlock block,
                                                 const GradWork &work) {
-  // More than one comparison spills beside the product for queries, by up to 308 bytes, though not
-  // each mask does: two passes are as fast (bench/NOTES.md).
-  if (work.maskWeight > 0 || work.rowConditions > 1)
+  // More than one comparison, or one that makes four loops of it, spills beside the product for
+  // queries, by up to 308 bytes, though not each mask does (bench/NOTES.md).
+  if (work.maskWeight > 0 || work.rowConditions > 1 || work.keepsTwoRanges)
     return std::nullopt;
   block.addsQueries = true;
   block.owned = 2 * machine.productRows;

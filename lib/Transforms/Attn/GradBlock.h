@@ -45,6 +45,8 @@ struct GradWork {
   int64_t maskWeight = 0;
   /// Conditions of a mask on rows alone.
   int64_t rowConditions = 0;
+  /// Whether a mask keeps two ranges: all but one row or key.
+  bool keepsTwoRanges = false;
   /// Whether a mask divides by what is no constant, which takes many registers for a while.
   bool divides = false;
 };

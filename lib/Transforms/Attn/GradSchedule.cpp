@@ -42,6 +42,15 @@ static bool divides(Region &region) {
       .wasInterrupted();
 }
 
+static bool keepsTwoRanges(Region &mask) {
+  return mask
+      .walk([](arith::CmpIOp op) {
+        return op.getPredicate() == arith::CmpIPredicate::ne ? WalkResult::interrupt()
+                                                             : WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
 static GradWork measure(ScoredOpInterface op) {
   RegionWork regions = measureRegions(op);
   GradWork work;
@@ -52,6 +61,7 @@ static GradWork measure(ScoredOpInterface op) {
     work.heldTiles = 1 + regions.weight / 8 + (regions.isLong ? 6 : 0) + (work.hasFactor ? 1 : 0);
   work.isMasked = !op.getMask().empty();
   work.rowConditions = regions.rowConditions;
+  work.keepsTwoRanges = keepsTwoRanges(op.getMask());
   work.divides = divides(op.getMask());
   if (work.isMasked)
     work.maskWeight = std::max<int64_t>(regions.weight - 1, 0);

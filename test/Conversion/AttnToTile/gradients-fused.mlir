@@ -61,3 +61,15 @@ func.func @other(%q: !x, %k: !x, %v: !x, %do: !x, %o: !x, %lse: !r) -> (!x, !x, 
       : !x, !x, !x, !x, !r, !x -> d_query(!x) d_key(!x) d_value(!x)
   return %g#0, %g#1, %g#2 : !x, !x, !x
 }
+
+// A mask that keeps two ranges of keys would take four loops, for which a thread has no registers.
+// CHECK-LABEL: func.func @holes_key_value
+// CHECK-NOT:     {add}
+func.func @holes(%q: !y, %k: !y, %v: !y, %do: !y, %o: !y, %lse: !r) -> (!y, !y, !y) {
+  %g:3 = attn.attention_grad %q, %k, %v, %o, %lse, %do
+      mask(%b, %h, %m, %n) {
+        %x = arith.cmpi ne, %m, %n : index
+        attn.yield %x : i1
+      } : !y, !y, !y, !y, !r, !y -> d_query(!y) d_key(!y) d_value(!y)
+  return %g#0, %g#1, %g#2 : !y, !y, !y
+}
