@@ -26,6 +26,9 @@ static Value loadWide(TileBuilder &b, const ArgumentSlice &slice, ArrayRef<int64
 
 LogicalResult attn::convertGradRows(BlockConverter &block, GradRowsOp op) {
   TileBuilder &b = block.builder;
+  if (!isa<scf::ForallOp>(op->getParentOp()))
+    return op.emitOpError("expected it in the grid itself, got it in '")
+           << op->getParentOp()->getName() << "'";
   const ArgumentSlice *output = block.findSlice(op.getOutput()),
                       *gradient = block.findSlice(op.getDOutput()),
                       *lse = block.findSlice(op.getLse()),

@@ -648,3 +648,22 @@ func.func @keys_made_here(%q: tensor<2x2x128x64xbf16>, %k: tensor<2x2x128x64xbf1
   } {mapping = [#gpu.block<z>, #gpu.block<y>, #gpu.block<x>]}
   return %r : tensor<2x2x128x64xbf16>
 }
+
+// -----
+
+func.func @rows_in_a_loop(%o: tensor<2x2x128x64xbf16>, %lse: tensor<2x2x128xf32>, %d: index) -> tensor<2x2x128xf32> {
+  %r = scf.forall (%i, %j, %t) = (0, 0, 0) to (2, 2, 128) step (1, 1, 64) shared_outs(%s = %lse) -> (tensor<2x2x128xf32>) {
+    %ot = tensor.extract_slice %o[%i, %j, %t, 0] [1, 1, 64, 64] [1, 1, 1, 1] : tensor<2x2x128x64xbf16> to tensor<64x64xbf16>
+    %lt = tensor.extract_slice %lse[%i, %j, %t] [1, 1, 64] [1, 1, 1] : tensor<2x2x128xf32> to tensor<64xf32>
+    %one = arith.constant dense<1.0> : tensor<64xf32>
+    %c:2 = scf.for %x = %i to %d step %d iter_args(%a = %one, %b = %one) -> (tensor<64xf32>, tensor<64xf32>) {
+      // expected-error@below {{expected it in the grid itself, got it in 'scf.for'}}
+      %n:2 = attn.grad_rows %ot, %ot, %lt outs(%lt, %lt) : tensor<64x64xbf16>, tensor<64x64xbf16>, tensor<64xf32>, tensor<64xf32>, tensor<64xf32> -> tensor<64xf32>, tensor<64xf32>
+      scf.yield %n#0, %n#1 : tensor<64xf32>, tensor<64xf32>
+    }
+    scf.forall.in_parallel {
+      tensor.parallel_insert_slice %c#0 into %s[%i, %j, %t] [1, 1, 64] [1, 1, 1] : tensor<64xf32> into tensor<2x2x128xf32>
+    }
+  } {mapping = [#gpu.block<z>, #gpu.block<y>, #gpu.block<x>]}
+  return %r : tensor<2x2x128xf32>
+}
