@@ -64,7 +64,6 @@ private:
   }
   Value add(Value a, Value c) { return arith::AddFOp::create(b, loc, a, c); }
 
-  static constexpr int64_t kLanes = 32;
   OpBuilder &b;
   Location loc;
   Value lane, zero;
@@ -134,8 +133,7 @@ struct SumDiagonalsPattern : TilePattern<SumDiagonalsOp> {
     std::map<int64_t, SmallVector<int64_t>> rows;
     for (int64_t reg = 0; reg < layout.getNumRegisters(); ++reg)
       rows[layout.getPosition({0, 0, reg}).row].push_back(reg);
-    Value lane =
-        LLVM::AndOp::create(rewriter, loc, context.getKernel(op).thread, i32(rewriter, loc, 31));
+    Value lane = context.getLane(rewriter, op);
     SmallVector<Value> results(layout.getNumRegisters());
     for (auto &[row, upper] : rows) {
       if (row % 16 != 0)

@@ -140,10 +140,8 @@ struct ScatterAddPattern : TilePattern<ScatterAddOp> {
                                          NVVM::ShflKind::bfly, UnitAttr());
       sum = LLVM::FAddOp::create(rewriter, loc, sum, other);
     }
-    Value lane =
-        LLVM::AndOp::create(rewriter, loc, context.getKernel(op).thread, i32(rewriter, loc, 31));
-    Value isFirst =
-        LLVM::ICmpOp::create(rewriter, loc, LLVM::ICmpPredicate::eq, lane, i32(rewriter, loc, 0));
+    Value isFirst = LLVM::ICmpOp::create(rewriter, loc, LLVM::ICmpPredicate::eq,
+                                         context.getLane(rewriter, op), i32(rewriter, loc, 0));
     // Where nothing is kept the place may be outside.
     Value isSome = LLVM::FCmpOp::create(rewriter, loc, LLVM::FCmpPredicate::une, sum, zero);
     emitAdd(rewriter, loc, pointer, sum, combine(rewriter, loc, isFirst, isSome));

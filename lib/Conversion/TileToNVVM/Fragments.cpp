@@ -64,8 +64,7 @@ FailureOr<FragmentPlace> attn::tile::findFragments(Operation *op, const PatternC
   Value row = context.getThreadPosition(builder, op, getLayout(type)).row;
   Value warp = LLVM::LShrOp::create(builder, loc, row, i32(builder, loc, llvm::Log2_64(kWarpRows)));
   place.warpBytes = LLVM::MulOp::create(builder, loc, warp, i32(builder, loc, place.numBytes));
-  Value lane = LLVM::AndOp::create(builder, loc, context.getKernel(op).thread,
-                                   i32(builder, loc, kLanes - 1));
-  place.laneBytes = LLVM::ShlOp::create(builder, loc, lane, i32(builder, loc, 4));
+  place.laneBytes =
+      LLVM::ShlOp::create(builder, loc, context.getLane(builder, op), i32(builder, loc, 4));
   return place;
 }

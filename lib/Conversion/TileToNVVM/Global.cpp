@@ -400,10 +400,8 @@ struct AddAsyncPattern : TilePattern<AddAsyncOp> {
         rewriter, loc, NVVM::ProxyKind::async_shared,
         NVVM::SharedSpaceAttr::get(rewriter.getContext(), NVVM::SharedSpace::shared_cta));
     meet();
-    Value lane = LLVM::AndOp::create(rewriter, loc, context.getKernel(op).thread,
-                                     i32(rewriter, loc, kLanes - 1));
-    Value isFirst =
-        LLVM::ICmpOp::create(rewriter, loc, LLVM::ICmpPredicate::eq, lane, i32(rewriter, loc, 0));
+    Value isFirst = LLVM::ICmpOp::create(rewriter, loc, LLVM::ICmpPredicate::eq,
+                                         context.getLane(rewriter, op), i32(rewriter, loc, 0));
     auto branch = scf::IfOp::create(rewriter, loc, isFirst, /*withElseRegion=*/false);
     rewriter.setInsertionPointToStart(branch.thenBlock());
     start();

@@ -32,7 +32,8 @@ void emitAdd(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value pointer,
 // Tiles in fragments
 //===----------------------------------------------------------------------------------------===//
 
-inline constexpr int64_t kLanes = 32, kLaneElements = 4;
+/// Of a block of 16 x 8, in #tile.acc.
+inline constexpr int64_t kLaneElements = 4;
 
 /// The tile of the argument that holds an element.
 mlir::Value emitFragmentTile(mlir::OpBuilder &builder, mlir::Location loc,

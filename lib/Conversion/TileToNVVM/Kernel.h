@@ -62,6 +62,8 @@ using KernelMap = llvm::DenseMap<mlir::Operation *, Kernel>;
 
 /// The rows of a tile in #tile.acc that each warp has.
 inline constexpr int64_t kWarpRows = 16;
+/// The threads of a warp.
+inline constexpr int64_t kLanes = 32;
 
 /// The columns and rows of one TMA box of a shared tile: one slab, as many rows as one copy takes.
 std::pair<int64_t, int64_t> getBoxShape(const Machine &machine, SharedType type);

@@ -154,6 +154,11 @@ static Value emitDigit(OpBuilder &builder, Location loc, Value index, const Digi
   return value;
 }
 
+Value PatternContext::getLane(OpBuilder &builder, Operation *op) const {
+  Location loc = op->getLoc();
+  return LLVM::AndOp::create(builder, loc, getKernel(op).thread, i32(builder, loc, kLanes - 1));
+}
+
 ThreadPosition PatternContext::getThreadPosition(OpBuilder &builder, Operation *op,
                                                  const Layout &layout) const {
   Location loc = op->getLoc();
@@ -188,7 +193,7 @@ Value PatternContext::getIsFirstReplica(OpBuilder &builder, Operation *op,
     if (digit.source != Digit::Source::Lane || digit.rowStride || digit.columnStride ||
         digit.extent == 1)
       continue;
-    Value lane = LLVM::AndOp::create(builder, loc, getKernel(op).thread, i32(builder, loc, 31));
+    Value lane = getLane(builder, op);
     Value value = emitDigit(builder, loc, lane, digit, digit.divisor * digit.extent == 32);
     Value isFirst =
         LLVM::ICmpOp::create(builder, loc, LLVM::ICmpPredicate::eq, value, i32(builder, loc, 0));

@@ -53,6 +53,8 @@ struct PatternContext {
   const Kernel &getKernel(mlir::Operation *op) const;
   /// i32: the thread's number within the role around `op`.
   mlir::Value getRoleThread(mlir::OpBuilder &builder, mlir::Operation *op) const;
+  /// i32: the thread's number within its warp.
+  mlir::Value getLane(mlir::OpBuilder &builder, mlir::Operation *op) const;
   /// i32: the warpgroup's number within the role around `op`, the same for a whole warp.
   mlir::Value getRoleWarpgroup(mlir::OpBuilder &builder, mlir::Operation *op) const;
   ThreadPosition getThreadPosition(mlir::OpBuilder &builder, mlir::Operation *op,
