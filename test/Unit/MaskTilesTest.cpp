@@ -216,6 +216,23 @@ private:
     }
   }
 
+  /// Where a last tile that is not whole may be full, all that a full one has is kept; nothing else
+  /// changes, but that masks that drop first positions only have no tiles behind the full ones.
+  void checkLast(const Problem &problem, const std::vector<char> &kept,
+                 const bound::Environment &environment, int64_t size) {
+    int64_t length = keysRun ? problem.n : problem.m;
+    TileRanges<int64_t> whole = tiles.evaluateRanges(environment, size);
+    TileRanges<int64_t> some = tiles.evaluateRanges(environment, size, /*lastMayBeFull=*/true);
+    EXPECT_EQ(some.begin, whole.begin);
+    EXPECT_EQ(some.fullBegin, whole.fullBegin);
+    EXPECT_EQ(some.end, whole.end);
+    EXPECT_TRUE(some.fullEnd == whole.fullEnd || some.fullEnd == some.end);
+    for (int64_t i = some.fullBegin; i < std::min(some.fullEnd, length); ++i)
+      for (int64_t fixed = environment.fixedBegin; fixed < environment.fixedEnd; ++fixed)
+        EXPECT_TRUE(keysRun ? kept[fixed * problem.n + i] : kept[i * problem.n + fixed])
+            << "not full: " << i;
+  }
+
   void checkBlock(const Problem &problem, const std::vector<char> &kept, int64_t fixedBegin,
                   int64_t fixedEnd, unsigned which, Expect expect) {
     int64_t size = tileSizes[which], length = keysRun ? problem.n : problem.m;
@@ -243,6 +260,7 @@ private:
     EXPECT_EQ(numbers.end, rangeEnd);
 
     checkHoles(problem, kept, environment);
+    checkLast(problem, kept, environment, size);
     int64_t tileCount = (length + size - 1) / size;
     EXPECT_LE(0, rangeBegin);
     EXPECT_LE(rangeBegin, fullBegin);

@@ -155,7 +155,12 @@ static std::pair<Expr, Expr> fullTiles(ExprPool &pool, ArrayRef<Interval> droppe
   return best;
 }
 
-TileRanges<Expr> MaskTiles::ranges(int64_t tileSize) const {
+bool MaskTiles::dropsOnlyFirst() const {
+  return !knowsNoFullTile() &&
+         llvm::none_of(dropped, [](const Interval &interval) { return interval.begin; });
+}
+
+TileRanges<Expr> MaskTiles::ranges(int64_t tileSize, bool lastMayBeFull) const {
   Expr zero = pool->constant(0);
   auto [begin, end] = liveTiles(*pool, kept, tileSize);
   auto [fullBegin, fullEnd] = fullTiles(*pool, dropped, tileSize);
@@ -167,6 +172,8 @@ TileRanges<Expr> MaskTiles::ranges(int64_t tileSize) const {
     fullBegin = pool->min({pool->max({fullBegin, begin}), end});
     fullEnd = pool->max({pool->min({fullEnd, end}), fullBegin});
   }
+  if (lastMayBeFull && dropsOnlyFirst())
+    fullEnd = end;
   // Rare enough to give up rather than to track which bound it was.
   if (pool->hasOverflowed()) {
     begin = fullBegin = fullEnd = zero;
@@ -186,7 +193,7 @@ SmallVector<std::pair<Expr, Expr>, 2> MaskTiles::livePieces() const {
 }
 
 MaskTiles::Ranges MaskTiles::emitRanges(OpBuilder &builder, Location loc, const MaskBlock &block,
-                                        int64_t tileSize) const {
+                                        int64_t tileSize, bool lastMayBeFull) const {
   Emitter emitter(builder, loc, mask);
   emitter.bind(Symbol::FixedBegin, block.fixedBegin);
   emitter.bind(Symbol::FixedEnd, block.fixedEnd);
@@ -195,7 +202,7 @@ MaskTiles::Ranges MaskTiles::emitRanges(OpBuilder &builder, Location loc, const 
     emitter.bind(mask->getArgument(0), block.b);
     emitter.bind(mask->getArgument(1), block.h);
   }
-  TileRanges<Expr> symbolic = ranges(tileSize);
+  TileRanges<Expr> symbolic = ranges(tileSize, lastMayBeFull);
   Ranges result;
   result.begin = emitter.emit(symbolic.begin);
   result.fullBegin = emitter.emit(symbolic.fullBegin);
@@ -224,9 +231,9 @@ Value MaskTiles::emitTileIsLive(OpBuilder &builder, Location loc, const Ranges &
   return live;
 }
 
-TileRanges<int64_t> MaskTiles::evaluateRanges(const Environment &environment,
-                                              int64_t tileSize) const {
-  TileRanges<Expr> symbolic = ranges(tileSize);
+TileRanges<int64_t> MaskTiles::evaluateRanges(const Environment &environment, int64_t tileSize,
+                                              bool lastMayBeFull) const {
+  TileRanges<Expr> symbolic = ranges(tileSize, lastMayBeFull);
   return {evaluate(symbolic.begin, environment), evaluate(symbolic.fullBegin, environment),
           evaluate(symbolic.fullEnd, environment), evaluate(symbolic.end, environment)};
 }

@@ -41,7 +41,9 @@
 //
 // The loop over n runs [begin, fullBegin) with the mask, [fullBegin, fullEnd) without it and
 // [fullEnd, end) with it again; for causal the first loop is statically absent. The last tile is
-// never full when it is not whole, so the middle loop needs no bounds check either.
+// never full when it is not whole, so the middle loop needs no bounds check either, unless the
+// caller says that it may be (`lastMayBeFull`): then a mask that drops only what comes first leaves
+// no third loop.
 //
 // A tensor that the caller knows to be non-decreasing along its last dimension gives bounds too:
 // `ids[n] >= x` is n >= (first n with ids[n] >= x), found by one binary search per block.
@@ -128,9 +130,10 @@ public:
     llvm::SmallVector<std::pair<mlir::Value, mlir::Value>, 2> live;
   };
   /// Emits what is constant in the block, at the insertion point, where all that the mask region
-  /// captures must be visible.
+  /// captures must be visible. With `lastMayBeFull` a last tile that is not whole is full where all
+  /// that it has is kept.
   Ranges emitRanges(mlir::OpBuilder &builder, mlir::Location loc, const MaskBlock &block,
-                    int64_t tileSize) const;
+                    int64_t tileSize, bool lastMayBeFull = false) const;
 
   /// An i1 that is false when the tile [tileBegin, tileEnd) of a partial range is skip; null when
   /// the ranges hold no such tile.
@@ -139,7 +142,8 @@ public:
                                     mlir::Value tileEnd);
 
   /// The same answers as numbers.
-  TileRanges<int64_t> evaluateRanges(const bound::Environment &environment, int64_t tileSize) const;
+  TileRanges<int64_t> evaluateRanges(const bound::Environment &environment, int64_t tileSize,
+                                     bool lastMayBeFull = false) const;
   bool evaluateTileIsLive(const bound::Environment &environment, int64_t tileBegin,
                           int64_t tileEnd) const;
 
@@ -148,7 +152,9 @@ public:
   std::string describe() const;
 
 private:
-  TileRanges<bound::Expr> ranges(int64_t tileSize) const;
+  TileRanges<bound::Expr> ranges(int64_t tileSize, bool lastMayBeFull = false) const;
+  /// Positions behind those that are dropped first are all kept, and some may be.
+  bool dropsOnlyFirst() const;
   llvm::SmallVector<std::pair<bound::Expr, bound::Expr>, 2> livePieces() const;
 
   std::shared_ptr<bound::ExprPool> pool = std::make_shared<bound::ExprPool>();

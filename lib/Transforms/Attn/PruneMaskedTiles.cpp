@@ -13,6 +13,7 @@
 #include "lib/Transforms/Attn/StepRanges.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Arith/Utils/Utils.h"
+#include "mlir/IR/Matchers.h"
 #include "mlir/IR/Remarks.h"
 
 namespace attn {
@@ -67,6 +68,14 @@ static void boundTiles(OpBuilder &builder, StepLoop &over, const MaskTiles &tile
     over.first = first;
 }
 
+/// Whether rows behind the last add nothing to what the step sums up, zeros as they are, without a
+/// comparison: their weight is a number (AttnToTile/GradStep.cpp).
+static bool endsByItself(AbsorbingOpInterface step) {
+  auto sums = dyn_cast<GradKeyValueStepOp>(step.getOperation());
+  return sums && sums.getScore().empty() && sums.getGrad().empty() &&
+         matchPattern(sums.getScale(), m_Constant());
+}
+
 static void prune(RewriterBase &rewriter, StepLoop over, bool certain) {
   Location loc = over.loop.getLoc();
   rewriter.setInsertionPoint(over.loop);
@@ -97,7 +106,8 @@ static void prune(RewriterBase &rewriter, StepLoop over, bool certain) {
   Value end = arith::AddIOp::create(rewriter, loc, begin,
                                     getValueOrCreateConstantIndexOp(rewriter, loc, owned));
   MaskBlock block = {at[0], at[1], begin, end, over.length};
-  MaskTiles::Ranges ranges = tiles.emitRanges(rewriter, loc, block, over.tileSize);
+  MaskTiles::Ranges ranges =
+      tiles.emitRanges(rewriter, loc, block, over.tileSize, over.lastMayBeFull);
   if (certain && !tiles.isAlwaysFull())
     boundTiles(rewriter, over, tiles, block, rowsRun);
 
@@ -128,10 +138,11 @@ struct PruneMaskedTilesPass : RoomPass<attn::impl::PruneMaskedTilesPassBase<Prun
       if (isOneLoop)
         continue;
       FailureOr<StepLoop> over = matchStepLoop(rewriter, step);
-      if (succeeded(over))
+      if (succeeded(over)) {
+        over->lastMayBeFull = certainFirst && endsByItself(step);
         // Only the softmax's steps are delayed past their first.
         prune(rewriter, *over, certainFirst && isa<OnlineAttentionOp>(step));
-      else if (!isListed(step))
+      } else if (!isListed(step))
         remark::missed(step.getLoc(), remark::RemarkOpts::name("mask-tiles").category("attn"))
             << "not in a loop made by attn-tile-kv-loop: no tile is pruned";
     }

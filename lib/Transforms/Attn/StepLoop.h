@@ -24,6 +24,8 @@ struct StepLoop {
   int64_t tileSize;
   /// Global position of the first key or row: the step's position less the loop's index.
   mlir::OpFoldResult origin;
+  /// A full tile may be the last one, and not whole.
+  bool lastMayBeFull = false;
   /// Some row of the batch and head keeps each of the keys between `first`, or the first of all if
   /// it is null, and `length`.
   bool hasNoHoles = false;

@@ -49,8 +49,11 @@ static SmallVector<Value> emitRange(
   auto emitStep = [&] {
     if (!isFull)
       return emitPartialStep(builder, over, n0, running);
-    return emitTileStep(builder, over.step, over.sources, over.origin, n0,
-                        builder.getIndexAttr(over.tileSize), running, /*withMask=*/false);
+    OpFoldResult size = builder.getIndexAttr(over.tileSize);
+    if (over.lastMayBeFull)
+      size = emitTileSize(builder, loc, over.tileSize, n0, over.length);
+    return emitTileStep(builder, over.step, over.sources, over.origin, n0, size, running,
+                        /*withMask=*/false);
   };
   Value isLive;
   if (!isFull) {
