@@ -82,6 +82,7 @@ static void addRoom(OpPassManager &pm, Room room, const PipelineOptions &options
     pm.addPass(tile::createAssignLayoutsPass());
     return addCleanup(pm);
   case Room::Async: // When, and by whom.
+    pm.addPass(tile::createDivideSumsPass());
     pm.addPass(tile::createAssignRolesPass());
     pm.addPass(tile::createMakeRingsPass());
     pm.addPass(tile::createOverlapMmaPass());

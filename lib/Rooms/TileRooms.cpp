@@ -94,9 +94,9 @@ Complaint attn::refuseInPlaced(Operation *op) {
   if (Complaint complaint = demandOfTile(op); !complaint.empty())
     return complaint;
   if (isa<TileDialect>(op->getDialect()) &&
-      !isa<LoadOp, LoadColumnsOp, GatherOp, StoreOp, ScatterAddOp, MmaOp, ReduceOp, SumDiagonalsOp,
-           BroadcastOp, CoordOp, VoteOp, AllocSharedOp, CopyOp, ConvertLayoutOp, ClearUnreadOp,
-           SyncOp, FenceOp>(op))
+      !isa<LoadOp, LoadColumnsOp, LoadSharedOp, GatherOp, StoreOp, ScatterAddOp, MmaOp, ReduceOp,
+           SumDiagonalsOp, BroadcastOp, CoordOp, VoteOp, AllocSharedOp, CopyOp, ConvertLayoutOp,
+           ClearUnreadOp, SyncOp, FenceOp>(op))
     return "expected synchronous copies and products, got '" + op->getName().getStringRef().str() +
            "'";
   return {};

@@ -200,6 +200,16 @@ void BlockRun::writeByThreads(Fiber &fiber, Operation *op, const Value &dest, Re
   report(shared.access(dest.index, dest.stage, std::move(access), agents));
 }
 
+void BlockRun::readByThreads(Fiber &fiber, Operation *op, const Value &source, Rect rect) {
+  Access access{Access::Kind::ThreadRead, rect, {}, op, fiber.index};
+  SmallVector<const Agent *, 2> agents;
+  for (Agent *agent : fiber.getAgents()) {
+    access.epochs.push_back(agent->tick());
+    agents.push_back(agent);
+  }
+  report(shared.access(source.index, source.stage, std::move(access), agents));
+}
+
 /// The part of tile.copy between its two meetings: each warpgroup writes some rows.
 void BlockRun::copyThreads(Fiber &fiber, const Instruction &instruction) {
   unsigned argument = fiber.registers[instruction.in[0]].index;
@@ -245,6 +255,25 @@ void BlockRun::storeShared(Fiber &fiber, const Instruction &instruction) {
                    : use(Resource::Shared, fiber.time, bytes / program.machine->costs.sharedBytes);
 }
 
+/// tile.load_shared: the warpgroup reads its rows.
+void BlockRun::loadShared(Fiber &fiber, const Instruction &instruction) {
+  const Value &source = fiber.registers[instruction.in[0]];
+  const TileInfo &info = *instruction.tile;
+  int64_t warpgroup = fiber.getRoleWarpgroup(), rows = info.getLocalRows();
+  Rect rect{info.getRow(warpgroup, 0), info.getRow(warpgroup, rows - 1) + 1, 0, info.columns};
+  readByThreads(fiber, instruction.op, source, rect);
+  TileRef tile;
+  if (options.numbers) {
+    tile = makeTile(info);
+    const float *data = shared.getStage(source.index, source.stage).data.data();
+    for (int64_t row = 0; row < rows; ++row)
+      std::copy_n(data + info.getRow(warpgroup, row) * info.columns, info.columns,
+                  tile->numbers.data() + row * info.columns);
+  }
+  setTile(fiber, instruction, std::move(tile));
+  work(fiber, instruction);
+}
+
 /// tile.load_columns: all threads of the fiber read a row.
 void BlockRun::loadColumns(Fiber &fiber, const Instruction &instruction) {
   const Value &source = fiber.registers[instruction.in[0]];
@@ -256,13 +285,7 @@ void BlockRun::loadColumns(Fiber &fiber, const Instruction &instruction) {
                    {}});
     return;
   }
-  Access access{Access::Kind::ThreadRead, {0, 1, 0, info.columns}, {}, instruction.op, fiber.index};
-  SmallVector<const Agent *, 2> agents;
-  for (Agent *agent : fiber.getAgents()) {
-    access.epochs.push_back(agent->tick());
-    agents.push_back(agent);
-  }
-  report(shared.access(source.index, source.stage, std::move(access), agents));
+  readByThreads(fiber, instruction.op, source, {0, 1, 0, info.columns});
   TileRef tile;
   if (options.numbers) {
     tile = makeTile(info);

@@ -43,6 +43,8 @@ static std::pair<double, double> getInstructions(Operation *op) {
       // Three exchanges between lanes, and additions.
       .Case<tile::SumDiagonalsOp>([](auto) { return Pair(5, 0); })
       .Case<tile::GatherOp, tile::LoadOp>([](auto) { return Pair(6, 0); })
+      // Pairs in one access.
+      .Case<tile::LoadSharedOp>([](auto) { return Pair(0.5, 0); })
       // Pairs for two rows.
       .Case<tile::LoadColumnsOp>([](auto) { return Pair(0.25, 0); })
       .Case<tile::ScatterAddOp>([](auto) { return Pair(6, 0); })

@@ -218,6 +218,8 @@ void BlockRun::executeMeeting(Fiber &fiber, const Instruction &instruction) {
     return storeShared(fiber, instruction);
   case Code::LoadColumns:
     return loadColumns(fiber, instruction);
+  case Code::LoadShared:
+    return loadShared(fiber, instruction);
   case Code::MarkRead:
     return markRead(fiber, instruction);
   case Code::ClearUnread:

@@ -398,6 +398,7 @@ Error Compiler::compileTileOp(Operation &op) {
           .Case<tile::LoadOp>([](auto) { return Code::Load; })
           .Case<tile::GatherOp>([](auto) { return Code::Gather; })
           .Case<tile::LoadColumnsOp>([](auto) { return Code::LoadColumns; })
+          .Case<tile::LoadSharedOp>([](auto) { return Code::LoadShared; })
           .Default([](Operation *) { return std::nullopt; });
   if (simple)
     return finish(addWhole(*simple, &op));

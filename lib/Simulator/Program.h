@@ -70,6 +70,7 @@ enum class Code : uint8_t {
   Fence,
   StoreShared,
   LoadColumns,
+  LoadShared,
   MarkRead,
   ClearUnread,
   CopyThreads,

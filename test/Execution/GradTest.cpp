@@ -20,7 +20,7 @@
 //   (192, 128) and D = 256              GradHeadDimTest, with batches of 2
 //   heads, D and Dv mixed up            (40, 64) and (192, 128) with groups of 6
 //   captured tensors, odd lengths       TrainedScoreTest
-//   shared memory beyond D = 128        GradHeadDimTest
+//   shared memory beyond D = 128        GradHeadDimTest, GradWideTest
 //   different bits each time            each with dropped keys runs twice; test_gradient.py
 //   memory that grows with M x N        AttnToTile/gradients.mlir: scratch is like lse
 //   reading outside of tensors          GuardedTensor
@@ -31,6 +31,7 @@
 //===----------------------------------------------------------------------------------------===//
 
 #include "test/Execution/GradExecution.h"
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "gtest/gtest.h"
 
@@ -124,6 +125,31 @@ TEST(GradOddTest, EmptySequences) {
     GradExecution().check(variant, problem, {{60, 70, 3}, {130, 65, 3, 4, 2}});
   }
 }
+
+/// Heads whose sums for keys and values are of two roles on a GPU: masks in each of their forms,
+/// scores that need no derivative, one that does, and dropout.
+struct GradWideTest : testing::TestWithParam<std::string> {};
+
+TEST_P(GradWideTest, MatchesReference) {
+  const std::vector<Variant> &variants = getVariantsAndMasks();
+  auto variant = llvm::find_if(variants, [](const Variant &v) { return v.name == GetParam(); });
+  ASSERT_NE(variant, variants.end());
+  Problem problem;
+  problem.type = "bf16";
+  problem.d = problem.dv = 256;
+  GradExecution().check(*variant, problem, kFew);
+  problem.d = 192;
+  GradExecution().check(*variant, problem, {{129, 127}});
+}
+
+INSTANTIATE_TEST_SUITE_P(All, GradWideTest,
+                         testing::Values("WindowLeftOnly", "CausalWindow", "PrefixCaptured",
+                                         "DocumentCausal", "KeyLength", "AlibiCausal", "Softcap",
+                                         "Dropout", "SinkCausal", "EveryThird", "KeepsNothing",
+                                         "ScoreDropsKeys"),
+                         [](const testing::TestParamInfo<std::string> &info) {
+                           return info.param;
+                         });
 
 using Dims = std::pair<int64_t, int64_t>;
 

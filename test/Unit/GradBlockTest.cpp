@@ -78,6 +78,33 @@ TEST(GradBlockTest, FusedFormTakesMasksOfOneComparison) {
         }
 }
 
+/// Both roles have the rows of one warpgroup, and as many registers as they get.
+TEST(GradBlockTest, WideSumsAreDivided) {
+  for (int64_t d = 8; d <= 256; d += 8)
+    for (int64_t dv = 8; dv <= 256; dv += 8)
+      for (int64_t weight : {0, 1, 4, 12}) {
+        GradWork work;
+        work.isMasked = weight > 0;
+        work.maskWeight = weight;
+        auto block = chooseDividedBlock(getHopper(), {d, dv, 2, true, 0, 0, 0}, work);
+        if (!block)
+          continue;
+        EXPECT_EQ(refuseGradBlock(getHopper(), *block), "") << d << " " << dv;
+        EXPECT_TRUE(fitsGradBlock(getHopper(), *block, work));
+        EXPECT_TRUE(block->dividesSums && block->owned == 64 && block->stages == 2);
+      }
+  GradBlock wide{256, 256, 2, true, 0, 0, 0};
+  EXPECT_EQ(chooseDividedBlock(getHopper(), wide, {})->running, 64);
+  GradWork work;
+  work.derivesScores = true;
+  EXPECT_FALSE(chooseDividedBlock(getHopper(), wide, work));
+  work = {};
+  work.hasFactor = true;
+  EXPECT_FALSE(chooseDividedBlock(getHopper(), wide, work));
+  wide.sumsValues = false;
+  EXPECT_FALSE(chooseDividedBlock(getHopper(), wide, {}));
+}
+
 TEST(GradBlockTest, WideHeadsAreRefused) {
   EXPECT_EQ(refuseGradBlock(getHopper(), choose(256, 256, /*rowsRun=*/true)),
             "expected sums and scores of gradients that fit the 240 registers of a thread on "
@@ -110,6 +137,11 @@ TEST(GradBlockTest, RefusalsNameTheNearest) {
   odd.running = 144;
   expectRefusal(odd, "fit the 240 registers of a thread on sm_90a, got 260; the nearest is block_m "
                      "128 and stages 2");
+  odd.dividesSums = true;
+  expectRefusal(odd, "expected block_n in multiples of 64 up to 64");
+  odd.sumsKeys = false;
+  expectRefusal(odd, "expected sums for keys and for values in blocks whose 128 rows are 4 "
+                     "consumers', got one sum; the nearest is 2 consumers");
   odd = rows;
   odd.stages = 65;
   expectRefusal(odd, "expected stages in multiples of 1 up to 64");

@@ -163,6 +163,13 @@ static LogicalResult verifyRoles(Operation *op, Attribute attribute) {
          << attribute;
 }
 
+/// roles_c2: `tile.divided` is a unit on a kernel
+static LogicalResult verifyDivided(Operation *op, Attribute attribute) {
+  if (isa<UnitAttr>(attribute) && op->hasAttr(TileDialect::kKernelAttrName))
+    return success();
+  return op->emitOpError("expected tile.divided as a unit on a kernel, got ") << attribute;
+}
+
 /// role_c1: `tile.role` names one of the kernel's roles
 static LogicalResult verifyRole(Operation *op, Attribute attribute) {
   if (getKernelRole(op))
@@ -189,8 +196,8 @@ static LogicalResult verifyDelay(Operation *op, Attribute attribute) {
 
 LogicalResult TileDialect::verifyOperationAttribute(Operation *op, NamedAttribute attribute) {
   // dialect_c1: the attributes are `tile.target`, `tile.kernel`, `tile.when`, `tile.roles`,
-  // `tile.role`, `tile.delay` and `tile.plan` on ops, `tile.scratch`, `tile.zeroed`,
-  // `tile.fragments` and `tile.packed` on arguments
+  // `tile.divided`, `tile.role`, `tile.delay` and `tile.plan` on ops, `tile.scratch`,
+  // `tile.zeroed`, `tile.fragments` and `tile.packed` on arguments
   if (attribute.getName() == kPlanAttrName && isa<DictionaryAttr>(attribute.getValue()))
     return success();
   if (attribute.getName() == kTargetAttrName)
@@ -199,13 +206,16 @@ LogicalResult TileDialect::verifyOperationAttribute(Operation *op, NamedAttribut
     return verifyWhen(op, attribute.getValue());
   if (attribute.getName() == kRolesAttrName)
     return verifyRoles(op, attribute.getValue());
+  if (attribute.getName() == kDividedAttrName)
+    return verifyDivided(op, attribute.getValue());
   if (attribute.getName() == kRoleAttrName)
     return verifyRole(op, attribute.getValue());
   if (attribute.getName() == kDelayAttrName)
     return verifyDelay(op, attribute.getValue());
   if (attribute.getName() != kKernelAttrName)
-    return op->emitOpError("expected tile.target, tile.kernel, tile.when, tile.roles, tile.role, "
-                           "tile.delay or tile.plan of the tile dialect, got '")
+    return op->emitOpError(
+               "expected tile.target, tile.kernel, tile.when, tile.roles, "
+               "tile.divided, tile.role, tile.delay or tile.plan of the tile dialect, got '")
            << attribute.getName().getValue() << "'";
   auto kernel = dyn_cast<KernelAttr>(attribute.getValue());
   func::FuncOp function = getFunction(op);

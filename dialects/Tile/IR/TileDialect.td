@@ -47,6 +47,9 @@ def Tile_Dialect : Dialect {
     static constexpr ::llvm::StringLiteral kPackedAttrName = "tile.packed";
     /// The func.func attribute that says which calls a kernel is for: an ArrayAttr of RangeAttr.
     static constexpr ::llvm::StringLiteral kWhenAttrName = "tile.when";
+    /// The func.func attribute of a kernel whose sums are to be shared out among roles, until
+    /// tile-divide-sums: a UnitAttr.
+    static constexpr ::llvm::StringLiteral kDividedAttrName = "tile.divided";
     /// The attribute that says how many turns of its loop an op is late, until tile-pipeline-steps:
     /// an IntegerAttr of 64 bits.
     static constexpr ::llvm::StringLiteral kDelayAttrName = "tile.delay";

@@ -50,6 +50,24 @@ def Tile_LoadOp : Tile_Op<"load"> {
   let hasVerifier = 1;
 }
 
+def Tile_LoadSharedOp : Tile_Op<"load_shared"> {
+  let summary = "reads a tile of shared memory into registers";
+  let description = [{
+    The inverse of a `tile.store` to shared memory: elements are those of `source`, wherever they lie there.
+
+    ```mlir
+    %t = tile.load_shared %s
+        : !tile.shared<64x64xbf16, swizzle = 128> -> tensor<64x64xbf16, #acc>
+    ```
+  }];
+  let arguments = (ins Arg<Tile_SharedType, "a shared tile", [MemRead]>:$source);
+  let results = (outs Res<Tile_Tile, "the tile">:$result);
+  let assemblyFormat = [{
+    $source attr-dict `:` qualified(type($source)) `->` qualified(type($result))
+  }];
+  let hasVerifier = 1;
+}
+
 def Tile_LoadColumnsOp : Tile_Op<"load_columns"> {
   let summary = "reads one number for each column of a tile";
   let description = [{

@@ -67,6 +67,17 @@ LogicalResult LoadColumnsOp::verify() {
   return success();
 }
 
+LogicalResult LoadSharedOp::verify() {
+  auto tile = cast<RankedTensorType>(getType());
+  SharedType source = getSource().getType();
+  // load_shared_c1: a shared source is one stage of the tile's shape and element type
+  if (source.getShape() == tile.getShape() && source.getElementType() == tile.getElementType() &&
+      source.getStages() == 1)
+    return success();
+  return emitOpError("expected one stage of the shape and element type of ")
+         << tile << ", got " << source;
+}
+
 LogicalResult GatherOp::verify() {
   auto tile = cast<RankedTensorType>(getType());
   if (failed(verifyOffsets(*this, getSource().getType(), getIndices().size())) ||

@@ -203,7 +203,7 @@ static LogicalResult checkBlock(AbsorbingOpInterface step, ScheduleAttr schedule
                   0, 0};
   if (block.rowsRun)
     std::tie(block.sumsKeys, block.sumsValues) = getSums(step);
-  std::string why = refuseGradBlock(machine, withSchedule(block, schedule));
+  std::string why = refuseGradBlock(machine, withSchedule(machine, block, schedule));
   return why.empty() ? success() : step->emitOpError(why);
 }
 
@@ -404,10 +404,19 @@ static std::string getKernelName(func::FuncOp function, scf::ForallOp grid) {
   return (function.getName() + suffix).str();
 }
 
+/// Whether each sum of the grid is the business of one of two roles.
+static bool dividesSums(scf::ForallOp grid, ScheduleAttr schedule, int64_t rows) {
+  if (!schedule)
+    return false;
+  bool hasSums =
+      grid.walk([](GradKeyValueStepOp) { return WalkResult::interrupt(); }).wasInterrupted();
+  return hasSums && schedule.getConsumers() * tile::getMachine(grid).productRows == 2 * rows;
+}
+
 /// Of consumers; roles may add more.
 static int64_t countWarpgroups(scf::ForallOp grid, ScheduleAttr schedule, int64_t rows) {
   if (schedule)
-    return schedule.getConsumers();
+    return schedule.getConsumers() / (dividesSums(grid, schedule, rows) ? 2 : 1);
   // One votes about a tile of the mask, or makes a list.
   if (llvm::any_of(*grid.getBody(), llvm::IsaPred<TileStatusOp, ListTilesOp>))
     return 1;
@@ -504,6 +513,9 @@ static LogicalResult convertGrid(func::FuncOp function, scf::ForallOp grid,
     kernel.setArgAttr(number, tile::TileDialect::kPackedAttrName, packed);
   BlockConverter block(function, grid, kernel);
   block.rows = rows;
+  block.dividesSums = dividesSums(grid, schedule, rows);
+  if (block.dividesSums)
+    kernel->setAttr(tile::TileDialect::kDividedAttrName, b.getUnitAttr());
   block.captured = captured;
   for (auto [number, isNegated] : signature.rowNumbers)
     block.rowNumbers.push_back({kernel.getArgument(number), isNegated});

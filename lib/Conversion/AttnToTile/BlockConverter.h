@@ -87,6 +87,8 @@ public:
   /// Of a grid of the fused form: a block that owns keys adds to it, one that owns rows reads it.
   std::optional<QuerySum> querySum;
   llvm::SmallVector<RowNumbers, 2> rowNumbers;
+  /// Whether each of its sums is the business of a role of its own.
+  bool dividesSums = false;
   /// Of a grid that makes the gradient of a captured tensor.
   std::optional<CapturedSum> captured;
 

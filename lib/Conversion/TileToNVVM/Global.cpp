@@ -206,12 +206,14 @@ struct LoadPattern : TilePattern<LoadOp> {
 
 } // namespace
 
-/// One access per pair of neighbours, or per register that packs them. All registers of a thread
-/// lie in rows that agree modulo 8 and in columns that agree modulo 16 bytes, or 32 for f32, up to
-/// the thread's own part, so that the swizzle is one XOR with a value of the thread.
-static LogicalResult storeShared(Operation *op, const PatternContext &context,
-                                 RankedTensorType type, SharedType shared, Value pointer,
-                                 ValueRange values, OpBuilder &rewriter) {
+/// The addresses of a thread's elements in shared memory: one for each pair of neighbours, or for
+/// each register that packs them. All registers of a thread lie in rows that agree modulo 8 and in
+/// columns that agree modulo 16 bytes, or 32 for f32, up to the thread's own part, so that the
+/// swizzle is one XOR with a value of the thread.
+static LogicalResult accessShared(Operation *op, const PatternContext &context,
+                                  RankedTensorType type, SharedType shared, Value pointer,
+                                  OpBuilder &rewriter,
+                                  llvm::function_ref<void(Value address, int64_t index)> access) {
   int64_t bytes = shared.getElementBytes(), swizzle = shared.getSwizzle();
   bool isPacked = bytes <= 2;
   if (!(isPacked ? isa<AccAttr, OperandAAttr>(type.getEncoding())
@@ -238,24 +240,67 @@ static LogicalResult storeShared(Operation *op, const PatternContext &context,
                                 LLVM::AndOp::create(rewriter, loc, column, i32(rewriter, loc, 16)));
   // Out of loops, each of the addresses would take a register.
   phase = emitTiedAsm(rewriter, loc, "", {phase}).front();
-  int64_t perValue = isPacked ? 4 / bytes : 1, perAccess = isPacked ? 1 : 2;
-  SmallVector<Value> elements =
-      isPacked ? SmallVector<Value>(values) : unpack(rewriter, loc, values);
-  for (int64_t index = 0; index < int64_t(elements.size()); index += perAccess) {
-    Value value =
-        isPacked ? elements[index] : makeVector(rewriter, loc, elements, index, perAccess);
-    Position position = layout.getPosition({0, 0, index * perValue});
+  int64_t perAccess = isPacked ? 4 / bytes : 2;
+  for (int64_t reg = 0; reg < layout.getNumRegisters(); reg += perAccess) {
+    Position position = layout.getPosition({0, 0, reg});
     int64_t byte = position.column * bytes;
     Value chunk = LLVM::XOrOp::create(rewriter, loc, phase, i32(rewriter, loc, byte % swizzle));
     Value address = addBytes(rewriter, loc, start, chunk);
     address = addBytes(rewriter, loc, address,
                        byte / swizzle * shared.getSlabBytes() + position.row * swizzle);
-    LLVM::StoreOp::create(rewriter, loc, value, address, isPacked ? 4 : 8);
+    access(address, isPacked ? reg / perAccess : reg);
   }
   return success();
 }
 
+static LogicalResult storeShared(Operation *op, const PatternContext &context,
+                                 RankedTensorType type, SharedType shared, Value pointer,
+                                 ValueRange values, OpBuilder &rewriter) {
+  Location loc = op->getLoc();
+  bool isPacked = shared.getElementBytes() <= 2;
+  SmallVector<Value> elements =
+      isPacked ? SmallVector<Value>(values) : unpack(rewriter, loc, values);
+  return accessShared(
+      op, context, type, shared, pointer, rewriter, [&](Value address, int64_t index) {
+        Value value = isPacked ? elements[index] : makeVector(rewriter, loc, elements, index, 2);
+        LLVM::StoreOp::create(rewriter, loc, value, address, isPacked ? 4 : 8);
+      });
+}
+
 namespace {
+struct LoadSharedPattern : TilePattern<LoadSharedOp> {
+  using TilePattern::TilePattern;
+  LogicalResult matchAndRewrite(LoadSharedOp op, OneToNOpAdaptor adaptor,
+                                ConversionPatternRewriter &rewriter) const override {
+    auto type = cast<RankedTensorType>(op.getType());
+    if (!hasLayout(type))
+      return rewriter.notifyMatchFailure(op, "expected a layout");
+    SharedType shared = op.getSource().getType();
+    Location loc = op.getLoc();
+    bool isPacked = shared.getElementBytes() <= 2;
+    Type pair = VectorType::get({2}, type.getElementType());
+    SmallVector<Type> registers;
+    if (failed(getTypeConverter()->convertType(type, registers)))
+      return failure();
+    SmallVector<Value> values;
+    auto load = [&](Value address, int64_t) {
+      Value value = LLVM::LoadOp::create(rewriter, loc, isPacked ? registers.front() : pair,
+                                         address, isPacked ? 4 : 8);
+      for (int64_t i = 0; i < (isPacked ? 0 : 2); ++i)
+        values.push_back(
+            LLVM::ExtractElementOp::create(rewriter, loc, value, i32(rewriter, loc, i)));
+      if (isPacked)
+        values.push_back(value);
+    };
+    if (failed(
+            accessShared(op, context, type, shared, adaptor.getSource().front(), rewriter, load)))
+      return failure();
+    rewriter.replaceOpWithMultiple(
+        op, {isPacked ? values : pack(rewriter, loc, type.getElementType(), values)});
+    return success();
+  }
+};
+
 struct StorePattern : TilePattern<StoreOp> {
   using TilePattern::TilePattern;
 
@@ -482,6 +527,7 @@ struct AddAsyncPattern : TilePattern<AddAsyncOp> {
 
 void attn::tile::populateGlobalPatterns(RewritePatternSet &patterns,
                                         const PatternContext &context) {
-  patterns.add<LoadPattern, StorePattern, AddAsyncPattern>(context, patterns.getContext());
+  patterns.add<LoadPattern, LoadSharedPattern, StorePattern, AddAsyncPattern>(
+      context, patterns.getContext());
   populateElementPatterns(patterns, context);
 }

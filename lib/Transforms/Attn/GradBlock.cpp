@@ -18,12 +18,14 @@ using llvm::formatv;
 static constexpr int64_t kOtherRegisters = 32;
 
 static int64_t getConsumers(const Machine &machine, const GradBlock &block) {
-  return block.owned / machine.productRows;
+  return block.owned / machine.productRows * (block.dividesSums ? 2 : 1);
 }
 
 static int64_t getSumColumns(const GradBlock &block) {
   if (!block.rowsRun)
     return block.headDim;
+  if (block.dividesSums)
+    return std::max(block.headDim, block.valueDim);
   return (block.sumsKeys ? block.headDim : 0) + (block.sumsValues ? block.valueDim : 0);
 }
 
@@ -45,25 +47,32 @@ static bool isSquare(const GradBlock &block, const GradWork &work) {
          work.heldTiles == 0 && !work.hasFactor && !work.divides && work.maskWeight <= mostWork;
 }
 
+/// Whether products sum over padding. They do not start with the numbers of rows then
+/// (AttnToTile/GradStep.cpp).
+static bool isUneven(const Machine &machine, const GradBlock &block) {
+  auto fillsSums = [&](int64_t columns) {
+    return columns * block.elementBytes % machine.sumBytes == 0;
+  };
+  return block.rowsRun && !(fillsSums(block.headDim) && fillsSums(block.valueDim));
+}
+
 /// What the rule takes to be needed, as ptxas tells (ExecutionAssemble): scores and gradients of
 /// weights, half as much for one of them as an operand, and what regions keep, with numbers of rows
 /// along the columns. Wide sums leave masks no registers to spare.
 static int64_t getSafeRegisters(const Machine &machine, const GradBlock &block,
                                 const GradWork &work) {
-  int64_t quarters = 4 + 4 + 2 + (work.heldTiles ? 4 * work.heldTiles + 2 : 0);
-  auto fillsSums = [&](int64_t columns) {
-    return columns * block.elementBytes % machine.sumBytes == 0;
-  };
-  // Products do not start with the numbers of rows then (AttnToTile/GradStep.cpp).
-  bool isUneven = block.rowsRun && !(fillsSums(block.headDim) && fillsSums(block.valueDim));
-  if (isUneven)
+  // One product and the weights as they are handed over, besides the operand.
+  int64_t products = block.dividesSums ? 4 + 2 : 4 + 4;
+  int64_t quarters = products + 2 + (work.heldTiles ? 4 * work.heldTiles + 2 : 0);
+  bool isPadded = isUneven(machine, block);
+  if (isPadded)
     quarters += 6;
   int64_t mask = std::min<int64_t>(4 * work.maskWeight, 48);
   // Bounds of a loop for each kind of tile, beside addresses of wide or uneven tiles.
   bool isWide = std::max(block.headDim, block.valueDim) >= 192;
-  if (work.isMasked && isWide && block.rowsRun && block.sumsKeys)
+  if (work.isMasked && isWide && block.rowsRun && block.sumsKeys && !block.dividesSums)
     mask += 20;
-  if (work.maskWeight > 0 && (isWide || isUneven))
+  if (work.maskWeight > 0 && (isWide || isPadded))
     mask += 16;
   if (work.isMasked && work.hasFactor)
     mask += 12;
@@ -78,7 +87,8 @@ static int64_t getSafeRegisters(const Machine &machine, const GradBlock &block,
 
 /// What is needed in any case: both products, and one of their tiles as an operand.
 static int64_t getLeastRegisters(const Machine &machine, const GradBlock &block) {
-  return getRegisters(machine, block, 4 + 4 + 2) + machine.productRegisters;
+  int64_t products = block.dividesSums ? 4 : 4 + 4;
+  return getRegisters(machine, block, products + 2) + machine.productRegisters;
 }
 
 static int64_t getBudget(const Machine &machine, const GradBlock &block) {
@@ -106,6 +116,9 @@ static int64_t countSharedBytes(const Machine &machine, const GradBlock &block) 
   if (block.addsQueries)
     fixed +=
         getBytes(block.owned, block.running, false) + getBytes(block.owned, block.headDim, true);
+  // What one role hands to the other.
+  if (block.dividesSums)
+    fixed += getBytes(block.owned, block.running, false) * block.stages;
   // Barriers, and marks of what is read.
   return fixed + getRing(block.headDim, true) + getRing(block.valueDim, block.rowsRun) +
          machine.stageBytes;
@@ -127,15 +140,39 @@ static bool isSlow(const Machine &machine, const GradBlock &block) {
          block.running < 2 * machine.productRows;
 }
 
-GradBlock attn::chooseGradBlock(const Machine &machine, GradBlock block, const GradWork &work) {
+/// The most rows that run, with as many stages as that leaves; whether there is such a block.
+static bool chooseRunning(const Machine &machine, GradBlock &block, const GradWork &work,
+                          int64_t leastStages) {
   int64_t step = getRunningStep(machine, block), most = 2 * machine.productRows;
-  block.owned = 2 * machine.productRows;
-  for (block.stages = 2; block.stages > 0; --block.stages)
+  for (block.stages = 2; block.stages >= leastStages; --block.stages)
     for (block.running = llvm::alignDown(most, step); block.running > 0; block.running -= step)
       if (!isSlow(machine, block) && fitsGradBlock(machine, block, work))
-        return block;
+        return true;
+  return false;
+}
+
+GradBlock attn::chooseGradBlock(const Machine &machine, GradBlock block, const GradWork &work) {
+  block.owned = 2 * machine.productRows;
+  if (chooseRunning(machine, block, work, /*leastStages=*/1))
+    return block;
   block.stages = 1;
-  block.running = step;
+  block.running = getRunningStep(machine, block);
+  return block;
+}
+
+std::optional<GradBlock> attn::chooseDividedBlock(const Machine &machine, GradBlock block,
+                                                  GradWork work) {
+  // Under a mask, sums over padding spill (bench/NOTES.md).
+  if (!block.rowsRun || !block.sumsKeys || !block.sumsValues || work.derivesScores ||
+      work.hasFactor || isUneven(machine, block))
+    return std::nullopt;
+  // Nobody keeps a score.
+  work.heldTiles = 0;
+  block.dividesSums = true;
+  block.owned = machine.productRows;
+  // With one stage the roles would wait for each other.
+  if (!chooseRunning(machine, block, work, /*leastStages=*/2))
+    return std::nullopt;
   return block;
 }
 
@@ -167,7 +204,11 @@ std::string attn::refuseGradBlock(const Machine &machine, const GradBlock &block
       return why;
   llvm::StringRef owned = block.rowsRun ? "block_n" : "block_m",
                   running = block.rowsRun ? "block_m" : "block_n";
-  int64_t mostOwned = 2 * machine.productRows;
+  if (block.dividesSums && !(block.rowsRun && block.sumsKeys && block.sumsValues))
+    return formatv("expected sums for keys and for values in blocks whose {0} rows are {1} "
+                   "consumers', got one sum; the nearest is {2} consumers",
+                   block.owned, getConsumers(machine, block), getConsumers(machine, block) / 2);
+  int64_t mostOwned = (block.dividesSums ? 1 : 2) * machine.productRows;
   if (std::string why = refuse(owned, block.owned, machine.productRows, mostOwned); !why.empty())
     return why;
   if (std::string why =

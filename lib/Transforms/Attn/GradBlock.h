@@ -28,6 +28,9 @@ struct GradBlock {
   bool sumsKeys = true, sumsValues = true;
   /// Where rows run, whether the block also adds to the gradients of queries.
   bool addsQueries = false;
+  /// Where rows run, whether each of both sums is the business of a role of its own: one has the
+  /// rows of the other, and all keys of the block.
+  bool dividesSums = false;
 };
 
 /// Why the machine has no such block, with the nearest that it has: "expected X, got Y; the nearest
@@ -38,6 +41,8 @@ std::string refuseGradBlock(const Machine &machine, const GradBlock &block);
 struct GradWork {
   /// Values that regions keep for every score.
   int64_t heldTiles = 0;
+  /// Whether the gradients of scores are computed from the scores.
+  bool derivesScores = false;
   /// Whether weights have factors, which both products of a pass over keys take.
   bool hasFactor = false;
   bool isMasked = false;
@@ -62,6 +67,10 @@ bool fitsGradBlock(const Machine &machine, const GradBlock &block, const GradWor
 /// product for them has the rows of all consumers, either its rows or the head dimension.
 std::optional<GradBlock> chooseFusedBlock(const Machine &machine, GradBlock block,
                                           const GradWork &work);
+
+/// The block of the rule whose sums for keys and for values are of two roles, if the machine has
+/// one: both have the weights, and nothing else of each other.
+std::optional<GradBlock> chooseDividedBlock(const Machine &machine, GradBlock block, GradWork work);
 
 } // namespace attn
 

@@ -59,6 +59,8 @@ static GradWork measure(ScoredOpInterface op) {
   work.hasFactor = bool(getFactor(op.getScore()));
   if (!op.getScore().empty())
     work.heldTiles = 1 + regions.weight / 8 + (regions.isLong ? 6 : 0) + (work.hasFactor ? 1 : 0);
+  if (auto pass = dyn_cast<AttentionGradKeyValueOp>(op.getOperation()))
+    work.derivesScores = !pass.getGrad().empty() && !pass.getGrad().getArgument(0).use_empty();
   work.isMasked = !op.getMask().empty();
   work.rowConditions = regions.rowConditions;
   work.keepsTwoRanges = keepsTwoRanges(op.getMask());
@@ -66,6 +68,18 @@ static GradWork measure(ScoredOpInterface op) {
   if (work.isMasked)
     work.maskWeight = std::max<int64_t>(regions.weight - 1, 0);
   return work;
+}
+
+/// Whether a thread has no registers for both sums, in the best block that there is. Products of 16
+/// columns wait for shared memory: with factors, to make the weights twice costs less.
+static bool isTooMuch(const Machine &machine, const GradBlock &block, const GradWork &work) {
+  return !fitsGradBlock(machine, block, work) || (work.hasFactor && block.running < 32);
+}
+
+/// Both sums as the business of two roles, where they are too much for one.
+static std::optional<GradBlock> findDivision(const Machine &machine, const GradBlock &block,
+                                             const GradWork &work) {
+  return isTooMuch(machine, block, work) ? chooseDividedBlock(machine, block, work) : std::nullopt;
 }
 
 BlockSizes attn::chooseGradForCUDA(Operation *op, const Machine &machine) {
@@ -76,7 +90,14 @@ BlockSizes attn::chooseGradForCUDA(Operation *op, const Machine &machine) {
   if (op->hasAttr(kFusedAttrName) && isa<AttentionGradKeyValueOp>(op))
     if (auto block = chooseFusedBlock(machine, describe(scored), measure(scored)))
       return {block->running, block->owned, block->stages, "cuda-grad-fused"};
-  GradBlock block = chooseGradBlock(machine, describe(scored), measure(scored));
+  GradWork work = measure(scored);
+  GradBlock block = chooseGradBlock(machine, describe(scored), work);
+  if (auto divided = findDivision(machine, block, work))
+    return {.blockM = divided->running,
+            .blockN = divided->owned,
+            .stages = divided->stages,
+            .rule = "cuda-grad-divided",
+            .consumers = 2};
   if (block.rowsRun)
     return {block.running, block.owned, block.stages, "cuda-grad-keys"};
   return {block.owned, block.running, block.stages, "cuda-grad-rows"};
@@ -84,7 +105,7 @@ BlockSizes attn::chooseGradForCUDA(Operation *op, const Machine &machine) {
 
 std::string attn::refuseGradSchedule(const Machine &machine, ScoredOpInterface op,
                                      ScheduleAttr schedule) {
-  return refuseGradBlock(machine, withSchedule(describe(op), schedule));
+  return refuseGradBlock(machine, withSchedule(machine, describe(op), schedule));
 }
 
 void attn::checkFused(ModuleOp module, const Machine &machine) {
@@ -106,11 +127,8 @@ void attn::splitSums(AttentionGradKeyValueOp op, const Machine &machine) {
     return;
   auto scored = cast<ScoredOpInterface>(op.getOperation());
   GradWork work = measure(scored);
-  // Products of 16 columns wait for shared memory: with factors, to make the weights twice costs
-  // less.
   GradBlock block = chooseGradBlock(machine, describe(scored), work);
-  bool isSlow = work.hasFactor && block.running < 32;
-  if (fitsGradBlock(machine, block, work) && !isSlow)
+  if (!isTooMuch(machine, block, work) || findDivision(machine, block, work))
     return;
   OpBuilder b(op);
   auto createPass = [&](Type keyType, Type valueType) {

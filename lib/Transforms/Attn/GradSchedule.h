@@ -19,7 +19,8 @@ BlockSizes chooseGradForCUDA(mlir::Operation *op, const Machine &machine);
 /// Why the machine has no such block for the pass, with the nearest; empty if it has.
 std::string refuseGradSchedule(const Machine &machine, ScoredOpInterface op, ScheduleAttr schedule);
 
-/// Makes two passes of one over rows whose sums for keys and values do not fit a thread together.
+/// Makes two passes of one over rows whose sums for keys and values do not fit a thread together,
+/// unless two roles can share them out.
 void splitSums(AttentionGradKeyValueOp op, const Machine &machine);
 
 /// Leaves the mark of a fused form where the machine has a block for it.

@@ -37,10 +37,12 @@ inline GPUBlock getGPUBlock(int64_t headDim, int64_t valueDim, mlir::Type elemen
 }
 
 /// The block of one pass of gradients with the numbers of a schedule.
-inline GradBlock withSchedule(GradBlock block, ScheduleAttr schedule) {
+inline GradBlock withSchedule(const Machine &machine, GradBlock block, ScheduleAttr schedule) {
   block.owned = block.rowsRun ? schedule.getBlockN() : schedule.getBlockM();
   block.running = block.rowsRun ? schedule.getBlockM() : schedule.getBlockN();
   block.stages = schedule.getStages();
+  block.dividesSums =
+      block.rowsRun && schedule.getConsumers() * machine.productRows == 2 * block.owned;
   return block;
 }
 

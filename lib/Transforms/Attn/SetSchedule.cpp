@@ -99,7 +99,8 @@ struct SetSchedulePass
             n = blockN ? int64_t(blockN) : sizes.blockN,
             numStages = machine && stages ? int64_t(stages) : sizes.stages,
             owned = isa<AttentionGradKeyValueOp>(op) ? n : m,
-            consumers = machine ? std::max<int64_t>(1, owned / machine->productRows) : 1,
+            fitting = machine ? std::max<int64_t>(1, owned / machine->productRows) : 1,
+            consumers = sizes.consumers && !blockM && !blockN ? sizes.consumers : fitting,
             numSplits = isa<AttentionOp>(op) ? splits.getValue() : 1;
     // A number that is given holds.
     bool fills = machine && isPacked(op) && numSplits == 1;

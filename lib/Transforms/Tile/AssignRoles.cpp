@@ -40,7 +40,7 @@ static bool needsRole(Operation *op) {
   if (op->getNumRegions() > 0 || op->hasTrait<OpTrait::IsTerminator>())
     return false;
   // Who reads a place says when it may be filled again.
-  if (isa<MmaOp, LoadColumnsOp>(op))
+  if (isa<MmaOp, LoadColumnsOp, LoadSharedOp>(op))
     return true;
   auto effects = getEffectsRecursively(op);
   return !effects || llvm::any_of(*effects, [](const MemoryEffects::EffectInstance &effect) {
@@ -52,8 +52,9 @@ static bool needsRole(Operation *op) {
 static LogicalResult checkLevel(func::FuncOp kernel) {
   WalkResult walk = kernel.walk([&](Operation *op) -> WalkResult {
     if (isa_and_nonnull<TileDialect>(op->getDialect()) &&
-        !isa<LoadOp, LoadColumnsOp, GatherOp, StoreOp, ScatterAddOp, AllocSharedOp, CopyOp, MmaOp,
-             ReduceOp, SumDiagonalsOp, BroadcastOp, CoordOp, ConvertLayoutOp, ClearUnreadOp>(op))
+        !isa<LoadOp, LoadColumnsOp, LoadSharedOp, GatherOp, StoreOp, ScatterAddOp, AllocSharedOp,
+             CopyOp, MmaOp, ReduceOp, SumDiagonalsOp, BroadcastOp, CoordOp, ConvertLayoutOp,
+             ClearUnreadOp>(op))
       return op->emitOpError("does not belong to level 'placed': roles are made here");
     if (auto copy = dyn_cast<CopyOp>(op)) {
       auto place = copy.getDest().getDefiningOp<AllocSharedOp>();

@@ -27,6 +27,15 @@ bool PlaceLifetimes::isHeld() const {
   });
 }
 
+bool PlaceLifetimes::isReadByProducts() const {
+  return llvm::any_of(lifetimes, [](const Lifetime &lifetime) {
+    return llvm::any_of(lifetime.readers, [](const auto &entry) {
+      return llvm::any_of(entry.second.uses,
+                          [](OpOperand *use) { return isa<MmaOp>(use->getOwner()); });
+    });
+  });
+}
+
 namespace {
 /// The accesses to one place, in the program's order.
 struct Accesses {
@@ -51,9 +60,9 @@ static LogicalResult addAccess(Accesses &accesses, OpOperand &use) {
     }
   }
   if (reads == writes || (writes && !isa<CopyOp, StoreOp>(op)) ||
-      (reads && !isa<MmaOp, LoadColumnsOp>(op) && !clears))
-    return op->emitOpError("expected tile.copy, tile.store, tile.load_columns, tile.clear_unread "
-                           "or tile.mma as a user of a place");
+      (reads && !isa<MmaOp, LoadColumnsOp, LoadSharedOp>(op) && !clears))
+    return op->emitOpError("expected tile.copy, tile.store, tile.load_columns, tile.load_shared, "
+                           "tile.clear_unread or tile.mma as a user of a place");
   if (!getKernelRole(op))
     return op->emitOpError("expected a tile.role, which tile-assign-roles decides, got none");
   if (writes)

@@ -58,6 +58,8 @@ struct PlaceLifetimes {
   bool isHeld() const;
   /// Filled with a register tile by all threads of the writer.
   bool isStored() const { return mlir::isa<StoreOp>(lifetimes.front().fill); }
+  /// By the unit that multiplies, not by threads.
+  bool isReadByProducts() const;
   /// Threads of one role hand tiles over to each other.
   bool isLocal() const { return isStored() && readers.size() == 1 && readers[0] == writer; }
 };

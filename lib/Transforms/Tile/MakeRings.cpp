@@ -23,8 +23,9 @@
 // steps, nobody stores again before all have met behind the tile in between, and so are done with
 // the one before.
 //
-// A row of numbers travels with a tile: filled beside it and read before its last product, it needs
-// no barriers of its own. That product also says that all threads have read the row.
+// A row of numbers travels with a tile: filled beside it and read before its last product, by roles
+// that read the tile, it needs no barriers of its own. That product also says that all threads have
+// read the row.
 //
 //===----------------------------------------------------------------------===//
 
@@ -330,8 +331,8 @@ void RingMaker::schedule(Ring &ring) {
     for (auto &[role, readers] : lifetime.readers) {
       Operation *first = readers.first;
       for (Passenger &passenger : ring.passengers)
-        if (Operation *other = passenger.uses.lifetimes[index].readers[role].first;
-            other->isBeforeInBlock(first))
+        if (Operation *other = passenger.uses.lifetimes[index].readers.lookup(role).first;
+            other && other->isBeforeInBlock(first))
           first = other;
       before[first].push_back({&ring, role, unsigned(index)});
       after[readers.last].push_back({&ring, role, unsigned(index)});
@@ -373,7 +374,8 @@ void RingMaker::fill(Ring &ring, unsigned lifetime) {
     if (ring.uses.isLocal() && !ring.uses.isOnce() && !slot)
       meet(role);
     create<StoreOp>(role, cast<StoreOp>(op).getValue(), getStage(ring.place, slot), ValueRange());
-    create<FenceOp>(role, FenceKind::AsyncShared);
+    if (ring.uses.isReadByProducts())
+      create<FenceOp>(role, FenceKind::AsyncShared);
     meet(role);
     if (ring.full)
       create<BarrierArriveOp>(role, ring.full, slot);
@@ -387,7 +389,7 @@ void RingMaker::acquire(const Event &event) {
     create<BarrierWaitOp>(event.role, event.ring->full, slot, /*previous=*/false);
   auto enter = [&](PlaceLifetimes &uses, Value place) {
     Value stage = getStage(place, slot);
-    for (OpOperand *use : uses.lifetimes[event.lifetime].readers[event.role].uses)
+    for (OpOperand *use : uses.lifetimes[event.lifetime].readers.lookup(event.role).uses)
       use->set(stage);
   };
   enter(event.ring->uses, event.ring->place);
@@ -399,6 +401,10 @@ void RingMaker::release(const Event &event) {
   if (event.ring->guide)
     return;
   std::optional<unsigned> slot = event.ring->getReaderSlot(event.role);
+  // One thread says that all have read, where no product does.
+  const Readers &readers = event.ring->uses.lifetimes[event.lifetime].readers[event.role];
+  if (slot && isa<LoadSharedOp>(readers.last))
+    meet(event.role);
   if (slot)
     create<BarrierArriveOp>(event.role, event.ring->empty, getSlot(slot));
   advance(slot);
@@ -484,7 +490,7 @@ static bool travelsWith(const PlaceLifetimes &row, const PlaceLifetimes &tile) {
              entry.second.last->isBeforeInBlock(readers->second.last);
     };
     return inner.fill->getBlock() == outer.fill->getBlock() &&
-           inner.readers.size() == outer.readers.size() && llvm::all_of(inner.readers, isWithin);
+           llvm::all_of(inner.readers, isWithin);
   });
 }
 

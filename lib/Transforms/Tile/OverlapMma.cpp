@@ -239,7 +239,10 @@ static void startBeforeOlder(MutableArrayRef<Flight> flights) {
   for (auto [index, flight] : llvm::enumerate(flights)) {
     Value acc = flight.product.getAcc();
     Operation *start = acc ? acc.getDefiningOp() : nullptr;
-    auto flies = [&](Flight &older) { return flight.product->isBeforeInBlock(older.wait); };
+    auto flies = [&](Flight &older) {
+      return getRoleName(older.wait) == getRoleName(flight.wait) &&
+             flight.product->isBeforeInBlock(older.wait);
+    };
     Flight *oldest = llvm::find_if(flights.take_front(index), flies);
     if (!start || isa<MmaWaitOp>(start) || start->getBlock() != flight.product->getBlock() ||
         oldest == flights.begin() + index || !start->isBeforeInBlock(oldest->product))

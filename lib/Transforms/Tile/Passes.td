@@ -81,6 +81,21 @@ def AssignLayoutsPass : Pass<"tile-assign-layouts", "::mlir::ModuleOp"> {
   let dependentDialects = ["::attn::tile::TileDialect"];
 }
 
+def DivideSumsPass : Pass<"tile-divide-sums", "::mlir::ModuleOp"> {
+  let summary = "makes each of two sums the business of a role";
+  let description = [{
+    In a kernel with `tile.divided` each loop has two sums that are too much for the registers of one thread. Each becomes the
+    business of a role of its own, with as many warpgroups as the kernel has, beside a producer. One of them, `giver`, computes what
+    both sums need, and stores the one tile of 16 bits that the other, `taker`, goes on with.
+
+    Requires: a part of room 5 `placed`: all of it but for values that nobody reads. Produces: a part of room 6 `async`: roles, of the
+    products and of what is handed over and stored.
+    Fails when: a loop has one sum or more than two; none of both is made of what the other has, or what they share is not one
+    tile of 16 bits; what is stored comes from no sum; the roles are more warpgroups than a block has.
+  }];
+  let dependentDialects = ["::attn::tile::TileDialect"];
+}
+
 def AssignRolesPass : Pass<"tile-assign-roles", "::mlir::ModuleOp"> {
   let summary = "says which warpgroups run which ops";
   let description = [{

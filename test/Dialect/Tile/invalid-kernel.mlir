@@ -7,7 +7,7 @@ func.func @dialect_c1_argument(%s: memref<3x?xf32> {tile.scrap}) {
 
 // -----
 
-// expected-error@+1 {{expected tile.target, tile.kernel, tile.when, tile.roles, tile.role, tile.delay or tile.plan of the tile dialect, got 'tile.kernels'}}
+// expected-error@+1 {{expected tile.target, tile.kernel, tile.when, tile.roles, tile.divided, tile.role, tile.delay or tile.plan of the tile dialect, got 'tile.kernels'}}
 func.func @dialect_c1() attributes {tile.kernels} {
   return
 }
@@ -121,6 +121,21 @@ func.func @extent_c1(%q: memref<?x?xf32>) attributes {
 
 // expected-error@+1 {{expected a kernel with a body of one block, got 0}}
 func.func private @kernel_c6() attributes {tile.kernel = #tile.kernel<warpgroups = 1, grid = []>}
+
+// -----
+
+// expected-error@+1 {{expected tile.divided as a unit on a kernel, got 2 : i64}}
+func.func @roles_c2() attributes {
+    tile.kernel = #tile.kernel<warpgroups = 1, grid = []>, tile.divided = 2} {
+  return
+}
+
+// -----
+
+// expected-error@+1 {{expected tile.divided as a unit on a kernel, got unit}}
+func.func @roles_c2_none() attributes {tile.divided} {
+  return
+}
 
 // -----
 

@@ -22,13 +22,34 @@ func.func @gradients(%a: !d64, %b: !d128, %lse: !r, %c: f32) -> (!d64, !d64, !d6
   return %0, %1#0, %1#1, %2, %3#0, %3#1 : !d64, !d64, !d64, !d128, !d128, !d128
 }
 
-// Where both sums do not fit a thread together, each has a pass.
+// Where both sums do not fit a thread together, each is the business of a role.
 // CHECK-LABEL: func @wide
 func.func @wide(%a: tensor<?x?x?x256xbf16>, %nl: !r) -> (tensor<?x?x?x256xbf16>, tensor<?x?x?x256xbf16>) {
-  // CHECK: %[[K:.*]] = attn.attention_grad_key_value {{.*}}schedule<block_m = 48, block_n = 128{{.*}} -> d_key(
-  // CHECK: %[[V:.*]] = attn.attention_grad_key_value {{.*}} -> d_value(
+  // CHECK: %[[K:.*]], %[[V:.*]] = attn.attention_grad_key_value {{.*}}schedule<block_m = 64, block_n = 64, stages = 2, consumers = 2>{{.*}} -> d_key({{.*}} d_value(
   // CHECK: return %[[K]], %[[V]]
   %0:2 = attn.attention_grad_key_value %a, %a, %a, %a, %nl, %nl : tensor<?x?x?x256xbf16>, tensor<?x?x?x256xbf16>, tensor<?x?x?x256xbf16>, tensor<?x?x?x256xbf16>, !r, !r
+    -> d_key(tensor<?x?x?x256xbf16>) d_value(tensor<?x?x?x256xbf16>)
+  return %0#0, %0#1 : tensor<?x?x?x256xbf16>, tensor<?x?x?x256xbf16>
+}
+
+// The taker would need the scores to derive them: each sum has a pass.
+// CHECK-LABEL: func @wide_derived
+func.func @wide_derived(%a: tensor<?x?x?x256xbf16>, %nl: !r) -> (tensor<?x?x?x256xbf16>, tensor<?x?x?x256xbf16>) {
+  // CHECK: %[[K:.*]] = attn.attention_grad_key_value {{.*}}schedule<block_m = {{[0-9]+}}, block_n = 128
+  // CHECK: -> d_key(
+  // CHECK: %[[V:.*]] = attn.attention_grad_key_value {{.*}}schedule<block_m = {{[0-9]+}}, block_n = 128
+  // CHECK: -> d_value(
+  // CHECK: return %[[K]], %[[V]]
+  %0:2 = attn.attention_grad_key_value %a, %a, %a, %a, %nl, %nl
+    score(%s, %b, %h, %m, %n) {
+      %t = math.tanh %s : f32
+      attn.yield %t : f32
+    }
+    grad(%s, %dt, %b, %h, %m, %n) {
+      %t = math.tanh %s : f32
+      %d = arith.mulf %dt, %t : f32
+      attn.yield %d : f32
+    } : tensor<?x?x?x256xbf16>, tensor<?x?x?x256xbf16>, tensor<?x?x?x256xbf16>, tensor<?x?x?x256xbf16>, !r, !r
     -> d_key(tensor<?x?x?x256xbf16>) d_value(tensor<?x?x?x256xbf16>)
   return %0#0, %0#1 : tensor<?x?x?x256xbf16>, tensor<?x?x?x256xbf16>
 }
@@ -37,8 +58,7 @@ func.func @wide(%a: tensor<?x?x?x256xbf16>, %nl: !r) -> (tensor<?x?x?x256xbf16>,
 // CHECK-LABEL: func @wide_mask
 func.func @wide_mask(%a: tensor<?x?x?x256xbf16>, %nl: !r) -> (tensor<?x?x?x256xbf16>, tensor<?x?x?x256xbf16>, tensor<?x?x?x256xbf16>) {
   // CHECK: attn.attention_grad_query {{.*}}schedule<block_m = 128, block_n = 48
-  // CHECK: attn.attention_grad_key_value {{.*}}schedule<block_m = 48, block_n = 128
-  // CHECK: attn.attention_grad_key_value {{.*}}schedule<block_m = 64, block_n = 128
+  // CHECK: attn.attention_grad_key_value {{.*}}schedule<block_m = 64, block_n = 64, stages = 2, consumers = 2>
   %0 = attn.attention_grad_query %a, %a, %a, %a, %nl, %nl
     mask(%b, %h, %m, %n) {
       %kept = arith.cmpi sle, %n, %m : index
