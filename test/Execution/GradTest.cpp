@@ -126,8 +126,9 @@ TEST(GradOddTest, EmptySequences) {
   }
 }
 
-/// Heads whose sums for keys and values are of two roles on a GPU: masks in each of their forms,
-/// scores that need no derivative, one that does, and dropout.
+/// Heads whose sums for keys and values are of two roles on a GPU, and those that are added to
+/// gradients of queries under more masks than narrow ones: masks in each of their forms, scores
+/// that need no derivative, one that does, and dropout.
 struct GradWideTest : testing::TestWithParam<std::string> {};
 
 TEST_P(GradWideTest, MatchesReference) {
@@ -136,17 +137,19 @@ TEST_P(GradWideTest, MatchesReference) {
   ASSERT_NE(variant, variants.end());
   Problem problem;
   problem.type = "bf16";
-  problem.d = problem.dv = 256;
-  GradExecution().check(*variant, problem, kFew);
+  for (int64_t d : {128, 256}) {
+    problem.d = problem.dv = d;
+    GradExecution().check(*variant, problem, kFew);
+  }
   problem.d = 192;
   GradExecution().check(*variant, problem, {{129, 127}});
 }
 
 INSTANTIATE_TEST_SUITE_P(All, GradWideTest,
-                         testing::Values("WindowLeftOnly", "CausalWindow", "PrefixCaptured",
-                                         "DocumentCausal", "KeyLength", "AlibiCausal", "Softcap",
-                                         "Dropout", "SinkCausal", "EveryThird", "KeepsNothing",
-                                         "ScoreDropsKeys"),
+                         testing::Values("Window", "WindowLeftOnly", "CausalWindow", "Prefix",
+                                         "Chunked", "KeyLength", "AlibiCausal", "RelativeBias",
+                                         "Softcap", "Dropout", "SinkCausal", "EveryThird",
+                                         "KeepsNothing", "ScoreDropsKeys"),
                          [](const testing::TestParamInfo<std::string> &info) {
                            return info.param;
                          });

@@ -51,6 +51,23 @@ TEST(GradBlockTest, RowsAreAsManyAsKeysWhereSumsAreNarrow) {
   EXPECT_LT(chooseRows(72, 48), 128);
 }
 
+/// What a score takes is there for an element at a time, unless it is derived from or reads.
+TEST(GradBlockTest, ScoresThatNobodyKeepsTakeNoRows) {
+  GradWork score, reads, held;
+  score.hasScore = reads.hasScore = held.hasScore = true;
+  reads.gathersScore = reads.isMasked = true;
+  held.heldTiles = 1;
+  EXPECT_EQ(chooseRows(128, 128, score), chooseRows(128, 128));
+  EXPECT_LT(chooseRows(128, 128, reads), chooseRows(128, 128));
+  EXPECT_LT(chooseRows(128, 128, held), chooseRows(128, 128));
+  EXPECT_LT(chooseRows(64, 64, score), 128);
+  auto isFused = [](int64_t d, const GradWork &work) {
+    return chooseFusedBlock(getHopper(), {d, d, 2, true, 0, 0, 0}, work).has_value();
+  };
+  EXPECT_TRUE(isFused(128, score) && isFused(64, {}));
+  EXPECT_FALSE(isFused(128, reads) || isFused(128, held) || isFused(64, score));
+}
+
 TEST(GradBlockTest, RegionsThatKeepMuchTakeRows) {
   GradWork held, factor, quotient;
   held.heldTiles = 1;
@@ -62,10 +79,10 @@ TEST(GradBlockTest, RegionsThatKeepMuchTakeRows) {
   EXPECT_EQ(chooseGradBlock(getHopper(), {128, 64, 2, true, 0, 0, 0, true, false}).running, 112);
 }
 
-TEST(GradBlockTest, FusedFormTakesMasksOfOneComparison) {
+TEST(GradBlockTest, FusedFormTakesMasksOfOneRange) {
   for (int64_t d : {64, 128})
     for (int64_t conditions : {0, 1, 2, 3})
-      for (int64_t weight : {0, 1, 4})
+      for (int64_t weight : {0, 1, 4, 5})
         for (bool keepsTwoRanges : {false, true}) {
           GradWork work;
           work.isMasked = true;
@@ -74,7 +91,7 @@ TEST(GradBlockTest, FusedFormTakesMasksOfOneComparison) {
           work.keepsTwoRanges = keepsTwoRanges;
           GradBlock block{d, d, 2, true, 0, 0, 0};
           EXPECT_EQ(chooseFusedBlock(getHopper(), block, work).has_value(),
-                    conditions < 2 && weight == 0 && !keepsTwoRanges);
+                    conditions < 2 && weight <= (d == 128 ? 4 : 0) && !keepsTwoRanges);
         }
 }
 

@@ -323,7 +323,8 @@ template <typename OpT> LogicalResult GradStep<OpT>::emitWeights() {
     elements.p = arith::SelectOp::create(b, keep, elements.p, zero);
   // A thread has registers for half of P beside dP, where tiles are squares or loops are many.
   // What one role hands to another is what products take.
-  if (block.dividesSums || (block.querySum && !(block.querySum->isTransposed && hasOneKind())))
+  if (block.dividesSums ||
+      (block.querySum && !(block.querySum->isTransposed && hasOneKind() && !mayDrop())))
     elements.p = arith::ExtFOp::create(b, shape, narrow(elements.p));
   // What is kept may have a weight of 0 beside an infinite score.
   isKept = keep;

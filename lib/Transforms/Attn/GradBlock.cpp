@@ -44,7 +44,7 @@ static int64_t getRegisters(const Machine &machine, const GradBlock &block, int6
 static bool isSquare(const GradBlock &block, const GradWork &work) {
   constexpr int64_t mostWork = 3;
   return block.rowsRun && block.sumsKeys && block.sumsValues && block.running == block.owned &&
-         work.heldTiles == 0 && !work.hasFactor && !work.divides && work.maskWeight <= mostWork;
+         !work.hasScore && !work.hasFactor && !work.divides && work.maskWeight <= mostWork;
 }
 
 /// Whether products sum over padding. They do not start with the numbers of rows then
@@ -67,15 +67,22 @@ static int64_t getSafeRegisters(const Machine &machine, const GradBlock &block,
   bool isPadded = isUneven(machine, block);
   if (isPadded)
     quarters += 6;
-  int64_t mask = std::min<int64_t>(4 * work.maskWeight, 48);
+  // Addresses of what is read for each score, before it is there.
+  if (work.gathersScore && !work.heldTiles && !block.rowsRun)
+    quarters += 4;
+  int64_t mask = std::min<int64_t>((block.dividesSums ? 5 : 4) * work.maskWeight, 48);
+  if (work.hasScore && block.dividesSums)
+    mask += 16;
   // Bounds of a loop for each kind of tile, beside addresses of wide or uneven tiles.
   bool isWide = std::max(block.headDim, block.valueDim) >= 192;
   if (work.isMasked && isWide && block.rowsRun && block.sumsKeys && !block.dividesSums)
     mask += 20;
-  if (work.maskWeight > 0 && (isWide || isPadded))
+  if (work.maskWeight > 0 && (isWide || isPadded) && !block.dividesSums)
     mask += 16;
   if (work.isMasked && work.hasFactor)
     mask += 12;
+  if (work.isMasked && work.gathersScore && !work.heldTiles)
+    mask += 20;
   // Where ptxas is known to find a way (ExecutionAssemble).
   int64_t others = block.addsQueries ? machine.productRegisters : kOtherRegisters;
   if (!block.addsQueries && isSquare(block, work)) {
@@ -170,22 +177,29 @@ std::optional<GradBlock> attn::chooseDividedBlock(const Machine &machine, GradBl
   work.heldTiles = 0;
   block.dividesSums = true;
   block.owned = machine.productRows;
-  // With one stage the roles would wait for each other.
-  if (!chooseRunning(machine, block, work, /*leastStages=*/2))
+  // With one stage the roles would wait for each other. Fewer rows than keys leave no registers
+  // either: what else masks keep is not in tiles.
+  if (!chooseRunning(machine, block, work, /*leastStages=*/2) || block.running < block.owned)
     return std::nullopt;
   return block;
 }
 
 std::optional<GradBlock> attn::chooseFusedBlock(const Machine &machine, GradBlock block,
                                                 const GradWork &work) {
-  // More than one comparison, or one that makes four loops of it, spills beside the product for
-  // queries, by up to 308 bytes, though not each mask does (bench/NOTES.md).
-  if (work.maskWeight > 0 || work.rowConditions > 1 || work.keepsTwoRanges)
+  // More than one comparison spills in squares, and more than a range of rows, which is four loops,
+  // in all blocks, by up to 308 bytes beside the product for queries (bench/NOTES.md).
+  bool fillsRows = block.headDim == 2 * machine.productRows;
+  int64_t mostWeight = fillsRows ? 4 : 0;
+  if (work.maskWeight > mostWeight || work.rowConditions > 1 || work.keepsTwoRanges)
+    return std::nullopt;
+  // Squares leave a score no registers, nor do products of a wide head beside a mask one that
+  // reads.
+  if (work.hasScore &&
+      (block.headDim <= machine.productRows || (work.isMasked && work.gathersScore)))
     return std::nullopt;
   block.addsQueries = true;
   block.owned = 2 * machine.productRows;
   block.stages = 2;
-  bool fillsRows = block.headDim == block.owned;
   block.running = fillsRows ? machine.productRows : block.owned;
   if (!block.sumsKeys || !block.sumsValues || (!fillsRows && block.headDim > machine.productRows) ||
       !fitsGradBlock(machine, block, work))

@@ -41,6 +41,8 @@ std::string refuseGradBlock(const Machine &machine, const GradBlock &block);
 struct GradWork {
   /// Values that regions keep for every score.
   int64_t heldTiles = 0;
+  /// Whether a function of scores is computed, perhaps of what it reads for each of them.
+  bool hasScore = false, gathersScore = false;
   /// Whether the gradients of scores are computed from the scores.
   bool derivesScores = false;
   /// Whether weights have factors, which both products of a pass over keys take.
@@ -50,7 +52,7 @@ struct GradWork {
   int64_t maskWeight = 0;
   /// Conditions of a mask on rows alone.
   int64_t rowConditions = 0;
-  /// Whether a mask keeps two ranges: all but one row or key.
+  /// Whether a mask may keep two ranges: all but one row or key, or one that is either of two.
   bool keepsTwoRanges = false;
   /// Whether a mask divides by what is no constant, which takes many registers for a while.
   bool divides = false;

@@ -12,6 +12,7 @@
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/Matchers.h"
 #include "llvm/ADT/DenseSet.h"
+#include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 using namespace attn;
@@ -44,29 +45,48 @@ static bool divides(Region &region) {
 
 static bool keepsTwoRanges(Region &mask) {
   return mask
-      .walk([](arith::CmpIOp op) {
-        return op.getPredicate() == arith::CmpIPredicate::ne ? WalkResult::interrupt()
-                                                             : WalkResult::advance();
+      .walk([](Operation *op) {
+        auto compare = dyn_cast<arith::CmpIOp>(op);
+        bool isTwo = isa<arith::OrIOp, arith::XOrIOp>(op) ||
+                     (compare && compare.getPredicate() == arith::CmpIPredicate::ne);
+        return isTwo ? WalkResult::interrupt() : WalkResult::advance();
       })
       .wasInterrupted();
+}
+
+/// Whether gradients of scores are computed from the scores, or added to a captured tensor's beside
+/// them.
+static bool derivesScores(ScoredOpInterface op) {
+  auto derives = [](Region &grad) {
+    return !grad.empty() &&
+           (!grad.getArgument(0).use_empty() || !grad.front().getOps<ContributeOp>().empty());
+  };
+  return llvm::TypeSwitch<Operation *, bool>(op)
+      .Case<AttentionGradQueryOp, AttentionGradKeyValueOp>(
+          [&](auto pass) { return derives(pass.getGrad()); })
+      .Default(false);
 }
 
 static GradWork measure(ScoredOpInterface op) {
   RegionWork regions = measureRegions(op);
   GradWork work;
-  // A score is kept for its derivative, and what both compute takes registers beside it; a factor
-  // until both products have it.
+  work.derivesScores = derivesScores(op);
+  // A score may be kept for its derivative, and what both compute takes registers beside it; a
+  // factor until both products have it.
   work.hasFactor = bool(getFactor(op.getScore()));
-  if (!op.getScore().empty())
+  constexpr int64_t mostScoreWork = 20;
+  RegionWork score = measureRegion(op.getScore());
+  work.hasScore = !op.getScore().empty();
+  work.gathersScore = score.gathers;
+  if (work.derivesScores || work.hasFactor || score.isLong || score.weight > mostScoreWork)
     work.heldTiles = 1 + regions.weight / 8 + (regions.isLong ? 6 : 0) + (work.hasFactor ? 1 : 0);
-  if (auto pass = dyn_cast<AttentionGradKeyValueOp>(op.getOperation()))
-    work.derivesScores = !pass.getGrad().empty() && !pass.getGrad().getArgument(0).use_empty();
   work.isMasked = !op.getMask().empty();
   work.rowConditions = regions.rowConditions;
   work.keepsTwoRanges = keepsTwoRanges(op.getMask());
   work.divides = divides(op.getMask());
   if (work.isMasked)
-    work.maskWeight = std::max<int64_t>(regions.weight - 1, 0);
+    work.maskWeight =
+        std::max<int64_t>((work.heldTiles ? regions : measureRegion(op.getMask())).weight - 1, 0);
   return work;
 }
 
