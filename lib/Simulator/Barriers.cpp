@@ -33,14 +33,14 @@ std::optional<Finding> Barrier::checkBytes(mlir::Operation *by) {
                  notes};
 }
 
-std::optional<Finding> Barrier::arrive(mlir::Operation *by, const Agent &agent) {
-  if (pending == 0)
+std::optional<Finding> Barrier::arrive(mlir::Operation *by, const Agent &agent, int64_t count) {
+  if (pending < count)
     return Finding{Finding::Kind::Phase,
                    by,
                    "arrival at a barrier whose " + std::to_string(arrivals) +
                        " arrivals of this phase have all come",
                    {{op, "the barrier is initialised here"}}};
-  --pending;
+  pending -= count;
   arriving.join(agent.knowledge);
   if (auto finding = checkBytes(by))
     return finding;

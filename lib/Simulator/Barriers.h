@@ -22,7 +22,7 @@ public:
   Barrier(mlir::Operation *op, int64_t arrivals, unsigned component)
       : op(op), arrivals(arrivals), pending(arrivals), component(component) {}
 
-  std::optional<Finding> arrive(mlir::Operation *by, const Agent &agent);
+  std::optional<Finding> arrive(mlir::Operation *by, const Agent &agent, int64_t count = 1);
   std::optional<Finding> expect(mlir::Operation *by, const Agent &agent, int64_t bytes);
   std::optional<Finding> startCopy(mlir::Operation *by, int64_t bytes);
   std::optional<Finding> finishCopy(mlir::Operation *by, int64_t bytes);

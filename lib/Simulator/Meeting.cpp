@@ -178,6 +178,8 @@ void BlockRun::executeBarrier(Fiber &fiber, const Instruction &instruction) {
     return;
   case Code::Arrive:
     if (Barrier *barrier = getBarrier(fiber, instruction, 0, stage)) {
+      if (instruction.isMin && !fiber.role->isElected)
+        report(barrier->arrive(instruction.op, fiber.rest, 127));
       report(barrier->arrive(instruction.op, fiber.leader));
       wakeAtBarrier(get(0).index, stage, fiber.time);
       fiber.time += pickTime(fiber, program.machine->costs.arriveLatency);

@@ -531,11 +531,14 @@ Error Compiler::compileAsyncOp(Operation &op, bool &isKnown) {
     add(Code::Sync, &op);
     return Error::success();
   }
+  if (auto arrive = mlir::dyn_cast<tile::BarrierArriveOp>(op)) {
+    addWhole(Code::Arrive, &op).isMin = arrive.getEach();
+    return Error::success();
+  }
   std::optional<Code> code = TypeSwitch<Operation *, std::optional<Code>>(&op)
                                  .Case<tile::SlotOp>([](auto) { return Code::Slot; })
                                  .Case<tile::NextOp>([](auto) { return Code::Next; })
                                  .Case<tile::StageOp>([](auto) { return Code::Stage; })
-                                 .Case<tile::BarrierArriveOp>([](auto) { return Code::Arrive; })
                                  .Case<tile::SyncOp>([](auto) { return Code::Sync; })
                                  .Case<tile::FenceOp>([](auto) { return Code::Fence; })
                                  .Case<tile::CopyAsyncOp>([](auto) { return Code::CopyAsync; })

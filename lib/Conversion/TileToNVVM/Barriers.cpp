@@ -117,7 +117,7 @@ struct BarrierArrivePattern : TilePattern<BarrierArriveOp> {
                                 ConversionPatternRewriter &rewriter) const override {
     Location loc = op.getLoc();
     OpBuilder::InsertionGuard guard(rewriter);
-    if (!getRole(op).isElected) {
+    if (!getRole(op).isElected && !op.getEach()) {
       Value thread =
           LLVM::AndOp::create(rewriter, loc, context.getKernel(op).thread, i32(rewriter, loc, 127));
       Value isFirst = LLVM::ICmpOp::create(rewriter, loc, LLVM::ICmpPredicate::eq, thread,

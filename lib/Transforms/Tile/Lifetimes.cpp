@@ -36,6 +36,13 @@ bool PlaceLifetimes::isReadByProducts() const {
   });
 }
 
+bool PlaceLifetimes::isReadByThreads(RoleAttr role) const {
+  return llvm::any_of(lifetimes, [&](const Lifetime &lifetime) {
+    auto own = lifetime.readers.find(role);
+    return own != lifetime.readers.end() && isa<LoadSharedOp>(own->second.last);
+  });
+}
+
 namespace {
 /// The accesses to one place, in the program's order.
 struct Accesses {

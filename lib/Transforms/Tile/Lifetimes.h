@@ -60,6 +60,8 @@ struct PlaceLifetimes {
   bool isStored() const { return mlir::isa<StoreOp>(lifetimes.front().fill); }
   /// By the unit that multiplies, not by threads.
   bool isReadByProducts() const;
+  /// By threads of the role, which no product behind their reads brings together.
+  bool isReadByThreads(RoleAttr role) const;
   /// Threads of one role hand tiles over to each other.
   bool isLocal() const { return isStored() && readers.size() == 1 && readers[0] == writer; }
 };

@@ -13,9 +13,10 @@
 // A place that one role fills and others read becomes a ring. Per use of a slot:
 //
 //   writer:   wait until `empty` of the slot's previous phase is complete; fill the stage; tell
-//             `full`: a copy by its bytes, threads by an arrival behind a fence and a meeting
+//             `full`: a copy by its bytes, threads by an arrival of each, behind a fence if
+//             products read it
 //   reader:   before its first read, wait for `full` of the slot's phase; after its last, arrive
-//             on `empty`
+//             on `empty`: for each warpgroup if that is a product, or each thread
 //
 // A place that is filled once has one stage, no slot and no `empty`. Where the threads of one role
 // hand a tile over to each other, they meet when it is stored, and before that too if the place has
@@ -182,6 +183,10 @@ private:
 // Places and barriers
 //===----------------------------------------------------------------------===//
 
+static int64_t countThreads(RoleAttr role) {
+  return role.getElected() ? 1 : 128 * role.getWarpgroups();
+}
+
 /// Bytes of one use: of the tile and of what travels with it.
 static int64_t countBytes(const Ring &ring) {
   AllocSharedOp place = ring.uses.place;
@@ -302,13 +307,13 @@ void RingMaker::declare(Ring &ring) {
   if (isLocal)
     return;
   auto barrierType = BarrierType::get(b.getContext(), count);
-  int64_t fillers = ring.uses.isStored() ? ring.uses.writer.getArrivals() : 1;
+  int64_t fillers = ring.uses.isStored() ? countThreads(ring.uses.writer) : 1;
   ring.full = BarrierInitOp::create(b, loc, barrierType, fillers, IntegerAttr());
   if (isOnce)
     return;
   int64_t readers = 0;
   for (RoleAttr role : ring.uses.readers)
-    readers += role.getArrivals();
+    readers += ring.uses.isReadByThreads(role) ? countThreads(role) : role.getArrivals();
   ring.empty = BarrierInitOp::create(b, loc, barrierType, readers, IntegerAttr());
   auto addSlot = [&] {
     return slots.add(SlotOp::create(b, loc, SlotType::get(b.getContext(), count)));
@@ -376,9 +381,10 @@ void RingMaker::fill(Ring &ring, unsigned lifetime) {
     create<StoreOp>(role, cast<StoreOp>(op).getValue(), getStage(ring.place, slot), ValueRange());
     if (ring.uses.isReadByProducts())
       create<FenceOp>(role, FenceKind::AsyncShared);
-    meet(role);
     if (ring.full)
-      create<BarrierArriveOp>(role, ring.full, slot);
+      create<BarrierArriveOp>(role, ring.full, slot, /*each=*/true);
+    else
+      meet(role);
   }
   advance(ring.writerSlot);
 }
@@ -401,12 +407,9 @@ void RingMaker::release(const Event &event) {
   if (event.ring->guide)
     return;
   std::optional<unsigned> slot = event.ring->getReaderSlot(event.role);
-  // One thread says that all have read, where no product does.
-  const Readers &readers = event.ring->uses.lifetimes[event.lifetime].readers[event.role];
-  if (slot && isa<LoadSharedOp>(readers.last))
-    meet(event.role);
   if (slot)
-    create<BarrierArriveOp>(event.role, event.ring->empty, getSlot(slot));
+    create<BarrierArriveOp>(event.role, event.ring->empty, getSlot(slot),
+                            /*each=*/event.ring->uses.isReadByThreads(event.role));
   advance(slot);
 }
 

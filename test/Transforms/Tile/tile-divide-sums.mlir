@@ -62,13 +62,12 @@ func.func @divided(%q: !global, %o: !global, %dk: !global, %dv: !global, %n: ind
   return
 }
 
-// No product reads what is handed over: no fence. All of the taker's threads have read it when one of them says so.
+// No product reads what is handed over: no fence, and each thread says that it has written or read its part.
 // ROLES:       role giver
 // ROLES:         math.exp2
 // ROLES:         tile.barrier_wait previous
 // ROLES:         tile.store %{{.*}} to %{{.*}} : tensor<64x64xbf16
-// ROLES-NEXT:    tile.named_barrier sync
-// ROLES-NEXT:    tile.barrier_arrive
+// ROLES-NEXT:    tile.barrier_arrive {{.*}} {each}
 // ROLES:         tile.mma_async
 // ROLES-NOT:     tile.load_shared
 // ROLES:       role taker
@@ -76,6 +75,5 @@ func.func @divided(%q: !global, %o: !global, %dk: !global, %dv: !global, %n: ind
 // ROLES:         tile.mma_async
 // ROLES:         tile.barrier_wait
 // ROLES:         tile.load_shared
-// ROLES:         tile.named_barrier sync
-// ROLES-NEXT:    tile.barrier_arrive
+// ROLES:         tile.barrier_arrive {{.*}} {each}
 // ROLES:         tile.mma_async

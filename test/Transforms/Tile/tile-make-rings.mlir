@@ -158,7 +158,7 @@ func.func @while(%q: !global, %n: index) attributes {
 // Threads of one role hand a tile over to others of another: they fence, meet, and arrive for their warpgroups.
 // CHECK-LABEL: func.func @stored
 // CHECK:         %[[P:.*]] = tile.alloc_shared : !tile.shared<64x64xbf16, swizzle = 128, stages = 2>
-// CHECK:         %[[FULL:.*]] = tile.barrier_init 1 : !tile.barrier<2>
+// CHECK:         %[[FULL:.*]] = tile.barrier_init 128 : !tile.barrier<2>
 // CHECK:         %[[EMPTY:.*]] = tile.barrier_init 2 : !tile.barrier<2>
 func.func @stored(%n: index, %x: !half) attributes {
     tile.kernel = #tile.kernel<warpgroups = 1, grid = [], stages = 2>,
@@ -173,8 +173,7 @@ func.func @stored(%n: index, %x: !half) attributes {
     // CHECK: %[[INTO:.*]] = tile.stage %[[P]][%[[FILL]]]
     // CHECK: tile.store %{{.*}} to %[[INTO]] {tile.role = "give"}
     // CHECK: tile.fence async_shared {tile.role = "give"}
-    // CHECK: tile.named_barrier sync %{{.*}} threads 128 {tile.role = "give"}
-    // CHECK: tile.barrier_arrive %[[FULL]][%[[FILL]]] {tile.role = "give"}
+    // CHECK: tile.barrier_arrive %[[FULL]][%[[FILL]]] {each, tile.role = "give"}
     tile.store %x to %ps {tile.role = "give"} : !half, !tile
     // CHECK: tile.barrier_wait %[[FULL]][%[[TAKE:.*]]] {tile.role = "take"}
     // CHECK: tile.mma

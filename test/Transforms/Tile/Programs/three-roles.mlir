@@ -13,8 +13,7 @@
 // CHECK:         tile.barrier_wait previous
 // CHECK:         tile.store
 // CHECK-NEXT:    tile.fence async_shared
-// CHECK-NEXT:    tile.named_barrier sync
-// CHECK-NEXT:    tile.barrier_arrive
+// CHECK-NEXT:    tile.barrier_arrive {{.*}} {each}
 // CHECK:     role sums warpgroups 1 registers 200 {
 // CHECK:       scf.for
 // CHECK-COUNT-2: tile.barrier_wait
