@@ -90,16 +90,22 @@ static GradWork measure(ScoredOpInterface op) {
   return work;
 }
 
-/// Whether a thread has no registers for both sums, in the best block that there is. Products of 16
-/// columns wait for shared memory: with factors, to make the weights twice costs less.
+/// Products of fewer columns wait for shared memory.
+static constexpr int64_t kLeastRunning = 32;
+
+/// Whether a thread has no registers for both sums, in the best block that there is. With factors,
+/// to make the weights twice costs less than narrow products.
 static bool isTooMuch(const Machine &machine, const GradBlock &block, const GradWork &work) {
-  return !fitsGradBlock(machine, block, work) || (work.hasFactor && block.running < 32);
+  return !fitsGradBlock(machine, block, work) || (work.hasFactor && block.running < kLeastRunning);
 }
 
-/// Both sums as the business of two roles, where they are too much for one.
+/// Both sums as the business of two roles, where they are too much for one, or leave it narrow
+/// products only.
 static std::optional<GradBlock> findDivision(const Machine &machine, const GradBlock &block,
                                              const GradWork &work) {
-  return isTooMuch(machine, block, work) ? chooseDividedBlock(machine, block, work) : std::nullopt;
+  bool isNarrow = block.rowsRun && block.running < kLeastRunning;
+  return isNarrow || isTooMuch(machine, block, work) ? chooseDividedBlock(machine, block, work)
+                                                     : std::nullopt;
 }
 
 BlockSizes attn::chooseGradForCUDA(Operation *op, const Machine &machine) {

@@ -71,3 +71,18 @@ func.func @wide_mask(%a: tensor<?x?x?x256xbf16>, %nl: !r) -> (tensor<?x?x?x256xb
     } : tensor<?x?x?x256xbf16>, tensor<?x?x?x256xbf16>, tensor<?x?x?x256xbf16>, tensor<?x?x?x256xbf16>, !r, !r -> d_key(tensor<?x?x?x256xbf16>) d_value(tensor<?x?x?x256xbf16>)
   return %0, %1#0, %1#1 : tensor<?x?x?x256xbf16>, tensor<?x?x?x256xbf16>, tensor<?x?x?x256xbf16>
 }
+
+// One role has registers for both sums, but beside a mask for products of 16 rows only: two have more.
+// CHECK-LABEL: func @narrow
+func.func @narrow(%a: tensor<?x?x?x192xbf16>, %b: tensor<?x?x?x128xbf16>, %nl: !r) -> (tensor<?x?x?x192xbf16>, tensor<?x?x?x128xbf16>, tensor<?x?x?x192xbf16>, tensor<?x?x?x128xbf16>) {
+  // CHECK: attn.attention_grad_key_value {{.*}}schedule<block_m = 112, block_n = 64, stages = 2, consumers = 2>
+  // CHECK: attn.attention_grad_key_value {{.*}}schedule<block_m = 32, block_n = 128, stages = 2, consumers = 2>
+  %0:2 = attn.attention_grad_key_value %a, %a, %b, %b, %nl, %nl
+    mask(%i, %h, %m, %n) {
+      %kept = arith.cmpi sle, %n, %m : index
+      attn.yield %kept : i1
+    } : tensor<?x?x?x192xbf16>, tensor<?x?x?x192xbf16>, tensor<?x?x?x128xbf16>, tensor<?x?x?x128xbf16>, !r, !r -> d_key(tensor<?x?x?x192xbf16>) d_value(tensor<?x?x?x128xbf16>)
+  %1:2 = attn.attention_grad_key_value %a, %a, %b, %b, %nl, %nl
+    : tensor<?x?x?x192xbf16>, tensor<?x?x?x192xbf16>, tensor<?x?x?x128xbf16>, tensor<?x?x?x128xbf16>, !r, !r -> d_key(tensor<?x?x?x192xbf16>) d_value(tensor<?x?x?x128xbf16>)
+  return %0#0, %0#1, %1#0, %1#1 : tensor<?x?x?x192xbf16>, tensor<?x?x?x128xbf16>, tensor<?x?x?x192xbf16>, tensor<?x?x?x128xbf16>
+}
