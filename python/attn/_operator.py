@@ -457,6 +457,9 @@ class Gradient(torch.autograd.Function):
         )
 
 
+_PLAIN = (torch.Tensor, torch.nn.Parameter)
+
+
 class Attention(torch.autograd.Function):
     """(output, lse) of attn::forward, with attn::backward as its gradient."""
 
@@ -487,8 +490,14 @@ class Attention(torch.autograd.Function):
             d_output = torch.zeros_like(output)
         read = captures or None
         # A Function asks for its signature in each call, and an operator is dispatched twice: more
-        # than half of what a call takes, for nobody where nobody watches.
-        if _dynamo.is_compiling() or _arrays.is_watched(q, k, v, d_output, d_lse, sink, *captures):
+        # than half of what a call takes, for nobody where nobody watches. Classes of tensors, such
+        # as DTensor, are the operator's business.
+        given = (q, k, v, output, lse, d_output, d_lse, sink, *captures)
+        if (
+            _dynamo.is_compiling()
+            or not all(x is None or type(x) in _PLAIN for x in given)
+            or _arrays.is_watched(q, k, v, d_output, d_lse, sink, *captures)
+        ):
             found = Gradient.apply(
                 d_output, d_lse, q, k, v, sink, output, lse, *ctx.options, wanted, read
             )
