@@ -190,24 +190,15 @@ void BlockRun::storeAsync(Fiber &fiber, const Instruction &instruction) {
 }
 
 /// All threads of the fiber write part of a shared tile.
-void BlockRun::writeByThreads(Fiber &fiber, Operation *op, const Value &dest, Rect rect) {
-  Access access{Access::Kind::ThreadWrite, rect, {}, op, fiber.index};
+void BlockRun::accessByThreads(Fiber &fiber, Access::Kind kind, Operation *op, const Value &place,
+                               Rect rect) {
+  Access access{kind, rect, {}, op, fiber.index};
   SmallVector<const Agent *, 2> agents;
   for (Agent *agent : fiber.getAgents()) {
     access.epochs.push_back(agent->tick());
     agents.push_back(agent);
   }
-  report(shared.access(dest.index, dest.stage, std::move(access), agents));
-}
-
-void BlockRun::readByThreads(Fiber &fiber, Operation *op, const Value &source, Rect rect) {
-  Access access{Access::Kind::ThreadRead, rect, {}, op, fiber.index};
-  SmallVector<const Agent *, 2> agents;
-  for (Agent *agent : fiber.getAgents()) {
-    access.epochs.push_back(agent->tick());
-    agents.push_back(agent);
-  }
-  report(shared.access(source.index, source.stage, std::move(access), agents));
+  report(shared.access(place.index, place.stage, std::move(access), agents));
 }
 
 /// The part of tile.copy between its two meetings: each warpgroup writes some rows.
@@ -223,7 +214,7 @@ void BlockRun::copyThreads(Fiber &fiber, const Instruction &instruction) {
   Rect rect = getWhole(place);
   rect.rowBegin = place.rows * part / parts;
   rect.rowEnd = place.rows * (part + 1) / parts;
-  writeByThreads(fiber, instruction.op, dest, rect);
+  accessByThreads(fiber, Access::Kind::ThreadWrite, instruction.op, dest, rect);
   touchBox(fiber, copy, GlobalAccesses::Kind::Read, rect.rowBegin, rect.rowEnd, std::nullopt);
   if (options.numbers)
     moveBox(copy, /*toShared=*/true, rect.rowBegin, rect.rowEnd);
@@ -242,7 +233,7 @@ void BlockRun::storeShared(Fiber &fiber, const Instruction &instruction) {
   const TileInfo &info = *instruction.tile;
   int64_t warpgroup = fiber.getRoleWarpgroup(), rows = info.getLocalRows();
   Rect rect{info.getRow(warpgroup, 0), info.getRow(warpgroup, rows - 1) + 1, 0, info.columns};
-  writeByThreads(fiber, instruction.op, dest, rect);
+  accessByThreads(fiber, Access::Kind::ThreadWrite, instruction.op, dest, rect);
   if (source.tile && !source.tile->numbers.empty()) {
     float *data = shared.getStage(dest.index, dest.stage).data.data();
     for (int64_t row = 0; row < rows; ++row)
@@ -261,7 +252,7 @@ void BlockRun::loadShared(Fiber &fiber, const Instruction &instruction) {
   const TileInfo &info = *instruction.tile;
   int64_t warpgroup = fiber.getRoleWarpgroup(), rows = info.getLocalRows();
   Rect rect{info.getRow(warpgroup, 0), info.getRow(warpgroup, rows - 1) + 1, 0, info.columns};
-  readByThreads(fiber, instruction.op, source, rect);
+  accessByThreads(fiber, Access::Kind::ThreadRead, instruction.op, source, rect);
   TileRef tile;
   if (options.numbers) {
     tile = makeTile(info);
@@ -285,7 +276,7 @@ void BlockRun::loadColumns(Fiber &fiber, const Instruction &instruction) {
                    {}});
     return;
   }
-  readByThreads(fiber, instruction.op, source, {0, 1, 0, info.columns});
+  accessByThreads(fiber, Access::Kind::ThreadRead, instruction.op, source, {0, 1, 0, info.columns});
   TileRef tile;
   if (options.numbers) {
     tile = makeTile(info);

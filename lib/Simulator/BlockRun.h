@@ -194,11 +194,11 @@ private:
   void copyAsync(Fiber &fiber, const Instruction &instruction);
   void storeAsync(Fiber &fiber, const Instruction &instruction);
   void copyThreads(Fiber &fiber, const Instruction &instruction);
-  void writeByThreads(Fiber &fiber, mlir::Operation *op, const Value &dest, Rect rect);
+  void accessByThreads(Fiber &fiber, Access::Kind kind, mlir::Operation *op, const Value &place,
+                       Rect rect);
   void storeShared(Fiber &fiber, const Instruction &instruction);
   void loadColumns(Fiber &fiber, const Instruction &instruction);
   void loadShared(Fiber &fiber, const Instruction &instruction);
-  void readByThreads(Fiber &fiber, mlir::Operation *op, const Value &source, Rect rect);
   /// Keeps a product's operands in shared memory from being written.
   void readOperands(Fiber &fiber, const Product &product);
   /// When a product reads its operands, and when it ends.

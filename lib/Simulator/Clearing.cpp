@@ -17,7 +17,8 @@ void BlockRun::markRead(Fiber &fiber, const Instruction &instruction) {
               &dest = fiber.registers[instruction.in[1]];
   int64_t warpgroup = fiber.getRoleWarpgroup();
   int64_t columns = shared.getPlace(dest.index).columns;
-  writeByThreads(fiber, instruction.op, dest, {4 * warpgroup, 4 * warpgroup + 4, 0, columns});
+  accessByThreads(fiber, Access::Kind::ThreadWrite, instruction.op, dest,
+                  {4 * warpgroup, 4 * warpgroup + 4, 0, columns});
   fiber.time += pickTime(fiber, program.machine->costs.exchangeLatency);
   if (!weights.tile)
     return;
@@ -50,7 +51,8 @@ void BlockRun::clearUnread(Fiber &fiber, const Instruction &instruction) {
   int64_t first = std::min(place.rows, 128 * warpgroup);
   int64_t end = warpgroups == 1 ? place.rows : std::min(place.rows, first + 128);
   if (first < end)
-    writeByThreads(fiber, instruction.op, dest, {first, end, 0, place.columns});
+    accessByThreads(fiber, Access::Kind::ThreadWrite, instruction.op, dest,
+                    {first, end, 0, place.columns});
   fiber.time += pickTime(fiber, program.machine->costs.exchangeLatency);
   std::vector<float> &data = shared.getStage(dest.index, dest.stage).data;
   if (data.empty())

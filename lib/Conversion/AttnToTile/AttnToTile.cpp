@@ -404,19 +404,11 @@ static std::string getKernelName(func::FuncOp function, scf::ForallOp grid) {
   return (function.getName() + suffix).str();
 }
 
-/// Whether each sum of the grid is the business of one of two roles.
-static bool dividesSums(scf::ForallOp grid, ScheduleAttr schedule, int64_t rows) {
-  if (!schedule)
-    return false;
-  bool hasSums =
-      grid.walk([](GradKeyValueStepOp) { return WalkResult::interrupt(); }).wasInterrupted();
-  return hasSums && schedule.getConsumers() * tile::getMachine(grid).productRows == 2 * rows;
-}
-
-/// Of consumers; roles may add more.
-static int64_t countWarpgroups(scf::ForallOp grid, ScheduleAttr schedule, int64_t rows) {
+/// Of consumers; roles may add more. Two that share sums out have all rows of the block each.
+static int64_t countWarpgroups(scf::ForallOp grid, ScheduleAttr schedule, int64_t rows,
+                               bool isDivided) {
   if (schedule)
-    return schedule.getConsumers() / (dividesSums(grid, schedule, rows) ? 2 : 1);
+    return schedule.getConsumers() / (isDivided ? 2 : 1);
   // One votes about a tile of the mask, or makes a list.
   if (llvm::any_of(*grid.getBody(), llvm::IsaPred<TileStatusOp, ListTilesOp>))
     return 1;
@@ -494,7 +486,8 @@ static LogicalResult convertGrid(func::FuncOp function, scf::ForallOp grid,
   if (failed(launchGrid))
     return failure();
 
-  int64_t warpgroups = countWarpgroups(grid, schedule, rows);
+  bool isDivided = schedule && rowsRun && dividesSums(tile::getMachine(grid), schedule, rows);
+  int64_t warpgroups = countWarpgroups(grid, schedule, rows, isDivided);
   auto attribute = tile::KernelAttr::getChecked(
       [&] { return grid.emitOpError(); }, function.getContext(), warpgroups, *launchGrid,
       schedule ? schedule.getStages() : 1, schedule && schedule.getStay(),
@@ -513,8 +506,8 @@ static LogicalResult convertGrid(func::FuncOp function, scf::ForallOp grid,
     kernel.setArgAttr(number, tile::TileDialect::kPackedAttrName, packed);
   BlockConverter block(function, grid, kernel);
   block.rows = rows;
-  block.dividesSums = dividesSums(grid, schedule, rows);
-  if (block.dividesSums)
+  block.dividesSums = isDivided;
+  if (isDivided)
     kernel->setAttr(tile::TileDialect::kDividedAttrName, b.getUnitAttr());
   block.captured = captured;
   for (auto [number, isNegated] : signature.rowNumbers)

@@ -36,13 +36,18 @@ inline GPUBlock getGPUBlock(int64_t headDim, int64_t valueDim, mlir::Type elemen
           schedule.getStay()};
 }
 
+/// Whether two sums of a block that owns so many keys are the business of two roles, each with all
+/// of them: the schedule has twice the consumers that they need.
+inline bool dividesSums(const Machine &machine, ScheduleAttr schedule, int64_t owned) {
+  return schedule.getConsumers() * machine.productRows == 2 * owned;
+}
+
 /// The block of one pass of gradients with the numbers of a schedule.
 inline GradBlock withSchedule(const Machine &machine, GradBlock block, ScheduleAttr schedule) {
   block.owned = block.rowsRun ? schedule.getBlockN() : schedule.getBlockM();
   block.running = block.rowsRun ? schedule.getBlockM() : schedule.getBlockN();
   block.stages = schedule.getStages();
-  block.dividesSums =
-      block.rowsRun && schedule.getConsumers() * machine.productRows == 2 * block.owned;
+  block.dividesSums = block.rowsRun && dividesSums(machine, schedule, block.owned);
   return block;
 }
 
