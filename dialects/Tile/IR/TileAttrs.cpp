@@ -93,9 +93,11 @@ LogicalResult ChunkedAttr::verifyEncoding(ArrayRef<int64_t> shape, Type elementT
   if (failed(verifyRank(shape, 2, emitError)) ||
       failed(verifyRows(getOf().getWarpgroups(), shape[0], emitError)))
     return failure();
-  // layout_c8: elements of `chunked` have 16 bits
-  if (!elementType.isIntOrFloat() || elementType.getIntOrFloatBitWidth() != 16)
-    return emitError() << "expected elements of 16 bits in #tile.chunked, got " << elementType;
+  // layout_c8: elements of `chunked` have 16 or 32 bits
+  unsigned bits = elementType.isIntOrFloat() ? elementType.getIntOrFloatBitWidth() : 0;
+  if (bits != 16 && bits != 32)
+    return emitError() << "expected elements of 16 or 32 bits in #tile.chunked, got "
+                       << elementType;
   return verifyColumns(32, shape[1], emitError);
 }
 
@@ -151,7 +153,9 @@ Layout attn::tile::getLayout(RankedTensorType type) {
 
 bool attn::tile::isConvertible(RankedTensorType from, RankedTensorType to) {
   auto chunked = dyn_cast<ChunkedAttr>(to.getEncoding());
-  return (chunked && chunked.getOf() == from.getEncoding()) ||
+  // Lanes exchange registers with two elements.
+  bool isPacked = from.getElementTypeBitWidth() == 16;
+  return (chunked && isPacked && chunked.getOf() == from.getEncoding()) ||
          isSameMap(getLayout(from), getLayout(to));
 }
 

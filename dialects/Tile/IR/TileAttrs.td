@@ -59,7 +59,8 @@ def Tile_ChunkedAttr : Tile_Layout<"Chunked", "chunked"> {
   let summary = "rows of an accumulator with 8 neighbours in each lane of a quad: 16 bytes of memory";
   let description = [{
     What an accumulator of 16-bit elements becomes before it goes to memory: of each 32 columns,
-    lane q of a quad holds 8q to 8q + 7. The conversion stays within the quads.
+    lane q of a quad holds 8q to 8q + 7. The conversion stays within the quads. Tiles from memory
+    that are summed along rows come in it.
   }];
   let parameters = (ins "::attn::tile::AccAttr":$of);
   let assemblyFormat = "`<` qualified($of) `>`";

@@ -299,7 +299,8 @@ LogicalResult ReduceOp::verify() {
   if (getInit() && getInit().getType() != result)
     return emitOpError("expected an initial value of type ")
            << result << ", got " << getInit().getType();
-  // reduce_c2: from `acc` to its row or quad, from a quad to its row, or no layouts at all
+  // reduce_c2: from `acc` to its row or quad, from a quad or chunks to their row, or no layouts at
+  // all
   MLIRContext *context = getContext();
   Attribute from = source.getEncoding(), to = result.getEncoding();
   if (!from && !to)
@@ -309,6 +310,9 @@ LogicalResult ReduceOp::verify() {
     return success();
   if (auto quad = dyn_cast_or_null<QuadAttr>(from);
       quad && to == RowAttr::get(context, quad.getOf()))
+    return success();
+  if (auto chunked = dyn_cast_or_null<ChunkedAttr>(from);
+      chunked && to == RowAttr::get(context, chunked.getOf()))
     return success();
   return emitOpError("expected the row or quad of the source's accumulator layout, got ")
          << source << " to " << result;

@@ -259,6 +259,8 @@ struct Signature {
   llvm::SmallMapVector<unsigned, ArrayAttr, 2> scratch;
   /// What grids of the fused form add to or read, by grid; the number of its argument too.
   llvm::DenseMap<scf::ForallOp, std::pair<FusedGrids, unsigned>> sums;
+  /// Sums that a grid before them starts with zeros: their arguments and rows of their tiles.
+  llvm::DenseMap<scf::ForallOp, SmallVector<std::pair<unsigned, int64_t>, 1>> zeros;
   /// Scratch whose first size is a number of parts that the device decides.
   llvm::SmallMapVector<Value, unsigned, 2> parts;
   /// How heads are rows, by argument.
@@ -351,6 +353,7 @@ struct Signature {
     types.push_back(memory);
     for (scf::ForallOp grid : {fused.keys, fused.rows})
       sums[grid] = {fused, number};
+    zeros[fused.numbers].emplace_back(number, fused.running);
   }
 };
 } // namespace
@@ -377,7 +380,7 @@ static FailureOr<Signature> getSignature(func::FuncOp function, ArrayRef<scf::Fo
       if (!signature.arguments.contains(result) && failed(signature.addScratch(result)))
         return failure();
     for (const FusedGrids &pair : fused)
-      if (pair.keys == grid)
+      if (pair.numbers == grid)
         signature.addSum(pair);
   }
   return signature;
@@ -497,15 +500,22 @@ static LogicalResult convertGrid(func::FuncOp function, scf::ForallOp grid,
   Builder b(function.getContext());
   func::FuncOp kernel = createKernel(function, grid.getLoc(), getKernelName(function, grid),
                                      signature, attribute, symbols);
+  BlockConverter block(function, grid, kernel);
+  block.rows = rows;
   // Scratch is declared by the kernel that fills it.
+  SmallVector<unsigned> filled;
   for (Value result : grid.getResults())
-    if (unsigned number = signature.arguments.lookup(result); signature.scratch.contains(number))
+    filled.push_back(signature.arguments.lookup(result));
+  for (auto [number, running] : signature.zeros.lookup(grid)) {
+    filled.push_back(number);
+    block.zeroed.emplace_back(kernel.getArgument(number), running);
+  }
+  for (unsigned number : filled)
+    if (signature.scratch.contains(number))
       kernel.setArgAttr(number, tile::TileDialect::kScratchAttrName,
                         signature.scratch.lookup(number));
   for (auto [number, packed] : signature.packed)
     kernel.setArgAttr(number, tile::TileDialect::kPackedAttrName, packed);
-  BlockConverter block(function, grid, kernel);
-  block.rows = rows;
   block.dividesSums = isDivided;
   if (isDivided)
     kernel->setAttr(tile::TileDialect::kDividedAttrName, b.getUnitAttr());
@@ -517,11 +527,6 @@ static LogicalResult convertGrid(func::FuncOp function, scf::ForallOp grid,
     bool isAdded = fused.keys == grid;
     kernel.setArgAttr(number, tile::TileDialect::kFragmentsAttrName, b.getUnitAttr());
     block.querySum = {kernel.getArgument(number), fused.running, fused.isTransposed, isAdded};
-    if (isAdded) {
-      kernel.setArgAttr(number, tile::TileDialect::kScratchAttrName,
-                        signature.scratch.lookup(number));
-      kernel.setArgAttr(number, tile::TileDialect::kZeroedAttrName, b.getUnitAttr());
-    }
   }
   // Masks that look back leave the last rows, and the first keys, the most work.
   block.lastFirst = !rowsRun;

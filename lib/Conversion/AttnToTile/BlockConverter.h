@@ -86,6 +86,8 @@ public:
   bool lastFirst = true;
   /// Of a grid of the fused form: a block that owns keys adds to it, one that owns rows reads it.
   std::optional<QuerySum> querySum;
+  /// Of a grid before those: the sums that its blocks start with zeros, and rows of their tiles.
+  llvm::SmallVector<std::pair<mlir::Value, int64_t>, 1> zeroed;
   llvm::SmallVector<RowNumbers, 2> rowNumbers;
   /// Whether each of its sums is the business of a role of its own.
   bool dividesSums = false;

@@ -42,6 +42,9 @@ LogicalResult attn::convertGradRows(BlockConverter &block, GradRowsOp op) {
   int64_t rowShape[] = {block.rows}, shape[] = {block.rows, columns};
   auto row = RankedTensorType::get(rowShape, b.getF32Type());
 
+  // Nothing waits for what is stored; behind the loads it would take their registers.
+  for (auto [sum, running] : block.zeroed)
+    startQuerySum(b, sum, running, gradient->position, block.rows);
   Value product =
       arith::MulFOp::create(b, loadWide(b, *gradient, shape), loadWide(b, *output, shape));
   Value delta = tile::ReduceOp::create(b, row, tile::Combiner::Add, product, /*init=*/Value());

@@ -7,7 +7,8 @@
 //
 // In the fused form a block that owns keys has the gradients of scores anyway: two products fewer
 // than where blocks that own rows compute them again. Blocks add in any order, so the sum is f32,
-// in scratch that starts with zeros, and what was the pass over rows scales and rounds it.
+// in scratch. The kernel before them, which reads the rows anyway, starts it with zeros, and what
+// was the pass over rows scales and rounds it.
 //
 //===----------------------------------------------------------------------------------------===//
 
@@ -17,6 +18,7 @@
 #include "lib/Transforms/Attn/Schedule.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
 
 using namespace mlir;
 using namespace attn;
@@ -55,6 +57,14 @@ static bool isPair(GradKeyValueStepOp keys, GradQueryStepOp rows) {
       });
 }
 
+/// The grid that says what the step reads of rows, or null.
+static scf::ForallOp findNumbers(GradKeyValueStepOp step) {
+  auto grid = getWhole(step.getDelta()).getDefiningOp<scf::ForallOp>();
+  bool isOfRows =
+      grid && grid.getRank() == 3 && llvm::any_of(*grid.getBody(), llvm::IsaPred<GradRowsOp>);
+  return isOfRows ? grid : scf::ForallOp();
+}
+
 SmallVector<FusedGrids> attn::findFusedGrids(ArrayRef<scf::ForallOp> grids) {
   SmallVector<FusedGrids> pairs;
   for (scf::ForallOp keys : grids)
@@ -67,9 +77,11 @@ SmallVector<FusedGrids> attn::findFusedGrids(ArrayRef<scf::ForallOp> grids) {
               columns = cast<ShapedType>(step.getQuery().getType()).getDimSize(1);
       auto query = dyn_cast<BlockArgument>(getWhole(step.getQuery()));
       bool isOfFunction = query && query.getOwner() == keys->getBlock();
+      scf::ForallOp numbers = findNumbers(step);
       // The product has the rows that all products of the block have.
-      if (isOfFunction && (running == owned || columns == owned))
-        pairs.push_back({keys, rows, query, running, columns, /*isTransposed=*/running != owned});
+      if (isOfFunction && numbers && (running == owned || columns == owned))
+        pairs.push_back(
+            {keys, rows, numbers, query, running, columns, /*isTransposed=*/running != owned});
     }
   return pairs;
 }
@@ -81,6 +93,27 @@ MemRefType FusedGrids::getType() const {
   int64_t size = running * columns;
   auto layout = StridedLayoutAttr::get(context, /*offset=*/0, {any, any, size, matrix[1], 1});
   return MemRefType::get({any, any, any, matrix[0], matrix[1]}, Float32Type::get(context), layout);
+}
+
+//===----------------------------------------------------------------------------------------===//
+// Zeros
+//===----------------------------------------------------------------------------------------===//
+
+void attn::startQuerySum(TileBuilder &b, Value sum, int64_t running, ArrayRef<Value> position,
+                         int64_t rows) {
+  ArrayRef<int64_t> matrix = cast<MemRefType>(sum.getType()).getShape().take_back(2);
+  Value zero = arith::ConstantIndexOp::create(b, 0), one = arith::ConstantIndexOp::create(b, 1);
+  Value extent = arith::ConstantIndexOp::create(b, running);
+  Value end = arith::AddIOp::create(b, position[2], arith::ConstantIndexOp::create(b, rows));
+  Value count = memref::DimOp::create(b, sum, arith::ConstantIndexOp::create(b, 2));
+  // Tiles whose first rows the block owns.
+  Value first = arith::CeilDivUIOp::create(b, position[2], extent);
+  Value last = arith::MinUIOp::create(b, arith::CeilDivUIOp::create(b, end, extent), count);
+  auto loop = scf::ForOp::create(b, first, last, one);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(loop.getBody());
+  Value place[] = {position[0], position[1], loop.getInductionVar(), zero, zero};
+  tile::StoreOp::create(b, b.constant(0, matrix), sum, place);
 }
 
 //===----------------------------------------------------------------------------------------===//

@@ -15,6 +15,8 @@ namespace attn {
 /// Two grids of one gradient: blocks that own keys make what blocks that own rows would sum.
 struct FusedGrids {
   mlir::scf::ForallOp keys, rows;
+  /// The grid before them, which says what both read of rows. Its blocks start the sum with zeros.
+  mlir::scf::ForallOp numbers;
   /// Of the function: (B, H, M, D).
   mlir::BlockArgument query;
   /// Rows of a tile, and D.

@@ -37,6 +37,10 @@ mlir::LogicalResult convertGradStep(BlockConverter &block, GradQueryStepOp op);
 mlir::LogicalResult convertGradStep(BlockConverter &block, GradKeyValueStepOp op);
 mlir::LogicalResult convertGradStep(BlockConverter &block, GradCapturedStepOp op);
 mlir::LogicalResult convertGradEnd(BlockConverter &block, GradEndOp op);
+/// Zeros in those tiles, of `running` rows, of the sum of gradients of queries whose first rows the
+/// block owns: it has `rows` rows from `position` in (B, H, M, D).
+void startQuerySum(TileBuilder &b, mlir::Value sum, int64_t running,
+                   llvm::ArrayRef<mlir::Value> position, int64_t rows);
 /// The block's rows of the sum of gradients of queries: `size` rows from `position` in (B, H, M,
 /// D).
 mlir::Value loadQuerySum(BlockConverter &block, llvm::ArrayRef<mlir::Value> position,

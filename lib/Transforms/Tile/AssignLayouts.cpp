@@ -9,6 +9,8 @@
 #include "lib/Transforms/Tile/KernelPass.h"
 #include "lib/Transforms/Tile/Passes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "llvm/ADT/SetVector.h"
+#include <numeric>
 
 namespace attn::tile {
 #define GEN_PASS_DEF_ASSIGNLAYOUTSPASS
@@ -19,14 +21,45 @@ using namespace mlir;
 using namespace attn;
 using namespace attn::tile;
 
+/// A tile of 16-bit elements that lanes can read 16 bytes at a time.
+static bool isReadInChunks(LoadOp load) {
+  auto type = cast<RankedTensorType>(load.getType());
+  return type.getRank() == 2 && type.getDimSize(1) % 32 == 0 &&
+         type.getElementType().isIntOrFloat() && type.getElementTypeBitWidth() == 16 &&
+         cast<MemRefType>(load.getSource().getType()).isLastDimUnitStride();
+}
+
+/// Adds what the sum along rows is computed from, if that is loads whose elements nothing else
+/// reads: it does not matter which lane of a row has which.
+static void addSummed(ReduceOp sum, DenseSet<Value> &chunked) {
+  llvm::SetVector<Value> tiles;
+  tiles.insert(sum.getSource());
+  for (size_t index = 0; index < tiles.size(); ++index) {
+    Operation *op = tiles[index].getDefiningOp();
+    auto load = dyn_cast_or_null<LoadOp>(op);
+    if (load ? !isReadInChunks(load) : !op || !OpTrait::hasElementwiseMappableTraits(op))
+      return;
+    for (Value operand :
+         load ? OperandRange(op->operand_end(), op->operand_end()) : op->getOperands())
+      tiles.insert(operand);
+  }
+  auto isSummed = [&](Operation *user) {
+    return user == sum || (user->getNumResults() == 1 && tiles.contains(user->getResult(0)));
+  };
+  if (llvm::all_of(tiles, [&](Value tile) { return llvm::all_of(tile.getUsers(), isSummed); }))
+    chunked.insert(tiles.begin(), tiles.end());
+}
+
 /// Attention has one kind of tile: rows of the block by some columns. So the anchor's layout
 /// spreads to everything. Four columns are parts of rows, one for each lane of a quad.
-static LogicalResult layOut(Operation *op, Value value, AccAttr acc) {
+static LogicalResult layOut(Operation *op, Value value, AccAttr acc, bool isChunked) {
   auto type = dyn_cast<RankedTensorType>(value.getType());
   if (!type || type.getEncoding())
     return success();
   Attribute layout = acc;
-  if (type.getRank() == 1)
+  if (isChunked)
+    layout = ChunkedAttr::get(type.getContext(), acc);
+  else if (type.getRank() == 1)
     layout = RowAttr::get(type.getContext(), acc);
   else if (type.getRank() == 2 && type.getDimSize(1) == 4)
     layout = QuadAttr::get(type.getContext(), acc);
@@ -80,6 +113,30 @@ static void convertStored(StoreOp store) {
       builder, store.getLoc(), type.cloneWithEncoding(chunked), store.getValue()));
 }
 
+/// One number goes to rows at multiples of 16 bytes in such pieces, side by side.
+static void widenStored(StoreOp store, int64_t warpgroups) {
+  auto splat = store.getValue().getDefiningOp<BroadcastOp>();
+  auto memory = dyn_cast<MemRefType>(store.getDest().getType());
+  auto type = cast<RankedTensorType>(store.getValue().getType());
+  SmallVector<int64_t> strides;
+  int64_t offset;
+  constexpr int64_t vector = 4, lanesOfWarp = 32;
+  if (!splat || isa<RankedTensorType>(splat.getSource().getType()) || store.getAdd() || !memory ||
+      type.getRank() != 2 || !type.getElementType().isF32() ||
+      failed(memory.getStridesAndOffset(strides, offset)) || strides.back() != 1 ||
+      ShapedType::isDynamic(strides.end()[-2]) || strides.end()[-2] % vector != 0)
+    return;
+  int64_t lanes = std::gcd(lanesOfWarp, type.getDimSize(1) / vector), warps = 4 * warpgroups;
+  if (type.getDimSize(1) % vector != 0 || type.getDimSize(0) % (lanesOfWarp / lanes * warps) != 0)
+    return;
+  OpBuilder builder(store);
+  auto blocked = BlockedAttr::get(store.getContext(), vector, lanes, warps);
+  store.getValueMutable().assign(BroadcastOp::create(
+      builder, store.getLoc(), type.cloneWithEncoding(blocked), splat.getSource()));
+  if (splat.use_empty())
+    splat.erase();
+}
+
 /// mma_async_c3, where the product is still as it was written.
 static LogicalResult verifyContiguous(MmaOp mma) {
   auto rhs = dyn_cast<SharedType>(mma.getRhs().getType());
@@ -95,6 +152,8 @@ static LogicalResult assignLayouts(func::FuncOp kernel) {
   int64_t warpgroups =
       kernel->getAttrOfType<KernelAttr>(TileDialect::kKernelAttrName).getWarpgroups();
   auto acc = AccAttr::get(kernel.getContext(), warpgroups);
+  DenseSet<Value> chunked;
+  kernel.walk([&](ReduceOp sum) { addSummed(sum, chunked); });
   WalkResult walk = kernel.walk<WalkOrder::PreOrder>([&](Operation *op) -> WalkResult {
     auto mma = dyn_cast<MmaOp>(op);
     if (mma && cast<RankedTensorType>(mma.getType()).getDimSize(0) != 64 * warpgroups)
@@ -108,14 +167,16 @@ static LogicalResult assignLayouts(func::FuncOp kernel) {
     if (mma && failed(verifyContiguous(mma)))
       return failure();
     for (Value result : op->getResults())
-      if (failed(layOut(op, result, acc)))
+      if (failed(layOut(op, result, acc, chunked.contains(result))))
         return failure();
     for (Region &region : op->getRegions())
       for (BlockArgument argument : region.getArguments())
-        if (failed(layOut(op, argument, acc)))
+        if (failed(layOut(op, argument, acc, /*isChunked=*/false)))
           return failure();
-    if (auto store = dyn_cast<StoreOp>(op))
+    if (auto store = dyn_cast<StoreOp>(op)) {
       convertStored(store);
+      widenStored(store, warpgroups);
+    }
     return mma ? convertLhs(mma, warpgroups) : success();
   });
   if (walk.wasInterrupted())

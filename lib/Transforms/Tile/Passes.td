@@ -147,7 +147,8 @@ def StageAdditionsPass : Pass<"tile-stage-additions", "::mlir::ModuleOp"> {
   let description = [{
     A register tile that a role adds to memory in a loop goes through a place of its own (`tile.add_async`), where shared memory has
     room for one: threads then go on while memory adds. At the end of the kernel the role waits until its places have been read. All
-    additions of one role and type share a place. What covers memory in part stays as it is.
+    additions of one role and type share a place. What covers memory in part stays as it is, and so do tiles in fragments where no
+    element depends on its position: threads that do little else add them themselves.
 
     Requires: a part of room 6 `async`: roles. Produces: a part of room 6 `async`. Fails when: nothing fails.
   }];

@@ -26,10 +26,27 @@ namespace attn::tile {
 using namespace mlir;
 using namespace attn::tile;
 
-static bool isScratch(Value memory) {
+static bool hasAttr(Value memory, StringRef name) {
   auto argument = dyn_cast<BlockArgument>(memory);
   auto kernel = argument ? dyn_cast<func::FuncOp>(argument.getOwner()->getParentOp()) : nullptr;
-  return kernel && kernel.getArgAttr(argument.getArgNumber(), TileDialect::kScratchAttrName);
+  return kernel && kernel.getArgAttr(argument.getArgNumber(), name);
+}
+
+static bool isInFragments(Value memory) { return hasAttr(memory, TileDialect::kFragmentsAttrName); }
+
+/// Of this kernel, or, as memory in fragments always is, of one before it.
+static bool isScratch(Value memory) {
+  return hasAttr(memory, TileDialect::kScratchAttrName) || isInFragments(memory);
+}
+
+/// Whether elements depend on where they are: there is a mask, or a score that reads.
+static bool hasPositions(func::FuncOp kernel) {
+  return kernel
+      .walk([](CoordOp op) {
+        return isa<RankedTensorType>(op.getType()) ? WalkResult::interrupt()
+                                                   : WalkResult::advance();
+      })
+      .wasInterrupted();
 }
 
 /// The place of what the op adds, if a bulk addition can have the form of it: whole tiles of memory
@@ -77,8 +94,12 @@ struct StageAdditionsPass
   LogicalResult transformKernel(func::FuncOp kernel) override {
     // By role and type.
     llvm::MapVector<std::pair<Attribute, Type>, SmallVector<StoreOp>> additions;
+    // Threads add fragments 16 bytes at a time. Where they do little else they have the time, and
+    // shared memory, which products read, is spared (bench/NOTES.md).
+    bool hasTime = !hasPositions(kernel);
     kernel.walk([&](StoreOp store) {
-      if (SharedType type = getPlaceType(store))
+      if (SharedType type = getPlaceType(store);
+          type && !(hasTime && isInFragments(store.getDest())))
         additions[{store->getAttr(TileDialect::kRoleAttrName), type}].push_back(store);
     });
     int64_t bytes = countSharedBytes(kernel);

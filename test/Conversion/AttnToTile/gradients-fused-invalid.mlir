@@ -8,7 +8,7 @@
 !r = tensor<?xf32>
 
 // The kernel of rows reads the sum, scales and rounds it; what happens to it after that would be lost.
-func.func @changed(%q: !h, %k: !h, %v: !h, %do: !h, %lse: !n, %delta: !n) -> (!h, !h, !h) {
+func.func @changed(%q: !h, %k: !h, %v: !h, %do: !h, %o: !h, %logs: !n) -> (!h, !h, !h) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c2 = arith.constant 2 : index
@@ -21,6 +21,19 @@ func.func @changed(%q: !h, %k: !h, %v: !h, %do: !h, %lse: !n, %delta: !n) -> (!h
   %kb = tensor.dim %k, %c0 : !h
   %kh = tensor.dim %k, %c1 : !h
   %n = tensor.dim %k, %c2 : !h
+  %numbers = tensor.empty(%b, %h, %m) : !n
+  %lse, %delta = scf.forall (%i, %j, %l) = (0, 0, 0) to (%b, %h, %m) step (1, 1, 128) shared_outs(%x = %numbers, %y = %numbers) -> (!n, !n) {
+    %size = affine.min #least(%l)[%m]
+    %os = tensor.extract_slice %o[%i, %j, %l, 0] [1, 1, %size, 64] [1, 1, 1, 1] : !h to !t
+    %dos = tensor.extract_slice %do[%i, %j, %l, 0] [1, 1, %size, 64] [1, 1, 1, 1] : !h to !t
+    %ss = tensor.extract_slice %logs[%i, %j, %l] [1, 1, %size] [1, 1, 1] : !n to !r
+    %empty = tensor.empty(%size) : !r
+    %row:2 = attn.grad_rows %os, %dos, %ss outs(%empty, %empty) : !t, !t, !r, !r, !r -> !r, !r
+    scf.forall.in_parallel {
+      tensor.parallel_insert_slice %row#0 into %x[%i, %j, %l] [1, 1, %size] [1, 1, 1] : !r into !n
+      tensor.parallel_insert_slice %row#1 into %y[%i, %j, %l] [1, 1, %size] [1, 1, 1] : !r into !n
+    }
+  } {mapping = [#gpu.block<z>, #gpu.block<y>, #gpu.block<x>]}
   %init = tensor.empty(%b, %h, %m) : !h
   %dq = scf.forall (%i, %j, %l) = (0, 0, 0) to (%b, %h, %m) step (1, 1, 128) shared_outs(%out = %init) -> (!h) {
     %size = affine.min #least(%l)[%m]
@@ -92,7 +105,7 @@ func.func @changed(%q: !h, %k: !h, %v: !h, %do: !h, %lse: !n, %delta: !n) -> (!h
 !r = tensor<?xf32>
 
 // Nor is an end of use whose result nobody takes.
-func.func @unused(%q: !h, %k: !h, %v: !h, %do: !h, %lse: !n, %delta: !n) -> (!h, !h, !h) {
+func.func @unused(%q: !h, %k: !h, %v: !h, %do: !h, %o: !h, %logs: !n) -> (!h, !h, !h) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c2 = arith.constant 2 : index
@@ -105,6 +118,19 @@ func.func @unused(%q: !h, %k: !h, %v: !h, %do: !h, %lse: !n, %delta: !n) -> (!h,
   %kb = tensor.dim %k, %c0 : !h
   %kh = tensor.dim %k, %c1 : !h
   %n = tensor.dim %k, %c2 : !h
+  %numbers = tensor.empty(%b, %h, %m) : !n
+  %lse, %delta = scf.forall (%i, %j, %l) = (0, 0, 0) to (%b, %h, %m) step (1, 1, 128) shared_outs(%x = %numbers, %y = %numbers) -> (!n, !n) {
+    %size = affine.min #least(%l)[%m]
+    %os = tensor.extract_slice %o[%i, %j, %l, 0] [1, 1, %size, 64] [1, 1, 1, 1] : !h to !t
+    %dos = tensor.extract_slice %do[%i, %j, %l, 0] [1, 1, %size, 64] [1, 1, 1, 1] : !h to !t
+    %ss = tensor.extract_slice %logs[%i, %j, %l] [1, 1, %size] [1, 1, 1] : !n to !r
+    %empty = tensor.empty(%size) : !r
+    %row:2 = attn.grad_rows %os, %dos, %ss outs(%empty, %empty) : !t, !t, !r, !r, !r -> !r, !r
+    scf.forall.in_parallel {
+      tensor.parallel_insert_slice %row#0 into %x[%i, %j, %l] [1, 1, %size] [1, 1, 1] : !r into !n
+      tensor.parallel_insert_slice %row#1 into %y[%i, %j, %l] [1, 1, %size] [1, 1, 1] : !r into !n
+    }
+  } {mapping = [#gpu.block<z>, #gpu.block<y>, #gpu.block<x>]}
   %init = tensor.empty(%b, %h, %m) : !h
   %dq = scf.forall (%i, %j, %l) = (0, 0, 0) to (%b, %h, %m) step (1, 1, 128) shared_outs(%out = %init) -> (!h) {
     %size = affine.min #least(%l)[%m]
@@ -175,7 +201,7 @@ func.func @unused(%q: !h, %k: !h, %v: !h, %do: !h, %lse: !n, %delta: !n) -> (!h,
 !r = tensor<?xf32>
 
 // Without an end there is nothing to put the sum in.
-func.func @endless(%q: !h, %k: !h, %v: !h, %do: !h, %lse: !n, %delta: !n) -> (!h, !h, !h) {
+func.func @endless(%q: !h, %k: !h, %v: !h, %do: !h, %o: !h, %logs: !n) -> (!h, !h, !h) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c2 = arith.constant 2 : index
@@ -188,6 +214,19 @@ func.func @endless(%q: !h, %k: !h, %v: !h, %do: !h, %lse: !n, %delta: !n) -> (!h
   %kb = tensor.dim %k, %c0 : !h
   %kh = tensor.dim %k, %c1 : !h
   %n = tensor.dim %k, %c2 : !h
+  %numbers = tensor.empty(%b, %h, %m) : !n
+  %lse, %delta = scf.forall (%i, %j, %l) = (0, 0, 0) to (%b, %h, %m) step (1, 1, 128) shared_outs(%x = %numbers, %y = %numbers) -> (!n, !n) {
+    %size = affine.min #least(%l)[%m]
+    %os = tensor.extract_slice %o[%i, %j, %l, 0] [1, 1, %size, 64] [1, 1, 1, 1] : !h to !t
+    %dos = tensor.extract_slice %do[%i, %j, %l, 0] [1, 1, %size, 64] [1, 1, 1, 1] : !h to !t
+    %ss = tensor.extract_slice %logs[%i, %j, %l] [1, 1, %size] [1, 1, 1] : !n to !r
+    %empty = tensor.empty(%size) : !r
+    %row:2 = attn.grad_rows %os, %dos, %ss outs(%empty, %empty) : !t, !t, !r, !r, !r -> !r, !r
+    scf.forall.in_parallel {
+      tensor.parallel_insert_slice %row#0 into %x[%i, %j, %l] [1, 1, %size] [1, 1, 1] : !r into !n
+      tensor.parallel_insert_slice %row#1 into %y[%i, %j, %l] [1, 1, %size] [1, 1, 1] : !r into !n
+    }
+  } {mapping = [#gpu.block<z>, #gpu.block<y>, #gpu.block<x>]}
   %init = tensor.empty(%b, %h, %m) : !h
   // expected-error@below {{expected one attn.grad_end and one result where blocks that own keys add the gradient of queries}}
   %dq = scf.forall (%i, %j, %l) = (0, 0, 0) to (%b, %h, %m) step (1, 1, 128) shared_outs(%out = %init) -> (!h) {

@@ -5,9 +5,21 @@
 !r = tensor<?x?x?xf32>
 
 // Blocks that own keys have dS^T: dQ is a product more, with the rows of all products, which is added to a sum in f32 by tiles of
-// rows. The sum starts as zeros; the kernel that owned rows scales and rounds it.
+// rows. The kernel of numbers by row starts the sum with zeros: a block makes those tiles whose first rows it owns. The kernel that owned
+// rows scales and rounds it.
+// CHECK-LABEL: func.func @rows_rows
+// CHECK-SAME:    memref<?x?x?x128x64xf32, strided<[?, ?, 8192, 64, 1]>> {tile.scratch = [#tile.extent<argument = 0, dim = 0>, #tile.extent<argument = 0, dim = 1>, #tile.extent<argument = 0, dim = 2, divisor = 128>, 128, 64]}
+// CHECK:         %[[ROW:.*]] = arith.muli %{{.*}}, %c128
+// CHECK-DAG:     %[[END:.*]] = arith.addi %[[ROW]], %c128
+// CHECK-DAG:     %[[TILES:.*]] = memref.dim %arg11, %c2
+// CHECK-DAG:     %[[FIRST:.*]] = arith.ceildivui %[[ROW]], %c128
+// CHECK-DAG:     %[[NEXT:.*]] = arith.ceildivui %[[END]], %c128
+// CHECK-DAG:     %[[LAST:.*]] = arith.minui %[[NEXT]], %[[TILES]]
+// CHECK:         scf.for %[[TILE:.*]] = %[[FIRST]] to %[[LAST]] step %c1
+// CHECK:           tile.store %{{.*}} to %arg11[%{{.*}}, %{{.*}}, %[[TILE]], %c0, %c0] : tensor<128x64xf32>
+// CHECK:         tile.reduce add
 // CHECK-LABEL: func.func @rows_key_value
-// CHECK-SAME:    memref<?x?x?x128x64xf32, strided<[?, ?, 8192, 64, 1]>> {tile.fragments, tile.scratch = [#tile.extent<argument = 0, dim = 0>, #tile.extent<argument = 0, dim = 1>, #tile.extent<argument = 0, dim = 2, divisor = 128>, 128, 64], tile.zeroed}
+// CHECK-SAME:    memref<?x?x?x128x64xf32, strided<[?, ?, 8192, 64, 1]>> {tile.fragments})
 // CHECK:         scf.for
 // CHECK:           scf.for
 // CHECK:             %[[K:.*]] = tile.load %arg1{{.*}} -> tensor<128x64xbf16>
@@ -36,6 +48,8 @@ func.func @rows(%q: !x, %k: !x, %v: !x, %do: !x, %o: !x, %lse: !r) -> (!x, !x, !
 
 // Where D fills the rows of all products, the product is dQ^T. Keys that no row keeps may be anything, and dS K multiplies them with
 // zeros: what is no number becomes zero, once.
+// CHECK-LABEL: func.func @columns_rows
+// CHECK:         arith.ceildivui %{{.*}}, %c64
 // CHECK-LABEL: func.func @columns_key_value
 // CHECK-SAME:    memref<?x?x?x128x64xf32, strided<[?, ?, 8192, 64, 1]>>
 // CHECK:         %[[INF:.*]] = arith.cmpf olt, %{{.*}} : tensor<128x128xf32>

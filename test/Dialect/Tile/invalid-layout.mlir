@@ -60,5 +60,5 @@ func.func private @layout_c7(tensor<1000000x1000000xf32, #tile.acc<warpgroups = 
 
 // -----
 
-// expected-error@+1 {{expected elements of 16 bits in #tile.chunked, got 'f32'}}
-func.func private @layout_c8(tensor<64x64xf32, #tile.chunked<#tile.acc<warpgroups = 1>>>)
+// expected-error@+1 {{expected elements of 16 or 32 bits in #tile.chunked, got 'f64'}}
+func.func private @layout_c8(tensor<64x64xf64, #tile.chunked<#tile.acc<warpgroups = 1>>>)

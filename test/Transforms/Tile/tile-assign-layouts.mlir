@@ -59,3 +59,44 @@ func.func @stored(%o: memref<?x64xbf16>, %strided: memref<?x64xbf16, strided<[?,
   tile.store %z to %narrow[%zero, %zero] : tensor<64x40xbf16>, memref<?x40xbf16>
   return
 }
+
+// What is only summed along rows comes 16 bytes at a time: it does not matter which lane has which element.
+// CHECK-LABEL: func.func @summed
+func.func @summed(%x: memref<?x64xbf16>, %y: memref<?x64xbf16>, %narrow: memref<?x40xbf16>, %o: memref<?x64xbf16>) attributes {
+    tile.kernel = #tile.kernel<warpgroups = 1, grid = [[], [], []]>} {
+  %zero = arith.constant 0 : index
+  // CHECK-COUNT-2: tile.load {{.*}} -> tensor<64x64xbf16, #tile.chunked<#tile.acc<warpgroups = 1>>>
+  %a = tile.load %x[%zero, %zero] : memref<?x64xbf16> -> tensor<64x64xbf16>
+  %b = tile.load %y[%zero, %zero] : memref<?x64xbf16> -> tensor<64x64xbf16>
+  // CHECK-COUNT-2: arith.extf {{.*}} to tensor<64x64xf32, #tile.chunked<#tile.acc<warpgroups = 1>>>
+  %c = arith.extf %a : tensor<64x64xbf16> to tensor<64x64xf32>
+  %d = arith.extf %b : tensor<64x64xbf16> to tensor<64x64xf32>
+  %e = arith.mulf %c, %d : tensor<64x64xf32>
+  // CHECK: tile.reduce add {{.*}} : tensor<64x64xf32, #tile.chunked<#tile.acc<warpgroups = 1>>> -> tensor<64xf32, #tile.row<#tile.acc<warpgroups = 1>>>
+  %sum = tile.reduce add %e : tensor<64x64xf32> -> tensor<64xf32>
+  // What else is read, or has no whole groups of columns, is like everything.
+  // CHECK: tile.load {{.*}} -> tensor<64x64xbf16, #tile.acc<warpgroups = 1>>
+  %f = tile.load %x[%zero, %zero] : memref<?x64xbf16> -> tensor<64x64xbf16>
+  tile.store %f to %o[%zero, %zero] : tensor<64x64xbf16>, memref<?x64xbf16>
+  %g = arith.extf %f : tensor<64x64xbf16> to tensor<64x64xf32>
+  %other = tile.reduce add %g : tensor<64x64xf32> -> tensor<64xf32>
+  // CHECK: tile.load {{.*}} -> tensor<64x40xbf16, #tile.acc<warpgroups = 1>>
+  %h = tile.load %narrow[%zero, %zero] : memref<?x40xbf16> -> tensor<64x40xbf16>
+  %i = arith.extf %h : tensor<64x40xbf16> to tensor<64x40xf32>
+  %last = tile.reduce add %i : tensor<64x40xf32> -> tensor<64xf32>
+  return
+}
+
+// One number fills rows that start at multiples of 16 bytes in such pieces. Rows whose strides nobody knows may start anywhere.
+// CHECK-LABEL: func.func @filled
+func.func @filled(%x: f32, %o: memref<?x64xf32>, %any: memref<?x64xf32, strided<[?, 1]>>) attributes {
+    tile.kernel = #tile.kernel<warpgroups = 2, grid = [[], [], []]>} {
+  %zero = arith.constant 0 : index
+  %t = tile.broadcast %x : f32 -> tensor<128x64xf32>
+  // CHECK: %[[WIDE:.*]] = tile.broadcast %{{.*}} -> tensor<128x64xf32, #tile.blocked<vector = 4, lanes = 16, warps = 8>>
+  // CHECK: tile.store %[[WIDE]] to %arg1
+  tile.store %t to %o[%zero, %zero] : tensor<128x64xf32>, memref<?x64xf32>
+  // CHECK: tile.store %{{.*}} to %arg2{{.*}} : tensor<128x64xf32, #tile.acc<warpgroups = 2>>
+  tile.store %t to %any[%zero, %zero] : tensor<128x64xf32>, memref<?x64xf32, strided<[?, 1]>>
+  return
+}

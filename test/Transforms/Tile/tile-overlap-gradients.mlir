@@ -23,7 +23,7 @@
 // CHECK-NOT:       tile.mma_wait
 // CHECK:           %[[DK:.*]] = tile.mma_async %{{.*}}, %[[TILE]],
 // CHECK-NOT:       tile.mma_wait
-// CHECK:           tile.add_async %[[SUM]]
+// CHECK:           tile.store %[[SUM]] to %{{.*}} {add}
 // CHECK:           tile.mma_wait 0, %[[DV]], %[[DK]]
 // CHECK:           scf.yield
 func.func @gradient(%q: !x, %k: !x, %v: !x, %do: !x, %o: !x, %lse: !r) -> (!x, !x, !x) {
@@ -44,6 +44,7 @@ func.func @gradient(%q: !x, %k: !x, %v: !x, %do: !x, %o: !x, %lse: !r) -> (!x, !
 // CHECK-NEXT:      tile.store %{{.*}} to %[[ONE]]
 // CHECK-NEXT:      tile.fence async_shared
 // CHECK-NEXT:      tile.named_barrier sync
+// CHECK:           tile.add_async
 func.func @masked(%q: !y, %k: !y, %v: !y, %do: !y, %o: !y, %lse: !r) -> (!y, !y, !y) {
   %g:3 = attn.attention_grad %q, %k, %v, %o, %lse, %do variants [#attn.causal<bottom_right>]
       : !y, !y, !y, !y, !r, !y -> d_query(!y) d_key(!y) d_value(!y)

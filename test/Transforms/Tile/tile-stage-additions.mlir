@@ -83,3 +83,47 @@ func.func @full(%x: f32, %o: !whole, %n: index) attributes {
   }
   return
 }
+
+// -----
+
+#acc = #tile.acc<warpgroups = 2>
+!t = tensor<128x64xf32, #acc>
+!index = tensor<128x64xindex, #acc>
+!tiles = memref<?x128x64xf32, strided<[8192, 64, 1]>>
+
+// Threads that do little else add fragments themselves.
+// CHECK-LABEL: func.func @fragments
+// CHECK-NOT:     tile.add_async
+// CHECK:         tile.store %{{.*}} {add
+func.func @fragments(%x: f32, %o: !tiles {tile.fragments}, %n: index) attributes {
+    tile.kernel = #tile.kernel<warpgroups = 3, grid = []>,
+    tile.roles = [#tile.role<name = "producer", warpgroups = 1, registers = 24, elected = true>, #tile.role<name = "consumer", warpgroups = 2, registers = 240>]} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %t = tile.broadcast %x : f32 -> !t
+  scf.for %i = %c0 to %n step %c1 {
+    tile.store %t to %o[%i, %c0, %c0] {add, tile.role = "consumer"} : !t, !tiles
+  }
+  return
+}
+
+// CHECK-LABEL: func.func @positions
+// CHECK:         tile.add_async
+func.func @positions(%x: f32, %o: !tiles {tile.fragments}, %n: index) attributes {
+    tile.kernel = #tile.kernel<warpgroups = 3, grid = []>,
+    tile.roles = [#tile.role<name = "producer", warpgroups = 1, registers = 24, elected = true>, #tile.role<name = "consumer", warpgroups = 2, registers = 240>]} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c9 = arith.constant 9 : index
+  %t = tile.broadcast %x : f32 -> !t
+  %zero = arith.constant 0.0 : f32
+  %zeros = tile.broadcast %zero : f32 -> !t
+  %last = tile.broadcast %c9 : index -> !index
+  scf.for %i = %c0 to %n step %c1 {
+    %row = tile.coord 0 from %i : !index
+    %keep = arith.cmpi slt, %row, %last : !index
+    %kept = arith.select %keep, %t, %zeros : tensor<128x64xi1, #acc>, !t
+    tile.store %kept to %o[%i, %c0, %c0] {add, tile.role = "consumer"} : !t, !tiles
+  }
+  return
+}
