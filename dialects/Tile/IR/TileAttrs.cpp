@@ -154,8 +154,8 @@ Layout attn::tile::getLayout(RankedTensorType type) {
 bool attn::tile::isConvertible(RankedTensorType from, RankedTensorType to) {
   auto chunked = dyn_cast<ChunkedAttr>(to.getEncoding());
   // Lanes exchange registers with two elements.
-  bool isPacked = from.getElementTypeBitWidth() == 16;
-  return (chunked && isPacked && chunked.getOf() == from.getEncoding()) ||
+  return (chunked && from.getElementTypeBitWidth() == 16 &&
+          chunked.getOf() == from.getEncoding()) ||
          isSameMap(getLayout(from), getLayout(to));
 }
 

@@ -21,23 +21,32 @@ using namespace mlir;
 using namespace attn;
 using namespace attn::tile;
 
+static bool canBeChunked(Type type) {
+  auto tile = dyn_cast<RankedTensorType>(type);
+  return tile && !tile.getEncoding() && tile.getRank() == 2 && tile.getDimSize(1) % 32 == 0 &&
+         tile.getElementType().isIntOrFloat() &&
+         llvm::is_contained({16, 32}, tile.getElementTypeBitWidth());
+}
+
 /// A tile of 16-bit elements that lanes can read 16 bytes at a time.
 static bool isReadInChunks(LoadOp load) {
-  auto type = cast<RankedTensorType>(load.getType());
-  return type.getRank() == 2 && type.getDimSize(1) % 32 == 0 &&
-         type.getElementType().isIntOrFloat() && type.getElementTypeBitWidth() == 16 &&
+  return cast<RankedTensorType>(load.getType()).getElementTypeBitWidth() == 16 &&
          cast<MemRefType>(load.getSource().getType()).isLastDimUnitStride();
 }
 
 /// Adds what the sum along rows is computed from, if that is loads whose elements nothing else
 /// reads: it does not matter which lane of a row has which.
 static void addSummed(ReduceOp sum, DenseSet<Value> &chunked) {
+  // Parts of rows by lanes would be others.
+  if (cast<RankedTensorType>(sum.getType()).getRank() != 1)
+    return;
   llvm::SetVector<Value> tiles;
   tiles.insert(sum.getSource());
   for (size_t index = 0; index < tiles.size(); ++index) {
     Operation *op = tiles[index].getDefiningOp();
     auto load = dyn_cast_or_null<LoadOp>(op);
-    if (load ? !isReadInChunks(load) : !op || !OpTrait::hasElementwiseMappableTraits(op))
+    if (!canBeChunked(tiles[index].getType()) ||
+        (load ? !isReadInChunks(load) : !op || !OpTrait::hasElementwiseMappableTraits(op)))
       return;
     for (Value operand :
          load ? OperandRange(op->operand_end(), op->operand_end()) : op->getOperands())

@@ -59,6 +59,30 @@ func.func @moves(%x: bf16) attributes {tile.kernel = #tile.kernel<warpgroups = 1
 
 // -----
 
+// Elements without a width.
+func.func @moves_numbers() attributes {tile.kernel = #tile.kernel<warpgroups = 1, grid = []>} {
+  %t = arith.constant dense<1> : tensor<64x64xindex, #tile.acc<warpgroups = 1>>
+  // expected-error@+2 {{expected layouts that hold the same elements in the same registers}}
+  // expected-error@+1 {{failed to legalize operation 'tile.convert_layout'}}
+  %u = tile.convert_layout %t : tensor<64x64xindex, #tile.acc<warpgroups = 1>>
+      -> tensor<64x64xindex, #tile.blocked<vector = 8, lanes = 8, warps = 4>>
+  return
+}
+
+// -----
+
+// Lanes exchange pairs of 16 bits.
+func.func @moves_wide(%x: f32) attributes {tile.kernel = #tile.kernel<warpgroups = 1, grid = []>} {
+  %t = tile.broadcast %x : f32 -> tensor<64x64xf32, #tile.acc<warpgroups = 1>>
+  // expected-error@+2 {{expected layouts that hold the same elements in the same registers}}
+  // expected-error@+1 {{failed to legalize operation 'tile.convert_layout'}}
+  %u = tile.convert_layout %t : tensor<64x64xf32, #tile.acc<warpgroups = 1>>
+      -> tensor<64x64xf32, #tile.chunked<#tile.acc<warpgroups = 1>>>
+  return
+}
+
+// -----
+
 func.func @without_layout(%x: f32) attributes {tile.kernel = #tile.kernel<warpgroups = 1, grid = []>} {
   // expected-error@+1 {{failed to legalize operation 'tile.broadcast'}}
   %t = tile.broadcast %x : f32 -> tensor<64x64xf32>

@@ -84,6 +84,16 @@ func.func @summed(%x: memref<?x64xbf16>, %y: memref<?x64xbf16>, %narrow: memref<
   %h = tile.load %narrow[%zero, %zero] : memref<?x40xbf16> -> tensor<64x40xbf16>
   %i = arith.extf %h : tensor<64x40xbf16> to tensor<64x40xf32>
   %last = tile.reduce add %i : tensor<64x40xf32> -> tensor<64xf32>
+  // So are parts of rows, and what goes through elements of other sizes.
+  // CHECK: tile.load {{.*}} -> tensor<64x64xbf16, #tile.acc<warpgroups = 1>>
+  %j = tile.load %x[%zero, %zero] : memref<?x64xbf16> -> tensor<64x64xbf16>
+  %k = arith.extf %j : tensor<64x64xbf16> to tensor<64x64xf32>
+  %parts = tile.reduce add %k : tensor<64x64xf32> -> tensor<64x4xf32>
+  // CHECK: tile.load {{.*}} -> tensor<64x64xbf16, #tile.acc<warpgroups = 1>>
+  %l = tile.load %x[%zero, %zero] : memref<?x64xbf16> -> tensor<64x64xbf16>
+  %m = arith.cmpf olt, %l, %l : tensor<64x64xbf16>
+  %n = arith.extui %m : tensor<64x64xi1> to tensor<64x64xi32>
+  %count = tile.reduce add %n : tensor<64x64xi32> -> tensor<64xi32>
   return
 }
 
