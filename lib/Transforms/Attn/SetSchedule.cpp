@@ -35,11 +35,16 @@ static bool isPacked(Operation *op) {
 /// More would not fill any device better.
 static constexpr int64_t kMostParts = 64;
 
-/// Why the op's schedule does not work on the machine, if it does not. Elements of more than 16
-/// bits have no products there, which room 4 says. Sums by rows take any block of rows.
+/// Elements of more than 16 bits have no products on a GPU, which room 4 says.
+static bool hasProducts(ScoredOpInterface op) {
+  return op.getQuery().getType().getElementTypeBitWidth() <= 16;
+}
+
+/// Why the op's schedule does not work on the machine, if it does not. Sums by rows take any block
+/// of rows.
 static LogicalResult checkBlock(Operation *op, const Machine &machine, ScheduleAttr schedule) {
   auto scored = dyn_cast<ScoredOpInterface>(op);
-  if (!scored || scored.getQuery().getType().getElementTypeBitWidth() > 16)
+  if (!scored || !hasProducts(scored))
     return success();
   std::string why;
   if (isa<AttentionOp>(op))
@@ -147,7 +152,8 @@ struct SetSchedulePass
   /// Sizes that a search gives, of an attention.
   LogicalResult checkSearch(Operation *op, const Machine &machine, ScheduleAttr schedule) {
     auto attention = dyn_cast<AttentionOp>(op);
-    if (search == 0 || !attention || isPacked(op) || (!blockM && !blockN))
+    if (search == 0 || !attention || isPacked(op) || (!blockM && !blockN) ||
+        !hasProducts(cast<ScoredOpInterface>(op)))
       return success();
     GPUBlock block = getGPUBlock(attention.getHeadDim(), attention.getValueDim(),
                                  attention.getQuery().getType().getElementType(), schedule);

@@ -9,6 +9,8 @@
 // RUN: not attn-opt %s --attn-set-schedule="target=cuda search=8192 block-m=100" 2>&1 | FileCheck %s --check-prefix=NONE
 // RUN: attn-opt %s --attn-set-schedule="target=cuda block-m=192 block-n=96" | FileCheck %s --check-prefix=GIVEN
 // RUN: attn-opt %s --attn-set-schedule="target=cpu search=8192 block-m=192 block-n=96" | FileCheck %s --check-prefix=GIVEN
+// Elements without products have no model either: room 4 refuses them.
+// RUN: sed s/bf16/f32/g %s | attn-opt --attn-set-schedule="target=cuda search=8192 block-m=4096" | FileCheck %s --check-prefix=WIDE
 // RUN: not attn-opt %s --attn-set-schedule="target=cuda search=-1" 2>&1 | FileCheck %s --check-prefix=LEAST
 // RUN: not attn-opt %s --attn-set-schedule="target=cuda search=2147483648" 2>&1 | FileCheck %s --check-prefix=MOST
 
@@ -19,6 +21,7 @@
 // FEW: #attn.schedule<block_m = 64, block_n = 64,
 // NONE: expected block_m in multiples of 64
 // GIVEN: #attn.schedule<block_m = 192, block_n = 96
+// WIDE: #attn.schedule<block_m = 4096,
 // LEAST: error: expected rows of a search from 0 to 2147483647, got -1
 // MOST: error: expected rows of a search from 0 to 2147483647, got 2147483648
 func.func @attention(%q: tensor<?x?x?x128xbf16>, %k: tensor<?x?x?x128xbf16>, %v: tensor<?x?x?x128xbf16>) -> tensor<?x?x?x128xbf16> {
