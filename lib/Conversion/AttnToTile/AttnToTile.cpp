@@ -315,7 +315,7 @@ struct Signature {
         parts[cast<Value>(size)] = types.size();
       sizes.push_back(*factor);
     }
-    bool isOfRows = llvm::any_of(*grid.getBody(), llvm::IsaPred<GradRowsOp>);
+    bool isOfRows = hasRowNumbers(grid);
     if (isOfRows) {
       rowNumbers.emplace_back(types.size(), areNegated(value));
       sizes.back() = padRows(sizes.back());
@@ -503,17 +503,16 @@ static LogicalResult convertGrid(func::FuncOp function, scf::ForallOp grid,
   BlockConverter block(function, grid, kernel);
   block.rows = rows;
   // Scratch is declared by the kernel that fills it.
-  SmallVector<unsigned> filled;
+  auto declare = [&](unsigned number) {
+    if (ArrayAttr sizes = signature.scratch.lookup(number))
+      kernel.setArgAttr(number, tile::TileDialect::kScratchAttrName, sizes);
+  };
   for (Value result : grid.getResults())
-    filled.push_back(signature.arguments.lookup(result));
+    declare(signature.arguments.lookup(result));
   for (auto [number, running] : signature.zeros.lookup(grid)) {
-    filled.push_back(number);
+    declare(number);
     block.zeroed.emplace_back(kernel.getArgument(number), running);
   }
-  for (unsigned number : filled)
-    if (signature.scratch.contains(number))
-      kernel.setArgAttr(number, tile::TileDialect::kScratchAttrName,
-                        signature.scratch.lookup(number));
   for (auto [number, packed] : signature.packed)
     kernel.setArgAttr(number, tile::TileDialect::kPackedAttrName, packed);
   block.dividesSums = isDivided;

@@ -60,9 +60,7 @@ static bool isPair(GradKeyValueStepOp keys, GradQueryStepOp rows) {
 /// The grid that says what the step reads of rows, or null.
 static scf::ForallOp findNumbers(GradKeyValueStepOp step) {
   auto grid = getWhole(step.getDelta()).getDefiningOp<scf::ForallOp>();
-  bool isOfRows =
-      grid && grid.getRank() == 3 && llvm::any_of(*grid.getBody(), llvm::IsaPred<GradRowsOp>);
-  return isOfRows ? grid : scf::ForallOp();
+  return grid && grid.getRank() == 3 && hasRowNumbers(grid) ? grid : scf::ForallOp();
 }
 
 SmallVector<FusedGrids> attn::findFusedGrids(ArrayRef<scf::ForallOp> grids) {

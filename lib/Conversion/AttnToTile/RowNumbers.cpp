@@ -15,6 +15,10 @@
 using namespace mlir;
 using namespace attn;
 
+bool attn::hasRowNumbers(scf::ForallOp grid) {
+  return llvm::any_of(*grid.getBody(), llvm::IsaPred<GradRowsOp>);
+}
+
 bool attn::areNegated(Value numbers) {
   return llvm::all_of(numbers.getUses(), [](OpOperand &use) {
     return llvm::TypeSwitch<Operation *, bool>(use.getOwner())

@@ -15,6 +15,7 @@
 #define ATTN_LIB_CONVERSION_ATTNTOTILE_ROWNUMBERS_H
 
 #include "lib/Conversion/AttnToTile/TileBuilder.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 
 namespace attn {
 
@@ -25,6 +26,9 @@ struct RowNumbers {
   /// Whether memory holds the opposite of each number.
   bool isNegated;
 };
+
+/// Whether blocks of the grid make such numbers.
+bool hasRowNumbers(mlir::scf::ForallOp grid);
 
 /// Whether memory is to hold the opposite of what a grid leaves for later ones: deltas, where steps
 /// and sums alone read them.

@@ -21,17 +21,18 @@ using namespace mlir;
 using namespace attn;
 using namespace attn::tile;
 
-static bool canBeChunked(Type type) {
+/// Whether a tile has whole groups of 32 columns, of elements of one of these widths.
+static bool hasChunks(Type type, ArrayRef<unsigned> widths) {
   auto tile = dyn_cast<RankedTensorType>(type);
-  return tile && !tile.getEncoding() && tile.getRank() == 2 && tile.getDimSize(1) % 32 == 0 &&
+  return tile && tile.getRank() == 2 && tile.getDimSize(1) % 32 == 0 &&
          tile.getElementType().isIntOrFloat() &&
-         llvm::is_contained({16, 32}, tile.getElementTypeBitWidth());
+         llvm::is_contained(widths, tile.getElementTypeBitWidth());
 }
 
-/// A tile of 16-bit elements that lanes can read 16 bytes at a time.
-static bool isReadInChunks(LoadOp load) {
-  return cast<RankedTensorType>(load.getType()).getElementTypeBitWidth() == 16 &&
-         cast<MemRefType>(load.getSource().getType()).isLastDimUnitStride();
+/// Whether lanes can move a tile to or from memory 16 bytes at a time.
+static bool movesInChunks(Type tile, Type memory) {
+  auto type = dyn_cast<MemRefType>(memory);
+  return type && type.isLastDimUnitStride() && hasChunks(tile, {16});
 }
 
 /// Adds what the sum along rows is computed from, if that is loads whose elements nothing else
@@ -43,14 +44,17 @@ static void addSummed(ReduceOp sum, DenseSet<Value> &chunked) {
   llvm::SetVector<Value> tiles;
   tiles.insert(sum.getSource());
   for (size_t index = 0; index < tiles.size(); ++index) {
-    Operation *op = tiles[index].getDefiningOp();
-    auto load = dyn_cast_or_null<LoadOp>(op);
-    if (!canBeChunked(tiles[index].getType()) ||
-        (load ? !isReadInChunks(load) : !op || !OpTrait::hasElementwiseMappableTraits(op)))
+    Value tile = tiles[index];
+    if (!hasChunks(tile.getType(), {16, 32}) ||
+        cast<RankedTensorType>(tile.getType()).getEncoding())
       return;
-    for (Value operand :
-         load ? OperandRange(op->operand_end(), op->operand_end()) : op->getOperands())
-      tiles.insert(operand);
+    Operation *op = tile.getDefiningOp();
+    auto load = dyn_cast_or_null<LoadOp>(op);
+    if (load && movesInChunks(load.getType(), load.getSource().getType()))
+      continue;
+    if (!op || !OpTrait::hasElementwiseMappableTraits(op))
+      return;
+    tiles.insert(op->operand_begin(), op->operand_end());
   }
   auto isSummed = [&](Operation *user) {
     return user == sum || (user->getNumResults() == 1 && tiles.contains(user->getResult(0)));
@@ -107,12 +111,9 @@ static LogicalResult convertLhs(MmaOp mma, int64_t warpgroups) {
 
 /// A tile of 16-bit elements that goes to memory takes a form whose lanes write 16 bytes each.
 static void convertStored(StoreOp store) {
-  auto type = dyn_cast<RankedTensorType>(store.getValue().getType());
-  auto memory = dyn_cast<MemRefType>(store.getDest().getType());
-  if (!type || !memory || !memory.isLastDimUnitStride() || type.getRank() != 2 ||
-      type.getDimSize(1) % 32 != 0 || !type.getElementType().isIntOrFloat() ||
-      type.getElementTypeBitWidth() != 16)
+  if (!movesInChunks(store.getValue().getType(), store.getDest().getType()))
     return;
+  auto type = cast<RankedTensorType>(store.getValue().getType());
   auto acc = dyn_cast_or_null<AccAttr>(type.getEncoding());
   if (!acc)
     return;

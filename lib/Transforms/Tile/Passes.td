@@ -73,7 +73,8 @@ def AssignLayoutsPass : Pass<"tile-assign-layouts", "::mlir::ModuleOp"> {
     The layout of a product is the accumulator's; what is computed from it elementwise has the same, rows have the row
     layout that belongs to it. A product whose left operand is in registers gets it in the operand layout: for 16-bit types
     the same map, so that nothing moves. A tile of 16-bit elements and whole groups of 32 columns that is stored to rows of
-    contiguous memory goes there in the chunked layout: one write of 16 bytes for four of 4.
+    contiguous memory goes there in the chunked layout: one write of 16 bytes for four of 4. Such a tile comes from memory in it
+    where its rows are summed, and nothing else is made of it. One number of f32 fills rows of constant strides by 16 bytes too.
 
     Requires: a part of room 5 `placed`: places. Produces: room 5 `placed`. Fails when: rows are not 64 for each
     warpgroup, a tile has no such layout, or a left operand in registers is transposed.
