@@ -176,6 +176,10 @@ static LogicalResult assignLayouts(func::FuncOp kernel) {
       return mma.emitOpError("expected columns of a product in multiples of 8, got ") << columns;
     if (mma && failed(verifyContiguous(mma)))
       return failure();
+    if (Attribute layout = mma ? cast<RankedTensorType>(mma.getType()).getEncoding() : Attribute();
+        layout && layout != acc)
+      return mma.emitOpError("expected a product in the kernel's layout ")
+             << acc << ", got " << layout;
     for (Value result : op->getResults())
       if (failed(layOut(op, result, acc, chunked.contains(result))))
         return failure();

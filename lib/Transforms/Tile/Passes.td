@@ -77,7 +77,7 @@ def AssignLayoutsPass : Pass<"tile-assign-layouts", "::mlir::ModuleOp"> {
     where its rows are summed, and nothing else is made of it. One number of f32 fills rows of constant strides by 16 bytes too.
 
     Requires: a part of room 5 `placed`: places. Produces: room 5 `placed`. Fails when: rows are not 64 for each
-    warpgroup, a tile has no such layout, or a left operand in registers is transposed.
+    warpgroup, a tile has no such layout, a product has another one already, or a left operand in registers is transposed.
   }];
   let dependentDialects = ["::attn::tile::TileDialect"];
 }

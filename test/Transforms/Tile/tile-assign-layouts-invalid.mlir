@@ -58,3 +58,11 @@ func.func @transposed(%a: f32, %k: !tile.shared<64x64xbf16, swizzle = 128>) attr
   %s = tile.mma %h, %k {transpose_lhs} : tensor<64x64xbf16>, !tile.shared<64x64xbf16, swizzle = 128> -> tensor<64x64xf32>
   return
 }
+
+// -----
+
+func.func @other_layout(%q: !tile.shared<128x64xbf16, swizzle = 128>, %k: !tile.shared<96x64xbf16, swizzle = 128>) attributes {tile.kernel = #tile.kernel<warpgroups = 2, grid = []>} {
+  // expected-error@below {{expected a product in the kernel's layout #tile.acc<warpgroups = 2>, got #tile.acc<warpgroups = 1>}}
+  %s = tile.mma %q, %k {transpose_rhs} : !tile.shared<128x64xbf16, swizzle = 128>, !tile.shared<96x64xbf16, swizzle = 128> -> tensor<128x96xf32, #tile.acc<warpgroups = 1>>
+  return
+}
