@@ -147,9 +147,11 @@ TEST_P(GradWideTest, MatchesReference) {
 
 INSTANTIATE_TEST_SUITE_P(All, GradWideTest,
                          testing::Values("Window", "WindowLeftOnly", "CausalWindow", "Prefix",
-                                         "Chunked", "KeyLength", "AlibiCausal", "RelativeBias",
-                                         "Softcap", "Dropout", "SinkCausal", "EveryThird",
-                                         "KeepsNothing", "ScoreDropsKeys"),
+                                         "Chunked", "ChunkedCausal", "KeyLength", "DocumentCausal",
+                                         "DocumentUnknown", "AlibiCausal", "RelativeBias",
+                                         "AllScores", "Softcap", "SoftcapCausal", "ScoreMath",
+                                         "Dropout", "SinkCausal", "EveryThird", "KeepsNothing",
+                                         "ScoreDropsKeys"),
                          [](const testing::TestParamInfo<std::string> &info) {
                            return info.param;
                          });

@@ -61,11 +61,6 @@ TEST(GradBlockTest, ScoresThatNobodyKeepsTakeNoRows) {
   EXPECT_LT(chooseRows(128, 128, reads), chooseRows(128, 128));
   EXPECT_LT(chooseRows(128, 128, held), chooseRows(128, 128));
   EXPECT_LT(chooseRows(64, 64, score), 128);
-  auto isFused = [](int64_t d, const GradWork &work) {
-    return chooseFusedBlock(getHopper(), {d, d, 2, true, 0, 0, 0}, work).has_value();
-  };
-  EXPECT_TRUE(isFused(128, score) && isFused(64, {}));
-  EXPECT_FALSE(isFused(128, reads) || isFused(128, held) || isFused(64, score));
 }
 
 TEST(GradBlockTest, RegionsThatKeepMuchTakeRows) {
@@ -79,19 +74,72 @@ TEST(GradBlockTest, RegionsThatKeepMuchTakeRows) {
   EXPECT_EQ(chooseGradBlock(getHopper(), {128, 64, 2, true, 0, 0, 0, true, false}).running, 112);
 }
 
-TEST(GradBlockTest, FusedFormTakesMasksOfOneRange) {
-  for (int64_t d : {64, 128})
-    for (int64_t conditions : {0, 1, 2, 3})
-      for (int64_t weight : {0, 1, 4, 5})
-        for (bool keepsTwoRanges : {false, true}) {
+/// Of the fused form, or 0.
+static int64_t chooseFusedRows(int64_t d, const GradWork &work, int64_t dv = 0) {
+  auto block = chooseFusedBlock(getHopper(), {d, dv ? dv : d, 2, true, 0, 0, 0}, work);
+  return block ? block->running : 0;
+}
+
+TEST(GradBlockTest, FusedFormHasRowsForMasks) {
+  for (int64_t conditions : {0, 1, 2})
+    for (int64_t others : {0, 1, 2})
+      for (bool reads : {false, true}) {
+        GradWork work;
+        work.isMasked = true;
+        work.rowConditions = conditions;
+        work.otherRanges = others;
+        work.readsMask = work.gathersMask = reads;
+        EXPECT_EQ(chooseFusedRows(64, work), conditions < 2 && !others && !reads ? 128 : 0);
+        EXPECT_EQ(chooseFusedRows(128, work), conditions == 2         ? 0
+                                              : !others               ? 64
+                                              : others == 1 && !reads ? 48
+                                                                      : 0);
+      }
+}
+
+TEST(GradBlockTest, FusedFormHasRowsForScores) {
+  GradWork score, reads, held, factor;
+  score.hasScore = reads.hasScore = held.hasScore = factor.hasScore = true;
+  reads.gathersScore = held.derivesScores = factor.hasFactor = true;
+  EXPECT_EQ(chooseFusedRows(64, score), 0);
+  EXPECT_EQ(chooseFusedRows(128, score), 64);
+  for (const GradWork &work : {reads, held, factor})
+    EXPECT_EQ(chooseFusedRows(128, work), 48);
+  for (GradWork *work : {&score, &reads, &held, &factor})
+    work->isMasked = true;
+  EXPECT_EQ(chooseFusedRows(128, score), 64);
+  EXPECT_EQ(chooseFusedRows(128, factor), 0);
+  score.maskOperations = 3;
+  EXPECT_EQ(chooseFusedRows(128, score), 48);
+  reads.gathersMask = true;
+  EXPECT_EQ(chooseFusedRows(128, reads), 32);
+  for (int64_t kept : {0, 1, 2, 3}) {
+    held.keptScores = kept;
+    EXPECT_EQ(chooseFusedRows(128, held), kept < 2 ? 48 : 32);
+    GradWork searches = held;
+    searches.searchesMask = true;
+    EXPECT_EQ(chooseFusedRows(128, searches), kept < 2 ? 32 : 0);
+  }
+  held.isLong = true;
+  EXPECT_EQ(chooseFusedRows(128, held), 0);
+}
+
+/// Whatever is asked for, a fused block is one that the machine has, and takes rows of 16.
+TEST(GradBlockTest, FusedFormFits) {
+  for (int64_t d = 8; d <= 256; d += 8)
+    for (int64_t dv = 8; dv <= 256; dv += 8)
+      for (bool masked : {false, true})
+        for (bool score : {false, true}) {
           GradWork work;
-          work.isMasked = true;
-          work.maskWeight = weight;
-          work.rowConditions = conditions;
-          work.keepsTwoRanges = keepsTwoRanges;
-          GradBlock block{d, d, 2, true, 0, 0, 0};
-          EXPECT_EQ(chooseFusedBlock(getHopper(), block, work).has_value(),
-                    conditions < 2 && weight <= (d == 128 ? 4 : 0) && !keepsTwoRanges);
+          work.isMasked = masked;
+          work.hasScore = work.derivesScores = score;
+          auto block = chooseFusedBlock(getHopper(), {d, dv, 2, true, 0, 0, 0}, work);
+          if (!block)
+            continue;
+          EXPECT_EQ(refuseGradBlock(getHopper(), *block), "") << d << " " << dv;
+          EXPECT_TRUE(block->addsQueries && block->stages == 2 && block->owned == 128);
+          EXPECT_TRUE(d == 128 || (d <= 64 && block->running == 128)) << d << " " << dv;
+          EXPECT_LE(dv, 128);
         }
 }
 

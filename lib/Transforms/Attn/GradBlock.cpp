@@ -7,6 +7,7 @@
 
 #include "lib/Transforms/Attn/GradBlock.h"
 #include "lib/Transforms/Attn/GPUBlock.h"
+#include "llvm/ADT/ArrayRef.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/MathExtras.h"
 #include <algorithm>
@@ -184,27 +185,53 @@ std::optional<GradBlock> attn::chooseDividedBlock(const Machine &machine, GradBl
   return block;
 }
 
+/// Whether ptxas finds registers beside the product for queries, as some 1,500 programs tell
+/// (bench/NOTES.md): in squares, or beside 64, 48 or 32 rows of a head that fills all rows.
+static bool leavesRegisters(const Machine &machine, const GradBlock &block, const GradWork &work) {
+  // More conditions are four loops.
+  if (work.rowConditions > 1 || (work.hasFactor && work.isMasked))
+    return false;
+  bool isOfOneRange = work.otherRanges == 0, computes = work.derivesScores && work.isLong;
+  bool readsTwice = work.gathersScore && work.gathersMask;
+  if (block.running < machine.productRows && (isUneven(machine, block) || computes))
+    return false;
+  switch (block.running) {
+  case 128:
+    return isOfOneRange && !work.hasScore && !work.gathersMask;
+  case 64:
+    return isOfOneRange && !work.hasFactor && !work.gathersScore && !work.derivesScores &&
+           (!work.hasScore || work.maskOperations <= 2);
+  case 48:
+    if (!isOfOneRange &&
+        (work.otherRanges > 1 || work.hasScore || work.readsMask || work.maskOperations > 4))
+      return false;
+    if (work.derivesScores && work.isMasked &&
+        (work.keptScores > 1 || work.searchesMask || work.maskOperations > 7))
+      return false;
+    return !readsTwice;
+  default:
+    // Without a score, two passes have wider products.
+    return isOfOneRange && work.hasScore && !(work.searchesMask && work.keptScores > 1);
+  }
+}
+
 std::optional<GradBlock> attn::chooseFusedBlock(const Machine &machine, GradBlock block,
                                                 const GradWork &work) {
-  // More than one comparison spills in squares, and more than a range of rows, which is four loops,
-  // in all blocks, by up to 308 bytes beside the product for queries (bench/NOTES.md).
-  bool fillsRows = block.headDim == 2 * machine.productRows;
-  int64_t mostWeight = fillsRows ? 4 : 0;
-  if (work.maskWeight > mostWeight || work.rowConditions > 1 || work.keepsTwoRanges)
-    return std::nullopt;
-  // Squares leave a score no registers, nor do products of a wide head beside a mask one that
-  // reads.
-  if (work.hasScore &&
-      (block.headDim <= machine.productRows || (work.isMasked && work.gathersScore)))
-    return std::nullopt;
   block.addsQueries = true;
   block.owned = 2 * machine.productRows;
   block.stages = 2;
-  block.running = fillsRows ? machine.productRows : block.owned;
-  if (!block.sumsKeys || !block.sumsValues || (!fillsRows && block.headDim > machine.productRows) ||
-      !fitsGradBlock(machine, block, work))
+  bool fillsRows = block.headDim == block.owned;
+  if (!block.sumsKeys || !block.sumsValues || block.valueDim > block.owned ||
+      (!fillsRows && block.headDim > machine.productRows))
     return std::nullopt;
-  return block;
+  constexpr int64_t filled[] = {64, 48, 32}, square[] = {128};
+  int64_t step = getRunningStep(machine, block);
+  for (int64_t rows : fillsRows ? llvm::ArrayRef(filled) : llvm::ArrayRef(square)) {
+    block.running = rows;
+    if (rows % step == 0 && leavesRegisters(machine, block, work) && fitsGradBlock(machine, block))
+      return block;
+  }
+  return std::nullopt;
 }
 
 std::string attn::refuseGradBlock(const Machine &machine, const GradBlock &block) {

@@ -43,17 +43,25 @@ struct GradWork {
   int64_t heldTiles = 0;
   /// Whether a function of scores is computed, perhaps of what it reads for each of them.
   bool hasScore = false, gathersScore = false;
-  /// Whether the gradients of scores are computed from the scores.
-  bool derivesScores = false;
+  /// Whether the gradients of scores are computed from the scores, perhaps by functions that a GPU
+  /// has no instructions for.
+  bool derivesScores = false, isLong = false;
+  /// Numbers of each score that its gradient is computed from.
+  int64_t keptScores = 0;
   /// Whether weights have factors, which both products of a pass over keys take.
   bool hasFactor = false;
   bool isMasked = false;
+  /// Whether a mask reads tensors, at places that differ within a tile, in which numbers ascend.
+  bool readsMask = false, gathersMask = false, searchesMask = false;
   /// Operations of a mask beyond the first comparison, and of what else is beside it.
   int64_t maskWeight = 0;
+  /// Those of the mask alone.
+  int64_t maskOperations = 0;
   /// Conditions of a mask on rows alone.
   int64_t rowConditions = 0;
-  /// Whether a mask may keep two ranges: all but one row or key, or one that is either of two.
-  bool keepsTwoRanges = false;
+  /// Ranges that a mask may keep besides one: by each choice of either, and by two for all but one
+  /// row or key.
+  int64_t otherRanges = 0;
   /// Whether a mask divides by what is no constant, which takes many registers for a while.
   bool divides = false;
 };

@@ -43,34 +43,53 @@ static bool divides(Region &region) {
       .wasInterrupted();
 }
 
-static bool keepsTwoRanges(Region &mask) {
-  return mask
-      .walk([](Operation *op) {
-        auto compare = dyn_cast<arith::CmpIOp>(op);
-        bool isTwo = isa<arith::OrIOp, arith::XOrIOp>(op) ||
-                     (compare && compare.getPredicate() == arith::CmpIPredicate::ne);
-        return isTwo ? WalkResult::interrupt() : WalkResult::advance();
-      })
-      .wasInterrupted();
+static int64_t countOtherRanges(Region &mask) {
+  int64_t count = 0;
+  mask.walk([&](Operation *op) {
+    auto compare = dyn_cast<arith::CmpIOp>(op);
+    if (isa<arith::OrIOp>(op))
+      ++count;
+    else if (isa<arith::XOrIOp>(op) ||
+             (compare && compare.getPredicate() == arith::CmpIPredicate::ne))
+      count += 2;
+  });
+  return count;
+}
+
+static void measureMask(Region &mask, GradWork &work) {
+  RegionWork alone = measureRegion(mask);
+  work.isMasked = !mask.empty();
+  work.gathersMask = alone.gathers;
+  work.maskOperations = std::max<int64_t>(alone.weight - 1, 0);
+  work.otherRanges = countOtherRanges(mask);
+  work.divides = divides(mask);
+  mask.walk([&](tensor::ExtractOp read) {
+    work.readsMask = true;
+    work.searchesMask |= bool(read.getTensor().getDefiningOp<AssumeOp>());
+  });
+}
+
+static Region *findGrad(ScoredOpInterface op) {
+  return llvm::TypeSwitch<Operation *, Region *>(op)
+      .Case<AttentionGradQueryOp, AttentionGradKeyValueOp>(
+          [](auto pass) { return &pass.getGrad(); })
+      .Default(nullptr);
 }
 
 /// Whether gradients of scores are computed from the scores, or added to a captured tensor's beside
 /// them.
-static bool derivesScores(ScoredOpInterface op) {
-  auto derives = [](Region &grad) {
-    return !grad.empty() &&
-           (!grad.getArgument(0).use_empty() || !grad.front().getOps<ContributeOp>().empty());
-  };
-  return llvm::TypeSwitch<Operation *, bool>(op)
-      .Case<AttentionGradQueryOp, AttentionGradKeyValueOp>(
-          [&](auto pass) { return derives(pass.getGrad()); })
-      .Default(false);
+static bool derivesScores(Region *grad) {
+  return grad && !grad->empty() &&
+         (!grad->getArgument(0).use_empty() || !grad->front().getOps<ContributeOp>().empty());
 }
 
 static GradWork measure(ScoredOpInterface op) {
   RegionWork regions = measureRegions(op);
   GradWork work;
-  work.derivesScores = derivesScores(op);
+  Region *grad = findGrad(op);
+  work.derivesScores = derivesScores(grad);
+  work.isLong = regions.isLong;
+  work.keptScores = grad ? countKeptScores(op.getScore(), *grad) : 0;
   // A score may be kept for its derivative, and what both compute takes registers beside it; a
   // factor until both products have it.
   work.hasFactor = bool(getFactor(op.getScore()));
@@ -80,13 +99,10 @@ static GradWork measure(ScoredOpInterface op) {
   work.gathersScore = score.gathers;
   if (work.derivesScores || work.hasFactor || score.isLong || score.weight > mostScoreWork)
     work.heldTiles = 1 + regions.weight / 8 + (regions.isLong ? 6 : 0) + (work.hasFactor ? 1 : 0);
-  work.isMasked = !op.getMask().empty();
+  measureMask(op.getMask(), work);
   work.rowConditions = regions.rowConditions;
-  work.keepsTwoRanges = keepsTwoRanges(op.getMask());
-  work.divides = divides(op.getMask());
-  if (work.isMasked)
-    work.maskWeight =
-        std::max<int64_t>((work.heldTiles ? regions : measureRegion(op.getMask())).weight - 1, 0);
+  work.maskWeight = work.isMasked && work.heldTiles ? std::max<int64_t>(regions.weight - 1, 0)
+                                                    : work.maskOperations;
   return work;
 }
 

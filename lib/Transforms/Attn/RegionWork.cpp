@@ -8,6 +8,8 @@
 #include "lib/Transforms/Attn/RegionWork.h"
 #include "lib/Analysis/GPUMath/GPUMath.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/Matchers.h"
+#include "mlir/IR/OperationSupport.h"
 
 using namespace mlir;
 using namespace attn;
@@ -61,4 +63,41 @@ RegionWork attn::measureRegions(Operation *op) {
   for (Region &region : op->getRegions())
     measure(region, work);
   return work;
+}
+
+/// The op of `score` that computes what `op` does, if operands are `same`; or null.
+static Operation *findTwin(Operation *op, Region &score, const DenseMap<Value, Value> &same) {
+  auto isSame = [&](Value ofGrad, Value ofScore) {
+    auto it = same.find(ofGrad);
+    return success((it == same.end() ? ofGrad : it->second) == ofScore);
+  };
+  for (Operation &other : score.front().without_terminator())
+    if (OperationEquivalence::isEquivalentTo(op, &other, isSame, /*markEquivalent=*/nullptr,
+                                             OperationEquivalence::IgnoreLocations))
+      return &other;
+  return nullptr;
+}
+
+int64_t attn::countKeptScores(Region &score, Region &grad) {
+  if (score.empty() || grad.empty())
+    return 0;
+  // The gradient of what the score yields is the second argument; positions are the last four.
+  DenseMap<Value, Value> same{{grad.getArgument(0), score.getArgument(0)}};
+  for (auto [ofGrad, ofScore] :
+       llvm::zip(grad.getArguments().take_back(4), score.getArguments().take_back(4)))
+    same[ofGrad] = ofScore;
+  DenseSet<Value> kept;
+  for (Operation &op : grad.front()) {
+    Operation *twin = op.hasTrait<OpTrait::IsTerminator>() ? nullptr : findTwin(&op, score, same);
+    if (twin) {
+      for (auto [ofGrad, ofScore] : llvm::zip(op.getResults(), twin->getResults()))
+        same[ofGrad] = ofScore;
+      continue;
+    }
+    for (Value operand : op.getOperands())
+      if (Value value = same.lookup(operand);
+          value && !value.getType().isIndex() && !matchPattern(value, m_Constant()))
+        kept.insert(value);
+  }
+  return kept.size();
 }

@@ -30,6 +30,10 @@ RegionWork measureRegion(mlir::Region &region);
 /// The work of both regions of `op`.
 RegionWork measureRegions(mlir::Operation *op);
 
+/// Numbers of each score, or of what is read for it, that a gradient's region is computed from:
+/// what the score's region computes too counts once, whatever it is made of.
+int64_t countKeptScores(mlir::Region &score, mlir::Region &grad);
+
 } // namespace attn
 
 #endif // ATTN_LIB_TRANSFORMS_ATTN_REGIONWORK_H

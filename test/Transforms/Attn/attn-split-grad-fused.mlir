@@ -1,5 +1,5 @@
-// RUN: attn-opt %s --attn-split-grad=form=fused | FileCheck %s
-// RUN: attn-opt %s --attn-split-grad=form=fused --attn-set-schedule=target=cuda | FileCheck %s --check-prefix=CUDA
+// RUN: attn-opt %s --attn-expand-variants --attn-derive-score --attn-split-grad=form=fused | FileCheck %s
+// RUN: attn-opt %s --attn-expand-variants --attn-derive-score --attn-split-grad=form=fused --attn-set-schedule=target=cuda | FileCheck %s --check-prefix=CUDA
 
 !t = tensor<?x?x?x64xbf16>
 !wide = tensor<?x?x?x128xbf16>
@@ -12,7 +12,7 @@
 // CHECK:         attn.attention_grad_query {{.*}} {attn.fused = 1 : i64}
 // CHECK:         attn.attention_grad_key_value {{.*}} {attn.fused = 1 : i64}
 // CUDA-LABEL:  func @all(
-// CUDA:          attn.attention_grad_key_value {{.*}}attn.fused = 0 : i64, attn.schedule = #attn.schedule<block_m = 128, block_n = 128,
+// CUDA:          attn.attention_grad_key_value {{.*}}attn.fused = {{[0-9]+}} : i64, attn.schedule = #attn.schedule<block_m = 128, block_n = 128,
 // CUDA:          attn.attention_grad_key_value {{.*}}attn.fused = 1 : i64, attn.schedule = #attn.schedule<block_m = 64, block_n = 128,
 func.func @all(%a: !t, %b: !wide, %l: !row) -> (!t, !t, !t, !wide, !wide, !wide) {
   %r:3 = attn.attention_grad %a, %a, %a, %a, %l, %a : !t, !t, !t, !t, !row, !t -> d_query(!t) d_key(!t) d_value(!t)
@@ -38,27 +38,76 @@ func.func @narrow(%a: tensor<?x?x?x96xbf16>, %l: !row) -> (tensor<?x?x?x96xbf16>
   return %r#0, %r#1, %r#2 : tensor<?x?x?x96xbf16>, tensor<?x?x?x96xbf16>, tensor<?x?x?x96xbf16>
 }
 
-// Masks of one comparison leave registers for it; those of two, or of two conditions on rows, do not.
+// Masks of one range leave registers for 64 rows; one of either of two for 48, unless a score is beside it.
 // CUDA-LABEL: func @one(
-// CUDA:         attn.attention_grad_key_value {{.*}}{attn.fused =
+// CUDA:         attn.fused = {{[0-9]+}} : i64, attn.schedule = #attn.schedule<block_m = 64, block_n = 128,
 func.func @one(%a: !wide, %l: !row) -> (!wide, !wide, !wide) {
-  %r:3 = attn.attention_grad %a, %a, %a, %a, %l, %a mask(%b, %h, %m, %n) {
-    %kept = arith.cmpi sle, %n, %m : index
-    attn.yield %kept : i1
+  %r:3 = attn.attention_grad %a, %a, %a, %a, %l, %a variants [#attn.window<90, 0, bottom_right>]
+      : !wide, !wide, !wide, !wide, !row, !wide -> d_query(!wide) d_key(!wide) d_value(!wide)
+  return %r#0, %r#1, %r#2 : !wide, !wide, !wide
+}
+
+// CUDA-LABEL: func @either(
+// CUDA:         attn.fused = {{[0-9]+}} : i64, attn.schedule = #attn.schedule<block_m = 48, block_n = 128,
+func.func @either(%a: !wide, %l: !row) -> (!wide, !wide, !wide) {
+  %r:3 = attn.attention_grad %a, %a, %a, %a, %l, %a variants [#attn.prefix<90, top_left>]
+      : !wide, !wide, !wide, !wide, !row, !wide -> d_query(!wide) d_key(!wide) d_value(!wide)
+  return %r#0, %r#1, %r#2 : !wide, !wide, !wide
+}
+
+// CUDA-LABEL: func @score_of_either(
+// CUDA-NOT:     attn.fused
+func.func @score_of_either(%a: !wide, %l: !row) -> (!wide, !wide, !wide) {
+  %r:3 = attn.attention_grad %a, %a, %a, %a, %l, %a variants [#attn.softcap<30.0 : f32>, #attn.prefix<90, top_left>]
+      : !wide, !wide, !wide, !wide, !row, !wide -> d_query(!wide) d_key(!wide) d_value(!wide)
+  return %r#0, %r#1, %r#2 : !wide, !wide, !wide
+}
+
+// CUDA-LABEL: func @captured_either(
+// CUDA-NOT:     attn.fused
+func.func @captured_either(%a: !wide, %l: !row, %c: tensor<?xi32>) -> (!wide, !wide, !wide) {
+  %r:3 = attn.attention_grad %a, %a, %a, %a, %l, %a variants [#attn.prefix<-1, top_left>] captures(%c : tensor<?xi32>)
+      : !wide, !wide, !wide, !wide, !row, !wide -> d_query(!wide) d_key(!wide) d_value(!wide)
+  return %r#0, %r#1, %r#2 : !wide, !wide, !wide
+}
+
+// A score whose gradient goes on with one number of it leaves 48 rows under a mask, with several 32; what a GPU has no instructions for none.
+// CUDA-LABEL: func @softcap(
+// CUDA:         attn.fused = {{[0-9]+}} : i64, attn.schedule = #attn.schedule<block_m = 48, block_n = 128,
+func.func @softcap(%a: !wide, %l: !row) -> (!wide, !wide, !wide) {
+  %r:3 = attn.attention_grad %a, %a, %a, %a, %l, %a variants [#attn.softcap<30.0 : f32>, #attn.causal<top_left>]
+      : !wide, !wide, !wide, !wide, !row, !wide -> d_query(!wide) d_key(!wide) d_value(!wide)
+  return %r#0, %r#1, %r#2 : !wide, !wide, !wide
+}
+
+// CUDA-LABEL: func @cubic(
+// CUDA:         attn.fused = {{[0-9]+}} : i64, attn.schedule = #attn.schedule<block_m = 32, block_n = 128,
+func.func @cubic(%a: !wide, %l: !row) -> (!wide, !wide, !wide) {
+  %r:3 = attn.attention_grad %a, %a, %a, %a, %l, %a variants [#attn.causal<top_left>]
+    score(%s, %b, %h, %m, %n) {
+      %square = arith.mulf %s, %s : f32
+      %t = arith.mulf %square, %s : f32
+      attn.yield %t : f32
+    } : !wide, !wide, !wide, !wide, !row, !wide -> d_query(!wide) d_key(!wide) d_value(!wide)
+  return %r#0, %r#1, %r#2 : !wide, !wide, !wide
+}
+
+// CUDA-LABEL: func @long(
+// CUDA-NOT:     attn.fused
+func.func @long(%a: !wide, %l: !row) -> (!wide, !wide, !wide) {
+  %r:3 = attn.attention_grad %a, %a, %a, %a, %l, %a score(%s, %b, %h, %m, %n) {
+    %t = math.erf %s : f32
+    attn.yield %t : f32
   } : !wide, !wide, !wide, !wide, !row, !wide -> d_query(!wide) d_key(!wide) d_value(!wide)
   return %r#0, %r#1, %r#2 : !wide, !wide, !wide
 }
 
-// CUDA-LABEL: func @two(
-// CUDA-NOT:     attn.fused
-func.func @two(%a: !wide, %l: !row) -> (!wide, !wide, !wide) {
-  %c90 = arith.constant 90 : index
-  %r:3 = attn.attention_grad %a, %a, %a, %a, %l, %a mask(%b, %h, %m, %n) {
-    %past = arith.cmpi sle, %n, %m : index
-    %prefix = arith.cmpi slt, %n, %c90 : index
-    %kept = arith.ori %past, %prefix : i1
-    attn.yield %kept : i1
-  } : !wide, !wide, !wide, !wide, !row, !wide -> d_query(!wide) d_key(!wide) d_value(!wide)
+// A score that reads leaves 48 rows.
+// CUDA-LABEL: func @bias(
+// CUDA:         attn.fused = {{[0-9]+}} : i64, attn.schedule = #attn.schedule<block_m = 48, block_n = 128,
+func.func @bias(%a: !wide, %l: !row, %c: tensor<?x?xbf16>) -> (!wide, !wide, !wide) {
+  %r:3 = attn.attention_grad %a, %a, %a, %a, %l, %a variants [#attn.relative_bias<90, top_left>] captures(%c : tensor<?x?xbf16>)
+      : !wide, !wide, !wide, !wide, !row, !wide -> d_query(!wide) d_key(!wide) d_value(!wide)
   return %r#0, %r#1, %r#2 : !wide, !wide, !wide
 }
 
