@@ -76,7 +76,7 @@ struct Machine {
   // Registers: of a multiprocessor; what budgets are multiples of; the least and the most of a
   // thread.
   int64_t registers, registerStep, leastRegisters, mostRegisters;
-  /// By the number of consumers, from 1; of blocks that stay, whose producers keep more.
+  /// By the number of consumers, from 1; and where producers keep more, as in blocks that stay.
   llvm::ArrayRef<RoleBudget> budgets, stayBudgets;
 
   /// Rows of the box of one tensor map's copy.

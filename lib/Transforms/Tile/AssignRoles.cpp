@@ -8,6 +8,7 @@
 #include "dialects/Tile/IR/TileClearOps.h"
 #include "lib/Transforms/Tile/KernelPass.h"
 #include "lib/Transforms/Tile/Passes.h"
+#include "lib/Transforms/Tile/RoleBudgets.h"
 
 namespace attn::tile {
 #define GEN_PASS_DEF_ASSIGNROLESPASS
@@ -26,7 +27,7 @@ static FailureOr<ArrayAttr> makeRoles(func::FuncOp kernel) {
     return kernel.emitOpError("expected at most ")
            << machine.getMostConsumers() << " warpgroups beside the producer's, got " << consumers
            << " (smaller blocks need fewer)";
-  const attn::RoleBudget &budget = machine.getBudget(consumers, attribute.isStaying());
+  const attn::RoleBudget &budget = getRoleBudget(kernel, consumers);
   Builder builder(kernel.getContext());
   return builder.getArrayAttr(
       {RoleAttr::get(kernel.getContext(), builder.getStringAttr("producer"), 1, budget.producer,

@@ -22,6 +22,7 @@
 #include "dialects/Tile/IR/TileOps.h"
 #include "lib/Transforms/Tile/KernelPass.h"
 #include "lib/Transforms/Tile/Passes.h"
+#include "lib/Transforms/Tile/RoleBudgets.h"
 #include "mlir/Analysis/SliceAnalysis.h"
 #include "mlir/Interfaces/ControlFlowInterfaces.h"
 #include "llvm/ADT/SetVector.h"
@@ -166,10 +167,9 @@ LogicalResult Division::findGiven(Step &step, Sum first, Sum second) {
 }
 
 void Division::setRoles() {
-  const attn::Machine &machine = getMachine(kernel);
   auto attribute = kernel->getAttrOfType<KernelAttr>(TileDialect::kKernelAttrName);
   int64_t each = attribute.getWarpgroups();
-  const attn::RoleBudget &budget = machine.getBudget(2 * each, attribute.isStaying());
+  const attn::RoleBudget &budget = getRoleBudget(kernel, 2 * each);
   Builder b(kernel.getContext());
   auto makeRole = [&](StringRef name, int64_t warpgroups, int64_t registers, bool isElected) {
     return RoleAttr::get(b.getContext(), b.getStringAttr(name), warpgroups, registers, isElected);

@@ -101,8 +101,9 @@ def AssignRolesPass : Pass<"tile-assign-roles", "::mlir::ModuleOp"> {
   let summary = "says which warpgroups run which ops";
   let description = [{
     A kernel with places gets two roles: a producer of one more warpgroup, of which one thread copies, and the warpgroups of
-    room 5 as consumers. Every op that does more than compute values names its role in `tile.role`; values follow from where
-    they are needed. Roles that the kernel lists in `tile.roles`, and those that ops name, stay: what is left goes to the
+    room 5 as consumers. A producer has few registers, but more where it copies wide tiles and searches for the ends of
+    its loops, or copies many of them on a condition; consumers share the rest. Every op that does more than compute values names
+    its role in `tile.role`; values follow from where they are needed. Roles that the kernel lists in `tile.roles`, and those that ops name, stay: what is left goes to the
     first elected role if it copies, to the first other if not.
 
     Requires: a part of room 5 `placed`: all of it but for values that nobody reads. Produces: a part of room 6 `async`: roles.

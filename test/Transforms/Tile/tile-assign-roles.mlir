@@ -2,6 +2,8 @@
 
 !global = memref<?x64xbf16, strided<[?, 1]>>
 !out = memref<?x64xf32, strided<[?, 1]>>
+!wide_global = memref<?x256xbf16, strided<[?, 1]>>
+!wide = !tile.shared<16x256xbf16, swizzle = 128>
 !tile = !tile.shared<128x64xbf16, swizzle = 128>
 #acc = #tile.acc<warpgroups = 2>
 
@@ -42,6 +44,64 @@ func.func @registers() attributes {tile.kernel = #tile.kernel<warpgroups = 3, gr
 // CHECK-SAME:    name = "consumer", warpgroups = 2, registers = 232
 func.func @staying() attributes {tile.kernel = #tile.kernel<warpgroups = 2, grid = [[#tile.multiprocessors<blocks = 1>]]>} {
   %p = tile.alloc_shared : !tile
+  return
+}
+
+// So does one that copies tiles of more than two boxes and searches for the ends of its loops,
+// CHECK-LABEL: func.func @searching
+// CHECK-SAME:    name = "producer", warpgroups = 1, registers = 40
+// CHECK-SAME:    name = "consumer", warpgroups = 2, registers = 232
+func.func @searching(%a: !wide_global, %ids: memref<?xi32>) attributes {tile.kernel = #tile.kernel<warpgroups = 2, grid = []>} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %zero = arith.constant 0 : i32
+  %p = tile.alloc_shared : !wide
+  %end = scf.while (%i = %c0) : (index) -> index {
+    %id = memref.load %ids[%i] : memref<?xi32>
+    %isBelow = arith.cmpi slt, %id, %zero : i32
+    scf.condition(%isBelow) %i : index
+  } do {
+  ^bb0(%i: index):
+    %next = arith.addi %i, %c1 : index
+    scf.yield %next : index
+  }
+  scf.for %i = %c0 to %end step %c1 {
+    tile.copy %a[%i, %c0] to %p : !wide_global, !wide
+  }
+  return
+}
+
+// or copies three of them where a condition says so. Two are what attention copies.
+// CHECK-LABEL: func.func @three
+// CHECK-SAME:    registers = 40
+// CHECK-SAME:    registers = 232
+func.func @three(%a: !wide_global, %end: index, %yes: i1) attributes {tile.kernel = #tile.kernel<warpgroups = 2, grid = []>} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %p = tile.alloc_shared : !wide
+  scf.for %i = %c0 to %end step %c1 {
+    scf.if %yes {
+      tile.copy %a[%i, %c0] to %p : !wide_global, !wide
+      tile.copy %a[%i, %c0] to %p : !wide_global, !wide
+      tile.copy %a[%i, %c0] to %p : !wide_global, !wide
+    }
+  }
+  return
+}
+
+// CHECK-LABEL: func.func @two
+// CHECK-SAME:    registers = 24
+// CHECK-SAME:    registers = 240
+func.func @two(%a: !wide_global, %end: index, %yes: i1) attributes {tile.kernel = #tile.kernel<warpgroups = 2, grid = []>} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %p = tile.alloc_shared : !wide
+  scf.for %i = %c0 to %end step %c1 {
+    scf.if %yes {
+      tile.copy %a[%i, %c0] to %p : !wide_global, !wide
+      tile.copy %a[%i, %c0] to %p : !wide_global, !wide
+    }
+  }
   return
 }
 
