@@ -143,6 +143,8 @@ TEST_P(GradWideTest, MatchesReference) {
   }
   problem.d = 192;
   GradExecution().check(*variant, problem, {{129, 127}});
+  problem.d = problem.dv = 96;
+  GradExecution().check(*variant, problem, kFew);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, GradWideTest,

@@ -90,7 +90,8 @@ TEST(GradBlockTest, FusedFormHasRowsForMasks) {
         work.otherRanges = others;
         work.readsMask = work.gathersMask = reads;
         EXPECT_EQ(chooseFusedRows(64, work), conditions < 2 && !others && !reads ? 128 : 0);
-        EXPECT_EQ(chooseFusedRows(128, work), conditions == 2         ? 0
+        for (int64_t d : {80, 96, 112, 128})
+          EXPECT_EQ(chooseFusedRows(d, work), conditions == 2         ? 0
                                               : !others               ? 64
                                               : others == 1 && !reads ? 48
                                                                       : 0);
@@ -138,7 +139,9 @@ TEST(GradBlockTest, FusedFormFits) {
             continue;
           EXPECT_EQ(refuseGradBlock(getHopper(), *block), "") << d << " " << dv;
           EXPECT_TRUE(block->addsQueries && block->stages == 2 && block->owned == 128);
-          EXPECT_TRUE(d == 128 || (d <= 64 && block->running == 128)) << d << " " << dv;
+          EXPECT_TRUE(d <= 64 ? block->running == 128 : block->running <= 64) << d << " " << dv;
+          // Columns in rows of a product are whole fragments.
+          EXPECT_TRUE(d <= 64 || (d <= 128 && d % 16 == 0)) << d;
           EXPECT_LE(dv, 128);
         }
 }

@@ -90,8 +90,9 @@ public:
 private:
   /// Whether keys may be dropped by the step itself.
   bool mayDrop() { return !op.getMask().empty() || mayDropKeys(op.getScore()); }
-  /// The block's keys with zeros for what is no number, once before the loops.
-  Value loadFiniteKeys();
+  /// The block's keys with zeros behind their last column, once before the loops; and for what is
+  /// no number, where a step may drop them.
+  Value loadFactorKeys(int64_t columns);
   Value load(TypedValue<ShapedType> operand, bool runs);
   /// neg_lse2 or delta, or the opposite, as a tile; of rows within the tensors where the tile of
   /// what runs may end early.
@@ -438,12 +439,14 @@ template <typename OpT> Value GradStep<OpT>::clearDropped(Value keys, Value grad
   return tile::ClearUnreadOp::create(b, keys.getType(), keys, gradients, clears).getResult();
 }
 
-template <typename OpT> Value GradStep<OpT>::loadFiniteKeys() {
+template <typename OpT> Value GradStep<OpT>::loadFactorKeys(int64_t columns) {
   OpBuilder::InsertionGuard guard(b);
   block.moveBeforeLoops();
   const ArgumentSlice &slice = *block.findSlice(op.getKey());
-  int64_t keys[] = {shape.getDimSize(0), op.getKey().getType().getDimSize(1)};
+  int64_t keys[] = {shape.getDimSize(0), columns};
   Value tile = b.load(slice, keys);
+  if (!mayDrop())
+    return tile;
   Value wide = arith::ExtFOp::create(b, RankedTensorType::get(keys, b.getF32Type()), tile);
   Value infinity = b.constant(std::numeric_limits<double>::infinity(), keys);
   Value isFinite =
@@ -453,9 +456,11 @@ template <typename OpT> Value GradStep<OpT>::loadFiniteKeys() {
 
 template <typename OpT> Value GradStep<OpT>::multiplyForQueries(Value gradients) {
   const QuerySum &sum = *block.querySum;
-  int64_t columns = op.getQuery().getType().getDimSize(1);
+  int64_t numColumns = op.getQuery().getType().getDimSize(1);
+  // The product has the rows that all products of the block have.
+  int64_t columns = sum.isTransposed ? block.rows : numColumns;
   // A dropped weight is 0, but not its product with what is no number.
-  Value keys = mayDrop() ? loadFiniteKeys() : key;
+  Value keys = mayDrop() || columns != numColumns ? loadFactorKeys(columns) : key;
   auto type = RankedTensorType::get(
       {sum.isTransposed ? columns : sum.running, sum.isTransposed ? sum.running : columns},
       b.getF32Type());

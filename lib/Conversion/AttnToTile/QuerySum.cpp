@@ -19,6 +19,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace attn;
@@ -57,6 +58,12 @@ static bool isPair(GradKeyValueStepOp keys, GradQueryStepOp rows) {
       });
 }
 
+/// Whether columns are most rows of a product, in whole fragments.
+static bool areRowsOfProduct(int64_t columns, int64_t rows) {
+  constexpr int64_t fragmentRows = 16;
+  return columns <= rows && 2 * columns > rows && columns % fragmentRows == 0;
+}
+
 /// The grid that says what the step reads of rows, or null.
 static scf::ForallOp findNumbers(GradKeyValueStepOp step) {
   auto grid = getWhole(step.getDelta()).getDefiningOp<scf::ForallOp>();
@@ -76,8 +83,8 @@ SmallVector<FusedGrids> attn::findFusedGrids(ArrayRef<scf::ForallOp> grids) {
       auto query = dyn_cast<BlockArgument>(getWhole(step.getQuery()));
       bool isOfFunction = query && query.getOwner() == keys->getBlock();
       scf::ForallOp numbers = findNumbers(step);
-      // The product has the rows that all products of the block have.
-      if (isOfFunction && numbers && (running == owned || columns == owned))
+      // The product has the rows that all products of the block have; those behind D add nothing.
+      if (isOfFunction && numbers && (running == owned || areRowsOfProduct(columns, owned)))
         pairs.push_back(
             {keys, rows, numbers, query, running, columns, /*isTransposed=*/running != owned});
     }
@@ -100,6 +107,8 @@ MemRefType FusedGrids::getType() const {
 void attn::startQuerySum(TileBuilder &b, Value sum, int64_t running, ArrayRef<Value> position,
                          int64_t rows) {
   ArrayRef<int64_t> matrix = cast<MemRefType>(sum.getType()).getShape().take_back(2);
+  // What is behind the matrix is not stored.
+  int64_t tile[] = {int64_t(llvm::alignTo(matrix[0], rows)), matrix[1]};
   Value zero = arith::ConstantIndexOp::create(b, 0), one = arith::ConstantIndexOp::create(b, 1);
   Value extent = arith::ConstantIndexOp::create(b, running);
   Value end = arith::AddIOp::create(b, position[2], arith::ConstantIndexOp::create(b, rows));
@@ -111,7 +120,7 @@ void attn::startQuerySum(TileBuilder &b, Value sum, int64_t running, ArrayRef<Va
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(loop.getBody());
   Value place[] = {position[0], position[1], loop.getInductionVar(), zero, zero};
-  tile::StoreOp::create(b, b.constant(0, matrix), sum, place);
+  tile::StoreOp::create(b, b.constant(0, tile), sum, place);
 }
 
 //===----------------------------------------------------------------------------------------===//

@@ -53,7 +53,8 @@ FailureOr<FragmentPlace> attn::tile::findFragments(Operation *op, const PatternC
                                                    const GlobalArgument &global,
                                                    OpBuilder &builder) {
   auto acc = dyn_cast_if_present<AccAttr>(type.getEncoding());
-  if (!acc || type.getShape() != global.type.getShape().take_back(2) ||
+  ArrayRef<int64_t> whole = global.type.getShape().take_back(2);
+  if (!acc || type.getDimSize(0) < whole[0] || type.getDimSize(1) != whole[1] ||
       type.getDimSize(0) != acc.getWarpgroups() * 4 * kWarpRows)
     return op->emitOpError("expected whole tiles in #tile.acc, with 64 rows for each warpgroup, "
                            "where memory has tile.fragments, got ")
@@ -64,6 +65,9 @@ FailureOr<FragmentPlace> attn::tile::findFragments(Operation *op, const PatternC
   Value row = context.getThreadPosition(builder, op, getLayout(type)).row;
   Value warp = LLVM::LShrOp::create(builder, loc, row, i32(builder, loc, llvm::Log2_64(kWarpRows)));
   place.warpBytes = LLVM::MulOp::create(builder, loc, warp, i32(builder, loc, place.numBytes));
+  if (type.getDimSize(0) != whole[0])
+    place.isInside = LLVM::ICmpOp::create(builder, loc, LLVM::ICmpPredicate::ult, warp,
+                                          i32(builder, loc, whole[0] / kWarpRows));
   place.laneBytes =
       LLVM::ShlOp::create(builder, loc, context.getLane(builder, op), i32(builder, loc, 4));
   return place;

@@ -360,6 +360,10 @@ struct StorePattern : TilePattern<StoreOp> {
     pointer = addBytes(rewriter, loc, pointer, place->warpBytes);
     pointer = addBytes(rewriter, loc, pointer, place->laneBytes);
     SmallVector<Value> elements = unpack(rewriter, loc, values);
+    if (place->isInside) {
+      auto branch = scf::IfOp::create(rewriter, loc, place->isInside, /*withElseRegion=*/false);
+      rewriter.setInsertionPointToStart(branch.thenBlock());
+    }
     for (size_t first = 0; first < elements.size(); first += kLaneElements)
       emitAdd(rewriter, loc, addBytes(rewriter, loc, pointer, int64_t(first) * kLanes * 4),
               ArrayRef(elements).slice(first, kLaneElements));
@@ -463,6 +467,10 @@ struct AddAsyncPattern : TilePattern<AddAsyncOp> {
     if (failed(place))
       return failure();
     Location loc = op.getLoc();
+    if (place->isInside) {
+      auto branch = scf::IfOp::create(rewriter, loc, place->isInside, /*withElseRegion=*/false);
+      rewriter.setInsertionPointToStart(branch.thenBlock());
+    }
     Value part = addBytes(rewriter, loc, pointer, place->warpBytes);
     auto store = [&] {
       Value own = addBytes(rewriter, loc, part, place->laneBytes);

@@ -45,6 +45,8 @@ mlir::Value emitFragmentAddress(mlir::OpBuilder &builder, mlir::Location loc,
 /// Where a warp's part of a tile lies in memory of fragments, and a lane's in there.
 struct FragmentPlace {
   mlir::Value warpBytes, laneBytes;
+  /// Whether memory has the warp's rows, or null if it has those of all.
+  mlir::Value isInside;
   int64_t numBytes = 0;
 };
 /// An error at the op if its warps do not have the tile in fragments.

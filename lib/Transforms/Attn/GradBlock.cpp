@@ -120,10 +120,12 @@ static int64_t countSharedBytes(const Machine &machine, const GradBlock &block) 
   bool hasValues = !block.rowsRun || block.sumsKeys;
   int64_t fixed = getBytes(block.owned, block.headDim, true) +
                   (hasValues ? getBytes(block.owned, block.valueDim, true) : 0);
-  // The gradients of scores, and keys without what is no number.
+  // The gradients of scores, and keys as their factor: as many columns as products have rows,
+  // without what is no number.
   if (block.addsQueries)
     fixed +=
-        getBytes(block.owned, block.running, false) + getBytes(block.owned, block.headDim, true);
+        getBytes(block.owned, block.running, false) +
+        getBytes(block.owned, block.running == block.owned ? block.headDim : block.owned, true);
   // What one role hands to the other.
   if (block.dividesSums)
     fixed += getBytes(block.owned, block.running, false) * block.stages;
@@ -220,13 +222,15 @@ std::optional<GradBlock> attn::chooseFusedBlock(const Machine &machine, GradBloc
   block.addsQueries = true;
   block.owned = 2 * machine.productRows;
   block.stages = 2;
-  bool fillsRows = block.headDim == block.owned;
-  if (!block.sumsKeys || !block.sumsValues || block.valueDim > block.owned ||
-      (!fillsRows && block.headDim > machine.productRows))
+  // The sum has D in its rows, or in its columns where one warpgroup's rows have it all.
+  bool isTransposed = block.headDim > machine.productRows;
+  bool fillsFragments = block.headDim % (machine.productRows / 4) == 0;
+  if (!block.sumsKeys || !block.sumsValues ||
+      std::max(block.headDim, block.valueDim) > block.owned || (isTransposed && !fillsFragments))
     return std::nullopt;
   constexpr int64_t filled[] = {64, 48, 32}, square[] = {128};
   int64_t step = getRunningStep(machine, block);
-  for (int64_t rows : fillsRows ? llvm::ArrayRef(filled) : llvm::ArrayRef(square)) {
+  for (int64_t rows : isTransposed ? llvm::ArrayRef(filled) : llvm::ArrayRef(square)) {
     block.running = rows;
     if (rows % step == 0 && leavesRegisters(machine, block, work) && fitsGradBlock(machine, block))
       return block;

@@ -49,6 +49,13 @@ static bool hasPositions(func::FuncOp kernel) {
       .wasInterrupted();
 }
 
+/// Whether memory is made of tiles like this one; in fragments a tile may have more rows.
+static bool coversTiles(MemRefType memory, RankedTensorType type, bool inFragments) {
+  ArrayRef<int64_t> tile = memory.getShape().take_back(2);
+  return tile == type.getShape() || (inFragments && tile.size() == 2 &&
+                                     tile[0] < type.getDimSize(0) && tile[1] == type.getDimSize(1));
+}
+
 /// The place of what the op adds, if a bulk addition can have the form of it: whole tiles of memory
 /// at multiples of 16 bytes.
 static SharedType getPlaceType(StoreOp store) {
@@ -61,7 +68,7 @@ static SharedType getPlaceType(StoreOp store) {
   int64_t rank = memory.getRank(), bytes = type.getElementTypeBitWidth() / 8, offset;
   SmallVector<int64_t> strides;
   bool isWhole = type.getRank() == 2 && rank <= mostRank &&
-                 memory.getShape().take_back(2) == type.getShape() &&
+                 coversTiles(memory, type, isInFragments(store.getDest())) &&
                  llvm::all_of(store.getOffsets().take_back(2),
                               [](Value first) { return matchPattern(first, m_Zero()); });
   if (!isWhole || type.getDimSize(1) * bytes % swizzle != 0 ||

@@ -2,6 +2,7 @@
 
 !x = tensor<?x?x?x64xbf16>
 !y = tensor<?x?x?x128xbf16>
+!z = tensor<?x?x?x96xbf16>
 !r = tensor<?x?x?xf32>
 
 // Blocks that own keys have dS^T: dQ is a product more, with the rows of all products, which is added to a sum in f32 by tiles of
@@ -63,6 +64,25 @@ func.func @columns(%q: !y, %k: !y, %v: !y, %do: !y, %o: !y, %lse: !r) -> (!y, !y
   %g:3 = attn.attention_grad %q, %k, %v, %o, %lse, %do variants [#attn.causal<top_left>]
       : !y, !y, !y, !y, !r, !y -> d_query(!y) d_key(!y) d_value(!y)
   return %g#0, %g#1, %g#2 : !y, !y, !y
+}
+
+// Fewer columns are the first rows of the product: keys have zeros behind them, and memory has no rows for more.
+// CHECK-LABEL: func.func @narrow_rows
+// CHECK-SAME:    memref<?x?x?x96x64xf32, strided<[?, ?, 6144, 64, 1]>> {tile.scratch = {{.*}}, 96, 64]}
+// CHECK:           tile.store %{{.*}} to %arg11[%{{.*}}] : tensor<128x64xf32>
+// CHECK-LABEL: func.func @narrow_key_value
+// CHECK-SAME:    memref<?x?x?x96x64xf32, strided<[?, ?, 6144, 64, 1]>> {tile.fragments})
+// CHECK-NOT:     arith.cmpf olt
+// CHECK:         %[[KEYS:.*]] = tile.load %arg1{{.*}} -> tensor<128x128xbf16>
+// CHECK:         scf.for
+// CHECK:           tile.mma %{{.*}} {transpose_rhs} : tensor<128x96xbf16>, tensor<64x96xbf16> -> tensor<128x64xf32>
+// CHECK:           %[[DQ:.*]] = tile.mma %[[KEYS]], %{{.*}} {transpose_lhs} : tensor<128x128xbf16>, tensor<128x64xbf16> -> tensor<128x64xf32>
+// CHECK:           tile.store %[[DQ]] to %{{.*}} {add} : tensor<128x64xf32>, memref<?x?x?x96x64xf32
+// CHECK-LABEL: func.func @narrow_query
+// CHECK:         tile.gather {{.*}} -> tensor<128x96xf32>
+func.func @narrow(%q: !z, %k: !z, %v: !z, %do: !z, %o: !z, %lse: !r) -> (!z, !z, !z) {
+  %g:3 = attn.attention_grad %q, %k, %v, %o, %lse, %do : !z, !z, !z, !z, !r, !z -> d_query(!z) d_key(!z) d_value(!z)
+  return %g#0, %g#1, %g#2 : !z, !z, !z
 }
 
 // Another block than those of the rule: two passes.

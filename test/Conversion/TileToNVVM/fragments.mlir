@@ -43,6 +43,29 @@ func.func @add(%x: f32, %o: !memory {tile.fragments}, %m: index) attributes {
   return
 }
 
+// Memory may have fewer rows than the tile: warps that have others add nothing, and put nothing into the place.
+// CHECK-LABEL: llvm.func @add_part
+// CHECK-DAG:   %[[ROWS:.*]] = llvm.mlir.constant(3 : i32)
+// CHECK:       %[[INSIDE:.*]] = llvm.icmp "ult" %{{.*}}, %{{.*}} : i32
+// CHECK:       llvm.cond_br %[[INSIDE]], ^[[ADD:bb[0-9]+]], ^[[END:bb[0-9]+]]
+// CHECK:     ^[[ADD]]:
+// CHECK:       nvvm.cp.async.bulk.wait_group 0 {read}
+// CHECK:       "cp.reduce.async.bulk.global.shared::cta.bulk_group.add.f32 [$0], [$1], 4096;"
+// CHECK:       llvm.br ^[[END]]
+// CHECK:       llvm.icmp "ult"
+// CHECK:       llvm.cond_br
+// CHECK-COUNT-8: "red.relaxed.gpu.global.add.v4.f32
+func.func @add_part(%x: f32, %o: memref<?x48x64xf32> {tile.fragments}, %m: index) attributes {
+    tile.kernel = #tile.kernel<warpgroups = 1, grid = []>} {
+  %zero = arith.constant 0 : index
+  %s = tile.alloc_shared : !tile.shared<64x64xf32, swizzle = 128>
+  %t = tile.broadcast %x : f32 -> !tile
+  tile.add_async %t to %o[%m, %zero, %zero] through %s : !tile, memref<?x48x64xf32>, !tile.shared<64x64xf32, swizzle = 128>
+  tile.store_wait
+  tile.store %t to %o[%m, %zero, %zero] {add} : !tile, memref<?x48x64xf32>
+  return
+}
+
 // Element (row, column): row / 16 * 1024 + column / 8 * 128 + row % 8 * 16 + column % 8 / 2 * 4 + row / 8 % 2 * 2 + column % 2. Which lane
 // and register have it is what #tile.acc says: lane row % 8 * 4 + column % 8 / 2, register column / 8 * 4 + row / 8 % 2 * 2 + column % 2.
 // PTX-LABEL: .entry gather

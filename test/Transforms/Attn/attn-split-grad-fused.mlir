@@ -2,6 +2,8 @@
 // RUN: attn-opt %s --attn-expand-variants --attn-derive-score --attn-split-grad=form=fused --attn-set-schedule=target=cuda | FileCheck %s --check-prefix=CUDA
 
 !t = tensor<?x?x?x64xbf16>
+!narrow = tensor<?x?x?x96xbf16>
+!uneven = tensor<?x?x?x104xbf16>
 !wide = tensor<?x?x?x128xbf16>
 !row = tensor<?x?x?xf32>
 
@@ -28,14 +30,17 @@ func.func @some(%a: !t, %l: !row) -> (!t, !t) {
   return %r#0, %r#1 : !t, !t
 }
 
-// The machine has no block for it.
+// Columns of fewer than a product's rows are as many as fragments have rows, or the machine has no block for it.
 // CHECK-LABEL: func @narrow(
 // CUDA-LABEL: func @narrow(
+// CUDA:         attn.attention_grad_key_value {{.*}}attn.fused = {{[0-9]+}} : i64, attn.schedule = #attn.schedule<block_m = 64, block_n = 128,
 // CUDA-NOT:     attn.fused
-func.func @narrow(%a: tensor<?x?x?x96xbf16>, %l: !row) -> (tensor<?x?x?x96xbf16>, tensor<?x?x?x96xbf16>, tensor<?x?x?x96xbf16>) {
-  %r:3 = attn.attention_grad %a, %a, %a, %a, %l, %a : tensor<?x?x?x96xbf16>, tensor<?x?x?x96xbf16>, tensor<?x?x?x96xbf16>,
-      tensor<?x?x?x96xbf16>, !row, tensor<?x?x?x96xbf16> -> d_query(tensor<?x?x?x96xbf16>) d_key(tensor<?x?x?x96xbf16>) d_value(tensor<?x?x?x96xbf16>)
-  return %r#0, %r#1, %r#2 : tensor<?x?x?x96xbf16>, tensor<?x?x?x96xbf16>, tensor<?x?x?x96xbf16>
+func.func @narrow(%a: !narrow, %b: !uneven, %l: !row) -> (!narrow, !narrow, !narrow, !uneven, !uneven, !uneven) {
+  %r:3 = attn.attention_grad %a, %a, %a, %a, %l, %a : !narrow, !narrow, !narrow, !narrow, !row, !narrow
+      -> d_query(!narrow) d_key(!narrow) d_value(!narrow)
+  %s:3 = attn.attention_grad %b, %b, %b, %b, %l, %b : !uneven, !uneven, !uneven, !uneven, !row, !uneven
+      -> d_query(!uneven) d_key(!uneven) d_value(!uneven)
+  return %r#0, %r#1, %r#2, %s#0, %s#1, %s#2 : !narrow, !narrow, !narrow, !uneven, !uneven, !uneven
 }
 
 // Masks of one range leave registers for 64 rows; one of either of two for 48, unless a score is beside it.

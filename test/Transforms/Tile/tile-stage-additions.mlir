@@ -65,6 +65,32 @@ func.func @strides(%x: f32, %scratch: !tiles {tile.scratch = [2, 2, 128, 64]}, %
 
 #acc = #tile.acc<warpgroups = 2>
 !t = tensor<128x64xf32, #acc>
+!part = memref<?x96x64xf32>
+
+// Memory in fragments may have fewer rows than the tile, other memory is added to by element then.
+// CHECK-LABEL: func.func @rows
+// CHECK:         tile.coord
+// CHECK:         tile.add_async %{{.*}} to %arg1
+// CHECK:         tile.store %{{.*}} to %arg2
+func.func @rows(%x: f32, %fragments: !part {tile.fragments}, %o: !part, %n: index) attributes {
+    tile.kernel = #tile.kernel<warpgroups = 3, grid = []>,
+    tile.roles = [#tile.role<name = "producer", warpgroups = 1, registers = 24, elected = true>, #tile.role<name = "consumer", warpgroups = 2, registers = 240>]} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %t = tile.broadcast %x : f32 -> !t
+  scf.for %i = %c0 to %n step %c1 {
+    // Where elements depend on where they are, threads do not add themselves.
+    %position = tile.coord 1 from %i : tensor<128x64xindex, #acc>
+    tile.store %t to %fragments[%i, %c0, %c0] {add, tile.role = "consumer"} : !t, !part
+    tile.store %t to %o[%i, %c0, %c0] {add, tile.role = "consumer"} : !t, !part
+  }
+  return
+}
+
+// -----
+
+#acc = #tile.acc<warpgroups = 2>
+!t = tensor<128x64xf32, #acc>
 !whole = memref<?x128x64xf32>
 
 // Where shared memory is full, additions stay as they are.
