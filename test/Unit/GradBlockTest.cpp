@@ -63,6 +63,18 @@ TEST(GradBlockTest, ScoresThatNobodyKeepsTakeNoRows) {
   EXPECT_LT(chooseRows(64, 64, score), 128);
 }
 
+/// Two rows of products of keys leave no registers for positions that a score reads.
+TEST(GradBlockTest, ScoresTakeKeysOfWiderHeads) {
+  GradWork score;
+  score.hasScore = true;
+  for (int64_t d : {64, 80, 96}) {
+    EXPECT_EQ(chooseGradBlock(getHopper(), {d, d, 2, false, 0, 0, 0}).running, 128) << d;
+    EXPECT_EQ(chooseGradBlock(getHopper(), {d, d, 2, false, 0, 0, 0}, score).running,
+              d == 64 ? 128 : 64)
+        << d;
+  }
+}
+
 TEST(GradBlockTest, RegionsThatKeepMuchTakeRows) {
   GradWork held, factor, quotient;
   held.heldTiles = 1;

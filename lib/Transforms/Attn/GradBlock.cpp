@@ -84,6 +84,9 @@ static int64_t getSafeRegisters(const Machine &machine, const GradBlock &block,
     mask += 12;
   if (work.isMasked && work.gathersScore && !work.heldTiles)
     mask += 20;
+  // Positions for a score that nobody keeps.
+  if (work.hasScore && !work.gathersScore && !work.heldTiles && !block.rowsRun)
+    mask += 16;
   // Where ptxas is known to find a way (ExecutionAssemble).
   int64_t others = block.addsQueries ? machine.productRegisters : kOtherRegisters;
   if (!block.addsQueries && isSquare(block, work)) {
