@@ -200,7 +200,7 @@ class PtxKernel:
 
     def bind(self, arguments: Sequence[Argument]) -> Callable[[], None]:
         """A call on these arguments, which are those of the compiled function, and the current stream."""
-        types = {"f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16}
+        types = {"f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16, "i32": torch.int32}
         # The first way whose ranges hold: kernels in a row.
         when = next(w for w in (plan.get("when", []) for plan in self.plans) if _holds(w, arguments))
         way = [(plan, f) for plan, f in zip(self.plans, self.functions) if plan.get("when", []) == when]

@@ -67,6 +67,10 @@ static void addRoom(OpPassManager &pm, Room room, const PipelineOptions &options
     if (isForGPU)
       pm.addPass(createListTilesPass());
     pm.addPass(createPruneMaskedTilesPass({/*certainFirst=*/isForGPU}));
+    addCleanup(pm);
+    if (!isForGPU)
+      return;
+    pm.addPass(createHoistSearchesPass());
     return addCleanup(pm);
   case Room::Tile: // What one thread block does.
     pm.addPass(createConvertAttnToTilePass());

@@ -42,6 +42,31 @@ INSTANTIATE_TEST_SUITE_P(All, DroppedKeysTest,
                                           testing::ValuesIn(getOptions().device->getTypes())),
                          nameMask);
 
+/// With as many rows as keys no key is dropped, and nothing is cleared; with fewer, some are.
+struct OwnIdsTest : testing::TestWithParam<std::tuple<size_t, std::string>> {};
+
+TEST_P(OwnIdsTest, HoldAnythingWhereRowsAreFewer) {
+  auto [index, type] = GetParam();
+  Problem problem;
+  problem.type = type;
+  problem.withLse = true;
+  Variant variant = getOwnIds()[index];
+  Execution execution;
+  execution.checkDroppedKeys(variant, problem, {{1, 7}, {7, 129}, {64, 300, 1, 6, 3}});
+  if (execution.numRuns > 0)
+    EXPECT_GT(execution.numDropped, 0);
+  execution.check(variant, problem, {{1, 1}, {129, 129}, {260, 260, 1, 4, 2}, {127, 128}});
+}
+
+static std::string nameOwnIds(const testing::TestParamInfo<OwnIdsTest::ParamType> &info) {
+  return getOwnIds()[std::get<0>(info.param)].name + "_" + std::get<1>(info.param);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, OwnIdsTest,
+                         testing::Combine(testing::Range<size_t>(0, getOwnIds().size()),
+                                          testing::ValuesIn(getOptions().device->getTypes())),
+                         nameOwnIds);
+
 /// Without a dropped key the tests above would say nothing.
 TEST(DroppedKeys, AreFound) {
   std::vector<Variant> variants = getVariantsAndMasks();

@@ -153,6 +153,28 @@ static std::vector<Variant> getUserMasks() {
   };
 }
 
+std::vector<Variant> getOwnIds() {
+  auto make = [](const char *name, std::string ids, std::string more, std::string prologue) {
+    std::string text = "mask(%b, %h, %m, %n) {\n"
+                       "    %i = tensor.extract " +
+                       ids +
+                       "[%b, %m] : tensor<?x?xi32>\n"
+                       "    %j = tensor.extract " +
+                       ids +
+                       "[%b, %n] : tensor<?x?xi32>\n"
+                       "    %same = arith.cmpi eq, %i, %j : i32\n" +
+                       more + "    attn.yield %keep : i1\n  }";
+    return Variant{name, text, {kKeyIds}, std::move(prologue)};
+  };
+  std::string sorted = "  %sorted_k = attn.assume nondecreasing %ids_k : tensor<?x?xi32>\n";
+  std::string all = "    %yes = arith.constant true\n    %keep = arith.andi %same, %yes : i1\n";
+  std::string past = "    %past = arith.cmpi sle, %n, %m : index\n"
+                     "    %keep = arith.andi %same, %past : i1\n";
+  return {make("Unknown", "%ids_k", all, ""), make("UnknownCausal", "%ids_k", past, ""),
+          make("Sorted", "%sorted_k", all, sorted),
+          make("SortedCausal", "%sorted_k", past, sorted)};
+}
+
 /// A score that adds what `read` reads as %x, an f32.
 static std::string makeAddition(const std::string &read) {
   return "score(%s, %b, %h, %m, %n) {\n" + read +

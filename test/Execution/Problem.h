@@ -56,6 +56,9 @@ std::vector<Variant> getTrainedScores();
 /// The variants, and masks of users that leave holes: in parts that heads of one key head share,
 /// nested, and by what a tensor holds.
 std::vector<Variant> getVariantsAndMasks();
+/// Documents whose rows and keys have the ids of one tensor, so that each row keeps its own key;
+/// for at most as many rows as keys.
+std::vector<Variant> getOwnIds();
 extern const Variant kFull, kCausal;
 
 /// How tensors of rank 4 lie in memory.

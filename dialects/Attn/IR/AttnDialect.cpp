@@ -50,10 +50,12 @@ mlir::LogicalResult attn::AttnDialect::verifyOperationAttribute(mlir::Operation 
       !mlir::isa<mlir::UnitAttr>(attribute.getValue()))
     return op->emitOpError("expected '")
            << attribute.getName().getValue() << "' to be a unit, got " << attribute.getValue();
-  // kept_keys_c1: 'attn.kept_keys' is "slice" or "prefix"
+  // kept_keys_c1: 'attn.kept_keys' is "slice", "prefix" or "diagonal"
   auto kept = mlir::dyn_cast<mlir::StringAttr>(attribute.getValue());
-  if (attribute.getName() == "attn.kept_keys" && !(kept && (kept == "slice" || kept == "prefix")))
-    return op->emitOpError("expected 'attn.kept_keys' to be \"slice\" or \"prefix\", got ")
+  if (attribute.getName() == "attn.kept_keys" &&
+      !(kept && (kept == "slice" || kept == "prefix" || kept == "diagonal")))
+    return op->emitOpError(
+               "expected 'attn.kept_keys' to be \"slice\", \"prefix\" or \"diagonal\", got ")
            << attribute.getValue();
   return mlir::success();
 }

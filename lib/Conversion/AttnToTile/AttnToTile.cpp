@@ -393,6 +393,7 @@ static std::string getKernelName(func::FuncOp function, scf::ForallOp grid) {
     suffix = llvm::TypeSwitch<Operation *, StringRef>(op)
                  .Case([](TileStatusOp) { return "_status"; })
                  .Case([](ListTilesOp) { return "_lists"; })
+                 .Case([](tensor::FromElementsOp) { return "_searches"; })
                  .Case([](MergeOp) { return "_merge"; })
                  .Case([](GradRowsOp) { return "_rows"; })
                  .Case([](linalg::GenericOp) { return "_sum"; })
@@ -412,8 +413,9 @@ static int64_t countWarpgroups(scf::ForallOp grid, ScheduleAttr schedule, int64_
                                bool isDivided) {
   if (schedule)
     return schedule.getConsumers() / (isDivided ? 2 : 1);
-  // One votes about a tile of the mask, or makes a list.
-  if (llvm::any_of(*grid.getBody(), llvm::IsaPred<TileStatusOp, ListTilesOp>))
+  // One votes about a tile of the mask, makes a list, or searches.
+  if (llvm::any_of(*grid.getBody(),
+                   llvm::IsaPred<TileStatusOp, ListTilesOp, tensor::FromElementsOp>))
     return 1;
   return std::max<int64_t>(1, rows / tile::getMachine(grid).productRows);
 }
@@ -537,10 +539,16 @@ static LogicalResult convertFunction(func::FuncOp function, SymbolTable &symbols
   if (failed(grids) || failed(checkDims(function)) || failed(checkWhen(function)))
     return failure();
   SmallVector<FusedGrids> fused = findFusedGrids(*grids);
-  // Sums are read when they are complete.
   for (const FusedGrids &pair : fused) {
+    // Sums are read when they are complete.
     llvm::erase(*grids, pair.rows);
     grids->insert(std::next(llvm::find(*grids, pair.keys)), pair.rows);
+    // What only the loops want that others run: ends that a grid has searched for.
+    llvm::erase_if(*grids, [&](scf::ForallOp grid) {
+      return !grid->use_empty() && llvm::all_of(grid->getUsers(), [&](Operation *user) {
+        return pair.rows->isProperAncestor(user) && isa<tensor::ExtractOp>(user);
+      });
+    });
   }
   FailureOr<Signature> signature = getSignature(function, *grids, fused);
   if (failed(signature))

@@ -220,6 +220,26 @@ static LogicalResult checkStoredRows(tensor::ParallelInsertSliceOp op, Value til
   return success();
 }
 
+/// Numbers, one behind the other.
+LogicalResult BlockConverter::storeNumbers(tensor::ParallelInsertSliceOp op, Value memref,
+                                           tensor::FromElementsOp numbers) {
+  SmallVector<Value> position;
+  for (OpFoldResult offset : op.getMixedOffsets())
+    position.push_back(lookup(op, offset));
+  if (!memref || llvm::is_contained(position, Value()))
+    return failure();
+  Value first = position.back();
+  for (auto [place, number] : llvm::enumerate(numbers.getElements())) {
+    Value element = lookup(op, number);
+    if (!element)
+      return failure();
+    position.back() =
+        builder.createOrFold<arith::AddIOp>(first, arith::ConstantIndexOp::create(builder, place));
+    memref::StoreOp::create(builder, element, memref, position);
+  }
+  return success();
+}
+
 LogicalResult BlockConverter::convertInsert(tensor::ParallelInsertSliceOp op) {
   auto argument = dyn_cast<BlockArgument>(op.getDest());
   if (!argument || argument.getOwner() != grid.getBody())
@@ -232,6 +252,8 @@ LogicalResult BlockConverter::convertInsert(tensor::ParallelInsertSliceOp op) {
                    failed(addRows(*this, getUnadded(op.getSource()))));
   if (const ArgumentSlice *stored = findSlice(op.getSource()))
     return checkStored(op, memref, *stored);
+  if (auto numbers = op.getSource().getDefiningOp<tensor::FromElementsOp>())
+    return storeNumbers(op, memref, numbers);
   SmallVector<Value> tiles = pieces.lookup(op.getSource());
   if (tiles.empty())
     tiles.push_back(lookup(op, op.getSource()));
@@ -508,6 +530,13 @@ LogicalResult BlockConverter::convertOp(Operation &op) {
       .Case([&](tensor::DimOp dim) { return convertDim(dim); })
       .Case([&](tensor::ExtractOp extract) { return convertExtract(extract); })
       .Case([&](tensor::EmptyOp) { return success(); })
+      // Stored where they are inserted.
+      .Case([&](tensor::FromElementsOp list) {
+        return list.getType().getRank() == 1
+                   ? success()
+                   : list.emitOpError("expected numbers one behind the other, got ")
+                         << list.getType();
+      })
       .Case([&](linalg::FillOp fill) { return convertFill(fill); })
       .Case([&](linalg::GenericOp sum) { return convertSum(*this, sum); })
       .Case([&](arith::ConstantOp constant) { return convertConstant(constant); })

@@ -121,6 +121,8 @@ private:
   mlir::LogicalResult convertSlice(mlir::tensor::ExtractSliceOp op);
   mlir::LogicalResult checkStored(mlir::tensor::ParallelInsertSliceOp op, mlir::Value memref,
                                   const ArgumentSlice &slice);
+  mlir::LogicalResult storeNumbers(mlir::tensor::ParallelInsertSliceOp op, mlir::Value memref,
+                                   mlir::tensor::FromElementsOp numbers);
   mlir::LogicalResult convertInsert(mlir::tensor::ParallelInsertSliceOp op);
   /// On scalars as it is, on tensors with their tiles as results.
   mlir::LogicalResult cloneElementwise(mlir::Operation &op);

@@ -14,6 +14,7 @@
 #include "lib/Transforms/Attn/Schedule.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/IR/Matchers.h"
 
 using namespace mlir;
@@ -36,7 +37,8 @@ std::optional<double> attn::findFoldedScale(scf::ForallOp grid) {
 
 namespace {
 /// Which values of a step's tile may be those of keys that no row keeps. They may be anything.
-enum class Unread { None, BeforeFirstKey, Any };
+/// UnlessSquare: any, in calls with fewer rows than keys or more.
+enum class Unread { None, BeforeFirstKey, UnlessSquare, Any };
 } // namespace
 
 static Unread findUnread(OnlineAttentionOp op) {
@@ -47,6 +49,8 @@ static Unread findUnread(OnlineAttentionOp op) {
   auto kept = op->getAttrOfType<StringAttr>(kKeptKeysAttrName);
   if (kept && kept == kKeepsPrefix)
     return Unread::None;
+  if (kept && kept == kKeepsDiagonal)
+    return Unread::UnlessSquare;
   return kept ? Unread::BeforeFirstKey : Unread::Any;
 }
 
@@ -163,6 +167,8 @@ private:
   void emitPositions();
   LogicalResult emitMask();
   LogicalResult emitMaskWhereNeeded();
+  /// What products read of values where no row keeps them is zeros.
+  Value clearUnread(Value v, Value weights);
   /// The weights as factors of values.
   Value emitFactors(Value p);
   LogicalResult emitSums();
@@ -251,7 +257,7 @@ void StepRecipe::emitPositions() {
   // Only where tensors are read must positions stay inside. Rows that are not there would read
   // keys that no other does.
   bool reads = readsByPosition(op.getScore()) || readsByPosition(op.getMask());
-  if (reads || unread == Unread::Any)
+  if (reads || unread == Unread::Any || unread == Unread::UnlessSquare)
     safeRows = b.clampBelow(safeRows, at[2], query.sizes[0]);
   if (!reads)
     return;
@@ -324,6 +330,33 @@ Value StepRecipe::emitFactors(Value p) {
   return factors ? arith::MulFOp::create(b, p, factors).getResult() : Value();
 }
 
+/// Whether the call has fewer rows than keys, or more.
+static Value emitIsOblong(BlockConverter &block, const ArgumentSlice &query,
+                          const ArgumentSlice &keys) {
+  TileBuilder &b = block.builder;
+  OpBuilder::InsertionGuard guard(b);
+  block.moveBeforeLoops();
+  auto getLength = [&](const ArgumentSlice &slice) -> Value {
+    int64_t rank = cast<MemRefType>(slice.memref.getType()).getRank();
+    return memref::DimOp::create(b, slice.memref, arith::ConstantIndexOp::create(b, rank - 2));
+  };
+  Value rows = getLength(query);
+  return arith::CmpIOp::create(b, arith::CmpIPredicate::ne, rows, getLength(keys));
+}
+
+Value StepRecipe::clearUnread(Value v, Value weights) {
+  if (unread == Unread::None || (unread == Unread::BeforeFirstKey && !isShifted))
+    return v;
+  if (unread == Unread::BeforeFirstKey)
+    clears = arith::CmpIOp::create(b, arith::CmpIPredicate::sgt, keysBefore,
+                                   arith::ConstantIndexOp::create(b, 0));
+  if (unread == Unread::UnlessSquare) {
+    Value isOblong = emitIsOblong(block, query, keys);
+    clears = clears ? arith::AndIOp::create(b, clears, isOblong).getResult() : isOblong;
+  }
+  return tile::ClearUnreadOp::create(b, v.getType(), v, weights, clears).getResult();
+}
+
 LogicalResult StepRecipe::emitSums() {
   RankedTensorType row = RankedTensorType::get({blockM}, b.getF32Type());
   Value ofTile = tile::ReduceOp::create(b, row, tile::Combiner::Max, t, /*init=*/Value());
@@ -346,12 +379,8 @@ LogicalResult StepRecipe::emitSums() {
   if (raised)
     acc = arith::SelectOp::create(b, b.rowsToTile(raised, dv), acc, state[0]);
   Value v = b.load(values, {blockN, dv});
-  if (unread == Unread::BeforeFirstKey && isShifted)
-    clears = arith::CmpIOp::create(b, arith::CmpIPredicate::sgt, keysBefore,
-                                   arith::ConstantIndexOp::create(b, 0));
-  if (unread == Unread::Any || (unread == Unread::BeforeFirstKey && isShifted))
-    v = tile::ClearUnreadOp::create(b, v.getType(), v, weights, clears).getResult();
-  acc = tile::MmaOp::create(b, cast<RankedTensorType>(acc.getType()), weights, v, acc,
+  acc = tile::MmaOp::create(b, cast<RankedTensorType>(acc.getType()), weights,
+                            clearUnread(v, weights), acc,
                             /*transpose_lhs=*/false, /*transpose_rhs=*/false);
   Value next[] = {acc, max, sum};
   block.mapping.map(op->getResults(), ValueRange(next));

@@ -12,10 +12,12 @@
 
 namespace attn {
 
-/// On a step with a mask: some row of its batch and head keeps each key of its slice, or each up to
-/// its slice's end. Without it, its mask may drop any of them in all rows.
+/// On a step with a mask: some row of its batch and head keeps each key of its slice, each up to
+/// its slice's end, or each there is if there are as many rows as keys. Without it, its mask may
+/// drop any of them in all rows.
 inline constexpr llvm::StringLiteral kKeptKeysAttrName = "attn.kept_keys";
-inline constexpr llvm::StringLiteral kKeepsSlice = "slice", kKeepsPrefix = "prefix";
+inline constexpr llvm::StringLiteral kKeepsSlice = "slice", kKeepsPrefix = "prefix",
+                                     kKeepsDiagonal = "diagonal";
 
 } // namespace attn
 

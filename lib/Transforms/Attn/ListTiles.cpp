@@ -16,6 +16,9 @@
 //===----------------------------------------------------------------------------------------===//
 
 #include "lib/Rooms/RoomPass.h"
+#include "lib/Transforms/Attn/DiagonalKeys.h"
+#include "lib/Transforms/Attn/GridsBefore.h"
+#include "lib/Transforms/Attn/KeptKeys.h"
 #include "lib/Transforms/Attn/MaskRegions.h"
 #include "lib/Transforms/Attn/OneHead.h"
 #include "lib/Transforms/Attn/Passes.h"
@@ -63,37 +66,6 @@ struct List {
 // What a list depends on
 //===----------------------------------------------------------------------------------------===//
 
-/// Fails if the value cannot be computed in a block of another grid; adds the indices of the grid
-/// that it is computed from.
-static LogicalResult collectIndices(Value value, scf::ForallOp grid,
-                                    llvm::SmallDenseSet<Value> &indices) {
-  if (!grid->isAncestor(value.getParentRegion()->getParentOp()))
-    return success();
-  Operation *op = value.getDefiningOp();
-  if (!op) {
-    indices.insert(value);
-    return success(llvm::is_contained(grid.getInductionVars(), value));
-  }
-  if (op->getNumRegions() != 0 || !isPure(op))
-    return failure();
-  return failure(llvm::any_of(op->getOperands(), [&](Value operand) {
-    return failed(collectIndices(operand, grid, indices));
-  }));
-}
-
-/// The value in a block of another grid, whose indices are mapped.
-static Value copyInto(OpBuilder &builder, IRMapping &mapping, Value value, scf::ForallOp grid) {
-  if (Value mapped = mapping.lookupOrNull(value))
-    return mapped;
-  if (!grid->isAncestor(value.getParentRegion()->getParentOp()))
-    return value;
-  Operation *op = value.getDefiningOp();
-  for (Value operand : op->getOperands())
-    copyInto(builder, mapping, operand, grid);
-  builder.clone(*op, mapping);
-  return mapping.lookup(value);
-}
-
 /// What a list is made from besides the number of keys.
 static SmallVector<Value> getInputs(Listed &listed) {
   SmallVector<Value> inputs;
@@ -112,16 +84,6 @@ static SmallVector<Value> getInputs(Listed &listed) {
   return inputs;
 }
 
-/// Over (B, H, M tiles), as attn-tile-to-grid makes it.
-static bool isGrid(scf::ForallOp grid) {
-  if (!grid || grid.getRank() != 3 || !grid.getMapping() ||
-      !llvm::all_of(grid.getMixedLowerBound(), isZeroInteger))
-    return false;
-  SmallVector<OpFoldResult> steps = grid.getMixedStep();
-  return getConstantIntValue(steps.pop_back_val()).value_or(0) > 0 &&
-         llvm::all_of(steps, isOneInteger);
-}
-
 /// The grid and what the list differs over, or a reason why there can be none.
 static FailureOr<Listed> matchListed(OpBuilder &builder, OnlineAttentionOp step, StringRef &why) {
   FailureOr<StepLoop> over = matchStepLoop(builder, step);
@@ -132,7 +94,7 @@ static FailureOr<Listed> matchListed(OpBuilder &builder, OnlineAttentionOp step,
   Listed listed{*over, over->loop->getParentOfType<scf::ForallOp>(),
                 getRows(builder, step.getLoc(), step.getQuery())};
   why = "not in a grid over (B, H, M tiles)";
-  if (!isGrid(listed.grid) || over->loop->getBlock() != listed.grid.getBody())
+  if (!isGridOverTiles(listed.grid) || over->loop->getBlock() != listed.grid.getBody())
     return failure();
   why = "there is no mask";
   if (step.getMask().empty())
@@ -144,8 +106,7 @@ static FailureOr<Listed> matchListed(OpBuilder &builder, OnlineAttentionOp step,
       return failure();
   if (failed(collectIndices(over->length, listed.grid, none)) || !none.empty())
     return failure();
-  for (unsigned dim : {0u, 1u})
-    listed.differs[dim] = indices.contains(listed.grid.getInductionVars()[dim]);
+  listed.differs = getDifferences(listed.grid, indices);
   return listed;
 }
 
@@ -155,30 +116,6 @@ static FailureOr<Listed> matchListed(OpBuilder &builder, OnlineAttentionOp step,
 
 static Value emitConstant(OpBuilder &builder, Location loc, int64_t value) {
   return arith::ConstantIndexOp::create(builder, loc, value);
-}
-
-static OpFoldResult emitCeilDiv(OpBuilder &builder, Location loc, OpFoldResult size,
-                                int64_t divisor) {
-  AffineExpr x;
-  bindSymbols(builder.getContext(), x);
-  return affine::makeComposedFoldedAffineApply(builder, loc, x.ceilDiv(divisor), {size});
-}
-
-static OpFoldResult emitQuotient(OpBuilder &builder, Location loc, OpFoldResult value,
-                                 int64_t divisor) {
-  AffineExpr x;
-  bindSymbols(builder.getContext(), x);
-  return affine::makeComposedFoldedAffineApply(builder, loc, x.floorDiv(divisor), {value});
-}
-
-/// Where the numbers of the block's tile of rows are: the indices over B', H' and M tiles.
-static SmallVector<OpFoldResult> getTileOfRows(OpBuilder &builder, Location loc,
-                                               scf::ForallOp grid) {
-  SmallVector<OpFoldResult> at = getAsOpFoldResult(grid.getInductionVars());
-  at.erase(at.begin(), at.end() - 3);
-  at.back() =
-      emitQuotient(builder, loc, at.back(), *getConstantIntValue(grid.getMixedStep().back()));
-  return at;
 }
 
 /// A slice of one tile of rows' part of a grid's result, from `offset` on.
@@ -192,16 +129,6 @@ static tensor::ExtractSliceOp emitSlice(OpBuilder &builder, Location loc, Value 
   int64_t length = getConstantIntValue(size).value_or(ShapedType::kDynamic);
   auto type = RankedTensorType::get({length}, builder.getI32Type());
   return tensor::ExtractSliceOp::create(builder, loc, type, tensor, offsets, sizes, strides);
-}
-
-/// Lets the grid's result at the slice be what has been made of the slice.
-static void emitInsert(OpBuilder &builder, Location loc, scf::ForallOp grid, Value result,
-                       tensor::ExtractSliceOp slice) {
-  OpBuilder::InsertionGuard guard(builder);
-  builder.setInsertionPointToEnd(grid.getTerminator().getBody());
-  tensor::ParallelInsertSliceOp::create(builder, loc, result, slice.getSource(),
-                                        slice.getMixedOffsets(), slice.getMixedSizes(),
-                                        slice.getMixedStrides());
 }
 
 /// What the mask keeps of the tile of `rows` and `keys` at the indices of the block.
@@ -287,41 +214,22 @@ static scf::ForallOp emitGrids(OpBuilder &builder, Listed &listed) {
   Location loc = listed.over.loop.getLoc();
   IRMapping mapping;
   Value keys = copyInto(builder, mapping, listed.over.length, listed.grid);
-  SmallVector<OpFoldResult> begins = listed.grid.getMixedLowerBound(),
-                            ends = listed.grid.getMixedUpperBound(),
+  SmallVector<OpFoldResult> ends = getEndsBefore(listed.grid, listed.differs),
                             steps = listed.grid.getMixedStep();
-  for (unsigned dim : {0u, 1u})
-    if (!listed.differs[dim])
-      ends[dim] = builder.getIndexAttr(1);
-  int64_t rows = *getConstantIntValue(steps.back());
-  auto emitEmpty = [&](OpFoldResult last) -> Value {
-    SmallVector<OpFoldResult> shape = {ends[0], ends[1], emitCeilDiv(builder, loc, ends[2], rows),
-                                       last};
-    return tensor::EmptyOp::create(builder, loc, shape, builder.getI32Type());
-  };
-  auto emitGrid = [&](ValueRange outs) {
-    using Id = gpu::MappingId;
-    SmallVector<Attribute> ids;
-    for (Id id : {Id::LinearDim3, Id::LinearDim2, Id::LinearDim1, Id::LinearDim0})
-      ids.push_back(gpu::GPUBlockMappingAttr::get(builder.getContext(), id));
-    auto mapping = builder.getArrayAttr(ArrayRef(ids).take_back(ends.size()));
-    auto grid = scf::ForallOp::create(builder, loc, begins, ends, steps, outs, mapping);
-    builder.setInsertionPoint(grid.getTerminator());
-    return grid;
-  };
   OpFoldResult numTiles = emitCeilDiv(builder, loc, keys, listed.over.tileSize);
+  auto emitEmpty = [&](OpFoldResult last) {
+    return emitEmptyBefore(builder, listed.grid, listed.differs, last);
+  };
   Value empty = emitEmpty(numTiles), tiles = emitEmpty(numTiles),
         counts = emitEmpty(builder.getIndexAttr(2));
   // The tiles of keys come first: blocks side by side read the same keys.
-  begins.insert(begins.begin(), builder.getIndexAttr(0));
-  ends.insert(ends.begin(), OpFoldResult(keys));
-  steps.insert(steps.begin(), builder.getIndexAttr(listed.over.tileSize));
-  scf::ForallOp status = emitGrid(empty);
+  SmallVector<OpFoldResult> statusEnds(ends), statusSteps(steps);
+  statusEnds.insert(statusEnds.begin(), OpFoldResult(keys));
+  statusSteps.insert(statusSteps.begin(), builder.getIndexAttr(listed.over.tileSize));
+  scf::ForallOp status = emitGridBefore(builder, loc, statusEnds, statusSteps, empty);
   emitStatus(builder, listed, status, keys);
   builder.setInsertionPointAfter(status);
-  for (auto *bounds : {&begins, &ends, &steps})
-    bounds->erase(bounds->begin());
-  scf::ForallOp lists = emitGrid({tiles, counts});
+  scf::ForallOp lists = emitGridBefore(builder, loc, ends, steps, {tiles, counts});
   emitLists(builder, listed, lists, status.getResult(0));
   return lists;
 }
@@ -330,14 +238,6 @@ static scf::ForallOp emitGrids(OpBuilder &builder, Listed &listed) {
 // The loops over lists
 //===----------------------------------------------------------------------------------------===//
 
-/// An element at the block's tile of rows.
-static Value emitRead(OpBuilder &builder, Location loc, Value tensor, const List &list, Value at) {
-  SmallVector<Value> indices(list.position);
-  indices.push_back(at);
-  Value element = tensor::ExtractOp::create(builder, loc, tensor, indices);
-  return arith::IndexCastOp::create(builder, loc, builder.getIndexType(), element);
-}
-
 /// Steps on the tiles [begin, end) of the list, all of them whole.
 static ValueRange emitLoop(OpBuilder &builder, const StepLoop &over, const List &list, Value begin,
                            Value end, bool withMask, ValueRange state) {
@@ -345,11 +245,13 @@ static ValueRange emitLoop(OpBuilder &builder, const StepLoop &over, const List 
   auto loop = scf::ForOp::create(builder, loc, begin, end, emitConstant(builder, loc, 1), state);
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPointToEnd(loop.getBody());
-  Value n0 = emitRead(builder, loc, list.tiles, list, loop.getInductionVar());
-  scf::YieldOp::create(builder, loc,
-                       emitTileStep(builder, over.step, over.sources, over.origin, n0,
-                                    builder.getIndexAttr(over.tileSize), loop.getRegionIterArgs(),
-                                    withMask));
+  Value n0 = emitReadBefore(builder, loc, list.tiles, list.position, loop.getInductionVar());
+  ValueRange next =
+      emitTileStep(builder, over.step, over.sources, over.origin, n0,
+                   builder.getIndexAttr(over.tileSize), loop.getRegionIterArgs(), withMask);
+  if (withMask && over.keepsDiagonal)
+    setKeptKeys(next, kKeepsDiagonal);
+  scf::YieldOp::create(builder, loc, next);
   return loop.getResults();
 }
 
@@ -359,10 +261,10 @@ static SmallVector<Value> emitListed(OpBuilder &builder, const StepLoop &over, c
                                      Value numCut, ValueRange inits) {
   Location loc = over.loop->getLoc();
   Value zero = emitConstant(builder, loc, 0), one = emitConstant(builder, loc, 1);
-  Value first = emitRead(builder, loc, list.tiles, list, zero);
+  Value first = emitReadBefore(builder, loc, list.tiles, list.position, zero);
   ValueRange state = emitPartialStep(builder, over, first, inits);
   state = emitLoop(builder, over, list, one, numCut, /*withMask=*/true, state);
-  Value numWhole = emitRead(builder, loc, list.counts, list, one);
+  Value numWhole = emitReadBefore(builder, loc, list.counts, list.position, one);
   Value end = getValueOrCreateConstantIndexOp(builder, loc,
                                               tensor::getMixedSize(builder, loc, list.tiles, 3));
   Value begin = arith::SubIOp::create(builder, loc, end, numWhole);
@@ -372,17 +274,14 @@ static SmallVector<Value> emitListed(OpBuilder &builder, const StepLoop &over, c
 static void listTiles(RewriterBase &rewriter, Listed &listed) {
   scf::ForallOp lists = emitGrids(rewriter, listed);
   StepLoop &over = listed.over;
+  over.keepsDiagonal = keepsDiagonal(over);
   Location loc = over.loop.getLoc();
   OpBuilder::InsertionGuard guard(rewriter);
   rewriter.setInsertionPoint(over.loop);
-  List list{lists.getResult(0), lists.getResult(1), {}};
+  List list{lists.getResult(0), lists.getResult(1),
+            getTileBefore(rewriter, listed.grid, listed.differs)};
   Value zero = emitConstant(rewriter, loc, 0);
-  list.position =
-      getValueOrCreateConstantIndexOp(rewriter, loc, getTileOfRows(rewriter, loc, listed.grid));
-  for (unsigned dim : {0u, 1u})
-    if (!listed.differs[dim])
-      list.position[dim] = zero;
-  Value numCut = emitRead(rewriter, loc, list.counts, list, zero);
+  Value numCut = emitReadBefore(rewriter, loc, list.counts, list.position, zero);
   Value hasTiles = arith::CmpIOp::create(rewriter, loc, arith::CmpIPredicate::slt, zero, numCut);
   ValueRange inits = over.loop.getInitArgs();
   auto any = scf::IfOp::create(rewriter, loc, inits.getTypes(), hasTiles, /*withElseRegion=*/true);

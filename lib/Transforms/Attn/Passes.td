@@ -229,13 +229,29 @@ def PruneMaskedTilesPass : Pass<"attn-prune-masked-tiles"> {
     last tile comes first and outside of the loops. So it does where the score or the mask reads tensors, and one loop then
     visits all the others: its mask is `isFull or mask`, where isFull is a scalar of the tile. Such targets multiply whole
     tiles, so that partial ones end with the last key that a row of the block keeps: keys behind it may hold anything. Of masks
-    that leave no holes they begin with the first key that a row of the head keeps, and `attn.kept_keys` says so.
+    that leave no holes they begin with the first key that a row of the head keeps, and `attn.kept_keys` says so, as it does of
+    masks that let each row keep its own key in a call with as many rows as keys.
 
     Requires: room 3 `online`; a step outside of a loop over key tiles stays as it is. Produces: room 3 `online`. Fails when: never.
   }];
   let options = [Option<"certainFirst", "certain-first", "bool", "false", "begin with a step that is certain to run">];
   let dependentDialects = ["::mlir::affine::AffineDialect", "::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect",
                            "::mlir::tensor::TensorDialect"];
+}
+
+def HoistSearchesPass : Pass<"attn-hoist-searches"> {
+  let summary = "searches for the ends of loops in a grid before the blocks that have them";
+  let description = [{
+    A block that knows the ends of its loops only from a search of a tensor (documents that are sorted) would search before its
+    first tile, in each role and once more in each head. A grid over (B, H, M tiles) gets a smaller one in front, over the
+    batches and heads that its searches (scf.while) depend on, the tiles, and the searches: a block runs one. The blocks of the
+    attention read what has been found.
+
+    Requires: room 3 `online`. Produces: room 3 `online`. Fails when: never; a search that depends on what only its block
+    computes, under a branch, or in another grid, stays where it is, with a remark.
+  }];
+  let dependentDialects = ["::mlir::affine::AffineDialect", "::mlir::arith::ArithDialect", "::mlir::gpu::GPUDialect",
+                           "::mlir::scf::SCFDialect", "::mlir::tensor::TensorDialect"];
 }
 
 #endif // ATTN_TRANSFORMS_PASSES_TD

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/Rooms/RoomPass.h"
+#include "lib/Transforms/Attn/DiagonalKeys.h"
 #include "lib/Transforms/Attn/MaskRegions.h"
 #include "lib/Transforms/Attn/OneHead.h"
 #include "lib/Transforms/Attn/Passes.h"
@@ -60,6 +61,7 @@ static void boundTiles(OpBuilder &builder, StepLoop &over, const MaskTiles &tile
   Location loc = over.loop.getLoc();
   over.length = tiles.emitRanges(builder, loc, block, /*tileSize=*/1).end;
   over.hasNoHoles = !rowsRun && tiles.keepsOneInterval();
+  over.keepsDiagonal = !over.hasNoHoles && keepsDiagonal(over);
   if (!over.hasNoHoles || tiles.keepsFromFirst())
     return;
   MaskBlock all = getAllRows(builder, over, block);
@@ -93,6 +95,7 @@ static void prune(RewriterBase &rewriter, StepLoop over, bool certain) {
   if (tiles.isUndecided()) {
     rewriter.eraseOp(probe);
     if (certain) {
+      over.keepsDiagonal = keepsDiagonal(over);
       emitStepRanges(rewriter, over, getUndecidedRanges(over), certain);
       rewriter.eraseOp(over.loop);
     }

@@ -29,7 +29,9 @@ struct StepLoop {
   /// Some row of the batch and head keeps each of the keys between `first`, or the first of all if
   /// it is null, and `length`.
   bool hasNoHoles = false;
-  mlir::Value first;
+  mlir::Value first = {};
+  /// In a call with as many rows as keys, some row of the batch and head keeps each of them.
+  bool keepsDiagonal = false;
 };
 
 /// The loop around `step`, or failure if it is another. May emit the origin in front of it.

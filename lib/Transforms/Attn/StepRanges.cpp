@@ -15,6 +15,11 @@
 using namespace mlir;
 using namespace attn;
 
+void attn::setKeptKeys(ValueRange state, StringRef kept) {
+  Operation *step = state[0].getDefiningOp();
+  step->setAttr(kKeptKeysAttrName, StringAttr::get(step->getContext(), kept));
+}
+
 ValueRange attn::emitPartialStep(OpBuilder &builder, StepLoop over, Value n0, ValueRange state) {
   Location loc = over.loop.getLoc();
   OpFoldResult size = emitTileSize(builder, loc, over.tileSize, n0, over.length);
@@ -28,8 +33,9 @@ ValueRange attn::emitPartialStep(OpBuilder &builder, StepLoop over, Value n0, Va
   ValueRange next = emitTileStep(builder, over.step, over.sources, over.origin, first, size, state,
                                  /*withMask=*/true);
   if (over.hasNoHoles)
-    next[0].getDefiningOp()->setAttr(
-        kKeptKeysAttrName, builder.getStringAttr(over.first ? kKeepsSlice : kKeepsPrefix));
+    setKeptKeys(next, over.first ? kKeepsSlice : kKeepsPrefix);
+  else if (over.keepsDiagonal)
+    setKeptKeys(next, kKeepsDiagonal);
   return next;
 }
 
@@ -109,7 +115,9 @@ static ValueRange emitMixedRange(OpBuilder &builder, StepLoop over, const MaskTi
                                  /*withMask=*/true);
   auto step = next[0].getDefiningOp<AbsorbingOpInterface>();
   if (over.hasNoHoles && !over.first)
-    step->setAttr(kKeptKeysAttrName, builder.getStringAttr(kKeepsPrefix));
+    setKeptKeys(next, kKeepsPrefix);
+  else if (over.keepsDiagonal)
+    setKeptKeys(next, kKeepsDiagonal);
   if (ranges.mayHaveFull) {
     builder.setInsertionPoint(step);
     keepAllWhere(emitIsFull(builder, loc, ranges, n0), step);

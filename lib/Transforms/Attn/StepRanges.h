@@ -13,6 +13,9 @@
 
 namespace attn {
 
+/// Says which keys are kept (KeptKeys.h) of the step that makes this state.
+void setKeptKeys(mlir::ValueRange state, llvm::StringRef kept);
+
 /// A step on what lies between the first and the last that matter in the tile at n0, with the mask.
 mlir::ValueRange emitPartialStep(mlir::OpBuilder &builder, StepLoop over, mlir::Value n0,
                                  mlir::ValueRange state);

@@ -25,7 +25,7 @@ func.func @short_c1_long(%q: tensor<2x4x3x16xf32>) {
 // -----
 
 func.func @kept_keys_c1(%q: tensor<2x4x3x16xf32>) {
-  // expected-error@+1 {{expected 'attn.kept_keys' to be "slice" or "prefix", got "all"}}
+  // expected-error@+1 {{expected 'attn.kept_keys' to be "slice", "prefix" or "diagonal", got "all"}}
   %o = attn.attention %q, %q, %q {attn.kept_keys = "all"} : tensor<2x4x3x16xf32>, tensor<2x4x3x16xf32>, tensor<2x4x3x16xf32> -> tensor<2x4x3x16xf32>
   return
 }
