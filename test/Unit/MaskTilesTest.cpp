@@ -14,6 +14,7 @@
 
 #include "lib/Analysis/MaskTiles/MaskTiles.h"
 #include "test/Unit/ArithInterpreter.h"
+#include "test/Unit/MaskWriter.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -30,6 +31,7 @@
 using namespace mlir;
 using namespace attn;
 using attn::test::Interpreter;
+using attn::test::MaskWriter;
 using attn::test::Tensor;
 
 //===----------------------------------------------------------------------===//
@@ -49,6 +51,9 @@ std::mt19937 generator(seed());
 int64_t random(int64_t low, int64_t high) {
   return std::uniform_int_distribution<int64_t>(low, high)(generator);
 }
+
+/// Of one name: libc has another `random`.
+const MaskWriter::Draw draw = [](int64_t low, int64_t high) { return random(low, high); };
 
 constexpr int64_t tileSizes[] = {1, 3, 8, 16, 32, 64};
 constexpr int64_t batches = 2;
@@ -582,101 +587,6 @@ TEST(MaskTiles, NarrowArithmeticMayWrap) {
 // Random masks
 //===----------------------------------------------------------------------===//
 
-namespace {
-class MaskWriter {
-public:
-  std::string text;
-
-  std::string fresh(const std::string &operation) {
-    std::string name = "%v" + std::to_string(count++);
-    text += name + " = " + operation + "\n";
-    return name;
-  }
-  std::string constant(int64_t c) {
-    return fresh("arith.constant " + std::to_string(c) + " : index");
-  }
-  std::string binary(const std::string &op, const std::string &a, const std::string &b,
-                     const std::string &type = "index") {
-    return fresh("arith." + op + " " + a + ", " + b + " : " + type);
-  }
-  std::string pick(std::initializer_list<const char *> names) {
-    return names.begin()[random(0, names.size() - 1)];
-  }
-
-  /// m, n or m - n compared with a block constant.
-  std::string unitAtom() {
-    std::string left = pick({"%m", "%n", "d", "d", "d"});
-    if (left == "d")
-      left = random(0, 1) ? binary("subi", "%m", "%n") : binary("subi", "%n", "%m");
-    std::string right = random(0, 1) ? constant(random(-20, 60)) : pick({"%off", "%w", "%p"});
-    if (random(0, 3) == 0)
-      right = binary("addi", right, pick({"%off", "%w", "%p"}));
-    return binary("cmpi " + pick({"slt", "sle", "sgt", "sge", "eq", "ne"}) + ",", left, right);
-  }
-  std::string unitTree(int atoms) {
-    if (atoms == 1)
-      return unitAtom();
-    int left = random(1, atoms - 1);
-    std::string a = unitTree(left), b = unitTree(atoms - left);
-    std::string result = binary(pick({"andi", "ori"}), a, b, "i1");
-    return random(0, 4) ? result : binary("xori", result, fresh("arith.constant true"), "i1");
-  }
-
-  std::string integer(int depth) {
-    if (depth == 0 || random(0, 5) == 0) {
-      if (random(0, 4) == 0)
-        return constant(random(-9, 40));
-      return pick({"%m", "%n", "%m", "%n", "%b", "%h", "%off", "%w", "%p"});
-    }
-    std::string a = integer(depth - 1);
-    switch (random(0, 9)) {
-    case 0:
-      return binary(pick({"divui", "floordivsi", "divsi", "remui", "remsi", "ceildivsi"}), a,
-                    random(0, 3) ? constant(random(1, 12)) : "%c");
-    case 1:
-      return binary(pick({"maxsi", "minsi"}), a, integer(depth - 1));
-    case 2:
-      return binary("muli", a, random(0, 3) ? constant(random(-3, 3)) : integer(0));
-    case 3: {
-      std::string type = pick({"i8", "i32", "i64"});
-      std::string narrow = fresh("arith.index_cast " + a + " : index to " + type);
-      std::string other = fresh("arith.index_cast " + integer(0) + " : index to " + type);
-      narrow = binary(pick({"addi", "subi"}), narrow, other, type);
-      return fresh("arith." + pick({"index_cast ", "index_castui "}) + narrow + " : " + type +
-                   " to index");
-    }
-    case 4: {
-      std::string id = fresh(pick({"tensor.extract %idq[%b, %m] : tensor<?x?xi32>",
-                                   "tensor.extract %idk[%b, %n] : tensor<?x?xi32>"}));
-      return fresh("arith.index_cast " + id + " : i32 to index");
-    }
-    case 5:
-      return fresh("arith.select " + boolean(0) + ", " + a + ", " + integer(depth - 1) +
-                   " : index");
-    default:
-      return binary(pick({"addi", "subi"}), a, integer(depth - 1));
-    }
-  }
-  std::string boolean(int depth) {
-    if (depth == 0 || random(0, 5) == 0) {
-      if (random(0, 9) == 0)
-        return "%flag";
-      std::string predicate =
-          pick({"slt", "sle", "sgt", "sge", "eq", "ne", "ult", "ule", "ugt", "uge"});
-      std::string a = integer(random(0, 2));
-      return binary("cmpi " + predicate + ",", a, integer(random(0, 2)));
-    }
-    std::string a = boolean(depth - 1), b = boolean(depth - 1);
-    if (random(0, 5) == 0)
-      return fresh("arith.select " + boolean(depth - 1) + ", " + a + ", " + b + " : i1");
-    return binary(pick({"andi", "ori", "andi", "ori", "xori"}), a, b, "i1");
-  }
-
-private:
-  int count = 0;
-};
-} // namespace
-
 // A sanitizer sees in a tenth of the masks what it takes ten times as long for.
 #if __has_feature(address_sanitizer)
 static constexpr int kNumMasks = 40;
@@ -686,7 +596,7 @@ static constexpr int kNumMasks = 400;
 
 TEST(MaskTiles, RandomUnitConditionsAreExact) {
   for (int i = 0; i < kNumMasks / 2 && !HasFailure(); ++i) {
-    MaskWriter writer;
+    MaskWriter writer(draw);
     std::string keep = writer.unitTree(random(1, 4));
     checkMask(writer.text + "%k = arith.andi " + keep + ", " + keep + " : i1", Expect::Exact, 20);
   }
@@ -694,7 +604,7 @@ TEST(MaskTiles, RandomUnitConditionsAreExact) {
 
 TEST(MaskTiles, RandomMasksAreSound) {
   for (int i = 0; i < kNumMasks && !HasFailure(); ++i) {
-    MaskWriter writer;
+    MaskWriter writer(draw);
     std::string keep = writer.boolean(random(0, 3));
     checkMask(writer.text + "%k = arith.andi " + keep + ", " + keep + " : i1", Expect::Sound, 6,
               random(0, 1));
