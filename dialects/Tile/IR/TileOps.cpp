@@ -8,6 +8,7 @@
 #include "dialects/Tile/IR/TileOps.h"
 #include "mlir/IR/PatternMatch.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace attn::tile;
@@ -201,17 +202,22 @@ void MmaAsyncOp::getEffects(Effects &effects) {
 // Shared memory
 //===----------------------------------------------------------------------===//
 
+/// Where an op's place ends; far ones end with the last number there is.
+template <typename OpT> static int64_t getEnd(OpT op, int64_t bytes) {
+  int64_t end;
+  bool isFar = llvm::AddOverflow(int64_t(*op.getOffset()), bytes, end);
+  return isFar ? std::numeric_limits<int64_t>::max() : end;
+}
+
 int64_t attn::tile::getSharedBytes(Operation *kernel) {
   int64_t end = 0;
   kernel->walk([&](AllocSharedOp op) {
     if (op.getOffset())
-      end =
-          std::max(end, int64_t(*op.getOffset()) + cast<SharedType>(op.getType()).getSizeInBytes());
+      end = std::max(end, getEnd(op, cast<SharedType>(op.getType()).getSizeInBytes()));
   });
   kernel->walk([&](BarrierInitOp op) {
     if (op.getOffset())
-      end = std::max(end,
-                     int64_t(*op.getOffset()) + cast<BarrierType>(op.getType()).getSizeInBytes());
+      end = std::max(end, getEnd(op, cast<BarrierType>(op.getType()).getSizeInBytes()));
   });
   return end;
 }

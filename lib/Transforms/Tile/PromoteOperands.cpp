@@ -57,10 +57,13 @@ static FailureOr<SharedType> getPlaceType(OpOperand &operand) {
   // Products sum over steps of 32 bytes; columns past the argument's read as zero and add
   // nothing.
   int64_t elementBytes = std::max<int64_t>(1, tile.getElementTypeBitWidth() / 8);
-  if (operand.get().getDefiningOp<LoadOp>() && isSummedOverColumns(operand))
+  // Of more columns than any place has, which is refused below, no bytes are counted.
+  constexpr int64_t mostColumns = std::numeric_limits<int32_t>::max();
+  if (operand.get().getDefiningOp<LoadOp>() && isSummedOverColumns(operand) &&
+      shape[1] <= mostColumns)
     shape[1] = llvm::alignTo(shape[1], 32 / elementBytes);
   // The widest swizzle whose slab is no wider than the tile.
-  int64_t rowBytes = shape[1] * elementBytes;
+  int64_t rowBytes = std::min(shape[1], mostColumns) * elementBytes;
   int64_t swizzle = rowBytes >= 128 ? 128 : rowBytes >= 64 ? 64 : 32;
   Operation *origin = operand.get().getDefiningOp();
   auto type = SharedType::getChecked(

@@ -111,6 +111,14 @@ func.func @far() attributes {tile.kernel = #tile.kernel<warpgroups = 1, grid = [
 
 // -----
 
+// expected-error@+1 {{expected places and barriers within 232448 bytes of shared memory, got an end at 9223372036854775807}}
+func.func @farthest() attributes {tile.kernel = #tile.kernel<warpgroups = 1, grid = []>} {
+  %b = tile.barrier_init 1 at 9223372036854775807 : !tile.barrier<1>
+  return
+}
+
+// -----
+
 func.func @packed_gather(%q: memref<?x?x?xf32, strided<[?, ?, 1]>> {tile.packed = #tile.packed<slots = 8, keys = 0>}, %m: index)
     attributes {tile.kernel = #tile.kernel<warpgroups = 1, grid = []>} {
   // expected-error@+1 {{expected an argument that is not packed}}

@@ -31,3 +31,14 @@ func.func @columns(%numbers: memref<?x?xf32>, %o: memref<?x536870911xf32>) attri
   tile.store %t to %o[%c0, %c0] : tensor<64x536870911xf32>, memref<?x536870911xf32>
   return
 }
+
+// -----
+
+func.func @endless(%q: memref<?x9223372036854775807xbf16>) attributes {tile.kernel = #tile.kernel<warpgroups = 1, grid = []>} {
+  %c0 = arith.constant 0 : index
+  %a = arith.constant dense<0.0> : tensor<64x9223372036854775807xbf16>
+  // expected-error@below {{has no place: }}
+  %b = tile.load %q[%c0, %c0] : memref<?x9223372036854775807xbf16> -> tensor<40x9223372036854775807xbf16>
+  %s = tile.mma %a, %b {transpose_rhs} : tensor<64x9223372036854775807xbf16>, tensor<40x9223372036854775807xbf16> -> tensor<64x40xf32>
+  return
+}
