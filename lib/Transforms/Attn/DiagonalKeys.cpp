@@ -47,7 +47,7 @@ static bool isLength(Value value, OnlineAttentionOp step) {
 }
 
 /// Whether the step's rows and keys count from 0: shards of longer sequences have an origin.
-static bool countsFromZero(StepLoop over, OnlineAttentionOp step) {
+static bool countsFromZero(const StepLoop &over, OnlineAttentionOp step) {
   auto slice = step.getQuery().getDefiningOp<tensor::ExtractSliceOp>();
   if (!slice || !isConstantIntValue(over.origin, 0) || slice.getSourceType().getRank() != 4)
     return false;
