@@ -123,7 +123,7 @@ static ParseResult parseRoles(OpAsmParser &parser, ArrayAttr &names, DenseI64Arr
   return success();
 }
 
-static void printRoles(OpAsmPrinter &printer, Operation *op, ArrayAttr names,
+static void printRoles(OpAsmPrinter &printer, Operation *, ArrayAttr names,
                        DenseI64ArrayAttr warpgroups, DenseI64ArrayAttr registers,
                        DenseBoolArrayAttr elected, RegionRange roles) {
   for (auto [index, role] : llvm::enumerate(roles)) {
