@@ -12,6 +12,8 @@ from __future__ import annotations
 import sys
 from typing import Any
 
+from . import _imports
+
 _codes: list = []
 # What tells whether torch.compile traces, once it may; Dynamo knows PyTorch's own function as true.
 is_compiling: Any = bool
@@ -49,17 +51,5 @@ def _mark() -> None:
         pass
 
 
-class _Watch:
-    """Marks when torch._dynamo is about to be imported; finds nothing itself."""
-
-    def find_spec(self, name: str, path: Any = None, target: Any = None) -> None:
-        if name == "torch._dynamo":
-            sys.meta_path.remove(self)  # type: ignore[arg-type]
-            _mark()
-
-
 def install() -> None:
-    if "torch._dynamo" in sys.modules:
-        _mark()
-    else:
-        sys.meta_path.insert(0, _Watch())  # type: ignore[arg-type]
+    _imports.before("torch._dynamo", _mark)

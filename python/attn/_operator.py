@@ -18,9 +18,8 @@ from typing import Any, Dict, Iterator, List, Optional, Tuple
 
 import torch
 from torch.library import Library, register_fake, register_vmap
-from torch.utils.flop_counter import register_flop_formula
 
-from . import _arrays, _dynamo
+from . import _arrays, _dynamo, _imports
 from ._gradient import Given
 from ._library import Error, OptionTexts, library_path, option_texts
 from ._plan import Plan, remember
@@ -367,16 +366,25 @@ def _count_pairs(q: Any, k: Any, rows_first: bool) -> int:
     return b * h * m * (k[1] if rows_first else k[2])
 
 
-@register_flop_formula(torch.ops.attn.forward)
-def _(q, k, v, sink, captures, source, scale, rows_first, *, out_shape=None, **_kwargs):  # type: ignore[no-untyped-def]
+def _count_forward(q, k, v, sink, captures, source, scale, rows_first, *, out_shape=None, **_kwargs):  # type: ignore[no-untyped-def]
     """As PyTorch counts its own attention: what a mask drops too."""
     return 2 * _count_pairs(q, k, rows_first) * (q[-1] + v[-1])
 
 
-@register_flop_formula(torch.ops.attn.backward)
-def _(d_output, d_lse, q, k, v, sink, captures, output, lse, source, scale, rows_first, wanted, *, out_shape=None, **_kwargs):  # type: ignore[no-untyped-def]
+def _count_backward(d_output, d_lse, q, k, v, sink, captures, output, lse, source, scale, rows_first, wanted, *, out_shape=None, **_kwargs):  # type: ignore[no-untyped-def]
     """Five products."""
     return 2 * _count_pairs(q, k, rows_first) * (3 * q[-1] + 2 * v[-1])
+
+
+def _register_flops() -> None:
+    from torch.utils.flop_counter import register_flop_formula
+
+    register_flop_formula(torch.ops.attn.forward)(_count_forward)
+    register_flop_formula(torch.ops.attn.backward)(_count_backward)
+
+
+# It imports Triton where that is, which takes longer than all of attn.
+_imports.after("torch.utils.flop_counter", _register_flops)
 
 
 # ===- Autograd ---------------------------------------------------------------------------------===#

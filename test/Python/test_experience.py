@@ -86,6 +86,31 @@ def test_first_gradients_import_no_compiler():
     assert done.stdout == "False\n", done.stderr
 
 
+def test_operations_are_counted_by_who_imports_their_counter_later():
+    pytest.importorskip("torch")
+    code = (
+        "import sys, torch, torch.library\n"
+        "name = 'torch.utils.flop_counter'\n"
+        "is_there = name in sys.modules\n"
+        "import attn\n"
+        "x = torch.ones(1, 1, 8, 8, requires_grad=True)\n"
+        "attn.attention(x, x, x).sum().backward()\n"
+        "print(name in sys.modules and not is_there)\n"
+        "from torch.utils.flop_counter import FlopCounterMode\n"
+        "import inspect, torch.utils.flop_counter as module\n"
+        "with FlopCounterMode(display=False) as counter:\n"
+        "    attn.attention(x, x, x).sum().backward()\n"
+        "print(counter.get_total_flops(), 'flop_registry' in inspect.getsource(module))\n"
+        "print(type(module.__spec__.loader) is type(torch.__spec__.loader))\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": os.path.dirname(os.path.dirname(attn.__file__))}
+    done = subprocess.run(
+        [sys.executable, "-B", "-c", code], env=environment, capture_output=True, text=True
+    )
+    # The counter imports Triton where that is.
+    assert done.stdout == f"False\n{2 * 64 * 16 + 2 * 64 * 40} True\nTrue\n", done.stderr
+
+
 def test_the_eighth_number_is_warned_of(log, make, monkeypatch):
     q, k, v = make()
 
