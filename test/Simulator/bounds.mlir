@@ -435,3 +435,12 @@ func.func @far_outside(%q: !q, %k: !q, %o: !o) attributes {tile.kernel = #tile.k
   tile.barrier_wait %full : !tile.barrier<1>
   return
 }
+
+// -----
+
+// A barrier at the last offset there is does not end before the first.
+// expected-error@below {{budget: expected at most 232448 bytes of shared memory, got 9223372036854775807}}
+func.func @farthest() attributes {tile.kernel = #tile.kernel<warpgroups = 1, grid = []>} {
+  %b = tile.barrier_init 1 at 9223372036854775807 : !tile.barrier<1>
+  return
+}
