@@ -7,6 +7,7 @@
 
 #include "dialects/Tile/IR/TileDialect.h"
 #include "llvm/ADT/TypeSwitch.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace attn::tile;
@@ -101,6 +102,12 @@ LogicalResult ChunkedAttr::verifyEncoding(ArrayRef<int64_t> shape, Type elementT
   return verifyColumns(32, shape[1], emitError);
 }
 
+/// Of positive numbers; the last there is where they have no product.
+static int64_t multiply(int64_t x, int64_t y) {
+  int64_t product;
+  return llvm::MulOverflow(x, y, product) ? std::numeric_limits<int64_t>::max() : product;
+}
+
 LogicalResult BlockedAttr::verifyEncoding(ArrayRef<int64_t> shape, Type,
                                           EmitError emitError) const {
   if (failed(verifyRank(shape, 2, emitError)))
@@ -110,10 +117,10 @@ LogicalResult BlockedAttr::verifyEncoding(ArrayRef<int64_t> shape, Type,
   if (getVector() < 1 || getLanes() < 1 || getWarps() < 1 || 32 % getLanes() != 0)
     return emitError() << "expected positive vector and warps and lanes that divide 32, got "
                        << *this;
-  int64_t rows = 32 / getLanes() * getWarps();
+  int64_t rows = multiply(32 / getLanes(), getWarps());
   if (shape[0] <= 0 || shape[0] % rows != 0)
     return emitError() << "expected rows in multiples of " << rows << ", got " << shape[0];
-  return verifyColumns(getVector() * getLanes(), shape[1], emitError);
+  return verifyColumns(multiply(getVector(), getLanes()), shape[1], emitError);
 }
 
 //===----------------------------------------------------------------------===//

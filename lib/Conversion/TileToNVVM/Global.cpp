@@ -130,7 +130,7 @@ private:
     int64_t size = global.type.getDimSize(dim);
     APInt first;
     bool isKnown = !ShapedType::isDynamic(size) && matchPattern(offset, m_ConstantInt(&first));
-    if (size == extent || (isKnown && first.getSExtValue() + extent <= size))
+    if (size == extent || (isKnown && first.getSExtValue() <= size - extent))
       return {};
     Value rest = LLVM::SubOp::create(builder, loc, global.sizes[dim], toI32(builder, loc, offset));
     return LLVM::SubOp::create(builder, loc, rest, index);

@@ -62,3 +62,8 @@ func.func private @layout_c7(tensor<1000000x1000000xf32, #tile.acc<warpgroups = 
 
 // expected-error@+1 {{expected elements of 16 or 32 bits in #tile.chunked, got 'f64'}}
 func.func private @layout_c8(tensor<64x64xf64, #tile.chunked<#tile.acc<warpgroups = 1>>>)
+
+// -----
+
+// expected-error@+1 {{expected columns in multiples of 9223372036854775807, got 64}}
+func.func private @layout_c6_endless(tensor<64x64xbf16, #tile.blocked<vector = 9223372036854775807, lanes = 8, warps = 4>>)
