@@ -16,6 +16,7 @@
 #include "mlir/Dialect/Bufferization/Transforms/Transforms.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "llvm/Support/MathExtras.h"
 
 namespace attn {
 #define GEN_PASS_DEF_CPUBUFFERIZEPASS
@@ -66,14 +67,30 @@ static void bufferizeStridedArguments(func::FuncOp func) {
       b.getFunctionType(func.getBody().front().getArgumentTypes(), func.getResultTypes()));
 }
 
+/// Of a constant, which stands in the object file.
+static constexpr int64_t kMostElements = int64_t(1) << 26;
+
+/// Whether the tensor has at most as many elements.
+static bool hasAtMost(int64_t most, TensorType type) {
+  int64_t count = 1;
+  return llvm::all_of(type.getShape(), [&](int64_t extent) {
+    return !llvm::MulOverflow(count, std::max<int64_t>(extent, 1), count) && count <= most;
+  });
+}
+
 /// Upstream folds an op on tensors of unknown extents, x ^ x, to a constant of them, which no
-/// memory holds.
+/// memory holds. Others stand in the object file.
 static LogicalResult checkConstants(ModuleOp module) {
   WalkResult walk = module.walk([](arith::ConstantOp constant) -> WalkResult {
     auto type = dyn_cast<TensorType>(constant.getType());
-    if (!type || type.hasStaticShape())
+    if (!type)
       return WalkResult::advance();
-    return constant.emitOpError("expected a constant of static extents, got ") << type;
+    if (!type.hasStaticShape())
+      return constant.emitOpError("expected a constant of static extents, got ") << type;
+    if (!hasAtMost(kMostElements, type))
+      return constant.emitOpError("expected a constant of at most ")
+             << kMostElements << " elements, got " << type;
+    return WalkResult::advance();
   });
   return failure(walk.wasInterrupted());
 }
