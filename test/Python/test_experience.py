@@ -58,14 +58,19 @@ def test_other_reasons(log, make):
     assert reasons[-1].endswith("gradients of query, key, value")
 
 
+def run_fresh(code, **variables):
+    """The code in a process of its own, with these variables of its environment."""
+    path = os.path.dirname(os.path.dirname(attn.__file__))
+    environment = {**os.environ, "PYTHONPATH": path, **variables}
+    return subprocess.run(
+        [sys.executable, "-B", "-c", code], env=environment, capture_output=True, text=True
+    )
+
+
 def test_nothing_is_said_unasked():
     code = "import attn; attn.compile('float32', 8)"
-    environment = {**os.environ, "PYTHONPATH": os.path.dirname(os.path.dirname(attn.__file__))}
     for wanted, expected in (("", ""), ("compile", "attn: attention f32 D=8"), ("x", "ATTN_LOG: ")):
-        environment["ATTN_LOG"] = wanted
-        done = subprocess.run(
-            [sys.executable, "-B", "-c", code], env=environment, capture_output=True, text=True
-        )
+        done = run_fresh(code, ATTN_LOG=wanted)
         assert done.returncode == 0 and done.stdout == ""
         assert expected in done.stderr and bool(expected) == bool(done.stderr)
 
@@ -78,10 +83,7 @@ def test_first_gradients_import_no_compiler():
         "attn.attention(x, x, x).sum().backward()\n"
         "print('torch._dynamo' in sys.modules)\n"
     )
-    environment = {**os.environ, "PYTHONPATH": os.path.dirname(os.path.dirname(attn.__file__))}
-    done = subprocess.run(
-        [sys.executable, "-B", "-c", code], env=environment, capture_output=True, text=True
-    )
+    done = run_fresh(code)
     # It takes a second, more than all else of the first call.
     assert done.stdout == "False\n", done.stderr
 
@@ -103,10 +105,7 @@ def test_operations_are_counted_by_who_imports_their_counter_later():
         "print(counter.get_total_flops(), 'flop_registry' in inspect.getsource(module))\n"
         "print(type(module.__spec__.loader) is type(torch.__spec__.loader))\n"
     )
-    environment = {**os.environ, "PYTHONPATH": os.path.dirname(os.path.dirname(attn.__file__))}
-    done = subprocess.run(
-        [sys.executable, "-B", "-c", code], env=environment, capture_output=True, text=True
-    )
+    done = run_fresh(code)
     # The counter imports Triton where that is.
     assert done.stdout == f"False\n{2 * 64 * 16 + 2 * 64 * 40} True\nTrue\n", done.stderr
 

@@ -406,3 +406,17 @@ func.func @less_than_no_tiles(%a: tensor<?x?xf32>, %x: tensor<?xf32>) -> tensor<
   } {mapping = [#gpu.block<x>]}
   return %r : tensor<?xf32>
 }
+
+// -----
+
+func.func @table(%n: i32) -> tensor<2x2x64x2x1xi32> {
+  %e = tensor.empty() : tensor<2x2x64x2x1xi32>
+  %r = scf.forall (%i, %j, %t) = (0, 0, 0) to (2, 2, 64) step (1, 1, 64) shared_outs(%o = %e) -> (tensor<2x2x64x2x1xi32>) {
+    // expected-error@below {{expected numbers one behind the other, got 'tensor<2x1xi32>'}}
+    %list = tensor.from_elements %n, %n : tensor<2x1xi32>
+    scf.forall.in_parallel {
+      tensor.parallel_insert_slice %list into %o[%i, %j, %t, 0, 0] [1, 1, 1, 2, 1] [1, 1, 1, 1, 1] : tensor<2x1xi32> into tensor<2x2x64x2x1xi32>
+    }
+  } {mapping = [#gpu.block<z>, #gpu.block<y>, #gpu.block<x>]}
+  return %r : tensor<2x2x64x2x1xi32>
+}
