@@ -78,6 +78,7 @@ static void addRoom(OpPassManager &pm, Room room, const PipelineOptions &options
     // Sums of gradients that nobody asked for.
     pm.addPass(createRemoveDeadValuesPass());
     pm.addPass(createCanonicalizerPass());
+    pm.addPass(tile::createFoldFactorsPass());
     pm.addPass(tile::createAssignDelaysPass());
     pm.addPass(tile::createPipelineStepsPass());
     return pm.addPass(tile::createPersistBlocksPass());

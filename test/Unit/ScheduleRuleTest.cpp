@@ -99,6 +99,25 @@ TEST(ScheduleRule, FunctionsAndFactorsLeaveFewKeysForDecoding) {
   EXPECT_EQ(chooseForDecoding(getHopper(), {64, 64}, 2, 96).blockN, 96);
 }
 
+TEST(ScheduleRule, BlocksStayBesideBiasesThatShareRegisters) {
+  auto stays = [](int64_t columns, RegionWork work) {
+    GPUProblem problem{columns, columns, /*isMasked=*/true, /*scoreReadsTensors=*/true};
+    problem.work = work;
+    return chooseForCUDA(getHopper(), problem).stay;
+  };
+  RegionWork slopes{false, false, 7}, distances{true, false, 13}, heavy{true, false, 14};
+  RegionWork apart = distances;
+  apart.gathersApart = true;
+  for (int64_t columns : {72, 128}) {
+    EXPECT_TRUE(stays(columns, slopes));
+    EXPECT_TRUE(stays(columns, distances));
+    EXPECT_FALSE(stays(columns, heavy));
+    EXPECT_FALSE(stays(columns, apart));
+  }
+  EXPECT_FALSE(stays(64, slopes));
+  EXPECT_FALSE(stays(256, slopes));
+}
+
 /// Whether two schedules make the same kernel.
 static bool isSame(const BlockSizes &a, const BlockSizes &b) {
   return std::tie(a.blockM, a.blockN, a.stages, a.stay, a.lists, a.slack, a.tail) ==

@@ -366,6 +366,35 @@ bool attn::readsTensors(Region &region) {
   return !region.empty() && !region.front().getOps<tensor::ExtractOp>().empty();
 }
 
+/// Whether the number is the tensor's last index of a dimension.
+static bool isLastIndex(Value value, Value tensor, int64_t dim) {
+  auto type = cast<RankedTensorType>(tensor.getType());
+  APInt constant;
+  if (matchPattern(value, m_ConstantInt(&constant)))
+    return !type.isDynamicDim(dim) && constant.getSExtValue() == type.getDimSize(dim) - 1;
+  Operation *op = value.getDefiningOp();
+  if (!isa_and_nonnull<arith::SubIOp, arith::AddIOp>(op) ||
+      !matchPattern(op->getOperand(1), m_ConstantInt(&constant)) ||
+      constant.getSExtValue() != (isa<arith::SubIOp>(op) ? 1 : -1))
+    return false;
+  auto size = op->getOperand(0).getDefiningOp<tensor::DimOp>();
+  return size && size.getSource() == tensor && size.getConstantIndex() == dim;
+}
+
+/// Whether the index is max(min(x, last), 0) or min(max(x, 0), last).
+static bool isKeptInside(Value index, Value tensor, int64_t dim) {
+  auto isBound = [&](Operation *op) {
+    Value bound = op->getOperand(1);
+    return isa<arith::MaxSIOp>(op) ? matchPattern(bound, m_Zero())
+                                   : isLastIndex(bound, tensor, dim);
+  };
+  auto isMinMax = llvm::IsaPred<arith::MaxSIOp, arith::MinSIOp>;
+  Operation *outer = index.getDefiningOp();
+  Operation *inner = outer && isMinMax(outer) ? outer->getOperand(0).getDefiningOp() : nullptr;
+  return inner && isMinMax(inner) && inner->getName() != outer->getName() && isBound(outer) &&
+         isBound(inner);
+}
+
 bool attn::readsByPosition(Region &region) {
   if (region.empty())
     return false;
@@ -375,8 +404,10 @@ bool attn::readsByPosition(Region &region) {
   DenseSet<Value> positions(std::next(indices.begin(), 2), indices.end());
   for (Operation &op : region.front()) {
     bool depends = llvm::any_of(op.getOperands(), [&](Value v) { return positions.contains(v); });
-    if (depends && isa<tensor::ExtractOp>(op))
-      return true;
+    if (auto read = dyn_cast<tensor::ExtractOp>(op))
+      for (auto [dim, index] : llvm::enumerate(read.getIndices()))
+        if (positions.contains(index) && !isKeptInside(index, read.getTensor(), dim))
+          return true;
     if (depends)
       positions.insert_range(op.getResults());
   }

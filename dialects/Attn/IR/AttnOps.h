@@ -41,8 +41,8 @@ namespace attn {
 /// Whether a score or mask region, which may be empty, reads captured tensors.
 bool readsTensors(mlir::Region &region);
 
-/// Whether it reads elements whose indices depend on the row or the key: not by head or batch
-/// alone.
+/// Whether it reads elements whose indices depend on the row or the key, not by head or batch
+/// alone, and which it does not keep inside of the tensor itself.
 bool readsByPosition(mlir::Region &region);
 
 /// The ops of the region that one of the values it yields is made of.

@@ -221,6 +221,115 @@ struct NegativeMagnitudePattern : OpRewritePattern<arith::NegFOp> {
     return success();
   }
 };
+
+/// A sum of indices as its small constants, together, and the rest.
+class PositionSum {
+public:
+  explicit PositionSum(Value index) : index(index), constant(addConstants(index, kDepth)) {}
+
+  int64_t getConstant() const { return constant; }
+  unsigned getNumConstants() const { return numConstants; }
+  /// The sum without its constants, or null if nothing is left.
+  Value emitRest(ImplicitLocOpBuilder &b) const { return emitRest(b, index, kDepth); }
+
+private:
+  /// Sums of what regions write have more terms than they have ops.
+  static constexpr unsigned kDepth = 4;
+  static constexpr int64_t kSmall = 4096;
+
+  static std::optional<int64_t> getSmall(Value value) {
+    std::optional<int64_t> number = getConstantIntValue(value);
+    return number && -kSmall <= *number && *number <= kSmall ? number : std::nullopt;
+  }
+  static Operation *getSum(Value value, unsigned depth) {
+    Operation *op = value.getDefiningOp();
+    return depth > 0 && isa_and_nonnull<arith::AddIOp, arith::SubIOp>(op) ? op : nullptr;
+  }
+  int64_t addConstants(Value value, unsigned depth) {
+    if (std::optional<int64_t> number = getSmall(value)) {
+      ++numConstants;
+      return *number;
+    }
+    Operation *sum = getSum(value, depth);
+    if (!sum)
+      return 0;
+    int64_t right = addConstants(sum->getOperand(1), depth - 1);
+    return addConstants(sum->getOperand(0), depth - 1) + (isa<arith::AddIOp>(sum) ? right : -right);
+  }
+  static Value emitRest(ImplicitLocOpBuilder &b, Value value, unsigned depth) {
+    if (getSmall(value))
+      return {};
+    Operation *sum = getSum(value, depth);
+    if (!sum)
+      return value;
+    Value left = emitRest(b, sum->getOperand(0), depth - 1);
+    Value right = emitRest(b, sum->getOperand(1), depth - 1);
+    if (!right)
+      return left;
+    if (isa<arith::AddIOp>(sum))
+      return left ? arith::AddIOp::create(b, left, right).getResult() : right;
+    left = left ? left : arith::ConstantOp::create(b, b.getZeroAttr(value.getType())).getResult();
+    return arith::SubIOp::create(b, left, right);
+  }
+
+  Value index;
+  unsigned numConstants = 0;
+  int64_t constant;
+};
+
+/// (x + a) - (y + b) to (x - y) + (a - b): of the distances of a thread's rows and keys a half are
+/// the same, and so is what is read by them.
+struct DistancePattern : OpRewritePattern<arith::SubIOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(arith::SubIOp op, PatternRewriter &rewriter) const override {
+    PositionSum sum(op);
+    if (!op.getType().isIndex() || sum.getNumConstants() < 2 || !isReadBy(op, kDepth))
+      return failure();
+    ImplicitLocOpBuilder b(op.getLoc(), rewriter);
+    Value rest = sum.emitRest(b);
+    if (!rest)
+      return failure();
+    Value constant = arith::ConstantIndexOp::create(b, sum.getConstant());
+    rewriter.replaceOpWithNewOp<arith::AddIOp>(op, rest, constant);
+    return success();
+  }
+
+private:
+  static constexpr unsigned kDepth = 4;
+
+  /// Whether an address is made of the index, between bounds or not.
+  static bool isReadBy(Value index, unsigned depth) {
+    return llvm::any_of(index.getUsers(), [&](Operation *user) {
+      if (isa<LLVM::SExtOp>(user))
+        return true;
+      bool isIndex = isa<arith::MinSIOp, arith::MaxSIOp, arith::IndexCastOp>(user);
+      return isIndex && depth > 0 && isReadBy(user->getResult(0), depth - 1);
+    });
+  }
+};
+
+/// float(x + c) to float(x) + c: a distance of a row and a key is converted once for all registers
+/// of a thread, which differ by constants. Exact below 2^24, and as close as float(x + c) beyond,
+/// since c is small.
+struct PositionPattern : OpRewritePattern<arith::SIToFPOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(arith::SIToFPOp op, PatternRewriter &rewriter) const override {
+    auto cast = op.getIn().getDefiningOp<arith::IndexCastOp>();
+    if (!cast || !op.getType().isF32())
+      return failure();
+    PositionSum sum(cast.getIn());
+    if (sum.getConstant() == 0)
+      return failure();
+    ImplicitLocOpBuilder b(op.getLoc(), rewriter);
+    Value rest = sum.emitRest(b);
+    if (!rest)
+      return failure();
+    Value position = arith::IndexCastOp::create(b, cast.getType(), rest);
+    position = arith::SIToFPOp::create(b, op.getType(), position);
+    rewriter.replaceOpWithNewOp<arith::AddFOp>(op, position, f32(b, double(sum.getConstant())));
+    return success();
+  }
+};
 } // namespace
 
 void attn::tile::populateMathPatterns(RewritePatternSet &patterns) {
@@ -233,5 +342,6 @@ void attn::tile::populateMathPatterns(RewritePatternSet &patterns) {
   patterns.add<UnaryPattern<math::LogOp>>(context, &emitLog);
   patterns.add<UnaryPattern<math::Log10Op>>(context, &emitLog10);
   patterns.add<TanhPattern, BoundedProductPattern, DivisionPattern, TruncationPattern,
-               ExtensionPattern, NegativeMagnitudePattern>(context);
+               ExtensionPattern, NegativeMagnitudePattern, PositionPattern>(context);
+  patterns.add<DistancePattern>(context, /*benefit=*/2);
 }

@@ -23,6 +23,8 @@ struct RegionWork {
   int64_t weight = 0;
   /// Conditions on rows alone, which threads keep for each column of a tile where rows run.
   int64_t rowConditions = 0;
+  /// Whether some of these places are no distances of row and key, of which a thread reads half.
+  bool gathersApart = false;
 };
 
 /// The work of a score or mask region.

@@ -85,6 +85,8 @@ struct Row {
   int64_t mostStaying = -1;
   /// By which factor 2^slack maxima may lag; -1: every step scales.
   int64_t slack = -1;
+  /// As mostStaying, where scores read tensors too.
+  int64_t mostBiased = -1;
 };
 } // namespace
 
@@ -102,7 +104,7 @@ static constexpr Row kHopperRows[] = {{80, Factors, 0, 128, 96, 17, "cuda-factor
                                       {64, 0, Gathers | Split, 192, 128, 9, "cuda-d64"},
                                       {128, Plain, Split, 192, 80, 0, "cuda-d128", -1, 8},
                                       {128, Long, 0, 128, 112, 17, "cuda-d128"},
-                                      {128, 0, 0, 128, 128, 17, "cuda-d128", 5},
+                                      {128, 0, 0, 128, 128, 17, "cuda-d128", 5, -1, 13},
                                       {192, Long | Gathers, 0, 128, 64, 21, "cuda-d192"},
                                       {192, 0, 0, 128, 96, 9, "cuda-d192"},
                                       {256, Long | Gathers, 0, 128, 48, 21, "cuda-d256"},
@@ -111,10 +113,11 @@ static constexpr Row kHopperRows[] = {{80, Factors, 0, 128, 96, 17, "cuda-factor
 static constexpr int64_t kHopperStages = 2;
 
 /// Blocks stay where that is measured to be faster (bench/results/gpu-stay.json): under masks,
-/// whose tiles of rows differ in work, and unless tensors are read or registers are few.
+/// whose tiles of rows differ in work, and unless registers are few: what is read by position waits
+/// in them, but for distances, of which half are the same.
 static bool doBlocksStay(const Row &row, unsigned traits, const RegionWork &work) {
-  constexpr unsigned kNever = BiasUnderMask | Gathers | Long | Split;
-  return (traits & Masked) && !(traits & kNever) && work.weight <= row.mostStaying;
+  bool canStay = (traits & Masked) && !(traits & (Long | Split)) && !work.gathersApart;
+  return canStay && work.weight <= (traits & BiasUnderMask ? row.mostBiased : row.mostStaying);
 }
 
 namespace {

@@ -22,3 +22,55 @@ func.func @document(%q: tensor<?x?x?x64xf16>, %k: tensor<?x?x?x64xf16>, %v: tens
     : tensor<?x?x?x64xf16>, tensor<?x?x?x64xf16>, tensor<?x?x?x64xf16> -> tensor<?x?x?x64xf16>
   return %o : tensor<?x?x?x64xf16>
 }
+
+// An index that the region itself keeps inside of the tensor: rows need no bound.
+// CHECK-LABEL: func.func @kept
+// CHECK-COUNT-2: arith.minsi {{.*}} : tensor<128x128xindex>
+// CHECK-NOT: arith.minsi {{.*}} : tensor<128x128xindex>
+// CHECK: return
+func.func @kept(%q: tensor<?x?x?x128xf16>, %k: tensor<?x?x?x128xf16>, %v: tensor<?x?x?x128xf16>, %bias: tensor<?xf32>) -> tensor<?x?x?x128xf16> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %size = tensor.dim %bias, %c0 : tensor<?xf32>
+  %last = arith.subi %size, %c1 : index
+  %o = attn.attention %q, %k, %v
+    score(%s, %b, %h, %m, %n) {
+      %distance = arith.subi %m, %n : index
+      %upper = arith.minsi %distance, %last : index
+      %at = arith.maxsi %upper, %c0 : index
+      %read = tensor.extract %bias[%at] : tensor<?xf32>
+      %t = arith.addf %s, %read : f32
+      attn.yield %t : f32
+    }
+    mask(%b, %h, %m, %n) {
+      %keep = arith.cmpi sge, %m, %n : index
+      attn.yield %keep : i1
+    }
+    : tensor<?x?x?x128xf16>, tensor<?x?x?x128xf16>, tensor<?x?x?x128xf16> -> tensor<?x?x?x128xf16>
+  return %o : tensor<?x?x?x128xf16>
+}
+
+// Another tensor's size says nothing of this one's.
+// CHECK-LABEL: func.func @other
+// CHECK-COUNT-3: arith.minsi {{.*}} : tensor<128x128xindex>
+func.func @other(%q: tensor<?x?x?x128xf16>, %k: tensor<?x?x?x128xf16>, %v: tensor<?x?x?x128xf16>, %bias: tensor<?xf32>, %slopes: tensor<?xf32>) -> tensor<?x?x?x128xf16> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %size = tensor.dim %slopes, %c0 : tensor<?xf32>
+  %last = arith.subi %size, %c1 : index
+  %o = attn.attention %q, %k, %v
+    score(%s, %b, %h, %m, %n) {
+      %distance = arith.subi %m, %n : index
+      %upper = arith.minsi %distance, %last : index
+      %at = arith.maxsi %upper, %c0 : index
+      %read = tensor.extract %bias[%at] : tensor<?xf32>
+      %t = arith.addf %s, %read : f32
+      attn.yield %t : f32
+    }
+    mask(%b, %h, %m, %n) {
+      %keep = arith.cmpi sge, %m, %n : index
+      attn.yield %keep : i1
+    }
+    : tensor<?x?x?x128xf16>, tensor<?x?x?x128xf16>, tensor<?x?x?x128xf16> -> tensor<?x?x?x128xf16>
+  return %o : tensor<?x?x?x128xf16>
+}
