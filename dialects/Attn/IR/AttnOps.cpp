@@ -381,8 +381,7 @@ static bool isLastIndex(Value value, Value tensor, int64_t dim) {
   return size && size.getSource() == tensor && size.getConstantIndex() == dim;
 }
 
-/// Whether the index is max(min(x, last), 0) or min(max(x, 0), last).
-static bool isKeptInside(Value index, Value tensor, int64_t dim) {
+bool attn::isKeptInside(Value index, Value tensor, int64_t dim) {
   auto isBound = [&](Operation *op) {
     Value bound = op->getOperand(1);
     return isa<arith::MaxSIOp>(op) ? matchPattern(bound, m_Zero())
@@ -395,18 +394,61 @@ static bool isKeptInside(Value index, Value tensor, int64_t dim) {
          isBound(inner);
 }
 
+namespace {
+/// What of an index moves by one with the row, with the key, or with their difference; or nothing.
+enum class Step { None, Row, Key, Distance, Other };
+} // namespace
+
+static Step findStep(Operation &op, const DenseMap<Value, Step> &steps) {
+  auto lookup = [&](unsigned number) { return steps.lookup(op.getOperand(number)); };
+  if (llvm::all_of(op.getOperands(), [&](Value v) { return steps.lookup(v) == Step::None; }))
+    return Step::None;
+  if (isa<arith::IndexCastOp>(op))
+    return lookup(0);
+  if (isa<arith::MinSIOp, arith::MaxSIOp>(op))
+    return lookup(0) == Step::Distance && lookup(1) == Step::None ? Step::Distance : Step::Other;
+  if (!isa<arith::AddIOp, arith::SubIOp>(op))
+    return Step::Other;
+  if (lookup(1) == Step::None)
+    return lookup(0);
+  if (isa<arith::AddIOp>(op))
+    return lookup(0) == Step::None ? lookup(1) : Step::Other;
+  bool isDistance = (lookup(0) == Step::Row && lookup(1) == Step::Key) ||
+                    (lookup(0) == Step::Key && lookup(1) == Step::Row);
+  return isDistance ? Step::Distance : Step::Other;
+}
+
+DenseSet<Value> attn::findDistances(Region &region) {
+  DenseSet<Value> distances;
+  if (region.empty())
+    return distances;
+  // The row and the key are the last two arguments.
+  ValueRange positions = region.getArguments().take_back(2);
+  DenseMap<Value, Step> steps{{positions[0], Step::Row}, {positions[1], Step::Key}};
+  for (Value score : region.getArguments())
+    if (!score.getType().isIndex())
+      steps[score] = Step::Other;
+  for (Operation &op : region.front().without_terminator()) {
+    Step step = findStep(op, steps);
+    for (Value result : op.getResults()) {
+      steps[result] = step;
+      if (step == Step::Distance)
+        distances.insert(result);
+    }
+  }
+  return distances;
+}
+
 bool attn::readsByPosition(Region &region) {
   if (region.empty())
     return false;
-  // Indices among the arguments are b, h, m and n.
-  auto indices = llvm::make_filter_range(
-      region.getArguments(), [](BlockArgument argument) { return argument.getType().isIndex(); });
-  DenseSet<Value> positions(std::next(indices.begin(), 2), indices.end());
+  ValueRange last = region.getArguments().take_back(2);
+  DenseSet<Value> positions(last.begin(), last.end()), distances = findDistances(region);
   for (Operation &op : region.front()) {
     bool depends = llvm::any_of(op.getOperands(), [&](Value v) { return positions.contains(v); });
     if (auto read = dyn_cast<tensor::ExtractOp>(op))
-      for (auto [dim, index] : llvm::enumerate(read.getIndices()))
-        if (positions.contains(index) && !isKeptInside(index, read.getTensor(), dim))
+      for (Value index : read.getIndices())
+        if (positions.contains(index) && !distances.contains(index))
           return true;
     if (depends)
       positions.insert_range(op.getResults());

@@ -41,9 +41,16 @@ namespace attn {
 /// Whether a score or mask region, which may be empty, reads captured tensors.
 bool readsTensors(mlir::Region &region);
 
-/// Whether it reads elements whose indices depend on the row or the key, not by head or batch
-/// alone, and which it does not keep inside of the tensor itself.
+/// Whether it reads elements whose indices depend on the row or the key: not by head or batch
+/// alone, nor by their distance.
 bool readsByPosition(mlir::Region &region);
+
+/// Indices of the region that are a distance of the row and the key: their difference, with what is
+/// the same for all of them, and between bounds.
+llvm::DenseSet<mlir::Value> findDistances(mlir::Region &region);
+
+/// Whether the index is max(min(x, last), 0) or min(max(x, 0), last), of a dimension of a tensor.
+bool isKeptInside(mlir::Value index, mlir::Value tensor, int64_t dim);
 
 /// The ops of the region that one of the values it yields is made of.
 llvm::DenseSet<mlir::Operation *> findOrigins(mlir::Region &region, unsigned yielded);

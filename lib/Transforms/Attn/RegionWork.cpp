@@ -6,8 +6,8 @@
 //===----------------------------------------------------------------------------------------===//
 
 #include "lib/Transforms/Attn/RegionWork.h"
+#include "dialects/Attn/IR/AttnOps.h"
 #include "lib/Analysis/GPUMath/GPUMath.h"
-#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/Matchers.h"
 #include "mlir/IR/OperationSupport.h"
@@ -20,31 +20,6 @@ namespace {
 enum Variation : unsigned { None = 0, Rows = 1, Keys = 2, Scores = Rows | Keys };
 } // namespace
 
-namespace {
-/// What of an index moves by one with the row, with the key, or with their difference.
-enum class Step { Other, Row, Key, Distance };
-using Steps = DenseMap<Value, Step>;
-} // namespace
-
-/// The step of an integer sum, or of a distance that is kept between bounds.
-static Step findStep(Operation &op, const Steps &steps, function_ref<bool(Value)> isFixed) {
-  if (isa<arith::IndexCastOp>(op))
-    return steps.lookup(op.getOperand(0));
-  if (op.getNumOperands() != 2)
-    return Step::Other;
-  Value left = op.getOperand(0), right = op.getOperand(1);
-  Step first = steps.lookup(left), second = steps.lookup(right);
-  if (isa<arith::AddIOp, arith::SubIOp>(op)) {
-    if (isFixed(left) || isFixed(right))
-      return isFixed(left) ? second : first;
-    bool isDistance =
-        (first == Step::Row && second == Step::Key) || (first == Step::Key && second == Step::Row);
-    return isDistance && isa<arith::SubIOp>(op) ? Step::Distance : Step::Other;
-  }
-  bool isKept = isa<arith::MinSIOp, arith::MaxSIOp>(op) && first == Step::Distance;
-  return isKept && isFixed(right) ? first : Step::Other;
-}
-
 static void measure(Region &region, RegionWork &work) {
   if (region.empty())
     return;
@@ -54,8 +29,10 @@ static void measure(Region &region, RegionWork &work) {
   ValueRange positions = region.getArguments().take_back(2);
   variations[positions[0]] = Rows;
   variations[positions[1]] = Keys;
-  Steps steps{{positions[0], Step::Row}, {positions[1], Step::Key}};
-  auto isFixed = [&](Value value) { return variations.lookup(value) == None; };
+  DenseSet<Value> distances = findDistances(region);
+  auto isShared = [&](Value index) {
+    return variations.lookup(index) == None || distances.contains(index);
+  };
   for (Value score : region.getArguments().drop_back(4))
     variations[score] = Scores;
   bool hasFactor = bool(getFactor(region));
@@ -67,14 +44,10 @@ static void measure(Region &region, RegionWork &work) {
       variation |= variations.lookup(operand);
     for (Value result : op.getResults())
       variations[result] = variation;
-    if (Step step = findStep(op, steps, isFixed); step != Step::Other)
-      steps[op.getResult(0)] = step;
     work.isLong |= isLongMath(&op);
     bool isGather = variation != None && isa<tensor::ExtractOp>(op);
     work.gathers |= isGather;
-    work.gathersApart |= isGather && !llvm::all_of(op.getOperands(), [&](Value index) {
-                           return isFixed(index) || steps.lookup(index) == Step::Distance;
-                         });
+    work.gathersApart |= isGather && !llvm::all_of(op.getOperands(), isShared);
     // A factor is made behind the maximum, for a few scores at a time: what it reads is all that
     // waits.
     if (hasFactor && !origins.contains(&op) && !isGather)

@@ -147,7 +147,8 @@ struct LengthRow {
 static constexpr unsigned kOneWay = BiasUnderMask | Gathers | Long | Split | Factors;
 static constexpr int64_t kAnyLength = LengthChoice::kAny;
 static constexpr LengthRow kHopperLengthRows[] = {
-    {0, 64, Masked, kOneWay, 128, 128, 1, "cuda-d64-short", -1, 0, true, 1024, 1024, false},
+    {0, 48, Masked, kOneWay, 128, 128, 4, "cuda-d48-short", -1, 0, true, 2048, 2048, false},
+    {0, 64, Masked, kOneWay, 128, 128, 4, "cuda-d64-short", -1, 0, true, 1024, 1024, false},
     {0, 64, Plain, Long | Split, 192, 128, 0, "cuda-d64-short", -1, 0, true, kAnyLength, 2048,
      false},
     {0, 128, Plain, Long | Split, 128, 128, 0, "cuda-d128-short", 8, 0, true, 128, 1024, true}};

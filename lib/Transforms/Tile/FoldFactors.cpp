@@ -41,6 +41,7 @@ static Value getNumber(Value tile) {
   return broadcast && broadcast.getSource().getType().isF32() ? broadcast.getSource() : Value();
 }
 
+/// Null has none.
 static std::optional<float> getConstant(Value number) {
   FloatAttr constant;
   if (!number || !matchPattern(number, m_Constant(&constant)))
@@ -105,6 +106,20 @@ struct ProductPattern : OpRewritePattern<arith::MulFOp> {
     if (!inner || !outer->tile.hasOneUse() || !canFold(inner->number, outer->number))
       return failure();
     rewriter.replaceOp(op, emitScaled(rewriter, op.getLoc(), *inner, outer->number));
+    return success();
+  }
+};
+
+/// x / a to x (1 / a), as GPUs divide.
+struct QuotientPattern : OpRewritePattern<arith::DivFOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(arith::DivFOp op, PatternRewriter &rewriter) const override {
+    std::optional<float> divisor = getConstant(getNumber(op.getRhs()));
+    if (!isTile(op) || !divisor || !std::isnormal(*divisor) || !std::isnormal(1 / *divisor))
+      return failure();
+    Value inverse = emitNumber(rewriter, op.getLoc(), 1 / *divisor);
+    Value factor = BroadcastOp::create(rewriter, op.getLoc(), op.getType(), inverse);
+    rewriter.replaceOpWithNewOp<arith::MulFOp>(op, op.getLhs(), factor);
     return success();
   }
 };
@@ -174,7 +189,9 @@ struct FoldFactorsPass : KernelPass<attn::tile::impl::FoldFactorsPassBase<FoldFa
                                     attn::Room::Tile, attn::Room::Tile> {
   LogicalResult initialize(MLIRContext *context) override {
     RewritePatternSet folding(context), fusing(context);
-    folding.add<ProductPattern, SumPattern<arith::AddFOp>, SumPattern<arith::SubFOp>>(context);
+    folding
+        .add<ProductPattern, QuotientPattern, SumPattern<arith::AddFOp>, SumPattern<arith::SubFOp>>(
+            context);
     fusing.add<AddPattern, SubtractPattern>(context);
     folds = std::move(folding);
     fuses = std::move(fusing);

@@ -13,7 +13,7 @@ include "mlir/Pass/PassBase.td"
 def FoldFactorsPass : Pass<"tile-fold-factors", "::mlir::ModuleOp"> {
   let summary = "folds factors of tiles into one another, and products into sums";
   let description = [{
-    Of tiles of f32, `(x a) b` becomes `x (a b)`, and `(x a + y b) c` becomes `x (a c) + y (b c)`, where a, b and c are one number for
+    Of tiles of f32, `x / a` becomes `x (1 / a)`, `(x a) b` becomes `x (a b)`, and `(x a + y b) c` becomes `x (a c) + y (b c)`, where a, b and c are one number for
     the whole tile, of which one is a constant, and the products of constants are normal numbers. A number that only the launch knows
     takes factors from 2^-16 to 2, so that it neither overflows nor vanishes by them. What is then left of `x y + z` and `z - x a` becomes a multiply-add.
 

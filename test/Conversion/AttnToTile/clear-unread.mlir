@@ -1,4 +1,4 @@
-// RUN: attn-opt %s --attn-to-online="target=cuda" --convert-attn-to-tile --canonicalize --cse | FileCheck %s
+// RUN: attn-opt %s --attn-to-online="target=cuda way=long" --convert-attn-to-tile --canonicalize --cse | FileCheck %s
 
 !t = tensor<?x?x?x64xf16>
 
