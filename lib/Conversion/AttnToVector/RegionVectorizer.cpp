@@ -17,7 +17,7 @@ using namespace attn;
 
 RegionVectorizer::RegionVectorizer(Emitter &b, Region &region, ArrayRef<Value> origin,
                                    bool lanesAreRows)
-    : b(b), region(region) {
+    : b(b), region(region), distances(findDistances(region)) {
   // (score, (gradient,)) b, h, m, n
   ArrayRef<BlockArgument> arguments = region.getArguments();
   ArrayRef<BlockArgument> positions = arguments.take_back(4);
@@ -94,8 +94,14 @@ void RegionVectorizer::emitOp(Operation *op, bool isVector) {
     return;
   }
   if (auto load = dyn_cast<memref::LoadOp>(op)) {
-    mapping.map(load.getResult(), emitGather(mapping.lookupOrDefault(load.getMemRef()),
-                                             load.getIndices(), load.getType()));
+    Value memref = mapping.lookupOrDefault(load.getMemRef());
+    SmallVector<Value> indices;
+    for (auto [dim, index] : llvm::enumerate(load.getIndices())) {
+      Value emitted = mapping.lookupOrDefault(index);
+      bool isDistance = distances.contains(index) && isa<VectorType>(emitted.getType());
+      indices.push_back(isDistance ? keepInside(memref, dim, emitted) : emitted);
+    }
+    mapping.map(load.getResult(), emitGather(memref, indices, load.getType()));
     return;
   }
   OperationState state(op->getLoc(), op->getName());
@@ -108,6 +114,15 @@ void RegionVectorizer::emitOp(Operation *op, bool isVector) {
   mapping.map(op->getResults(), b.create(state)->getResults());
 }
 
+/// The distance between 0 and the last index of a dimension: where a mask drops a key it may be
+/// neither.
+Value RegionVectorizer::keepInside(Value memref, int64_t dim, Value distance) {
+  Value size = b.createOrFold<memref::DimOp>(memref, dim);
+  Value last = b.createOrFold<arith::SubIOp>(size, b.index(1));
+  Value upper = arith::MinSIOp::create(b, distance, b.splat(last));
+  return arith::MaxSIOp::create(b, upper, b.splat(b.index(0)));
+}
+
 /// Elements of any strided buffer, gathered by their distances from the first. Lanes without a row
 /// read nothing: their positions may lie outside the buffer. Floats of 16 bits travel as integers,
 /// because processors that lack them would have them widened and narrowed on the way.
@@ -116,12 +131,11 @@ Value RegionVectorizer::emitGather(Value memref, ValueRange indices, Type elemen
   Value distance;
   Value base = metadata.getOffset();
   for (auto [index, stride] : llvm::zip_equal(indices, metadata.getStrides())) {
-    Value emitted = mapping.lookupOrDefault(index);
-    if (!isa<VectorType>(emitted.getType())) {
-      base = b.add(base, b.createOrFold<arith::MulIOp>(emitted, stride));
+    if (!isa<VectorType>(index.getType())) {
+      base = b.add(base, b.createOrFold<arith::MulIOp>(index, stride));
       continue;
     }
-    Value scaled = arith::MulIOp::create(b, emitted, b.splat(stride));
+    Value scaled = arith::MulIOp::create(b, index, b.splat(stride));
     distance = distance ? Value(arith::AddIOp::create(b, distance, scaled)) : scaled;
   }
   distance = arith::AddIOp::create(b, distance, b.splat(base));

@@ -53,12 +53,14 @@ private:
   void emitStage(Stage stage);
   void emitOp(mlir::Operation *op, bool isVector);
   mlir::Value getVector(mlir::Value value);
+  mlir::Value keepInside(mlir::Value memref, int64_t dim, mlir::Value distance);
   mlir::Value emitGather(mlir::Value memref, mlir::ValueRange indices, mlir::Type element);
 
   Emitter &b;
   mlir::Region &region;
   /// The region's arguments for the positions in lanes and for the one that runs.
   mlir::Value laneArgument, runningArgument;
+  llvm::DenseSet<mlir::Value> distances;
   mlir::IRMapping mapping;
   llvm::DenseMap<mlir::Value, Dependence> dependences;
   mlir::Value laneMask;

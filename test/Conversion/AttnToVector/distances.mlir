@@ -1,0 +1,23 @@
+// A distance of row and key stays inside of what it indexes: where a mask drops the key it may be negative.
+// RUN: attn-opt %s --convert-attn-to-vector=lanes=16 | FileCheck %s
+
+// CHECK-LABEL: func @bias(
+// CHECK: %[[DISTANCE:.*]] = arith.subi %{{.*}} : vector<16xindex>
+// CHECK: %[[UPPER:.*]] = arith.minsi %[[DISTANCE]], %{{.*}} : vector<16xindex>
+// CHECK: %[[INSIDE:.*]] = arith.maxsi %[[UPPER]], %{{.*}} : vector<16xindex>
+// CHECK: arith.muli %[[INSIDE]], %{{.*}} : vector<16xindex>
+// CHECK: masked.gather
+func.func @bias(%q: memref<32x64xf32>, %k: memref<64x64xf32>, %v: memref<64x64xf32>, %acc: memref<32x64xf32>,
+                %max: memref<32xf32>, %sum: memref<32xf32>, %bias: memref<?xf32>, %m0: index, %n0: index) {
+  %scale = arith.constant 0.18 : f32
+  %c0 = arith.constant 0 : index
+  attn.online_attention %q, %k, %v scale(%scale) at(%c0, %c0, %m0, %n0) outs(%acc, %max, %sum)
+    score(%s, %b, %h, %m, %n) {
+      %distance = arith.subi %m, %n : index
+      %read = memref.load %bias[%distance] : memref<?xf32>
+      %t = arith.addf %s, %read : f32
+      attn.yield %t : f32
+    }
+    : memref<32x64xf32>, memref<64x64xf32>, memref<64x64xf32>, memref<32x64xf32>, memref<32xf32>, memref<32xf32>
+  return
+}
