@@ -317,7 +317,8 @@ def attention(
 
     Captured arrays have any strides. They are read where the function says, also for keys that are
     masked: indices must be inside for every row and key. Arrays read at b, h, q or kv alone are
-    checked; for others, an index outside reads memory that is not the array's.
+    checked, and at a distance, q - kv and what is added to it, the nearest element is read where
+    that is outside; for others, an index outside reads memory that is not the array's.
 
     Raises:
         Error: an argument that does not fit, or a function that cannot be traced.
