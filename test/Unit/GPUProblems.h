@@ -27,6 +27,7 @@ inline void forEachProblem(llvm::function_ref<void(const GPUProblem &)> visit) {
           problem.isMasked = flags & 1;
           problem.scoreReadsTensors = flags & 2;
           problem.work = {bool(flags & 4), bool(flags & 8), weight};
+          problem.work.scoreConditions = weight;
           problem.work.gathersApart = problem.work.gathers && weight % 2;
           problem.splits = flags & 16 ? 7 : 1;
           problem.hidesFullTiles = flags & 32;

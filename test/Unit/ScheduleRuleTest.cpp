@@ -118,6 +118,23 @@ TEST(ScheduleRule, BlocksStayBesideBiasesThatShareRegisters) {
   EXPECT_FALSE(stays(256, slopes));
 }
 
+TEST(ScheduleRule, WindowsAreShortAtAllLengths) {
+  auto make = [](int64_t columns, int64_t scoreConditions) {
+    GPUProblem problem{columns, columns, /*isMasked=*/true};
+    problem.work.weight = 3;
+    problem.work.scoreConditions = scoreConditions;
+    return problem;
+  };
+  for (int64_t columns : {32, 64}) {
+    BlockSizes window = chooseForCUDA(getHopper(), make(columns, 2));
+    EXPECT_EQ(window.blockM, 128);
+    EXPECT_TRUE(window.stay);
+    EXPECT_FALSE(chooseForLength(make(columns, 2)));
+    EXPECT_EQ(chooseForCUDA(getHopper(), make(columns, 1)).blockM, 192);
+    EXPECT_TRUE(chooseForLength(make(columns, 1)));
+  }
+}
+
 /// Whether two schedules make the same kernel.
 static bool isSame(const BlockSizes &a, const BlockSizes &b) {
   return std::tie(a.blockM, a.blockN, a.stages, a.stay, a.lists, a.slack, a.tail) ==

@@ -8,6 +8,7 @@
 #include "lib/Transforms/Attn/RegionWork.h"
 #include "dialects/Attn/IR/AttnOps.h"
 #include "lib/Analysis/GPUMath/GPUMath.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/Matchers.h"
 #include "mlir/IR/OperationSupport.h"
@@ -54,6 +55,7 @@ static void measure(Region &region, RegionWork &work) {
       continue;
     auto isCondition = [](Type type) { return type.isInteger(1); };
     work.rowConditions += variation == Rows && llvm::any_of(op.getResultTypes(), isCondition);
+    work.scoreConditions += variation == Scores && isa<arith::CmpIOp>(op);
     work.weight += variation == Scores ? (isGather ? 7 : 1) : variation == Keys ? 3 : 0;
   }
 }

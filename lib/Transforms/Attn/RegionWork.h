@@ -25,6 +25,8 @@ struct RegionWork {
   int64_t rowConditions = 0;
   /// Whether some of these places are no distances of row and key, of which a thread reads half.
   bool gathersApart = false;
+  /// Conditions on a row and a key together: a mask that bounds keys from both sides has two.
+  int64_t scoreConditions = 0;
 };
 
 /// The work of a score or mask region.

@@ -58,14 +58,23 @@ enum Trait : unsigned {
   /// Neither a mask nor a score.
   Plain = 32,
   /// Weights have factors, which are made while weights and the accumulator live.
-  Factors = 64
+  Factors = 64,
+  /// The mask bounds keys from both sides, and does little besides: a window, whose rows have few
+  /// keys whatever the length.
+  Window = 128
 };
+
+static bool isWindow(const GPUProblem &problem) {
+  constexpr int64_t kMostWork = 4;
+  return problem.isMasked && problem.work.scoreConditions >= 2 && !problem.work.gathers &&
+         problem.work.weight <= kMostWork;
+}
 
 static unsigned getTraits(const GPUProblem &problem) {
   return (problem.isMasked ? Masked : 0) |
          (problem.isMasked && problem.scoreReadsTensors ? BiasUnderMask : 0) |
          (problem.work.gathers ? Gathers : 0) | (problem.work.isLong ? Long : 0) |
-         (problem.splits > 1 ? Split : 0) |
+         (problem.splits > 1 ? Split : 0) | (isWindow(problem) ? Window : 0) |
          (problem.hasFactors                              ? Factors
           : !problem.isMasked && problem.work.weight == 0 ? Plain
                                                           : 0);
@@ -100,6 +109,7 @@ static constexpr Row kHopperRows[] = {{80, Factors, 0, 128, 96, 17, "cuda-factor
                                       {256, Factors, 0, 128, 64, 15, "cuda-factors"},
                                       {64, Long, Gathers | Split, 192, 96, 9, "cuda-d64"},
                                       {64, BiasUnderMask, Gathers | Split, 192, 112, 9, "cuda-d64"},
+                                      {64, Window, Split, 128, 128, 4, "cuda-d64-window", 4},
                                       {64, Masked, Gathers | Split, 192, 128, 9, "cuda-d64", 1, 8},
                                       {64, 0, Gathers | Split, 192, 128, 9, "cuda-d64"},
                                       {128, Plain, Split, 192, 80, 0, "cuda-d128", -1, 8},
@@ -140,11 +150,11 @@ struct LengthRow {
 
 /// Where a block has few tiles, how it starts and ends counts, and a block that stays hides both;
 /// under a mask 128 rows waste less than 192. Measured beside what the other table has
-/// (bench/results/gpu-short.json). 128 rows would leave a third of a tile of 192 empty, whatever
-/// their keys. Rows with more regions, factors or gathers are not:
-/// they spill where blocks stay, or were not measured. At D = 256 blocks that stay without a mask
-/// spill.
-static constexpr unsigned kOneWay = BiasUnderMask | Gathers | Long | Split | Factors;
+/// (bench/results/gpu-short.json). A window has such tiles at all lengths. 128 rows would leave a
+/// third of a tile of 192 empty, whatever their keys. Rows with more regions, factors or gathers
+/// are not: they spill where blocks stay, or were not measured. At D = 256 blocks that stay without
+/// a mask spill.
+static constexpr unsigned kOneWay = BiasUnderMask | Gathers | Long | Split | Factors | Window;
 static constexpr int64_t kAnyLength = LengthChoice::kAny;
 static constexpr LengthRow kHopperLengthRows[] = {
     {0, 48, Masked, kOneWay, 128, 128, 4, "cuda-d48-short", -1, 0, true, 2048, 2048, false},
