@@ -49,12 +49,10 @@ static FailureOr<SmallVector<Value>> findOperands(BlockConverter &block, Operati
 
 /// The index between 0 and the last of a dimension.
 static Value keepInside(TileBuilder &b, Value index, Value memref, int64_t dim) {
-  auto shape = cast<RankedTensorType>(index.getType()).getShape();
-  Value size = b.createOrFold<memref::DimOp>(memref, dim);
-  Value one = arith::ConstantIndexOp::create(b, 1), zero = arith::ConstantIndexOp::create(b, 0);
-  Value last = b.createOrFold<arith::SubIOp>(size, one);
-  Value upper = arith::MinSIOp::create(b, index, b.splat(last, shape));
-  return arith::MaxSIOp::create(b, upper, b.splat(zero, shape));
+  Value zero = arith::ConstantIndexOp::create(b, 0);
+  Value upper = b.clampBelow(index, zero, b.createOrFold<memref::DimOp>(memref, dim));
+  return arith::MaxSIOp::create(b, upper,
+                                b.splat(zero, cast<RankedTensorType>(index.getType()).getShape()));
 }
 
 /// Where an element is read. A distance is kept inside here, also of rows that are not there and
