@@ -151,7 +151,8 @@ Expected<const TileInfo *> Compiler::getTile(Operation *op, mlir::Type type) {
     info->rows = rows;
     info->columns = columns;
     info->isVector = tensor.getRank() == 1;
-    if (mlir::isa_and_nonnull<tile::BlockedAttr>(tensor.getEncoding())) {
+    auto row = mlir::dyn_cast_or_null<tile::RowAttr>(tensor.getEncoding());
+    if (mlir::isa_and_nonnull<tile::BlockedAttr>(row ? row.getOf() : tensor.getEncoding())) {
       info->rowsOf = getBlockedRows(tensor);
       info->warpgroups = info->rowsOf.size();
     } else if (tensor.getEncoding()) {

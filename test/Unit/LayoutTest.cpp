@@ -7,6 +7,7 @@
 
 #include "dialects/Tile/IR/Layout.h"
 #include "gtest/gtest.h"
+#include <array>
 #include <map>
 
 using namespace attn::tile;
@@ -50,6 +51,39 @@ TEST(Layout, EveryElementIsOwned) {
       }
   expectConsistent(Layout::blocked(8, 16, 8, 128, 128), 1);
   expectConsistent(Layout::blocked(4, 8, 4, 64, 96), 1);
+  expectConsistent(Layout::blocked(4, 32, 4, 4, 256), 1);
+  expectConsistent(Layout::rowOfBlocks(8, 4, 64), 8);
+  expectConsistent(Layout::rowOfBlocks(32, 4, 4), 32);
+  expectConsistent(Layout::rowOfBlocks(1, 8, 256), 1);
+}
+
+/// What a lane has of the rows is the same in a tile and in its row vector.
+TEST(Layout, RowsOfBlocksAreTheBlocks) {
+  for (int64_t lanes : {1, 4, 32}) {
+    int64_t rows = 32 / lanes * 4 * 3;
+    Layout blocks = Layout::blocked(2, lanes, 4, rows, 6 * lanes);
+    Layout row = Layout::rowOfBlocks(lanes, 4, rows);
+    for (int64_t warp = 0; warp < 4; ++warp)
+      for (int64_t lane = 0; lane < 32; ++lane)
+        for (int64_t reg = 0; reg < row.getNumRegisters(); ++reg)
+          EXPECT_EQ(blocks.getPosition({warp, lane, 6 * reg}).row,
+                    row.getPosition({warp, lane, reg}).row);
+  }
+}
+
+/// Lanes side by side access whole sectors, and fill the columns.
+TEST(Layout, LanesAlongRows) {
+  auto get = [](int64_t columns) {
+    auto [vector, lanes, rows] = getLanesAlongRows(columns);
+    return std::array<int64_t, 3>{vector, lanes, rows};
+  };
+  using Lanes = std::array<int64_t, 3>;
+  EXPECT_EQ(get(64), (Lanes{4, 16, 8}));
+  EXPECT_EQ(get(128), (Lanes{4, 32, 4}));
+  EXPECT_EQ(get(256), (Lanes{4, 32, 4}));
+  EXPECT_EQ(get(80), (Lanes{4, 4, 32}));
+  EXPECT_EQ(get(40), (Lanes{2, 4, 32}));
+  EXPECT_EQ(get(7), (Lanes{1, 1, 128}));
 }
 
 /// The manual's words: warp w, lane l: rows 16w + l/4 + {0, 8}, columns 8v + 2(l mod 4) + {0, 1};

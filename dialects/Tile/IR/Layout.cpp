@@ -8,12 +8,13 @@
 #include "dialects/Tile/IR/Layout.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/Sequence.h"
+#include <numeric>
 
 using namespace attn::tile;
 using Source = Digit::Source;
 
 //===----------------------------------------------------------------------===//
-// The six tables
+// The seven tables
 //===----------------------------------------------------------------------===//
 
 void Layout::add(Source source, int64_t extent, int64_t rowStride, int64_t columnStride) {
@@ -90,6 +91,31 @@ Layout Layout::blocked(int64_t vector, int64_t lanes, int64_t warps, int64_t row
   layout.add(Source::Lane, rowsPerWarp, 1, 0);
   layout.add(Source::Warp, warps, rowsPerWarp, 0);
   return layout;
+}
+
+Layout Layout::rowOfBlocks(int64_t lanes, int64_t warps, int64_t rows) {
+  Layout layout(rows, 1);
+  int64_t rowsPerWarp = 32 / lanes;
+  layout.add(Source::Register, rows / (rowsPerWarp * warps), rowsPerWarp * warps, 0);
+  layout.skip(Source::Lane, lanes);
+  layout.add(Source::Lane, rowsPerWarp, 1, 0);
+  layout.add(Source::Warp, warps, rowsPerWarp, 0);
+  return layout;
+}
+
+LanesAlongRows attn::tile::getLanesAlongRows(int64_t columns) {
+  constexpr int64_t lanesOfWarp = 32, warps = 4, leastLanes = 4;
+  LanesAlongRows best{1, 1, 0};
+  for (int64_t vector : {4, 2})
+    if (columns % vector == 0) {
+      int64_t lanes = std::gcd(lanesOfWarp, columns / vector);
+      if (lanes > best.lanes)
+        best = {vector, lanes, 0};
+      if (lanes >= leastLanes)
+        break;
+    }
+  best.rows = lanesOfWarp / best.lanes * warps;
+  return best;
 }
 
 //===----------------------------------------------------------------------===//

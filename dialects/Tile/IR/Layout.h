@@ -90,9 +90,9 @@
 // ----------------------
 // CuTe's layouts are digits like ours (shape : stride, any extent), with composition, complement
 // and division on top. That algebra exists because CUTLASS derives partitions of arbitrary tiles
-// for arbitrary instructions. An attention compiler meets six layouts. They are written down below
-// as six tables of digits, and the questions asked of them (who owns this, what do I own, is this
-// the same map) need evaluation and not algebra. A seventh layout is a seventh table.
+// for arbitrary instructions. An attention compiler meets seven layouts. They are written down
+// below as seven tables of digits, and the questions asked of them (who owns this, what do I own,
+// is this the same map) need evaluation and not algebra. An eighth layout is an eighth table.
 //
 // What a layout is not
 // --------------------
@@ -149,6 +149,8 @@ public:
   /// other.
   static Layout blocked(int64_t vector, int64_t lanes, int64_t warps, int64_t rows,
                         int64_t columns);
+  /// One value per row of such blocks, the same in all lanes along it.
+  static Layout rowOfBlocks(int64_t lanes, int64_t warps, int64_t rows);
 
   llvm::ArrayRef<Digit> getDigits() const { return digits; }
   int64_t getNumRows() const { return rows; }
@@ -177,6 +179,16 @@ private:
 /// Whether every (warp, lane, register) holds the same element under both: converting moves
 /// nothing.
 bool isSameMap(const Layout &from, const Layout &to);
+
+/// How the lanes of a warp lie along rows of so many columns where no product asks for another
+/// layout: as many side by side as divide a row, with 16 bytes of f32 each, or 8 where fewer than
+/// four would have 16, so that together they access whole sectors of 32 bytes.
+struct LanesAlongRows {
+  int64_t vector, lanes;
+  /// Of a warpgroup, one for each of its warps and lanes that are not side by side.
+  int64_t rows;
+};
+LanesAlongRows getLanesAlongRows(int64_t columns);
 
 } // namespace attn::tile
 

@@ -54,6 +54,25 @@ static LogicalResult verifyColumns(int64_t multiple, int64_t columns, EmitError 
   return emitError() << "expected columns in multiples of " << multiple << ", got " << columns;
 }
 
+/// Of positive numbers; the last there is where they have no product.
+static int64_t multiply(int64_t x, int64_t y) {
+  int64_t product;
+  return llvm::MulOverflow(x, y, product) ? std::numeric_limits<int64_t>::max() : product;
+}
+
+static LogicalResult verifyBlocks(BlockedAttr layout, int64_t rows, EmitError emitError) {
+  // layout_c6: the numbers of `blocked` are positive, its lanes divide 32, its rows fill whole
+  // blocks
+  int64_t vector = layout.getVector(), lanes = layout.getLanes(), warps = layout.getWarps();
+  if (vector < 1 || lanes < 1 || warps < 1 || 32 % lanes != 0)
+    return emitError() << "expected positive vector and warps and lanes that divide 32, got "
+                       << layout;
+  int64_t step = multiply(32 / lanes, warps);
+  if (rows <= 0 || rows % step != 0)
+    return emitError() << "expected rows in multiples of " << step << ", got " << rows;
+  return success();
+}
+
 LogicalResult AccAttr::verifyEncoding(ArrayRef<int64_t> shape, Type, EmitError emitError) const {
   if (failed(verifyRank(shape, 2, emitError)) ||
       failed(verifyRows(getWarpgroups(), shape[0], emitError)))
@@ -74,9 +93,19 @@ LogicalResult OperandAAttr::verifyEncoding(ArrayRef<int64_t> shape, Type element
   return verifyColumns(256 / bits, shape[1], emitError);
 }
 
+LogicalResult RowAttr::verify(EmitError emitError, Attribute of) {
+  // layout_c9: a `row` is of `acc` or `blocked`
+  if (isa_and_nonnull<AccAttr, BlockedAttr>(of))
+    return success();
+  return emitError() << "expected the rows of #tile.acc or #tile.blocked, got " << of;
+}
+
 LogicalResult RowAttr::verifyEncoding(ArrayRef<int64_t> shape, Type, EmitError emitError) const {
-  return failure(failed(verifyRank(shape, 1, emitError)) ||
-                 failed(verifyRows(getOf().getWarpgroups(), shape[0], emitError)));
+  if (failed(verifyRank(shape, 1, emitError)))
+    return failure();
+  if (auto blocked = dyn_cast<BlockedAttr>(getOf()))
+    return verifyBlocks(blocked, shape[0], emitError);
+  return verifyRows(cast<AccAttr>(getOf()).getWarpgroups(), shape[0], emitError);
 }
 
 LogicalResult QuadAttr::verifyEncoding(ArrayRef<int64_t> shape, Type, EmitError emitError) const {
@@ -102,24 +131,10 @@ LogicalResult ChunkedAttr::verifyEncoding(ArrayRef<int64_t> shape, Type elementT
   return verifyColumns(32, shape[1], emitError);
 }
 
-/// Of positive numbers; the last there is where they have no product.
-static int64_t multiply(int64_t x, int64_t y) {
-  int64_t product;
-  return llvm::MulOverflow(x, y, product) ? std::numeric_limits<int64_t>::max() : product;
-}
-
 LogicalResult BlockedAttr::verifyEncoding(ArrayRef<int64_t> shape, Type,
                                           EmitError emitError) const {
-  if (failed(verifyRank(shape, 2, emitError)))
+  if (failed(verifyRank(shape, 2, emitError)) || failed(verifyBlocks(*this, shape[0], emitError)))
     return failure();
-  // layout_c6: the numbers of `blocked` are positive, its lanes divide 32, its rows fill whole
-  // blocks
-  if (getVector() < 1 || getLanes() < 1 || getWarps() < 1 || 32 % getLanes() != 0)
-    return emitError() << "expected positive vector and warps and lanes that divide 32, got "
-                       << *this;
-  int64_t rows = multiply(32 / getLanes(), getWarps());
-  if (shape[0] <= 0 || shape[0] % rows != 0)
-    return emitError() << "expected rows in multiples of " << rows << ", got " << shape[0];
   return verifyColumns(multiply(getVector(), getLanes()), shape[1], emitError);
 }
 
@@ -144,8 +159,11 @@ Layout attn::tile::getLayout(RankedTensorType type) {
         return Layout::operandA(layout.getWarpgroups(), type.getElementTypeBitWidth(), rows,
                                 columns);
       })
-      .Case<RowAttr>(
-          [&](RowAttr layout) { return Layout::row(layout.getOf().getWarpgroups(), rows); })
+      .Case<RowAttr>([&](RowAttr layout) {
+        if (auto blocked = dyn_cast<BlockedAttr>(layout.getOf()))
+          return Layout::rowOfBlocks(blocked.getLanes(), blocked.getWarps(), rows);
+        return Layout::row(cast<AccAttr>(layout.getOf()).getWarpgroups(), rows);
+      })
       .Case<QuadAttr>(
           [&](QuadAttr layout) { return Layout::quad(layout.getOf().getWarpgroups(), rows); })
       .Case<ChunkedAttr>([&](ChunkedAttr layout) {

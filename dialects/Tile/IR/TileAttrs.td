@@ -39,9 +39,10 @@ def Tile_OperandAAttr : Tile_Layout<"OperandA", "operand_a"> {
 }
 
 def Tile_RowAttr : Tile_Layout<"Row", "row"> {
-  let summary = "one value per row of an accumulator, the same in the four lanes of a quad";
-  let parameters = (ins "::attn::tile::AccAttr":$of);
-  let assemblyFormat = "`<` qualified($of) `>`";
+  let summary = "one value per row of an accumulator or of blocks, the same in all lanes that share it";
+  let parameters = (ins "::mlir::Attribute":$of);
+  let assemblyFormat = "`<` $of `>`";
+  let genVerifyDecl = 1;
 }
 
 def Tile_QuadAttr : Tile_Layout<"Quad", "quad"> {

@@ -342,14 +342,13 @@ LogicalResult BroadcastOp::verify() {
   if (source.getRank() != 1 || result.getRank() != 2 ||
       source.getDimSize(0) != result.getDimSize(0))
     return emitOpError("expected M to M x N, got ") << source << " to " << result;
-  // broadcast_c3: a row goes to its own accumulator or quad
+  // broadcast_c3: a row goes to the accumulator or the blocks that it is of, or to its quad
   Attribute from = source.getEncoding(), to = result.getEncoding();
   auto row = dyn_cast_or_null<RowAttr>(from);
-  if ((!from && !to) ||
-      (row && (to == row.getOf() || to == QuadAttr::get(getContext(), row.getOf()))))
+  auto quad = dyn_cast_or_null<QuadAttr>(to);
+  if ((!from && !to) || (row && to == row.getOf()) || (row && quad && quad.getOf() == row.getOf()))
     return success();
-  return emitOpError("expected the row layout of the result's accumulator, got ")
-         << source << " to " << result;
+  return emitOpError("expected the row of the result's layout, got ") << source << " to " << result;
 }
 
 LogicalResult CoordOp::verify() {

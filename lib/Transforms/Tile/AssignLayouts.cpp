@@ -63,18 +63,42 @@ static void addSummed(ReduceOp sum, DenseSet<Value> &chunked) {
     chunked.insert(tiles.begin(), tiles.end());
 }
 
-/// Attention has one kind of tile: rows of the block by some columns. So the anchor's layout
-/// spreads to everything. Four columns are parts of rows, one for each lane of a quad.
-static LogicalResult layOut(Operation *op, Value value, AccAttr acc, bool isChunked) {
+/// The layout of tiles in a kernel without products whose rows are not an accumulator's: lanes lie
+/// along the columns. Null for all other kernels.
+static BlockedAttr getBlocks(func::FuncOp kernel, AccAttr acc) {
+  RankedTensorType tile;
+  bool hasProducts = false;
+  kernel.walk([&](Operation *op) {
+    hasProducts |= isa<MmaOp>(op);
+    auto load = dyn_cast<LoadOp>(op);
+    auto type = load ? cast<RankedTensorType>(load.getType()) : RankedTensorType();
+    if (type && type.getRank() == 2 && !type.getEncoding())
+      tile = type;
+  });
+  constexpr int64_t rowsOfProduct = 64, warpsOfWarpgroup = 4;
+  if (hasProducts || !tile || tile.getDimSize(0) % rowsOfProduct == 0)
+    return {};
+  auto [vector, lanes, rows] = getLanesAlongRows(tile.getDimSize(1));
+  if (tile.getDimSize(0) % (rows * acc.getWarpgroups()) != 0)
+    return {};
+  return BlockedAttr::get(kernel.getContext(), vector, lanes,
+                          warpsOfWarpgroup * acc.getWarpgroups());
+}
+
+/// Attention has one kind of tile: rows of the block by some columns. So the anchor's layout, an
+/// accumulator or blocks, spreads to everything. Four columns of an accumulator are parts of rows,
+/// one for each lane of a quad.
+static LogicalResult layOut(Operation *op, Value value, Attribute anchor, bool isChunked) {
   auto type = dyn_cast<RankedTensorType>(value.getType());
   if (!type || type.getEncoding())
     return success();
-  Attribute layout = acc;
-  if (isChunked)
+  auto acc = dyn_cast<AccAttr>(anchor);
+  Attribute layout = anchor;
+  if (isChunked && acc)
     layout = ChunkedAttr::get(type.getContext(), acc);
   else if (type.getRank() == 1)
-    layout = RowAttr::get(type.getContext(), acc);
-  else if (type.getRank() == 2 && type.getDimSize(1) == 4)
+    layout = RowAttr::get(type.getContext(), anchor);
+  else if (type.getRank() == 2 && type.getDimSize(1) == 4 && acc)
     layout = QuadAttr::get(type.getContext(), acc);
   auto laidOut = RankedTensorType::getChecked([&] { return op->emitOpError("has no layout: "); },
                                               type.getShape(), type.getElementType(), layout);
@@ -162,6 +186,8 @@ static LogicalResult assignLayouts(func::FuncOp kernel) {
   int64_t warpgroups =
       kernel->getAttrOfType<KernelAttr>(TileDialect::kKernelAttrName).getWarpgroups();
   auto acc = AccAttr::get(kernel.getContext(), warpgroups);
+  BlockedAttr blocks = getBlocks(kernel, acc);
+  Attribute anchor = blocks ? Attribute(blocks) : acc;
   DenseSet<Value> chunked;
   kernel.walk([&](ReduceOp sum) { addSummed(sum, chunked); });
   WalkResult walk = kernel.walk<WalkOrder::PreOrder>([&](Operation *op) -> WalkResult {
@@ -181,11 +207,11 @@ static LogicalResult assignLayouts(func::FuncOp kernel) {
       return mma.emitOpError("expected a product in the kernel's layout ")
              << acc << ", got " << layout;
     for (Value result : op->getResults())
-      if (failed(layOut(op, result, acc, chunked.contains(result))))
+      if (failed(layOut(op, result, anchor, chunked.contains(result))))
         return failure();
     for (Region &region : op->getRegions())
       for (BlockArgument argument : region.getArguments())
-        if (failed(layOut(op, argument, acc, /*isChunked=*/false)))
+        if (failed(layOut(op, argument, anchor, /*isChunked=*/false)))
           return failure();
     if (auto store = dyn_cast<StoreOp>(op)) {
       convertStored(store);

@@ -87,9 +87,10 @@ def AssignLayoutsPass : Pass<"tile-assign-layouts", "::mlir::ModuleOp"> {
     the same map, so that nothing moves. A tile of 16-bit elements and whole groups of 32 columns that is stored to rows of
     contiguous memory goes there in the chunked layout: one write of 16 bytes for four of 4. Such a tile comes from memory in it
     where its rows are summed, and nothing else is made of it. One number of f32 fills rows of constant strides by 16 bytes too.
+    Where nothing is multiplied and rows are not 64 for each warpgroup, lanes lie along the columns: tiles are `blocked`.
 
     Requires: a part of room 5 `placed`: places. Produces: room 5 `placed`. Fails when: rows are not 64 for each
-    warpgroup, a tile has no such layout, a product has another one already, or a left operand in registers is transposed.
+    warpgroup (or whole blocks, where nothing is multiplied), a tile has no such layout, a product has another one already, or a left operand in registers is transposed.
   }];
   let dependentDialects = ["::attn::tile::TileDialect"];
 }

@@ -67,3 +67,13 @@ func.func private @layout_c8(tensor<64x64xf64, #tile.chunked<#tile.acc<warpgroup
 
 // expected-error@+1 {{expected columns in multiples of 9223372036854775807, got 64}}
 func.func private @layout_c6_endless(tensor<64x64xbf16, #tile.blocked<vector = 9223372036854775807, lanes = 8, warps = 4>>)
+
+// -----
+
+// expected-error@+1 {{expected the rows of #tile.acc or #tile.blocked, got #tile.operand_a<warpgroups = 1>}}
+func.func private @layout_c9(tensor<64xf32, #tile.row<#tile.operand_a<warpgroups = 1>>>)
+
+// -----
+
+// expected-error@+1 {{expected rows in multiples of 16, got 24}}
+func.func private @layout_c6_row(tensor<24xf32, #tile.row<#tile.blocked<vector = 4, lanes = 8, warps = 4>>>)

@@ -110,3 +110,18 @@ func.func @filled(%x: f32, %o: memref<?x64xf32>, %any: memref<?x64xf32, strided<
   tile.store %t to %any[%zero, %zero] : tensor<128x64xf32>, memref<?x64xf32, strided<[?, 1]>>
   return
 }
+
+// Where nothing is multiplied, rows that are no accumulator's have lanes along them: here 16 of four numbers, two rows a warp.
+// CHECK-LABEL: func.func @few_rows
+func.func @few_rows(%values: memref<?x64xf32>, %numbers: memref<?xf32>, %out: memref<?x64xbf16>, %zero: index) attributes {tile.kernel = #tile.kernel<warpgroups = 1, grid = [[], [], []]>} {
+  // CHECK: tile.load {{.*}} -> tensor<8x64xf32, #tile.blocked<vector = 4, lanes = 16, warps = 4>>
+  // CHECK: tile.load {{.*}} -> tensor<8xf32, #tile.row<#tile.blocked<vector = 4, lanes = 16, warps = 4>>>
+  // CHECK: tile.store {{.*}} : tensor<8x64xbf16, #tile.blocked<vector = 4, lanes = 16, warps = 4>>
+  %x = tile.load %values[%zero, %zero] : memref<?x64xf32> -> tensor<8x64xf32>
+  %r = tile.load %numbers[%zero] : memref<?xf32> -> tensor<8xf32>
+  %f = tile.broadcast %r : tensor<8xf32> -> tensor<8x64xf32>
+  %y = arith.mulf %x, %f : tensor<8x64xf32>
+  %o = arith.truncf %y : tensor<8x64xf32> to tensor<8x64xbf16>
+  tile.store %o to %out[%zero, %zero] : tensor<8x64xbf16>, memref<?x64xbf16>
+  return
+}
