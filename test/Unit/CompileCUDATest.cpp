@@ -172,7 +172,9 @@ TEST_F(CompileCUDATest, SplitsKeys) {
   Status status = run(function);
   ASSERT_TRUE(status.ok()) << status.str();
   ASSERT_EQ(fake->launches.size(), 2u);
-  EXPECT_EQ(fake->launches[0].config.gridX, 3 * fake->launches[1].config.gridX);
+  // 1000 rows in tiles of 128 for each part, then in blocks of 8.
+  EXPECT_EQ(fake->launches[0].config.gridX, 3u * 8);
+  EXPECT_EQ(fake->launches[1].config.gridX, 1000u / 8);
   EXPECT_EQ(fake->launches[1].config.gridZ, 2u);
   // Sums and log-sum-exps of every part, in f32.
   EXPECT_EQ(fake->scratchBytes, 3 * 2 * 8 * 1000 * (64 + 1) * sizeof(float));

@@ -254,10 +254,8 @@ LogicalResult BlockConverter::convertInsert(tensor::ParallelInsertSliceOp op) {
     return checkStored(op, memref, *stored);
   if (auto numbers = op.getSource().getDefiningOp<tensor::FromElementsOp>())
     return storeNumbers(op, memref, numbers);
-  SmallVector<Value> tiles = pieces.lookup(op.getSource());
-  if (tiles.empty())
-    tiles.push_back(lookup(op, op.getSource()));
-  if (!tiles.front() || failed(checkStoredRows(op, tiles.front())))
+  Value tile = lookup(op, op.getSource());
+  if (!tile || failed(checkStoredRows(op, tile)))
     return failure();
   SmallVector<Value> position;
   for (OpFoldResult offset : op.getMixedOffsets()) {
@@ -265,17 +263,9 @@ LogicalResult BlockConverter::convertInsert(tensor::ParallelInsertSliceOp op) {
     if (!position.back())
       return failure();
   }
-  Value first = position.back();
-  int64_t columns = 0;
-  for (Value tile : tiles) {
-    if (columns > 0)
-      position.back() = builder.createOrFold<arith::AddIOp>(
-          first, arith::ConstantIndexOp::create(builder, columns));
-    if (const RowNumbers *numbers = findRowNumbers(memref))
-      tile = negateIf(builder, numbers->isNegated, tile);
-    tile::StoreOp::create(builder, tile, memref, position);
-    columns += cast<RankedTensorType>(tile.getType()).getShape().back();
-  }
+  if (const RowNumbers *numbers = findRowNumbers(memref))
+    tile = negateIf(builder, numbers->isNegated, tile);
+  tile::StoreOp::create(builder, tile, memref, position);
   return success();
 }
 

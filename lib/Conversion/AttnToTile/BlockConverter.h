@@ -77,8 +77,6 @@ public:
   TileBuilder builder;
   /// Of tiles and scalars.
   mlir::IRMapping mapping;
-  /// Tiles side by side that together are a value too wide for one: what a merge makes.
-  llvm::DenseMap<mlir::Value, llvm::SmallVector<mlir::Value>> pieces;
   /// What a block owns of the grid's last dimension: the rows of its tiles.
   int64_t rows;
   /// Whether blocks with the last rows start first: blocks start in order, those with the most work

@@ -5,14 +5,15 @@
 //
 //===----------------------------------------------------------------------===//
 //
-//   max    = max_s lse_s                                          one loop over the parts
-//   total  = sum_s 2^((lse_s - max) log2 e)                       and another
+//   max    = max_s lse_s
+//   total  = sum_s 2^((lse_s - max) log2 e)
 //   acc    = sum_s 2^((lse_s - max) log2 e) * partial_s
 //   output = acc / total, lse = max + ln total                    a row that no part has: 0, -inf
 //
-// The maximum comes first, so that nothing is scaled again; reading an lse twice costs less. Where
-// there are many columns, sums and what is added to them do not fit the registers together: the
-// second loop then runs for one piece of the columns at a time.
+// Few query rows are a few kilobytes of each part, so that a merge takes as long as it waits for
+// memory. One loop reads each part once, several parts a turn: their loads first, which wait
+// together, then the arithmetic. What was summed before a turn is scaled to the turn's maximum;
+// parts are added in ascending order, and in one turn as if the maximum had come first.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,7 +25,12 @@
 using namespace mlir;
 using namespace attn;
 
-constexpr int64_t kPieceColumns = 128;
+/// What a thread keeps of the parts of a turn, in registers, and the most parts: no more wait for
+/// memory together than what hides its latency.
+constexpr int64_t kRegistersInFlight = 128, kMostParts = 16;
+/// Parts that are read together or not at all where their number is known at the launch. One branch
+/// for each part would keep the addresses of one apart from those of the next.
+constexpr int64_t kGroup = 4;
 
 /// What a merge reads fits the tiles of this room.
 static LogicalResult checkMerge(MergeOp op, bool areSlices) {
@@ -38,95 +44,183 @@ static LogicalResult checkMerge(MergeOp op, bool areSlices) {
   return success();
 }
 
+/// Parts that a turn takes: as many as registers hold, and turns of about the same length.
+static int64_t getPartsOfTurn(MergeOp op, int64_t rows) {
+  ArrayRef<int64_t> shape = op.getPartial().getType().getShape();
+  constexpr int64_t threads = 128, rowsOfThreads = 64;
+  int64_t warpgroups = std::max<int64_t>(1, rows / rowsOfThreads);
+  int64_t registers = llvm::divideCeil(rows * shape.back(), threads * warpgroups);
+  int64_t most = std::clamp<int64_t>(kRegistersInFlight / registers, 1, kMostParts);
+  if (ShapedType::isDynamic(shape.front()))
+    return most;
+  int64_t parts = std::max<int64_t>(1, shape.front()), turns = llvm::divideCeil(parts, most);
+  return llvm::divideCeil(parts, turns);
+}
+
 namespace {
+/// Of each row: the greatest lse so far; the sums relative to it of the weights and of the output.
+struct MergeState {
+  Value max, total, acc;
+  SmallVector<Value> getValues() const { return {max, total, acc}; }
+  static MergeState get(ValueRange values) { return {values[0], values[1], values[2]}; }
+};
+
 /// The rows of a block, all parts of them.
 class MergeRecipe {
 public:
   MergeRecipe(BlockConverter &block, MergeOp op, const ArgumentSlice &partial,
               const ArgumentSlice &partialLse)
       : block(block), b(block.builder), op(op), partial(partial), partialLse(partialLse),
-        row(RankedTensorType::get({block.rows}, b.getF32Type())), rows(row.getShape()),
-        zero(arith::ConstantIndexOp::create(b, 0)), one(arith::ConstantIndexOp::create(b, 1)) {}
+        columns(op.getPartial().getType().getShape().back()),
+        row(RankedTensorType::get({block.rows}, b.getF32Type())),
+        tile(RankedTensorType::get({block.rows, columns}, b.getF32Type())), rows(row.getShape()),
+        count(getPartsOfTurn(op, block.rows)) {}
 
   void emit();
 
 private:
-  Value load(const ArgumentSlice &slice, Value part, int64_t column, RankedTensorType type);
-  Value emitMaximum();
-  Value emitPiece(int64_t column, int64_t columns);
+  struct Part {
+    Value lse, values;
+  };
+  Value load(const ArgumentSlice &slice, Value part, RankedTensorType type);
+  SmallVector<Part> loadParts(Value first, int64_t size, int64_t least);
+  SmallVector<Part> loadGroup(Value first, int64_t size);
+  SmallVector<Part> loadTurn(Value first);
+  Value emitWeight(Value lse, Value offset);
+  Value emitIsEmpty(Value max) { return b.isEqual(max, kLowest); }
+  /// What exponents are relative to: a number where no part has anything.
+  Value emitOffset(Value max) {
+    return arith::SelectOp::create(b, emitIsEmpty(max), b.constant(0.0, rows), max);
+  }
+  MergeState emitTurn(Value first, const MergeState &state);
 
   BlockConverter &block;
   TileBuilder &b;
   MergeOp op;
   const ArgumentSlice &partial, &partialLse;
-  RankedTensorType row;
+  int64_t columns;
+  RankedTensorType row, tile;
   ArrayRef<int64_t> rows;
-  Value zero, one;
-  /// Of each row: whether no part has anything; the greatest lse, or 0 then; the sum of the parts'
-  /// weights relative to it.
-  Value isEmpty, offset, total;
+  /// Parts of a turn.
+  int64_t count;
 };
 } // namespace
 
-Value MergeRecipe::load(const ArgumentSlice &slice, Value part, int64_t column,
-                        RankedTensorType type) {
+Value MergeRecipe::load(const ArgumentSlice &slice, Value part, RankedTensorType type) {
   SmallVector<Value> position = slice.position;
   position.front() = b.createOrFold<arith::AddIOp>(position.front(), part);
-  Value first = arith::ConstantIndexOp::create(b, column);
-  position.back() = b.createOrFold<arith::AddIOp>(position.back(), first);
   return tile::LoadOp::create(b, type, slice.memref, position);
 }
 
-Value MergeRecipe::emitMaximum() {
-  auto maxima = scf::ForOp::create(b, zero, partial.sizes.front(), one,
-                                   ValueRange{b.constant(kLowest, rows)});
-  OpBuilder::InsertionGuard guard(b);
-  b.setInsertionPointToEnd(maxima.getBody());
-  Value lse = load(partialLse, maxima.getInductionVar(), 0, row);
-  Value next = arith::MaximumFOp::create(b, maxima.getRegionIterArg(0), lse);
-  scf::YieldOp::create(b, next);
-  return maxima.getResult(0);
+/// Some parts from `first`, the first `least` of which are there. Others may be the last again,
+/// with nothing in it.
+SmallVector<MergeRecipe::Part> MergeRecipe::loadParts(Value first, int64_t size, int64_t least) {
+  SmallVector<Part> loaded;
+  Value parts = partial.sizes.front(), one = arith::ConstantIndexOp::create(b, 1);
+  SmallVector<Value> isThere(size);
+  for (int64_t index = 0; index < size; ++index) {
+    Value offset = arith::ConstantIndexOp::create(b, index);
+    Value part = b.createOrFold<arith::AddIOp>(first, offset);
+    if (index >= least) {
+      isThere[index] = arith::CmpIOp::create(b, arith::CmpIPredicate::slt, part, parts);
+      part = arith::MinSIOp::create(b, part, b.createOrFold<arith::SubIOp>(parts, one));
+    }
+    loaded.push_back({load(partialLse, part, row), load(partial, part, tile)});
+  }
+  for (auto [part, condition] : llvm::zip_equal(loaded, isThere))
+    if (condition)
+      part.lse =
+          arith::SelectOp::create(b, b.splat(condition, rows), part.lse, b.constant(kLowest, rows));
+  return loaded;
 }
 
-/// Some columns of the output.
-Value MergeRecipe::emitPiece(int64_t column, int64_t columns) {
-  RankedTensorType type = RankedTensorType::get({block.rows, columns}, b.getF32Type());
-  Value inits[] = {b.constant(0.0, rows), b.constant(0.0, type.getShape())};
-  auto sums = scf::ForOp::create(b, zero, partial.sizes.front(), one, inits);
-  {
-    OpBuilder::InsertionGuard guard(b);
-    b.setInsertionPointToEnd(sums.getBody());
-    Value part = sums.getInductionVar(), acc = sums.getRegionIterArg(1);
-    Value lse = load(partialLse, part, 0, row);
-    Value exponent = arith::MulFOp::create(b, arith::SubFOp::create(b, lse, offset),
-                                           b.constant(1.0 / M_LN2, rows));
-    // A part that is infinite, of a sink that is, is the whole, though inf - inf is none.
-    Value isMax = arith::CmpFOp::create(b, arith::CmpFPredicate::OEQ, lse, offset);
-    exponent = arith::SelectOp::create(b, isMax, b.constant(0.0, rows), exponent);
-    Value weight = math::Exp2Op::create(b, exponent);
-    Value values = load(partial, part, column, type);
+/// The same, or nothing where not even the first is there.
+SmallVector<MergeRecipe::Part> MergeRecipe::loadGroup(Value first, int64_t size) {
+  Value isThere = arith::CmpIOp::create(b, arith::CmpIPredicate::slt, first, partial.sizes.front());
+  SmallVector<Type> types;
+  for (int64_t index = 0; index < size; ++index)
+    types.append({row, tile});
+  auto branch = scf::IfOp::create(b, types, isThere, /*withElseRegion=*/true);
+  OpBuilder::InsertionGuard guard(b);
+  auto yield = [&](Block *block, llvm::function_ref<SmallVector<Part>()> make) {
+    b.setInsertionPointToStart(block);
+    SmallVector<Value> values;
+    for (const Part &part : make())
+      values.append({part.lse, part.values});
+    scf::YieldOp::create(b, values);
+  };
+  yield(branch.thenBlock(), [&] { return loadParts(first, size, /*least=*/1); });
+  yield(branch.elseBlock(), [&] {
+    Part nothing = {b.constant(kLowest, rows), b.constant(0.0, tile.getShape())};
+    return SmallVector<Part>(size, nothing);
+  });
+  SmallVector<Part> loaded;
+  for (int64_t index = 0; index < size; ++index)
+    loaded.push_back({branch.getResult(2 * index), branch.getResult(2 * index + 1)});
+  return loaded;
+}
+
+/// All loads before anything waits for one of them.
+SmallVector<MergeRecipe::Part> MergeRecipe::loadTurn(Value first) {
+  int64_t parts = op.getPartial().getType().getDimSize(0);
+  // In every turn there are at least as many as in the last.
+  if (!ShapedType::isDynamic(parts))
+    return loadParts(first, count, /*least=*/parts == 0 ? 0 : (parts - 1) % count + 1);
+  SmallVector<Part> loaded = loadParts(first, std::min(count, kGroup), /*least=*/1);
+  for (int64_t index = kGroup; index < count; index += kGroup) {
+    Value begin =
+        arith::AddIOp::create(b, first, arith::ConstantIndexOp::create(b, index).getResult());
+    llvm::append_range(loaded, loadGroup(begin, std::min(count - index, kGroup)));
+  }
+  return loaded;
+}
+
+Value MergeRecipe::emitWeight(Value lse, Value offset) {
+  Value exponent = arith::MulFOp::create(b, arith::SubFOp::create(b, lse, offset),
+                                         b.constant(1.0 / M_LN2, rows));
+  // A part that is infinite, of a sink that is, is the whole, though inf - inf is none.
+  Value isMax = arith::CmpFOp::create(b, arith::CmpFPredicate::OEQ, lse, offset);
+  return math::Exp2Op::create(b,
+                              arith::SelectOp::create(b, isMax, b.constant(0.0, rows), exponent));
+}
+
+MergeState MergeRecipe::emitTurn(Value first, const MergeState &state) {
+  SmallVector<Part> parts = loadTurn(first);
+  Value max = state.max;
+  for (const Part &part : parts)
+    max = arith::MaximumFOp::create(b, max, part.lse);
+  Value offset = emitOffset(max), scale = emitWeight(state.max, offset);
+  Value total = arith::MulFOp::create(b, state.total, scale);
+  Value acc = arith::MulFOp::create(b, state.acc, b.rowsToTile(scale, columns));
+  for (auto [lse, values] : parts) {
+    Value weight = emitWeight(lse, offset);
+    total = arith::AddFOp::create(b, total, weight);
     Value added = math::FmaOp::create(b, values, b.rowsToTile(weight, columns), acc);
     // What a part without keys left in memory is not a number to count on.
     Value isNothing = b.rowsToTile(b.isEqual(lse, kLowest), columns);
-    Value next[] = {arith::AddFOp::create(b, sums.getRegionIterArg(0), weight),
-                    arith::SelectOp::create(b, isNothing, acc, added)};
-    scf::YieldOp::create(b, next);
+    acc = arith::SelectOp::create(b, isNothing, acc, added);
   }
-  total = sums.getResult(0);
-  Value quotient = arith::DivFOp::create(b, b.constant(1.0, rows), total);
-  Value inverse = arith::SelectOp::create(b, isEmpty, b.constant(0.0, rows), quotient);
-  Value output = arith::MulFOp::create(b, sums.getResult(1), b.rowsToTile(inverse, columns));
-  return b.narrow(output, op.getOutput().getType().getElementType());
+  return {max, total, acc};
 }
 
 void MergeRecipe::emit() {
-  Value max = emitMaximum();
-  isEmpty = b.isEqual(max, kLowest);
-  offset = arith::SelectOp::create(b, isEmpty, b.constant(0.0, rows), max);
-  int64_t dv = op.getPartial().getType().getShape().back();
-  for (int64_t column = 0; column < dv; column += kPieceColumns)
-    block.pieces[op->getResult(0)].push_back(
-        emitPiece(column, std::min(dv - column, kPieceColumns)));
+  MergeState start = {b.constant(kLowest, rows), b.constant(0.0, rows),
+                      b.constant(0.0, tile.getShape())};
+  Value zero = arith::ConstantIndexOp::create(b, 0);
+  Value step = arith::ConstantIndexOp::create(b, count);
+  auto turns = scf::ForOp::create(b, zero, partial.sizes.front(), step, start.getValues());
+  {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToEnd(turns.getBody());
+    MergeState next = emitTurn(turns.getInductionVar(), MergeState::get(turns.getRegionIterArgs()));
+    scf::YieldOp::create(b, next.getValues());
+  }
+  auto [max, total, acc] = MergeState::get(turns.getResults());
+  Value isEmpty = emitIsEmpty(max), offset = emitOffset(max);
+  Value quotient = arith::DivFOp::create(b, b.constant(1.0, rows), total);
+  Value inverse = arith::SelectOp::create(b, isEmpty, b.constant(0.0, rows), quotient);
+  Value output = arith::MulFOp::create(b, acc, b.rowsToTile(inverse, columns));
+  block.mapping.map(op->getResult(0), b.narrow(output, op.getOutput().getType().getElementType()));
   if (!op.getLse())
     return;
   Value log = arith::MulFOp::create(b, math::Log2Op::create(b, total), b.constant(M_LN2, rows));

@@ -22,8 +22,8 @@ def ConvertAttnToTilePass : Pass<"convert-attn-to-tile", "::mlir::ModuleOp"> {
     zero, the latter are masked, and nothing past M is written. A tile of fewer keys that has a mask ends with them and begins
     with those of other steps, which are masked: what lies behind its keys may hold anything. attn.online_attention becomes products, reductions and
     elementwise arithmetic on register tiles; score and mask regions work on tiles of coordinates, and reads of captured
-    tensors become gathers with coordinates clamped to M - 1 and to the step's keys. attn.merge becomes two loops over the parts, for the
-    largest log-sum-exp and for the sums. The gradient of a captured tensor, which starts with zeros, is two kernels: `<name>_zeros`,
+    tensors become gathers with coordinates clamped to M - 1 and to the step's keys. attn.merge becomes a loop over the parts,
+    several a turn, whose loads come first. The gradient of a captured tensor, which starts with zeros, is two kernels: `<name>_zeros`,
     and `<name>_captured`, whose blocks are the grid's and the turns of the loops around the one over keys. They add with
     tile.scatter_add, in any order; what does not depend on the key they sum along rows first, what depends on the distance alone along diagonals.
 

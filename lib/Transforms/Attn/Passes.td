@@ -175,8 +175,8 @@ def SplitKVPass : Pass<"attn-split-kv"> {
   let summary = "spreads the keys of a block over several blocks and merges their partial results";
   let description = [{
     For schedules with splits > 1: the grid gets a fourth dimension, each block absorbs its part of the keys and writes a
-    normalized f32 partial with its log-sum-exp, and attn.merge, tiled over a grid of its own, joins them. A sink belongs to
-    the first part.
+    normalized f32 partial with its log-sum-exp, and attn.merge, tiled over a grid of its own, joins them: on GPUs in
+    blocks of the few rows that lanes along the columns leave. A sink belongs to the first part.
 
     Requires: room 3 `online` whose loops over keys are still to be made. Produces: room 3 `online`. Fails when: never; attention
     without keys, or whose results do not leave the grid directly, is left alone, with a remark.

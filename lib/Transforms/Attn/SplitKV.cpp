@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialects/Attn/IR/AttnOps.h"
+#include "dialects/Tile/IR/Layout.h"
 #include "dialects/Tile/IR/TileDialect.h"
 #include "lib/Rooms/RoomPass.h"
 #include "lib/Transforms/Attn/Passes.h"
@@ -57,10 +58,13 @@ static bool isResultOfGrid(const Grid &grid, unsigned index) {
          llvm::equal(insert.getMixedSizes(), ArrayRef(sizes).take_front(rank));
 }
 
+static bool isForGPU(Operation *op) {
+  return op->getParentOfType<ModuleOp>()->hasAttr(tile::TileDialect::kTargetAttrName);
+}
+
 /// Whether the device is to decide on the number of parts; one without multiprocessors does not.
 static bool fills(Operation *op, ScheduleAttr schedule) {
-  return schedule.getFill() &&
-         op->getParentOfType<ModuleOp>()->hasAttr(tile::TileDialect::kTargetAttrName);
+  return schedule.getFill() && isForGPU(op);
 }
 
 static FailureOr<Grid> matchGrid(OnlineAttentionOp op, ScheduleAttr schedule) {
@@ -221,6 +225,15 @@ static void restrictToPart(RewriterBase &rewriter, const Grid &grid, Value part,
   rewriter.eraseOp(grid.normalize);
 }
 
+/// Rows of a block that merges. On a GPU as few as its warps have when lanes lie along the columns:
+/// a merge only moves memory, of which few query rows are little, and many blocks wait for it at
+/// the same time.
+static int64_t getMergedRows(MergeOp op, ScheduleAttr schedule) {
+  int64_t columns = op.getPartial().getType().getShape().back();
+  return isForGPU(op) && !ShapedType::isDynamic(columns) ? tile::getLanesAlongRows(columns).rows
+                                                         : schedule.getBlockM();
+}
+
 static LogicalResult splitKV(RewriterBase &rewriter, OnlineAttentionOp op, ScheduleAttr schedule) {
   FailureOr<Grid> grid = matchGrid(op, schedule);
   if (failed(grid))
@@ -273,7 +286,7 @@ static LogicalResult splitKV(RewriterBase &rewriter, OnlineAttentionOp op, Sched
   scf::SCFTilingOptions options;
   options.setLoopType(scf::SCFTilingOptions::LoopType::ForallOp);
   options.setTileSizes({rewriter.getIndexAttr(1), rewriter.getIndexAttr(1),
-                        rewriter.getIndexAttr(schedule.getBlockM())});
+                        rewriter.getIndexAttr(getMergedRows(merge, schedule))});
   options.setMapping(ArrayRef<Attribute>(mapping).drop_front());
   rewriter.setInsertionPoint(merge);
   FailureOr<scf::SCFTilingResult> tiled = scf::tileUsingSCF(rewriter, merge, options);

@@ -17,6 +17,15 @@
 // CHECK:         tile.store %{{.*}} to %[[P]][%[[PART]], %block_id_z, %block_id_y, %{{.*}}, %c0]
 // CHECK-LABEL: func.func @attention_packed_merge(
 // CHECK-SAME:    %[[O:[a-z0-9]*]]: memref<?x?x?x128xbf16, strided<[?, ?, ?, 1]>> {tile.packed = #tile.packed<slots = 8, keys = 1>}, %{{[a-z0-9]*}}: memref<?x?x?x?x128xf32
+// Up to sixteen parts are a turn, four at a time if the first of them is there.
+// CHECK:         %[[PARTS:.*]] = memref.dim %{{.*}}, %c0 : memref<?x?x?x?xf32
+// CHECK:         scf.for %[[S1:.*]] = %c0 to %[[PARTS]] step %c16
+// CHECK-COUNT-8:   tile.load
+// CHECK-NOT:       tile.load
+// CHECK:           %[[FIRST:.*]] = arith.addi %[[S1]], %c4
+// CHECK:           %[[THERE:.*]] = arith.cmpi slt, %[[FIRST]], %[[PARTS]]
+// CHECK:           scf.if %[[THERE]] -> (tensor<4xf32>, tensor<4x128xf32>, tensor<4xf32>, tensor<4x128xf32>, tensor<4xf32>, tensor<4x128xf32>, tensor<4xf32>, tensor<4x128xf32>)
+// CHECK-COUNT-8:     tile.load
 // CHECK:         tile.store %{{.*}} to %[[O]][%block_id_z, %block_id_y, %{{.*}}, %c0]
 // CHECK-LABEL: func.func @attention(
 // CHECK-NOT:     tile.packed

@@ -22,19 +22,27 @@
 
 // CHECK-LABEL: func.func @causal_merge
 // CHECK-SAME:    %[[O:[^:]*]]: memref<?x?x?x128xbf16, strided<[?, ?, ?, 1]>>, %[[PARTIAL:[^:]*]]: memref<4x?x?x?x128xf32, strided<[?, ?, ?, ?, 1]>>, %[[LSE:[^:]*]]: memref<4x?x?x?xf32, strided<[?, ?, ?, 1]>>)
-// CHECK-SAME:    grid = {{\[\[}}#tile.extent<argument = 0, dim = 2, divisor = 128>], [#tile.extent<argument = 0, dim = 1>], [#tile.extent<argument = 0, dim = 0>]]
-// CHECK:       %[[MAX:.*]] = scf.for %[[S:.*]] = %c0 to %c4
-// CHECK:         tile.load %[[LSE]][%[[S]], {{.*}} -> tensor<128xf32>
-// CHECK:         arith.maximumf
+// CHECK-SAME:    tile.kernel = #tile.kernel<warpgroups = 1, grid = {{\[\[}}#tile.extent<argument = 0, dim = 2, divisor = 4>], [#tile.extent<argument = 0, dim = 1>], [#tile.extent<argument = 0, dim = 0>]]
+// Four parts are one turn. All loads come first.
+// CHECK:       tile.load %[[LSE]][%c0, {{.*}} -> tensor<4xf32>
+// CHECK-NEXT:  tile.load %[[PARTIAL]][%c0, {{.*}} -> tensor<4x128xf32>
+// CHECK-NEXT:  %[[LSE1:.*]] = tile.load %[[LSE]][%c1, {{.*}} -> tensor<4xf32>
+// CHECK-NEXT:  %[[VALUES1:.*]] = tile.load %[[PARTIAL]][%c1, {{.*}} -> tensor<4x128xf32>
+// CHECK-NEXT:  tile.load %[[LSE]][%c2,
+// CHECK-NEXT:  tile.load %[[PARTIAL]][%c2,
+// CHECK-NEXT:  %[[LSE3:.*]] = tile.load %[[LSE]][%c3,
+// CHECK-NEXT:  tile.load %[[PARTIAL]][%c3,
+// CHECK:       %[[MAX:.*]] = arith.maximumf %{{.*}}, %[[LSE3]]
 // CHECK:       %[[NOTHING:.*]] = arith.cmpf oeq, %[[MAX]]
-// CHECK:       %[[SUMS:.*]]:2 = scf.for %[[S:.*]] = %c0 to %c4
-// CHECK:         %[[WEIGHT:.*]] = math.exp2
-// CHECK:         tile.load %[[PARTIAL]][%[[S]], {{.*}} -> tensor<128x128xf32>
-// CHECK:         math.fma
-// CHECK:         arith.addf %{{.*}}, %[[WEIGHT]]
+// CHECK:       %[[OFFSET:.*]] = arith.select %[[NOTHING]]
+// CHECK:       arith.subf %[[LSE1]], %[[OFFSET]]
+// CHECK:       %[[WEIGHT:.*]] = math.exp2
+// CHECK:       %[[TOTAL:.*]] = arith.addf %{{.*}}, %[[WEIGHT]]
+// CHECK:       %[[ADDED:.*]] = math.fma %[[VALUES1]]
 // What a part that kept nothing left is not added.
-// CHECK:         arith.select
-// CHECK:       %[[INVERSE:.*]] = arith.divf %{{.*}}, %[[SUMS]]#0
+// CHECK:       arith.select %{{.*}}, %{{.*}}, %[[ADDED]]
+// CHECK:       arith.addf %[[TOTAL]]
+// CHECK:       %[[INVERSE:.*]] = arith.divf
 // CHECK:       arith.select %[[NOTHING]], %{{.*}}, %[[INVERSE]]
 // CHECK:       tile.store %{{.*}} to %[[O]]
 // CHECK-NOT:   func.func @causal(
@@ -44,17 +52,12 @@ func.func @causal(%q: tensor<?x?x?x128xbf16>, %k: tensor<?x?x?x128xbf16>, %v: te
   return %o : tensor<?x?x?x128xbf16>
 }
 
-// Columns that do not fit the registers twice are joined in pieces. Names that are taken are left to their owners.
+// Wide rows are one tile too. Names that are taken are left to their owners.
 // CHECK-LABEL: func.func @wide_split(
 // CHECK-LABEL: func.func @wide_merge_{{[0-9]+}}(
-// CHECK:       scf.for
-// CHECK:       scf.for
-// CHECK:         tile.load {{.*}} -> tensor<128x128xf32>
-// CHECK:       scf.for
-// CHECK:         tile.load {{.*}}%c128] {{.*}} -> tensor<128x128xf32>
-// CHECK:       tile.store {{.*}}%c0] : tensor<128x128xbf16>
-// CHECK:       tile.store {{.*}}%c128] : tensor<128x128xbf16>
-// CHECK:       tile.store {{.*}} : tensor<128xf32>
+// CHECK:       tile.load {{.*}} -> tensor<4x256xf32>
+// CHECK:       tile.store {{.*}} : tensor<4x256xbf16>
+// CHECK:       tile.store {{.*}} : tensor<4xf32>
 func.func @wide(%q: tensor<1x2x300x256xbf16>, %k: tensor<1x2x?x256xbf16>, %v: tensor<1x2x?x256xbf16>) -> (tensor<1x2x300x256xbf16>, tensor<1x2x300xf32>) {
   %o, %l = attn.attention %q, %k, %v
     : tensor<1x2x300x256xbf16>, tensor<1x2x?x256xbf16>, tensor<1x2x?x256xbf16> -> tensor<1x2x300x256xbf16>, tensor<1x2x300xf32>

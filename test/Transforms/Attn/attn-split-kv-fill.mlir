@@ -18,6 +18,8 @@
 // CHECK:         tensor.empty(%[[S]], %[[B]], %[[H]], %[[M]])
 // CHECK:         scf.forall (%[[PART:.*]], %{{.*}}, %{{.*}}, %{{.*}}) = (0, 0, 0, 0) to (%[[S]], %[[B]], %[[H]], %[[M]]) step (1, 1, 1, 64)
 // CHECK:           affine.min #[[BEGIN]]()[%[[PART]], %{{.*}}, %[[S]]]
+// A merge has the rows that four warps have whose lanes lie along 128 columns.
+// CHECK:         scf.forall ({{.*}}) to (%[[B]], %[[H]], %[[M]]) step (1, 1, 4)
 // CHECK:         attn.merge
 // A device without multiprocessors packs nothing.
 // CPU-NOT:     attn.pack_heads
