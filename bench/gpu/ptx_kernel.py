@@ -24,7 +24,7 @@ _SHARED, _LOCAL, _REGISTERS, _MAX_DYNAMIC_SHARED = 1, 3, 4, 8
 _INFO_LOG, _INFO_LOG_BYTES, _ERROR_LOG, _ERROR_LOG_BYTES, _LOG_VERBOSE = 3, 4, 5, 6, 12
 _MAP_TYPES = {"f16": 6, "f32": 7, "bf16": 9, "f8E4M3FN": 0, "f8E5M2": 0}
 _SWIZZLES = {0: 0, 32: 1, 64: 2, 128: 3}
-_PROMOTION_128, _CLUSTER_DIMENSION = 2, 4
+_PROMOTION_128, _CLUSTER_DIMENSION, _PROGRAMMATIC = 2, 4, 6
 
 
 class _LaunchAttribute(ctypes.Structure):
@@ -215,15 +215,22 @@ class PtxKernel:
         for plan, function in way:
             cells = [_make_parameter(parameter, arguments) for parameter in plan["parameters"]]
             pointers = (ctypes.c_void_p * len(cells))(*(address for _, address in cells))
-            attribute = _LaunchAttribute(_CLUSTER_DIMENSION)
-            attribute.value[:3] = plan["cluster"]
+            attributes = (_LaunchAttribute * 2)()
+            count = 0
+            if math.prod(plan["cluster"]) > 1:
+                attributes[count].id = _CLUSTER_DIMENSION
+                attributes[count].value[:3] = plan["cluster"]
+                count += 1
+            if plan.get("programmatic"):
+                attributes[count].id = _PROGRAMMATIC
+                attributes[count].value[0] = 1
+                count += 1
             grid = [_count_blocks(factors, arguments) for factors in plan["grid"]]
             config = _LaunchConfig(
                 (ctypes.c_uint * 3)(*grid), (ctypes.c_uint * 3)(*plan["block"]), plan["dynamic_shared_bytes"],
-                torch.cuda.current_stream().cuda_stream, ctypes.pointer(attribute),
-                int(math.prod(plan["cluster"]) > 1),
+                torch.cuda.current_stream().cuda_stream, attributes, count,
             )
-            keep += [cells, attribute]
+            keep += [cells, attributes]
             launches.append((ctypes.byref(config), function, pointers))
         launch_kernel, set_bytes = driver().cuLaunchKernelEx, driver().cuMemsetD8Async
         stream = ctypes.c_void_p(torch.cuda.current_stream().cuda_stream)

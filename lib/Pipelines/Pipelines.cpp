@@ -95,6 +95,7 @@ static void addRoom(OpPassManager &pm, Room room, const PipelineOptions &options
     pm.addPass(tile::createOutlineRolesPass());
     addCleanup(pm);
     pm.addPass(tile::createAllocateSharedPass());
+    pm.addPass(tile::createOverlapLaunchesPass());
     // Each pass does a part of the room's work; what follows takes programs by hand too.
     return pm.addPass(createVerifyRoomPass({getInfo(Room::Async).name.str()}));
   case Room::Thread: // What one thread does.

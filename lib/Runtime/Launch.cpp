@@ -96,6 +96,9 @@ void LaunchRecipe::bind(const DeviceInfo &device) {
   for (std::vector<SizeFactor> &factors : grid)
     for (SizeFactor &factor : factors)
       bindDevice(factor, device);
+  // Before CUDA 12.3 no graph captures such a launch. A kernel that waits for nothing goes on.
+  constexpr int leastDriver = 12030;
+  isProgrammatic &= device.driverVersion >= leastDriver;
 }
 
 //===----------------------------------------------------------------------------------------===//

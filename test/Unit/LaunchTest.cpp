@@ -309,6 +309,15 @@ TEST_F(LaunchTest, ProgrammaticLaunch) {
   EXPECT_TRUE(fake->launches[0].cluster.empty());
 }
 
+TEST_F(LaunchTest, OldDriversLaunchInOrder) {
+  fake->version = 12020;
+  KernelPlan plan = makePlan();
+  plan.isProgrammatic = true;
+  Kernel kernel = load(plan);
+  ASSERT_TRUE(kernel.launch({query, key, output, 1.0}, nullptr).ok());
+  EXPECT_FALSE(fake->launches[0].isProgrammatic);
+}
+
 TEST_F(LaunchTest, ScratchOfNothing) {
   Result<Kernel> kernel = Kernel::load(makeImage(makeSplitPlans()));
   ASSERT_TRUE(kernel) << kernel.getStatus().str();

@@ -221,6 +221,11 @@ def Tile_KernelAttr : Tile_Attr<"Kernel", "kernel"> {
       return get(getContext(), count, getGrid(), getStages(), getCluster(), getProgrammatic(),
                  getStay(), getTail());
     }
+    /// The same, starting while the kernel before it ends.
+    KernelAttr withProgrammatic() const {
+      return get(getContext(), getWarpgroups(), getGrid(), getStages(), getCluster(), /*programmatic=*/true,
+                 getStay(), getTail());
+    }
     /// The same with so many blocks for each multiprocessor.
     KernelAttr withBlocksThatStay(int64_t blocks) const;
     /// Whether the device decides how many blocks there are: they stay until all work is done.

@@ -16,7 +16,8 @@ def ConvertTileToNVVMPass : Pass<"convert-tile-to-nvvm", "::mlir::ModuleOp"> {
     Every kernel (a function with `tile.kernel`) becomes an llvm.func: register tiles become the
     scalars a thread holds, roles become branches on the warpgroup, products become wgmma, boxes
     become tensor maps. The function's parameters are what its body needs of its arguments, and the
-    attribute `tile.plan` says which is which.
+    attribute `tile.plan` says which is which. A `programmatic` kernel waits for the one before it in front
+    of the first op that touches memory, and that one lets it start at once.
 
     An index has 32 bits; addresses have 64.
 

@@ -141,9 +141,11 @@ struct ConvertTileToNVVMPass
     for (auto function : getOperation().getOps<func::FuncOp>())
       if (function->hasAttr(TileDialect::kKernelAttrName))
         functions.push_back(function);
-    for (func::FuncOp function : functions) {
+    for (auto [index, function] : llvm::enumerate(functions)) {
       if (failed(checkSizes(function)))
         return failure();
+      emitLaunchOrder(function,
+                      index + 1 < functions.size() ? functions[index + 1] : func::FuncOp());
       FailureOr<Kernel> kernel = convertKernelFunction(function);
       if (failed(kernel))
         return failure();

@@ -183,6 +183,17 @@ def OutlineRolesPass : Pass<"tile-outline-roles", "::mlir::ModuleOp"> {
   let dependentDialects = ["::attn::tile::TileDialect"];
 }
 
+def OverlapLaunchesPass : Pass<"tile-overlap-launches", "::mlir::ModuleOp"> {
+  let summary = "lets a kernel start while the one before it ends";
+  let description = [{
+    Of the kernels of one way, which follow each other in the module with the same `tile.when`, all but the first become
+    `programmatic`: their blocks take multiprocessors as those before leave them, and wait where they first touch memory.
+
+    Requires: a part of room 6 `async`. Produces: a part of room 6 `async`. Fails when: nothing fails.
+  }];
+  let dependentDialects = ["::attn::tile::TileDialect"];
+}
+
 def AllocateSharedPass : Pass<"tile-allocate-shared", "::mlir::ModuleOp"> {
   let summary = "gives places and barriers their addresses in shared memory";
   let description = [{

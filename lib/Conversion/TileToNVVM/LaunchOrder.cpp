@@ -1,0 +1,54 @@
+//===- LaunchOrder.cpp - kernels that start before others end -----------------------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A kernel that another follows says at once that it may start: the device does so when no block of
+// the first is left to be started, so that nobody loses a place to it. The second waits until the
+// first has ended and its memory can be seen, behind what needs no memory: barriers, and what
+// follows from parameters. It waits whatever it then does: whoever comes third relies on it.
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/Conversion/TileToNVVM/Kernel.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+
+using namespace mlir;
+using namespace attn::tile;
+
+static bool isProgrammatic(func::FuncOp kernel) {
+  return kernel &&
+         kernel->getAttrOfType<KernelAttr>(TileDialect::kKernelAttrName).getProgrammatic();
+}
+
+/// Whether the op, or one in it, is given memory of the launch for more than its sizes.
+static bool touchesMemory(Operation &op) {
+  return op
+      .walk([](Operation *inner) {
+        bool isGiven = llvm::any_of(inner->getOperands(), [](Value operand) {
+          return isa<MemRefType>(operand.getType()) && isa<BlockArgument>(operand);
+        });
+        return isGiven && !isa<memref::DimOp>(inner) ? WalkResult::interrupt()
+                                                     : WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
+void attn::tile::emitLaunchOrder(func::FuncOp kernel, func::FuncOp next) {
+  if (!kernel.getBody().hasOneBlock())
+    return;
+  Block &body = kernel.getBody().front();
+  auto emit = [&](Operation *before, NVVM::GridDepActionKind kind) {
+    OpBuilder builder(before);
+    NVVM::GriddepcontrolOp::create(builder, kernel.getLoc(), kind);
+  };
+  if (isProgrammatic(kernel)) {
+    auto first = llvm::find_if(body.without_terminator(), touchesMemory);
+    emit(&*first, NVVM::GridDepActionKind::wait);
+  }
+  if (isProgrammatic(next))
+    emit(&body.front(), NVVM::GridDepActionKind::launch_dependents);
+}
