@@ -121,7 +121,8 @@ ATTN_EXPORT attn_code attn_options_create(attn_options **options);
  *    pack     on GPUs, slots for the query heads that share a key head: 2, 4, 8, 16, 32 or 64, for
  *             calls with few rows, which then read keys and values once for a group; 0 for none
  *    way      on GPUs, sizes of which sequences: auto (a kernel each for short and long ones, where
- *             two are faster), or short or long (one for all, half as long to assemble)
+ *             two are faster), or short, long or few, at most 128 rows with many keys (one for all,
+ *             half as long to assemble)
  *    search   on GPUs, rows of the calls that a search of block-m and block-n times: sizes of which
  *             models say that they spill or wait for memory are refused; 0 for no search
  *    entry    the function to compile; empty when there is only one

@@ -66,8 +66,9 @@ struct CompileOptions {
   /// the batch and the device, unless `splits` is more than 1.
   int64_t pack = 0;
   /// CUDA: sizes of which sequences: "auto", a kernel each for short and for long ones where two
-  /// are faster than one, of which the rows and keys of a call choose; or "short" or "long", one
-  /// kernel for all calls, which takes half as long to assemble.
+  /// are faster than one, of which the rows and keys of a call choose; or "short", "long" or "few"
+  /// (at most 128 rows with many keys), one kernel for all calls, which takes half as long to
+  /// assemble.
   std::string way = "auto";
   /// CUDA: rows of the calls that a search of sizes times; 0: there is none. Sizes of which models
   /// say that they spill or wait for memory are refused then, and the error says which. What

@@ -90,9 +90,9 @@ Status checkOptions(const CompileOptions &options) {
         StatusCode::InvalidArgument,
         formatv("search: expected a number of rows from 0 to 2147483647, got {0}", options.search),
         ""};
-  if (!is_contained({"auto", "short", "long"}, options.way))
+  if (!is_contained({"auto", "short", "long", "few"}, options.way))
     return {StatusCode::InvalidArgument,
-            formatv("way: expected auto, short or long, got '{0}'", options.way), ""};
+            formatv("way: expected auto, short, long or few, got '{0}'", options.way), ""};
   return {};
 }
 

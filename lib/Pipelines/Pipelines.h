@@ -51,8 +51,8 @@ struct PipelineOptions : mlir::PassPipelineOptions<PipelineOptions> {
                          llvm::cl::init(0)};
   Option<std::string> way{
       *this, "way",
-      llvm::cl::desc("sizes of which sequences, on a GPU: short, long, or auto for a kernel each "
-                     "where the target's rule has two"),
+      llvm::cl::desc("sizes of which sequences, on a GPU: short, long, few (rows with "
+                     "many keys), or auto for a kernel each where the target's rule has two"),
       llvm::cl::init("auto")};
   Option<std::string> stay{
       *this, "stay",

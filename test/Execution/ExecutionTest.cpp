@@ -98,8 +98,8 @@ INSTANTIATE_TEST_SUITE_P(All, HeadDimTest,
 // Ways
 //===----------------------------------------------------------------------------------------===//
 
-/// Kernels for short sequences and for long ones, on GPUs: each with all extents, whichever of the
-/// two a call of such extents would take.
+/// Kernels for short sequences, for long ones and for few rows, on GPUs: each with all extents,
+/// whichever of them a call of such extents would take.
 struct WayTest : testing::TestWithParam<std::tuple<std::string, Dims, std::string>> {};
 
 TEST_P(WayTest, MatchesReference) {
@@ -118,7 +118,7 @@ static std::string nameWay(const testing::TestParamInfo<WayTest::ParamType> &inf
 }
 
 INSTANTIATE_TEST_SUITE_P(All, WayTest,
-                         testing::Combine(testing::Values("short", "long"),
+                         testing::Combine(testing::Values("short", "long", "few"),
                                           testing::Values(Dims(64, 64), Dims(16, 40),
                                                           Dims(128, 128), Dims(96, 80),
                                                           Dims(64, 128)),
@@ -135,6 +135,23 @@ TEST(ExecutionTest, ShortAndLong) {
                                     {1025, 1024, 1, 1, 1}, {130, 2048, 1, 1, 1},
                                     {130, 2049, 1, 1, 1},  {2500, 130, 1, 1, 1}};
     Execution().check(kCausal, problem, extents);
+    Execution().check(kFull, problem, extents);
+  }
+}
+
+/// The kernel for few rows serves all calls, with one tile of rows and with more.
+TEST(ExecutionTest, FewRows) {
+  std::vector<Extents> extents;
+  for (int64_t m : {0, 1, 7, 127, 128, 129})
+    for (int64_t n : {0, 1, 127, 2049})
+      extents.push_back({m, n, 1, 2, 1});
+  for (auto [d, dv] : {Dims(64, 64), Dims(40, 40), Dims(128, 128), Dims(80, 112)}) {
+    Problem problem;
+    problem.type = getTwoTypes().front();
+    problem.way = "few";
+    problem.withLse = true;
+    problem.d = d;
+    problem.dv = dv;
     Execution().check(kFull, problem, extents);
   }
 }

@@ -24,7 +24,8 @@ static constexpr const char *kUsage =
     "  --seed=S               what these are drawn with (1)\n"
     "  --small                of small tensors only, for compute-sanitizer\n"
     "  --stay=true|false|auto whether blocks of GPUs stay (auto: the target's rule)\n"
-    "  --way=short|long|auto  sizes of which sequences on GPUs (auto: by the extents of a call)\n"
+    "  --way=short|long|few|auto  sizes of which sequences on GPUs (auto: by the extents of a "
+    "call)\n"
     "  --fused                blocks of GPUs add to gradients of queries, where they can\n"
     "  --slack=k              by which factor 2^k maxima may lag on GPUs (-2: the target's rule)\n"
     "  --jobs=N               processes that share the tests (1)\n"
@@ -59,7 +60,8 @@ int attn::test::runExecutionTests(int argc, char **argv) {
     else if (name == "--stay")
       options.stay = value.str(), isBad = !llvm::is_contained({"true", "false", "auto"}, value);
     else if (name == "--way")
-      options.way = value.str(), isBad = !llvm::is_contained({"short", "long", "auto"}, value);
+      options.way = value.str(),
+      isBad = !llvm::is_contained({"short", "long", "few", "auto"}, value);
     else if (name == "--fused")
       options.fused = true;
     else if (name == "--slack")

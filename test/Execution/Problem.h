@@ -91,7 +91,7 @@ struct Problem {
   int64_t slots = 0;
   /// Whether the device decides how many parts the keys of packed heads have.
   bool fills = false;
-  /// Sizes of which sequences, on GPUs: short, long, or auto by the extents of the call.
+  /// Sizes of which sequences, on GPUs: short, long, few, or auto by the extents of the call.
   std::string way = "auto";
   Memory memory = Memory::RowMajor;
   /// The GPU to run on while another one is current; -1: the current one.

@@ -137,7 +137,7 @@ struct TestOptions {
   bool isSmall = false;
   /// Whether blocks of GPUs stay: true, false, or auto for the target's rule.
   std::string stay = "auto";
-  /// Sizes of which sequences, on GPUs: short, long, or auto by the extents of a call.
+  /// Sizes of which sequences, on GPUs: short, long, few, or auto by the extents of a call.
   std::string way = "auto";
   /// Whether blocks of GPUs add to gradients of queries, where they can.
   bool fused = false;

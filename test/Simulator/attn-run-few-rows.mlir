@@ -5,6 +5,11 @@
 // RUN: attn-run %s --device=sim --shape B=1,H=1,M=129,N=1025 --check --sim-seeds=2 | FileCheck %s --check-prefixes=LONG,RIGHT
 // RUN: attn-run %s --device=sim --shape B=8,H=16,M=128,N=16384 --predict | FileCheck %s --check-prefix=SHORT
 
+// Or tiles of fewer keys, for who says that rows are few: of all calls.
+// RUN: attn-run %s --device=sim --way=few --shape B=1,H=2,M=127,N=2049 --check --sim-seeds=2 | FileCheck %s --check-prefixes=SHORT,RIGHT
+// RUN: attn-run %s --device=sim --way=few --shape B=1,H=1,M=129,N=1 --check --sim-seeds=2 | FileCheck %s --check-prefixes=SHORT,RIGHT
+// RUN: attn-run %s --device=sim --way=few --shape B=1,H=1,M=7,N=0 --check | FileCheck %s --check-prefixes=SHORT,RIGHT
+
 // SHORT: schedule  producer {{.*}} consumer 2 x
 // LONG: schedule  producer {{.*}} consumer 3 x
 // RIGHT: verdict   right

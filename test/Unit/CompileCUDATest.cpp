@@ -130,8 +130,10 @@ TEST_F(CompileCUDATest, LengthsChooseTheKernel) {
   EXPECT_EQ(fake->launches[1].config.gridY, 8u);
   EXPECT_EQ(fake->launches[1].config.gridZ, 2u);
 
-  options.way = "short";
-  EXPECT_EQ(compileSpec().getInfo().kernels.size(), 1u);
+  for (const char *way : {"short", "few"}) {
+    options.way = way;
+    EXPECT_EQ(compileSpec().getInfo().kernels.size(), 1u) << way;
+  }
 }
 
 // At D = 128 few rows are as good as few keys: tiles of 192 rows would leave a third of them empty.
@@ -418,7 +420,7 @@ TEST_F(CompileCUDATest, UnsupportedTypes) {
   EXPECT_EQ(getError().message, "splits: expected a number from 1 to 2^20, got 0");
   options.splits = 1;
   options.way = "medium";
-  EXPECT_EQ(getError().message, "way: expected auto, short or long, got 'medium'");
+  EXPECT_EQ(getError().message, "way: expected auto, short, long or few, got 'medium'");
 }
 
 TEST_F(CompileCUDATest, LoadingFails) {

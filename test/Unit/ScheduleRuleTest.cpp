@@ -170,6 +170,37 @@ TEST(ScheduleRule, EveryChoiceForALengthIsAccepted) {
   EXPECT_EQ(numLong, 0u);
 }
 
+// Few rows fill a tile of the kernel for them, which is another than that of long sequences. None
+// has regions, and where few rows alone make a call short, there is one.
+TEST(ScheduleRule, EveryChoiceForFewRowsIsAccepted) {
+  SharedTypes types;
+  size_t numNarrow = 0, numWide = 0;
+  forEachProblem([&](const GPUProblem &problem) {
+    std::optional<BlockSizes> sizes = chooseForFewRows(problem);
+    int64_t columns = std::max(problem.headDim, problem.valueDim);
+    bool isPlain = !problem.isMasked && !problem.hasFactors && problem.work.weight == 0 &&
+                   !problem.work.isLong && problem.splits == 1;
+    ASSERT_EQ(sizes.has_value(), isPlain && columns <= 128);
+    if (!sizes) {
+      std::optional<LengthChoice> choice = chooseForLength(problem);
+      ASSERT_FALSE(choice && choice->either);
+      return;
+    }
+    // Only masks hide tiles.
+    GPUProblem unmasked = problem;
+    unmasked.hidesFullTiles = false;
+    expectAccepted(types, unmasked, *sizes);
+    ASSERT_EQ(sizes->blockM, 128);
+    ASSERT_EQ(sizes->blockN, columns <= 64 ? 128 : 96);
+    ASSERT_EQ(sizes->stay, columns > 64);
+    ASSERT_EQ(sizes->slack, columns > 64 ? 8 : -1);
+    ASSERT_FALSE(isSame(*sizes, chooseForCUDA(getHopper(), problem)));
+    ++(columns <= 64 ? numNarrow : numWide);
+  });
+  EXPECT_GT(numNarrow, 64u);
+  EXPECT_GT(numWide, 128u);
+}
+
 /// The block with the sizes that a refusal names after "the nearest is".
 static GPUBlock takeNearest(GPUBlock block, llvm::StringRef why) {
   llvm::StringRef nearest = why.split("the nearest is ").second.split(", or").first;

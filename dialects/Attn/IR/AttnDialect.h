@@ -33,8 +33,9 @@ inline constexpr llvm::StringLiteral kFusedAttrName = "attn.fused";
 inline constexpr llvm::StringLiteral kPackAttrName = "attn.pack";
 
 /// The discardable attributes of an attention whose schedule is to be the one for short sequences,
-/// or for long ones.
-inline constexpr llvm::StringLiteral kShortAttrName = "attn.short", kLongAttrName = "attn.long";
+/// for long ones, or for few rows.
+inline constexpr llvm::StringLiteral kShortAttrName = "attn.short", kLongAttrName = "attn.long",
+                                     kFewAttrName = "attn.few";
 
 /// The discardable attribute of a function that is for some calls: what becomes tile.when.
 inline constexpr llvm::StringLiteral kWhenAttrName = "attn.when";

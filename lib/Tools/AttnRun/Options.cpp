@@ -104,7 +104,7 @@ struct CommandLine {
   cl::opt<std::string> way{"way",
                            cl::desc("with --device=sim: sizes of which sequences (default: auto,\n"
                                     "a kernel each where the target's rule has two)"),
-                           cl::value_desc("short|long"), cl::init("auto"), cl::cat(category)};
+                           cl::value_desc("short|long|few"), cl::init("auto"), cl::cat(category)};
   cl::opt<bool> fused{
       "fused",
       cl::desc("with --device=cuda or sim: blocks of keys add to the gradients of\n"
@@ -276,8 +276,8 @@ static Error convertSimulatorOptions(const CommandLine &line, RunOptions &option
   if (!is_contained({"true", "false", "auto"}, options.stay))
     return createStringError("--stay: expected true, false or auto, got '" + options.stay + "'");
   options.way = line.way;
-  if (!is_contained({"short", "long", "auto"}, options.way))
-    return createStringError("--way: expected short, long or auto, got '" + options.way + "'");
+  if (!is_contained({"short", "long", "few", "auto"}, options.way))
+    return createStringError("--way: expected short, long, few or auto, got '" + options.way + "'");
   return parseNumber<int64_t>("stages", line.stages, 0, 64, options.stages);
 }
 

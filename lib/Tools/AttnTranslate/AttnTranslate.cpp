@@ -66,8 +66,9 @@ struct CommandLine {
                           cl::init(1), cl::cat(category)};
   cl::opt<std::string> way{
       "way",
-      cl::desc("sizes of which sequences on a GPU: short, long, or auto for a\n"
-               "kernel each where the target's rule has two (default)"),
+      cl::desc("sizes of which sequences on a GPU: short, long, few (rows with\n"
+               "many keys), or auto for a kernel each where the target's rule\n"
+               "has two (default)"),
       cl::init("auto"), cl::cat(category)};
   cl::opt<bool> fused{"fused",
                       cl::desc("cuda: blocks of keys add to the gradients of queries, in any "

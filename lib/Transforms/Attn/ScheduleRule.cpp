@@ -163,6 +163,25 @@ static constexpr LengthRow kHopperLengthRows[] = {
      false},
     {0, 128, Plain, Long | Split, 128, 128, 0, "cuda-d128-short", 8, 0, true, 128, 1024, true}};
 
+namespace {
+/// As Row, for calls with few rows and many keys, without regions.
+struct FewRow {
+  int64_t columns;
+  unsigned any, none;
+  int64_t blockM, blockN;
+  llvm::StringLiteral rule;
+  bool stay;
+  int64_t slack;
+};
+} // namespace
+
+/// 128 rows are one tile of 128, of which tiles of 192 would leave a third empty, and memory counts
+/// beside products. Measured with 16384 keys (bench/NOTES.md). They are no rows of the other
+/// tables, since each kernel more is one that every first call would assemble.
+static constexpr FewRow kHopperFewRows[] = {
+    {64, Plain, Long | Split, 128, 128, "cuda-d64-few", false, -1},
+    {128, Plain, Long | Split, 128, 96, "cuda-d128-few", true, 8}};
+
 /// The first row of a table that holds, or its end.
 template <typename Table>
 static const auto *findRow(const Table &table, const GPUProblem &problem, unsigned traits) {
@@ -200,6 +219,14 @@ std::optional<LengthChoice> attn::chooseForLength(const GPUProblem &problem) {
   BlockSizes sizes{row->blockM,   row->blockN,     kHopperStages, row->rule,
                    /*stay=*/true, /*lists=*/false, row->slack,    row->tail};
   return LengthChoice{sizes, row->isForShort, row->mostRows, row->mostKeys, row->either};
+}
+
+std::optional<BlockSizes> attn::chooseForFewRows(const GPUProblem &problem) {
+  const FewRow *row = findRow(kHopperFewRows, problem, getTraits(problem));
+  if (row == std::end(kHopperFewRows))
+    return std::nullopt;
+  return BlockSizes{row->blockM, row->blockN,     kHopperStages, row->rule,
+                    row->stay,   /*lists=*/false, row->slack};
 }
 
 /// Few keys where functions, factors or much work live beside them: ptxas spills otherwise.

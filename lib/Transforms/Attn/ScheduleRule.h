@@ -72,6 +72,10 @@ struct LengthChoice {
 /// Nothing where chooseForCUDA is as good for all lengths.
 std::optional<LengthChoice> chooseForLength(const GPUProblem &problem);
 
+/// Sizes for calls with few rows, at most 128, and many keys. Nothing where they are those of other
+/// calls with many keys.
+std::optional<BlockSizes> chooseForFewRows(const GPUProblem &problem);
+
 } // namespace attn
 
 #endif // ATTN_LIB_TRANSFORMS_ATTN_SCHEDULERULE_H

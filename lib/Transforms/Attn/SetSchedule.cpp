@@ -69,6 +69,9 @@ struct SetSchedulePass
                                attention.getQuery().getType().getElementTypeBitWidth() / 8, blockN);
     if (machine) {
       GPUProblem problem = getGPUProblem(attention, splits);
+      auto few = op->hasAttr(kFewAttrName) ? chooseForFewRows(problem) : std::nullopt;
+      if (few)
+        return *few;
       bool isMarked = op->hasAttr(kShortAttrName) || op->hasAttr(kLongAttrName);
       auto choice = isMarked ? chooseForLength(problem) : std::nullopt;
       return choice ? choice->sizes : chooseForCUDA(*machine, problem);
@@ -141,8 +144,8 @@ struct SetSchedulePass
         return failure();
       op->setAttr(kScheduleAttrName, schedule = *made);
     }
-    op->removeAttr(kShortAttrName);
-    op->removeAttr(kLongAttrName);
+    for (StringRef mark : {kShortAttrName, kLongAttrName, kFewAttrName})
+      op->removeAttr(mark);
     if (!machine)
       return success();
     return failed(checkBlock(op, *machine, schedule)) ? failure()

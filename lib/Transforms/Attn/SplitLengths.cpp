@@ -10,7 +10,8 @@
 // says which they are: the function gets a copy, for calls with few rows and keys. Where few of
 // either are enough, the copy is for the others, since a way has a condition whose parts all hold.
 // Batches and heads decide nothing, so that the numbers of a sequence do not depend on what stands
-// beside it.
+// beside it. Few rows with many keys have sizes for who asks for them: a third copy would cost all
+// others the time that it takes to assemble.
 //
 //===----------------------------------------------------------------------------------------===//
 
@@ -78,22 +79,28 @@ struct SplitLengthsPass
     AttentionOp op = findAttention(function);
     if (!op)
       return;
-    std::optional<LengthChoice> choice = chooseForLength(getGPUProblem(op, /*splits=*/1));
+    GPUProblem problem = getGPUProblem(op, /*splits=*/1);
+    auto unit = UnitAttr::get(op.getContext());
+    if (way == "few" && chooseForFewRows(problem)) {
+      op->setAttr(kFewAttrName, unit);
+      return;
+    }
+    std::optional<LengthChoice> choice = chooseForLength(problem);
     if (!choice)
       return;
-    bool isForAll = way == (choice->isForShort ? "short" : "long");
-    func::FuncOp marked = isForAll ? function : func::FuncOp();
+    func::FuncOp marked;
     if (way == "auto")
       marked = addWays(function, op, *choice, symbols);
+    else if (choice->isForShort == (way == "short"))
+      marked = function;
     if (marked)
-      findAttention(marked)->setAttr(choice->isForShort ? kShortAttrName : kLongAttrName,
-                                     UnitAttr::get(op.getContext()));
+      findAttention(marked)->setAttr(choice->isForShort ? kShortAttrName : kLongAttrName, unit);
   }
 
   LogicalResult transform() override {
     ModuleOp module = getOperation();
-    if (!llvm::is_contained({"auto", "short", "long"}, way.getValue()))
-      return module.emitError("expected way=short, long or auto, got '") << way << "'";
+    if (!llvm::is_contained({"auto", "short", "long", "few"}, way.getValue()))
+      return module.emitError("expected way=short, long, few or auto, got '") << way << "'";
     SymbolTable symbols(module);
     for (auto function : llvm::make_early_inc_range(module.getOps<func::FuncOp>()))
       if (!function.isExternal())

@@ -24,6 +24,14 @@ func.func @short_c1_long(%q: tensor<2x4x3x16xf32>) {
 
 // -----
 
+func.func @short_c1_few(%q: tensor<2x4x3x16xf32>) {
+  // expected-error@+1 {{expected 'attn.few' to be a unit, got 128 : i64}}
+  %o = attn.attention %q, %q, %q {attn.few = 128} : tensor<2x4x3x16xf32>, tensor<2x4x3x16xf32>, tensor<2x4x3x16xf32> -> tensor<2x4x3x16xf32>
+  return
+}
+
+// -----
+
 func.func @kept_keys_c1(%q: tensor<2x4x3x16xf32>) {
   // expected-error@+1 {{expected 'attn.kept_keys' to be "slice", "prefix" or "diagonal", got "all"}}
   %o = attn.attention %q, %q, %q {attn.kept_keys = "all"} : tensor<2x4x3x16xf32>, tensor<2x4x3x16xf32>, tensor<2x4x3x16xf32> -> tensor<2x4x3x16xf32>

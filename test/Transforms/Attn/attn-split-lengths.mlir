@@ -1,6 +1,8 @@
 // RUN: attn-opt %s --attn-split-lengths --split-input-file | FileCheck %s
 // RUN: attn-opt %s --attn-split-lengths=way=short --split-input-file | FileCheck %s --check-prefix=SHORT
 // RUN: attn-opt %s --attn-split-lengths=way=long --split-input-file | FileCheck %s --check-prefix=LONG
+// RUN: attn-opt %s --attn-split-lengths=way=few --split-input-file | FileCheck %s --check-prefix=FEW
+// RUN: attn-opt %s --attn-split-lengths=way=few --attn-set-schedule=target=cuda --split-input-file | FileCheck %s --check-prefix=FEW-SCHEDULE
 // RUN: attn-opt %s --attn-split-lengths --attn-set-schedule=target=cuda --split-input-file | FileCheck %s --check-prefix=SCHEDULE
 
 // Calls with few keys have a copy, in front, whatever their rows.
@@ -18,6 +20,13 @@
 // LONG-LABEL:   func.func @full(
 // LONG-NOT:       attn.short
 // LONG:           attn.attention
+// Or those for few rows, whatever the lengths.
+// FEW-LABEL:    func.func @full(
+// FEW-NOT:        attn.when
+// FEW:            attn.attention {{.*}} {attn.few}
+// FEW-SCHEDULE-LABEL: func.func @full(
+// FEW-SCHEDULE-NOT:     attn.few
+// FEW-SCHEDULE:         #attn.schedule<block_m = 128, block_n = 128, stages = 2, consumers = 2>
 // SCHEDULE-LABEL: func.func @full_short(
 // SCHEDULE-NOT:     attn.short
 // SCHEDULE:         #attn.schedule<block_m = 192, block_n = 128, stages = 2, consumers = 3, stay = true>
@@ -35,6 +44,12 @@ func.func @full(%q: tensor<?x?x?x64xbf16>, %k: tensor<?x?x?x64xbf16>, %v: tensor
 // CHECK-SAME:    #tile.range<argument = 0, dim = 2, least = 0, most = 1024>
 // CHECK-SAME:    #tile.range<argument = 1, dim = 2, least = 0, most = 1024>
 // CHECK-LABEL: func.func @masked(
+// Few rows have many keys: what is long, where they have no sizes of their own.
+// FEW-LABEL: func.func @masked(
+// FEW-NOT:     attn.{{few|short}}
+// FEW:         return
+// FEW-SCHEDULE-LABEL: func.func @masked(
+// FEW-SCHEDULE:         #attn.schedule<block_m = 192, block_n = 128, stages = 2, consumers = 3, stay = true, slack = 8>
 // SCHEDULE-LABEL: func.func @masked_short(
 // SCHEDULE:         #attn.schedule<block_m = 128, block_n = 128, stages = 2, consumers = 2, stay = true>
 // SCHEDULE-LABEL: func.func @masked(
@@ -63,6 +78,10 @@ func.func @masked(%q: tensor<?x?x?x64xbf16>, %k: tensor<?x?x?x64xbf16>, %v: tens
 // LONG-LABEL:  func.func @wide(
 // LONG-NOT:      attn.short
 // LONG:          return
+// FEW-LABEL:   func.func @wide(
+// FEW:           attn.attention {{.*}} {attn.few}
+// FEW-SCHEDULE-LABEL: func.func @wide(
+// FEW-SCHEDULE:         #attn.schedule<block_m = 128, block_n = 96, stages = 2, consumers = 2, stay = true, slack = 8>
 // SCHEDULE-LABEL: func.func @wide_long(
 // SCHEDULE:         #attn.schedule<block_m = 192, block_n = 80, stages = 2, consumers = 3, slack = 8>
 // SCHEDULE-LABEL: func.func @wide(
