@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
 from . import _arrays, _dynamo, _foreign, _library
+from ._choose import choose_options
 from ._gradient import Given
 from ._library import Error, OptionTexts, option_texts
 from ._log import find_reason
-from ._pack import choose_pack
 from ._plan import Plan, remember
 from ._scan import Scan
 from ._seed import Seed, make_seed, make_traced_seed
@@ -178,7 +178,8 @@ def _call(
     rows_first = layout != "bhsd" and _is_rows_first(layout)
     seed = make_seed(dropout_seed, q, device) if dropout else None
     if options is None and device >= 0 and score is None and sink is None and not dropout:
-        options = choose_pack(q, k, v, rows_first)
+        is_plain = mask is None and window is None and not causal
+        options = choose_options(q, k, v, rows_first, is_plain)
     # Without tuples of arguments, which cost a tenth of a small call.
     plan, arrays = _find_plan(
         q,
@@ -283,8 +284,11 @@ def attention(
             torch.use_deterministic_algorithms), pack (slots for
             the query heads of a key head on a GPU, where rows are few as in decoding: 8; without
             options, attention chooses it where all rows of a group fit a tile of 64), way (auto,
-            short or long: whether a GPU has one kernel for short sequences and one for long ones,
-            of which a call takes either, or one of them for all, half as long to assemble).
+            short, long or few: whether a GPU has one kernel for short sequences and one for long
+            ones, of which a call takes either, or one of them for all, half as long to assemble, or
+            one for few rows; without options, attention chooses it for at most 128 rows with more
+            than 2048 keys where D and Dv are at most 128 and there is neither score, mask, sink nor
+            dropout).
         dropout_p: the probability that a weight, once normalized, is dropped, met to 2^-17; the
             others are divided by 1 minus what is met. Lse does not know it. Which weights are
             dropped is a function of the seed and of (b, h, q, kv) alone (s16 of

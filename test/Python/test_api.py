@@ -3,6 +3,7 @@
 import gc
 import inspect
 import threading
+import types
 
 import numpy as np
 import pytest
@@ -175,6 +176,11 @@ def test_explain_for_a_gpu():
     text = attn.explain("float16", 64, device="cuda", until="tile", options={"splits": 4})
     for part in ("attention_split for sm_90a", "// scratch     2 tensors", "@attention_merge"):
         assert part in text
+    few = {"way": "few"}
+    assert "rule cuda-d128-few" in attn.explain("float16", 96, device="cuda", options=few)
+    # Gradients of its calls are those of others.
+    text = attn.explain("float16", 96, device="cuda", options=few, gradient=True)
+    assert "rule cuda-grad-" in text and "-few" not in text
 
 
 def test_a_kernel_for_a_gpu():
@@ -218,9 +224,78 @@ def test_memory_of_calls_is_shared(make):
     ],
 )
 def test_heads_of_few_rows_share_tiles(heads, rows, d, slots):
-    from attn._pack import choose_pack
+    from attn._choose import choose_options
 
     q, k = np.empty((2, heads[0], rows, d)), np.empty((2, heads[1], 9, d))
     expected = {"pack": slots, "way": "long"} if slots else None
-    assert choose_pack(q, k, k, False) == expected
-    assert choose_pack(q.swapaxes(1, 2), k.swapaxes(1, 2), k.swapaxes(1, 2), True) == expected
+    assert choose_options(q, k, k, False, True) == expected
+    q, k = q.swapaxes(1, 2), k.swapaxes(1, 2)
+    assert choose_options(q, k, k, True, False) == expected
+
+
+@pytest.mark.parametrize(
+    "heads, rows, keys, d, dv, is_few",
+    [
+        ((8, 8), 1, 2049, 64, 64, True),
+        ((8, 8), 128, 16384, 128, 128, True),
+        ((8, 2), 128, 16384, 128, 128, True),
+        ((8, 8), 7, 4096, 40, 96, True),
+        ((8, 8), 0, 16384, 64, 64, False),
+        ((8, 8), 129, 16384, 64, 64, False),
+        ((8, 8), 128, 2048, 64, 64, False),
+        ((8, 8), 128, 16384, 136, 64, False),
+        ((8, 8), 128, 16384, 64, 136, False),
+    ],
+)
+def test_few_rows_of_many_keys_have_a_kernel(heads, rows, keys, d, dv, is_few):
+    from attn._choose import choose_options
+
+    q = np.broadcast_to(np.float16(0), (2, heads[0], rows, d))
+    k, v = (np.broadcast_to(np.float16(0), (2, heads[1], keys, columns)) for columns in (d, dv))
+    expected = {"way": "few"} if is_few else None
+    assert choose_options(q, k, v, False, True) == expected
+    assert choose_options(q, k, v, False, False) is None
+    q, k, v = (x.swapaxes(1, 2) for x in (q, k, v))
+    assert choose_options(q, k, v, True, True) == expected
+
+
+def test_heads_that_share_a_tile_are_packed_whatever_their_keys():
+    from attn._choose import choose_options
+
+    q, k = (np.broadcast_to(np.float16(0), (2, h, n, 64)) for h, n in ((8, 1), (2, 4096)))
+    assert choose_options(q, k, k, False, True) == {"pack": 4, "way": "long"}
+    # What is none of a call's arrays is told by the call.
+    assert choose_options(q, None, k, False, True) is None
+
+
+@pytest.mark.parametrize(
+    "how, is_few",
+    [
+        ({}, True),
+        ({"scale": 0.5, "return_lse": True}, True),
+        ({"causal": True}, False),
+        ({"causal": "top_left"}, False),
+        ({"window": (300, 0)}, False),
+        ({"mask": lambda b, h, q, kv: kv <= q}, False),
+        ({"score": lambda s, b, h, q, kv: s * 2}, False),
+        ({"sink": object()}, False),
+        ({"dropout_p": 0.1}, False),
+        ({"options": {}}, False),
+        ({"options": {"way": "long"}}, False),
+    ],
+)
+@pytest.mark.parametrize("device", [0, -1])
+def test_calls_on_gpus_choose_what_is_for_few_rows(monkeypatch, how, is_few, device):
+    found = []
+
+    def find_plan(*arguments):
+        found.append(arguments[11])
+        return types.SimpleNamespace(direct=lambda *call: call), []
+
+    monkeypatch.setattr(_attention, "_find_plan", find_plan)
+    monkeypatch.setattr(_attention, "make_seed", lambda *arguments: None)
+    q, k = (
+        types.SimpleNamespace(get_device=lambda: device, shape=(2, 8, n, 64)) for n in (100, 4096)
+    )
+    attn.attention(q, k, k, **how)
+    assert found == [{"way": "few"} if is_few and device == 0 else how.get("options")]

@@ -608,6 +608,19 @@ def test_few_rows_of_grouped_heads(shape, layout):
     torch.testing.assert_close(out.double(), wanted, atol=2e-2, rtol=2e-2)
 
 
+@pytest.mark.parametrize("d, dv", [(64, 64), (128, 128), (80, 40)])
+@pytest.mark.parametrize("m, n", [(1, 2049), (100, 3000), (128, 4096)])
+def test_few_rows_of_many_keys(d, dv, m, n):
+    """Calls with another kernel, also where autograd records them."""
+    tensors = recorded(m=m, n=n, d=d, dv=dv, h=2)
+    with torch.no_grad():
+        check(attn.attention(*tensors), reference(*tensors)[0])
+    output = attn.attention(*tensors)
+    d_output = torch.randn_like(output)
+    got = torch.autograd.grad(output, tensors, d_output)
+    check_gradients(got, gradients(tensors, d_output))
+
+
 # ===- Dropout ---------------------------------------------------------------------------------===#
 
 

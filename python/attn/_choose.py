@@ -1,0 +1,45 @@
+"""Which options a call of `attention` on a GPU takes where it is given none."""
+
+from __future__ import annotations
+
+from typing import Any, Mapping, Optional
+
+# One object each, since plans are found by options too. Calls with more rows have other kernels.
+_PACKS = {slots: {"pack": slots, "way": "long"} for slots in (2, 4, 8, 16, 32, 64)}
+_FEW = {"way": "few"}
+
+# Of a call with few rows: they fill one tile at most, and their keys are more than short sequences
+# have.
+_MOST_ROWS, _SHORT_KEYS = 128, 2048
+
+
+def choose_options(
+    q: Any, k: Any, v: Any, is_rows_first: bool, is_plain: bool
+) -> Optional[Mapping[str, object]]:
+    """Options of a kernel for few rows, one more to compile, where it is measured to be faster.
+
+    Most calls have many rows, and end at the first of them. `is_plain`: without a mask.
+    """
+    shape = q.shape
+    if len(shape) != 4:
+        return None
+    heads, rows = (2, 1) if is_rows_first else (1, 2)
+    if not 0 < shape[rows] <= _MOST_ROWS:
+        return None
+    key_shape, value_shape = getattr(k, "shape", ()), getattr(v, "shape", ())
+    if len(key_shape) != 4 or len(value_shape) != 4:
+        return None
+    slots = _count_slots(shape[heads], key_shape[heads], shape[rows])
+    if slots and shape[3] in (64, 128) and value_shape[3] == shape[3]:
+        return _PACKS[slots]
+    is_few = is_plain and key_shape[rows] > _SHORT_KEYS and max(shape[3], value_shape[3]) <= 128
+    return _FEW if is_few else None
+
+
+def _count_slots(num_heads: int, num_key_heads: int, num_rows: int) -> int:
+    """Slots for the query heads of each key head where all rows of them fit a tile of 64: decoding.
+    0 where they do not, or where each has a key head of its own."""
+    if num_rows > 32 or not 0 < num_key_heads < num_heads:
+        return 0
+    slots = 1 << (num_heads // num_key_heads - 1).bit_length()
+    return slots if 2 <= slots and num_rows * slots <= 64 else 0
