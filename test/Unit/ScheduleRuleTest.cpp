@@ -135,6 +135,45 @@ TEST(ScheduleRule, WindowsAreShortAtAllLengths) {
   }
 }
 
+// Maxima lag where full tiles have products and exponentials alone: what else is computed beside
+// them was measured to lose by it.
+TEST(ScheduleRule, MaximaLagBesideOneComparison) {
+  size_t numEdges = 0;
+  forEachProblem([&](const GPUProblem &problem) {
+    BlockSizes sizes = chooseForCUDA(getHopper(), problem);
+    bool isEdge = problem.isMasked && problem.work.weight <= 1 && !problem.scoreReadsTensors &&
+                  !problem.work.gathers && !problem.work.isLong && !problem.hasFactors &&
+                  problem.splits == 1;
+    int64_t columns = std::max(problem.headDim, problem.valueDim);
+    numEdges += isEdge;
+    if (isEdge && columns > 64) {
+      ASSERT_EQ(sizes.slack, 8) << columns;
+      ASSERT_TRUE(sizes.stay) << columns;
+    }
+    if (problem.work.weight > 1 && columns > 64 && columns <= 192) {
+      ASSERT_EQ(sizes.slack, -1) << columns;
+    }
+    // A tail evens out what multiprocessors differ in, where tiles are long.
+    ASSERT_EQ(sizes.tail, isEdge && columns > 192 ? 2 : 0) << columns;
+  });
+  EXPECT_GT(numEdges, 100u);
+}
+
+TEST(ScheduleRule, WideHeadsHaveTheKeysThatFit) {
+  auto choose = [](int64_t headDim, int64_t valueDim, bool isMasked) {
+    GPUProblem problem{headDim, valueDim, isMasked};
+    problem.work.weight = isMasked;
+    return chooseForCUDA(getHopper(), problem);
+  };
+  EXPECT_EQ(choose(192, 192, true).blockN, 112);
+  EXPECT_EQ(choose(192, 128, true).blockN, 112);
+  EXPECT_EQ(choose(192, 192, false).blockN, 96);
+  EXPECT_EQ(choose(192, 128, false).blockN, 128);
+  EXPECT_EQ(choose(128, 192, false).blockN, 96);
+  for (int64_t valueDim : {128, 192, 256})
+    EXPECT_EQ(choose(192, valueDim, false).slack, 8);
+}
+
 /// Whether two schedules make the same kernel.
 static bool isSame(const BlockSizes &a, const BlockSizes &b) {
   return std::tie(a.blockM, a.blockN, a.stages, a.stay, a.lists, a.slack, a.tail) ==

@@ -61,7 +61,12 @@ enum Trait : unsigned {
   Factors = 64,
   /// The mask bounds keys from both sides, and does little besides: a window, whose rows have few
   /// keys whatever the length.
-  Window = 128
+  Window = 128,
+  /// A mask of one comparison, as causal ones are, and no score: full tiles have nothing but
+  /// products and exponentials, whose energy counts.
+  Edge = 256,
+  /// Values of more than 128 columns.
+  WideValues = 512
 };
 
 static bool isWindow(const GPUProblem &problem) {
@@ -70,11 +75,17 @@ static bool isWindow(const GPUProblem &problem) {
          problem.work.weight <= kMostWork;
 }
 
+static bool isEdge(const GPUProblem &problem) {
+  return problem.isMasked && problem.work.weight <= 1 && !problem.scoreReadsTensors &&
+         !problem.hasFactors;
+}
+
 static unsigned getTraits(const GPUProblem &problem) {
   return (problem.isMasked ? Masked : 0) |
          (problem.isMasked && problem.scoreReadsTensors ? BiasUnderMask : 0) |
          (problem.work.gathers ? Gathers : 0) | (problem.work.isLong ? Long : 0) |
          (problem.splits > 1 ? Split : 0) | (isWindow(problem) ? Window : 0) |
+         (isEdge(problem) ? Edge : 0) | (problem.valueDim > 128 ? WideValues : 0) |
          (problem.hasFactors                              ? Factors
           : !problem.isMasked && problem.work.weight == 0 ? Plain
                                                           : 0);
@@ -96,6 +107,8 @@ struct Row {
   int64_t slack = -1;
   /// As mostStaying, where scores read tensors too.
   int64_t mostBiased = -1;
+  /// Of blocks that stay, how many more for each multiprocessor come behind them.
+  int64_t tail = 0;
 };
 } // namespace
 
@@ -104,22 +117,29 @@ struct Row {
 /// regions compute fit the registers: 240 in each thread of two warpgroups, 160 of three. Measured
 /// on an H200 (bench/NOTES.md); where a mask cuts tiles, narrow ones waste less. Keys are split
 /// where rows are few: three warpgroups would mostly compute rows that do not exist.
-static constexpr Row kHopperRows[] = {{80, Factors, 0, 128, 96, 17, "cuda-factors"},
-                                      {192, Factors, 0, 128, 80, 17, "cuda-factors"},
-                                      {256, Factors, 0, 128, 64, 15, "cuda-factors"},
-                                      {64, Long, Gathers | Split, 192, 96, 9, "cuda-d64"},
-                                      {64, BiasUnderMask, Gathers | Split, 192, 112, 9, "cuda-d64"},
-                                      {64, Window, Split, 128, 128, 4, "cuda-d64-window", 4},
-                                      {64, Masked, Gathers | Split, 192, 128, 9, "cuda-d64", 1, 8},
-                                      {64, 0, Gathers | Split, 192, 128, 9, "cuda-d64"},
-                                      {128, Plain, Split, 192, 80, 0, "cuda-d128", -1, 8},
-                                      {128, Long, 0, 128, 112, 17, "cuda-d128"},
-                                      {128, 0, 0, 128, 128, 17, "cuda-d128", 5, -1, 13},
-                                      {192, Long | Gathers, 0, 128, 64, 21, "cuda-d192"},
-                                      {192, 0, 0, 128, 96, 9, "cuda-d192"},
-                                      {256, Long | Gathers, 0, 128, 48, 21, "cuda-d256"},
-                                      {256, Masked, 0, 128, 64, 7, "cuda-d256", 1, 8},
-                                      {256, 0, 0, 128, 80, 15, "cuda-d256"}};
+static constexpr Row kHopperRows[] = {
+    {80, Factors, 0, 128, 96, 17, "cuda-factors"},
+    {192, Factors, 0, 128, 80, 17, "cuda-factors"},
+    {256, Factors, 0, 128, 64, 15, "cuda-factors"},
+    {64, Long, Gathers | Split, 192, 96, 9, "cuda-d64"},
+    {64, BiasUnderMask, Gathers | Split, 192, 112, 9, "cuda-d64"},
+    {64, Window, Split, 128, 128, 4, "cuda-d64-window", 4},
+    {64, Masked, Gathers | Split, 192, 128, 9, "cuda-d64", 1, 8},
+    {64, 0, Gathers | Split, 192, 128, 9, "cuda-d64"},
+    {128, Plain, Split, 192, 80, 0, "cuda-d128", -1, 8},
+    {128, Edge, Gathers | Long | Split, 128, 128, 17, "cuda-d128-edge", 1, 8},
+    {128, Long, 0, 128, 112, 17, "cuda-d128"},
+    {128, 0, 0, 128, 128, 17, "cuda-d128", 5, -1, 13},
+    {192, Edge, Gathers | Long | Split, 128, 112, 9, "cuda-d192-edge", 1, 8},
+    {192, Plain, Split | WideValues, 128, 128, 0, "cuda-d192-narrow", -1, 8},
+    {192, Plain, Split, 128, 96, 0, "cuda-d192", -1, 8},
+    {192, Long | Gathers, 0, 128, 64, 21, "cuda-d192"},
+    {192, 0, 0, 128, 96, 9, "cuda-d192"},
+    {256, Long | Gathers, 0, 128, 48, 21, "cuda-d256"},
+    {256, Edge, Gathers | Long | Split, 128, 64, 7, "cuda-d256-edge", 1, 8, -1, 2},
+    {256, Plain, Split, 128, 80, 0, "cuda-d256", -1, 8},
+    {256, Masked, 0, 128, 64, 7, "cuda-d256", 1, 8},
+    {256, 0, 0, 128, 80, 15, "cuda-d256"}};
 static constexpr int64_t kHopperStages = 2;
 
 /// Blocks stay where that is measured to be faster (bench/results/gpu-stay.json): under masks,
@@ -208,7 +228,7 @@ BlockSizes attn::chooseForCUDA(const Machine &machine, const GPUProblem &problem
   int64_t narrowed = llvm::alignDown(row->blockN - 16 * llvm::divideCeil(excess, 6), step);
   bool stays = doBlocksStay(*row, traits, problem.work);
   return {row->blockM, std::max(narrowed, step),      kHopperStages, row->rule,
-          stays,       !stays && doListsPay(problem), row->slack};
+          stays,       !stays && doListsPay(problem), row->slack,    stays ? row->tail : 0};
 }
 
 std::optional<LengthChoice> attn::chooseForLength(const GPUProblem &problem) {
