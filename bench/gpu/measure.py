@@ -1,14 +1,15 @@
 """Times calls on the GPU by the rules of bench/NOTES.md: alternating, sustained, in one process.
 
 The chip is limited by power, so a short burst flatters by 10 to 15 %, and a figure means something only
-beside another one taken in the same minute. Hence: each candidate runs for `seconds` in each round, the
-candidates take turns, and what is reported are medians over rounds and ratios within rounds.
+beside another one taken in the same minute. Hence: candidates take turns, each runs for `seconds` in each
+round behind a lead of its own, and what is reported are medians over rounds and ratios within rounds.
 """
 
 from __future__ import annotations
 
 import json
 import math
+import random
 import statistics
 import subprocess
 import time
@@ -36,11 +37,15 @@ def time_batch(call: Call, count: int) -> float:
     return start.elapsed_time(end) / count
 
 
+# The share of a slice that runs before it untimed: temperature and clock are then its own.
+LEAD = 1 / 3
+
+
 def interleave(calls: Dict[str, Call], rounds: int, seconds: float) -> Dict[str, List[float]]:
     """Milliseconds per call of each candidate, one number for each round.
 
-    The order rotates from round to round, and every other round is backwards, so that nobody always
-    follows the same neighbour: behind one that takes less power, the clock is 3 % higher.
+    Candidates run in a random order, and in the next round backwards, each for a while before it is timed: behind one
+    that takes less power, the clock is 3 % higher, and who stands behind whom would decide.
     """
     counts: Dict[str, int] = {}
     for name, call in calls.items():
@@ -50,11 +55,11 @@ def interleave(calls: Dict[str, Call], rounds: int, seconds: float) -> Dict[str,
         estimate = time_batch(call, max(5, int(50 / estimate)))
         counts[name] = max(5, math.ceil(1000 * seconds / estimate))
     times: Dict[str, List[float]] = {name: [] for name in calls}
-    names = list(calls)
+    order, draw = list(calls), random.Random(0)
     for i in range(rounds):
-        turn = i // 2 % len(names)
-        order = names[turn:] + names[:turn]
-        for name in order if i % 2 == 0 else order[::-1]:
+        order = order[::-1] if i % 2 else draw.sample(order, len(order))
+        for name in order:
+            time_batch(calls[name], math.ceil(LEAD * counts[name]))
             times[name].append(time_batch(calls[name], counts[name]))
     return times
 
