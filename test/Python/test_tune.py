@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import attn
-from attn import _tune
+from attn import _attention, _tune
 
 
 @pytest.fixture(autouse=True)
@@ -61,6 +61,17 @@ def test_the_fastest_wins_but_for_noise(monkeypatch):
     pretend(monkeypatch, {"threads=1": 1.0, _tune._describe(both): 0.5})
     found = attn.tune(q, k, v, candidates=SIZES[:1], options={"threads": 1}, again=True)
     assert found.options == both
+
+
+def test_options_that_are_none_are_the_rule(monkeypatch):
+    q, k, v = make()
+    expected = attn.attention(q, k, v)
+
+    def make_plan(*_):
+        raise AssertionError("expected the plan of the call without options")
+
+    monkeypatch.setattr(_attention, "_make_plan", make_plan)
+    assert (attn.attention(q, k, v, options={}) == expected).all()
 
 
 def test_hopeless_ones_have_one_round(monkeypatch):
