@@ -110,6 +110,8 @@ attn_code attn_options_set(attn_options *options, const char *key, const char *v
     return setSwitch(name, text, to.fused);
   if (name == "pack")
     return setNumber(name, text, to.pack);
+  if (name == "slack")
+    return setNumber(name, text, to.slack);
   if (name == "search")
     return setNumber(name, text, to.search);
   if (name == "way")
@@ -123,7 +125,7 @@ attn_code attn_options_set(attn_options *options, const char *key, const char *v
   if (name == "cache-dir")
     return to.cacheDirectory = value, ATTN_OK;
   return fail("options: expected device, cpu, threads, block-m, block-n, splits, fused, pack, way, "
-              "search, entry, cache or cache-dir, got '" +
+              "slack, search, entry, cache or cache-dir, got '" +
               name + "'");
 }
 

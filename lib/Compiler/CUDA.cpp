@@ -107,6 +107,8 @@ Result<EmittedImage> emitImage(std::string_view source, const CompileOptions &op
   copyScheduleOptions(options, cuda);
   cuda.pack = options.pack;
   cuda.way = options.way;
+  if (options.slack >= 0)
+    cuda.slack = options.slack;
   cuda.search = options.search;
   DiagnosticCollector diagnostics(context);
   cuda.visit = observeDoors(context, observe);
@@ -137,9 +139,10 @@ Result<KernelImage> emit(std::string_view source, const CompileOptions &options)
 static Result<KernelCache::Image> getImage(std::string_view source, const CompileOptions &options,
                                            FunctionInfo &info) {
   const Machine &machine = getDefaultMachine();
-  std::string text = formatv(
-      "block-m={0} block-n={1} splits={2} fused={3} pack={4} way={5} entry={6}", options.blockM,
-      options.blockN, options.splits, options.fused, options.pack, options.way, options.entry);
+  std::string text =
+      formatv("block-m={0} block-n={1} splits={2} fused={3} pack={4} way={5} slack={6} entry={7}",
+              options.blockM, options.blockN, options.splits, options.fused, options.pack,
+              options.way, options.slack, options.entry);
   CacheKey key = getDiskKey(source, text, (machine.name + machine.ptx).str());
   return findImage(key, options, info, [&]() -> Result<KernelImage> {
     Result<EmittedImage> emitted = emitImage(source, options);

@@ -90,6 +90,9 @@ Status checkOptions(const CompileOptions &options) {
         StatusCode::InvalidArgument,
         formatv("search: expected a number of rows from 0 to 2147483647, got {0}", options.search),
         ""};
+  if (options.slack < -1 || options.slack > 16)
+    return {StatusCode::InvalidArgument,
+            formatv("slack: expected a number from 0 to 16, or -1, got {0}", options.slack), ""};
   if (!is_contained({"auto", "short", "long", "few"}, options.way))
     return {StatusCode::InvalidArgument,
             formatv("way: expected auto, short, long or few, got '{0}'", options.way), ""};

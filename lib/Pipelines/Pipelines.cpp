@@ -29,7 +29,7 @@ static void addCleanup(OpPassManager &pm) {
 /// Sizes that are given hold for all lengths.
 static bool hasOneWay(const PipelineOptions &options) {
   bool isGiven = options.blockM || options.blockN || options.stages || options.splits != 1 ||
-                 options.stay != "auto" || options.slack != -2;
+                 options.stay != "auto";
   return isGiven && options.way == "auto";
 }
 

@@ -176,6 +176,9 @@ def test_explain_for_a_gpu():
     text = attn.explain("float16", 64, device="cuda", until="tile", options={"splits": 4})
     for part in ("attention_split for sm_90a", "// scratch     2 tensors", "@attention_merge"):
         assert part in text
+    for slack in (0, 8):
+        text = attn.explain("float16", 128, causal=True, device="cuda", until="problem", options={"slack": slack})
+        assert f"slack = {slack}" in text
     few = {"way": "few"}
     assert "rule cuda-d128-few" in attn.explain("float16", 96, device="cuda", options=few)
     # Gradients of its calls are those of others.

@@ -101,6 +101,11 @@ struct CommandLine {
                             cl::desc("with --device=sim: whether blocks stay (default: auto, the\n"
                                      "target's rule)"),
                             cl::value_desc("true|false"), cl::init("auto"), cl::cat(category)};
+  cl::opt<std::string> slack{
+      "slack",
+      cl::desc("with --device=sim: by which factor 2^slack, 0 to 16, maxima of rows may\n"
+               "lag before sums are scaled (default: the target's rule)"),
+      cl::value_desc("n"), cl::init(""), cl::cat(category)};
   cl::opt<std::string> way{"way",
                            cl::desc("with --device=sim: sizes of which sequences (default: auto,\n"
                                     "a kernel each where the target's rule has two)"),
@@ -237,6 +242,7 @@ static Error convertSimulatorOptions(const CommandLine &line, RunOptions &option
                                  {"timeline", !line.timeline.empty()},
                                  {"stages", line.stages.getNumOccurrences() > 0},
                                  {"stay", line.stay.getNumOccurrences() > 0},
+                                 {"slack", line.slack.getNumOccurrences() > 0},
                                  {"way", line.way.getNumOccurrences() > 0}})
     if (isGiven && !isSimulator)
       return createStringError(Twine("--") + option +
@@ -278,6 +284,9 @@ static Error convertSimulatorOptions(const CommandLine &line, RunOptions &option
   options.way = line.way;
   if (!is_contained({"short", "long", "few", "auto"}, options.way))
     return createStringError("--way: expected short, long, few or auto, got '" + options.way + "'");
+  if (!line.slack.empty())
+    if (Error error = parseNumber<int64_t>("slack", line.slack, 0, 16, options.slack))
+      return error;
   return parseNumber<int64_t>("stages", line.stages, 0, 64, options.stages);
 }
 

@@ -55,7 +55,7 @@ struct RunOptions {
   unsigned simSeeds = 8;
   bool predict = false;
   std::vector<std::string> timelines;
-  int64_t blockM = 0, blockN = 0, stages = 0;
+  int64_t blockM = 0, blockN = 0, stages = 0, slack = -2;
   std::string stay = "auto", way = "auto";
   /// Parts that the keys of a block are split into.
   int64_t splits = 1;

@@ -27,6 +27,7 @@ static Expected<sim::Launch> lower(mlir::ModuleOp module, const RunOptions &opti
   pipeline.stages = options.stages;
   pipeline.stay = options.stay;
   pipeline.way = options.way;
+  pipeline.slack = options.slack;
   mlir::PassManager pm(module.getContext());
   buildPipeline(pm, pipeline, Room::Async);
   if (failed(pm.run(module)))

@@ -70,6 +70,10 @@ struct CommandLine {
                "many keys), or auto for a kernel each where the target's rule\n"
                "has two (default)"),
       cl::init("auto"), cl::cat(category)};
+  cl::opt<int64_t> slack{"slack",
+                         cl::desc("cuda: by which factor 2^slack, 0 to 16, maxima of rows may lag\n"
+                                  "before sums are scaled (default: -1, the target's rule)"),
+                         cl::init(-1), cl::cat(category)};
   cl::opt<bool> fused{"fused",
                       cl::desc("cuda: blocks of keys add to the gradients of queries, in any "
                                "order, where there are such blocks (default: true)"),
@@ -160,6 +164,7 @@ static llvm::Expected<std::string> printPTX(const CommandLine &line, StringRef s
   options.splits = line.splits;
   options.fused = line.fused;
   options.way = line.way;
+  options.slack = line.slack;
   Result<KernelImage> image = emit(source, options);
   if (!image)
     return llvm::createStringError(image.getStatus().str());
@@ -180,6 +185,8 @@ static void addPasses(OpPassManager &pm, const CommandLine &line, Room until,
   options.splits = line.splits.getValue();
   options.fused = line.fused.getValue();
   options.way = line.way.getValue();
+  if (line.slack.getValue() != -1)
+    options.slack = line.slack.getValue();
   buildPipeline(pm, options, until);
 }
 
