@@ -70,9 +70,10 @@ struct CompileOptions {
   /// (at most 128 rows with many keys), one kernel for all calls, which takes half as long to
   /// assemble.
   std::string way = "auto";
-  /// CUDA: by which factor 2^slack, from 0 to 16, the maximum of a row may lag before what is summed
-  /// is scaled; 0: none, as the definition has it; -1: 0 or 8, which is faster by 1 to 4 % where it
-  /// is taken, for 1.04 times the rounding error (1.2 where few weights are most of the sum).
+  /// CUDA: by which factor 2^slack, from 0 to 16, the maximum of a row may lag before what is
+  /// summed is scaled; 0: none, as the definition has it; -1: 0 or 8, which is faster by 1 to 4 %
+  /// where it is taken, for 1.04 times the rounding error (1.2 where few weights are most of the
+  /// sum).
   int64_t slack = -1;
   /// CUDA: rows of the calls that a search of sizes times; 0: there is none. Sizes of which models
   /// say that they spill or wait for memory are refused then, and the error says which. What
