@@ -82,8 +82,11 @@ enum JitOption : int {
   JitInfoLogBytes = 4,
   JitErrorLog = 5,
   JitErrorLogBytes = 6,
-  JitLogVerbose = 12
+  JitLogVerbose = 12,
+  JitSplitCompile = 34
 };
+/// Drivers older than this refuse JitSplitCompile.
+inline constexpr int splitCompileVersion = 13000;
 
 enum TensorMapType : int { MapUInt8 = 0, MapFloat16 = 6, MapFloat32 = 7, MapBFloat16 = 9 };
 enum TensorMapInterleave : int { InterleaveNone = 0 };

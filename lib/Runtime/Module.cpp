@@ -88,6 +88,36 @@ static Status explainLoadFailure(const Driver &driver, const DeviceInfo &device,
   return status;
 }
 
+namespace {
+struct JitLogs {
+  std::string info, errors;
+};
+} // namespace
+
+/// Several kernels are assembled beside each other where `threads` is more than 1; the code is the
+/// same.
+static cuda::Code assemble(const Driver &driver, const std::string &ptx, size_t threads,
+                           JitLogs &logs, cuda::Module &module) {
+  logs.info.assign(logBytes, '\0');
+  logs.errors.assign(logBytes, '\0');
+  // The driver takes numbers in the place of pointers.
+  auto number = [](uintptr_t value) {
+    return reinterpret_cast<void *>(value); // NOLINT(performance-no-int-to-ptr)
+  };
+  cuda::JitOption options[] = {cuda::JitInfoLog,    cuda::JitInfoLogBytes,
+                               cuda::JitErrorLog,   cuda::JitErrorLogBytes,
+                               cuda::JitLogVerbose, cuda::JitSplitCompile};
+  void *values[] = {logs.info.data(),   number(logBytes - 1),
+                    logs.errors.data(), number(logBytes - 1),
+                    number(1),          number(threads)};
+  unsigned numOptions = std::size(options) - (threads > 1 ? 0 : 1);
+  cuda::Code code = driver.ModuleLoadDataEx(&module, ptx.c_str(), numOptions, options, values);
+  // Of what has been written, without the zeros behind it.
+  logs.info.resize(std::strlen(logs.info.data()));
+  logs.errors.resize(std::strlen(logs.errors.data()));
+  return code;
+}
+
 Result<Module> Module::load(const DeviceContext &context, const KernelImage &image) {
   const Driver &driver = context.getDriver();
   ContextScope scope(driver, context.get());
@@ -99,24 +129,19 @@ Result<Module> Module::load(const DeviceContext &context, const KernelImage &ima
                                                             nullptr, nullptr) == cuda::Success)
     return Module(context, module);
 
-  std::string info(logBytes, '\0'), errors(logBytes, '\0');
-  cuda::JitOption options[] = {cuda::JitInfoLog, cuda::JitInfoLogBytes, cuda::JitErrorLog,
-                               cuda::JitErrorLogBytes, cuda::JitLogVerbose};
-  // The driver takes numbers in the place of pointers.
-  auto number = [](uintptr_t value) {
-    return reinterpret_cast<void *>(value); // NOLINT(performance-no-int-to-ptr)
-  };
-  void *values[] = {info.data(), number(logBytes - 1), errors.data(), number(logBytes - 1),
-                    number(1)};
-  cuda::Code code =
-      driver.ModuleLoadDataEx(&module, image.ptx.c_str(), std::size(options), options, values);
-  // Of what has been written, without the zeros behind it.
-  info.resize(std::strlen(info.data()));
-  errors.resize(std::strlen(errors.data()));
+  // The driver assembles modules one after the other, whichever threads load them, but kernels of
+  // one beside each other. A driver that refuses is asked again without.
+  JitLogs logs;
+  size_t kernels = StringRef(image.ptx).count(".entry ");
+  cuda::Code code = cuda::InvalidValue;
+  if (kernels > 1 && driver.version >= cuda::splitCompileVersion)
+    code = assemble(driver, image.ptx, kernels, logs, module);
+  if (code == cuda::InvalidValue)
+    code = assemble(driver, image.ptx, /*threads=*/1, logs, module);
   if (code != cuda::Success)
-    return explainLoadFailure(driver, context.getInfo(), code, image.ptx, errors);
+    return explainLoadFailure(driver, context.getInfo(), code, image.ptx, logs.errors);
   Module loaded(context, module);
-  loaded.log = parseJitLog(info);
+  loaded.log = parseJitLog(logs.info);
   return loaded;
 }
 

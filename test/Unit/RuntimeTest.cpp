@@ -132,6 +132,32 @@ TEST_F(RuntimeTest, LoadWithoutLog) {
   EXPECT_TRUE(kernel->getWarnings().empty());
 }
 
+TEST_F(RuntimeTest, KernelsAreAssembledBesideEachOther) {
+  KernelPlan other = makePlan();
+  other.name = "other";
+  KernelImage one = makeImage({makePlan()}), two = makeImage({makePlan(), other});
+  one.ptx += ".visible .entry attention(";
+  two.ptx += ".visible .entry attention(\n.visible .entry other(";
+  EXPECT_STATUS(loadError(one), Ok);
+  EXPECT_STATUS(loadError(two), Ok);
+  EXPECT_EQ(fake->assemblerThreads, (std::vector<size_t>{1, 2}));
+}
+
+TEST_F(RuntimeTest, DriversThatAssembleInOneThread) {
+  KernelImage two = makeImage({makePlan()});
+  two.ptx += ".visible .entry attention(\n.visible .entry other(";
+  fake->splitsCompilation = false;
+  EXPECT_STATUS(loadError(two), Ok);
+  EXPECT_EQ(fake->assemblerThreads, (std::vector<size_t>{2, 1}));
+  fake->version = 12090;
+  EXPECT_STATUS(loadError(two), Ok);
+  EXPECT_EQ(fake->assemblerThreads.back(), 1u);
+  // What is wrong with the image is said as ever.
+  fake->version = 13000;
+  fail("ModuleLoadDataEx", cuda::InvalidValue);
+  EXPECT_STATUS(loadError(two), DriverFailure, "load the kernel");
+}
+
 TEST_F(RuntimeTest, SmallSharedMemoryNeedsNoPermission) {
   KernelPlan plan = makePlan();
   plan.dynamicSharedBytes = 1024;

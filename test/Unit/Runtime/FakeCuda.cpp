@@ -136,7 +136,7 @@ EXPORT Code cuCtxPopCurrent(Context *context) {
 EXPORT Code cuModuleLoadDataEx(Module *module, const void *image, unsigned numOptions,
                                JitOption *options, void **values) {
   FakeCuda &fake = state();
-  size_t infoBytes = 0, errorBytes = 0;
+  size_t infoBytes = 0, errorBytes = 0, threads = 1;
   char *info = nullptr, *errors = nullptr;
   for (unsigned i = 0; i < numOptions; ++i) {
     if (options[i] == JitInfoLog)
@@ -147,6 +147,8 @@ EXPORT Code cuModuleLoadDataEx(Module *module, const void *image, unsigned numOp
       errors = static_cast<char *>(values[i]);
     else if (options[i] == JitErrorLogBytes)
       errorBytes = reinterpret_cast<size_t>(values[i]);
+    else if (options[i] == JitSplitCompile)
+      threads = reinterpret_cast<size_t>(values[i]);
   }
   if (info)
     std::strncpy(info, fake.infoLog.c_str(), infoBytes);
@@ -158,6 +160,10 @@ EXPORT Code cuModuleLoadDataEx(Module *module, const void *image, unsigned numOp
   bool isPtx = std::string_view(static_cast<const char *>(image)).starts_with(".version");
   if (!isPtx && !fake.acceptsCubin)
     return InvalidImage;
+  if (isPtx)
+    fake.assemblerThreads.push_back(threads);
+  if (threads > 1 && !fake.splitsCompilation)
+    return InvalidValue;
   ++fake.modules;
   *module = reinterpret_cast<Module>(0x2000);
   return Success;

@@ -34,6 +34,8 @@ struct FakeCuda {
   std::string infoLog, errorLog;
   /// Whether images that are not PTX text load.
   bool acceptsCubin = true;
+  /// Whether cuModuleLoadDataEx knows JitSplitCompile.
+  bool splitsCompilation = true;
   cuda::CaptureStatus capture = cuda::CaptureNone;
   /// Addresses of memory that is not the device's.
   cuda::Pointer hostAddress = 0, otherDeviceAddress = 0;
@@ -61,6 +63,8 @@ struct FakeCuda {
   };
   /// Bytes of each kernel parameter, to copy them at a launch.
   std::vector<size_t> parameterSizes;
+  /// Threads of each cuModuleLoadDataEx of PTX, 1 where it was not told.
+  std::vector<size_t> assemblerThreads;
   /// Off for measurements.
   bool records = true;
   std::vector<Launch> launches;
