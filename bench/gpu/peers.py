@@ -72,7 +72,8 @@ def make_peers(names: Sequence[str], variant: Variant, q: Tensor, k: Tensor, v: 
             else:
                 continue
             call()
-            torch.cuda.synchronize()
+            if torch.cuda.is_available():
+                torch.cuda.synchronize()
             peers[name] = call
         except Exception as error:  # PyTorch raises what its back ends raise.
             print(f"  {name} left out: {str(error).splitlines()[0]}")

@@ -71,6 +71,17 @@ def make_ours(variant: Variant, q: Tensor, k: Tensor, v: Tensor, **more: Any) ->
     return lambda: attn.attention(q, k, v, **arguments)
 
 
+def parse_options(text: str) -> Dict[str, Any]:
+    """Options of the compiler, such as slack=0,way=long."""
+    pairs = [pair.partition("=")[::2] for pair in text.split(",")]
+    return {name: int(value) if value.lstrip("-").isdigit() else value for name, value in pairs}
+
+
+def make_others(also: Sequence[str], variant: Variant, q: Tensor, k: Tensor, v: Tensor) -> Dict[str, Callable[[], Any]]:
+    """attn with options, by what they are."""
+    return {f"attn {text}": make_ours(variant, q, k, v, options=parse_options(text)) for text in also}
+
+
 def time_first(call: Callable[[], Any]) -> float:
     """Milliseconds until the first result is there: tracing, compiling, loading and one run."""
     torch.cuda.synchronize()
@@ -105,7 +116,8 @@ def measure_config(config: Config, o: argparse.Namespace) -> Dict[str, Any]:
     flops = count_flops(variant, batch, heads, config.length, config.d, config.d)
     ours = make_ours(variant, q, k, v)
     first_ms = time_first(ours)
-    calls = {"attn": ours, **make_peers([p for p in o.peers.split(",") if p], variant, q, k, v)}
+    calls = {"attn": ours, **make_others(o.also, variant, q, k, v)}
+    calls.update(make_peers([p for p in o.peers.split(",") if p], variant, q, k, v))
     check = Checker(variant, q, k, v)
     errors = {name: check(call()) for name, call in calls.items()}
     row = time_calls(config, calls, flops, o)
@@ -115,7 +127,7 @@ def measure_config(config: Config, o: argparse.Namespace) -> Dict[str, Any]:
 
 def peer_error(row: Dict[str, Any]) -> float:
     """The least error of a peer; without peers, what bf16 may do."""
-    return min((e for name, e in row["errors"].items() if name != "attn"), default=1.3e-2)
+    return min((e for name, e in row["errors"].items() if not name.startswith("attn")), default=1.3e-2)
 
 
 def list_columns(row: Dict[str, Any], peers: Sequence[str]) -> List[str]:
@@ -132,6 +144,7 @@ def describe(row: Dict[str, Any]) -> str:
     """One line of the table."""
     columns = list_columns(row, PEERS)
     columns.append(f"{row['errors']['attn']:8.1e} {peer_error(row):8.1e} {row['first_call_ms']:6.0f}ms")
+    columns += [f"  {name} {rate:.1f}" for name, rate in row["tflops"].items() if name.startswith("attn ")]
     return " ".join(columns)
 
 
@@ -147,6 +160,7 @@ def make_parser(description: str, seconds: float) -> argparse.ArgumentParser:
 
 def main() -> int:
     parser = make_parser(__doc__, seconds=0.4)
+    parser.add_argument("--also", action="append", default=[], metavar="OPTIONS", help="attn with options too, such as slack=0")
     parser.add_argument("--out", help="write the result here; rows of other configs that it holds stay")
     parser.add_argument("--list", action="store_true", help="print the names of the configs")
     o = parser.parse_args()
@@ -170,7 +184,7 @@ def main() -> int:
             continue
         result["rows"].append(row)
         print(describe(row), flush=True)
-        if row["errors"]["attn"] > 3 * peer_error(row):
+        if max(error for name, error in row["errors"].items() if name.startswith("attn")) > 3 * peer_error(row):
             failed.append(config.name)
         if o.out:
             write(o.out, result)
