@@ -5,6 +5,12 @@
     revisions.py emit NEW --bin build/dev/bin
     revisions.py measure OLD NEW --out revisions.json    # no compiler: PyTorch and the driver
 
+Or of two schedules of some kernels, on other shapes too:
+
+    revisions.py emit OLD --kernels full-128
+    revisions.py emit NEW --kernels full-128 --schedule "block-m=192 block-n=80 stay=true slack=8"
+    revisions.py measure OLD NEW --shapes 4x64x4096x77
+
 The grid is that of bench/gpu/sdpa.py: bf16, D in 64, 128 and 256, full and causal, S from 512 to 16384, 16384 tokens;
 the variants are at S = 8192, D = 128, B = 2, H = 16. Kernels of equal text are listed and not timed. Each kernel is
 checked against f64 on some rows first. Exits with 1 where one is wrong.
@@ -13,6 +19,7 @@ checked against f64 on some rows first. Exits with 1 where one is wrong.
 from __future__ import annotations
 
 import argparse
+import fnmatch
 import json
 import math
 import subprocess
@@ -64,7 +71,11 @@ def list_passes(path: Path, schedule: str = "") -> List[str]:
 
 def emit(o: argparse.Namespace) -> int:
     o.directory.mkdir(parents=True, exist_ok=True)
-    for name, d in KERNELS:
+    chosen = [(name, d) for name, d in KERNELS if any(fnmatch.fnmatch(f"{name}-{d}", p) for p in o.kernels.split(","))]
+    if not chosen:
+        print(f"--kernels: expected patterns of {', '.join(f'{n}-{d}' for n, d in KERNELS)}, got {o.kernels}")
+        return 1
+    for name, d in chosen:
         command = [str(Path(o.bin, "attn-opt")), "-", *list_passes(o.directory / f"{name}-{d}", o.schedule)]
         done = subprocess.run(command, input=make_source(name, d), text=True)
         if done.returncode:
@@ -72,7 +83,8 @@ def emit(o: argparse.Namespace) -> int:
     return 0
 
 
-def measure_problem(o: argparse.Namespace, name: str, d: int, length: int, batch: int, heads: int) -> Dict[str, Any]:
+def measure_problem(o: argparse.Namespace, name: str, d: int, length: int, batch: int, heads: int, keys: int = 0) -> Dict[str, Any]:
+    """Of as many keys as rows unless `keys` says how many."""
     import torch
 
     import measure
@@ -81,7 +93,7 @@ def measure_problem(o: argparse.Namespace, name: str, d: int, length: int, batch
     from variants import count_flops, make_variant
 
     torch.manual_seed(length + d)
-    q, k, v = (torch.randn(batch, heads, length, d, device="cuda", dtype=torch.bfloat16) for _ in range(3))
+    q, k, v = (torch.randn(batch, heads, n, d, device="cuda", dtype=torch.bfloat16) for n in (length, keys or length, keys or length))
     variant = make_variant(name, batch, heads, length)
     check = Checker(variant, q, k, v)
     calls, errors = {}, {}
@@ -93,8 +105,8 @@ def measure_problem(o: argparse.Namespace, name: str, d: int, length: int, batch
         torch.cuda.synchronize()
         errors[side] = check(out)
     times = measure.interleave(calls, o.rounds, o.seconds)
-    flops = count_flops(variant, batch, heads, length, d, d)
-    row = {"variant": name, "D": d, "S": length, "B": batch, "H": heads, "errors": errors,
+    flops = 4.0 * batch * heads * length * keys * d if keys else count_flops(variant, batch, heads, length, d, d)
+    row = {"variant": name, "D": d, "S": length, "N": keys or length, "B": batch, "H": heads, "errors": errors,
            "tflops": {side: measure.tflops(flops, times[side]) for side in times},
            "new_over_old": measure.ratio(times["new"], times["old"])}
     row["right"] = errors["new"] <= 1.5 * errors["old"] + 1e-3
@@ -108,12 +120,22 @@ def measure_all(o: argparse.Namespace) -> int:
     import measure
 
     read = lambda folder, name, d: (folder / f"{name}-{d}.ptx").read_text()
-    same = {(name, d) for name, d in KERNELS if read(o.old, name, d) == read(o.new, name, d)}
+    known = [(name, d) for name, d in KERNELS if all((folder / f"{name}-{d}.ptx").exists() for folder in (o.old, o.new))]
+    if not known:
+        print(f"expected kernels that both {o.old} and {o.new} hold, got none")
+        return 1
+    same = {(name, d) for name, d in known if read(o.old, name, d) == read(o.new, name, d)}
+    problems = [problem for problem in PROBLEMS if problem[:2] in known]
+    if o.shapes:
+        if any(m != n for _, _, m, n in o.shapes) and any(name != "full" for name, _ in known):
+            print(f"--shapes: expected as many keys as rows for {', '.join(f'{n}-{d}' for n, d in known)}: masks start in one corner")
+            return 1
+        problems = [(name, d, m, b, h, n) for name, d in known for b, h, m, n in o.shapes]
     print("kernels of the same text:", ", ".join(f"{name}-{d}" for name, d in sorted(same)) or "none")
-    rows = [measure_problem(o, *problem) for problem in PROBLEMS if o.all or problem[:2] not in same]
+    rows = [measure_problem(o, *problem) for problem in problems if o.all or problem[:2] not in same]
     ratios = [row["new_over_old"] for row in rows]
     mean = math.exp(sum(map(math.log, ratios)) / len(ratios)) if rows else 1.0
-    print(f"{len(rows)} of {len(PROBLEMS)} problems timed, geometric mean {mean:.4f}, "
+    print(f"{len(rows)} of {len(problems)} problems timed, geometric mean {mean:.4f}, "
           f"from {min(ratios, default=1):.3f} to {max(ratios, default=1):.3f}")
     if o.out:
         result = {"machine": measure.describe_machine(), "same": sorted(f"{n}-{d}" for n, d in same),
@@ -122,17 +144,26 @@ def measure_all(o: argparse.Namespace) -> int:
     return int(not all(row["right"] for row in rows))
 
 
+def read_shape(text: str) -> List[int]:
+    sizes = [int(size) for size in text.split("x")]
+    if len(sizes) != 4 or min(sizes) < 1:
+        raise argparse.ArgumentTypeError(f"expected BxHxMxN, got {text}")
+    return sizes
+
+
 def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(dest="command", required=True)
     emitting = commands.add_parser("emit", help="write PTX and plans")
     emitting.add_argument("directory", type=Path)
     emitting.add_argument("--bin", default="build/dev/bin", help="the folder of attn-opt (default: %(default)s)")
+    emitting.add_argument("--kernels", default="*", help="patterns of names such as full-128, with commas between")
     emitting.add_argument("--schedule", default="", help="what attn-to-online takes besides, e.g. stay=true")
     emitting.set_defaults(run=emit)
     measuring = commands.add_parser("measure", help="time the kernels of two folders in turns")
     measuring.add_argument("old", type=Path)
     measuring.add_argument("new", type=Path)
+    measuring.add_argument("--shapes", type=read_shape, nargs="+", metavar="BxHxMxN", help="in place of the grid")
     measuring.add_argument("--rounds", type=int, default=5)
     measuring.add_argument("--seconds", type=float, default=0.3, help="per kernel and round (default: %(default)s)")
     measuring.add_argument("--all", action="store_true", help="time kernels of equal text too: the noise")

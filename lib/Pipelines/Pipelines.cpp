@@ -50,9 +50,10 @@ static void addRoom(OpPassManager &pm, Room room, const PipelineOptions &options
       if (!hasOneWay(options))
         pm.addPass(createSplitLengthsPass({options.way}));
     }
-    pm.addPass(createSetSchedulePass(
-        {options.target, options.lanes, options.bf16Dot, options.blockM, options.blockN,
-         options.stages, options.splits, options.stay, options.slack, options.search}));
+    pm.addPass(
+        createSetSchedulePass({options.target, options.lanes, options.bf16Dot, options.blockM,
+                               options.blockN, options.stages, options.splits, options.stay,
+                               options.recompute, options.slack, options.search}));
     return addCleanup(pm);
   case Room::Grid: // One grid of blocks.
     pm.addPass(createTileToGridPass());

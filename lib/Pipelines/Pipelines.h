@@ -58,6 +58,11 @@ struct PipelineOptions : mlir::PassPipelineOptions<PipelineOptions> {
       *this, "stay",
       llvm::cl::desc("whether blocks stay on a GPU: true, false, or auto for the target's rule"),
       llvm::cl::init("auto")};
+  Option<bool> recompute{
+      *this, "recompute",
+      llvm::cl::desc("whether blocks on a GPU with a loop around loops, as those that stay, "
+                     "compute in each of its turns what those inside do not read"),
+      llvm::cl::init(false)};
   Option<int64_t> slack{
       *this, "slack",
       llvm::cl::desc("by which factor 2^slack a maximum may lag on a GPU, from 0 to 16; -1: every "

@@ -23,12 +23,6 @@ namespace attn::sim {
 // Shared memory
 //===----------------------------------------------------------------------------------------===//
 
-/// Where what begins there ends: far behind all there is with the last number.
-static int64_t getEnd(int64_t begin, int64_t bytes) {
-  int64_t end;
-  return AddOverflow(begin, bytes, end) ? std::numeric_limits<int64_t>::max() : end;
-}
-
 void checkShared(mlir::func::FuncOp kernel, std::vector<Finding> &findings) {
   int64_t bytes = tile::getSharedBytes(kernel), most = tile::getMachine(kernel).sharedBytes;
   if (bytes > most)
@@ -46,7 +40,8 @@ void checkShared(mlir::func::FuncOp kernel, std::vector<Finding> &findings) {
     if (!op.getOffset())
       return;
     int64_t begin = int64_t(*op.getOffset()),
-            end = getEnd(begin, mlir::cast<tile::SharedType>(op.getType()).getSizeInBytes());
+            end = tile::getSharedEnd(begin,
+                                     mlir::cast<tile::SharedType>(op.getType()).getSizeInBytes());
     tiles.push_back({op, begin, end});
     if (end > most)
       findings.push_back({Finding::Kind::OutOfBounds,
@@ -59,7 +54,8 @@ void checkShared(mlir::func::FuncOp kernel, std::vector<Finding> &findings) {
     if (!op.getOffset())
       return;
     int64_t begin = int64_t(*op.getOffset()),
-            end = getEnd(begin, mlir::cast<tile::BarrierType>(op.getType()).getSizeInBytes());
+            end = tile::getSharedEnd(begin,
+                                     mlir::cast<tile::BarrierType>(op.getType()).getSizeInBytes());
     for (const Bytes &tile : tiles)
       if (begin < tile.end && tile.begin < end)
         findings.push_back({Finding::Kind::OutOfBounds,

@@ -137,6 +137,9 @@ struct TestOptions {
   bool isSmall = false;
   /// Whether blocks of GPUs stay: true, false, or auto for the target's rule.
   std::string stay = "auto";
+  /// Whether loops around loops compute in each of their turns what those inside do not read, on
+  /// GPUs; the simulator's rooms know no such choice.
+  bool recompute = false;
   /// Sizes of which sequences, on GPUs: short, long, few, or auto by the extents of a call.
   std::string way = "auto";
   /// Whether blocks of GPUs add to gradients of queries, where they can.

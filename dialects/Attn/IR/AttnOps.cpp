@@ -362,6 +362,17 @@ struct DropZeroOrigin : OpInterfaceRewritePattern<ScoredOpInterface> {
 };
 } // namespace
 
+Value attn::getWhole(Value value) {
+  while (true) {
+    if (auto slice = value.getDefiningOp<tensor::ExtractSliceOp>())
+      value = slice.getSource();
+    else if (auto assume = value.getDefiningOp<AssumeOp>())
+      value = assume.getSource();
+    else
+      return value;
+  }
+}
+
 bool attn::readsTensors(Region &region) {
   return !region.empty() && !region.front().getOps<tensor::ExtractOp>().empty();
 }

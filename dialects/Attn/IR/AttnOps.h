@@ -38,6 +38,9 @@ SmallVector<mlir::OpFoldResult> getOriginOrZeros(mlir::OperandRange origin,
 #include "dialects/Attn/IR/AttnOps.h.inc"
 
 namespace attn {
+/// The tensor that the value is all of, or a slice of.
+mlir::Value getWhole(mlir::Value value);
+
 /// Whether a score or mask region, which may be empty, reads captured tensors.
 bool readsTensors(mlir::Region &region);
 

@@ -263,7 +263,7 @@ static LogicalResult verifyCluster(DenseI64ArrayAttr cluster, EmitError emitErro
 
 LogicalResult KernelAttr::verify(EmitError emitError, int64_t warpgroups, ArrayAttr grid,
                                  int64_t stages, DenseI64ArrayAttr cluster, bool, bool stay,
-                                 int64_t tail) {
+                                 int64_t tail, bool) {
   if (failed(verifyCluster(cluster, emitError)))
     return failure();
   // kernel_c11: a tail is up to 31 blocks behind blocks that stay
@@ -302,7 +302,7 @@ KernelAttr KernelAttr::withBlocksThatStay(int64_t blocks) const {
   Builder b(getContext());
   Attribute factor = MultiprocessorsAttr::get(getContext(), blocks);
   return get(getContext(), getWarpgroups(), b.getArrayAttr(b.getArrayAttr(factor)), getStages(),
-             getCluster(), getProgrammatic(), /*stay=*/false, /*tail=*/0);
+             getCluster(), getProgrammatic(), /*stay=*/false, /*tail=*/0, getRecompute());
 }
 
 bool KernelAttr::isStaying() const {

@@ -193,7 +193,8 @@ def Tile_KernelAttr : Tile_Attr<"Kernel", "kernel"> {
     it ends, and waits for it before it touches memory of others. The blocks of a kernel that is to
     `stay` become one for each multiprocessor, by tile-persist-blocks, and take one of the grid's
     after the other. Where blocks of the grid differ in work, `tail` more for each multiprocessor
-    come behind them, and take what is short.
+    come behind them, and take what is short. Where a kernel is to `recompute`, a loop around loops
+    computes what those do not read in each of its turns, in convert-tile-to-nvvm.
 
     ```mlir
     #tile.kernel<warpgroups = 3, stages = 2,
@@ -207,11 +208,13 @@ def Tile_KernelAttr : Tile_Attr<"Kernel", "kernel"> {
     OptionalParameter<"::mlir::DenseI64ArrayAttr">:$cluster,
     DefaultValuedParameter<"bool", "false">:$programmatic,
     DefaultValuedParameter<"bool", "false">:$stay,
-    DefaultValuedParameter<"int64_t", "0">:$tail);
+    DefaultValuedParameter<"int64_t", "0">:$tail,
+    DefaultValuedParameter<"bool", "false">:$recompute);
   let builders = [
     AttrBuilder<(ins "int64_t":$warpgroups, "::mlir::ArrayAttr":$grid, "int64_t":$stages,
-                     "bool":$stay, "int64_t":$tail), [{
-      return $_get($_ctxt, warpgroups, grid, stages, ::mlir::DenseI64ArrayAttr(), false, stay, tail);
+                     "bool":$stay, "int64_t":$tail, "bool":$recompute), [{
+      return $_get($_ctxt, warpgroups, grid, stages, ::mlir::DenseI64ArrayAttr(), false, stay, tail,
+                   recompute);
     }]>];
   let assemblyFormat = "`<` struct(params) `>`";
   let genVerifyDecl = 1;
@@ -219,12 +222,12 @@ def Tile_KernelAttr : Tile_Attr<"Kernel", "kernel"> {
     /// The same with other roles.
     KernelAttr withWarpgroups(int64_t count) const {
       return get(getContext(), count, getGrid(), getStages(), getCluster(), getProgrammatic(),
-                 getStay(), getTail());
+                 getStay(), getTail(), getRecompute());
     }
     /// The same, starting while the kernel before it ends.
     KernelAttr withProgrammatic() const {
       return get(getContext(), getWarpgroups(), getGrid(), getStages(), getCluster(), /*programmatic=*/true,
-                 getStay(), getTail());
+                 getStay(), getTail(), getRecompute());
     }
     /// The same with so many blocks for each multiprocessor.
     KernelAttr withBlocksThatStay(int64_t blocks) const;

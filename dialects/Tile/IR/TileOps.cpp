@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialects/Tile/IR/TileOps.h"
+#include "mlir/IR/Matchers.h"
 #include "mlir/IR/PatternMatch.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
 #include "llvm/Support/MathExtras.h"
@@ -202,22 +203,20 @@ void MmaAsyncOp::getEffects(Effects &effects) {
 // Shared memory
 //===----------------------------------------------------------------------===//
 
-/// Where an op's place ends; far ones end with the last number there is.
-template <typename OpT> static int64_t getEnd(OpT op, int64_t bytes) {
+int64_t attn::tile::getSharedEnd(int64_t begin, int64_t bytes) {
   int64_t end;
-  bool isFar = llvm::AddOverflow(int64_t(*op.getOffset()), bytes, end);
-  return isFar ? std::numeric_limits<int64_t>::max() : end;
+  return llvm::AddOverflow(begin, bytes, end) ? std::numeric_limits<int64_t>::max() : end;
 }
 
 int64_t attn::tile::getSharedBytes(Operation *kernel) {
   int64_t end = 0;
   kernel->walk([&](AllocSharedOp op) {
-    if (op.getOffset())
-      end = std::max(end, getEnd(op, cast<SharedType>(op.getType()).getSizeInBytes()));
+    if (std::optional<uint64_t> begin = op.getOffset())
+      end = std::max(end, getSharedEnd(*begin, cast<SharedType>(op.getType()).getSizeInBytes()));
   });
   kernel->walk([&](BarrierInitOp op) {
-    if (op.getOffset())
-      end = std::max(end, getEnd(op, cast<BarrierType>(op.getType()).getSizeInBytes()));
+    if (std::optional<uint64_t> begin = op.getOffset())
+      end = std::max(end, getSharedEnd(*begin, cast<BarrierType>(op.getType()).getSizeInBytes()));
   });
   return end;
 }
@@ -225,6 +224,13 @@ int64_t attn::tile::getSharedBytes(Operation *kernel) {
 //===----------------------------------------------------------------------===//
 // Folds
 //===----------------------------------------------------------------------===//
+
+std::optional<float> attn::tile::getConstantF32(Value value) {
+  FloatAttr constant;
+  if (!value || !value.getType().isF32() || !matchPattern(value, m_Constant(&constant)))
+    return std::nullopt;
+  return constant.getValue().convertToFloat();
+}
 
 OpFoldResult ConvertLayoutOp::fold(FoldAdaptor) {
   if (getSource().getType() == getType())

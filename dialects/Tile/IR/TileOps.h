@@ -37,6 +37,12 @@ RoleAttr getKernelRole(mlir::Operation *op);
 /// Where the last of the kernel's places and barriers ends that have an offset, in bytes.
 int64_t getSharedBytes(mlir::Operation *kernel);
 
+/// Where so many bytes of shared memory end; far ones end with the last number there is.
+int64_t getSharedEnd(int64_t begin, int64_t bytes);
+
+/// The f32 that a value is in every launch; nothing of other values, and of none.
+std::optional<float> getConstantF32(mlir::Value value);
+
 /// The tile of a register tile or of an accumulator in flight.
 mlir::RankedTensorType getTileType(mlir::Type type);
 

@@ -28,13 +28,6 @@ using namespace attn;
 // Which grids
 //===----------------------------------------------------------------------------------------===//
 
-/// The tensor that a slice is of.
-static Value getWhole(Value value) {
-  while (auto slice = value.getDefiningOp<tensor::ExtractSliceOp>())
-    value = slice.getSource();
-  return value;
-}
-
 /// The step of the grid, if it is marked; all of its steps are alike.
 template <typename OpT> static OpT findStep(scf::ForallOp grid) {
   OpT found;

@@ -130,6 +130,9 @@ void populateSynchronousCopyPatterns(mlir::RewritePatternSet &patterns,
 void populateRowPatterns(mlir::RewritePatternSet &patterns, const PatternContext &context);
 /// Computes each f32 element of a tile just before its first use, so that fewer live at once.
 void sinkScalars(mlir::Operation *function);
+
+/// Has loops around loops compute in each turn what those inside do not read, where it is read.
+void keepInTurns(mlir::Operation *function);
 /// Leaves only scalar math that has instructions. Fails at an op that cannot be expanded to such.
 llvm::LogicalResult expandMath(mlir::Operation *function);
 /// Scalar math as the approximate instructions of the hardware.

@@ -120,7 +120,7 @@ struct DivisionPattern : OpRewritePattern<arith::DivFOp> {
 struct BoundedProductPattern : OpRewritePattern<arith::MulFOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(arith::MulFOp op, PatternRewriter &rewriter) const override {
-    std::optional<float> factor = getF32(op.getRhs());
+    std::optional<float> factor = getConstantF32(op.getRhs());
     auto kept = op.getLhs().getDefiningOp<arith::SelectOp>();
     if (!op.getType().isF32() || !factor || !kept)
       return failure();
@@ -130,8 +130,10 @@ struct BoundedProductPattern : OpRewritePattern<arith::MulFOp> {
     if (!isDropped || isDropped.getPredicate() != arith::CmpFPredicate::OEQ || !upper ||
         isDropped.getLhs() != upper.getLhs())
       return failure();
-    std::optional<float> bound = getF32(upper.getRhs()), least = getF32(lower.getRhs());
-    std::optional<float> dropped = getF32(isDropped.getRhs()), result = getF32(kept.getTrueValue());
+    std::optional<float> bound = getConstantF32(upper.getRhs()),
+                         least = getConstantF32(lower.getRhs());
+    std::optional<float> dropped = getConstantF32(isDropped.getRhs()),
+                         result = getConstantF32(kept.getTrueValue());
     if (!bound || !least || !dropped || !result || *least != -*bound || *dropped != *result ||
         *dropped != -INFINITY || !isLargest(*bound, *factor))
       return failure();
@@ -139,13 +141,6 @@ struct BoundedProductPattern : OpRewritePattern<arith::MulFOp> {
         op, op.getType(), rewriter.getStringAttr("llvm.nvvm.mul.rz.ftz.f"),
         ValueRange{upper.getLhs(), op.getRhs()});
     return success();
-  }
-
-  static std::optional<float> getF32(Value value) {
-    FloatAttr constant;
-    if (!value.getType().isF32() || !matchPattern(value, m_Constant(&constant)))
-      return std::nullopt;
-    return constant.getValue().convertToFloat();
   }
 
   /// Whether `bound` is the largest f32 whose product with `factor` is finite.

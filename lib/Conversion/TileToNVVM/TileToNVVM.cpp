@@ -144,6 +144,7 @@ struct ConvertTileToNVVMPass
     for (auto [index, function] : llvm::enumerate(functions)) {
       if (failed(checkSizes(function)))
         return failure();
+      auto attribute = function->getAttrOfType<KernelAttr>(TileDialect::kKernelAttrName);
       emitLaunchOrder(function,
                       index + 1 < functions.size() ? functions[index + 1] : func::FuncOp());
       FailureOr<Kernel> kernel = convertKernelFunction(function);
@@ -156,6 +157,8 @@ struct ConvertTileToNVVMPass
         return failure();
       erasePlaceholders(entry);
       op->walk([&](SpecializeOp specialize) { lowerRoles(specialize, entry); });
+      if (attribute.getRecompute())
+        keepInTurns(op);
       if (failed(convertScalars(op)))
         return failure();
     }

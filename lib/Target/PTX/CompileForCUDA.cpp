@@ -36,6 +36,7 @@ Expected<CUDACode> compileForCUDA(ModuleOp module, const CUDAOptions &options) {
   pipeline.target = "cuda";
   copyScheduleOptions(options, pipeline);
   pipeline.stay = options.stay;
+  pipeline.recompute = options.recompute;
   pipeline.slack = options.slack;
   pipeline.pack = options.pack;
   pipeline.way = options.way;

@@ -29,6 +29,9 @@ struct CUDAOptions {
   std::string way = "auto";
   /// Whether blocks stay: true, false, or auto for the target's rule.
   std::string stay = "auto";
+  /// Whether loops around loops, as those of blocks that stay, compute in each of their turns what
+  /// those inside do not read.
+  bool recompute = false;
   /// By which factor 2^slack maxima may lag; -1: every step scales; -2: the target's rule.
   int64_t slack = -2;
   /// Rows of the calls that a search times (CompileOptions).

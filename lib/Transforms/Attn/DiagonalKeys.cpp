@@ -25,18 +25,6 @@
 using namespace mlir;
 using namespace attn;
 
-/// The tensor that the value is all of, or a slice of.
-static Value getWhole(Value value) {
-  while (true) {
-    if (auto slice = value.getDefiningOp<tensor::ExtractSliceOp>())
-      value = slice.getSource();
-    else if (auto assume = value.getDefiningOp<AssumeOp>())
-      value = assume.getSource();
-    else
-      return value;
-  }
-}
-
 /// Whether a value is how many rows or keys there are in all.
 static bool isLength(Value value, OnlineAttentionOp step) {
   auto dim = value.getDefiningOp<tensor::DimOp>();

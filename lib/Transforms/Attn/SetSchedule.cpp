@@ -119,9 +119,9 @@ struct SetSchedulePass
     bool lists = machine && isa<AttentionOp>(op) && sizes.lists && !stays;
     int64_t lag = !machine || !isa<AttentionOp>(op) ? -1 : slack == -2 ? sizes.slack : slack;
     int64_t tail = stays && stay == "auto" ? sizes.tail : 0;
-    auto schedule =
-        ScheduleAttr::getChecked([&] { return op->emitOpError(); }, &getContext(), m, n, numSplits,
-                                 numStages, consumers, stays, lists, lag, fills, tail);
+    auto schedule = ScheduleAttr::getChecked([&] { return op->emitOpError(); }, &getContext(), m, n,
+                                             numSplits, numStages, consumers, stays, lists, lag,
+                                             fills, tail, machine && recompute);
     if (!schedule)
       return failure();
     std::string text = llvm::formatv("rule {0} chose block_m {1}, block_n {2}, splits {3}",

@@ -53,7 +53,7 @@ struct GridPair {
 } // namespace
 
 /// What `view` is a part of, seen through slices and casts.
-static Value getWhole(Value view) {
+static Value getViewed(Value view) {
   while (Operation *def = view.getDefiningOp()) {
     if (!isa<memref::SubViewOp, memref::CastOp>(def))
       break;
@@ -68,7 +68,7 @@ template <typename StepT> static std::pair<Attribute, Value> getGradient(scf::Fo
   Value query;
   WalkResult alike = grid.walk([&](StepT step) {
     Attribute own = step->getAttr(kFusedAttrName);
-    Value whole = getWhole(step.getQuery());
+    Value whole = getViewed(step.getQuery());
     bool isAlike = own && (!number || (number == own && query == whole));
     number = own;
     query = whole;

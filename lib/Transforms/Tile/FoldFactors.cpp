@@ -41,14 +41,6 @@ static Value getNumber(Value tile) {
   return broadcast && broadcast.getSource().getType().isF32() ? broadcast.getSource() : Value();
 }
 
-/// Null has none.
-static std::optional<float> getConstant(Value number) {
-  FloatAttr constant;
-  if (!number || !matchPattern(number, m_Constant(&constant)))
-    return std::nullopt;
-  return constant.getValue().convertToFloat();
-}
-
 namespace {
 /// The product of a tile and one number.
 struct Scaled {
@@ -71,7 +63,7 @@ static std::optional<Scaled> getScaled(Value value) {
 /// is a normal number. A number that only the launch knows may be anything, so that the constant
 /// must not move it by much.
 static bool canFold(Value number, Value other) {
-  std::optional<float> a = getConstant(number), b = getConstant(other);
+  std::optional<float> a = getConstantF32(number), b = getConstantF32(other);
   if (a && b)
     return std::isnormal(*a * *b);
   std::optional<float> factor = a ? a : b;
@@ -83,7 +75,7 @@ static Value emitNumber(OpBuilder &b, Location loc, float value) {
 }
 
 static Value emitProduct(OpBuilder &b, Location loc, Value number, Value other) {
-  std::optional<float> x = getConstant(number), y = getConstant(other);
+  std::optional<float> x = getConstantF32(number), y = getConstantF32(other);
   if (x && y)
     return emitNumber(b, loc, *x * *y);
   return arith::MulFOp::create(b, loc, number, other);
@@ -114,7 +106,7 @@ struct ProductPattern : OpRewritePattern<arith::MulFOp> {
 struct QuotientPattern : OpRewritePattern<arith::DivFOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(arith::DivFOp op, PatternRewriter &rewriter) const override {
-    std::optional<float> divisor = getConstant(getNumber(op.getRhs()));
+    std::optional<float> divisor = getConstantF32(getNumber(op.getRhs()));
     if (!isTile(op) || !divisor || !std::isnormal(*divisor) || !std::isnormal(1 / *divisor))
       return failure();
     Value inverse = emitNumber(rewriter, op.getLoc(), 1 / *divisor);
@@ -130,7 +122,7 @@ template <typename OpT> struct SumPattern : OpRewritePattern<arith::MulFOp> {
   LogicalResult matchAndRewrite(arith::MulFOp op, PatternRewriter &rewriter) const override {
     std::optional<Scaled> outer = getScaled(op);
     auto sum = outer ? outer->tile.getDefiningOp<OpT>() : OpT();
-    if (!sum || !sum->hasOneUse() || !getConstant(outer->number))
+    if (!sum || !sum->hasOneUse() || !getConstantF32(outer->number))
       return failure();
     auto takes = [&](Value term) {
       Value number = getNumber(term);
@@ -176,7 +168,7 @@ struct SubtractPattern : OpRewritePattern<arith::SubFOp> {
     if (!scaled || !op.getRhs().hasOneUse())
       return failure();
     Location loc = op.getLoc();
-    std::optional<float> constant = getConstant(scaled->number);
+    std::optional<float> constant = getConstantF32(scaled->number);
     Value negated = constant ? emitNumber(rewriter, loc, -*constant)
                              : arith::NegFOp::create(rewriter, loc, scaled->number).getResult();
     Value factor = BroadcastOp::create(rewriter, loc, op.getType(), negated);
