@@ -28,7 +28,8 @@ static Value slice(OpBuilder &builder, Location loc, ValueRange values, Type ele
 
 namespace {
 /// Applies the op register by register. Where operands and result share registers differently (f32
-/// to bf16), it is applied to vectors as wide as the denser of them.
+/// to bf16), it is applied to vectors as wide as the denser of them, or, since there are no vectors
+/// of indices, element by element.
 struct ElementwisePattern : ConversionPattern {
   ElementwisePattern(const PatternContext &context, MLIRContext *mlirContext)
       : ConversionPattern(context.types, MatchAnyOpTypeTag(), /*benefit=*/1, mlirContext) {}
@@ -49,6 +50,10 @@ struct ElementwisePattern : ConversionPattern {
         width = std::max(width, getPack(tile.getElementType()));
 
     Location loc = op->getLoc();
+    if (width > 1 && castsIndices(op)) {
+      rewriter.replaceOpWithMultiple(op, {applyToElements(rewriter, op, result, operands)});
+      return success();
+    }
     SmallVector<Value> results;
     int64_t elements = types.size() * resultPack;
     for (int64_t first = 0; first < elements; first += width) {
@@ -70,6 +75,23 @@ struct ElementwisePattern : ConversionPattern {
     }
     rewriter.replaceOpWithMultiple(op, {results});
     return success();
+  }
+
+  static bool castsIndices(Operation *op) {
+    return getElementTypeOrSelf(op->getOperand(0)).isIndex() ||
+           getElementTypeOrSelf(op->getResult(0)).isIndex();
+  }
+
+  /// A cast has one operand.
+  static SmallVector<Value> applyToElements(OpBuilder &b, Operation *op, RankedTensorType result,
+                                            ArrayRef<ValueRange> operands) {
+    Location loc = op->getLoc();
+    Type type = result.getElementType();
+    SmallVector<Value> elements = unpack(b, loc, operands[0]);
+    for (Value &element : elements)
+      element =
+          b.create(loc, op->getName().getIdentifier(), element, type, op->getAttrs())->getResult(0);
+    return pack(b, loc, type, elements);
   }
 };
 
