@@ -150,6 +150,12 @@ static std::vector<Variant> getUserMasks() {
        "    %ninf = arith.constant 0xFF800000 : f32\n    %c40 = arith.constant 40 : index\n"
        "    %drop = arith.cmpi sge, %n, %c40 : index\n"
        "    %t = arith.select %drop, %ninf, %s : f32\n    attn.yield %t : f32\n  }"},
+      {"NarrowPositions",
+       "mask(%b, %h, %m, %n) {\n"
+       "    %i = arith.index_cast %m : index to i8\n    %j = arith.index_cast %n : index to i8\n"
+       "    %past = arith.cmpi sle, %j, %i : i8\n    %w = arith.index_cast %j : i8 to index\n"
+       "    %same = arith.cmpi eq, %w, %n : index\n"
+       "    %keep = arith.ori %past, %same : i1\n    attn.yield %keep : i1\n  }"},
   };
 }
 
