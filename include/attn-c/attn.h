@@ -123,6 +123,9 @@ ATTN_EXPORT attn_code attn_options_create(attn_options **options);
  *    way      on GPUs, sizes of which sequences: auto (a kernel each for short and long ones, where
  *             two are faster), or short, long or few, at most 128 rows with many keys (one for all,
  *             half as long to assemble)
+ *    stay     on GPUs, whether blocks stay, one for each multiprocessor, and take one tile of rows
+ *             after the other: auto (where that was measured to be faster), or on or off (one
+ *             kernel for all calls)
  *    slack    on GPUs, by which factor 2^slack, from 0 to 16, the maximum of a row may lag before
  *             what is summed is scaled: 0 for none; -1, the default, for 0 or 8, which is 1 to 4 %
  *             faster where it is taken, for 1.04 times the rounding error

@@ -70,6 +70,10 @@ struct CompileOptions {
   /// (at most 128 rows with many keys), one kernel for all calls, which takes half as long to
   /// assemble.
   std::string way = "auto";
+  /// CUDA: whether blocks stay, one for each multiprocessor, and take one tile of rows after the
+  /// other, which hides how they begin and end but takes registers: "auto" where that was measured
+  /// to be faster, or "on" or "off", one kernel for all calls.
+  std::string stay = "auto";
   /// CUDA: by which factor 2^slack, from 0 to 16, the maximum of a row may lag before what is
   /// summed is scaled; 0: none, as the definition has it; -1: 0 or 8, which is faster by 1 to 4 %
   /// where it is taken, for 1.04 times the rounding error (1.2 where few weights are most of the

@@ -116,6 +116,8 @@ attn_code attn_options_set(attn_options *options, const char *key, const char *v
     return setNumber(name, text, to.search);
   if (name == "way")
     return to.way = value, ATTN_OK;
+  if (name == "stay")
+    return to.stay = value, ATTN_OK;
   if (name == "cache")
     return setSwitch(name, text, to.cache);
   if (name == "cpu")
@@ -125,7 +127,7 @@ attn_code attn_options_set(attn_options *options, const char *key, const char *v
   if (name == "cache-dir")
     return to.cacheDirectory = value, ATTN_OK;
   return fail("options: expected device, cpu, threads, block-m, block-n, splits, fused, pack, way, "
-              "slack, search, entry, cache or cache-dir, got '" +
+              "stay, slack, search, entry, cache or cache-dir, got '" +
               name + "'");
 }
 

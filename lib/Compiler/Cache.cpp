@@ -66,7 +66,7 @@ static std::string getKey(std::string_view source, const CompileOptions &options
     key += '\0';
   }
   for (const std::string *text :
-       {&options.cpu, &options.way, &options.entry, &options.cacheDirectory}) {
+       {&options.cpu, &options.way, &options.stay, &options.entry, &options.cacheDirectory}) {
     key += *text;
     key += '\0';
   }

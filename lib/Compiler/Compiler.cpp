@@ -96,6 +96,9 @@ Status checkOptions(const CompileOptions &options) {
   if (!is_contained({"auto", "short", "long", "few"}, options.way))
     return {StatusCode::InvalidArgument,
             formatv("way: expected auto, short, long or few, got '{0}'", options.way), ""};
+  if (!is_contained({"auto", "on", "off"}, options.stay))
+    return {StatusCode::InvalidArgument,
+            formatv("stay: expected auto, on or off, got '{0}'", options.stay), ""};
   return {};
 }
 

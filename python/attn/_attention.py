@@ -291,7 +291,9 @@ def attention(
             ones, of which a call takes either, or one of them for all, half as long to assemble, or
             one for few rows; without options, attention chooses it for at most 128 rows with more
             than 2048 keys where D and Dv are at most 128 and there is neither score, mask, sink nor
-            dropout), slack (on a GPU, by which factor 2^slack, from 0 to 16, the maximum of a row may
+            dropout), stay (auto, on or off: whether blocks of a GPU stay, one for each
+            multiprocessor, and take one tile of rows after the other; auto where that was measured
+            to be faster, the others one kernel for all calls), slack (on a GPU, by which factor 2^slack, from 0 to 16, the maximum of a row may
             lag before what is summed is scaled: 0 for none; without it 0 or 8, which is 1 to 4 %
             faster where it is taken, for 1.04 times the rounding error).
         dropout_p: the probability that a weight, once normalized, is dropped, met to 2^-17; the

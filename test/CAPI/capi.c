@@ -256,6 +256,10 @@ static void testCompile(void) {
   EXPECT_ERROR(attn_compile(source, options, &kernel), ATTN_INVALID_ARGUMENT,
                "way: expected auto, short, long or few, got 'medium'");
   EXPECT(attn_options_set(options, "way", "auto") == ATTN_OK);
+  EXPECT(attn_options_set(options, "stay", "true") == ATTN_OK);
+  EXPECT_ERROR(attn_compile(source, options, &kernel), ATTN_INVALID_ARGUMENT,
+               "stay: expected auto, on or off, got 'true'");
+  EXPECT(attn_options_set(options, "stay", "auto") == ATTN_OK);
   EXPECT(attn_options_set(options, "slack", "17") == ATTN_OK);
   EXPECT_ERROR(attn_compile(source, options, &kernel), ATTN_INVALID_ARGUMENT,
                "slack: expected a number from 0 to 16, or -1, got 17");

@@ -179,6 +179,9 @@ def test_explain_for_a_gpu():
     for slack in (0, 8):
         text = attn.explain("float16", 128, causal=True, device="cuda", until="problem", options={"slack": slack})
         assert f"slack = {slack}" in text
+    for stay in (True, False):
+        text = attn.explain("float16", 256, device="cuda", until="problem", options={"stay": stay})
+        assert ("stay = true" in text) == ("recompute = true" in text) == stay
     few = {"way": "few"}
     assert "rule cuda-d128-few" in attn.explain("float16", 96, device="cuda", options=few)
     # Gradients of its calls are those of others.

@@ -2,6 +2,7 @@
 
 import json
 import os
+import types
 
 import numpy as np
 import pytest
@@ -205,3 +206,28 @@ def test_a_terminal_sees_a_bar(capsys):
     bar.show("compiling", 5, 10)
     bar.end()
     assert "[###############               ] 5/10" in capsys.readouterr().err
+
+
+def test_the_fastest_sizes_are_tried_with_blocks_that_stay(monkeypatch):
+    """On a GPU, which is pretended: the best and the rule run again beside them."""
+    q, k, v = make(m=64, n=64, d=64)
+    sizes = [{"block_m": m, "block_n": 64} for m in (64, 128, 192)]
+    names = [_tune._describe(x) for x in sizes]
+    stays = [f"{name} stay=on" for name in names]
+    monkeypatch.setattr(_tune, "_list_candidates", lambda *_: sizes)
+    monkeypatch.setattr(_tune, "_find_path", lambda *_: None)
+    monkeypatch.setattr(_tune, "attention", lambda *_, **__: None)
+    on_gpu = [types.SimpleNamespace(shape=x.shape, get_device=lambda: 0) for x in (q, k, v)]
+    clock = {"rule": 1.0, "stay=on": 0.99, **dict(zip(names, (0.97, 0.9, 2.0))), **dict(zip(stays, (1.2, 0.8, 2.0)))}
+    races = pretend(monkeypatch, clock)
+    found = attn.tune(*on_gpu)
+    assert found.options == {**sizes[1], "stay": "on"}
+    assert list(found.milliseconds)[0] == stays[1]
+    first, second = races
+    assert set(first) == {"rule", *names}
+    assert set(second) == {"rule", names[1], "stay=on", stays[0], stays[1]}
+    # Candidates that somebody names are all there are.
+    races.clear()
+    attn.tune(*on_gpu, candidates=sizes)
+    assert races == [["rule", *names]]
+    assert _tune._let_stay({"splits": 2}) is None and _tune._let_stay({"stay": "off"}) is None

@@ -70,6 +70,9 @@ struct CommandLine {
                "many keys), or auto for a kernel each where the target's rule\n"
                "has two (default)"),
       cl::init("auto"), cl::cat(category)};
+  cl::opt<std::string> stay{
+      "stay", cl::desc("cuda: whether blocks stay (default: auto, the target's rule)"),
+      cl::value_desc("true|false"), cl::init("auto"), cl::cat(category)};
   cl::opt<int64_t> slack{"slack",
                          cl::desc("cuda: by which factor 2^slack, 0 to 16, maxima of rows may lag\n"
                                   "before sums are scaled (default: -1, the target's rule)"),
@@ -164,6 +167,8 @@ static llvm::Expected<std::string> printPTX(const CommandLine &line, StringRef s
   options.splits = line.splits;
   options.fused = line.fused;
   options.way = line.way;
+  std::string stay = line.stay;
+  options.stay = stay == "true" ? "on" : stay == "false" ? "off" : stay;
   options.slack = line.slack;
   Result<KernelImage> image = emit(source, options);
   if (!image)
@@ -185,6 +190,8 @@ static void addPasses(OpPassManager &pm, const CommandLine &line, Room until,
   options.splits = line.splits.getValue();
   options.fused = line.fused.getValue();
   options.way = line.way.getValue();
+  options.stay = line.stay.getValue();
+  options.recompute = line.stay == "true";
   if (line.slack.getValue() != -1)
     options.slack = line.slack.getValue();
   buildPipeline(pm, options, until);
