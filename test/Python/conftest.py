@@ -1,4 +1,7 @@
+import importlib
 import os
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -25,3 +28,15 @@ def make(rng):
         return tuple(rng.standard_normal(shape).astype(dtype) for shape in shapes)
 
     return inputs
+
+
+@pytest.fixture
+def import_bench(monkeypatch):
+    """Imports a module of bench/gpu, whose folder is no package; forgets those that came with it."""
+    folder = Path(__file__).resolve().parents[2] / "bench" / "gpu"
+    if not folder.exists():
+        pytest.skip("no benches beside the tests")
+    monkeypatch.syspath_prepend(str(folder))
+    yield importlib.import_module
+    for path in folder.glob("*.py"):
+        sys.modules.pop(path.stem, None)

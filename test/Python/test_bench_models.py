@@ -1,8 +1,6 @@
 """The bench of whole models, on two layers of each: its logic, not its numbers."""
 
 import json
-import sys
-from pathlib import Path
 
 import pytest
 
@@ -11,16 +9,8 @@ pytest.importorskip("transformers")
 
 
 @pytest.fixture
-def models(monkeypatch):
-    folder = Path(__file__).resolve().parents[2] / "bench" / "gpu"
-    if not folder.exists():
-        pytest.skip("no benches beside the tests")
-    monkeypatch.syspath_prepend(str(folder))
-    import models
-
-    yield models
-    for name in ("models", "model_layers", "measure"):
-        sys.modules.pop(name, None)
+def models(import_bench):
+    return import_bench("models")
 
 
 def test_models(models, tmp_path):

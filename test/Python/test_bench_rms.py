@@ -1,8 +1,6 @@
 """The bench of root mean squares: its logic, on a CPU, where attn's error is no larger than PyTorch's."""
 
 import json
-import sys
-from pathlib import Path
 
 import pytest
 
@@ -11,16 +9,8 @@ SMALL = ["--length", "96", "--heads", "1", "--seeds", "2", "--dims", "64"]
 
 
 @pytest.fixture
-def bench(monkeypatch):
-    folder = Path(__file__).resolve().parents[2] / "bench" / "gpu"
-    if not folder.exists():
-        pytest.skip("no benches beside the tests")
-    monkeypatch.syspath_prepend(str(folder))
-    import rms_errors
-
-    yield rms_errors
-    for name in ("rms_errors", "sdpa", "peers", "variants", "measure"):
-        sys.modules.pop(name, None)
+def bench(import_bench):
+    return import_bench("rms_errors")
 
 
 def test_rows(bench, tmp_path):
