@@ -357,6 +357,13 @@ Value StepRecipe::clearUnread(Value v, Value weights) {
   return tile::ClearUnreadOp::create(b, v.getType(), v, weights, clears).getResult();
 }
 
+/// Whether a sum is what a row begins with: no factor changes it, but for one that is NaN, and then
+/// the weights are NaN too.
+static bool isZero(Value sum) {
+  auto broadcast = sum.getDefiningOp<tile::BroadcastOp>();
+  return broadcast && tile::getConstantF32(broadcast.getSource()) == 0.0f;
+}
+
 LogicalResult StepRecipe::emitSums() {
   RankedTensorType row = RankedTensorType::get({blockM}, b.getF32Type());
   Value ofTile = tile::ReduceOp::create(b, row, tile::Combiner::Max, t, /*init=*/Value());
@@ -367,17 +374,20 @@ LogicalResult StepRecipe::emitSums() {
     factor = arith::SelectOp::create(b, raised, factor, b.constant(1.0, row.getShape()));
   auto sums = cast<RankedTensorType>(state[2].getType());
   Value decay = sums.getRank() == 2 ? b.rowsToTile(factor, sums.getDimSize(1)) : factor;
-  Value sum = tile::ReduceOp::create(b, sums, tile::Combiner::Add, p,
-                                     arith::MulFOp::create(b, state[2], decay));
+  Value before = isZero(state[2]) ? state[2] : arith::MulFOp::create(b, state[2], decay);
+  Value sum = tile::ReduceOp::create(b, sums, tile::Combiner::Add, p, before);
   Type element = op.getQuery().getType().getElementType();
   int64_t dv = op.getValue().getType().getDimSize(1);
   Value factors = emitFactors(p);
   if (!factors)
     return failure();
   Value weights = arith::TruncFOp::create(b, scores.clone(element), factors);
-  Value acc = arith::MulFOp::create(b, state[0], b.rowsToTile(factor, dv));
-  if (raised)
-    acc = arith::SelectOp::create(b, b.rowsToTile(raised, dv), acc, state[0]);
+  Value acc = state[0];
+  if (!isZero(acc)) {
+    acc = arith::MulFOp::create(b, acc, b.rowsToTile(factor, dv));
+    if (raised)
+      acc = arith::SelectOp::create(b, b.rowsToTile(raised, dv), acc, state[0]);
+  }
   Value v = b.load(values, {blockN, dv});
   acc = tile::MmaOp::create(b, cast<RankedTensorType>(acc.getType()), weights,
                             clearUnread(v, weights), acc,
