@@ -1,0 +1,363 @@
+"""A block of threads: warps that take turns at random, and what runs beside them, as late as it may.
+
+Copies land after random delays. Products are carried out when somebody waits for them, or when they are committed, by
+chance, so that a wait that is missing shows as a wrong number. Shared memory begins as NaN. A register that is read
+before it is written is an error, and so is a block in which nobody can go on.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from typing import Callable, Dict, List, Optional, Sequence, Tuple
+
+import numpy as np
+
+from . import async_units
+from .async_units import SHARED, Barrier, TensorMap
+from .program import Instruction, Kernel
+from .scalars import TYPES, compute
+
+# Addresses of what kernels are given: of parameters in memory, and of tensors, far apart.
+PARAMETERS, TENSORS = 1 << 60, 1 << 40
+# Instructions of a warp before another one has its turn.
+TURN = 500
+
+
+class Memory:
+    """Tensors at addresses."""
+
+    def __init__(self) -> None:
+        self.tensors: List[np.ndarray] = []
+
+    def add(self, tensor: np.ndarray) -> int:
+        self.tensors.append(tensor.reshape(-1).view(np.uint8))
+        return TENSORS * len(self.tensors)
+
+    def find(self, addresses: np.ndarray) -> Tuple[np.ndarray, np.ndarray]:
+        """The bytes of the tensor, and where in it."""
+        number = int(addresses[0]) // TENSORS
+        if not 1 <= number <= len(self.tensors):
+            raise RuntimeError(f"expected an address of a tensor, got {int(addresses[0]):#x}")
+        return self.tensors[number - 1], (addresses - np.uint64(number * TENSORS)).astype(np.int64)
+
+
+class Warp:
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.registers: Dict[str, np.ndarray] = {}
+        # Where paths that parted go on: instruction, lanes, and where they meet those below.
+        self.paths: List[Tuple[int, np.ndarray, Optional[int]]] = [(0, np.ones(32, bool), None)]
+        self.open: List[Callable[[], None]] = []
+        self.groups: List[List[Callable[[], None]]] = []
+        self.waits_for: Optional[Tuple[str, int]] = None
+
+
+class Block:
+    def __init__(self, kernel: Kernel, arguments: Dict[str, object], memory: Memory, ids: Sequence[int],
+                 grid: Sequence[int], threads: int, shared_bytes: int, seed: int) -> None:
+        self.kernel, self.arguments, self.memory = kernel, arguments, memory
+        self.random = random.Random(seed)
+        self.shared = np.full(SHARED + shared_bytes, 0xFF, np.uint8)
+        self.barriers: Dict[int, Barrier] = {}
+        self.meetings: Dict[str, Tuple[set, int]] = {}
+        self.copies: List[List[object]] = []
+        self.warps = [Warp(number) for number in range(threads // 32)]
+        self.special = {f"%{name}.{axis}": values[i] for name, values in (("ctaid", ids), ("nctaid", grid))
+                        for i, axis in enumerate("xyz")}
+        # Counts what others may wait for.
+        self.events = 0
+
+    # ---- running
+
+    def run(self) -> None:
+        idle = 0
+        while any(warp.paths for warp in self.warps):
+            before = self.events
+            going = [warp for warp in self.warps if warp.paths]
+            for warp in self.random.sample(going, len(going)):
+                self.run_warp(warp)
+            for copy in list(self.copies):
+                copy[0] -= 1  # type: ignore[operator]
+                if copy[0] <= 0:  # type: ignore[operator]
+                    self.copies.remove(copy)
+                    copy[1]()  # type: ignore[operator]
+                    self.events += 1
+            idle = 0 if self.events != before or self.copies else idle + 1
+            if idle > 50:
+                where = [f"warp {w.number}: {self.kernel.code[w.paths[-1][0]].text}" for w in self.warps if w.paths]
+                raise RuntimeError("nobody goes on:\n  " + "\n  ".join(where))
+
+    def run_warp(self, warp: Warp) -> None:
+        if warp.waits_for and not self.has_met(warp):
+            return
+        warp.waits_for = None
+        for _ in range(TURN):
+            while warp.paths and (warp.paths[-1][0] == warp.paths[-1][2] or not warp.paths[-1][1].any()):
+                warp.paths.pop()
+            if not warp.paths:
+                self.events += 1
+                return
+            at, lanes, join = warp.paths[-1]
+            instruction = self.kernel.code[at]
+            warp.paths[-1] = (at + 1, lanes, join)
+            try:
+                if not self.execute(warp, at, instruction, lanes):
+                    return
+            except Exception as error:
+                raise RuntimeError(f"warp {warp.number} at '{instruction.text[:120]}': {error}") from error
+
+    def execute(self, warp: Warp, at: int, i: Instruction, lanes: np.ndarray) -> bool:
+        """False where somebody else should have a turn."""
+        if i.name.startswith("bra"):
+            return self.branch(warp, at, i, lanes)
+        if i.guard:
+            lanes = lanes & (self.read(warp, i.guard, "pred") ^ i.negated)
+            if not lanes.any():
+                return True
+        if i.name in ("ret", "exit"):
+            warp.paths = [(pc, mask & ~lanes, join) for pc, mask, join in warp.paths]
+            return True
+        family = i.name.split(".")[0]
+        handler = getattr(self, f"do_{family}", None)
+        if handler:
+            return handler(warp, i, lanes) is not False
+        value = compute(i.name, lambda k, type_: self.read(warp, i.operands[k + 1], type_))
+        self.write(warp, i.operands[0], value, lanes)
+        return True
+
+    def branch(self, warp: Warp, at: int, i: Instruction, lanes: np.ndarray) -> bool:
+        target = self.kernel.labels[i.operands[0]]
+        taken = lanes & (self.read(warp, i.guard, "pred") ^ i.negated) if i.guard else lanes
+        after, _, join = warp.paths[-1]
+        if (taken == lanes).all():
+            warp.paths[-1] = (target, lanes, join)
+        elif taken.any():
+            meet = self.kernel.joins[at]
+            # Where paths only end, nobody goes on behind them.
+            warp.paths.pop()
+            if meet is not None:
+                warp.paths.append((meet, lanes, join))
+            warp.paths += [(after, lanes & ~taken, meet), (target, taken, meet)]
+        return True
+
+    # ---- registers
+
+    def read(self, warp: Warp, operand: str, type_: str) -> np.ndarray:
+        to = np.dtype(TYPES[type_])
+        if operand.startswith("{"):
+            low, high = (self.read_half(warp, part.strip(), to.itemsize // 2) for part in operand.strip("{}").split(","))
+            return (low | high << np.uint64(to.itemsize * 4)).astype(f"u{to.itemsize}").view(to)
+        if operand in warp.registers:
+            value = warp.registers[operand]
+            if value.dtype == np.bool_ or value.dtype.itemsize == to.itemsize:
+                return value.view(to) if value.dtype != np.bool_ else value
+            return value.astype(f"u{to.itemsize}").view(to)
+        return np.full(32, 0, to) + self.read_constant(warp, operand, to)
+
+    def read_half(self, warp: Warp, operand: str, bytes_: int) -> np.ndarray:
+        """As a word of 64 bits. Half of a word of which nobody reads the other may be undefined: NaN, whoever reads it."""
+        if bytes_ == 2 and operand.startswith("%rs") and operand not in warp.registers:
+            return np.full(32, 0x7FFF, np.uint64)
+        return self.read(warp, operand, "u32" if bytes_ == 4 else "b16").astype(np.uint64)
+
+    def read_constant(self, warp: Warp, operand: str, to: np.dtype) -> np.ndarray:
+        if operand == "%tid.x":
+            return (np.arange(32) + 32 * warp.number).astype(to)
+        if operand in self.special:
+            return to.type(self.special[operand])
+        if operand.startswith("0f"):
+            return np.array([int(operand[2:], 16)], np.uint32).view(np.float32).astype(to if to.kind == "f" else np.float32).view(to)[0]
+        if operand == "attn_shared":
+            return to.type(SHARED)
+        if operand in self.kernel.parameters:
+            return to.type(PARAMETERS + self.kernel.parameters.index(operand))
+        if operand.startswith("%") or operand == "p":
+            raise RuntimeError(f"{operand} is read before it is written")
+        return np.array([int(operand, 0) & (2 ** (8 * to.itemsize) - 1)], f"u{to.itemsize}").view(to)[0]
+
+    def write(self, warp: Warp, operand: str, value: np.ndarray, lanes: np.ndarray) -> None:
+        if operand == "_":
+            return
+        if operand.startswith("{"):
+            bits = value.dtype.itemsize * 4
+            words = value.view(f"u{value.dtype.itemsize}")
+            for number, part in enumerate(operand.strip("{}").split(",")):
+                half = (words >> words.dtype.type(bits * number)) & words.dtype.type(2**bits - 1)
+                self.write(warp, part.strip(), half.astype(f"u{bits // 8}"), lanes)
+            return
+        value = np.broadcast_to(value, 32)
+        value = value if value.dtype == np.bool_ else value.view(f"u{value.dtype.itemsize}")
+        old = warp.registers.get(operand)
+        if lanes.all() or old is None:
+            warp.registers[operand] = value.copy()
+        else:
+            warp.registers[operand] = np.where(lanes, value, old)
+
+    def read_one(self, warp: Warp, operand: str, type_: str, lanes: np.ndarray) -> int:
+        values = self.read(warp, operand, type_)[lanes]
+        if (values != values[0]).any():
+            raise RuntimeError(f"expected one {operand} for all lanes")
+        return int(values[0])
+
+    def read_addresses(self, warp: Warp, operand: str) -> np.ndarray:
+        base, _, offset = operand.strip("[]").partition("+")
+        # Offsets may be negative.
+        return self.read(warp, base.strip(), "u64") + np.int64(int(offset or 0)).astype(np.uint64)
+
+    # ---- instructions with a family of their own
+
+    def do_mov(self, warp: Warp, i: Instruction, lanes: np.ndarray) -> None:
+        self.write(warp, i.operands[0], self.read(warp, i.operands[1], i.name.split(".")[1]), lanes)
+
+    def do_cvta(self, warp: Warp, i: Instruction, lanes: np.ndarray) -> None:
+        self.write(warp, i.operands[0], self.read(warp, i.operands[1], "u64"), lanes)
+
+    def do_ld(self, warp: Warp, i: Instruction, lanes: np.ndarray) -> None:
+        parts = i.name.split(".")
+        type_ = np.dtype(TYPES[parts[-1]])
+        if parts[1] == "param":
+            value = self.arguments[i.operands[1].strip("[]")]
+            self.write(warp, i.operands[0], np.full(32, value, np.int64).astype(f"u{type_.itemsize}"), lanes)
+            return
+        bytes_, at = self.find_bytes(warp, i.operands[1], parts[1], lanes)
+        words = bytes_[: bytes_.size // type_.itemsize * type_.itemsize].view(f"u{type_.itemsize}")
+        for number, register in enumerate(i.operands[0].strip("{}").split(",")):
+            value = np.zeros(32, words.dtype)
+            value[lanes] = words[at // type_.itemsize + number]
+            self.write(warp, register.strip(), value, lanes)
+
+    def do_st(self, warp: Warp, i: Instruction, lanes: np.ndarray) -> None:
+        parts = i.name.split(".")
+        type_ = np.dtype(TYPES[parts[-1]])
+        bytes_, at = self.find_bytes(warp, i.operands[0], parts[1], lanes)
+        words = bytes_[: bytes_.size // type_.itemsize * type_.itemsize].view(f"u{type_.itemsize}")
+        for number, register in enumerate(i.operands[1].strip("{}").split(",")):
+            words[at // type_.itemsize + number] = self.read(warp, register.strip(), parts[-1])[lanes].view(words.dtype)
+
+    def find_bytes(self, warp: Warp, operand: str, space: str, lanes: np.ndarray) -> Tuple[np.ndarray, np.ndarray]:
+        addresses = self.read_addresses(warp, operand)[lanes]
+        if space == "shared":
+            return self.shared, addresses.astype(np.int64)
+        return self.memory.find(addresses)
+
+    def do_shfl(self, warp: Warp, i: Instruction, lanes: np.ndarray) -> None:
+        if not lanes.all():
+            raise RuntimeError("expected all lanes at a shuffle")
+        value, by = self.read(warp, i.operands[1], "b32"), int(i.operands[2])
+        source = np.full(32, by) if ".idx" in i.name else np.arange(32) ^ by
+        self.write(warp, i.operands[0].split("|")[0], value[source], lanes)
+
+    def do_elect(self, warp: Warp, i: Instruction, lanes: np.ndarray) -> None:
+        register, predicate = i.operands[0].split("|")
+        first = int(np.argmax(lanes))
+        self.write(warp, register, np.full(32, first, np.uint32), lanes)
+        self.write(warp, predicate, np.arange(32) == first, lanes)
+
+    def do_nothing(self, warp: Warp, i: Instruction, lanes: np.ndarray) -> None:
+        pass
+
+    do_fence = do_setmaxnreg = do_griddepcontrol = do_prefetch = do_nothing
+
+    # ---- meetings
+
+    def do_bar(self, warp: Warp, i: Instruction, lanes: np.ndarray) -> bool:
+        name = i.operands[0]
+        count = int(i.operands[1]) // 32 if len(i.operands) > 1 else len(self.warps)
+        there, generation = self.meetings.get(name, (set(), 0))
+        there = there | {warp.number}
+        warp.waits_for = (name, generation)
+        if len(there) == count:
+            there, generation = set(), generation + 1
+        self.meetings[name] = (there, generation)
+        self.events += 1
+        return False
+
+    def has_met(self, warp: Warp) -> bool:
+        name, generation = warp.waits_for  # type: ignore[misc]
+        return self.meetings[name][1] != generation
+
+    def do_mbarrier(self, warp: Warp, i: Instruction, lanes: np.ndarray) -> Optional[bool]:
+        kind = i.name.split(".")[1]
+        if kind == "init":
+            address = int(self.read_addresses(warp, i.operands[0])[lanes][0])
+            self.barriers[address] = Barrier(self.read_one(warp, i.operands[1], "u32", lanes))
+            return None
+        if kind == "try_wait":
+            address = int(self.read_addresses(warp, i.operands[1])[lanes][0])
+            ended = self.barriers[address].has_ended(self.read_one(warp, i.operands[2], "u32", lanes))
+            self.write(warp, i.operands[0], np.full(32, ended), lanes)
+            return ended
+        address = int(self.read_addresses(warp, i.operands[1])[lanes][0])
+        announced = self.read_one(warp, i.operands[2], "u32", lanes) if "expect_tx" in i.name else 0
+        for _ in range(int(lanes.sum())):
+            self.barriers[address].arrive(announced)
+        self.events += 1
+        return None
+
+    # ---- copies and products
+
+    def do_cp(self, warp: Warp, i: Instruction, lanes: np.ndarray) -> None:
+        if not i.name.startswith("cp.async.bulk.tensor") or "mbarrier::complete_tx" not in i.name or lanes.sum() != 1:
+            raise NotImplementedError(i.name)
+        to = int(self.read_addresses(warp, i.operands[0])[lanes][0])
+        map_name, coordinates = i.operands[1].strip("[]").split(",", 1)
+        number = self.read_one(warp, map_name.strip(), "u64", lanes) - PARAMETERS
+        map_: TensorMap = self.arguments[self.kernel.parameters[number]]  # type: ignore[assignment]
+        at = [self.read_one(warp, c.strip(), "s32", lanes) for c in coordinates.strip(" {}").split(",")]
+        barrier = self.barriers[int(self.read_addresses(warp, i.operands[2])[lanes][0])]
+        box = map_.read(at)
+
+        def land() -> None:
+            async_units.write_box(self.shared, to, box)
+            barrier.complete(box.size * 2)
+
+        self.copies.append([self.random.randint(1, 40), land])
+
+    def do_wgmma(self, warp: Warp, i: Instruction, lanes: np.ndarray) -> None:
+        kind = i.name.split(".")[1]
+        if not lanes.all():
+            raise RuntimeError("expected all lanes at a product")
+        if kind == "mma_async":
+            warp.open.append(self.make_product(warp, i))
+        elif kind == "commit_group":
+            warp.groups.append(warp.open)
+            warp.open = []
+            if self.random.random() < 0.5:
+                self.finish(warp, 0)
+        elif kind == "wait_group":
+            self.finish(warp, int(i.operands[0]))
+
+    @staticmethod
+    def finish(warp: Warp, pending: int) -> None:
+        while len(warp.groups) > pending:
+            for product in warp.groups.pop(0):
+                product()
+
+    def make_product(self, warp: Warp, i: Instruction) -> Callable[[], None]:
+        columns = int(re.search(r"m64n(\d+)k16", i.name).group(1))  # type: ignore[union-attr]
+        if not i.name.endswith("bf16.bf16"):
+            raise NotImplementedError(i.name)
+        registers = [r.strip() for r in i.operands[0].strip("{}").split(",")]
+        in_registers = i.operands[1].startswith("{")
+        adds = i.operands[3] == "1" or bool(self.read(warp, i.operands[3], "pred")[0])
+        rhs_rows_are_k = i.operands[-1] == "1"
+        everyone = np.ones(32, bool)
+        rhs = self.read_one(warp, i.operands[2], "u64", everyone)
+        lhs = None if in_registers else self.read_one(warp, i.operands[1], "u64", everyone)
+        first_row = warp.number % 4 * 16
+
+        def multiply() -> None:
+            if lhs is None:
+                parts = [self.read(warp, r.strip(), "b32") for r in i.operands[1].strip("{}").split(",")]
+                a = async_units.gather_rows(parts)
+            else:
+                a = async_units.read_operand(self.shared, lhs, 64, i.operands[-2] == "1")[first_row : first_row + 16]
+            b = async_units.read_operand(self.shared, rhs, columns, rhs_rows_are_k)
+            product = a @ b.T
+            for number, register in enumerate(registers):
+                value = product[async_units.locate(number)]
+                value = value + self.read(warp, register, "f32") if adds else value
+                self.write(warp, register, value.astype(np.float32), everyone)
+
+        return multiply
