@@ -32,8 +32,8 @@ from ptx.scalars import from_bf16, to_bf16  # noqa: E402
 
 # Blocks that stay have several tiles each.
 MULTIPROCESSORS = 2
-# Of bf16, beside the root mean square.
-BOUND = 2e-2
+# Of bf16, beside the root mean square; four times what is seen, for inputs are fresh.
+BOUND = 4e-2
 STAYS = "stay=true recompute=true"
 # (mask, D, what attn-to-online takes, (B, H, Hkv, M, N)).
 CASES: List[Tuple[str, int, str, Tuple[int, ...]]] = [
