@@ -12,9 +12,10 @@ products as late as they may be, on lengths that end within tiles, forward, in b
 import argparse
 import fnmatch
 import json
+import math
+import subprocess
 import sys
 import tempfile
-import subprocess
 import time
 from pathlib import Path
 from typing import Any, Dict, List, Tuple
@@ -22,9 +23,10 @@ from typing import Any, Dict, List, Tuple
 import numpy as np
 
 HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE), str(HERE.parent.parent / "bench" / "gpu")]
+sys.path[:0] = [str(HERE), str(HERE.parent / "Python"), str(HERE.parent.parent / "bench" / "gpu")]
 
 import ptx.program  # noqa: E402  (its folder is on the path now)
+import reference  # noqa: E402
 import revisions  # noqa: E402
 from ptx.async_units import TensorMap  # noqa: E402
 from ptx.block import Block, Memory  # noqa: E402
@@ -122,23 +124,15 @@ def make_captured(mask: str, rng: np.random.Generator, heads: int, keys: int) ->
 
 def compute_exactly(mask: str, q: np.ndarray, k: np.ndarray, v: np.ndarray, captured: List[np.ndarray]) -> np.ndarray:
     """Everything but full attention is causal from the last row and key, as its positions are."""
-    q, k, v = (from_bf16(x).astype(np.float64) for x in (q, k, v))
-    group = q.shape[1] // k.shape[1]
-    k, v = (np.repeat(x, group, 1) for x in (k, v))
-    scores = q @ k.swapaxes(2, 3) / q.shape[3] ** 0.5
-    rows, keys = np.ogrid[: q.shape[2], : k.shape[2]]
-    distances = rows + (k.shape[2] - q.shape[2]) - keys
-    if mask == "softcap":
-        scores = 30 * np.tanh(scores / 30)
-    if mask == "alibi":
-        scores = scores - captured[0].astype(np.float64)[:, None, None] * distances
-    if mask == "relbias":
-        scores = scores + from_bf16(captured[0]).astype(np.float64)[:, np.clip(distances, 0, k.shape[2] - 1)]
-    if mask != "full":
-        scores = np.where(distances >= 0, scores, -np.inf)
-    most = scores.max(3, keepdims=True)
-    weights = np.exp(scores - np.where(np.isfinite(most), most, 0))
-    return weights @ v / np.maximum(weights.sum(3, keepdims=True), 1e-300)
+    m, n = q.shape[2], k.shape[2]
+    numbers = [x if x.dtype == np.float32 else from_bf16(x) for x in captured]
+    scores = {
+        "softcap": lambda s, b, h, i, j: 30 * math.tanh(s / 30),
+        "alibi": lambda s, b, h, i, j: s - numbers[0][h] * (i + n - m - j),
+        "relbias": lambda s, b, h, i, j: s + numbers[0][h, min(max(i + n - m - j, 0), n - 1)],
+    }
+    causal = None if mask == "full" else "bottom_right"
+    return reference.attention(from_bf16(q), from_bf16(k), from_bf16(v), causal=causal, score=scores.get(mask))[0]
 
 
 def drop(text: str, prefix: str) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import random
 import re
+from dataclasses import dataclass
 from typing import Callable, Dict, List, Optional, Sequence, Tuple
 
 import numpy as np
@@ -53,6 +54,14 @@ class Warp:
         self.waits_for: Optional[Tuple[str, int]] = None
 
 
+@dataclass
+class Copy:
+    """Lands after so many rounds of all warps."""
+
+    rounds: int
+    land: Callable[[], None]
+
+
 class Block:
     def __init__(self, kernel: Kernel, arguments: Dict[str, object], memory: Memory, ids: Sequence[int],
                  grid: Sequence[int], threads: int, shared_bytes: int, seed: int) -> None:
@@ -61,7 +70,7 @@ class Block:
         self.shared = np.full(SHARED + shared_bytes, 0xFF, np.uint8)
         self.barriers: Dict[int, Barrier] = {}
         self.meetings: Dict[str, Tuple[set, int]] = {}
-        self.copies: List[List[object]] = []
+        self.copies: List[Copy] = []
         self.warps = [Warp(number) for number in range(threads // 32)]
         self.special = {f"%{name}.{axis}": values[i] for name, values in (("ctaid", ids), ("nctaid", grid))
                         for i, axis in enumerate("xyz")}
@@ -78,10 +87,10 @@ class Block:
             for warp in self.random.sample(going, len(going)):
                 self.run_warp(warp)
             for copy in list(self.copies):
-                copy[0] -= 1  # type: ignore[operator]
-                if copy[0] <= 0:  # type: ignore[operator]
+                copy.rounds -= 1
+                if copy.rounds == 0:
                     self.copies.remove(copy)
-                    copy[1]()  # type: ignore[operator]
+                    copy.land()
                     self.events += 1
             idle = 0 if self.events != before or self.copies else idle + 1
             if idle > 50:
@@ -312,7 +321,7 @@ class Block:
             async_units.write_box(self.shared, to, box)
             barrier.complete(box.size * 2)
 
-        self.copies.append([self.random.randint(1, 40), land])
+        self.copies.append(Copy(self.random.randint(1, 40), land))
 
     def do_wgmma(self, warp: Warp, i: Instruction, lanes: np.ndarray) -> None:
         kind = i.name.split(".")[1]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Callable, Dict, List
+import functools
+from typing import Callable, Dict, Tuple
 
 import numpy as np
 
@@ -77,18 +78,25 @@ OPERATIONS: Dict[str, Callable[..., Lanes]] = {
 }
 # What says how to round or what to flush changes nothing that a test could see.
 IGNORED = {"ftz", "approx", "rn", "rz", "sync", "aligned"}
+# The others have two.
+OPERANDS = {"not": 1, "neg": 1, "abs": 1, "ex2": 1, "lg2": 1, "rcp": 1, "sqrt": 1, "mad": 3, "mad.lo": 3, "fma": 3}
+
+
+@functools.lru_cache(maxsize=None)
+def split_name(name: str) -> Tuple[str, ...]:
+    return tuple(part for part in name.split(".") if part not in IGNORED)
 
 
 def compute(name: str, read: Callable[[int, str], Lanes]) -> Lanes:
     """What an instruction makes of its operands; `read(i, type)` is operand i behind the result."""
-    parts = [part for part in name.split(".") if part not in IGNORED]
+    parts = split_name(name)
     kind, type_ = ".".join(parts[:-1]), parts[-1]
-    if kind == "setp" or parts[0] == "setp":
+    if parts[0] == "setp":
         return COMPARISONS[parts[1]](read(0, type_), read(1, type_))
     if kind == "selp":
         return np.where(read(2, "pred"), read(0, type_), read(1, type_))
     if parts[0] == "cvt":
-        return convert(parts[1:], read)
+        return convert(parts, read)
     if kind not in OPERATIONS:
         raise NotImplementedError(name)
     if kind in ("shl", "shr"):
@@ -96,19 +104,13 @@ def compute(name: str, read: Callable[[int, str], Lanes]) -> Lanes:
     if kind == "bfe":
         return extract_bits(read(0, type_), read(1, "u32"), read(2, "u32"))
     operation = OPERATIONS[kind]
-    count = {"not": 1, "neg": 1, "abs": 1, "ex2": 1, "lg2": 1, "rcp": 1, "sqrt": 1, "mad": 3, "mad.lo": 3, "fma": 3}.get(kind, 2)
-    return operation(*(read(i, type_) for i in range(count)))
+    return operation(*(read(i, type_) for i in range(OPERANDS.get(kind, 2))))
 
 
-def convert(types: List[str], read: Callable[[int, str], Lanes]) -> Lanes:
+def convert(parts: Tuple[str, ...], read: Callable[[int, str], Lanes]) -> Lanes:
     """cvt: the type of the result comes first."""
-    to, source = types[-2:]
+    to, source = parts[-2:]
     if to == "bf16x2":
         high, low = (to_bf16(read(i, "f32")).astype(np.uint32) for i in (0, 1))
         return (high << np.uint32(16)) | low
-    if to == "f16x2":
-        high, low = (read(i, "f32").astype(np.float16).view(np.uint16).astype(np.uint32) for i in (0, 1))
-        return (high << np.uint32(16)) | low
-    if source == "f16":
-        return read(0, "b16").view(np.float16).astype(np.float32)
     return read(0, source).astype(TYPES[to])
