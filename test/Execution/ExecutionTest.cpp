@@ -121,19 +121,19 @@ INSTANTIATE_TEST_SUITE_P(All, WayTest,
                          testing::Combine(testing::Values("short", "long", "few"),
                                           testing::Values(Dims(64, 64), Dims(16, 40),
                                                           Dims(128, 128), Dims(96, 80),
-                                                          Dims(64, 128)),
+                                                          Dims(64, 128), Dims(256, 256)),
                                           testing::ValuesIn(getTwoTypes())),
                          nameWay);
 
 /// A call on either side of the bounds takes either kernel of one program.
 TEST(ExecutionTest, ShortAndLong) {
-  for (int64_t d : {64, 128}) {
+  for (int64_t d : {64, 128, 256}) {
     Problem problem;
     problem.type = getTwoTypes().front();
     problem.d = problem.dv = d;
-    std::vector<Extents> extents = {{1024, 1024, 1, 1, 1}, {1024, 1025, 1, 1, 1},
-                                    {1025, 1024, 1, 1, 1}, {130, 2048, 1, 1, 1},
-                                    {130, 2049, 1, 1, 1},  {2500, 130, 1, 1, 1}};
+    std::vector<Extents> extents = {
+        {1024, 1024, 1, 1, 1}, {1024, 1025, 1, 1, 1}, {1025, 1024, 1, 1, 1}, {130, 2048, 1, 1, 1},
+        {130, 2049, 1, 1, 1},  {130, 768, 1, 1, 1},   {130, 769, 1, 1, 1},   {2500, 130, 1, 1, 1}};
     Execution().check(kCausal, problem, extents);
     Execution().check(kFull, problem, extents);
   }

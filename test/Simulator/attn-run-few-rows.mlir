@@ -1,8 +1,8 @@
 // Few rows are as short as few keys where tiles of the long way have more rows: two consumers, or three.
-// RUN: attn-run %s --device=sim --shape B=1,H=2,M=128,N=1025 --check --sim-seeds=2 | FileCheck %s --check-prefixes=SHORT,RIGHT
-// RUN: attn-run %s --device=sim --shape B=1,H=1,M=1,N=1100 --check --sim-seeds=2 | FileCheck %s --check-prefixes=SHORT,RIGHT
-// RUN: attn-run %s --device=sim --shape B=1,H=1,M=129,N=1024 --check --sim-seeds=2 | FileCheck %s --check-prefixes=SHORT,RIGHT
-// RUN: attn-run %s --device=sim --shape B=1,H=1,M=129,N=1025 --check --sim-seeds=2 | FileCheck %s --check-prefixes=LONG,RIGHT
+// RUN: attn-run %s --device=sim --shape B=1,H=2,M=128,N=2049 --check --sim-seeds=2 | FileCheck %s --check-prefixes=SHORT,RIGHT
+// RUN: attn-run %s --device=sim --shape B=1,H=1,M=1,N=2100 --check --sim-seeds=2 | FileCheck %s --check-prefixes=SHORT,RIGHT
+// RUN: attn-run %s --device=sim --shape B=1,H=1,M=129,N=2048 --check --sim-seeds=2 | FileCheck %s --check-prefixes=SHORT,RIGHT
+// RUN: attn-run %s --device=sim --shape B=1,H=1,M=129,N=2049 --check --sim-seeds=2 | FileCheck %s --check-prefixes=LONG,RIGHT
 // RUN: attn-run %s --device=sim --shape B=8,H=16,M=128,N=16384 --predict | FileCheck %s --check-prefix=SHORT
 
 // Or tiles of fewer keys, for who says that rows are few: of all calls.

@@ -147,7 +147,7 @@ TEST_F(CompileCUDATest, FewRowsAreShortToo) {
   EXPECT_EQ(function.getInfo().kernels[0].name, "attention_long");
   EXPECT_EQ(function.getInfo().kernels[1].name, "attention");
   for (int64_t rows : {0, 1, 127, 128, 129, 192, 1024, 1025, 16384})
-    for (int64_t keys : {0, 1, 127, 128, 129, 1023, 1024, 1025, 16384}) {
+    for (int64_t keys : {0, 1, 127, 128, 129, 2047, 2048, 2049, 16384}) {
       SCOPED_TRACE(testing::Message() << rows << " rows, " << keys << " keys");
       query.shape[2] = output.shape[2] = rows;
       key.shape[2] = value.shape[2] = keys;
@@ -155,7 +155,7 @@ TEST_F(CompileCUDATest, FewRowsAreShortToo) {
       ASSERT_TRUE(run(function).ok());
       ASSERT_EQ(fake->launches.size(), 1u);
       const auto &config = fake->launches[0].config;
-      bool isLong = rows > 128 && keys > 1024;
+      bool isLong = rows > 128 && keys > 2048;
       // Three consumers beside a producer, in a grid of tiles; or two, which stay.
       EXPECT_EQ(config.blockX, isLong ? 512u : 384u);
       EXPECT_EQ(config.gridY * config.gridZ, isLong ? 16u : 1u);
@@ -397,7 +397,7 @@ TEST_F(CompileCUDATest, ExplainsWhichCallsAKernelIsFor) {
   spec.headDim = 128;
   expect(
       "// calls       attention_long where dimension 2 of argument 0 is at least 129 and dimension "
-      "2 of argument 1 is at least 1025\n");
+      "2 of argument 1 is at least 2049\n");
 }
 
 TEST_F(CompileCUDATest, UnsupportedTypes) {

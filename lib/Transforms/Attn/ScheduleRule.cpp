@@ -103,12 +103,15 @@ struct Row {
   llvm::StringLiteral rule;
   /// The most that they may do where blocks stay, under a mask alone; blocks of others go.
   int64_t mostStaying = -1;
-  /// By which factor 2^slack maxima may lag; -1: every step scales.
+  /// 0: a step scales where a maximum rose; -1: every step scales. Rows have no other slack, since
+  /// with one errors are greater than those of exact maxima.
   int64_t slack = -1;
   /// As mostStaying, where scores read tensors too.
   int64_t mostBiased = -1;
   /// Of blocks that stay, how many more for each multiprocessor come behind them.
   int64_t tail = 0;
+  /// Whether blocks that stay recompute what their inner loops do not read.
+  bool recompute = false;
 };
 } // namespace
 
@@ -124,22 +127,23 @@ static constexpr Row kHopperRows[] = {
     {64, Long, Gathers | Split, 192, 96, 9, "cuda-d64"},
     {64, BiasUnderMask, Gathers | Split, 192, 112, 9, "cuda-d64"},
     {64, Window, Split, 128, 128, 4, "cuda-d64-window", 4},
-    {64, Masked, Gathers | Split, 192, 128, 9, "cuda-d64", 1, 8},
+    {64, Masked, Gathers | Split, 192, 128, 9, "cuda-d64", 1, 0},
     {64, 0, Gathers | Split, 192, 128, 9, "cuda-d64"},
-    {96, Plain, Split, 192, 112, 0, "cuda-d96", -1, 8},
-    {128, Plain, Split, 192, 80, 0, "cuda-d128", -1, 8},
-    {128, Edge, Gathers | Long | Split, 128, 128, 17, "cuda-d128-edge", 1, 8},
+    {96, Plain, Split, 192, 112, 0, "cuda-d96", -1, 0},
+    {128, Plain, Split, 192, 80, 0, "cuda-d128", -1, 0},
+    {128, Edge, Gathers | Long | Split, 128, 128, 17, "cuda-d128-edge", 1, 0},
     {128, Long, 0, 128, 112, 17, "cuda-d128"},
-    {128, 0, 0, 128, 128, 17, "cuda-d128", 5, -1, 13},
-    {192, Edge, Gathers | Long | Split, 128, 112, 9, "cuda-d192-edge", 1, 8, -1, 2},
-    {192, Plain, Split | WideValues, 128, 128, 0, "cuda-d192-narrow", -1, 8},
-    {192, Plain, Split, 128, 96, 0, "cuda-d192", -1, 8},
+    {128, BiasUnderMask, Long | Split, 128, 128, 17, "cuda-d128-bias", 5, -1, 13, 2, true},
+    {128, 0, 0, 128, 128, 17, "cuda-d128", 5},
+    {192, Edge, Gathers | Long | Split, 128, 112, 9, "cuda-d192-edge", 1, 0, -1, 2},
+    {192, Plain, Split | WideValues, 128, 128, 0, "cuda-d192-narrow", -1, 0},
+    {192, Plain, Split, 128, 96, 0, "cuda-d192", -1, 0},
     {192, Long | Gathers, 0, 128, 64, 21, "cuda-d192"},
     {192, 0, 0, 128, 96, 9, "cuda-d192"},
     {256, Long | Gathers, 0, 128, 48, 21, "cuda-d256"},
-    {256, Edge, Gathers | Long | Split, 128, 64, 7, "cuda-d256-edge", 1, 8, -1, 2},
-    {256, Plain, Split, 128, 80, 0, "cuda-d256", -1, 8},
-    {256, Masked, 0, 128, 64, 7, "cuda-d256", 1, 8},
+    {256, Edge, Gathers | Long | Split, 128, 64, 7, "cuda-d256-edge", 1, 0, -1, 2},
+    {256, Plain, Split, 128, 80, 0, "cuda-d256", -1, 0},
+    {256, Masked, 0, 128, 64, 7, "cuda-d256", 1, 0},
     {256, 0, 0, 128, 80, 15, "cuda-d256"}};
 static constexpr int64_t kHopperStages = 2;
 
@@ -161,11 +165,14 @@ struct LengthRow {
   /// The most that regions may do; for what does more there is one way.
   int64_t mostWork;
   llvm::StringLiteral rule;
+  /// As in Row.
   int64_t slack, tail;
   bool isForShort;
   /// A call is short by up to so many rows and keys, or by `either` of the two.
   int64_t mostRows, mostKeys;
   bool either;
+  /// As in Row.
+  bool recompute = false;
 };
 } // namespace
 
@@ -174,7 +181,7 @@ struct LengthRow {
 /// (bench/results/gpu-short.json). A window has such tiles at all lengths. 128 rows would leave a
 /// third of a tile of 192 empty, whatever their keys. Rows with more regions, factors or gathers
 /// are not: they spill where blocks stay, or were not measured. At D = 256 blocks that stay without
-/// a mask spill.
+/// a mask spill unless they recompute.
 static constexpr unsigned kOneWay = BiasUnderMask | Gathers | Long | Split | Factors | Window;
 static constexpr int64_t kAnyLength = LengthChoice::kAny;
 static constexpr LengthRow kHopperLengthRows[] = {
@@ -182,7 +189,10 @@ static constexpr LengthRow kHopperLengthRows[] = {
     {0, 64, Masked, kOneWay, 128, 128, 4, "cuda-d64-short", -1, 0, true, 1024, 1024, false},
     {0, 64, Plain, Long | Split, 192, 128, 0, "cuda-d64-short", -1, 0, true, kAnyLength, 2048,
      false},
-    {0, 128, Plain, Long | Split, 128, 128, 0, "cuda-d128-short", 8, 0, true, 128, 1024, true}};
+    {0, 128, Plain, Long | Split, 128, 128, 0, "cuda-d128-short", 0, 0, true, 128, 2048, true,
+     true},
+    {193, 256, Plain, Long | Split, 128, 64, 0, "cuda-d256-short", 0, 0, true, kAnyLength, 768,
+     false, true}};
 
 namespace {
 /// As Row, for calls with few rows and many keys, without regions.
@@ -201,7 +211,7 @@ struct FewRow {
 /// tables, since each kernel more is one that every first call would assemble.
 static constexpr FewRow kHopperFewRows[] = {
     {64, Plain, Long | Split, 128, 128, "cuda-d64-few", false, -1},
-    {128, Plain, Long | Split, 128, 96, "cuda-d128-few", true, 8}};
+    {128, Plain, Long | Split, 128, 96, "cuda-d128-few", true, 0}};
 
 /// The first row of a table that holds, or its end.
 template <typename Table>
@@ -228,8 +238,15 @@ BlockSizes attn::chooseForCUDA(const Machine &machine, const GPUProblem &problem
   int64_t step = getKeyStep(machine, problem.headDim, problem.valueDim);
   int64_t narrowed = llvm::alignDown(row->blockN - 16 * llvm::divideCeil(excess, 6), step);
   bool stays = doBlocksStay(*row, traits, problem.work);
-  return {row->blockM, std::max(narrowed, step),      kHopperStages, row->rule,
-          stays,       !stays && doListsPay(problem), row->slack,    stays ? row->tail : 0};
+  return {row->blockM,
+          std::max(narrowed, step),
+          kHopperStages,
+          row->rule,
+          stays,
+          !stays && doListsPay(problem),
+          row->slack,
+          stays ? row->tail : 0,
+          stays && row->recompute};
 }
 
 std::optional<LengthChoice> attn::chooseForLength(const GPUProblem &problem) {
@@ -238,7 +255,7 @@ std::optional<LengthChoice> attn::chooseForLength(const GPUProblem &problem) {
       std::max(problem.headDim, problem.valueDim) < row->leastColumns)
     return std::nullopt;
   BlockSizes sizes{row->blockM,   row->blockN,     kHopperStages, row->rule,
-                   /*stay=*/true, /*lists=*/false, row->slack,    row->tail};
+                   /*stay=*/true, /*lists=*/false, row->slack,    row->tail, row->recompute};
   return LengthChoice{sizes, row->isForShort, row->mostRows, row->mostKeys, row->either};
 }
 

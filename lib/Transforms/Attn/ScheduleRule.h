@@ -27,6 +27,8 @@ struct BlockSizes {
   int64_t slack = -1;
   /// Of blocks that stay, how many more for each multiprocessor come behind them.
   int64_t tail = 0;
+  /// Whether blocks that stay recompute what their inner loops do not read (decision 0042).
+  bool recompute = false;
   /// On a GPU, warpgroups beside the producer's; 0: as many as own 64 rows each.
   int64_t consumers = 0;
 };

@@ -118,10 +118,12 @@ struct SetSchedulePass
         machine && isa<AttentionOp>(op) && !fills && (stay == "auto" ? sizes.stay : stay == "true");
     bool lists = machine && isa<AttentionOp>(op) && sizes.lists && !stays;
     int64_t lag = !machine || !isa<AttentionOp>(op) ? -1 : slack == -2 ? sizes.slack : slack;
-    int64_t tail = stays && stay == "auto" ? sizes.tail : 0;
-    auto schedule = ScheduleAttr::getChecked([&] { return op->emitOpError(); }, &getContext(), m, n,
-                                             numSplits, numStages, consumers, stays, lists, lag,
-                                             fills, tail, machine && recompute);
+    bool staysByRule = stays && stay == "auto";
+    int64_t tail = staysByRule ? sizes.tail : 0;
+    bool recomputes = machine && (recompute || (staysByRule && sizes.recompute));
+    auto schedule =
+        ScheduleAttr::getChecked([&] { return op->emitOpError(); }, &getContext(), m, n, numSplits,
+                                 numStages, consumers, stays, lists, lag, fills, tail, recomputes);
     if (!schedule)
       return failure();
     std::string text = llvm::formatv("rule {0} chose block_m {1}, block_n {2}, splits {3}",

@@ -11,7 +11,7 @@
 func.func @plain(%a: !d64, %b: !d128, %c: !d192, %d: !d256) -> (!d64, !d128, !d192, !d256) {
   // CHECK: schedule<block_m = 192, block_n = 128, stages = 2, consumers = 3>
   %0 = attn.attention %a, %a, %a : !d64, !d64, !d64 -> !d64
-  // CHECK: schedule<block_m = 192, block_n = 80, stages = 2, consumers = 3, slack = 8>
+  // CHECK: schedule<block_m = 192, block_n = 80, stages = 2, consumers = 3, slack = 0>
   %1 = attn.attention %b, %b, %b : !d128, !d128, !d128 -> !d128
   // CHECK: schedule<block_m = 128, block_n = 96
   %2 = attn.attention %c, %c, %c : !d192, !d192, !d192 -> !d192

@@ -5,7 +5,7 @@
 // RUN: attn-opt %s --attn-set-schedule="target=cpu stay=true" | FileCheck %s --check-prefix=GO
 // RUN: not attn-opt %s --attn-set-schedule="target=cuda stay=perhaps" 2>&1 | FileCheck %s --check-prefix=WORD
 
-// STAY: schedule<block_m = 192, block_n = 80, stages = 2, consumers = 3, stay = true, slack = 8>
+// STAY: schedule<block_m = 192, block_n = 80, stages = 2, consumers = 3, stay = true, slack = 0>
 // REMARK: consumers 3, blocks stay
 // GO-NOT: stay =
 // WORD: error: expected stay=true, false or auto, got 'perhaps'

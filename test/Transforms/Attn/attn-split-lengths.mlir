@@ -49,11 +49,11 @@ func.func @full(%q: tensor<?x?x?x64xbf16>, %k: tensor<?x?x?x64xbf16>, %v: tensor
 // FEW-NOT:     attn.{{few|short}}
 // FEW:         return
 // FEW-SCHEDULE-LABEL: func.func @masked(
-// FEW-SCHEDULE:         #attn.schedule<block_m = 192, block_n = 128, stages = 2, consumers = 3, stay = true, slack = 8>
+// FEW-SCHEDULE:         #attn.schedule<block_m = 192, block_n = 128, stages = 2, consumers = 3, stay = true, slack = 0>
 // SCHEDULE-LABEL: func.func @masked_short(
 // SCHEDULE:         #attn.schedule<block_m = 128, block_n = 128, stages = 2, consumers = 2, stay = true>
 // SCHEDULE-LABEL: func.func @masked(
-// SCHEDULE:         #attn.schedule<block_m = 192, block_n = 128, stages = 2, consumers = 3, stay = true, slack = 8>
+// SCHEDULE:         #attn.schedule<block_m = 192, block_n = 128, stages = 2, consumers = 3, stay = true, slack = 0>
 func.func @masked(%q: tensor<?x?x?x64xbf16>, %k: tensor<?x?x?x64xbf16>, %v: tensor<?x?x?x64xbf16>) -> tensor<?x?x?x64xbf16> {
   %o = attn.attention %q, %k, %v
     mask(%b, %h, %m, %n) {
@@ -68,7 +68,7 @@ func.func @masked(%q: tensor<?x?x?x64xbf16>, %k: tensor<?x?x?x64xbf16>, %v: tens
 
 // Few rows or few keys: the copy is for calls with many of both, and the function itself is the short way.
 // CHECK-LABEL: func.func @wide_long(
-// CHECK-SAME:    attn.when = [#tile.range<argument = 0, dim = 2, least = 129>, #tile.range<argument = 1, dim = 2, least = 1025>]
+// CHECK-SAME:    attn.when = [#tile.range<argument = 0, dim = 2, least = 129>, #tile.range<argument = 1, dim = 2, least = 2049>]
 // CHECK-NOT:     attn.short
 // CHECK-LABEL: func.func @wide(
 // CHECK-NOT:     attn.when
@@ -81,11 +81,11 @@ func.func @masked(%q: tensor<?x?x?x64xbf16>, %k: tensor<?x?x?x64xbf16>, %v: tens
 // FEW-LABEL:   func.func @wide(
 // FEW:           attn.attention {{.*}} {attn.few}
 // FEW-SCHEDULE-LABEL: func.func @wide(
-// FEW-SCHEDULE:         #attn.schedule<block_m = 128, block_n = 96, stages = 2, consumers = 2, stay = true, slack = 8>
+// FEW-SCHEDULE:         #attn.schedule<block_m = 128, block_n = 96, stages = 2, consumers = 2, stay = true, slack = 0>
 // SCHEDULE-LABEL: func.func @wide_long(
-// SCHEDULE:         #attn.schedule<block_m = 192, block_n = 80, stages = 2, consumers = 3, slack = 8>
+// SCHEDULE:         #attn.schedule<block_m = 192, block_n = 80, stages = 2, consumers = 3, slack = 0>
 // SCHEDULE-LABEL: func.func @wide(
-// SCHEDULE:         #attn.schedule<block_m = 128, block_n = 128, stages = 2, consumers = 2, stay = true, slack = 8>
+// SCHEDULE:         #attn.schedule<block_m = 128, block_n = 128, stages = 2, consumers = 2, stay = true, slack = 0, recompute = true>
 func.func @wide(%q: tensor<?x?x?x128xbf16>, %k: tensor<?x?x?x128xbf16>, %v: tensor<?x?x?x128xbf16>) -> tensor<?x?x?x128xbf16> {
   %o = attn.attention %q, %k, %v : tensor<?x?x?x128xbf16>, tensor<?x?x?x128xbf16>, tensor<?x?x?x128xbf16> -> tensor<?x?x?x128xbf16>
   return %o : tensor<?x?x?x128xbf16>
@@ -113,10 +113,10 @@ func.func @wide_masked(%q: tensor<?x?x?x128xbf16>, %k: tensor<?x?x?x128xbf16>, %
 // -----
 
 // CHECK-NOT:   _short
-// CHECK-LABEL: func.func @widest(
-func.func @widest(%q: tensor<?x?x?x256xbf16>, %k: tensor<?x?x?x256xbf16>, %v: tensor<?x?x?x256xbf16>) -> tensor<?x?x?x256xbf16> {
-  %o = attn.attention %q, %k, %v : tensor<?x?x?x256xbf16>, tensor<?x?x?x256xbf16>, tensor<?x?x?x256xbf16> -> tensor<?x?x?x256xbf16>
-  return %o : tensor<?x?x?x256xbf16>
+// CHECK-LABEL: func.func @wider(
+func.func @wider(%q: tensor<?x?x?x192xbf16>, %k: tensor<?x?x?x192xbf16>, %v: tensor<?x?x?x192xbf16>) -> tensor<?x?x?x192xbf16> {
+  %o = attn.attention %q, %k, %v : tensor<?x?x?x192xbf16>, tensor<?x?x?x192xbf16>, tensor<?x?x?x192xbf16> -> tensor<?x?x?x192xbf16>
+  return %o : tensor<?x?x?x192xbf16>
 }
 
 // -----
@@ -215,7 +215,7 @@ func.func @short_rows(%q: tensor<?x?x1024x64xbf16>, %k: tensor<?x?x?x64xbf16>, %
 // CHECK-LABEL: func.func @few_keys(
 // CHECK:         attn.attention {{.*}} {attn.short}
 // CHECK-LABEL: func.func @many_rows_long(
-// CHECK-SAME:    attn.when = [#tile.range<argument = 0, dim = 2, least = 129>, #tile.range<argument = 1, dim = 2, least = 1025>]
+// CHECK-SAME:    attn.when = [#tile.range<argument = 0, dim = 2, least = 129>, #tile.range<argument = 1, dim = 2, least = 2049>]
 // CHECK-NOT:     attn.short
 // CHECK-LABEL: func.func @many_rows(
 // CHECK:         attn.attention {{.*}} {attn.short}
@@ -228,15 +228,30 @@ func.func @few_rows(%q: tensor<?x?x128x128xbf16>, %k: tensor<?x?x?x128xbf16>, %v
   %o = attn.attention %q, %k, %v : tensor<?x?x128x128xbf16>, tensor<?x?x?x128xbf16>, tensor<?x?x?x128xbf16> -> tensor<?x?x128x128xbf16>
   return %o : tensor<?x?x128x128xbf16>
 }
-func.func @few_keys(%q: tensor<?x?x?x128xbf16>, %k: tensor<?x?x1024x128xbf16>, %v: tensor<?x?x1024x128xbf16>) -> tensor<?x?x?x128xbf16> {
-  %o = attn.attention %q, %k, %v : tensor<?x?x?x128xbf16>, tensor<?x?x1024x128xbf16>, tensor<?x?x1024x128xbf16> -> tensor<?x?x?x128xbf16>
+func.func @few_keys(%q: tensor<?x?x?x128xbf16>, %k: tensor<?x?x2048x128xbf16>, %v: tensor<?x?x2048x128xbf16>) -> tensor<?x?x?x128xbf16> {
+  %o = attn.attention %q, %k, %v : tensor<?x?x?x128xbf16>, tensor<?x?x2048x128xbf16>, tensor<?x?x2048x128xbf16> -> tensor<?x?x?x128xbf16>
   return %o : tensor<?x?x?x128xbf16>
 }
 func.func @many_rows(%q: tensor<?x?x129x128xbf16>, %k: tensor<?x?x?x128xbf16>, %v: tensor<?x?x?x128xbf16>) -> tensor<?x?x129x128xbf16> {
   %o = attn.attention %q, %k, %v : tensor<?x?x129x128xbf16>, tensor<?x?x?x128xbf16>, tensor<?x?x?x128xbf16> -> tensor<?x?x129x128xbf16>
   return %o : tensor<?x?x129x128xbf16>
 }
-func.func @many(%q: tensor<?x?x129x128xbf16>, %k: tensor<?x?x1025x128xbf16>, %v: tensor<?x?x1025x128xbf16>) -> tensor<?x?x129x128xbf16> {
-  %o = attn.attention %q, %k, %v : tensor<?x?x129x128xbf16>, tensor<?x?x1025x128xbf16>, tensor<?x?x1025x128xbf16> -> tensor<?x?x129x128xbf16>
+func.func @many(%q: tensor<?x?x129x128xbf16>, %k: tensor<?x?x2049x128xbf16>, %v: tensor<?x?x2049x128xbf16>) -> tensor<?x?x129x128xbf16> {
+  %o = attn.attention %q, %k, %v : tensor<?x?x129x128xbf16>, tensor<?x?x2049x128xbf16>, tensor<?x?x2049x128xbf16> -> tensor<?x?x129x128xbf16>
   return %o : tensor<?x?x129x128xbf16>
+}
+
+// -----
+
+// At D = 256 few keys alone make a call short.
+// CHECK-LABEL: func.func @widest_short(
+// CHECK-SAME:    attn.when = [#tile.range<argument = 1, dim = 2, least = 0, most = 768>]
+// CHECK-LABEL: func.func @widest(
+// SCHEDULE-LABEL: func.func @widest_short(
+// SCHEDULE:         #attn.schedule<block_m = 128, block_n = 64, stages = 2, consumers = 2, stay = true, slack = 0, recompute = true>
+// SCHEDULE-LABEL: func.func @widest(
+// SCHEDULE:         #attn.schedule<block_m = 128, block_n = 80, stages = 2, consumers = 2, slack = 0>
+func.func @widest(%q: tensor<?x?x?x256xbf16>, %k: tensor<?x?x?x256xbf16>, %v: tensor<?x?x?x256xbf16>) -> tensor<?x?x?x256xbf16> {
+  %o = attn.attention %q, %k, %v : tensor<?x?x?x256xbf16>, tensor<?x?x?x256xbf16>, tensor<?x?x?x256xbf16> -> tensor<?x?x?x256xbf16>
+  return %o : tensor<?x?x?x256xbf16>
 }
