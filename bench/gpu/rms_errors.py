@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The root mean square of attn's error beside cuDNN's and FlashAttention's on the same tensors, against f64.
 
-    PYTHONPATH=python ATTN_LIBRARY=.../libattn.so bench/gpu/rms_errors.py --also slack=0 --also slack=8 --out rms-errors.json
+    PYTHONPATH=python ATTN_LIBRARY=.../libattn.so bench/gpu/rms_errors.py --also slack=8 --out rms-errors.json
 
 Inputs are normal, or normal with one element in a thousand times 30: then single weights decide. The goal is an error no
 larger than cuDNN's. Errors of all seeds are pooled, so that a ratio holds to about one part in a hundred; `goal` is the largest
@@ -84,7 +84,7 @@ def main(arguments: List[str]) -> int:
     parser.add_argument("--heads", type=int, default=8)
     parser.add_argument("--seeds", type=int, default=4)
     parser.add_argument("--goal", type=float, default=1.01)
-    parser.add_argument("--also", action="append", default=[], metavar="OPTIONS", help="attn with options too, such as slack=0")
+    parser.add_argument("--also", action="append", default=[], metavar="OPTIONS", help="attn with options too, such as slack=8")
     parser.add_argument("--out", help="write the result here")
     o = parser.parse_args(arguments)
     rows = [measure_problem(o, kind, data, mask, d)

@@ -72,7 +72,7 @@ def make_ours(variant: Variant, q: Tensor, k: Tensor, v: Tensor, **more: Any) ->
 
 
 def parse_options(text: str) -> Dict[str, Any]:
-    """Options of the compiler, such as slack=0,way=long."""
+    """Options of the compiler, such as slack=8,way=long."""
     pairs = [pair.partition("=")[::2] for pair in text.split(",")]
     return {name: int(value) if value.lstrip("-").isdigit() else value for name, value in pairs}
 
@@ -160,7 +160,7 @@ def make_parser(description: str, seconds: float) -> argparse.ArgumentParser:
 
 def main() -> int:
     parser = make_parser(__doc__, seconds=0.4)
-    parser.add_argument("--also", action="append", default=[], metavar="OPTIONS", help="attn with options too, such as slack=0")
+    parser.add_argument("--also", action="append", default=[], metavar="OPTIONS", help="attn with options too, such as slack=8")
     parser.add_argument("--out", help="write the result here; rows of other configs that it holds stay")
     parser.add_argument("--list", action="store_true", help="print the names of the configs")
     o = parser.parse_args()

@@ -104,7 +104,7 @@ struct CommandLine {
   cl::opt<std::string> slack{
       "slack",
       cl::desc("with --device=sim: by which factor 2^slack, 0 to 16, maxima of rows may\n"
-               "lag before sums are scaled (default: the target's rule)"),
+               "lag before sums are scaled (default: they are exact)"),
       cl::value_desc("n"), cl::init(""), cl::cat(category)};
   cl::opt<std::string> way{"way",
                            cl::desc("with --device=sim: sizes of which sequences (default: auto,\n"

@@ -75,7 +75,7 @@ struct CommandLine {
       cl::value_desc("true|false"), cl::init("auto"), cl::cat(category)};
   cl::opt<int64_t> slack{"slack",
                          cl::desc("cuda: by which factor 2^slack, 0 to 16, maxima of rows may lag\n"
-                                  "before sums are scaled (default: -1, the target's rule)"),
+                                  "before sums are scaled (default: -1, they are exact)"),
                          cl::init(-1), cl::cat(category)};
   cl::opt<bool> fused{"fused",
                       cl::desc("cuda: blocks of keys add to the gradients of queries, in any "
