@@ -266,15 +266,19 @@ Error Runner::findSizes() {
     llvm::scope_exit count([&] { numLeftOut += isLeftOut; });
     options.blockM = sizes.blockM;
     options.blockN = sizes.blockN;
+    options.stay = sizes.stay ? "true" : given.stay;
     if (Error error = runOnDevice())
       return std::move(error);
     report.lines.clear();
     return report.timeMs;
   };
-  Expected<Tuning> tuning = tune(options.device, measureSizes, [&](unsigned done, unsigned total) {
+  // Blocks of one part of the keys stay where nobody has said whether they do.
+  bool letStay = options.device == Device::CUDA && given.stay == "auto" && given.splits == 1;
+  auto showTuning = [&](unsigned done, unsigned total) {
     if (given.showProgress)
       errs() << "attn-run: tuning, " << done << " of " << total << '\n';
-  });
+  };
+  Expected<Tuning> tuning = tune(options.device, letStay, measureSizes, showTuning);
   if (!tuning)
     return tuning.takeError();
   options = given;
@@ -285,6 +289,10 @@ Error Runner::findSizes() {
       options.blockM == 0
           ? std::string("the rule's sizes")
           : formatv("--block-m={0} --block-n={1}", options.blockM, options.blockN).str();
+  if (tuning->sizes.stay) {
+    options.stay = "true";
+    sizes += ", --stay=true";
+  }
   std::string leftOut =
       numLeftOut ? formatv(", {0} of them by models of registers and memory", numLeftOut).str()
                  : "";
@@ -335,6 +343,11 @@ Error Runner::runOnCUDA() {
   cuda.splits = options.splits;
   cuda.blockM = options.blockM;
   cuda.blockN = options.blockN;
+  cuda.stay = options.stay;
+  // Sizes that are told to stay may leave few registers, unlike those of the rule.
+  cuda.recompute = options.stay == "true";
+  cuda.slack = options.slack;
+  cuda.way = options.way;
   cuda.search = searchedRows;
   cuda.fused = options.fused;
   Expected<std::unique_ptr<CudaKernel>> kernel = CudaKernel::compile(*module, cuda);

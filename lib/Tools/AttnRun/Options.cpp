@@ -56,8 +56,8 @@ struct CommandLine {
   cl::opt<bool> bench{"bench", cl::desc("measure the time of repeated runs"), cl::cat(category)};
   cl::opt<bool> tune{
       "tune",
-      cl::desc("with --device=cpu or cuda: try tiles of all sizes first, and run with\n"
-               "the fastest"),
+      cl::desc("with --device=cpu or cuda: try tiles of all sizes first, on a GPU the\n"
+               "fastest with blocks that stay too, and run with the fastest"),
       cl::cat(category)};
   cl::opt<std::string> benchMs{"bench-ms", cl::desc("measure for at least so many milliseconds"),
                                cl::value_desc("ms"), cl::init("500"), cl::cat(category)};
@@ -97,19 +97,21 @@ struct CommandLine {
   cl::opt<std::string> stages{"stages",
                               cl::desc("with --device=sim: tiles of keys in flight at once"),
                               cl::value_desc("n"), cl::init("0"), cl::cat(category)};
-  cl::opt<std::string> stay{"stay",
-                            cl::desc("with --device=sim: whether blocks stay (default: auto, the\n"
-                                     "target's rule)"),
-                            cl::value_desc("true|false"), cl::init("auto"), cl::cat(category)};
+  cl::opt<std::string> stay{
+      "stay",
+      cl::desc("with --device=cuda or sim: whether blocks stay (default: auto,\n"
+               "the target's rule)"),
+      cl::value_desc("true|false"), cl::init("auto"), cl::cat(category)};
   cl::opt<std::string> slack{
       "slack",
-      cl::desc("with --device=sim: by which factor 2^slack, 0 to 16, maxima of rows may\n"
-               "lag before sums are scaled (default: they are exact)"),
+      cl::desc("with --device=cuda or sim: by which factor 2^slack, 0 to 16, maxima of\n"
+               "rows may lag before sums are scaled (default: they are exact)"),
       cl::value_desc("n"), cl::init(""), cl::cat(category)};
-  cl::opt<std::string> way{"way",
-                           cl::desc("with --device=sim: sizes of which sequences (default: auto,\n"
-                                    "a kernel each where the target's rule has two)"),
-                           cl::value_desc("short|long|few"), cl::init("auto"), cl::cat(category)};
+  cl::opt<std::string> way{
+      "way",
+      cl::desc("with --device=cuda or sim: sizes of which sequences (default: auto,\n"
+               "a kernel each where the target's rule has two)"),
+      cl::value_desc("short|long|few"), cl::init("auto"), cl::cat(category)};
   cl::opt<bool> fused{
       "fused",
       cl::desc("with --device=cuda or sim: blocks of keys add to the gradients of\n"
@@ -240,13 +242,16 @@ static Error convertSimulatorOptions(const CommandLine &line, RunOptions &option
   for (auto [option, isGiven] : {std::pair("sim-seeds", line.simSeeds.getNumOccurrences() > 0),
                                  {"predict", bool(line.predict)},
                                  {"timeline", !line.timeline.empty()},
-                                 {"stages", line.stages.getNumOccurrences() > 0},
-                                 {"stay", line.stay.getNumOccurrences() > 0},
-                                 {"slack", line.slack.getNumOccurrences() > 0},
-                                 {"way", line.way.getNumOccurrences() > 0}})
+                                 {"stages", line.stages.getNumOccurrences() > 0}})
     if (isGiven && !isSimulator)
       return createStringError(Twine("--") + option +
                                ": expected --device=sim, got --device=" + line.device);
+  for (auto [option, isGiven] : {std::pair("stay", line.stay.getNumOccurrences() > 0),
+                                 {"slack", line.slack.getNumOccurrences() > 0},
+                                 {"way", line.way.getNumOccurrences() > 0}})
+    if (isGiven && !isSimulator && options.device != Device::CUDA)
+      return createStringError(Twine("--") + option +
+                               ": expected --device=cuda or sim, got --device=" + line.device);
   for (auto [option, isGiven] : {std::pair("bench", options.bench),
                                  {"dump-asm", !line.dumpAsm.empty()},
                                  {"dump-llvm", !line.dumpLLVM.empty()},

@@ -51,7 +51,7 @@ struct RunOptions {
   std::optional<Room> until = Room::Online;
   bool count = false;
   /// Of the simulator: how many seeds of random times, only a prediction, files for the timeline,
-  /// and the schedule (0: the target's rule), of which other devices have rows and keys.
+  /// and the schedule (0: the target's rule), of which CPUs have rows and keys, GPUs no stages.
   unsigned simSeeds = 8;
   bool predict = false;
   std::vector<std::string> timelines;

@@ -6,13 +6,15 @@
 //===----------------------------------------------------------------------------------------===//
 
 #include "lib/Tools/AttnRun/Tune.h"
-#include "llvm/ADT/Sequence.h"
+#include "llvm/ADT/STLExtras.h"
 
 using namespace attn;
 using namespace llvm;
 
 /// What noise may look like.
 static constexpr double kNoise = 0.01;
+/// Of so many of the fastest sizes, blocks that stay are tried too.
+static constexpr size_t kStaying = 3;
 
 /// The rule's first. What a machine has no room for is refused when it is compiled.
 static SmallVector<TileSizes> listSizes(Device device) {
@@ -30,27 +32,66 @@ static SmallVector<TileSizes> listSizes(Device device) {
   return sizes;
 }
 
-Expected<Tuning> attn::tune(Device device, function_ref<Expected<double>(TileSizes)> measure,
-                            function_ref<void(unsigned, unsigned)> progress) {
-  SmallVector<TileSizes> all = listSizes(device);
-  Tuning tuning;
-  for (auto [index, sizes] : enumerate(all)) {
-    progress(index, all.size());
+namespace {
+class Search {
+public:
+  Search(function_ref<Expected<double>(TileSizes)> measure,
+         function_ref<void(unsigned, unsigned)> progress, size_t total)
+      : measure(measure), progress(progress), total(total) {}
+
+  /// Fails where the rule's sizes do; others that are refused are counted.
+  Error take(TileSizes sizes) {
+    progress(tuning.numTried + tuning.numRefused, total);
     Expected<double> time = measure(sizes);
     if (!time) {
-      if (index == 0)
+      if (times.empty())
         return time.takeError();
       consumeError(time.takeError());
       ++tuning.numRefused;
-      continue;
+      return Error::success();
     }
     ++tuning.numTried;
-    if (index == 0)
+    if (times.empty())
       tuning.rule = tuning.fastest = *time;
+    times.push_back({*time, sizes});
     if (*time < tuning.fastest && *time < (1 - kNoise) * tuning.rule) {
       tuning.fastest = *time;
       tuning.sizes = sizes;
     }
+    return Error::success();
   }
-  return tuning;
+
+  SmallVector<TileSizes> getFastest(size_t count) {
+    stable_sort(times, less_first());
+    SmallVector<TileSizes> fastest;
+    for (const auto &[time, sizes] : ArrayRef(times).take_front(count))
+      fastest.push_back(sizes);
+    return fastest;
+  }
+
+  Tuning tuning;
+
+private:
+  function_ref<Expected<double>(TileSizes)> measure;
+  function_ref<void(unsigned, unsigned)> progress;
+  size_t total;
+  SmallVector<std::pair<double, TileSizes>> times;
+};
+} // namespace
+
+Expected<Tuning> attn::tune(Device device, bool letStay,
+                            function_ref<Expected<double>(TileSizes)> measure,
+                            function_ref<void(unsigned, unsigned)> progress) {
+  SmallVector<TileSizes> all = listSizes(device);
+  size_t numStaying = letStay ? kStaying : 0;
+  Search search(measure, progress, all.size() + numStaying);
+  for (TileSizes sizes : all)
+    if (Error error = search.take(sizes))
+      return std::move(error);
+  for (TileSizes sizes : search.getFastest(numStaying)) {
+    sizes.stay = true;
+    if (Error error = search.take(sizes))
+      return std::move(error);
+  }
+  return search.tuning;
 }

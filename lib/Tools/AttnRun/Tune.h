@@ -13,9 +13,11 @@
 
 namespace attn {
 
-/// Rows and keys of a tile; zeros are the target's rule.
+/// Rows and keys of a tile; zeros are the target's rule. Blocks that do not `stay` do what that
+/// rule, or the command line, says.
 struct TileSizes {
   int64_t blockM = 0, blockN = 0;
+  bool stay = false;
 };
 
 /// What a search found.
@@ -26,10 +28,10 @@ struct Tuning {
   unsigned numTried = 0, numRefused = 0;
 };
 
-/// Times all sizes of the device by `measure`, which gives milliseconds or refuses, and shows how
-/// far it is by `progress`. The rule's stay where nothing is faster by 1 %. Fails where the rule
-/// does.
-llvm::Expected<Tuning> tune(Device device,
+/// Times all sizes of the device by `measure`, which gives milliseconds or refuses, then, with
+/// `letStay`, the three fastest with blocks that stay; shows how far it is by `progress`. The
+/// rule's hold where nothing is faster by 1 %. Fails where the rule does.
+llvm::Expected<Tuning> tune(Device device, bool letStay,
                             llvm::function_ref<llvm::Expected<double>(TileSizes)> measure,
                             llvm::function_ref<void(unsigned done, unsigned total)> progress);
 
