@@ -53,7 +53,7 @@ static void addRoom(OpPassManager &pm, Room room, const PipelineOptions &options
     pm.addPass(
         createSetSchedulePass({options.target, options.lanes, options.bf16Dot, options.blockM,
                                options.blockN, options.stages, options.splits, options.stay,
-                               options.recompute, options.slack, options.search}));
+                               options.recompute, options.hold, options.slack, options.search}));
     return addCleanup(pm);
   case Room::Grid: // One grid of blocks.
     pm.addPass(createTileToGridPass());

@@ -63,6 +63,11 @@ struct PipelineOptions : mlir::PassPipelineOptions<PipelineOptions> {
       llvm::cl::desc("whether blocks on a GPU with a loop around loops, as those that stay, "
                      "compute in each of its turns what those inside do not read"),
       llvm::cl::init(false)};
+  Option<bool> hold{
+      *this, "hold",
+      llvm::cl::desc("whether blocks on a GPU hold a stage of keys until the first weights of its "
+                     "step are there"),
+      llvm::cl::init(false)};
   Option<int64_t> slack{
       *this, "slack",
       llvm::cl::desc("by which factor 2^slack a maximum may lag on a GPU, from 0 to 16; -1: every "

@@ -5,7 +5,8 @@
     kernel_costs.py build/dev/bin --update    # writes costs/*.txt anew
 
 A file holds, for each kernel of one program, its registers, its spills, and how often each machine instruction stands in
-each innermost loop that multiplies tiles. The numbers hold for one version of the assembler, ptxas and nvdisasm as
+each innermost loop that multiplies tiles, and how many of its exponentials (MUFU) stand before its last wait for products,
+which is how much of them is beside a product (decision 0045). The numbers hold for one version of the assembler, ptxas and nvdisasm as
 `make assembler` installs them; with another one the test is skipped (exit code 77). A commit that changes a pin says why.
 """
 
@@ -79,7 +80,7 @@ def read_instructions(text: str) -> Iterator[Tuple[str, str, str]]:
             yield function, instruction.group(2), instruction.group(3)
 
 
-def find_loops(code: List[Tuple[str, str]]) -> List[collections.Counter]:
+def find_loops(code: List[Tuple[str, str]]) -> List[List[Tuple[str, str]]]:
     """The innermost loops that multiply tiles: from a label to the last branch back to it.
 
     Waits that fail stand behind the kernel's end and branch back from there: what an EXIT lies within is no loop.
@@ -93,7 +94,16 @@ def find_loops(code: List[Tuple[str, str]]) -> List[collections.Counter]:
             ends[start] = at
     multiplies = {span for span in ends.items() if any(code[at][0].startswith("HGMMA") for at in range(*span))}
     inner = [a for a in multiplies if not any(a != b and a[0] <= b[0] and b[1] <= a[1] for b in multiplies)]
-    return [collections.Counter(name.split(".")[0] for name, _ in code[start : end + 1] if name) for start, end in sorted(inner)]
+    return [[i for i in code[start : end + 1] if i[0]] for start, end in sorted(inner)]
+
+
+def describe_loop(number: int, loop: List[Tuple[str, str]]) -> List[str]:
+    counts = collections.Counter(name.split(".")[0] for name, _ in loop)
+    waits = [at for at, (name, _) in enumerate(loop) if name.startswith("WARPGROUP.DEPBAR")]
+    beside = sum(name.startswith("MUFU") for name, _ in loop[: waits[-1]]) if waits else 0
+    told = f", {beside} MUFU before the last wait" if counts["MUFU"] else ""
+    return [f"  loop {number}: {len(loop)} instructions{told}",
+            *(f"    {count:5} {name}" for name, count in sorted(counts.items(), key=lambda row: (-row[1], row[0])))]
 
 
 def describe(log: str, machine_code: str) -> str:
@@ -106,9 +116,8 @@ def describe(log: str, machine_code: str) -> str:
         code = functions[function]
         total = sum(1 for name, _ in code if name)
         lines.append(f"{function}: {registers} registers, {spilled} bytes spilled, {total} instructions")
-        for number, counts in enumerate(find_loops(code), 1):
-            lines.append(f"  loop {number}: {sum(counts.values())} instructions")
-            lines += [f"    {count:5} {name}" for name, count in sorted(counts.items(), key=lambda row: (-row[1], row[0]))]
+        for number, loop in enumerate(find_loops(code), 1):
+            lines += describe_loop(number, loop)
     return "\n".join(lines) + "\n"
 
 

@@ -13,8 +13,8 @@
 // SHORT: schedule  producer {{.*}} consumer 2 x
 // LONG: schedule  producer {{.*}} consumer 3 x
 // RIGHT: verdict   right
-func.func @attention(%q: tensor<?x?x?x128xbf16>, %k: tensor<?x?x?x128xbf16>, %v: tensor<?x?x?x128xbf16>)
-    -> tensor<?x?x?x128xbf16> {
-  %o = attn.attention %q, %k, %v : tensor<?x?x?x128xbf16>, tensor<?x?x?x128xbf16>, tensor<?x?x?x128xbf16> -> tensor<?x?x?x128xbf16>
-  return %o : tensor<?x?x?x128xbf16>
+func.func @attention(%q: tensor<?x?x?x96xbf16>, %k: tensor<?x?x?x96xbf16>, %v: tensor<?x?x?x96xbf16>)
+    -> tensor<?x?x?x96xbf16> {
+  %o = attn.attention %q, %k, %v : tensor<?x?x?x96xbf16>, tensor<?x?x?x96xbf16>, tensor<?x?x?x96xbf16> -> tensor<?x?x?x96xbf16>
+  return %o : tensor<?x?x?x96xbf16>
 }

@@ -136,11 +136,11 @@ TEST_F(CompileCUDATest, LengthsChooseTheKernel) {
   }
 }
 
-// At D = 128 few rows are as good as few keys: tiles of 192 rows would leave a third of them empty.
+// At D = 96 few rows are as good as few keys: tiles of 192 rows would leave a third of them empty.
 TEST_F(CompileCUDATest, FewRowsAreShortToo) {
   options.way = "auto";
-  spec.headDim = 128;
-  query.shape[3] = key.shape[3] = value.shape[3] = output.shape[3] = 128;
+  spec.headDim = 96;
+  query.shape[3] = key.shape[3] = value.shape[3] = output.shape[3] = 96;
   query.strides = key.strides = value.strides = output.strides = {};
   CompiledFunction function = compileSpec();
   ASSERT_EQ(function.getInfo().kernels.size(), 2u);
@@ -394,7 +394,7 @@ TEST_F(CompileCUDATest, ExplainsWhichCallsAKernelIsFor) {
       "of argument 1 is 0 to 1024\n");
   expect("// calls       attention otherwise\n");
   spec.causal = Causal::No;
-  spec.headDim = 128;
+  spec.headDim = 96;
   expect(
       "// calls       attention_long where dimension 2 of argument 0 is at least 129 and dimension "
       "2 of argument 1 is at least 2049\n");

@@ -20,7 +20,7 @@ inline const Machine &getHopper() { return *findMachine("sm_90a"); }
 inline void forEachProblem(llvm::function_ref<void(const GPUProblem &)> visit) {
   for (int64_t d = 8; d <= 256; d += 8)
     for (int64_t dv = 8; dv <= 256; dv += 8)
-      for (unsigned flags = 0; flags < 128; ++flags)
+      for (unsigned flags = 0; flags < 256; ++flags)
         for (int64_t weight :
              {0, 1, 2, 6, 7, 8, 10, 14, 15, 16, 18, 21, 22, 24, 27, 28, 33, 1000}) {
           GPUProblem problem{d, dv};
@@ -32,6 +32,7 @@ inline void forEachProblem(llvm::function_ref<void(const GPUProblem &)> visit) {
           problem.splits = flags & 16 ? 7 : 1;
           problem.hidesFullTiles = flags & 32;
           problem.hasFactors = flags & 64;
+          problem.hasScore = problem.scoreReadsTensors || problem.hasFactors || (flags & 128);
           visit(problem);
           if (testing::Test::HasFatalFailure())
             return;

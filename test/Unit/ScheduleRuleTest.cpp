@@ -157,6 +157,13 @@ TEST(ScheduleRule, StepsAskBesideOneComparison) {
     bool isBiased = problem.isMasked && problem.scoreReadsTensors && sizes.stay && columns <= 128;
     ASSERT_EQ(sizes.tail, (isEdge && columns > 128) || isBiased ? 2 : 0) << columns;
     ASSERT_EQ(sizes.recompute, isBiased) << columns;
+    // What a score function does stands between a product and the exponentials already.
+    if (sizes.hold) {
+      ASSERT_TRUE(!problem.hasScore && problem.splits == 1 && columns <= 128) << columns;
+    }
+    if (isEdge && columns > 64 && columns <= 128) {
+      ASSERT_EQ(sizes.hold, !problem.hasScore) << columns;
+    }
   });
   EXPECT_GT(numEdges, 100u);
 }
@@ -191,8 +198,9 @@ TEST(ScheduleRule, NoChoiceLetsMaximaLag) {
 
 /// Whether two schedules make the same kernel.
 static bool isSame(const BlockSizes &a, const BlockSizes &b) {
-  return std::tie(a.blockM, a.blockN, a.stages, a.stay, a.lists, a.slack, a.tail, a.recompute) ==
-         std::tie(b.blockM, b.blockN, b.stages, b.stay, b.lists, b.slack, b.tail, b.recompute);
+  return std::tie(a.blockM, a.blockN, a.stages, a.stay, a.lists, a.slack, a.tail, a.recompute,
+                  a.hold) == std::tie(b.blockM, b.blockN, b.stages, b.stay, b.lists, b.slack,
+                                      b.tail, b.recompute, b.hold);
 }
 
 // A second kernel is one that differs, stays, and has bounds that tell its calls from others.
@@ -207,12 +215,14 @@ TEST(ScheduleRule, EveryChoiceForALengthIsAccepted) {
     expectAccepted(types, problem, choice->sizes);
     ASSERT_TRUE(choice->sizes.stay);
     ASSERT_FALSE(isSame(choice->sizes, chooseForCUDA(getHopper(), problem)));
-    // Any rows or any keys on either side would be all calls.
-    ASSERT_NE(choice->either ? std::max(choice->mostRows, choice->mostKeys)
-                             : std::min(choice->mostRows, choice->mostKeys),
-              LengthChoice::kAny);
-    // Wider heads keep registers for a mask, and were not measured in between.
     int64_t columns = std::max(problem.headDim, problem.valueDim);
+    // Any rows or any keys on either side are all calls, and are meant to be at D = 128 alone.
+    bool areAll =
+        (choice->either ? std::max(choice->mostRows, choice->mostKeys)
+                        : std::min(choice->mostRows, choice->mostKeys)) == LengthChoice::kAny;
+    ASSERT_EQ(areAll, !problem.isMasked && columns > 96 && columns <= 128) << columns;
+    ASSERT_EQ(choice->sizes.hold, areAll) << columns;
+    // Wider heads keep registers for a mask, and were not measured in between.
     ASSERT_TRUE(columns <= 128 || (columns > 192 && !problem.isMasked)) << columns;
     // Without a mask more than the tiles lives across the loops.
     ASSERT_EQ(choice->sizes.recompute, !problem.isMasked && columns > 64) << columns;

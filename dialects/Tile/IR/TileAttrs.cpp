@@ -263,7 +263,7 @@ static LogicalResult verifyCluster(DenseI64ArrayAttr cluster, EmitError emitErro
 
 LogicalResult KernelAttr::verify(EmitError emitError, int64_t warpgroups, ArrayAttr grid,
                                  int64_t stages, DenseI64ArrayAttr cluster, bool, bool stay,
-                                 int64_t tail, bool) {
+                                 int64_t tail, bool, bool) {
   if (failed(verifyCluster(cluster, emitError)))
     return failure();
   // kernel_c11: a tail is up to 31 blocks behind blocks that stay
@@ -302,7 +302,8 @@ KernelAttr KernelAttr::withBlocksThatStay(int64_t blocks) const {
   Builder b(getContext());
   Attribute factor = MultiprocessorsAttr::get(getContext(), blocks);
   return get(getContext(), getWarpgroups(), b.getArrayAttr(b.getArrayAttr(factor)), getStages(),
-             getCluster(), getProgrammatic(), /*stay=*/false, /*tail=*/0, getRecompute());
+             getCluster(), getProgrammatic(), /*stay=*/false, /*tail=*/0, getRecompute(),
+             getHold());
 }
 
 bool KernelAttr::isStaying() const {

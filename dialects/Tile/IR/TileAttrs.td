@@ -194,7 +194,9 @@ def Tile_KernelAttr : Tile_Attr<"Kernel", "kernel"> {
     `stay` become one for each multiprocessor, by tile-persist-blocks, and take one of the grid's
     after the other. Where blocks of the grid differ in work, `tail` more for each multiprocessor
     come behind them, and take what is short. Where a kernel is to `recompute`, a loop around loops
-    computes what those do not read in each of its turns, in convert-tile-to-nvvm.
+    computes what those do not read in each of its turns, in convert-tile-to-nvvm. Where it is to
+    `hold` a stage that one product of a step has read, it gives that back behind the first
+    exponentials of the step, in convert-tile-to-nvvm.
 
     ```mlir
     #tile.kernel<warpgroups = 3, stages = 2,
@@ -209,12 +211,13 @@ def Tile_KernelAttr : Tile_Attr<"Kernel", "kernel"> {
     DefaultValuedParameter<"bool", "false">:$programmatic,
     DefaultValuedParameter<"bool", "false">:$stay,
     DefaultValuedParameter<"int64_t", "0">:$tail,
-    DefaultValuedParameter<"bool", "false">:$recompute);
+    DefaultValuedParameter<"bool", "false">:$recompute,
+    DefaultValuedParameter<"bool", "false">:$hold);
   let builders = [
     AttrBuilder<(ins "int64_t":$warpgroups, "::mlir::ArrayAttr":$grid, "int64_t":$stages,
-                     "bool":$stay, "int64_t":$tail, "bool":$recompute), [{
+                     "bool":$stay, "int64_t":$tail, "bool":$recompute, "bool":$hold), [{
       return $_get($_ctxt, warpgroups, grid, stages, ::mlir::DenseI64ArrayAttr(), false, stay, tail,
-                   recompute);
+                   recompute, hold);
     }]>];
   let assemblyFormat = "`<` struct(params) `>`";
   let genVerifyDecl = 1;
@@ -222,12 +225,12 @@ def Tile_KernelAttr : Tile_Attr<"Kernel", "kernel"> {
     /// The same with other roles.
     KernelAttr withWarpgroups(int64_t count) const {
       return get(getContext(), count, getGrid(), getStages(), getCluster(), getProgrammatic(),
-                 getStay(), getTail(), getRecompute());
+                 getStay(), getTail(), getRecompute(), getHold());
     }
     /// The same, starting while the kernel before it ends.
     KernelAttr withProgrammatic() const {
       return get(getContext(), getWarpgroups(), getGrid(), getStages(), getCluster(), /*programmatic=*/true,
-                 getStay(), getTail(), getRecompute());
+                 getStay(), getTail(), getRecompute(), getHold());
     }
     /// The same with so many blocks for each multiprocessor.
     KernelAttr withBlocksThatStay(int64_t blocks) const;

@@ -456,7 +456,8 @@ static LogicalResult convertStart(func::FuncOp function, Value result, Value sta
   auto attribute = tile::KernelAttr::getChecked([&] { return function.emitOpError(); },
                                                 function.getContext(), /*warpgroups=*/int64_t(1),
                                                 *grid, /*stages=*/int64_t(1), /*stay=*/false,
-                                                /*tail=*/int64_t(0), /*recompute=*/false);
+                                                /*tail=*/int64_t(0), /*recompute=*/false,
+                                                /*hold=*/false);
   if (!attribute)
     return failure();
   func::FuncOp kernel = createKernel(function, fill.getLoc(), (function.getName() + "_zeros").str(),
@@ -496,7 +497,8 @@ static LogicalResult convertGrid(func::FuncOp function, scf::ForallOp grid,
   auto attribute = tile::KernelAttr::getChecked(
       [&] { return grid.emitOpError(); }, function.getContext(), warpgroups, *launchGrid,
       schedule ? schedule.getStages() : 1, schedule && schedule.getStay(),
-      schedule ? schedule.getTail() : 0, schedule && schedule.getRecompute());
+      schedule ? schedule.getTail() : 0, schedule && schedule.getRecompute(),
+      schedule && schedule.getHold());
   if (!attribute)
     return failure();
   Builder b(function.getContext());

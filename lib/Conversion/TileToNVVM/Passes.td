@@ -18,7 +18,8 @@ def ConvertTileToNVVMPass : Pass<"convert-tile-to-nvvm", "::mlir::ModuleOp"> {
     become tensor maps. The function's parameters are what its body needs of its arguments, and the
     attribute `tile.plan` says which is which. A `programmatic` kernel waits for the one before it in front
     of the first op that touches memory, and that one lets it start at once. In kernels that `recompute`, loops around loops
-    keep in their turns what those inside do not read.
+    keep in their turns what those inside do not read. In kernels that `hold`, the arrival between two waits for products comes behind the first
+    exponential of a weight, and depends on it.
 
     An index has 32 bits; addresses have 64.
 

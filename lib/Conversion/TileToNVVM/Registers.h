@@ -133,6 +133,8 @@ void sinkScalars(mlir::Operation *function);
 
 /// Has loops around loops compute in each turn what those inside do not read, where it is read.
 void keepInTurns(mlir::Operation *function);
+/// Gives stages back behind the first exponentials of a step, so that the rest is beside a product.
+void holdStages(mlir::Operation *function);
 /// Leaves only scalar math that has instructions. Fails at an op that cannot be expanded to such.
 llvm::LogicalResult expandMath(mlir::Operation *function);
 /// Scalar math as the approximate instructions of the hardware.

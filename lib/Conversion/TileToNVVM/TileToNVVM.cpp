@@ -159,6 +159,8 @@ struct ConvertTileToNVVMPass
       op->walk([&](SpecializeOp specialize) { lowerRoles(specialize, entry); });
       if (attribute.getRecompute())
         keepInTurns(op);
+      if (attribute.getHold())
+        holdStages(op);
       if (failed(convertScalars(op)))
         return failure();
     }

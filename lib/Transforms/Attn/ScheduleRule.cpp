@@ -45,7 +45,8 @@ GPUProblem attn::getGPUProblem(AttentionOp attention, int64_t splits) {
           measureRegions(attention),
           splits,
           hidesFullTiles(attention.getMask()),
-          bool(getFactor(attention.getScore()))};
+          bool(getFactor(attention.getScore())),
+          !attention.getScore().empty()};
 }
 
 /// What of a problem decides between rows of the table.
@@ -112,6 +113,8 @@ struct Row {
   int64_t tail = 0;
   /// Whether blocks that stay recompute what their inner loops do not read.
   bool recompute = false;
+  /// Whether blocks without a score function hold a stage of keys until there are weights.
+  bool hold = false;
 };
 } // namespace
 
@@ -131,10 +134,10 @@ static constexpr Row kHopperRows[] = {
     {64, 0, Gathers | Split, 192, 128, 9, "cuda-d64"},
     {96, Plain, Split, 192, 112, 0, "cuda-d96", -1, 0},
     {128, Plain, Split, 192, 80, 0, "cuda-d128", -1, 0},
-    {128, Edge, Gathers | Long | Split, 128, 128, 17, "cuda-d128-edge", 1, 0},
+    {128, Edge, Gathers | Long | Split, 128, 128, 17, "cuda-d128-edge", 1, 0, -1, 0, false, true},
     {128, Long, 0, 128, 112, 17, "cuda-d128"},
     {128, BiasUnderMask, Long | Split, 128, 128, 17, "cuda-d128-bias", 5, -1, 13, 2, true},
-    {128, 0, 0, 128, 128, 17, "cuda-d128", 5},
+    {128, 0, 0, 128, 128, 17, "cuda-d128", 5, -1, -1, 0, false, true},
     {192, Edge, Gathers | Long | Split, 128, 112, 9, "cuda-d192-edge", 1, 0, -1, 2},
     {192, Plain, Split | WideValues, 128, 128, 0, "cuda-d192-narrow", -1, 0},
     {192, Plain, Split, 128, 96, 0, "cuda-d192", -1, 0},
@@ -172,16 +175,17 @@ struct LengthRow {
   int64_t mostRows, mostKeys;
   bool either;
   /// As in Row.
-  bool recompute = false;
+  bool recompute = false, hold = false;
 };
 } // namespace
 
 /// Where a block has few tiles, how it starts and ends counts, and a block that stays hides both;
 /// under a mask 128 rows waste less than 192. Measured beside what the other table has
 /// (bench/results/gpu-short.json). A window has such tiles at all lengths. 128 rows would leave a
-/// third of a tile of 192 empty, whatever their keys. Rows with more regions, factors or gathers
-/// are not: they spill where blocks stay, or were not measured. At D = 256 blocks that stay without
-/// a mask spill unless they recompute.
+/// third of a tile of 192 empty, whatever their keys. At D = 128 blocks that hold are as fast at
+/// all lengths, and one kernel is assembled where there were two. Rows with more regions, factors
+/// or gathers are not: they spill where blocks stay, or were not measured. At D = 256 blocks that
+/// stay without a mask spill unless they recompute.
 static constexpr unsigned kOneWay = BiasUnderMask | Gathers | Long | Split | Factors | Window;
 static constexpr int64_t kAnyLength = LengthChoice::kAny;
 static constexpr LengthRow kHopperLengthRows[] = {
@@ -189,8 +193,9 @@ static constexpr LengthRow kHopperLengthRows[] = {
     {0, 64, Masked, kOneWay, 128, 128, 4, "cuda-d64-short", -1, 0, true, 1024, 1024, false},
     {0, 64, Plain, Long | Split, 192, 128, 0, "cuda-d64-short", -1, 0, true, kAnyLength, 2048,
      false},
-    {0, 128, Plain, Long | Split, 128, 128, 0, "cuda-d128-short", 0, 0, true, 128, 2048, true,
-     true},
+    {0, 96, Plain, Long | Split, 128, 128, 0, "cuda-d96-short", 0, 0, true, 128, 2048, true, true},
+    {0, 128, Plain, Long | Split, 128, 128, 0, "cuda-d128-full", 0, 0, true, kAnyLength, kAnyLength,
+     false, true, true},
     {193, 256, Plain, Long | Split, 128, 64, 0, "cuda-d256-short", 0, 0, true, kAnyLength, 768,
      false, true}};
 
@@ -246,7 +251,8 @@ BlockSizes attn::chooseForCUDA(const Machine &machine, const GPUProblem &problem
           !stays && doListsPay(problem),
           row->slack,
           stays ? row->tail : 0,
-          stays && row->recompute};
+          stays && row->recompute,
+          row->hold && !problem.hasScore && !(traits & (Long | Split))};
 }
 
 std::optional<LengthChoice> attn::chooseForLength(const GPUProblem &problem) {
@@ -254,8 +260,9 @@ std::optional<LengthChoice> attn::chooseForLength(const GPUProblem &problem) {
   if (row == std::end(kHopperLengthRows) || problem.work.weight > row->mostWork ||
       std::max(problem.headDim, problem.valueDim) < row->leastColumns)
     return std::nullopt;
-  BlockSizes sizes{row->blockM,   row->blockN,     kHopperStages, row->rule,
-                   /*stay=*/true, /*lists=*/false, row->slack,    row->tail, row->recompute};
+  BlockSizes sizes{row->blockM,    row->blockN,     kHopperStages, row->rule,
+                   /*stay=*/true,  /*lists=*/false, row->slack,    row->tail,
+                   row->recompute, row->hold};
   return LengthChoice{sizes, row->isForShort, row->mostRows, row->mostKeys, row->either};
 }
 

@@ -29,6 +29,9 @@ struct BlockSizes {
   int64_t tail = 0;
   /// Whether blocks that stay recompute what their inner loops do not read (decision 0042).
   bool recompute = false;
+  /// Whether blocks hold a stage of keys until the first weights of its step are there (decision
+  /// 0045).
+  bool hold = false;
   /// On a GPU, warpgroups beside the producer's; 0: as many as own 64 rows each.
   int64_t consumers = 0;
 };
@@ -42,6 +45,7 @@ struct GPUProblem {
   /// Whether only the mask's elements tell which tiles it keeps whole (hidesFullTiles).
   bool hidesFullTiles = false;
   bool hasFactors = false;
+  bool hasScore = false;
 };
 
 /// What the rule for a GPU asks of this attention, whose keys are split into so many parts.

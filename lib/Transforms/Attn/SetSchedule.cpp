@@ -121,9 +121,10 @@ struct SetSchedulePass
     bool staysByRule = stays && stay == "auto";
     int64_t tail = staysByRule ? sizes.tail : 0;
     bool recomputes = machine && (recompute || (staysByRule && sizes.recompute));
-    auto schedule =
-        ScheduleAttr::getChecked([&] { return op->emitOpError(); }, &getContext(), m, n, numSplits,
-                                 numStages, consumers, stays, lists, lag, fills, tail, recomputes);
+    bool holds = machine && isa<AttentionOp>(op) && (hold || sizes.hold);
+    auto schedule = ScheduleAttr::getChecked([&] { return op->emitOpError(); }, &getContext(), m, n,
+                                             numSplits, numStages, consumers, stays, lists, lag,
+                                             fills, tail, recomputes, holds);
     if (!schedule)
       return failure();
     std::string text = llvm::formatv("rule {0} chose block_m {1}, block_n {2}, splits {3}",

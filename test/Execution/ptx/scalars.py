@@ -92,7 +92,8 @@ def compute(name: str, read: Callable[[int, str], Lanes]) -> Lanes:
     parts = split_name(name)
     kind, type_ = ".".join(parts[:-1]), parts[-1]
     if parts[0] == "setp":
-        return COMPARISONS[parts[1]](read(0, type_), read(1, type_))
+        holds = COMPARISONS[parts[1]](read(0, type_), read(1, type_))
+        return OPERATIONS[parts[2]](holds, read(2, "pred")) if len(parts) > 3 else holds
     if kind == "selp":
         return np.where(read(2, "pred"), read(0, type_), read(1, type_))
     if parts[0] == "cvt":

@@ -83,12 +83,12 @@ func.func @masked(%q: tensor<?x?x?x64xbf16>, %k: tensor<?x?x?x64xbf16>, %v: tens
 // FEW-SCHEDULE-LABEL: func.func @wide(
 // FEW-SCHEDULE:         #attn.schedule<block_m = 128, block_n = 96, stages = 2, consumers = 2, stay = true, slack = 0>
 // SCHEDULE-LABEL: func.func @wide_long(
-// SCHEDULE:         #attn.schedule<block_m = 192, block_n = 80, stages = 2, consumers = 3, slack = 0>
+// SCHEDULE:         #attn.schedule<block_m = 192, block_n = 112, stages = 2, consumers = 3, slack = 0>
 // SCHEDULE-LABEL: func.func @wide(
 // SCHEDULE:         #attn.schedule<block_m = 128, block_n = 128, stages = 2, consumers = 2, stay = true, slack = 0, recompute = true>
-func.func @wide(%q: tensor<?x?x?x128xbf16>, %k: tensor<?x?x?x128xbf16>, %v: tensor<?x?x?x128xbf16>) -> tensor<?x?x?x128xbf16> {
-  %o = attn.attention %q, %k, %v : tensor<?x?x?x128xbf16>, tensor<?x?x?x128xbf16>, tensor<?x?x?x128xbf16> -> tensor<?x?x?x128xbf16>
-  return %o : tensor<?x?x?x128xbf16>
+func.func @wide(%q: tensor<?x?x?x96xbf16>, %k: tensor<?x?x?x96xbf16>, %v: tensor<?x?x?x96xbf16>) -> tensor<?x?x?x96xbf16> {
+  %o = attn.attention %q, %k, %v : tensor<?x?x?x96xbf16>, tensor<?x?x?x96xbf16>, tensor<?x?x?x96xbf16> -> tensor<?x?x?x96xbf16>
+  return %o : tensor<?x?x?x96xbf16>
 }
 
 // -----
@@ -107,6 +107,15 @@ func.func @wide_masked(%q: tensor<?x?x?x128xbf16>, %k: tensor<?x?x?x128xbf16>, %
       attn.yield %keep : i1
     }
     : tensor<?x?x?x128xbf16>, tensor<?x?x?x128xbf16>, tensor<?x?x?x128xbf16> -> tensor<?x?x?x128xbf16>
+  return %o : tensor<?x?x?x128xbf16>
+}
+
+// -----
+
+// CHECK-NOT:   _{{short|long}}
+// CHECK-LABEL: func.func @wide_full(
+func.func @wide_full(%q: tensor<?x?x?x128xbf16>, %k: tensor<?x?x?x128xbf16>, %v: tensor<?x?x?x128xbf16>) -> tensor<?x?x?x128xbf16> {
+  %o = attn.attention %q, %k, %v : tensor<?x?x?x128xbf16>, tensor<?x?x?x128xbf16>, tensor<?x?x?x128xbf16> -> tensor<?x?x?x128xbf16>
   return %o : tensor<?x?x?x128xbf16>
 }
 
@@ -224,21 +233,21 @@ func.func @short_rows(%q: tensor<?x?x1024x64xbf16>, %k: tensor<?x?x?x64xbf16>, %
 // CHECK-NOT:     attn.when
 // CHECK-NOT:     attn.short
 // CHECK:         return
-func.func @few_rows(%q: tensor<?x?x128x128xbf16>, %k: tensor<?x?x?x128xbf16>, %v: tensor<?x?x?x128xbf16>) -> tensor<?x?x128x128xbf16> {
-  %o = attn.attention %q, %k, %v : tensor<?x?x128x128xbf16>, tensor<?x?x?x128xbf16>, tensor<?x?x?x128xbf16> -> tensor<?x?x128x128xbf16>
-  return %o : tensor<?x?x128x128xbf16>
+func.func @few_rows(%q: tensor<?x?x128x96xbf16>, %k: tensor<?x?x?x96xbf16>, %v: tensor<?x?x?x96xbf16>) -> tensor<?x?x128x96xbf16> {
+  %o = attn.attention %q, %k, %v : tensor<?x?x128x96xbf16>, tensor<?x?x?x96xbf16>, tensor<?x?x?x96xbf16> -> tensor<?x?x128x96xbf16>
+  return %o : tensor<?x?x128x96xbf16>
 }
-func.func @few_keys(%q: tensor<?x?x?x128xbf16>, %k: tensor<?x?x2048x128xbf16>, %v: tensor<?x?x2048x128xbf16>) -> tensor<?x?x?x128xbf16> {
-  %o = attn.attention %q, %k, %v : tensor<?x?x?x128xbf16>, tensor<?x?x2048x128xbf16>, tensor<?x?x2048x128xbf16> -> tensor<?x?x?x128xbf16>
-  return %o : tensor<?x?x?x128xbf16>
+func.func @few_keys(%q: tensor<?x?x?x96xbf16>, %k: tensor<?x?x2048x96xbf16>, %v: tensor<?x?x2048x96xbf16>) -> tensor<?x?x?x96xbf16> {
+  %o = attn.attention %q, %k, %v : tensor<?x?x?x96xbf16>, tensor<?x?x2048x96xbf16>, tensor<?x?x2048x96xbf16> -> tensor<?x?x?x96xbf16>
+  return %o : tensor<?x?x?x96xbf16>
 }
-func.func @many_rows(%q: tensor<?x?x129x128xbf16>, %k: tensor<?x?x?x128xbf16>, %v: tensor<?x?x?x128xbf16>) -> tensor<?x?x129x128xbf16> {
-  %o = attn.attention %q, %k, %v : tensor<?x?x129x128xbf16>, tensor<?x?x?x128xbf16>, tensor<?x?x?x128xbf16> -> tensor<?x?x129x128xbf16>
-  return %o : tensor<?x?x129x128xbf16>
+func.func @many_rows(%q: tensor<?x?x129x96xbf16>, %k: tensor<?x?x?x96xbf16>, %v: tensor<?x?x?x96xbf16>) -> tensor<?x?x129x96xbf16> {
+  %o = attn.attention %q, %k, %v : tensor<?x?x129x96xbf16>, tensor<?x?x?x96xbf16>, tensor<?x?x?x96xbf16> -> tensor<?x?x129x96xbf16>
+  return %o : tensor<?x?x129x96xbf16>
 }
-func.func @many(%q: tensor<?x?x129x128xbf16>, %k: tensor<?x?x2049x128xbf16>, %v: tensor<?x?x2049x128xbf16>) -> tensor<?x?x129x128xbf16> {
-  %o = attn.attention %q, %k, %v : tensor<?x?x129x128xbf16>, tensor<?x?x2049x128xbf16>, tensor<?x?x2049x128xbf16> -> tensor<?x?x129x128xbf16>
-  return %o : tensor<?x?x129x128xbf16>
+func.func @many(%q: tensor<?x?x129x96xbf16>, %k: tensor<?x?x2049x96xbf16>, %v: tensor<?x?x2049x96xbf16>) -> tensor<?x?x129x96xbf16> {
+  %o = attn.attention %q, %k, %v : tensor<?x?x129x96xbf16>, tensor<?x?x2049x96xbf16>, tensor<?x?x2049x96xbf16> -> tensor<?x?x129x96xbf16>
+  return %o : tensor<?x?x129x96xbf16>
 }
 
 // -----
