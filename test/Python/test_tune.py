@@ -41,7 +41,8 @@ SIZES = [{"block_m": 16, "block_n": 32}, {"block_m": 32, "block_n": 16}]
 
 def test_it_finds_options_that_attention_takes():
     q, k, v = make()
-    best = attn.tune(q, k, v, causal=True, candidates=SIZES, seconds=0.001)
+    # In one round, for who was slow in the first of several is timed no more, and comes last.
+    best = attn.tune(q, k, v, causal=True, candidates=SIZES, rounds=1, seconds=0.001)
     assert set(best.milliseconds) == {"rule", "block_m=16 block_n=32", "block_m=32 block_n=16"}
     assert (
         list(best.milliseconds.values()) == sorted(best.milliseconds.values()) and not best.refused
