@@ -34,9 +34,8 @@ static bool isWait(Operation *op) {
 }
 
 /// An arrival, under the condition of who arrives.
-static bool isRelease(Operation *op) {
-  auto branch = dyn_cast<scf::IfOp>(op);
-  return branch && branch.getNumResults() == 0 && !branch.elseBlock() &&
+static bool isRelease(scf::IfOp branch) {
+  return branch.getNumResults() == 0 && !branch.elseBlock() &&
          llvm::any_of(*branch.thenBlock(), llvm::IsaPred<NVVM::MBarrierArriveOp>);
 }
 
