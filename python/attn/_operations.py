@@ -196,18 +196,37 @@ def _combine(op: str, a: Tuple[int, int], b: Tuple[int, int]) -> Tuple[int, int]
     return _clip(min(products), max(products))
 
 
+def _integer_type(a: Any, b: Any) -> str:
+    """That of a captured integer, if the other is of it too or a constant that fits: documents are
+    compared as they are stored. Otherwise index."""
+    types = {x.type for x in (a, b) if isinstance(x, Value)}
+    if len(types) == 1:
+        type_ = types.pop()
+        low, high = _RANGES[type_]
+        fits = all(isinstance(x, Value) or low <= int(x) <= high for x in (a, b))
+        if fits and type_ != "i1":
+            return type_
+    return "index"
+
+
+def _arithmetic_type(a: Any, b: Any) -> str:
+    """Captured integers of 64 bits keep them among themselves: their differences are right where an
+    index has 32."""
+    return "i64" if _integer_type(a, b) == "i64" else "index"
+
+
 def binary(op: str, a: Any, b: Any) -> Any:
     """add, sub or mul."""
     a, b = resolve(a), resolve(b)
     trace, type_ = promote(a, b)
     if trace is None:
         return _PYTHON[op](a, b)
-    type_ = "index" if type_ == "i1" else type_
+    type_ = type_ if type_ == "f32" else _arithmetic_type(a, b)
     x, y = to_type(trace, a, type_), to_type(trace, b, type_)
     if type_ == "f32":
         return trace.emit(f"arith.{op}f {x.name}, {y.name} : f32", "f32")
     range_ = _combine(op, bounds(x), bounds(y))
-    return trace.emit(f"arith.{op}i {x.name}, {y.name} : index", "index", range_)
+    return trace.emit(f"arith.{op}i {x.name}, {y.name} : {type_}", type_, range_)
 
 
 def divide(a: Any, b: Any) -> Any:
@@ -326,19 +345,6 @@ _SIGNED = {"eq": "eq", "ne": "ne", "lt": "slt", "le": "sle", "gt": "sgt", "ge": 
 _FLOAT = {"eq": "oeq", "ne": "une", "lt": "olt", "le": "ole", "gt": "ogt", "ge": "oge"}
 
 
-def _integer_type(a: Any, b: Any) -> str:
-    """That of a captured integer, if the other is of it too or a constant that fits: documents are
-    compared as they are stored. Otherwise index."""
-    types = {x.type for x in (a, b) if isinstance(x, Value)}
-    if len(types) == 1:
-        type_ = types.pop()
-        low, high = _RANGES[type_]
-        fits = all(isinstance(x, Value) or low <= int(x) <= high for x in (a, b))
-        if fits and type_ != "i1":
-            return type_
-    return "index"
-
-
 def compare(op: str, a: Any, b: Any) -> Any:
     a, b = resolve(a), resolve(b)
     trace, type_ = promote(a, b)
@@ -411,12 +417,12 @@ def _extreme(name: str, python: Any, a: Any, b: Any) -> Any:
     trace, type_ = promote(a, b)
     if trace is None:
         return python(a, b)
-    type_ = "index" if type_ == "i1" else type_
+    type_ = type_ if type_ == "f32" else _arithmetic_type(a, b)
     x, y = to_type(trace, a, type_), to_type(trace, b, type_)
     if type_ == "f32":
         return trace.emit(f"arith.{name}imumf {x.name}, {y.name} : f32", "f32")
     range_ = (python(x.low, y.low), python(x.high, y.high))
-    return trace.emit(f"arith.{name}si {x.name}, {y.name} : index", "index", range_)
+    return trace.emit(f"arith.{name}si {x.name}, {y.name} : {type_}", type_, range_)
 
 
 def maximum(a: Any, b: Any) -> Any:

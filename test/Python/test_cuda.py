@@ -270,6 +270,51 @@ def test_key_lengths():
     check(lse, wanted[1], torch.float32)
 
 
+@pytest.mark.parametrize("number", [2**63 - 1, 2**62, 2**31, 2**31 - 1, 3, -(2**31), -(2**63)])
+def test_numbers_beyond_all_positions(number):
+    """An index has 32 bits here."""
+    q, k, v = inputs(m=200, n=333)
+    limits = torch.tensor([number, 3], device=DEVICE)
+    limit = torch.tensor(number, device=DEVICE)
+    rows = limits.repeat(100)
+    for mask in (
+        lambda b, h, i, j: j - i <= limits[b],
+        lambda b, h, i, j: (j - i >= limits[b]) | (j < 2),
+        lambda b, h, i, j: j < limits[b],
+        lambda b, h, i, j: i - j < limit,
+        lambda b, h, i, j: j <= rows[i],
+    ):
+        check(attn.attention(q, k, v, mask=mask), reference(q, k, v, mask=mask)[0])
+
+
+def test_sums_with_the_largest_number_of_32_bits():
+    q, k, v = inputs(m=200, n=333)
+    limits = torch.tensor([2**31 - 1, 3], device=DEVICE, dtype=torch.int32)
+    got = attn.attention(q, k, v, mask=lambda b, h, i, j: j <= i + limits[b])
+    wanted = reference(q, k, v, mask=lambda b, h, i, j: j - i <= limits[b])[0]
+    check(got, wanted)
+
+
+def test_differences_of_large_numbers():
+    """As of times in nanoseconds."""
+    q, k, v = inputs(m=333, n=333)
+    times = 10**18 + torch.randint(0, 9, (333,), device=DEVICE).cumsum(0)
+    mask = lambda b, h, i, j: times[i] - times[j] <= 40
+    check(attn.attention(q, k, v, mask=mask), reference(q, k, v, mask=mask)[0])
+
+
+@pytest.mark.parametrize("dtype", [torch.int32, torch.int64])
+def test_documents_with_the_largest_number(dtype):
+    """The last document is padding, with a number that no other has."""
+    q, k, v = inputs(m=333, n=333)
+    ids = torch.randint(0, 4, (333,), device=DEVICE).sort().values.to(dtype)
+    ids[300:] = torch.iinfo(dtype).max
+    ordered = attn.assume_sorted(ids)
+    got = attn.attention(q, k, v, mask=lambda b, h, i, j: ordered[i] == ordered[j])
+    wanted = reference(q, k, v, mask=lambda b, h, i, j: ids[i] == ids[j])[0]
+    check(got, wanted)
+
+
 def test_captured_number():
     q, k, v = inputs()
     factor = torch.tensor(0.5, device=DEVICE)

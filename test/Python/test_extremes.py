@@ -9,6 +9,10 @@ import reference
 LOWEST = float(np.finfo(np.float32).min)
 
 
+def check_mask(inputs, mask):
+    reference.check(attn.attention(*inputs, mask=mask), reference.attention(*inputs, mask=mask)[0])
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
 @pytest.mark.parametrize("garbage", [np.nan, np.inf, -np.inf])
 def test_padded_keys_hold_anything(make, dtype, garbage):
@@ -76,3 +80,50 @@ def test_large_sinks(make, sink):
     )
     np.testing.assert_array_equal(output[:, 1], wanted[:, 1])
     np.testing.assert_array_equal(lse[:, 1], wanted_lse[:, 1])
+
+
+NUMBERS = [2**63 - 1, 2**62, 2**40, 2**31, 2**31 - 1, 2**30, 4, -4, -(2**31), -(2**62), -(2**63)]
+
+
+@pytest.mark.parametrize("number", NUMBERS)
+def test_numbers_beyond_all_positions(make, number):
+    """No limit, as who has no word for it writes it; and a limit that nothing meets."""
+    q, k, v = make(b=2, h=2, m=70, n=200)
+    limits = np.array([number, 3], dtype=np.int64)
+    limit = np.array(number, dtype=np.int64)
+    for mask in (
+        lambda b, h, i, j: j - i <= limits[b],
+        lambda b, h, i, j: (j - i >= limits[b]) | (j < 2),
+        lambda b, h, i, j: j < limits[b],
+        lambda b, h, i, j: i - j < limit,
+        lambda b, h, i, j: j // 8 == limits[b] // 8 + i // 8,
+    ):
+        check_mask((q, k, v), mask)
+
+
+def test_numbers_of_32_bits_beyond_all_positions(make):
+    q, k, v = make(b=2, h=2, m=70, n=200)
+    limits = np.array([2**31 - 1, 3], dtype=np.int32)
+    wide = limits.astype(np.int64)
+    got = attn.attention(q, k, v, mask=lambda b, h, i, j: j <= i + limits[b])
+    wanted = reference.attention(q, k, v, mask=lambda b, h, i, j: j <= i + wide[b])[0]
+    reference.check(got, wanted)
+
+
+def test_differences_of_large_numbers(make, rng):
+    """As of times in nanoseconds."""
+    times = 10**18 + np.cumsum(rng.integers(0, 9, 100))
+    check_mask(make(m=100, n=100), lambda b, h, i, j: times[i] - times[j] <= 40)
+    check_mask(make(m=100, n=100), lambda b, h, i, j: abs(times[i] - times[j]) < 60)
+
+
+@pytest.mark.parametrize("dtype", ["int32", "int64"])
+def test_documents_with_the_largest_number(make, dtype):
+    """The last document is padding, with a number that no other has."""
+    ids = np.sort(np.arange(100) % 5).astype(dtype)
+    ids[80:] = np.iinfo(dtype).max
+    ordered = attn.assume_sorted(ids)
+    q, k, v = make(m=100, n=100)
+    got = attn.attention(q, k, v, mask=lambda b, h, i, j: ordered[i] == ordered[j])
+    wanted = reference.attention(q, k, v, mask=lambda b, h, i, j: ids[i] == ids[j])[0]
+    reference.check(got, wanted)

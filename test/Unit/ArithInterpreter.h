@@ -30,9 +30,15 @@ struct Tensor {
   std::vector<int64_t> elements;
 };
 
-/// Values are kept sign-extended to 64 bits. Numbering the values once makes a run cheap.
+/// Values are kept sign-extended to 128 bits. Numbering the values once makes a run cheap.
 class Interpreter {
 public:
+  using Integer = __int128;
+  using Natural = unsigned __int128;
+
+  /// How many bits an index has, 32 on GPUs.
+  int indexWidth = 64;
+
   int slot(Value value) {
     auto [known, inserted] = slots.try_emplace(value, int(state.size()));
     if (inserted) {
@@ -43,7 +49,7 @@ public:
   }
   void set(Value value, int64_t x) { state[slot(value)] = x; }
   void set(Value value, const Tensor *tensor) { tensors[slot(value)] = tensor; }
-  int64_t get(Value value) { return state[slot(value)]; }
+  int64_t get(Value value) { return int64_t(state[slot(value)]); }
   const Tensor *tensor(Value value) { return tensors[slot(value)]; }
 
   /// Computes one value and what it needs, in the block it is defined in.
@@ -143,19 +149,19 @@ private:
       step.predicate = int(compare.getPredicate());
     if (step.code == CastU || step.code == Compare)
       type = op.getOperand(0).getType();
-    step.width = type.isIndex() ? 64 : type.getIntOrFloatBitWidth();
+    step.width = type.isIndex() ? indexWidth : type.getIntOrFloatBitWidth();
     return step;
   }
 
-  static int64_t wrap(int64_t x, int width) {
-    return width == 64 ? x : int64_t(uint64_t(x) << (64 - width)) >> (64 - width);
+  static Integer wrap(Integer x, int width) {
+    return Integer(Natural(x) << (128 - width)) >> (128 - width);
   }
-  static uint64_t natural(int64_t x, int width) {
-    return width == 64 ? uint64_t(x) : uint64_t(x) & ((uint64_t(1) << width) - 1);
+  static Natural natural(Integer x, int width) {
+    return Natural(x) << (128 - width) >> (128 - width);
   }
-  static bool compare(int predicate, int64_t a, int64_t b, int width) {
+  static bool compare(int predicate, Integer a, Integer b, int width) {
     using Predicate = arith::CmpIPredicate;
-    uint64_t ua = natural(a, width), ub = natural(b, width);
+    Natural ua = natural(a, width), ub = natural(b, width);
     switch (Predicate(predicate)) {
     case Predicate::eq:
       return a == b;
@@ -183,26 +189,26 @@ private:
 
   void execute(const Step &step) {
     auto in = [&](int i) { return state[step.in[i]]; };
-    int64_t a = step.in.empty() ? 0 : in(0), b = step.in.size() < 2 ? 0 : in(1), r = 0;
-    uint64_t ua = natural(a, step.width), ub = natural(b, step.width);
+    Integer a = step.in.empty() ? 0 : in(0), b = step.in.size() < 2 ? 0 : in(1), r = 0;
+    Natural ua = natural(a, step.width), ub = natural(b, step.width);
     switch (step.code) {
     case Constant:
       r = step.constant;
       break;
     case Add:
-      r = int64_t(uint64_t(a) + uint64_t(b));
+      r = Integer(Natural(a) + Natural(b));
       break;
     case Sub:
-      r = int64_t(uint64_t(a) - uint64_t(b));
+      r = Integer(Natural(a) - Natural(b));
       break;
     case Mul:
-      r = int64_t(uint64_t(a) * uint64_t(b));
+      r = Integer(Natural(a) * Natural(b));
       break;
     case DivU:
-      r = int64_t(ua / ub);
+      r = Integer(ua / ub);
       break;
     case RemU:
-      r = int64_t(ua % ub);
+      r = Integer(ua % ub);
       break;
     case DivS:
       r = a / b;
@@ -232,7 +238,7 @@ private:
       r = a ^ b;
       break;
     case Compare:
-      state[step.out] = -int64_t(compare(step.predicate, a, b, step.width));
+      state[step.out] = -Integer(compare(step.predicate, a, b, step.width));
       return;
     case Select:
       r = a ? b : in(2);
@@ -241,14 +247,14 @@ private:
       r = a;
       break;
     case CastU:
-      state[step.out] = int64_t(ua);
+      state[step.out] = Integer(ua);
       return;
     case Extract: {
       const Tensor &tensor = *tensors[step.in[0]];
-      int64_t position = b;
+      int64_t position = int64_t(b);
       if (step.in.size() > 2) {
         EXPECT_TRUE(in(2) >= 0 && in(2) < tensor.columns);
-        position = b * tensor.columns + in(2);
+        position = int64_t(b * tensor.columns + in(2));
       }
       ASSERT_TRUE(position >= 0 && position < int64_t(tensor.elements.size()));
       r = tensor.elements[position];
@@ -256,27 +262,27 @@ private:
     }
     case While: {
       auto loop = cast<scf::WhileOp>(step.op);
-      std::vector<int64_t> carried;
+      std::vector<Integer> carried;
       for (int i : step.in)
         carried.push_back(state[i]);
       while (true) {
         Block &before = *loop.getBeforeBody(), &after = *loop.getAfterBody();
         for (auto [argument, x] : llvm::zip_equal(before.getArguments(), carried))
-          set(argument, x);
+          state[slot(argument)] = x;
         run(before);
         auto condition = loop.getConditionOp();
         for (unsigned i = 0; i < carried.size(); ++i)
-          carried[i] = get(condition.getArgs()[i]);
+          carried[i] = state[slot(condition.getArgs()[i])];
         if (!get(condition.getCondition()))
           break;
         for (auto [argument, x] : llvm::zip_equal(after.getArguments(), carried))
-          set(argument, x);
+          state[slot(argument)] = x;
         run(after);
         for (unsigned i = 0; i < carried.size(); ++i)
-          carried[i] = get(loop.getYieldOp().getOperand(i));
+          carried[i] = state[slot(loop.getYieldOp().getOperand(i))];
       }
       for (unsigned i = 0; i < carried.size(); ++i)
-        set(loop.getResult(i), carried[i]);
+        state[slot(loop.getResult(i))] = carried[i];
       return;
     }
     }
@@ -284,7 +290,7 @@ private:
   }
 
   DenseMap<Value, int> slots;
-  std::vector<int64_t> state;
+  std::vector<Integer> state;
   std::vector<const Tensor *> tensors;
   std::map<Block *, std::vector<Step>> programs;
 };

@@ -62,6 +62,8 @@ struct Problem {
   int64_t m, n, off, w, p, c;
   bool flag;
   Tensor len, idq, idk;
+  /// Numbers of any size.
+  int64_t big = 0, huge = 0;
 };
 
 Tensor sortedIds(int64_t columns) {
@@ -111,21 +113,47 @@ Problem selfProblem() {
   return problem;
 }
 
+/// Sums with positions do not wrap in 64 bits, but do in 32; those of two of them wrap in both.
+int64_t wideNumber() {
+  const int64_t sizes[] = {0, int64_t(1) << 29, int64_t(1) << 31, int64_t(1) << 62,
+                           INT64_MAX - 1000};
+  int64_t number = sizes[random(0, 4)] + random(-60, 60);
+  return random(0, 1) ? number : -number;
+}
+
+/// What masks compare positions with is far beyond them, or not; the last ids are the largest.
+Problem wideProblem() {
+  Problem problem = randomProblem();
+  problem.big = wideNumber();
+  problem.huge = random(0, 2) ? wideNumber() : problem.big + random(-9, 9);
+  int64_t last = INT32_MIN;
+  for (const Tensor *ids : {&problem.idq, &problem.idk})
+    for (int64_t id : ids->elements)
+      last = std::max(last, id);
+  for (Tensor *ids : {&problem.idq, &problem.idk})
+    for (int64_t &id : ids->elements)
+      id += INT32_MAX - last;
+  return problem;
+}
+
 enum class Expect { Sound, ExactFull, Exact };
 
 /// One mask, analysed once, with the bounds for every tile size emitted in front of it. Blocks own
 /// rows where keys run, and keys where rows run.
 class Mask {
 public:
-  explicit Mask(const std::string &body, bool facts = false, MaskAxis running = MaskAxis::Keys)
+  explicit Mask(const std::string &body, bool facts = false, MaskAxis running = MaskAxis::Keys,
+                int indexWidth = 64)
       : keysRun(running == MaskAxis::Keys), text(body) {
+    interpreter.indexWidth = indexWidth;
     context.loadDialect<arith::ArithDialect, func::FuncDialect, scf::SCFDialect,
                         tensor::TensorDialect>();
     context.allowUnregisteredDialects();
     std::string source =
         "func.func @f(%bb: index, %hh: index, %m0: index, %m1: index, %nn: index, %n0: index, "
         "%n1: index, %off: index, %w: index, %p: index, %c: index, %off32: i32, %flag: i1, "
-        "%len: tensor<?xindex>, %idq: tensor<?x?xi32>, %idk: tensor<?x?xi32>) {\n"
+        "%len: tensor<?xindex>, %idq: tensor<?x?xi32>, %idk: tensor<?x?xi32>, %big: i64, "
+        "%huge: i64) {\n"
         "  \"test.mask\"() ({\n  ^bb0(%b: index, %h: index, %m: index, %n: index):\n" +
         body + "\n    \"test.yield\"(%k) : (i1) -> ()\n  }) : () -> ()\n  return\n}\n";
     module = parseSourceString<ModuleOp>(source, &context);
@@ -172,8 +200,9 @@ public:
         GTEST_FAIL() << text << "\n"
                      << tiles.describe() << "\nseed " << seed() << " M " << problem.m << " N "
                      << problem.n << " off " << problem.off << " w " << problem.w << " p "
-                     << problem.p << " c " << problem.c << " block " << begin << " of " << size
-                     << " tile " << tileSizes[which] << " b " << b;
+                     << problem.p << " c " << problem.c << " big " << problem.big << " huge "
+                     << problem.huge << " block " << begin << " of " << size << " tile "
+                     << tileSizes[which] << " b " << b;
     }
   }
 
@@ -202,6 +231,8 @@ private:
     interpreter.set(argument(13), &problem.len);
     interpreter.set(argument(14), &problem.idq);
     interpreter.set(argument(15), &problem.idk);
+    interpreter.set(argument(16), problem.big);
+    interpreter.set(argument(17), problem.huge);
     interpreter.set(body.getArgument(0), b);
     interpreter.set(body.getArgument(1), h);
   }
@@ -327,8 +358,10 @@ private:
 
 /// Checks blocks of rows and blocks of keys. The latter may be less exact, where it is said.
 void checkMask(const std::string &body, Expect expect, int problems = 150, bool facts = false,
-               Problem (*make)() = randomProblem, std::optional<Expect> expectOverRows = {}) {
-  Mask overKeys(body, facts), overRows(body, facts, MaskAxis::Rows);
+               Problem (*make)() = randomProblem, std::optional<Expect> expectOverRows = {},
+               int indexWidth = 64) {
+  Mask overKeys(body, facts, MaskAxis::Keys, indexWidth);
+  Mask overRows(body, facts, MaskAxis::Rows, indexWidth);
   for (int i = 0; i < problems && !testing::Test::HasFailure(); ++i) {
     Problem problem = make();
     overKeys.check(problem, expect);
@@ -581,6 +614,82 @@ TEST(MaskTiles, NarrowArithmeticMayWrap) {
   checkMask(cast + "%d = arith.addi %x, %off32 overflow<nsw> : i32\n"
                    "%k = arith.cmpi sle, %y, %d : i32",
             Expect::Exact);
+}
+
+//===----------------------------------------------------------------------===//
+// Numbers of any size
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// In the type that numbers of any size have.
+const std::string wide = R"(
+  %m64 = arith.index_cast %m : index to i64
+  %n64 = arith.index_cast %n : index to i64
+  %d64 = arith.subi %n64, %m64 : i64
+)";
+
+/// With indices of 64 bits, and with the 32 they have on GPUs.
+void checkWide(const std::string &body, Expect expect, bool facts = false) {
+  for (int indexWidth : {32, 64})
+    checkMask(wide + body, expect, 100, facts, wideProblem, {}, indexWidth);
+}
+} // namespace
+
+TEST(MaskTiles, NumbersBeyondAllPositions) {
+  checkWide("%k = arith.cmpi sle, %d64, %big : i64", Expect::Exact);
+  checkWide("%k = arith.cmpi eq, %d64, %big : i64", Expect::Exact);
+  checkWide("%l = arith.addi %m64, %big : i64\n %k = arith.cmpi slt, %n64, %l : i64",
+            Expect::Exact);
+  checkWide("%a = arith.cmpi sle, %d64, %big : i64\n %b2 = arith.cmpi sge, %d64, %huge : i64\n"
+            "%k = arith.andi %a, %b2 : i1",
+            Expect::Exact);
+}
+
+TEST(MaskTiles, DifferencesOfNumbersBeyondAllPositions) {
+  checkWide("%l = arith.subi %m64, %big : i64\n %r = arith.subi %n64, %huge : i64\n"
+            "%k = arith.cmpi sle, %r, %l : i64",
+            Expect::Exact);
+}
+
+TEST(MaskTiles, RoundedNumbersBeyondAllPositions) {
+  std::string eight = "%c8 = arith.constant 8 : i64\n%c2 = arith.constant 2 : i64\n"
+                      "%chunk = arith.floordivsi %m64, %c8 : i64\n"
+                      "%l = arith.addi %n64, %big : i64\n";
+  checkWide(eight + "%x = arith.floordivsi %l, %c8 : i64\n %k = arith.cmpi sle, %x, %chunk : i64",
+            Expect::Sound);
+  checkWide(eight + "%x = arith.remsi %l, %c8 : i64\n %k = arith.cmpi sle, %x, %c2 : i64",
+            Expect::Sound);
+  checkWide(eight + "%x = arith.muli %m64, %c2 : i64\n %k = arith.cmpi sle, %x, %l : i64",
+            Expect::Sound);
+  checkWide("%x = arith.maxsi %m64, %big : i64\n %y = arith.addi %n64, %huge : i64\n"
+            "%z = arith.minsi %x, %y : i64\n %k = arith.cmpi slt, %z, %d64 : i64",
+            Expect::Sound);
+}
+
+TEST(MaskTiles, DivisorsBeyondAllPositions) {
+  // A divisor is positive.
+  std::string size = "%one = arith.constant 1 : i64\n%c1 = arith.maxsi %big, %one : i64\n"
+                     "%x = arith.divui %m64, %c1 : i64\n%y = arith.divui %n64, %c1 : i64\n";
+  checkWide(size + "%k = arith.cmpi eq, %x, %y : i64", Expect::Sound);
+  checkWide(size + "%c5 = arith.constant 5 : i64\n%z = arith.addi %x, %c5 : i64\n"
+                   "%k = arith.cmpi sle, %y, %z : i64",
+            Expect::Sound);
+}
+
+TEST(MaskTiles, LargestDocuments) {
+  std::string ids = "%i = tensor.extract %idq[%b, %m] : tensor<?x?xi32>\n"
+                    "%j = tensor.extract %idk[%b, %n] : tensor<?x?xi32>\n";
+  checkWide(ids + "%k = arith.cmpi eq, %i, %j : i32", Expect::ExactFull, /*facts=*/true);
+  checkWide(ids + "%k = arith.cmpi sle, %j, %i : i32", Expect::Sound, /*facts=*/true);
+  // Elements beside numbers, and beside positions.
+  std::string longer = ids + "%i64 = arith.extsi %i : i32 to i64\n"
+                             "%j64 = arith.extsi %j : i32 to i64\n";
+  checkWide(longer + "%k = arith.cmpi sle, %j64, %big : i64", Expect::Sound, /*facts=*/true);
+  checkWide(longer + "%k = arith.cmpi sgt, %i64, %big : i64", Expect::Sound, /*facts=*/true);
+  checkWide(longer + "%l = arith.subi %j64, %m64 : i64\n%k = arith.cmpi sle, %l, %i64 : i64",
+            Expect::Sound, /*facts=*/true);
+  checkWide(longer + "%l = arith.subi %n64, %i64 : i64\n%k = arith.cmpi sge, %l, %big : i64",
+            Expect::Sound, /*facts=*/true);
 }
 
 //===----------------------------------------------------------------------===//

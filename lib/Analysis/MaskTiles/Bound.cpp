@@ -34,6 +34,23 @@ static bool same(const ExprNode &a, const ExprNode &b) {
          a.coefficients == b.coefficients;
 }
 
+static bool isWide(const ExprNode &node) {
+  switch (node.kind) {
+  case Kind::Scalar:
+  case Kind::Read:
+    return node.least < -narrowLimit || node.greatest > narrowLimit;
+  case Kind::Sum:
+  case Kind::FloorDiv:
+  case Kind::Product:
+  case Kind::Min:
+  case Kind::Max:
+  case Kind::Select:
+    return llvm::any_of(node.operands, [](Expr operand) { return operand->isWide; });
+  default:
+    return false;
+  }
+}
+
 Expr ExprPool::intern(ExprNode node) {
   llvm::hash_code hash = llvm::hash_combine(
       node.kind, node.constant, node.symbol, node.value.getAsOpaquePointer(),
@@ -48,6 +65,7 @@ Expr ExprPool::intern(ExprNode node) {
     node.usesFixed |= operand->usesFixed;
     node.usesRunning |= operand->usesRunning;
   }
+  node.isWide = isWide(node);
   nodes.push_back(std::move(node));
   bucket.push_back(&nodes.back());
   return &nodes.back();
@@ -223,6 +241,20 @@ Expr ExprPool::select(Expr condition, Expr a, Expr b) {
                  .greatest = std::max(a->greatest, b->greatest)});
 }
 
+Expr ExprPool::clamp(Expr a, int64_t least, int64_t greatest) {
+  if (a->least >= least && a->greatest <= greatest)
+    return a;
+  if (a->least >= greatest)
+    return constant(greatest);
+  if (a->greatest <= least)
+    return constant(least);
+  return intern({.kind = Kind::Clamp,
+                 .operands = {a},
+                 .coefficients = {least, greatest},
+                 .least = std::max(a->least, least),
+                 .greatest = std::min(a->greatest, greatest)});
+}
+
 Expr ExprPool::read(Value tensor, ArrayRef<Value> leading, Expr index) {
   Type type = cast<RankedTensorType>(tensor.getType()).getElementType();
   unsigned width = type.isIndex() ? 64 : type.getIntOrFloatBitWidth();
@@ -315,6 +347,8 @@ static std::string sumToString(Expr expr, Names &names) {
         continue;
       int64_t factor = negative ? -coefficient : coefficient;
       std::string term = toString(operand, names);
+      if (operand->kind == Kind::Clamp && operand->operands[0]->kind == Kind::Sum)
+        term = "(" + term + ")";
       append(negative, factor == 1 ? term : std::to_string(factor) + " * " + term);
     }
   if (expr->constant)
@@ -344,6 +378,9 @@ std::string toString(Expr expr, Names &names) {
     return list("max", expr, names);
   case Kind::Select:
     return "(" + operand(0) + " ? " + operand(1) + " : " + operand(2) + ")";
+  case Kind::Clamp:
+    // What is beyond all positions is as good as what it is clamped to.
+    return operand(0);
   case Kind::Read:
     return names(expr->value, "t") + "[" + operand(0) + "]";
   case Kind::Search:

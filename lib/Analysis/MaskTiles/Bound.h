@@ -50,6 +50,7 @@ struct ExprNode {
     Min,      // of all operands
     Max,      // of all operands
     Select,   // operands[0] ? operands[1] : operands[2]
+    Clamp,    // operands[0], or the nearer of coefficients = {least, greatest} beyond them
     Read,     // value[leading..., operands[0]]: a tensor that is non-decreasing along its last dim
     Search,   // first i in [0, NumRunning] with value[leading..., i + operands[0]] >= operands[1]
     // Booleans.
@@ -74,6 +75,9 @@ struct ExprNode {
   /// What the values of this expression are known to lie in, both ends inclusive.
   int64_t least = 0, greatest = 0;
   bool usesFixed = false, usesRunning = false;
+  /// Whether its values may be too large for sums with positions. Only what is wide by itself, the
+  /// operand of a Clamp and the last operand of a Search are exact then.
+  bool isWide = false;
 
   bool uses(Symbol position) const { return position == Symbol::Fixed ? usesFixed : usesRunning; }
   bool isConstant() const { return kind == Kind::Constant; }
@@ -85,6 +89,9 @@ struct ExprNode {
 /// Positions and index scalars are taken to be smaller than this, so that sums of a few of them are
 /// known to fit 32 bits. Beyond `unbounded` nothing is known.
 inline constexpr int64_t positionLimit = int64_t(1) << 29;
+/// Beyond this a number is wide. It leaves room for sums with positions in 32 bits, and for what
+/// rounds it.
+inline constexpr int64_t narrowLimit = (int64_t(1) << 30) + (int64_t(1) << 16);
 inline constexpr int64_t unbounded = int64_t(1) << 62;
 
 /// Makes expressions and owns them. All factories fold.
@@ -109,6 +116,8 @@ public:
   Expr min(llvm::ArrayRef<Expr> operands) { return extremum(ExprNode::Kind::Min, operands); }
   Expr max(llvm::ArrayRef<Expr> operands) { return extremum(ExprNode::Kind::Max, operands); }
   Expr select(Expr condition, Expr a, Expr b);
+  /// Both ends are narrow.
+  Expr clamp(Expr a, int64_t least, int64_t greatest);
   Expr read(mlir::Value tensor, llvm::ArrayRef<mlir::Value> leading, Expr index);
   Expr search(mlir::Value tensor, llvm::ArrayRef<mlir::Value> leading, Expr offset, Expr least);
 
@@ -164,6 +173,10 @@ private:
   mlir::Value emitSum(Expr expr);
   mlir::Value emitNonNegative(Expr expr);
   mlir::Value emitSearch(Expr expr);
+  mlir::Value emitClamp(Expr expr);
+  /// A number of any size, as a signed integer that holds it.
+  mlir::Value emitWide(Expr expr);
+  mlir::Value emitWideSum(Expr sum);
   /// A block constant of the mask region, its operations cloned to the insertion point.
   mlir::Value emitScalar(mlir::Value value);
   mlir::Value emitElement(mlir::Value tensor, llvm::ArrayRef<mlir::Value> leading,

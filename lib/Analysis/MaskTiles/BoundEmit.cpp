@@ -38,27 +38,30 @@ static int64_t evaluateSymbol(Symbol symbol, const Environment &environment) {
 }
 
 namespace {
+/// Holds what is wide.
+using Number = __int128;
+
 /// Expressions share much of their structure, so each node is evaluated once.
 class Evaluator {
 public:
   explicit Evaluator(const Environment &environment) : environment(environment) {}
 
-  int64_t evaluate(Expr expr) {
+  Number evaluate(Expr expr) {
     auto known = values.find(expr);
     if (known != values.end())
       return known->second;
-    int64_t value = evaluateFresh(expr);
+    Number value = evaluateFresh(expr);
     values[expr] = value;
     return value;
   }
 
 private:
-  int64_t evaluateFresh(Expr expr);
+  Number evaluateFresh(Expr expr);
   int64_t evaluateElement(Expr expr, int64_t last);
   int64_t evaluateSearch(Expr expr);
 
   const Environment &environment;
-  DenseMap<Expr, int64_t> values;
+  DenseMap<Expr, Number> values;
 };
 } // namespace
 
@@ -72,7 +75,7 @@ int64_t Evaluator::evaluateElement(Expr expr, int64_t last) {
 
 int64_t Evaluator::evaluateSearch(Expr expr) {
   int64_t offset = evaluate(expr->operands[0]);
-  int64_t least = evaluate(expr->operands[1]);
+  Number least = evaluate(expr->operands[1]);
   int64_t low = 0, high = environment.numRunning;
   while (low < high) {
     int64_t middle = (low + high) / 2;
@@ -84,11 +87,7 @@ int64_t Evaluator::evaluateSearch(Expr expr) {
   return low;
 }
 
-/// Sums and products wrap, as those of the ops that stand for them do.
-static int64_t wrapAdd(int64_t a, int64_t b) { return int64_t(uint64_t(a) + uint64_t(b)); }
-static int64_t wrapMultiply(int64_t a, int64_t b) { return int64_t(uint64_t(a) * uint64_t(b)); }
-
-int64_t Evaluator::evaluateFresh(Expr expr) {
+Number Evaluator::evaluateFresh(Expr expr) {
   auto operand = [&](unsigned i) { return evaluate(expr->operands[i]); };
   switch (expr->kind) {
   case Kind::Constant:
@@ -101,26 +100,29 @@ int64_t Evaluator::evaluateFresh(Expr expr) {
   case Kind::Truth:
     return environment.scalar(expr->value) != 0;
   case Kind::Sum: {
-    int64_t sum = expr->constant;
+    Number sum = expr->constant;
     for (unsigned i = 0; i < expr->operands.size(); ++i)
-      sum = wrapAdd(sum, wrapMultiply(expr->coefficients[i], operand(i)));
+      sum += expr->coefficients[i] * operand(i);
     return sum;
   }
   case Kind::FloorDiv: {
     int64_t divisor = operand(1);
-    return divisor == 0 ? 0 : llvm::divideFloorSigned(operand(0), divisor);
+    return divisor == 0 ? 0 : llvm::divideFloorSigned(int64_t(operand(0)), divisor);
   }
   case Kind::Product:
-    return wrapMultiply(operand(0), operand(1));
+    return int64_t(operand(0)) * int64_t(operand(1));
   case Kind::Min:
   case Kind::Max: {
-    int64_t best = operand(0);
+    Number best = operand(0);
     for (unsigned i = 1; i < expr->operands.size(); ++i)
       best = expr->kind == Kind::Min ? std::min(best, operand(i)) : std::max(best, operand(i));
     return best;
   }
   case Kind::Select:
     return operand(0) ? operand(1) : operand(2);
+  case Kind::Clamp:
+    return std::min<Number>(std::max<Number>(operand(0), expr->coefficients[0]),
+                            expr->coefficients[1]);
   case Kind::Read:
     return evaluateElement(expr, operand(0));
   case Kind::Search:
@@ -142,12 +144,47 @@ int64_t Evaluator::evaluateFresh(Expr expr) {
 }
 
 int64_t evaluate(Expr expr, const Environment &environment) {
-  return Evaluator(environment).evaluate(expr);
+  return int64_t(Evaluator(environment).evaluate(expr));
 }
 
 //===----------------------------------------------------------------------===//
 // Operations
 //===----------------------------------------------------------------------===//
+
+/// Of signed integers; an index counts as 64.
+static unsigned bitsOf(Type type) { return type.isIndex() ? 64 : type.getIntOrFloatBitWidth(); }
+
+static unsigned bitsOf(Expr expr) {
+  if (!expr->isWide)
+    return 32;
+  if (expr->kind != Kind::Sum) {
+    Type type = expr->value.getType();
+    auto tensor = dyn_cast<RankedTensorType>(type);
+    return bitsOf(tensor ? tensor.getElementType() : type);
+  }
+  unsigned bits = llvm::Log2_64_Ceil(std::abs(expr->constant) + 1) + 1;
+  for (auto [operand, coefficient] : llvm::zip_equal(expr->operands, expr->coefficients))
+    bits = std::max(bits, bitsOf(operand) + llvm::Log2_64_Ceil(std::abs(coefficient)));
+  return bits + llvm::Log2_64_Ceil(expr->operands.size() + 1);
+}
+
+static Type wideType(OpBuilder &builder, unsigned bits) {
+  return builder.getIntegerType(bits <= 32 ? 32 : bits <= 64 ? 64 : 128);
+}
+
+static Value signedConstant(OpBuilder &builder, Location loc, Type type, int64_t c) {
+  APInt value(bitsOf(type), uint64_t(c), /*isSigned=*/true);
+  return arith::ConstantOp::create(builder, loc, IntegerAttr::get(type, value));
+}
+
+/// To a type that holds the value.
+static Value castSigned(OpBuilder &builder, Location loc, Value value, Type type) {
+  if (value.getType() == type)
+    return value;
+  if (value.getType().isIndex() || type.isIndex())
+    return builder.createOrFold<arith::IndexCastOp>(loc, type, value);
+  return builder.createOrFold<arith::ExtSIOp>(loc, type, value);
+}
 
 Value Emitter::constant(int64_t c) {
   Value &known = constants[c];
@@ -219,16 +256,57 @@ Value Emitter::emitElement(Value tensor, ArrayRef<Value> leading, Value last) {
   for (Value index : leading)
     indices.push_back(emitScalar(index));
   indices.push_back(last);
-  Value element = tensor::ExtractOp::create(builder, loc, tensor, indices);
-  if (element.getType().isIndex())
-    return element;
-  return builder.createOrFold<arith::IndexCastOp>(loc, builder.getIndexType(), element);
+  return tensor::ExtractOp::create(builder, loc, tensor, indices);
+}
+
+/// What is wide is in the type it has by itself, and in one that holds it if it is a sum.
+Value Emitter::emitWide(Expr expr) {
+  if (expr->kind == Kind::Scalar)
+    return emitScalar(expr->value);
+  if (expr->kind == Kind::Read)
+    return emitElement(expr->value, expr->leading, emit(expr->operands[0]));
+  return expr->isWide && expr->kind == Kind::Sum ? emitWideSum(expr) : emit(expr);
+}
+
+Value Emitter::emitWideSum(Expr sum) {
+  Type type = wideType(builder, bitsOf(sum));
+  Value total = sum->constant ? signedConstant(builder, loc, type, sum->constant) : Value();
+  for (auto [operand, coefficient] : llvm::zip_equal(sum->operands, sum->coefficients)) {
+    Value term = castSigned(builder, loc, emitWide(operand), type);
+    if (coefficient != 1)
+      term = builder.createOrFold<arith::MulIOp>(loc, term,
+                                                 signedConstant(builder, loc, type, coefficient));
+    total = total ? builder.createOrFold<arith::AddIOp>(loc, total, term) : term;
+  }
+  return total;
+}
+
+Value Emitter::emitClamp(Expr expr) {
+  Value value = emitWide(expr->operands[0]);
+  auto end = [&](unsigned i) {
+    return signedConstant(builder, loc, value.getType(), expr->coefficients[i]);
+  };
+  value = builder.createOrFold<arith::MaxSIOp>(loc, value, end(0));
+  value = builder.createOrFold<arith::MinSIOp>(loc, value, end(1));
+  return castSigned(builder, loc, value, builder.getIndexType());
 }
 
 /// A binary search; the interval [low, high] always holds the answer.
 Value Emitter::emitSearch(Expr expr) {
   Value offset = emit(expr->operands[0]);
-  Value least = emit(expr->operands[1]);
+  // `ids[i] >= x + 1` is `ids[i] > x`, which needs no type in which x + 1 fits.
+  Expr bound = expr->operands[1];
+  bool isStrict = bound->kind == Kind::Sum && bound->constant == 1 && bound->operands.size() == 1 &&
+                  bound->coefficients[0] == 1;
+  bound = isStrict ? bound->operands[0] : bound;
+  auto isBelow = isStrict ? arith::CmpIPredicate::sle : arith::CmpIPredicate::slt;
+  Type stored = cast<RankedTensorType>(expr->value.getType()).getElementType();
+  Value least = emitWide(bound);
+  Type compared = stored;
+  if (least.getType() != stored) {
+    compared = wideType(builder, std::max(bitsOf(bound), bitsOf(stored)));
+    least = castSigned(builder, loc, least, compared);
+  }
   SmallVector<Value> leading;
   for (Value index : expr->leading)
     leading.push_back(emitScalar(index));
@@ -245,9 +323,8 @@ Value Emitter::emitSearch(Expr expr) {
     SmallVector<Value> indices(leading);
     indices.push_back(position);
     Value element = tensor::ExtractOp::create(b, loc, expr->value, indices);
-    if (!element.getType().isIndex())
-      element = arith::IndexCastOp::create(b, loc, index, element);
-    Value below = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt, element, least);
+    element = castSigned(b, loc, element, compared);
+    Value below = arith::CmpIOp::create(b, loc, isBelow, element, least);
     Value next = arith::AddIOp::create(b, loc, middle, one);
     Value low = arith::SelectOp::create(b, loc, below, next, range[0]);
     Value high = arith::SelectOp::create(b, loc, below, range[1], middle);
@@ -270,12 +347,8 @@ Value Emitter::emitFresh(Expr expr) {
     return constant(expr->constant);
   case Kind::Symbol:
     return symbols[expr->symbol];
-  case Kind::Scalar: {
-    Value value = emitScalar(expr->value);
-    if (value.getType().isIndex())
-      return value;
-    return builder.createOrFold<arith::IndexCastOp>(loc, builder.getIndexType(), value);
-  }
+  case Kind::Scalar:
+    return castSigned(builder, loc, emitScalar(expr->value), builder.getIndexType());
   case Kind::Truth:
     return emitScalar(expr->value);
   case Kind::Sum:
@@ -294,8 +367,10 @@ Value Emitter::emitFresh(Expr expr) {
   case Kind::Select:
     return builder.createOrFold<arith::SelectOp>(loc, emit(expr->operands[0]),
                                                  emit(expr->operands[1]), emit(expr->operands[2]));
+  case Kind::Clamp:
+    return emitClamp(expr);
   case Kind::Read:
-    return emitElement(expr->value, expr->leading, emit(expr->operands[0]));
+    return castSigned(builder, loc, emitWide(expr), builder.getIndexType());
   case Kind::Search:
     return emitSearch(expr);
   case Kind::Bool:

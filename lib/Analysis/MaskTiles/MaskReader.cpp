@@ -6,7 +6,10 @@
 //===----------------------------------------------------------------------------------------===//
 
 #include "lib/Analysis/MaskTiles/MaskReader.h"
+#include "lib/Analysis/MaskTiles/Narrow.h"
+#include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/IR/Matchers.h"
+#include "mlir/Interfaces/LoopLikeInterface.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -176,7 +179,9 @@ Disjunction MaskReader::atLeast(Value a, Value b, int64_t slack) {
   Expr left = translate(a), right = translate(b);
   if (!left || !right)
     return anything();
-  Expr literal = pool.add(pool.sub(left, right), -slack);
+  Expr literal = narrowLiteral(pool, pool.add(pool.sub(left, right), -slack));
+  if (!literal)
+    return anything();
   if (literal->least >= 0)
     return {{}};
   if (literal->greatest < 0)
@@ -204,10 +209,15 @@ bool MaskReader::isPositional(Value value) {
   return result;
 }
 
-Expr MaskReader::scalar(Value value, int64_t least) {
+Expr MaskReader::scalar(Value value, int64_t least, int64_t greatest) {
   unsigned width = value.getType().isIndex() ? 64 : value.getType().getIntOrFloatBitWidth();
   int64_t limit = width > 62 ? unbounded : int64_t(1) << (width - 1);
-  return pool.scalar(value, std::max(least, -limit), limit);
+  return pool.scalar(value, std::max(least, -limit), std::min(greatest, limit));
+}
+
+static bool isSumOfScalars(Expr expr) {
+  auto isScalar = [](Expr e) { return e->kind == Kind::Scalar; };
+  return isScalar(expr) || (expr->kind == Kind::Sum && llvm::all_of(expr->operands, isScalar));
 }
 
 /// The largest absolute value, index scalars counted as positions.
@@ -230,6 +240,20 @@ bool MaskReader::fits(Expr expr, Type type) {
   return magnitude(expr) < int64_t(1) << (type.getIntOrFloatBitWidth() - 1);
 }
 
+/// Whether the value is a tensor's extent, counts something of it in a loop, or is made of such by
+/// what tiling writes: then it is no larger than positions.
+static bool isExtent(Value value) {
+  if (auto argument = dyn_cast<BlockArgument>(value)) {
+    auto loop = dyn_cast<LoopLikeOpInterface>(argument.getOwner()->getParentOp());
+    std::optional<SmallVector<Value>> counts = loop ? loop.getLoopInductionVars() : std::nullopt;
+    return counts && llvm::is_contained(*counts, value);
+  }
+  Operation *op = value.getDefiningOp();
+  if (isa<affine::AffineApplyOp, affine::AffineMinOp, affine::AffineMaxOp>(op))
+    return llvm::all_of(op->getOperands(), isExtent);
+  return isa<tensor::DimOp>(op);
+}
+
 Expr MaskReader::translate(Value value) {
   auto [known, inserted] = translated.try_emplace(value, nullptr);
   if (!inserted)
@@ -247,11 +271,16 @@ Expr MaskReader::translate(Value value) {
   else if (value == running)
     result = pool.symbol(Symbol::Running);
   else if (value == mask.getArgument(0) || value == mask.getArgument(1))
-    result = scalar(value, 0);
+    result = scalar(value, 0, positionLimit);
   else if (Operation *op = value.getDefiningOp())
     result = translateOp(op);
-  if (!result && !isPositional(value))
-    result = scalar(value, value.getDefiningOp<tensor::DimOp>() ? 0 : -unbounded);
+  if (!result && !isPositional(value)) {
+    int64_t limit = isExtent(value) ? positionLimit : unbounded;
+    result = scalar(value, value.getDefiningOp<tensor::DimOp>() ? 0 : -limit, limit);
+  }
+  // Of what is constant in a block, only sums are taken apart where that may lose digits.
+  if (result && result->isWide && !isSumOfScalars(result) && !isPositional(value))
+    result = scalar(value, result->least, result->greatest);
   translated[value] = result;
   return result;
 }
@@ -315,8 +344,10 @@ Expr MaskReader::translateDivision(Operation *op) {
     // An unsigned divisor is a size: not zero, and small enough to be positive.
     Value divisor = op->getOperand(1);
     if (!isa<arith::DivUIOp, arith::RemUIOp>(op) || b->kind != Kind::Scalar ||
-        isPositional(divisor))
+        isPositional(divisor) || a->isWide || a->greatest >= narrowLimit)
       return nullptr;
+    // All divisors that are larger than what they divide give 0.
+    b = pool.clamp(b, 1, llvm::alignTo(a->greatest + 1, int64_t(1) << 16));
   } else if (b->constant <= 0) {
     return nullptr;
   }

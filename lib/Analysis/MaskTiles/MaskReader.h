@@ -72,7 +72,7 @@ private:
   bound::Expr translateOp(mlir::Operation *op);
   bound::Expr translateDivision(mlir::Operation *op);
   bound::Expr translateRead(mlir::tensor::ExtractOp op);
-  bound::Expr scalar(mlir::Value value, int64_t least = -bound::unbounded);
+  bound::Expr scalar(mlir::Value value, int64_t least, int64_t greatest);
   bool isPositional(mlir::Value value);
   bool fits(bound::Expr expr, mlir::Type type);
 

@@ -71,6 +71,10 @@ std::optional<PositionBound> Projection::isolate(Expr literal, Symbol position) 
     return PositionBound{isLow, limit};
   if (term->kind == Kind::FloorDiv && !term->operands[1]->uses(position)) {
     Expr dividend = term->operands[0], divisor = term->operands[1];
+    // Multiples of a divisor that is known at run time only may be too large.
+    int64_t multiples = limit->isConstant() || limit->kind == Kind::Sum ? limit->constant : 0;
+    if (!divisor->isConstant() && std::abs(multiples) > 2)
+      return std::nullopt;
     Expr edge = pool.product(divisor, limit);
     if (isLow)
       return isolate(pool.sub(dividend, edge), position);
@@ -141,6 +145,10 @@ Expr Projection::extreme(Expr expr, bool isLeast, bool isIndex) {
         return nullptr;
     }
     return expr->kind == Kind::Min ? pool.min(operands) : pool.max(operands);
+  }
+  case Kind::Clamp: {
+    Expr value = operand(0, isLeast);
+    return value ? pool.clamp(value, expr->coefficients[0], expr->coefficients[1]) : nullptr;
   }
   case Kind::Read: {
     Expr index = extreme(expr->operands[0], isLeast, /*isIndex=*/true);

@@ -9,7 +9,9 @@
 func.func @prefix(%q: tensor<64x16xf16>, %k: tensor<?x16xf16>, %scale: f32, %b0: index, %h0: index, %m0: index, %n: index,
     %acc: !acc, %max: !row, %sum: !row, %length: index) -> (!acc, !row, !row) {
   // CHECK: %[[DROP:.*]] = arith.addi %[[M0]], %c1 :
-  // CHECK: %[[MAX:.*]] = arith.maxsi %[[LENGTH]], %[[DROP]]
+  // CHECK: arith.maxsi %[[LENGTH]], %c-536936448
+  // CHECK: %[[NEAR:.*]] = arith.minsi %{{.*}}, %c536936448
+  // CHECK: %[[MAX:.*]] = arith.maxsi %[[NEAR]], %[[DROP]]
   // CHECK: %[[MIN:.*]] = arith.minsi %[[N]], %[[MAX]]
   // CHECK: %[[FT:.*]] = arith.divui %[[MIN]], %c32
   // CHECK: %[[FULL:.*]] = arith.muli %[[FT]], %c32

@@ -1,0 +1,126 @@
+//===- Narrow.cpp - numbers of any size beside positions --------------------------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===------------------------------------------------------------------------------------===//
+
+#include "lib/Analysis/MaskTiles/Narrow.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace attn::bound;
+
+namespace attn {
+
+using Kind = ExprNode::Kind;
+using Term = std::pair<Expr, int64_t>;
+
+static constexpr int64_t kRounded = int64_t(1) << 16;
+
+/// Elements that are read at the running position are found by searches instead.
+static bool isNumber(Expr expr) {
+  return expr->kind == Kind::Scalar || (expr->kind == Kind::Read && !expr->usesRunning);
+}
+
+/// min(max(expr, least), greatest) == min(max(result, least), greatest) for all positions, and the
+/// result is not wide; null where no such one is known.
+static Expr narrowTo(ExprPool &pool, Expr expr, int64_t least, int64_t greatest);
+
+/// The sum of numbers of any size, clamped as a whole: clamped by themselves, two large ones would
+/// no longer have their difference.
+static Expr clampNumbers(ExprPool &pool, llvm::ArrayRef<Term> numbers, int64_t least,
+                         int64_t greatest) {
+  // A mask, its negation and its neighbors clamp the same sum to the same ends, so that they
+  // cancel.
+  int64_t sign = numbers.front().second < 0 ? -1 : 1;
+  int64_t limit = llvm::alignTo(std::max(std::abs(least), std::abs(greatest)), kRounded);
+  if (limit > narrowLimit)
+    return nullptr;
+  Expr sum = pool.constant(0);
+  for (auto [number, coefficient] : numbers)
+    sum = pool.scaleAdd(sign * coefficient, number, sum);
+  return pool.scale(pool.clamp(sum, -limit, limit), sign);
+}
+
+/// Past `least - rest` and `greatest - rest`, for any rest, the sum is past its own limits.
+static Expr narrowSum(ExprPool &pool, Expr sum, int64_t least, int64_t greatest) {
+  llvm::SmallVector<Term> wide;
+  Expr rest = pool.constant(sum->constant);
+  for (auto [operand, coefficient] : llvm::zip_equal(sum->operands, sum->coefficients)) {
+    if (operand->isWide)
+      wide.push_back({operand, coefficient});
+    else
+      rest = pool.scaleAdd(coefficient, operand, rest);
+  }
+  int64_t low = least - rest->greatest, high = greatest - rest->least;
+  if (llvm::all_of(wide, [](Term term) { return isNumber(term.first); })) {
+    Expr clamped = clampNumbers(pool, wide, low, high);
+    return clamped ? pool.add(clamped, rest) : nullptr;
+  }
+  if (wide.size() != 1)
+    return nullptr;
+  auto [term, coefficient] = wide.front();
+  if (coefficient < 0)
+    std::tie(low, high) = std::pair(-high, -low);
+  int64_t factor = std::abs(coefficient);
+  Expr narrow = narrowTo(pool, term, llvm::divideFloorSigned(low, factor),
+                         llvm::divideCeilSigned(high, factor));
+  return narrow ? pool.scaleAdd(coefficient, narrow, rest) : nullptr;
+}
+
+static Expr narrowTo(ExprPool &pool, Expr expr, int64_t least, int64_t greatest) {
+  if (!expr->isWide)
+    return expr;
+  if (isNumber(expr))
+    return clampNumbers(pool, Term(expr, 1), least, greatest);
+  switch (expr->kind) {
+  case Kind::Sum:
+    return narrowSum(pool, expr, least, greatest);
+  case Kind::FloorDiv: {
+    if (!expr->operands[1]->isConstant())
+      return nullptr;
+    int64_t divisor = expr->operands[1]->constant, low, high;
+    if (llvm::MulOverflow(least, divisor, low) || llvm::MulOverflow(greatest, divisor, high))
+      return nullptr;
+    Expr dividend = narrowTo(pool, expr->operands[0], low, high);
+    return dividend ? pool.floorDiv(dividend, expr->operands[1]) : nullptr;
+  }
+  case Kind::Min:
+  case Kind::Max: {
+    llvm::SmallVector<Expr, 4> operands;
+    for (Expr operand : expr->operands) {
+      operands.push_back(narrowTo(pool, operand, least, greatest));
+      if (!operands.back())
+        return nullptr;
+    }
+    return expr->kind == Kind::Min ? pool.min(operands) : pool.max(operands);
+  }
+  default:
+    return nullptr;
+  }
+}
+
+/// An element at the running position, once, beside numbers and what is narrow.
+static bool isSearch(Expr literal) {
+  if (literal->kind != Kind::Sum)
+    return literal->kind == Kind::Read && literal->usesRunning;
+  unsigned elements = 0;
+  for (auto [operand, coefficient] : llvm::zip_equal(literal->operands, literal->coefficients)) {
+    if (operand->kind == Kind::Read && operand->usesRunning && std::abs(coefficient) == 1)
+      ++elements;
+    else if (operand->usesRunning || (operand->isWide && !isNumber(operand)))
+      return false;
+  }
+  return elements == 1;
+}
+
+Expr narrowLiteral(ExprPool &pool, Expr literal) {
+  if (!literal->isWide || isSearch(literal))
+    return literal;
+  // Its sign is all that counts.
+  return narrowTo(pool, literal, -1, 0);
+}
+
+} // namespace attn
