@@ -37,31 +37,52 @@ def time_batch(call: Call, count: int) -> float:
     return start.elapsed_time(end) / count
 
 
-# The share of a slice that runs before it untimed: temperature and clock are then its own.
-LEAD = 1 / 3
+# Seconds that run before a slice untimed. The chip's control of its power takes 0.2 to 0.3 s to settle: FlashAttention-3 has
+# 0.86 of its rate in the first 30 ms behind cuDNN, and attn 1.05.
+LEAD = 0.3
 
 
-def interleave(calls: Dict[str, Call], rounds: int, seconds: float) -> Dict[str, List[float]]:
+def interleave(calls: Dict[str, Call], rounds: int, seconds: float, lead: float = LEAD) -> Dict[str, List[float]]:
     """Milliseconds per call of each candidate, one number for each round.
 
-    Candidates run in a random order, and in the next round backwards, each for a while before it is timed: behind one
-    that takes less power, the clock is 3 % higher, and who stands behind whom would decide.
+    Candidates run in a random order, and in the next round backwards, each for `lead` seconds before it is timed: behind
+    one that takes more power, the clock is lower for a while, and who stands behind whom would decide.
     """
+    lead = lead if torch.cuda.is_available() else seconds / 3
     counts: Dict[str, int] = {}
+    leads: Dict[str, int] = {}
     for name, call in calls.items():
         time_batch(call, 3)
         # The second estimate is of a warm chip and long enough to be one.
         estimate = time_batch(call, 5)
         estimate = time_batch(call, max(5, int(50 / estimate)))
         counts[name] = max(5, math.ceil(1000 * seconds / estimate))
+        leads[name] = math.ceil(1000 * lead / estimate)
     times: Dict[str, List[float]] = {name: [] for name in calls}
     order, draw = list(calls), random.Random(0)
     for i in range(rounds):
         order = order[::-1] if i % 2 else draw.sample(order, len(order))
         for name in order:
-            time_batch(calls[name], math.ceil(LEAD * counts[name]))
+            time_batch(calls[name], leads[name])
             times[name].append(time_batch(calls[name], counts[name]))
     return times
+
+
+# Calls in a graph, so that what launches a graph is little of each.
+GRAPH_CALLS = 8
+
+
+def capture(call: Call) -> Call:
+    """Replays a CUDA graph of `GRAPH_CALLS` calls: what the host does for one is left out, as where a program replays.
+
+    The call ran before. Raises a RuntimeError where it cannot be captured.
+    """
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        for _ in range(GRAPH_CALLS):
+            call()
+    return graph.replay
 
 
 def tflops(flops: float, times: List[float]) -> float:

@@ -93,7 +93,12 @@ def time_first(call: Callable[[], Any]) -> float:
 
 def time_calls(config: Config, calls: Dict[str, Callable[[], Any]], flops: float, o: argparse.Namespace) -> Dict[str, Any]:
     """Everybody's rounds, and what follows from them."""
-    times = measure.interleave(calls, o.rounds, o.seconds)
+    if getattr(o, "graphs", False):
+        graphs = {name: measure.capture(call) for name, call in calls.items()}
+        times = measure.interleave(graphs, o.rounds, o.seconds)
+        times = {name: [t / measure.GRAPH_CALLS for t in rounds] for name, rounds in times.items()}
+    else:
+        times = measure.interleave(calls, o.rounds, o.seconds)
     ratios = {name: measure.ratio(times["attn"], times[name]) for name in calls if name != "attn"}
     if "cudnn" in ratios and "fa3" in ratios:
         ratios["best"] = min(ratios["cudnn"], ratios["fa3"])
@@ -161,6 +166,7 @@ def make_parser(description: str, seconds: float) -> argparse.ArgumentParser:
 def main() -> int:
     parser = make_parser(__doc__, seconds=0.4)
     parser.add_argument("--also", action="append", default=[], metavar="OPTIONS", help="attn with options too, such as slack=8")
+    parser.add_argument("--graphs", action="store_true", help="replay everybody's calls as CUDA graphs: kernels without their hosts")
     parser.add_argument("--out", help="write the result here; rows of other configs that it holds stay")
     parser.add_argument("--list", action="store_true", help="print the names of the configs")
     o = parser.parse_args()
@@ -169,7 +175,11 @@ def main() -> int:
         print("\n".join(c.name for c in configs) or f"--configs: expected a pattern of some name, got {o.configs}")
         return int(not configs)
 
-    result: Dict[str, Any] = {**measure.describe_machine(), "rounds": o.rounds, "seconds": o.seconds, "rows": []}
+    result: Dict[str, Any] = {
+        **measure.describe_machine(), "rounds": o.rounds, "seconds": o.seconds, "lead": measure.LEAD, "rows": []
+    }
+    if o.graphs:
+        result["graphs"] = True
     print(f"{result['device']}, PyTorch {result['torch']}, cuDNN {result['cudnn']}, bf16; TFLOP/s and ratios, "
           f"medians of {o.rounds} rounds of {o.seconds} s")
     rates, ratios = ("attn", *PEERS), ("best", *PEERS)
