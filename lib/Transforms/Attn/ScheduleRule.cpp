@@ -183,16 +183,19 @@ struct LengthRow {
 /// under a mask 128 rows waste less than 192. Measured beside what the other table has
 /// (bench/results/gpu-short.json). A window has such tiles at all lengths. 128 rows would leave a
 /// third of a tile of 192 empty, whatever their keys. At D = 128 blocks that hold are as fast at
-/// all lengths, and one kernel is assembled where there were two. Rows with more regions, factors
-/// or gathers are not: they spill where blocks stay, or were not measured. At D = 256 blocks that
-/// stay without a mask spill unless they recompute.
+/// all lengths, and one kernel is assembled where there were two; at D = 64 they are faster up to
+/// 1024 keys, of whose rows tiles of 192 leave up to an eighth empty. Rows with more regions,
+/// factors or gathers are not: they spill where blocks stay, or were not measured. At D = 256
+/// blocks that stay without a mask spill unless they recompute.
 static constexpr unsigned kOneWay = BiasUnderMask | Gathers | Long | Split | Factors | Window;
 static constexpr int64_t kAnyLength = LengthChoice::kAny;
 static constexpr LengthRow kHopperLengthRows[] = {
     {0, 48, Masked, kOneWay, 128, 128, 4, "cuda-d48-short", -1, 0, true, 2048, 2048, false},
     {0, 64, Masked, kOneWay, 128, 128, 4, "cuda-d64-short", -1, 0, true, 1024, 1024, false},
-    {0, 64, Plain, Long | Split, 192, 128, 0, "cuda-d64-short", -1, 0, true, kAnyLength, 2048,
+    {0, 48, Plain, Long | Split, 192, 128, 0, "cuda-d48-short", -1, 0, true, kAnyLength, 2048,
      false},
+    {0, 64, Plain, Long | Split, 128, 128, 0, "cuda-d64-short", -1, 0, true, kAnyLength, 1024,
+     false, true, true},
     {0, 96, Plain, Long | Split, 128, 128, 0, "cuda-d96-short", 0, 0, true, 128, 2048, true, true},
     {0, 128, Plain, Long | Split, 128, 128, 0, "cuda-d128-full", 0, 0, true, kAnyLength, kAnyLength,
      false, true, true},

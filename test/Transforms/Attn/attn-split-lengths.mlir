@@ -7,7 +7,7 @@
 
 // Calls with few keys have a copy, in front, whatever their rows.
 // CHECK-LABEL: func.func @full_short(
-// CHECK-SAME:    attn.when = [#tile.range<argument = 1, dim = 2, least = 0, most = 2048>]
+// CHECK-SAME:    attn.when = [#tile.range<argument = 1, dim = 2, least = 0, most = 1024>]
 // CHECK:         attn.attention {{.*}} {attn.short}
 // CHECK-LABEL: func.func @full(
 // CHECK-NOT:     attn.when
@@ -29,7 +29,7 @@
 // FEW-SCHEDULE:         #attn.schedule<block_m = 128, block_n = 128, stages = 2, consumers = 2>
 // SCHEDULE-LABEL: func.func @full_short(
 // SCHEDULE-NOT:     attn.short
-// SCHEDULE:         #attn.schedule<block_m = 192, block_n = 128, stages = 2, consumers = 3, stay = true>
+// SCHEDULE:         #attn.schedule<block_m = 128, block_n = 128, stages = 2, consumers = 2, stay = true, recompute = true, hold = true>
 // SCHEDULE-LABEL: func.func @full(
 // SCHEDULE:         #attn.schedule<block_m = 192, block_n = 128, stages = 2, consumers = 3>
 func.func @full(%q: tensor<?x?x?x64xbf16>, %k: tensor<?x?x?x64xbf16>, %v: tensor<?x?x?x64xbf16>) -> tensor<?x?x?x64xbf16> {
@@ -171,8 +171,8 @@ func.func @two(%q: tensor<?x?x?x64xbf16>, %k: tensor<?x?x?x64xbf16>) -> tensor<?
 // CHECK:         attn.attention {{.*}} {attn.short}
 // SCHEDULE-LABEL: func.func @always(
 // SCHEDULE:         stay = true
-func.func @always(%q: tensor<?x?x?x64xbf16>, %k: tensor<?x?x2048x64xbf16>, %v: tensor<?x?x2048x64xbf16>) -> tensor<?x?x?x64xbf16> {
-  %o = attn.attention %q, %k, %v : tensor<?x?x?x64xbf16>, tensor<?x?x2048x64xbf16>, tensor<?x?x2048x64xbf16> -> tensor<?x?x?x64xbf16>
+func.func @always(%q: tensor<?x?x?x64xbf16>, %k: tensor<?x?x1024x64xbf16>, %v: tensor<?x?x1024x64xbf16>) -> tensor<?x?x?x64xbf16> {
+  %o = attn.attention %q, %k, %v : tensor<?x?x?x64xbf16>, tensor<?x?x1024x64xbf16>, tensor<?x?x1024x64xbf16> -> tensor<?x?x?x64xbf16>
   return %o : tensor<?x?x?x64xbf16>
 }
 
@@ -183,8 +183,8 @@ func.func @always(%q: tensor<?x?x?x64xbf16>, %k: tensor<?x?x2048x64xbf16>, %v: t
 // CHECK-LABEL: func.func @never(
 // CHECK-NOT:     attn.short
 // CHECK:         return
-func.func @never(%q: tensor<?x?x?x64xbf16>, %k: tensor<?x?x2049x64xbf16>, %v: tensor<?x?x2049x64xbf16>) -> tensor<?x?x?x64xbf16> {
-  %o = attn.attention %q, %k, %v : tensor<?x?x?x64xbf16>, tensor<?x?x2049x64xbf16>, tensor<?x?x2049x64xbf16> -> tensor<?x?x?x64xbf16>
+func.func @never(%q: tensor<?x?x?x64xbf16>, %k: tensor<?x?x1025x64xbf16>, %v: tensor<?x?x1025x64xbf16>) -> tensor<?x?x?x64xbf16> {
+  %o = attn.attention %q, %k, %v : tensor<?x?x?x64xbf16>, tensor<?x?x1025x64xbf16>, tensor<?x?x1025x64xbf16> -> tensor<?x?x?x64xbf16>
   return %o : tensor<?x?x?x64xbf16>
 }
 
