@@ -6,7 +6,8 @@
     run_ptx.py build/dev/bin --drop wgmma.wait    # without such instructions, which it has to find
 
 What the simulator proves of room 6 is not what the device gets. This executes the text (ptx/block.py), with copies and
-products as late as they may be, on lengths that end within tiles, forward, in bf16.
+products as late as they may be, on lengths that end within tiles, in bf16: forward, with keys in parts, heads as rows,
+lists of tiles and captured numbers of any size, and gradients.
 """
 
 import argparse
@@ -37,6 +38,8 @@ MULTIPROCESSORS = 2
 # Of bf16, beside the root mean square; four times what is seen, for inputs are fresh.
 BOUND = 4e-2
 STAYS = "stay=true recompute=true"
+# In front of what attn-to-online takes: the function returns gradients too.
+GRADIENTS = "gradients "
 # (mask, D, what attn-to-online takes, (B, H, Hkv, M, N)).
 CASES: List[Tuple[str, int, str, Tuple[int, ...]]] = [
     ("full", 64, "way=short", (1, 2, 1, 129, 130)),
@@ -55,18 +58,67 @@ CASES: List[Tuple[str, int, str, Tuple[int, ...]]] = [
     ("alibi", 128, "", (1, 2, 1, 129, 260)),
     ("alibi", 128, STAYS, (1, 2, 1, 200, 150)),
     ("relbias", 64, "", (1, 2, 2, 100, 150)),
+    ("causal", 64, "splits=3", (1, 2, 1, 70, 200)),
+    ("causal", 64, "pack=4", (1, 4, 1, 3, 700)),
+    ("full", 128, "pack=8", (1, 8, 2, 1, 700)),
+    ("full", 64, f"{GRADIENTS}fused=false", (1, 2, 1, 70, 100)),
+    ("causal", 64, f"{GRADIENTS}fused=true", (1, 2, 1, 100, 130)),
+    ("causal", 128, f"{GRADIENTS}fused=true", (1, 1, 1, 70, 100)),
+    ("causal", 128, f"{GRADIENTS}fused=false", (1, 1, 1, 100, 70)),
+    ("document", 64, "", (2, 1, 1, 130, 130)),
+    ("sorted", 64, "", (2, 1, 1, 130, 130)),
+    ("limit", 64, "", (2, 1, 1, 70, 150)),
+    ("sum", 128, "", (2, 1, 1, 70, 150)),
 ]
+
+# Masks of captured integers, which the device computes in 32 bits. The first number is as large as there are, the second not.
+INT64 = np.array([2**63 - 1, 9], np.int64)
+INT32 = np.array([2**31 - 1, 9], np.int32)
+MASKS = {
+    "limit": ("tensor<?xi64>", """
+      %limit = tensor.extract %x[%b] : tensor<?xi64>
+      %far = arith.index_cast %limit : i64 to index
+      %distance = arith.subi %n, %m : index
+      %keep = arith.cmpi sle, %distance, %far : index"""),
+    "sum": ("tensor<?xi32>", """
+      %limit = tensor.extract %x[%b] : tensor<?xi32>
+      %far = arith.index_cast %limit : i32 to index
+      %last = arith.addi %m, %far : index
+      %keep = arith.cmpi sle, %n, %last : index"""),
+    "sorted": ("tensor<?x?xi32>", """
+      %i = tensor.extract %ids[%b, %m] : tensor<?x?xi32>
+      %j = tensor.extract %ids[%b, %n] : tensor<?x?xi32>
+      %keep = arith.cmpi eq, %i, %j : i32"""),
+}
+
+
+def has_gradients(schedule: str) -> bool:
+    return schedule.startswith(GRADIENTS)
 
 
 def make_name(mask: str, d: int, schedule: str) -> str:
     return "-".join([mask, str(d), *schedule.replace("=", "-").split()])
 
 
+def make_source(mask: str, d: int) -> str:
+    if mask not in MASKS:
+        return revisions.make_source(mask, d)
+    type_, region = MASKS[mask]
+    t = f"tensor<?x?x?x{d}xbf16>"
+    assumed = f"  %ids = attn.assume nondecreasing %x : {type_}\n" if mask == "sorted" else ""
+    return (
+        f"func.func @attention(%q: {t}, %k: {t}, %v: {t}, %x: {type_}) -> {t} {{\n{assumed}"
+        f"  %o = attn.attention %q, %k, %v mask(%b, %h, %m, %n) {{{region}\n      attn.yield %keep : i1\n  }} : {t}, {t}, {t} -> {t}\n"
+        f"  return %o : {t}\n}}\n"
+    )
+
+
 def emit(bin_: Path, mask: str, d: int, schedule: str) -> Tuple[str, Dict[str, Any]]:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "kernel")
-        command = [str(bin_ / "attn-opt"), "-", *revisions.list_passes(path, schedule)]
-        subprocess.run(command, input=revisions.make_source(mask, d), text=True, check=True)
+        passes = revisions.list_passes(path, schedule.replace(GRADIENTS, ""))
+        command = [str(bin_ / "attn-opt"), "-", *(["--attn-append-gradients"] if has_gradients(schedule) else []), *passes]
+        subprocess.run(command, input=make_source(mask, d), text=True, check=True)
         return Path(f"{path}.ptx").read_text(), json.loads(Path(f"{path}.json").read_text())
 
 
@@ -77,7 +129,7 @@ def make_arguments(plan: Dict[str, Any], names: List[str], tensors: List[np.ndar
         tensor = tensors[parameter["argument"]]
         kind = parameter["kind"]
         if kind == "tensor_map":
-            arguments[name] = TensorMap(tensor, parameter["box"], parameter["dims"])
+            arguments[name] = TensorMap(tensor, parameter["box"], parameter["dims"], parameter["swizzle"])
         elif kind == "pointer":
             arguments[name] = addresses[parameter["argument"]]
         elif kind == "size":
@@ -94,12 +146,38 @@ def count_blocks(factors: List[Dict[str, int]], tensors: List[np.ndarray]) -> in
     for factor in factors:
         if "multiprocessors" in factor:
             count *= MULTIPROCESSORS * factor["multiprocessors"]
+        elif "parts" in factor:
+            # Any number is right; the most there may be has the most to join.
+            count *= min(factor["parts"], count_blocks(factor["of"][:1], tensors))
         elif "argument" in factor:
             extent = tensors[factor["argument"]].shape[factor["dim"]] * factor.get("multiplier", 1)
             count *= -(-extent // factor.get("divisor", 1)) * factor.get("unit", 1)
         else:
             count *= factor["constant"]
     return count
+
+
+def is_for(plan: Dict[str, Any], tensors: List[np.ndarray]) -> bool:
+    """Whether the kernel is of a way that such calls take."""
+    extents = [tensors[r["argument"]].shape[r["dim"]] // (count_blocks([r["per"]], tensors) if "per" in r else 1)
+               for r in plan.get("when", [])]
+    return all(r["least"] <= extent <= r["most"] for r, extent in zip(plan.get("when", []), extents))
+
+
+def choose_kernels(plan: Dict[str, Any], tensors: List[np.ndarray]) -> List[Dict[str, Any]]:
+    """Those of the first way that serves the call; the last serves all."""
+    way = next(kernel.get("when") for kernel in plan["kernels"] if is_for(kernel, tensors))
+    return [kernel for kernel in plan["kernels"] if kernel.get("when") == way]
+
+
+def add_scratch(plan: Dict[str, Any], tensors: List[np.ndarray]) -> None:
+    """What kernels hand to those behind them: arguments after the function's own, of which nothing is known."""
+    for scratch in plan["scratch"]:
+        shape = [count_blocks([factor], tensors) for factor in scratch["shape"]]
+        if scratch["argument"] != len(tensors):
+            raise NotImplementedError(f"scratch as argument {scratch['argument']} of {len(tensors)}")
+        is_float = scratch["element_type"] == "f32"
+        tensors.append(np.full(shape, np.nan, np.float32) if is_float else np.full(shape, -(2**31), np.int32))
 
 
 def run_kernel(text: str, plan: Dict[str, Any], tensors: List[np.ndarray], seed: int) -> None:
@@ -114,25 +192,33 @@ def run_kernel(text: str, plan: Dict[str, Any], tensors: List[np.ndarray], seed:
                       seed + x).run()
 
 
-def make_captured(mask: str, rng: np.random.Generator, heads: int, keys: int) -> List[np.ndarray]:
+def make_captured(mask: str, rng: np.random.Generator, batches: int, heads: int, keys: int) -> List[np.ndarray]:
     if mask == "alibi":
         return [rng.uniform(0.01, 0.5, heads).astype(np.float32)]
     if mask == "relbias":
         return [to_bf16(rng.standard_normal((heads, keys)).astype(np.float32))]
-    return []
+    if mask in ("document", "sorted"):
+        ids = np.sort(rng.integers(0, 4, (batches, keys)), axis=1).astype(np.int32)
+        ids[:, -20:] = INT32[0]
+        return [ids, ids] if mask == "document" else [ids]
+    return {"limit": [INT64], "sum": [INT32]}.get(mask, [])
 
 
 def compute_exactly(mask: str, q: np.ndarray, k: np.ndarray, v: np.ndarray, captured: List[np.ndarray]) -> np.ndarray:
-    """Everything but full attention is causal from the last row and key, as its positions are."""
+    """What is not full attention and has no mask of its own is causal from the last row and key, as its positions are."""
     m, n = q.shape[2], k.shape[2]
-    numbers = [x if x.dtype == np.float32 else from_bf16(x) for x in captured]
+    numbers = [from_bf16(x) if x.dtype == np.uint16 else x for x in captured]
     scores = {
         "softcap": lambda s, b, h, i, j: 30 * math.tanh(s / 30),
         "alibi": lambda s, b, h, i, j: s - numbers[0][h] * (i + n - m - j),
         "relbias": lambda s, b, h, i, j: s + numbers[0][h, min(max(i + n - m - j, 0), n - 1)],
     }
-    causal = None if mask == "full" else "bottom_right"
-    return reference.attention(from_bf16(q), from_bf16(k), from_bf16(v), causal=causal, score=scores.get(mask))[0]
+    same = lambda b, h, i, j: numbers[0][b, i] == numbers[0][b, j]
+    far = lambda b, h, i, j: j - i <= int(numbers[0][b])
+    masks = {"document": same, "sorted": same, "limit": far, "sum": far}
+    causal = None if mask in ("full", *MASKS) else "bottom_right"
+    tensors = map(from_bf16, (q, k, v))
+    return reference.attention(*tensors, causal=causal, score=scores.get(mask), mask=masks.get(mask))[0]
 
 
 def drop(text: str, prefix: str) -> str:
@@ -140,27 +226,59 @@ def drop(text: str, prefix: str) -> str:
     return "".join(line for line in lines if not (prefix and line.strip().startswith(prefix)))
 
 
-def check(o: argparse.Namespace, mask: str, d: int, schedule: str, shape: Tuple[int, ...]) -> bool:
+def compute_gradients(mask: str, q: np.ndarray, k: np.ndarray, v: np.ndarray, d_output: np.ndarray) -> List[np.ndarray]:
+    """The output and what is returned for q, k and v, of full and causal attention."""
+    q, k, v, d_output = (from_bf16(x).astype(np.float64) for x in (q, k, v, d_output))
+    (b, h, m, d), (_, hkv, n, _) = q.shape, k.shape
+    k, v = (x.repeat(h // hkv, axis=1) for x in (k, v))
+    keep = np.tri(m, n, n - m, dtype=bool) if mask == "causal" else np.ones((m, n), bool)
+    scores = np.where(keep, q @ k.swapaxes(2, 3) / math.sqrt(d), -np.inf)
+    # Rows without a key have weights of zero.
+    weights = np.exp(scores - scores.max(axis=3, keepdims=True, initial=-1e300))
+    weights /= np.maximum(weights.sum(axis=3, keepdims=True), 1e-300)
+    output = weights @ v
+    d_scores = weights * (d_output @ v.swapaxes(2, 3) - (d_output * output).sum(axis=3, keepdims=True)) / math.sqrt(d)
+    of_heads = [x.reshape(b, hkv, h // hkv, n, d).sum(axis=2) for x in (d_scores.swapaxes(2, 3) @ q, weights.swapaxes(2, 3) @ d_output)]
+    return [output, d_scores @ k, *of_heads]
+
+
+def make_problem(mask: str, schedule: str, shape: Tuple[int, ...], d: int, rng: np.random.Generator) -> Tuple[List[np.ndarray], ...]:
+    """The arguments of a function, its results, of which nothing is known, and what they ought to be."""
     b, h, hkv, m, n = shape
-    rng = np.random.default_rng(o.seed)
-    q, k, v = (to_bf16(rng.standard_normal((b, heads, length, d)).astype(np.float32))
-               for heads, length in ((h, m), (hkv, n), (hkv, n)))
-    out = np.full(q.shape, 0x7FFF, np.uint16)
-    captured = make_captured(mask, rng, h, n)
+    make = lambda heads, length: to_bf16(rng.standard_normal((b, heads, length, d)).astype(np.float32))
+    unknown = lambda tensor: np.full(tensor.shape, 0x7FFF, np.uint16)
+    q, k, v = make(h, m), make(hkv, n), make(hkv, n)
+    if has_gradients(schedule):
+        inputs = [q, k, v, make(h, m)]
+        return inputs, [unknown(x) for x in (q, q, k, v)], compute_gradients(mask, *inputs)
+    captured = make_captured(mask, rng, b, h, n)
+    return [q, k, v, *captured], [unknown(q)], [compute_exactly(mask, q, k, v, captured)]
+
+
+def get_error(got: np.ndarray, exact: np.ndarray) -> float:
+    """Beside the root mean square; NaN is infinite."""
+    error = np.abs(from_bf16(got) - exact) / np.maximum(np.abs(exact), np.sqrt(np.mean(exact**2)))
+    return float(np.nan_to_num(error, nan=math.inf).max())
+
+
+def check(o: argparse.Namespace, mask: str, d: int, schedule: str, shape: Tuple[int, ...]) -> bool:
+    inputs, outputs, exact = make_problem(mask, schedule, shape, d, np.random.default_rng(o.seed))
     text, plan = emit(o.bin, mask, d, schedule)
     began = time.perf_counter()
+    line = f"{make_name(mask, d, schedule):45} {'x'.join(map(str, shape)):14}"
     try:
         with np.errstate(all="ignore"):
-            for kernel in plan["kernels"]:
-                run_kernel(drop(text, o.drop), kernel, [q, k, v, *captured, out], o.seed)
+            tensors = [*inputs, *outputs]
+            for kernel in choose_kernels(plan, tensors):
+                add_scratch(kernel, tensors)
+                run_kernel(drop(text, o.drop), kernel, tensors, o.seed)
     except RuntimeError as error:
-        print(f"{make_name(mask, d, schedule):45} {'x'.join(map(str, shape)):14} WRONG: {error}", flush=True)
+        print(f"{line} WRONG: {error}", flush=True)
         return False
-    exact = compute_exactly(mask, q, k, v, captured)
-    error = np.abs(from_bf16(out) - exact) / np.maximum(np.abs(exact), np.sqrt(np.mean(exact**2)))
-    is_right = bool((error <= BOUND).all())
-    print(f"{make_name(mask, d, schedule):45} {'x'.join(map(str, shape)):14} {np.max(error):.1e} "
-          f"{time.perf_counter() - began:5.1f} s{'' if is_right else '  WRONG'}", flush=True)
+    worst = max(map(get_error, outputs, exact))
+    # Gradients round scores a second time.
+    is_right = worst <= BOUND * (2 if has_gradients(schedule) else 1)
+    print(f"{line} {worst:.1e} {time.perf_counter() - began:5.1f} s{'' if is_right else '  WRONG'}", flush=True)
     return is_right
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
-from typing import List, Sequence
+from typing import Sequence
 
 import numpy as np
 
@@ -48,24 +49,17 @@ class TensorMap:
     tensor: np.ndarray
     box: Sequence[int]
     dims: Sequence[int]
+    # Of so many bytes, or 0 for none.
+    swizzle: int
 
     def read(self, coordinates: Sequence[int]) -> np.ndarray:
-        """(rows, columns); what lies outside is zero."""
-        if any(size != 1 for size in self.box[2:]):
-            raise NotImplementedError(f"a box of {self.box}")
-        columns, rows = self.box[:2]
-        index: List[object] = [0] * self.tensor.ndim
-        for dim, at in zip(self.dims[2:], coordinates[2:]):
-            index[dim] = at
-        index[self.dims[0]] = index[self.dims[1]] = slice(None)
-        plane = self.tensor[tuple(index)]
-        box = np.zeros((rows, columns), np.uint16)
-        (first_row, first_column), shape = (coordinates[1], coordinates[0]), plane.shape
-        inside = plane[max(first_row, 0) : first_row + rows, max(first_column, 0) : first_column + columns]
-        if shape[0] > first_row and shape[1] > first_column and inside.size:
-            top, left = max(-first_row, 0), max(-first_column, 0)
-            box[top : top + inside.shape[0], left : left + inside.shape[1]] = inside
-        return box
+        """(rows, columns), rows of outer dimensions one behind the other; what lies outside is zero."""
+        view = self.tensor.transpose(self.dims[::-1])
+        places = [at + np.arange(size) for at, size in zip(coordinates[::-1], self.box[::-1])]
+        inside = [(place >= 0) & (place < extent) for place, extent in zip(places, view.shape)]
+        box = view[np.ix_(*(np.where(there, place, 0) for place, there in zip(places, inside)))]
+        everywhere = functools.reduce(np.logical_and.outer, inside)
+        return np.where(everywhere, box, box.dtype.type(0)).reshape(-1, self.box[0])
 
 
 def swizzle(addresses: np.ndarray) -> np.ndarray:
@@ -73,12 +67,13 @@ def swizzle(addresses: np.ndarray) -> np.ndarray:
     return addresses ^ (((addresses >> 7) & 7) << 4)
 
 
-def write_box(shared: np.ndarray, to: int, box: np.ndarray) -> None:
+def write_box(shared: np.ndarray, to: int, box: np.ndarray, pattern: int) -> None:
     rows, columns = box.shape
-    if columns != 64:
+    row_bytes = columns * box.itemsize
+    if pattern and (pattern != 128 or row_bytes != 128):
         raise NotImplementedError(f"rows of {columns} elements: they swizzle by another pattern")
-    addresses = to + np.arange(rows)[:, None] * 128 + np.arange(columns)[None, :] * 2
-    shared.view(np.uint16)[swizzle(addresses) // 2] = box
+    addresses = to + np.arange(rows)[:, None] * row_bytes + np.arange(columns)[None, :] * box.itemsize
+    shared.view(box.dtype)[(swizzle(addresses) if pattern else addresses) // box.itemsize] = box
 
 
 def read_operand(shared: np.ndarray, descriptor: int, count: int, rows_are_k: bool) -> np.ndarray:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import random
 import re
 from dataclasses import dataclass
-from typing import Callable, Dict, List, Optional, Sequence, Tuple
+from typing import Callable, Dict, Iterable, List, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -51,6 +51,8 @@ class Warp:
         self.paths: List[Tuple[int, np.ndarray, Optional[int]]] = [(0, np.ones(32, bool), None)]
         self.open: List[Callable[[], None]] = []
         self.groups: List[List[Callable[[], None]]] = []
+        # Sums in bulk, of which nobody waits for the end.
+        self.sums: List[Callable[[], None]] = []
         self.waits_for: Optional[Tuple[str, int]] = None
 
 
@@ -71,6 +73,8 @@ class Block:
         self.barriers: Dict[int, Barrier] = {}
         self.meetings: Dict[str, Tuple[set, int]] = {}
         self.copies: List[Copy] = []
+        # At the one barrier that counts: who votes, the register of the answer, the lanes and their votes.
+        self.votes: List[Tuple[Warp, str, np.ndarray, np.ndarray]] = []
         self.warps = [Warp(number) for number in range(threads // 32)]
         self.special = {f"%{name}.{axis}": values[i] for name, values in (("ctaid", ids), ("nctaid", grid))
                         for i, axis in enumerate("xyz")}
@@ -96,6 +100,8 @@ class Block:
             if idle > 50:
                 where = [f"warp {w.number}: {self.kernel.code[w.paths[-1][0]].text}" for w in self.warps if w.paths]
                 raise RuntimeError("nobody goes on:\n  " + "\n  ".join(where))
+        for warp in self.warps:
+            self.add_sums(warp)
 
     def run_warp(self, warp: Warp) -> None:
         if warp.waits_for and not self.has_met(warp):
@@ -134,6 +140,11 @@ class Block:
         value = compute(i.name, lambda k, type_: self.read(warp, i.operands[k + 1], type_))
         self.write(warp, i.operands[0], value, lanes)
         return True
+
+    def do_brx(self, warp: Warp, i: Instruction, lanes: np.ndarray) -> None:
+        """To one of a list, the same for all lanes."""
+        target = self.kernel.lists[i.operands[1]][self.read_one(warp, i.operands[0], "u32", lanes)]
+        warp.paths[-1] = (self.kernel.labels[target], *warp.paths[-1][1:])
 
     def branch(self, warp: Warp, at: int, i: Instruction, lanes: np.ndarray) -> bool:
         target = self.kernel.labels[i.operands[0]]
@@ -271,16 +282,29 @@ class Block:
     # ---- meetings
 
     def do_bar(self, warp: Warp, i: Instruction, lanes: np.ndarray) -> bool:
-        name = i.operands[0]
-        count = int(i.operands[1]) // 32 if len(i.operands) > 1 else len(self.warps)
+        """bar.red also tells all threads whether the predicates of any or all of them hold."""
+        if ".warp." in i.name:
+            return True
+        is_vote = ".red." in i.name
+        name, *counts = i.operands[1:-1] if is_vote else i.operands
+        count = int(counts[0]) // 32 if counts else len(self.warps)
         there, generation = self.meetings.get(name, (set(), 0))
         there = there | {warp.number}
         warp.waits_for = (name, generation)
+        if is_vote:
+            self.votes.append((warp, i.operands[0], lanes, self.read(warp, i.operands[-1], "pred")[lanes]))
         if len(there) == count:
             there, generation = set(), generation + 1
+            self.count_votes(all if ".and." in i.name else any)
         self.meetings[name] = (there, generation)
         self.events += 1
         return False
+
+    def count_votes(self, decide: Callable[[Iterable[bool]], bool]) -> None:
+        holds = decide(bool(vote) for *_, votes in self.votes for vote in votes)
+        for warp, register, lanes, _ in self.votes:
+            self.write(warp, register, np.full(32, holds), lanes)
+        self.votes = []
 
     def has_met(self, warp: Warp) -> bool:
         name, generation = warp.waits_for  # type: ignore[misc]
@@ -307,6 +331,35 @@ class Block:
     # ---- copies and products
 
     def do_cp(self, warp: Warp, i: Instruction, lanes: np.ndarray) -> None:
+        if i.name.startswith("cp.reduce.async.bulk.global"):
+            self.reduce(warp, i, lanes)
+        elif i.name.startswith("cp.async.bulk.wait_group"):
+            if i.operands[0] != "0":
+                raise NotImplementedError(i.text)
+            self.add_sums(warp)
+        elif not i.name.startswith("cp.async.bulk.commit_group"):
+            self.copy_box(warp, i, lanes)
+
+    def reduce(self, warp: Warp, i: Instruction, lanes: np.ndarray) -> None:
+        """Adds to memory what stands in shared memory when somebody waits until it is read."""
+        if not i.name.endswith("add.f32") or lanes.sum() != 1:
+            raise NotImplementedError(i.name)
+        bytes_, at = self.memory.find(self.read_addresses(warp, i.operands[0])[lanes])
+        source = int(self.read_addresses(warp, i.operands[1])[lanes][0]) // 4
+        count = self.read_one(warp, i.operands[2], "u32", lanes) // 4
+
+        def add() -> None:
+            bytes_.view(np.float32)[int(at[0]) // 4 :][:count] += self.shared.view(np.float32)[source : source + count]
+
+        warp.sums.append(add)
+
+    @staticmethod
+    def add_sums(warp: Warp) -> None:
+        for add in warp.sums:
+            add()
+        warp.sums = []
+
+    def copy_box(self, warp: Warp, i: Instruction, lanes: np.ndarray) -> None:
         if not i.name.startswith("cp.async.bulk.tensor") or "mbarrier::complete_tx" not in i.name or lanes.sum() != 1:
             raise NotImplementedError(i.name)
         to = int(self.read_addresses(warp, i.operands[0])[lanes][0])
@@ -318,8 +371,8 @@ class Block:
         box = map_.read(at)
 
         def land() -> None:
-            async_units.write_box(self.shared, to, box)
-            barrier.complete(box.size * 2)
+            async_units.write_box(self.shared, to, box, map_.swizzle)
+            barrier.complete(box.nbytes)
 
         self.copies.append(Copy(self.random.randint(1, 40), land))
 

@@ -25,6 +25,8 @@ class Kernel:
     labels: Dict[str, int]
     # Of each branch, the first instruction that all of its paths reach; None where they only end.
     joins: Dict[int, Optional[int]] = field(default_factory=dict)
+    # The labels of each list that brx.idx takes one of.
+    lists: Dict[str, List[str]] = field(default_factory=dict)
 
 
 def split_operands(text: str) -> Iterator[str]:
@@ -64,6 +66,9 @@ def split_statements(body: str) -> Iterator[str]:
 
 def parse_kernel(name: str, parameters: str, body: str) -> Kernel:
     kernel = Kernel(name, re.findall(r"(\w+)(?:\[\d+\])?\s*(?:,|$)", parameters.strip()), [], {})
+    lists = r"(\$\w+): \.branchtargets([^;]*);"
+    kernel.lists = {label: re.findall(r"\$\w+", targets) for label, targets in re.findall(lists, body)}
+    body = re.sub(lists, "", body)
     for statement in split_statements(body):
         if statement.endswith(":"):
             kernel.labels[statement[:-1]] = len(kernel.code)
@@ -86,6 +91,8 @@ def find_successors(kernel: Kernel, block: Tuple[int, int]) -> List[Optional[int
     if last.name.startswith("bra"):
         target: List[Optional[int]] = [kernel.labels[last.operands[0]]]
         return target + after if last.guard else target
+    if last.name == "brx.idx":
+        return [kernel.labels[target] for target in kernel.lists[last.operands[1]]]
     if last.name in ("ret", "exit"):
         return [None] + (after if last.guard else [])
     return after
@@ -93,7 +100,7 @@ def find_successors(kernel: Kernel, block: Tuple[int, int]) -> List[Optional[int
 
 def find_joins(kernel: Kernel) -> Dict[int, Optional[int]]:
     """The closest post-dominators of branches, by iteration over sets."""
-    ends = [at + 1 for at, i in enumerate(kernel.code) if i.name.startswith("bra") or i.name in ("ret", "exit")]
+    ends = [at + 1 for at, i in enumerate(kernel.code) if i.name.startswith("br") or i.name in ("ret", "exit")]
     starts = sorted({0, *ends, *kernel.labels.values()} - {len(kernel.code)})
     blocks = {start: (start, end) for start, end in zip(starts, [*starts[1:], len(kernel.code)])}
     successors = {start: find_successors(kernel, block) for start, block in blocks.items()}
