@@ -331,7 +331,8 @@ def attention(
     checked, and at a distance, q - kv and what is added to it, the nearest element is read where
     that is outside; for others, an index outside reads memory that is not the array's. Captured
     integers have any size where they are compared with positions or with each other. On a GPU, one
-    of which and of positions something else is computed counts as at most 2^30 in magnitude.
+    of which and of positions something else is computed counts as at most 2^30 in magnitude, and
+    so does a constant.
 
     Raises:
         Error: an argument that does not fit, or a function that cannot be traced.

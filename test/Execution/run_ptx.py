@@ -68,6 +68,7 @@ CASES: List[Tuple[str, int, str, Tuple[int, ...]]] = [
     ("document", 64, "", (2, 1, 1, 130, 130)),
     ("sorted", 64, "", (2, 1, 1, 130, 130)),
     ("limit", 64, "", (2, 1, 1, 70, 150)),
+    ("constant", 64, "", (1, 1, 1, 70, 70)),
     ("sum", 128, "", (2, 1, 1, 70, 150)),
 ]
 
@@ -80,6 +81,12 @@ MASKS = {
       %far = arith.index_cast %limit : i64 to index
       %distance = arith.subi %n, %m : index
       %keep = arith.cmpi sle, %distance, %far : index"""),
+    "constant": ("tensor<?xi32>", """
+      %none = arith.constant 1099511627776 : index
+      %distance = arith.subi %m, %n : index
+      %near = arith.cmpi sle, %distance, %none : index
+      %before = arith.cmpi sle, %n, %m : index
+      %keep = arith.andi %near, %before : i1"""),
     "sum": ("tensor<?xi32>", """
       %limit = tensor.extract %x[%b] : tensor<?xi32>
       %far = arith.index_cast %limit : i32 to index
@@ -201,7 +208,7 @@ def make_captured(mask: str, rng: np.random.Generator, batches: int, heads: int,
         ids = np.sort(rng.integers(0, 4, (batches, keys)), axis=1).astype(np.int32)
         ids[:, -20:] = INT32[0]
         return [ids, ids] if mask == "document" else [ids]
-    return {"limit": [INT64], "sum": [INT32]}.get(mask, [])
+    return {"limit": [INT64], "sum": [INT32], "constant": [INT32]}.get(mask, [])
 
 
 def compute_exactly(mask: str, q: np.ndarray, k: np.ndarray, v: np.ndarray, captured: List[np.ndarray]) -> np.ndarray:
@@ -215,7 +222,7 @@ def compute_exactly(mask: str, q: np.ndarray, k: np.ndarray, v: np.ndarray, capt
     }
     same = lambda b, h, i, j: numbers[0][b, i] == numbers[0][b, j]
     far = lambda b, h, i, j: j - i <= int(numbers[0][b])
-    masks = {"document": same, "sorted": same, "limit": far, "sum": far}
+    masks = {"document": same, "sorted": same, "limit": far, "sum": far, "constant": lambda b, h, i, j: j <= i}
     causal = None if mask in ("full", *MASKS) else "bottom_right"
     tensors = map(from_bf16, (q, k, v))
     return reference.attention(*tensors, causal=causal, score=scores.get(mask), mask=masks.get(mask))[0]

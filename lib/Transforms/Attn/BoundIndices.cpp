@@ -6,7 +6,8 @@
 //===----------------------------------------------------------------------------------------===//
 //
 // A GPU computes positions in 32 bits. A window of 2^63 - 1 keys, which says that there is none,
-// would be one of -1 there, and the sum of 2^31 - 1 and a position a negative one.
+// would be one of -1 there, one of 2^40 a window of 0, and the sum of 2^31 - 1 and a position is
+// negative.
 //
 //===----------------------------------------------------------------------------------------===//
 
@@ -51,12 +52,19 @@ static void bound(arith::IndexCastOp cast) {
   cast.getInMutable().assign(number);
 }
 
+static void bound(arith::ConstantIndexOp constant) {
+  int64_t bounded = std::clamp(constant.value(), -kLimit, kLimit);
+  constant.setValueAttr(IntegerAttr::get(constant.getType(), bounded));
+}
+
 namespace {
 struct BoundIndicesPass
     : RoomPass<attn::impl::BoundIndicesPassBase<BoundIndicesPass>, Room::Problem, Room::Problem> {
   LogicalResult transform() override {
-    getOperation()->walk([](arith::IndexCastOp cast) {
-      if (mayBeTooLarge(cast))
+    getOperation()->walk([](Operation *op) {
+      if (auto constant = dyn_cast<arith::ConstantIndexOp>(op))
+        bound(constant);
+      else if (auto cast = dyn_cast<arith::IndexCastOp>(op); cast && mayBeTooLarge(cast))
         bound(cast);
     });
     return success();

@@ -24,8 +24,8 @@ def ExpandVariantsPass : Pass<"attn-expand-variants"> {
 def BoundIndicesPass : Pass<"attn-bound-indices"> {
   let summary = "keeps numbers that are computed with positions within indices of 32 bits";
   let description = [{
-    An integer of 32 or 64 bits that is cast to an index becomes at most 2^30 in magnitude first, unless the index is an element's
-    place, or is 32 bits wide and compared only. What is compared with positions, which are below 2^29, stays on the same side of
+    A constant index, and an integer of 32 or 64 bits that is cast to an index, become at most 2^30 in magnitude, unless the cast is
+    of an element's place, or of 32 bits and compared only. What is compared with positions, which are below 2^29, stays on the same side of
     all of them. For targets where an index has 32 bits.
 
     Requires: room 1 `problem`. Produces: room 1 `problem`. Fails when: never.

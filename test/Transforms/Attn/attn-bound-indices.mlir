@@ -42,7 +42,15 @@ func.func @numbers(%q: !t, %k: !t, %long: tensor<?xi64>, %short: tensor<?xi32>, 
       %c0 = arith.constant 0 : i8
       %some = arith.cmpi ne, %there, %c0 : i8
       %after = arith.cmpi sge, %n, %shifted : index
-      %0 = arith.andi %below, %behind : i1
+      // CHECK: arith.constant -1073741824 : index
+      // CHECK: arith.constant 7 : index
+      %far = arith.constant -1099511627776 : index
+      %near = arith.constant 7 : index
+      %away = arith.cmpi sge, %n, %far : index
+      %close = arith.cmpi sge, %n, %near : index
+      %some_n = arith.andi %away, %close : i1
+      %below_n = arith.andi %below, %some_n : i1
+      %0 = arith.andi %below_n, %behind : i1
       %1 = arith.andi %inside, %after : i1
       %2 = arith.andi %0, %1 : i1
       %3 = arith.andi %2, %some : i1
