@@ -43,7 +43,7 @@ static void addRoom(OpPassManager &pm, Room room, const PipelineOptions &options
       pm.addPass(createGeneralizeExtentsPass());
     pm.addPass(createExpandVariantsPass());
     if (isForGPU)
-      pm.addPass(createBoundIndicesPass());
+      pm.addPass(createWidenIndicesPass());
     pm.addPass(createDeriveScorePass());
     // A CPU takes either form by what it finds at run time (attn-cpu-fuse-gradients).
     pm.addPass(createSplitGradPass({!isForGPU || options.fused ? "fused" : "two-pass"}));

@@ -329,10 +329,8 @@ def attention(
     Captured arrays have any strides. They are read where the function says, also for keys that are
     masked: indices must be inside for every row and key. Arrays read at b, h, q or kv alone are
     checked, and at a distance, q - kv and what is added to it, the nearest element is read where
-    that is outside; for others, an index outside reads memory that is not the array's. Captured
-    integers have any size where they are compared with positions or with each other. On a GPU, one
-    of which and of positions something else is computed counts as at most 2^30 in magnitude, and
-    so does a constant.
+    that is outside; for others, an index outside reads memory that is not the array's.
+    Integers are 64 bits wide, on GPUs too.
 
     Raises:
         Error: an argument that does not fit, or a function that cannot be traced.

@@ -69,6 +69,7 @@ CASES: List[Tuple[str, int, str, Tuple[int, ...]]] = [
     ("sorted", 64, "", (2, 1, 1, 130, 130)),
     ("limit", 64, "", (2, 1, 1, 70, 150)),
     ("constant", 64, "", (1, 1, 1, 70, 70)),
+    ("product", 64, "", (1, 1, 1, 70, 70)),
     ("sum", 128, "", (2, 1, 1, 70, 150)),
 ]
 
@@ -87,6 +88,14 @@ MASKS = {
       %near = arith.cmpi sle, %distance, %none : index
       %before = arith.cmpi sle, %n, %m : index
       %keep = arith.andi %near, %before : i1"""),
+    "product": ("tensor<?xi32>", """
+      %large = arith.constant 100000007 : index
+      %seven = arith.constant 7 : index
+      %none = arith.constant 0 : index
+      %product = arith.muli %m, %large : index
+      %number = arith.addi %product, %n : index
+      %rest = arith.remui %number, %seven : index
+      %keep = arith.cmpi ne, %rest, %none : index"""),
     "sum": ("tensor<?xi32>", """
       %limit = tensor.extract %x[%b] : tensor<?xi32>
       %far = arith.index_cast %limit : i32 to index
@@ -208,7 +217,7 @@ def make_captured(mask: str, rng: np.random.Generator, batches: int, heads: int,
         ids = np.sort(rng.integers(0, 4, (batches, keys)), axis=1).astype(np.int32)
         ids[:, -20:] = INT32[0]
         return [ids, ids] if mask == "document" else [ids]
-    return {"limit": [INT64], "sum": [INT32], "constant": [INT32]}.get(mask, [])
+    return {"limit": [INT64], "sum": [INT32], "constant": [INT32], "product": [INT32]}.get(mask, [])
 
 
 def compute_exactly(mask: str, q: np.ndarray, k: np.ndarray, v: np.ndarray, captured: List[np.ndarray]) -> np.ndarray:
@@ -222,7 +231,8 @@ def compute_exactly(mask: str, q: np.ndarray, k: np.ndarray, v: np.ndarray, capt
     }
     same = lambda b, h, i, j: numbers[0][b, i] == numbers[0][b, j]
     far = lambda b, h, i, j: j - i <= int(numbers[0][b])
-    masks = {"document": same, "sorted": same, "limit": far, "sum": far, "constant": lambda b, h, i, j: j <= i}
+    masks = {"document": same, "sorted": same, "limit": far, "sum": far,
+             "constant": lambda b, h, i, j: j <= i, "product": lambda b, h, i, j: (i * 100000007 + j) % 7 != 0}
     causal = None if mask in ("full", *MASKS) else "bottom_right"
     tensors = map(from_bf16, (q, k, v))
     return reference.attention(*tensors, causal=causal, score=scores.get(mask), mask=masks.get(mask))[0]

@@ -284,6 +284,8 @@ def test_numbers_beyond_all_positions(number):
         lambda b, h, i, j: i - j < limit,
         lambda b, h, i, j: j <= rows[i],
         lambda b, h, i, j: (i - j <= 10**12) & (j <= i),
+        lambda b, h, i, j: (i * 100000007 + j) % 7 != 0,
+        lambda b, h, i, j: (limits[b] // 3 + i - j) % 5 != 0,
     ):
         check(attn.attention(q, k, v, mask=mask), reference(q, k, v, mask=mask)[0])
 

@@ -620,6 +620,13 @@ TEST(MaskTiles, NarrowArithmeticMayWrap) {
 // Numbers of any size
 //===----------------------------------------------------------------------===//
 
+// A sanitizer sees in a tenth of the masks what it takes ten times as long for.
+#if __has_feature(address_sanitizer)
+static constexpr int kNumMasks = 40;
+#else
+static constexpr int kNumMasks = 400;
+#endif
+
 namespace {
 /// In the type that numbers of any size have.
 const std::string wide = R"(
@@ -631,7 +638,7 @@ const std::string wide = R"(
 /// With indices of 64 bits, and with the 32 they have on GPUs.
 void checkWide(const std::string &body, Expect expect, bool facts = false) {
   for (int indexWidth : {32, 64})
-    checkMask(wide + body, expect, 100, facts, wideProblem, {}, indexWidth);
+    checkMask(wide + body, expect, kNumMasks / 5, facts, wideProblem, {}, indexWidth);
 }
 } // namespace
 
@@ -695,13 +702,6 @@ TEST(MaskTiles, LargestDocuments) {
 //===----------------------------------------------------------------------===//
 // Random masks
 //===----------------------------------------------------------------------===//
-
-// A sanitizer sees in a tenth of the masks what it takes ten times as long for.
-#if __has_feature(address_sanitizer)
-static constexpr int kNumMasks = 40;
-#else
-static constexpr int kNumMasks = 400;
-#endif
 
 TEST(MaskTiles, RandomUnitConditionsAreExact) {
   for (int i = 0; i < kNumMasks / 2 && !HasFailure(); ++i) {

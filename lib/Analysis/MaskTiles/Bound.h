@@ -88,10 +88,10 @@ struct ExprNode {
 
 /// Positions and index scalars are taken to be smaller than this, so that sums of a few of them are
 /// known to fit 32 bits. Beyond `unbounded` nothing is known.
-inline constexpr int64_t positionLimit = int64_t(1) << 29;
-/// Beyond this a number is wide. It leaves room for sums with positions in 32 bits, and for what
-/// rounds it.
-inline constexpr int64_t narrowLimit = (int64_t(1) << 30) + (int64_t(1) << 16);
+inline constexpr int64_t positionLimit = int64_t(1) << 28;
+/// Beyond this a number is wide. Two that are not have a sum of 32 bits, and so has one with
+/// positions.
+inline constexpr int64_t narrowLimit = (int64_t(1) << 30) - (int64_t(1) << 16);
 inline constexpr int64_t unbounded = int64_t(1) << 62;
 
 /// Makes expressions and owns them. All factories fold.

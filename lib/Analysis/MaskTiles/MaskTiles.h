@@ -68,7 +68,7 @@
 // Numbers that are compared with positions may be of any size (Narrow.h): a window of 2^63 - 1 keys
 // has no limit.
 //
-// Assumed: positions are below 2^29, index and 64-bit arithmetic of the region does not wrap
+// Assumed: positions are below 2^28, index and 64-bit arithmetic of the region does not wrap
 // (narrower arithmetic must say nsw or provably fit), a run-time divisor of an unsigned division is
 // positive as a signed number, and 0 <= m0 < m1 <= M (or 0 <= n0 < n1 <= N). What the region
 // computes from b and h alone may be executed once at the start of a block.

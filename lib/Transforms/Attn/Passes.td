@@ -21,12 +21,12 @@ def ExpandVariantsPass : Pass<"attn-expand-variants"> {
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect", "::mlir::tensor::TensorDialect"];
 }
 
-def BoundIndicesPass : Pass<"attn-bound-indices"> {
-  let summary = "keeps numbers that are computed with positions within indices of 32 bits";
+def WidenIndicesPass : Pass<"attn-widen-indices"> {
+  let summary = "computes in 64 bits what may not fit an index of 32";
   let description = [{
-    A constant index, and an integer of 32 or 64 bits that is cast to an index, become at most 2^30 in magnitude, unless the cast is
-    of an element's place, or of 32 bits and compared only. What is compared with positions, which are below 2^29, stays on the same side of
-    all of them. For targets where an index has 32 bits.
+    Positions are below 2^28. What score and mask regions make of them, of constants and of captured integers, by its ranges, may
+    exceed 32 bits: it is computed in i64 until it fits again. A number of which only sums with small ones are compared becomes at
+    most 2^30 - 2^16 in magnitude instead, which is on the same side of all of them. For targets where an index has 32 bits.
 
     Requires: room 1 `problem`. Produces: room 1 `problem`. Fails when: never.
   }];

@@ -21,6 +21,13 @@ namespace {
 enum Variation : unsigned { None = 0, Rows = 1, Keys = 2, Scores = Rows | Keys };
 } // namespace
 
+/// A division of 64 bits, which takes a dozen registers.
+static bool isWideDivision(Operation *op) {
+  return isa<arith::DivUIOp, arith::DivSIOp, arith::FloorDivSIOp, arith::CeilDivSIOp,
+             arith::CeilDivUIOp, arith::RemUIOp, arith::RemSIOp>(op) &&
+         op->getResult(0).getType().isInteger(64);
+}
+
 static void measure(Region &region, RegionWork &work) {
   if (region.empty())
     return;
@@ -45,7 +52,7 @@ static void measure(Region &region, RegionWork &work) {
       variation |= variations.lookup(operand);
     for (Value result : op.getResults())
       variations[result] = variation;
-    work.isLong |= isLongMath(&op);
+    work.isLong |= isLongMath(&op) || (variation == Scores && isWideDivision(&op));
     bool isGather = variation != None && isa<tensor::ExtractOp>(op);
     work.gathers |= isGather;
     work.gathersApart |= isGather && !llvm::all_of(op.getOperands(), isShared);

@@ -9,8 +9,8 @@
 // CHECK-SAME: %[[M0:[a-z0-9]+]]: index, %[[N:[a-z0-9]+]]: index, %{{[a-z0-9]+}}: tensor<64x16xf32>, %{{[a-z0-9]+}}: tensor<64xf32>, %{{[a-z0-9]+}}: tensor<64xf32>, %[[SHIFT:[a-z0-9]+]]: index)
 func.func @bottom_right(%q: tensor<64x16xf16>, %k: tensor<?x16xf16>, %scale: f32, %b0: index, %h0: index, %m0: index, %n: index,
     %acc: !acc, %max: !row, %sum: !row, %shift: index) -> (!acc, !row, !row) {
-  // CHECK: %[[LEAST:.*]] = arith.maxsi %[[SHIFT]], %c-536936448
-  // CHECK: %[[NEAR:.*]] = arith.minsi %[[LEAST]], %c536936448
+  // CHECK: %[[LEAST:.*]] = arith.maxsi %[[SHIFT]], %c-268500992
+  // CHECK: %[[NEAR:.*]] = arith.minsi %[[LEAST]], %c268500992
   // CHECK: arith.addi %[[M0]], %[[NEAR]]
   // CHECK: %[[LOW:.*]] = arith.maxsi %{{.*}}, %c0
   // CHECK: %[[MIN:.*]] = arith.minsi %[[N]], %[[LOW]]

@@ -7,8 +7,8 @@
 // Targets that multiply whole tiles end partial ones with the last key that is kept, not with the last that is there.
 // CHECK-LABEL: func @length(
 // CHECK-SAME: %[[N:[a-z0-9]+]]: index, %[[LENGTH:[a-z0-9]+]]: index)
-// CHECK: arith.maxsi %[[LENGTH]], %c-536936448
-// CHECK: %[[NEAR:.*]] = arith.minsi %{{.*}}, %c536936448
+// CHECK: arith.maxsi %[[LENGTH]], %c-268500992
+// CHECK: %[[NEAR:.*]] = arith.minsi %{{.*}}, %c268500992
 // CHECK: %[[LAST:.*]] = arith.minsi %[[N]], %[[NEAR]]
 // WHOLE: %[[END:.*]] = arith.maxsi %[[LAST]], %c0
 // WHOLE: affine.min #{{.*}}(%{{.*}})[%[[END]]]

@@ -9,8 +9,8 @@
 func.func @key_length(%q: tensor<64x16xf16>, %k: tensor<?x16xf16>, %scale: f32, %b0: index, %h0: index, %m0: index, %n: index,
     %acc: !acc, %max: !row, %sum: !row, %lengths: tensor<?xi32>) -> (!acc, !row, !row) {
   // CHECK: %[[LENGTH:.*]] = tensor.extract %[[LENGTHS]]
-  // CHECK: arith.maxsi %[[LENGTH]], %c-536936448_i32
-  // CHECK: %[[NEAR:.*]] = arith.minsi %{{.*}}, %c536936448_i32
+  // CHECK: arith.maxsi %[[LENGTH]], %c-268500992_i32
+  // CHECK: %[[NEAR:.*]] = arith.minsi %{{.*}}, %c268500992_i32
   // CHECK: %[[KEYS:.*]] = arith.index_cast %[[NEAR]] : i32 to index
   // CHECK: arith.minsi %[[N]], %[[KEYS]]
   // CHECK: %[[F:.*]]:3 = scf.for

@@ -11,8 +11,8 @@ func.func @origin(%q: tensor<64x16xf16>, %k: tensor<?x16xf16>, %scale: f32, %b0:
     %acc: !acc, %max: !row, %sum: !row, %first: index) -> (!acc, !row, !row) {
   // CHECK: %[[M1:.*]] = arith.addi %[[M0]], %c64
   // CHECK: %[[DROP:.*]] = arith.addi %[[M0]], %c1 :
-  // CHECK: arith.maxsi %[[FIRST]], %c-536936448
-  // CHECK: %[[NEAR:.*]] = arith.minsi %{{.*}}, %c536936448
+  // CHECK: arith.maxsi %[[FIRST]], %c-268500992
+  // CHECK: %[[NEAR:.*]] = arith.minsi %{{.*}}, %c268500992
   // CHECK: arith.subi %[[DROP]], %[[NEAR]]
   // CHECK: arith.subi %[[M1]], %[[NEAR]]
   // CHECK: scf.for

@@ -8,9 +8,9 @@
 // CHECK-SAME: %[[M0:[a-z0-9]+]]: index, %[[N:[a-z0-9]+]]: index, %{{[a-z0-9]+}}: tensor<64x16xf32>, %{{[a-z0-9]+}}: tensor<64xf32>, %{{[a-z0-9]+}}: tensor<64xf32>, %[[LENGTH:[a-z0-9]+]]: index)
 func.func @prefix(%q: tensor<64x16xf16>, %k: tensor<?x16xf16>, %scale: f32, %b0: index, %h0: index, %m0: index, %n: index,
     %acc: !acc, %max: !row, %sum: !row, %length: index) -> (!acc, !row, !row) {
+  // CHECK: arith.maxsi %[[LENGTH]], %c-268500992
+  // CHECK: %[[NEAR:.*]] = arith.minsi %{{.*}}, %c268500992
   // CHECK: %[[DROP:.*]] = arith.addi %[[M0]], %c1 :
-  // CHECK: arith.maxsi %[[LENGTH]], %c-536936448
-  // CHECK: %[[NEAR:.*]] = arith.minsi %{{.*}}, %c536936448
   // CHECK: %[[MAX:.*]] = arith.maxsi %[[NEAR]], %[[DROP]]
   // CHECK: %[[MIN:.*]] = arith.minsi %[[N]], %[[MAX]]
   // CHECK: %[[FT:.*]] = arith.divui %[[MIN]], %c32
