@@ -18,7 +18,7 @@ import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Callable, Dict, List, Sequence
+from typing import Any, Callable, Dict, List, Sequence, Tuple
 
 import torch
 
@@ -111,14 +111,18 @@ def time_calls(config: Config, calls: Dict[str, Callable[[], Any]], flops: float
     }
 
 
-def measure_config(config: Config, o: argparse.Namespace) -> Dict[str, Any]:
+def make_problem(config: Config) -> Tuple[List[Tensor], Variant, float]:
+    """(queries, keys and values), what is done to their scores, and the operations of the forward pass."""
     batch, heads = TOKENS // config.length, HIDDEN // config.d
     torch.manual_seed(0)
-    q, k, v = (
-        torch.randn(batch, heads, config.length, config.d, device="cuda", dtype=torch.bfloat16) for _ in range(3)
-    )
+    shape = (batch, heads, config.length, config.d)
+    tensors = [torch.randn(shape, device="cuda", dtype=torch.bfloat16) for _ in range(3)]
     variant = make_variant(config.variant, batch, heads, config.length)
-    flops = count_flops(variant, batch, heads, config.length, config.d, config.d)
+    return tensors, variant, count_flops(variant, batch, heads, config.length, config.d, config.d)
+
+
+def measure_config(config: Config, o: argparse.Namespace) -> Dict[str, Any]:
+    (q, k, v), variant, flops = make_problem(config)
     ours = make_ours(variant, q, k, v)
     first_ms = time_first(ours)
     calls = {"attn": ours, **make_others(o.also, variant, q, k, v)}

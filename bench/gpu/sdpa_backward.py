@@ -20,8 +20,8 @@ import torch
 import measure
 from peers import NAMES as PEERS
 from peers import make_peers
-from sdpa import HIDDEN, TOKENS, Config, list_columns, list_configs, make_ours, make_parser, time_calls, time_first, write
-from variants import Tensor, Variant, count_flops, make_variant
+from sdpa import Config, list_columns, list_configs, make_ours, make_parser, make_problem, time_calls, time_first, write
+from variants import Tensor, Variant
 
 Call = Callable[[], Any]
 # Who has a column: attn's deterministic form, of which others are no peers, and the peers.
@@ -56,13 +56,10 @@ def find_reference(variant: Variant, tensors: List[Tensor], d_output: Tensor, he
 
 
 def measure_config(config: Config, o: argparse.Namespace) -> Dict[str, Any]:
-    batch, heads = TOKENS // config.length, HIDDEN // config.d
-    torch.manual_seed(0)
-    shape = (batch, heads, config.length, config.d)
-    tensors = [torch.randn(shape, device="cuda", dtype=torch.bfloat16, requires_grad=True) for _ in range(3)]
-    d_output = torch.randn(shape, device="cuda", dtype=torch.bfloat16)
-    variant = make_variant(config.variant, batch, heads, config.length)
-    flops = 2.5 * count_flops(variant, batch, heads, config.length, config.d, config.d)
+    tensors, variant, forward_flops = make_problem(config)
+    tensors = [x.requires_grad_() for x in tensors]
+    d_output = torch.randn_like(tensors[0], requires_grad=False)
+    flops = 2.5 * forward_flops
     ours = make_backward(make_ours(variant, *tensors), tensors, d_output)
     first_ms = time_first(ours)
     peers = make_peers([p for p in o.peers.split(",") if p], variant, *tensors)
@@ -71,7 +68,7 @@ def measure_config(config: Config, o: argparse.Namespace) -> Dict[str, Any]:
         calls[DETERMINISTIC] = make_backward(make_ours(variant, *tensors, options={"fused": "off"}), tensors, d_output)
     for name, call in peers.items():
         calls[name] = make_backward(call, getattr(call, "tensors", tensors), d_output)
-    head = min(1, heads - 1)
+    head = min(1, tensors[0].shape[1] - 1)
     reference = find_reference(variant, tensors, d_output, head)
     errors = {
         name: [((x[0, head].double() - r).norm() / r.norm()).item() for x, r in zip(call(), reference)]

@@ -23,7 +23,6 @@ import torch
 import measure
 import sdpa
 from peers import make_peers
-from variants import count_flops, make_variant
 
 SLICE, SLICES, SHOWN, LONG = 0.03, 40, 12, 7
 BEFORE = 0.8
@@ -54,12 +53,7 @@ def measure_pair(calls: Dict[str, Callable[[], Any]], before: str, name: str) ->
 
 
 def measure_config(config: sdpa.Config, peers: List[str]) -> Dict[str, Any]:
-    batch, heads = sdpa.TOKENS // config.length, sdpa.HIDDEN // config.d
-    q, k, v = (
-        torch.randn(batch, heads, config.length, config.d, device="cuda", dtype=torch.bfloat16) for _ in range(3)
-    )
-    variant = make_variant(config.variant, batch, heads, config.length)
-    flops = count_flops(variant, batch, heads, config.length, config.d, config.d)
+    (q, k, v), variant, flops = sdpa.make_problem(config)
     calls = {"attn": sdpa.make_ours(variant, q, k, v), **make_peers(peers, variant, q, k, v)}
     pairs = {}
     print(config.name)

@@ -217,7 +217,7 @@ def make_captured(mask: str, rng: np.random.Generator, batches: int, heads: int,
         ids = np.sort(rng.integers(0, 4, (batches, keys)), axis=1).astype(np.int32)
         ids[:, -20:] = INT32[0]
         return [ids, ids] if mask == "document" else [ids]
-    return {"limit": [INT64], "sum": [INT32], "constant": [INT32], "product": [INT32]}.get(mask, [])
+    return [INT64 if "i64" in MASKS[mask][0] else INT32] if mask in MASKS else []
 
 
 def compute_exactly(mask: str, q: np.ndarray, k: np.ndarray, v: np.ndarray, captured: List[np.ndarray]) -> np.ndarray:

@@ -5,12 +5,9 @@ import pytest
 
 import attn
 import reference
+from checks import check_mask
 
 LOWEST = float(np.finfo(np.float32).min)
-
-
-def check_mask(inputs, mask):
-    reference.check(attn.attention(*inputs, mask=mask), reference.attention(*inputs, mask=mask)[0])
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float16"])

@@ -11,20 +11,7 @@ import pytest
 import attn
 import random_functions
 import reference
-
-
-def check_score(inputs, score, **arguments):
-    q, k, v = inputs
-    got = attn.attention(q, k, v, score=score, **arguments)
-    reference.check(got, reference.attention(q, k, v, score=score, **arguments)[0])
-
-
-def check_mask(inputs, mask, **arguments):
-    q, k, v = inputs
-    got, lse = attn.attention(q, k, v, mask=mask, return_lse=True, **arguments)
-    wanted, wanted_lse = reference.attention(q, k, v, mask=mask, **arguments)
-    reference.check(got, wanted)
-    reference.check(lse, wanted_lse)
+from checks import check_mask, check_score
 
 
 @pytest.mark.parametrize("score", [

@@ -257,7 +257,7 @@ Expr ExprPool::clamp(Expr a, int64_t least, int64_t greatest) {
 
 Expr ExprPool::read(Value tensor, ArrayRef<Value> leading, Expr index) {
   Type type = cast<RankedTensorType>(tensor.getType()).getElementType();
-  unsigned width = type.isIndex() ? 64 : type.getIntOrFloatBitWidth();
+  unsigned width = bitsOf(type);
   int64_t limit = width >= 63 ? unbounded : int64_t(1) << (width - 1);
   return intern({.kind = Kind::Read,
                  .value = tensor,

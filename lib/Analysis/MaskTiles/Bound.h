@@ -35,6 +35,11 @@ namespace bound {
 /// it owns, [FixedBegin, FixedEnd), and how many positions there are to run over.
 enum class Symbol { Fixed, Running, FixedBegin, FixedEnd, NumRunning };
 
+/// Of signed integers; an index counts as 64.
+inline unsigned bitsOf(mlir::Type type) {
+  return type.isIndex() ? 64 : type.getIntOrFloatBitWidth();
+}
+
 struct ExprNode;
 using Expr = const ExprNode *;
 
@@ -89,9 +94,11 @@ struct ExprNode {
 /// Positions and index scalars are taken to be smaller than this, so that sums of a few of them are
 /// known to fit 32 bits. Beyond `unbounded` nothing is known.
 inline constexpr int64_t positionLimit = int64_t(1) << 28;
+/// Limits of numbers are multiples of this, so that those of neighboring conditions are the same.
+inline constexpr int64_t limitStep = int64_t(1) << 16;
 /// Beyond this a number is wide. Two that are not have a sum of 32 bits, and so has one with
 /// positions.
-inline constexpr int64_t narrowLimit = (int64_t(1) << 30) - (int64_t(1) << 16);
+inline constexpr int64_t narrowLimit = (int64_t(1) << 30) - limitStep;
 inline constexpr int64_t unbounded = int64_t(1) << 62;
 
 /// Makes expressions and owns them. All factories fold.

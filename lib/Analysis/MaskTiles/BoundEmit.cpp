@@ -151,9 +151,6 @@ int64_t evaluate(Expr expr, const Environment &environment) {
 // Operations
 //===----------------------------------------------------------------------===//
 
-/// Of signed integers; an index counts as 64.
-static unsigned bitsOf(Type type) { return type.isIndex() ? 64 : type.getIntOrFloatBitWidth(); }
-
 static unsigned bitsOf(Expr expr) {
   if (!expr->isWide)
     return 32;

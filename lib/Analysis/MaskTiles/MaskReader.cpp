@@ -210,7 +210,7 @@ bool MaskReader::isPositional(Value value) {
 }
 
 Expr MaskReader::scalar(Value value, int64_t least, int64_t greatest) {
-  unsigned width = value.getType().isIndex() ? 64 : value.getType().getIntOrFloatBitWidth();
+  unsigned width = bitsOf(value.getType());
   int64_t limit = width > 62 ? unbounded : int64_t(1) << (width - 1);
   return pool.scalar(value, std::max(least, -limit), std::min(greatest, limit));
 }
@@ -347,7 +347,7 @@ Expr MaskReader::translateDivision(Operation *op) {
         isPositional(divisor) || a->isWide || a->greatest >= narrowLimit)
       return nullptr;
     // All divisors that are larger than what they divide give 0.
-    b = pool.clamp(b, 1, llvm::alignTo(a->greatest + 1, int64_t(1) << 16));
+    b = pool.clamp(b, 1, llvm::alignTo(a->greatest + 1, limitStep));
   } else if (b->constant <= 0) {
     return nullptr;
   }

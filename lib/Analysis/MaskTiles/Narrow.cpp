@@ -17,8 +17,6 @@ namespace attn {
 using Kind = ExprNode::Kind;
 using Term = std::pair<Expr, int64_t>;
 
-static constexpr int64_t kRounded = int64_t(1) << 16;
-
 /// Elements that are read at the running position are found by searches instead.
 static bool isNumber(Expr expr) {
   return expr->kind == Kind::Scalar || (expr->kind == Kind::Read && !expr->usesRunning);
@@ -35,7 +33,7 @@ static Expr clampNumbers(ExprPool &pool, llvm::ArrayRef<Term> numbers, int64_t l
   // A mask, its negation and its neighbors clamp the same sum to the same ends, so that they
   // cancel.
   int64_t sign = numbers.front().second < 0 ? -1 : 1;
-  int64_t limit = llvm::alignTo(std::max(std::abs(least), std::abs(greatest)), kRounded);
+  int64_t limit = llvm::alignTo(std::max(std::abs(least), std::abs(greatest)), limitStep);
   if (limit > narrowLimit)
     return nullptr;
   Expr sum = pool.constant(0);

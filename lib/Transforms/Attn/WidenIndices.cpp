@@ -15,6 +15,7 @@
 //===----------------------------------------------------------------------------------------===//
 
 #include "dialects/Attn/IR/AttnOps.h"
+#include "lib/Analysis/MaskTiles/Bound.h"
 #include "lib/Rooms/RoomPass.h"
 #include "lib/Transforms/Attn/Passes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -31,11 +32,11 @@ namespace attn {
 using namespace mlir;
 using namespace attn;
 
-/// As of MaskTiles.h; there are fewer batches and heads.
-static constexpr int64_t kMostPosition = int64_t(1) << 28, kMostHeads = int64_t(1) << 24;
+/// There are fewer batches and heads than positions.
+static constexpr int64_t kMostHeads = int64_t(1) << 24;
 /// Beyond all positions, with sums that fit. Scalars that are an index outside of the region are
 /// taken to be smaller.
-static constexpr int64_t kLimit = (int64_t(1) << 30) - (int64_t(1) << 16);
+static constexpr int64_t kLimit = bound::narrowLimit;
 static constexpr unsigned kIndexBits = 32, kWideBits = 64;
 
 namespace {
@@ -100,7 +101,7 @@ private:
     if (llvm::is_contained(region.getArguments().drop_back(2), value))
       return makeRange(0, kMostHeads);
     if (llvm::is_contained(region.getArguments(), value) || value.getDefiningOp<tensor::DimOp>())
-      return makeRange(0, kMostPosition);
+      return makeRange(0, bound::positionLimit);
     return makeRange(-kLimit, kLimit);
   }
 
@@ -154,10 +155,11 @@ private:
 
   void rewriteNumber(Operation &op) {
     Value number = op.getResult(0);
-    if (isOnlyCompared(number) && !isPlaceOrFits(op))
-      bound(op);
-    inferRanges(op);
-    if (!fits(number) && !isPlaceOrFits(op))
+    if (isPlaceOrFits(op))
+      return;
+    if (isOnlyCompared(number))
+      clamp(op);
+    if (!fits(number))
       wide[number] = makeWide(op);
   }
 
@@ -170,11 +172,11 @@ private:
     });
   }
 
-  void bound(Operation &op) {
+  void clamp(Operation &op) {
     if (auto constant = dyn_cast<arith::ConstantIndexOp>(op)) {
       int64_t bounded = std::clamp(constant.value(), -kLimit, kLimit);
       constant.setValueAttr(IntegerAttr::get(constant.getType(), bounded));
-      return;
+      return inferRanges(op);
     }
     OpBuilder builder(&op);
     Value number = op.getOperand(0);
@@ -187,6 +189,7 @@ private:
     number = arith::MinSIOp::create(builder, op.getLoc(), number, end(kLimit));
     inferRanges(*number.getDefiningOp());
     op.setOperand(0, number);
+    inferRanges(op);
   }
 
   static Value makeWide(Operation &op) {
