@@ -348,7 +348,7 @@ static std::string sumToString(Expr expr, Names &names) {
       int64_t factor = negative ? -coefficient : coefficient;
       std::string term = toString(operand, names);
       if (operand->kind == Kind::Clamp && operand->operands[0]->kind == Kind::Sum)
-        term = "(" + term + ")";
+        term.insert(0, "(").append(")");
       append(negative, factor == 1 ? term : std::to_string(factor) + " * " + term);
     }
   if (expr->constant)

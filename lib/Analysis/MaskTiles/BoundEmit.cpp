@@ -110,7 +110,7 @@ Number Evaluator::evaluateFresh(Expr expr) {
     return divisor == 0 ? 0 : llvm::divideFloorSigned(int64_t(operand(0)), divisor);
   }
   case Kind::Product:
-    return int64_t(operand(0)) * int64_t(operand(1));
+    return operand(0) * operand(1);
   case Kind::Min:
   case Kind::Max: {
     Number best = operand(0);
