@@ -2,17 +2,20 @@
 
     assemble_emitted.py FOLDER [--ptxas ptxas]
 
-Fails on a C75xx line (products that ptxas serialises), and on a spill. Where $CI is set, which has minutes for it, programs of f16
-whose twin of bf16 is there are left out: they differ in the type of products alone.
+Fails on a C75xx line (products that ptxas serialises), and on a spill. Where minutes count, two kinds are left out: kernels of the
+list that $ATTN_ASSEMBLED names, written by kernel_hashes.py, as they were judged when they came into it; and, where $CI is set, f16
+beside its twin of bf16, which differs in the type of products alone.
 """
 
 import argparse
 import concurrent.futures
+import hashlib
 import os
 import pathlib
 import re
 import subprocess
 import sys
+from typing import List
 
 
 def assemble(ptxas: str, path: pathlib.Path) -> str:
@@ -30,22 +33,36 @@ def find_kind(path: pathlib.Path) -> str:
     return path.stem.rsplit(".", 1)[0]
 
 
+def drop_twins(paths: List[pathlib.Path]) -> List[pathlib.Path]:
+    if not os.environ.get("CI"):
+        return paths
+    twins = {find_kind(path).replace("_bf16", "_f16") for path in paths if "_bf16" in path.name}
+    return [path for path in paths if find_kind(path) not in twins]
+
+
+def drop_assembled(paths: List[pathlib.Path]) -> List[pathlib.Path]:
+    """What $ATTN_ASSEMBLED does not hold."""
+    name = os.environ.get("ATTN_ASSEMBLED")
+    if not name:
+        return paths
+    known = {line.split()[0] for line in pathlib.Path(name).read_text().splitlines()}
+    return [path for path in paths if hashlib.sha256(path.read_bytes()).hexdigest() not in known]
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=pathlib.Path)
     parser.add_argument("--ptxas", default="ptxas")
     arguments = parser.parse_args()
-    paths = sorted(arguments.folder.glob("*.ptx"))
-    if os.environ.get("CI"):
-        twins = {find_kind(path).replace("_bf16", "_f16") for path in paths if "_bf16" in path.name}
-        paths = [path for path in paths if find_kind(path) not in twins]
+    emitted = sorted(arguments.folder.glob("*.ptx"))
+    paths = drop_assembled(drop_twins(emitted))
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         complaints = list(pool.map(lambda path: assemble(arguments.ptxas, path), paths))
     for path, complaint in zip(paths, complaints):
         if complaint:
             print(f"{path.name}: {complaint}")
-    print(f"{len(paths)} programs, {sum(map(bool, complaints))} with complaints")
-    return int(not paths or any(complaints))
+    print(f"{len(emitted)} programs, {len(emitted) - len(paths)} left out, {sum(map(bool, complaints))} with complaints")
+    return int(not emitted or any(complaints))
 
 
 sys.exit(main())

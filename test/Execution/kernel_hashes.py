@@ -3,10 +3,11 @@
 
     kernel_hashes.py build/dev/bin             # says which kernels changed; exits with 1 if any did
     kernel_hashes.py build/dev/bin --update    # writes the list anew
-    kernel_hashes.py build/dev/bin --emitted FOLDER    # takes what ExecutionTest --emit=FOLDER wrote, which saves a minute
+    kernel_hashes.py build/dev/bin --emitted FOLDER    # takes what ExecutionTest --emit=FOLDER wrote, which saves minutes
 
 A change that should leave kernels alone leaves this list alone. One that should not updates it in the same commit, so
-that the commit says which kernels it touched. `bench/gpu/revisions.py` measures what the change is worth.
+that the commit says which kernels it touched. `bench/gpu/revisions.py` measures what the change is worth, and
+assemble_emitted.py assembles the kernels that the list did not hold before.
 """
 
 import argparse
@@ -28,8 +29,18 @@ def run(*command: object) -> None:
 
 
 def emit_acceptance(binaries: Path, folder: Path) -> Path:
-    run(binaries / "ExecutionTest", "--device=cuda", f"--emit={folder}", "--random=0", "--gtest_filter=-*Random*", "--gtest_brief=1")
+    """The acceptance list, and beside it, as CMakeLists.txt does, what of it has fused gradients."""
+    test = [binaries / "ExecutionTest", "--device=cuda", "--random=0", "--gtest_brief=1"]
+    fused = find_fused(folder)
+    folder.mkdir()
+    fused.mkdir()
+    run(*test, f"--emit={folder}", "--gtest_filter=-*Random*")
+    run(*test, f"--emit={fused}", "--fused", "--gtest_filter=*GradWideTest*:*GradTest*_bf16")
     return folder
+
+
+def find_fused(folder: Path) -> Path:
+    return folder.with_name(folder.name + "-fused")
 
 
 def emit_revisions(binaries: Path, folder: Path) -> Path:
@@ -37,7 +48,7 @@ def emit_revisions(binaries: Path, folder: Path) -> Path:
     return folder
 
 
-def hash_acceptance(folder: Path) -> Dict[str, str]:
+def hash_acceptance(name: str, folder: Path) -> Dict[str, str]:
     """Files are numbered through all tests; here each test counts its own, so that a new test renames no others.
 
     Random configurations are left out: their generator changes more often than kernels do.
@@ -47,7 +58,7 @@ def hash_acceptance(folder: Path) -> Dict[str, str]:
     numbered = [(path.stem.rpartition("."), path) for path in folder.glob("*.ptx") if "Random" not in path.stem]
     for (test, _, _), path in sorted(numbered, key=lambda entry: int(entry[0][2])):
         counts[test] += 1
-        hashes[f"acceptance/{test}/{counts[test]}"] = hash_file(path)
+        hashes[f"{name}/{test}/{counts[test]}"] = hash_file(path)
     return hashes
 
 
@@ -79,7 +90,8 @@ def main() -> int:
     parser.add_argument("--emitted", type=Path, help="where the acceptance list is emitted already")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as one, tempfile.TemporaryDirectory() as other:
-        new = hash_acceptance(options.emitted or emit_acceptance(options.bin, Path(one)))
+        emitted = options.emitted or emit_acceptance(options.bin, Path(one) / "emitted")
+        new = hash_acceptance("acceptance", emitted) | hash_acceptance("fused", find_fused(emitted))
         revisions = emit_revisions(options.bin, Path(other)).glob("*.ptx")
         new.update({f"revisions/{path.stem}": hash_file(path) for path in revisions})
     differences = compare(read(), new)
