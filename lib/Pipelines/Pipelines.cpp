@@ -52,10 +52,10 @@ static void addRoom(OpPassManager &pm, Room room, const PipelineOptions &options
       if (!hasOneWay(options))
         pm.addPass(createSplitLengthsPass({options.way}));
     }
-    pm.addPass(
-        createSetSchedulePass({options.target, options.lanes, options.bf16Dot, options.blockM,
-                               options.blockN, options.stages, options.splits, options.stay,
-                               options.recompute, options.hold, options.slack, options.search}));
+    pm.addPass(createSetSchedulePass({options.target, options.lanes, options.bf16Dot,
+                                      options.blockM, options.blockN, options.stages,
+                                      options.splits, options.stay, options.recompute, options.hold,
+                                      options.apart, options.slack, options.search}));
     return addCleanup(pm);
   case Room::Grid: // One grid of blocks.
     pm.addPass(createTileToGridPass());

@@ -68,6 +68,10 @@ struct PipelineOptions : mlir::PassPipelineOptions<PipelineOptions> {
       llvm::cl::desc("whether blocks on a GPU hold a stage of keys until the first weights of its "
                      "step are there"),
       llvm::cl::init(false)};
+  Option<bool> apart{*this, "apart",
+                     llvm::cl::desc("whether consumers of a block on a GPU begin apart, each with "
+                                    "the first tile of keys that its rows need"),
+                     llvm::cl::init(false)};
   Option<int64_t> slack{
       *this, "slack",
       llvm::cl::desc("by which factor 2^slack a maximum may lag on a GPU, from 0 to 16; -1: every "

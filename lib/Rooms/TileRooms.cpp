@@ -73,7 +73,7 @@ Complaint attn::refuseInTile(Operation *op) {
     return complaint;
   if (isa<TileDialect>(op->getDialect()) &&
       !isa<LoadOp, LoadColumnsOp, GatherOp, StoreOp, ScatterAddOp, MmaOp, ReduceOp, SumDiagonalsOp,
-           BroadcastOp, CoordOp, VoteOp, ClearUnreadOp>(op))
+           BroadcastOp, CoordOp, VoteOp, PartBeginOp, ClearUnreadOp>(op))
     return "expected register tiles without places, layouts and roles, got '" +
            op->getName().getStringRef().str() + "'";
   if (RankedTensorType tile = findTile(op, [](RankedTensorType t) { return !!t.getEncoding(); }))
@@ -95,8 +95,8 @@ Complaint attn::refuseInPlaced(Operation *op) {
     return complaint;
   if (isa<TileDialect>(op->getDialect()) &&
       !isa<LoadOp, LoadColumnsOp, LoadSharedOp, GatherOp, StoreOp, ScatterAddOp, MmaOp, ReduceOp,
-           SumDiagonalsOp, BroadcastOp, CoordOp, VoteOp, AllocSharedOp, CopyOp, ConvertLayoutOp,
-           ClearUnreadOp, SyncOp, FenceOp>(op))
+           SumDiagonalsOp, BroadcastOp, CoordOp, VoteOp, PartBeginOp, AllocSharedOp, CopyOp,
+           ConvertLayoutOp, ClearUnreadOp, SyncOp, FenceOp>(op))
     return "expected synchronous copies and products, got '" + op->getName().getStringRef().str() +
            "'";
   return {};
@@ -147,6 +147,9 @@ static Complaint demandRun(Operation *op) {
   if (isa<CopyOp, MmaOp>(op))
     return "expected copies and products in flight, got '" + op->getName().getStringRef().str() +
            "'";
+  if (isa<PartBeginOp>(op))
+    return "expected a loop that begins at a number of its role, got '" +
+           op->getName().getStringRef().str() + "'";
   auto clearing = dyn_cast<ClearUnreadOp>(op);
   if (clearing && !isa<SharedType>(clearing.getBy().getType()))
     return llvm::formatv("expected marks of what is read, got {0}", clearing.getBy().getType());

@@ -145,6 +145,7 @@ public:
     setSchedule(options, problem);
     options.way = problem.way == "auto" ? getOptions().way : problem.way;
     options.stay = getOptions().stay;
+    options.apart = getOptions().apart;
     options.recompute = getOptions().recompute;
     options.fused = getOptions().fused;
     options.slack = getOptions().slack;

@@ -25,6 +25,7 @@ static constexpr const char *kUsage =
     "  --small                of small tensors only, for compute-sanitizer\n"
     "  --stay=true|false|auto whether blocks of GPUs stay (auto: the target's rule)\n"
     "  --recompute            cuda: loops around loops compute scalars in each of their turns\n"
+    "  --apart                consumers of GPUs begin with the first tile that their rows need\n"
     "  --way=short|long|few|auto  sizes of which sequences on GPUs (auto: by the extents of a "
     "call)\n"
     "  --fused                blocks of GPUs add to gradients of queries, where they can\n"
@@ -62,6 +63,8 @@ int attn::test::runExecutionTests(int argc, char **argv) {
       options.stay = value.str(), isBad = !llvm::is_contained({"true", "false", "auto"}, value);
     else if (name == "--recompute")
       options.recompute = true;
+    else if (name == "--apart")
+      options.apart = true;
     else if (name == "--way")
       options.way = value.str(),
       isBad = !llvm::is_contained({"short", "long", "few", "auto"}, value);
@@ -87,7 +90,7 @@ int attn::test::runExecutionTests(int argc, char **argv) {
                                      : makeCPUDevice();
   options.command = "--device=" + device.str() + (options.isSmall ? " --small" : "") +
                     (options.stay == "auto" ? "" : " --stay=" + options.stay) +
-                    (options.recompute ? " --recompute" : "") +
+                    (options.recompute ? " --recompute" : "") + (options.apart ? " --apart" : "") +
                     (options.way == "auto" ? "" : " --way=" + options.way) +
                     (options.fused ? " --fused" : "") +
                     (options.slack == -2 ? "" : " --slack=" + std::to_string(options.slack));

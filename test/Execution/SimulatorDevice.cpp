@@ -78,6 +78,7 @@ public:
     setSchedule(options, problem);
     options.way = problem.way == "auto" ? getOptions().way : problem.way;
     options.stay = getOptions().stay;
+    options.apart = getOptions().apart;
     options.fused = getOptions().fused;
     options.slack = getOptions().slack;
     mlir::PassManager pm(module.getContext());

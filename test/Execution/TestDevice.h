@@ -140,6 +140,8 @@ struct TestOptions {
   /// Whether loops around loops compute in each of their turns what those inside do not read, on
   /// GPUs; the simulator's rooms know no such choice.
   bool recompute = false;
+  /// Whether consumers of a block begin apart, on GPUs.
+  bool apart = false;
   /// Sizes of which sequences, on GPUs: short, long, few, or auto by the extents of a call.
   std::string way = "auto";
   /// Whether blocks of GPUs add to gradients of queries, where they can.

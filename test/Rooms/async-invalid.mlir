@@ -11,6 +11,14 @@ func.func @copy(%x: memref<128x64xf16>, %i: index) attributes {tile.kernel = #ti
 
 // -----
 
+func.func @part_begin(%i: index) attributes {tile.kernel = #tile.kernel<warpgroups = 1, grid = []>} {
+  // expected-error@+1 {{'tile.part_begin' op in room 6 'async': expected a loop that begins at a number of its role, got 'tile.part_begin'}}
+  %begin = tile.part_begin %i for %i, %i
+  return
+}
+
+// -----
+
 func.func @product(%x: memref<128x64xf16>, %i: index) attributes {tile.kernel = #tile.kernel<warpgroups = 1, grid = []>} {
   %s = tile.alloc_shared at 0 : !tile.shared<64x64xf16, swizzle = 128>
   // expected-error@+1 {{'tile.mma' op in room 6 'async': expected copies and products in flight, got 'tile.mma'}}

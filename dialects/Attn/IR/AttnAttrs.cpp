@@ -67,7 +67,8 @@ LogicalResult RelativeBiasAttr::verify(EmitError emitError, int64_t offset, Alig
 
 LogicalResult ScheduleAttr::verify(EmitError emitError, int64_t blockM, int64_t blockN,
                                    int64_t splits, int64_t stages, int64_t consumers, bool stay,
-                                   bool lists, int64_t slack, bool fill, int64_t tail, bool, bool) {
+                                   bool lists, int64_t slack, bool fill, int64_t tail, bool, bool,
+                                   bool) {
   // schedule_c1: every number of a schedule is positive, and products of two do not wrap
   for (int64_t size : {blockM, blockN, splits, stages, consumers})
     if (size < 1 || size > kMaxConstant)

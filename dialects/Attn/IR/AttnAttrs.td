@@ -108,6 +108,7 @@ def Attn_ScheduleAttr : Attn_Attr<"Schedule", "schedule"> {
     with a `tail`, so many more for each multiprocessor come behind them where a mask makes rows differ, and take those with least to do.
     Blocks with a loop around loops, as those that stay, `recompute` in each of its turns what the loops inside do not read.
     Blocks that `hold` a stage of keys give it back behind the first weights of its step, which leaves the other weights beside the product of values.
+    Where a mask drops the first tiles that a block visits for some of its rows, consumers begin `apart`, each with the first that its rows need.
     With `lists`, grids before it list the tiles of keys that the mask keeps (`attn.list_tiles`), and blocks visit no others.
     With a `slack` of k >= 0 an accumulator is scaled only in rows whose maximum grew, and a maximum that grew by a factor of at most
     2^k is not taken (k = 0: every one is). Otherwise every step scales it.
@@ -128,7 +129,8 @@ def Attn_ScheduleAttr : Attn_Attr<"Schedule", "schedule"> {
     DefaultValuedParameter<"bool", "false">:$fill,
     DefaultValuedParameter<"int64_t", "0">:$tail,
     DefaultValuedParameter<"bool", "false">:$recompute,
-    DefaultValuedParameter<"bool", "false">:$hold);
+    DefaultValuedParameter<"bool", "false">:$hold,
+    DefaultValuedParameter<"bool", "false">:$apart);
   let assemblyFormat = "`<` struct(params) `>`";
   let genVerifyDecl = 1;
 }

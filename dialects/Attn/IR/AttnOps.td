@@ -411,6 +411,23 @@ def Attn_CountPartsOp : Attn_Op<"count_parts", [Pure]> {
   let hasVerifier = 1;
 }
 
+def Attn_PartBeginOp : Attn_Op<"part_begin", [Pure]> {
+  let summary = "where a loop over tiles begins for each part of a block's rows";
+  let description = [{
+    A block's rows are in as many parts of one size as there are `parts`, in order. Whoever computes all rows begins at `all`;
+    whoever computes one part alone may begin at the part's number, which is not before `all`: the turns in front of it change
+    nothing in its rows. Results are the same either way.
+
+    ```mlir
+    %begin = attn.part_begin %all for %first, %second
+    scf.for %n0 = %begin to %end step %c64 ...
+    ```
+  }];
+  let arguments = (ins Index:$all, Variadic<Index>:$parts);
+  let results = (outs Index:$result);
+  let assemblyFormat = "$all `for` $parts attr-dict";
+}
+
 include "dialects/Attn/IR/AttnGradOps.td"
 include "dialects/Attn/IR/AttnGradStepOps.td"
 

@@ -176,6 +176,10 @@ RoleAttr attn::tile::getKernelRole(Operation *op) {
   return {};
 }
 
+bool attn::tile::takesParts(RoleAttr role, PartBeginOp op) {
+  return !role.getElected() && role.getWarpgroups() == int64_t(op.getParts().size());
+}
+
 //===----------------------------------------------------------------------===//
 // Effects
 //===----------------------------------------------------------------------===//

@@ -33,6 +33,8 @@ RoleInfo getRole(mlir::Operation *op);
 
 /// The role of its kernel that an op names in `tile.role`; null without one.
 RoleAttr getKernelRole(mlir::Operation *op);
+/// Whether each warpgroup of the role computes one part of the rows.
+bool takesParts(RoleAttr role, PartBeginOp op);
 
 /// Where the last of the kernel's places and barriers ends that have an offset, in bytes.
 int64_t getSharedBytes(mlir::Operation *kernel);

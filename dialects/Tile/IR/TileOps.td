@@ -319,6 +319,21 @@ def Tile_CoordOp : Tile_Op<"coord", [Pure]> {
   let hasVerifier = 1;
 }
 
+def Tile_PartBeginOp : Tile_Op<"part_begin", [Pure]> {
+  let summary = "where a loop begins in each warpgroup of the role that computes";
+  let description = [{
+    Of a role with as many warpgroups as there are `parts`, each begins at its own number, which is not before `all`. Everybody
+    else begins at `all`. What a warpgroup passes over it waits for and gives back (tile-make-rings).
+
+    ```mlir
+    %begin = tile.part_begin %all for %first, %second
+    ```
+  }];
+  let arguments = (ins Index:$all, Variadic<Index>:$parts);
+  let results = (outs Res<Index, "the same for all threads of a warpgroup">:$result);
+  let assemblyFormat = "$all `for` $parts attr-dict";
+}
+
 def Tile_VoteOp : Tile_Op<"vote", [MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "whether all, or some, elements of a tile are true";
   let description = [{

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------------------------===//
 
 #include "lib/Conversion/AttnToTile/Recipes.h"
+#include "dialects/Tile/IR/TileOps.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
@@ -18,6 +19,19 @@ static LogicalResult convertAssume(BlockConverter &block, AssumeOp op) {
   return success(memref != nullptr);
 }
 
+/// Consumers compute the parts.
+static LogicalResult convertPartBegin(BlockConverter &block, PartBeginOp op) {
+  Value all = block.lookup(op, op.getAll());
+  SmallVector<Value> parts;
+  for (Value part : op.getParts())
+    parts.push_back(block.lookup(op, part));
+  if (!all || llvm::is_contained(parts, Value()))
+    return failure();
+  Value begin = tile::PartBeginOp::create(block.builder, all.getType(), all, parts);
+  block.mapping.map(op.getResult(), begin);
+  return success();
+}
+
 LogicalResult attn::checkRows(Operation *op, int64_t rows, ValueRange tiles) {
   for (Type type : tiles.getTypes())
     if (cast<RankedTensorType>(type).getDimSize(0) != rows)
@@ -28,6 +42,7 @@ LogicalResult attn::checkRows(Operation *op, int64_t rows, ValueRange tiles) {
 LogicalResult attn::convertAttention(BlockConverter &block, Operation &op) {
   return llvm::TypeSwitch<Operation *, LogicalResult>(&op)
       .Case([&](AssumeOp assume) { return convertAssume(block, assume); })
+      .Case([&](PartBeginOp begin) { return convertPartBegin(block, begin); })
       .Case([&](OnlineAttentionOp step) { return convertStep(block, step); })
       .Case([&](TileStatusOp status) { return convertTileStatus(block, status); })
       .Case([&](ListTilesOp list) { return convertListTiles(block, list); })

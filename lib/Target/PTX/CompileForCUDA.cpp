@@ -37,6 +37,7 @@ Expected<CUDACode> compileForCUDA(ModuleOp module, const CUDAOptions &options) {
   copyScheduleOptions(options, pipeline);
   pipeline.stay = options.stay;
   pipeline.recompute = options.recompute;
+  pipeline.apart = options.apart;
   pipeline.slack = options.slack;
   pipeline.pack = options.pack;
   pipeline.way = options.way;

@@ -32,6 +32,8 @@ struct CUDAOptions {
   /// Whether loops around loops, as those of blocks that stay, compute in each of their turns what
   /// those inside do not read.
   bool recompute = false;
+  /// Whether consumers of a block begin apart, each with the first tile of keys that its rows need.
+  bool apart = false;
   /// By which factor 2^slack maxima may lag; -1: every step scales; -2: the target's rule.
   int64_t slack = -2;
   /// Rows of the calls that a search times (CompileOptions).

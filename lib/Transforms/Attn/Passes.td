@@ -125,7 +125,7 @@ def SplitLengthsPass : Pass<"attn-split-lengths", "::mlir::ModuleOp"> {
 def SetSchedulePass : Pass<"attn-set-schedule", "::mlir::ModuleOp"> {
   let summary = "names the target and chooses sizes for it";
   let description = [{
-    Attaches `attn.schedule = #attn.schedule<block_m, block_n, splits, stages, consumers, stay, lists, slack, fill, tail, recompute, hold>` to every attention, and to every
+    Attaches `attn.schedule = #attn.schedule<block_m, block_n, splits, stages, consumers, stay, lists, slack, fill, tail, recompute, hold, apart>` to every attention, and to every
     gradient in two passes, that has none, that for short or long sequences or for few rows to those marked `attn.short`, `attn.long` or `attn.few`, and takes `attn.fused` from those for which the machine has no block. Policy only: results never
     depend on it. A remark says which rule chose. For the target
     cuda, the module gets `tile.target`, unless it has one, and later rooms read the machine's numbers and the schedule's: they have
@@ -147,6 +147,7 @@ def SetSchedulePass : Pass<"attn-set-schedule", "::mlir::ModuleOp"> {
     Option<"stay", "stay", "std::string", [{"auto"}], "whether blocks stay on a GPU: true, false, or auto for the rule">,
     Option<"recompute", "recompute", "bool", "false", "whether blocks on a GPU with a loop around loops, as those that stay, compute in each of its turns what those inside do not read">,
     Option<"hold", "hold", "bool", "false", "whether blocks on a GPU hold a stage of keys until the first weights of its step are there">,
+    Option<"apart", "apart", "bool", "false", "whether consumers of a block on a GPU begin apart, each with the first tile of keys that its rows need">,
     Option<"slack", "slack", "int64_t", "-2", "by which factor 2^slack a maximum may lag on a GPU, from 0 to 16; -1: every step scales; -2: the rule's">,
     Option<"search", "search", "int64_t", "0", "rows of the calls that a search times on a GPU: sizes of which models say that they spill or wait for memory are refused; 0: none are">];
   let dependentDialects = ["::attn::tile::TileDialect"];
@@ -246,6 +247,8 @@ def PruneMaskedTilesPass : Pass<"attn-prune-masked-tiles"> {
     tiles, so that partial ones end with the last key that a row of the block keeps: keys behind it may hold anything. Of masks
     that leave no holes they begin with the first key that a row of the head keeps, and `attn.kept_keys` says so, as it does of
     masks that let each row keep its own key in a call with as many rows as keys.
+    Where a schedule lets consumers begin `apart`, and bounds need no search, partial tiles on the right go from the last to the
+    first, and their loop begins at an `attn.part_begin`: for each consumer with the last tile that its rows need.
 
     Requires: room 3 `online`; a step outside of a loop over key tiles stays as it is. Produces: room 3 `online`. Fails when: never.
   }];

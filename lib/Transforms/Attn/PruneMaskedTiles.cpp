@@ -78,6 +78,30 @@ static bool endsByItself(AbsorbingOpInterface step) {
          matchPattern(sums.getScale(), m_Constant());
 }
 
+/// Whether consumers begin apart. A mask that reads tensors is searched for its bounds, once a
+/// block.
+static bool beginsApart(AbsorbingOpInterface step) {
+  auto schedule = step->getAttrOfType<ScheduleAttr>(kScheduleAttrName);
+  return schedule && schedule.getApart() && !readsTensors(step.getMask());
+}
+
+/// The bounds of more and more of the block's rows, a consumer's at a time, without the last one's.
+static SmallVector<Value, 2> emitPartEnds(OpBuilder &builder, StepLoop over, const MaskTiles &tiles,
+                                          const MaskBlock &block) {
+  Location loc = over.loop.getLoc();
+  auto schedule = over.step->getAttrOfType<ScheduleAttr>(kScheduleAttrName);
+  int64_t rows = schedule.getBlockM() / schedule.getConsumers();
+  SmallVector<Value, 2> ends;
+  for (int64_t part : llvm::seq<int64_t>(1, schedule.getConsumers())) {
+    Value size = arith::ConstantIndexOp::create(builder, loc, part * rows);
+    Value end = arith::AddIOp::create(builder, loc, block.fixedBegin, size);
+    MaskBlock first = block;
+    first.fixedEnd = arith::MinSIOp::create(builder, loc, block.fixedEnd, end);
+    ends.push_back(tiles.emitRanges(builder, loc, first, over.tileSize, over.lastMayBeFull).end);
+  }
+  return ends;
+}
+
 static void prune(RewriterBase &rewriter, StepLoop over, bool certain) {
   Location loc = over.loop.getLoc();
   rewriter.setInsertionPoint(over.loop);
@@ -114,6 +138,8 @@ static void prune(RewriterBase &rewriter, StepLoop over, bool certain) {
   if (certain && !tiles.isAlwaysFull())
     boundTiles(rewriter, over, tiles, block, rowsRun);
 
+  if (certain && beginsApart(over.step))
+    over.partEnds = emitPartEnds(rewriter, over, tiles, block);
   emitStepRanges(rewriter, over, ranges, certain);
   rewriter.eraseOp(probe);
   rewriter.eraseOp(over.loop);

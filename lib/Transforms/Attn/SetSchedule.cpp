@@ -122,9 +122,10 @@ struct SetSchedulePass
     int64_t tail = staysByRule ? sizes.tail : 0;
     bool recomputes = machine && (recompute || (staysByRule && sizes.recompute));
     bool holds = machine && isa<AttentionOp>(op) && (hold || sizes.hold);
+    bool beginsApart = machine && isa<AttentionOp>(op) && apart && consumers > 1;
     auto schedule = ScheduleAttr::getChecked([&] { return op->emitOpError(); }, &getContext(), m, n,
                                              numSplits, numStages, consumers, stays, lists, lag,
-                                             fills, tail, recomputes, holds);
+                                             fills, tail, recomputes, holds, beginsApart);
     if (!schedule)
       return failure();
     std::string text = llvm::formatv("rule {0} chose block_m {1}, block_n {2}, splits {3}",

@@ -149,5 +149,5 @@ FailureOr<StepLoop> attn::matchStepLoop(OpBuilder &builder, AbsorbingOpInterface
       getOrigin(builder, step.getOrigin()[step.getRunningPosition()], loop);
   if (failed(origin))
     return failure();
-  return StepLoop{loop, step, sources, loop.getUpperBound(), *tileSize, *origin};
+  return StepLoop{loop, step, sources, loop.getUpperBound(), *tileSize, *origin, /*partEnds=*/{}};
 }

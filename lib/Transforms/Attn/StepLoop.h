@@ -24,6 +24,9 @@ struct StepLoop {
   int64_t tileSize;
   /// Global position of the first key or row: the step's position less the loop's index.
   mlir::OpFoldResult origin;
+  /// Where consumers begin apart: behind the last tile that matters to the rows of the first one,
+  /// of the first two, and so on, all but the last.
+  llvm::SmallVector<mlir::Value, 2> partEnds;
   /// A full tile may be the last one, and not whole.
   bool lastMayBeFull = false;
   /// Some row of the batch and head keeps each of the keys between `first`, or the first of all if

@@ -198,6 +198,22 @@ static SmallVector<Value> emitLoops(OpBuilder &builder, StepLoop over,
   return state;
 }
 
+/// Where the loop over [right, end), whose turns go from the last tile to the first, begins for
+/// each consumer: with the last tile that its rows need, or with the first where they need none.
+static Value emitPartBegin(OpBuilder &builder, StepLoop over, Value right, Value end) {
+  Location loc = over.loop.getLoc();
+  Value lastTurn = arith::SubIOp::create(builder, loc, end, over.loop.getStep());
+  SmallVector<Value> begins;
+  for (Value partEnd : over.partEnds) {
+    Value passed = arith::SubIOp::create(builder, loc, end, partEnd);
+    Value begin = arith::AddIOp::create(builder, loc, right, passed);
+    begin = arith::MaxSIOp::create(builder, loc, begin, right);
+    begins.push_back(arith::MinSIOp::create(builder, loc, begin, lastTurn));
+  }
+  begins.push_back(right);
+  return PartBeginOp::create(builder, loc, builder.getIndexType(), right, begins);
+}
+
 /// All partial tiles, those on the right first, in one loop over [right, end of the last), behind
 /// which the positions of those on the left follow. The bounds show that it runs: the last tile is
 /// in it even if it is full. `right` is where it begins, and full tiles end.
@@ -205,7 +221,12 @@ static SmallVector<Value> emitPartials(OpBuilder &builder, StepLoop over,
                                        const MaskTiles::Ranges &ranges, Value right,
                                        ValueRange state) {
   Location loc = over.loop.getLoc();
-  Value end = ranges.end, shift;
+  Value begin = right, end = ranges.end, shift, mirror;
+  if (!over.partEnds.empty()) {
+    begin = emitPartBegin(builder, over, right, end);
+    Value last = arith::SubIOp::create(builder, loc, end, over.loop.getStep());
+    mirror = arith::AddIOp::create(builder, loc, right, last);
+  }
   if (ranges.mayHaveLeftPartial) {
     Value leftEnd = arith::MinSIOp::create(builder, loc, ranges.fullBegin, right);
     Value length = arith::SubIOp::create(builder, loc, leftEnd, ranges.begin);
@@ -214,12 +235,13 @@ static SmallVector<Value> emitPartials(OpBuilder &builder, StepLoop over,
     shift = arith::SubIOp::create(builder, loc, ranges.end, ranges.begin);
   }
   return emitRange(
-      builder, over, ranges, right, end, /*isFull=*/false, state, [&](Value at) -> Value {
+      builder, over, ranges, begin, end, /*isFull=*/false, state, [&](Value at) -> Value {
+        Value tile = mirror ? arith::SubIOp::create(builder, loc, mirror, at).getResult() : at;
         if (!shift)
-          return at;
+          return tile;
         Value isRight =
             arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::slt, at, ranges.end);
-        return arith::SelectOp::create(builder, loc, isRight, at,
+        return arith::SelectOp::create(builder, loc, isRight, tile,
                                        arith::SubIOp::create(builder, loc, at, shift));
       });
 }

@@ -54,8 +54,8 @@ static LogicalResult checkLevel(func::FuncOp kernel) {
   WalkResult walk = kernel.walk([&](Operation *op) -> WalkResult {
     if (isa_and_nonnull<TileDialect>(op->getDialect()) &&
         !isa<LoadOp, LoadColumnsOp, LoadSharedOp, GatherOp, StoreOp, ScatterAddOp, AllocSharedOp,
-             CopyOp, MmaOp, ReduceOp, SumDiagonalsOp, BroadcastOp, CoordOp, ConvertLayoutOp,
-             ClearUnreadOp>(op))
+             CopyOp, MmaOp, ReduceOp, SumDiagonalsOp, BroadcastOp, CoordOp, PartBeginOp,
+             ConvertLayoutOp, ClearUnreadOp>(op))
       return op->emitOpError("does not belong to level 'placed': roles are made here");
     if (auto copy = dyn_cast<CopyOp>(op)) {
       auto place = copy.getDest().getDefiningOp<AllocSharedOp>();

@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/Transforms/Tile/Delays.h"
-#include "dialects/Tile/IR/TileDialect.h"
+#include "dialects/Tile/IR/TileOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "mlir/Interfaces/ValueBoundsOpInterface.h"
@@ -252,10 +252,8 @@ LateOps attn::tile::findLateOpsBefore(scf::ForOp loop, ValueRange inits) {
 
 /// Upstream's bounds do not look into a minimum, which is below what either of its operands is
 /// below, or a maximum, which is above what either is above.
-bool attn::tile::isCertainToRun(scf::ForOp loop) {
-  if (!loop.getInductionVar().getType().isIndex())
-    return false;
-  SmallVector<Value, 2> lower{loop.getLowerBound()}, upper{loop.getUpperBound()};
+static bool isCertainlyBelow(Value begin, Value end) {
+  SmallVector<Value, 2> lower{begin}, upper{end};
   if (auto least = lower.front().getDefiningOp<arith::MinSIOp>())
     lower = {least.getLhs(), least.getRhs()};
   if (auto greatest = upper.front().getDefiningOp<arith::MaxSIOp>())
@@ -265,4 +263,14 @@ bool attn::tile::isCertainToRun(scf::ForOp loop) {
       return ValueBoundsConstraintSet::compare(begin, ValueBoundsConstraintSet::LT, end);
     });
   });
+}
+
+bool attn::tile::isCertainToRun(scf::ForOp loop) {
+  if (!loop.getInductionVar().getType().isIndex())
+    return false;
+  SmallVector<Value> begins{loop.getLowerBound()};
+  if (auto parts = begins.front().getDefiningOp<PartBeginOp>())
+    begins = llvm::to_vector(parts->getOperands());
+  return llvm::all_of(begins,
+                      [&](Value begin) { return isCertainlyBelow(begin, loop.getUpperBound()); });
 }

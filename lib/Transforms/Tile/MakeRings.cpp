@@ -28,6 +28,9 @@
 // that read the tile, it needs no barriers of its own. That product also says that all threads have
 // read the row.
 //
+// A warpgroup that passes over turns of a loop (tile.part_begin) waits for what it would have read
+// in each of them, and gives it back: so phases count, and nobody arrives twice in one of them.
+//
 //===----------------------------------------------------------------------===//
 
 #include "dialects/Tile/IR/TileClearOps.h"
@@ -72,6 +75,12 @@ struct Ring {
   }
 };
 
+/// What warpgroups of a role pass over in a turn of a loop, by the uses that it has of rings.
+struct Passing {
+  RoleAttr role;
+  SmallVector<Ring *> rings;
+};
+
 /// A reader's lifetime begins before or ends after an op.
 struct Event {
   Ring *ring;
@@ -98,6 +107,7 @@ public:
       declare(ring);
       schedule(ring);
     }
+    kernel.walk([&](scf::ForOp loop) { passOver(loop); });
     if (failed(slots.run(
             kernel.getBody().front(), [&](Operation *op) { enter(op); },
             [&](Operation *op, Operation *now) { leave(op, now); })))
@@ -123,6 +133,8 @@ private:
   void findGuide(Ring &ring);
   void declare(Ring &ring);
   void schedule(Ring &ring);
+  /// In front of a loop that warpgroups begin late, a loop over what they pass over.
+  void passOver(scf::ForOp loop);
 
   void erase(PlaceLifetimes &uses) {
     for (Lifetime &lifetime : uses.lifetimes)
@@ -136,6 +148,7 @@ private:
   void fill(Ring &ring, unsigned lifetime);
   void acquire(const Event &event);
   void release(const Event &event);
+  void pass(const Passing &passing);
   void clear(ClearUnreadOp op);
   /// What is to be emitted before an op, and after what has become of it.
   void enter(Operation *op);
@@ -176,6 +189,8 @@ private:
   /// What `clear` has replaced.
   SmallVector<ClearUnreadOp> clearings;
   DenseMap<Operation *, SmallVector<Event>> before, after;
+  /// By the ends of bodies.
+  DenseMap<Operation *, Passing> passings;
 };
 } // namespace
 
@@ -347,6 +362,24 @@ void RingMaker::schedule(Ring &ring) {
   }
 }
 
+void RingMaker::passOver(scf::ForOp loop) {
+  auto begin = loop.getLowerBound().getDefiningOp<PartBeginOp>();
+  if (!begin)
+    return;
+  b.setInsertionPoint(loop);
+  auto passed = scf::ForOp::create(b, loop.getLoc(), begin.getAll(), begin, loop.getStep());
+  Operation *end = passed.getBody()->getTerminator();
+  Passing &passing = passings[end];
+  for (Ring &ring : rings)
+    for (const Lifetime &lifetime : ring.uses.lifetimes) {
+      if (!loop->isProperAncestor(lifetime.fill))
+        continue;
+      passing.role = lifetime.readers.front().first;
+      passing.rings.push_back(&ring);
+      slots.addChange(*ring.getReaderSlot(passing.role), end);
+    }
+}
+
 //===----------------------------------------------------------------------===//
 // The protocol
 //===----------------------------------------------------------------------===//
@@ -413,6 +446,16 @@ void RingMaker::release(const Event &event) {
   advance(slot);
 }
 
+void RingMaker::pass(const Passing &passing) {
+  for (Ring *ring : passing.rings) {
+    unsigned slot = *ring->getReaderSlot(passing.role);
+    create<BarrierWaitOp>(passing.role, ring->full, slots[slot], /*previous=*/false);
+    create<BarrierArriveOp>(passing.role, ring->empty, slots[slot],
+                            /*each=*/ring->uses.isReadByThreads(passing.role));
+    advance(slot);
+  }
+}
+
 Value RingMaker::getMarks(RoleAttr role) {
   Value &place = marks[role];
   if (!place) {
@@ -469,6 +512,8 @@ void RingMaker::enter(Operation *op) {
     fill(*it->second.first, it->second.second);
   if (auto clearing = dyn_cast<ClearUnreadOp>(op); clearing && getKernelRole(op))
     clear(clearing);
+  if (auto it = passings.find(op); it != passings.end())
+    pass(it->second);
 }
 
 void RingMaker::leave(Operation *op, Operation *now) {
@@ -516,6 +561,38 @@ static FailureOr<std::vector<Ring>> makeRings(MutableArrayRef<PlaceLifetimes> pl
   return rings;
 }
 
+/// Whether warpgroups can pass over turns of the loop: all that happens in one is that one role
+/// copies and another multiplies. Where threads of a role meet, all have to come.
+static bool canPassOver(scf::ForOp loop, PartBeginOp begin) {
+  RoleAttr reader;
+  WalkResult walk = loop.getBody()->walk([&](Operation *op) -> WalkResult {
+    RoleAttr role = getKernelRole(op);
+    if (isa<LoopLikeOpInterface>(op))
+      return WalkResult::interrupt();
+    if (!role || (isa<CopyOp>(op) && role.getElected()))
+      return WalkResult::advance();
+    if (!isa<MmaOp, LoadColumnsOp>(op) || (reader && role != reader) || !takesParts(role, begin))
+      return WalkResult::interrupt();
+    reader = role;
+    return WalkResult::advance();
+  });
+  return !walk.wasInterrupted();
+}
+
+/// Loops of which no turn can be passed over begin for all at once.
+static void beginTogether(func::FuncOp kernel) {
+  kernel.walk([](PartBeginOp begin) {
+    auto canPass = [&](OpOperand &use) {
+      auto loop = dyn_cast<scf::ForOp>(use.getOwner());
+      return !loop || (use.get() == loop.getLowerBound() && canPassOver(loop, begin));
+    };
+    if (llvm::all_of(begin->getUses(), canPass))
+      return;
+    begin.getResult().replaceAllUsesWith(begin.getAll());
+    begin.erase();
+  });
+}
+
 namespace {
 struct MakeRingsPass
     : KernelPass<attn::tile::impl::MakeRingsPassBase<MakeRingsPass>,
@@ -523,6 +600,7 @@ struct MakeRingsPass
   LogicalResult transformKernel(func::FuncOp kernel) override {
     if (!kernel->hasAttr(TileDialect::kRolesAttrName))
       return success();
+    beginTogether(kernel);
     FailureOr<SmallVector<PlaceLifetimes>> places = findLifetimes(kernel);
     if (failed(places))
       return failure();

@@ -163,16 +163,38 @@ namespace {
 /// Clones what a slice keeps.
 class Cloner {
 public:
-  Cloner(OpBuilder &builder, const Slice &slice) : b(builder), slice(slice) {}
+  Cloner(OpBuilder &builder, const Slice &slice, RoleAttr role)
+      : b(builder), slice(slice), role(role) {}
 
   void clone(Operation *op) {
     if (!slice.keeps(op))
       return;
+    if (auto begin = dyn_cast<PartBeginOp>(op))
+      return mapping.map(begin.getResult(), chooseBegin(begin));
     Operation *copy = op->getNumRegions() > 0 ? cloneRegionOp(op) : b.clone(*op, mapping);
     copy->removeAttr(TileDialect::kRoleAttrName);
   }
 
 private:
+  /// The number that the role, or each of its warpgroups, begins at.
+  Value chooseBegin(PartBeginOp op) {
+    Location loc = op.getLoc();
+    if (!takesParts(role, op))
+      return mapping.lookupOrDefault(op.getAll());
+    Value warpgroup = WarpgroupOp::create(b, loc), begin;
+    for (auto [part, number] : llvm::enumerate(op.getParts())) {
+      Value other = mapping.lookupOrDefault(number);
+      if (!begin) {
+        begin = other;
+        continue;
+      }
+      Value isBefore = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult, warpgroup,
+                                             arith::ConstantIndexOp::create(b, loc, part));
+      begin = arith::SelectOp::create(b, loc, isBefore, begin, other);
+    }
+    return begin;
+  }
+
   /// The op with the operands and results that stay, and empty regions.
   Operation *cloneShell(Operation *op) {
     SmallVector<Value> operands;
@@ -210,6 +232,7 @@ private:
 
   OpBuilder &b;
   const Slice &slice;
+  RoleAttr role;
   IRMapping mapping;
 };
 } // namespace
@@ -224,7 +247,7 @@ static llvm::SetVector<Operation *> findProgram(Block &body) {
         return program.contains(operand.getDefiningOp());
       });
       // Slots are counted by each role on its own.
-      bool isOwn = isa<SlotOp>(inner) || isOnTiles(inner) || getKernelRole(inner);
+      bool isOwn = isa<SlotOp, PartBeginOp>(inner) || isOnTiles(inner) || getKernelRole(inner);
       return follows || isOwn ? WalkResult::interrupt() : WalkResult::advance();
     });
     if (walk.wasInterrupted())
@@ -288,7 +311,7 @@ static LogicalResult outline(func::FuncOp kernel, ArrayAttr attribute) {
       return failure();
     OpBuilder inner(kernel.getContext());
     inner.createBlock(&region);
-    Cloner cloner(inner, slice);
+    Cloner cloner(inner, slice, role);
     for (Operation *op : program)
       cloner.clone(op);
     YieldOp::create(inner, loc);
@@ -306,8 +329,14 @@ struct OutlineRolesPass
     : KernelPass<attn::tile::impl::OutlineRolesPassBase<OutlineRolesPass>,
                  attn::within(attn::Room::Async), attn::within(attn::Room::Async)> {
   LogicalResult transformKernel(func::FuncOp kernel) override {
-    auto roles = kernel->getAttrOfType<ArrayAttr>(TileDialect::kRolesAttrName);
-    return roles ? outline(kernel, roles) : success();
+    if (auto roles = kernel->getAttrOfType<ArrayAttr>(TileDialect::kRolesAttrName))
+      return outline(kernel, roles);
+    // Without roles everybody computes all rows.
+    kernel.walk([](PartBeginOp op) {
+      op.getResult().replaceAllUsesWith(op.getAll());
+      op.erase();
+    });
+    return success();
   }
 };
 } // namespace

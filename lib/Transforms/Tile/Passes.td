@@ -135,7 +135,8 @@ def MakeRingsPass : Pass<"tile-make-rings", "::mlir::ModuleOp"> {
     a place that only they read needs no ring. Slots go through scf.for, scf.if and scf.while. What is filled and never read
     is not filled. A row of numbers takes the barriers of a tile that is filled beside it and has its last product after the row is
     read. A `tile.clear_unread` becomes marks, a meeting, zeros, a fence and another meeting, between the wait for its stage
-    and the product.
+    and the product. In front of a loop that begins at a `tile.part_begin` stands one over the turns that a warpgroup passes over, in
+    which it waits for and gives back what it would have read; where threads meet in the loop, all begin at once.
 
     Requires: a part of room 6 `async`: roles. Produces: a part of room 6 `async`: one program, whose synchronous products are left.
     Fails when: a place is read where no fill of its block or a block around it comes before; it is filled again before its
@@ -174,7 +175,8 @@ def OutlineRolesPass : Pass<"tile-outline-roles", "::mlir::ModuleOp"> {
   let summary = "gives each role a program of its own";
   let description = [{
     Every role of `tile.roles` gets the ops that name it and all that these need: values and the control flow around them, with
-    what that carries for the role. Scalars that depend on no role are computed once, in front.
+    what that carries for the role. Scalars that depend on no role are computed once, in front. A `tile.part_begin` becomes the
+    number of each warpgroup in a role that has one for each part, and that of all rows elsewhere.
 
     Requires: a part of room 6 `async`: roles. Produces: a part of room 6 `async`: a program for each role. Fails when: a role needs a value that another computes, or
     an elected role one that comes from a tile; control flow around roles has no RegionBranchOpInterface, or regions of

@@ -21,6 +21,8 @@ func.func @synchronous(%q: !global, %o: !global, %ids: memref<?x?xi32>, %table: 
   %shift = tile.broadcast %max : tensor<128xf32> -> tensor<128x128xf32>
   // CHECK: tile.coord 1 from %{{.*}} : tensor<128x128xindex>
   %column = tile.coord 1 from %m : tensor<128x128xindex>
+  // CHECK: tile.part_begin %{{.*}} for %{{.*}}, %{{.*}}
+  %begin = tile.part_begin %zero for %m, %zero
   // CHECK: tile.vote all %{{.*}} : tensor<128x128xi1>
   %zeros = tile.broadcast %zero : index -> tensor<128x128xindex>
   %inside = arith.cmpi sge, %column, %zeros : tensor<128x128xindex>
