@@ -80,7 +80,7 @@ public:
 private:
   struct Step {
     Operation *op = nullptr;
-    int code = 0, predicate = 0, width = 64;
+    int code = 0, predicate = 0, width = 64, resultWidth = 0;
     std::vector<int> in;
     int out = -1;
     int64_t constant = 0;
@@ -147,12 +147,16 @@ private:
     Type type = op.getResult(0).getType();
     if (auto compare = dyn_cast<arith::CmpIOp>(op))
       step.predicate = int(compare.getPredicate());
+    step.resultWidth = countBits(type);
     if (step.code == CastU || step.code == Compare)
       type = op.getOperand(0).getType();
-    step.width = type.isIndex() ? indexWidth : type.getIntOrFloatBitWidth();
+    step.width = countBits(type);
     return step;
   }
 
+  int countBits(Type type) const {
+    return type.isIndex() ? indexWidth : int(type.getIntOrFloatBitWidth());
+  }
   static Integer wrap(Integer x, int width) {
     return Integer(Natural(x) << (128 - width)) >> (128 - width);
   }
@@ -247,8 +251,8 @@ private:
       r = a;
       break;
     case CastU:
-      state[step.out] = Integer(ua);
-      return;
+      r = Integer(ua);
+      break;
     case Extract: {
       const Tensor &tensor = *tensors[step.in[0]];
       int64_t position = int64_t(b);
@@ -286,7 +290,7 @@ private:
       return;
     }
     }
-    state[step.out] = wrap(r, step.width);
+    state[step.out] = wrap(r, step.resultWidth);
   }
 
   DenseMap<Value, int> slots;
