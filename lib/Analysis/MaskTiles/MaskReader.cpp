@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------------------------===//
 
 #include "lib/Analysis/MaskTiles/MaskReader.h"
+#include "dialects/Attn/IR/AttnOps.h"
 #include "lib/Analysis/MaskTiles/Narrow.h"
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/IR/Matchers.h"
@@ -240,8 +241,8 @@ bool MaskReader::fits(Expr expr, Type type) {
   return magnitude(expr) < int64_t(1) << (type.getIntOrFloatBitWidth() - 1);
 }
 
-/// Whether the value is a tensor's extent, counts something of it in a loop, or is made of such by
-/// what tiling writes: then it is no larger than positions.
+/// Whether the value is a tensor's extent, counts parts or something of it in a loop, or is made of
+/// such by what tiling writes: then it is no larger than positions.
 static bool isExtent(Value value) {
   if (auto argument = dyn_cast<BlockArgument>(value)) {
     auto loop = dyn_cast<LoopLikeOpInterface>(argument.getOwner()->getParentOp());
@@ -251,7 +252,7 @@ static bool isExtent(Value value) {
   Operation *op = value.getDefiningOp();
   if (isa<affine::AffineApplyOp, affine::AffineMinOp, affine::AffineMaxOp>(op))
     return llvm::all_of(op->getOperands(), isExtent);
-  return isa<tensor::DimOp>(op);
+  return isa<tensor::DimOp, CountPartsOp>(op);
 }
 
 Expr MaskReader::translate(Value value) {
