@@ -74,6 +74,8 @@ CASES: List[Tuple[str, int, str, Tuple[int, ...]]] = [
     ("constant", 64, "", (1, 1, 1, 70, 70)),
     ("product", 64, "", (1, 1, 1, 70, 70)),
     ("sum", 128, "", (2, 1, 1, 70, 150)),
+    ("two", 64, "", (2, 1, 1, 70, 150)),
+    ("two", 64, "splits=2", (2, 1, 1, 70, 150)),
 ]
 
 # Masks of captured integers, which the device computes in 32 bits. The first number is as large as there are, the second not.
@@ -85,6 +87,13 @@ MASKS = {
       %far = arith.index_cast %limit : i64 to index
       %distance = arith.subi %n, %m : index
       %keep = arith.cmpi sle, %distance, %far : index"""),
+    "two": ("tensor<?xi64>", """
+      %one = arith.constant 1 : index
+      %limit = tensor.extract %x[%b] : tensor<?xi64>
+      %other = tensor.extract %x[%one] : tensor<?xi64>
+      %j = arith.index_cast %n : index to i64
+      %distance = arith.subi %j, %limit : i64
+      %keep = arith.cmpi sle, %distance, %other : i64"""),
     "constant": ("tensor<?xi32>", """
       %none = arith.constant 1099511627776 : index
       %distance = arith.subi %m, %n : index
@@ -234,7 +243,8 @@ def compute_exactly(mask: str, q: np.ndarray, k: np.ndarray, v: np.ndarray, capt
     }
     same = lambda b, h, i, j: numbers[0][b, i] == numbers[0][b, j]
     far = lambda b, h, i, j: j - i <= int(numbers[0][b])
-    masks = {"document": same, "sorted": same, "limit": far, "sum": far,
+    near = lambda b, h, i, j: j <= int(numbers[0][b]) + int(numbers[0][1])
+    masks = {"document": same, "sorted": same, "limit": far, "sum": far, "two": near,
              "constant": lambda b, h, i, j: j <= i, "product": lambda b, h, i, j: (i * 100000007 + j) % 7 != 0}
     causal = None if mask in ("full", *MASKS) else "bottom_right"
     tensors = map(from_bf16, (q, k, v))

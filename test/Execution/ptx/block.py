@@ -43,6 +43,10 @@ class Memory:
         return self.tensors[number - 1], (addresses - np.uint64(number * TENSORS)).astype(np.int64)
 
 
+# What add.cc leaves for addc.
+CARRY = "%carry"
+
+
 class Warp:
     def __init__(self, number: int) -> None:
         self.number = number
@@ -137,8 +141,26 @@ class Block:
         handler = getattr(self, f"do_{family}", None)
         if handler:
             return handler(warp, i, lanes) is not False
+        if family in ("addc", "subc") or ".cc." in i.name:
+            return self.carry(warp, i, lanes)
         value = compute(i.name, lambda k, type_: self.read(warp, i.operands[k + 1], type_))
         self.write(warp, i.operands[0], value, lanes)
+        return True
+
+    def carry(self, warp: Warp, i: Instruction, lanes: np.ndarray) -> bool:
+        """add.cc, addc, sub.cc, subc: what is carried, or borrowed, is a register of each lane."""
+        family, type_ = i.name.split(".")[0], "u" + i.name[-2:]
+        x, y = (self.read(warp, operand, type_) for operand in i.operands[1:])
+        before = self.read(warp, CARRY, "pred") if family.endswith("c") else np.zeros(32, bool)
+        if family.startswith("add"):
+            value = x + y + before
+            after = (value < x) | (before & (value == x))
+        else:
+            value = x - y - before
+            after = (x < y) | (before & (x == y))
+        self.write(warp, i.operands[0], value, lanes)
+        if ".cc." in i.name:
+            self.write(warp, CARRY, after, lanes)
         return True
 
     def do_brx(self, warp: Warp, i: Instruction, lanes: np.ndarray) -> None:
