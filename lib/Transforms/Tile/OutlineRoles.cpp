@@ -15,6 +15,7 @@
 #include "dialects/Tile/IR/TileOps.h"
 #include "lib/Transforms/Tile/KernelPass.h"
 #include "lib/Transforms/Tile/Passes.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/Interfaces/ControlFlowInterfaces.h"
 #include "llvm/ADT/EquivalenceClasses.h"

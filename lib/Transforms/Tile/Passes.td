@@ -182,7 +182,7 @@ def OutlineRolesPass : Pass<"tile-outline-roles", "::mlir::ModuleOp"> {
     an elected role one that comes from a tile; control flow around roles has no RegionBranchOpInterface, or regions of
     several blocks; the roles are fewer than two, more than 8 warpgroups, or take more registers than a block has.
   }];
-  let dependentDialects = ["::attn::tile::TileDialect"];
+  let dependentDialects = ["::attn::tile::TileDialect", "::mlir::arith::ArithDialect"];
 }
 
 def OverlapLaunchesPass : Pass<"tile-overlap-launches", "::mlir::ModuleOp"> {
