@@ -9,13 +9,14 @@ beside its twin of bf16, which differs in the type of products alone.
 
 import argparse
 import concurrent.futures
-import hashlib
 import os
 import pathlib
 import re
 import subprocess
 import sys
 from typing import List
+
+import kernel_hashes
 
 
 def assemble(ptxas: str, path: pathlib.Path) -> str:
@@ -45,8 +46,8 @@ def drop_assembled(paths: List[pathlib.Path]) -> List[pathlib.Path]:
     name = os.environ.get("ATTN_ASSEMBLED")
     if not name:
         return paths
-    known = {line.split()[0] for line in pathlib.Path(name).read_text().splitlines()}
-    return [path for path in paths if hashlib.sha256(path.read_bytes()).hexdigest() not in known]
+    known = set(kernel_hashes.read(pathlib.Path(name)).values())
+    return [path for path in paths if kernel_hashes.hash_file(path) not in known]
 
 
 def main() -> int:

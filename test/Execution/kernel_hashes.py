@@ -66,10 +66,10 @@ def hash_file(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def read() -> Dict[str, str]:
-    if not LIST.exists():
+def read(path: Path) -> Dict[str, str]:
+    if not path.exists():
         return {}
-    rows = (line.split("  ", 1) for line in LIST.read_text().splitlines())
+    rows = (line.split("  ", 1) for line in path.read_text().splitlines())
     return {name: digest for digest, name in rows}
 
 
@@ -94,7 +94,7 @@ def main() -> int:
         new = hash_acceptance("acceptance", emitted) | hash_acceptance("fused", find_fused(emitted))
         revisions = emit_revisions(options.bin, Path(other)).glob("*.ptx")
         new.update({f"revisions/{path.stem}": hash_file(path) for path in revisions})
-    differences = compare(read(), new)
+    differences = compare(read(LIST), new)
     if options.update:
         LIST.write_text("".join(f"{digest}  {name}\n" for name, digest in sorted(new.items())))
     elif differences:

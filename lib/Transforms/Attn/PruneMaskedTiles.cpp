@@ -78,18 +78,15 @@ static bool endsByItself(AbsorbingOpInterface step) {
          matchPattern(sums.getScale(), m_Constant());
 }
 
-/// Whether consumers begin apart. A mask that reads tensors is searched for its bounds, once a
+/// Where consumers begin apart, the bounds of more and more of the block's rows, a consumer's at a
+/// time, without the last one's. A mask that reads tensors is searched for its bounds, once a
 /// block.
-static bool beginsApart(AbsorbingOpInterface step) {
-  auto schedule = step->getAttrOfType<ScheduleAttr>(kScheduleAttrName);
-  return schedule && schedule.getApart() && !readsTensors(step.getMask());
-}
-
-/// The bounds of more and more of the block's rows, a consumer's at a time, without the last one's.
 static SmallVector<Value, 2> emitPartEnds(OpBuilder &builder, StepLoop over, const MaskTiles &tiles,
                                           const MaskBlock &block) {
-  Location loc = over.loop.getLoc();
   auto schedule = over.step->getAttrOfType<ScheduleAttr>(kScheduleAttrName);
+  if (!schedule || !schedule.getApart() || readsTensors(over.step.getMask()))
+    return {};
+  Location loc = over.loop.getLoc();
   int64_t rows = schedule.getBlockM() / schedule.getConsumers();
   SmallVector<Value, 2> ends;
   for (int64_t part : llvm::seq<int64_t>(1, schedule.getConsumers())) {
@@ -138,7 +135,7 @@ static void prune(RewriterBase &rewriter, StepLoop over, bool certain) {
   if (certain && !tiles.isAlwaysFull())
     boundTiles(rewriter, over, tiles, block, rowsRun);
 
-  if (certain && beginsApart(over.step))
+  if (certain)
     over.partEnds = emitPartEnds(rewriter, over, tiles, block);
   emitStepRanges(rewriter, over, ranges, certain);
   rewriter.eraseOp(probe);

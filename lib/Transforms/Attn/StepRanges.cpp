@@ -198,17 +198,16 @@ static SmallVector<Value> emitLoops(OpBuilder &builder, StepLoop over,
   return state;
 }
 
-/// Where the loop over [right, end), whose turns go from the last tile to the first, begins for
+/// Where the loop over [right, end), whose turns go from the tile `last` to the first, begins for
 /// each consumer: with the last tile that its rows need, or with the first where they need none.
-static Value emitPartBegin(OpBuilder &builder, StepLoop over, Value right, Value end) {
+static Value emitPartBegin(OpBuilder &builder, StepLoop over, Value right, Value last, Value end) {
   Location loc = over.loop.getLoc();
-  Value lastTurn = arith::SubIOp::create(builder, loc, end, over.loop.getStep());
   SmallVector<Value> begins;
   for (Value partEnd : over.partEnds) {
     Value passed = arith::SubIOp::create(builder, loc, end, partEnd);
     Value begin = arith::AddIOp::create(builder, loc, right, passed);
     begin = arith::MaxSIOp::create(builder, loc, begin, right);
-    begins.push_back(arith::MinSIOp::create(builder, loc, begin, lastTurn));
+    begins.push_back(arith::MinSIOp::create(builder, loc, begin, last));
   }
   begins.push_back(right);
   return PartBeginOp::create(builder, loc, builder.getIndexType(), right, begins);
@@ -216,15 +215,14 @@ static Value emitPartBegin(OpBuilder &builder, StepLoop over, Value right, Value
 
 /// All partial tiles, those on the right first, in one loop over [right, end of the last), behind
 /// which the positions of those on the left follow. The bounds show that it runs: the last tile is
-/// in it even if it is full. `right` is where it begins, and full tiles end.
+/// in it even if it is full, and starts at `last`. `right` is where it begins, and full tiles end.
 static SmallVector<Value> emitPartials(OpBuilder &builder, StepLoop over,
-                                       const MaskTiles::Ranges &ranges, Value right,
+                                       const MaskTiles::Ranges &ranges, Value right, Value last,
                                        ValueRange state) {
   Location loc = over.loop.getLoc();
   Value begin = right, end = ranges.end, shift, mirror;
   if (!over.partEnds.empty()) {
-    begin = emitPartBegin(builder, over, right, end);
-    Value last = arith::SubIOp::create(builder, loc, end, over.loop.getStep());
+    begin = emitPartBegin(builder, over, right, last, end);
     mirror = arith::AddIOp::create(builder, loc, right, last);
   }
   if (ranges.mayHaveLeftPartial) {
@@ -256,7 +254,7 @@ static SmallVector<Value> emitCertain(OpBuilder &builder, StepLoop over,
   if (visit == Visit::PartialsFirst) {
     Value last = arith::SubIOp::create(builder, loc, ranges.end, over.loop.getStep());
     Value right = arith::MinSIOp::create(builder, loc, ranges.fullEnd, last);
-    SmallVector<Value> state = emitPartials(builder, over, ranges, right, inits);
+    SmallVector<Value> state = emitPartials(builder, over, ranges, right, last, inits);
     return emitRange(builder, over, ranges, ranges.fullBegin, right, /*isFull=*/true, state);
   }
   Value last = emitLastTile(builder, loc, ranges.end, over.tileSize);

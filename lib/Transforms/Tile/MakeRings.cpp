@@ -576,10 +576,10 @@ static bool canPassOver(scf::ForOp loop, PartBeginOp begin) {
     reader = role;
     return WalkResult::advance();
   });
-  return !walk.wasInterrupted();
+  return reader && !walk.wasInterrupted();
 }
 
-/// Loops of which no turn can be passed over begin for all at once.
+/// Loops of which no turn can be passed over begin for all at once, as without roles all do.
 static void beginTogether(func::FuncOp kernel) {
   kernel.walk([](PartBeginOp begin) {
     auto canPass = [&](OpOperand &use) {
@@ -598,9 +598,9 @@ struct MakeRingsPass
     : KernelPass<attn::tile::impl::MakeRingsPassBase<MakeRingsPass>,
                  attn::within(attn::Room::Async), attn::within(attn::Room::Async)> {
   LogicalResult transformKernel(func::FuncOp kernel) override {
+    beginTogether(kernel);
     if (!kernel->hasAttr(TileDialect::kRolesAttrName))
       return success();
-    beginTogether(kernel);
     FailureOr<SmallVector<PlaceLifetimes>> places = findLifetimes(kernel);
     if (failed(places))
       return failure();

@@ -88,6 +88,7 @@ public:
     return success();
   }
 
+  RoleAttr getRole() const { return role; }
   bool keeps(Operation *op) const { return ops.contains(op); }
   /// Whether an operand, result or block argument stays: it does unless it is forwarded in vain.
   bool keeps(const void *member) const {
@@ -164,8 +165,7 @@ namespace {
 /// Clones what a slice keeps.
 class Cloner {
 public:
-  Cloner(OpBuilder &builder, const Slice &slice, RoleAttr role)
-      : b(builder), slice(slice), role(role) {}
+  Cloner(OpBuilder &builder, const Slice &slice) : b(builder), slice(slice) {}
 
   void clone(Operation *op) {
     if (!slice.keeps(op))
@@ -180,18 +180,15 @@ private:
   /// The number that the role, or each of its warpgroups, begins at.
   Value chooseBegin(PartBeginOp op) {
     Location loc = op.getLoc();
-    if (!takesParts(role, op))
+    if (!takesParts(slice.getRole(), op))
       return mapping.lookupOrDefault(op.getAll());
-    Value warpgroup = WarpgroupOp::create(b, loc), begin;
-    for (auto [part, number] : llvm::enumerate(op.getParts())) {
-      Value other = mapping.lookupOrDefault(number);
-      if (!begin) {
-        begin = other;
-        continue;
-      }
+    Value warpgroup = WarpgroupOp::create(b, loc);
+    Value begin = mapping.lookupOrDefault(op.getParts().front());
+    for (size_t part = 1; part < op.getParts().size(); ++part) {
       Value isBefore = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult, warpgroup,
                                              arith::ConstantIndexOp::create(b, loc, part));
-      begin = arith::SelectOp::create(b, loc, isBefore, begin, other);
+      begin = arith::SelectOp::create(b, loc, isBefore, begin,
+                                      mapping.lookupOrDefault(op.getParts()[part]));
     }
     return begin;
   }
@@ -233,7 +230,6 @@ private:
 
   OpBuilder &b;
   const Slice &slice;
-  RoleAttr role;
   IRMapping mapping;
 };
 } // namespace
@@ -312,7 +308,7 @@ static LogicalResult outline(func::FuncOp kernel, ArrayAttr attribute) {
       return failure();
     OpBuilder inner(kernel.getContext());
     inner.createBlock(&region);
-    Cloner cloner(inner, slice, role);
+    Cloner cloner(inner, slice);
     for (Operation *op : program)
       cloner.clone(op);
     YieldOp::create(inner, loc);
@@ -330,14 +326,8 @@ struct OutlineRolesPass
     : KernelPass<attn::tile::impl::OutlineRolesPassBase<OutlineRolesPass>,
                  attn::within(attn::Room::Async), attn::within(attn::Room::Async)> {
   LogicalResult transformKernel(func::FuncOp kernel) override {
-    if (auto roles = kernel->getAttrOfType<ArrayAttr>(TileDialect::kRolesAttrName))
-      return outline(kernel, roles);
-    // Without roles everybody computes all rows.
-    kernel.walk([](PartBeginOp op) {
-      op.getResult().replaceAllUsesWith(op.getAll());
-      op.erase();
-    });
-    return success();
+    auto roles = kernel->getAttrOfType<ArrayAttr>(TileDialect::kRolesAttrName);
+    return roles ? outline(kernel, roles) : success();
   }
 };
 } // namespace

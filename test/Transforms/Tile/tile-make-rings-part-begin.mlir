@@ -94,3 +94,19 @@ func.func @together(%k: !global, %n: index, %all: index, %first: index, %x: bf16
   }
   return
 }
+
+// -----
+
+// Without roles everybody computes all rows.
+// RINGS-LABEL: func.func @alone
+// RINGS-NOT:     tile.part_begin
+// RINGS:         scf.for %{{.*}} = %arg1 to %arg0
+// ROLES-LABEL: func.func @alone
+func.func @alone(%n: index, %all: index, %first: index, %out: memref<?xindex>) attributes {tile.kernel = #tile.kernel<warpgroups = 1, grid = []>} {
+  %c64 = arith.constant 64 : index
+  %begin = tile.part_begin %all for %first
+  scf.for %i = %begin to %n step %c64 {
+    memref.store %i, %out[%i] : memref<?xindex>
+  }
+  return
+}
