@@ -29,7 +29,9 @@
 // read the row.
 //
 // A warpgroup that passes over turns of a loop (tile.part_begin) waits for what it would have read
-// in each of them, and gives it back: so phases count, and nobody arrives twice in one of them.
+// in each of them, and gives it back: so phases count, and nobody arrives twice in one of them. Its
+// warps meet in between, as they do at a product: a stage that one of them gives back may be filled
+// again, and a warp that waited for the phase before would wait for ever.
 //
 //===----------------------------------------------------------------------===//
 
@@ -173,6 +175,8 @@ private:
   }
   /// All threads of the role meet.
   void meet(RoleAttr role);
+  /// The threads of each of its warpgroups meet.
+  void meetWarpgroup(RoleAttr role);
   /// Where the warps of the role write what they read.
   Value getMarks(RoleAttr role);
 
@@ -392,6 +396,14 @@ void RingMaker::meet(RoleAttr role) {
   create<NamedBarrierOp>(role, /*arrive=*/false, number, 128 * role.getWarpgroups());
 }
 
+void RingMaker::meetWarpgroup(RoleAttr role) {
+  // Behind those of roles.
+  auto roles = kernel->getAttrOfType<ArrayAttr>(TileDialect::kRolesAttrName);
+  Value first = arith::ConstantIndexOp::create(b, loc, 1 + roles.size());
+  Value number = create<arith::AddIOp>(role, first, create<WarpgroupOp>(role));
+  create<NamedBarrierOp>(role, /*arrive=*/false, number, 128);
+}
+
 void RingMaker::fill(Ring &ring, unsigned lifetime) {
   Operation *op = ring.uses.lifetimes[lifetime].fill;
   RoleAttr role = ring.uses.writer;
@@ -447,9 +459,12 @@ void RingMaker::release(const Event &event) {
 }
 
 void RingMaker::pass(const Passing &passing) {
+  for (Ring *ring : passing.rings)
+    create<BarrierWaitOp>(passing.role, ring->full, slots[*ring->getReaderSlot(passing.role)],
+                          /*previous=*/false);
+  meetWarpgroup(passing.role);
   for (Ring *ring : passing.rings) {
     unsigned slot = *ring->getReaderSlot(passing.role);
-    create<BarrierWaitOp>(passing.role, ring->full, slots[slot], /*previous=*/false);
     create<BarrierArriveOp>(passing.role, ring->empty, slots[slot],
                             /*each=*/ring->uses.isReadByThreads(passing.role));
     advance(slot);

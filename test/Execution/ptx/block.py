@@ -1,8 +1,10 @@
 """A block of threads: warps that take turns at random, and what runs beside them, as late as it may.
 
-Copies land after random delays. Products are carried out when somebody waits for them, or when they are committed, by
-chance, so that a wait that is missing shows as a wrong number. Shared memory begins as NaN. A register that is read
-before it is written is an error, and so is a block in which nobody can go on.
+One warp of a block is late: it has a turn when nobody else can go on. Warps of a warpgroup meet where they fence its products
+and where they wait for them, since a product is one of all four. Copies land after random delays. Products are carried out
+when somebody waits for them, or when they are committed, by chance, so that a wait that is missing shows as a wrong number.
+Shared memory begins as NaN. A register that is read before it is written is an error, and so is a block in which nobody can
+go on.
 """
 
 from __future__ import annotations
@@ -82,6 +84,7 @@ class Block:
         self.warps = [Warp(number) for number in range(threads // 32)]
         self.special = {f"%{name}.{axis}": values[i] for name, values in (("ctaid", ids), ("nctaid", grid))
                         for i, axis in enumerate("xyz")}
+        self.late = self.random.choice(self.warps)
         # Counts what others may wait for.
         self.events = 0
 
@@ -93,7 +96,8 @@ class Block:
             before = self.events
             going = [warp for warp in self.warps if warp.paths]
             for warp in self.random.sample(going, len(going)):
-                self.run_warp(warp)
+                if warp is not self.late or idle:
+                    self.run_warp(warp)
             for copy in list(self.copies):
                 copy.rounds -= 1
                 if copy.rounds == 0:
@@ -309,18 +313,21 @@ class Block:
             return True
         is_vote = ".red." in i.name
         name, *counts = i.operands[1:-1] if is_vote else i.operands
-        count = int(counts[0]) // 32 if counts else len(self.warps)
+        if is_vote:
+            self.votes.append((warp, i.operands[0], lanes, self.read(warp, i.operands[-1], "pred")[lanes]))
+        if self.meet(warp, name, int(counts[0]) // 32 if counts else len(self.warps)):
+            self.count_votes(all if ".and." in i.name else any)
+        return False
+
+    def meet(self, warp: Warp, name: str, count: int) -> bool:
+        """Whether the warp is the last of so many. It has its next turn when all are there."""
         there, generation = self.meetings.get(name, (set(), 0))
         there = there | {warp.number}
         warp.waits_for = (name, generation)
-        if is_vote:
-            self.votes.append((warp, i.operands[0], lanes, self.read(warp, i.operands[-1], "pred")[lanes]))
-        if len(there) == count:
-            there, generation = set(), generation + 1
-            self.count_votes(all if ".and." in i.name else any)
-        self.meetings[name] = (there, generation)
+        is_last = len(there) == count
+        self.meetings[name] = (set(), generation + 1) if is_last else (there, generation)
         self.events += 1
-        return False
+        return is_last
 
     def count_votes(self, decide: Callable[[Iterable[bool]], bool]) -> None:
         holds = decide(bool(vote) for *_, votes in self.votes for vote in votes)
@@ -398,7 +405,7 @@ class Block:
 
         self.copies.append(Copy(self.random.randint(1, 40), land))
 
-    def do_wgmma(self, warp: Warp, i: Instruction, lanes: np.ndarray) -> None:
+    def do_wgmma(self, warp: Warp, i: Instruction, lanes: np.ndarray) -> Optional[bool]:
         kind = i.name.split(".")[1]
         if not lanes.all():
             raise RuntimeError("expected all lanes at a product")
@@ -411,6 +418,10 @@ class Block:
                 self.finish(warp, 0)
         elif kind == "wait_group":
             self.finish(warp, int(i.operands[0]))
+        if kind not in ("fence", "wait_group"):
+            return None
+        self.meet(warp, f"warpgroup {warp.number // 4}", 4)
+        return False
 
     @staticmethod
     def finish(warp: Warp, pending: int) -> None:

@@ -10,7 +10,7 @@
 #compute = #tile.role<name = "compute", warpgroups = 2, registers = 240>
 
 // Turns that a warpgroup passes over are loaded for the other one: it waits for what it would have read, also under a condition, and
-// gives it back. Slots go on behind.
+// gives it back when all of its warps have seen it. Slots go on behind.
 // RINGS-LABEL: func.func @late
 // RINGS:         %[[V_FULL:.*]] = tile.barrier_init 1 : !tile.barrier<2>
 // RINGS:         %[[V_EMPTY:.*]] = tile.barrier_init 2 : !tile.barrier<2>
@@ -19,9 +19,12 @@
 // RINGS:         %[[BEGIN:.*]] = tile.part_begin %[[ALL:.*]] for %{{.*}}, %[[ALL]]
 // RINGS:         %[[PASSED:.*]]:2 = scf.for %{{.*}} = %[[ALL]] to %[[BEGIN]] step %c64{{.*}} iter_args(%[[V:.*]] = %{{.*}}, %[[K:.*]] = %{{.*}})
 // RINGS-NEXT:      tile.barrier_wait %[[V_FULL]][%[[V]]] {tile.role = "compute"}
+// RINGS-NEXT:      tile.barrier_wait %[[K_FULL]][%[[K]]] {tile.role = "compute"}
+// RINGS-NEXT:      %[[NUMBER:.*]] = tile.warpgroup {tile.role = "compute"}
+// RINGS-NEXT:      %[[ID:.*]] = arith.addi %[[NUMBER]], %c3{{.*}} {tile.role = "compute"}
+// RINGS-NEXT:      tile.named_barrier sync %[[ID]] threads 128 {tile.role = "compute"}
 // RINGS-NEXT:      tile.barrier_arrive %[[V_EMPTY]][%[[V]]] {tile.role = "compute"}
 // RINGS-NEXT:      %[[V_NEXT:.*]] = tile.next %[[V]]
-// RINGS-NEXT:      tile.barrier_wait %[[K_FULL]][%[[K]]] {tile.role = "compute"}
 // RINGS-NEXT:      tile.barrier_arrive %[[K_EMPTY]][%[[K]]] {tile.role = "compute"}
 // RINGS-NEXT:      %[[K_NEXT:.*]] = tile.next %[[K]]
 // RINGS-NEXT:      scf.yield %[[V_NEXT]], %[[K_NEXT]]
