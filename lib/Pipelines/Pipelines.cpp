@@ -55,7 +55,7 @@ static void addRoom(OpPassManager &pm, Room room, const PipelineOptions &options
     pm.addPass(createSetSchedulePass({options.target, options.lanes, options.bf16Dot,
                                       options.blockM, options.blockN, options.stages,
                                       options.splits, options.stay, options.recompute, options.hold,
-                                      options.apart, options.slack, options.search}));
+                                      options.keep, options.apart, options.slack, options.search}));
     return addCleanup(pm);
   case Room::Grid: // One grid of blocks.
     pm.addPass(createTileToGridPass());
@@ -88,6 +88,7 @@ static void addRoom(OpPassManager &pm, Room room, const PipelineOptions &options
   case Room::Placed: // Where.
     pm.addPass(tile::createPromoteOperandsPass());
     pm.addPass(tile::createAssignLayoutsPass());
+    pm.addPass(tile::createKeepOperandsPass());
     return addCleanup(pm);
   case Room::Async: // When, and by whom.
     pm.addPass(tile::createDivideSumsPass());

@@ -72,6 +72,10 @@ struct PipelineOptions : mlir::PassPipelineOptions<PipelineOptions> {
                      llvm::cl::desc("whether consumers of a block on a GPU begin apart, each with "
                                     "the first tile of keys that its rows need"),
                      llvm::cl::init(false)};
+  Option<int64_t> keep{*this, "keep",
+                       llvm::cl::desc("columns of the query that consumers on a GPU keep in "
+                                      "registers; -1: the target's rule"),
+                       llvm::cl::init(-1)};
   Option<int64_t> slack{
       *this, "slack",
       llvm::cl::desc("by which factor 2^slack a maximum may lag on a GPU, from 0 to 16; -1: every "

@@ -159,13 +159,27 @@ TEST(ScheduleRule, StepsAskBesideOneComparison) {
     ASSERT_EQ(sizes.recompute, isBiased) << columns;
     // What a score function does stands between a product and the exponentials already.
     if (sizes.hold) {
-      ASSERT_TRUE(!problem.hasScore && problem.splits == 1 && columns <= 128) << columns;
+      ASSERT_TRUE(!problem.hasScore && problem.splits == 1 && columns <= 192) << columns;
     }
-    if (isEdge && columns > 64 && columns <= 128) {
+    if (isEdge && columns > 64 && columns <= 192) {
       ASSERT_EQ(sizes.hold, !problem.hasScore) << columns;
     }
   });
   EXPECT_GT(numEdges, 100u);
+}
+
+// Three warpgroups have rows that differ in the tiles they need by more than one; beside two stages
+// of wide heads, whoever is ahead waits for what the last one holds.
+TEST(ScheduleRule, ConsumersBeginApartWhereTheyAreThree) {
+  size_t numApart = 0;
+  forEachProblem([&](const GPUProblem &problem) {
+    BlockSizes sizes = chooseForCUDA(getHopper(), problem);
+    ASSERT_EQ(sizes.apart, problem.isMasked && sizes.blockM == 192);
+    numApart += sizes.apart;
+    if (std::optional<LengthChoice> choice = chooseForLength(problem))
+      ASSERT_FALSE(choice->sizes.apart);
+  });
+  EXPECT_GT(numApart, 100u);
 }
 
 TEST(ScheduleRule, WideHeadsHaveTheKeysThatFit) {
@@ -185,6 +199,30 @@ TEST(ScheduleRule, WideHeadsHaveTheKeysThatFit) {
     EXPECT_EQ(choose(192, valueDim, false).slack, 0);
 }
 
+// Registers for the query are left where neither a mask nor a score has them, and only wide heads
+// read as much of it in a step as of keys.
+TEST(ScheduleRule, WideHeadsKeepColumnsOfTheQuery) {
+  size_t numKept = 0;
+  forEachProblem([&](const GPUProblem &problem) {
+    int64_t keep = chooseForCUDA(getHopper(), problem).keep;
+    int64_t columns = std::max(problem.headDim, problem.valueDim);
+    bool isPlain = !problem.isMasked && problem.work.weight == 0 && !problem.hasFactors;
+    numKept += keep > 0;
+    ASSERT_TRUE(keep == 0 || (isPlain && problem.splits == 1 && columns > 128)) << columns;
+    ASSERT_TRUE(keep == 0 || problem.headDim >= 2 * keep) << columns;
+    if (std::optional<LengthChoice> choice = chooseForLength(problem))
+      ASSERT_EQ(choice->sizes.keep, 0);
+  });
+  EXPECT_GT(numKept, 10u);
+  auto choose = [](int64_t headDim, int64_t valueDim) {
+    return chooseForCUDA(getHopper(), GPUProblem{headDim, valueDim}).keep;
+  };
+  EXPECT_EQ(choose(256, 256), 96);
+  EXPECT_EQ(choose(192, 128), 64);
+  EXPECT_EQ(choose(192, 192), 0);
+  EXPECT_EQ(choose(64, 256), 0);
+}
+
 // With another slack errors are greater than with exact maxima: that is for who asks.
 TEST(ScheduleRule, NoChoiceLetsMaximaLag) {
   forEachProblem([](const GPUProblem &problem) {
@@ -199,8 +237,9 @@ TEST(ScheduleRule, NoChoiceLetsMaximaLag) {
 /// Whether two schedules make the same kernel.
 static bool isSame(const BlockSizes &a, const BlockSizes &b) {
   return std::tie(a.blockM, a.blockN, a.stages, a.stay, a.lists, a.slack, a.tail, a.recompute,
-                  a.hold) == std::tie(b.blockM, b.blockN, b.stages, b.stay, b.lists, b.slack,
-                                      b.tail, b.recompute, b.hold);
+                  a.hold, a.apart, a.keep) == std::tie(b.blockM, b.blockN, b.stages, b.stay,
+                                                       b.lists, b.slack, b.tail, b.recompute,
+                                                       b.hold, b.apart, b.keep);
 }
 
 // A second kernel is one that differs, stays, and has bounds that tell its calls from others.

@@ -68,7 +68,7 @@ LogicalResult RelativeBiasAttr::verify(EmitError emitError, int64_t offset, Alig
 LogicalResult ScheduleAttr::verify(EmitError emitError, int64_t blockM, int64_t blockN,
                                    int64_t splits, int64_t stages, int64_t consumers, bool stay,
                                    bool lists, int64_t slack, bool fill, int64_t tail, bool, bool,
-                                   bool) {
+                                   bool, int64_t keep) {
   // schedule_c1: every number of a schedule is positive, and products of two do not wrap
   for (int64_t size : {blockM, blockN, splits, stages, consumers})
     if (size < 1 || size > kMaxConstant)
@@ -91,6 +91,10 @@ LogicalResult ScheduleAttr::verify(EmitError emitError, int64_t blockM, int64_t 
   if (tail < 0 || tail > 31 || (tail > 0 && !stay))
     return emitError() << "expected a tail of at most 31 blocks behind blocks that stay, got "
                        << tail << (stay ? "" : " behind none");
+  // schedule_c7: registers have up to 256 columns of the query, in steps of 16
+  if (keep < 0 || keep > 256 || keep % 16 != 0)
+    return emitError()
+           << "expected at most 256 columns of the query to keep, in multiples of 16, got " << keep;
   return success();
 }
 

@@ -292,12 +292,13 @@ def Tile_AddAsyncOp : Tile_Op<"add_async"> {
 def Tile_Accumulator : AnyTypeOf<[Tile_Tile, Tile_InFlightType],
     "register tile or accumulator in flight">;
 
-def Tile_MmaAsyncOp : Tile_Op<"mma_async", [DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
+def Tile_MmaAsyncOp : Tile_Op<"mma_async", [AttrSizedOperandSegments,
+                                            DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
   let summary = "starts a matrix product";
   let description = [{
     As `tile.mma`, but the result may only be read after a `tile.mma_wait`. `lhs` is in registers,
     in layout `#tile.operand_a`, or in shared memory; `rhs` is in shared memory. Operands must not
-    change before the wait, `lhs` in registers included. All warpgroups of the role take part, each
+    change before the wait, those in registers included. All warpgroups of the role take part, each
     with its rows.
 
     ```mlir
@@ -310,12 +311,13 @@ def Tile_MmaAsyncOp : Tile_Op<"mma_async", [DeclareOpInterfaceMethods<MemoryEffe
     Arg<Tile_Operand, "M x K">:$lhs,
     Arg<Tile_SharedType, "K x N">:$rhs,
     Arg<Optional<Tile_Accumulator>, "M x N f32">:$acc,
+    Arg<Optional<Tile_Tile>, "the first columns of lhs">:$kept,
     UnitAttr:$transpose_lhs, UnitAttr:$transpose_rhs);
   let results = (outs Res<Tile_InFlightType, "M x N f32">:$result);
   let assemblyFormat = [{
-    $lhs `,` $rhs (`,` $acc^)? attr-dict
+    $lhs `,` $rhs (`,` $acc^)? (`kept` $kept^)? attr-dict
     `:` qualified(type($lhs)) `,` qualified(type($rhs))
-    (`,` qualified(type($acc))^)? `->` qualified(type($result))
+    (`,` qualified(type($acc))^)? (`kept` qualified(type($kept))^)? `->` qualified(type($result))
   }];
   let hasVerifier = 1;
 }

@@ -263,13 +263,16 @@ static LogicalResult verifyCluster(DenseI64ArrayAttr cluster, EmitError emitErro
 
 LogicalResult KernelAttr::verify(EmitError emitError, int64_t warpgroups, ArrayAttr grid,
                                  int64_t stages, DenseI64ArrayAttr cluster, bool, bool stay,
-                                 int64_t tail, bool, bool) {
+                                 int64_t tail, bool, bool, int64_t keep) {
   if (failed(verifyCluster(cluster, emitError)))
     return failure();
   // kernel_c11: a tail is up to 31 blocks behind blocks that stay
   if (tail < 0 || tail > 31 || (tail > 0 && !stay))
     return emitError() << "expected a tail of at most 31 blocks behind blocks that stay, got "
                        << tail << (stay ? "" : " behind none");
+  // kernel_c13: what a kernel keeps is up to 256 columns, in steps of 16
+  if (keep < 0 || keep > 256 || keep % 16 != 0)
+    return emitError() << "expected at most 256 columns to keep, in multiples of 16, got " << keep;
   // kernel_c3: a block has 1 to 8 warpgroups
   if (warpgroups < 1 || warpgroups > 8)
     return emitError() << "expected 1 to 8 warpgroups, got " << warpgroups;
@@ -302,8 +305,8 @@ KernelAttr KernelAttr::withBlocksThatStay(int64_t blocks) const {
   Builder b(getContext());
   Attribute factor = MultiprocessorsAttr::get(getContext(), blocks);
   return get(getContext(), getWarpgroups(), b.getArrayAttr(b.getArrayAttr(factor)), getStages(),
-             getCluster(), getProgrammatic(), /*stay=*/false, /*tail=*/0, getRecompute(),
-             getHold());
+             getCluster(), getProgrammatic(), /*stay=*/false, /*tail=*/0, getRecompute(), getHold(),
+             getKeep());
 }
 
 bool KernelAttr::isStaying() const {

@@ -196,7 +196,8 @@ def Tile_KernelAttr : Tile_Attr<"Kernel", "kernel"> {
     come behind them, and take what is short. Where a kernel is to `recompute`, a loop around loops
     computes what those do not read in each of its turns, in convert-tile-to-nvvm. Where it is to
     `hold` a stage that one product of a step has read, it gives that back behind the first
-    exponentials of the step, in convert-tile-to-nvvm.
+    exponentials of the step, in convert-tile-to-nvvm. Of left operands that loops do not change
+    it is to `keep` so many columns in registers, by tile-keep-operands.
 
     ```mlir
     #tile.kernel<warpgroups = 3, stages = 2,
@@ -212,12 +213,14 @@ def Tile_KernelAttr : Tile_Attr<"Kernel", "kernel"> {
     DefaultValuedParameter<"bool", "false">:$stay,
     DefaultValuedParameter<"int64_t", "0">:$tail,
     DefaultValuedParameter<"bool", "false">:$recompute,
-    DefaultValuedParameter<"bool", "false">:$hold);
+    DefaultValuedParameter<"bool", "false">:$hold,
+    DefaultValuedParameter<"int64_t", "0">:$keep);
   let builders = [
     AttrBuilder<(ins "int64_t":$warpgroups, "::mlir::ArrayAttr":$grid, "int64_t":$stages,
-                     "bool":$stay, "int64_t":$tail, "bool":$recompute, "bool":$hold), [{
+                     "bool":$stay, "int64_t":$tail, "bool":$recompute, "bool":$hold,
+                     "int64_t":$keep), [{
       return $_get($_ctxt, warpgroups, grid, stages, ::mlir::DenseI64ArrayAttr(), false, stay, tail,
-                   recompute, hold);
+                   recompute, hold, keep);
     }]>];
   let assemblyFormat = "`<` struct(params) `>`";
   let genVerifyDecl = 1;
@@ -225,12 +228,12 @@ def Tile_KernelAttr : Tile_Attr<"Kernel", "kernel"> {
     /// The same with other roles.
     KernelAttr withWarpgroups(int64_t count) const {
       return get(getContext(), count, getGrid(), getStages(), getCluster(), getProgrammatic(),
-                 getStay(), getTail(), getRecompute(), getHold());
+                 getStay(), getTail(), getRecompute(), getHold(), getKeep());
     }
     /// The same, starting while the kernel before it ends.
     KernelAttr withProgrammatic() const {
       return get(getContext(), getWarpgroups(), getGrid(), getStages(), getCluster(), /*programmatic=*/true,
-                 getStay(), getTail(), getRecompute(), getHold());
+                 getStay(), getTail(), getRecompute(), getHold(), getKeep());
     }
     /// The same with so many blocks for each multiprocessor.
     KernelAttr withBlocksThatStay(int64_t blocks) const;

@@ -53,7 +53,8 @@ def Tile_LoadOp : Tile_Op<"load"> {
 def Tile_LoadSharedOp : Tile_Op<"load_shared"> {
   let summary = "reads a tile of shared memory into registers";
   let description = [{
-    The inverse of a `tile.store` to shared memory: elements are those of `source`, wherever they lie there.
+    The inverse of a `tile.store` to shared memory: elements are those of `source`, wherever they lie there. A narrower tile has its
+    first columns.
 
     ```mlir
     %t = tile.load_shared %s
@@ -209,12 +210,13 @@ def Tile_CopyOp : Tile_Op<"copy"> {
 // Computing
 //===----------------------------------------------------------------------===//
 
-def Tile_MmaOp : Tile_Op<"mma", [DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
+def Tile_MmaOp : Tile_Op<"mma", [AttrSizedOperandSegments,
+                                DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
   let summary = "matrix product, added to an accumulator";
   let description = [{
     `result = lhs * rhs + acc` in f32 (without `acc`: `lhs * rhs`), with lhs M x K and rhs K x N;
     `transpose_lhs` and `transpose_rhs` say that the operand is stored the other way round (K x M, N
-    x K).
+    x K). `kept` are the first columns of an lhs in shared memory, which registers have already.
 
     ```mlir
     %s = tile.mma %q, %k {transpose_rhs}
@@ -227,12 +229,19 @@ def Tile_MmaOp : Tile_Op<"mma", [DeclareOpInterfaceMethods<MemoryEffectsOpInterf
     Arg<Tile_Operand, "M x K">:$lhs,
     Arg<Tile_Operand, "K x N">:$rhs,
     Arg<Optional<Tile_Tile>, "M x N f32">:$acc,
+    Arg<Optional<Tile_Tile>, "the first columns of lhs">:$kept,
     UnitAttr:$transpose_lhs, UnitAttr:$transpose_rhs);
   let results = (outs Res<Tile_Tile, "M x N f32">:$result);
+  let builders = [
+    OpBuilder<(ins "::mlir::Type":$result, "::mlir::Value":$lhs, "::mlir::Value":$rhs,
+                   "::mlir::Value":$acc, "bool":$transposeLhs, "bool":$transposeRhs), [{
+      build($_builder, $_state, result, lhs, rhs, acc, /*kept=*/::mlir::Value(), transposeLhs,
+            transposeRhs);
+    }]>];
   let assemblyFormat = [{
-    $lhs `,` $rhs (`,` $acc^)? attr-dict
+    $lhs `,` $rhs (`,` $acc^)? (`kept` $kept^)? attr-dict
     `:` qualified(type($lhs)) `,` qualified(type($rhs))
-    (`,` qualified(type($acc))^)? `->` qualified(type($result))
+    (`,` qualified(type($acc))^)? (`kept` qualified(type($kept))^)? `->` qualified(type($result))
   }];
   let hasVerifier = 1;
 }

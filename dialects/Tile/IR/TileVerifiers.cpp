@@ -70,11 +70,13 @@ LogicalResult LoadColumnsOp::verify() {
 LogicalResult LoadSharedOp::verify() {
   auto tile = cast<RankedTensorType>(getType());
   SharedType source = getSource().getType();
-  // load_shared_c1: a shared source is one stage of the tile's shape and element type
-  if (source.getShape() == tile.getShape() && source.getElementType() == tile.getElementType() &&
-      source.getStages() == 1)
+  // load_shared_c1: a shared source is one stage of the tile's rows and element type, and of its
+  // columns or more
+  if (source.getStages() == 1 && !source.isRow() && tile.getRank() == 2 &&
+      source.getNumRows() == tile.getDimSize(0) && source.getNumColumns() >= tile.getDimSize(1) &&
+      source.getElementType() == tile.getElementType())
     return success();
-  return emitOpError("expected one stage of the shape and element type of ")
+  return emitOpError("expected one stage of the rows, columns or more, and element type of ")
          << tile << ", got " << source;
 }
 
@@ -204,6 +206,24 @@ static Type getOperandElement(Type type) {
   return shared ? shared.getElementType() : cast<RankedTensorType>(type).getElementType();
 }
 
+template <typename OpT>
+static LogicalResult verifyKept(OpT op, RankedTensorType kept, RankedTensorType result) {
+  // mma_c6: kept are the first columns of an lhs of 16 bits in shared memory, not transposed, in
+  // steps of 16, and with layouts in `operand_a`
+  auto lhs = dyn_cast<SharedType>(op.getLhs().getType());
+  auto acc = dyn_cast_or_null<AccAttr>(result.getEncoding());
+  Attribute layout = acc ? OperandAAttr::get(op.getContext(), acc.getWarpgroups()) : Attribute();
+  if (lhs && !op.getTransposeLhs() && kept.getRank() == 2 && lhs.getElementBytes() == 2 &&
+      kept.getElementType() == lhs.getElementType() && kept.getDimSize(0) == result.getDimSize(0) &&
+      kept.getDimSize(1) <= lhs.getNumColumns() && kept.getDimSize(1) % 16 == 0 &&
+      kept.getEncoding() == layout)
+    return success();
+  return op.emitOpError("expected kept columns in multiples of 16 of a shared lhs of 16 bits that "
+                        "is not transposed")
+         << (layout ? ", in layout #tile.operand_a" : "") << ", got " << kept << " of "
+         << op.getLhs().getType();
+}
+
 template <typename OpT> static LogicalResult verifyProduct(OpT op, RankedTensorType result) {
   Type lhs = op.getLhs().getType(), rhs = op.getRhs().getType();
   for (Type type : {lhs, rhs}) {
@@ -245,7 +265,8 @@ template <typename OpT> static LogicalResult verifyProduct(OpT op, RankedTensorT
       return op.emitOpError("expected lhs in layout #tile.operand_a<warpgroups = ")
              << acc.getWarpgroups() << ">, not transposed, got " << tile;
   }
-  return success();
+  return op.getKept() ? verifyKept(op, cast<RankedTensorType>(op.getKept().getType()), result)
+                      : success();
 }
 
 LogicalResult MmaOp::verify() { return verifyProduct(*this, cast<RankedTensorType>(getType())); }

@@ -457,7 +457,7 @@ static LogicalResult convertStart(func::FuncOp function, Value result, Value sta
                                                 function.getContext(), /*warpgroups=*/int64_t(1),
                                                 *grid, /*stages=*/int64_t(1), /*stay=*/false,
                                                 /*tail=*/int64_t(0), /*recompute=*/false,
-                                                /*hold=*/false);
+                                                /*hold=*/false, /*keep=*/int64_t(0));
   if (!attribute)
     return failure();
   func::FuncOp kernel = createKernel(function, fill.getLoc(), (function.getName() + "_zeros").str(),
@@ -498,7 +498,7 @@ static LogicalResult convertGrid(func::FuncOp function, scf::ForallOp grid,
       [&] { return grid.emitOpError(); }, function.getContext(), warpgroups, *launchGrid,
       schedule ? schedule.getStages() : 1, schedule && schedule.getStay(),
       schedule ? schedule.getTail() : 0, schedule && schedule.getRecompute(),
-      schedule && schedule.getHold());
+      schedule && schedule.getHold(), schedule ? schedule.getKeep() : 0);
   if (!attribute)
     return failure();
   Builder b(function.getContext());

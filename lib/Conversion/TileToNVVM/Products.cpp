@@ -125,19 +125,20 @@ SmallVector<Value> Sum::emit(OpBuilder &builder, Location loc) const {
   next += accumulators.size();
 
   std::string text = isFenced ? "wgmma.fence.sync.aligned;\n\t" : "";
-  bool isProduct = accumulators.empty(), inRegisters = steps.front().lhs.size() == 4;
+  bool isProduct = accumulators.empty();
   if (isProduct)
     text.insert(0, "{ .reg .pred p; setp.ne.b32 p, 0, 0;\n\t");
-  // The factors of A and B, then the transpositions that this form has: none for 8 bits, only B's
-  // for A in registers.
-  std::string tail = "1, 1";
-  if (element.getIntOrFloatBitWidth() == 16) {
-    if (!inRegisters)
-      tail += transposeLhs ? ", 1" : ", 0";
-    tail += transposeRhs ? ", 1" : ", 0";
-  }
   StringRef name = getTypeName(element);
   for (const Step &step : steps) {
+    bool inRegisters = step.lhs.size() == 4;
+    // The factors of A and B, then the transpositions that this form has: none for 8 bits, only B's
+    // for A in registers.
+    std::string tail = "1, 1";
+    if (element.getIntOrFloatBitWidth() == 16) {
+      if (!inRegisters)
+        tail += transposeLhs ? ", 1" : ", 0";
+      tail += transposeRhs ? ", 1" : ", 0";
+    }
     std::string left = placeholders(step.lhs.size());
     if (inRegisters)
       left = llvm::formatv("{{{0}}", left);
@@ -167,6 +168,13 @@ static int64_t countSteps(MmaAsyncOp op) {
   return k * shared.getElementType().getIntOrFloatBitWidth() / 256;
 }
 
+/// Of which registers have the lhs: all, none, or those of kept columns.
+static int64_t countKeptSteps(MmaAsyncOp op) {
+  if (isa<RankedTensorType>(op.getLhs().getType()))
+    return countSteps(op);
+  return op.getKept() ? cast<RankedTensorType>(op.getKept().getType()).getDimSize(1) / 16 : 0;
+}
+
 /// Descriptors of tiles that stay which a loop may keep: two uniform registers each, of 63.
 static constexpr int64_t kMostKeptSteps = 16;
 
@@ -182,6 +190,8 @@ DenseSet<Operation *> attn::tile::findCrowdedProducts(Operation *function) {
       for (auto product : body->getOps<MmaAsyncOp>()) {
         int64_t kept = llvm::count_if(ValueRange({product.getLhs(), product.getRhs()}), stays);
         keptSteps += kept * countSteps(product);
+        if (stays(product.getLhs()))
+          keptSteps -= countKeptSteps(product);
         if (kept > 0)
           products.push_back(product);
       }
@@ -223,14 +233,16 @@ public:
     return success();
   }
 
-  SmallVector<Value> emit(ValueRange left, Value right, ValueRange accumulators) {
+  SmallVector<Value> emit(ValueRange left, Value right, ValueRange accumulators, ValueRange kept) {
     bool inRegisters = isa<RankedTensorType>(op.getLhs().getType());
     SmallVector<Value> a =
         inRegisters ? toWords(left) : SmallVector<Value>{emitLhsDescriptor(left.front())};
+    int64_t keptSteps = countKeptSteps(op);
+    SmallVector<Value> words = inRegisters ? a : toWords(kept);
     SmallVector<Value> c(accumulators);
     // Products chained on one accumulator with A in shared memory read nothing that others wrote.
     bool isChained = op.getAcc() && isa<InFlightType>(op.getAcc().getType());
-    bool isFenced = !isChained || inRegisters;
+    bool isFenced = !isChained || keptSteps > 0;
     Value b = rhs.emitDescriptor(builder, loc, right);
     // LLVM moves descriptors of what stays out of loops, unless they look new in each turn.
     if (context.crowdedProducts.contains(op)) {
@@ -246,9 +258,9 @@ public:
           sum.accumulators.assign(c.begin() + results.size(), c.begin() + results.size() + count);
         for (int64_t k = 0; k < kSteps; ++k) {
           Sum::Step &step = sum.steps.emplace_back();
-          if (inRegisters)
-            step.lhs.assign(a.begin() + (row * kSteps + k) * 4,
-                            a.begin() + (row * kSteps + k) * 4 + 4);
+          if (k < keptSteps)
+            step.lhs.assign(words.begin() + (row * keptSteps + k) * 4,
+                            words.begin() + (row * keptSteps + k) * 4 + 4);
           else
             step.lhs = {advance(builder, loc, a.front(), getLhs().getOffset(row * 64, k))};
           step.rhs = advance(builder, loc, b, rhs.getOffset(part * columns, k));
@@ -300,8 +312,8 @@ struct MmaAsyncPattern : TilePattern<MmaAsyncOp> {
     Product product(rewriter, op, context);
     if (failed(product.verify()))
       return failure();
-    rewriter.replaceOpWithMultiple(
-        op, {product.emit(adaptor.getLhs(), adaptor.getRhs().front(), adaptor.getAcc())});
+    rewriter.replaceOpWithMultiple(op, {product.emit(adaptor.getLhs(), adaptor.getRhs().front(),
+                                                     adaptor.getAcc(), adaptor.getKept())});
     return success();
   }
 };
@@ -346,9 +358,9 @@ struct MmaPattern : TilePattern<MmaOp> {
       return op.emitOpError("expected a layout and rhs in shared memory, got ")
              << op.getRhs().getType();
     Location loc = op.getLoc();
-    Value flying =
-        MmaAsyncOp::create(rewriter, loc, InFlightType::get(op.getContext(), type), op.getLhs(),
-                           op.getRhs(), op.getAcc(), op.getTransposeLhs(), op.getTransposeRhs());
+    Value flying = MmaAsyncOp::create(rewriter, loc, InFlightType::get(op.getContext(), type),
+                                      op.getLhs(), op.getRhs(), op.getAcc(), op.getKept(),
+                                      op.getTransposeLhs(), op.getTransposeRhs());
     MmaCommitOp::create(rewriter, loc);
     rewriter.replaceOpWithNewOp<MmaWaitOp>(op, TypeRange(type), 0, flying);
     return success();

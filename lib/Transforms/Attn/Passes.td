@@ -125,7 +125,7 @@ def SplitLengthsPass : Pass<"attn-split-lengths", "::mlir::ModuleOp"> {
 def SetSchedulePass : Pass<"attn-set-schedule", "::mlir::ModuleOp"> {
   let summary = "names the target and chooses sizes for it";
   let description = [{
-    Attaches `attn.schedule = #attn.schedule<block_m, block_n, splits, stages, consumers, stay, lists, slack, fill, tail, recompute, hold, apart>` to every attention, and to every
+    Attaches `attn.schedule = #attn.schedule<block_m, block_n, splits, stages, consumers, stay, lists, slack, fill, tail, recompute, hold, apart, keep>` to every attention, and to every
     gradient in two passes, that has none, that for short or long sequences or for few rows to those marked `attn.short`, `attn.long` or `attn.few`, and takes `attn.fused` from those for which the machine has no block. Policy only: results never
     depend on it. A remark says which rule chose. For the target
     cuda, the module gets `tile.target`, unless it has one, and later rooms read the machine's numbers and the schedule's: they have
@@ -147,6 +147,7 @@ def SetSchedulePass : Pass<"attn-set-schedule", "::mlir::ModuleOp"> {
     Option<"stay", "stay", "std::string", [{"auto"}], "whether blocks stay on a GPU: true, false, or auto for the rule">,
     Option<"recompute", "recompute", "bool", "false", "whether blocks on a GPU with a loop around loops, as those that stay, compute in each of its turns what those inside do not read">,
     Option<"hold", "hold", "bool", "false", "whether blocks on a GPU hold a stage of keys until the first weights of its step are there">,
+    Option<"keep", "keep", "int64_t", "-1", "columns of the query that consumers on a GPU keep in registers; -1: the target's rule">,
     Option<"apart", "apart", "bool", "false", "whether consumers of a block on a GPU begin apart, each with the first tile of keys that its rows need">,
     Option<"slack", "slack", "int64_t", "-2", "by which factor 2^slack a maximum may lag on a GPU, from 0 to 16; -1: every step scales; -2: the rule's">,
     Option<"search", "search", "int64_t", "0", "rows of the calls that a search times on a GPU: sizes of which models say that they spill or wait for memory are refused; 0: none are">];

@@ -32,6 +32,10 @@ struct BlockSizes {
   /// Whether blocks hold a stage of keys until the first weights of its step are there (decision
   /// 0045).
   bool hold = false;
+  /// Whether consumers begin apart where a mask cuts their tiles (decision 0047).
+  bool apart = false;
+  /// On a GPU, columns of the query that consumers keep in registers (decision 0048).
+  int64_t keep = 0;
   /// On a GPU, warpgroups beside the producer's; 0: as many as own 64 rows each.
   int64_t consumers = 0;
 };

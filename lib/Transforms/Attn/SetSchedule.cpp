@@ -122,10 +122,16 @@ struct SetSchedulePass
     int64_t tail = staysByRule ? sizes.tail : 0;
     bool recomputes = machine && (recompute || (staysByRule && sizes.recompute));
     bool holds = machine && isa<AttentionOp>(op) && (hold || sizes.hold);
-    bool beginsApart = machine && isa<AttentionOp>(op) && apart && consumers > 1;
+    bool beginsApart = machine && isa<AttentionOp>(op) && (apart || sizes.apart) && consumers > 1;
+    // What registers the rule's own blocks leave.
+    bool isAsChosen = !blockM && !blockN && !stages && stay == "auto" && !recompute;
+    int64_t kept = !machine || !isa<AttentionOp>(op) ? 0
+                   : keep >= 0                       ? keep.getValue()
+                   : isAsChosen                      ? sizes.keep
+                                                     : 0;
     auto schedule = ScheduleAttr::getChecked([&] { return op->emitOpError(); }, &getContext(), m, n,
                                              numSplits, numStages, consumers, stays, lists, lag,
-                                             fills, tail, recomputes, holds, beginsApart);
+                                             fills, tail, recomputes, holds, beginsApart, kept);
     if (!schedule)
       return failure();
     std::string text = llvm::formatv("rule {0} chose block_m {1}, block_n {2}, splits {3}",

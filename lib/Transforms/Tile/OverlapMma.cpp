@@ -63,9 +63,9 @@ static Flight start(MmaOp mma) {
   OpBuilder b(mma);
   Location loc = mma.getLoc();
   auto type = cast<RankedTensorType>(mma.getType());
-  auto product =
-      MmaAsyncOp::create(b, loc, InFlightType::get(b.getContext(), type), mma.getLhs(),
-                         mma.getRhs(), mma.getAcc(), mma.getTransposeLhs(), mma.getTransposeRhs());
+  auto product = MmaAsyncOp::create(b, loc, InFlightType::get(b.getContext(), type), mma.getLhs(),
+                                    mma.getRhs(), mma.getAcc(), mma.getKept(),
+                                    mma.getTransposeLhs(), mma.getTransposeRhs());
   auto commit = MmaCommitOp::create(b, loc);
   auto wait = MmaWaitOp::create(b, loc, TypeRange{type}, 0, ValueRange{product});
   if (Attribute role = getRoleName(mma))

@@ -95,6 +95,18 @@ def AssignLayoutsPass : Pass<"tile-assign-layouts", "::mlir::ModuleOp"> {
   let dependentDialects = ["::attn::tile::TileDialect"];
 }
 
+def KeepOperandsPass : Pass<"tile-keep-operands", "::mlir::ModuleOp"> {
+  let summary = "keeps columns of what loops multiply in registers";
+  let description = [{
+    In a kernel that is to `keep` columns, products of loops whose left operand in shared memory stays the same, as scores read the
+    query, have its first columns from registers, loaded once in front of the loops: so much less is read of shared memory in each
+    step. Narrower operands are kept whole. Those of 8 bits, and transposed ones, stay where they are.
+
+    Requires: room 5 `placed`. Produces: room 5 `placed`. Fails when: never.
+  }];
+  let dependentDialects = ["::attn::tile::TileDialect"];
+}
+
 def DivideSumsPass : Pass<"tile-divide-sums", "::mlir::ModuleOp"> {
   let summary = "makes each of two sums the business of a role";
   let description = [{

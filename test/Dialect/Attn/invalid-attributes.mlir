@@ -77,3 +77,13 @@ func.func private @schedule_c6() attributes {a = #attn.schedule<block_m = 64, bl
 
 // expected-error@+1 {{expected a tail of at most 31 blocks behind blocks that stay, got 32}}
 func.func private @schedule_c6_most() attributes {a = #attn.schedule<block_m = 64, block_n = 64, stay = true, tail = 32>}
+
+// -----
+
+// expected-error@+1 {{expected at most 256 columns of the query to keep, in multiples of 16, got 40}}
+func.func private @schedule_c7() attributes {a = #attn.schedule<block_m = 64, block_n = 64, keep = 40>}
+
+// -----
+
+// expected-error@+1 {{expected at most 256 columns of the query to keep, in multiples of 16, got -16}}
+func.func private @schedule_c7_least() attributes {a = #attn.schedule<block_m = 64, block_n = 64, keep = -16>}

@@ -378,3 +378,17 @@ func.func @kernel_c11() attributes {tile.kernel = #tile.kernel<warpgroups = 1, g
 func.func @kernel_c11_least() attributes {tile.kernel = #tile.kernel<warpgroups = 1, grid = [[4]], stay = true, tail = -1>} {
   return
 }
+
+// -----
+
+// expected-error@+1 {{expected at most 256 columns to keep, in multiples of 16, got 40}}
+func.func @kernel_c13() attributes {tile.kernel = #tile.kernel<warpgroups = 1, grid = [[4]], keep = 40>} {
+  return
+}
+
+// -----
+
+// expected-error@+1 {{expected at most 256 columns to keep, in multiples of 16, got 272}}
+func.func @kernel_c13_most() attributes {tile.kernel = #tile.kernel<warpgroups = 1, grid = [[4]], keep = 272>} {
+  return
+}

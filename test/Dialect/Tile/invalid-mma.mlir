@@ -71,3 +71,39 @@ func.func @mma_c5_result(%a: tensor<64x32xbf16>, %b: tensor<32x64xbf16>) {
       -> tensor<64x64xf32, #tile.blocked<vector = 8, lanes = 8, warps = 4>>
   return
 }
+
+// -----
+
+func.func @mma_c6(%a: !tile.shared<64x64xbf16, swizzle = 128>, %r: tensor<64x24xbf16>) {
+  // expected-error@+1 {{expected kept columns in multiples of 16 of a shared lhs of 16 bits that is not transposed, got 'tensor<64x24xbf16>' of '!tile.shared<64x64xbf16, swizzle = 128>'}}
+  %c = tile.mma %a, %a kept %r {transpose_rhs} : !tile.shared<64x64xbf16, swizzle = 128>, !tile.shared<64x64xbf16, swizzle = 128> kept tensor<64x24xbf16>
+      -> tensor<64x64xf32>
+  return
+}
+
+// -----
+
+func.func @mma_c6_more(%a: !tile.shared<64x64xbf16, swizzle = 128>, %r: tensor<64x80xbf16>) {
+  // expected-error@+1 {{expected kept columns in multiples of 16 of a shared lhs}}
+  %c = tile.mma %a, %a kept %r {transpose_rhs} : !tile.shared<64x64xbf16, swizzle = 128>, !tile.shared<64x64xbf16, swizzle = 128> kept tensor<64x80xbf16>
+      -> tensor<64x64xf32>
+  return
+}
+
+// -----
+
+func.func @mma_c6_registers(%a: tensor<64x64xbf16>, %b: !tile.shared<64x64xbf16, swizzle = 128>, %r: tensor<64x16xbf16>) {
+  // expected-error@+1 {{expected kept columns in multiples of 16 of a shared lhs}}
+  %c = tile.mma %a, %b kept %r {transpose_rhs} : tensor<64x64xbf16>, !tile.shared<64x64xbf16, swizzle = 128> kept tensor<64x16xbf16>
+      -> tensor<64x64xf32>
+  return
+}
+
+// -----
+
+func.func @mma_c6_layout(%a: !tile.shared<64x64xbf16, swizzle = 128>, %r: tensor<64x16xbf16, #tile.acc<warpgroups = 1>>) {
+  // expected-error@+1 {{that is not transposed, in layout #tile.operand_a, got}}
+  %c = tile.mma %a, %a kept %r {transpose_rhs} : !tile.shared<64x64xbf16, swizzle = 128>, !tile.shared<64x64xbf16, swizzle = 128> kept tensor<64x16xbf16, #tile.acc<warpgroups = 1>>
+      -> tensor<64x64xf32, #tile.acc<warpgroups = 1>>
+  return
+}

@@ -49,11 +49,11 @@ func.func @full(%q: tensor<?x?x?x64xbf16>, %k: tensor<?x?x?x64xbf16>, %v: tensor
 // FEW-NOT:     attn.{{few|short}}
 // FEW:         return
 // FEW-SCHEDULE-LABEL: func.func @masked(
-// FEW-SCHEDULE:         #attn.schedule<block_m = 192, block_n = 128, stages = 2, consumers = 3, stay = true, slack = 0>
+// FEW-SCHEDULE:         #attn.schedule<block_m = 192, block_n = 128, stages = 2, consumers = 3, stay = true, slack = 0, apart = true>
 // SCHEDULE-LABEL: func.func @masked_short(
 // SCHEDULE:         #attn.schedule<block_m = 128, block_n = 128, stages = 2, consumers = 2, stay = true>
 // SCHEDULE-LABEL: func.func @masked(
-// SCHEDULE:         #attn.schedule<block_m = 192, block_n = 128, stages = 2, consumers = 3, stay = true, slack = 0>
+// SCHEDULE:         #attn.schedule<block_m = 192, block_n = 128, stages = 2, consumers = 3, stay = true, slack = 0, apart = true>
 func.func @masked(%q: tensor<?x?x?x64xbf16>, %k: tensor<?x?x?x64xbf16>, %v: tensor<?x?x?x64xbf16>) -> tensor<?x?x?x64xbf16> {
   %o = attn.attention %q, %k, %v
     mask(%b, %h, %m, %n) {
@@ -259,7 +259,7 @@ func.func @many(%q: tensor<?x?x129x96xbf16>, %k: tensor<?x?x2049x96xbf16>, %v: t
 // SCHEDULE-LABEL: func.func @widest_short(
 // SCHEDULE:         #attn.schedule<block_m = 128, block_n = 64, stages = 2, consumers = 2, stay = true, slack = 0, recompute = true>
 // SCHEDULE-LABEL: func.func @widest(
-// SCHEDULE:         #attn.schedule<block_m = 128, block_n = 80, stages = 2, consumers = 2, slack = 0>
+// SCHEDULE:         #attn.schedule<block_m = 128, block_n = 80, stages = 2, consumers = 2, slack = 0, keep = 96>
 func.func @widest(%q: tensor<?x?x?x256xbf16>, %k: tensor<?x?x?x256xbf16>, %v: tensor<?x?x?x256xbf16>) -> tensor<?x?x?x256xbf16> {
   %o = attn.attention %q, %k, %v : tensor<?x?x?x256xbf16>, tensor<?x?x?x256xbf16>, tensor<?x?x?x256xbf16> -> tensor<?x?x?x256xbf16>
   return %o : tensor<?x?x?x256xbf16>

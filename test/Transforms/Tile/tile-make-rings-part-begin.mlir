@@ -20,8 +20,9 @@
 // RINGS:         %[[PASSED:.*]]:2 = scf.for %{{.*}} = %[[ALL]] to %[[BEGIN]] step %c64{{.*}} iter_args(%[[V:.*]] = %{{.*}}, %[[K:.*]] = %{{.*}})
 // RINGS-NEXT:      tile.barrier_wait %[[V_FULL]][%[[V]]] {tile.role = "compute"}
 // RINGS-NEXT:      tile.barrier_wait %[[K_FULL]][%[[K]]] {tile.role = "compute"}
+// RINGS-NEXT:      %[[FIRST:.*]] = arith.constant 3
 // RINGS-NEXT:      %[[NUMBER:.*]] = tile.warpgroup {tile.role = "compute"}
-// RINGS-NEXT:      %[[ID:.*]] = arith.addi %[[NUMBER]], %c3{{.*}} {tile.role = "compute"}
+// RINGS-NEXT:      %[[ID:.*]] = arith.addi %[[FIRST]], %[[NUMBER]] {tile.role = "compute"}
 // RINGS-NEXT:      tile.named_barrier sync %[[ID]] threads 128 {tile.role = "compute"}
 // RINGS-NEXT:      tile.barrier_arrive %[[V_EMPTY]][%[[V]]] {tile.role = "compute"}
 // RINGS-NEXT:      %[[V_NEXT:.*]] = tile.next %[[V]]

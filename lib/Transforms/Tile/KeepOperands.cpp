@@ -1,0 +1,102 @@
+//===- KeepOperands.cpp - tile-keep-operands ---------------------------------------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------------------------===//
+//
+// A product reads both operands from shared memory in each turn of a loop, though one of them stays
+// the same. What registers are left for its first columns spares that many reads:
+//
+//   scf.for                                 %r = tile.load_shared %q
+//     %s = tile.mma %q, %k                  scf.for
+//                                             %s = tile.mma %q, %k kept %r
+//
+//===----------------------------------------------------------------------------------------===//
+
+#include "dialects/Tile/IR/TileOps.h"
+#include "lib/Transforms/Tile/KernelPass.h"
+#include "lib/Transforms/Tile/Passes.h"
+#include "mlir/Interfaces/LoopLikeInterface.h"
+#include "llvm/ADT/MapVector.h"
+
+namespace attn::tile {
+#define GEN_PASS_DEF_KEEPOPERANDSPASS
+#include "lib/Transforms/Tile/Passes.h.inc"
+} // namespace attn::tile
+
+using namespace mlir;
+using namespace attn;
+using namespace attn::tile;
+
+/// What fills the product's lhs, where nothing else does until the product has run in all turns of
+/// the loops behind it; null elsewhere.
+static CopyOp findFill(MmaOp product) {
+  CopyOp fill;
+  for (Operation *user : product.getLhs().getUsers()) {
+    if (!isa<CopyOp, MmaOp>(user))
+      return {};
+    Operation *ancestor = user->getBlock()->findAncestorOpInBlock(*product);
+    if (!isa<CopyOp>(user) || !ancestor || !user->isBeforeInBlock(ancestor))
+      continue;
+    bool isLater = !fill || (fill->getBlock() == user->getBlock()
+                                 ? fill->isBeforeInBlock(user)
+                                 : fill->getParentOp()->isProperAncestor(user->getParentOp()));
+    if (isLater)
+      fill = cast<CopyOp>(user);
+  }
+  if (!fill)
+    return {};
+  Block *block = fill->getBlock();
+  Operation *reader = block->findAncestorOpInBlock(*product);
+  bool changes = llvm::any_of(product.getLhs().getUsers(), [&](Operation *user) {
+    Operation *other = isa<CopyOp>(user) ? block->findAncestorOpInBlock(*user) : nullptr;
+    return other && fill->isBeforeInBlock(other) && !reader->isBeforeInBlock(other);
+  });
+  return changes ? CopyOp() : fill;
+}
+
+/// Whether a loop multiplies by what was filled in front of it.
+static bool isInLoop(MmaOp product, Operation *fill) {
+  auto loop = product->getParentOfType<LoopLikeOpInterface>();
+  return loop && !loop->isAncestor(fill);
+}
+
+namespace {
+struct KeepOperandsPass : KernelPass<attn::tile::impl::KeepOperandsPassBase<KeepOperandsPass>,
+                                     Room::Placed, Room::Placed> {
+  LogicalResult transformKernel(func::FuncOp kernel) override {
+    int64_t columns = kernel->getAttrOfType<KernelAttr>(TileDialect::kKernelAttrName).getKeep();
+    if (columns == 0)
+      return success();
+    // By what fills the place, in the order of the program.
+    llvm::MapVector<Operation *, SmallVector<MmaOp>> products;
+    kernel.walk([&](MmaOp product) {
+      auto lhs = dyn_cast<SharedType>(product.getLhs().getType());
+      if (!lhs || product.getTransposeLhs() || lhs.getElementBytes() != 2)
+        return;
+      if (CopyOp fill = findFill(product))
+        products[fill].push_back(product);
+    });
+    for (auto &[fill, readers] : products)
+      if (llvm::any_of(readers, [fill = fill](MmaOp product) { return isInLoop(product, fill); }))
+        keep(fill, readers, columns);
+    return success();
+  }
+
+  /// Loads the columns in front of the first that reads them.
+  static void keep(Operation *fill, ArrayRef<MmaOp> readers, int64_t columns) {
+    MmaOp reader = readers.front();
+    Operation *first = fill->getBlock()->findAncestorOpInBlock(*reader);
+    auto lhs = cast<SharedType>(reader.getLhs().getType());
+    auto acc = cast<AccAttr>(cast<RankedTensorType>(reader.getType()).getEncoding());
+    auto type = RankedTensorType::get({lhs.getNumRows(), std::min(columns, lhs.getNumColumns())},
+                                      lhs.getElementType(),
+                                      OperandAAttr::get(fill->getContext(), acc.getWarpgroups()));
+    OpBuilder b(first);
+    Value kept = LoadSharedOp::create(b, fill->getLoc(), type, reader.getLhs());
+    for (MmaOp product : readers)
+      product.getKeptMutable().assign(kept);
+  }
+};
+} // namespace
