@@ -256,9 +256,10 @@ void BlockRun::loadShared(Fiber &fiber, const Instruction &instruction) {
   TileRef tile;
   if (options.numbers) {
     tile = makeTile(info);
+    int64_t columns = shared.getPlace(source.index).columns;
     const float *data = shared.getStage(source.index, source.stage).data.data();
     for (int64_t row = 0; row < rows; ++row)
-      std::copy_n(data + info.getRow(warpgroup, row) * info.columns, info.columns,
+      std::copy_n(data + info.getRow(warpgroup, row) * columns, info.columns,
                   tile->numbers.data() + row * info.columns);
   }
   setTile(fiber, instruction, std::move(tile));
@@ -312,7 +313,9 @@ void BlockRun::readOperands(Fiber &fiber, const Product &product) {
     bool isTransposed = instruction.isMin;
     (isTransposed ? rect.columnBegin : rect.rowBegin) = instruction.m * fiber.getRoleWarpgroup();
     (isTransposed ? rect.columnEnd : rect.rowEnd) = instruction.m * (fiber.getRoleWarpgroup() + 1);
-    read(product.lhs, rect);
+    rect.columnBegin += instruction.kept;
+    if (rect.columnBegin < rect.columnEnd)
+      read(product.lhs, rect);
   }
   read(product.rhs, getWhole(shared.getPlace(product.rhs.index)));
 }
@@ -320,9 +323,9 @@ void BlockRun::readOperands(Fiber &fiber, const Product &product) {
 std::pair<double, double> BlockRun::time(Fiber &fiber, const Product &product) {
   const Instruction &instruction = *product.instruction;
   const Costs &costs = program.machine->costs;
-  ProductCost cost =
-      getProductCost(costs, instruction.m, instruction.n, instruction.k,
-                     unsigned(instruction.value), product.lhs.kind == Value::Kind::Shared);
+  ProductCost cost = getProductCost(
+      costs, instruction.m, instruction.n, instruction.k, unsigned(instruction.value),
+      product.lhs.kind == Value::Kind::Shared ? instruction.k - instruction.kept : 0);
   double begin = std::max(fiber.time, fiber.productsEnd), end, readAt;
   if (isRandom) {
     end = begin + pickTime(fiber, 0);
@@ -359,6 +362,8 @@ void BlockRun::multiplyAsync(Fiber &fiber, const Instruction &instruction) {
     product->accId = product->acc.id;
   }
   product->lhsTile = instruction.lhsTile;
+  if (instruction.kept)
+    product->kept = fiber.registers[instruction.keptRegister];
   product->resultId = ++numIds;
   for (Agent *agent : fiber.getAgents())
     product->started.join(agent->knowledge);
@@ -406,8 +411,15 @@ void BlockRun::compute(Fiber &fiber, Product &product) {
   int64_t columns = shared.getPlace(product.rhs.index).columns;
   const float *data = shared.getStage(product.rhs.index, product.rhs.stage).data.data();
   b = instruction.isMax ? Matrix{data, 1, columns} : Matrix{data, columns, 1};
-  multiply(to.numbers.data(), a, b, instruction.m, instruction.n, instruction.k);
-  product.lhs = product.acc = Value();
+  int64_t kept = instruction.kept;
+  if (kept) {
+    multiply(to.numbers.data(), {product.kept.tile->numbers.data(), kept, 1}, b, instruction.m,
+             instruction.n, kept);
+    a.data += kept * a.columnStride;
+    b.data += kept * b.rowStride;
+  }
+  multiply(to.numbers.data(), a, b, instruction.m, instruction.n, instruction.k - kept);
+  product.lhs = product.acc = product.kept = Value();
 }
 
 void BlockRun::waitForProducts(Fiber &fiber, const Instruction &instruction) {

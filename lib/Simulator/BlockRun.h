@@ -58,7 +58,7 @@ struct Product {
   const Instruction *instruction = nullptr;
   /// The group it belongs to, counting from 1.
   uint32_t group = 0;
-  Value lhs{}, rhs{}, acc{};
+  Value lhs{}, rhs{}, acc{}, kept{};
   uint32_t resultId = 0, accId = 0;
   /// What the threads that started it knew and had done.
   Knowledge started{};

@@ -67,14 +67,13 @@ Work getWork(const Costs &costs, Operation *op, int64_t elements) {
 }
 
 ProductCost getProductCost(const Costs &costs, int64_t m, int64_t n, int64_t k,
-                           unsigned elementBits, bool isLhsShared) {
+                           unsigned elementBits, int64_t sharedColumns) {
   ProductCost cost;
   double flops = costs.tensorFlops * (elementBits == 8 ? 2 : 1);
   cost.tensor = 2.0 * double(m * n * k) / flops;
   // Every step of 64 rows reads the other operand again.
   double bytes = double(m) / 64 * double(n * k) * elementBits / 8;
-  if (isLhsShared)
-    bytes += double(m * k) * elementBits / 8;
+  bytes += double(m * sharedColumns) * elementBits / 8;
   cost.shared = bytes / costs.sharedBytes;
   return cost;
 }

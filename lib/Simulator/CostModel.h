@@ -40,7 +40,7 @@ struct ProductCost {
   double tensor = 0, shared = 0;
 };
 ProductCost getProductCost(const Costs &costs, int64_t m, int64_t n, int64_t k,
-                           unsigned elementBits, bool isLhsShared);
+                           unsigned elementBits, int64_t sharedColumns);
 
 } // namespace attn::sim
 

@@ -66,7 +66,7 @@ private:
   Error compileTileOp(Operation &op);
   Error compileAsyncOp(Operation &op, bool &isKnown);
   Error compileProduct(Operation *op, mlir::Value lhs, mlir::Value rhs, mlir::Value acc,
-                       RankedTensorType result, bool transposeLhs, bool isAsync);
+                       mlir::Value kept, RankedTensorType result, bool transposeLhs, bool isAsync);
   Error compileFor(mlir::scf::ForOp op);
   Error compileIf(mlir::scf::IfOp op);
   Error compileWhile(mlir::scf::WhileOp op);
@@ -431,7 +431,8 @@ Error Compiler::compileTileOp(Operation &op) {
 }
 
 Error Compiler::compileProduct(Operation *op, mlir::Value lhs, mlir::Value rhs, mlir::Value acc,
-                               RankedTensorType result, bool transposeLhs, bool isAsync) {
+                               mlir::Value kept, RankedTensorType result, bool transposeLhs,
+                               bool isAsync) {
   Expected<const TileInfo *> tile = getTile(op, result);
   if (!tile)
     return tile.takeError();
@@ -458,6 +459,10 @@ Error Compiler::compileProduct(Operation *op, mlir::Value lhs, mlir::Value rhs, 
   product.m = (*tile)->getLocalRows();
   product.n = (*tile)->columns;
   product.k = shape(lhs.getType())[transposeLhs ? 0 : 1];
+  if (kept) {
+    product.kept = mlir::cast<RankedTensorType>(kept.getType()).getDimSize(1);
+    product.keptRegister = getRegister(kept);
+  }
   product.isMin = transposeLhs;
   product.isMax = op->hasAttr("transpose_rhs");
   mlir::Type element = mlir::isa<tile::SharedType>(rhs.getType())
@@ -479,10 +484,11 @@ Error Compiler::compileAsyncOp(Operation &op, bool &isKnown) {
   isKnown = true;
   if (auto product = mlir::dyn_cast<tile::MmaOp>(op))
     return compileProduct(&op, product.getLhs(), product.getRhs(), product.getAcc(),
-                          mlir::cast<RankedTensorType>(product.getType()),
+                          product.getKept(), mlir::cast<RankedTensorType>(product.getType()),
                           product.getTransposeLhs(), /*isAsync=*/false);
   if (auto product = mlir::dyn_cast<tile::MmaAsyncOp>(op))
     return compileProduct(&op, product.getLhs(), product.getRhs(), product.getAcc(),
+                          product.getKept(),
                           mlir::cast<tile::InFlightType>(product.getType()).getTile(),
                           product.getTransposeLhs(), /*isAsync=*/true);
   if (auto alloc = mlir::dyn_cast<tile::AllocSharedOp>(op)) {

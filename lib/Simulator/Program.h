@@ -129,6 +129,9 @@ struct Instruction {
   int64_t value = 0;
   /// Products: M, N, K of one warpgroup. Copies: the tile's rows and columns.
   int64_t m = 0, n = 0, k = 0;
+  /// Products: so many columns of a lhs in shared memory are in a register of the fiber.
+  int64_t kept = 0;
+  unsigned keptRegister = 0;
   Work work;
 
   /// How long it takes to run, as elements of tiles, whose values are computed `withNumbers`.

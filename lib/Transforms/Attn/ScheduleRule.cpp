@@ -191,13 +191,15 @@ struct LengthRow {
 /// third of a tile of 192 empty, whatever their keys. At D = 128 blocks that hold are as fast at
 /// all lengths, and one kernel is assembled where there were two; at D = 64 they are faster up to
 /// 1024 keys, of whose rows tiles of 192 leave up to an eighth empty. Rows with more regions,
-/// factors or gathers are not: they spill where blocks stay, or were not measured. At D = 256
+/// factors or gathers are not: they spill where blocks stay, or were not measured. A stage is held
+/// beside masks at D = 64 as well (1.01 and 1.02 at 512 and 1024). At D = 256
 /// blocks that stay without a mask spill unless they recompute.
 static constexpr unsigned kOneWay = BiasUnderMask | Gathers | Long | Split | Factors | Window;
 static constexpr int64_t kAnyLength = LengthChoice::kAny;
 static constexpr LengthRow kHopperLengthRows[] = {
     {0, 48, Masked, kOneWay, 128, 128, 4, "cuda-d48-short", -1, 0, true, 2048, 2048, false},
-    {0, 64, Masked, kOneWay, 128, 128, 4, "cuda-d64-short", -1, 0, true, 1024, 1024, false},
+    {0, 64, Masked, kOneWay, 128, 128, 4, "cuda-d64-short", -1, 0, true, 1024, 1024, false, false,
+     true},
     {0, 48, Plain, Long | Split, 192, 128, 0, "cuda-d48-short", -1, 0, true, kAnyLength, 2048,
      false},
     {0, 64, Plain, Long | Split, 128, 128, 0, "cuda-d64-short", -1, 0, true, kAnyLength, 1024,
@@ -271,9 +273,10 @@ std::optional<LengthChoice> attn::chooseForLength(const GPUProblem &problem) {
   if (row == std::end(kHopperLengthRows) || problem.work.weight > row->mostWork ||
       std::max(problem.headDim, problem.valueDim) < row->leastColumns)
     return std::nullopt;
-  BlockSizes sizes{row->blockM,    row->blockN,     kHopperStages, row->rule,
-                   /*stay=*/true,  /*lists=*/false, row->slack,    row->tail,
-                   row->recompute, row->hold};
+  BlockSizes sizes{row->blockM,   row->blockN,     kHopperStages,
+                   row->rule,
+                   /*stay=*/true, /*lists=*/false, row->slack,
+                   row->tail,     row->recompute,  row->hold && !problem.hasScore};
   return LengthChoice{sizes, row->isForShort, row->mostRows, row->mostKeys, row->either};
 }
 
