@@ -156,7 +156,7 @@ TEST(ScheduleRule, StepsAskBesideOneComparison) {
     // A tail evens out what multiprocessors differ in, where tiles are long or scores work.
     bool isBiased = problem.isMasked && problem.scoreReadsTensors && sizes.stay && columns <= 128;
     ASSERT_EQ(sizes.tail, (isEdge && columns > 128) || isBiased ? 2 : 0) << columns;
-    ASSERT_EQ(sizes.recompute, isBiased) << columns;
+    ASSERT_EQ(sizes.recompute, isBiased || (isEdge && columns > 192)) << columns;
     // What a score function does stands between a product and the exponentials already.
     if (sizes.hold) {
       ASSERT_TRUE(!problem.hasScore && problem.splits == 1 && columns <= 192) << columns;
@@ -199,26 +199,29 @@ TEST(ScheduleRule, WideHeadsHaveTheKeysThatFit) {
     EXPECT_EQ(choose(192, valueDim, false).slack, 0);
 }
 
-// Registers for the query are left where neither a mask nor a score has them, and only wide heads
-// read as much of it in a step as of keys.
+// Registers for the query are left where neither a mask of more than one comparison nor a score has
+// them, and only wide heads read as much of it in a step as of keys.
 TEST(ScheduleRule, WideHeadsKeepColumnsOfTheQuery) {
   size_t numKept = 0;
   forEachProblem([&](const GPUProblem &problem) {
     int64_t keep = chooseForCUDA(getHopper(), problem).keep;
     int64_t columns = std::max(problem.headDim, problem.valueDim);
-    bool isPlain = !problem.isMasked && problem.work.weight == 0 && !problem.hasFactors;
+    bool isPlain = problem.work.weight <= problem.isMasked && !problem.hasFactors;
     numKept += keep > 0;
     ASSERT_TRUE(keep == 0 || (isPlain && problem.splits == 1 && columns > 128)) << columns;
-    ASSERT_TRUE(keep == 0 || problem.headDim >= 2 * keep) << columns;
+    ASSERT_LT(keep, problem.headDim) << columns;
     if (std::optional<LengthChoice> choice = chooseForLength(problem))
       ASSERT_EQ(choice->sizes.keep, 0);
   });
   EXPECT_GT(numKept, 10u);
-  auto choose = [](int64_t headDim, int64_t valueDim) {
-    return chooseForCUDA(getHopper(), GPUProblem{headDim, valueDim}).keep;
+  auto choose = [](int64_t headDim, int64_t valueDim, bool isMasked = false) {
+    GPUProblem problem{headDim, valueDim, isMasked};
+    problem.work.weight = isMasked;
+    return chooseForCUDA(getHopper(), problem).keep;
   };
   EXPECT_EQ(choose(256, 256), 96);
-  EXPECT_EQ(choose(192, 128), 64);
+  EXPECT_EQ(choose(256, 256, /*isMasked=*/true), 48);
+  EXPECT_EQ(choose(192, 128), 128);
   EXPECT_EQ(choose(192, 192), 0);
   EXPECT_EQ(choose(64, 256), 0);
 }

@@ -119,6 +119,27 @@ struct Row {
   bool apart = false;
   /// Of a query of more columns, those that consumers keep in registers.
   int64_t keep = 0;
+
+  constexpr Row recomputing() const {
+    Row row = *this;
+    row.recompute = true;
+    return row;
+  }
+  constexpr Row holding() const {
+    Row row = *this;
+    row.hold = true;
+    return row;
+  }
+  constexpr Row beginningApart() const {
+    Row row = *this;
+    row.apart = true;
+    return row;
+  }
+  constexpr Row keeping(int64_t count) const {
+    Row row = *this;
+    row.keep = count;
+    return row;
+  }
 };
 } // namespace
 
@@ -131,27 +152,29 @@ static constexpr Row kHopperRows[] = {
     {80, Factors, 0, 128, 96, 17, "cuda-factors"},
     {192, Factors, 0, 128, 80, 17, "cuda-factors"},
     {256, Factors, 0, 128, 64, 15, "cuda-factors"},
-    {64, Long, Gathers | Split, 192, 96, 9, "cuda-d64", -1, -1, -1, 0, false, false, true},
-    {64, BiasUnderMask, Gathers | Split, 192, 112, 9, "cuda-d64", -1, -1, -1, 0, false, false,
-     true},
+    Row{64, Long, Gathers | Split, 192, 96, 9, "cuda-d64"}.beginningApart(),
+    Row{64, BiasUnderMask, Gathers | Split, 192, 112, 9, "cuda-d64"}.beginningApart(),
     {64, Window, Split, 128, 128, 4, "cuda-d64-window", 4},
-    {64, Masked, Gathers | Split, 192, 128, 9, "cuda-d64", 1, 0, -1, 0, false, false, true},
+    Row{64, Masked, Gathers | Split, 192, 128, 9, "cuda-d64", 1, 0}.beginningApart(),
     {64, 0, Gathers | Split, 192, 128, 9, "cuda-d64"},
     {96, Plain, Split, 192, 112, 0, "cuda-d96", -1, 0},
     {128, Plain, Split, 192, 80, 0, "cuda-d128", -1, 0},
-    {128, Edge, Gathers | Long | Split, 128, 128, 17, "cuda-d128-edge", 1, 0, -1, 0, false, true},
+    Row{128, Edge, Gathers | Long | Split, 128, 128, 17, "cuda-d128-edge", 1, 0}.holding(),
     {128, Long, 0, 128, 112, 17, "cuda-d128"},
-    {128, BiasUnderMask, Long | Split, 128, 128, 17, "cuda-d128-bias", 5, -1, 13, 2, true},
-    {128, 0, 0, 128, 128, 17, "cuda-d128", 5, -1, -1, 0, false, true},
-    {192, Edge, Gathers | Long | Split, 128, 112, 9, "cuda-d192-edge", 1, 0, -1, 2, false, true},
-    {192, Plain, Split | WideValues, 128, 128, 0, "cuda-d192-narrow", -1, 0, -1, 0, false, true,
-     false, 64},
-    {192, Plain, Split, 128, 96, 0, "cuda-d192", -1, 0, -1, 0, false, true},
+    Row{128, BiasUnderMask, Long | Split, 128, 128, 17, "cuda-d128-bias", 5, -1, 13, 2}
+        .recomputing(),
+    Row{128, 0, 0, 128, 128, 17, "cuda-d128", 5}.holding(),
+    Row{192, Edge, Gathers | Long | Split, 128, 112, 9, "cuda-d192-edge", 1, 0, -1, 2}.holding(),
+    Row{192, Plain, Split | WideValues, 128, 128, 0, "cuda-d192-narrow", -1, 0}.holding().keeping(
+        128),
+    Row{192, Plain, Split, 128, 96, 0, "cuda-d192", -1, 0}.holding(),
     {192, Long | Gathers, 0, 128, 64, 21, "cuda-d192"},
     {192, 0, 0, 128, 96, 9, "cuda-d192"},
     {256, Long | Gathers, 0, 128, 48, 21, "cuda-d256"},
-    {256, Edge, Gathers | Long | Split, 128, 64, 7, "cuda-d256-edge", 1, 0, -1, 2},
-    {256, Plain, Split, 128, 80, 0, "cuda-d256", -1, 0, -1, 0, false, false, false, 96},
+    Row{256, Edge, Gathers | Long | Split, 128, 64, 7, "cuda-d256-edge", 1, 0, -1, 2}
+        .recomputing()
+        .keeping(48),
+    Row{256, Plain, Split, 128, 80, 0, "cuda-d256", -1, 0}.keeping(96),
     {256, Masked, 0, 128, 64, 7, "cuda-d256", 1, 0},
     {256, 0, 0, 128, 80, 15, "cuda-d256"}};
 static constexpr int64_t kHopperStages = 2;
@@ -265,7 +288,7 @@ BlockSizes attn::chooseForCUDA(const Machine &machine, const GPUProblem &problem
           stays && row->recompute,
           row->hold && !problem.hasScore && !(traits & (Long | Split)),
           row->apart && problem.isMasked,
-          problem.headDim >= 2 * row->keep ? row->keep : 0};
+          problem.headDim > row->keep ? row->keep : 0};
 }
 
 std::optional<LengthChoice> attn::chooseForLength(const GPUProblem &problem) {
