@@ -57,6 +57,7 @@ CASES: List[Tuple[str, int, str, Tuple[int, ...]]] = [
     ("causal", 256, "apart=true", (1, 3, 3, 300, 300)),
     ("causal", 64, "apart=true way=long", (1, 2, 1, 400, 390)),
     ("causal", 192, f"apart=true {STAYS}", (1, 2, 1, 129, 350)),
+    ("full", 64, "stay=true keep=32", (1, 3, 1, 300, 200)),
     ("softcap", 128, "", (1, 1, 1, 130, 200)),
     ("alibi", 128, "", (1, 2, 1, 129, 260)),
     ("alibi", 128, STAYS, (1, 2, 1, 200, 150)),
