@@ -16,6 +16,7 @@
 
 #include "dialects/Tile/IR/TileOps.h"
 #include "lib/Transforms/Tile/KernelPass.h"
+#include "lib/Transforms/Tile/Lifetimes.h"
 #include "lib/Transforms/Tile/Passes.h"
 #include "mlir/Interfaces/LoopLikeInterface.h"
 #include "llvm/ADT/MapVector.h"
@@ -36,22 +37,17 @@ static CopyOp findFill(MmaOp product) {
   for (Operation *user : product.getLhs().getUsers()) {
     if (!isa<CopyOp, MmaOp>(user))
       return {};
-    Operation *ancestor = user->getBlock()->findAncestorOpInBlock(*product);
-    if (!isa<CopyOp>(user) || !ancestor || !user->isBeforeInBlock(ancestor))
+    if (!isa<CopyOp>(user) || !findBehind(user, product))
       continue;
-    bool isLater = !fill || (fill->getBlock() == user->getBlock()
-                                 ? fill->isBeforeInBlock(user)
-                                 : fill->getParentOp()->isProperAncestor(user->getParentOp()));
-    if (isLater)
+    if (!fill || findBehind(fill, user))
       fill = cast<CopyOp>(user);
   }
   if (!fill)
     return {};
-  Block *block = fill->getBlock();
-  Operation *reader = block->findAncestorOpInBlock(*product);
+  Operation *reader = findBehind(fill, product);
   bool changes = llvm::any_of(product.getLhs().getUsers(), [&](Operation *user) {
-    Operation *other = isa<CopyOp>(user) ? block->findAncestorOpInBlock(*user) : nullptr;
-    return other && fill->isBeforeInBlock(other) && !reader->isBeforeInBlock(other);
+    Operation *other = isa<CopyOp>(user) ? findBehind(fill, user) : nullptr;
+    return other && !reader->isBeforeInBlock(other);
   });
   return changes ? CopyOp() : fill;
 }
@@ -87,7 +83,7 @@ struct KeepOperandsPass : KernelPass<attn::tile::impl::KeepOperandsPassBase<Keep
   /// Loads the columns in front of the first that reads them.
   static void keep(Operation *fill, ArrayRef<MmaOp> readers, int64_t columns) {
     MmaOp reader = readers.front();
-    Operation *first = fill->getBlock()->findAncestorOpInBlock(*reader);
+    Operation *first = findBehind(fill, reader);
     auto lhs = cast<SharedType>(reader.getLhs().getType());
     auto acc = cast<AccAttr>(cast<RankedTensorType>(reader.getType()).getEncoding());
     auto type = RankedTensorType::get({lhs.getNumRows(), std::min(columns, lhs.getNumColumns())},

@@ -79,8 +79,7 @@ static LogicalResult addAccess(Accesses &accesses, OpOperand &use) {
   return success();
 }
 
-/// The op of the fill's block that is or has `op`, if it comes after the fill.
-static Operation *findBehind(Operation *fill, Operation *op) {
+Operation *attn::tile::findBehind(Operation *fill, Operation *op) {
   Operation *ancestor = fill->getBlock()->findAncestorOpInBlock(*op);
   return ancestor && fill->isBeforeInBlock(ancestor) ? ancestor : nullptr;
 }

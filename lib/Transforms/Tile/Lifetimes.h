@@ -30,6 +30,9 @@
 
 namespace attn::tile {
 
+/// The op of the fill's block that is or has `op`, if it comes after the fill; else null.
+mlir::Operation *findBehind(mlir::Operation *fill, mlir::Operation *op);
+
 /// How one role reads a fill.
 struct Readers {
   llvm::SmallVector<mlir::OpOperand *> uses;

@@ -7,6 +7,7 @@
 
 #include "dialects/Tile/IR/TileClearOps.h"
 #include "lib/Transforms/Tile/KernelPass.h"
+#include "lib/Transforms/Tile/Lifetimes.h"
 #include "lib/Transforms/Tile/Passes.h"
 #include "mlir/Interfaces/LoopLikeInterface.h"
 #include "llvm/ADT/MapVector.h"
@@ -38,9 +39,8 @@ static LoopLikeOpInterface getInvariantLoop(LoadOp load) {
 /// Whether `op` comes after the load and before the load's last user, seen from the load's block.
 static bool isWithin(LoadOp load, Operation *op) {
   Block *block = load->getBlock();
-  Operation *ancestor = block->findAncestorOpInBlock(*op);
-  return ancestor && load->isBeforeInBlock(ancestor) &&
-         llvm::any_of(load->getUsers(), [&](Operation *user) {
+  Operation *ancestor = findBehind(load, op);
+  return ancestor && llvm::any_of(load->getUsers(), [&](Operation *user) {
            return !block->findAncestorOpInBlock(*user)->isBeforeInBlock(ancestor);
          });
 }
@@ -189,9 +189,8 @@ private:
   Value copyOnce(LoadOp load, SharedType type) {
     auto &known = once[load.getSource()];
     for (CopyOp copy : known) {
-      Operation *ancestor = copy->getBlock()->findAncestorOpInBlock(*load);
       if (llvm::equal(copy.getOffsets(), load.getOffsets()) && copy.getDest().getType() == type &&
-          ancestor && copy->isBeforeInBlock(ancestor))
+          findBehind(copy, load))
         return copy.getDest();
     }
     OpBuilder builder(load);
