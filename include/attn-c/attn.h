@@ -121,8 +121,9 @@ ATTN_EXPORT attn_code attn_options_create(attn_options **options);
  *    pack     on GPUs, slots for the query heads that share a key head: 2, 4, 8, 16, 32 or 64, for
  *             calls with few rows, which then read keys and values once for a group; 0 for none
  *    way      on GPUs, sizes of which sequences: auto (a kernel each for short and long ones, where
- *             two are faster), or short, long or few, at most 128 rows with many keys (one for all,
- *             half as long to assemble)
+ *             two are faster), or short, long, few (at most 128 rows with many keys) or narrow
+ *             (many rows with at most 80 keys, or 129 to 160): one for all, half as long to
+ *             assemble
  *    stay     on GPUs, whether blocks stay, one for each multiprocessor, and take one tile of rows
  *             after the other: auto (where that was measured to be faster), or on or off (one
  *             kernel for all calls)

@@ -66,9 +66,9 @@ struct CompileOptions {
   /// the batch and the device, unless `splits` is more than 1.
   int64_t pack = 0;
   /// CUDA: sizes of which sequences: "auto", a kernel each for short and for long ones where two
-  /// are faster than one, of which the rows and keys of a call choose; or "short", "long" or "few"
-  /// (at most 128 rows with many keys), one kernel for all calls, which takes half as long to
-  /// assemble.
+  /// are faster than one, of which the rows and keys of a call choose; or "short", "long", "few"
+  /// (at most 128 rows with many keys) or "narrow" (many rows with at most 80 keys, or with 129 to
+  /// 160), one kernel for all calls, which takes half as long to assemble.
   std::string way = "auto";
   /// CUDA: whether blocks stay, one for each multiprocessor, and take one tile of rows after the
   /// other, which hides how they begin and end but takes registers: "auto" where that was measured

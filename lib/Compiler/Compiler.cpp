@@ -93,9 +93,9 @@ Status checkOptions(const CompileOptions &options) {
   if (options.slack < -1 || options.slack > 16)
     return {StatusCode::InvalidArgument,
             formatv("slack: expected a number from 0 to 16, or -1, got {0}", options.slack), ""};
-  if (!is_contained({"auto", "short", "long", "few"}, options.way))
+  if (!is_contained({"auto", "short", "long", "few", "narrow"}, options.way))
     return {StatusCode::InvalidArgument,
-            formatv("way: expected auto, short, long or few, got '{0}'", options.way), ""};
+            formatv("way: expected auto, short, long, few or narrow, got '{0}'", options.way), ""};
   if (!is_contained({"auto", "on", "off"}, options.stay))
     return {StatusCode::InvalidArgument,
             formatv("stay: expected auto, on or off, got '{0}'", options.stay), ""};

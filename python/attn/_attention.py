@@ -287,11 +287,12 @@ def attention(
             torch.use_deterministic_algorithms), pack (slots for
             the query heads of a key head on a GPU, where rows are few as in decoding: 8; without
             options, attention chooses it where all rows of a group fit a tile of 64), way (auto,
-            short, long or few: whether a GPU has one kernel for short sequences and one for long
-            ones, of which a call takes either, or one of them for all, half as long to assemble, or
-            one for few rows; without options, attention chooses it for at most 128 rows with more
-            than 2048 keys where D and Dv are at most 128 and there is neither score, mask, sink nor
-            dropout), stay (auto, on or off: whether blocks of a GPU stay, one for each
+            short, long, few or narrow: whether a GPU has one kernel for short sequences and one for
+            long ones, of which a call takes either, or one of them for all, half as long to
+            assemble, or one for few rows or few keys; without options, attention chooses few for at
+            most 128 rows with more than 2048 keys where D and Dv are at most 128, and narrow for
+            more than 256 rows with at most 80 keys or with 129 to 160 where they are at most 256,
+            and there is neither score, mask, sink nor dropout), stay (auto, on or off: whether blocks of a GPU stay, one for each
             multiprocessor, and take one tile of rows after the other; auto where that was measured
             to be faster, the others one kernel for all calls), slack (on a GPU, by which factor 2^slack, from 0 to 16, the maximum of a row may
             lag before what is summed is scaled; without it none, as with 0. 8 is 1 % faster, 3 % at D = 256, for 1.04 times the rounding

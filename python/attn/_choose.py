@@ -7,33 +7,46 @@ from typing import Any, Mapping, Optional
 # One object each, since plans are found by options too. Calls with more rows have other kernels.
 _PACKS = {slots: {"pack": slots, "way": "long"} for slots in (2, 4, 8, 16, 32, 64)}
 _FEW = {"way": "few"}
+_NARROW = {"way": "narrow"}
 
 # Of a call with few rows: they fill one tile at most, and their keys are more than short sequences
 # have.
 _MOST_ROWS, _SHORT_KEYS = 128, 2048
+# Of a call with few keys: they fill one tile of 80, or two, but not one of 128, and rows are more
+# than two tiles of 128, of which one of 192 would leave a third empty.
+_NARROW_KEYS, _WIDE_KEYS, _LEAST_ROWS, _MOST_COLUMNS = 80, 128, 257, 256
 
 
 def choose_options(
     q: Any, k: Any, v: Any, is_rows_first: bool, is_plain: bool
 ) -> Optional[Mapping[str, object]]:
-    """Options of a kernel for few rows, one more to compile, where it is measured to be faster.
-
-    Most calls have many rows, and end at the first of them. `is_plain`: without a mask.
+    """Options of a kernel for few rows or for few keys, one more to compile, where it is measured to
+    be faster. `is_plain`: without a mask.
     """
     shape = q.shape
     if len(shape) != 4:
         return None
     heads, rows = (2, 1) if is_rows_first else (1, 2)
-    if not 0 < shape[rows] <= _MOST_ROWS:
+    num_rows = shape[rows]
+    # Most calls end here.
+    if num_rows > _MOST_ROWS and not (is_plain and num_rows >= _LEAST_ROWS):
         return None
     key_shape, value_shape = getattr(k, "shape", ()), getattr(v, "shape", ())
-    if len(key_shape) != 4 or len(value_shape) != 4:
+    if not num_rows or len(key_shape) != 4 or len(value_shape) != 4:
         return None
+    if num_rows > _MOST_ROWS:
+        return _NARROW if _is_narrow(key_shape[rows], max(shape[3], value_shape[3])) else None
     slots = _count_slots(shape[heads], key_shape[heads], shape[rows])
     if slots and shape[3] in (64, 128) and value_shape[3] == shape[3]:
         return _PACKS[slots]
     is_few = is_plain and key_shape[rows] > _SHORT_KEYS and max(shape[3], value_shape[3]) <= 128
     return _FEW if is_few else None
+
+
+def _is_narrow(num_keys: int, num_columns: int) -> bool:
+    """Whether tiles of 80 keys hold them in fewer columns than tiles of 128."""
+    fits = 0 < num_keys <= _NARROW_KEYS or _WIDE_KEYS < num_keys <= 2 * _NARROW_KEYS
+    return fits and num_columns <= _MOST_COLUMNS
 
 
 def _count_slots(num_heads: int, num_key_heads: int, num_rows: int) -> int:

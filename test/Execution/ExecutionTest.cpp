@@ -98,7 +98,7 @@ INSTANTIATE_TEST_SUITE_P(All, HeadDimTest,
 // Ways
 //===----------------------------------------------------------------------------------------===//
 
-/// Kernels for short sequences, for long ones and for few rows, on GPUs: each with all extents,
+/// Kernels for short sequences, for long ones, for few rows and for few keys, on GPUs: each with all extents,
 /// whichever of them a call of such extents would take.
 struct WayTest : testing::TestWithParam<std::tuple<std::string, Dims, std::string>> {};
 
@@ -118,7 +118,7 @@ static std::string nameWay(const testing::TestParamInfo<WayTest::ParamType> &inf
 }
 
 INSTANTIATE_TEST_SUITE_P(All, WayTest,
-                         testing::Combine(testing::Values("short", "long", "few"),
+                         testing::Combine(testing::Values("short", "long", "few", "narrow"),
                                           testing::Values(Dims(64, 64), Dims(16, 40),
                                                           Dims(128, 128), Dims(96, 80),
                                                           Dims(64, 128), Dims(256, 256)),
@@ -149,6 +149,23 @@ TEST(ExecutionTest, FewRows) {
     Problem problem;
     problem.type = getTwoTypes().front();
     problem.way = "few";
+    problem.withLse = true;
+    problem.d = d;
+    problem.dv = dv;
+    Execution().check(kFull, problem, extents);
+  }
+}
+
+/// That for few keys too, with a tile of keys or two, and with more.
+TEST(ExecutionTest, FewKeys) {
+  std::vector<Extents> extents;
+  for (int64_t m : {1, 257, 385})
+    for (int64_t n : {0, 1, 77, 80, 154, 241})
+      extents.push_back({m, n, 2, 2, 1});
+  for (auto [d, dv] : {Dims(64, 64), Dims(40, 128), Dims(128, 128), Dims(192, 128), Dims(256, 256)}) {
+    Problem problem;
+    problem.type = getTwoTypes().front();
+    problem.way = "narrow";
     problem.withLse = true;
     problem.d = d;
     problem.dv = dv;

@@ -26,8 +26,8 @@ static constexpr const char *kUsage =
     "  --stay=true|false|auto whether blocks of GPUs stay (auto: the target's rule)\n"
     "  --recompute            cuda: loops around loops compute scalars in each of their turns\n"
     "  --apart                consumers of GPUs begin with the first tile that their rows need\n"
-    "  --way=short|long|few|auto  sizes of which sequences on GPUs (auto: by the extents of a "
-    "call)\n"
+    "  --way=short|long|few|narrow|auto\n"
+    "                         sizes of which sequences on GPUs (auto: by the extents of a call)\n"
     "  --fused                blocks of GPUs add to gradients of queries, where they can\n"
     "  --slack=k              by which factor 2^k maxima may lag on GPUs (-2: the target's rule)\n"
     "  --jobs=N               processes that share the tests (1)\n"
@@ -67,7 +67,7 @@ int attn::test::runExecutionTests(int argc, char **argv) {
       options.apart = true;
     else if (name == "--way")
       options.way = value.str(),
-      isBad = !llvm::is_contained({"short", "long", "few", "auto"}, value);
+      isBad = !llvm::is_contained({"short", "long", "few", "narrow", "auto"}, value);
     else if (name == "--fused")
       options.fused = true;
     else if (name == "--slack")

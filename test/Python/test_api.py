@@ -182,11 +182,12 @@ def test_explain_for_a_gpu():
     for stay in (True, False):
         text = attn.explain("float16", 256, device="cuda", until="problem", options={"stay": stay})
         assert ("stay = true" in text) == ("recompute = true" in text) == stay
-    few = {"way": "few"}
-    assert "rule cuda-d128-few" in attn.explain("float16", 96, device="cuda", options=few)
-    # Gradients of its calls are those of others.
-    text = attn.explain("float16", 96, device="cuda", options=few, gradient=True)
-    assert "rule cuda-grad-" in text and "-few" not in text
+    for way in ("few", "narrow"):
+        options = {"way": way}
+        assert f"rule cuda-d128-{way}" in attn.explain("float16", 96, device="cuda", options=options)
+        # Gradients of its calls are those of others.
+        text = attn.explain("float16", 96, device="cuda", options=options, gradient=True)
+        assert "rule cuda-grad-" in text and f"-{way}" not in text
 
 
 def test_a_kernel_for_a_gpu():
@@ -263,6 +264,36 @@ def test_few_rows_of_many_keys_have_a_kernel(heads, rows, keys, d, dv, is_few):
     assert choose_options(q, k, v, False, False) is None
     q, k, v = (x.swapaxes(1, 2) for x in (q, k, v))
     assert choose_options(q, k, v, True, True) == expected
+
+
+@pytest.mark.parametrize(
+    "rows, keys, d, dv, is_narrow",
+    [
+        (4096, 77, 128, 128, True),
+        (257, 1, 64, 64, True),
+        (257, 80, 40, 256, True),
+        (4096, 129, 128, 128, True),
+        (4096, 160, 256, 256, True),
+        (256, 77, 128, 128, False),
+        (128, 77, 128, 128, False),
+        (4096, 0, 128, 128, False),
+        (4096, 81, 128, 128, False),
+        (4096, 128, 128, 128, False),
+        (4096, 161, 128, 128, False),
+        (4096, 77, 264, 128, False),
+    ],
+)
+def test_few_keys_have_a_kernel(rows, keys, d, dv, is_narrow):
+    from attn._choose import choose_options
+
+    q = np.broadcast_to(np.float16(0), (2, 8, rows, d))
+    k, v = (np.broadcast_to(np.float16(0), (2, 2, keys, columns)) for columns in (d, dv))
+    expected = {"way": "narrow"} if is_narrow else None
+    assert choose_options(q, k, v, False, True) == expected
+    assert choose_options(q, k, v, False, False) is None
+    q, k, v = (x.swapaxes(1, 2) for x in (q, k, v))
+    assert choose_options(q, k, v, True, True) == expected
+    assert choose_options(q, None, v, True, True) is None
 
 
 def test_heads_that_share_a_tile_are_packed_whatever_their_keys():

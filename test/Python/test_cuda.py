@@ -608,9 +608,9 @@ def test_few_rows_of_grouped_heads(shape, layout):
     torch.testing.assert_close(out.double(), wanted, atol=2e-2, rtol=2e-2)
 
 
-@pytest.mark.parametrize("d, dv", [(64, 64), (128, 128), (80, 40)])
-@pytest.mark.parametrize("m, n", [(1, 2049), (100, 3000), (128, 4096)])
-def test_few_rows_of_many_keys(d, dv, m, n):
+@pytest.mark.parametrize("d, dv", [(64, 64), (128, 128), (80, 40), (256, 192)])
+@pytest.mark.parametrize("m, n", [(1, 2049), (100, 3000), (128, 4096), (300, 77), (1025, 154)])
+def test_few_rows_or_keys(d, dv, m, n):
     """Calls with another kernel, also where autograd records them."""
     tensors = recorded(m=m, n=n, d=d, dv=dv, h=2)
     with torch.no_grad():

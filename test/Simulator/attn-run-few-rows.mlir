@@ -10,6 +10,11 @@
 // RUN: attn-run %s --device=sim --way=few --shape B=1,H=1,M=129,N=1 --check --sim-seeds=2 | FileCheck %s --check-prefixes=SHORT,RIGHT
 // RUN: attn-run %s --device=sim --way=few --shape B=1,H=1,M=7,N=0 --check | FileCheck %s --check-prefixes=SHORT,RIGHT
 
+// Or narrow ones, for who says that keys are few.
+// RUN: attn-run %s --device=sim --way=narrow --shape B=1,H=2,M=385,N=77 --check --sim-seeds=2 | FileCheck %s --check-prefixes=LONG,RIGHT
+// RUN: attn-run %s --device=sim --way=narrow --shape B=2,H=1,M=193,N=154 --check --sim-seeds=2 | FileCheck %s --check-prefixes=LONG,RIGHT
+// RUN: attn-run %s --device=sim --way=narrow --shape B=1,H=1,M=7,N=0 --check | FileCheck %s --check-prefixes=LONG,RIGHT
+
 // SHORT: schedule  producer {{.*}} consumer 2 x
 // LONG: schedule  producer {{.*}} consumer 3 x
 // RIGHT: verdict   right

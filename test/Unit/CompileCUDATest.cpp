@@ -130,7 +130,7 @@ TEST_F(CompileCUDATest, LengthsChooseTheKernel) {
   EXPECT_EQ(fake->launches[1].config.gridY, 8u);
   EXPECT_EQ(fake->launches[1].config.gridZ, 2u);
 
-  for (const char *way : {"short", "few"}) {
+  for (const char *way : {"short", "few", "narrow"}) {
     options.way = way;
     EXPECT_EQ(compileSpec().getInfo().kernels.size(), 1u) << way;
   }
@@ -420,7 +420,7 @@ TEST_F(CompileCUDATest, UnsupportedTypes) {
   EXPECT_EQ(getError().message, "splits: expected a number from 1 to 2^20, got 0");
   options.splits = 1;
   options.way = "medium";
-  EXPECT_EQ(getError().message, "way: expected auto, short, long or few, got 'medium'");
+  EXPECT_EQ(getError().message, "way: expected auto, short, long, few or narrow, got 'medium'");
 }
 
 TEST_F(CompileCUDATest, LoadingFails) {

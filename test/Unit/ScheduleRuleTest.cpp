@@ -232,8 +232,9 @@ TEST(ScheduleRule, NoChoiceLetsMaximaLag) {
     ASSERT_LE(chooseForCUDA(getHopper(), problem).slack, 0);
     if (std::optional<LengthChoice> choice = chooseForLength(problem))
       ASSERT_LE(choice->sizes.slack, 0);
-    if (std::optional<BlockSizes> sizes = chooseForFewRows(problem))
-      ASSERT_LE(sizes->slack, 0);
+    for (auto choose : {chooseForFewRows, chooseForFewKeys})
+      if (std::optional<BlockSizes> sizes = choose(getHopper(), problem))
+        ASSERT_LE(sizes->slack, 0);
   });
 }
 
@@ -287,7 +288,7 @@ TEST(ScheduleRule, EveryChoiceForFewRowsIsAccepted) {
   SharedTypes types;
   size_t numNarrow = 0, numWide = 0;
   forEachProblem([&](const GPUProblem &problem) {
-    std::optional<BlockSizes> sizes = chooseForFewRows(problem);
+    std::optional<BlockSizes> sizes = chooseForFewRows(getHopper(), problem);
     int64_t columns = std::max(problem.headDim, problem.valueDim);
     bool isPlain = !problem.isMasked && !problem.hasFactors && problem.work.weight == 0 &&
                    !problem.work.isLong && problem.splits == 1;
@@ -302,14 +303,45 @@ TEST(ScheduleRule, EveryChoiceForFewRowsIsAccepted) {
     unmasked.hidesFullTiles = false;
     expectAccepted(types, unmasked, *sizes);
     ASSERT_EQ(sizes->blockM, 128);
-    ASSERT_EQ(sizes->blockN, columns <= 64 ? 128 : 96);
-    ASSERT_EQ(sizes->stay, columns > 64);
+    ASSERT_EQ(sizes->blockN, 128);
+    ASSERT_FALSE(sizes->stay);
     ASSERT_EQ(sizes->slack, columns > 64 ? 0 : -1);
     ASSERT_FALSE(isSame(*sizes, chooseForCUDA(getHopper(), problem)));
     ++(columns <= 64 ? numNarrow : numWide);
   });
   EXPECT_GT(numNarrow, 64u);
   EXPECT_GT(numWide, 128u);
+}
+
+// Few keys fill a tile of 80, in another kernel than those of other calls.
+TEST(ScheduleRule, EveryChoiceForFewKeysIsAccepted) {
+  SharedTypes types;
+  std::map<std::string, size_t> numOfRule;
+  forEachProblem([&](const GPUProblem &problem) {
+    std::optional<BlockSizes> sizes = chooseForFewKeys(getHopper(), problem);
+    bool isPlain = !problem.isMasked && !problem.hasFactors && problem.work.weight == 0 &&
+                   !problem.work.isLong && problem.splits == 1;
+    ASSERT_EQ(sizes.has_value(), isPlain);
+    if (!sizes)
+      return;
+    // Only masks hide tiles.
+    GPUProblem unmasked = problem;
+    unmasked.hidesFullTiles = false;
+    expectAccepted(types, unmasked, *sizes);
+    bool isWide = std::max(problem.headDim, problem.valueDim) > 128;
+    ASSERT_EQ(sizes->blockM, isWide ? 128 : 192);
+    // The least rows of a place that narrow heads fill are 32.
+    ASSERT_EQ(sizes->blockN, std::min(problem.headDim, problem.valueDim) <= 16 ? 96 : 80);
+    ASSERT_TRUE(sizes->stay);
+    ASSERT_EQ(sizes->recompute, isWide);
+    ASSERT_FALSE(isSame(*sizes, chooseForCUDA(getHopper(), problem)));
+    std::optional<LengthChoice> choice = chooseForLength(problem);
+    ASSERT_FALSE(choice && isSame(*sizes, choice->sizes));
+    ++numOfRule[sizes->rule.str()];
+  });
+  EXPECT_EQ(numOfRule.size(), 3u);
+  for (const auto &[rule, count] : numOfRule)
+    EXPECT_GT(count, 64u) << rule;
 }
 
 /// The block with the sizes that a refusal names after "the nearest is".

@@ -45,9 +45,9 @@ mlir::LogicalResult attn::AttnDialect::verifyOperationAttribute(mlir::Operation 
       !(slots && slots.getValue().isPowerOf2() && slots.getInt() >= 2 && slots.getInt() <= 64))
     return op->emitOpError("expected 'attn.pack' to be 2, 4, 8, 16, 32 or 64, got ")
            << attribute.getValue();
-  // short_c1: 'attn.short', 'attn.long' and 'attn.few' are units
-  if ((attribute.getName() == "attn.short" || attribute.getName() == "attn.long" ||
-       attribute.getName() == "attn.few") &&
+  // short_c1: 'attn.short', 'attn.long', 'attn.few' and 'attn.narrow' are units
+  if (llvm::is_contained({"attn.short", "attn.long", "attn.few", "attn.narrow"},
+                         attribute.getName().getValue()) &&
       !mlir::isa<mlir::UnitAttr>(attribute.getValue()))
     return op->emitOpError("expected '")
            << attribute.getName().getValue() << "' to be a unit, got " << attribute.getValue();

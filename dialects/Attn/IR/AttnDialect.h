@@ -33,9 +33,10 @@ inline constexpr llvm::StringLiteral kFusedAttrName = "attn.fused";
 inline constexpr llvm::StringLiteral kPackAttrName = "attn.pack";
 
 /// The discardable attributes of an attention whose schedule is to be the one for short sequences,
-/// for long ones, or for few rows.
+/// for long ones, for few rows, or for few keys.
 inline constexpr llvm::StringLiteral kShortAttrName = "attn.short", kLongAttrName = "attn.long",
-                                     kFewAttrName = "attn.few";
+                                     kFewAttrName = "attn.few",
+                                     kNarrowAttrName = "attn.narrow";
 
 /// The discardable attribute of a function that is for some calls: what becomes tile.when.
 inline constexpr llvm::StringLiteral kWhenAttrName = "attn.when";

@@ -25,7 +25,7 @@ struct CUDAOptions {
   bool fused = false;
   /// Slots for the query heads of a key head (CompileOptions).
   int64_t pack = 0;
-  /// Sizes of which sequences (CompileOptions): auto, short, long or few.
+  /// Sizes of which sequences (CompileOptions): auto, short, long, few or narrow.
   std::string way = "auto";
   /// Whether blocks stay: true, false, or auto for the target's rule.
   std::string stay = "auto";

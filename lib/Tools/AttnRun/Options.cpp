@@ -111,7 +111,7 @@ struct CommandLine {
       "way",
       cl::desc("with --device=cuda or sim: sizes of which sequences (default: auto,\n"
                "a kernel each where the target's rule has two)"),
-      cl::value_desc("short|long|few"), cl::init("auto"), cl::cat(category)};
+      cl::value_desc("short|long|few|narrow"), cl::init("auto"), cl::cat(category)};
   cl::opt<bool> fused{
       "fused",
       cl::desc("with --device=cuda or sim: blocks of keys add to the gradients of\n"
@@ -287,8 +287,8 @@ static Error convertSimulatorOptions(const CommandLine &line, RunOptions &option
   if (!is_contained({"true", "false", "auto"}, options.stay))
     return createStringError("--stay: expected true, false or auto, got '" + options.stay + "'");
   options.way = line.way;
-  if (!is_contained({"short", "long", "few", "auto"}, options.way))
-    return createStringError("--way: expected short, long, few or auto, got '" + options.way + "'");
+  if (!is_contained({"short", "long", "few", "narrow", "auto"}, options.way))
+    return createStringError("--way: expected short, long, few, narrow or auto, got '" + options.way + "'");
   if (!line.slack.empty())
     if (Error error = parseNumber<int64_t>("slack", line.slack, 0, 16, options.slack))
       return error;

@@ -67,8 +67,8 @@ struct CommandLine {
   cl::opt<std::string> way{
       "way",
       cl::desc("sizes of which sequences on a GPU: short, long, few (rows with\n"
-               "many keys), or auto for a kernel each where the target's rule\n"
-               "has two (default)"),
+               "many keys), narrow (many rows with few keys), or auto for a\n"
+               "kernel each where the target's rule has two (default)"),
       cl::init("auto"), cl::cat(category)};
   cl::opt<std::string> stay{
       "stay", cl::desc("cuda: whether blocks stay (default: auto, the target's rule)"),

@@ -112,13 +112,14 @@ def SplitLengthsPass : Pass<"attn-split-lengths", "::mlir::ModuleOp"> {
     with so few, whose attention is marked `attn.short` for attn-set-schedule. Where few rows or few keys are enough, the copy is for
     the other calls and the function's own attention is marked. Where the rule's other sizes are for long sequences, that way's attention
     is marked `attn.long` instead. With `way=short` or `way=long` there is no copy: all calls take the sizes of that way, as where types say that
-    all are such. Nor is there one with `way=few`: all calls take the sizes for at most 128 rows with many keys, and the attention is marked
-    `attn.few`; where the rule has none for few rows, they are those of `way=long`.
+    all are such. Nor is there one with `way=few` or `way=narrow`: all calls take the sizes for at most 128 rows with many keys, or for many rows
+    with at most 80 keys or with 129 to 160, and the attention is marked `attn.few` or `attn.narrow`; where the rule has none for such, they are those
+    of `way=long`.
 
     Requires: room 1 `problem` without variants. Produces: room 1 `problem`; functions stay as they are where attention is not the
     only one, has a schedule, or has queries or keys that are no arguments. Fails when: `way` is none of its words.
   }];
-  let options = [Option<"way", "way", "std::string", [{"auto"}], "which calls are short: auto by their extents, short all, long none; few: all have few rows and many keys">];
+  let options = [Option<"way", "way", "std::string", [{"auto"}], "which calls are short: auto by their extents, short all, long none; few: all have few rows and many keys; narrow: many rows and few keys">];
   let dependentDialects = ["::attn::tile::TileDialect"];
 }
 
@@ -126,7 +127,7 @@ def SetSchedulePass : Pass<"attn-set-schedule", "::mlir::ModuleOp"> {
   let summary = "names the target and chooses sizes for it";
   let description = [{
     Attaches `attn.schedule = #attn.schedule<block_m, block_n, splits, stages, consumers, stay, lists, slack, fill, tail, recompute, hold, apart, keep>` to every attention, and to every
-    gradient in two passes, that has none, that for short or long sequences or for few rows to those marked `attn.short`, `attn.long` or `attn.few`, and takes `attn.fused` from those for which the machine has no block. Policy only: results never
+    gradient in two passes, that has none, that for short or long sequences, for few rows or for few keys to those marked `attn.short`, `attn.long`, `attn.few` or `attn.narrow`, and takes `attn.fused` from those for which the machine has no block. Policy only: results never
     depend on it. A remark says which rule chose. For the target
     cuda, the module gets `tile.target`, unless it has one, and later rooms read the machine's numbers and the schedule's: they have
     no defaults of their own.

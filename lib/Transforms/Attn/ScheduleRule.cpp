@@ -234,7 +234,7 @@ static constexpr LengthRow kHopperLengthRows[] = {
      false, true}};
 
 namespace {
-/// As Row, for calls with few rows and many keys, without regions.
+/// As Row, for calls with few rows or few keys, without regions.
 struct FewRow {
   int64_t columns;
   unsigned any, none;
@@ -242,6 +242,7 @@ struct FewRow {
   llvm::StringLiteral rule;
   bool stay;
   int64_t slack;
+  bool recompute = false, hold = false;
 };
 } // namespace
 
@@ -250,7 +251,15 @@ struct FewRow {
 /// tables, since each kernel more is one that every first call would assemble.
 static constexpr FewRow kHopperFewRows[] = {
     {64, Plain, Long | Split, 128, 128, "cuda-d64-few", false, -1},
-    {128, Plain, Long | Split, 128, 96, "cuda-d128-few", true, 0}};
+    {128, Plain, Long | Split, 128, 128, "cuda-d128-few", false, 0, false, true}};
+
+/// Up to 80 keys, those of a caption, are one tile of 80, of which wider ones would multiply what
+/// does not exist, and so many blocks with so little to do each are told by how they begin and end.
+/// Up to 160 are two of them. Measured with 77 and 154 keys (bench/NOTES.md).
+static constexpr FewRow kHopperNarrowRows[] = {
+    {64, Plain, Long | Split, 192, 80, "cuda-d64-narrow", true, -1},
+    {128, Plain, Long | Split, 192, 80, "cuda-d128-narrow", true, 0},
+    {256, Plain, Long | Split, 128, 80, "cuda-d256-narrow", true, 0, true}};
 
 /// The first row of a table that holds, or its end.
 template <typename Table>
@@ -303,12 +312,33 @@ std::optional<LengthChoice> attn::chooseForLength(const GPUProblem &problem) {
   return LengthChoice{sizes, row->isForShort, row->mostRows, row->mostKeys, row->either};
 }
 
-std::optional<BlockSizes> attn::chooseForFewRows(const GPUProblem &problem) {
-  const FewRow *row = findRow(kHopperFewRows, problem, getTraits(problem));
-  if (row == std::end(kHopperFewRows))
+/// Of a table of calls with few rows or few keys.
+static std::optional<BlockSizes> chooseForFew(llvm::ArrayRef<FewRow> rows, const Machine &machine,
+                                              const GPUProblem &problem) {
+  const FewRow *row = findRow(rows, problem, getTraits(problem));
+  if (row == rows.end())
     return std::nullopt;
-  return BlockSizes{row->blockM, row->blockN,     kHopperStages, row->rule,
-                    row->stay,   /*lists=*/false, row->slack};
+  int64_t step = getKeyStep(machine, problem.headDim, problem.valueDim);
+  return BlockSizes{row->blockM,
+                    int64_t(llvm::alignTo(row->blockN, step)),
+                    kHopperStages,
+                    row->rule,
+                    row->stay,
+                    /*lists=*/false,
+                    row->slack,
+                    /*tail=*/0,
+                    row->recompute,
+                    row->hold};
+}
+
+std::optional<BlockSizes> attn::chooseForFewRows(const Machine &machine,
+                                                 const GPUProblem &problem) {
+  return chooseForFew(kHopperFewRows, machine, problem);
+}
+
+std::optional<BlockSizes> attn::chooseForFewKeys(const Machine &machine,
+                                                 const GPUProblem &problem) {
+  return chooseForFew(kHopperNarrowRows, machine, problem);
 }
 
 /// Few keys where functions, factors or much work live beside them: ptxas spills otherwise.

@@ -84,7 +84,11 @@ std::optional<LengthChoice> chooseForLength(const GPUProblem &problem);
 
 /// Sizes for calls with few rows, at most 128, and many keys. Nothing where they are those of other
 /// calls with many keys.
-std::optional<BlockSizes> chooseForFewRows(const GPUProblem &problem);
+std::optional<BlockSizes> chooseForFewRows(const Machine &machine, const GPUProblem &problem);
+
+/// Sizes for calls with few keys, at most 80 or from 129 to 160, and many rows. Nothing where they
+/// are those of other calls.
+std::optional<BlockSizes> chooseForFewKeys(const Machine &machine, const GPUProblem &problem);
 
 } // namespace attn
 

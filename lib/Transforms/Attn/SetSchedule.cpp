@@ -69,7 +69,9 @@ struct SetSchedulePass
                                attention.getQuery().getType().getElementTypeBitWidth() / 8, blockN);
     if (machine) {
       GPUProblem problem = getGPUProblem(attention, splits);
-      auto few = op->hasAttr(kFewAttrName) ? chooseForFewRows(problem) : std::nullopt;
+      auto few = op->hasAttr(kFewAttrName)      ? chooseForFewRows(*machine, problem)
+                 : op->hasAttr(kNarrowAttrName) ? chooseForFewKeys(*machine, problem)
+                                                : std::nullopt;
       if (few)
         return *few;
       bool isMarked = op->hasAttr(kShortAttrName) || op->hasAttr(kLongAttrName);
@@ -154,7 +156,7 @@ struct SetSchedulePass
         return failure();
       op->setAttr(kScheduleAttrName, schedule = *made);
     }
-    for (StringRef mark : {kShortAttrName, kLongAttrName, kFewAttrName})
+    for (StringRef mark : {kShortAttrName, kLongAttrName, kFewAttrName, kNarrowAttrName})
       op->removeAttr(mark);
     if (!machine)
       return success();

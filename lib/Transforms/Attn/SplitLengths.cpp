@@ -10,8 +10,8 @@
 // says which they are: the function gets a copy, for calls with few rows and keys. Where few of
 // either are enough, the copy is for the others, since a way has a condition whose parts all hold.
 // Batches and heads decide nothing, so that the numbers of a sequence do not depend on what stands
-// beside it. Few rows with many keys have sizes for who asks for them: a third copy would cost all
-// others the time that it takes to assemble.
+// beside it. Few rows with many keys, and many rows with few keys, have sizes for who asks for them:
+// more copies would cost all others the time that they take to assemble.
 //
 //===----------------------------------------------------------------------------------------===//
 
@@ -81,8 +81,10 @@ struct SplitLengthsPass
       return;
     GPUProblem problem = getGPUProblem(op, /*splits=*/1);
     auto unit = UnitAttr::get(op.getContext());
-    if (way == "few" && chooseForFewRows(problem)) {
-      op->setAttr(kFewAttrName, unit);
+    const Machine &machine = tile::getMachine(getOperation());
+    if ((way == "few" && chooseForFewRows(machine, problem)) ||
+        (way == "narrow" && chooseForFewKeys(machine, problem))) {
+      op->setAttr(way == "few" ? kFewAttrName : kNarrowAttrName, unit);
       return;
     }
     std::optional<LengthChoice> choice = chooseForLength(problem);
@@ -99,8 +101,8 @@ struct SplitLengthsPass
 
   LogicalResult transform() override {
     ModuleOp module = getOperation();
-    if (!llvm::is_contained({"auto", "short", "long", "few"}, way.getValue()))
-      return module.emitError("expected way=short, long, few or auto, got '") << way << "'";
+    if (!llvm::is_contained({"auto", "short", "long", "few", "narrow"}, way.getValue()))
+      return module.emitError("expected way=short, long, few, narrow or auto, got '") << way << "'";
     SymbolTable symbols(module);
     for (auto function : llvm::make_early_inc_range(module.getOps<func::FuncOp>()))
       if (!function.isExternal())

@@ -3,6 +3,8 @@
 // RUN: attn-opt %s --attn-split-lengths=way=long --split-input-file | FileCheck %s --check-prefix=LONG
 // RUN: attn-opt %s --attn-split-lengths=way=few --split-input-file | FileCheck %s --check-prefix=FEW
 // RUN: attn-opt %s --attn-split-lengths=way=few --attn-set-schedule=target=cuda --split-input-file | FileCheck %s --check-prefix=FEW-SCHEDULE
+// RUN: attn-opt %s --attn-split-lengths=way=narrow --split-input-file | FileCheck %s --check-prefix=NARROW
+// RUN: attn-opt %s --attn-split-lengths=way=narrow --attn-set-schedule=target=cuda --split-input-file | FileCheck %s --check-prefix=NARROW-SCHEDULE
 // RUN: attn-opt %s --attn-split-lengths --attn-set-schedule=target=cuda --split-input-file | FileCheck %s --check-prefix=SCHEDULE
 
 // Calls with few keys have a copy, in front, whatever their rows.
@@ -27,6 +29,13 @@
 // FEW-SCHEDULE-LABEL: func.func @full(
 // FEW-SCHEDULE-NOT:     attn.few
 // FEW-SCHEDULE:         #attn.schedule<block_m = 128, block_n = 128, stages = 2, consumers = 2>
+// Or those for few keys.
+// NARROW-LABEL:    func.func @full(
+// NARROW-NOT:        attn.when
+// NARROW:            attn.attention {{.*}} {attn.narrow}
+// NARROW-SCHEDULE-LABEL: func.func @full(
+// NARROW-SCHEDULE-NOT:     attn.narrow
+// NARROW-SCHEDULE:         #attn.schedule<block_m = 192, block_n = 80, stages = 2, consumers = 3, stay = true>
 // SCHEDULE-LABEL: func.func @full_short(
 // SCHEDULE-NOT:     attn.short
 // SCHEDULE:         #attn.schedule<block_m = 128, block_n = 128, stages = 2, consumers = 2, stay = true, recompute = true, hold = true>
@@ -48,6 +57,9 @@ func.func @full(%q: tensor<?x?x?x64xbf16>, %k: tensor<?x?x?x64xbf16>, %v: tensor
 // FEW-LABEL: func.func @masked(
 // FEW-NOT:     attn.{{few|short}}
 // FEW:         return
+// NARROW-LABEL: func.func @masked(
+// NARROW-NOT:     attn.{{narrow|short}}
+// NARROW:         return
 // FEW-SCHEDULE-LABEL: func.func @masked(
 // FEW-SCHEDULE:         #attn.schedule<block_m = 192, block_n = 128, stages = 2, consumers = 3, stay = true, slack = 0, apart = true>
 // SCHEDULE-LABEL: func.func @masked_short(
@@ -81,7 +93,9 @@ func.func @masked(%q: tensor<?x?x?x64xbf16>, %k: tensor<?x?x?x64xbf16>, %v: tens
 // FEW-LABEL:   func.func @wide(
 // FEW:           attn.attention {{.*}} {attn.few}
 // FEW-SCHEDULE-LABEL: func.func @wide(
-// FEW-SCHEDULE:         #attn.schedule<block_m = 128, block_n = 96, stages = 2, consumers = 2, stay = true, slack = 0>
+// FEW-SCHEDULE:         #attn.schedule<block_m = 128, block_n = 128, stages = 2, consumers = 2, slack = 0, hold = true>
+// NARROW-SCHEDULE-LABEL: func.func @wide(
+// NARROW-SCHEDULE:         #attn.schedule<block_m = 192, block_n = 80, stages = 2, consumers = 3, stay = true, slack = 0>
 // SCHEDULE-LABEL: func.func @wide_long(
 // SCHEDULE:         #attn.schedule<block_m = 192, block_n = 112, stages = 2, consumers = 3, slack = 0>
 // SCHEDULE-LABEL: func.func @wide(
