@@ -131,7 +131,7 @@ def _count_blocks(factors: List[Dict[str, Any]], arguments: Sequence[Argument]) 
 def _holds(when: List[Dict[str, Any]], arguments: Sequence[Argument]) -> bool:
     """Whether a call is one of those that a kernel is for."""
     def get_size(r: Dict[str, Any]) -> int:
-        size = arguments[r["argument"]].shape[r["dim"]]
+        size = _evaluate(r, arguments)
         return -(-size // max(_evaluate(r["per"], arguments), 1)) if "per" in r else size
 
     return all(r["least"] <= get_size(r) <= r["most"] for r in when)

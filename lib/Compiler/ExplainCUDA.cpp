@@ -78,8 +78,11 @@ static void printCalls(raw_ostream &os, const KernelPlan &plan, bool isOnly) {
   if (plan.when.empty())
     os << " otherwise";
   for (auto [index, range] : enumerate(plan.when)) {
-    os << (index ? " and " : " where ")
-       << formatv("dimension {0} of argument {1}", range.dim, range.argument);
+    os << (index ? " and " : " where ");
+    if (range.size.argument == SizeFactor::kParts)
+      os << "the number of parts";
+    else
+      os << formatv("dimension {0} of argument {1}", range.size.dim, range.size.argument);
     if (!(range.per == SizeFactor()))
       os << formatv(" by dimension {0} of argument {1}", range.per.dim, range.per.argument);
     if (range.most == std::numeric_limits<int64_t>::max())

@@ -32,6 +32,7 @@ constinit const Machine attn::kHopper = {
 
     .warpgroups = 8,
     .sharedBytes = 227 * 1024,
+    .reservedBytes = 1024,
     .stageBytes = 1024,
     .stages = 64,
 

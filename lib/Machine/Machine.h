@@ -68,6 +68,8 @@ struct Machine {
   // A block.
   int64_t warpgroups;
   int64_t sharedBytes;
+  /// What the machine takes of a multiprocessor's shared memory for each block beside that.
+  int64_t reservedBytes;
   /// Where a stage may begin: the period of the widest swizzle.
   int64_t stageBytes;
   /// Uses of a ring that may be in flight.
@@ -84,16 +86,27 @@ struct Machine {
 
   Costs costs;
 
-  /// What each thread of a block has at its launch: all registers shared out evenly.
-  int64_t getLaunchRegisters(int64_t numWarpgroups) const {
-    return registers / (numWarpgroups * warpgroupThreads) / registerStep * registerStep;
+  /// What each thread of a block has at its launch: all registers shared out evenly, over so many
+  /// blocks that a multiprocessor has at a time.
+  int64_t getLaunchRegisters(int64_t numWarpgroups, int64_t resident = 1) const {
+    return registers / (resident * numWarpgroups * warpgroupThreads) / registerStep * registerStep;
   }
   /// Those that all threads of such a block start with.
-  int64_t getBlockRegisters(int64_t numWarpgroups) const {
-    return getLaunchRegisters(numWarpgroups) * numWarpgroups * warpgroupThreads;
+  int64_t getBlockRegisters(int64_t numWarpgroups, int64_t resident = 1) const {
+    return getLaunchRegisters(numWarpgroups, resident) * numWarpgroups * warpgroupThreads;
   }
-  const RoleBudget &getBudget(int64_t consumers, bool stays) const {
-    return (stays ? stayBudgets : budgets)[consumers - 1];
+  /// Of one block that has a multiprocessor for itself, or of several, whose producers keep more.
+  RoleBudget getBudget(int64_t consumers, bool stays, int64_t resident = 1) const {
+    const RoleBudget &budget = (stays || resident > 1 ? stayBudgets : budgets)[consumers - 1];
+    if (resident == 1)
+      return budget;
+    int64_t launch = getLaunchRegisters(consumers + 1, resident) * (consumers + 1),
+            each = (launch - budget.producer) / consumers / registerStep * registerStep;
+    return {budget.producer, std::min(each, budget.consumer)};
+  }
+  /// Shared memory of each of so many blocks that a multiprocessor has at a time.
+  int64_t getBlockBytes(int64_t resident) const {
+    return (sharedBytes + reservedBytes) / resident - reservedBytes;
   }
   /// The most consumers beside a producer.
   int64_t getMostConsumers() const { return static_cast<int64_t>(budgets.size()); }

@@ -56,6 +56,8 @@ static void addRoom(OpPassManager &pm, Room room, const PipelineOptions &options
                                       options.blockM, options.blockN, options.stages,
                                       options.splits, options.stay, options.recompute, options.hold,
                                       options.keep, options.apart, options.slack, options.search}));
+    if (isForGPU)
+      pm.addPass(createSpareMergePass());
     return addCleanup(pm);
   case Room::Grid: // One grid of blocks.
     pm.addPass(createTileToGridPass());

@@ -82,11 +82,11 @@ static json::Value toValue(const ScratchTensor &scratch) {
   return object;
 }
 
+/// The fields of the size, and of the range.
 static json::Value toValue(const ExtentRange &range) {
-  json::Object object{{"argument", range.argument},
-                      {"dim", range.dim},
-                      {"least", range.least},
-                      {"most", range.most}};
+  json::Object object = std::move(*toValue(range.size).getAsObject());
+  object["least"] = range.least;
+  object["most"] = range.most;
   if (!(range.per == SizeFactor()))
     object["per"] = toValue(range.per);
   return object;
@@ -227,9 +227,8 @@ static bool fromValue(const json::Value &value, ScratchTensor &scratch, json::Pa
 
 static bool fromValue(const json::Value &value, ExtentRange &range, json::Path path) {
   json::ObjectMapper mapper(value, path);
-  return mapper && mapper.map("argument", range.argument) && mapper.map("dim", range.dim) &&
-         mapper.map("least", range.least) && mapper.map("most", range.most) &&
-         mapper.mapOptional("per", range.per);
+  return mapper && fromValue(value, range.size, path) && mapper.map("least", range.least) &&
+         mapper.map("most", range.most) && mapper.mapOptional("per", range.per);
 }
 
 /// `values` has exactly three elements.

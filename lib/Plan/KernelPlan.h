@@ -109,10 +109,10 @@ struct ScratchTensor {
 /// last round idle, or those that leave the fewest idle.
 int64_t countParts(int64_t blocks, int64_t places, int64_t most);
 
-/// A condition on a call: the size of the argument's dimension, divided by the factor `per` (up),
-/// is from `least` to `most`.
+/// A condition on a call: the size of an argument's dimension, or the number of parts, divided by
+/// the factor `per` (up), is from `least` to `most`.
 struct ExtentRange {
-  unsigned argument = 0, dim = 0;
+  SizeFactor size = {};
   int64_t least = 0, most = 0;
   SizeFactor per = {};
 

@@ -29,10 +29,10 @@ struct FunctionPlan {
 
 /// The version of the JSON form. 2 added scratch; 3 zeroed scratch, factors of multiprocessors,
 /// ranges of extents and programmatic launches; 4 multiples of sizes, parts and ranges of
-/// quotients.
-inline constexpr int64_t kPlanVersion = 4;
+/// quotients; 5 ranges of parts.
+inline constexpr int64_t kPlanVersion = 5;
 
-/// {"version": 4, "kernels": [...], "function": {...}}, indented.
+/// {"version": 5, "kernels": [...], "function": {...}}, indented.
 std::string writePlan(const FunctionPlan &plan);
 
 /// Reads what writePlan wrote. The error names the path of the field that is missing or wrong.

@@ -106,7 +106,7 @@ Complaint attn::refuseInPlaced(Operation *op) {
 static Complaint demandBudget(func::FuncOp kernel) {
   int64_t bytes = 0;
   kernel.walk([&](AllocSharedOp place) { bytes += place.getType().getSizeInBytes(); });
-  int64_t most = tile::getMachine(kernel).sharedBytes;
+  int64_t most = tile::getMostSharedBytes(kernel);
   if (bytes <= most)
     return {};
   return llvm::formatv("expected at most {0} bytes of shared memory, got {1}", most, bytes);

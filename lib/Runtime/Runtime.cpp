@@ -85,14 +85,14 @@ Result<const Way *> Kernel::State::choose(LaunchArguments arguments) const {
   for (const Way &way : ways) {
     bool holds = true;
     for (const ExtentRange &range : way.when) {
-      const TensorView *tensor = findTensor(range.argument, range.dim, arguments);
-      if (!tensor)
-        return explainNoTensor(range.argument, range.dim, arguments);
+      std::optional<int64_t> size = evaluate(range.size, arguments);
+      if (!size)
+        return explainNoTensor(range.size, arguments);
       std::optional<int64_t> per = evaluate(range.per, arguments);
       if (!per)
         return explainNoTensor(range.per, arguments);
       // Nothing is divided by no heads: such a call has no elements, whichever way it takes.
-      int64_t size = tensor->shape[range.dim], quotient = *per > 0 ? (size + *per - 1) / *per : 0;
+      int64_t quotient = *per > 0 ? (*size + *per - 1) / *per : 0;
       holds &= range.least <= quotient && quotient <= range.most;
     }
     if (holds)
@@ -162,7 +162,7 @@ static Result<size_t> countArguments(llvm::ArrayRef<Way> ways) {
     count =
         std::max(count, way.scratch.empty() ? way.numArguments : way.scratch.getFirstArgument());
     for (const ExtentRange &range : way.when)
-      count = std::max<size_t>({count, size_t(range.argument) + 1, countArguments(range.per)});
+      count = std::max<size_t>({count, countArguments(range.size), countArguments(range.per)});
   }
   for (const Way &way : ways)
     if (!way.scratch.empty() &&
@@ -200,6 +200,8 @@ Result<Kernel> KernelLoader::load(const KernelImage &image, const FunctionPlan &
   for (Way &way : ways) {
     if (Status status = way.scratch.checkDriver(context->getDriver()); !status.ok())
       return status;
+    for (ExtentRange &range : way.when)
+      bindDevice(range.size, context->getInfo());
     way.scratch.bind(context->getInfo());
     for (Step &step : way.steps)
       step.recipe.bind(context->getInfo());

@@ -24,7 +24,7 @@ namespace attn::sim {
 //===----------------------------------------------------------------------------------------===//
 
 void checkShared(mlir::func::FuncOp kernel, std::vector<Finding> &findings) {
-  int64_t bytes = tile::getSharedBytes(kernel), most = tile::getMachine(kernel).sharedBytes;
+  int64_t bytes = tile::getSharedBytes(kernel), most = tile::getMostSharedBytes(kernel);
   if (bytes > most)
     findings.push_back({Finding::Kind::Budget,
                         kernel,

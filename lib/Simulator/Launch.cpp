@@ -82,7 +82,10 @@ Launch::Way Launch::choose(ArrayRef<Argument> arguments) const {
     while (way.end < kernels.size() && getWhen(kernels[way.end]) == when)
       ++way.end;
     if (!when || all_of(when.getAsRange<tile::RangeAttr>(), [&](tile::RangeAttr range) {
-          int64_t size = arguments[range.getArgument()].memory.shape[range.getDim()];
+          int64_t size = range.getParts()
+                             ? evaluateFactor(range.getParts(), arguments,
+                                              simulators[way.first].getMultiprocessors())
+                             : arguments[range.getArgument()].memory.shape[range.getDim()];
           if (range.getPer()) {
             int64_t per = evaluateFactor(range.getPer(), arguments, 0);
             size = per > 0 ? divideCeil(size, per) : 0;

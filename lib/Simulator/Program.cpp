@@ -280,7 +280,8 @@ Error Compiler::setUpRoles() {
   program.numWarpgroups = hasLayouts || specialize ? attribute.getWarpgroups() : 1;
   program.block.name = "block";
   program.block.warpgroups = roleWarpgroups = program.numWarpgroups;
-  program.block.registers = program.machine->getLaunchRegisters(program.numWarpgroups);
+  program.block.registers =
+      program.machine->getLaunchRegisters(program.numWarpgroups, attribute.getResident());
   if (!specialize) {
     program.roles.push_back(program.block);
     program.roleOf.assign(program.numWarpgroups, 0);

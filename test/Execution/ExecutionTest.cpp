@@ -98,8 +98,8 @@ INSTANTIATE_TEST_SUITE_P(All, HeadDimTest,
 // Ways
 //===----------------------------------------------------------------------------------------===//
 
-/// Kernels for short sequences, for long ones, for few rows and for few keys, on GPUs: each with all extents,
-/// whichever of them a call of such extents would take.
+/// Kernels for short sequences, for long ones, for few rows and for few keys, on GPUs: each with
+/// all extents, whichever of them a call of such extents would take.
 struct WayTest : testing::TestWithParam<std::tuple<std::string, Dims, std::string>> {};
 
 TEST_P(WayTest, MatchesReference) {
@@ -162,7 +162,8 @@ TEST(ExecutionTest, FewKeys) {
   for (int64_t m : {1, 257, 385})
     for (int64_t n : {0, 1, 77, 80, 154, 241})
       extents.push_back({m, n, 2, 2, 1});
-  for (auto [d, dv] : {Dims(64, 64), Dims(40, 128), Dims(128, 128), Dims(192, 128), Dims(256, 256)}) {
+  for (auto [d, dv] :
+       {Dims(64, 64), Dims(40, 128), Dims(128, 128), Dims(192, 128), Dims(256, 256)}) {
     Problem problem;
     problem.type = getTwoTypes().front();
     problem.way = "narrow";

@@ -32,8 +32,8 @@ import revisions  # noqa: E402  (its folder is not a package)
 
 FORWARD = revisions.KERNELS + [(name, d) for d in (80, 96, 192) for name in ("full", "causal")]
 GRADIENT = [(name, d) for d in (64, 128, 256) for name in ("full", "causal")]
-# Of gradients in five products, as calls take them.
-FUSED = "gradient-fused-"
+# Full attention in ways that calls ask for: few rows, few keys, heads as rows.
+WAYS = [("few", "way=few", (64, 128)), ("narrow", "way=narrow", (64, 128, 256)), ("packed", "pack=8 way=long", (64, 128))]
 # An instruction of nvdisasm: its address, a predicate, its name.
 INSTRUCTION = re.compile(r"\s*/\*([0-9a-f]{4,})\*/\s+(?:@!?U?P\w+ )?\s*([A-Z][\w.]*)(.*);")
 
@@ -51,10 +51,12 @@ def make_gradient(name: str, d: int) -> str:
     )
 
 
-def list_programs() -> Dict[str, str]:
-    programs = {f"{name}-{d}": revisions.make_source(name, d) for name, d in FORWARD}
-    programs.update({f"gradient-{name}-{d}": make_gradient(name, d) for name, d in GRADIENT})
-    programs.update({f"{FUSED}{name}-{d}": make_gradient(name, d) for name, d in GRADIENT if d != 256})
+def list_programs() -> Dict[str, Tuple[str, str]]:
+    """Sources and options of the compiler, by name."""
+    programs = {f"{name}-{d}": (revisions.make_source(name, d), "") for name, d in FORWARD}
+    programs.update({f"full-{way}-{d}": (revisions.make_source("full", d), options) for way, options, ds in WAYS for d in ds})
+    programs.update({f"gradient-{name}-{d}": (make_gradient(name, d), "") for name, d in GRADIENT})
+    programs.update({f"gradient-fused-{name}-{d}": (make_gradient(name, d), "fused=true") for name, d in GRADIENT if d != 256})
     return programs
 
 
@@ -121,10 +123,10 @@ def describe(log: str, machine_code: str) -> str:
     return "\n".join(lines) + "\n"
 
 
-def measure(o: argparse.Namespace, name: str, source: str) -> str:
+def measure(o: argparse.Namespace, name: str, source: str, options: str) -> str:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, name)
-        run([str(o.bin / "attn-opt"), "-", *revisions.list_passes(path, "fused=true" if name.startswith(FUSED) else "")], source)
+        run([str(o.bin / "attn-opt"), "-", *revisions.list_passes(path, options)], source)
         # Kernels beside each other, as the runtime has the driver do it.
         log = run([o.ptxas, "-arch=sm_90a", "-v", "-split-compile=0", f"{path}.ptx", "-o", f"{path}.cubin"])
         return describe(log, run([o.nvdisasm, f"{path}.cubin"]))
@@ -155,7 +157,7 @@ def main() -> int:
         return SKIPPED
     programs = list_programs()
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        costs = dict(zip(programs, pool.map(lambda entry: measure(o, *entry), programs.items())))
+        costs = dict(zip(programs, pool.map(lambda entry: measure(o, entry[0], *entry[1]), programs.items())))
     if o.update:
         for path in PINS.glob("*.txt"):
             path.unlink()

@@ -191,7 +191,7 @@ def count_blocks(factors: List[Dict[str, int]], tensors: List[np.ndarray]) -> in
 
 def is_for(plan: Dict[str, Any], tensors: List[np.ndarray]) -> bool:
     """Whether the kernel is of a way that such calls take."""
-    extents = [tensors[r["argument"]].shape[r["dim"]] // (count_blocks([r["per"]], tensors) if "per" in r else 1)
+    extents = [count_blocks([r], tensors) // (count_blocks([r["per"]], tensors) if "per" in r else 1)
                for r in plan.get("when", [])]
     return all(r["least"] <= extent <= r["most"] for r, extent in zip(plan.get("when", []), extents))
 

@@ -67,6 +67,23 @@ TEST(Ways, ExtentsChoose) {
   EXPECT_EQ(run(*launch, 200), std::vector<float>(200, 2.0f));
 }
 
+// A block for each 8 elements: five of them would be three parts each on eight multiprocessors,
+// which eight fill.
+TEST(Ways, PartsChoose) {
+  std::string source = kSource;
+  llvm::StringRef few = "#tile.range<argument = 0, dim = 0, least = 0, most = 64>",
+                  one =
+                      "#tile.range<least = 0, most = 1, parts = <blocks = [#tile.extent<argument = "
+                      "0, dim = 0, divisor = 8>], keys = 16, most = 64>>";
+  source.replace(source.find(few), few.size(), one);
+  auto module = mlir::parseSourceString<mlir::ModuleOp>(source, &test::getContext());
+  ASSERT_TRUE(module);
+  llvm::Expected<sim::Launch> launch = sim::Launch::create(*module, /*multiprocessors=*/8);
+  ASSERT_TRUE(bool(launch)) << llvm::toString(launch.takeError());
+  EXPECT_EQ(run(*launch, 40), std::vector<float>(40, 2.0f));
+  EXPECT_EQ(run(*launch, 60), std::vector<float>(60, 1.0f));
+}
+
 TEST(Ways, LastIsForAllCalls) {
   std::string source = llvm::StringRef(kSource).split("func.func @twos").first.str();
   auto module = mlir::parseSourceString<mlir::ModuleOp>(source, &test::getContext());

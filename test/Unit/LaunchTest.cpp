@@ -218,7 +218,7 @@ TEST_F(LaunchTest, Workspace) {
 TEST_F(LaunchTest, WaysByExtents) {
   std::vector<KernelPlan> plans = makeSplitPlans();
   for (KernelPlan &plan : plans)
-    plan.when = {{0, 2, 1, 64}, {1, 2, 500, 1 << 20}};
+    plan.when = {{{0, 2}, 1, 64}, {{1, 2}, 500, 1 << 20}};
   plans.push_back(makePlan());
   Result<Kernel> kernel = Kernel::load(makeImage(plans));
   ASSERT_TRUE(kernel) << kernel.getStatus().str();
@@ -245,7 +245,7 @@ TEST_F(LaunchTest, WaysByExtents) {
 TEST_F(LaunchTest, WaysByGroups) {
   std::vector<KernelPlan> plans = makeSplitPlans();
   for (KernelPlan &plan : plans)
-    plan.when = {{0, 1, 0, 3, {1, 1}}};
+    plan.when = {{{0, 1}, 0, 3, {1, 1}}};
   plans.push_back(makePlan());
   Result<Kernel> kernel = Kernel::load(makeImage(plans));
   ASSERT_TRUE(kernel) << kernel.getStatus().str();
@@ -258,6 +258,34 @@ TEST_F(LaunchTest, WaysByGroups) {
   };
   EXPECT_EQ(count(3 * key.shape[1]), 2u);
   EXPECT_EQ(count(3 * key.shape[1] + 1), 1u);
+}
+
+// A range of parts, which the device and the other extents decide: 128 blocks fill 132
+// multiprocessors.
+TEST_F(LaunchTest, WaysByParts) {
+  std::vector<KernelPlan> plans = makeSplitPlans();
+  SizeFactor parts{SizeFactor::kParts, 64};
+  parts.of = {{1, 2, 256}, {0, 0}, {0, 1}};
+  for (KernelPlan &plan : plans)
+    plan.when = {{parts, 2, 64}};
+  plans.push_back(makePlan());
+  Result<Kernel> kernel = Kernel::load(makeImage(plans));
+  ASSERT_TRUE(kernel) << kernel.getStatus().str();
+  auto count = [&](int64_t batch, int64_t numKeys) {
+    fake->launches.clear();
+    FakeTensor rows(0x100000, {batch, 8, 64, 128}), keys(0x200000, {batch, 8, numKeys, 128});
+    Status status = kernel->launch({rows, keys, output, 1.0}, nullptr);
+    EXPECT_TRUE(status.ok()) << status.str();
+    return fake->launches.size();
+  };
+  EXPECT_EQ(count(16, 8192), 1u);
+  EXPECT_EQ(count(15, 8192), 2u);
+  EXPECT_EQ(count(2, 8192), 2u);
+  EXPECT_EQ(count(2, 256), 1u);
+  EXPECT_EQ(count(0, 8192), 1u);
+  fake->launches.clear();
+  expectInvalid(kernel->launch({FakeTensor(16, {8}), key, output, 1.0}, nullptr),
+                "expected argument 0 of at least 2 dimensions, got 1");
 }
 
 // The device decides how many parts there are: of a grid of four blocks, 31 on 132 multiprocessors.
@@ -273,7 +301,7 @@ TEST_F(LaunchTest, PartsFillTheDevice) {
 
 TEST_F(LaunchTest, LastWayIsForAllCalls) {
   KernelPlan plan = makePlan();
-  plan.when = {{0, 2, 1, 64}};
+  plan.when = {{{0, 2}, 1, 64}};
   Result<Kernel> kernel = Kernel::load(makeImage({plan}));
   EXPECT_EQ(kernel.getStatus().message,
             "expected the last kernel of the plan to be for all calls, got 'attention' for some");

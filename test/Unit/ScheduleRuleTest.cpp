@@ -37,8 +37,8 @@ private:
 } // namespace
 
 static GPUBlock makeBlock(const GPUProblem &problem, const BlockSizes &sizes) {
-  return {problem.headDim, problem.valueDim,  2,         sizes.blockM, sizes.blockN,
-          sizes.stages,    sizes.blockM / 64, sizes.stay};
+  return {problem.headDim, problem.valueDim,  2,          sizes.blockM,  sizes.blockN,
+          sizes.stages,    sizes.blockM / 64, sizes.stay, sizes.resident};
 }
 
 /// Registers of a thread that scores, their weights in 16 bits and the accumulator take.
@@ -72,12 +72,21 @@ TEST(ScheduleRule, EveryChoiceForCUDAIsAccepted) {
 
 TEST(ScheduleRule, EveryChoiceForDecodingIsAccepted) {
   forEachProblem([](const GPUProblem &problem) {
-    BlockSizes sizes = chooseForDecoding(getHopper(), problem, /*elementBytes=*/2, /*blockN=*/0);
-    GPUBlock block = makeBlock(problem, sizes);
-    ASSERT_EQ(sizes.blockM, 64);
-    ASSERT_EQ(refuseBlock(getHopper(), block), "") << problem.headDim << " " << problem.valueDim;
-    ASSERT_LE(countRegisters(sizes.blockN, problem.valueDim),
-              getHopper().getBudget(block.consumers, /*stays=*/false).consumer);
+    for (bool isGiven : {false, true}) {
+      BlockSizes sizes =
+          chooseForDecoding(getHopper(), problem, /*elementBytes=*/2, /*blockN=*/0, isGiven);
+      GPUBlock block = makeBlock(problem, sizes);
+      ASSERT_EQ(sizes.blockM, 64);
+      ASSERT_EQ(refuseBlock(getHopper(), block), "") << problem.headDim << " " << problem.valueDim;
+      ASSERT_LE(countRegisters(sizes.blockN, problem.valueDim),
+                getHopper().getBudget(block.consumers, /*stays=*/false, block.resident).consumer);
+      // Two blocks where nothing else wants registers or shared memory.
+      bool isWide = std::max(problem.headDim, problem.valueDim) > 128;
+      ASSERT_EQ(sizes.resident,
+                isGiven || isWide || problem.hasFactors || problem.work.isLong ? 1 : 2);
+      ASSERT_LE(sizes.resident * (getSharedBytes(getHopper(), block) + 1024), 228 * 1024);
+      ASSERT_GE(sizes.stages, 2);
+    }
   });
 }
 
@@ -86,17 +95,19 @@ TEST(ScheduleRule, FunctionsAndFactorsLeaveFewKeysForDecoding) {
     GPUProblem problem{columns, columns};
     problem.work = work;
     problem.hasFactors = hasFactors;
-    return chooseForDecoding(getHopper(), problem, 2, 0).blockN;
+    return chooseForDecoding(getHopper(), problem, 2, 0, false).blockN;
   };
-  EXPECT_EQ(choose(64, {}), 128);
-  EXPECT_EQ(choose(128, {}), 64);
+  EXPECT_EQ(choose(64, {}), 96);
+  EXPECT_EQ(choose(128, {}), 80);
+  EXPECT_EQ(choose(256, {}), 64);
   EXPECT_EQ(choose(64, {false, true, 9}), 48);
   EXPECT_EQ(choose(256, {false, true, 1}), 32);
   EXPECT_EQ(choose(256, {true, false, 7}), 64);
   EXPECT_EQ(choose(256, {true, false, 14}), 32);
   EXPECT_EQ(choose(128, {}, /*hasFactors=*/true), 32);
   // What is asked for holds.
-  EXPECT_EQ(chooseForDecoding(getHopper(), {64, 64}, 2, 96).blockN, 96);
+  EXPECT_EQ(chooseForDecoding(getHopper(), {64, 64}, 2, 48, true).blockN, 48);
+  EXPECT_EQ(chooseForDecoding(getHopper(), {64, 64}, 2, 0, true).blockN, 128);
 }
 
 TEST(ScheduleRule, BlocksStayBesideBiasesThatShareRegisters) {
@@ -241,9 +252,9 @@ TEST(ScheduleRule, NoChoiceLetsMaximaLag) {
 /// Whether two schedules make the same kernel.
 static bool isSame(const BlockSizes &a, const BlockSizes &b) {
   return std::tie(a.blockM, a.blockN, a.stages, a.stay, a.lists, a.slack, a.tail, a.recompute,
-                  a.hold, a.apart, a.keep) == std::tie(b.blockM, b.blockN, b.stages, b.stay,
-                                                       b.lists, b.slack, b.tail, b.recompute,
-                                                       b.hold, b.apart, b.keep);
+                  a.hold, a.apart, a.keep,
+                  a.resident) == std::tie(b.blockM, b.blockN, b.stages, b.stay, b.lists, b.slack,
+                                          b.tail, b.recompute, b.hold, b.apart, b.keep, b.resident);
 }
 
 // A second kernel is one that differs, stays, and has bounds that tell its calls from others.

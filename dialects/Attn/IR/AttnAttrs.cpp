@@ -68,7 +68,7 @@ LogicalResult RelativeBiasAttr::verify(EmitError emitError, int64_t offset, Alig
 LogicalResult ScheduleAttr::verify(EmitError emitError, int64_t blockM, int64_t blockN,
                                    int64_t splits, int64_t stages, int64_t consumers, bool stay,
                                    bool lists, int64_t slack, bool fill, int64_t tail, bool, bool,
-                                   bool, int64_t keep) {
+                                   bool, int64_t keep, int64_t resident) {
   // schedule_c1: every number of a schedule is positive, and products of two do not wrap
   for (int64_t size : {blockM, blockN, splits, stages, consumers})
     if (size < 1 || size > kMaxConstant)
@@ -95,6 +95,10 @@ LogicalResult ScheduleAttr::verify(EmitError emitError, int64_t blockM, int64_t 
   if (keep < 0 || keep > 256 || keep % 16 != 0)
     return emitError()
            << "expected at most 256 columns of the query to keep, in multiples of 16, got " << keep;
+  // schedule_c8: a multiprocessor has 1 to 8 blocks at a time, and 1 where they stay
+  if (resident < 1 || resident > (stay ? 1 : 8))
+    return emitError() << "expected 1 to 8 blocks on a multiprocessor, or 1 that stays, got "
+                       << resident << (stay ? " that stay" : "");
   return success();
 }
 

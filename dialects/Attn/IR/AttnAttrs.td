@@ -110,6 +110,7 @@ def Attn_ScheduleAttr : Attn_Attr<"Schedule", "schedule"> {
     Blocks that `hold` a stage of keys give it back behind the first weights of its step, which leaves the other weights beside the product of values.
     Where a mask drops the first tiles that a block visits for some of its rows, consumers begin `apart`, each with the first that its rows need.
     Consumers `keep` so many columns of the query in registers, which products then do not read from shared memory for each tile of keys.
+    A multiprocessor has `resident` blocks at a time, so that one reads while another begins or ends.
     With `lists`, grids before it list the tiles of keys that the mask keeps (`attn.list_tiles`), and blocks visit no others.
     With a `slack` of k >= 0 an accumulator is scaled only in rows whose maximum grew, and a maximum that grew by a factor of at most
     2^k is not taken (k = 0: every one is). Otherwise every step scales it.
@@ -132,7 +133,8 @@ def Attn_ScheduleAttr : Attn_Attr<"Schedule", "schedule"> {
     DefaultValuedParameter<"bool", "false">:$recompute,
     DefaultValuedParameter<"bool", "false">:$hold,
     DefaultValuedParameter<"bool", "false">:$apart,
-    DefaultValuedParameter<"int64_t", "0">:$keep);
+    DefaultValuedParameter<"int64_t", "0">:$keep,
+    DefaultValuedParameter<"int64_t", "1">:$resident);
   let assemblyFormat = "`<` struct(params) `>`";
   let genVerifyDecl = 1;
 }

@@ -35,8 +35,7 @@ inline constexpr llvm::StringLiteral kPackAttrName = "attn.pack";
 /// The discardable attributes of an attention whose schedule is to be the one for short sequences,
 /// for long ones, for few rows, or for few keys.
 inline constexpr llvm::StringLiteral kShortAttrName = "attn.short", kLongAttrName = "attn.long",
-                                     kFewAttrName = "attn.few",
-                                     kNarrowAttrName = "attn.narrow";
+                                     kFewAttrName = "attn.few", kNarrowAttrName = "attn.narrow";
 
 /// The discardable attribute of a function that is for some calls: what becomes tile.when.
 inline constexpr llvm::StringLiteral kWhenAttrName = "attn.when";

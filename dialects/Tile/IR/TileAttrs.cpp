@@ -239,9 +239,12 @@ LogicalResult MultiprocessorsAttr::verify(EmitError emitError, int64_t blocks) {
 }
 
 LogicalResult RangeAttr::verify(EmitError emitError, int64_t argument, int64_t dim, int64_t least,
-                                int64_t most, ExtentAttr) {
+                                int64_t most, ExtentAttr per, PartsAttr parts) {
+  // range_c2: a range of parts is one of no argument
+  if (parts && (argument != -1 || dim != -1 || per))
+    return emitError() << "expected neither argument, dim nor per beside parts";
   // range_c1: argument and dim are not negative, and the range holds a size
-  if (argument >= 0 && dim >= 0 && least >= 0 && least <= most)
+  if ((parts || (argument >= 0 && dim >= 0)) && least >= 0 && least <= most)
     return success();
   return emitError() << "expected argument and dim of at least 0 and a range of sizes, got "
                      << argument << ", " << dim << " and " << least << " to " << most;
@@ -263,7 +266,7 @@ static LogicalResult verifyCluster(DenseI64ArrayAttr cluster, EmitError emitErro
 
 LogicalResult KernelAttr::verify(EmitError emitError, int64_t warpgroups, ArrayAttr grid,
                                  int64_t stages, DenseI64ArrayAttr cluster, bool, bool stay,
-                                 int64_t tail, bool, bool, int64_t keep) {
+                                 int64_t tail, bool, bool, int64_t keep, int64_t resident) {
   if (failed(verifyCluster(cluster, emitError)))
     return failure();
   // kernel_c11: a tail is up to 31 blocks behind blocks that stay
@@ -273,6 +276,10 @@ LogicalResult KernelAttr::verify(EmitError emitError, int64_t warpgroups, ArrayA
   // kernel_c13: what a kernel keeps is up to 256 columns, in steps of 16
   if (keep < 0 || keep > 256 || keep % 16 != 0)
     return emitError() << "expected at most 256 columns to keep, in multiples of 16, got " << keep;
+  // kernel_c14: a multiprocessor has 1 to 8 blocks at a time, and 1 where they stay
+  if (resident < 1 || resident > (stay ? 1 : 8))
+    return emitError() << "expected 1 to 8 blocks on a multiprocessor, or 1 that stays, got "
+                       << resident << (stay ? " that stay" : "");
   // kernel_c3: a block has 1 to 8 warpgroups
   if (warpgroups < 1 || warpgroups > 8)
     return emitError() << "expected 1 to 8 warpgroups, got " << warpgroups;
@@ -306,7 +313,7 @@ KernelAttr KernelAttr::withBlocksThatStay(int64_t blocks) const {
   Attribute factor = MultiprocessorsAttr::get(getContext(), blocks);
   return get(getContext(), getWarpgroups(), b.getArrayAttr(b.getArrayAttr(factor)), getStages(),
              getCluster(), getProgrammatic(), /*stay=*/false, /*tail=*/0, getRecompute(), getHold(),
-             getKeep());
+             getKeep(), getResident());
 }
 
 bool KernelAttr::isStaying() const {

@@ -165,7 +165,8 @@ def Tile_PackedAttr : Tile_Attr<"Packed", "packed"> {
 def Tile_RangeAttr : Tile_Attr<"Range", "range"> {
   let summary = "a condition on a call: dimension `dim` of an argument has a size from `least` to `most`";
   let description = [{
-    With `per`, the size is divided by that of another argument, rounding up: heads per key head.
+    With `per`, the size is divided by that of another argument, rounding up: heads per key head. With `parts` in place of an argument, the
+    condition is on their number.
     Kernels in a row whose `tile.when` lists the same ranges are one way to run a function. A launch runs the first way whose ranges
     all hold; the last has no `tile.when`.
 
@@ -174,11 +175,12 @@ def Tile_RangeAttr : Tile_Attr<"Range", "range"> {
     ```
   }];
   let parameters = (ins
-    "int64_t":$argument,
-    "int64_t":$dim,
+    DefaultValuedParameter<"int64_t", "-1">:$argument,
+    DefaultValuedParameter<"int64_t", "-1">:$dim,
     "int64_t":$least,
     DefaultValuedParameter<"int64_t", "std::numeric_limits<int64_t>::max()">:$most,
-    OptionalParameter<"::attn::tile::ExtentAttr">:$per);
+    OptionalParameter<"::attn::tile::ExtentAttr">:$per,
+    OptionalParameter<"::attn::tile::PartsAttr">:$parts);
   let assemblyFormat = "`<` struct(params) `>`";
   let genVerifyDecl = 1;
 }
@@ -197,7 +199,8 @@ def Tile_KernelAttr : Tile_Attr<"Kernel", "kernel"> {
     computes what those do not read in each of its turns, in convert-tile-to-nvvm. Where it is to
     `hold` a stage that one product of a step has read, it gives that back behind the first
     exponentials of the step, in convert-tile-to-nvvm. Of left operands that loops do not change
-    it is to `keep` so many columns in registers, by tile-keep-operands.
+    it is to `keep` so many columns in registers, by tile-keep-operands. A multiprocessor is to have `resident`
+    blocks of it at a time, among which it shares out its registers and its shared memory.
 
     ```mlir
     #tile.kernel<warpgroups = 3, stages = 2,
@@ -214,13 +217,14 @@ def Tile_KernelAttr : Tile_Attr<"Kernel", "kernel"> {
     DefaultValuedParameter<"int64_t", "0">:$tail,
     DefaultValuedParameter<"bool", "false">:$recompute,
     DefaultValuedParameter<"bool", "false">:$hold,
-    DefaultValuedParameter<"int64_t", "0">:$keep);
+    DefaultValuedParameter<"int64_t", "0">:$keep,
+    DefaultValuedParameter<"int64_t", "1">:$resident);
   let builders = [
     AttrBuilder<(ins "int64_t":$warpgroups, "::mlir::ArrayAttr":$grid, "int64_t":$stages,
                      "bool":$stay, "int64_t":$tail, "bool":$recompute, "bool":$hold,
-                     "int64_t":$keep), [{
+                     "int64_t":$keep, "int64_t":$resident), [{
       return $_get($_ctxt, warpgroups, grid, stages, ::mlir::DenseI64ArrayAttr(), false, stay, tail,
-                   recompute, hold, keep);
+                   recompute, hold, keep, resident);
     }]>];
   let assemblyFormat = "`<` struct(params) `>`";
   let genVerifyDecl = 1;
@@ -228,12 +232,12 @@ def Tile_KernelAttr : Tile_Attr<"Kernel", "kernel"> {
     /// The same with other roles.
     KernelAttr withWarpgroups(int64_t count) const {
       return get(getContext(), count, getGrid(), getStages(), getCluster(), getProgrammatic(),
-                 getStay(), getTail(), getRecompute(), getHold(), getKeep());
+                 getStay(), getTail(), getRecompute(), getHold(), getKeep(), getResident());
     }
     /// The same, starting while the kernel before it ends.
     KernelAttr withProgrammatic() const {
       return get(getContext(), getWarpgroups(), getGrid(), getStages(), getCluster(), /*programmatic=*/true,
-                 getStay(), getTail(), getRecompute(), getHold(), getKeep());
+                 getStay(), getTail(), getRecompute(), getHold(), getKeep(), getResident());
     }
     /// The same with so many blocks for each multiprocessor.
     KernelAttr withBlocksThatStay(int64_t blocks) const;

@@ -68,6 +68,17 @@ const attn::Machine &attn::tile::getMachine(Operation *op) {
   return getDefaultMachine();
 }
 
+int64_t attn::tile::getResident(Operation *op) {
+  for (; op; op = op->getParentOp())
+    if (auto kernel = op->getAttrOfType<KernelAttr>(TileDialect::kKernelAttrName))
+      return kernel.getResident();
+  return 1;
+}
+
+int64_t attn::tile::getMostSharedBytes(Operation *op) {
+  return getMachine(op).getBlockBytes(getResident(op));
+}
+
 /// Attributes of a dialect are verified before the op that has them, whose type may be none of a
 /// function then.
 static func::FuncOp getFunction(Operation *op) {
@@ -126,13 +137,19 @@ static LogicalResult verifyPacked(FunctionOpInterface function, unsigned index,
          << attribute << " on argument " << index;
 }
 
-/// when_c1: `tile.when` lists `#tile.range` of dimensions of a kernel's memref arguments
+/// when_c1: `tile.when` lists `#tile.range` of dimensions of a kernel's memref arguments, or of
+/// parts
 static LogicalResult verifyWhen(Operation *op, Attribute attribute) {
   auto ranges = dyn_cast<ArrayAttr>(attribute);
   func::FuncOp function = getFunction(op);
   bool isRight = ranges && function && op->hasAttr(TileDialect::kKernelAttrName);
   for (Attribute element : isRight ? ranges.getValue() : ArrayRef<Attribute>()) {
     auto range = dyn_cast<RangeAttr>(element);
+    if (range && range.getParts()) {
+      if (failed(verifyFactor(function, range.getParts())))
+        return failure();
+      continue;
+    }
     isRight &= range && range.getArgument() < int64_t(function.getArgumentTypes().size());
     auto type = isRight ? dyn_cast<MemRefType>(function.getArgumentTypes()[range.getArgument()])
                         : MemRefType();

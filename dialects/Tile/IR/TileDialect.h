@@ -31,6 +31,11 @@ namespace attn::tile {
 /// The machine of the op's module: that of the `tile.target` around it, or the default.
 const Machine &getMachine(mlir::Operation *op);
 
+/// How many blocks of the kernel that the op is, or stands in, a multiprocessor has at a time.
+int64_t getResident(mlir::Operation *op);
+/// The shared memory that each of them may have.
+int64_t getMostSharedBytes(mlir::Operation *op);
+
 /// The layout of a register tile. The encoding is one of this dialect's, verified against the type.
 Layout getLayout(mlir::RankedTensorType type);
 

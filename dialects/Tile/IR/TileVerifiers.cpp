@@ -479,7 +479,7 @@ LogicalResult SpecializeOp::verify() {
   // specialize_c3: all budgets together fit what the threads of the block start with
   const attn::Machine &machine = getMachine(*this);
   // A role would wait for more without end: nobody gives it back.
-  int64_t most = machine.getBlockRegisters(warpgroups);
+  int64_t most = machine.getBlockRegisters(warpgroups, getResident(*this));
   if (registers > most)
     return emitOpError("expected at most ") << most << " registers in a block, got " << registers;
   // specialize_c4: roles stand directly in a kernel and are its warpgroups

@@ -114,13 +114,20 @@ static LogicalResult checkWhen(func::FuncOp function) {
     auto type = dyn_cast<RankedTensorType>(function.getArgumentTypes()[argument]);
     return type && dim < type.getRank();
   };
+  auto isFactor = [&](Attribute factor) {
+    auto extent = dyn_cast<tile::ExtentAttr>(factor);
+    return !extent || hasExtent(extent.getArgument(), extent.getDim());
+  };
+  auto isRight = [&](Attribute element) {
+    auto range = dyn_cast<tile::RangeAttr>(element);
+    if (range && range.getParts())
+      return isFactor(range.getParts().getKeys()) &&
+             llvm::all_of(range.getParts().getBlocks(), isFactor);
+    return range && hasExtent(range.getArgument(), range.getDim()) &&
+           (!range.getPer() || isFactor(range.getPer()));
+  };
   auto ranges = dyn_cast<ArrayAttr>(when);
-  if (ranges && llvm::all_of(ranges, [&](Attribute element) {
-        auto range = dyn_cast<tile::RangeAttr>(element);
-        return range && hasExtent(range.getArgument(), range.getDim()) &&
-               (!range.getPer() ||
-                hasExtent(range.getPer().getArgument(), range.getPer().getDim()));
-      }))
+  if (ranges && llvm::all_of(ranges, isRight))
     return success();
   return function.emitOpError("expected ")
          << kWhenAttrName << " of #tile.range of its arguments' dimensions, got " << when;
@@ -457,7 +464,8 @@ static LogicalResult convertStart(func::FuncOp function, Value result, Value sta
                                                 function.getContext(), /*warpgroups=*/int64_t(1),
                                                 *grid, /*stages=*/int64_t(1), /*stay=*/false,
                                                 /*tail=*/int64_t(0), /*recompute=*/false,
-                                                /*hold=*/false, /*keep=*/int64_t(0));
+                                                /*hold=*/false, /*keep=*/int64_t(0),
+                                                /*resident=*/int64_t(1));
   if (!attribute)
     return failure();
   func::FuncOp kernel = createKernel(function, fill.getLoc(), (function.getName() + "_zeros").str(),
@@ -498,7 +506,8 @@ static LogicalResult convertGrid(func::FuncOp function, scf::ForallOp grid,
       [&] { return grid.emitOpError(); }, function.getContext(), warpgroups, *launchGrid,
       schedule ? schedule.getStages() : 1, schedule && schedule.getStay(),
       schedule ? schedule.getTail() : 0, schedule && schedule.getRecompute(),
-      schedule && schedule.getHold(), schedule ? schedule.getKeep() : 0);
+      schedule && schedule.getHold(), schedule ? schedule.getKeep() : 0,
+      schedule ? schedule.getResident() : 1);
   if (!attribute)
     return failure();
   Builder b(function.getContext());

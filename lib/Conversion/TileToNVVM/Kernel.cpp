@@ -41,7 +41,7 @@ static LogicalResult verifyAllocated(func::FuncOp function) {
   });
   if (walk.wasInterrupted())
     return failure();
-  int64_t end = getSharedBytes(function), most = getMachine(function).sharedBytes;
+  int64_t end = getSharedBytes(function), most = getMostSharedBytes(function);
   if (end <= most)
     return success();
   return function.emitOpError("expected places and barriers within ")
@@ -334,7 +334,9 @@ static KernelPlan makePlan(func::FuncOp function, KernelAttr kernel, const Param
   plan.scratch = getScratch(function);
   if (auto ranges = function->getAttrOfType<ArrayAttr>(TileDialect::kWhenAttrName))
     for (auto range : ranges.getAsRange<RangeAttr>())
-      plan.when.push_back({unsigned(range.getArgument()), unsigned(range.getDim()),
+      plan.when.push_back({range.getParts()
+                               ? toFactor(range.getParts())
+                               : SizeFactor{int(range.getArgument()), unsigned(range.getDim())},
                            range.getLeast(), range.getMost(),
                            range.getPer() ? toFactor(range.getPer()) : SizeFactor()});
   return plan;
@@ -482,17 +484,19 @@ FailureOr<Kernel> attn::tile::convertKernelFunction(func::FuncOp function) {
   kernel.function = LLVM::LLVMFuncOp::create(builder, function.getLoc(), function.getName(), type);
   for (auto [index, attributes] : llvm::enumerate(list->argumentAttributes))
     kernel.function.setArgAttrs(index, attributes);
-  // setmaxnreg is ignored unless ptxas knows the registers at entry: all that a block of this size
+  kernel.launchRegisters =
+      kernel.machine->getLaunchRegisters(kernel.warpgroups, attribute.getResident());
+  // setmaxnreg is ignored unless ptxas knows the registers at entry: all that blocks of this size
   // can have.
   int64_t threads = kernel.warpgroups * kernel.machine->warpgroupThreads;
   kernel.function->setAttr(NVVM::NVVMDialect::getKernelFuncAttrName(), builder.getUnitAttr());
   kernel.function->setAttr(NVVM::NVVMDialect::getReqntidAttrName(),
                            builder.getDenseI32ArrayAttr({int32_t(threads), 1, 1}));
-  kernel.function->setAttr(NVVM::NVVMDialect::getMinctasmAttrName(), builder.getI32IntegerAttr(1));
+  kernel.function->setAttr(NVVM::NVVMDialect::getMinctasmAttrName(),
+                           builder.getI32IntegerAttr(int32_t(attribute.getResident())));
   kernel.function->setAttr(
       NVVM::NVVMDialect::getMaxnregAttrName(),
-      builder.getI32IntegerAttr(std::min(kernel.machine->getLaunchRegisters(kernel.warpgroups),
-                                         kernel.machine->mostRegisters)));
+      builder.getI32IntegerAttr(std::min(kernel.launchRegisters, kernel.machine->mostRegisters)));
   kernel.function->setAttr(TileDialect::kPlanAttrName,
                            toAttribute(context, makePlan(function, attribute, *list)));
 

@@ -46,6 +46,8 @@ struct Kernel {
   mlir::LLVM::LLVMFuncOp function;
   const Machine *machine = nullptr;
   int64_t warpgroups = 0;
+  /// Of each thread, when the block starts.
+  int64_t launchRegisters = 0;
   /// i32: this thread's number in its block, and its warpgroup's, the latter known to be the same
   /// for a whole warp.
   mlir::Value thread, warpgroup;

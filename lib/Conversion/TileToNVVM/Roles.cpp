@@ -51,7 +51,6 @@ void attn::tile::lowerRoles(SpecializeOp op, const Kernel &kernel) {
   int64_t total = 0, end = 0;
   for (int64_t warpgroups : op.getWarpgroups())
     total += warpgroups;
-  int64_t atLaunch = kernel.machine->getLaunchRegisters(total);
   for (unsigned role = 0; role < op.getRoles().size(); ++role) {
     int64_t first = end;
     end += op.getWarpgroups()[role];
@@ -61,7 +60,7 @@ void attn::tile::lowerRoles(SpecializeOp op, const Kernel &kernel) {
                                           i32(builder, loc, end));
       auto branch = scf::IfOp::create(builder, loc, isMine, /*withElseRegion=*/true);
       builder.setInsertionPointToStart(branch.thenBlock());
-      emitBudget(builder, loc, atLaunch, op.getRegisters()[role]);
+      emitBudget(builder, loc, kernel.launchRegisters, op.getRegisters()[role]);
       if (op.getElected()[role]) {
         auto elected =
             scf::IfOp::create(builder, loc, emitIsElected(builder, loc, kernel, first), false);
@@ -71,7 +70,7 @@ void attn::tile::lowerRoles(SpecializeOp op, const Kernel &kernel) {
       builder.setInsertionPointToStart(branch.elseBlock());
       continue;
     }
-    emitBudget(builder, loc, atLaunch, op.getRegisters()[role]);
+    emitBudget(builder, loc, kernel.launchRegisters, op.getRegisters()[role]);
     if (op.getElected()[role]) {
       auto elected =
           scf::IfOp::create(builder, loc, emitIsElected(builder, loc, kernel, first), false);

@@ -48,7 +48,7 @@ static constexpr int64_t kMaxElements = int64_t(1) << 17;
 
 /// Reports tiles, places and programs of which no code should be made.
 static LogicalResult checkSizes(func::FuncOp kernel) {
-  int64_t total = 0, mostShared = getMachine(kernel).sharedBytes;
+  int64_t total = 0, mostShared = getMostSharedBytes(kernel);
   WalkResult walk = kernel.walk([&](Operation *op) -> WalkResult {
     for (Type type : op->getResultTypes()) {
       RankedTensorType tile = getTileType(type);

@@ -288,7 +288,8 @@ static Error convertSimulatorOptions(const CommandLine &line, RunOptions &option
     return createStringError("--stay: expected true, false or auto, got '" + options.stay + "'");
   options.way = line.way;
   if (!is_contained({"short", "long", "few", "narrow", "auto"}, options.way))
-    return createStringError("--way: expected short, long, few, narrow or auto, got '" + options.way + "'");
+    return createStringError("--way: expected short, long, few, narrow or auto, got '" +
+                             options.way + "'");
   if (!line.slack.empty())
     if (Error error = parseNumber<int64_t>("slack", line.slack, 0, 16, options.slack))
       return error;

@@ -70,7 +70,7 @@ static bool fitsRegisters(const Machine &machine, const GPUBlock &block) {
   // Each of 128 threads has one half of every row's part: 64 rows of f32.
   int64_t accumulator = machine.productRows * columns / machine.warpgroupThreads;
   return accumulator + machine.productRegisters <=
-         machine.getBudget(block.consumers, block.stays).consumer;
+         machine.getBudget(block.consumers, block.stays, block.resident).consumer;
 }
 
 static std::string refuseRegisters(const Machine &machine, const GPUBlock &block) {
@@ -81,8 +81,8 @@ static std::string refuseRegisters(const Machine &machine, const GPUBlock &block
     --nearest.consumers;
   return formatv("expected products that fit the {0} registers of a thread in a block of {1} rows "
                  "on {2}, got {3} columns; the nearest is block_m {4}",
-                 machine.getBudget(block.consumers, block.stays).consumer, block.blockM,
-                 machine.name, std::max(block.blockN, block.valueDim),
+                 machine.getBudget(block.consumers, block.stays, block.resident).consumer,
+                 block.blockM, machine.name, std::max(block.blockN, block.valueDim),
                  nearest.consumers * machine.productRows);
 }
 
@@ -90,14 +90,14 @@ static std::string refuseRegisters(const Machine &machine, const GPUBlock &block
 static int64_t findFitting(const Machine &machine, GPUBlock block, int64_t GPUBlock::*size,
                            int64_t step) {
   for (block.*size -= step; block.*size > 0; block.*size -= step)
-    if (getSharedBytes(machine, block) <= machine.sharedBytes)
+    if (getSharedBytes(machine, block) <= machine.getBlockBytes(block.resident))
       return block.*size;
   return 0;
 }
 
 static std::string refuseShared(const Machine &machine, const GPUBlock &block) {
   int64_t bytes = getSharedBytes(machine, block);
-  if (bytes <= machine.sharedBytes)
+  if (bytes <= machine.getBlockBytes(block.resident))
     return {};
   int64_t step = getKeyStep(machine, block.headDim, block.valueDim, block.elementBytes);
   int64_t n = findFitting(machine, block, &GPUBlock::blockN, step),
@@ -107,8 +107,8 @@ static std::string refuseShared(const Machine &machine, const GPUBlock &block) {
     nearest += formatv(", or stages {0}", stages);
   return formatv("expected at most {0} bytes of shared memory in a block on {1}, got {2} for "
                  "block_m {3}, block_n {4} and stages {5}; the nearest is {6}",
-                 machine.sharedBytes, machine.name, bytes, block.blockM, block.blockN, block.stages,
-                 nearest);
+                 machine.getBlockBytes(block.resident), machine.name, bytes, block.blockM,
+                 block.blockN, block.stages, nearest);
 }
 
 static std::string refuseConsumers(const Machine &machine, const GPUBlock &block) {

@@ -24,6 +24,8 @@ struct GPUBlock {
   int64_t headDim, valueDim, elementBytes;
   int64_t blockM, blockN, stages, consumers;
   bool stays = false;
+  /// Of which a multiprocessor has so many at a time.
+  int64_t resident = 1;
 };
 
 /// Bytes of a shared tile, as tile-promote-operands makes it: the widest swizzle whose slab the

@@ -65,8 +65,9 @@ static ArrayAttr getCalls(AttentionOp op, int64_t slots) {
                                         /*multiplier=*/1, /*unit=*/1);
   return ArrayAttr::get(
       context, {tile::RangeAttr::get(context, query, /*dim=*/2, /*least=*/0, kMostRows / slots,
-                                     tile::ExtentAttr()),
-                tile::RangeAttr::get(context, query, /*dim=*/1, /*least=*/0, slots, keyHeads)});
+                                     tile::ExtentAttr(), tile::PartsAttr()),
+                tile::RangeAttr::get(context, query, /*dim=*/1, /*least=*/0, slots, keyHeads,
+                                     tile::PartsAttr())});
 }
 
 /// Lets a region find head and row, of which `first` is the former's place, in the packed row.

@@ -126,7 +126,7 @@ def SplitLengthsPass : Pass<"attn-split-lengths", "::mlir::ModuleOp"> {
 def SetSchedulePass : Pass<"attn-set-schedule", "::mlir::ModuleOp"> {
   let summary = "names the target and chooses sizes for it";
   let description = [{
-    Attaches `attn.schedule = #attn.schedule<block_m, block_n, splits, stages, consumers, stay, lists, slack, fill, tail, recompute, hold, apart, keep>` to every attention, and to every
+    Attaches `attn.schedule = #attn.schedule<block_m, block_n, splits, stages, consumers, stay, lists, slack, fill, tail, recompute, hold, apart, keep, resident>` to every attention, and to every
     gradient in two passes, that has none, that for short or long sequences, for few rows or for few keys to those marked `attn.short`, `attn.long`, `attn.few` or `attn.narrow`, and takes `attn.fused` from those for which the machine has no block. Policy only: results never
     depend on it. A remark says which rule chose. For the target
     cuda, the module gets `tile.target`, unless it has one, and later rooms read the machine's numbers and the schedule's: they have
@@ -152,6 +152,18 @@ def SetSchedulePass : Pass<"attn-set-schedule", "::mlir::ModuleOp"> {
     Option<"apart", "apart", "bool", "false", "whether consumers of a block on a GPU begin apart, each with the first tile of keys that its rows need">,
     Option<"slack", "slack", "int64_t", "-2", "by which factor 2^slack a maximum may lag on a GPU, from 0 to 16; -1: every step scales; -2: the rule's">,
     Option<"search", "search", "int64_t", "0", "rows of the calls that a search times on a GPU: sizes of which models say that they spill or wait for memory are refused; 0: none are">];
+  let dependentDialects = ["::attn::tile::TileDialect"];
+}
+
+def SpareMergePass : Pass<"attn-spare-merge", "::mlir::ModuleOp"> {
+  let summary = "makes a way of its own for calls whose parts would be one";
+  let description = [{
+    Where the keys of packed rows are split into as many parts as fill the device (`fill`), the function gets a copy before it for calls
+    of at most one part (`attn.when` of its number), whose keys are not split: no partial results, and no merge. The bits are the same.
+
+    Requires: room 1 `problem` with schedules. Produces: room 1 `problem`; functions stay as they are where attention is not the only one, or
+    has rows that are not packed or a schedule without `fill`. Fails when: never.
+  }];
   let dependentDialects = ["::attn::tile::TileDialect"];
 }
 

@@ -15,6 +15,9 @@
 
 namespace attn {
 
+/// Parts that fill a device have at least so many tiles of keys, or there is one.
+inline constexpr int64_t kLeastTilesOfParts = 4;
+
 /// The op's schedule, or an error that names the pass that attaches it.
 inline mlir::FailureOr<ScheduleAttr> getSchedule(mlir::Operation *op) {
   if (auto schedule = op->getAttrOfType<ScheduleAttr>(kScheduleAttrName))
@@ -33,7 +36,8 @@ inline GPUBlock getGPUBlock(int64_t headDim, int64_t valueDim, mlir::Type elemen
           schedule.getBlockN(),
           schedule.getStages(),
           schedule.getConsumers(),
-          schedule.getStay()};
+          schedule.getStay(),
+          schedule.getResident()};
 }
 
 /// Whether two sums of a block that owns so many keys are the business of two roles, each with all

@@ -319,15 +319,11 @@ static std::optional<BlockSizes> chooseForFew(llvm::ArrayRef<FewRow> rows, const
   if (row == rows.end())
     return std::nullopt;
   int64_t step = getKeyStep(machine, problem.headDim, problem.valueDim);
-  return BlockSizes{row->blockM,
-                    int64_t(llvm::alignTo(row->blockN, step)),
-                    kHopperStages,
-                    row->rule,
+  return BlockSizes{row->blockM,     int64_t(llvm::alignTo(row->blockN, step)),
+                    kHopperStages,   row->rule,
                     row->stay,
-                    /*lists=*/false,
-                    row->slack,
-                    /*tail=*/0,
-                    row->recompute,
+                    /*lists=*/false, row->slack,
+                    /*tail=*/0,      row->recompute,
                     row->hold};
 }
 
@@ -341,11 +337,22 @@ std::optional<BlockSizes> attn::chooseForFewKeys(const Machine &machine,
   return chooseForFew(kHopperNarrowRows, machine, problem);
 }
 
-/// Few keys where functions, factors or much work live beside them: ptxas spills otherwise.
-static int64_t getDecodingKeys(const GPUProblem &problem) {
+/// Two blocks leave neither without work where the other begins or ends, which is 1 to 2 % of a
+/// call with 8192 keys a head; their threads have 216 registers for 240, and wide heads no room for
+/// two rings.
+static int64_t countDecodingBlocks(const GPUProblem &problem, bool isGiven) {
+  bool isWide = std::max(problem.headDim, problem.valueDim) > 128;
+  return isGiven || isWide || problem.hasFactors || problem.work.isLong ? 1 : 2;
+}
+
+/// Few keys where functions, factors or much work live beside them: ptxas spills otherwise. Of two
+/// blocks as many as make the fewest and the largest tiles of a ring.
+static int64_t getDecodingKeys(const GPUProblem &problem, int64_t resident) {
   constexpr int64_t mostWork = 9;
   int64_t columns = std::max(problem.headDim, problem.valueDim);
   bool isWide = columns > 128;
+  if (resident > 1)
+    return columns <= 64 ? 96 : 80;
   if (problem.hasFactors || (isWide && (problem.work.isLong || problem.work.weight > mostWork)))
     return 32;
   if (problem.work.isLong)
@@ -354,15 +361,18 @@ static int64_t getDecodingKeys(const GPUProblem &problem) {
 }
 
 BlockSizes attn::chooseForDecoding(const Machine &machine, const GPUProblem &problem,
-                                   int64_t elementBytes, int64_t blockN) {
+                                   int64_t elementBytes, int64_t blockN, bool isGiven) {
   // Eight stages are more than memory needs in flight.
   constexpr int64_t kMostStages = 8;
   int64_t step = getKeyStep(machine, problem.headDim, problem.valueDim, elementBytes);
+  int64_t resident = countDecodingBlocks(problem, isGiven);
   if (!blockN)
-    blockN = std::max<int64_t>(step, llvm::alignDown(getDecodingKeys(problem), step));
+    blockN = std::max<int64_t>(step, llvm::alignDown(getDecodingKeys(problem, resident), step));
   GPUBlock block{
       problem.headDim, problem.valueDim, elementBytes, machine.productRows, blockN, kMostStages, 1};
-  while (block.stages > 1 && getSharedBytes(machine, block) > machine.sharedBytes)
+  while (block.stages > 1 && getSharedBytes(machine, block) > machine.getBlockBytes(resident))
     --block.stages;
-  return {block.blockM, block.blockN, block.stages, "cuda-decode"};
+  BlockSizes sizes{block.blockM, block.blockN, block.stages, "cuda-decode"};
+  sizes.resident = resident;
+  return sizes;
 }

@@ -38,6 +38,8 @@ struct BlockSizes {
   int64_t keep = 0;
   /// On a GPU, warpgroups beside the producer's; 0: as many as own 64 rows each.
   int64_t consumers = 0;
+  /// On a GPU, blocks that a multiprocessor has at a time.
+  int64_t resident = 1;
 };
 
 /// What the rule for a GPU asks of an attention.
@@ -61,9 +63,10 @@ BlockSizes chooseForCPU(int64_t lanes, bool bf16Pairs);
 BlockSizes chooseGradForCPU(int64_t lanes);
 
 /// Sizes for a GPU where the rows of a key head's query heads fill no more than one tile: keys and
-/// values pass through a deep ring once. `blockN` of 0 is chosen too.
+/// values pass through a deep ring once, of one block on a multiprocessor or, where no size is
+/// given and registers do, of two. `blockN` of 0 is chosen too.
 BlockSizes chooseForDecoding(const Machine &machine, const GPUProblem &problem,
-                             int64_t elementBytes, int64_t blockN);
+                             int64_t elementBytes, int64_t blockN, bool isGiven);
 
 /// Sizes for a GPU; block_n is a positive multiple of getKeyStep.
 BlockSizes chooseForCUDA(const Machine &machine, const GPUProblem &problem);

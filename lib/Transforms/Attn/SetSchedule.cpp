@@ -66,7 +66,8 @@ struct SetSchedulePass
       return machine ? chooseGradForCUDA(op, *machine) : chooseGradForCPU(lanes);
     if (machine && isPacked(attention))
       return chooseForDecoding(*machine, getGPUProblem(attention, splits),
-                               attention.getQuery().getType().getElementTypeBitWidth() / 8, blockN);
+                               attention.getQuery().getType().getElementTypeBitWidth() / 8, blockN,
+                               blockN || stages);
     if (machine) {
       GPUProblem problem = getGPUProblem(attention, splits);
       auto few = op->hasAttr(kFewAttrName)      ? chooseForFewRows(*machine, problem)
@@ -131,9 +132,10 @@ struct SetSchedulePass
                    : keep >= 0                       ? keep.getValue()
                    : isAsChosen                      ? sizes.keep
                                                      : 0;
-    auto schedule = ScheduleAttr::getChecked([&] { return op->emitOpError(); }, &getContext(), m, n,
-                                             numSplits, numStages, consumers, stays, lists, lag,
-                                             fills, tail, recomputes, holds, beginsApart, kept);
+    auto schedule =
+        ScheduleAttr::getChecked([&] { return op->emitOpError(); }, &getContext(), m, n, numSplits,
+                                 numStages, consumers, stays, lists, lag, fills, tail, recomputes,
+                                 holds, beginsApart, kept, machine ? sizes.resident : 1);
     if (!schedule)
       return failure();
     std::string text = llvm::formatv("rule {0} chose block_m {1}, block_n {2}, splits {3}",
@@ -142,6 +144,8 @@ struct SetSchedulePass
     if (machine)
       text += llvm::formatv(", stages {0}, consumers {1}{2}{3}", numStages, consumers,
                             stays ? ", blocks stay" : "", lists ? ", tiles are listed" : "");
+    if (schedule.getResident() > 1)
+      text += llvm::formatv(", {0} blocks on a multiprocessor", schedule.getResident());
     if (tail)
       text += llvm::formatv(", {0} for each multiprocessor follow", tail);
     remark::passed(op->getLoc(), remark::RemarkOpts::name("schedule").category("attn")) << text;

@@ -113,7 +113,6 @@ static OpFoldResult getPartSize(OpBuilder &builder, Location loc, OpFoldResult n
 static OpFoldResult getParts(OpBuilder &builder, Grid &grid, ScheduleAttr schedule) {
   if (!fills(grid.online, schedule))
     return builder.getIndexAttr(schedule.getSplits());
-  constexpr int64_t kLeastTiles = 4;
   scf::ForallOp forall = grid.forall;
   Location loc = forall.getLoc();
   SmallVector<Value> blocks;
@@ -133,7 +132,7 @@ static OpFoldResult getParts(OpBuilder &builder, Grid &grid, ScheduleAttr schedu
   Value most = getValueOrCreateConstantIndexOp(
       builder, loc,
       affine::makeComposedFoldedAffineApply(
-          builder, loc, size.ceilDiv(schedule.getBlockN() * kLeastTiles), {keys}));
+          builder, loc, size.ceilDiv(schedule.getBlockN() * kLeastTilesOfParts), {keys}));
   return CountPartsOp::create(builder, loc, builder.getIndexType(), blocks, most,
                               schedule.getSplits())
       .getResult();

@@ -10,8 +10,8 @@
 // says which they are: the function gets a copy, for calls with few rows and keys. Where few of
 // either are enough, the copy is for the others, since a way has a condition whose parts all hold.
 // Batches and heads decide nothing, so that the numbers of a sequence do not depend on what stands
-// beside it. Few rows with many keys, and many rows with few keys, have sizes for who asks for them:
-// more copies would cost all others the time that they take to assemble.
+// beside it. Few rows with many keys, and many rows with few keys, have sizes for who asks for
+// them: more copies would cost all others the time that they take to assemble.
 //
 //===----------------------------------------------------------------------------------------===//
 
@@ -52,9 +52,9 @@ static ArrayAttr getCalls(AttentionOp op, const LengthChoice &choice) {
       continue;
     auto [least, last] =
         choice.either ? std::pair(most + 1, LengthChoice::kAny) : std::pair(int64_t(0), most);
-    ranges.push_back(tile::RangeAttr::get(op.getContext(),
-                                          cast<BlockArgument>(matrix).getArgNumber(),
-                                          /*dim=*/2, least, last, tile::ExtentAttr()));
+    ranges.push_back(
+        tile::RangeAttr::get(op.getContext(), cast<BlockArgument>(matrix).getArgNumber(),
+                             /*dim=*/2, least, last, tile::ExtentAttr(), tile::PartsAttr()));
   }
   return ArrayAttr::get(op.getContext(), ranges);
 }

@@ -13,8 +13,11 @@
 using namespace mlir;
 using namespace attn;
 
-/// The size of an argument that a range is about, where types say it.
+/// The size of an argument that a range is about, where types say it. Parts are the device's to
+/// say.
 static std::optional<int64_t> getSize(func::FuncOp function, tile::RangeAttr range) {
+  if (range.getParts())
+    return std::nullopt;
   auto getDim = [&](int64_t argument, int64_t dim) {
     return cast<ShapedType>(function.getArgument(argument).getType()).getDimSize(dim);
   };

@@ -34,7 +34,7 @@ struct AllocateSharedPass
     });
     kernel.walk(
         [&](BarrierInitOp op) { place(op, 8, cast<BarrierType>(op.getType()).getSizeInBytes()); });
-    int64_t most = getMachine(kernel).sharedBytes;
+    int64_t most = getMostSharedBytes(kernel);
     if (end <= most)
       return success();
     return kernel.emitOpError("expected at most ") << most << " bytes of shared memory, got " << end

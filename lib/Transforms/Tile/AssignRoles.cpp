@@ -27,7 +27,7 @@ static FailureOr<ArrayAttr> makeRoles(func::FuncOp kernel) {
     return kernel.emitOpError("expected at most ")
            << machine.getMostConsumers() << " warpgroups beside the producer's, got " << consumers
            << " (smaller blocks need fewer)";
-  const attn::RoleBudget &budget = getRoleBudget(kernel, consumers);
+  attn::RoleBudget budget = getRoleBudget(kernel, consumers);
   Builder builder(kernel.getContext());
   return builder.getArrayAttr(
       {RoleAttr::get(kernel.getContext(), builder.getStringAttr("producer"), 1, budget.producer,

@@ -169,7 +169,7 @@ LogicalResult Division::findGiven(Step &step, Sum first, Sum second) {
 void Division::setRoles() {
   auto attribute = kernel->getAttrOfType<KernelAttr>(TileDialect::kKernelAttrName);
   int64_t each = attribute.getWarpgroups();
-  const attn::RoleBudget &budget = getRoleBudget(kernel, 2 * each);
+  attn::RoleBudget budget = getRoleBudget(kernel, 2 * each);
   Builder b(kernel.getContext());
   auto makeRole = [&](StringRef name, int64_t warpgroups, int64_t registers, bool isElected) {
     return RoleAttr::get(b.getContext(), b.getStringAttr(name), warpgroups, registers, isElected);

@@ -302,7 +302,7 @@ bool RingMaker::fits() const {
     }
   }
   // Beside what says which rows have been read.
-  return bytes + machine.stageBytes <= machine.sharedBytes;
+  return bytes + machine.stageBytes <= attn::tile::getMostSharedBytes(kernel);
 }
 
 Value RingMaker::allocate(const PlaceLifetimes &uses, int64_t count) {

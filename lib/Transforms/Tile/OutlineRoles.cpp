@@ -271,7 +271,7 @@ static LogicalResult checkRoles(func::FuncOp kernel, ArrayRef<RoleAttr> roles) {
     return kernel.emitOpError("expected tile.roles of 1 to 8 warpgroups, got ") << total;
   // What the threads of the block start with (specialize_c3).
   const attn::Machine &machine = getMachine(kernel);
-  int64_t most = machine.getBlockRegisters(total);
+  int64_t most = machine.getBlockRegisters(total, getResident(kernel));
   if (registers > most)
     return kernel.emitOpError("expected tile.roles of at most ")
            << most << " registers, got " << registers;

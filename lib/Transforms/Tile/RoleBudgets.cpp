@@ -35,7 +35,8 @@ static bool keepsMuch(func::FuncOp kernel) {
                                              [&](auto entry) { return entry.second > mostTiles; }));
 }
 
-const attn::RoleBudget &attn::tile::getRoleBudget(func::FuncOp kernel, int64_t consumers) {
+attn::RoleBudget attn::tile::getRoleBudget(func::FuncOp kernel, int64_t consumers) {
   auto attribute = kernel->getAttrOfType<KernelAttr>(TileDialect::kKernelAttrName);
-  return getMachine(kernel).getBudget(consumers, attribute.isStaying() || keepsMuch(kernel));
+  return getMachine(kernel).getBudget(consumers, attribute.isStaying() || keepsMuch(kernel),
+                                      attribute.getResident());
 }

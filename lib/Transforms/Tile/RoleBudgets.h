@@ -15,7 +15,7 @@ namespace attn::tile {
 
 /// Registers of a kernel of level `placed` with as many warpgroups beside the producer's, at most
 /// as many as the machine has budgets for.
-const RoleBudget &getRoleBudget(mlir::func::FuncOp kernel, int64_t consumers);
+RoleBudget getRoleBudget(mlir::func::FuncOp kernel, int64_t consumers);
 
 } // namespace attn::tile
 

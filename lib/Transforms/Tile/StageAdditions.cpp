@@ -113,7 +113,7 @@ struct StageAdditionsPass
     for (auto &[key, stores] : additions) {
       auto [role, type] = key;
       bytes += cast<SharedType>(type).getSizeInBytes();
-      if (bytes > getMachine(kernel).sharedBytes)
+      if (bytes > getMostSharedBytes(kernel))
         break;
       stage(kernel, role, cast<SharedType>(type), stores);
     }

@@ -88,6 +88,21 @@ func.func @no_such_extent(%q: tensor<2x2x128x64xf16>) -> tensor<2x2x128x64xf16>
 
 // -----
 
+// expected-error@below {{expected attn.when of #tile.range of its arguments' dimensions, got [#tile.range<least = 0, most = 1, parts =}}
+func.func @no_such_extent_of_parts(%q: tensor<2x2x128x64xf16>) -> tensor<2x2x128x64xf16>
+    attributes {attn.when = [#tile.range<least = 0, most = 1, parts = <blocks = [#tile.extent<argument = 0, dim = 4>], keys = 4, most = 64>>]} {
+  %e = tensor.empty() : tensor<2x2x128x64xf16>
+  %r = scf.forall (%i, %j, %t) = (0, 0, 0) to (2, 2, 128) step (1, 1, 64) shared_outs(%o = %e) -> (tensor<2x2x128x64xf16>) {
+    %qt = tensor.extract_slice %q[%i, %j, %t, 0] [1, 1, 64, 64] [1, 1, 1, 1] : tensor<2x2x128x64xf16> to tensor<64x64xf16>
+    scf.forall.in_parallel {
+      tensor.parallel_insert_slice %qt into %o[%i, %j, %t, 0] [1, 1, 64, 64] [1, 1, 1, 1] : tensor<64x64xf16> into tensor<2x2x128x64xf16>
+    }
+  } {mapping = [#gpu.block<z>, #gpu.block<y>, #gpu.block<x>]}
+  return %r : tensor<2x2x128x64xf16>
+}
+
+// -----
+
 // expected-error@below {{expected attn.when of #tile.range of its arguments' dimensions, got "short"}}
 func.func @no_range(%q: tensor<2x2x128x64xf16>) -> tensor<2x2x128x64xf16> attributes {attn.when = "short"} {
   %e = tensor.empty() : tensor<2x2x128x64xf16>

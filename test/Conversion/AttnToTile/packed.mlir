@@ -6,7 +6,7 @@
 // CHECK-SAME:    %{{[a-z0-9]*}}: memref<?x?x?x128xbf16, strided<[?, ?, ?, 1]>>,
 // CHECK-SAME:    %{{[a-z0-9]*}}: memref<?x?x?x128xbf16, strided<[?, ?, ?, 1]>>,
 // CHECK-SAME:    %{{[a-z0-9]*}}: memref<?x?x?x128xbf16, strided<[?, ?, ?, 1]>> {tile.packed = #tile.packed<slots = 8, keys = 1>},
-// CHECK-SAME:    %[[P:[a-z0-9]*]]: memref<?x?x?x?x128xf32, strided<[?, ?, ?, ?, 1]>> {tile.scratch = [#tile.parts<blocks = [#tile.extent<argument = 0, dim = 0>, #tile.extent<argument = 1, dim = 1>, #tile.extent<argument = 0, dim = 2, divisor = 8>], keys = #tile.extent<argument = 1, dim = 2, divisor = 256>, most = 64>, #tile.extent<argument = 0, dim = 0>, #tile.extent<argument = 1, dim = 1>, #tile.extent<argument = 0, dim = 2, multiplier = 8>, 128]},
+// CHECK-SAME:    %[[P:[a-z0-9]*]]: memref<?x?x?x?x128xf32, strided<[?, ?, ?, ?, 1]>> {tile.scratch = [#tile.parts<blocks = [#tile.extent<argument = 0, dim = 0>, #tile.extent<argument = 1, dim = 1>, #tile.extent<argument = 0, dim = 2, divisor = 8>], keys = #tile.extent<argument = 1, dim = 2, divisor = 320>, most = 64>, #tile.extent<argument = 0, dim = 0>, #tile.extent<argument = 1, dim = 1>, #tile.extent<argument = 0, dim = 2, multiplier = 8>, 128]},
 // CHECK-SAME:    tile.kernel = #tile.kernel<warpgroups = 1,
 // CHECK-SAME:    tile.when = [
 // CHECK:         %[[S:.*]] = memref.dim %{{.*}}, %c0 : memref<?x?x?x?xf32

@@ -6,12 +6,14 @@
 // CHECK-SAME:  grid = {{\[\[}}{multiprocessors = 2 : i64}], [{argument = 0 : i64, dim = 0 : i64, divisor = 64 : i64}], []]
 // CHECK-SAME:  programmatic = true
 // CHECK-SAME:  scratch = [{argument = 1 : i64, element_type = "i32", shape = [{multiprocessors = 1 : i64}], zero = true}]
-// CHECK-SAME:  when = [{argument = 0 : i64, dim = 0 : i64, least = 1 : i64, most = 64 : i64}]
+// CHECK-SAME:  when = [{argument = 0 : i64, dim = 0 : i64, divisor = 1 : i64, least = 1 : i64, most = 64 : i64},
+// CHECK-SAME:          {least = 0 : i64, most = 1 : i64, of = [{argument = 0 : i64, dim = 0 : i64, divisor = 256 : i64}, {constant = 3 : i64}], parts = 64 : i64}]
 func.func @few(%o: memref<?xf32>, %count: memref<?xi32> {tile.scratch = [#tile.multiprocessors<blocks = 1>], tile.zeroed}) attributes {
     tile.kernel = #tile.kernel<warpgroups = 1,
                                grid = [[#tile.multiprocessors<blocks = 2>], [#tile.extent<argument = 0, dim = 0, divisor = 64>]],
                                cluster = [2, 2], programmatic = true>,
-    tile.when = [#tile.range<argument = 0, dim = 0, least = 1, most = 64>]} {
+    tile.when = [#tile.range<argument = 0, dim = 0, least = 1, most = 64>,
+                 #tile.range<least = 0, most = 1, parts = <blocks = [3], keys = #tile.extent<argument = 0, dim = 0, divisor = 256>, most = 64>>]} {
   return
 }
 
@@ -20,5 +22,12 @@ func.func @few(%o: memref<?xf32>, %count: memref<?xi32> {tile.scratch = [#tile.m
 // CHECK-NOT:   when
 // CHECK-SAME:  tile.plan = {{.*}}scratch = []
 func.func @all(%o: memref<?xf32>) attributes {tile.kernel = #tile.kernel<warpgroups = 1, grid = []>} {
+  return
+}
+
+// Threads of two blocks on a multiprocessor have half of its registers.
+// CHECK-LABEL: llvm.func @two
+// CHECK-SAME:  nvvm.maxnreg = 128 : i32, nvvm.minctasm = 2 : i32, nvvm.reqntid = array<i32: 256, 1, 1>
+func.func @two(%o: memref<?xf32>) attributes {tile.kernel = #tile.kernel<warpgroups = 2, grid = [], resident = 2>} {
   return
 }

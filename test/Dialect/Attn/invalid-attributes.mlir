@@ -85,5 +85,15 @@ func.func private @schedule_c7() attributes {a = #attn.schedule<block_m = 64, bl
 
 // -----
 
+// expected-error@+1 {{expected 1 to 8 blocks on a multiprocessor, or 1 that stays, got 0}}
+func.func private @schedule_c8() attributes {a = #attn.schedule<block_m = 64, block_n = 64, resident = 0>}
+
+// -----
+
+// expected-error@+1 {{expected 1 to 8 blocks on a multiprocessor, or 1 that stays, got 2 that stay}}
+func.func private @schedule_c8_stay() attributes {a = #attn.schedule<block_m = 64, block_n = 64, stay = true, resident = 2>}
+
+// -----
+
 // expected-error@+1 {{expected at most 256 columns of the query to keep, in multiples of 16, got -16}}
 func.func private @schedule_c7_least() attributes {a = #attn.schedule<block_m = 64, block_n = 64, keep = -16>}

@@ -292,6 +292,20 @@ func.func private @range_c1() attributes {a = #tile.range<argument = 0, dim = 1,
 
 // -----
 
+// expected-error@+1 {{expected neither argument, dim nor per beside parts}}
+func.func private @range_c2() attributes {a = #tile.range<argument = 0, dim = 1, least = 0, most = 1, parts = <blocks = [2], keys = 4, most = 64>>}
+
+// -----
+
+// expected-error@+1 {{expected extents of its 1 arguments, got argument 1}}
+func.func @when_c1_parts(%q: memref<?x?xf32>) attributes {
+    tile.kernel = #tile.kernel<warpgroups = 1, grid = []>,
+    tile.when = [#tile.range<least = 0, most = 1, parts = <blocks = [2], keys = #tile.extent<argument = 1, dim = 2>, most = 64>>]} {
+  return
+}
+
+// -----
+
 // expected-error@+1 {{expected #tile.range of dimensions of memref arguments as tile.when of a kernel, got}}
 func.func @when_c1(%q: memref<?x?xf32>) attributes {
     tile.kernel = #tile.kernel<warpgroups = 1, grid = []>,
@@ -383,6 +397,20 @@ func.func @kernel_c11_least() attributes {tile.kernel = #tile.kernel<warpgroups 
 
 // expected-error@+1 {{expected at most 256 columns to keep, in multiples of 16, got 40}}
 func.func @kernel_c13() attributes {tile.kernel = #tile.kernel<warpgroups = 1, grid = [[4]], keep = 40>} {
+  return
+}
+
+// -----
+
+// expected-error@+1 {{expected 1 to 8 blocks on a multiprocessor, or 1 that stays, got 9}}
+func.func @kernel_c14() attributes {tile.kernel = #tile.kernel<warpgroups = 1, grid = [[4]], resident = 9>} {
+  return
+}
+
+// -----
+
+// expected-error@+1 {{expected 1 to 8 blocks on a multiprocessor, or 1 that stays, got 2 that stay}}
+func.func @kernel_c14_stay() attributes {tile.kernel = #tile.kernel<warpgroups = 1, grid = [[4]], stay = true, resident = 2>} {
   return
 }
 

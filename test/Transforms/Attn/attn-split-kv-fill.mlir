@@ -3,8 +3,8 @@
 
 // Packed rows fill a device with parts: as many as it says, of at least four tiles of keys.
 // CHECK-DAG:   #[[TILES:.*]] = affine_map<()[s0] -> (s0 ceildiv 64)>
-// CHECK-DAG:   #[[MOST:.*]] = affine_map<()[s0] -> (s0 ceildiv 256)>
-// CHECK-DAG:   #[[BEGIN:.*]] = affine_map<()[s0, s1, s2] -> (s0 * ((s1 ceildiv (s2 * 64)) * 64), s1)>
+// CHECK-DAG:   #[[MOST:.*]] = affine_map<()[s0] -> (s0 ceildiv 320)>
+// CHECK-DAG:   #[[BEGIN:.*]] = affine_map<()[s0, s1, s2] -> (s0 * ((s1 ceildiv (s2 * 80)) * 80), s1)>
 // CHECK-LABEL: func.func @attention_packed(
 // CHECK-SAME:    %[[Q:[a-z0-9]*]]: tensor<?x?x?x128xbf16>, %[[K:[a-z0-9]*]]: tensor<?x?x?x128xbf16>
 // CHECK:         %[[ROWS:.*]] = attn.pack_heads %[[Q]] for %[[K]] by 8

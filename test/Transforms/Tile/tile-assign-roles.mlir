@@ -7,6 +7,19 @@
 !tile = !tile.shared<128x64xbf16, swizzle = 128>
 #acc = #tile.acc<warpgroups = 2>
 
+// Of two blocks on a multiprocessor each has half of the registers.
+// CHECK-LABEL: func.func @resident
+// CHECK-SAME:    tile.roles = [#tile.role<name = "producer", warpgroups = 1, registers = 40, elected = true>,
+// CHECK-SAME:                  #tile.role<name = "consumer", warpgroups = 1, registers = 216>]
+func.func @resident(%a: !global, %o: !out) attributes {tile.kernel = #tile.kernel<warpgroups = 1, grid = [], resident = 2>} {
+  %c0 = arith.constant 0 : index
+  %p = tile.alloc_shared : !tile.shared<64x64xbf16, swizzle = 128>
+  tile.copy %a[%c0, %c0] to %p : !global, !tile.shared<64x64xbf16, swizzle = 128>
+  %s = tile.mma %p, %p {transpose_rhs} : !tile.shared<64x64xbf16, swizzle = 128>, !tile.shared<64x64xbf16, swizzle = 128> -> tensor<64x64xf32, #tile.acc<warpgroups = 1>>
+  tile.store %s to %o[%c0, %c0] : tensor<64x64xf32, #tile.acc<warpgroups = 1>>, !out
+  return
+}
+
 // Who copies and who computes; values belong to whoever needs them.
 // CHECK-LABEL: func.func @two_roles
 // CHECK-SAME:    tile.roles = [#tile.role<name = "producer", warpgroups = 1, registers = 24, elected = true>,
