@@ -296,6 +296,46 @@ def test_few_keys_have_a_kernel(rows, keys, d, dv, is_narrow):
     assert choose_options(q, None, v, True, True) is None
 
 
+@pytest.mark.parametrize(
+    "how, options, chosen",
+    [
+        ({}, {}, (True, True)),
+        ({"causal": "bottom_right"}, {}, (True, False)),
+        ({"window": (300, 0)}, {}, (True, False)),
+        ({"mask": lambda b, h, q, kv: kv != 3}, {}, (True, False)),
+        ({"score": lambda s, b, h, q, kv: s * 2}, {}, (False, False)),
+        ({"sink": True}, {}, (False, False)),
+        ({}, {"slack": 8}, (False, False)),
+    ],
+)
+@pytest.mark.parametrize("device", ["cuda:0", "cpu"])
+def test_a_plan_chooses_options_by_the_shapes_of_a_call(how, options, chosen, device):
+    # What an operator of a graph has, which was traced for any shapes.
+    from attn._library import option_texts
+    from attn._plan import Plan
+    from attn._scan import Scan
+    from attn._source import Source, make_problem
+
+    functions = how.get("score"), how.get("mask")
+    problem = make_problem(
+        "bfloat16", 64, 64, how.get("causal", False), how.get("window"), False, "sink" in how, True, device
+    )
+    source = Source(problem, *functions, Scan(*functions), device)
+    plan = Plan(source.text, [], (*option_texts(options), ("device", device)))
+
+    def choose(heads, rows, keys):
+        q, k = (np.broadcast_to(np.float16(0), (2, h, n, 64)) for h, n in ((heads, rows), (2, keys)))
+        return plan.choose(q, k, k, False)
+
+    packs, is_plain = chosen if device != "cpu" else (False, False)
+    packed = (("pack", "4"), ("way", "long"), ("device", device))
+    assert choose(8, 1, 4096).options == (packed if packs else plan.options)
+    narrow = (("way", "narrow"), ("device", device))
+    assert choose(2, 4096, 77).options == (narrow if is_plain else plan.options)
+    assert choose(2, 4096, 77) is choose(2, 1000, 80)
+    assert choose(2, 4096, 4096) is plan
+
+
 def test_heads_that_share_a_tile_are_packed_whatever_their_keys():
     from attn._choose import choose_options
 

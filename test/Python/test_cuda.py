@@ -621,6 +621,23 @@ def test_few_rows_or_keys(d, dv, m, n):
     check_gradients(got, gradients(tensors, d_output))
 
 
+@pytest.mark.parametrize("how", [{}, {"causal": True}, {"window": (300, 0)}])
+@pytest.mark.parametrize(
+    "heads, rows, keys", [((8, 2), 1, 700), ((8, 2), 5, 90), ((2, 2), 9, 2500), ((4, 2), 300, 77), ((4, 2), 300, 300)]
+)
+def test_graphs_choose_as_calls_do(how, heads, rows, keys):
+    """The operator of a graph that was traced for any lengths takes the kernel that the call takes: the
+    same bits."""
+    torch._dynamo.reset()
+    graph = torch.compile(
+        lambda *x: attn.attention(*x, **how), backend="aot_eager", fullgraph=True, dynamic=True
+    )
+    for length in (keys, keys + 1):
+        q = torch.randn(2, heads[0], rows, 64, device=DEVICE).bfloat16()
+        k, v = (torch.randn(2, heads[1], length, 64, device=DEVICE).bfloat16() for _ in range(2))
+        assert torch.equal(graph(q, k, v), attn.attention(q, k, v, **how))
+
+
 # ===- Dropout ---------------------------------------------------------------------------------===#
 
 

@@ -316,6 +316,7 @@ TEST(ScheduleRule, EveryChoiceForFewRowsIsAccepted) {
     ASSERT_EQ(sizes->blockM, 128);
     ASSERT_EQ(sizes->blockN, 128);
     ASSERT_FALSE(sizes->stay);
+    ASSERT_EQ(sizes->hold, !problem.hasScore);
     ASSERT_EQ(sizes->slack, columns > 64 ? 0 : -1);
     ASSERT_FALSE(isSame(*sizes, chooseForCUDA(getHopper(), problem)));
     ++(columns <= 64 ? numNarrow : numWide);

@@ -250,7 +250,7 @@ struct FewRow {
 /// beside products. Measured with 16384 keys (bench/NOTES.md). They are no rows of the other
 /// tables, since each kernel more is one that every first call would assemble.
 static constexpr FewRow kHopperFewRows[] = {
-    {64, Plain, Long | Split, 128, 128, "cuda-d64-few", false, -1},
+    {64, Plain, Long | Split, 128, 128, "cuda-d64-few", false, -1, false, true},
     {128, Plain, Long | Split, 128, 128, "cuda-d128-few", false, 0, false, true}};
 
 /// Up to 80 keys, those of a caption, are one tile of 80, of which wider ones would multiply what
@@ -324,7 +324,7 @@ static std::optional<BlockSizes> chooseForFew(llvm::ArrayRef<FewRow> rows, const
                     row->stay,
                     /*lists=*/false, row->slack,
                     /*tail=*/0,      row->recompute,
-                    row->hold};
+                    row->hold && !problem.hasScore};
 }
 
 std::optional<BlockSizes> attn::chooseForFewRows(const Machine &machine,

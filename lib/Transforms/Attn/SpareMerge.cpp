@@ -82,8 +82,7 @@ struct SpareMergePass
       llvm::append_range(when, calls);
     when.push_back(tile::RangeAttr::get(op.getContext(), /*argument=*/-1, /*dim=*/-1, /*least=*/0,
                                         /*most=*/1, tile::ExtentAttr(), getParts(op, schedule)));
-    func::FuncOp way =
-        addWay(function, "_whole", ArrayAttr::get(op.getContext(), when), symbols);
+    func::FuncOp way = addWay(function, "_whole", ArrayAttr::get(op.getContext(), when), symbols);
     if (way)
       findFilling(way)->setAttr(kScheduleAttrName, keepWhole(schedule));
   }

@@ -28,7 +28,7 @@
 // FEW:            attn.attention {{.*}} {attn.few}
 // FEW-SCHEDULE-LABEL: func.func @full(
 // FEW-SCHEDULE-NOT:     attn.few
-// FEW-SCHEDULE:         #attn.schedule<block_m = 128, block_n = 128, stages = 2, consumers = 2>
+// FEW-SCHEDULE:         #attn.schedule<block_m = 128, block_n = 128, stages = 2, consumers = 2, hold = true>
 // Or those for few keys.
 // NARROW-LABEL:    func.func @full(
 // NARROW-NOT:        attn.when
