@@ -105,10 +105,16 @@ def measure_cell(batch: int, rows: int, keys: int, o: argparse.Namespace) -> Dic
     q = torch.randn(batch, rows, HEADS, D, device="cuda", dtype=torch.bfloat16).transpose(1, 2)
     k, v = (torch.randn(batch, KEY_HEADS, keys, D, device="cuda", dtype=torch.bfloat16) for _ in range(2))
     calls: Dict[str, Callable[[], Any]] = {}
-    candidates = {"attn": lambda: attn.attention(q, k, v, causal="bottom_right" if causal else False)}
+    how = "bottom_right" if causal else False
+    candidates = {"attn": lambda: attn.attention(q, k, v, causal=how)}
+    if o.graph:
+        # What torch.compile makes of the call, for keys of any length.
+        graph = torch.compile(lambda q, k, v: attn.attention(q, k, v, causal=how), fullgraph=True, backend="aot_eager")
+        torch._dynamo.mark_dynamic(k, 2), torch._dynamo.mark_dynamic(v, 2)
+        candidates["attn in a graph"] = lambda: graph(q, k, v)
     for text in o.schedule:
         name, _, numbers = text.partition("=")
-        kernel = compile_with(make_schedule(numbers, o.slots), "bottom_right" if causal else False)
+        kernel = compile_with(make_schedule(numbers, o.slots), how)
         candidates[name] = lambda kernel=kernel: kernel(q, k, v)
     makers = {"cudnn": make_cudnn, "fa3": make_fa3}
     wanted = reference(q, k, v, causal)
@@ -141,6 +147,7 @@ def print_row(row: Dict[str, Any]) -> None:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--schedule", action="append", default=[], metavar="NAME=NUMBERS")
+    parser.add_argument("--graph", action="store_true", help="add attn's call as torch.compile makes it")
     parser.add_argument("--slots", type=int, default=4)
     parser.add_argument("--rows", type=lambda text: [int(n) for n in text.split(",")], default=[1, 4])
     parser.add_argument("--peers", default="cudnn,fa3")

@@ -148,7 +148,8 @@ def _forward(
     scale: Any,
     rows_first: bool,
 ) -> Any:
-    return _find(source, q).run(q, k, v, scale, sink, rows_first, captures or [], is_operator=True)
+    plan = _find(source, q).choose(q, k, v, rows_first)
+    return plan.run(q, k, v, scale, sink, rows_first, captures or [], is_operator=True)
 
 
 def _forward_out(
@@ -165,7 +166,7 @@ def _forward_out(
     lse: Any,
 ) -> None:
     given = Given(q, k, v, scale, sink, rows_first, captures or [])
-    _find(source, q).run_into(given, output, lse)
+    _find(source, q).choose(q, k, v, rows_first).run_into(given, output, lse)
 
 
 def _to_dense(x: Any) -> Any:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import sys
 from typing import Any, Callable, Dict, List, Optional, Tuple
 
 from . import _arrays, _direct, _log
+from ._choose import choose_options
 from ._gradient import Given, GradientPlan
-from ._library import Error, Kernel, OptionTexts
+from ._library import Error, Kernel, OptionTexts, option_texts
 from ._source import Text, Wanted
 from ._tensors import Tensors, swap
 
@@ -48,6 +50,8 @@ class Plan:
         # `direct`, while PyTorch may be imported yet.
         self.numpy_direct: Optional[Callable[..., Any]] = None
         self._kernel: Optional[Kernel] = None
+        # Of this attention with options that calls choose.
+        self._chosen: Dict[OptionTexts, Plan] = {}
 
     @property
     def kernel(self) -> Kernel:
@@ -77,6 +81,32 @@ class Plan:
             text = dataclasses.replace(self.text, problem=problem)
             self.plan_with_lse = Plan(text, self.given, self.options)
         return self.plan_with_lse
+
+    @functools.cached_property
+    def _is_free(self) -> bool:
+        """Whether calls choose options: on a GPU, where none is given, as `attention` does."""
+        is_on_gpu = all(name == "device" and value != "cpu" for name, value in self.options)
+        has_score = any(line.lstrip().startswith("score(") for line in self.text.regions)
+        problem = self.problem
+        return is_on_gpu and not (has_score or problem.has_sink or problem.dropout)
+
+    @functools.cached_property
+    def _is_plain(self) -> bool:
+        problem = self.problem
+        return problem.causal is None and problem.window is None and not self.text.regions
+
+    def choose(self, q: Any, k: Any, v: Any, rows_first: bool) -> "Plan":
+        """The plan for calls of such shapes, of the same attention."""
+        if not self._is_free:
+            return self
+        chosen = choose_options(q, k, v, rows_first, self._is_plain)
+        if chosen is None:
+            return self
+        options = (*option_texts(chosen), *self.options)
+        plan = self._chosen.get(options)
+        if plan is None:
+            plan = self._chosen[options] = Plan(self.text, self.given, options)
+        return plan
 
     def gradient(self, wanted: Wanted, has_lse_gradient: bool) -> GradientPlan:
         """Compiled when first wanted. In two passes where PyTorch wants the same bits each time."""
