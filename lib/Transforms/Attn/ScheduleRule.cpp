@@ -164,6 +164,9 @@ static constexpr Row kHopperRows[] = {
     Row{128, BiasUnderMask, Long | Split, 128, 128, 17, "cuda-d128-bias", 5, -1, 13, 2}
         .recomputing(),
     Row{128, 0, 0, 128, 128, 17, "cuda-d128", 5}.holding(),
+    Row{192, Edge, Gathers | Long | Split | WideValues, 128, 128, 9, "cuda-d192-edge-narrow", 1, 0,
+        -1, 1}
+        .holding(),
     Row{192, Edge, Gathers | Long | Split, 128, 112, 9, "cuda-d192-edge", 1, 0, -1, 2}.holding(),
     Row{192, Plain, Split | WideValues, 128, 128, 0, "cuda-d192-narrow", -1, 0}.holding().keeping(
         128),
@@ -205,15 +208,16 @@ struct LengthRow {
   bool either;
   /// As in Row.
   bool recompute = false, hold = false;
+  int64_t keep = 0;
 };
 } // namespace
 
 /// Where a block has few tiles, how it starts and ends counts, and a block that stays hides both;
 /// under a mask 128 rows waste less than 192. Measured beside what the other table has
 /// (bench/results/gpu-short.json). A window has such tiles at all lengths. 128 rows would leave a
-/// third of a tile of 192 empty, whatever their keys. At D = 128 blocks that hold are as fast at
-/// all lengths, and one kernel is assembled where there were two; at D = 64 they are faster up to
-/// 1024 keys, of whose rows tiles of 192 leave up to an eighth empty. Rows with more regions,
+/// third of a tile of 192 empty, whatever their keys. At D = 97 to 192 blocks that hold are as
+/// fast at all lengths, and one kernel is assembled where there were two; at D = 64 they are faster
+/// up to 1024 keys, of whose rows tiles of 192 leave up to an eighth empty. Rows with more regions,
 /// factors or gathers are not: they spill where blocks stay, or were not measured. A stage is held
 /// beside masks at D = 64 as well (1.01 and 1.02 at 512 and 1024). At D = 256
 /// blocks that stay without a mask spill unless they recompute.
@@ -230,6 +234,10 @@ static constexpr LengthRow kHopperLengthRows[] = {
     {0, 96, Plain, Long | Split, 128, 128, 0, "cuda-d96-short", 0, 0, true, 128, 2048, true, true},
     {0, 128, Plain, Long | Split, 128, 128, 0, "cuda-d128-full", 0, 0, true, kAnyLength, kAnyLength,
      false, true, true},
+    {129, 192, Plain, Long | Split | WideValues, 128, 128, 0, "cuda-d192-narrow-full", 0, 0, true,
+     kAnyLength, kAnyLength, false, false, true, 64},
+    {129, 192, Plain, Long | Split, 128, 96, 0, "cuda-d192-full", 0, 0, true, kAnyLength,
+     kAnyLength, false, true, true, 48},
     {193, 256, Plain, Long | Split, 128, 64, 0, "cuda-d256-short", 0, 0, true, kAnyLength, 768,
      false, true}};
 
@@ -309,6 +317,7 @@ std::optional<LengthChoice> attn::chooseForLength(const GPUProblem &problem) {
                    row->rule,
                    /*stay=*/true, /*lists=*/false, row->slack,
                    row->tail,     row->recompute,  row->hold && !problem.hasScore};
+  sizes.keep = problem.headDim > row->keep ? row->keep : 0;
   return LengthChoice{sizes, row->isForShort, row->mostRows, row->mostKeys, row->either};
 }
 
@@ -319,11 +328,15 @@ static std::optional<BlockSizes> chooseForFew(llvm::ArrayRef<FewRow> rows, const
   if (row == rows.end())
     return std::nullopt;
   int64_t step = getKeyStep(machine, problem.headDim, problem.valueDim);
-  return BlockSizes{row->blockM,     int64_t(llvm::alignTo(row->blockN, step)),
-                    kHopperStages,   row->rule,
+  return BlockSizes{row->blockM,
+                    int64_t(llvm::alignTo(row->blockN, step)),
+                    kHopperStages,
+                    row->rule,
                     row->stay,
-                    /*lists=*/false, row->slack,
-                    /*tail=*/0,      row->recompute,
+                    /*lists=*/false,
+                    row->slack,
+                    /*tail=*/0,
+                    row->recompute,
                     row->hold && !problem.hasScore};
 }
 
