@@ -49,6 +49,7 @@ CASES: List[Tuple[str, int, str, Tuple[int, ...]]] = [
     ("full", 128, "way=few", (1, 2, 1, 100, 300)),
     ("full", 128, "way=narrow", (2, 2, 2, 200, 77)),
     ("full", 256, "way=narrow", (1, 1, 1, 130, 154)),
+    ("full", 192, "", (1, 2, 1, 140, 210)),
     ("full", 128, f"{STAYS} slack=0", (1, 2, 2, 200, 100)),
     ("full", 256, "", (1, 1, 1, 129, 161)),
     ("full", 256, f"{STAYS} block-n=80", (1, 3, 1, 130, 81)),
