@@ -286,7 +286,8 @@ def attention(
             a GPU add gradients of queries in any order, where that takes fewer products; off under
             torch.use_deterministic_algorithms), pack (slots for
             the query heads of a key head on a GPU, where rows are few as in decoding: 8; without
-            options, attention chooses it where all rows of a group fit a tile of 64), way (auto,
+            options, attention chooses it where all rows of a group fit a tile of 64 and D and Dv are at
+            most 256, and for 2 slots where each head has at least 1024 keys of its own), way (auto,
             short, long, few or narrow: whether a GPU has one kernel for short sequences and one for
             long ones, of which a call takes either, or one of them for all, half as long to
             assemble, or one for few rows or few keys; without options, attention chooses few for at

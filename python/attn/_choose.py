@@ -12,6 +12,8 @@ _NARROW = {"way": "narrow"}
 # Of a call with few rows: they fill one tile at most, and their keys are more than short sequences
 # have.
 _MOST_ROWS, _SHORT_KEYS = 128, 2048
+# Of a head with keys of its own, decoding has as many at least; fewer are soon read.
+_DECODED_KEYS = 1024
 # Of a call with few keys: they fill one tile of 80, or two, but not one of 128, and rows are more
 # than two tiles of 128, of which one of 192 would leave a third empty.
 _NARROW_KEYS, _WIDE_KEYS, _LEAST_ROWS, _MOST_COLUMNS = 80, 128, 257, 256
@@ -36,11 +38,11 @@ def choose_options(
         return None
     if num_rows > _MOST_ROWS:
         return _NARROW if _is_narrow(key_shape[rows], max(shape[3], value_shape[3])) else None
-    slots = _count_slots(shape[heads], key_shape[heads], shape[rows])
-    if slots and shape[3] in (64, 128) and value_shape[3] == shape[3]:
+    columns, num_keys = max(shape[3], value_shape[3]), key_shape[rows]
+    slots = _count_slots(shape[heads], key_shape[heads], num_rows, num_keys)
+    if slots and columns <= _MOST_COLUMNS:
         return _PACKS[slots]
-    is_few = is_plain and key_shape[rows] > _SHORT_KEYS and max(shape[3], value_shape[3]) <= 128
-    return _FEW if is_few else None
+    return _FEW if is_plain and num_keys > _SHORT_KEYS and columns <= 128 else None
 
 
 def _is_narrow(num_keys: int, num_columns: int) -> bool:
@@ -49,10 +51,13 @@ def _is_narrow(num_keys: int, num_columns: int) -> bool:
     return fits and num_columns <= _MOST_COLUMNS
 
 
-def _count_slots(num_heads: int, num_key_heads: int, num_rows: int) -> int:
+def _count_slots(num_heads: int, num_key_heads: int, num_rows: int, num_keys: int) -> int:
     """Slots for the query heads of each key head where all rows of them fit a tile of 64: decoding.
-    0 where they do not, or where each has a key head of its own."""
-    if num_rows > 32 or not 0 < num_key_heads < num_heads:
+    0 where they do not. A head with keys of its own leaves a slot empty, for blocks that read keys
+    in parts."""
+    if num_rows > 32 or not 0 < num_key_heads <= num_heads:
         return 0
-    slots = 1 << (num_heads // num_key_heads - 1).bit_length()
-    return slots if 2 <= slots and num_rows * slots <= 64 else 0
+    if num_heads == num_key_heads and num_keys < _DECODED_KEYS:
+        return 0
+    slots = max(2, 1 << (num_heads // num_key_heads - 1).bit_length())
+    return slots if num_rows * slots <= 64 else 0

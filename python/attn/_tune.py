@@ -66,19 +66,22 @@ def _describe(options: Mapping[str, Any]) -> str:
 
 
 def _list_candidates(q: Any, k: Any, is_gpu: bool, layout: str) -> List[Options]:
-    """Tiles of all sizes, and split keys where the rows of all heads are few."""
+    """Tiles of all sizes, split keys where the rows of all heads are few, and, on a GPU, the kernels
+    that the rule has for other lengths."""
     rows, keys = _GPU_SIZES if is_gpu else _CPU_SIZES
     found: List[Options] = [{"block_m": m, "block_n": n} for m in rows for n in keys]
     heads, length = (2, 1) if layout == "bshd" else (1, 2)
     blocks = q.shape[0] * q.shape[heads] * -(-q.shape[length] // 128)
     if blocks < 256:
         found += [{"splits": splits} for splits in _SPLITS if k.shape[length] >= 128 * splits]
+    if is_gpu:
+        found += [{"way": way} for way in ("short", "long", "few", "narrow")]
     return found
 
 
 def _let_stay(options: Mapping[str, Any]) -> Optional[Options]:
     """The same where blocks stay; None where that is said already, or is no choice."""
-    return None if {"stay", "splits", "pack"} & options.keys() else {**options, "stay": "on"}
+    return None if {"stay", "splits", "pack", "way"} & options.keys() else {**options, "stay": "on"}
 
 
 def _check_candidates(candidates: Sequence[Mapping[str, Any]]) -> List[Options]:
@@ -255,8 +258,8 @@ def tune(
 
     Args:
         q, k, v, arguments: of `attention`: NumPy arrays, PyTorch's tensors on a CPU or a GPU.
-        candidates: options to try beside the rule's own choice; tiles of all sizes, and split keys
-            where rows are few, if None.
+        candidates: options to try beside the rule's own choice; tiles of all sizes, split keys where
+            rows are few and, on a GPU, what the rule has for other lengths, if None.
         rounds, seconds: how often and for how long each is timed; who is slower than the best by
             30 % is timed once.
         again: search even if the answer is on disk.

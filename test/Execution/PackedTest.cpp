@@ -64,6 +64,7 @@ TEST(ExecutionPackedTest, Slots) {
                        {64 / slots, 130, 1, 2 * slots - 2, 2},
                        {64 / slots + 1, 70, 1, slots, 1},
                        {1, 70, 1, slots + 1, 1},
+                       {3, 700, 1, 2, 2},
                        {0, 20, 1, 4, 2},
                        {3, 0, 1, 4, 2},
                        {2, 9, 0, 4, 2}});
@@ -72,7 +73,7 @@ TEST(ExecutionPackedTest, Slots) {
 
 TEST(ExecutionPackedTest, HeadDims) {
   for (auto [d, dv] : {std::pair(64, 64), std::pair(256, 256), std::pair(192, 128),
-                       std::pair(72, 40), std::pair(16, 16)}) {
+                       std::pair(72, 40), std::pair(16, 16), std::pair(96, 96)}) {
     Problem problem;
     problem.type = "f16";
     problem.slots = 4;

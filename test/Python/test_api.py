@@ -227,7 +227,11 @@ def test_memory_of_calls_is_shared(make):
         ((32, 8), 17, 128, 0),
         ((8, 8), 1, 128, 0),
         ((8, 0), 1, 128, 0),
-        ((32, 8), 1, 96, 0),
+        ((32, 8), 1, 96, 4),
+        ((32, 8), 1, 256, 4),
+        ((32, 8), 1, 264, 0),
+        ((32, 1), 2, 64, 32),
+        ((32, 1), 3, 64, 0),
     ],
 )
 def test_heads_of_few_rows_share_tiles(heads, rows, d, slots):
@@ -243,10 +247,10 @@ def test_heads_of_few_rows_share_tiles(heads, rows, d, slots):
 @pytest.mark.parametrize(
     "heads, rows, keys, d, dv, is_few",
     [
-        ((8, 8), 1, 2049, 64, 64, True),
+        ((8, 8), 33, 2049, 64, 64, True),
         ((8, 8), 128, 16384, 128, 128, True),
         ((8, 2), 128, 16384, 128, 128, True),
-        ((8, 8), 7, 4096, 40, 96, True),
+        ((8, 8), 70, 4096, 40, 96, True),
         ((8, 8), 0, 16384, 64, 64, False),
         ((8, 8), 129, 16384, 64, 64, False),
         ((8, 8), 128, 2048, 64, 64, False),
@@ -264,6 +268,25 @@ def test_few_rows_of_many_keys_have_a_kernel(heads, rows, keys, d, dv, is_few):
     assert choose_options(q, k, v, False, False) is None
     q, k, v = (x.swapaxes(1, 2) for x in (q, k, v))
     assert choose_options(q, k, v, True, True) == expected
+
+
+@pytest.mark.parametrize(
+    "rows, keys, d, is_packed",
+    [
+        (1, 1024, 64, True),
+        (32, 4096, 128, True),
+        (7, 4096, 256, True),
+        (33, 4096, 128, False),
+        (1, 1023, 64, False),
+        (1, 4096, 264, False),
+    ],
+)
+def test_heads_with_keys_of_their_own_are_decoded_in_parts(rows, keys, d, is_packed):
+    from attn._choose import choose_options
+
+    q, k = (np.broadcast_to(np.float16(0), (2, 8, n, d)) for n in (rows, keys))
+    for is_plain in (False, True):
+        assert (choose_options(q, k, k, False, is_plain) == {"pack": 2, "way": "long"}) == is_packed
 
 
 @pytest.mark.parametrize(

@@ -586,17 +586,19 @@ def test_gradients_on_another_stream():
     check_gradients(got, gradients(fresh, torch.ones_like(output)))
 
 
+@pytest.mark.parametrize("d", [64, 128, 96, 256])
 @pytest.mark.parametrize("layout", ["bhsd", "bshd"])
 @pytest.mark.parametrize(
-    "shape", [(2, 8, 2, 1, 300), (1, 12, 2, 5, 129), (1, 8, 1, 8, 77), (2, 6, 2, 17, 64)]
+    "shape", [(2, 8, 2, 1, 300), (1, 12, 2, 5, 129), (1, 8, 1, 8, 77), (2, 6, 2, 17, 64), (2, 3, 3, 2, 1500)]
 )
-def test_few_rows_of_grouped_heads(shape, layout):
-    """Heads of a group share tiles where they fit; the last shape does not."""
+def test_few_rows_of_grouped_heads(shape, layout, d):
+    """Heads of a group share tiles where they fit, which the last but one does not; in the last each has
+    keys of its own."""
     batch, heads, key_heads, rows, keys = shape
     torch.manual_seed(rows)
-    q = torch.randn(batch, heads, rows, 128, device="cuda", dtype=torch.bfloat16)
+    q = torch.randn(batch, heads, rows, d, device="cuda", dtype=torch.bfloat16)
     k, v = (
-        torch.randn(batch, key_heads, keys, 128, device="cuda", dtype=torch.bfloat16)
+        torch.randn(batch, key_heads, keys, d, device="cuda", dtype=torch.bfloat16)
         for _ in range(2)
     )
     given = [x.transpose(1, 2).contiguous() if layout == "bshd" else x for x in (q, k, v)]
@@ -604,7 +606,7 @@ def test_few_rows_of_grouped_heads(shape, layout):
     out = out.transpose(1, 2) if layout == "bshd" else out
     kk, vv = (x.double().repeat_interleave(heads // key_heads, 1) for x in (k, v))
     drop = torch.ones(rows, keys, dtype=torch.bool, device="cuda").triu(keys - rows + 1)
-    wanted = (q.double() @ kk.mT / 128**0.5).masked_fill(drop, -torch.inf).softmax(-1) @ vv
+    wanted = (q.double() @ kk.mT / d**0.5).masked_fill(drop, -torch.inf).softmax(-1) @ vv
     torch.testing.assert_close(out.double(), wanted, atol=2e-2, rtol=2e-2)
 
 

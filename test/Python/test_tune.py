@@ -176,6 +176,9 @@ def test_candidates_of_its_own():
     assert {"block_m": 192, "block_n": 80} in found and {"splits": 16} in found
     assert {"splits": 2} not in _tune._list_candidates(q, q, False, "bhsd")
     assert {"splits": 8} in _tune._list_candidates(q.swapaxes(1, 2), k.swapaxes(1, 2), True, "bshd")
+    assert {"way": "narrow"} in found and {"way": "few"} in found
+    assert all("way" not in each for each in _tune._list_candidates(q, k, False, "bhsd"))
+    assert _tune._let_stay({"way": "narrow"}) is None
     wide = np.broadcast_to(np.float32(0), (300, 4, 128, 16))
     assert all("splits" not in each for each in _tune._list_candidates(wide, wide, True, "bhsd"))
 
