@@ -77,13 +77,17 @@ static std::string refuseRegisters(const Machine &machine, const GPUBlock &block
   if (fitsRegisters(machine, block))
     return {};
   GPUBlock nearest = block;
+  while (nearest.resident > 1 && !fitsRegisters(machine, nearest))
+    --nearest.resident;
   while (nearest.consumers > 1 && !fitsRegisters(machine, nearest))
     --nearest.consumers;
+  bool keepsRows = nearest.consumers == block.consumers && nearest.resident < block.resident;
+  int64_t size = keepsRows ? nearest.resident : nearest.consumers * machine.productRows;
   return formatv("expected products that fit the {0} registers of a thread in a block of {1} rows "
-                 "on {2}, got {3} columns; the nearest is block_m {4}",
+                 "on {2}, got {3} columns; the nearest is {4} {5}",
                  machine.getBudget(block.consumers, block.stays, block.resident).consumer,
                  block.blockM, machine.name, std::max(block.blockN, block.valueDim),
-                 nearest.consumers * machine.productRows);
+                 keepsRows ? "resident" : "block_m", size);
 }
 
 /// The largest value of one size, below the block's, with which the block fits; 0 if none does.

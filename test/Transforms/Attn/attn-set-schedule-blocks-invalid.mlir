@@ -97,3 +97,19 @@ func.func @shared_keys(%q: tensor<?x?x?x256xbf16>, %v: tensor<?x?x?x256xbf16>) -
   %o = attn.attention %q, %q, %v {attn.schedule = #attn.schedule<block_m = 128, block_n = 256, consumers = 2>} : tensor<?x?x?x256xbf16>, tensor<?x?x?x256xbf16>, tensor<?x?x?x256xbf16> -> tensor<?x?x?x256xbf16>
   return %o : tensor<?x?x?x256xbf16>
 }
+
+// -----
+
+func.func @resident_registers(%q: tensor<?x?x?x128xbf16>, %v: tensor<?x?x?x128xbf16>) -> tensor<?x?x?x128xbf16> {
+  // expected-error@+1 {{expected products that fit the 24 registers of a thread in a block of 64 rows on sm_90a, got 128 columns; the nearest is resident 4}}
+  %o = attn.attention %q, %q, %v {attn.schedule = #attn.schedule<block_m = 64, block_n = 64, resident = 8>} : tensor<?x?x?x128xbf16>, tensor<?x?x?x128xbf16>, tensor<?x?x?x128xbf16> -> tensor<?x?x?x128xbf16>
+  return %o : tensor<?x?x?x128xbf16>
+}
+
+// -----
+
+func.func @resident_shared(%q: tensor<?x?x?x128xbf16>, %v: tensor<?x?x?x128xbf16>) -> tensor<?x?x?x128xbf16> {
+  // expected-error@+1 {{expected at most 115712 bytes of shared memory in a block on sm_90a, got 147592 for block_m 64, block_n 64 and stages 4; the nearest is block_n 48, or stages 3}}
+  %o = attn.attention %q, %q, %v {attn.schedule = #attn.schedule<block_m = 64, block_n = 64, stages = 4, resident = 2>} : tensor<?x?x?x128xbf16>, tensor<?x?x?x128xbf16>, tensor<?x?x?x128xbf16> -> tensor<?x?x?x128xbf16>
+  return %o : tensor<?x?x?x128xbf16>
+}
