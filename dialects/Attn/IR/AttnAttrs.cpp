@@ -87,6 +87,9 @@ LogicalResult ScheduleAttr::verify(EmitError emitError, int64_t blockM, int64_t 
   // schedule_c5: where parts fill the device, blocks do not stay
   if (fill && stay)
     return emitError() << "expected blocks that go where parts fill the device, got ones that stay";
+  // schedule_c9: parts that fill the device are up to 1024
+  if (fill && splits > 1024)
+    return emitError() << "expected up to 1024 parts where they fill the device, got " << splits;
   // schedule_c6: a tail is up to 31 blocks behind blocks that stay
   if (tail < 0 || tail > 31 || (tail > 0 && !stay))
     return emitError() << "expected a tail of at most 31 blocks behind blocks that stay, got "

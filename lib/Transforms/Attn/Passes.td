@@ -162,7 +162,7 @@ def SpareMergePass : Pass<"attn-spare-merge", "::mlir::ModuleOp"> {
     of at most one part (`attn.when` of its number), whose keys are not split: no partial results, and no merge. The bits are the same.
 
     Requires: room 1 `problem` with schedules. Produces: room 1 `problem`; functions stay as they are where attention is not the only one, or
-    has rows that are not packed or a schedule without `fill`. Fails when: the schedule has more than 1024 parts.
+    has rows that are not packed or a schedule without `fill`. Fails when: never.
   }];
   let dependentDialects = ["::attn::tile::TileDialect"];
 }

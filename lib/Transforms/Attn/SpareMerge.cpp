@@ -42,8 +42,7 @@ static AttentionOp findFilling(func::FuncOp function) {
   return fills ? attentions[0] : AttentionOp();
 }
 
-/// How many parts attn-split-kv makes of the keys of a call; null, with an error, for more than
-/// there may be.
+/// How many parts attn-split-kv makes of the keys of a call.
 static tile::PartsAttr getParts(AttentionOp op, ScheduleAttr schedule) {
   MLIRContext *context = op.getContext();
   auto pack = op.getQuery().getDefiningOp<PackHeadsOp>();
@@ -55,9 +54,8 @@ static tile::PartsAttr getParts(AttentionOp op, ScheduleAttr schedule) {
   auto blocks = ArrayAttr::get(
       context, {getExtent(pack.getSource(), 0, 1), getExtent(pack.getKey(), 1, 1),
                 getExtent(pack.getSource(), 2, schedule.getBlockM(), pack.getSlots())});
-  Attribute keys = getExtent(pack.getKey(), 2, schedule.getBlockN() * kLeastTilesOfParts);
-  return tile::PartsAttr::getChecked([&] { return op.emitOpError(); }, context, blocks, keys,
-                                     schedule.getSplits());
+  auto keys = getExtent(pack.getKey(), 2, schedule.getBlockN() * kLeastTilesOfParts);
+  return tile::PartsAttr::get(context, blocks, keys, schedule.getSplits());
 }
 
 /// The same, of one part.
@@ -74,30 +72,26 @@ struct SpareMergePass
     : RoomPass<attn::impl::SpareMergePassBase<SpareMergePass>, Room::Problem, Room::Problem> {
   using RoomPass::RoomPass;
 
-  LogicalResult spare(func::FuncOp function, SymbolTable &symbols) {
+  void spare(func::FuncOp function, SymbolTable &symbols) {
     AttentionOp op = findFilling(function);
     if (!op)
-      return success();
+      return;
     auto schedule = op->getAttrOfType<ScheduleAttr>(kScheduleAttrName);
-    tile::PartsAttr parts = getParts(op, schedule);
-    if (!parts)
-      return failure();
     SmallVector<Attribute> when;
     if (auto calls = function->getAttrOfType<ArrayAttr>(kWhenAttrName))
       llvm::append_range(when, calls);
     when.push_back(tile::RangeAttr::get(op.getContext(), /*argument=*/-1, /*dim=*/-1, /*least=*/0,
-                                        /*most=*/1, tile::ExtentAttr(), parts));
+                                        /*most=*/1, tile::ExtentAttr(), getParts(op, schedule)));
     func::FuncOp way = addWay(function, "_whole", ArrayAttr::get(op.getContext(), when), symbols);
     if (way)
       findFilling(way)->setAttr(kScheduleAttrName, keepWhole(schedule));
-    return success();
   }
 
   LogicalResult transform() override {
     SymbolTable symbols(getOperation());
     for (auto function : llvm::make_early_inc_range(getOperation().getOps<func::FuncOp>()))
-      if (!function.isExternal() && failed(spare(function, symbols)))
-        return failure();
+      if (!function.isExternal())
+        spare(function, symbols);
     return success();
   }
 };

@@ -86,8 +86,12 @@ struct KeepOperandsPass : KernelPass<attn::tile::impl::KeepOperandsPassBase<Keep
     Operation *first = findBehind(fill, reader);
     auto lhs = cast<SharedType>(reader.getLhs().getType());
     auto acc = cast<AccAttr>(cast<RankedTensorType>(reader.getType()).getEncoding());
-    auto type = RankedTensorType::get({lhs.getNumRows(), std::min(columns, lhs.getNumColumns())},
-                                      lhs.getElementType(),
+    // Whole steps of a product.
+    int64_t step = getMachine(fill).sumBytes / lhs.getElementBytes(),
+            count = llvm::alignDown(std::min(columns, lhs.getNumColumns()), step);
+    if (count == 0)
+      return;
+    auto type = RankedTensorType::get({lhs.getNumRows(), count}, lhs.getElementType(),
                                       OperandAAttr::get(fill->getContext(), acc.getWarpgroups()));
     OpBuilder b(first);
     Value kept = LoadSharedOp::create(b, fill->getLoc(), type, reader.getLhs());

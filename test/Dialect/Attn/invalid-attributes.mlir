@@ -85,6 +85,11 @@ func.func private @schedule_c7() attributes {a = #attn.schedule<block_m = 64, bl
 
 // -----
 
+// expected-error@+1 {{expected up to 1024 parts where they fill the device, got 1025}}
+func.func private @schedule_c9() attributes {a = #attn.schedule<block_m = 64, block_n = 64, splits = 1025, fill = true>}
+
+// -----
+
 // expected-error@+1 {{expected 1 to 8 blocks on a multiprocessor, or 1 that stays, got 0}}
 func.func private @schedule_c8() attributes {a = #attn.schedule<block_m = 64, block_n = 64, resident = 0>}
 

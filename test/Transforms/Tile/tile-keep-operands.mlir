@@ -135,3 +135,43 @@ func.func @nothing(%q: !global, %n: index) attributes {tile.kernel = #tile.kerne
   }
   return
 }
+
+// -----
+
+!global = memref<?x31xbf16, strided<[?, 1]>>
+!rows = !tile.shared<128x31xbf16, swizzle = 64>
+!result = tensor<128x128xf32, #tile.acc<warpgroups = 2>>
+
+// Columns are kept by whole steps of a product, of 16.
+// CHECK-LABEL: func.func @steps
+// CHECK:         %[[KEPT:.*]] = tile.load_shared %{{.*}} -> tensor<128x16xbf16, #tile.operand_a<warpgroups = 2>>
+// CHECK:         tile.mma {{.*}} kept %[[KEPT]]
+func.func @steps(%q: !global, %n: index) attributes {tile.kernel = #tile.kernel<warpgroups = 2, grid = [], keep = 96>} {
+  %c0 = arith.constant 0 : index
+  %c128 = arith.constant 128 : index
+  %qs = tile.alloc_shared : !rows
+  tile.copy %q[%c0, %c0] to %qs : !global, !rows
+  scf.for %i = %c0 to %n step %c128 {
+    %s = tile.mma %qs, %qs {transpose_rhs} : !rows, !rows -> !result
+  }
+  return
+}
+
+// -----
+
+!global = memref<?x8xbf16, strided<[?, 1]>>
+!rows = !tile.shared<128x8xbf16, swizzle = 32>
+!result = tensor<128x128xf32, #tile.acc<warpgroups = 2>>
+
+// CHECK-LABEL: func.func @no_step
+// CHECK-NOT:     tile.load_shared
+func.func @no_step(%q: !global, %n: index) attributes {tile.kernel = #tile.kernel<warpgroups = 2, grid = [], keep = 96>} {
+  %c0 = arith.constant 0 : index
+  %c128 = arith.constant 128 : index
+  %qs = tile.alloc_shared : !rows
+  tile.copy %q[%c0, %c0] to %qs : !global, !rows
+  scf.for %i = %c0 to %n step %c128 {
+    %s = tile.mma %qs, %qs {transpose_rhs} : !rows, !rows -> !result
+  }
+  return
+}
