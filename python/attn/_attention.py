@@ -292,7 +292,8 @@ def attention(
             long ones, of which a call takes either, or one of them for all, half as long to
             assemble, or one for few rows or few keys; without options, attention chooses few for at
             most 128 rows with more than 2048 keys where D and Dv are at most 128, and narrow for
-            more than 256 rows with at most 80 keys or with 129 to 160 where they are at most 256,
+            more than 256 rows with at most 80 keys or with 129 to 160 where they are at most 256
+            on a GPU that reads more than 4 TB/s, as an H200 does,
             and there is neither score, mask, sink nor dropout, in graphs of torch.compile too), stay (auto, on or off: whether blocks of a GPU stay, one for each
             multiprocessor, and take one tile of rows after the other; auto where that was measured
             to be faster, the others one kernel for all calls), slack (on a GPU, by which factor 2^slack, from 0 to 16, the maximum of a row may

@@ -3,6 +3,7 @@
 import gc
 import inspect
 import threading
+import sys
 import types
 
 import numpy as np
@@ -306,17 +307,45 @@ def test_heads_with_keys_of_their_own_are_decoded_in_parts(rows, keys, d, is_pac
         (4096, 77, 264, 128, False),
     ],
 )
-def test_few_keys_have_a_kernel(rows, keys, d, dv, is_narrow):
-    from attn._choose import choose_options
+def test_few_keys_have_a_kernel(monkeypatch, rows, keys, d, dv, is_narrow):
+    from attn import _choose
 
-    q = np.broadcast_to(np.float16(0), (2, 8, rows, d))
-    k, v = (np.broadcast_to(np.float16(0), (2, 2, keys, columns)) for columns in (d, dv))
+    def choose(is_rows_first, is_plain, is_fast=True):
+        shapes = (8, rows, d), (2, keys, d), (2, keys, dv)
+        order = (1, 0, 2) if is_rows_first else (0, 1, 2)
+        given = [
+            types.SimpleNamespace(shape=(2, *(shape[i] for i in order)), get_device=lambda: 3)
+            for shape in shapes
+        ]
+        monkeypatch.setattr(_choose, "_reads_fast", lambda device: is_fast and device == 3)
+        return _choose.choose_options(*given, is_rows_first, is_plain)
+
     expected = {"way": "narrow"} if is_narrow else None
-    assert choose_options(q, k, v, False, True) == expected
-    assert choose_options(q, k, v, False, False) is None
-    q, k, v = (x.swapaxes(1, 2) for x in (q, k, v))
-    assert choose_options(q, k, v, True, True) == expected
-    assert choose_options(q, None, v, True, True) is None
+    assert choose(False, True) == choose(True, True) == expected
+    assert choose(False, False) is None
+    # Where memory is slow.
+    assert choose(False, True, is_fast=False) is None
+
+
+@pytest.mark.parametrize(
+    "clock, width, memory, is_fast",
+    [
+        (3201000, 6144, 141 << 30, True),
+        (2619000, 5120, 80 << 30, False),
+        (2619000, 6016, 94 << 30, False),
+        (0, 0, 141 << 30, True),
+        (0, 0, 80 << 30, False),
+    ],
+)
+def test_devices_that_read_fast(monkeypatch, clock, width, memory, is_fast):
+    from attn._choose import _reads_fast
+
+    properties = types.SimpleNamespace(
+        memory_clock_rate=clock, memory_bus_width=width, total_memory=memory
+    )
+    cuda = types.SimpleNamespace(get_device_properties=lambda device: properties)
+    monkeypatch.setitem(sys.modules, "torch", types.SimpleNamespace(cuda=cuda))
+    assert _reads_fast.__wrapped__(0) == is_fast
 
 
 @pytest.mark.parametrize(
@@ -332,8 +361,9 @@ def test_few_keys_have_a_kernel(rows, keys, d, dv, is_narrow):
     ],
 )
 @pytest.mark.parametrize("device", ["cuda:0", "cpu"])
-def test_a_plan_chooses_options_by_the_shapes_of_a_call(how, options, chosen, device):
+def test_a_plan_chooses_options_by_the_shapes_of_a_call(monkeypatch, how, options, chosen, device):
     # What an operator of a graph has, which was traced for any shapes.
+    from attn import _choose
     from attn._library import option_texts
     from attn._plan import Plan
     from attn._scan import Scan
@@ -347,8 +377,13 @@ def test_a_plan_chooses_options_by_the_shapes_of_a_call(how, options, chosen, de
     plan = Plan(source.text, [], (*option_texts(options), ("device", device)))
 
     def choose(heads, rows, keys):
-        q, k = (np.broadcast_to(np.float16(0), (2, h, n, 64)) for h, n in ((heads, rows), (2, keys)))
+        q, k = (
+            types.SimpleNamespace(shape=(2, h, n, 64), get_device=lambda: 0)
+            for h, n in ((heads, rows), (2, keys))
+        )
         return plan.choose(q, k, k, False)
+
+    monkeypatch.setattr(_choose, "_reads_fast", lambda device: True)
 
     packs, is_plain = chosen if device != "cpu" else (False, False)
     packed = (("pack", "4"), ("way", "long"), ("device", device))
