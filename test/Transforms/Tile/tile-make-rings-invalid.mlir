@@ -196,3 +196,52 @@ func.func @row_is_read_late(%q: !global, %numbers: memref<?x?xf32>, %o: memref<?
   tile.store %t to %o[%c0, %c0] {tile.role = "compute"} : !result, memref<?x64xf32>
   return
 }
+
+// -----
+
+!global = memref<?x64xbf16, strided<[?, 1]>>
+!tile = !tile.shared<64x64xbf16, swizzle = 128>
+!result = tensor<64x64xf32, #tile.acc<warpgroups = 1>>
+#load = #tile.role<name = "load", warpgroups = 1, registers = 24, elected = true>
+#compute = #tile.role<name = "compute", warpgroups = 1, registers = 240>
+
+// The next turn of the loop would read what nobody behind the second copy does.
+func.func @next_turn(%q: !global, %n: index) attributes {
+    tile.kernel = #tile.kernel<warpgroups = 1, grid = []>, tile.roles = [#load, #compute]} {
+  %c0 = arith.constant 0 : index
+  %c64 = arith.constant 64 : index
+  %qs = tile.alloc_shared : !tile
+  // expected-note@below {{it is filled here}}
+  tile.copy %q[%c0, %c0] to %qs {tile.role = "load"} : !global, !tile
+  scf.for %i = %c64 to %n step %c64 {
+    // expected-error@below {{expected a place that is not filled again before this reads it}}
+    %s = tile.mma %qs, %qs {tile.role = "compute", transpose_rhs} : !tile, !tile -> !result
+    // expected-note@below {{and again here}}
+    tile.copy %q[%i, %c0] to %qs {tile.role = "load"} : !global, !tile
+  }
+  return
+}
+
+// -----
+
+!global = memref<?x64xbf16, strided<[?, 1]>>
+!tile = !tile.shared<64x64xbf16, swizzle = 128>
+!result = tensor<64x64xf32, #tile.acc<warpgroups = 1>>
+#load = #tile.role<name = "load", warpgroups = 1, registers = 24, elected = true>
+#compute = #tile.role<name = "compute", warpgroups = 1, registers = 240>
+
+// Nor is it known which copy a reader behind a branch sees.
+func.func @branch(%q: !global, %n: index, %b: i1) attributes {
+    tile.kernel = #tile.kernel<warpgroups = 1, grid = []>, tile.roles = [#load, #compute]} {
+  %c0 = arith.constant 0 : index
+  %qs = tile.alloc_shared : !tile
+  // expected-note@below {{it is filled here}}
+  tile.copy %q[%c0, %c0] to %qs {tile.role = "load"} : !global, !tile
+  scf.if %b {
+    // expected-note@below {{and again here}}
+    tile.copy %q[%n, %c0] to %qs {tile.role = "load"} : !global, !tile
+  }
+  // expected-error@below {{expected a place that is not filled again before this reads it}}
+  %s = tile.mma %qs, %qs {tile.role = "compute", transpose_rhs} : !tile, !tile -> !result
+  return
+}
