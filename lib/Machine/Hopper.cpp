@@ -31,7 +31,7 @@ constinit const Machine attn::kHopper = {
     .productRegisters = 16,
 
     .warpgroups = 8,
-    .sharedBytes = 227 * 1024,
+    .sharedBytes = int64_t{227} * 1024,
     .reservedBytes = 1024,
     .stageBytes = 1024,
     .stages = 64,

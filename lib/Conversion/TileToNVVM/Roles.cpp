@@ -95,7 +95,7 @@ struct WarpgroupPattern : TilePattern<WarpgroupOp> {
 /// gpu.block_id and gpu.grid_dim, by the special registers of x, y and z.
 template <typename Op, typename X, typename Y, typename Z> struct GridPattern : TilePattern<Op> {
   using TilePattern<Op>::TilePattern;
-  LogicalResult matchAndRewrite(Op op, typename TilePattern<Op>::OneToNOpAdaptor,
+  LogicalResult matchAndRewrite(Op op, TilePattern<Op>::OneToNOpAdaptor,
                                 ConversionPatternRewriter &rewriter) const override {
     Location loc = op.getLoc();
     Type type = rewriter.getI32Type();

@@ -144,9 +144,10 @@ LogicalResult Division::findGiven(Step &step, Sum first, Sum second) {
   if (hasOwnProduct(first) == hasOwnProduct(second))
     return second.product.emitOpError("expected one of two sums to have a product of its own, and "
                                       "the other none");
-  bool isFirst = !hasOwnProduct(first);
-  step.giver = isFirst ? std::move(first) : std::move(second);
-  step.taker = isFirst ? std::move(second) : std::move(first);
+  if (hasOwnProduct(first))
+    std::swap(first, second);
+  step.giver = std::move(first);
+  step.taker = std::move(second);
   auto isHanded = [&](Operation *op) {
     return llvm::any_of(op->getUsers(), [&](Operation *user) {
       return step.taker.has(user) && !common.contains(user);
