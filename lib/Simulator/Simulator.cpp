@@ -333,6 +333,10 @@ Expected<Prediction> Simulator::predict(ArrayRef<Argument> arguments, int64_t ma
       results, [](const BlockResult &a, const BlockResult &b) { return a.cycles < b.cycles; });
   prediction.longest = {samples->positions[longest - results.begin()], 0, 0};
 
+  // Blocks that a multiprocessor has at a time take turns at its resources, and fill each other's
+  // waits.
+  int64_t resident =
+      std::min(attribute.getResident(), int64_t(divideCeil(prediction.numBlocks, multiprocessors)));
   std::vector<double> cycles(count);
   double busy[kNumResources] = {}, others = double(height * depth);
   unsigned bits = 16;
@@ -340,14 +344,18 @@ Expected<Prediction> Simulator::predict(ArrayRef<Argument> arguments, int64_t ma
     auto [left, right, weight] = samples->find(x);
     const BlockResult &before = results[left], &after = results[right];
     auto mix = [weight = weight](double a, double b) { return a * (1 - weight) + b * weight; };
-    cycles[x] = mix(before.cycles, after.cycles) + costs.blockCycles;
+    double alone = mix(before.cycles, after.cycles), shared = 0;
     prediction.flops += mix(before.flops, after.flops) * others;
-    for (unsigned i = 0; i < kNumResources; ++i)
-      busy[i] += mix(before.busy[i], after.busy[i]) * others;
+    for (unsigned i = 0; i < kNumResources; ++i) {
+      double part = mix(before.busy[i], after.busy[i]);
+      busy[i] += part * others;
+      shared = std::max(shared, part * double(resident));
+    }
+    cycles[x] = std::max(alone, shared) + costs.blockCycles;
     if (before.elementBits)
       bits = before.elementBits;
   }
-  double total = schedule(cycles, int64_t(others), multiprocessors) + costs.launchCycles;
+  double total = schedule(cycles, int64_t(others), multiprocessors * resident) + costs.launchCycles;
   prediction.milliseconds = total / costs.loadedClockGHz * 1e-6;
   prediction.peakTflops = costs.getPeakTflops(bits);
   prediction.fractionOfPeak =
