@@ -278,6 +278,7 @@ static std::vector<int64_t> choosePositions(int64_t count, int64_t group) {
   constexpr int64_t maxSamples = 17;
   int64_t number = std::min(count, maxSamples);
   std::vector<int64_t> positions;
+  positions.reserve(number);
   for (int64_t i = 0; i < number; ++i)
     positions.push_back(number == 1 ? 0 : i * (count - 1) / (number - 1));
   for (int64_t begin = group; begin < count; begin += group)

@@ -109,7 +109,8 @@ static LogicalResult addUser(Needs &needs, const Machine &machine, MemRefType ty
     needBox(needs, machine, cast<SharedType>(op.getDest().getType()));
   } else if (auto op = dyn_cast<StoreAsyncOp>(user)) {
     needBox(needs, machine, cast<SharedType>(op.getSource().getType()));
-  } else if (isa<AddAsyncOp>(user) && inFragments) {
+  } else if (isa<GatherOp, ScatterAddOp, memref::LoadOp, memref::StoreOp>(user) ||
+             (isa<AddAsyncOp>(user) && inFragments)) {
     needs.pointer = true;
   } else if (auto op = dyn_cast<AddAsyncOp>(user)) {
     auto place = cast<SharedType>(op.getPlace().getType());
@@ -120,8 +121,6 @@ static LogicalResult addUser(Needs &needs, const Machine &machine, MemRefType ty
     needBounds(needs, type, cast<RankedTensorType>(op.getValue().getType()).getRank());
   } else if (isa<CopyOp>(user)) {
     needBounds(needs, type, 2);
-  } else if (isa<GatherOp, ScatterAddOp, memref::LoadOp, memref::StoreOp>(user)) {
-    needs.pointer = true;
   } else if (auto op = dyn_cast<memref::DimOp>(user); op && op.getConstantIndex() &&
                                                       *op.getConstantIndex() >= 0 &&
                                                       *op.getConstantIndex() < type.getRank()) {
