@@ -8,6 +8,7 @@
 #include "attn/Compiler.h"
 #include "lib/Compiler/Function.h"
 #include "lib/Target/CPU/ThreadPool.h"
+#include "lib/Transforms/Attn/Ways.h"
 #include "llvm/Support/FormatVariadic.h"
 #include <limits>
 
@@ -93,7 +94,7 @@ Status checkOptions(const CompileOptions &options) {
   if (options.slack < -1 || options.slack > 16)
     return {StatusCode::InvalidArgument,
             formatv("slack: expected a number from 0 to 16, or -1, got {0}", options.slack), ""};
-  if (!is_contained({"auto", "short", "long", "few", "narrow"}, options.way))
+  if (!is_contained(kWays, options.way))
     return {StatusCode::InvalidArgument,
             formatv("way: expected auto, short, long, few or narrow, got '{0}'", options.way), ""};
   if (!is_contained({"auto", "on", "off"}, options.stay))

@@ -17,14 +17,17 @@ _MOST_ROWS, _SHORT_KEYS = 128, 2048
 _DECODED_KEYS = 1024
 # Of a call with few keys: they fill one tile of 80, or two, but not one of 128, and rows are more
 # than two tiles of 128, of which one of 192 would leave a third empty.
-_NARROW_KEYS, _WIDE_KEYS, _LEAST_ROWS, _MOST_COLUMNS = 80, 128, 257, 256
+_NARROW_KEYS, _WIDE_KEYS, _LEAST_ROWS = 80, 128, 257
+# That a kernel of a GPU has.
+_MOST_COLUMNS = 256
 
 
 def choose_options(
     q: Any, k: Any, v: Any, is_rows_first: bool, is_plain: bool
 ) -> Optional[Mapping[str, object]]:
     """Options of a kernel for few rows or for few keys, one more to compile, where it is measured to
-    be faster. `is_plain`: without a mask.
+    be faster, or by the simulator's model: packed heads of other columns than 64 and 128, and of
+    heads with keys of their own. `is_plain`: without a mask.
     """
     shape = q.shape
     if len(shape) != 4:
@@ -37,10 +40,10 @@ def choose_options(
     key_shape, value_shape = getattr(k, "shape", ()), getattr(v, "shape", ())
     if not num_rows or len(key_shape) != 4 or len(value_shape) != 4:
         return None
-    if num_rows > _MOST_ROWS:
-        is_narrow = _is_narrow(key_shape[rows], max(shape[3], value_shape[3]))
-        return _NARROW if is_narrow and _reads_fast(q.get_device()) else None
     columns, num_keys = max(shape[3], value_shape[3]), key_shape[rows]
+    if num_rows > _MOST_ROWS:
+        is_narrow = _is_narrow(num_keys, columns)
+        return _NARROW if is_narrow and _reads_fast(q.get_device()) else None
     slots = _count_slots(shape[heads], key_shape[heads], num_rows, num_keys)
     if slots and columns <= _MOST_COLUMNS:
         return _PACKS[slots]

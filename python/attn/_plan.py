@@ -50,8 +50,8 @@ class Plan:
         # `direct`, while PyTorch may be imported yet.
         self.numpy_direct: Optional[Callable[..., Any]] = None
         self._kernel: Optional[Kernel] = None
-        # Of this attention with options that calls choose.
-        self._chosen: Dict[OptionTexts, Plan] = {}
+        # Of this attention with options that calls choose, which are one object each.
+        self._chosen: Dict[int, Plan] = {}
 
     @property
     def kernel(self) -> Kernel:
@@ -102,10 +102,10 @@ class Plan:
         chosen = choose_options(q, k, v, rows_first, self._is_plain)
         if chosen is None:
             return self
-        options = (*option_texts(chosen), *self.options)
-        plan = self._chosen.get(options)
+        plan = self._chosen.get(id(chosen))
         if plan is None:
-            plan = self._chosen[options] = Plan(self.text, self.given, options)
+            plan = Plan(self.text, self.given, (*option_texts(chosen), *self.options))
+            self._chosen[id(chosen)] = plan
         return plan
 
     def gradient(self, wanted: Wanted, has_lse_gradient: bool) -> GradientPlan:

@@ -139,16 +139,13 @@ TEST(ExecutionTest, ShortAndLong) {
   }
 }
 
-/// The kernel for few rows serves all calls, with one tile of rows and with more.
-TEST(ExecutionTest, FewRows) {
-  std::vector<Extents> extents;
-  for (int64_t m : {0, 1, 7, 127, 128, 129})
-    for (int64_t n : {0, 1, 127, 2049})
-      extents.push_back({m, n, 1, 2, 1});
-  for (auto [d, dv] : {Dims(64, 64), Dims(40, 40), Dims(128, 128), Dims(80, 112)}) {
+/// The kernel of a way serves all calls, those that it is not for too.
+static void checkWay(llvm::StringRef way, llvm::ArrayRef<Dims> heads,
+                     const std::vector<Extents> &extents) {
+  for (auto [d, dv] : heads) {
     Problem problem;
     problem.type = getTwoTypes().front();
-    problem.way = "few";
+    problem.way = way.str();
     problem.withLse = true;
     problem.d = d;
     problem.dv = dv;
@@ -156,22 +153,22 @@ TEST(ExecutionTest, FewRows) {
   }
 }
 
-/// That for few keys too, with a tile of keys or two, and with more.
+/// With one tile of rows and with more.
+TEST(ExecutionTest, FewRows) {
+  std::vector<Extents> extents;
+  for (int64_t m : {0, 1, 7, 127, 128, 129})
+    for (int64_t n : {0, 1, 127, 2049})
+      extents.push_back({m, n, 1, 2, 1});
+  checkWay("few", {{64, 64}, {40, 40}, {128, 128}, {80, 112}}, extents);
+}
+
+/// With a tile of keys or two, and with more.
 TEST(ExecutionTest, FewKeys) {
   std::vector<Extents> extents;
   for (int64_t m : {1, 257, 385})
     for (int64_t n : {0, 1, 77, 80, 154, 241})
       extents.push_back({m, n, 2, 2, 1});
-  for (auto [d, dv] :
-       {Dims(64, 64), Dims(40, 128), Dims(128, 128), Dims(192, 128), Dims(256, 256)}) {
-    Problem problem;
-    problem.type = getTwoTypes().front();
-    problem.way = "narrow";
-    problem.withLse = true;
-    problem.d = d;
-    problem.dv = dv;
-    Execution().check(kFull, problem, extents);
-  }
+  checkWay("narrow", {{64, 64}, {40, 128}, {128, 128}, {192, 128}, {256, 256}}, extents);
 }
 
 //===----------------------------------------------------------------------------------------===//

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------------------------===//
 
 #include "test/Execution/Main.h"
+#include "lib/Transforms/Attn/Ways.h"
 #include "test/Execution/Jobs.h"
 #include "test/Execution/TestDevice.h"
 #include "llvm/ADT/STLExtras.h"
@@ -66,8 +67,7 @@ int attn::test::runExecutionTests(int argc, char **argv) {
     else if (name == "--apart")
       options.apart = true;
     else if (name == "--way")
-      options.way = value.str(),
-      isBad = !llvm::is_contained({"short", "long", "few", "narrow", "auto"}, value);
+      options.way = value.str(), isBad = !llvm::is_contained(kWays, value);
     else if (name == "--fused")
       options.fused = true;
     else if (name == "--slack")

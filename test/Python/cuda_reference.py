@@ -52,3 +52,24 @@ def check(got, wanted, dtype=torch.bfloat16):
     error = ((got - wanted).abs() / wanted.abs().clamp_min(1))[finite]
     worst = error.max().item() if error.numel() else 0
     assert worst <= TOLERANCE.get(dtype, 1e-4), f"off by {worst}"
+
+
+def gradients(tensors, d_output, d_lse=None, **how):
+    """Of the definition in f64."""
+    wide = [x.detach().double().requires_grad_() for x in tensors]
+    output, lse = reference(*wide, **how)
+    total = (output * d_output.double()).sum()
+    if d_lse is not None:
+        total = total + (lse * d_lse.double()).sum()
+    return torch.autograd.grad(total, wide)
+
+
+def check_gradients(got, wanted):
+    for x, y in zip(got, wanted):
+        assert x.shape == y.shape and torch.isfinite(x).all()
+        limit = TOLERANCE[x.dtype] * max(1.0, y.abs().max().item())
+        assert ((x.double() - y).abs() <= limit).all(), (x.double() - y).abs().max().item() / limit
+
+
+def recorded(**shape):
+    return [x.requires_grad_() for x in inputs(**shape)]

@@ -8,6 +8,7 @@
 #include "lib/Tools/AttnRun/Options.h"
 #include "lib/Target/CPU/HostInfo.h"
 #include "lib/Target/CPU/ThreadPool.h"
+#include "lib/Transforms/Attn/Ways.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Config/llvm-config.h"
@@ -287,7 +288,7 @@ static Error convertSimulatorOptions(const CommandLine &line, RunOptions &option
   if (!is_contained({"true", "false", "auto"}, options.stay))
     return createStringError("--stay: expected true, false or auto, got '" + options.stay + "'");
   options.way = line.way;
-  if (!is_contained({"short", "long", "few", "narrow", "auto"}, options.way))
+  if (!is_contained(kWays, options.way))
     return createStringError("--way: expected short, long, few, narrow or auto, got '" +
                              options.way + "'");
   if (!line.slack.empty())

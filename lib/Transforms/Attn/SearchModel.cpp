@@ -35,7 +35,7 @@ static int64_t countRegisters(const Machine &machine, const GPUProblem &problem,
 }
 
 static int64_t getRegisters(const Machine &machine, const GPUBlock &block) {
-  return machine.getBudget(block.consumers, block.stays).consumer;
+  return machine.getBudget(block.consumers, block.stays, block.resident).consumer;
 }
 
 /// Bytes of keys and values that blocks read for each key of a head.

@@ -132,10 +132,9 @@ struct SetSchedulePass
                    : keep >= 0                       ? keep.getValue()
                    : isAsChosen                      ? sizes.keep
                                                      : 0;
-    auto schedule =
-        ScheduleAttr::getChecked([&] { return op->emitOpError(); }, &getContext(), m, n, numSplits,
-                                 numStages, consumers, stays, lists, lag, fills, tail, recomputes,
-                                 holds, beginsApart, kept, machine ? sizes.resident : 1);
+    auto schedule = ScheduleAttr::getChecked(
+        [&] { return op->emitOpError(); }, &getContext(), m, n, numSplits, numStages, consumers,
+        stays, lists, lag, fills, tail, recomputes, holds, beginsApart, kept, sizes.resident);
     if (!schedule)
       return failure();
     std::string text = llvm::formatv("rule {0} chose block_m {1}, block_n {2}, splits {3}",

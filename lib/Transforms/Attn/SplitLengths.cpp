@@ -101,7 +101,7 @@ struct SplitLengthsPass
 
   LogicalResult transform() override {
     ModuleOp module = getOperation();
-    if (!llvm::is_contained({"auto", "short", "long", "few", "narrow"}, way.getValue()))
+    if (!llvm::is_contained(kWays, way.getValue()))
       return module.emitError("expected way=short, long, few, narrow or auto, got '") << way << "'";
     SymbolTable symbols(module);
     for (auto function : llvm::make_early_inc_range(module.getOps<func::FuncOp>()))

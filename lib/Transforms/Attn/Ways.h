@@ -12,6 +12,9 @@
 
 namespace attn {
 
+/// What the option `way` takes: of which calls sizes are, or auto.
+inline constexpr llvm::StringLiteral kWays[] = {"auto", "short", "long", "few", "narrow"};
+
 /// The function for calls whose extents lie in the ranges `when`: a copy, in front, since the first
 /// function whose ranges hold is the one that runs. Where types say so of all calls it is the
 /// function itself; where no call's do, null.

@@ -1,5 +1,8 @@
 // RUN: attn-opt %s --attn-to-online="target=cuda pack=8" --convert-attn-to-tile --canonicalize --cse | FileCheck %s
 
+// The way for calls of one part counts parts as the grid of the other does.
+// CHECK-LABEL: func.func @attention_packed_whole(
+// CHECK-SAME:    #tile.range<least = 0, most = 1, parts = <blocks = [#tile.extent<argument = 0, dim = 0>, #tile.extent<argument = 1, dim = 1>, #tile.extent<argument = 0, dim = 2, divisor = 8>], keys = #tile.extent<argument = 1, dim = 2, divisor = 320>, most = 64>>]
 // The view of an argument is the argument, with tile.packed; its sizes are its own. The number of parts is a size of scratch.
 // CHECK-LABEL: func.func @attention_packed_split(
 // CHECK-SAME:    %[[Q:[a-z0-9]*]]: memref<?x?x?x128xbf16, strided<[?, ?, ?, 1]>> {tile.packed = #tile.packed<slots = 8, keys = 1>},
