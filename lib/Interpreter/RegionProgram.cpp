@@ -33,6 +33,13 @@ unsigned RegionProgram::getTensor(mlir::Value value) {
   return captures.back().index;
 }
 
+SmallBitVector RegionProgram::findClamped(mlir::Value tensor, mlir::ValueRange indices) {
+  SmallBitVector clamped(indices.size());
+  for (auto [dim, index] : enumerate(indices))
+    clamped[dim] = mayBeOutside(index, tensor, dim);
+  return clamped;
+}
+
 Expected<RegionProgram::Instruction> RegionProgram::compileContribution(ContributeOp op) {
   Instruction instruction;
   instruction.op = op;
@@ -43,6 +50,7 @@ Expected<RegionProgram::Instruction> RegionProgram::compileContribution(Contribu
     return makeOpError(op, "expected a captured tensor");
   instruction.tensor = getTensor(op.getTensor());
   instruction.operands.push_back(getSlot(op.getAddend()));
+  instruction.clamped = findClamped(op.getTensor(), op.getIndices());
   for (mlir::Value index : op.getIndices())
     instruction.operands.push_back(getSlot(index));
   return instruction;
@@ -58,6 +66,8 @@ Expected<RegionProgram::Instruction> RegionProgram::compileOp(Operation &op, uns
       return makeOpError(&op, "expected a captured tensor");
     instruction.tensor = getTensor(operands[0]);
     operands = operands.drop_front();
+    if (isa<tensor::ExtractOp>(op))
+      instruction.clamped = findClamped(op.getOperand(0), operands);
   } else {
     Expected<ScalarOp> scalar = compileScalarResult(op.getResult(result));
     if (!scalar)
@@ -142,13 +152,15 @@ void RegionProgram::addContributionsInto(mlir::Value captured, TensorRef into) {
   sums[getTensor(captured)] = std::move(into);
 }
 
-/// The element of a tensor that the lane's indices name; each is checked.
+/// The element of a tensor that the lane's indices name; each is checked or clamped.
 Expected<int64_t> RegionProgram::getPosition(const Instruction &instruction,
                                              const DenseTensor &tensor, ArrayRef<unsigned> indices,
                                              int64_t lane) {
   int64_t position = 0;
   for (auto [dim, slot] : enumerate(indices)) {
     int64_t index = lanesOf(slot)[lane].i, extent = tensor.getShape()[dim];
+    if (instruction.clamped[dim])
+      index = std::max<int64_t>(std::min(index, extent - 1), 0);
     if (index < 0 || index >= extent)
       return makeOpError(instruction.op, "expected an index below " + Twine(extent) +
                                              " in dimension " + Twine(dim) + ", got " +

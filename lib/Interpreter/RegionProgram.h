@@ -11,6 +11,7 @@
 #include "dialects/Attn/IR/AttnOps.h"
 #include "lib/Interpreter/ScalarOps.h"
 #include "mlir/IR/Region.h"
+#include "llvm/ADT/SmallBitVector.h"
 
 namespace attn {
 
@@ -55,6 +56,8 @@ private:
     unsigned tensor = 0;
     unsigned result = 0;
     llvm::SmallVector<unsigned, 4> operands;
+    /// Of Extract and Contribute: a bit for each index that goes to the nearest element (s13).
+    llvm::SmallBitVector clamped;
     mlir::Operation *op = nullptr;
   };
   struct Capture {
@@ -66,6 +69,7 @@ private:
 
   llvm::Expected<Instruction> compileOp(mlir::Operation &op, unsigned result);
   llvm::Expected<Instruction> compileContribution(ContributeOp op);
+  static llvm::SmallBitVector findClamped(mlir::Value tensor, mlir::ValueRange indices);
   unsigned getSlot(mlir::Value value);
   unsigned getTensor(mlir::Value value);
   Lane *lanesOf(unsigned slot) { return storage.data() + slot * width; }

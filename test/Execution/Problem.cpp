@@ -215,6 +215,26 @@ std::vector<Variant> getTrainedScores() {
                     "    %j = arith.index_cast %i : i32 to index\n"
                     "    %x = tensor.extract %table[%h, %j] : tensor<?x?xf32>\n"),
        {table, buckets}},
+      // Beyond both ends of the table: by distance, by what a tensor holds, and by the head.
+      {"DistanceOutside",
+       makeAddition("    %d = arith.subi %m, %n : index\n"
+                    "    %x = tensor.extract %table[%h, %d] : tensor<?x?xf32>\n"),
+       {table}},
+      {"DistanceOutsideCausal",
+       makeAddition("    %d = arith.subi %m, %n : index\n"
+                    "    %x = tensor.extract %table[%h, %d] : tensor<?x?xf32>\n") +
+           " mask(%b, %h, %m, %n) {\n    %keep = arith.cmpi sle, %n, %m : index\n"
+           "    attn.yield %keep : i1\n  }",
+       {table}},
+      {"IndexOutside",
+       makeAddition("    %i = tensor.extract %buckets[%m, %n] : tensor<?x?xi32>\n"
+                    "    %c400 = arith.constant 400000000 : i32\n    %c5 = arith.constant 5 : i32\n"
+                    "    %c1 = arith.constant 1 : index\n    %e = arith.subi %i, %c5 : i32\n"
+                    "    %f = arith.muli %e, %c400 : i32\n"
+                    "    %j = arith.index_cast %f : i32 to index\n"
+                    "    %g = arith.subi %h, %c1 : index\n"
+                    "    %x = tensor.extract %table[%g, %j] : tensor<?x?xf32>\n"),
+       {table, buckets}},
       // A temperature, which multiplies; read twice, the second time of 16 bits and under a mask.
       {"Temperature",
        "score(%s, %b, %h, %m, %n) {\n"

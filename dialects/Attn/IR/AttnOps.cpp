@@ -9,8 +9,10 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/IR/Matchers.h"
 #include "mlir/IR/PatternMatch.h"
+#include "mlir/Interfaces/ShapedOpInterfaces.h"
 
 using namespace mlir;
 using namespace attn;
@@ -379,7 +381,7 @@ bool attn::readsTensors(Region &region) {
 
 /// Whether the number is the tensor's last index of a dimension.
 static bool isLastIndex(Value value, Value tensor, int64_t dim) {
-  auto type = cast<RankedTensorType>(tensor.getType());
+  auto type = cast<ShapedType>(tensor.getType());
   APInt constant;
   if (matchPattern(value, m_ConstantInt(&constant)))
     return !type.isDynamicDim(dim) && constant.getSExtValue() == type.getDimSize(dim) - 1;
@@ -388,11 +390,12 @@ static bool isLastIndex(Value value, Value tensor, int64_t dim) {
       !matchPattern(op->getOperand(1), m_ConstantInt(&constant)) ||
       constant.getSExtValue() != (isa<arith::SubIOp>(op) ? 1 : -1))
     return false;
-  auto size = op->getOperand(0).getDefiningOp<tensor::DimOp>();
-  return size && size.getSource() == tensor && size.getConstantIndex() == dim;
+  auto size = op->getOperand(0).getDefiningOp<ShapedDimOpInterface>();
+  return size && size.getShapedValue() == tensor && getConstantIntValue(size.getDimension()) == dim;
 }
 
-bool attn::isKeptInside(Value index, Value tensor, int64_t dim) {
+/// Whether the index is max(min(x, last), 0) or min(max(x, 0), last).
+static bool isKeptInside(Value index, Value tensor, int64_t dim) {
   auto isBound = [&](Operation *op) {
     Value bound = op->getOperand(1);
     return isa<arith::MaxSIOp>(op) ? matchPattern(bound, m_Zero())
@@ -403,6 +406,23 @@ bool attn::isKeptInside(Value index, Value tensor, int64_t dim) {
   Operation *inner = outer && isMinMax(outer) ? outer->getOperand(0).getDefiningOp() : nullptr;
   return inner && isMinMax(inner) && inner->getName() != outer->getName() && isBound(outer) &&
          isBound(inner);
+}
+
+bool attn::mayBeOutside(Value index, Value tensor, int64_t dim) {
+  Value source = index;
+  while (auto cast = source.getDefiningOp<arith::IndexCastOp>())
+    source = cast.getIn();
+  if (isa<BlockArgument>(source) &&
+      isa_and_nonnull<ScoredOpInterface, AbsorbingOpInterface, TileStatusOp>(
+          source.getParentRegion()->getParentOp()))
+    return false;
+  APInt constant;
+  if (matchPattern(source, m_ConstantInt(&constant))) {
+    auto type = cast<ShapedType>(tensor.getType());
+    return type.isDynamicDim(dim) || constant.isNegative() ||
+           constant.getSExtValue() >= type.getDimSize(dim);
+  }
+  return !isKeptInside(index, tensor, dim);
 }
 
 namespace {

@@ -27,6 +27,26 @@ static Value convert(OpBuilder &builder, Location loc, Value value, FloatType ty
   return arith::TruncFOp::create(builder, loc, type, value);
 }
 
+/// The place that indices of a captured tensor name: the nearest element where they may lie outside
+/// of it (s13).
+static SmallVector<Value> findPlace(OpBuilder &builder, Location loc, Value tensor,
+                                    ValueRange indices, const IRMapping &mapping) {
+  SmallVector<Value> place;
+  for (auto [dim, index] : llvm::enumerate(indices)) {
+    Value at = mapping.lookupOrDefault(index);
+    if (mayBeOutside(index, tensor, dim)) {
+      Value zero = arith::ConstantIndexOp::create(builder, loc, 0);
+      Value one = arith::ConstantIndexOp::create(builder, loc, 1);
+      Value size = builder.createOrFold<tensor::DimOp>(loc, tensor, dim);
+      Value last = builder.createOrFold<arith::SubIOp>(loc, size, one);
+      at = builder.createOrFold<arith::MinSIOp>(loc, at, last);
+      at = builder.createOrFold<arith::MaxSIOp>(loc, at, zero);
+    }
+    place.push_back(at);
+  }
+  return place;
+}
+
 Value attn::inlineWidened(OpBuilder &builder, Region &region, ValueRange arguments, FloatType type,
                           function_ref<void(ContributeOp, Value, ValueRange)> contribute,
                           unsigned yielded) {
@@ -40,8 +60,8 @@ Value attn::inlineWidened(OpBuilder &builder, Region &region, ValueRange argumen
       return of.getType() == f32 ? convert(builder, loc, result, type) : result;
     }
     if (auto contribution = dyn_cast<ContributeOp>(op)) {
-      auto indices = llvm::map_to_vector(
-          contribution.getIndices(), [&](Value index) { return mapping.lookupOrDefault(index); });
+      SmallVector<Value> indices =
+          findPlace(builder, loc, contribution.getTensor(), contribution.getIndices(), mapping);
       Value addend = mapping.lookupOrDefault(contribution.getAddend());
       if (contribute)
         contribute(contribution, convert(builder, loc, addend, type), indices);
@@ -54,6 +74,11 @@ Value attn::inlineWidened(OpBuilder &builder, Region &region, ValueRange argumen
       if (operand.getType() == f32)
         value = convert(builder, loc, value, keepsF32 ? cast<FloatType>(f32) : type);
       operands.push_back(value);
+    }
+    if (auto read = dyn_cast<tensor::ExtractOp>(op)) {
+      operands.resize(1);
+      llvm::append_range(operands,
+                         findPlace(builder, loc, read.getTensor(), read.getIndices(), mapping));
     }
     auto widened = [&](Type result) { return result == f32 && !keepsF32 ? Type(type) : result; };
     // A change of precision between f32 and f64 is already done.

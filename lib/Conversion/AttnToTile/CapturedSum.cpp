@@ -183,16 +183,22 @@ LogicalResult attn::checkCapturedSum(scf::ForallOp grid, const CapturedSum &sum)
 // Adding
 //===----------------------------------------------------------------------------------------===//
 
-SmallVector<Value> attn::getPlace(BlockConverter &block, ValueRange indices,
-                                  RankedTensorType shape) {
+SmallVector<Value> attn::getPlace(BlockConverter &block, ContributeOp contribution,
+                                  ValueRange indices, RankedTensorType shape) {
   TileBuilder &b = block.builder;
+  const ArgumentSlice &part = block.captured->part;
   SmallVector<Value> place;
-  for (auto [index, first] : llvm::zip_equal(indices, block.captured->part.position)) {
-    Value offset = first;
-    if (isa<RankedTensorType>(index.getType()) && !isConstantIntValue(first, 0))
-      offset = b.splat(first, shape.getShape());
-    place.push_back(isConstantIntValue(first, 0) ? index
-                                                 : b.createOrFold<arith::AddIOp>(index, offset));
+  for (auto [dim, index, first] : llvm::enumerate(indices, part.position)) {
+    // A part begins elsewhere where its block owns the index, which is a position then.
+    if (!isConstantIntValue(first, 0)) {
+      Value offset =
+          isa<RankedTensorType>(index.getType()) ? b.splat(first, shape.getShape()) : first;
+      place.push_back(b.createOrFold<arith::AddIOp>(index, offset));
+    } else if (mayBeOutside(contribution.getIndices()[dim], contribution.getTensor(), dim)) {
+      place.push_back(keepInside(b, index, part.memref, dim));
+    } else {
+      place.push_back(index);
+    }
   }
   return place;
 }
@@ -226,11 +232,11 @@ LogicalResult attn::addRows(BlockConverter &block, ValueRange unadded) {
     findMakers(contribution.getIndices(), step, needed, arguments);
     needed.insert(contribution);
   }
-  auto add = [&](ContributeOp, Value, ValueRange indices) -> LogicalResult {
+  auto add = [&](ContributeOp contribution, Value, ValueRange indices) -> LogicalResult {
     Value sum = tile::ReduceOp::create(b, shape, tile::Combiner::Add, unadded.front(), Value());
     unadded = unadded.drop_front();
-    tile::ScatterAddOp::create(b, sum, block.captured->part.memref, getPlace(block, indices, shape),
-                               isInside);
+    tile::ScatterAddOp::create(b, sum, block.captured->part.memref,
+                               getPlace(block, contribution, indices, shape), isInside);
     return success();
   };
   return inlineContributions(block, step.getGrad(), {Value(), Value(), at[0], at[1], row, Value()},

@@ -48,9 +48,10 @@ std::optional<CapturedSum> findCapturedSum(mlir::scf::ForallOp grid);
 /// Whether the grid is as attn-online-softmax and the passes behind it leave it.
 mlir::LogicalResult checkCapturedSum(mlir::scf::ForallOp grid, const CapturedSum &sum);
 
-/// The place in memory of indices within the block's part, each a scalar or a tile of `shape`.
-llvm::SmallVector<mlir::Value> getPlace(BlockConverter &block, mlir::ValueRange indices,
-                                        mlir::RankedTensorType shape);
+/// The place in memory of the contribution's indices within the block's part, each a scalar or a
+/// tile of `shape`. It is where the element was read (s13).
+llvm::SmallVector<mlir::Value> getPlace(BlockConverter &block, ContributeOp contribution,
+                                        mlir::ValueRange indices, mlir::RankedTensorType shape);
 /// Adds the sums of rows, behind all loops.
 mlir::LogicalResult addRows(BlockConverter &block, mlir::ValueRange unadded);
 

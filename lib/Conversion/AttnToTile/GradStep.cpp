@@ -373,7 +373,7 @@ LogicalResult GradStep<OpT>::addContributions(MutableArrayRef<Value> unadded) {
     places = places.drop_front();
     auto scatter = [&](Value value, Value keep) {
       tile::ScatterAddOp::create(b, value, block.captured->part.memref,
-                                 getPlace(block, indices, shape), keep);
+                                 getPlace(block, contribution, indices, shape), keep);
       return success();
     };
     if (place == SharedPlace::Element)

@@ -47,37 +47,38 @@ static FailureOr<SmallVector<Value>> findOperands(BlockConverter &block, Operati
   return operands;
 }
 
-/// The index between 0 and the last of a dimension.
-static Value keepInside(TileBuilder &b, Value index, Value memref, int64_t dim) {
+Value attn::keepInside(TileBuilder &b, Value index, Value memref, int64_t dim) {
   Value zero = arith::ConstantIndexOp::create(b, 0);
-  Value upper = b.clampBelow(index, zero, b.createOrFold<memref::DimOp>(memref, dim));
-  return arith::MaxSIOp::create(b, upper,
-                                b.splat(zero, cast<RankedTensorType>(index.getType()).getShape()));
+  Value size = b.createOrFold<memref::DimOp>(memref, dim);
+  auto type = dyn_cast<RankedTensorType>(index.getType());
+  if (type)
+    return arith::MaxSIOp::create(b, b.clampBelow(index, zero, size),
+                                  b.splat(zero, type.getShape()));
+  Value last = b.createOrFold<arith::SubIOp>(size, arith::ConstantIndexOp::create(b, 1));
+  return b.createOrFold<arith::MaxSIOp>(b.createOrFold<arith::MinSIOp>(index, last), zero);
 }
 
 /// Where an element is read. A distance is kept inside here, also of rows that are not there and
 /// of keys that are dropped, since rows are not: then more of a thread's distances are the same.
 static SmallVector<Value> findPlace(TileBuilder &b, tensor::ExtractOp extract,
-                                    ArrayRef<Value> operands, const DenseSet<Value> &distances) {
+                                    ArrayRef<Value> operands) {
   SmallVector<Value> indices(operands.drop_front());
   for (auto [dim, index, from] : llvm::enumerate(indices, extract.getIndices()))
-    if (distances.contains(from) && isa<RankedTensorType>(index.getType()) &&
-        !isKeptInside(from, extract.getTensor(), dim))
+    if (mayBeOutside(from, extract.getTensor(), dim))
       index = keepInside(b, index, operands[0], dim);
   return indices;
 }
 
 /// An op that is no terminator, on tiles if one of its operands is one.
 static LogicalResult inlineOp(BlockConverter &block, Operation &op, SmallVector<Value> operands,
-                              IRMapping &local, RankedTensorType shape,
-                              const DenseSet<Value> &distances) {
+                              IRMapping &local, RankedTensorType shape) {
   TileBuilder &b = block.builder;
   bool onTiles = llvm::any_of(operands, [](Value v) { return isa<RankedTensorType>(v.getType()); });
   if (auto extract = dyn_cast<tensor::ExtractOp>(op)) {
     if (!isa<MemRefType>(operands[0].getType()))
       return op.emitOpError("expected an element of an argument, got one of a tile ")
              << operands[0].getType();
-    SmallVector<Value> indices = findPlace(b, extract, operands, distances);
+    SmallVector<Value> indices = findPlace(b, extract, operands);
     Type element = extract.getType();
     Value result =
         onTiles ? tile::GatherOp::create(b, shape.clone(element), operands[0], indices).getResult()
@@ -106,7 +107,6 @@ Value attn::inlineRegion(BlockConverter &block, Region &region, ValueRange argum
   bool isOneOfTwo = yield->getNumOperands() > 1;
   DenseSet<Operation *> origins =
       isOneOfTwo ? findOrigins(region, yielded) : DenseSet<Operation *>();
-  DenseSet<Value> distances = findDistances(region);
   for (Operation &op : region.front().without_terminator()) {
     if (isOneOfTwo && !origins.contains(&op))
       continue;
@@ -120,7 +120,7 @@ Value attn::inlineRegion(BlockConverter &block, Region &region, ValueRange argum
       local.map(op.getResult(0), (*operands)[op.getOperand(0) == isFalse ? 1 : 0]);
       continue;
     }
-    if (failed(inlineOp(block, op, *operands, local, shape, distances)))
+    if (failed(inlineOp(block, op, *operands, local, shape)))
       return {};
   }
   Value result = local.lookupOrNull(yield->getOperand(yielded));
@@ -137,7 +137,6 @@ LogicalResult attn::inlineContributions(BlockConverter &block, Region &grad, Val
   for (auto [name, value] : llvm::zip_equal(grad.getArguments(), arguments))
     if (value)
       local.map(name, value);
-  DenseSet<Value> distances = findDistances(grad);
   for (Operation &op : grad.front()) {
     if (!needed.contains(&op))
       continue;
@@ -159,7 +158,7 @@ LogicalResult attn::inlineContributions(BlockConverter &block, Region &grad, Val
     }
     FailureOr<SmallVector<Value>> operands = findOperands(block, op, local);
     if (failed(checkScalars(op)) || failed(operands) ||
-        failed(inlineOp(block, op, *operands, local, shape, distances)))
+        failed(inlineOp(block, op, *operands, local, shape)))
       return failure();
   }
   return success();

@@ -33,6 +33,9 @@ mlir::LogicalResult inlineContributions(BlockConverter &block, mlir::Region &gra
                                         const llvm::DenseSet<mlir::Operation *> &needed,
                                         Contribute contribute);
 
+/// The index, a scalar or a tile, or the nearest one inside of the dimension.
+mlir::Value keepInside(TileBuilder &b, mlir::Value index, mlir::Value memref, int64_t dim);
+
 /// The value outside of the mask that, where it is true, keeps everything: an operand of the or
 /// that the mask yields. Null if there is none.
 mlir::Value findKeepsAll(mlir::Region &mask);

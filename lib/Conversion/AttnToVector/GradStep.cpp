@@ -122,6 +122,16 @@ static std::pair<Value, Value> emitElement(Emitter &b, Regions &regions, bool ma
   return {weight, isKept ? arith::SelectOp::create(b, isKept, ds, zero).getResult() : ds};
 }
 
+/// Where the contribution goes in its part of the gradient: to the element that was read (s13).
+static SmallVector<Value> findPlace(Emitter &b, ContributeOp contribution, Value sum,
+                                    ArrayRef<Value> at) {
+  SmallVector<Value> place(at);
+  for (auto [dim, index] : llvm::enumerate(contribution.getIndices()))
+    if (mayBeOutside(index, contribution.getTensor(), dim))
+      place[dim] = keepInside(b, sum, dim, place[dim]);
+  return place;
+}
+
 /// Adds what the lanes that are kept contribute. Lanes may share an element: one after the other.
 static void emitContribution(Emitter &b, Value sum, Value addend, ArrayRef<Value> at, Value isKept,
                              Value numLanes) {
@@ -195,8 +205,9 @@ static void emitElements(Emitter &b, GradStep &step, Region &score, Region &mask
     regions.forEach([&](RegionVectorizer &region) { region.beginLanes(positions, exist); });
     Value isKept;
     if (captured && regions.grad)
-      regions.grad->contribute = [&](Value addend, ArrayRef<Value> at) {
-        emitContribution(b, captured, addend, at, isKept, b.sub(step.lanes.value, lane));
+      regions.grad->contribute = [&](ContributeOp contribution, Value addend, ArrayRef<Value> at) {
+        emitContribution(b, captured, addend, findPlace(b, contribution, captured, at), isKept,
+                         b.sub(step.lanes.value, lane));
       };
     Value negLse2, delta;
     if (!step.rowsRun) {

@@ -17,7 +17,7 @@ using namespace attn;
 
 RegionVectorizer::RegionVectorizer(Emitter &b, Region &region, ArrayRef<Value> origin,
                                    bool lanesAreRows)
-    : b(b), region(region), distances(findDistances(region)) {
+    : b(b), region(region) {
   // (score, (gradient,)) b, h, m, n
   ArrayRef<BlockArgument> arguments = region.getArguments();
   ArrayRef<BlockArgument> positions = arguments.take_back(4);
@@ -49,7 +49,7 @@ void RegionVectorizer::emitStage(Stage stage) {
   for (Operation &op : region.front().without_terminator()) {
     if (auto contribution = dyn_cast<ContributeOp>(op)) {
       if (stage == Stage::Running)
-        contribute(getVector(contribution.getAddend()),
+        contribute(contribution, getVector(contribution.getAddend()),
                    llvm::map_to_vector(contribution.getIndices(), [&](Value index) {
                      return mapping.lookupOrDefault(index);
                    }));
@@ -89,19 +89,21 @@ Value RegionVectorizer::getVector(Value value) {
 }
 
 void RegionVectorizer::emitOp(Operation *op, bool isVector) {
-  if (!isVector) {
-    b.clone(*op, mapping);
-    return;
-  }
   if (auto load = dyn_cast<memref::LoadOp>(op)) {
     Value memref = mapping.lookupOrDefault(load.getMemRef());
     SmallVector<Value> indices;
     for (auto [dim, index] : llvm::enumerate(load.getIndices())) {
       Value emitted = mapping.lookupOrDefault(index);
-      bool isDistance = distances.contains(index) && isa<VectorType>(emitted.getType());
-      indices.push_back(isDistance ? keepInside(memref, dim, emitted) : emitted);
+      bool isBounded = mayBeOutside(index, load.getMemRef(), dim);
+      indices.push_back(isBounded ? keepInside(b, memref, dim, emitted) : emitted);
     }
-    mapping.map(load.getResult(), emitGather(memref, indices, load.getType()));
+    mapping.map(load.getResult(), isVector
+                                      ? emitGather(memref, indices, load.getType())
+                                      : memref::LoadOp::create(b, memref, indices).getResult());
+    return;
+  }
+  if (!isVector) {
+    b.clone(*op, mapping);
     return;
   }
   OperationState state(op->getLoc(), op->getName());
@@ -114,13 +116,14 @@ void RegionVectorizer::emitOp(Operation *op, bool isVector) {
   mapping.map(op->getResults(), b.create(state)->getResults());
 }
 
-/// The distance between 0 and the last index of a dimension: where a mask drops a key it may be
-/// neither.
-Value RegionVectorizer::keepInside(Value memref, int64_t dim, Value distance) {
+Value attn::keepInside(Emitter &b, Value memref, int64_t dim, Value index) {
+  auto toLanes = [&](Value bound) {
+    return isa<VectorType>(index.getType()) ? b.splat(bound) : bound;
+  };
   Value size = b.createOrFold<memref::DimOp>(memref, dim);
   Value last = b.createOrFold<arith::SubIOp>(size, b.index(1));
-  Value upper = arith::MinSIOp::create(b, distance, b.splat(last));
-  return arith::MaxSIOp::create(b, upper, b.splat(b.index(0)));
+  Value upper = b.createOrFold<arith::MinSIOp>(index, toLanes(last));
+  return b.createOrFold<arith::MaxSIOp>(upper, toLanes(b.index(0)));
 }
 
 /// Elements of any strided buffer, gathered by their distances from the first. Lanes without a row

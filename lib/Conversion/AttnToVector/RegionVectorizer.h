@@ -8,6 +8,7 @@
 #ifndef ATTN_LIB_CONVERSION_ATTNTOVECTOR_REGIONVECTORIZER_H
 #define ATTN_LIB_CONVERSION_ATTNTOVECTOR_REGIONVECTORIZER_H
 
+#include "dialects/Attn/IR/AttnOps.h"
 #include "lib/Conversion/AttnToVector/Emitter.h"
 #include "mlir/IR/IRMapping.h"
 #include <functional>
@@ -40,7 +41,7 @@ public:
 
   /// Called where a grad region contributes: with what is added, a vector, and where, scalars or
   /// vectors.
-  std::function<void(mlir::Value, llvm::ArrayRef<mlir::Value>)> contribute;
+  std::function<void(ContributeOp, mlir::Value, llvm::ArrayRef<mlir::Value>)> contribute;
 
 private:
   /// What a value depends on, outermost loop first.
@@ -53,18 +54,19 @@ private:
   void emitStage(Stage stage);
   void emitOp(mlir::Operation *op, bool isVector);
   mlir::Value getVector(mlir::Value value);
-  mlir::Value keepInside(mlir::Value memref, int64_t dim, mlir::Value distance);
   mlir::Value emitGather(mlir::Value memref, mlir::ValueRange indices, mlir::Type element);
 
   Emitter &b;
   mlir::Region &region;
   /// The region's arguments for the positions in lanes and for the one that runs.
   mlir::Value laneArgument, runningArgument;
-  llvm::DenseSet<mlir::Value> distances;
   mlir::IRMapping mapping;
   llvm::DenseMap<mlir::Value, Dependence> dependences;
   mlir::Value laneMask;
 };
+
+/// The index, a scalar or a vector, or the nearest one inside of the dimension.
+mlir::Value keepInside(Emitter &b, mlir::Value memref, int64_t dim, mlir::Value index);
 
 } // namespace attn
 

@@ -21,3 +21,36 @@ func.func @bias(%q: memref<32x64xf32>, %k: memref<64x64xf32>, %v: memref<64x64xf
     : memref<32x64xf32>, memref<64x64xf32>, memref<64x64xf32>, memref<32x64xf32>, memref<32xf32>, memref<32xf32>
   return
 }
+
+// So does an index that a tensor holds, and one that is the same for all lanes. The adjoint adds where the read reads.
+// CHECK-LABEL: func @contribution(
+// CHECK: %[[HEAD:.*]] = arith.maxsi %{{.*}}, %c0{{.*}} : index
+// CHECK: %[[READ:.*]] = arith.maxsi %{{.*}} : vector<16xindex>
+// CHECK: arith.muli %[[READ]], %{{.*}} : vector<16xindex>
+// CHECK: masked.gather
+// CHECK: %[[UPPER:.*]] = arith.minsi %{{.*}} : vector<16xindex>
+// CHECK: %[[INSIDE:.*]] = arith.maxsi %[[UPPER]], %{{.*}} : vector<16xindex>
+// CHECK: scf.for
+// CHECK: %[[LANE:.*]] = vector.extract %[[INSIDE]][%{{.*}}] : index from vector<16xindex>
+// CHECK: memref.store %{{.*}}, %{{.*}}[%{{.*}}, %[[LANE]]] : memref<?x?xf32>
+func.func @contribution(%q: memref<32x64xf32>, %k: memref<64x64xf32>, %v: memref<64x64xf32>, %o: memref<32x64xf32>,
+                        %nl: memref<32xf32>, %delta: memref<32xf32>, %sum: memref<?x?xf32>, %ids: memref<?xindex>,
+                        %bias: memref<?x?xf32>, %b0: index, %m0: index, %n0: index) {
+  %scale = arith.constant 0.18 : f32
+  %c1 = arith.constant 1 : index
+  attn.grad_captured_step %q, %k, %v, %o, %nl, %delta scale(%scale) at(%b0, %b0, %m0, %n0) outs(%sum)
+    score(%s, %b, %h, %m, %n) {
+      %head = arith.subi %h, %c1 : index
+      %id = memref.load %ids[%m] : memref<?xindex>
+      %read = memref.load %bias[%head, %id] : memref<?x?xf32>
+      %t = arith.addf %s, %read : f32
+      attn.yield %t : f32
+    } grad(%s, %dt, %b, %h, %m, %n) {
+      %head = arith.subi %h, %c1 : index
+      %id = memref.load %ids[%m] : memref<?xindex>
+      attn.contribute %dt to %bias[%head, %id] : memref<?x?xf32>
+      attn.yield %dt : f32
+    }
+    : memref<32x64xf32>, memref<64x64xf32>, memref<64x64xf32>, memref<32x64xf32>, memref<32xf32>, memref<32xf32>, memref<?x?xf32>
+  return
+}
