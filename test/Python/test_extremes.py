@@ -65,6 +65,30 @@ def test_large_scores(make):
     reference.check(got, mean)
 
 
+@pytest.mark.parametrize("size", [1e7, 1e9, 1e10, 1e12, 1e20, 3e38])
+@pytest.mark.parametrize("sign", [-1, 1])
+def test_gradients_of_large_scores(make, rng, size, sign):
+    """Rows of padding alone, whose scores f32 cannot tell apart: no weight is above 1, and rows without
+    a gradient of the output add nothing to others."""
+    q, k, v = make(b=1, h=2, hkv=2, m=9, n=11)
+    bias = np.zeros((9, 11), dtype=np.float32)
+    bias[:3] = sign * size
+    d_output = rng.standard_normal(v[:, :, :1].repeat(9, 2).shape).astype(np.float32)
+
+    def run(d_output, bias=bias, rows=slice(None)):
+        score = lambda s, b, h, m, n: s + bias[m, n]
+        return attn.gradient(q[:, :, rows], k, v, d_output[:, :, rows], score=score)
+
+    bounds = np.abs(d_output).sum(2, keepdims=True)
+    assert (np.abs(run(d_output)[2]) <= bounds * 1.001).all()
+    d_output[:, :, :3] = 0
+    got = run(d_output)
+    wanted = run(d_output, bias[3:], slice(3, None))
+    assert (got[0][:, :, :3] == 0).all()
+    for x, y in zip((got[0][:, :, 3:], *got[1:]), wanted):
+        reference.check(x, y)
+
+
 @pytest.mark.parametrize("sink", [2.5e38, 3.4e38, np.inf])
 def test_large_sinks(make, sink):
     q, k, v = make(h=2, hkv=2, m=5, n=9)

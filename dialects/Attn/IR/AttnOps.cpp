@@ -419,6 +419,8 @@ bool attn::mayBeOutside(Value index, Value tensor, int64_t dim) {
   APInt constant;
   if (matchPattern(source, m_ConstantInt(&constant))) {
     auto type = cast<ShapedType>(tensor.getType());
+    if (constant.isZero())
+      return false;
     return type.isDynamicDim(dim) || constant.isNegative() ||
            constant.getSExtValue() >= type.getDimSize(dim);
   }

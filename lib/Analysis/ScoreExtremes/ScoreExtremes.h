@@ -22,6 +22,14 @@ namespace attn {
 /// The largest f32 whose product with log2(e), rounded to f32, is finite.
 constexpr float kLargestScore = 0x1.62e42ep127f;
 
+/// From this log-sum-exp of base 2 on, f32 has too few digits for the sum beside the scores.
+/// Rounding of the scores and of the sum takes at most the part kLse2Rounding of it.
+constexpr float kLargeLse2 = 0x1p20f, kLse2Rounding = 0x1p-21f;
+
+/// On attn.row_delta and attn.grad_rows: a neg_lse2 that large is made larger by that part, so that
+/// the weight of a row's greatest score is above 1 before it is bounded (g3), and not 0.
+constexpr llvm::StringLiteral kRoundsUpAttrName = "attn.rounds_up";
+
 /// Whether a score region may turn a moderate score into -inf: an infinity, the logarithm of 0 or
 /// what it reads reaches its result as a term. Factors that are read are taken for moderate, and so
 /// are scores before the region. False for an empty region.

@@ -74,15 +74,17 @@ SmallVector<Value> attn::defineRowDelta(Reference &b, RowDeltaOp op) {
 // Rows and keys
 //===----------------------------------------------------------------------------------------===//
 
-/// g3: P = exp(T - lse), from the natural logarithm
+/// g3: P = min(exp(T - lse), 1), from the natural logarithm
 static Value emitWeight(Reference &r, Value t, Value lse) {
   Value none = arith::OrIOp::create(r, r.isLowest(t), r.isLowest(lse));
-  return r.select(none, r.number(0.0), math::ExpOp::create(r, sub(r, t, lse)));
+  Value power = arith::MinimumFOp::create(r, sub(r, t, lse), r.number(0.0));
+  return r.select(none, r.number(0.0), math::ExpOp::create(r, power));
 }
 
-/// g15: P = exp2(T * log2(e) + neg_lse2)
+/// g15: P = min(exp2(T * log2(e) + neg_lse2), 1)
 static Value emitWeight2(Reference &r, Value t, Value negLse2) {
   Value power = add(r, mul(r, t, r.number(llvm::numbers::log2e)), negLse2);
+  power = arith::MinimumFOp::create(r, power, r.number(0.0));
   return r.select(r.isLowest(t), r.number(0.0), math::Exp2Op::create(r, power));
 }
 

@@ -6,8 +6,10 @@
 //===----------------------------------------------------------------------------------------===//
 
 #include "dialects/Tile/IR/TileOps.h"
+#include "lib/Analysis/ScoreExtremes/ScoreExtremes.h"
 #include "lib/Conversion/AttnToTile/Recipes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "llvm/Support/MathExtras.h"
@@ -22,6 +24,19 @@ static Value loadWide(TileBuilder &b, const ArgumentSlice &slice, ArrayRef<int64
   if (element.isF32())
     return tile;
   return arith::ExtFOp::create(b, RankedTensorType::get(shape, b.getF32Type()), tile);
+}
+
+/// `negLse2` where it is small, and larger by what rounding may take where it is not.
+static Value emitRoundedUp(TileBuilder &b, Value negLse2) {
+  ArrayRef<int64_t> shape = cast<RankedTensorType>(negLse2.getType()).getShape();
+  Value size = math::AbsFOp::create(b, negLse2);
+  Value isLarge =
+      arith::CmpFOp::create(b, arith::CmpFPredicate::OGT, size, b.constant(kLargeLse2, shape));
+  // An infinite one stays that.
+  Value finite =
+      arith::MinimumFOp::create(b, size, b.constant(std::numeric_limits<float>::max(), shape));
+  Value more = math::FmaOp::create(b, finite, b.constant(kLse2Rounding, shape), negLse2);
+  return arith::SelectOp::create(b, isLarge, more, negLse2);
 }
 
 LogicalResult attn::convertGradRows(BlockConverter &block, GradRowsOp op) {
@@ -52,6 +67,8 @@ LogicalResult attn::convertGradRows(BlockConverter &block, GradRowsOp op) {
     delta = arith::SubFOp::create(b, delta, b.load(*lseGradient, rowShape));
   Value logSum = b.load(*lse, rowShape);
   Value scaled = arith::MulFOp::create(b, logSum, b.constant(-llvm::numbers::log2e, rowShape));
+  if (op->hasAttr(kRoundsUpAttrName))
+    scaled = emitRoundedUp(b, scaled);
   Value lowest = b.constant(kLowest, rowShape);
   Value negLse2 = arith::SelectOp::create(b, b.isEqual(logSum, kLowest), lowest, scaled);
   Value results[] = {negLse2, delta};

@@ -314,9 +314,12 @@ template <typename OpT> LogicalResult GradStep<OpT>::emitWeights() {
   if (!negLse2)
     return failure();
   Value exponent = math::FmaOp::create(b, t, b.splat(factor, shape.getShape()), negLse2);
-  // No weight is above 1 but those of keys behind the last, which are zeros as a factor of dS, and
-  // so need a finite one. To the instruction this is a modifier.
-  if (block.querySum)
+  // g3: at most 1. Without regions no exponent is above 0 but for rounding, and those of keys after
+  // the last, which are zeros as a factor of dS, and so need a finite weight. To the instruction
+  // this is a modifier.
+  if (hasRegions)
+    exponent = arith::MinimumFOp::create(b, exponent, b.constant(0, shape.getShape()));
+  else if (block.querySum)
     exponent = arith::NegFOp::create(b, math::AbsFOp::create(b, exponent));
   elements.p = math::Exp2Op::create(b, exponent);
   Value zero = b.constant(0, shape.getShape());

@@ -5,8 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "lib/Analysis/ScoreExtremes/ScoreExtremes.h"
 #include "lib/Conversion/AttnToVector/CheckBuffers.h"
 #include "lib/Conversion/AttnToVector/Step.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -37,6 +39,15 @@ static Value emitRowDot(Emitter &b, Value x, Value y, Value m, int64_t columns) 
   return vector::ReductionOp::create(b, vector::CombiningKind::ADD, sum);
 }
 
+/// `negLse2` where it is small, and larger by what rounding may take where it is not.
+static Value emitRoundedUp(Emitter &b, Value negLse2) {
+  Value size = math::AbsFOp::create(b, negLse2);
+  Value isLarge = arith::CmpFOp::create(b, arith::CmpFPredicate::OGT, size, b.f32(kLargeLse2));
+  // An infinite one stays that.
+  Value finite = arith::MinNumFOp::create(b, size, b.f32(std::numeric_limits<float>::max()));
+  return arith::SelectOp::create(b, isLarge, b.fma(finite, b.f32(kLse2Rounding), negLse2), negLse2);
+}
+
 LogicalResult attn::lowerGradRows(GradRowsOp op, const VectorTarget &target) {
   if (failed(checkBuffers(op)) || failed(checkColumns(op, "output", op.getOutput())) ||
       failed(checkContiguous(op, "d_output", op.getDOutput())))
@@ -52,8 +63,10 @@ LogicalResult attn::lowerGradRows(GradRowsOp op, const VectorTarget &target) {
     b.store(delta, op.getDelta(), {m});
     Value lse = b.load(op.getLse(), {m});
     Value isEmpty = arith::CmpFOp::create(b, arith::CmpFPredicate::OEQ, lse, infinity);
-    Value scaled = arith::MulFOp::create(b, lse, b.f32(-llvm::numbers::log2e));
-    b.store(arith::SelectOp::create(b, isEmpty, infinity, scaled), op.getNegLse2(), {m});
+    Value negLse2 = arith::MulFOp::create(b, lse, b.f32(-llvm::numbers::log2e));
+    if (op->hasAttr(kRoundsUpAttrName))
+      negLse2 = emitRoundedUp(b, negLse2);
+    b.store(arith::SelectOp::create(b, isEmpty, infinity, negLse2), op.getNegLse2(), {m});
   });
   op.erase();
   return success();

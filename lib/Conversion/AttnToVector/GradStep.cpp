@@ -99,7 +99,10 @@ static std::pair<Value, Value> emitElement(Emitter &b, Regions &regions, bool ma
                                            Value negLse2, Value delta, Value &isKept) {
   Value zero = b.floatLike(b.f32Vec(), 0), log2e = b.floatLike(b.f32Vec(), llvm::numbers::log2e);
   Value value = regions.score ? regions.score->emitAt(position, score) : score;
-  Value p = emitExp2(b, b.fma(value, log2e, negLse2));
+  Value exponent = b.fma(value, log2e, negLse2);
+  // g3: at most 1. A score that is no number stays none.
+  Value isAbove = arith::CmpFOp::create(b, arith::CmpFPredicate::OGT, exponent, zero);
+  Value p = emitExp2(b, arith::SelectOp::create(b, isAbove, zero, exponent));
   if (regions.mask)
     p = arith::SelectOp::create(b, regions.mask->emitAt(position, {}), p, zero);
   Value weight = p;

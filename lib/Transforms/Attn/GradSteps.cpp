@@ -44,6 +44,8 @@ void attn::makeRowSteps(RewriterBase &rewriter, RowDeltaOp op) {
                   emitEmpty(rewriter, loc, {rows}, op.getDelta())};
   auto step = GradRowsOp::create(rewriter, loc, ValueRange(outs).getTypes(), output, gradient, lse,
                                  lseGradient, outs[0], outs[1]);
+  if (Attribute roundsUp = op->getAttr(kRoundsUpAttrName))
+    step->setAttr(kRoundsUpAttrName, roundsUp);
   for (auto [result, reduced] : llvm::zip_equal(op->getResults(), step->getResults()))
     replaceReduced(rewriter, result, reduced);
   rewriter.eraseOp(op);

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------------------------===//
 
 #include "dialects/Attn/IR/AttnOps.h"
+#include "lib/Analysis/ScoreExtremes/ScoreExtremes.h"
 #include "lib/Rooms/RoomPass.h"
 #include "lib/Transforms/Attn/GradSteps.h"
 #include "lib/Transforms/Attn/Passes.h"
@@ -118,6 +119,8 @@ static void splitInTwoPasses(AttentionGradOp op, std::optional<int64_t> number) 
   auto rows = RowDeltaOp::create(b, shape, shape, op.getOutput(), op.getDOutput(), op.getLse(),
                                  op.getDLse());
   rows->setDiscardableAttrs(op->getDiscardableAttrDictionary());
+  if (!op.getScore().empty())
+    rows->setAttr(kRoundsUpAttrName, b.getUnitAttr());
   auto queryPass = op.getDQuery() ? emitQuery(b, op, rows) : AttentionGradQueryOp();
   auto keyPass =
       op.getDKey() || op.getDValue() ? emitKeyValue(b, op, rows) : AttentionGradKeyValueOp();
