@@ -179,6 +179,18 @@ def is_fixed(value: Any) -> bool:
     return is_numpy and value.__name__ in _functions.BY_NAME
 
 
+# Functions of torch.nn.attention.flex_attention that read nothing but what they close over.
+_OF_FLEX = frozenset(("and_mask", "or_mask", "noop_mask", "_identity"))
+
+
+def _is_pure_of_library(function: types.FunctionType) -> bool:
+    """Of a library's function in Python: whether it computes from its arguments and its closure alone.
+    Others may read the state of their library."""
+    name = function.__name__
+    is_own = (function.__globals__.get("__name__") or "").partition(".")[0] == LIBRARIES[0]
+    return is_own or name in _functions.BY_NAME or name in _OF_FLEX
+
+
 def is_of_jax(value: Any) -> bool:
     """A function of JAX that attn has too: JAX's own take no symbols."""
     module = getattr(value, "__module__", None)
@@ -418,6 +430,7 @@ class Scan:
             self.is_volatile = True
             return
         self.key.append(function.__code__)
+        self.is_volatile |= is_library and not _is_pure_of_library(function)
         identity = id(function) if owner is _NOBODY else (id(function), id(owner))
         if not self._is_first(identity):
             return

@@ -209,6 +209,35 @@ def test_values_are_those_of_the_call(make, name):
     change(1.0)
 
 
+@pytest.mark.parametrize("is_gradient", (False, True), ids=("forward", "gradient"))
+def test_states_of_libraries_are_those_of_the_call(make, is_gradient):
+    """Functions that libraries have written in Python, too."""
+    inputs = make(b=1, h=1, hkv=1, m=3, n=4, d=8)
+    score = lambda s, b, h, q, kv: s * (3.0 if np.geterr()["over"] == "raise" else 1.0)  # noqa: E731
+    for state, factor in (("warn", 1.0), ("raise", 3.0), ("warn", 1.0)):
+        constant = lambda s, *_: s * factor  # noqa: E731
+        with np.errstate(over=state):
+            if is_gradient:
+                got = attn.gradient(*inputs, inputs[0], score=score)
+                wanted = attn.gradient(*inputs, inputs[0], score=constant)
+                assert all(map(np.array_equal, got, wanted))
+            else:
+                wanted = reference.attention(*inputs, score=constant)[0]
+                reference.check(attn.attention(*inputs, score=score), wanted)
+
+
+def test_functions_of_libraries_that_have_no_state():
+    torch = pytest.importorskip("torch")
+    flex = pytest.importorskip("torch.nn.attention.flex_attention")
+    relu = torch.nn.functional.relu
+    assert not Scan(lambda s, b, h, q, kv: relu(s)).is_volatile
+    causal, near = lambda b, h, q, kv: q >= kv, lambda b, h, q, kv: q - kv < 3  # noqa: E731
+    assert not Scan(flex.and_masks(causal, flex.or_masks(near, flex.noop_mask))).is_volatile
+    assert Scan(lambda s, b, h, q, kv: s * torch.initial_seed()).is_volatile
+    precision = torch.get_float32_matmul_precision
+    assert Scan(lambda s, b, h, q, kv: s * (precision() == "high")).is_volatile
+
+
 def test_what_is_read_by_name_is_traced_once():
     config.alpha = config.part.alpha = slotted.alpha = 1.0
     by_name = "module", "class", "base class", "class in a method", "dataclass", "slot"
