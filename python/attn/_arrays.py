@@ -377,30 +377,27 @@ def empty_like(x: Any, type_: Optional[str], shape: Tuple[int, ...]) -> Any:
     return x.new_empty(shape, dtype=sys.modules["torch"].float32)
 
 
-class _Writable:
-    """The memory of an array, for who only reads it but wants no mark that says so."""
-
-    def __init__(self, x: Any) -> None:
-        self.array = x
-        interface = x.__array_interface__
-        self.__array_interface__ = {**interface, "data": (interface["data"][0], False)}
-
-
 def to_torch(x: Any, name: str) -> Any:
-    """A tensor over the memory of a NumPy array; a copy where PyTorch has no such strides. Raises
-    Error for what `view` refuses; the type is one that attn has."""
+    """A tensor of what a NumPy array holds now: PyTorch notices who writes to its own tensors between
+    forward and backward, but not who writes to an array. Raises Error for what `view` refuses; the
+    type is one that attn has."""
     torch, numpy = sys.modules["torch"], sys.modules["numpy"]
-    _, _, strides = view(x, name)
-    type_ = type_name(x.dtype)
-    if any(stride < 0 for stride in strides):
-        x = numpy.ascontiguousarray(x)
-    if type_ == "bf16":
-        # NumPy has it from elsewhere, and PyTorch does not know it there.
-        x = x.view("int16")
-    if not x.flags.writeable:
-        x = numpy.asarray(_Writable(x))
-    tensor = torch.from_numpy(x)
-    return tensor.view(torch.bfloat16) if type_ == "bf16" else tensor
+    address, shape, strides = view(x, name)
+    if address % x.itemsize and x.size:
+        # The copy would not show what calls that nobody records refuse.
+        raise Error(
+            "invalid argument",
+            f"{name}: expected data aligned to its elements of {x.itemsize} bytes, got an address "
+            "that is not",
+            "copy the tensor",
+        )
+    # What is repeated is copied once.
+    x = x[tuple([slice(0, 1) if stride == 0 else slice(None) for stride in strides])]
+    copy = numpy.array(x, order="C")
+    if type_name(copy.dtype) != "bf16":
+        return torch.from_numpy(copy).expand(shape)
+    # NumPy has it from elsewhere, and PyTorch does not know it there.
+    return torch.from_numpy(copy.view("int16")).view(torch.bfloat16).expand(shape)
 
 
 def swap(x: Any) -> Any:

@@ -91,6 +91,24 @@ def test_refused(kind, is_recorded):
     assert REFUSED[kind] in str(error.value)
 
 
+@pytest.mark.parametrize("what", ["captured", "sink"])
+def test_what_changes_after_the_call(what):
+    """Gradients are those of the call, whatever is written to arrays between forward and backward."""
+    q, k, v = inputs()
+    table, sink = make("expanded").copy(), np.float32([0.5, -1.0])
+
+    def run(q, table, sink):
+        return attn.attention(q, k, v, score=lambda s, b, h, i, j: s * table[h, i, j], sink=sink)
+
+    wanted = q.clone().requires_grad_()
+    run(wanted, torch.tensor(table), torch.tensor(sink)).pow(2).sum().backward()
+    output = run(q.requires_grad_(), table, sink).pow(2).sum()
+    changed = table if what == "captured" else sink
+    changed *= 100
+    output.backward()
+    assert torch.equal(q.grad, wanted.grad)
+
+
 @pytest.mark.parametrize("is_recorded", [False, True])
 def test_sinks(is_recorded):
     q, k, v = inputs()
