@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import operator
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
 from . import _arrays, _dynamo, _foreign, _library
@@ -359,11 +361,18 @@ def attention(
     )
 
 
-def _find_capture(plan: Plan, arrays: List[Any], wanted: Any) -> int:
-    """The number of the captured array, one of floats."""
-    for i, capture in enumerate(plan.given):
-        if arrays[capture[4]] is wanted and capture[2] in ("f16", "bf16", "f32"):
-            return i
+def _find_captures(plan: Plan, arrays: List[Any], wanted: Any) -> List[int]:
+    """The numbers of the captured arrays of floats that are this one: functions may read one array
+    by several names, and arrays of other libraries are seen through views."""
+
+    def describe(x: Any) -> Tuple:
+        return (_arrays.type_name(x.dtype), *_arrays.view(x, "wrt", plan.device))
+
+    if _arrays.is_array(wanted):
+        mine = describe(_foreign.import_array(wanted, "wrt"))
+        found = [i for i, capture in enumerate(plan.given) if describe(arrays[capture[4]]) == mine]
+        if found and mine[0] in ("f16", "bf16", "f32"):
+            return found
     raise Error(
         "invalid argument",
         "wrt: expected arrays of float16, bfloat16 or float32 that the functions read, got "
@@ -401,7 +410,8 @@ def gradient(
         d_output: the gradient of the output, in its shape and type.
         output, lse: what `attention` returned with return_lse; computed again where one is None.
         d_lse: the gradient of lse, float32 of shape (B, H, M); zeros if None.
-        wrt: arrays of floats that the score captures, whose gradients are wanted too.
+        wrt: arrays of floats that the score captures, whose gradients are wanted too. Of one that it
+            reads by several names, it is their sum.
         dropout_p, dropout_seed: as for `attention`; with dropout the seed has to be given.
 
     Returns:
@@ -438,14 +448,18 @@ def gradient(
     given = Given(q, k, v, scale, sink, _is_rows_first(layout), arrays)
     if output is None or lse is None:
         output, lse = plan.run(*given)
-    wanted = ("query", "key", "value") + (("sink",) if sink is not None else ())
-    wanted += tuple([_find_capture(plan, arrays, x) for x in wrt])
+    names = ("query", "key", "value") + (("sink",) if sink is not None else ())
+    captures = [_find_captures(plan, arrays, x) for x in wrt]
+    numbers = sorted({number for each in captures for number in each})
     if wrt and device >= 0:
         from ._operator import check_order
 
         check_order("wrt")
-    found = plan.gradient(wanted, d_lse is not None).run(given, output, lse, d_output, d_lse)
-    return _foreign.export(tuple(found), like)
+    of = plan.gradient((*names, *numbers), d_lse is not None)
+    found = of.run(given, output, lse, d_output, d_lse)
+    parts = dict(zip(numbers, found[len(names) :]))
+    sums = [functools.reduce(operator.add, [parts[i] for i in each]) for each in captures]
+    return _foreign.export((*found[: len(names)], *sums), like)
 
 
 class Attention:

@@ -386,6 +386,23 @@ def test_captured_tensors_of_numpy():
         attn.gradient(q, k, v, do, score=score, wrt=(slopes.copy(),))
 
 
+@pytest.mark.parametrize("library", ["numpy", "jax"])
+def test_a_captured_array_of_several_names(library):
+    """Its gradient is the sum, however often and under however many names it is read and wanted."""
+    q, k, v, do = [x.detach().numpy() for x in (*inputs(m=M, n=N), torch.randn(2, 4, M, 32))]
+    table = np.random.rand(N).astype(np.float32)
+    if library == "jax":
+        table = pytest.importorskip("jax").numpy.asarray(table)
+    first = second = table
+    found = attn.gradient(
+        q, k, v, do, score=lambda s, b, h, i, j: s * first[j] + second[j], wrt=(table, table)
+    )
+    wide = [torch.from_numpy(np.array(x)).double().requires_grad_() for x in (q, k, v, table)]
+    output, _ = define(*wide[:3], score=lambda s, i, j: s * wide[3] + wide[3])
+    expected = torch.autograd.grad((output * torch.from_numpy(do).double()).sum(), wide)
+    check([torch.from_numpy(np.array(x)) for x in found], [*expected, expected[3]])
+
+
 def test_captured_tensors_under_transforms():
     tensors = [x.detach() for x in inputs(m=M, n=N)]
     bias = torch.randn(N)
