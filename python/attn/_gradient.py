@@ -52,9 +52,8 @@ class GradientPlan:
         if problem.has_scale:
             tensors.add_scale(given.scale)
         if problem.has_sink:
-            tensors.add_array(given.sink, "sink", 1, "f32")
-        for name, type_, element, rank, position, _ in self.captures:
-            tensors.add_array(given.captured[position], name, rank, type_, element=element)
+            tensors.add_sink(given.sink)
+        tensors.add_captures(self.captures, given.captured)
         add_matrix(output, "output")
         tensors.add_array(lse, "lse", 3, "f32")
         add_matrix(d_output, "d_output")

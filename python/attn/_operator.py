@@ -85,7 +85,7 @@ def _read_source(source: str, device: str) -> Plan:
 _plans: Dict[Tuple[str, str], Plan] = {}
 
 
-def _find(source: str, q: Any) -> Plan:
+def _find(source: str, q: Any, scale: Any, sink: Any, captures: Optional[List[Any]]) -> Plan:
     device = "cpu" if q.is_cpu else f"cuda:{q.get_device()}"
     plan = _plans.get((source, device))
     if plan is None:
@@ -97,6 +97,7 @@ def _find(source: str, q: Any) -> Plan:
             "invalid argument",
             f"q: expected elements of {wanted}, as the source says, got {q.dtype}",
         )
+    plan.check_given(scale, sink, captures or [])
     return plan
 
 
@@ -148,7 +149,7 @@ def _forward(
     scale: Any,
     rows_first: bool,
 ) -> Any:
-    plan = _find(source, q).choose(q, k, v, rows_first)
+    plan = _find(source, q, scale, sink, captures).choose(q, k, v, rows_first)
     return plan.run(q, k, v, scale, sink, rows_first, captures or [], is_operator=True)
 
 
@@ -166,7 +167,8 @@ def _forward_out(
     lse: Any,
 ) -> None:
     given = Given(q, k, v, scale, sink, rows_first, captures or [])
-    _find(source, q).choose(q, k, v, rows_first).run_into(given, output, lse)
+    plan = _find(source, q, scale, sink, captures).choose(q, k, v, rows_first)
+    plan.run_into(given, output, lse)
 
 
 def _to_dense(x: Any) -> Any:
@@ -199,7 +201,10 @@ def _backward(
     wanted: List[bool],
 ) -> List[Any]:
     names = tuple([name for name, is_wanted in zip(_get_names(captures), wanted) if is_wanted])
-    plan = _find(source, q).gradient(names, d_lse is not None)
+    whole = _find(source, q, scale, sink, captures)
+    if not names:
+        return []
+    plan = whole.gradient(names, d_lse is not None)
     given = Given(q, k, v, scale, sink, rows_first, captures or [])
     d_lse = None if d_lse is None else _to_dense(d_lse)
     return plan.run(given, output, lse, _to_dense(d_output), d_lse)
@@ -234,7 +239,7 @@ def _(  # type: ignore[no-untyped-def]
 ):
     if _is_warming_up[0]:
         names = tuple([name for name, is_wanted in zip(_get_names(captures), wanted) if is_wanted])
-        _find(source, q).gradient(names, d_lse is not None)
+        _find(source, q, scale, sink, captures).gradient(names, d_lse is not None)
     of = [x.new_empty(x.shape) for x, is_wanted in zip((q, k, v, sink), wanted) if is_wanted]
     of += [
         x.new_empty(x.shape, dtype=torch.float32)
@@ -281,6 +286,12 @@ def _fold(x: Any, dim: Optional[int], size: int) -> Any:
     return whole.flatten(0, 1)
 
 
+def _unfold(x: Any, q: Any, dim: Optional[int], size: int) -> Any:
+    """The batch in parts of that of `q`, which -1 would not tell where there are none."""
+    batch = next(extent for i, extent in enumerate(q.shape) if i != dim)
+    return x.unflatten(0, (size, batch))
+
+
 def _refuse_mapped(sink_dim: Any, captures_dims: Any) -> None:
     if sink_dim is not None or any(dim is not None for dim in captures_dims or []):
         raise Error(
@@ -300,16 +311,14 @@ def _reads_batch(source: str) -> bool:
 @register_vmap("attn::forward", lib=_registry)
 def _(info, in_dims, q, k, v, sink, captures, *options):  # type: ignore[no-untyped-def]
     _refuse_mapped(in_dims[3], in_dims[4])
-    if _reads_batch(options[0]):
-        parts = [
-            [_take(x, dim, i) for x, dim in zip((q, k, v), in_dims)] for i in range(info.batch_size)
-        ]
+    size = info.batch_size
+    if size > 0 and _reads_batch(options[0]):
+        parts = [[_take(x, dim, i) for x, dim in zip((q, k, v), in_dims)] for i in range(size)]
         each = [torch.ops.attn.forward(*part, sink, captures, *options) for part in parts]
         return tuple(torch.stack(x) for x in zip(*each)), (0, 0)
-    folded = [_fold(x, dim, info.batch_size) for x, dim in zip((q, k, v), in_dims)]
-    output, lse = torch.ops.attn.forward(*folded, sink, captures, *options)
-    parts = (info.batch_size, -1)
-    return (output.unflatten(0, parts), lse.unflatten(0, parts)), (0, 0)
+    folded = [_fold(x, dim, size) for x, dim in zip((q, k, v), in_dims)]
+    found = torch.ops.attn.forward(*folded, sink, captures, *options)
+    return tuple(_unfold(x, q, in_dims[0], size) for x in found), (0, 0)
 
 
 @register_vmap("attn::backward", lib=_registry)
@@ -342,15 +351,18 @@ def _(  # type: ignore[no-untyped-def]
         return torch.ops.attn.backward(*x[:5], sink, captures, *x[5:], *options)
 
     matrices = (d_output, d_lse, q, k, v, output, lse)
-    if _reads_batch(source):
+    if size > 0 and _reads_batch(source):
         found = [run(lambda x, dim, i=i: _take(x, dim, i), wanted) for i in range(size)]
         return [torch.stack(x) for x in zip(*found)], [0] * sum(wanted)
     results = []
     if any(wanted[:3]):
         no_sums = [*wanted[:3], *[False] * len(wanted[3:])]
         found = run(lambda x, dim: _fold(x, dim, size), no_sums)
-        results += [x.unflatten(0, (size, -1)) for x in found]
-    if any(wanted[3:]):
+        results += [_unfold(x, q, in_dims[2], size) for x in found]
+    if size == 0:
+        sums = [x for x, is_wanted in zip((sink, *(captures or ())), wanted[3:]) if is_wanted]
+        results += [x.new_empty((0, *x.shape), dtype=torch.float32) for x in sums]
+    elif any(wanted[3:]):
         # Those of sinks and captured tensors are sums over the batch, each one's own.
         only_sums = [False, False, False, *wanted[3:]]
         each = [run(lambda x, dim, i=i: _take(x, dim, i), only_sums) for i in range(size)]

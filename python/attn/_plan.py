@@ -120,6 +120,21 @@ class Plan:
             self.gradients[key] = plan
         return plan
 
+    def check_given(self, scale: Any, sink: Any, captured: List[Any]) -> None:
+        """Of the operators, whose source and other arguments come each by itself."""
+        has = ("scale", scale, self.problem.has_scale), ("sink", sink, self.problem.has_sink)
+        for name, x, is_wanted in has:
+            if (x is not None) != is_wanted:
+                expected, got = ("one", "none") if is_wanted else ("none", "one")
+                raise Error(
+                    "invalid argument", f"{name}: expected {expected}, as the source says, got {got}"
+                )
+        if len(captured) != len(self.given):
+            raise Error(
+                "invalid argument",
+                f"captures: expected {len(self.given)}, as the source says, got {len(captured)}",
+            )
+
     def _find_given(self, captured: List[Any]) -> List[Any]:
         """Of what a call gives, the arrays that the kernel reads."""
         return [captured[capture[4]] for capture in self.given]
@@ -222,24 +237,8 @@ class Plan:
         if self.problem.has_scale:
             tensors.add_scale(given.scale)
         if self.problem.has_sink:
-            self._add_sink(tensors, given.sink)
-        for name, type_, element, rank, position, least in self.given:
-            array = given.captured[position]
-            _, extents, strides = _arrays.view(array, name, self.device)
-            if len(extents) != rank or _arrays.type_name(array.dtype) != element:
-                raise Error(
-                    "invalid argument",
-                    f"{name}: expected {rank} dimensions of {element}, as when it was compiled, got "
-                    f"shape {tuple(extents)} of {array.dtype}",
-                    "compile again",
-                )
-            if any(extent < low for extent, low in zip(extents, least)):
-                raise Error(
-                    "invalid argument",
-                    f"{name}: expected a shape of at least {tuple(least)}, "
-                    f"which is read, got {tuple(extents)}",
-                )
-            tensors.add_array(array, name, rank, type_, element=element)
+            tensors.add_sink(given.sink)
+        tensors.add_captures(self.given, given.captured)
         return shape
 
     def _add_matrices(self, tensors: Tensors, given: Given) -> Tuple[int, ...]:
@@ -263,15 +262,3 @@ class Plan:
             tensors.add(address, shape, strides, self.problem.type, self.device)
             query_shape = query_shape or shape
         return query_shape
-
-    def _add_sink(self, tensors: Tensors, sink: Any) -> None:
-        if _arrays.is_array(sink) and _arrays.type_name(sink.dtype) in ("f16", "bf16", "f64"):
-            sink = _arrays.to_f32(sink)
-            tensors.keep.append(sink)
-        address, shape, strides = _arrays.view(sink, "sink", self.device)
-        if len(shape) != 1 or _arrays.type_name(sink.dtype) != "f32":
-            raise Error(
-                "invalid argument",
-                f"sink: expected floats of shape (H,), got {sink.dtype} of shape {tuple(shape)}",
-            )
-        tensors.add(address, shape, strides, "f32", self.device)

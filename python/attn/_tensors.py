@@ -83,6 +83,40 @@ class Tensors:
         self.keep.append(number)
         self.add(ctypes.addressof(number), (), (), "f32", -1)
 
+    def add_sink(self, sink: Any) -> None:
+        """Floats of any size."""
+        if _arrays.is_array(sink) and _arrays.type_name(sink.dtype) in ("f16", "bf16", "f64"):
+            sink = _arrays.to_f32(sink)
+            self.keep.append(sink)
+        device = self.kernel.device
+        address, shape, strides = _arrays.view(sink, "sink", device)
+        if len(shape) != 1 or _arrays.type_name(sink.dtype) != "f32":
+            raise Error(
+                "invalid argument",
+                f"sink: expected floats of shape (H,), got {sink.dtype} of shape {tuple(shape)}",
+            )
+        self.add(address, shape, strides, "f32", device)
+
+    def add_captures(self, captures: List[Tuple], captured: List[Any]) -> None:
+        """Those that a plan says, out of what a call gives."""
+        for name, type_, element, rank, position, least in captures:
+            array = captured[position]
+            extents = _arrays.view(array, name, self.kernel.device)[1]
+            if len(extents) != rank or _arrays.type_name(array.dtype) != element:
+                raise Error(
+                    "invalid argument",
+                    f"{name}: expected {rank} dimensions of {element}, as when it was compiled, got "
+                    f"shape {tuple(extents)} of {array.dtype}",
+                    "compile again",
+                )
+            if any(extent < low for extent, low in zip(extents, least)):
+                raise Error(
+                    "invalid argument",
+                    f"{name}: expected a shape of at least {tuple(least)}, "
+                    f"which is read, got {tuple(extents)}",
+                )
+            self.add_array(array, name, rank, type_, element=element)
+
     def run(self) -> None:
         """On PyTorch's current stream of a GPU, or by as many threads as it uses on the CPU."""
         torch, device, stream = _arrays.find_torch(), self.kernel.device, None

@@ -403,6 +403,27 @@ def test_a_captured_array_of_several_names(library):
     check([torch.from_numpy(np.array(x)) for x in found], [*expected, expected[3]])
 
 
+@pytest.mark.parametrize("dtype", ["float16", "float64"])
+def test_sinks_of_other_types(dtype):
+    """As `attention` takes them; the gradient is f32."""
+    q, k, v, do = [x.detach().numpy() for x in (*inputs(m=M, n=N), torch.randn(2, 4, M, 32))]
+    sink = np.random.rand(4).astype(dtype)
+    found = attn.gradient(q, k, v, do, sink=sink)
+    wanted = attn.gradient(q, k, v, do, sink=sink.astype("float32"))
+    assert found[3].dtype == np.float32 and all(map(np.array_equal, found, wanted))
+
+
+def test_gradients_check_what_they_read():
+    """They are given outputs, so that nobody has checked the captured arrays before."""
+    q, k, v, do = [x.detach().numpy() for x in (*inputs(m=M, n=N), torch.randn(2, 4, M, 32))]
+    table = np.random.rand(8).astype("float32")
+    score = lambda s, b, h, i, j: s + table[5]  # noqa: E731
+    output, lse = attn.attention(q, k, v, score=score, return_lse=True)
+    table = table[:4]
+    with pytest.raises(attn.Error, match=r"table: expected a shape of at least \(6,\)"):
+        attn.gradient(q, k, v, do, output=output, lse=lse, score=score, wrt=(table,))
+
+
 def test_captured_tensors_under_transforms():
     tensors = [x.detach() for x in inputs(m=M, n=N)]
     bias = torch.randn(N)

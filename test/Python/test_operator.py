@@ -267,6 +267,30 @@ def test_gradients_of_each_sample():
         assert is_close(found[0][i], each[0]) and torch.allclose(found[1][i], each[1], atol=1e-4)
 
 
+@pytest.mark.parametrize("dim", [0, 1])
+def test_vmap_of_nothing(dim):
+    q, k, v = [x.unsqueeze(dim).narrow(dim, 0, 0) for x in inputs()]
+    sink, bias = torch.zeros(4), torch.zeros(41)
+    score = lambda s, b, h, i, j: s + bias[j] + b  # noqa: E731
+
+    def loss(q, k, v, sink, how):
+        return attn.attention(q, k, v, sink=sink, **how).sum()
+
+    for how in ({}, {"score": score}):
+        output = torch.vmap(lambda *x: attn.attention(*x, **how), dim)(q, k, v)
+        assert output.shape == (0, 2, 4, 37, 16)
+        gradient = torch.func.grad(loss, argnums=(0, 1, 2, 3))
+        found = torch.vmap(gradient, (dim, dim, dim, None, None))(q, k, v, sink, how)
+        assert [x.shape[0] for x in found] == [0] * 4 and found[3].shape == (0, 4)
+
+
+def test_no_gradient_that_is_wanted():
+    q, k, v = inputs()
+    output, lse = torch.ops.attn.forward(q, k, v, None, None, source(), None, False)
+    last = output, lse, source(), None, False, [False] * 4
+    assert torch.ops.attn.backward(output, None, q, k, v, None, None, *last) == []
+
+
 def test_mapped_sinks_are_refused():
     q, k, v = inputs()
     with pytest.raises(attn.Error, match="torch.vmap: expected the same sink"):
@@ -313,6 +337,10 @@ def test_what_the_operator_refuses():
     check("q: expected", q.half(), k.half(), v.half(), None, [], source(), None, False)
     check("q: expected 4 dimensions", q[0], k, v, None, [], source(), None, False)
     check("expected", q, k[:, :, :3], v, None, [], source(), None, False)
+    check("scale: expected none, as the source says", q, k, v, None, [], source(), 3.0, False)
+    sink = torch.zeros(4)
+    check("sink: expected none, as the source says", q, k, v, sink, [], source(), None, False)
+    check("captures: expected 0|got 6 values", q, k, v, None, [sink], source(), None, False)
     with pytest.raises(attn.Error, match="got one of the operator itself"):
         torch.ops.attn.forward(q.requires_grad_(), k, v, None, [], source(), None, False)
     results = {"output": torch.zeros(2, 4, 37, 16), "lse": torch.zeros(2, 4, 37)}
