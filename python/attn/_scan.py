@@ -179,6 +179,21 @@ def is_fixed(value: Any) -> bool:
     return is_numpy and value.__name__ in _functions.BY_NAME
 
 
+# Functions of PyTorch whose answers are drawn.
+_DRAWN = frozenset(
+    "rand rand_like randn randn_like randint randint_like randperm normal bernoulli".split()
+)
+_GENERATORS = ("Random", "SystemRandom", "RandomState", "Generator")
+
+
+def _is_random(function: Any) -> bool:
+    """Of a function in C or a method: whether it draws from a generator."""
+    owner = getattr(function, "__self__", None)
+    if type(owner).__name__ in _GENERATORS:
+        return (type(owner).__module__ or "").partition(".")[0] in ("random", "numpy")
+    return getattr(function, "__module__", None) == "torch" and function.__name__ in _DRAWN
+
+
 # Functions of torch.nn.attention.flex_attention that read nothing but what they close over.
 _OF_FLEX = frozenset(("and_mask", "or_mask", "noop_mask", "_identity"))
 
@@ -363,6 +378,13 @@ class Scan:
 
     def _visit(self, value: Any, paths: Paths) -> None:
         kind = type(value)
+        if kind in (types.BuiltinFunctionType, types.MethodType) and _is_random(value):
+            raise Error(
+                "invalid kernel",
+                "score or mask: expected a function without random numbers, got one that calls "
+                f"{value.__name__}: it is traced once, and every element would have the same number",
+                "use dropout_p, or let it read an array of random numbers",
+            )
         if kind in PLAIN:
             # -0.0 == 0.0 and nan != nan: a float is its text.
             self.key.append((kind, repr(value) if kind in (float, complex) else value))

@@ -2,6 +2,8 @@
 
 import math
 import os
+import random
+import sys
 
 import numpy as np
 import pytest
@@ -237,6 +239,18 @@ def test_what_cannot_be_traced():
         score=lambda s, b, h, q, kv: attn.where(s, 1, 2),
     )
     refused("expected an array, got one value", score=lambda s, b, h, q, kv: sum(s))
+
+
+def test_random_numbers():
+    generator = np.random.default_rng(0)
+    draws = [random.random, lambda: random.uniform(0, 1), np.random.rand, generator.random]
+    torch = sys.modules.get("torch")
+    if torch is not None:
+        draws += [lambda: torch.rand(()), lambda: torch.randn(()).item()]
+    for draw in draws:
+        functions = dict(score=lambda s, b, h, q, kv: s * draw())
+        message = "score or mask: expected a function without random numbers"
+        raises(message, attn.compile, "float32", 16, code="invalid kernel", **functions)
 
 
 def test_what_is_returned():
