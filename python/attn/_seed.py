@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from typing import Any, NamedTuple, Tuple
 
@@ -80,7 +81,9 @@ def _make_array(seed: Any) -> Any:
 
 
 def _to_word(seed: Any) -> int:
-    """Modulo 2^64, with a sign."""
+    """Of an integer, or of an array of one of any library: modulo 2^64, with a sign."""
+    if math.prod(getattr(seed, "shape", (0,))) == 1 and hasattr(seed, "item"):
+        seed = seed.item()
     if isinstance(seed, bool) or not hasattr(seed, "__index__"):
         _refuse(seed)
     word = seed.__index__() & ((1 << 64) - 1)

@@ -300,7 +300,7 @@ def check_causal(causal: Any) -> Optional[str]:
 def check_dropout(p: Any) -> float:
     """A probability."""
     try:
-        value = float(p)
+        value = -1.0 if isinstance(p, (str, bytes)) else float(p)
     except (TypeError, ValueError):
         value = -1.0
     if not 0.0 <= value <= 1.0:

@@ -169,7 +169,7 @@ def test_the_ends():
         assert torch.equal(gradient, torch.zeros_like(gradient))
 
 
-@pytest.mark.parametrize("p", [-0.1, 1.5, float("nan"), "half"])
+@pytest.mark.parametrize("p", [-0.1, 1.5, float("nan"), "half", "0.5"])
 def test_probabilities(p):
     q, k, v = make(2, 2)
     with pytest.raises(attn.Error, match="dropout_p: expected a probability from 0 to 1"):
@@ -181,6 +181,17 @@ def test_seeds(seed):
     q, k, v = make(2, 2)
     with pytest.raises(attn.Error, match="dropout_seed: expected None, an integer or an array"):
         attn.attention(q, k, v, dropout_p=0.5, dropout_seed=seed)
+
+
+def test_seeds_in_arrays_of_numpy():
+    q, k, v = [x.requires_grad_() for x in make(2, 2)]
+    outputs = [
+        attn.attention(q, k, v, dropout_p=0.5, dropout_seed=seed)
+        for seed in (3, np.array([3]), np.array(3, np.int32), np.uint8([3])[0])
+    ]
+    gradients = [torch.autograd.grad(x.sum(), (q, k, v)) for x in outputs]
+    assert all(torch.equal(x, outputs[0]) for x in outputs)
+    assert all(torch.equal(x, y) for each in gradients for x, y in zip(each, gradients[0]))
 
 
 def test_a_gradient_needs_the_seed():
