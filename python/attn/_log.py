@@ -1,7 +1,8 @@
 """Why kernels are compiled: what differs from the nearest one before.
 
 ATTN_LOG=compile writes a line for each to stderr, by the logger "attn.compile". A family of kernels that
-differ in numbers alone is warned of at the 8th: each number in a function is a constant of a kernel.
+differ in numbers alone is warned of at the third: each number in a function is a constant of a kernel,
+and two of them may be two kinds of layers, but three are a number that changes.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import Any, Dict, Iterable, List, Optional, Tuple
 from ._operations import PACKAGE
 
 logger = logging.getLogger("attn.compile")
-_MANY = 8
+_MANY = 3
 _MOST = 512
 
 # Sources and options of kernels that were compiled, the last _MOST of them.
@@ -187,8 +188,8 @@ def _count(source: str, options: Tuple, where: str) -> None:
     last = [f"{a} and {b}" for a, b in zip(other, numbers) if a != b]
     warnings.warn(
         f"attn: {_MANY} kernels differ in numbers alone{f', in {where}' if where else ''}, such as "
-        f"{', '.join(last)}: each is compiled; let a function read what changes from a 0-d array, which is "
-        "a value of the call",
+        f"{', '.join(last)}: each is compiled; let a function read what changes, a window as mask=, from a "
+        "0-d array, which is a value of the call",
         RuntimeWarning,
         stacklevel=_find_level(),
     )

@@ -110,7 +110,7 @@ def test_operations_are_counted_by_who_imports_their_counter_later():
     assert done.stdout == f"False\n{2 * 64 * 16 + 2 * 64 * 40} True\nTrue\n", done.stderr
 
 
-def test_the_eighth_number_is_warned_of(log, make, monkeypatch):
+def test_the_third_number_is_warned_of(log, make, monkeypatch):
     q, k, v = make()
 
     class Nothing:
@@ -128,19 +128,30 @@ def test_the_eighth_number_is_warned_of(log, make, monkeypatch):
 
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        for width in range(3, 10):
+        for width in (3, 4, 3):
             call(width)
         call(3, causal=True)
     with pytest.warns(
-        RuntimeWarning, match="8 kernels differ in numbers alone, in mask of"
+        RuntimeWarning, match="3 kernels differ in numbers alone, in mask of"
     ) as seen:
-        call(10)
-    assert "such as 3 and 10" in str(seen[0].message)
+        call(5)
+    assert "such as 3 and 5" in str(seen[0].message)
     assert seen[0].filename == __file__
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        call(11)
-    assert len(texts) == 10
+        call(6)
+    assert len(texts) == 5
+
+
+def test_windows_that_change_are_warned_of(log, make):
+    q, k, v = make(b=1, h=1, hkv=1, m=3, n=4, d=8)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        attn.attention(q, k, v, window=(1, 0))
+        attn.gradient(q, k, v, q, window=(1, 0))
+        attn.attention(q, k, v, window=(2, 0))
+    with pytest.warns(RuntimeWarning, match="such as 1, 0 and 3, 0: .* a window as mask="):
+        attn.attention(q, k, v, window=(3, 0))
 
 
 # ===- Pictures ---------------------------------------------------------------------------------===#
