@@ -20,8 +20,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from . import _log, _operations
-from ._attention import Attention, Explanation, attention, compile, explain, gradient
+from . import _dynamo, _log, _operations
+from ._attention import Attention, Explanation, attention, compile, explain
+from ._derivative import gradient
 from ._library import Error
 from ._library import version as __version__
 from ._operations import absolute as abs
@@ -33,6 +34,7 @@ from ._tune import Tuning, tune
 from ._warm import warm_up
 
 _log.start()
+_dynamo.install()
 
 
 def tensor(x: Any) -> Captured:

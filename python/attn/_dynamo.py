@@ -1,5 +1,5 @@
-"""What torch.compile makes of calls of attn: an operator where no function is given; otherwise it
-runs them as they are and breaks its graph around them.
+"""What torch.compile makes of calls of attn: an operator. What Dynamo cannot trace, it runs as it is
+and breaks its graph around it.
 
 PyTorch need not be imported for that. What torch.compiler.disable would set is set here without its
 wrapper, which costs more than a call of a small kernel takes: an attribute that keeps Dynamo from
@@ -28,8 +28,8 @@ def assume_constant(function: Any) -> Any:
 def disable(function: Any) -> Any:
     function._torchdynamo_disable = True
     function._torchdynamo_disable_msg = (
-        "attn traces Python functions itself: calls with score= or mask=, and kernels of attn.compile, "
-        "stay outside of fullgraph=True"
+        "attn traces Python functions itself: kernels of attn.compile and calls of attn.gradient stay "
+        "outside of fullgraph=True"
     )
     _codes.append(function.__code__)
     return function

@@ -14,8 +14,9 @@ import torch
 from torch._higher_order_ops.flex_attention import flex_attention as _pytorch_node
 from torch._ops import HigherOrderOperator
 
-from . import _dynamo, _operator
+from . import _attention, _dynamo, _operator
 from ._gradient import Given
+from ._library import option_texts
 from ._operations import fail
 from ._scan import Captured, Scan
 from ._seed import make_traced_seed
@@ -74,6 +75,18 @@ def _check_gradients(source: Source) -> None:
             _operator.check_has_gradient(capture.name, x)
 
 
+def _run_eagerly(
+    query: Any, key: Any, value: Any, score: Any, mask: Any, scale: Any, options: Any
+) -> Any:
+    """A call whose functions Dynamo did not trace, around which it broke its graph."""
+    score = None if score is _keep_score else score
+    mask = None if mask is _keep_all else mask
+    how = options["causal"], options["window"], score, mask, options["sink"]
+    layout = "bshd" if options["rows_first"] else "bhsd"
+    last = dict(options["texts"]), options["dropout"], options["seed"]
+    return _attention._call(query, key, value, scale, *how, layout, True, *last)
+
+
 class _Node(HigherOrderOperator):
     def __init__(self) -> None:
         super().__init__(_NAME)
@@ -90,18 +103,20 @@ class _Node(HigherOrderOperator):
         of_score: Tuple = (),
         of_mask: Tuple = (),
     ) -> Any:
-        """As Dynamo writes it down; `options` has causal, sink, rows_first, and dropout with its
-        seed. Returns (output, lse)."""
+        """As Dynamo writes it down; `options` has causal, window, sink, rows_first, what the compiler
+        is told, and dropout with its seed. Returns (output, lse)."""
+        if not isinstance(score, torch.nn.Module):
+            return _run_eagerly(query, key, value, score, block_mask[-1], scale, options)
         functions = [_Function(score, of_score, query), _Function(block_mask[-1], of_mask, query)]
         run_score, run_mask = (None if x.is_trivial() else x.run for x in functions)
         device, sink = str(query.device), options["sink"]
         columns = int(query.shape[-1]), int(value.shape[-1])
         has = scale is not None, sink is not None
-        how = options["causal"], None, *has, True, device, options["dropout"]
+        how = options["causal"], options["window"], *has, True, device, options["dropout"]
         problem = make_problem(query.dtype, *columns, *how)
         source = Source(problem, run_score, run_mask, Scan(), device, options["seed"])
         _check_gradients(source)
-        text = _operator.write_text(source.text, source.captures, ())
+        text = _operator.write_text(source.text, source.captures, options["texts"])
         given = Given(query, key, value, scale, sink, options["rows_first"], [])
         return _operator.apply(text, given, source.arrays, True)
 
@@ -139,13 +154,18 @@ def attend(
     sink: Any = None,
     rows_first: bool = False,
     dropout_p: Any = None,
+    dropout_seed: Any = None,
+    window: Any = None,
+    options: Any = None,
 ) -> Any:
     """(output, lse) of attention with functions of PyTorch, while Dynamo traces. Functions may be None."""
     _make_known()
     # A default of 0.0 would be a symbol where dynamic=True, and its value another trace.
-    dropout, seed = make_traced_seed(dropout_p, None, query) if dropout_p else (0.0, None)
-    options = {"causal": causal, "sink": sink, "rows_first": rows_first}
-    options.update(dropout=dropout, seed=seed)
+    dropout, seed = (0.0, None)
+    if dropout_p:
+        dropout, seed = make_traced_seed(dropout_p, dropout_seed, query)
+    how = {"causal": causal, "window": window, "sink": sink, "rows_first": rows_first}
+    how.update(dropout=dropout, seed=seed, texts=option_texts(options))
     score = _keep_score if score is None else score
     mask = _keep_all if mask is None else mask
-    return _node(query, key, value, score, (mask,), scale, options)
+    return _node(query, key, value, score, (mask,), scale, how)

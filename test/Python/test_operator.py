@@ -348,11 +348,48 @@ def test_what_the_operator_refuses():
         torch.ops.attn.forward_out(q, k, v, None, [], source(), None, False, **results)
 
 
-def test_functions_break_the_graph():
+@pytest.mark.parametrize("how", ["layout", "window", "dropout"])
+def test_functions_in_one_graph(how):
+    """attn.attention itself, with all that flex_attention has not."""
+    q, k, v = [x.requires_grad_() for x in inputs()]
+    bias = torch.randn(4, 41, requires_grad=True)
+    options = {
+        "layout": dict(layout="bshd", causal=True, sink=torch.randn(4)),
+        "window": dict(window=(9, 3), scale=0.3, return_lse=True),
+        "dropout": dict(dropout_p=0.3, dropout_seed=5, options={"block_n": 32}),
+    }[how]
+
+    def call(q, k, v):
+        if how == "layout":
+            q, k, v = [x.transpose(1, 2) for x in (q, k, v)]
+        score = lambda s, b, h, i, j: s + bias[h, j]
+        found = attn.attention(q, k, v, score=score, mask=lambda b, h, i, j: j <= i + 2, **options)
+        return found[0] * 2 if how == "window" else found * 2
+
+    torch._dynamo.reset()
+    found, wanted = torch.compile(call, backend="aot_eager", fullgraph=True)(q, k, v), call(q, k, v)
+    assert torch.equal(found, wanted)
+    for x, y in zip(*[torch.autograd.grad(z.sin().sum(), (q, k, v, bias)) for z in (found, wanted)]):
+        assert torch.allclose(x, y, atol=1e-5)
+
+
+def test_functions_that_dynamo_does_not_know():
+    """It breaks the graph around the call, which is what it is without torch.compile."""
+    q, k, v = [x.requires_grad_() for x in inputs()]
+
+    def call(q, k, v):
+        score = lambda s, b, h, i, j: attn.where(i >= j, s, s / attn.key_length)
+        return attn.attention(q.sin(), k, v, score=score).cos()
+
+    torch._dynamo.reset()
+    found, wanted = torch.compile(call, backend="aot_eager")(q, k, v), call(q, k, v)
+    assert torch.equal(found, wanted)
+    for x, y in zip(*[torch.autograd.grad(z.sum(), (q, k, v)) for z in (found, wanted)]):
+        assert torch.allclose(x, y, atol=1e-5)
+
+
+def test_compiled_kernels_break_the_graph():
     q, k, v = inputs()
+    kernel = attn.compile("float32", 32, 16)
     with pytest.raises(Exception, match="traces Python functions itself"):
-        torch.compile(
-            lambda q: attn.attention(q, k, v, mask=lambda b, h, i, j: j <= i),
-            backend="eager",
-            fullgraph=True,
-        )(q)
+        torch.compile(lambda q: kernel(q, k, v), backend="eager", fullgraph=True)(q)

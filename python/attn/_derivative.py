@@ -1,0 +1,115 @@
+"""attn.gradient, for who has no autograd."""
+
+from __future__ import annotations
+
+import functools
+import operator
+from typing import Any, Callable, List, Mapping, Optional, Sequence, Tuple, Union
+
+from . import _arrays, _attention, _dynamo, _foreign, _library
+from ._gradient import Given
+from ._library import Error
+from ._plan import Plan
+from ._seed import make_seed
+from ._source import check_dropout
+
+
+def _find_captures(plan: Plan, arrays: List[Any], wanted: Any) -> List[int]:
+    """The numbers of the captured arrays of floats that are this one: functions may read one array
+    by several names, and arrays of other libraries are seen through views."""
+
+    def describe(x: Any) -> Tuple:
+        return (_arrays.type_name(x.dtype), *_arrays.view(x, "wrt", plan.device))
+
+    if _arrays.is_array(wanted):
+        mine = describe(_foreign.import_array(wanted, "wrt"))
+        found = [i for i, capture in enumerate(plan.given) if describe(arrays[capture[4]]) == mine]
+        if found and mine[0] in ("f16", "bf16", "f32"):
+            return found
+    raise Error(
+        "invalid argument",
+        "wrt: expected arrays of float16, bfloat16 or float32 that the functions read, got "
+        + _arrays.describe_type(wanted),
+    )
+
+
+@_dynamo.disable
+def gradient(
+    q: Any,
+    k: Any,
+    v: Any,
+    d_output: Any,
+    *,
+    output: Any = None,
+    lse: Any = None,
+    d_lse: Any = None,
+    scale: Optional[float] = None,
+    causal: Union[bool, str] = False,
+    window: Optional[Tuple[Optional[int], Optional[int]]] = None,
+    score: Optional[Callable] = None,
+    mask: Optional[Callable] = None,
+    sink: Any = None,
+    layout: str = "bhsd",
+    wrt: Sequence[Any] = (),
+    options: Optional[Mapping[str, object]] = None,
+    dropout_p: float = 0.0,
+    dropout_seed: Any = None,
+) -> Tuple[Any, ...]:
+    """Gradients of q, k and v, and of the sink if there is one, for who has no autograd: those of
+    attention(q, k, v, ...) with the same arguments.
+
+    Args:
+        q, k, v, scale, causal, window, score, mask, sink, layout, options: as for `attention`.
+        d_output: the gradient of the output, in its shape and type.
+        output, lse: what `attention` returned with return_lse; computed again where one is None.
+        d_lse: the gradient of lse, float32 of shape (B, H, M); zeros if None.
+        wrt: arrays of floats that the score captures, whose gradients are wanted too. Of one that it
+            reads by several names, it is their sum.
+        dropout_p, dropout_seed: as for `attention`; with dropout the seed has to be given.
+
+    Returns:
+        (d_q, d_k, d_v) in the types and shapes of q, k and v, and with a sink also d_sink, float32
+        of shape (H,), then those of wrt, float32 of their shapes. The same bits for the same
+        arguments, whatever else is in the batch, but on a GPU for those of wrt, and for d_q unless
+        options say fused="off", sums in any order.
+
+    Raises:
+        Error: an argument that does not fit, a function that cannot be traced, or one that has no
+            derivative.
+    """
+    like = q
+    q, k, v, d_output, output, lse, d_lse, sink, dropout_seed = _foreign.import_named(
+        q=q,
+        k=k,
+        v=v,
+        d_output=d_output,
+        output=output,
+        lse=lse,
+        d_lse=d_lse,
+        sink=sink,
+        dropout_seed=dropout_seed,
+    )
+    get_device = getattr(q, "get_device", None)
+    device = -1 if get_device is None else get_device()
+    dropout = check_dropout(dropout_p)
+    if dropout and dropout_seed is None:
+        _library.refuse("dropout_seed", "that of the call", None)
+    seed = make_seed(dropout_seed, q, device) if dropout else None
+    plan, arrays = _attention._find_plan(
+        q, k, v, device, scale, causal, window, score, mask, sink, True, options, dropout, seed
+    )
+    given = Given(q, k, v, scale, sink, _attention._is_rows_first(layout), arrays)
+    if output is None or lse is None:
+        output, lse = plan.run(*given)
+    names = ("query", "key", "value") + (("sink",) if sink is not None else ())
+    captures = [_find_captures(plan, arrays, x) for x in wrt]
+    numbers = sorted({number for each in captures for number in each})
+    if wrt and device >= 0:
+        from ._operator import check_order
+
+        check_order("wrt")
+    of = plan.gradient((*names, *numbers), d_lse is not None)
+    found = of.run(given, output, lse, d_output, d_lse)
+    parts = dict(zip(numbers, found[len(names) :]))
+    sums = [functools.reduce(operator.add, [parts[i] for i in each]) for each in captures]
+    return _foreign.export((*found[: len(names)], *sums), like)
