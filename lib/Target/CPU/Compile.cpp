@@ -23,12 +23,13 @@ namespace attn {
 /// for all threads.
 static constexpr int64_t kReferenceRows = 32;
 
-/// Whether a tensor is only read element by element, whatever is assumed of it.
+/// Whether a tensor is only read element by element, whatever is assumed of it. A contribution
+/// names the tensor whose gradient it adds to, and reads nothing of it.
 static bool isReadByElement(Value tensor) {
   return llvm::all_of(tensor.getUsers(), [](Operation *user) {
     auto assume = dyn_cast<AssumeOp>(user);
     return assume ? isReadByElement(assume.getResult())
-                  : isa<tensor::ExtractOp, tensor::DimOp>(user);
+                  : isa<tensor::ExtractOp, tensor::DimOp, ContributeOp>(user);
   });
 }
 
