@@ -163,8 +163,9 @@ public:
   /// count, type and rank, extents (those of the type, and that equal letters agree), the last
   /// stride (1 for tensors of rank 2 and more, but any for those that only regions read: on a GPU
   /// the source marks them `attn.strided`), alignment to the element's size, null addresses,
-  /// results that overlap themselves. What is not checked: that strides stay inside the memory, and
-  /// that captured tensors read at computed indices are large enough.
+  /// strides that leave the address space, results that overlap themselves, each other or an
+  /// argument. What is not checked: that strides stay inside the memory, and that captured tensors
+  /// read at computed indices are large enough.
   ///
   /// A scalar argument is a number or a tensor of rank 0 in host memory.
   ///

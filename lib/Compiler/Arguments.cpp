@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------------------------===//
 
+#include "lib/Compiler/Footprint.h"
 #include "lib/Compiler/Function.h"
 #include "lib/Target/CPU/Invoke.h"
 #include "llvm/ADT/STLExtras.h"
@@ -29,7 +30,7 @@ public:
   /// `isForHost`: tensors become words too.
   Checker(const CallRules &rules, SmallVectorImpl<uint64_t> &words, bool isForHost)
       : rules(rules), words(words), isForHost(isForHost), extents(rules.numGroups),
-        owners(rules.numGroups) {}
+        owners(rules.numGroups), footprints(rules.values.size()) {}
 
   Status run(LaunchArguments arguments) {
     size_t numResults = rules.values.size() - rules.numArguments;
@@ -55,6 +56,11 @@ public:
     }
     for (const ExtentRule &rule : rules.extents) {
       Status status = checkRule(rule, arguments);
+      if (!status.ok())
+        return status;
+    }
+    for (const Value &value : drop_begin(rules.values, rules.numArguments)) {
+      Status status = checkAliases(value);
       if (!status.ok())
         return status;
     }
@@ -151,33 +157,37 @@ private:
     return {};
   }
 
-  static Status checkStrides(const Value &value, const TensorView &view,
-                             ArrayRef<int64_t> strides) {
+  /// Of an array with elements, whose footprint it keeps.
+  Status checkStrides(const Value &value, const TensorView &view, ArrayRef<int64_t> strides) {
     for (int64_t dim = view.rank - 1; dim >= 0; --dim) {
       Status status = checkStride(value, view, dim, strides[dim]);
       if (!status.ok())
         return status;
     }
-    return value.isResult ? checkOverlap(value, view, strides) : Status();
+    std::optional<Footprint> footprint = Footprint::find(view, strides);
+    auto describe = [&] {
+      return "strides of " + printNumbers(strides) + " for shape " + getShape(view);
+    };
+    if (!footprint)
+      return fail(value.name, "expected elements inside of the address space, got " + describe());
+    if (value.isResult && !footprint->hasOwnElements())
+      return fail(value.name, "expected elements of their own, got " + describe());
+    footprints[&value - rules.values.data()] = std::move(footprint);
+    return {};
   }
 
-  /// Whether each dimension's steps are longer than all that lies within one: so it is in every
-  /// array that was transposed, sliced or padded, whatever the order of its dimensions.
-  static Status checkOverlap(const Value &value, const TensorView &view,
-                             ArrayRef<int64_t> strides) {
-    SmallVector<std::pair<uint64_t, int64_t>, 4> steps;
-    for (int64_t dim = 0; dim < view.rank; ++dim)
-      if (view.shape[dim] > 1)
-        steps.push_back({AbsoluteValue(strides[dim]), view.shape[dim]});
-    llvm::sort(steps);
-    uint64_t length = 1;
-    for (auto [step, extent] : steps) {
-      // An array that ends beyond the address space has no memory of its own either.
-      uint64_t last = SaturatingMultiply<uint64_t>(step, extent - 1);
-      if (step < length || last > uint64_t(INT64_MAX))
-        return fail(value.name, "expected elements of their own, got strides of " +
-                                    printNumbers(strides) + " for shape " + getShape(view));
-      length = SaturatingAdd(length, last);
+  /// A result is written while arguments and other results are still used.
+  Status checkAliases(const Value &value) {
+    const std::optional<Footprint> &mine = footprints[&value - rules.values.data()];
+    if (!mine)
+      return {};
+    for (auto [other, its] : zip_equal(rules.values, footprints)) {
+      // Of two results the later one is told of.
+      bool isLater = other.isResult && &other >= &value;
+      if (!isLater && its && mine->mayOverlap(*its))
+        return fail(value.name,
+                    "expected memory of its own, got memory that " + other.name + " has too",
+                    "give another array for the result");
     }
     return {};
   }
@@ -284,6 +294,8 @@ private:
   bool isForHost;
   GroupValues extents;
   SmallVector<Owner, 16> owners;
+  /// By value; none of scalars and of arrays without elements.
+  SmallVector<std::optional<Footprint>, 12> footprints;
 };
 } // namespace
 

@@ -150,6 +150,7 @@ static void testCalls(const attn_kernel *kernel, Call *call) {
 
   int64_t strides[4] = {H * M * D, M * D, D, 2}, still[4] = {0, 0, 0, 1};
   int64_t overlapping[4] = {H * M * D, M * D, 3, 1}, wrapping[4] = {H * M * D, INT64_MIN, D, 1};
+  int64_t far[4] = {H * M * D, INT64_C(1) << 62, D, 1};
   SPOIL(call->addresses[1] = NULL, "key: expected an address, got null");
   SPOIL(call->tensors[1].data = NULL, "key: expected an address of data, got a null address");
   SPOIL(call->tensors[1].shape = NULL, "key: expected a shape, got a null address");
@@ -173,7 +174,15 @@ static void testCalls(const attn_kernel *kernel, Call *call) {
   SPOIL(call->tensors[5].strides = overlapping,
         "output: expected elements of their own, got strides of (24, 12, 3, 1)");
   SPOIL(call->tensors[5].strides = wrapping,
-        "output: expected elements of their own, got strides of (24, -9223372036854775808, 4, 1)");
+        "output: expected elements inside of the address space, got strides of "
+        "(24, -9223372036854775808, 4, 1) for shape (1, 2, 3, 4)");
+  SPOIL(call->tensors[0].strides = far, "query: expected elements inside of the address space");
+  SPOIL(call->tensors[5].data = call->query,
+        "output: expected memory of its own, got memory that query has too");
+  SPOIL(call->tensors[5].data = call->table,
+        "output: expected memory of its own, got memory that table has too");
+  SPOIL(call->tensors[6].data = call->output + 1,
+        "lse: expected memory of its own, got memory that output has too");
   SPOIL(call->tensors[0].byte_offset = 2,
         "query: expected data aligned to its elements of 4 bytes");
   SPOIL(call->shapes[0][3] = 8,

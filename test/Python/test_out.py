@@ -39,6 +39,32 @@ def test_wrong(make, what):
         both(q, k, v, out=q)
 
 
+def test_memory_of_arguments(make):
+    """Results are written while arguments are read, and are refused where they would overwrite them."""
+    q, k, v = make(h=2, hkv=2, m=9, n=9)
+    kernel, both = (attn.compile("float32", 16, return_lse=x) for x in (False, True))
+    wanted = kernel(q, k, v)
+    whole = np.zeros((2, 3, 9, 16), "float32")
+    whole[:, 1:] = v
+    for name, x, out in (
+        ("q", q, q),
+        ("q", q, q[::-1]),
+        ("q", whole[:, 1:], whole[:, :2]),
+    ):
+        with pytest.raises(attn.Error, match=f"output: expected memory of its own.*that {name} has"):
+            kernel(x, k, v, out=out)
+    assert np.array_equal(whole[:, 1:], v) and np.array_equal(kernel(q, k, v), wanted)
+    flat = np.zeros(2 * 2 * 9 * 16, "float32")
+    out = flat.reshape(2, 2, 9, 16), flat[8:44].reshape(2, 2, 9)
+    with pytest.raises(attn.Error, match="lse: expected memory of its own.*that output has"):
+        both(q, k, v, out=out)
+    # What lies among arguments but shares no element.
+    packed = np.stack([q, k, v, np.zeros_like(q)], 3)
+    parts = [packed[:, :, :, i] for i in range(4)]
+    assert kernel(*parts[:3], out=parts[3]) is parts[3]
+    assert np.array_equal(parts[3], wanted) and np.array_equal(parts[2], v)
+
+
 def test_other_libraries(make):
     jax = pytest.importorskip("jax")
     q, k, v = map(jax.numpy.asarray, make())

@@ -74,7 +74,7 @@ protected:
   AttentionSpec spec;
   void *stream = reinterpret_cast<void *>(0x77);
   FakeTensor query{0x100000, {2, 8, 1000, 64}}, key{0x200000, {2, 4, 500, 64}};
-  FakeTensor value{0x300000, {2, 4, 500, 64}}, output{0x400000, {2, 8, 1000, 64}};
+  FakeTensor value{0x300000, {2, 4, 500, 64}}, output{0x40000000, {2, 8, 1000, 64}};
 };
 } // namespace
 
@@ -196,7 +196,7 @@ TEST_F(CompileCUDATest, MoreBatchesThanAGridHas) {
     fake->launches.clear();
     CompiledFunction function = compileSpec();
     size_t kernels = function.getInfo().kernels.size();
-    FakeTensor query(0x100000, {70000, 1, 8, 64}), output(0x400000, {70000, 1, 8, 64});
+    FakeTensor query(0x100000, {70000, 1, 8, 64}), output(0x40000000, {70000, 1, 8, 64});
     // Every batch reads the same keys.
     FakeTensor key(0x200000, {70000, 1, 9, 64}, {0, 576, 64, 1}), value = key;
     Status status = function.run({query, key, value, output}, stream);
@@ -227,7 +227,7 @@ static size_t countLaunches(FakeCuda &fake, const CompileOptions &options, const
                   mask + "    attn.yield %keep : i1\n  } : !t, !t, !t -> !t\n  return %o : !t\n}\n",
               options);
   EXPECT_TRUE(function) << function.getStatus().str();
-  FakeTensor query(0x100000, {70000, 1, 8, 64}), output(0x400000, {70000, 1, 8, 64});
+  FakeTensor query(0x100000, {70000, 1, 8, 64}), output(0x40000000, {70000, 1, 8, 64});
   FakeTensor ids(0x600000, {70000, 9}, {}, DataType::I32);
   fake.launches.clear();
   message = function ? function->run({query, query, ids, output}).message : "";
@@ -299,7 +299,8 @@ TEST_F(CompileCUDATest, GradientsOfCapturedTensors) {
   ASSERT_TRUE(function) << function.getStatus().str();
   FakeTensor rows(0x500000, {2, 8, 1000}, {}, DataType::F32);
   FakeTensor q(0x100000, {2, 8, 1000, 64}), k(0x200000, {2, 2, 300, 64});
-  FakeTensor bias(0x600000, {8, 300}, {}, DataType::F32), gradient = bias;
+  FakeTensor bias(0x600000, {8, 300}, {}, DataType::F32);
+  FakeTensor gradient(0x700000, {8, 300}, {}, DataType::F32);
   Status status = function->run({q, k, k, q, rows, q, bias, gradient}, stream);
   ASSERT_TRUE(status.ok()) << status.str();
   // Numbers of rows, zeros, and the sum, to which all tiles of rows of all heads add.
@@ -471,7 +472,7 @@ TEST_F(CompileCUDATest, BadArguments) {
   expectInvalid(spoil(query, {0x100002, {2, 8, 1000, 64}}),
                 "query: expected data aligned to 16 bytes, got an address that is not",
                 "copy the tensor");
-  expectInvalid(spoil(output, {0x400008, {2, 8, 1000, 64}}),
+  expectInvalid(spoil(output, {0x40000008, {2, 8, 1000, 64}}),
                 "output: expected data aligned to 16 bytes, got an address that is not");
   expectInvalid(spoil(query, {0x100000, {2, 8, 1000, 64}, {8 * 66000, 66000, 66, 1}}),
                 "query: expected strides of a multiple of 8 elements (16 bytes), got 66 in "
@@ -479,7 +480,7 @@ TEST_F(CompileCUDATest, BadArguments) {
                 "pad the rows so that the stride is 72");
   expectInvalid(spoil(query, {0x100000, {2, 8, 1000, 64}, {512000, 64000, 64, 2}}),
                 "query: expected a contiguous last dimension, got a stride of 2");
-  expectInvalid(spoil(output, {0x400000, {2, 8, 1000, 64}, {0, 64000, 64, 1}}),
+  expectInvalid(spoil(output, {0x40000000, {2, 8, 1000, 64}, {0, 64000, 64, 1}}),
                 "output: expected elements of their own, got a stride of 0 in dimension 0");
   expectInvalid(spoil(key, {0x200000, {2, 4, 500, 64}, {128000, 32000, -64, 1}}),
                 "key: expected strides from 0 to 2^40 bytes, got -64 elements in dimension 2");
@@ -494,7 +495,7 @@ TEST_F(CompileCUDATest, WrongMemory) {
       "does not know",
       "copy the tensor to the device");
   fake->hostAddress = 0;
-  fake->otherDeviceAddress = 0x400000;
+  fake->otherDeviceAddress = 0x40000000;
   expectInvalid(run(function),
                 "output: expected output in memory of device 0, got memory of device 1",
                 "copy the tensor, or compile for that device");

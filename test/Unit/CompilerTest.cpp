@@ -8,6 +8,8 @@
 #include "attn/Compiler.h"
 #include "gtest/gtest.h"
 #include <cmath>
+#include <functional>
+#include <numeric>
 #include <random>
 #include <sys/wait.h>
 #include <thread>
@@ -236,7 +238,9 @@ static std::string call(const std::string &source, const std::vector<std::vector
   if (!function)
     return function.getStatus().message;
   static std::vector<float> zeros(1 << 16);
+  // One after another.
   static std::vector<float> results(1 << 16);
+  float *next = results.data();
   std::vector<LaunchArgument> arguments;
   size_t numResults = function->getInfo().results.size();
   for (const std::vector<int64_t> &shape : shapes) {
@@ -244,8 +248,10 @@ static std::string call(const std::string &source, const std::vector<std::vector
     if (number && arguments.size() == shapes.size() - numResults)
       arguments.push_back(*number);
     bool isResult = arguments.size() >= function->getInfo().arguments.size();
-    arguments.push_back(TensorView{isResult ? results.data() : zeros.data(), DataType::F32,
+    arguments.push_back(TensorView{isResult ? next : zeros.data(), DataType::F32,
                                    static_cast<int>(shape.size()), shape.data(), nullptr});
+    if (isResult)
+      next += std::accumulate(shape.begin(), shape.end(), int64_t(1), std::multiplies<>());
   }
   return function->run(std::span<const LaunchArgument>(arguments)).message;
 }
