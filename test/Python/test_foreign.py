@@ -21,10 +21,11 @@ class Plain:
 
 
 class Named(Plain):
-    """That of a library which says how to make more."""
+    """That of a library which says how to make more. It copies: what NumPy 1 has by DLPack is
+    read-only, and NumPy 1 hands over nothing that is."""
 
     def __array_namespace__(self):
-        return type("library", (), {"from_dlpack": lambda x: Named(np.from_dlpack(x))})
+        return type("library", (), {"from_dlpack": lambda x: Named(np.from_dlpack(x).copy())})
 
 
 class Broken(Plain):
