@@ -191,7 +191,9 @@ def _bind(call: _Call) -> Callable:
                 whole = x if mapped else jnp.broadcast_to(x, (size, *x.shape))
                 x = whole.reshape(size * whole.shape[1], *whole.shape[2:])
             folded.append(x)
-        found = [x.reshape(size, x.shape[0] // size, *x.shape[1:]) for x in run(*folded)]
+        # The batch of each, which the whole does not tell where there are none.
+        batch = arrays[0].shape[1 if is_mapped[0] else 0]
+        found = [x.reshape(size, batch, *x.shape[1:]) for x in run(*folded)]
         return tuple(found), (True,) * len(found)
 
     return run

@@ -198,6 +198,15 @@ def test_vmap():
     close(of(attention), of(reference), 1e-4)
 
 
+def test_vmap_of_nothing():
+    q, k = jnp.zeros((0, 2, 9, 4, 8)), jnp.zeros((0, 2, 11, 4, 8))
+    attend = lambda q, k: attn.jax.attention(q, k, k)
+    assert jax.vmap(attend)(q, k).shape == q.shape
+    assert jax.vmap(attend, (None, 0))(jnp.zeros((2, 9, 4, 8)), k).shape == q.shape
+    gradients = jax.vmap(jax.grad(lambda *x: attend(*x).sum(), (0, 1)))(q, k)
+    assert [x.shape for x in gradients] == [q.shape, k.shape]
+
+
 def test_vmap_of_functions_that_read_the_batch():
     q, k, v = inputs()
     many, slopes = [jnp.stack([x, 1.5 * x]) for x in (q, k, v)], jnp.stack([SLOPES, 2 * SLOPES])
