@@ -5,9 +5,10 @@ from __future__ import annotations
 import ctypes
 import itertools
 import os
+import threading
 import warnings
 from pathlib import Path
-from typing import Any, Mapping, NoReturn, Optional, Tuple
+from typing import Any, Callable, List, Mapping, NoReturn, Optional, Tuple
 
 ABI_VERSION = 1
 
@@ -178,16 +179,52 @@ class Options:
         self.close()
 
 
+def _run_apart(function: Callable[[], Any]) -> Any:
+    """Calls the function, from Python's main thread in another one: Python handles signals in its main
+    thread alone, where Ctrl-C would wait until the compiler returns. The other thread ends what it
+    began."""
+    if threading.current_thread() is not threading.main_thread():
+        return function()
+    results: List[Any] = []
+    errors: List[BaseException] = []
+    done = threading.Event()
+
+    def work() -> None:
+        try:
+            results.append(function())
+        except BaseException as error:
+            errors.append(error)
+        finally:
+            done.set()
+
+    try:
+        threading.Thread(target=work, name="attn").start()
+    except RuntimeError:
+        # The interpreter is shutting down.
+        return function()
+    done.wait()
+    if errors:
+        raise errors[0]
+    return results[0]
+
+
+def _compile(source: str, options: OptionTexts) -> int:
+    handle = ctypes.c_void_p()
+    with Options(options) as native:
+        # In the same thread, which the message is of.
+        check(library.attn_compile(source.encode(), native.handle, ctypes.byref(handle)))
+    assert handle.value is not None
+    return handle.value
+
+
 class Kernel:
     """attn_kernel: compiled code, freed with this object. A copy is the same kernel; one that comes
     out of a pickle is compiled anew."""
 
     def __init__(self, source: str, options: OptionTexts) -> None:
         self.source, self.options = source, options
-        handle = ctypes.c_void_p()
-        with Options(options) as native:
-            check(library.attn_compile(source.encode(), native.handle, ctypes.byref(handle)))
-        self.handle: Optional[int] = handle.value
+        self.handle: Optional[int] = None
+        self.handle = handle = _run_apart(lambda: _compile(source, options))
         self.compile_ms: float = library.attn_kernel_compile_ms(handle)
         self.load_ms: float = library.attn_kernel_load_ms(handle)
         self.is_from_disk = bool(library.attn_kernel_is_from_disk(handle))

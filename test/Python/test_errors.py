@@ -3,6 +3,7 @@
 import math
 import os
 import random
+import subprocess
 import sys
 
 import numpy as np
@@ -251,6 +252,28 @@ def test_random_numbers():
         functions = dict(score=lambda s, b, h, q, kv: s * draw())
         message = "score or mask: expected a function without random numbers"
         raises(message, attn.compile, "float32", 16, code="invalid kernel", **functions)
+
+
+def test_interrupted_while_compiling():
+    """Ctrl-C is answered at once, and the compiler goes on to its end."""
+    code = """if True:
+        import os, signal, threading, time
+        import attn
+
+        def score(s, b, h, i, j):
+            for _ in range(300):
+                s = attn.tanh(s)
+            return s
+
+        threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
+        try:
+            attn.compile("float32", 16, score=score)
+        except KeyboardInterrupt:
+            print("attn" in [thread.name for thread in threading.enumerate()])
+        print(attn.compile("float32", 16).device)
+    """
+    done = subprocess.run([sys.executable, "-B", "-c", code], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (0, "True\ncpu\n"), done.stderr
 
 
 def test_what_is_returned():
