@@ -1,9 +1,10 @@
 """attn::forward and attn::backward, operators of PyTorch, and how autograd records them.
 
 What crosses the dispatcher is tensors, numbers and text: `source` is the IR of one attention, and,
-behind it in a comment, what its gradients are written from, so that a graph can be compiled,
-exported, and run by a process that never saw the Python functions. PyTorch is imported here; nothing else of attn imports this module before
-it is needed.
+after it in a comment, what its gradients are written from, so that a graph can be compiled,
+exported, and run by a process that never saw the Python functions. The text is one line: PyTorch
+prints arguments of nodes into comments of the files that it generates. PyTorch is imported here, so
+attn imports this module only where PyTorch is.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import json
 import os
 import warnings
 from typing import Any, Dict, Iterator, List, Optional, Tuple
+from urllib.parse import quote
 
 import torch
 from torch.library import Library, register_fake, register_vmap
@@ -46,18 +48,21 @@ def write_text(text: Text, captures: List[Any], options: OptionTexts) -> str:
     return _write(text, given, options)
 
 
-# Comments behind the IR; python/torch_operators/operators.cpp reads them too.
+# Comments after the IR; python/torch_operators/operators.cpp reads them too.
 _OPTION, _LEAST, _PIECES = "// option ", "// least ", "// pieces "
 
 
 def _write(text: Text, given: List[Tuple], options: OptionTexts) -> str:
+    """One line, whatever is in the text: blanks stand where the IR has line ends, options are quoted
+    as in URLs, and JSON escapes by itself."""
     texts = [option for option in options if option[0] != "device"]
-    lines = [f"{_OPTION}{name.replace('_', '-')}={value}\n" for name, value in texts]
+    parts = [line.strip() for line in text.forward.splitlines()]
+    parts += [f"{_OPTION}{quote(name.replace('_', '-'))}={quote(value)}" for name, value in texts]
     for i, fields in enumerate(given):
         if any(fields[5]):
-            lines.append(f"{_LEAST}{i} {' '.join(map(str, fields[5]))}\n")
+            parts.append(f"{_LEAST}{i} {' '.join(map(str, fields[5]))}")
     pieces = json.dumps({**dataclasses.asdict(text), "given": given, "options": texts})
-    return f"{text.forward}{''.join(lines)}{_PIECES}{pieces}\n"
+    return " ".join([*parts, f"{_PIECES}{pieces}"])
 
 
 def read_pieces(source: str) -> Dict[str, Any]:

@@ -10,13 +10,16 @@
 // what python/attn/_operator.py says, which registers them where this library is not there, and
 // always what differentiates, traces and maps them.
 //
-// `source` is the IR of a function, then lines "// option NAME=VALUE", "// least NUMBER EXTENTS" of
-// what a captured tensor must have, and "// pieces ...", which gradients are made of.
+// `source` is the IR of a function, then comments: "// option NAME=VALUE", quoted as in URLs,
+// "// least NUMBER EXTENTS" of what a captured tensor must have, and last "// pieces ...", which
+// gradients are made of. All of it is one line. Programs that were exported by earlier versions
+// have line ends where this has blanks.
 //
 //===----------------------------------------------------------------------------------------===//
 
 #include "attn-c/attn.h"
 #include <array>
+#include <charconv>
 #include <iterator>
 #include <map>
 #include <mutex>
@@ -61,11 +64,27 @@ struct Kernel {
 };
 } // namespace
 
-/// What follows the prefix, if the line has it.
-static std::optional<std::string> strip(const std::string &line, std::string_view prefix) {
-  if (!line.starts_with(prefix))
+/// What follows the prefix, if the text has it.
+static std::optional<std::string> strip(const std::string &text, std::string_view prefix) {
+  if (!text.starts_with(prefix))
     return std::nullopt;
-  return line.substr(prefix.size());
+  return text.substr(prefix.size());
+}
+
+/// "%2F" as "/", and so on.
+static std::string unquote(const std::string &text) {
+  std::string result;
+  for (size_t i = 0; i < text.size(); ++i) {
+    unsigned value = 0;
+    const char *first = text.data() + i + 1, *last = text.data() + std::min(i + 3, text.size());
+    if (text[i] == '%' && std::from_chars(first, last, value, 16).ptr == first + 2) {
+      result += static_cast<char>(value);
+      i += 2;
+    } else {
+      result += text[i];
+    }
+  }
+  return result;
 }
 
 static Kernel compile(const std::string &source) {
@@ -74,23 +93,27 @@ static Kernel compile(const std::string &source) {
   std::unique_ptr<attn_options, void (*)(attn_options *)> owner(options, attn_options_free);
   check(attn_options_set(options, "device", "cpu"));
   Kernel kernel = {};
-  std::string function, line;
   bool isWhole = false;
-  for (std::istringstream lines(source); std::getline(lines, line);) {
-    if (auto option = strip(line, "// option ")) {
+  constexpr std::string_view comment = "// ";
+  size_t begin = source.find(comment);
+  std::string function = source.substr(0, begin);
+  while (begin != std::string::npos && !isWhole) {
+    size_t end = source.find(comment, begin + comment.size());
+    std::string text = source.substr(begin, end == std::string::npos ? end : end - begin);
+    isWhole = text.starts_with("// pieces ");
+    if (auto option = strip(text, "// option ")) {
+      option->erase(option->find_last_not_of(" \n") + 1);
       size_t equals = std::min(option->find('='), option->size());
-      std::string name = option->substr(0, equals), value = option->substr(equals).erase(0, 1);
+      std::string name = unquote(option->substr(0, equals));
+      std::string value = unquote(option->substr(equals).erase(0, 1));
       check(attn_options_set(options, name.c_str(), value.c_str()));
-    } else if (auto least = strip(line, "// least ")) {
+    } else if (auto least = strip(text, "// least ")) {
       std::istringstream numbers(*least);
       size_t capture = 0;
       numbers >> capture;
       kernel.least[capture].assign(std::istream_iterator<int64_t>(numbers), {});
-    } else if (strip(line, "// pieces ")) {
-      isWhole = true;
-    } else {
-      function += line + "\n";
     }
+    begin = end;
   }
   if (!isWhole)
     fail("invalid argument", "source: expected what attn wrote, got text that does not read");
