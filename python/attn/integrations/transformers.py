@@ -10,7 +10,7 @@ PyTorch's generator: torch.manual_seed replays it, and checkpointing computes th
 
 from __future__ import annotations
 
-from typing import Any, Callable, Optional, Tuple
+from typing import Any, Callable, Optional, Tuple, Union
 
 import torch
 from transformers import AttentionInterface, AttentionMaskInterface
@@ -33,6 +33,8 @@ _HARMLESS = frozenset(
 class Mask:
     """What stands for a mask between Transformers and `attention`: its function, with the offsets of
     now. A model that asks it for anything else gets the tensor that it stands for."""
+
+    ndim = 4
 
     def __init__(self, function: Callable, make_tensor: Callable) -> None:
         self.function = function
@@ -68,7 +70,7 @@ def make_mask(
     q_offset: Any = 0,
     kv_offset: Any = 0,
     mask_function: Callable,
-    attention_mask: Optional[torch.Tensor] = None,
+    attention_mask: Union[torch.Tensor, Mask, None] = None,
     allow_is_bidirectional_skip: bool = False,
     local_size: Optional[int] = None,
     device: Any = "cpu",
@@ -76,6 +78,9 @@ def make_mask(
 ) -> Optional[Mask]:
     """The mask of a kind of layers, as AttentionMaskInterface asks for it: attention_mask is (B, keys
     seen), False for padding."""
+    if isinstance(attention_mask, Mask):
+        # `generate` makes the mask of a static cache, and the model asks again.
+        return attention_mask
     if attention_mask is None and allow_is_bidirectional_skip and local_size is None:
         return None
     q0, kv0 = _to_offset(q_offset, device), _to_offset(kv_offset, device)
