@@ -18,9 +18,11 @@ element at a time; captured 0-d arrays are numbers of each call; Python numbers 
 
 from __future__ import annotations
 
+import contextlib
+import importlib
 from typing import Any
 
-from . import _dynamo, _log, _operations
+from . import _dynamo, _imports, _log, _operations
 from ._attention import Attention, Explanation, attention, compile, explain
 from ._derivative import gradient
 from ._library import Error
@@ -35,6 +37,16 @@ from ._warm import warm_up
 
 _log.start()
 _dynamo.install()
+
+
+def _register_operators() -> None:
+    """Exported programs name them, and may be loaded before anything of attn is called."""
+    # Of a PyTorch older than attn serves, calls say what is missing.
+    with contextlib.suppress(ImportError):
+        importlib.import_module("attn._operator")
+
+
+_imports.after("torch", _register_operators)
 
 
 def tensor(x: Any) -> Captured:
