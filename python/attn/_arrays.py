@@ -266,6 +266,27 @@ def is_watched(q: Any, k: Any, v: Any, *others: Any) -> bool:
     return _is_transformed(torch, q, k, v)
 
 
+def may_be_recorded(q: Any, k: Any, v: Any) -> bool:
+    """Whether they are plain tensors while autograd records."""
+    torch = find_torch()
+    if torch is None or not torch.is_grad_enabled():
+        return False
+    plain = torch.Tensor, torch.nn.Parameter
+    return type(q) in plain and type(k) in plain and type(v) in plain
+
+
+def is_watched_by_others(*tensors: Any) -> bool:
+    """Whether somebody but autograd looks at what becomes of PyTorch's plain tensors, or one of them
+    is left of a transform that has ended."""
+    torch = sys.modules["torch"]
+    if torch.autograd.forward_ad._current_level >= 0 or torch._C._is_tracing():
+        return True
+    count_modes, find_transform, is_profiled = find_watchers()
+    if count_modes() > 0 or find_transform() is not None or is_profiled():
+        return True
+    return any(map(torch._C._functorch.is_functorch_wrapped_tensor, tensors))
+
+
 def is_recorded(x: Any) -> bool:
     return x is not None and getattr(x, "requires_grad", False)
 

@@ -9,7 +9,7 @@ from typing import Any, Callable, List, Optional, Tuple
 
 from . import _arrays
 from ._library import Kernel, library_path
-from ._source import Problem
+from ._source import Problem, Wanted
 
 
 def _load() -> Any:
@@ -60,8 +60,27 @@ def make(kernel: Kernel, problem: Problem, captures: List[Tuple]) -> Callable[..
     """(q, k, v, scale, sink, captured, rows_first, is_operator, out) -> what `Plan.run` returns, or
     None where Plan has to take the call itself. Serves the libraries that have been imported;
     `captures` as Plan has them."""
+    call = _make(kernel, problem, captures, (), False)
+    return take_nothing if call is None else call.run
+
+
+def make_gradient(
+    kernel: Kernel, problem: Problem, captures: List[Tuple], wanted: Wanted, has_lse_gradient: bool
+) -> Callable[..., Any]:
+    """(q, k, v, scale, sink, captured, rows_first, output, lse, d_output, d_lse) -> the gradients, or
+    None where GradientPlan has to take the call itself."""
+    call = _make(kernel, problem, captures, wanted, has_lse_gradient)
+    return take_nothing if call is None else call.run_gradient
+
+
+_NUMBERS = {"query": 0, "key": 1, "value": 2, "sink": 3}
+
+
+def _make(
+    kernel: Kernel, problem: Problem, captures: List[Tuple], wanted: Wanted, has_lse_gradient: bool
+) -> Any:
     if extension is None:
-        return take_nothing
+        return None
     torch, on_cpu = _arrays.find_torch(), kernel.device < 0
     code, bits, _ = _arrays.TYPES[problem.type]
     given = [
@@ -69,7 +88,7 @@ def make(kernel: Kernel, problem: Problem, captures: List[Tuple]) -> Callable[..
         for _, _, element, rank, position, least in captures
     ]
     try:
-        call = extension.Call(
+        return extension.Call(
             owner=kernel,
             kernel=kernel.handle,
             count_threads=torch.get_num_threads if torch is not None and on_cpu else None,
@@ -81,16 +100,17 @@ def make(kernel: Kernel, problem: Problem, captures: List[Tuple]) -> Callable[..
             has_sink=problem.has_sink,
             return_lse=problem.return_lse,
             captures=tuple(given),
-            torch=_describe_torch(torch, kernel.device, problem.type),
+            torch=_describe_torch(torch, kernel.device, problem.type, bool(wanted)),
             numpy=_describe_numpy(torch, problem.type) if on_cpu else None,
+            wanted=tuple([_NUMBERS[x] if isinstance(x, str) else 4 + x for x in wanted]),
+            lse_gradient=has_lse_gradient,
         )
     except ValueError:
         # More captured tensors or dimensions than it has room for.
-        return take_nothing
-    return call.run
+        return None
 
 
-def _describe_torch(torch: Any, device: int, type_: str) -> Optional[Tuple]:
+def _describe_torch(torch: Any, device: int, type_: str, is_gradient: bool) -> Optional[Tuple]:
     """What the extension asks of PyTorch; None where it cannot."""
     api = torch and getattr(torch.Tensor, "__dlpack_c_exchange_api__", None)
     if api is None:
@@ -102,7 +122,8 @@ def _describe_torch(torch: Any, device: int, type_: str) -> Optional[Tuple]:
         getattr(torch, _arrays.NAMES_BY_TYPE[type_]),
         torch.float32,
         _find_empty_strided(torch, device),
-        (*_arrays.find_watchers(), *_find_modes(torch)),
+        # Gradients are of what autocast has cast.
+        (*_arrays.find_watchers(), *(() if is_gradient else _find_modes(torch))),
         torch.is_grad_enabled,
         torch.autograd.forward_ad,
         _has_complex_bf16(torch),

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, List, NamedTuple, Tuple
+from typing import Any, Callable, List, NamedTuple, Optional, Sequence, Tuple
 
-from . import _arrays
+from . import _arrays, _direct
 from ._library import Kernel
 from ._source import Text, Wanted
 from ._tensors import Tensors
@@ -37,11 +37,27 @@ class GradientPlan:
         extents); `wanted` as Text.gradient takes them."""
         self.problem, self.captures, self.wanted = text.problem, captures, wanted
         self.kernel, self.has_lse_gradient = kernel, has_lse_gradient
+        self._direct: Optional[Callable[..., Any]] = None
+
+    def direct(self, *call: Any) -> Any:
+        """What `run` returns, for calls of plain tensors that nobody watches; None for others."""
+        if self._direct is None:
+            # What is made before PyTorch is there serves none of its tensors.
+            if _arrays.find_torch() is None:
+                return None
+            how = self.problem, self.captures, self.wanted, self.has_lse_gradient
+            self._direct = _direct.make_gradient(self.kernel, *how)
+        return self._direct(*call)
 
     def run(
         self, given: Given, output: Any, lse: Any, d_output: Any, d_lse: Any = None
-    ) -> List[Any]:
+    ) -> Sequence[Any]:
         """Those that are wanted, in the layout of what they are of."""
+        q, k, v, scale, sink, rows_first, captured = given
+        of = output, lse, d_output, d_lse
+        found = self.direct(q, k, v, scale, sink, captured, rows_first, *of)
+        if found is not None:
+            return found
         problem, tensors = self.problem, Tensors(self.kernel)
 
         def add_matrix(x: Any, name: str) -> None:

@@ -1,91 +1,30 @@
 """attn::forward and attn::backward, operators of PyTorch, and how autograd records them.
 
-What crosses the dispatcher is tensors, numbers and text: `source` is the IR of one attention, and,
-after it in a comment, what its gradients are written from, so that a graph can be compiled,
-exported, and run by a process that never saw the Python functions. The text is one line: PyTorch
-prints arguments of nodes into comments of the files that it generates. PyTorch is imported here, so
-attn imports this module only where PyTorch is.
+What crosses the dispatcher is tensors, numbers and text: `source` (_written.py) is the IR of one
+attention and what its gradients are written from, so that a graph can be compiled, exported, and
+run by a process that never saw the Python functions. PyTorch is imported here, so attn imports this
+module only where PyTorch is.
 """
 
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import functools
-import json
 import os
 import warnings
 from typing import Any, Dict, Iterator, List, Optional, Tuple
-from urllib.parse import quote
 
 import torch
-from torch.library import Library, register_fake, register_vmap
+from torch.library import Library, register_fake
 
-from . import _arrays, _dynamo, _imports
+from . import _arrays, _dynamo, _transforms
 from ._gradient import Given
-from ._library import Error, OptionTexts, library_path, option_texts
+from ._library import Error, library_path, option_texts
 from ._plan import Plan, remember
 from ._scan import Scan
 from ._seed import Seed
-from ._source import Problem, Source, Text, Wanted, make_problem, reads
-
-# ===- Source text ------------------------------------------------------------------------------===#
-
-
-def write_source(plan: Plan) -> str:
-    """What makes the plan again, with lse, and without the device; calls give the captured tensors
-    in the order of its captures."""
-    if plan.source is None:
-        problem = dataclasses.replace(plan.problem, return_lse=True)
-        text = dataclasses.replace(plan.text, problem=problem)
-        plan.source = _write(text, plan.given, plan.options)
-    return plan.source
-
-
-def write_text(text: Text, captures: List[Any], options: OptionTexts) -> str:
-    """The same of a text whose plan was not made, and its captures."""
-    given = [(c.name, c.type, c.element, c.rank, i, c.least) for i, c in enumerate(captures)]
-    return _write(text, given, options)
-
-
-# Comments after the IR; python/torch_operators/operators.cpp reads them too.
-_OPTION, _LEAST, _PIECES = "// option ", "// least ", "// pieces "
-
-
-def _write(text: Text, given: List[Tuple], options: OptionTexts) -> str:
-    """One line, whatever is in the text: blanks stand where the IR has line ends, options are quoted
-    as in URLs, and JSON escapes by itself."""
-    texts = [option for option in options if option[0] != "device"]
-    parts = [line.strip() for line in text.forward.splitlines()]
-    parts += [f"{_OPTION}{quote(name.replace('_', '-'))}={quote(value)}" for name, value in texts]
-    for i, fields in enumerate(given):
-        if any(fields[5]):
-            parts.append(f"{_LEAST}{i} {' '.join(map(str, fields[5]))}")
-    pieces = json.dumps({**dataclasses.asdict(text), "given": given, "options": texts})
-    return " ".join([*parts, f"{_PIECES}{pieces}"])
-
-
-def read_pieces(source: str) -> Dict[str, Any]:
-    return json.loads(source.rpartition(_PIECES)[2])
-
-
-def _read_source(source: str, device: str) -> Plan:
-    try:
-        pieces = read_pieces(source)
-        problem = pieces.pop("problem")
-        window = problem["window"]
-        problem["window"] = None if window is None else tuple(window)
-        given = [(*fields[:4], i, tuple(fields[5])) for i, fields in enumerate(pieces.pop("given"))]
-        options = tuple([tuple(option) for option in pieces.pop("options")])
-        lines = {name: tuple(lines) for name, lines in pieces.items()}
-        text = Text(Problem(**problem), **lines)
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise Error(
-            "invalid argument",
-            f"source: expected what attn wrote, got text that does not read ({error})",
-        ) from None
-    return Plan(text, given, (*options, ("device", device)))
-
+from ._source import Source, Wanted, make_problem
+from ._written import read_source, write_source, write_text
 
 _plans: Dict[Tuple[str, str], Plan] = {}
 
@@ -94,7 +33,7 @@ def _find(source: str, q: Any, scale: Any, sink: Any, captures: Optional[List[An
     device = "cpu" if q.is_cpu else f"cuda:{q.get_device()}"
     plan = _plans.get((source, device))
     if plan is None:
-        plan = _read_source(source, device)
+        plan = read_source(source, device)
         remember(_plans, (source, device), plan)
     wanted = plan.problem.type
     if _arrays.type_name(q.dtype) != wanted:
@@ -212,7 +151,7 @@ def _backward(
     plan = whole.gradient(names, d_lse is not None)
     given = Given(q, k, v, scale, sink, rows_first, captures or [])
     d_lse = None if d_lse is None else _to_dense(d_lse)
-    return plan.run(given, output, lse, _to_dense(d_output), d_lse)
+    return list(plan.run(given, output, lse, _to_dense(d_output), d_lse))
 
 
 for _name, _implementation in (
@@ -282,127 +221,7 @@ def _is_recorded(x: Any) -> bool:
     return isinstance(x, torch.Tensor) and x.requires_grad
 
 
-# ===- Transforms -------------------------------------------------------------------------------===#
-
-
-def _fold(x: Any, dim: Optional[int], size: int) -> Any:
-    """The mapped dimension as a part of the batch."""
-    whole = x.unsqueeze(0).expand(size, *x.shape) if dim is None else x.movedim(dim, 0)
-    return whole.flatten(0, 1)
-
-
-def _unfold(x: Any, q: Any, dim: Optional[int], size: int) -> Any:
-    """The batch in parts of that of `q`, which -1 would not tell where there are none."""
-    batch = next(extent for i, extent in enumerate(q.shape) if i != dim)
-    return x.unflatten(0, (size, batch))
-
-
-def _refuse_mapped(sink_dim: Any, captures_dims: Any) -> None:
-    if sink_dim is not None or any(dim is not None for dim in captures_dims or []):
-        raise Error(
-            "invalid argument",
-            "torch.vmap: expected the same sink and captured tensors for all, got one that is mapped",
-            "call attn in a loop over them",
-        )
-
-
-@functools.lru_cache(maxsize=512)
-def _reads_batch(source: str) -> bool:
-    """Whether functions, or dropout, read b: then what is mapped cannot be a part of the batch."""
-    pieces = read_pieces(source)
-    return bool(pieces["problem"]["dropout"]) or reads(pieces["regions"], "b")
-
-
-@register_vmap("attn::forward", lib=_registry)
-def _(info, in_dims, q, k, v, sink, captures, *options):  # type: ignore[no-untyped-def]
-    _refuse_mapped(in_dims[3], in_dims[4])
-    size = info.batch_size
-    if size > 0 and _reads_batch(options[0]):
-        parts = [[_take(x, dim, i) for x, dim in zip((q, k, v), in_dims)] for i in range(size)]
-        each = [torch.ops.attn.forward(*part, sink, captures, *options) for part in parts]
-        return tuple(torch.stack(x) for x in zip(*each)), (0, 0)
-    folded = [_fold(x, dim, size) for x, dim in zip((q, k, v), in_dims)]
-    found = torch.ops.attn.forward(*folded, sink, captures, *options)
-    return tuple(_unfold(x, q, in_dims[0], size) for x in found), (0, 0)
-
-
-@register_vmap("attn::backward", lib=_registry)
-def _(  # type: ignore[no-untyped-def]
-    info,
-    in_dims,
-    d_output,
-    d_lse,
-    q,
-    k,
-    v,
-    sink,
-    captures,
-    output,
-    lse,
-    source,
-    scale,
-    rows_first,
-    wanted,
-):
-    _refuse_mapped(in_dims[5], in_dims[6])
-    size = info.batch_size
-
-    def run(choose: Any, wanted: List[bool]) -> List[Any]:
-        x = [
-            y if y is None else choose(y, dim)
-            for y, dim in zip(matrices, (*in_dims[:5], *in_dims[7:9]))
-        ]
-        options = (source, scale, rows_first, wanted)
-        return torch.ops.attn.backward(*x[:5], sink, captures, *x[5:], *options)
-
-    matrices = (d_output, d_lse, q, k, v, output, lse)
-    if size > 0 and _reads_batch(source):
-        found = [run(lambda x, dim, i=i: _take(x, dim, i), wanted) for i in range(size)]
-        return [torch.stack(x) for x in zip(*found)], [0] * sum(wanted)
-    results = []
-    if any(wanted[:3]):
-        no_sums = [*wanted[:3], *[False] * len(wanted[3:])]
-        found = run(lambda x, dim: _fold(x, dim, size), no_sums)
-        results += [_unfold(x, q, in_dims[2], size) for x in found]
-    if size == 0:
-        sums = [x for x, is_wanted in zip((sink, *(captures or ())), wanted[3:]) if is_wanted]
-        results += [x.new_empty((0, *x.shape), dtype=torch.float32) for x in sums]
-    elif any(wanted[3:]):
-        # Those of sinks and captured tensors are sums over the batch, each one's own.
-        only_sums = [False, False, False, *wanted[3:]]
-        each = [run(lambda x, dim, i=i: _take(x, dim, i), only_sums) for i in range(size)]
-        results += [torch.stack(x) for x in zip(*each)]
-    return results, [0] * len(results)
-
-
-def _take(x: Any, dim: Optional[int], index: int) -> Any:
-    return x if dim is None else x.select(dim, index)
-
-
-def _count_pairs(q: Any, k: Any, rows_first: bool) -> int:
-    b, h, m = (q[0], q[2], q[1]) if rows_first else q[:3]
-    return b * h * m * (k[1] if rows_first else k[2])
-
-
-def _count_forward(q, k, v, sink, captures, source, scale, rows_first, *, out_shape=None, **_kwargs):  # type: ignore[no-untyped-def]
-    """As PyTorch counts its own attention: what a mask drops too."""
-    return 2 * _count_pairs(q, k, rows_first) * (q[-1] + v[-1])
-
-
-def _count_backward(d_output, d_lse, q, k, v, sink, captures, output, lse, source, scale, rows_first, wanted, *, out_shape=None, **_kwargs):  # type: ignore[no-untyped-def]
-    """Five products."""
-    return 2 * _count_pairs(q, k, rows_first) * (3 * q[-1] + 2 * v[-1])
-
-
-def _register_flops() -> None:
-    from torch.utils.flop_counter import register_flop_formula
-
-    register_flop_formula(torch.ops.attn.forward)(_count_forward)
-    register_flop_formula(torch.ops.attn.backward)(_count_backward)
-
-
-# It imports Triton where that is, which takes longer than all of attn.
-_imports.after("torch.utils.flop_counter", _register_flops)
+_transforms.register(_registry)
 
 
 # ===- Autograd ---------------------------------------------------------------------------------===#
@@ -500,42 +319,124 @@ class Attention(torch.autograd.Function):
     @staticmethod
     def setup_context(ctx: Any, inputs: Tuple, output: Tuple) -> None:
         q, k, v, sink, source, scale, rows_first, *captures = inputs
-        ctx.options = source, scale, rows_first
-        # PyTorch notices when one of these is written to in between.
-        ctx.save_for_backward(q, k, v, sink, *output, *captures)
-        ctx.set_materialize_grads(False)
+        _save(ctx, q, k, v, sink, source, scale, rows_first, captures, output)
 
     @staticmethod
     def backward(ctx: Any, d_output: Any, d_lse: Any) -> Tuple:  # type: ignore[override]
-        q, k, v, sink, output, lse, *captures = ctx.saved_tensors
-        needed = ctx.needs_input_grad
-        wanted = [*needed[:4], *needed[7:]]
-        if not any(wanted) or (d_output is None and d_lse is None):
-            return (None,) * len(needed)
-        if d_output is None:
-            d_output = torch.zeros_like(output)
-        read = captures or None
-        # A Function asks for its signature in each call, and an operator is dispatched twice: more
-        # than half of what a call takes, for nobody where nobody watches. Classes of tensors, such
-        # as DTensor, are the operator's business.
-        given = (q, k, v, output, lse, d_output, d_lse, sink, *captures)
+        return _differentiate(ctx, ctx.saved_tensors, d_output, d_lse)
+
+
+class Recorded(torch.autograd.Function):
+    """The same where autograd alone watches, past the dispatcher: two dispatches, and the signature
+    that PyTorch binds in each call where there is a `setup_context`, take longer than all else."""
+
+    @staticmethod
+    def forward(  # type: ignore[override]
+        ctx: Any,
+        q: Any,
+        k: Any,
+        v: Any,
+        sink: Any,
+        plan: Plan,
+        scale: Any,
+        rows_first: bool,
+        *captures: Any,
+    ) -> Any:
+        chosen, captured = plan.choose(q, k, v, rows_first), [*captures]
+        result = chosen.run(q, k, v, scale, sink, rows_first, captured, is_operator=True)
+        _save(ctx, q, k, v, sink, plan.source, scale, rows_first, captures, result)
+        ctx.plan = plan
+        return result
+
+    @staticmethod
+    def backward(ctx: Any, d_output: Any, d_lse: Any) -> Tuple:  # type: ignore[override]
+        saved = ctx.saved_tensors
         if (
-            _dynamo.is_compiling()
-            or not all(x is None or type(x) in _PLAIN for x in given)
-            or _arrays.is_watched(q, k, v, d_output, d_lse, sink, *captures)
+            type(d_output) is not torch.Tensor
+            or _dynamo.is_compiling()
+            or _arrays.is_watched_by_others()
         ):
-            found = Gradient.apply(
-                d_output, d_lse, q, k, v, sink, output, lse, *ctx.options, wanted, read
-            )
-        else:
-            found = _backward(
-                d_output, d_lse, q, k, v, sink, read, output, lse, *ctx.options, wanted
-            )
-        gradients = iter(found)
-        each = [next(gradients) if is_wanted else None for is_wanted in wanted]
-        # Kernels sum in f32.
-        sums = [x if x is None else x.to(of.dtype) for x, of in zip(each[4:], captures)]
-        return (*each[:4], None, None, None, *sums)
+            return _differentiate(ctx, saved, d_output, d_lse)
+        q, k, v, sink, output, lse, *captures = saved
+        _, scale, rows_first = ctx.options
+        names, places = _find_wanted(ctx.needs_input_grad)
+        d_lse = None if d_lse is None else _to_dense(d_lse)
+        of = output, lse, _to_dense(d_output), d_lse
+        plan = ctx.plan.gradient(names, d_lse is not None)
+        found = plan.direct(q, k, v, scale, sink, captures, rows_first, *of)
+        if found is None:
+            return _differentiate(ctx, saved, d_output, d_lse)
+        gradients: List[Any] = [None] * (_NUM_FIXED + len(captures))
+        for place, x in zip(places, found):
+            # Kernels sum in f32.
+            is_sum = place >= _NUM_FIXED
+            gradients[place] = x.to(saved[place - 1].dtype) if is_sum else x
+        return tuple(gradients)
+
+
+# Arguments in front of the captured tensors.
+_NUM_FIXED = 7
+
+
+@functools.lru_cache(maxsize=None)
+def _find_wanted(needed: Tuple[bool, ...]) -> Tuple[Wanted, Tuple[int, ...]]:
+    """The names of the gradients that are wanted, and where they stand among the arguments."""
+    places = [i for i, is_needed in enumerate(needed) if is_needed]
+    known = "query", "key", "value", "sink"
+    return tuple([known[i] if i < 4 else i - _NUM_FIXED for i in places]), tuple(places)
+
+
+# Of Function.apply, what remains outside of transforms.
+_record = super(torch.autograd.Function, Recorded).apply
+
+
+def _save(
+    ctx: Any,
+    q: Any,
+    k: Any,
+    v: Any,
+    sink: Any,
+    source: Optional[str],
+    scale: Any,
+    rows_first: bool,
+    captures: Any,
+    results: Tuple,
+) -> None:
+    ctx.options = source, scale, rows_first
+    # PyTorch notices when one of these is written to in between.
+    ctx.save_for_backward(q, k, v, sink, *results, *captures)
+    ctx.set_materialize_grads(False)
+
+
+def _differentiate(ctx: Any, saved: Tuple, d_output: Any, d_lse: Any) -> Tuple:
+    """What both Functions give autograd, whose arguments are in the same order."""
+    q, k, v, sink, output, lse, *captures = saved
+    needed = ctx.needs_input_grad
+    wanted = [*needed[:4], *needed[7:]]
+    if not any(wanted) or (d_output is None and d_lse is None):
+        return (None,) * len(needed)
+    if d_output is None:
+        d_output = torch.zeros_like(output)
+    # Classes of tensors, such as DTensor, are the operator's business.
+    given = (q, k, v, output, lse, d_output, d_lse, sink, *captures)
+    if (
+        _dynamo.is_compiling()
+        or not all(x is None or type(x) in _PLAIN for x in given)
+        or _arrays.is_watched(q, k, v, d_output, d_lse, sink, *captures)
+    ):
+        read = captures or None
+        found = Gradient.apply(
+            d_output, d_lse, q, k, v, sink, output, lse, *ctx.options, wanted, read
+        )
+    else:
+        found = _backward(
+            d_output, d_lse, q, k, v, sink, captures, output, lse, *ctx.options, wanted
+        )
+    gradients = iter(found)
+    each = [next(gradients) if is_wanted else None for is_wanted in wanted]
+    # Kernels sum in f32.
+    sums = [x if x is None else x.to(of.dtype) for x, of in zip(each[4:], captures)]
+    return (*each[:4], None, None, None, *sums)
 
 
 # ===- Calls ------------------------------------------------------------------------------------===#
@@ -548,6 +449,38 @@ def call(plan: Plan, given: Given) -> Any:
         _ = (plan.with_lse() if _records(given, captured) else plan).kernel
     with _as_errors():
         return apply(write_source(plan), given, captured, plan.problem.return_lse)
+
+
+def record(
+    plan: Plan, q: Any, k: Any, v: Any, scale: Any, sink: Any, rows_first: bool, arrays: List[Any]
+) -> Any:
+    """The call of plain tensors that autograd records and nobody else watches; None for others."""
+    captured = [arrays[capture[4]] for capture in plan.given]
+    is_recorded = q.requires_grad or k.requires_grad or v.requires_grad
+    if sink is not None:
+        if type(sink) not in _PLAIN:
+            return None
+        is_recorded = is_recorded or sink.requires_grad
+        sink = sink if sink.dtype is torch.float32 else sink.float()
+    for x in captured:
+        if type(x) not in _PLAIN:
+            return None
+        is_recorded = is_recorded or x.requires_grad
+    if not is_recorded or _arrays.is_watched_by_others(q, k, v, *captured):
+        return None
+    for capture, x in zip(plan.given, captured):
+        if x.requires_grad:
+            check_has_gradient(capture[0], x)
+    if scale is not None and type(scale) is not float:
+        scale = _arrays.to_number(scale, "scale")
+    behind = plan.behind_operator
+    if behind is None:
+        if q.get_device() != plan.with_lse().device:
+            return None
+        behind = plan.behind_operator = _find(write_source(plan), q, scale, sink, captured)
+        behind.source = plan.source
+    output, lse = _record(q, k, v, sink, behind, scale, rows_first, *captured)
+    return (output, lse) if plan.problem.return_lse else output
 
 
 def call_into(plan: Plan, given: Given, output: Any, lse: Any) -> None:

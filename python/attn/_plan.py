@@ -47,6 +47,8 @@ class Plan:
         self.plan_with_lse: Optional[Plan] = self if problem.return_lse else None
         # As the operator takes it; written when it is first called.
         self.source: Optional[str] = None
+        # What the operator makes of that.
+        self.behind_operator: Optional[Plan] = None
         # `direct`, while PyTorch may be imported yet.
         self.numpy_direct: Optional[Callable[..., Any]] = None
         self._kernel: Optional[Kernel] = None
@@ -170,6 +172,13 @@ class Plan:
     ) -> Any:
         """The output, or it and lse. `is_operator` for a call behind PyTorch's dispatcher, which
         everybody who looks has seen."""
+        if not is_operator and _arrays.may_be_recorded(q, k, v):
+            # It imports PyTorch, which is there.
+            from . import _operator
+
+            output = _operator.record(self, q, k, v, scale, sink, rows_first, captured)
+            if output is not None:
+                return output
         call = q, k, v, scale, sink, captured, rows_first, is_operator, None
         output = self.direct(*call)
         if output is not None:

@@ -15,7 +15,7 @@ from torch.distributed.tensor import DTensor, Partial, Replicate, Shard
 from torch.distributed.tensor._op_schema import OpStrategy, RuntimeSchemaInfo, TupleStrategy
 from torch.distributed.tensor._ops.utils import expand_to_full_mesh_op_strategy
 
-from ._operator import read_pieces
+from ._written import read_pieces
 from ._source import reads
 
 # What drops options of a whole mesh; PyTorch 2.15 has it by another name than 2.13.

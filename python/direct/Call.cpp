@@ -19,7 +19,7 @@
 using namespace direct;
 
 namespace {
-constexpr int kMostCaptures = 16;
+constexpr int kMostCaptures = 16, kNumNamed = 4;
 constexpr TensorType kSinkType = {ATTN_DL_FLOAT, 32, 1}, kLseType = {ATTN_DL_FLOAT, 32, 3};
 
 struct Capture {
@@ -40,6 +40,10 @@ struct Call {
   long long valueDim;
   int isOnCPU, hasScale, hasSink, returnLse, numCaptures;
   Capture captures[kMostCaptures];
+  /// Of a kernel of gradients: whether it takes that of lse, and what its results are of: q, k, v
+  /// and sink by 0 to 3, captured tensors by 4 and more.
+  int hasLseGradient, numWanted;
+  int wanted[kNumNamed + kMostCaptures];
   Torch torch;
   NumPy numpy;
 };
@@ -189,6 +193,53 @@ static PyObject *run(const Call &call, const Library &library, const Given &give
                         : runInto(call, library, all, given.isRowsFirst, out);
 }
 
+/// A new gradient of one of the arguments, added as a result; null as `addResult`.
+template <typename Library>
+static PyObject *addGradient(const Call &call, const Library &library, Tensors &all, int of,
+                             bool isRowsFirst) {
+  constexpr int numMatrices = 3, sink = 3;
+  bool isMatrix = of < numMatrices, isSwapped = isMatrix && isRowsFirst;
+  // The scale stands in front of the sink, and one that is not there takes no place.
+  int argument = isMatrix ? of : of + call.hasScale - (of > sink && !call.hasSink);
+  const TensorType &type = isMatrix     ? call.type
+                           : of == sink ? kSinkType
+                                        : call.captures[of - kNumNamed].type;
+  Place place = {type, isSwapped, /*isWritten=*/true};
+  if (!isMatrix)
+    place.type = {ATTN_DL_FLOAT, 32, type.rank};
+  int64_t shape[kMostDims];
+  std::copy_n(all.shapeOf(argument), type.rank, shape);
+  if (isSwapped)
+    std::swap(shape[1], shape[2]);
+  return addResult(library, all, shape, place, /*isLse=*/!isMatrix);
+}
+
+/// What gradients read besides the arguments of the call.
+struct Results {
+  PyObject *output, *lse, *outputGradient, *lseGradient;
+};
+
+template <typename Library>
+static PyObject *runGradient(const Call &call, const Library &library, const Given &given,
+                             const Results &results) {
+  Tensors all;
+  Place matrix = {call.type, given.isRowsFirst};
+  if ((results.lseGradient != Py_None) != bool(call.hasLseGradient) ||
+      !addArguments(call, library, all, given) || !library.add(all, results.output, matrix) ||
+      !library.add(all, results.lse, {kLseType}) ||
+      !library.add(all, results.outputGradient, matrix) ||
+      (call.hasLseGradient && !library.add(all, results.lseGradient, {kLseType})) ||
+      library.isWatched(all, given.isOperator))
+    return giveUp();
+  Ref gradients(PyTuple_New(call.numWanted));
+  for (int i = 0; gradients && i < call.numWanted; ++i) {
+    PyObject *gradient = addGradient(call, library, all, call.wanted[i], given.isRowsFirst);
+    if (!gradient || PyTuple_SetItem(gradients.get(), i, gradient) != 0)
+      return giveUp();
+  }
+  return gradients && launch(call, library, all) ? gradients.take() : giveUp();
+}
+
 PyDoc_STRVAR(runDoc,
              "run(q, k, v, scale, sink, captured, rows_first, is_operator, out)\n\n"
              "The output, or (output, lse), which is `out` where that is not None; None for a call "
@@ -205,6 +256,27 @@ static PyObject *runAny(PyObject *self, PyObject *const *x, Py_ssize_t count) {
     return run(call, call.torch, given, x[8]);
   if (call.numpy.owns(given.q))
     return run(call, call.numpy, given, x[8]);
+  Py_RETURN_NONE;
+}
+
+PyDoc_STRVAR(runGradientDoc,
+             "run_gradient(q, k, v, scale, sink, captured, rows_first, output, lse, d_output, "
+             "d_lse)\n\n"
+             "The gradients that are wanted; None for a call that is not taken here, or that "
+             "failed.");
+
+static PyObject *runAnyGradient(PyObject *self, PyObject *const *x, Py_ssize_t count) {
+  if (count != 11) {
+    PyErr_Format(PyExc_TypeError, "run_gradient: expected 11 arguments, got %zd", count);
+    return nullptr;
+  }
+  const Call &call = *reinterpret_cast<Call *>(self);
+  Given given = {x[0], x[1], x[2], x[3], x[4], x[5], x[6] == Py_True, /*isOperator=*/false};
+  Results results = {x[7], x[8], x[9], x[10]};
+  if (call.torch.owns(given.q))
+    return runGradient(call, call.torch, given, results);
+  if (call.numpy.owns(given.q))
+    return runGradient(call, call.numpy, given, results);
   Py_RETURN_NONE;
 }
 
@@ -236,6 +308,23 @@ static bool parseCaptures(Call &call, PyObject *captures) {
   return !PyErr_Occurred();
 }
 
+/// Those of a kernel of gradients; none for another.
+static bool parseWanted(Call &call, PyObject *wanted) {
+  Py_ssize_t count = PyTuple_Size(wanted), most = kNumNamed + call.numCaptures;
+  for (Py_ssize_t i = 0; i < count && i < most; ++i) {
+    long of = PyLong_AsLong(PyTuple_GetItem(wanted, i));
+    if (PyErr_Occurred())
+      return false;
+    if (of < 0 || of >= most)
+      break;
+    call.wanted[call.numWanted++] = static_cast<int>(of);
+  }
+  if (call.numWanted == count)
+    return true;
+  PyErr_Format(PyExc_ValueError, "wanted: expected numbers of at most %zd arguments", most);
+  return false;
+}
+
 static void dealloc(PyObject *self) {
   auto &call = *reinterpret_cast<Call *>(self);
   call.torch.release();
@@ -248,20 +337,21 @@ static void dealloc(PyObject *self) {
 }
 
 static PyObject *create(PyTypeObject *type, PyObject *arguments, PyObject *keywords) {
-  static const char *names[] = {"owner",    "kernel",    "count_threads", "on_cpu",   "code",
-                                "bits",     "value_dim", "has_scale",     "has_sink", "return_lse",
-                                "captures", "torch",     "numpy",         nullptr};
-  PyObject *owner, *kernel, *countThreads, *captures, *torch, *numpy;
+  static const char *names[] = {"owner",    "kernel",     "count_threads", "on_cpu",
+                                "code",     "bits",       "value_dim",     "has_scale",
+                                "has_sink", "return_lse", "captures",      "torch",
+                                "numpy",    "wanted",     "lse_gradient",  nullptr};
+  PyObject *owner, *kernel, *countThreads, *captures, *torch, *numpy, *wanted;
   // Of zeros.
   Ref self(reinterpret_cast<allocfunc>(PyType_GetSlot(type, Py_tp_alloc))(type, 0));
   if (!self)
     return nullptr;
   auto &call = *reinterpret_cast<Call *>(self.get());
-  if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "OO!OpiiLpppO!OO:Call",
-                                   const_cast<char **>(names), &owner, &PyLong_Type, &kernel,
-                                   &countThreads, &call.isOnCPU, &call.type.code, &call.type.bits,
-                                   &call.valueDim, &call.hasScale, &call.hasSink, &call.returnLse,
-                                   &PyTuple_Type, &captures, &torch, &numpy))
+  if (!PyArg_ParseTupleAndKeywords(
+          arguments, keywords, "OO!OpiiLpppO!OOO!p:Call", const_cast<char **>(names), &owner,
+          &PyLong_Type, &kernel, &countThreads, &call.isOnCPU, &call.type.code, &call.type.bits,
+          &call.valueDim, &call.hasScale, &call.hasSink, &call.returnLse, &PyTuple_Type, &captures,
+          &torch, &numpy, &PyTuple_Type, &wanted, &call.hasLseGradient))
     return nullptr;
   Py_INCREF(owner);
   call.owner = owner;
@@ -269,15 +359,17 @@ static PyObject *create(PyTypeObject *type, PyObject *arguments, PyObject *keywo
   call.countThreads = countThreads;
   call.kernel = static_cast<const attn_kernel *>(PyLong_AsVoidPtr(kernel));
   call.type.rank = 4;
-  if (PyErr_Occurred() || !parseCaptures(call, captures) ||
+  if (PyErr_Occurred() || !parseCaptures(call, captures) || !parseWanted(call, wanted) ||
       (torch != Py_None && !call.torch.parse(torch)) ||
       (numpy != Py_None && !call.numpy.parse(numpy)))
     return nullptr;
   return self.take();
 }
 
-static PyMethodDef methods[] = {{"run", erase(runAny), METH_FASTCALL, runDoc},
-                                {nullptr, nullptr, 0, nullptr}};
+static PyMethodDef methods[] = {
+    {"run", erase(runAny), METH_FASTCALL, runDoc},
+    {"run_gradient", erase(runAnyGradient), METH_FASTCALL, runGradientDoc},
+    {nullptr, nullptr, 0, nullptr}};
 
 static PyType_Slot slots[] = {{Py_tp_new, reinterpret_cast<void *>(create)},
                               {Py_tp_dealloc, reinterpret_cast<void *>(dealloc)},

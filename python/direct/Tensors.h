@@ -77,7 +77,7 @@ struct Place {
 /// The tensors of one call, on the stack.
 class Tensors {
 public:
-  static constexpr int kMost = 40;
+  static constexpr int kMost = 48;
 
   /// What describes the next one, until it is taken.
   attn_tensor &next() { return tensors[count]; }
@@ -102,6 +102,7 @@ public:
     take(/*isSwapped=*/false);
   }
   const int64_t *firstShape() const { return extents[0]; }
+  const int64_t *shapeOf(int index) const { return extents[index]; }
   const int64_t *lastShape() const { return extents[count - 1]; }
 
   attn_code run(const attn_kernel *kernel, void *stream) const {

@@ -12,7 +12,7 @@ torch = pytest.importorskip("torch")
 from functorch.compile import make_boxed_func  # noqa: E402
 from torch._dynamo.backends.common import aot_autograd  # noqa: E402
 
-from attn import _operator  # noqa: E402
+from attn import _operator, _written  # noqa: E402
 from attn.integrations import torch as integration  # noqa: E402
 
 # Where Python ends a line.
@@ -99,7 +99,7 @@ def test_text_of_exported_programs_before(monkeypatch):
     )
     text = _operator.write_source(kernel._plan)
     head, mark, pieces = text.partition("// option ")
-    least, pieces = pieces.partition(_operator._LEAST)[2].split(_operator._PIECES)
+    least, pieces = pieces.partition(_written._LEAST)[2].split(_written._PIECES)
     plan = kernel._plan.with_lse()
     before = f"{plan.text.forward}// option block-m=32\n// least {least.strip()}\n// pieces {pieces}\n"
     assert head.split() == plan.text.forward.split() and "\n" in before

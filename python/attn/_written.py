@@ -1,0 +1,69 @@
+"""The text that PyTorch's operators take: the IR of one attention and, after it in comments, what a
+plan of it and of its gradients is made of. It is one line: PyTorch prints arguments of nodes into
+comments of the files that it generates."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from typing import Any, Dict, List, Tuple
+from urllib.parse import quote
+
+from ._library import Error, OptionTexts
+from ._plan import Plan
+from ._source import Problem, Text
+
+
+def write_source(plan: Plan) -> str:
+    """What makes the plan again, with lse, and without the device; calls give the captured tensors
+    in the order of its captures."""
+    if plan.source is None:
+        problem = dataclasses.replace(plan.problem, return_lse=True)
+        text = dataclasses.replace(plan.text, problem=problem)
+        plan.source = _write(text, plan.given, plan.options)
+    return plan.source
+
+
+def write_text(text: Text, captures: List[Any], options: OptionTexts) -> str:
+    """The same of a text whose plan was not made, and its captures."""
+    given = [(c.name, c.type, c.element, c.rank, i, c.least) for i, c in enumerate(captures)]
+    return _write(text, given, options)
+
+
+# Comments after the IR; python/torch_operators/operators.cpp reads them too.
+_OPTION, _LEAST, _PIECES = "// option ", "// least ", "// pieces "
+
+
+def _write(text: Text, given: List[Tuple], options: OptionTexts) -> str:
+    """One line, whatever is in the text: blanks stand where the IR has line ends, options are quoted
+    as in URLs, and JSON escapes by itself."""
+    texts = [option for option in options if option[0] != "device"]
+    parts = [line.strip() for line in text.forward.splitlines()]
+    parts += [f"{_OPTION}{quote(name.replace('_', '-'))}={quote(value)}" for name, value in texts]
+    for i, fields in enumerate(given):
+        if any(fields[5]):
+            parts.append(f"{_LEAST}{i} {' '.join(map(str, fields[5]))}")
+    pieces = json.dumps({**dataclasses.asdict(text), "given": given, "options": texts})
+    return " ".join([*parts, f"{_PIECES}{pieces}"])
+
+
+def read_pieces(source: str) -> Dict[str, Any]:
+    return json.loads(source.rpartition(_PIECES)[2])
+
+
+def read_source(source: str, device: str) -> Plan:
+    try:
+        pieces = read_pieces(source)
+        problem = pieces.pop("problem")
+        window = problem["window"]
+        problem["window"] = None if window is None else tuple(window)
+        given = [(*fields[:4], i, tuple(fields[5])) for i, fields in enumerate(pieces.pop("given"))]
+        options = tuple([tuple(option) for option in pieces.pop("options")])
+        lines = {name: tuple(lines) for name, lines in pieces.items()}
+        text = Text(Problem(**problem), **lines)
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise Error(
+            "invalid argument",
+            f"source: expected what attn wrote, got text that does not read ({error})",
+        ) from None
+    return Plan(text, given, (*options, ("device", device)))
