@@ -461,7 +461,7 @@ def record(
         if type(sink) not in _PLAIN:
             return None
         is_recorded = is_recorded or sink.requires_grad
-        sink = sink if sink.dtype is torch.float32 else sink.float()
+        sink = sink if sink.dtype is torch.float32 else _to_sink(sink).float()
     for x in captured:
         if type(x) not in _PLAIN:
             return None

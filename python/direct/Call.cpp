@@ -341,14 +341,14 @@ static PyObject *create(PyTypeObject *type, PyObject *arguments, PyObject *keywo
                                 "code",     "bits",       "value_dim",     "has_scale",
                                 "has_sink", "return_lse", "captures",      "torch",
                                 "numpy",    "wanted",     "lse_gradient",  nullptr};
-  PyObject *owner, *kernel, *countThreads, *captures, *torch, *numpy, *wanted;
+  PyObject *owner, *kernel, *countThreads, *captures, *torch, *numpy, *wanted = nullptr;
   // Of zeros.
   Ref self(reinterpret_cast<allocfunc>(PyType_GetSlot(type, Py_tp_alloc))(type, 0));
   if (!self)
     return nullptr;
   auto &call = *reinterpret_cast<Call *>(self.get());
   if (!PyArg_ParseTupleAndKeywords(
-          arguments, keywords, "OO!OpiiLpppO!OOO!p:Call", const_cast<char **>(names), &owner,
+          arguments, keywords, "OO!OpiiLpppO!OO|O!p:Call", const_cast<char **>(names), &owner,
           &PyLong_Type, &kernel, &countThreads, &call.isOnCPU, &call.type.code, &call.type.bits,
           &call.valueDim, &call.hasScale, &call.hasSink, &call.returnLse, &PyTuple_Type, &captures,
           &torch, &numpy, &PyTuple_Type, &wanted, &call.hasLseGradient))
@@ -359,8 +359,8 @@ static PyObject *create(PyTypeObject *type, PyObject *arguments, PyObject *keywo
   call.countThreads = countThreads;
   call.kernel = static_cast<const attn_kernel *>(PyLong_AsVoidPtr(kernel));
   call.type.rank = 4;
-  if (PyErr_Occurred() || !parseCaptures(call, captures) || !parseWanted(call, wanted) ||
-      (torch != Py_None && !call.torch.parse(torch)) ||
+  if (PyErr_Occurred() || !parseCaptures(call, captures) ||
+      (wanted && !parseWanted(call, wanted)) || (torch != Py_None && !call.torch.parse(torch)) ||
       (numpy != Py_None && !call.numpy.parse(numpy)))
     return nullptr;
   return self.take();

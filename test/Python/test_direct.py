@@ -227,6 +227,9 @@ def test_mistakes_of_who_makes_a_call(make):
         (ValueError, dict(numpy=numpy_with(), captures=((2, 32, 1, 0, (1, 1)),))),
         (ValueError, dict(numpy=numpy_with(), captures=((2, 32, 9, 0, (1,) * 9),))),
         (TypeError, dict(numpy=numpy_with(), captures=(None,))),
+        (TypeError, dict(numpy=numpy_with(), wanted=("query",))),
+        (ValueError, dict(numpy=numpy_with(), wanted=(4,))),
+        (ValueError, dict(numpy=numpy_with(), wanted=(-1,))),
         (ValueError, dict(torch=(None,) * 6 + ((), None, None, 0, 1, 0))),
     ):
         with pytest.raises((error, SystemError) if error is TypeError else error):
@@ -234,7 +237,7 @@ def test_mistakes_of_who_makes_a_call(make):
     for call in ((None, [], None), (0, None, None), (0, [], "stream"), (0, [()], None)):
         with pytest.raises((TypeError, SystemError)):
             _direct.extension.launch(*call)
-    assert _direct.extension.launch(0, [()] * 41, None) is None
+    assert _direct.extension.launch(0, [()] * 49, None) is None
 
 
 def test_the_call_keeps_its_kernel(make):

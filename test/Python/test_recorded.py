@@ -1,5 +1,8 @@
 """Calls that autograd records: past the dispatcher where nobody else looks, and the same numbers."""
 
+import sys
+import weakref
+
 import pytest
 
 import attn
@@ -168,3 +171,16 @@ def test_second_derivatives_are_refused():
     first = torch.autograd.grad(attn.attention(q, k, v).square().sum(), q, create_graph=True)[0]
     with pytest.raises(attn.Error, match="got a second one"):
         first.sum().backward()
+
+
+def test_nothing_is_held():
+    """References of what the extension is given, and of what it makes."""
+    tensors = make_everything(torch.float32)
+    differentiate(everything, tensors)
+    held = [*tensors, SEEN, torch.float32, torch.Tensor, torch.nn.Parameter]
+    before = [sys.getrefcount(x) for x in held]
+    made = list(map(weakref.ref, differentiate(everything, tensors)))
+    assert not any(x() for x in made)
+    for _ in range(50):
+        differentiate(everything, tensors)
+    assert all(abs(sys.getrefcount(x) - count) < 20 for x, count in zip(held, before))
