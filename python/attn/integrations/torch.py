@@ -15,60 +15,33 @@ import math
 from typing import Any, Callable, Counter, NamedTuple, Optional, Tuple
 
 import torch
+from torch.nn.attention import flex_attention as _pytorch
 from torch.nn.attention.bias import CausalBias, CausalVariant
-from torch.nn.attention.flex_attention import AuxOutput
+from torch.overrides import handle_torch_function, has_torch_function
 
 import attn
 
 from .. import _flex_node
-from .._library import refuse
-from . import _flash
+from . import _flash, _patch
+from ._blocks import BlockMask, find_mask, is_for_any_length
+from ._order import find_order, is_rows_first, lay
+from ._patch import Patch, pytorch_sdpa
+from ._reasons import are_plain, find_sdpa_reason, find_tensor_reason
 from ._tables import read_table
 
-_sdpa = torch.nn.functional.scaled_dot_product_attention
-
 served: Counter[str] = collections.Counter()
-"""How often each function was served by attn."""
+"""How often each function was served by attn; graphs of torch.compile do not count."""
 fallbacks: Counter[str] = collections.Counter()
 """How often PyTorch was called instead, by reason."""
 
+
+def _count(counter: Counter[str], name: str) -> None:
+    # Where Dynamo traces, a count would be a guard that fails in the next call.
+    if not torch.compiler.is_dynamo_compiling():
+        counter[name] += 1
+
+
 # ===- scaled_dot_product_attention --------------------------------------------------------------===#
-
-_TYPES = (torch.float16, torch.bfloat16, torch.float32)
-
-
-def _find_reason(q: Any, k: Any, v: Any, mask: Any, dropout: float, is_causal: bool) -> str:
-    """Why a call is PyTorch's; empty for one that attn serves. Calls that are wrong are PyTorch's
-    too: its errors are the ones that callers know."""
-    tensors = [x for x in (q, k, v) if isinstance(x, torch.Tensor)]
-    if len(tensors) < 3 or any(type(x) not in (torch.Tensor, torch.nn.Parameter) for x in tensors):
-        return "tensors of another class"
-    if dropout and not 0 < dropout <= 1:
-        return "a dropout_p that is no probability"
-    if q.dtype not in _TYPES or not q.dtype == k.dtype == v.dtype:
-        return f"elements of {q.dtype}"
-    if len({x.device for x in tensors}) > 1 or q.device.type not in ("cpu", "cuda"):
-        return f"tensors on {q.device.type}"
-    if q.is_cuda and q.dtype == torch.float32:
-        return "elements of torch.float32 on a GPU"
-    if min(x.dim() for x in tensors) < 2 or 0 in (q.shape[-1], v.shape[-1]):
-        return "no columns"
-    if 0 in (*q.shape[:-2], *k.shape[:-2]):
-        return "an empty batch"
-    return _find_mask_reason(mask, is_causal)
-
-
-def _find_mask_reason(mask: Any, is_causal: bool) -> str:
-    if mask is None:
-        return ""
-    if is_causal:
-        return "a mask beside is_causal"
-    if isinstance(mask, CausalBias):
-        return ""
-    is_summed = mask.requires_grad and torch.is_grad_enabled() and not mask.is_cpu
-    if is_summed and torch.are_deterministic_algorithms_enabled():
-        return "a mask with a gradient on a GPU, by deterministic algorithms"
-    return "" if mask.dtype in (torch.bool, *_TYPES) else f"a mask of {mask.dtype}"
 
 
 class _Shapes(NamedTuple):
@@ -138,6 +111,64 @@ def _fits(mask: Any, shapes: _Shapes, m: int, n: int) -> bool:
         return False
 
 
+def _call_pytorch(*arguments: Any, attn_mask: Any, is_causal: bool, **how: Any) -> Any:
+    """PyTorch's answer, also while patch() is on."""
+    if isinstance(attn_mask, CausalBias):
+        # Its elements are never written: it is a name for one of these.
+        if is_causal:
+            raise ValueError("CausalBias should not be used with causal=True")
+        is_causal = attn_mask.variant == CausalVariant.UPPER_LEFT
+        attn_mask = None if is_causal else attn_mask._materialize(arguments[0].device)
+    how.update(attn_mask=attn_mask, is_causal=is_causal)
+    tensors = [*arguments, *([] if attn_mask is None else [attn_mask])]
+    if are_plain(*tensors) or torch.compiler.is_dynamo_compiling():
+        return pytorch_sdpa(*arguments, **how)
+    with _patch.hide():
+        return pytorch_sdpa(*arguments, **how)
+
+
+def _attend(
+    q: Any,
+    k: Any,
+    v: Any,
+    order: Any,
+    scale: Any,
+    functions: Any,
+    causal: Any = False,
+    dropout_p: Optional[float] = None,
+    wants_lse: bool = False,
+) -> Tuple[Any, Any]:
+    """(output, lse or None), the output in that order of memory."""
+    rows_first = is_rows_first(order)
+    if rows_first:
+        q, k, v = (x.transpose(1, 2) for x in (q, k, v))
+    score, mask = functions
+    if torch.compiler.is_dynamo_compiling() and not (score is None and mask is None):
+        how = scale, causal, None, rows_first, dropout_p
+        output, lse = _flex_node.attend(q, k, v, score, mask, *how)
+    else:
+        found = attn.attention(
+            q,
+            k,
+            v,
+            scale=scale,
+            causal=causal,
+            score=score,
+            mask=mask,
+            layout="bshd" if rows_first else "bhsd",
+            return_lse=wants_lse,
+            dropout_p=dropout_p or 0.0,
+        )
+        output, lse = found if wants_lse else (found, None)
+    return lay(output.transpose(1, 2) if rows_first else output, order), lse
+
+
+def _is_watched(tensors: Tuple) -> bool:
+    """By a TorchFunctionMode, which has not seen this call of the function in PyTorch's place."""
+    is_public = _patch.find_public() is scaled_dot_product_attention
+    return is_public and has_torch_function(tensors) and are_plain(*tensors)
+
+
 def scaled_dot_product_attention(
     query: Any,
     key: Any,
@@ -153,7 +184,12 @@ def scaled_dot_product_attention(
     Masks are read as they are given, never expanded. Every legal call is answered: where attn serves
     it not (f64, on a GPU f32...) by PyTorch, and `fallbacks` says why.
     """
-    reason = _find_reason(query, key, value, attn_mask, dropout_p, is_causal)
+    how: dict = dict(attn_mask=attn_mask, dropout_p=dropout_p, is_causal=is_causal)
+    how.update(scale=scale, enable_gqa=enable_gqa)
+    tensors = query, key, value
+    if not torch.compiler.is_dynamo_compiling() and _is_watched(tensors):
+        return handle_torch_function(scaled_dot_product_attention, tensors, *tensors, **how)
+    reason = find_sdpa_reason(*tensors, attn_mask, dropout_p, is_causal)
     shapes = None if reason else _find_shapes(query, key, value, enable_gqa)
     if not reason and shapes is None:
         reason = "shapes that do not fit"
@@ -161,17 +197,8 @@ def scaled_dot_product_attention(
     if not reason and shapes and not _fits(attn_mask, shapes, m, n):
         reason = "a mask that does not fit"
     if reason or shapes is None:
-        fallbacks[reason] += 1
-        return _sdpa(
-            query,
-            key,
-            value,
-            attn_mask=attn_mask,
-            dropout_p=dropout_p,
-            is_causal=is_causal,
-            scale=scale,
-            enable_gqa=enable_gqa,
-        )
+        _count(fallbacks, reason)
+        return _call_pytorch(*tensors, **how)
     batch, q_heads, k_heads, v_heads = shapes
     q = _to_4d(query, batch, q_heads)
     k, v = _to_4d(key, batch, k_heads), _to_4d(value, batch, v_heads)
@@ -180,40 +207,26 @@ def scaled_dot_product_attention(
         both = math.lcm(k_heads, v_heads)
         both = both if q_heads % both == 0 else q_heads
         k, v = (x.repeat_interleave(both // x.shape[1], 1) for x in (k, v))
-    how: dict = {"causal": "top_left"} if is_causal else {}
+    made: dict = {"causal": "top_left"} if is_causal else {}
     if attn_mask is not None:
-        how = _make_mask(attn_mask, shapes, m, n)
-    if torch.compiler.is_dynamo_compiling() and ("score" in how or "mask" in how):
-        functions = how.get("score"), how.get("mask")
-        output, _ = _flex_node.attend(q, k, v, *functions, scale, dropout_p=dropout_p)
-    else:
-        output = attn.attention(q, k, v, scale=scale, dropout_p=dropout_p, **how)
-    served["scaled_dot_product_attention"] += 1
+        made = _make_mask(attn_mask, shapes, m, n)
+    # Of other calls PyTorch makes products of matrices, whose results lie as they come.
+    is_kernel = query.dim() == 4 and q.shape == query.shape and q.shape[-1] == v.shape[-1]
+    order = find_order(q) if is_kernel else (0, 1, 2)
+    functions = made.get("score"), made.get("mask")
+    output, _ = _attend(q, k, v, order, scale, functions, made.get("causal", False), dropout_p)
+    _count(served, "scaled_dot_product_attention")
     rank = max(query.dim(), key.dim(), value.dim())
     lead = (*batch, q_heads)[-(rank - 2) :] if rank > 2 else ()
-    return output.reshape(*lead, m, value.shape[-1])
+    return output if rank == 4 else output.reshape(*lead, m, value.shape[-1])
 
 
-class Patch:
-    """What `patch` did: undone by `undo`, or at the end of a with statement."""
-
-    def __init__(self) -> None:
-        self.before = torch.nn.functional.scaled_dot_product_attention
-        torch.nn.functional.scaled_dot_product_attention = scaled_dot_product_attention
-
-    def undo(self) -> None:
-        torch.nn.functional.scaled_dot_product_attention = self.before
-
-    def __enter__(self) -> "Patch":
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self.undo()
+_patch.register_for_scripts(scaled_dot_product_attention)
 
 
 def patch() -> Patch:
     """Makes attn serve every call of torch.nn.functional.scaled_dot_product_attention."""
-    return Patch()
+    return Patch(scaled_dot_product_attention)
 
 
 def register_flash_attention(name: str = "attn") -> _flash.Provider:
@@ -239,18 +252,6 @@ def register_flash_attention(name: str = "attn") -> _flash.Provider:
 # ===- flex_attention ----------------------------------------------------------------------------===#
 
 
-class BlockMask:
-    """The function of a mask and the lengths that it is for: attn derives the tiles by itself."""
-
-    def __init__(self, mask_mod: Callable, seq_lengths: Tuple[int, int]) -> None:
-        self.mask_mod, self.seq_lengths = mask_mod, seq_lengths
-
-    def __repr__(self) -> str:
-        return (
-            f"BlockMask({getattr(self.mask_mod, '__name__', '?')}, seq_lengths={self.seq_lengths})"
-        )
-
-
 def create_block_mask(
     mask_mod: Callable,
     B: Optional[int],
@@ -261,7 +262,7 @@ def create_block_mask(
     **options: Any,
 ) -> BlockMask:
     """In place of torch.nn.attention.flex_attention.create_block_mask: nothing is computed."""
-    return BlockMask(mask_mod, (Q_LEN, KV_LEN))
+    return BlockMask(mask_mod, (Q_LEN, KV_LEN), B, H)
 
 
 def _check_flex(query: Any, key: Any, block_mask: Any, enable_gqa: bool) -> None:
@@ -272,9 +273,14 @@ def _check_flex(query: Any, key: Any, block_mask: Any, enable_gqa: bool) -> None
             f"key: expected {query.shape[1]} heads, as the query has, got {key.shape[1]} "
             "(enable_gqa=True allows fewer)"
         )
+    if query.shape[0] != key.shape[0] and (key.shape[0] != 1 or block_mask is None):
+        raise ValueError(
+            f"key: expected {query.shape[0]} batches, as the query has, or one beside a block_mask, "
+            f"got {key.shape[0]}"
+        )
     if block_mask is not None:
         lengths = (query.shape[2], key.shape[2])
-        if tuple(block_mask.seq_lengths) != lengths:
+        if tuple(block_mask.seq_lengths) != lengths and not is_for_any_length(block_mask):
             raise ValueError(
                 f"block_mask: expected one of (M, N) = {lengths}, got one of "
                 f"{tuple(block_mask.seq_lengths)}"
@@ -296,30 +302,34 @@ def flex_attention(
     *,
     return_aux: Any = None,
 ) -> Any:
-    """torch.nn.attention.flex_attention.flex_attention: the same arguments and results.
+    """torch.nn.attention.flex_attention.flex_attention: the same arguments and results; where attn
+    serves a call not (f64, on a GPU f32, row maxima) PyTorch's, and `fallbacks` says why.
 
-    `block_mask` is PyTorch's or create_block_mask's of this module; its function is traced, its lists
-    of blocks are not read. Nothing need be compiled by torch.compile; under it, fullgraph=True too, the
-    call is the operator attn::forward. Gradients follow for query, key and value, and on the CPU for
-    the tensors that functions capture.
+    `block_mask` is PyTorch's or create_block_mask's of this module, whose function is traced. Lists of
+    blocks of PyTorch's are kept too: where they say less than the function, which is looked up once
+    for each block mask, and always under torch.compile, a kernel reads them as one more mask.
+    create_block_mask of this module has none. Nothing need be compiled by torch.compile; under it,
+    fullgraph=True too, the call is the operator attn::forward. Gradients follow for query, key and
+    value, and on the CPU for the tensors that functions capture.
     """
-    _check_flex(query, key, block_mask, enable_gqa)
-    mask = None if block_mask is None else block_mask.mask_mod
-    if getattr(mask, "__name__", "") == "noop_mask":
-        mask = None
-    wants_lse = return_lse or bool(return_aux is not None and return_aux.lse)
+    reason = find_tensor_reason(query, key, value)
     if return_aux is not None and getattr(return_aux, "max_scores", False):
-        refuse("return_aux", "lse", "max_scores", "attn keeps no row maxima")
-    lse = None
-    if torch.compiler.is_dynamo_compiling() and not (score_mod is None and mask is None):
-        output, lse = _flex_node.attend(query, key, value, score_mod, mask, scale)
-    else:
-        output = attn.attention(
-            query, key, value, scale=scale, score=score_mod, mask=mask, return_lse=wants_lse
-        )
-        served["flex_attention"] += 1
-        if wants_lse:
-            output, lse = output
+        reason = reason or "maxima of rows"
+    if reason:
+        _count(fallbacks, reason)
+        if isinstance(block_mask, BlockMask):
+            block_mask = block_mask.to_pytorch(query.device)
+        how = score_mod, block_mask, scale, enable_gqa, return_lse, kernel_options
+        more = {} if return_aux is None else {"return_aux": return_aux}
+        return _pytorch.flex_attention(query, key, value, *how, **more)
+    _check_flex(query, key, block_mask, enable_gqa)
+    mask = find_mask(block_mask, (query.shape[2], key.shape[2]))
+    wants_lse = return_lse or bool(return_aux is not None and return_aux.lse)
+    batch = query.shape[:1]
+    q, k, v = (_to_4d(x, batch, x.shape[1]) for x in (query, key, value))
+    functions = score_mod, mask
+    output, lse = _attend(q, k, v, find_order(query), scale, functions, wants_lse=wants_lse)
+    _count(served, "flex_attention")
     if return_aux is not None:
-        return output, AuxOutput(lse=lse if wants_lse else None, max_scores=None)
+        return output, _pytorch.AuxOutput(lse=lse if wants_lse else None, max_scores=None)
     return (output, lse) if wants_lse else output
