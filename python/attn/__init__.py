@@ -131,6 +131,12 @@ def ceil(x: Any) -> Any:
     return _operations.unary("ceil", x)
 
 
+def to_int(x: Any) -> Any:
+    """The whole number towards zero, as `.to(int)` of a tensor; beyond 32 bits the nearest of theirs,
+    and of NaN the least."""
+    return _operations.to_int(x)
+
+
 __all__ = [
     "Attention",
     "Error",
@@ -163,6 +169,7 @@ __all__ = [
     "sqrt",
     "tanh",
     "tensor",
+    "to_int",
     "tune",
     "visualize_mask",
     "warm_up",

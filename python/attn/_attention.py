@@ -13,6 +13,7 @@ from ._plan import Plan, remember
 from ._scan import Scan
 from ._seed import Seed, make_seed, make_traced_seed
 from ._source import Source, check_causal, check_dropout, check_window, make_problem
+from ._words import fail_unexpected
 
 _NOTHING: List[Any] = []
 _plans: Dict[Any, Tuple[Plan, List[Any]]] = {}
@@ -261,6 +262,7 @@ def attention(
     options: Optional[Mapping[str, object]] = None,
     dropout_p: float = 0.0,
     dropout_seed: Any = None,
+    **others: Any,
 ) -> Any:
     """softmax(score(scale * q k^T)) v over the keys that the mask keeps.
 
@@ -330,14 +332,16 @@ def attention(
     the call when the same attention was called once before: compiling cannot be captured.
 
     Captured arrays have any strides. They are read where the function says, also for keys that are
-    masked: indices must be inside for every row and key. Arrays read at b, h, q or kv alone are
-    checked, and at a distance, q - kv and what is added to it, the nearest element is read where
-    that is outside; for others, an index outside reads memory that is not the array's.
+    masked: indices must be inside for every row and key. Arrays read at b, h, q or kv, or some
+    places after one of these, are checked. At a distance, q - kv and what is added to it, the nearest
+    element is read where that is outside. Other indices below 0 count from the end, as in Python.
     Integers are 64 bits wide, on GPUs too.
 
     Raises:
         Error: an argument that does not fit, or a function that cannot be traced.
     """
+    if others:
+        fail_unexpected("attention", others)
     if _dynamo.is_compiling():
         if score is None and mask is None:
             how = scale, causal, window, sink, layout, return_lse, options
@@ -345,7 +349,8 @@ def attention(
         from . import _flex_node
 
         first = q, k, v, score, mask, scale, causal, sink, _is_rows_first(layout)
-        found = _flex_node.attend(*first, dropout_p, dropout_seed, window, options)
+        last = dropout_p, dropout_seed, window, options, "nearest"
+        found = _flex_node.attend(*first, *last)
         return found if return_lse else found[0]
     return _call(
         q,

@@ -16,6 +16,7 @@ from torch._ops import HigherOrderOperator
 
 from . import _attention, _dynamo, _operator
 from ._gradient import Given
+from ._indexing import Indexing, index_as
 from ._library import option_texts
 from ._operations import fail
 from ._scan import Captured, Scan
@@ -79,8 +80,9 @@ def _run_eagerly(
     query: Any, key: Any, value: Any, score: Any, mask: Any, scale: Any, options: Any
 ) -> Any:
     """A call whose functions Dynamo did not trace, around which it broke its graph."""
-    score = None if score is _keep_score else score
-    mask = None if mask is _keep_all else mask
+    indexing = Indexing(options["indexing"])
+    score = index_as(None if score is _keep_score else score, indexing)
+    mask = index_as(None if mask is _keep_all else mask, indexing)
     how = options["causal"], options["window"], score, mask, options["sink"]
     layout = "bshd" if options["rows_first"] else "bhsd"
     last = dict(options["texts"]), options["dropout"], options["seed"]
@@ -104,11 +106,14 @@ class _Node(HigherOrderOperator):
         of_mask: Tuple = (),
     ) -> Any:
         """As Dynamo writes it down; `options` has causal, window, sink, rows_first, what the compiler
-        is told, and dropout with its seed. Returns (output, lse)."""
+        is told, what indices outside mean, and dropout with its seed. Returns (output, lse)."""
         if not isinstance(score, torch.nn.Module):
             return _run_eagerly(query, key, value, score, block_mask[-1], scale, options)
         functions = [_Function(score, of_score, query), _Function(block_mask[-1], of_mask, query)]
-        run_score, run_mask = (None if x.is_trivial() else x.run for x in functions)
+        indexing = Indexing(options["indexing"])
+        run_score, run_mask = (
+            None if x.is_trivial() else index_as(x.run, indexing) for x in functions
+        )
         device, sink = str(query.device), options["sink"]
         columns = int(query.shape[-1]), int(value.shape[-1])
         has = scale is not None, sink is not None
@@ -157,6 +162,7 @@ def attend(
     dropout_seed: Any = None,
     window: Any = None,
     options: Any = None,
+    indexing: str = Indexing.FROM_END.value,
 ) -> Any:
     """(output, lse) of attention with functions of PyTorch, while Dynamo traces. Functions may be None."""
     _make_known()
@@ -165,7 +171,7 @@ def attend(
     if dropout_p:
         dropout, seed = make_traced_seed(dropout_p, dropout_seed, query)
     how = {"causal": causal, "window": window, "sink": sink, "rows_first": rows_first}
-    how.update(dropout=dropout, seed=seed, texts=option_texts(options))
+    how.update(dropout=dropout, seed=seed, texts=option_texts(options), indexing=indexing)
     score = _keep_score if score is None else score
     mask = _keep_all if mask is None else mask
     return _node(query, key, value, score, (mask,), scale, how)

@@ -104,9 +104,20 @@ def _gelu(x: Any, approximate: str = "none") -> Any:
 def _softplus(x: Any, beta: float = 1, threshold: float = 20) -> Any:
     scaled = binary("mul", x, float(beta))
     # Of a large number the exponential would be none.
-    small = minimum(scaled, float(threshold))
+    small = clip(scaled, None, float(threshold))
     soft = divide(unary("log", binary("add", 1.0, unary("exp", small))), float(beta))
     return where(compare("gt", scaled, float(threshold)), x, soft)
+
+
+def _relu(x: Any, inplace: bool = False) -> Any:
+    # At 0 its derivative is 0; a maximum shares it out.
+    return where(compare("le", x, 0), 0.0 if kind(x) == "float" else 0, x)
+
+
+def _hardtanh(x: Any, min_val: Any = -1.0, max_val: Any = 1.0, inplace: bool = False) -> Any:
+    # At its ends its derivative is 0, unlike that of a clamp.
+    above = where(compare("le", x, min_val), min_val, x)
+    return where(compare("ge", x, max_val), max_val, above)
 
 
 def _leaky_relu(x: Any, negative_slope: float = 0.01, inplace: bool = False) -> Any:
@@ -115,7 +126,7 @@ def _leaky_relu(x: Any, negative_slope: float = 0.01, inplace: bool = False) -> 
 
 def _elu(x: Any, alpha: float = 1.0, inplace: bool = False) -> Any:
     # Of a large number the exponential would be none.
-    below = binary("sub", unary("exp", minimum(x, 0.0)), 1.0)
+    below = binary("sub", unary("exp", clip(x, None, 0.0)), 1.0)
     return where(compare("gt", x, 0.0), x, binary("mul", below, float(alpha)))
 
 
@@ -170,21 +181,23 @@ BY_NAME = {
     "where": where,
     "clip": clip,
     "clamp": clip,
-    "clamp_min": lambda x, low: maximum(x, low),
-    "clamp_max": lambda x, high: minimum(x, high),
-    "relu": lambda x, inplace=False: maximum(x, 0.0),
+    "clamp_min": lambda x, low: clip(x, low),
+    "clamp_max": lambda x, high: clip(x, None, high),
+    "relu": _relu,
     "silu": lambda x, inplace=False: binary("mul", x, sigmoid(x)),
     "gelu": _gelu,
     "softplus": _softplus,
     "leaky_relu": _leaky_relu,
     "elu": _elu,
-    "hardtanh": lambda x, min_val=-1.0, max_val=1.0, inplace=False: clip(x, min_val, max_val),
+    "hardtanh": _hardtanh,
+    "relu6": lambda x, inplace=False: _hardtanh(x, 0.0, 6.0),
     "log_sigmoid": _log_sigmoid,
     "logsigmoid": _log_sigmoid,
     "square": lambda x: binary("mul", x, x),
     "reciprocal": lambda x: divide(1.0, x),
-    "log1p": lambda x: unary("log", binary("add", 1.0, x)),
-    "expm1": lambda x: binary("sub", unary("exp", x), 1.0),
+    "full_like": lambda x, value, **how: resolve(x).new_full((), value, **how),
+    "zeros_like": lambda x, **how: resolve(x).new_zeros((), **how),
+    "ones_like": lambda x, **how: resolve(x).new_ones((), **how),
     "masked_fill": lambda x, mask, value: where(mask, value, x),
     "sigmoid": sigmoid,
     "negative": lambda x: -x,

@@ -53,7 +53,8 @@ def place(regions: Iterable[str], functions: Dict[str, Any]) -> None:
     names = [
         f"{name} of {os.path.basename(code.co_filename)}:{code.co_firstlineno}"
         for name, function in functions.items()
-        for code in [getattr(getattr(function, "__func__", function), "__code__", None)]
+        for inner in [getattr(function, "__wrapped__", function)]
+        for code in [getattr(getattr(inner, "__func__", inner), "__code__", None)]
         if code is not None and not code.co_filename.startswith(PACKAGE)
     ]
     _remember(_places, "\n".join(regions), ", ".join(names))

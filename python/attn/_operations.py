@@ -145,9 +145,14 @@ def kind_of_dtype(dtype: Any) -> Optional[str]:
     """ "bool", "int" or "float" of a dtype; None for what is none, such as a device."""
     if isinstance(dtype, str) and dtype in ("bool", "int", "float"):
         return dtype
-    name = _arrays.type_name(dtype) if dtype is not None else None
-    if name is None:
+    if dtype is None:
         return None
+    name = _arrays.type_name(dtype)
+    if name is None:
+        # Of other sizes: integers are 64 bits wide, and floats 32.
+        text = getattr(dtype, "__name__", str(dtype)).rpartition(".")[2]
+        plain = text.strip("_u0123456789")
+        return plain if plain in ("bool", "int", "float") else None
     return {"i": "bool" if name == "i1" else "int"}.get(name[0], "float")
 
 
@@ -158,13 +163,30 @@ def convert(x: Any, wanted: str) -> Any:
     if given == wanted:
         return x
     if wanted == "int" and given == "float":
-        fail(
-            "expected no conversion of a float to an integer",
-            "use // for division that rounds down",
-        )
+        return to_int(x)
     if wanted == "bool":
         return compare("ne", x, 0)
     return to_type(x.trace, x, TYPE_OF_KIND[wanted])
+
+
+# The ends of 32 bits that a float has.
+_LEAST_INT, _MOST_INT = -(1 << 31), (1 << 31) - 128
+
+
+def to_int(x: Any) -> Any:
+    """The whole number towards zero, as `.to(int)` of a tensor; beyond 32 bits the nearest of theirs,
+    and of NaN the least."""
+    x = resolve(x)
+    if kind(x) != "float":
+        return convert(x, "int") if isinstance(x, Value) else int(x)
+    if not isinstance(x, Value):
+        return _LEAST_INT if x != x else int(min(max(x, _LEAST_INT), _MOST_INT))
+    least, most = (to_type(x.trace, end, "f32") for end in (_LEAST_INT, _MOST_INT))
+    # Of NaN and one number these give the number.
+    for op, end in (("maxnumf", least), ("minnumf", most)):
+        x = x.trace.emit(f"arith.{op} {x.name}, {end.name} : f32", "f32")
+    narrow = x.trace.emit(f"arith.fptosi {x.name} : f32 to i32", "i32")
+    return to_type(x.trace, narrow, "index")
 
 
 def promote(*values: Any) -> Tuple[Any, str]:
@@ -383,6 +405,8 @@ UNARY = {
     "sin": math.sin,
     "cos": math.cos,
     "erf": math.erf,
+    "log1p": math.log1p,
+    "expm1": math.expm1,
     "floor": lambda x: float(math.floor(x)),
     "ceil": lambda x: float(math.ceil(x)),
 }
@@ -451,10 +475,18 @@ def where(condition: Any, a: Any, b: Any) -> Any:
 
 
 def clip(x: Any, low: Any = None, high: Any = None, *, min: Any = None, max: Any = None) -> Any:
-    """x, but at least `low` and at most `high`; min= and max= are other names of them."""
+    """x, but at least `low` and at most `high`; min= and max= are other names of them. At its ends the
+    derivative is that of x."""
     low, high = (min if low is None else low), (max if high is None else high)
-    x = x if low is None else maximum(x, low)
-    return x if high is None else minimum(x, high)
+    x = x if low is None else _bound(x, "lt", low, maximum)
+    return x if high is None else _bound(x, "gt", high, minimum)
+
+
+def _bound(x: Any, beyond: str, end: Any, extreme: Any) -> Any:
+    """A maximum or a minimum; of floats one that is x where both are equal, and NaN where x is."""
+    if promote(*map(resolve, (x, end)))[1] != "f32":
+        return extreme(x, end)
+    return where(compare(beyond, x, end), end, x)
 
 
 def sigmoid(x: Any) -> Any:

@@ -7,6 +7,7 @@ import functools
 import threading
 from typing import Any, Tuple
 
+from . import _rows
 from ._functions import BY_NAME
 from ._operations import (
     TYPE_OF_KIND,
@@ -75,6 +76,8 @@ class TensorMethods:
 
     def type_as(self, other: Any) -> Any:
         return convert(self, kind(other))
+
+    astype = to
 
     def float(self) -> Any:
         return convert(self, "float")
@@ -146,7 +149,7 @@ class Operand(TensorMethods):
         )
 
     def __int__(self) -> int:
-        fail("expected no conversion by int()", "use // for division that rounds down")
+        fail("expected no conversion by int()", "use attn.to_int(x), x.to(int) or x.long()")
 
     def __index__(self) -> int:
         fail(
@@ -259,6 +262,20 @@ class Operand(TensorMethods):
         return compare("ge", self, other)
 
 
+def _yield_to_rows(name: str) -> None:
+    """Beside a row, the operator is that of the row."""
+    own = getattr(Operand, name)
+
+    def call(self: Any, other: Any) -> Any:
+        return NotImplemented if _rows.is_row(other) else own(self, other)
+
+    setattr(Operand, name, call)
+
+
+for _name in _rows.BINARY_OPERATORS:
+    _yield_to_rows(_name)
+
+
 class Symbol(Operand, Value):
     """A value that functions compute with."""
 
@@ -270,6 +287,8 @@ class Symbol(Operand, Value):
 
 def _call_by_name(library: str, name: str, inputs: Any, options: Any = None) -> Any:
     """numpy.tanh and torch.tanh of a symbol are attn.tanh."""
+    if any(_rows.is_row(x) for x in inputs):
+        return _rows.call_by_name(name, inputs, options or {})
     plain = name.strip("_")
     reflected = (
         plain[1:]
@@ -287,6 +306,11 @@ def _call_by_name(library: str, name: str, inputs: Any, options: Any = None) -> 
         "xor": "bitwise_xor",
     }.get(plain, plain)
     function = BY_NAME.get(plain)
+    if name in ("__getitem__", "getitem"):
+        fail(
+            "expected an array that attn can see, got one that is made inside of the function",
+            "make it outside, hold it in a variable of its own, and index it down to one element",
+        )
     if function is None or name.startswith("__array"):
         fail(
             f"expected a function that attn can compile, got {library}.{name}",

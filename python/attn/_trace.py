@@ -16,9 +16,10 @@ import types
 from typing import Any, Callable, Dict, List, Optional, Tuple
 
 from . import _arrays, _functions, _operations
+from ._indexing import Indexing, Steps, find_indexing, place
 from ._library import Error
 from ._operations import fail, resolve
-from ._rows import Row, call_by_name
+from ._rows import ROW_OPERATORS, Row, call_by_name
 from ._scan import (
     PLAIN,
     UNSEEN,
@@ -103,6 +104,8 @@ class Proxy:
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__") and name.endswith("__"):
             raise AttributeError(name)
+        if self._capture.rank - len(self._prefix) == 1:
+            return getattr(self._attn_row(), name)
         fail(
             f"{self._capture.name}: expected an index of a captured array, got .{name}",
             "compute it before the call, outside of the function",
@@ -115,9 +118,6 @@ class Proxy:
             "index captured arrays down to one element",
         )
 
-    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = (
-        _refuse
-    )
     __bool__ = __float__ = __int__ = __index__ = _attn_symbol = _refuse  # type: ignore
     __hash__ = object.__hash__
 
@@ -136,23 +136,13 @@ class Proxy:
     ) -> Any:
         return call_by_name(function.__name__, inputs, options or {})
 
-    def __eq__(self, other: Any) -> Any:  # type: ignore[override]
-        return self._attn_row() == other
 
-    def __ne__(self, other: Any) -> Any:  # type: ignore[override]
-        return self._attn_row() != other
+def _delegate_to_row(name: str) -> None:
+    setattr(Proxy, name, lambda self, *others: getattr(self._attn_row(), name)(*others))
 
-    def __lt__(self, other: Any) -> Any:
-        return self._attn_row() < other
 
-    def __le__(self, other: Any) -> Any:
-        return self._attn_row() <= other
-
-    def __gt__(self, other: Any) -> Any:
-        return self._attn_row() > other
-
-    def __ge__(self, other: Any) -> Any:
-        return self._attn_row() >= other
+for _name in ROW_OPERATORS:
+    _delegate_to_row(_name)
 
 
 class ObjectProxy:
@@ -258,6 +248,8 @@ _WAYS_TO_READ = {
     "score": "read it in one: score=lambda s, b, h, q, kv: s + bias[b, h, q, kv]",
 }
 
+_CALLS = {"mask": "mask(b, h, q, kv)", "score": "score(s, b, h, q, kv)"}
+
 _POSITION = (0, MAX_EXTENT - 1)
 
 
@@ -281,6 +273,8 @@ class Trace:
         self._copies: Dict[Any, Any] = {}
         # It read what Scan had not seen.
         self.is_volatile = False
+        # Of the function that runs.
+        self.indexing, self.steps = Indexing.NEAREST, Steps(self.lines)
 
     # Emission.
 
@@ -373,17 +367,10 @@ class Trace:
             if _operations.kind(index) != "int":
                 fail(
                     f"{capture.name}: expected an integer index in dimension {dim}, got a "
-                    f"{_operations.kind(index)}"
+                    f"{_operations.kind(index)}",
+                    "convert it by attn.to_int(x), x.to(int) or x.long()",
                 )
-            low, high = _operations.bounds(index)
-            if high < 0:
-                fail(
-                    f"{capture.name}: expected an index from 0 on in dimension {dim}, got "
-                    + (str(low) if low == high else f"one of at most {high}"),
-                    "count from the front: the length is a value of the call",
-                )
-            if not isinstance(index, Symbol):
-                capture.least[dim] = max(capture.least[dim], index + 1)
+            index = place(self, capture, dim, index)
             names.append(_operations.to_type(self, index, "index").name)
         source, type_ = "%" + capture.name, capture.type
         if capture.is_sorted:
@@ -520,6 +507,7 @@ class Trace:
             )
         function = as_function(function)
         self.lines, self._constants = [], {}
+        self.indexing, self.steps = find_indexing(function), Steps(self.lines)
         arguments = [Symbol(self, "%s", "f32")] if what == "score" else []
         arguments += [Symbol(self, f"%{letter}", "index", _POSITION) for letter in "bhmn"]
         outer = getattr(active, "trace", None)
@@ -540,7 +528,7 @@ class Trace:
             raise Error(
                 "invalid kernel",
                 f"{what}: {type(error).__name__}: " + str(error).partition("\n")[0],
-                "",
+                _hint_of(error, what),
                 _place_of(error, function),
             ) from error
         finally:
@@ -649,6 +637,19 @@ def _either(original: Any, replacement: Callable) -> Callable:
     return call
 
 
+def _hint_of(error: BaseException, what: str) -> str:
+    """Of an error in the call itself, not in what the function does: how it is called."""
+    traceback = error.__traceback__
+    while traceback is not None and traceback.tb_next is not None:
+        traceback = traceback.tb_next
+    is_inside = traceback is None or not traceback.tb_frame.f_code.co_filename.startswith(
+        _operations.PACKAGE
+    )
+    if is_inside or not isinstance(error, TypeError):
+        return ""
+    return f"it is called as {_CALLS[what]}"
+
+
 def _place_of(error: Optional[BaseException], function: Any) -> str:
     """Where the user's code raised it, or where the function is defined."""
     place, traceback = "", error.__traceback__ if error is not None else None
@@ -659,7 +660,7 @@ def _place_of(error: Optional[BaseException], function: Any) -> str:
         traceback = traceback.tb_next
     if place:
         return place
-    while isinstance(function, functools.partial):
-        function = function.func
+    while isinstance(function, functools.partial) or hasattr(function, "__wrapped__"):
+        function = getattr(function, "__wrapped__", None) or function.func
     code = getattr(getattr(function, "__func__", function), "__code__", None)
     return f"{code.co_filename}:{code.co_firstlineno}" if code is not None else ""

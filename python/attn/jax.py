@@ -21,6 +21,7 @@ from jax.custom_derivatives import SymbolicZero
 from jax.experimental.custom_partitioning import custom_partitioning
 from jax.sharding import NamedSharding, PartitionSpec
 
+from ._indexing import Indexing, index_as
 from ._library import Error, OptionTexts, library, option_texts, refuse
 from ._plan import _compile, remember
 from ._scan import Scan
@@ -374,8 +375,9 @@ def _trace_part(
     score, mask = functions
     shifted_score = score and (lambda s, b, h, q, kv: score(s, b + batch, h + head, q, kv))
     shifted_mask = mask and (lambda b, h, q, kv: mask(b + batch, h + head, q, kv))
-    scan = Scan(*[function for function in (shifted_score, shifted_mask) if function is not None])
-    source = Source(problem, shifted_score, shifted_mask, scan, "cpu")
+    shifted = [index_as(x, Indexing.CLAMPED) for x in (shifted_score, shifted_mask)]
+    scan = Scan(*[function for function in shifted if function is not None])
+    source = Source(problem, *shifted, scan, "cpu")
     if source.is_volatile:
         return None
     # Slots count arrays in the order of the functions, which is the same but for these two.
@@ -410,7 +412,7 @@ def _to_jax(x: Any) -> Any:
 
 def _to_table(x: Any, name: str, whole: Tuple[int, ...]) -> Any:
     x = jnp.asarray(x)
-    x = x[None] if x.ndim == 3 else x
+    x = x.reshape((1,) * (4 - x.ndim) + x.shape)
     if x.ndim != 4 or any(extent not in (1, most) for extent, most in zip(x.shape, whole)):
         refuse(name, f"a shape that broadcasts to {whole}", x.shape)
     return x
@@ -529,7 +531,8 @@ def attention(
     keep = _make_mask(mask, whole, lengths, local_window_size)
     has = scale is not None, sink is not None
     causal = "top_left" if is_causal else False
-    traced, captured = _trace(q, v, causal, has, (score, keep), options)
+    functions = tuple(index_as(x, Indexing.CLAMPED) for x in (score, keep))
+    traced, captured = _trace(q, v, causal, has, functions, options)
     numbers = [] if scale is None else [jnp.asarray(scale, jnp.float32)]
     if sink is not None:
         numbers.append(jnp.asarray(sink, jnp.float32))

@@ -111,3 +111,18 @@ def test_what_is_refused():
         flash_attn.flash_attn_qkvpacked_func(q)
     with pytest.raises(TypeError):
         flash_attn.flash_attn_func(q, k, v, block_table=None)
+
+
+@pytest.mark.parametrize(
+    "name, hint",
+    [
+        ("flash_attn_varlen_func", "document"),
+        ("flash_attn_varlen_kvpacked_func", "document"),
+        ("flash_attn_varlen_qkvpacked_func", "document"),
+        ("flash_attn_with_kvcache", "flash_attn_func"),
+    ],
+)
+def test_functions_that_are_missing_say_why(name, hint):
+    with pytest.raises(attn.Error, match=f"{name}: expected a function that attn serves") as caught:
+        getattr(flash_attn, name)(torch.zeros(3, 2, 8), causal=True)
+    assert hint in str(caught.value)

@@ -1,5 +1,7 @@
 """Hugging Face's models, of few layers and random weights, on attn and on their own eager attention."""
 
+import logging
+
 import pytest
 
 import attn
@@ -577,3 +579,20 @@ def test_compiled_steps_of_a_static_cache():
     assert is_close(torch.cat([first, *steps], 1), wanted)
     # Two layers; the first step may be compiled for itself.
     assert nodes.count in (2, 4)
+
+
+def test_weights_that_nobody_stores_are_told_of(name):
+    messages = []
+    handler = logging.Handler()
+    handler.emit = lambda record: messages.append(record.getMessage())
+    integration._logger.addHandler(handler)
+    integration._logger.warning_once.cache_clear()
+    try:
+        model, ids = make("llama"), torch.randint(3, 97, (2, 9))
+        model.set_attn_implementation(name)
+        model(ids)
+        assert not messages
+        model(ids, output_attentions=True)
+    finally:
+        integration._logger.removeHandler(handler)
+    assert len(messages) == 1 and 'attn_implementation="eager"' in messages[0]

@@ -72,7 +72,8 @@ private:
   void visit(AttentionGradOp op);
   void visitScores(ScoredOpInterface op);
   void visitReads(ScoredOpInterface op, mlir::Region &region);
-  void requireRead(ScoredOpInterface op, mlir::Value tensor, size_t dim, size_t position);
+  void requireRead(ScoredOpInterface op, mlir::Value tensor, size_t dim, size_t position,
+                   int64_t shift = 0);
   void visit(MergeOp op);
   void visit(mlir::tensor::ExtractOp op);
   void visitSlice(mlir::OffsetSizeAndStrideOpInterface op, mlir::Value whole, mlir::Value part,
@@ -270,8 +271,9 @@ void Finder::visit(AttentionGradOp op) {
     join(gradient, source);
 }
 
-/// A dimension that is read at the positions b, h, m or n of an op.
-void Finder::requireRead(ScoredOpInterface op, mlir::Value tensor, size_t dim, size_t position) {
+/// A dimension that is read at the positions b, h, m or n of an op, or `shift` places after them.
+void Finder::requireRead(ScoredOpInterface op, mlir::Value tensor, size_t dim, size_t position,
+                         int64_t shift) {
   const auto &letters = extents.attentions.back();
   unsigned group = getGroups(tensor)[dim];
   Letter letter = kPositions[position];
@@ -286,22 +288,48 @@ void Finder::requireRead(ScoredOpInterface op, mlir::Value tensor, size_t dim, s
     end.push_back({TermKind::Add, 0});
     letter = Letter::None;
   }
+  if (shift != 0) {
+    end.append({{TermKind::Constant, shift}, {TermKind::Add, 0}});
+    letter = Letter::None;
+  }
   require(RuleKind::AtLeast, makeExtent(group), std::move(end), letter);
-  if (ExtentDims *dims = findArgument(tensor))
+  ExtentDims *dims = shift == 0 ? findArgument(tensor) : nullptr;
+  if (dims)
     reads.push_back({dims, dim, kPositions[position]});
 }
 
-/// A tensor read at [%h, %n] has at least H rows and N columns: the region's last four arguments
-/// are the positions.
+/// The argument that an index is, or the one a constant number of places before it.
+static std::pair<mlir::BlockArgument, int64_t> findPosition(mlir::Value index) {
+  constexpr int64_t kMostPlaces = int64_t(1) << 62;
+  int64_t shift = 0;
+  while (mlir::Operation *op = index.getDefiningOp()) {
+    if (!isa<mlir::arith::AddIOp, mlir::arith::SubIOp>(op) || !index.getType().isIndex())
+      return {};
+    bool isFirst = isa<mlir::arith::AddIOp>(op) && mlir::getConstantIntValue(op->getOperand(0));
+    std::optional<int64_t> places = mlir::getConstantIntValue(op->getOperand(isFirst ? 0 : 1));
+    if (!places || *places < -kMostPlaces || *places > kMostPlaces)
+      return {};
+    shift += isa<mlir::arith::SubIOp>(op) ? -*places : *places;
+    if (shift < -kMostPlaces || shift > kMostPlaces)
+      return {};
+    index = op->getOperand(isFirst ? 1 : 0);
+  }
+  return {cast<mlir::BlockArgument>(index), shift};
+}
+
+/// A tensor read at [%h, %n + 2] has at least H rows and N + 2 columns: the region's last four
+/// arguments are the positions.
 void Finder::visitReads(ScoredOpInterface op, mlir::Region &region) {
   if (region.empty())
     return;
   unsigned first = region.getNumArguments() - 4;
   region.walk([&](mlir::tensor::ExtractOp extract) {
     for (auto [dim, index] : enumerate(extract.getIndices())) {
-      auto argument = dyn_cast<mlir::BlockArgument>(index);
-      if (argument && argument.getOwner() == &region.front() && argument.getArgNumber() >= first)
-        requireRead(op, extract.getTensor(), dim, argument.getArgNumber() - first);
+      auto [argument, shift] = findPosition(index);
+      bool isPosition =
+          argument && argument.getOwner() == &region.front() && argument.getArgNumber() >= first;
+      if (isPosition && shift >= 0)
+        requireRead(op, extract.getTensor(), dim, argument.getArgNumber() - first, shift);
       else if (std::optional<Extent> extent = getExtent(index))
         requireWithin(extract, getGroups(extract.getTensor())[dim], index,
                       mlir::OpBuilder(extract).getIndexAttr(1),

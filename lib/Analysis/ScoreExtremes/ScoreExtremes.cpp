@@ -77,7 +77,7 @@ static Size sizeOf(Operation *op, Extreme extreme, function_ref<Size(Value)> of)
   if (isa<math::FmaOp>(op))
     return std::max(product(op->getOperands().take_front(2)), of(op->getOperand(2)));
   // A logarithm of 0.
-  if (isa<math::LogOp, math::Log2Op, math::Log10Op>(op))
+  if (isa<math::LogOp, math::Log1pOp, math::Log2Op, math::Log10Op>(op))
     return extreme == Extreme::Infinite ? Size::Extreme : Size::Moderate;
   if (isa<arith::BitcastOp>(op))
     return Size::Extreme;

@@ -96,3 +96,28 @@ def flash_attn_qkvpacked_func(qkv: torch.Tensor, *arguments: Any, **options: Any
 def _check_packed(name: str, x: torch.Tensor, count: int) -> None:
     if x.dim() != 5 or x.shape[2] != count:
         refuse(name, f"(B, S, {count}, H, D)", f"shape {tuple(x.shape)}")
+
+
+def _refuse_as(name: str, reason: str, hint: str) -> Callable:
+    """A function of flash_attn that can be imported, and says when it is called why it is not there."""
+
+    def call(*arguments: Any, **options: Any) -> Any:
+        refuse(name, "a function that attn serves", reason, hint)
+
+    call.__name__ = call.__qualname__ = name
+    call.__doc__ = f"Refused: {reason}."
+    return call
+
+
+_RAGGED = (
+    "sequences one after the other, of lengths that are arrays",
+    "attn.attention(..., mask=lambda b, h, i, j: document[i] == document[j]), as docs/Migration.md shows",
+)
+flash_attn_varlen_func = _refuse_as("flash_attn_varlen_func", *_RAGGED)
+flash_attn_varlen_kvpacked_func = _refuse_as("flash_attn_varlen_kvpacked_func", *_RAGGED)
+flash_attn_varlen_qkvpacked_func = _refuse_as("flash_attn_varlen_qkvpacked_func", *_RAGGED)
+flash_attn_with_kvcache = _refuse_as(
+    "flash_attn_with_kvcache",
+    "a cache that the kernel writes, or one in pages",
+    "write keys and values into tensors, and call flash_attn_func with what is filled",
+)

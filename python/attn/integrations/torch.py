@@ -22,6 +22,7 @@ from torch.overrides import handle_torch_function, has_torch_function
 import attn
 
 from .. import _flex_node
+from .._indexing import Indexing, index_as
 from . import _flash, _patch
 from ._blocks import BlockMask, find_mask, is_for_any_length
 from ._order import find_order, is_rows_first, lay
@@ -153,8 +154,8 @@ def _attend(
             v,
             scale=scale,
             causal=causal,
-            score=score,
-            mask=mask,
+            score=index_as(score, Indexing.FROM_END),
+            mask=index_as(mask, Indexing.FROM_END),
             layout="bshd" if rows_first else "bhsd",
             return_lse=wants_lse,
             dropout_p=dropout_p or 0.0,

@@ -15,12 +15,15 @@ from typing import Any, Callable, Optional, Tuple, Union
 import torch
 from transformers import AttentionInterface, AttentionMaskInterface
 from transformers.masking_utils import prepare_padding_mask, sdpa_mask
+from transformers.utils import logging
 
 import attn
 
 from .. import _flex_node
 from .._library import refuse
 from ._tables import read_table
+
+_logger = logging.get_logger(__name__)
 
 # What models pass that changes no number here.
 _HARMLESS = frozenset(
@@ -119,6 +122,11 @@ def _check(module: Any, options: dict) -> None:
                 f"an argument of another, of {type(module).__name__}",
                 'use attn_implementation="eager" for this model',
             )
+    if options.get("output_attentions"):
+        _logger.warning_once(
+            "attn stores no weights, so that output_attentions=True gives none: "
+            'use attn_implementation="eager" for them'
+        )
     if options.get("cache") is not None:
         refuse("cache", "none", "a paged one", "use generate() without continuous batching")
 
