@@ -18,6 +18,7 @@
 namespace attn {
 
 struct GradientSums;
+struct RowGradients;
 struct RowScores;
 
 /// The state of one run. `execute` is one switch over the ops, split over files by theme: control
@@ -98,15 +99,26 @@ private:
   llvm::Expected<bool> executeGradOp(mlir::Operation *op, Frame &frame);
   llvm::Error attentionGrad(AttentionGradOp op, Frame &frame);
   llvm::Error rowDelta(RowDeltaOp op, Frame &frame);
+  llvm::Error attentionGradDelta(AttentionGradDeltaOp op, Frame &frame);
+  /// Delta of each row as attn.attention_grad_delta defines it, from `sums.delta`; without d_lse or
+  /// a sink these are null.
+  llvm::Expected<std::vector<double>> computeExactDelta(GradientSums &sums,
+                                                        const DenseTensor *lseGradient,
+                                                        const DenseTensor *sink, Frame &frame);
+  template <typename OpT> llvm::Error readRows(OpT op, GradientSums &sums, Frame &frame);
   template <typename OpT> llvm::Error splitGrad(OpT op, Frame &frame);
   llvm::Error recordGradMask(ScoredOpInterface op, Frame &frame);
   llvm::Expected<bool> executeGradStep(mlir::Operation *op, Frame &frame);
   template <typename OpT> llvm::Error gradStep(OpT op, Frame &frame);
   llvm::Error gradRows(GradRowsOp op, Frame &frame);
+  llvm::Error gradDeltaEnd(GradDeltaEndOp op, Frame &frame);
   llvm::Error gradEnd(GradEndOp op, Frame &frame);
   llvm::Error sinkGrad(AttentionGradOp op, llvm::ArrayRef<double> delta, Frame &frame);
   /// Computes and sets the gradients that are wanted, but that of the sink.
   llvm::Error sumGradients(GradientSums &sums, Frame &frame);
+  /// P and dS of row number `row` of (B, H, M), whose query and keys `rows` has from then on.
+  llvm::Expected<RowGradients> computeRow(GradientSums &sums, RowScores &rows, int64_t row,
+                                          llvm::ArrayRef<int64_t> origin, Frame &frame);
   llvm::Error addRow(GradientSums &sums, RowScores &rows, int64_t row,
                      llvm::ArrayRef<int64_t> origin, Frame &frame);
   llvm::Error checkShapes(ScoredOpInterface op, Frame &frame);

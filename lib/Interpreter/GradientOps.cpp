@@ -36,6 +36,8 @@ Expected<bool> Evaluator::executeGradOp(Operation *op, Frame &frame) {
     return done(attentionGrad(whole, frame));
   if (auto rows = dyn_cast<RowDeltaOp>(op))
     return done(rowDelta(rows, frame));
+  if (auto delta = dyn_cast<AttentionGradDeltaOp>(op))
+    return done(attentionGradDelta(delta, frame));
   if (auto query = dyn_cast<AttentionGradQueryOp>(op))
     return done(splitGrad(query, frame));
   if (auto keys = dyn_cast<AttentionGradKeyValueOp>(op))
@@ -54,9 +56,8 @@ static std::vector<double> getReals(const DenseTensor &tensor) {
 // Sums
 //===----------------------------------------------------------------------------------------===//
 
-/// Adds what row number `row` of (B, H, M) contributes.
-Error Evaluator::addRow(GradientSums &sums, RowScores &rows, int64_t row, ArrayRef<int64_t> origin,
-                        Frame &frame) {
+Expected<RowGradients> Evaluator::computeRow(GradientSums &sums, RowScores &rows, int64_t row,
+                                             ArrayRef<int64_t> origin, Frame &frame) {
   const DenseTensor &query = *getTensor(sums.op.getQuery(), frame),
                     &key = *getTensor(sums.op.getKey(), frame),
                     &value = *getTensor(sums.op.getValue(), frame);
@@ -64,15 +65,14 @@ Error Evaluator::addRow(GradientSums &sums, RowScores &rows, int64_t row, ArrayR
   int64_t d = q[3], dv = value.getShape()[3], m = row % q[2], h = row / q[2] % q[1],
           b = row / q[2] / q[1];
   int64_t firstKey = (b * k[1] + h / (q[1] / k[1])) * k[2];
-  const Lane *gradient = getTensor(sums.outputGradient, frame)->data() + row * dv;
   rows.query = query.data() + row * d;
   rows.key = key.data() + firstKey * d;
   int64_t at[] = {origin[0] + b, origin[1] + h, origin[2] + m, origin[3]};
   if (Error error = rows.compute(at[0], at[1], at[2], at[3]))
-    return error;
+    return std::move(error);
 
   RowGradients own(rows.keys);
-  own.gradient = gradient;
+  own.gradient = getTensor(sums.outputGradient, frame)->data() + row * dv;
   own.value = value.data() + firstKey * dv;
   own.width = dv;
   own.lse = sums.lse[row];
@@ -80,19 +80,30 @@ Error Evaluator::addRow(GradientSums &sums, RowScores &rows, int64_t row, ArrayR
   own.isEmpty = own.lse == kLowest;
   own.grad = sums.grad;
   if (Error error = own.compute(rows, at))
-    return error;
+    return std::move(error);
+  return own;
+}
+
+/// Adds what row number `row` of (B, H, M) contributes.
+Error Evaluator::addRow(GradientSums &sums, RowScores &rows, int64_t row, ArrayRef<int64_t> origin,
+                        Frame &frame) {
+  Expected<RowGradients> own = computeRow(sums, rows, row, origin, frame);
+  if (!own)
+    return own.takeError();
+  int64_t d = rows.headDim, dv = own->width,
+          firstKey = (rows.key - getTensor(sums.op.getKey(), frame)->data()) / d;
   // g4, g7, g13
   for (int64_t n = 0; n < rows.keys; ++n) {
-    if (own.weights[n].f == 0)
+    if (own->weights[n].f == 0)
       continue;
-    double scaled = rows.scale * own.adjoints[n].f;
+    double scaled = rows.scale * own->adjoints[n].f;
     if (sums.query)
       accumulate(sums.query->data() + row * d, scaled, rows.key + n * d, d);
     if (sums.key)
       accumulate(sums.key->data() + (firstKey + n) * d, scaled, rows.query, d);
     if (sums.value)
-      accumulate(sums.value->data() + (firstKey + n) * dv, own.weights[n].f * rows.factors[n].f,
-                 gradient, dv);
+      accumulate(sums.value->data() + (firstKey + n) * dv, own->weights[n].f * rows.factors[n].f,
+                 own->gradient, dv);
   }
   return Error::success();
 }
@@ -149,6 +160,32 @@ Error Evaluator::sumGradients(GradientSums &sums, Frame &frame) {
   return Error::success();
 }
 
+/// g17
+Expected<std::vector<double>> Evaluator::computeExactDelta(GradientSums &sums,
+                                                           const DenseTensor *lseGradient,
+                                                           const DenseTensor *sink, Frame &frame) {
+  Expected<Indices> origin = getIndices(sums.op, sums.op.getMixedOrigin(), frame);
+  Expected<RowScores> rows = getRowScores(sums.op, frame);
+  if (!origin || !rows)
+    return makeOpError(sums.op, joinErrors(origin.takeError(), rows.takeError()));
+  ArrayRef<int64_t> q = getTensor(sums.op.getQuery(), frame)->getShape();
+  if (sink)
+    if (Error error = checkExtents(sums.op, {{sink->getShape()[0], q[1]}}))
+      return std::move(error);
+  std::vector<double> exact(sums.delta.size());
+  for (size_t row = 0; row < exact.size(); ++row) {
+    Expected<RowGradients> own = computeRow(sums, *rows, row, *origin, frame);
+    if (!own)
+      return own.takeError();
+    DeltaSums ofRow;
+    ofRow.add(*own);
+    exact[row] = ofRow.end(getNegLse2(sums.lse[row]), sums.delta[row],
+                           lseGradient ? lseGradient->data()[row].f : 0,
+                           sink ? sink->data()[row / q[2] % q[1]].f : kLowest);
+  }
+  return exact;
+}
+
 //===----------------------------------------------------------------------------------------===//
 // Ops
 //===----------------------------------------------------------------------------------------===//
@@ -178,25 +215,36 @@ Error Evaluator::attentionGrad(AttentionGradOp op, Frame &frame) {
     return error;
   if (Error error = recordGradMask(op, frame))
     return error;
-  GradientSums sums{op, op.getDOutput()};
+  GradientSums sums{op, op.getDOutput()}, captured = sums;
   sums.queryResult = op.getDQuery(), sums.keyResult = op.getDKey(),
-  sums.valueResult = op.getDValue(), sums.wrt = op.getWrt(), sums.wrtResults = op.getDWrt();
+  sums.valueResult = op.getDValue(), captured.wrt = op.getWrt(), captured.wrtResults = op.getDWrt();
   if (!options.countOnly) {
     const DenseTensor &lse = *getTensor(op.getLse(), frame);
+    const DenseTensor *lseGradient = op.getDLse() ? &*getTensor(op.getDLse(), frame) : nullptr,
+                      *sink = op.getSink() ? &*getTensor(op.getSink(), frame) : nullptr;
     Expected<std::vector<double>> delta =
         getDelta(op, *getTensor(op.getOutput(), frame), *getTensor(op.getDOutput(), frame), lse,
-                 op.getDLse() ? &*getTensor(op.getDLse(), frame) : nullptr);
+                 lseGradient);
     if (!delta)
       return delta.takeError();
-    sums.lse = getReals(lse);
+    sums.lse = captured.lse = getReals(lse);
     sums.delta = std::move(*delta);
     if (Error error =
             checkData(op, {&*getTensor(op.getQuery(), frame), &*getTensor(op.getKey(), frame),
-                           &*getTensor(op.getValue(), frame)}))
+                           &*getTensor(op.getValue(), frame), sink ? sink : &lse}))
       return error;
+    if (!op.getWrt().empty()) {
+      Expected<std::vector<double>> exact = computeExactDelta(sums, lseGradient, sink, frame);
+      if (!exact)
+        return exact.takeError();
+      captured.delta = std::move(*exact);
+    }
   }
   if (Error error = sumGradients(sums, frame))
     return error;
+  if (!op.getWrt().empty())
+    if (Error error = sumGradients(captured, frame))
+      return error;
   return op.getDSink() ? sinkGrad(op, sums.delta, frame) : Error::success();
 }
 
@@ -246,6 +294,50 @@ Error Evaluator::rowDelta(RowDeltaOp op, Frame &frame) {
   return set(op, op.getDelta(), *deltas, frame);
 }
 
+/// g15: the logarithm and delta of each row, of an op that takes those of attn.row_delta.
+template <typename OpT> Error Evaluator::readRows(OpT op, GradientSums &sums, Frame &frame) {
+  const DenseTensor &negLse2 = *getTensor(op.getNegLse2(), frame),
+                    &delta = *getTensor(op.getDelta(), frame);
+  if (Error error = checkData(
+          op, {&negLse2, &delta, &*getTensor(op.getQuery(), frame), &*getTensor(op.getKey(), frame),
+               &*getTensor(op.getValue(), frame), &*getTensor(op.getDOutput(), frame)}))
+    return error;
+  sums.lse = getReals(negLse2);
+  for (double &logarithm : sums.lse)
+    logarithm /= -kLog2e;
+  sums.delta = getReals(delta);
+  return Error::success();
+}
+
+Error Evaluator::attentionGradDelta(AttentionGradDeltaOp op, Frame &frame) {
+  if (Error error = checkShapes(op, frame))
+    return error;
+  if (Error error = recordGradMask(op, frame))
+    return error;
+  bool hasData = !options.countOnly;
+  Expected<TensorRef> result = allocate(op, op.getExactDelta().getType(),
+                                        getTensor(op.getDelta(), frame)->getShape(), hasData);
+  if (!result)
+    return result.takeError();
+  if (hasData) {
+    GradientSums sums{op, op.getDOutput()};
+    if (Error error = readRows(op, sums, frame))
+      return error;
+    const DenseTensor *lseGradient = op.getDLse() ? &*getTensor(op.getDLse(), frame) : nullptr,
+                      *sink = op.getSink() ? &*getTensor(op.getSink(), frame) : nullptr;
+    for (const DenseTensor *tensor : {lseGradient, sink})
+      if (Error error = tensor ? checkData(op, {tensor}) : Error::success())
+        return error;
+    Expected<std::vector<double>> exact = computeExactDelta(sums, lseGradient, sink, frame);
+    if (!exact)
+      return exact.takeError();
+    for (auto [element, number] :
+         zip_equal(MutableArrayRef((*result)->data(), exact->size()), *exact))
+      element.f = number;
+  }
+  return set(op, op.getExactDelta(), *result, frame);
+}
+
 /// g15. The base of the logarithm is a matter of rounding: -inf becomes +inf, which weighs nothing
 /// just so.
 template <typename OpT> Error Evaluator::splitGrad(OpT op, Frame &frame) {
@@ -260,17 +352,8 @@ template <typename OpT> Error Evaluator::splitGrad(OpT op, Frame &frame) {
     sums.keyResult = op.getDKey(), sums.valueResult = op.getDValue();
   sums.wrt = op.getWrt(), sums.wrtResults = op.getDWrt();
   if (!options.countOnly) {
-    const DenseTensor &negLse2 = *getTensor(op.getNegLse2(), frame),
-                      &delta = *getTensor(op.getDelta(), frame);
-    if (Error error =
-            checkData(op, {&negLse2, &delta, &*getTensor(op.getQuery(), frame),
-                           &*getTensor(op.getKey(), frame), &*getTensor(op.getValue(), frame),
-                           &*getTensor(op.getDOutput(), frame)}))
+    if (Error error = readRows(op, sums, frame))
       return error;
-    sums.lse = getReals(negLse2);
-    for (double &logarithm : sums.lse)
-      logarithm /= -kLog2e;
-    sums.delta = getReals(delta);
   }
   return sumGradients(sums, frame);
 }

@@ -20,6 +20,10 @@ namespace attn {
 Expected<bool> Evaluator::executeGradStep(Operation *op, Frame &frame) {
   if (auto rows = dyn_cast<GradRowsOp>(op))
     return done(gradRows(rows, frame));
+  if (auto step = dyn_cast<GradDeltaStepOp>(op))
+    return done(gradStep(step, frame));
+  if (auto end = dyn_cast<GradDeltaEndOp>(op))
+    return done(gradDeltaEnd(end, frame));
   if (auto step = dyn_cast<GradQueryStepOp>(op))
     return done(gradStep(step, frame));
   if (auto step = dyn_cast<GradKeyValueStepOp>(op))
@@ -78,6 +82,36 @@ Error Evaluator::gradEnd(GradEndOp op, Frame &frame) {
   return set(op, op->getResult(0), *output, frame);
 }
 
+Error Evaluator::gradDeltaEnd(GradDeltaEndOp op, Frame &frame) {
+  SmallVector<const DenseTensor *> tensors;
+  for (mlir::Value operand : {op.getWeight(), op.getResidual(), op.getNegLse2(), op.getDelta()})
+    tensors.push_back(&*getTensor(operand, frame));
+  if (op.getDLse())
+    tensors.push_back(&*getTensor(op.getDLse(), frame));
+  int64_t m = tensors[0]->size();
+  for (const DenseTensor *tensor : tensors)
+    if (Error error = checkExtents(op, {{tensor->getShape()[0], m}}))
+      return error;
+  bool hasData = !options.countOnly;
+  Expected<TensorRef> output = allocate(op, op->getResult(0).getType(), {m}, hasData);
+  if (!output)
+    return output.takeError();
+  if (hasData) {
+    Expected<double> sink =
+        op.getSink() ? getReal(op, op.getSink(), frame) : Expected<double>(kLowest);
+    if (!sink)
+      return sink.takeError();
+    if (Error error = checkData(op, tensors))
+      return error;
+    for (int64_t row = 0; row < m; ++row) {
+      auto get = [&](unsigned number) { return tensors[number]->data()[row].f; };
+      DeltaSums sums{get(0), get(1)};
+      (*output)->data()[row].f = sums.end(get(2), get(3), op.getDLse() ? get(4) : 0, *sink);
+    }
+  }
+  return set(op, op->getResult(0), *output, frame);
+}
+
 /// The extents of rows, keys and columns agree.
 template <typename OpT> static Error checkStep(OpT op, ArrayRef<const DenseTensor *> tensors) {
   ArrayRef<int64_t> q = tensors[0]->getShape(), k = tensors[1]->getShape(),
@@ -90,10 +124,13 @@ template <typename OpT> static Error checkStep(OpT op, ArrayRef<const DenseTenso
                            {q[0], tensors[5]->getShape()[0]}});
 }
 
+/// What the sums of a step are of.
+enum class SumsOf { Rows, Keys, Delta };
+
 /// Adds what each row gives; `tensors` are query, key, value, d_output, neg_lse2 and delta.
 static Error absorbRows(RowScores &rows, RegionProgram *grad, ArrayRef<int64_t> origin,
                         ArrayRef<const DenseTensor *> tensors, ArrayRef<TensorRef> sums,
-                        bool rowsRun) {
+                        SumsOf of) {
   const Lane *query = tensors[0]->data(), *gradient = tensors[3]->data();
   int64_t d = rows.headDim, dv = tensors[2]->getShape()[1];
   rows.key = tensors[1]->data();
@@ -113,10 +150,17 @@ static Error absorbRows(RowScores &rows, RegionProgram *grad, ArrayRef<int64_t> 
     own.delta = tensors[5]->data()[row].f;
     if (Error error = own.compute(rows, at))
       return error;
+    if (of == SumsOf::Delta) {
+      DeltaSums ofRow{sums[0]->data()[row].f, sums[1]->data()[row].f};
+      ofRow.add(own);
+      sums[0]->data()[row].f = ofRow.weight;
+      sums[1]->data()[row].f = ofRow.residual;
+      continue;
+    }
     for (int64_t n = 0; n < rows.keys; ++n) {
       if (own.weights[n].f == 0)
         continue;
-      if (!rowsRun) {
+      if (of == SumsOf::Rows) {
         accumulate(sums[0]->data() + row * d, own.adjoints[n].f, rows.key + n * d, d);
         continue;
       }
@@ -164,8 +208,10 @@ template <typename OpT> Error Evaluator::gradStep(OpT op, Frame &frame) {
       return error;
     for (TensorRef &sum : sums)
       sum = std::make_shared<DenseTensor>(*sum);
-    bool rowsRun = op.getRunningPosition() == 2;
-    if (Error error = absorbRows(rows, grad, *origin, tensors, sums, rowsRun))
+    SumsOf of = std::is_same_v<OpT, GradDeltaStepOp> ? SumsOf::Delta
+                : op.getRunningPosition() == 2       ? SumsOf::Keys
+                                                     : SumsOf::Rows;
+    if (Error error = absorbRows(rows, grad, *origin, tensors, sums, of))
       return error;
   }
   return setResults(op, sums, frame);

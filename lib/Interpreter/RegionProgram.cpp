@@ -133,6 +133,7 @@ Expected<RegionProgram> RegionProgram::compile(Region &region, bool exactConstan
 }
 
 Error RegionProgram::bind(LookupFn lookup) {
+  sums.clear();
   for (auto [slot, value] : constants)
     broadcast(slot, value);
   for (const Capture &capture : captures) {
@@ -185,7 +186,10 @@ Error RegionProgram::extract(const Instruction &instruction, int64_t count) {
 }
 
 Error RegionProgram::contribute(const Instruction &instruction, int64_t count) {
-  DenseTensor &tensor = *sums.find(instruction.tensor)->second;
+  auto sum = sums.find(instruction.tensor);
+  if (sum == sums.end())
+    return Error::success();
+  DenseTensor &tensor = *sum->second;
   const Lane *addends = lanesOf(instruction.operands.front());
   for (int64_t i = 0; i < count; ++i) {
     Expected<int64_t> position =

@@ -27,7 +27,8 @@ public:
   /// Takes the values that the region captures. An error when one is unknown.
   llvm::Error bind(LookupFn lookup);
 
-  /// Where the contributions to a captured tensor are added, of its shape.
+  /// Where the contributions to a captured tensor are added, of its shape, until the next `bind`.
+  /// Without such a place they are not.
   void addContributionsInto(mlir::Value captured, TensorRef sums);
 
   /// What a grad region takes besides scores: the gradient of its result and the weight P of each

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------------------------===//
 
 #include "lib/Interpreter/RowGradients.h"
+#include "dialects/Attn/IR/AttnOps.h"
 #include <algorithm>
 #include <cmath>
 
@@ -45,6 +46,23 @@ std::vector<double> computeDelta(const DenseTensor &output, const DenseTensor &g
       delta[row] += gradient.data()[i].f * output.data()[i].f;
   }
   return delta;
+}
+
+void DeltaSums::add(const RowGradients &row) {
+  for (auto [p, dt] : zip_equal(row.weights, row.adjoints)) {
+    if (p.f == 0)
+      continue;
+    weight += p.f;
+    residual += dt.f;
+  }
+}
+
+double DeltaSums::end(double negLse2, double delta, double lseGradient, double sink) const {
+  double ofSink = sink == kLowest ? 0 : std::exp2(sink * kLog2e + negLse2), total = weight + ofSink;
+  double slack = std::clamp(std::abs(negLse2) * GradDeltaEndOp::kSlackOfLse,
+                            GradDeltaEndOp::kLeastSlack, GradDeltaEndOp::kMostSlack);
+  return std::abs(total - 1) <= slack ? delta + ((residual - ofSink * delta) / total - lseGradient)
+                                      : delta;
 }
 
 double getNegLse2(double lse) { return lse == kLowest ? kLowest : -lse * kLog2e; }

@@ -35,6 +35,16 @@ struct RowGradients {
 std::vector<double> computeDelta(const DenseTensor &output, const DenseTensor &gradient,
                                  const DenseTensor *lseGradient);
 
+/// g17: what says how far delta of a row is off.
+struct DeltaSums {
+  double weight = 0, residual = 0;
+
+  /// Adds what the keys give, whose adjoints are those of T.
+  void add(const RowGradients &row);
+  /// Delta without its error; a sink of -inf is none.
+  double end(double negLse2, double delta, double lseGradient, double sink) const;
+};
+
 /// g15: -lse * log2(e), and -inf for a row that keeps nothing.
 double getNegLse2(double lse);
 

@@ -46,6 +46,8 @@ static std::pair<Value, StringRef> getDivided(Operation *op) {
     return {attention.getQuery(), "(B, H, M tiles)"};
   if (auto rows = dyn_cast<RowDeltaOp>(op))
     return {rows.getOutput(), "(B, H, M tiles)"};
+  if (auto delta = dyn_cast<AttentionGradDeltaOp>(op))
+    return {delta.getQuery(), "(B, H, M tiles)"};
   if (auto query = dyn_cast<AttentionGradQueryOp>(op); query && query.getWrt().empty())
     return {query.getQuery(), "(B, H, M tiles)"};
   if (auto keys = dyn_cast<AttentionGradKeyValueOp>(op))

@@ -20,6 +20,7 @@
 //   (192, 128) and D = 256              GradHeadDimTest, with batches of 2
 //   heads, D and Dv mixed up            (40, 64) and (192, 128) with groups of 6
 //   captured tensors, odd lengths       TrainedScoreTest
+//   captured tensors, a rounded output  GradOddTest.FarRowsOfFewKeys, each in 16 bits
 //   shared memory beyond D = 128        GradHeadDimTest, GradWideTest
 //   different bits each time            each with dropped keys runs twice; test_gradient.py
 //   memory that grows with M x N        AttnToTile/gradients.mlir: scratch is like lse
@@ -105,6 +106,20 @@ TEST(GradOddTest, LowScores) {
     problem.type = type;
     GradExecution().check(variant, problem, {{1, 1}, {1, 64}, {192, 65}, {64, 192}, {129, 216}});
   }
+}
+
+/// Distances that are nearly the same at all keys of a row multiply the sum of its dT.
+TEST(GradOddTest, FarRowsOfFewKeys) {
+  std::string alibi = "variants [#attn.alibi<bottom_right>] captures(%slopes : tensor<?xf32>)";
+  for (const Variant &variant :
+       {Variant{"Alibi", alibi, {kSlopes}},
+        Variant{"AlibiSink", alibi + " sink(%sink : tensor<?xf32>)", {kSlopes, kSink}}})
+    for (const std::string &type : getTypes()) {
+      Problem problem;
+      problem.type = type;
+      problem.withLse = type == getTypes().front();
+      GradExecution().check(variant, problem, {{799, 3, 1, 4, 4}, {300, 2, 2, 2, 1}});
+    }
 }
 
 /// A batch of which one sequence has no key, and another one no row that keeps one.

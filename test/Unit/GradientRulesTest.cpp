@@ -268,6 +268,22 @@ TEST_F(GradientRulesTest, InfiniteSinks) {
   }
 }
 
+/// Gradients of captured tensors are those of scores, whatever the output was rounded to.
+TEST_F(GradientRulesTest, RoundedOutputs) {
+  GradientProblem problem{"rounded", "", kBiased, {kBias}};
+  problem.hasSink = true;
+  GradientCheck check(context, problem, 8);
+  Tensors wanted = check.run(GradientCheck::Linalg);
+  ASSERT_EQ(wanted.size(), 5u);
+  for (int64_t i = 0; i < check.output->size(); ++i)
+    check.output->data()[i].f *= i % 2 ? 1.01 : 0.99;
+  for (GradientCheck::Road road : kRoads) {
+    Tensors results = check.run(road);
+    ASSERT_EQ(results.size(), 5u);
+    expectSame({results[4]}, {wanted[4]});
+  }
+}
+
 //===----------------------------------------------------------------------------------------===//
 // Parts
 //===----------------------------------------------------------------------------------------===//

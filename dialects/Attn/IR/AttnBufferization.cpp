@@ -115,6 +115,8 @@ void attn::registerBufferization(DialectRegistry &registry) {
     GradQueryStepOp::attachInterface<DestinationOpModel<GradQueryStepOp, true>>(*context);
     GradKeyValueStepOp::attachInterface<DestinationOpModel<GradKeyValueStepOp, true>>(*context);
     GradCapturedStepOp::attachInterface<DestinationOpModel<GradCapturedStepOp, true>>(*context);
+    GradDeltaStepOp::attachInterface<DestinationOpModel<GradDeltaStepOp, true>>(*context);
+    GradDeltaEndOp::attachInterface<DestinationOpModel<GradDeltaEndOp, false>>(*context);
     ContributeOp::attachInterface<ContributeModel>(*context);
     GradEndOp::attachInterface<DestinationOpModel<GradEndOp, false>>(*context);
     AssumeOp::attachInterface<AssumeModel>(*context);

@@ -26,6 +26,10 @@ SmallVector<Value> AttentionGradQueryOp::getMatrices() {
   return filterNull({getQuery(), getKey(), getValue(), getDOutput(), getDQuery()});
 }
 
+SmallVector<Value> AttentionGradDeltaOp::getMatrices() {
+  return {getQuery(), getKey(), getValue(), getDOutput()};
+}
+
 SmallVector<Value> AttentionGradKeyValueOp::getMatrices() {
   return filterNull({getQuery(), getKey(), getValue(), getDOutput(), getDKey(), getDValue()});
 }
@@ -76,6 +80,12 @@ LogicalResult RowDeltaOp::reifyResultShapes(OpBuilder &builder,
                                             ReifiedRankedShapedTypeDims &shapes) {
   reifyLike(builder, getNegLse2(), getLse(), shapes);
   reifyLike(builder, getDelta(), getLse(), shapes);
+  return success();
+}
+
+LogicalResult AttentionGradDeltaOp::reifyResultShapes(OpBuilder &builder,
+                                                      ReifiedRankedShapedTypeDims &shapes) {
+  reifyLike(builder, getExactDelta(), getDelta(), shapes);
   return success();
 }
 

@@ -30,7 +30,7 @@ def Attn_AttentionGradOp : Attn_Op<"attention_grad", [
     d_key[b,h',n,:]   = c * sum over h of group h' and m of dS[b,h,m,n] * query[b,h,m,:]
     d_value[b,h',n,:] = sum over h of group h' and m of P[b,h,m,n] * d_output[b,h,m,:]
     d_sink[h]         = - sum over b and m of exp(sink[h] - lse[b,h,m]) * delta[b,h,m]
-    d_wrt[i]          = sum over all elements of what they contribute to wrt[i]
+    d_wrt[i]          = sum over all elements of what they contribute to wrt[i], with the delta of attn.attention_grad_delta
     ```
 
     `output` and `lse` are those of the whole softmax, also where these keys are a part of it: gradients of parts add up.
@@ -151,6 +151,64 @@ def Attn_RowDeltaOp : Attn_Op<"row_delta", [
   let hasVerifier = 1;
 }
 
+def Attn_AttentionGradDeltaOp : Attn_Op<"attention_grad_delta", [
+    AttrSizedOperandSegments, Pure, Attn_ScoredOpInterface,
+    DeclareOpInterfaceMethods<ReifyRankedShapedTypeOpInterface, ["reifyResultShapes"]>,
+    DeclareOpInterfaceMethods<TilingInterface, [
+      "getLoopIteratorTypes", "getIterationDomain", "getTiledImplementation", "getResultTilePosition"]>]> {
+  let summary = "delta from the weights themselves: a sum over keys for each row";
+  let description = [{
+    `delta` of `attn.row_delta` has the error of the output as it was rounded, so that `dT` of a row does not add up to what
+    it should. A score that reads the same large number at all keys of a row, such as a distance, multiplies that error in the
+    gradient of a captured tensor. This op takes the error out, with the lines `P` and `dP` of `attn.attention_grad`:
+
+    ```
+    weight[b,h,m]    = sum_n P[b,h,m,n]
+    residual[b,h,m]  = sum_n P[b,h,m,n] * (dP[b,h,m,n] - delta[b,h,m])
+    of_sink[b,h,m]   = exp2(sink[h] * log2(e) + neg_lse2[b,h,m])                             no sink: 0
+    total            = weight + of_sink
+    exact_delta      = delta + (residual - of_sink * delta) / total - d_lse                  no d_lse: 0
+    ```
+
+    where `total` is 1 up to the rounding of `neg_lse2`: `abs(total - 1) <= clamp(2^-20 * abs(neg_lse2), 2^-16, 2^-8)`.
+    In other rows `exact_delta` is `delta`: their softmax has more keys than these. `dP` has the factor of the weight in it
+    (g13). `delta` and `d_lse` are operand and result of the same `attn.row_delta`.
+
+    ```mlir
+    %exact = attn.attention_grad_delta %q, %k, %v, %do, %neg_lse2, %delta
+        : tensor<?x?x?x64xbf16>, tensor<?x?x?x64xbf16>, tensor<?x?x?x64xbf16>, tensor<?x?x?x64xbf16>, tensor<?x?x?xf32>,
+          tensor<?x?x?xf32> -> tensor<?x?x?xf32>
+    ```
+  }];
+  let arguments = (ins
+    Arg<AnyRankedTensor, "(B, H, M, D)">:$query,
+    Arg<AnyRankedTensor, "(B, Hkv, N, D)">:$key,
+    Arg<AnyRankedTensor, "(B, Hkv, N, Dv)">:$value,
+    Arg<AnyRankedTensor, "(B, H, M, Dv), the gradient of output">:$d_output,
+    Arg<AnyRankedTensor, "(B, H, M) f32 (or f64), of attn.row_delta">:$neg_lse2,
+    Arg<AnyRankedTensor, "(B, H, M) f32 (or f64), of attn.row_delta">:$delta,
+    Arg<Optional<AnyRankedTensor>, "(B, H, M) f32 (or f64), the gradient of lse; none means zeros">:$d_lse,
+    Arg<Optional<F32>, "factor of the dot products">:$scale,
+    Arg<Optional<AnyRankedTensor>, "(H) f32, an extra logit in each row's denominator">:$sink,
+    Arg<Variadic<Index>, "global (b, h, m, n) of this op's first element; none means zeros">:$origin);
+  let results = (outs Res<AnyRankedTensor, "(B, H, M) f32 (or f64)">:$exact_delta);
+  let regions = (region
+    MaxSizedRegion<1>:$score,
+    MaxSizedRegion<1>:$mask);
+  let assemblyFormat = [{
+    $query `,` $key `,` $value `,` $d_output `,` $neg_lse2 `,` $delta (`d_lse` `(` $d_lse^ `:` type($d_lse) `)`)?
+    (`scale` `(` $scale^ `)`)? (`sink` `(` $sink^ `:` type($sink) `)`)? (`at` `(` $origin^ `)`)?
+    attr-dict custom<ScoreAndMask>($score, $mask)
+    `:` type($query) `,` type($key) `,` type($value) `,` type($d_output) `,` type($neg_lse2) `,` type($delta)
+    `->` type($exact_delta)
+  }];
+  let hasVerifier = 1;
+  let hasRegionVerifier = 1;
+  let extraClassDeclaration = [{
+    ::llvm::SmallVector<::mlir::Value> getMatrices();
+  }];
+}
+
 /// Gradients from a row's `neg_lse2` and `delta`; each has its own results.
 class Attn_SplitGradOp<string mnemonic, list<Trait> traits> : Attn_Op<mnemonic, !listconcat([
     AttrSizedOperandSegments, AttrSizedResultSegments, Pure, Attn_ScoredOpInterface,
@@ -163,7 +221,7 @@ class Attn_SplitGradOp<string mnemonic, list<Trait> traits> : Attn_Op<mnemonic, 
     Arg<AnyRankedTensor, "(B, Hkv, N, Dv)">:$value,
     Arg<AnyRankedTensor, "(B, H, M, Dv), the gradient of output">:$d_output,
     Arg<AnyRankedTensor, "(B, H, M) f32 (or f64), of attn.row_delta">:$neg_lse2,
-    Arg<AnyRankedTensor, "(B, H, M) f32 (or f64), of attn.row_delta">:$delta,
+    Arg<AnyRankedTensor, "(B, H, M) f32 (or f64), of attn.row_delta, or attn.attention_grad_delta">:$delta,
     Arg<Optional<F32>, "factor of the dot products">:$scale,
     Arg<Variadic<Index>, "global (b, h, m, n) of this op's first element; none means zeros">:$origin,
     Arg<Variadic<AnyRankedTensor>, "captured tensors of floats whose gradients are wanted">:$wrt);

@@ -23,6 +23,8 @@ MutableOperandRange GradQueryStepOp::getDpsInitsMutable() { return getLastOperan
 MutableOperandRange GradKeyValueStepOp::getDpsInitsMutable() { return getLastOperands(*this, 2); }
 MutableOperandRange GradFusedStepOp::getDpsInitsMutable() { return getLastOperands(*this, 3); }
 MutableOperandRange GradCapturedStepOp::getDpsInitsMutable() { return getLastOperands(*this, 1); }
+MutableOperandRange GradDeltaStepOp::getDpsInitsMutable() { return getLastOperands(*this, 2); }
+MutableOperandRange GradDeltaEndOp::getDpsInitsMutable() { return getLastOperands(*this, 1); }
 MutableOperandRange GradEndOp::getDpsInitsMutable() { return getLastOperands(*this, 1); }
 
 void GradRowsOp::getEffects(Effects &effects) { getBufferEffects(*this, false, effects); }
@@ -30,6 +32,8 @@ void GradQueryStepOp::getEffects(Effects &effects) { getBufferEffects(*this, tru
 void GradKeyValueStepOp::getEffects(Effects &effects) { getBufferEffects(*this, true, effects); }
 void GradFusedStepOp::getEffects(Effects &effects) { getBufferEffects(*this, true, effects); }
 void GradCapturedStepOp::getEffects(Effects &effects) { getBufferEffects(*this, true, effects); }
+void GradDeltaStepOp::getEffects(Effects &effects) { getBufferEffects(*this, true, effects); }
+void GradDeltaEndOp::getEffects(Effects &effects) { getBufferEffects(*this, false, effects); }
 void GradEndOp::getEffects(Effects &effects) { getBufferEffects(*this, false, effects); }
 
 using Shapes = ReifiedRankedShapedTypeDims;
@@ -49,6 +53,12 @@ LogicalResult GradFusedStepOp::reifyResultShapes(OpBuilder &builder, Shapes &sha
 LogicalResult GradCapturedStepOp::reifyResultShapes(OpBuilder &builder, Shapes &shapes) {
   return reifyInits(*this, builder, shapes);
 }
+LogicalResult GradDeltaStepOp::reifyResultShapes(OpBuilder &builder, Shapes &shapes) {
+  return reifyInits(*this, builder, shapes);
+}
+LogicalResult GradDeltaEndOp::reifyResultShapes(OpBuilder &builder, Shapes &shapes) {
+  return reifyInits(*this, builder, shapes);
+}
 LogicalResult GradEndOp::reifyResultShapes(OpBuilder &builder, Shapes &shapes) {
   return reifyInits(*this, builder, shapes);
 }
@@ -65,6 +75,9 @@ void GradFusedStepOp::getCanonicalizationPatterns(RewritePatternSet &patterns, M
 void GradCapturedStepOp::getCanonicalizationPatterns(RewritePatternSet &patterns, MLIRContext *) {
   populateCastFold(patterns, getOperationName());
 }
+void GradDeltaStepOp::getCanonicalizationPatterns(RewritePatternSet &patterns, MLIRContext *) {
+  populateCastFold(patterns, getOperationName());
+}
 
 SmallVector<OpFoldResult> GradQueryStepOp::getMixedOrigin() {
   return getOriginOrZeros(getOrigin(), getContext());
@@ -78,10 +91,15 @@ SmallVector<OpFoldResult> GradFusedStepOp::getMixedOrigin() {
 SmallVector<OpFoldResult> GradCapturedStepOp::getMixedOrigin() {
   return getOriginOrZeros(getOrigin(), getContext());
 }
+SmallVector<OpFoldResult> GradDeltaStepOp::getMixedOrigin() {
+  return getOriginOrZeros(getOrigin(), getContext());
+}
 
 unsigned GradQueryStepOp::getRunningPosition() { return 3; }
 unsigned GradCapturedStepOp::getRunningPosition() { return 3; }
 Value GradCapturedStepOp::getFixed() { return getQuery(); }
+unsigned GradDeltaStepOp::getRunningPosition() { return 3; }
+Value GradDeltaStepOp::getFixed() { return getQuery(); }
 unsigned GradKeyValueStepOp::getRunningPosition() { return 2; }
 unsigned GradFusedStepOp::getRunningPosition() { return 2; }
 Value GradQueryStepOp::getFixed() { return getQuery(); }
@@ -92,6 +110,9 @@ SmallVector<OpOperand *> GradQueryStepOp::getRunningMutable() {
   return {&getKeyMutable(), &getValueMutable()};
 }
 SmallVector<OpOperand *> GradCapturedStepOp::getRunningMutable() {
+  return {&getKeyMutable(), &getValueMutable()};
+}
+SmallVector<OpOperand *> GradDeltaStepOp::getRunningMutable() {
   return {&getKeyMutable(), &getValueMutable()};
 }
 SmallVector<OpOperand *> GradKeyValueStepOp::getRunningMutable() {
@@ -192,6 +213,13 @@ LogicalResult GradCapturedStepOp::verify() {
   return verifyStep(*this, {});
 }
 
+LogicalResult GradDeltaStepOp::verify() {
+  // grad_delta_step_c1: the grad region is empty
+  if (!getGrad().empty())
+    return emitOpError("expected no grad region, got one");
+  return verifyStep(*this, {{"weight", getWeight(), kM}, {"residual", getResidual(), kM}});
+}
+
 template <typename OpT> static LogicalResult verifyStepRegions(OpT op) {
   return failure(failed(verifyScoreAndMask(op, op.getScore(), op.getMask())) ||
                  failed(verifyGradRegion(op, op.getGrad())));
@@ -201,6 +229,21 @@ LogicalResult GradQueryStepOp::verifyRegions() { return verifyStepRegions(*this)
 LogicalResult GradKeyValueStepOp::verifyRegions() { return verifyStepRegions(*this); }
 LogicalResult GradFusedStepOp::verifyRegions() { return verifyStepRegions(*this); }
 LogicalResult GradCapturedStepOp::verifyRegions() { return verifyStepRegions(*this); }
+LogicalResult GradDeltaStepOp::verifyRegions() { return verifyStepRegions(*this); }
+
+LogicalResult GradDeltaEndOp::verify() {
+  SmallVector<Named> all = {{"weight", getWeight(), kM},
+                            {"residual", getResidual(), kM},
+                            {"neg_lse2", getNegLse2(), kM},
+                            {"delta", getDelta(), kM},
+                            {"output", getOutput(), kM}};
+  if (getDLse())
+    all.push_back({"d_lse", getDLse(), kM});
+  // grad_delta_end_c1: weight, residual, neg_lse2, delta, d_lse and output are (M) of f32
+  if (failed(verifyShapes(*this, all)) || failed(verifyElements(*this, {}, all)))
+    return failure();
+  return verifyDestinations(*this);
+}
 
 LogicalResult GradRowsOp::verify() {
   SmallVector<Named> storage = {{"output", getOutput(), kMDv}, {"d_output", getDOutput(), kMDv}};

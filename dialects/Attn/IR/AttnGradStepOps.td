@@ -53,7 +53,7 @@ class Attn_GradStepOp<string mnemonic, dag inits> : Attn_DestinationOp<mnemonic,
     Arg<Attn_Shaped, "(N, Dv)">:$value,
     Arg<Attn_Shaped, "(M, Dv), the gradient of output">:$d_output,
     Arg<Attn_Shaped, "(M) f32, of attn.row_delta">:$neg_lse2,
-    Arg<Attn_Shaped, "(M) f32, of attn.row_delta">:$delta,
+    Arg<Attn_Shaped, "(M) f32, of attn.row_delta, or attn.grad_delta_end">:$delta,
     Arg<F32, "factor of the dot products">:$scale,
     Arg<Variadic<Index>, "global (b, h, m, n) of this op's first element; none means zeros">:$origin), inits);
   let results = (outs Variadic<AnyRankedTensor>:$results);
@@ -172,6 +172,74 @@ def Attn_GradCapturedStepOp : Attn_GradStepOp<"grad_captured_step", (ins Arg<Att
     `outs` `(` $sum `)` attr-dict custom<ScoreMaskAndGrad>($score, $mask, $grad)
     `:` type($query) `,` type($key) `,` type($value) `,` type($d_output) `,` type($neg_lse2) `,` type($delta) `,` type($sum)
     (`->` type($results)^)?
+  }];
+}
+
+def Attn_GradDeltaStepOp : Attn_GradStepOp<"grad_delta_step", (ins
+    Arg<Attn_Shaped, "(M) f32">:$weight,
+    Arg<Attn_Shaped, "(M) f32">:$residual)> {
+  let summary = "absorbs a tile of keys into what says how far delta is off";
+  let description = [{
+    The lines of `attn.grad_query_step` up to `dT`, then:
+
+    ```
+    weight'[m]   = weight[m] + sum_n P[m,n]
+    residual'[m] = residual[m] + sum_n dT[m,n]
+    ```
+
+    Nothing is derived, so the grad region is empty. `attn.grad_delta_end` makes delta of the sums.
+
+    ```mlir
+    %s:2 = attn.grad_delta_step %q, %k, %v, %do, %nl, %delta scale(%scale) at(%b, %h, %m, %n) outs(%weight, %residual)
+        : tensor<?x64xbf16>, tensor<32x64xbf16>, tensor<32x16xbf16>, tensor<?x16xbf16>, tensor<?xf32>, tensor<?xf32>,
+          tensor<?xf32>, tensor<?xf32> -> tensor<?xf32>, tensor<?xf32>
+    ```
+  }];
+  let assemblyFormat = [{
+    $query `,` $key `,` $value `,` $d_output `,` $neg_lse2 `,` $delta `scale` `(` $scale `)` (`at` `(` $origin^ `)`)?
+    `outs` `(` $weight `,` $residual `)` attr-dict custom<ScoreMaskAndGrad>($score, $mask, $grad)
+    `:` type($query) `,` type($key) `,` type($value) `,` type($d_output) `,` type($neg_lse2) `,` type($delta) `,`
+    type($weight) `,` type($residual) (`->` type($results)^)?
+  }];
+}
+
+def Attn_GradDeltaEndOp : Attn_DestinationOp<"grad_delta_end", [AttrSizedOperandSegments]> {
+  let summary = "ends the sums of attn.grad_delta_step: delta without its error";
+  let description = [{
+    `attn.attention_grad_delta` of one batch and one head, from its sums:
+
+    ```
+    of_sink[m] = exp2(sink * log2(e) + neg_lse2[m])                                no sink: 0
+    total[m]   = weight[m] + of_sink[m]
+    output[m]  = delta[m] + (residual[m] - of_sink[m] * delta[m]) / total[m] - d_lse[m]
+    ```
+
+    where `abs(total - 1) <= clamp(2^-20 * abs(neg_lse2), 2^-16, 2^-8)`, and `delta[m]` elsewhere. No `d_lse` is 0.
+
+    ```mlir
+    %exact = attn.grad_delta_end %weight, %residual, %nl, %delta outs(%empty)
+        : tensor<?xf32>, tensor<?xf32>, tensor<?xf32>, tensor<?xf32>, tensor<?xf32> -> tensor<?xf32>
+    ```
+  }];
+  let arguments = (ins
+    Arg<Attn_Shaped, "(M) f32, of attn.grad_delta_step">:$weight,
+    Arg<Attn_Shaped, "(M) f32, of attn.grad_delta_step">:$residual,
+    Arg<Attn_Shaped, "(M) f32, of attn.row_delta">:$neg_lse2,
+    Arg<Attn_Shaped, "(M) f32, of attn.row_delta">:$delta,
+    Arg<Optional<Attn_Shaped>, "(M) f32, the gradient of lse">:$d_lse,
+    Arg<Optional<F32>, "extra logit of this head">:$sink,
+    Arg<Attn_Shaped, "(M) f32">:$output);
+  let results = (outs Variadic<AnyRankedTensor>:$results);
+  let assemblyFormat = [{
+    $weight `,` $residual `,` $neg_lse2 `,` $delta (`d_lse` `(` $d_lse^ `:` type($d_lse) `)`)? (`sink` `(` $sink^ `)`)?
+    `outs` `(` $output `)` attr-dict
+    `:` type($weight) `,` type($residual) `,` type($neg_lse2) `,` type($delta) `,` type($output) (`->` type($results)^)?
+  }];
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    ::mlir::MutableOperandRange getDpsInitsMutable();
+    /// How far from 1 the weights of a row may be that has all its keys here, as rounding allows.
+    static constexpr double kLeastSlack = 0x1p-16, kMostSlack = 0x1p-8, kSlackOfLse = 0x1p-20;
   }];
 }
 

@@ -5,6 +5,7 @@
 //
 // Iteration domains, all parallel:
 //   row_delta                 (B, H, M)
+//   attention_grad_delta      (B, H, M)     as the next
 //   attention_grad_query      (B, H, M)     the sum over N is not a loop before its steps are
 //   attention_grad_key_value  (B, Hkv, N)   nor is the sum over M and the heads of a group
 //
@@ -84,7 +85,7 @@ LogicalResult RowDeltaOp::getResultTilePosition(OpBuilder &, unsigned,
 }
 
 //===----------------------------------------------------------------------===//
-// Both passes
+// All passes
 //===----------------------------------------------------------------------===//
 
 namespace {
@@ -147,6 +148,59 @@ static TilingResult finishTile(OpT op, OpT tiled, ArrayRef<Operation *> slices) 
   return {{tiled}, SmallVector<Value>(tiled->getResults()), SmallVector<Operation *>(slices)};
 }
 
+/// Rows, and all keys of theirs.
+template <typename OpT>
+static FailureOr<ProblemTile> getTileOfRows(OpBuilder &builder, OpT op,
+                                            ArrayRef<OpFoldResult> offsets,
+                                            ArrayRef<OpFoldResult> sizes) {
+  OpFoldResult keyHead, keyHeads, zero = builder.getIndexAttr(0);
+  if (failed(getKeyHeads(builder, op, offsets[1], sizes[1], keyHead, keyHeads)))
+    return failure();
+  OpFoldResult keys = tensor::getMixedSize(builder, op.getLoc(), op.getKey(), 2);
+  return ProblemTile{
+      OFRs(offsets), OFRs(sizes), {offsets[0], keyHead, zero}, {sizes[0], keyHeads, keys}};
+}
+
+//===----------------------------------------------------------------------===//
+// AttentionGradDeltaOp: (B, H, M)
+//===----------------------------------------------------------------------===//
+
+SmallVector<utils::IteratorType> AttentionGradDeltaOp::getLoopIteratorTypes() {
+  return threeParallel();
+}
+
+SmallVector<Range> AttentionGradDeltaOp::getIterationDomain(OpBuilder &builder) {
+  return firstThree(builder, getQuery());
+}
+
+FailureOr<TilingResult> AttentionGradDeltaOp::getTiledImplementation(OpBuilder &builder,
+                                                                     ArrayRef<OpFoldResult> offsets,
+                                                                     ArrayRef<OpFoldResult> sizes) {
+  FailureOr<ProblemTile> tile = getTileOfRows(builder, *this, offsets, sizes);
+  if (failed(tile))
+    return failure();
+  Location loc = getLoc();
+  SmallVector<Operation *> slices;
+  SmallVector<Value> in = sliceOperands(builder, *this, *tile, slices);
+  Value lseGradient =
+      getDLse() ? extractTile(builder, loc, getDLse(), offsets, sizes, slices) : Value();
+  Value sink =
+      getSink() ? extractTile(builder, loc, getSink(), offsets[1], sizes[1], slices) : Value();
+  auto tiled = AttentionGradDeltaOp::create(builder, loc, withElement(in[5], getExactDelta()),
+                                            in[0], in[1], in[2], in[3], in[4], in[5], lseGradient,
+                                            getScale(), sink, shiftOrigin(builder, *this, *tile));
+  return finishTile(*this, tiled, slices);
+}
+
+LogicalResult AttentionGradDeltaOp::getResultTilePosition(OpBuilder &, unsigned,
+                                                          ArrayRef<OpFoldResult> offsets,
+                                                          ArrayRef<OpFoldResult> sizes,
+                                                          OFRs &resultOffsets, OFRs &resultSizes) {
+  resultOffsets.assign(offsets.begin(), offsets.end());
+  resultSizes.assign(sizes.begin(), sizes.end());
+  return success();
+}
+
 //===----------------------------------------------------------------------===//
 // AttentionGradQueryOp: (B, H, M)
 //===----------------------------------------------------------------------===//
@@ -162,18 +216,16 @@ SmallVector<Range> AttentionGradQueryOp::getIterationDomain(OpBuilder &builder) 
 FailureOr<TilingResult> AttentionGradQueryOp::getTiledImplementation(OpBuilder &builder,
                                                                      ArrayRef<OpFoldResult> offsets,
                                                                      ArrayRef<OpFoldResult> sizes) {
-  OpFoldResult keyHead, keyHeads, zero = builder.getIndexAttr(0);
-  if (failed(checkTileable(*this)) ||
-      failed(getKeyHeads(builder, *this, offsets[1], sizes[1], keyHead, keyHeads)))
+  if (failed(checkTileable(*this)))
     return failure();
-  OpFoldResult keys = tensor::getMixedSize(builder, getLoc(), getKey(), 2);
-  ProblemTile tile = {
-      OFRs(offsets), OFRs(sizes), {offsets[0], keyHead, zero}, {sizes[0], keyHeads, keys}};
+  FailureOr<ProblemTile> tile = getTileOfRows(builder, *this, offsets, sizes);
+  if (failed(tile))
+    return failure();
   SmallVector<Operation *> slices;
-  SmallVector<Value> in = sliceOperands(builder, *this, tile, slices);
+  SmallVector<Value> in = sliceOperands(builder, *this, *tile, slices);
   auto tiled = AttentionGradQueryOp::create(
       builder, getLoc(), withElement(in[0], getDQuery()), TypeRange(), in[0], in[1], in[2], in[3],
-      in[4], in[5], getScale(), shiftOrigin(builder, *this, tile), /*wrt=*/ValueRange());
+      in[4], in[5], getScale(), shiftOrigin(builder, *this, *tile), /*wrt=*/ValueRange());
   return finishTile(*this, tiled, slices);
 }
 

@@ -171,6 +171,31 @@ LogicalResult RowDeltaOp::verify() {
                                    {"delta", getDelta(), "BHM"}});
 }
 
+LogicalResult AttentionGradDeltaOp::verify() {
+  if (failed(verifyScoredOp(*this)) ||
+      failed(verifyLikeOutput(*this, "d_output", getDOutput().getType())))
+    return failure();
+  for (auto [name, value] : {std::pair<StringRef, Value>{"neg_lse2", getNegLse2()},
+                             {"delta", getDelta()},
+                             {"d_lse", getDLse()},
+                             {"exact_delta", getExactDelta()}})
+    if (value && failed(verifyLikeLse(*this, name, value.getType())))
+      return failure();
+  return verifySameExtents(*this, {{"query", getQuery(), "BHMD"},
+                                   {"key", getKey(), "BGND"},
+                                   {"value", getValue(), "BGNV"},
+                                   {"d_output", getDOutput(), "BHMV"},
+                                   {"neg_lse2", getNegLse2(), "BHM"},
+                                   {"delta", getDelta(), "BHM"},
+                                   {"d_lse", getDLse(), "BHM"},
+                                   {"sink", getSink(), "H"},
+                                   {"exact_delta", getExactDelta(), "BHM"}});
+}
+
+LogicalResult AttentionGradDeltaOp::verifyRegions() {
+  return verifyScoreAndMask(*this, getScore(), getMask());
+}
+
 /// What both passes have.
 template <typename OpT>
 static LogicalResult verifySplitGrad(OpT op, Value dQuery, Value dKey, Value dValue) {

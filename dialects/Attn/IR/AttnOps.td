@@ -96,8 +96,9 @@ def Attn_AttentionOp : Attn_Op<"attention", [
 }
 
 def Attn_YieldOp : Attn_Op<"yield", [Pure, ReturnLike, Terminator, ParentOneOf<[
-    "AttentionOp", "OnlineAttentionOp", "TileStatusOp", "AttentionGradOp", "AttentionGradQueryOp", "AttentionGradKeyValueOp",
-    "GradQueryStepOp", "GradKeyValueStepOp", "GradFusedStepOp", "GradCapturedStepOp"]>]> {
+    "AttentionOp", "OnlineAttentionOp", "TileStatusOp", "AttentionGradOp", "AttentionGradDeltaOp", "AttentionGradQueryOp",
+    "AttentionGradKeyValueOp", "GradDeltaStepOp", "GradQueryStepOp", "GradKeyValueStepOp", "GradFusedStepOp",
+    "GradCapturedStepOp"]>]> {
   let summary = "ends a score region (one f32, or two), a grad region (one f32) or a mask region (one i1)";
   let description = [{
     A mask region yields whether key `n` is kept for row `m`; a score region yields what replaces the score, a grad region the

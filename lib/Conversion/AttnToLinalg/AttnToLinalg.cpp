@@ -251,7 +251,8 @@ static LogicalResult checkRegions(Operation *op) {
   if (scored.getVariantsAttr())
     return op->emitOpError("expected score and mask regions, got variants (attn-expand-variants "
                            "turns them into regions)");
-  if (!isa<AttentionOp>(op) && !scored.getScore().empty() && op->getRegions().back().empty())
+  if (!isa<AttentionOp, AttentionGradDeltaOp>(op) && !scored.getScore().empty() &&
+      op->getRegions().back().empty())
     return op->emitOpError("expected a grad region beside the score region, got none "
                            "(attn-derive-score writes it)");
   return success();
@@ -290,6 +291,8 @@ struct ConvertAttnToLinalgPass
         replace(rewriter, op, [&](Reference &b) { return defineAttentionGrad(b, gradient); });
       } else if (auto rows = dyn_cast<RowDeltaOp>(op)) {
         replace(rewriter, op, [&](Reference &b) { return defineRowDelta(b, rows); });
+      } else if (auto delta = dyn_cast<AttentionGradDeltaOp>(op)) {
+        replace(rewriter, op, [&](Reference &b) { return defineGradDelta(b, delta); });
       } else if (auto query = dyn_cast<AttentionGradQueryOp>(op)) {
         replace(rewriter, op, [&](Reference &b) { return defineGradQuery(b, query); });
       } else if (auto keys = dyn_cast<AttentionGradKeyValueOp>(op)) {

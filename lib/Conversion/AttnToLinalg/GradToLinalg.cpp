@@ -58,16 +58,20 @@ static Value defineDelta(Reference &b, Value output, Value outputGradient, Value
                 });
 }
 
+/// g15: a row that keeps nothing has -inf, so that every finite score gives it 0
+static Value defineNegLse2(Reference &b, Value lse) {
+  OFRs sizes = tensor::getMixedSizes(b, b.getLoc(), lse);
+  return b.loop(lse, b.filled(sizes, b.number(0.0)), {kRows, kRows}, kPerRow,
+                [](Reference &r, ValueRange args) {
+                  Value lse = r.toReal(args[0]);
+                  Value scaled = mul(r, lse, r.number(-llvm::numbers::log2e));
+                  return r.select(r.isLowest(lse), r.lowest(), scaled);
+                });
+}
+
 SmallVector<Value> attn::defineRowDelta(Reference &b, RowDeltaOp op) {
-  OFRs sizes = tensor::getMixedSizes(b, b.getLoc(), op.getLse());
-  // g15: a row that keeps nothing has -inf, so that every finite score gives it 0
-  Value negLse2 = b.loop(op.getLse(), b.filled(sizes, b.number(0.0)), {kRows, kRows}, kPerRow,
-                         [](Reference &r, ValueRange args) {
-                           Value lse = r.toReal(args[0]);
-                           Value scaled = mul(r, lse, r.number(-llvm::numbers::log2e));
-                           return r.select(r.isLowest(lse), r.lowest(), scaled);
-                         });
-  return {negLse2, defineDelta(b, op.getOutput(), op.getDOutput(), op.getDLse())};
+  return {defineNegLse2(b, op.getLse()),
+          defineDelta(b, op.getOutput(), op.getDOutput(), op.getDLse())};
 }
 
 //===----------------------------------------------------------------------------------------===//
@@ -101,6 +105,10 @@ struct GradReference {
   /// The sum over a group's heads and all rows of a weight (B, H, M, N) and rows (B, H, M, _).
   Value overRows(Reference &b, Value weights, Value rows);
   Value key(Reference &b) { return scaled(b, overRows(b, dS, scores.op.getQuery())); }
+  /// g17, from delta and the rows' logarithms of base 2, their sign changed.
+  Value delta(Reference &b, Value negLse2, Value delta, Value lseGradient, Value sink);
+  /// From now on dT and dS are those of another delta.
+  void setDelta(Reference &b, Value delta);
   Value value(Reference &b) { return overRows(b, scores.multiply(b, factors, p), outputGradient); }
   SmallVector<Value> captured(Reference &b, ValueRange wrt);
 
@@ -112,7 +120,8 @@ private:
 
   ScoreReference scores;
   Region &grad;
-  Value outputGradient, product, factors, p, dT, dS;
+  /// The products S, F, P, F * dP, dT and dS.
+  Value outputGradient, product, factors, p, dP, dT, dS;
 };
 } // namespace
 
@@ -128,7 +137,12 @@ GradReference::GradReference(Reference &b, ScoredOpInterface op, Region &grad, V
              });
   // g5, g13: dP = d_output value, dT = P * (F * dP - delta)
   factors = scores.factors(b, product);
-  Value dP = scores.multiply(b, factors, scores.products(b, outputGradient, op.getValue()));
+  dP = scores.multiply(b, factors, scores.products(b, outputGradient, op.getValue()));
+  setDelta(b, delta);
+}
+
+void GradReference::setDelta(Reference &b, Value delta) {
+  auto empty = [&] { return b.filled(scores.bhmn, b.number(0.0)); };
   dT = b.loop({p, dP, delta}, empty(), {kAll, kAll, kRows, kAll}, kElements,
               [](Reference &r, ValueRange args) {
                 return weigh(r, args[0], sub(r, args[1], r.toReal(args[2])));
@@ -143,6 +157,47 @@ GradReference::GradReference(Reference &b, ScoredOpInterface op, Region &grad, V
                   Value adjoint = inlineWidened(r, grad, arguments, r.real);
                   return r.select(r.isZero(args[1]), r.number(0.0), adjoint);
                 });
+}
+
+/// Whether the weights of a row add up to 1 as far as rounding lets them.
+static Value emitIsWhole(Reference &r, Value total, Value negLse2) {
+  Value off = math::AbsFOp::create(r, sub(r, total, r.number(1.0)));
+  Value slack = mul(r, math::AbsFOp::create(r, negLse2), r.number(GradDeltaEndOp::kSlackOfLse));
+  slack = arith::MaximumFOp::create(r, slack, r.number(GradDeltaEndOp::kLeastSlack));
+  slack = arith::MinimumFOp::create(r, slack, r.number(GradDeltaEndOp::kMostSlack));
+  return arith::CmpFOp::create(r, arith::CmpFPredicate::OLE, off, slack);
+}
+
+Value GradReference::delta(Reference &b, Value negLse2, Value delta, Value lseGradient,
+                           Value sink) {
+  auto sumOverKeys = [&](Value elements) {
+    return b.loop(elements, b.filled(scores.bhm, b.number(0.0)), {kAll, kRows},
+                  {It::parallel, It::parallel, It::parallel, It::reduction},
+                  [](Reference &r, ValueRange args) { return add(r, args[1], args[0]); });
+  };
+  SmallVector<Value> ins = {sumOverKeys(p), sumOverKeys(dT), negLse2, delta};
+  SmallVector<Dims> maps(4, kRows);
+  for (auto [operand, dims] : {std::pair{lseGradient, kRows}, {sink, Dims{1}}})
+    if (operand) {
+      ins.push_back(operand);
+      maps.push_back(dims);
+    }
+  maps.push_back(kRows);
+  auto end = [&](Reference &r, ValueRange args) -> Value {
+    Value total = args[0], residual = args[1], old = r.toReal(args[3]);
+    Value negative = r.toReal(args[2]);
+    if (sink) {
+      Value logit = mul(r, r.toReal(args[args.size() - 2]), r.number(llvm::numbers::log2e));
+      Value share = math::Exp2Op::create(r, add(r, logit, negative));
+      total = add(r, total, share);
+      residual = sub(r, residual, mul(r, share, old));
+    }
+    Value error = arith::DivFOp::create(r, residual, total);
+    if (lseGradient)
+      error = sub(r, error, r.toReal(args[4]));
+    return r.select(emitIsWhole(r, total, negative), add(r, old, error), old);
+  };
+  return b.loop(ins, b.filled(scores.bhm, b.number(0.0)), maps, kPerRow, end);
 }
 
 Value GradReference::scaled(Reference &b, Value sum) {
@@ -267,8 +322,18 @@ SmallVector<Value> attn::defineAttentionGrad(Reference &b, AttentionGradOp op) {
     results.push_back(gradients.value(b));
   if (op.getDSink())
     results.push_back(defineSink(b, op, delta));
+  if (!op.getWrt().empty())
+    gradients.setDelta(
+        b, gradients.delta(b, defineNegLse2(b, op.getLse()), delta, op.getDLse(), op.getSink()));
   llvm::append_range(results, gradients.captured(b, op.getWrt()));
   return results;
+}
+
+SmallVector<Value> attn::defineGradDelta(Reference &b, AttentionGradDeltaOp op) {
+  Region none;
+  GradReference gradients(b, op, none, op.getDOutput(), op.getNegLse2(), op.getDelta(),
+                          emitWeight2);
+  return {gradients.delta(b, op.getNegLse2(), op.getDelta(), op.getDLse(), op.getSink())};
 }
 
 SmallVector<Value> attn::defineGradQuery(Reference &b, AttentionGradQueryOp op) {

@@ -74,6 +74,7 @@ struct ScoreReference {
 /// The results of the gradients' ops, in the arithmetic type.
 llvm::SmallVector<mlir::Value> defineAttentionGrad(Reference &b, AttentionGradOp op);
 llvm::SmallVector<mlir::Value> defineRowDelta(Reference &b, RowDeltaOp op);
+llvm::SmallVector<mlir::Value> defineGradDelta(Reference &b, AttentionGradDeltaOp op);
 llvm::SmallVector<mlir::Value> defineGradQuery(Reference &b, AttentionGradQueryOp op);
 llvm::SmallVector<mlir::Value> defineGradKeyValue(Reference &b, AttentionGradKeyValueOp op);
 

@@ -190,11 +190,11 @@ static std::pair<bool, bool> getSums(Operation *step) {
 static LogicalResult checkBlock(AbsorbingOpInterface step, ScheduleAttr schedule) {
   RankedTensorType keyType, valueType;
   llvm::TypeSwitch<Operation *>(step)
-      .Case<OnlineAttentionOp, GradQueryStepOp, GradKeyValueStepOp, GradCapturedStepOp>(
-          [&](auto op) {
-            keyType = cast<RankedTensorType>(op.getKey().getType());
-            valueType = cast<RankedTensorType>(op.getValue().getType());
-          });
+      .Case<OnlineAttentionOp, GradDeltaStepOp, GradQueryStepOp, GradKeyValueStepOp,
+            GradCapturedStepOp>([&](auto op) {
+        keyType = cast<RankedTensorType>(op.getKey().getType());
+        valueType = cast<RankedTensorType>(op.getValue().getType());
+      });
   if (!keyType)
     return step->emitOpError("has no form on tiles");
   int64_t d = keyType.getDimSize(1), dv = valueType.getDimSize(1);
@@ -404,6 +404,7 @@ static std::string getKernelName(func::FuncOp function, scf::ForallOp grid) {
                  .Case([](MergeOp) { return "_merge"; })
                  .Case([](GradRowsOp) { return "_rows"; })
                  .Case([](linalg::GenericOp) { return "_sum"; })
+                 .Case<GradDeltaStepOp, GradDeltaEndOp>([](auto) { return "_delta"; })
                  .Case([](GradQueryStepOp) { return "_query"; })
                  .Case([](GradCapturedStepOp) { return "_captured"; })
                  .Case([](GradKeyValueStepOp step) {

@@ -483,6 +483,19 @@ template <typename OpT> void GradStep<OpT>::addToQueries(Value product) {
   tile::StoreOp::create(b, product, sum.memref, position, /*add=*/true);
 }
 
+LogicalResult attn::convertGradStep(BlockConverter &block, GradDeltaStepOp op) {
+  GradStep step(block, op, /*rowsRun=*/false);
+  if (failed(step.prepare()) || failed(step.emitProducts()) || failed(step.emitWeights()) ||
+      failed(step.emitGradients()))
+    return failure();
+  Value tiles[] = {step.elements.p, step.elements.ds};
+  for (auto [result, tile, sum] : llvm::zip_equal(op->getResults(), tiles, step.sums))
+    block.mapping.map(result, tile::ReduceOp::create(step.b, cast<RankedTensorType>(sum.getType()),
+                                                     tile::Combiner::Add, tile, sum)
+                                  .getResult());
+  return success();
+}
+
 LogicalResult attn::convertGradStep(BlockConverter &block, GradQueryStepOp op) {
   GradStep step(block, op, /*rowsRun=*/false);
   if (failed(step.prepare()) || failed(step.emitProducts()) || failed(step.emitWeights()) ||

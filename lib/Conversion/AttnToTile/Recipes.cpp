@@ -49,8 +49,9 @@ LogicalResult attn::convertAttention(BlockConverter &block, Operation &op) {
       .Case([&](NormalizeOp normalize) { return convertNormalize(block, normalize); })
       .Case([&](MergeOp merge) { return convertMerge(block, merge); })
       .Case([&](GradRowsOp rows) { return convertGradRows(block, rows); })
-      .Case<GradQueryStepOp, GradKeyValueStepOp, GradCapturedStepOp>(
+      .Case<GradDeltaStepOp, GradQueryStepOp, GradKeyValueStepOp, GradCapturedStepOp>(
           [&](auto step) { return convertGradStep(block, step); })
+      .Case([&](GradDeltaEndOp end) { return convertGradDeltaEnd(block, end); })
       .Case([&](GradEndOp end) { return convertGradEnd(block, end); })
       .Default([](Operation *op) { return op->emitOpError("has no form on tiles"); });
 }

@@ -33,9 +33,11 @@ mlir::LogicalResult convertListTiles(BlockConverter &block, ListTilesOp op);
 mlir::LogicalResult convertNormalize(BlockConverter &block, NormalizeOp op);
 mlir::LogicalResult convertMerge(BlockConverter &block, MergeOp op);
 mlir::LogicalResult convertGradRows(BlockConverter &block, GradRowsOp op);
+mlir::LogicalResult convertGradStep(BlockConverter &block, GradDeltaStepOp op);
 mlir::LogicalResult convertGradStep(BlockConverter &block, GradQueryStepOp op);
 mlir::LogicalResult convertGradStep(BlockConverter &block, GradKeyValueStepOp op);
 mlir::LogicalResult convertGradStep(BlockConverter &block, GradCapturedStepOp op);
+mlir::LogicalResult convertGradDeltaEnd(BlockConverter &block, GradDeltaEndOp op);
 mlir::LogicalResult convertGradEnd(BlockConverter &block, GradEndOp op);
 /// Zeros in those tiles, of `running` rows, of the sum of gradients of queries whose first rows the
 /// block owns: it has `rows` rows from `position` in (B, H, M, D).

@@ -23,8 +23,8 @@ bool attn::areNegated(Value numbers) {
   return llvm::all_of(numbers.getUses(), [](OpOperand &use) {
     return llvm::TypeSwitch<Operation *, bool>(use.getOwner())
         .Case([](tensor::ExtractSliceOp slice) { return areNegated(slice); })
-        .Case<GradQueryStepOp, GradCapturedStepOp, GradKeyValueStepOp>(
-            [&](auto step) { return &use == &step.getDeltaMutable(); })
+        .Case<GradQueryStepOp, GradCapturedStepOp, GradKeyValueStepOp, GradDeltaStepOp,
+              GradDeltaEndOp>([&](auto step) { return &use == &step.getDeltaMutable(); })
         .Default([](Operation *op) { return isa<linalg::GenericOp, tensor::DimOp>(op); });
   });
 }

@@ -80,9 +80,9 @@ struct ConvertAttnToVectorPass
     Shared shared;
     SmallVector<Operation *> ops;
     getOperation()->walk([&](Operation *op) {
-      if (isa<OnlineAttentionOp, NormalizeOp, MergeOp, GradRowsOp, GradQueryStepOp,
-              GradKeyValueStepOp, GradFusedStepOp, GradCapturedStepOp, GradEndOp, linalg::FillOp,
-              linalg::GenericOp, memref::CopyOp>(op))
+      if (isa<OnlineAttentionOp, NormalizeOp, MergeOp, GradRowsOp, GradDeltaStepOp, GradQueryStepOp,
+              GradKeyValueStepOp, GradDeltaEndOp, GradFusedStepOp, GradCapturedStepOp, GradEndOp,
+              linalg::FillOp, linalg::GenericOp, memref::CopyOp>(op))
         ops.push_back(op);
     });
     for (Operation *op : ops) {
@@ -91,12 +91,13 @@ struct ConvertAttnToVectorPass
               .Case([&](OnlineAttentionOp step) {
                 return succeeded(checkStep(step)) ? lowerStep(step, target, shared) : failure();
               })
-              .Case<GradQueryStepOp, GradKeyValueStepOp, GradFusedStepOp, GradCapturedStepOp>(
-                  [&](auto step) {
-                    return succeeded(checkBuffers(step)) ? lowerGradStep(step, target, shared)
-                                                         : failure();
-                  })
+              .Case<GradDeltaStepOp, GradQueryStepOp, GradKeyValueStepOp, GradFusedStepOp,
+                    GradCapturedStepOp>([&](auto step) {
+                return succeeded(checkBuffers(step)) ? lowerGradStep(step, target, shared)
+                                                     : failure();
+              })
               .Case([&](GradRowsOp rows) { return lowerGradRows(rows, target); })
+              .Case([&](GradDeltaEndOp end) { return lowerGradDeltaEnd(end, target); })
               .Case([&](GradEndOp end) { return lowerGradEnd(end, target); })
               .Case([&](NormalizeOp normalize) { return lowerNormalize(normalize, target); })
               .Case([&](MergeOp merge) { return lowerMerge(merge, target); })

@@ -93,10 +93,15 @@ static void emitProduct(Emitter &b, GradStep &step, Factors &factors, StringRef 
              shared.functions);
 }
 
-/// P * F and dS of one register of lanes at one position that runs.
-static std::pair<Value, Value> emitElement(Emitter &b, Regions &regions, bool mayDrop,
-                                           Value position, Value score, Value gradient, Value exist,
-                                           Value negLse2, Value delta, Value &isKept) {
+namespace {
+/// P, P * F and dS of one register of lanes at one position that runs.
+struct Element {
+  Value p, weight, ds;
+};
+} // namespace
+
+static Element emitElement(Emitter &b, Regions &regions, bool mayDrop, Value position, Value score,
+                           Value gradient, Value exist, Value negLse2, Value delta, Value &isKept) {
   Value zero = b.floatLike(b.f32Vec(), 0), log2e = b.floatLike(b.f32Vec(), llvm::numbers::log2e);
   Value value = regions.score ? regions.score->emitAt(position, score) : score;
   Value exponent = b.fma(value, log2e, negLse2);
@@ -120,9 +125,9 @@ static std::pair<Value, Value> emitElement(Emitter &b, Regions &regions, bool ma
     ds = arith::SelectOp::create(b, isKept, ds, zero);
   }
   if (!regions.grad)
-    return {weight, ds};
+    return {p, weight, ds};
   ds = regions.grad->emitAt(position, {score, ds});
-  return {weight, isKept ? arith::SelectOp::create(b, isKept, ds, zero).getResult() : ds};
+  return {p, weight, isKept ? arith::SelectOp::create(b, isKept, ds, zero).getResult() : ds};
 }
 
 /// Where the contribution goes in its part of the gradient: to the element that was read (s13).
@@ -163,12 +168,12 @@ static void emitPlainElements(Emitter &b, const GradStep &step) {
     Value delta = b.splat(b.load(step.delta, {term}));
     b.loop(b.index(0), step.paddedLanes, b.target.lanes, [&](Value lane) {
       Value isKept;
-      auto [p, ds] = emitElement(b, none, /*mayDrop=*/false, /*position=*/{},
-                                 b.loadVector(step.scores.product, {term, lane}),
-                                 b.loadVector(step.gradients.product, {term, lane}),
-                                 /*exist=*/{}, negLse2, delta, isKept);
+      auto [p, weight, ds] = emitElement(b, none, /*mayDrop=*/false, /*position=*/{},
+                                         b.loadVector(step.scores.product, {term, lane}),
+                                         b.loadVector(step.gradients.product, {term, lane}),
+                                         /*exist=*/{}, negLse2, delta, isKept);
       b.storeVector(ds, step.gradients.product, {term, lane});
-      b.storeVector(p, step.scores.product, {term, lane});
+      b.storeVector(weight, step.scores.product, {term, lane});
     });
   });
 }
@@ -185,9 +190,11 @@ static void callPlainElements(Emitter &b, const GradStep &step, KernelFunctions 
   });
 }
 
-/// What the region contributes goes to `captured`, if it is there.
+/// What the region contributes goes to `captured`, if it is there, and the sums of P and dS over
+/// what runs to `rowSums`. Else P * F and dS are left in place of scores and gradients.
 static void emitElements(Emitter &b, GradStep &step, Region &score, Region &mask, Region &grad,
-                         bool mayDrop, ArrayRef<Value> origin, Value captured, Shared &shared) {
+                         bool mayDrop, ArrayRef<Value> origin, Value captured, ValueRange rowSums,
+                         Shared &shared) {
   int64_t lanes = b.target.lanes;
   Regions regions;
   if (!score.empty())
@@ -217,21 +224,30 @@ static void emitElements(Emitter &b, GradStep &step, Region &score, Region &mask
       negLse2 = b.loadMasked(step.negLse2, {lane}, exist);
       delta = b.loadMasked(step.delta, {lane}, exist);
     }
-    b.loop(b.index(0), step.terms.value, 1, [&](Value term) {
+    SmallVector<Value> zeros(rowSums.size(), b.floatLike(b.f32Vec(), 0));
+    auto emitTerm = [&](Value term, ValueRange running) -> SmallVector<Value> {
       if (step.rowsRun) {
         negLse2 = b.splat(b.load(step.negLse2, {term}));
         delta = b.splat(b.load(step.delta, {term}));
       }
       Value inScores = b.loadVector(step.scores.product, {term, lane});
       Value inGradients = b.loadVector(step.gradients.product, {term, lane});
-      auto [p, ds] = emitElement(b, regions, mayDrop, b.add(firstRunning, term), inScores,
-                                 inGradients, exist, negLse2, delta, isKept);
+      auto [p, weight, ds] = emitElement(b, regions, mayDrop, b.add(firstRunning, term), inScores,
+                                         inGradients, exist, negLse2, delta, isKept);
+      if (!running.empty())
+        return {arith::AddFOp::create(b, running[0], p), arith::AddFOp::create(b, running[1], ds)};
       if (captured)
-        return;
+        return {};
       b.storeVector(ds, step.gradients.product, {term, lane});
       if (step.rowsRun)
-        b.storeVector(p, step.scores.product, {term, lane});
-    });
+        b.storeVector(weight, step.scores.product, {term, lane});
+      return {};
+    };
+    SmallVector<Value> ofTile = b.loop(b.index(0), step.terms.value, 1, zeros, emitTerm);
+    for (auto [sum, value] : llvm::zip_equal(rowSums, ofTile)) {
+      Value old = b.loadMasked(sum, {lane}, exist);
+      b.storeMasked(arith::AddFOp::create(b, old, value), sum, {lane}, exist);
+    }
   });
 }
 
@@ -282,7 +298,11 @@ template <typename OpT> static LogicalResult checkOperands(OpT op) {
                              {"d_output", op.getDOutput()}})
     if (failed(checkColumns(op, name, value)))
       return failure();
-  if (!isa<GradCapturedStepOp>(op))
+  if constexpr (std::is_same_v<OpT, GradDeltaStepOp>) {
+    if (failed(checkContiguous(op, "weight", op.getWeight())) ||
+        failed(checkContiguous(op, "residual", op.getResidual())))
+      return failure();
+  } else if (!isa<GradCapturedStepOp>(op))
     for (Value sum : op.getDpsInits())
       if (failed(checkColumns(op, "a sum", sum)))
         return failure();
@@ -318,13 +338,19 @@ static LogicalResult lower(OpT op, bool rowsRun, const VectorTarget &target, Sha
     origin.push_back(getValueOrCreateConstantIndexOp(b, op.getLoc(), position));
   if constexpr (std::is_same_v<OpT, GradCapturedStepOp>) {
     emitElements(b, step, op.getScore(), op.getMask(), op.getGrad(), /*mayDrop=*/true, origin,
-                 op.getSum(), shared);
+                 op.getSum(), /*rowSums=*/{}, shared);
+    op.erase();
+    return success();
+  }
+  if constexpr (std::is_same_v<OpT, GradDeltaStepOp>) {
+    emitElements(b, step, op.getScore(), op.getMask(), op.getGrad(), /*mayDrop=*/true, origin,
+                 /*captured=*/Value(), op.getDpsInits(), shared);
     op.erase();
     return success();
   }
   bool mayDrop = !op.getMask().empty() || mayDropKeys(op.getScore());
   emitElements(b, step, op.getScore(), op.getMask(), op.getGrad(), mayDrop, origin,
-               /*captured=*/Value(), shared);
+               /*captured=*/Value(), /*rowSums=*/{}, shared);
   if constexpr (std::is_same_v<OpT, GradFusedStepOp>)
     emitRowSums(b, step, op.getAccQuery(), mayDrop, shared);
   // Keys are factors of dS, and those that no row keeps may be anything.
@@ -339,6 +365,10 @@ static LogicalResult lower(OpT op, bool rowsRun, const VectorTarget &target, Sha
     emitSum(b, step, step.scores.product, step.gradients.running, gradientSource, sums[1], shared);
   op.erase();
   return success();
+}
+
+LogicalResult attn::lowerGradStep(GradDeltaStepOp op, const VectorTarget &target, Shared &shared) {
+  return lower(op, /*rowsRun=*/false, target, shared);
 }
 
 LogicalResult attn::lowerGradStep(GradQueryStepOp op, const VectorTarget &target, Shared &shared) {

@@ -198,6 +198,7 @@ void forColumns(Emitter &b, int64_t columns,
                 llvm::function_ref<void(mlir::Value, mlir::Value)> body);
 
 /// Lowers one step of gradients and erases it.
+mlir::LogicalResult lowerGradStep(GradDeltaStepOp op, const VectorTarget &target, Shared &shared);
 mlir::LogicalResult lowerGradStep(GradQueryStepOp op, const VectorTarget &target, Shared &shared);
 mlir::LogicalResult lowerGradStep(GradFusedStepOp op, const VectorTarget &target, Shared &shared);
 mlir::LogicalResult lowerGradStep(GradCapturedStepOp op, const VectorTarget &target,
@@ -207,6 +208,7 @@ mlir::LogicalResult lowerGradStep(GradKeyValueStepOp op, const VectorTarget &tar
 
 /// The other ops on buffers; each is erased.
 mlir::LogicalResult lowerGradRows(GradRowsOp op, const VectorTarget &target);
+mlir::LogicalResult lowerGradDeltaEnd(GradDeltaEndOp op, const VectorTarget &target);
 mlir::LogicalResult lowerGradEnd(GradEndOp op, const VectorTarget &target);
 mlir::LogicalResult lowerNormalize(NormalizeOp op, const VectorTarget &target);
 mlir::LogicalResult lowerMerge(MergeOp op, const VectorTarget &target);

@@ -64,7 +64,8 @@ template <typename OpT> static SmallVector<Value> getOrigin(OpBuilder &builder, 
 
 void attn::takeRegions(OpBuilder &builder, Operation *from, Operation *to, Region &score) {
   to->setDiscardableAttrs(from->getDiscardableAttrDictionary());
-  for (auto [source, dest] : llvm::zip_equal(from->getRegions(), to->getRegions()))
+  // Every step has a grad region; what derives nothing has none to give.
+  for (auto [source, dest] : llvm::zip(from->getRegions(), to->getRegions()))
     dest.takeBody(source);
   if (score.empty() || !mayExceedLargestScore(score))
     return;
@@ -84,6 +85,33 @@ static void endSum(RewriterBase &rewriter, Location loc, Value gradient, OpFoldR
   Value out = emitEmpty(rewriter, loc, {rows, rewriter.getIndexAttr(columns)}, gradient);
   auto end = GradEndOp::create(rewriter, loc, TypeRange(out.getType()), sum, scale, out);
   replaceReduced(rewriter, gradient, end->getResult(0));
+}
+
+void attn::makeDeltaSteps(RewriterBase &rewriter, AttentionGradDeltaOp op) {
+  Location loc = op.getLoc();
+  rewriter.setInsertionPoint(op);
+  auto reduce = [&](Value value) {
+    return value ? dropBatchAndHead(rewriter, loc, value) : Value();
+  };
+  Value query = reduce(op.getQuery()), key = reduce(op.getKey()), value = reduce(op.getValue());
+  Value gradient = reduce(op.getDOutput()), negLse2 = reduce(op.getNegLse2()),
+        delta = reduce(op.getDelta()), lseGradient = reduce(op.getDLse());
+  OpFoldResult rows = getRows(rewriter, loc, query);
+  Value sums[] = {emitFill(rewriter, loc, {rows}, 0), emitFill(rewriter, loc, {rows}, 0)};
+  auto step = GradDeltaStepOp::create(rewriter, loc, ValueRange(sums).getTypes(), query, key, value,
+                                      gradient, negLse2, delta, emitScale(rewriter, op),
+                                      getOrigin(rewriter, op), sums[0], sums[1]);
+  takeRegions(rewriter, op, step, step.getScore());
+  rewriter.setInsertionPointAfter(step);
+  Value sink;
+  if (op.getSink())
+    sink = tensor::ExtractOp::create(rewriter, loc, op.getSink(),
+                                     ValueRange{arith::ConstantIndexOp::create(rewriter, loc, 0)});
+  Value out = emitEmpty(rewriter, loc, {rows}, op.getExactDelta());
+  auto end = GradDeltaEndOp::create(rewriter, loc, TypeRange(out.getType()), step->getResult(0),
+                                    step->getResult(1), negLse2, delta, lseGradient, sink, out);
+  replaceReduced(rewriter, op.getExactDelta(), end->getResult(0));
+  rewriter.eraseOp(op);
 }
 
 void attn::makeQuerySteps(RewriterBase &rewriter, AttentionGradQueryOp op) {

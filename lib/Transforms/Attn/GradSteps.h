@@ -15,6 +15,7 @@ namespace attn {
 /// Each replaces an op of one batch and one head by steps on tensors without these dimensions, and
 /// erases it.
 void makeRowSteps(mlir::RewriterBase &rewriter, RowDeltaOp op);
+void makeDeltaSteps(mlir::RewriterBase &rewriter, AttentionGradDeltaOp op);
 void makeQuerySteps(mlir::RewriterBase &rewriter, AttentionGradQueryOp op);
 void makeKeyValueSteps(mlir::RewriterBase &rewriter, AttentionGradKeyValueOp op);
 

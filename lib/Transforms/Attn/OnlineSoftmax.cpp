@@ -119,6 +119,7 @@ struct OnlineSoftmaxPass
     IRRewriter rewriter(&getContext());
     getOperation()->walk([&](AttentionOp op) { makeOnline(rewriter, op); });
     getOperation()->walk([&](RowDeltaOp op) { makeRowSteps(rewriter, op); });
+    getOperation()->walk([&](AttentionGradDeltaOp op) { makeDeltaSteps(rewriter, op); });
     WalkResult captured = getOperation()->walk([&](AttentionGradQueryOp op) -> WalkResult {
       if (!op.getWrt().empty())
         return makeCapturedSteps(rewriter, op);

@@ -64,7 +64,8 @@ def SplitGradPass : Pass<"attn-split-grad"> {
   let summary = "turns gradients of attention into the passes that kernels make";
   let description = [{
     In the form `two-pass`, attn.attention_grad becomes attn.row_delta, attn.attention_grad_query for the gradients of queries and
-    captured tensors, and attn.attention_grad_key_value for those of keys and values; each only where it is wanted. Every sum is
+    captured tensors, and attn.attention_grad_key_value for those of keys and values; each only where it is wanted. Where a captured
+    tensor has a gradient, attn.attention_grad_delta makes its delta from the one of attn.row_delta. Every sum is
     then one block's, so that results are the same in each run. The gradient of a sink is a sum over rows, by linalg.
 
     The form `fused` makes the same ops and numbers the two passes of one op, in `attn.fused`, where the gradients of queries, keys

@@ -197,7 +197,8 @@ struct SetSchedulePass
       });
     }
     WalkResult walk = module.walk([&](Operation *op) -> WalkResult {
-      if (isa<AttentionOp, RowDeltaOp, AttentionGradQueryOp, AttentionGradKeyValueOp>(op))
+      if (isa<AttentionOp, RowDeltaOp, AttentionGradDeltaOp, AttentionGradQueryOp,
+              AttentionGradKeyValueOp>(op))
         return schedule(op, machine);
       return WalkResult::advance();
     });

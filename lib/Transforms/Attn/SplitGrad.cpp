@@ -15,6 +15,7 @@
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/IRMapping.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 
 namespace attn {
@@ -27,9 +28,25 @@ using namespace attn;
 
 using It = utils::IteratorType;
 
+/// The delta of captured tensors: a score that reads one of them multiplies its error by what may
+/// be large. Those that no read moves with have no use for it.
+static Value emitDelta(ImplicitLocOpBuilder &b, AttentionGradOp op, RowDeltaOp rows) {
+  if (op.getWrt().empty() || op.getGrad().empty() || op.getGrad().getOps<ContributeOp>().empty())
+    return rows.getDelta();
+  auto pass = AttentionGradDeltaOp::create(b, rows.getDelta().getType(), op.getQuery(), op.getKey(),
+                                           op.getValue(), op.getDOutput(), rows.getNegLse2(),
+                                           rows.getDelta(), op.getDLse(), op.getScale(),
+                                           op.getSink(), op.getOrigin());
+  pass->setDiscardableAttrs(op->getDiscardableAttrDictionary());
+  IRMapping mapping;
+  op.getScore().cloneInto(&pass.getScore(), mapping);
+  op.getMask().cloneInto(&pass.getMask(), mapping);
+  return pass;
+}
+
 /// The gradient of the queries, or that of the captured tensor `wrt`.
 static AttentionGradQueryOp emitQuery(ImplicitLocOpBuilder &b, AttentionGradOp op, RowDeltaOp rows,
-                                      Value wrt = {}, Value wrtGradient = {}) {
+                                      Value delta, Value wrt = {}, Value wrtGradient = {}) {
   SmallVector<Value> only;
   SmallVector<Type> type;
   if (wrt) {
@@ -38,7 +55,7 @@ static AttentionGradQueryOp emitQuery(ImplicitLocOpBuilder &b, AttentionGradOp o
   }
   auto pass = AttentionGradQueryOp::create(
       b, wrt ? Type() : op.getDQuery().getType(), type, op.getQuery(), op.getKey(), op.getValue(),
-      op.getDOutput(), rows.getNegLse2(), rows.getDelta(), op.getScale(), op.getOrigin(), only);
+      op.getDOutput(), rows.getNegLse2(), delta, op.getScale(), op.getOrigin(), only);
   copyRegions(op, pass);
   pass.walk([&](ContributeOp contribution) {
     if (contribution.getTensor() != wrt)
@@ -121,7 +138,8 @@ static void splitInTwoPasses(AttentionGradOp op, std::optional<int64_t> number) 
   rows->setDiscardableAttrs(op->getDiscardableAttrDictionary());
   if (!op.getScore().empty())
     rows->setAttr(kRoundsUpAttrName, b.getUnitAttr());
-  auto queryPass = op.getDQuery() ? emitQuery(b, op, rows) : AttentionGradQueryOp();
+  auto queryPass =
+      op.getDQuery() ? emitQuery(b, op, rows, rows.getDelta()) : AttentionGradQueryOp();
   auto keyPass =
       op.getDKey() || op.getDValue() ? emitKeyValue(b, op, rows) : AttentionGradKeyValueOp();
   Value query = queryPass ? queryPass.getDQuery() : Value();
@@ -144,8 +162,9 @@ static void splitInTwoPasses(AttentionGradOp op, std::optional<int64_t> number) 
                                {op.getDSink(), sink}})
     replace(old, gradient);
   // Which parts of a gradient blocks can own differs among tensors, so each has its own pass.
+  Value delta = emitDelta(b, op, rows);
   for (auto [tensor, gradient] : llvm::zip_equal(op.getWrt(), op.getDWrt()))
-    replace(gradient, emitQuery(b, op, rows, tensor, gradient).getDWrt()[0]);
+    replace(gradient, emitQuery(b, op, rows, delta, tensor, gradient).getDWrt()[0]);
   op.erase();
 }
 

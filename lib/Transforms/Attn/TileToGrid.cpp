@@ -113,7 +113,8 @@ struct TileToGridPass
       if (auto query = dyn_cast<AttentionGradQueryOp>(op.getOperation());
           query && !query.getWrt().empty())
         return;
-      if (isa<AttentionOp, RowDeltaOp, AttentionGradQueryOp, AttentionGradKeyValueOp>(op))
+      if (isa<AttentionOp, RowDeltaOp, AttentionGradDeltaOp, AttentionGradQueryOp,
+              AttentionGradKeyValueOp>(op))
         ops.push_back(op);
     });
     for (TilingInterface op : ops)

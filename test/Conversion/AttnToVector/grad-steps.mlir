@@ -56,6 +56,24 @@ func.func @captured(%q: memref<32x64xf32>, %nl: memref<32xf32>, %x: memref<?x?xf
   return
 }
 
+// A tile's sums of rows, in registers, are added to those of the loop: rows stay in their lanes.
+// CHECK-LABEL: func @delta(
+// CHECK-SAME: %[[W:[a-z0-9]+]]: memref<32xf32>, %[[R:[a-z0-9]+]]: memref<32xf32>, %[[NL:[a-z0-9]+]]: memref<32xf32>, %[[OUT:[a-z0-9]+]]: memref<32xf32>
+func.func @delta(%q: memref<32x64xf32>, %w: memref<32xf32>, %r: memref<32xf32>, %nl: memref<32xf32>, %out: memref<32xf32>, %i: index) {
+  %scale = arith.constant 0.125 : f32
+  // CHECK: %[[SUMS:.*]]:2 = scf.for {{.*}} -> (vector<16xf32>, vector<16xf32>)
+  // CHECK-DAG: vector.maskedstore %[[W]]
+  // CHECK-DAG: vector.maskedstore %[[R]]
+  attn.grad_delta_step %q, %q, %q, %q, %nl, %nl scale(%scale) at(%i, %i, %i, %i) outs(%w, %r)
+    : memref<32x64xf32>, memref<32x64xf32>, memref<32x64xf32>, memref<32x64xf32>, memref<32xf32>, memref<32xf32>, memref<32xf32>, memref<32xf32>
+  // CHECK: arith.divf
+  // CHECK: %[[WHOLE:.*]] = arith.cmpf ole
+  // CHECK: %[[D:.*]] = arith.select %[[WHOLE]]
+  // CHECK: vector.maskedstore %[[OUT]]{{.*}} %[[D]]
+  attn.grad_delta_end %w, %r, %nl, %nl outs(%out) : memref<32xf32>, memref<32xf32>, memref<32xf32>, memref<32xf32>, memref<32xf32>
+  return
+}
+
 // Keys in lanes: a row's statistics are scalars.
 // CHECK-LABEL: func @key_value(
 // CHECK-SAME: %[[Q:[a-z0-9]+]]: memref<32x64xf32>, %{{[a-z0-9]+}}: memref<64x64xf32>,

@@ -40,6 +40,35 @@ func.func @grad_rows_c1(%o: tensor<8x16xbf16>, %r: !r, %lse: tensor<7xf32>) {
 
 // -----
 
+!m = tensor<8x16xf32>
+!r = tensor<8xf32>
+func.func @grad_delta_step_c1(%q: !m, %r: !r, %c: f32) {
+  // expected-error@+1 {{expected no grad region, got one}}
+  %s:2 = attn.grad_delta_step %q, %q, %q, %q, %r, %r scale(%c) outs(%r, %r) grad(%s, %dt, %b, %h, %m, %n) {
+      attn.yield %dt : f32
+    } : !m, !m, !m, !m, !r, !r, !r, !r -> !r, !r
+  return
+}
+
+// -----
+
+!r = tensor<8xf32>
+func.func @grad_delta_end_c1(%r: !r, %lse: tensor<7xf32>) {
+  // expected-error@+1 {{expected M of weight and d_lse to agree, got 8 and 7}}
+  %d = attn.grad_delta_end %r, %r, %r, %r d_lse(%lse : tensor<7xf32>) outs(%r) : !r, !r, !r, !r, !r -> !r
+  return
+}
+
+// -----
+
+func.func @grad_delta_end_c1_element(%r: tensor<8xf32>, %d: tensor<8xf16>) {
+  // expected-error@+1 {{expected delta elements of type f32, got 'f16'}}
+  %e = attn.grad_delta_end %r, %r, %r, %d outs(%r) : tensor<8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<8xf16>, tensor<8xf32> -> tensor<8xf32>
+  return
+}
+
+// -----
+
 func.func @grad_end_c1(%acc: tensor<8x16xbf16>, %out: tensor<8x16xbf16>) {
   // expected-error@+1 {{expected acc elements of type f32, got 'bf16'}}
   %d = attn.grad_end %acc outs(%out) : tensor<8x16xbf16>, tensor<8x16xbf16> -> tensor<8x16xbf16>

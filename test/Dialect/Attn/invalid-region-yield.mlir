@@ -37,7 +37,7 @@ func.func @attention_c14_captured_tensor(%q: tensor<2x4x3x16xf32>) {
 // -----
 
 func.func @yield_alone(%x: i1) {
-  // expected-error@+1 {{'attn.yield' op expects parent op to be one of 'attn.attention, attn.online_attention, attn.tile_status, attn.attention_grad, attn.attention_grad_query, attn.attention_grad_key_value, attn.grad_query_step, attn.grad_key_value_step, attn.grad_fused_step, attn.grad_captured_step'}}
+  // expected-error@+1 {{'attn.yield' op expects parent op to be one of 'attn.attention, attn.online_attention, attn.tile_status, attn.attention_grad, attn.attention_grad_delta, attn.attention_grad_query, attn.attention_grad_key_value, attn.grad_delta_step, attn.grad_query_step, attn.grad_key_value_step, attn.grad_fused_step, attn.grad_captured_step'}}
   attn.yield %x : i1
 }
 

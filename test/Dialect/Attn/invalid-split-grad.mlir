@@ -47,6 +47,16 @@ func.func @attention_grad_c1_split(%q: !t, %l: !row) {
 
 // -----
 
+!t = tensor<2x4x3x16xbf16>
+!row = tensor<2x4x3xf32>
+func.func @attention_c8_delta(%q: !t, %l: !row) {
+  // expected-error@+1 {{expected exact_delta elements of type f32 or f64, got 'bf16'}}
+  %d = attn.attention_grad_delta %q, %q, %q, %q, %l, %l : !t, !t, !t, !t, !row, !row -> tensor<2x4x3xbf16>
+  return
+}
+
+// -----
+
 func.func @attention_c20_rows(%o: tensor<?x4x?x16xbf16>, %l: tensor<?x4x3xf32>) {
   // expected-error@+1 {{expected M of lse and delta to agree, got 3 and 5}}
   %n, %d = attn.row_delta %o, %o, %l : tensor<?x4x?x16xbf16>, tensor<?x4x?x16xbf16>, tensor<?x4x3xf32> -> tensor<?x4x?xf32>, tensor<?x4x5xf32>

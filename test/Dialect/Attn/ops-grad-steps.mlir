@@ -48,6 +48,22 @@ func.func @captured(%q: !q, %k: !q, %v: !v, %do: !v, %n: !row, %d: !row, %c: f32
   return %dx : tensor<3x?xf32>
 }
 
+// CHECK-LABEL: func @delta(
+func.func @delta(%q: !q, %k: !q, %v: !v, %do: !v, %n: !row, %d: !row, %c: f32, %i: index, %e: !row) -> (!row, !row) {
+  // CHECK: %[[S:.*]]:2 = attn.grad_delta_step {{.*}} scale(%{{.*}}) at(%{{.*}}) outs(%{{.*}}, %{{.*}})
+  // CHECK: mask(
+  %s:2 = attn.grad_delta_step %q, %k, %v, %do, %n, %d scale(%c) at(%i, %i, %i, %i) outs(%e, %e)
+    mask(%b, %h, %m, %j) {
+      %keep = arith.cmpi sle, %j, %m : index
+      attn.yield %keep : i1
+    } : !q, !q, !v, !v, !row, !row, !row, !row -> !row, !row
+  // CHECK: attn.grad_delta_end %[[S]]#0, %[[S]]#1, %{{.*}}, %{{.*}} outs(%{{.*}}) : {{.*}} -> tensor<?xf32>
+  %plain = attn.grad_delta_end %s#0, %s#1, %n, %d outs(%e) : !row, !row, !row, !row, !row -> !row
+  // CHECK: attn.grad_delta_end {{.*}} d_lse(%{{.*}} : tensor<?xf32>) sink(%{{.*}}) outs(%{{.*}})
+  %all = attn.grad_delta_end %s#0, %s#1, %n, %d d_lse(%d : !row) sink(%c) outs(%e) : !row, !row, !row, !row, !row -> !row
+  return %plain, %all : !row, !row
+}
+
 // CHECK-LABEL: func @key_value(
 func.func @key_value(%q: !q, %k: !q, %v: !v, %do: !v, %n: !row, %d: !row, %c: f32, %dk: !dq, %dv: !dv) -> (!q, !v) {
   // CHECK: attn.grad_key_value_step {{.*}} outs(%{{.*}}, %{{.*}})

@@ -12,6 +12,20 @@ func.func @row_delta(%o: !v, %do: !v, %lse: !row, %dl: !row) -> (!row, !row) {
   return %n, %d : !row, !row
 }
 
+// CHECK-LABEL: func @delta(
+func.func @delta(%q: !q, %k: !q, %v: !v, %do: !v, %n: !row, %d: !row, %c: f32, %i: index, %sink: !vec) -> (!row, !row) {
+  // CHECK: attn.attention_grad_delta %{{.*}} : {{.*}} -> tensor<?x?x?xf32>
+  %plain = attn.attention_grad_delta %q, %k, %v, %do, %n, %d : !q, !q, !v, !v, !row, !row -> !row
+  // CHECK: attn.attention_grad_delta {{.*}} d_lse(%{{.*}} : tensor<?x?x?xf32>) scale(%{{.*}}) sink(%{{.*}} : tensor<?xf32>) at(%{{.*}})
+  // CHECK: mask(
+  %all = attn.attention_grad_delta %q, %k, %v, %do, %n, %d d_lse(%d : !row) scale(%c) sink(%sink : !vec) at(%i, %i, %i, %i)
+    mask(%b, %h, %m, %x) {
+      %keep = arith.cmpi sle, %x, %m : index
+      attn.yield %keep : i1
+    } : !q, !q, !v, !v, !row, !row -> !row
+  return %plain, %all : !row, !row
+}
+
 // CHECK-LABEL: func @query(
 func.func @query(%q: !q, %k: !q, %v: !v, %do: !v, %n: !row, %d: !row, %c: f32, %i: index, %slopes: !vec) -> (!q, !vec) {
   // CHECK: attn.attention_grad_query {{.*}} scale(%{{.*}}) at(%{{.*}}) wrt(%{{.*}} : tensor<?xf32>)

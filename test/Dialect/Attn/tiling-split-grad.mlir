@@ -42,6 +42,20 @@ func.func @key_value(%q: !t, %k: !t, %do: !t, %n: !row, %d: !row) -> (!t, !t) {
   return %dk, %dv : !t, !t
 }
 
+// Rows of one query head, all keys of its key head, and its sink.
+// CHECK-LABEL: func @delta(
+func.func @delta(%q: !t, %k: !t, %do: !t, %n: !row, %d: !row, %sink: tensor<?xf32>) -> !row {
+  // CHECK: scf.for %[[B:.*]] = %c0
+  // CHECK: scf.for %[[H:.*]] = %c0
+  // CHECK: scf.for %[[M:.*]] = %c0 {{.*}} step %c32
+  // CHECK-DAG: tensor.extract_slice %arg4[%[[B]], %[[H]], %[[M]]] [1, 1, %{{.*}}]
+  // CHECK-DAG: tensor.extract_slice %arg5[%[[H]]] [1] [1]
+  // CHECK: attn.attention_grad_delta {{.*}} d_lse({{.*}}) sink({{.*}}) at(%[[B]], %[[H]], %[[M]], %c0)
+  // CHECK-SAME: -> tensor<1x1x?xf32>
+  %e = attn.attention_grad_delta %q, %k, %k, %do, %n, %d d_lse(%d : !row) sink(%sink : tensor<?xf32>) : !t, !t, !t, !t, !row, !row -> !row
+  return %e : !row
+}
+
 // CHECK-LABEL: func @row_delta(
 func.func @row_delta(%o: !t, %do: !t, %lse: !row) -> (!row, !row) {
   // CHECK: scf.for %[[B:.*]] = %c0
@@ -54,7 +68,7 @@ func.func @row_delta(%o: !t, %do: !t, %lse: !row) -> (!row, !row) {
 
 module attributes {transform.with_named_sequence} {
   transform.named_sequence @__transform_main(%root: !transform.any_op {transform.readonly}) {
-    %ops = transform.structured.match ops{["attn.attention_grad_query", "attn.attention_grad_key_value", "attn.row_delta"]} in %root : (!transform.any_op) -> !transform.any_op
+    %ops = transform.structured.match ops{["attn.attention_grad_delta", "attn.attention_grad_query", "attn.attention_grad_key_value", "attn.row_delta"]} in %root : (!transform.any_op) -> !transform.any_op
     transform.foreach %ops : !transform.any_op {
     ^bb0(%op: !transform.any_op):
       %tiled:4 = transform.structured.tile_using_for %op tile_sizes [1, 1, 32] : (!transform.any_op) -> (!transform.any_op, !transform.any_op, !transform.any_op, !transform.any_op)

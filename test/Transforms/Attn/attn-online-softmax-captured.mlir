@@ -7,6 +7,7 @@
 // CHECK-LABEL: func @head(
 // CHECK-SAME: %[[X:[a-z0-9]+]]: tensor<?xf32>
 func.func @head(%q: !q, %o: !q, %l: !l, %x: tensor<?xf32>) -> tensor<?xf32> {
+  // CHECK: attn.grad_delta_end
   // CHECK: %[[ZEROS:.*]] = linalg.fill ins(%{{.*}} : f32) outs(%{{.*}} : tensor<?xf32>)
   // CHECK: scf.forall (%{{.*}}, %[[H:.*]], %{{.*}}) in (1, %{{.*}}, 1) shared_outs(%[[OUT:.*]] = %[[ZEROS]])
   // CHECK:   tensor.extract_slice %[[OUT]][%[[H]]] [1] [1] : tensor<?xf32> to tensor<1xf32>

@@ -5,6 +5,18 @@
 !k = tensor<2x2x?x64xbf16>
 !row = tensor<2x6x?xf32>
 
+// CHECK-LABEL: func @delta(
+func.func @delta(%q: !q, %k: !k, %do: !q, %nl: !row, %d: !row, %sink: tensor<6xf32>) -> !row {
+  // CHECK: scf.forall (%{{.*}}, %[[H:.*]], %{{.*}}) =
+  // CHECK: %[[ZERO:.*]] = linalg.fill ins(%{{.*}} : f32) outs(%{{.*}} : tensor<?xf32>)
+  // CHECK: %[[S:.*]]:2 = attn.grad_delta_step {{.*}} outs(%[[ZERO]], %[[ZERO]])
+  // CHECK: %[[SINK:.*]] = tensor.extract %
+  // CHECK: %[[E:.*]] = attn.grad_delta_end %[[S]]#0, %[[S]]#1, {{.*}} d_lse({{.*}}) sink(%[[SINK]])
+  // CHECK: tensor.parallel_insert_slice %[[E]]
+  %e = attn.attention_grad_delta %q, %k, %k, %do, %nl, %d d_lse(%d : !row) sink(%sink : tensor<6xf32>) : !q, !k, !k, !q, !row, !row -> !row
+  return %e : !row
+}
+
 // CHECK-LABEL: func @grad(
 func.func @grad(%q: !q, %k: !k, %v: !k, %o: !q, %lse: !row, %do: !q) -> (!q, !k, !k) {
   // CHECK: attn.grad_rows {{.*}} : tensor<?x64xbf16>, tensor<?x64xbf16>, tensor<?xf32>

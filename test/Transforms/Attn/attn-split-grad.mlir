@@ -4,7 +4,7 @@
 !row = tensor<?x?x?xf32>
 !x = tensor<?xf32>
 
-// Rows, then a sum over keys and one over rows, and one over both for a captured tensor.
+// Rows, then a sum over keys and one over rows, and one over both for a captured tensor, whose delta has no error.
 // CHECK-LABEL: func @all(
 // CHECK-SAME: %[[Q:[a-z0-9]+]]: tensor<?x?x?x16xbf16>, %[[K:[a-z0-9]+]]: tensor<?x?x?x16xbf16>, %[[V:[a-z0-9]+]]: tensor<?x?x?x16xbf16>,
 // CHECK-SAME: %[[O:[a-z0-9]+]]: tensor<?x?x?x16xbf16>, %[[L:[a-z0-9]+]]: tensor<?x?x?xf32>, %[[DO:[a-z0-9]+]]: tensor<?x?x?x16xbf16>, %[[X:[a-z0-9]+]]: tensor<?xf32>
@@ -17,7 +17,11 @@ func.func @all(%q: !t, %k: !t, %v: !t, %o: !t, %l: !row, %do: !t, %x: !x, %c: f3
   // CHECK:   mask(
   // CHECK:   grad(
   // CHECK-NOT: attn.contribute
-  // CHECK: %[[DX:.*]] = attn.attention_grad_query %[[Q]], %[[K]], %[[V]], %[[DO]], %[[N]], %[[D]] scale(%{{.*}}) wrt(%[[X]] : tensor<?xf32>) {note}
+  // CHECK: %[[E:.*]] = attn.attention_grad_delta %[[Q]], %[[K]], %[[V]], %[[DO]], %[[N]], %[[D]] d_lse(%[[L]] : {{.*}}) scale(%{{.*}}) {note}
+  // CHECK:   score(
+  // CHECK:   mask(
+  // CHECK-NOT: grad(
+  // CHECK: %[[DX:.*]] = attn.attention_grad_query %[[Q]], %[[K]], %[[V]], %[[DO]], %[[N]], %[[E]] scale(%{{.*}}) wrt(%[[X]] : tensor<?xf32>) {note}
   // CHECK:   grad(
   // CHECK:     attn.contribute
   // CHECK: return %[[DQ]], %[[DK]], %[[DV]], %[[DX]]
