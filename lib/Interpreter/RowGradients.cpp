@@ -18,7 +18,8 @@ Error RowGradients::compute(const RowScores &rows, ArrayRef<int64_t> at) {
   for (int64_t n = 0; n < rows.keys; ++n) {
     double score = rows.scores[n].f;
     bool isDropped = score == kLowest || isEmpty;
-    double weight = weights[n].f = isDropped ? 0 : std::exp(std::min(score - lse, 0.0)), product = 0;
+    double weight = weights[n].f = isDropped ? 0 : std::exp(std::min(score - lse, 0.0)),
+           product = 0;
     for (int64_t i = 0; i < width && weight != 0; ++i)
       product += gradient[i].f * value[n * width + i].f;
     adjoints[n].f = weight == 0 ? 0 : weight * (product * rows.factors[n].f - delta);

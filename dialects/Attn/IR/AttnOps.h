@@ -52,9 +52,9 @@ bool readsByPosition(mlir::Region &region);
 /// the same for all of them, and between bounds.
 llvm::DenseSet<mlir::Value> findDistances(mlir::Region &region);
 
-/// Whether the index of a read, or of what its adjoint adds to, may lie outside of the dimension, so
-/// that both go to the nearest element (s13). Positions are inside of what they index, and 0 is; a
-/// constant is if it is below a static extent; max(min(x, last), 0) and min(max(x, 0), last) are.
+/// Whether the index of a read, or of what its adjoint adds to, may lie outside of the dimension,
+/// so that both go to the nearest element (s13). Positions are inside of what they index, and 0 is;
+/// a constant is if it is below a static extent; max(min(x, last), 0) and min(max(x, 0), last) are.
 bool mayBeOutside(mlir::Value index, mlir::Value tensor, int64_t dim);
 
 /// The ops of the region that one of the values it yields is made of.
