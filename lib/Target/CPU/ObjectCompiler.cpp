@@ -16,6 +16,7 @@
 #include "llvm/IR/DiagnosticInfo.h"
 #include "llvm/IR/DiagnosticPrinter.h"
 #include "llvm/IR/IRBuilder.h"
+#include "llvm/IR/InlineAsm.h"
 #include "llvm/IR/LLVMContext.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Module.h"
@@ -191,8 +192,41 @@ static void optimize(Module &module, OptLevel level, TargetMachine &machine) {
   passes.run(module, modules);
 }
 
+/// Instructions of a part of a block. Blocks of attention have 600 at most, but for scores of a
+/// hundred functions.
+static constexpr int64_t kPart = 1024;
+
+/// LLVM selects the instructions of a block together, in a time that grows as the square of their
+/// number: half a minute for 100,000. Between parts stands a branch whose condition, always false,
+/// only an empty piece of assembly knows: others would be blocks that are merged again.
+static void splitBlocks(Module &module) {
+  LLVMContext &context = module.getContext();
+  auto *opaque = InlineAsm::get(
+      FunctionType::get(Type::getInt32Ty(context), {Type::getInt32Ty(context)}, /*isVarArg=*/false),
+      "", "=r,0", /*hasSideEffects=*/true);
+  SmallVector<BasicBlock *> blocks;
+  for (Function &function : module)
+    for (BasicBlock &block : function)
+      // Stack buffers have to stay in the first block.
+      if (block.size() > 2 * kPart && !block.isEntryBlock())
+        blocks.push_back(&block);
+  for (BasicBlock *block : blocks) {
+    auto *dead = BasicBlock::Create(context, "", block->getParent());
+    new UnreachableInst(context, dead);
+    while (block->size() > 2 * kPart) {
+      BasicBlock *rest = block->splitBasicBlock(std::next(block->begin(), kPart));
+      IRBuilder<> builder(block->getTerminator());
+      Value *never = builder.CreateCall(opaque, builder.getInt32(0));
+      builder.CreateCondBr(builder.CreateICmpNE(never, builder.getInt32(0)), dead, rest);
+      block->getTerminator()->eraseFromParent();
+      block = rest;
+    }
+  }
+}
+
 static bool emit(Module &module, TargetMachine &machine, CodeGenFileType type,
                  SmallVectorImpl<char> &bytes) {
+  splitBlocks(module);
   raw_svector_ostream stream(bytes);
   legacy::PassManager passes;
   if (machine.addPassesToEmitFile(passes, stream, nullptr, type))
