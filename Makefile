@@ -14,6 +14,19 @@ FORMAT_PACKAGES := clang-format-22 clang-tidy-22
 TORCH := torch==2.13.0+cpu numpy pytest
 # Whose calls attn serves: python/attn/integrations.
 INTEGRATED := transformers==5.23.0 attn-gym==0.0.17 jax==0.10.2
+# What pyproject.toml promises to serve: the oldest versions, those of the machine of the GPU measurements, and the newest.
+VERSIONS ?= oldest measured newest
+oldest := torch==2.9.0 transformers==5.17.0 jax==0.10.0
+measured := torch==2.11.0 transformers==5.17.0 jax==0.10.2
+newest := torch transformers jax
+# Where they are installed, 5 GB each where the index of PyTorch's wheels without CUDA is out of reach.
+ENVIRONMENTS ?= build/versions
+# Some minutes of compiled graphs, integrations and gradients; and a minute of them, for each change.
+VERSION_TESTS := $(patsubst %,test/Python/test_%.py,torch operator graph_text recorded gradient flex flex_compiled sdpa package transformers jax)
+VERSION_SAMPLE := $(patsubst %,test/Python/test_%.py,graph_text recorded) \
+                  $(addprefix test/Python/test_operator.py::test_,opcheck dynamic_shapes vmap export) \
+                  $(addprefix test/Python/test_gradient.py::test_,checkpoints captured_tensors_under_transforms) \
+                  $(addprefix test/Python/test_transformers.py::test_,static_caches steps_that_generate_compiles masks_that_were_made_before)
 # Which assembler judges the kernels, and what takes its code apart: test/Execution/kernel_costs.py pins both.
 ASSEMBLER := nvidia-cuda-nvcc==13.0.88 nvidia-cuda-nvdisasm==13.2.51
 
@@ -27,7 +40,7 @@ TSAN_TESTS := CacheTest RuntimeTest ThreadPoolTest
 SINCE ?= HEAD~1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup configure build demo test test-asan test-tsan check-asan check-tsan torch test-torch assembler format check-format tidy check-tidy docs hour mutation fuzz \
+.PHONY: help setup configure build demo test test-asan test-tsan check-asan check-tsan torch test-torch check-torch assembler format check-format tidy check-tidy docs hour mutation fuzz \
         bench wheel gpu-bundle clean
 
 help: ## List the commands
@@ -90,17 +103,22 @@ torch: ## Install PyTorch for the CPU, Transformers and JAX into .venv, so that 
 	    .venv/bin/pip install -q --extra-index-url https://download.pytorch.org/whl/cpu $(TORCH); } && \
 	  .venv/bin/pip install -q $(INTEGRATED); }
 
-test-torch: build ## Run the Python tests with another PyTorch: VERSION=2.9.0
+test-torch: build ## Run the Python tests with other libraries: VERSIONS="oldest measured newest"
+	@for versions in $(VERSIONS); do $(MAKE) --no-print-directory environment-$$versions test-with-$$versions || exit 1; done
+
+environment-%:
 	$(call install,python3-venv)
-	@[ -n "$(VERSION)" ] || { echo "make test-torch: expected VERSION=, such as VERSION=2.9.0" >&2; exit 1; }
-	@[ -d build/torch-$(VERSION) ] || python3 -m venv build/torch-$(VERSION)
-	@build/torch-$(VERSION)/bin/python -c "import torch, numpy, pytest" 2>/dev/null || { \
-	  echo "test-torch: installing PyTorch $(VERSION) into build/torch-$(VERSION)"; \
-	  build/torch-$(VERSION)/bin/pip install -q --extra-index-url https://download.pytorch.org/whl/cpu torch==$(VERSION)+cpu numpy pytest 2>/dev/null || \
-	  build/torch-$(VERSION)/bin/pip install -q torch==$(VERSION) numpy pytest; }
-	@build/torch-$(VERSION)/bin/pip install -q $(INTEGRATED)
+	@[ -n "$($*)" ] || { echo "make test-torch: expected VERSIONS of oldest, measured and newest, got $*" >&2; exit 1; }
+	@[ -d $(ENVIRONMENTS)/$* ] || { echo "test-torch: installing $($*) into $(ENVIRONMENTS)/$*"; python3 -m venv $(ENVIRONMENTS)/$*; }
+	@$(ENVIRONMENTS)/$*/bin/python -m pip install -q --upgrade --retries 0 --extra-index-url https://download.pytorch.org/whl/cpu \
+	  $($*) $(filter attn-gym%,$(INTEGRATED)) numpy pytest 2>$(ENVIRONMENTS)/$*/install.log || { cat $(ENVIRONMENTS)/$*/install.log >&2; exit 1; }
+
+test-with-%:
 	@ATTN_LIBRARY=$(BUILD)/lib/libattn.so PYTHONPATH=python \
-	  build/torch-$(VERSION)/bin/python -B -m pytest -q -p no:cacheprovider $(or $(TESTS),test/Python)
+	  $(ENVIRONMENTS)/$*/bin/python -B -m pytest -q -p no:cacheprovider $(or $(TESTS),$(VERSION_TESTS))
+
+check-torch: # A minute with the versions that VERSIONS names
+	@$(MAKE) --no-print-directory test-with-$(VERSIONS) TESTS="$(VERSION_SAMPLE)"
 
 assembler: ## Install the pinned ptxas and nvdisasm into .venv, so that machine code is judged too
 	$(call install,python3-venv)
