@@ -5,10 +5,10 @@
 //
 //===----------------------------------------------------------------------------------------===//
 //
-// Written on PyTorch's stable ABI and on attn's C interface: one library for the PyTorch that it is
-// built with and later ones, for every Python, and for programs without Python. The operators mean
-// what python/attn/_operator.py says, which registers them where this library is not there, and
-// always what differentiates, traces and maps them.
+// Written on PyTorch's stable ABI of 2.10 and on attn's C interface: one library for that PyTorch
+// and later ones, for every Python, and for programs without Python. The operators mean what
+// python/attn/_operator.py says, which registers them where this library is not there, and always
+// what differentiates, traces and maps them.
 //
 // `source` is the IR of a function, then comments: "// option NAME=VALUE", quoted as in URLs,
 // "// least NUMBER EXTENTS" of what a captured tensor must have, and last "// pieces ...", which
@@ -331,11 +331,42 @@ static void forwardOut(Tensor q, Tensor k, Tensor v, std::optional<Tensor> sink,
   "Tensor q, Tensor k, Tensor v, Tensor? sink, Tensor[]? captures, str source, float? scale, "     \
   "bool rows_first"
 
-STABLE_TORCH_LIBRARY(attn, library) {
-  std::vector<at::Tag> tags = {at::Tag::pt2_compliant_tag};
-  library.def("forward(" ATTN_INPUTS ") -> (Tensor output, Tensor lse)", tags);
-  library.def("forward_out(" ATTN_INPUTS ", *, Tensor(a!) output, Tensor(b!) lse) -> ()", tags);
+// Functions of PyTorch 2.12, null in those before, where operators have no tags.
+extern "C" {
+[[gnu::weak]] AOTITorchError torch_library_def_with_tags(TorchLibraryHandle library,
+                                                         const char *schema, const int32_t *tags,
+                                                         int32_t count);
+[[gnu::weak]] int32_t torch_tag_pt2_compliant_tag();
 }
+
+namespace {
+/// STABLE_TORCH_LIBRARY, for every PyTorch from 2.10 on.
+class Definitions {
+public:
+  Definitions() {
+    TORCH_ERROR_CODE_CHECK(aoti_torch_library_init_def("attn", __FILE__, __LINE__, &library));
+    define("forward(" ATTN_INPUTS ") -> (Tensor output, Tensor lse)");
+    define("forward_out(" ATTN_INPUTS ", *, Tensor(a!) output, Tensor(b!) lse) -> ()");
+  }
+  Definitions(const Definitions &) = delete;
+  Definitions &operator=(const Definitions &) = delete;
+  ~Definitions() { aoti_torch_delete_library_object(library); }
+
+private:
+  void define(const char *schema) {
+    if (torch_library_def_with_tags) {
+      int32_t tag = torch_tag_pt2_compliant_tag();
+      TORCH_ERROR_CODE_CHECK(torch_library_def_with_tags(library, schema, &tag, /*count=*/1));
+    } else {
+      TORCH_ERROR_CODE_CHECK(aoti_torch_library_def(library, schema));
+    }
+  }
+
+  TorchLibraryHandle library;
+};
+} // namespace
+
+static const Definitions definitions;
 
 STABLE_TORCH_LIBRARY_IMPL(attn, CPU, library) {
   library.impl("forward", TORCH_BOX(&forward));
