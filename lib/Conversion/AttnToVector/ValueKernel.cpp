@@ -45,20 +45,15 @@ static void emitPrefetch(Emitter &b, const SumProduct &product, Value m, int64_t
                                  /*isWrite=*/false, /*localityHint=*/3, /*isDataCache=*/true);
 }
 
-/// acc[m .. m + rows) = factor * acc + weights * matrix in a tile of registers.
+/// acc[m .. m + rows) = factor * acc + weights * matrix in a tile of registers. What the terms give
+/// is summed first: a sum of millions of terms has as many roundings less as there are terms here.
 static void emitTile(Emitter &b, const SumProduct &product, Value m, int64_t rows,
                      const Columns &columns) {
   unsigned width = columns.at.size();
   Value acc = product.acc;
-  SmallVector<Value> rowAt, sums;
-  for (int64_t i = 0; i < rows; ++i) {
+  SmallVector<Value> rowAt, sums(rows * width, b.floatLike(b.f32Vec(), 0));
+  for (int64_t i = 0; i < rows; ++i)
     rowAt.push_back(b.add(m, i));
-    Value factor = product.factor ? b.splat(b.load(product.factor, {rowAt[i]})) : Value();
-    for (unsigned v = 0; v < width; ++v) {
-      Value sum = loadColumn(b, acc, rowAt[i], columns, v, /*mayMask=*/true);
-      sums.push_back(factor ? Value(arith::MulFOp::create(b, sum, factor)) : sum);
-    }
-  }
   if (product.isFar)
     emitPrefetch(b, product, m, rows, columns);
   bool pairs = product.kind == WordKind::BF16Pair;
@@ -84,14 +79,18 @@ static void emitTile(Emitter &b, const SumProduct &product, Value m, int64_t row
     }
     return results;
   });
-  for (int64_t i = 0; i < rows; ++i)
+  for (int64_t i = 0; i < rows; ++i) {
+    Value factor = product.factor ? b.splat(b.load(product.factor, {rowAt[i]})) : Value();
     for (unsigned v = 0; v < width; ++v) {
       Value sum = sums[i * width + v];
+      Value old = loadColumn(b, acc, rowAt[i], columns, v, /*mayMask=*/true);
+      sum = factor ? b.fma(old, factor, sum) : arith::AddFOp::create(b, old, sum).getResult();
       if (columns.lastMask && v + 1 == width)
         b.storeMasked(sum, acc, {rowAt[i], columns.at[v]}, columns.lastMask);
       else
         b.storeVector(sum, acc, {rowAt[i], columns.at[v]});
     }
+  }
 }
 
 /// All rows of a group of columns; `valid` columns exist from `first` on.

@@ -35,9 +35,10 @@ func.func @static(%q: memref<64x64xf32>, %k: memref<64x64xf32, strided<[?, 1], o
   // CHECK: arith.addf %[[SCORE]], %{{.*}} : vector<16xf32>
   // CHECK: vector.maskedstore %[[SUM]]
 
-  // Values are read where they lie.
-  // CHECK: vector.load %[[ACC]]
+  // Values are read where they lie; the tile's sums are added to the others.
   // CHECK: vector.load %[[V]]
+  // CHECK: %[[OLD:.*]] = vector.load %[[ACC]]
+  // CHECK: vector.fma %[[OLD]], %{{.*}}, %{{.*}} : vector<16xf32>
   // CHECK: vector.store {{.*}}, %[[ACC]]
   // CHECK-NOT: attn.online_attention
   attn.online_attention %q, %k, %v scale(%scale) outs(%acc, %max, %sum)

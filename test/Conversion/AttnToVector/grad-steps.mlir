@@ -17,8 +17,8 @@ func.func @query(%q: memref<32x64xf32>, %k: memref<64x64xf32>, %v: memref<64x64x
   // CHECK: arith.cmpf une, %[[P]]
   // Keys that no row keeps are not read into the sum.
   // CHECK: vector.reduction <or>
-  // CHECK: vector.load %[[ACC]]
   // CHECK: vector.maskedload %[[K]]
+  // CHECK: vector.load %[[ACC]]
   // CHECK: vector.store %{{.*}}, %[[ACC]]
   attn.grad_query_step %q, %k, %v, %q, %nl, %nl scale(%scale) at(%i, %i, %i, %i) outs(%acc)
     mask(%b, %h, %m, %n) {
@@ -106,10 +106,10 @@ func.func @fused(%q: memref<32x64xf32>, %k: memref<64x64xf32>, %do: memref<32x32
   // CHECK: memref.load %[[QS]]
   // Keys that no row keeps are not read into the sum.
   // CHECK: arith.cmpf une
-  // CHECK: vector.load %[[DQ]]
   // Of the rows' sums, which come from far, the next are asked for.
   // CHECK: memref.prefetch %[[DQ]]
   // CHECK: vector.maskedload %[[KS]]
+  // CHECK: vector.load %[[DQ]]
   // CHECK: vector.store %{{.*}}, %[[DQ]]
   // CHECK: vector.store %{{.*}}, %[[DK]]
   // CHECK: vector.store %{{.*}}, %[[DV]]
