@@ -151,12 +151,10 @@ def test_documents_with_the_largest_number(make, dtype):
 
 
 def test_sums_of_a_million_terms():
-    """Added one by one, a tenth is off by 1 % at 2^20: over keys for an output, over rows for a gradient."""
+    """Added one by one, tenths are off by 1 % at 2^20: over keys, and over rows for a gradient."""
     n = 1 << 20
     one = np.zeros((1, 1, 1, 8), np.float32)
-    many, tenths = (
-        np.broadcast_to(np.full_like(one, x), (1, 1, n, 8)) for x in (0, 0.1)
-    )
+    many, tenths = (np.broadcast_to(np.full_like(one, x), (1, 1, n, 8)) for x in (0, 0.1))
     np.testing.assert_allclose(attn.attention(one, many, tenths), 0.1, rtol=1e-3)
     d_value = attn.gradient(many, one, one, tenths)[2]
     np.testing.assert_allclose(d_value, 0.1 * n, rtol=1e-3)

@@ -3,6 +3,16 @@
 !x = tensor<?x?x?x64xbf16>
 !r = tensor<?x?x?xf32>
 
+// One says how far delta is off, from sums of weights and of dT over keys, and takes that off where weights add up to 1.
+// CHECK-LABEL: func.func @per_key_delta
+// CHECK:         %[[SUMS:.*]]:2 = scf.for {{.*}} -> (tensor<128xf32>, tensor<128xf32>) {
+// CHECK:           %[[P:.*]] = math.exp2
+// CHECK:           tile.reduce add %[[P]]
+// CHECK:           tile.reduce add
+// CHECK:         arith.divf
+// CHECK:         %[[IS_WHOLE:.*]] = arith.ori %{{.*}} : tensor<128xi1>
+// CHECK:         arith.select %[[IS_WHOLE]], %{{.*}} : tensor<128xi1>, tensor<128xf32>
+
 // A kernel makes the gradient zeros.
 // CHECK-LABEL: func.func @per_key_zeros
 // CHECK-SAME:    grid = {{\[\[}}#tile.extent<argument = 6, dim = 0, divisor = 64>, #tile.extent<argument = 6, dim = 1, divisor = 64>], [], []]
