@@ -349,8 +349,7 @@ def attention(
         from . import _flex_node
 
         first = q, k, v, score, mask, scale, causal, sink, _is_rows_first(layout)
-        last = dropout_p, dropout_seed, window, options, "nearest"
-        found = _flex_node.attend(*first, *last)
+        found = _flex_node.attend(*first, dropout_p, dropout_seed, window, options)
         return found if return_lse else found[0]
     return _call(
         q,

@@ -16,7 +16,7 @@ from torch._ops import HigherOrderOperator
 
 from . import _attention, _dynamo, _operator
 from ._gradient import Given
-from ._indexing import Indexing, index_as
+from ._indexing import index_as
 from ._library import option_texts
 from ._operations import fail
 from ._scan import Captured, Scan
@@ -80,9 +80,8 @@ def _run_eagerly(
     query: Any, key: Any, value: Any, score: Any, mask: Any, scale: Any, options: Any
 ) -> Any:
     """A call whose functions Dynamo did not trace, around which it broke its graph."""
-    indexing = Indexing(options["indexing"])
-    score = index_as(None if score is _keep_score else score, indexing)
-    mask = index_as(None if mask is _keep_all else mask, indexing)
+    score = None if score is _keep_score else index_as(score, options["indexing"])
+    mask = None if mask is _keep_all else index_as(mask, options["indexing"])
     how = options["causal"], options["window"], score, mask, options["sink"]
     layout = "bshd" if options["rows_first"] else "bhsd"
     last = dict(options["texts"]), options["dropout"], options["seed"]
@@ -110,9 +109,8 @@ class _Node(HigherOrderOperator):
         if not isinstance(score, torch.nn.Module):
             return _run_eagerly(query, key, value, score, block_mask[-1], scale, options)
         functions = [_Function(score, of_score, query), _Function(block_mask[-1], of_mask, query)]
-        indexing = Indexing(options["indexing"])
         run_score, run_mask = (
-            None if x.is_trivial() else index_as(x.run, indexing) for x in functions
+            None if x.is_trivial() else index_as(x.run, options["indexing"]) for x in functions
         )
         device, sink = str(query.device), options["sink"]
         columns = int(query.shape[-1]), int(value.shape[-1])
@@ -162,16 +160,18 @@ def attend(
     dropout_seed: Any = None,
     window: Any = None,
     options: Any = None,
-    indexing: str = Indexing.FROM_END.value,
+    from_end: bool = False,
 ) -> Any:
-    """(output, lse) of attention with functions of PyTorch, while Dynamo traces. Functions may be None."""
+    """(output, lse) of attention with functions of PyTorch, while Dynamo traces. Functions may be None.
+    At distances too, indices below 0 count from the end if `from_end`."""
     _make_known()
     # A default of 0.0 would be a symbol where dynamic=True, and its value another trace.
     dropout, seed = (0.0, None)
     if dropout_p:
         dropout, seed = make_traced_seed(dropout_p, dropout_seed, query)
     how = {"causal": causal, "window": window, "sink": sink, "rows_first": rows_first}
-    how.update(dropout=dropout, seed=seed, texts=option_texts(options), indexing=indexing)
+    how.update(dropout=dropout, seed=seed, texts=option_texts(options))
+    how["indexing"] = "from the end" if from_end else "nearest"
     score = _keep_score if score is None else score
     mask = _keep_all if mask is None else mask
     return _node(query, key, value, score, (mask,), scale, how)

@@ -22,7 +22,7 @@ class Indexing(str, enum.Enum):
     CLAMPED = "clamped"
 
 
-def index_as(function: Any, indexing: Indexing) -> Optional[Callable]:
+def index_as(function: Any, indexing: str) -> Optional[Callable]:
     """The function, whose captured arrays are indexed in that way."""
     if function is None:
         return None
@@ -32,7 +32,7 @@ def index_as(function: Any, indexing: Indexing) -> Optional[Callable]:
         return function(*arguments)
 
     # What a trace depends on includes the attributes of a function.
-    call._attn_indexing = indexing.value  # type: ignore[attr-defined]
+    call._attn_indexing = Indexing(indexing).value  # type: ignore[attr-defined]
     call.__wrapped__ = function  # type: ignore[attr-defined]
     return call
 

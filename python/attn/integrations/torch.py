@@ -146,7 +146,7 @@ def _attend(
     score, mask = functions
     if torch.compiler.is_dynamo_compiling() and not (score is None and mask is None):
         how = scale, causal, None, rows_first, dropout_p
-        output, lse = _flex_node.attend(q, k, v, score, mask, *how)
+        output, lse = _flex_node.attend(q, k, v, score, mask, *how, from_end=True)
     else:
         found = attn.attention(
             q,
