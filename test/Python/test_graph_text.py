@@ -27,7 +27,8 @@ def call(q, k, v, **how):
 
 
 def flex(q, k, v, score=None, mask=None):
-    block = mask and integration.create_block_mask(mask, B, H, q.shape[2], k.shape[2])
+    size = B, H, q.shape[2], k.shape[2]
+    block = None if mask is None else integration.create_block_mask(mask, *size)
     return integration.flex_attention(q, k, v, score_mod=score, block_mask=block)
 
 
