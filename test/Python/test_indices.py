@@ -125,3 +125,14 @@ def test_jax_takes_the_last_element_beyond_it():
         # Of what lies beyond the ends JAX drops the gradient. Here it is that of what is read.
         if index in inside:
             assert np.allclose(gradients[0][1], gradients[1][1], atol=1e-4)
+
+
+def test_attention_in_graphs_reads_what_it_reads_outside_of_them():
+    torch._dynamo.reset()
+    table, tensors = torch.randn(9, requires_grad=True), make()
+    score = lambda s, b, h, i, j: s + table[i - j + 2] + table[IDS[j]]
+    call = lambda *x: attn.attention(*x, score=score)
+    compiled = torch.compile(call, backend="aot_eager", fullgraph=True)
+    for each in (call, compiled):
+        bias = table[(ROWS - KEYS + 2).clamp(0, 8)] + table[IDS[KEYS]]
+        compare(each(*tensors), define(tensors, bias), (*tensors, table))
