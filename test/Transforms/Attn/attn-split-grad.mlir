@@ -9,7 +9,7 @@
 // CHECK-SAME: %[[Q:[a-z0-9]+]]: tensor<?x?x?x16xbf16>, %[[K:[a-z0-9]+]]: tensor<?x?x?x16xbf16>, %[[V:[a-z0-9]+]]: tensor<?x?x?x16xbf16>,
 // CHECK-SAME: %[[O:[a-z0-9]+]]: tensor<?x?x?x16xbf16>, %[[L:[a-z0-9]+]]: tensor<?x?x?xf32>, %[[DO:[a-z0-9]+]]: tensor<?x?x?x16xbf16>, %[[X:[a-z0-9]+]]: tensor<?xf32>
 func.func @all(%q: !t, %k: !t, %v: !t, %o: !t, %l: !row, %do: !t, %x: !x, %c: f32) -> (!t, !t, !t, !x) {
-  // CHECK: %[[N:.*]], %[[D:.*]] = attn.row_delta %[[O]], %[[DO]], %[[L]] d_lse(%[[L]] : {{.*}}) {note}
+  // CHECK: %[[N:.*]], %[[D:.*]] = attn.row_delta %[[O]], %[[DO]], %[[L]] d_lse(%[[L]] : {{.*}}) {attn.rounds_up, note}
   // CHECK: %[[DQ:.*]] = attn.attention_grad_query %[[Q]], %[[K]], %[[V]], %[[DO]], %[[N]], %[[D]] scale(%{{.*}}) {note}
   // CHECK:   grad(
   // CHECK-NOT: attn.contribute
