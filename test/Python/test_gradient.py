@@ -597,3 +597,20 @@ def test_a_block_learns():
     )
     assert ours[-1] < 0.9 * ours[0]
     assert max(abs(x - y) for x, y in zip(ours, theirs)) < 0.05
+
+
+@pytest.mark.parametrize("offset", [-9, 0, 9, 10**6])
+def test_indices_outside_write_nothing_outside(offset):
+    """`guarded` looks at the memory around each gradient; the reference takes the nearest element."""
+    q, k, v = [np.random.randn(1, 2, n, 8).astype(np.float32) for n in (17, 23, 23)]
+    table, d_output = np.random.randn(7).astype(np.float32), np.random.randn(1, 2, 17, 8)
+    index = np.clip(np.arange(17)[:, None] - np.arange(23) + offset, 0, 6)
+    *_, got = attn.gradient(
+        q, k, v, d_output.astype(np.float32), wrt=[table],
+        score=lambda s, b, h, i, j: s + table[i - j + offset],
+    )
+    tensors = [torch.tensor(x, dtype=torch.float64) for x in (q, k, v)]
+    wanted = torch.tensor(table, dtype=torch.float64, requires_grad=True)
+    scores = tensors[0] @ tensors[1].transpose(2, 3) / 8**0.5 + wanted[torch.tensor(index)]
+    (torch.softmax(scores, -1) @ tensors[2] * torch.tensor(d_output)).sum().backward()
+    np.testing.assert_allclose(got, wanted.grad.numpy(), rtol=1e-3, atol=1e-4)
