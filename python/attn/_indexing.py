@@ -23,9 +23,9 @@ class Indexing(str, enum.Enum):
 
 
 def index_as(function: Any, indexing: str) -> Optional[Callable]:
-    """The function, whose captured arrays are indexed in that way."""
-    if function is None:
-        return None
+    """The function, whose captured arrays are indexed in that way; what is none, as it is."""
+    if not callable(function):
+        return function
     function = as_function(function)
 
     def call(*arguments: Any) -> Any:

@@ -214,6 +214,29 @@ def test_export():
     assert is_close(program.module()(q, k, v), sdpa(q, k, v, is_causal=True))
 
 
+@pytest.mark.parametrize("strict", [False, True])
+@pytest.mark.parametrize("name", ["scaled_dot_product_attention", "flex_attention"])
+def test_drop_ins_are_exported_as_the_operator(name, strict):
+    from attn.integrations import torch as integration
+
+    class Model(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("table", torch.randn(200))
+
+        def forward(self, q, k, v):
+            how = {}
+            if name == "flex_attention":
+                how["score_mod"] = lambda s, b, h, i, j: s + self.table[j]
+            return getattr(integration, name)(q, k, v, enable_gqa=True, **how)
+
+    q, k, v = inputs()
+    model = Model()
+    program = torch.export.export(model, (q, k, v), strict=strict).run_decompositions({})
+    assert "attn.forward.default" in [str(node.target) for node in program.graph.nodes]
+    assert is_close(program.module()(q, k, v), model(q, k, v))
+
+
 def test_exported_programs_load_elsewhere(tmp_path):
     class Model(torch.nn.Module):
         def forward(self, q, k, v):

@@ -6,6 +6,8 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+from torch._subclasses.fake_tensor import FakeTensor
+from torch._subclasses.functional_tensor import FunctionalTensor
 from torch.autograd import forward_ad
 from torch.nn.attention.bias import CausalBias
 
@@ -13,6 +15,8 @@ from .. import _dynamo
 
 _TYPES = (torch.float16, torch.bfloat16, torch.float32)
 _PLAIN = (torch.Tensor, torch.nn.Parameter)
+# What torch.export traces with.
+_TRACED = (FakeTensor, FunctionalTensor)
 
 
 def are_plain(*tensors: Any) -> bool:
@@ -21,7 +25,8 @@ def are_plain(*tensors: Any) -> bool:
 
 def find_tensor_reason(q: Any, k: Any, v: Any) -> str:
     """Of what every attention function takes."""
-    if not are_plain(q, k, v):
+    known = (*_PLAIN, *_TRACED) if torch.compiler.is_exporting() else _PLAIN
+    if not all(type(x) in known for x in (q, k, v)):
         return "tensors of another class"
     if torch.jit.is_tracing():
         return "torch.jit.trace"
