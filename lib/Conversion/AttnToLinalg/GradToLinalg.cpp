@@ -177,7 +177,7 @@ Value GradReference::delta(Reference &b, Value negLse2, Value delta, Value lseGr
   };
   SmallVector<Value> ins = {sumOverKeys(p), sumOverKeys(dT), negLse2, delta};
   SmallVector<Dims> maps(4, kRows);
-  for (auto [operand, dims] : {std::pair{lseGradient, kRows}, {sink, Dims{1}}})
+  for (const auto &[operand, dims] : {std::pair{lseGradient, kRows}, {sink, Dims{1}}})
     if (operand) {
       ins.push_back(operand);
       maps.push_back(dims);

@@ -67,7 +67,7 @@ public:
   Value narrow(Value tile) { return b.narrow(tile, element); }
   Value multiply(Value weights, Value matrix, Value sum) {
     return tile::MmaOp::create(b, cast<RankedTensorType>(sum.getType()), weights, matrix, sum,
-                               /*transpose_lhs=*/false, /*transpose_rhs=*/false);
+                               /*transposeLhs=*/false, /*transposeRhs=*/false);
   }
   /// The keys as a factor of dS: those that no row keeps may be anything.
   Value clearDropped(Value keys, Value gradients);
@@ -276,7 +276,7 @@ template <typename OpT> LogicalResult GradStep<OpT>::emitProducts() {
     return failure();
   auto multiplyTransposed = [&](Value rowsOf, Value keysOf, Value acc) -> Value {
     return tile::MmaOp::create(b, shape, rowsRun ? keysOf : rowsOf, rowsRun ? rowsOf : keysOf, acc,
-                               /*transpose_lhs=*/false, /*transpose_rhs=*/true);
+                               /*transposeLhs=*/false, /*transposeRhs=*/true);
   };
   scores = multiplyTransposed(query, key, /*acc=*/{});
   outputGradients = multiplyTransposed(gradient, value, start);
@@ -469,7 +469,7 @@ template <typename OpT> Value GradStep<OpT>::multiplyForQueries(Value gradients)
       b.getF32Type());
   return tile::MmaOp::create(b, type, sum.isTransposed ? keys : gradients,
                              sum.isTransposed ? gradients : keys, /*acc=*/Value(),
-                             /*transpose_lhs=*/true, /*transpose_rhs=*/false);
+                             /*transposeLhs=*/true, /*transposeRhs=*/false);
 }
 
 template <typename OpT> void GradStep<OpT>::addToQueries(Value product) {
