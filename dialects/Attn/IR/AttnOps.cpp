@@ -409,8 +409,11 @@ static bool isKeptInside(Value index, Value tensor, int64_t dim) {
 }
 
 bool attn::mayBeOutside(Value index, Value tensor, int64_t dim) {
+  // Positions fit 32 bits (s12), and may wrap in fewer.
+  auto isWide = [](Type type) { return type.isIndex() || type.getIntOrFloatBitWidth() >= 32; };
   Value source = index;
-  while (auto cast = source.getDefiningOp<arith::IndexCastOp>())
+  for (auto cast = source.getDefiningOp<arith::IndexCastOp>();
+       cast && isWide(cast.getIn().getType()); cast = source.getDefiningOp<arith::IndexCastOp>())
     source = cast.getIn();
   if (isa<BlockArgument>(source) &&
       isa_and_nonnull<ScoredOpInterface, AbsorbingOpInterface, TileStatusOp>(

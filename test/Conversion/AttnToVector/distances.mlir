@@ -54,3 +54,26 @@ func.func @contribution(%q: memref<32x64xf32>, %k: memref<64x64xf32>, %v: memref
     : memref<32x64xf32>, memref<64x64xf32>, memref<64x64xf32>, memref<32x64xf32>, memref<32xf32>, memref<32xf32>, memref<?x?xf32>
   return
 }
+
+// A position that went through 32 bits is one, and one that went through 8 bits may have wrapped.
+// CHECK-LABEL: func @narrow(
+// CHECK-COUNT-1: arith.maxsi %{{.*}} : vector<16xindex>
+// CHECK-NOT: arith.maxsi %{{.*}} : vector<16xindex>
+// CHECK: return
+func.func @narrow(%q: memref<32x64xf32>, %k: memref<64x64xf32>, %v: memref<64x64xf32>, %acc: memref<32x64xf32>,
+                  %max: memref<32xf32>, %sum: memref<32xf32>, %bias: memref<?x?xf32>, %m0: index, %n0: index) {
+  %scale = arith.constant 0.18 : f32
+  %c0 = arith.constant 0 : index
+  attn.online_attention %q, %k, %v scale(%scale) at(%c0, %c0, %m0, %n0) outs(%acc, %max, %sum)
+    score(%s, %b, %h, %m, %n) {
+      %m32 = arith.index_cast %m : index to i32
+      %row = arith.index_cast %m32 : i32 to index
+      %m8 = arith.index_cast %m : index to i8
+      %wrapped = arith.index_cast %m8 : i8 to index
+      %read = memref.load %bias[%row, %wrapped] : memref<?x?xf32>
+      %t = arith.addf %s, %read : f32
+      attn.yield %t : f32
+    }
+    : memref<32x64xf32>, memref<64x64xf32>, memref<64x64xf32>, memref<32x64xf32>, memref<32xf32>, memref<32xf32>
+  return
+}
