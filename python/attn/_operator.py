@@ -302,7 +302,7 @@ class Gradient(torch.autograd.Function):
         )
 
 
-_PLAIN = (torch.Tensor, torch.nn.Parameter)
+PLAIN = (torch.Tensor, torch.nn.Parameter)
 
 
 class Attention(torch.autograd.Function):
@@ -421,7 +421,7 @@ def _differentiate(ctx: Any, saved: Tuple, d_output: Any, d_lse: Any) -> Tuple:
     given = (q, k, v, output, lse, d_output, d_lse, sink, *captures)
     if (
         _dynamo.is_compiling()
-        or not all(x is None or type(x) in _PLAIN for x in given)
+        or not all(x is None or type(x) in PLAIN for x in given)
         or _arrays.is_watched(q, k, v, d_output, d_lse, sink, *captures)
     ):
         read = captures or None
@@ -458,12 +458,12 @@ def record(
     captured = [arrays[capture[4]] for capture in plan.given]
     is_recorded = q.requires_grad or k.requires_grad or v.requires_grad
     if sink is not None:
-        if type(sink) not in _PLAIN:
+        if type(sink) not in PLAIN:
             return None
         is_recorded = is_recorded or sink.requires_grad
         sink = sink if sink.dtype is torch.float32 else _to_sink(sink).float()
     for x in captured:
-        if type(x) not in _PLAIN:
+        if type(x) not in PLAIN:
             return None
         is_recorded = is_recorded or x.requires_grad
     if not is_recorded or _arrays.is_watched_by_others(q, k, v, *captured):

@@ -12,20 +12,20 @@ from torch.autograd import forward_ad
 from torch.nn.attention.bias import CausalBias
 
 from .. import _dynamo
+from .._operator import PLAIN
 
 _TYPES = (torch.float16, torch.bfloat16, torch.float32)
-_PLAIN = (torch.Tensor, torch.nn.Parameter)
 # What torch.export traces with.
 _TRACED = (FakeTensor, FunctionalTensor)
 
 
 def are_plain(*tensors: Any) -> bool:
-    return all(type(x) in _PLAIN for x in tensors)
+    return all(type(x) in PLAIN for x in tensors)
 
 
 def find_tensor_reason(q: Any, k: Any, v: Any) -> str:
     """Of what every attention function takes."""
-    known = (*_PLAIN, *_TRACED) if torch.compiler.is_exporting() else _PLAIN
+    known = (*PLAIN, *_TRACED) if torch.compiler.is_exporting() else PLAIN
     if not all(type(x) in known for x in (q, k, v)):
         return "tensors of another class"
     if torch.jit.is_tracing():
