@@ -11,6 +11,7 @@
 
 #include "lib/Analysis/ScoreExtremes/ScoreExtremes.h"
 #include "lib/Interpreter/Evaluator.h"
+#include "lib/Interpreter/RowGradients.h"
 #include "lib/Interpreter/RowScores.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include <cmath>
@@ -146,6 +147,17 @@ static double attendRow(const RowScores &rows, const Lane *value, const Lane *si
   return sum == 0 ? kLowest : max + std::log(sum);
 }
 
+Error Evaluator::setLow(Operation *op, mlir::Value low, const DenseTensor &lse, Frame &frame) {
+  if (!low)
+    return Error::success();
+  Expected<TensorRef> rest = DenseTensor::create(lse.getShape(), true, !options.countOnly);
+  if (!rest)
+    return makeOpError(op, rest.takeError());
+  for (int64_t row = 0; row < lse.size() && !options.countOnly; ++row)
+    (*rest)->data()[row].f = getLow(lse.data()[row].f);
+  return set(op, low, *rest, frame);
+}
+
 Error Evaluator::attention(AttentionOp op, Frame &frame) {
   Expected<Indices> origin = getIndices(op, op.getMixedOrigin(), frame);
   if (!origin)
@@ -171,7 +183,7 @@ Error Evaluator::attention(AttentionOp op, Frame &frame) {
     if (Error error = set(op, op.getLse(), *lse, frame))
       return error;
   if (!hasData)
-    return Error::success();
+    return setLow(op, op.getLseLow(), **lse, frame);
 
   const Lane *sinks = nullptr;
   if (Error error = checkData(op, {&query, &key, &value}))
@@ -201,7 +213,7 @@ Error Evaluator::attention(AttentionOp op, Frame &frame) {
         attendRow(rows, value.data() + keyHead * keys * dv, sinks ? sinks + h : nullptr,
                   MutableArrayRef<Lane>((*output)->data() + row * dv, dv));
   }
-  return Error::success();
+  return setLow(op, op.getLseLow(), **lse, frame);
 }
 
 //===----------------------------------------------------------------------------------------===//
@@ -348,7 +360,10 @@ Error Evaluator::normalize(NormalizeOp op, Frame &frame) {
   }
   if (Error error = set(op, op->getResult(0), *output, frame))
     return error;
-  return op.getLse() ? set(op, op->getResult(1), *lse, frame) : Error::success();
+  if (op.getLse())
+    if (Error error = set(op, op->getResult(1), *lse, frame))
+      return error;
+  return setLow(op, op.getLseLow() ? op->getResult(2) : mlir::Value(), **lse, frame);
 }
 
 Error Evaluator::merge(MergeOp op, Frame &frame) {
@@ -366,15 +381,18 @@ Error Evaluator::merge(MergeOp op, Frame &frame) {
   if (hasData)
     if (Error error = checkData(op, {&partial, &partialLse}))
       return error;
+  std::vector<double> logarithms;
+  if (hasData)
+    logarithms = getLogarithms(partialLse, op.getPartialLow(), frame);
   int64_t parts = shape.front(), width = shape.back(), rows = (*lse)->size();
   for (int64_t row = 0; row < rows && hasData; ++row) {
     double top = kLowest, total = 0;
     for (int64_t s = 0; s < parts; ++s)
-      top = std::max(top, partialLse.data()[s * rows + row].f);
+      top = std::max(top, logarithms[s * rows + row]);
     Lane *out = (*output)->data() + row * width;
     std::fill_n(out, width, Lane{.f = 0});
     for (int64_t s = 0; s < parts; ++s) {
-      double own = partialLse.data()[s * rows + row].f;
+      double own = logarithms[s * rows + row];
       if (own == kLowest)
         continue;
       double weight = own == top ? 1 : std::exp(own - top);
@@ -387,7 +405,10 @@ Error Evaluator::merge(MergeOp op, Frame &frame) {
   }
   if (Error error = set(op, op->getResult(0), *output, frame))
     return error;
-  return op.getLse() ? set(op, op->getResult(1), *lse, frame) : Error::success();
+  if (op.getLse())
+    if (Error error = set(op, op->getResult(1), *lse, frame))
+      return error;
+  return setLow(op, op.getLseLow() ? op->getResult(2) : mlir::Value(), **lse, frame);
 }
 
 } // namespace attn

@@ -114,6 +114,14 @@ private:
   llvm::Error gradDeltaEnd(GradDeltaEndOp op, Frame &frame);
   llvm::Error gradEnd(GradEndOp op, Frame &frame);
   llvm::Error sinkGrad(AttentionGradOp op, llvm::ArrayRef<double> delta, Frame &frame);
+  /// The natural logarithms of rows, of both parts where `low` is not null.
+  std::vector<double> getLogarithms(const DenseTensor &lse, mlir::Value low, Frame &frame);
+  /// The same of neg_lse2 and neg_low2.
+  std::vector<double> getNegatedLogarithms(const DenseTensor &negLse2, mlir::Value negLow2,
+                                           Frame &frame);
+  llvm::Error setNegated(mlir::Operation *op, mlir::Value result, mlir::Value source, Frame &frame);
+  /// s17 of the rows of `lse`, if the result `low` is not null.
+  llvm::Error setLow(mlir::Operation *op, mlir::Value low, const DenseTensor &lse, Frame &frame);
   /// Computes and sets the gradients that are wanted, but that of the sink.
   llvm::Error sumGradients(GradientSums &sums, Frame &frame);
   /// P and dS of row number `row` of (B, H, M), whose query and keys `rows` has from then on.

@@ -10,6 +10,7 @@
 //
 //===----------------------------------------------------------------------------------------===//
 
+#include "lib/Analysis/ScoreExtremes/ScoreExtremes.h"
 #include "lib/Interpreter/Evaluator.h"
 #include "lib/Interpreter/RowGradients.h"
 #include <cmath>
@@ -50,6 +51,44 @@ static std::vector<double> getReals(const DenseTensor &tensor) {
   for (int64_t i = 0; i < tensor.size(); ++i)
     reals[i] = tensor.data()[i].f;
   return reals;
+}
+
+std::vector<double> Evaluator::getLogarithms(const DenseTensor &lse, mlir::Value low,
+                                             Frame &frame) {
+  std::vector<double> logarithms = getReals(lse);
+  if (!low)
+    return logarithms;
+  const DenseTensor &rest = *getTensor(low, frame);
+  for (auto [row, logarithm] : enumerate(logarithms))
+    if (std::isfinite(logarithm))
+      logarithm = (roundBase2(logarithm) + rest.data()[row].f) / double(kF32Log2e);
+  return logarithms;
+}
+
+std::vector<double> Evaluator::getNegatedLogarithms(const DenseTensor &negLse2, mlir::Value negLow2,
+                                                    Frame &frame) {
+  std::vector<double> logarithms = getReals(negLse2);
+  const DenseTensor *rest = negLow2 ? &*getTensor(negLow2, frame) : nullptr;
+  for (auto [row, logarithm] : enumerate(logarithms))
+    logarithm = rest ? (logarithm + rest->data()[row].f) / -double(kF32Log2e) : logarithm / -kLog2e;
+  return logarithms;
+}
+
+Error Evaluator::setNegated(Operation *op, mlir::Value result, mlir::Value source, Frame &frame) {
+  if (!result)
+    return Error::success();
+  const DenseTensor &numbers = *getTensor(source, frame);
+  Expected<TensorRef> negated =
+      allocate(op, result.getType(), numbers.getShape(), !options.countOnly);
+  if (!negated)
+    return negated.takeError();
+  if (!options.countOnly) {
+    if (Error error = checkData(op, {&numbers}))
+      return error;
+    for (int64_t row = 0; row < numbers.size(); ++row)
+      (*negated)->data()[row].f = -numbers.data()[row].f;
+  }
+  return set(op, result, *negated, frame);
 }
 
 //===----------------------------------------------------------------------------------------===//
@@ -227,7 +266,7 @@ Error Evaluator::attentionGrad(AttentionGradOp op, Frame &frame) {
                  lseGradient);
     if (!delta)
       return delta.takeError();
-    sums.lse = captured.lse = getReals(lse);
+    sums.lse = captured.lse = getLogarithms(lse, op.getLseLow(), frame);
     sums.delta = std::move(*delta);
     if (Error error =
             checkData(op, {&*getTensor(op.getQuery(), frame), &*getTensor(op.getKey(), frame),
@@ -285,13 +324,16 @@ Error Evaluator::rowDelta(RowDeltaOp op, Frame &frame) {
     if (!delta)
       return delta.takeError();
     for (int64_t row = 0; row < lse.size(); ++row) {
-      (*negLse2)->data()[row].f = getNegLse2(lse.data()[row].f);
+      double natural = lse.data()[row].f;
+      (*negLse2)->data()[row].f = op.getLseLow() ? -roundBase2(natural) : getNegLse2(natural);
       (*deltas)->data()[row].f = (*delta)[row];
     }
   }
   if (Error error = set(op, op.getNegLse2(), *negLse2, frame))
     return error;
-  return set(op, op.getDelta(), *deltas, frame);
+  if (Error error = set(op, op.getDelta(), *deltas, frame))
+    return error;
+  return setNegated(op, op.getNegLow2(), op.getLseLow(), frame);
 }
 
 /// g15: the logarithm and delta of each row, of an op that takes those of attn.row_delta.
@@ -302,9 +344,7 @@ template <typename OpT> Error Evaluator::readRows(OpT op, GradientSums &sums, Fr
           op, {&negLse2, &delta, &*getTensor(op.getQuery(), frame), &*getTensor(op.getKey(), frame),
                &*getTensor(op.getValue(), frame), &*getTensor(op.getDOutput(), frame)}))
     return error;
-  sums.lse = getReals(negLse2);
-  for (double &logarithm : sums.lse)
-    logarithm /= -kLog2e;
+  sums.lse = getNegatedLogarithms(negLse2, op.getNegLow2(), frame);
   sums.delta = getReals(delta);
   return Error::success();
 }

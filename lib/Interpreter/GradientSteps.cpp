@@ -9,6 +9,7 @@
 //
 //===----------------------------------------------------------------------------------------===//
 
+#include "lib/Analysis/ScoreExtremes/ScoreExtremes.h"
 #include "lib/Interpreter/Evaluator.h"
 #include "lib/Interpreter/RowGradients.h"
 
@@ -54,13 +55,16 @@ Error Evaluator::gradRows(GradRowsOp op, Frame &frame) {
       return error;
     std::vector<double> sums = computeDelta(output, gradient, lseGradient);
     for (int64_t row = 0; row < m; ++row) {
-      (*negLse2)->data()[row].f = getNegLse2(lse.data()[row].f);
+      double natural = lse.data()[row].f;
+      (*negLse2)->data()[row].f = op.getLseLow() ? -roundBase2(natural) : getNegLse2(natural);
       (*delta)->data()[row].f = sums[row];
     }
   }
   if (Error error = set(op, op->getResult(0), *negLse2, frame))
     return error;
-  return set(op, op->getResult(1), *delta, frame);
+  if (Error error = set(op, op->getResult(1), *delta, frame))
+    return error;
+  return setNegated(op, op.getNegLow2() ? op->getResult(2) : mlir::Value(), op.getLseLow(), frame);
 }
 
 Error Evaluator::gradEnd(GradEndOp op, Frame &frame) {
@@ -121,7 +125,8 @@ template <typename OpT> static Error checkStep(OpT op, ArrayRef<const DenseTenso
                            {q[0], gradient[0]},
                            {v[1], gradient[1]},
                            {q[0], tensors[4]->getShape()[0]},
-                           {q[0], tensors[5]->getShape()[0]}});
+                           {q[0], tensors[5]->getShape()[0]},
+                           {q[0], tensors.back()->getShape()[0]}});
 }
 
 /// What the sums of a step are of.
@@ -145,7 +150,8 @@ static Error absorbRows(RowScores &rows, RegionProgram *grad, ArrayRef<int64_t> 
       return error;
     double negLse2 = tensors[4]->data()[row].f;
     own.gradient = gradient + row * dv;
-    own.lse = negLse2 / -kLog2e;
+    own.lse = tensors.size() > 6 ? (negLse2 + tensors[6]->data()[row].f) / -double(kF32Log2e)
+                                 : negLse2 / -kLog2e;
     own.isEmpty = negLse2 == kLowest;
     own.delta = tensors[5]->data()[row].f;
     if (Error error = own.compute(rows, at))
@@ -179,6 +185,8 @@ template <typename OpT> Error Evaluator::gradStep(OpT op, Frame &frame) {
   for (mlir::Value operand :
        {op.getQuery(), op.getKey(), op.getValue(), op.getDOutput(), op.getNegLse2(), op.getDelta()})
     tensors.push_back(&*getTensor(operand, frame));
+  if (op.getNegLow2())
+    tensors.push_back(&*getTensor(op.getNegLow2(), frame));
   if (Error error = checkStep(op, tensors))
     return error;
   RowScores rows(tensors[1]->getShape()[0]);

@@ -7,6 +7,7 @@
 
 #include "lib/Interpreter/RowGradients.h"
 #include "dialects/Attn/IR/AttnOps.h"
+#include "lib/Analysis/ScoreExtremes/ScoreExtremes.h"
 #include <algorithm>
 #include <cmath>
 
@@ -64,6 +65,13 @@ double DeltaSums::end(double negLse2, double delta, double lseGradient, double s
                             GradDeltaEndOp::kLeastSlack, GradDeltaEndOp::kMostSlack);
   return std::abs(total - 1) <= slack ? delta + ((residual - ofSink * delta) / total - lseGradient)
                                       : delta;
+}
+
+double roundBase2(double lse) { return float(lse) * kF32Log2e; }
+
+double getLow(double lse) {
+  double low = lse * double(kF32Log2e) - roundBase2(lse);
+  return std::isfinite(low) ? low : 0;
 }
 
 double getNegLse2(double lse) { return lse == kLowest ? kLowest : -lse * kLog2e; }

@@ -48,6 +48,11 @@ struct DeltaSums {
 /// g15: -lse * log2(e), and -inf for a row that keeps nothing.
 double getNegLse2(double lse);
 
+/// s17: the logarithm in base 2 as f32 rounds it, which is not that of a sum of f64, and what that
+/// loses: 0 of an infinite one.
+double roundBase2(double lse);
+double getLow(double lse);
+
 } // namespace attn
 
 #endif // ATTN_INTERPRETER_ROWGRADIENTS_H

@@ -62,6 +62,8 @@ def gradient(
         q, k, v, scale, causal, window, score, mask, sink, layout, options: as for `attention`.
         d_output: the gradient of the output, in its shape and type.
         output, lse: what `attention` returned with return_lse; computed again where one is None.
+            Of rows whose scores are all beyond 30,000, an lse in float32 gives weights whose sum is
+            not 1; what is computed again has no such bound.
         d_lse: the gradient of lse, float32 of shape (B, H, M); zeros if None.
         wrt: arrays of floats that the score captures, whose gradients are wanted too. Of one that it
             reads by several names, it is their sum.
@@ -99,8 +101,10 @@ def gradient(
         q, k, v, device, scale, causal, window, score, mask, sink, True, options, dropout, seed
     )
     given = Given(q, k, v, scale, sink, _attention._is_rows_first(layout), arrays)
+    lse_low = None
     if output is None or lse is None:
-        output, lse = plan.run(*given)
+        output, lse, *rest = plan.recorded().run(*given)
+        lse_low = rest[0] if rest else None
     names = ("query", "key", "value") + (("sink",) if sink is not None else ())
     captures = [_find_captures(plan, arrays, x) for x in wrt]
     numbers = sorted({number for each in captures for number in each})
@@ -108,8 +112,8 @@ def gradient(
         from ._operator import check_order
 
         check_order("wrt")
-    of = plan.gradient((*names, *numbers), d_lse is not None)
-    found = of.run(given, output, lse, d_output, d_lse)
+    of = plan.gradient((*names, *numbers), d_lse is not None, lse_low is not None)
+    found = of.run(given, output, lse, lse_low, d_output, d_lse)
     parts = dict(zip(numbers, found[len(names) :]))
     sums = [functools.reduce(operator.add, [parts[i] for i in each]) for each in captures]
     return _foreign.export((*found[: len(names)], *sums), like)

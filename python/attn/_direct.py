@@ -60,16 +60,21 @@ def make(kernel: Kernel, problem: Problem, captures: List[Tuple]) -> Callable[..
     """(q, k, v, scale, sink, captured, rows_first, is_operator, out) -> what `Plan.run` returns, or
     None where Plan has to take the call itself. Serves the libraries that have been imported;
     `captures` as Plan has them."""
-    call = _make(kernel, problem, captures, (), False)
+    call = _make(kernel, problem, captures, (), False, False)
     return take_nothing if call is None else call.run
 
 
 def make_gradient(
-    kernel: Kernel, problem: Problem, captures: List[Tuple], wanted: Wanted, has_lse_gradient: bool
+    kernel: Kernel,
+    problem: Problem,
+    captures: List[Tuple],
+    wanted: Wanted,
+    has_lse_gradient: bool,
+    has_low: bool,
 ) -> Callable[..., Any]:
-    """(q, k, v, scale, sink, captured, rows_first, output, lse, d_output, d_lse) -> the gradients, or
-    None where GradientPlan has to take the call itself."""
-    call = _make(kernel, problem, captures, wanted, has_lse_gradient)
+    """(q, k, v, scale, sink, captured, rows_first, output, lse, lse_low, d_output, d_lse) -> the
+    gradients, or None where GradientPlan has to take the call itself."""
+    call = _make(kernel, problem, captures, wanted, has_lse_gradient, has_low)
     return take_nothing if call is None else call.run_gradient
 
 
@@ -77,7 +82,12 @@ _NUMBERS = {"query": 0, "key": 1, "value": 2, "sink": 3}
 
 
 def _make(
-    kernel: Kernel, problem: Problem, captures: List[Tuple], wanted: Wanted, has_lse_gradient: bool
+    kernel: Kernel,
+    problem: Problem,
+    captures: List[Tuple],
+    wanted: Wanted,
+    has_lse_gradient: bool,
+    has_low: bool,
 ) -> Any:
     if extension is None:
         return None
@@ -98,12 +108,13 @@ def _make(
             value_dim=problem.value_dim,
             has_scale=problem.has_scale,
             has_sink=problem.has_sink,
-            return_lse=problem.return_lse,
+            count_rows=problem.return_lse + problem.return_low,
             captures=tuple(given),
             torch=_describe_torch(torch, kernel.device, problem.type, bool(wanted)),
             numpy=_describe_numpy(torch, problem.type) if on_cpu else None,
             wanted=tuple([_NUMBERS[x] if isinstance(x, str) else 4 + x for x in wanted]),
             lse_gradient=has_lse_gradient,
+            lse_low=has_low,
         )
     except ValueError:
         # More captured tensors or dimensions than it has room for.

@@ -32,11 +32,12 @@ class GradientPlan:
         kernel: Kernel,
         wanted: Wanted,
         has_lse_gradient: bool,
+        has_low: bool,
     ) -> None:
         """Captures are (name, type, type of the elements, rank, position in what a call gives, least
         extents); `wanted` as Text.gradient takes them."""
         self.problem, self.captures, self.wanted = text.problem, captures, wanted
-        self.kernel, self.has_lse_gradient = kernel, has_lse_gradient
+        self.kernel, self.has_lse_gradient, self.has_low = kernel, has_lse_gradient, has_low
         self._direct: Optional[Callable[..., Any]] = None
 
     def direct(self, *call: Any) -> Any:
@@ -45,16 +46,16 @@ class GradientPlan:
             # What is made before PyTorch is there serves none of its tensors.
             if _arrays.find_torch() is None:
                 return None
-            how = self.problem, self.captures, self.wanted, self.has_lse_gradient
+            how = self.problem, self.captures, self.wanted, self.has_lse_gradient, self.has_low
             self._direct = _direct.make_gradient(self.kernel, *how)
         return self._direct(*call)
 
     def run(
-        self, given: Given, output: Any, lse: Any, d_output: Any, d_lse: Any = None
+        self, given: Given, output: Any, lse: Any, lse_low: Any, d_output: Any, d_lse: Any = None
     ) -> Sequence[Any]:
         """Those that are wanted, in the layout of what they are of."""
         q, k, v, scale, sink, rows_first, captured = given
-        of = output, lse, d_output, d_lse
+        of = output, lse, lse_low, d_output, d_lse
         found = self.direct(q, k, v, scale, sink, captured, rows_first, *of)
         if found is not None:
             return found
@@ -72,6 +73,8 @@ class GradientPlan:
         tensors.add_captures(self.captures, given.captured)
         add_matrix(output, "output")
         tensors.add_array(lse, "lse", 3, "f32")
+        if self.has_low:
+            tensors.add_array(lse_low, "lse_low", 3, "f32")
         add_matrix(d_output, "d_output")
         if self.has_lse_gradient:
             tensors.add_array(d_lse, "d_lse", 3, "f32")

@@ -1,4 +1,5 @@
-"""attn::forward and attn::backward, operators of PyTorch, and how autograd records them.
+"""attn::forward, attn::record and attn::backward, operators of PyTorch, and how autograd records them:
+attn::record is the forward operator that returns all that attn::backward reads.
 
 What crosses the dispatcher is tensors, numbers and text: `source` (_written.py) is the IR of one
 attention and what its gradients are written from, so that a graph can be compiled, exported, and
@@ -76,9 +77,15 @@ if not is_native:
         f"forward_out({_INPUTS}, {_OPTIONS}, *, Tensor(a!) output, Tensor(b!) lse) -> ()",
         tags=(torch.Tag.pt2_compliant_tag,),
     )
+# lse_low has no rows where gradients of the source do without it.
+_registry.define(
+    f"record({_INPUTS}, {_OPTIONS}) -> (Tensor output, Tensor lse, Tensor lse_low)",
+    tags=(torch.Tag.pt2_compliant_tag,),
+)
+# The last argument is younger than programs that were exported.
 _registry.define(
     f"backward(Tensor d_output, Tensor? d_lse, {_INPUTS}, Tensor output, Tensor lse, {_OPTIONS}, "
-    "bool[] wanted) -> Tensor[]",
+    "bool[] wanted, Tensor? lse_low=None) -> Tensor[]",
     tags=(torch.Tag.pt2_compliant_tag,),
 )
 
@@ -95,6 +102,26 @@ def _forward(
 ) -> Any:
     plan = _find(source, q, scale, sink, captures).choose(q, k, v, rows_first)
     return plan.run(q, k, v, scale, sink, rows_first, captures or [], is_operator=True)
+
+
+def _record_results(
+    q: Any,
+    k: Any,
+    v: Any,
+    sink: Any,
+    captures: Optional[List[Any]],
+    source: str,
+    scale: Any,
+    rows_first: bool,
+) -> Any:
+    plan = _find(source, q, scale, sink, captures).choose(q, k, v, rows_first).recorded()
+    found = plan.run(q, k, v, scale, sink, rows_first, captures or [], is_operator=True)
+    return found if plan.problem.return_low else (*found, _make_no_rows(q, rows_first))
+
+
+def _make_no_rows(q: Any, rows_first: bool) -> Any:
+    b, h, _ = _find_rows(q, rows_first)
+    return q.new_empty((b, h, 0), dtype=torch.float32)
 
 
 def _forward_out(
@@ -143,23 +170,27 @@ def _backward(
     scale: Any,
     rows_first: bool,
     wanted: List[bool],
+    lse_low: Any = None,
 ) -> List[Any]:
     names = tuple([name for name, is_wanted in zip(_get_names(captures), wanted) if is_wanted])
     whole = _find(source, q, scale, sink, captures)
     if not names:
         return []
-    plan = whole.gradient(names, d_lse is not None)
+    if not whole.recorded().problem.return_low:
+        lse_low = None
+    plan = whole.gradient(names, d_lse is not None, lse_low is not None)
     given = Given(q, k, v, scale, sink, rows_first, captures or [])
     d_lse = None if d_lse is None else _to_dense(d_lse)
-    return list(plan.run(given, output, lse, _to_dense(d_output), d_lse))
+    return list(plan.run(given, output, lse, lse_low, _to_dense(d_output), d_lse))
 
 
 for _name, _implementation in (
     ("forward", _forward),
     ("forward_out", _forward_out),
+    ("record", _record_results),
     ("backward", _backward),
 ):
-    if _name == "backward" or not is_native:
+    if _name in ("record", "backward") or not is_native:
         _registry.impl(_name, _implementation, "CPU")
     _registry.impl(_name, _implementation, "CUDA")
 
@@ -172,6 +203,13 @@ def _(q, k, v, sink, captures, source, scale, rows_first):  # type: ignore[no-un
     return q.new_empty(shape), q.new_empty((b, h, m), dtype=torch.float32)
 
 
+@register_fake("attn::record", lib=_registry)
+def _(q, k, v, sink, captures, source, scale, rows_first):  # type: ignore[no-untyped-def]
+    output, lse = torch.ops.attn.forward(q, k, v, sink, captures, source, scale, rows_first)
+    has_low = _find(source, q, scale, sink, captures).recorded().problem.return_low
+    return output, lse, torch.empty_like(lse) if has_low else _make_no_rows(q, rows_first)
+
+
 @register_fake("attn::forward_out", lib=_registry)
 def _(q, k, v, sink, captures, source, scale, rows_first, *, output, lse):  # type: ignore[no-untyped-def]
     pass
@@ -179,11 +217,13 @@ def _(q, k, v, sink, captures, source, scale, rows_first, *, output, lse):  # ty
 
 @register_fake("attn::backward", lib=_registry)
 def _(  # type: ignore[no-untyped-def]
-    d_output, d_lse, q, k, v, sink, captures, output, lse, source, scale, rows_first, wanted
+    d_output, d_lse, q, k, v, sink, captures, output, lse, source, scale, rows_first, wanted, lse_low=None
 ):
     if _is_warming_up[0]:
         names = tuple([name for name, is_wanted in zip(_get_names(captures), wanted) if is_wanted])
-        _find(source, q, scale, sink, captures).gradient(names, d_lse is not None)
+        whole = _find(source, q, scale, sink, captures)
+        has_low = whole.recorded().problem.return_low and lse_low is not None
+        whole.gradient(names, d_lse is not None, has_low)
     of = [x.new_empty(x.shape) for x, is_wanted in zip((q, k, v, sink), wanted) if is_wanted]
     of += [
         x.new_empty(x.shape, dtype=torch.float32)
@@ -246,7 +286,7 @@ def _below_autograd(operator: Any) -> Any:
     return run
 
 
-for _name in ("forward", "forward_out", "backward"):
+for _name in ("forward", "forward_out", "record", "backward"):
     _registry.impl(_name, _below_autograd(getattr(torch.ops.attn, _name).default), "Autograd")
 
 
@@ -266,6 +306,7 @@ class Gradient(torch.autograd.Function):
         sink: Any,
         output: Any,
         lse: Any,
+        lse_low: Any,
         source: str,
         scale: Any,
         rows_first: bool,
@@ -286,6 +327,7 @@ class Gradient(torch.autograd.Function):
             scale,
             rows_first,
             wanted,
+            lse_low,
         )
         return tuple(found)
 
@@ -306,7 +348,7 @@ PLAIN = (torch.Tensor, torch.nn.Parameter)
 
 
 class Attention(torch.autograd.Function):
-    """(output, lse) of attn::forward, with attn::backward as its gradient."""
+    """(output, lse, lse_low) of attn::record, with attn::backward as its gradient."""
 
     generate_vmap_rule = True
 
@@ -314,15 +356,16 @@ class Attention(torch.autograd.Function):
     def forward(  # type: ignore[override]
         q: Any, k: Any, v: Any, sink: Any, source: str, scale: Any, rows_first: bool, *captures: Any
     ) -> Any:
-        return torch.ops.attn.forward(q, k, v, sink, captures or None, source, scale, rows_first)
+        return torch.ops.attn.record(q, k, v, sink, captures or None, source, scale, rows_first)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: Tuple, output: Tuple) -> None:
         q, k, v, sink, source, scale, rows_first, *captures = inputs
+        ctx.mark_non_differentiable(output[2])
         _save(ctx, q, k, v, sink, source, scale, rows_first, captures, output)
 
     @staticmethod
-    def backward(ctx: Any, d_output: Any, d_lse: Any) -> Tuple:  # type: ignore[override]
+    def backward(ctx: Any, d_output: Any, d_lse: Any, _: Any) -> Tuple:  # type: ignore[override]
         return _differentiate(ctx, ctx.saved_tensors, d_output, d_lse)
 
 
@@ -342,11 +385,13 @@ class Recorded(torch.autograd.Function):
         rows_first: bool,
         *captures: Any,
     ) -> Any:
-        chosen, captured = plan.choose(q, k, v, rows_first), [*captures]
-        result = chosen.run(q, k, v, scale, sink, rows_first, captured, is_operator=True)
-        _save(ctx, q, k, v, sink, plan.source, scale, rows_first, captures, result)
+        chosen, captured = plan.choose(q, k, v, rows_first).recorded(), [*captures]
+        found = chosen.run(q, k, v, scale, sink, rows_first, captured, is_operator=True)
+        output, lse, lse_low = found if chosen.problem.return_low else (*found, None)
+        results = output, lse, lse_low
+        _save(ctx, q, k, v, sink, plan.source, scale, rows_first, captures, results)
         ctx.plan = plan
-        return result
+        return output, lse
 
     @staticmethod
     def backward(ctx: Any, d_output: Any, d_lse: Any) -> Tuple:  # type: ignore[override]
@@ -357,12 +402,12 @@ class Recorded(torch.autograd.Function):
             or _arrays.is_watched_by_others()
         ):
             return _differentiate(ctx, saved, d_output, d_lse)
-        q, k, v, sink, output, lse, *captures = saved
+        q, k, v, sink, output, lse, lse_low, *captures = saved
         _, scale, rows_first = ctx.options
         names, places = _find_wanted(ctx.needs_input_grad)
         d_lse = None if d_lse is None else _to_dense(d_lse)
-        of = output, lse, _to_dense(d_output), d_lse
-        plan = ctx.plan.gradient(names, d_lse is not None)
+        of = output, lse, lse_low, _to_dense(d_output), d_lse
+        plan = ctx.plan.gradient(names, d_lse is not None, lse_low is not None)
         found = plan.direct(q, k, v, scale, sink, captures, rows_first, *of)
         if found is None:
             return _differentiate(ctx, saved, d_output, d_lse)
@@ -370,7 +415,7 @@ class Recorded(torch.autograd.Function):
         for place, x in zip(places, found):
             # Kernels sum in f32.
             is_sum = place >= _NUM_FIXED
-            gradients[place] = x.to(saved[place - 1].dtype) if is_sum else x
+            gradients[place] = x.to(captures[place - _NUM_FIXED].dtype) if is_sum else x
         return tuple(gradients)
 
 
@@ -410,7 +455,7 @@ def _save(
 
 def _differentiate(ctx: Any, saved: Tuple, d_output: Any, d_lse: Any) -> Tuple:
     """What both Functions give autograd, whose arguments are in the same order."""
-    q, k, v, sink, output, lse, *captures = saved
+    q, k, v, sink, output, lse, lse_low, *captures = saved
     needed = ctx.needs_input_grad
     wanted = [*needed[:4], *needed[7:]]
     if not any(wanted) or (d_output is None and d_lse is None):
@@ -426,11 +471,11 @@ def _differentiate(ctx: Any, saved: Tuple, d_output: Any, d_lse: Any) -> Tuple:
     ):
         read = captures or None
         found = Gradient.apply(
-            d_output, d_lse, q, k, v, sink, output, lse, *ctx.options, wanted, read
+            d_output, d_lse, q, k, v, sink, output, lse, lse_low, *ctx.options, wanted, read
         )
     else:
         found = _backward(
-            d_output, d_lse, q, k, v, sink, captures, output, lse, *ctx.options, wanted
+            d_output, d_lse, q, k, v, sink, captures, output, lse, *ctx.options, wanted, lse_low
         )
     gradients = iter(found)
     each = [next(gradients) if is_wanted else None for is_wanted in wanted]
@@ -446,7 +491,7 @@ def call(plan: Plan, given: Given) -> Any:
     """The call through the dispatcher, where somebody looks: autograd, a transform, a mode."""
     given, captured = _prepare(plan, given)
     if _is_warming_up[0]:
-        _ = (plan.with_lse() if _records(given, captured) else plan).kernel
+        _ = (plan.recorded() if _records(given, captured) else plan).kernel
     with _as_errors():
         return apply(write_source(plan), given, captured, plan.problem.return_lse)
 
@@ -475,7 +520,7 @@ def record(
         scale = _arrays.to_number(scale, "scale")
     behind = plan.behind_operator
     if behind is None:
-        if q.get_device() != plan.with_lse().device:
+        if q.get_device() != plan.recorded().device:
             return None
         behind = plan.behind_operator = _find(write_source(plan), q, scale, sink, captured)
         behind.source = plan.source
@@ -590,7 +635,7 @@ def apply(source: str, given: Given, captured: List[Any], return_lse: bool) -> A
     sink = None if given.sink is None else given.sink.float()
     first, last = (given.q, given.k, given.v, sink), (source, given.scale, given.rows_first)
     if _records(given, captured):
-        output, lse = Attention.apply(*first, *last, *captured)
+        output, lse, _ = Attention.apply(*first, *last, *captured)
     else:
         output, lse = torch.ops.attn.forward(*first, captured or None, *last)
     return (output, lse) if return_lse else output

@@ -43,8 +43,8 @@ class Plan:
         problem = text.problem
         self.problem, self.text, self.options = problem, text, options
         self.given = captures
-        self.gradients: Dict[Tuple[Wanted, bool, bool], GradientPlan] = {}
-        self.plan_with_lse: Optional[Plan] = self if problem.return_lse else None
+        self.gradients: Dict[Tuple[Wanted, bool, bool, bool], GradientPlan] = {}
+        self._recorded: Optional[Plan] = None
         # As the operator takes it; written when it is first called.
         self.source: Optional[str] = None
         # What the operator makes of that.
@@ -76,21 +76,28 @@ class Plan:
     def __reduce__(self) -> Tuple:
         return Plan, (self.text, self.given, self.options)
 
-    def with_lse(self) -> "Plan":
-        """The plan of the same attention whose calls return lse too, as gradients need it."""
-        if self.plan_with_lse is None:
-            problem = dataclasses.replace(self.problem, return_lse=True)
+    def recorded(self) -> "Plan":
+        """The plan of the same attention whose calls return what gradients need too: lse, and
+        lse_low where scores may be so large that f32 holds no lse beside them. On GPUs plain scores
+        of 16 bits are none of these: an addition for each weight is more than they are worth."""
+        if self._recorded is None:
+            has_low = ("device", "cpu") in self.options or self._has_score
+            problem = dataclasses.replace(self.problem, return_lse=True, return_low=has_low)
             text = dataclasses.replace(self.text, problem=problem)
-            self.plan_with_lse = Plan(text, self.given, self.options)
-        return self.plan_with_lse
+            is_same = problem == self.problem
+            self._recorded = self if is_same else Plan(text, self.given, self.options)
+        return self._recorded
+
+    @functools.cached_property
+    def _has_score(self) -> bool:
+        return any(line.lstrip().startswith("score(") for line in self.text.regions)
 
     @functools.cached_property
     def _is_free(self) -> bool:
         """Whether calls choose options: on a GPU, where none is given, as `attention` does."""
         is_on_gpu = all(name == "device" and value != "cpu" for name, value in self.options)
-        has_score = any(line.lstrip().startswith("score(") for line in self.text.regions)
         problem = self.problem
-        return is_on_gpu and not (has_score or problem.has_sink or problem.dropout)
+        return is_on_gpu and not (self._has_score or problem.has_sink or problem.dropout)
 
     @functools.cached_property
     def _is_plain(self) -> bool:
@@ -110,15 +117,16 @@ class Plan:
             self._chosen[id(chosen)] = plan
         return plan
 
-    def gradient(self, wanted: Wanted, has_lse_gradient: bool) -> GradientPlan:
+    def gradient(self, wanted: Wanted, has_lse_gradient: bool, has_low: bool) -> GradientPlan:
         """Compiled when first wanted. In two passes where PyTorch wants the same bits each time."""
         in_order = ("device", "cpu") not in self.options and _arrays.wants_same_bits()
-        key = wanted, has_lse_gradient, in_order
+        key = wanted, has_lse_gradient, has_low, in_order
         plan = self.gradients.get(key)
         if plan is None:
             options = (*self.options, ("fused", "off")) if in_order else self.options
-            kernel = _compile(self.text.gradient(wanted, has_lse_gradient), options)
-            plan = GradientPlan(self.text, self.given, kernel, wanted, has_lse_gradient)
+            how = wanted, has_lse_gradient, has_low
+            kernel = _compile(self.text.gradient(*how), options)
+            plan = GradientPlan(self.text, self.given, kernel, *how)
             self.gradients[key] = plan
         return plan
 
@@ -170,8 +178,8 @@ class Plan:
         captured: List[Any],
         is_operator: bool = False,
     ) -> Any:
-        """The output, or it and lse. `is_operator` for a call behind PyTorch's dispatcher, which
-        everybody who looks has seen."""
+        """The output, or it and lse, or these and lse_low. `is_operator` for a call behind PyTorch's
+        dispatcher, which everybody who looks has seen."""
         if not is_operator and _arrays.may_be_recorded(q, k, v):
             # It imports PyTorch, which is there.
             from . import _operator
@@ -202,12 +210,13 @@ class Plan:
         b, h, m, _ = self._add_arguments(tensors, given)
         dv = self.problem.value_dim
         output = _arrays.empty_like(q, None, (b, m, h, dv) if rows_first else (b, h, m, dv))
-        lse = _arrays.empty_like(q, "f32", (b, h, m)) if self.problem.return_lse else None
-        self._add_results(tensors, given, output, lse)
+        count = self.problem.return_lse + self.problem.return_low
+        rows = [_arrays.empty_like(q, "f32", (b, h, m)) for _ in range(count)]
+        self._add_results(tensors, given, output, *rows)
         # On a GPU the call is only queued: memory that goes back to PyTorch's allocator is given
         # out in the order of the stream.
         tensors.run()
-        return output if lse is None else (output, lse)
+        return (output, *rows) if rows else output
 
     def run_into(self, given: Given, output: Any, lse: Any) -> None:
         """The call behind everybody who looks, with the memory of its results: lse is None where the
@@ -232,13 +241,13 @@ class Plan:
                     f"{name}: expected an array that can be written, got a read-only one",
                     "give a copy",
                 )
-        self._add_results(tensors, given, output, lse)
+        self._add_results(tensors, given, output, *[lse] * self.problem.return_lse)
         tensors.run()
 
-    def _add_results(self, tensors: Tensors, given: Given, output: Any, lse: Any) -> None:
+    def _add_results(self, tensors: Tensors, given: Given, output: Any, *rows: Any) -> None:
         tensors.add_array(output, "output", 4, self.problem.type, given.rows_first)
-        if self.problem.return_lse:
-            tensors.add_array(lse, "lse", 3, "f32")
+        for name, x in zip(("lse", "lse_low"), rows):
+            tensors.add_array(x, name, 3, "f32")
 
     def _add_arguments(self, tensors: Tensors, given: Given) -> Tuple[int, ...]:
         """Whatever they are, or an Error that says what they should be. Returns (B, H, M, D)."""

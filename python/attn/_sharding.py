@@ -98,24 +98,27 @@ def _expand(schema: Any, options: List[List[Any]], count: int, k: Any, rows_firs
     return expand_to_full_mesh_op_strategy(mesh, schema, options, **how)
 
 
-def _shard_forward(schema: Any) -> OpStrategy:
+def _shard_forward(count_results: int, schema: Any) -> OpStrategy:
+    """Of attn::forward or attn::record: the output, and numbers of its rows."""
     _, k, _, sink, captures, source, _, rows_first = schema.args_schema
     options = []
     for part in _list_parts(source, rows_first, k.shape[2 if rows_first else 1]):
         given = [part.q, part.k, part.k, *[part.sink] * (sink is not None)]
-        options.append([part.q, part.lse, *given, *[part.captured] * _count(captures)])
-    return _expand(schema, options, 2, k, rows_first)
+        results = [part.q, *[part.lse] * (count_results - 1)]
+        options.append([*results, *given, *[part.captured] * _count(captures)])
+    return _expand(schema, options, count_results, k, rows_first)
 
 
 def _shard_backward(schema: Any) -> OpStrategy:
-    _, d_lse, _, k, _, sink, captures, _, _, source, _, rows_first, wanted = schema.args_schema
+    _, d_lse, _, k, _, sink, captures, _, _, source, _, rows_first, wanted, *rest = schema.args_schema
+    has_low = bool(rest) and rest[0] is not None
     count, options = _count(captures), []
     for part in _list_parts(source, rows_first, k.shape[2 if rows_first else 1]):
         of = [part.q, part.d_k, part.d_k, part.d_sink, *[part.d_captured] * count]
         results: List[Optional[Any]] = [x for x, is_wanted in zip(of, wanted) if is_wanted]
         given = [part.q, *[part.lse] * (d_lse is not None), part.q, part.k, part.k]
         given += [*[part.sink] * (sink is not None), *[part.captured] * count, part.q, part.lse]
-        options.append([*results, *given])
+        options.append([*results, *given, *[part.lse] * has_low])
     strategy = _expand(schema, options, sum(wanted), k, rows_first)
     if sum(wanted) == 1:
         # A list of one.
@@ -139,5 +142,6 @@ def _register(operator: Any, strategy: Any, first_static: int) -> None:
     propagator.register_op_strategy(operator, strategy, info)
 
 
-_register(torch.ops.attn.forward.default, _shard_forward, 5)
+_register(torch.ops.attn.forward.default, functools.partial(_shard_forward, 2), 5)
+_register(torch.ops.attn.record.default, functools.partial(_shard_forward, 3), 5)
 _register(torch.ops.attn.backward.default, _shard_backward, 9)

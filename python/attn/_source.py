@@ -27,6 +27,8 @@ class Problem:
     return_lse: bool
     # The probability that a weight is dropped.
     dropout: float = 0.0
+    # Whether what f32 has no digits for in lse is returned too, as gradients ask for it.
+    return_low: bool = False
 
 
 def make_problem(
@@ -117,8 +119,9 @@ class Text:
 
     @property
     def forward(self) -> str:
-        results = self.value + (f", {_LSE}" if self.problem.return_lse else "")
-        names = "%o, %lse" if self.problem.return_lse else "%o"
+        rows = ["%lse"] * self.problem.return_lse + ["%lse_low"] * self.problem.return_low
+        results = ", ".join([self.value, *[_LSE] * len(rows)])
+        names = ", ".join(["%o", *rows])
         operation = f"{names} = attn.attention %q, %k, %v{self._variants()}{self._optional()}"
         types = f"{self.query}, {self.query}, {self.value} -> {results}"
         return self._function("attention", [], operation, types, names, results)
@@ -127,11 +130,16 @@ class Text:
         """Of the captured tensor with this number."""
         return self.captures[index].partition(": ")[2].partition(" {")[0]
 
-    def gradient(self, wanted: Wanted, has_lse_gradient: bool) -> str:
-        """Of the function of the arguments, output, lse, d_output and, or not, d_lse; `wanted` of
-        "query", "key", "value" and "sink", in this order, then numbers of captured tensors."""
-        last = [f"%output: {self.value}", f"%lse: {_LSE}", f"%d_output: {self.value}"]
+    def gradient(self, wanted: Wanted, has_lse_gradient: bool, has_low: bool) -> str:
+        """Of the function of the arguments, output, lse, lse_low or not, d_output and d_lse or not;
+        `wanted` of "query", "key", "value" and "sink", in this order, then numbers of captured
+        tensors."""
+        last = [f"%output: {self.value}", f"%lse: {_LSE}"]
         operation = "attn.attention_grad %q, %k, %v, %output, %lse, %d_output" + self._variants()
+        if has_low:
+            last.append(f"%lse_low: {_LSE}")
+            operation += f" lse_low(%lse_low : {_LSE})"
+        last.append(f"%d_output: {self.value}")
         if has_lse_gradient:
             last.append(f"%d_lse: {_LSE}")
             operation += f" d_lse(%d_lse : {_LSE})"

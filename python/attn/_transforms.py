@@ -1,4 +1,4 @@
-"""What torch.vmap makes of attn::forward and attn::backward, and what PyTorch's counter of operations
+"""What torch.vmap makes of the operators attn::forward, attn::record and attn::backward, and what PyTorch's counter of operations
 counts of them."""
 
 from __future__ import annotations
@@ -43,16 +43,19 @@ def _reads_batch(source: str) -> bool:
     return bool(pieces["problem"]["dropout"]) or reads(pieces["regions"], "b")
 
 
-def _map_forward(info, in_dims, q, k, v, sink, captures, *options):  # type: ignore[no-untyped-def]
+def _map_forward(operator, info, in_dims, q, k, v, sink, captures, *options):  # type: ignore[no-untyped-def]
+    """Of attn::forward or attn::record, which is `operator`."""
     _refuse_mapped(in_dims[3], in_dims[4])
     size = info.batch_size
     if size > 0 and _reads_batch(options[0]):
         parts = [[_take(x, dim, i) for x, dim in zip((q, k, v), in_dims)] for i in range(size)]
-        each = [torch.ops.attn.forward(*part, sink, captures, *options) for part in parts]
-        return tuple(torch.stack(x) for x in zip(*each)), (0, 0)
-    folded = [_fold(x, dim, size) for x, dim in zip((q, k, v), in_dims)]
-    found = torch.ops.attn.forward(*folded, sink, captures, *options)
-    return tuple(_unfold(x, q, in_dims[0], size) for x in found), (0, 0)
+        each = [operator(*part, sink, captures, *options) for part in parts]
+        results = [torch.stack(x) for x in zip(*each)]
+    else:
+        folded = [_fold(x, dim, size) for x, dim in zip((q, k, v), in_dims)]
+        found = operator(*folded, sink, captures, *options)
+        results = [_unfold(x, q, in_dims[0], size) for x in found]
+    return tuple(results), (0,) * len(results)
 
 
 def _map_backward(  # type: ignore[no-untyped-def]
@@ -71,6 +74,7 @@ def _map_backward(  # type: ignore[no-untyped-def]
     scale,
     rows_first,
     wanted,
+    lse_low=None,
 ):
     _refuse_mapped(in_dims[5], in_dims[6])
     size = info.batch_size
@@ -78,12 +82,13 @@ def _map_backward(  # type: ignore[no-untyped-def]
     def run(choose: Any, wanted: List[bool]) -> List[Any]:
         x = [
             y if y is None else choose(y, dim)
-            for y, dim in zip(matrices, (*in_dims[:5], *in_dims[7:9]))
+            for y, dim in zip(matrices, (*in_dims[:5], *in_dims[7:9], low_dim))
         ]
         options = (source, scale, rows_first, wanted)
-        return torch.ops.attn.backward(*x[:5], sink, captures, *x[5:], *options)
+        return torch.ops.attn.backward(*x[:5], sink, captures, *x[5:7], *options, x[7])
 
-    matrices = (d_output, d_lse, q, k, v, output, lse)
+    matrices = (d_output, d_lse, q, k, v, output, lse, lse_low)
+    low_dim = in_dims[13] if len(in_dims) > 13 else None
     if size > 0 and _reads_batch(source):
         found = [run(lambda x, dim, i=i: _take(x, dim, i), wanted) for i in range(size)]
         return [torch.stack(x) for x in zip(*found)], [0] * sum(wanted)
@@ -117,7 +122,7 @@ def _count_forward(q, k, v, sink, captures, source, scale, rows_first, *, out_sh
     return 2 * _count_pairs(q, k, rows_first) * (q[-1] + v[-1])
 
 
-def _count_backward(d_output, d_lse, q, k, v, sink, captures, output, lse, source, scale, rows_first, wanted, *, out_shape=None, **_kwargs):  # type: ignore[no-untyped-def]
+def _count_backward(d_output, d_lse, q, k, v, sink, captures, output, lse, source, scale, rows_first, wanted, lse_low=None, *, out_shape=None, **_kwargs):  # type: ignore[no-untyped-def]
     """Five products."""
     return 2 * _count_pairs(q, k, rows_first) * (3 * q[-1] + 2 * v[-1])
 
@@ -125,13 +130,16 @@ def _count_backward(d_output, d_lse, q, k, v, sink, captures, output, lse, sourc
 def _register_flops() -> None:
     from torch.utils.flop_counter import register_flop_formula
 
-    register_flop_formula(torch.ops.attn.forward)(_count_forward)
+    for operator in (torch.ops.attn.forward, torch.ops.attn.record):
+        register_flop_formula(operator)(_count_forward)
     register_flop_formula(torch.ops.attn.backward)(_count_backward)
 
 
 def register(registry: Library) -> None:
-    """Of both operators."""
-    register_vmap("attn::forward", _map_forward, lib=registry)
+    """Of all operators."""
+    for name in ("forward", "record"):
+        rule = functools.partial(_map_forward, getattr(torch.ops.attn, name))
+        register_vmap(f"attn::{name}", rule, lib=registry)
     register_vmap("attn::backward", _map_backward, lib=registry)
     # It imports Triton where that is, which takes longer than all of attn.
     _imports.after("torch.utils.flop_counter", _register_flops)

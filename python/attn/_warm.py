@@ -18,7 +18,7 @@ def _compile_spec(spec: Mapping[str, Any]) -> Attention:
     kernel = compile(**options)
     if wanted:
         names = ("query", "key", "value") + (("sink",) if options.get("sink") else ())
-        plan = kernel._plan.with_lse()
+        plan = kernel._plan.recorded()
         _ = plan.kernel
         plan.gradient(names, False)
     return kernel

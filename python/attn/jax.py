@@ -9,6 +9,7 @@ transforms.
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import itertools
 from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
@@ -245,15 +246,24 @@ class _Traced(NamedTuple):
     def forward(self) -> Callable:
         return self._call(lambda text, _: text.forward, (), ((_O, None), (_LSE, "float32")))
 
+    def record(self) -> Callable:
+        """(output, lse, lse_low), of which gradients are made."""
+
+        def write(text: Text, _: Sequence[int]) -> str:
+            problem = dataclasses.replace(text.problem, return_low=True)
+            return dataclasses.replace(text, problem=problem).forward
+
+        return self._call(write, (), ((_O, None), (_LSE, "float32"), (_LSE, "float32")))
+
     def gradient(self, wanted: Wanted, has_lse_gradient: bool) -> Callable:
         kinds: Dict[Any, Tuple] = {"query": (_Q, None), "key": (_K, None), "value": (_V, None)}
         kinds["sink"] = _SINK, "float32"
         kinds.update(enumerate((dims, "float32") for dims in self.captured()))
-        last = (_O, _LSE, _O) + (_LSE,) * has_lse_gradient
+        last = (_O, _LSE, _LSE, _O) + (_LSE,) * has_lse_gradient
 
         def write(text: Text, numbers: Sequence[int]) -> str:
             of = tuple(numbers[x] if isinstance(x, int) else x for x in wanted)
-            return text.gradient(of, has_lse_gradient)
+            return text.gradient(of, has_lse_gradient, has_low=True)
 
         return self._call(write, last, tuple(kinds[x] for x in wanted))
 
@@ -305,13 +315,14 @@ def _differentiate(traced: _Traced) -> Callable:
                 )
         is_wanted += [x.perturbed for x in arguments[4]]
         given = [[x.value for x in group] for group in (arguments[:3], *arguments[3:])]
-        found = attend(*given[0], *given[1:])
+        (q, k, v), numbers, captures = given
+        found = _refuse_second(traced.record())(q, k, v, *numbers, *captures)
         # JAX keeps arrays: a flag is the place of an empty tuple.
         flags = tuple(() if x else None for x in is_wanted)
-        return found, (given, found, flags)
+        return tuple(found[:2]), (given, found, flags)
 
     def backward(kept: Any, gradients: Tuple) -> Tuple:
-        (given, numbers, captures), (output, lse), flags = kept
+        (given, numbers, captures), (output, lse, lse_low), flags = kept
         of: Wanted = names + (("sink",) if traced.text.problem.has_sink else ())
         of += tuple(range(len(captures)))
         wanted = tuple(name for name, flag in zip(of, flags) if flag is not None)
@@ -321,7 +332,7 @@ def _differentiate(traced: _Traced) -> Callable:
         if wanted and not (isinstance(d_output, SymbolicZero) and not has_lse):
             if isinstance(d_output, SymbolicZero):
                 d_output = jnp.zeros(output.shape, output.dtype)
-            last = (output, lse, d_output) + ((d_lse,) if has_lse else ())
+            last = (output, lse, lse_low, d_output) + ((d_lse,) if has_lse else ())
             run = _refuse_second(traced.gradient(wanted, has_lse))
             found = dict(zip(wanted, run(*given, *numbers, *captures, *last)))
         of_numbers: List[Any] = [None] * len(numbers)

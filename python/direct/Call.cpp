@@ -38,11 +38,12 @@ struct Call {
   /// Of q, k, v and the output.
   TensorType type;
   long long valueDim;
-  int isOnCPU, hasScale, hasSink, returnLse, numCaptures;
+  /// `numRows` of the results are numbers of rows: lse, and what it lost to rounding.
+  int isOnCPU, hasScale, hasSink, numRows, numCaptures;
   Capture captures[kMostCaptures];
-  /// Of a kernel of gradients: whether it takes that of lse, and what its results are of: q, k, v
-  /// and sink by 0 to 3, captured tensors by 4 and more.
-  int hasLseGradient, numWanted;
+  /// Of a kernel of gradients: whether it takes that of lse, and what lse lost to rounding; what
+  /// its results are of: q, k, v and sink by 0 to 3, captured tensors by 4 and more.
+  int hasLseGradient, hasLseLow, numWanted;
   int wanted[kNumNamed + kMostCaptures];
   Torch torch;
   NumPy numpy;
@@ -155,14 +156,20 @@ static PyObject *runAnew(const Call &call, const Library &library, Tensors &all,
                        /*isLse=*/false));
   if (!output)
     return giveUp();
-  if (!call.returnLse)
+  if (call.numRows == 0)
     return launch(call, library, all) ? output.take() : giveUp();
-  int64_t rows[] = {b, h, m};
-  Ref lse(addResult(library, all, rows, {kLseType, /*isSwapped=*/false, /*isWritten=*/true},
-                    /*isLse=*/true));
-  if (!lse || !launch(call, library, all))
+  Ref results(PyTuple_New(1 + call.numRows));
+  if (!results || PyTuple_SetItem(results.get(), 0, output.take()) < 0)
     return giveUp();
-  return PyTuple_Pack(2, output.get(), lse.get());
+  int64_t rows[] = {b, h, m};
+  for (int i = 1; i <= call.numRows; ++i) {
+    PyObject *ofRows =
+        addResult(library, all, rows, {kLseType, /*isSwapped=*/false, /*isWritten=*/true},
+                  /*isLse=*/true);
+    if (!ofRows || PyTuple_SetItem(results.get(), i, ofRows) < 0)
+      return giveUp();
+  }
+  return launch(call, library, all) ? results.take() : giveUp();
 }
 
 /// The call with results that the caller gives: they.
@@ -170,7 +177,9 @@ template <typename Library>
 static PyObject *runInto(const Call &call, const Library &library, Tensors &all, bool isRowsFirst,
                          PyObject *results) {
   PyObject *output = results, *lse = nullptr;
-  if (call.returnLse) {
+  if (call.numRows > 1)
+    return giveUp();
+  if (call.numRows == 1) {
     if (!PyTuple_CheckExact(results) || PyTuple_Size(results) != 2)
       return giveUp();
     output = PyTuple_GetItem(results, 0);
@@ -216,7 +225,7 @@ static PyObject *addGradient(const Call &call, const Library &library, Tensors &
 
 /// What gradients read besides the arguments of the call.
 struct Results {
-  PyObject *output, *lse, *outputGradient, *lseGradient;
+  PyObject *output, *lse, *lseLow, *outputGradient, *lseGradient;
 };
 
 template <typename Library>
@@ -225,8 +234,10 @@ static PyObject *runGradient(const Call &call, const Library &library, const Giv
   Tensors all;
   Place matrix = {call.type, given.isRowsFirst};
   if ((results.lseGradient != Py_None) != bool(call.hasLseGradient) ||
+      (results.lseLow != Py_None) != bool(call.hasLseLow) ||
       !addArguments(call, library, all, given) || !library.add(all, results.output, matrix) ||
       !library.add(all, results.lse, {kLseType}) ||
+      (call.hasLseLow && !library.add(all, results.lseLow, {kLseType})) ||
       !library.add(all, results.outputGradient, matrix) ||
       (call.hasLseGradient && !library.add(all, results.lseGradient, {kLseType})) ||
       library.isWatched(all, given.isOperator))
@@ -242,8 +253,8 @@ static PyObject *runGradient(const Call &call, const Library &library, const Giv
 
 PyDoc_STRVAR(runDoc,
              "run(q, k, v, scale, sink, captured, rows_first, is_operator, out)\n\n"
-             "The output, or (output, lse), which is `out` where that is not None; None for a call "
-             "that is not taken here, or that failed.");
+             "The output, or (output, lse[, lse_low]), which is `out` where that is not None; None "
+             "for a call that is not taken here, or that failed.");
 
 static PyObject *runAny(PyObject *self, PyObject *const *x, Py_ssize_t count) {
   if (count != 9) {
@@ -260,19 +271,19 @@ static PyObject *runAny(PyObject *self, PyObject *const *x, Py_ssize_t count) {
 }
 
 PyDoc_STRVAR(runGradientDoc,
-             "run_gradient(q, k, v, scale, sink, captured, rows_first, output, lse, d_output, "
-             "d_lse)\n\n"
+             "run_gradient(q, k, v, scale, sink, captured, rows_first, output, lse, lse_low, "
+             "d_output, d_lse)\n\n"
              "The gradients that are wanted; None for a call that is not taken here, or that "
              "failed.");
 
 static PyObject *runAnyGradient(PyObject *self, PyObject *const *x, Py_ssize_t count) {
-  if (count != 11) {
-    PyErr_Format(PyExc_TypeError, "run_gradient: expected 11 arguments, got %zd", count);
+  if (count != 12) {
+    PyErr_Format(PyExc_TypeError, "run_gradient: expected 12 arguments, got %zd", count);
     return nullptr;
   }
   const Call &call = *reinterpret_cast<Call *>(self);
   Given given = {x[0], x[1], x[2], x[3], x[4], x[5], x[6] == Py_True, /*isOperator=*/false};
-  Results results = {x[7], x[8], x[9], x[10]};
+  Results results = {x[7], x[8], x[9], x[10], x[11]};
   if (call.torch.owns(given.q))
     return runGradient(call, call.torch, given, results);
   if (call.numpy.owns(given.q))
@@ -337,10 +348,10 @@ static void dealloc(PyObject *self) {
 }
 
 static PyObject *create(PyTypeObject *type, PyObject *arguments, PyObject *keywords) {
-  static const char *names[] = {"owner",    "kernel",     "count_threads", "on_cpu",
-                                "code",     "bits",       "value_dim",     "has_scale",
-                                "has_sink", "return_lse", "captures",      "torch",
-                                "numpy",    "wanted",     "lse_gradient",  nullptr};
+  static const char *names[] = {
+      "owner",     "kernel",    "count_threads", "on_cpu",     "code",     "bits",
+      "value_dim", "has_scale", "has_sink",      "count_rows", "captures", "torch",
+      "numpy",     "wanted",    "lse_gradient",  "lse_low",    nullptr};
   PyObject *owner, *kernel, *countThreads, *captures, *torch, *numpy, *wanted = nullptr;
   // Of zeros.
   Ref self(reinterpret_cast<allocfunc>(PyType_GetSlot(type, Py_tp_alloc))(type, 0));
@@ -348,10 +359,10 @@ static PyObject *create(PyTypeObject *type, PyObject *arguments, PyObject *keywo
     return nullptr;
   auto &call = *reinterpret_cast<Call *>(self.get());
   if (!PyArg_ParseTupleAndKeywords(
-          arguments, keywords, "OO!OpiiLpppO!OO|O!p:Call", const_cast<char **>(names), &owner,
+          arguments, keywords, "OO!OpiiLppiO!OO|O!pp:Call", const_cast<char **>(names), &owner,
           &PyLong_Type, &kernel, &countThreads, &call.isOnCPU, &call.type.code, &call.type.bits,
-          &call.valueDim, &call.hasScale, &call.hasSink, &call.returnLse, &PyTuple_Type, &captures,
-          &torch, &numpy, &PyTuple_Type, &wanted, &call.hasLseGradient))
+          &call.valueDim, &call.hasScale, &call.hasSink, &call.numRows, &PyTuple_Type, &captures,
+          &torch, &numpy, &PyTuple_Type, &wanted, &call.hasLseGradient, &call.hasLseLow))
     return nullptr;
   Py_INCREF(owner);
   call.owner = owner;

@@ -92,4 +92,25 @@ TEST(ExtremesTest, Sinks) {
     }
 }
 
+/// Rows whose weights are all the same, of which one f32 cannot say how many there are.
+TEST(ExtremesTest, LowPartsOfLse) {
+  for (const char *score : {"0.0", "1.0E+5", "-1.0E+9", "1.0E+9", "-3.4E+38"})
+    for (const char *rest : {"", " sink(%sink : tensor<?xf32>)"})
+      for (int64_t splits : {1, 3}) {
+        Problem problem;
+        problem.type = getOptions().device->getTypes().back();
+        problem.withLse = problem.withLow = true;
+        problem.splits = splits;
+        Variant variant = {
+            "Low",
+            std::string(rest) + "score(%s, %b, %h, %m, %n) {\n    %t = arith.constant " + score +
+                " : f32\n    attn.yield %t : f32\n  } "
+                "mask(%b, %h, %m, %n) {\n"
+                "    %keep = arith.cmpi sle, %n, %m : index\n    attn.yield %keep : i1\n  }"};
+        if (*rest)
+          variant.captures.push_back(kSink);
+        Execution().check(variant, problem, kExtents);
+      }
+}
+
 } // namespace attn::test

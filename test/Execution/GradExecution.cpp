@@ -59,8 +59,22 @@ struct Types : TensorTypes {
   std::string trained, trainedTypes, gradients;
 };
 
+/// Whether gradients are given both parts of the log-sum-exp. On GPUs plain scores do without; with
+/// the gradient of lse all do, so that both forms are seen.
+static bool hasLow(const Variant &variant, const Problem &p) {
+  llvm::StringRef text = variant.text;
+  bool changesScores =
+      llvm::any_of(std::initializer_list<const char *>{"score(", "#attn.softcap", "#attn.alibi",
+                                                       "#attn.relative_bias"},
+                   [&](const char *word) { return text.contains(word); });
+  return !p.withLse && (changesScores || !getOptions().device->roundsGradFactors());
+}
+
 static std::string makeGradient(const Variant &variant, const Problem &p, const Types &t) {
   std::string text = variant.text;
+  if (hasLow(variant, p))
+    text =
+        insertBefore(text, {"scale(", "sink(", "score(", "mask("}, "lse_low(%low : " + t.row + ")");
   if (p.withLse)
     text =
         insertBefore(text, {"scale(", "sink(", "score(", "mask("}, "d_lse(%dlse : " + t.row + ")");
@@ -79,9 +93,9 @@ static std::string makeGradient(const Variant &variant, const Problem &p, const 
 
 static std::string makeGradSource(const Variant &variant, const Problem &p) {
   Types t(variant, p);
-  std::string arguments =
-      llvm::formatv("%q: {0}, %k: {1}, %v: {2}{3}, %do: {4}, %dlse: {5}, %o: {4}, %lse: {5}",
-                    t.query, t.key, t.value, t.captures, t.output, t.row);
+  std::string arguments = llvm::formatv(
+      "%q: {0}, %k: {1}, %v: {2}{3}, %do: {4}, %dlse: {5}, %o: {4}, %lse: {5}{6}", t.query, t.key,
+      t.value, t.captures, t.output, t.row, hasLow(variant, p) ? ", %low: " + t.row : "");
   std::string results = t.query + ", " + t.key + ", " + t.value, values = "%g#0, %g#1, %g#2";
   if (hasSink(variant)) {
     results += ", tensor<?xf32>";
@@ -235,9 +249,20 @@ static bool spoilDroppedKeys(std::vector<Input> &inputs, Array &valueGradients) 
   return numSpoilt > 0;
 }
 
-/// Output and lse of attention, rounded as a forward kernel does, behind the other inputs.
+/// What the rounded one of two log-sum-exps lost (s17).
+static Array getLow(Array &exact, Array &rounded) {
+  Array low = allocate(ElementKind::F32, exact.getShape());
+  for (int64_t i = 0; i < exact.size(); ++i) {
+    double lost = exact.get(i) * double(kLog2e) - double(float(rounded.get(i)) * kLog2e);
+    low.set(i, std::isfinite(lost) ? lost : 0);
+  }
+  return low;
+}
+
+/// Output and lse of attention, rounded as a forward kernel does, and perhaps what lse lost, behind
+/// the other inputs.
 static void addAttention(CompiledKernel &attention, std::vector<Input> &inputs, const Problem &p,
-                         const Extents &e) {
+                         const Extents &e, bool withLow) {
   std::vector<Array> results;
   results.push_back(allocate(ElementKind::F64, {e.batch, e.heads, e.m, p.dv}));
   results.push_back(allocate(ElementKind::F64, {e.batch, e.heads, e.m}));
@@ -246,6 +271,10 @@ static void addAttention(CompiledKernel &attention, std::vector<Input> &inputs, 
   ElementKind kind = inputs[0].array.getKind();
   inputs.emplace_back().array = round(results[0], kind, p.memory);
   inputs.emplace_back().array = round(results[1], ElementKind::F32, Memory::RowMajor);
+  if (!withLow)
+    return;
+  Array low = getLow(results[1], inputs.back().array);
+  inputs.emplace_back().array = std::move(low);
 }
 
 void GradExecution::run(const Variant &variant, const Problem &p, const Extents &e,
@@ -255,7 +284,7 @@ void GradExecution::run(const Variant &variant, const Problem &p, const Extents 
                              e.heads, e.keyHeads, e.m, e.n, seed)
                    .str());
   std::vector<Input> inputs = makeGradInputs(variant, p, e, seed);
-  addAttention(kernels.attention, inputs, p, e);
+  addAttention(kernels.attention, inputs, p, e, hasLow(variant, p));
   ++numRuns;
   std::vector<Array> expected = allocateGradients(ElementKind::F64, ElementKind::F64, variant,
                                                   inputs, p, e, Memory::RowMajor);

@@ -10,6 +10,7 @@
 //
 //   rows that keep no key               KeepsNothing, CausalTopLeft with M > N
 //   keys behind the last, lse of -100   GradOddTest.LowScores
+//   rows of -1e9, or 1e9, alone         GradOddTest.LargeScores
 //   padding of lse that is not set      GuardedTensor: NaN around and between; {1, 129}
 //   base and layout of lse              each: lse is the reference's, in base e
 //   d_output of any strides             test_any_gradient_of_the_output, InAnyMemory
@@ -106,6 +107,33 @@ TEST(GradOddTest, LowScores) {
     problem.type = type;
     GradExecution().check(variant, problem, {{1, 1}, {1, 64}, {192, 65}, {64, 192}, {129, 216}});
   }
+}
+
+/// Rows whose greatest scores f32 cannot tell apart, nor from their log-sum-exp: each of n such
+/// keys weighs 1 / n. What products add to them is nothing, so that gradients of products are too.
+/// A sink beside large negative ones would be all of the sum.
+TEST(GradOddTest, LargeScores) {
+  std::pair<const char *, const char *> numbersAndSinks[] = {
+      {"-1048576.0", ""},
+      {"-1073741824.0", ""},
+      {"-8.507059173023462E+37", ""},
+      {"1073741824.0", "sink(%sink : tensor<?xf32>) "}};
+  for (auto [number, sink] : numbersAndSinks)
+    for (const std::string &type : getTypes()) {
+      std::string text = std::string(sink) +
+                         "score(%s, %b, %h, %m, %n) {\n"
+                         "    %tiny = arith.constant 1.0E-38 : f32\n"
+                         "    %none = arith.mulf %s, %tiny : f32\n    %c = arith.constant " +
+                         number +
+                         " : f32\n    %t = arith.addf %none, %c : f32\n"
+                         "    attn.yield %t : f32\n  }";
+      Variant variant = {"LargeScores", text};
+      if (*sink)
+        variant.captures.push_back(kSink);
+      Problem problem;
+      problem.type = type;
+      GradExecution().check(variant, problem, kFew);
+    }
 }
 
 /// Distances that are nearly the same at all keys of a row multiply the sum of its dT.

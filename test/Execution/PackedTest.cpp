@@ -28,6 +28,7 @@ struct PackedTest : testing::TestWithParam<size_t> {
     problem.type = index % 2 ? "f16" : "bf16";
     problem.slots = 8;
     problem.withLse = index % 3 != 0;
+    problem.withLow = index % 3 == 2;
     problem.memory = index % 4 == 0   ? Memory::RowMajor
                      : index % 4 == 1 ? Memory::Random
                                       : Memory::RowsFirst;

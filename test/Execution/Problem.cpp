@@ -297,7 +297,12 @@ TensorTypes::TensorTypes(const Problem &p) {
 
 std::string makeSource(const Variant &variant, const Problem &p) {
   TensorTypes t(p);
-  std::string results = p.withLse ? t.output + ", " + t.row : t.output;
+  int numResults = 1 + p.withLse + p.withLow;
+  std::string results = t.output, values = numResults > 1 ? "#0" : "";
+  for (int i = 1; i < numResults; ++i) {
+    results += ", " + t.row;
+    values += ", %o#" + std::to_string(i);
+  }
   std::string arguments = llvm::formatv("%q: {0}, %k: {1}, %v: {2}", t.query, t.key, t.value);
   for (const Capture &capture : variant.captures)
     arguments += std::string(", ") + capture.name + ": " + capture.type;
@@ -305,8 +310,9 @@ std::string makeSource(const Variant &variant, const Problem &p) {
   return llvm::formatv("func.func @attention({0}) -> ({1}) {{\n{2}"
                        "  %o{3} = attn.attention %q, %k, %v {4}\n"
                        "    : {5}, {6}, {7} -> {1}\n  return %o{8} : {1}\n}\n",
-                       arguments, results, variant.prologue, p.withLse ? ":2" : "",
-                       makeText(variant, p), t.query, t.key, t.value, p.withLse ? "#0, %o#1" : "");
+                       arguments, results, variant.prologue,
+                       numResults > 1 ? ":" + std::to_string(numResults) : "", makeText(variant, p),
+                       t.query, t.key, t.value, values);
 }
 
 //===----------------------------------------------------------------------------------------===//

@@ -79,13 +79,17 @@ struct Extents {
   int64_t batch = 2, heads = 2, keyHeads = 2;
 };
 
+/// As devices hold it: the unit of what lse loses to rounding (s17).
+inline constexpr float kLog2e = 1.44269504f;
+
 /// What a kernel is compiled for.
 struct Problem {
   std::string type = "f32";
   int64_t d = 64, dv = 64;
   /// What types say of the other extents; by default nothing.
   std::optional<Extents> extents;
-  bool withLse = false;
+  /// Whether lse is a result, and after it what lse lost to rounding.
+  bool withLse = false, withLow = false;
   int64_t blockM = 0, blockN = 0, splits = 1;
   /// Slots of packed heads (attn.pack), on GPUs where rows are few; 0: heads are not packed.
   int64_t slots = 0;

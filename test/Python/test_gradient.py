@@ -177,7 +177,7 @@ def test_only_what_is_wanted_is_compiled(monkeypatch):
     k.requires_grad_(False)
     output = attn.attention(q, k, v)
     got = torch.autograd.grad(output.sum(), (q, v))
-    assert texts == [(("query", "value"), False)]
+    assert texts == [(("query", "value"), False, True)]
     expected = wanted((q, k, v), torch.ones_like(output))
     check(got, (expected[0], expected[2]))
 
@@ -497,7 +497,7 @@ def test_the_same_bits_where_pytorch_asks_for_them(monkeypatch):
         for in_order in (False, True, False):
             torch.use_deterministic_algorithms(in_order)
             try:
-                plan.gradient(("query",), False)
+                plan.gradient(("query",), False, False)
             finally:
                 torch.use_deterministic_algorithms(False)
         return [compiled.pop(0).get("fused") for _ in list(compiled)]
@@ -614,3 +614,86 @@ def test_indices_outside_write_nothing_outside(offset):
     scores = tensors[0] @ tensors[1].transpose(2, 3) / 8**0.5 + wanted[torch.tensor(index)]
     (torch.softmax(scores, -1) @ tensors[2] * torch.tensor(d_output)).sum().backward()
     np.testing.assert_allclose(got, wanted.grad.numpy(), rtol=1e-3, atol=1e-4)
+
+
+def _softmax_gradients(scores, q, k, v, d_output, scale):
+    """In f64, of the scores that f32 computed, which kernels have in base 2."""
+    log2e = torch.tensor(math.log2(math.e), dtype=torch.float32)
+    weights = torch.softmax((scores * log2e).double() * math.log(2), -1)
+    q, k, v, d_output = (x.double() for x in (q, k, v, d_output))
+    output = weights @ v
+    of_weights = d_output @ v.transpose(-1, -2)
+    of_scores = weights * (of_weights - (d_output * output).sum(-1, keepdim=True)) * scale
+    transposed = weights.transpose(-1, -2)
+    return of_scores @ k, of_scores.transpose(-1, -2) @ q, transposed @ d_output
+
+
+def _expect_near(got, expected, bound):
+    for name, x, y in zip(("q", "k", "v"), got, expected):
+        assert (x.double() - y).norm() <= bound * y.norm() + 1e-12, name
+
+
+LARGE = {
+    "padding": lambda shape: torch.full(shape, -1e9),
+    # The lowest number of bf16 stays a number in base 2.
+    "lowest": lambda shape: torch.full(shape, -2e38),
+    "high": lambda shape: torch.full(shape, 1e9),
+    "million": lambda shape: torch.full(shape, -1e6),
+    "neighbours": lambda shape: torch.where(torch.rand(shape) < 0.5, -1e9, -1e9 - 64),
+    "rows": lambda shape: torch.where(torch.rand(shape[:3])[..., None] < 0.5, -1e9, torch.zeros(shape)),
+}
+
+
+@pytest.mark.parametrize("options", [{}, {"splits": 3}], ids=["whole", "parts"])
+@pytest.mark.parametrize("type_", [torch.float32, torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("name", LARGE)
+def test_rows_whose_scores_are_all_large(name, type_, options):
+    """Equal keys weigh 1 / n, whatever their scores: forward and backward round alike."""
+    q, k, v = (x.detach().to(type_).requires_grad_() for x in inputs())
+    shape = (*q.shape[:3], k.shape[2])
+    bias, scale = LARGE[name](shape), 0.25
+    output = attn.attention(
+        q, k, v, score=lambda s, b, h, i, j: s + bias[b, h, i, j], scale=scale, options=options
+    )
+    d_output = torch.randn_like(output)
+    got = torch.autograd.grad(output, (q, k, v), d_output)
+    group = q.shape[1] // k.shape[1]
+    wide = [x.detach().float() for x in (q, k, v, d_output)]
+    for i in (1, 2):
+        wide[i] = wide[i].repeat_interleave(group, 1)
+    products = wide[0] @ wide[1].transpose(-1, -2) * scale
+    d_q, d_k, d_v = _softmax_gradients(products + bias, *wide, scale)
+    sums = [x.unflatten(1, (-1, group)).sum(2) for x in (d_k, d_v)]
+    _expect_near(got, (d_q, *sums), 1e-5 if type_ is torch.float32 else 1e-2)
+
+
+def test_large_products_round_as_the_forward_pass_did():
+    """Without a score function log2(e) is a part of the scale."""
+    for size in (1e3, 1e5):
+        q, k, v = (torch.randn(1, 2, n, 24) for n in (37, 53, 53))
+        # Few different keys, so that most rows have several of the greatest score.
+        q, k = q.mul(size).round(), k[:, :, torch.randint(3, (53,))].mul(size).round()
+        tensors = [x.requires_grad_() for x in (q, k, v)]
+        output = attn.attention(*tensors, scale=0.125)
+        d_output = torch.randn_like(output)
+        got = torch.autograd.grad(output, tensors, d_output)
+        q, k, v = (x.detach() for x in tensors)
+        scores = (q.double() @ k.double().transpose(-1, -2) * 0.125).float()
+        expected = _softmax_gradients(scores, q, k, v, d_output, 0.125)
+        _expect_near(got[2:], expected[2:], 1e-4)
+
+
+def test_a_mask_of_padding_trains_as_eager_does():
+    """A 4-d mask of -1e9 over padding at the left, rows of padding alone among it."""
+    q, k, v = inputs()
+    keep = torch.arange(k.shape[2]) >= 20
+    causal = torch.arange(q.shape[2])[:, None] >= torch.arange(k.shape[2])
+    bias = torch.where(keep & causal, 0.0, -1e9)
+    got = torch.autograd.grad(
+        attn.attention(q, k, v, score=lambda s, b, h, i, j: s + bias[i, j]).square().sum(), (q, k, v)
+    )
+    group = q.shape[1] // k.shape[1]
+    keys, values = (x.repeat_interleave(group, 1) for x in (k, v))
+    scores = q @ keys.transpose(-1, -2) / q.shape[-1] ** 0.5 + bias
+    expected = torch.autograd.grad((scores.softmax(-1) @ values).square().sum(), (q, k, v))
+    _expect_near(got, [x.double() for x in expected], 1e-5)

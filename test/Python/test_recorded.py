@@ -135,7 +135,7 @@ def test_who_else_looks_is_shown_the_operators():
     with Names():
         output.sum().backward()
         attn.attention(q, k, v)
-    assert {"attn.forward.default", "attn.backward.default"} <= Names.seen
+    assert {"attn.record.default", "attn.backward.default"} <= Names.seen
 
 
 def test_tensors_that_a_transform_left():

@@ -80,6 +80,8 @@ LogicalResult RowDeltaOp::reifyResultShapes(OpBuilder &builder,
                                             ReifiedRankedShapedTypeDims &shapes) {
   reifyLike(builder, getNegLse2(), getLse(), shapes);
   reifyLike(builder, getDelta(), getLse(), shapes);
+  if (getNegLow2())
+    reifyLike(builder, getNegLow2(), getLse(), shapes);
   return success();
 }
 

@@ -22,7 +22,7 @@ def Attn_AttentionGradOp : Attn_Op<"attention_grad", [
 
     ```
     delta[b,h,m] = sum_d d_output[b,h,m,d] * output[b,h,m,d] - d_lse[b,h,m]
-    P[b,h,m,n]   = exp(T[b,h,m,n] - lse[b,h,m])                           0 where dropped
+    P[b,h,m,n]   = exp(T[b,h,m,n] - lse[b,h,m])                           0 where dropped; lse_low: what rounding takes (s17)
     dP[b,h,m,n]  = sum_d d_output[b,h,m,d] * value[b,h/g,n,d]
     dT[b,h,m,n]  = P * (dP - delta)                                       0 where P is 0
     dS[b,h,m,n]  = grad(S, dT, b, h, m, n)                                default: dT; 0 where P is 0
@@ -33,7 +33,9 @@ def Attn_AttentionGradOp : Attn_Op<"attention_grad", [
     d_wrt[i]          = sum over all elements of what they contribute to wrt[i], with the delta of attn.attention_grad_delta
     ```
 
-    `output` and `lse` are those of the whole softmax, also where these keys are a part of it: gradients of parts add up.
+    `output`, `lse` and `lse_low` are those of the whole softmax, also where these keys are a part of it: gradients of parts
+    add up. Without `lse_low` the weights of a row add up to 1 only up to the rounding of its `lse`, and none is above 1: the
+    greatest scores of a row of -1e9 have weight 1 each.
     The results are optional one by one; what is not wanted is not computed. `wrt` lists captured tensors of floats that the
     score region reads, whose gradients are `d_wrt`. The `grad` region is the adjoint of the score region: from a score and
     the gradient of its result, the gradient of the score. `attn-derive-score` writes it.
@@ -56,6 +58,7 @@ def Attn_AttentionGradOp : Attn_Op<"attention_grad", [
     Arg<AnyRankedTensor, "(B, H, M, Dv), what attention gave, after every merge">:$output,
     Arg<AnyRankedTensor, "(B, H, M) f32 (or f64), natural logarithm, likewise">:$lse,
     Arg<AnyRankedTensor, "(B, H, M, Dv), the gradient of output">:$d_output,
+    Arg<Optional<AnyRankedTensor>, "(B, H, M) f32 (or f64), of attn.attention; none means zeros">:$lse_low,
     Arg<Optional<AnyRankedTensor>, "(B, H, M) f32 (or f64), the gradient of lse; none means zeros">:$d_lse,
     Arg<Optional<F32>, "factor of the dot products">:$scale,
     Arg<Optional<AnyRankedTensor>, "(H) f32, an extra logit in each row's denominator">:$sink,
@@ -76,8 +79,8 @@ def Attn_AttentionGradOp : Attn_Op<"attention_grad", [
   let assemblyFormat = [{
     $query `,` $key `,` $value `,` $output `,` $lse `,` $d_output
     (`variants` $variants^)? (`captures` `(` $captures^ `:` type($captures) `)`)?
-    (`d_lse` `(` $d_lse^ `:` type($d_lse) `)`)? (`scale` `(` $scale^ `)`)? (`sink` `(` $sink^ `:` type($sink) `)`)?
-    (`at` `(` $origin^ `)`)? (`wrt` `(` $wrt^ `:` type($wrt) `)`)?
+    (`lse_low` `(` $lse_low^ `:` type($lse_low) `)`)? (`d_lse` `(` $d_lse^ `:` type($d_lse) `)`)?
+    (`scale` `(` $scale^ `)`)? (`sink` `(` $sink^ `:` type($sink) `)`)? (`at` `(` $origin^ `)`)? (`wrt` `(` $wrt^ `:` type($wrt) `)`)?
     attr-dict custom<ScoreMaskAndGrad>($score, $mask, $grad)
     `:` type($query) `,` type($key) `,` type($value) `,` type($output) `,` type($lse) `,` type($d_output)
     `->` (`d_query` `(` type($d_query)^ `)`)? (`d_key` `(` type($d_key)^ `)`)? (`d_value` `(` type($d_value)^ `)`)?
@@ -118,7 +121,7 @@ def Attn_ContributeOp : Attn_Op<"contribute", [
 //===----------------------------------------------------------------------===//
 
 def Attn_RowDeltaOp : Attn_Op<"row_delta", [
-    Pure, DeclareOpInterfaceMethods<ReifyRankedShapedTypeOpInterface, ["reifyResultShapes"]>,
+    AttrSizedOperandSegments, Pure, DeclareOpInterfaceMethods<ReifyRankedShapedTypeOpInterface, ["reifyResultShapes"]>,
     DeclareOpInterfaceMethods<TilingInterface, [
       "getLoopIteratorTypes", "getIterationDomain", "getTiledImplementation", "getResultTilePosition"]>]> {
   let summary = "what the gradients of a row's scores share";
@@ -126,10 +129,12 @@ def Attn_RowDeltaOp : Attn_Op<"row_delta", [
     ```
     neg_lse2[b,h,m] = -lse[b,h,m] * log2(e)                                 -inf where lse is -inf
     delta[b,h,m]    = sum_d d_output[b,h,m,d] * output[b,h,m,d] - d_lse[b,h,m]
+    neg_low2[b,h,m] = -lse_low[b,h,m]
     ```
 
     `neg_lse2` is the lse of base 2 with its sign changed, so that `P = exp2(T * log2(e) + neg_lse2)`; a row that keeps nothing
-    has -inf, not +inf, so that every finite score gives it 0. `d_lse` is zeros when absent.
+    has -inf, not +inf, so that every finite score gives it 0. With `neg_low2`, `P = exp2((T * log2(e) + neg_lse2) + neg_low2)`,
+    in this order: the first sum of numbers that are near to each other is exact. `d_lse` is zeros when absent.
 
     ```mlir
     %neg_lse2, %delta = attn.row_delta %o, %do, %lse
@@ -140,13 +145,16 @@ def Attn_RowDeltaOp : Attn_Op<"row_delta", [
     Arg<AnyRankedTensor, "(B, H, M, Dv)">:$output,
     Arg<AnyRankedTensor, "(B, H, M, Dv), its gradient">:$d_output,
     Arg<AnyRankedTensor, "(B, H, M) f32 (or f64), natural logarithm">:$lse,
-    Arg<Optional<AnyRankedTensor>, "(B, H, M) f32 (or f64), its gradient">:$d_lse);
+    Arg<Optional<AnyRankedTensor>, "(B, H, M) f32 (or f64), what lse lost to rounding, base 2">:$lse_low,
+    Arg<Optional<AnyRankedTensor>, "(B, H, M) f32 (or f64), the gradient of lse">:$d_lse);
   let results = (outs
     Res<AnyRankedTensor, "(B, H, M) f32 (or f64)">:$neg_lse2,
-    Res<AnyRankedTensor, "(B, H, M) f32 (or f64)">:$delta);
+    Res<AnyRankedTensor, "(B, H, M) f32 (or f64)">:$delta,
+    Res<Optional<AnyRankedTensor>, "(B, H, M) f32 (or f64), where there is an lse_low">:$neg_low2);
   let assemblyFormat = [{
-    $output `,` $d_output `,` $lse (`d_lse` `(` $d_lse^ `:` type($d_lse) `)`)? attr-dict
-    `:` type($output) `,` type($d_output) `,` type($lse) `->` type($neg_lse2) `,` type($delta)
+    $output `,` $d_output `,` $lse (`lse_low` `(` $lse_low^ `:` type($lse_low) `)`)?
+    (`d_lse` `(` $d_lse^ `:` type($d_lse) `)`)? attr-dict
+    `:` type($output) `,` type($d_output) `,` type($lse) `->` type($neg_lse2) `,` type($delta) (`,` type($neg_low2)^)?
   }];
   let hasVerifier = 1;
 }
@@ -187,6 +195,7 @@ def Attn_AttentionGradDeltaOp : Attn_Op<"attention_grad_delta", [
     Arg<AnyRankedTensor, "(B, H, M, Dv), the gradient of output">:$d_output,
     Arg<AnyRankedTensor, "(B, H, M) f32 (or f64), of attn.row_delta">:$neg_lse2,
     Arg<AnyRankedTensor, "(B, H, M) f32 (or f64), of attn.row_delta">:$delta,
+    Arg<Optional<AnyRankedTensor>, "(B, H, M) f32 (or f64), of attn.row_delta; none means zeros">:$neg_low2,
     Arg<Optional<AnyRankedTensor>, "(B, H, M) f32 (or f64), the gradient of lse; none means zeros">:$d_lse,
     Arg<Optional<F32>, "factor of the dot products">:$scale,
     Arg<Optional<AnyRankedTensor>, "(H) f32, an extra logit in each row's denominator">:$sink,
@@ -196,8 +205,8 @@ def Attn_AttentionGradDeltaOp : Attn_Op<"attention_grad_delta", [
     MaxSizedRegion<1>:$score,
     MaxSizedRegion<1>:$mask);
   let assemblyFormat = [{
-    $query `,` $key `,` $value `,` $d_output `,` $neg_lse2 `,` $delta (`d_lse` `(` $d_lse^ `:` type($d_lse) `)`)?
-    (`scale` `(` $scale^ `)`)? (`sink` `(` $sink^ `:` type($sink) `)`)? (`at` `(` $origin^ `)`)?
+    $query `,` $key `,` $value `,` $d_output `,` $neg_lse2 `,` $delta
+    (`neg_low2` `(` $neg_low2^ `:` type($neg_low2) `)`)? (`d_lse` `(` $d_lse^ `:` type($d_lse) `)`)? (`scale` `(` $scale^ `)`)? (`sink` `(` $sink^ `:` type($sink) `)`)? (`at` `(` $origin^ `)`)?
     attr-dict custom<ScoreAndMask>($score, $mask)
     `:` type($query) `,` type($key) `,` type($value) `,` type($d_output) `,` type($neg_lse2) `,` type($delta)
     `->` type($exact_delta)
@@ -222,6 +231,7 @@ class Attn_SplitGradOp<string mnemonic, list<Trait> traits> : Attn_Op<mnemonic, 
     Arg<AnyRankedTensor, "(B, H, M, Dv), the gradient of output">:$d_output,
     Arg<AnyRankedTensor, "(B, H, M) f32 (or f64), of attn.row_delta">:$neg_lse2,
     Arg<AnyRankedTensor, "(B, H, M) f32 (or f64), of attn.row_delta, or attn.attention_grad_delta">:$delta,
+    Arg<Optional<AnyRankedTensor>, "(B, H, M) f32 (or f64), of attn.row_delta; none means zeros">:$neg_low2,
     Arg<Optional<F32>, "factor of the dot products">:$scale,
     Arg<Variadic<Index>, "global (b, h, m, n) of this op's first element; none means zeros">:$origin,
     Arg<Variadic<AnyRankedTensor>, "captured tensors of floats whose gradients are wanted">:$wrt);
@@ -235,8 +245,8 @@ class Attn_SplitGradOp<string mnemonic, list<Trait> traits> : Attn_Op<mnemonic, 
     ::llvm::SmallVector<::mlir::Value> getMatrices();
   }];
   string operandFormat = [{
-    $query `,` $key `,` $value `,` $d_output `,` $neg_lse2 `,` $delta (`scale` `(` $scale^ `)`)? (`at` `(` $origin^ `)`)?
-    (`wrt` `(` $wrt^ `:` type($wrt) `)`)? attr-dict custom<ScoreMaskAndGrad>($score, $mask, $grad)
+    $query `,` $key `,` $value `,` $d_output `,` $neg_lse2 `,` $delta
+    (`neg_low2` `(` $neg_low2^ `:` type($neg_low2) `)`)? (`scale` `(` $scale^ `)`)? (`at` `(` $origin^ `)`)? (`wrt` `(` $wrt^ `:` type($wrt) `)`)? attr-dict custom<ScoreMaskAndGrad>($score, $mask, $grad)
     `:` type($query) `,` type($key) `,` type($value) `,` type($d_output) `,` type($neg_lse2) `,` type($delta)
   }];
 }
@@ -244,7 +254,7 @@ class Attn_SplitGradOp<string mnemonic, list<Trait> traits> : Attn_Op<mnemonic, 
 def Attn_AttentionGradQueryOp : Attn_SplitGradOp<"attention_grad_query", []> {
   let summary = "the gradient of the queries: a sum over keys for each row";
   let description = [{
-    The lines `P`, `dP`, `dT`, `dS`, `d_query` and `d_wrt` of `attn.attention_grad`, with `P = exp2(T * log2(e) + neg_lse2)`.
+    The lines `P`, `dP`, `dT`, `dS`, `d_query` and `d_wrt` of `attn.attention_grad`, with the `P` of `attn.row_delta`.
     It tiles over (B, H, M) unless captured tensors have gradients, which are sums over everything: `attn-online-softmax` makes
     a grid of its own for them.
 
@@ -266,7 +276,7 @@ def Attn_AttentionGradKeyValueOp : Attn_SplitGradOp<"attention_grad_key_value", 
   let summary = "the gradients of keys and values: a sum over rows, and the heads of a group, for each key";
   let description = [{
     The lines `P`, `dP`, `dT`, `dS`, `d_key`, `d_value` and `d_wrt` of `attn.attention_grad`, with
-    `P = exp2(T * log2(e) + neg_lse2)`. It tiles over (B, Hkv, N) unless captured tensors have gradients: a tile of one key head
+    the `P` of `attn.row_delta`. It tiles over (B, Hkv, N) unless captured tensors have gradients: a tile of one key head
     has the query heads of its group.
 
     ```mlir

@@ -18,7 +18,9 @@ static MutableOperandRange getLastOperands(Operation *op, unsigned count) {
   return MutableOperandRange(op, op->getNumOperands() - count, count);
 }
 
-MutableOperandRange GradRowsOp::getDpsInitsMutable() { return getLastOperands(*this, 2); }
+MutableOperandRange GradRowsOp::getDpsInitsMutable() {
+  return getLastOperands(*this, getNegLow2() ? 3 : 2);
+}
 MutableOperandRange GradQueryStepOp::getDpsInitsMutable() { return getLastOperands(*this, 1); }
 MutableOperandRange GradKeyValueStepOp::getDpsInitsMutable() { return getLastOperands(*this, 2); }
 MutableOperandRange GradFusedStepOp::getDpsInitsMutable() { return getLastOperands(*this, 3); }
@@ -115,12 +117,20 @@ SmallVector<OpOperand *> GradCapturedStepOp::getRunningMutable() {
 SmallVector<OpOperand *> GradDeltaStepOp::getRunningMutable() {
   return {&getKeyMutable(), &getValueMutable()};
 }
-SmallVector<OpOperand *> GradKeyValueStepOp::getRunningMutable() {
-  return {&getQueryMutable(), &getDOutputMutable(), &getNegLse2Mutable(), &getDeltaMutable()};
+/// What runs with the rows.
+template <typename OpT> static SmallVector<OpOperand *> getRunningRows(OpT op) {
+  SmallVector<OpOperand *> rows = {&op.getQueryMutable(), &op.getDOutputMutable(),
+                                   &op.getNegLse2Mutable(), &op.getDeltaMutable()};
+  for (OpOperand &low : op.getNegLow2Mutable())
+    rows.push_back(&low);
+  return rows;
 }
+
+SmallVector<OpOperand *> GradKeyValueStepOp::getRunningMutable() { return getRunningRows(*this); }
 SmallVector<OpOperand *> GradFusedStepOp::getRunningMutable() {
-  return {&getQueryMutable(), &getDOutputMutable(), &getNegLse2Mutable(), &getDeltaMutable(),
-          &getAccQueryMutable()};
+  SmallVector<OpOperand *> rows = getRunningRows(*this);
+  rows.push_back(&getAccQueryMutable());
+  return rows;
 }
 
 //===----------------------------------------------------------------------===//
@@ -179,11 +189,13 @@ template <typename OpT> static LogicalResult verifyStep(OpT op, ArrayRef<Named> 
                                 {"value", op.getValue(), kNDv},
                                 {"d_output", op.getDOutput(), kMDv}};
   SmallVector<Named> f32 = {{"neg_lse2", op.getNegLse2(), kM}, {"delta", op.getDelta(), kM}};
+  if (op.getNegLow2())
+    f32.push_back({"neg_low2", op.getNegLow2(), kM});
   llvm::append_range(f32, sums);
   SmallVector<Named> all = storage;
   llvm::append_range(all, f32);
   // grad_step_c1: query (M, D), key (N, D), value (N, Dv) and d_output (M, Dv) of f16, bf16 or f32;
-  // neg_lse2 (M), delta (M) and the sums of f32
+  // neg_lse2 (M), delta (M), neg_low2 (M) and the sums of f32
   // grad_step_c2: the shapes agree, D and Dv are above 0
   if (failed(verifyShapes(op, all)) || failed(verifyElements(op, storage, f32)) ||
       failed(verifyOrigin(op, op.getOrigin())))
@@ -249,14 +261,21 @@ LogicalResult GradRowsOp::verify() {
   SmallVector<Named> storage = {{"output", getOutput(), kMDv}, {"d_output", getDOutput(), kMDv}};
   SmallVector<Named> f32 = {
       {"lse", getLse(), kM}, {"neg_lse2", getNegLse2(), kM}, {"delta", getDelta(), kM}};
-  if (getDLse())
-    f32.push_back({"d_lse", getDLse(), kM});
+  for (auto [name, value] : {std::pair<StringRef, Value>{"lse_low", getLseLow()},
+                             {"d_lse", getDLse()},
+                             {"neg_low2", getNegLow2()}})
+    if (value)
+      f32.push_back({name, value, kM});
   SmallVector<Named> all = storage;
   llvm::append_range(all, f32);
-  // grad_rows_c1: output and d_output (M, Dv) of f16, bf16 or f32; lse, d_lse, neg_lse2 and delta
-  // (M) of f32; the shapes agree, Dv is above 0
+  // grad_rows_c1: output and d_output (M, Dv) of f16, bf16 or f32; lse, lse_low, d_lse, neg_lse2,
+  // delta and neg_low2 (M) of f32; the shapes agree, Dv is above 0
   if (failed(verifyShapes(*this, all)) || failed(verifyElements(*this, storage, f32)))
     return failure();
+  // grad_rows_c2: there is a neg_low2 where there is an lse_low
+  if (bool(getLseLow()) != bool(getNegLow2()))
+    return emitOpError("expected neg_low2 beside lse_low and not without, got ")
+           << (getLseLow() ? "lse_low" : "neg_low2") << " alone";
   return verifyDestinations(*this);
 }
 

@@ -12,7 +12,7 @@
 // Room 3: sums of gradients, a tile of what runs at a time
 //===----------------------------------------------------------------------===//
 
-def Attn_GradRowsOp : Attn_DestinationOp<"grad_rows"> {
+def Attn_GradRowsOp : Attn_DestinationOp<"grad_rows", [AttrSizedOperandSegments]> {
   let summary = "what the gradients of a row's scores share, for rows of one head";
   let description = [{
     `attn.row_delta` of one batch and one head:
@@ -20,6 +20,7 @@ def Attn_GradRowsOp : Attn_DestinationOp<"grad_rows"> {
     ```
     neg_lse2[m] = -lse[m] * log2(e)                                  -inf where lse is -inf
     delta[m]    = sum_d d_output[m,d] * output[m,d] - d_lse[m]       no d_lse: 0
+    neg_low2[m] = -lse_low[m]
     ```
 
     ```mlir
@@ -31,13 +32,17 @@ def Attn_GradRowsOp : Attn_DestinationOp<"grad_rows"> {
     Arg<Attn_Shaped, "(M, Dv)">:$output,
     Arg<Attn_Shaped, "(M, Dv), the gradient of output">:$d_output,
     Arg<Attn_Shaped, "(M) f32, natural logarithm">:$lse,
+    Arg<Optional<Attn_Shaped>, "(M) f32, what lse lost to rounding, base 2">:$lse_low,
     Arg<Optional<Attn_Shaped>, "(M) f32, the gradient of lse">:$d_lse,
     Arg<Attn_Shaped, "(M) f32">:$neg_lse2,
-    Arg<Attn_Shaped, "(M) f32">:$delta);
+    Arg<Attn_Shaped, "(M) f32">:$delta,
+    Arg<Optional<Attn_Shaped>, "(M) f32, where there is an lse_low">:$neg_low2);
   let results = (outs Variadic<AnyRankedTensor>:$results);
   let assemblyFormat = [{
-    $output `,` $d_output `,` $lse (`d_lse` `(` $d_lse^ `:` type($d_lse) `)`)? `outs` `(` $neg_lse2 `,` $delta `)` attr-dict
-    `:` type($output) `,` type($d_output) `,` type($lse) `,` type($neg_lse2) `,` type($delta) (`->` type($results)^)?
+    $output `,` $d_output `,` $lse (`lse_low` `(` $lse_low^ `:` type($lse_low) `)`)?
+    (`d_lse` `(` $d_lse^ `:` type($d_lse) `)`)? `outs` `(` $neg_lse2 `,` $delta (`,` $neg_low2^)? `)` attr-dict
+    `:` type($output) `,` type($d_output) `,` type($lse) `,` type($neg_lse2) `,` type($delta) (`,` type($neg_low2)^)?
+    (`->` type($results)^)?
   }];
   let hasVerifier = 1;
   let extraClassDeclaration = "::mlir::MutableOperandRange getDpsInitsMutable();";
@@ -46,6 +51,7 @@ def Attn_GradRowsOp : Attn_DestinationOp<"grad_rows"> {
 /// A tile of rows and a tile of keys of one batch and one head, of which one stays for a block and
 /// the other runs.
 class Attn_GradStepOp<string mnemonic, dag inits> : Attn_DestinationOp<mnemonic, [
+    AttrSizedOperandSegments,
     DeclareOpInterfaceMethods<Attn_AbsorbingOpInterface, ["getRunningPosition", "getRunningMutable", "getFixed"]>]> {
   let arguments = !con((ins
     Arg<Attn_Shaped, "(M, D)">:$query,
@@ -54,6 +60,7 @@ class Attn_GradStepOp<string mnemonic, dag inits> : Attn_DestinationOp<mnemonic,
     Arg<Attn_Shaped, "(M, Dv), the gradient of output">:$d_output,
     Arg<Attn_Shaped, "(M) f32, of attn.row_delta">:$neg_lse2,
     Arg<Attn_Shaped, "(M) f32, of attn.row_delta, or attn.grad_delta_end">:$delta,
+    Arg<Optional<Attn_Shaped>, "(M) f32, of attn.row_delta; none means zeros">:$neg_low2,
     Arg<F32, "factor of the dot products">:$scale,
     Arg<Variadic<Index>, "global (b, h, m, n) of this op's first element; none means zeros">:$origin), inits);
   let results = (outs Variadic<AnyRankedTensor>:$results);
@@ -76,7 +83,7 @@ def Attn_GradQueryStepOp : Attn_GradStepOp<"grad_query_step", (ins Arg<Attn_Shap
     ```
     S[m,n]  = scale * sum_d query[m,d] * key[n,d]
     T[m,n]  = score(S[m,n], b, h, m0 + m, n0 + n)
-    P[m,n]  = exp2(T[m,n] * log2(e) + neg_lse2[m])                   0 where mask is false
+    P[m,n]  = exp2((T[m,n] * log2(e) + neg_lse2[m]) + neg_low2[m])   0 where mask is false; no neg_low2: 0
     dP[m,n] = sum_d d_output[m,d] * value[n,d]
     dT[m,n] = P[m,n] * (dP[m,n] - delta[m])                          0 where P is 0
     dS[m,n] = grad(S[m,n], dT[m,n], b, h, m0 + m, n0 + n)            0 where mask is false
@@ -92,7 +99,8 @@ def Attn_GradQueryStepOp : Attn_GradStepOp<"grad_query_step", (ins Arg<Attn_Shap
     ```
   }];
   let assemblyFormat = [{
-    $query `,` $key `,` $value `,` $d_output `,` $neg_lse2 `,` $delta `scale` `(` $scale `)` (`at` `(` $origin^ `)`)?
+    $query `,` $key `,` $value `,` $d_output `,` $neg_lse2 `,` $delta
+    (`neg_low2` `(` $neg_low2^ `:` type($neg_low2) `)`)? `scale` `(` $scale `)` (`at` `(` $origin^ `)`)?
     `outs` `(` $acc `)` attr-dict custom<ScoreMaskAndGrad>($score, $mask, $grad)
     `:` type($query) `,` type($key) `,` type($value) `,` type($d_output) `,` type($neg_lse2) `,` type($delta) `,` type($acc)
     (`->` type($results)^)?
@@ -118,7 +126,8 @@ def Attn_GradKeyValueStepOp : Attn_GradStepOp<"grad_key_value_step", (ins
     ```
   }];
   let assemblyFormat = [{
-    $query `,` $key `,` $value `,` $d_output `,` $neg_lse2 `,` $delta `scale` `(` $scale `)` (`at` `(` $origin^ `)`)?
+    $query `,` $key `,` $value `,` $d_output `,` $neg_lse2 `,` $delta
+    (`neg_low2` `(` $neg_low2^ `:` type($neg_low2) `)`)? `scale` `(` $scale `)` (`at` `(` $origin^ `)`)?
     `outs` `(` $acc_key `,` $acc_value `)` attr-dict custom<ScoreMaskAndGrad>($score, $mask, $grad)
     `:` type($query) `,` type($key) `,` type($value) `,` type($d_output) `,` type($neg_lse2) `,` type($delta) `,`
     type($acc_key) `,` type($acc_value) (`->` type($results)^)?
@@ -141,7 +150,8 @@ def Attn_GradFusedStepOp : Attn_GradStepOp<"grad_fused_step", (ins
     ```
   }];
   let assemblyFormat = [{
-    $query `,` $key `,` $value `,` $d_output `,` $neg_lse2 `,` $delta `scale` `(` $scale `)` (`at` `(` $origin^ `)`)?
+    $query `,` $key `,` $value `,` $d_output `,` $neg_lse2 `,` $delta
+    (`neg_low2` `(` $neg_low2^ `:` type($neg_low2) `)`)? `scale` `(` $scale `)` (`at` `(` $origin^ `)`)?
     `outs` `(` $acc_query `,` $acc_key `,` $acc_value `)` attr-dict custom<ScoreMaskAndGrad>($score, $mask, $grad)
     `:` type($query) `,` type($key) `,` type($value) `,` type($d_output) `,` type($neg_lse2) `,` type($delta) `,`
     type($acc_query) `,` type($acc_key) `,` type($acc_value) (`->` type($results)^)?
@@ -168,7 +178,8 @@ def Attn_GradCapturedStepOp : Attn_GradStepOp<"grad_captured_step", (ins Arg<Att
     ```
   }];
   let assemblyFormat = [{
-    $query `,` $key `,` $value `,` $d_output `,` $neg_lse2 `,` $delta `scale` `(` $scale `)` (`at` `(` $origin^ `)`)?
+    $query `,` $key `,` $value `,` $d_output `,` $neg_lse2 `,` $delta
+    (`neg_low2` `(` $neg_low2^ `:` type($neg_low2) `)`)? `scale` `(` $scale `)` (`at` `(` $origin^ `)`)?
     `outs` `(` $sum `)` attr-dict custom<ScoreMaskAndGrad>($score, $mask, $grad)
     `:` type($query) `,` type($key) `,` type($value) `,` type($d_output) `,` type($neg_lse2) `,` type($delta) `,` type($sum)
     (`->` type($results)^)?
@@ -196,7 +207,8 @@ def Attn_GradDeltaStepOp : Attn_GradStepOp<"grad_delta_step", (ins
     ```
   }];
   let assemblyFormat = [{
-    $query `,` $key `,` $value `,` $d_output `,` $neg_lse2 `,` $delta `scale` `(` $scale `)` (`at` `(` $origin^ `)`)?
+    $query `,` $key `,` $value `,` $d_output `,` $neg_lse2 `,` $delta
+    (`neg_low2` `(` $neg_low2^ `:` type($neg_low2) `)`)? `scale` `(` $scale `)` (`at` `(` $origin^ `)`)?
     `outs` `(` $weight `,` $residual `)` attr-dict custom<ScoreMaskAndGrad>($score, $mask, $grad)
     `:` type($query) `,` type($key) `,` type($value) `,` type($d_output) `,` type($neg_lse2) `,` type($delta) `,`
     type($weight) `,` type($residual) (`->` type($results)^)?

@@ -68,9 +68,10 @@ FailureOr<TilingResult> RowDeltaOp::getTiledImplementation(OpBuilder &builder,
   };
   Value output = extractTile(builder, loc, getOutput(), starts, counts, slices);
   Value gradient = extractTile(builder, loc, getDOutput(), starts, counts, slices);
-  Value lse = rows(getLse()), lseGradient = rows(getDLse());
-  auto tiled = RowDeltaOp::create(builder, loc, withElement(lse, getNegLse2()),
-                                  withElement(lse, getDelta()), output, gradient, lse, lseGradient);
+  Value lse = rows(getLse()), low = rows(getLseLow()), lseGradient = rows(getDLse());
+  auto tiled = RowDeltaOp::create(
+      builder, loc, withElement(lse, getNegLse2()), withElement(lse, getDelta()),
+      low ? Type(withElement(lse, getNegLow2())) : Type(), output, gradient, lse, low, lseGradient);
   tiled->setDiscardableAttrs(getOperation()->getDiscardableAttrDictionary());
   return TilingResult{{tiled}, SmallVector<Value>(tiled->getResults()), slices};
 }
@@ -98,7 +99,7 @@ struct ProblemTile {
 };
 } // namespace
 
-/// The operands of an op on a tile, up to `scale` and `wrt`.
+/// The operands of an op on a tile, up to `scale` and `wrt`; null for a neg_low2 that is not there.
 template <typename OpT>
 static SmallVector<Value> sliceOperands(OpBuilder &builder, OpT op, const ProblemTile &tile,
                                         SmallVectorImpl<Operation *> &slices) {
@@ -116,7 +117,8 @@ static SmallVector<Value> sliceOperands(OpBuilder &builder, OpT op, const Proble
   Value value = matrix(op.getValue(), tile.keyOffsets, tile.keySizes);
   Value gradient = matrix(op.getDOutput(), tile.rowOffsets, tile.rowSizes);
   Value negLse2 = rows(op.getNegLse2()), delta = rows(op.getDelta());
-  return {query, key, value, gradient, negLse2, delta};
+  Value negLow2 = op.getNegLow2() ? rows(op.getNegLow2()) : Value();
+  return {query, key, value, gradient, negLse2, delta, negLow2};
 }
 
 /// The global position of the tile's first element.
@@ -186,9 +188,9 @@ FailureOr<TilingResult> AttentionGradDeltaOp::getTiledImplementation(OpBuilder &
       getDLse() ? extractTile(builder, loc, getDLse(), offsets, sizes, slices) : Value();
   Value sink =
       getSink() ? extractTile(builder, loc, getSink(), offsets[1], sizes[1], slices) : Value();
-  auto tiled = AttentionGradDeltaOp::create(builder, loc, withElement(in[5], getExactDelta()),
-                                            in[0], in[1], in[2], in[3], in[4], in[5], lseGradient,
-                                            getScale(), sink, shiftOrigin(builder, *this, *tile));
+  auto tiled = AttentionGradDeltaOp::create(
+      builder, loc, withElement(in[5], getExactDelta()), in[0], in[1], in[2], in[3], in[4], in[5],
+      in[6], lseGradient, getScale(), sink, shiftOrigin(builder, *this, *tile));
   return finishTile(*this, tiled, slices);
 }
 
@@ -225,7 +227,7 @@ FailureOr<TilingResult> AttentionGradQueryOp::getTiledImplementation(OpBuilder &
   SmallVector<Value> in = sliceOperands(builder, *this, *tile, slices);
   auto tiled = AttentionGradQueryOp::create(
       builder, getLoc(), withElement(in[0], getDQuery()), TypeRange(), in[0], in[1], in[2], in[3],
-      in[4], in[5], getScale(), shiftOrigin(builder, *this, *tile), /*wrt=*/ValueRange());
+      in[4], in[5], in[6], getScale(), shiftOrigin(builder, *this, *tile), /*wrt=*/ValueRange());
   return finishTile(*this, tiled, slices);
 }
 
@@ -291,7 +293,7 @@ AttentionGradKeyValueOp::getTiledImplementation(OpBuilder &builder, ArrayRef<OpF
   auto tiled = AttentionGradKeyValueOp::create(
       builder, getLoc(), getDKey() ? Type(withElement(in[1], getDKey())) : Type(),
       getDValue() ? Type(withElement(in[2], getDValue())) : Type(), TypeRange(), in[0], in[1],
-      in[2], in[3], in[4], in[5], getScale(), shiftOrigin(builder, *this, tile),
+      in[2], in[3], in[4], in[5], in[6], getScale(), shiftOrigin(builder, *this, tile),
       /*wrt=*/ValueRange());
   return finishTile(*this, tiled, slices);
 }

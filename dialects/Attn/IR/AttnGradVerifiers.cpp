@@ -62,6 +62,7 @@ LogicalResult AttentionGradOp::verify() {
       failed(verifyLikeOutput(*this, "output", getOutput().getType())) ||
       failed(verifyLikeOutput(*this, "d_output", getDOutput().getType())) ||
       failed(verifyLikeLse(*this, "lse", getLse().getType())) ||
+      (getLseLow() && failed(verifyLikeLse(*this, "lse_low", getLseLow().getType()))) ||
       (getDLse() && failed(verifyLikeLse(*this, "d_lse", getDLse().getType()))) ||
       failed(verifyGradient(*this, "d_query", getDQuery(), "query", getQuery())) ||
       failed(verifyGradient(*this, "d_key", getDKey(), "key", getKey())) ||
@@ -86,6 +87,7 @@ LogicalResult AttentionGradOp::verify() {
                                    {"output", getOutput(), "BHMV"},
                                    {"d_output", getDOutput(), "BHMV"},
                                    {"lse", getLse(), "BHM"},
+                                   {"lse_low", getLseLow(), "BHM"},
                                    {"d_lse", getDLse(), "BHM"},
                                    {"sink", getSink(), "H"},
                                    {"d_query", getDQuery(), "BHMD"},
@@ -148,11 +150,13 @@ LogicalResult RowDeltaOp::verify() {
     if (failed(
             checkExtent(*this, dim, "output", o.getDimSize(i), "d_output", gradient.getDimSize(i))))
       return failure();
-  // row_delta_c2: lse, d_lse, neg_lse2 and delta are (B, H, M) of f32 or f64
+  // row_delta_c2: lse, lse_low, d_lse, neg_lse2, delta and neg_low2 are (B, H, M) of f32 or f64
   for (auto [name, value] : {std::pair<StringRef, Value>{"lse", getLse()},
+                             {"lse_low", getLseLow()},
                              {"d_lse", getDLse()},
                              {"neg_lse2", getNegLse2()},
-                             {"delta", getDelta()}}) {
+                             {"delta", getDelta()},
+                             {"neg_low2", getNegLow2()}}) {
     if (!value)
       continue;
     auto type = cast<RankedTensorType>(value.getType());
@@ -163,12 +167,18 @@ LogicalResult RowDeltaOp::verify() {
       if (failed(checkExtent(*this, dim, "output", o.getDimSize(i), name, type.getDimSize(i))))
         return failure();
   }
+  // row_delta_c3: there is a neg_low2 where there is an lse_low
+  if (bool(getLseLow()) != bool(getNegLow2()))
+    return emitOpError("expected neg_low2 beside lse_low and not without, got ")
+           << (getLseLow() ? "lse_low" : "neg_low2") << " alone";
   return verifySameExtents(*this, {{"output", getOutput(), "BHMV"},
                                    {"d_output", getDOutput(), "BHMV"},
                                    {"lse", getLse(), "BHM"},
+                                   {"lse_low", getLseLow(), "BHM"},
                                    {"d_lse", getDLse(), "BHM"},
                                    {"neg_lse2", getNegLse2(), "BHM"},
-                                   {"delta", getDelta(), "BHM"}});
+                                   {"delta", getDelta(), "BHM"},
+                                   {"neg_low2", getNegLow2(), "BHM"}});
 }
 
 LogicalResult AttentionGradDeltaOp::verify() {
@@ -177,6 +187,7 @@ LogicalResult AttentionGradDeltaOp::verify() {
     return failure();
   for (auto [name, value] : {std::pair<StringRef, Value>{"neg_lse2", getNegLse2()},
                              {"delta", getDelta()},
+                             {"neg_low2", getNegLow2()},
                              {"d_lse", getDLse()},
                              {"exact_delta", getExactDelta()}})
     if (value && failed(verifyLikeLse(*this, name, value.getType())))
@@ -187,6 +198,7 @@ LogicalResult AttentionGradDeltaOp::verify() {
                                    {"d_output", getDOutput(), "BHMV"},
                                    {"neg_lse2", getNegLse2(), "BHM"},
                                    {"delta", getDelta(), "BHM"},
+                                   {"neg_low2", getNegLow2(), "BHM"},
                                    {"d_lse", getDLse(), "BHM"},
                                    {"sink", getSink(), "H"},
                                    {"exact_delta", getExactDelta(), "BHM"}});
@@ -203,6 +215,7 @@ static LogicalResult verifySplitGrad(OpT op, Value dQuery, Value dKey, Value dVa
       failed(verifyLikeOutput(op, "d_output", op.getDOutput().getType())) ||
       failed(verifyLikeLse(op, "neg_lse2", op.getNegLse2().getType())) ||
       failed(verifyLikeLse(op, "delta", op.getDelta().getType())) ||
+      (op.getNegLow2() && failed(verifyLikeLse(op, "neg_low2", op.getNegLow2().getType()))) ||
       failed(verifyWrt(op, op.getWrt(), op.getDWrt())) ||
       failed(verifyGradient(op, "d_query", dQuery, "query", op.getQuery())) ||
       failed(verifyGradient(op, "d_key", dKey, "key", op.getKey())) ||
@@ -214,6 +227,7 @@ static LogicalResult verifySplitGrad(OpT op, Value dQuery, Value dKey, Value dVa
                                 {"d_output", op.getDOutput(), "BHMV"},
                                 {"neg_lse2", op.getNegLse2(), "BHM"},
                                 {"delta", op.getDelta(), "BHM"},
+                                {"neg_low2", op.getNegLow2(), "BHM"},
                                 {"d_query", dQuery, "BHMD"},
                                 {"d_key", dKey, "BGND"},
                                 {"d_value", dValue, "BGNV"}});

@@ -190,7 +190,7 @@ LogicalResult ListTilesOp::reifyResultShapes(OpBuilder &builder,
 }
 
 MutableOperandRange NormalizeOp::getDpsInitsMutable() {
-  unsigned inits = getLse() ? 2 : 1;
+  unsigned inits = 1 + (getLse() ? 1 : 0) + (getLseLow() ? 1 : 0);
   return MutableOperandRange(getOperation(), getNumOperands() - inits, inits);
 }
 
@@ -205,7 +205,7 @@ LogicalResult NormalizeOp::reifyResultShapes(OpBuilder &builder,
 }
 
 MutableOperandRange MergeOp::getDpsInitsMutable() {
-  unsigned inits = getLse() ? 2 : 1;
+  unsigned inits = 1 + (getLse() ? 1 : 0) + (getLseLow() ? 1 : 0);
   return MutableOperandRange(getOperation(), getNumOperands() - inits, inits);
 }
 
@@ -290,7 +290,7 @@ LogicalResult AttentionOp::reifyResultShapes(OpBuilder &builder,
   SmallVector<OpFoldResult> output = tensor::getMixedSizes(builder, getLoc(), getQuery());
   output[3] = builder.getIndexAttr(getValueDim());
   shapes.push_back(output);
-  if (getLse())
+  for (unsigned i = 1; i < getOperation()->getNumResults(); ++i)
     shapes.emplace_back(output.begin(), output.begin() + 3);
   return success();
 }
@@ -334,18 +334,24 @@ struct DropIdentityScore : OpRewritePattern<AttentionOp> {
   }
 };
 
-/// Nothing reads the log-sum-exp: do not compute it.
+/// Nothing reads the log-sum-exp, or its low part: do not compute it.
 struct DropUnusedLse : OpRewritePattern<AttentionOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(AttentionOp op, PatternRewriter &rewriter) const override {
-    if (!op.getLse() || !op.getLse().use_empty())
+    unsigned kept = op->getNumResults();
+    while (kept > 1 && op->getResult(kept - 1).use_empty())
+      --kept;
+    if (kept == op->getNumResults())
       return failure();
+    auto properties = op.getProperties();
+    properties.resultSegmentSizes = {1, kept > 1, kept > 2};
     auto narrow =
-        AttentionOp::create(rewriter, op.getLoc(), TypeRange{op.getOutput().getType()},
+        AttentionOp::create(rewriter, op.getLoc(), op->getResults().take_front(kept).getTypes(),
                             op.getOperands(), op->getDiscardableAttrDictionary().getValue());
-    narrow.getProperties() = op.getProperties();
+    narrow.getProperties() = properties;
     moveRegions(rewriter, op, narrow);
-    rewriter.replaceAllUsesWith(op.getOutput(), narrow.getOutput());
+    for (auto [from, to] : llvm::zip(op->getResults(), narrow->getResults()))
+      rewriter.replaceAllUsesWith(from, to);
     rewriter.eraseOp(op);
     return success();
   }

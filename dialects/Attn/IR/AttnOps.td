@@ -32,7 +32,7 @@ class Attn_DestinationOp<string mnemonic, list<Trait> traits = []> : Attn_Op<mne
 //===----------------------------------------------------------------------===//
 
 def Attn_AttentionOp : Attn_Op<"attention", [
-    AttrSizedOperandSegments, Pure, Attn_ScoredOpInterface,
+    AttrSizedOperandSegments, AttrSizedResultSegments, Pure, Attn_ScoredOpInterface,
     DeclareOpInterfaceMethods<ReifyRankedShapedTypeOpInterface, ["reifyResultShapes"]>,
     DeclareOpInterfaceMethods<TilingInterface, [
       "getLoopIteratorTypes", "getIterationDomain", "getTiledImplementation", "getResultTilePosition"]>]> {
@@ -47,9 +47,14 @@ def Attn_AttentionOp : Attn_Op<"attention", [
     L      = sum over keep of exp(T[n])  (+ exp(sink[h]))
     output[b,h,m,:] = sum over keep of exp(T[n]) / L * F[n] * value[b,h/g,n,:]
     lse[b,h,m]      = log(L)
+    lse_low[b,h,m]  = log2(L) - round(lse[b,h,m] * log2(e))      what f32 loses (s17); 0 where lse is infinite
     ```
 
     F is 1, or what the score region yields as its second value.
+
+    `lse_low` is the part of the log-sum-exp that an f32 has no digits for, in base 2. Scores of -1e9 have steps of 64, so
+    that `lse` cannot hold the logarithm of a number of keys beside them. Gradients that are given both parts compute the
+    weights that this op computed, whatever the size of the scores. An op without `lse` has no `lse_low`.
 
     All arithmetic is in f32. A row that keeps nothing gives `output = 0` and `lse = -inf` (with a sink, `lse = sink`),
     never NaN. The regions are pure; they may capture scalars and ranked tensors from outside, the latter read with
@@ -76,7 +81,8 @@ def Attn_AttentionOp : Attn_Op<"attention", [
     OptionalAttr<ArrayAttr>:$variants);
   let results = (outs
     Res<AnyRankedTensor, "(B, H, M, Dv)">:$output,
-    Res<Optional<AnyRankedTensor>, "(B, H, M) f32 (or f64), natural logarithm">:$lse);
+    Res<Optional<AnyRankedTensor>, "(B, H, M) f32 (or f64), natural logarithm">:$lse,
+    Res<Optional<AnyRankedTensor>, "(B, H, M) f32 (or f64), what lse lost to rounding, base 2">:$lse_low);
   let regions = (region
     MaxSizedRegion<1>:$score,
     MaxSizedRegion<1>:$mask);
@@ -85,7 +91,8 @@ def Attn_AttentionOp : Attn_Op<"attention", [
     (`variants` $variants^)? (`captures` `(` $captures^ `:` type($captures) `)`)?
     (`scale` `(` $scale^ `)`)? (`sink` `(` $sink^ `:` type($sink) `)`)? (`at` `(` $origin^ `)`)?
     attr-dict custom<ScoreAndMask>($score, $mask)
-    `:` type($query) `,` type($key) `,` type($value) `->` type($output) (`,` type($lse)^)?
+    `:` type($query) `,` type($key) `,` type($value) `->` type($output)
+    (`,` type($lse)^)? (`,` type($lse_low)^)?
   }];
   let hasVerifier = 1;
   let hasRegionVerifier = 1;
@@ -282,6 +289,7 @@ def Attn_NormalizeOp : Attn_DestinationOp<"normalize", [
     ```
     output[m,:] = acc[m,:] / row_sum[m]                      0 where row_sum is 0
     lse[m]      = (row_max[m] + log2(row_sum[m])) * ln(2)     -inf where row_sum is 0
+    lse_low[m]  = (row_max[m] - lse[m] * log2(e)) + log2(row_sum[m])     0 where lse is infinite
     ```
 
     With a `sink` (natural logarithm) exp(sink) is added to the sum first.
@@ -297,11 +305,12 @@ def Attn_NormalizeOp : Attn_DestinationOp<"normalize", [
     Arg<Attn_Shaped, "(M) f32">:$row_sum,
     Arg<Optional<F32>, "extra logit of this head">:$sink,
     Arg<Attn_Shaped, "(M, Dv)">:$output,
-    Arg<Optional<Attn_Shaped>, "(M) f32">:$lse);
+    Arg<Optional<Attn_Shaped>, "(M) f32">:$lse,
+    Arg<Optional<Attn_Shaped>, "(M) f32, what lse lost to rounding, base 2">:$lse_low);
   let results = (outs Variadic<AnyRankedTensor>:$results);
   let assemblyFormat = [{
-    $acc `,` $row_max `,` $row_sum (`sink` `(` $sink^ `)`)? `outs` `(` $output (`,` $lse^)? `)` attr-dict
-    `:` type($acc) `,` type($row_max) `,` type($row_sum) `,` type($output) (`,` type($lse)^)?
+    $acc `,` $row_max `,` $row_sum (`sink` `(` $sink^ `)`)? `outs` `(` $output (`,` $lse^)? (`,` $lse_low^)? `)` attr-dict
+    `:` type($acc) `,` type($row_max) `,` type($row_sum) `,` type($output) (`,` type($lse)^)? (`,` type($lse_low)^)?
     (`->` type($results)^)?
   }];
   let hasVerifier = 1;
@@ -313,6 +322,7 @@ def Attn_NormalizeOp : Attn_DestinationOp<"normalize", [
 //===----------------------------------------------------------------------===//
 
 def Attn_MergeOp : Attn_DestinationOp<"merge", [
+    AttrSizedOperandSegments,
     DeclareOpInterfaceMethods<TilingInterface, [
       "getLoopIteratorTypes", "getIterationDomain", "getTiledImplementation", "getResultTilePosition"]>]> {
   let summary = "joins partial results over disjoint sets of keys";
@@ -326,6 +336,9 @@ def Attn_MergeOp : Attn_DestinationOp<"merge", [
 
     A partial whose lse is -inf kept nothing: its output is not read into the sum, even if it is not finite.
 
+    With `partial_low`, the `lse_low` of each part, `exp(partial_lse)` is `2^(partial_lse * log2(e) + partial_low)`, and
+    `lse_low` is that of the whole (s17).
+
     ```mlir
     %o = attn.merge %partial, %partial_lse outs(%empty)
         : tensor<4x?x?x?x16xf32>, tensor<4x?x?x?xf32>, tensor<?x?x?x16xbf16> -> tensor<?x?x?x16xbf16>
@@ -334,12 +347,16 @@ def Attn_MergeOp : Attn_DestinationOp<"merge", [
   let arguments = (ins
     Arg<Attn_Shaped, "(S, ..., Dv)">:$partial,
     Arg<Attn_Shaped, "(S, ...) f32">:$partial_lse,
+    Arg<Optional<Attn_Shaped>, "(S, ...) f32, what each lse lost to rounding, base 2">:$partial_low,
     Arg<Attn_Shaped, "(..., Dv)">:$output,
-    Arg<Optional<Attn_Shaped>, "(...) f32">:$lse);
+    Arg<Optional<Attn_Shaped>, "(...) f32">:$lse,
+    Arg<Optional<Attn_Shaped>, "(...) f32, what lse lost to rounding, base 2">:$lse_low);
   let results = (outs Variadic<AnyRankedTensor>:$results);
   let assemblyFormat = [{
-    $partial `,` $partial_lse `outs` `(` $output (`,` $lse^)? `)` attr-dict
-    `:` type($partial) `,` type($partial_lse) `,` type($output) (`,` type($lse)^)? (`->` type($results)^)?
+    $partial `,` $partial_lse (`partial_low` `(` $partial_low^ `:` type($partial_low) `)`)?
+    `outs` `(` $output (`,` $lse^)? (`,` $lse_low^)? `)` attr-dict
+    `:` type($partial) `,` type($partial_lse) `,` type($output) (`,` type($lse)^)? (`,` type($lse_low)^)?
+    (`->` type($results)^)?
   }];
   let hasVerifier = 1;
   let extraClassDeclaration = "::mlir::MutableOperandRange getDpsInitsMutable();";

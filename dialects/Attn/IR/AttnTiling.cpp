@@ -137,13 +137,14 @@ FailureOr<TilingResult> AttentionOp::getTiledImplementation(OpBuilder &builder,
   auto queryType = cast<RankedTensorType>(query.getType());
   SmallVector<int64_t> shape(queryType.getShape());
   shape[3] = getValueDim();
-  SmallVector<Type> types = {RankedTensorType::get(shape, getOutput().getType().getElementType())};
+  Type output = RankedTensorType::get(shape, getOutput().getType().getElementType());
   shape.pop_back();
-  if (getLse())
-    types.push_back(
-        RankedTensorType::get(shape, cast<RankedTensorType>(getLse().getType()).getElementType()));
-
-  auto tiled = AttentionOp::create(builder, loc, types, query, key, value, getScale(), sink, origin,
+  auto ofRows = [&](Value whole) {
+    return whole ? Type(RankedTensorType::get(shape, getElementTypeOrSelf(whole.getType())))
+                 : Type();
+  };
+  auto tiled = AttentionOp::create(builder, loc, output, ofRows(getLse()), ofRows(getLseLow()),
+                                   query, key, value, getScale(), sink, origin,
                                    /*captures=*/ValueRange(), /*variants=*/ArrayAttr());
   tiled->setDiscardableAttrs(getOperation()->getDiscardableAttrDictionary());
   IRMapping mapping;
@@ -420,7 +421,7 @@ FailureOr<TilingResult> NormalizeOp::getTiledImplementation(OpBuilder &builder,
     }
     operands.push_back(extractTile(builder, getLoc(), operand.get(), position, extent, slices));
   }
-  TypeRange types = ValueRange(operands).take_back(getLse() ? 2 : 1).getTypes();
+  TypeRange types = ValueRange(operands).take_back(getNumDpsInits()).getTypes();
   Operation *tiled = cloneOnTiles(builder, *this, types, operands);
   return TilingResult{{tiled}, SmallVector<Value>(tiled->getResults()), slices};
 }
@@ -453,8 +454,8 @@ FailureOr<TilingResult> MergeOp::getTiledImplementation(OpBuilder &builder,
   for (OpOperand &operand : getOperation()->getOpOperands()) {
     Value source = operand.get();
     OFRs position(offsets), extent(sizes);
-    bool isPartial = operand.getOperandNumber() < 2,
-         hasColumns = operand.getOperandNumber() % 2 == 0;
+    bool isPartial = !isDpsInit(&operand);
+    bool hasColumns = source == getPartial() || source == getOutput();
     if (hasColumns) {
       int64_t last = cast<ShapedType>(source.getType()).getRank() - 1;
       position.push_back(zero);
@@ -466,7 +467,7 @@ FailureOr<TilingResult> MergeOp::getTiledImplementation(OpBuilder &builder,
     }
     operands.push_back(extractTile(builder, getLoc(), source, position, extent, slices));
   }
-  TypeRange types = ValueRange(operands).drop_front(2).getTypes();
+  TypeRange types = ValueRange(operands).take_back(getNumDpsInits()).getTypes();
   Operation *tiled = cloneOnTiles(builder, *this, types, operands);
   return TilingResult{{tiled}, SmallVector<Value>(tiled->getResults()), slices};
 }

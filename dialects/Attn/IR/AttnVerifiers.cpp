@@ -362,13 +362,18 @@ LogicalResult AttentionOp::verify() {
   if (failed(verifyScoredOp(*this)) ||
       failed(verifyLikeOutput(*this, "output", getOutput().getType())))
     return failure();
-  if (getLse() && failed(verifyLikeLse(*this, "lse", getLse().getType())))
-    return failure();
+  // attention_c22: lse_low stands beside lse
+  if (getLseLow() && !getLse())
+    return emitOpError("expected lse beside lse_low, got none");
+  for (auto [name, rows] : {std::pair<StringRef, Value>{"lse", getLse()}, {"lse_low", getLseLow()}})
+    if (rows && failed(verifyLikeLse(*this, name, rows.getType())))
+      return failure();
   return verifySameExtents(*this, {{"query", getQuery(), "BHMD"},
                                    {"key", getKey(), "BGND"},
                                    {"value", getValue(), "BGNV"},
                                    {"output", getOutput(), "BHMV"},
                                    {"lse", getLse(), "BHM"},
+                                   {"lse_low", getLseLow(), "BHM"},
                                    {"sink", getSink(), "H"}});
 }
 
@@ -496,11 +501,16 @@ LogicalResult NormalizeOp::verify() {
       failed(checkExtent(*this, "M", "acc", acc.getDimSize(0), "output", o.getDimSize(0))) ||
       failed(checkExtent(*this, "Dv", "acc", acc.getDimSize(1), "output", o.getDimSize(1))))
     return failure();
-  // normalize_c2: lse is (M) of f32
-  if (Value lse = getLse()) {
-    auto type = cast<ShapedType>(lse.getType());
-    if (failed(checkRank(*this, "lse", type, 1, "(M)")) || failed(checkF32(*this, "lse", type)) ||
-        failed(checkExtent(*this, "M", "acc", acc.getDimSize(0), "lse", type.getDimSize(0))))
+  // normalize_c2: lse and lse_low are (M) of f32, the second beside the first
+  if (getLseLow() && !getLse())
+    return emitOpError("expected lse beside lse_low, got none");
+  for (auto [name, rows] :
+       {std::pair<StringRef, Value>{"lse", getLse()}, {"lse_low", getLseLow()}}) {
+    if (!rows)
+      continue;
+    auto type = cast<ShapedType>(rows.getType());
+    if (failed(checkRank(*this, name, type, 1, "(M)")) || failed(checkF32(*this, name, type)) ||
+        failed(checkExtent(*this, "M", "acc", acc.getDimSize(0), name, type.getDimSize(0))))
       return failure();
   }
   return verifyDestinations(*this);
@@ -509,40 +519,58 @@ LogicalResult NormalizeOp::verify() {
 LogicalResult MergeOp::verify() {
   ShapedType partial = getPartial().getType(), partialLse = getPartialLse().getType(),
              o = getOutput().getType();
-  // merge_c1: partial (S, ..., Dv), partial_lse (S, ...), output (..., Dv), lse (...)
+  // merge_c1: partial (S, ..., Dv), partial_lse and partial_low (S, ...), output (..., Dv), lse and
+  // lse_low (...)
   if (partial.getRank() < 2)
     return emitOpError("expected partial of rank 2 or more (S, ..., Dv), got ") << partial;
   int64_t rank = partial.getRank();
-  if (failed(checkRank(*this, "partial_lse", partialLse, rank - 1, "(S, ...)")) ||
-      failed(checkRank(*this, "output", o, rank - 1, "(..., Dv)")) ||
-      (getLse() && failed(checkRank(*this, "lse", getLse().getType(), rank - 2, "(...)"))))
+  SmallVector<std::pair<StringRef, ShapedType>, 2> ofParts = {{"partial_lse", partialLse}}, ofRows;
+  if (getPartialLow())
+    ofParts.emplace_back("partial_low", getPartialLow().getType());
+  if (getLse())
+    ofRows.emplace_back("lse", getLse().getType());
+  if (getLseLow())
+    ofRows.emplace_back("lse_low", getLseLow().getType());
+  for (auto [name, type] : ofParts)
+    if (failed(checkRank(*this, name, type, rank - 1, "(S, ...)")))
+      return failure();
+  if (failed(checkRank(*this, "output", o, rank - 1, "(..., Dv)")))
     return failure();
+  for (auto [name, type] : ofRows)
+    if (failed(checkRank(*this, name, type, rank - 2, "(...)")))
+      return failure();
   // merge_c2: partials and output are f16, bf16 or f32, logarithms f32
-  if (failed(checkF32(*this, "partial_lse", partialLse)) ||
-      failed(checkElement(*this, "partial", partial, isStorageFloat, "f16, bf16 or f32")) ||
-      failed(checkElement(*this, "output", o, isStorageFloat, "f16, bf16 or f32")) ||
-      (getLse() && failed(checkF32(*this, "lse", getLse().getType()))))
+  if (failed(checkElement(*this, "partial", partial, isStorageFloat, "f16, bf16 or f32")) ||
+      failed(checkElement(*this, "output", o, isStorageFloat, "f16, bf16 or f32")))
     return failure();
+  for (auto [name, type] : llvm::concat<std::pair<StringRef, ShapedType>>(ofParts, ofRows))
+    if (failed(checkF32(*this, name, type)))
+      return failure();
+  // merge_c5: lse_low stands beside lse and partial_low
+  if (getLseLow() && !(getLse() && getPartialLow()))
+    return emitOpError("expected lse and partial_low beside lse_low, got one of them at most");
   // merge_c4: Dv is above 0
   if (partial.getShape().back() == 0 || o.getShape().back() == 0)
     return emitOpError("expected Dv above 0, got ") << partial << " and " << o;
   // merge_c3: the shapes agree
-  for (int64_t i = 0; i < rank - 1; ++i)
-    if (failed(checkExtent(*this, "dimension " + std::to_string(i), "partial",
-                           partial.getDimSize(i), "partial_lse", partialLse.getDimSize(i))) ||
-        failed(checkExtent(*this, "dimension " + std::to_string(i), "partial past S",
-                           partial.getDimSize(i + 1), "output", o.getDimSize(i))))
+  for (int64_t i = 0; i < rank - 1; ++i) {
+    std::string dim = "dimension " + std::to_string(i);
+    for (auto [name, type] : ofParts)
+      if (failed(
+              checkExtent(*this, dim, "partial", partial.getDimSize(i), name, type.getDimSize(i))))
+        return failure();
+    if (failed(checkExtent(*this, dim, "partial past S", partial.getDimSize(i + 1), "output",
+                           o.getDimSize(i))))
       return failure();
-  if (Value lse = getLse()) {
-    auto type = cast<ShapedType>(lse.getType());
+  }
+  for (auto [result, type] : ofRows)
     for (int64_t i = 0; i < rank - 2; ++i)
       for (auto [name, size] : {std::pair<StringRef, int64_t>{"output", o.getDimSize(i)},
                                 {"partial past S", partial.getDimSize(i + 1)},
                                 {"partial_lse past S", partialLse.getDimSize(i + 1)}})
-        if (failed(checkExtent(*this, "dimension " + std::to_string(i), name, size, "lse",
+        if (failed(checkExtent(*this, "dimension " + std::to_string(i), name, size, result,
                                type.getDimSize(i))))
           return failure();
-  }
   return verifyDestinations(*this);
 }
 

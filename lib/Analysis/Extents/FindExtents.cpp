@@ -242,8 +242,9 @@ void Finder::visit(AttentionOp op) {
   visitScores(op);
   Groups query = getGroups(op.getQuery()), value = getGroups(op.getValue());
   join({query[0], query[1], query[2], value[3]}, getGroups(op.getOutput()));
-  if (op.getLse())
-    join({query[0], query[1], query[2]}, getGroups(op.getLse()));
+  for (mlir::Value rows : {op.getLse(), op.getLseLow()})
+    if (rows)
+      join({query[0], query[1], query[2]}, getGroups(rows));
 }
 
 /// What is said of a tensor holds for its gradient.
@@ -255,7 +256,7 @@ void Finder::visit(AttentionGradOp op) {
     join(output, getGroups(like));
     setLetters(findArgument(like), {Letter::B, Letter::H, Letter::M, Letter::Dv});
   }
-  for (mlir::Value like : {op.getLse(), op.getDLse()})
+  for (mlir::Value like : {op.getLse(), op.getLseLow(), op.getDLse()})
     if (like) {
       join(lse, getGroups(like));
       setLetters(findArgument(like), {Letter::B, Letter::H, Letter::M});
@@ -345,9 +346,12 @@ void Finder::visit(MergeOp op) {
   if (partial.empty())
     return setUnknown(op, "expected tensors");
   join(logarithms, partial);
+  if (op.getPartialLow())
+    join(getGroups(op.getPartialLow()), partial);
   join(Groups(drop_begin(partial)), output);
-  if (op.getLse())
-    join(output, getGroups(op.getLse()));
+  for (mlir::Value rows : {op.getLse(), op.getLseLow()})
+    if (rows)
+      join(output, getGroups(rows));
   for (auto [init, result] : zip(op.getDpsInits(), op->getResults()))
     join(init, result);
 }

@@ -108,8 +108,27 @@ Value ScoreReference::multiply(Reference &b, Value factors, Value by) {
 // Attention
 //===----------------------------------------------------------------------===//
 
-/// The results (output, lse) of the op, in the arithmetic type. In one piece, for it is read beside
-/// s1 to s6.
+/// s17: what a log-sum-exp loses where it is stored, in the type of `result`; 0 where it is
+/// infinite.
+static Value defineLow(Reference &b, Value lse, Value result, ArrayRef<int64_t> dims) {
+  Type stored = getElementTypeOrSelf(result.getType());
+  SmallVector<int64_t> rows(dims);
+  OFRs sizes = tensor::getMixedSizes(b, b.getLoc(), lse);
+  return b.loop(lse, b.filled(sizes, b.number(0.0)), {rows, rows},
+                SmallVector<It>(rows.size(), It::parallel),
+                [&](Reference &r, ValueRange args) -> Value {
+                  Value held = args[0];
+                  if (held.getType() != stored)
+                    held = arith::TruncFOp::create(r, stored, held);
+                  Value whole = arith::MulFOp::create(r, args[0], r.number(double(kF32Log2e)));
+                  Value low = arith::SubFOp::create(r, whole, r.toRoundedBase2(held));
+                  Value isNumber = arith::CmpFOp::create(r, arith::CmpFPredicate::ORD, low, low);
+                  return r.select(isNumber, low, r.number(0.0));
+                });
+}
+
+/// The results (output, lse, lse_low) of the op, in the arithmetic type. In one piece, for it is
+/// read beside s1 to s6.
 static SmallVector<Value> defineAttention(Reference &b, AttentionOp op) {
   constexpr int64_t B = 0, H = 1, M = 2, N = 3;
   ScoreReference scores(b, op);
@@ -185,6 +204,8 @@ static SmallVector<Value> defineAttention(Reference &b, AttentionOp op) {
           return r.select(none, r.lowest(),
                           arith::AddFOp::create(r, args[1], math::LogOp::create(r, args[0])));
         }));
+  if (op.getLseLow())
+    results.push_back(defineLow(b, results[1], op.getLse(), rows));
   return results;
 }
 
@@ -198,8 +219,18 @@ static SmallVector<Value> defineMerge(Reference &b, MergeOp op) {
   SmallVector<int64_t> outputs(elements.begin() + 1, elements.end());
   SmallVector<It> iterators(rank, It::parallel);
   iterators[0] = It::reduction;
+  // s17: these numbers hold both parts of a logarithm
+  Value logarithms = op.getPartialLse();
+  if (Value low = op.getPartialLow())
+    logarithms = b.loop(
+        {logarithms, low}, b.filled(tensor::getMixedSizes(b, b.getLoc(), low), b.number(0.0)),
+        {parts, parts, parts}, SmallVector<It>(rank, It::parallel),
+        [](Reference &r, ValueRange args) -> Value {
+          Value whole = arith::AddFOp::create(r, r.toRoundedBase2(args[0]), r.toReal(args[1]));
+          return arith::DivFOp::create(r, whole, r.number(double(kF32Log2e)));
+        });
   // s7: weights exp(lse_s - max), 0 for a part that kept nothing
-  Value max = b.loop(op.getPartialLse(), b.filled(rowSizes, b.lowest()), {parts, rows}, iterators,
+  Value max = b.loop(logarithms, b.filled(rowSizes, b.lowest()), {parts, rows}, iterators,
                      [&](Reference &r, ValueRange args) -> Value {
                        return arith::MaximumFOp::create(r, r.toReal(args[0]), args[1]);
                      });
@@ -210,12 +241,12 @@ static SmallVector<Value> defineMerge(Reference &b, MergeOp op) {
     return r.select(r.isLowest(lse), r.number(0.0), r.select(isMax, r.number(1.0), power));
   };
   Value sum =
-      b.loop({op.getPartialLse(), max}, b.filled(rowSizes, b.number(0.0)), {parts, rows, rows},
-             iterators, [&](Reference &r, ValueRange args) -> Value {
+      b.loop({logarithms, max}, b.filled(rowSizes, b.number(0.0)), {parts, rows, rows}, iterators,
+             [&](Reference &r, ValueRange args) -> Value {
                return arith::AddFOp::create(r, weight(r, r.toReal(args[0]), args[1]), args[2]);
              });
   iterators.push_back(It::parallel);
-  Value o = b.loop({op.getPartial(), op.getPartialLse(), max}, b.filled(outSizes, b.number(0.0)),
+  Value o = b.loop({op.getPartial(), logarithms, max}, b.filled(outSizes, b.number(0.0)),
                    {elements, parts, rows, outputs}, iterators,
                    [&](Reference &r, ValueRange args) -> Value {
                      Value w = weight(r, r.toReal(args[1]), args[2]);
@@ -240,6 +271,8 @@ static SmallVector<Value> defineMerge(Reference &b, MergeOp op) {
           Value lse = arith::AddFOp::create(r, args[1], math::LogOp::create(r, args[0]));
           return r.select(none, r.lowest(), lse);
         }));
+  if (op.getLseLow())
+    results.push_back(defineLow(b, results[1], op.getLse(), rowAll));
   return results;
 }
 

@@ -9,6 +9,7 @@
 //
 //===----------------------------------------------------------------------------------------===//
 
+#include "lib/Analysis/ScoreExtremes/ScoreExtremes.h"
 #include "lib/Conversion/AttnToLinalg/Reference.h"
 #include "lib/Conversion/AttnToLinalg/WidenRegion.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -59,35 +60,53 @@ static Value defineDelta(Reference &b, Value output, Value outputGradient, Value
 }
 
 /// g15: a row that keeps nothing has -inf, so that every finite score gives it 0
-static Value defineNegLse2(Reference &b, Value lse) {
+static Value defineNegLse2(Reference &b, Value lse, bool hasLow) {
   OFRs sizes = tensor::getMixedSizes(b, b.getLoc(), lse);
   return b.loop(lse, b.filled(sizes, b.number(0.0)), {kRows, kRows}, kPerRow,
-                [](Reference &r, ValueRange args) {
+                [hasLow](Reference &r, ValueRange args) {
                   Value lse = r.toReal(args[0]);
-                  Value scaled = mul(r, lse, r.number(-llvm::numbers::log2e));
+                  Value scaled = hasLow ? sub(r, r.number(0.0), r.toRoundedBase2(args[0]))
+                                        : mul(r, lse, r.number(-llvm::numbers::log2e));
                   return r.select(r.isLowest(lse), r.lowest(), scaled);
                 });
 }
 
 SmallVector<Value> attn::defineRowDelta(Reference &b, RowDeltaOp op) {
-  return {defineNegLse2(b, op.getLse()),
-          defineDelta(b, op.getOutput(), op.getDOutput(), op.getDLse())};
+  SmallVector<Value> rows = {defineNegLse2(b, op.getLse(), bool(op.getLseLow())),
+                             defineDelta(b, op.getOutput(), op.getDOutput(), op.getDLse())};
+  if (Value low = op.getLseLow())
+    rows.push_back(b.loop(low, b.filled(tensor::getMixedSizes(b, b.getLoc(), low), b.number(0.0)),
+                          {kRows, kRows}, kPerRow, [](Reference &r, ValueRange args) {
+                            return sub(r, r.number(0.0), r.toReal(args[0]));
+                          }));
+  return rows;
 }
 
 //===----------------------------------------------------------------------------------------===//
 // Rows and keys
 //===----------------------------------------------------------------------------------------===//
 
-/// g3: P = min(exp(T - lse), 1), from the natural logarithm
-static Value emitWeight(Reference &r, Value t, Value lse) {
-  Value none = arith::OrIOp::create(r, r.isLowest(t), r.isLowest(lse));
-  Value power = arith::MinimumFOp::create(r, sub(r, t, lse), r.number(0.0));
-  return r.select(none, r.number(0.0), math::ExpOp::create(r, power));
+/// g3: P = min(exp(T - lse), 1), from the natural logarithm, or with the c of s17
+/// min(2^(c T - round(c lse) - lse_low), 1)
+static Value emitWeight(Reference &r, Value t, Value logarithm, Value low) {
+  Value lse = r.toReal(logarithm), zero = r.number(0.0), power;
+  if (low)
+    power =
+        sub(r, sub(r, mul(r, t, r.number(double(kF32Log2e))), r.toRoundedBase2(logarithm)), low);
+  else
+    power = sub(r, t, lse);
+  power = arith::MinimumFOp::create(r, power, zero);
+  Value weight = low ? math::Exp2Op::create(r, power).getResult() : math::ExpOp::create(r, power);
+  return r.select(arith::OrIOp::create(r, r.isLowest(t), r.isLowest(lse)), zero, weight);
 }
 
-/// g15: P = min(exp2(T * log2(e) + neg_lse2), 1)
-static Value emitWeight2(Reference &r, Value t, Value negLse2) {
-  Value power = add(r, mul(r, t, r.number(llvm::numbers::log2e)), negLse2);
+/// g15: P = min(exp2(T * log2(e) + neg_lse2), 1), or with the c of s17
+/// min(exp2((c T + neg_lse2) + neg_low2), 1)
+static Value emitWeight2(Reference &r, Value t, Value logarithm, Value negLow2) {
+  Value factor = r.number(negLow2 ? double(kF32Log2e) : llvm::numbers::log2e);
+  Value power = add(r, mul(r, t, factor), r.toReal(logarithm));
+  if (negLow2)
+    power = add(r, power, negLow2);
   power = arith::MinimumFOp::create(r, power, r.number(0.0));
   return r.select(r.isLowest(t), r.number(0.0), math::Exp2Op::create(r, power));
 }
@@ -95,11 +114,12 @@ static Value emitWeight2(Reference &r, Value t, Value negLse2) {
 namespace {
 /// The tensors (B, H, M, N) from which every gradient is a sum.
 struct GradReference {
-  using Weight = Value (*)(Reference &, Value t, Value logarithm);
+  using Weight = Value (*)(Reference &, Value t, Value logarithm, Value low);
 
-  /// `logarithm` is of each row's sum; `weight` says how P comes of it.
+  /// `logarithm` is of each row's sum, and `low` what it lost to rounding, or null; `weight` says
+  /// how P comes of them.
   GradReference(Reference &b, ScoredOpInterface op, Region &grad, Value outputGradient,
-                Value logarithm, Value delta, Weight weight);
+                Value logarithm, Value low, Value delta, Weight weight);
 
   Value query(Reference &b);
   /// The sum over a group's heads and all rows of a weight (B, H, M, N) and rows (B, H, M, _).
@@ -126,15 +146,21 @@ private:
 } // namespace
 
 GradReference::GradReference(Reference &b, ScoredOpInterface op, Region &grad, Value outputGradient,
-                             Value logarithm, Value delta, Weight weight)
+                             Value logarithm, Value low, Value delta, Weight weight)
     : scores(b, op), grad(grad), outputGradient(outputGradient) {
   auto empty = [&] { return b.filled(scores.bhmn, b.number(0.0)); };
   // s1, s2, s3, g3: the scores, and the weights from them
   product = scores.products(b, op.getQuery(), op.getKey());
-  p = b.loop({product, logarithm}, empty(), {kAll, kRows, kAll}, kElements,
-             [&](Reference &r, ValueRange args) {
-               return weight(r, scores.score(r, args[0]), r.toReal(args[1]));
-             });
+  SmallVector<Value> ins = {product, logarithm};
+  SmallVector<Dims> maps = {kAll, kRows};
+  if (low) {
+    ins.push_back(low);
+    maps.push_back(kRows);
+  }
+  maps.push_back(kAll);
+  p = b.loop(ins, empty(), maps, kElements, [&](Reference &r, ValueRange args) {
+    return weight(r, scores.score(r, args[0]), args[1], low ? r.toReal(args[2]) : Value());
+  });
   // g5, g13: dP = d_output value, dT = P * (F * dP - delta)
   factors = scores.factors(b, product);
   dP = scores.multiply(b, factors, scores.products(b, outputGradient, op.getValue()));
@@ -312,7 +338,8 @@ static Value defineSink(Reference &b, AttentionGradOp op, Value delta) {
 
 SmallVector<Value> attn::defineAttentionGrad(Reference &b, AttentionGradOp op) {
   Value delta = defineDelta(b, op.getOutput(), op.getDOutput(), op.getDLse());
-  GradReference gradients(b, op, op.getGrad(), op.getDOutput(), op.getLse(), delta, emitWeight);
+  GradReference gradients(b, op, op.getGrad(), op.getDOutput(), op.getLse(), op.getLseLow(), delta,
+                          emitWeight);
   SmallVector<Value> results;
   if (op.getDQuery())
     results.push_back(gradients.query(b));
@@ -323,22 +350,22 @@ SmallVector<Value> attn::defineAttentionGrad(Reference &b, AttentionGradOp op) {
   if (op.getDSink())
     results.push_back(defineSink(b, op, delta));
   if (!op.getWrt().empty())
-    gradients.setDelta(
-        b, gradients.delta(b, defineNegLse2(b, op.getLse()), delta, op.getDLse(), op.getSink()));
+    gradients.setDelta(b, gradients.delta(b, defineNegLse2(b, op.getLse(), /*hasLow=*/false), delta,
+                                          op.getDLse(), op.getSink()));
   llvm::append_range(results, gradients.captured(b, op.getWrt()));
   return results;
 }
 
 SmallVector<Value> attn::defineGradDelta(Reference &b, AttentionGradDeltaOp op) {
   Region none;
-  GradReference gradients(b, op, none, op.getDOutput(), op.getNegLse2(), op.getDelta(),
-                          emitWeight2);
+  GradReference gradients(b, op, none, op.getDOutput(), op.getNegLse2(), op.getNegLow2(),
+                          op.getDelta(), emitWeight2);
   return {gradients.delta(b, op.getNegLse2(), op.getDelta(), op.getDLse(), op.getSink())};
 }
 
 SmallVector<Value> attn::defineGradQuery(Reference &b, AttentionGradQueryOp op) {
-  GradReference gradients(b, op, op.getGrad(), op.getDOutput(), op.getNegLse2(), op.getDelta(),
-                          emitWeight2);
+  GradReference gradients(b, op, op.getGrad(), op.getDOutput(), op.getNegLse2(), op.getNegLow2(),
+                          op.getDelta(), emitWeight2);
   SmallVector<Value> results;
   if (op.getDQuery())
     results.push_back(gradients.query(b));
@@ -347,8 +374,8 @@ SmallVector<Value> attn::defineGradQuery(Reference &b, AttentionGradQueryOp op) 
 }
 
 SmallVector<Value> attn::defineGradKeyValue(Reference &b, AttentionGradKeyValueOp op) {
-  GradReference gradients(b, op, op.getGrad(), op.getDOutput(), op.getNegLse2(), op.getDelta(),
-                          emitWeight2);
+  GradReference gradients(b, op, op.getGrad(), op.getDOutput(), op.getNegLse2(), op.getNegLow2(),
+                          op.getDelta(), emitWeight2);
   SmallVector<Value> results;
   if (op.getDKey())
     results.push_back(gradients.key(b));

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------------------------===//
 
 #include "lib/Conversion/AttnToLinalg/Reference.h"
+#include "lib/Analysis/ScoreExtremes/ScoreExtremes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Arith/Utils/Utils.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
@@ -30,6 +31,12 @@ Value Reference::toReal(Value x) {
   if (width > real.getWidth())
     return arith::TruncFOp::create(*this, real, x);
   return width < real.getWidth() ? arith::ExtFOp::create(*this, real, x).getResult() : x;
+}
+
+Value Reference::toRoundedBase2(Value logarithm) {
+  auto type = cast<FloatType>(logarithm.getType());
+  Value factor = arith::ConstantOp::create(*this, getFloatAttr(type, double(kF32Log2e)));
+  return toReal(arith::MulFOp::create(*this, logarithm, factor));
 }
 
 Value Reference::isLowest(Value x) {

@@ -28,6 +28,8 @@ struct Reference : mlir::ImplicitLocOpBuilder {
   mlir::Value lowest();
   /// The float in the arithmetic type, which may be narrower: gradients take logarithms of f64.
   mlir::Value toReal(mlir::Value x);
+  /// A natural logarithm in base 2 (s17): its product with kF32Log2e, rounded to its own type.
+  mlir::Value toRoundedBase2(mlir::Value logarithm);
   mlir::Value isLowest(mlir::Value x);
   mlir::Value isZero(mlir::Value x);
   mlir::Value select(mlir::Value condition, mlir::Value a, mlir::Value b);

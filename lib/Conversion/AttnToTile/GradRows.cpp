@@ -47,8 +47,9 @@ LogicalResult attn::convertGradRows(BlockConverter &block, GradRowsOp op) {
   const ArgumentSlice *output = block.findSlice(op.getOutput()),
                       *gradient = block.findSlice(op.getDOutput()),
                       *lse = block.findSlice(op.getLse()),
+                      *low = op.getLseLow() ? block.findSlice(op.getLseLow()) : nullptr,
                       *lseGradient = op.getDLse() ? block.findSlice(op.getDLse()) : nullptr;
-  if (!output || !gradient || !lse || (op.getDLse() && !lseGradient))
+  if (!output || !gradient || !lse || (op.getLseLow() && !low) || (op.getDLse() && !lseGradient))
     return op.emitOpError("expected operands that are slices of the kernel's arguments");
   auto type = cast<ShapedType>(op.getOutput().getType());
   if (type.isDynamicDim(1))
@@ -71,7 +72,9 @@ LogicalResult attn::convertGradRows(BlockConverter &block, GradRowsOp op) {
     scaled = emitRoundedUp(b, scaled);
   Value lowest = b.constant(kLowest, rowShape);
   Value negLse2 = arith::SelectOp::create(b, b.isEqual(logSum, kLowest), lowest, scaled);
-  Value results[] = {negLse2, delta};
+  SmallVector<Value> results = {negLse2, delta};
+  if (low)
+    results.push_back(arith::NegFOp::create(b, b.load(*low, rowShape)));
   block.mapping.map(op->getResults(), ValueRange(results));
   return success();
 }

@@ -11,7 +11,8 @@
 //               rows stay                      keys stay
 //   scores      S  = Q K^T                     S^T  = K Q^T
 //   dP          dP = dO V^T                    dP^T = V dO^T
-//   weights     P  = exp2(T log2 e + neg_lse2) the same, with neg_lse2 of its columns
+//   weights     P  = exp2(T log2 e + neg_lse2) the same, with neg_lse2 of its columns; where there
+//               is a neg_low2, in the order that attn.row_delta states
 //   gradients   dS = grad(S, P (dP - delta))   the same, dP^T starts with - delta
 //   sums        dQ += dS K                     dV += P^T dO, dK += dS^T Q
 //
@@ -111,6 +112,8 @@ private:
   }
   /// With -inf behind the end where that ends the sums.
   Value loadNegLse2();
+  /// The logarithm of P in base 2, of T and the numbers of rows.
+  Value emitExponent(Value t, Value factor);
   /// Coordinates along rows or keys, within the tensors where `isClamped`.
   Value emitPositions(bool ofRows, bool isClamped);
   LogicalResult emitKeep();
@@ -157,7 +160,7 @@ template <typename OpT> Value GradStep<OpT>::load(TypedValue<ShapedType> operand
 template <typename OpT> Value GradStep<OpT>::loadPerRow(Value operand, bool isNegated) {
   const ArgumentSlice *slice = block.findSlice(operand);
   if (!slice) {
-    op.emitOpError("expected neg_lse2 and delta to be slices of the kernel's arguments");
+    op.emitOpError("expected numbers of rows to be slices of the kernel's arguments");
     return {};
   }
   const RowNumbers *numbers = findRowNumbers(operand);
@@ -290,6 +293,24 @@ template <typename OpT> bool GradStep<OpT>::hasPlainWeights() {
          std::isfinite(constant.getValueAsDouble() * llvm::numbers::log2e);
 }
 
+template <typename OpT> Value GradStep<OpT>::emitExponent(Value t, Value factor) {
+  // Read when the scores are there: in the meantime a thread would need registers for them.
+  Value negLse2 = loadNegLse2();
+  if (!negLse2)
+    return {};
+  Value factors = b.splat(factor, shape.getShape());
+  // Products of 16 bits are seldom so large that their rows need neg_low2, and then the forward
+  // pass, which multiplies and subtracts in one instruction, rounds otherwise.
+  if (!op.getNegLow2() || op.getScore().empty())
+    return math::FmaOp::create(b, t, factors, negLse2);
+  Value negLow2 = loadPerRow(op.getNegLow2());
+  if (!negLow2)
+    return {};
+  // As the forward pass rounds.
+  Value t2 = arith::MulFOp::create(b, t, factors);
+  return arith::AddFOp::create(b, arith::AddFOp::create(b, t2, negLse2), negLow2);
+}
+
 template <typename OpT> LogicalResult GradStep<OpT>::emitWeights() {
   bool hasRegions = !op.getScore().empty() || !op.getGrad().empty();
   bool reads = readsByPosition(op.getScore()) || readsByPosition(op.getMask()) ||
@@ -309,11 +330,9 @@ template <typename OpT> LogicalResult GradStep<OpT>::emitWeights() {
   if (!t || failed(emitKeep()))
     return failure();
   b.setLoc(op.getLoc());
-  // Read when the scores are there: in the meantime a thread would need registers for them.
-  Value negLse2 = loadNegLse2();
-  if (!negLse2)
+  Value exponent = emitExponent(t, factor);
+  if (!exponent)
     return failure();
-  Value exponent = math::FmaOp::create(b, t, b.splat(factor, shape.getShape()), negLse2);
   // g3: at most 1. Without regions no exponent is above 0 but for rounding, and those of keys after
   // the last, which are zeros as a factor of dS, and so need a finite weight. To the instruction
   // this is a modifier.

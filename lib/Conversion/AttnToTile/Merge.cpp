@@ -68,10 +68,11 @@ struct MergeState {
 /// The rows of a block, all parts of them.
 class MergeRecipe {
 public:
+  /// `partialLow` is null where there is none.
   MergeRecipe(BlockConverter &block, MergeOp op, const ArgumentSlice &partial,
-              const ArgumentSlice &partialLse)
+              const ArgumentSlice &partialLse, const ArgumentSlice *partialLow)
       : block(block), b(block.builder), op(op), partial(partial), partialLse(partialLse),
-        columns(op.getPartial().getType().getShape().back()),
+        partialLow(partialLow), columns(op.getPartial().getType().getShape().back()),
         row(RankedTensorType::get({block.rows}, b.getF32Type())),
         tile(RankedTensorType::get({block.rows, columns}, b.getF32Type())), rows(row.getShape()),
         count(getPartsOfTurn(op, block.rows)) {}
@@ -79,14 +80,23 @@ public:
   void emit();
 
 private:
+  /// The logarithm of its sum is natural, or where `low` has what it lost to rounding, of base 2.
   struct Part {
-    Value lse, values;
+    Value lse, values, low;
+
+    SmallVector<Value> getValues() const {
+      return low ? SmallVector<Value>{lse, values, low} : SmallVector<Value>{lse, values};
+    }
+    static Part get(ValueRange values) {
+      return {values[0], values[1], values.size() > 2 ? values[2] : Value()};
+    }
   };
+  Part loadPart(Value part);
   Value load(const ArgumentSlice &slice, Value part, RankedTensorType type);
   SmallVector<Part> loadParts(Value first, int64_t size, int64_t least);
   SmallVector<Part> loadGroup(Value first, int64_t size);
   SmallVector<Part> loadTurn(Value first);
-  Value emitWeight(Value lse, Value offset);
+  Value emitWeight(Value lse, Value low, Value offset);
   Value emitIsEmpty(Value max) { return b.isEqual(max, kLowest); }
   /// What exponents are relative to: a number where no part has anything.
   Value emitOffset(Value max) {
@@ -97,7 +107,7 @@ private:
   BlockConverter &block;
   TileBuilder &b;
   MergeOp op;
-  const ArgumentSlice &partial, &partialLse;
+  const ArgumentSlice &partial, &partialLse, *partialLow;
   int64_t columns;
   RankedTensorType row, tile;
   ArrayRef<int64_t> rows;
@@ -110,6 +120,14 @@ Value MergeRecipe::load(const ArgumentSlice &slice, Value part, RankedTensorType
   SmallVector<Value> position = slice.position;
   position.front() = b.createOrFold<arith::AddIOp>(position.front(), part);
   return tile::LoadOp::create(b, type, slice.memref, position);
+}
+
+MergeRecipe::Part MergeRecipe::loadPart(Value part) {
+  Value lse = load(partialLse, part, row), values = load(partial, part, tile);
+  if (!partialLow)
+    return {lse, values, {}};
+  lse = arith::MulFOp::create(b, lse, b.constant(1.0 / M_LN2, rows));
+  return {lse, values, load(*partialLow, part, row)};
 }
 
 /// Some parts from `first`, the first `least` of which are there. Others may be the last again,
@@ -125,7 +143,7 @@ SmallVector<MergeRecipe::Part> MergeRecipe::loadParts(Value first, int64_t size,
       isThere[index] = arith::CmpIOp::create(b, arith::CmpIPredicate::slt, part, parts);
       part = arith::MinSIOp::create(b, part, b.createOrFold<arith::SubIOp>(parts, one));
     }
-    loaded.push_back({load(partialLse, part, row), load(partial, part, tile)});
+    loaded.push_back(loadPart(part));
   }
   for (auto [part, condition] : llvm::zip_equal(loaded, isThere))
     if (condition)
@@ -137,26 +155,29 @@ SmallVector<MergeRecipe::Part> MergeRecipe::loadParts(Value first, int64_t size,
 /// The same, or nothing where not even the first is there.
 SmallVector<MergeRecipe::Part> MergeRecipe::loadGroup(Value first, int64_t size) {
   Value isThere = arith::CmpIOp::create(b, arith::CmpIPredicate::slt, first, partial.sizes.front());
-  SmallVector<Type> types;
+  SmallVector<Type> types, ofPart = {row, tile};
+  if (partialLow)
+    ofPart.push_back(row);
   for (int64_t index = 0; index < size; ++index)
-    types.append({row, tile});
+    llvm::append_range(types, ofPart);
   auto branch = scf::IfOp::create(b, types, isThere, /*withElseRegion=*/true);
   OpBuilder::InsertionGuard guard(b);
   auto yield = [&](Block *block, llvm::function_ref<SmallVector<Part>()> make) {
     b.setInsertionPointToStart(block);
     SmallVector<Value> values;
     for (const Part &part : make())
-      values.append({part.lse, part.values});
+      llvm::append_range(values, part.getValues());
     scf::YieldOp::create(b, values);
   };
   yield(branch.thenBlock(), [&] { return loadParts(first, size, /*least=*/1); });
   yield(branch.elseBlock(), [&] {
-    Part nothing = {b.constant(kLowest, rows), b.constant(0.0, tile.getShape())};
+    Part nothing = {b.constant(kLowest, rows), b.constant(0.0, tile.getShape()),
+                    partialLow ? b.constant(0.0, rows) : Value()};
     return SmallVector<Part>(size, nothing);
   });
   SmallVector<Part> loaded;
   for (int64_t index = 0; index < size; ++index)
-    loaded.push_back({branch.getResult(2 * index), branch.getResult(2 * index + 1)});
+    loaded.push_back(Part::get(branch.getResults().slice(index * ofPart.size(), ofPart.size())));
   return loaded;
 }
 
@@ -175,13 +196,16 @@ SmallVector<MergeRecipe::Part> MergeRecipe::loadTurn(Value first) {
   return loaded;
 }
 
-Value MergeRecipe::emitWeight(Value lse, Value offset) {
-  Value exponent = arith::MulFOp::create(b, arith::SubFOp::create(b, lse, offset),
-                                         b.constant(1.0 / M_LN2, rows));
+Value MergeRecipe::emitWeight(Value lse, Value low, Value offset) {
+  Value exponent = arith::SubFOp::create(b, lse, offset);
+  if (!partialLow)
+    exponent = arith::MulFOp::create(b, exponent, b.constant(1.0 / M_LN2, rows));
   // A part that is infinite, of a sink that is, is the whole, though inf - inf is none.
   Value isMax = arith::CmpFOp::create(b, arith::CmpFPredicate::OEQ, lse, offset);
-  return math::Exp2Op::create(b,
-                              arith::SelectOp::create(b, isMax, b.constant(0.0, rows), exponent));
+  exponent = arith::SelectOp::create(b, isMax, b.constant(0.0, rows), exponent);
+  if (low)
+    exponent = arith::AddFOp::create(b, exponent, low);
+  return math::Exp2Op::create(b, exponent);
 }
 
 MergeState MergeRecipe::emitTurn(Value first, const MergeState &state) {
@@ -189,11 +213,11 @@ MergeState MergeRecipe::emitTurn(Value first, const MergeState &state) {
   Value max = state.max;
   for (const Part &part : parts)
     max = arith::MaximumFOp::create(b, max, part.lse);
-  Value offset = emitOffset(max), scale = emitWeight(state.max, offset);
+  Value offset = emitOffset(max), scale = emitWeight(state.max, /*low=*/Value(), offset);
   Value total = arith::MulFOp::create(b, state.total, scale);
   Value acc = arith::MulFOp::create(b, state.acc, b.rowsToTile(scale, columns));
-  for (auto [lse, values] : parts) {
-    Value weight = emitWeight(lse, offset);
+  for (auto [lse, values, low] : parts) {
+    Value weight = emitWeight(lse, low, offset);
     total = arith::AddFOp::create(b, total, weight);
     Value added = math::FmaOp::create(b, values, b.rowsToTile(weight, columns), acc);
     // What a part without keys left in memory is not a number to count on.
@@ -223,18 +247,26 @@ void MergeRecipe::emit() {
   block.mapping.map(op->getResult(0), b.narrow(output, op.getOutput().getType().getElementType()));
   if (!op.getLse())
     return;
-  Value log = arith::MulFOp::create(b, math::Log2Op::create(b, total), b.constant(M_LN2, rows));
-  Value lse = arith::AddFOp::create(b, offset, log);
-  block.mapping.map(
-      op->getResult(1),
-      arith::SelectOp::create(b, isEmpty, b.constant(kLowest, rows), lse).getResult());
+  Value log2 = math::Log2Op::create(b, total), ln2 = b.constant(M_LN2, rows);
+  Value lse;
+  if (partialLow)
+    lse = arith::MulFOp::create(b, arith::AddFOp::create(b, offset, log2), ln2);
+  else
+    lse = arith::AddFOp::create(b, offset, arith::MulFOp::create(b, log2, ln2));
+  lse = arith::SelectOp::create(b, isEmpty, b.constant(kLowest, rows), lse);
+  block.mapping.map(op->getResult(1), lse);
+  if (op.getLseLow())
+    block.mapping.map(op->getResult(2), emitLow(b, lse, offset, /*factorLog2=*/Value(), log2));
 }
 
 LogicalResult attn::convertMerge(BlockConverter &block, MergeOp op) {
   const ArgumentSlice *partial = block.findSlice(op.getPartial()),
-                      *partialLse = block.findSlice(op.getPartialLse());
-  if (failed(checkMerge(op, partial && partialLse)))
+                      *partialLse = block.findSlice(op.getPartialLse()),
+                      *partialLow =
+                          op.getPartialLow() ? block.findSlice(op.getPartialLow()) : nullptr;
+  bool areSlices = partial && partialLse && (partialLow || !op.getPartialLow());
+  if (failed(checkMerge(op, areSlices)))
     return failure();
-  MergeRecipe(block, op, *partial, *partialLse).emit();
+  MergeRecipe(block, op, *partial, *partialLse, partialLow).emit();
   return success();
 }

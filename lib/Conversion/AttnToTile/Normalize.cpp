@@ -22,6 +22,20 @@ static Value sumParts(TileBuilder &b, Value sums) {
   return tile::ReduceOp::create(b, rows, tile::Combiner::Add, sums, /*init=*/Value());
 }
 
+Value attn::emitLow(TileBuilder &b, Value lse, Value max, Value factorLog2, Value sumLog2) {
+  ArrayRef<int64_t> rows = cast<RankedTensorType>(lse.getType()).getShape();
+  Value lse2 = arith::MulFOp::create(b, lse, b.constant(1.0 / M_LN2, rows));
+  Value low = arith::SubFOp::create(b, max, lse2);
+  if (factorLog2)
+    low = arith::SubFOp::create(b, low, factorLog2);
+  low = arith::AddFOp::create(b, low, sumLog2);
+  // Of an infinite one there is no rest.
+  Value infinity = b.constant(std::numeric_limits<double>::infinity(), rows);
+  Value isFinite =
+      arith::CmpFOp::create(b, arith::CmpFPredicate::OLT, math::AbsFOp::create(b, low), infinity);
+  return arith::SelectOp::create(b, isFinite, low, b.constant(0, rows));
+}
+
 LogicalResult attn::convertNormalize(BlockConverter &block, NormalizeOp op) {
   TileBuilder &b = block.builder;
   Value acc = block.lookupInRegisters(op, op.getAcc()),
@@ -38,23 +52,29 @@ LogicalResult attn::convertNormalize(BlockConverter &block, NormalizeOp op) {
   // What one unit of the maximum is as a natural logarithm, and without a sink in base 2.
   std::optional<double> foldedScale = findFoldedScale(block.grid);
   double unit = foldedScale.value_or(1.0);
+  // In base 2: the maximum, and of what the sink multiplies weights by.
+  Value max2, factorLog2;
+  if (op.getLseLow())
+    max2 = foldedScale ? arith::MulFOp::create(b, max, b.constant(unit, row.getShape())) : max;
   if (op.getSink()) {
     Value scalar = block.lookup(op, op.getSink());
     if (!scalar)
       return failure();
     // The sink joins the maximum and the sum; the accumulator follows the maximum. All are natural
     // logarithms: in base 2 a finite sink may be none.
+    auto toBase2 = [&](Value natural) -> Value {
+      return arith::MulFOp::create(b, natural, b.constant(1.0 / M_LN2, row.getShape()));
+    };
     auto power = [&](Value difference) -> Value {
-      Value exponent =
-          arith::MulFOp::create(b, difference, b.constant(1.0 / M_LN2, row.getShape()));
-      return math::Exp2Op::create(b, exponent);
+      return math::Exp2Op::create(b, toBase2(difference));
     };
     Value zero = b.constant(0.0, row.getShape()), one = b.constant(1.0, row.getShape());
     Value sink = b.splat(scalar, row.getShape());
     max = arith::MulFOp::create(b, max, b.constant(unit * M_LN2, row.getShape()));
     Value joined = arith::MaximumFOp::create(b, max, sink);
     Value safe = arith::SelectOp::create(b, b.isEqual(joined, kLowest), zero, joined);
-    Value factor = power(arith::SubFOp::create(b, max, safe));
+    factorLog2 = toBase2(arith::SubFOp::create(b, max, safe));
+    Value factor = math::Exp2Op::create(b, factorLog2);
     // Of a sink of +inf too, though inf - inf is none.
     Value isMax = arith::CmpFOp::create(b, arith::CmpFPredicate::OEQ, sink, safe);
     Value extra =
@@ -76,9 +96,10 @@ LogicalResult attn::convertNormalize(BlockConverter &block, NormalizeOp op) {
       lse = arith::AddFOp::create(b, max, arith::MulFOp::create(b, log, ln2));
     else
       lse = arith::MulFOp::create(b, arith::AddFOp::create(b, max, log), ln2);
-    block.mapping.map(
-        op->getResult(1),
-        arith::SelectOp::create(b, empty, b.constant(kLowest, row.getShape()), lse).getResult());
+    lse = arith::SelectOp::create(b, empty, b.constant(kLowest, row.getShape()), lse);
+    block.mapping.map(op->getResult(1), lse);
+    if (op.getLseLow())
+      block.mapping.map(op->getResult(2), emitLow(b, lse, max2, factorLog2, log));
   }
   return success();
 }

@@ -31,6 +31,12 @@ mlir::LogicalResult convertStep(BlockConverter &block, OnlineAttentionOp op);
 mlir::LogicalResult convertTileStatus(BlockConverter &block, TileStatusOp op);
 mlir::LogicalResult convertListTiles(BlockConverter &block, ListTilesOp op);
 mlir::LogicalResult convertNormalize(BlockConverter &block, NormalizeOp op);
+/// s17: what f32 has no digits for in `lse`, of base 2, for a block's rows. Weights are relative to
+/// `max`, then multiplied by a factor, or not, and divided by a sum whose logarithms of base 2 are
+/// given.
+mlir::Value emitLow(TileBuilder &b, mlir::Value lse, mlir::Value max, mlir::Value factorLog2,
+                    mlir::Value sumLog2);
+
 mlir::LogicalResult convertMerge(BlockConverter &block, MergeOp op);
 mlir::LogicalResult convertGradRows(BlockConverter &block, GradRowsOp op);
 mlir::LogicalResult convertGradStep(BlockConverter &block, GradDeltaStepOp op);

@@ -67,6 +67,8 @@ LogicalResult attn::lowerGradRows(GradRowsOp op, const VectorTarget &target) {
     if (op->hasAttr(kRoundsUpAttrName))
       negLse2 = emitRoundedUp(b, negLse2);
     b.store(arith::SelectOp::create(b, isEmpty, infinity, negLse2), op.getNegLse2(), {m});
+    if (op.getLseLow())
+      b.store(arith::NegFOp::create(b, b.load(op.getLseLow(), {m})), op.getNegLow2(), {m});
   });
   op.erase();
   return success();

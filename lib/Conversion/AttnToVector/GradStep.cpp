@@ -30,6 +30,16 @@ struct Factors {
   Value product;
 };
 
+/// What all scores of a row share: tensors of rows, or their vectors for some elements. `negLow2`
+/// is null where there is none, and scores come in base 2 where nothing changes them and it is not.
+struct PerRow {
+  Value negLse2, delta, negLow2;
+
+  PerRow map(function_ref<Value(Value)> change) const {
+    return {change(negLse2), change(delta), negLow2 ? change(negLow2) : Value()};
+  }
+};
+
 struct GradStep {
   AbsorbingOpInterface op;
   bool rowsRun;
@@ -41,7 +51,8 @@ struct GradStep {
   /// gradients of probabilities, in whose place those of scores come.
   Factors scores, gradients;
   /// (M)
-  Value negLse2, delta, scale;
+  PerRow rows;
+  Value scale;
 };
 
 /// The regions of a step that are there, vectorised together.
@@ -65,8 +76,7 @@ template <typename OpT> static GradStep describe(OpT op, bool rowsRun) {
   if (rowsRun)
     for (Factors *factors : {&step.scores, &step.gradients})
       std::swap(factors->fixed, factors->running);
-  step.negLse2 = op.getNegLse2();
-  step.delta = op.getDelta();
+  step.rows = {op.getNegLse2(), op.getDelta(), op.getNegLow2()};
   step.scale = op.getScale();
   return step;
 }
@@ -100,11 +110,22 @@ struct Element {
 };
 } // namespace
 
-static Element emitElement(Emitter &b, Regions &regions, bool mayDrop, Value position, Value score,
-                           Value gradient, Value exist, Value negLse2, Value delta, Value &isKept) {
-  Value zero = b.floatLike(b.f32Vec(), 0), log2e = b.floatLike(b.f32Vec(), llvm::numbers::log2e);
+/// T log2(e) + neg_lse2, and with neg_low2 in the order in which the forward pass rounded.
+static Value emitExponent(Emitter &b, Regions &regions, Value position, Value score,
+                          const PerRow &row) {
+  Value log2e = b.floatLike(b.f32Vec(), llvm::numbers::log2e);
   Value value = regions.score ? regions.score->emitAt(position, score) : score;
-  Value exponent = b.fma(value, log2e, negLse2);
+  if (!row.negLow2)
+    return b.fma(value, log2e, row.negLse2);
+  if (regions.score)
+    value = arith::MulFOp::create(b, value, log2e);
+  return arith::AddFOp::create(b, arith::AddFOp::create(b, value, row.negLse2), row.negLow2);
+}
+
+static Element emitElement(Emitter &b, Regions &regions, bool mayDrop, Value position, Value score,
+                           Value gradient, Value exist, const PerRow &row, Value &isKept) {
+  Value zero = b.floatLike(b.f32Vec(), 0);
+  Value exponent = emitExponent(b, regions, position, score, row);
   // g3: at most 1. A score that is no number stays none.
   Value isAbove = arith::CmpFOp::create(b, arith::CmpFPredicate::OGT, exponent, zero);
   Value p = emitExp2(b, arith::SelectOp::create(b, isAbove, zero, exponent));
@@ -116,7 +137,7 @@ static Element emitElement(Emitter &b, Regions &regions, bool mayDrop, Value pos
     weight = arith::MulFOp::create(b, p, factor);
     gradient = arith::MulFOp::create(b, gradient, factor);
   }
-  Value ds = arith::MulFOp::create(b, p, arith::SubFOp::create(b, gradient, delta));
+  Value ds = arith::MulFOp::create(b, p, arith::SubFOp::create(b, gradient, row.delta));
   // What is dropped may be no number, nor the slope of its score. Nor may what lanes hold that do
   // not exist.
   if (mayDrop) {
@@ -164,14 +185,13 @@ static void emitContribution(Emitter &b, Value sum, Value addend, ArrayRef<Value
 static void emitPlainElements(Emitter &b, const GradStep &step) {
   Regions none;
   b.loop(b.index(0), step.terms.value, 1, [&](Value term) {
-    Value negLse2 = b.splat(b.load(step.negLse2, {term}));
-    Value delta = b.splat(b.load(step.delta, {term}));
+    PerRow row = step.rows.map([&](Value rows) { return b.splat(b.load(rows, {term})); });
     b.loop(b.index(0), step.paddedLanes, b.target.lanes, [&](Value lane) {
       Value isKept;
       auto [p, weight, ds] = emitElement(b, none, /*mayDrop=*/false, /*position=*/{},
                                          b.loadVector(step.scores.product, {term, lane}),
                                          b.loadVector(step.gradients.product, {term, lane}),
-                                         /*exist=*/{}, negLse2, delta, isKept);
+                                         /*exist=*/{}, row, isKept);
       b.storeVector(ds, step.gradients.product, {term, lane});
       b.storeVector(weight, step.scores.product, {term, lane});
     });
@@ -180,11 +200,14 @@ static void emitPlainElements(Emitter &b, const GradStep &step) {
 
 /// The same, by a function that steps share.
 static void callPlainElements(Emitter &b, const GradStep &step, KernelFunctions &functions) {
-  Value operands[] = {step.terms.value, step.negLse2,        step.delta,
-                      step.paddedLanes, step.scores.product, step.gradients.product};
+  SmallVector<Value> operands = {step.terms.value, step.rows.negLse2,   step.rows.delta,
+                                 step.paddedLanes, step.scores.product, step.gradients.product};
+  if (step.rows.negLow2)
+    operands.push_back(step.rows.negLow2);
   functions.call(b, "gradients", operands, [&](Emitter &inside, ArrayRef<Value> values) {
     GradStep own = step;
-    own.terms.value = values[0], own.negLse2 = values[1], own.delta = values[2];
+    own.terms.value = values[0];
+    own.rows = {values[1], values[2], step.rows.negLow2 ? values[6] : Value()};
     own.paddedLanes = values[3], own.scores.product = values[4], own.gradients.product = values[5];
     emitPlainElements(inside, own);
   });
@@ -219,21 +242,17 @@ static void emitElements(Emitter &b, GradStep &step, Region &score, Region &mask
         emitContribution(b, captured, addend, findPlace(b, contribution, captured, at), isKept,
                          b.sub(step.lanes.value, lane));
       };
-    Value negLse2, delta;
-    if (!step.rowsRun) {
-      negLse2 = b.loadMasked(step.negLse2, {lane}, exist);
-      delta = b.loadMasked(step.delta, {lane}, exist);
-    }
+    PerRow row;
+    if (!step.rowsRun)
+      row = step.rows.map([&](Value rows) { return b.loadMasked(rows, {lane}, exist); });
     SmallVector<Value> zeros(rowSums.size(), b.floatLike(b.f32Vec(), 0));
     auto emitTerm = [&](Value term, ValueRange running) -> SmallVector<Value> {
-      if (step.rowsRun) {
-        negLse2 = b.splat(b.load(step.negLse2, {term}));
-        delta = b.splat(b.load(step.delta, {term}));
-      }
+      if (step.rowsRun)
+        row = step.rows.map([&](Value rows) { return b.splat(b.load(rows, {term})); });
       Value inScores = b.loadVector(step.scores.product, {term, lane});
       Value inGradients = b.loadVector(step.gradients.product, {term, lane});
       auto [p, weight, ds] = emitElement(b, regions, mayDrop, b.add(firstRunning, term), inScores,
-                                         inGradients, exist, negLse2, delta, isKept);
+                                         inGradients, exist, row, isKept);
       if (!running.empty())
         return {arith::AddFOp::create(b, running[0], p), arith::AddFOp::create(b, running[1], ds)};
       if (captured)
@@ -306,6 +325,8 @@ template <typename OpT> static LogicalResult checkOperands(OpT op) {
     for (Value sum : op.getDpsInits())
       if (failed(checkColumns(op, "a sum", sum)))
         return failure();
+  if (op.getNegLow2() && failed(checkContiguous(op, "neg_low2", op.getNegLow2())))
+    return failure();
   return success(succeeded(checkContiguous(op, "neg_lse2", op.getNegLse2())) &&
                  succeeded(checkContiguous(op, "delta", op.getDelta())));
 }
@@ -331,7 +352,11 @@ static LogicalResult lower(OpT op, bool rowsRun, const VectorTarget &target, Sha
   step.paddedLanes = b.alignUp(step.lanes.value, target.lanes);
   step.laneStride = llvm::alignTo(step.lanes.bound, target.lanes);
   Value scoreSource = step.scores.running, gradientSource = step.gradients.running;
-  emitProduct(b, step, step.scores, "scores", step.scale, shared);
+  // Without a score region the forward pass has log2(e) in the factor of the dot products.
+  Value scale = step.scale;
+  if (op.getNegLow2() && op.getScore().empty())
+    scale = arith::MulFOp::create(b, scale, b.f32(llvm::numbers::log2e));
+  emitProduct(b, step, step.scores, "scores", scale, shared);
   emitProduct(b, step, step.gradients, "gradients", /*scale=*/Value(), shared);
   SmallVector<Value> origin;
   for (OpFoldResult position : op.getMixedOrigin())

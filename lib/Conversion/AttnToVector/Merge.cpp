@@ -30,13 +30,32 @@ static SmallVector<Value> at(ValueRange x, Value column) {
   return indices;
 }
 
+namespace {
+/// The logarithm of a part's sum: as f32 holds it, natural, or where `low` has the rest of base 2.
+struct Logarithm {
+  Value high, low;
+};
+} // namespace
+
+static Logarithm loadLogarithm(Emitter &b, MergeOp op, ValueRange at) {
+  Value lse = b.load(op.getPartialLse(), at);
+  if (!op.getPartialLow())
+    return {lse, {}};
+  return {arith::MulFOp::create(b, lse, b.f32(llvm::numbers::log2e)),
+          b.load(op.getPartialLow(), at)};
+}
+
 /// exp(lse - offset), through base 2; lse <= offset. Where both are +inf, of a sink, the part is
 /// the whole, though inf - inf is none.
-static Value emitWeight(Emitter &b, Value lse, Value offset) {
-  Value x =
-      arith::MulFOp::create(b, arith::SubFOp::create(b, lse, offset), b.f32(llvm::numbers::log2e));
-  Value isMax = arith::CmpFOp::create(b, arith::CmpFPredicate::OEQ, lse, offset);
-  return arith::SelectOp::create(b, isMax, b.f32(1), emitExp2(b, x));
+static Value emitWeight(Emitter &b, Logarithm lse, Value offset) {
+  Value x = arith::SubFOp::create(b, lse.high, offset);
+  if (!lse.low)
+    x = arith::MulFOp::create(b, x, b.f32(llvm::numbers::log2e));
+  Value isMax = arith::CmpFOp::create(b, arith::CmpFPredicate::OEQ, lse.high, offset);
+  if (!lse.low)
+    return arith::SelectOp::create(b, isMax, b.f32(1), emitExp2(b, x));
+  x = arith::SelectOp::create(b, isMax, b.f32(0), x);
+  return emitExp2(b, arith::AddFOp::create(b, x, lse.low));
 }
 
 /// sum_s weight_s * partial[s, x, column ...] / total, over the s that kept something: others may
@@ -45,8 +64,8 @@ static void emitColumn(Emitter &b, MergeOp op, ValueRange x, Value splits, Value
                        Value inverse, Value column, Value mask) {
   Value partial = op.getPartial(), zero = b.floatLike(b.f32Vec(), 0);
   Value sum = b.loop(b.index(0), splits, 1, zero, [&](Value s, ValueRange running) {
-    Value lse = b.load(op.getPartialLse(), at(s, x));
-    Value kept = arith::CmpFOp::create(b, arith::CmpFPredicate::UNE, lse, b.f32(-kInfinity));
+    Logarithm lse = loadLogarithm(b, op, at(s, x));
+    Value kept = arith::CmpFOp::create(b, arith::CmpFPredicate::UNE, lse.high, b.f32(-kInfinity));
     auto ifOp = scf::IfOp::create(b, TypeRange{b.f32Vec()}, kept, /*withElseRegion=*/true);
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(ifOp.thenBlock());
@@ -70,12 +89,12 @@ static void emitRow(Emitter &b, MergeOp op, ValueRange x) {
   Value infinity = b.f32(-kInfinity), zero = b.f32(0);
   Value splits = b.dim(op.getPartial(), 0);
   Value maximum = b.loop(b.index(0), splits, 1, infinity, [&](Value s, ValueRange running) {
-    return SmallVector<Value>{b.max(running[0], b.load(op.getPartialLse(), at(s, x)))};
+    return SmallVector<Value>{b.max(running[0], loadLogarithm(b, op, at(s, x)).high)};
   })[0];
   Value nothing = arith::CmpFOp::create(b, arith::CmpFPredicate::OEQ, maximum, infinity);
   Value offset = arith::SelectOp::create(b, nothing, zero, maximum);
   Value total = b.loop(b.index(0), splits, 1, zero, [&](Value s, ValueRange running) {
-    Value weight = emitWeight(b, b.load(op.getPartialLse(), at(s, x)), offset);
+    Value weight = emitWeight(b, loadLogarithm(b, op, at(s, x)), offset);
     return SmallVector<Value>{arith::AddFOp::create(b, running[0], weight)};
   })[0];
   Value quotient = arith::DivFOp::create(b, b.f32(1), total);
@@ -86,8 +105,18 @@ static void emitRow(Emitter &b, MergeOp op, ValueRange x) {
   });
   if (!op.getLse())
     return;
-  Value lse = arith::AddFOp::create(b, maximum, math::LogOp::create(b, total));
-  b.store(arith::SelectOp::create(b, nothing, infinity, lse), op.getLse(), x);
+  if (!op.getPartialLow()) {
+    Value lse = arith::AddFOp::create(b, maximum, math::LogOp::create(b, total));
+    b.store(arith::SelectOp::create(b, nothing, infinity, lse), op.getLse(), x);
+    return;
+  }
+  Value log2 = math::Log2Op::create(b, total);
+  Value lse =
+      arith::MulFOp::create(b, arith::AddFOp::create(b, maximum, log2), b.f32(llvm::numbers::ln2));
+  lse = arith::SelectOp::create(b, nothing, infinity, lse);
+  b.store(lse, op.getLse(), x);
+  if (op.getLseLow())
+    b.store(emitLow(b, lse, maximum, zero, log2), op.getLseLow(), x);
 }
 
 LogicalResult attn::lowerMerge(MergeOp op, const VectorTarget &target) {

@@ -26,6 +26,16 @@ static Value emitPower(Emitter &b, Value exponent) {
   return emitExp2(b, arith::MulFOp::create(b, exponent, b.f32(llvm::numbers::log2e)));
 }
 
+Value attn::emitLow(Emitter &b, Value lse, Value maximum, Value factorLog2, Value sumLog2) {
+  Value lse2 = arith::MulFOp::create(b, lse, b.f32(llvm::numbers::log2e));
+  Value low = arith::SubFOp::create(b, arith::SubFOp::create(b, maximum, lse2), factorLog2);
+  low = arith::AddFOp::create(b, low, sumLog2);
+  // Of an infinite one there is no rest.
+  Value isFinite = arith::CmpFOp::create(b, arith::CmpFPredicate::OLT, math::AbsFOp::create(b, low),
+                                         b.f32(std::numeric_limits<double>::infinity()));
+  return arith::SelectOp::create(b, isFinite, low, b.f32(0));
+}
+
 LogicalResult attn::lowerNormalize(NormalizeOp op, const VectorTarget &target) {
   if (failed(checkBuffers(op)) || failed(checkColumns(op, "acc", op.getAcc())) ||
       failed(checkContiguous(op, "output", op.getOutput())))
@@ -39,14 +49,17 @@ LogicalResult attn::lowerNormalize(NormalizeOp op, const VectorTarget &target) {
   b.loop(b.index(0), b.dim(acc, 0), 1, [&](Value m) {
     // A natural logarithm from here on: in base 2 a finite sink may be none.
     Value ln2 = b.f32(llvm::numbers::ln2);
-    Value maximum = arith::MulFOp::create(b, b.load(op.getRowMax(), {m}), ln2);
-    Value sum = b.load(op.getRowSum(), {m}), factor = b.f32(1);
+    Value maximum2 = b.load(op.getRowMax(), {m});
+    Value maximum = arith::MulFOp::create(b, maximum2, ln2);
+    Value sum = b.load(op.getRowSum(), {m}), factor = b.f32(1), factorLog2 = zero;
     if (Value sink = op.getSink()) {
       // The sink is one more key without a value, absorbed as a step would.
       Value after = b.max(maximum, sink);
       Value nothing = arith::CmpFOp::create(b, arith::CmpFPredicate::OEQ, after, infinity);
       Value offset = arith::SelectOp::create(b, nothing, zero, after);
-      factor = emitPower(b, arith::SubFOp::create(b, maximum, offset));
+      factorLog2 = arith::MulFOp::create(b, arith::SubFOp::create(b, maximum, offset),
+                                         b.f32(llvm::numbers::log2e));
+      factor = emitExp2(b, factorLog2);
       // Of a sink of +inf too, though inf - inf is none.
       Value isMax = arith::CmpFOp::create(b, arith::CmpFPredicate::OEQ, sink, offset);
       Value power = emitPower(b, arith::SubFOp::create(b, sink, offset));
@@ -66,8 +79,12 @@ LogicalResult attn::lowerNormalize(NormalizeOp op, const VectorTarget &target) {
     });
     if (!op.getLse())
       return;
-    Value lse = b.fma(math::Log2Op::create(b, sum), ln2, maximum);
-    b.store(arith::SelectOp::create(b, empty, infinity, lse), op.getLse(), {m});
+    Value log2 = math::Log2Op::create(b, sum);
+    Value lse = b.fma(log2, ln2, maximum);
+    lse = arith::SelectOp::create(b, empty, infinity, lse);
+    b.store(lse, op.getLse(), {m});
+    if (op.getLseLow())
+      b.store(emitLow(b, lse, maximum2, factorLog2, log2), op.getLseLow(), {m});
   });
   op.erase();
   return success();

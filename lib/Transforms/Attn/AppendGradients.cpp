@@ -40,18 +40,32 @@ static SmallVector<Value> findReadFloats(AttentionOp op) {
       tensors, [](Value tensor) { return getElement(tensor).getIntOrFloatBitWidth() <= 32; });
 }
 
-/// The same op with a log-sum-exp.
+/// Whether a region or a variant changes scores, by what may be large.
+static bool hasScore(AttentionOp op) {
+  auto changesScores = [](Attribute variant) {
+    return isa<SoftcapAttr, AlibiAttr, RelativeBiasAttr>(variant);
+  };
+  ArrayAttr variants = op.getVariantsAttr();
+  return !op.getScore().empty() || (variants && llvm::any_of(variants, changesScores));
+}
+
+/// The same op with a log-sum-exp, of both parts where scores may be large.
 static AttentionOp withLse(OpBuilder &builder, AttentionOp op) {
-  if (op.getLse())
+  bool hasLow = op.getLseLow() || hasScore(op);
+  if (op.getLse() && bool(op.getLseLow()) == hasLow)
     return op;
   SmallVector<int64_t> rows(op.getOutput().getType().getShape().drop_back());
-  auto lse = RankedTensorType::get(rows, builder.getF32Type());
-  auto wide = AttentionOp::create(builder, op.getLoc(), TypeRange{op.getOutput().getType(), lse},
-                                  op.getOperands(), op->getDiscardableAttrDictionary().getValue());
-  wide.getProperties() = op.getProperties();
+  Type lse =
+      op.getLse() ? op.getLse().getType() : Type(RankedTensorType::get(rows, builder.getF32Type()));
+  auto wide = AttentionOp::create(builder, op.getLoc(), op.getOutput().getType(), lse,
+                                  hasLow ? lse : Type(), op.getQuery(), op.getKey(), op.getValue(),
+                                  op.getScale(), op.getSink(), op.getOrigin(), op.getCaptures(),
+                                  op.getVariantsAttr());
+  wide->setDiscardableAttrs(op->getDiscardableAttrDictionary());
   for (auto [from, to] : llvm::zip_equal(op->getRegions(), wide->getRegions()))
     to.takeBody(from);
-  op.getOutput().replaceAllUsesWith(wide.getOutput());
+  for (auto [from, to] : llvm::zip(op->getResults(), wide->getResults()))
+    from.replaceAllUsesWith(to);
   op.erase();
   return wide;
 }
@@ -80,8 +94,9 @@ static FailureOr<AttentionGradOp> emitGradient(OpBuilder &builder, AttentionOp o
   auto gradient = AttentionGradOp::create(
       builder, op.getLoc(), op.getQuery().getType(), op.getKey().getType(), op.getValue().getType(),
       op.getSink() ? wide(op.getSink()) : Type(), llvm::map_to_vector(wrt, wide), op.getQuery(),
-      op.getKey(), op.getValue(), op.getOutput(), op.getLse(), outputGradient, lseGradient,
-      op.getScale(), op.getSink(), op.getOrigin(), op.getCaptures(), wrt, op.getVariantsAttr());
+      op.getKey(), op.getValue(), op.getOutput(), op.getLse(), outputGradient, op.getLseLow(),
+      lseGradient, op.getScale(), op.getSink(), op.getOrigin(), op.getCaptures(), wrt,
+      op.getVariantsAttr());
   IRMapping mapping;
   op.getScore().cloneInto(&gradient.getScore(), mapping);
   op.getMask().cloneInto(&gradient.getMask(), mapping);

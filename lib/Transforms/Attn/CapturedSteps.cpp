@@ -128,10 +128,11 @@ Value CapturedSteps::emitStep(Value sum) {
   origin.push_back(getValueOrCreateConstantIndexOp(rewriter, loc, op.getMixedOrigin()[3]));
   Value query = ofRows(op.getQuery()), key = ofKeys(op.getKey()), value = ofKeys(op.getValue());
   Value gradient = ofRows(op.getDOutput()), negLse2 = ofRows(op.getNegLse2()),
-        delta = ofRows(op.getDelta());
-  auto step =
-      GradCapturedStepOp::create(rewriter, loc, TypeRange(sum.getType()), query, key, value,
-                                 gradient, negLse2, delta, emitScale(rewriter, op), origin, sum);
+        delta = ofRows(op.getDelta()),
+        negLow2 = op.getNegLow2() ? ofRows(op.getNegLow2()) : Value();
+  auto step = GradCapturedStepOp::create(rewriter, loc, TypeRange(sum.getType()), query, key, value,
+                                         gradient, negLse2, delta, negLow2, emitScale(rewriter, op),
+                                         origin, sum);
   takeRegions(rewriter, op, step, step.getScore());
   // Indices become those within the part.
   OpBuilder::InsertionGuard guard(rewriter);

@@ -176,8 +176,8 @@ void attn::splitSums(AttentionGradKeyValueOp op, const Machine &machine) {
   auto createPass = [&](Type keyType, Type valueType) {
     auto pass = AttentionGradKeyValueOp::create(
         b, op.getLoc(), keyType, valueType, TypeRange(), op.getQuery(), op.getKey(), op.getValue(),
-        op.getDOutput(), op.getNegLse2(), op.getDelta(), op.getScale(), op.getOrigin(),
-        /*wrt=*/ValueRange());
+        op.getDOutput(), op.getNegLse2(), op.getDelta(), op.getNegLow2(), op.getScale(),
+        op.getOrigin(), /*wrt=*/ValueRange());
     copyRegions(op, pass);
     return pass;
   };

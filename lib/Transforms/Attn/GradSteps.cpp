@@ -38,12 +38,13 @@ void attn::makeRowSteps(RewriterBase &rewriter, RowDeltaOp op) {
     return value ? dropBatchAndHead(rewriter, loc, value) : Value();
   };
   Value output = reduce(op.getOutput()), gradient = reduce(op.getDOutput());
-  Value lse = reduce(op.getLse()), lseGradient = reduce(op.getDLse());
+  Value lse = reduce(op.getLse()), low = reduce(op.getLseLow()), lseGradient = reduce(op.getDLse());
   OpFoldResult rows = getRows(rewriter, loc, output);
-  Value outs[] = {emitEmpty(rewriter, loc, {rows}, op.getNegLse2()),
-                  emitEmpty(rewriter, loc, {rows}, op.getDelta())};
+  SmallVector<Value> outs;
+  for (Value result : op->getResults())
+    outs.push_back(emitEmpty(rewriter, loc, {rows}, result));
   auto step = GradRowsOp::create(rewriter, loc, ValueRange(outs).getTypes(), output, gradient, lse,
-                                 lseGradient, outs[0], outs[1]);
+                                 low, lseGradient, outs[0], outs[1], low ? outs[2] : Value());
   if (Attribute roundsUp = op->getAttr(kRoundsUpAttrName))
     step->setAttr(kRoundsUpAttrName, roundsUp);
   for (auto [result, reduced] : llvm::zip_equal(op->getResults(), step->getResults()))
@@ -95,11 +96,12 @@ void attn::makeDeltaSteps(RewriterBase &rewriter, AttentionGradDeltaOp op) {
   };
   Value query = reduce(op.getQuery()), key = reduce(op.getKey()), value = reduce(op.getValue());
   Value gradient = reduce(op.getDOutput()), negLse2 = reduce(op.getNegLse2()),
-        delta = reduce(op.getDelta()), lseGradient = reduce(op.getDLse());
+        delta = reduce(op.getDelta()), negLow2 = reduce(op.getNegLow2()),
+        lseGradient = reduce(op.getDLse());
   OpFoldResult rows = getRows(rewriter, loc, query);
   Value sums[] = {emitFill(rewriter, loc, {rows}, 0), emitFill(rewriter, loc, {rows}, 0)};
   auto step = GradDeltaStepOp::create(rewriter, loc, ValueRange(sums).getTypes(), query, key, value,
-                                      gradient, negLse2, delta, emitScale(rewriter, op),
+                                      gradient, negLse2, delta, negLow2, emitScale(rewriter, op),
                                       getOrigin(rewriter, op), sums[0], sums[1]);
   takeRegions(rewriter, op, step, step.getScore());
   rewriter.setInsertionPointAfter(step);
@@ -117,16 +119,18 @@ void attn::makeDeltaSteps(RewriterBase &rewriter, AttentionGradDeltaOp op) {
 void attn::makeQuerySteps(RewriterBase &rewriter, AttentionGradQueryOp op) {
   Location loc = op.getLoc();
   rewriter.setInsertionPoint(op);
-  auto reduce = [&](Value value) { return dropBatchAndHead(rewriter, loc, value); };
+  auto reduce = [&](Value value) {
+    return value ? dropBatchAndHead(rewriter, loc, value) : Value();
+  };
   Value query = reduce(op.getQuery()), key = reduce(op.getKey()), value = reduce(op.getValue());
   Value gradient = reduce(op.getDOutput()), negLse2 = reduce(op.getNegLse2()),
-        delta = reduce(op.getDelta());
+        delta = reduce(op.getDelta()), negLow2 = reduce(op.getNegLow2());
   OpFoldResult rows = getRows(rewriter, loc, query);
   Value acc = emitFill(rewriter, loc, {rows, rewriter.getIndexAttr(op.getHeadDim())}, 0);
   Value scale = emitScale(rewriter, op);
   auto step =
       GradQueryStepOp::create(rewriter, loc, TypeRange(acc.getType()), query, key, value, gradient,
-                              negLse2, delta, scale, getOrigin(rewriter, op), acc);
+                              negLse2, delta, negLow2, scale, getOrigin(rewriter, op), acc);
   takeRegions(rewriter, op, step, step.getScore());
   rewriter.setInsertionPointAfter(step);
   endSum(rewriter, loc, op.getDQuery(), rows, step->getResult(0), scale);
@@ -165,15 +169,16 @@ void attn::makeKeyValueSteps(RewriterBase &rewriter, AttentionGradKeyValueOp op)
   auto loop = scf::ForOp::create(rewriter, loc, zero, heads, one, sums);
   rewriter.setInsertionPointToStart(loop.getBody());
   auto ofHead = [&](Value whole) {
-    return sliceHead(rewriter, loc, whole, loop.getInductionVar());
+    return whole ? sliceHead(rewriter, loc, whole, loop.getInductionVar()) : Value();
   };
   Value query = ofHead(op.getQuery()), gradient = ofHead(op.getDOutput()),
-        negLse2 = ofHead(op.getNegLse2()), delta = ofHead(op.getDelta());
+        negLse2 = ofHead(op.getNegLse2()), delta = ofHead(op.getDelta()),
+        negLow2 = ofHead(op.getNegLow2());
   origin[1] = arith::AddIOp::create(rewriter, loc, origin[1], loop.getInductionVar());
   ValueRange running = loop.getRegionIterArgs();
   auto step =
       GradKeyValueStepOp::create(rewriter, loc, running.getTypes(), query, key, value, gradient,
-                                 negLse2, delta, scale, origin, running[0], running[1]);
+                                 negLse2, delta, negLow2, scale, origin, running[0], running[1]);
   takeRegions(rewriter, op, step, step.getScore());
   rewriter.setInsertionPointAfter(step);
   scf::YieldOp::create(rewriter, loc, step->getResults());

@@ -33,13 +33,15 @@ using namespace attn;
 static Value getBase2Scale(OpBuilder &builder, AttentionOp op) {
   double factor = op.getScore().empty() ? 1.0 / M_LN2 : 1.0;
   Location loc = op.getLoc();
-  if (!op.getScale())
+  // Gradients that are given lse_low have the same product of two f32.
+  if (!op.getScale() && !op.getLseLow())
     return arith::ConstantOp::create(
         builder, loc, builder.getF32FloatAttr(factor / std::sqrt(double(op.getHeadDim()))));
+  Value scale = emitScale(builder, op);
   if (factor == 1.0)
-    return op.getScale();
+    return scale;
   Value log2e = arith::ConstantOp::create(builder, loc, builder.getF32FloatAttr(factor));
-  return arith::MulFOp::create(builder, loc, op.getScale(), log2e);
+  return arith::MulFOp::create(builder, loc, scale, log2e);
 }
 
 /// Makes the score region yield in base 2, where finite scores stay finite.
@@ -89,11 +91,12 @@ static void makeOnline(RewriterBase &rewriter, AttentionOp op) {
                                      ValueRange{arith::ConstantIndexOp::create(rewriter, loc, 0)});
   SmallVector<Value> outs = {
       tensor::EmptyOp::create(rewriter, loc, {m, dv}, op.getOutput().getType().getElementType())};
-  if (op.getLse())
+  while (outs.size() < op->getNumResults())
     outs.push_back(tensor::EmptyOp::create(rewriter, loc, {m}, f32));
-  auto normalize = NormalizeOp::create(
-      rewriter, loc, ValueRange(outs).getTypes(), online->getResult(0), online->getResult(1),
-      online->getResult(2), sink, outs[0], outs.size() > 1 ? outs[1] : Value());
+  auto normalize =
+      NormalizeOp::create(rewriter, loc, ValueRange(outs).getTypes(), online->getResult(0),
+                          online->getResult(1), online->getResult(2), sink, outs[0],
+                          op.getLse() ? outs[1] : Value(), op.getLseLow() ? outs[2] : Value());
   for (auto [result, reduced] : llvm::zip_equal(op->getResults(), normalize->getResults()))
     replaceReduced(rewriter, result, reduced);
   rewriter.eraseOp(op);

@@ -35,8 +35,8 @@ static Value emitDelta(ImplicitLocOpBuilder &b, AttentionGradOp op, RowDeltaOp r
     return rows.getDelta();
   auto pass = AttentionGradDeltaOp::create(b, rows.getDelta().getType(), op.getQuery(), op.getKey(),
                                            op.getValue(), op.getDOutput(), rows.getNegLse2(),
-                                           rows.getDelta(), op.getDLse(), op.getScale(),
-                                           op.getSink(), op.getOrigin());
+                                           rows.getDelta(), rows.getNegLow2(), op.getDLse(),
+                                           op.getScale(), op.getSink(), op.getOrigin());
   pass->setDiscardableAttrs(op->getDiscardableAttrDictionary());
   IRMapping mapping;
   op.getScore().cloneInto(&pass.getScore(), mapping);
@@ -53,9 +53,10 @@ static AttentionGradQueryOp emitQuery(ImplicitLocOpBuilder &b, AttentionGradOp o
     only.push_back(wrt);
     type.push_back(wrtGradient.getType());
   }
-  auto pass = AttentionGradQueryOp::create(
-      b, wrt ? Type() : op.getDQuery().getType(), type, op.getQuery(), op.getKey(), op.getValue(),
-      op.getDOutput(), rows.getNegLse2(), delta, op.getScale(), op.getOrigin(), only);
+  auto pass =
+      AttentionGradQueryOp::create(b, wrt ? Type() : op.getDQuery().getType(), type, op.getQuery(),
+                                   op.getKey(), op.getValue(), op.getDOutput(), rows.getNegLse2(),
+                                   delta, rows.getNegLow2(), op.getScale(), op.getOrigin(), only);
   copyRegions(op, pass);
   pass.walk([&](ContributeOp contribution) {
     if (contribution.getTensor() != wrt)
@@ -69,8 +70,8 @@ static AttentionGradKeyValueOp emitKeyValue(ImplicitLocOpBuilder &b, AttentionGr
   auto pass = AttentionGradKeyValueOp::create(
       b, op.getDKey() ? op.getDKey().getType() : Type(),
       op.getDValue() ? op.getDValue().getType() : Type(), TypeRange(), op.getQuery(), op.getKey(),
-      op.getValue(), op.getDOutput(), rows.getNegLse2(), rows.getDelta(), op.getScale(),
-      op.getOrigin(), /*wrt=*/ValueRange());
+      op.getValue(), op.getDOutput(), rows.getNegLse2(), rows.getDelta(), rows.getNegLow2(),
+      op.getScale(), op.getOrigin(), /*wrt=*/ValueRange());
   copyRegions(op, pass);
   // Others make the gradients of captured tensors.
   pass.walk([](ContributeOp contribution) { contribution.erase(); });
@@ -133,10 +134,11 @@ static LogicalResult checkRegions(AttentionGradOp op) {
 static void splitInTwoPasses(AttentionGradOp op, std::optional<int64_t> number) {
   ImplicitLocOpBuilder b(op.getLoc(), op);
   auto shape = cast<RankedTensorType>(op.getLse().getType()).clone(b.getF32Type());
-  auto rows = RowDeltaOp::create(b, shape, shape, op.getOutput(), op.getDOutput(), op.getLse(),
-                                 op.getDLse());
+  auto rows =
+      RowDeltaOp::create(b, shape, shape, op.getLseLow() ? Type(shape) : Type(), op.getOutput(),
+                         op.getDOutput(), op.getLse(), op.getLseLow(), op.getDLse());
   rows->setDiscardableAttrs(op->getDiscardableAttrDictionary());
-  if (!op.getScore().empty())
+  if (!op.getScore().empty() && !op.getLseLow())
     rows->setAttr(kRoundsUpAttrName, b.getUnitAttr());
   auto queryPass =
       op.getDQuery() ? emitQuery(b, op, rows, rows.getDelta()) : AttentionGradQueryOp();

@@ -40,13 +40,13 @@ struct Grid {
 };
 } // namespace
 
-/// Whether result `index` of the grid is (B, H, M[, Dv]) in an element type that partial results
-/// merge to, and is nothing but the place of the insertions.
+/// Whether result `index` of the grid, the first with columns, is (B, H, M[, Dv]) in an element
+/// type that partial results merge to, and is nothing but the place of the insertions.
 static bool isResultOfGrid(const Grid &grid, unsigned index) {
   tensor::ParallelInsertSliceOp insert = grid.inserts[index], output = grid.inserts[0];
   scf::ForallOp forall = grid.forall;
   Type element = insert.getDestType().getElementType();
-  unsigned rank = 4 - index;
+  unsigned rank = index == 0 ? 4 : 3;
   if (insert.getDest() != forall.getRegionOutArgs()[index] || !insert.getDest().hasOneUse() ||
       insert.getDestType().getRank() != rank || insert.getSourceType().getRank() != rank - 2 ||
       !insert.hasUnitStride())
@@ -189,11 +189,12 @@ static NormalizeOp emitPartial(RewriterBase &rewriter, NormalizeOp normalize, Va
   }
   SmallVector<OpFoldResult> sizes = tensor::getMixedSizes(rewriter, loc, normalize.getAcc());
   Type f32 = rewriter.getF32Type();
-  SmallVector<Value> outs = {
-      tensor::EmptyOp::create(rewriter, loc, sizes, f32),
-      tensor::EmptyOp::create(rewriter, loc, ArrayRef<OpFoldResult>(sizes[0]), f32)};
+  SmallVector<Value> outs = {tensor::EmptyOp::create(rewriter, loc, sizes, f32)};
+  for (unsigned i = 0, rows = normalize.getLseLow() ? 2 : 1; i < rows; ++i)
+    outs.push_back(tensor::EmptyOp::create(rewriter, loc, ArrayRef<OpFoldResult>(sizes[0]), f32));
   return NormalizeOp::create(rewriter, loc, ValueRange(outs).getTypes(), normalize.getAcc(),
-                             normalize.getRowMax(), normalize.getRowSum(), sink, outs[0], outs[1]);
+                             normalize.getRowMax(), normalize.getRowSum(), sink, outs[0], outs[1],
+                             normalize.getLseLow() ? outs[2] : Value());
 }
 
 /// Rewrites the block (already moved into the four-dimensional grid) to absorb part `part` of the
@@ -212,9 +213,13 @@ static void restrictToPart(RewriterBase &rewriter, const Grid &grid, Value part,
   extents.insert(extents.begin(), rewriter.getIndexAttr(1));
   SmallVector<OpFoldResult> strides(offsets.size(), rewriter.getIndexAttr(1));
   rewriter.setInsertionPointToEnd(forall.getTerminator().getBody());
-  for (unsigned i : {0u, 1u}) {
-    tensor::ParallelInsertSliceOp::create(rewriter, loc, partial->getResult(i),
-                                          forall.getRegionOutArgs()[i], offsets, extents, strides);
+  for (auto [result, argument] :
+       llvm::zip_equal(partial->getResults(), forall.getRegionOutArgs())) {
+    bool hasColumns = result == partial->getResult(0);
+    tensor::ParallelInsertSliceOp::create(rewriter, loc, result, argument, offsets, extents,
+                                          strides);
+    if (!hasColumns)
+      continue;
     offsets.pop_back();
     extents.pop_back();
     strides.pop_back();
@@ -241,15 +246,17 @@ static LogicalResult splitKV(RewriterBase &rewriter, OnlineAttentionOp op, Sched
   Location loc = op.getLoc();
   rewriter.setInsertionPoint(forall);
 
-  // The partial tensors: (S, B, H, M, Dv) and (S, B, H, M), f32.
+  // The partial tensors: (S, B, H, M, Dv), and (S, B, H, M) for each part of the log-sum-exp, f32.
   SmallVector<Value> outputs(forall.getOutputs());
   SmallVector<OpFoldResult> sizes = tensor::getMixedSizes(rewriter, loc, outputs[0]);
   OpFoldResult parts = getParts(rewriter, *grid, schedule);
   sizes.insert(sizes.begin(), parts);
   Type f32 = rewriter.getF32Type();
-  Value partials = tensor::EmptyOp::create(rewriter, loc, sizes, f32);
+  bool hasLow = bool(grid->normalize.getLseLow());
+  SmallVector<Value> partials = {tensor::EmptyOp::create(rewriter, loc, sizes, f32)};
   sizes.pop_back();
-  Value partialLses = tensor::EmptyOp::create(rewriter, loc, sizes, f32);
+  while (partials.size() < (hasLow ? 3 : 2))
+    partials.push_back(tensor::EmptyOp::create(rewriter, loc, sizes, f32));
 
   // The grid (S, B, H, M tiles): the old body, with the part as its first index.
   auto extend = [&](SmallVector<OpFoldResult> bounds, OpFoldResult first) {
@@ -261,11 +268,11 @@ static LogicalResult splitKV(RewriterBase &rewriter, OnlineAttentionOp op, Sched
       gpu::GPUBlockMappingAttr::get(rewriter.getContext(), gpu::MappingId::LinearDim2),
       gpu::GPUBlockMappingAttr::get(rewriter.getContext(), gpu::MappingId::LinearDim1),
       gpu::GPUBlockMappingAttr::get(rewriter.getContext(), gpu::MappingId::LinearDim0)};
-  auto split = scf::ForallOp::create(
-      rewriter, loc, extend(forall.getMixedLowerBound(), rewriter.getIndexAttr(0)),
-      extend(forall.getMixedUpperBound(), parts),
-      extend(forall.getMixedStep(), rewriter.getIndexAttr(1)), ValueRange{partials, partialLses},
-      rewriter.getArrayAttr(mapping));
+  auto split = scf::ForallOp::create(rewriter, loc,
+                                     extend(forall.getMixedLowerBound(), rewriter.getIndexAttr(0)),
+                                     extend(forall.getMixedUpperBound(), parts),
+                                     extend(forall.getMixedStep(), rewriter.getIndexAttr(1)),
+                                     partials, rewriter.getArrayAttr(mapping));
   // The old results are not read in the body: their block arguments only receive the insertions,
   // replaced below.
   SmallVector<Value> arguments = split.getInductionVars();
@@ -279,7 +286,8 @@ static LogicalResult splitKV(RewriterBase &rewriter, OnlineAttentionOp op, Sched
   rewriter.setInsertionPointAfter(split);
   auto merge =
       MergeOp::create(rewriter, loc, ValueRange(outputs).getTypes(), split.getResult(0),
-                      split.getResult(1), outputs[0], outputs.size() > 1 ? outputs[1] : Value());
+                      split.getResult(1), hasLow ? Value(split.getResult(2)) : Value(), outputs[0],
+                      outputs.size() > 1 ? outputs[1] : Value(), hasLow ? outputs[2] : Value());
   rewriter.replaceOp(forall, merge->getResults());
 
   scf::SCFTilingOptions options;

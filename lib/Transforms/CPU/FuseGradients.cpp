@@ -191,10 +191,10 @@ static void emitZeros(ImplicitLocOpBuilder &b, const GridPair &pair, Value sum) 
 static void addQueries(GradKeyValueStepOp step, Value query, Value sum) {
   ImplicitLocOpBuilder b(step.getLoc(), step);
   Value part = getPart(b, step.getQuery(), query, sum);
-  auto fused = GradFusedStepOp::create(b, TypeRange(), step.getQuery(), step.getKey(),
-                                       step.getValue(), step.getDOutput(), step.getNegLse2(),
-                                       step.getDelta(), step.getScale(), step.getOrigin(), part,
-                                       step.getAccKey(), step.getAccValue());
+  auto fused = GradFusedStepOp::create(
+      b, TypeRange(), step.getQuery(), step.getKey(), step.getValue(), step.getDOutput(),
+      step.getNegLse2(), step.getDelta(), step.getNegLow2(), step.getScale(), step.getOrigin(),
+      part, step.getAccKey(), step.getAccValue());
   fused->setDiscardableAttrs(step->getDiscardableAttrDictionary());
   for (auto [from, to] : llvm::zip_equal(step->getRegions(), fused->getRegions()))
     to.takeBody(from);

@@ -23,3 +23,18 @@ func.func @used(%q: !t) -> tensor<?x?x?xf32> {
   %o, %lse = attn.attention %q, %q, %q : !t, !t, !t -> !t, tensor<?x?x?xf32>
   return %lse : tensor<?x?x?xf32>
 }
+
+// CHECK-LABEL: func @unused_low(
+func.func @unused_low(%q: !t) -> tensor<?x?x?xf32> {
+  // CHECK: -> tensor<?x?x?x64xbf16>, tensor<?x?x?xf32>{{$}}
+  %o, %lse, %low = attn.attention %q, %q, %q : !t, !t, !t -> !t, tensor<?x?x?xf32>, tensor<?x?x?xf32>
+  return %lse : tensor<?x?x?xf32>
+}
+
+// The low part says nothing without the other.
+// CHECK-LABEL: func @used_low(
+func.func @used_low(%q: !t) -> tensor<?x?x?xf32> {
+  // CHECK: -> tensor<?x?x?x64xbf16>, tensor<?x?x?xf32>, tensor<?x?x?xf32>
+  %o, %lse, %low = attn.attention %q, %q, %q : !t, !t, !t -> !t, tensor<?x?x?xf32>, tensor<?x?x?xf32>
+  return %low : tensor<?x?x?xf32>
+}

@@ -29,3 +29,20 @@ func.func @attention_c8_rows(%q: tensor<2x4x3x16xf32>, %k: tensor<2x4x3x16xf32>,
   %o:2 = attn.attention %q, %k, %v : tensor<2x4x3x16xf32>, tensor<2x4x3x16xf32>, tensor<2x4x3x16xf32> -> tensor<2x4x3x16xf32>, tensor<2x4x16xf32>
   return
 }
+
+// -----
+
+func.func @attention_c8_low(%q: tensor<2x4x3x16xf32>, %k: tensor<2x4x3x16xf32>, %v: tensor<2x4x3x16xf32>) {
+  // expected-error@+1 {{expected M of query and lse_low to agree, got 3 and 16}}
+  %o:3 = attn.attention %q, %k, %v : tensor<2x4x3x16xf32>, tensor<2x4x3x16xf32>, tensor<2x4x3x16xf32> -> tensor<2x4x3x16xf32>, tensor<2x4x3xf32>, tensor<2x4x16xf32>
+  return
+}
+
+// -----
+
+func.func @attention_c22(%q: tensor<1x2x3x16xf16>) {
+  // expected-error@+1 {{expected lse beside lse_low, got none}}
+  %o:2 = "attn.attention"(%q, %q, %q) <{operandSegmentSizes = array<i32: 1, 1, 1, 0, 0, 0, 0>, resultSegmentSizes = array<i32: 1, 0, 1>}> ({}, {})
+    : (tensor<1x2x3x16xf16>, tensor<1x2x3x16xf16>, tensor<1x2x3x16xf16>) -> (tensor<1x2x3x16xf16>, tensor<1x2x3xf32>)
+  return
+}

@@ -95,3 +95,12 @@ func.func @grad_fused_step_c1(%q: !m, %r: !r, %c: f32) {
     : !m, !m, !m, !m, !r, !r, !m, !m, !m -> !m, !m, !m
   return
 }
+
+// -----
+
+!r = tensor<8xf32>
+func.func @grad_rows_c2(%o: tensor<8x16xbf16>, %r: !r) {
+  // expected-error@+1 {{expected neg_low2 beside lse_low and not without, got neg_low2 alone}}
+  %s:3 = attn.grad_rows %o, %o, %r outs(%r, %r, %r) : tensor<8x16xbf16>, tensor<8x16xbf16>, !r, !r, !r, !r -> !r, !r, !r
+  return
+}

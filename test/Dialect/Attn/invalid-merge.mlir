@@ -117,3 +117,27 @@ func.func @merge_c4(%p: tensor<3x8x0xf32>, %pl: tensor<3x8xf32>, %o: tensor<8x0x
   %r:2 = attn.merge %p, %pl outs(%o, %lse) : tensor<3x8x0xf32>, tensor<3x8xf32>, tensor<8x0xf16>, tensor<8xf32> -> tensor<8x0xf16>, tensor<8xf32>
   return
 }
+
+// -----
+
+func.func @merge_c1_low(%p: tensor<3x8x16xf32>, %pl: tensor<3x8xf32>, %low: tensor<8xf32>, %o: tensor<8x16xf16>) {
+  // expected-error@+1 {{expected partial_low of rank 2 (S, ...), got rank 1}}
+  %r = attn.merge %p, %pl partial_low(%low : tensor<8xf32>) outs(%o) : tensor<3x8x16xf32>, tensor<3x8xf32>, tensor<8x16xf16> -> tensor<8x16xf16>
+  return
+}
+
+// -----
+
+func.func @merge_c3_low(%p: tensor<3x8x16xf32>, %pl: tensor<3x8xf32>, %low: tensor<3x7xf32>, %o: tensor<8x16xf16>) {
+  // expected-error@+1 {{expected dimension 1 of partial and partial_low to agree, got 8 and 7}}
+  %r = attn.merge %p, %pl partial_low(%low : tensor<3x7xf32>) outs(%o) : tensor<3x8x16xf32>, tensor<3x8xf32>, tensor<8x16xf16> -> tensor<8x16xf16>
+  return
+}
+
+// -----
+
+func.func @merge_c5(%p: tensor<3x8x16xf32>, %pl: tensor<3x8xf32>, %o: tensor<8x16xf16>, %lse: tensor<8xf32>) {
+  // expected-error@+1 {{expected lse and partial_low beside lse_low, got one of them at most}}
+  %r:3 = attn.merge %p, %pl outs(%o, %lse, %lse) : tensor<3x8x16xf32>, tensor<3x8xf32>, tensor<8x16xf16>, tensor<8xf32>, tensor<8xf32> -> tensor<8x16xf16>, tensor<8xf32>, tensor<8xf32>
+  return
+}

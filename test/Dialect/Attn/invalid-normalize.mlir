@@ -69,3 +69,11 @@ func.func @destination_c1(%acc: memref<8x16xf32>, %max: tensor<8xf32>, %sum: ten
   %r:2 = attn.normalize %acc, %max, %sum outs(%o, %lse) : memref<8x16xf32>, tensor<8xf32>, tensor<8xf32>, tensor<8x16xf16>, tensor<8xf32> -> tensor<8x16xf16>, tensor<8xf32>
   return
 }
+
+// -----
+
+func.func @normalize_c2_low(%acc: tensor<8x16xf32>, %max: tensor<8xf32>, %sum: tensor<8xf32>, %o: tensor<8x16xf16>, %lse: tensor<8xf32>, %low: tensor<9xf32>) {
+  // expected-error@+1 {{expected M of acc and lse_low to agree, got 8 and 9}}
+  %r:3 = attn.normalize %acc, %max, %sum outs(%o, %lse, %low) : tensor<8x16xf32>, tensor<8xf32>, tensor<8xf32>, tensor<8x16xf16>, tensor<8xf32>, tensor<9xf32> -> tensor<8x16xf16>, tensor<8xf32>, tensor<9xf32>
+  return
+}

@@ -71,3 +71,12 @@ func.func @attention_c20_split(%q: !t, %n: tensor<?x?x3xf32>, %d: tensor<?x?x5xf
   %dq = attn.attention_grad_query %q, %q, %q, %q, %n, %d : !t, !t, !t, !t, tensor<?x?x3xf32>, tensor<?x?x5xf32> -> d_query(!t)
   return
 }
+
+// -----
+
+!row = tensor<2x4x3xf32>
+func.func @row_delta_c3(%o: tensor<2x4x3x16xbf16>, %l: !row) {
+  // expected-error@+1 {{expected neg_low2 beside lse_low and not without, got lse_low alone}}
+  %n, %d = attn.row_delta %o, %o, %l lse_low(%l : !row) : tensor<2x4x3x16xbf16>, tensor<2x4x3x16xbf16>, !row -> !row, !row
+  return
+}

@@ -13,3 +13,10 @@ func.func @buffers(%p: memref<4x8x16xf32>, %l: memref<4x8xf32>, %o: memref<8x16x
   attn.merge %p, %l outs(%o, %lse) : memref<4x8x16xf32>, memref<4x8xf32>, memref<8x16xf32>, memref<8xf32>
   return
 }
+
+// CHECK-LABEL: func @low(
+func.func @low(%p: memref<4x8x16xf32>, %l: memref<4x8xf32>, %o: memref<8x16xf32>, %lse: memref<8xf32>) {
+  // CHECK: {{^ *}}attn.merge %{{.*}}, %{{.*}} partial_low(%{{.*}} : memref<4x8xf32>) outs(%{{.*}}, %{{.*}}, %{{.*}}) : memref<4x8x16xf32>, memref<4x8xf32>, memref<8x16xf32>, memref<8xf32>, memref<8xf32>{{$}}
+  attn.merge %p, %l partial_low(%l : memref<4x8xf32>) outs(%o, %lse, %lse) : memref<4x8x16xf32>, memref<4x8xf32>, memref<8x16xf32>, memref<8xf32>, memref<8xf32>
+  return
+}

@@ -9,9 +9,9 @@
 // CHECK-SAME: %[[SINK:[a-z0-9]+]]: tensor<?xf32>, %[[DO:[a-z0-9]+]]: tensor<?x?x?x16xbf16> {attn.name = "d_output"}, %[[DL:[a-z0-9]+]]: tensor<?x?x?xf32> {attn.name = "d_lse"})
 // CHECK-SAME: -> (tensor<?x?x?x16xbf16>, tensor<?x?x?xf32>, tensor<?x?x?x16xbf16> {attn.name = "d_query"}, tensor<?x?x?x16xbf16> {attn.name = "d_key"}, tensor<?x?x?x16xbf16> {attn.name = "d_value"}, tensor<?xf32> {attn.name = "d_sink"}, tensor<?x?xf32> {attn.name = "d_wrt"}, tensor<?xf32> {attn.name = "d_wrt"})
 func.func @all(%q: !t, %x: tensor<?x?xf32>, %ids: tensor<?xi32>, %slopes: tensor<?xbf16>, %sink: tensor<?xf32>) -> (!t, !row) {
-  // CHECK: %[[O:.*]], %[[L:.*]] = attn.attention
+  // CHECK: %[[O:.*]], %[[L:.*]], %[[LOW:.*]] = attn.attention
   // CHECK: attn.attention_grad %[[Q]], %[[Q]], %[[Q]], %[[O]], %[[L]], %[[DO]] variants [#attn.key_length, #attn.alibi<top_left>]
-  // CHECK-SAME: captures(%[[IDS]], %[[SLOPES]] : tensor<?xi32>, tensor<?xbf16>) d_lse(%[[DL]] : tensor<?x?x?xf32>)
+  // CHECK-SAME: captures(%[[IDS]], %[[SLOPES]] : tensor<?xi32>, tensor<?xbf16>) lse_low(%[[LOW]] : tensor<?x?x?xf32>) d_lse(%[[DL]] : tensor<?x?x?xf32>)
   // CHECK-SAME: sink(%[[SINK]] : tensor<?xf32>) wrt(%[[X]], %[[SLOPES]] : tensor<?x?xf32>, tensor<?xbf16>)
   // CHECK: score(
   %o, %lse = attn.attention %q, %q, %q variants [#attn.key_length, #attn.alibi<top_left>] captures(%ids, %slopes : tensor<?xi32>, tensor<?xbf16>)
@@ -24,7 +24,8 @@ func.func @all(%q: !t, %x: tensor<?x?xf32>, %ids: tensor<?xi32>, %slopes: tensor
   return %o, %lse : !t, !row
 }
 
-// Gradients start from a log-sum-exp, which has none where the function does not return it.
+// Gradients start from a log-sum-exp, which has none where the function does not return it. Without a score function it has
+// no low part.
 // CHECK-LABEL: func @output(
 // CHECK-SAME: %{{[a-z0-9]+}}: tensor<?x?x?x16xbf16>, %[[DO:[a-z0-9]+]]: tensor<?x?x?x16xbf16> {attn.name = "d_output"}) ->
 func.func @output(%q: !t) -> !t {

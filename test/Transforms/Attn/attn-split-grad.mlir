@@ -74,3 +74,14 @@ func.func @wide_sink(%q: !t, %l: tensor<?x?x?xf64>, %sink: !x) -> tensor<?xf64> 
   %d = attn.attention_grad %q, %q, %q, %q, %l, %q sink(%sink : !x) : !t, !t, !t, !t, tensor<?x?x?xf64>, !t -> d_sink(tensor<?xf64>)
   return %d : tensor<?xf64>
 }
+
+// What lse lost to rounding goes to both passes.
+// CHECK-LABEL: func @low(
+// CHECK-SAME: %[[LOW:[a-z0-9]+]]: tensor<?x?x?xf32>)
+func.func @low(%q: !t, %l: !row, %low: !row) -> (!t, !t) {
+  // CHECK: %{{.*}}, %{{.*}}, %[[NEG:.*]] = attn.row_delta {{.*}} lse_low(%[[LOW]] : tensor<?x?x?xf32>)
+  // CHECK: attn.attention_grad_query {{.*}} neg_low2(%[[NEG]] : tensor<?x?x?xf32>)
+  // CHECK: attn.attention_grad_key_value {{.*}} neg_low2(%[[NEG]] : tensor<?x?x?xf32>)
+  %d:2 = attn.attention_grad %q, %q, %q, %q, %l, %q lse_low(%low : !row) : !t, !t, !t, !t, !row, !t -> d_query(!t) d_key(!t)
+  return %d#0, %d#1 : !t, !t
+}
