@@ -609,5 +609,6 @@ def explain(
         lines = describe(call, rows_first, reason, how)
     if gradient:
         wanted = ("query", "key", "value") + (("sink",) if sink else ())
-        text = source.text.gradient(wanted, has_lse_gradient=False)
+        has_low = source.text.reads_low(name == "cpu")
+        text = source.text.gradient(wanted, has_lse_gradient=False, has_low=has_low)
     return Explanation(lines + _library.explain(text, _check_options(options, name), until))

@@ -197,6 +197,10 @@ for _name, _implementation in (
 
 @register_fake("attn::forward", lib=_registry)
 def _(q, k, v, sink, captures, source, scale, rows_first):  # type: ignore[no-untyped-def]
+    return _make_results(q, v, rows_first)
+
+
+def _make_results(q: Any, v: Any, rows_first: bool) -> Tuple[Any, Any]:
     b, h, m = _find_rows(q, rows_first)
     dv = v.shape[-1]
     shape = (b, m, h, dv) if rows_first else (b, h, m, dv)
@@ -205,7 +209,7 @@ def _(q, k, v, sink, captures, source, scale, rows_first):  # type: ignore[no-un
 
 @register_fake("attn::record", lib=_registry)
 def _(q, k, v, sink, captures, source, scale, rows_first):  # type: ignore[no-untyped-def]
-    output, lse = torch.ops.attn.forward(q, k, v, sink, captures, source, scale, rows_first)
+    output, lse = _make_results(q, v, rows_first)
     has_low = _find(source, q, scale, sink, captures).recorded().problem.return_low
     return output, lse, torch.empty_like(lse) if has_low else _make_no_rows(q, rows_first)
 

@@ -77,11 +77,9 @@ class Plan:
         return Plan, (self.text, self.given, self.options)
 
     def recorded(self) -> "Plan":
-        """The plan of the same attention whose calls return what gradients need too: lse, and
-        lse_low where scores may be so large that f32 holds no lse beside them. On GPUs plain scores
-        of 16 bits are none of these: an addition for each weight is more than they are worth."""
+        """The plan of the same attention whose calls return what gradients read too."""
         if self._recorded is None:
-            has_low = ("device", "cpu") in self.options or self._has_score
+            has_low = self.text.reads_low(("device", "cpu") in self.options)
             problem = dataclasses.replace(self.problem, return_lse=True, return_low=has_low)
             text = dataclasses.replace(self.text, problem=problem)
             is_same = problem == self.problem
@@ -89,15 +87,11 @@ class Plan:
         return self._recorded
 
     @functools.cached_property
-    def _has_score(self) -> bool:
-        return any(line.lstrip().startswith("score(") for line in self.text.regions)
-
-    @functools.cached_property
     def _is_free(self) -> bool:
         """Whether calls choose options: on a GPU, where none is given, as `attention` does."""
         is_on_gpu = all(name == "device" and value != "cpu" for name, value in self.options)
         problem = self.problem
-        return is_on_gpu and not (self._has_score or problem.has_sink or problem.dropout)
+        return is_on_gpu and not (self.text.has_score or problem.has_sink or problem.dropout)
 
     @functools.cached_property
     def _is_plain(self) -> bool:

@@ -118,6 +118,15 @@ class Text:
         return f"tensor<?x?x?x{self.problem.value_dim}x{self.problem.type}>"
 
     @property
+    def has_score(self) -> bool:
+        return any(line.lstrip().startswith("score(") for line in self.regions)
+
+    def reads_low(self, on_cpu: bool) -> bool:
+        """Whether gradients read lse_low. On GPUs only scores of a function may be so large that f32
+        holds no lse beside them: for products of 16 bits an addition for each weight is too much."""
+        return on_cpu or self.has_score
+
+    @property
     def forward(self) -> str:
         rows = ["%lse"] * self.problem.return_lse + ["%lse_low"] * self.problem.return_low
         results = ", ".join([self.value, *[_LSE] * len(rows)])

@@ -20,7 +20,7 @@ def _compile_spec(spec: Mapping[str, Any]) -> Attention:
         names = ("query", "key", "value") + (("sink",) if options.get("sink") else ())
         plan = kernel._plan.recorded()
         _ = plan.kernel
-        plan.gradient(names, False)
+        plan.gradient(names, False, plan.problem.return_low)
     return kernel
 
 

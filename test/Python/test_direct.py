@@ -179,7 +179,7 @@ def make_odd(kernel, **how):
         value_dim=16,
         has_scale=False,
         has_sink=False,
-        return_lse=False,
+        count_rows=0,
         captures=(),
         torch=None,
         numpy=None,

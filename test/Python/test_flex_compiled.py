@@ -28,7 +28,7 @@ class Counted:
 
         def count(module, example):
             targets = [str(node.target) for node in module.graph.nodes]
-            self.forward += targets.count("attn.forward.default")
+            self.forward += targets.count("attn.record.default")
             self.backward += targets.count("attn.backward.default")
             return make_boxed_func(module.forward)
 

@@ -55,7 +55,7 @@ def compare(name, how, places, local, count, heads_of_k=2, rows_first=False, sin
         with torch.profiler.profile(record_shapes=True) as profile:
             found = call(*given)
     # DTensors stand for the whole; below them is what this process computes.
-    calls = [event for event in profile.events() if event.name == "attn::forward"]
+    calls = [event for event in profile.events() if event.name == "attn::record"]
     last = max(calls, key=lambda event: event.time_range.start)
     assert tuple(last.input_shapes[0]) == local, (name, last.input_shapes)
     assert communication.get_total_counts() == count, (name, communication.get_comm_counts())

@@ -84,8 +84,9 @@ static int64_t getSafeRegisters(const Machine &machine, const GradBlock &block,
     mask += 12;
   if (work.isMasked && work.gathersScore && !work.heldTiles)
     mask += 20;
-  // Positions for a score that nobody keeps.
-  if (work.hasScore && !work.gathersScore && !work.heldTiles && !block.rowsRun)
+  // Positions for a score that nobody keeps, or beside them one more number of each row.
+  bool hasMoreNumbers = work.readsLow && !block.dividesSums;
+  if (work.hasScore && !work.gathersScore && !work.heldTiles && (!block.rowsRun || hasMoreNumbers))
     mask += 16;
   // Where ptxas is known to find a way (ExecutionAssemble).
   int64_t others = block.addsQueries ? machine.productRegisters : kOtherRegisters;
@@ -138,8 +139,10 @@ static int64_t countSharedBytes(const Machine &machine, const GradBlock &block) 
 }
 
 bool attn::fitsGradBlock(const Machine &machine, const GradBlock &block, const GradWork &work) {
+  // Of the numbers of rows that run, two have a place beside the barriers.
+  int64_t low = block.rowsRun && work.readsLow ? block.running * block.stages * sizeof(float) : 0;
   return getSafeRegisters(machine, block, work) <= getBudget(machine, block) &&
-         countSharedBytes(machine, block) <= machine.sharedBytes;
+         countSharedBytes(machine, block) + low <= machine.sharedBytes;
 }
 
 static int64_t getRunningStep(const Machine &machine, const GradBlock &block) {
@@ -205,7 +208,7 @@ static bool leavesRegisters(const Machine &machine, const GradBlock &block, cons
     return isOfOneRange && !work.hasScore && !work.gathersMask;
   case 64:
     return isOfOneRange && !work.hasFactor && !work.gathersScore && !work.derivesScores &&
-           (!work.hasScore || work.maskOperations <= 2);
+           (!work.hasScore || (work.maskOperations <= 2 && !(work.isMasked && work.readsLow)));
   case 48:
     if (!isOfOneRange &&
         (work.otherRanges > 1 || work.hasScore || work.readsMask || work.maskOperations > 4))
@@ -231,11 +234,14 @@ std::optional<GradBlock> attn::chooseFusedBlock(const Machine &machine, GradBloc
   if (!block.sumsKeys || !block.sumsValues ||
       std::max(block.headDim, block.valueDim) > block.owned || (isTransposed && !fillsFragments))
     return std::nullopt;
+  GradWork numbers;
+  numbers.readsLow = work.readsLow;
   constexpr int64_t filled[] = {64, 48, 32}, square[] = {128};
   int64_t step = getRunningStep(machine, block);
   for (int64_t rows : isTransposed ? llvm::ArrayRef(filled) : llvm::ArrayRef(square)) {
     block.running = rows;
-    if (rows % step == 0 && leavesRegisters(machine, block, work) && fitsGradBlock(machine, block))
+    if (rows % step == 0 && leavesRegisters(machine, block, work) &&
+        fitsGradBlock(machine, block, numbers))
       return block;
   }
   return std::nullopt;

@@ -43,6 +43,8 @@ struct GradWork {
   int64_t heldTiles = 0;
   /// Whether a function of scores is computed, perhaps of what it reads for each of them.
   bool hasScore = false, gathersScore = false;
+  /// Whether the log-sum-exp of a row is two numbers, in a pass in which rows run.
+  bool readsLow = false;
   /// Whether the gradients of scores are computed from the scores, perhaps by functions that a GPU
   /// has no instructions for.
   bool derivesScores = false, isLong = false;

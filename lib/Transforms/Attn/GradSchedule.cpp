@@ -97,6 +97,8 @@ static GradWork measure(ScoredOpInterface op) {
   RegionWork score = measureRegion(op.getScore());
   work.hasScore = !op.getScore().empty();
   work.gathersScore = score.gathers;
+  if (auto keyValue = dyn_cast<AttentionGradKeyValueOp>(op.getOperation()))
+    work.readsLow = bool(keyValue.getNegLow2());
   if (work.derivesScores || work.hasFactor || score.isLong || score.weight > mostScoreWork)
     work.heldTiles = 1 + regions.weight / 8 + (regions.isLong ? 6 : 0) + (work.hasFactor ? 1 : 0);
   measureMask(op.getMask(), work);
