@@ -74,7 +74,7 @@ static std::string makeGradient(const Variant &variant, const Problem &p, const 
   std::string text = variant.text;
   if (hasLow(variant, p))
     text =
-        insertBefore(text, {"scale(", "sink(", "score(", "mask("}, "lse_low(%low : " + t.row + ")");
+        insertBefore(text, {"scale(", "sink(", "score(", "mask("}, "lse_low(%lselow : " + t.row + ")");
   if (p.withLse)
     text =
         insertBefore(text, {"scale(", "sink(", "score(", "mask("}, "d_lse(%dlse : " + t.row + ")");
@@ -95,7 +95,7 @@ static std::string makeGradSource(const Variant &variant, const Problem &p) {
   Types t(variant, p);
   std::string arguments = llvm::formatv(
       "%q: {0}, %k: {1}, %v: {2}{3}, %do: {4}, %dlse: {5}, %o: {4}, %lse: {5}{6}", t.query, t.key,
-      t.value, t.captures, t.output, t.row, hasLow(variant, p) ? ", %low: " + t.row : "");
+      t.value, t.captures, t.output, t.row, hasLow(variant, p) ? ", %lselow: " + t.row : "");
   std::string results = t.query + ", " + t.key + ", " + t.value, values = "%g#0, %g#1, %g#2";
   if (hasSink(variant)) {
     results += ", tensor<?xf32>";

@@ -85,11 +85,13 @@ static bool isF32(Value memref) {
   return cast<MemRefType>(memref.getType()).getElementType().isF32();
 }
 
+/// With `mayPair` pairs of bf16 are multiplied where they are in the forward pass, which rounds
+/// sums of pairs.
 static void emitProduct(Emitter &b, GradStep &step, Factors &factors, StringRef name, Value scale,
-                        Shared &shared) {
-  // Pairs of bf16 would round probabilities and gradients of scores to bf16; f32 keeps them.
-  PackedMatrix packed = shared.packer.get(step.op, factors.fixed, step.lanes, /*mayPair=*/false,
-                                          b.target, shared.scratch);
+                        bool mayPair, Shared &shared) {
+  PackedMatrix packed =
+      shared.packer.get(step.op, factors.fixed, step.lanes, mayPair, b.target, shared.scratch);
+  Value running = factors.running;
   // Each tile is read by many products of the fused form: where callers have it, its rows may all
   // want the same places of a cache.
   if (!isF32(factors.running) || isa<GradFusedStepOp>(step.op))
@@ -97,8 +99,10 @@ static void emitProduct(Emitter &b, GradStep &step, Factors &factors, StringRef 
                                   /*kept=*/Value(), shared.scratch);
   factors.product = shared.scratch.get(step.op, name, {step.terms.bound, step.laneStride});
   Value lanes = b.alignUp(step.lanes.value, getLaneUnit(b.target, step.laneStride));
+  if (packed.kind == WordKind::F32)
+    running = factors.running;
   callScores(b,
-             {packed, lanes, step.laneStride, factors.running, step.terms, scale, factors.product,
+             {packed, lanes, step.laneStride, running, step.terms, scale, factors.product,
               /*maxima=*/Value(), /*hasWholeTiles=*/true},
              shared.functions);
 }
@@ -356,8 +360,8 @@ static LogicalResult lower(OpT op, bool rowsRun, const VectorTarget &target, Sha
   Value scale = step.scale;
   if (op.getNegLow2() && op.getScore().empty())
     scale = arith::MulFOp::create(b, scale, b.f32(llvm::numbers::log2e));
-  emitProduct(b, step, step.scores, "scores", scale, shared);
-  emitProduct(b, step, step.gradients, "gradients", /*scale=*/Value(), shared);
+  emitProduct(b, step, step.scores, "scores", scale, /*mayPair=*/true, shared);
+  emitProduct(b, step, step.gradients, "gradients", /*scale=*/Value(), /*mayPair=*/false, shared);
   SmallVector<Value> origin;
   for (OpFoldResult position : op.getMixedOrigin())
     origin.push_back(getValueOrCreateConstantIndexOp(b, op.getLoc(), position));
