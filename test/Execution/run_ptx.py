@@ -83,6 +83,8 @@ CASES: List[Tuple[str, int, str, Tuple[int, ...]]] = [
     ("sum", 128, "", (2, 1, 1, 70, 150)),
     ("two", 64, "", (2, 1, 1, 70, 150)),
     ("two", 64, "splits=2", (2, 1, 1, 70, 150)),
+    ("padding", 64, GRADIENTS, (1, 2, 1, 70, 150)),
+    ("padding", 128, f"{GRADIENTS}splits=2", (1, 1, 1, 66, 200)),
 ]
 
 # Masks of captured integers, which the device computes in 32 bits. The first number is as large as there are, the second not.
@@ -135,7 +137,26 @@ def make_name(mask: str, d: int, schedule: str) -> str:
     return "-".join([mask, str(d), *schedule.replace("=", "-").split()])
 
 
+# All scores of every second row are large, as those of padding are. Products are too small to change them.
+PADDING = """score(%s, %b, %h, %m, %n) {
+      %two = arith.constant 2 : index
+      %one = arith.constant 1 : index
+      %large = arith.constant -1.0e9 : f32
+      %half = arith.remui %m, %two : index
+      %is_padding = arith.cmpi eq, %half, %one : index
+      %x = arith.addf %s, %large : f32
+      %t = arith.select %is_padding, %x, %s : f32
+      attn.yield %t : f32
+    }"""
+
+
 def make_source(mask: str, d: int) -> str:
+    if mask == "padding":
+        t = f"tensor<?x?x?x{d}xbf16>"
+        return (
+            f"func.func @attention(%q: {t}, %k: {t}, %v: {t}) -> {t} {{\n  %o = attn.attention %q, %k, %v {PADDING} : "
+            f"{t}, {t}, {t} -> {t}\n  return %o : {t}\n}}\n"
+        )
     if mask not in MASKS:
         return revisions.make_source(mask, d)
     type_, region = MASKS[mask]
@@ -264,12 +285,15 @@ def drop(text: str, prefix: str) -> str:
 
 
 def compute_gradients(mask: str, q: np.ndarray, k: np.ndarray, v: np.ndarray, d_output: np.ndarray) -> List[np.ndarray]:
-    """The output and what is returned for q, k and v, of full and causal attention."""
+    """The output and what is returned for q, k and v, of full and causal attention, and of padding."""
     q, k, v, d_output = (from_bf16(x).astype(np.float64) for x in (q, k, v, d_output))
     (b, h, m, d), (_, hkv, n, _) = q.shape, k.shape
     k, v = (x.repeat(h // hkv, axis=1) for x in (k, v))
     keep = np.tri(m, n, n - m, dtype=bool) if mask == "causal" else np.ones((m, n), bool)
     scores = np.where(keep, q @ k.swapaxes(2, 3) / math.sqrt(d), -np.inf)
+    if mask == "padding":
+        # In f32 they are all the same.
+        scores[:, :, 1::2] = -1e9
     # Rows without a key have weights of zero.
     weights = np.exp(scores - scores.max(axis=3, keepdims=True, initial=-1e300))
     weights /= np.maximum(weights.sum(axis=3, keepdims=True), 1e-300)

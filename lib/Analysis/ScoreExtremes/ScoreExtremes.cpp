@@ -127,3 +127,13 @@ Value attn::emitBoundedScore(OpBuilder &builder, Location loc, Value score) {
   Value isDropped = arith::CmpFOp::create(builder, loc, arith::CmpFPredicate::OEQ, score, lowest);
   return arith::SelectOp::create(builder, loc, isDropped, lowest, bounded);
 }
+
+bool attn::isBoundedScore(Value score) {
+  auto select = score.getDefiningOp<arith::SelectOp>();
+  auto isDropped = select ? select.getCondition().getDefiningOp<arith::CmpFOp>() : arith::CmpFOp();
+  auto lower =
+      select ? select.getFalseValue().getDefiningOp<arith::MaximumFOp>() : arith::MaximumFOp();
+  auto upper = lower ? lower.getLhs().getDefiningOp<arith::MinimumFOp>() : arith::MinimumFOp();
+  return isDropped && upper && isDropped.getPredicate() == arith::CmpFPredicate::OEQ &&
+         isDropped.getLhs() == upper.getLhs();
+}

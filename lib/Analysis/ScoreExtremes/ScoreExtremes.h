@@ -48,6 +48,9 @@ bool mayExceedLargestScore(mlir::Region &score);
 /// `score`, of a float type, at most kLargestScore in magnitude; -inf and NaN stay.
 mlir::Value emitBoundedScore(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value score);
 
+/// Whether it is what emitBoundedScore makes, of a score or of a tile of them.
+bool isBoundedScore(mlir::Value score);
+
 } // namespace attn
 
 #endif // ATTN_LIB_ANALYSIS_SCOREEXTREMES_SCOREEXTREMES_H

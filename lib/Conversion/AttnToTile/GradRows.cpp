@@ -70,6 +70,8 @@ LogicalResult attn::convertGradRows(BlockConverter &block, GradRowsOp op) {
   Value scaled = arith::MulFOp::create(b, logSum, b.constant(-llvm::numbers::log2e, rowShape));
   if (op->hasAttr(kRoundsUpAttrName))
     scaled = emitRoundedUp(b, scaled);
+  if (low)
+    scaled = arith::NegFOp::create(b, toBase2(b, logSum));
   Value lowest = b.constant(kLowest, rowShape);
   Value negLse2 = arith::SelectOp::create(b, b.isEqual(logSum, kLowest), lowest, scaled);
   SmallVector<Value> results = {negLse2, delta};

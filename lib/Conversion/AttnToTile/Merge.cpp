@@ -58,11 +58,16 @@ static int64_t getPartsOfTurn(MergeOp op, int64_t rows) {
 }
 
 namespace {
-/// Of each row: the greatest lse so far; the sums relative to it of the weights and of the output.
+/// Of each row: the greatest lse so far; the sums relative to it of the weights and of the output;
+/// and, where parts have it, what that lse lost to rounding.
 struct MergeState {
-  Value max, total, acc;
-  SmallVector<Value> getValues() const { return {max, total, acc}; }
-  static MergeState get(ValueRange values) { return {values[0], values[1], values[2]}; }
+  Value max, total, acc, low;
+  SmallVector<Value> getValues() const {
+    return low ? SmallVector<Value>{max, total, acc, low} : SmallVector<Value>{max, total, acc};
+  }
+  static MergeState get(ValueRange values) {
+    return {values[0], values[1], values[2], values.size() > 3 ? values[3] : Value()};
+  }
 };
 
 /// The rows of a block, all parts of them.
@@ -96,7 +101,10 @@ private:
   SmallVector<Part> loadParts(Value first, int64_t size, int64_t least);
   SmallVector<Part> loadGroup(Value first, int64_t size);
   SmallVector<Part> loadTurn(Value first);
-  Value emitWeight(Value lse, Value low, Value offset);
+  /// Relative to `offset`, whose low part is `offsetLow`.
+  Value emitWeight(Value lse, Value low, Value offset, Value offsetLow);
+  /// What the greater of two lost to rounding.
+  Value emitGreaterLow(const MergeState &state, const Part &part);
   Value emitIsEmpty(Value max) { return b.isEqual(max, kLowest); }
   /// What exponents are relative to: a number where no part has anything.
   Value emitOffset(Value max) {
@@ -126,8 +134,7 @@ MergeRecipe::Part MergeRecipe::loadPart(Value part) {
   Value lse = load(partialLse, part, row), values = load(partial, part, tile);
   if (!partialLow)
     return {lse, values, {}};
-  lse = arith::MulFOp::create(b, lse, b.constant(1.0 / M_LN2, rows));
-  return {lse, values, load(*partialLow, part, row)};
+  return {toBase2(b, lse), values, load(*partialLow, part, row)};
 }
 
 /// Some parts from `first`, the first `least` of which are there. Others may be the last again,
@@ -196,40 +203,55 @@ SmallVector<MergeRecipe::Part> MergeRecipe::loadTurn(Value first) {
   return loaded;
 }
 
-Value MergeRecipe::emitWeight(Value lse, Value low, Value offset) {
+Value MergeRecipe::emitGreaterLow(const MergeState &state, const Part &part) {
+  auto isAbove = [&](Value x, Value y) -> Value {
+    return arith::CmpFOp::create(b, arith::CmpFPredicate::OGT, x, y);
+  };
+  Value low = arith::MaximumFOp::create(b, state.low, part.low);
+  low = arith::SelectOp::create(b, isAbove(state.max, part.lse), state.low, low);
+  return arith::SelectOp::create(b, isAbove(part.lse, state.max), part.low, low);
+}
+
+Value MergeRecipe::emitWeight(Value lse, Value low, Value offset, Value offsetLow) {
   Value exponent = arith::SubFOp::create(b, lse, offset);
   if (!partialLow)
     exponent = arith::MulFOp::create(b, exponent, b.constant(1.0 / M_LN2, rows));
   // A part that is infinite, of a sink that is, is the whole, though inf - inf is none.
   Value isMax = arith::CmpFOp::create(b, arith::CmpFPredicate::OEQ, lse, offset);
   exponent = arith::SelectOp::create(b, isMax, b.constant(0.0, rows), exponent);
+  // Low parts are as large as what high ones cannot hold: neither is a weight by itself.
   if (low)
-    exponent = arith::AddFOp::create(b, exponent, low);
+    exponent = arith::AddFOp::create(b, exponent, arith::SubFOp::create(b, low, offsetLow));
   return math::Exp2Op::create(b, exponent);
 }
 
 MergeState MergeRecipe::emitTurn(Value first, const MergeState &state) {
   SmallVector<Part> parts = loadTurn(first);
-  Value max = state.max;
-  for (const Part &part : parts)
-    max = arith::MaximumFOp::create(b, max, part.lse);
-  Value offset = emitOffset(max), scale = emitWeight(state.max, /*low=*/Value(), offset);
+  MergeState greatest = state;
+  for (const Part &part : parts) {
+    if (partialLow)
+      greatest.low = emitGreaterLow(greatest, part);
+    greatest.max = arith::MaximumFOp::create(b, greatest.max, part.lse);
+  }
+  Value offset = emitOffset(greatest.max),
+        scale = emitWeight(state.max, state.low, offset, greatest.low);
   Value total = arith::MulFOp::create(b, state.total, scale);
   Value acc = arith::MulFOp::create(b, state.acc, b.rowsToTile(scale, columns));
   for (auto [lse, values, low] : parts) {
-    Value weight = emitWeight(lse, low, offset);
+    Value weight = emitWeight(lse, low, offset, greatest.low);
     total = arith::AddFOp::create(b, total, weight);
     Value added = math::FmaOp::create(b, values, b.rowsToTile(weight, columns), acc);
     // What a part without keys left in memory is not a number to count on.
     Value isNothing = b.rowsToTile(b.isEqual(lse, kLowest), columns);
     acc = arith::SelectOp::create(b, isNothing, acc, added);
   }
-  return {max, total, acc};
+  return {greatest.max, total, acc, greatest.low};
 }
 
 void MergeRecipe::emit() {
   MergeState start = {b.constant(kLowest, rows), b.constant(0.0, rows),
-                      b.constant(0.0, tile.getShape())};
+                      b.constant(0.0, tile.getShape()),
+                      partialLow ? b.constant(0.0, rows) : Value()};
   Value zero = arith::ConstantIndexOp::create(b, 0);
   Value step = arith::ConstantIndexOp::create(b, count);
   auto turns = scf::ForOp::create(b, zero, partial.sizes.front(), step, start.getValues());
@@ -239,7 +261,7 @@ void MergeRecipe::emit() {
     MergeState next = emitTurn(turns.getInductionVar(), MergeState::get(turns.getRegionIterArgs()));
     scf::YieldOp::create(b, next.getValues());
   }
-  auto [max, total, acc] = MergeState::get(turns.getResults());
+  auto [max, total, acc, low] = MergeState::get(turns.getResults());
   Value isEmpty = emitIsEmpty(max), offset = emitOffset(max);
   Value quotient = arith::DivFOp::create(b, b.constant(1.0, rows), total);
   Value inverse = arith::SelectOp::create(b, isEmpty, b.constant(0.0, rows), quotient);
@@ -248,6 +270,8 @@ void MergeRecipe::emit() {
   if (!op.getLse())
     return;
   Value log2 = math::Log2Op::create(b, total), ln2 = b.constant(M_LN2, rows);
+  if (partialLow)
+    log2 = arith::AddFOp::create(b, low, log2);
   Value lse;
   if (partialLow)
     lse = arith::MulFOp::create(b, arith::AddFOp::create(b, offset, log2), ln2);

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------------------------===//
 
 #include "dialects/Tile/IR/TileOps.h"
+#include "lib/Analysis/ScoreExtremes/ScoreExtremes.h"
 #include "lib/Conversion/AttnToTile/Recipes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -22,10 +23,18 @@ static Value sumParts(TileBuilder &b, Value sums) {
   return tile::ReduceOp::create(b, rows, tile::Combiner::Add, sums, /*init=*/Value());
 }
 
+Value attn::toBase2(TileBuilder &b, Value lse) {
+  ArrayRef<int64_t> rows = cast<RankedTensorType>(lse.getType()).getShape();
+  Value bounded = arith::MinimumFOp::create(b, lse, b.constant(kLargestScore, rows));
+  bounded = arith::MaximumFOp::create(b, bounded, b.constant(-kLargestScore, rows));
+  Value lowest = b.constant(kLowest, rows), isEmpty = b.isEqual(lse, kLowest);
+  bounded = arith::SelectOp::create(b, isEmpty, lowest, bounded);
+  return arith::MulFOp::create(b, bounded, b.constant(1.0 / M_LN2, rows));
+}
+
 Value attn::emitLow(TileBuilder &b, Value lse, Value max, Value factorLog2, Value sumLog2) {
   ArrayRef<int64_t> rows = cast<RankedTensorType>(lse.getType()).getShape();
-  Value lse2 = arith::MulFOp::create(b, lse, b.constant(1.0 / M_LN2, rows));
-  Value low = arith::SubFOp::create(b, max, lse2);
+  Value low = arith::SubFOp::create(b, max, toBase2(b, lse));
   if (factorLog2)
     low = arith::SubFOp::create(b, low, factorLog2);
   low = arith::AddFOp::create(b, low, sumLog2);

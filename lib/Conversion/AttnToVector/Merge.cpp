@@ -47,20 +47,52 @@ static Logarithm loadLogarithm(Emitter &b, MergeOp op, ValueRange at) {
 
 /// exp(lse - offset), through base 2; lse <= offset. Where both are +inf, of a sink, the part is
 /// the whole, though inf - inf is none.
-static Value emitWeight(Emitter &b, Logarithm lse, Value offset) {
-  Value x = arith::SubFOp::create(b, lse.high, offset);
+static Value emitWeight(Emitter &b, Logarithm lse, Logarithm offset) {
+  Value x = arith::SubFOp::create(b, lse.high, offset.high);
   if (!lse.low)
     x = arith::MulFOp::create(b, x, b.f32(llvm::numbers::log2e));
-  Value isMax = arith::CmpFOp::create(b, arith::CmpFPredicate::OEQ, lse.high, offset);
+  Value isMax = arith::CmpFOp::create(b, arith::CmpFPredicate::OEQ, lse.high, offset.high);
   if (!lse.low)
     return arith::SelectOp::create(b, isMax, b.f32(1), emitExp2(b, x));
+  // Low parts are as large as what high ones cannot hold: neither is a weight by itself.
   x = arith::SelectOp::create(b, isMax, b.f32(0), x);
-  return emitExp2(b, arith::AddFOp::create(b, x, lse.low));
+  return emitExp2(b, arith::AddFOp::create(b, x, arith::SubFOp::create(b, lse.low, offset.low)));
+}
+
+/// The greater of two, by their high parts first.
+static Logarithm emitGreater(Emitter &b, Logarithm x, Logarithm y) {
+  Logarithm greater = {b.max(x.high, y.high), {}};
+  if (!x.low)
+    return greater;
+  Value isX = arith::CmpFOp::create(b, arith::CmpFPredicate::OGT, x.high, y.high);
+  Value isY = arith::CmpFOp::create(b, arith::CmpFPredicate::OGT, y.high, x.high);
+  Value low = arith::SelectOp::create(b, isY, y.low, b.max(x.low, y.low));
+  greater.low = arith::SelectOp::create(b, isX, x.low, low);
+  return greater;
+}
+
+/// The greatest logarithm of the parts of a row.
+static Logarithm emitGreatest(Emitter &b, MergeOp op, ValueRange x, Value splits) {
+  SmallVector<Value> start = {b.f32(-kInfinity)};
+  if (op.getPartialLow())
+    start.push_back(b.f32(0));
+  auto pack = [](Logarithm logarithm) {
+    SmallVector<Value> values = {logarithm.high};
+    if (logarithm.low)
+      values.push_back(logarithm.low);
+    return values;
+  };
+  auto unpack = [](ValueRange values) {
+    return Logarithm{values[0], values.size() > 1 ? values[1] : Value()};
+  };
+  return unpack(b.loop(b.index(0), splits, 1, start, [&](Value s, ValueRange running) {
+    return pack(emitGreater(b, unpack(running), loadLogarithm(b, op, at(s, x))));
+  }));
 }
 
 /// sum_s weight_s * partial[s, x, column ...] / total, over the s that kept something: others may
 /// hold anything.
-static void emitColumn(Emitter &b, MergeOp op, ValueRange x, Value splits, Value offset,
+static void emitColumn(Emitter &b, MergeOp op, ValueRange x, Value splits, Logarithm offset,
                        Value inverse, Value column, Value mask) {
   Value partial = op.getPartial(), zero = b.floatLike(b.f32Vec(), 0);
   Value sum = b.loop(b.index(0), splits, 1, zero, [&](Value s, ValueRange running) {
@@ -88,11 +120,9 @@ static void emitColumn(Emitter &b, MergeOp op, ValueRange x, Value splits, Value
 static void emitRow(Emitter &b, MergeOp op, ValueRange x) {
   Value infinity = b.f32(-kInfinity), zero = b.f32(0);
   Value splits = b.dim(op.getPartial(), 0);
-  Value maximum = b.loop(b.index(0), splits, 1, infinity, [&](Value s, ValueRange running) {
-    return SmallVector<Value>{b.max(running[0], loadLogarithm(b, op, at(s, x)).high)};
-  })[0];
-  Value nothing = arith::CmpFOp::create(b, arith::CmpFPredicate::OEQ, maximum, infinity);
-  Value offset = arith::SelectOp::create(b, nothing, zero, maximum);
+  Logarithm maximum = emitGreatest(b, op, x, splits), offset = maximum;
+  Value nothing = arith::CmpFOp::create(b, arith::CmpFPredicate::OEQ, maximum.high, infinity);
+  offset.high = arith::SelectOp::create(b, nothing, zero, maximum.high);
   Value total = b.loop(b.index(0), splits, 1, zero, [&](Value s, ValueRange running) {
     Value weight = emitWeight(b, loadLogarithm(b, op, at(s, x)), offset);
     return SmallVector<Value>{arith::AddFOp::create(b, running[0], weight)};
@@ -106,17 +136,17 @@ static void emitRow(Emitter &b, MergeOp op, ValueRange x) {
   if (!op.getLse())
     return;
   if (!op.getPartialLow()) {
-    Value lse = arith::AddFOp::create(b, maximum, math::LogOp::create(b, total));
+    Value lse = arith::AddFOp::create(b, maximum.high, math::LogOp::create(b, total));
     b.store(arith::SelectOp::create(b, nothing, infinity, lse), op.getLse(), x);
     return;
   }
-  Value log2 = math::Log2Op::create(b, total);
-  Value lse =
-      arith::MulFOp::create(b, arith::AddFOp::create(b, maximum, log2), b.f32(llvm::numbers::ln2));
+  Value rest = arith::AddFOp::create(b, maximum.low, math::Log2Op::create(b, total).getResult());
+  Value lse = arith::MulFOp::create(b, arith::AddFOp::create(b, maximum.high, rest),
+                                    b.f32(llvm::numbers::ln2));
   lse = arith::SelectOp::create(b, nothing, infinity, lse);
   b.store(lse, op.getLse(), x);
   if (op.getLseLow())
-    b.store(emitLow(b, lse, maximum, zero, log2), op.getLseLow(), x);
+    b.store(emitLow(b, lse, maximum.high, zero, rest), op.getLseLow(), x);
 }
 
 LogicalResult attn::lowerMerge(MergeOp op, const VectorTarget &target) {

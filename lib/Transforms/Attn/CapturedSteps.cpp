@@ -133,7 +133,7 @@ Value CapturedSteps::emitStep(Value sum) {
   auto step = GradCapturedStepOp::create(rewriter, loc, TypeRange(sum.getType()), query, key, value,
                                          gradient, negLse2, delta, negLow2, emitScale(rewriter, op),
                                          origin, sum);
-  takeRegions(rewriter, op, step, step.getScore());
+  takeRegions(rewriter, op, step, step.getScore(), op.getNegLow2());
   // Indices become those within the part.
   OpBuilder::InsertionGuard guard(rewriter);
   for (auto contribution : step.getGrad().getOps<ContributeOp>()) {

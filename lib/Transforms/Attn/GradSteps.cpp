@@ -8,6 +8,7 @@
 #include "lib/Transforms/Attn/GradSteps.h"
 #include "lib/Analysis/ScoreExtremes/ScoreExtremes.h"
 #include "lib/Transforms/Attn/OneHead.h"
+#include "lib/Transforms/Attn/Target.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Arith/Utils/Utils.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -63,12 +64,15 @@ template <typename OpT> static SmallVector<Value> getOrigin(OpBuilder &builder, 
   return getValueOrCreateConstantIndexOp(builder, op.getLoc(), op.getMixedOrigin());
 }
 
-void attn::takeRegions(OpBuilder &builder, Operation *from, Operation *to, Region &score) {
+void attn::takeRegions(OpBuilder &builder, Operation *from, Operation *to, Region &score,
+                       Value negLow2) {
   to->setDiscardableAttrs(from->getDiscardableAttrDictionary());
   // Every step has a grad region; what derives nothing has none to give.
   for (auto [source, dest] : llvm::zip(from->getRegions(), to->getRegions()))
     dest.takeBody(source);
-  if (score.empty() || !mayExceedLargestScore(score))
+  // As attn-online-softmax makes the scores.
+  bool isExact = negLow2 && isForGPU(from);
+  if (score.empty() || !(isExact || mayExceedLargestScore(score)))
     return;
   auto yield = cast<YieldOp>(score.front().getTerminator());
   OpBuilder::InsertionGuard guard(builder);
@@ -103,7 +107,7 @@ void attn::makeDeltaSteps(RewriterBase &rewriter, AttentionGradDeltaOp op) {
   auto step = GradDeltaStepOp::create(rewriter, loc, ValueRange(sums).getTypes(), query, key, value,
                                       gradient, negLse2, delta, negLow2, emitScale(rewriter, op),
                                       getOrigin(rewriter, op), sums[0], sums[1]);
-  takeRegions(rewriter, op, step, step.getScore());
+  takeRegions(rewriter, op, step, step.getScore(), op.getNegLow2());
   rewriter.setInsertionPointAfter(step);
   Value sink;
   if (op.getSink())
@@ -131,7 +135,7 @@ void attn::makeQuerySteps(RewriterBase &rewriter, AttentionGradQueryOp op) {
   auto step =
       GradQueryStepOp::create(rewriter, loc, TypeRange(acc.getType()), query, key, value, gradient,
                               negLse2, delta, negLow2, scale, getOrigin(rewriter, op), acc);
-  takeRegions(rewriter, op, step, step.getScore());
+  takeRegions(rewriter, op, step, step.getScore(), op.getNegLow2());
   rewriter.setInsertionPointAfter(step);
   endSum(rewriter, loc, op.getDQuery(), rows, step->getResult(0), scale);
   rewriter.eraseOp(op);
@@ -179,7 +183,7 @@ void attn::makeKeyValueSteps(RewriterBase &rewriter, AttentionGradKeyValueOp op)
   auto step =
       GradKeyValueStepOp::create(rewriter, loc, running.getTypes(), query, key, value, gradient,
                                  negLse2, delta, negLow2, scale, origin, running[0], running[1]);
-  takeRegions(rewriter, op, step, step.getScore());
+  takeRegions(rewriter, op, step, step.getScore(), op.getNegLow2());
   rewriter.setInsertionPointAfter(step);
   scf::YieldOp::create(rewriter, loc, step->getResults());
   rewriter.setInsertionPointAfter(loop);

@@ -26,7 +26,7 @@ mlir::LogicalResult makeCapturedSteps(mlir::RewriterBase &rewriter, AttentionGra
 mlir::Value emitScale(mlir::OpBuilder &builder, ScoredOpInterface op);
 /// Regions of `from` and what rides on it. Finite scores stay finite in base 2.
 void takeRegions(mlir::OpBuilder &builder, mlir::Operation *from, mlir::Operation *to,
-                 mlir::Region &score);
+                 mlir::Region &score, mlir::Value negLow2);
 
 /// The regions of one op of gradients, and what rides on it, for another.
 void copyRegions(mlir::Operation *from, mlir::Operation *to);

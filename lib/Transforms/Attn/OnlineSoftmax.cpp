@@ -11,6 +11,7 @@
 #include "lib/Transforms/Attn/GradSteps.h"
 #include "lib/Transforms/Attn/OneHead.h"
 #include "lib/Transforms/Attn/Passes.h"
+#include "lib/Transforms/Attn/Target.h"
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Arith/Utils/Utils.h"
@@ -44,8 +45,10 @@ static Value getBase2Scale(OpBuilder &builder, AttentionOp op) {
   return arith::MulFOp::create(builder, loc, scale, log2e);
 }
 
-/// Makes the score region yield in base 2, where finite scores stay finite.
-static void scaleYieldedScore(OpBuilder &builder, Region &score) {
+/// Makes the score region yield in base 2, where finite scores stay finite. With `isExact`
+/// gradients are to multiply as this does: a product of a bounded score is one that nothing is
+/// folded into.
+static void scaleYieldedScore(OpBuilder &builder, Region &score, bool isExact) {
   if (score.empty())
     return;
   auto yield = cast<YieldOp>(score.front().getTerminator());
@@ -53,7 +56,7 @@ static void scaleYieldedScore(OpBuilder &builder, Region &score) {
   builder.setInsertionPoint(yield);
   Location loc = yield.getLoc();
   Value result = yield.getResult();
-  if (mayExceedLargestScore(score))
+  if (isExact || mayExceedLargestScore(score))
     result = emitBoundedScore(builder, loc, result);
   Value log2e = arith::ConstantOp::create(builder, loc, builder.getF32FloatAttr(1.0 / M_LN2));
   yield.getResultMutable().assign(arith::MulFOp::create(builder, loc, result, log2e).getResult());
@@ -83,7 +86,7 @@ static void makeOnline(RewriterBase &rewriter, AttentionOp op) {
   online->setDiscardableAttrs(op->getDiscardableAttrDictionary());
   online.getScore().takeBody(op.getScore());
   online.getMask().takeBody(op.getMask());
-  scaleYieldedScore(rewriter, online.getScore());
+  scaleYieldedScore(rewriter, online.getScore(), op.getLseLow() && isForGPU(op));
 
   Value sink;
   if (op.getSink())

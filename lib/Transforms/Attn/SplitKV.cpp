@@ -11,6 +11,7 @@
 #include "lib/Rooms/RoomPass.h"
 #include "lib/Transforms/Attn/Passes.h"
 #include "lib/Transforms/Attn/Schedule.h"
+#include "lib/Transforms/Attn/Target.h"
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Arith/Utils/Utils.h"
@@ -56,10 +57,6 @@ static bool isResultOfGrid(const Grid &grid, unsigned index) {
   SmallVector<OpFoldResult> offsets = output.getMixedOffsets(), sizes = output.getMixedSizes();
   return llvm::equal(insert.getMixedOffsets(), ArrayRef(offsets).take_front(rank)) &&
          llvm::equal(insert.getMixedSizes(), ArrayRef(sizes).take_front(rank));
-}
-
-static bool isForGPU(Operation *op) {
-  return op->getParentOfType<ModuleOp>()->hasAttr(tile::TileDialect::kTargetAttrName);
 }
 
 /// Whether the device is to decide on the number of parts; one without multiprocessors does not.

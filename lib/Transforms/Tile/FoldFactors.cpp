@@ -13,6 +13,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialects/Tile/IR/TileOps.h"
+#include "lib/Analysis/ScoreExtremes/ScoreExtremes.h"
 #include "lib/Transforms/Tile/KernelPass.h"
 #include "lib/Transforms/Tile/Passes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -145,14 +146,16 @@ template <typename OpT> struct SumPattern : OpRewritePattern<arith::MulFOp> {
   }
 };
 
-/// x y + z as one instruction.
+/// x y + z as one instruction, but for products of bounded scores: gradients round them as the
+/// forward pass does.
 struct AddPattern : OpRewritePattern<arith::AddFOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(arith::AddFOp op, PatternRewriter &rewriter) const override {
     if (!isTile(op))
       return failure();
     for (auto [term, other] : {std::pair(op.getLhs(), op.getRhs()), {op.getRhs(), op.getLhs()}})
-      if (auto product = term.getDefiningOp<arith::MulFOp>(); product && term.hasOneUse()) {
+      if (auto product = term.getDefiningOp<arith::MulFOp>();
+          product && term.hasOneUse() && !attn::isBoundedScore(product.getLhs())) {
         rewriter.replaceOpWithNewOp<math::FmaOp>(op, product.getLhs(), product.getRhs(), other);
         return success();
       }
