@@ -29,8 +29,8 @@ def line(result):
     ranges = []
     for kind in dict.fromkeys(row["type"] for row in result["rows"]):
         ratios = [row["ratio"] for row in result["rows"] if row["type"] == kind]
-        ranges.append(f"{min(ratios):.2f} to {max(ratios):.2f} times in {kind}")
-    return f"On {result['threads']} threads of {result['cpu']}, in GFLOP/s beside PyTorch {result['torch']}: {', '.join(ranges)}."
+        ranges.append(f"{min(ratios):.2f} to {max(ratios):.2f} times ({kind})")
+    return f"On {result['threads']} threads of {result['cpu']}, attn is {' and '.join(ranges)} as fast as PyTorch {result['torch']}."
 
 
 def find_peak(result, row):
