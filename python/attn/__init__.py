@@ -2,7 +2,7 @@
 
     output = attn.attention(q, k, v, causal=True)
 
-compiles a kernel for this machine, once, and calls it. Score and mask functions are plain Python:
+compiles a kernel for this machine once, and calls it. Score and mask functions are plain Python:
 
     slopes = numpy.float32([0.5, 0.25, 0.125, 0.0625])
     output = attn.attention(
@@ -11,9 +11,10 @@ compiles a kernel for this machine, once, and calls it. Score and mask functions
         mask=lambda b, h, q, kv: (kv <= q) & (q - kv < 1024),
     )
 
-Inside them, use the operators of Python, `& | ~` for and, or and not, and the functions of this
-module (or NumPy's or PyTorch's of the same name). Captured arrays are indexed by integers, one
-element at a time; captured 0-d arrays are numbers of each call; Python numbers are constants.
+Score and mask functions use the operators of Python, with `& | ~` for and, or and not. They call
+the functions of this module, or functions of NumPy or PyTorch with the same name. Captured arrays
+are indexed by integers, one element at a time. The value of a captured 0-d array is read at each
+call; Python numbers are constants.
 """
 
 from __future__ import annotations
@@ -50,15 +51,16 @@ _imports.after("torch", _register_operators)
 
 
 def tensor(x: Any) -> Captured:
-    """Marks an array as captured, where a traced function cannot be seen to name it."""
+    """Marks an array as captured. Needed where tracing cannot see that a function names the
+    array."""
     return Captured(x)
 
 
 def assume_sorted(x: Any) -> Captured:
     """Promises that the integers of `x` do not decrease along the last dimension.
 
-    Masks that compare its elements then visit only the keys that matter. If the promise is broken,
-    which keys are kept is unspecified.
+    A kernel whose mask compares these elements then visits only the keys that matter. If the
+    promise is broken, it is unspecified which keys are kept.
     """
     return Captured(x, is_sorted=True)
 
@@ -70,8 +72,10 @@ key_length = Length("key_length", "k")
 
 
 def tanh(x: Any, *, approximate: bool = False) -> Any:
-    """Hyperbolic tangent. `approximate` allows a relative error of 2^-11: on a GPU that is one
-    instruction instead of five, and softcap is a fifth faster.
+    """Hyperbolic tangent.
+
+    `approximate` allows a relative error of 2^-11. On a GPU it is one instruction instead of five,
+    and softcap is a fifth faster.
     """
     return _operations.tanh(x, approximate)
 
@@ -132,8 +136,8 @@ def ceil(x: Any) -> Any:
 
 
 def to_int(x: Any) -> Any:
-    """The whole number towards zero, as `.to(int)` of a tensor; beyond 32 bits the nearest of theirs,
-    and of NaN the least."""
+    """x rounded towards zero, as `.to(int)` of a tensor. Beyond 32 bits the nearest integer of 32
+    bits; for NaN the least."""
     return _operations.to_int(x)
 
 

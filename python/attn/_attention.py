@@ -37,7 +37,7 @@ def _is_rows_first(layout: str) -> bool:
 
 
 def _check_options(options: Optional[Mapping[str, object]], device: str) -> OptionTexts:
-    """What the compiler is told."""
+    """The options, as the compiler takes them."""
     texts = option_texts(options)
     for name, text in texts:
         if name == "device":
@@ -80,8 +80,8 @@ def _find_plan(
     dropout: float = 0.0,
     seed: Any = None,
 ) -> Tuple[Plan, List[Any]]:
-    """What a call runs, and the arrays that its functions captured, with the seed of dropout behind
-    them."""
+    """The plan that a call runs, and the arrays that its functions captured, with the seed of
+    dropout after them."""
     # True == 1, and only one of them is an alignment.
     if causal is not False and causal is not True:
         causal = check_causal(causal) or False
@@ -267,78 +267,104 @@ def attention(
     """softmax(score(scale * q k^T)) v over the keys that the mask keeps.
 
     Args:
-        q: queries, (B, H, M, D); of float32, float16 or bfloat16 in NumPy or in PyTorch on the CPU,
-            or of float16 or bfloat16 in PyTorch on a GPU. Everything else is where q is. Arrays of
-            other libraries (JAX, CuPy...) are taken by DLPack, and results are of q's library.
+        q: queries, (B, H, M, D). float32, float16 or bfloat16 in NumPy and in PyTorch on the CPU;
+            float16 or bfloat16 in PyTorch on a GPU. All other arrays are where q is. Arrays of
+            other libraries (JAX, CuPy...) are taken by DLPack, and results are arrays of q's
+            library.
         k: keys, (B, Hkv, N, D). H is a multiple of Hkv; head h reads h // (H // Hkv).
         v: values, (B, Hkv, N, Dv).
         scale: factor of the products; 1 / sqrt(D) if None.
-        causal: True or "bottom_right" keeps keys up to the row's position counted from the last row
-            and last key, "top_left" from the first ones. The two agree when M == N.
-        window: (left, right), keys kept before and after the row's position counted from the
-            bottom-right; None or -1 is no bound.
-        score: score(s, b, h, q, kv), traced once; s is a float, the rest are integers.
+        causal: True or "bottom_right" keeps the keys up to the row's own position, counted from the
+            last row and the last key. "top_left" counts from the first row and the first key. The
+            two agree when M == N.
+        window: (left, right), the numbers of keys that are kept before and after the row's
+            position, which is counted from the bottom-right. None or -1 is no bound.
+        score: score(s, b, h, q, kv), traced once; s is a float, the others are integers.
         mask: mask(b, h, q, kv), traced once: whether to keep the key.
-        sink: (H,), one more logit for each head that has no value.
+        sink: (H,), one more logit for each head. The logit has no value.
         layout: "bhsd" as above, or "bshd": q, k, v and the result are (B, S, H, D). Strides are
-            free, except that the last dimension is contiguous; nothing is copied.
-        return_lse: also return the natural logarithm of the sum of exponentials.
-        options: of the compiler: threads, block_m, block_n, splits, cpu, cache (on or off: whether
-            code is kept on disk for other processes), cache_dir, fused (on or off: whether blocks of
-            a GPU add gradients of queries in any order, where that takes fewer products; off under
-            torch.use_deterministic_algorithms), pack (slots for
-            the query heads of a key head on a GPU, where rows are few as in decoding: 8; without
-            options, attention chooses it where all rows of a group fit a tile of 64 and D and Dv are at
-            most 256, and for 2 slots where each head has at least 1024 keys of its own), way (auto,
-            short, long, few or narrow: whether a GPU has one kernel for short sequences and one for
-            long ones, of which a call takes either, or one of them for all, half as long to
-            assemble, or one for few rows or few keys; without options, attention chooses few for at
-            most 128 rows with more than 2048 keys where D and Dv are at most 128, and narrow for
-            more than 256 rows with at most 80 keys or with 129 to 160 where they are at most 256
-            on a GPU that reads more than 4 TB/s, as an H200 does,
-            and there is neither score, mask, sink nor dropout, in graphs of torch.compile too), stay (auto, on or off: whether blocks of a GPU stay, one for each
-            multiprocessor, and take one tile of rows after the other; auto where that was measured
-            to be faster, the others one kernel for all calls), slack (on a GPU, by which factor 2^slack, from 0 to 16, the maximum of a row may
-            lag before what is summed is scaled; without it none, as with 0. 8 is 1 % faster, 3 % at D = 256, for 1.04 times the rounding
-            error, 1.2 where few weights are most of the sum).
-        dropout_p: the probability that a weight, once normalized, is dropped, met to 2^-17; the
-            others are divided by 1 minus what is met. Lse does not know it. Which weights are
-            dropped is a function of the seed and of (b, h, q, kv) alone (s16 of
+            free, except that the last dimension is contiguous. Nothing is copied.
+        return_lse: also return the logsumexp, the natural logarithm of the sum of exponentials.
+        options: options of the compiler, by name (type, default):
+            CPU and GPU:
+                block_m (int): query rows of a block. Default: the rule of the device chooses.
+                block_n (int): keys of a step. Default: the rule of the device chooses.
+                splits (int, 1): parts that the keys are split into. More than 1 costs a second
+                    kernel and memory for the parts during a call.
+                cache ("on" or "off", "on"): whether code is kept on disk for other processes.
+                cache_dir (str): the folder of that code. Default: $ATTN_CACHE_DIR, or
+                    ~/.cache/attn.
+            CPU only:
+                threads (int, 0): the most threads that a call uses; 0: all.
+                cpu (str): the processor in LLVM's spelling. Default: the processor of this
+                    machine.
+            GPU only:
+                fused ("on" or "off", "on"): whether blocks add gradients of queries in any order,
+                    where that takes fewer products. Off under torch.use_deterministic_algorithms.
+                pack (int, 0): slots for the query heads that share a key head, for calls with few
+                    rows: 2, 4, 8, 16, 32 or 64; 0: none.
+                way (str, "auto"): the lengths that the kernel is for. "auto" makes one kernel for
+                    short sequences and one for long ones where two are faster, and each call takes
+                    one of them. "short", "long", "few" (at most 128 rows with many keys) and
+                    "narrow" (many rows with at most 80 keys, or 129 to 160) make one kernel for
+                    all calls, which takes half as long to assemble.
+                stay ("auto", "on" or "off", "auto"): whether blocks stay, one for each
+                    multiprocessor, and take one tile of rows after the other. "auto": where it was
+                    measured to be faster; "on" and "off" make one kernel for all calls.
+                slack (int, -1): the maximum of a row may lag by a factor of 2^slack before sums
+                    are scaled; 0 to 16. -1 and 0: it never lags. 8 is 1 % faster, and 3 % at D =
+                    256, for 1.04 times the rounding error (1.2 times where few weights are most of
+                    the sum).
+        dropout_p: the probability that a weight is dropped after it is normalized, met to 2^-17.
+            The other weights are divided by 1 minus that probability. The logsumexp does not know
+            it. The dropped weights are a function of the seed and of (b, h, q, kv) alone (s16 of
             dialects/Attn/README.md).
-        dropout_seed: an integer, or an array of one where q is, which may change between calls and
-            replays of a CUDA graph; drawn from PyTorch's generator of the device, or from NumPy's
-            numpy.random, if None. Gradients use the one of their call.
+        dropout_seed: an integer, or an array of one integer where q is. It may change between calls
+            and between replays of a CUDA graph. If None, it is drawn from PyTorch's generator of
+            the device, or from NumPy's numpy.random. Gradients use the seed of their call.
 
     Returns:
         The output, in the type, library, device and layout of q, with Dv columns; or (output, lse)
         with lse float32 of shape (B, H, M) in every layout. A row that keeps no key gives 0 and
         -inf.
 
-    PyTorch's autograd records the call: gradients of q, k, v, of the sink and of captured tensors
-    that the score reads, the first ones, are kernels too. GPUs sum those of queries in any
-    order, but not under torch.use_deterministic_algorithms, and those of captured tensors too, which
-    they refuse then; all others are the same bits each time.
-    Tangents are refused.
-    torch.func.grad and torch.vmap work. Under torch.autocast tensors are cast as for PyTorch's own
-    attention. torch.compile sees an operator, attn::forward. Dynamo traces score and mask, as those of
-    PyTorch's flex_attention; it breaks its graph around a call whose functions it does not know,
-    such as those of attn itself. On the CPU as many threads are used as torch.set_num_threads says.
-
-    Values that a function reads of modules, classes and objects are those of the call: of names that
-    it spells, config.window, they are compared; whatever else it does with them, a property or
-    table["window"], makes it be traced again, some hundred microseconds.
-
-    On a GPU the work is queued on the current stream of q's device, and a CUDA graph can capture
-    the call when the same attention was called once before: compiling cannot be captured.
-
-    Captured arrays have any strides. They are read where the function says, also for keys that are
-    masked: indices must be inside for every row and key. Arrays read at b, h, q or kv, or some
-    places after one of these, are checked. At a distance, q - kv and what is added to it, the nearest
-    element is read where that is outside. Other indices below 0 count from the end, as in Python.
-    Integers are 64 bits wide, on GPUs too.
-
     Raises:
         Error: an argument that does not fit, or a function that cannot be traced.
+
+    Without options, a call on a GPU that has neither score, sink nor dropout chooses by its shapes:
+        pack: all rows of a group of heads fit a tile of 64, and D and Dv are at most 256. Where each
+            query head has keys of its own, it also needs 1024 keys or more.
+        way="few": at most 128 rows, more than 2048 keys, no mask, and D and Dv at most 128.
+        way="narrow": more than 256 rows, at most 80 keys or 129 to 160, no mask, and D and Dv at most
+            256, on a GPU that reads more than 4 TB/s, as an H200 does.
+    Graphs of torch.compile choose in the same way.
+
+    PyTorch's autograd records the call. Kernels compute the gradients of q, k, v, the sink, and the
+    captured tensors that the score reads. First derivatives are supported; tangents are refused. A
+    GPU sums two kinds of gradients in any order, so that their last bits differ from run to run.
+    Gradients of queries are one kind, except under torch.use_deterministic_algorithms. Gradients of
+    captured tensors are the other kind, and are refused under torch.use_deterministic_algorithms.
+    All other gradients are the same bits each time.
+
+    PyTorch's transforms: torch.func.grad and torch.vmap work. Under torch.autocast tensors are cast
+    as for PyTorch's own attention. torch.compile sees an operator, attn::forward. Dynamo traces
+    score and mask like the functions of PyTorch's flex_attention. It breaks its graph around a
+    call whose functions it does not know, such as functions of attn itself. On the CPU,
+    torch.set_num_threads sets the number of threads.
+
+    A function may read values of modules, classes and objects; it reads them at each call. Values
+    that it spells by name, such as config.window, are compared with those of the last call.
+    Anything else, such as a property or table["window"], makes attn trace the function again,
+    which takes some hundred microseconds.
+
+    On a GPU the work is queued on the current stream of q's device. A CUDA graph can capture the
+    call if the same attention was called once before: compiling cannot be captured.
+
+    Captured arrays have any strides. A kernel reads them also for keys that are masked, so indices
+    must be inside for every row and key. Arrays that are read at b, h, q or kv, or at a constant
+    distance from one of these, are checked. At the distance q - kv, or that plus a constant, a
+    kernel reads the nearest element if the index is outside. Other indices below 0 count from the
+    end, as in Python. Integers are 64 bits wide, on GPUs too.
     """
     if others:
         fail_unexpected("attention", others)
@@ -379,8 +405,8 @@ class Attention:
         is_from_disk: whether the kernel was found on disk.
         device: "cpu", or "cuda:0".
 
-    A copy shares the kernel, a deep copy also copies the captured arrays, and what comes out of a
-    pickle is compiled where it is loaded.
+        A copy shares the kernel. A deep copy also copies the captured arrays. An attention that is
+    pickled is compiled again where it is loaded.
     """
 
     def __init__(self, plan: Plan, layout: str, arrays: List[Any]) -> None:
@@ -407,13 +433,13 @@ class Attention:
         out: Any = None,
         dropout_seed: Any = None,
     ) -> Any:
-        """As `attention`. `scale` and `sink` are given exactly if the kernel was compiled with
-        them, `dropout_seed` at most if it was compiled with dropout.
+        """As `attention`. `scale` and `sink` are given if and only if the kernel was compiled with
+        them; `dropout_seed` may be given if it was compiled with dropout.
 
         Args:
-            out: an array of the shape and type of the output, of any strides but in the last
-                dimension, or (output, lse) if the kernel returns both: filled and returned, and
-                nothing is allocated. Gradients are refused.
+            out: an array of the shape and type of the output, or (output, lse) if the kernel
+                returns both. The last dimension is contiguous; other strides are free. The array
+                is filled and returned, and nothing is allocated. Gradients are refused.
 
         Raises:
             Error: an argument that does not fit.
@@ -521,7 +547,8 @@ def compile(
         sink: whether calls give a sink.
         device: "cpu", "cuda" (PyTorch's current device), "cuda:1", or a torch.device.
         causal, window, score, mask, layout, return_lse, options, dropout_p: as for `attention`.
-            Captured arrays are those of now; a call reads what they then hold. Seeds of dropout are
+                        Arrays are captured now; a call reads their elements of that time. Seeds of
+                        dropout are
             given to calls, or drawn by them.
 
     Raises:
@@ -564,15 +591,17 @@ def explain(
     options: Optional[Mapping[str, object]] = None,
     dropout_p: float = 0.0,
 ) -> Explanation:
-    """What the compiler makes of an attention: the schedule and the rule that chose it, which key
-    tiles each mask visits, compile times, and the IR after a room.
+    """Explains how an attention is compiled.
 
-    For a GPU, which need not be there: also instructions of the PTX, floors of the time, and, where
-    a driver or ptxas can tell, registers.
+    The text has the schedule and the rule that chose it, the key tiles that each mask visits, the
+    times of compiling, and the IR after a room. For a GPU it also has the instructions of the PTX,
+    floors of the time, and registers where a driver or ptxas can tell them. The GPU need not be
+    there.
 
-    In the place of dtype, head_dim and value_dim may stand q, k and v of a call, with its scale and
-    sink: then it tells too which way the call takes, whether its kernel is there, and on the CPU
-    which tiles the mask keeps for batch 0 and head 0. Nothing is computed of them.
+    q, k and v of a call may replace dtype, head_dim and value_dim, with its scale and sink. The
+    text then also tells which way the call takes and whether its kernel is there, and on the CPU
+    which tiles the mask keeps for batch 0 and head 0. No attention is computed.
+
 
     Args:
         until: "problem", "grid" or "online"; for a GPU also "tile", "placed", "async", "thread"

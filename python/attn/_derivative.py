@@ -55,29 +55,29 @@ def gradient(
     dropout_p: float = 0.0,
     dropout_seed: Any = None,
 ) -> Tuple[Any, ...]:
-    """Gradients of q, k and v, and of the sink if there is one, for who has no autograd: those of
-    attention(q, k, v, ...) with the same arguments.
+    """Gradients of attention(q, k, v, ...) with the same arguments, for programs without autograd.
 
     Args:
         q, k, v, scale, causal, window, score, mask, sink, layout, options: as for `attention`.
         d_output: the gradient of the output, in its shape and type.
-        output, lse: what `attention` returned with return_lse; computed again where one is None.
-            Of rows whose scores are all beyond 30,000, an lse in float32 gives weights whose sum is
-            not 1; what is computed again has no such bound.
+        output, lse: the results of `attention` with return_lse; computed again if one is None. If all
+            scores of a row are beyond 30,000, an lse in float32 gives weights whose sum is not 1. Results
+            that are computed again have no such bound.
         d_lse: the gradient of lse, float32 of shape (B, H, M); zeros if None.
-        wrt: arrays of floats that the score captures, whose gradients are wanted too. Of one that it
-            reads by several names, it is their sum.
+        wrt: arrays of floats that the score captures, whose gradients are returned too. The
+            gradient of an array that the score reads by several names is the sum over its names.
         dropout_p, dropout_seed: as for `attention`; with dropout the seed has to be given.
 
     Returns:
-        (d_q, d_k, d_v) in the types and shapes of q, k and v, and with a sink also d_sink, float32
-        of shape (H,), then those of wrt, float32 of their shapes. The same bits for the same
-        arguments, whatever else is in the batch, but on a GPU for those of wrt, and for d_q unless
-        options say fused="off", sums in any order.
+        (d_q, d_k, d_v) in the types and shapes of q, k and v. With a sink also d_sink, float32 of
+        shape (H,). Then the gradients of wrt, float32 of their shapes.
+
+        The same arguments give the same bits, whatever else is in the batch. On a GPU, sums of two
+        results are in any order: the gradients of wrt, and d_q unless options say fused="off".
 
     Raises:
-        Error: an argument that does not fit, a function that cannot be traced, or one that has no
-            derivative.
+        Error: an argument that does not fit, a function that cannot be traced, or a function that
+            has no derivative.
     """
     like = q
     q, k, v, d_output, output, lse, d_lse, sink, dropout_seed = _foreign.import_named(

@@ -11,8 +11,8 @@ from ._scan import as_function
 
 
 class Indexing(str, enum.Enum):
-    """What an index below 0 or beyond the last means. A kernel keeps what it computes of arrays
-    inside, whatever it is told here."""
+    """The meaning of an index below 0 or beyond the last. A kernel keeps computed indices inside
+    the array in any case."""
 
     # attn.attention: the nearest element at a distance of row and key, else as in Python.
     NEAREST = "nearest"
@@ -23,7 +23,8 @@ class Indexing(str, enum.Enum):
 
 
 def index_as(function: Any, indexing: str) -> Optional[Callable]:
-    """The function, whose captured arrays are indexed in that way; what is none, as it is."""
+    """The function with its captured arrays indexed in that way; an object that is no function as
+    it is."""
     if not callable(function):
         return function
     function = as_function(function)

@@ -14,11 +14,11 @@ ABI_VERSION = 1
 
 
 class Error(Exception):
-    """What attn could not do.
+    """A call that attn refused or could not carry out.
 
     Attributes:
         code: "invalid argument", "invalid kernel" (a source or a traced function that does not
-            compile), "no device"...
+            compile), "no device", or another code of include/attn-c/attn.h.
         message: one line, "where: expected X, got Y".
         hint: the nearest change that would be accepted; may be empty.
         where: "file.py:12" for a mistake in a traced function; otherwise empty.
@@ -125,7 +125,7 @@ OptionTexts = Tuple[Tuple[str, str], ...]
 
 
 def option_texts(options: Any) -> OptionTexts:
-    """What a user gives as options, in an order of their own."""
+    """The options that a user gives, in an order of their own."""
     if not options and (options is None or isinstance(options, Mapping)):
         return ()
     if not isinstance(options, Mapping):

@@ -475,8 +475,8 @@ def where(condition: Any, a: Any, b: Any) -> Any:
 
 
 def clip(x: Any, low: Any = None, high: Any = None, *, min: Any = None, max: Any = None) -> Any:
-    """x, but at least `low` and at most `high`; min= and max= are other names of them. At its ends the
-    derivative is that of x."""
+    """x, but at least `low` and at most `high`. min= and max= are other names of `low` and `high`.
+    At both ends the derivative is 1, as that of x."""
     low, high = (min if low is None else low), (max if high is None else high)
     x = x if low is None else _bound(x, "lt", low, maximum)
     return x if high is None else _bound(x, "gt", high, minimum)

@@ -16,7 +16,7 @@ class MaskPicture(str):
     """A text of one sign for each tile, which a notebook shows as an SVG.
 
     Attributes:
-        tiles: 0 for an empty tile, 1 for a partial, 2 for a full one: (rows, columns).
+        tiles: (rows, columns); 0 for an empty tile, 1 for a partial tile, 2 for a full tile.
         density: the share of pairs that are kept.
     """
 
@@ -70,14 +70,14 @@ def visualize_mask(
     head: int = 0,
     tile: Tuple[int, int] = (64, 64),
 ) -> MaskPicture:
-    """Which tiles of a mask are full, partial and empty, as attn itself sees it: a kernel with this
-    mask counts the keys that each row keeps.
+    """Shows which tiles of a mask are full, partial and empty, as attn itself sees them: a kernel
+    with this mask counts the keys that each row keeps.
 
     Args:
         query_length, key_length: M and N; N is M if None.
         mask, causal, window: as for `attention`. Captured arrays are on the CPU.
         batch, head: the b and h that are drawn.
-        tile: rows and keys of a tile. What the compiler chose tells `explain`.
+        tile: rows and keys of a tile. `explain` tells the sizes that the compiler chose.
 
     Returns:
         A text: one sign for each tile, and a notebook's picture.

@@ -356,7 +356,8 @@ def _children(
 
 
 class Scan:
-    """What decides the trace of a function, without tracing it: `key` equal, trace equal.
+    """The facts that decide the trace of a function, without tracing it: where `key` is equal, so
+    is the trace.
 
     `arrays` are the captured arrays, in the order of their slots. `is_volatile` when the function
     refers to objects whose contents may change unseen; then only a new trace tells.

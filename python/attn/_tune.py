@@ -38,14 +38,14 @@ _NOISE = 0.01
 
 @dataclasses.dataclass(frozen=True)
 class Tuning:
-    """What a search found.
+    """The result of a search.
 
     Attributes:
-        options: the fastest, to be given as options= to `attention` and `compile`; those that the
-            search was given where the rule's own choice is as good.
-        milliseconds: of a call, by the options that were tried, fastest first; {} of the rule's choice
-            is written "rule".
-        refused: why other options are no candidates.
+        options: the fastest options, for options= of `attention` and `compile`. If the rule's own
+            choice is as good, the options that the search was given.
+        milliseconds: the time of a call for each of the options that were tried, fastest first;
+            "rule" is the rule's own choice.
+        refused: options that are no candidates, and why.
         is_from_disk: whether an earlier search is the answer.
     """
 
@@ -245,28 +245,30 @@ def tune(
     options: Optional[Mapping[str, object]] = None,
     **arguments: Any,
 ) -> Tuning:
-    """Times what `attention` could be compiled to on these arrays, and says what is fastest:
+    """Searches the options with which `attention` is fastest on these arrays:
 
         best = attn.tune(q, k, v, causal=True)
         output = attn.attention(q, k, v, causal=True, options=best.options)
 
-    Kernels are compiled side by side, and timed in turns. On a terminal a bar says how far it is.
-    The answer is kept beside the kernels on disk, by program, extents, machine and version.
+    Kernels are compiled in parallel and timed in turns. On a terminal a bar shows the progress. The
+    answer is kept with the kernels on disk, by program, extents, machine and version.
 
-    On a GPU, models of the compiler leave out sizes that would spill registers or wait for memory, and
-    the fastest sizes are tried with blocks that stay too.
+    On a GPU, models of the compiler leave out sizes that would spill registers or wait for memory.
+    The fastest sizes are also tried with blocks that stay.
 
     Args:
         q, k, v, arguments: of `attention`: NumPy arrays, PyTorch's tensors on a CPU or a GPU.
-        candidates: options to try beside the rule's own choice; tiles of all sizes, split keys where
-            rows are few and, on a GPU, what the rule has for other lengths, if None.
-        rounds, seconds: how often and for how long each is timed; who is slower than the best by
-            30 % is timed once.
+        candidates: options to try in addition to the rule's own choice. If None: tiles of all
+            sizes, split keys where rows are few, and on a GPU the sizes of the rule for other
+            lengths.
+        rounds, seconds: how often and for how long each candidate is timed. A candidate that is
+            slower than the best by 30 % is timed once.
         again: search even if the answer is on disk.
         options: of all candidates.
 
     Returns:
-        A Tuning. Its options are the given ones where nothing is faster than the rule's choice by 1 %.
+        A Tuning. Its options are the given options if nothing is faster than the rule's choice by
+        1 %.
 
     Raises:
         Error: as `attention`; options that the compiler refuses are listed in the result.

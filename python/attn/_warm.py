@@ -28,11 +28,12 @@ def warm_up(what: Union[Sequence[Dict[str, Any]], Any], *inputs: Any, **options:
     """Compiles what later calls need, so that none of them waits.
 
     Args:
-        what: a list of dicts, each the arguments of `compile`, and gradient=True for those of q, k, v
-            and the sink too: compiled side by side. Or a function or model of PyTorch.
-        inputs, options: of the function, which is called with tensors of their shapes that hold
-            nothing: nothing is computed, and its parameters are not touched. Where it wants gradients,
-            their kernels are compiled too.
+        what: a list of dicts, or a function or model of PyTorch. Each dict has the arguments of
+            `compile`; gradient=True also compiles the gradients of q, k, v and the sink. They are
+            compiled in parallel.
+        inputs, options: arguments of the function. It is called with tensors of the same shapes
+            that hold no data: nothing is computed, and its parameters are not touched. If it wants
+            gradients, their kernels are compiled too.
 
     Returns:
         The number of kernels that were not there before.

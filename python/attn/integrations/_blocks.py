@@ -48,7 +48,7 @@ def is_for_any_length(block_mask: Any) -> bool:
 
 
 def find_mask(block_mask: Any, lengths: Tuple[int, int]) -> Optional[Callable]:
-    """What keeps a key; None if each is kept."""
+    """The function that keeps a key; None if all keys are kept."""
     if block_mask is None:
         return None
     function = block_mask.mask_mod

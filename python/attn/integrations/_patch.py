@@ -51,7 +51,7 @@ def hide() -> Iterator[None]:
 
 
 class Patch:
-    """What `patch` did: undone by `undo`, or at the end of a with statement."""
+    """The effect of `patch`: `undo`, or the end of a with statement, takes it back."""
 
     def __init__(self, function: Callable) -> None:
         self.before = _replace(function)

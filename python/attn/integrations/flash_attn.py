@@ -2,8 +2,8 @@
 
     from attn.integrations.flash_attn import flash_attn_func
 
-Tensors are (B, S, H, D). On the CPU too, with D and Dv free. Parameters that attn does not serve are
-refused by name, none is ignored.
+Tensors are (B, S, H, D). They may be on the CPU, where D and Dv are free. Parameters that attn
+does not serve are refused by name; none is ignored.
 """
 
 from __future__ import annotations

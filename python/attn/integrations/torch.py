@@ -5,7 +5,7 @@
         ...  # every call of torch.nn.functional.scaled_dot_product_attention
     attn.integrations.torch.register_flash_attention()  # for activate_flash_attention_impl("attn")
 
-What attn does not serve goes to PyTorch, and `fallbacks` counts why.
+Calls that attn does not serve go to PyTorch, and `fallbacks` counts why.
 """
 
 from __future__ import annotations
@@ -182,8 +182,8 @@ def scaled_dot_product_attention(
 ) -> Any:
     """torch.nn.functional.scaled_dot_product_attention: the same arguments, shapes and results.
 
-    Masks are read as they are given, never expanded. Every legal call is answered: where attn serves
-    it not (f64, on a GPU f32...) by PyTorch, and `fallbacks` says why.
+    Masks are read as they are given, never expanded. Every legal call is answered. PyTorch answers
+    the calls that attn does not serve (f64, and f32 on a GPU), and `fallbacks` says why.
     """
     how: dict = dict(attn_mask=attn_mask, dropout_p=dropout_p, is_causal=is_causal)
     how.update(scale=scale, enable_gqa=enable_gqa)
@@ -231,18 +231,19 @@ def patch() -> Patch:
 
 
 def register_flash_attention(name: str = "attn") -> _flash.Provider:
-    """Makes attn one of the flash attentions that torch.nn.attention knows, beside "FA3" and "FA4":
+    """Makes attn one of the flash attentions that torch.nn.attention knows, such as "FA3" and
+    "FA4":
 
         register_flash_attention()
         torch.nn.attention.activate_flash_attention_impl("attn")
         ...  # F.scaled_dot_product_attention, nn.MultiheadAttention: where PyTorch takes flash attention
         torch.nn.attention.restore_flash_attention_impl()
 
-    Of tensors on GPUs alone. Calls that attn does not serve (dropout, GPUs that are no Hopper) go to
+    Only for tensors on GPUs. Calls that attn does not serve (dropout, GPUs other than Hopper) go to
     PyTorch's kernel, and `fallbacks` says why.
 
     Returns:
-        What forgets it again: `undo()`, or the end of a with statement.
+        An object whose `undo()` takes it back; so does the end of a with statement.
 
     Raises:
         Error: a PyTorch without such a registry, or a name that is taken.
@@ -303,15 +304,18 @@ def flex_attention(
     *,
     return_aux: Any = None,
 ) -> Any:
-    """torch.nn.attention.flex_attention.flex_attention: the same arguments and results; where attn
-    serves a call not (f64, on a GPU f32, row maxima) PyTorch's, and `fallbacks` says why.
+    """torch.nn.attention.flex_attention.flex_attention: the same arguments and results. PyTorch
+    answers the calls that attn does not serve (f64, f32 on a GPU, row maxima), and `fallbacks`
+    says why.
 
-    `block_mask` is PyTorch's or create_block_mask's of this module, whose function is traced. Lists of
-    blocks of PyTorch's are kept too: where they say less than the function, which is looked up once
-    for each block mask, and always under torch.compile, a kernel reads them as one more mask.
-    create_block_mask of this module has none. Nothing need be compiled by torch.compile; under it,
-    fullgraph=True too, the call is the operator attn::forward. Gradients follow for query, key and
-    value, and on the CPU for the tensors that functions capture.
+    `block_mask` is PyTorch's, or that of create_block_mask of this module. Its function is traced.
+    The lists of blocks of a mask of PyTorch's are honoured too: where they keep less than the
+    function, a kernel reads them as one more mask. That is looked up once for each block mask, and
+    assumed under torch.compile. A mask of this module has no lists.
+
+    Nothing need be compiled by torch.compile. Under it, fullgraph=True too, the call is the
+    operator attn::forward. Gradients are computed for query, key and value, and on the CPU for the
+    tensors that functions capture.
     """
     reason = find_tensor_reason(query, key, value)
     if return_aux is not None and getattr(return_aux, "max_scores", False):

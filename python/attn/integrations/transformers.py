@@ -4,7 +4,7 @@
     model.set_attn_implementation(transformers.register())
 
 Masks are the functions that Transformers makes, traced: no (B, 1, M, N) tensor exists. Gradients
-follow for queries, keys, values and sinks. Dropout of models in training draws its seeds from
+are computed for queries, keys, values and sinks. Dropout of models in training draws its seeds from
 PyTorch's generator: torch.manual_seed replays it, and checkpointing computes the same again.
 """
 
@@ -34,8 +34,8 @@ _HARMLESS = frozenset(
 
 
 class Mask:
-    """What stands for a mask between Transformers and `attention`: its function, with the offsets of
-    now. A model that asks it for anything else gets the tensor that it stands for."""
+    """A mask on its way from Transformers to `attention`: its function, with the present offsets.
+    A model that asks it for anything else gets the tensor of the mask."""
 
     ndim = 4
 
@@ -79,8 +79,8 @@ def make_mask(
     device: Any = "cpu",
     **options: Any,
 ) -> Optional[Mask]:
-    """The mask of a kind of layers, as AttentionMaskInterface asks for it: attention_mask is (B, keys
-    seen), False for padding."""
+    """The mask of a kind of layers, as AttentionMaskInterface asks for it. attention_mask is (B,
+    keys seen), False for padding."""
     if isinstance(attention_mask, Mask):
         # `generate` makes the mask of a static cache, and the model asks again.
         return attention_mask
@@ -160,8 +160,8 @@ def attention(
     position_bias: Optional[torch.Tensor] = None,
     **options: Any,
 ) -> Tuple[torch.Tensor, None]:
-    """What AttentionInterface calls for each layer: query (B, H, M, D), key (B, Hkv, N, D) and value
-    (B, Hkv, N, Dv); returns (B, M, H, Dv), and no weights."""
+    """The function that AttentionInterface calls for each layer. query is (B, H, M, D), key (B,
+    Hkv, N, D) and value (B, Hkv, N, Dv). Returns (B, M, H, Dv), and no weights."""
     _check(module, options)
     # Some models give what their configuration says.
     dropout = dropout if module.training else 0.0
