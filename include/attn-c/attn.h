@@ -15,8 +15,8 @@
  *
  * Every function may be called from any number of threads at once, except that a handle must not be
  * freed while it is in use. The child of a fork may go on calling on the CPU; a fork waits for what
- * other threads are compiling. What exists keeps its meaning: later versions add functions, options
- * and codes.
+ * other threads are compiling. Everything here keeps its meaning: later versions add functions,
+ * options and codes.
  *
  *===------------------------------------------------------------------------------------------===*/
 
@@ -217,10 +217,10 @@ ATTN_EXPORT const char *attn_kernel_remark(const attn_kernel *kernel, size_t ind
 
 /** Calls the kernel with its arguments and then its results, which it fills. All are checked before
  *  any memory is touched; no address is kept. On the CPU `stream` is ignored, and the results are
- *  filled on return. On a GPU tensors are in its memory, `stream` is a CUstream or cudaStream_t of
- *  it (null is the legacy default stream), and the call returns when the kernels are queued: it
- *  waits for nothing, a graph can capture it, and it allocates nothing unless keys are split: then
- *  memory in the order of the stream. */
+ *  filled on return. On a GPU, tensors are in its memory, and `stream` is a CUstream or
+ *  cudaStream_t of it (null is the legacy default stream). The call returns when the kernels are
+ *  queued: it waits for nothing, and a graph can capture it. It allocates nothing unless keys are
+ *  split, and then memory in the order of the stream. */
 ATTN_EXPORT attn_code attn_run(const attn_kernel *kernel, const attn_tensor *const *tensors,
                                size_t count, void *stream);
 
@@ -236,9 +236,9 @@ ATTN_EXPORT int32_t attn_get_num_threads(void);
 ATTN_EXPORT attn_code attn_emit(const char *source, const attn_options *options, char **ptx,
                                 char **plan);
 
-/** What the compiler makes of a source: its decisions, and the IR after the room `until`, one of
- *  "problem", "grid" and "online", for cuda also "tile", "placed", "async", "thread" and "ptx". The
- *  text is freed with attn_string_free. */
+/** Explains how a source is compiled: the decisions, and the IR after the room `until`. Rooms are
+ *  "problem", "grid" and "online", and for cuda also "tile", "placed", "async", "thread" and "ptx".
+ *  The text is freed with attn_string_free. */
 ATTN_EXPORT attn_code attn_explain(const char *source, const attn_options *options,
                                    const char *until, char **text);
 ATTN_EXPORT void attn_string_free(char *text);

@@ -322,7 +322,7 @@ inline Result<Image> emit(const std::string &source, const Options &options = {}
   return Image{detail::take(ptx), detail::take(plan)};
 }
 
-/// What the compiler makes of a source, and the IR after a room (attn_explain).
+/// How a source is compiled, and the IR after a room (attn_explain).
 inline Result<std::string> explain(const std::string &source, const Options &options = {},
                                    const std::string &until = "online") {
   char *text = nullptr;

@@ -34,7 +34,7 @@ namespace attn {
 const char *getVersion();
 
 //===----------------------------------------------------------------------------------------===//
-// What to compile
+// Sources and options
 //===----------------------------------------------------------------------------------------===//
 
 enum class DeviceKind : uint8_t { CPU, CUDA };
@@ -65,23 +65,25 @@ struct CompileOptions {
   /// group; 0: none. Such calls split the keys by themselves, into parts whose number depends on
   /// the batch and the device, unless `splits` is more than 1.
   int64_t pack = 0;
-  /// CUDA: sizes of which sequences: "auto", a kernel each for short and for long ones where two
-  /// are faster than one, of which the rows and keys of a call choose; or "short", "long", "few"
-  /// (at most 128 rows with many keys) or "narrow" (many rows with at most 80 keys, or with 129 to
-  /// 160), one kernel for all calls, which takes half as long to assemble.
+  /// CUDA: the lengths that the kernel is for. "auto" makes one kernel for short sequences and one
+  /// for long ones where two are faster than one, and the rows and keys of each call choose between
+  /// them. The other words make one kernel for all calls, which takes half as long to assemble.
+  /// They are "short", "long", "few" (at most 128 rows with many keys) and "narrow" (many rows with
+  /// at most 80 keys, or with 129 to 160).
   std::string way = "auto";
   /// CUDA: whether blocks stay, one for each multiprocessor, and take one tile of rows after the
-  /// other, which hides how they begin and end but takes registers: "auto" where that was measured
-  /// to be faster, or "on" or "off", one kernel for all calls.
+  /// other. This hides how blocks begin and end but takes registers. "auto": where it was measured
+  /// to be faster; "on" and "off": one kernel for all calls.
   std::string stay = "auto";
-  /// CUDA: by which factor 2^slack, from 0 to 16, the maximum of a row may lag before what is
-  /// summed is scaled. -1: none, as the definition has it, scaled in each step or, as with 0, where
-  /// a maximum rose, whichever was measured to be faster; both give the same bits. 8 is 1 % faster,
-  /// 3 % at D = 256, for 1.04 times the rounding error (1.2 where few weights are most of the sum).
+  /// CUDA: the maximum of a row may lag by a factor of 2^slack before sums are scaled; 0 to 16. -1:
+  /// it never lags, as in the definition. Sums are then scaled in each step or, as with 0, where a
+  /// maximum rose, whichever was measured to be faster; both give the same bits. 8 is 1 % faster,
+  /// and 3 % at D = 256, for 1.04 times the rounding error (1.2 times where few weights are most of
+  /// the sum).
   int64_t slack = -1;
-  /// CUDA: rows of the calls that a search of sizes times; 0: there is none. Sizes of which models
-  /// say that they spill or wait for memory are refused then, and the error says which. What
-  /// is compiled is the same.
+  /// CUDA: rows of the calls that a search of sizes times; 0: no search. A search refuses sizes
+  /// that spill registers or wait for memory by a model, and the error says which. It compiles the
+  /// same code for the others.
   int64_t search = 0;
   /// The function to compile; empty when the source has just one public function.
   std::string entry;
@@ -115,11 +117,11 @@ struct AttentionSpec {
   bool returnsLse = false;
 };
 
-/// The same as IR text. What is out of range is found when the text is compiled.
+/// The same as IR text. Numbers that are out of range are found when the text is compiled.
 std::string getSource(const AttentionSpec &spec);
 
 //===----------------------------------------------------------------------------------------===//
-// What comes out
+// Compiled functions
 //===----------------------------------------------------------------------------------------===//
 
 /// An argument or a result.
@@ -159,12 +161,17 @@ public:
   const FunctionInfo &getInfo() const;
 
   /// Calls the function with its arguments and then its results, which it fills, and returns when
-  /// they are filled. Everything is checked first; no memory is touched unless all of it is right:
-  /// count, type and rank, extents (those of the type, and that equal letters agree), the last
-  /// stride (1 for tensors of rank 2 and more, but any for those that only regions read: on a GPU
-  /// the source marks them `attn.strided`), alignment to the element's size, null addresses,
-  /// strides that leave the address space, results that overlap themselves, each other or an
-  /// argument. What is not checked: that strides stay inside the memory, and that captured tensors
+  /// they are filled. Everything is checked first, and no memory is touched unless all of it is
+  /// right:
+  ///
+  /// * count, type, rank, and alignment to the element's size;
+  /// * extents: those of the type, and that equal letters agree;
+  /// * the last stride: 1 for tensors of rank 2 and more, but any for tensors that only regions
+  ///   read (on a GPU the source marks them `attn.strided`);
+  /// * null addresses, and strides that leave the address space;
+  /// * results that overlap themselves, each other or an argument.
+  ///
+  /// Two things are not checked: that strides stay inside the memory, and that captured tensors
   /// read at computed indices are large enough.
   ///
   /// A scalar argument is a number or a tensor of rank 0 in host memory.
@@ -204,11 +211,13 @@ Result<KernelImage> emit(std::string_view source, const CompileOptions &options 
 Status setNumThreads(unsigned count);
 unsigned getNumThreads();
 
-/// What the compiler makes of a source, as text: comments with the device, the schedule and why,
-/// which key tiles each mask visits, and compile times; then the IR after the room `until`, one of
-/// "problem", "grid" and "online". For CUDA, which need not be there, also "tile", "placed",
-/// "async", "thread" and "ptx", and more comments: instructions of the PTX, registers where a
-/// driver or ptxas can tell, and floors of the time.
+/// Explains as text how a source is compiled. Comments have the device, the schedule and why, the
+/// key tiles that each mask visits, and compile times. The IR after the room `until` follows:
+/// "problem", "grid" or "online".
+///
+/// CUDA need not be there. It also has the rooms "tile", "placed", "async", "thread" and "ptx", and
+/// more comments: instructions of the PTX, registers where a driver or ptxas can tell, and floors
+/// of the time.
 Result<std::string> explain(std::string_view source, const CompileOptions &options = {},
                             std::string_view until = "online");
 

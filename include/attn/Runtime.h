@@ -124,7 +124,7 @@ private:
 // Kernels
 //===----------------------------------------------------------------------------------------===//
 
-/// What the compiler hands over and the cache keeps.
+/// The output of the compiler, which the cache keeps.
 struct KernelImage {
   /// Empty for the CPU.
   std::string ptx;
@@ -137,7 +137,7 @@ struct KernelImage {
   bool operator==(const KernelImage &) const = default;
 };
 
-/// What the driver made of one kernel of an image.
+/// One kernel of an image, as the driver made it.
 struct KernelInfo {
   std::string name;
   /// Registers of one thread.

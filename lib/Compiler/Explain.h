@@ -20,7 +20,7 @@ DoorVisitor observeDoors(mlir::MLIRContext &context, DoorObserver observe);
 /// A remark as a comment, "// name        text".
 void printRemark(llvm::raw_ostream &os, const PassRemark &remark);
 
-/// What explain() answers where `door` is none of the `known` ones.
+/// The error of explain() where `door` is none of the `known` doors.
 Status refuseDoor(std::string_view door, std::string_view known);
 
 /// explain() for a GPU, which need not be there.

@@ -21,7 +21,7 @@ namespace attn {
 /// The rules of a function: its values in order, with names of arguments.
 CallRules makeRules(const KernelSignature &signature, llvm::ArrayRef<std::string> names,
                     const FunctionExtents &extents);
-/// What a user is told of the same.
+/// The same rules as a user is told of them.
 FunctionInfo describe(const CallRules &rules);
 
 /// The words of a call in the order of the lowered function.

@@ -45,7 +45,8 @@ private:
   using Values = llvm::SmallVector<RuntimeValue, 4>;
   using Indices = llvm::SmallVector<int64_t, 4>;
 
-  /// What a family of ops says of one that it has executed; false would pass it on to the next.
+  /// The answer of a family of ops that has executed an op; false would pass the op on to the next
+  /// family.
   static llvm::Expected<bool> done(llvm::Error error) {
     if (error)
       return std::move(error);

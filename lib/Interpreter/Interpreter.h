@@ -24,7 +24,8 @@ namespace attn {
 
 class OriginalMasks;
 
-/// What `OriginalMasks` says of a run. All counts must be 0. Elements are positions (b, h, m, n).
+/// The findings of `OriginalMasks` about a run. All counts must be 0. Elements are positions (b, h,
+/// m, n).
 struct MaskProof {
   /// In tiles without a mask region, though the original mask drops them.
   int64_t droppedInUnmasked = 0;

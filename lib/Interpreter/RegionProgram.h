@@ -17,7 +17,8 @@ namespace attn {
 
 /// A region of scalar ops and reads of captured tensors as a list of instructions on slots. A slot
 /// has one lane for each of some consecutive keys, so that an instruction is decoded once for many
-/// elements. What depends on no key is computed once for a row, what depends on no position once.
+/// elements. Values that depend on no key are computed once for a row, and values that depend on no
+/// position once.
 class RegionProgram {
 public:
   using LookupFn = llvm::function_ref<const RuntimeValue *(mlir::Value)>;
@@ -31,8 +32,8 @@ public:
   /// Without such a place they are not.
   void addContributionsInto(mlir::Value captured, TensorRef sums);
 
-  /// What a grad region takes besides scores: the gradient of its result and the weight P of each
-  /// key. What weighs nothing contributes nothing.
+  /// The inputs of a grad region besides scores: the gradient of its result and the weight P of
+  /// each key. A key without weight contributes nothing.
   struct Gradients {
     const Lane *lanes, *weights;
   };

@@ -14,8 +14,8 @@
 namespace attn {
 
 /// One arith or math op, ready to run. The same code runs the ops of a function one value at a
-/// time, those of a mask region a row at a time, and ops on tensors a tensor at a time: finding the
-/// code costs once, an element about a nanosecond.
+/// time, ops of a mask region a row at a time, and ops on tensors a tensor at a time. The code is
+/// found once, and an element takes about a nanosecond.
 struct ScalarOp {
   /// Returns why the op is undefined for these operands, or null.
   using Function = const char *(*)(const ScalarOp &op, Lane *result, const Lane *const *operands,

@@ -54,7 +54,7 @@ private:
 
 using TensorRef = std::shared_ptr<DenseTensor>;
 
-/// The value of one SSA value. What was computed from a tensor without data is unknown.
+/// The value of one SSA value. A value that was computed from a tensor without data is unknown.
 class RuntimeValue {
 public:
   RuntimeValue() = default;

@@ -7,8 +7,8 @@
 //
 // One table for each kind of GPU. IR names its machine in `tile.target` on the module
 // (#tile.target); passes, verifiers, the simulator and room 8 read their numbers here and have none
-// of their own. What a rule prefers among the sizes that a machine can do is policy and stands with
-// the rule.
+// of their own. The choice among the sizes that a machine can do is policy and stands with the
+// rule.
 //
 //===----------------------------------------------------------------------------------------===//
 
@@ -62,13 +62,14 @@ struct Machine {
   int64_t productRows, productColumnStep, productColumns;
   /// Bytes of an operand's row that one product sums over.
   int64_t sumBytes;
-  /// What a thread needs besides the accumulator of a product in flight: its operand, addresses.
+  /// Registers that a thread needs besides the accumulator of a product in flight: its operand,
+  /// addresses.
   int64_t productRegisters;
 
   // A block.
   int64_t warpgroups;
   int64_t sharedBytes;
-  /// What the machine takes of a multiprocessor's shared memory for each block beside that.
+  /// Bytes of a multiprocessor's shared memory that the machine takes for each block in addition.
   int64_t reservedBytes;
   /// Where a stage may begin: the period of the widest swizzle.
   int64_t stageBytes;
@@ -86,8 +87,8 @@ struct Machine {
 
   Costs costs;
 
-  /// What each thread of a block has at its launch: all registers shared out evenly, over so many
-  /// blocks that a multiprocessor has at a time.
+  /// Registers of each thread of a block at its launch: all registers, shared out evenly over
+  /// `resident` blocks of a multiprocessor.
   int64_t getLaunchRegisters(int64_t numWarpgroups, int64_t resident = 1) const {
     return registers / (resident * numWarpgroups * warpgroupThreads) / registerStep * registerStep;
   }
@@ -108,7 +109,7 @@ struct Machine {
   int64_t getBlockBytes(int64_t resident) const {
     return (sharedBytes + reservedBytes) / resident - reservedBytes;
   }
-  /// The most consumers beside a producer.
+  /// The most consumers of one producer.
   int64_t getMostConsumers() const { return static_cast<int64_t>(budgets.size()); }
 };
 

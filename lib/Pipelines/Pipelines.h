@@ -15,7 +15,7 @@
 
 namespace attn {
 
-/// What a program is compiled for, and what overrides the schedule.
+/// The target of a program, and the options that override the schedule.
 struct PipelineOptions : mlir::PassPipelineOptions<PipelineOptions> {
   Option<std::string> target{*this, "target",
                              llvm::cl::desc("what the schedule is for: cpu or cuda"),
@@ -83,7 +83,7 @@ struct PipelineOptions : mlir::PassPipelineOptions<PipelineOptions> {
       llvm::cl::init(-2)};
 };
 
-/// What a user says about the schedule, from one struct of options to another that names it alike.
+/// Copies the options of the schedule from one struct to another with the same names.
 template <typename From, typename To> void copyScheduleOptions(const From &from, To &to) {
   to.blockM = from.blockM;
   to.blockN = from.blockN;

@@ -15,7 +15,7 @@
 
 namespace attn {
 
-/// What a call is checked against; arguments first, results after them.
+/// The rules that a call is checked against; arguments first, results after them.
 struct CallRules {
   struct Value {
     std::string name;
@@ -35,7 +35,7 @@ struct CallRules {
   llvm::SmallVector<Value, 8> values;
   size_t numArguments = 0;
   unsigned numGroups = 0;
-  /// What extents have to be besides equal within their group.
+  /// Rules for extents, besides that they are equal within their group.
   llvm::SmallVector<ExtentRule> extents;
   /// The batch of each value that has one, and the most batches of one grid. Empty when a call
   /// cannot be split.

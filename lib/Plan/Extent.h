@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------------------------===//
 //
 // Generated code believes its extents: an attention reads as many value rows as there are key rows.
-// What has to be true of a call for that is here, without IR, so that it can be kept in a plan:
+// The conditions for that on a call are here, without IR, so that a plan can keep them:
 //
 //   * Dimensions that are one and the same are a group. Each dimension of an argument or result is
 //     in one, and so is the value of an index argument.

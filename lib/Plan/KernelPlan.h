@@ -72,9 +72,9 @@ struct KernelParameter {
   bool operator==(const KernelParameter &) const = default;
 };
 
-/// What a call or the device decides of a grid or of scratch: ceil(size of the argument's dimension
-/// * multiplier / divisor) * unit, a constant, so much for each multiprocessor, or parts that fill
-/// these.
+/// A factor of the size of a grid or of scratch, which a call or the device decides: ceil(size of
+/// the argument's dimension * multiplier / divisor) * unit, a constant, a number for each
+/// multiprocessor, or parts that fill the multiprocessors.
 struct SizeFactor {
   static constexpr int kConstant = -1, kMultiprocessors = -2, kParts = -3;
   /// kConstant: the factor is `dim`. kMultiprocessors: it is `dim` times those of the device.
@@ -138,7 +138,7 @@ struct KernelPlan {
   /// Whether the kernel may start before the one before it in the stream ends (programmatic
   /// dependent launch). It then waits (griddepcontrol.wait) before it touches memory of others.
   bool isProgrammatic = false;
-  /// What this kernel is the first to use.
+  /// Scratch that this kernel is the first to use.
   std::vector<ScratchTensor> scratch;
   /// The calls that it is for; empty: all that kernels before it are not for. Kernels in a row
   /// with the same ranges are one way to run the function, and the first way whose ranges hold

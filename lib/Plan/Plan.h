@@ -21,7 +21,7 @@ namespace attn {
 struct FunctionPlan {
   /// Those of one PTX module, in launch order.
   std::vector<KernelPlan> kernels;
-  /// What calls are checked against; kernels by hand have none.
+  /// The rules that calls are checked against; kernels by hand have none.
   std::optional<CallRules> rules;
 
   bool operator==(const FunctionPlan &) const = default;

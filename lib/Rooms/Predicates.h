@@ -33,8 +33,8 @@ Complaint demandOfTile(mlir::Operation *op);
 /// for it.
 Complaint refuseInPlaced(mlir::Operation *op);
 Complaint demandOfPlaced(mlir::Operation *op);
-/// async: as placed, and every copy and product is in flight until somebody waits for it; each role
-/// has a program of its own, and every place and barrier, which may be rings by now, an offset in
+/// async: as placed, and every copy and product is in flight until somebody waits for it. Each role
+/// has a program of its own. Every place and barrier, which may be rings by now, has an offset in
 /// the shared memory of a block, which holds them.
 Complaint refuseInAsync(mlir::Operation *op);
 Complaint demandOfAsync(mlir::Operation *op);
@@ -42,7 +42,8 @@ Complaint demandOfAsync(mlir::Operation *op);
 /// thread: every function that is defined is a kernel.
 Complaint demandOfThread(mlir::Operation *op);
 
-/// All rooms above and beside those of a GPU: a kernel is what they lead to.
+/// All rooms above the rooms of a GPU, and all rooms of other devices: none of them may have a
+/// kernel yet.
 Complaint refuseKernel(mlir::Operation *op);
 
 /// buffers, vectors: no value is a tensor.

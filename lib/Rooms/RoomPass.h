@@ -28,7 +28,7 @@ public:
   }
 
 protected:
-  /// What the pass does to a program that is in the right room.
+  /// Transforms a program that is in the right room.
   virtual mlir::LogicalResult transform() = 0;
 };
 

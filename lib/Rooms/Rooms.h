@@ -32,7 +32,7 @@ enum class Room {
 
 enum class RoomDevice { Both, CUDA, CPU };
 
-/// What is wrong about an op, as `expected .., got ..`; empty: nothing.
+/// The fault of an op, as `expected .., got ..`; empty: none.
 using Complaint = std::string;
 
 /// A room is what may stand in it, and what holds when a program leaves it. A pass that does a part
@@ -43,13 +43,13 @@ struct RoomInfo {
   unsigned number;
   llvm::StringLiteral name;
   RoomDevice device;
-  /// What a program in it is.
+  /// Describes a program in the room.
   llvm::StringLiteral sentence;
   /// The dialects whose ops may stand in it; none: the room holds text.
   llvm::ArrayRef<llvm::StringLiteral> dialects;
-  /// What may not stand in it though the dialect may.
+  /// Complains about an op that may not stand in the room though its dialect may.
   Complaint (*refuse)(mlir::Operation *op);
-  /// What does not hold yet.
+  /// Complains about an op that does not yet have what the room demands.
   Complaint (*demand)(mlir::Operation *op);
 
   bool isText() const { return dialects.empty(); }
@@ -76,8 +76,8 @@ mlir::LogicalResult verifyRoom(mlir::Operation *root, Room room);
 /// The room that `root` belongs to: of several, the one of the fewest dialects.
 std::optional<Room> findRoom(mlir::Operation *root);
 
-/// What a pass takes or leaves: a program of a room, or of any from one room to another, or one
-/// that only keeps to what may stand in the room.
+/// The programs that a pass takes or leaves: programs of one room, programs of any room from one to
+/// another, or programs that only keep to the ops that may stand in the room.
 struct Door {
   constexpr Door(Room room) : first(room), last(room), isPart(false) {}
   constexpr Door(Room first, Room last, bool isPart) : first(first), last(last), isPart(isPart) {}

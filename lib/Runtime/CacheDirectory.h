@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------------------------===//
 //
-// Processes share the directory and may be killed at any point. What makes it safe:
+// Processes share the directory and may be killed at any point. These rules make it safe:
 //
 //   * An entry is written to a file of its own, flushed, and renamed to <key>.kernel. A rename is
 //     atomic: a reader finds no entry, or a whole one, or a whole newer one of the same contents.
@@ -15,7 +15,7 @@
 //   * A checksum finds damage, not malice, and an entry is code that will run. The directory and
 //     the entry have to be this user's, and nobody else may write to them; that is looked at each
 //     time, on what has been opened. Nothing but a regular file is read.
-//   * Temporary files that a killed process left behind are removed an hour later.
+//   * Temporary files of a killed process are removed an hour later.
 //
 // Nothing of this needs a lock. Locks (lib/Runtime/CacheLock.h) only save work: processes that want
 // the same entry at once, as the ranks of a job do, compile it once.

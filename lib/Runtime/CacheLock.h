@@ -6,9 +6,9 @@
 //===----------------------------------------------------------------------------------------===//
 //
 // All keys of a directory share one empty file, of which each key locks a byte of its own. So no
-// file is ever removed while somebody waits for it, and a killed process leaves none behind. The
-// lock is that of an open file description: the system drops it when its process dies, whatever
-// killed that, and threads of one process exclude each other too.
+// file is ever removed while somebody waits for it, and a killed process leaves no file. The lock
+// is that of an open file description: the system drops it when its process dies, whatever killed
+// that, and threads of one process exclude each other too.
 //
 //===----------------------------------------------------------------------------------------===//
 

@@ -74,7 +74,7 @@ enum PointerAttribute : int {
   PointerIsManaged = 8,
   PointerDeviceOrdinal = 9
 };
-/// What PointerMemoryType answers; 0 for an address that the driver knows nothing about.
+/// The answers of PointerMemoryType; 0 for an address that the driver knows nothing about.
 enum MemoryType : unsigned { MemoryUnknown = 0, MemoryHost = 1, MemoryDevice = 2 };
 
 enum JitOption : int {
@@ -132,8 +132,8 @@ static_assert(sizeof(TensorMapObject) == 128 && sizeof(LaunchAttribute) == 72 &&
 
 enum CaptureStatus : int { CaptureNone = 0, CaptureActive = 1, CaptureStatusInvalidated = 2 };
 
-/// What cuGetProcAddress is asked for: functions as of CUDA 12.0, the first release that assembles
-/// wgmma, in the variant whose null stream is the legacy one.
+/// The version that cuGetProcAddress is asked for: functions as of CUDA 12.0, the first release
+/// that assembles wgmma, in the variant whose null stream is the legacy one.
 inline constexpr int requestedVersion = 12000;
 inline constexpr uint64_t legacyStreamFlag = 1;
 

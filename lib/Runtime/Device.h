@@ -13,7 +13,7 @@
 
 namespace attn {
 
-/// What the driver knows about device `ordinal`.
+/// Facts that the driver knows about device `ordinal`.
 Result<DeviceInfo> queryDevice(const Driver &driver, int ordinal);
 
 /// A context that stays while this lives.

@@ -29,7 +29,7 @@ public:
   /// Drivers before CUDA 12.1 take no more than 4 KiB of parameters.
   static constexpr unsigned maxParameterBytes = 4096, maxParameters = 256;
 
-  /// What the driver is asked for. Points into itself.
+  /// A request to the driver. Points into itself.
   struct Request {
     Request() = default;
     Request(const Request &) = delete;

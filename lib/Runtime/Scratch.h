@@ -50,7 +50,7 @@ struct ScratchLayout {
   /// For the arguments of a call, without scratch.
   Status compute(const ScratchRecipe &recipe, LaunchArguments arguments);
 
-  /// The shapes, one behind the other.
+  /// The shapes, one after the other.
   llvm::SmallVector<int64_t, 16> extents;
   llvm::SmallVector<int64_t, 4> offsets;
   int64_t bytes = 0, zeroBytes = 0;
@@ -71,7 +71,7 @@ public:
   /// elements has no memory.
   Status allocate(const ScratchRecipe &recipe, llvm::SmallVectorImpl<LaunchArgument> &arguments,
                   Workspace workspace);
-  /// Gives the memory back behind everything that the stream has been given.
+  /// Gives the memory back after all work that is on the stream now.
   Status release();
 
 private:

@@ -36,8 +36,8 @@ public:
 private:
   TensorMapEncoder() = default;
 
-  /// What a map depends on besides the encoder, in the order of `dims`; strides are in elements,
-  /// and 0 where the size is 1. Unused dimensions are 0.
+  /// The values that a map depends on besides the encoder, in the order of `dims`; strides are in
+  /// elements, and 0 where the size is 1. Unused dimensions are 0.
   struct Key {
     uint64_t encoder;
     void *data;

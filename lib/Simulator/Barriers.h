@@ -29,7 +29,7 @@ public:
 
   /// Whether a wait for this parity is over: the phase before the current one has it.
   bool passes(unsigned parity) const { return (phase & 1) != parity; }
-  /// What those learn who wait for it.
+  /// The knowledge of everybody who has waited for it.
   const Knowledge &getCompleted() const { return completed; }
   int64_t getPhase() const { return phase; }
   /// The epoch at which a copy that is started now will be known to be done.
@@ -60,7 +60,7 @@ private:
 /// A named barrier of the block (bar.sync, bar.arrive), or the one of tile.sync.
 struct NamedBarrier {
   int64_t threads = 0, arrived = 0;
-  /// Who declared `threads`.
+  /// The op that declared `threads`.
   mlir::Operation *op = nullptr;
   Knowledge arriving;
   /// Fibers that wait.

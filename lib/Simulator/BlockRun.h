@@ -60,7 +60,7 @@ struct Product {
   uint32_t group = 0;
   Value lhs{}, rhs{}, acc{}, kept{};
   uint32_t resultId = 0, accId = 0;
-  /// What the threads that started it knew and had done.
+  /// The knowledge of the threads that started it, with their own steps.
   Knowledge started{};
   /// Of a lhs in registers.
   const TileInfo *lhsTile = nullptr;
@@ -215,7 +215,7 @@ private:
   void touchBox(Fiber &fiber, const Copy &copy, GlobalAccesses::Kind kind, int64_t rowBegin,
                 int64_t rowEnd, std::optional<Epoch> epoch);
 
-  // What products do not read, Clearing.cpp.
+  // Rows that products do not read, Clearing.cpp.
   void markRead(Fiber &fiber, const Instruction &instruction);
   void clearUnread(Fiber &fiber, const Instruction &instruction);
 

@@ -17,7 +17,7 @@ namespace attn::sim {
 void checkShared(mlir::func::FuncOp kernel, std::vector<Finding> &findings);
 
 /// The tiles that are live at once, against the registers of each role. A lower bound: addresses,
-/// scalars and what the target's compiler keeps beside them come on top.
+/// scalars and other values of the target's compiler come on top.
 void checkRegisters(const Program &program, std::vector<Finding> &findings);
 
 /// Registers of a thread that the tiles of a region take at the worst place, and that place.

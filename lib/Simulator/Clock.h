@@ -6,8 +6,8 @@
 //===----------------------------------------------------------------------------------------===//
 //
 // Races are found by order, not by luck: two accesses race when neither is known to precede the
-// other, in whatever order this run happens to execute them. What a party knows is a vector clock,
-// with one component for everybody whose steps can be waited for:
+// other, in whatever order this run happens to execute them. The knowledge of a party is a vector
+// clock, with one component for everybody whose steps can be waited for:
 //
 //   * the leader of each warpgroup, its first thread, who issues copies and arrives at barriers;
 //   * the rest of each warpgroup. They run the same program as their leader, but what they did is
@@ -41,7 +41,7 @@ struct Epoch {
   uint32_t time;
 };
 
-/// What a party knows; missing components are 0.
+/// The knowledge of a party; missing components are 0.
 class Clock {
 public:
   uint32_t get(unsigned component) const { return component < times.size() ? times[component] : 0; }

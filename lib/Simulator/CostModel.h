@@ -21,7 +21,7 @@
 
 namespace attn::sim {
 
-/// What a warpgroup's part of an instruction needs, in cycles of the whole multiprocessor.
+/// The cost of a warpgroup's part of an instruction, in cycles of the whole multiprocessor.
 struct Work {
   double issue = 0, exp = 0;
   /// Needs all elements of what came before.

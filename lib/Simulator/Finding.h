@@ -40,7 +40,7 @@ struct Finding {
     Uninitialized,
     /// Work in flight at the end of the block.
     Unfinished,
-    /// What the hardware cannot do: a barrier used before tile.sync, a misaligned box.
+    /// Something that the hardware cannot do: a barrier used before tile.sync, a misaligned box.
     Invalid
   };
   /// One party: what it did, and where.

@@ -8,9 +8,8 @@
 // Every element of an argument that the kernel writes remembers its last write, and who added to it
 // or read it since. A new access is checked against those that it conflicts with: each must be
 // known to whoever makes the new one (Clock.h). Components of different blocks are different, and
-// nothing passes knowledge from one block to another before the kernel ends, so that blocks must
-// keep to elements of their own, to reads, or to additions, which hardware makes one after the
-// other.
+// nothing passes knowledge from one block to another before the kernel ends. So blocks must keep to
+// elements of their own, to reads, or to additions, which hardware makes one after the other.
 //
 // Threads of one warpgroup are taken to access the same elements each time.
 //
@@ -86,7 +85,7 @@ private:
   bool shared = false;
   /// Of the access.
   llvm::SmallVector<const Agent *, 2> agents;
-  /// What the access made of a cell: its neighbours are mostly alike.
+  /// The last cell before and after the access: its neighbours are mostly alike.
   std::optional<std::pair<Cell, Cell>> last;
 };
 

@@ -13,8 +13,8 @@
 
 namespace attn::sim {
 
-/// The kernels that a function became, in their order, with the scratch that they hand on. What
-/// follows takes the arguments of the function; scratch is added to them.
+/// The kernels that a function became, in their order, with the scratch that they hand on. The
+/// functions below take the arguments of the function; scratch is added to them.
 class Launch {
 public:
   /// Of all kernels of a module, on a device of so many multiprocessors, or as many as its kind of
@@ -24,7 +24,7 @@ public:
 
   llvm::ArrayRef<Simulator> getSimulators() const { return simulators; }
   mlir::func::FuncOp getKernel(size_t index) const { return kernels[index]; }
-  /// What is wrong with kernels without a run.
+  /// Faults of the kernels that can be found without a run.
   std::vector<Finding> getFindings() const;
   /// The first of the kernels that are for the call.
   size_t getFirst(llvm::ArrayRef<Argument> arguments) const { return choose(arguments).first; }

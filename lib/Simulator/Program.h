@@ -88,7 +88,7 @@ inline bool isMeeting(Code code) { return code >= Code::BarrierInit; }
 /// The type of elements; nothing for what the simulator does not know.
 std::optional<Number> getNumber(mlir::Type type);
 
-/// What is known of a register tile's type. Extents are of the whole tile.
+/// Facts about a register tile's type. Extents are of the whole tile.
 struct TileInfo {
   Number number = Number::F32;
   /// 64 less the width of integers.

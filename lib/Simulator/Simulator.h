@@ -78,7 +78,7 @@ struct Options {
 int64_t evaluateFactor(mlir::Attribute factor, llvm::ArrayRef<Argument> arguments,
                        int64_t multiprocessors);
 
-/// What one block did.
+/// The work of one block.
 struct BlockResult {
   double cycles = 0;
   /// Cycles in which the resource was in use.

@@ -18,16 +18,16 @@ namespace attn {
 
 struct NamedModule {
   mlir::OwningOpRef<mlir::ModuleOp> module;
-  /// What the parser keeps for editors: the only place that has the names of values. Points into
-  /// the text.
+  /// Data that the parser keeps for editors: the only place that has the names of values. Points
+  /// into the text.
   std::unique_ptr<mlir::AsmParserState> state;
 
   /// "%q" in the text gives "q". Numbers are no names, nor are those of a group, "%r:2".
   std::string getName(mlir::Value value) const;
 };
 
-/// Parses and verifies the first buffer of `text`, whose name is `path`. What is wrong with it, the
-/// context's diagnostics say.
+/// Parses and verifies the first buffer of `text`, whose name is `path`. The context's diagnostics
+/// say what is wrong with it.
 llvm::Expected<NamedModule> parseNamed(mlir::MLIRContext &context, const llvm::SourceMgr &text,
                                        llvm::StringRef path);
 

@@ -15,8 +15,8 @@
 namespace attn {
 
 /// Runs `body`, turning a fatal error or a crash inside LLVM into an error that says what it was to
-/// do, "optimise" or "compile". What `body` allocated is lost then: a leak is better than a dead
-/// process. From any number of threads at once.
+/// do, "optimise" or "compile". Memory that `body` allocated is lost then: a leak is better than a
+/// dead process. From any number of threads at once.
 llvm::Error runGuarded(llvm::StringRef stage, llvm::function_ref<void()> body);
 
 } // namespace attn

@@ -12,9 +12,8 @@
 
 namespace attn {
 
-/// What the header of a file says. bfloat16 has no code of its own: ml_dtypes writes `V2` (two
-/// opaque bytes), and other tools `<u2`, so `V2` is read as bf16 and `<u2` only where the caller
-/// expects bf16.
+/// The header of a file. bfloat16 has no code of its own: ml_dtypes writes `V2` (two opaque bytes),
+/// and other tools `<u2`, so `V2` is read as bf16 and `<u2` only where the caller expects bf16.
 struct NpyHeader {
   ElementKind kind = ElementKind::F32;
   /// The code was `<u2`.
@@ -23,7 +22,7 @@ struct NpyHeader {
   llvm::SmallVector<int64_t, 4> shape;
 };
 
-/// What a reader insists on. A negative extent accepts any.
+/// Properties that a reader insists on. A negative extent accepts any.
 struct NpyExpectation {
   std::optional<ElementKind> kind;
   std::optional<llvm::SmallVector<int64_t, 4>> shape;

@@ -60,7 +60,8 @@ bool mayBeOutside(mlir::Value index, mlir::Value tensor, int64_t dim);
 /// The ops of the region that one of the values it yields is made of.
 llvm::DenseSet<mlir::Operation *> findOrigins(mlir::Region &region, unsigned yielded);
 
-/// What a score region, which may be empty, yields as the factor of the weight; null where it is 1.
+/// The factor of the weight that a score region yields; null where it is 1. The region may be
+/// empty.
 mlir::Value getFactor(mlir::Region &score);
 
 /// Lets the op called `name`, of destination style and with regions that may be empty, absorb

@@ -9,8 +9,8 @@
 // warpgroups. A layout says which. It is the one idea of this dialect that has to be understood
 // before anything else, so it is told here at length.
 //
-// What a layout is
-// ----------------
+// Definition
+// ----------
 // A thread of a role has a warp number and a lane; each thread numbers the elements it holds from
 // 0. A layout is a map
 //
@@ -22,9 +22,9 @@
 //
 //     position += (index / divisor mod extent) * stride
 //
-// The hardware's accumulator of one 64 x N matrix product is, in the words of the PTX manual, "warp
-// w, lane l: rows 16w + l/4 and 16w + l/4 + 8, columns 8v + 2(l mod 4) and the next one, for v = 0,
-// 1, ...". As digits:
+// The PTX manual describes the accumulator of one 64 x N matrix product. Lane l of warp w holds the
+// rows 16w + l/4 and 16w + l/4 + 8, and the columns 8v + 2(l mod 4) and the next one, for v = 0, 1
+// and so on. As digits:
 //
 //     source    divisor  extent   row stride  column stride
 //     register  1        2                    1               the two neighbours of a pair
@@ -43,20 +43,20 @@
 // is getOwner. It is exact because the strides of one coordinate nest: each is larger than
 // everything that the smaller ones can add up to.
 //
-// What follows from the form
-// --------------------------
+// Consequences of the form
+// ------------------------
 // * Separability. A position is the sum of a part that only the thread decides and a part that only
 //   the register decides. The second is known when compiling: a conversion computes the first once
 //   per thread and adds immediates. That is all there is to storing a tile, to masking by
 //   coordinates and to broadcasting a row.
-// * Replication. A lane digit that is missing means that several lanes hold the same element: the
-//   maximum of a row of an accumulator (#tile.row) is what is left of the accumulator's digits
-//   without their columns, so the four lanes of a quad agree. getOwner names the first of the
-//   replicas, which is the one that stores.
-// * Reduction. Adding up a row means adding the registers whose digits differ only in columns, then
-//   exchanging between the lanes whose digits move the column: for the accumulator, lane distances
-//   2 and 1. Stopping before the exchange leaves #tile.quad, an M x 4 tile of partial results, one
-//   column per lane of a quad.
+// * Replication. A lane digit that is missing means that several lanes hold the same element. The
+//   maximum of a row of an accumulator (#tile.row) has the accumulator's digits without their
+//   columns, so the four lanes of a quad agree. getOwner names the first of the replicas, which is
+//   the one that stores.
+// * Reduction. To add up a row is to add the registers whose digits differ only in columns, and
+//   then to exchange between the lanes whose digits move the column. For the accumulator these are
+//   the lane distances 2 and 1. Stopping before the exchange leaves #tile.quad, an M x 4 tile of
+//   partial results, one column per lane of a quad.
 // * Conversion for free. The probabilities P leave the softmax in the accumulator's layout, as
 //   16-bit numbers, and enter the next product as its A operand, whose fragment the manual
 //   describes in its own terms:
@@ -82,9 +82,9 @@
 // ---------------------------------
 // Triton's LinearLayout describes a layout as a matrix over bits. Swizzles become linear,
 // composition and inversion become matrix algebra. But every extent must be a power of two, and the
-// fastest schedules on Hopper use key tiles of 80, 96, 112, 144 and 176: the accumulator of 64 x 80
+// fastest schedules on Hopper use key tiles of 80, 96, 112, 144 and 176. The accumulator of 64 x 80
 // has ten column groups, a digit of extent 10 that no bit matrix can hold. Padding to 128 would
-// waste registers, which are what decides whether a schedule fits at all.
+// waste registers, and registers decide whether a schedule fits at all.
 //
 // Why not CuTe's algebra
 // ----------------------
@@ -94,10 +94,10 @@
 // below as seven tables of digits, and the questions asked of them (who owns this, what do I own,
 // is this the same map) need evaluation and not algebra. An eighth layout is an eighth table.
 //
-// What a layout is not
-// --------------------
-// It does not describe shared memory: that is an address with a swizzle (SharedType), an XOR of
-// bits of the offset, and no thread owns it. It does not pack: registers are counted in elements
+// Limits
+// ------
+// A layout does not describe shared memory: that is an address with a swizzle (SharedType), an XOR
+// of bits of the offset, and no thread owns it. It does not pack: registers are counted in elements
 // here, and how many elements of 16 bits share a 32-bit register is for the conversion to the
 // target to say (consecutive ones do).
 //
@@ -181,8 +181,9 @@ private:
 bool isSameMap(const Layout &from, const Layout &to);
 
 /// How the lanes of a warp lie along rows of so many columns where no product asks for another
-/// layout: as many side by side as divide a row, with 16 bytes of f32 each, or 8 where fewer than
-/// four would have 16, so that together they access whole sectors of 32 bytes.
+/// layout. As many lanes as divide a row lie next to each other. Each lane has 16 bytes of f32, or
+/// 8 bytes where fewer than four lanes would have 16, so that together they access whole sectors of
+/// 32 bytes.
 struct LanesAlongRows {
   int64_t vector, lanes;
   /// Of a warpgroup, one for each of its warps and lanes that are not side by side.

@@ -15,8 +15,8 @@
 
 namespace attn::tile {
 
-/// What `tile.mark_read` writes in a role of so many warpgroups: a row for each warp, in it two
-/// words for each of the four lanes that share a row of the lhs.
+/// The place that `tile.mark_read` writes in a role of so many warpgroups: a row for each warp, and
+/// in it two words for each of the four lanes that share a row of the lhs.
 SharedType getMarksType(mlir::MLIRContext *context, int64_t warpgroups);
 
 } // namespace attn::tile

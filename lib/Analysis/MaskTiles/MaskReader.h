@@ -50,7 +50,7 @@ public:
   bool isExact() const { return exact; }
 
 private:
-  /// What cannot be decided.
+  /// A condition that cannot be decided.
   Disjunction anything() {
     exact = false;
     return {{}};

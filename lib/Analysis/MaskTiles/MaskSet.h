@@ -20,7 +20,7 @@
 
 namespace attn {
 
-/// What a caller may know about a captured integer tensor.
+/// A fact that a caller may know about a captured integer tensor.
 enum class TensorFact {
   /// Signed values do not decrease along the last dimension.
   NonDecreasing

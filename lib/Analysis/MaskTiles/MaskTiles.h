@@ -16,14 +16,14 @@
 //   skip(tile)  <=>  tile and K are disjoint          full(tile)  <=>  tile and D are disjoint
 //
 // K is a projection of the mask, and D is the same projection of its negation. So one routine
-// serves both, and it may err on one side only: a cover of K (or D) that is too large turns a skip
-// (or full) tile into a partial one, which costs time and never changes a result.
+// serves both, and it may err on one side only. A cover of K (or D) that is too large turns a skip
+// (or full) tile into a partial tile: this costs time and never changes a result.
 //
 // The routine: write the predicate as a disjunction of conjunctions of `linear(m, n, ...) >= 0`.
 // Solve each condition for n; it becomes n >= L(m), n <= U(m), or a condition on m alone, which
 // tightens the rows. A conjunction keeps n in [L(m), U(m)] for row m. Over all rows these intervals
-// join into one: from L at the row where it is least to U at the row where it is greatest. What
-// does not have this form constrains nothing.
+// join into one: from L at the row where it is least to U at the row where it is greatest. A
+// condition without this form constrains nothing.
 //
 // Causal, as a worked example. The region says n <= m + off (off = N - M for bottom_right).
 //
@@ -41,9 +41,9 @@
 //
 // The loop over n runs [begin, fullBegin) with the mask, [fullBegin, fullEnd) without it and
 // [fullEnd, end) with it again; for causal the first loop is statically absent. The last tile is
-// never full when it is not whole, so the middle loop needs no bounds check either, unless the
-// caller says that it may be (`lastMayBeFull`): then a mask that drops only what comes first leaves
-// no third loop.
+// never full when it is not whole, so the middle loop needs no bounds check either. The caller may
+// say that the last tile may be full (`lastMayBeFull`): then a mask that drops only the first
+// positions leaves no third loop.
 //
 // A tensor that the caller knows to be non-decreasing along its last dimension gives bounds too:
 // `ids[n] >= x` is n >= (first n with ids[n] >= x), found by one binary search per block.
@@ -56,22 +56,29 @@
 //   D: { m <= n - off - 1 } is greatest at the last: fullBegin = ceil(clamp(n1 - 1 - off, 0, M) /
 //   BM) * BM
 //
-// Exact (each status is what evaluating the mask would give, except as noted at `fullBegin`):
-// any mix of and/or/xor/not/select over comparisons whose sides differ by m - n, m or n alone and
-// block constants, up to `maxDisjuncts` disjuncts; chunks m / C == n / C alone and with a diagonal
-// n <= m or a window of the same origin; documents ids_q[m] == ids_k[n], always for full, and for
-// skip when every running id between two ids of the block also occurs in the block. Self attention
-// is such a case, with a diagonal or window of the same origin too. Conservative: other
-// coefficients (2 * n <= m), other mixes of chunks or searches with a diagonal, remainders of n,
-// and every condition that is not linear.
+// A status is exact if it is the one that evaluating the mask would give, except as noted at
+// `fullBegin`. Exact are:
+//
+// * any mix of and/or/xor/not/select over comparisons whose sides differ by m - n, m or n alone and
+//   block constants, up to `maxDisjuncts` disjuncts;
+// * chunks m / C == n / C, alone and with a diagonal n <= m or a window of the same origin;
+// * documents ids_q[m] == ids_k[n]: always for full, and for skip when every running id between two
+//   ids of the block also occurs in the block. Self attention is such a case, with a diagonal or
+//   window of the same origin too.
+//
+// Conservative are other coefficients (2 * n <= m), other mixes of chunks or searches with a
+// diagonal, remainders of n, and every condition that is not linear.
 //
 // Numbers that are compared with positions may be of any size (Narrow.h): a window of 2^63 - 1 keys
 // has no limit.
 //
-// Assumed: positions are below 2^28, index and 64-bit arithmetic of the region does not wrap
-// (narrower arithmetic must say nsw or provably fit), a run-time divisor of an unsigned division is
-// positive as a signed number, and 0 <= m0 < m1 <= M (or 0 <= n0 < n1 <= N). What the region
-// computes from b and h alone may be executed once at the start of a block.
+// Assumptions:
+//
+// * positions are below 2^28, and 0 <= m0 < m1 <= M (or 0 <= n0 < n1 <= N);
+// * index and 64-bit arithmetic of the region does not wrap; narrower arithmetic must say nsw or
+//   provably fit;
+// * a run-time divisor of an unsigned division is positive as a signed number;
+// * ops of the region that depend on b and h alone may be executed once at the start of a block.
 //
 //===------------------------------------------------------------------------------------===//
 
@@ -120,8 +127,8 @@ public:
   /// No tile is known to be full.
   bool knowsNoFullTile() const;
 
-  /// What some of any fixed positions keep is one interval, without holes. Not known of every mask
-  /// of which that is true.
+  /// Any set of fixed positions keeps one interval, without holes. Not known of every mask of which
+  /// this is true.
   bool keepsOneInterval() const;
   /// Such an interval starts with the first position.
   bool keepsFromFirst() const;
@@ -156,7 +163,8 @@ public:
 
 private:
   TileRanges<bound::Expr> ranges(int64_t tileSize, bool lastMayBeFull = false) const;
-  /// Positions behind those that are dropped first are all kept, and some may be.
+  /// The mask drops only the first positions: all positions after these are kept, and there may be
+  /// some.
   bool dropsOnlyFirst() const;
   llvm::SmallVector<std::pair<bound::Expr, bound::Expr>, 2> livePieces() const;
 

@@ -6,8 +6,8 @@
 //===------------------------------------------------------------------------------------===//
 //
 // A mask may compare positions with any number: a window of 2^63 - 1 keys is how some write that
-// there is none. Sums of such a number and a position wrap, in 64 bits or, on GPUs, in 32. What
-// is beyond all positions may as well be just beyond them, which is small.
+// there is none. Sums of such a number and a position wrap, in 64 bits or, on GPUs, in 32. A number
+// that is beyond all positions may be replaced by one just beyond them, which is small.
 //
 //===------------------------------------------------------------------------------------===//
 

@@ -25,7 +25,7 @@ constexpr float kLargestScore = 0x1.62e42ep127f;
 /// log2(e) as kernels have it: the base of scores and of their logarithms that are of base 2.
 constexpr float kF32Log2e = 0x1.715476p0f;
 
-/// From this log-sum-exp of base 2 on, f32 has too few digits for the sum beside the scores.
+/// From this log-sum-exp of base 2 on, f32 has too few digits for both the sum and the scores.
 /// Rounding of the scores and of the sum takes at most the part kLse2Rounding of it.
 constexpr float kLargeLse2 = 0x1p20f, kLse2Rounding = 0x1p-21f;
 

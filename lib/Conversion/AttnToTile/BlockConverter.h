@@ -65,11 +65,11 @@ public:
   void moveBeforeLoops();
   /// The slice of an argument that the value is, or null.
   const ArgumentSlice *findSlice(mlir::Value value) const;
-  /// What the kernels of a gradient say of rows in this memory, or null.
+  /// The numbers of rows that the kernels of a gradient keep in this memory, or null.
   const RowNumbers *findRowNumbers(mlir::Value memref) const;
   /// The result has been stored where `slice` is.
   void setStored(mlir::Value result, ArgumentSlice slice) { slices[result] = std::move(slice); }
-  /// What the block has not added yet to the sum of a captured tensor where that is `sum`.
+  /// The addends that the block has not added yet to `sum`, the sum of a captured tensor.
   llvm::SmallVector<mlir::Value> getUnadded(mlir::Value sum);
   void setUnadded(mlir::Value sum, mlir::ValueRange rows) { unadded[sum] = llvm::to_vector(rows); }
 
@@ -77,7 +77,7 @@ public:
   TileBuilder builder;
   /// Of tiles and scalars.
   mlir::IRMapping mapping;
-  /// What a block owns of the grid's last dimension: the rows of its tiles.
+  /// The part of the grid's last dimension that a block owns: the rows of its tiles.
   int64_t rows;
   /// Whether blocks with the last rows start first: blocks start in order, those with the most work
   /// should be the first.

@@ -45,14 +45,14 @@ class BlockConverter;
 
 /// Of a grid that makes the gradient of a captured tensor; nothing of others.
 std::optional<CapturedSum> findCapturedSum(mlir::scf::ForallOp grid);
-/// Whether the grid is as attn-online-softmax and the passes behind it leave it.
+/// Whether the grid is as attn-online-softmax and the passes after it leave it.
 mlir::LogicalResult checkCapturedSum(mlir::scf::ForallOp grid, const CapturedSum &sum);
 
 /// The place in memory of the contribution's indices within the block's part, each a scalar or a
 /// tile of `shape`. It is where the element was read (s13).
 llvm::SmallVector<mlir::Value> getPlace(BlockConverter &block, ContributeOp contribution,
                                         mlir::ValueRange indices, mlir::RankedTensorType shape);
-/// Adds the sums of rows, behind all loops.
+/// Adds the sums of rows, after all loops.
 mlir::LogicalResult addRows(BlockConverter &block, mlir::ValueRange unadded);
 
 /// A kernel before that of the sum makes its memory zeros: a block of the grid makes one tile.

@@ -21,8 +21,8 @@ mlir::Value inlineRegion(BlockConverter &block, mlir::Region &region, mlir::Valu
                          mlir::RankedTensorType shape, mlir::Value isFalse = {},
                          unsigned yielded = 0);
 
-/// What a grad region contributes to captured tensors: the addend and the indices are tiles or
-/// scalars.
+/// Takes a contribution of a grad region to a captured tensor: the addend and the indices are tiles
+/// or scalars.
 using Contribute = llvm::function_ref<mlir::LogicalResult(ContributeOp, mlir::Value addend,
                                                           mlir::ValueRange indices)>;
 

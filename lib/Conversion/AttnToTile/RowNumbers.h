@@ -20,7 +20,7 @@
 namespace attn {
 
 /// Scratch with a number for each row of queries, in rows of memory that start at multiples of 16
-/// bytes, as copies ask for. What they read behind the last row is zeros.
+/// bytes, as copies ask for. Copies read zeros after the last row.
 struct RowNumbers {
   mlir::Value memref;
   /// Whether memory holds the opposite of each number.

@@ -23,9 +23,10 @@ class KernelFunctions {
 public:
   using Body = llvm::function_ref<void(Emitter &, llvm::ArrayRef<mlir::Value>)>;
 
-  /// Calls the function that `body` writes from these operands, of which some may be null. What is
-  /// called by one name with operands of the same types shares a function: one that is given
-  /// numbers where others know them, if there is such.
+  /// Calls the function that `body` writes from these operands, of which some may be null. Calls of
+  /// one name with operands of the same types share a function. If one of these calls passes a
+  /// number as an operand, and another knows it as a constant, they share the function that takes
+  /// it.
   void call(Emitter &b, const std::string &name, llvm::ArrayRef<mlir::Value> operands, Body body);
 
   /// Puts those that are called once where they are called. No call may follow.

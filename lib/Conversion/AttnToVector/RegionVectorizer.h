@@ -44,7 +44,7 @@ public:
   std::function<void(ContributeOp, mlir::Value, llvm::ArrayRef<mlir::Value>)> contribute;
 
 private:
-  /// What a value depends on, outermost loop first.
+  /// The loop that a value depends on, outermost first.
   enum class Stage { Step, Lanes, Running };
   struct Dependence {
     Stage stage = Stage::Step;

@@ -73,7 +73,7 @@ private:
   llvm::DenseMap<std::pair<mlir::Value, mlir::Block *>, mlir::Value> copies;
 };
 
-/// What the steps of a module share.
+/// State that the steps of a module share.
 struct Shared {
   Scratch scratch;
   MatrixPacker packer;
@@ -99,7 +99,7 @@ struct ScoreProduct {
   bool hasWholeTiles = false;
 };
 /// Lanes of a tile of registers, if they divide `laneStride` and are a power of two; else those of
-/// a register. What lanes beyond those that exist hold is zeros in a packed matrix.
+/// a register. Lanes beyond the last one hold zeros in a packed matrix.
 int64_t getLaneUnit(const VectorTarget &target, int64_t laneStride);
 void emitScores(Emitter &b, const ScoreProduct &product);
 /// The same, by a function that products of such tiles share.

@@ -12,7 +12,7 @@
 
 namespace attn::tile {
 
-/// What memory holds: an index takes 64 bits there, 32 in registers.
+/// The type in memory: an index takes 64 bits there, and 32 bits in registers.
 mlir::Type getMemoryType(mlir::Type elementType);
 int64_t getBytes(mlir::Type elementType);
 /// An element from memory as registers hold it, or the other way round.

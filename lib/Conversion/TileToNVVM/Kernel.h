@@ -74,8 +74,8 @@ std::pair<int64_t, int64_t> getBoxShape(const Machine &machine, SharedType type)
 /// plan. The body is moved, its memrefs are placeholders that `Kernel::arguments` explains.
 mlir::FailureOr<Kernel> convertKernelFunction(mlir::func::FuncOp function);
 
-/// Emits what a programmatic kernel waits for, and, if `next` is one, that it may start. `next` is
-/// the kernel behind it in the module, or null.
+/// Emits the wait of a programmatic kernel, and, if `next` is one, the signal that it may start.
+/// `next` is the kernel after this one in the module, or null.
 void emitLaunchOrder(mlir::func::FuncOp kernel, mlir::func::FuncOp next);
 
 /// The start of the block's dynamic shared memory, !llvm.ptr<3>.

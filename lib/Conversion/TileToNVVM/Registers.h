@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A tile of R elements per thread becomes R values, in the order of its layout's registers;
-// elements of 8 or 16 bits become R/4 or R/2 vectors that fill 32 bits, as the hardware wants them:
+// A tile of R elements per thread becomes R values, in the order of its layout's registers.
+// Elements of 8 or 16 bits become R/4 or R/2 vectors of 32 bits, as the hardware wants them:
 // consecutive registers of a layout are neighbours of a row.
 //
 //===----------------------------------------------------------------------===//
@@ -44,7 +44,7 @@ struct ThreadPosition {
 /// of them; where they outnumber uniform registers ptxas keeps them in registers of every thread.
 llvm::DenseSet<mlir::Operation *> findCrowdedProducts(mlir::Operation *function);
 
-/// What all patterns share.
+/// State that all patterns share.
 struct PatternContext {
   const TileTypeConverter &types;
   const KernelMap &kernels;
@@ -133,7 +133,8 @@ void sinkScalars(mlir::Operation *function);
 
 /// Has loops around loops compute in each turn what those inside do not read, where it is read.
 void keepInTurns(mlir::Operation *function);
-/// Gives stages back behind the first exponentials of a step, so that the rest is beside a product.
+/// Gives stages back after the first exponentials of a step, so that the others overlap with a
+/// product.
 void holdStages(mlir::Operation *function);
 /// Leaves only scalar math that has instructions. Fails at an op that cannot be expanded to such.
 llvm::LogicalResult expandMath(mlir::Operation *function);

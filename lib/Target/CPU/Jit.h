@@ -82,7 +82,8 @@ public:
 
 private:
   Jit();
-  /// What the engine says beside the error that a lookup returns: the symbols that are missing.
+  /// Text of the engine in addition to the error that a lookup returns: the symbols that are
+  /// missing.
   std::string details;
   std::unique_ptr<llvm::orc::LLJIT> engine;
   JitTimings timings;

@@ -26,7 +26,7 @@ void parallelFor(int64_t count, llvm::function_ref<void(int64_t)> fn);
 
 } // namespace attn
 
-/// What generated code calls.
+/// The function that generated code calls.
 extern "C" void attn_cpu_parallel_for(void (*body)(void *context, int64_t index), void *context,
                                       int64_t count);
 extern "C" int64_t attn_cpu_threads();

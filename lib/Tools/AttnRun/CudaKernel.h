@@ -47,7 +47,7 @@ private:
 
   DeviceContext context;
   Kernel kernel;
-  /// What the kernel was loaded from.
+  /// The image that the kernel was loaded from.
   KernelImage image;
   std::vector<KernelPlan> plans;
   std::vector<LaunchArgument> arguments;

@@ -13,10 +13,10 @@
 
 namespace attn {
 
-/// `--device=sim`: lowers the module, in place, to room 6 for the GPU, runs every block of its
-/// kernels with as many seeds of random times as the options say, the first of them with numbers,
-/// and predicts their time by the cost model. With `options.predict`, only the latter; arrays may
-/// then be without data. Findings and the prediction go into the report.
+/// `--device=sim`: lowers the module, in place, to room 6 for the GPU. Then it runs every block of
+/// the kernels with as many seeds of random times as the options say, the first of them with
+/// numbers, and predicts the time by the cost model. With `options.predict` it only predicts;
+/// arrays may then be without data. Findings and the prediction go into the report.
 llvm::Error simulate(mlir::ModuleOp module, const Binding &binding,
                      llvm::ArrayRef<ArgumentValue> inputs, llvm::MutableArrayRef<Array> outputs,
                      const RunOptions &options, Report &report);

@@ -15,7 +15,7 @@
 
 namespace attn {
 
-/// What is known of an argument or result beside its type.
+/// Facts about an argument or result besides its type.
 struct ValueFacts {
   std::string name;
   ExtentDims dims;

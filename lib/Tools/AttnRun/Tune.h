@@ -20,7 +20,7 @@ struct TileSizes {
   bool stay = false;
 };
 
-/// What a search found.
+/// The result of a search.
 struct Tuning {
   TileSizes sizes;
   /// Milliseconds with these sizes, and with the rule's.

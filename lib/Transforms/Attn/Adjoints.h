@@ -27,7 +27,7 @@ bool stopsDerivatives(mlir::Operation *op);
 /// Emits, at the insertion point, what each operand's adjoint gains from the adjoints of the
 /// results, in the results' adjoint type; null for operands that are no floats. Nothing for an op
 /// that has no row in the table. The op stays where it is: the code uses its operands and results.
-/// What nobody needs is left for dead code elimination.
+/// Ops that nobody needs are left for dead code elimination.
 std::optional<llvm::SmallVector<mlir::Value>>
 emitAdjoints(mlir::OpBuilder &builder, mlir::Operation *op, mlir::ValueRange resultAdjoints);
 

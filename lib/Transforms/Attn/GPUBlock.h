@@ -32,8 +32,8 @@ struct GPUBlock {
 /// rows fill. Columns that are summed over fill whole products.
 int64_t getTileBytes(const Machine &machine, int64_t rows, int64_t rowBytes, bool isSummed);
 
-/// What block_n is a multiple of: what one product sums over, and as many rows as fill whole
-/// stages.
+/// block_n is a multiple of this: of the rows that one product sums over, and of the rows that fill
+/// whole stages.
 int64_t getKeyStep(const Machine &machine, int64_t headDim, int64_t valueDim,
                    int64_t elementBytes = 2);
 

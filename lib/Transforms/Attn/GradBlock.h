@@ -37,7 +37,7 @@ struct GradBlock {
 /// is Z". Empty if it has.
 std::string refuseGradBlock(const Machine &machine, const GradBlock &block);
 
-/// What a problem asks of a thread beside sums and products.
+/// The work of a thread on a problem besides sums and products.
 struct GradWork {
   /// Values that regions keep for every score.
   int64_t heldTiles = 0;
@@ -55,9 +55,10 @@ struct GradWork {
   bool isMasked = false;
   /// Whether a mask reads tensors, at places that differ within a tile, in which numbers ascend.
   bool readsMask = false, gathersMask = false, searchesMask = false;
-  /// Operations of a mask beyond the first comparison, and of what else is beside it.
+  /// Operations of a mask beyond the first comparison, and operations of other regions besides the
+  /// mask.
   int64_t maskWeight = 0;
-  /// Those of the mask alone.
+  /// Operations of the mask alone.
   int64_t maskOperations = 0;
   /// Conditions of a mask on rows alone.
   int64_t rowConditions = 0;

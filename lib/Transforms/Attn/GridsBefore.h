@@ -59,7 +59,7 @@ mlir::scf::ForallOp emitGridBefore(mlir::OpBuilder &builder, mlir::Location loc,
 /// block of the grid before.
 llvm::SmallVector<mlir::OpFoldResult> getTileOfRows(mlir::OpBuilder &builder, mlir::Location loc,
                                                     mlir::scf::ForallOp grid);
-/// The same in a block of the grid behind.
+/// The same in a block of the grid after it.
 llvm::SmallVector<mlir::Value> getTileBefore(mlir::OpBuilder &builder, mlir::scf::ForallOp grid,
                                              const std::array<bool, 3> &differs);
 

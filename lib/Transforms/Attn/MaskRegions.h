@@ -13,7 +13,7 @@
 
 namespace attn {
 
-/// What attn.assume states of a captured tensor.
+/// The fact that attn.assume states about a captured tensor.
 std::optional<TensorFact> factOf(mlir::Value tensor);
 
 /// Lets the mask see the position with number `position` counted from `origin`: the coordinates in

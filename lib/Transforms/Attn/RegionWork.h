@@ -19,7 +19,7 @@ struct RegionWork {
   bool isLong = false;
   /// Operations for every score, where a read counts seven, and three times those for every key,
   /// whose results threads keep for all keys of a tile. A measure of the registers that regions
-  /// take beside the tiles.
+  /// take in addition to the tiles.
   int64_t weight = 0;
   /// Conditions on rows alone, which threads keep for each column of a tile where rows run.
   int64_t rowConditions = 0;

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------------------------===//
 //
-// What refuseBlock says of a block is certain: the machine has no such block. What stands here is a
-// guess of registers and of bytes, by which a search saves time and a user is refused nothing.
+// An answer of refuseBlock is certain: the machine has no such block. The model here guesses
+// registers and bytes. A search saves time by it, and a user is refused nothing.
 //
 //===----------------------------------------------------------------------------------------===//
 

@@ -13,8 +13,8 @@
 
 namespace attn {
 
-/// What attn-tile-kv-loop makes: a loop over [0, length) of the keys, or of the rows, whose body is
-/// one step on a tile of each of `sources`.
+/// The loop that attn-tile-kv-loop makes: a loop over [0, length) of the keys, or of the rows,
+/// whose body is one step on a tile of each of `sources`.
 struct StepLoop {
   mlir::scf::ForOp loop;
   AbsorbingOpInterface step;
@@ -24,8 +24,8 @@ struct StepLoop {
   int64_t tileSize;
   /// Global position of the first key or row: the step's position less the loop's index.
   mlir::OpFoldResult origin;
-  /// Where consumers begin apart: behind the last tile that matters to the rows of the first one,
-  /// of the first two, and so on, all but the last.
+  /// Where consumers begin apart: the ends of the tiles that matter to the rows of the first
+  /// consumer, of the first two, and so on, of all but the last.
   llvm::SmallVector<mlir::Value, 2> partEnds;
   /// A full tile may be the last one, and not whole.
   bool lastMayBeFull = false;

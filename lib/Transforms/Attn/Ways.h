@@ -12,7 +12,7 @@
 
 namespace attn {
 
-/// What the option `way` takes: of which calls sizes are, or auto.
+/// Words of the option `way`: the calls that sizes are for, or auto.
 inline constexpr llvm::StringLiteral kWays[] = {"auto", "short", "long", "few", "narrow"};
 
 /// The function for calls whose extents lie in the ranges `when`: a copy, in front, since the first

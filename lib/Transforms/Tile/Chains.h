@@ -12,9 +12,10 @@
 
 namespace attn::tile {
 
-/// The chain that begins with a loop, or with the step in front of it: steps in the order in which
-/// they run, whose late ops differ in nothing but the values from outside, and each of which does
-/// first what the one before leaves. A step on its own may be the first; all others are loops.
+/// The chain that begins with a loop, or with the step in front of it. A chain is steps in the
+/// order in which they run. Their late ops differ in nothing but the values from outside, and each
+/// step does first the ops that the step before leaves. A step on its own may be the first; all
+/// others are loops.
 mlir::FailureOr<llvm::SmallVector<LateOps>> findChain(mlir::scf::ForOp loop, Misfit &misfit);
 
 } // namespace attn::tile

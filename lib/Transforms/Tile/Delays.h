@@ -18,7 +18,7 @@ namespace attn::tile {
 int64_t getDelay(mlir::Operation *op);
 void setDelay(mlir::Operation *op, int64_t turns);
 
-/// What a step leaves to the next one: ops with a delay, all in one block.
+/// The ops that a step leaves to the next one: ops with a delay, all in one block.
 struct LateOps {
   /// A result that the loop carries, or that a step on its own gives to a loop.
   struct Carried {
@@ -48,12 +48,12 @@ struct Misfit {
 /// Whether one turn can hand on values of the type to the next: numbers and tiles.
 bool isHandedOn(mlir::Type type);
 
-/// What regions of the op read from outside of it.
+/// The values from outside of the op that its regions read.
 llvm::SetVector<mlir::Value> getCaptured(mlir::Operation *op);
 
-/// What steps of the loop leave to the next; without ops, nothing. Fails where an op that is less
-/// late, or reads in another block, needs what is late, and where memory would be accessed in
-/// another order.
+/// The ops that steps of the loop leave to the next; may be empty. Fails where a late op is needed
+/// by an op that is less late or in another block, and where memory would be accessed in another
+/// order.
 mlir::FailureOr<LateOps> findLateOps(mlir::scf::ForOp loop, Misfit &misfit);
 
 /// The ops with a delay that stand in front of a loop and make one of `inits`.

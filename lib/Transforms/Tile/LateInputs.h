@@ -12,8 +12,8 @@
 
 namespace attn::tile {
 
-/// What the ops take from outside, for each its operands and then what it captures; null: from
-/// each other.
+/// The values that the ops take from outside: for each op its operands and then its captured
+/// values. Null where they come from each other.
 llvm::SmallVector<mlir::Value> getInputs(const LateOps &late);
 
 /// A value from outside of the late ops.

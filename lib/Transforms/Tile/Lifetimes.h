@@ -6,9 +6,9 @@
 //===----------------------------------------------------------------------===//
 
 //
-// A fill is an op that writes a place. Its readers are the ops that see it: those behind it in its
-// block, or nested in ops behind it there, up to the next fill. So a fill lives from itself to an
-// op of its own block, the last one that reads the place or has such an op inside:
+// A fill is an op that writes a place. Its readers are the ops that see it: ops after it in its
+// block, or nested in ops after it there, up to the next fill. So a fill lives from itself to an op
+// of its own block, the last one that reads the place or has such an op inside:
 //
 //   %p = tile.alloc_shared
 //   scf.for {
@@ -18,7 +18,7 @@
 //     }
 //   }                            the next turn's fill is another one in time, but the same op
 //
-// What reads a place any other way has no order that barriers could keep, and is an error.
+// An op that reads a place in any other way has no order that barriers could keep, and is an error.
 
 #ifndef ATTN_LIB_TRANSFORMS_TILE_LIFETIMES_H
 #define ATTN_LIB_TRANSFORMS_TILE_LIFETIMES_H
@@ -51,19 +51,19 @@ struct Lifetime {
 struct PlaceLifetimes {
   AllocSharedOp place;
   llvm::SmallVector<Lifetime> lifetimes;
-  /// Who fills it.
+  /// The role that fills it.
   RoleAttr writer;
   llvm::SmallSetVector<RoleAttr, 2> readers;
 
   /// Filled by at most one op, at most once.
   bool isOnce() const;
-  /// Read by a loop behind the fill: it stays as it is for long.
+  /// Read by a loop after the fill: it stays as it is for long.
   bool isHeld() const;
   /// Filled with a register tile by all threads of the writer.
   bool isStored() const { return mlir::isa<StoreOp>(lifetimes.front().fill); }
   /// By the unit that multiplies, not by threads.
   bool isReadByProducts() const;
-  /// By threads of the role, which no product behind their reads brings together.
+  /// By threads of the role, if no product after their reads brings the threads together.
   bool isReadByThreads(RoleAttr role) const;
   /// Threads of one role hand tiles over to each other.
   bool isLocal() const { return isStored() && readers.size() == 1 && readers[0] == writer; }

@@ -13,8 +13,8 @@
 
 namespace attn::tile {
 
-/// Registers of a kernel of level `placed` with as many warpgroups beside the producer's, at most
-/// as many as the machine has budgets for.
+/// Registers of a kernel of level `placed` with `consumers` warpgroups in addition to the
+/// producer's, at most as many as the machine has budgets for.
 RoleBudget getRoleBudget(mlir::func::FuncOp kernel, int64_t consumers);
 
 } // namespace attn::tile
