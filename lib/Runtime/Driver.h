@@ -29,8 +29,8 @@ struct Driver : cuda::Functions {
 /// same answer, errors included. From any thread. The library is never closed.
 Result<const Driver *> getDriver();
 
-/// For tests: the next getDriver() opens this library in place of libcuda.so.1. What was loaded
-/// through an earlier driver keeps using that one.
+/// For tests: the next getDriver() opens this library in place of libcuda.so.1. A module that was
+/// loaded through an earlier driver keeps using that driver.
 void overrideDriverLibrary(std::string path);
 
 /// "12.4" for 12040.
