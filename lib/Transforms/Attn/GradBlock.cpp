@@ -186,8 +186,8 @@ std::optional<GradBlock> attn::chooseDividedBlock(const Machine &machine, GradBl
   work.heldTiles = 0;
   block.dividesSums = true;
   block.owned = machine.productRows;
-  // With one stage the roles would wait for each other. Fewer rows than keys leave no registers
-  // either: what else masks keep is not in tiles.
+  // With one stage the roles would wait for each other. A block with fewer rows than keys has no
+  // registers left either: the count knows tiles only, and masks keep other values too.
   if (!chooseRunning(machine, block, work, /*leastStages=*/2) || block.running < block.owned)
     return std::nullopt;
   return block;
