@@ -16,8 +16,8 @@ def EmitPTXPass : Pass<"emit-ptx", "::mlir::ModuleOp"> {
     The product calls `emitPTX` and `getKernelPlans` itself; this is how a pipeline written by hand
     gets at their results.
 
-    Requires: room 7 `thread`. Produces: room 7 `thread`, unchanged, `ptx` and `plan` (either may be left
-    out). Fails when: LLVM refuses the module, or a file cannot be written.
+    Requires: room 7 `thread`. Produces: room 7 `thread`, unchanged, `ptx` and `plan` (either may be
+    left out). Fails when: LLVM refuses the module, or a file cannot be written.
   }];
   let options = [
     Option<"ptx", "ptx", "std::string", [{""}], "where to write the PTX; - is standard output">,
