@@ -117,7 +117,8 @@ def Tile_BarrierArriveOp : Tile_BarrierOp<"barrier_arrive", (ins UnitAttr:$each)
     One thread arrives for its warpgroup. That covers shared memory read by matrix products that
     were waited for, and by loads of threads before such a product, for which all warps of the
     warpgroup come together; before it covers later loads, the warpgroup needs a
-    `tile.named_barrier`. With `each` its 128 threads arrive, each for what it has stored and loaded.
+    `tile.named_barrier`. With `each` its 128 threads arrive, each for what it has stored and
+    loaded.
 
     ```mlir
     tile.barrier_arrive %empty[%slot] : !tile.barrier<2>
@@ -248,8 +249,8 @@ def Tile_StoreAsyncOp : Tile_Op<"store_async"> {
 def Tile_StoreWaitOp : Tile_Op<"store_wait"> {
   let summary = "waits until the shared tiles of all stores and additions of this role have been read";
   let description = [{
-    Those of `tile.store_async` and `tile.add_async`. Afterwards threads may overwrite these tiles. The data need
-    not have arrived in global memory; it has when the kernel ends.
+    Waits for `tile.store_async` and `tile.add_async`. Afterwards threads may overwrite these tiles.
+    The data need not have arrived in global memory; it has when the kernel ends.
 
     ```mlir
     tile.store_async %s to %o[%b, %h, %m, %zero]
@@ -263,10 +264,10 @@ def Tile_StoreWaitOp : Tile_Op<"store_wait"> {
 def Tile_AddAsyncOp : Tile_Op<"add_async"> {
   let summary = "starts adding a register tile to a box of global memory";
   let description = [{
-    As `tile.store` with `add`, each element on its own and in any order, but the threads do not wait for
-    memory: each warp puts its rows into their part of `place`, as soon as what it added before has been
-    read from there, and memory adds them in bulk. No threads meet. Nobody else uses the place, of which a
-    `tile.store_wait` of the same role says that it has been read.
+    As `tile.store` with `add`: each element is added on its own and in any order. But the threads
+    do not wait for memory. Each warp puts its rows into their part of `place` as soon as its last
+    addition has been read from there, and memory adds them in bulk. No threads meet. Nobody else
+    uses the place; a `tile.store_wait` of the same role waits until it has been read.
 
     ```mlir
     tile.add_async %sum to %dq[%b, %m, %zero] through %s
@@ -411,8 +412,8 @@ def Tile_YieldOp : Tile_Op<"yield", [Pure, Terminator, ReturnLike, HasParent<"Sp
 def Tile_WarpgroupOp : Tile_Op<"warpgroup"> {
   let summary = "the number of this warpgroup within its role, or within the block outside of roles";
   let description = [{
-    From 0 on, the same for the 128 threads of a warpgroup: what lets the warpgroups of one role take
-    turns, for example at a `tile.named_barrier` for each.
+    From 0 on, the same for the 128 threads of a warpgroup: what lets the warpgroups of one role
+    take turns, for example at a `tile.named_barrier` for each.
 
     ```mlir
     %warpgroup = tile.warpgroup

@@ -48,7 +48,7 @@ def Tile_RowAttr : Tile_Layout<"Row", "row"> {
 def Tile_QuadAttr : Tile_Layout<"Quad", "quad"> {
   let summary = "four values per row of an accumulator, one in each lane of a quad: an M x 4 tile";
   let description = [{
-    What a reduction along the columns is before its lanes exchange: column q collects the
+    The result of a reduction along the columns before its lanes exchange: column q collects the
     accumulator's columns c with c / 2 mod 4 == q. Sums that are only needed at the end of a loop
     stay in this form.
   }];
@@ -59,9 +59,9 @@ def Tile_QuadAttr : Tile_Layout<"Quad", "quad"> {
 def Tile_ChunkedAttr : Tile_Layout<"Chunked", "chunked"> {
   let summary = "rows of an accumulator with 8 neighbours in each lane of a quad: 16 bytes of memory";
   let description = [{
-    What an accumulator of 16-bit elements becomes before it goes to memory: of each 32 columns,
-    lane q of a quad holds 8q to 8q + 7. The conversion stays within the quads. Tiles from memory
-    that are summed along rows come in it.
+    An accumulator of 16-bit elements is converted to this layout before it goes to memory: of each
+    32 columns, lane q of a quad holds 8q to 8q + 7. The conversion stays within the quads. Tiles
+    from memory that are summed along rows have it too.
   }];
   let parameters = (ins "::attn::tile::AccAttr":$of);
   let assemblyFormat = "`<` qualified($of) `>`";
@@ -100,7 +100,8 @@ def Tile_TargetAttr : Tile_Attr<"Target", "target"> {
 }
 
 def Tile_ExtentAttr : Tile_Attr<"Extent", "extent"> {
-  let summary = "a factor of the grid: ceil(size of dimension `dim` of an argument * `multiplier` / `divisor`) * `unit`";
+  let summary = "a factor of the grid: ceil(size of dimension `dim` of an argument * `multiplier` / "
+                "`divisor`) * `unit`";
   let parameters = (ins
     "int64_t":$argument,
     "int64_t":$dim,
@@ -128,8 +129,9 @@ def Tile_MultiprocessorsAttr : Tile_Attr<"Multiprocessors", "multiprocessors"> {
 def Tile_PartsAttr : Tile_Attr<"Parts", "parts"> {
   let summary = "a factor of the grid: how many parts keep the multiprocessors of the device busy";
   let description = [{
-    Of a grid of `blocks` (a list of factors) that `parts` multiply: the fewest parts, at most `most` and at most `keys`, whose
-    last round of blocks leaves at most 1/16 of the multiprocessors idle, or else those that leave the fewest.
+    The number of parts multiplies a grid of `blocks` (a list of factors). It is the least number
+    whose last round of blocks leaves at most 1/16 of the multiprocessors idle, or else the number
+    that leaves the fewest idle. It is at most `most` and at most `keys`.
 
     ```mlir
     #tile.parts<blocks = [#tile.extent<argument = 0, dim = 0>, #tile.extent<argument = 1, dim = 1>],
@@ -147,10 +149,11 @@ def Tile_PartsAttr : Tile_Attr<"Parts", "parts"> {
 def Tile_PackedAttr : Tile_Attr<"Packed", "packed"> {
   let summary = "an argument whose boxes see the heads that share a key head as rows";
   let description = [{
-    Stands as `tile.packed` on a memref argument (B, H, M, ...). With the heads `Hkv` of the argument `keys` (its dimension 1) and
-    `g = H / Hkv`, at most `slots`, positions of tile.load, tile.store and copies are those of a view (B, Hkv, M * slots, ...):
-    row `m * slots + j` of head `k` is row `m` of head `k * g + j`. Where `j >= g` is outside, except that boxes may read
-    other heads there. Sizes (memref.dim) are the argument's own.
+    Stands as `tile.packed` on a memref argument (B, H, M, ...). `Hkv` is dimension 1 of the
+    argument `keys`, and `g = H / Hkv` is at most `slots`. Positions of tile.load, tile.store and
+    copies are positions of a view (B, Hkv, M * slots, ...): row `m * slots + j` of head `k` is row
+    `m` of head `k * g + j`. A row with `j >= g` is outside, except that boxes may read other heads
+    there. Sizes (memref.dim) are the argument's own.
 
     ```mlir
     func.func @decode(%q: memref<?x?x?x128xbf16> {tile.packed = #tile.packed<slots = 8, keys = 1>},
@@ -165,10 +168,10 @@ def Tile_PackedAttr : Tile_Attr<"Packed", "packed"> {
 def Tile_RangeAttr : Tile_Attr<"Range", "range"> {
   let summary = "a condition on a call: dimension `dim` of an argument has a size from `least` to `most`";
   let description = [{
-    With `per`, the size is divided by that of another argument, rounding up: heads per key head. With `parts` in place of an argument, the
-    condition is on their number.
-    Kernels in a row whose `tile.when` lists the same ranges are one way to run a function. A launch runs the first way whose ranges
-    all hold; the last has no `tile.when`.
+    With `per`, the size is divided by that of another argument, rounding up: heads per key head.
+    With `parts` in place of an argument, the condition is on the number of parts. Kernels in a row
+    whose `tile.when` lists the same ranges are one way to run a function. A launch runs the first
+    way whose ranges all hold; the last has no `tile.when`.
 
     ```mlir
     tile.when = [#tile.range<argument = 0, dim = 2, least = 0, most = 64>]
@@ -188,19 +191,24 @@ def Tile_RangeAttr : Tile_Attr<"Range", "range"> {
 def Tile_KernelAttr : Tile_Attr<"Kernel", "kernel"> {
   let summary = "makes a function a kernel: its block and its grid";
   let description = [{
-    `grid` holds up to three lists of factors (x, y, z), each an integer, a #tile.extent, a
-    #tile.multiprocessors or a #tile.parts; a grid dimension is the product of its list. `stages` is how many uses of
-    a place that loops refill may be in flight, for tile-make-rings. `cluster` holds the blocks of a
-    cluster (x, y, z), which fill the grid. A `programmatic` kernel may start before the one before
-    it ends, and waits for it before it touches memory of others. The blocks of a kernel that is to
-    `stay` become one for each multiprocessor, by tile-persist-blocks, and take one of the grid's
-    after the other. Where blocks of the grid differ in work, `tail` more for each multiprocessor
-    come behind them, and take what is short. Where a kernel is to `recompute`, a loop around loops
-    computes what those do not read in each of its turns, in convert-tile-to-nvvm. Where it is to
-    `hold` a stage that one product of a step has read, it gives that back behind the first
-    exponentials of the step, in convert-tile-to-nvvm. Of left operands that loops do not change
-    it is to `keep` so many columns in registers, by tile-keep-operands. A multiprocessor is to have `resident`
-    blocks of it at a time, among which it shares out its registers and its shared memory.
+    * `grid`: up to three lists of factors (x, y, z): integers, #tile.extent, #tile.multiprocessors
+      or #tile.parts; a dimension of the grid is the product of its list;
+    * `stages`: how many uses of a place that loops refill may be in flight, for tile-make-rings;
+    * `cluster`: the blocks of a cluster (x, y, z), which fill the grid;
+    * `programmatic`: the kernel may start before the one before it ends, and waits for it before it
+      touches memory of others;
+    * `stay`: tile-persist-blocks makes one block for each multiprocessor; it takes one block of the
+      grid after the other;
+    * `tail`: so many more blocks for each multiprocessor come after these, and take short work,
+      where blocks of the grid differ in work;
+    * `recompute`: in convert-tile-to-nvvm, a loop around loops computes in each of its turns the
+      values that the inner loops do not read;
+    * `hold`: in convert-tile-to-nvvm, a stage that one product of a step has read is given back
+      after the first exponentials of the step;
+    * `keep`: tile-keep-operands keeps so many columns of left operands that loops do not change in
+      registers;
+    * `resident`: a multiprocessor has so many blocks of the kernel at a time, among which it shares
+      out its registers and its shared memory.
 
     ```mlir
     #tile.kernel<warpgroups = 3, stages = 2,

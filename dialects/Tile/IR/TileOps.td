@@ -53,8 +53,8 @@ def Tile_LoadOp : Tile_Op<"load"> {
 def Tile_LoadSharedOp : Tile_Op<"load_shared"> {
   let summary = "reads a tile of shared memory into registers";
   let description = [{
-    The inverse of a `tile.store` to shared memory: elements are those of `source`, wherever they lie there. A narrower tile has its
-    first columns.
+    The inverse of a `tile.store` to shared memory: elements are those of `source`, wherever they
+    lie there. A narrower tile has its first columns.
 
     ```mlir
     %t = tile.load_shared %s
@@ -72,8 +72,9 @@ def Tile_LoadSharedOp : Tile_Op<"load_shared"> {
 def Tile_LoadColumnsOp : Tile_Op<"load_columns"> {
   let summary = "reads one number for each column of a tile";
   let description = [{
-    `result[i, j] = source[offsets + j]` along the last dimension of global memory, where elements outside of it read as
-    zero; or `source[j]` of a row in shared memory, which is at least as long as the tile is wide.
+    `result[i, j] = source[offsets + j]` along the last dimension of global memory, where elements
+    outside of it read as zero; or `source[j]` of a row in shared memory, which is at least as long
+    as the tile is wide.
 
     ```mlir
     %t = tile.load_columns %lse[%b, %h, %m] : memref<?x?x?xf32> -> tensor<128x64xf32>
@@ -118,9 +119,10 @@ def Tile_StoreOp : Tile_Op<"store"> {
   let summary = "writes a register tile to global or shared memory";
   let description = [{
     To global memory, the tile covers the last dimensions from `offsets` on; elements outside of the
-    destination are not written. With `add` they are added to what the destination holds, each on its
-    own and in any order, also among blocks. To shared memory the shapes agree and there are no offsets; matrix
-    products and asynchronous copies see the data after `tile.fence async_shared` and a barrier.
+    destination are not written. With `add` they are added to what the destination holds, each on
+    its own and in any order, also among blocks. To shared memory the shapes agree and there are no
+    offsets; matrix products and asynchronous copies see the data after `tile.fence async_shared`
+    and a barrier.
 
     ```mlir
     tile.store %t to %o[%b, %h, %m, %zero] : tensor<128x64xbf16, #acc>, memref<?x?x?x64xbf16>
@@ -147,9 +149,10 @@ def Tile_ScatterAddOp : Tile_Op<"scatter_add", [
                    "::mlir::IntegerType::get($_self.getContext(), 1))">]> {
   let summary = "adds each element of a tile to an element of global memory";
   let description = [{
-    `dest[indices[i]...] += value[i]` for every `i` where `keep[i]`, each on its own and in any order, also among blocks; elements
-    may share a place. Each index is a scalar or a tile of the value's shape. Where it is kept every index must be in bounds; what
-    is not kept is not read and may be anything.
+    `dest[indices[i]...] += value[i]` for every `i` where `keep[i]`, each on its own and in any
+    order, also among blocks; elements may share a place. Each index is a scalar or a tile of the
+    value's shape. Where it is kept every index must be in bounds; what is not kept is not read and
+    may be anything.
 
     ```mlir
     tile.scatter_add %ds to %table[%h, %buckets] where %keep
@@ -249,9 +252,10 @@ def Tile_MmaOp : Tile_Op<"mma", [AttrSizedOperandSegments,
 def Tile_ReduceOp : Tile_Op<"reduce", [Pure]> {
   let summary = "combines the elements of each row";
   let description = [{
-    From M x N to M, or to M x 4: column q of the result combines the columns c with c / 2 mod 4 ==
-    q, the partial results of the four lanes that share a row (layout `#tile.quad`), reduced further
-    by another `tile.reduce`. `init` is combined with the elements of its row, or of its part of one.
+    From M x N to M, or to M x 4. In M x 4, column q of the result combines the columns c with c / 2
+    mod 4 == q: the partial results of the four lanes that share a row (layout `#tile.quad`).
+    Another `tile.reduce` reduces them further. `init` is combined with the elements of its row, or
+    of its part of one.
 
     ```mlir
     %m = tile.reduce max %s : tensor<128x96xf32, #acc> -> tensor<128xf32, #tile.row<#acc>>
@@ -274,8 +278,9 @@ def Tile_ReduceOp : Tile_Op<"reduce", [Pure]> {
 def Tile_SumDiagonalsOp : Tile_Op<"sum_diagonals", [Pure, SameOperandsAndResultType]> {
   let summary = "sums the elements of each diagonal, sixteen rows at a time";
   let description = [{
-    Of every 16 rows, the rows of a warp, the first element of each diagonal (in the first of these rows, or in the first column)
-    becomes the sum of the diagonal's elements in them; all others become zeros:
+    Of every 16 rows, the rows of a warp, the first element of each diagonal (in the first of these
+    rows, or in the first column) becomes the sum of the diagonal's elements in them; all others
+    become zeros:
 
     ```
     result[m,n] = sum over i < 16 - m mod 16 with n + i < N of source[m+i,n+i]     m mod 16 = 0 or n = 0
@@ -331,8 +336,9 @@ def Tile_CoordOp : Tile_Op<"coord", [Pure]> {
 def Tile_PartBeginOp : Tile_Op<"part_begin", [Pure]> {
   let summary = "where a loop begins in each warpgroup of the role that computes";
   let description = [{
-    Of a role with as many warpgroups as there are `parts`, each begins at its own number, which is not before `all`. Everybody
-    else begins at `all`. What a warpgroup passes over it waits for and gives back (tile-make-rings).
+    In a role with as many warpgroups as there are `parts`, each warpgroup begins at its own number,
+    which is not before `all`. All others begin at `all`. A warpgroup waits for the stages that it
+    passes over, and gives them back (tile-make-rings).
 
     ```mlir
     %begin = tile.part_begin %all for %first, %second
