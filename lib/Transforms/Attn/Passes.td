@@ -13,8 +13,8 @@ include "mlir/Pass/PassBase.td"
 def ExpandVariantsPass : Pass<"attn-expand-variants"> {
   let summary = "turns named variants (causal, window, alibi, ...) into score and mask regions";
   let description = [{
-    After this pass nothing knows that a mask was spelled `causal`. Scores compose in the order of the list, masks are
-    conjoined.
+    After this pass nothing knows that a mask was spelled `causal`. Scores compose in the order of
+    the list, masks are conjoined.
 
     Requires: room 1 `problem`. Produces: room 1 `problem` without `variants`. Fails when: never.
   }];
@@ -24,9 +24,11 @@ def ExpandVariantsPass : Pass<"attn-expand-variants"> {
 def WidenIndicesPass : Pass<"attn-widen-indices"> {
   let summary = "computes in 64 bits what may not fit an index of 32";
   let description = [{
-    Positions are below 2^28. What score and mask regions make of them, of constants and of captured integers, by its ranges, may
-    exceed 32 bits: it is computed in i64 until it fits again. A number of which only sums with small ones are compared becomes at
-    most 2^30 - 2^16 in magnitude instead, which is on the same side of all of them. For targets where an index has 32 bits.
+    Positions are below 2^28. Score and mask regions compute numbers from positions, constants and
+    captured integers. By its range, such a number may exceed 32 bits: it is then computed in i64
+    until it fits again. A number that is only compared, and only in sums with small numbers,
+    becomes at most 2^30 - 2^16 in magnitude instead, which is on the same side of all of them. For
+    targets where an index has 32 bits.
 
     Requires: room 1 `problem`. Produces: room 1 `problem`. Fails when: never.
   }];
@@ -36,26 +38,29 @@ def WidenIndicesPass : Pass<"attn-widen-indices"> {
 def AppendGradientsPass : Pass<"attn-append-gradients", "::mlir::ModuleOp"> {
   let summary = "lets functions return the gradients of their attentions as well";
   let description = [{
-    A function gets an argument for the gradient of each output and each log-sum-exp of attention that it returns, and returns, after
-    what it returned, the gradients of the attention's queries, keys, values, sink and tensors of floats that its score reads.
+    A function gets an argument for the gradient of each output and each log-sum-exp of attention
+    that it returns. It returns, after its own results, the gradients of the attention's queries,
+    keys, values, sink and tensors of floats that its score reads.
 
-    Requires: room 1 `problem`. Produces: room 1 `problem`; functions that are called stay as they are. Fails when: a result of
-    attention has a use other than being returned, its output has none, or a captured tensor is too wide to be an operand.
+    Requires: room 1 `problem`. Produces: room 1 `problem`; functions that are called stay as they
+    are. Fails when: a result of attention has a use other than being returned, its output has none,
+    or a captured tensor is too wide to be an operand.
   }];
   let dependentDialects = ["::mlir::func::FuncDialect"];
 }
 
 def DeriveScorePass : Pass<"attn-derive-score"> {
-  let summary = "writes the adjoint of each score region beside it";
+  let summary = "writes the adjoint of each score region next to it";
   let description = [{
-    Every attn.attention_grad with a score region and without a grad region gets one, by reverse mode: the score is computed
-    again from S, then the adjoint of each op is added to its operands', from the last op to the first. Only what the score S
-    or a tensor in `wrt` moves is followed. A read of such a tensor becomes an attn.contribute. Adjoints are in f32 or wider;
-    at kinks they are those of PyTorch.
+    Every attn.attention_grad with a score region and without a grad region gets one, by reverse
+    mode. The score is computed again from S. Then, from the last op to the first, the adjoint of
+    each op is added to the adjoints of its operands. Only values that depend on the score S or on a
+    tensor in `wrt` are followed. A read of such a tensor becomes an attn.contribute. Adjoints are
+    in f32 or wider; at kinks they are those of PyTorch.
 
-    Requires: room 1 `problem` without variants. Produces: room 1 `problem`, with a grad region beside every score region.
-    Fails when: the score reaches its result through an op that has no derivative, such as arith.bitcast; a grad region that is
-    written by hand is left as it is.
+    Requires: room 1 `problem` without variants. Produces: room 1 `problem`, with a grad region next
+    to every score region. Fails when: the score reaches its result through an op that has no
+    derivative, such as arith.bitcast; a grad region that is written by hand is left as it is.
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect"];
 }
@@ -63,17 +68,25 @@ def DeriveScorePass : Pass<"attn-derive-score"> {
 def SplitGradPass : Pass<"attn-split-grad"> {
   let summary = "turns gradients of attention into the passes that kernels make";
   let description = [{
-    In the form `two-pass`, attn.attention_grad becomes attn.row_delta, attn.attention_grad_query for the gradients of queries and
-    captured tensors, and attn.attention_grad_key_value for those of keys and values; each only where it is wanted. Where a captured
-    tensor has a gradient, attn.attention_grad_delta makes its delta from the one of attn.row_delta. Every sum is
-    then one block's, so that results are the same in each run. The gradient of a sink is a sum over rows, by linalg.
+    In the form `two-pass`, attn.attention_grad becomes up to three ops, each only where it is
+    wanted:
 
-    The form `fused` makes the same ops and numbers the two passes of one op, in `attn.fused`, where the gradients of queries, keys
-    and values are all wanted: convert-attn-to-tile may then let blocks that own keys add what they know of the queries' gradients,
-    in any order, and attn-cpu-fuse-gradients in the order of two passes.
+    * attn.row_delta;
+    * attn.attention_grad_query, for the gradients of queries and captured tensors;
+    * attn.attention_grad_key_value, for the gradients of keys and values.
 
-    Requires: room 1 `problem` without variants, with a grad region beside every score region. Produces: room 1 `problem`. Fails
-    when: the form is neither, or a gradient still has variants or a score region without a grad region.
+    Where a captured tensor has a gradient, attn.attention_grad_delta makes its delta from the delta
+    of attn.row_delta. Every sum is then the sum of one block, so that results are the same in each
+    run. The gradient of a sink is a sum over rows, by linalg.
+
+    The form `fused` makes the same ops. Where the gradients of queries, keys and values are all
+    wanted, it numbers the two passes of one op in `attn.fused`. Then convert-attn-to-tile may let
+    blocks that own keys add their part of the queries' gradients, in any order, and
+    attn-cpu-fuse-gradients may do so in the order of two passes.
+
+    Requires: room 1 `problem` without variants, with a grad region next to every score region.
+    Produces: room 1 `problem`. Fails when: the form is neither, or a gradient still has variants or
+    a score region without a grad region.
   }];
   let options = [Option<"form", "form", "std::string", [{"two-pass"}], "two-pass or fused">];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::linalg::LinalgDialect", "::mlir::math::MathDialect",
@@ -83,87 +96,135 @@ def SplitGradPass : Pass<"attn-split-grad"> {
 def GeneralizeExtentsPass : Pass<"attn-generalize-extents", "::mlir::ModuleOp"> {
   let summary = "makes a function one for all extents";
   let description = [{
-    Types of a function's tensors lose the extents that a call decides: batches, heads and lengths. The columns of queries, keys
-    and values stay, for they make the kernel. A target whose kernels take whole tiles, whatever the lengths, starts with it: loops
-    over static lengths would fold into shapes that it has no tiles for. Callers still pass what the source states.
+    Types of a function's tensors lose the extents that a call decides: batches, heads and lengths.
+    The columns of queries, keys and values stay, for they make the kernel. A target whose kernels
+    take whole tiles, whatever the lengths, starts with it: loops over static lengths would fold
+    into shapes that it has no tiles for. Callers still pass what the source states.
 
-    Requires: room 1 `problem`. Produces: room 1 `problem`; functions where other ops use a tensor stay as they are. Fails when: never.
+    Requires: room 1 `problem`. Produces: room 1 `problem`; functions where other ops use a tensor
+    stay as they are. Fails when: never.
   }];
 }
 
 def PackHeadsPass : Pass<"attn-pack-heads", "::mlir::ModuleOp"> {
   let summary = "makes rows of the query heads that share a key head, where rows are few";
   let description = [{
-    A function whose attention has `attn.pack = P`, or any with `slots=P`, gets a copy before it for calls with at most 128 / P
-    rows and groups of at most P heads. There attention has the heads of keys, and P rows for each of the query's (attn.pack_heads); its regions
-    find head and row in the packed row. A schedule that is written at the op becomes the copy's. Where types say that all calls are
-    such, the function itself is packed; where none is, it stays.
+    A function whose attention has `attn.pack = P`, or any with `slots=P`, gets a copy before it for
+    calls with at most 128 / P rows and groups of at most P heads. In the copy, attention has the
+    heads of keys, and P rows for each row of the query (attn.pack_heads). Its regions find head and
+    row in the packed row. A schedule that is written at the op becomes the copy's. Where types say
+    that all calls are such calls, the function itself is packed; where types say that no call is,
+    the function stays.
 
-    Requires: room 1 `problem` without variants. Produces: room 1 `problem`; functions stay as they are where attention has
-    a sink, reads or makes something other than arguments and results, or is not the only one. Fails when: `slots` is none of its numbers.
+    Requires: room 1 `problem` without variants. Produces: room 1 `problem`; functions stay as they
+    are where attention has a sink, reads or makes something other than arguments and results, or is
+    not the only one. Fails when: `slots` is none of its numbers.
   }];
-  let options = [Option<"slots", "slots", "int64_t", "0", "slots for the heads of a group: 2, 4, 8, 16, 32 or 64; 0 is none">];
+  let options = [
+    Option<"slots", "slots", "int64_t", "0",
+      "slots for the heads of a group: 2, 4, 8, 16, 32 or 64; 0 is none">];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::tensor::TensorDialect", "::attn::tile::TileDialect"];
 }
 
 def SplitLengthsPass : Pass<"attn-split-lengths", "::mlir::ModuleOp"> {
   let summary = "makes a way of its own for short sequences";
   let description = [{
-    Where the machine's rule has other sizes for attention of few rows and keys, the function gets a copy before it for the calls
-    with so few, whose attention is marked `attn.short` for attn-set-schedule. Where few rows or few keys are enough, the copy is for
-    the other calls and the function's own attention is marked. Where the rule's other sizes are for long sequences, that way's attention
-    is marked `attn.long` instead. With `way=short` or `way=long` there is no copy: all calls take the sizes of that way, as where types say that
-    all are such. Nor is there one with `way=few` or `way=narrow`: all calls take the sizes for at most 128 rows with many keys, or for many rows
-    with at most 80 keys or with 129 to 160, and the attention is marked `attn.few` or `attn.narrow`; where the rule has none for such, they are those
-    of `way=long`.
+    The machine's rule may have other sizes for attention of few rows and keys. Then the function
+    gets a copy before it for calls with few rows and keys, and the copy's attention is marked
+    `attn.short` for attn-set-schedule. Two cases differ:
 
-    Requires: room 1 `problem` without variants. Produces: room 1 `problem`; functions stay as they are where attention is not the
-    only one, has a schedule, or has queries or keys that are no arguments. Fails when: `way` is none of its words.
+    * few rows alone, or few keys alone, are enough: the copy is for the other calls, and the
+      attention of the function itself is marked;
+    * the rule's other sizes are for long sequences: the attention of that way is marked `attn.long`
+      instead.
+
+    The option decides which calls are which:
+
+    * `way=auto`: calls by their extents, as above; no copy where types say that all calls are one
+      way.
+    * `way=short`, `way=long`: all calls take the sizes of that way, without a copy.
+    * `way=few`: all calls take the sizes for at most 128 rows with many keys, without a copy. The
+      attention is marked `attn.few`.
+    * `way=narrow`: all calls take the sizes for many rows with at most 80 keys or with 129 to 160,
+      without a copy. The attention is marked `attn.narrow`.
+
+    Where the rule has no sizes for `few` or `narrow`, calls take the sizes of `way=long`.
+
+    Requires: room 1 `problem` without variants. Produces: room 1 `problem`; functions stay as they
+    are where attention is not the only one, has a schedule, or has queries or keys that are no
+    arguments. Fails when: `way` is none of its words.
   }];
-  let options = [Option<"way", "way", "std::string", [{"auto"}], "which calls are short: auto by their extents, short all, long none; few: all have few rows and many keys; narrow: many rows and few keys">];
+  let options = [
+    Option<"way", "way", "std::string", [{"auto"}],
+      "which calls are short: auto by their extents, short all, long none; few: all have few "
+      "rows and many keys; narrow: many rows and few keys">];
   let dependentDialects = ["::attn::tile::TileDialect"];
 }
 
 def SetSchedulePass : Pass<"attn-set-schedule", "::mlir::ModuleOp"> {
   let summary = "names the target and chooses sizes for it";
   let description = [{
-    Attaches `attn.schedule = #attn.schedule<block_m, block_n, splits, stages, consumers, stay, lists, slack, fill, tail, recompute, hold, apart, keep, resident>` to every attention, and to every
-    gradient in two passes, that has none, that for short or long sequences, for few rows or for few keys to those marked `attn.short`, `attn.long`, `attn.few` or `attn.narrow`, and takes `attn.fused` from those for which the machine has no block. Policy only: results never
-    depend on it. A remark says which rule chose. For the target
-    cuda, the module gets `tile.target`, unless it has one, and later rooms read the machine's numbers and the schedule's: they have
-    no defaults of their own.
+    Every attention without a schedule gets `attn.schedule`, an `#attn.schedule`, and so does every
+    gradient in two passes. An attention that is marked `attn.short`, `attn.long`, `attn.few` or
+    `attn.narrow` gets the sizes for its calls. A gradient for which the machine has no block loses
+    `attn.fused`. All of this is policy: results never depend on it. A remark says which rule chose.
 
-    Requires: room 1 `problem`. Produces: room 1 `problem`, every such op with a schedule. Fails when: the target is
-    unknown; a size is not from 0 to 2^30; `stay` is none of its words; `slack` is not from -2 to 16; the machine has no such block of an attention, given or chosen (the error names the nearest
-    that it has): head dimensions, rows, keys, stages or consumers that are none of its sizes, or more shared memory or registers; `search` is
-    below 0, or, where it is above, models say that given sizes spill or wait for memory in calls of so many rows.
+    For the target cuda, the module gets `tile.target`, unless it has one. Later rooms read the
+    numbers of the machine and of the schedule: they have no defaults of their own.
+
+    Requires: room 1 `problem`. Produces: room 1 `problem`, every such op with a schedule.
+    Fails when:
+
+    * the target is unknown;
+    * a size is not from 0 to 2^30, `stay` is none of its words, or `slack` is not from -2 to 16;
+    * the machine has no such block of an attention, given or chosen: its head dimensions, rows,
+      keys, stages or consumers are none of the machine's sizes, or it needs more shared memory or
+      registers. The error names the nearest block;
+    * `search` is below 0; or it is above 0, and models say that given sizes spill or wait for
+      memory in calls of so many rows.
   }];
   let options = [
     Option<"target", "target", "std::string", [{"cpu"}], "cpu or cuda">,
     Option<"lanes", "lanes", "int64_t", "16", "f32 lanes of the CPU's vectors: 4, 8 or 16">,
     Option<"bf16Dot", "bf16-dot", "bool", "false", "the CPU multiplies pairs of bf16">,
-    Option<"blockM", "block-m", "int64_t", "0", "query rows of a block; 0 lets the target's rule choose">,
+    Option<"blockM", "block-m", "int64_t", "0",
+      "query rows of a block; 0 lets the target's rule choose">,
     Option<"blockN", "block-n", "int64_t", "0", "keys of a step; 0 lets the target's rule choose">,
-    Option<"stages", "stages", "int64_t", "0", "tiles of keys, and of values, in flight on a GPU; 0 lets the rule choose">,
+    Option<"stages", "stages", "int64_t", "0",
+      "tiles of keys, and of values, in flight on a GPU; 0 lets the rule choose">,
     Option<"splits", "splits", "int64_t", "1", "parts the keys of a block are split into">,
-    Option<"stay", "stay", "std::string", [{"auto"}], "whether blocks stay on a GPU: true, false, or auto for the rule">,
-    Option<"recompute", "recompute", "bool", "false", "whether blocks on a GPU with a loop around loops, as those that stay, compute in each of its turns what those inside do not read">,
-    Option<"hold", "hold", "bool", "false", "whether blocks on a GPU hold a stage of keys until the first weights of its step are there">,
-    Option<"keep", "keep", "int64_t", "-1", "columns of the query that consumers on a GPU keep in registers; -1: the target's rule">,
-    Option<"apart", "apart", "bool", "false", "whether consumers of a block on a GPU begin apart, each with the first tile of keys that its rows need">,
-    Option<"slack", "slack", "int64_t", "-2", "by which factor 2^slack a maximum may lag on a GPU, from 0 to 16; -1: every step scales; -2: the rule's">,
-    Option<"search", "search", "int64_t", "0", "rows of the calls that a search times on a GPU: sizes of which models say that they spill or wait for memory are refused; 0: none are">];
+    Option<"stay", "stay", "std::string", [{"auto"}],
+      "whether blocks stay on a GPU: true, false, or auto for the rule">,
+    Option<"recompute", "recompute", "bool", "false",
+      "whether blocks on a GPU with a loop around loops, as those that stay, compute in each of "
+      "its turns what those inside do not read">,
+    Option<"hold", "hold", "bool", "false",
+      "whether blocks on a GPU hold a stage of keys until the first weights of its step are "
+      "there">,
+    Option<"keep", "keep", "int64_t", "-1",
+      "columns of the query that consumers on a GPU keep in registers; -1: the target's rule">,
+    Option<"apart", "apart", "bool", "false",
+      "whether consumers of a block on a GPU begin apart, each with the first tile of keys that "
+      "its rows need">,
+    Option<"slack", "slack", "int64_t", "-2",
+      "by which factor 2^slack a maximum may lag on a GPU, from 0 to 16; -1: every step scales; "
+      "-2: the rule's">,
+    Option<"search", "search", "int64_t", "0",
+      "rows of the calls that a search times on a GPU: sizes of which models say that they "
+      "spill or wait for memory are refused; 0: none are">];
   let dependentDialects = ["::attn::tile::TileDialect"];
 }
 
 def SpareMergePass : Pass<"attn-spare-merge", "::mlir::ModuleOp"> {
   let summary = "makes a way of its own for calls whose parts would be one";
   let description = [{
-    Where the keys of packed rows are split into as many parts as fill the device (`fill`), the function gets a copy before it for calls
-    of at most one part (`attn.when` of its number), whose keys are not split: no partial results, and no merge. The bits are the same.
+    The keys of packed rows may be split into as many parts as fill the device (`fill`). Then the
+    function gets a copy before it for calls of at most one part (`attn.when` of its number). The
+    copy does not split keys: it has no partial results and no merge. The bits are the same.
 
-    Requires: room 1 `problem` with schedules. Produces: room 1 `problem`; functions stay as they are where attention is not the only one, or
-    has rows that are not packed or a schedule without `fill`. Fails when: never.
+    Requires: room 1 `problem` with schedules. Produces: room 1 `problem`; functions stay as they
+    are where attention is not the only one, or has rows that are not packed or a schedule without
+    `fill`. Fails when: never.
   }];
   let dependentDialects = ["::attn::tile::TileDialect"];
 }
@@ -171,13 +232,16 @@ def SpareMergePass : Pass<"attn-spare-merge", "::mlir::ModuleOp"> {
 def TileToGridPass : Pass<"attn-tile-to-grid"> {
   let summary = "tiles attention over B, H and M into one grid of blocks";
   let description = [{
-    Each block gets one batch, one query head with its key/value head, and at most block_m rows; the positions that score
-    and mask regions see stay global. So do blocks of attn.row_delta and attn.attention_grad_query; those of
-    attn.attention_grad_key_value get one key head with the query heads of its group, and at most block_n keys. On a GPU sums
-    beside them, those for sinks, become grids over 64 of the elements that they keep. Gradients of captured tensors stay whole.
+    Each block gets one batch, one query head with its key/value head, and at most block_m rows. The
+    positions that score and mask regions see stay global. Blocks of attn.row_delta and
+    attn.attention_grad_query are cut in the same way. Blocks of attn.attention_grad_key_value get
+    one key head with the query heads of its group, and at most block_n keys. On a GPU, the sums for
+    sinks become grids over 64 of the elements that they keep. Gradients of captured tensors stay
+    whole.
 
-    Requires: room 1 `problem` without variants, a schedule on each of these ops. Produces: room 2 `grid`. Fails when: an
-    attention has no schedule, still has variants or has a static extent of 0, or a sum has one.
+    Requires: room 1 `problem` without variants, a schedule on each of these ops. Produces: room 2
+    `grid`. Fails when: an attention has no schedule, still has variants or has a static extent of
+    0, or a sum has one.
   }];
   let dependentDialects = ["::mlir::affine::AffineDialect", "::mlir::gpu::GPUDialect", "::mlir::scf::SCFDialect",
                            "::mlir::tensor::TensorDialect"];
@@ -186,17 +250,19 @@ def TileToGridPass : Pass<"attn-tile-to-grid"> {
 def OnlineSoftmaxPass : Pass<"attn-online-softmax"> {
   let summary = "makes the softmax online and in base 2";
   let description = [{
-    attn.attention becomes an initial state, one attn.online_attention over all keys, and attn.normalize. The only place
-    where the base of the exponential and the folding of the scale are decided: without a score region log2(e) joins the
-    scale, with one it multiplies the region's result.
+    attn.attention becomes an initial state, one attn.online_attention over all keys, and
+    attn.normalize. This is the only place where the base of the exponential and the folding of the
+    scale are decided: without a score region log2(e) joins the scale, with one it multiplies the
+    region's result.
 
-    Gradients in two passes become f32 sums of zeros, one step over all keys or over all rows of each head of a group, and
-    attn.grad_end. Their scores stay natural: log2(e) is a part of the steps. The gradient of a captured tensor becomes a grid of
-    blocks that own parts of it, those at one batch, one head or the rows of a tile where every read has these as indices, with
-    loops over the others and attn.grad_captured_step.
+    Gradients in two passes become f32 sums of zeros, one step over all keys or over all rows of
+    each head of a group, and attn.grad_end. Their scores stay natural: log2(e) is a part of the
+    steps. The gradient of a captured tensor becomes a grid of blocks that own parts of it. A part
+    is at one batch, at one head, or at the rows of a tile, where every read has these as indices.
+    Loops run over the other indices, with attn.grad_captured_step.
 
-    Requires: room 2 `grid`. Produces: room 3 `online`. Fails when: results are f64, which only the reference computes; a pass has
-    the gradient of a captured tensor and another one.
+    Requires: room 2 `grid`. Produces: room 3 `online`. Fails when: results are f64, which only the
+    reference computes; a pass has the gradient of a captured tensor and another one.
   }];
   let dependentDialects = ["::mlir::affine::AffineDialect", "::mlir::arith::ArithDialect", "::mlir::gpu::GPUDialect",
                            "::mlir::linalg::LinalgDialect", "::mlir::scf::SCFDialect", "::mlir::tensor::TensorDialect"];
@@ -205,12 +271,14 @@ def OnlineSoftmaxPass : Pass<"attn-online-softmax"> {
 def SplitKVPass : Pass<"attn-split-kv"> {
   let summary = "spreads the keys of a block over several blocks and merges their partial results";
   let description = [{
-    For schedules with splits > 1: the grid gets a fourth dimension, each block absorbs its part of the keys and writes a
-    normalized f32 partial with its log-sum-exp, and attn.merge, tiled over a grid of its own, joins them: on GPUs in
-    blocks of the few rows that lanes along the columns leave. A sink belongs to the first part.
+    For schedules with splits > 1. The grid gets a fourth dimension: each block absorbs its part of
+    the keys and writes a normalized f32 partial result with its log-sum-exp. attn.merge joins the
+    parts. It is tiled over a grid of its own, on GPUs in blocks of as few rows as lanes along the
+    columns leave. A sink belongs to the first part.
 
-    Requires: room 3 `online` whose loops over keys are still to be made. Produces: room 3 `online`. Fails when: never; attention
-    without keys, or whose results do not leave the grid directly, is left alone, with a remark.
+    Requires: room 3 `online` whose loops over keys are still to be made. Produces: room 3 `online`.
+    Fails when: never; attention without keys, or whose results do not leave the grid directly, is
+    left alone, with a remark.
   }];
   let dependentDialects = ["::mlir::affine::AffineDialect", "::mlir::arith::ArithDialect", "::mlir::gpu::GPUDialect",
                            "::mlir::scf::SCFDialect", "::mlir::tensor::TensorDialect"];
@@ -219,11 +287,12 @@ def SplitKVPass : Pass<"attn-split-kv"> {
 def TileKVLoopPass : Pass<"attn-tile-kv-loop"> {
   let summary = "makes the loop over key tiles, or over tiles of rows";
   let description = [{
-    The loop carries exactly the running state, (acc, row_max, row_sum) or sums of gradients; its last tile may be shorter than
-    block_n. Steps whose state belongs to keys absorb tiles of block_m rows instead.
+    The loop carries exactly the running state, (acc, row_max, row_sum) or sums of gradients; its
+    last tile may be shorter than block_n. Steps whose state belongs to keys absorb tiles of block_m
+    rows instead.
 
-    Requires: room 3 `online`, a schedule on every step. Produces: room 3 `online`, every step absorbs at most block_n keys, or
-    block_m rows. Fails when: an op has no schedule.
+    Requires: room 3 `online`, a schedule on every step. Produces: room 3 `online`, every step
+    absorbs at most block_n keys, or block_m rows. Fails when: an op has no schedule.
   }];
   let dependentDialects = ["::mlir::affine::AffineDialect", "::mlir::scf::SCFDialect", "::mlir::tensor::TensorDialect"];
 }
@@ -231,14 +300,16 @@ def TileKVLoopPass : Pass<"attn-tile-kv-loop"> {
 def ListTilesPass : Pass<"attn-list-tiles"> {
   let summary = "lets blocks visit the key tiles of a list that grids before them make";
   let description = [{
-    For schedules with `lists`: over the batches and heads that the mask reads, a grid over tiles of rows and tiles of keys
-    evaluates the mask (attn.tile_status), and one over tiles of rows makes lists of what it keeps (attn.list_tiles). A block
-    of the attention then takes the first tile of its list, which alone may be shorter than block_n, then in one loop the other
-    tiles that its mask cuts, and in another, without a mask, those that are kept whole. Of tiles that MaskTiles knows to keep
-    nothing the mask is not evaluated.
+    For schedules with `lists`, two grids are added over the batches and heads that the mask reads.
+    A grid over tiles of rows and tiles of keys evaluates the mask (attn.tile_status). A grid over
+    tiles of rows lists the tiles that the mask keeps (attn.list_tiles). A block of the attention
+    then takes the first tile of its list, which alone may be shorter than block_n. One loop visits
+    the other tiles that the mask cuts, and another, without a mask, the tiles that are kept whole.
+    The mask is not evaluated on tiles that MaskTiles knows to keep nothing.
 
-    Requires: room 3 `online` whose loops over key tiles are not pruned yet. Produces: room 3 `online`. Fails when: never; a step
-    without a mask, or in no grid over (B, H, M tiles) and loop made by attn-tile-kv-loop, stays as it is, with a remark.
+    Requires: room 3 `online` whose loops over key tiles are not pruned yet. Produces: room 3
+    `online`. Fails when: never; a step without a mask, or in no grid over (B, H, M tiles) and loop
+    made by attn-tile-kv-loop, stays as it is, with a remark.
   }];
   let dependentDialects = ["::mlir::affine::AffineDialect", "::mlir::arith::ArithDialect", "::mlir::gpu::GPUDialect",
                            "::mlir::scf::SCFDialect",
@@ -248,26 +319,40 @@ def ListTilesPass : Pass<"attn-list-tiles"> {
 def PruneMaskedTilesPass : Pass<"attn-prune-masked-tiles"> {
   let summary = "visits no key tile that the mask drops, and masks none that it keeps";
   let description = [{
-    Splits each loop over key tiles into at most three, with bounds in closed form from the analysis MaskTiles: tiles that
-    are partly masked on the left, tiles that are kept whole, and tiles that are partly masked (or shorter than block_n) on
-    the right. Tiles that keep nothing are in none of them; tiles kept whole have a constant size and no mask region. A mask
-    that the analysis cannot decide is applied everywhere, unless attn.assume states what it needs. Loops over tiles of rows
-    are split in the same way, from what the mask says of the keys of the block.
+    Each loop over key tiles is split into at most three, with bounds in closed form from the
+    analysis MaskTiles:
 
-    With `certain-first` the first step is certain to run, if there is any tile: targets that overlap a tile with the next need
-    one to begin with. Partial tiles come first, those on the right and then those on the left, in a loop whose bounds show
-    that it runs; then the full ones. Without a mask, or with one that cannot be decided or keeps several intervals of keys, the
-    last tile comes first and outside of the loops. So it does where the score or the mask reads tensors, and one loop then
-    visits all the others: its mask is `isFull or mask`, where isFull is a scalar of the tile. Such targets multiply whole
-    tiles, so that partial ones end with the last key that a row of the block keeps: keys behind it may hold anything. Of masks
-    that leave no holes they begin with the first key that a row of the head keeps, and `attn.kept_keys` says so, as it does of
-    masks that let each row keep its own key in a call with as many rows as keys.
-    Where a schedule lets consumers begin `apart`, and bounds need no search, partial tiles on the right go from the last to the
-    first, and their loop begins at an `attn.part_begin`: for each consumer with the last tile that its rows need.
+    * tiles that are partly masked on the left;
+    * tiles that are kept whole: they have a constant size and no mask region;
+    * tiles that are partly masked (or shorter than block_n) on the right.
 
-    Requires: room 3 `online`; a step outside of a loop over key tiles stays as it is. Produces: room 3 `online`. Fails when: never.
+    Tiles that keep nothing are in none of them. A mask that the analysis cannot decide is applied
+    everywhere, unless attn.assume states the facts that it needs. Loops over tiles of rows are
+    split in the same way, by the mask of the keys of the block.
+
+    With `certain-first` the first step is certain to run, if there is any tile: targets that
+    overlap a tile with the next need a first step. Partial tiles come first, those on the right and
+    then those on the left, in a loop whose bounds show that it runs. Full tiles follow. The last
+    tile comes first, outside of the loops, in three cases: there is no mask, the mask cannot be
+    decided, or it keeps several intervals of keys. It also does so where the score or the mask
+    reads tensors. There one loop visits all other tiles: its mask is `isFull or mask`, where isFull
+    is a scalar of the tile.
+
+    Such targets multiply whole tiles. So partial tiles end with the last key that a row of the
+    block keeps: keys after it may hold anything. Partial tiles of masks that leave no holes begin
+    with the first key that a row of the head keeps, and `attn.kept_keys` says so. It also says so
+    of masks that let each row keep its own key, in a call with as many rows as keys.
+
+    A schedule may let consumers begin `apart`. Where bounds need no search, partial tiles on the
+    right then go from the last to the first, and their loop begins at an `attn.part_begin`: for
+    each consumer with the last tile that its rows need.
+
+    Requires: room 3 `online`; a step outside of a loop over key tiles stays as it is. Produces:
+    room 3 `online`. Fails when: never.
   }];
-  let options = [Option<"certainFirst", "certain-first", "bool", "false", "begin with a step that is certain to run">];
+  let options = [
+    Option<"certainFirst", "certain-first", "bool", "false",
+      "begin with a step that is certain to run">];
   let dependentDialects = ["::mlir::affine::AffineDialect", "::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect",
                            "::mlir::tensor::TensorDialect"];
 }
@@ -275,13 +360,15 @@ def PruneMaskedTilesPass : Pass<"attn-prune-masked-tiles"> {
 def HoistSearchesPass : Pass<"attn-hoist-searches"> {
   let summary = "searches for the ends of loops in a grid before the blocks that have them";
   let description = [{
-    A block that knows the ends of its loops only from a search of a tensor (documents that are sorted) would search before its
-    first tile, in each role and once more in each head. A grid over (B, H, M tiles) gets a smaller one in front, over the
-    batches and heads that its searches (scf.while) depend on, the tiles, and the searches: a block runs one. The blocks of the
-    attention read what has been found.
+    A block may know the ends of its loops only from a search of a tensor (documents that are
+    sorted). It would search before its first tile, in each role and once more in each head.
+    Instead, a grid over (B, H, M tiles) gets a smaller grid in front. The smaller grid runs over
+    the batches and heads that the searches (scf.while) depend on, the tiles, and the searches: a
+    block runs one search. The blocks of the attention read the results.
 
-    Requires: room 3 `online`. Produces: room 3 `online`. Fails when: never; a search that depends on what only its block
-    computes, under a branch, or in another grid, stays where it is, with a remark.
+    Requires: room 3 `online`. Produces: room 3 `online`. Fails when: never; a search stays where it
+    is, with a remark, if it depends on values that only its block computes, under a branch, or in
+    another grid.
   }];
   let dependentDialects = ["::mlir::affine::AffineDialect", "::mlir::arith::ArithDialect", "::mlir::gpu::GPUDialect",
                            "::mlir::scf::SCFDialect", "::mlir::tensor::TensorDialect"];
