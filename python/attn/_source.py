@@ -43,7 +43,7 @@ def make_problem(
     device: str,
     dropout: float = 0.0,
 ) -> Problem:
-    """What a user asks for, checked for the device."""
+    """The problem that a user asks for, checked for the device."""
     if value_dim is None:
         value_dim = head_dim
     type_ = _arrays.type_name(dtype)
@@ -101,7 +101,7 @@ Wanted = Tuple[Union[str, int], ...]
 
 @dataclass(frozen=True)
 class Text:
-    """What the functions of one attention are written from: its own, and those of its gradients."""
+    """The pieces that the functions of one attention are written from: its own and its gradients'."""
 
     problem: Problem
     # Captured tensors as arguments, and lines before and inside of the op.
@@ -122,8 +122,8 @@ class Text:
         return any(line.lstrip().startswith("score(") for line in self.regions)
 
     def reads_low(self, on_cpu: bool) -> bool:
-        """Whether gradients read lse_low. On GPUs only scores of a function may be so large that f32
-        holds no lse beside them: for products of 16 bits an addition for each weight is too much."""
+        """Whether gradients read lse_low. GPUs read it only where there is a score function: for plain
+        products of 16 bits, an addition for each weight would cost too much."""
         return on_cpu or self.has_score
 
     @property

@@ -2,9 +2,8 @@
 
     output = jax.jit(attn.jax.attention, static_argnames="is_causal")(q, k, v, is_causal=True)
 
-A kernel is a custom call of XLA: jit, grad, vmap and shard_map work, and arrays that are sharded over
-the batch or the heads stay where they are. attn.attention itself takes JAX's arrays too, outside of
-transforms.
+A kernel is a custom call of XLA: jit, grad, vmap and shard_map work. Arrays that are sharded over the
+batch or the heads stay where they are. Outside of transforms, attn.attention takes JAX's arrays too.
 """
 
 from __future__ import annotations
@@ -490,27 +489,28 @@ def attention(
     sink: Any = None,
     options: Optional[Mapping[str, object]] = None,
 ) -> Any:
-    """jax.nn.dot_product_attention: the same arguments, shapes and results, but that rows which keep
-    no key give 0 and a residual of -inf. Beyond it:
+    """jax.nn.dot_product_attention: the same arguments, shapes and results, with one exception. Rows
+    which keep no key give 0 and a residual of -inf. These arguments go beyond it:
 
     Args:
         bias: also score(s, b, h, q, kv), as for attn.attention.
         mask: also mask(b, h, q, kv), as for attn.attention.
         score: another name for a bias that is a function.
-        sink: (N,), one more logit for each head that has no value.
+        sink: (N,), one more logit for each head. The logit has no value.
         value: may have more or fewer columns than key.
-        options: of the compiler, as for attn.attention.
+        options: options of the compiler, as for attn.attention.
 
-    Functions are traced by attn: arrays that they capture, also those that JAX traces, are indexed
-    down to one element; operators of Python, functions of attn and of jax.numpy work on it. Masks and
-    biases given as arrays are read as they are, never broadcast.
+    Functions are traced by attn. Arrays that they capture, also arrays that JAX traces, are indexed
+    down to one element. Operators of Python, functions of attn and of jax.numpy work on it. Masks
+    and biases given as arrays are read as they are, never broadcast.
 
-    Gradients follow for query, key, value, sink and bias, and for arrays that the score captures, the
-    first ones. Under jax.vmap a mapped dimension
-    is a part of the batch; with functions that read b, or captured arrays that are mapped, calls
-    follow one another. Arrays sharded over the batch or the heads stay so; captured ones are gathered.
-    Runs on the CPU, and on NVIDIA's GPUs in float16 and bfloat16; elsewhere XLA says that the call is
-    not implemented.
+    Gradients are computed for query, key, value, sink and bias, and for arrays that the score
+    captures: first derivatives only. Under jax.vmap a mapped dimension is a part of the batch. With
+    functions that read b, or captured arrays that are mapped, calls follow one another. Arrays
+    sharded over the batch or the heads stay so; captured arrays are gathered.
+
+    Runs on the CPU, and on NVIDIA's GPUs in float16 and bfloat16; elsewhere XLA says that the call
+    is not implemented.
 
     Raises:
         Error: an argument that does not fit, or a function that cannot be traced.
