@@ -280,7 +280,7 @@ void MergeRecipe::emit() {
   lse = arith::SelectOp::create(b, isEmpty, b.constant(kLowest, rows), lse);
   block.mapping.map(op->getResult(1), lse);
   if (op.getLseLow())
-    block.mapping.map(op->getResult(2), emitLow(b, lse, offset, /*factorLog2=*/Value(), log2));
+    block.mapping.map(op->getResult(2), emitLow(b, lse, offset, log2));
 }
 
 LogicalResult attn::convertMerge(BlockConverter &block, MergeOp op) {

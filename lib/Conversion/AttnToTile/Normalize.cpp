@@ -32,11 +32,9 @@ Value attn::toBase2(TileBuilder &b, Value lse) {
   return arith::MulFOp::create(b, bounded, b.constant(1.0 / M_LN2, rows));
 }
 
-Value attn::emitLow(TileBuilder &b, Value lse, Value max, Value factorLog2, Value sumLog2) {
+Value attn::emitLow(TileBuilder &b, Value lse, Value max, Value sumLog2) {
   ArrayRef<int64_t> rows = cast<RankedTensorType>(lse.getType()).getShape();
   Value low = arith::SubFOp::create(b, max, toBase2(b, lse));
-  if (factorLog2)
-    low = arith::SubFOp::create(b, low, factorLog2);
   low = arith::AddFOp::create(b, low, sumLog2);
   // Of an infinite one there is no rest.
   Value infinity = b.constant(std::numeric_limits<double>::infinity(), rows);
@@ -61,8 +59,8 @@ LogicalResult attn::convertNormalize(BlockConverter &block, NormalizeOp op) {
   // What one unit of the maximum is as a natural logarithm, and without a sink in base 2.
   std::optional<double> foldedScale = findFoldedScale(block.grid);
   double unit = foldedScale.value_or(1.0);
-  // In base 2: the maximum, and of what the sink multiplies weights by.
-  Value max2, factorLog2;
+  // The maximum in base 2, or the sink where that is larger.
+  Value max2;
   if (op.getLseLow())
     max2 = foldedScale ? arith::MulFOp::create(b, max, b.constant(unit, row.getShape())) : max;
   if (op.getSink()) {
@@ -71,25 +69,27 @@ LogicalResult attn::convertNormalize(BlockConverter &block, NormalizeOp op) {
       return failure();
     // The sink joins the maximum and the sum; the accumulator follows the maximum. All are natural
     // logarithms: in base 2 a finite sink may be none.
-    auto toBase2 = [&](Value natural) -> Value {
-      return arith::MulFOp::create(b, natural, b.constant(1.0 / M_LN2, row.getShape()));
-    };
     auto power = [&](Value difference) -> Value {
-      return math::Exp2Op::create(b, toBase2(difference));
+      Value exponent =
+          arith::MulFOp::create(b, difference, b.constant(1.0 / M_LN2, row.getShape()));
+      return math::Exp2Op::create(b, exponent);
     };
     Value zero = b.constant(0.0, row.getShape()), one = b.constant(1.0, row.getShape());
     Value sink = b.splat(scalar, row.getShape());
     max = arith::MulFOp::create(b, max, b.constant(unit * M_LN2, row.getShape()));
     Value joined = arith::MaximumFOp::create(b, max, sink);
     Value safe = arith::SelectOp::create(b, b.isEqual(joined, kLowest), zero, joined);
-    factorLog2 = toBase2(arith::SubFOp::create(b, max, safe));
-    Value factor = math::Exp2Op::create(b, factorLog2);
+    Value factor = power(arith::SubFOp::create(b, max, safe));
     // Of a sink of +inf too, though inf - inf is none.
     Value isMax = arith::CmpFOp::create(b, arith::CmpFPredicate::OEQ, sink, safe);
     Value extra =
         arith::SelectOp::create(b, isMax, one, power(arith::SubFOp::create(b, sink, safe)));
     sum = arith::AddFOp::create(b, arith::MulFOp::create(b, sum, factor), extra);
     acc = arith::MulFOp::create(b, acc, b.rowsToTile(factor, dv));
+    if (max2) {
+      Value isSink = arith::CmpFOp::create(b, arith::CmpFPredicate::OGT, sink, max);
+      max2 = arith::SelectOp::create(b, isSink, toBase2(b, sink), max2);
+    }
     max = joined;
   } else if (foldedScale) {
     max = arith::MulFOp::create(b, max, b.constant(unit, row.getShape()));
@@ -108,7 +108,7 @@ LogicalResult attn::convertNormalize(BlockConverter &block, NormalizeOp op) {
     lse = arith::SelectOp::create(b, empty, b.constant(kLowest, row.getShape()), lse);
     block.mapping.map(op->getResult(1), lse);
     if (op.getLseLow())
-      block.mapping.map(op->getResult(2), emitLow(b, lse, max2, factorLog2, log));
+      block.mapping.map(op->getResult(2), emitLow(b, lse, max2, log));
   }
   return success();
 }

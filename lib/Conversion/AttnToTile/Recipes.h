@@ -36,11 +36,8 @@ mlir::LogicalResult convertNormalize(BlockConverter &block, NormalizeOp op);
 /// one rounding.
 mlir::Value toBase2(TileBuilder &b, mlir::Value lse);
 
-/// s17: what f32 has no digits for in `lse`, of base 2, for a block's rows. Weights are relative to
-/// `max`, then multiplied by a factor, or not, and divided by a sum whose logarithms of base 2 are
-/// given.
-mlir::Value emitLow(TileBuilder &b, mlir::Value lse, mlir::Value max, mlir::Value factorLog2,
-                    mlir::Value sumLog2);
+/// s17: what f32 has no digits for in `lse`, of base 2, which is `max` and `sumLog2` together.
+mlir::Value emitLow(TileBuilder &b, mlir::Value lse, mlir::Value max, mlir::Value sumLog2);
 
 mlir::LogicalResult convertMerge(BlockConverter &block, MergeOp op);
 mlir::LogicalResult convertGradRows(BlockConverter &block, GradRowsOp op);

@@ -146,7 +146,7 @@ static void emitRow(Emitter &b, MergeOp op, ValueRange x) {
   lse = arith::SelectOp::create(b, nothing, infinity, lse);
   b.store(lse, op.getLse(), x);
   if (op.getLseLow())
-    b.store(emitLow(b, lse, maximum.high, zero, rest), op.getLseLow(), x);
+    b.store(emitLow(b, lse, maximum.high, rest), op.getLseLow(), x);
 }
 
 LogicalResult attn::lowerMerge(MergeOp op, const VectorTarget &target) {

@@ -26,10 +26,9 @@ static Value emitPower(Emitter &b, Value exponent) {
   return emitExp2(b, arith::MulFOp::create(b, exponent, b.f32(llvm::numbers::log2e)));
 }
 
-Value attn::emitLow(Emitter &b, Value lse, Value maximum, Value factorLog2, Value sumLog2) {
+Value attn::emitLow(Emitter &b, Value lse, Value maximum, Value sumLog2) {
   Value lse2 = arith::MulFOp::create(b, lse, b.f32(llvm::numbers::log2e));
-  Value low = arith::SubFOp::create(b, arith::SubFOp::create(b, maximum, lse2), factorLog2);
-  low = arith::AddFOp::create(b, low, sumLog2);
+  Value low = arith::AddFOp::create(b, arith::SubFOp::create(b, maximum, lse2), sumLog2);
   // Of an infinite one there is no rest.
   Value isFinite = arith::CmpFOp::create(b, arith::CmpFPredicate::OLT, math::AbsFOp::create(b, low),
                                          b.f32(std::numeric_limits<double>::infinity()));
@@ -51,19 +50,21 @@ LogicalResult attn::lowerNormalize(NormalizeOp op, const VectorTarget &target) {
     Value ln2 = b.f32(llvm::numbers::ln2);
     Value maximum2 = b.load(op.getRowMax(), {m});
     Value maximum = arith::MulFOp::create(b, maximum2, ln2);
-    Value sum = b.load(op.getRowSum(), {m}), factor = b.f32(1), factorLog2 = zero;
+    Value sum = b.load(op.getRowSum(), {m}), factor = b.f32(1);
     if (Value sink = op.getSink()) {
       // The sink is one more key without a value, absorbed as a step would.
       Value after = b.max(maximum, sink);
       Value nothing = arith::CmpFOp::create(b, arith::CmpFPredicate::OEQ, after, infinity);
       Value offset = arith::SelectOp::create(b, nothing, zero, after);
-      factorLog2 = arith::MulFOp::create(b, arith::SubFOp::create(b, maximum, offset),
-                                         b.f32(llvm::numbers::log2e));
-      factor = emitExp2(b, factorLog2);
+      factor = emitPower(b, arith::SubFOp::create(b, maximum, offset));
       // Of a sink of +inf too, though inf - inf is none.
       Value isMax = arith::CmpFOp::create(b, arith::CmpFPredicate::OEQ, sink, offset);
       Value power = emitPower(b, arith::SubFOp::create(b, sink, offset));
       sum = b.fma(sum, factor, arith::SelectOp::create(b, isMax, b.f32(1), power));
+      // The maximum as scores have it, unless the sink is larger.
+      Value isSink = arith::CmpFOp::create(b, arith::CmpFPredicate::OGT, sink, maximum);
+      Value sink2 = arith::MulFOp::create(b, sink, b.f32(llvm::numbers::log2e));
+      maximum2 = arith::SelectOp::create(b, isSink, sink2, maximum2);
       maximum = after;
     }
     Value empty = arith::CmpFOp::create(b, arith::CmpFPredicate::OEQ, sum, zero);
@@ -84,7 +85,7 @@ LogicalResult attn::lowerNormalize(NormalizeOp op, const VectorTarget &target) {
     lse = arith::SelectOp::create(b, empty, infinity, lse);
     b.store(lse, op.getLse(), {m});
     if (op.getLseLow())
-      b.store(emitLow(b, lse, maximum2, factorLog2, log2), op.getLseLow(), {m});
+      b.store(emitLow(b, lse, maximum2, log2), op.getLseLow(), {m});
   });
   op.erase();
   return success();

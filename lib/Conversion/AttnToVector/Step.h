@@ -211,10 +211,8 @@ mlir::LogicalResult lowerGradRows(GradRowsOp op, const VectorTarget &target);
 mlir::LogicalResult lowerGradDeltaEnd(GradDeltaEndOp op, const VectorTarget &target);
 mlir::LogicalResult lowerGradEnd(GradEndOp op, const VectorTarget &target);
 mlir::LogicalResult lowerNormalize(NormalizeOp op, const VectorTarget &target);
-/// s17: what f32 has no digits for in `lse`, of base 2. Weights are relative to `maximum`, then
-/// multiplied by a factor and divided by a sum whose logarithms of base 2 are given.
-mlir::Value emitLow(Emitter &b, mlir::Value lse, mlir::Value maximum, mlir::Value factorLog2,
-                    mlir::Value sumLog2);
+/// s17: what f32 has no digits for in `lse`, of base 2, which is `maximum` and `sumLog2` together.
+mlir::Value emitLow(Emitter &b, mlir::Value lse, mlir::Value maximum, mlir::Value sumLog2);
 
 mlir::LogicalResult lowerMerge(MergeOp op, const VectorTarget &target);
 /// linalg.fill and memref.copy, of buffers of any rank; succeeds with nothing done for those that
