@@ -139,10 +139,11 @@ static int64_t countSharedBytes(const Machine &machine, const GradBlock &block) 
 }
 
 bool attn::fitsGradBlock(const Machine &machine, const GradBlock &block, const GradWork &work) {
-  // Of the numbers of rows that run, two have a place beside the barriers.
-  int64_t low = block.rowsRun && work.readsLow ? block.running * block.stages * sizeof(float) : 0;
+  // Rings of numbers of the rows that run: two were always found a place, three take theirs.
+  int64_t ring = llvm::alignTo(block.running * block.stages * sizeof(float), machine.stageBytes);
+  int64_t numbers = block.rowsRun && work.readsLow ? 3 * ring : 0;
   return getSafeRegisters(machine, block, work) <= getBudget(machine, block) &&
-         countSharedBytes(machine, block) + low <= machine.sharedBytes;
+         countSharedBytes(machine, block) + numbers <= machine.sharedBytes;
 }
 
 static int64_t getRunningStep(const Machine &machine, const GradBlock &block) {
