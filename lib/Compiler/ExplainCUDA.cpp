@@ -27,7 +27,7 @@ static void printFloors(raw_ostream &os, AttentionOp op) {
   if (!schedule)
     return;
   int64_t d = op.getHeadDim(), dv = op.getValueDim();
-  int64_t m = schedule.getBlockM(), n = schedule.getBlockN(), bytes = 2;
+  int64_t m = schedule->blockM, n = schedule->blockN, bytes = 2;
   const Costs &costs = tile::getMachine(op).costs;
   os << formatv(
       "// work        {0} FLOPs and 1 exp for each pair of a row and a key; {1} bytes for "

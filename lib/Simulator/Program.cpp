@@ -281,7 +281,7 @@ Error Compiler::setUpRoles() {
   program.block.name = "block";
   program.block.warpgroups = roleWarpgroups = program.numWarpgroups;
   program.block.registers =
-      program.machine->getLaunchRegisters(program.numWarpgroups, attribute.getResident());
+      program.machine->getLaunchRegisters(program.numWarpgroups, attribute.getSchedule().resident);
   if (!specialize) {
     program.roles.push_back(program.block);
     program.roleOf.assign(program.numWarpgroups, 0);

@@ -336,8 +336,8 @@ Expected<Prediction> Simulator::predict(ArrayRef<Argument> arguments, int64_t ma
 
   // Blocks that a multiprocessor has at a time take turns at its resources, and fill each other's
   // waits.
-  int64_t resident =
-      std::min(attribute.getResident(), int64_t(divideCeil(prediction.numBlocks, multiprocessors)));
+  int64_t resident = std::min(attribute.getSchedule().resident,
+                              int64_t(divideCeil(prediction.numBlocks, multiprocessors)));
   std::vector<double> cycles(count);
   double busy[kNumResources] = {}, others = double(height * depth);
   unsigned bits = 16;

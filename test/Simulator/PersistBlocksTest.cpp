@@ -22,8 +22,8 @@ static std::string makeSource(bool isUneven, int64_t tail) {
 #grid = [[#tile.extent<argument = 0, dim = 2, divisor = 64>], [#tile.extent<argument = 0, dim = 1>],
          [#tile.extent<argument = 0, dim = 0>]]
 func.func @count(%o: memref<?x?x?xf32>)
-    attributes {tile.kernel = #tile.kernel<warpgroups = 1, grid = #grid, stay = true, tail = )" +
-         std::to_string(tail) + R"(>} {
+    attributes {tile.kernel = #tile.kernel<warpgroups = 1, grid = #grid, schedule = <stay = true, tail = )" +
+         std::to_string(tail) + R"(>>} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c64 = arith.constant 64 : index

@@ -26,7 +26,8 @@ RandomProgram::RandomProgram(uint64_t seed) : random(seed) {
   for (unsigned i = 0; i < numInputs; ++i)
     text += "%a" + std::to_string(i) + ": !in, ";
   text += "%o: !out) attributes {tile.kernel = #tile.kernel<warpgroups = " +
-          std::to_string(warpgroups) + ", stages = " + std::to_string(stages) + ", grid = [[";
+          std::to_string(warpgroups) + ", schedule = <stages = " + std::to_string(stages) +
+          ">, grid = [[";
   text += goesOn ? "2" : "#tile.extent<argument = 3, dim = 0, divisor = " + h + ">";
   text += "], [], []]>} {\n%c0 = arith.constant 0 : index\n%c1 = arith.constant 1 : index\n"
           "%c64 = arith.constant 64 : index\n%h = arith.constant " +

@@ -65,44 +65,16 @@ LogicalResult RelativeBiasAttr::verify(EmitError emitError, int64_t offset, Alig
   return success();
 }
 
-LogicalResult ScheduleAttr::verify(EmitError emitError, int64_t blockM, int64_t blockN,
-                                   int64_t splits, int64_t stages, int64_t consumers, bool stay,
-                                   bool lists, int64_t slack, bool fill, int64_t tail, bool, bool,
-                                   bool, int64_t keep, int64_t resident) {
+LogicalResult ScheduleAttr::verify(EmitError emitError, Schedule words) {
   // schedule_c1: every number of a schedule is positive, and products of two do not wrap
-  for (int64_t size : {blockM, blockN, splits, stages, consumers})
+  for (int64_t size : {words.blockM, words.blockN, words.splits, words.stages, words.consumers})
     if (size < 1 || size > kMaxConstant)
       return emitError() << "expected block_m, block_n, splits, stages and consumers from 1 to "
                             "2^30, got "
-                         << blockM << ", " << blockN << ", " << splits << ", " << stages << " and "
-                         << consumers;
-  // schedule_c3: where tiles are listed, keys are not split and blocks do not stay
-  if (lists && (splits > 1 || stay))
-    return emitError() << "expected one part of the keys and blocks that go where tiles are "
-                          "listed, got "
-                       << splits << (stay ? " and blocks that stay" : "");
-  // schedule_c4: a slack is at most 16, so that sums of weights of 2^slack are finite
-  if (slack < -1 || slack > 16)
-    return emitError() << "expected a slack from 0 to 16, or -1 for none, got " << slack;
-  // schedule_c5: where parts fill the device, blocks do not stay
-  if (fill && stay)
-    return emitError() << "expected blocks that go where parts fill the device, got ones that stay";
-  // schedule_c9: parts that fill the device are up to 1024
-  if (fill && splits > 1024)
-    return emitError() << "expected up to 1024 parts where they fill the device, got " << splits;
-  // schedule_c6: a tail is up to 31 blocks behind blocks that stay
-  if (tail < 0 || tail > 31 || (tail > 0 && !stay))
-    return emitError() << "expected a tail of at most 31 blocks behind blocks that stay, got "
-                       << tail << (stay ? "" : " behind none");
-  // schedule_c7: registers have up to 256 columns of the query, in steps of 16
-  if (keep < 0 || keep > 256 || keep % 16 != 0)
-    return emitError()
-           << "expected at most 256 columns of the query to keep, in multiples of 16, got " << keep;
-  // schedule_c8: a multiprocessor has 1 to 8 blocks at a time, and 1 where they stay
-  if (resident < 1 || resident > (stay ? 1 : 8))
-    return emitError() << "expected 1 to 8 blocks on a multiprocessor, or 1 that stays, got "
-                       << resident << (stay ? " that stay" : "");
-  return success();
+                         << words.blockM << ", " << words.blockN << ", " << words.splits << ", "
+                         << words.stages << " and " << words.consumers;
+  std::string why = refuseSchedule(words);
+  return why.empty() ? success() : emitError() << why;
 }
 
 } // namespace attn

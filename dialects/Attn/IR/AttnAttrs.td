@@ -102,41 +102,19 @@ def Attn_DropoutAttr : Attn_Attr<"Dropout", "dropout"> {
 def Attn_ScheduleAttr : Attn_Attr<"Schedule", "schedule"> {
   let summary = "the sizes a pass sequence follows; results never depend on it";
   let description = [{
-    `block_m` query rows of a block, shared by `consumers`; `block_n` keys of a step; `splits` parts of the keys, each of a block
-    of its own; `stages` tiles of keys, and of values, that may be in flight. With `fill`, the call and the device decide on the parts,
-    `splits` at most, so that blocks fill the multiprocessors. Blocks that `stay` take one tile of rows after the other;
-    with a `tail`, so many more for each multiprocessor come behind them where a mask makes rows differ, and take those with least to do.
-    Blocks with a loop around loops, as those that stay, `recompute` in each of its turns what the loops inside do not read.
-    Blocks that `hold` a stage of keys give it back behind the first weights of its step, which leaves the other weights beside the product of values.
-    Where a mask drops the first tiles that a block visits for some of its rows, consumers begin `apart`, each with the first that its rows need.
-    Consumers `keep` so many columns of the query in registers, which products then do not read from shared memory for each tile of keys.
-    A multiprocessor has `resident` blocks at a time, so that one reads while another begins or ends.
-    With `lists`, grids before it list the tiles of keys that the mask keeps (`attn.list_tiles`), and blocks visit no others.
-    With a `slack` of k >= 0 an accumulator is scaled only in rows whose maximum grew, and a maximum that grew by a factor of at most
-    2^k is not taken (k = 0: every one is). Otherwise every step scales it.
+    The words of `Schedule` (lib/Schedule/Schedule.h), which says what each of them means. `block_m` and `block_n` are always there; other
+    words are there where they are not what they are by default.
 
     ```mlir
     #attn.schedule<block_m = 128, block_n = 96, stages = 2, consumers = 2>
     ```
   }];
-  let parameters = (ins
-    "int64_t":$block_m,
-    "int64_t":$block_n,
-    DefaultValuedParameter<"int64_t", "1">:$splits,
-    DefaultValuedParameter<"int64_t", "1">:$stages,
-    DefaultValuedParameter<"int64_t", "1">:$consumers,
-    DefaultValuedParameter<"bool", "false">:$stay,
-    DefaultValuedParameter<"bool", "false">:$lists,
-    DefaultValuedParameter<"int64_t", "-1">:$slack,
-    DefaultValuedParameter<"bool", "false">:$fill,
-    DefaultValuedParameter<"int64_t", "0">:$tail,
-    DefaultValuedParameter<"bool", "false">:$recompute,
-    DefaultValuedParameter<"bool", "false">:$hold,
-    DefaultValuedParameter<"bool", "false">:$apart,
-    DefaultValuedParameter<"int64_t", "0">:$keep,
-    DefaultValuedParameter<"int64_t", "1">:$resident);
-  let assemblyFormat = "`<` struct(params) `>`";
+  let parameters = (ins AttrParameter<"::attn::Schedule", "its words", "const ::attn::Schedule &">:$words);
+  let assemblyFormat = "`` $words";
   let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    const ::attn::Schedule *operator->() const { return &getWords(); }
+  }];
 }
 
 #endif // ATTN_ATTRS_TD

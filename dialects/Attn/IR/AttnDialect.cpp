@@ -7,6 +7,7 @@
 
 #include "dialects/Attn/IR/AttnDialect.h"
 #include "dialects/Attn/IR/AttnOps.h"
+#include "lib/Schedule/ScheduleText.h"
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"

@@ -8,6 +8,7 @@
 #ifndef ATTN_DIALECTS_ATTN_IR_ATTNDIALECT_H
 #define ATTN_DIALECTS_ATTN_IR_ATTNDIALECT_H
 
+#include "lib/Schedule/Schedule.h"
 #include "mlir/IR/Attributes.h"
 #include "mlir/IR/BuiltinAttributes.h"
 #include "mlir/IR/Dialect.h"

@@ -10,6 +10,7 @@
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
+using namespace attn;
 using namespace attn::tile;
 
 using EmitError = llvm::function_ref<InFlightDiagnostic()>;
@@ -265,27 +266,18 @@ static LogicalResult verifyCluster(DenseI64ArrayAttr cluster, EmitError emitErro
 }
 
 LogicalResult KernelAttr::verify(EmitError emitError, int64_t warpgroups, ArrayAttr grid,
-                                 int64_t stages, DenseI64ArrayAttr cluster, bool, bool stay,
-                                 int64_t tail, bool, bool, int64_t keep, int64_t resident) {
+                                 DenseI64ArrayAttr cluster, bool, Schedule schedule) {
   if (failed(verifyCluster(cluster, emitError)))
     return failure();
-  // kernel_c11: a tail is up to 31 blocks behind blocks that stay
-  if (tail < 0 || tail > 31 || (tail > 0 && !stay))
-    return emitError() << "expected a tail of at most 31 blocks behind blocks that stay, got "
-                       << tail << (stay ? "" : " behind none");
-  // kernel_c13: what a kernel keeps is up to 256 columns, in steps of 16
-  if (keep < 0 || keep > 256 || keep % 16 != 0)
-    return emitError() << "expected at most 256 columns to keep, in multiples of 16, got " << keep;
-  // kernel_c14: a multiprocessor has 1 to 8 blocks at a time, and 1 where they stay
-  if (resident < 1 || resident > (stay ? 1 : 8))
-    return emitError() << "expected 1 to 8 blocks on a multiprocessor, or 1 that stays, got "
-                       << resident << (stay ? " that stay" : "");
+  // kernel_c11: the schedule keeps `schedule_c3` to `schedule_c9`
+  if (std::string why = refuseSchedule(schedule); !why.empty())
+    return emitError() << why;
   // kernel_c3: a block has 1 to 8 warpgroups
   if (warpgroups < 1 || warpgroups > 8)
     return emitError() << "expected 1 to 8 warpgroups, got " << warpgroups;
   // kernel_c8: a ring of a kernel has 1 to 64 stages
-  if (stages < 1 || stages > 64)
-    return emitError() << "expected 1 to 64 stages, got " << stages;
+  if (schedule.stages < 1 || schedule.stages > 64)
+    return emitError() << "expected 1 to 64 stages, got " << schedule.stages;
   // kernel_c4: the grid is at most three lists of integers, extents, multiprocessors and parts
   if (grid.size() > 3)
     return emitError() << "expected at most 3 grid dimensions, got " << grid.size();
@@ -311,9 +303,11 @@ LogicalResult KernelAttr::verify(EmitError emitError, int64_t warpgroups, ArrayA
 KernelAttr KernelAttr::withBlocksThatStay(int64_t blocks) const {
   Builder b(getContext());
   Attribute factor = MultiprocessorsAttr::get(getContext(), blocks);
-  return get(getContext(), getWarpgroups(), b.getArrayAttr(b.getArrayAttr(factor)), getStages(),
-             getCluster(), getProgrammatic(), /*stay=*/false, /*tail=*/0, getRecompute(), getHold(),
-             getKeep(), getResident());
+  Schedule schedule = getSchedule();
+  schedule.stay = false;
+  schedule.tail = 0;
+  return get(getContext(), getWarpgroups(), b.getArrayAttr(b.getArrayAttr(factor)), getCluster(),
+             getProgrammatic(), schedule);
 }
 
 bool KernelAttr::isStaying() const {

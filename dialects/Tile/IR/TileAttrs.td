@@ -193,59 +193,46 @@ def Tile_KernelAttr : Tile_Attr<"Kernel", "kernel"> {
   let description = [{
     * `grid`: up to three lists of factors (x, y, z): integers, #tile.extent, #tile.multiprocessors
       or #tile.parts; a dimension of the grid is the product of its list;
-    * `stages`: how many uses of a place that loops refill may be in flight, for tile-make-rings;
     * `cluster`: the blocks of a cluster (x, y, z), which fill the grid;
     * `programmatic`: the kernel may start before the one before it ends, and waits for it before it
       touches memory of others;
-    * `stay`: tile-persist-blocks makes one block for each multiprocessor; it takes one block of the
-      grid after the other;
-    * `tail`: so many more blocks for each multiprocessor come after these, and take short work,
-      where blocks of the grid differ in work;
-    * `recompute`: in convert-tile-to-nvvm, a loop around loops computes in each of its turns the
-      values that the inner loops do not read;
-    * `hold`: in convert-tile-to-nvvm, a stage that one product of a step has read is given back
-      after the first exponentials of the step;
-    * `keep`: tile-keep-operands keeps so many columns of left operands that loops do not change in
-      registers;
-    * `resident`: a multiprocessor has so many blocks of the kernel at a time, among which it shares
-      out its registers and its shared memory.
+    * `schedule`: the words that later passes obey, as in `#attn.schedule`:
+
+    | words               | who obeys them                                 |
+    |---------------------|------------------------------------------------|
+    | `stages`            | tile-make-rings                                |
+    | `stay`, `tail`      | tile-persist-blocks                            |
+    | `keep`              | tile-keep-operands                             |
+    | `recompute`, `hold` | convert-tile-to-nvvm                           |
+    | `resident`          | all that share out registers and shared memory |
 
     ```mlir
-    #tile.kernel<warpgroups = 3, stages = 2,
-                 grid = [[#tile.extent<argument = 0, dim = 2, divisor = 128>], [16]]>
+    #tile.kernel<warpgroups = 3, grid = [[#tile.extent<argument = 0, dim = 2, divisor = 128>], [16]],
+                 schedule = <stages = 2>>
     ```
   }];
   let parameters = (ins
     "int64_t":$warpgroups,
     "::mlir::ArrayAttr":$grid,
-    DefaultValuedParameter<"int64_t", "1">:$stages,
     OptionalParameter<"::mlir::DenseI64ArrayAttr">:$cluster,
     DefaultValuedParameter<"bool", "false">:$programmatic,
-    DefaultValuedParameter<"bool", "false">:$stay,
-    DefaultValuedParameter<"int64_t", "0">:$tail,
-    DefaultValuedParameter<"bool", "false">:$recompute,
-    DefaultValuedParameter<"bool", "false">:$hold,
-    DefaultValuedParameter<"int64_t", "0">:$keep,
-    DefaultValuedParameter<"int64_t", "1">:$resident);
+    DefaultValuedParameter<"::attn::Schedule", "::attn::Schedule()">:$schedule);
   let builders = [
-    AttrBuilder<(ins "int64_t":$warpgroups, "::mlir::ArrayAttr":$grid, "int64_t":$stages,
-                     "bool":$stay, "int64_t":$tail, "bool":$recompute, "bool":$hold,
-                     "int64_t":$keep, "int64_t":$resident), [{
-      return $_get($_ctxt, warpgroups, grid, stages, ::mlir::DenseI64ArrayAttr(), false, stay, tail,
-                   recompute, hold, keep, resident);
+    AttrBuilder<(ins "int64_t":$warpgroups, "::mlir::ArrayAttr":$grid,
+                     CArg<"const ::attn::Schedule &", "{}">:$schedule), [{
+      return $_get($_ctxt, warpgroups, grid, ::mlir::DenseI64ArrayAttr(), false, schedule);
     }]>];
   let assemblyFormat = "`<` struct(params) `>`";
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
     /// The same with other roles.
     KernelAttr withWarpgroups(int64_t count) const {
-      return get(getContext(), count, getGrid(), getStages(), getCluster(), getProgrammatic(),
-                 getStay(), getTail(), getRecompute(), getHold(), getKeep(), getResident());
+      return get(getContext(), count, getGrid(), getCluster(), getProgrammatic(), getSchedule());
     }
     /// The same, starting while the kernel before it ends.
     KernelAttr withProgrammatic() const {
-      return get(getContext(), getWarpgroups(), getGrid(), getStages(), getCluster(), /*programmatic=*/true,
-                 getStay(), getTail(), getRecompute(), getHold(), getKeep(), getResident());
+      return get(getContext(), getWarpgroups(), getGrid(), getCluster(), /*programmatic=*/true,
+                 getSchedule());
     }
     /// The same with so many blocks for each multiprocessor.
     KernelAttr withBlocksThatStay(int64_t blocks) const;

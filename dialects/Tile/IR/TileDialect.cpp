@@ -8,6 +8,7 @@
 #include "dialects/Tile/IR/TileDialect.h"
 #include "dialects/Tile/IR/TileClearOps.h"
 #include "dialects/Tile/IR/TileOps.h"
+#include "lib/Schedule/ScheduleText.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
@@ -71,7 +72,7 @@ const attn::Machine &attn::tile::getMachine(Operation *op) {
 int64_t attn::tile::getResident(Operation *op) {
   for (; op; op = op->getParentOp())
     if (auto kernel = op->getAttrOfType<KernelAttr>(TileDialect::kKernelAttrName))
-      return kernel.getResident();
+      return kernel.getSchedule().resident;
   return 1;
 }
 

@@ -10,6 +10,7 @@
 
 #include "dialects/Tile/IR/Layout.h"
 #include "lib/Machine/Machine.h"
+#include "lib/Schedule/Schedule.h"
 #include "mlir/IR/BuiltinAttributes.h"
 #include "mlir/IR/BuiltinTypes.h"
 #include "mlir/IR/Dialect.h"

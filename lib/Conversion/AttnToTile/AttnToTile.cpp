@@ -420,7 +420,7 @@ static std::string getKernelName(func::FuncOp function, scf::ForallOp grid) {
 static int64_t countWarpgroups(scf::ForallOp grid, ScheduleAttr schedule, int64_t rows,
                                bool isDivided) {
   if (schedule)
-    return schedule.getConsumers() / (isDivided ? 2 : 1);
+    return schedule->consumers / (isDivided ? 2 : 1);
   // One votes about a tile of the mask, makes a list, or searches.
   if (llvm::any_of(*grid.getBody(),
                    llvm::IsaPred<TileStatusOp, ListTilesOp, tensor::FromElementsOp>))
@@ -461,12 +461,9 @@ static LogicalResult convertStart(func::FuncOp function, Value result, Value sta
       });
   if (failed(grid))
     return failure();
-  auto attribute = tile::KernelAttr::getChecked([&] { return function.emitOpError(); },
-                                                function.getContext(), /*warpgroups=*/int64_t(1),
-                                                *grid, /*stages=*/int64_t(1), /*stay=*/false,
-                                                /*tail=*/int64_t(0), /*recompute=*/false,
-                                                /*hold=*/false, /*keep=*/int64_t(0),
-                                                /*resident=*/int64_t(1));
+  auto attribute =
+      tile::KernelAttr::getChecked([&] { return function.emitOpError(); }, function.getContext(),
+                                   /*warpgroups=*/int64_t(1), *grid);
   if (!attribute)
     return failure();
   func::FuncOp kernel = createKernel(function, fill.getLoc(), (function.getName() + "_zeros").str(),
@@ -494,8 +491,8 @@ static LogicalResult convertGrid(func::FuncOp function, scf::ForallOp grid,
   std::optional<CapturedSum> captured = findCapturedSum(grid);
   if (captured && failed(checkCapturedSum(grid, *captured)))
     return failure();
-  int64_t rows = captured && schedule ? schedule.getBlockM()
-                                      : *getConstantIntValue(grid.getMixedStep().back());
+  int64_t rows =
+      captured && schedule ? schedule->blockM : *getConstantIntValue(grid.getMixedStep().back());
   FailureOr<ArrayAttr> launchGrid =
       getLaunchGrid(grid, captured ? captured->loops : decltype(captured->loops)());
   if (failed(launchGrid))
@@ -503,12 +500,9 @@ static LogicalResult convertGrid(func::FuncOp function, scf::ForallOp grid,
 
   bool isDivided = schedule && rowsRun && dividesSums(tile::getMachine(grid), schedule, rows);
   int64_t warpgroups = countWarpgroups(grid, schedule, rows, isDivided);
-  auto attribute = tile::KernelAttr::getChecked(
-      [&] { return grid.emitOpError(); }, function.getContext(), warpgroups, *launchGrid,
-      schedule ? schedule.getStages() : 1, schedule && schedule.getStay(),
-      schedule ? schedule.getTail() : 0, schedule && schedule.getRecompute(),
-      schedule && schedule.getHold(), schedule ? schedule.getKeep() : 0,
-      schedule ? schedule.getResident() : 1);
+  auto attribute = tile::KernelAttr::getChecked([&] { return grid.emitOpError(); },
+                                                function.getContext(), warpgroups, *launchGrid,
+                                                schedule ? schedule.getWords() : Schedule());
   if (!attribute)
     return failure();
   Builder b(function.getContext());

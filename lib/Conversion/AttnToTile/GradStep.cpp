@@ -206,7 +206,7 @@ template <typename OpT> LogicalResult GradStep<OpT>::prepare() {
       return op.emitOpError("expected static D and Dv, got ") << type;
   }
   auto schedule = op->template getAttrOfType<ScheduleAttr>(kScheduleAttrName);
-  int64_t running = !schedule ? block.rows : rowsRun ? schedule.getBlockM() : schedule.getBlockN();
+  int64_t running = !schedule ? block.rows : rowsRun ? schedule->blockM : schedule->blockN;
   shape = RankedTensorType::get({block.rows, running}, b.getF32Type());
   TypedValue<ShapedType> runningMatrix = rowsRun ? op.getQuery() : op.getKey();
   isShort = runningMatrix.getType().getDimSize(0) != running;

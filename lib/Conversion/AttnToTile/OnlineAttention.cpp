@@ -57,13 +57,13 @@ static Unread findUnread(OnlineAttentionOp op) {
 /// By which factor 2^slack a row's maximum may lag; below 0: every step scales every row.
 static int64_t getSlack(OnlineAttentionOp op) {
   auto schedule = op->getAttrOfType<ScheduleAttr>(kScheduleAttrName);
-  return schedule ? schedule.getSlack() : -1;
+  return schedule ? schedule->slack : -1;
 }
 
 /// How many keys a step's tile has at most.
 static int64_t getTileKeys(BlockConverter &block, OnlineAttentionOp op) {
   auto schedule = op->getAttrOfType<ScheduleAttr>(kScheduleAttrName);
-  return schedule ? schedule.getBlockN() : block.rows;
+  return schedule ? schedule->blockN : block.rows;
 }
 
 namespace {

@@ -71,7 +71,7 @@ SmallVector<FusedGrids> attn::findFusedGrids(ArrayRef<scf::ForallOp> grids) {
       if (!isPair(step, findStep<GradQueryStepOp>(rows)))
         continue;
       auto schedule = step->getAttrOfType<ScheduleAttr>(kScheduleAttrName);
-      int64_t running = schedule.getBlockM(), owned = schedule.getBlockN(),
+      int64_t running = schedule->blockM, owned = schedule->blockN,
               columns = cast<ShapedType>(step.getQuery().getType()).getDimSize(1);
       auto query = dyn_cast<BlockArgument>(getWhole(step.getQuery()));
       bool isOfFunction = query && query.getOwner() == keys->getBlock();

@@ -484,7 +484,7 @@ FailureOr<Kernel> attn::tile::convertKernelFunction(func::FuncOp function) {
   for (auto [index, attributes] : llvm::enumerate(list->argumentAttributes))
     kernel.function.setArgAttrs(index, attributes);
   kernel.launchRegisters =
-      kernel.machine->getLaunchRegisters(kernel.warpgroups, attribute.getResident());
+      kernel.machine->getLaunchRegisters(kernel.warpgroups, attribute.getSchedule().resident);
   // setmaxnreg is ignored unless ptxas knows the registers at entry: all that blocks of this size
   // can have.
   int64_t threads = kernel.warpgroups * kernel.machine->warpgroupThreads;
@@ -492,7 +492,7 @@ FailureOr<Kernel> attn::tile::convertKernelFunction(func::FuncOp function) {
   kernel.function->setAttr(NVVM::NVVMDialect::getReqntidAttrName(),
                            builder.getDenseI32ArrayAttr({int32_t(threads), 1, 1}));
   kernel.function->setAttr(NVVM::NVVMDialect::getMinctasmAttrName(),
-                           builder.getI32IntegerAttr(int32_t(attribute.getResident())));
+                           builder.getI32IntegerAttr(int32_t(attribute.getSchedule().resident)));
   kernel.function->setAttr(
       NVVM::NVVMDialect::getMaxnregAttrName(),
       builder.getI32IntegerAttr(std::min(kernel.launchRegisters, kernel.machine->mostRegisters)));

@@ -157,9 +157,9 @@ struct ConvertTileToNVVMPass
         return failure();
       erasePlaceholders(entry);
       op->walk([&](SpecializeOp specialize) { lowerRoles(specialize, entry); });
-      if (attribute.getRecompute())
+      if (attribute.getSchedule().recompute)
         keepInTurns(op);
-      if (attribute.getHold())
+      if (attribute.getSchedule().hold)
         holdStages(op);
       if (failed(convertScalars(op)))
         return failure();

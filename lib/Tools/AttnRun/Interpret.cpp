@@ -88,9 +88,8 @@ void InterpreterRunner::describeSchedule(mlir::func::FuncOp function) {
     auto schedule = op->getAttrOfType<ScheduleAttr>(kScheduleAttrName);
     if (!schedule)
       return mlir::WalkResult::advance();
-    raw_string_ostream(report.schedule)
-        << "BM=" << schedule.getBlockM() << " BN=" << schedule.getBlockN()
-        << " splits=" << schedule.getSplits();
+    raw_string_ostream(report.schedule) << "BM=" << schedule->blockM << " BN=" << schedule->blockN
+                                        << " splits=" << schedule->splits;
     return mlir::WalkResult::interrupt();
   });
 }

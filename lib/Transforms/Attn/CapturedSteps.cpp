@@ -209,6 +209,6 @@ LogicalResult attn::makeCapturedSteps(RewriterBase &rewriter, AttentionGradQuery
   if (op.getDWrt().size() != 1 || op.getDQuery())
     return op.emitOpError("expected one gradient of a captured tensor and no other, got ")
            << op->getNumResults();
-  CapturedSteps(rewriter, op, schedule->getBlockM()).run();
+  CapturedSteps(rewriter, op, (*schedule)->blockM).run();
   return success();
 }

@@ -300,7 +300,7 @@ struct ListTilesPass
     SmallVector<OnlineAttentionOp> steps;
     getOperation()->walk([&](OnlineAttentionOp step) {
       auto schedule = step->getAttrOfType<ScheduleAttr>(kScheduleAttrName);
-      if (schedule && schedule.getLists())
+      if (schedule && schedule->lists)
         steps.push_back(step);
     });
     for (OnlineAttentionOp step : steps) {

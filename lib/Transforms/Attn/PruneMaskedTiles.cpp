@@ -84,12 +84,12 @@ static bool endsByItself(AbsorbingOpInterface step) {
 static SmallVector<Value, 2> emitPartEnds(OpBuilder &builder, StepLoop over, const MaskTiles &tiles,
                                           const MaskBlock &block) {
   auto schedule = over.step->getAttrOfType<ScheduleAttr>(kScheduleAttrName);
-  if (!schedule || !schedule.getApart() || readsTensors(over.step.getMask()))
+  if (!schedule || !schedule->apart || readsTensors(over.step.getMask()))
     return {};
   Location loc = over.loop.getLoc();
-  int64_t rows = schedule.getBlockM() / schedule.getConsumers();
+  int64_t rows = schedule->blockM / schedule->consumers;
   SmallVector<Value, 2> ends;
-  for (int64_t part : llvm::seq<int64_t>(1, schedule.getConsumers())) {
+  for (int64_t part : llvm::seq<int64_t>(1, schedule->consumers)) {
     Value size = arith::ConstantIndexOp::create(builder, loc, part * rows);
     Value end = arith::AddIOp::create(builder, loc, block.fixedBegin, size);
     MaskBlock first = block;
@@ -145,7 +145,7 @@ static void prune(RewriterBase &rewriter, StepLoop over, bool certain) {
 /// Whether attn-list-tiles has left no tile to prune.
 static bool isListed(AbsorbingOpInterface step) {
   auto schedule = step->getAttrOfType<ScheduleAttr>(kScheduleAttrName);
-  return schedule && schedule.getLists();
+  return schedule && schedule->lists;
 }
 
 namespace {

@@ -32,25 +32,25 @@ inline GPUBlock getGPUBlock(int64_t headDim, int64_t valueDim, mlir::Type elemen
   return {headDim,
           valueDim,
           element.getIntOrFloatBitWidth() / 8,
-          schedule.getBlockM(),
-          schedule.getBlockN(),
-          schedule.getStages(),
-          schedule.getConsumers(),
-          schedule.getStay(),
-          schedule.getResident()};
+          schedule->blockM,
+          schedule->blockN,
+          schedule->stages,
+          schedule->consumers,
+          schedule->stay,
+          schedule->resident};
 }
 
 /// Whether two sums of a block that owns so many keys are the business of two roles, each with all
 /// of them: the schedule has twice the consumers that they need.
 inline bool dividesSums(const Machine &machine, ScheduleAttr schedule, int64_t owned) {
-  return schedule.getConsumers() * machine.productRows == 2 * owned;
+  return schedule->consumers * machine.productRows == 2 * owned;
 }
 
 /// The block of one pass of gradients with the numbers of a schedule.
 inline GradBlock withSchedule(const Machine &machine, GradBlock block, ScheduleAttr schedule) {
-  block.owned = block.rowsRun ? schedule.getBlockN() : schedule.getBlockM();
-  block.running = block.rowsRun ? schedule.getBlockM() : schedule.getBlockN();
-  block.stages = schedule.getStages();
+  block.owned = block.rowsRun ? schedule->blockN : schedule->blockM;
+  block.running = block.rowsRun ? schedule->blockM : schedule->blockN;
+  block.stages = schedule->stages;
   block.dividesSums = block.rowsRun && dividesSums(machine, schedule, block.owned);
   return block;
 }

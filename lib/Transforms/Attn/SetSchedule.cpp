@@ -132,9 +132,23 @@ struct SetSchedulePass
                    : keep >= 0                       ? keep.getValue()
                    : isAsChosen                      ? sizes.keep
                                                      : 0;
-    auto schedule = ScheduleAttr::getChecked(
-        [&] { return op->emitOpError(); }, &getContext(), m, n, numSplits, numStages, consumers,
-        stays, lists, lag, fills, tail, recomputes, holds, beginsApart, kept, sizes.resident);
+    Schedule words{.blockM = m,
+                   .blockN = n,
+                   .splits = numSplits,
+                   .stages = numStages,
+                   .consumers = consumers,
+                   .stay = stays,
+                   .lists = lists,
+                   .slack = lag,
+                   .fill = fills,
+                   .tail = tail,
+                   .recompute = recomputes,
+                   .hold = holds,
+                   .apart = beginsApart,
+                   .keep = kept,
+                   .resident = sizes.resident};
+    auto schedule =
+        ScheduleAttr::getChecked([&] { return op->emitOpError(); }, &getContext(), words);
     if (!schedule)
       return failure();
     std::string text = llvm::formatv("rule {0} chose block_m {1}, block_n {2}, splits {3}",
@@ -143,8 +157,8 @@ struct SetSchedulePass
     if (machine)
       text += llvm::formatv(", stages {0}, consumers {1}{2}{3}", numStages, consumers,
                             stays ? ", blocks stay" : "", lists ? ", tiles are listed" : "");
-    if (schedule.getResident() > 1)
-      text += llvm::formatv(", {0} blocks on a multiprocessor", schedule.getResident());
+    if (schedule->resident > 1)
+      text += llvm::formatv(", {0} blocks on a multiprocessor", schedule->resident);
     if (tail)
       text += llvm::formatv(", {0} for each multiprocessor follow", tail);
     remark::passed(op->getLoc(), remark::RemarkOpts::name("schedule").category("attn")) << text;

@@ -37,7 +37,7 @@ static AttentionOp findFilling(func::FuncOp function) {
     return {};
   auto schedule = attentions[0]->getAttrOfType<ScheduleAttr>(kScheduleAttrName);
   auto pack = attentions[0].getQuery().getDefiningOp<PackHeadsOp>();
-  bool fills = schedule && schedule.getFill() && pack && isa<BlockArgument>(pack.getSource()) &&
+  bool fills = schedule && schedule->fill && pack && isa<BlockArgument>(pack.getSource()) &&
                attentions[0].getKey() == pack.getKey() && isa<BlockArgument>(pack.getKey());
   return fills ? attentions[0] : AttentionOp();
 }
@@ -51,20 +51,19 @@ static tile::PartsAttr getParts(AttentionOp op, ScheduleAttr schedule) {
     return tile::ExtentAttr::get(context, cast<BlockArgument>(argument).getArgNumber(), dim,
                                  divisor / common, multiplier / common, /*unit=*/1);
   };
-  auto blocks = ArrayAttr::get(
-      context, {getExtent(pack.getSource(), 0, 1), getExtent(pack.getKey(), 1, 1),
-                getExtent(pack.getSource(), 2, schedule.getBlockM(), pack.getSlots())});
-  auto keys = getExtent(pack.getKey(), 2, schedule.getBlockN() * kLeastTilesOfParts);
-  return tile::PartsAttr::get(context, blocks, keys, schedule.getSplits());
+  auto blocks =
+      ArrayAttr::get(context, {getExtent(pack.getSource(), 0, 1), getExtent(pack.getKey(), 1, 1),
+                               getExtent(pack.getSource(), 2, schedule->blockM, pack.getSlots())});
+  auto keys = getExtent(pack.getKey(), 2, schedule->blockN * kLeastTilesOfParts);
+  return tile::PartsAttr::get(context, blocks, keys, schedule->splits);
 }
 
 /// The same, of one part.
 static ScheduleAttr keepWhole(ScheduleAttr schedule) {
-  return ScheduleAttr::get(
-      schedule.getContext(), schedule.getBlockM(), schedule.getBlockN(), /*splits=*/1,
-      schedule.getStages(), schedule.getConsumers(), schedule.getStay(), schedule.getLists(),
-      schedule.getSlack(), /*fill=*/false, schedule.getTail(), schedule.getRecompute(),
-      schedule.getHold(), schedule.getApart(), schedule.getKeep(), schedule.getResident());
+  Schedule words = schedule.getWords();
+  words.splits = 1;
+  words.fill = false;
+  return ScheduleAttr::get(schedule.getContext(), words);
 }
 
 namespace {

@@ -60,9 +60,7 @@ static bool isResultOfGrid(const Grid &grid, unsigned index) {
 }
 
 /// Whether the device is to decide on the number of parts; one without multiprocessors does not.
-static bool fills(Operation *op, ScheduleAttr schedule) {
-  return schedule.getFill() && isForGPU(op);
-}
+static bool fills(Operation *op, ScheduleAttr schedule) { return schedule->fill && isForGPU(op); }
 
 static FailureOr<Grid> matchGrid(OnlineAttentionOp op, ScheduleAttr schedule) {
   Grid grid = {op->getParentOfType<scf::ForallOp>(), op, nullptr, {}};
@@ -100,7 +98,7 @@ static OpFoldResult getPartSize(OpBuilder &builder, Location loc, OpFoldResult n
                                 OpFoldResult parts, ScheduleAttr schedule) {
   AffineExpr length, count;
   bindSymbols(builder.getContext(), length, count);
-  int64_t blockN = schedule.getBlockN();
+  int64_t blockN = schedule->blockN;
   return affine::makeComposedFoldedAffineApply(builder, loc,
                                                length.ceilDiv(count * blockN) * blockN, {n, parts});
 }
@@ -109,7 +107,7 @@ static OpFoldResult getPartSize(OpBuilder &builder, Location loc, OpFoldResult n
 /// than a few tiles.
 static OpFoldResult getParts(OpBuilder &builder, Grid &grid, ScheduleAttr schedule) {
   if (!fills(grid.online, schedule))
-    return builder.getIndexAttr(schedule.getSplits());
+    return builder.getIndexAttr(schedule->splits);
   scf::ForallOp forall = grid.forall;
   Location loc = forall.getLoc();
   SmallVector<Value> blocks;
@@ -129,9 +127,8 @@ static OpFoldResult getParts(OpBuilder &builder, Grid &grid, ScheduleAttr schedu
   Value most = getValueOrCreateConstantIndexOp(
       builder, loc,
       affine::makeComposedFoldedAffineApply(
-          builder, loc, size.ceilDiv(schedule.getBlockN() * kLeastTilesOfParts), {keys}));
-  return CountPartsOp::create(builder, loc, builder.getIndexType(), blocks, most,
-                              schedule.getSplits())
+          builder, loc, size.ceilDiv(schedule->blockN * kLeastTilesOfParts), {keys}));
+  return CountPartsOp::create(builder, loc, builder.getIndexType(), blocks, most, schedule->splits)
       .getResult();
 }
 
@@ -232,7 +229,7 @@ static void restrictToPart(RewriterBase &rewriter, const Grid &grid, Value part,
 static int64_t getMergedRows(MergeOp op, ScheduleAttr schedule) {
   int64_t columns = op.getPartial().getType().getShape().back();
   return isForGPU(op) && !ShapedType::isDynamic(columns) ? tile::getLanesAlongRows(columns).rows
-                                                         : schedule.getBlockM();
+                                                         : schedule->blockM;
 }
 
 static LogicalResult splitKV(RewriterBase &rewriter, OnlineAttentionOp op, ScheduleAttr schedule) {
@@ -309,7 +306,7 @@ struct SplitKVPass
     getOperation()->walk([&](OnlineAttentionOp op) { ops.push_back(op); });
     for (OnlineAttentionOp op : ops) {
       auto schedule = op->getAttrOfType<ScheduleAttr>(kScheduleAttrName);
-      if (!schedule || schedule.getSplits() == 1)
+      if (!schedule || schedule->splits == 1)
         continue;
       Location loc = op.getLoc();
       // A part of no keys would start where there are none.
@@ -321,8 +318,8 @@ struct SplitKVPass
             << "keys are not split: the results do not leave the grid directly";
       else
         remark::passed(loc, remark::RemarkOpts::name("split-kv").category("attn"))
-            << ("keys are split over " + Twine(schedule.getFill() ? "up to " : "") +
-                Twine(schedule.getSplits()) + " blocks")
+            << ("keys are split over " + Twine(schedule->fill ? "up to " : "") +
+                Twine(schedule->splits) + " blocks")
                    .str();
     }
     return success();

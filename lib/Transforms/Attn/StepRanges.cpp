@@ -133,7 +133,7 @@ static ValueRange emitMixedRange(OpBuilder &builder, StepLoop over, const MaskTi
 static bool prefersOneLoop(AbsorbingOpInterface step) {
   // Beyond 128 rows threads have no registers to spare for a mask that waits beside every tile.
   auto schedule = step->getAttrOfType<ScheduleAttr>(kScheduleAttrName);
-  if (schedule && schedule.getBlockM() > 128)
+  if (schedule && schedule->blockM > 128)
     return false;
   return readsTensors(step.getScore()) || readsTensors(step.getMask());
 }

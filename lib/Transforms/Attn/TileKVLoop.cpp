@@ -29,7 +29,7 @@ static LogicalResult tileLoop(RewriterBase &rewriter, AbsorbingOpInterface op) {
     return failure();
   Location loc = op.getLoc();
   bool rowsRun = op.getRunningPosition() == 2;
-  int64_t tileSize = rowsRun ? schedule->getBlockM() : schedule->getBlockN();
+  int64_t tileSize = rowsRun ? (*schedule)->blockM : (*schedule)->blockN;
   rewriter.setInsertionPoint(op);
   SmallVector<Value> sources =
       llvm::map_to_vector(op.getRunningMutable(), [](OpOperand *tile) { return tile->get(); });

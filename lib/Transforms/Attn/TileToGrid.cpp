@@ -27,7 +27,7 @@ using namespace attn;
 
 /// The first three dimensions of a block: one batch, one head, and the rows or keys that it owns.
 static int64_t getOwned(Operation *op, ScheduleAttr schedule) {
-  return isa<AttentionGradKeyValueOp>(op) ? schedule.getBlockN() : schedule.getBlockM();
+  return isa<AttentionGradKeyValueOp>(op) ? schedule->blockN : schedule->blockM;
 }
 
 /// Upstream tiles nothing that is known to have no elements. Of tensors of one rank, or of all.

@@ -62,7 +62,8 @@ namespace {
 struct KeepOperandsPass : KernelPass<attn::tile::impl::KeepOperandsPassBase<KeepOperandsPass>,
                                      Room::Placed, Room::Placed> {
   LogicalResult transformKernel(func::FuncOp kernel) override {
-    int64_t columns = kernel->getAttrOfType<KernelAttr>(TileDialect::kKernelAttrName).getKeep();
+    int64_t columns =
+        kernel->getAttrOfType<KernelAttr>(TileDialect::kKernelAttrName).getSchedule().keep;
     if (columns == 0)
       return success();
     // By what fills the place, in the order of the program.

@@ -95,7 +95,8 @@ class RingMaker {
 public:
   RingMaker(func::FuncOp kernel, MutableArrayRef<Ring> rings)
       : kernel(kernel), rings(rings),
-        stages(kernel->getAttrOfType<KernelAttr>(TileDialect::kKernelAttrName).getStages()),
+        stages(
+            kernel->getAttrOfType<KernelAttr>(TileDialect::kKernelAttrName).getSchedule().stages),
         b(kernel.getContext()) {}
 
   LogicalResult run() {

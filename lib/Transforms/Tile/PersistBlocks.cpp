@@ -115,7 +115,7 @@ public:
     turn.places = gpu::GridDimOp::create(b, gpu::Dimension::x);
     // Before the body moves under it.
     bool inPairs = isUneven(kernel);
-    int64_t tail = inPairs ? attribute.getTail() : 0;
+    int64_t tail = inPairs ? attribute.getSchedule().tail : 0;
     if (tail > 0)
       emitTail(tail);
     Value count = inPairs ? emitPairs() : emitShare(at.mul(extents[0], heads));
@@ -316,7 +316,7 @@ struct PersistBlocksPass : KernelPass<attn::tile::impl::PersistBlocksPassBase<Pe
 
   LogicalResult transformKernel(func::FuncOp kernel) override {
     auto attribute = kernel->getAttrOfType<KernelAttr>(TileDialect::kKernelAttrName);
-    if (!attribute.getStay())
+    if (!attribute.getSchedule().stay)
       return success();
     if (failed(check(kernel, attribute)))
       return failure();

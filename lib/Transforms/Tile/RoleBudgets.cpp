@@ -38,5 +38,5 @@ static bool keepsMuch(func::FuncOp kernel) {
 attn::RoleBudget attn::tile::getRoleBudget(func::FuncOp kernel, int64_t consumers) {
   auto attribute = kernel->getAttrOfType<KernelAttr>(TileDialect::kKernelAttrName);
   return getMachine(kernel).getBudget(consumers, attribute.isStaying() || keepsMuch(kernel),
-                                      attribute.getResident());
+                                      attribute.getSchedule().resident);
 }

@@ -17,7 +17,7 @@
 // PTX-NOT: , 5;
 // PTX: bra
 // PTX: mul.lo.s32 {{.*}}, 5;
-func.func @recomputes(%n: index, %to: memref<?xi32>) attributes {tile.kernel = #tile.kernel<warpgroups = 1, grid = [], recompute = true>} {
+func.func @recomputes(%n: index, %to: memref<?xi32>) attributes {tile.kernel = #tile.kernel<warpgroups = 1, grid = [], schedule = <recompute = true>>} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c3 = arith.constant 3 : index

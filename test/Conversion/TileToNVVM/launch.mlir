@@ -28,6 +28,6 @@ func.func @all(%o: memref<?xf32>) attributes {tile.kernel = #tile.kernel<warpgro
 // Threads of two blocks on a multiprocessor have half of its registers.
 // CHECK-LABEL: llvm.func @two
 // CHECK-SAME:  nvvm.maxnreg = 128 : i32, nvvm.minctasm = 2 : i32, nvvm.reqntid = array<i32: 256, 1, 1>
-func.func @two(%o: memref<?xf32>) attributes {tile.kernel = #tile.kernel<warpgroups = 2, grid = [], resident = 2>} {
+func.func @two(%o: memref<?xf32>) attributes {tile.kernel = #tile.kernel<warpgroups = 2, grid = [], schedule = <resident = 2>>} {
   return
 }

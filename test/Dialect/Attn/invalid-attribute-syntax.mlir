@@ -6,7 +6,7 @@ func.func private @alignment() attributes {a = #attn.causal<middle>}
 
 // -----
 
-// expected-error@+1 {{struct is missing required parameter: block_n}}
+// expected-error@+1 {{expected block_m, block_n, splits, stages and consumers from 1 to 2^30, got 64, 0, 1, 1 and 1}}
 func.func private @missing_block_n() attributes {a = #attn.schedule<block_m = 64>}
 
 // -----

@@ -66,7 +66,7 @@ func.func @kernel_c2_argument(%q: memref<?x?xf32>) attributes {
 
 // expected-error@+2 {{expected 1 to 64 stages, got 65}}
 func.func @kernel_c8() attributes {
-    tile.kernel = #tile.kernel<warpgroups = 1, grid = [], stages = 65>} {
+    tile.kernel = #tile.kernel<warpgroups = 1, grid = [], schedule = <stages = 65>>} {
   return
 }
 
@@ -382,41 +382,41 @@ func.func @packed_c2(%q: memref<?x?x?xf32> {tile.packed = #tile.packed<slots = 8
 // -----
 
 // expected-error@+1 {{expected a tail of at most 31 blocks behind blocks that stay, got 1 behind none}}
-func.func @kernel_c11() attributes {tile.kernel = #tile.kernel<warpgroups = 1, grid = [[4]], tail = 1>} {
+func.func @kernel_c11() attributes {tile.kernel = #tile.kernel<warpgroups = 1, grid = [[4]], schedule = <tail = 1>>} {
   return
 }
 
 // -----
 
 // expected-error@+1 {{expected a tail of at most 31 blocks behind blocks that stay, got -1}}
-func.func @kernel_c11_least() attributes {tile.kernel = #tile.kernel<warpgroups = 1, grid = [[4]], stay = true, tail = -1>} {
+func.func @kernel_c11_least() attributes {tile.kernel = #tile.kernel<warpgroups = 1, grid = [[4]], schedule = <stay = true, tail = -1>>} {
   return
 }
 
 // -----
 
-// expected-error@+1 {{expected at most 256 columns to keep, in multiples of 16, got 40}}
-func.func @kernel_c13() attributes {tile.kernel = #tile.kernel<warpgroups = 1, grid = [[4]], keep = 40>} {
+// expected-error@+1 {{expected at most 256 columns of the query to keep, in multiples of 16, got 40}}
+func.func @kernel_c11_keep() attributes {tile.kernel = #tile.kernel<warpgroups = 1, grid = [[4]], schedule = <keep = 40>>} {
   return
 }
 
 // -----
 
 // expected-error@+1 {{expected 1 to 8 blocks on a multiprocessor, or 1 that stays, got 9}}
-func.func @kernel_c14() attributes {tile.kernel = #tile.kernel<warpgroups = 1, grid = [[4]], resident = 9>} {
+func.func @kernel_c11_resident() attributes {tile.kernel = #tile.kernel<warpgroups = 1, grid = [[4]], schedule = <resident = 9>>} {
   return
 }
 
 // -----
 
 // expected-error@+1 {{expected 1 to 8 blocks on a multiprocessor, or 1 that stays, got 2 that stay}}
-func.func @kernel_c14_stay() attributes {tile.kernel = #tile.kernel<warpgroups = 1, grid = [[4]], stay = true, resident = 2>} {
+func.func @kernel_c11_stay() attributes {tile.kernel = #tile.kernel<warpgroups = 1, grid = [[4]], schedule = <stay = true, resident = 2>>} {
   return
 }
 
 // -----
 
-// expected-error@+1 {{expected at most 256 columns to keep, in multiples of 16, got 272}}
-func.func @kernel_c13_most() attributes {tile.kernel = #tile.kernel<warpgroups = 1, grid = [[4]], keep = 272>} {
+// expected-error@+1 {{expected at most 256 columns of the query to keep, in multiples of 16, got 272}}
+func.func @kernel_c11_most() attributes {tile.kernel = #tile.kernel<warpgroups = 1, grid = [[4]], schedule = <keep = 272>>} {
   return
 }

@@ -10,7 +10,7 @@ func.func @tiles() attributes {tile.kernel = #tile.kernel<warpgroups = 1, grid =
 
 // Two blocks on a multiprocessor have half of its shared memory each, less what the machine takes for a block.
 // expected-error@below {{expected at most 115712 bytes of shared memory, got 131072 (smaller blocks or fewer stages need less)}}
-func.func @resident() attributes {tile.kernel = #tile.kernel<warpgroups = 1, grid = [], resident = 2>} {
+func.func @resident() attributes {tile.kernel = #tile.kernel<warpgroups = 1, grid = [], schedule = <resident = 2>>} {
   %s = tile.alloc_shared : !tile.shared<128x128xbf16, swizzle = 128, stages = 4>
   return
 }

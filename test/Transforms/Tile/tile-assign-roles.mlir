@@ -11,7 +11,7 @@
 // CHECK-LABEL: func.func @resident
 // CHECK-SAME:    tile.roles = [#tile.role<name = "producer", warpgroups = 1, registers = 40, elected = true>,
 // CHECK-SAME:                  #tile.role<name = "consumer", warpgroups = 1, registers = 216>]
-func.func @resident(%a: !global, %o: !out) attributes {tile.kernel = #tile.kernel<warpgroups = 1, grid = [], resident = 2>} {
+func.func @resident(%a: !global, %o: !out) attributes {tile.kernel = #tile.kernel<warpgroups = 1, grid = [], schedule = <resident = 2>>} {
   %c0 = arith.constant 0 : index
   %p = tile.alloc_shared : !tile.shared<64x64xbf16, swizzle = 128>
   tile.copy %a[%c0, %c0] to %p : !global, !tile.shared<64x64xbf16, swizzle = 128>

@@ -17,7 +17,7 @@
 // CHECK:         %[[PLACE:.*]] = tile.alloc_shared : !tile.shared<64x64xbf16, swizzle = 128>
 // ROLES-LABEL: func.func @divided
 func.func @divided(%q: !global, %o: !global, %dk: !global, %dv: !global, %n: index) attributes {
-    tile.kernel = #tile.kernel<warpgroups = 1, grid = [], stages = 2>, tile.divided} {
+    tile.kernel = #tile.kernel<warpgroups = 1, grid = [], schedule = <stages = 2>>, tile.divided} {
   %c0 = arith.constant 0 : index
   %c64 = arith.constant 64 : index
   %zero = arith.constant dense<0.0> : !acc

@@ -17,7 +17,7 @@
 // CHECK-NEXT:      tile.copy
 // CHECK-NEXT:      tile.mma %[[Q]], %[[K]] kept %[[KEPT]] {transpose_rhs}
 // CHECK-NEXT:      tile.mma %[[K]], %[[Q]] {transpose_rhs} : {{[^k]*}} ->
-func.func @query(%q: !global, %k: !global, %n: index) attributes {tile.kernel = #tile.kernel<warpgroups = 2, grid = [], keep = 48>} {
+func.func @query(%q: !global, %k: !global, %n: index) attributes {tile.kernel = #tile.kernel<warpgroups = 2, grid = [], schedule = <keep = 48>>} {
   %c0 = arith.constant 0 : index
   %c128 = arith.constant 128 : index
   %qs = tile.alloc_shared : !rows
@@ -46,7 +46,7 @@ func.func @query(%q: !global, %k: !global, %n: index) attributes {tile.kernel = 
 // CHECK-NEXT:      %[[KEPT:.*]] = tile.load_shared %{{.*}} -> tensor<128x32xbf16, #tile.operand_a<warpgroups = 2>>
 // CHECK-NEXT:      scf.for
 // CHECK:             tile.mma {{.*}} kept %[[KEPT]]
-func.func @stays(%q: !global, %k: !global, %n: index) attributes {tile.kernel = #tile.kernel<warpgroups = 2, grid = [], keep = 96>} {
+func.func @stays(%q: !global, %k: !global, %n: index) attributes {tile.kernel = #tile.kernel<warpgroups = 2, grid = [], schedule = <keep = 96>>} {
   %c0 = arith.constant 0 : index
   %c128 = arith.constant 128 : index
   %qs = tile.alloc_shared : !rows
@@ -70,7 +70,7 @@ func.func @stays(%q: !global, %k: !global, %n: index) attributes {tile.kernel = 
 // A product without a loop, a transposed operand, and a kernel that keeps nothing.
 // CHECK-LABEL: func.func @once
 // CHECK-NOT:     tile.load_shared
-func.func @once(%q: !global) attributes {tile.kernel = #tile.kernel<warpgroups = 2, grid = [], keep = 48>} {
+func.func @once(%q: !global) attributes {tile.kernel = #tile.kernel<warpgroups = 2, grid = [], schedule = <keep = 48>>} {
   %c0 = arith.constant 0 : index
   %qs = tile.alloc_shared : !rows
   tile.copy %q[%c0, %c0] to %qs : !global, !rows
@@ -80,7 +80,7 @@ func.func @once(%q: !global) attributes {tile.kernel = #tile.kernel<warpgroups =
 
 // CHECK-LABEL: func.func @transposed
 // CHECK-NOT:     tile.load_shared
-func.func @transposed(%q: !global, %n: index) attributes {tile.kernel = #tile.kernel<warpgroups = 2, grid = [], keep = 48>} {
+func.func @transposed(%q: !global, %n: index) attributes {tile.kernel = #tile.kernel<warpgroups = 2, grid = [], schedule = <keep = 48>>} {
   %c0 = arith.constant 0 : index
   %c128 = arith.constant 128 : index
   %qs = tile.alloc_shared : !rows
@@ -94,7 +94,7 @@ func.func @transposed(%q: !global, %n: index) attributes {tile.kernel = #tile.ke
 // A place that the loop fills behind the product has other columns in the next turn.
 // CHECK-LABEL: func.func @behind
 // CHECK-NOT:     tile.load_shared
-func.func @behind(%q: !global, %n: index) attributes {tile.kernel = #tile.kernel<warpgroups = 2, grid = [], keep = 48>} {
+func.func @behind(%q: !global, %n: index) attributes {tile.kernel = #tile.kernel<warpgroups = 2, grid = [], schedule = <keep = 48>>} {
   %c0 = arith.constant 0 : index
   %c128 = arith.constant 128 : index
   %qs = tile.alloc_shared : !rows
@@ -109,7 +109,7 @@ func.func @behind(%q: !global, %n: index) attributes {tile.kernel = #tile.kernel
 // So has one that is filled under a condition.
 // CHECK-LABEL: func.func @perhaps
 // CHECK-NOT:     tile.load_shared
-func.func @perhaps(%q: !global, %n: index, %more: i1) attributes {tile.kernel = #tile.kernel<warpgroups = 2, grid = [], keep = 48>} {
+func.func @perhaps(%q: !global, %n: index, %more: i1) attributes {tile.kernel = #tile.kernel<warpgroups = 2, grid = [], schedule = <keep = 48>>} {
   %c0 = arith.constant 0 : index
   %c128 = arith.constant 128 : index
   %qs = tile.alloc_shared : !rows
@@ -146,7 +146,7 @@ func.func @nothing(%q: !global, %n: index) attributes {tile.kernel = #tile.kerne
 // CHECK-LABEL: func.func @steps
 // CHECK:         %[[KEPT:.*]] = tile.load_shared %{{.*}} -> tensor<128x16xbf16, #tile.operand_a<warpgroups = 2>>
 // CHECK:         tile.mma {{.*}} kept %[[KEPT]]
-func.func @steps(%q: !global, %n: index) attributes {tile.kernel = #tile.kernel<warpgroups = 2, grid = [], keep = 96>} {
+func.func @steps(%q: !global, %n: index) attributes {tile.kernel = #tile.kernel<warpgroups = 2, grid = [], schedule = <keep = 96>>} {
   %c0 = arith.constant 0 : index
   %c128 = arith.constant 128 : index
   %qs = tile.alloc_shared : !rows
@@ -165,7 +165,7 @@ func.func @steps(%q: !global, %n: index) attributes {tile.kernel = #tile.kernel<
 
 // CHECK-LABEL: func.func @no_step
 // CHECK-NOT:     tile.load_shared
-func.func @no_step(%q: !global, %n: index) attributes {tile.kernel = #tile.kernel<warpgroups = 2, grid = [], keep = 96>} {
+func.func @no_step(%q: !global, %n: index) attributes {tile.kernel = #tile.kernel<warpgroups = 2, grid = [], schedule = <keep = 96>>} {
   %c0 = arith.constant 0 : index
   %c128 = arith.constant 128 : index
   %qs = tile.alloc_shared : !rows

@@ -46,7 +46,7 @@
 // ROLES:           scf.for %[[I:.*]] = %[[BEGIN]] to %[[N]]
 // ROLES-NEXT:        arith.cmpi ne, %[[I]], %[[BEGIN]]
 func.func @late(%k: !global, %v: !global, %n: index, %all: index, %first: index) attributes {
-    tile.kernel = #tile.kernel<warpgroups = 2, grid = [], stages = 2>, tile.roles = [#load, #compute]} {
+    tile.kernel = #tile.kernel<warpgroups = 2, grid = [], schedule = <stages = 2>>, tile.roles = [#load, #compute]} {
   %c0 = arith.constant 0 : index
   %c64 = arith.constant 64 : index
   %qs = tile.alloc_shared : !rows
@@ -84,7 +84,7 @@ func.func @late(%k: !global, %v: !global, %n: index, %all: index, %first: index)
 // ROLES-LABEL: func.func @together
 // ROLES-NOT:     tile.warpgroup
 func.func @together(%k: !global, %n: index, %all: index, %first: index, %x: bf16) attributes {
-    tile.kernel = #tile.kernel<warpgroups = 2, grid = [], stages = 2>, tile.roles = [#load, #compute]} {
+    tile.kernel = #tile.kernel<warpgroups = 2, grid = [], schedule = <stages = 2>>, tile.roles = [#load, #compute]} {
   %c0 = arith.constant 0 : index
   %c64 = arith.constant 64 : index
   %ps = tile.alloc_shared : !rows

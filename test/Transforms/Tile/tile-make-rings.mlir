@@ -16,7 +16,7 @@
 // CHECK:         %[[FILL0:.*]] = tile.slot
 // CHECK:         %[[READ0:.*]] = tile.slot
 func.func @two_readers(%q: !global, %k: !global, %n: index) attributes {
-    tile.kernel = #tile.kernel<warpgroups = 1, grid = [], stages = 2>,
+    tile.kernel = #tile.kernel<warpgroups = 1, grid = [], schedule = <stages = 2>>,
     tile.roles = [#tile.role<name = "load", warpgroups = 1, registers = 24, elected = true>,
                   #tile.role<name = "compute", warpgroups = 1, registers = 240>]} {
   %c0 = arith.constant 0 : index
@@ -56,7 +56,7 @@ func.func @two_readers(%q: !global, %k: !global, %n: index) attributes {
 // CHECK-LABEL: func.func @loop_in_loop
 // CHECK:         tile.alloc_shared : !tile.shared<64x64xbf16, swizzle = 128, stages = 2>
 func.func @loop_in_loop(%q: !global, %n: index) attributes {
-    tile.kernel = #tile.kernel<warpgroups = 1, grid = [], stages = 2>,
+    tile.kernel = #tile.kernel<warpgroups = 1, grid = [], schedule = <stages = 2>>,
     tile.roles = [#tile.role<name = "load", warpgroups = 1, registers = 24, elected = true>,
                   #tile.role<name = "compute", warpgroups = 1, registers = 240>]} {
   %c0 = arith.constant 0 : index
@@ -85,7 +85,7 @@ func.func @loop_in_loop(%q: !global, %n: index) attributes {
 // CHECK-COUNT-2: tile.barrier_init 1 : !tile.barrier<1>
 // CHECK-COUNT-2: tile.slot : !tile.slot<1>
 func.func @held(%q: memref<?x256xbf16, strided<[?, 1]>>, %n: index) attributes {
-    tile.kernel = #tile.kernel<warpgroups = 1, grid = [], stages = 2>,
+    tile.kernel = #tile.kernel<warpgroups = 1, grid = [], schedule = <stages = 2>>,
     tile.roles = [#tile.role<name = "load", warpgroups = 1, registers = 24, elected = true>,
                   #tile.role<name = "compute", warpgroups = 1, registers = 240>]} {
   %c0 = arith.constant 0 : index
@@ -103,7 +103,7 @@ func.func @held(%q: memref<?x256xbf16, strided<[?, 1]>>, %n: index) attributes {
 // Slots go through branches; the one that fills nothing hands them on.
 // CHECK-LABEL: func.func @branch
 func.func @branch(%q: !global, %n: index, %live: i1) attributes {
-    tile.kernel = #tile.kernel<warpgroups = 1, grid = [], stages = 2>,
+    tile.kernel = #tile.kernel<warpgroups = 1, grid = [], schedule = <stages = 2>>,
     tile.roles = [#tile.role<name = "load", warpgroups = 1, registers = 24, elected = true>,
                   #tile.role<name = "compute", warpgroups = 1, registers = 240>]} {
   %c0 = arith.constant 0 : index
@@ -129,7 +129,7 @@ func.func @branch(%q: !global, %n: index, %live: i1) attributes {
 
 // CHECK-LABEL: func.func @while
 func.func @while(%q: !global, %n: index) attributes {
-    tile.kernel = #tile.kernel<warpgroups = 1, grid = [], stages = 2>,
+    tile.kernel = #tile.kernel<warpgroups = 1, grid = [], schedule = <stages = 2>>,
     tile.roles = [#tile.role<name = "load", warpgroups = 1, registers = 24, elected = true>,
                   #tile.role<name = "compute", warpgroups = 1, registers = 240>]} {
   %c0 = arith.constant 0 : index
@@ -161,7 +161,7 @@ func.func @while(%q: !global, %n: index) attributes {
 // CHECK:         %[[FULL:.*]] = tile.barrier_init 128 : !tile.barrier<2>
 // CHECK:         %[[EMPTY:.*]] = tile.barrier_init 2 : !tile.barrier<2>
 func.func @stored(%n: index, %x: !half) attributes {
-    tile.kernel = #tile.kernel<warpgroups = 1, grid = [], stages = 2>,
+    tile.kernel = #tile.kernel<warpgroups = 1, grid = [], schedule = <stages = 2>>,
     tile.roles = [#tile.role<name = "give", warpgroups = 1, registers = 160>,
                   #tile.role<name = "take", warpgroups = 1, registers = 160>,
                   #tile.role<name = "also", warpgroups = 1, registers = 160>]} {
@@ -192,7 +192,7 @@ func.func @stored(%n: index, %x: !half) attributes {
 // CHECK:         %[[P:.*]] = tile.alloc_shared : !tile.shared<64x64xbf16, swizzle = 128>
 // CHECK-NOT:     tile.barrier_init
 func.func @local(%n: index, %x: !half) attributes {
-    tile.kernel = #tile.kernel<warpgroups = 1, grid = [], stages = 2>,
+    tile.kernel = #tile.kernel<warpgroups = 1, grid = [], schedule = <stages = 2>>,
     tile.roles = [#tile.role<name = "load", warpgroups = 1, registers = 24, elected = true>,
                   #tile.role<name = "compute", warpgroups = 1, registers = 240>]} {
   %c0 = arith.constant 0 : index
@@ -214,7 +214,7 @@ func.func @local(%n: index, %x: !half) attributes {
 // CHECK-LABEL: func.func @unread
 // CHECK-NOT:     tile.copy
 func.func @unread(%q: !global) attributes {
-    tile.kernel = #tile.kernel<warpgroups = 1, grid = [], stages = 2>,
+    tile.kernel = #tile.kernel<warpgroups = 1, grid = [], schedule = <stages = 2>>,
     tile.roles = [#tile.role<name = "load", warpgroups = 1, registers = 24, elected = true>]} {
   %c0 = arith.constant 0 : index
   %qs = tile.alloc_shared : !tile
@@ -231,7 +231,7 @@ func.func @unread(%q: !global) attributes {
 // CHECK:         %[[EMPTY:.*]] = tile.barrier_init 1 : !tile.barrier<2>
 // CHECK-NOT:     tile.barrier_init
 func.func @passenger(%q: !global, %k: !global, %numbers: memref<?x?xf32>, %n: index) attributes {
-    tile.kernel = #tile.kernel<warpgroups = 1, grid = [], stages = 2>,
+    tile.kernel = #tile.kernel<warpgroups = 1, grid = [], schedule = <stages = 2>>,
     tile.roles = [#tile.role<name = "load", warpgroups = 1, registers = 24, elected = true>,
                   #tile.role<name = "compute", warpgroups = 1, registers = 240>]} {
   %c0 = arith.constant 0 : index
@@ -268,7 +268,7 @@ func.func @passenger(%q: !global, %k: !global, %numbers: memref<?x?xf32>, %n: in
 // CHECK-NEXT:    tile.alloc_shared : !tile.shared<48xf32>
 // CHECK-NEXT:    tile.barrier_init 1 : !tile.barrier<1>
 func.func @narrow_passenger(%k: !global, %numbers: memref<?x?xf32>, %n: index) attributes {
-    tile.kernel = #tile.kernel<warpgroups = 1, grid = [], stages = 2>,
+    tile.kernel = #tile.kernel<warpgroups = 1, grid = [], schedule = <stages = 2>>,
     tile.roles = [#tile.role<name = "load", warpgroups = 1, registers = 24, elected = true>,
                   #tile.role<name = "compute", warpgroups = 1, registers = 240>]} {
   %c0 = arith.constant 0 : index

@@ -13,7 +13,7 @@
 // CHECK-LABEL: func.func @attention_search(
 // CHECK-NOT:     programmatic
 // CHECK-LABEL: func.func @attention(
-// CHECK-SAME:    #tile.kernel<warpgroups = 2, grid = {{\[\[}}8]], stages = 2, programmatic = true, stay = true>
+// CHECK-SAME:    #tile.kernel<warpgroups = 2, grid = {{\[\[}}8]], programmatic = true, schedule = <stages = 2, stay = true>>
 // CHECK-LABEL: func.func @attention_merge(
 // CHECK-SAME:    programmatic = true
 func.func @attention_short(%o: memref<?xf32>) attributes {
@@ -27,7 +27,7 @@ func.func @attention_short_merge(%o: memref<?xf32>) attributes {
 func.func @attention_search(%o: memref<?xf32>) attributes {tile.kernel = #tile.kernel<warpgroups = 1, grid = [[4]]>} {
   return
 }
-func.func @attention(%o: memref<?xf32>) attributes {tile.kernel = #tile.kernel<warpgroups = 2, grid = [[8]], stages = 2, stay = true>} {
+func.func @attention(%o: memref<?xf32>) attributes {tile.kernel = #tile.kernel<warpgroups = 2, grid = [[8]], schedule = <stages = 2, stay = true>>} {
   return
 }
 func.func @attention_merge(%o: memref<?xf32>) attributes {tile.kernel = #tile.kernel<warpgroups = 1, grid = [[4]]>} {

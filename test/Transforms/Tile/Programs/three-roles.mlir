@@ -28,7 +28,7 @@
 !half = tensor<64x64xbf16, #tile.acc<warpgroups = 1>>
 
 func.func @three_roles(%q: !in, %k: !in, %o: !out) attributes {
-    tile.kernel = #tile.kernel<warpgroups = 1, grid = [], stages = 2>,
+    tile.kernel = #tile.kernel<warpgroups = 1, grid = [], schedule = <stages = 2>>,
     tile.roles = [#tile.role<name = "load", warpgroups = 1, registers = 24, elected = true>,
                   #tile.role<name = "scores", warpgroups = 1, registers = 200>,
                   #tile.role<name = "sums", warpgroups = 1, registers = 200>]} {

@@ -1,0 +1,164 @@
+//===- Schedule.cpp - the sizes and choices of a block ----------------------------------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------------------------===//
+
+#include "lib/Schedule/Schedule.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FormatVariadic.h"
+
+using namespace attn;
+using llvm::formatv;
+
+//===----------------------------------------------------------------------------------------===//
+// Words
+//===----------------------------------------------------------------------------------------===//
+
+static constexpr Word kWords[] = {
+    {"block_m", &Schedule::blockM, true, true, "query rows of a block"},
+    {"block_n", &Schedule::blockN, true, true, "keys of a step"},
+    {"splits", &Schedule::splits, true, false, "parts the keys of a block are split into"},
+    {"stages", &Schedule::stages, false, true, "tiles of keys, and of values, in flight on a GPU"},
+    {"consumers", &Schedule::consumers, false, true, "warpgroups that share the rows of a block"},
+    {"stay", &Schedule::stay, false, false, "whether blocks stay on a GPU"},
+    {"lists", &Schedule::lists, false, false,
+     "whether the tiles that a mask keeps are listed before, on a GPU"},
+    {"slack", &Schedule::slack, false, false,
+     "by which factor 2^slack a maximum may lag on a GPU, from 0 to 16; -1: every step scales"},
+    {"fill", &Schedule::fill, false, false,
+     "whether the parts of the keys, up to splits, fill the GPU"},
+    {"tail", &Schedule::tail, false, false,
+     "blocks for each multiprocessor that follow the blocks that stay"},
+    {"recompute", &Schedule::recompute, false, true,
+     "whether blocks on a GPU with a loop around loops, as those that stay, compute in each of its "
+     "turns what those inside do not read"},
+    {"hold", &Schedule::hold, false, false,
+     "whether blocks on a GPU hold a stage of keys until the first weights of its step are there"},
+    {"apart", &Schedule::apart, false, false,
+     "whether consumers of a block on a GPU begin apart, each with the first tile of keys that its "
+     "rows need"},
+    {"keep", &Schedule::keep, false, false,
+     "columns of the query that consumers on a GPU keep in registers"},
+    {"resident", &Schedule::resident, false, false, "blocks that a multiprocessor has at a time"}};
+
+llvm::ArrayRef<Word> attn::getWords() { return kWords; }
+
+std::string Word::getOptionName() const { return llvm::join(llvm::split(name, '_'), "-"); }
+
+int64_t Word::get(const Schedule &schedule) const {
+  return std::visit([&](auto member) { return int64_t(schedule.*member); }, field);
+}
+
+void Word::set(Schedule &schedule, int64_t value) const {
+  std::visit([&](auto member) { schedule.*member = value; }, field);
+}
+
+const Word *attn::findWord(llvm::StringRef name) {
+  std::string spelled = llvm::join(llvm::split(name, '-'), "_");
+  const Word *word = llvm::find_if(kWords, [&](const Word &each) { return each.name == spelled; });
+  return word == std::end(kWords) ? nullptr : word;
+}
+
+llvm::hash_code attn::hash_value(const Schedule &schedule) {
+  llvm::hash_code code(0);
+  for (const Word &word : kWords)
+    code = llvm::hash_combine(code, word.get(schedule));
+  return code;
+}
+
+//===----------------------------------------------------------------------------------------===//
+// Refusals
+//===----------------------------------------------------------------------------------------===//
+
+std::string attn::refuseSchedule(const Schedule &schedule) {
+  // schedule_c3: where tiles are listed, keys are not split and blocks do not stay
+  if (schedule.lists && (schedule.splits > 1 || schedule.stay))
+    return formatv("expected one part of the keys and blocks that go where tiles are listed, got "
+                   "{0}{1}",
+                   schedule.splits, schedule.stay ? " and blocks that stay" : "");
+  // schedule_c4: a slack is at most 16, so that sums of weights of 2^slack are finite
+  if (schedule.slack < -1 || schedule.slack > 16)
+    return formatv("expected a slack from 0 to 16, or -1 for none, got {0}", schedule.slack);
+  // schedule_c5: where parts fill the device, blocks do not stay
+  if (schedule.fill && schedule.stay)
+    return "expected blocks that go where parts fill the device, got ones that stay";
+  // schedule_c9: parts that fill the device are up to 1024
+  if (schedule.fill && schedule.splits > 1024)
+    return formatv("expected up to 1024 parts where they fill the device, got {0}",
+                   schedule.splits);
+  // schedule_c6: a tail is up to 31 blocks behind blocks that stay
+  if (schedule.tail < 0 || schedule.tail > 31 || (schedule.tail > 0 && !schedule.stay))
+    return formatv("expected a tail of at most 31 blocks behind blocks that stay, got {0}{1}",
+                   schedule.tail, schedule.stay ? "" : " behind none");
+  // schedule_c7: registers have up to 256 columns of the query, in steps of 16
+  if (schedule.keep < 0 || schedule.keep > 256 || schedule.keep % 16 != 0)
+    return formatv("expected at most 256 columns of the query to keep, in multiples of 16, got {0}",
+                   schedule.keep);
+  // schedule_c8: a multiprocessor has 1 to 8 blocks at a time, and 1 where they stay
+  if (schedule.resident < 1 || schedule.resident > (schedule.stay ? 1 : 8))
+    return formatv("expected 1 to 8 blocks on a multiprocessor, or 1 that stays, got {0}{1}",
+                   schedule.resident, schedule.stay ? " that stay" : "");
+  return {};
+}
+
+//===----------------------------------------------------------------------------------------===//
+// Overrides
+//===----------------------------------------------------------------------------------------===//
+
+std::string Overrides::set(llvm::StringRef name, llvm::StringRef value) {
+  const Word *word = findWord(name);
+  if (!word)
+    return formatv("expected a word of a schedule, got '{0}'", name);
+  if (value == "auto") {
+    said.erase(word->name);
+    return {};
+  }
+  int64_t number = 0;
+  if (word->isFlag()) {
+    if (value != "true" && value != "false")
+      return formatv("expected {0}=true, false or auto, got '{1}'", word->getOptionName(), value);
+    number = value == "true";
+  } else if (value.getAsInteger(10, number)) {
+    return formatv("expected a number or auto for {0}, got '{1}'", word->getOptionName(), value);
+  }
+  said[word->name] = number;
+  return {};
+}
+
+void Overrides::set(Field field, int64_t value) {
+  const Word *word = llvm::find_if(kWords, [&](const Word &each) { return each.field == field; });
+  said[word->name] = value;
+}
+
+void Overrides::setStay(bool stay) {
+  set(&Schedule::stay, stay);
+  if (stay)
+    set(&Schedule::recompute, true);
+}
+
+std::optional<int64_t> Overrides::get(Field field) const {
+  for (const Word &word : kWords)
+    if (auto found = said.find(word.name); word.field == field && found != said.end())
+      return found->second;
+  return std::nullopt;
+}
+
+void Overrides::apply(Schedule &schedule, bool isOnCPU, bool isOfGradient) const {
+  for (const Word &word : kWords)
+    if (auto found = said.find(word.name); found != said.end() && (word.isForCPU || !isOnCPU) &&
+                                           (word.isForGradients || !isOfGradient))
+      word.set(schedule, found->second);
+}
+
+std::string Overrides::str() const {
+  std::string text;
+  for (const Word &word : kWords)
+    if (auto found = said.find(word.name); found != said.end()) {
+      text += (text.empty() ? "" : " ") + word.getOptionName() + "=";
+      text += !word.isFlag() ? std::to_string(found->second) : found->second ? "true" : "false";
+    }
+  return text;
+}
