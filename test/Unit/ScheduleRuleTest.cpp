@@ -11,6 +11,7 @@
 #include "mlir/IR/BuiltinTypes.h"
 #include "mlir/IR/MLIRContext.h"
 #include "test/Unit/GPUProblems.h"
+#include "llvm/ADT/StringSet.h"
 #include "gtest/gtest.h"
 
 using namespace attn;
@@ -36,9 +37,8 @@ private:
 };
 } // namespace
 
-static GPUBlock makeBlock(const GPUProblem &problem, const BlockSizes &sizes) {
-  return {problem.headDim, problem.valueDim,  2,          sizes.blockM,  sizes.blockN,
-          sizes.stages,    sizes.blockM / 64, sizes.stay, sizes.resident};
+static GPUBlock makeBlock(const GPUProblem &problem, const Schedule &schedule) {
+  return {problem.headDim, problem.valueDim, 2, schedule};
 }
 
 /// Registers of a thread that scores, their weights in 16 bits and the accumulator take.
@@ -46,21 +46,22 @@ static int64_t countRegisters(int64_t blockN, int64_t valueDim) {
   return blockN / 2 + blockN / 4 + valueDim / 2;
 }
 
-static void expectAccepted(SharedTypes &types, const GPUProblem &problem, BlockSizes sizes) {
+static void expectAccepted(SharedTypes &types, const GPUProblem &problem, const Choice &choice) {
+  const Schedule &sizes = choice.schedule;
   GPUBlock block = makeBlock(problem, sizes);
   SCOPED_TRACE(testing::Message() << "D " << problem.headDim << " Dv " << problem.valueDim
                                   << " weight " << problem.work.weight << " rule "
-                                  << sizes.rule.str());
+                                  << choice.rule.str());
   ASSERT_EQ(refuseBlock(getHopper(), block), "");
   // schedule_c3
   ASSERT_EQ(sizes.lists, problem.hidesFullTiles && problem.splits == 1 && !sizes.stay);
-  ASSERT_EQ(types.getBytes(block.blockM, block.headDim, /*isSummed=*/true, 1) +
-                types.getBytes(block.blockN, block.headDim, /*isSummed=*/true, block.stages) +
-                types.getBytes(block.blockN, block.valueDim, /*isSummed=*/false, block.stages) +
-                (block.stays ? 16 : 8) + 32 * block.stages,
+  ASSERT_EQ(types.getBytes(sizes.blockM, block.headDim, /*isSummed=*/true, 1) +
+                types.getBytes(sizes.blockN, block.headDim, /*isSummed=*/true, sizes.stages) +
+                types.getBytes(sizes.blockN, block.valueDim, /*isSummed=*/false, sizes.stages) +
+                (sizes.stay ? 16 : 8) + 32 * sizes.stages,
             getSharedBytes(getHopper(), block));
   ASSERT_LE(countRegisters(sizes.blockN, problem.valueDim),
-            getHopper().getBudget(block.consumers, block.stays).consumer);
+            getHopper().getBudget(sizes.consumers, sizes.stay).consumer);
 }
 
 TEST(ScheduleRule, EveryChoiceForCUDAIsAccepted) {
@@ -73,13 +74,14 @@ TEST(ScheduleRule, EveryChoiceForCUDAIsAccepted) {
 TEST(ScheduleRule, EveryChoiceForDecodingIsAccepted) {
   forEachProblem([](const GPUProblem &problem) {
     for (bool isGiven : {false, true}) {
-      BlockSizes sizes =
-          chooseForDecoding(getHopper(), problem, /*elementBytes=*/2, /*blockN=*/0, isGiven);
+      Schedule sizes =
+          chooseForDecoding(getHopper(), problem, /*elementBytes=*/2, /*blockN=*/0, isGiven)
+              .schedule;
       GPUBlock block = makeBlock(problem, sizes);
       ASSERT_EQ(sizes.blockM, 64);
       ASSERT_EQ(refuseBlock(getHopper(), block), "") << problem.headDim << " " << problem.valueDim;
       ASSERT_LE(countRegisters(sizes.blockN, problem.valueDim),
-                getHopper().getBudget(block.consumers, /*stays=*/false, block.resident).consumer);
+                getHopper().getBudget(sizes.consumers, /*stays=*/false, sizes.resident).consumer);
       // Two blocks where nothing else wants registers or shared memory.
       bool isWide = std::max(problem.headDim, problem.valueDim) > 128;
       ASSERT_EQ(sizes.resident,
@@ -95,7 +97,7 @@ TEST(ScheduleRule, FunctionsAndFactorsLeaveFewKeysForDecoding) {
     GPUProblem problem{columns, columns};
     problem.work = work;
     problem.hasFactors = hasFactors;
-    return chooseForDecoding(getHopper(), problem, 2, 0, false).blockN;
+    return chooseForDecoding(getHopper(), problem, 2, 0, false).schedule.blockN;
   };
   EXPECT_EQ(choose(64, {}), 96);
   EXPECT_EQ(choose(128, {}), 80);
@@ -106,15 +108,15 @@ TEST(ScheduleRule, FunctionsAndFactorsLeaveFewKeysForDecoding) {
   EXPECT_EQ(choose(256, {true, false, 14}), 32);
   EXPECT_EQ(choose(128, {}, /*hasFactors=*/true), 32);
   // What is asked for holds.
-  EXPECT_EQ(chooseForDecoding(getHopper(), {64, 64}, 2, 48, true).blockN, 48);
-  EXPECT_EQ(chooseForDecoding(getHopper(), {64, 64}, 2, 0, true).blockN, 128);
+  EXPECT_EQ(chooseForDecoding(getHopper(), {64, 64}, 2, 48, true).schedule.blockN, 48);
+  EXPECT_EQ(chooseForDecoding(getHopper(), {64, 64}, 2, 0, true).schedule.blockN, 128);
 }
 
 TEST(ScheduleRule, BlocksStayBesideBiasesThatShareRegisters) {
   auto stays = [](int64_t columns, RegionWork work) {
     GPUProblem problem{columns, columns, /*isMasked=*/true, /*scoreReadsTensors=*/true};
     problem.work = work;
-    return chooseForCUDA(getHopper(), problem).stay;
+    return chooseForCUDA(getHopper(), problem).schedule.stay;
   };
   RegionWork slopes{false, false, 7}, distances{true, false, 13}, heavy{true, false, 14};
   RegionWork apart = distances;
@@ -137,12 +139,12 @@ TEST(ScheduleRule, WindowsAreShortAtAllLengths) {
     return problem;
   };
   for (int64_t columns : {32, 64}) {
-    BlockSizes window = chooseForCUDA(getHopper(), make(columns, 2));
+    Schedule window = chooseForCUDA(getHopper(), make(columns, 2)).schedule;
     EXPECT_EQ(window.blockM, 128);
     EXPECT_TRUE(window.stay);
-    EXPECT_FALSE(chooseForLength(make(columns, 2)));
-    EXPECT_EQ(chooseForCUDA(getHopper(), make(columns, 1)).blockM, 192);
-    EXPECT_TRUE(chooseForLength(make(columns, 1)));
+    EXPECT_FALSE(chooseForLength(getHopper(), make(columns, 2)));
+    EXPECT_EQ(chooseForCUDA(getHopper(), make(columns, 1)).schedule.blockM, 192);
+    EXPECT_TRUE(chooseForLength(getHopper(), make(columns, 1)));
   }
 }
 
@@ -151,7 +153,7 @@ TEST(ScheduleRule, WindowsAreShortAtAllLengths) {
 TEST(ScheduleRule, StepsAskBesideOneComparison) {
   size_t numEdges = 0;
   forEachProblem([&](const GPUProblem &problem) {
-    BlockSizes sizes = chooseForCUDA(getHopper(), problem);
+    Schedule sizes = chooseForCUDA(getHopper(), problem).schedule;
     bool isEdge = problem.isMasked && problem.work.weight <= 1 && !problem.scoreReadsTensors &&
                   !problem.work.gathers && !problem.work.isLong && !problem.hasFactors &&
                   problem.splits == 1;
@@ -185,11 +187,11 @@ TEST(ScheduleRule, StepsAskBesideOneComparison) {
 TEST(ScheduleRule, ConsumersBeginApartWhereTheyAreThree) {
   size_t numApart = 0;
   forEachProblem([&](const GPUProblem &problem) {
-    BlockSizes sizes = chooseForCUDA(getHopper(), problem);
+    Schedule sizes = chooseForCUDA(getHopper(), problem).schedule;
     ASSERT_EQ(sizes.apart, problem.isMasked && sizes.blockM == 192);
     numApart += sizes.apart;
-    if (std::optional<LengthChoice> choice = chooseForLength(problem))
-      ASSERT_FALSE(choice->sizes.apart);
+    if (std::optional<LengthChoice> choice = chooseForLength(getHopper(), problem))
+      ASSERT_FALSE(choice->choice.schedule.apart);
   });
   EXPECT_GT(numApart, 100u);
 }
@@ -198,7 +200,7 @@ TEST(ScheduleRule, WideHeadsHaveTheKeysThatFit) {
   auto choose = [](int64_t headDim, int64_t valueDim, bool isMasked) {
     GPUProblem problem{headDim, valueDim, isMasked};
     problem.work.weight = isMasked;
-    return chooseForCUDA(getHopper(), problem);
+    return chooseForCUDA(getHopper(), problem).schedule;
   };
   EXPECT_EQ(choose(96, 96, false).blockN, 112);
   EXPECT_EQ(choose(104, 96, false).blockN, 80);
@@ -217,21 +219,22 @@ TEST(ScheduleRule, WideHeadsHaveTheKeysThatFit) {
 TEST(ScheduleRule, WideHeadsKeepColumnsOfTheQuery) {
   size_t numKept = 0;
   forEachProblem([&](const GPUProblem &problem) {
-    int64_t keep = chooseForCUDA(getHopper(), problem).keep;
+    int64_t keep = chooseForCUDA(getHopper(), problem).schedule.keep;
     int64_t columns = std::max(problem.headDim, problem.valueDim);
     bool isPlain = problem.work.weight <= problem.isMasked && !problem.hasFactors;
     numKept += keep > 0;
     ASSERT_TRUE(keep == 0 || (isPlain && problem.splits == 1 && columns > 128)) << columns;
     ASSERT_LT(keep, problem.headDim) << columns;
-    if (std::optional<LengthChoice> choice = chooseForLength(problem))
-      ASSERT_TRUE(choice->sizes.keep == 0 ||
-                  (columns > 128 && columns <= 192 && choice->sizes.keep < problem.headDim));
+    if (std::optional<LengthChoice> choice = chooseForLength(getHopper(), problem))
+      ASSERT_TRUE(
+          choice->choice.schedule.keep == 0 ||
+          (columns > 128 && columns <= 192 && choice->choice.schedule.keep < problem.headDim));
   });
   EXPECT_GT(numKept, 10u);
   auto choose = [](int64_t headDim, int64_t valueDim, bool isMasked = false) {
     GPUProblem problem{headDim, valueDim, isMasked};
     problem.work.weight = isMasked;
-    return chooseForCUDA(getHopper(), problem).keep;
+    return chooseForCUDA(getHopper(), problem).schedule.keep;
   };
   EXPECT_EQ(choose(256, 256), 96);
   EXPECT_EQ(choose(256, 256, /*isMasked=*/true), 48);
@@ -243,21 +246,13 @@ TEST(ScheduleRule, WideHeadsKeepColumnsOfTheQuery) {
 // With another slack errors are greater than with exact maxima: that is for who asks.
 TEST(ScheduleRule, NoChoiceLetsMaximaLag) {
   forEachProblem([](const GPUProblem &problem) {
-    ASSERT_LE(chooseForCUDA(getHopper(), problem).slack, 0);
-    if (std::optional<LengthChoice> choice = chooseForLength(problem))
-      ASSERT_LE(choice->sizes.slack, 0);
+    ASSERT_LE(chooseForCUDA(getHopper(), problem).schedule.slack, 0);
+    if (std::optional<LengthChoice> choice = chooseForLength(getHopper(), problem))
+      ASSERT_LE(choice->choice.schedule.slack, 0);
     for (auto choose : {chooseForFewRows, chooseForFewKeys})
-      if (std::optional<BlockSizes> sizes = choose(getHopper(), problem))
-        ASSERT_LE(sizes->slack, 0);
+      if (std::optional<Choice> choice = choose(getHopper(), problem))
+        ASSERT_LE(choice->schedule.slack, 0);
   });
-}
-
-/// Whether two schedules make the same kernel.
-static bool isSame(const BlockSizes &a, const BlockSizes &b) {
-  return std::tie(a.blockM, a.blockN, a.stages, a.stay, a.lists, a.slack, a.tail, a.recompute,
-                  a.hold, a.apart, a.keep,
-                  a.resident) == std::tie(b.blockM, b.blockN, b.stages, b.stay, b.lists, b.slack,
-                                          b.tail, b.recompute, b.hold, b.apart, b.keep, b.resident);
 }
 
 // A second kernel is one that differs, stays, and has bounds that tell its calls from others.
@@ -265,13 +260,13 @@ TEST(ScheduleRule, EveryChoiceForALengthIsAccepted) {
   SharedTypes types;
   size_t numShort = 0, numLong = 0;
   forEachProblem([&](const GPUProblem &problem) {
-    std::optional<LengthChoice> choice = chooseForLength(problem);
+    std::optional<LengthChoice> choice = chooseForLength(getHopper(), problem);
     if (!choice)
       return;
     ++(choice->isForShort ? numShort : numLong);
-    expectAccepted(types, problem, choice->sizes);
-    ASSERT_TRUE(choice->sizes.stay);
-    ASSERT_FALSE(isSame(choice->sizes, chooseForCUDA(getHopper(), problem)));
+    expectAccepted(types, problem, choice->choice);
+    ASSERT_TRUE(choice->choice.schedule.stay);
+    ASSERT_NE(choice->choice.schedule, chooseForCUDA(getHopper(), problem).schedule);
     int64_t columns = std::max(problem.headDim, problem.valueDim);
     // Any rows or any keys on either side are all calls, and are meant to be at D = 97 to 192.
     bool areAll =
@@ -279,16 +274,17 @@ TEST(ScheduleRule, EveryChoiceForALengthIsAccepted) {
                         : std::min(choice->mostRows, choice->mostKeys)) == LengthChoice::kAny;
     ASSERT_EQ(areAll, !problem.isMasked && columns > 96 && columns <= 192) << columns;
     bool areSquare = columns > 48 && columns <= 64;
-    ASSERT_EQ(choice->sizes.hold, !problem.hasScore && (areAll || areSquare)) << columns;
+    ASSERT_EQ(choice->choice.schedule.hold, !problem.hasScore && (areAll || areSquare)) << columns;
     // Wider heads keep registers for a mask.
     ASSERT_TRUE(columns <= 128 || !problem.isMasked) << columns;
     // Without a mask more than the tiles lives across the loops.
     bool isNarrow = columns > 128 && columns <= 192 && problem.valueDim <= 128;
-    ASSERT_EQ(choice->sizes.recompute, !problem.isMasked && columns > 48 && !isNarrow) << columns;
-    ASSERT_EQ(choice->sizes.keep > 0,
+    ASSERT_EQ(choice->choice.schedule.recompute, !problem.isMasked && columns > 48 && !isNarrow)
+        << columns;
+    ASSERT_EQ(choice->choice.schedule.keep > 0,
               columns > 128 && columns <= 192 && problem.headDim > (isNarrow ? 64 : 48));
     // A tail is measured for long causal attention at D = 128.
-    ASSERT_EQ(choice->sizes.tail > 0, !choice->isForShort);
+    ASSERT_EQ(choice->choice.schedule.tail > 0, !choice->isForShort);
     ASSERT_EQ(choice->isForShort ||
                   (problem.isMasked && std::max(problem.headDim, problem.valueDim) >= 120),
               true);
@@ -305,26 +301,27 @@ TEST(ScheduleRule, EveryChoiceForFewRowsIsAccepted) {
   SharedTypes types;
   size_t numNarrow = 0, numWide = 0;
   forEachProblem([&](const GPUProblem &problem) {
-    std::optional<BlockSizes> sizes = chooseForFewRows(getHopper(), problem);
+    std::optional<Choice> few = chooseForFewRows(getHopper(), problem);
     int64_t columns = std::max(problem.headDim, problem.valueDim);
     bool isPlain = !problem.isMasked && !problem.hasFactors && problem.work.weight == 0 &&
                    !problem.work.isLong && problem.splits == 1;
-    ASSERT_EQ(sizes.has_value(), isPlain && columns <= 128);
-    if (!sizes) {
-      std::optional<LengthChoice> choice = chooseForLength(problem);
+    ASSERT_EQ(few.has_value(), isPlain && columns <= 128);
+    if (!few) {
+      std::optional<LengthChoice> choice = chooseForLength(getHopper(), problem);
       ASSERT_FALSE(choice && choice->either);
       return;
     }
     // Only masks hide tiles.
     GPUProblem unmasked = problem;
     unmasked.hidesFullTiles = false;
-    expectAccepted(types, unmasked, *sizes);
-    ASSERT_EQ(sizes->blockM, 128);
-    ASSERT_EQ(sizes->blockN, 128);
-    ASSERT_FALSE(sizes->stay);
-    ASSERT_EQ(sizes->hold, !problem.hasScore);
-    ASSERT_EQ(sizes->slack, columns > 64 ? 0 : -1);
-    ASSERT_FALSE(isSame(*sizes, chooseForCUDA(getHopper(), problem)));
+    expectAccepted(types, unmasked, *few);
+    const Schedule &sizes = few->schedule;
+    ASSERT_EQ(sizes.blockM, 128);
+    ASSERT_EQ(sizes.blockN, 128);
+    ASSERT_FALSE(sizes.stay);
+    ASSERT_EQ(sizes.hold, !problem.hasScore);
+    ASSERT_EQ(sizes.slack, columns > 64 ? 0 : -1);
+    ASSERT_NE(sizes, chooseForCUDA(getHopper(), problem).schedule);
     ++(columns <= 64 ? numNarrow : numWide);
   });
   EXPECT_GT(numNarrow, 64u);
@@ -336,27 +333,28 @@ TEST(ScheduleRule, EveryChoiceForFewKeysIsAccepted) {
   SharedTypes types;
   std::map<std::string, size_t> numOfRule;
   forEachProblem([&](const GPUProblem &problem) {
-    std::optional<BlockSizes> sizes = chooseForFewKeys(getHopper(), problem);
+    std::optional<Choice> few = chooseForFewKeys(getHopper(), problem);
     bool isPlain = !problem.isMasked && !problem.hasFactors && problem.work.weight == 0 &&
                    !problem.work.isLong && problem.splits == 1;
-    ASSERT_EQ(sizes.has_value(), isPlain);
-    if (!sizes)
+    ASSERT_EQ(few.has_value(), isPlain);
+    if (!few)
       return;
     // Only masks hide tiles.
     GPUProblem unmasked = problem;
     unmasked.hidesFullTiles = false;
-    expectAccepted(types, unmasked, *sizes);
+    expectAccepted(types, unmasked, *few);
+    const Schedule &sizes = few->schedule;
     bool isWide = std::max(problem.headDim, problem.valueDim) > 128;
-    ASSERT_EQ(sizes->blockM, isWide ? 128 : 192);
+    ASSERT_EQ(sizes.blockM, isWide ? 128 : 192);
     // The least rows of a place that narrow heads fill are 32.
-    ASSERT_EQ(sizes->blockN, std::min(problem.headDim, problem.valueDim) <= 16 ? 96 : 80);
-    ASSERT_TRUE(sizes->stay);
-    ASSERT_EQ(sizes->recompute, isWide);
-    ASSERT_FALSE(isSame(*sizes, chooseForCUDA(getHopper(), problem)));
-    std::optional<LengthChoice> choice = chooseForLength(problem);
+    ASSERT_EQ(sizes.blockN, std::min(problem.headDim, problem.valueDim) <= 16 ? 96 : 80);
+    ASSERT_TRUE(sizes.stay);
+    ASSERT_EQ(sizes.recompute, isWide);
+    ASSERT_NE(sizes, chooseForCUDA(getHopper(), problem).schedule);
+    std::optional<LengthChoice> choice = chooseForLength(getHopper(), problem);
     // Blocks that hold nothing beside a score may be the same where heads are the narrowest.
-    ASSERT_FALSE(choice && !problem.hasScore && isSame(*sizes, choice->sizes));
-    ++numOfRule[sizes->rule.str()];
+    ASSERT_FALSE(choice && !problem.hasScore && sizes == choice->choice.schedule);
+    ++numOfRule[few->rule.str()];
   });
   EXPECT_EQ(numOfRule.size(), 3u);
   for (const auto &[rule, count] : numOfRule)
@@ -365,35 +363,37 @@ TEST(ScheduleRule, EveryChoiceForFewKeysIsAccepted) {
 
 /// The block with the sizes that a refusal names after "the nearest is".
 static GPUBlock takeNearest(GPUBlock block, llvm::StringRef why) {
+  Schedule &schedule = block.schedule;
   llvm::StringRef nearest = why.split("the nearest is ").second.split(", or").first;
   auto read = [&](llvm::StringRef name, int64_t &size) {
     llvm::StringRef rest = nearest.split(name).second.ltrim();
     return !rest.consumeInteger(10, size);
   };
-  if (read("block_m", block.blockM))
-    block.consumers = block.blockM / 64;
-  read("block_n", block.blockN);
-  read("stages", block.stages);
+  if (read("block_m", schedule.blockM))
+    schedule.consumers = schedule.blockM / 64;
+  read("block_n", schedule.blockN);
+  read("stages", schedule.stages);
   // The size that was refused is the only one without a name.
   llvm::StringRef what = why.split("expected ").second;
   int64_t number = 0;
   if (!nearest.getAsInteger(10, number)) {
     if (what.starts_with("block_m"))
-      block.consumers = (block.blockM = number) / 64;
+      schedule.consumers = (schedule.blockM = number) / 64;
     else if (what.starts_with("block_n"))
-      block.blockN = number;
+      schedule.blockN = number;
     else if (what.starts_with("stages"))
-      block.stages = number;
+      schedule.stages = number;
     else if (what.starts_with("a consumer"))
-      block.consumers = number;
+      schedule.consumers = number;
   }
   return block;
 }
 
 // The query of a block that stays is a ring of its own, and its consumers have fewer registers.
 TEST(ScheduleRule, BlocksThatStayNeedMore) {
-  GPUBlock block{128, 128, 2, 128, 128, 2, 2}, staying = block;
-  staying.stays = true;
+  GPUBlock block{128, 128, 2, {.blockM = 128, .blockN = 128, .stages = 2, .consumers = 2}},
+      staying = block;
+  staying.schedule.stay = true;
   EXPECT_EQ(getSharedBytes(getHopper(), staying), getSharedBytes(getHopper(), block) + 8);
   EXPECT_EQ(refuseBlock(getHopper(), staying), "");
   for (int64_t consumers = 1; consumers <= getHopper().getMostConsumers(); ++consumers) {
@@ -413,7 +413,7 @@ TEST(ScheduleRule, NearestBlocksAreAccepted) {
       for (int64_t m : {1, 64, 100, 128, 192, 256, 448, 512, 4096})
         for (int64_t n : {1, 16, 80, 112, 144, 256, 300})
           for (int64_t stages : {1, 2, 3, 5, 64, 65}) {
-            GPUBlock block{d, dv, 2, m, n, stages, 2};
+            GPUBlock block{d, dv, 2, {.blockM = m, .blockN = n, .stages = stages, .consumers = 2}};
             std::string why = refuseBlock(getHopper(), block);
             numRefused += !why.empty();
             for (unsigned step = 0; step < 8 && !why.empty(); ++step) {
@@ -426,10 +426,19 @@ TEST(ScheduleRule, NearestBlocksAreAccepted) {
   EXPECT_GT(numRefused, 1000u);
 }
 
+// A remark names the row that decided.
+TEST(ScheduleRule, EveryRowHasAName) {
+  llvm::StringSet<> names;
+  for (llvm::StringRef name : getRowNames())
+    EXPECT_TRUE(names.insert(name).second) << name.str();
+  EXPECT_EQ(names.size(), 39u);
+}
+
 TEST(ScheduleRule, EveryChoiceForCPUIsPositive) {
   for (int64_t lanes : {4, 8, 16})
     for (bool bf16Pairs : {false, true}) {
-      for (BlockSizes sizes : {chooseForCPU(lanes, bf16Pairs), chooseGradForCPU(lanes)}) {
+      for (const Choice &choice : {chooseForCPU(lanes, bf16Pairs), chooseGradForCPU(lanes)}) {
+        const Schedule &sizes = choice.schedule;
         EXPECT_GT(sizes.blockM, 0);
         EXPECT_GT(sizes.blockN, 0);
         EXPECT_EQ(sizes.blockM % lanes, 0);

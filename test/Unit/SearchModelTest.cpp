@@ -11,7 +11,10 @@
 using namespace attn;
 
 static GPUBlock makeBlock(const GPUProblem &problem, int64_t m, int64_t n, bool stays = false) {
-  return {problem.headDim, problem.valueDim, 2, m, n, /*stages=*/2, m / 64, stays};
+  return {problem.headDim,
+          problem.valueDim,
+          2,
+          {.blockM = m, .blockN = n, .stages = 2, .consumers = m / 64, .stay = stays}};
 }
 
 static GPUProblem makeProblem(int64_t d, bool isMasked) {
@@ -23,22 +26,23 @@ static GPUProblem makeProblem(int64_t d, bool isMasked) {
 
 static std::string ask(int64_t d, bool isMasked, int64_t m, int64_t n, int64_t rows = 8192) {
   GPUProblem problem = makeProblem(d, isMasked);
-  bool stays = chooseForCUDA(getHopper(), problem).stay;
+  bool stays = chooseForCUDA(getHopper(), problem).schedule.stay;
   return leaveOut(getHopper(), problem, makeBlock(problem, m, n, stays), rows);
 }
 
 // Whatever the attention and its rows, over all that the rule tells apart.
 TEST(SearchModel, KeepsWhatTheRuleChooses) {
   forEachProblem([](const GPUProblem &problem) {
-    BlockSizes sizes = chooseForCUDA(getHopper(), problem);
-    std::optional<LengthChoice> other = chooseForLength(problem);
+    Schedule sizes = chooseForCUDA(getHopper(), problem).schedule;
+    std::optional<LengthChoice> other = chooseForLength(getHopper(), problem);
     for (int64_t rows : {1, 64, 65, 128, 129, 8192}) {
       GPUBlock block = makeBlock(problem, sizes.blockM, sizes.blockN, sizes.stay);
       ASSERT_EQ(leaveOut(getHopper(), problem, block, rows), "")
           << problem.headDim << " " << problem.valueDim;
       if (!other)
         continue;
-      block = makeBlock(problem, other->sizes.blockM, other->sizes.blockN, true);
+      const Schedule &forLength = other->choice.schedule;
+      block = makeBlock(problem, forLength.blockM, forLength.blockN, true);
       ASSERT_EQ(leaveOut(getHopper(), problem, block, rows), "")
           << problem.headDim << " " << problem.valueDim;
     }

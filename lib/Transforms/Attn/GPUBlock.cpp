@@ -26,27 +26,28 @@ int64_t attn::getTileBytes(const Machine &machine, int64_t rows, int64_t rowByte
 
 /// Bytes of one stage of keys and of one of values.
 static std::pair<int64_t, int64_t> getStageBytes(const Machine &machine, const GPUBlock &block) {
-  return {getTileBytes(machine, block.blockN, block.headDim * block.elementBytes, true),
-          getTileBytes(machine, block.blockN, block.valueDim * block.elementBytes, false)};
+  return {getTileBytes(machine, block.schedule.blockN, block.headDim * block.elementBytes, true),
+          getTileBytes(machine, block.schedule.blockN, block.valueDim * block.elementBytes, false)};
 }
 
 int64_t attn::getKeyStep(const Machine &machine, int64_t headDim, int64_t valueDim,
                          int64_t elementBytes) {
-  GPUBlock block{headDim, valueDim, elementBytes, 0, 0, 1, 1};
-  for (block.blockN = machine.sumBytes / elementBytes;; block.blockN *= 2) {
+  GPUBlock block{headDim, valueDim, elementBytes, {}};
+  int64_t &step = block.schedule.blockN;
+  for (step = machine.sumBytes / elementBytes;; step *= 2) {
     auto [key, value] = getStageBytes(machine, block);
     if (key % machine.stageBytes == 0 && value % machine.stageBytes == 0)
-      return block.blockN;
+      return step;
   }
 }
 
 int64_t attn::getSharedBytes(const Machine &machine, const GPUBlock &block) {
   auto [key, value] = getStageBytes(machine, block);
-  int64_t query =
-      getTileBytes(machine, block.blockM, block.headDim * block.elementBytes, /*isSummed=*/true);
+  int64_t query = getTileBytes(machine, block.schedule.blockM, block.headDim * block.elementBytes,
+                               /*isSummed=*/true);
   // The query has one barrier of 8 bytes, or is a ring of one stage; each stage of a ring has two.
-  int64_t barriers = 8 * (1 + block.stays + 2 * (2 * block.stages));
-  return query + block.stages * (key + value) + barriers;
+  int64_t barriers = 8 * (1 + block.schedule.stay + 2 * (2 * block.schedule.stages));
+  return query + block.schedule.stages * (key + value) + barriers;
 }
 
 //===----------------------------------------------------------------------------------------===//
@@ -66,62 +67,69 @@ std::string attn::refuseSize(const Machine &machine, llvm::StringRef what, int64
 
 /// Whether the accumulator of one product fits the registers of a consumer's thread.
 static bool fitsRegisters(const Machine &machine, const GPUBlock &block) {
-  int64_t columns = std::max(block.blockN, block.valueDim);
+  int64_t columns = std::max(block.schedule.blockN, block.valueDim);
   // Each of 128 threads has one half of every row's part: 64 rows of f32.
   int64_t accumulator = machine.productRows * columns / machine.warpgroupThreads;
   return accumulator + machine.productRegisters <=
-         machine.getBudget(block.consumers, block.stays, block.resident).consumer;
+         machine.getBudget(block.schedule.consumers, block.schedule.stay, block.schedule.resident)
+             .consumer;
 }
 
 static std::string refuseRegisters(const Machine &machine, const GPUBlock &block) {
   if (fitsRegisters(machine, block))
     return {};
   GPUBlock nearest = block;
-  while (nearest.resident > 1 && !fitsRegisters(machine, nearest))
-    --nearest.resident;
-  while (nearest.consumers > 1 && !fitsRegisters(machine, nearest))
-    --nearest.consumers;
-  bool keepsRows = nearest.consumers == block.consumers && nearest.resident < block.resident;
-  int64_t size = keepsRows ? nearest.resident : nearest.consumers * machine.productRows;
-  return formatv("expected products that fit the {0} registers of a thread in a block of {1} rows "
-                 "on {2}, got {3} columns; the nearest is {4} {5}",
-                 machine.getBudget(block.consumers, block.stays, block.resident).consumer,
-                 block.blockM, machine.name, std::max(block.blockN, block.valueDim),
-                 keepsRows ? "resident" : "block_m", size);
+  while (nearest.schedule.resident > 1 && !fitsRegisters(machine, nearest))
+    --nearest.schedule.resident;
+  while (nearest.schedule.consumers > 1 && !fitsRegisters(machine, nearest))
+    --nearest.schedule.consumers;
+  bool keepsRows = nearest.schedule.consumers == block.schedule.consumers &&
+                   nearest.schedule.resident < block.schedule.resident;
+  int64_t size =
+      keepsRows ? nearest.schedule.resident : nearest.schedule.consumers * machine.productRows;
+  return formatv(
+      "expected products that fit the {0} registers of a thread in a block of {1} rows "
+      "on {2}, got {3} columns; the nearest is {4} {5}",
+      machine.getBudget(block.schedule.consumers, block.schedule.stay, block.schedule.resident)
+          .consumer,
+      block.schedule.blockM, machine.name, std::max(block.schedule.blockN, block.valueDim),
+      keepsRows ? "resident" : "block_m", size);
 }
 
 /// The largest value of one size, below the block's, with which the block fits; 0 if none does.
-static int64_t findFitting(const Machine &machine, GPUBlock block, int64_t GPUBlock::*size,
+static int64_t findFitting(const Machine &machine, GPUBlock block, int64_t Schedule::*size,
                            int64_t step) {
-  for (block.*size -= step; block.*size > 0; block.*size -= step)
-    if (getSharedBytes(machine, block) <= machine.getBlockBytes(block.resident))
-      return block.*size;
+  int64_t &left = block.schedule.*size;
+  for (left -= step; left > 0; left -= step)
+    if (getSharedBytes(machine, block) <= machine.getBlockBytes(block.schedule.resident))
+      return left;
   return 0;
 }
 
 static std::string refuseShared(const Machine &machine, const GPUBlock &block) {
   int64_t bytes = getSharedBytes(machine, block);
-  if (bytes <= machine.getBlockBytes(block.resident))
+  if (bytes <= machine.getBlockBytes(block.schedule.resident))
     return {};
   int64_t step = getKeyStep(machine, block.headDim, block.valueDim, block.elementBytes);
-  int64_t n = findFitting(machine, block, &GPUBlock::blockN, step),
-          stages = findFitting(machine, block, &GPUBlock::stages, 1);
+  int64_t n = findFitting(machine, block, &Schedule::blockN, step),
+          stages = findFitting(machine, block, &Schedule::stages, 1);
   std::string nearest = n ? formatv("block_n {0}", n) : formatv("stages {0}", stages);
   if (n && stages)
     nearest += formatv(", or stages {0}", stages);
   return formatv("expected at most {0} bytes of shared memory in a block on {1}, got {2} for "
                  "block_m {3}, block_n {4} and stages {5}; the nearest is {6}",
-                 machine.getBlockBytes(block.resident), machine.name, bytes, block.blockM,
-                 block.blockN, block.stages, nearest);
+                 machine.getBlockBytes(block.schedule.resident), machine.name, bytes,
+                 block.schedule.blockM, block.schedule.blockN, block.schedule.stages, nearest);
 }
 
 static std::string refuseConsumers(const Machine &machine, const GPUBlock &block) {
-  int64_t consumers = block.blockM / machine.productRows;
-  if (block.consumers == consumers)
+  int64_t consumers = block.schedule.blockM / machine.productRows;
+  if (block.schedule.consumers == consumers)
     return {};
   return formatv("expected a consumer for each {0} of block_m {1} on {2}, got {3}; the nearest is "
                  "{4}",
-                 machine.productRows, block.blockM, machine.name, block.consumers, consumers);
+                 machine.productRows, block.schedule.blockM, machine.name, block.schedule.consumers,
+                 consumers);
 }
 
 std::string attn::refuseBlock(const Machine &machine, const GPUBlock &block) {
@@ -132,17 +140,18 @@ std::string attn::refuseBlock(const Machine &machine, const GPUBlock &block) {
       return why;
   // A consumer for each product's rows; one copy brings all of them.
   int64_t mostRows = std::min(machine.getMostConsumers() * machine.productRows, machine.boxRows);
-  if (std::string why = refuseSize(machine, "block_m", block.blockM, machine.productRows, mostRows);
+  if (std::string why =
+          refuseSize(machine, "block_m", block.schedule.blockM, machine.productRows, mostRows);
       !why.empty())
     return why;
   if (std::string why = refuseConsumers(machine, block); !why.empty())
     return why;
   int64_t step = getKeyStep(machine, block.headDim, block.valueDim, block.elementBytes);
-  if (std::string why = refuseSize(machine, "block_n", block.blockN, step, machine.productColumns,
-                                   " with these head dimensions");
+  if (std::string why = refuseSize(machine, "block_n", block.schedule.blockN, step,
+                                   machine.productColumns, " with these head dimensions");
       !why.empty())
     return why;
-  if (std::string why = refuseSize(machine, "stages", block.stages, 1, machine.stages);
+  if (std::string why = refuseSize(machine, "stages", block.schedule.stages, 1, machine.stages);
       !why.empty())
     return why;
   if (std::string why = refuseRegisters(machine, block); !why.empty())

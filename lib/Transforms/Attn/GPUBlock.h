@@ -13,19 +13,16 @@
 #define ATTN_LIB_TRANSFORMS_ATTN_GPUBLOCK_H
 
 #include "lib/Machine/Machine.h"
+#include "lib/Schedule/Schedule.h"
 #include "llvm/ADT/StringRef.h"
 #include <string>
 
 namespace attn {
 
-/// The sizes of one block: D and Dv, the bytes of an element, and the schedule's numbers; whether
-/// it stays.
+/// A block of attention: D and Dv, the bytes of an element, and what it follows.
 struct GPUBlock {
   int64_t headDim, valueDim, elementBytes;
-  int64_t blockM, blockN, stages, consumers;
-  bool stays = false;
-  /// Of which a multiprocessor has so many at a time.
-  int64_t resident = 1;
+  Schedule schedule;
 };
 
 /// Bytes of a shared tile, as tile-promote-operands makes it: the widest swizzle whose slab the

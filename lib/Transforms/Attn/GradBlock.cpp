@@ -22,6 +22,13 @@ static int64_t getConsumers(const Machine &machine, const GradBlock &block) {
   return block.owned / machine.productRows * (block.dividesSums ? 2 : 1);
 }
 
+Schedule attn::getSchedule(const Machine &machine, const GradBlock &block) {
+  return {.blockM = block.rowsRun ? block.running : block.owned,
+          .blockN = block.rowsRun ? block.owned : block.running,
+          .stages = block.stages,
+          .consumers = getConsumers(machine, block)};
+}
+
 static int64_t getSumColumns(const GradBlock &block) {
   if (!block.rowsRun)
     return block.headDim;

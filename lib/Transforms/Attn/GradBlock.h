@@ -13,6 +13,7 @@
 #define ATTN_LIB_TRANSFORMS_ATTN_GRADBLOCK_H
 
 #include "lib/Machine/Machine.h"
+#include "lib/Schedule/Schedule.h"
 #include <optional>
 #include <string>
 
@@ -32,6 +33,9 @@ struct GradBlock {
   /// rows of the other, and all keys of the block.
   bool dividesSums = false;
 };
+
+/// The schedule that the block follows.
+Schedule getSchedule(const Machine &machine, const GradBlock &block);
 
 /// Why the machine has no such block, with the nearest that it has: "expected X, got Y; the nearest
 /// is Z". Empty if it has.

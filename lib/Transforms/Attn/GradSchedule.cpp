@@ -126,25 +126,19 @@ static std::optional<GradBlock> findDivision(const Machine &machine, const GradB
                                                      : std::nullopt;
 }
 
-BlockSizes attn::chooseGradForCUDA(Operation *op, const Machine &machine) {
+Choice attn::chooseGradForCUDA(Operation *op, const Machine &machine) {
   auto scored = dyn_cast<ScoredOpInterface>(op);
   int64_t rows = 2 * machine.productRows;
   if (!scored)
-    return {rows, rows, 1, "cuda-rows"};
+    return {{.blockM = rows, .blockN = rows, .consumers = 2}, "cuda-rows"};
   if (op->hasAttr(kFusedAttrName) && isa<AttentionGradKeyValueOp>(op))
     if (auto block = chooseFusedBlock(machine, describe(scored), measure(scored)))
-      return {block->running, block->owned, block->stages, "cuda-grad-fused"};
+      return {getSchedule(machine, *block), "cuda-grad-fused"};
   GradWork work = measure(scored);
   GradBlock block = chooseGradBlock(machine, describe(scored), work);
   if (auto divided = findDivision(machine, block, work))
-    return {.blockM = divided->running,
-            .blockN = divided->owned,
-            .stages = divided->stages,
-            .rule = "cuda-grad-divided",
-            .consumers = 2};
-  if (block.rowsRun)
-    return {block.running, block.owned, block.stages, "cuda-grad-keys"};
-  return {block.owned, block.running, block.stages, "cuda-grad-rows"};
+    return {getSchedule(machine, *divided), "cuda-grad-divided"};
+  return {getSchedule(machine, block), block.rowsRun ? "cuda-grad-keys" : "cuda-grad-rows"};
 }
 
 std::string attn::refuseGradSchedule(const Machine &machine, ScoredOpInterface op,

@@ -14,7 +14,7 @@
 namespace attn {
 
 /// Sizes for one pass of gradients, or for the sums by rows.
-BlockSizes chooseGradForCUDA(mlir::Operation *op, const Machine &machine);
+Choice chooseGradForCUDA(mlir::Operation *op, const Machine &machine);
 
 /// Why the machine has no such block for the pass, with the nearest; empty if it has.
 std::string refuseGradSchedule(const Machine &machine, ScoredOpInterface op, ScheduleAttr schedule);

@@ -26,18 +26,10 @@ inline mlir::FailureOr<ScheduleAttr> getSchedule(mlir::Operation *op) {
          << kScheduleAttrName << "' attribute (attn-set-schedule attaches one)";
 }
 
-/// The block that a schedule makes of an attention.
+/// The block of an attention that follows a schedule.
 inline GPUBlock getGPUBlock(int64_t headDim, int64_t valueDim, mlir::Type element,
                             ScheduleAttr schedule) {
-  return {headDim,
-          valueDim,
-          element.getIntOrFloatBitWidth() / 8,
-          schedule->blockM,
-          schedule->blockN,
-          schedule->stages,
-          schedule->consumers,
-          schedule->stay,
-          schedule->resident};
+  return {headDim, valueDim, element.getIntOrFloatBitWidth() / 8, schedule.getWords()};
 }
 
 /// Whether two sums of a block that owns so many keys are the business of two roles, each with all

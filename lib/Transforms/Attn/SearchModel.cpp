@@ -31,16 +31,18 @@ static int64_t countRegisters(const Machine &machine, const GPUProblem &problem,
   };
   bool isWide = std::max(block.headDim, block.valueDim) >= kWideColumns;
   int64_t others = kOtherRegisters + (problem.isMasked && isWide ? kMaskOfWideTiles : 0);
-  return perThread(block.blockN) * 3 / 2 + perThread(block.valueDim) + problem.work.weight + others;
+  return perThread(block.schedule.blockN) * 3 / 2 + perThread(block.valueDim) +
+         problem.work.weight + others;
 }
 
 static int64_t getRegisters(const Machine &machine, const GPUBlock &block) {
-  return machine.getBudget(block.consumers, block.stays, block.resident).consumer;
+  return machine.getBudget(block.schedule.consumers, block.schedule.stay, block.schedule.resident)
+      .consumer;
 }
 
 /// Bytes of keys and values that blocks read for each key of a head.
 static int64_t countBytes(const GPUBlock &block, int64_t rows) {
-  return llvm::divideCeil(rows, block.blockM) * (block.headDim + block.valueDim) *
+  return llvm::divideCeil(rows, block.schedule.blockM) * (block.headDim + block.valueDim) *
          block.elementBytes;
 }
 
@@ -49,9 +51,11 @@ static int64_t countFewestBytes(const Machine &machine, const GPUProblem &proble
                                 const GPUBlock &block, int64_t rows) {
   int64_t fewest = countBytes(block, rows);
   GPUBlock other = block;
-  other.blockN = getKeyStep(machine, block.headDim, block.valueDim, block.elementBytes);
-  for (other.consumers = 1; other.consumers <= machine.getMostConsumers(); ++other.consumers) {
-    other.blockM = other.consumers * machine.productRows;
+  Schedule &schedule = other.schedule;
+  schedule.blockN = getKeyStep(machine, block.headDim, block.valueDim, block.elementBytes);
+  for (schedule.consumers = 1; schedule.consumers <= machine.getMostConsumers();
+       ++schedule.consumers) {
+    schedule.blockM = schedule.consumers * machine.productRows;
     if (refuseBlock(machine, other).empty() &&
         countRegisters(machine, problem, other) <= getRegisters(machine, other))
       fewest = std::min(fewest, countBytes(other, rows));
@@ -63,26 +67,27 @@ static int64_t countFewestBytes(const Machine &machine, const GPUProblem &proble
 /// hardly overlap (bench/NOTES.md).
 static bool waitsForMemory(const Machine &machine, const GPUBlock &block) {
   const Costs &costs = machine.costs;
-  double columns = double(block.headDim + block.valueDim), rows = double(block.blockM);
+  double columns = double(block.headDim + block.valueDim), rows = double(block.schedule.blockM);
   double bytes = columns * double(block.elementBytes) / rows / costs.memoryBytes;
   return bytes > 2 * columns / costs.tensorFlops + 1 / costs.exps;
 }
 
 std::string attn::leaveOut(const Machine &machine, const GPUProblem &problem, const GPUBlock &block,
                            int64_t rows) {
-  BlockSizes rule = chooseForCUDA(machine, problem);
-  if (block.blockM == rule.blockM && block.blockN <= rule.blockN)
+  Schedule rule = chooseForCUDA(machine, problem).schedule;
+  const Schedule &given = block.schedule;
+  if (given.blockM == rule.blockM && given.blockN <= rule.blockN)
     return {};
   int64_t registers = countRegisters(machine, problem, block),
           budget = getRegisters(machine, block);
   if (registers > budget)
     return formatv("left out of the search: block_m {0} and block_n {1} take about {2} registers "
                    "of the {3} of a thread on {4}",
-                   block.blockM, block.blockN, registers, budget, machine.name);
+                   given.blockM, given.blockN, registers, budget, machine.name);
   int64_t bytes = countBytes(block, rows), fewest = countFewestBytes(machine, problem, block, rows);
   if (waitsForMemory(machine, block) && double(bytes) > kMargin * double(fewest))
     return formatv("left out of the search: block_m {0} reads {1} bytes for each key, {2:F1} times "
                    "the fewest, and waits for them on {3}",
-                   block.blockM, bytes, double(bytes) / double(fewest), machine.name);
+                   given.blockM, bytes, double(bytes) / double(fewest), machine.name);
   return {};
 }

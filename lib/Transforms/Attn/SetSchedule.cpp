@@ -60,7 +60,7 @@ struct SetSchedulePass
     : RoomPass<attn::impl::SetSchedulePassBase<SetSchedulePass>, Room::Problem, Room::Problem> {
   using RoomPass::RoomPass;
 
-  BlockSizes choose(Operation *op, const Machine *machine) {
+  Choice choose(Operation *op, const Machine *machine) {
     auto attention = dyn_cast<AttentionOp>(op);
     if (!attention)
       return machine ? chooseGradForCUDA(op, *machine) : chooseGradForCPU(lanes);
@@ -76,8 +76,8 @@ struct SetSchedulePass
       if (few)
         return *few;
       bool isMarked = op->hasAttr(kShortAttrName) || op->hasAttr(kLongAttrName);
-      auto choice = isMarked ? chooseForLength(problem) : std::nullopt;
-      return choice ? choice->sizes : chooseForCUDA(*machine, problem);
+      auto choice = isMarked ? chooseForLength(*machine, problem) : std::nullopt;
+      return choice ? choice->choice : chooseForCUDA(*machine, problem);
     }
     return chooseForCPU(lanes, bf16Dot && attention.getQuery().getType().getElementType().isBF16());
   }
@@ -104,63 +104,56 @@ struct SetSchedulePass
   /// Of the rule, but for what options say. `machine` is null on a CPU, where blocks have no stages
   /// and one thread.
   FailureOr<ScheduleAttr> makeSchedule(Operation *op, const Machine *machine) {
-    BlockSizes sizes = choose(op, machine);
+    Choice choice = choose(op, machine);
+    const Schedule &sizes = choice.schedule;
+    Schedule made = sizes;
     // Packed rows are one consumer's, whatever other rows are.
-    int64_t m = blockM && !isPacked(op) ? int64_t(blockM) : sizes.blockM,
-            n = blockN ? int64_t(blockN) : sizes.blockN,
-            numStages = machine && stages ? int64_t(stages) : sizes.stages,
-            owned = isa<AttentionGradKeyValueOp>(op) ? n : m,
-            fitting = machine ? std::max<int64_t>(1, owned / machine->productRows) : 1,
-            consumers = sizes.consumers && !blockM && !blockN ? sizes.consumers : fitting,
-            numSplits = isa<AttentionOp>(op) ? splits.getValue() : 1;
+    if (blockM && !isPacked(op))
+      made.blockM = blockM;
+    if (blockN)
+      made.blockN = blockN;
+    if (machine && stages)
+      made.stages = stages;
+    if (machine && (blockM || blockN)) {
+      int64_t owned = isa<AttentionGradKeyValueOp>(op) ? made.blockN : made.blockM;
+      made.consumers = std::max<int64_t>(1, owned / machine->productRows);
+    }
+    made.splits = isa<AttentionOp>(op) ? splits.getValue() : 1;
     // A number that is given holds.
-    bool fills = machine && isPacked(op) && numSplits == 1;
-    if (fills)
-      numSplits = kMostParts;
-    bool stays =
-        machine && isa<AttentionOp>(op) && !fills && (stay == "auto" ? sizes.stay : stay == "true");
-    bool lists = machine && isa<AttentionOp>(op) && sizes.lists && !stays;
-    int64_t lag = !machine || !isa<AttentionOp>(op) ? -1 : slack == -2 ? sizes.slack : slack;
-    bool staysByRule = stays && stay == "auto";
-    int64_t tail = staysByRule ? sizes.tail : 0;
-    bool recomputes = machine && (recompute || (staysByRule && sizes.recompute));
-    bool holds = machine && isa<AttentionOp>(op) && (hold || sizes.hold);
-    bool beginsApart = machine && isa<AttentionOp>(op) && (apart || sizes.apart) && consumers > 1;
+    made.fill = machine && isPacked(op) && made.splits == 1;
+    if (made.fill)
+      made.splits = kMostParts;
+    made.stay = machine && isa<AttentionOp>(op) && !made.fill &&
+                (stay == "auto" ? sizes.stay : stay == "true");
+    made.lists = machine && isa<AttentionOp>(op) && sizes.lists && !made.stay;
+    made.slack = !machine || !isa<AttentionOp>(op) ? -1 : slack == -2 ? sizes.slack : slack;
+    bool staysByRule = made.stay && stay == "auto";
+    made.tail = staysByRule ? sizes.tail : 0;
+    made.recompute = machine && (recompute || (staysByRule && sizes.recompute));
+    made.hold = machine && isa<AttentionOp>(op) && (hold || sizes.hold);
+    made.apart = machine && isa<AttentionOp>(op) && (apart || sizes.apart) && made.consumers > 1;
     // What registers the rule's own blocks leave.
     bool isAsChosen = !blockM && !blockN && !stages && stay == "auto" && !recompute;
-    int64_t kept = !machine || !isa<AttentionOp>(op) ? 0
-                   : keep >= 0                       ? keep.getValue()
-                   : isAsChosen                      ? sizes.keep
-                                                     : 0;
-    Schedule words{.blockM = m,
-                   .blockN = n,
-                   .splits = numSplits,
-                   .stages = numStages,
-                   .consumers = consumers,
-                   .stay = stays,
-                   .lists = lists,
-                   .slack = lag,
-                   .fill = fills,
-                   .tail = tail,
-                   .recompute = recomputes,
-                   .hold = holds,
-                   .apart = beginsApart,
-                   .keep = kept,
-                   .resident = sizes.resident};
+    made.keep = !machine || !isa<AttentionOp>(op) ? 0
+                : keep >= 0                       ? keep.getValue()
+                : isAsChosen                      ? sizes.keep
+                                                  : 0;
     auto schedule =
-        ScheduleAttr::getChecked([&] { return op->emitOpError(); }, &getContext(), words);
+        ScheduleAttr::getChecked([&] { return op->emitOpError(); }, &getContext(), made);
     if (!schedule)
       return failure();
-    std::string text = llvm::formatv("rule {0} chose block_m {1}, block_n {2}, splits {3}",
-                                     blockM || blockN || stages ? StringRef("options") : sizes.rule,
-                                     m, n, numSplits);
+    std::string text =
+        llvm::formatv("rule {0} chose block_m {1}, block_n {2}, splits {3}",
+                      blockM || blockN || stages ? StringRef("options") : choice.rule, made.blockM,
+                      made.blockN, made.splits);
     if (machine)
-      text += llvm::formatv(", stages {0}, consumers {1}{2}{3}", numStages, consumers,
-                            stays ? ", blocks stay" : "", lists ? ", tiles are listed" : "");
-    if (schedule->resident > 1)
-      text += llvm::formatv(", {0} blocks on a multiprocessor", schedule->resident);
-    if (tail)
-      text += llvm::formatv(", {0} for each multiprocessor follow", tail);
+      text +=
+          llvm::formatv(", stages {0}, consumers {1}{2}{3}", made.stages, made.consumers,
+                        made.stay ? ", blocks stay" : "", made.lists ? ", tiles are listed" : "");
+    if (made.resident > 1)
+      text += llvm::formatv(", {0} blocks on a multiprocessor", made.resident);
+    if (made.tail)
+      text += llvm::formatv(", {0} for each multiprocessor follow", made.tail);
     remark::passed(op->getLoc(), remark::RemarkOpts::name("schedule").category("attn")) << text;
     return schedule;
   }

@@ -87,7 +87,7 @@ struct SplitLengthsPass
       op->setAttr(way == "few" ? kFewAttrName : kNarrowAttrName, unit);
       return;
     }
-    std::optional<LengthChoice> choice = chooseForLength(problem);
+    std::optional<LengthChoice> choice = chooseForLength(machine, problem);
     if (!choice)
       return;
     func::FuncOp marked;
