@@ -90,7 +90,7 @@ static Result<KernelImage> emitForHost(std::string_view source, const CompileOpt
   CPUOptions cpu;
   cpu.jit.host = host;
   cpu.entry = parsed->entry.getName().str();
-  copyScheduleOptions(options, cpu);
+  cpu.schedule = getOverrides(options);
   DiagnosticCollector diagnostics(context);
   cpu.visit = observeDoors(context, observe);
   Expected<CPUCode> code = emitForCPU(*parsed->module, cpu);
@@ -109,8 +109,7 @@ static Result<KernelCache::Image> getImage(std::string_view source, const Compil
                                            const HostInfo &host, FunctionInfo &info) {
   // Threads are counted by each call, and their limit is the linker's.
   std::string text =
-      formatv("block-m={0} block-n={1} splits={2} fused={3} entry={4}", options.blockM,
-              options.blockN, options.splits, options.fused, options.entry);
+      formatv("{0} fused={1} entry={2}", getOverrides(options).str(), options.fused, options.entry);
   std::string target = host.triple + " " + host.cpu + " " + host.features;
   return findImage(getDiskKey(source, text, target), options, info,
                    [&] { return emitForHost(source, options, host, {}, info); });

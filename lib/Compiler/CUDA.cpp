@@ -104,15 +104,10 @@ Result<EmittedImage> emitImage(std::string_view source, const CompileOptions &op
 
   CUDAOptions cuda;
   cuda.entry = parsed->entry.getName().str();
-  copyScheduleOptions(options, cuda);
+  cuda.schedule = getOverrides(options);
+  cuda.fused = options.fused;
   cuda.pack = options.pack;
   cuda.way = options.way;
-  if (options.stay != "auto")
-    cuda.stay = options.stay == "on" ? "true" : "false";
-  // Sizes that are told to stay may leave few registers, unlike those of the rule.
-  cuda.recompute = options.stay == "on";
-  if (options.slack >= 0)
-    cuda.slack = options.slack;
   cuda.search = options.search;
   DiagnosticCollector diagnostics(context);
   cuda.visit = observeDoors(context, observe);
@@ -143,10 +138,9 @@ Result<KernelImage> emit(std::string_view source, const CompileOptions &options)
 static Result<KernelCache::Image> getImage(std::string_view source, const CompileOptions &options,
                                            FunctionInfo &info) {
   const Machine &machine = getDefaultMachine();
-  std::string text = formatv(
-      "block-m={0} block-n={1} splits={2} fused={3} pack={4} way={5} stay={6} slack={7} entry={8}",
-      options.blockM, options.blockN, options.splits, options.fused, options.pack, options.way,
-      options.stay, options.slack, options.entry);
+  std::string text =
+      formatv("{0} fused={1} pack={2} way={3} entry={4}", getOverrides(options).str(),
+              options.fused, options.pack, options.way, options.entry);
   CacheKey key = getDiskKey(source, text, (machine.name + machine.ptx).str());
   return findImage(key, options, info, [&]() -> Result<KernelImage> {
     Result<EmittedImage> emitted = emitImage(source, options);

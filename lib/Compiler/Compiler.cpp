@@ -103,4 +103,17 @@ Status checkOptions(const CompileOptions &options) {
   return {};
 }
 
+Overrides getOverrides(const CompileOptions &options) {
+  Overrides said;
+  for (auto [field, value, rule] : {std::tuple(&Schedule::blockM, options.blockM, int64_t(0)),
+                                    std::tuple(&Schedule::blockN, options.blockN, int64_t(0)),
+                                    std::tuple(&Schedule::splits, options.splits, int64_t(1)),
+                                    std::tuple(&Schedule::slack, options.slack, int64_t(-1))})
+    if (value != rule)
+      said.set(field, value);
+  if (options.stay != "auto")
+    said.setStay(options.stay == "on");
+  return said;
+}
+
 } // namespace attn

@@ -11,6 +11,7 @@
 #include "attn/Compiler.h"
 #include "lib/Analysis/Extents/FindExtents.h"
 #include "lib/Plan/Plan.h"
+#include "lib/Schedule/Schedule.h"
 #include "lib/Target/CPU/Compile.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringRef.h"
@@ -57,6 +58,9 @@ Status runOnHost(const CompiledFunction::State &state, LaunchArguments arguments
 
 /// Whether numbers among the options are in range.
 Status checkOptions(const CompileOptions &options);
+
+/// What the options say of the schedule.
+Overrides getOverrides(const CompileOptions &options);
 
 /// The machine that the options ask for.
 Result<HostInfo> resolveHost(const CompileOptions &options);

@@ -28,8 +28,10 @@ static void addCleanup(OpPassManager &pm) {
 
 /// Sizes that are given hold for all lengths.
 static bool hasOneWay(const PipelineOptions &options) {
-  bool isGiven = options.blockM || options.blockN || options.stages || options.splits != 1 ||
-                 options.stay != "auto";
+  Overrides said = options.schedule.get();
+  bool isGiven = said.has(&Schedule::blockM) || said.has(&Schedule::blockN) ||
+                 said.has(&Schedule::stages) || said.has(&Schedule::stay) ||
+                 said.get(&Schedule::splits).value_or(1) != 1;
   return isGiven && options.way == "auto";
 }
 
@@ -52,10 +54,8 @@ static void addRoom(OpPassManager &pm, Room room, const PipelineOptions &options
       if (!hasOneWay(options))
         pm.addPass(createSplitLengthsPass({options.way}));
     }
-    pm.addPass(createSetSchedulePass({options.target, options.lanes, options.bf16Dot,
-                                      options.blockM, options.blockN, options.stages,
-                                      options.splits, options.stay, options.recompute, options.hold,
-                                      options.keep, options.apart, options.slack, options.search}));
+    pm.addPass(createSetSchedulePass(
+        {options.target, options.lanes, options.bf16Dot, options.search}, options.schedule.get()));
     if (isForGPU)
       pm.addPass(createSpareMergePass());
     return addCleanup(pm);

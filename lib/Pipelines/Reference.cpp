@@ -23,9 +23,9 @@ void attn::buildToReferencePipeline(OpPassManager &pm, int64_t blockRows) {
   pm.addPass(createDeriveScorePass());
   pm.addPass(createReturnF64Pass());
   if (blockRows > 0) {
-    SetSchedulePassOptions schedule;
-    schedule.blockM = blockRows;
-    pm.addPass(createSetSchedulePass(schedule));
+    Overrides said;
+    said.set(&Schedule::blockM, blockRows);
+    pm.addPass(createSetSchedulePass(SetSchedulePassOptions(), said));
     pm.addPass(createTileToGridPass());
   }
   pm.addPass(createConvertAttnToLinalgPass({/*f64=*/true}));

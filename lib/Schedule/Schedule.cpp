@@ -128,9 +128,12 @@ std::string Overrides::set(llvm::StringRef name, llvm::StringRef value) {
   return {};
 }
 
-void Overrides::set(Field field, int64_t value) {
+void Overrides::set(Field field, std::optional<int64_t> value) {
   const Word *word = llvm::find_if(kWords, [&](const Word &each) { return each.field == field; });
-  said[word->name] = value;
+  if (value)
+    said[word->name] = *value;
+  else
+    said.erase(word->name);
 }
 
 void Overrides::setStay(bool stay) {
@@ -153,12 +156,17 @@ void Overrides::apply(Schedule &schedule, bool isOnCPU, bool isOfGradient) const
       word.set(schedule, found->second);
 }
 
+std::string Overrides::getText(const Word &word) const {
+  auto found = said.find(word.name);
+  if (found == said.end())
+    return "auto";
+  return !word.isFlag() ? std::to_string(found->second) : found->second ? "true" : "false";
+}
+
 std::string Overrides::str() const {
   std::string text;
   for (const Word &word : kWords)
-    if (auto found = said.find(word.name); found != said.end()) {
-      text += (text.empty() ? "" : " ") + word.getOptionName() + "=";
-      text += !word.isFlag() ? std::to_string(found->second) : found->second ? "true" : "false";
-    }
+    if (has(word.field))
+      text += (text.empty() ? "" : " ") + word.getOptionName() + "=" + getText(word);
   return text;
 }

@@ -103,7 +103,8 @@ public:
   /// Says a word: a number, true or false, or `auto`, which leaves it to the rule. Returns what is
   /// wrong, or nothing.
   std::string set(llvm::StringRef name, llvm::StringRef value);
-  void set(Field field, int64_t value);
+  /// Says a word, or leaves it to the rule.
+  void set(Field field, std::optional<int64_t> value);
 
   /// Says whether blocks stay, as users of tools and APIs do. Sizes that are told to stay may leave
   /// few registers, unlike the rule's sizes, so that the blocks recompute.
@@ -112,6 +113,8 @@ public:
   /// What was said, or nothing.
   std::optional<int64_t> get(Field field) const;
   bool has(Field field) const { return get(field).has_value(); }
+  /// What was said, as `set` takes it.
+  std::string getText(const Word &word) const;
 
   /// Puts what was said into a schedule: the words that blocks on that kind of device obey.
   void apply(Schedule &schedule, bool isOnCPU, bool isOfGradient) const;

@@ -10,12 +10,22 @@
 
 #include "lib/Schedule/Schedule.h"
 #include "mlir/Pass/PassOptions.h"
-#include "mlir/Support/LLVM.h"
 #include <deque>
 
 namespace attn {
 
-/// Options of a pass or of a pipeline: `block-m` for the word block_m, and so on.
+/// A word that an option says is one that `Overrides` takes.
+struct WordParser : llvm::cl::parser<std::string> {
+  using llvm::cl::parser<std::string>::parser;
+  bool parse(llvm::cl::Option &option, llvm::StringRef name, llvm::StringRef text,
+             std::string &value) {
+    value = text.str();
+    std::string why = Overrides().set(name, text);
+    return !why.empty() && option.error(why);
+  }
+};
+
+/// Options of a pass or of a pipeline, one for each word: `block-m` for block_m.
 template <typename Parent> class ScheduleOptions {
 public:
   explicit ScheduleOptions(Parent &parent) {
@@ -24,19 +34,17 @@ public:
   }
   ScheduleOptions(const ScheduleOptions &) = delete;
 
-  /// Gives the options the values of `said`.
-  void set(const Overrides &said) {
+  ScheduleOptions &operator=(const Overrides &said) {
     for (Option &each : options)
-      if (std::optional<int64_t> value = said.get(each.word.field))
-        each.option = !each.word.isFlag() ? std::to_string(*value) : *value ? "true" : "false";
+      each.option = said.getText(each.word);
+    return *this;
   }
 
-  /// Reads what the options say. Returns what is wrong, or nothing.
-  std::string get(Overrides &said) const {
+  Overrides get() const {
+    Overrides said;
     for (const Option &each : options)
-      if (std::string why = said.set(each.word.name, each.option.getValue()); !why.empty())
-        return why;
-    return {};
+      said.set(each.word.name, each.option.getValue());
+    return said;
   }
 
 private:
@@ -47,9 +55,9 @@ private:
 
     const Word &word;
     std::string name, help;
-    typename Parent::template Option<std::string> option;
+    typename Parent::template Option<std::string, WordParser> option;
   };
-  /// Options never move.
+  /// LLVM holds pointers to options.
   std::deque<Option> options;
 };
 

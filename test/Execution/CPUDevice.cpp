@@ -100,7 +100,7 @@ public:
   llvm::Expected<std::unique_ptr<TestKernel>> compile(mlir::ModuleOp module,
                                                       const Problem &problem) override {
     CPUOptions options;
-    setSchedule(options, problem);
+    options.schedule = getOverrides(problem);
     llvm::Expected<HostInfo> host = getHost(problem.cpu);
     if (!host)
       return host.takeError();

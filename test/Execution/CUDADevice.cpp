@@ -150,13 +150,9 @@ public:
   llvm::Expected<std::unique_ptr<TestKernel>> compile(mlir::ModuleOp module,
                                                       const Problem &problem) override {
     CUDAOptions options;
-    setSchedule(options, problem);
+    options.schedule = getOverrides(problem);
     options.way = problem.way == "auto" ? getOptions().way : problem.way;
-    options.stay = getOptions().stay;
-    options.apart = getOptions().apart;
-    options.recompute = getOptions().recompute;
     options.fused = getOptions().fused;
-    options.slack = getOptions().slack;
     std::string source;
     if (!emitFolder.empty())
       llvm::raw_string_ostream(source) << *module;

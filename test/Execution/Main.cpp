@@ -30,10 +30,22 @@ static constexpr const char *kUsage =
     "  --way=short|long|few|narrow|auto\n"
     "                         sizes of which sequences on GPUs (auto: by the extents of a call)\n"
     "  --fused                blocks of GPUs add to gradients of queries, where they can\n"
-    "  --slack=k              by which factor 2^k maxima may lag on GPUs (-2: the target's rule)\n"
+    "  --slack=k              by which factor 2^k maxima may lag on GPUs (auto: the target's "
+    "rule)\n"
     "  --jobs=N               processes that share the tests (1)\n"
     "  --emit=FOLDER          cuda: writes sources, PTX and plans there, and runs nothing\n"
     "and GoogleTest's own, such as --gtest_filter=*Random*\n";
+
+attn::Overrides attn::test::getOverrides(const Problem &problem) {
+  Overrides said = getOptions().schedule;
+  if (problem.blockM)
+    said.set(&Schedule::blockM, problem.blockM);
+  if (problem.blockN)
+    said.set(&Schedule::blockN, problem.blockN);
+  if (problem.splits != 1)
+    said.set(&Schedule::splits, problem.splits);
+  return said;
+}
 
 TestOptions &attn::test::getOptions() {
   static TestOptions options;
@@ -60,18 +72,14 @@ int attn::test::runExecutionTests(int argc, char **argv) {
       isBad = value.getAsInteger(10, kernels) || kernels < 1;
     else if (name == "--small")
       options.isSmall = true;
-    else if (name == "--stay")
-      options.stay = value.str(), isBad = !llvm::is_contained({"true", "false", "auto"}, value);
-    else if (name == "--recompute")
-      options.recompute = true;
-    else if (name == "--apart")
-      options.apart = true;
+    else if (name == "--stay" || name == "--slack")
+      isBad = !options.schedule.set(name.drop_front(2), value).empty();
+    else if (name == "--recompute" || name == "--apart")
+      options.schedule.set(name.drop_front(2), "true");
     else if (name == "--way")
       options.way = value.str(), isBad = !llvm::is_contained(kWays, value);
     else if (name == "--fused")
       options.fused = true;
-    else if (name == "--slack")
-      isBad = value.getAsInteger(10, options.slack);
     else if (name == "--seed")
       isBad = value.getAsInteger(10, options.seed);
     else if (name == "--jobs")
@@ -89,11 +97,14 @@ int attn::test::runExecutionTests(int argc, char **argv) {
                    : device == "sim" ? makeSimulatorDevice()
                                      : makeCPUDevice();
   options.command = "--device=" + device.str() + (options.isSmall ? " --small" : "") +
-                    (options.stay == "auto" ? "" : " --stay=" + options.stay) +
-                    (options.recompute ? " --recompute" : "") + (options.apart ? " --apart" : "") +
                     (options.way == "auto" ? "" : " --way=" + options.way) +
-                    (options.fused ? " --fused" : "") +
-                    (options.slack == -2 ? "" : " --slack=" + std::to_string(options.slack));
+                    (options.fused ? " --fused" : "");
+  for (const Word &word : getWords())
+    if (options.schedule.has(word.field))
+      options.command +=
+          " --" + word.getOptionName() +
+          (word.name == "recompute" || word.name == "apart" ? ""
+                                                            : "=" + options.schedule.getText(word));
   if (!hasGradients)
     options.numGradients = unsigned(llvm::divideCeil(options.numRandom, 3));
   options.numKernels = kernels ? kernels : unsigned(llvm::divideCeil(options.numRandom, 4));

@@ -75,12 +75,9 @@ public:
                                                       const Problem &problem) override {
     PipelineOptions options;
     options.target = "cuda";
-    setSchedule(options, problem);
+    options.schedule = getOverrides(problem);
     options.way = problem.way == "auto" ? getOptions().way : problem.way;
-    options.stay = getOptions().stay;
-    options.apart = getOptions().apart;
     options.fused = getOptions().fused;
-    options.slack = getOptions().slack;
     mlir::PassManager pm(module.getContext());
     buildPipeline(pm, options, Room::Async);
     if (failed(pm.run(module)))

@@ -105,12 +105,8 @@ public:
   }
 };
 
-/// The schedule that a problem asks for, in the options of any pipeline.
-template <typename OptionsT> void setSchedule(OptionsT &options, const Problem &problem) {
-  options.blockM = problem.blockM;
-  options.blockN = problem.blockN;
-  options.splits = problem.splits;
-}
+/// The words of the schedule that the command says, and those that a problem asks for.
+Overrides getOverrides(const Problem &problem);
 
 std::unique_ptr<TestDevice> makeCPUDevice();
 
@@ -137,19 +133,12 @@ struct TestOptions {
   uint64_t seed = 1;
   /// Random configurations of small tensors only.
   bool isSmall = false;
-  /// Whether blocks of GPUs stay: true, false, or auto for the target's rule.
-  std::string stay = "auto";
-  /// Whether loops around loops compute in each of their turns what those inside do not read, on
-  /// GPUs; the simulator's rooms know no such choice.
-  bool recompute = false;
-  /// Whether consumers of a block begin apart, on GPUs.
-  bool apart = false;
+  /// The words of the schedule that the command says, for GPUs.
+  Overrides schedule;
   /// Sizes of which sequences, on GPUs: short, long, few, or auto by the extents of a call.
   std::string way = "auto";
   /// Whether blocks of GPUs add to gradients of queries, where they can.
   bool fused = false;
-  /// By which factor 2^slack maxima may lag on GPUs; -2: the target's rule.
-  int64_t slack = -2;
   /// How this run was asked for, without what chooses random configurations.
   std::string command;
 };

@@ -47,10 +47,14 @@ llvm::Expected<mlir::OwningOpRef<mlir::ModuleOp>> lower(const Job &job, Room unt
     return llvm::createStringError("expected a source that parses");
   PipelineOptions online;
   online.target = "cuda";
-  online.blockM = job.problem.blockM;
-  online.blockN = job.problem.blockN;
-  online.splits = job.problem.splits;
-  online.stages = job.stages;
+  Overrides said;
+  for (auto [field, value, rule] : {std::tuple(&Schedule::blockM, job.problem.blockM, int64_t(0)),
+                                    std::tuple(&Schedule::blockN, job.problem.blockN, int64_t(0)),
+                                    std::tuple(&Schedule::splits, job.problem.splits, int64_t(1)),
+                                    std::tuple(&Schedule::stages, int64_t(job.stages), int64_t(0))})
+    if (value != rule)
+      said.set(field, value);
+  online.schedule = said;
   mlir::PassManager pm(&getContext());
   buildPipeline(pm, online, until);
   if (failed(pm.run(*module)))

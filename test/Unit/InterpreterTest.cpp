@@ -172,7 +172,13 @@ protected:
 static Stage toOnline(Room room, int64_t blockM = 0, int64_t blockN = 0, int64_t splits = 1) {
   return {"online", [=](OpPassManager &pm) {
             PipelineOptions options;
-            options.blockM = blockM, options.blockN = blockN, options.splits = splits;
+            Overrides said;
+            if (blockM)
+              said.set(&Schedule::blockM, blockM);
+            if (blockN)
+              said.set(&Schedule::blockN, blockN);
+            said.set(&Schedule::splits, splits);
+            options.schedule = said;
             buildPipeline(pm, options, room);
           }};
 }

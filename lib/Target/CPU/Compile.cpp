@@ -130,7 +130,7 @@ Expected<CPUCode> emitForCPU(ModuleOp module, const CPUOptions &options) {
   PipelineOptions pipeline;
   pipeline.lanes = host.f32Lanes;
   pipeline.bf16Dot = host.hasBF16Dot;
-  copyScheduleOptions(options, pipeline);
+  pipeline.schedule = options.schedule;
   return emit(module, options, [&](OpPassManager &pm, std::unique_ptr<Pass> enter) {
     buildPipeline(pm, pipeline, Room::Online, options.visit);
     // Whoever visits sees the names that were given.

@@ -9,6 +9,7 @@
 #define ATTN_TARGET_CPU_COMPILE_H
 
 #include "lib/Pipelines/VisitDoor.h"
+#include "lib/Schedule/Schedule.h"
 #include "lib/Source/Signature.h"
 #include "lib/Target/CPU/Jit.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -48,12 +49,8 @@ struct CPUOptions {
   JitOptions jit;
   /// The function to compile; empty when the module has just one public function.
   std::string entry;
-  /// Query rows of a block, keys of a step; 0 lets the CPU's rule choose.
-  int64_t blockM = 0, blockN = 0;
-  /// Parts that the keys of a block are split into.
-  int64_t splits = 1;
-  /// For GPUs only.
-  bool fused = false;
+  /// The words of the schedule that somebody has said.
+  Overrides schedule;
   /// Sees the module at the doors of rooms 1 to 3.
   DoorVisitor visit;
 };

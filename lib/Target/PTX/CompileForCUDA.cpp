@@ -34,11 +34,8 @@ Expected<CUDACode> compileForCUDA(ModuleOp module, const CUDAOptions &options) {
   Stopwatch stopwatch;
   PipelineOptions pipeline;
   pipeline.target = "cuda";
-  copyScheduleOptions(options, pipeline);
-  pipeline.stay = options.stay;
-  pipeline.recompute = options.recompute;
-  pipeline.apart = options.apart;
-  pipeline.slack = options.slack;
+  pipeline.schedule = options.schedule;
+  pipeline.fused = options.fused;
   pipeline.pack = options.pack;
   pipeline.way = options.way;
   pipeline.search = options.search;

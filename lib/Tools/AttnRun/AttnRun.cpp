@@ -77,9 +77,7 @@ Expected<std::unique_ptr<CompiledKernel>> Runner::compile(CompileFn compiler,
   CPUOptions cpuOptions;
   cpuOptions.jit = jit;
   cpuOptions.entry = source.signature.name;
-  cpuOptions.splits = options.splits;
-  cpuOptions.blockM = options.blockM;
-  cpuOptions.blockN = options.blockN;
+  cpuOptions.schedule = options.schedule;
   // The compiler lowers in place, and the reference needs the source too.
   mlir::OwningOpRef<mlir::ModuleOp> module = source.module->clone();
   return compiler(*module, cpuOptions);
@@ -248,6 +246,16 @@ Error Runner::runOnDevice() {
                                              : runOnCPU();
 }
 
+/// What the command says of the schedule, with the sizes of a search. Sizes of 0 are the rule's.
+static Overrides withSizes(Overrides said, TileSizes sizes) {
+  for (auto [field, size] :
+       {std::pair(&Schedule::blockM, sizes.blockM), {&Schedule::blockN, sizes.blockN}})
+    said.set(field, size ? std::optional(size) : std::nullopt);
+  if (sizes.stay)
+    said.setStay(true);
+  return said;
+}
+
 Error Runner::findSizes() {
   RunOptions given = options;
   options.bench = true;
@@ -264,16 +272,15 @@ Error Runner::findSizes() {
   auto measureSizes = [&](TileSizes sizes) -> Expected<double> {
     isLeftOut = false;
     llvm::scope_exit count([&] { numLeftOut += isLeftOut; });
-    options.blockM = sizes.blockM;
-    options.blockN = sizes.blockN;
-    options.stay = sizes.stay ? "true" : given.stay;
+    options.schedule = withSizes(given.schedule, sizes);
     if (Error error = runOnDevice())
       return std::move(error);
     report.lines.clear();
     return report.timeMs;
   };
   // Blocks of one part of the keys stay where nobody has said whether they do.
-  bool letStay = options.device == Device::CUDA && given.stay == "auto" && given.splits == 1;
+  bool letStay = options.device == Device::CUDA && !given.schedule.has(&Schedule::stay) &&
+                 !given.schedule.has(&Schedule::splits);
   auto showTuning = [&](unsigned done, unsigned total) {
     if (given.showProgress)
       errs() << "attn-run: tuning, " << done << " of " << total << '\n';
@@ -283,16 +290,13 @@ Error Runner::findSizes() {
     return tuning.takeError();
   options = given;
   searchedRows = 0;
-  options.blockM = tuning->sizes.blockM;
-  options.blockN = tuning->sizes.blockN;
+  TileSizes found = tuning->sizes;
+  options.schedule = withSizes(given.schedule, found);
   std::string sizes =
-      options.blockM == 0
-          ? std::string("the rule's sizes")
-          : formatv("--block-m={0} --block-n={1}", options.blockM, options.blockN).str();
-  if (tuning->sizes.stay) {
-    options.stay = "true";
+      found.blockM == 0 ? std::string("the rule's sizes")
+                        : formatv("--block-m={0} --block-n={1}", found.blockM, found.blockN).str();
+  if (found.stay)
     sizes += ", --stay=true";
-  }
   std::string leftOut =
       numLeftOut ? formatv(", {0} of them by models of registers and memory", numLeftOut).str()
                  : "";
@@ -340,13 +344,7 @@ Error Runner::runOnCUDA() {
   mlir::OwningOpRef<mlir::ModuleOp> module = source.module->clone();
   CUDAOptions cuda;
   cuda.entry = source.signature.name;
-  cuda.splits = options.splits;
-  cuda.blockM = options.blockM;
-  cuda.blockN = options.blockN;
-  cuda.stay = options.stay;
-  // Sizes that are told to stay may leave few registers, unlike those of the rule.
-  cuda.recompute = options.stay == "true";
-  cuda.slack = options.slack;
+  cuda.schedule = options.schedule;
   cuda.way = options.way;
   cuda.search = searchedRows;
   cuda.fused = options.fused;

@@ -238,6 +238,46 @@ static Error convertInterpreterOptions(const CommandLine &line, RunOptions &opti
   return Error::success();
 }
 
+/// A number of the schedule. `rule` leaves it to the target's rule.
+static Error sayNumber(StringRef option, StringRef text, int64_t low, int64_t high, int64_t rule,
+                       int64_t Schedule::*field, RunOptions &options) {
+  int64_t value = rule;
+  if (Error error = parseNumber<int64_t>(option, text, low, high, value))
+    return error;
+  if (value != rule)
+    options.schedule.set(field, value);
+  return Error::success();
+}
+
+static Error convertSchedule(const CommandLine &line, RunOptions &options) {
+  constexpr int64_t kNone = std::numeric_limits<int64_t>::min();
+  for (auto &[option, text, low, high, rule, field] :
+       {std::tuple("block-m", &line.blockM, 0, 1024, int64_t(0), &Schedule::blockM),
+        std::tuple("block-n", &line.blockN, 0, 1024, int64_t(0), &Schedule::blockN),
+        std::tuple("stages", &line.stages, 0, 64, int64_t(0), &Schedule::stages),
+        std::tuple("splits", &line.splits, 1, 1 << 20, int64_t(1), &Schedule::splits),
+        std::tuple("slack", &line.slack, 0, 16, kNone, &Schedule::slack)})
+    if (!text->empty())
+      if (Error error = sayNumber(option, *text, low, high, rule, field, options))
+        return error;
+  for (auto [option, field, multiple] :
+       {std::tuple("block-m", &Schedule::blockM, int64_t(64)), {"block-n", &Schedule::blockN, 8}})
+    if (int64_t value = options.schedule.get(field).value_or(0);
+        options.device != Device::CPU && value % multiple != 0)
+      return createStringError(Twine("--") + option + ": expected a multiple of " +
+                               Twine(multiple) + ", got " + Twine(value));
+  if (!is_contained({"true", "false", "auto"}, line.stay))
+    return createStringError("--stay: expected true, false or auto, got '" + line.stay + "'");
+  if (line.stay != "auto")
+    options.schedule.setStay(line.stay == "true");
+  options.fused = line.fused;
+  options.way = line.way;
+  if (!is_contained(kWays, options.way))
+    return createStringError("--way: expected short, long, few, narrow or auto, got '" +
+                             options.way + "'");
+  return Error::success();
+}
+
 static Error convertSimulatorOptions(const CommandLine &line, RunOptions &options) {
   bool isSimulator = options.device == Device::Simulator;
   for (auto [option, isGiven] : {std::pair("sim-seeds", line.simSeeds.getNumOccurrences() > 0),
@@ -274,27 +314,7 @@ static Error convertSimulatorOptions(const CommandLine &line, RunOptions &option
     options.count = true;
   if (Error error = parseNumber<unsigned>("sim-seeds", line.simSeeds, 1, 1000000, options.simSeeds))
     return error;
-  if (Error error = parseNumber<int64_t>("block-m", line.blockM, 0, 1024, options.blockM))
-    return error;
-  if (Error error = parseNumber<int64_t>("block-n", line.blockN, 0, 1024, options.blockN))
-    return error;
-  for (auto [option, value, multiple] : {std::tuple("block-m", options.blockM, int64_t(64)),
-                                         {"block-n", options.blockN, int64_t(8)}})
-    if (options.device != Device::CPU && value % multiple != 0)
-      return createStringError(Twine("--") + option + ": expected a multiple of " +
-                               Twine(multiple) + ", got " + Twine(value));
-  options.fused = line.fused;
-  options.stay = line.stay;
-  if (!is_contained({"true", "false", "auto"}, options.stay))
-    return createStringError("--stay: expected true, false or auto, got '" + options.stay + "'");
-  options.way = line.way;
-  if (!is_contained(kWays, options.way))
-    return createStringError("--way: expected short, long, few, narrow or auto, got '" +
-                             options.way + "'");
-  if (!line.slack.empty())
-    if (Error error = parseNumber<int64_t>("slack", line.slack, 0, 16, options.slack))
-      return error;
-  return parseNumber<int64_t>("stages", line.stages, 0, 64, options.stages);
+  return convertSchedule(line, options);
 }
 
 static Error convertJitOptions(const CommandLine &line, JitOptions &jit) {
@@ -362,8 +382,6 @@ static Error convert(const CommandLine &line, RunOptions &options) {
                                            options.flops))
     return error;
   if (Error error = parseNumber<uint64_t>("seed", line.seed, 0, ~uint64_t(0), options.seed))
-    return error;
-  if (Error error = parseNumber<int64_t>("splits", line.splits, 1, 1 << 20, options.splits))
     return error;
   if (Error error = parseNumber<double>("bench-ms", line.benchMs, 0, 1e9, options.benchMs))
     return error;

@@ -50,15 +50,14 @@ struct RunOptions {
   /// count tiles only.
   std::optional<Room> until = Room::Online;
   bool count = false;
-  /// Of the simulator: how many seeds of random times, only a prediction, files for the timeline,
-  /// and the schedule (0: the target's rule), of which CPUs have rows and keys, GPUs no stages.
+  /// Of the simulator: how many seeds of random times, only a prediction, and files for the
+  /// timeline.
   unsigned simSeeds = 8;
   bool predict = false;
   std::vector<std::string> timelines;
-  int64_t blockM = 0, blockN = 0, stages = 0, slack = -2;
-  std::string stay = "auto", way = "auto";
-  /// Parts that the keys of a block are split into.
-  int64_t splits = 1;
+  /// The words of the schedule that the command says.
+  Overrides schedule;
+  std::string way = "auto";
   bool fused = true;
   JitOptions jit;
 };

@@ -23,11 +23,9 @@ static Expected<sim::Launch> lower(mlir::ModuleOp module, const RunOptions &opti
     return entry.takeError();
   PipelineOptions pipeline;
   pipeline.target = "cuda";
-  copyScheduleOptions(options, pipeline);
-  pipeline.stages = options.stages;
-  pipeline.stay = options.stay;
+  pipeline.schedule = options.schedule;
+  pipeline.fused = options.fused;
   pipeline.way = options.way;
-  pipeline.slack = options.slack;
   mlir::PassManager pm(module.getContext());
   buildPipeline(pm, pipeline, Room::Async);
   if (failed(pm.run(module)))

@@ -7,6 +7,7 @@
 
 #include "lib/Tools/AttnTranslate/AttnTranslate.h"
 #include "attn/Compiler.h"
+#include "lib/Compiler/Function.h"
 #include "lib/Pipelines/Pipelines.h"
 #include "lib/Target/CPU/HostInfo.h"
 #include "lib/Target/CPU/ObjectCompiler.h"
@@ -124,6 +125,22 @@ static llvm::Expected<std::string> printCompiled(ModuleOp module, const HostInfo
   return (*text)->getBuffer().str();
 }
 
+/// What programs would say.
+static CompileOptions getCompileOptions(const CommandLine &line) {
+  CompileOptions options;
+  options.device = DeviceKind::CUDA;
+  options.entry = line.entry;
+  options.blockM = line.blockM;
+  options.blockN = line.blockN;
+  options.splits = line.splits;
+  options.fused = line.fused;
+  options.way = line.way;
+  std::string stay = line.stay;
+  options.stay = stay == "true" ? "on" : stay == "false" ? "off" : stay;
+  options.slack = line.slack;
+  return options;
+}
+
 /// Options that contradict each other are errors; what is left open is filled in.
 static llvm::Error resolve(CommandLine &line) {
   if (line.toPTX) {
@@ -142,6 +159,8 @@ static llvm::Error resolve(CommandLine &line) {
   if (device == RoomDevice::CPU && line.target == TargetKind::CUDA)
     return llvm::createStringError(
         "expected a door on the way to the GPU, got one of --target=cpu");
+  if (Status status = checkOptions(getCompileOptions(line)); !status.ok())
+    return llvm::createStringError(status.str());
   if (line.until != Room::PTX && (!line.plan.empty() || !line.entry.empty()))
     return llvm::createStringError("expected --to-ptx with --plan and --entry, got another door");
   return llvm::Error::success();
@@ -159,17 +178,7 @@ static llvm::Error write(StringRef path, llvm::function_ref<void(llvm::raw_ostre
 
 /// Room 8, by the road that programs take too.
 static llvm::Expected<std::string> printPTX(const CommandLine &line, StringRef source) {
-  CompileOptions options;
-  options.device = DeviceKind::CUDA;
-  options.entry = line.entry;
-  options.blockM = line.blockM;
-  options.blockN = line.blockN;
-  options.splits = line.splits;
-  options.fused = line.fused;
-  options.way = line.way;
-  std::string stay = line.stay;
-  options.stay = stay == "true" ? "on" : stay == "false" ? "off" : stay;
-  options.slack = line.slack;
+  CompileOptions options = getCompileOptions(line);
   Result<KernelImage> image = emit(source, options);
   if (!image)
     return llvm::createStringError(image.getStatus().str());
@@ -185,15 +194,9 @@ static void addPasses(OpPassManager &pm, const CommandLine &line, Room until,
   options.target = line.target == TargetKind::CUDA ? "cuda" : "cpu";
   options.lanes = host.f32Lanes;
   options.bf16Dot = host.hasBF16Dot;
-  options.blockM = line.blockM.getValue();
-  options.blockN = line.blockN.getValue();
-  options.splits = line.splits.getValue();
+  options.schedule = getOverrides(getCompileOptions(line));
   options.fused = line.fused.getValue();
   options.way = line.way.getValue();
-  options.stay = line.stay.getValue();
-  options.recompute = line.stay == "true";
-  if (line.slack.getValue() != -1)
-    options.slack = line.slack.getValue();
   buildPipeline(pm, options, until);
 }
 

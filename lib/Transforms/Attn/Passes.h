@@ -8,12 +8,17 @@
 #ifndef ATTN_LIB_TRANSFORMS_ATTN_PASSES_H
 #define ATTN_LIB_TRANSFORMS_ATTN_PASSES_H
 
+#include "lib/Schedule/Schedule.h"
 #include "mlir/Pass/Pass.h"
 
 namespace attn {
 #define GEN_PASS_DECL
 #define GEN_PASS_REGISTRATION
 #include "lib/Transforms/Attn/Passes.h.inc"
+
+/// attn-set-schedule with the words that somebody has said.
+std::unique_ptr<mlir::Pass> createSetSchedulePass(const SetSchedulePassOptions &options,
+                                                  const Overrides &said);
 } // namespace attn
 
 #endif // ATTN_LIB_TRANSFORMS_ATTN_PASSES_H

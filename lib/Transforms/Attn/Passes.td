@@ -166,8 +166,12 @@ def SetSchedulePass : Pass<"attn-set-schedule", "::mlir::ModuleOp"> {
   let description = [{
     Every attention without a schedule gets `attn.schedule`, an `#attn.schedule`, and so does every
     gradient in two passes. An attention that is marked `attn.short`, `attn.long`, `attn.few` or
-    `attn.narrow` gets the sizes for its calls. A gradient for which the machine has no block loses
-    `attn.fused`. All of this is policy: results never depend on it. A remark says which rule chose.
+    `attn.narrow` gets the schedule for its calls. A gradient for which the machine has no block
+    loses `attn.fused`. All of this is policy: results never depend on it. A remark names the row of
+    the rule's tables that decided.
+
+    Each word of the schedule is an option too, with dashes (`block-m=64 stay=true`). It holds
+    whatever the rule chooses; `auto` leaves the word to the rule.
 
     For the target cuda, the module gets `tile.target`, unless it has one. Later rooms read the
     numbers of the machine and of the schedule: they have no defaults of their own.
@@ -176,7 +180,7 @@ def SetSchedulePass : Pass<"attn-set-schedule", "::mlir::ModuleOp"> {
     Fails when:
 
     * the target is unknown;
-    * a size is not from 0 to 2^30, `stay` is none of its words, or `slack` is not from -2 to 16;
+    * a word is none that `#attn.schedule` may have;
     * the machine has no such block of an attention, given or chosen: its head dimensions, rows,
       keys, stages or consumers are none of the machine's sizes, or it needs more shared memory or
       registers. The error names the nearest block;
@@ -187,28 +191,6 @@ def SetSchedulePass : Pass<"attn-set-schedule", "::mlir::ModuleOp"> {
     Option<"target", "target", "std::string", [{"cpu"}], "cpu or cuda">,
     Option<"lanes", "lanes", "int64_t", "16", "f32 lanes of the CPU's vectors: 4, 8 or 16">,
     Option<"bf16Dot", "bf16-dot", "bool", "false", "the CPU multiplies pairs of bf16">,
-    Option<"blockM", "block-m", "int64_t", "0",
-      "query rows of a block; 0 lets the target's rule choose">,
-    Option<"blockN", "block-n", "int64_t", "0", "keys of a step; 0 lets the target's rule choose">,
-    Option<"stages", "stages", "int64_t", "0",
-      "tiles of keys, and of values, in flight on a GPU; 0 lets the rule choose">,
-    Option<"splits", "splits", "int64_t", "1", "parts the keys of a block are split into">,
-    Option<"stay", "stay", "std::string", [{"auto"}],
-      "whether blocks stay on a GPU: true, false, or auto for the rule">,
-    Option<"recompute", "recompute", "bool", "false",
-      "whether blocks on a GPU with a loop around loops, as those that stay, compute in each of "
-      "its turns what those inside do not read">,
-    Option<"hold", "hold", "bool", "false",
-      "whether blocks on a GPU hold a stage of keys until the first weights of its step are "
-      "there">,
-    Option<"keep", "keep", "int64_t", "-1",
-      "columns of the query that consumers on a GPU keep in registers; -1: the target's rule">,
-    Option<"apart", "apart", "bool", "false",
-      "whether consumers of a block on a GPU begin apart, each with the first tile of keys that "
-      "its rows need">,
-    Option<"slack", "slack", "int64_t", "-2",
-      "by which factor 2^slack a maximum may lag on a GPU, from 0 to 16; -1: every step scales; "
-      "-2: the rule's">,
     Option<"search", "search", "int64_t", "0",
       "rows of the calls that a search times on a GPU: sizes of which models say that they "
       "spill or wait for memory are refused; 0: none are">];

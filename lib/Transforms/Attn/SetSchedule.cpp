@@ -8,6 +8,7 @@
 #include "dialects/Attn/IR/AttnOps.h"
 #include "dialects/Tile/IR/TileDialect.h"
 #include "lib/Rooms/RoomPass.h"
+#include "lib/Schedule/ScheduleOptions.h"
 #include "lib/Transforms/Attn/GradSchedule.h"
 #include "lib/Transforms/Attn/MaskRegions.h"
 #include "lib/Transforms/Attn/Passes.h"
@@ -59,27 +60,31 @@ namespace {
 struct SetSchedulePass
     : RoomPass<attn::impl::SetSchedulePassBase<SetSchedulePass>, Room::Problem, Room::Problem> {
   using RoomPass::RoomPass;
+  SetSchedulePass() = default;
+  SetSchedulePass(const SetSchedulePass &other) : RoomPass(other) {}
 
+  /// Of the rule.
   Choice choose(Operation *op, const Machine *machine) {
     auto attention = dyn_cast<AttentionOp>(op);
     if (!attention)
       return machine ? chooseGradForCUDA(op, *machine) : chooseGradForCPU(lanes);
-    if (machine && isPacked(attention))
-      return chooseForDecoding(*machine, getGPUProblem(attention, splits),
-                               attention.getQuery().getType().getElementTypeBitWidth() / 8, blockN,
-                               blockN || stages);
-    if (machine) {
-      GPUProblem problem = getGPUProblem(attention, splits);
-      auto few = op->hasAttr(kFewAttrName)      ? chooseForFewRows(*machine, problem)
-                 : op->hasAttr(kNarrowAttrName) ? chooseForFewKeys(*machine, problem)
-                                                : std::nullopt;
-      if (few)
-        return *few;
-      bool isMarked = op->hasAttr(kShortAttrName) || op->hasAttr(kLongAttrName);
-      auto choice = isMarked ? chooseForLength(*machine, problem) : std::nullopt;
-      return choice ? choice->choice : chooseForCUDA(*machine, problem);
-    }
-    return chooseForCPU(lanes, bf16Dot && attention.getQuery().getType().getElementType().isBF16());
+    if (!machine)
+      return chooseForCPU(lanes,
+                          bf16Dot && attention.getQuery().getType().getElementType().isBF16());
+    GPUProblem problem = getGPUProblem(attention, countSplits());
+    if (isPacked(attention))
+      return chooseForDecoding(*machine, problem,
+                               attention.getQuery().getType().getElementTypeBitWidth() / 8,
+                               said.get(&Schedule::blockN).value_or(0),
+                               said.has(&Schedule::blockN) || said.has(&Schedule::stages));
+    auto few = op->hasAttr(kFewAttrName)      ? chooseForFewRows(*machine, problem)
+               : op->hasAttr(kNarrowAttrName) ? chooseForFewKeys(*machine, problem)
+                                              : std::nullopt;
+    if (few)
+      return *few;
+    bool isMarked = op->hasAttr(kShortAttrName) || op->hasAttr(kLongAttrName);
+    auto choice = isMarked ? chooseForLength(*machine, problem) : std::nullopt;
+    return choice ? choice->choice : chooseForCUDA(*machine, problem);
   }
 
   LogicalResult checkOptions() {
@@ -88,64 +93,64 @@ struct SetSchedulePass
     if (search < 0 || search > std::numeric_limits<int32_t>::max())
       return getOperation().emitError("expected rows of a search from 0 to 2147483647, got ")
              << search.getValue();
-    if (!llvm::is_contained({"auto", "true", "false"}, stay.getValue()))
-      return getOperation().emitError("expected stay=true, false or auto, got '") << stay << "'";
-    int64_t most = int64_t(1) << 30;
-    if (blockM < 0 || blockN < 0 || stages < 0 || splits < 1 ||
-        std::max({blockM.getValue(), blockN.getValue(), stages.getValue(), splits.getValue()}) >
-            most)
-      return getOperation().emitError("expected block-m, block-n and stages from 0 to 2^30 and "
-                                      "splits from 1 to 2^30, got ")
-             << blockM.getValue() << ", " << blockN.getValue() << ", " << stages.getValue()
-             << " and " << splits.getValue();
     return success();
   }
 
-  /// Of the rule, but for what options say. `machine` is null on a CPU, where blocks have no stages
-  /// and one thread.
+  int64_t countSplits() const { return said.get(&Schedule::splits).value_or(1); }
+
+  /// Whether somebody has said rows or keys, or also how many of them are in flight.
+  bool areSizesSaid() const { return said.has(&Schedule::blockM) || said.has(&Schedule::blockN); }
+  bool isBlockSaid() const { return areSizesSaid() || said.has(&Schedule::stages); }
+
+  /// Takes words from the rule's schedule that depend on others, where somebody has said those. A
+  /// tail, and what is recomputed, belong to blocks that stay by the rule. The columns that are
+  /// kept fit the registers that the rule's own block leaves.
+  void dropDependents(Schedule &schedule) {
+    bool saysStay = said.has(&Schedule::stay);
+    if (saysStay) {
+      schedule.tail = 0;
+      schedule.recompute = false;
+    }
+    if (isBlockSaid() || saysStay || said.has(&Schedule::recompute))
+      schedule.keep = 0;
+  }
+
+  /// Sets the words that follow from others.
+  void settle(Operation *op, const Machine *machine, Schedule &schedule) {
+    if (!machine)
+      return;
+    if (areSizesSaid() && !said.has(&Schedule::consumers)) {
+      int64_t owned = isa<AttentionGradKeyValueOp>(op) ? schedule.blockN : schedule.blockM;
+      schedule.consumers = std::max<int64_t>(1, owned / machine->productRows);
+    }
+    // A number that is given holds.
+    if (isPacked(op) && countSplits() == 1) {
+      schedule.fill = true;
+      schedule.splits = kMostParts;
+      schedule.stay = false;
+    }
+    schedule.lists &= !schedule.stay;
+    schedule.apart &= schedule.consumers > 1;
+  }
+
+  /// Of the rule, but for the words that are said and what follows from them. `machine` is null on
+  /// a CPU, where blocks have no stages and one thread.
   FailureOr<ScheduleAttr> makeSchedule(Operation *op, const Machine *machine) {
     Choice choice = choose(op, machine);
-    const Schedule &sizes = choice.schedule;
-    Schedule made = sizes;
+    Schedule made = choice.schedule;
+    dropDependents(made);
+    said.apply(made, /*isOnCPU=*/!machine, /*isOfGradient=*/!isa<AttentionOp>(op));
     // Packed rows are one consumer's, whatever other rows are.
-    if (blockM && !isPacked(op))
-      made.blockM = blockM;
-    if (blockN)
-      made.blockN = blockN;
-    if (machine && stages)
-      made.stages = stages;
-    if (machine && (blockM || blockN)) {
-      int64_t owned = isa<AttentionGradKeyValueOp>(op) ? made.blockN : made.blockM;
-      made.consumers = std::max<int64_t>(1, owned / machine->productRows);
-    }
-    made.splits = isa<AttentionOp>(op) ? splits.getValue() : 1;
-    // A number that is given holds.
-    made.fill = machine && isPacked(op) && made.splits == 1;
-    if (made.fill)
-      made.splits = kMostParts;
-    made.stay = machine && isa<AttentionOp>(op) && !made.fill &&
-                (stay == "auto" ? sizes.stay : stay == "true");
-    made.lists = machine && isa<AttentionOp>(op) && sizes.lists && !made.stay;
-    made.slack = !machine || !isa<AttentionOp>(op) ? -1 : slack == -2 ? sizes.slack : slack;
-    bool staysByRule = made.stay && stay == "auto";
-    made.tail = staysByRule ? sizes.tail : 0;
-    made.recompute = machine && (recompute || (staysByRule && sizes.recompute));
-    made.hold = machine && isa<AttentionOp>(op) && (hold || sizes.hold);
-    made.apart = machine && isa<AttentionOp>(op) && (apart || sizes.apart) && made.consumers > 1;
-    // What registers the rule's own blocks leave.
-    bool isAsChosen = !blockM && !blockN && !stages && stay == "auto" && !recompute;
-    made.keep = !machine || !isa<AttentionOp>(op) ? 0
-                : keep >= 0                       ? keep.getValue()
-                : isAsChosen                      ? sizes.keep
-                                                  : 0;
+    if (isPacked(op))
+      made.blockM = choice.schedule.blockM;
+    settle(op, machine, made);
     auto schedule =
         ScheduleAttr::getChecked([&] { return op->emitOpError(); }, &getContext(), made);
     if (!schedule)
       return failure();
-    std::string text =
-        llvm::formatv("rule {0} chose block_m {1}, block_n {2}, splits {3}",
-                      blockM || blockN || stages ? StringRef("options") : choice.rule, made.blockM,
-                      made.blockN, made.splits);
+    std::string text = llvm::formatv("rule {0} chose block_m {1}, block_n {2}, splits {3}",
+                                     isBlockSaid() ? StringRef("options") : choice.rule,
+                                     made.blockM, made.blockN, made.splits);
     if (machine)
       text +=
           llvm::formatv(", stages {0}, consumers {1}{2}{3}", made.stages, made.consumers,
@@ -177,18 +182,19 @@ struct SetSchedulePass
   /// Sizes that a search gives, of an attention.
   LogicalResult checkSearch(Operation *op, const Machine &machine, ScheduleAttr schedule) {
     auto attention = dyn_cast<AttentionOp>(op);
-    if (search == 0 || !attention || isPacked(op) || (!blockM && !blockN) ||
+    if (search == 0 || !attention || isPacked(op) || !areSizesSaid() ||
         !hasProducts(cast<ScoredOpInterface>(op)))
       return success();
     GPUBlock block = getGPUBlock(attention.getHeadDim(), attention.getValueDim(),
                                  attention.getQuery().getType().getElementType(), schedule);
-    std::string why = leaveOut(machine, getGPUProblem(attention, splits), block, search);
+    std::string why = leaveOut(machine, getGPUProblem(attention, countSplits()), block, search);
     return why.empty() ? success() : op->emitOpError(why);
   }
 
   LogicalResult transform() override {
     if (failed(checkOptions()))
       return failure();
+    said = words.get();
     ModuleOp module = getOperation();
     const Machine *machine = nullptr;
     if (target == "cuda") {
@@ -211,5 +217,16 @@ struct SetSchedulePass
     });
     return failure(walk.wasInterrupted());
   }
+
+  ScheduleOptions<Pass> words{*this};
+  /// What the words say.
+  Overrides said;
 };
 } // namespace
+
+std::unique_ptr<Pass> attn::createSetSchedulePass(const SetSchedulePassOptions &options,
+                                                  const Overrides &said) {
+  auto pass = std::make_unique<SetSchedulePass>(options);
+  pass->words = said;
+  return pass;
+}

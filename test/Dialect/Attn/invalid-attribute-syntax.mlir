@@ -19,3 +19,15 @@ func.func private @unknown_attribute() attributes {a = #attn.diagonal}
 // expected-error@+2 {{invalid kind of attribute specified}}
 // expected-error@+1 {{failed to parse Attn_SoftcapAttr parameter 'cap'}}
 func.func private @softcap_of_integer() attributes {a = #attn.softcap<30>}
+
+// -----
+
+// expected-error@+2 {{expected a word of a schedule, got 'blocks'}}
+// expected-error@+1 {{failed to parse Attn_ScheduleAttr parameter 'words'}}
+func.func private @unknown_word() attributes {a = #attn.schedule<block_m = 64, block_n = 64, blocks = 2>}
+
+// -----
+
+// expected-error@+2 {{expected 'stages' once, got it twice}}
+// expected-error@+1 {{failed to parse Attn_ScheduleAttr parameter 'words'}}
+func.func private @word_twice() attributes {a = #attn.schedule<block_m = 64, block_n = 64, stages = 2, stages = 3>}

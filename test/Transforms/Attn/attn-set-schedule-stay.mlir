@@ -8,7 +8,7 @@
 // STAY: schedule<block_m = 192, block_n = 80, stages = 2, consumers = 3, stay = true, slack = 0>
 // REMARK: consumers 3, blocks stay
 // GO-NOT: stay =
-// WORD: error: expected stay=true, false or auto, got 'perhaps'
+// WORD: for the --stay option: expected stay=true, false or auto, got 'perhaps'
 func.func @f(%q: tensor<?x?x?x128xbf16>) -> tensor<?x?x?x128xbf16> {
   %o = attn.attention %q, %q, %q : tensor<?x?x?x128xbf16>, tensor<?x?x?x128xbf16>, tensor<?x?x?x128xbf16> -> tensor<?x?x?x128xbf16>
   return %o : tensor<?x?x?x128xbf16>
