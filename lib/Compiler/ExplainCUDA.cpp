@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------------------------===//
 
 #include "dialects/Attn/IR/AttnOps.h"
-#include "dialects/Tile/IR/TileDialect.h"
+#include "dialects/Plan/IR/PlanDialect.h"
 #include "lib/Compiler/Assembled.h"
 #include "lib/Compiler/Explain.h"
 #include "lib/Rooms/Rooms.h"
@@ -28,7 +28,7 @@ static void printFloors(raw_ostream &os, AttentionOp op) {
     return;
   int64_t d = op.getHeadDim(), dv = op.getValueDim();
   int64_t m = schedule->blockM, n = schedule->blockN, bytes = 2;
-  const Costs &costs = tile::getMachine(op).costs;
+  const Costs &costs = plan::getMachine(op).costs;
   os << formatv(
       "// work        {0} FLOPs and 1 exp for each pair of a row and a key; {1} bytes for "
       "each row, {2} for each key\n",

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------------------------===//
 //
-// One table for each kind of GPU. IR names its machine in `tile.target` on the module
-// (#tile.target); passes, verifiers, the simulator and room 8 read their numbers here and have none
+// One table for each kind of GPU. IR names its machine in `plan.target` on the module
+// (#plan.target); passes, verifiers, the simulator and room 8 read their numbers here and have none
 // of their own. The choice among the sizes that a machine can do is policy and stands with the
 // rule.
 //

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------------------------===//
 
 #include "dialects/Attn/IR/AttnDialect.h"
+#include "dialects/Plan/IR/PlanDialect.h"
 #include "dialects/Tile/IR/TileDialect.h"
 #include "lib/Registration/Registration.h"
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
@@ -37,11 +38,11 @@
 using namespace mlir;
 
 void attn::registerDialects(DialectRegistry &registry) {
-  registry.insert<AttnDialect, tile::TileDialect, NVVM::NVVMDialect, affine::AffineDialect,
-                  arith::ArithDialect, bufferization::BufferizationDialect, cf::ControlFlowDialect,
-                  func::FuncDialect, gpu::GPUDialect, linalg::LinalgDialect, LLVM::LLVMDialect,
-                  math::MathDialect, memref::MemRefDialect, scf::SCFDialect, tensor::TensorDialect,
-                  vector::VectorDialect, x86vector::X86VectorDialect>();
+  registry.insert<AttnDialect, plan::PlanDialect, tile::TileDialect, NVVM::NVVMDialect,
+                  affine::AffineDialect, arith::ArithDialect, bufferization::BufferizationDialect,
+                  cf::ControlFlowDialect, func::FuncDialect, gpu::GPUDialect, linalg::LinalgDialect,
+                  LLVM::LLVMDialect, math::MathDialect, memref::MemRefDialect, scf::SCFDialect,
+                  tensor::TensorDialect, vector::VectorDialect, x86vector::X86VectorDialect>();
   // Transform scripts drive the ops' tiling interfaces without our passes.
   registry.insert<transform::TransformDialect>();
   linalg::registerTransformDialectExtension(registry);

@@ -28,7 +28,7 @@ Expected<Launch> Launch::create(mlir::ModuleOp module, std::optional<int64_t> mu
   }
   if (launch.kernels.empty())
     return createStringError("expected a kernel to simulate, got none");
-  if (launch.kernels.back()->hasAttr(tile::TileDialect::kWhenAttrName))
+  if (launch.kernels.back()->hasAttr(plan::PlanDialect::kWhenAttrName))
     return createStringError("expected the last kernel to be for all calls, got @" +
                              launch.kernels.back().getName() + " for some");
   return std::move(launch);
@@ -71,7 +71,7 @@ static Memory makeMemory(mlir::ArrayAttr sizes, ElementKind kind, ArrayRef<Argum
 
 /// What says which calls a kernel is for; null for all.
 static mlir::ArrayAttr getWhen(mlir::func::FuncOp kernel) {
-  return kernel->getAttrOfType<mlir::ArrayAttr>(tile::TileDialect::kWhenAttrName);
+  return kernel->getAttrOfType<mlir::ArrayAttr>(plan::PlanDialect::kWhenAttrName);
 }
 
 Launch::Way Launch::choose(ArrayRef<Argument> arguments) const {
@@ -81,7 +81,7 @@ Launch::Way Launch::choose(ArrayRef<Argument> arguments) const {
     way = {first, first};
     while (way.end < kernels.size() && getWhen(kernels[way.end]) == when)
       ++way.end;
-    if (!when || all_of(when.getAsRange<tile::RangeAttr>(), [&](tile::RangeAttr range) {
+    if (!when || all_of(when.getAsRange<plan::RangeAttr>(), [&](plan::RangeAttr range) {
           int64_t size = range.getParts()
                              ? evaluateFactor(range.getParts(), arguments,
                                               simulators[way.first].getMultiprocessors())

@@ -44,7 +44,7 @@ private:
   struct Way {
     size_t first, end;
   };
-  /// The first way whose ranges hold (tile.when); the last is for all calls.
+  /// The first way whose ranges hold (plan.when); the last is for all calls.
   Way choose(llvm::ArrayRef<Argument> arguments) const;
 
   std::vector<mlir::func::FuncOp> kernels;

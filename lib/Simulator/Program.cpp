@@ -632,7 +632,7 @@ Error Compiler::run() {
 Expected<Program> Program::compile(mlir::func::FuncOp kernel) {
   Program program;
   program.kernel = kernel;
-  program.machine = &tile::getMachine(kernel);
+  program.machine = &plan::getMachine(kernel);
   if (Error error = Compiler(program).run())
     return std::move(error);
   return std::move(program);

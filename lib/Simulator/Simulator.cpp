@@ -41,18 +41,18 @@ static constexpr int64_t kMaxGrid = std::numeric_limits<int32_t>::max();
 
 int64_t evaluateFactor(mlir::Attribute factor, ArrayRef<Argument> arguments,
                        int64_t multiprocessors) {
-  if (auto extent = mlir::dyn_cast<tile::ExtentAttr>(factor))
+  if (auto extent = mlir::dyn_cast<plan::ExtentAttr>(factor))
     return divideCeil(arguments[extent.getArgument()].memory.shape[extent.getDim()] *
                           extent.getMultiplier(),
                       extent.getDivisor()) *
            extent.getUnit();
-  if (auto parts = mlir::dyn_cast<tile::PartsAttr>(factor)) {
+  if (auto parts = mlir::dyn_cast<plan::PartsAttr>(factor)) {
     int64_t blocks = 1, most = evaluateFactor(parts.getKeys(), arguments, multiprocessors);
     for (mlir::Attribute block : parts.getBlocks())
       blocks *= evaluateFactor(block, arguments, multiprocessors);
     return countParts(blocks, multiprocessors, std::min(most, parts.getMost()));
   }
-  if (auto blocks = mlir::dyn_cast<tile::MultiprocessorsAttr>(factor))
+  if (auto blocks = mlir::dyn_cast<plan::MultiprocessorsAttr>(factor))
     return blocks.getBlocks() * multiprocessors;
   return mlir::cast<mlir::IntegerAttr>(factor).getInt();
 }
@@ -95,7 +95,7 @@ static SmallVector<Argument> viewArguments(mlir::func::FuncOp kernel,
   SmallVector<Argument> views(arguments);
   for (auto [index, view] : enumerate(views)) {
     auto packed =
-        kernel.getArgAttrOfType<tile::PackedAttr>(index, tile::TileDialect::kPackedAttrName);
+        kernel.getArgAttrOfType<plan::PackedAttr>(index, plan::PlanDialect::kPackedAttrName);
     if (!packed)
       continue;
     Memory &memory = view.memory;

@@ -25,7 +25,7 @@ struct Memory {
   char *data = nullptr;
   llvm::SmallVector<int64_t, 5> shape, strides;
 
-  /// Of a packed argument (tile.packed), whose shape is that of its view: row m * slots + j of key
+  /// Of a packed argument (plan.packed), whose shape is that of its view: row m * slots + j of key
   /// head k is row m of head k * group + j. The stride of its rows is a head's row's.
   struct Packed {
     int64_t slots, group, headStride, heads;

@@ -8,8 +8,8 @@
 #ifndef ATTN_TEST_EXECUTION_TESTDEVICE_H
 #define ATTN_TEST_EXECUTION_TESTDEVICE_H
 
+#include "lib/Schedule/GPUBlock.h"
 #include "lib/Target/CPU/Compile.h"
-#include "lib/Transforms/Attn/GPUBlock.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "test/Execution/Problem.h"
 #include <functional>

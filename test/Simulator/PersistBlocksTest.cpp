@@ -19,8 +19,8 @@ using namespace attn;
 static std::string makeSource(bool isUneven, int64_t tail) {
   std::string bound = isUneven ? "arith.addi %x, %c1 : index" : "arith.constant 1 : index";
   return R"(
-#grid = [[#tile.extent<argument = 0, dim = 2, divisor = 64>], [#tile.extent<argument = 0, dim = 1>],
-         [#tile.extent<argument = 0, dim = 0>]]
+#grid = [[#plan.extent<argument = 0, dim = 2, divisor = 64>], [#plan.extent<argument = 0, dim = 1>],
+         [#plan.extent<argument = 0, dim = 0>]]
 func.func @count(%o: memref<?x?x?xf32>)
     attributes {tile.kernel = #tile.kernel<warpgroups = 1, grid = #grid, schedule = <stay = true, tail = )" +
          std::to_string(tail) + R"(>>} {

@@ -28,7 +28,7 @@ RandomProgram::RandomProgram(uint64_t seed) : random(seed) {
   text += "%o: !out) attributes {tile.kernel = #tile.kernel<warpgroups = " +
           std::to_string(warpgroups) + ", schedule = <stages = " + std::to_string(stages) +
           ">, grid = [[";
-  text += goesOn ? "2" : "#tile.extent<argument = 3, dim = 0, divisor = " + h + ">";
+  text += goesOn ? "2" : "#plan.extent<argument = 3, dim = 0, divisor = " + h + ">";
   text += "], [], []]>} {\n%c0 = arith.constant 0 : index\n%c1 = arith.constant 1 : index\n"
           "%c64 = arith.constant 64 : index\n%h = arith.constant " +
           h + " : index\n%step = arith.constant " + std::to_string(2 * height) +

@@ -14,9 +14,9 @@ using namespace attn;
 
 /// Up to 64 elements become ones. More become what a scratch of zeros holds, and two.
 static constexpr const char *kSource = R"(
-#few = [#tile.range<argument = 0, dim = 0, least = 0, most = 64>]
-#grid = [[#tile.extent<argument = 0, dim = 0, divisor = 64>]]
-func.func @ones(%o: memref<?xf32>) attributes {tile.kernel = #tile.kernel<warpgroups = 1, grid = #grid>, tile.when = #few} {
+#few = [#plan.range<argument = 0, dim = 0, least = 0, most = 64>]
+#grid = [[#plan.extent<argument = 0, dim = 0, divisor = 64>]]
+func.func @ones(%o: memref<?xf32>) attributes {tile.kernel = #tile.kernel<warpgroups = 1, grid = #grid>, plan.when = #few} {
   %c0 = arith.constant 0 : index
   %one = arith.constant dense<1.0> : tensor<64xf32>
   tile.store %one to %o[%c0] : tensor<64xf32>, memref<?xf32>
@@ -71,9 +71,9 @@ TEST(Ways, ExtentsChoose) {
 // which eight fill.
 TEST(Ways, PartsChoose) {
   std::string source = kSource;
-  llvm::StringRef few = "#tile.range<argument = 0, dim = 0, least = 0, most = 64>",
+  llvm::StringRef few = "#plan.range<argument = 0, dim = 0, least = 0, most = 64>",
                   one =
-                      "#tile.range<least = 0, most = 1, parts = <blocks = [#tile.extent<argument = "
+                      "#plan.range<least = 0, most = 1, parts = <blocks = [#plan.extent<argument = "
                       "0, dim = 0, divisor = 8>], keys = 16, most = 64>>";
   source.replace(source.find(few), few.size(), one);
   auto module = mlir::parseSourceString<mlir::ModuleOp>(source, &test::getContext());

@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------------------------===//
 
-#include "lib/Transforms/Attn/GradBlock.h"
+#include "lib/Schedule/GradBlock.h"
 #include "llvm/ADT/StringRef.h"
 #include "gtest/gtest.h"
 

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialects/Tile/IR/Layout.h"
+#include "lib/Machine/Lanes.h"
 #include "gtest/gtest.h"
 #include <array>
 #include <map>
@@ -74,7 +75,7 @@ TEST(Layout, RowsOfBlocksAreTheBlocks) {
 /// Lanes side by side access whole sectors, and fill the columns.
 TEST(Layout, LanesAlongRows) {
   auto get = [](int64_t columns) {
-    auto [vector, lanes, rows] = getLanesAlongRows(columns);
+    auto [vector, lanes, rows] = attn::getLanesAlongRows(columns);
     return std::array<int64_t, 3>{vector, lanes, rows};
   };
   using Lanes = std::array<int64_t, 3>;

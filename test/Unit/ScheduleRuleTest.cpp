@@ -7,7 +7,7 @@
 
 #include "lib/Transforms/Attn/ScheduleRule.h"
 #include "dialects/Tile/IR/TileDialect.h"
-#include "lib/Transforms/Attn/GPUBlock.h"
+#include "lib/Schedule/GPUBlock.h"
 #include "mlir/IR/BuiltinTypes.h"
 #include "mlir/IR/MLIRContext.h"
 #include "test/Unit/GPUProblems.h"

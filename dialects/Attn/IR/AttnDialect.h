@@ -38,8 +38,13 @@ inline constexpr llvm::StringLiteral kPackAttrName = "attn.pack";
 inline constexpr llvm::StringLiteral kShortAttrName = "attn.short", kLongAttrName = "attn.long",
                                      kFewAttrName = "attn.few", kNarrowAttrName = "attn.narrow";
 
-/// The discardable attribute of a function that is for some calls: what becomes tile.when.
-inline constexpr llvm::StringLiteral kWhenAttrName = "attn.when";
+/// The discardable attribute of a step with a mask that says what is known of the keys that it does
+/// not drop. Some row of its batch and head keeps each key of its slice, each up to
+/// its slice's end, or each there is if there are as many rows as keys. Without it, its mask may
+/// drop any of them in all rows.
+inline constexpr llvm::StringLiteral kKeptKeysAttrName = "attn.kept_keys";
+inline constexpr llvm::StringLiteral kKeepsSlice = "slice", kKeepsPrefix = "prefix",
+                                     kKeepsDiagonal = "diagonal";
 
 /// Registers how attn ops become ops on buffers (BufferizableOpInterface).
 void registerBufferization(mlir::DialectRegistry &registry);

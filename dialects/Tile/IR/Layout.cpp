@@ -103,21 +103,6 @@ Layout Layout::rowOfBlocks(int64_t lanes, int64_t warps, int64_t rows) {
   return layout;
 }
 
-LanesAlongRows attn::tile::getLanesAlongRows(int64_t columns) {
-  constexpr int64_t lanesOfWarp = 32, warps = 4, leastLanes = 4;
-  LanesAlongRows best{1, 1, 0};
-  for (int64_t vector : {4, 2})
-    if (columns % vector == 0) {
-      int64_t lanes = std::gcd(lanesOfWarp, columns / vector);
-      if (lanes > best.lanes)
-        best = {vector, lanes, 0};
-      if (lanes >= leastLanes)
-        break;
-    }
-  best.rows = lanesOfWarp / best.lanes * warps;
-  return best;
-}
-
 //===----------------------------------------------------------------------===//
 // Evaluation
 //===----------------------------------------------------------------------===//

@@ -180,17 +180,6 @@ private:
 /// nothing.
 bool isSameMap(const Layout &from, const Layout &to);
 
-/// How the lanes of a warp lie along rows of so many columns where no product asks for another
-/// layout. As many lanes as divide a row lie next to each other. Each lane has 16 bytes of f32, or
-/// 8 bytes where fewer than four lanes would have 16, so that together they access whole sectors of
-/// 32 bytes.
-struct LanesAlongRows {
-  int64_t vector, lanes;
-  /// Of a warpgroup, one for each of its warps and lanes that are not side by side.
-  int64_t rows;
-};
-LanesAlongRows getLanesAlongRows(int64_t columns);
-
 } // namespace attn::tile
 
 #endif // ATTN_DIALECTS_TILE_IR_LAYOUT_H

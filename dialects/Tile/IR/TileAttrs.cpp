@@ -11,6 +11,7 @@
 
 using namespace mlir;
 using namespace attn;
+using namespace attn::plan;
 using namespace attn::tile;
 
 using EmitError = llvm::function_ref<InFlightDiagnostic()>;
@@ -189,68 +190,6 @@ bool attn::tile::isConvertible(RankedTensorType from, RankedTensorType to) {
 // Kernels
 //===----------------------------------------------------------------------===//
 
-LogicalResult ExtentAttr::verify(EmitError emitError, int64_t argument, int64_t dim,
-                                 int64_t divisor, int64_t multiplier, int64_t unit) {
-  // extent_c1: argument and dim are not negative, the divisor is positive, multiplier and unit are
-  // 1 to 64
-  if (argument < 0 || dim < 0 || divisor < 1)
-    return emitError()
-           << "expected argument and dim of at least 0 and a divisor of at least 1, got "
-           << argument << ", " << dim << " and " << divisor;
-  if (multiplier < 1 || multiplier > 64)
-    return emitError() << "expected a multiplier from 1 to 64, got " << multiplier;
-  if (unit < 1 || unit > 64)
-    return emitError() << "expected a unit from 1 to 64, got " << unit;
-  return success();
-}
-
-LogicalResult PartsAttr::verify(EmitError emitError, ArrayAttr blocks, Attribute keys,
-                                int64_t most) {
-  // parts_c1: blocks and keys are integers and extents, and there are up to 1 to 1024 parts
-  if (most < 1 || most > 1024)
-    return emitError() << "expected at most 1 to 1024 parts, got " << most;
-  if (!isa<IntegerAttr, ExtentAttr>(keys) ||
-      !llvm::all_of(blocks, llvm::IsaPred<IntegerAttr, ExtentAttr>))
-    return emitError() << "expected integers and #tile.extent as blocks and keys, got " << blocks
-                       << " and " << keys;
-  return success();
-}
-
-LogicalResult PackedAttr::verify(EmitError emitError, int64_t slots, int64_t keys) {
-  // packed_c1: slots are a power of two from 2 to 64, the argument is not negative
-  if (slots >= 2 && slots <= 64 && llvm::isPowerOf2_64(slots) && keys >= 0)
-    return success();
-  return emitError()
-         << "expected slots of 2, 4, 8, 16, 32 or 64 and an argument of at least 0, got " << slots
-         << " and " << keys;
-}
-
-LogicalResult TargetAttr::verify(EmitError emitError, StringRef name) {
-  // target_c2: `#tile.target` names a machine that there is
-  if (attn::findMachine(name))
-    return success();
-  return emitError() << "expected the machine " << attn::listMachines() << ", got '" << name << "'";
-}
-
-LogicalResult MultiprocessorsAttr::verify(EmitError emitError, int64_t blocks) {
-  // multiprocessors_c1: a multiprocessor has 1 to 32 blocks
-  if (blocks >= 1 && blocks <= 32)
-    return success();
-  return emitError() << "expected 1 to 32 blocks for each multiprocessor, got " << blocks;
-}
-
-LogicalResult RangeAttr::verify(EmitError emitError, int64_t argument, int64_t dim, int64_t least,
-                                int64_t most, ExtentAttr per, PartsAttr parts) {
-  // range_c2: a range of parts is one of no argument
-  if (parts && (argument != -1 || dim != -1 || per))
-    return emitError() << "expected neither argument, dim nor per beside parts";
-  // range_c1: argument and dim are not negative, and the range holds a size
-  if ((parts || (argument >= 0 && dim >= 0)) && least >= 0 && least <= most)
-    return success();
-  return emitError() << "expected argument and dim of at least 0 and a range of sizes, got "
-                     << argument << ", " << dim << " and " << least << " to " << most;
-}
-
 /// kernel_c9: a cluster has one to three extents from 1, and at most 8 blocks
 static LogicalResult verifyCluster(DenseI64ArrayAttr cluster, EmitError emitError) {
   int64_t blocks = 1;
@@ -286,8 +225,8 @@ LogicalResult KernelAttr::verify(EmitError emitError, int64_t warpgroups, ArrayA
     if (!factors ||
         !llvm::all_of(factors,
                       llvm::IsaPred<IntegerAttr, ExtentAttr, MultiprocessorsAttr, PartsAttr>))
-      return emitError() << "expected a list of integers, #tile.extent, #tile.multiprocessors and "
-                            "#tile.parts per grid dimension, got "
+      return emitError() << "expected a list of integers, #plan.extent, #plan.multiprocessors and "
+                            "#plan.parts per grid dimension, got "
                          << dimension;
     // kernel_c7: integers of the grid are 1 to 2^31 - 1
     for (Attribute factor : factors)

@@ -81,118 +81,11 @@ def Tile_BlockedAttr : Tile_Layout<"Blocked", "blocked"> {
 // Kernels
 //===----------------------------------------------------------------------===//
 
-def Tile_TargetAttr : Tile_Attr<"Target", "target"> {
-  let summary = "the machine that kernels are for, by its name in lib/Machine";
-  let description = [{
-    Stands on the module as `tile.target`. A module without it is for sm_90a.
-
-    ```mlir
-    module attributes {tile.target = #tile.target<"sm_90a">} {}
-    ```
-  }];
-  let parameters = (ins StringRefParameter<>:$name);
-  let assemblyFormat = "`<` $name `>`";
-  let genVerifyDecl = 1;
-  let extraClassDeclaration = [{
-    /// Its description; there is one, as the verifier sees to.
-    const Machine &getMachine() const { return *findMachine(getName()); }
-  }];
-}
-
-def Tile_ExtentAttr : Tile_Attr<"Extent", "extent"> {
-  let summary = "a factor of the grid: ceil(size of dimension `dim` of an argument * `multiplier` / "
-                "`divisor`) * `unit`";
-  let parameters = (ins
-    "int64_t":$argument,
-    "int64_t":$dim,
-    DefaultValuedParameter<"int64_t", "1">:$divisor,
-    DefaultValuedParameter<"int64_t", "1">:$multiplier,
-    DefaultValuedParameter<"int64_t", "1">:$unit);
-  let assemblyFormat = "`<` struct(params) `>`";
-  let genVerifyDecl = 1;
-}
-
-def Tile_MultiprocessorsAttr : Tile_Attr<"Multiprocessors", "multiprocessors"> {
-  let summary = "a factor of the grid: `blocks` for each multiprocessor of the device";
-  let description = [{
-    The grid of blocks that stay and take one piece of work after the other.
-
-    ```mlir
-    #tile.kernel<warpgroups = 3, grid = [[#tile.multiprocessors<blocks = 1>]]>
-    ```
-  }];
-  let parameters = (ins "int64_t":$blocks);
-  let assemblyFormat = "`<` struct(params) `>`";
-  let genVerifyDecl = 1;
-}
-
-def Tile_PartsAttr : Tile_Attr<"Parts", "parts"> {
-  let summary = "a factor of the grid: how many parts keep the multiprocessors of the device busy";
-  let description = [{
-    The number of parts multiplies a grid of `blocks` (a list of factors). It is the least number
-    whose last round of blocks leaves at most 1/16 of the multiprocessors idle, or else the number
-    that leaves the fewest idle. It is at most `most` and at most `keys`.
-
-    ```mlir
-    #tile.parts<blocks = [#tile.extent<argument = 0, dim = 0>, #tile.extent<argument = 1, dim = 1>],
-                keys = #tile.extent<argument = 1, dim = 2, divisor = 512>, most = 64>
-    ```
-  }];
-  let parameters = (ins
-    "::mlir::ArrayAttr":$blocks,
-    "::mlir::Attribute":$keys,
-    "int64_t":$most);
-  let assemblyFormat = "`<` struct(params) `>`";
-  let genVerifyDecl = 1;
-}
-
-def Tile_PackedAttr : Tile_Attr<"Packed", "packed"> {
-  let summary = "an argument whose boxes see the heads that share a key head as rows";
-  let description = [{
-    Stands as `tile.packed` on a memref argument (B, H, M, ...). `Hkv` is dimension 1 of the
-    argument `keys`, and `g = H / Hkv` is at most `slots`. Positions of tile.load, tile.store and
-    copies are positions of a view (B, Hkv, M * slots, ...): row `m * slots + j` of head `k` is row
-    `m` of head `k * g + j`. A row with `j >= g` is outside, except that boxes may read other heads
-    there. Sizes (memref.dim) are the argument's own.
-
-    ```mlir
-    func.func @decode(%q: memref<?x?x?x128xbf16> {tile.packed = #tile.packed<slots = 8, keys = 1>},
-                      %k: memref<?x?x?x128xbf16>)
-    ```
-  }];
-  let parameters = (ins "int64_t":$slots, "int64_t":$keys);
-  let assemblyFormat = "`<` struct(params) `>`";
-  let genVerifyDecl = 1;
-}
-
-def Tile_RangeAttr : Tile_Attr<"Range", "range"> {
-  let summary = "a condition on a call: dimension `dim` of an argument has a size from `least` to `most`";
-  let description = [{
-    With `per`, the size is divided by that of another argument, rounding up: heads per key head.
-    With `parts` in place of an argument, the condition is on the number of parts. Kernels in a row
-    whose `tile.when` lists the same ranges are one way to run a function. A launch runs the first
-    way whose ranges all hold; the last has no `tile.when`.
-
-    ```mlir
-    tile.when = [#tile.range<argument = 0, dim = 2, least = 0, most = 64>]
-    ```
-  }];
-  let parameters = (ins
-    DefaultValuedParameter<"int64_t", "-1">:$argument,
-    DefaultValuedParameter<"int64_t", "-1">:$dim,
-    "int64_t":$least,
-    DefaultValuedParameter<"int64_t", "std::numeric_limits<int64_t>::max()">:$most,
-    OptionalParameter<"::attn::tile::ExtentAttr">:$per,
-    OptionalParameter<"::attn::tile::PartsAttr">:$parts);
-  let assemblyFormat = "`<` struct(params) `>`";
-  let genVerifyDecl = 1;
-}
-
 def Tile_KernelAttr : Tile_Attr<"Kernel", "kernel"> {
   let summary = "makes a function a kernel: its block and its grid";
   let description = [{
-    * `grid`: up to three lists of factors (x, y, z): integers, #tile.extent, #tile.multiprocessors
-      or #tile.parts; a dimension of the grid is the product of its list;
+    * `grid`: up to three lists of factors (x, y, z): integers, #plan.extent, #plan.multiprocessors
+      or #plan.parts; a dimension of the grid is the product of its list;
     * `cluster`: the blocks of a cluster (x, y, z), which fill the grid;
     * `programmatic`: the kernel may start before the one before it ends, and waits for it before it
       touches memory of others;
@@ -207,7 +100,7 @@ def Tile_KernelAttr : Tile_Attr<"Kernel", "kernel"> {
     | `resident`          | all that share out registers and shared memory |
 
     ```mlir
-    #tile.kernel<warpgroups = 3, grid = [[#tile.extent<argument = 0, dim = 2, divisor = 128>], [16]],
+    #tile.kernel<warpgroups = 3, grid = [[#plan.extent<argument = 0, dim = 2, divisor = 128>], [16]],
                  schedule = <stages = 2>>
     ```
   }];

@@ -21,6 +21,7 @@
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
+using namespace attn::plan;
 using namespace attn::tile;
 
 #include "dialects/Tile/IR/TileDialect.cpp.inc"
@@ -62,13 +63,6 @@ void TileDialect::initialize() {
       >();
 }
 
-const attn::Machine &attn::tile::getMachine(Operation *op) {
-  for (; op; op = op->getParentOp())
-    if (auto target = op->getAttrOfType<TargetAttr>(TileDialect::kTargetAttrName))
-      return target.getMachine();
-  return getDefaultMachine();
-}
-
 int64_t attn::tile::getResident(Operation *op) {
   for (; op; op = op->getParentOp())
     if (auto kernel = op->getAttrOfType<KernelAttr>(TileDialect::kKernelAttrName))
@@ -86,83 +80,6 @@ static func::FuncOp getFunction(Operation *op) {
   auto function = dyn_cast<func::FuncOp>(op);
   auto type = function ? function.getFunctionTypeAttr() : TypeAttr();
   return type && isa<FunctionType>(type.getValue()) ? function : func::FuncOp();
-}
-
-/// target_c1: `tile.target` is a `#tile.target` on a module
-static LogicalResult verifyTarget(Operation *op, Attribute attribute) {
-  if (isa<ModuleOp>(op) && isa<TargetAttr>(attribute))
-    return success();
-  return op->emitOpError("expected #tile.target on a module, got ") << attribute;
-}
-
-/// kernel_c2: every extent names a dimension of a memref argument
-static LogicalResult verifyExtent(FunctionOpInterface function, ExtentAttr extent) {
-  int64_t count = function.getArgumentTypes().size();
-  if (extent.getArgument() >= count)
-    return function.emitOpError("expected extents of its ")
-           << count << " arguments, got argument " << extent.getArgument();
-  auto type = dyn_cast<MemRefType>(function.getArgumentTypes()[extent.getArgument()]);
-  if (!type || extent.getDim() >= type.getRank())
-    return function.emitOpError("expected argument ")
-           << extent.getArgument() << " to be a memref with dimension " << extent.getDim()
-           << ", got " << function.getArgumentTypes()[extent.getArgument()];
-  return success();
-}
-
-/// The same of what a factor is made of.
-static LogicalResult verifyFactor(FunctionOpInterface function, Attribute factor) {
-  if (auto extent = dyn_cast<ExtentAttr>(factor))
-    return verifyExtent(function, extent);
-  auto parts = dyn_cast<PartsAttr>(factor);
-  if (!parts)
-    return success();
-  for (Attribute block : parts.getBlocks())
-    if (failed(verifyFactor(function, block)))
-      return failure();
-  return verifyFactor(function, parts.getKeys());
-}
-
-/// packed_c2: `tile.packed` is on a memref of rank 3 or more, `keys` is one of rank 2 or more
-static LogicalResult verifyPacked(FunctionOpInterface function, unsigned index,
-                                  Attribute attribute) {
-  auto packed = dyn_cast<PackedAttr>(attribute);
-  ArrayRef<Type> types = function.getArgumentTypes();
-  auto getRank = [&](uint64_t argument) -> int64_t {
-    auto type = argument < types.size() ? dyn_cast<MemRefType>(types[argument]) : MemRefType();
-    return type ? type.getRank() : 0;
-  };
-  if (packed && getRank(index) >= 3 && getRank(packed.getKeys()) >= 2)
-    return success();
-  return function.emitOpError("expected #tile.packed on a memref of rank 3 or more, with a memref "
-                              "of rank 2 or more as keys, got ")
-         << attribute << " on argument " << index;
-}
-
-/// when_c1: `tile.when` lists `#tile.range` of dimensions of a kernel's memref arguments, or of
-/// parts
-static LogicalResult verifyWhen(Operation *op, Attribute attribute) {
-  auto ranges = dyn_cast<ArrayAttr>(attribute);
-  func::FuncOp function = getFunction(op);
-  bool isRight = ranges && function && op->hasAttr(TileDialect::kKernelAttrName);
-  for (Attribute element : isRight ? ranges.getValue() : ArrayRef<Attribute>()) {
-    auto range = dyn_cast<RangeAttr>(element);
-    if (range && range.getParts()) {
-      if (failed(verifyFactor(function, range.getParts())))
-        return failure();
-      continue;
-    }
-    isRight &= range && range.getArgument() < int64_t(function.getArgumentTypes().size());
-    auto type = isRight ? dyn_cast<MemRefType>(function.getArgumentTypes()[range.getArgument()])
-                        : MemRefType();
-    isRight &= type && range.getDim() < type.getRank();
-    if (isRight && range.getPer() && failed(verifyExtent(function, range.getPer())))
-      return failure();
-  }
-  if (isRight)
-    return success();
-  return op->emitOpError("expected #tile.range of dimensions of memref arguments as tile.when of a "
-                         "kernel, got ")
-         << attribute;
 }
 
 /// roles_c1: `tile.roles` lists `#tile.role` of different names, each of a warpgroup or more, on a
@@ -213,15 +130,11 @@ static LogicalResult verifyDelay(Operation *op, Attribute attribute) {
 }
 
 LogicalResult TileDialect::verifyOperationAttribute(Operation *op, NamedAttribute attribute) {
-  // dialect_c1: the attributes are `tile.target`, `tile.kernel`, `tile.when`, `tile.roles`,
-  // `tile.divided`, `tile.role`, `tile.delay` and `tile.plan` on ops, `tile.scratch`,
-  // `tile.zeroed`, `tile.fragments` and `tile.packed` on arguments
+  // dialect_c1: the attributes are `tile.kernel`, `tile.roles`, `tile.divided`, `tile.role`,
+  // `tile.delay` and `tile.plan` on ops, `tile.scratch`, `tile.zeroed` and `tile.fragments` on
+  // arguments
   if (attribute.getName() == kPlanAttrName && isa<DictionaryAttr>(attribute.getValue()))
     return success();
-  if (attribute.getName() == kTargetAttrName)
-    return verifyTarget(op, attribute.getValue());
-  if (attribute.getName() == kWhenAttrName)
-    return verifyWhen(op, attribute.getValue());
   if (attribute.getName() == kRolesAttrName)
     return verifyRoles(op, attribute.getValue());
   if (attribute.getName() == kDividedAttrName)
@@ -232,8 +145,8 @@ LogicalResult TileDialect::verifyOperationAttribute(Operation *op, NamedAttribut
     return verifyDelay(op, attribute.getValue());
   if (attribute.getName() != kKernelAttrName)
     return op->emitOpError(
-               "expected tile.target, tile.kernel, tile.when, tile.roles, "
-               "tile.divided, tile.role, tile.delay or tile.plan of the tile dialect, got '")
+               "expected tile.kernel, tile.roles, tile.divided, tile.role, tile.delay or tile.plan "
+               "of the tile dialect, got '")
            << attribute.getName().getValue() << "'";
   auto kernel = dyn_cast<KernelAttr>(attribute.getValue());
   func::FuncOp function = getFunction(op);
@@ -293,19 +206,17 @@ LogicalResult TileDialect::verifyRegionArgAttribute(Operation *op, unsigned, uns
   }
   if (attribute.getName() == kFragmentsAttrName && function)
     return verifyFragments(function, index);
-  if (attribute.getName() == kPackedAttrName && function)
-    return verifyPacked(function, index, attribute.getValue());
   if (attribute.getName() != kScratchAttrName || !function)
-    return op->emitOpError("expected tile.scratch, tile.zeroed, tile.fragments or tile.packed of "
-                           "the tile dialect on an argument, got '")
+    return op->emitOpError("expected tile.scratch, tile.zeroed or tile.fragments of the tile "
+                           "dialect on an argument, got '")
            << attribute.getName().getValue() << "'";
   // kernel_c5: `tile.scratch` is on a memref, with one factor of a grid for each dimension
   auto type = dyn_cast<MemRefType>(function.getArgumentTypes()[index]);
   auto sizes = dyn_cast<ArrayAttr>(attribute.getValue());
   if (!type || !sizes || int64_t(sizes.size()) != type.getRank() ||
       !llvm::all_of(sizes, llvm::IsaPred<IntegerAttr, ExtentAttr, MultiprocessorsAttr, PartsAttr>))
-    return op->emitOpError("expected tile.scratch with an integer, #tile.extent, "
-                           "#tile.multiprocessors or #tile.parts for each dimension of a memref, "
+    return op->emitOpError("expected tile.scratch with an integer, #plan.extent, "
+                           "#plan.multiprocessors or #plan.parts for each dimension of a memref, "
                            "got ")
            << attribute.getValue() << " on " << function.getArgumentTypes()[index];
   for (Attribute size : sizes)

@@ -8,8 +8,8 @@
 #ifndef ATTN_DIALECTS_TILE_IR_TILEDIALECT_H
 #define ATTN_DIALECTS_TILE_IR_TILEDIALECT_H
 
+#include "dialects/Plan/IR/PlanDialect.h"
 #include "dialects/Tile/IR/Layout.h"
-#include "lib/Machine/Machine.h"
 #include "lib/Schedule/Schedule.h"
 #include "mlir/IR/BuiltinAttributes.h"
 #include "mlir/IR/BuiltinTypes.h"
@@ -28,9 +28,6 @@
 #include "dialects/Tile/IR/TileTypes.h.inc"
 
 namespace attn::tile {
-
-/// The machine of the op's module: that of the `tile.target` around it, or the default.
-const Machine &getMachine(mlir::Operation *op);
 
 /// How many blocks of the kernel that the op is, or stands in, a multiprocessor has at a time.
 int64_t getResident(mlir::Operation *op);

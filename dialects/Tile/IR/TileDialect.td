@@ -29,10 +29,8 @@ def Tile_Dialect : Dialect {
   let hasRegionArgAttrVerify = 1;
   let dependentDialects = [
     "::mlir::arith::ArithDialect", "::mlir::gpu::GPUDialect", "::mlir::math::MathDialect",
-    "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect"];
+    "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect", "::attn::plan::PlanDialect"];
   let extraClassDeclaration = [{
-    /// The module attribute that names the machine of its kernels: a TargetAttr.
-    static constexpr ::llvm::StringLiteral kTargetAttrName = "tile.target";
     /// The func.func attribute that makes a function a kernel: a KernelAttr.
     static constexpr ::llvm::StringLiteral kKernelAttrName = "tile.kernel";
     /// The argument attribute that makes a memref scratch: its sizes, as factors of #tile.kernel.
@@ -43,10 +41,6 @@ def Tile_Dialect : Dialect {
     /// them in #tile.acc: a UnitAttr. Of each 16 rows one block of 8 columns follows the other, and
     /// of a block the four elements of one lane follow those of another.
     static constexpr ::llvm::StringLiteral kFragmentsAttrName = "tile.fragments";
-    /// The argument attribute that makes heads rows where a kernel accesses a memref: a PackedAttr.
-    static constexpr ::llvm::StringLiteral kPackedAttrName = "tile.packed";
-    /// The func.func attribute that says which calls a kernel is for: an ArrayAttr of RangeAttr.
-    static constexpr ::llvm::StringLiteral kWhenAttrName = "tile.when";
     /// The func.func attribute of a kernel whose sums are to be shared out among roles, until
     /// tile-divide-sums: a UnitAttr.
     static constexpr ::llvm::StringLiteral kDividedAttrName = "tile.divided";

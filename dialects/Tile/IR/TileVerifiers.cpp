@@ -9,6 +9,7 @@
 #include "mlir/Interfaces/FunctionInterfaces.h"
 
 using namespace mlir;
+using namespace attn::plan;
 using namespace attn::tile;
 
 //===----------------------------------------------------------------------===//

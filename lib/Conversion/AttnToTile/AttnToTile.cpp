@@ -12,7 +12,8 @@
 #include "lib/Conversion/AttnToTile/Passes.h"
 #include "lib/Conversion/AttnToTile/QuerySum.h"
 #include "lib/Rooms/RoomPass.h"
-#include "lib/Transforms/Attn/Schedule.h"
+#include "lib/Schedule/GPUBlock.h"
+#include "lib/Schedule/GradBlock.h"
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
@@ -103,36 +104,6 @@ static LogicalResult checkDims(func::FuncOp function) {
   return failure(dims.wasInterrupted());
 }
 
-/// Each kernel says again which extents the function is for, of the same arguments.
-static LogicalResult checkWhen(func::FuncOp function) {
-  Attribute when = function->getAttr(kWhenAttrName);
-  if (!when)
-    return success();
-  auto hasExtent = [&](int64_t argument, int64_t dim) {
-    if (argument < 0 || argument >= function.getNumArguments() || dim < 0)
-      return false;
-    auto type = dyn_cast<RankedTensorType>(function.getArgumentTypes()[argument]);
-    return type && dim < type.getRank();
-  };
-  auto isFactor = [&](Attribute factor) {
-    auto extent = dyn_cast<tile::ExtentAttr>(factor);
-    return !extent || hasExtent(extent.getArgument(), extent.getDim());
-  };
-  auto isRight = [&](Attribute element) {
-    auto range = dyn_cast<tile::RangeAttr>(element);
-    if (range && range.getParts())
-      return isFactor(range.getParts().getKeys()) &&
-             llvm::all_of(range.getParts().getBlocks(), isFactor);
-    return range && hasExtent(range.getArgument(), range.getDim()) &&
-           (!range.getPer() || isFactor(range.getPer()));
-  };
-  auto ranges = dyn_cast<ArrayAttr>(when);
-  if (ranges && llvm::all_of(ranges, isRight))
-    return success();
-  return function.emitOpError("expected ")
-         << kWhenAttrName << " of #tile.range of its arguments' dimensions, got " << when;
-}
-
 /// ceil(size / step) as a factor that the runtime evaluates on the arguments.
 static FailureOr<Attribute> getFactor(Operation *user, OpFoldResult size, int64_t step = 1) {
   Builder builder(user->getContext());
@@ -156,7 +127,7 @@ static FailureOr<Attribute> getFactor(Operation *user, OpFoldResult size, int64_
       blocks.push_back(*factor);
     }
     Attribute keys = blocks.pop_back_val();
-    return Attribute(tile::PartsAttr::get(user->getContext(), builder.getArrayAttr(blocks), keys,
+    return Attribute(plan::PartsAttr::get(user->getContext(), builder.getArrayAttr(blocks), keys,
                                           parts.getMost()));
   }
   auto dim = cast<Value>(size).getDefiningOp<tensor::DimOp>();
@@ -171,7 +142,7 @@ static FailureOr<Attribute> getFactor(Operation *user, OpFoldResult size, int64_
   if (!argument || !dim.getConstantIndex())
     return user->emitOpError("expected bounds that are sizes of arguments");
   int64_t common = std::gcd(multiplier, step);
-  return Attribute(tile::ExtentAttr::get(user->getContext(), argument.getArgNumber(),
+  return Attribute(plan::ExtentAttr::get(user->getContext(), argument.getArgNumber(),
                                          *dim.getConstantIndex(), step / common,
                                          multiplier / common, /*unit=*/1));
 }
@@ -200,17 +171,18 @@ static LogicalResult checkBlock(AbsorbingOpInterface step, ScheduleAttr schedule
   int64_t d = keyType.getDimSize(1), dv = valueType.getDimSize(1);
   if (ShapedType::isDynamic(d) || ShapedType::isDynamic(dv))
     return step->emitOpError("expected static D and Dv, got ") << keyType << " and " << valueType;
-  const Machine &machine = tile::getMachine(step);
+  const Machine &machine = plan::getMachine(step);
   Type element = keyType.getElementType();
   if (isa<OnlineAttentionOp>(step)) {
-    std::string why = refuseBlock(machine, getGPUBlock(d, dv, element, schedule));
+    GPUBlock block{d, dv, element.getIntOrFloatBitWidth() / 8, schedule.getWords()};
+    std::string why = refuseBlock(machine, block);
     return why.empty() ? success() : step->emitOpError(why);
   }
   GradBlock block{d, dv, element.getIntOrFloatBitWidth() / 8, step.getRunningPosition() == 2, 0,
                   0, 0};
   if (block.rowsRun)
     std::tie(block.sumsKeys, block.sumsValues) = getSums(step);
-  std::string why = refuseGradBlock(machine, withSchedule(machine, block, schedule));
+  std::string why = refuseGradBlock(machine, withSchedule(machine, block, schedule.getWords()));
   return why.empty() ? success() : step->emitOpError(why);
 }
 
@@ -248,8 +220,8 @@ static FailureOr<ArrayAttr> getLaunchGrid(scf::ForallOp grid,
 static Attribute padRows(Attribute size) {
   constexpr int64_t step = 4;
   MLIRContext *context = size.getContext();
-  if (auto extent = dyn_cast<tile::ExtentAttr>(size))
-    return tile::ExtentAttr::get(context, extent.getArgument(), extent.getDim(), /*divisor=*/step,
+  if (auto extent = dyn_cast<plan::ExtentAttr>(size))
+    return plan::ExtentAttr::get(context, extent.getArgument(), extent.getDim(), /*divisor=*/step,
                                  /*multiplier=*/1, /*unit=*/step);
   int64_t rows = cast<IntegerAttr>(size).getInt();
   return Builder(context).getI64IntegerAttr(llvm::alignTo(rows, step));
@@ -271,7 +243,7 @@ struct Signature {
   /// Scratch whose first size is a number of parts that the device decides.
   llvm::SmallMapVector<Value, unsigned, 2> parts;
   /// How heads are rows, by argument.
-  llvm::SmallMapVector<unsigned, tile::PackedAttr, 2> packed;
+  llvm::SmallMapVector<unsigned, plan::PackedAttr, 2> packed;
 
   /// Scratch with a number for each row of queries, padded, and whether that is negated.
   SmallVector<std::pair<unsigned, bool>, 2> rowNumbers;
@@ -292,13 +264,13 @@ struct Signature {
                               "key");
     arguments[pack] = source.getArgNumber();
     packed[source.getArgNumber()] =
-        tile::PackedAttr::get(function.getContext(), pack.getSlots(), key.getArgNumber());
+        plan::PackedAttr::get(function.getContext(), pack.getSlots(), key.getArgNumber());
     return success();
   }
 
   LogicalResult addUnpacked(UnpackHeadsOp unpack) {
     auto query = dyn_cast<BlockArgument>(unpack.getQuery());
-    tile::PackedAttr attribute = query ? packed.lookup(query.getArgNumber()) : nullptr;
+    plan::PackedAttr attribute = query ? packed.lookup(query.getArgNumber()) : nullptr;
     if (!attribute || attribute.getSlots() != int64_t(unpack.getSlots()) ||
         !unpack.getSource().hasOneUse())
       return unpack.emitOpError("expected the rows of a packed argument, unpacked once");
@@ -318,7 +290,7 @@ struct Signature {
       FailureOr<Attribute> factor = getFactor(grid, size);
       if (failed(factor))
         return failure();
-      if (isa<tile::PartsAttr>(*factor) && sizes.empty())
+      if (isa<plan::PartsAttr>(*factor) && sizes.empty())
         parts[cast<Value>(size)] = types.size();
       sizes.push_back(*factor);
     }
@@ -348,7 +320,7 @@ struct Signature {
       int64_t step = dim == 2 ? fused.running : 1;
       sizes.push_back(
           type.isDynamicDim(dim)
-              ? Attribute(tile::ExtentAttr::get(type.getContext(), query.getArgNumber(), dim, step,
+              ? Attribute(plan::ExtentAttr::get(type.getContext(), query.getArgNumber(), dim, step,
                                                 /*multiplier=*/1, /*unit=*/1))
               : builder.getI64IntegerAttr(llvm::divideCeil(type.getDimSize(dim), step)));
     }
@@ -425,7 +397,7 @@ static int64_t countWarpgroups(scf::ForallOp grid, ScheduleAttr schedule, int64_
   if (llvm::any_of(*grid.getBody(),
                    llvm::IsaPred<TileStatusOp, ListTilesOp, tensor::FromElementsOp>))
     return 1;
-  return std::max<int64_t>(1, rows / tile::getMachine(grid).productRows);
+  return std::max<int64_t>(1, rows / plan::getMachine(grid).productRows);
 }
 
 /// Without a body, before the function.
@@ -437,8 +409,8 @@ static func::FuncOp createKernel(func::FuncOp function, Location loc, StringRef 
   symbols.insert(kernel, function->getIterator());
   kernel.addEntryBlock();
   kernel->setAttr(tile::TileDialect::kKernelAttrName, attribute);
-  if (Attribute when = function->getAttr(kWhenAttrName))
-    kernel->setAttr(tile::TileDialect::kWhenAttrName, when);
+  if (Attribute when = function->getAttr(plan::PlanDialect::kWhenAttrName))
+    kernel->setAttr(plan::PlanDialect::kWhenAttrName, when);
   return kernel;
 }
 
@@ -498,7 +470,8 @@ static LogicalResult convertGrid(func::FuncOp function, scf::ForallOp grid,
   if (failed(launchGrid))
     return failure();
 
-  bool isDivided = schedule && rowsRun && dividesSums(tile::getMachine(grid), schedule, rows);
+  bool isDivided =
+      schedule && rowsRun && dividesSums(plan::getMachine(grid), schedule.getWords(), rows);
   int64_t warpgroups = countWarpgroups(grid, schedule, rows, isDivided);
   auto attribute = tile::KernelAttr::getChecked([&] { return grid.emitOpError(); },
                                                 function.getContext(), warpgroups, *launchGrid,
@@ -522,7 +495,7 @@ static LogicalResult convertGrid(func::FuncOp function, scf::ForallOp grid,
     block.zeroed.emplace_back(kernel.getArgument(number), running);
   }
   for (auto [number, packed] : signature.packed)
-    kernel.setArgAttr(number, tile::TileDialect::kPackedAttrName, packed);
+    kernel.setArgAttr(number, plan::PlanDialect::kPackedAttrName, packed);
   block.dividesSums = isDivided;
   if (isDivided)
     kernel->setAttr(tile::TileDialect::kDividedAttrName, b.getUnitAttr());
@@ -542,7 +515,7 @@ static LogicalResult convertGrid(func::FuncOp function, scf::ForallOp grid,
 
 static LogicalResult convertFunction(func::FuncOp function, SymbolTable &symbols) {
   FailureOr<SmallVector<scf::ForallOp>> grids = findGrids(function);
-  if (failed(grids) || failed(checkDims(function)) || failed(checkWhen(function)))
+  if (failed(grids) || failed(checkDims(function)))
     return failure();
   SmallVector<FusedGrids> fused = findFusedGrids(*grids);
   for (const FusedGrids &pair : fused) {

@@ -26,7 +26,6 @@
 #include "lib/Analysis/ScoreExtremes/ScoreExtremes.h"
 #include "lib/Conversion/AttnToTile/Recipes.h"
 #include "lib/Conversion/AttnToTile/Regions.h"
-#include "lib/Transforms/Attn/Schedule.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
@@ -214,7 +213,7 @@ template <typename OpT> LogicalResult GradStep<OpT>::prepare() {
   if (runningMatrix.getType().getDimSize(0) > running)
     return op.emitOpError("expected at most the ")
            << running << " rows of a tile, got " << runningMatrix.getType();
-  int64_t step = tile::getMachine(op).sumBytes * 8 / element.getIntOrFloatBitWidth();
+  int64_t step = plan::getMachine(op).sumBytes * 8 / element.getIntOrFloatBitWidth();
   startsWithRows = rowsRun && op.getQuery().getType().getDimSize(1) % step == 0 &&
                    op.getValue().getType().getDimSize(1) % step == 0 && !getFactor(op.getScore());
   for (OpFoldResult position : op.getMixedOrigin())

@@ -10,8 +10,6 @@
 #include "lib/Conversion/AttnToTile/KeptColumns.h"
 #include "lib/Conversion/AttnToTile/Recipes.h"
 #include "lib/Conversion/AttnToTile/Regions.h"
-#include "lib/Transforms/Attn/KeptKeys.h"
-#include "lib/Transforms/Attn/Schedule.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"

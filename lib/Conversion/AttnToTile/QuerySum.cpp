@@ -15,7 +15,6 @@
 #include "lib/Conversion/AttnToTile/QuerySum.h"
 #include "dialects/Tile/IR/TileOps.h"
 #include "lib/Conversion/AttnToTile/Recipes.h"
-#include "lib/Transforms/Attn/Schedule.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"

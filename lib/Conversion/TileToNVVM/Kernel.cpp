@@ -15,6 +15,7 @@
 
 using namespace mlir;
 using namespace attn;
+using namespace attn::plan;
 using namespace attn::tile;
 
 static constexpr StringLiteral kSharedName = "attn_shared";
@@ -208,9 +209,9 @@ static FailureOr<SmallVector<int64_t>> getStrides(func::FuncOp function, unsigne
   return strides;
 }
 
-/// The argument's tile.packed, or null.
+/// The argument's plan.packed, or null.
 static PackedAttr getPacked(func::FuncOp function, unsigned index) {
-  return function.getArgAttrOfType<PackedAttr>(index, TileDialect::kPackedAttrName);
+  return function.getArgAttrOfType<PackedAttr>(index, PlanDialect::kPackedAttrName);
 }
 
 /// What packed arguments ask of themselves and of the argument that has their key heads.
@@ -331,7 +332,7 @@ static KernelPlan makePlan(func::FuncOp function, KernelAttr kernel, const Param
       blocks = unsigned(extent);
   plan.isProgrammatic = kernel.getProgrammatic();
   plan.scratch = getScratch(function);
-  if (auto ranges = function->getAttrOfType<ArrayAttr>(TileDialect::kWhenAttrName))
+  if (auto ranges = function->getAttrOfType<ArrayAttr>(PlanDialect::kWhenAttrName))
     for (auto range : ranges.getAsRange<RangeAttr>())
       plan.when.push_back({range.getParts()
                                ? toFactor(range.getParts())

@@ -20,7 +20,7 @@ struct BoxParameter {
   mlir::Value map;
 };
 
-/// How rows of a packed argument (tile.packed) are heads: row m * slots + j of key head k is row m
+/// How rows of a packed argument (plan.packed) are heads: row m * slots + j of key head k is row m
 /// of head k * group + j.
 struct PackedRows {
   int64_t slots;

@@ -165,7 +165,7 @@ Expected<std::string> attn::emitPTX(mlir::ModuleOp module, PTXTimings *timings) 
       timings->*field = std::chrono::duration<double, std::milli>(now - start).count();
     start = now;
   };
-  Expected<std::unique_ptr<TargetMachine>> machine = createTargetMachine(tile::getMachine(module));
+  Expected<std::unique_ptr<TargetMachine>> machine = createTargetMachine(plan::getMachine(module));
   if (!machine)
     return machine.takeError();
   LLVMContext context;

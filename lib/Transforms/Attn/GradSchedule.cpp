@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------------------------===//
 
 #include "lib/Transforms/Attn/GradSchedule.h"
+#include "lib/Schedule/GradBlock.h"
 #include "lib/Transforms/Attn/GradSteps.h"
 #include "lib/Transforms/Attn/Schedule.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -143,7 +144,7 @@ Choice attn::chooseGradForCUDA(Operation *op, const Machine &machine) {
 
 std::string attn::refuseGradSchedule(const Machine &machine, ScoredOpInterface op,
                                      ScheduleAttr schedule) {
-  return refuseGradBlock(machine, withSchedule(machine, describe(op), schedule));
+  return refuseGradBlock(machine, withSchedule(machine, describe(op), schedule.getWords()));
 }
 
 void attn::checkFused(ModuleOp module, const Machine &machine) {

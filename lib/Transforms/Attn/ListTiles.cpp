@@ -18,7 +18,6 @@
 #include "lib/Rooms/RoomPass.h"
 #include "lib/Transforms/Attn/DiagonalKeys.h"
 #include "lib/Transforms/Attn/GridsBefore.h"
-#include "lib/Transforms/Attn/KeptKeys.h"
 #include "lib/Transforms/Attn/MaskRegions.h"
 #include "lib/Transforms/Attn/OneHead.h"
 #include "lib/Transforms/Attn/Passes.h"

@@ -16,7 +16,7 @@
 //===----------------------------------------------------------------------------------------===//
 
 #include "dialects/Attn/IR/AttnOps.h"
-#include "dialects/Tile/IR/TileDialect.h"
+#include "dialects/Plan/IR/PlanDialect.h"
 #include "lib/Rooms/RoomPass.h"
 #include "lib/Transforms/Attn/Passes.h"
 #include "lib/Transforms/Attn/Schedule.h"
@@ -61,13 +61,13 @@ static ArrayAttr getCalls(AttentionOp op, int64_t slots) {
   MLIRContext *context = op.getContext();
   int64_t query = cast<BlockArgument>(op.getQuery()).getArgNumber(),
           key = cast<BlockArgument>(op.getKey()).getArgNumber();
-  auto keyHeads = tile::ExtentAttr::get(context, key, /*dim=*/1, /*divisor=*/1,
+  auto keyHeads = plan::ExtentAttr::get(context, key, /*dim=*/1, /*divisor=*/1,
                                         /*multiplier=*/1, /*unit=*/1);
   return ArrayAttr::get(
-      context, {tile::RangeAttr::get(context, query, /*dim=*/2, /*least=*/0, kMostRows / slots,
-                                     tile::ExtentAttr(), tile::PartsAttr()),
-                tile::RangeAttr::get(context, query, /*dim=*/1, /*least=*/0, slots, keyHeads,
-                                     tile::PartsAttr())});
+      context, {plan::RangeAttr::get(context, query, /*dim=*/2, /*least=*/0, kMostRows / slots,
+                                     plan::ExtentAttr(), plan::PartsAttr()),
+                plan::RangeAttr::get(context, query, /*dim=*/1, /*least=*/0, slots, keyHeads,
+                                     plan::PartsAttr())});
 }
 
 /// Lets a region find head and row, of which `first` is the former's place, in the packed row.

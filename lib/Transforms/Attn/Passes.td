@@ -123,7 +123,7 @@ def PackHeadsPass : Pass<"attn-pack-heads", "::mlir::ModuleOp"> {
   let options = [
     Option<"slots", "slots", "int64_t", "0",
       "slots for the heads of a group: 2, 4, 8, 16, 32 or 64; 0 is none">];
-  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::tensor::TensorDialect", "::attn::tile::TileDialect"];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::tensor::TensorDialect", "::attn::plan::PlanDialect"];
 }
 
 def SplitLengthsPass : Pass<"attn-split-lengths", "::mlir::ModuleOp"> {
@@ -158,7 +158,7 @@ def SplitLengthsPass : Pass<"attn-split-lengths", "::mlir::ModuleOp"> {
     Option<"way", "way", "std::string", [{"auto"}],
       "which calls are short: auto by their extents, short all, long none; few: all have few "
       "rows and many keys; narrow: many rows and few keys">];
-  let dependentDialects = ["::attn::tile::TileDialect"];
+  let dependentDialects = ["::attn::plan::PlanDialect"];
 }
 
 def SetSchedulePass : Pass<"attn-set-schedule", "::mlir::ModuleOp"> {
@@ -173,7 +173,7 @@ def SetSchedulePass : Pass<"attn-set-schedule", "::mlir::ModuleOp"> {
     Each word of the schedule is an option too, with dashes (`block-m=64 stay=true`). It holds
     whatever the rule chooses; `auto` leaves the word to the rule.
 
-    For the target cuda, the module gets `tile.target`, unless it has one. Later rooms read the
+    For the target cuda, the module gets `plan.target`, unless it has one. Later rooms read the
     numbers of the machine and of the schedule: they have no defaults of their own.
 
     Requires: room 1 `problem`. Produces: room 1 `problem`, every such op with a schedule.
@@ -194,21 +194,21 @@ def SetSchedulePass : Pass<"attn-set-schedule", "::mlir::ModuleOp"> {
     Option<"search", "search", "int64_t", "0",
       "rows of the calls that a search times on a GPU: sizes of which models say that they "
       "spill or wait for memory are refused; 0: none are">];
-  let dependentDialects = ["::attn::tile::TileDialect"];
+  let dependentDialects = ["::attn::plan::PlanDialect"];
 }
 
 def SpareMergePass : Pass<"attn-spare-merge", "::mlir::ModuleOp"> {
   let summary = "makes a way of its own for calls whose parts would be one";
   let description = [{
     The keys of packed rows may be split into as many parts as fill the device (`fill`). Then the
-    function gets a copy before it for calls of at most one part (`attn.when` of its number). The
+    function gets a copy before it for calls of at most one part (`plan.when` of its number). The
     copy does not split keys: it has no partial results and no merge. The bits are the same.
 
     Requires: room 1 `problem` with schedules. Produces: room 1 `problem`; functions stay as they
     are where attention is not the only one, or has rows that are not packed or a schedule without
     `fill`. Fails when: never.
   }];
-  let dependentDialects = ["::attn::tile::TileDialect"];
+  let dependentDialects = ["::attn::plan::PlanDialect"];
 }
 
 def TileToGridPass : Pass<"attn-tile-to-grid"> {

@@ -9,8 +9,6 @@
 #define ATTN_LIB_TRANSFORMS_ATTN_SCHEDULE_H
 
 #include "dialects/Attn/IR/AttnDialect.h"
-#include "lib/Transforms/Attn/GPUBlock.h"
-#include "lib/Transforms/Attn/GradBlock.h"
 #include "mlir/IR/Operation.h"
 
 namespace attn {
@@ -24,27 +22,6 @@ inline mlir::FailureOr<ScheduleAttr> getSchedule(mlir::Operation *op) {
     return schedule;
   return op->emitOpError("expected a '")
          << kScheduleAttrName << "' attribute (attn-set-schedule attaches one)";
-}
-
-/// The block of an attention that follows a schedule.
-inline GPUBlock getGPUBlock(int64_t headDim, int64_t valueDim, mlir::Type element,
-                            ScheduleAttr schedule) {
-  return {headDim, valueDim, element.getIntOrFloatBitWidth() / 8, schedule.getWords()};
-}
-
-/// Whether two sums of a block that owns so many keys are the business of two roles, each with all
-/// of them: the schedule has twice the consumers that they need.
-inline bool dividesSums(const Machine &machine, ScheduleAttr schedule, int64_t owned) {
-  return schedule->consumers * machine.productRows == 2 * owned;
-}
-
-/// The block of one pass of gradients with the numbers of a schedule.
-inline GradBlock withSchedule(const Machine &machine, GradBlock block, ScheduleAttr schedule) {
-  block.owned = block.rowsRun ? schedule->blockN : schedule->blockM;
-  block.running = block.rowsRun ? schedule->blockM : schedule->blockN;
-  block.stages = schedule->stages;
-  block.dividesSums = block.rowsRun && dividesSums(machine, schedule, block.owned);
-  return block;
 }
 
 } // namespace attn

@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------------------------===//
 
 #include "lib/Transforms/Attn/ScheduleRule.h"
-#include "lib/Transforms/Attn/GPUBlock.h"
+#include "lib/Schedule/GPUBlock.h"
 #include "lib/Transforms/Attn/HopperRows.h"
 #include "lib/Transforms/Attn/MaskRegions.h"
 #include "llvm/ADT/STLExtras.h"

@@ -13,7 +13,7 @@
 #ifndef ATTN_LIB_TRANSFORMS_ATTN_SEARCHMODEL_H
 #define ATTN_LIB_TRANSFORMS_ATTN_SEARCHMODEL_H
 
-#include "lib/Transforms/Attn/GPUBlock.h"
+#include "lib/Schedule/GPUBlock.h"
 #include "lib/Transforms/Attn/ScheduleRule.h"
 
 namespace attn {

@@ -6,8 +6,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialects/Attn/IR/AttnOps.h"
-#include "dialects/Tile/IR/TileDialect.h"
+#include "dialects/Plan/IR/PlanDialect.h"
 #include "lib/Rooms/RoomPass.h"
+#include "lib/Schedule/GPUBlock.h"
 #include "lib/Schedule/ScheduleOptions.h"
 #include "lib/Transforms/Attn/GradSchedule.h"
 #include "lib/Transforms/Attn/MaskRegions.h"
@@ -41,6 +42,12 @@ static bool hasProducts(ScoredOpInterface op) {
   return op.getQuery().getType().getElementTypeBitWidth() <= 16;
 }
 
+/// The block of an attention.
+static GPUBlock getBlock(ScoredOpInterface op, ScheduleAttr schedule) {
+  return {op.getHeadDim(), op.getValueDim(), op.getQuery().getType().getElementTypeBitWidth() / 8,
+          schedule.getWords()};
+}
+
 /// Why the op's schedule does not work on the machine, if it does not. Sums by rows take any block
 /// of rows.
 static LogicalResult checkBlock(Operation *op, const Machine &machine, ScheduleAttr schedule) {
@@ -49,8 +56,7 @@ static LogicalResult checkBlock(Operation *op, const Machine &machine, ScheduleA
     return success();
   std::string why;
   if (isa<AttentionOp>(op))
-    why = refuseBlock(machine, getGPUBlock(scored.getHeadDim(), scored.getValueDim(),
-                                           scored.getQuery().getType().getElementType(), schedule));
+    why = refuseBlock(machine, getBlock(scored, schedule));
   else
     why = refuseGradSchedule(machine, scored, schedule);
   return why.empty() ? success() : op->emitOpError(why);
@@ -185,8 +191,7 @@ struct SetSchedulePass
     if (search == 0 || !attention || isPacked(op) || !areSizesSaid() ||
         !hasProducts(cast<ScoredOpInterface>(op)))
       return success();
-    GPUBlock block = getGPUBlock(attention.getHeadDim(), attention.getValueDim(),
-                                 attention.getQuery().getType().getElementType(), schedule);
+    GPUBlock block = getBlock(cast<ScoredOpInterface>(op), schedule);
     std::string why = leaveOut(machine, getGPUProblem(attention, countSplits()), block, search);
     return why.empty() ? success() : op->emitOpError(why);
   }
@@ -198,9 +203,9 @@ struct SetSchedulePass
     ModuleOp module = getOperation();
     const Machine *machine = nullptr;
     if (target == "cuda") {
-      machine = &tile::getMachine(module);
-      module->setAttr(tile::TileDialect::kTargetAttrName,
-                      tile::TargetAttr::get(&getContext(), machine->name));
+      machine = &plan::getMachine(module);
+      module->setAttr(plan::PlanDialect::kTargetAttrName,
+                      plan::TargetAttr::get(&getContext(), machine->name));
     }
     if (machine) {
       checkFused(module, *machine);

@@ -13,7 +13,7 @@
 //===----------------------------------------------------------------------------------------===//
 
 #include "dialects/Attn/IR/AttnOps.h"
-#include "dialects/Tile/IR/TileDialect.h"
+#include "dialects/Plan/IR/PlanDialect.h"
 #include "lib/Rooms/RoomPass.h"
 #include "lib/Transforms/Attn/Passes.h"
 #include "lib/Transforms/Attn/Schedule.h"
@@ -43,19 +43,19 @@ static AttentionOp findFilling(func::FuncOp function) {
 }
 
 /// How many parts attn-split-kv makes of the keys of a call.
-static tile::PartsAttr getParts(AttentionOp op, ScheduleAttr schedule) {
+static plan::PartsAttr getParts(AttentionOp op, ScheduleAttr schedule) {
   MLIRContext *context = op.getContext();
   auto pack = op.getQuery().getDefiningOp<PackHeadsOp>();
   auto getExtent = [&](Value argument, int64_t dim, int64_t divisor, int64_t multiplier = 1) {
     int64_t common = std::gcd(divisor, multiplier);
-    return tile::ExtentAttr::get(context, cast<BlockArgument>(argument).getArgNumber(), dim,
+    return plan::ExtentAttr::get(context, cast<BlockArgument>(argument).getArgNumber(), dim,
                                  divisor / common, multiplier / common, /*unit=*/1);
   };
   auto blocks =
       ArrayAttr::get(context, {getExtent(pack.getSource(), 0, 1), getExtent(pack.getKey(), 1, 1),
                                getExtent(pack.getSource(), 2, schedule->blockM, pack.getSlots())});
   auto keys = getExtent(pack.getKey(), 2, schedule->blockN * kLeastTilesOfParts);
-  return tile::PartsAttr::get(context, blocks, keys, schedule->splits);
+  return plan::PartsAttr::get(context, blocks, keys, schedule->splits);
 }
 
 /// The same, of one part.
@@ -77,10 +77,10 @@ struct SpareMergePass
       return;
     auto schedule = op->getAttrOfType<ScheduleAttr>(kScheduleAttrName);
     SmallVector<Attribute> when;
-    if (auto calls = function->getAttrOfType<ArrayAttr>(kWhenAttrName))
+    if (auto calls = function->getAttrOfType<ArrayAttr>(plan::PlanDialect::kWhenAttrName))
       llvm::append_range(when, calls);
-    when.push_back(tile::RangeAttr::get(op.getContext(), /*argument=*/-1, /*dim=*/-1, /*least=*/0,
-                                        /*most=*/1, tile::ExtentAttr(), getParts(op, schedule)));
+    when.push_back(plan::RangeAttr::get(op.getContext(), /*argument=*/-1, /*dim=*/-1, /*least=*/0,
+                                        /*most=*/1, plan::ExtentAttr(), getParts(op, schedule)));
     func::FuncOp way = addWay(function, "_whole", ArrayAttr::get(op.getContext(), when), symbols);
     if (way)
       findFilling(way)->setAttr(kScheduleAttrName, keepWhole(schedule));

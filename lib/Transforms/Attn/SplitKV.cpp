@@ -6,8 +6,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialects/Attn/IR/AttnOps.h"
-#include "dialects/Tile/IR/Layout.h"
-#include "dialects/Tile/IR/TileDialect.h"
+#include "dialects/Plan/IR/PlanDialect.h"
+#include "lib/Machine/Lanes.h"
 #include "lib/Rooms/RoomPass.h"
 #include "lib/Transforms/Attn/Passes.h"
 #include "lib/Transforms/Attn/Schedule.h"
@@ -228,7 +228,7 @@ static void restrictToPart(RewriterBase &rewriter, const Grid &grid, Value part,
 /// the same time.
 static int64_t getMergedRows(MergeOp op, ScheduleAttr schedule) {
   int64_t columns = op.getPartial().getType().getShape().back();
-  return isForGPU(op) && !ShapedType::isDynamic(columns) ? tile::getLanesAlongRows(columns).rows
+  return isForGPU(op) && !ShapedType::isDynamic(columns) ? getLanesAlongRows(columns).rows
                                                          : schedule->blockM;
 }
 

@@ -16,7 +16,7 @@
 //===----------------------------------------------------------------------------------------===//
 
 #include "dialects/Attn/IR/AttnOps.h"
-#include "dialects/Tile/IR/TileDialect.h"
+#include "dialects/Plan/IR/PlanDialect.h"
 #include "lib/Rooms/RoomPass.h"
 #include "lib/Transforms/Attn/Passes.h"
 #include "lib/Transforms/Attn/Schedule.h"
@@ -53,8 +53,8 @@ static ArrayAttr getCalls(AttentionOp op, const LengthChoice &choice) {
     auto [least, last] =
         choice.either ? std::pair(most + 1, LengthChoice::kAny) : std::pair(int64_t(0), most);
     ranges.push_back(
-        tile::RangeAttr::get(op.getContext(), cast<BlockArgument>(matrix).getArgNumber(),
-                             /*dim=*/2, least, last, tile::ExtentAttr(), tile::PartsAttr()));
+        plan::RangeAttr::get(op.getContext(), cast<BlockArgument>(matrix).getArgNumber(),
+                             /*dim=*/2, least, last, plan::ExtentAttr(), plan::PartsAttr()));
   }
   return ArrayAttr::get(op.getContext(), ranges);
 }
@@ -81,7 +81,7 @@ struct SplitLengthsPass
       return;
     GPUProblem problem = getGPUProblem(op, /*splits=*/1);
     auto unit = UnitAttr::get(op.getContext());
-    const Machine &machine = tile::getMachine(getOperation());
+    const Machine &machine = plan::getMachine(getOperation());
     if ((way == "few" && chooseForFewRows(machine, problem)) ||
         (way == "narrow" && chooseForFewKeys(machine, problem))) {
       op->setAttr(way == "few" ? kFewAttrName : kNarrowAttrName, unit);

@@ -6,7 +6,6 @@
 //===----------------------------------------------------------------------------------------===//
 
 #include "lib/Transforms/Attn/StepRanges.h"
-#include "lib/Transforms/Attn/KeptKeys.h"
 #include "lib/Transforms/Attn/Schedule.h"
 #include "lib/Transforms/Attn/TileStep.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"

@@ -13,7 +13,7 @@
 
 namespace attn {
 
-/// Says which keys are kept (KeptKeys.h) of the step that makes this state.
+/// Says which keys are kept (kKeptKeysAttrName) of the step that makes this state.
 void setKeptKeys(mlir::ValueRange state, llvm::StringRef kept);
 
 /// A step on what lies between the first and the last that matter in the tile at n0, with the mask.

@@ -8,14 +8,14 @@
 #ifndef ATTN_LIB_TRANSFORMS_ATTN_TARGET_H
 #define ATTN_LIB_TRANSFORMS_ATTN_TARGET_H
 
-#include "dialects/Tile/IR/TileDialect.h"
+#include "dialects/Plan/IR/PlanDialect.h"
 #include "mlir/IR/BuiltinOps.h"
 
 namespace attn {
 
 /// Whether the module of the op names a GPU as its target, as attn-set-schedule does.
 inline bool isForGPU(mlir::Operation *op) {
-  return op->getParentOfType<mlir::ModuleOp>()->hasAttr(tile::TileDialect::kTargetAttrName);
+  return op->getParentOfType<mlir::ModuleOp>()->hasAttr(plan::PlanDialect::kTargetAttrName);
 }
 
 } // namespace attn

@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialects/Attn/IR/AttnOps.h"
-#include "dialects/Tile/IR/TileDialect.h"
+#include "dialects/Plan/IR/PlanDialect.h"
 #include "lib/Rooms/RoomPass.h"
 #include "lib/Transforms/Attn/Passes.h"
 #include "lib/Transforms/Attn/Schedule.h"
@@ -120,7 +120,7 @@ struct TileToGridPass
     for (TilingInterface op : ops)
       if (failed(tileToGrid(rewriter, op)))
         return failure();
-    if (!getOperation()->hasAttr(tile::TileDialect::kTargetAttrName))
+    if (!getOperation()->hasAttr(plan::PlanDialect::kTargetAttrName))
       return success();
     SmallVector<linalg::GenericOp> sums;
     getOperation()->walk([&](linalg::GenericOp sum) {

@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------------------------===//
 
 #include "lib/Transforms/Attn/Ways.h"
-#include "dialects/Tile/IR/TileDialect.h"
+#include "dialects/Plan/IR/PlanDialect.h"
 #include "lib/Transforms/Attn/Schedule.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -15,7 +15,7 @@ using namespace attn;
 
 /// The size of an argument that a range is about, where types say it. Parts are the device's to
 /// say.
-static std::optional<int64_t> getSize(func::FuncOp function, tile::RangeAttr range) {
+static std::optional<int64_t> getSize(func::FuncOp function, plan::RangeAttr range) {
   if (range.getParts())
     return std::nullopt;
   auto getDim = [&](int64_t argument, int64_t dim) {
@@ -24,7 +24,7 @@ static std::optional<int64_t> getSize(func::FuncOp function, tile::RangeAttr ran
   int64_t size = getDim(range.getArgument(), range.getDim());
   if (ShapedType::isDynamic(size))
     return std::nullopt;
-  tile::ExtentAttr per = range.getPer();
+  plan::ExtentAttr per = range.getPer();
   if (!per)
     return size;
   int64_t unit = getDim(per.getArgument(), per.getDim());
@@ -37,7 +37,7 @@ static std::optional<int64_t> getSize(func::FuncOp function, tile::RangeAttr ran
 func::FuncOp attn::addWay(func::FuncOp function, StringRef suffix, ArrayAttr when,
                           SymbolTable &symbols) {
   bool areAll = true;
-  for (auto range : when.getAsRange<tile::RangeAttr>()) {
+  for (auto range : when.getAsRange<plan::RangeAttr>()) {
     std::optional<int64_t> size = getSize(function, range);
     areAll &= size.has_value();
     if (size && (*size < range.getLeast() || *size > range.getMost()))
@@ -47,7 +47,7 @@ func::FuncOp attn::addWay(func::FuncOp function, StringRef suffix, ArrayAttr whe
     return function;
   func::FuncOp copy = function.clone();
   copy.setName((function.getName() + suffix).str());
-  copy->setAttr(kWhenAttrName, when);
+  copy->setAttr(plan::PlanDialect::kWhenAttrName, when);
   symbols.insert(copy, function->getIterator());
   return copy;
 }

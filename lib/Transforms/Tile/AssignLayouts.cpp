@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialects/Tile/IR/TileOps.h"
+#include "lib/Machine/Lanes.h"
 #include "lib/Transforms/Tile/KernelPass.h"
 #include "lib/Transforms/Tile/Passes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -78,7 +79,7 @@ static BlockedAttr getBlocks(func::FuncOp kernel, AccAttr acc) {
   constexpr int64_t rowsOfProduct = 64, warpsOfWarpgroup = 4;
   if (hasProducts || !tile || tile.getDimSize(0) % rowsOfProduct == 0)
     return {};
-  auto [vector, lanes, rows] = getLanesAlongRows(tile.getDimSize(1));
+  auto [vector, lanes, rows] = attn::getLanesAlongRows(tile.getDimSize(1));
   if (tile.getDimSize(0) % (rows * acc.getWarpgroups()) != 0)
     return {};
   return BlockedAttr::get(kernel.getContext(), vector, lanes,

@@ -16,6 +16,7 @@ namespace attn::tile {
 } // namespace attn::tile
 
 using namespace mlir;
+using namespace attn::plan;
 using namespace attn::tile;
 
 /// One warpgroup copies, those of room 5 compute.

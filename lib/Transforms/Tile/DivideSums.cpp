@@ -33,6 +33,7 @@ namespace attn::tile {
 } // namespace attn::tile
 
 using namespace mlir;
+using namespace attn::plan;
 using namespace attn::tile;
 
 namespace {

@@ -28,6 +28,7 @@ namespace attn::tile {
 
 using namespace mlir;
 using namespace attn;
+using namespace attn::plan;
 using namespace attn::tile;
 
 /// What fills the product's lhs, where nothing else does until the product has run in all turns of

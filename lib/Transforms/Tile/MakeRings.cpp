@@ -233,7 +233,7 @@ LogicalResult RingMaker::checkBytes(const Ring &ring) {
 bool RingMaker::isWhole(const PlaceLifetimes &uses) const {
   AllocSharedOp place = uses.place;
   SharedType type = place.getType();
-  int64_t step = type.isRow() ? 128 : attn::tile::getMachine(kernel).stageBytes;
+  int64_t step = type.isRow() ? 128 : attn::plan::getMachine(kernel).stageBytes;
   return type.getStageBytes() % step == 0;
 }
 
@@ -289,7 +289,7 @@ void RingMaker::findGuide(Ring &ring) {
 
 /// Whether all rings and their barriers fit a block.
 bool RingMaker::fits() const {
-  const attn::Machine &machine = attn::tile::getMachine(kernel);
+  const attn::Machine &machine = attn::plan::getMachine(kernel);
   int64_t bytes = 0;
   for (const Ring &ring : rings) {
     AllocSharedOp place = ring.uses.place;

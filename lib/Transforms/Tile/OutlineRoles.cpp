@@ -27,6 +27,7 @@ namespace attn::tile {
 } // namespace attn::tile
 
 using namespace mlir;
+using namespace attn::plan;
 using namespace attn::tile;
 
 static bool isOnTiles(Operation *op) {

@@ -27,6 +27,7 @@ namespace attn::tile {
 
 using namespace mlir;
 using namespace attn;
+using namespace attn::plan;
 using namespace attn::tile;
 
 namespace {
@@ -39,8 +40,8 @@ struct OverlapLaunchesPass
       auto attribute = kernel->getAttrOfType<KernelAttr>(TileDialect::kKernelAttrName);
       if (!attribute)
         continue;
-      bool follows = before && before->getAttr(TileDialect::kWhenAttrName) ==
-                                   kernel->getAttr(TileDialect::kWhenAttrName);
+      bool follows = before && before->getAttr(PlanDialect::kWhenAttrName) ==
+                                   kernel->getAttr(PlanDialect::kWhenAttrName);
       if (follows) {
         kernel->setAttr(TileDialect::kKernelAttrName, attribute.withProgrammatic());
         remark::passed(kernel.getLoc(),

@@ -27,7 +27,7 @@ def FoldFactorsPass : Pass<"tile-fold-factors", "::mlir::ModuleOp"> {
 
     Requires: room 4 `tile`. Produces: room 4 `tile`. Fails when: never.
   }];
-  let dependentDialects = ["::attn::tile::TileDialect", "::mlir::arith::ArithDialect", "::mlir::math::MathDialect"];
+  let dependentDialects = ["::attn::plan::PlanDialect", "::mlir::arith::ArithDialect", "::mlir::math::MathDialect"];
 }
 
 def AssignDelaysPass : Pass<"tile-assign-delays", "::mlir::ModuleOp"> {
@@ -42,7 +42,7 @@ def AssignDelaysPass : Pass<"tile-assign-delays", "::mlir::ModuleOp"> {
 
     Requires: room 4 `tile`. Produces: a part of room 4 `tile`: delays. Fails when: never.
   }];
-  let dependentDialects = ["::attn::tile::TileDialect", "::mlir::arith::ArithDialect"];
+  let dependentDialects = ["::attn::plan::PlanDialect", "::mlir::arith::ArithDialect"];
 }
 
 def PipelineStepsPass : Pass<"tile-pipeline-steps", "::mlir::ModuleOp"> {
@@ -65,7 +65,7 @@ def PipelineStepsPass : Pass<"tile-pipeline-steps", "::mlir::ModuleOp"> {
     * other ops access the memory of late ops, and one of both writes;
     * an op that is not in such a loop has a delay.
   }];
-  let dependentDialects = ["::attn::tile::TileDialect", "::mlir::arith::ArithDialect",
+  let dependentDialects = ["::attn::plan::PlanDialect", "::mlir::arith::ArithDialect",
                            "::mlir::scf::SCFDialect"];
 }
 
@@ -82,7 +82,7 @@ def PersistBlocksPass : Pass<"tile-persist-blocks", "::mlir::ModuleOp"> {
     Requires: room 4 `tile`. Produces: room 4 `tile`. Fails when: the device decides the grid
     already; the blocks form clusters.
   }];
-  let dependentDialects = ["::attn::tile::TileDialect", "::mlir::arith::ArithDialect", "::mlir::gpu::GPUDialect",
+  let dependentDialects = ["::attn::plan::PlanDialect", "::mlir::arith::ArithDialect", "::mlir::gpu::GPUDialect",
                            "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect"];
 }
 
@@ -100,7 +100,7 @@ def PromoteOperandsPass : Pass<"tile-promote-operands", "::mlir::ModuleOp"> {
     shape for shared memory; K is no whole number of steps of 32 bytes, and only one operand is
     loaded with more columns.
   }];
-  let dependentDialects = ["::attn::tile::TileDialect"];
+  let dependentDialects = ["::attn::plan::PlanDialect"];
 }
 
 def AssignLayoutsPass : Pass<"tile-assign-layouts", "::mlir::ModuleOp"> {
@@ -122,7 +122,7 @@ def AssignLayoutsPass : Pass<"tile-assign-layouts", "::mlir::ModuleOp"> {
     * a tile has no such layout, or a product has another one already;
     * a left operand in registers is transposed.
   }];
-  let dependentDialects = ["::attn::tile::TileDialect"];
+  let dependentDialects = ["::attn::plan::PlanDialect"];
 }
 
 def KeepOperandsPass : Pass<"tile-keep-operands", "::mlir::ModuleOp"> {
@@ -136,7 +136,7 @@ def KeepOperandsPass : Pass<"tile-keep-operands", "::mlir::ModuleOp"> {
 
     Requires: room 5 `placed`. Produces: room 5 `placed`. Fails when: never.
   }];
-  let dependentDialects = ["::attn::tile::TileDialect"];
+  let dependentDialects = ["::attn::plan::PlanDialect"];
 }
 
 def DivideSumsPass : Pass<"tile-divide-sums", "::mlir::ModuleOp"> {
@@ -157,7 +157,7 @@ def DivideSumsPass : Pass<"tile-divide-sums", "::mlir::ModuleOp"> {
     * a stored value comes from no sum;
     * the roles are more warpgroups than a block has.
   }];
-  let dependentDialects = ["::attn::tile::TileDialect"];
+  let dependentDialects = ["::attn::plan::PlanDialect"];
 }
 
 def AssignRolesPass : Pass<"tile-assign-roles", "::mlir::ModuleOp"> {
@@ -177,7 +177,7 @@ def AssignRolesPass : Pass<"tile-assign-roles", "::mlir::ModuleOp"> {
     part of room 6 `async`: roles. Fails when: the kernel has ops of room 6; a copy goes to no place
     of the kernel; the roles are more than 8 warpgroups; an elected role has more to do than copies.
   }];
-  let dependentDialects = ["::attn::tile::TileDialect"];
+  let dependentDialects = ["::attn::plan::PlanDialect"];
 }
 
 def MakeRingsPass : Pass<"tile-make-rings", "::mlir::ModuleOp"> {
@@ -210,7 +210,7 @@ def MakeRingsPass : Pass<"tile-make-rings", "::mlir::ModuleOp"> {
     * a place has 2^20 bytes;
     * a row has no such tile.
   }];
-  let dependentDialects = ["::attn::tile::TileDialect", "::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect"];
+  let dependentDialects = ["::attn::plan::PlanDialect", "::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect"];
 }
 
 def OverlapMmaPass : Pass<"tile-overlap-mma", "::mlir::ModuleOp"> {
@@ -225,7 +225,7 @@ def OverlapMmaPass : Pass<"tile-overlap-mma", "::mlir::ModuleOp"> {
     Fails when: K of a product is no whole number of steps of 32 bytes, or 8-bit operands do not
     have K contiguous.
   }];
-  let dependentDialects = ["::attn::tile::TileDialect"];
+  let dependentDialects = ["::attn::plan::PlanDialect"];
 }
 
 def StageAdditionsPass : Pass<"tile-stage-additions", "::mlir::ModuleOp"> {
@@ -241,7 +241,7 @@ def StageAdditionsPass : Pass<"tile-stage-additions", "::mlir::ModuleOp"> {
     Requires: a part of room 6 `async`: roles. Produces: a part of room 6 `async`. Fails when:
     nothing fails.
   }];
-  let dependentDialects = ["::attn::tile::TileDialect"];
+  let dependentDialects = ["::attn::plan::PlanDialect"];
 }
 
 def OutlineRolesPass : Pass<"tile-outline-roles", "::mlir::ModuleOp"> {
@@ -261,20 +261,20 @@ def OutlineRolesPass : Pass<"tile-outline-roles", "::mlir::ModuleOp"> {
     * control flow around roles has no RegionBranchOpInterface, or regions of several blocks;
     * the roles are fewer than two, more than 8 warpgroups, or take more registers than a block has.
   }];
-  let dependentDialects = ["::attn::tile::TileDialect", "::mlir::arith::ArithDialect"];
+  let dependentDialects = ["::attn::plan::PlanDialect", "::mlir::arith::ArithDialect"];
 }
 
 def OverlapLaunchesPass : Pass<"tile-overlap-launches", "::mlir::ModuleOp"> {
   let summary = "lets a kernel start while the one before it ends";
   let description = [{
-    Of the kernels of one way, which follow each other in the module with the same `tile.when`, all
+    Of the kernels of one way, which follow each other in the module with the same `plan.when`, all
     but the first become `programmatic`. Their blocks take multiprocessors as the blocks before
     leave them, and wait where they first touch memory.
 
     Requires: a part of room 6 `async`. Produces: a part of room 6 `async`. Fails when: nothing
     fails.
   }];
-  let dependentDialects = ["::attn::tile::TileDialect"];
+  let dependentDialects = ["::attn::plan::PlanDialect"];
 }
 
 def AllocateSharedPass : Pass<"tile-allocate-shared", "::mlir::ModuleOp"> {
@@ -287,7 +287,7 @@ def AllocateSharedPass : Pass<"tile-allocate-shared", "::mlir::ModuleOp"> {
     tile.alloc_shared and tile.barrier_init. Fails when: a kernel needs more shared memory than a
     block of its machine has; the error names both sizes.
   }];
-  let dependentDialects = ["::attn::tile::TileDialect"];
+  let dependentDialects = ["::attn::plan::PlanDialect"];
 }
 
 #endif // ATTN_TRANSFORMS_TILE_PASSES_TD

@@ -38,6 +38,7 @@ namespace attn::tile {
 } // namespace attn::tile
 
 using namespace mlir;
+using namespace attn::plan;
 using namespace attn::tile;
 
 /// Whether the block's x decides what loops and branches do: the work of pieces is not the same.

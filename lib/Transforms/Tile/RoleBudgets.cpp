@@ -13,6 +13,7 @@
 #include "llvm/ADT/DenseMap.h"
 
 using namespace mlir;
+using namespace attn::plan;
 using namespace attn::tile;
 
 /// Whether a producer keeps more than what loops count: with tiles of more than two boxes it

@@ -24,6 +24,7 @@ namespace attn::tile {
 } // namespace attn::tile
 
 using namespace mlir;
+using namespace attn::plan;
 using namespace attn::tile;
 
 static bool hasAttr(Value memory, StringRef name) {

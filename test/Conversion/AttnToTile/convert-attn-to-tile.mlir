@@ -3,7 +3,7 @@
 // The grid becomes the kernel's; tensors become memrefs, results last.
 // CHECK-LABEL: func.func @causal
 // CHECK-SAME:    %[[Q:[^:]*]]: memref<?x?x?x128xbf16
-// CHECK-SAME:    grid = {{\[\[}}#tile.extent<argument = 0, dim = 2, divisor = 128>], [#tile.extent<argument = 0, dim = 1>], [#tile.extent<argument = 0, dim = 0>]]
+// CHECK-SAME:    grid = {{\[\[}}#plan.extent<argument = 0, dim = 2, divisor = 128>], [#plan.extent<argument = 0, dim = 1>], [#plan.extent<argument = 0, dim = 0>]]
 func.func @causal(%q: tensor<?x?x?x128xbf16>, %k: tensor<?x?x?x128xbf16>, %v: tensor<?x?x?x128xbf16>) -> tensor<?x?x?x128xbf16> {
   // The last rows come first.
   // CHECK:       arith.ceildivui

@@ -15,14 +15,14 @@
 
 // A kernel makes the gradient zeros.
 // CHECK-LABEL: func.func @per_key_zeros
-// CHECK-SAME:    grid = {{\[\[}}#tile.extent<argument = 6, dim = 0, divisor = 64>, #tile.extent<argument = 6, dim = 1, divisor = 64>], [], []]
+// CHECK-SAME:    grid = {{\[\[}}#plan.extent<argument = 6, dim = 0, divisor = 64>, #plan.extent<argument = 6, dim = 1, divisor = 64>], [], []]
 // CHECK:         tile.store %{{.*}} to %arg7[%{{.*}}, %{{.*}}] : tensor<64x64xf32>
 
 // Turns of the loops over batches and tiles of rows are blocks, like the parts that blocks own elsewhere, here those of a head.
 // Nothing is added behind the last row, nor where a weight is 0.
 // CHECK-LABEL: func.func @per_key_captured
 // CHECK-SAME:    warpgroups = 2
-// CHECK-SAME:    grid = {{\[\[}}#tile.extent<argument = 0, dim = 2, divisor = 128>], [#tile.extent<argument = 0, dim = 1>], [#tile.extent<argument = 0, dim = 0>]]
+// CHECK-SAME:    grid = {{\[\[}}#plan.extent<argument = 0, dim = 2, divisor = 128>], [#plan.extent<argument = 0, dim = 1>], [#plan.extent<argument = 0, dim = 0>]]
 // CHECK-DAG:     %[[H:.*]] = gpu.block_id y
 // CHECK:         scf.for
 // CHECK-COUNT-2:   tile.mma {{.*}} {transpose_rhs}
@@ -78,7 +78,7 @@ func.func @per_row(%q: !x, %k: !x, %v: !x, %o: !x, %lse: !r, %do: !x, %x: tensor
 // CHECK-LABEL: func.func @one_zeros
 // CHECK:         memref.store %{{.*}}, %arg7[] : memref<f32, strided<[]>>
 // CHECK-LABEL: func.func @one_captured
-// CHECK-SAME:    grid = {{\[\[}}#tile.extent<argument = 0, dim = 2, divisor = 128>], [#tile.extent<argument = 0, dim = 1>], [#tile.extent<argument = 0, dim = 0>]]
+// CHECK-SAME:    grid = {{\[\[}}#plan.extent<argument = 0, dim = 2, divisor = 128>], [#plan.extent<argument = 0, dim = 1>], [#plan.extent<argument = 0, dim = 0>]]
 // CHECK:         %[[SUM:.*]] = scf.for {{.*}} -> (tensor<128x4xf32>)
 // CHECK:         scf.for {{.*}} = %[[SUM]]) -> (tensor<128x4xf32>)
 // CHECK:         tile.scatter_add %{{.*}} to %arg7[] where %{{.*}} : tensor<128xf32>, memref<f32, strided<[]>>

@@ -9,7 +9,7 @@
 // rows. The kernel of numbers by row starts the sum with zeros: a block makes those tiles whose first rows it owns. The kernel that owned
 // rows scales and rounds it.
 // CHECK-LABEL: func.func @rows_rows
-// CHECK-SAME:    memref<?x?x?x128x64xf32, strided<[?, ?, 8192, 64, 1]>> {tile.scratch = [#tile.extent<argument = 0, dim = 0>, #tile.extent<argument = 0, dim = 1>, #tile.extent<argument = 0, dim = 2, divisor = 128>, 128, 64]}
+// CHECK-SAME:    memref<?x?x?x128x64xf32, strided<[?, ?, 8192, 64, 1]>> {tile.scratch = [#plan.extent<argument = 0, dim = 0>, #plan.extent<argument = 0, dim = 1>, #plan.extent<argument = 0, dim = 2, divisor = 128>, 128, 64]}
 // CHECK:         %[[ROW:.*]] = arith.muli %{{.*}}, %c128
 // CHECK-DAG:     %[[END:.*]] = arith.addi %[[ROW]], %c128
 // CHECK-DAG:     %[[TILES:.*]] = memref.dim %arg11, %c2

@@ -6,8 +6,8 @@
 // Three kernels. The first leaves two numbers for each row, neg_lse2 and -delta, in memory whose strides are multiples of 16 bytes,
 // and no more.
 // CHECK-LABEL: func.func @plain_rows
-// CHECK-SAME:    memref<?x?x?xf32, strided<[?, ?, 1]>> {tile.scratch = [#tile.extent<argument = 5, dim = 0>, #tile.extent<argument = 5, dim = 1>, #tile.extent<argument = 5, dim = 2, divisor = 4, unit = 4>]}
-// CHECK-SAME:    grid = {{\[\[}}#tile.extent<argument = 4, dim = 2, divisor = 128>]
+// CHECK-SAME:    memref<?x?x?xf32, strided<[?, ?, 1]>> {tile.scratch = [#plan.extent<argument = 5, dim = 0>, #plan.extent<argument = 5, dim = 1>, #plan.extent<argument = 5, dim = 2, divisor = 4, unit = 4>]}
+// CHECK-SAME:    grid = {{\[\[}}#plan.extent<argument = 4, dim = 2, divisor = 128>]
 // CHECK-COUNT-2: tile.load {{.*}} -> tensor<128x64xbf16>
 // CHECK:       %[[DELTA:.*]] = tile.reduce add {{.*}} -> tensor<128xf32>
 // CHECK:       %[[NL:.*]] = arith.select {{.*}} tensor<128xf32>

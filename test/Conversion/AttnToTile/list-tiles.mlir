@@ -4,8 +4,8 @@
 
 // A block of one warpgroup votes about a tile, 64 columns at a time; rows and keys that are not there are like the last.
 // CHECK-LABEL: func.func @documents_status(
-// CHECK-SAME: tile.scratch = [#tile.extent<argument = 0, dim = 0>, 1, #tile.extent<argument = 0, dim = 2, divisor = 128>, #tile.extent<argument = 1, dim = 2, divisor = 128>]
-// CHECK-SAME: tile.kernel = #tile.kernel<warpgroups = 1, grid = {{\[\[}}#tile.extent<argument = 0, dim = 2, divisor = 128>, #tile.extent<argument = 1, dim = 2, divisor = 128>], [1], [#tile.extent<argument = 0, dim = 0>]]
+// CHECK-SAME: tile.scratch = [#plan.extent<argument = 0, dim = 0>, 1, #plan.extent<argument = 0, dim = 2, divisor = 128>, #plan.extent<argument = 1, dim = 2, divisor = 128>]
+// CHECK-SAME: tile.kernel = #tile.kernel<warpgroups = 1, grid = {{\[\[}}#plan.extent<argument = 0, dim = 2, divisor = 128>, #plan.extent<argument = 1, dim = 2, divisor = 128>], [1], [#plan.extent<argument = 0, dim = 0>]]
 // CHECK: %[[STATUS:.*]] = scf.if
 // CHECK: %[[M:.*]] = arith.minsi
 // CHECK: %[[N:.*]] = arith.minsi
@@ -18,7 +18,7 @@
 // CHECK: tile.vote all
 // CHECK: memref.store
 // CHECK-LABEL: func.func @documents_lists(
-// CHECK-SAME: tile.scratch = [#tile.extent<argument = 0, dim = 0>, 1, #tile.extent<argument = 0, dim = 2, divisor = 128>, 2]
+// CHECK-SAME: tile.scratch = [#plan.extent<argument = 0, dim = 0>, 1, #plan.extent<argument = 0, dim = 2, divisor = 128>, 2]
 // CHECK: %[[COUNTS:.*]]:2 = scf.for
 // CHECK: memref.load
 // CHECK: memref.store

@@ -4,9 +4,9 @@
 // large it is. Parts share x with the tiles of rows.
 // CHECK-LABEL: func.func @causal_split
 // CHECK-SAME:    %[[Q:[^:]*]]: memref<?x?x?x128xbf16, {{[^%]*}}, %[[K:[^:]*]]: memref<?x?x?x128xbf16
-// CHECK-SAME:    %[[PARTIAL:[^:]*]]: memref<4x?x?x?x128xf32, strided<[?, ?, ?, ?, 1]>> {tile.scratch = [4, #tile.extent<argument = 0, dim = 0>, #tile.extent<argument = 0, dim = 1>, #tile.extent<argument = 0, dim = 2>, 128]}
-// CHECK-SAME:    %[[LSE:[^:]*]]: memref<4x?x?x?xf32, strided<[?, ?, ?, 1]>> {tile.scratch = [4, #tile.extent<argument = 0, dim = 0>, #tile.extent<argument = 0, dim = 1>, #tile.extent<argument = 0, dim = 2>]}
-// CHECK-SAME:    grid = {{\[\[}}#tile.extent<argument = 0, dim = 2, divisor = 128>, 4], [#tile.extent<argument = 0, dim = 1>], [#tile.extent<argument = 0, dim = 0>]]
+// CHECK-SAME:    %[[PARTIAL:[^:]*]]: memref<4x?x?x?x128xf32, strided<[?, ?, ?, ?, 1]>> {tile.scratch = [4, #plan.extent<argument = 0, dim = 0>, #plan.extent<argument = 0, dim = 1>, #plan.extent<argument = 0, dim = 2>, 128]}
+// CHECK-SAME:    %[[LSE:[^:]*]]: memref<4x?x?x?xf32, strided<[?, ?, ?, 1]>> {tile.scratch = [4, #plan.extent<argument = 0, dim = 0>, #plan.extent<argument = 0, dim = 1>, #plan.extent<argument = 0, dim = 2>]}
+// CHECK-SAME:    grid = {{\[\[}}#plan.extent<argument = 0, dim = 2, divisor = 128>, 4], [#plan.extent<argument = 0, dim = 1>], [#plan.extent<argument = 0, dim = 0>]]
 // CHECK:       %[[X:.*]] = gpu.block_id x
 // CHECK:       %[[PART:.*]] = arith.remui %[[X]], %c4
 // CHECK:       arith.divui %[[X]], %c4
@@ -22,7 +22,7 @@
 
 // CHECK-LABEL: func.func @causal_merge
 // CHECK-SAME:    %[[O:[^:]*]]: memref<?x?x?x128xbf16, strided<[?, ?, ?, 1]>>, %[[PARTIAL:[^:]*]]: memref<4x?x?x?x128xf32, strided<[?, ?, ?, ?, 1]>>, %[[LSE:[^:]*]]: memref<4x?x?x?xf32, strided<[?, ?, ?, 1]>>)
-// CHECK-SAME:    tile.kernel = #tile.kernel<warpgroups = 1, grid = {{\[\[}}#tile.extent<argument = 0, dim = 2, divisor = 4>], [#tile.extent<argument = 0, dim = 1>], [#tile.extent<argument = 0, dim = 0>]]
+// CHECK-SAME:    tile.kernel = #tile.kernel<warpgroups = 1, grid = {{\[\[}}#plan.extent<argument = 0, dim = 2, divisor = 4>], [#plan.extent<argument = 0, dim = 1>], [#plan.extent<argument = 0, dim = 0>]]
 // Four parts are one turn. All loads come first.
 // CHECK:       tile.load %[[LSE]][%c0, {{.*}} -> tensor<4xf32>
 // CHECK-NEXT:  tile.load %[[PARTIAL]][%c0, {{.*}} -> tensor<4x128xf32>

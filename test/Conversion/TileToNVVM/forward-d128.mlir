@@ -30,8 +30,8 @@
 
 func.func @forward(%q: !global, %k: !global, %v: !global, %o: !global, %lse: !lse, %scale: f32) attributes {
     tile.kernel = #tile.kernel<warpgroups = 3, grid = [
-      [#tile.extent<argument = 0, dim = 2, divisor = 128>], [#tile.extent<argument = 0, dim = 1>],
-      [#tile.extent<argument = 0, dim = 0>]]>} {
+      [#plan.extent<argument = 0, dim = 2, divisor = 128>], [#plan.extent<argument = 0, dim = 1>],
+      [#plan.extent<argument = 0, dim = 0>]]>} {
   %zero = arith.constant 0 : index
   %one = arith.constant 1 : index
   %two = arith.constant 2 : index

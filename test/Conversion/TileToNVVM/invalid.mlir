@@ -119,7 +119,7 @@ func.func @farthest() attributes {tile.kernel = #tile.kernel<warpgroups = 1, gri
 
 // -----
 
-func.func @packed_gather(%q: memref<?x?x?xf32, strided<[?, ?, 1]>> {tile.packed = #tile.packed<slots = 8, keys = 0>}, %m: index)
+func.func @packed_gather(%q: memref<?x?x?xf32, strided<[?, ?, 1]>> {plan.packed = #plan.packed<slots = 8, keys = 0>}, %m: index)
     attributes {tile.kernel = #tile.kernel<warpgroups = 1, grid = []>} {
   // expected-error@+1 {{expected an argument that is not packed}}
   %x = memref.load %q[%m, %m, %m] : memref<?x?x?xf32, strided<[?, ?, 1]>>
@@ -129,7 +129,7 @@ func.func @packed_gather(%q: memref<?x?x?xf32, strided<[?, ?, 1]>> {tile.packed 
 // -----
 
 // expected-error@+1 {{expected boxes of a multiple of 64 rows of argument 0, got 32}}
-func.func @packed_box(%q: memref<?x?x?x64xbf16> {tile.packed = #tile.packed<slots = 64, keys = 0>}, %m: index)
+func.func @packed_box(%q: memref<?x?x?x64xbf16> {plan.packed = #plan.packed<slots = 64, keys = 0>}, %m: index)
     attributes {tile.kernel = #tile.kernel<warpgroups = 1, grid = []>} {
   %s = tile.alloc_shared at 0 : !tile.shared<32x64xbf16, swizzle = 128>
   %full = tile.barrier_init 1 {offset = 4096} : !tile.barrier<1>
@@ -140,7 +140,7 @@ func.func @packed_box(%q: memref<?x?x?x64xbf16> {tile.packed = #tile.packed<slot
 
 // -----
 
-func.func @packed_store_async(%q: memref<?x?x?x64xbf16> {tile.packed = #tile.packed<slots = 8, keys = 0>}, %m: index)
+func.func @packed_store_async(%q: memref<?x?x?x64xbf16> {plan.packed = #plan.packed<slots = 8, keys = 0>}, %m: index)
     attributes {tile.kernel = #tile.kernel<warpgroups = 1, grid = []>} {
   %s = tile.alloc_shared at 0 : !tile.shared<64x64xbf16, swizzle = 128>
   // expected-error@+1 {{expected an argument that is not packed}}

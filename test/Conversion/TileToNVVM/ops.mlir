@@ -17,7 +17,7 @@
 // CHECK-SAME: tile.plan = {block = [128, 1, 1], cluster = [1, 1, 1], dynamic_shared_bytes = 0 : i64
 // CHECK-SAME: grid = {{\[\[}}{argument = 0 : i64, dim = 1 : i64, divisor = 64 : i64}], [{constant = 7 : i64}], []]
 func.func @parameters(%o: !global, %x: f32, %n: index) attributes {
-    tile.kernel = #tile.kernel<warpgroups = 1, grid = [[#tile.extent<argument = 0, dim = 1, divisor = 64>], [7]]>} {
+    tile.kernel = #tile.kernel<warpgroups = 1, grid = [[#plan.extent<argument = 0, dim = 1, divisor = 64>], [7]]>} {
   %b = gpu.block_id x
   // Rows below the bound are stored, pairs of columns at once.
   // CHECK: nvvm.read.ptx.sreg.ctaid.x

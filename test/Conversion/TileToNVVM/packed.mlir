@@ -6,7 +6,7 @@
 
 // CHECK-LABEL: llvm.func @store
 // CHECK-SAME:    %{{[a-z0-9]*}}: !llvm.ptr<1>, %[[HEADS:[a-z0-9]*]]: i32, %[[M:[a-z0-9]*]]: i32, %{{[a-z0-9]*}}: i64, %{{[a-z0-9]*}}: i64, %[[KEYHEADS:[a-z0-9]*]]: i32,
-func.func @store(%lse: memref<?x?x?xf32, strided<[?, ?, 1]>> {tile.packed = #tile.packed<slots = 8, keys = 1>},
+func.func @store(%lse: memref<?x?x?xf32, strided<[?, ?, 1]>> {plan.packed = #plan.packed<slots = 8, keys = 1>},
                  %k: memref<?x?x?x64xbf16>, %x: f32, %b: index, %h: index, %m: index) attributes {
     tile.kernel = #tile.kernel<warpgroups = 1, grid = []>} {
   // CHECK: %[[GROUP:.*]] = llvm.udiv %[[HEADS]], %[[KEYHEADS]] : i32
@@ -25,7 +25,7 @@ func.func @store(%lse: memref<?x?x?xf32, strided<[?, ?, 1]>> {tile.packed = #til
 // A box has heads within rows. The map's dimensions are in that order; the plan says so.
 // CHECK-LABEL: llvm.func @copy
 // CHECK-SAME:    tile.plan = {{.*}}box = [64, 8, 8, 1]{{.*}}dims = [3, 1, 2, 0]
-func.func @copy(%q: memref<?x?x?x64xbf16, strided<[?, ?, ?, 1]>> {tile.packed = #tile.packed<slots = 8, keys = 1>},
+func.func @copy(%q: memref<?x?x?x64xbf16, strided<[?, ?, ?, 1]>> {plan.packed = #plan.packed<slots = 8, keys = 1>},
                 %k: memref<?x?x?x64xbf16, strided<[?, ?, ?, 1]>>, %b: index, %h: index, %m: index) attributes {
     tile.kernel = #tile.kernel<warpgroups = 1, grid = []>} {
   %zero = arith.constant 0 : index

@@ -5,8 +5,8 @@
 // The plan of the kernel that declares scratch tells its sizes; other kernels of the function find it by its number.
 // CHECK-LABEL: llvm.func @fill(
 // CHECK-SAME:    scratch = [{argument = 1 : i64, element_type = "f32", shape = [{constant = 3 : i64}, {argument = 0 : i64, dim = 0 : i64, divisor = 1 : i64}, {constant = 128 : i64}]}]
-func.func @fill(%q: memref<?x64xbf16>, %s: memref<3x?x128xf32> {tile.scratch = [3, #tile.extent<argument = 0, dim = 0>, 128]}) attributes {
-    tile.kernel = #tile.kernel<warpgroups = 1, grid = [[#tile.extent<argument = 0, dim = 0, divisor = 64>]]>} {
+func.func @fill(%q: memref<?x64xbf16>, %s: memref<3x?x128xf32> {tile.scratch = [3, #plan.extent<argument = 0, dim = 0>, 128]}) attributes {
+    tile.kernel = #tile.kernel<warpgroups = 1, grid = [[#plan.extent<argument = 0, dim = 0, divisor = 64>]]>} {
   %b = gpu.block_id x
   %zero = arith.constant 0 : index
   %half = arith.constant 64 : index

@@ -1,34 +1,15 @@
 // RUN: attn-opt %s --split-input-file --verify-diagnostics
 
-// expected-error@+1 {{expected tile.scratch, tile.zeroed, tile.fragments or tile.packed of the tile dialect on an argument, got 'tile.scrap'}}
+// expected-error@+1 {{expected tile.scratch, tile.zeroed or tile.fragments of the tile dialect on an argument, got 'tile.scrap'}}
 func.func @dialect_c1_argument(%s: memref<3x?xf32> {tile.scrap}) {
   return
 }
 
 // -----
 
-// expected-error@+1 {{expected tile.target, tile.kernel, tile.when, tile.roles, tile.divided, tile.role, tile.delay or tile.plan of the tile dialect, got 'tile.kernels'}}
+// expected-error@+1 {{expected tile.kernel, tile.roles, tile.divided, tile.role, tile.delay or tile.plan of the tile dialect, got 'tile.kernels'}}
 func.func @dialect_c1() attributes {tile.kernels} {
   return
-}
-
-// -----
-
-// expected-error@+1 {{expected #tile.target on a module, got #tile.target<"sm_90a">}}
-func.func @target_c1() attributes {tile.target = #tile.target<"sm_90a">} {
-  return
-}
-
-// -----
-
-// expected-error@+1 {{expected #tile.target on a module, got "sm_90a"}}
-module @target_c1_module attributes {tile.target = "sm_90a"} {
-}
-
-// -----
-
-// expected-error@+1 {{expected the machine sm_90a, got 'sm_20'}}
-module @target_c2 attributes {tile.target = #tile.target<"sm_20">} {
 }
 
 // -----
@@ -44,22 +25,6 @@ func.func @kernel_c1() attributes {tile.kernel = 3 : i32} {
 func.func @kernel_c1_results(%i: index) -> index attributes {
     tile.kernel = #tile.kernel<warpgroups = 1, grid = []>} {
   return %i : index
-}
-
-// -----
-
-// expected-error@+1 {{expected argument 0 to be a memref with dimension 2}}
-func.func @kernel_c2(%q: memref<?x?xf32>) attributes {
-    tile.kernel = #tile.kernel<warpgroups = 1, grid = [[#tile.extent<argument = 0, dim = 2>]]>} {
-  return
-}
-
-// -----
-
-// expected-error@+1 {{expected extents of its 1 arguments, got argument 1}}
-func.func @kernel_c2_argument(%q: memref<?x?xf32>) attributes {
-    tile.kernel = #tile.kernel<warpgroups = 1, grid = [[#tile.extent<argument = 1, dim = 0>]]>} {
-  return
 }
 
 // -----
@@ -80,7 +45,7 @@ func.func @kernel_c3() attributes {
 
 // -----
 
-// expected-error@+2 {{expected a list of integers, #tile.extent, #tile.multiprocessors and #tile.parts per grid dimension, got "x"}}
+// expected-error@+2 {{expected a list of integers, #plan.extent, #plan.multiprocessors and #plan.parts per grid dimension, got "x"}}
 func.func @kernel_c4() attributes {
     tile.kernel = #tile.kernel<warpgroups = 1, grid = ["x"]>} {
   return
@@ -96,7 +61,7 @@ func.func @kernel_c4_dimensions() attributes {
 
 // -----
 
-// expected-error@+1 {{expected tile.scratch with an integer, #tile.extent, #tile.multiprocessors or #tile.parts for each dimension of a memref, got [3] on 'memref<3x?xf32>'}}
+// expected-error@+1 {{expected tile.scratch with an integer, #plan.extent, #plan.multiprocessors or #plan.parts for each dimension of a memref, got [3] on 'memref<3x?xf32>'}}
 func.func @kernel_c5(%q: memref<?xf32>, %s: memref<3x?xf32> {tile.scratch = [3]}) {
   return
 }
@@ -104,16 +69,7 @@ func.func @kernel_c5(%q: memref<?xf32>, %s: memref<3x?xf32> {tile.scratch = [3]}
 // -----
 
 // expected-error@+1 {{expected extents of its 1 arguments, got argument 2}}
-func.func @kernel_c5_extent(%s: memref<3x?xf32> {tile.scratch = [3, #tile.extent<argument = 2, dim = 0>]}) {
-  return
-}
-
-// -----
-
-// expected-error@+3 {{expected argument and dim of at least 0 and a divisor of at least 1, got 0, 0 and 0}}
-// expected-error@+2 {{failed to parse Tile_KernelAttr parameter 'grid'}}
-func.func @extent_c1(%q: memref<?x?xf32>) attributes {
-    tile.kernel = #tile.kernel<warpgroups = 1, grid = [[#tile.extent<argument = 0, dim = 0, divisor = 0>]]>} {
+func.func @kernel_c5_extent(%s: memref<3x?xf32> {tile.scratch = [3, #plan.extent<argument = 2, dim = 0>]}) {
   return
 }
 
@@ -282,102 +238,11 @@ func.func @kernel_c12_load(%s: memref<?x64x64xf32> {tile.fragments}, %i: index) 
 
 // -----
 
-// expected-error@+1 {{expected 1 to 32 blocks for each multiprocessor, got 0}}
-func.func private @multiprocessors_c1() attributes {a = #tile.multiprocessors<blocks = 0>}
-
-// -----
-
-// expected-error@+1 {{expected argument and dim of at least 0 and a range of sizes, got 0, 1 and 5 to 4}}
-func.func private @range_c1() attributes {a = #tile.range<argument = 0, dim = 1, least = 5, most = 4>}
-
-// -----
-
-// expected-error@+1 {{expected neither argument, dim nor per beside parts}}
-func.func private @range_c2() attributes {a = #tile.range<argument = 0, dim = 1, least = 0, most = 1, parts = <blocks = [2], keys = 4, most = 64>>}
-
-// -----
-
-// expected-error@+1 {{expected extents of its 1 arguments, got argument 1}}
-func.func @when_c1_parts(%q: memref<?x?xf32>) attributes {
-    tile.kernel = #tile.kernel<warpgroups = 1, grid = []>,
-    tile.when = [#tile.range<least = 0, most = 1, parts = <blocks = [2], keys = #tile.extent<argument = 1, dim = 2>, most = 64>>]} {
-  return
-}
-
-// -----
-
-// expected-error@+1 {{expected #tile.range of dimensions of memref arguments as tile.when of a kernel, got}}
-func.func @when_c1(%q: memref<?x?xf32>) attributes {
-    tile.kernel = #tile.kernel<warpgroups = 1, grid = []>,
-    tile.when = [#tile.range<argument = 0, dim = 2, least = 0, most = 64>]} {
-  return
-}
-
-// -----
-
 // The attribute is looked at before the function's own type is.
 // expected-error@+1 {{expected #tile.kernel on a function, got #tile.kernel<warpgroups = 1, grid = [[1], [], []]>}}
 "llvm.func"() <{function_type = (memref<?xf32>) -> (), sym_name = "kernel_c1_type"}> ({
   "llvm.return"() : () -> ()
 }) {tile.kernel = #tile.kernel<warpgroups = 1, grid = [[1], [], []]>} : () -> ()
-
-// -----
-
-// expected-error@+3 {{expected a multiplier from 1 to 64, got 65}}
-// expected-error@+2 {{failed to parse Tile_KernelAttr parameter 'grid'}}
-func.func @extent_c1_multiplier(%q: memref<?x?xf32>) attributes {
-    tile.kernel = #tile.kernel<warpgroups = 1, grid = [[#tile.extent<argument = 0, dim = 0, multiplier = 65>]]>} {
-  return
-}
-
-// -----
-
-// expected-error@+3 {{expected a unit from 1 to 64, got 0}}
-// expected-error@+2 {{failed to parse Tile_KernelAttr parameter 'grid'}}
-func.func @extent_c1_unit(%q: memref<?x?xf32>) attributes {
-    tile.kernel = #tile.kernel<warpgroups = 1, grid = [[#tile.extent<argument = 0, dim = 0, unit = 0>]]>} {
-  return
-}
-
-// -----
-
-// expected-error@+3 {{expected at most 1 to 1024 parts, got 0}}
-// expected-error@+2 {{failed to parse Tile_KernelAttr parameter 'grid'}}
-func.func @parts_c1(%q: memref<?x?xf32>) attributes {
-    tile.kernel = #tile.kernel<warpgroups = 1, grid = [[#tile.parts<blocks = [], keys = 3, most = 0>]]>} {
-  return
-}
-
-// -----
-
-// expected-error@+3 {{expected integers and #tile.extent as blocks and keys}}
-// expected-error@+2 {{failed to parse Tile_KernelAttr parameter 'grid'}}
-func.func @parts_c1_keys(%q: memref<?x?xf32>) attributes {
-    tile.kernel = #tile.kernel<warpgroups = 1, grid = [[#tile.parts<blocks = [], keys = "x", most = 2>]]>} {
-  return
-}
-
-// -----
-
-// expected-error@+1 {{expected extents of its 1 arguments, got argument 4}}
-func.func @kernel_c2_parts(%q: memref<?x?xf32>) attributes {
-    tile.kernel = #tile.kernel<warpgroups = 1, grid = [[#tile.parts<blocks = [2], keys = #tile.extent<argument = 4, dim = 0>, most = 2>]]>} {
-  return
-}
-
-// -----
-
-// expected-error@+1 {{expected slots of 2, 4, 8, 16, 32 or 64 and an argument of at least 0, got 3 and 0}}
-func.func @packed_c1(%q: memref<?x?x?xf32> {tile.packed = #tile.packed<slots = 3, keys = 0>}) {
-  return
-}
-
-// -----
-
-// expected-error@+1 {{expected #tile.packed on a memref of rank 3 or more, with a memref of rank 2 or more as keys, got #tile.packed<slots = 8, keys = 1> on argument 0}}
-func.func @packed_c2(%q: memref<?x?x?xf32> {tile.packed = #tile.packed<slots = 8, keys = 1>}) {
-  return
-}
 
 // -----
 

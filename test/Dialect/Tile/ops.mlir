@@ -62,8 +62,8 @@ func.func @placed(%k: !global, %b: index, %n: index, %zero: index, %s: tensor<12
 // Room 6: rings, roles, products in flight.
 // CHECK-LABEL: func.func @asynchronous
 func.func @asynchronous(%k: !global, %sum: memref<?x96xf32>, %b: index, %n: index, %zero: index) attributes {
-    // CHECK-SAME: tile.kernel = #tile.kernel<warpgroups = 3, grid = {{\[\[}}#tile.extent<argument = 0, dim = 2, divisor = 128>], [4]]>
-    tile.kernel = #tile.kernel<warpgroups = 3, grid = [[#tile.extent<argument = 0, dim = 2, divisor = 128>], [4]]>} {
+    // CHECK-SAME: tile.kernel = #tile.kernel<warpgroups = 3, grid = {{\[\[}}#plan.extent<argument = 0, dim = 2, divisor = 128>], [4]]>
+    tile.kernel = #tile.kernel<warpgroups = 3, grid = [[#plan.extent<argument = 0, dim = 2, divisor = 128>], [4]]>} {
   %q = tile.alloc_shared : !tile.shared<128x64xbf16, swizzle = 128>
   %ring = tile.alloc_shared : !tile.shared<96x64xbf16, swizzle = 128, stages = 2>
   %place = tile.alloc_shared : !tile.shared<128x96xf32, swizzle = 128>

@@ -28,7 +28,7 @@
 // PLAN: "target": "sm_90a"
 // PLAN: "version": 5
 func.func @scale(%o: memref<?xf32>, %x: f32) attributes {
-    tile.kernel = #tile.kernel<warpgroups = 1, grid = [[#tile.extent<argument = 0, dim = 0, divisor = 64>]]>} {
+    tile.kernel = #tile.kernel<warpgroups = 1, grid = [[#plan.extent<argument = 0, dim = 0, divisor = 64>]]>} {
   %block = arith.constant 64 : index
   %b = gpu.block_id x
   %m = arith.muli %b, %block : index

@@ -18,7 +18,7 @@ func.func @alibi(%q: tensor<?x?x?x64xbf16>, %k: tensor<?x?x?x64xbf16>, %v: tenso
   return %o, %lse : tensor<?x?x?x32xbf16>, tensor<?x?x?xf32>
 }
 // CHECK-LABEL: func.func @alibi_packed(
-// CHECK-SAME:    attn.when = [#tile.range<argument = 0, dim = 2, least = 0, most = 16>, #tile.range<argument = 0, dim = 1, least = 0, most = 8, per = <argument = 1, dim = 1>>]
+// CHECK-SAME:    plan.when = [#plan.range<argument = 0, dim = 2, least = 0, most = 16>, #plan.range<argument = 0, dim = 1, least = 0, most = 8, per = <argument = 1, dim = 1>>]
 // CHECK:         %[[ROWS:.*]] = attn.pack_heads %[[Q:.*]] for %[[K:.*]] by 8
 // CHECK:         %[[H:.*]] = tensor.dim %[[Q]]
 // CHECK:         %[[HKV:.*]] = tensor.dim %[[K]]
@@ -96,7 +96,7 @@ func.func @long(%q: tensor<?x?x536870912x64xbf16>, %k: tensor<?x?x?x64xbf16>, %v
 // All calls have few rows, and groups of four heads: the function itself is packed.
 // OPTION-NOT:     _packed
 // OPTION-LABEL: func.func @always(
-// OPTION-NOT:     attn.when
+// OPTION-NOT:     plan.when
 // OPTION:         attn.pack_heads
 // OPTION-NOT:   func.func
 func.func @always(%q: tensor<?x8x1x64xbf16>, %k: tensor<?x2x?x64xbf16>, %v: tensor<?x2x?x64xbf16>) -> tensor<?x8x1x64xbf16> {

@@ -6,7 +6,7 @@
 !d256 = tensor<?x?x?x256xbf16>
 
 // Rooms below read the machine and the depth of rings in the IR.
-// CHECK: module attributes {tile.target = #tile.target<"sm_90a">}
+// CHECK: module attributes {plan.target = #plan.target<"sm_90a">}
 // CHECK-LABEL: func @plain
 func.func @plain(%a: !d64, %b: !d128, %c: !d192, %d: !d256) -> (!d64, !d128, !d192, !d256) {
   // CHECK: schedule<block_m = 192, block_n = 128, stages = 2, consumers = 3>

@@ -9,29 +9,29 @@
 
 // Calls with few keys have a copy, in front, whatever their rows.
 // CHECK-LABEL: func.func @full_short(
-// CHECK-SAME:    attn.when = [#tile.range<argument = 1, dim = 2, least = 0, most = 1024>]
+// CHECK-SAME:    plan.when = [#plan.range<argument = 1, dim = 2, least = 0, most = 1024>]
 // CHECK:         attn.attention {{.*}} {attn.short}
 // CHECK-LABEL: func.func @full(
-// CHECK-NOT:     attn.when
+// CHECK-NOT:     plan.when
 // CHECK-NOT:     attn.short
 // CHECK:         attn.attention
 // Or all calls take its sizes, or none.
 // SHORT-LABEL:  func.func @full(
-// SHORT-NOT:      attn.when
+// SHORT-NOT:      plan.when
 // SHORT:          attn.attention {{.*}} {attn.short}
 // LONG-LABEL:   func.func @full(
 // LONG-NOT:       attn.short
 // LONG:           attn.attention
 // Or those for few rows, whatever the lengths.
 // FEW-LABEL:    func.func @full(
-// FEW-NOT:        attn.when
+// FEW-NOT:        plan.when
 // FEW:            attn.attention {{.*}} {attn.few}
 // FEW-SCHEDULE-LABEL: func.func @full(
 // FEW-SCHEDULE-NOT:     attn.few
 // FEW-SCHEDULE:         #attn.schedule<block_m = 128, block_n = 128, stages = 2, consumers = 2, hold = true>
 // Or those for few keys.
 // NARROW-LABEL:    func.func @full(
-// NARROW-NOT:        attn.when
+// NARROW-NOT:        plan.when
 // NARROW:            attn.attention {{.*}} {attn.narrow}
 // NARROW-SCHEDULE-LABEL: func.func @full(
 // NARROW-SCHEDULE-NOT:     attn.narrow
@@ -50,8 +50,8 @@ func.func @full(%q: tensor<?x?x?x64xbf16>, %k: tensor<?x?x?x64xbf16>, %v: tensor
 
 // Under a mask both rows and keys are few.
 // CHECK-LABEL: func.func @masked_short(
-// CHECK-SAME:    #tile.range<argument = 0, dim = 2, least = 0, most = 1024>
-// CHECK-SAME:    #tile.range<argument = 1, dim = 2, least = 0, most = 1024>
+// CHECK-SAME:    #plan.range<argument = 0, dim = 2, least = 0, most = 1024>
+// CHECK-SAME:    #plan.range<argument = 1, dim = 2, least = 0, most = 1024>
 // CHECK-LABEL: func.func @masked(
 // Few rows have many keys: what is long, where they have no sizes of their own.
 // FEW-LABEL: func.func @masked(
@@ -80,10 +80,10 @@ func.func @masked(%q: tensor<?x?x?x64xbf16>, %k: tensor<?x?x?x64xbf16>, %v: tens
 
 // Few rows or few keys: the copy is for calls with many of both, and the function itself is the short way.
 // CHECK-LABEL: func.func @wide_long(
-// CHECK-SAME:    attn.when = [#tile.range<argument = 0, dim = 2, least = 129>, #tile.range<argument = 1, dim = 2, least = 2049>]
+// CHECK-SAME:    plan.when = [#plan.range<argument = 0, dim = 2, least = 129>, #plan.range<argument = 1, dim = 2, least = 2049>]
 // CHECK-NOT:     attn.short
 // CHECK-LABEL: func.func @wide(
-// CHECK-NOT:     attn.when
+// CHECK-NOT:     plan.when
 // CHECK:         attn.attention {{.*}} {attn.short}
 // SHORT-LABEL: func.func @wide(
 // SHORT:         attn.attention {{.*}} {attn.short}
@@ -181,7 +181,7 @@ func.func @two(%q: tensor<?x?x?x64xbf16>, %k: tensor<?x?x?x64xbf16>) -> tensor<?
 // Lengths that types say decide here: all calls are short ones, and the function itself is their way.
 // CHECK-NOT:   _short
 // CHECK-LABEL: func.func @always(
-// CHECK-NOT:     attn.when
+// CHECK-NOT:     plan.when
 // CHECK:         attn.attention {{.*}} {attn.short}
 // SCHEDULE-LABEL: func.func @always(
 // SCHEDULE:         stay = true
@@ -233,18 +233,18 @@ func.func @short_rows(%q: tensor<?x?x1024x64xbf16>, %k: tensor<?x?x?x64xbf16>, %
 // Where either is enough, one of two lengths says yes, but not no.
 // CHECK-NOT:   _long
 // CHECK-LABEL: func.func @few_rows(
-// CHECK-NOT:     attn.when
+// CHECK-NOT:     plan.when
 // CHECK:         attn.attention {{.*}} {attn.short}
 // CHECK-LABEL: func.func @few_keys(
 // CHECK:         attn.attention {{.*}} {attn.short}
 // CHECK-LABEL: func.func @many_rows_long(
-// CHECK-SAME:    attn.when = [#tile.range<argument = 0, dim = 2, least = 129>, #tile.range<argument = 1, dim = 2, least = 2049>]
+// CHECK-SAME:    plan.when = [#plan.range<argument = 0, dim = 2, least = 129>, #plan.range<argument = 1, dim = 2, least = 2049>]
 // CHECK-NOT:     attn.short
 // CHECK-LABEL: func.func @many_rows(
 // CHECK:         attn.attention {{.*}} {attn.short}
 // CHECK-NOT:   _long
 // CHECK-LABEL: func.func @many(
-// CHECK-NOT:     attn.when
+// CHECK-NOT:     plan.when
 // CHECK-NOT:     attn.short
 // CHECK:         return
 func.func @few_rows(%q: tensor<?x?x128x96xbf16>, %k: tensor<?x?x?x96xbf16>, %v: tensor<?x?x?x96xbf16>) -> tensor<?x?x128x96xbf16> {
@@ -268,7 +268,7 @@ func.func @many(%q: tensor<?x?x129x96xbf16>, %k: tensor<?x?x2049x96xbf16>, %v: t
 
 // At D = 256 few keys alone make a call short.
 // CHECK-LABEL: func.func @widest_short(
-// CHECK-SAME:    attn.when = [#tile.range<argument = 1, dim = 2, least = 0, most = 768>]
+// CHECK-SAME:    plan.when = [#plan.range<argument = 1, dim = 2, least = 0, most = 768>]
 // CHECK-LABEL: func.func @widest(
 // SCHEDULE-LABEL: func.func @widest_short(
 // SCHEDULE:         #attn.schedule<block_m = 128, block_n = 64, stages = 2, consumers = 2, stay = true, slack = 0, recompute = true>

@@ -47,7 +47,7 @@ func.func @captured_with_keys(%q: !t, %l: !row, %x: !x) -> (!t, !x) {
 // -----
 
 #map = affine_map<(d0, d1) -> (d0, d1)>
-module attributes {tile.target = #tile.target<"sm_90a">} {
+module attributes {plan.target = #plan.target<"sm_90a">} {
   func.func @sum_in_two_dimensions(%a: tensor<4x4xf32>, %b: tensor<4x4xf32>) -> tensor<4x4xf32> {
     // expected-error@+1 {{expected a sum in one dimension, got one in 2}}
     %r = linalg.generic {indexing_maps = [#map, #map], iterator_types = ["parallel", "parallel"]} ins(%a : tensor<4x4xf32>) outs(%b : tensor<4x4xf32>) {
@@ -62,7 +62,7 @@ module attributes {tile.target = #tile.target<"sm_90a">} {
 
 #in = affine_map<(d0, d1) -> (d0, d1)>
 #out = affine_map<(d0, d1) -> (d1)>
-module attributes {tile.target = #tile.target<"sm_90a">} {
+module attributes {plan.target = #plan.target<"sm_90a">} {
   func.func @sum_of_nothing(%a: tensor<0x8xf32>, %b: tensor<8xf32>) -> tensor<8xf32> {
     // expected-error@+1 {{expected static extents above 0, got 'tensor<0x8xf32>' (a dynamic extent may be 0)}}
     %r = linalg.generic {indexing_maps = [#in, #out], iterator_types = ["reduction", "parallel"]} ins(%a : tensor<0x8xf32>) outs(%b : tensor<8xf32>) {

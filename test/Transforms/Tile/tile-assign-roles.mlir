@@ -55,7 +55,7 @@ func.func @registers() attributes {tile.kernel = #tile.kernel<warpgroups = 3, gr
 // CHECK-LABEL: func.func @staying
 // CHECK-SAME:    name = "producer", warpgroups = 1, registers = 40
 // CHECK-SAME:    name = "consumer", warpgroups = 2, registers = 232
-func.func @staying() attributes {tile.kernel = #tile.kernel<warpgroups = 2, grid = [[#tile.multiprocessors<blocks = 1>]]>} {
+func.func @staying() attributes {tile.kernel = #tile.kernel<warpgroups = 2, grid = [[#plan.multiprocessors<blocks = 1>]]>} {
   %p = tile.alloc_shared : !tile
   return
 }

@@ -5,11 +5,11 @@
 // x fastest.
 // CHECK-LABEL: func.func @even
 // CHECK-SAME:    %[[Q:[^:]*]]: memref<?x?x?x64xbf16>
-// CHECK-SAME:    #tile.kernel<warpgroups = 2, grid = {{\[}}[#tile.multiprocessors<blocks = 1>]], schedule = <stages = 2>>
+// CHECK-SAME:    #tile.kernel<warpgroups = 2, grid = {{\[}}[#plan.multiprocessors<blocks = 1>]], schedule = <stages = 2>>
 func.func @even(%q: memref<?x?x?x64xbf16>, %n: index)
-    attributes {tile.kernel = #tile.kernel<warpgroups = 2, grid = [[#tile.extent<argument = 0, dim = 2, divisor = 128>],
-                                                                   [#tile.extent<argument = 0, dim = 1>],
-                                                                   [#tile.extent<argument = 0, dim = 0>]], schedule = <stages = 2, stay = true>>} {
+    attributes {tile.kernel = #tile.kernel<warpgroups = 2, grid = [[#plan.extent<argument = 0, dim = 2, divisor = 128>],
+                                                                   [#plan.extent<argument = 0, dim = 1>],
+                                                                   [#plan.extent<argument = 0, dim = 0>]], schedule = <stages = 2, stay = true>>} {
   // CHECK:       %[[M:.*]] = memref.dim %[[Q]], %c2
   // CHECK:       %[[TILES:.*]] = arith.ceildivui %[[M]], %c128
   // CHECK:       %[[H:.*]] = memref.dim %[[Q]], %c1
@@ -49,7 +49,7 @@ func.func @even(%q: memref<?x?x?x64xbf16>, %n: index)
 // backwards and forwards.
 // CHECK-LABEL: func.func @uneven
 func.func @uneven(%q: memref<?x64xbf16>)
-    attributes {tile.kernel = #tile.kernel<warpgroups = 1, grid = [[#tile.extent<argument = 0, dim = 0, divisor = 64>]], schedule = <stay = true>>} {
+    attributes {tile.kernel = #tile.kernel<warpgroups = 1, grid = [[#plan.extent<argument = 0, dim = 0, divisor = 64>]], schedule = <stay = true>>} {
   // CHECK:       %[[TILES:.*]] = arith.ceildivui
   // CHECK:       %[[MOST:.*]] = arith.divui %[[TILES]], %c2
   // CHECK:       %[[UNEVEN:.*]] = arith.remui %[[MOST]], %[[BLOCKS:.*]] : index
@@ -87,7 +87,7 @@ func.func @uneven(%q: memref<?x64xbf16>)
 // A branch counts as a loop does; factors of a dimension multiply, and a dimension that is not there has one.
 // CHECK-LABEL: func.func @parts
 func.func @parts(%q: memref<?x64xbf16>)
-    attributes {tile.kernel = #tile.kernel<warpgroups = 1, grid = [[#tile.extent<argument = 0, dim = 0, divisor = 64>, 3]], schedule = <stay = true>>} {
+    attributes {tile.kernel = #tile.kernel<warpgroups = 1, grid = [[#plan.extent<argument = 0, dim = 0, divisor = 64>, 3]], schedule = <stay = true>>} {
   // CHECK:       %[[TILES:.*]] = arith.ceildivui %{{.*}}, %c64
   // CHECK:       %[[ALL:.*]] = arith.muli %[[TILES]], %c3
   // CHECK:       arith.divui %[[ALL]], %c2
@@ -128,7 +128,7 @@ func.func @goes(%q: memref<?x64xbf16>) attributes {tile.kernel = #tile.kernel<wa
 // CHECK:       %[[ROWS:.*]] = arith.muli %[[M]], %c8
 // CHECK:       arith.ceildivui %[[ROWS]], %c64
 func.func @packed(%q: memref<?x?x?x64xbf16>)
-    attributes {tile.kernel = #tile.kernel<warpgroups = 1, grid = [[#tile.extent<argument = 0, dim = 2, divisor = 64, multiplier = 8>]], schedule = <stay = true>>} {
+    attributes {tile.kernel = #tile.kernel<warpgroups = 1, grid = [[#plan.extent<argument = 0, dim = 2, divisor = 64, multiplier = 8>]], schedule = <stay = true>>} {
   %x = gpu.block_id x
   %c0 = arith.constant 0 : index
   %tile = tile.load %q[%c0, %c0, %x, %c0] : memref<?x?x?x64xbf16> -> tensor<64x64xbf16>
@@ -140,9 +140,9 @@ func.func @packed(%q: memref<?x?x?x64xbf16>)
 
 // With a tail, one block of three stays: it takes pairs, 78 of 100 in whole rounds. The two others share what is left.
 // CHECK-LABEL: func.func @tail
-// CHECK-SAME:    #tile.kernel<warpgroups = 1, grid = {{\[}}[#tile.multiprocessors<blocks = 3>]]>
+// CHECK-SAME:    #tile.kernel<warpgroups = 1, grid = {{\[}}[#plan.multiprocessors<blocks = 3>]]>
 func.func @tail(%q: memref<?x64xbf16>)
-    attributes {tile.kernel = #tile.kernel<warpgroups = 1, grid = [[#tile.extent<argument = 0, dim = 0, divisor = 64>]], schedule = <stay = true, tail = 2>>} {
+    attributes {tile.kernel = #tile.kernel<warpgroups = 1, grid = [[#plan.extent<argument = 0, dim = 0, divisor = 64>]], schedule = <stay = true, tail = 2>>} {
   // CHECK:       %[[TILES:.*]] = arith.ceildivui
   // CHECK:       %[[BLOCK:.*]] = gpu.block_id x
   // CHECK:       %[[BLOCKS:.*]] = gpu.grid_dim x
@@ -173,9 +173,9 @@ func.func @tail(%q: memref<?x64xbf16>)
 
 // Where blocks are even there is none.
 // CHECK-LABEL: func.func @no_tail
-// CHECK-SAME:    #tile.multiprocessors<blocks = 1>
+// CHECK-SAME:    #plan.multiprocessors<blocks = 1>
 func.func @no_tail(%q: memref<?x64xbf16>)
-    attributes {tile.kernel = #tile.kernel<warpgroups = 1, grid = [[#tile.extent<argument = 0, dim = 0, divisor = 64>]], schedule = <stay = true, tail = 2>>} {
+    attributes {tile.kernel = #tile.kernel<warpgroups = 1, grid = [[#plan.extent<argument = 0, dim = 0, divisor = 64>]], schedule = <stay = true, tail = 2>>} {
   %x = gpu.block_id x
   %c0 = arith.constant 0 : index
   %tile = tile.load %q[%x, %c0] : memref<?x64xbf16> -> tensor<64x64xbf16>

@@ -2,7 +2,7 @@
 
 // A vector with an element for each column: tiles have vectors of rows only.
 // CHECK: error: 'tile.broadcast' op expected M to M x N, got 'tensor<64xf32>' to 'tensor<128x64xf32>'
-func.func @columns(%q: memref<?x64xbf16, strided<[?,1]>>, %k: memref<?x64xbf16, strided<[?,1]>>, %lse: memref<?xf32, strided<[1]>>, %o: memref<?x64xf32, strided<[?,1]>>) attributes {tile.kernel = #tile.kernel<warpgroups = 2, grid = [[#tile.extent<argument = 1, dim = 0, divisor = 128>], [], []]>} {
+func.func @columns(%q: memref<?x64xbf16, strided<[?,1]>>, %k: memref<?x64xbf16, strided<[?,1]>>, %lse: memref<?xf32, strided<[1]>>, %o: memref<?x64xf32, strided<[?,1]>>) attributes {tile.kernel = #tile.kernel<warpgroups = 2, grid = [[#plan.extent<argument = 1, dim = 0, divisor = 128>], [], []]>} {
   %c0 = arith.constant 0 : index
   %c64 = arith.constant 64 : index
   %c128 = arith.constant 128 : index

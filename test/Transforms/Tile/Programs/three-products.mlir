@@ -12,7 +12,7 @@
 // CHECK:             tile.barrier_arrive
 // CHECK-NOT:         tile.barrier_arrive
 // CHECK:             scf.yield
-func.func @three_products(%q: memref<?x64xbf16, strided<[?,1]>>, %k: memref<?x64xbf16, strided<[?,1]>>, %v: memref<?x64xbf16, strided<[?,1]>>, %do: memref<?x64xbf16, strided<[?,1]>>, %dq: memref<?x64xf32, strided<[?,1]>>) attributes {tile.kernel = #tile.kernel<warpgroups = 2, grid = [[#tile.extent<argument = 0, dim = 0, divisor = 128>], [], []]>} {
+func.func @three_products(%q: memref<?x64xbf16, strided<[?,1]>>, %k: memref<?x64xbf16, strided<[?,1]>>, %v: memref<?x64xbf16, strided<[?,1]>>, %do: memref<?x64xbf16, strided<[?,1]>>, %dq: memref<?x64xf32, strided<[?,1]>>) attributes {tile.kernel = #tile.kernel<warpgroups = 2, grid = [[#plan.extent<argument = 0, dim = 0, divisor = 128>], [], []]>} {
   %c0 = arith.constant 0 : index
   %c64 = arith.constant 64 : index
   %c128 = arith.constant 128 : index

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------------------------===//
 
-#include "lib/Transforms/Attn/GradBlock.h"
-#include "lib/Transforms/Attn/GPUBlock.h"
+#include "lib/Schedule/GradBlock.h"
+#include "lib/Schedule/GPUBlock.h"
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/MathExtras.h"
@@ -27,6 +27,18 @@ Schedule attn::getSchedule(const Machine &machine, const GradBlock &block) {
           .blockN = block.rowsRun ? block.owned : block.running,
           .stages = block.stages,
           .consumers = getConsumers(machine, block)};
+}
+
+bool attn::dividesSums(const Machine &machine, const Schedule &schedule, int64_t owned) {
+  return schedule.consumers * machine.productRows == 2 * owned;
+}
+
+GradBlock attn::withSchedule(const Machine &machine, GradBlock block, const Schedule &schedule) {
+  block.owned = block.rowsRun ? schedule.blockN : schedule.blockM;
+  block.running = block.rowsRun ? schedule.blockM : schedule.blockN;
+  block.stages = schedule.stages;
+  block.dividesSums = block.rowsRun && dividesSums(machine, schedule, block.owned);
+  return block;
 }
 
 static int64_t getSumColumns(const GradBlock &block) {

@@ -9,8 +9,8 @@
 //
 //===----------------------------------------------------------------------------------------===//
 
-#ifndef ATTN_LIB_TRANSFORMS_ATTN_GPUBLOCK_H
-#define ATTN_LIB_TRANSFORMS_ATTN_GPUBLOCK_H
+#ifndef ATTN_LIB_SCHEDULE_GPUBLOCK_H
+#define ATTN_LIB_SCHEDULE_GPUBLOCK_H
 
 #include "lib/Machine/Machine.h"
 #include "lib/Schedule/Schedule.h"
@@ -49,4 +49,4 @@ std::string refuseBlock(const Machine &machine, const GPUBlock &block);
 
 } // namespace attn
 
-#endif // ATTN_LIB_TRANSFORMS_ATTN_GPUBLOCK_H
+#endif // ATTN_LIB_SCHEDULE_GPUBLOCK_H

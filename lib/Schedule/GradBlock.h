@@ -9,8 +9,8 @@
 //
 //===----------------------------------------------------------------------------------------===//
 
-#ifndef ATTN_LIB_TRANSFORMS_ATTN_GRADBLOCK_H
-#define ATTN_LIB_TRANSFORMS_ATTN_GRADBLOCK_H
+#ifndef ATTN_LIB_SCHEDULE_GRADBLOCK_H
+#define ATTN_LIB_SCHEDULE_GRADBLOCK_H
 
 #include "lib/Machine/Machine.h"
 #include "lib/Schedule/Schedule.h"
@@ -36,6 +36,13 @@ struct GradBlock {
 
 /// The schedule that the block follows.
 Schedule getSchedule(const Machine &machine, const GradBlock &block);
+
+/// The block with the numbers of a schedule.
+GradBlock withSchedule(const Machine &machine, GradBlock block, const Schedule &schedule);
+
+/// Whether two sums of a block that owns so many keys are the business of two roles, each with all
+/// of them: the schedule has twice the consumers that they need.
+bool dividesSums(const Machine &machine, const Schedule &schedule, int64_t owned);
 
 /// Why the machine has no such block, with the nearest that it has: "expected X, got Y; the nearest
 /// is Z". Empty if it has.
@@ -91,4 +98,4 @@ std::optional<GradBlock> chooseDividedBlock(const Machine &machine, GradBlock bl
 
 } // namespace attn
 
-#endif // ATTN_LIB_TRANSFORMS_ATTN_GRADBLOCK_H
+#endif // ATTN_LIB_SCHEDULE_GRADBLOCK_H

@@ -1,0 +1,77 @@
+//===- PlanAttrs.cpp - verifying what is said about calls -------------------------------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------------------------===//
+
+#include "dialects/Plan/IR/PlanDialect.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace attn::plan;
+
+using EmitError = llvm::function_ref<InFlightDiagnostic()>;
+
+LogicalResult ExtentAttr::verify(EmitError emitError, int64_t argument, int64_t dim,
+                                 int64_t divisor, int64_t multiplier, int64_t unit) {
+  // extent_c1: argument and dim are not negative, the divisor is positive, multiplier and unit are
+  // 1 to 64
+  if (argument < 0 || dim < 0 || divisor < 1)
+    return emitError()
+           << "expected argument and dim of at least 0 and a divisor of at least 1, got "
+           << argument << ", " << dim << " and " << divisor;
+  if (multiplier < 1 || multiplier > 64)
+    return emitError() << "expected a multiplier from 1 to 64, got " << multiplier;
+  if (unit < 1 || unit > 64)
+    return emitError() << "expected a unit from 1 to 64, got " << unit;
+  return success();
+}
+
+LogicalResult PartsAttr::verify(EmitError emitError, ArrayAttr blocks, Attribute keys,
+                                int64_t most) {
+  // parts_c1: blocks and keys are integers and extents, and there are up to 1 to 1024 parts
+  if (most < 1 || most > 1024)
+    return emitError() << "expected at most 1 to 1024 parts, got " << most;
+  if (!isa<IntegerAttr, ExtentAttr>(keys) ||
+      !llvm::all_of(blocks, llvm::IsaPred<IntegerAttr, ExtentAttr>))
+    return emitError() << "expected integers and #plan.extent as blocks and keys, got " << blocks
+                       << " and " << keys;
+  return success();
+}
+
+LogicalResult PackedAttr::verify(EmitError emitError, int64_t slots, int64_t keys) {
+  // packed_c1: slots are a power of two from 2 to 64, the argument is not negative
+  if (slots >= 2 && slots <= 64 && llvm::isPowerOf2_64(slots) && keys >= 0)
+    return success();
+  return emitError()
+         << "expected slots of 2, 4, 8, 16, 32 or 64 and an argument of at least 0, got " << slots
+         << " and " << keys;
+}
+
+LogicalResult TargetAttr::verify(EmitError emitError, StringRef name) {
+  // target_c2: `#plan.target` names a machine that there is
+  if (attn::findMachine(name))
+    return success();
+  return emitError() << "expected the machine " << attn::listMachines() << ", got '" << name << "'";
+}
+
+LogicalResult MultiprocessorsAttr::verify(EmitError emitError, int64_t blocks) {
+  // multiprocessors_c1: a multiprocessor has 1 to 32 blocks
+  if (blocks >= 1 && blocks <= 32)
+    return success();
+  return emitError() << "expected 1 to 32 blocks for each multiprocessor, got " << blocks;
+}
+
+LogicalResult RangeAttr::verify(EmitError emitError, int64_t argument, int64_t dim, int64_t least,
+                                int64_t most, ExtentAttr per, PartsAttr parts) {
+  // range_c2: a range of parts is one of no argument
+  if (parts && (argument != -1 || dim != -1 || per))
+    return emitError() << "expected neither argument, dim nor per beside parts";
+  // range_c1: argument and dim are not negative, and the range holds a size
+  if ((parts || (argument >= 0 && dim >= 0)) && least >= 0 && least <= most)
+    return success();
+  return emitError() << "expected argument and dim of at least 0 and a range of sizes, got "
+                     << argument << ", " << dim << " and " << least << " to " << most;
+}

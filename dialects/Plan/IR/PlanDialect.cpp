@@ -1,0 +1,141 @@
+//===- PlanDialect.cpp - registration of the plan dialect
+//--------------------------------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------------------------===//
+
+#include "dialects/Plan/IR/PlanDialect.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/DialectImplementation.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace attn::plan;
+
+#include "dialects/Plan/IR/PlanDialect.cpp.inc"
+
+#define GET_ATTRDEF_CLASSES
+#include "dialects/Plan/IR/PlanAttrs.cpp.inc"
+
+void PlanDialect::initialize() {
+  addAttributes<
+#define GET_ATTRDEF_LIST
+#include "dialects/Plan/IR/PlanAttrs.cpp.inc"
+      >();
+}
+
+const attn::Machine &attn::plan::getMachine(Operation *op) {
+  for (; op; op = op->getParentOp())
+    if (auto target = op->getAttrOfType<TargetAttr>(PlanDialect::kTargetAttrName))
+      return target.getMachine();
+  return getDefaultMachine();
+}
+
+/// Attributes of a dialect are verified before the op that has them, whose type may be none of a
+/// function then.
+static func::FuncOp getFunction(Operation *op) {
+  auto function = dyn_cast<func::FuncOp>(op);
+  auto type = function ? function.getFunctionTypeAttr() : TypeAttr();
+  return type && isa<FunctionType>(type.getValue()) ? function : func::FuncOp();
+}
+
+/// The type of an argument that is a tensor or a memref with that dimension, or null.
+static ShapedType getShaped(FunctionOpInterface function, int64_t argument, int64_t dim) {
+  ArrayRef<Type> types = function.getArgumentTypes();
+  auto type =
+      argument < int64_t(types.size()) ? dyn_cast<ShapedType>(types[argument]) : ShapedType();
+  bool hasDim = type && isa<RankedTensorType, MemRefType>(type) && dim < type.getRank();
+  return hasDim ? type : ShapedType();
+}
+
+/// extent_c2: every extent names a dimension of a tensor or memref argument
+static LogicalResult verifyExtent(FunctionOpInterface function, ExtentAttr extent) {
+  int64_t count = function.getArgumentTypes().size();
+  if (extent.getArgument() >= count)
+    return function.emitOpError("expected extents of its ")
+           << count << " arguments, got argument " << extent.getArgument();
+  if (getShaped(function, extent.getArgument(), extent.getDim()))
+    return success();
+  return function.emitOpError("expected argument ")
+         << extent.getArgument() << " to be a tensor or memref with dimension " << extent.getDim()
+         << ", got " << function.getArgumentTypes()[extent.getArgument()];
+}
+
+LogicalResult attn::plan::verifyFactor(FunctionOpInterface function, Attribute factor) {
+  if (auto extent = dyn_cast<ExtentAttr>(factor))
+    return verifyExtent(function, extent);
+  auto parts = dyn_cast<PartsAttr>(factor);
+  if (!parts)
+    return success();
+  for (Attribute block : parts.getBlocks())
+    if (failed(verifyFactor(function, block)))
+      return failure();
+  return verifyFactor(function, parts.getKeys());
+}
+
+/// target_c1: `plan.target` is a `#plan.target` on a module
+static LogicalResult verifyTarget(Operation *op, Attribute attribute) {
+  if (isa<ModuleOp>(op) && isa<TargetAttr>(attribute))
+    return success();
+  return op->emitOpError("expected #plan.target on a module, got ") << attribute;
+}
+
+/// when_c1: `plan.when` lists `#plan.range` of dimensions of a function's tensor or memref
+/// arguments, or of parts
+static LogicalResult verifyWhen(Operation *op, Attribute attribute) {
+  auto ranges = dyn_cast<ArrayAttr>(attribute);
+  func::FuncOp function = getFunction(op);
+  bool isRight = ranges && function;
+  for (Attribute element : isRight ? ranges.getValue() : ArrayRef<Attribute>()) {
+    auto range = dyn_cast<RangeAttr>(element);
+    if (range && range.getParts()) {
+      if (failed(verifyFactor(function, range.getParts())))
+        return failure();
+      continue;
+    }
+    isRight &= range && getShaped(function, range.getArgument(), range.getDim());
+    if (isRight && range.getPer() && failed(verifyExtent(function, range.getPer())))
+      return failure();
+  }
+  if (isRight)
+    return success();
+  return op->emitOpError("expected #plan.range of dimensions of tensor or memref arguments as "
+                         "plan.when of a function, got ")
+         << attribute;
+}
+
+LogicalResult PlanDialect::verifyOperationAttribute(Operation *op, NamedAttribute attribute) {
+  // dialect_c1: the attributes are `plan.target` and `plan.when` on ops, `plan.packed` on arguments
+  if (attribute.getName() == kTargetAttrName)
+    return verifyTarget(op, attribute.getValue());
+  if (attribute.getName() == kWhenAttrName)
+    return verifyWhen(op, attribute.getValue());
+  return op->emitOpError("expected plan.target or plan.when of the plan dialect, got '")
+         << attribute.getName().getValue() << "'";
+}
+
+/// packed_c2: `plan.packed` is on a memref of rank 3 or more, `keys` is one of rank 2 or more
+static LogicalResult verifyPacked(FunctionOpInterface function, unsigned index,
+                                  Attribute attribute) {
+  auto packed = dyn_cast<PackedAttr>(attribute);
+  auto hasDim = [&](int64_t argument, int64_t dim) {
+    return isa_and_nonnull<MemRefType>(getShaped(function, argument, dim));
+  };
+  if (packed && hasDim(index, 2) && hasDim(packed.getKeys(), 1))
+    return success();
+  return function.emitOpError("expected #plan.packed on a memref of rank 3 or more, with a memref "
+                              "of rank 2 or more as keys, got ")
+         << attribute << " on argument " << index;
+}
+
+LogicalResult PlanDialect::verifyRegionArgAttribute(Operation *op, unsigned, unsigned index,
+                                                    NamedAttribute attribute) {
+  auto function = dyn_cast<FunctionOpInterface>(op);
+  if (attribute.getName() == kPackedAttrName && function)
+    return verifyPacked(function, index, attribute.getValue());
+  return op->emitOpError("expected plan.packed of the plan dialect on an argument, got '")
+         << attribute.getName().getValue() << "'";
+}

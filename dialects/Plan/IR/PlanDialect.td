@@ -1,0 +1,34 @@
+//===- PlanDialect.td - the plan dialect ------------------------------------------------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------------------------===//
+
+#ifndef PLAN_DIALECT_TD
+#define PLAN_DIALECT_TD
+
+include "mlir/IR/OpBase.td"
+
+def Plan_Dialect : Dialect {
+  let name = "plan";
+  let cppNamespace = "::attn::plan";
+  let summary = "what is said about calls and the machine";
+  let description = [{
+    Attributes and no ops: which calls a function is for, how many blocks a call has, and which machine runs them. Both `attn` and `tile`
+    stand on it, since a call is the same in all rooms. The numbered constraints are in `dialects/Plan/README.md`.
+  }];
+  let useDefaultAttributePrinterParser = 1;
+  let hasOperationAttrVerify = 1;
+  let hasRegionArgAttrVerify = 1;
+  let extraClassDeclaration = [{
+    /// The module attribute that names the machine of its kernels: a TargetAttr.
+    static constexpr ::llvm::StringLiteral kTargetAttrName = "plan.target";
+    /// The func.func attribute that says which calls a function is for: an ArrayAttr of RangeAttr.
+    static constexpr ::llvm::StringLiteral kWhenAttrName = "plan.when";
+    /// The argument attribute that makes heads rows where a kernel accesses a memref: a PackedAttr.
+    static constexpr ::llvm::StringLiteral kPackedAttrName = "plan.packed";
+  }];
+}
+
+#endif // PLAN_DIALECT_TD
