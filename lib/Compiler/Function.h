@@ -59,7 +59,7 @@ Status runOnHost(const CompiledFunction::State &state, LaunchArguments arguments
 /// Whether numbers among the options are in range.
 Status checkOptions(const CompileOptions &options);
 
-/// What the options say of the schedule.
+/// The words of the schedule that the options say.
 Overrides getOverrides(const CompileOptions &options);
 
 /// The machine that the options ask for.

@@ -24,7 +24,8 @@
 
 namespace attn {
 
-/// What passes follow when they make the blocks of an attention. Results never depend on it.
+/// The sizes and choices that passes follow when they make the blocks of an attention. Results
+/// never depend on them.
 struct Schedule {
   /// Query rows of a block, and keys of a step. Gradients with rows that run have keys of a block,
   /// and rows of a step. 0: not chosen.
@@ -74,7 +75,7 @@ std::string refuseSchedule(const Schedule &schedule);
 /// The place of a word in a schedule.
 using Field = std::variant<int64_t Schedule::*, bool Schedule::*>;
 
-/// What is known of a word.
+/// A word: its name, its place, and the blocks that obey it.
 struct Word {
   /// In the IR: block_m. Options have it with dashes: block-m.
   llvm::StringLiteral name;
@@ -110,10 +111,10 @@ public:
   /// few registers, unlike the rule's sizes, so that the blocks recompute.
   void setStay(bool stay);
 
-  /// What was said, or nothing.
+  /// The value that somebody has said, or nothing.
   std::optional<int64_t> get(Field field) const;
   bool has(Field field) const { return get(field).has_value(); }
-  /// What was said, as `set` takes it.
+  /// The same as text, as `set` takes it.
   std::string getText(const Word &word) const;
 
   /// Puts what was said into a schedule: the words that blocks on that kind of device obey.

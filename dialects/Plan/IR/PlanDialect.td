@@ -15,8 +15,9 @@ def Plan_Dialect : Dialect {
   let cppNamespace = "::attn::plan";
   let summary = "what is said about calls and the machine";
   let description = [{
-    Attributes and no ops: which calls a function is for, how many blocks a call has, and which machine runs them. Both `attn` and `tile`
-    stand on it, since a call is the same in all rooms. The numbered constraints are in `dialects/Plan/README.md`.
+    Attributes and no ops: which calls a function is for, how many blocks a call has, and which
+    machine runs them. Both `attn` and `tile` stand on it, since a call is the same in all rooms.
+    The numbered constraints are in `dialects/Plan/README.md`.
   }];
   let useDefaultAttributePrinterParser = 1;
   let hasOperationAttrVerify = 1;

@@ -17,7 +17,7 @@
 
 namespace attn::hopper {
 
-/// What of a problem decides between rows of the table.
+/// The traits of a problem that decide between rows of the tables.
 enum Trait : unsigned {
   Masked = 1,
   BiasUnderMask = 2,
@@ -48,7 +48,7 @@ struct Row {
   /// that helps (chooseForCUDA), and keep columns of a query that has more. No row has a slack
   /// above 0, since errors are greater with one than with exact maxima.
   Schedule schedule;
-  /// The most that regions may do beside so many keys without spills.
+  /// The most that regions may do with so many keys without spills.
   int64_t mostWork = 0;
   /// The most that they may do where blocks stay, under a mask alone; blocks of others go.
   int64_t mostStaying = -1;
@@ -215,13 +215,13 @@ struct LengthRow {
 };
 
 /// Where a block has few tiles, how it starts and ends counts, and a block that stays hides both;
-/// under a mask 128 rows waste less than 192. Measured beside what the other table has
+/// under a mask 128 rows waste less than 192. Measured against the other table
 /// (bench/results/gpu-short.json). A window has such tiles at all lengths. 128 rows would leave a
 /// third of a tile of 192 empty, whatever their keys. At D = 97 to 192 blocks that hold are as
-/// fast at all lengths, and one kernel is assembled where there were two; at D = 64 they are faster
+/// fast at all lengths, and one kernel is assembled where there were two. At D = 64 they are faster
 /// up to 1024 keys, of whose rows tiles of 192 leave up to an eighth empty. Rows with more regions,
 /// factors or gathers are not: they spill where blocks stay, or were not measured. A stage is held
-/// beside masks at D = 64 as well (1.01 and 1.02 at 512 and 1024). At D = 256
+/// under masks at D = 64 as well (1.01 and 1.02 at 512 and 1024). At D = 256
 /// blocks that stay without a mask spill unless they recompute.
 inline constexpr unsigned kOneWay = BiasUnderMask | Gathers | Long | Split | Factors | Window;
 inline constexpr LengthRow kLengthRows[] = {
@@ -306,7 +306,7 @@ inline constexpr LengthRow kLengthRows[] = {
      .mostKeys = 768}};
 
 /// 128 rows are one tile of 128, of which tiles of 192 would leave a third empty, and memory counts
-/// beside products. Measured with 16384 keys (bench/NOTES.md). They are no rows of the other
+/// as products do. Measured with 16384 keys (bench/NOTES.md). They are no rows of the other
 /// tables, since each kernel more is one that every first call would assemble.
 inline constexpr Row kFewRows[] = {
     {.rule = "cuda-d64-few",
@@ -320,8 +320,8 @@ inline constexpr Row kFewRows[] = {
      .none = Long | Split,
      .schedule = {.blockM = 128, .blockN = 128, .slack = 0, .hold = true}}};
 
-/// Up to 80 keys, those of a caption, are one tile of 80, of which wider ones would multiply what
-/// does not exist, and so many blocks with so little to do each are told by how they begin and end.
+/// Up to 80 keys, those of a caption, are one tile of 80. Wider tiles would multiply keys that do
+/// not exist. So many blocks with so little work each depend on how they begin and end.
 /// Up to 160 are two of them. Measured with 77 and 154 keys (bench/NOTES.md).
 inline constexpr Row kNarrowRows[] = {
     {.rule = "cuda-d64-narrow",

@@ -17,7 +17,7 @@
 
 namespace attn {
 
-/// What a rule chooses, and the name of the row that decided.
+/// The schedule that a rule chooses, and the name of the row that decided.
 struct Choice {
   Schedule schedule;
   llvm::StringRef rule;
