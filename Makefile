@@ -22,7 +22,7 @@ newest := torch transformers jax
 # Where they are installed, 5 GB each where the index of PyTorch's wheels without CUDA is out of reach.
 ENVIRONMENTS ?= build/versions
 # Some minutes of compiled graphs, integrations and gradients; and a minute of them, for each change.
-VERSION_TESTS := $(patsubst %,test/Python/test_%.py,torch operator graph_text recorded gradient flex flex_compiled sdpa package transformers jax)
+VERSION_TESTS := $(patsubst %,test/Python/test_%.py,torch operator graph_text recorded gradient flex flex_compiled sdpa package transformers training jax)
 VERSION_SAMPLE := $(patsubst %,test/Python/test_%.py,graph_text recorded) \
                   $(addprefix test/Python/test_operator.py::test_,opcheck dynamic_shapes vmap export) \
                   $(addprefix test/Python/test_gradient.py::test_,checkpoints captured_tensors_under_transforms) \
@@ -40,7 +40,7 @@ TSAN_TESTS := CacheTest RuntimeTest ThreadPoolTest
 SINCE ?= HEAD~1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup configure build demo test test-asan test-tsan check-asan check-tsan torch test-torch check-torch assembler format check-format tidy check-tidy docs hour mutation fuzz \
+.PHONY: help setup configure build demo test test-asan test-tsan check-asan check-tsan torch test-torch check-torch test-training assembler format check-format tidy check-tidy docs hour mutation fuzz \
         bench wheel gpu-bundle clean
 
 help: ## List the commands
@@ -119,6 +119,10 @@ test-with-%:
 
 check-torch: # A minute with the versions that VERSIONS names
 	@$(MAKE) --no-print-directory test-with-$(VERSIONS) TESTS="$(VERSION_SAMPLE)"
+
+test-training: build ## Train each of Hugging Face's families a step, compiled by Inductor too, and print how far gradients are off
+	@ATTN_TRAINING=all ATTN_LIBRARY=$(BUILD)/lib/libattn.so PYTHONPATH=python \
+	  .venv/bin/python -B -W ignore -m pytest -q -s -p no:cacheprovider test/Python/test_training.py
 
 assembler: ## Install the pinned ptxas and nvdisasm into .venv, so that machine code is judged too
 	$(call install,python3-venv)

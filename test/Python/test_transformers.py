@@ -7,91 +7,9 @@ import pytest
 import attn
 
 torch = pytest.importorskip("torch")
-transformers = pytest.importorskip("transformers")
+T = pytest.importorskip("transformers")
 from attn.integrations import transformers as integration  # noqa: E402
-
-SMALL = dict(
-    vocab_size=97,
-    hidden_size=64,
-    intermediate_size=96,
-    num_hidden_layers=2,
-    num_attention_heads=4,
-    num_key_value_heads=2,
-    max_position_embeddings=256,
-    pad_token_id=0,
-    bos_token_id=1,
-    eos_token_id=2,
-)
-T = transformers
-# Name -> (class, configuration).
-DECODERS = {
-    "llama": (T.LlamaForCausalLM, lambda: T.LlamaConfig(**SMALL)),
-    "mistral": (T.MistralForCausalLM, lambda: T.MistralConfig(**SMALL, sliding_window=7)),
-    "qwen2": (T.Qwen2ForCausalLM, lambda: T.Qwen2Config(**SMALL)),
-    "qwen3": (T.Qwen3ForCausalLM, lambda: T.Qwen3Config(**SMALL, head_dim=16)),
-    "phi3": (T.Phi3ForCausalLM, lambda: T.Phi3Config(**SMALL)),
-    "gpt2": (
-        T.GPT2LMHeadModel,
-        lambda: T.GPT2Config(
-            vocab_size=97,
-            n_embd=64,
-            n_layer=2,
-            n_head=4,
-            attn_pdrop=0.0,
-            embd_pdrop=0.0,
-            resid_pdrop=0.0,
-        ),
-    ),
-    "gemma2": (
-        T.Gemma2ForCausalLM,
-        lambda: T.Gemma2Config(
-            **SMALL,
-            head_dim=16,
-            sliding_window=7,
-            query_pre_attn_scalar=4,
-            attn_logit_softcapping=2.0,
-        ),
-    ),
-    "gemma3": (
-        T.Gemma3ForCausalLM,
-        lambda: T.Gemma3TextConfig(**SMALL, head_dim=16, sliding_window=7),
-    ),
-    "gpt_oss": (
-        T.GptOssForCausalLM,
-        lambda: T.GptOssConfig(
-            **SMALL, head_dim=16, sliding_window=7, num_local_experts=2, num_experts_per_tok=1
-        ),
-    ),
-    "cohere2": (T.Cohere2ForCausalLM, lambda: T.Cohere2Config(**SMALL, sliding_window=7)),
-    "deepseek_v3": (
-        T.DeepseekV3ForCausalLM,
-        lambda: T.DeepseekV3Config(
-            **{**SMALL, "num_key_value_heads": 4},
-            moe_intermediate_size=32,
-            n_routed_experts=4,
-            num_experts_per_tok=2,
-            n_group=2,
-            topk_group=1,
-            kv_lora_rank=16,
-            q_lora_rank=16,
-            qk_rope_head_dim=8,
-            qk_nope_head_dim=16,
-            v_head_dim=16,
-            first_k_dense_replace=1,
-        ),
-    ),
-    "llama4": (
-        T.Llama4ForCausalLM,
-        lambda: T.Llama4TextConfig(
-            **SMALL,
-            intermediate_size_mlp=96,
-            head_dim=16,
-            num_local_experts=2,
-            num_experts_per_tok=1,
-            attention_chunk_size=8,
-        ),
-    ),
-}
+from families import DECODERS, SMALL, make, make_batch  # noqa: E402
 
 
 @pytest.fixture(autouse=True)
@@ -109,21 +27,6 @@ def calls(monkeypatch):
     return count
 
 
-def make(kind):
-    torch.manual_seed(len(kind))
-    model_class, config = DECODERS[kind]
-    model = model_class(config()).eval()
-    # Sinks and biases of new models are zeros, which would hide that they are dropped, and scores are
-    # near zero, whatever is made of them.
-    with torch.no_grad():
-        for parameter_name, parameter in model.named_parameters():
-            if "sinks" in parameter_name or parameter_name.endswith("bias"):
-                parameter.normal_()
-            elif any(x in parameter_name for x in ("q_proj.weight", "k_proj.weight", "qkv_proj")):
-                parameter.mul_(6)
-    return model
-
-
 def run(model, implementation, **inputs):
     model.set_attn_implementation(implementation)
     with torch.no_grad():
@@ -132,6 +35,17 @@ def run(model, implementation, **inputs):
 
 def is_close(x, y, tolerance=2e-4):
     return (x - y).abs().max() <= tolerance * max(1, y.abs().max())
+
+
+def compare_outputs(calls, kind, padding, layers):
+    """Of eager attention and of attn, which is called once for each layer."""
+    model, (inputs, read) = make(kind), make_batch(kind, padding)
+    wanted = read(run(model, "eager", **inputs))
+    before = len(calls)
+    got = read(run(model, "attn", **inputs))
+    assert len(calls) >= before + layers
+    for x, y in zip(got, wanted):
+        assert is_close(x, y), (kind, padding)
 
 
 @pytest.mark.parametrize("kind", DECODERS)
@@ -318,148 +232,43 @@ def test_bf16(kind):
 
 
 def test_encoders(calls):
-    config = T.BertConfig(
-        vocab_size=97,
-        hidden_size=64,
-        num_hidden_layers=2,
-        num_attention_heads=4,
-        intermediate_size=96,
-    )
-    ids = torch.randint(3, 97, (2, 19))
-    seen = torch.ones_like(ids)
-    seen[1, 12:] = 0
-    for model in (
-        T.BertModel(config).eval(),
-        T.ModernBertModel(
-            T.ModernBertConfig(
-                vocab_size=97,
-                hidden_size=64,
-                num_hidden_layers=2,
-                num_attention_heads=4,
-                intermediate_size=96,
-                local_attention=8,
-                pad_token_id=0,
-            )
-        ).eval(),
-    ):
-        for inputs in (dict(input_ids=ids), dict(input_ids=ids, attention_mask=seen)):
-            wanted = run(model, "eager", **inputs).last_hidden_state
-            before = len(calls)
-            got = run(model, "attn", **inputs).last_hidden_state
-            assert len(calls) == before + 2
-            rows = inputs.get("attention_mask", torch.ones_like(ids)).bool()
-            assert is_close(got[rows], wanted[rows])
+    for kind in ("bert", "modernbert"):
+        for padding in (None, "left", "right"):
+            compare_outputs(calls, kind, padding, 2)
 
 
 def test_images(calls):
-    small = dict(hidden_size=64, num_hidden_layers=2, num_attention_heads=4, intermediate_size=96)
-    pixels = torch.randn(2, 3, 32, 32)
-    vit = T.ViTModel(T.ViTConfig(**small, image_size=32, patch_size=8)).eval()
-    wanted = run(vit, "eager", pixel_values=pixels).last_hidden_state
-    got = run(vit, "attn", pixel_values=pixels).last_hidden_state
-    assert len(calls) == 2 and is_close(got, wanted)
+    compare_outputs(calls, "vit", None, 2)
 
 
 def test_images_beside_texts(calls):
-    small = dict(hidden_size=64, num_hidden_layers=2, num_attention_heads=4, intermediate_size=96)
-    config = T.CLIPConfig(
-        text_config=dict(vocab_size=97, max_position_embeddings=32, eos_token_id=2, **small),
-        vision_config=dict(image_size=32, patch_size=8, **small),
-        projection_dim=32,
-    )
-    clip = T.CLIPModel(config).eval()
-    ids = torch.randint(3, 97, (2, 17))
-    ids[:, -1] = ids[1, 11:] = 2
-    seen = torch.ones_like(ids)
-    seen[1, 12:] = 0
-    inputs = dict(input_ids=ids, pixel_values=torch.randn(2, 3, 32, 32), attention_mask=seen)
-    wanted, got = run(clip, "eager", **inputs), run(clip, "attn", **inputs)
-    assert len(calls) == 4
-    assert is_close(got.image_embeds, wanted.image_embeds)
-    assert is_close(got.text_embeds, wanted.text_embeds)
+    for padding in (None, "right"):
+        compare_outputs(calls, "clip", padding, 4)
 
 
 def test_images_inside_of_texts(calls):
-    config = T.Qwen2VLConfig(
-        text_config=dict(
-            **SMALL, rope_parameters=dict(rope_type="default", mrope_section=[2, 3, 3])
-        ),
-        vision_config=dict(depth=2, embed_dim=32, hidden_size=64, num_heads=2, patch_size=8),
-        image_token_id=95,
-        vision_start_token_id=94,
-        vision_end_token_id=93,
-    )
-    model = T.Qwen2VLForConditionalGeneration(config).eval()
-    # Two images of 4 x 4 and 8 x 4 patches, 4 of which are one token.
-    grid = torch.tensor([[1, 4, 4], [1, 8, 4]])
-    patches = torch.randn(48, 3 * 2 * 8 * 8)
+    compare_outputs(calls, "qwen2_vl", None, 4)
+    # Two images of 4 x 4 and 8 x 4 patches in one text, 4 of which are one token.
     ids = torch.randint(3, 90, (1, 25))
     ids[0, 3:7] = ids[0, 10:18] = 95
     ids[0, [2, 9]] = 94
-    kinds = (ids == 95).int()
-    how = dict(pixel_values=patches, image_grid_thw=grid, use_cache=False)
-    inputs = dict(input_ids=ids, mm_token_type_ids=kinds, **how)
+    grid = torch.tensor([[1, 4, 4], [1, 8, 4]])
+    inputs = dict(input_ids=ids, mm_token_type_ids=(ids == 95).int(), image_grid_thw=grid)
+    inputs.update(pixel_values=torch.randn(48, 3 * 2 * 8 * 8), use_cache=False)
+    model = make("qwen2_vl")
     wanted, got = run(model, "eager", **inputs).logits, run(model, "attn", **inputs).logits
-    assert len(calls) >= 4 and is_close(got, wanted)
+    assert is_close(got, wanted)
 
 
 def test_sounds(calls):
-    config = T.WhisperConfig(
-        vocab_size=97,
-        num_mel_bins=16,
-        d_model=64,
-        encoder_layers=2,
-        decoder_layers=2,
-        encoder_attention_heads=4,
-        decoder_attention_heads=4,
-        encoder_ffn_dim=96,
-        decoder_ffn_dim=96,
-        max_source_positions=20,
-        max_target_positions=32,
-        pad_token_id=0,
-        bos_token_id=1,
-        eos_token_id=2,
-        decoder_start_token_id=1,
-        suppress_tokens=None,
-        begin_suppress_tokens=None,
-    )
-    model = T.WhisperForConditionalGeneration(config).eval()
-    sounds, words = torch.randn(2, 16, 40), torch.randint(3, 97, (2, 9))
-    inputs = dict(input_features=sounds, decoder_input_ids=words, use_cache=False)
-    wanted, got = run(model, "eager", **inputs).logits, run(model, "attn", **inputs).logits
-    assert len(calls) == 6 and is_close(got, wanted)
+    for padding in (None, "right"):
+        compare_outputs(calls, "whisper", padding, 6)
 
 
 def test_encoders_with_decoders(calls):
-    t5 = T.T5ForConditionalGeneration(
-        T.T5Config(
-            vocab_size=97, d_model=64, d_kv=16, d_ff=96, num_layers=2, num_heads=4, dropout_rate=0.0
-        )
-    ).eval()
-    bart = T.BartForConditionalGeneration(
-        T.BartConfig(
-            vocab_size=97,
-            d_model=64,
-            encoder_layers=2,
-            decoder_layers=2,
-            encoder_attention_heads=4,
-            decoder_attention_heads=4,
-            encoder_ffn_dim=96,
-            decoder_ffn_dim=96,
-            max_position_embeddings=64,
-        )
-    ).eval()
-    ids, words = torch.randint(3, 97, (2, 17)), torch.randint(3, 97, (2, 9))
-    seen = torch.ones_like(ids)
-    seen[1, 11:] = 0
-    inputs = dict(input_ids=ids, attention_mask=seen, decoder_input_ids=words, use_cache=False)
-    for model in (t5, bart):
-        wanted = run(model, "eager", **inputs).logits
-        before = len(calls)
-        got = run(model, "attn", **inputs).logits
-        if model is bart:
-            assert len(calls) == before + 6
-        assert is_close(got, wanted)
+    for padding in (None, "left", "right"):
+        compare_outputs(calls, "bart", padding, 6)
+        compare_outputs(calls, "t5", padding, 6)
 
 
 def test_no_tensor_of_all_pairs(monkeypatch):

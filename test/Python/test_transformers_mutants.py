@@ -6,11 +6,12 @@ import warnings
 import pytest
 
 torch = pytest.importorskip("torch")
-transformers = pytest.importorskip("transformers")
+pytest.importorskip("transformers")
 
 import attn  # noqa: E402
 from attn.integrations import transformers as integration  # noqa: E402
-from test_transformers import T, is_close, make, name, run  # noqa: E402, F401
+from families import make  # noqa: E402
+from test_transformers import is_close, name, run  # noqa: E402, F401
 
 N = 23
 
@@ -39,9 +40,7 @@ def make_sinks():
 
 
 def make_biased():
-    torch.manual_seed(0)
-    small = dict(vocab_size=97, d_model=64, d_kv=16, d_ff=96, num_layers=2, num_heads=4)
-    return T.T5ForConditionalGeneration(T.T5Config(**small, dropout_rate=0.0)).eval()
+    return make("t5")
 
 
 def make_windowed():
