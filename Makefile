@@ -22,7 +22,7 @@ newest := torch transformers jax
 # Where they are installed, 5 GB each where the index of PyTorch's wheels without CUDA is out of reach.
 ENVIRONMENTS ?= build/versions
 # Some minutes of compiled graphs, integrations and gradients; and a minute of them, for each change.
-VERSION_TESTS := $(patsubst %,test/Python/test_%.py,torch operator graph_text recorded gradient flex flex_compiled sdpa package transformers training jax)
+VERSION_TESTS := $(patsubst %,test/Python/test_%.py,torch operator graph_text recorded gradient flex flex_compiled sdpa package transformers training distributed jax)
 VERSION_SAMPLE := $(patsubst %,test/Python/test_%.py,graph_text recorded) \
                   $(addprefix test/Python/test_operator.py::test_,opcheck dynamic_shapes vmap export) \
                   $(addprefix test/Python/test_gradient.py::test_,checkpoints captured_tensors_under_transforms) \
@@ -120,9 +120,9 @@ test-with-%:
 check-torch: # A minute with the versions that VERSIONS names
 	@$(MAKE) --no-print-directory test-with-$(VERSIONS) TESTS="$(VERSION_SAMPLE)"
 
-test-training: build ## Train each of Hugging Face's families a step, compiled by Inductor too, and print how far gradients are off
+test-training: build ## Train Hugging Face's families, compiled by Inductor and in two processes too, and print how far gradients are off
 	@ATTN_TRAINING=all ATTN_LIBRARY=$(BUILD)/lib/libattn.so PYTHONPATH=python \
-	  .venv/bin/python -B -W ignore -m pytest -q -s -p no:cacheprovider test/Python/test_training.py
+	  .venv/bin/python -B -W ignore -m pytest -q -s -p no:cacheprovider test/Python/test_training.py test/Python/test_distributed.py
 
 assembler: ## Install the pinned ptxas and nvdisasm into .venv, so that machine code is judged too
 	$(call install,python3-venv)

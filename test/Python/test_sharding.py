@@ -1,12 +1,7 @@
 """DTensors of two processes."""
 
-import os
-import subprocess
-import sys
-
+import processes
 import pytest
-
-import attn
 
 torch = pytest.importorskip("torch")
 
@@ -106,33 +101,4 @@ dist.destroy_process_group()
 def test_two_processes(tmp_path):
     if not torch.distributed.is_available():
         pytest.skip("PyTorch without torch.distributed")
-    (tmp_path / "program.py").write_text(PROGRAM)
-    command = [sys.executable, "-B", "-W", "ignore", str(tmp_path / "program.py")]
-    common = {
-        **os.environ,
-        "PYTHONPATH": os.path.dirname(os.path.dirname(attn.__file__)),
-        "MASTER_ADDR": "127.0.0.1",
-        "MASTER_PORT": str(20000 + os.getpid() % 20000),
-        "WORLD_SIZE": "2",
-        "OMP_NUM_THREADS": "1",
-    }
-    running = [
-        subprocess.Popen(
-            command,
-            env={**common, "RANK": str(rank)},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for rank in range(2)
-    ]
-    for process in running:
-        try:
-            output, errors = process.communicate(timeout=300)
-        except subprocess.TimeoutExpired:
-            for each in running:
-                each.kill()
-            raise
-        assert process.returncode == 0, errors[-3000:]
-        # Gloo of PyTorch 2.9 prints lines of its own.
-        assert output.splitlines()[-1] == "agreed"
+    processes.run(tmp_path, PROGRAM)

@@ -1,0 +1,44 @@
+"""Programs that several processes run together."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import attn
+
+
+def run(folder, program, *arguments, count=2):
+    """Runs the program, which prints "agreed" at its end, as ranks of torch.distributed."""
+    (folder / "program.py").write_text(program)
+    command = [sys.executable, "-B", "-W", "ignore", str(folder / "program.py"), *arguments]
+    common = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join(
+            [os.path.dirname(os.path.dirname(attn.__file__)), str(Path(__file__).parent)]
+        ),
+        "MASTER_ADDR": "127.0.0.1",
+        "MASTER_PORT": str(20000 + os.getpid() % 20000),
+        "WORLD_SIZE": str(count),
+        "OMP_NUM_THREADS": "1",
+    }
+    running = [
+        subprocess.Popen(
+            command,
+            env={**common, "RANK": str(rank)},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for rank in range(count)
+    ]
+    for process in running:
+        try:
+            output, errors = process.communicate(timeout=300)
+        except subprocess.TimeoutExpired:
+            for each in running:
+                each.kill()
+            raise
+        assert process.returncode == 0, errors[-3000:]
+        # Gloo of PyTorch 2.9 prints lines of its own.
+        assert output.splitlines()[-1] == "agreed"
