@@ -271,13 +271,16 @@ _transforms.register(_registry)
 # ===- Autograd ---------------------------------------------------------------------------------===#
 
 
+def _is_any_recorded(*given: Any) -> bool:
+    tensors = [x for x in given if isinstance(x, torch.Tensor)]
+    return torch.is_grad_enabled() and any(x.requires_grad for x in tensors)
+
+
 def _below_autograd(operator: Any) -> Any:
-    """Of the operators themselves autograd records nothing, so that nothing is dropped in silence."""
+    """Of these operators autograd records nothing, so that nothing is dropped in silence."""
 
     def run(*arguments: Any, **results: Any) -> Any:
-        given = (*arguments, *results.values())
-        tensors = [x for x in given if isinstance(x, torch.Tensor)]
-        if torch.is_grad_enabled() and any(x.requires_grad for x in tensors):
+        if _is_any_recorded(*arguments, *results.values()):
             raise Error(
                 "invalid argument",
                 f"{operator}: expected a call by attn.attention where gradients are wanted, got one of "
@@ -290,7 +293,26 @@ def _below_autograd(operator: Any) -> Any:
     return run
 
 
-for _name in ("forward", "forward_out", "record", "backward"):
+def _forward_recorded(
+    q: Any,
+    k: Any,
+    v: Any,
+    sink: Any,
+    captures: Optional[List[Any]],
+    source: str,
+    scale: Any,
+    rows_first: bool,
+) -> Any:
+    """attn::forward as a graph calls it that torch.export wrote, whose parameters may learn."""
+    last = source, scale, rows_first
+    if _is_any_recorded(q, k, v, sink, *(captures or [])):
+        return Attention.apply(q, k, v, sink, *last, *(captures or []))[:2]
+    with torch._C._AutoDispatchBelowAutograd():
+        return torch.ops.attn.forward.default(q, k, v, sink, captures, *last)
+
+
+_registry.impl("forward", _forward_recorded, "Autograd")
+for _name in ("forward_out", "record", "backward"):
     _registry.impl(_name, _below_autograd(getattr(torch.ops.attn, _name).default), "Autograd")
 
 

@@ -1,6 +1,9 @@
 """Hugging Face's models, of few layers and random weights, on attn and on their own eager attention."""
 
 import logging
+import os
+import subprocess
+import sys
 
 import pytest
 
@@ -99,6 +102,39 @@ def test_static_caches(kind):
         pytest.skip(f"this version of Transformers fails by itself: {error}")
     model.set_attn_implementation("attn")
     assert torch.equal(model.generate(ids, **how), wanted)
+
+
+GENERATE = {
+    "beams": dict(num_beams=3),
+    "beams that are drawn": dict(num_beams=2, do_sample=True),
+    "beams of a static cache": dict(num_beams=3, cache_implementation="static"),
+    "no cache": dict(use_cache=False),
+    "words of the prompt": dict(prompt_lookup_num_tokens=3),
+}
+
+
+@pytest.mark.parametrize("kind", ["gpt_oss", "gemma2", "bart", "whisper"])
+def test_ways_of_generation(kind):
+    """Of sequences that are padded left, cache by cache."""
+    model = make(kind)
+    inputs, _ = make_batch(kind, "left")
+    inputs = {
+        name: x for name, x in inputs.items() if "decoder" not in name and name != "use_cache"
+    }
+    common = dict(max_new_tokens=8, min_new_tokens=8, do_sample=False, disable_compile=True)
+    common.update(output_logits=True, return_dict_in_generate=True, pad_token_id=0)
+    for way, how in GENERATE.items():
+        one = slice(1, 2) if "prompt_lookup_num_tokens" in how else slice(None)
+        found = []
+        for implementation in ("eager", "attn"):
+            model.set_attn_implementation(implementation)
+            torch.manual_seed(1)
+            given = {name: x[one] for name, x in inputs.items()}
+            found.append(model.generate(**given, **{**common, **how}))
+        wanted, got = found
+        assert torch.equal(got.sequences, wanted.sequences), way
+        for x, y in zip(got.logits, wanted.logits):
+            assert is_close(x, y), way
 
 
 @pytest.mark.parametrize("kind", ["llama", "gemma2"])
@@ -405,3 +441,40 @@ def test_weights_that_nobody_stores_are_told_of(name):
     finally:
         integration._logger.removeHandler(handler)
     assert len(messages) == 1 and 'attn_implementation="eager"' in messages[0]
+
+
+@pytest.mark.parametrize("strict", [False, True])
+@pytest.mark.parametrize("kind", ["gemma2", "t5"])
+def test_exported_models_load_elsewhere(kind, strict, tmp_path):
+    """In a process that knows torch and attn alone."""
+
+    class Logits(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.model = make(kind)
+
+        def forward(self, **inputs):
+            return self.model(**inputs).logits
+
+    module = Logits()
+    module.model.set_attn_implementation("attn")
+    inputs, _ = make_batch(kind, "left")
+    program = torch.export.export(module, (), inputs, strict=strict)
+    assert sum("attn.forward" in str(node.target) for node in program.graph.nodes) >= 2
+    torch.export.save(program, tmp_path / "model.pt2")
+    with torch.no_grad():
+        torch.save((inputs, module(**inputs)), tmp_path / "tensors")
+    command = (
+        "import sys, torch, attn; folder = sys.argv[1]\n"
+        "inputs, wanted = torch.load(folder + '/tensors')\n"
+        "got = torch.export.load(folder + '/model.pt2').module()(**inputs)\n"
+        "print('transformers' in sys.modules, torch.equal(got, wanted))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-B", "-W", "ignore", "-c", command, str(tmp_path)],
+        env={**os.environ, "PYTHONPATH": os.path.dirname(os.path.dirname(attn.__file__))},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.stdout.split() == ["False", "True"], done.stderr[-2000:]
