@@ -510,13 +510,21 @@ def attention(
     sharded over the batch or the heads stay so; captured arrays are gathered.
 
     Runs on the CPU, and on NVIDIA's GPUs in float16 and bfloat16; elsewhere XLA says that the call
-    is not implemented.
+    is not implemented. Calls in float64 whose arguments are all JAX's go to
+    jax.nn.dot_product_attention.
 
     Raises:
         Error: an argument that does not fit, or a function that cannot be traced.
     """
     if implementation is not None:
         refuse("implementation", "None", repr(implementation), "use jax.nn.dot_product_attention")
+    is_jax = score is None and sink is None and options is None
+    is_jax = is_jax and not (callable(bias) or callable(mask))
+    if is_jax and jnp.asarray(query).dtype == jnp.float64:
+        how = dict(scale=scale, is_causal=is_causal, local_window_size=local_window_size)
+        how.update(query_seq_lengths=query_seq_lengths, return_residual=return_residual)
+        how.update(key_value_seq_lengths=key_value_seq_lengths)
+        return jax.nn.dot_product_attention(query, key, value, bias, mask, **how)
     q, k, v = (_to_4d(x, name) for x, name in ((query, "query"), (key, "key"), (value, "value")))
     (b, m, h, _), (_, n, g, _) = q.shape, k.shape
     if k.shape != (b, n, g, q.shape[3]) or v.shape[:3] != (b, n, g) or g == 0 or h % g:

@@ -323,6 +323,16 @@ def test_gradients_of_wide_arrays_are_refused():
             jax.grad(squares(with_slopes), 3)(q, k, v, slopes)
 
 
+def test_f64_is_of_jax():
+    with jax.enable_x64(True):
+        q, k, v = inputs(dtype="float64")
+        keep = jnp.arange(N) < 9
+        how = dict(mask=keep, is_causal=True, return_residual=True)
+        close(attention(q, k, v, **how), reference(q, k, v, **how), 0)
+        with pytest.raises(attn.Error, match="expected float16, bfloat16 or float32"):
+            attention(q, k, v, score=lambda s, b, h, i, j: s)
+
+
 def test_refused():
     q, k, v = inputs()
     bias = jnp.zeros((1, H, M, N))
