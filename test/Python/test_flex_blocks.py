@@ -124,7 +124,9 @@ def test_one_batch_of_keys(is_compiled):
 
 
 @pytest.mark.parametrize("create", [flex.create_block_mask, integration.create_block_mask])
-def test_f64_is_of_pytorch(create):
+def test_f64_is_of_pytorch(create, monkeypatch):
+    # Also where attn stands in PyTorch's place.
+    monkeypatch.setattr(flex, "flex_attention", integration.flex_attention)
     tensors = [torch.randn(B, H, n, D, dtype=torch.float64) for n in (M, N, N)]
     block = create(OF_HEADS, B, H, M, N, device="cpu")
     integration.fallbacks.clear()

@@ -30,6 +30,9 @@ from ._patch import Patch, pytorch_sdpa
 from ._reasons import are_plain, find_sdpa_reason, find_tensor_reason
 from ._tables import read_table
 
+# Also where somebody puts the function of this module in its place.
+_pytorch_flex = _pytorch.flex_attention
+
 served: Counter[str] = collections.Counter()
 """How often each function was served by attn; graphs of torch.compile do not count."""
 fallbacks: Counter[str] = collections.Counter()
@@ -326,7 +329,7 @@ def flex_attention(
             block_mask = block_mask.to_pytorch(query.device)
         how = score_mod, block_mask, scale, enable_gqa, return_lse, kernel_options
         more = {} if return_aux is None else {"return_aux": return_aux}
-        return _pytorch.flex_attention(query, key, value, *how, **more)
+        return _pytorch_flex(query, key, value, *how, **more)
     _check_flex(query, key, block_mask, enable_gqa)
     mask = find_mask(block_mask, (query.shape[2], key.shape[2]))
     wants_lse = return_lse or bool(return_aux is not None and return_aux.lse)
