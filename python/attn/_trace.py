@@ -66,6 +66,8 @@ class Capture:
         self.rank = len(array.shape)
         self.is_strided = _arrays.is_strided(array)
         self.last = int(array.shape[-1]) if self.rank else 0
+        # PyTorch's is a method, NumPy's and JAX's a number.
+        self.has_size = callable(getattr(array, "size", None))
         # The extents that constant indices need.
         self.least = [0] * self.rank
 
@@ -104,12 +106,17 @@ class Proxy:
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__") and name.endswith("__"):
             raise AttributeError(name)
+        if name == "size" and self._capture.has_size:
+            return self._find_size
         if self._capture.rank - len(self._prefix) == 1:
             return getattr(self._attn_row(), name)
         fail(
             f"{self._capture.name}: expected an index of a captured array, got .{name}",
             "compute it before the call, outside of the function",
         )
+
+    def _find_size(self, dim: Optional[int] = None) -> Any:
+        return self.shape if dim is None else self.shape[dim]
 
     def _refuse(self, *others: Any) -> Any:
         missing = self._capture.rank - len(self._prefix)

@@ -76,6 +76,22 @@ def test_lists(case, is_compiled):
     compare(block, keep | expand(kind == 2) if has_full else keep, is_compiled)
 
 
+@pytest.mark.parametrize("is_compiled", [False, True], ids=["eager", "compiled"])
+def test_listed_pages_that_are_not_there(is_compiled):
+    """Page tables say -1, and their lists count it."""
+    dense = torch.rand(B, 1, ROWS, COLUMNS) < 0.5
+    counts, indices = to_lists(dense)
+    last = counts.clamp(max=COLUMNS - 1)[..., None].long()
+    counts = (counts + 1).clamp(max=COLUMNS)
+    indices = indices.scatter(-1, last, -1)
+    listed = torch.arange(COLUMNS) < counts[..., None]
+    kept = torch.zeros(B, 1, ROWS, COLUMNS + 1, dtype=torch.bool)
+    kept.scatter_(-1, torch.where(listed & (indices >= 0), indices, COLUMNS).long(), True)
+    how = dict(BLOCK_SIZE=SIZE, seq_lengths=(M, N))
+    block = flex.BlockMask.from_kv_blocks(counts, indices, **how, compute_q_blocks=False)
+    compare(block, expand(kept[..., :COLUMNS]).expand(B, H, M, N), is_compiled)
+
+
 def test_lists_that_say_what_the_function_says_are_not_read():
     block = flex.create_block_mask(OF_HEADS, B, H, M, N, device="cpu", BLOCK_SIZE=SIZE)
     assert _blocks.find_mask(block, (M, N)) is OF_HEADS

@@ -72,6 +72,22 @@ def test_functions(how):
     compare(call)
 
 
+@pytest.mark.parametrize("dynamic", [None, False, True])
+def test_sizes_of_captured_tensors(dynamic):
+    """They are values of the call where shapes are dynamic."""
+    last = lambda i: i.clamp(0, DOCUMENTS.shape[0] - 1)
+    same = lambda b, h, i, j: DOCUMENTS[last(i)] == DOCUMENTS[last(j)]
+    late = lambda b, h, i, j: j * H < BIAS.size(-1) + BIAS.size()[0] * i
+    for mask in (same, late):
+        block, tensors = flex.create_block_mask(mask, B, H, S, S, device="cpu"), make()
+        wanted = flex.flex_attention(*[x.detach() for x in tensors], block_mask=block)
+        call = integration.flex_attention
+        assert torch.allclose(call(*tensors, block_mask=block), wanted, atol=1e-5)
+        torch._dynamo.reset()
+        call = torch.compile(call, backend="aot_eager", fullgraph=True, dynamic=dynamic)
+        assert torch.allclose(call(*tensors, block_mask=block), wanted, atol=1e-5)
+
+
 def test_block_mask_of_pytorch():
     block = flex.create_block_mask(CAUSAL, B, H, S, S, device="cpu")
     compare(lambda q, k, v: integration.flex_attention(q, k, v, block_mask=block) * 2)

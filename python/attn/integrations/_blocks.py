@@ -64,11 +64,11 @@ def find_mask(block_mask: Any, lengths: Tuple[int, int]) -> Optional[Callable]:
 def _to_dense(counts: Any, indices: Any, columns: int) -> Any:
     """1 for the listed blocks of (B, H, blocks of rows, blocks of keys), 0 for the others."""
     is_listed = torch.arange(indices.shape[-1], device=indices.device) < counts[..., None]
+    # A page that is not there is block -1.
+    is_listed = is_listed & (indices >= 0) & (indices < columns)
     # One column more for what is not listed.
     places = torch.where(is_listed, indices, columns).long()
-    dense = torch.zeros(
-        (*indices.shape[:-1], columns + 1), dtype=torch.int8, device=indices.device
-    )
+    dense = torch.zeros((*indices.shape[:-1], columns + 1), dtype=torch.int8, device=indices.device)
     dense = dense.scatter(-1, places, 1)[..., :columns]
     return dense.reshape((1,) * (4 - dense.dim()) + tuple(dense.shape))
 
