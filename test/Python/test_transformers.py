@@ -326,6 +326,8 @@ def test_masks_that_models_touch():
     wanted = torch.ones(5, 5, dtype=torch.bool).tril().expand(2, 1, 5, 5)
     assert torch.equal(mask[:, 0], wanted[:, 0]) and mask.dtype == torch.bool
     assert torch.equal(mask.logical_not(), ~wanted)
+    chosen = torch.where(mask, torch.ones(()), torch.zeros(5, 5))
+    assert torch.equal(chosen, wanted.float()) and torch.equal(wanted & mask, wanted)
 
 
 def test_given_masks():

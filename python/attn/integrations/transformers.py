@@ -13,6 +13,7 @@ from __future__ import annotations
 from typing import Any, Callable, Optional, Tuple, Union
 
 import torch
+from torch.utils._pytree import tree_map_only
 from transformers import AttentionInterface, AttentionMaskInterface
 from transformers.masking_utils import prepare_padding_mask, sdpa_mask
 from transformers.utils import logging
@@ -55,6 +56,13 @@ class Mask:
 
     def __getitem__(self, index: Any) -> Any:
         return self.to_tensor()[index]
+
+    @classmethod
+    def __torch_function__(
+        cls, function: Any, types: Any, inputs: Any = (), options: Any = None
+    ) -> Any:
+        inputs, options = tree_map_only(Mask, Mask.to_tensor, (inputs, options or {}))
+        return function(*inputs, **options)
 
 
 def _to_offset(offset: Any, device: Any) -> Any:
