@@ -76,6 +76,14 @@ def test_gradients(kind):
         assert error[0] < 2e-4, (padding, error)
 
 
+def check_that_eager_compiles(model, batch, compiler):
+    torch._dynamo.reset()
+    try:
+        differentiate(model, batch, "eager", compiler)
+    except Exception as error:
+        pytest.skip(f"these versions fail by themselves: {type(error).__name__}")
+
+
 @pytest.mark.parametrize("kind", COMPILED)
 def test_compiled_gradients(kind):
     compiler = dict(backend="inductor" if IS_WHOLE else "aot_eager", fullgraph=kind not in BREAKS)
@@ -83,7 +91,12 @@ def test_compiled_gradients(kind):
         torch._dynamo.reset()
         model, batch = make_case(kind, padding)
         wanted = differentiate(model, batch, "eager")
-        error = find_error(differentiate(model, batch, "attn", compiler), wanted)
+        try:
+            found = differentiate(model, batch, "attn", compiler)
+        except Exception:
+            check_that_eager_compiles(model, batch, compiler)
+            raise
+        error = find_error(found, wanted)
         tell(kind, padding, "compiled", error)
         assert error[0] < 2e-4, (padding, error)
 

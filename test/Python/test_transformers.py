@@ -304,7 +304,8 @@ def test_sounds(calls):
 def test_encoders_with_decoders(calls):
     for padding in (None, "left", "right"):
         compare_outputs(calls, "bart", padding, 6)
-        compare_outputs(calls, "t5", padding, 6)
+        # T5 of Transformers 5.17 has an attention of its own.
+        compare_outputs(calls, "t5", padding, 0)
 
 
 def test_no_tensor_of_all_pairs(monkeypatch):
@@ -446,7 +447,7 @@ def test_weights_that_nobody_stores_are_told_of(name):
 
 
 @pytest.mark.parametrize("strict", [False, True])
-@pytest.mark.parametrize("kind", ["gemma2", "t5"])
+@pytest.mark.parametrize("kind", ["gemma2", "bart"])
 def test_exported_models_load_elsewhere(kind, strict, tmp_path):
     """In a process that knows torch and attn alone."""
 
