@@ -79,17 +79,18 @@ LogicalResult attn::convertNormalize(BlockConverter &block, NormalizeOp op) {
     max = arith::MulFOp::create(b, max, b.constant(unit * M_LN2, row.getShape()));
     Value joined = arith::MaximumFOp::create(b, max, sink);
     Value safe = arith::SelectOp::create(b, b.isEqual(joined, kLowest), zero, joined);
-    Value factor = power(arith::SubFOp::create(b, max, safe));
+    // 1 where the sink is no larger, whatever assemblers make of the product in the maximum.
+    Value isSink = arith::CmpFOp::create(b, arith::CmpFPredicate::OGT, sink, max);
+    Value factor =
+        arith::SelectOp::create(b, isSink, power(arith::SubFOp::create(b, max, safe)), one);
     // Of a sink of +inf too, though inf - inf is none.
     Value isMax = arith::CmpFOp::create(b, arith::CmpFPredicate::OEQ, sink, safe);
     Value extra =
         arith::SelectOp::create(b, isMax, one, power(arith::SubFOp::create(b, sink, safe)));
     sum = arith::AddFOp::create(b, arith::MulFOp::create(b, sum, factor), extra);
     acc = arith::MulFOp::create(b, acc, b.rowsToTile(factor, dv));
-    if (max2) {
-      Value isSink = arith::CmpFOp::create(b, arith::CmpFPredicate::OGT, sink, max);
+    if (max2)
       max2 = arith::SelectOp::create(b, isSink, toBase2(b, sink), max2);
-    }
     max = joined;
   } else if (foldedScale) {
     max = arith::MulFOp::create(b, max, b.constant(unit, row.getShape()));
