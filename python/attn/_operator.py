@@ -293,26 +293,32 @@ def _below_autograd(operator: Any) -> Any:
     return run
 
 
-def _forward_recorded(
-    q: Any,
-    k: Any,
-    v: Any,
-    sink: Any,
-    captures: Optional[List[Any]],
-    source: str,
-    scale: Any,
-    rows_first: bool,
-) -> Any:
-    """attn::forward as a graph calls it that torch.export wrote, whose parameters may learn."""
-    last = source, scale, rows_first
-    if _is_any_recorded(q, k, v, sink, *(captures or [])):
-        return Attention.apply(q, k, v, sink, *last, *(captures or []))[:2]
-    with torch._C._AutoDispatchBelowAutograd():
-        return torch.ops.attn.forward.default(q, k, v, sink, captures, *last)
+def _recorded(operator: Any, count: int) -> Any:
+    """The operator, of `count` results, as a graph calls it that torch.export wrote, whose parameters
+    may learn."""
+
+    def run(
+        q: Any,
+        k: Any,
+        v: Any,
+        sink: Any,
+        captures: Optional[List[Any]],
+        source: str,
+        scale: Any,
+        rows_first: bool,
+    ) -> Any:
+        last = source, scale, rows_first
+        if _is_any_recorded(q, k, v, sink, *(captures or [])):
+            return Attention.apply(q, k, v, sink, *last, *(captures or []))[:count]
+        with torch._C._AutoDispatchBelowAutograd():
+            return operator(q, k, v, sink, captures, *last)
+
+    return run
 
 
-_registry.impl("forward", _forward_recorded, "Autograd")
-for _name in ("forward_out", "record", "backward"):
+_registry.impl("forward", _recorded(torch.ops.attn.forward.default, 2), "Autograd")
+_registry.impl("record", _recorded(torch.ops.attn.record.default, 3), "Autograd")
+for _name in ("forward_out", "backward"):
     _registry.impl(_name, _below_autograd(getattr(torch.ops.attn, _name).default), "Autograd")
 
 

@@ -1,4 +1,4 @@
-"""attn::forward and attn::backward: what PyTorch's compilers and transforms make of them."""
+"""attn::forward, attn::record and attn::backward: what PyTorch's compilers and transforms make of them."""
 
 import os
 import subprocess
@@ -37,14 +37,14 @@ def source(**how):
 
 def test_opcheck():
     q, k, v = inputs()
-    torch.library.opcheck(
-        torch.ops.attn.forward.default, (q, k, v, None, [], source(), None, False)
-    )
+    given = (q, k, v, None, [], source(), None, False)
+    for operator in (torch.ops.attn.forward.default, torch.ops.attn.record.default):
+        torch.library.opcheck(operator, given)
     # Of dropout, the seed is a captured tensor.
     dropped = (q, k, v, None, [torch.tensor([3])], source(dropout=0.25), None, False)
     torch.library.opcheck(torch.ops.attn.forward.default, dropped)
-    output, lse = torch.ops.attn.forward(q, k, v, None, [], source(), None, False)
-    for d_lse in (None, torch.randn_like(lse)):
+    output, lse, low = torch.ops.attn.record(*given)
+    for d_lse, rest in ((None, []), (torch.randn_like(lse), []), (None, [low])):
         arguments = (
             torch.randn_like(output),
             d_lse,
@@ -59,7 +59,7 @@ def test_opcheck():
             None,
         )
         torch.library.opcheck(
-            torch.ops.attn.backward.default, (*arguments, False, [True, False, True, False])
+            torch.ops.attn.backward.default, (*arguments, False, [True, False, True, False], *rest)
         )
 
 
