@@ -138,13 +138,6 @@ private:
 
 class CUDADevice : public HopperDevice {
 public:
-  float roundBase2(float lse) const override {
-    // A product of two f32 is exact in f64.
-    double exact = double(lse) * double(kLog2e);
-    auto rounded = float(exact);
-    return std::abs(double(rounded)) > std::abs(exact) ? std::nextafter(rounded, 0.0f) : rounded;
-  }
-
   explicit CUDADevice(std::string emitFolder) : emitFolder(std::move(emitFolder)) {}
 
   llvm::Expected<std::unique_ptr<TestKernel>> compile(mlir::ModuleOp module,

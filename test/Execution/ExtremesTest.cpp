@@ -94,7 +94,8 @@ TEST(ExtremesTest, Sinks) {
 
 /// Rows whose weights are all the same, of which one f32 cannot say how many there are.
 TEST(ExtremesTest, LowPartsOfLse) {
-  for (const char *score : {"0.0", "1.0E+5", "-1.0E+9", "1.0E+9", "-4.0E+10", "-3.4E+38"})
+  for (const char *score :
+       {"0.0", "1.0E+5", "-1.0E+9", "1.0E+9", "-4.0E+12", "1.0E+20", "-3.4E+38"})
     for (const char *rest : {"", " sink(%sink : tensor<?xf32>)"})
       for (int64_t splits : {1, 3}) {
         Problem problem;

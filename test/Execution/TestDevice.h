@@ -63,8 +63,6 @@ public:
   /// Whether weights and gradients of scores are rounded to the elements of the matrices that they
   /// multiply.
   virtual bool roundsGradFactors() const { return false; }
-  /// What it rounds lse times log2(e) to, of which lse_low is the rest (s17).
-  virtual float roundBase2(float lse) const { return lse * kLog2e; }
 
   /// PyTorch's errors on such a device, each the least over D: without a mask, with one, and with
   /// one in more than 2048 rows or keys.

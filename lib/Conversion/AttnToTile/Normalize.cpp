@@ -6,7 +6,6 @@
 //===----------------------------------------------------------------------------------------===//
 
 #include "dialects/Tile/IR/TileOps.h"
-#include "lib/Analysis/ScoreExtremes/ScoreExtremes.h"
 #include "lib/Conversion/AttnToTile/Recipes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -25,11 +24,7 @@ static Value sumParts(TileBuilder &b, Value sums) {
 
 Value attn::toBase2(TileBuilder &b, Value lse) {
   ArrayRef<int64_t> rows = cast<RankedTensorType>(lse.getType()).getShape();
-  Value bounded = arith::MinimumFOp::create(b, lse, b.constant(kLargestScore, rows));
-  bounded = arith::MaximumFOp::create(b, bounded, b.constant(-kLargestScore, rows));
-  Value lowest = b.constant(kLowest, rows), isEmpty = b.isEqual(lse, kLowest);
-  bounded = arith::SelectOp::create(b, isEmpty, lowest, bounded);
-  return arith::MulFOp::create(b, bounded, b.constant(1.0 / M_LN2, rows));
+  return math::FmaOp::create(b, lse, b.constant(1.0 / M_LN2, rows), b.constant(0.0, rows));
 }
 
 Value attn::emitLow(TileBuilder &b, Value lse, Value max, Value sumLog2) {

@@ -31,9 +31,8 @@ mlir::LogicalResult convertStep(BlockConverter &block, OnlineAttentionOp op);
 mlir::LogicalResult convertTileStatus(BlockConverter &block, TileStatusOp op);
 mlir::LogicalResult convertListTiles(BlockConverter &block, ListTilesOp op);
 mlir::LogicalResult convertNormalize(BlockConverter &block, NormalizeOp op);
-/// Natural logarithms of a block's rows in base 2, bounded as scores are, so that their product is
-/// rounded by one instruction wherever it stands: to a multiply and an add assemblers would give
-/// one rounding.
+/// Natural logarithms of a block's rows in base 2. A multiply-add of nothing rounds by itself: of a
+/// product and the sum after it assemblers make one rounding.
 mlir::Value toBase2(TileBuilder &b, mlir::Value lse);
 
 /// s17: what f32 has no digits for in `lse`, of base 2, which is `max` and `sumLog2` together.
