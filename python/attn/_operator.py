@@ -151,9 +151,15 @@ def _to_dense(x: Any) -> Any:
     return x.clone(memory_format=torch.contiguous_format)
 
 
-def _get_names(captures: Optional[List[Any]]) -> Wanted:
-    """Of what may have a gradient, in the order of `wanted`."""
-    return ("query", "key", "value", "sink", *range(len(captures or [])))
+def _get_names(captures: Optional[List[Any]], wanted: List[bool]) -> Wanted:
+    """Of what a call wants gradients of, in the order of `wanted`."""
+    names = ("query", "key", "value", "sink", *range(len(captures or [])))
+    return tuple([name for name, is_wanted in zip(names, wanted) if is_wanted])
+
+
+def _get_read_low(whole: Any, lse_low: Any) -> Any:
+    """The low part of the log-sum-exp, where the gradient of the plan reads it."""
+    return lse_low if whole.recorded().problem.return_low else None
 
 
 def _backward(
@@ -172,12 +178,11 @@ def _backward(
     wanted: List[bool],
     lse_low: Any = None,
 ) -> List[Any]:
-    names = tuple([name for name, is_wanted in zip(_get_names(captures), wanted) if is_wanted])
+    names = _get_names(captures, wanted)
     whole = _find(source, q, scale, sink, captures)
     if not names:
         return []
-    if not whole.recorded().problem.return_low:
-        lse_low = None
+    lse_low = _get_read_low(whole, lse_low)
     plan = whole.gradient(names, d_lse is not None, lse_low is not None)
     given = Given(q, k, v, scale, sink, rows_first, captures or [])
     d_lse = None if d_lse is None else _to_dense(d_lse)
@@ -224,10 +229,9 @@ def _(  # type: ignore[no-untyped-def]
     d_output, d_lse, q, k, v, sink, captures, output, lse, source, scale, rows_first, wanted, lse_low=None
 ):
     if _is_warming_up[0]:
-        names = tuple([name for name, is_wanted in zip(_get_names(captures), wanted) if is_wanted])
         whole = _find(source, q, scale, sink, captures)
-        has_low = whole.recorded().problem.return_low and lse_low is not None
-        whole.gradient(names, d_lse is not None, has_low)
+        has_low = _get_read_low(whole, lse_low) is not None
+        whole.gradient(_get_names(captures, wanted), d_lse is not None, has_low)
     of = [x.new_empty(x.shape) for x, is_wanted in zip((q, k, v, sink), wanted) if is_wanted]
     of += [
         x.new_empty(x.shape, dtype=torch.float32)
