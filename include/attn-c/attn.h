@@ -119,11 +119,16 @@ ATTN_EXPORT attn_code attn_options_create(attn_options **options);
  *             order, where there are such blocks; on, the default, costs memory for that gradient
  *             in f32; off gives the same bits each time
  *    pack     on GPUs, slots for the query heads that share a key head: 2, 4, 8, 16, 32 or 64, for
- *             calls with few rows, which then read keys and values once for a group; 0 for none
- *    way      on GPUs, sizes of which sequences: auto (a kernel each for short and long ones, where
- *             two are faster), or short, long, few (at most 128 rows with many keys) or narrow
- *             (many rows with at most 80 keys, or 129 to 160): one for all, half as long to
- *             assemble
+ *             calls with few rows, which then read keys and values once for a group; 0 for those
+ *             of the rule
+ *    way      on GPUs, which kernels there are, between which each call chooses by its extents:
+ *             auto (all of the rule: for decoding, for few rows, for few keys, for short
+ *             sequences, and for other calls), lengths (for short sequences, and for others), or
+ *             one for all calls: short, long, few (at most 128 rows with many keys) or narrow
+ *             (many rows with at most 80 keys, or 129 to 160). Where there are several, each is
+ *             compiled when a call first takes it, or by attn_prepare
+ *    lazy     on or off: whether not even the kernel of most calls is compiled before a call
+ *             takes it
  *    stay     on GPUs, whether blocks stay, one for each multiprocessor, and take one tile of rows
  *             after the other: auto (where that was measured to be faster), or on or off (one
  *             kernel for all calls)
@@ -224,6 +229,31 @@ ATTN_EXPORT const char *attn_kernel_remark(const attn_kernel *kernel, size_t ind
 ATTN_EXPORT attn_code attn_run(const attn_kernel *kernel, const attn_tensor *const *tensors,
                                size_t count, void *stream);
 
+/** attn_run with memory of the device for what kernels of one call leave for each other, so that
+ *  nothing is allocated: attn_workspace_size says how much. It lies at a multiple of 256 bytes, may
+ *  hold anything, and is the call's until the stream has passed. Null with 0 bytes is attn_run. */
+ATTN_EXPORT attn_code attn_run_in(const attn_kernel *kernel, const attn_tensor *const *tensors,
+                                  size_t count, void *stream, void *workspace, size_t bytes);
+/** The bytes of workspace that a call with tensors of these shapes takes; 0 for most. Compiles what
+ *  such calls take. Addresses may be null. */
+ATTN_EXPORT attn_code attn_workspace_size(const attn_kernel *kernel,
+                                          const attn_tensor *const *tensors, size_t count,
+                                          size_t *bytes);
+
+/** Compiles what calls with tensors of these shapes take, so that none of them waits and a graph can
+ *  capture them; without tensors (null, 0), what any call may take. Addresses may be null. */
+ATTN_EXPORT attn_code attn_prepare(const attn_kernel *kernel, const attn_tensor *const *tensors,
+                                   size_t count);
+/** The name of the kernel among those of a GPU that calls with tensors of these shapes take, as
+ *  attn_explain_way lists them; empty for that of most calls. Freed with attn_string_free. */
+ATTN_EXPORT attn_code attn_choose_way(const attn_kernel *kernel, const attn_tensor *const *tensors,
+                                      size_t count, char **way);
+
+/** Tells a function, in one line, of each kernel that is compiled or loaded from disk because a call
+ *  takes it, in the thread of that call; null ends it. */
+typedef void (*attn_log)(const char *line, void *data);
+ATTN_EXPORT void attn_set_log(attn_log log, void *data);
+
 /** The most threads that calls on the CPU share, the calling one included, from the next call on:
  *  of all kernels and all threads of the process. 0 is the default: the cores that the process may
  *  use, and no more than $OMP_NUM_THREADS. */
@@ -241,6 +271,10 @@ ATTN_EXPORT attn_code attn_emit(const char *source, const attn_options *options,
  *  The text is freed with attn_string_free. */
 ATTN_EXPORT attn_code attn_explain(const char *source, const attn_options *options,
                                    const char *until, char **text);
+/** attn_explain of the kernel of that name, where calls choose between several; empty for that of most
+ *  calls. The text lists all of them, with the calls that take each. */
+ATTN_EXPORT attn_code attn_explain_way(const char *source, const attn_options *options,
+                                       const char *until, const char *way, char **text);
 ATTN_EXPORT void attn_string_free(char *text);
 
 #ifdef __cplusplus

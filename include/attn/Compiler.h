@@ -60,17 +60,25 @@ struct CompileOptions {
   /// Costs memory for that gradient in f32 during a call. Without it, gradients of queries, keys
   /// and values are the same bits each time.
   bool fused = true;
-  /// CUDA: slots for the query heads that share a key head, 2, 4, ... 64, so that calls with few
-  /// rows, at most 128 / pack, and at most so many heads in a group read keys and values once for a
-  /// group; 0: none. Such calls split the keys by themselves, into parts whose number depends on
-  /// the batch and the device, unless `splits` is more than 1.
+  /// CUDA: slots for the query heads that share a key head, 2, 4, ... 64, for calls with at most
+  /// 128 / pack rows and at most so many heads in a group, which then read keys and values once for
+  /// a group; 0: the rule's, where `way` is auto. Such calls split the keys by themselves, into
+  /// parts whose number depends on the batch and the device, unless `splits` is more than 1.
   int64_t pack = 0;
-  /// CUDA: the lengths that the kernel is for. "auto" makes one kernel for short sequences and one
-  /// for long ones where two are faster than one, and the rows and keys of each call choose between
-  /// them. The other words make one kernel for all calls, which takes half as long to assemble.
-  /// They are "short", "long", "few" (at most 128 rows with many keys) and "narrow" (many rows with
-  /// at most 80 keys, or with 129 to 160).
+  /// CUDA: the ways of running the function, between which each call chooses by its extents.
+  ///
+  /// | way | kernels |
+  /// |---|---|
+  /// | auto | one for each kind of call for which the rule has one: rows of several heads packed (decoding), few rows, few keys, short sequences, and all other calls |
+  /// | lengths | one for short sequences, and one for all others |
+  /// | short, long | one for all calls, with the sizes for such sequences |
+  /// | few | one for all calls, with the sizes for at most 128 rows with many keys |
+  /// | narrow | one for all calls, with the sizes for many rows with at most 80 keys, or 129 to 160 |
+  ///
+  /// Where there are several, each is compiled when a call first takes it (CompiledFunction::prepare).
   std::string way = "auto";
+  /// CUDA: whether not even the way of most calls is compiled before a call takes it.
+  bool lazy = false;
   /// CUDA: whether blocks stay, one for each multiprocessor, and take one tile of rows after the
   /// other. This hides how blocks begin and end but takes registers. "auto": where it was measured
   /// to be faster; "on" and "off": one kernel for all calls.
@@ -151,7 +159,7 @@ struct FunctionInfo {
   bool isFromDisk = false;
   /// Problems that were repaired on the way, such as a damaged file in the cache.
   std::vector<std::string> remarks;
-  /// CUDA: what the driver made of each kernel.
+  /// CUDA: what the driver made of each kernel that was compiled with the function.
   std::vector<KernelInfo> kernels;
 };
 
@@ -181,9 +189,26 @@ public:
   /// waits for nothing and can be captured into a graph. It allocates nothing, unless keys are
   /// split: then memory in the order of the stream (Kernel::launch). The CPU ignores `stream`.
   ///
+  /// A call that is the first of its way compiles it, and others that need it wait. While the stream
+  /// is captured nothing is compiled: the call is an error until its way is ready (prepare).
+  ///
+  /// With a workspace, scratch lies there (getWorkspaceBytes), and nothing is allocated.
+  ///
   /// Errors: InvalidArgument; the message starts with the name of the argument or result. On a GPU
-  /// also ResourceLimit, OutOfMemory and DriverFailure.
-  Status run(LaunchArguments arguments, void *stream = nullptr) const;
+  /// also CaptureInProgress, ResourceLimit, OutOfMemory, DriverFailure, and those of compile.
+  Status run(LaunchArguments arguments, void *stream = nullptr, Workspace workspace = {}) const;
+
+  /// Compiles what calls with arguments of these shapes take, or what any call may take, so that
+  /// none of them waits. No memory is touched; addresses may be null.
+  Status prepare(LaunchArguments arguments) const;
+  Status prepare() const;
+  /// The bytes of workspace that a call with arguments of these shapes takes; 0 for most. Compiles
+  /// what such calls take.
+  Result<size_t> getWorkspaceBytes(LaunchArguments arguments) const;
+  /// The name of the way that calls with arguments of these shapes take; empty: that of most calls.
+  Result<std::string> chooseWay(LaunchArguments arguments) const;
+  /// The ways in the order in which calls try them; none on the CPU.
+  std::vector<WayInfo> getWays() const;
 
   struct State;
   explicit CompiledFunction(std::shared_ptr<State> state) : state(std::move(state)) {}
@@ -200,8 +225,12 @@ private:
 Result<CompiledFunction> compile(std::string_view source, const CompileOptions &options = {});
 Result<CompiledFunction> compile(const AttentionSpec &spec, const CompileOptions &options = {});
 
+/// Tells a function, in one line, of each way that is compiled or loaded for a call, in the thread of
+/// that call; an empty one ends it.
+void setLog(std::function<void(std::string_view)> log);
+
 /// Compiles for CUDA and stops before the driver, so that it needs none: PTX and a plan, for
-/// Kernel::load here or elsewhere. Nothing is cached.
+/// Kernel::load here or elsewhere. It has all ways that `options.way` says. Nothing is cached.
 Result<KernelImage> emit(std::string_view source, const CompileOptions &options = {});
 
 /// The most threads that calls on the CPU share, the calling one included, from the next call on; 0
@@ -217,9 +246,10 @@ unsigned getNumThreads();
 ///
 /// CUDA need not be there. It also has the rooms "tile", "placed", "async", "thread" and "ptx", and
 /// more comments: instructions of the PTX, registers where a driver or ptxas can tell, and floors
-/// of the time.
+/// of the time. It lists the ways of the function with their calls, and explains the one that is
+/// named; empty: that of most calls.
 Result<std::string> explain(std::string_view source, const CompileOptions &options = {},
-                            std::string_view until = "online");
+                            std::string_view until = "online", std::string_view way = "");
 
 } // namespace attn
 

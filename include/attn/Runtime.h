@@ -42,6 +42,8 @@ struct DeviceInfo {
   /// Compute capability.
   int major = 0, minor = 0;
   int multiprocessors = 0;
+  /// GB that its memory moves in a second at most, 10^9 bytes each; 0 where the driver does not say.
+  int memoryRate = 0;
   /// Shared memory that one block can ask for, in bytes, static and dynamic together.
   int64_t sharedBytesPerBlock = 0;
   /// The CUDA version that the driver implements: 1000 * major + 10 * minor, 12040 for 12.4.
@@ -150,6 +152,14 @@ struct KernelInfo {
   int64_t spillStoreBytes = -1, spillLoadBytes = -1;
 };
 
+/// A way of running a function, that some of its calls take.
+struct WayInfo {
+  /// Empty: the way of the calls that no other is for.
+  std::string name;
+  /// Whether its kernels are on the device.
+  bool isReady = false;
+};
+
 struct LoadOptions {
   /// -1: the device of the calling thread's current context, or device 0 if it has none.
   int device = -1;
@@ -189,20 +199,32 @@ public:
   ///
   /// A problem with nothing to compute (no batches, heads or rows) starts and allocates nothing.
   ///
-  /// Errors: InvalidArgument (memory of the host or of another GPU, too; a workspace that is too
-  /// small), ResourceLimit (a grid too large), OutOfMemory (no room for scratch; the message says
+  /// A kernel of a function whose ways are compiled when calls take them may have to compile: a call
+  /// that is captured does not, and is an error until the call's way is ready (prepare).
+  ///
+  /// Errors: CaptureInProgress, InvalidArgument (memory of the host or of another GPU, too; a
+  /// workspace that is too small), ResourceLimit (a grid too large), OutOfMemory (no room for scratch; the message says
   /// how many bytes), DriverFailure.
   Status launch(LaunchArguments arguments, void *stream, Workspace workspace = {}) const;
 
-  /// The bytes of workspace that a launch with these arguments takes; 0 for most functions.
+  /// The bytes of workspace that a launch with these arguments takes; 0 for most functions. Makes the
+  /// way of such calls ready.
   Result<size_t> getWorkspaceBytes(LaunchArguments arguments) const;
 
+  /// Makes the way ready that calls with arguments of these shapes take, or all ways without
+  /// arguments. No memory is touched, so that addresses may be null.
+  Status prepare(LaunchArguments arguments) const;
+  Status prepare() const;
+  /// The name of the way that calls with arguments of these shapes take; empty: that of all others.
+  Result<std::string> chooseWay(LaunchArguments arguments) const;
+  std::vector<WayInfo> getWays() const;
+
   const DeviceInfo &getDevice() const;
-  /// In launch order.
-  const std::vector<KernelInfo> &getKernels() const;
+  /// Of the ways that are ready, in launch order.
+  std::vector<KernelInfo> getKernels() const;
   /// The assembler's remarks that cost speed, such as C7510 (wgmma serialised). Empty when the
   /// driver took the code from its own cache.
-  const std::vector<std::string> &getWarnings() const;
+  std::vector<std::string> getWarnings() const;
 
 private:
   friend struct KernelLoader;

@@ -116,6 +116,8 @@ attn_code attn_options_set(attn_options *options, const char *key, const char *v
     return setNumber(name, text, to.search);
   if (name == "way")
     return to.way = value, ATTN_OK;
+  if (name == "lazy")
+    return setSwitch(name, text, to.lazy);
   if (name == "stay")
     return to.stay = value, ATTN_OK;
   if (name == "cache")
@@ -127,7 +129,7 @@ attn_code attn_options_set(attn_options *options, const char *key, const char *v
   if (name == "cache-dir")
     return to.cacheDirectory = value, ATTN_OK;
   return fail("options: expected device, cpu, threads, block-m, block-n, splits, fused, pack, way, "
-              "stay, slack, search, entry, cache or cache-dir, got '" +
+              "lazy, stay, slack, search, entry, cache or cache-dir, got '" +
               name + "'");
 }
 
@@ -305,12 +307,12 @@ static attn_code checkDevice(const FunctionInfo &info, size_t index, const attn_
               "copy the tensor to the device");
 }
 
-attn_code attn_run(const attn_kernel *kernel, const attn_tensor *const *tensors, size_t count,
-                   void *stream) {
+/// The arguments of a call, or why not.
+static attn_code getArguments(const attn_kernel *kernel, const attn_tensor *const *tensors,
+                              size_t count, llvm::SmallVectorImpl<LaunchArgument> &arguments) {
   if (!kernel || (count && !tensors))
     return failNull(!kernel ? "kernel" : "tensors");
   const FunctionInfo &info = kernel->function.getInfo();
-  llvm::SmallVector<LaunchArgument, 8> arguments;
   for (size_t i = 0; i < count; ++i) {
     if (!tensors[i])
       return failNull(getName(info, i));
@@ -328,9 +330,71 @@ attn_code attn_run(const attn_kernel *kernel, const attn_tensor *const *tensors,
     arguments.push_back(TensorView{data ? data + tensor.byte_offset : nullptr, *type, tensor.ndim,
                                    tensor.shape, tensor.strides});
   }
-  return finish(kernel->function.run(
-      LaunchArguments(std::span<const LaunchArgument>(arguments.data(), arguments.size())),
-      stream));
+  return ATTN_OK;
+}
+
+static LaunchArguments toSpan(llvm::ArrayRef<LaunchArgument> arguments) {
+  return std::span<const LaunchArgument>(arguments.data(), arguments.size());
+}
+
+attn_code attn_run(const attn_kernel *kernel, const attn_tensor *const *tensors, size_t count,
+                   void *stream) {
+  return attn_run_in(kernel, tensors, count, stream, nullptr, 0);
+}
+
+attn_code attn_run_in(const attn_kernel *kernel, const attn_tensor *const *tensors, size_t count,
+                      void *stream, void *workspace, size_t bytes) {
+  if (bytes && !workspace)
+    return failNull("workspace");
+  llvm::SmallVector<LaunchArgument, 8> arguments;
+  if (attn_code code = getArguments(kernel, tensors, count, arguments))
+    return code;
+  return finish(kernel->function.run(toSpan(arguments), stream, {workspace, bytes}));
+}
+
+attn_code attn_workspace_size(const attn_kernel *kernel, const attn_tensor *const *tensors,
+                              size_t count, size_t *bytes) {
+  if (!bytes)
+    return failNull("bytes");
+  llvm::SmallVector<LaunchArgument, 8> arguments;
+  if (attn_code code = getArguments(kernel, tensors, count, arguments))
+    return code;
+  Result<size_t> most = kernel->function.getWorkspaceBytes(toSpan(arguments));
+  if (!most)
+    return finish(most.takeStatus());
+  *bytes = *most;
+  return ATTN_OK;
+}
+
+attn_code attn_prepare(const attn_kernel *kernel, const attn_tensor *const *tensors, size_t count) {
+  llvm::SmallVector<LaunchArgument, 8> arguments;
+  if (attn_code code = getArguments(kernel, tensors, count, arguments))
+    return code;
+  return finish(count ? kernel->function.prepare(toSpan(arguments)) : kernel->function.prepare());
+}
+
+/// Text of the caller's, or that there is no memory for it.
+static attn_code give(const std::string &text, char **to) {
+  *to = strdup(text.c_str());
+  return *to ? ATTN_OK : finish({StatusCode::OutOfMemory, "text: expected memory", ""});
+}
+
+attn_code attn_choose_way(const attn_kernel *kernel, const attn_tensor *const *tensors,
+                          size_t count, char **way) {
+  if (!way)
+    return failNull("way");
+  *way = nullptr;
+  llvm::SmallVector<LaunchArgument, 8> arguments;
+  if (attn_code code = getArguments(kernel, tensors, count, arguments))
+    return code;
+  Result<std::string> name = kernel->function.chooseWay(toSpan(arguments));
+  return name ? give(*name, way) : finish(name.takeStatus());
+}
+
+void attn_set_log(attn_log log, void *data) {
+  if (!log)
+    return setLog(nullptr);
+  setLog([log, data](std::string_view line) { log(std::string(line).c_str(), data); });
 }
 
 attn_code attn_set_num_threads(int32_t count) {
@@ -360,14 +424,16 @@ attn_code attn_emit(const char *source, const attn_options *options, char **ptx,
 
 attn_code attn_explain(const char *source, const attn_options *options, const char *until,
                        char **text) {
-  if (!source || !until || !text)
-    return failNull(!source ? "source" : !until ? "until" : "text");
+  return attn_explain_way(source, options, until, "", text);
+}
+
+attn_code attn_explain_way(const char *source, const attn_options *options, const char *until,
+                           const char *way, char **text) {
+  if (!source || !until || !way || !text)
+    return failNull(!source ? "source" : !until ? "until" : !way ? "way" : "text");
   *text = nullptr;
-  Result<std::string> explanation = explain(source, getOptions(options), until);
-  if (!explanation)
-    return finish(explanation.takeStatus());
-  *text = strdup(explanation->c_str());
-  return *text ? ATTN_OK : finish({StatusCode::OutOfMemory, "text: expected memory", ""});
+  Result<std::string> explanation = explain(source, getOptions(options), until, way);
+  return explanation ? give(*explanation, text) : finish(explanation.takeStatus());
 }
 
 void attn_string_free(char *text) { std::free(text); }

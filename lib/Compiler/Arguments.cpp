@@ -32,13 +32,44 @@ public:
       : rules(rules), words(words), isForHost(isForHost), extents(rules.numGroups),
         owners(rules.numGroups), footprints(rules.values.size()) {}
 
-  Status run(LaunchArguments arguments) {
+  Status checkCount(LaunchArguments arguments) const {
     size_t numResults = rules.values.size() - rules.numArguments;
-    if (arguments.size() != rules.values.size())
-      return fail("call",
-                  "expected " + Twine(rules.numArguments) + " arguments and " + Twine(numResults) +
-                      " results, got " + Twine(arguments.size()) + " values",
-                  "pass " + describe());
+    if (arguments.size() == rules.values.size())
+      return {};
+    return fail("call",
+                "expected " + Twine(rules.numArguments) + " arguments and " + Twine(numResults) +
+                    " results, got " + Twine(arguments.size()) + " values",
+                "pass " + describe());
+  }
+
+  /// What needs no memory.
+  static Status checkShape(const Value &value, const LaunchArgument &argument) {
+    if (argument.getKind() != LaunchArgument::Kind::Tensor)
+      return fail(value.name, "expected a tensor, got a number");
+    const TensorView &view = argument.getTensor();
+    int64_t rank = value.shape.size();
+    if (view.type != value.type)
+      return fail(value.name, Twine("expected elements of ") + getName(value.type) + ", got " +
+                                  getName(view.type));
+    if (view.rank != rank)
+      return fail(value.name, "expected " + Twine(rank) + " dimensions, got " + Twine(view.rank));
+    if (rank > 0 && !view.shape)
+      return fail(value.name, "expected a shape, got a null address");
+    for (int64_t dim = 0; dim < rank; ++dim) {
+      int64_t extent = view.shape[dim], wanted = value.shape[dim];
+      if (extent < 0 || extent >= kMaxExtent)
+        return fail(value.name, "expected extents from 0 to 2^29 - 1, got " + getShape(view));
+      if (wanted >= 0 && extent != wanted)
+        return fail(value.name, "expected " + Twine(wanted) + " in dimension " + Twine(dim) +
+                                    ", which the function was compiled for, got shape " +
+                                    getShape(view));
+    }
+    return {};
+  }
+
+  Status run(LaunchArguments arguments) {
+    if (Status status = checkCount(arguments); !status.ok())
+      return status;
     for (auto [index, value] : enumerate(rules.values)) {
       const LaunchArgument &argument = arguments[index];
       Status status = value.isScalar ? addScalar(value, argument) : addTensor(value, argument);
@@ -84,28 +115,11 @@ private:
   }
 
   Status addTensor(const Value &value, const LaunchArgument &argument) {
-    if (argument.getKind() != LaunchArgument::Kind::Tensor)
-      return fail(value.name, "expected a tensor, got a number");
+    if (Status status = checkShape(value, argument); !status.ok())
+      return status;
     const TensorView &view = argument.getTensor();
-    int64_t rank = value.shape.size();
-    if (view.type != value.type)
-      return fail(value.name, Twine("expected elements of ") + getName(value.type) + ", got " +
-                                  getName(view.type));
-    if (view.rank != rank)
-      return fail(value.name, "expected " + Twine(rank) + " dimensions, got " + Twine(view.rank));
-    if (rank > 0 && !view.shape)
-      return fail(value.name, "expected a shape, got a null address");
-    bool isEmpty = false;
-    for (int64_t dim = 0; dim < rank; ++dim) {
-      int64_t extent = view.shape[dim], wanted = value.shape[dim];
-      if (extent < 0 || extent >= kMaxExtent)
-        return fail(value.name, "expected extents from 0 to 2^29 - 1, got " + getShape(view));
-      if (wanted >= 0 && extent != wanted)
-        return fail(value.name, "expected " + Twine(wanted) + " in dimension " + Twine(dim) +
-                                    ", which the function was compiled for, got shape " +
-                                    getShape(view));
-      isEmpty |= extent == 0;
-    }
+    int64_t rank = view.rank;
+    bool isEmpty = is_contained(ArrayRef(view.shape, rank), 0);
     if (!isEmpty && !view.data)
       return fail(value.name, "expected an address of data, got a null address");
     int64_t alignment = std::max(value.alignment, getByteSize(view.type));
@@ -306,6 +320,18 @@ Status flattenArguments(const CallRules &rules, LaunchArguments arguments, CallW
 Status checkArguments(const CallRules &rules, LaunchArguments arguments,
                       SmallVectorImpl<uint64_t> &scalars) {
   return Checker(rules, scalars, /*isForHost=*/false).run(arguments);
+}
+
+Status checkShapes(const CallRules &rules, LaunchArguments arguments) {
+  SmallVector<uint64_t> words;
+  if (Status status = Checker(rules, words, /*isForHost=*/false).checkCount(arguments);
+      !status.ok())
+    return status;
+  for (auto [index, value] : enumerate(rules.values))
+    if (!value.isScalar)
+      if (Status status = Checker::checkShape(value, arguments[index]); !status.ok())
+        return status;
+  return {};
 }
 
 } // namespace attn

@@ -16,6 +16,7 @@
 #include "lib/Compiler/DiskCache.h"
 #include "lib/Compiler/Explain.h"
 #include "lib/Compiler/Function.h"
+#include "lib/Compiler/WayLog.h"
 #include "lib/Machine/Machine.h"
 #include "lib/Pipelines/Pipelines.h"
 #include "lib/Registration/Registration.h"
@@ -27,6 +28,7 @@
 #include "lib/Target/PTX/CompileForCUDA.h"
 #include "mlir/IR/MLIRContext.h"
 #include "llvm/Support/FormatVariadic.h"
+#include <mutex>
 
 using namespace llvm;
 
@@ -83,8 +85,32 @@ static int64_t getMaxBatches(ArrayRef<KernelPlan> plans) {
   return most;
 }
 
+static CUDAOptions getCUDAOptions(ParsedSource &parsed, const CompileOptions &options) {
+  CUDAOptions cuda;
+  cuda.entry = parsed.entry.getName().str();
+  cuda.schedule = getOverrides(options);
+  cuda.fused = options.fused;
+  cuda.pack = options.pack;
+  cuda.way = options.way;
+  cuda.search = options.search;
+  return cuda;
+}
+
+/// The rules of calls, but for what kernels make of them.
+static Result<CallRules> getRules(ParsedSource &parsed) {
+  Expected<KernelSignature> signature = getSignature(parsed.entry);
+  if (!signature)
+    return Status{StatusCode::InvalidKernel, "source: " + toString(signature.takeError()), ""};
+  CallRules rules = makeRules(*signature, parsed.argumentNames, parsed.extents);
+  if (Status status = checkSignature(rules); !status.ok())
+    return status;
+  for (unsigned index = 0; index < rules.numArguments; ++index)
+    rules.values[index].hasAnyStrides = bool(parsed.entry.getArgAttr(index, kStridedAttrName));
+  return rules;
+}
+
 Result<EmittedImage> emitImage(std::string_view source, const CompileOptions &options,
-                               DoorObserver observe) {
+                               const EmitRequest &request) {
   if (Status status = checkOptions(options); !status.ok())
     return status;
   mlir::DialectRegistry registry;
@@ -93,33 +119,46 @@ Result<EmittedImage> emitImage(std::string_view source, const CompileOptions &op
   Result<ParsedSource> parsed = parseSource(context, source, options);
   if (!parsed)
     return parsed.takeStatus();
-  Expected<KernelSignature> signature = getSignature(parsed->entry);
-  if (!signature)
-    return Status{StatusCode::InvalidKernel, "source: " + toString(signature.takeError()), ""};
-  CallRules rules = makeRules(*signature, parsed->argumentNames, parsed->extents);
-  if (Status status = checkSignature(rules); !status.ok())
-    return status;
-  for (unsigned index = 0; index < rules.numArguments; ++index)
-    rules.values[index].hasAnyStrides = bool(parsed->entry.getArgAttr(index, kStridedAttrName));
+  Result<CallRules> rules = getRules(*parsed);
+  if (!rules)
+    return rules.takeStatus();
 
-  CUDAOptions cuda;
-  cuda.entry = parsed->entry.getName().str();
-  cuda.schedule = getOverrides(options);
-  cuda.fused = options.fused;
-  cuda.pack = options.pack;
-  cuda.way = options.way;
-  cuda.search = options.search;
+  CUDAOptions cuda = getCUDAOptions(*parsed, options);
   DiagnosticCollector diagnostics(context);
-  cuda.visit = observeDoors(context, observe);
-  Expected<CUDACode> code = compileForCUDA(*parsed->module, cuda);
+  cuda.visit = observeDoors(context, request.observe);
+  Stopwatch stopwatch;
+  Expected<std::vector<WayPlan>> ways = makeWays(*parsed->module, cuda);
+  if (!ways)
+    return diagnostics.fail(ways.takeError());
+  double waysMs = stopwatch.lapMs();
+  FunctionPlan plan{{}, std::move(*rules)};
+  if (request.what == EmitRequest::What::Plan && ways->size() > 1) {
+    plan.ways = std::move(*ways);
+    setAlignments(*plan.rules, {});
+    plan.rules->maxBatches = getMaxBatches({});
+    return EmittedImage{{"", writePlan(plan), ""}, std::move(plan), waysMs, 0};
+  }
+  bool isOne = request.what == EmitRequest::What::Way;
+  if (isOne && none_of(*ways, [&](const WayPlan &way) { return way.name == request.way; }))
+    return EmittedImage{{}, std::move(plan), waysMs, 0, std::move(*ways)};
+  Expected<CUDACode> code = compileWays(*parsed->module, cuda,
+                                        isOne ? std::optional(request.way) : std::nullopt);
   if (!code)
     return diagnostics.fail(code.takeError());
-  setAlignments(rules, code->plans);
-  rules.maxBatches = getMaxBatches(code->plans);
-  FunctionPlan plan{std::move(code->plans), std::move(rules)};
+  setAlignments(*plan.rules, code->plans);
+  plan.rules->maxBatches = getMaxBatches(code->plans);
+  plan.kernels = std::move(code->plans);
+  // By itself a way is for all calls.
+  for (KernelPlan &kernel : isOne ? MutableArrayRef(plan.kernels) : MutableArrayRef<KernelPlan>()) {
+    kernel.way.clear();
+    kernel.when.clear();
+  }
   std::string text = writePlan(plan);
-  return EmittedImage{
-      {std::move(code->ptx), std::move(text), ""}, std::move(plan), code->passesMs, code->ptxMs};
+  return EmittedImage{{std::move(code->ptx), std::move(text), ""},
+                      std::move(plan),
+                      waysMs + code->passesMs,
+                      code->ptxMs,
+                      std::move(*ways)};
 }
 
 Result<KernelImage> emit(std::string_view source, const CompileOptions &options) {
@@ -134,16 +173,18 @@ Result<KernelImage> emit(std::string_view source, const CompileOptions &options)
 // The cache
 //===----------------------------------------------------------------------------------------===//
 
-/// From disk, or compiled. `info` is told what it took.
+/// What there is to compile: a plan of ways, all kernels where there is one way, or one way.
 static Result<KernelCache::Image> getImage(std::string_view source, const CompileOptions &options,
-                                           FunctionInfo &info) {
+                                           const EmitRequest &request, FunctionInfo &info) {
   const Machine &machine = getDefaultMachine();
   std::string text =
       formatv("{0} fused={1} pack={2} way={3} entry={4}", getOverrides(options).str(),
               options.fused, options.pack, options.way, options.entry);
+  if (request.what == EmitRequest::What::Way)
+    text += " only=" + request.way;
   CacheKey key = getDiskKey(source, text, (machine.name + machine.ptx).str());
   return findImage(key, options, info, [&]() -> Result<KernelImage> {
-    Result<EmittedImage> emitted = emitImage(source, options);
+    Result<EmittedImage> emitted = emitImage(source, options, request);
     if (!emitted)
       return emitted.takeStatus();
     info.passesMs = emitted->passesMs;
@@ -182,13 +223,51 @@ static Status checkDevice(const CompileOptions &options) {
   return checkTarget(getDefaultMachine().name.str(), *device);
 }
 
+namespace {
+/// Milliseconds that ways took so far.
+struct WayTimes {
+  std::mutex mutex;
+  double passesMs = 0, llvmMs = 0;
+  bool areFromDisk = true;
+
+  void add(const FunctionInfo &made) {
+    std::lock_guard lock(mutex);
+    passesMs += made.passesMs;
+    llvmMs += made.llvmMs;
+    areFromDisk &= made.isFromDisk;
+  }
+};
+} // namespace
+
+/// Compiles the ways of a function, each when a call first takes it.
+static WaySource compileEach(std::string source, const CompileOptions &options,
+                             std::shared_ptr<WayTimes> times) {
+  return [source = std::move(source), options,
+          times = std::move(times)](const std::string &way) -> Result<WayCode> {
+    ForkGate gate;
+    FunctionInfo made;
+    Stopwatch stopwatch;
+    Result<KernelCache::Image> image =
+        getImage(source, options, {EmitRequest::What::Way, way, {}}, made);
+    if (!image)
+      return image.takeStatus();
+    Expected<FunctionPlan> plan = readPlan((*image)->plan);
+    if (!plan)
+      return Status{StatusCode::InvalidKernel, toString(plan.takeError()), ""};
+    times->add(made);
+    logWay(plan->rules ? plan->rules->name : "", way, made.isFromDisk, stopwatch.elapsedMs());
+    return WayCode{std::move(*image), std::move(plan->kernels)};
+  };
+}
+
 Result<CompiledFunction> compileForGPU(std::string_view source, const CompileOptions &options) {
   if (Status status = checkOptions(options); !status.ok())
     return status;
   if (Status status = checkDevice(options); !status.ok())
     return status;
   FunctionInfo made;
-  Result<KernelCache::Image> image = getImage(source, options, made);
+  Result<KernelCache::Image> image =
+      getImage(source, options, {EmitRequest::What::Plan, "", {}}, made);
   if (!image)
     return image.takeStatus();
   Expected<FunctionPlan> plan = readPlan((*image)->plan);
@@ -201,18 +280,25 @@ Result<CompiledFunction> compileForGPU(std::string_view source, const CompileOpt
   Stopwatch stopwatch;
   LoadOptions load;
   load.device = options.ordinal;
-  Result<Kernel> kernel = KernelLoader::load(**image, *plan, load);
+  bool hasWays = !plan->ways.empty();
+  auto times = std::make_shared<WayTimes>();
+  Result<Kernel> kernel =
+      hasWays ? KernelLoader::open(*plan, load, compileEach(std::string(source), options, times))
+              : KernelLoader::load(**image, *plan, load);
   if (!kernel)
     return kernel.takeStatus();
+  if (hasWays && !options.lazy)
+    if (Status status = KernelLoader::prepareLast(*kernel); !status.ok())
+      return status;
   auto state = std::make_shared<CompiledFunction::State>();
   state->rules = std::move(*plan->rules);
   state->info = describe(state->rules);
   state->info.device = DeviceKind::CUDA;
   state->info.ordinal = options.ordinal;
-  state->info.passesMs = made.passesMs;
-  state->info.llvmMs = made.llvmMs;
-  state->info.loadMs = stopwatch.elapsedMs();
-  state->info.isFromDisk = made.isFromDisk;
+  state->info.passesMs = made.passesMs + times->passesMs;
+  state->info.llvmMs = made.llvmMs + times->llvmMs;
+  state->info.loadMs = stopwatch.elapsedMs() - times->passesMs - times->llvmMs;
+  state->info.isFromDisk = made.isFromDisk && times->areFromDisk;
   state->info.remarks = std::move(made.remarks);
   state->info.kernels = kernel->getKernels();
   state->gpu.emplace(std::move(*kernel));

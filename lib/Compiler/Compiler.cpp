@@ -8,7 +8,7 @@
 #include "attn/Compiler.h"
 #include "lib/Compiler/Function.h"
 #include "lib/Target/CPU/ThreadPool.h"
-#include "lib/Transforms/Attn/Ways.h"
+#include "lib/Transforms/Attn/WayRules.h"
 #include "llvm/Support/FormatVariadic.h"
 #include <limits>
 
@@ -35,10 +35,10 @@ unsigned getNumThreads() { return getThreadCount(); }
 const FunctionInfo &CompiledFunction::getInfo() const { return state->info; }
 
 /// The arguments with every scalar as a number.
-static Status launch(const CompiledFunction::State &state, LaunchArguments arguments,
-                     ArrayRef<uint64_t> scalars, void *stream) {
+static SmallVector<LaunchArgument, 16> flatten(const CallRules &rules, LaunchArguments arguments,
+                                               ArrayRef<uint64_t> scalars) {
   SmallVector<LaunchArgument, 16> flat;
-  for (auto [index, value] : enumerate(state.rules.values)) {
+  for (auto [index, value] : enumerate(rules.values)) {
     if (!value.isScalar) {
       flat.push_back(arguments[index]);
     } else {
@@ -48,28 +48,79 @@ static Status launch(const CompiledFunction::State &state, LaunchArguments argum
                                                    : LaunchArgument(static_cast<int64_t>(word)));
     }
   }
-  return state.gpu->launch(std::span<const LaunchArgument>(flat.data(), flat.size()), stream);
+  return flat;
+}
+
+/// The runtime knows arguments by number; scratch, which it adds, has no name.
+static Status nameArgument(const CallRules &rules, Status status) {
+  if (status.argument && status.argument->index < rules.values.size())
+    status.nameArgument(rules.values[status.argument->index].name);
+  return status;
 }
 
 static Status runOnGPU(const CompiledFunction::State &state, LaunchArguments arguments,
-                       void *stream) {
+                       void *stream, Workspace workspace) {
   SmallVector<uint64_t, 16> scalars;
   Status status = checkArguments(state.rules, arguments, scalars);
   if (!status.ok())
     return status;
   status = runInSlices(state.rules, arguments, [&](LaunchArguments some) {
-    return scalars.empty() ? state.gpu->launch(some, stream) : launch(state, some, scalars, stream);
+    if (scalars.empty())
+      return state.gpu->launch(some, stream, workspace);
+    SmallVector<LaunchArgument, 16> flat = flatten(state.rules, some, scalars);
+    return state.gpu->launch(std::span<const LaunchArgument>(flat.data(), flat.size()), stream,
+                             workspace);
   });
-  // The runtime knows arguments by number; scratch, which it adds, has no name.
-  if (status.argument && status.argument->index < state.rules.values.size())
-    status.nameArgument(state.rules.values[status.argument->index].name);
-  return status;
+  return nameArgument(state.rules, std::move(status));
 }
 
-Status CompiledFunction::run(LaunchArguments arguments, void *stream) const {
+Status CompiledFunction::run(LaunchArguments arguments, void *stream, Workspace workspace) const {
   if (state->gpu)
-    return runOnGPU(*state, arguments, stream);
+    return runOnGPU(*state, arguments, stream, workspace);
   return runOnHost(*state, arguments);
+}
+
+Status CompiledFunction::prepare(LaunchArguments arguments) const {
+  Status status = checkShapes(state->rules, arguments);
+  if (!status.ok() || !state->gpu)
+    return status;
+  status = runInSlices(state->rules, arguments,
+                              [&](LaunchArguments some) { return state->gpu->prepare(some); });
+  return nameArgument(state->rules, std::move(status));
+}
+
+Status CompiledFunction::prepare() const { return state->gpu ? state->gpu->prepare() : Status(); }
+
+Result<size_t> CompiledFunction::getWorkspaceBytes(LaunchArguments arguments) const {
+  size_t most = 0;
+  Status status = checkShapes(state->rules, arguments);
+  if (!status.ok())
+    return status;
+  if (!state->gpu)
+    return most;
+  // Slices follow each other on a stream, so that they share the memory.
+  status = runInSlices(state->rules, arguments, [&](LaunchArguments some) {
+    Result<size_t> bytes = state->gpu->getWorkspaceBytes(some);
+    if (bytes)
+      most = std::max(most, *bytes);
+    return bytes ? Status() : bytes.takeStatus();
+  });
+  if (!status.ok())
+    return nameArgument(state->rules, std::move(status));
+  return most;
+}
+
+Result<std::string> CompiledFunction::chooseWay(LaunchArguments arguments) const {
+  if (Status status = checkShapes(state->rules, arguments); !status.ok())
+    return status;
+  if (!state->gpu)
+    return std::string();
+  Result<std::string> way = state->gpu->chooseWay(arguments);
+  return way ? std::move(way) : nameArgument(state->rules, way.takeStatus());
+}
+
+std::vector<WayInfo> CompiledFunction::getWays() const {
+  return state->gpu ? state->gpu->getWays() : std::vector<WayInfo>();
 }
 
 //===----------------------------------------------------------------------------------------===//
@@ -96,7 +147,8 @@ Status checkOptions(const CompileOptions &options) {
             formatv("slack: expected a number from 0 to 16, or -1, got {0}", options.slack), ""};
   if (!is_contained(kWays, options.way))
     return {StatusCode::InvalidArgument,
-            formatv("way: expected auto, short, long, few or narrow, got '{0}'", options.way), ""};
+            formatv("way: expected auto, lengths, short, long, few or narrow, got '{0}'", options.way),
+            ""};
   if (!is_contained({"auto", "on", "off"}, options.stay))
     return {StatusCode::InvalidArgument,
             formatv("stay: expected auto, on or off, got '{0}'", options.stay), ""};

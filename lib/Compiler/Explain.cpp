@@ -93,10 +93,13 @@ static Result<std::string> explainForHost(std::string_view source, const Compile
 }
 
 Result<std::string> explain(std::string_view source, const CompileOptions &options,
-                            std::string_view until) {
+                            std::string_view until, std::string_view way) {
   ForkGate gate;
   if (options.device == DeviceKind::CUDA)
-    return explainForGPU(source, options, until);
+    return explainForGPU(source, options, until, way);
+  if (!way.empty())
+    return Status{StatusCode::InvalidArgument,
+                  formatv("way: expected none on the CPU, got '{0}'", way).str(), ""};
   // The rooms of the CPU after the third have names that nobody gave.
   std::optional<Room> last = symbolizeRoom(until);
   if (!last || *last > Room::Online)

@@ -25,7 +25,7 @@ Status refuseDoor(std::string_view door, std::string_view known);
 
 /// explain() for a GPU, which need not be there.
 Result<std::string> explainForGPU(std::string_view source, const CompileOptions &options,
-                                  std::string_view until);
+                                  std::string_view until, std::string_view way);
 
 } // namespace attn
 

@@ -7,10 +7,13 @@
 
 #include "dialects/Attn/IR/AttnOps.h"
 #include "dialects/Plan/IR/PlanDialect.h"
+#include "dialects/Plan/IR/PlanFactors.h"
 #include "lib/Compiler/Assembled.h"
 #include "lib/Compiler/Explain.h"
 #include "lib/Rooms/Rooms.h"
 #include "lib/Transforms/Attn/Schedule.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 
 using namespace llvm;
@@ -71,32 +74,53 @@ static void printInstructions(raw_ostream &os, StringRef ptx) {
 }
 
 /// Which calls a kernel is for, where others have another.
-static void printCalls(raw_ostream &os, const KernelPlan &plan, bool isOnly) {
-  if (isOnly)
-    return;
-  os << "// calls       " << plan.name;
-  if (plan.when.empty())
+static void printRange(raw_ostream &os, const ExtentRange &range) {
+  if (range.size.argument == SizeFactor::kParts)
+    os << "the number of parts";
+  else if (range.size.argument == SizeFactor::kMemoryRate)
+    os << "the rate of memory in GB/s";
+  else
+    os << formatv("dimension {0} of argument {1}", range.size.dim, range.size.argument);
+  if (!(range.per == SizeFactor()))
+    os << formatv(" by dimension {0} of argument {1}", range.per.dim, range.per.argument);
+  if (range.most == std::numeric_limits<int64_t>::max())
+    os << " is at least " << range.least;
+  else
+    os << formatv(" is {0} to {1}", range.least, range.most);
+}
+
+/// The calls that take a way; those of most calls come last.
+static void printCalls(raw_ostream &os, StringRef name, const WayConditions &when) {
+  os << "// calls       " << name;
+  if (when.empty())
     os << " otherwise";
-  for (auto [index, range] : enumerate(plan.when)) {
-    os << (index ? " and " : " where ");
-    if (range.size.argument == SizeFactor::kParts)
-      os << "the number of parts";
-    else
-      os << formatv("dimension {0} of argument {1}", range.size.dim, range.size.argument);
-    if (!(range.per == SizeFactor()))
-      os << formatv(" by dimension {0} of argument {1}", range.per.dim, range.per.argument);
-    if (range.most == std::numeric_limits<int64_t>::max())
-      os << " is at least " << range.least;
-    else
-      os << formatv(" is {0} to {1}", range.least, range.most);
+  for (auto [index, ranges] : enumerate(when)) {
+    os << (index ? "; or" : " where");
+    for (auto [place, range] : enumerate(ranges)) {
+      os << (place ? " and " : " ");
+      printRange(os, range);
+    }
   }
   os << '\n';
 }
 
+/// The ways in the order in which calls try them.
+static void printWays(raw_ostream &os, ArrayRef<WayPlan> ways) {
+  for (const WayPlan &way : ways.size() > 1 ? ways : ArrayRef<WayPlan>())
+    printCalls(os, way.name.empty() ? "most" : way.name, way.when);
+}
+
+static Status refuseWay(std::string_view way, ArrayRef<WayPlan> ways) {
+  std::string names = join(map_range(ways, [](const WayPlan &each) {
+                             return each.name.empty() ? std::string("''") : each.name;
+                           }),
+                           ", ");
+  return {StatusCode::InvalidArgument, formatv("way: expected {0}, got '{1}'", names, way).str(),
+          ""};
+}
+
 static void printPlans(raw_ostream &os, ArrayRef<KernelPlan> plans) {
-  bool isOnly = all_of(plans, [](const KernelPlan &plan) { return plan.when.empty(); });
   for (const KernelPlan &plan : plans) {
-    printCalls(os, plan, isOnly);
     auto numMaps = count_if(plan.parameters, [](const KernelParameter &parameter) {
       return parameter.kind == KernelParameter::Kind::TensorMap;
     });
@@ -118,7 +142,7 @@ static void printPlans(raw_ostream &os, ArrayRef<KernelPlan> plans) {
 //===----------------------------------------------------------------------------------------===//
 
 Result<std::string> explainForGPU(std::string_view source, const CompileOptions &options,
-                                  std::string_view until) {
+                                  std::string_view until, std::string_view way) {
   std::optional<Room> last = symbolizeRoom(until);
   if (!last || !getInfo(*last).isOnTheWayTo(RoomDevice::CUDA))
     return refuseDoor(until, listRooms(RoomDevice::CUDA));
@@ -129,20 +153,27 @@ Result<std::string> explainForGPU(std::string_view source, const CompileOptions 
   auto observe = [&](StringRef room, mlir::ModuleOp module, ArrayRef<PassRemark> said) {
     // Schedules are in the first room, and only there is an attention whole.
     if (room == getInfo(Room::Problem).name)
-      module.walk([&](AttentionOp op) { printFloors(floorStream, op); });
+      module.walk([&](AttentionOp op) {
+        if (plan::getWay(op->getParentOfType<mlir::func::FuncOp>()).name == way)
+          printFloors(floorStream, op);
+      });
     if (room != getInfo(isPTX ? Room::Thread : *last).name)
       return;
     remarks = said;
     if (!isPTX)
       module.print(irStream);
   };
-  Result<EmittedImage> emitted = emitImage(source, options, observe);
+  Result<EmittedImage> emitted =
+      emitImage(source, options, {EmitRequest::What::Way, std::string(way), observe});
   if (!emitted)
     return emitted.takeStatus();
+  if (emitted->plan.kernels.empty())
+    return refuseWay(way, emitted->ways);
 
   os << "// device      cuda\n";
   for (const PassRemark &remark : remarks)
     printRemark(os, remark);
+  printWays(os, emitted->ways);
   os << floors;
   printPlans(os, emitted->plan.kernels);
   printInstructions(os, emitted->image.ptx);

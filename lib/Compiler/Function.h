@@ -34,6 +34,9 @@ Status flattenArguments(const CallRules &rules, LaunchArguments arguments, CallW
 /// Checks every argument and adds those that are numbers to `scalars`, one word each, in order.
 Status checkArguments(const CallRules &rules, LaunchArguments arguments,
                       llvm::SmallVectorImpl<uint64_t> &scalars);
+/// The part of it that needs no memory: count, types and extents by themselves.
+Status checkShapes(const CallRules &rules, LaunchArguments arguments);
+
 
 /// Calls `run` with all arguments, or with at most `maxBatches` of the batches at a time. The
 /// arguments have passed checkArguments.
@@ -88,9 +91,18 @@ struct EmittedImage {
   KernelImage image;
   FunctionPlan plan;
   double passesMs = 0, llvmMs = 0;
+  /// All of the function, whatever was emitted.
+  std::vector<WayPlan> ways = {}; // NOLINT(readability-redundant-member-init)
+};
+/// What to emit: all ways of a function; its plan, with kernels where there is one way; or one way.
+struct EmitRequest {
+  enum class What : uint8_t { All, Plan, Way };
+  What what = What::All;
+  std::string way = {}; // NOLINT(readability-redundant-member-init)
+  DoorObserver observe = {};
 };
 Result<EmittedImage> emitImage(std::string_view source, const CompileOptions &options,
-                               DoorObserver observe = {});
+                               const EmitRequest &request = {});
 
 /// For tests: forgets the functions that this process compiled.
 void forgetFunctions();

@@ -63,4 +63,6 @@ constinit const Machine attn::kHopper = {
         .exchangeLatency = 130,
         .launchCycles = 5000,
         .blockCycles = 900,
+        // An H200's; an H100 has 3350.
+        .memoryRate = 4800,
     }};

@@ -39,6 +39,8 @@ struct Costs {
   double copyLatency, copyBytes;
   double productLatency, waitLatency, arriveLatency, exchangeLatency;
   double launchCycles, blockCycles;
+  /// GB, 10^9 bytes, that HBM moves in a second at most.
+  int64_t memoryRate;
 
   double getPeakTflops(unsigned elementBits) const {
     return tensorFlops * (elementBits == 8 ? 2 : 1) * clockGHz * double(multiprocessors) / 1000;

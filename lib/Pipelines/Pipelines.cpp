@@ -26,15 +26,6 @@ static void addCleanup(OpPassManager &pm) {
   pm.addPass(createCSEPass());
 }
 
-/// Sizes that are given hold for all lengths.
-static bool hasOneWay(const PipelineOptions &options) {
-  Overrides said = options.schedule.get();
-  bool isGiven = said.has(&Schedule::blockM) || said.has(&Schedule::blockN) ||
-                 said.has(&Schedule::stages) || said.has(&Schedule::stay) ||
-                 said.get(&Schedule::splits).value_or(1) != 1;
-  return isGiven && options.way == "auto";
-}
-
 /// The whole road, top to bottom, in one piece: a table of contents. Passes check their doors
 /// themselves.
 static void addRoom(OpPassManager &pm, Room room, const PipelineOptions &options) {
@@ -49,15 +40,10 @@ static void addRoom(OpPassManager &pm, Room room, const PipelineOptions &options
     pm.addPass(createDeriveScorePass());
     // A CPU takes either form by what it finds at run time (attn-cpu-fuse-gradients).
     pm.addPass(createSplitGradPass({!isForGPU || options.fused ? "fused" : "two-pass"}));
-    if (isForGPU) {
-      pm.addPass(createPackHeadsPass({options.pack}));
-      if (!hasOneWay(options))
-        pm.addPass(createSplitLengthsPass({options.way}));
-    }
+    if (isForGPU)
+      pm.addPass(createMakeWaysPass({options.way, options.pack}, options.schedule.get()));
     pm.addPass(createSetSchedulePass(
         {options.target, options.lanes, options.bf16Dot, options.search}, options.schedule.get()));
-    if (isForGPU)
-      pm.addPass(createSpareMergePass());
     return addCleanup(pm);
   case Room::Grid: // One grid of blocks.
     pm.addPass(createTileToGridPass());

@@ -40,11 +40,11 @@ struct PipelineOptions : mlir::PassPipelineOptions<PipelineOptions> {
                          llvm::cl::desc("rows of the calls that a search of sizes times on a GPU: "
                                         "what models rule out is refused; 0: nothing is"),
                          llvm::cl::init(0)};
-  Option<std::string> way{
-      *this, "way",
-      llvm::cl::desc("sizes of which sequences, on a GPU: short, long, few (rows with "
-                     "many keys), or auto for a kernel each where the target's rule has two"),
-      llvm::cl::init("auto")};
+  Option<std::string> way{*this, "way",
+                          llvm::cl::desc("ways of calls on a GPU: auto (all of the rule), lengths "
+                                         "(short and other sequences), or one for all calls: "
+                                         "short, long, few or narrow"),
+                          llvm::cl::init("lengths")};
 };
 
 /// The rooms from `first` to `last`, both included, on the way to the target of `options`. The

@@ -21,6 +21,9 @@ namespace attn {
 llvm::json::Value toValue(const KernelPlan &plan);
 bool fromValue(const llvm::json::Value &value, KernelPlan &plan, llvm::json::Path path);
 
+llvm::json::Array toArray(const WayConditions &when);
+bool fromValue(const llvm::json::Value &value, WayPlan &way, llvm::json::Path path);
+
 llvm::json::Value toValue(const CallRules &rules);
 bool fromValue(const llvm::json::Value &value, CallRules &rules, llvm::json::Path path);
 

@@ -55,6 +55,8 @@ static json::Value toValue(const SizeFactor &factor) {
     return json::Object{{"parts", factor.dim}, {"of", toArray(factor.of)}};
   if (factor.argument == SizeFactor::kMultiprocessors)
     return json::Object{{"multiprocessors", factor.dim}};
+  if (factor.argument == SizeFactor::kMemoryRate)
+    return json::Object{{"memory_rate", true}};
   if (factor.argument < 0)
     return json::Object{{"constant", factor.dim}};
   json::Object object{
@@ -92,6 +94,17 @@ static json::Value toValue(const ExtentRange &range) {
   return object;
 }
 
+json::Array toArray(const WayConditions &when) {
+  json::Array conditions;
+  for (const std::vector<ExtentRange> &ranges : when) {
+    json::Array all;
+    for (const ExtentRange &range : ranges)
+      all.push_back(toValue(range));
+    conditions.push_back(std::move(all));
+  }
+  return conditions;
+}
+
 int64_t countParts(int64_t blocks, int64_t places, int64_t most) {
   // Of many rounds whatever is left of the last is small.
   constexpr int64_t kManyRounds = 64;
@@ -113,15 +126,13 @@ int64_t countParts(int64_t blocks, int64_t places, int64_t most) {
 }
 
 json::Value toValue(const KernelPlan &plan) {
-  json::Array parameters, grid, scratch, when;
+  json::Array parameters, grid, scratch;
   for (const KernelParameter &parameter : plan.parameters)
     parameters.push_back(toValue(parameter));
   for (const std::vector<SizeFactor> &factors : plan.grid)
     grid.push_back(toArray(factors));
   for (const ScratchTensor &tensor : plan.scratch)
     scratch.push_back(toValue(tensor));
-  for (const ExtentRange &range : plan.when)
-    when.push_back(toValue(range));
   json::Object object{{"name", plan.name},
                       {"target", plan.target},
                       {"parameters", std::move(parameters)},
@@ -133,8 +144,10 @@ json::Value toValue(const KernelPlan &plan) {
   // What few kernels have is left out of the others'.
   if (plan.isProgrammatic)
     object["programmatic"] = true;
-  if (!when.empty())
-    object["when"] = std::move(when);
+  if (!plan.way.empty())
+    object["way"] = plan.way;
+  if (!plan.when.empty())
+    object["when"] = toArray(plan.when);
   return object;
 }
 
@@ -206,6 +219,10 @@ static bool fromValue(const json::Value &value, SizeFactor &factor, json::Path p
     factor.argument = SizeFactor::kMultiprocessors;
     return mapper.map("multiprocessors", factor.dim);
   }
+  if (value.getAsObject()->get("memory_rate")) {
+    factor.argument = SizeFactor::kMemoryRate;
+    return true;
+  }
   if (!mapper.map("argument", factor.argument) || !mapper.map("dim", factor.dim) ||
       !mapper.map("divisor", factor.divisor) ||
       !mapper.mapOptional("multiplier", factor.multiplier) ||
@@ -269,7 +286,12 @@ bool fromValue(const json::Value &value, KernelPlan &plan, json::Path path) {
          mapper.map("dynamic_shared_bytes", plan.dynamicSharedBytes) &&
          mapper.map("scratch", plan.scratch) &&
          mapper.mapOptional("programmatic", plan.isProgrammatic) &&
-         mapper.mapOptional("when", plan.when);
+         mapper.mapOptional("way", plan.way) && mapper.mapOptional("when", plan.when);
+}
+
+bool fromValue(const json::Value &value, WayPlan &way, json::Path path) {
+  json::ObjectMapper mapper(value, path);
+  return mapper && mapper.map("way", way.name) && mapper.mapOptional("when", way.when);
 }
 
 } // namespace attn

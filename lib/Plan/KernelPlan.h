@@ -74,9 +74,9 @@ struct KernelParameter {
 
 /// A factor of the size of a grid or of scratch, which a call or the device decides: ceil(size of
 /// the argument's dimension * multiplier / divisor) * unit, a constant, a number for each
-/// multiprocessor, or parts that fill the multiprocessors.
+/// multiprocessor, parts that fill the multiprocessors, or the GB that memory moves in a second.
 struct SizeFactor {
-  static constexpr int kConstant = -1, kMultiprocessors = -2, kParts = -3;
+  static constexpr int kConstant = -1, kMultiprocessors = -2, kParts = -3, kMemoryRate = -4;
   /// kConstant: the factor is `dim`. kMultiprocessors: it is `dim` times those of the device.
   /// kParts: at most `dim`, and at most the first of `of`; the others are the blocks that parts
   /// multiply (countParts). `divisor` is how many blocks the device runs at a time.
@@ -109,8 +109,8 @@ struct ScratchTensor {
 /// last round idle, or those that leave the fewest idle.
 int64_t countParts(int64_t blocks, int64_t places, int64_t most);
 
-/// A condition on a call: the size of an argument's dimension, or the number of parts, divided by
-/// the factor `per` (up), is from `least` to `most`.
+/// A condition on a call: the size of an argument's dimension, the number of parts, or the rate of
+/// memory, divided by the factor `per` (up), is from `least` to `most`.
 struct ExtentRange {
   SizeFactor size = {};
   int64_t least = 0, most = 0;
@@ -118,6 +118,10 @@ struct ExtentRange {
 
   bool operator==(const ExtentRange &) const = default;
 };
+
+/// Which calls take a way: those for which all ranges of one of the conditions hold, or, without
+/// conditions, all calls.
+using WayConditions = std::vector<std::vector<ExtentRange>>;
 
 /// Everything a launch of one kernel needs apart from the arguments and the stream.
 struct KernelPlan {
@@ -140,13 +144,28 @@ struct KernelPlan {
   bool isProgrammatic = false;
   /// Scratch that this kernel is the first to use.
   std::vector<ScratchTensor> scratch;
-  /// The calls that it is for; empty: all that kernels before it are not for. Kernels in a row
-  /// with the same ranges are one way to run the function, and the first way whose ranges hold
-  /// runs. The last way is for all calls.
-  std::vector<ExtentRange> when;
+  /// The name of the way of running the function that it is part of, and the calls that take it.
+  /// Kernels in a row with the same name are one way. A call takes the first way that is for it;
+  /// the last one is for all calls, and its name is empty.
+  std::string way;
+  WayConditions when;
 
   bool operator==(const KernelPlan &) const = default;
 };
+
+/// A way whose kernels are compiled when a call first takes it.
+struct WayPlan {
+  std::string name;
+  WayConditions when;
+
+  bool operator==(const WayPlan &) const = default;
+};
+
+/// Of kernels in a row, those of the first way.
+template <typename Kernels> Kernels takeWay(Kernels kernels) {
+  return kernels.take_while(
+      [&](const KernelPlan &kernel) { return kernel.way == kernels.front().way; });
+}
 
 } // namespace attn
 

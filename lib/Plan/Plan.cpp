@@ -18,6 +18,11 @@ std::string attn::writePlan(const FunctionPlan &plan) {
   for (const KernelPlan &kernel : plan.kernels)
     kernels.push_back(toValue(kernel));
   json::Object root{{"version", kPlanVersion}, {"kernels", std::move(kernels)}};
+  json::Array ways;
+  for (const WayPlan &way : plan.ways)
+    ways.push_back(json::Object{{"way", way.name}, {"when", toArray(way.when)}});
+  if (!ways.empty())
+    root["ways"] = std::move(ways);
   if (plan.rules)
     root["function"] = toValue(*plan.rules);
   std::string text;
@@ -45,15 +50,17 @@ static llvm::Error checkNesting(llvm::StringRef text) {
   return llvm::Error::success();
 }
 
-static bool readKernels(const json::Object &object, FunctionPlan &plan, json::Path path) {
-  const json::Array *kernels = object.getArray("kernels");
-  json::Path all = path.field("kernels");
-  if (!kernels) {
+template <typename T>
+static bool readArray(const json::Object &object, llvm::StringLiteral name, std::vector<T> &values,
+                      json::Path path) {
+  const json::Array *array = object.getArray(name);
+  json::Path all = path.field(name);
+  if (!array) {
     all.report("expected an array");
     return false;
   }
-  for (size_t index = 0; index < kernels->size(); ++index)
-    if (!fromValue((*kernels)[index], plan.kernels.emplace_back(), all.index(index)))
+  for (size_t index = 0; index < array->size(); ++index)
+    if (!fromValue((*array)[index], values.emplace_back(), all.index(index)))
       return false;
   return true;
 }
@@ -75,7 +82,8 @@ llvm::Expected<FunctionPlan> attn::readPlan(llvm::StringRef text) {
                                    int(version));
   FunctionPlan plan;
   const json::Object &object = *value->getAsObject();
-  if (!readKernels(object, plan, path))
+  if (!readArray(object, "kernels", plan.kernels, path) ||
+      (object.get("ways") && !readArray(object, "ways", plan.ways, path)))
     return root.getError();
   if (const json::Value *rules = object.get("function"))
     if (!fromValue(*rules, plan.rules.emplace(), path.field("function")))

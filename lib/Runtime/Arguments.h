@@ -41,6 +41,8 @@ unsigned countArguments(const SizeFactor &factor);
 inline void bindDevice(SizeFactor &factor, const DeviceInfo &device) {
   if (factor.argument == SizeFactor::kMultiprocessors)
     factor = {SizeFactor::kConstant, factor.dim * static_cast<unsigned>(device.multiprocessors), 1};
+  if (factor.argument == SizeFactor::kMemoryRate)
+    factor = {SizeFactor::kConstant, static_cast<unsigned>(device.memoryRate), 1};
   if (factor.argument == SizeFactor::kParts)
     factor.divisor = static_cast<unsigned>(device.multiprocessors);
 }

@@ -56,6 +56,9 @@ using Event = struct EventObject *;
 
 enum DeviceAttribute : int {
   AttributeMultiprocessors = 16,
+  /// In kHz, of which both edges count, and in bits.
+  AttributeMemoryClock = 36,
+  AttributeMemoryBus = 37,
   AttributeMajor = 75,
   AttributeMinor = 76,
   AttributeSharedPerBlockOptIn = 97

@@ -19,6 +19,15 @@ static Result<int> countDevices(const Driver &driver) {
   return count;
 }
 
+/// 0 where the driver does not say.
+static int queryMemoryRate(const Driver &driver, cuda::Device device) {
+  int clock = 0, bus = 0;
+  if (driver.DeviceGetAttribute(&clock, cuda::AttributeMemoryClock, device) != cuda::Success ||
+      driver.DeviceGetAttribute(&bus, cuda::AttributeMemoryBus, device) != cuda::Success)
+    return 0;
+  return static_cast<int>(2 * 1000.0 * clock * bus / 8 / 1e9);
+}
+
 Result<DeviceInfo> queryDevice(const Driver &driver, int ordinal) {
   Result<int> count = countDevices(driver);
   if (!count)
@@ -50,6 +59,7 @@ Result<DeviceInfo> queryDevice(const Driver &driver, int ordinal) {
     return driver.check(code, "query device " + std::to_string(ordinal));
   info.name = name;
   info.sharedBytesPerBlock = sharedBytes;
+  info.memoryRate = queryMemoryRate(driver, device);
   return info;
 }
 

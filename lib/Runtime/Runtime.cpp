@@ -8,9 +8,8 @@
 #include "attn/Runtime.h"
 #include "lib/Runtime/Arguments.h"
 #include "lib/Runtime/KernelLoader.h"
-#include "lib/Runtime/Launch.h"
-#include "lib/Runtime/Module.h"
 #include "lib/Runtime/Scratch.h"
+#include "lib/Runtime/Way.h"
 #include "llvm/ADT/STLExtras.h"
 #include <algorithm>
 #include <optional>
@@ -32,38 +31,24 @@ static Status checkShape(const TensorView &tensor, size_t argument) {
   return {};
 }
 
-namespace {
-struct Step {
-  cuda::Function function;
-  LaunchRecipe recipe;
-};
-
-/// One way to run a function: kernels in launch order, and what they hand to each other.
-struct Way {
-  std::vector<ExtentRange> when;
-  std::vector<Step> steps;
-  ScratchRecipe scratch;
-  /// One more than the highest argument of its kernels, scratch included.
-  size_t numArguments = 0;
-};
-} // namespace
-
-/// The module refers to the context, so neither moves, and they end in reverse order.
+/// Ways refer to the context, so neither moves, and they end in reverse order.
 struct Kernel::State {
   explicit State(DeviceContext &&context) : context(std::move(context)) {}
 
   /// That the arguments are as many as the function's, and have shapes.
   Status check(LaunchArguments arguments) const;
   /// The way for a call.
-  Result<const Way *> choose(LaunchArguments arguments) const;
-  /// Starts the kernels of a way in their context. `arguments` include scratch.
-  Status launch(const Way &way, LaunchArguments arguments, cuda::Stream stream) const;
+  Result<Way *> choose(LaunchArguments arguments) const;
+  /// Makes a way ready. Its context is current.
+  Status makeReady(Way &way) const;
+  /// The way for a call, ready.
+  Result<Way *> prepare(LaunchArguments arguments) const;
 
   DeviceContext context;
-  std::optional<Module> module;
   /// In the order of the plan; the last is for all calls.
-  std::vector<Way> ways;
-  std::vector<KernelInfo> infos;
+  std::vector<std::unique_ptr<Way>> ways;
+  /// Where ways come from that are not loaded yet.
+  WaySource source;
   /// Those of a call, without scratch.
   size_t numArguments = 0;
 };
@@ -81,32 +66,44 @@ Status Kernel::State::check(LaunchArguments arguments) const {
   return {};
 }
 
-Result<const Way *> Kernel::State::choose(LaunchArguments arguments) const {
-  for (const Way &way : ways) {
-    bool holds = true;
-    for (const ExtentRange &range : way.when) {
-      std::optional<int64_t> size = evaluate(range.size, arguments);
-      if (!size)
-        return explainNoTensor(range.size, arguments);
-      std::optional<int64_t> per = evaluate(range.per, arguments);
-      if (!per)
-        return explainNoTensor(range.per, arguments);
-      // Nothing is divided by no heads: such a call has no elements, whichever way it takes.
-      int64_t quotient = *per > 0 ? (*size + *per - 1) / *per : 0;
-      holds &= range.least <= quotient && quotient <= range.most;
-    }
-    if (holds)
-      return &way;
+Result<Way *> Kernel::State::choose(LaunchArguments arguments) const {
+  for (const std::unique_ptr<Way> &way : ways) {
+    std::optional<bool> isFor = way->isFor(arguments);
+    if (!isFor)
+      return way->explain(arguments);
+    if (*isFor)
+      return way.get();
   }
-  return &ways.back();
+  return ways.back().get();
 }
 
-Status Kernel::State::launch(const Way &way, LaunchArguments arguments, cuda::Stream stream) const {
-  for (const Step &step : way.steps)
-    if (Status status = step.recipe.launch(context.getDriver(), step.function, arguments, stream);
-        !status.ok())
-      return status;
-  return {};
+Status Kernel::State::makeReady(Way &way) const {
+  std::lock_guard lock(way.getMutex());
+  if (way.isReady())
+    return {};
+  Result<WayCode> code = source(way.getName());
+  if (!code)
+    return code.takeStatus();
+  if (Status status = way.read(code->kernels); !status.ok())
+    return status;
+  if (Status status = way.checkArguments(numArguments); !status.ok())
+    return status;
+  Result<Module> module = Module::load(context, *code->image);
+  if (!module)
+    return module.takeStatus();
+  return way.load(context, std::make_shared<const Module>(std::move(*module)), code->kernels);
+}
+
+Result<Way *> Kernel::State::prepare(LaunchArguments arguments) const {
+  Result<Way *> way = choose(arguments);
+  if (!way || (*way)->isReady())
+    return way;
+  ContextScope scope(context.getDriver(), context.get());
+  if (scope.getCode() != cuda::Success)
+    return context.getDriver().check(scope.getCode(), "enter the kernel's context");
+  if (Status status = makeReady(**way); !status.ok())
+    return status;
+  return way;
 }
 
 Kernel::Kernel(std::unique_ptr<State> state) : state(std::move(state)) {}
@@ -125,50 +122,15 @@ static Status refusePlan(std::string message) {
   return {StatusCode::InvalidKernel, std::move(message), ""};
 }
 
-/// The kernels of each way, which stand in a row.
-static std::vector<llvm::ArrayRef<KernelPlan>> findWays(llvm::ArrayRef<KernelPlan> plans) {
-  std::vector<llvm::ArrayRef<KernelPlan>> ways;
-  while (!plans.empty()) {
-    llvm::ArrayRef<KernelPlan> way =
-        plans.take_while([&](const KernelPlan &plan) { return plan.when == plans.front().when; });
-    ways.push_back(way);
-    plans = plans.drop_front(way.size());
-  }
-  return ways;
-}
-
-/// A way whose functions are still to be found.
-static Result<Way> makeWay(llvm::ArrayRef<KernelPlan> plans) {
-  Way way;
-  way.when = plans.front().when;
-  for (const KernelPlan &plan : plans) {
-    Result<LaunchRecipe> recipe = LaunchRecipe::create(plan);
-    if (!recipe)
-      return recipe.takeStatus();
-    way.numArguments = std::max(way.numArguments, recipe->getNumArguments());
-    way.steps.push_back({nullptr, std::move(*recipe)});
-  }
-  Result<ScratchRecipe> scratch = ScratchRecipe::create(plans);
-  if (!scratch)
-    return scratch.takeStatus();
-  way.scratch = std::move(*scratch);
-  return way;
-}
-
-/// The arguments of a call: what ways mention, without their scratch, which comes behind them.
-static Result<size_t> countArguments(llvm::ArrayRef<Way> ways) {
-  size_t count = 0;
-  for (const Way &way : ways) {
-    count =
-        std::max(count, way.scratch.empty() ? way.numArguments : way.scratch.getFirstArgument());
-    for (const ExtentRange &range : way.when)
-      count = std::max<size_t>({count, countArguments(range.size), countArguments(range.per)});
-  }
-  for (const Way &way : ways)
-    if (!way.scratch.empty() &&
-        (way.scratch.getFirstArgument() != count || way.numArguments > count + way.scratch.size()))
-      return refusePlan("expected scratch behind all arguments of the plan");
-  return count;
+/// A function on a device, without ways.
+static Result<DeviceContext> openFor(const FunctionPlan &plan, const LoadOptions &options) {
+  Result<DeviceContext> context = DeviceContext::open(options.device);
+  if (!context)
+    return context.takeStatus();
+  for (const KernelPlan &kernel : plan.kernels)
+    if (Status status = checkTarget(kernel.target, context->getInfo()); !status.ok())
+      return status;
+  return context;
 }
 
 Result<Kernel> KernelLoader::load(const KernelImage &image, const FunctionPlan &plan,
@@ -180,56 +142,80 @@ Result<Kernel> KernelLoader::load(const KernelImage &image, const FunctionPlan &
                       plan.kernels.back().name + "' for some");
 
   // What needs no device comes first: a bad image is reported as such on every machine.
-  std::vector<Way> ways;
-  for (llvm::ArrayRef<KernelPlan> plans : findWays(plan.kernels)) {
-    Result<Way> way = makeWay(plans);
-    if (!way)
-      return way.takeStatus();
-    ways.push_back(std::move(*way));
+  std::vector<std::pair<std::unique_ptr<Way>, llvm::ArrayRef<KernelPlan>>> ways;
+  size_t numArguments = 0;
+  for (llvm::ArrayRef<KernelPlan> rest = plan.kernels; !rest.empty();) {
+    llvm::ArrayRef<KernelPlan> plans = takeWay(rest);
+    rest = rest.drop_front(plans.size());
+    auto way = std::make_unique<Way>(plans.front().way, plans.front().when);
+    if (Status status = way->read(plans); !status.ok())
+      return status;
+    numArguments = std::max(
+        {numArguments, way->countKernelArguments(), way->countConditionArguments()});
+    ways.emplace_back(std::move(way), plans);
   }
-  Result<size_t> numArguments = countArguments(ways);
-  if (!numArguments)
-    return numArguments.takeStatus();
+  for (const auto &[way, plans] : ways)
+    if (Status status = way->checkArguments(numArguments); !status.ok())
+      return status;
 
-  Result<DeviceContext> context = DeviceContext::open(options.device);
+  Result<DeviceContext> context = openFor(plan, options);
   if (!context)
     return context.takeStatus();
-  for (const KernelPlan &kernel : plan.kernels)
-    if (Status status = checkTarget(kernel.target, context->getInfo()); !status.ok())
-      return status;
-  for (Way &way : ways) {
-    if (Status status = way.scratch.checkDriver(context->getDriver()); !status.ok())
-      return status;
-    for (ExtentRange &range : way.when)
-      bindDevice(range.size, context->getInfo());
-    way.scratch.bind(context->getInfo());
-    for (Step &step : way.steps)
-      step.recipe.bind(context->getInfo());
-  }
-
   auto state = std::make_unique<Kernel::State>(std::move(*context));
-  state->ways = std::move(ways);
-  state->numArguments = *numArguments;
-  Result<Module> module = Module::load(state->context, image);
-  if (!module)
-    return module.takeStatus();
-  state->module.emplace(std::move(*module));
-  if (Status status = prepare(*state, plan.kernels); !status.ok())
-    return status;
+  state->numArguments = numArguments;
+  Result<Module> loaded = Module::load(state->context, image);
+  if (!loaded)
+    return loaded.takeStatus();
+  auto module = std::make_shared<const Module>(std::move(*loaded));
+  for (auto &[way, plans] : ways) {
+    way->bind(state->context.getInfo());
+    if (Status status = way->load(state->context, module, plans); !status.ok())
+      return status;
+    state->ways.push_back(std::move(way));
+  }
   return Kernel(std::move(state));
 }
 
-Status KernelLoader::prepare(Kernel::State &state, llvm::ArrayRef<KernelPlan> plans) {
-  for (Way &way : state.ways)
-    for (Step &step : way.steps) {
-      Result<Module::Entry> entry = state.module->prepare(plans.front());
-      if (!entry)
-        return entry.takeStatus();
-      step.function = entry->function;
-      state.infos.push_back(std::move(entry->info));
-      plans = plans.drop_front();
-    }
-  return {};
+Result<Kernel> KernelLoader::open(const FunctionPlan &plan, const LoadOptions &options,
+                                  WaySource source) {
+  if (!plan.rules)
+    return refusePlan("expected a plan with the rules of calls, got none");
+  if (plan.ways.empty() || !plan.ways.back().when.empty())
+    return refusePlan("expected the last way of the plan to be for all calls");
+  Result<DeviceContext> context = openFor(plan, options);
+  if (!context)
+    return context.takeStatus();
+  auto state = std::make_unique<Kernel::State>(std::move(*context));
+  state->numArguments = plan.rules->values.size();
+  state->source = std::move(source);
+  for (const WayPlan &each : plan.ways) {
+    auto way = std::make_unique<Way>(each.name, each.when);
+    if (way->countConditionArguments() > state->numArguments)
+      return refusePlan("expected conditions on the arguments of the function");
+    way->bind(state->context.getInfo());
+    state->ways.push_back(std::move(way));
+  }
+  return Kernel(std::move(state));
+}
+
+Status KernelLoader::prepareLast(const Kernel &kernel) {
+  const Driver &driver = kernel.state->context.getDriver();
+  ContextScope scope(driver, kernel.state->context.get());
+  if (scope.getCode() != cuda::Success)
+    return driver.check(scope.getCode(), "enter the kernel's context");
+  return kernel.state->makeReady(*kernel.state->ways.back());
+}
+
+/// That a call may wait for a compiler: one that is captured would leave that out of its graph.
+static Status checkNotCaptured(const Driver &driver, const Way &way, cuda::Stream stream) {
+  cuda::CaptureStatus status = cuda::CaptureNone;
+  if (driver.StreamIsCapturing(stream, &status) == cuda::Success && status == cuda::CaptureNone)
+    return {};
+  std::string name = way.getName().empty() ? "of most calls" : "'" + way.getName() + "'";
+  return {StatusCode::CaptureInProgress,
+          "expected the way " + name +
+              " of this call to be ready before the stream is captured, got a capture",
+          "call prepare() with tensors of these shapes, or run the call once, before the capture"};
 }
 
 Status Kernel::launch(LaunchArguments arguments, void *stream, Workspace workspace) const {
@@ -245,21 +231,28 @@ Status Kernel::launch(LaunchArguments arguments, void *stream, Workspace workspa
               checkMemory(driver, state->context.getInfo(), arguments[i].getTensor(), i);
           !status.ok())
         return status;
-  Result<const Way *> way = state->choose(arguments);
-  if (!way)
-    return way.takeStatus();
+  Result<Way *> found = state->choose(arguments);
+  if (!found)
+    return found.takeStatus();
+  Way &way = **found;
   auto cudaStream = static_cast<cuda::Stream>(stream);
-  if ((*way)->scratch.empty())
-    return state->launch(**way, arguments, cudaStream);
+  if (!way.isReady()) {
+    if (Status status = checkNotCaptured(driver, way, cudaStream); !status.ok())
+      return status;
+    if (Status status = state->makeReady(way); !status.ok())
+      return status;
+  }
+  if (way.getScratch().empty())
+    return way.launch(state->context, arguments, cudaStream);
 
   llvm::SmallVector<LaunchArgument, 16> all;
   for (size_t i = 0; i < arguments.size(); ++i)
     all.push_back(arguments[i]);
   Scratch scratch(driver, cudaStream);
-  Status status = scratch.allocate((*way)->scratch, all, workspace);
+  Status status = scratch.allocate(way.getScratch(), all, workspace);
   if (status.ok())
-    status =
-        state->launch(**way, std::span<const LaunchArgument>(all.data(), all.size()), cudaStream);
+    status = way.launch(state->context,
+                        std::span<const LaunchArgument>(all.data(), all.size()), cudaStream);
   // Also after a failure: an earlier kernel may still run, and the memory is behind it.
   Status released = scratch.release();
   return status.ok() ? released : status;
@@ -268,19 +261,66 @@ Status Kernel::launch(LaunchArguments arguments, void *stream, Workspace workspa
 Result<size_t> Kernel::getWorkspaceBytes(LaunchArguments arguments) const {
   if (Status status = state->check(arguments); !status.ok())
     return status;
-  Result<const Way *> way = state->choose(arguments);
+  Result<Way *> way = state->prepare(arguments);
   if (!way)
     return way.takeStatus();
   ScratchLayout layout;
-  if (Status status = layout.compute((*way)->scratch, arguments); !status.ok())
+  if (Status status = layout.compute((*way)->getScratch(), arguments); !status.ok())
     return status;
   return static_cast<size_t>(layout.bytes);
 }
 
+Status Kernel::prepare(LaunchArguments arguments) const {
+  if (Status status = state->check(arguments); !status.ok())
+    return status;
+  Result<Way *> way = state->prepare(arguments);
+  return way ? Status() : way.takeStatus();
+}
+
+Status Kernel::prepare() const {
+  const Driver &driver = state->context.getDriver();
+  ContextScope scope(driver, state->context.get());
+  if (scope.getCode() != cuda::Success)
+    return driver.check(scope.getCode(), "enter the kernel's context");
+  for (const std::unique_ptr<Way> &way : state->ways)
+    if (Status status = state->makeReady(*way); !status.ok())
+      return status;
+  return {};
+}
+
+Result<std::string> Kernel::chooseWay(LaunchArguments arguments) const {
+  if (Status status = state->check(arguments); !status.ok())
+    return status;
+  Result<Way *> way = state->choose(arguments);
+  if (!way)
+    return way.takeStatus();
+  return (*way)->getName();
+}
+
+std::vector<WayInfo> Kernel::getWays() const {
+  std::vector<WayInfo> infos;
+  for (const std::unique_ptr<Way> &way : state->ways)
+    infos.push_back({way->getName(), way->isReady()});
+  return infos;
+}
+
 const DeviceInfo &Kernel::getDevice() const { return state->context.getInfo(); }
-const std::vector<KernelInfo> &Kernel::getKernels() const { return state->infos; }
-const std::vector<std::string> &Kernel::getWarnings() const {
-  return state->module->getLog().warnings;
+
+std::vector<KernelInfo> Kernel::getKernels() const {
+  std::vector<KernelInfo> infos;
+  for (const std::unique_ptr<Way> &way : state->ways)
+    if (way->isReady())
+      llvm::append_range(infos, way->getKernels());
+  return infos;
+}
+
+std::vector<std::string> Kernel::getWarnings() const {
+  std::vector<std::string> warnings;
+  const Module *before = nullptr;
+  for (const std::unique_ptr<Way> &way : state->ways)
+    if (way->isReady() && way->getModule() != std::exchange(before, way->getModule()))
+      llvm::append_range(warnings, way->getWarnings());
+  return warnings;
 }
 
 } // namespace attn

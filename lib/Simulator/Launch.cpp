@@ -70,27 +70,37 @@ static Memory makeMemory(mlir::ArrayAttr sizes, ElementKind kind, ArrayRef<Argum
 }
 
 /// What says which calls a kernel is for; null for all.
-static mlir::ArrayAttr getWhen(mlir::func::FuncOp kernel) {
-  return kernel->getAttrOfType<mlir::ArrayAttr>(plan::PlanDialect::kWhenAttrName);
+static mlir::Attribute getWay(mlir::func::FuncOp kernel) {
+  return kernel->getAttr(plan::PlanDialect::kWayAttrName);
+}
+
+/// Whether a range of a call holds on a device with so many multiprocessors.
+static bool holds(plan::RangeAttr range, mlir::func::FuncOp kernel, ArrayRef<Argument> arguments,
+                  int64_t multiprocessors) {
+  int64_t size = range.getParts() ? evaluateFactor(range.getParts(), arguments, multiprocessors)
+                 : range.getDevice()
+                     ? plan::getMachine(kernel).costs.memoryRate
+                     : arguments[range.getArgument()].memory.shape[range.getDim()];
+  if (range.getPer()) {
+    int64_t per = evaluateFactor(range.getPer(), arguments, 0);
+    size = per > 0 ? divideCeil(size, per) : 0;
+  }
+  return range.getLeast() <= size && size <= range.getMost();
 }
 
 Launch::Way Launch::choose(ArrayRef<Argument> arguments) const {
   Way way{0, kernels.size()};
   for (size_t first = 0; first < kernels.size(); first = way.end) {
-    mlir::ArrayAttr when = getWhen(kernels[first]);
+    mlir::func::FuncOp kernel = kernels[first];
     way = {first, first};
-    while (way.end < kernels.size() && getWhen(kernels[way.end]) == when)
+    while (way.end < kernels.size() && getWay(kernels[way.end]) == getWay(kernel))
       ++way.end;
-    if (!when || all_of(when.getAsRange<plan::RangeAttr>(), [&](plan::RangeAttr range) {
-          int64_t size = range.getParts()
-                             ? evaluateFactor(range.getParts(), arguments,
-                                              simulators[way.first].getMultiprocessors())
-                             : arguments[range.getArgument()].memory.shape[range.getDim()];
-          if (range.getPer()) {
-            int64_t per = evaluateFactor(range.getPer(), arguments, 0);
-            size = per > 0 ? divideCeil(size, per) : 0;
-          }
-          return range.getLeast() <= size && size <= range.getMost();
+    auto when = kernel->getAttrOfType<mlir::ArrayAttr>(plan::PlanDialect::kWhenAttrName);
+    int64_t multiprocessors = simulators[first].getMultiprocessors();
+    if (!when || any_of(when.getAsRange<mlir::ArrayAttr>(), [&](mlir::ArrayAttr ranges) {
+          return all_of(ranges.getAsRange<plan::RangeAttr>(), [&](plan::RangeAttr range) {
+            return holds(range, kernel, arguments, multiprocessors);
+          });
         }))
       return way;
   }

@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------------------------===//
 
 #include "test/Execution/Main.h"
-#include "lib/Transforms/Attn/Ways.h"
+#include "lib/Transforms/Attn/WayRules.h"
 #include "test/Execution/Jobs.h"
 #include "test/Execution/TestDevice.h"
 #include "llvm/ADT/STLExtras.h"
@@ -27,7 +27,7 @@ static constexpr const char *kUsage =
     "  --stay=true|false|auto whether blocks of GPUs stay (auto: the target's rule)\n"
     "  --recompute            cuda: loops around loops compute scalars in each of their turns\n"
     "  --apart                consumers of GPUs begin with the first tile that their rows need\n"
-    "  --way=short|long|few|narrow|auto\n"
+    "  --way=lengths|short|long|few|narrow|auto\n"
     "                         sizes of which sequences on GPUs (auto: by the extents of a call)\n"
     "  --fused                blocks of GPUs add to gradients of queries, where they can\n"
     "  --slack=k              by which factor 2^k maxima may lag on GPUs (auto: the target's "
@@ -97,7 +97,7 @@ int attn::test::runExecutionTests(int argc, char **argv) {
                    : device == "sim" ? makeSimulatorDevice()
                                      : makeCPUDevice();
   options.command = "--device=" + device.str() + (options.isSmall ? " --small" : "") +
-                    (options.way == "auto" ? "" : " --way=" + options.way) +
+                    (options.way == "lengths" ? "" : " --way=" + options.way) +
                     (options.fused ? " --fused" : "");
   for (const Word &word : getWords())
     if (options.schedule.has(word.field))

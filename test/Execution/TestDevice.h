@@ -134,7 +134,7 @@ struct TestOptions {
   /// The words of the schedule that the command says, for GPUs.
   Overrides schedule;
   /// Sizes of which sequences, on GPUs: short, long, few, or auto by the extents of a call.
-  std::string way = "auto";
+  std::string way = "lengths";
   /// Whether blocks of GPUs add to gradients of queries, where they can.
   bool fused = false;
   /// How this run was asked for, without what chooses random configurations.

@@ -14,9 +14,9 @@ using namespace attn;
 
 /// Up to 64 elements become ones. More become what a scratch of zeros holds, and two.
 static constexpr const char *kSource = R"(
-#few = [#plan.range<argument = 0, dim = 0, least = 0, most = 64>]
+#few = [[#plan.range<argument = 0, dim = 0, least = 0, most = 64>]]
 #grid = [[#plan.extent<argument = 0, dim = 0, divisor = 64>]]
-func.func @ones(%o: memref<?xf32>) attributes {tile.kernel = #tile.kernel<warpgroups = 1, grid = #grid>, plan.when = #few} {
+func.func @ones(%o: memref<?xf32>) attributes {tile.kernel = #tile.kernel<warpgroups = 1, grid = #grid>, plan.when = #few, plan.way = "few"} {
   %c0 = arith.constant 0 : index
   %one = arith.constant dense<1.0> : tensor<64xf32>
   tile.store %one to %o[%c0] : tensor<64xf32>, memref<?xf32>

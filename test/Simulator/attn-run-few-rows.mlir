@@ -1,6 +1,7 @@
 // Few rows are as short as few keys where tiles of the long way have more rows: two consumers, or three.
 // RUN: attn-run %s --device=sim --shape B=1,H=2,M=128,N=2049 --check --sim-seeds=2 | FileCheck %s --check-prefixes=SHORT,RIGHT
-// RUN: attn-run %s --device=sim --shape B=1,H=1,M=1,N=2100 --check --sim-seeds=2 | FileCheck %s --check-prefixes=SHORT,RIGHT
+// RUN: attn-run %s --device=sim --shape B=1,H=1,M=1,N=2100 --check --sim-seeds=2 | FileCheck %s --check-prefixes=PACKED,RIGHT
+// RUN: attn-run %s --device=sim --way=lengths --shape B=1,H=1,M=1,N=2100 --check --sim-seeds=2 | FileCheck %s --check-prefixes=SHORT,RIGHT
 // RUN: attn-run %s --device=sim --shape B=1,H=1,M=129,N=2048 --check --sim-seeds=2 | FileCheck %s --check-prefixes=SHORT,RIGHT
 // RUN: attn-run %s --device=sim --shape B=1,H=1,M=129,N=2049 --check --sim-seeds=2 | FileCheck %s --check-prefixes=LONG,RIGHT
 // RUN: attn-run %s --device=sim --shape B=8,H=16,M=128,N=16384 --predict | FileCheck %s --check-prefix=SHORT
@@ -15,6 +16,8 @@
 // RUN: attn-run %s --device=sim --way=narrow --shape B=2,H=1,M=193,N=154 --check --sim-seeds=2 | FileCheck %s --check-prefixes=LONG,RIGHT
 // RUN: attn-run %s --device=sim --way=narrow --shape B=1,H=1,M=7,N=0 --check | FileCheck %s --check-prefixes=LONG,RIGHT
 
+// A step of decoding packs rows, whoever asks.
+// PACKED: schedule  @attention_packed2_split:
 // SHORT: schedule  producer {{.*}} consumer 2 x
 // LONG: schedule  producer {{.*}} consumer 3 x
 // RIGHT: verdict   right

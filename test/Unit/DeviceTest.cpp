@@ -184,7 +184,7 @@ TEST_F(DeviceTest, KernelInfo) {
   Stopwatch watch;
   Result<Kernel> kernel = Kernel::load(image);
   ASSERT_TRUE(kernel) << kernel.getStatus().str();
-  const KernelInfo &info = kernel->getKernels()[0];
+  const KernelInfo info = kernel->getKernels()[0];
   std::printf("loaded in %.1f ms onto %s: %d registers, %lld local, %lld + %lld shared, spills "
               "%lld and %lld\n",
               watch.elapsedMs(), kernel->getDevice().name.c_str(), info.registers,

@@ -30,10 +30,12 @@ static KernelPlan makePlan() {
   plan.isProgrammatic = true;
   plan.scratch = {{6, "f32", {{-1, 3, 1}, {0, 0, 1}, {-1, 64, 1}}, false},
                   {7, "i32", {{SizeFactor::kMultiprocessors, 2, 1}}, true}};
-  plan.when = {{{0, 2}, 1, 64},
-               {{1, 2}, 1000, int64_t(1) << 40},
-               {{0, 1}, 0, 8, {1, 1}},
-               {{SizeFactor::kParts, 64, 1, 1, 1, {{1, 2, 256}, {0, 0}}}, 0, 1}};
+  plan.way = "few";
+  plan.when = {{{{0, 2}, 1, 64},
+                {{1, 2}, 1000, int64_t(1) << 40},
+                {{0, 1}, 0, 8, {1, 1}},
+                {{SizeFactor::kParts, 64, 1, 1, 1, {{1, 2, 256}, {0, 0}}}, 0, 1}},
+               {{{SizeFactor::kMemoryRate}, 4000, INT64_MAX}}};
   SizeFactor parts{SizeFactor::kParts, 64};
   parts.of = {{1, 2, 256}, {0, 0}, {0, 2, 8, 3}};
   plan.scratch.push_back({8, "f32", {parts, {0, 2, 1, 8}, {0, 2, 4, 1, 4}}, false});
@@ -51,6 +53,15 @@ TEST(KernelPlan, RoundTripsThroughJSON) {
   ASSERT_TRUE(bool(read));
   EXPECT_EQ(read->kernels, plans);
   EXPECT_FALSE(read->rules);
+  EXPECT_TRUE(read->ways.empty());
+}
+
+TEST(KernelPlan, WaysRoundTripThroughJSON) {
+  FunctionPlan plan;
+  plan.ways = {{"few", makePlan().when}, {"", {}}};
+  auto read = readPlan(writePlan(plan));
+  ASSERT_TRUE(bool(read));
+  EXPECT_EQ(*read, plan);
 }
 
 TEST(KernelPlan, FactorsOfSizesOnly) {
@@ -126,8 +137,8 @@ TEST(KernelPlan, RulesRoundTrip) {
 }
 
 TEST(KernelPlan, NamesWhatIsWrong) {
-  EXPECT_EQ(readError(R"({"version": 2, "kernels": []})"), "expected kernel plan version 5, got 2");
-  EXPECT_NE(readError(R"({"version": 5})").find("kernels"), std::string::npos);
+  EXPECT_EQ(readError(R"({"version": 2, "kernels": []})"), "expected kernel plan version 6, got 2");
+  EXPECT_NE(readError(R"({"version": 6})").find("kernels"), std::string::npos);
   EXPECT_NE(readError("[").size(), 0u);
   std::string text = writePlan({{makePlan()}, {}});
   size_t at = text.find("\"pointer\"");

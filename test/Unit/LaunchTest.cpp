@@ -217,8 +217,10 @@ TEST_F(LaunchTest, Workspace) {
 // One function, two ways: the first whose ranges hold runs, with its own scratch.
 TEST_F(LaunchTest, WaysByExtents) {
   std::vector<KernelPlan> plans = makeSplitPlans();
-  for (KernelPlan &plan : plans)
-    plan.when = {{{0, 2}, 1, 64}, {{1, 2}, 500, 1 << 20}};
+  for (KernelPlan &plan : plans) {
+    plan.way = "few";
+    plan.when = {{{{0, 2}, 1, 64}, {{1, 2}, 500, 1 << 20}}, {{{0, 2}, 70, 70}}};
+  }
   plans.push_back(makePlan());
   Result<Kernel> kernel = Kernel::load(makeImage(plans));
   ASSERT_TRUE(kernel) << kernel.getStatus().str();
@@ -234,6 +236,8 @@ TEST_F(LaunchTest, WaysByExtents) {
   EXPECT_EQ(count(few, key), 2u);
   EXPECT_EQ(count(more, key), 1u);
   EXPECT_EQ(count(few, short_), 1u);
+  // The other condition.
+  EXPECT_EQ(count(FakeTensor(0x100000, {2, 8, 70, 128}), short_), 2u);
   Result<size_t> bytes = kernel->getWorkspaceBytes({more, key, output, 1.0});
   EXPECT_TRUE(bytes && *bytes == 0);
   fake->launches.clear();
@@ -244,8 +248,10 @@ TEST_F(LaunchTest, WaysByExtents) {
 // A range of a quotient: query heads for each key head, rounded up.
 TEST_F(LaunchTest, WaysByGroups) {
   std::vector<KernelPlan> plans = makeSplitPlans();
-  for (KernelPlan &plan : plans)
-    plan.when = {{{0, 1}, 0, 3, {1, 1}}};
+  for (KernelPlan &plan : plans) {
+    plan.way = "groups";
+    plan.when = {{{{0, 1}, 0, 3, {1, 1}}}};
+  }
   plans.push_back(makePlan());
   Result<Kernel> kernel = Kernel::load(makeImage(plans));
   ASSERT_TRUE(kernel) << kernel.getStatus().str();
@@ -266,8 +272,10 @@ TEST_F(LaunchTest, WaysByParts) {
   std::vector<KernelPlan> plans = makeSplitPlans();
   SizeFactor parts{SizeFactor::kParts, 64};
   parts.of = {{1, 2, 256}, {0, 0}, {0, 1}};
-  for (KernelPlan &plan : plans)
-    plan.when = {{parts, 2, 64}};
+  for (KernelPlan &plan : plans) {
+    plan.way = "parts";
+    plan.when = {{{parts, 2, 64}}};
+  }
   plans.push_back(makePlan());
   Result<Kernel> kernel = Kernel::load(makeImage(plans));
   ASSERT_TRUE(kernel) << kernel.getStatus().str();
@@ -288,6 +296,31 @@ TEST_F(LaunchTest, WaysByParts) {
                 "expected argument 0 of at least 2 dimensions, got 1");
 }
 
+// A range of what the memory of the device moves in a second.
+TEST_F(LaunchTest, WaysByDevice) {
+  std::vector<KernelPlan> plans = makeSplitPlans();
+  for (KernelPlan &plan : plans) {
+    plan.way = "narrow";
+    plan.when = {{{{SizeFactor::kMemoryRate}, 4000, INT64_MAX}}};
+  }
+  plans.push_back(makePlan());
+  struct Case {
+    int clock, bus;
+    const char *way;
+  };
+  // An H100, its larger sibling and an H200: 3352, 3938 and 4916 GB/s; and a driver that does not say.
+  for (auto [clock, bus, expected] : {Case{2619000, 5120, ""}, {2619000, 6016, ""},
+                                      {3201000, 6144, "narrow"}, {0, 6144, ""}}) {
+    fake->memoryClock = clock;
+    fake->memoryBus = bus;
+    Result<Kernel> kernel = Kernel::load(makeImage(plans));
+    ASSERT_TRUE(kernel) << kernel.getStatus().str();
+    Result<std::string> way = kernel->chooseWay({query, key, output, 1.0});
+    ASSERT_TRUE(way) << way.getStatus().str();
+    EXPECT_EQ(*way, expected);
+  }
+}
+
 // The device decides how many parts there are: of a grid of four blocks, 31 on 132 multiprocessors.
 TEST_F(LaunchTest, PartsFillTheDevice) {
   KernelPlan plan = makePlan();
@@ -301,7 +334,7 @@ TEST_F(LaunchTest, PartsFillTheDevice) {
 
 TEST_F(LaunchTest, LastWayIsForAllCalls) {
   KernelPlan plan = makePlan();
-  plan.when = {{{0, 2}, 1, 64}};
+  plan.when = {{{{0, 2}, 1, 64}}};
   Result<Kernel> kernel = Kernel::load(makeImage({plan}));
   EXPECT_EQ(kernel.getStatus().message,
             "expected the last kernel of the plan to be for all calls, got 'attention' for some");

@@ -107,7 +107,7 @@ TEST_F(RuntimeTest, Load) {
     Result<Kernel> kernel = Kernel::load(makeImage({makePlan()}));
     ASSERT_TRUE(kernel) << kernel.getStatus().str();
     ASSERT_EQ(kernel->getKernels().size(), 1u);
-    const KernelInfo &info = kernel->getKernels()[0];
+    const KernelInfo info = kernel->getKernels()[0];
     EXPECT_EQ(info.name, "attention");
     EXPECT_EQ(info.registers, 168);
     EXPECT_EQ(info.staticSharedBytes, 512);

@@ -258,12 +258,12 @@ TEST(ScheduleRule, NoChoiceLetsMaximaLag) {
 // A second kernel is one that differs, stays, and has bounds that tell its calls from others.
 TEST(ScheduleRule, EveryChoiceForALengthIsAccepted) {
   SharedTypes types;
-  size_t numShort = 0, numLong = 0;
+  size_t numShort = 0;
   forEachProblem([&](const GPUProblem &problem) {
     std::optional<LengthChoice> choice = chooseForLength(getHopper(), problem);
     if (!choice)
       return;
-    ++(choice->isForShort ? numShort : numLong);
+    ++numShort;
     expectAccepted(types, problem, choice->choice);
     ASSERT_TRUE(choice->choice.schedule.stay);
     ASSERT_NE(choice->choice.schedule, chooseForCUDA(getHopper(), problem).schedule);
@@ -283,16 +283,11 @@ TEST(ScheduleRule, EveryChoiceForALengthIsAccepted) {
         << columns;
     ASSERT_EQ(choice->choice.schedule.keep > 0,
               columns > 128 && columns <= 192 && problem.headDim > (isNarrow ? 64 : 48));
-    // A tail is measured for long causal attention at D = 128.
-    ASSERT_EQ(choice->choice.schedule.tail > 0, !choice->isForShort);
-    ASSERT_EQ(choice->isForShort ||
-                  (problem.isMasked && std::max(problem.headDim, problem.valueDim) >= 120),
-              true);
+    ASSERT_EQ(choice->choice.schedule.tail, 0);
     ASSERT_FALSE(problem.splits > 1 || problem.hasFactors || problem.work.isLong);
     ASSERT_LE(problem.work.weight, 4);
   });
   EXPECT_GT(numShort, 1000u);
-  EXPECT_EQ(numLong, 0u);
 }
 
 // Few rows fill a tile of the kernel for them, which is another than that of long sequences. None

@@ -46,12 +46,6 @@ mlir::LogicalResult attn::AttnDialect::verifyOperationAttribute(mlir::Operation 
       !(slots && slots.getValue().isPowerOf2() && slots.getInt() >= 2 && slots.getInt() <= 64))
     return op->emitOpError("expected 'attn.pack' to be 2, 4, 8, 16, 32 or 64, got ")
            << attribute.getValue();
-  // short_c1: 'attn.short', 'attn.long', 'attn.few' and 'attn.narrow' are units
-  if (llvm::is_contained({"attn.short", "attn.long", "attn.few", "attn.narrow"},
-                         attribute.getName().getValue()) &&
-      !mlir::isa<mlir::UnitAttr>(attribute.getValue()))
-    return op->emitOpError("expected '")
-           << attribute.getName().getValue() << "' to be a unit, got " << attribute.getValue();
   // kept_keys_c1: 'attn.kept_keys' is "slice", "prefix" or "diagonal"
   auto kept = mlir::dyn_cast<mlir::StringAttr>(attribute.getValue());
   if (attribute.getName() == "attn.kept_keys" &&

@@ -30,13 +30,8 @@ inline constexpr llvm::StringLiteral kScheduleAttrName = "attn.schedule";
 inline constexpr llvm::StringLiteral kFusedAttrName = "attn.fused";
 
 /// The discardable attribute of an attention that says how many slots for query heads the rows of a
-/// key head have, for attn-pack-heads.
+/// key head have, for attn-make-ways.
 inline constexpr llvm::StringLiteral kPackAttrName = "attn.pack";
-
-/// The discardable attributes of an attention whose schedule is to be the one for short sequences,
-/// for long ones, for few rows, or for few keys.
-inline constexpr llvm::StringLiteral kShortAttrName = "attn.short", kLongAttrName = "attn.long",
-                                     kFewAttrName = "attn.few", kNarrowAttrName = "attn.narrow";
 
 /// The discardable attribute of a step with a mask that says what is known of the keys that it does
 /// not drop. Some row of its batch and head keeps each key of its slice, each up to

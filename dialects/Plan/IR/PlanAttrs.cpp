@@ -65,12 +65,15 @@ LogicalResult MultiprocessorsAttr::verify(EmitError emitError, int64_t blocks) {
 }
 
 LogicalResult RangeAttr::verify(EmitError emitError, int64_t argument, int64_t dim, int64_t least,
-                                int64_t most, ExtentAttr per, PartsAttr parts) {
-  // range_c2: a range of parts is one of no argument
-  if (parts && (argument != -1 || dim != -1 || per))
-    return emitError() << "expected neither argument, dim nor per beside parts";
+                                int64_t most, ExtentAttr per, PartsAttr parts, StringAttr device) {
+  // range_c2: a range of parts or of the device is one of no argument
+  if ((parts || device) && (argument != -1 || dim != -1 || per || (parts && device)))
+    return emitError() << "expected neither argument, dim nor per beside parts or device";
+  // range_c3: the quantity of a device is "memory_rate"
+  if (device && device.getValue() != "memory_rate")
+    return emitError() << "expected a device's \"memory_rate\", got " << device;
   // range_c1: argument and dim are not negative, and the range holds a size
-  if ((parts || (argument >= 0 && dim >= 0)) && least >= 0 && least <= most)
+  if ((parts || device || (argument >= 0 && dim >= 0)) && least >= 0 && least <= most)
     return success();
   return emitError() << "expected argument and dim of at least 0 and a range of sizes, got "
                      << argument << ", " << dim << " and " << least << " to " << most;

@@ -104,13 +104,18 @@ def Plan_RangeAttr : Plan_Attr<"Range", "range"> {
   let summary = "a condition on a call: dimension `dim` of an argument has a size from `least` to `most`";
   let description = [{
     With `per`, the size is divided by that of another argument, rounding up: heads per key head.
-    With `parts` in place of an argument, the condition is on the number of parts. A function whose
-    `plan.when` lists ranges is for the calls for which all of them hold. Kernels in a row
-    whose `plan.when` lists the same ranges are one way to run a function. A launch runs the first
-    way whose ranges all hold; the last has no `plan.when`.
+    In place of an argument, the condition is on `parts`, the number of parts, or on `device`, a
+    quantity of the device: "memory_rate", the GB that its memory moves in a second.
+
+    A function whose `plan.when` lists conditions is for the calls for which all ranges of any of
+    them hold. Its `plan.way` names the way of running the function that it is. Kernels in a row
+    with the same `plan.way` are one way. A launch runs the first way that is for the call; the last
+    one has no `plan.when` and is for all calls.
 
     ```mlir
-    plan.when = [#plan.range<argument = 0, dim = 2, least = 0, most = 64>]
+    plan.when = [[#plan.range<argument = 0, dim = 2, least = 0, most = 64>],
+                 [#plan.range<argument = 0, dim = 2, least = 129, most = 160>]],
+    plan.way = "few"
     ```
   }];
   let parameters = (ins
@@ -119,7 +124,8 @@ def Plan_RangeAttr : Plan_Attr<"Range", "range"> {
     "int64_t":$least,
     DefaultValuedParameter<"int64_t", "std::numeric_limits<int64_t>::max()">:$most,
     OptionalParameter<"::attn::plan::ExtentAttr">:$per,
-    OptionalParameter<"::attn::plan::PartsAttr">:$parts);
+    OptionalParameter<"::attn::plan::PartsAttr">:$parts,
+    OptionalParameter<"::mlir::StringAttr">:$device);
   let assemblyFormat = "`<` struct(params) `>`";
   let genVerifyDecl = 1;
 }

@@ -83,37 +83,60 @@ static LogicalResult verifyTarget(Operation *op, Attribute attribute) {
   return op->emitOpError("expected #plan.target on a module, got ") << attribute;
 }
 
-/// when_c1: `plan.when` lists `#plan.range` of dimensions of a function's tensor or memref
-/// arguments, or of parts
+/// Whether a range is one of a function's arguments, of parts or of the device. It may say why not
+/// itself.
+static FailureOr<bool> isRangeOf(func::FuncOp function, Attribute attribute) {
+  auto range = dyn_cast<RangeAttr>(attribute);
+  if (!range || range.getDevice())
+    return bool(range);
+  if (range.getParts())
+    return failed(verifyFactor(function, range.getParts())) ? FailureOr<bool>() : true;
+  if (!getShaped(function, range.getArgument(), range.getDim()))
+    return false;
+  bool isWrong = range.getPer() && failed(verifyExtent(function, range.getPer()));
+  return isWrong ? FailureOr<bool>() : true;
+}
+
+/// when_c1: `plan.when` lists conditions, each a list of `#plan.range` of dimensions of a function's
+/// tensor or memref arguments, of parts or of the device
 static LogicalResult verifyWhen(Operation *op, Attribute attribute) {
-  auto ranges = dyn_cast<ArrayAttr>(attribute);
+  auto conditions = dyn_cast<ArrayAttr>(attribute);
   func::FuncOp function = getFunction(op);
-  bool isRight = ranges && function;
-  for (Attribute element : isRight ? ranges.getValue() : ArrayRef<Attribute>()) {
-    auto range = dyn_cast<RangeAttr>(element);
-    if (range && range.getParts()) {
-      if (failed(verifyFactor(function, range.getParts())))
+  bool isRight = conditions && function && !conditions.empty();
+  for (Attribute condition : isRight ? conditions.getValue() : ArrayRef<Attribute>()) {
+    auto ranges = dyn_cast<ArrayAttr>(condition);
+    isRight &= bool(ranges);
+    for (Attribute element : ranges ? ranges.getValue() : ArrayRef<Attribute>()) {
+      FailureOr<bool> isRange = isRangeOf(function, element);
+      if (failed(isRange))
         return failure();
-      continue;
+      isRight &= *isRange;
     }
-    isRight &= range && getShaped(function, range.getArgument(), range.getDim());
-    if (isRight && range.getPer() && failed(verifyExtent(function, range.getPer())))
-      return failure();
   }
   if (isRight)
     return success();
-  return op->emitOpError("expected #plan.range of dimensions of tensor or memref arguments as "
-                         "plan.when of a function, got ")
+  return op->emitOpError("expected lists of #plan.range of dimensions of tensor or memref arguments "
+                         "as plan.when of a function, got ")
          << attribute;
 }
 
+/// way_c1: `plan.way` is a string on a function
+static LogicalResult verifyWay(Operation *op, Attribute attribute) {
+  if (isa<StringAttr>(attribute) && isa<func::FuncOp>(op))
+    return success();
+  return op->emitOpError("expected a string as plan.way of a function, got ") << attribute;
+}
+
 LogicalResult PlanDialect::verifyOperationAttribute(Operation *op, NamedAttribute attribute) {
-  // dialect_c1: the attributes are `plan.target` and `plan.when` on ops, `plan.packed` on arguments
+  // dialect_c1: the attributes are `plan.target`, `plan.when` and `plan.way` on ops, `plan.packed`
+  // on arguments
   if (attribute.getName() == kTargetAttrName)
     return verifyTarget(op, attribute.getValue());
   if (attribute.getName() == kWhenAttrName)
     return verifyWhen(op, attribute.getValue());
-  return op->emitOpError("expected plan.target or plan.when of the plan dialect, got '")
+  if (attribute.getName() == kWayAttrName)
+    return verifyWay(op, attribute.getValue());
+  return op->emitOpError("expected plan.target, plan.when or plan.way of the plan dialect, got '")
          << attribute.getName().getValue() << "'";
 }
 

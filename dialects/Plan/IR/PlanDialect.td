@@ -25,8 +25,11 @@ def Plan_Dialect : Dialect {
   let extraClassDeclaration = [{
     /// The module attribute that names the machine of its kernels: a TargetAttr.
     static constexpr ::llvm::StringLiteral kTargetAttrName = "plan.target";
-    /// The func.func attribute that says which calls a function is for: an ArrayAttr of RangeAttr.
+    /// The func.func attribute that says which calls a function is for: an ArrayAttr of conditions,
+    /// each an ArrayAttr of RangeAttr. A call for which all ranges of one of them hold is such a call.
     static constexpr ::llvm::StringLiteral kWhenAttrName = "plan.when";
+    /// The func.func attribute that names the way of running a function: a StringAttr.
+    static constexpr ::llvm::StringLiteral kWayAttrName = "plan.way";
     /// The argument attribute that makes heads rows where a kernel accesses a memref: a PackedAttr.
     static constexpr ::llvm::StringLiteral kPackedAttrName = "plan.packed";
   }];

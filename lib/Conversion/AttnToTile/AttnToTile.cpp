@@ -409,8 +409,9 @@ static func::FuncOp createKernel(func::FuncOp function, Location loc, StringRef 
   symbols.insert(kernel, function->getIterator());
   kernel.addEntryBlock();
   kernel->setAttr(tile::TileDialect::kKernelAttrName, attribute);
-  if (Attribute when = function->getAttr(plan::PlanDialect::kWhenAttrName))
-    kernel->setAttr(plan::PlanDialect::kWhenAttrName, when);
+  for (StringRef name : {plan::PlanDialect::kWhenAttrName, plan::PlanDialect::kWayAttrName})
+    if (Attribute attribute = function->getAttr(name))
+      kernel->setAttr(name, attribute);
   return kernel;
 }
 

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/Conversion/TileToNVVM/Kernel.h"
+#include "dialects/Plan/IR/PlanFactors.h"
 #include "lib/Plan/PlanAttr.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
@@ -286,22 +287,6 @@ static FailureOr<ParameterList> collectParameters(func::FuncOp function) {
 // The plan
 //===----------------------------------------------------------------------===//
 
-static SizeFactor toFactor(Attribute factor) {
-  if (auto extent = dyn_cast<ExtentAttr>(factor))
-    return {int(extent.getArgument()), unsigned(extent.getDim()), unsigned(extent.getDivisor()),
-            unsigned(extent.getMultiplier()), unsigned(extent.getUnit())};
-  if (auto parts = dyn_cast<PartsAttr>(factor)) {
-    SizeFactor result{SizeFactor::kParts, unsigned(parts.getMost())};
-    result.of.push_back(toFactor(parts.getKeys()));
-    for (Attribute block : parts.getBlocks())
-      result.of.push_back(toFactor(block));
-    return result;
-  }
-  if (auto multiprocessors = dyn_cast<MultiprocessorsAttr>(factor))
-    return {SizeFactor::kMultiprocessors, unsigned(multiprocessors.getBlocks())};
-  return {SizeFactor::kConstant, unsigned(cast<IntegerAttr>(factor).getInt())};
-}
-
 static std::vector<ScratchTensor> getScratch(func::FuncOp function) {
   std::vector<ScratchTensor> scratch;
   for (auto [index, type] : llvm::enumerate(function.getArgumentTypes()))
@@ -332,13 +317,9 @@ static KernelPlan makePlan(func::FuncOp function, KernelAttr kernel, const Param
       blocks = unsigned(extent);
   plan.isProgrammatic = kernel.getProgrammatic();
   plan.scratch = getScratch(function);
-  if (auto ranges = function->getAttrOfType<ArrayAttr>(PlanDialect::kWhenAttrName))
-    for (auto range : ranges.getAsRange<RangeAttr>())
-      plan.when.push_back({range.getParts()
-                               ? toFactor(range.getParts())
-                               : SizeFactor{int(range.getArgument()), unsigned(range.getDim())},
-                           range.getLeast(), range.getMost(),
-                           range.getPer() ? toFactor(range.getPer()) : SizeFactor()});
+  WayPlan way = plan::getWay(function);
+  plan.way = std::move(way.name);
+  plan.when = std::move(way.when);
   return plan;
 }
 

@@ -9,9 +9,11 @@
 #define ATTN_TARGET_PTX_COMPILEFORCUDA_H
 
 #include "lib/Pipelines/VisitDoor.h"
+#include "lib/Rooms/Rooms.h"
 #include "lib/Schedule/Schedule.h"
 #include "lib/Target/PTX/EmitPTX.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include <optional>
 
 namespace attn {
 
@@ -24,8 +26,8 @@ struct CUDAOptions {
   bool fused = false;
   /// Slots for the query heads of a key head (CompileOptions).
   int64_t pack = 0;
-  /// Sizes of which sequences (CompileOptions): auto, short, long, few or narrow.
-  std::string way = "auto";
+  /// Which ways the function has: auto, lengths, short, long, few or narrow (attn-make-ways).
+  std::string way = "lengths";
   /// Rows of the calls that a search times (CompileOptions).
   int64_t search = 0;
   /// Sees the module at every door.
@@ -45,8 +47,20 @@ struct CUDACode {
 /// so those that it does not use are removed.
 llvm::Expected<mlir::func::FuncOp> isolateEntry(mlir::ModuleOp module, llvm::StringRef entry);
 
-/// Compiles a function on tensors for a GPU, which need not be there. Lowers `module` in place;
-/// what the entry does not use is removed first.
+/// Makes the ways of the entry: room 1. Names them in the order in which calls try them; the last is
+/// for all calls. What the entry does not use is removed first.
+llvm::Expected<std::vector<WayPlan>> makeWays(mlir::ModuleOp module, const CUDAOptions &options);
+
+/// Lowers what makeWays made to a room: all ways, or the one of a name.
+llvm::Error lowerWays(mlir::ModuleOp module, const CUDAOptions &options, Room last,
+                      std::optional<std::string> only = std::nullopt);
+
+/// Compiles what makeWays made for a GPU, which need not be there: all ways, or the one of a name.
+/// Lowers `module` in place.
+llvm::Expected<CUDACode> compileWays(mlir::ModuleOp module, const CUDAOptions &options,
+                                     std::optional<std::string> only = std::nullopt);
+
+/// Compiles all ways of a function on tensors.
 llvm::Expected<CUDACode> compileForCUDA(mlir::ModuleOp module, const CUDAOptions &options = {});
 
 } // namespace attn

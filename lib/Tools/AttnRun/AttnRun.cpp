@@ -348,7 +348,7 @@ Error Runner::runOnCUDA() {
   cuda.way = options.way;
   cuda.search = searchedRows;
   cuda.fused = options.fused;
-  Expected<std::unique_ptr<CudaKernel>> kernel = CudaKernel::compile(*module, cuda);
+  Expected<std::unique_ptr<CudaKernel>> kernel = CudaKernel::compile(*module, cuda, binding);
   if (!kernel)
     return kernel.takeError();
   report.device = (*kernel)->describe();

@@ -11,6 +11,7 @@
 #include "lib/Runtime/Launch.h"
 #include "lib/Runtime/Module.h"
 #include "lib/Runtime/Timing.h"
+#include "lib/Tools/AttnRun/ChooseWay.h"
 #include "lib/Support/Stopwatch.h"
 #include "llvm/Support/FormatVariadic.h"
 
@@ -24,17 +25,26 @@ static Error toError(const Status &status) {
   return createStringError("cuda: " + status.str());
 }
 
-Expected<std::unique_ptr<CudaKernel>> CudaKernel::compile(mlir::ModuleOp module,
-                                                          const CUDAOptions &options) {
-  Expected<CUDACode> code = compileForCUDA(module, options);
-  if (!code)
-    return code.takeError();
-  KernelImage image{std::move(code->ptx), writePlan({code->plans, {}}), ""};
-
-  Stopwatch stopwatch;
+Expected<std::unique_ptr<CudaKernel>>
+CudaKernel::compile(mlir::ModuleOp module, const CUDAOptions &options, const Binding &binding) {
   Result<DeviceContext> context = DeviceContext::open(-1);
   if (!context)
     return toError(context.takeStatus());
+  Stopwatch stopwatch;
+  Expected<std::vector<WayPlan>> ways = makeWays(module, options);
+  if (!ways)
+    return ways.takeError();
+  std::string way = chooseWay(*ways, binding, context->getInfo());
+  double waysMs = stopwatch.lapMs();
+  Expected<CUDACode> code = compileWays(module, options, way);
+  if (!code)
+    return code.takeError();
+  code->passesMs += waysMs;
+  for (KernelPlan &plan : code->plans)
+    plan.when.clear();
+  KernelImage image{std::move(code->ptx), writePlan({code->plans, {}}), ""};
+
+  stopwatch.lapMs();
   Result<Kernel> kernel = Kernel::load(image);
   if (!kernel)
     return toError(kernel.takeStatus());

@@ -18,9 +18,10 @@ namespace attn {
 /// A function compiled for the GPU, and its arguments on it.
 class CudaKernel {
 public:
-  /// Compiles the function that the options name, lowering the module in place, and loads it.
-  static llvm::Expected<std::unique_ptr<CudaKernel>> compile(mlir::ModuleOp module,
-                                                             const CUDAOptions &options);
+  /// Compiles what a call with such extents takes of the function that the options name, lowering
+  /// the module in place, and loads it.
+  static llvm::Expected<std::unique_ptr<CudaKernel>>
+  compile(mlir::ModuleOp module, const CUDAOptions &options, const Binding &binding);
 
   /// Copies the arguments there; outputs too, whose poison must be overwritten.
   llvm::Error upload(llvm::ArrayRef<ArgumentValue> inputs, llvm::ArrayRef<Array> outputs);

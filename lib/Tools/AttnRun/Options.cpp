@@ -8,7 +8,7 @@
 #include "lib/Tools/AttnRun/Options.h"
 #include "lib/Target/CPU/HostInfo.h"
 #include "lib/Target/CPU/ThreadPool.h"
-#include "lib/Transforms/Attn/Ways.h"
+#include "lib/Transforms/Attn/WayRules.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Config/llvm-config.h"
@@ -110,9 +110,9 @@ struct CommandLine {
       cl::value_desc("n"), cl::init(""), cl::cat(category)};
   cl::opt<std::string> way{
       "way",
-      cl::desc("with --device=cuda or sim: sizes of which sequences (default: auto,\n"
-               "a kernel each where the target's rule has two)"),
-      cl::value_desc("short|long|few|narrow"), cl::init("auto"), cl::cat(category)};
+      cl::desc("with --device=cuda or sim: the kernel for which calls (default: auto,\n"
+               "the one that the target's rule has for this call)"),
+      cl::value_desc("lengths|short|long|few|narrow"), cl::init("auto"), cl::cat(category)};
   cl::opt<bool> fused{
       "fused",
       cl::desc("with --device=cuda or sim: blocks of keys add to the gradients of\n"
@@ -273,7 +273,7 @@ static Error convertSchedule(const CommandLine &line, RunOptions &options) {
   options.fused = line.fused;
   options.way = line.way;
   if (!is_contained(kWays, options.way))
-    return createStringError("--way: expected short, long, few, narrow or auto, got '" +
+    return createStringError("--way: expected auto, lengths, short, long, few or narrow, got '" +
                              options.way + "'");
   return Error::success();
 }

@@ -6,11 +6,12 @@
 //===----------------------------------------------------------------------------------------===//
 
 #include "lib/Tools/AttnRun/Simulate.h"
-#include "lib/Pipelines/Pipelines.h"
+#include "dialects/Plan/IR/PlanDialect.h"
 #include "lib/Simulator/Launch.h"
 #include "lib/Support/ElementType.h"
 #include "lib/Support/Stopwatch.h"
 #include "lib/Target/PTX/CompileForCUDA.h"
+#include "lib/Tools/AttnRun/ChooseWay.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 
@@ -18,18 +19,26 @@ using namespace llvm;
 
 namespace attn {
 
-static Expected<sim::Launch> lower(mlir::ModuleOp module, const RunOptions &options) {
-  if (Expected<mlir::func::FuncOp> entry = isolateEntry(module, options.entry); !entry)
-    return entry.takeError();
-  PipelineOptions pipeline;
-  pipeline.target = "cuda";
-  pipeline.schedule = options.schedule;
-  pipeline.fused = options.fused;
-  pipeline.way = options.way;
-  mlir::PassManager pm(module.getContext());
-  buildPipeline(pm, pipeline, Room::Async);
-  if (failed(pm.run(module)))
-    return createStringError("expected passes that succeed, got the errors above");
+/// Lowers what the call takes to the room that is simulated.
+static Expected<sim::Launch> lower(mlir::ModuleOp module, const Binding &binding,
+                                   const RunOptions &options) {
+  CUDAOptions cuda;
+  cuda.entry = options.entry;
+  cuda.schedule = options.schedule;
+  cuda.fused = options.fused;
+  cuda.way = options.way;
+  Expected<std::vector<WayPlan>> ways = makeWays(module, cuda);
+  if (!ways)
+    return ways.takeError();
+  const Costs &costs = plan::getMachine(module).costs;
+  DeviceInfo device;
+  device.multiprocessors = int(costs.multiprocessors);
+  device.memoryRate = int(costs.memoryRate);
+  if (Error error =
+          lowerWays(module, cuda, Room::Async, chooseWay(*ways, binding, device)))
+    return std::move(error);
+  for (auto kernel : module.getOps<mlir::func::FuncOp>())
+    kernel->removeAttr(plan::PlanDialect::kWhenAttrName);
   return sim::Launch::create(module);
 }
 
@@ -142,7 +151,7 @@ static Error writeTimelines(const sim::Launch &launch, ArrayRef<sim::Argument> a
 Error simulate(mlir::ModuleOp module, const Binding &binding, ArrayRef<ArgumentValue> inputs,
                MutableArrayRef<Array> outputs, const RunOptions &options, Report &report) {
   Stopwatch watch;
-  Expected<sim::Launch> launch = lower(module, options);
+  Expected<sim::Launch> launch = lower(module, binding, options);
   if (!launch)
     return launch.takeError();
   report.passesMs = watch.lapMs();

@@ -67,10 +67,11 @@ struct CommandLine {
                           cl::init(1), cl::cat(category)};
   cl::opt<std::string> way{
       "way",
-      cl::desc("sizes of which sequences on a GPU: short, long, few (rows with\n"
-               "many keys), narrow (many rows with few keys), or auto for a\n"
-               "kernel each where the target's rule has two (default)"),
-      cl::init("auto"), cl::cat(category)};
+      cl::desc("kernels of a GPU between which calls choose: auto (all of the\n"
+               "target's rule), lengths (for short and for other sequences;\n"
+               "default), or one for all calls: short, long, few (rows with many\n"
+               "keys) or narrow (many rows with few keys)"),
+      cl::init("lengths"), cl::cat(category)};
   cl::opt<std::string> stay{
       "stay", cl::desc("cuda: whether blocks stay (default: auto, the target's rule)"),
       cl::value_desc("true|false"), cl::init("auto"), cl::cat(category)};

@@ -203,12 +203,11 @@ inline constexpr Row kRows[] = {
      .mostWork = 15}};
 inline constexpr int64_t kStages = 2;
 
-/// For calls that are short, or for those that are not. All of its blocks stay.
+/// For calls that are short. All of its blocks stay.
 struct LengthRow {
   /// For D or Dv of `leastColumns` at least.
   int64_t leastColumns = 0;
   Row row;
-  bool isForShort = true;
   /// A call is short by up to so many rows and keys, or by `either` of the two.
   int64_t mostRows = LengthChoice::kAny, mostKeys = LengthChoice::kAny;
   bool either = false;

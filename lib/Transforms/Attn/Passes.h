@@ -16,7 +16,9 @@ namespace attn {
 #define GEN_PASS_REGISTRATION
 #include "lib/Transforms/Attn/Passes.h.inc"
 
-/// attn-set-schedule with the words that somebody has said.
+/// attn-make-ways and attn-set-schedule with the words that somebody has said.
+std::unique_ptr<mlir::Pass> createMakeWaysPass(const MakeWaysPassOptions &options,
+                                               const Overrides &said);
 std::unique_ptr<mlir::Pass> createSetSchedulePass(const SetSchedulePassOptions &options,
                                                   const Overrides &said);
 } // namespace attn

@@ -106,69 +106,54 @@ def GeneralizeExtentsPass : Pass<"attn-generalize-extents", "::mlir::ModuleOp"> 
   }];
 }
 
-def PackHeadsPass : Pass<"attn-pack-heads", "::mlir::ModuleOp"> {
-  let summary = "makes rows of the query heads that share a key head, where rows are few";
+def MakeWaysPass : Pass<"attn-make-ways", "::mlir::ModuleOp"> {
+  let summary = "makes a copy of a function for each way of the rule that some of its calls take";
   let description = [{
-    A function whose attention has `attn.pack = P`, or any with `slots=P`, gets a copy before it for
-    calls with at most 128 / P rows and groups of at most P heads. In the copy, attention has the
-    heads of keys, and P rows for each row of the query (attn.pack_heads). Its regions find head and
-    row in the packed row. A schedule that is written at the op becomes the copy's. Where types say
-    that all calls are such calls, the function itself is packed; where types say that no call is,
-    the function stays.
+    The machine's rule may have other kernels for some calls of an attention than for the rest: for
+    few rows, for few keys, for short sequences. Then the function gets a copy before it, a *way*,
+    with the conditions on calls as `plan.when`, a name as `plan.way`, and the schedule of the rule's
+    row. Its view may differ too: in a way of packed rows, attention has the heads of keys, and P
+    rows for each row of the query (attn.pack_heads); its regions find head and row in the packed
+    row. Where the keys of packed rows are split into as many parts as fill the device (`fill`), a
+    further way is for calls of at most one part. It does not split keys, and its bits are the same.
 
-    Requires: room 1 `problem` without variants. Produces: room 1 `problem`; functions stay as they
-    are where attention has a sink, reads or makes something other than arguments and results, or is
-    not the only one. Fails when: `slots` is none of its numbers.
-  }];
-  let options = [
-    Option<"slots", "slots", "int64_t", "0",
-      "slots for the heads of a group: 2, 4, 8, 16, 32 or 64; 0 is none">];
-  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::tensor::TensorDialect", "::attn::plan::PlanDialect"];
-}
+    A call takes the first way whose conditions it meets; the function itself is for the others.
+    Where types say that all calls meet them, the function itself becomes the way; where types say
+    that no call does, there is no copy. `way` says which ways there are:
 
-def SplitLengthsPass : Pass<"attn-split-lengths", "::mlir::ModuleOp"> {
-  let summary = "makes a way of its own for short sequences";
-  let description = [{
-    The machine's rule may have other sizes for attention of few rows and keys. Then the function
-    gets a copy before it for calls with few rows and keys, and the copy's attention is marked
-    `attn.short` for attn-set-schedule. Two cases differ:
+    | `way` | ways |
+    |---|---|
+    | `auto` | all of the rule: packed rows, `few`, `narrow`, `short` |
+    | `lengths` | `short` |
+    | `short` | sizes for short sequences, for all calls |
+    | `long` | none |
+    | `few` | sizes for at most 128 rows with many keys, for all calls |
+    | `narrow` | sizes for many rows with at most 80 keys or with 129 to 160, for all calls |
 
-    * few rows alone, or few keys alone, are enough: the copy is for the other calls, and the
-      attention of the function itself is marked;
-    * the rule's other sizes are for long sequences: the attention of that way is marked `attn.long`
-      instead.
-
-    The option decides which calls are which:
-
-    * `way=auto`: calls by their extents, as above; no copy where types say that all calls are one
-      way.
-    * `way=short`, `way=long`: all calls take the sizes of that way, without a copy.
-    * `way=few`: all calls take the sizes for at most 128 rows with many keys, without a copy. The
-      attention is marked `attn.few`.
-    * `way=narrow`: all calls take the sizes for many rows with at most 80 keys or with 129 to 160,
-      without a copy. The attention is marked `attn.narrow`.
-
-    Where the rule has no sizes for `few` or `narrow`, calls take the sizes of `way=long`.
+    An attention with `attn.pack = P`, or any with `slots=P`, has one way of packed rows: for calls
+    with at most 128 / P rows and groups of at most P heads. A schedule that is written at the op
+    becomes the way's. Sizes that are said hold for all calls, so that there is no other way.
 
     Requires: room 1 `problem` without variants. Produces: room 1 `problem`; functions stay as they
     are where attention is not the only one, has a schedule, or has queries or keys that are no
-    arguments. Fails when: `way` is none of its words.
+    arguments. Rows are not packed where attention has a sink, or something other than arguments
+    and results. Fails when: `way` or `slots` is none of its words.
   }];
   let options = [
-    Option<"way", "way", "std::string", [{"auto"}],
-      "which calls are short: auto by their extents, short all, long none; few: all have few "
-      "rows and many keys; narrow: many rows and few keys">];
-  let dependentDialects = ["::attn::plan::PlanDialect"];
+    Option<"way", "way", "std::string", [{"lengths"}],
+      "which ways there are: auto, lengths, short, long, few or narrow">,
+    Option<"slots", "slots", "int64_t", "0",
+      "slots for the heads of a group: 2, 4, 8, 16, 32 or 64; 0 is the rule's">];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::tensor::TensorDialect", "::attn::plan::PlanDialect"];
 }
 
 def SetSchedulePass : Pass<"attn-set-schedule", "::mlir::ModuleOp"> {
   let summary = "names the target and chooses sizes for it";
   let description = [{
     Every attention without a schedule gets `attn.schedule`, an `#attn.schedule`, and so does every
-    gradient in two passes. An attention that is marked `attn.short`, `attn.long`, `attn.few` or
-    `attn.narrow` gets the schedule for its calls. A gradient for which the machine has no block
-    loses `attn.fused`. All of this is policy: results never depend on it. A remark names the row of
-    the rule's tables that decided.
+    gradient in two passes. A gradient for which the machine has no block loses `attn.fused`. All of
+    this is policy: results never depend on it. A remark names the row of the rule's tables that
+    decided.
 
     Each word of the schedule is an option too, with dashes (`block-m=64 stay=true`). It holds
     whatever the rule chooses; `auto` leaves the word to the rule.
@@ -194,20 +179,6 @@ def SetSchedulePass : Pass<"attn-set-schedule", "::mlir::ModuleOp"> {
     Option<"search", "search", "int64_t", "0",
       "rows of the calls that a search times on a GPU: sizes of which models say that they "
       "spill or wait for memory are refused; 0: none are">];
-  let dependentDialects = ["::attn::plan::PlanDialect"];
-}
-
-def SpareMergePass : Pass<"attn-spare-merge", "::mlir::ModuleOp"> {
-  let summary = "makes a way of its own for calls whose parts would be one";
-  let description = [{
-    The keys of packed rows may be split into as many parts as fill the device (`fill`). Then the
-    function gets a copy before it for calls of at most one part (`plan.when` of its number). The
-    copy does not split keys: it has no partial results and no merge. The bits are the same.
-
-    Requires: room 1 `problem` with schedules. Produces: room 1 `problem`; functions stay as they
-    are where attention is not the only one, or has rows that are not packed or a schedule without
-    `fill`. Fails when: never.
-  }];
   let dependentDialects = ["::attn::plan::PlanDialect"];
 }
 

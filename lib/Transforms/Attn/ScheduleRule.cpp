@@ -139,8 +139,7 @@ std::optional<LengthChoice> attn::chooseForLength(const Machine &machine,
   if (row == std::end(kLengthRows) || problem.work.weight > row->row.mostWork ||
       std::max(problem.headDim, problem.valueDim) < row->leastColumns)
     return std::nullopt;
-  return LengthChoice{adapt(row->row, machine, problem), row->isForShort, row->mostRows,
-                      row->mostKeys, row->either};
+  return LengthChoice{adapt(row->row, machine, problem), row->mostRows, row->mostKeys, row->either};
 }
 
 /// Of a table of calls with few rows or few keys.

@@ -55,12 +55,11 @@ Choice chooseForDecoding(const Machine &machine, const GPUProblem &problem, int6
 /// Sizes for a GPU; block_n is a positive multiple of getKeyStep.
 Choice chooseForCUDA(const Machine &machine, const GPUProblem &problem);
 
-/// Other sizes than those of chooseForCUDA for short sequences, or for long ones. A call is short
-/// by up to so many rows and keys.
+/// Other sizes than those of chooseForCUDA for short sequences. A call is short by up to so many
+/// rows and keys.
 struct LengthChoice {
   static constexpr int64_t kAny = std::numeric_limits<int64_t>::max();
   Choice choice;
-  bool isForShort = true;
   int64_t mostRows = kAny, mostKeys = kAny;
   /// Whether one of the two is enough.
   bool either = false;

@@ -40,8 +40,8 @@ struct OverlapLaunchesPass
       auto attribute = kernel->getAttrOfType<KernelAttr>(TileDialect::kKernelAttrName);
       if (!attribute)
         continue;
-      bool follows = before && before->getAttr(PlanDialect::kWhenAttrName) ==
-                                   kernel->getAttr(PlanDialect::kWhenAttrName);
+      bool follows = before && before->getAttr(PlanDialect::kWayAttrName) ==
+                                   kernel->getAttr(PlanDialect::kWayAttrName);
       if (follows) {
         kernel->setAttr(TileDialect::kKernelAttrName, attribute.withProgrammatic());
         remark::passed(kernel.getLoc(),

@@ -267,7 +267,7 @@ def OutlineRolesPass : Pass<"tile-outline-roles", "::mlir::ModuleOp"> {
 def OverlapLaunchesPass : Pass<"tile-overlap-launches", "::mlir::ModuleOp"> {
   let summary = "lets a kernel start while the one before it ends";
   let description = [{
-    Of the kernels of one way, which follow each other in the module with the same `plan.when`, all
+    Of the kernels of one way, which follow each other in the module with the same `plan.way`, all
     but the first become `programmatic`. Their blocks take multiprocessors as the blocks before
     leave them, and wait where they first touch memory.
 

@@ -54,22 +54,45 @@ func.func private @range_c1() attributes {a = #plan.range<argument = 0, dim = 1,
 
 // -----
 
-// expected-error@+1 {{expected neither argument, dim nor per beside parts}}
+// expected-error@+1 {{expected neither argument, dim nor per beside parts or device}}
 func.func private @range_c2() attributes {a = #plan.range<argument = 0, dim = 1, least = 0, most = 1, parts = <blocks = [2], keys = 4, most = 64>>}
 
 // -----
 
-// expected-error@+1 {{expected extents of its 1 arguments, got argument 1}}
-func.func @when_c1_parts(%q: memref<?x?xf32>) attributes {
-    plan.when = [#plan.range<least = 0, most = 1, parts = <blocks = [2], keys = #plan.extent<argument = 1, dim = 2>, most = 64>>]} {
+// expected-error@+1 {{expected neither argument, dim nor per beside parts or device}}
+func.func private @range_c2_device() attributes {a = #plan.range<argument = 0, dim = 1, least = 0, most = 1, device = "memory_rate">}
+
+// -----
+
+// expected-error@+1 {{expected a device's "memory_rate", got "clock"}}
+func.func private @range_c3() attributes {a = #plan.range<least = 0, most = 1, device = "clock">}
+
+// -----
+
+// expected-error@+1 {{expected a string as plan.way of a function, got 1 : i64}}
+func.func private @way_c1() attributes {plan.way = 1}
+
+// -----
+
+// expected-error@+1 {{expected lists of #plan.range of dimensions of tensor or memref arguments as plan.when of a function, got}}
+func.func @when_c1_flat(%q: memref<?x?xf32>) attributes {
+    plan.when = [#plan.range<argument = 0, dim = 1, least = 0, most = 64>]} {
   return
 }
 
 // -----
 
-// expected-error@+1 {{expected #plan.range of dimensions of tensor or memref arguments as plan.when of a function, got}}
+// expected-error@+1 {{expected extents of its 1 arguments, got argument 1}}
+func.func @when_c1_parts(%q: memref<?x?xf32>) attributes {
+    plan.when = [[#plan.range<least = 0, most = 1, parts = <blocks = [2], keys = #plan.extent<argument = 1, dim = 2>, most = 64>>]]} {
+  return
+}
+
+// -----
+
+// expected-error@+1 {{expected lists of #plan.range of dimensions of tensor or memref arguments as plan.when of a function, got}}
 func.func @when_c1(%q: memref<?x?xf32>) attributes {
-    plan.when = [#plan.range<argument = 0, dim = 2, least = 0, most = 64>]} {
+    plan.when = [[#plan.range<argument = 0, dim = 2, least = 0, most = 64>]]} {
   return
 }
 
@@ -133,9 +156,9 @@ func.func @packed_c2(%q: memref<?x?x?xf32> {plan.packed = #plan.packed<slots = 8
 
 // -----
 
-// expected-error@+1 {{expected #plan.range of dimensions of tensor or memref arguments as plan.when of a function, got}}
+// expected-error@+1 {{expected lists of #plan.range of dimensions of tensor or memref arguments as plan.when of a function, got}}
 func.func @when_c1_tensor(%q: tensor<?x?xf32>) attributes {
-    plan.when = [#plan.range<argument = 0, dim = 2, least = 0, most = 64>]} {
+    plan.when = [[#plan.range<argument = 0, dim = 2, least = 0, most = 64>]]} {
   return
 }
 
@@ -143,13 +166,13 @@ func.func @when_c1_tensor(%q: tensor<?x?xf32>) attributes {
 
 // expected-error@+1 {{expected argument 0 to be a tensor or memref with dimension 4}}
 func.func @when_c1_extent(%q: tensor<?x?xf32>) attributes {
-    plan.when = [#plan.range<least = 0, most = 1, parts = <blocks = [#plan.extent<argument = 0, dim = 4>], keys = 4, most = 64>>]} {
+    plan.when = [[#plan.range<least = 0, most = 1, parts = <blocks = [#plan.extent<argument = 0, dim = 4>], keys = 4, most = 64>>]]} {
   return
 }
 
 // -----
 
-// expected-error@+1 {{expected plan.target or plan.when of the plan dialect, got 'plan.whenever'}}
+// expected-error@+1 {{expected plan.target, plan.when or plan.way of the plan dialect, got 'plan.whenever'}}
 func.func @dialect_c1() attributes {plan.whenever} {
   return
 }
@@ -163,5 +186,5 @@ func.func @dialect_c1_argument(%q: memref<?x?x?xf32> {plan.pack}) {
 
 // -----
 
-// expected-error@+1 {{expected #plan.range of dimensions of tensor or memref arguments as plan.when of a function, got "short"}}
+// expected-error@+1 {{expected lists of #plan.range of dimensions of tensor or memref arguments as plan.when of a function, got "short"}}
 func.func private @when_c1_text(tensor<?x?xf32>) attributes {plan.when = "short"}

@@ -26,7 +26,7 @@
 // PLAN: "kind": "scalar",
 // PLAN-NEXT: "type": "f32"
 // PLAN: "target": "sm_90a"
-// PLAN: "version": 5
+// PLAN: "version": 6
 func.func @scale(%o: memref<?xf32>, %x: f32) attributes {
     tile.kernel = #tile.kernel<warpgroups = 1, grid = [[#plan.extent<argument = 0, dim = 0, divisor = 64>]]>} {
   %block = arith.constant 64 : index

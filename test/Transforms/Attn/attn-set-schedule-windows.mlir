@@ -1,5 +1,5 @@
 // A mask that bounds keys from both sides has few tiles of keys at any length: one way, of the sizes of short sequences.
-// RUN: attn-opt %s --attn-expand-variants --attn-split-lengths --attn-set-schedule="target=cuda" | FileCheck %s
+// RUN: attn-opt %s --attn-expand-variants --attn-make-ways --attn-set-schedule="target=cuda" | FileCheck %s
 
 !t = tensor<?x?x?x64xbf16>
 

@@ -17,11 +17,11 @@
 // CHECK-LABEL: func.func @attention_merge(
 // CHECK-SAME:    programmatic = true
 func.func @attention_short(%o: memref<?xf32>) attributes {
-    tile.kernel = #tile.kernel<warpgroups = 1, grid = [[4]]>, plan.when = [#plan.range<argument = 0, dim = 0, least = 0, most = 64>]} {
+    tile.kernel = #tile.kernel<warpgroups = 1, grid = [[4]]>, plan.way = "short", plan.when = [[#plan.range<argument = 0, dim = 0, least = 0, most = 64>]]} {
   return
 }
 func.func @attention_short_merge(%o: memref<?xf32>) attributes {
-    tile.kernel = #tile.kernel<warpgroups = 1, grid = [[4]]>, plan.when = [#plan.range<argument = 0, dim = 0, least = 0, most = 64>]} {
+    tile.kernel = #tile.kernel<warpgroups = 1, grid = [[4]]>, plan.way = "short", plan.when = [[#plan.range<argument = 0, dim = 0, least = 0, most = 64>]]} {
   return
 }
 func.func @attention_search(%o: memref<?xf32>) attributes {tile.kernel = #tile.kernel<warpgroups = 1, grid = [[4]]>} {

@@ -88,6 +88,12 @@ EXPORT Code cuDeviceGetAttribute(int *value, DeviceAttribute attribute, Device) 
   case AttributeMultiprocessors:
     *value = 132;
     return Success;
+  case AttributeMemoryClock:
+    *value = state().memoryClock;
+    return Success;
+  case AttributeMemoryBus:
+    *value = state().memoryBus;
+    return Success;
   case AttributeMajor:
     *value = state().major;
     return Success;

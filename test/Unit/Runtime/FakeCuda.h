@@ -24,6 +24,8 @@ struct FakeCuda {
   int deviceCount = 1;
   int major = 9, minor = 0;
   int sharedPerBlock = 232448;
+  /// kHz, and bits: an H200's.
+  int memoryClock = 3201000, memoryBus = 6144;
   int maxThreads = 1024, registers = 168, localBytes = 0, sharedBytes = 512;
   /// Functions that cuGetProcAddress does not know.
   std::set<std::string> missing;

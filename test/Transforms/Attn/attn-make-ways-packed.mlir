@@ -1,5 +1,5 @@
-// RUN: attn-opt %s --attn-pack-heads --split-input-file | FileCheck %s
-// RUN: attn-opt %s --attn-pack-heads=slots=4 --split-input-file | FileCheck %s --check-prefix=OPTION
+// RUN: attn-opt %s "--attn-make-ways=way=long" --split-input-file | FileCheck %s
+// RUN: attn-opt %s "--attn-make-ways=way=long slots=4" --split-input-file | FileCheck %s --check-prefix=OPTION
 
 // Heads of a group become rows: regions find both in the row. A slot without a head reads as the last head.
 func.func @alibi(%q: tensor<?x?x?x64xbf16>, %k: tensor<?x?x?x64xbf16>, %v: tensor<?x?x?x32xbf16>, %slopes: tensor<?xf32>)
@@ -18,7 +18,7 @@ func.func @alibi(%q: tensor<?x?x?x64xbf16>, %k: tensor<?x?x?x64xbf16>, %v: tenso
   return %o, %lse : tensor<?x?x?x32xbf16>, tensor<?x?x?xf32>
 }
 // CHECK-LABEL: func.func @alibi_packed(
-// CHECK-SAME:    plan.when = [#plan.range<argument = 0, dim = 2, least = 0, most = 16>, #plan.range<argument = 0, dim = 1, least = 0, most = 8, per = <argument = 1, dim = 1>>]
+// CHECK-SAME:    plan.way = "packed", plan.when = {{\[\[}}#plan.range<argument = 0, dim = 2, least = 0, most = 16>, #plan.range<argument = 0, dim = 1, least = 0, most = 8, per = <argument = 1, dim = 1>>]]
 // CHECK:         %[[ROWS:.*]] = attn.pack_heads %[[Q:.*]] for %[[K:.*]] by 8
 // CHECK:         %[[H:.*]] = tensor.dim %[[Q]]
 // CHECK:         %[[HKV:.*]] = tensor.dim %[[K]]
@@ -94,7 +94,7 @@ func.func @long(%q: tensor<?x?x536870912x64xbf16>, %k: tensor<?x?x?x64xbf16>, %v
 // -----
 
 // All calls have few rows, and groups of four heads: the function itself is packed.
-// OPTION-NOT:     _packed
+// OPTION-LABEL: func.func @always_packed_whole(
 // OPTION-LABEL: func.func @always(
 // OPTION-NOT:     plan.when
 // OPTION:         attn.pack_heads
