@@ -87,8 +87,8 @@ def Attn_RelativeBiasAttr : Attn_Attr<"RelativeBias", "relative_bias"> {
 def Attn_DropoutAttr : Attn_Attr<"Dropout", "dropout"> {
   let summary = "factor = 0 with probability p, else 1 / (1 - p); captures seed (1)";
   let description = [{
-    Whether a weight is dropped is a number of 16 bits of Philox4x32-7 of the key `seed` and of (n, m, h, b), compared with
-    `round(p * 2^16)` (s16): a function of the seed and of global positions alone.
+    A weight is dropped if a number of 16 bits is less than `round(p * 2^16)` (s16). The number comes from
+    Philox4x32-7 of the key `seed` and of (n, m, h, b), so it is a function of the seed and of global positions alone.
   }];
   let parameters = (ins "::mlir::FloatAttr":$p);
   let assemblyFormat = "`<` $p `>`";
@@ -102,8 +102,8 @@ def Attn_DropoutAttr : Attn_Attr<"Dropout", "dropout"> {
 def Attn_ScheduleAttr : Attn_Attr<"Schedule", "schedule"> {
   let summary = "the sizes a pass sequence follows; results never depend on it";
   let description = [{
-    The words of `Schedule` (lib/Schedule/Schedule.h), which says what each of them means. `block_m` and `block_n` are always there; other
-    words are there where they are not what they are by default.
+    The words of `Schedule` (lib/Schedule/Schedule.h), which explains each word. `block_m` and `block_n` are always
+    there. Other words are there where they differ from their defaults.
 
     ```mlir
     #attn.schedule<block_m = 128, block_n = 96, stages = 2, consumers = 2>

@@ -15,7 +15,8 @@ def Attn_Dialect : Dialect {
   let cppNamespace = "::attn";
   let summary = "attention on tensors";
   let description = [{
-    What attention is, and nothing about where it runs. One alphabet of dimensions everywhere:
+    Attention as mathematics: the dialect says nothing about the place where attention runs. One alphabet of dimensions
+    serves everywhere:
 
     | letter | meaning                    | known at  |
     |--------|----------------------------|-----------|

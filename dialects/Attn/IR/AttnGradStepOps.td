@@ -9,11 +9,11 @@
 #define ATTN_GRAD_STEP_OPS_TD
 
 //===----------------------------------------------------------------------===//
-// Room 3: sums of gradients, a tile of what runs at a time
+// Room 3: sums of gradients, a tile of running rows or keys at a time
 //===----------------------------------------------------------------------===//
 
 def Attn_GradRowsOp : Attn_DestinationOp<"grad_rows", [AttrSizedOperandSegments]> {
-  let summary = "what the gradients of a row's scores share, for rows of one head";
+  let summary = "the numbers that the gradients of a row's scores share, for rows of one head";
   let description = [{
     `attn.row_delta` of one batch and one head:
 
@@ -25,14 +25,15 @@ def Attn_GradRowsOp : Attn_DestinationOp<"grad_rows", [AttrSizedOperandSegments]
 
     ```mlir
     %rows:2 = attn.grad_rows %o, %do, %lse outs(%e0, %e1)
-        : tensor<?x64xbf16>, tensor<?x64xbf16>, tensor<?xf32>, tensor<?xf32>, tensor<?xf32> -> tensor<?xf32>, tensor<?xf32>
+        : tensor<?x64xbf16>, tensor<?x64xbf16>, tensor<?xf32>, tensor<?xf32>, tensor<?xf32>
+        -> tensor<?xf32>, tensor<?xf32>
     ```
   }];
   let arguments = (ins
     Arg<Attn_Shaped, "(M, Dv)">:$output,
     Arg<Attn_Shaped, "(M, Dv), the gradient of output">:$d_output,
     Arg<Attn_Shaped, "(M) f32, natural logarithm">:$lse,
-    Arg<Optional<Attn_Shaped>, "(M) f32, what lse lost to rounding, base 2">:$lse_low,
+    Arg<Optional<Attn_Shaped>, "(M) f32, the part that lse lost to rounding, base 2">:$lse_low,
     Arg<Optional<Attn_Shaped>, "(M) f32, the gradient of lse">:$d_lse,
     Arg<Attn_Shaped, "(M) f32">:$neg_lse2,
     Arg<Attn_Shaped, "(M) f32">:$delta,
@@ -102,8 +103,8 @@ def Attn_GradQueryStepOp : Attn_GradStepOp<"grad_query_step", (ins Arg<Attn_Shap
     $query `,` $key `,` $value `,` $d_output `,` $neg_lse2 `,` $delta
     (`neg_low2` `(` $neg_low2^ `:` type($neg_low2) `)`)? `scale` `(` $scale `)` (`at` `(` $origin^ `)`)?
     `outs` `(` $acc `)` attr-dict custom<ScoreMaskAndGrad>($score, $mask, $grad)
-    `:` type($query) `,` type($key) `,` type($value) `,` type($d_output) `,` type($neg_lse2) `,` type($delta) `,` type($acc)
-    (`->` type($results)^)?
+    `:` type($query) `,` type($key) `,` type($value) `,` type($d_output) `,` type($neg_lse2) `,` type($delta) `,`
+    type($acc) (`->` type($results)^)?
   }];
 }
 
@@ -140,8 +141,9 @@ def Attn_GradFusedStepOp : Attn_GradStepOp<"grad_fused_step", (ins
     Arg<Attn_Shaped, "(N, Dv) f32">:$acc_value)> {
   let summary = "absorbs a tile of rows and a tile of keys into the gradients of each other";
   let description = [{
-    `attn.grad_key_value_step`, and what `attn.grad_query_step` adds to the same rows besides. The rows run, and their sum with them,
-    so the op is one of buffers: a thread that owns keys and rows of a head adds in place.
+    `attn.grad_key_value_step`, which also adds to the gradient of its rows as `attn.grad_query_step` does. The rows
+    run, and their sum runs with them. So the op exists on buffers alone: a thread that owns keys and rows of a head
+    adds in place.
 
     ```mlir
     attn.grad_fused_step %q, %k, %v, %do, %nl, %delta scale(%scale) at(%b, %h, %m, %n) outs(%dq, %dk, %dv)
@@ -161,8 +163,9 @@ def Attn_GradFusedStepOp : Attn_GradStepOp<"grad_fused_step", (ins
 def Attn_GradCapturedStepOp : Attn_GradStepOp<"grad_captured_step", (ins Arg<Attn_Shaped, "f32">:$sum)> {
   let summary = "absorbs a tile of keys into the gradient of a captured tensor";
   let description = [{
-    The lines of `attn.grad_query_step` up to `dS`. What the grad region contributes is added to `sum`, a part of the gradient of
-    the one captured tensor that it names; indices are those within the part. Nothing is added where P is 0.
+    The lines of `attn.grad_query_step` up to `dS`. The contributions of the grad region are added to `sum`, a part of
+    the gradient of the one captured tensor that the region names. Indices are positions in the part. Nothing is added
+    where P is 0.
 
     ```mlir
     %d = attn.grad_captured_step %q, %k, %v, %do, %nl, %delta scale(%scale) at(%b, %h, %m, %n) outs(%sum)
@@ -181,15 +184,15 @@ def Attn_GradCapturedStepOp : Attn_GradStepOp<"grad_captured_step", (ins Arg<Att
     $query `,` $key `,` $value `,` $d_output `,` $neg_lse2 `,` $delta
     (`neg_low2` `(` $neg_low2^ `:` type($neg_low2) `)`)? `scale` `(` $scale `)` (`at` `(` $origin^ `)`)?
     `outs` `(` $sum `)` attr-dict custom<ScoreMaskAndGrad>($score, $mask, $grad)
-    `:` type($query) `,` type($key) `,` type($value) `,` type($d_output) `,` type($neg_lse2) `,` type($delta) `,` type($sum)
-    (`->` type($results)^)?
+    `:` type($query) `,` type($key) `,` type($value) `,` type($d_output) `,` type($neg_lse2) `,` type($delta) `,`
+    type($sum) (`->` type($results)^)?
   }];
 }
 
 def Attn_GradDeltaStepOp : Attn_GradStepOp<"grad_delta_step", (ins
     Arg<Attn_Shaped, "(M) f32">:$weight,
     Arg<Attn_Shaped, "(M) f32">:$residual)> {
-  let summary = "absorbs a tile of keys into what says how far delta is off";
+  let summary = "absorbs a tile of keys into the sums that say how far delta is off";
   let description = [{
     The lines of `attn.grad_query_step` up to `dT`, then:
 
@@ -250,7 +253,7 @@ def Attn_GradDeltaEndOp : Attn_DestinationOp<"grad_delta_end", [AttrSizedOperand
   let hasVerifier = 1;
   let extraClassDeclaration = [{
     ::mlir::MutableOperandRange getDpsInitsMutable();
-    /// How far from 1 the weights of a row may be that has all its keys here, as rounding allows.
+    /// How far from 1 rounding may take the weights of a row that has all its keys here.
     static constexpr double kLeastSlack = 0x1p-16, kMostSlack = 0x1p-8, kSlackOfLse = 0x1p-20;
   }];
 }
@@ -270,7 +273,8 @@ def Attn_GradEndOp : Attn_DestinationOp<"grad_end"> {
     Arg<Attn_Shaped, "(X, Y)">:$output);
   let results = (outs Variadic<AnyRankedTensor>:$results);
   let assemblyFormat = [{
-    $acc (`scale` `(` $scale^ `)`)? `outs` `(` $output `)` attr-dict `:` type($acc) `,` type($output) (`->` type($results)^)?
+    $acc (`scale` `(` $scale^ `)`)? `outs` `(` $output `)` attr-dict
+    `:` type($acc) `,` type($output) (`->` type($results)^)?
   }];
   let hasVerifier = 1;
   let extraClassDeclaration = "::mlir::MutableOperandRange getDpsInitsMutable();";

@@ -13,18 +13,20 @@ include "mlir/IR/Interfaces.td"
 def Attn_ScoredOpInterface : OpInterface<"ScoredOpInterface"> {
   let cppNamespace = "::attn";
   let description = [{
-    An op on whole tensors that forms the scores of all rows and keys: attention and its gradients. What asks for regions,
-    positions or shapes (variants, extents, verifiers, the reference) asks this interface and serves them all.
+    An op on whole tensors that forms the scores of all rows and keys: attention and its gradients. Code that needs
+    regions, positions or shapes (variants, extents, verifiers, the reference) asks this interface and serves all of
+    these ops.
   }];
   let methods = [
     InterfaceMethod<"(B, H, M, D)", "::mlir::TypedValue<::mlir::RankedTensorType>", "getQuery">,
     InterfaceMethod<"(B, Hkv, N, D)", "::mlir::TypedValue<::mlir::RankedTensorType>", "getKey">,
     InterfaceMethod<"(B, Hkv, N, Dv)", "::mlir::TypedValue<::mlir::RankedTensorType>", "getValue">,
-    InterfaceMethod<"The factor of the dot products; null: 1/sqrt(D).", "::mlir::TypedValue<::mlir::FloatType>", "getScale">,
+    InterfaceMethod<"The factor of the dot products; null: 1/sqrt(D).", "::mlir::TypedValue<::mlir::FloatType>",
+      "getScale">,
     InterfaceMethod<"The global position of the first element; none: zeros.", "::mlir::OperandRange", "getOrigin">,
     InterfaceMethod<"The same, to be changed.", "::mlir::MutableOperandRange", "getOriginMutable">,
     InterfaceMethod<"The function of the scores; empty: none.", "::mlir::Region &", "getScore">,
-    InterfaceMethod<"What is kept; empty: everything.", "::mlir::Region &", "getMask">,
+    InterfaceMethod<"The mask: which elements are kept; empty: all.", "::mlir::Region &", "getMask">,
     InterfaceMethod<"Operands and results whose last dimension is D or Dv.", "::llvm::SmallVector<::mlir::Value>",
       "getMatrices">,
     InterfaceMethod<"(H), an extra logit; null: none.", "::mlir::TypedValue<::mlir::RankedTensorType>", "getSink",
@@ -33,7 +35,7 @@ def Attn_ScoredOpInterface : OpInterface<"ScoredOpInterface"> {
       (ins), "", "return {};">,
     InterfaceMethod<"Takes the variants off.", "::mlir::Attribute", "removeVariantsAttr",
       (ins), "", "return {};">,
-    InterfaceMethod<"What the variants read.", "::mlir::OperandRange", "getCaptures",
+    InterfaceMethod<"The tensors that the variants read.", "::mlir::OperandRange", "getCaptures",
       (ins), "", "return $_op->getOperands().take_front(0);">,
     InterfaceMethod<"The same, to be changed.", "::mlir::MutableOperandRange", "getCapturesMutable",
       (ins), "", "return ::mlir::MutableOperandRange($_op, 0, 0);">];
@@ -51,18 +53,20 @@ def Attn_ScoredOpInterface : OpInterface<"ScoredOpInterface"> {
 def Attn_AbsorbingOpInterface : OpInterface<"AbsorbingOpInterface"> {
   let cppNamespace = "::attn";
   let description = [{
-    A step of a sum over tiles: its destinations, which stay for a block, take in tiles of rows or of keys, which run. Tiles may be
-    absorbed in any order. What writes loops of steps asks this interface and serves rows and keys alike.
+    A step of a sum over tiles. Its destinations stay for a block and take in tiles of rows or of keys, which run.
+    Tiles may be absorbed in any order. Passes that write loops of steps ask this interface and serve rows and keys
+    alike.
   }];
   let methods = [
-    InterfaceMethod<"Which of the coordinates (b, h, m, n) runs: 2 for rows, 3 for keys.", "unsigned", "getRunningPosition">,
-    InterfaceMethod<"The operands that are tiles of what runs, along their first dimension.",
+    InterfaceMethod<"Which of the coordinates (b, h, m, n) runs: 2 for rows, 3 for keys.", "unsigned",
+      "getRunningPosition">,
+    InterfaceMethod<"The operands that are tiles of the running dimension, along their first dimension.",
       "::llvm::SmallVector<::mlir::OpOperand *>", "getRunningMutable">,
-    InterfaceMethod<"A matrix of what stays, along its first dimension.", "::mlir::Value", "getFixed">,
+    InterfaceMethod<"A matrix whose first dimension is the one that stays.", "::mlir::Value", "getFixed">,
     InterfaceMethod<"The global position of the first element; none: zeros.", "::mlir::OperandRange", "getOrigin">,
     InterfaceMethod<"The same, to be changed.", "::mlir::MutableOperandRange", "getOriginMutable">,
     InterfaceMethod<"The function of the scores; empty: none.", "::mlir::Region &", "getScore">,
-    InterfaceMethod<"What is kept; empty: everything.", "::mlir::Region &", "getMask">];
+    InterfaceMethod<"The mask: which elements are kept; empty: all.", "::mlir::Region &", "getMask">];
 }
 
 #endif // ATTN_INTERFACES_TD

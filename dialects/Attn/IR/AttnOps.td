@@ -19,7 +19,8 @@ include "mlir/Interfaces/TilingInterface.td"
 class Attn_Op<string mnemonic, list<Trait> traits = []> : Op<Attn_Dialect, mnemonic, traits>;
 
 /// Tensors before bufferization, strided memrefs after it: the same op, the same meaning.
-def Attn_Shaped : AnyTypeOf<[AnyRankedTensor, AnyStridedMemRef], "ranked tensor or strided memref", "::mlir::ShapedType">;
+def Attn_Shaped
+    : AnyTypeOf<[AnyRankedTensor, AnyStridedMemRef], "ranked tensor or strided memref", "::mlir::ShapedType">;
 
 /// Ops that have a tensor form with results and a memref form without.
 class Attn_DestinationOp<string mnemonic, list<Trait> traits = []> : Attn_Op<mnemonic, !listconcat([
@@ -28,7 +29,7 @@ class Attn_DestinationOp<string mnemonic, list<Trait> traits = []> : Attn_Op<mne
     DeclareOpInterfaceMethods<ReifyRankedShapedTypeOpInterface, ["reifyResultShapes"]>], traits)>;
 
 //===----------------------------------------------------------------------===//
-// Room 1: what attention is
+// Room 1: attention
 //===----------------------------------------------------------------------===//
 
 def Attn_AttentionOp : Attn_Op<"attention", [
@@ -47,23 +48,25 @@ def Attn_AttentionOp : Attn_Op<"attention", [
     L      = sum over keep of exp(T[n])  (+ exp(sink[h]))
     output[b,h,m,:] = sum over keep of exp(T[n]) / L * F[n] * value[b,h/g,n,:]
     lse[b,h,m]      = log(L)
-    lse_low[b,h,m]  = log2(L) - round(lse[b,h,m] * log2(e))      what f32 loses (s17); 0 where lse is infinite
+    lse_low[b,h,m]  = log2(L) - round(lse[b,h,m] * log2(e))      the part that f32 loses (s17); 0 where lse is infinite
     ```
 
-    F is 1, or what the score region yields as its second value.
+    F is the second value that the score region yields, or 1.
 
-    `lse_low` is the part of the log-sum-exp that an f32 has no digits for, in base 2. Scores of -1e9 have steps of 64, so
-    that `lse` cannot hold the logarithm of a number of keys beside them. Gradients that are given both parts compute the
+    `lse_low` is the part of the log-sum-exp for which an f32 has no digits, in base 2. Scores of -1e9 have steps of
+    64, so `lse` cannot also hold the logarithm of a number of keys. Gradients that are given both parts compute the
     weights that this op computed, whatever the size of the scores. An op without `lse` has no `lse_low`.
 
-    All arithmetic is in f32. A row that keeps nothing gives `output = 0` and `lse = -inf` (with a sink, `lse = sink`),
-    never NaN. The regions are pure; they may capture scalars and ranked tensors from outside, the latter read with
-    `tensor.extract`. Their index arguments are global positions: the position of the op's own element (0, 0, 0, 0) is `at`.
+    All arithmetic is in f32. A row that keeps nothing gives `output = 0` and `lse = -inf` (with a sink,
+    `lse = sink`), never NaN. The regions are pure. They may capture scalars from outside, and ranked tensors, which
+    they read with `tensor.extract`. Their index arguments are global positions: the position of the op's own element
+    (0, 0, 0, 0) is `at`.
 
-    `variants` is the spelled form of common regions; `attn-expand-variants` turns it into them.
+    `variants` is the spelled form of common regions; `attn-expand-variants` turns it into regions.
 
     ```mlir
-    func.func @causal(%q: tensor<?x?x?x64xbf16>, %k: tensor<?x?x?x64xbf16>, %v: tensor<?x?x?x64xbf16>) -> tensor<?x?x?x64xbf16> {
+    func.func @causal(%q: tensor<?x?x?x64xbf16>, %k: tensor<?x?x?x64xbf16>,
+                      %v: tensor<?x?x?x64xbf16>) -> tensor<?x?x?x64xbf16> {
       %o = attn.attention %q, %k, %v variants [#attn.causal<bottom_right>]
           : tensor<?x?x?x64xbf16>, tensor<?x?x?x64xbf16>, tensor<?x?x?x64xbf16> -> tensor<?x?x?x64xbf16>
       return %o : tensor<?x?x?x64xbf16>
@@ -82,7 +85,7 @@ def Attn_AttentionOp : Attn_Op<"attention", [
   let results = (outs
     Res<AnyRankedTensor, "(B, H, M, Dv)">:$output,
     Res<Optional<AnyRankedTensor>, "(B, H, M) f32 (or f64), natural logarithm">:$lse,
-    Res<Optional<AnyRankedTensor>, "(B, H, M) f32 (or f64), what lse lost to rounding, base 2">:$lse_low);
+    Res<Optional<AnyRankedTensor>, "(B, H, M) f32 (or f64), the part that lse lost to rounding, base 2">:$lse_low);
   let regions = (region
     MaxSizedRegion<1>:$score,
     MaxSizedRegion<1>:$mask);
@@ -103,14 +106,14 @@ def Attn_AttentionOp : Attn_Op<"attention", [
 }
 
 def Attn_YieldOp : Attn_Op<"yield", [Pure, ReturnLike, Terminator, ParentOneOf<[
-    "AttentionOp", "OnlineAttentionOp", "TileStatusOp", "AttentionGradOp", "AttentionGradDeltaOp", "AttentionGradQueryOp",
-    "AttentionGradKeyValueOp", "GradDeltaStepOp", "GradQueryStepOp", "GradKeyValueStepOp", "GradFusedStepOp",
-    "GradCapturedStepOp"]>]> {
+    "AttentionOp", "OnlineAttentionOp", "TileStatusOp", "AttentionGradOp", "AttentionGradDeltaOp",
+    "AttentionGradQueryOp", "AttentionGradKeyValueOp", "GradDeltaStepOp", "GradQueryStepOp", "GradKeyValueStepOp",
+    "GradFusedStepOp", "GradCapturedStepOp"]>]> {
   let summary = "ends a score region (one f32, or two), a grad region (one f32) or a mask region (one i1)";
   let description = [{
-    A mask region yields whether key `n` is kept for row `m`; a score region yields what replaces the score, a grad region the
-    gradient of the score. A second value of a score region is the factor that the weight is multiplied with in front of the
-    value; the sum of weights does not know it.
+    A mask region yields whether key `n` is kept for row `m`. A score region yields the new score, and a grad region the
+    gradient of the score. A second value of a score region is a factor of the weight in front of the value; the sum of
+    weights does not know the factor.
 
     ```mlir
     mask(%b, %h, %m, %n) {
@@ -133,9 +136,9 @@ def Attn_FactAttr : I32EnumAttr<"Fact", "what is known of a tensor's elements", 
 def Attn_AssumeOp : Attn_Op<"assume", [Pure, AllTypesMatch<["source", "result"]>]> {
   let summary = "states a fact about a captured tensor";
   let description = [{
-    Returns its operand and promises that the fact holds along the last dimension. Mask regions that compare elements of a
-    `nondecreasing` tensor get loop bounds by binary search. If the promise is broken the set of kept elements is
-    unspecified; memory outside the tensors is never touched.
+    Returns its operand and promises that the fact holds along the last dimension. Mask regions that compare elements
+    of a `nondecreasing` tensor get loop bounds by binary search. If the promise is broken, the set of kept elements
+    is unspecified; memory outside the tensors is never touched.
 
     ```mlir
     %sorted = attn.assume nondecreasing %ids : tensor<?x?xi32>
@@ -256,9 +259,10 @@ def Attn_TileStatusOp : Attn_DestinationOp<"tile_status"> {
 def Attn_ListTilesOp : Attn_DestinationOp<"list_tiles"> {
   let summary = "lists the tiles of keys that some rows keep";
   let description = [{
-    `status` holds a number of attn.tile_status for each tile of `size` keys. The first key of the last tile whose status is not 0
-    is the first of `tiles`. The others follow from the last to the first: behind it those of status 1, and from the end of `tiles`
-    towards its front those of status 2. `counts` says how many there are at the front and at the end.
+    `status` holds a number of attn.tile_status for each tile of `size` keys. `tiles` gets the first keys of the tiles
+    whose status is not 0. The last such tile comes first. After it come the other tiles of status 1, from the last to
+    the first. Tiles of status 2 stand at the end of `tiles`, from its end towards its front, also from the last to
+    the first. `counts` says how many tiles there are at the front and at the end.
 
     ```mlir
     %lists:2 = attn.list_tiles %status size 128 outs(%tiles, %counts)
@@ -306,12 +310,12 @@ def Attn_NormalizeOp : Attn_DestinationOp<"normalize", [
     Arg<Optional<F32>, "extra logit of this head">:$sink,
     Arg<Attn_Shaped, "(M, Dv)">:$output,
     Arg<Optional<Attn_Shaped>, "(M) f32">:$lse,
-    Arg<Optional<Attn_Shaped>, "(M) f32, what lse lost to rounding, base 2">:$lse_low);
+    Arg<Optional<Attn_Shaped>, "(M) f32, the part that lse lost to rounding, base 2">:$lse_low);
   let results = (outs Variadic<AnyRankedTensor>:$results);
   let assemblyFormat = [{
-    $acc `,` $row_max `,` $row_sum (`sink` `(` $sink^ `)`)? `outs` `(` $output (`,` $lse^)? (`,` $lse_low^)? `)` attr-dict
-    `:` type($acc) `,` type($row_max) `,` type($row_sum) `,` type($output) (`,` type($lse)^)? (`,` type($lse_low)^)?
-    (`->` type($results)^)?
+    $acc `,` $row_max `,` $row_sum (`sink` `(` $sink^ `)`)? `outs` `(` $output (`,` $lse^)? (`,` $lse_low^)? `)`
+    attr-dict `:` type($acc) `,` type($row_max) `,` type($row_sum) `,` type($output)
+    (`,` type($lse)^)? (`,` type($lse_low)^)? (`->` type($results)^)?
   }];
   let hasVerifier = 1;
   let extraClassDeclaration = "::mlir::MutableOperandRange getDpsInitsMutable();";
@@ -347,10 +351,10 @@ def Attn_MergeOp : Attn_DestinationOp<"merge", [
   let arguments = (ins
     Arg<Attn_Shaped, "(S, ..., Dv)">:$partial,
     Arg<Attn_Shaped, "(S, ...) f32">:$partial_lse,
-    Arg<Optional<Attn_Shaped>, "(S, ...) f32, what each lse lost to rounding, base 2">:$partial_low,
+    Arg<Optional<Attn_Shaped>, "(S, ...) f32, the part that each lse lost to rounding, base 2">:$partial_low,
     Arg<Attn_Shaped, "(..., Dv)">:$output,
     Arg<Optional<Attn_Shaped>, "(...) f32">:$lse,
-    Arg<Optional<Attn_Shaped>, "(...) f32, what lse lost to rounding, base 2">:$lse_low);
+    Arg<Optional<Attn_Shaped>, "(...) f32, the part that lse lost to rounding, base 2">:$lse_low);
   let results = (outs Variadic<AnyRankedTensor>:$results);
   let assemblyFormat = [{
     $partial `,` $partial_lse (`partial_low` `(` $partial_low^ `:` type($partial_low) `)`)?
@@ -369,13 +373,14 @@ def Attn_MergeOp : Attn_DestinationOp<"merge", [
 def Attn_PackHeadsOp : Attn_Op<"pack_heads", [Pure]> {
   let summary = "the query heads that share a key head, as rows of one head";
   let description = [{
-    With `g = H / Hkv` of `source` (B, H, M, D) and `key` (B, Hkv, N, D), `P` slots and `P >= g`, the result is (B, Hkv, M * P, D):
+    With `g = H / Hkv` of `source` (B, H, M, D) and `key` (B, Hkv, N, D), `P` slots and `P >= g`, the result is
+    (B, Hkv, M * P, D):
 
     ```
     result[b, k, m * P + j, :] = source[b, k * g + j, m, :]   for j < g; for other j any value
     ```
 
-    A view: nothing moves. `attn.unpack_heads` is its inverse on what attention makes of the rows.
+    A view: nothing moves. `attn.unpack_heads` is its inverse, for the results of attention.
 
     ```mlir
     %rows = attn.pack_heads %query for %key by 8
@@ -393,8 +398,8 @@ def Attn_PackHeadsOp : Attn_Op<"pack_heads", [Pure]> {
 def Attn_UnpackHeadsOp : Attn_Op<"unpack_heads", [Pure]> {
   let summary = "rows that are query heads, as heads again";
   let description = [{
-    `result[b, k * g + j, m, ...] = source[b, k, m * P + j, ...]` for `j < g`: of an output (B, Hkv, M * P, Dv) or a log-sum-exp
-    (B, Hkv, M * P), with the H and M of `query`.
+    `result[b, k * g + j, m, ...] = source[b, k, m * P + j, ...]` for `j < g`. The source is an output (B, Hkv, M * P,
+    Dv) or a log-sum-exp (B, Hkv, M * P), and H and M are those of `query`.
 
     ```mlir
     %o = attn.unpack_heads %rows like %query by 8
@@ -416,8 +421,9 @@ def Attn_UnpackHeadsOp : Attn_Op<"unpack_heads", [Pure]> {
 def Attn_CountPartsOp : Attn_Op<"count_parts", [Pure]> {
   let summary = "how many parts of the keys keep a device busy";
   let description = [{
-    A number from 1 to `most`, and to `keys` where that is more than 0, the same in all of a call: the device decides, for a grid of
-    as many blocks as the product of `blocks`, which parts multiply. A device that does not say has 1.
+    A number from 1 to `most`, and at most `keys` where `keys` is more than 0. The number is the same in all of a
+    call. The device chooses it, for a grid of as many blocks as the product of `blocks`, which parts multiply. A
+    device that does not choose has 1.
 
     ```mlir
     %s = attn.count_parts of %b, %h, %tiles keys %n up_to 64
@@ -432,9 +438,9 @@ def Attn_CountPartsOp : Attn_Op<"count_parts", [Pure]> {
 def Attn_PartBeginOp : Attn_Op<"part_begin", [Pure]> {
   let summary = "where a loop over tiles begins for each part of a block's rows";
   let description = [{
-    A block's rows are in as many parts of one size as there are `parts`, in order. Whoever computes all rows begins at `all`;
-    whoever computes one part alone may begin at the part's number, which is not before `all`: the turns in front of it change
-    nothing in its rows. Results are the same either way.
+    A block's rows are in as many parts of one size as there are `parts`, in order. A loop that computes all rows
+    begins at `all`. A loop that computes one part alone may begin at the part's number, which is not before `all`:
+    the turns in front of the number change nothing in the part's rows. Results are the same either way.
 
     ```mlir
     %begin = attn.part_begin %all for %first, %second
