@@ -20,7 +20,8 @@ using namespace mlir;
 
 namespace attn {
 
-/// What the gradients of an op are sums of, and where they go; null for those that nobody wants.
+/// The terms of an op's gradients, and the places of the sums; null for gradients that nobody
+/// wants.
 struct GradientSums {
   ScoredOpInterface op;
   mlir::Value outputGradient;

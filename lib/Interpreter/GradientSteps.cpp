@@ -129,7 +129,7 @@ template <typename OpT> static Error checkStep(OpT op, ArrayRef<const DenseTenso
                            {q[0], tensors.back()->getShape()[0]}});
 }
 
-/// What the sums of a step are of.
+/// The sums of a step: gradients of rows, gradients of keys, or the sums for delta.
 enum class SumsOf { Rows, Keys, Delta };
 
 /// Adds what each row gives; `tensors` are query, key, value, d_output, neg_lse2 and delta.

@@ -62,7 +62,7 @@ static Complaint refuseValues(Operation *op) {
   return {};
 }
 
-/// What none of rooms 4 to 6 has.
+/// Refuses ops that none of rooms 4 to 6 has.
 static Complaint refuseInBlocks(Operation *op) {
   Complaint complaint = refuseFunction(op);
   return complaint.empty() ? refuseValues(op) : complaint;
@@ -130,8 +130,8 @@ Complaint attn::refuseInAsync(Operation *op) {
   return complaint.empty() ? demandOfTile(op) : complaint;
 }
 
-/// Who runs an op follows from the region around it, and where places are from their offsets. Ops
-/// that name a role stand in a function that lists it.
+/// The region around an op decides the role that runs it, and offsets decide where places are. Ops
+/// that name a role stand in a function that lists the role.
 static Complaint demandDecided(Operation *op) {
   if (op->hasAttr(TileDialect::kRolesAttrName))
     return "expected a program for each role, got one that lists them in tile.roles";
@@ -142,7 +142,7 @@ static Complaint demandDecided(Operation *op) {
   return {};
 }
 
-/// What only passes of the room know on the way through it.
+/// Refuses ops that only passes of the room know on the way through it.
 static Complaint demandRun(Operation *op) {
   if (isa<CopyOp, MmaOp>(op))
     return "expected copies and products in flight, got '" + op->getName().getStringRef().str() +

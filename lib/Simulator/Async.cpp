@@ -23,7 +23,7 @@ static Rect getWhole(const Place &place) { return {0, place.rows, 0, place.colum
 
 SmallVector<int64_t, 5> BlockRun::getOffsets(Fiber &fiber, const Instruction &instruction,
                                              size_t first, size_t rank) {
-  // What is further outside is outside alike, and sums with it stay numbers.
+  // Offsets that are further outside are outside alike, and sums with them do not overflow.
   constexpr int64_t most = int64_t(1) << 31;
   SmallVector<int64_t, 5> offsets;
   for (size_t i = 0; i < rank; ++i)
@@ -457,7 +457,7 @@ void BlockRun::waitForProducts(Fiber &fiber, const Instruction &instruction) {
            [&](const auto &product) { return product->group <= fiber.groupsComplete; });
 }
 
-/// What the registers of products in flight must not be used for.
+/// Reports uses of the registers of products in flight.
 void BlockRun::checkRegisters(Fiber &fiber, const Instruction &instruction) {
   if (instruction.code == Code::Move || instruction.code == Code::MmaWait ||
       instruction.code < Code::Constant)

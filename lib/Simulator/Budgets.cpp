@@ -143,7 +143,7 @@ struct Pressure {
         inside.insert(live.begin(), live.end());
         llvm::SetVector<mlir::Value> used;
         mlir::getUsedValuesDefinedAbove(op.getRegions(), used);
-        // What a loop uses stays for its next step.
+        // Values that a loop uses stay for its next step.
         if (mlir::isa<mlir::LoopLikeOpInterface>(op))
           inside.insert(used.begin(), used.end());
         for (mlir::Region &region : op.getRegions())

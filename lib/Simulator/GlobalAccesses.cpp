@@ -21,7 +21,7 @@ GlobalAccesses::GlobalAccesses(const Program &program, ArrayRef<Argument> argume
     auto argument = mlir::dyn_cast<mlir::BlockArgument>(memory);
     if (!argument || !mlir::isa<mlir::MemRefType>(memory.getType()))
       return;
-    // Who adds meets others who do.
+    // Blocks that add meet other blocks that add.
     shared |=
         writes ? accessed.test(argument.getArgNumber()) : written.test(argument.getArgNumber());
     (writes ? written : accessed).set(argument.getArgNumber());

@@ -69,7 +69,7 @@ static Memory makeMemory(mlir::ArrayAttr sizes, ElementKind kind, ArrayRef<Argum
   return memory;
 }
 
-/// What says which calls a kernel is for; null for all.
+/// The name of the way that a kernel is part of; null for that of most calls.
 static mlir::Attribute getWay(mlir::func::FuncOp kernel) {
   return kernel->getAttr(plan::PlanDialect::kWayAttrName);
 }

@@ -127,7 +127,7 @@ static std::vector<std::vector<int64_t>> getBlockedRows(RankedTensorType type) {
   return rows;
 }
 
-/// What no block can hold: a tile takes time and memory by the element.
+/// More elements than a block can hold: a tile takes time and memory by the element.
 static constexpr int64_t kMaxTileElements = int64_t(1) << 20;
 
 Expected<const TileInfo *> Compiler::getTile(Operation *op, mlir::Type type) {
@@ -480,7 +480,8 @@ Error Compiler::compileProduct(Operation *op, mlir::Value lhs, mlir::Value rhs, 
   return Error::success();
 }
 
-/// In one piece: a table, a few lines for each op that takes part in what runs beside the program.
+/// In one piece: a table, with a few lines for each op that starts asynchronous work or waits for
+/// it.
 Error Compiler::compileAsyncOp(Operation &op, bool &isKnown) {
   isKnown = true;
   if (auto product = mlir::dyn_cast<tile::MmaOp>(op))

@@ -114,7 +114,7 @@ std::optional<Finding> SharedMemory::access(unsigned index, unsigned stageIndex,
                                             ArrayRef<const Agent *> agents) {
   Place &place = places[index];
   Stage &stage = place.stages[stageIndex];
-  // Who still reads says more than who wrote before.
+  // A reader that is not done says more than the writer before.
   if (access.isWrite())
     for (const Access &past : stage.reads)
       if (auto finding = checkAgainst(past, access, agents, place, stageIndex))

@@ -36,7 +36,7 @@ Expected<Simulator> Simulator::create(mlir::func::FuncOp kernel,
   return std::move(simulator);
 }
 
-/// What a launch takes in its first dimension; in the others it takes less.
+/// The most blocks of a launch in its first dimension; other dimensions take fewer.
 static constexpr int64_t kMaxGrid = std::numeric_limits<int32_t>::max();
 
 int64_t evaluateFactor(mlir::Attribute factor, ArrayRef<Argument> arguments,
@@ -258,7 +258,7 @@ struct Samples {
   std::vector<int64_t> positions;
   std::vector<BlockResult> results;
 
-  /// The last sample at or before x, the one behind it, and how much of that is in x.
+  /// The last sample at or before x, the sample after it, and the share of the latter in x.
   struct Place {
     size_t left, right;
     double weight;
@@ -272,8 +272,8 @@ struct Samples {
 };
 } // namespace
 
-/// Evenly spread, and on both sides of what divides `count` into groups of `group`: what comes
-/// behind blocks that stay has other work than they.
+/// Evenly spread, and on both sides of the borders that divide `count` into groups of `group`:
+/// blocks after blocks that stay have other work than these.
 static std::vector<int64_t> choosePositions(int64_t count, int64_t group) {
   constexpr int64_t maxSamples = 17;
   int64_t number = std::min(count, maxSamples);

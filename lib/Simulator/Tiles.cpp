@@ -264,7 +264,8 @@ Error BlockRun::access(Fiber &fiber, const Instruction &instruction, Value &tile
   int64_t base = 0;
   for (size_t dim = 0; dim < rank; ++dim) {
     base += dim == rowDim ? 0 : offsets[dim] * memory.strides[dim];
-    // What no bound of the tile covers is not guarded, nor what is in front of the first column.
+    // Elements that no bound of the tile covers are not guarded, nor are elements in front of the
+    // first column.
     bool isOutside = offsets[dim] < 0 || (dim < rowDim && offsets[dim] >= memory.shape[dim]);
     if (dim != rowDim && isOutside && offsets[rowDim] < memory.shape[rowDim]) {
       report(makeOutside(instruction.op, offsets, memory));

@@ -131,7 +131,7 @@ void Timeline::printPicture(raw_ostream &os, double maxCycles) const {
     os << formatv("<text x=\"{0:F0}\" y=\"{1:F0}\" text-anchor=\"end\">{2}</text>\n", left - 8,
                   y + 14, track);
   }
-  // What would be thinner than half a unit cannot be seen.
+  // Spans thinner than half a unit cannot be seen.
   for (const Span &span : merge(spans, 0.5 / scale)) {
     if (span.begin >= end)
       continue;

@@ -117,7 +117,7 @@ SmallVector<OpOperand *> GradCapturedStepOp::getRunningMutable() {
 SmallVector<OpOperand *> GradDeltaStepOp::getRunningMutable() {
   return {&getKeyMutable(), &getValueMutable()};
 }
-/// What runs with the rows.
+/// The operands that run with the rows.
 template <typename OpT> static SmallVector<OpOperand *> getRunningRows(OpT op) {
   SmallVector<OpOperand *> rows = {&op.getQueryMutable(), &op.getDOutputMutable(),
                                    &op.getNegLse2Mutable(), &op.getDeltaMutable()};
@@ -182,7 +182,7 @@ static LogicalResult verifyElements(Operation *op, ArrayRef<Named> storage, Arra
 static constexpr StringRef kMD[] = {"M", "D"}, kND[] = {"N", "D"}, kNDv[] = {"N", "Dv"},
                            kMDv[] = {"M", "Dv"}, kM[] = {"M"}, kXY[] = {"X", "Y"};
 
-/// What both steps read, and the sums that they add to.
+/// Checks the operands that both steps read, and the sums that they add to.
 template <typename OpT> static LogicalResult verifyStep(OpT op, ArrayRef<Named> sums) {
   SmallVector<Named> storage = {{"query", op.getQuery(), kMD},
                                 {"key", op.getKey(), kND},

@@ -4,10 +4,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Iteration domains, all parallel:
-//   row_delta                 (B, H, M)
-//   attention_grad_delta      (B, H, M)     as the next
-//   attention_grad_query      (B, H, M)     the sum over N is not a loop before its steps are
-//   attention_grad_key_value  (B, Hkv, N)   nor is the sum over M and the heads of a group
+//
+//     row_delta                 (B, H, M)
+//     attention_grad_delta      (B, H, M)     as the next
+//     attention_grad_query      (B, H, M)     the sum over N is not a loop before its steps are
+//     attention_grad_key_value  (B, Hkv, N)   nor is the sum over M and the heads of a group
 //
 //===----------------------------------------------------------------------===//
 

@@ -208,7 +208,7 @@ LogicalResult AttentionGradDeltaOp::verifyRegions() {
   return verifyScoreAndMask(*this, getScore(), getMask());
 }
 
-/// What both passes have.
+/// Checks the parts that both passes have.
 template <typename OpT>
 static LogicalResult verifySplitGrad(OpT op, Value dQuery, Value dKey, Value dValue) {
   if (failed(verifyScoredOp(op)) ||

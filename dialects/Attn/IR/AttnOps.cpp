@@ -437,7 +437,8 @@ bool attn::mayBeOutside(Value index, Value tensor, int64_t dim) {
 }
 
 namespace {
-/// What of an index moves by one with the row, with the key, or with their difference; or nothing.
+/// Whether an index grows by one with the row, with the key, or with their difference, or not at
+/// all.
 enum class Step { None, Row, Key, Distance, Other };
 } // namespace
 

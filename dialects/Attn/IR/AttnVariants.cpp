@@ -153,7 +153,7 @@ Value attn::buildScore(OpBuilder &builder, Location loc, Attribute variant, Valu
 }
 
 namespace {
-/// What a region yields: a score and its factor, or whether to keep. Null: none yet.
+/// The values that a region yields: a score and its factor, or whether to keep. Null: none yet.
 struct Yielded {
   Value result, factor;
 };

@@ -362,7 +362,7 @@ LogicalResult AttentionOp::verify() {
   if (failed(verifyScoredOp(*this)) ||
       failed(verifyLikeOutput(*this, "output", getOutput().getType())))
     return failure();
-  // attention_c22: lse_low stands beside lse
+  // attention_c22: lse_low comes with lse
   if (getLseLow() && !getLse())
     return emitOpError("expected lse beside lse_low, got none");
   for (auto [name, rows] : {std::pair<StringRef, Value>{"lse", getLse()}, {"lse_low", getLseLow()}})
@@ -501,7 +501,7 @@ LogicalResult NormalizeOp::verify() {
       failed(checkExtent(*this, "M", "acc", acc.getDimSize(0), "output", o.getDimSize(0))) ||
       failed(checkExtent(*this, "Dv", "acc", acc.getDimSize(1), "output", o.getDimSize(1))))
     return failure();
-  // normalize_c2: lse and lse_low are (M) of f32, the second beside the first
+  // normalize_c2: lse and lse_low are (M) of f32, and lse_low comes with lse
   if (getLseLow() && !getLse())
     return emitOpError("expected lse beside lse_low, got none");
   for (auto [name, rows] :
@@ -546,7 +546,7 @@ LogicalResult MergeOp::verify() {
   for (auto [name, type] : llvm::concat<std::pair<StringRef, ShapedType>>(ofParts, ofRows))
     if (failed(checkF32(*this, name, type)))
       return failure();
-  // merge_c5: lse_low stands beside lse and partial_low
+  // merge_c5: lse_low comes with lse and partial_low
   if (getLseLow() && !(getLse() && getPartialLow()))
     return emitOpError("expected lse and partial_low beside lse_low, got one of them at most");
   // merge_c4: Dv is above 0

@@ -30,7 +30,8 @@ static LogicalResult verifyRows(int64_t warpgroups, int64_t rows, EmitError emit
                      << warpgroups << " warpgroups), got " << rows;
 }
 
-/// What the threads of a block hold at most, many times over. Work per element stays bounded.
+/// The most elements of a tile: many times as many as the threads of a block hold. Work per element
+/// stays bounded.
 static constexpr int64_t kMaxElements = int64_t(1) << 20;
 
 static LogicalResult verifyRank(ArrayRef<int64_t> shape, size_t rank, EmitError emitError) {

@@ -147,7 +147,7 @@ static LogicalResult verifyBox(Operation *op, Type memory, size_t offsets, Type 
   if (failed(verifyOffsets(op, memory, offsets)) ||
       failed(verifyElements(op, memory, type.getElementType())))
     return failure();
-  // box_c1: memory behind a box has two to five dimensions, the rows and columns last
+  // box_c1: the memory of a box has two to five dimensions, the rows and columns last
   int64_t rank = cast<MemRefType>(memory).getRank();
   if (rank < 2 || rank > 5)
     return op->emitOpError("expected memory of rank 2 to 5, got ") << memory;

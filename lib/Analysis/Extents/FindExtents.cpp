@@ -211,7 +211,7 @@ void Finder::define(mlir::Operation *op, unsigned group, mlir::OpFoldResult valu
 
 static constexpr Letter kPositions[] = {Letter::B, Letter::H, Letter::M, Letter::N};
 
-/// What attention and its gradients read alike.
+/// The operands that attention and its gradients share.
 void Finder::visitScores(ScoredOpInterface op) {
   Groups query = getGroups(op.getQuery()), key = getGroups(op.getKey()),
          value = getGroups(op.getValue());
@@ -247,7 +247,7 @@ void Finder::visit(AttentionOp op) {
       join({query[0], query[1], query[2]}, getGroups(rows));
 }
 
-/// What is said of a tensor holds for its gradient.
+/// The extents of a tensor hold for its gradient.
 void Finder::visit(AttentionGradOp op) {
   visitScores(op);
   Groups query = getGroups(op.getQuery()), value = getGroups(op.getValue()),

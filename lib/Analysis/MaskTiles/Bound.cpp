@@ -379,7 +379,7 @@ std::string toString(Expr expr, Names &names) {
   case Kind::Select:
     return "(" + operand(0) + " ? " + operand(1) + " : " + operand(2) + ")";
   case Kind::Clamp:
-    // What is beyond all positions is as good as what it is clamped to.
+    // A number beyond all positions is as good as its clamped value.
     return operand(0);
   case Kind::Read:
     return names(expr->value, "t") + "[" + operand(0) + "]";

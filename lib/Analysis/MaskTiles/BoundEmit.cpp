@@ -238,7 +238,7 @@ Value Emitter::emitNonNegative(Expr expr) {
 Value Emitter::emitScalar(Value value) {
   if (Value mapped = scalars.lookupOrNull(value))
     return mapped;
-  // What is defined outside the mask is used as it is.
+  // Values that are defined outside of the mask are used as they are.
   Operation *op = value.getDefiningOp();
   if (!op || !mask->isAncestor(op->getParentRegion()))
     return value;
@@ -256,7 +256,7 @@ Value Emitter::emitElement(Value tensor, ArrayRef<Value> leading, Value last) {
   return tensor::ExtractOp::create(builder, loc, tensor, indices);
 }
 
-/// What is wide is in the type it has by itself, and in one that holds it if it is a sum.
+/// A wide number is in its own type, and a wide sum in a type that holds it.
 Value Emitter::emitWide(Expr expr) {
   if (expr->kind == Kind::Scalar)
     return emitScalar(expr->value);

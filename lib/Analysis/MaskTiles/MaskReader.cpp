@@ -203,7 +203,7 @@ bool MaskReader::isPositional(Value value) {
   auto [known, inserted] = positional.try_emplace(value, true);
   if (!inserted)
     return known->second;
-  // What cannot be cloned to the start of the block counts as positional.
+  // A value that cannot be cloned to the start of the block counts as positional.
   bool result = op->getNumRegions() != 0 || !isMemoryEffectFree(op) ||
                 llvm::any_of(op->getOperands(), [&](Value v) { return isPositional(v); });
   positional[value] = result;

@@ -163,10 +163,10 @@ Expr Projection::extreme(Expr expr, bool isLeast, bool isIndex) {
   }
 }
 
-/// Whether the condition is one on n or on n - m and what is constant in the block, where n runs.
-/// For each m, a conjunction of such keeps n from max(m + a, c) to min(m + b, d), where a <= b if
-/// any m keeps one; then what some of [m0, m1) keep is all from max(m0 + a, c) to min(m1 - 1 + b,
-/// d).
+/// Whether the condition compares n or n - m with a number that is constant in the block, where n
+/// runs. For each m, a conjunction of such conditions keeps n from max(m + a, c) to min(m + b, d),
+/// where a <= b if any m keeps an n. Then all n from max(m0 + a, c) to min(m1 - 1 + b, d) are kept
+/// by some m of [m0, m1).
 static bool isDiagonal(Expr literal) {
   if (literal->kind != Kind::Sum)
     return false;

@@ -100,7 +100,8 @@ static Expr narrowTo(ExprPool &pool, Expr expr, int64_t least, int64_t greatest)
   }
 }
 
-/// An element at the running position, once, beside numbers and what is narrow.
+/// Whether the sum has an element at the running position, once, and else only numbers and narrow
+/// terms.
 static bool isSearch(Expr literal) {
   if (literal->kind != Kind::Sum)
     return literal->kind == Kind::Read && literal->usesRunning;

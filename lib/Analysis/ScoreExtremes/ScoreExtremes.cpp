@@ -14,8 +14,8 @@
 using namespace mlir;
 
 namespace {
-/// What a value of a score region may be; sums and choices are what the greatest of their operands
-/// is.
+/// The size that a value of a score region may have; sums and choices have the size of their
+/// greatest operand.
 enum class Size {
   Moderate,
   /// An element of a tensor, or a scalar from outside: moderate as a factor, anything as a term.
@@ -25,7 +25,7 @@ enum class Size {
 } // namespace
 
 namespace {
-/// What is looked for, besides what is read.
+/// The extreme that is looked for; reads are looked for too.
 enum class Extreme { Infinite, Finite };
 } // namespace
 
@@ -38,8 +38,8 @@ static Size sizeOfConstant(const APFloat &constant, Extreme extreme) {
   return magnitude.convertToDouble() > attn::kLargestScore ? Size::Extreme : Size::Moderate;
 }
 
-/// What is compared with a constant and, where it is equal, replaced by it (as emitBoundedScore
-/// does with -inf); null for other ops. The constant says nothing new.
+/// The value that is compared with a constant and, where it is equal, replaced by it (as
+/// emitBoundedScore does with -inf); null for other ops. The constant says nothing new.
 static Value getReplacedByEqual(Operation *op) {
   auto select = dyn_cast<arith::SelectOp>(op);
   auto compare = select ? select.getCondition().getDefiningOp<arith::CmpFOp>() : arith::CmpFOp();
@@ -85,7 +85,7 @@ static Size sizeOf(Operation *op, Extreme extreme, function_ref<Size(Value)> of)
   return computes ? Size::Moderate : Size::Read;
 }
 
-/// What the region's result may be, given a moderate score.
+/// The size that the region's result may have, given a moderate score.
 static Size sizeOfResult(Extreme extreme, Region &score) {
   if (score.empty())
     return Size::Moderate;

@@ -127,8 +127,8 @@ static Value defineLow(Reference &b, Value lse, Value result, ArrayRef<int64_t> 
                 });
 }
 
-/// The results (output, lse, lse_low) of the op, in the arithmetic type. In one piece, for it is
-/// read beside s1 to s6.
+/// The results (output, lse, lse_low) of the op, in the arithmetic type. In one piece, since a
+/// reader compares it with s1 to s6.
 static SmallVector<Value> defineAttention(Reference &b, AttentionOp op) {
   constexpr int64_t B = 0, H = 1, M = 2, N = 3;
   ScoreReference scores(b, op);

@@ -34,7 +34,7 @@ static Value add(Reference &r, Value a, Value b) { return arith::AddFOp::create(
 static Value sub(Reference &r, Value a, Value b) { return arith::SubFOp::create(r, a, b); }
 static Value mul(Reference &r, Value a, Value b) { return arith::MulFOp::create(r, a, b); }
 
-/// What is dropped weighs nothing, whatever it would be multiplied with.
+/// A dropped element weighs nothing, whatever its factor is.
 static Value weigh(Reference &r, Value weight, Value x) {
   return r.select(r.isZero(weight), r.number(0.0), mul(r, weight, r.toReal(x)));
 }

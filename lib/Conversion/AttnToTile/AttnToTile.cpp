@@ -61,7 +61,7 @@ static bool isGrid(scf::ForallOp op) {
          llvm::all_of(ArrayRef(steps).drop_front(steps.size() == 3), isOneInteger);
 }
 
-/// What heads as rows were before they became heads again.
+/// The value of heads as rows, before they became heads again.
 static Value lookThroughUnpacking(Value result) {
   auto unpack = result.getDefiningOp<UnpackHeadsOp>();
   return unpack ? unpack.getSource() : result;
@@ -80,7 +80,7 @@ static FailureOr<SmallVector<scf::ForallOp>> findGrids(func::FuncOp function) {
           "expected a grid over (B, H, M tiles), or over these and parts or tiles of the keys "
           "before them, from 0 in steps of 1 and of the rows and keys of a tile, mapped to blocks");
   llvm::SmallDenseSet<Value> returned;
-  // What nothing is added to stays what it starts with.
+  // A result to which nothing is added keeps its first value.
   for (Value result : returns)
     if (!(isFilled(result) || lookThroughUnpacking(result).getDefiningOp<scf::ForallOp>()) ||
         !returned.insert(result).second)
@@ -228,15 +228,16 @@ static Attribute padRows(Attribute size) {
 }
 
 namespace {
-/// What all kernels of a function take: its arguments, its results, and scratch, which grids leave
-/// for later ones.
+/// The arguments of all kernels of a function: its arguments, its results, and scratch, which grids
+/// leave for later grids.
 struct Signature {
   func::FuncOp function;
   KernelArguments arguments;
   SmallVector<Type> types;
   /// Sizes of scratch, by argument.
   llvm::SmallMapVector<unsigned, ArrayAttr, 2> scratch;
-  /// What grids of the fused form add to or read, by grid; the number of its argument too.
+  /// The sums that grids of the fused form add to or read, by grid, each with the number of its
+  /// argument.
   llvm::DenseMap<scf::ForallOp, std::pair<FusedGrids, unsigned>> sums;
   /// Sums that a grid before them starts with zeros: their arguments and rows of their tiles.
   llvm::DenseMap<scf::ForallOp, SmallVector<std::pair<unsigned, int64_t>, 1>> zeros;
@@ -301,7 +302,7 @@ struct Signature {
     }
     scratch[types.size()] = ArrayAttr::get(grid.getContext(), sizes);
     add(value);
-    // What is padded has other sizes than the tensor.
+    // Padded memory has other sizes than the tensor.
     if (isOfRows) {
       auto type = cast<MemRefType>(types.back());
       SmallVector<int64_t> shape(type.getShape());
@@ -365,7 +366,7 @@ static FailureOr<Signature> getSignature(func::FuncOp function, ArrayRef<scf::Fo
   return signature;
 }
 
-/// What profilers show.
+/// The name that profilers show.
 static std::string getKernelName(func::FuncOp function, scf::ForallOp grid) {
   StringRef suffix = grid.getRank() == 4 ? "_split" : "";
   grid.walk([&](Operation *op) {
@@ -523,7 +524,7 @@ static LogicalResult convertFunction(func::FuncOp function, SymbolTable &symbols
     // Sums are read when they are complete.
     llvm::erase(*grids, pair.rows);
     grids->insert(std::next(llvm::find(*grids, pair.keys)), pair.rows);
-    // What only the loops want that others run: ends that a grid has searched for.
+    // Grids that search for ends of loops in `rows` go, since `rows` has no loops any more.
     llvm::erase_if(*grids, [&](scf::ForallOp grid) {
       return !grid->use_empty() && llvm::all_of(grid->getUsers(), [&](Operation *user) {
         return pair.rows->isProperAncestor(user) && isa<tensor::ExtractOp>(user);

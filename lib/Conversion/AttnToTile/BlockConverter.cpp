@@ -199,7 +199,7 @@ LogicalResult BlockConverter::convertSlice(tensor::ExtractSliceOp op) {
   return success();
 }
 
-/// What an op has stored through its destination is in place.
+/// Checks that a value which an op stored through its destination is in place.
 LogicalResult BlockConverter::checkStored(tensor::ParallelInsertSliceOp op, Value memref,
                                           const ArgumentSlice &slice) {
   bool isInPlace = slice.memref == memref;
@@ -220,7 +220,7 @@ static LogicalResult checkStoredRows(tensor::ParallelInsertSliceOp op, Value til
   return success();
 }
 
-/// Numbers, one behind the other.
+/// Numbers, one after the other.
 LogicalResult BlockConverter::storeNumbers(tensor::ParallelInsertSliceOp op, Value memref,
                                            tensor::FromElementsOp numbers) {
   SmallVector<Value> position;
@@ -611,7 +611,7 @@ LogicalResult BlockConverter::convertEnd() {
                                  : tensor::ParallelInsertSliceOp();
   if (!insert)
     return end.emitOpError("expected its result to be inserted into one of the grid");
-  // What the ends need, in their order.
+  // The ops that the ends need, in their order.
   DenseSet<Operation *> needed;
   SmallVector<Value> work(insert->getOperands().drop_front());
   if (end.getScale())

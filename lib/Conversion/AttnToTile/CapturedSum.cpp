@@ -18,7 +18,7 @@ using namespace mlir;
 using namespace attn;
 
 //===----------------------------------------------------------------------------------------===//
-// What the grid has
+// The parts of the grid
 //===----------------------------------------------------------------------------------------===//
 
 /// All ops within `scope` that make `values`, and the arguments of blocks that these come from.
@@ -47,8 +47,8 @@ static bool isByRow(ContributeOp contribution) {
 }
 
 namespace {
-/// By how much the values of a region grow from (m, n) to (m + 1, n + 1). What is not the same
-/// everywhere is not in it.
+/// By how much the values of a region grow from (m, n) to (m + 1, n + 1). Values whose growth
+/// differs from place to place are not in it.
 class Growths {
 public:
   explicit Growths(Region &grad) : grad(grad) {

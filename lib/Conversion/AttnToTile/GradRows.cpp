@@ -58,7 +58,7 @@ LogicalResult attn::convertGradRows(BlockConverter &block, GradRowsOp op) {
   int64_t rowShape[] = {block.rows}, shape[] = {block.rows, columns};
   auto row = RankedTensorType::get(rowShape, b.getF32Type());
 
-  // Nothing waits for what is stored; behind the loads it would take their registers.
+  // Nothing waits for these stores; after the loads they would take the registers of the loads.
   for (auto [sum, running] : block.zeroed)
     startQuerySum(b, sum, running, gradient->position, block.rows);
   Value product =

@@ -18,7 +18,7 @@
 //
 // So P and dS are left operands of products in registers, as they were computed. The product for dV
 // comes before dS is computed, which then has company. Where blocks of keys have dQ too, all three
-// come behind dS, that of dQ first: then it goes to memory in the company of the others.
+// products come after dS, the product for dQ first: then dQ goes to memory during the other two.
 //
 //===----------------------------------------------------------------------------------------===//
 
@@ -57,8 +57,8 @@ public:
   /// dS of P.
   LogicalResult emitGradients();
 
-  /// Whether dV has its product behind that of dQ. Where tiles are squares, a mask leaves no
-  /// registers for P so long.
+  /// Whether the product for dV comes after the product for dQ. Where tiles are squares, a mask
+  /// leaves no registers for P so long.
   bool addsValuesLate() {
     return block.querySum && (block.querySum->isTransposed || op.getMask().empty());
   }
@@ -90,14 +90,14 @@ public:
 private:
   /// Whether keys may be dropped by the step itself.
   bool mayDrop() { return !op.getMask().empty() || mayDropKeys(op.getScore()); }
-  /// The block's keys with zeros behind their last column, once before the loops; and for what is
-  /// no number, where a step may drop them.
+  /// The block's keys with zeros after their last column, once before the loops. Where a step may
+  /// drop keys, numbers that are NaN become zeros too.
   Value loadFactorKeys(int64_t columns);
   Value load(TypedValue<ShapedType> operand, bool runs);
   /// neg_lse2 or delta, or the opposite, as a tile; of rows within the tensors where the tile of
   /// what runs may end early.
   Value loadPerRow(Value operand, bool isNegated = false);
-  /// What memory holds of the operand, with zeros behind the last row, or null.
+  /// The memory that holds the operand, with zeros after the last row, or null.
   const RowNumbers *findRowNumbers(Value operand) {
     const ArgumentSlice *slice = block.findSlice(operand);
     return slice ? block.findRowNumbers(slice->memref) : nullptr;
@@ -109,7 +109,7 @@ private:
     };
     return !op->template getParentOfType<scf::ForallOp>().walk(isMasked).wasInterrupted();
   }
-  /// With -inf behind the end where that ends the sums.
+  /// With -inf after the end, where that ends the sums.
   Value loadNegLse2();
   /// The logarithm of P in base 2, of T and the numbers of rows.
   Value emitExponent(Value t, Value factor);
@@ -121,8 +121,8 @@ private:
   Value emitIsInside(bool ofRows);
   /// dP - delta, which the product may be.
   Value emitDifference();
-  /// Whether rows behind the end, which are zeros, add nothing because of their neg_lse2: -inf, or
-  /// a zero, which makes their weights 1.
+  /// Whether rows after the end, which are zeros, add nothing because of their neg_lse2: -inf, or a
+  /// zero, which makes their weights 1.
   bool endsByWeight() { return startsWithRows && isShort && hasPlainWeights(); }
   /// Whether a dot product of 0 has an exponent of neg_lse2: the scale is a number, and no region
   /// comes between them.
@@ -209,7 +209,7 @@ template <typename OpT> LogicalResult GradStep<OpT>::prepare() {
   shape = RankedTensorType::get({block.rows, running}, b.getF32Type());
   TypedValue<ShapedType> runningMatrix = rowsRun ? op.getQuery() : op.getKey();
   isShort = runningMatrix.getType().getDimSize(0) != running;
-  // What is behind the tile would give nothing.
+  // Rows or keys after the tile would add nothing.
   if (runningMatrix.getType().getDimSize(0) > running)
     return op.emitOpError("expected at most the ")
            << running << " rows of a tile, got " << runningMatrix.getType();
@@ -256,7 +256,7 @@ template <typename OpT> LogicalResult GradStep<OpT>::emitKeep() {
   };
   if (isShort && !endsByWeight())
     restrict(emitIsInside(/*ofRows=*/rowsRun));
-  // What a region makes of keys behind the last may be no number.
+  // A region may make NaN of keys after the last.
   if (block.querySum && !(op.getScore().empty() && op.getGrad().empty()))
     restrict(emitIsInside(/*ofRows=*/false));
   return success();
@@ -272,7 +272,7 @@ template <typename OpT> Value GradStep<OpT>::emitIsInside(bool ofRows) {
 
 template <typename OpT> LogicalResult GradStep<OpT>::emitProducts() {
   scale = block.lookup(op, op.getScale());
-  // Beside the product they would take registers, and an operation for each element.
+  // Read after the product, deltas would take registers, and an operation for each element.
   Value start = startsWithRows ? loadPerRow(op.getDelta(), /*isNegated=*/true) : Value();
   if (!scale || (startsWithRows && !start))
     return failure();
@@ -343,12 +343,12 @@ template <typename OpT> LogicalResult GradStep<OpT>::emitWeights() {
   Value zero = b.constant(0, shape.getShape());
   if (keep)
     elements.p = arith::SelectOp::create(b, keep, elements.p, zero);
-  // A thread has registers for half of P beside dP, where tiles are squares or loops are many.
-  // What one role hands to another is what products take.
+  // A thread has registers for half of P in addition to dP, where tiles are squares or loops are
+  // many. One role hands P to another as products take it.
   if (block.dividesSums ||
       (block.querySum && !(block.querySum->isTransposed && hasOneKind() && !mayDrop())))
     elements.p = arith::ExtFOp::create(b, shape, narrow(elements.p));
-  // What is kept may have a weight of 0 beside an infinite score.
+  // A kept element may have a weight of 0 and an infinite score.
   isKept = keep;
   if (mayDrop())
     isKept = arith::CmpFOp::create(b, arith::CmpFPredicate::UNE, elements.p, zero);

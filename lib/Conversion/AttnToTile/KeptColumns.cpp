@@ -75,7 +75,7 @@ Value attn::narrowFrom(TileBuilder &b, Value keep, Value columns, Value distance
   // columns before are greater.
   narrowed = narrowOne(b, keep, [&](Value compare) -> Value {
     std::optional<ColumnBound> greatest = matchColumnBound(compare, columns);
-    // Beside other uses of the columns, distances would take as many registers again.
+    // If the columns have other uses too, distances would take as many registers again.
     if (!greatest || (greatest->predicate != sle && greatest->predicate != slt) ||
         !columns.hasOneUse())
       return {};

@@ -12,8 +12,8 @@
 //
 // Few query rows are a few kilobytes of each part, so that a merge takes as long as it waits for
 // memory. One loop reads each part once, several parts a turn: their loads first, which wait
-// together, then the arithmetic. What was summed before a turn is scaled to the turn's maximum;
-// parts are added in ascending order, and in one turn as if the maximum had come first.
+// together, then the arithmetic. Sums of earlier turns are scaled to the turn's maximum; parts are
+// added in ascending order, and in one turn as if the maximum had come first.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,14 +25,14 @@
 using namespace mlir;
 using namespace attn;
 
-/// What a thread keeps of the parts of a turn, in registers, and the most parts: no more wait for
-/// memory together than what hides its latency.
+/// The most registers in which a thread keeps the parts of a turn, and the most parts. More parts
+/// would wait for memory together than its latency needs.
 constexpr int64_t kRegistersInFlight = 128, kMostParts = 16;
 /// Parts that are read together or not at all where their number is known at the launch. One branch
 /// for each part would keep the addresses of one apart from those of the next.
 constexpr int64_t kGroup = 4;
 
-/// What a merge reads fits the tiles of this room.
+/// Checks that the operands of a merge fit the tiles of this room.
 static LogicalResult checkMerge(MergeOp op, bool areSlices) {
   ShapedType type = op.getPartial().getType();
   if (!areSlices)
@@ -103,10 +103,10 @@ private:
   SmallVector<Part> loadTurn(Value first);
   /// Relative to `offset`, whose low part is `offsetLow`.
   Value emitWeight(Value lse, Value low, Value offset, Value offsetLow);
-  /// What the greater of two lost to rounding.
+  /// The part that the greater of two lost to rounding.
   Value emitGreaterLow(const MergeState &state, const Part &part);
   Value emitIsEmpty(Value max) { return b.isEqual(max, kLowest); }
-  /// What exponents are relative to: a number where no part has anything.
+  /// The number to which exponents are relative; finite where no part has anything.
   Value emitOffset(Value max) {
     return arith::SelectOp::create(b, emitIsEmpty(max), b.constant(0.0, rows), max);
   }
@@ -241,7 +241,7 @@ MergeState MergeRecipe::emitTurn(Value first, const MergeState &state) {
     Value weight = emitWeight(lse, low, offset, greatest.low);
     total = arith::AddFOp::create(b, total, weight);
     Value added = math::FmaOp::create(b, values, b.rowsToTile(weight, columns), acc);
-    // What a part without keys left in memory is not a number to count on.
+    // A part without keys may have left anything in memory.
     Value isNothing = b.rowsToTile(b.isEqual(lse, kLowest), columns);
     acc = arith::SelectOp::create(b, isNothing, acc, added);
   }

@@ -51,7 +51,7 @@ LogicalResult attn::convertNormalize(BlockConverter &block, NormalizeOp op) {
   sum = sumParts(b, sum);
   int64_t dv = op.getAcc().getType().getDimSize(1);
   RankedTensorType row = RankedTensorType::get({block.rows}, b.getF32Type());
-  // What one unit of the maximum is as a natural logarithm, and without a sink in base 2.
+  // One unit of the maximum as a natural logarithm, or in base 2 without a sink.
   std::optional<double> foldedScale = findFoldedScale(block.grid);
   double unit = foldedScale.value_or(1.0);
   // The maximum in base 2, or the sink where that is larger.

@@ -69,8 +69,8 @@ struct RowWeights {
   Value weights, factor;
 };
 
-/// What the weights of a row are relative to, and where that is another value than before; null:
-/// everywhere.
+/// The maxima to which the weights of rows are relative, and where they differ from the maxima
+/// before; null: everywhere.
 struct RowMaxima {
   Value max, raised;
 };
@@ -125,8 +125,8 @@ static RowWeights emitRowWeights(TileBuilder &b, std::optional<double> foldedSca
   return {math::Exp2Op::create(b, exponent), factor};
 }
 
-/// What a step reads and carries fits the tiles that its grid and its schedule speak of. Passes
-/// make them so; programs of this room may also be written by hand.
+/// Checks that the values which a step reads and carries fit the tiles of its grid and its
+/// schedule. Passes make them fit; programs of this room may also be written by hand.
 static LogicalResult checkStep(OnlineAttentionOp op, int64_t rows, int64_t keys,
                                ArrayRef<Value> state) {
   ShapedType q = op.getQuery().getType(), k = op.getKey().getType(), v = op.getValue().getType();
@@ -165,7 +165,7 @@ private:
   void emitPositions();
   LogicalResult emitMask();
   LogicalResult emitMaskWhereNeeded();
-  /// What products read of values where no row keeps them is zeros.
+  /// Makes zeros of the values that no row keeps, as products read them.
   Value clearUnread(Value v, Value weights);
   /// The weights as factors of values.
   Value emitFactors(Value p);
@@ -182,7 +182,7 @@ private:
 
   ArgumentSlice query, keys, values;
   Value scale;
-  /// The position of the first score: b, h, m, n. What is carried: accumulator, maxima, sums.
+  /// The position of the first score: b, h, m, n. The carried values: accumulator, maxima, sums.
   SmallVector<Value> at, state;
   /// Whether the tile may have fewer keys than columns, and whether they are its last columns then.
   bool isShort = false, isShifted = false;
@@ -215,9 +215,9 @@ LogicalResult StepRecipe::readOperands() {
   return checkStep(op, blockM, blockN, state);
 }
 
-/// A tile of constant size is whole, any other may be short. Without a mask it ends at N, and what
-/// is behind reads as zeros. With one it may end before: what lies behind its keys may hold
-/// anything, so it ends with them and begins with keys of other steps.
+/// A tile of constant size is whole, any other may be short. Without a mask it ends at N, and
+/// columns after N read as zeros. With a mask it may end before N, and columns after its keys may
+/// hold anything. So the tile is shifted to end with its keys, and begins with keys of other steps.
 void StepRecipe::shiftKeys() {
   isShort = op.getKey().getType().getDimSize(0) != blockN;
   isShifted = isShort && hasMask;
@@ -265,7 +265,7 @@ void StepRecipe::emitPositions() {
     safeColumns = b.clampBelow(columns, at[3], keys.sizes[0]);
 }
 
-/// What the mask drops, and what is no key of this step, becomes -inf.
+/// Scores that the mask drops, and scores of no key of this step, become -inf.
 LogicalResult StepRecipe::emitMask() {
   if (!hasMask && !isShort)
     return success();

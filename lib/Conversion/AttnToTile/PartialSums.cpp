@@ -14,7 +14,7 @@
 using namespace mlir;
 using namespace attn;
 
-/// What the loop carries in place `index` is one value in time.
+/// Adds the values that the loop carries in place `index`: one value at different times.
 static void addCarried(scf::ForOp loop, unsigned index, SmallVectorImpl<Value> &sums) {
   llvm::append_values(sums, loop.getInitArgs()[index], loop.getRegionIterArg(index),
                       loop.getYieldedValues()[index], loop.getResult(index));

@@ -75,7 +75,7 @@ SmallVector<FusedGrids> attn::findFusedGrids(ArrayRef<scf::ForallOp> grids) {
       auto query = dyn_cast<BlockArgument>(getWhole(step.getQuery()));
       bool isOfFunction = query && query.getOwner() == keys->getBlock();
       scf::ForallOp numbers = findNumbers(step);
-      // The product has the rows that all products of the block have; those behind D add nothing.
+      // The product has the rows that all products of the block have; rows after D add nothing.
       if (isOfFunction && numbers && (running == owned || areRowsOfProduct(columns, owned)))
         pairs.push_back(
             {keys, rows, numbers, query, running, columns, /*isTransposed=*/running != owned});
@@ -99,7 +99,7 @@ MemRefType FusedGrids::getType() const {
 void attn::startQuerySum(TileBuilder &b, Value sum, int64_t running, ArrayRef<Value> position,
                          int64_t rows) {
   ArrayRef<int64_t> matrix = cast<MemRefType>(sum.getType()).getShape().take_back(2);
-  // What is behind the matrix is not stored.
+  // Elements outside of the matrix are not stored.
   int64_t tile[] = {int64_t(llvm::alignTo(matrix[0], rows)), matrix[1]};
   Value zero = arith::ConstantIndexOp::create(b, 0), one = arith::ConstantIndexOp::create(b, 1);
   Value extent = arith::ConstantIndexOp::create(b, running);

@@ -32,7 +32,7 @@ static Value toTile(TileBuilder &b, Value value, RankedTensorType shape) {
   return isa<RankedTensorType>(value.getType()) ? value : b.splat(value, shape.getShape());
 }
 
-/// What the operands have become, or nothing, with a diagnostic.
+/// The values that the operands have become, or nothing, with a diagnostic.
 static FailureOr<SmallVector<Value>> findOperands(BlockConverter &block, Operation &op,
                                                   const IRMapping &local) {
   SmallVector<Value> operands;

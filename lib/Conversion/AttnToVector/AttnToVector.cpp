@@ -41,7 +41,7 @@ static LogicalResult checkStep(OnlineAttentionOp op) {
                  succeeded(checkContiguous(op, "row_sum", op.getRowSum())));
 }
 
-/// What a thread's stack surely has.
+/// The bytes that a thread's stack surely has.
 static constexpr int64_t kStackBytes = 4 << 20;
 
 /// Reports a block whose buffers are too large for a stack.

@@ -3,11 +3,12 @@
 // Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The steps over keys and over rows are one program with the roles exchanged. What stays for a
-// block has its positions in lanes: rows of queries and of the output's gradient, or keys and
-// values. Both matrices of it are packed once. A tile of what runs gives scores and gradients of
-// probabilities, (running, lanes) each, then regions turn these into gradients of scores, and sums
-// over what runs end in the accumulators. So no pass reduces across lanes, as in the forward step.
+// The steps over keys and over rows are one program with the roles exchanged. The dimension that
+// stays for a block has its positions in lanes: rows of queries and of the output's gradient, or
+// keys and values. Both of its matrices are packed once. A tile of the running dimension gives
+// scores and gradients of probabilities, (running, lanes) each. Then regions turn these into
+// gradients of scores, and sums over the running dimension end in the accumulators. So no pass
+// reduces across lanes, as in the forward step.
 //
 //===----------------------------------------------------------------------===//
 
@@ -30,8 +31,8 @@ struct Factors {
   Value product;
 };
 
-/// What all scores of a row share: tensors of rows, or their vectors for some elements. `negLow2`
-/// is null where there is none, and scores come in base 2 where nothing changes them and it is not.
+/// The numbers that all scores of a row share: tensors of rows, or their vectors for some elements.
+/// `negLow2` may be null. Where it is not, and nothing changes scores, they come in base 2.
 struct PerRow {
   Value negLse2, delta, negLow2;
 
@@ -43,7 +44,7 @@ struct PerRow {
 struct GradStep {
   AbsorbingOpInterface op;
   bool rowsRun;
-  /// What stays, and what runs.
+  /// The dimension that stays, and the dimension that runs.
   Extent lanes, terms;
   Value paddedLanes;
   int64_t laneStride = 0;
@@ -142,8 +143,8 @@ static Element emitElement(Emitter &b, Regions &regions, bool mayDrop, Value pos
     gradient = arith::MulFOp::create(b, gradient, factor);
   }
   Value ds = arith::MulFOp::create(b, p, arith::SubFOp::create(b, gradient, row.delta));
-  // What is dropped may be no number, nor the slope of its score. Nor may what lanes hold that do
-  // not exist.
+  // A dropped element may be NaN, and so may the slope of its score, and the values of lanes that
+  // do not exist.
   if (mayDrop) {
     isKept = arith::AndIOp::create(b, arith::CmpFOp::create(b, arith::CmpFPredicate::UNE, p, zero),
                                    exist);
@@ -217,8 +218,9 @@ static void callPlainElements(Emitter &b, const GradStep &step, KernelFunctions 
   });
 }
 
-/// What the region contributes goes to `captured`, if it is there, and the sums of P and dS over
-/// what runs to `rowSums`. Else P * F and dS are left in place of scores and gradients.
+/// The region's contributions go to `captured`, and the sums of P and dS over the running dimension
+/// to `rowSums`, where these are there. Else P * F and dS are left in place of scores and
+/// gradients.
 static void emitElements(Emitter &b, GradStep &step, Region &score, Region &mask, Region &grad,
                          bool mayDrop, ArrayRef<Value> origin, Value captured, ValueRange rowSums,
                          Shared &shared) {

@@ -64,8 +64,8 @@ static SmallVector<Value> emitTile(Emitter &b, const ScoreProduct &product, Valu
   return results;
 }
 
-/// How many rows go into a register tile beside `vectors` registers of lanes: all accumulators if
-/// it comes out even.
+/// How many rows go into a register tile with `vectors` registers of lanes: as many as the
+/// accumulators allow, or fewer that divide `keys` evenly.
 static int64_t chooseKeys(Emitter &b, int64_t vectors, int64_t keys) {
   int64_t most = std::min<int64_t>({b.target.accumulators() / vectors, 8, keys});
   for (int64_t count = most; 2 * count > most; --count)

@@ -45,8 +45,8 @@ static void emitPrefetch(Emitter &b, const SumProduct &product, Value m, int64_t
                                  /*isWrite=*/false, /*localityHint=*/3, /*isDataCache=*/true);
 }
 
-/// acc[m .. m + rows) = factor * acc + weights * matrix in a tile of registers. What the terms give
-/// is summed first: a sum of millions of terms has as many roundings less as there are terms here.
+/// acc[m .. m + rows) = factor * acc + weights * matrix in a tile of registers. The terms are
+/// summed first: a sum of millions of terms then has fewer roundings, by the number of terms here.
 static void emitTile(Emitter &b, const SumProduct &product, Value m, int64_t rows,
                      const Columns &columns) {
   unsigned width = columns.at.size();

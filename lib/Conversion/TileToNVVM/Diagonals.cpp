@@ -6,9 +6,10 @@
 //===----------------------------------------------------------------------------------------===//
 //
 // A warp holds 16 rows of an accumulator. Lane 4 g + t has rows g and g + 8, and of each of them
-// columns 8 j + 2 t + i, with i 0 or 1. In steps of s = 8, 4, 2 and 1 each element takes the one s
-// rows below and s columns to the right, which then is a zero, as are all that have one s rows
-// above and s columns to the left: so sums move to where their diagonals begin.
+// columns 8 j + 2 t + i, with i 0 or 1. In steps of s = 8, 4, 2 and 1 each element takes the
+// element s rows below and s columns to the right. A taken element becomes a zero, as does every
+// element that has another s rows above and s columns to the left. So sums move to where their
+// diagonals begin.
 //
 //   s = 8   from the lower of the thread's own rows, at j + 1
 //   s < 8   from lane g + s modulo 8, of whose rows the lower one where that wraps;
@@ -25,7 +26,7 @@ using namespace mlir;
 using namespace attn::tile;
 
 namespace {
-/// What a thread has of 16 rows, by half and 2 j + i.
+/// A thread's elements of 16 rows, by half and 2 j + i.
 class DiagonalSums {
 public:
   DiagonalSums(OpBuilder &builder, Location loc, Value lane, SmallVector<Value> upper,
@@ -47,7 +48,7 @@ private:
 
   void addLowerHalf();
   void addBelow(int64_t distance);
-  /// What the lane has for `slot` of the one that is `distance` rows above.
+  /// The lane's element for `slot` of the lane that is `distance` rows above.
   Value give(const Half &half, int64_t slot, int64_t distance);
   /// `value` from the lane that is `distance` rows below.
   Value take(Value value, int64_t slot, int64_t distance);

@@ -207,9 +207,9 @@ struct LoadPattern : TilePattern<LoadOp> {
 } // namespace
 
 /// The addresses of a thread's elements in shared memory: one for each pair of neighbours, or for
-/// each register that packs them. All registers of a thread lie in rows that agree modulo 8 and in
-/// columns that agree modulo 16 bytes, or 32 for f32, up to the thread's own part, so that the
-/// swizzle is one XOR with a value of the thread.
+/// each register that packs them. All registers of a thread lie in rows that agree modulo 8. Their
+/// columns agree modulo 16 bytes, or 32 for f32, up to the thread's own part. So the swizzle is one
+/// XOR with a value of the thread.
 static LogicalResult accessShared(Operation *op, const PatternContext &context,
                                   RankedTensorType type, SharedType shared, Value pointer,
                                   OpBuilder &rewriter,
@@ -348,7 +348,7 @@ struct StorePattern : TilePattern<StoreOp> {
       }
   }
 
-  /// What a lane has of a block is one piece.
+  /// A lane's elements of a block are one piece.
   LogicalResult addFragments(StoreOp op, const GlobalArgument &global, ValueRange values,
                              ConversionPatternRewriter &rewriter) const {
     auto type = cast<RankedTensorType>(op.getValue().getType());

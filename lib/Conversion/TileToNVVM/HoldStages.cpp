@@ -8,11 +8,11 @@
 //   before   wait for S;  give K back;  maxima;  weights;  wait for O += P V;  give back V
 //   after    wait for S;  maxima;  weight;  give K back;  weights;  wait for O += P V;  give back V
 //
-// The product of values is in flight beside maxima and weights, and the wait for it stands behind
-// them. ptxas moves it up past all that touches no memory, to the middle of the maxima, and then no
-// exponential is beside the product. Past an arrival it does not move it. So the arrival that gives
-// the stage of K back, which could come at once, depends on the first weight: ptxas leaves two
-// fifths of the exponentials before the wait.
+// The product of values is in flight during maxima and weights, and the wait for it stands after
+// them. ptxas moves the wait up past all ops that touch no memory, to the middle of the maxima, and
+// then no exponential overlaps with the product. It does not move the wait past an arrival. So the
+// arrival that gives the stage of K back, which could come at once, depends on the first weight:
+// ptxas leaves two fifths of the exponentials before the wait.
 //
 //===----------------------------------------------------------------------===//
 
@@ -39,7 +39,7 @@ static bool isRelease(scf::IfOp branch) {
          llvm::any_of(*branch.thenBlock(), llvm::IsaPred<NVVM::MBarrierArriveOp>);
 }
 
-/// The exponentials between an op and the wait behind it, of one block; none where an op between
+/// The exponentials between an op and the wait after it, of one block; none where an op between
 /// them does more than to compute or to exchange registers.
 static SmallVector<Operation *> collectExponentials(Operation *release) {
   SmallVector<Operation *> found;
@@ -54,8 +54,8 @@ static SmallVector<Operation *> collectExponentials(Operation *release) {
   return {};
 }
 
-/// The arrival, behind an exponential and dependent on it: a weight is never below -1, which
-/// neither LLVM nor ptxas knows.
+/// The arrival, after an exponential and dependent on it: a weight is never below -1, which neither
+/// LLVM nor ptxas knows.
 static void arriveBehind(scf::IfOp release, Operation *exponential) {
   Block *block = release.thenBlock();
   auto arrival = *block->getOps<NVVM::MBarrierArriveOp>().begin();

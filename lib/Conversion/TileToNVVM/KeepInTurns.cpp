@@ -8,8 +8,9 @@
 // Blocks that stay begin and end a tile of rows in each turn of their loop: positions of columns,
 // addresses of rows, bounds. Most of that is the same in each turn, and LLVM would compute it once,
 // in front, where it takes registers from the tiles of the loops inside: a few too many, and ptxas
-// spills. What those loops read has to live beside their tiles all the same. The rest costs some
-// instructions in a turn, where it is read. ptxas moves what it has registers for.
+// spills. Values that those loops read have to live together with their tiles all the same. The
+// other values cost some instructions in a turn, where they are read. ptxas moves values for which
+// it has registers.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,7 +22,7 @@
 
 using namespace mlir;
 
-/// What the loops inside read of this one, and what that is computed from.
+/// The values of this loop that the loops inside read, and the values that these are computed from.
 static SetVector<Operation *> collectReadInside(scf::ForOp loop) {
   SetVector<Operation *> read;
   BackwardSliceOptions options;

@@ -83,7 +83,7 @@ std::pair<int64_t, int64_t> attn::tile::getBoxShape(const Machine &machine, Shar
 }
 
 namespace {
-/// What a kernel's body needs of one memref argument.
+/// The parts of one memref argument that a kernel's body needs.
 struct Needs {
   bool pointer = false;
   llvm::SmallSetVector<unsigned, 4> sizes;
@@ -215,7 +215,7 @@ static PackedAttr getPacked(func::FuncOp function, unsigned index) {
   return function.getArgAttrOfType<PackedAttr>(index, PlanDialect::kPackedAttrName);
 }
 
-/// What packed arguments ask of themselves and of the argument that has their key heads.
+/// The needs of packed arguments, and of the argument that has their key heads.
 static LogicalResult needGroups(func::FuncOp function, MutableArrayRef<Needs> needs) {
   for (BlockArgument argument : function.getArguments()) {
     unsigned index = argument.getArgNumber();

@@ -5,10 +5,11 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A kernel that another follows says at once that it may start: the device does so when no block of
-// the first is left to be started, so that nobody loses a place to it. The second waits until the
-// first has ended and its memory can be seen, behind what needs no memory: barriers, and what
-// follows from parameters. It waits whatever it then does: whoever comes third relies on it.
+// A kernel with a successor says at once that the successor may start. The device starts the
+// successor when no block of the first kernel is left to be started, so that no block loses its
+// place. The successor waits until the first kernel has ended and its memory can be seen. The wait
+// stands after ops that need no memory: barriers, and values that follow from parameters. The
+// successor always waits, since a third kernel relies on the wait.
 //
 //===----------------------------------------------------------------------===//
 

@@ -99,7 +99,7 @@ struct Sum {
   bool transposeLhs, transposeRhs;
   /// Whether normal instructions wrote registers that these read.
   bool isFenced;
-  /// What is added to; empty for a product.
+  /// The accumulators that are added to; empty for a product.
   SmallVector<Value> accumulators;
   SmallVector<Step> steps;
 

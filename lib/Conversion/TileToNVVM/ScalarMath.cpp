@@ -7,9 +7,9 @@
 //
 // LLVM's own lowering of exp2 adds scaling for denormal results, its logarithm has none, and its
 // division is a call of dozens of instructions. Attention's exponentials are at most 1 and its
-// scores small: the approximate instructions are what every fast kernel uses (2 ulp), with
-// denormals flushed to zero. What has no instruction that is as exact is written out by
-// ExpandMath.cpp.
+// scores small: every fast kernel uses the approximate instructions (2 ulp), with denormals flushed
+// to zero. ExpandMath.cpp writes out the functions for which there is no instruction of this
+// precision.
 //
 //===----------------------------------------------------------------------===//
 

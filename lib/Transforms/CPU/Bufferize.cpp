@@ -95,8 +95,8 @@ static LogicalResult checkConstants(ModuleOp module) {
   return failure(walk.wasInterrupted());
 }
 
-/// What control flow merges has buffers of several layouts, and may have to be copied to one of
-/// strides that nothing states.
+/// Values that control flow merges have buffers of several layouts, and may have to be copied to a
+/// buffer whose strides nothing states.
 static LogicalResult checkLayouts(ModuleOp module) {
   WalkResult walk = module.walk([](memref::AllocOp alloc) -> WalkResult {
     if (alloc.getType().getLayout().getAffineMap().getNumSymbols() ==

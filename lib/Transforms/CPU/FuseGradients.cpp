@@ -52,7 +52,7 @@ struct GridPair {
 };
 } // namespace
 
-/// What `view` is a part of, seen through slices and casts.
+/// The value that `view` is a part of, seen through slices and casts.
 static Value getViewed(Value view) {
   while (Operation *def = view.getDefiningOp()) {
     if (!isa<memref::SubViewOp, memref::CastOp>(def))

@@ -125,7 +125,7 @@ private:
   Type pointer;
   /// Of the loop's dimensions.
   SmallVector<Value> counts, lower, steps;
-  /// What the context holds.
+  /// The values that the context holds.
   llvm::SetVector<Value> captured;
   SmallVector<Type> types;
   Type structType;

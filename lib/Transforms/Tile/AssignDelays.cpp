@@ -6,9 +6,10 @@
 //===----------------------------------------------------------------------===//
 //
 // A turn that computes the lhs of a product (weights, from a product of scores) keeps the tensor
-// core waiting for it, and then waits for the tensor core. The product and all that the next turn
-// does before it do not depend on each other, if the loop does no more with the product than to
-// carry its sum: one turn late, it is in flight beside the scores while the next weights are made.
+// core waiting for it, and then waits for the tensor core. If the loop only carries the sum of the
+// product, the product does not depend on earlier ops of the next turn, nor they on the product. So
+// the product runs one turn late: it is in flight together with the scores, while the next weights
+// are made.
 //
 //===----------------------------------------------------------------------===//
 
@@ -44,12 +45,12 @@ static bool computesLhs(MmaOp product) {
          maker->getParentOfType<scf::ForOp>() == product->getParentOfType<scf::ForOp>();
 }
 
-/// What only the product needs can be late with it: its rhs, from memory.
+/// An operand that only the product needs can be late with it: its rhs, from memory.
 static bool canBeLate(MmaOp product) {
   return product.getAcc() && getRhsLoad(product) && product->hasOneUse() && computesLhs(product);
 }
 
-/// The product behind what the loop carries at an index, if it can be late.
+/// The product that makes the value which the loop carries at an index, if the product can be late.
 static MmaOp findProduct(scf::ForOp loop, unsigned index) {
   Value yielded = loop.getYieldedValues()[index];
   Value before = loop.getRegionIterArg(index);
@@ -71,8 +72,8 @@ struct Chain {
 };
 } // namespace
 
-/// Adds the loops behind, into which the accumulator goes on. Fails where one of them has no step
-/// of the same kind.
+/// Adds the later loops, into which the accumulator goes on. Fails where one of them has no step of
+/// the same kind.
 static LogicalResult followLoops(Value acc, Chain &chain) {
   while (acc.hasOneUse()) {
     OpOperand &use = *acc.use_begin();

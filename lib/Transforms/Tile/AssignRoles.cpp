@@ -41,7 +41,7 @@ static FailureOr<ArrayAttr> makeRoles(func::FuncOp kernel) {
 static bool needsRole(Operation *op) {
   if (op->getNumRegions() > 0 || op->hasTrait<OpTrait::IsTerminator>())
     return false;
-  // Who reads a place says when it may be filled again.
+  // The reader of a place says when the place may be filled again.
   if (isa<MmaOp, LoadColumnsOp, LoadSharedOp>(op))
     return true;
   auto effects = getEffectsRecursively(op);

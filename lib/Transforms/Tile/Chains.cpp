@@ -10,7 +10,7 @@
 using namespace mlir;
 using namespace attn::tile;
 
-/// What the number-th carried result of a step is to those who come after it.
+/// The value of a carried result for the steps after this one.
 static Value getOutput(LateOps &late, const LateOps::Carried &carried) {
   return late.loop ? Value(late.loop.getResult(carried.index)) : carried.result;
 }
@@ -41,7 +41,7 @@ static bool areAlike(const LateOps &a, const LateOps &b) {
   });
 }
 
-/// Whether only late ops of a step on its own read a value, and the loop behind, which carries it
+/// Whether only late ops of a step on its own read a value, and the next loop, which carries it
 /// once.
 static bool isReadBy(Value value, LateOps &late, LateOps &next) {
   return llvm::count(next.loop.getInitArgs(), value) <= 1 &&
@@ -61,7 +61,7 @@ static bool handsOn(LateOps &late, LateOps &next) {
     if (output != init || !isReadBy(output, late, next))
       return false;
   }
-  // What a step on its own leaves is not there yet for anybody else.
+  // A result of late ops of a step on its own is not there yet for other readers.
   for (Operation *op : late.loop ? ArrayRef<Operation *>() : late.ops)
     if (!llvm::all_of(op->getResults(), [&](Value made) { return isReadBy(made, late, next); }))
       return false;
@@ -69,7 +69,7 @@ static bool handsOn(LateOps &late, LateOps &next) {
   return !touchSameMemory(late.ops, begin, next.loop);
 }
 
-/// The loop behind `late` that takes its first carried result.
+/// The loop after `late` that takes its first carried result.
 static scf::ForOp getNextLoop(LateOps &late) {
   if (late.carried.empty())
     return {};

@@ -102,7 +102,7 @@ static SmallVector<Operation *> collectLateOps(Block &block) {
   return late;
 }
 
-/// Finds what the block's terminator takes. Who else reads what is late is as late.
+/// Finds what the block's terminator takes. Other readers of late values are as late.
 static LogicalResult checkReaders(LateOps &late, Misfit &misfit) {
   for (Operation *op : late.ops)
     for (OpResult result : op->getResults())

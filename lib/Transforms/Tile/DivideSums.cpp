@@ -6,8 +6,8 @@
 //===----------------------------------------------------------------------------------------===//
 //
 // Two sums of a loop that are too many registers for one thread become the business of two roles,
-// each with all rows of the block. What both sums are made of is the giver's; of that, one tile of
-// 16 bits goes to the taker, through shared memory:
+// each with all rows of the block. The giver computes the values that both sums need. Of these, one
+// tile of 16 bits goes to the taker, through shared memory:
 //
 //   giver                                   taker
 //   %s = tile.mma %k, %q                    %t = tile.mma %v, %o
@@ -15,7 +15,7 @@
 //   tile.store %w to %place                 %d = narrow(%w * %t)
 //   %a = tile.mma %w, %o, %sum              %b = tile.mma %d, %q, %sum
 //
-// What comes from no product each role computes for itself (tile-outline-roles).
+// Each role computes for itself the values that come from no product (tile-outline-roles).
 //
 //===----------------------------------------------------------------------------------------===//
 
@@ -52,7 +52,7 @@ struct Sum {
 struct Step {
   Block *body;
   Sum giver, taker;
-  /// What the giver hands over.
+  /// The tile that the giver hands over.
   Value handed;
 };
 
@@ -97,7 +97,7 @@ static bool isCarried(MmaOp product) {
                             product.getResult());
 }
 
-/// What the product's factors are made of, in its block.
+/// The ops that make the product's factors, in its block.
 static Sum makeSum(MmaOp product) {
   Sum sum{product, {}};
   BackwardSliceOptions options;
@@ -130,7 +130,7 @@ LogicalResult Division::findSteps() {
 }
 
 LogicalResult Division::findGiven(Step &step, Sum first, Sum second) {
-  // What both sums take from products.
+  // The ops that both sums take from products.
   Ops common;
   for (Operation &op : *step.body) {
     bool follows = llvm::any_of(

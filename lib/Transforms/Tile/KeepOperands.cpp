@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------------------------===//
 //
 // A product reads both operands from shared memory in each turn of a loop, though one of them stays
-// the same. What registers are left for its first columns spares that many reads:
+// the same. If registers are left, they hold its first columns and spare as many reads:
 //
 //   scf.for                                 %r = tile.load_shared %q
 //     %s = tile.mma %q, %k                  scf.for
@@ -31,8 +31,8 @@ using namespace attn;
 using namespace attn::plan;
 using namespace attn::tile;
 
-/// What fills the product's lhs, where nothing else does until the product has run in all turns of
-/// the loops behind it; null elsewhere.
+/// The copy that fills the product's lhs, if no other op fills it until the product has run in all
+/// turns of the loops after the copy; else null.
 static CopyOp findFill(MmaOp product) {
   CopyOp fill;
   for (Operation *user : product.getLhs().getUsers()) {

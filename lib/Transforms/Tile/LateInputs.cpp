@@ -70,8 +70,8 @@ void LateInputs::find(ArrayRef<LateOps> steps) {
     }
 }
 
-/// What a carried result starts from takes its place: itself, of the turn before, or an operand of
-/// the op that makes it, of which accumulators are the last.
+/// The value from which a carried result starts takes its place: the result of the turn before, or
+/// an operand of the op that makes the result (accumulators are the last operands).
 void LateInputs::lendCarried(ArrayRef<LateOps> steps) {
   SmallVector<Value> values = getInputs(steps.back());
   scf::ForOp loop = steps.back().loop;

@@ -51,10 +51,10 @@ struct Accesses {
 };
 } // namespace
 
-/// What the op does to the place that it names.
+/// Adds the accesses of the op to the place that it names.
 static LogicalResult addAccess(Accesses &accesses, OpOperand &use) {
   Operation *op = use.getOwner();
-  // What a reader makes zeros of, it reads afterwards.
+  // A reader that makes zeros reads them afterwards.
   bool clears = isa<ClearUnreadOp>(op);
   auto interface = dyn_cast<MemoryEffectOpInterface>(op);
   bool reads = false, writes = false;
@@ -97,7 +97,7 @@ static void addReader(Lifetime &lifetime, OpOperand &use) {
   readers.uses.push_back(&use);
   Operation *op = findBehind(lifetime.fill, use.getOwner());
   Operation *first = op;
-  // Its lhs in registers is converted beside it.
+  // Its lhs in registers is converted right before it.
   while (isa<ConvertLayoutOp>(first->getPrevNode()))
     first = first->getPrevNode();
   if (!readers.first || first->isBeforeInBlock(readers.first))
@@ -157,7 +157,7 @@ static FailureOr<PlaceLifetimes> makePlace(AllocSharedOp alloc, const Accesses &
     addReader(*lifetime, *use);
     place.readers.insert(getKernelRole(use->getOwner()));
   }
-  // Before fills without readers go: the turn behind it of a loop may read one.
+  // Before fills without readers go: the next turn of a loop may read one.
   if (failed(verifyApart(place)))
     return failure();
   // Nobody misses what nobody reads.

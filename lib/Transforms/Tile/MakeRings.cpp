@@ -20,18 +20,18 @@
 //
 // A place that is filled once has one stage, no slot and no `empty`. Where the threads of one role
 // hand a tile over to each other, they meet when it is stored, and before that too if the place has
-// one stage. With more, which they take in turns by the slot of a ring that they read in the same
-// steps, nobody stores again before all have met behind the tile in between, and so are done with
-// the one before.
+// one stage. With more stages, they take them in turns by the slot of a ring that they read in the
+// same steps. Then no thread stores to a stage again before all threads have met after the tile in
+// between, and so are done with the tile before.
 //
-// A row of numbers travels with a tile: filled beside it and read before its last product, by roles
-// that read the tile, it needs no barriers of its own. That product also says that all threads have
-// read the row.
+// A row of numbers travels with a tile. If it is filled with the tile and read before the tile's
+// last product, by roles that read the tile, it needs no barriers of its own. That product also
+// says that all threads have read the row.
 //
-// A warpgroup that passes over turns of a loop (tile.part_begin) waits for what it would have read
-// in each of them, and gives it back: so phases count, and nobody arrives twice in one of them. Its
-// warps meet in between, as they do at a product: a stage that one of them gives back may be filled
-// again, and a warp that waited for the phase before would wait for ever.
+// A warpgroup that passes over turns of a loop (tile.part_begin) waits for the stages that it would
+// have read in each turn, and gives them back. So phases count, and no warpgroup arrives twice in a
+// phase. The warps of the warpgroup meet in between, as they do at a product. A stage that one warp
+// gives back may be filled again, and a warp that waited for the phase before would wait for ever.
 //
 //===----------------------------------------------------------------------===//
 
@@ -77,7 +77,7 @@ struct Ring {
   }
 };
 
-/// What warpgroups of a role pass over in a turn of a loop, by the uses that it has of rings.
+/// The stages that warpgroups of a role pass over in a turn of a loop, by the loop's uses of rings.
 struct Passing {
   RoleAttr role;
   SmallVector<Ring *> rings;
@@ -153,7 +153,7 @@ private:
   void release(const Event &event);
   void pass(const Passing &passing);
   void clear(ClearUnreadOp op);
-  /// What is to be emitted before an op, and after what has become of it.
+  /// Emits the events before an op, and those after the op that has replaced it.
   void enter(Operation *op);
   void leave(Operation *op, Operation *now);
 
@@ -191,7 +191,7 @@ private:
   Variables slots{b};
   DenseMap<Operation *, std::pair<Ring *, unsigned>> fills;
   llvm::SmallDenseMap<RoleAttr, Value> marks;
-  /// What `clear` has replaced.
+  /// The ops that `clear` has replaced.
   SmallVector<ClearUnreadOp> clearings;
   DenseMap<Operation *, SmallVector<Event>> before, after;
   /// By the ends of bodies.
@@ -302,7 +302,7 @@ bool RingMaker::fits() const {
       bytes += llvm::alignTo(row.getType().getStageBytes() * count, machine.stageBytes);
     }
   }
-  // Beside what says which rows have been read.
+  // In addition to the marks that say which rows have been read.
   return bytes + machine.stageBytes <= attn::tile::getMostSharedBytes(kernel);
 }
 
@@ -315,7 +315,7 @@ Value RingMaker::allocate(const PlaceLifetimes &uses, int64_t count) {
 }
 
 void RingMaker::declare(Ring &ring) {
-  // Behind those of the rings before, at the head of the kernel.
+  // After the barriers of the rings before, at the head of the kernel.
   if (&ring == rings.begin())
     b.setInsertionPointToStart(&kernel.getBody().front());
   loc = ring.uses.place.getLoc();
@@ -398,7 +398,7 @@ void RingMaker::meet(RoleAttr role) {
 }
 
 void RingMaker::meetWarpgroup(RoleAttr role) {
-  // Behind those of roles.
+  // After the barriers of roles.
   auto roles = kernel->getAttrOfType<ArrayAttr>(TileDialect::kRolesAttrName);
   Value first = arith::ConstantIndexOp::create(b, loc, 1 + roles.size());
   Value number = create<arith::AddIOp>(role, first, create<WarpgroupOp>(role));
@@ -421,7 +421,7 @@ void RingMaker::fill(Ring &ring, unsigned lifetime) {
     for (Passenger &passenger : ring.passengers)
       start(cast<CopyOp>(passenger.uses.lifetimes[lifetime].fill), passenger.place);
   } else {
-    // Who reads what threads wrote before has to be done with it.
+    // Readers of the tile that threads wrote before have to be done with it.
     if (ring.uses.isLocal() && !ring.uses.isOnce() && !slot)
       meet(role);
     create<StoreOp>(role, cast<StoreOp>(op).getValue(), getStage(ring.place, slot), ValueRange());

@@ -5,10 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A role keeps the ops that carry its name and what they need: operands, the control flow around
-// them, and of what that carries those values that are needed. What a region op forwards belongs
-// together: an initial value, the block argument that takes it, what the terminator passes on, and
-// the result are one group, which a role keeps or drops as a whole.
+// A role keeps the ops that carry its name, their operands, the control flow around them, and the
+// carried values that they need. The values that a region op forwards belong together: an initial
+// value, the block argument that takes it, the value that the terminator passes on, and the result
+// are one group. A role keeps or drops a group as a whole.
 //
 //===----------------------------------------------------------------------===//
 
@@ -36,7 +36,7 @@ static bool isOnTiles(Operation *op) {
 }
 
 namespace {
-/// What the region ops of a kernel forward.
+/// The values that the region ops of a kernel forward.
 class Forwarding {
 public:
   explicit Forwarding(func::FuncOp kernel) {
@@ -71,7 +71,7 @@ private:
   DenseMap<const void *, OpOperand *> operands;
 };
 
-/// What one role keeps of the program.
+/// The part of the program that one role keeps.
 class Slice {
 public:
   Slice(const Forwarding &forwarding, const llvm::SetVector<Operation *> &program, RoleAttr role)
@@ -145,7 +145,7 @@ LogicalResult Slice::keep(Operation *op) {
         need(operand.get());
   };
   needOperands(op);
-  // What is inside of other ops with regions stays with them.
+  // Ops inside of other ops with regions stay with them.
   if (op->getNumRegions() > 0 && !isa<RegionBranchOpInterface>(op))
     op->walk([&](Operation *inner) { work.push_back(inner); });
   for (Region &region : op->getRegions())
@@ -235,8 +235,8 @@ private:
 };
 } // namespace
 
-/// What the roles do for themselves: the ops that carry one or are on tiles, and all that depends
-/// on them. The rest stays in front, where it is computed once.
+/// The ops that roles run for themselves: ops that carry a role or are on tiles, and all ops that
+/// depend on these. The others stay in front, where they run once.
 static llvm::SetVector<Operation *> findProgram(Block &body) {
   llvm::SetVector<Operation *> program;
   for (Operation &op : body.without_terminator()) {
@@ -254,7 +254,8 @@ static llvm::SetVector<Operation *> findProgram(Block &body) {
   return program;
 }
 
-/// What tile.specialize asks of its roles (specialize_c1 to c3), whose warpgroups are the kernel's.
+/// Checks the roles as tile.specialize asks for (specialize_c1 to c3). Their warpgroups are the
+/// kernel's.
 static LogicalResult checkRoles(func::FuncOp kernel, ArrayRef<RoleAttr> roles) {
   if (roles.size() < 2)
     return kernel.emitOpError("expected tile.roles of at least two roles, got ") << roles.size();
@@ -270,7 +271,7 @@ static LogicalResult checkRoles(func::FuncOp kernel, ArrayRef<RoleAttr> roles) {
   }
   if (total > 8)
     return kernel.emitOpError("expected tile.roles of 1 to 8 warpgroups, got ") << total;
-  // What the threads of the block start with (specialize_c3).
+  // The registers with which the threads of the block start (specialize_c3).
   const attn::Machine &machine = getMachine(kernel);
   int64_t most = machine.getBlockRegisters(total, getResident(kernel));
   if (registers > most)

@@ -27,12 +27,12 @@ namespace {
 struct Flight {
   MmaAsyncOp product;
   MmaWaitOp wait;
-  /// What gives its operands back when it is done: arrivals, which follow the wait.
+  /// The ops that give its operands back when it is done: arrivals, which follow the wait.
   SmallVector<Operation *> releases;
 };
 } // namespace
 
-/// Right behind the wait.
+/// Right after the wait.
 static void moveReleases(Flight &flight, MmaWaitOp wait) {
   Operation *last = wait;
   for (Operation *release : flight.releases) {
@@ -43,8 +43,7 @@ static void moveReleases(Flight &flight, MmaWaitOp wait) {
 
 static Attribute getRoleName(Operation *op) { return op->getAttr(TileDialect::kRoleAttrName); }
 
-/// What a product in flight asks of its operands (mma_async_c2, c3), and one that is waited for at
-/// once does not.
+/// Checks constraints on operands that only a product in flight has (mma_async_c2, c3).
 static LogicalResult checkOperands(MmaOp mma) {
   auto rhs = cast<SharedType>(mma.getRhs().getType());
   int64_t k = rhs.getShape()[mma.getTransposeRhs() ? 1 : 0], step = 32 / rhs.getElementBytes();
@@ -179,8 +178,8 @@ static bool needsRegisters(Operation *op, Flight &flight) {
   return replacesLhs(op, flight.product) && !isOnlyYielded(op);
 }
 
-/// Whether the op loads numbers for what reads the product. They come after the wait, a few at a
-/// time: before it a thread would hold all of them beside what is in flight.
+/// Whether the op loads numbers for readers of the product. They come after the wait, a few at a
+/// time: before the wait a thread would hold all of them in addition to the accumulators in flight.
 static bool isLoadBeside(Operation *op, Flight &flight) {
   return isa<LoadColumnsOp>(op) && llvm::any_of(op->getUsers(), [&](Operation *user) {
            return needsRegisters(user, flight);
@@ -232,9 +231,9 @@ static int64_t countYounger(Flight &flight) {
   return count;
 }
 
-/// An accumulator that starts with what ops compute is complete before older products that are then
-/// in flight start: ptxas waits for them where registers are written beside them. So it goes
-/// through a wait that waits for nothing.
+/// An accumulator that starts with computed values is complete before older products that are then
+/// in flight start: ptxas waits for these products where registers are written during them. So it
+/// goes through a wait that waits for nothing.
 static void startBeforeOlder(MutableArrayRef<Flight> flights) {
   for (auto [index, flight] : llvm::enumerate(flights)) {
     Value acc = flight.product.getAcc();
@@ -316,9 +315,9 @@ static bool isAdded(Flight &flight) {
   });
 }
 
-/// What is added to memory goes there beside the products behind it, but is done before they start,
-/// and they are done together: with more than that in flight, ptxas finds no registers and
-/// serialises all of them (C7511).
+/// A product that is added to memory goes there during the products after it, but is done before
+/// they start, and these are done together. With more products in flight, ptxas finds no registers
+/// and serialises all of them (C7511).
 static void landBeforeOthers(MutableArrayRef<Flight> flights) {
   for (auto [index, flight] : llvm::enumerate(flights)) {
     SmallVector<Flight *> beside;

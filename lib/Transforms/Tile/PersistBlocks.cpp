@@ -65,9 +65,9 @@ static bool isUneven(func::FuncOp kernel) {
   return walk.wasInterrupted();
 }
 
-/// Of pairs that a tail comes behind, the blocks that stay take so many hundredths. Since the rows
-/// with most to do come first, that leaves a twentieth of the work: what blocks were measured to be
-/// apart by.
+/// Before a tail, the blocks that stay take so many hundredths of the pairs. Since the rows with
+/// the most work come first, that leaves a twentieth of the work. Blocks were measured to end apart
+/// by as much.
 static constexpr int64_t kStayingPairs = 78;
 
 /// Heads of fewer pieces stay together, so that L2 reads their keys once.
@@ -169,7 +169,7 @@ private:
     Value hasLast = at.less(emitPlace(emitIsOdd(rounds)), at.rem(count, turn.places));
     return at.select(hasLast, at.add(rounds, one), rounds);
   }
-  /// What is at the block's place in a round.
+  /// The piece at the block's place in a round.
   Value emitPosition(Value round) { return at.add(at.mul(round, turn.places), turn.place); }
 
   Value emitIsOdd(Value number) { return at.equal(at.rem(number, at.constant(2)), one); }
@@ -257,7 +257,7 @@ private:
     return emitHead(x, at.add(at.select(isPair, quotient, rest), skipped));
   }
 
-  /// What came after the header, but for the terminator, into the loop.
+  /// Moves the ops after the header, except the terminator, into the loop.
   void moveBody(scf::ForOp loop, Operation *first) {
     Block &to = *loop.getBody();
     to.getOperations().splice(to.begin(), body.getOperations(), first->getIterator(),

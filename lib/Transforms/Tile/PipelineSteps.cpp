@@ -6,18 +6,17 @@
 //===----------------------------------------------------------------------===//
 //
 //   before   step(j):  S = Q Kj^T;  P, decay = softmax(S);  O = O * decay + late(P Vj)
-//   after    step(j):  S = Q Kj^T;  O = O + P' Vj-1;  P, decay = softmax(S);  O = O * decay;  P' =
-//   P
+//   after    step(j):  S = Q Kj^T;  O += P' Vj-1;  P, decay = softmax(S);  O *= decay;  P' = P
 //
-// What late ops need is handed on from step to step as it is pending: above, P and j. A result of
-// theirs that the loop carries is complete once they have run; until then the loop carries in its
-// place what they are going to start from (O * decay), if there is such a value.
+// The values that late ops need are handed on from step to step as pending: above, P and j. A
+// result of late ops that the loop carries is complete once they have run. Until then the loop
+// carries in its place the value from which they will start (O * decay), if there is such a value.
 //
 // Steps go through chains of loops, one after the other, where the late ops are the same: a loop
-// does what the one before it left pending. A step may stand on its own before the first loop. At
-// the end of a chain the last late ops stand behind the loop. Whether anything is pending
+// runs the ops that the loop before it left pending. A step may stand on its own before the first
+// loop. At the end of a chain the last late ops stand after the loop. Whether anything is pending
 //
-//   * is certain behind a step on its own, and behind a loop that is certain to run;
+//   * is certain after a step on its own, and after a loop that is certain to run;
 //   * is not so in the first turn of a loop that begins a chain;
 //   * else is a value that steps hand on too.
 //
@@ -45,7 +44,7 @@ using namespace attn;
 using namespace attn::tile;
 
 namespace {
-/// What the next step will do.
+/// The ops that the next step will run.
 struct Pending {
   /// By input.
   SmallVector<Value> values;
@@ -91,7 +90,7 @@ private:
   SmallVector<Value> leaveLate(LateOps &step, ValueRange now);
   void eraseUnread(Value late);
   /// Lets conditions around the step's block hand on what the block adds to its terminator:
-  /// `added`, or `before` where the step does not run. What is known of it around them.
+  /// `added`, or `before` where the step does not run. Returns these values around the conditions.
   SmallVector<Value> widenConditions(LateOps &late, ArrayRef<Value> added, ValueRange before);
 
   Pending runAlone(LateOps &step, scf::ForOp next);
@@ -179,8 +178,7 @@ SmallVector<Value> Pipeliner::emitIf(Value condition, ValueRange values, ValueRa
   return llvm::to_vector_of<Value>(branch.getResults());
 }
 
-/// Behind the products that do not need what is carried, so that all of them are in flight
-/// together.
+/// After the products that do not need carried values, so that all of them are in flight together.
 static void setBehindProducts(IRRewriter &rewriter, LateOps &late) {
   rewriter.setInsertionPointToStart(late.block);
   auto reads = [&](Operation &op) {
@@ -219,7 +217,7 @@ SmallVector<Value> Pipeliner::leaveLate(LateOps &step, ValueRange now) {
   SmallVector<Value> values = getInputs(step);
   SmallVector<Value> left =
       llvm::map_to_vector(inputs, [&](const LateInput &input) { return values[input.position]; });
-  // Right behind the ops of `now`. All others that read what is carried follow.
+  // Right after the ops of `now`. All other readers of carried values follow.
   Operation *rest = &*rewriter.getInsertionPoint();
   for (auto [carried, value] : llvm::zip_equal(step.carried, now)) {
     Value before = step.loop.getRegionIterArg(carried.index);
@@ -237,8 +235,8 @@ SmallVector<Value> Pipeliner::leaveLate(LateOps &step, ValueRange now) {
   return left;
 }
 
-/// Where the next turn does not read a late result, and the loop carries what that starts from,
-/// only the last one matters, behind the loop.
+/// Where the next turn does not read a late result, and the loop carries the value from which the
+/// result starts, only the last result matters, after the loop.
 void Pipeliner::eraseUnread(Value late) {
   Operation *maker = late.getDefiningOp();
   if (!maker || !late.use_empty())
@@ -256,7 +254,7 @@ void Pipeliner::eraseUnread(Value late) {
     return;
   SmallVector<Value> operands(maker->getOperands());
   rewriter.eraseOp(maker);
-  // What several ops read is gone with the last.
+  // An operand that several ops read goes with the last of them.
   llvm::for_each(llvm::SetVector<Value>(operands.begin(), operands.end()),
                  [&](Value operand) { eraseUnread(operand); });
 }
@@ -310,7 +308,7 @@ Pending Pipeliner::runAlone(LateOps &step, scf::ForOp next) {
   return pending;
 }
 
-/// Behind a loop, whether it ran.
+/// Says after a loop whether the loop ran.
 Value Pipeliner::emitRan(scf::ForOp loop) {
   rewriter.setInsertionPointAfter(loop);
   auto isBelow = loop.getUnsignedCmp() ? arith::CmpIPredicate::ult : arith::CmpIPredicate::slt;

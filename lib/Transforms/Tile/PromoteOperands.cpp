@@ -133,7 +133,7 @@ public:
   /// A row that holds the numbers of the columns, and is filled where they are read.
   LogicalResult promoteColumns(LoadColumnsOp load) {
     auto tile = cast<RankedTensorType>(load.getType());
-    // As far as an asynchronous copy is aligned: what is behind the tile nobody reads.
+    // As far as an asynchronous copy is aligned: nobody reads the bytes after the tile.
     constexpr int64_t rowBytes = 128;
     int64_t step = rowBytes * 8 / tile.getElementTypeBitWidth();
     int64_t size = llvm::alignTo(tile.getDimSize(1), step);
@@ -222,7 +222,7 @@ private:
   Value store(Value value, SharedType type) {
     Value place = findStored(value.getParentBlock(), type);
     OpBuilder builder(kernel.getContext());
-    // What a kernel begins with is there before the place.
+    // The arguments of a kernel are there before the place.
     bool isArgument = isa<BlockArgument>(value) && value.getParentBlock() == place.getParentBlock();
     builder.setInsertionPointAfterValue(isArgument ? place : value);
     StoreOp::create(builder, value.getLoc(), value, place, ValueRange());
@@ -232,7 +232,7 @@ private:
   func::FuncOp kernel;
   DenseMap<std::pair<Value, Type>, Value> promoted;
   DenseMap<Value, SmallVector<CopyOp>> once;
-  /// What a loop does not change.
+  /// Operands that a loop does not change.
   SmallVector<std::pair<LoadOp, SharedType>> held;
   /// By argument and type.
   llvm::MapVector<std::pair<Value, Type>, SmallVector<Refilled, 1>> refilled;
