@@ -1,4 +1,4 @@
-//===- RowGradients.h - what one row gives to gradients -----------------------------------===//
+//===- RowGradients.h - the part of gradients that one row gives --------------------------===//
 //
 // Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -35,11 +35,11 @@ struct RowGradients {
 std::vector<double> computeDelta(const DenseTensor &output, const DenseTensor &gradient,
                                  const DenseTensor *lseGradient);
 
-/// g17: what says how far delta of a row is off.
+/// g17: the sums that say how far delta of a row is off.
 struct DeltaSums {
   double weight = 0, residual = 0;
 
-  /// Adds what the keys give, whose adjoints are those of T.
+  /// Adds the terms of the keys, with the adjoints of T.
   void add(const RowGradients &row);
   /// Delta without its error; a sink of -inf is none.
   double end(double negLse2, double delta, double lseGradient, double sink) const;

@@ -1,4 +1,4 @@
-//===- Value.h - what the interpreter computes with -------------------------------------------===//
+//===- Value.h - the values that the interpreter computes with --------------------------------===//
 //
 // Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -28,8 +28,9 @@ union Lane {
 /// the results of an scf.forall while it runs.
 class DenseTensor {
 public:
-  /// Floats start as NaN, to make a read of what nobody wrote conspicuous; integers as 0. A tensor
-  /// without data has a shape only: what counting tiles needs of queries, keys and values.
+  /// Floats start as NaN, to make a read of an element that nobody wrote conspicuous; integers
+  /// start as 0. A tensor without data has a shape only, which is enough of queries, keys and
+  /// values to count tiles.
   static llvm::Expected<std::shared_ptr<DenseTensor>> create(llvm::ArrayRef<int64_t> shape,
                                                              bool isFloat, bool hasData = true);
   static llvm::Expected<std::shared_ptr<DenseTensor>> fromArray(const Array &array);

@@ -1,4 +1,4 @@
-//===- Predicates.h - what may stand in a room, and what must hold in it ----------------------===//
+//===- Predicates.h - the ops and conditions of each room -------------------------------------===//
 //
 // Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

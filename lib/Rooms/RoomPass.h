@@ -12,7 +12,7 @@
 
 namespace attn {
 
-/// Checks both doors around `transform`. `Base` is what mlir-tblgen made of the pass:
+/// Checks both doors around `transform`. `Base` is the class that mlir-tblgen made of the pass:
 ///
 ///   struct TileToGridPass
 ///       : RoomPass<impl::TileToGridPassBase<TileToGridPass>, Room::Problem, Room::Grid> {

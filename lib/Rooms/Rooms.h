@@ -35,8 +35,8 @@ enum class RoomDevice { Both, CUDA, CPU };
 /// The fault of an op, as `expected .., got ..`; empty: none.
 using Complaint = std::string;
 
-/// A room is what may stand in it, and what holds when a program leaves it. A pass that does a part
-/// of a room's work keeps to the former; the last one makes the latter true.
+/// A room is the ops that may stand in it, and the conditions that hold when a program leaves it. A
+/// pass that does a part of a room's work keeps to the former; the last one makes the latter true.
 struct RoomInfo {
   Room room;
   /// From 1 to 8 for each device.
@@ -49,7 +49,7 @@ struct RoomInfo {
   llvm::ArrayRef<llvm::StringLiteral> dialects;
   /// Complains about an op that may not stand in the room though its dialect may.
   Complaint (*refuse)(mlir::Operation *op);
-  /// Complains about an op that does not yet have what the room demands.
+  /// Complains about an op that does not yet meet the demands of the room.
   Complaint (*demand)(mlir::Operation *op);
 
   bool isText() const { return dialects.empty(); }

@@ -11,7 +11,7 @@
 //
 //   * with a seed, they are random, over four orders of magnitude, and some fibers are slow
 //     throughout: interleavings that a machine would show once in a long time;
-//   * without, they are those of the cost model: a timeline and a prediction.
+//   * without a seed, they are the times of the cost model: a timeline and a prediction.
 //
 //===----------------------------------------------------------------------------------------===//
 
@@ -45,7 +45,7 @@ struct Value {
   Kind kind = Kind::None;
   /// Shared: place and stage. Barrier: array. Memory: argument.
   int32_t index = 0, stage = 0;
-  /// Tiles: which registers, so that those of a product in flight are recognised.
+  /// Tiles: which registers, so that the registers of a product in flight are recognised.
   uint32_t id = 0;
   /// Scalars; slots: how many uses came before.
   Lane lane{.i = 0};
@@ -80,7 +80,7 @@ struct Fiber {
   std::vector<Value> registers;
   double time = 0, slowness = 1;
   Agent leader, rest;
-  /// AtBarrier: which and for what.
+  /// AtBarrier: which barrier, and the reason of the wait.
   int32_t barrier = 0, stage = 0;
   unsigned parity = 0;
   int64_t named = 0;
@@ -117,7 +117,7 @@ public:
 
   llvm::Expected<BlockResult> run();
 
-  /// The same in parts: what comes next, until it returns false, at the time that `getTime` tells.
+  /// The same in parts: one event, at the time that `getTime` tells, until it returns false.
   llvm::Expected<bool> advance();
   BlockResult finish();
   double getTime() const { return now; }
@@ -220,7 +220,7 @@ private:
   void clearUnread(Fiber &fiber, const Instruction &instruction);
 
   // Time.
-  /// Of what takes `cycles`, or anything when times are random.
+  /// The time of work that takes `cycles`; any time when times are random.
   double pickTime(Fiber &fiber, double cycles);
   double pickRandom();
   /// Uses a resource from `from` on; the time when it is done with.

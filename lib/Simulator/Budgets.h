@@ -1,4 +1,4 @@
-//===- Budgets.h - what a block may have ------------------------------------------------------===//
+//===- Budgets.h - the resources of a block ---------------------------------------------------===//
 //
 // Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- Clock.h - what is known to have happened -----------------------------------------------===//
+//===- Clock.h - events that are known to have happened ---------------------------------------===//
 //
 // Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -10,10 +10,10 @@
 // clock, with one component for everybody whose steps can be waited for:
 //
 //   * the leader of each warpgroup, its first thread, who issues copies and arrives at barriers;
-//   * the rest of each warpgroup. They run the same program as their leader, but what they did is
+//   * the rest of each warpgroup. They run the same program as their leader, but their acts are
 //     known to others only after a barrier at which all threads of the warpgroup meet;
 //   * each warpgroup's matrix products: component = groups complete, learnt by tile.mma_wait;
-//     (that also tells what the other threads of the warpgroup had done when they started it);
+//     (that also tells the acts of the other threads of the warpgroup when they started it);
 //   * each leader's stores of shared tiles: component = groups read, learnt by tile.store_wait;
 //   * nothing of other blocks: their components are others (GlobalAccesses.h);
 //   * each mbarrier: component = phases complete, learnt by tile.barrier_wait, which is how a copy
@@ -72,7 +72,7 @@ struct Knowledge {
     fenced.join(other.fenced);
   }
   void fence() { fenced.join(all); }
-  /// Of what asynchronous hardware did: no fence is needed to see it.
+  /// Of acts of asynchronous hardware: no fence is needed to see them.
   void learn(Epoch epoch) {
     all.raise(epoch.component, epoch.time);
     fenced.raise(epoch.component, epoch.time);

@@ -24,7 +24,7 @@ namespace attn::sim {
 /// The cost of a warpgroup's part of an instruction, in cycles of the whole multiprocessor.
 struct Work {
   double issue = 0, exp = 0;
-  /// Needs all elements of what came before.
+  /// Needs all elements of the value before.
   bool isReduction = false;
 };
 
@@ -35,7 +35,7 @@ const char *getName(Resource resource);
 /// The work of an op on register tiles: `elements` per warpgroup.
 Work getWork(const Costs &costs, mlir::Operation *op, int64_t elements);
 
-/// Cycles of a product of one warpgroup: the tensor core's, or those of its reads of shared memory.
+/// Cycles of a product of one warpgroup: of the tensor core, or of its reads of shared memory.
 struct ProductCost {
   double tensor = 0, shared = 0;
 };

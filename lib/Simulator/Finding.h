@@ -1,4 +1,4 @@
-//===- Finding.h - what the simulator objects to ----------------------------------------------===//
+//===- Finding.h - objections of the simulator ------------------------------------------------===//
 //
 // Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -43,7 +43,7 @@ struct Finding {
     /// Something that the hardware cannot do: a barrier used before tile.sync, a misaligned box.
     Invalid
   };
-  /// One party: what it did, and where.
+  /// One party: its act, and the place of it.
   struct Note {
     mlir::Operation *op;
     std::string text;

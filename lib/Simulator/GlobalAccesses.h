@@ -1,4 +1,4 @@
-//===- GlobalAccesses.h - who accessed which element of global memory -------------------------===//
+//===- GlobalAccesses.h - the blocks that accessed each element of global memory --------------===//
 //
 // Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -7,9 +7,10 @@
 //
 // Every element of an argument that the kernel writes remembers its last write, and who added to it
 // or read it since. A new access is checked against those that it conflicts with: each must be
-// known to whoever makes the new one (Clock.h). Components of different blocks are different, and
-// nothing passes knowledge from one block to another before the kernel ends. So blocks must keep to
-// elements of their own, to reads, or to additions, which hardware makes one after the other.
+// known to the block that makes the new access (Clock.h). Components of different blocks are
+// different, and nothing passes knowledge from one block to another before the kernel ends. So
+// blocks must keep to elements of their own, to reads, or to additions, which hardware makes one
+// after the other.
 //
 // Threads of one warpgroup are taken to access the same elements each time.
 //
@@ -44,7 +45,7 @@ public:
 
   /// Whether anybody writes the argument, so that there is something to remember.
   bool isTracked(unsigned argument) const { return !rows[argument].empty(); }
-  /// Whether blocks can see what others do while they run.
+  /// Whether blocks can see the accesses of other blocks while they run.
   bool isShared() const { return shared; }
 
   /// Begins an access by `agents`, whose elements follow.

@@ -13,7 +13,7 @@
 namespace attn::sim {
 
 /// `count` neighbours along the last dimension, from the element at `offset` on. Memory without
-/// data reads as NaN and 0, and drops what is written.
+/// data reads as NaN and 0, and drops writes.
 void readNumbers(const Memory &memory, int64_t offset, int64_t stride, int64_t count, float *to);
 void writeNumbers(const Memory &memory, int64_t offset, int64_t stride, int64_t count,
                   const float *from);

@@ -85,7 +85,7 @@ enum class Code : uint8_t {
 /// Whether others can see the instruction happen, so that it must run in the order of time.
 inline bool isMeeting(Code code) { return code >= Code::BarrierInit; }
 
-/// The type of elements; nothing for what the simulator does not know.
+/// The type of elements; nothing for types that the simulator does not know.
 std::optional<Number> getNumber(mlir::Type type);
 
 /// Facts about a register tile's type. Extents are of the whole tile.
@@ -112,7 +112,7 @@ struct Instruction {
   llvm::SmallVector<unsigned, 4> in, out;
   /// Jumps: where to. Roles: one per warpgroup of the block, then the end.
   llvm::SmallVector<unsigned, 4> targets;
-  /// Of the result, or of what is stored.
+  /// Of the result, or of the stored value.
   const TileInfo *tile = nullptr;
   /// Of a product's lhs in registers.
   const TileInfo *lhsTile = nullptr;
@@ -123,7 +123,7 @@ struct Instruction {
   RuntimeValue constant;
   mlir::AffineMap map;
   bool isMin = false, isMax = false;
-  /// Of a store: to what memory holds.
+  /// Of a store: whether it adds to memory.
   bool isAdd = false;
   /// Dimension, bytes, threads, arrivals, pending groups, index of a place or barrier array.
   int64_t value = 0;
@@ -153,7 +153,7 @@ struct RoleInfo {
 
 class Program {
 public:
-  /// Reads a kernel. An error names what the simulator cannot run.
+  /// Reads a kernel. An error names the op that the simulator cannot run.
   static llvm::Expected<Program> compile(mlir::func::FuncOp kernel);
 
   mlir::func::FuncOp kernel;

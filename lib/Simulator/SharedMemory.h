@@ -6,8 +6,8 @@
 //===----------------------------------------------------------------------------------------===//
 //
 // Every stage of every place keeps its numbers, which of its rows have been written, and who
-// accessed it since the last write. An access is checked against those that it conflicts with:
-// each must be known to whoever makes the new one (Clock.h).
+// accessed it since the last write. An access is checked against those that it conflicts with: each
+// must be known to the party that makes the new access (Clock.h).
 //
 //===----------------------------------------------------------------------------------------===//
 

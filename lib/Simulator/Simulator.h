@@ -35,7 +35,7 @@ struct Memory {
   std::optional<Packed> packed = std::nullopt;
 
   /// Elements from row 0 of a key head to its row `row`; nothing where there is no such row.
-  /// `anyHead` has those of the next group in the slots that this one leaves.
+  /// `anyHead` has heads of the next group in the slots that this group leaves.
   std::optional<int64_t> getRowOffset(size_t rowDim, int64_t keyHead, int64_t row,
                                       bool anyHead = false) const {
     if (row >= shape[rowDim])
@@ -59,7 +59,7 @@ struct Argument {
 };
 
 struct Options {
-  /// Of random times; without, those of the cost model.
+  /// Of random times; without a seed, times are those of the cost model.
   std::optional<uint64_t> seed;
   /// Whether values of register tiles are computed.
   bool numbers = true;
@@ -70,7 +70,7 @@ struct Options {
   int64_t maxWork = int64_t(1) << 34;
   /// All blocks of a grid together.
   int64_t maxGridWork = std::numeric_limits<int64_t>::max();
-  /// Receives what happens in the block, if set.
+  /// Receives the events of the block, if set.
   Timeline *timeline = nullptr;
 };
 
@@ -110,8 +110,8 @@ class Program;
 
 class Simulator {
 public:
-  /// Reads a kernel and checks what needs no run: the budgets of shared memory and registers. The
-  /// device has `multiprocessors`, or as many as its kind of machine.
+  /// Reads a kernel and checks the facts that need no run: the budgets of shared memory and
+  /// registers. The device has `multiprocessors`, or as many as its kind of machine.
   static llvm::Expected<Simulator> create(mlir::func::FuncOp kernel,
                                           std::optional<int64_t> multiprocessors = std::nullopt);
   Simulator(Simulator &&);

@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------------------------===//
 //
 // The inner loops of the simulator, on plain arrays: compiled with vectorization even where the
-// rest of the build is not, and therefore free of MLIR. Numbers are what the hardware holds: an
+// rest of the build is not, and therefore free of MLIR. Numbers are as the hardware holds them: an
 // element of a 16-bit type is the f32 that it rounds to.
 //
 //===----------------------------------------------------------------------------------------===//

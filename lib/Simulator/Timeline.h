@@ -1,4 +1,4 @@
-//===- Timeline.h - what happened when --------------------------------------------------------===//
+//===- Timeline.h - the spans of a block in time ----------------------------------------------===//
 //
 // Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -22,7 +22,7 @@ struct NamedModule {
   /// into the text.
   std::unique_ptr<mlir::AsmParserState> state;
 
-  /// "%q" in the text gives "q". Numbers are no names, nor are those of a group, "%r:2".
+  /// "%q" in the text gives "q". Numbers are no names, nor are the numbers of a group, "%r:2".
   std::string getName(mlir::Value value) const;
 };
 

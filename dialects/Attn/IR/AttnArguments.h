@@ -1,4 +1,4 @@
-//===- AttnArguments.h - what is said of a function's arguments -------------------------------===//
+//===- AttnArguments.h - facts about a function's arguments -----------------------------------===//
 //
 // Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -74,7 +74,7 @@ void getBufferEffects(
     mlir::DestinationStyleOpInterface op, bool readsInits,
     llvm::SmallVectorImpl<mlir::SideEffects::EffectInstance<mlir::MemoryEffects::Effect>> &effects);
 
-/// The shapes of the results are those of the destinations.
+/// The results have the shapes of the destinations.
 llvm::LogicalResult reifyInits(mlir::DestinationStyleOpInterface op, mlir::OpBuilder &builder,
                                mlir::ReifiedRankedShapedTypeDims &shapes);
 

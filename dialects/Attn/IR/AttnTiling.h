@@ -1,4 +1,4 @@
-//===- AttnTiling.h - what the ops' tilings share -------------------------------------------===//
+//===- AttnTiling.h - shared parts of the ops' tilings --------------------------------------===//
 //
 // Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

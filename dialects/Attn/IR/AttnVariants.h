@@ -26,11 +26,11 @@ mlir::Value buildMask(mlir::OpBuilder &builder, mlir::Location loc, mlir::Attrib
                       const Position &at, mlir::ValueRange captures);
 
 /// Emits the score (f32) of one score variant, from the score `s` before it, at the insertion
-/// point, in a region of an op; what is the same for all elements goes in front of that op.
+/// point, in a region of an op; values that are the same for all elements go in front of that op.
 mlir::Value buildScore(mlir::OpBuilder &builder, mlir::Location loc, mlir::Attribute variant,
                        mlir::Value s, const Position &at, mlir::ValueRange captures);
 
-/// True for variants of the score, false for those of the mask.
+/// True for variants of the score, false for variants of the mask.
 bool isScoreVariant(mlir::Attribute variant);
 
 /// One tensor that a variant reads: its dimensions, a letter each (`R` is its own), and kind of

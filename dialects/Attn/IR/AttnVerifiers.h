@@ -20,7 +20,7 @@ mlir::LogicalResult checkRank(mlir::Operation *op, llvm::StringRef name, mlir::T
 mlir::LogicalResult checkExtent(mlir::Operation *op, llvm::StringRef dim, llvm::StringRef a,
                                 int64_t sizeA, llvm::StringRef b, int64_t sizeB);
 
-/// The elements are `allowed`, which is what `list` says.
+/// The elements are `allowed`, as `list` says.
 mlir::LogicalResult checkElement(mlir::Operation *op, llvm::StringRef name, mlir::Type type,
                                  bool (*allowed)(mlir::Type), llvm::StringRef list);
 

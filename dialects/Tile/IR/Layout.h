@@ -1,4 +1,4 @@
-//===- Layout.h - who holds which element of a register tile ------------------===//
+//===- Layout.h - the threads that hold the elements of a register tile -------===//
 //
 // Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- TileClearOps.h - operations that keep what is not read out of products ---------------===//
+//===- TileClearOps.h - operations that keep unread values out of products ------------------===//
 //
 // Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

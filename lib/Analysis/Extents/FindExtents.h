@@ -17,7 +17,7 @@ struct FunctionExtents {
   /// Of each argument and then each result: its dimensions, or the one value of an index argument.
   llvm::SmallVector<ExtentDims> values;
   unsigned numGroups = 0;
-  /// In the order of the program: what a rule needs, rules before it define.
+  /// In the order of the program: rules define the letters that later rules need.
   llvm::SmallVector<ExtentRule> rules;
   /// The groups of each attention's letters.
   llvm::SmallVector<std::array<unsigned, kNumLetters>> attentions;

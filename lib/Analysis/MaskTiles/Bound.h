@@ -7,7 +7,7 @@
 //
 // Integer and boolean expressions over two positions and values that are constant in a block.
 // Expressions are hash-consed and kept in a linear normal form, so that two equal bounds are one
-// pointer, differences cancel, and what is known statically folds away. An expression has two
+// pointer, differences cancel, and statically known values fold away. An expression has two
 // readers: `evaluate` gives its number, `Emitter` its arith operations.
 //
 //===------------------------------------------------------------------------------------===//
@@ -94,7 +94,7 @@ struct ExprNode {
 /// Positions and index scalars are taken to be smaller than this, so that sums of a few of them are
 /// known to fit 32 bits. Beyond `unbounded` nothing is known.
 inline constexpr int64_t positionLimit = int64_t(1) << 28;
-/// Limits of numbers are multiples of this, so that those of neighboring conditions are the same.
+/// Limits of numbers are multiples of this, so that neighboring conditions have the same limits.
 inline constexpr int64_t limitStep = int64_t(1) << 16;
 /// Beyond this a number is wide. Two that are not have a sum of 32 bits, and so has one with
 /// positions.
@@ -169,7 +169,7 @@ public:
       : builder(builder), loc(loc), mask(mask) {}
 
   void bind(Symbol symbol, mlir::Value value) { symbols[symbol] = value; }
-  /// Says what a block argument of the mask is here.
+  /// Gives the value of a block argument of the mask here.
   void bind(mlir::Value argument, mlir::Value value) { scalars.map(argument, value); }
   mlir::Value emit(Expr expr);
 

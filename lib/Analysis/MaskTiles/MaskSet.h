@@ -6,7 +6,8 @@
 //===------------------------------------------------------------------------------------===//
 //
 // From a mask region to intervals: the region becomes a disjunction of conjunctions of linear
-// conditions, and each conjunction is projected on the position that runs, over those of a block.
+// conditions, and each conjunction is projected on the running position, over the positions of a
+// block.
 //
 //===------------------------------------------------------------------------------------===//
 
@@ -34,7 +35,7 @@ struct Interval {
   bound::Expr end = nullptr;
   bound::Expr guard = nullptr;
   /// Every key in it, and no other, is one of the set if the guard holds, whatever the rows are.
-  /// Not known of every interval of which it is true.
+  /// May be false for an interval of which it is true.
   bool isExact = false;
 };
 

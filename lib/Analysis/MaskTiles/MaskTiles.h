@@ -127,7 +127,7 @@ public:
   /// No tile is known to be full.
   bool knowsNoFullTile() const;
 
-  /// Any set of fixed positions keeps one interval, without holes. Not known of every mask of which
+  /// Any set of fixed positions keeps one interval, without holes. May be false for a mask of which
   /// this is true.
   bool keepsOneInterval() const;
   /// Such an interval starts with the first position.
@@ -139,9 +139,9 @@ public:
     /// When the kept positions may form several intervals, these, as [first, second); else empty.
     llvm::SmallVector<std::pair<mlir::Value, mlir::Value>, 2> live;
   };
-  /// Emits what is constant in the block, at the insertion point, where all that the mask region
-  /// captures must be visible. With `lastMayBeFull` a last tile that is not whole is full where all
-  /// that it has is kept.
+  /// Emits values that are constant in the block, at the insertion point, where all that the mask
+  /// region captures must be visible. With `lastMayBeFull` a last tile that is not whole is full
+  /// where all that it has is kept.
   Ranges emitRanges(mlir::OpBuilder &builder, mlir::Location loc, const MaskBlock &block,
                     int64_t tileSize, bool lastMayBeFull = false) const;
 

@@ -1,4 +1,4 @@
-//===- Narrow.h - numbers of any size beside positions ----------------------------------===//
+//===- Narrow.h - sums of positions and numbers of any size -----------------------------===//
 //
 // Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -38,7 +38,7 @@ constexpr llvm::StringLiteral kRoundsUpAttrName = "attn.rounds_up";
 /// are scores before the region. False for an empty region.
 bool mayDropKeys(mlir::Region &score);
 
-/// Whether it may do so by what stands in the region: not by what it reads.
+/// Whether it may do so by the ops of the region alone, without its reads.
 bool dropsKeysItself(mlir::Region &score);
 
 /// Whether it may make a finite score beyond kLargestScore, in the same sense: of a constant of
@@ -48,7 +48,7 @@ bool mayExceedLargestScore(mlir::Region &score);
 /// `score`, of a float type, at most kLargestScore in magnitude; -inf and NaN stay.
 mlir::Value emitBoundedScore(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value score);
 
-/// Whether it is what emitBoundedScore makes, of a score or of a tile of them.
+/// Whether emitBoundedScore made it, of a score or of a tile of scores.
 bool isBoundedScore(mlir::Value score);
 
 } // namespace attn

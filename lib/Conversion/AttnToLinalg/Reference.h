@@ -48,7 +48,7 @@ struct Reference : mlir::ImplicitLocOpBuilder {
   mlir::Value convert(mlir::Value tensor, mlir::Type element);
 };
 
-/// s1 to s3 of an op: what its definition begins with.
+/// s1 to s3 of an op: the beginning of its definition.
 struct ScoreReference {
   ScoreReference(Reference &b, ScoredOpInterface op);
 

@@ -44,9 +44,8 @@ struct QuerySum {
   bool isAdded;
 };
 
-/// Converts the body of one grid into the body of `kernel`. It knows loops, slices and scalars;
-/// what an op of attention becomes is a recipe's business (Recipes.h), which works with its
-/// members.
+/// Converts the body of one grid into the body of `kernel`. It knows loops, slices and scalars; a
+/// recipe (Recipes.h) says what an op of attention becomes, and works with its members.
 class BlockConverter {
 public:
   BlockConverter(mlir::func::FuncOp source, mlir::scf::ForallOp grid, mlir::func::FuncOp kernel);
@@ -59,9 +58,10 @@ public:
   /// Null, with a diagnostic at `user`, if it has no form here.
   mlir::Value lookup(mlir::Operation *user, mlir::Value value);
   mlir::Value lookup(mlir::Operation *user, mlir::OpFoldResult value);
-  /// The tile or number that a value has become; reports memory, of which a slice is to be read.
+  /// The tile or number that a value has become; reports memory, since only slices of memory are
+  /// read.
   mlir::Value lookupInRegisters(mlir::Operation *user, mlir::Value value);
-  /// Where what no loop or branch changes is computed once for all of them.
+  /// Where values that no loop or branch changes are computed, once for all of them.
   void moveBeforeLoops();
   /// The slice of an argument that the value is, or null.
   const ArgumentSlice *findSlice(mlir::Value value) const;
@@ -96,7 +96,7 @@ private:
   mlir::LogicalResult convertBlockIds();
   mlir::LogicalResult convertOwnedIds(mlir::ValueRange ivs);
   mlir::LogicalResult convertBody(mlir::Block &body);
-  /// Of a grid whose sum others have made: without what makes it.
+  /// Of a grid whose sum other grids have made: without the ops that make the sum.
   mlir::LogicalResult convertEnd();
   mlir::LogicalResult convertOp(mlir::Operation &op);
   mlir::LogicalResult convertFor(mlir::scf::ForOp op);
@@ -107,10 +107,10 @@ private:
   bool isSum(mlir::Value value) const {
     return captured && mlir::isa<mlir::RankedTensorType>(value.getType());
   }
-  /// Adds what control flow carries for the value.
+  /// Adds the values that control flow carries for the value.
   mlir::LogicalResult appendCarried(mlir::Operation *user, mlir::Value value,
                                     llvm::SmallVectorImpl<mlir::Value> &carried);
-  /// The values are what is carried from now on.
+  /// The values are carried from now on.
   void mapCarried(mlir::ValueRange values, mlir::ValueRange carried);
   mlir::LogicalResult convertIf(mlir::scf::IfOp op);
   mlir::LogicalResult convertFill(mlir::linalg::FillOp op);

@@ -7,9 +7,9 @@
 //
 // Room 3 has one order of the sum: a block owns a part of the gradient and loops over what is left
 // of batches, heads and tiles of rows. Here each turn of these loops is a block of its own, which
-// adds to memory in any order. Nothing is loaded and stored again, so what control flow carries for
-// the sum is what a block has not added yet: a sum of each row for each contribution whose indices
-// do not depend on the key.
+// adds to memory in any order. Nothing is loaded and stored again, so control flow carries only the
+// part of the sum that a block has not added yet: a sum of each row for each contribution whose
+// indices do not depend on the key.
 //
 //===----------------------------------------------------------------------------------------===//
 
@@ -33,7 +33,7 @@ struct CapturedSum {
   /// Loops whose turns are blocks, and which of the grid's dimensions (B, H, M tiles) numbers them:
   /// one that the grid itself does not use.
   llvm::SmallDenseMap<mlir::Operation *, unsigned> loops;
-  /// Of each contribution of a step; what shares a place is summed before it is added.
+  /// Of each contribution of a step; addends that share a place are summed before they are added.
   llvm::SmallVector<SharedPlace> places;
   /// The block's part of the gradient.
   ArgumentSlice part;

@@ -12,10 +12,12 @@
 
 namespace attn {
 
-/// Two grids of one gradient: blocks that own keys make what blocks that own rows would sum.
+/// Two grids of one gradient: blocks that own keys make the sums that blocks that own rows would
+/// make.
 struct FusedGrids {
   mlir::scf::ForallOp keys, rows;
-  /// The grid before them, which says what both read of rows. Its blocks start the sum with zeros.
+  /// The grid before them, which makes the numbers of rows that both read. Its blocks start the sum
+  /// with zeros.
   mlir::scf::ForallOp numbers;
   /// Of the function: (B, H, M, D).
   mlir::BlockArgument query;

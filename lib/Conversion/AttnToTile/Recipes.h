@@ -1,4 +1,4 @@
-//===- Recipes.h - what ops of attention become on tiles -----------------------------------===//
+//===- Recipes.h - ops of attention on tiles -----------------------------------------------===//
 //
 // Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -35,7 +35,8 @@ mlir::LogicalResult convertNormalize(BlockConverter &block, NormalizeOp op);
 /// product and the sum after it assemblers make one rounding.
 mlir::Value toBase2(TileBuilder &b, mlir::Value lse);
 
-/// s17: what f32 has no digits for in `lse`, of base 2, which is `max` and `sumLog2` together.
+/// s17: the part of `lse` for which f32 has no digits, in base 2; `lse` is `max` and `sumLog2`
+/// together.
 mlir::Value emitLow(TileBuilder &b, mlir::Value lse, mlir::Value max, mlir::Value sumLog2);
 
 mlir::LogicalResult convertMerge(BlockConverter &block, MergeOp op);
@@ -54,7 +55,7 @@ void startQuerySum(TileBuilder &b, mlir::Value sum, int64_t running,
 /// D).
 mlir::Value loadQuerySum(BlockConverter &block, llvm::ArrayRef<mlir::Value> position,
                          mlir::Value size, int64_t columns);
-/// A sum in one dimension over others: those of a sink.
+/// A sum in one dimension over the others, as a sink's gradient is.
 mlir::LogicalResult convertSum(BlockConverter &block, mlir::linalg::GenericOp op);
 
 /// Checks that the tiles have as many rows as the grid's.

@@ -16,7 +16,7 @@ namespace attn {
 /// Inlines a region on tiles of coordinates; returns the yielded tile, or null with a diagnostic.
 /// Arguments are tiles or scalars; an op with a tile among its operands works on tiles, others stay
 /// scalar. `isFalse`, from outside of the region, is known to be. Of a region that yields two
-/// values it is number `yielded`, and only what that is made of is inlined.
+/// values it is number `yielded`, and only the ops that it needs are inlined.
 mlir::Value inlineRegion(BlockConverter &block, mlir::Region &region, mlir::ValueRange arguments,
                          mlir::RankedTensorType shape, mlir::Value isFalse = {},
                          unsigned yielded = 0);

@@ -1,4 +1,4 @@
-//===- RowNumbers.h - what kernels of a gradient say of rows ------------------------*- C++ -*-===//
+//===- RowNumbers.h - numbers of rows that kernels of a gradient leave --------------*- C++ -*-===//
 //
 // Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -30,8 +30,8 @@ struct RowNumbers {
 /// Whether blocks of the grid make such numbers.
 bool hasRowNumbers(mlir::scf::ForallOp grid);
 
-/// Whether memory is to hold the opposite of what a grid leaves for later ones: deltas, where steps
-/// and sums alone read them.
+/// Whether memory is to hold the opposite of the numbers that a grid leaves for later grids:
+/// deltas, where steps and sums alone read them.
 bool areNegated(mlir::Value numbers);
 
 /// The opposite of a tile or a number where that is so.

@@ -1,4 +1,4 @@
-//===- CheckBuffers.h - what every op on buffers needs ---------------------------------===//
+//===- CheckBuffers.h - conditions on the buffers of every op --------------------------===//
 //
 // Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -16,7 +16,7 @@
 namespace attn {
 
 /// Emits a score, mask or grad region for one register of rows and one key, or the other way round:
-/// what stays for a block is in lanes, what runs is not.
+/// the dimension that stays for a block is in lanes, the running dimension is not.
 ///
 /// Each op is emitted at the outermost of three points that its operands allow: once per step, once
 /// per register of lanes, or once per position that runs. It is a scalar unless it depends on the
@@ -39,7 +39,7 @@ public:
   /// The factor of the weight where emitAt was last, as a vector; null where it is 1.
   mlir::Value getFactor();
 
-  /// Called where a grad region contributes: with what is added, a vector, and where, scalars or
+  /// Called where a grad region contributes, with the addend, a vector, and its place, scalars or
   /// vectors.
   std::function<void(ContributeOp, mlir::Value, llvm::ArrayRef<mlir::Value>)> contribute;
 

@@ -16,7 +16,7 @@
 
 namespace attn {
 
-/// A run-time number of rows or keys and what is known of it.
+/// A run-time number of rows or keys and its known bounds.
 struct Extent {
   mlir::Value value;
   /// At least `value`; equal to it if `isStatic`.
@@ -83,7 +83,7 @@ struct Shared {
 /// out[r][l] = scale * sum_d rows[r][d] * packed[d][l], and the maxima over r.
 struct ScoreProduct {
   PackedMatrix packed;
-  /// Lanes that are computed, a multiple of those of a register, and its bound.
+  /// Lanes that are computed, a multiple of a register's lanes, and its bound.
   mlir::Value paddedLanes;
   int64_t laneStride = 0;
   /// (count, D), in the form that `packed` is multiplied with.
@@ -211,7 +211,8 @@ mlir::LogicalResult lowerGradRows(GradRowsOp op, const VectorTarget &target);
 mlir::LogicalResult lowerGradDeltaEnd(GradDeltaEndOp op, const VectorTarget &target);
 mlir::LogicalResult lowerGradEnd(GradEndOp op, const VectorTarget &target);
 mlir::LogicalResult lowerNormalize(NormalizeOp op, const VectorTarget &target);
-/// s17: what f32 has no digits for in `lse`, of base 2, which is `maximum` and `sumLog2` together.
+/// s17: the part of `lse` for which f32 has no digits, in base 2; `lse` is `maximum` and `sumLog2`
+/// together.
 mlir::Value emitLow(Emitter &b, mlir::Value lse, mlir::Value maximum, mlir::Value sumLog2);
 
 mlir::LogicalResult lowerMerge(MergeOp op, const VectorTarget &target);

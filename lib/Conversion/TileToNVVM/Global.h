@@ -18,13 +18,13 @@ int64_t getBytes(mlir::Type elementType);
 /// An element from memory as registers hold it, or the other way round.
 mlir::Value castIndex(mlir::OpBuilder &builder, mlir::Location loc, mlir::Type type,
                       mlir::Value value);
-/// Both conditions, of which either may be null.
+/// Both conditions; either may be null.
 mlir::Value combine(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value a, mlir::Value b);
 /// A register's elements [first, first + width) as one value to access memory with.
 mlir::Value makeVector(mlir::OpBuilder &builder, mlir::Location loc,
                        mlir::ArrayRef<mlir::Value> elements, int64_t first, int64_t width);
-/// One reduction for all elements, of which nobody waits for the result. Where `keep` is given and
-/// false there is none: one instruction with a predicate, not a branch around it.
+/// One reduction for all elements; nobody waits for its result. Where `keep` is given and false
+/// there is none: one instruction with a predicate, not a branch around it.
 void emitAdd(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value pointer,
              mlir::ArrayRef<mlir::Value> elements, mlir::Value keep = {});
 
@@ -45,7 +45,7 @@ mlir::Value emitFragmentAddress(mlir::OpBuilder &builder, mlir::Location loc,
 /// Where a warp's part of a tile lies in memory of fragments, and a lane's in there.
 struct FragmentPlace {
   mlir::Value warpBytes, laneBytes;
-  /// Whether memory has the warp's rows, or null if it has those of all.
+  /// Whether memory has the warp's rows, or null if memory has all rows.
   mlir::Value isInside;
   int64_t numBytes = 0;
 };

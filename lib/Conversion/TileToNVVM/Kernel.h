@@ -1,4 +1,4 @@
-//===- Kernel.h - kernels and what their bodies know of the launch ------------------===//
+//===- Kernel.h - kernels, and the launch as their bodies know it -------------------===//
 //
 // Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -28,7 +28,7 @@ struct PackedRows {
   mlir::Value group;
 };
 
-/// A memref argument of a kernel, taken apart: only what the body uses is there.
+/// A memref argument of a kernel, taken apart: only the parts that the body uses are there.
 struct GlobalArgument {
   mlir::MemRefType type;
   /// !llvm.ptr<1>

@@ -59,7 +59,7 @@ struct PatternContext {
   mlir::Value getRoleWarpgroup(mlir::OpBuilder &builder, mlir::Operation *op) const;
   ThreadPosition getThreadPosition(mlir::OpBuilder &builder, mlir::Operation *op,
                                    const Layout &layout) const;
-  /// i1: this lane stores what several lanes hold. Null if every element has one owner.
+  /// i1: this lane stores an element that several lanes hold. Null if every element has one owner.
   mlir::Value getIsFirstReplica(mlir::OpBuilder &builder, mlir::Operation *op,
                                 const Layout &layout) const;
   /// Runs `body` in one thread of the role around `op`: directly if the role is elected, under a
@@ -131,7 +131,8 @@ void populateRowPatterns(mlir::RewritePatternSet &patterns, const PatternContext
 /// Computes each f32 element of a tile just before its first use, so that fewer live at once.
 void sinkScalars(mlir::Operation *function);
 
-/// Has loops around loops compute in each turn what those inside do not read, where it is read.
+/// Has loops around loops compute in each turn the values that inner loops do not read, where they
+/// are read.
 void keepInTurns(mlir::Operation *function);
 /// Gives stages back after the first exponentials of a step, so that the others overlap with a
 /// product.

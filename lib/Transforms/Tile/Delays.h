@@ -1,4 +1,4 @@
-//===- Delays.h - ops that run some turns behind their loop --------------------------------===//
+//===- Delays.h - ops that run some turns late in their loop ------------------------------===//
 //
 // Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -25,7 +25,7 @@ struct LateOps {
     mlir::Value result;
     /// Among the operands of the terminator of `block`.
     unsigned operand = 0;
-    /// Among what the loop carries.
+    /// Its index among the values that the loop carries.
     unsigned index = 0;
   };
 

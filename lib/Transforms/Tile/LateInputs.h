@@ -1,4 +1,4 @@
-//===- LateInputs.h - what late ops take from outside -----------------------------------------===//
+//===- LateInputs.h - values from outside that late ops take ----------------------------------===//
 //
 // Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -19,7 +19,7 @@ llvm::SmallVector<mlir::Value> getInputs(const LateOps &late);
 /// A value from outside of the late ops.
 struct LateInput {
   mlir::Type type;
-  /// Where it is first, among what `getInputs` lists for any step.
+  /// Its first place in the list of `getInputs` for any step.
   size_t position = 0;
   /// The value, if it is the same in all turns of all steps. Otherwise steps hand it on,
   mlir::Value common;

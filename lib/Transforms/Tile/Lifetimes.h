@@ -1,4 +1,4 @@
-//===- Lifetimes.h - who fills a place, and who reads it until when ----------------------===//
+//===- Lifetimes.h - the fill and the readers of a place, and their span -----------------===//
 //
 // Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- RoleBudgets.h - registers of who copies and who computes ----------------------------===//
+//===- RoleBudgets.h - registers of roles that copy and roles that compute -----------------===//
 //
 // Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -27,8 +27,8 @@ public:
   mlir::Value operator[](unsigned index) const { return current[index]; }
 
   /// Goes through the block: `enter` before each op, then the blocks inside of it, then `leave`
-  /// with the op and what it has become, which has more results if it carries variables. Neither
-  /// may erase ops.
+  /// with the op and the op that replaced it, which has more results if it carries variables.
+  /// Neither may erase ops.
   using Enter = llvm::function_ref<void(mlir::Operation *)>;
   using Leave = llvm::function_ref<void(mlir::Operation *, mlir::Operation *)>;
   mlir::LogicalResult run(mlir::Block &block, Enter enter, Leave leave);
@@ -41,7 +41,7 @@ private:
   Widened runFor(mlir::scf::ForOp loop, Indices indices, Enter enter, Leave leave);
   Widened runIf(mlir::scf::IfOp branch, Indices indices, Enter enter, Leave leave);
   Widened runWhile(mlir::scf::WhileOp loop, Indices indices, Enter enter, Leave leave);
-  /// A block that begins with these values of the variables and hands on what they become.
+  /// A block that begins with these values of the variables and hands on their last values.
   mlir::LogicalResult runBlock(mlir::Block &block, Indices indices, mlir::ValueRange values,
                                Enter enter, Leave leave);
   /// `wider` has the results of `op`, and then the variables.
