@@ -139,7 +139,7 @@ void attn_options_free(attn_options *options) { delete options; }
 // Sources
 //===----------------------------------------------------------------------------------------===//
 
-/// What is wrong with a spec, or the same for C++.
+/// The error of a spec, or the same spec for C++.
 static Result<AttentionSpec> readSpec(const attn_spec &spec) {
   auto expected = [](const llvm::Twine &message) {
     return Status{StatusCode::InvalidArgument, message.str(), "start from ATTN_SPEC_INIT"};

@@ -170,7 +170,8 @@ Expected<int64_t> countElements(ArrayRef<int64_t> shape) {
   for (int64_t extent : shape) {
     if (extent < 0)
       return createStringError("expected extents of at least 0, got " + Twine(extent));
-    // Zero extents are left to the end: an overflow beside one is still a mistake of the caller.
+    // Zero extents are left to the end: an overflow of the others is a mistake of the caller all
+    // the same.
     overflow |= MulOverflow(count, std::max<int64_t>(extent, 1), count);
   }
   if (overflow)

@@ -36,8 +36,8 @@ static unsigned getCoreQuota() {
   return std::clamp<uint64_t>((granted + length - 1) / length, 1, ~0u);
 }
 
-/// What OpenMP's programs are told, of which schedulers of jobs and makers of data loaders set one;
-/// "4,2" is about loops inside loops too.
+/// The limit of threads for OpenMP's programs, which schedulers of jobs and data loaders set; "4,2"
+/// also limits loops inside loops.
 static unsigned getOpenMPLimit() {
   std::optional<std::string> text = sys::Process::GetEnv("OMP_NUM_THREADS");
   unsigned count = 0;

@@ -75,7 +75,7 @@ static void copyDims(char *to, const char *from, int64_t elementSize, int64_t ra
              rank - 1, sizes + 1, toStrides + 1, fromStrides + 1);
 }
 
-/// What memref.copy becomes when a layout is not contiguous.
+/// The function that memref.copy calls when a layout is not contiguous.
 static void copyMemRef(int64_t elementSize, UnrankedMemRef *from, UnrankedMemRef *to) {
   copyDims(to->data(elementSize), from->data(elementSize), elementSize, from->rank, from->sizes(),
            to->strides(), from->strides());

@@ -131,7 +131,7 @@ static Pool *pool = nullptr;
 
 static Pool &getPool() {
   // The child of a fork has none of the threads, and perhaps a mutex that one of them held: it
-  // starts afresh. What its parent's pool owns stays behind, once for each fork.
+  // starts afresh. The memory of its parent's pool is never freed, once for each fork.
   static bool isMade = [] {
     pool = new Pool;
     pthread_atfork(nullptr, nullptr, [] { pool = new Pool(*pool); });

@@ -96,9 +96,9 @@ static void prepare(Module &module, TargetMachine &machine) {
   }
 }
 
-/// What generated code of one function without calls needs: common subexpressions, folding,
-/// invariants out of loops, dead code. A tenth of the time of the default pipeline for the same
-/// PTX; unrolling and vectorising were decided above.
+/// The passes that generated code of one function without calls needs: common subexpressions,
+/// folding, invariants out of loops, dead code. A tenth of the time of the default pipeline for the
+/// same PTX; unrolling and vectorising were decided above.
 static void optimize(Module &module, TargetMachine &machine) {
   LoopAnalysisManager loops;
   FunctionAnalysisManager functions;

@@ -246,7 +246,8 @@ Error Runner::runOnDevice() {
                                              : runOnCPU();
 }
 
-/// What the command says of the schedule, with the sizes of a search. Sizes of 0 are the rule's.
+/// The words of the command about the schedule, with the sizes of a search. Sizes of 0 are the
+/// rule's.
 static Overrides withSizes(Overrides said, TileSizes sizes) {
   for (auto [field, size] :
        {std::pair(&Schedule::blockM, sizes.blockM), {&Schedule::blockN, sizes.blockN}})
@@ -263,7 +264,7 @@ Error Runner::findSizes() {
   // So that all of them take some twenty times what one does.
   options.benchMs = given.benchMs / 2;
   searchedRows = binding.get("M").value_or(0);
-  // What is refused is counted, not told.
+  // Refused sizes are counted, not reported.
   bool isLeftOut = false;
   mlir::ScopedDiagnosticHandler handler(&context, [&](mlir::Diagnostic &diagnostic) {
     isLeftOut |= StringRef(diagnostic.str()).contains("left out of the search");

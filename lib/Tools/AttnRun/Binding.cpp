@@ -242,7 +242,7 @@ void Binder::addDefaults() {
     for (auto [letter, from] : {std::pair(Letter::Hkv, Letter::H), {Letter::N, Letter::M}})
       if (auto &value = values[letters[size_t(letter)]]; !value)
         value = values[letters[size_t(from)]];
-  // What is read at rows and at columns is as large as both.
+  // A dimension that is read at rows and at columns is as large as both.
   std::vector<bool> isRead(values.size());
   for (const ExtentRule &rule : source.extents.rules) {
     std::optional<unsigned> read = getGroup(rule.left);
@@ -260,7 +260,7 @@ Error Binder::checkRules() {
     // The interpreter looks at every access itself, and names the op.
     if (rule.kind == ExtentRule::Kind::AtLeast && options.device == Device::Interpreter)
       continue;
-    // What nothing gives is reported as missing.
+    // A value that nothing gives is reported as missing.
     if (!evaluate(rule.right, values) || (!evaluate(rule.left, values) && !getGroup(rule.left)))
       continue;
     std::optional<unsigned> group = getGroup(rule.left), dim;

@@ -108,7 +108,7 @@ Expected<std::vector<ArgumentValue>> makeInputs(const Source &source, const Bind
       value.scalar = *scalar;
       continue;
     }
-    // What counts tiles needs no queries, keys and values.
+    // Counting tiles needs no queries, keys and values.
     if (options.count && isFloat(type.kind) && text.empty())
       continue;
     SmallVector<int64_t, 4> shape = binding.arguments[index];

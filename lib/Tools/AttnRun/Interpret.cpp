@@ -94,8 +94,8 @@ void InterpreterRunner::describeSchedule(mlir::func::FuncOp function) {
   });
 }
 
-/// Compares in f64: the results are not rounded to their types. What is left between two stages
-/// are the f32 constants that passes fold, such as a user's scale times log2(e).
+/// Compares in f64: the results are not rounded to their types. Two stages then differ by the f32
+/// constants that passes fold, for example a user's scale times log2(e).
 Error InterpreterRunner::reportResults(const InterpreterResult &result, mlir::ModuleOp problem) {
   constexpr double tolerance = 1e-6;
   std::optional<InterpreterResult> wanted;

@@ -11,12 +11,12 @@
 using namespace attn;
 using namespace llvm;
 
-/// What noise may look like.
+/// The largest gain that may be noise.
 static constexpr double kNoise = 0.01;
 /// Of so many of the fastest sizes, blocks that stay are tried too.
 static constexpr size_t kStaying = 3;
 
-/// The rule's first. What a machine has no room for is refused when it is compiled.
+/// The rule's first. Sizes for which a machine has no room are refused when they are compiled.
 static SmallVector<TileSizes> listSizes(Device device) {
   SmallVector<TileSizes> sizes(1);
   if (device == Device::CUDA) {

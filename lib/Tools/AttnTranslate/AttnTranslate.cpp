@@ -83,7 +83,7 @@ struct CommandLine {
                       cl::desc("cuda: blocks of keys add to the gradients of queries, in any "
                                "order, where there are such blocks (default: true)"),
                       cl::init(true), cl::cat(category)};
-  /// What the options of `until` are told by; the parser keeps no copy.
+  /// The help texts of the options of `until`; the parser keeps no copy.
   std::vector<std::string> helps;
 
   CommandLine() {
@@ -126,7 +126,7 @@ static llvm::Expected<std::string> printCompiled(ModuleOp module, const HostInfo
   return (*text)->getBuffer().str();
 }
 
-/// What programs would say.
+/// The options that programs would give.
 static CompileOptions getCompileOptions(const CommandLine &line) {
   CompileOptions options;
   options.device = DeviceKind::CUDA;
@@ -274,7 +274,7 @@ int attn::runAttnTranslate(int argc, const char *const *argv, DialectRegistry &r
   sources.AddNewSourceBuffer(std::move(*buffer), llvm::SMLoc());
   SourceMgrDiagnosticHandler handler(sources, &context);
   OwningOpRef<ModuleOp> module;
-  // What compiles to PTX reads the text by itself, and tells what is wrong with it.
+  // Compiling to PTX reads the text by itself, and reports its mistakes.
   if (line->until != Room::PTX || line->html) {
     module = parseSourceFile<ModuleOp>(sources, &context);
     if (!module)
