@@ -1,4 +1,4 @@
-"""Looks for the names in the documents: passes, ops and attributes, files, make targets, decisions. Prints those that are not there.
+"""Prints the names in the documents that are not there: passes, ops and attributes, files, make targets, decisions.
 
 Usage: check_names.py ROOT
 """
@@ -14,7 +14,8 @@ DOCUMENTS = [*(root / name for name in ("README.md", "CONTRIBUTING.md")), *root.
 DOCUMENTS += root.glob("dialects/*/README.md")
 
 files = {str(path.relative_to(root)) for top in TOPS for path in (root / top).rglob("*")} | set(TOPS)
-code = [root / name for name in files if name.startswith(("lib/", "dialects/", "python/attn/")) and name.endswith((".td", ".h", ".cpp", ".py"))]
+code = [root / name for name in files if name.startswith(("lib/", "dialects/", "python/attn/"))]
+code = [path for path in code if path.suffix in (".td", ".h", ".cpp", ".py")]
 text = "\n".join(path.read_text() for path in code)
 # A flag, an op or an attribute is a string somewhere, a Python name is defined, and a Python module is a file.
 strings = set(re.findall(r'"([\w.-]+)"', text)) | {string.rpartition(".")[2] for string in re.findall(r'"(\w+\.\w+)"', text)}
