@@ -35,8 +35,8 @@ def Attn_AttentionGradOp : Attn_Op<"attention_grad", [
     ```
 
     `output`, `lse` and `lse_low` belong to the whole softmax, also where these keys are a part of it: gradients of
-    parts add up. Without `lse_low` the weights of a row add up to 1 only up to the rounding of its `lse`, and none is
-    above 1: the greatest scores of a row of -1e9 have weight 1 each.
+    parts add up. Without `lse_low` the weights of a row add up to 1 only up to the rounding of its `lse`. No
+    weight is above 1: the greatest scores of a row of -1e9 have weight 1 each.
 
     The results are optional one by one; a result that is not wanted is not computed. `wrt` lists captured tensors of
     floats that the score region reads, and `d_wrt` are their gradients. The `grad` region is the adjoint of the score
@@ -101,7 +101,7 @@ def Attn_ContributeOp : Attn_Op<"contribute", [
     ParentOneOf<["AttentionGradOp", "AttentionGradQueryOp", "AttentionGradKeyValueOp", "GradCapturedStepOp"]>]> {
   let summary = "adds to one element of the gradient of a captured tensor";
   let description = [{
-    Stands in a `grad` region. Where the score region reads an element of a tensor in `wrt`, the read's adjoint is
+    Stands in a `grad` region, where the score region reads an element of a tensor in `wrt`. The read's adjoint is
     added to the same element of the tensor's gradient, for every (b, h, m, n) that is not dropped, in any order. The
     op names the tensor that is read.
 

@@ -399,7 +399,7 @@ def Attn_UnpackHeadsOp : Attn_Op<"unpack_heads", [Pure]> {
   let summary = "rows that are query heads, as heads again";
   let description = [{
     `result[b, k * g + j, m, ...] = source[b, k, m * P + j, ...]` for `j < g`. The source is an output (B, Hkv, M * P,
-    Dv) or a log-sum-exp (B, Hkv, M * P), and H and M are those of `query`.
+    Dv) or a log-sum-exp (B, Hkv, M * P), and H and M are the extents of `query`.
 
     ```mlir
     %o = attn.unpack_heads %rows like %query by 8

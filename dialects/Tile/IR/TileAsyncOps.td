@@ -114,11 +114,11 @@ def Tile_BarrierExpectOp : Tile_BarrierOp<"barrier_expect", (ins
 def Tile_BarrierArriveOp : Tile_BarrierOp<"barrier_arrive", (ins UnitAttr:$each)> {
   let summary = "arrives: once per warpgroup of the role, or each of its threads";
   let description = [{
-    One thread arrives for its warpgroup. That covers shared memory read by matrix products that
-    were waited for, and by loads of threads before such a product, for which all warps of the
-    warpgroup come together; before it covers later loads, the warpgroup needs a
-    `tile.named_barrier`. With `each` its 128 threads arrive, each for what it has stored and
-    loaded.
+    One thread arrives for its warpgroup. The arrival covers shared memory that matrix products have
+    read, if they were waited for. It also covers loads of threads before such a product, for which
+    all warps of the warpgroup come together. For later loads, the warpgroup needs a
+    `tile.named_barrier` before the arrival. With `each` its 128 threads arrive, each for its own
+    stores and loads.
 
     ```mlir
     tile.barrier_arrive %empty[%slot] : !tile.barrier<2>
@@ -134,8 +134,8 @@ def Tile_BarrierArriveOp : Tile_BarrierOp<"barrier_arrive", (ins UnitAttr:$each)
 def Tile_BarrierWaitOp : Tile_BarrierOp<"barrier_wait", (ins UnitAttr:$previous)> {
   let summary = "waits until the slot's phase of a barrier is complete";
   let description = [{
-    With `previous`, waits for the phase before: who fills a ring waits for its slot to be released
-    from the use before, and in the first phase there is nothing to wait for.
+    With `previous`, waits for the phase before. The role that fills a ring waits in this way until
+    its slot is released from the use before; in the first phase there is nothing to wait for.
 
     ```mlir
     tile.barrier_wait %full[%slot] : !tile.barrier<2>
@@ -343,8 +343,8 @@ def Tile_MmaWaitOp : Tile_Op<"mma_wait"> {
   let summary = "waits until at most `pending` groups are in flight";
   let description = [{
     Accumulators whose group is complete come out readable. A register tile comes out unchanged, but
-    no sooner than the wait is over: what is computed from it cannot overwrite registers that a
-    product still reads.
+    no sooner than the wait is over: values that are computed from it cannot overwrite registers
+    that a product still reads.
 
     ```mlir
     %s = tile.mma_wait 1, %flying : !tile.in_flight<tensor<128x96xf32, #acc>>
@@ -412,8 +412,8 @@ def Tile_YieldOp : Tile_Op<"yield", [Pure, Terminator, ReturnLike, HasParent<"Sp
 def Tile_WarpgroupOp : Tile_Op<"warpgroup"> {
   let summary = "the number of this warpgroup within its role, or within the block outside of roles";
   let description = [{
-    From 0 on, the same for the 128 threads of a warpgroup: what lets the warpgroups of one role
-    take turns, for example at a `tile.named_barrier` for each.
+    From 0 on, the same for the 128 threads of a warpgroup. With it the warpgroups of one role take
+    turns, for example at a `tile.named_barrier` for each.
 
     ```mlir
     %warpgroup = tile.warpgroup

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Matrix products multiply everything, also 0 by what is no number. Where no row of a block gives a
-// weight to a key, the key's value may be anything: it is made zeros before the product reads it.
+// Matrix products multiply everything, also 0 by NaN. Where no row of a block gives a weight to a
+// key, the key's value may be anything: it is made zeros before the product reads it.
 //
 //   room 4   %w = tile.clear_unread %v by %p if %c       tiles, before the product
 //   room 5   tile.clear_unread %place by %p if %c        in place
@@ -29,7 +29,7 @@ def Tile_MarkReadOp : Tile_Op<"mark_read"> {
   let summary = "writes which columns of a lhs hold more than zeros";
   let description = [{
     Each warp of the role writes a row of `marks`: a bit for each column, set where one of its rows
-    of `weights` is not zero. Whoever reads the marks meets the role first.
+    of `weights` is not zero. The readers of the marks meet the role first.
 
     ```mlir
     tile.mark_read %p to %marks
@@ -47,12 +47,13 @@ def Tile_MarkReadOp : Tile_Op<"mark_read"> {
 
 def Tile_ClearUnreadOp : Tile_Op<"clear_unread",
     [DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
-  let summary = "makes zeros of what a product multiplies by nothing but zeros";
+  let summary = "makes zeros of values that a product multiplies by nothing but zeros";
   let description = [{
-    Row n of `values` becomes zeros if column n of the lhs is zero in every row: `by` is the lhs, or
-    in room 6 the marks that `tile.mark_read` made of it. A register tile's rows are those of
-    `result`; a shared tile's are overwritten by the threads of the role, and a product sees that
-    after `tile.fence async_shared` and a barrier. Where `condition` is false nothing happens.
+    Row n of `values` becomes zeros if column n of the lhs is zero in every row. `by` is the lhs, or
+    in room 6 the marks that `tile.mark_read` made of it. The rows of a register tile become rows of
+    `result`. The rows of a shared tile are overwritten by the threads of the role, and a product
+    sees the zeros after `tile.fence async_shared` and a barrier. Where `condition` is false nothing
+    happens.
 
     ```mlir
     %w = tile.clear_unread %v by %p if %c

@@ -73,8 +73,8 @@ def Tile_LoadColumnsOp : Tile_Op<"load_columns"> {
   let summary = "reads one number for each column of a tile";
   let description = [{
     `result[i, j] = source[offsets + j]` along the last dimension of global memory, where elements
-    outside of it read as zero; or `source[j]` of a row in shared memory, which is at least as long
-    as the tile is wide.
+    outside of it read as zero. In shared memory it is `source[j]` of a row, which is at least as
+    long as the tile is wide.
 
     ```mlir
     %t = tile.load_columns %lse[%b, %h, %m] : memref<?x?x?xf32> -> tensor<128x64xf32>
@@ -119,8 +119,8 @@ def Tile_StoreOp : Tile_Op<"store"> {
   let summary = "writes a register tile to global or shared memory";
   let description = [{
     To global memory, the tile covers the last dimensions from `offsets` on; elements outside of the
-    destination are not written. With `add` they are added to what the destination holds, each on
-    its own and in any order, also among blocks. To shared memory the shapes agree and there are no
+    destination are not written. With `add` they are added to the destination, each on its own and
+    in any order, also among blocks. To shared memory the shapes agree and there are no
     offsets; matrix products and asynchronous copies see the data after `tile.fence async_shared`
     and a barrier.
 
@@ -151,8 +151,8 @@ def Tile_ScatterAddOp : Tile_Op<"scatter_add", [
   let description = [{
     `dest[indices[i]...] += value[i]` for every `i` where `keep[i]`, each on its own and in any
     order, also among blocks; elements may share a place. Each index is a scalar or a tile of the
-    value's shape. Where it is kept every index must be in bounds; what is not kept is not read and
-    may be anything.
+    value's shape. Where an element is kept, every index must be in bounds; an element that is not
+    kept is not read and may be anything.
 
     ```mlir
     tile.scatter_add %ds to %table[%h, %buckets] where %keep
@@ -278,8 +278,8 @@ def Tile_ReduceOp : Tile_Op<"reduce", [Pure]> {
 def Tile_SumDiagonalsOp : Tile_Op<"sum_diagonals", [Pure, SameOperandsAndResultType]> {
   let summary = "sums the elements of each diagonal, sixteen rows at a time";
   let description = [{
-    Of every 16 rows, the rows of a warp, the first element of each diagonal (in the first of these
-    rows, or in the first column) becomes the sum of the diagonal's elements in them; all others
+    A warp has 16 rows. The first element of each diagonal, in the first of these rows or in the
+    first column, becomes the sum of the diagonal's elements in the 16 rows. All other elements
     become zeros:
 
     ```

@@ -18,12 +18,12 @@ def Tile_SharedType : Tile_Type<"Shared", "shared"> {
   let summary = "a tile in shared memory, with a swizzle";
   let description = [{
     `!tile.shared<MxNxT, swizzle = S>`: M rows of N elements, cut into slabs of S bytes (128, 64 or
-    32) of each row; slab after slab, row after row, S bytes per row; the last slab is padded.
-    Inside a slab the 16-byte chunk c of row r lies at chunk c xor (r mod 8) (for 128; 64 and 32
-    swizzle fewer bits). The address is a multiple of 1024.
+    32) of each row. It lies slab after slab, row after row, S bytes per row; the last slab is
+    padded. Inside a slab the 16-byte chunk c of row r lies at chunk c xor (r mod 8) (for 128; 64
+    and 32 swizzle fewer bits). The address is a multiple of 1024.
 
     `!tile.shared<NxT>` is a row: N elements one after the other, without a swizzle. Numbers for
-    columns lie like that, which threads read and products do not.
+    columns lie in rows, which threads read and products do not.
 
     `stages = K` makes a ring of K such tiles, one after the other; `tile.stage` picks one.
   }];

@@ -14,10 +14,10 @@ def ConvertAttnToLinalgPass : Pass<"convert-attn-to-linalg"> {
   let summary = "the semantics of attention, executable: slow and obvious";
   let description = [{
     Every line of the definition becomes one linalg.generic over whole tensors: the scores, their
-    function and mask, the row maximum, the exponentials, their sum, the product with the values; of
-    gradients, P, dP, dT, dS and the sums of each. Gradients of captured tensors are loops that add
-    one element at a time. With `f64` all arithmetic, that of score regions included, is done in
-    f64: after attn-return-f64 the oracle of every numeric test. The inputs keep their types.
+    function and mask, the row maximum, the exponentials, their sum, the product with the values.
+    Of gradients these are P, dP, dT, dS and the sums of each. Gradients of captured tensors are
+    loops that add one element at a time. With `f64` all arithmetic, also in score regions, is done
+    in f64: after attn-return-f64 the oracle of every numeric test. The inputs keep their types.
 
     Requires: room 1 `problem` to room 2 `grid`, without variants. Produces: room 3 `online` without
     attn ops. Fails when: an attention or its gradient still has variants, a gradient has a score
