@@ -94,7 +94,8 @@ struct EmittedImage {
   /// All of the function, whatever was emitted.
   std::vector<WayPlan> ways = {}; // NOLINT(readability-redundant-member-init)
 };
-/// What to emit: all ways of a function; its plan, with kernels where there is one way; or one way.
+/// Says what to emit: all ways of a function; its plan, with kernels where there is one way; or one
+/// way.
 struct EmitRequest {
   enum class What : uint8_t { All, Plan, Way };
   What what = What::All;

@@ -72,9 +72,13 @@ struct KernelParameter {
   bool operator==(const KernelParameter &) const = default;
 };
 
-/// A factor of the size of a grid or of scratch, which a call or the device decides: ceil(size of
-/// the argument's dimension * multiplier / divisor) * unit, a constant, a number for each
-/// multiprocessor, parts that fill the multiprocessors, or the GB that memory moves in a second.
+/// A factor of the size of a grid or of scratch, which a call or the device decides. It is one of:
+///
+/// * ceil(size of the argument's dimension * multiplier / divisor) * unit;
+/// * a constant;
+/// * a number for each multiprocessor;
+/// * parts that fill the multiprocessors;
+/// * the GB that memory moves in a second.
 struct SizeFactor {
   static constexpr int kConstant = -1, kMultiprocessors = -2, kParts = -3, kMemoryRate = -4;
   /// kConstant: the factor is `dim`. kMultiprocessors: it is `dim` times those of the device.

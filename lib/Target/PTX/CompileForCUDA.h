@@ -48,7 +48,7 @@ struct CUDACode {
 llvm::Expected<mlir::func::FuncOp> isolateEntry(mlir::ModuleOp module, llvm::StringRef entry);
 
 /// Makes the ways of the entry: room 1. Names them in the order in which calls try them; the last is
-/// for all calls. What the entry does not use is removed first.
+/// for all calls. Removes first what the entry does not use.
 llvm::Expected<std::vector<WayPlan>> makeWays(mlir::ModuleOp module, const CUDAOptions &options);
 
 /// Lowers what makeWays made to a room: all ways, or the one of a name.

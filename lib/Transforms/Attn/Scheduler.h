@@ -30,7 +30,7 @@ struct Scheduler {
   bool areSizesSaid() const { return said.has(&Schedule::blockM) || said.has(&Schedule::blockN); }
   bool isBlockSaid() const { return areSizesSaid() || said.has(&Schedule::stages); }
 
-  /// What the rule chooses for all calls of an op.
+  /// The choice of the rule for all calls of an op.
   Choice choose(mlir::Operation *op) const;
   /// The choice, but for the words that are said and what follows from them. A remark names the row
   /// that decided.
