@@ -2,9 +2,9 @@
 
 // CHECK: module attributes {plan.target = #plan.target<"sm_90a">}
 module attributes {plan.target = #plan.target<"sm_90a">} {
-  // CHECK: func.func private @few_rows({{.*}}) attributes {plan.when = {{\[\[}}#plan.range<argument = 0, dim = 2, least = 0, most = 64>]]}
+  // CHECK: func.func private @few_rows({{.*}}) attributes {plan.way = "few", plan.when = {{\[\[}}#plan.range<argument = 0, dim = 2, least = 0, most = 64>]]}
   func.func private @few_rows(tensor<?x?x?x128xbf16>) attributes {
-      plan.when = [[#plan.range<argument = 0, dim = 2, least = 0, most = 64>]]}
+      plan.way = "few", plan.when = [[#plan.range<argument = 0, dim = 2, least = 0, most = 64>]]}
 
   // CHECK: plan.when = {{\[\[}}#plan.range<argument = 0, dim = 1, least = 0, most = 8, per = <argument = 1, dim = 1>>]]
   func.func private @groups(memref<?x?x?x128xbf16>, memref<?x?x?x128xbf16>) attributes {
