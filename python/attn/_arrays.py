@@ -184,24 +184,6 @@ def view(x: Any, name: str, device: int = -1) -> Tuple[int, Tuple[int, ...], Tup
     return address, tuple(x.shape), x.stride()
 
 
-def is_strided(x: Any) -> bool:
-    """Whether the last of several dimensions is not contiguous."""
-    shape = x.shape
-    if len(shape) < 2 or shape[-1] < 2:
-        return False
-    if is_foreign(x):
-        from ._foreign import import_array
-
-        return not is_jax(x) and is_strided(import_array(x, "captured array"))
-    if is_numpy(x):
-        return x.strides[-1] != x.itemsize
-    try:
-        return x.stride(-1) != 1
-    except (NotImplementedError, RuntimeError):
-        # A tensor without strides, which `view` refuses by name.
-        return False
-
-
 def _check_class(x: Any, name: str) -> None:
     """Refuses tensors that stand for others: their memory is not what they mean, if they have any."""
     torch = sys.modules["torch"]

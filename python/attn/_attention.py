@@ -110,7 +110,7 @@ def _find_plan(
             key = (*key, score is None, *scan.key)
             if device >= 0:
                 # There the text says which arrays have any strides.
-                key += tuple([_arrays.is_strided(x) for x in arrays])
+                key += tuple([_foreign.is_strided(x) for x in arrays])
             found = None if scan.is_volatile else _plans.get(key)
     except (AttributeError, IndexError, TypeError):
         # An argument of another type. Say which, or go on without the cache.

@@ -69,6 +69,22 @@ def _import_from_gpu(x: Any, name: str) -> Any:
     return torch.from_dlpack(x)
 
 
+def is_strided(x: Any) -> bool:
+    """Whether the last of several dimensions is not contiguous."""
+    shape = x.shape
+    if len(shape) < 2 or shape[-1] < 2:
+        return False
+    if _arrays.is_foreign(x):
+        return not _arrays.is_jax(x) and is_strided(import_array(x, "captured array"))
+    if _arrays.is_numpy(x):
+        return x.strides[-1] != x.itemsize
+    try:
+        return x.stride(-1) != 1
+    except (NotImplementedError, RuntimeError):
+        # A tensor without strides, which `view` refuses by name.
+        return False
+
+
 def import_all(arrays: List[Any]) -> List[Any]:
     """Of captured arrays."""
     return [import_array(x, "captured array") for x in arrays]

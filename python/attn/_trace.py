@@ -15,7 +15,7 @@ import re
 import types
 from typing import Any, Callable, Dict, List, Optional, Tuple
 
-from . import _arrays, _functions, _operations
+from . import _arrays, _foreign, _functions, _operations
 from ._indexing import Indexing, Steps, find_indexing, place
 from ._library import Error
 from ._operations import fail, resolve
@@ -64,7 +64,7 @@ class Capture:
         # Any byte but 0 is true, where views make bools of bytes: they are read as bytes.
         self.type = "i8" if self.element == "i1" else self.element
         self.rank = len(array.shape)
-        self.is_strided = _arrays.is_strided(array)
+        self.is_strided = _foreign.is_strided(array)
         self.last = int(array.shape[-1]) if self.rank else 0
         # PyTorch's is a method, NumPy's and JAX's a number.
         self.has_size = callable(getattr(array, "size", None))
