@@ -22,7 +22,7 @@ import torch
 
 import attn
 import measure
-from attn._gradient import Given
+from attn._given import Given
 
 Tensor = torch.Tensor
 HEADS, NAMES = 16, ("query", "key", "value")
@@ -44,7 +44,7 @@ def make_inputs(batch: int, length: int, d: int) -> Tuple[Tensor, ...]:
 
 def make_calls(plan: Any, tensors: Any, d_output: Tensor, arrays: Any) -> Dict[str, Callable[[], Any]]:
     given = Given(*tensors, None, None, False, arrays)
-    output, lse, low = plan.recorded().run(*tensors, None, None, False, arrays, is_operator=True)
+    output, lse, low = plan.recorded().run(given, is_operator=True)
     calls = {}
     for name, rest in (("two", low), ("one", None)):
         kernel = plan.gradient(NAMES, False, rest is not None)

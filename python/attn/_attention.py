@@ -6,10 +6,11 @@ from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple, Union
 
 from . import _arrays, _dynamo, _foreign, _library
 from ._choose import choose_options
-from ._gradient import Given
+from ._given import Given
 from ._library import Error, OptionTexts, option_texts
 from ._log import find_reason
 from ._plan import Plan, remember
+from ._run import run, run_into
 from ._scan import Scan
 from ._seed import Seed, make_seed, make_traced_seed
 from ._source import Source, check_causal, check_dropout, check_window, make_problem
@@ -204,7 +205,7 @@ def _call(
     output = plan.direct(q, k, v, scale, sink, arrays, rows_first, False, None)
     if output is not None:
         return output
-    return plan.run(q, k, v, scale, sink, rows_first, arrays)
+    return run(plan, q, k, v, scale, sink, rows_first, arrays)
 
 
 def _call_traced(
@@ -473,7 +474,7 @@ class Attention:
             self._fail_optional("dropout_seed", dropout_seed, False, "dropout_p=0.1")
         if out is not None:
             return self._run_into(Given(q, k, v, scale, sink, self._rows_first, arrays), out)
-        return plan.run(q, k, v, scale, sink, self._rows_first, arrays)
+        return run(plan, q, k, v, scale, sink, self._rows_first, arrays)
 
     def _run_into(self, given: Given, out: Any) -> Any:
         plan = self._plan
@@ -482,12 +483,7 @@ class Attention:
             expected = "(output, lse)" if plan.problem.return_lse else "an array"
             raise Error("invalid argument", f"out: expected {expected}, got {type(out).__name__}")
         output, lse = out if is_pair else (out, None)
-        if _arrays.is_watched(given.q, given.k, given.v, given.sink, *given.captured, output, lse):
-            from . import _operator
-
-            _operator.call_into(plan, given, output, lse)
-        else:
-            plan.run_into(given, output, lse)
+        run_into(plan, given, output, lse)
         return out
 
     @staticmethod

@@ -7,9 +7,10 @@ import operator
 from typing import Any, Callable, List, Mapping, Optional, Sequence, Tuple, Union
 
 from . import _arrays, _attention, _dynamo, _foreign, _library
-from ._gradient import Given
+from ._given import Given
 from ._library import Error
 from ._plan import Plan
+from ._run import run
 from ._seed import make_seed
 from ._source import check_dropout
 
@@ -103,7 +104,7 @@ def gradient(
     given = Given(q, k, v, scale, sink, _attention._is_rows_first(layout), arrays)
     lse_low = None
     if output is None or lse is None:
-        output, lse, *rest = plan.recorded().run(*given)
+        output, lse, *rest = run(plan.recorded(), *given)
         lse_low = rest[0] if rest else None
     names = ("query", "key", "value") + (("sink",) if sink is not None else ())
     captures = [_find_captures(plan, arrays, x) for x in wrt]

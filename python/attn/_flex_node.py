@@ -15,7 +15,7 @@ from torch._higher_order_ops.flex_attention import flex_attention as _pytorch_no
 from torch._ops import HigherOrderOperator
 
 from . import _attention, _dynamo, _operator
-from ._gradient import Given
+from ._given import Given
 from ._indexing import index_as
 from ._library import option_texts
 from ._operations import fail

@@ -2,24 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Callable, List, Optional, Sequence, Tuple
 
 from . import _arrays, _direct
+from ._given import Given
 from ._library import Kernel
 from ._source import Text, Wanted
 from ._tensors import Tensors
-
-
-class Given(NamedTuple):
-    """What a call is given."""
-
-    q: Any
-    k: Any
-    v: Any
-    scale: Any
-    sink: Any
-    rows_first: bool
-    captured: List[Any]
 
 
 class GradientPlan:

@@ -19,9 +19,9 @@ import torch
 from torch.library import Library, register_fake
 
 from . import _arrays, _dynamo, _transforms
-from ._gradient import Given
+from ._given import Given
 from ._library import Error, library_path, option_texts
-from ._plan import Plan, remember
+from ._plan import Plan, check_eager, remember
 from ._scan import Scan
 from ._seed import Seed
 from ._source import Source, Wanted, make_problem
@@ -101,7 +101,7 @@ def _forward(
     rows_first: bool,
 ) -> Any:
     plan = _find(source, q, scale, sink, captures).choose(q, k, v, rows_first)
-    return plan.run(q, k, v, scale, sink, rows_first, captures or [], is_operator=True)
+    return _run(plan, q, k, v, scale, sink, rows_first, captures or [])
 
 
 def _record_results(
@@ -115,8 +115,18 @@ def _record_results(
     rows_first: bool,
 ) -> Any:
     plan = _find(source, q, scale, sink, captures).choose(q, k, v, rows_first).recorded()
-    found = plan.run(q, k, v, scale, sink, rows_first, captures or [], is_operator=True)
+    found = _run(plan, q, k, v, scale, sink, rows_first, captures or [])
     return found if plan.problem.return_low else (*found, _make_no_rows(q, rows_first))
+
+
+def _run(
+    plan: Plan, q: Any, k: Any, v: Any, scale: Any, sink: Any, rows_first: bool, captured: List[Any]
+) -> Any:
+    """The call of a plan behind the dispatcher."""
+    output = plan.direct(q, k, v, scale, sink, captured, rows_first, True, None)
+    if output is not None:
+        return output
+    return plan.run(Given(q, k, v, scale, sink, rows_first, captured), is_operator=True)
 
 
 def _make_no_rows(q: Any, rows_first: bool) -> Any:
@@ -422,7 +432,7 @@ class Recorded(torch.autograd.Function):
         *captures: Any,
     ) -> Any:
         chosen, captured = plan.choose(q, k, v, rows_first).recorded(), [*captures]
-        found = chosen.run(q, k, v, scale, sink, rows_first, captured, is_operator=True)
+        found = _run(chosen, q, k, v, scale, sink, rows_first, captured)
         output, lse, lse_low = found if chosen.problem.return_low else (*found, None)
         results = output, lse, lse_low
         _save(ctx, q, k, v, sink, plan.source, scale, rows_first, captures, results)
@@ -525,6 +535,7 @@ def _differentiate(ctx: Any, saved: Tuple, d_output: Any, d_lse: Any) -> Tuple:
 
 def call(plan: Plan, given: Given) -> Any:
     """The call through the dispatcher, where somebody looks: autograd, a transform, a mode."""
+    check_eager()
     given, captured = _prepare(plan, given)
     if _is_warming_up[0]:
         _ = (plan.recorded() if _records(given, captured) else plan).kernel

@@ -9,7 +9,8 @@ from typing import Any, Callable, Dict, List, Optional, Tuple
 
 from . import _arrays, _direct, _log
 from ._choose import choose_options
-from ._gradient import Given, GradientPlan
+from ._given import Given
+from ._gradient import GradientPlan
 from ._library import Error, Kernel, OptionTexts, option_texts
 from ._source import Text, Wanted
 from ._tensors import Tensors, swap
@@ -32,6 +33,15 @@ def _compile(text: str, options: OptionTexts) -> Kernel:
     kernel = Kernel(text, options)
     _log.note(text, options, kernel)
     return kernel
+
+
+def check_eager() -> None:
+    if _arrays.is_tracing():
+        raise Error(
+            "invalid argument",
+            "attention: expected an eager call, got one inside torch.jit.trace",
+            "use torch.export, or trace what is around it",
+        )
 
 
 class Plan:
@@ -139,19 +149,14 @@ class Plan:
                 f"captures: expected {len(self.given)}, as the source says, got {len(captured)}",
             )
 
-    def _find_given(self, captured: List[Any]) -> List[Any]:
+    def find_given(self, captured: List[Any]) -> List[Any]:
         """Of what a call gives, the arrays that the kernel reads."""
         return [captured[capture[4]] for capture in self.given]
 
-    def call_operator(self, given: Given) -> Any:
-        # It imports PyTorch, which is there when somebody watches.
-        from . import _operator
-
-        return _operator.call(self, given)
-
     def direct(self, *call: Any) -> Any:
-        """What `run` returns, for most calls; None for a call that `run` has to take, which is all
-        until PyTorch is there and somebody does not watch."""
+        """Of (q, k, v, scale, sink, captured, rows_first, is_operator, out): what `run` returns, for
+        most calls that nobody watches; None for others. `is_operator` for a call behind PyTorch's
+        dispatcher, which everybody who looks has seen."""
         if _arrays.find_torch() is not None or "numpy" not in sys.modules:
             return None
         if self.numpy_direct is None:
@@ -161,43 +166,15 @@ class Plan:
     def _make_direct(self) -> Callable[..., Any]:
         return _direct.make(self.kernel, self.problem, self.given)
 
-    def run(
-        self,
-        q: Any,
-        k: Any,
-        v: Any,
-        scale: Any,
-        sink: Any,
-        rows_first: bool,
-        captured: List[Any],
-        is_operator: bool = False,
-    ) -> Any:
-        """The output, or it and lse, or these and lse_low. `is_operator` for a call behind PyTorch's
-        dispatcher, which everybody who looks has seen."""
-        if not is_operator and _arrays.may_be_recorded(q, k, v):
-            # It imports PyTorch, which is there.
-            from . import _operator
-
-            output = _operator.record(self, q, k, v, scale, sink, rows_first, captured)
-            if output is not None:
-                return output
-        call = q, k, v, scale, sink, captured, rows_first, is_operator, None
-        output = self.direct(*call)
-        if output is not None:
-            return output
-        if _arrays.is_tracing():
-            raise Error(
-                "invalid argument",
-                "attention: expected an eager call, got one inside torch.jit.trace",
-                "use torch.export, or trace what is around it",
-            )
-        given = Given(q, k, v, scale, sink, rows_first, captured)
-        if not is_operator and _arrays.is_watched(q, k, v, sink, *self._find_given(captured)):
-            return self.call_operator(given)
+    def run(self, given: Given, is_operator: bool = False) -> Any:
+        """A call that `direct` did not take, and that nobody watches: the output, or it and lse, or
+        these and lse_low."""
+        check_eager()
+        q, k, v, scale, sink, rows_first, captured = given
         # NumPy is imported with it, or never: there is nothing to wait for.
         if "direct" not in vars(self) and _arrays.find_torch() is not None:
             self.direct = self._make_direct()  # type: ignore[method-assign]
-            output = self.direct(*call)
+            output = self.direct(q, k, v, scale, sink, captured, rows_first, is_operator, None)
             if output is not None:
                 return output
         tensors = Tensors(self.kernel)
