@@ -24,8 +24,10 @@ import importlib
 from typing import Any
 
 from . import _dynamo, _imports, _log, _operations
-from ._attention import Attention, Explanation, attention, compile, explain
+from ._attention import attention
+from ._compile import Attention, compile
 from ._derivative import gradient
+from ._explain import Explanation, explain
 from ._library import Error
 from ._library import version as __version__
 from ._operations import absolute as abs

@@ -6,13 +6,14 @@ import functools
 import operator
 from typing import Any, Callable, List, Mapping, Optional, Sequence, Tuple, Union
 
-from . import _arrays, _attention, _dynamo, _foreign, _library
+from . import _arrays, _dynamo, _foreign, _library
+from ._eager import find_plan
 from ._given import Given
 from ._library import Error
 from ._plan import Plan
+from ._problem import check_dropout, is_rows_first
 from ._run import run
 from ._seed import make_seed
-from ._source import check_dropout
 
 
 def _find_captures(plan: Plan, arrays: List[Any], wanted: Any) -> List[int]:
@@ -98,10 +99,9 @@ def gradient(
     if dropout and dropout_seed is None:
         _library.refuse("dropout_seed", "that of the call", None)
     seed = make_seed(dropout_seed, q, device) if dropout else None
-    plan, arrays = _attention._find_plan(
-        q, k, v, device, scale, causal, window, score, mask, sink, True, options, dropout, seed
-    )
-    given = Given(q, k, v, scale, sink, _attention._is_rows_first(layout), arrays)
+    asked = scale, causal, window, score, mask, sink, True
+    plan, arrays = find_plan(q, k, v, device, asked, options, dropout, seed)
+    given = Given(q, k, v, scale, sink, is_rows_first(layout), arrays)
     lse_low = None
     if output is None or lse is None:
         output, lse, *rest = run(plan.recorded(), *given)

@@ -9,7 +9,8 @@ from typing import Any, Callable, List, Optional, Tuple
 
 from . import _arrays
 from ._library import Kernel, library_path
-from ._source import Problem, Wanted
+from ._problem import Problem
+from ._source import Wanted
 
 
 def _load() -> Any:

@@ -8,21 +8,23 @@ then run on attn's symbols, the lifted tensors being captured arrays.
 
 from __future__ import annotations
 
-from typing import Any, List, Tuple
+from typing import Any, Tuple
 
 import torch
 from torch._higher_order_ops.flex_attention import flex_attention as _pytorch_node
 from torch._ops import HigherOrderOperator
 
-from . import _attention, _dynamo, _operator
+from . import _dynamo, _eager, _operator
 from ._given import Given
 from ._indexing import index_as
 from ._library import option_texts
 from ._operations import fail
+from ._problem import Spec
 from ._scan import Captured, Scan
 from ._seed import make_traced_seed
-from ._source import Source, make_problem
+from ._source import Source
 from ._symbols import active
+from ._written import write_text
 
 _NAME = "attn_flex_attention"
 
@@ -82,10 +84,10 @@ def _run_eagerly(
     """A call whose functions Dynamo did not trace, around which it broke its graph."""
     score = None if score is _keep_score else index_as(score, options["indexing"])
     mask = None if mask is _keep_all else index_as(mask, options["indexing"])
-    how = options["causal"], options["window"], score, mask, options["sink"]
+    asked = scale, options["causal"], options["window"], score, mask, options["sink"], True
     layout = "bshd" if options["rows_first"] else "bhsd"
     last = dict(options["texts"]), options["dropout"], options["seed"]
-    return _attention._call(query, key, value, scale, *how, layout, True, *last)
+    return _eager.call(query, key, value, asked, layout, *last)
 
 
 class _Node(HigherOrderOperator):
@@ -112,14 +114,24 @@ class _Node(HigherOrderOperator):
         run_score, run_mask = (
             None if x.is_trivial() else index_as(x.run, options["indexing"]) for x in functions
         )
-        device, sink = str(query.device), options["sink"]
-        columns = int(query.shape[-1]), int(value.shape[-1])
-        has = scale is not None, sink is not None
-        how = options["causal"], options["window"], *has, True, device, options["dropout"]
-        problem = make_problem(query.dtype, *columns, *how)
-        source = Source(problem, run_score, run_mask, Scan(), device, options["seed"])
+        sink = options["sink"]
+        spec = Spec(
+            query.dtype,
+            int(query.shape[-1]),
+            int(value.shape[-1]),
+            str(query.device),
+            causal=options["causal"],
+            window=options["window"],
+            score=run_score,
+            mask=run_mask,
+            has_scale=scale is not None,
+            has_sink=sink is not None,
+            return_lse=True,
+            dropout=options["dropout"],
+        )
+        source = Source(spec, Scan(), options["seed"])
         _check_gradients(source)
-        text = _operator.write_text(source.text, source.captures, options["texts"])
+        text = write_text(source.text, source.captures, options["texts"])
         given = Given(query, key, value, scale, sink, options["rows_first"], [])
         return _operator.apply(text, given, source.arrays, True)
 
@@ -147,31 +159,27 @@ def _keep_all(b: Any, h: Any, q: Any, kv: Any) -> Any:
 
 
 def attend(
-    query: Any,
-    key: Any,
-    value: Any,
-    score: Any,
-    mask: Any,
-    scale: Any = None,
-    causal: Any = False,
-    sink: Any = None,
-    rows_first: bool = False,
-    dropout_p: Any = None,
-    dropout_seed: Any = None,
-    window: Any = None,
-    options: Any = None,
-    from_end: bool = False,
+    query: Any, key: Any, value: Any, score: Any, mask: Any, *, from_end: bool = False, **how: Any
 ) -> Any:
     """(output, lse) of attention with functions of PyTorch, while Dynamo traces. Functions may be None.
-    At distances too, indices below 0 count from the end if `from_end`."""
+    At distances too, indices below 0 count from the end if `from_end`. `how` may have scale, causal,
+    window, sink, rows_first, options, dropout_p and dropout_seed."""
     _make_known()
+    get = how.get
     # A default of 0.0 would be a symbol where dynamic=True, and its value another trace.
     dropout, seed = (0.0, None)
-    if dropout_p:
-        dropout, seed = make_traced_seed(dropout_p, dropout_seed, query)
-    how = {"causal": causal, "window": window, "sink": sink, "rows_first": rows_first}
-    how.update(dropout=dropout, seed=seed, texts=option_texts(options))
-    how["indexing"] = "from the end" if from_end else "nearest"
+    if get("dropout_p"):
+        dropout, seed = make_traced_seed(get("dropout_p"), get("dropout_seed"), query)
+    options = {
+        "causal": get("causal", False),
+        "window": get("window"),
+        "sink": get("sink"),
+        "rows_first": get("rows_first", False),
+        "dropout": dropout,
+        "seed": seed,
+        "texts": option_texts(get("options")),
+        "indexing": "from the end" if from_end else "nearest",
+    }
     score = _keep_score if score is None else score
     mask = _keep_all if mask is None else mask
-    return _node(query, key, value, score, (mask,), scale, how)
+    return _node(query, key, value, score, (mask,), get("scale"), options)

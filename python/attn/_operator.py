@@ -20,12 +20,10 @@ from torch.library import Library, register_fake
 
 from . import _arrays, _dynamo, _transforms
 from ._given import Given
-from ._library import Error, library_path, option_texts
+from ._library import Error, library_path
 from ._plan import Plan, check_eager, remember
-from ._scan import Scan
-from ._seed import Seed
-from ._source import Source, Wanted, make_problem
-from ._written import read_source, write_source, write_text
+from ._source import Wanted
+from ._written import read_source, write_source
 
 _plans: Dict[Tuple[str, str], Plan] = {}
 
@@ -686,24 +684,3 @@ def apply(source: str, given: Given, captured: List[Any], return_lse: bool) -> A
     else:
         output, lse = torch.ops.attn.forward(*first, captured or None, *last)
     return (output, lse) if return_lse else output
-
-
-@_dynamo.assume_constant
-def make_source(
-    dtype: Any,
-    head_dim: int,
-    value_dim: int,
-    causal: Any,
-    window: Any,
-    has_scale: bool,
-    has_sink: bool,
-    device: str,
-    options: Any,
-    dropout: float = 0.0,
-) -> str:
-    """Of an attention without functions, while torch.compile traces a call of it."""
-    problem = make_problem(
-        dtype, head_dim, value_dim, causal, window, has_scale, has_sink, True, device, dropout
-    )
-    source = Source(problem, None, None, Scan(), device, Seed())
-    return write_text(source.text, source.captures, option_texts(options))

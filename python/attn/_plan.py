@@ -12,7 +12,7 @@ from ._choose import choose_options
 from ._given import Given
 from ._gradient import GradientPlan
 from ._library import Error, Kernel, OptionTexts, option_texts
-from ._source import Text, Wanted
+from ._source import Source, Text, Wanted
 from ._tensors import Tensors, swap
 
 _LIMIT = 512
@@ -251,3 +251,12 @@ class Plan:
             tensors.add(address, shape, strides, self.problem.type, self.device)
             query_shape = query_shape or shape
         return query_shape
+
+
+def make_plan(source: Source, options: OptionTexts, by_slot: bool = False) -> Plan:
+    """Its calls give the arrays of the source, or, by slot, those of their own Scan."""
+    captures = [
+        (c.name, c.type, c.element, c.rank, c.slot if by_slot else i, c.least)
+        for i, c in enumerate(source.captures)
+    ]
+    return Plan(source.text, captures, options)

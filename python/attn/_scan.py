@@ -377,6 +377,11 @@ class Scan:
             is_plain = type(function) is types.FunctionType
             self._visit(function if is_plain else as_function(function), None)
 
+    @staticmethod
+    def of(*functions: Any) -> "Scan":
+        """Of score and mask, each of which may be None."""
+        return Scan(*[function for function in functions if function is not None])
+
     def _visit(self, value: Any, paths: Paths) -> None:
         kind = type(value)
         if kind in (types.BuiltinFunctionType, types.MethodType) and _is_random(value):

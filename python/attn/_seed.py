@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, Tuple
 
 from . import _arrays, _dynamo
 from ._library import Error
+from ._problem import check_dropout
 
 _LOW, _HIGH = -(1 << 63), (1 << 63) - 1
 
@@ -30,8 +31,6 @@ def make_seed(seed: Any, q: Any, device: int) -> Any:
 def make_traced_seed(dropout_p: Any, seed: Any, q: Any) -> Tuple[float, Any]:
     """While torch.compile traces: the probability as a constant of the graph, and its seed."""
     from torch.fx.experimental.symbolic_shapes import guard_scalar
-
-    from ._source import check_dropout
 
     dropout = check_dropout(guard_scalar(dropout_p))
     return dropout, make_seed(seed, q, -1) if dropout else None

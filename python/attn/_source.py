@@ -2,93 +2,14 @@
 
 from __future__ import annotations
 
-import operator
 import re
 from dataclasses import dataclass, replace
 from typing import Any, Iterable, List, Optional, Set, Tuple, Union
 
-from . import _arrays, _log
-from ._library import Error
+from . import _log
+from ._problem import Problem, Spec
 from ._scan import Scan
 from ._trace import Capture, Slots, Trace
-
-
-@dataclass(frozen=True)
-class Problem:
-    """What is compiled for; every length is a value of the call."""
-
-    type: str
-    head_dim: int
-    value_dim: int
-    causal: Optional[str]
-    window: Optional[Tuple[int, int]]
-    has_scale: bool
-    has_sink: bool
-    return_lse: bool
-    # The probability that a weight is dropped.
-    dropout: float = 0.0
-    # Whether what f32 has no digits for in lse is returned too, as gradients ask for it.
-    return_low: bool = False
-
-
-def make_problem(
-    dtype: Any,
-    head_dim: Any,
-    value_dim: Any,
-    causal: Any,
-    window: Any,
-    has_scale: Any,
-    has_sink: Any,
-    return_lse: Any,
-    device: str,
-    dropout: float = 0.0,
-) -> Problem:
-    """The problem that a user asks for, checked for the device."""
-    if value_dim is None:
-        value_dim = head_dim
-    type_ = _arrays.type_name(dtype)
-    if type_ not in ("f16", "bf16", "f32"):
-        raise Error(
-            "invalid argument",
-            f"q: expected float16, bfloat16 or float32, got {dtype}",
-            "convert q, k and v",
-        )
-    if type_ == "f32" and device != "cpu":
-        raise Error(
-            "invalid argument",
-            f"q: expected float16 or bfloat16 on {device.partition(':')[0]}, got {dtype}",
-            "convert q, k and v, or move them to the CPU",
-        )
-    return Problem(
-        type_,
-        _check_columns("head_dim", head_dim),
-        _check_columns("value_dim", value_dim),
-        check_causal(causal),
-        check_window(window),
-        bool(has_scale),
-        bool(has_sink),
-        bool(return_lse),
-        check_dropout(dropout),
-    )
-
-
-def _to_index(x: Any) -> Optional[int]:
-    """An integer of any library, as Python's; a bool is none."""
-    if isinstance(x, bool) or not hasattr(x, "__index__"):
-        return None
-    try:
-        return operator.index(x)
-    except TypeError:
-        return None
-
-
-def _check_columns(name: str, extent: Any) -> int:
-    columns = _to_index(extent)
-    if columns is None or not 1 <= columns <= 1 << 20:
-        raise Error(
-            "invalid argument", f"{name}: expected a number of columns from 1 on, got {extent!r}"
-        )
-    return columns
 
 
 _SEED = "dropout_seed"
@@ -252,19 +173,19 @@ def _words(line: str) -> Set[str]:
 class Source:
     """The text and the arrays that it reads. `is_volatile` when the text tells of this call only."""
 
-    def __init__(
-        self, problem: Problem, score: Any, mask: Any, scan: Scan, device: str, seed: Any = None
-    ) -> None:
-        """`seed` of dropout is an array like those that functions capture, behind them."""
-        self.problem = problem
+    def __init__(self, spec: Spec, scan: Optional[Scan] = None, seed: Any = None) -> None:
+        """`scan` is of the functions; `seed` of dropout is an array like those that functions capture,
+        behind them."""
+        self.problem = problem = spec.check()
+        scan = Scan.of(spec.score, spec.mask) if scan is None else scan
         query = f"tensor<?x?x?x{problem.head_dim}x{problem.type}>"
         trace = Trace(query, query)
         slots = Slots.of(scan)
         regions: List[str] = []
         try:
             for what, function, parameters in (
-                ("score", score, "%s, %b, %h, %m, %n"),
-                ("mask", mask, "%b, %h, %m, %n"),
+                ("score", spec.score, "%s, %b, %h, %m, %n"),
+                ("mask", spec.mask, "%b, %h, %m, %n"),
             ):
                 if function is not None:
                     lines = trace.run(function, what, slots)
@@ -284,10 +205,10 @@ class Source:
         self.is_volatile = (
             scan.is_volatile or trace.is_volatile or any(c.slot is None for c in self.captures)
         )
-        arguments = [_argument(capture, device) for capture in self.captures]
+        arguments = [_argument(capture, spec.device) for capture in self.captures]
         self.text = Text(problem, tuple(arguments), tuple(trace.before), tuple(regions))
         if regions:
-            functions = {"score": score, "mask": mask}
+            functions = {"score": spec.score, "mask": spec.mask}
             _log.place(regions, {name: x for name, x in functions.items() if x is not None})
 
 
@@ -296,48 +217,3 @@ def _argument(capture: Capture, device: str) -> str:
     # is known makes addresses cheaper.
     mark = " {attn.strided}" if capture.is_strided and device != "cpu" else ""
     return f"%{capture.name}: {capture.ir_type}{mark}"
-
-
-def check_causal(causal: Any) -> Optional[str]:
-    """None, "top_left" or "bottom_right"."""
-    if causal is False or causal is None:
-        return None
-    if causal is True:
-        return "bottom_right"
-    if type(causal).__name__ in ("bool_", "bool") and hasattr(causal, "item"):
-        return check_causal(causal.item())
-    if isinstance(causal, str) and causal in ("top_left", "bottom_right"):
-        return causal
-    raise Error(
-        "invalid argument",
-        'causal: expected False, True, "top_left" or "bottom_right", got ' + repr(causal),
-    )
-
-
-def check_dropout(p: Any) -> float:
-    """A probability."""
-    try:
-        value = -1.0 if isinstance(p, (str, bytes)) else float(p)
-    except (TypeError, ValueError):
-        value = -1.0
-    if not 0.0 <= value <= 1.0:
-        raise Error("invalid argument", f"dropout_p: expected a probability from 0 to 1, got {p!r}")
-    return value
-
-
-def check_window(window: Any) -> Optional[Tuple[int, int]]:
-    """(left, right) with -1 for no bound, or None."""
-    if window is None:
-        return None
-    try:
-        left, right = (-1 if side is None else _to_index(side) for side in window)
-    except (TypeError, ValueError):
-        left = right = None
-    for side in (left, right):
-        if side is None or not -1 <= side <= 1 << 30:
-            raise Error(
-                "invalid argument",
-                f"window: expected None or (left, right) of distances, got {window!r}",
-                "None or -1 is no bound",
-            )
-    return None if (left, right) == (-1, -1) else (left, right)

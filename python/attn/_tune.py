@@ -15,10 +15,11 @@ from pathlib import Path
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from . import _arrays, _library
-from ._attention import _find_plan, attention
+from ._attention import attention
+from ._eager import find_plan
 from ._library import Error, option_texts, refuse
+from ._problem import check_dropout
 from ._seed import make_seed
-from ._source import check_dropout
 
 Options = Dict[str, Any]
 # Rows and keys of a tile. What a machine has no room for is refused by the compiler, and so is what
@@ -345,9 +346,10 @@ def _find_path(
     get = arguments.get
     dropout = check_dropout(get("dropout_p", 0.0))
     seed = make_seed(get("dropout_seed"), q, device) if dropout else None
-    how = [get(name) for name in ("scale", "causal", "window", "score", "mask", "sink")]
-    how[1] = get("causal", False)
-    plan, _ = _find_plan(q, k, v, device, *how, get("return_lse", False), options, dropout, seed)
+    functions = get("score"), get("mask")
+    asked = get("scale"), get("causal", False), get("window"), *functions, get("sink")
+    asked = *asked, get("return_lse", False)
+    plan, _ = find_plan(q, k, v, device, asked, options, dropout, seed)
     shapes = [tuple(x.shape) for x in (q, k, v)]
     facts = [_library.version, plan.text.forward, shapes, get("layout", "bhsd"), list(names)]
     text = json.dumps([*facts, _describe_machine(device)], default=str)

@@ -6,7 +6,7 @@ import os
 from typing import Any, Dict, List, Mapping, Sequence, Union
 
 from . import _log
-from ._attention import Attention, compile
+from ._compile import Attention, compile
 from ._library import refuse
 
 

@@ -11,7 +11,8 @@ from urllib.parse import quote
 
 from ._library import Error, OptionTexts
 from ._plan import Plan
-from ._source import Problem, Text
+from ._problem import Problem
+from ._source import Text
 
 
 def write_source(plan: Plan) -> str:

@@ -24,8 +24,9 @@ from jax.sharding import NamedSharding, PartitionSpec
 from ._indexing import Indexing, index_as
 from ._library import Error, OptionTexts, library, option_texts, refuse
 from ._plan import _compile, remember
+from ._problem import Spec
 from ._scan import Scan
-from ._source import Source, Text, Wanted, make_problem, reads
+from ._source import Source, Text, Wanted, reads
 from .integrations._tables import read_table
 
 # Also where somebody puts the function of this module in its place.
@@ -361,36 +362,45 @@ def _trace(
     """What to compile for a call, and the arrays that its functions captured."""
     score, mask = functions
     texts = option_texts(options)
-    scan = Scan(*[function for function in functions if function is not None])
+    scan = Scan.of(score, mask)
     key = (q.dtype, q.shape[-1], v.shape[-1], causal, *numbers, texts, score is None, *scan.key)
     found = None if scan.is_volatile else _traced.get(key)
     if found is None:
-        shape = q.shape[-1], v.shape[-1]
-        problem = make_problem(q.dtype, *shape, causal, None, *numbers, True, "cpu")
-        source = Source(problem, score, mask, scan, "cpu")
+        has_scale, has_sink = numbers
+        spec = Spec(
+            q.dtype,
+            q.shape[-1],
+            v.shape[-1],
+            "cpu",
+            causal=causal,
+            score=score,
+            mask=mask,
+            has_scale=has_scale,
+            has_sink=has_sink,
+            return_lse=True,
+        )
+        source = Source(spec, scan)
         ranks = tuple(c.rank for c in source.captures)
         if source.is_volatile:
             return _Traced(source.text, texts, ranks, None), source.arrays
         slots = [c.slot for c in source.captures]
         has_places = any(reads(source.text.regions, x) for x in "bh")
-        part = _trace_part(problem, functions, slots) if has_places else None
+        part = _trace_part(spec, slots) if has_places else None
         traced = _Traced(source.text, texts, ranks, part)
         found = traced, scan.keep, slots
         remember(_traced, key, found)
     return found[0], [scan.arrays[slot] for slot in found[2]]
 
 
-def _trace_part(
-    problem: Any, functions: Tuple, slots: List
-) -> Optional[Tuple[Text, Tuple[int, ...]]]:
+def _trace_part(spec: Spec, slots: List) -> Optional[Tuple[Text, Tuple[int, ...]]]:
     """The same on a part of the batch and the heads, and which of `slots` its captures are."""
     batch, head = numpy.zeros((), numpy.int32), numpy.zeros((), numpy.int32)
-    score, mask = functions
+    score, mask = spec.score, spec.mask
     shifted_score = score and (lambda s, b, h, q, kv: score(s, b + batch, h + head, q, kv))
     shifted_mask = mask and (lambda b, h, q, kv: mask(b + batch, h + head, q, kv))
     shifted = [index_as(x, Indexing.CLAMPED) for x in (shifted_score, shifted_mask)]
-    scan = Scan(*[function for function in shifted if function is not None])
-    source = Source(problem, *shifted, scan, "cpu")
+    scan = Scan.of(*shifted)
+    source = Source(dataclasses.replace(spec, score=shifted[0], mask=shifted[1]), scan)
     if source.is_volatile:
         return None
     # Slots count arrays in the order of the functions, which is the same but for these two.

@@ -11,7 +11,7 @@ import pytest
 
 import attn
 import reference
-from attn import _attention, _log, _plan
+from attn import _eager, _log, _plan
 from attn._trace import Trace
 
 
@@ -73,13 +73,13 @@ def test_warm_calls_neither_trace_nor_compile(make, monkeypatch):
 
 def test_caches_are_bounded(make, monkeypatch):
     monkeypatch.setattr(_plan, "_LIMIT", 4)
-    monkeypatch.setattr(_attention, "_plans", {})
+    monkeypatch.setattr(_eager, "_plans", {})
     monkeypatch.setattr(_log, "_known", {})
     monkeypatch.setattr(_log, "_MOST", 4)
     inputs = make()
     for limit in range(8):
         attn.attention(*inputs, mask=lambda b, h, q, kv: kv <= limit)
-    assert len(_attention._plans) <= 4 and len(_log._known) <= 4
+    assert len(_eager._plans) <= 4 and len(_log._known) <= 4
     attn.attention(*inputs, mask=lambda b, h, q, kv: kv <= 0)
 
 
@@ -357,7 +357,7 @@ def test_devices_that_read_fast(monkeypatch, clock, width, memory, is_fast):
         ({"window": (300, 0)}, {}, (True, False)),
         ({"mask": lambda b, h, q, kv: kv != 3}, {}, (True, False)),
         ({"score": lambda s, b, h, q, kv: s * 2}, {}, (False, False)),
-        ({"sink": True}, {}, (False, False)),
+        ({"has_sink": True}, {}, (False, False)),
         ({}, {"slack": 8}, (False, False)),
     ],
 )
@@ -367,14 +367,10 @@ def test_a_plan_chooses_options_by_the_shapes_of_a_call(monkeypatch, how, option
     from attn import _choose
     from attn._library import option_texts
     from attn._plan import Plan
-    from attn._scan import Scan
-    from attn._source import Source, make_problem
+    from attn._problem import Spec
+    from attn._source import Source
 
-    functions = how.get("score"), how.get("mask")
-    problem = make_problem(
-        "bfloat16", 64, 64, how.get("causal", False), how.get("window"), False, "sink" in how, True, device
-    )
-    source = Source(problem, *functions, Scan(*functions), device)
+    source = Source(Spec("bfloat16", 64, 64, device, return_lse=True, **how))
     plan = Plan(source.text, [], (*option_texts(options), ("device", device)))
 
     def choose(heads, rows, keys):
@@ -426,11 +422,11 @@ def test_calls_on_gpus_choose_what_is_for_few_rows(monkeypatch, how, is_few, dev
     found = []
 
     def find_plan(*arguments):
-        found.append(arguments[11])
+        found.append(arguments[5])
         return types.SimpleNamespace(direct=lambda *call: call), []
 
-    monkeypatch.setattr(_attention, "_find_plan", find_plan)
-    monkeypatch.setattr(_attention, "make_seed", lambda *arguments: None)
+    monkeypatch.setattr(_eager, "find_plan", find_plan)
+    monkeypatch.setattr(_eager, "make_seed", lambda *arguments: None)
     q, k = (
         types.SimpleNamespace(get_device=lambda: device, shape=(2, 8, n, 64)) for n in (100, 4096)
     )

@@ -19,7 +19,7 @@ def log(caplog, monkeypatch):
     """Reasons beside the kernels of this test alone."""
     monkeypatch.setattr(_log, "_known", {})
     monkeypatch.setattr(_log, "_families", {})
-    monkeypatch.setattr(attn._attention, "_plans", {})
+    monkeypatch.setattr(attn._eager, "_plans", {})
     caplog.set_level(logging.INFO, "attn.compile")
     return lambda: [record.getMessage() for record in caplog.records]
 
@@ -119,7 +119,7 @@ def test_the_third_number_is_warned_of(log, make, monkeypatch):
     # Texts are enough.
     texts = []
     monkeypatch.setattr(_plan, "Kernel", lambda text, options: texts.append(text) or Nothing)
-    monkeypatch.setattr(attn._attention, "Plan", lambda text, *_: _plan._compile(text.forward, ()))
+    monkeypatch.setattr(_plan, "Plan", lambda text, *_: _plan._compile(text.forward, ()))
 
     def call(width, **how):
         mask = lambda b, h, i, j: i - j < width

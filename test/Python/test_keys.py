@@ -271,9 +271,9 @@ def test_strides_decide_on_a_gpu(monkeypatch):
         sources.append(source.text.forward)
         return Plan()
 
-    monkeypatch.setattr(attn._attention, "_make_plan", make_plan)
-    monkeypatch.setattr(attn._attention, "_check_query", lambda *arguments: None)
-    monkeypatch.setattr(attn._attention, "_plans", {})
+    monkeypatch.setattr(attn._eager, "make_plan", make_plan)
+    monkeypatch.setattr(attn._eager, "_check_matrices", lambda *arguments: None)
+    monkeypatch.setattr(attn._eager, "_plans", {})
     x = types.SimpleNamespace(
         get_device=lambda: 0, dtype="bfloat16", shape=(1, 2, 8, 64), requires_grad=False
     )

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 import attn
-from attn import _attention
+from attn import _eager
 
 torch = pytest.importorskip("torch")
 from torch.nn.attention import bias as biases  # noqa: E402
@@ -136,8 +136,8 @@ def make_names(section):
 @pytest.mark.parametrize("section, there, here", list_lines())
 def test_line(section, there, here, monkeypatch):
     names, calls = make_names(section), []
-    find = _attention._find_plan
-    monkeypatch.setattr(_attention, "_find_plan", lambda *x: calls.append(x) or find(*x))
+    find = _eager.find_plan
+    monkeypatch.setattr(_eager, "find_plan", lambda *x: calls.append(x) or find(*x))
     wanted = eval(there, names)
     assert not calls
     got = eval(here, names)

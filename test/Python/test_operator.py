@@ -9,7 +9,7 @@ import pytest
 import attn
 
 torch = pytest.importorskip("torch")
-from attn import _operator  # noqa: E402  It imports PyTorch.
+from attn import _operator, _traced  # noqa: E402  They import PyTorch.
 
 
 def inputs(b=2, h=4, hkv=2, m=37, n=41, d=32, dv=16, dtype=torch.float32):
@@ -30,9 +30,8 @@ def is_close(x, y):
 
 
 def source(**how):
-    return _operator.make_source(
-        torch.float32, 32, 16, False, None, False, False, "cpu", None, **how
-    )
+    spec = dict(dtype=torch.float32, head_dim=32, value_dim=16, device="cpu")
+    return _traced.make_source(None, **spec, **how)
 
 
 def test_opcheck():
@@ -131,8 +130,8 @@ def test_native_calls_are_those_of_python(rows_first):
 
 def test_python_registers_what_is_not_there():
     program = (
-        "import torch; from attn import _operator; q = torch.ones(1, 1, 2, 16); "
-        "s = _operator.make_source(q.dtype, 16, 16, False, None, False, False, 'cpu', None); "
+        "import torch; from attn import _operator, _traced; q = torch.ones(1, 1, 2, 16); "
+        "s = _traced.make_source(None, dtype=q.dtype, head_dim=16, value_dim=16, device='cpu'); "
         "o, _ = torch.ops.attn.forward(q, q, q, None, None, s, None, False); "
         "print(_operator.is_native, torch.equal(o, q))"
     )

@@ -7,7 +7,7 @@ import pytest
 
 import attn
 import reference
-from attn import _attention, _direct, _library, _log, _plan
+from attn import _direct, _library, _log, _plan
 from attn._scan import Scan
 
 torch = pytest.importorskip("torch")

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import attn
-from attn import _attention, _tune
+from attn import _eager, _tune
 
 
 @pytest.fixture(autouse=True)
@@ -72,7 +72,7 @@ def test_options_that_are_none_are_the_rule(monkeypatch):
     def make_plan(*_):
         raise AssertionError("expected the plan of the call without options")
 
-    monkeypatch.setattr(_attention, "_make_plan", make_plan)
+    monkeypatch.setattr(_eager, "make_plan", make_plan)
     assert (attn.attention(q, k, v, options={}) == expected).all()
 
 

@@ -132,36 +132,27 @@ def _call_pytorch(*arguments: Any, attn_mask: Any, is_causal: bool, **how: Any) 
 
 
 def _attend(
-    q: Any,
-    k: Any,
-    v: Any,
-    order: Any,
-    scale: Any,
-    functions: Any,
-    causal: Any = False,
-    dropout_p: Optional[float] = None,
-    wants_lse: bool = False,
+    q: Any, k: Any, v: Any, order: Any, functions: Any, wants_lse: bool = False, **how: Any
 ) -> Tuple[Any, Any]:
-    """(output, lse or None), the output in that order of memory."""
+    """(output, lse or None), the output in that order of memory. `how` has scale, and may have causal
+    and dropout_p."""
     rows_first = is_rows_first(order)
     if rows_first:
         q, k, v = (x.transpose(1, 2) for x in (q, k, v))
     score, mask = functions
     if torch.compiler.is_dynamo_compiling() and not (score is None and mask is None):
-        how = scale, causal, None, rows_first, dropout_p
-        output, lse = _flex_node.attend(q, k, v, score, mask, *how, from_end=True)
+        how.update(rows_first=rows_first, from_end=True)
+        output, lse = _flex_node.attend(q, k, v, score, mask, **how)
     else:
         found = attn.attention(
             q,
             k,
             v,
-            scale=scale,
-            causal=causal,
             score=index_as(score, Indexing.FROM_END),
             mask=index_as(mask, Indexing.FROM_END),
             layout="bshd" if rows_first else "bhsd",
             return_lse=wants_lse,
-            dropout_p=dropout_p or 0.0,
+            **how,
         )
         output, lse = found if wants_lse else (found, None)
     return lay(output.transpose(1, 2) if rows_first else output, order), lse
@@ -218,7 +209,8 @@ def scaled_dot_product_attention(
     is_kernel = query.dim() == 4 and q.shape == query.shape and q.shape[-1] == v.shape[-1]
     order = find_order(q) if is_kernel else (0, 1, 2)
     functions = made.get("score"), made.get("mask")
-    output, _ = _attend(q, k, v, order, scale, functions, made.get("causal", False), dropout_p)
+    how = dict(scale=scale, causal=made.get("causal", False), dropout_p=dropout_p)
+    output, _ = _attend(q, k, v, order, functions, **how)
     _count(served, "scaled_dot_product_attention")
     rank = max(query.dim(), key.dim(), value.dim())
     lead = (*batch, q_heads)[-(rank - 2) :] if rank > 2 else ()
@@ -336,7 +328,7 @@ def flex_attention(
     batch = query.shape[:1]
     q, k, v = (_to_4d(x, batch, x.shape[1]) for x in (query, key, value))
     functions = score_mod, mask
-    output, lse = _attend(q, k, v, find_order(query), scale, functions, wants_lse=wants_lse)
+    output, lse = _attend(q, k, v, find_order(query), functions, wants_lse, scale=scale)
     _count(served, "flex_attention")
     if return_aux is not None:
         return output, _pytorch.AuxOutput(lse=lse if wants_lse else None, max_scores=None)

@@ -195,8 +195,8 @@ def attention(
         score = _add_table(score, position_bias)
     if torch.compiler.is_dynamo_compiling() and not (score is None and mask is None):
         matrices = [x.transpose(1, 2) for x in (query, key, value)]
-        how = scaling, causal, s_aux, True
-        return _flex_node.attend(*matrices, score, mask, *how, dropout)[0], None
+        how = dict(scale=scaling, causal=causal, sink=s_aux, rows_first=True, dropout_p=dropout)
+        return _flex_node.attend(*matrices, score, mask, **how)[0], None
     output = attn.attention(
         query.transpose(1, 2),
         key.transpose(1, 2),

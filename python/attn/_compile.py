@@ -1,0 +1,183 @@
+"""compile, and the attention that it returns."""
+
+from __future__ import annotations
+
+from typing import Any, Callable, List, Mapping, Optional, Tuple, Union
+
+from . import _arrays, _dynamo, _foreign, _library
+from ._explain import Explanation
+from ._given import Given
+from ._library import Error
+from ._plan import Plan, make_plan
+from ._problem import Spec, check_options, is_rows_first
+from ._run import run, run_into
+from ._seed import Seed, make_seed
+from ._source import Source
+
+
+class Attention:
+    """A compiled attention: call it as `kernel(q, k, v)`, for any lengths, batches and heads.
+
+    Attributes:
+        source: its IR, as a user would write it.
+        compile_ms: milliseconds that compiling took; 0 when the kernel was on disk.
+        load_ms: milliseconds that the linker took, or the driver of a GPU.
+        is_from_disk: whether the kernel was found on disk.
+        device: "cpu", or "cuda:0".
+
+        A copy shares the kernel. A deep copy also copies the captured arrays. An attention that is
+    pickled is compiled again where it is loaded.
+    """
+
+    def __init__(self, plan: Plan, layout: str, arrays: List[Any]) -> None:
+        self._plan, self._layout, self._arrays = plan, layout, arrays
+        self._rows_first = is_rows_first(layout)
+        self.source: str = plan.text.forward
+        self.compile_ms: float = plan.kernel.compile_ms
+        self.load_ms: float = plan.kernel.load_ms
+        self.is_from_disk: bool = plan.kernel.is_from_disk
+        self.device = "cpu" if plan.device < 0 else f"cuda:{plan.device}"
+
+    def __reduce__(self) -> Tuple:
+        return Attention, (self._plan, self._layout, self._arrays)
+
+    @_dynamo.disable
+    def __call__(
+        self,
+        q: Any,
+        k: Any,
+        v: Any,
+        *,
+        scale: Optional[float] = None,
+        sink: Any = None,
+        out: Any = None,
+        dropout_seed: Any = None,
+    ) -> Any:
+        """As `attention`. `scale` and `sink` are given if and only if the kernel was compiled with
+        them; `dropout_seed` may be given if it was compiled with dropout.
+
+        Args:
+            out: an array of the shape and type of the output, or (output, lse) if the kernel
+                returns both. The last dimension is contiguous; other strides are free. The array
+                is filled and returned, and nothing is allocated. Gradients are refused.
+
+        Raises:
+            Error: an argument that does not fit.
+        """
+        plan, arrays = self._plan, self._arrays
+        if dropout_seed is None:
+            output = plan.direct(q, k, v, scale, sink, arrays, self._rows_first, False, out)
+            if output is not None:
+                return output
+        problem = plan.problem
+        if (scale is not None) != problem.has_scale or (sink is not None) != problem.has_sink:
+            self._fail_optional("scale", scale, problem.has_scale)
+            self._fail_optional("sink", sink, problem.has_sink)
+        if hasattr(q, "get_device") and _arrays.is_autocast():
+            q, k, v = _arrays.cast(q, k, v, type_=problem.type)
+        if _arrays.is_foreign(q):
+            if out is not None:
+                got = _arrays.describe_type(q)
+                _library.refuse("out", "q, k and v of NumPy or PyTorch beside it", got)
+            mine = _foreign.import_named(q=q, k=k, v=v, sink=sink, dropout_seed=dropout_seed)
+            how = dict(scale=scale, sink=mine[3], dropout_seed=mine[4])
+            return _foreign.export(self(*mine[:3], **how), q)
+        if _arrays.type_name(getattr(q, "dtype", None)) != problem.type:
+            raise Error(
+                "invalid argument",
+                f"q: expected elements of {problem.type}, got " + _arrays.describe_type(q),
+            )
+        if problem.dropout:
+            arrays = [*arrays, make_seed(dropout_seed, q, plan.device)]
+        elif dropout_seed is not None:
+            self._fail_optional("dropout_seed", dropout_seed, False, "dropout_p=0.1")
+        if out is not None:
+            return self._run_into(Given(q, k, v, scale, sink, self._rows_first, arrays), out)
+        return run(plan, q, k, v, scale, sink, self._rows_first, arrays)
+
+    def _run_into(self, given: Given, out: Any) -> Any:
+        plan = self._plan
+        is_pair = isinstance(out, (tuple, list)) and len(out) == 2
+        if is_pair != plan.problem.return_lse or (not is_pair and isinstance(out, (tuple, list))):
+            expected = "(output, lse)" if plan.problem.return_lse else "an array"
+            raise Error("invalid argument", f"out: expected {expected}, got {type(out).__name__}")
+        output, lse = out if is_pair else (out, None)
+        run_into(plan, given, output, lse)
+        return out
+
+    @staticmethod
+    def _fail_optional(name: str, x: Any, wanted: bool, how: str = "") -> None:
+        if (x is not None) != wanted:
+            got = "none" if wanted else "one"
+            raise Error(
+                "invalid argument",
+                f"{name}: expected {'one' if wanted else 'none'}, got {got}",
+                f"compile with {how or f'{name}={not wanted}'}",
+            )
+
+    def explain(self, until: str = "online") -> Explanation:
+        """As `attn.explain`."""
+        return Explanation(_library.explain(self.source, self._plan.options, until))
+
+    def __repr__(self) -> str:
+        p = self._plan.problem
+        return (
+            f"<attn.Attention {p.type} D={p.head_dim} Dv={p.value_dim} layout={self._layout} "
+            f"device={self.device}>"
+        )
+
+
+@_dynamo.disable
+def compile(
+    dtype: Any,
+    head_dim: int,
+    value_dim: Optional[int] = None,
+    *,
+    scale: bool = False,
+    causal: Union[bool, str] = False,
+    window: Optional[Tuple[Optional[int], Optional[int]]] = None,
+    score: Optional[Callable] = None,
+    mask: Optional[Callable] = None,
+    sink: bool = False,
+    layout: str = "bhsd",
+    return_lse: bool = False,
+    device: Any = "cpu",
+    options: Optional[Mapping[str, object]] = None,
+    dropout_p: float = 0.0,
+) -> Attention:
+    """Compiles an attention for later calls with any lengths, batches and heads.
+
+    Args:
+        dtype: of q, k and v: a dtype of NumPy or PyTorch, or its name.
+        head_dim: D, columns of q and k.
+        value_dim: Dv, columns of v; D if None.
+        scale: whether calls give a scale.
+        sink: whether calls give a sink.
+        device: "cpu", "cuda" (PyTorch's current device), "cuda:1", or a torch.device.
+        causal, window, score, mask, layout, return_lse, options, dropout_p: as for `attention`.
+                        Arrays are captured now; a call reads their elements of that time. Seeds of
+                        dropout are
+            given to calls, or drawn by them.
+
+    Raises:
+        Error: an argument that does not fit, or a function that cannot be traced.
+    """
+    is_rows_first(layout)
+    spec = Spec(
+        dtype,
+        head_dim,
+        value_dim,
+        _arrays.device_name(device),
+        causal=causal,
+        window=window,
+        score=score,
+        mask=mask,
+        has_scale=scale,
+        has_sink=sink,
+        return_lse=return_lse,
+        dropout=dropout_p,
+    )
+    source = Source(spec, seed=Seed())
+    plan = make_plan(source, check_options(options, spec.device))
+    arrays = source.arrays[:-1] if source.problem.dropout else source.arrays
+    return Attention(plan, layout, _foreign.import_all(arrays))

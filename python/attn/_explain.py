@@ -1,0 +1,141 @@
+"""explain: how an attention is compiled, and the way of one call."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any, Callable, List, Mapping, Optional, Tuple, Union
+
+from . import _arrays, _library
+from ._library import Error
+from ._log import find_reason
+from ._picture import visualize_mask
+from ._problem import Spec, check_options, is_rows_first
+from ._seed import Seed
+from ._source import Source
+
+
+class Explanation(str):
+    """Text that a prompt shows as it is."""
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+def _check_call(arrays: List[Any]) -> None:
+    for name, x in zip("qkv", arrays):
+        if not _arrays.is_array(x) or len(x.shape) != 4:
+            got = f"shape {tuple(x.shape)}" if hasattr(x, "shape") else type(x).__name__
+            raise Error("invalid argument", f"{name}: expected an array of 4 dimensions, got {got}")
+
+
+def _describe(arrays: List[Any], rows_first: bool, spec: Spec, reason: str) -> str:
+    """Lines above those of the compiler. `reason` is why its kernel is not there, or empty."""
+    shapes = ", ".join(f"{name} {tuple(x.shape)}" for name, x in zip("qkv", arrays))
+    lines = [
+        f"// call        {shapes} of {arrays[0].dtype}",
+        f"// path        {_find_path(arrays)}",
+        f"// kernel      {'not compiled yet: ' + reason if reason else 'compiled before'}",
+    ]
+    how = {"causal": spec.causal, "window": spec.window, "mask": spec.mask}
+    on_cpu = not (_arrays.is_torch(arrays[0]) and arrays[0].is_cuda)
+    if on_cpu and any(x is not None and x is not False for x in how.values()):
+        length = 1 if rows_first else 2
+        head = visualize_mask(arrays[0].shape[length], arrays[1].shape[length], **how)
+        lines.append(f"// tiles       {head.splitlines()[0]}")
+    return "\n".join(lines) + "\n"
+
+
+def _find_path(arrays: List[Any]) -> str:
+    if all(_arrays.is_foreign(x) for x in arrays):
+        return "through DLPack to the kernel, and back"
+    q, k, v = arrays
+    if not _arrays.is_watched(q, k, v, None):
+        return "straight to the kernel"
+    torch = sys.modules["torch"]
+    count_modes, find_transform, is_profiled = _arrays.find_watchers()
+    if torch.is_grad_enabled() and any(x.requires_grad for x in arrays):
+        who = "autograd records it"
+    elif find_transform() is not None:
+        who = "a transform of torch.func looks"
+    elif count_modes():
+        who = "a mode of PyTorch looks"
+    elif is_profiled():
+        who = "the profiler looks"
+    else:
+        who = f"a {type(q).__name__} stands for others"
+    return f"the operator attn::forward of PyTorch, some 25 us more: {who}"
+
+
+def explain(
+    dtype: Any,
+    head_dim: int,
+    value_dim: Optional[int] = None,
+    *,
+    until: str = "online",
+    gradient: bool = False,
+    scale: bool = False,
+    causal: Union[bool, str] = False,
+    window: Optional[Tuple[Optional[int], Optional[int]]] = None,
+    score: Optional[Callable] = None,
+    mask: Optional[Callable] = None,
+    sink: bool = False,
+    layout: str = "bhsd",
+    return_lse: bool = False,
+    device: Any = "cpu",
+    options: Optional[Mapping[str, object]] = None,
+    dropout_p: float = 0.0,
+) -> Explanation:
+    """Explains how an attention is compiled.
+
+    The text has the schedule and the rule that chose it, the key tiles that each mask visits, the
+    times of compiling, and the IR after a room. For a GPU it also has the instructions of the PTX,
+    floors of the time, and registers where a driver or ptxas can tell them. The GPU need not be
+    there.
+
+    q, k and v of a call may replace dtype, head_dim and value_dim, with its scale and sink. The
+    text then also tells which way the call takes and whether its kernel is there, and on the CPU
+    which tiles the mask keeps for batch 0 and head 0. No attention is computed.
+
+
+    Args:
+        until: "problem", "grid" or "online"; for a GPU also "tile", "placed", "async", "thread"
+            and "ptx".
+        gradient: explain the function of the gradients of q, k, v and the sink.
+        dtype, head_dim, value_dim, and the others: as for `compile`.
+
+    Returns:
+        A text that a prompt shows as it is.
+
+    Raises:
+        Error: as `compile`.
+    """
+    call: List[Any] = []
+    if _arrays.is_array(dtype):
+        call = [dtype, head_dim, value_dim]
+        _check_call(call)
+        scale, sink = (x is not None and x is not False for x in (scale, sink))
+        device = getattr(dtype, "device", "cpu") if _arrays.is_torch(dtype) else "cpu"
+        dtype, head_dim, value_dim = (dtype.dtype, dtype.shape[-1], value_dim.shape[-1])
+    rows_first = is_rows_first(layout)
+    spec = Spec(
+        dtype,
+        head_dim,
+        value_dim,
+        _arrays.device_name(device),
+        causal=causal,
+        window=window,
+        score=score,
+        mask=mask,
+        has_scale=scale,
+        has_sink=sink,
+        return_lse=return_lse,
+        dropout=dropout_p,
+    )
+    of = Source(spec, seed=Seed()).text
+    text, texts = of.forward, check_options(options, spec.device)
+    lines = _describe(call, rows_first, spec, find_reason(text, texts)) if call else ""
+    if gradient:
+        wanted = ("query", "key", "value") + (("sink",) if sink else ())
+        has_low = of.reads_low(spec.device == "cpu")
+        text = of.gradient(wanted, has_lse_gradient=False, has_low=has_low)
+    return Explanation(lines + _library.explain(text, texts, until))
