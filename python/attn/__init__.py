@@ -46,7 +46,7 @@ def _register_operators() -> None:
     """Exported programs name them, and may be loaded before anything of attn is called."""
     # Of a PyTorch older than attn serves, calls say what is missing.
     with contextlib.suppress(ImportError):
-        importlib.import_module("attn._operator")
+        importlib.import_module("attn._autograd")
 
 
 _imports.after("torch", _register_operators)

@@ -110,7 +110,7 @@ def gradient(
     captures = [_find_captures(plan, arrays, x) for x in wrt]
     numbers = sorted({number for each in captures for number in each})
     if wrt and device >= 0:
-        from ._operator import check_order
+        from ._watched import check_order
 
         check_order("wrt")
     of = plan.gradient((*names, *numbers), d_lse is not None, lse_low is not None)

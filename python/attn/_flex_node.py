@@ -14,7 +14,7 @@ import torch
 from torch._higher_order_ops.flex_attention import flex_attention as _pytorch_node
 from torch._ops import HigherOrderOperator
 
-from . import _dynamo, _eager, _operator
+from . import _dynamo, _eager, _watched
 from ._given import Given
 from ._indexing import index_as
 from ._library import option_texts
@@ -75,7 +75,7 @@ class _Function:
 def _check_gradients(source: Source) -> None:
     for capture, x in zip(source.captures, source.arrays):
         if x.requires_grad and torch.is_grad_enabled():
-            _operator.check_has_gradient(capture.name, x)
+            _watched.check_has_gradient(capture.name, x)
 
 
 def _run_eagerly(
@@ -133,7 +133,7 @@ class _Node(HigherOrderOperator):
         _check_gradients(source)
         text = write_text(source.text, source.captures, options["texts"])
         given = Given(query, key, value, scale, sink, options["rows_first"], [])
-        return _operator.apply(text, given, source.arrays, True)
+        return _watched.apply(text, given, source.arrays, True)
 
 
 _node = _Node()

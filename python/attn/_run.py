@@ -15,9 +15,9 @@ def run(
     """The output, or it and lse, or these and lse_low."""
     if _arrays.may_be_recorded(q, k, v):
         # It imports PyTorch, which is there.
-        from . import _operator
+        from . import _watched
 
-        output = _operator.record(plan, q, k, v, scale, sink, rows_first, captured)
+        output = _watched.record(plan, q, k, v, scale, sink, rows_first, captured)
         if output is not None:
             return output
     output = plan.direct(q, k, v, scale, sink, captured, rows_first, False, None)
@@ -25,17 +25,17 @@ def run(
         return output
     given = Given(q, k, v, scale, sink, rows_first, captured)
     if _arrays.is_watched(q, k, v, sink, *plan.find_given(captured)):
-        from . import _operator
+        from . import _watched
 
-        return _operator.call(plan, given)
+        return _watched.call(plan, given)
     return plan.run(given)
 
 
 def run_into(plan: Plan, given: Given, output: Any, lse: Any) -> None:
     """The same, with the memory of its results."""
     if _arrays.is_watched(given.q, given.k, given.v, given.sink, *given.captured, output, lse):
-        from . import _operator
+        from . import _watched
 
-        _operator.call_into(plan, given, output, lse)
+        _watched.call_into(plan, given, output, lse)
     else:
         plan.run_into(given, output, lse)

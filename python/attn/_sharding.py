@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import functools
 import inspect
-from typing import Any, List, NamedTuple, Optional
+from typing import Any, List, NamedTuple, Optional, Union
 
 import torch
 from torch.distributed.tensor import DTensor, Partial, Replicate, Shard
-from torch.distributed.tensor._op_schema import OpStrategy, RuntimeSchemaInfo, TupleStrategy
+from torch.distributed.tensor._op_schema import OpStrategy, RuntimeSchemaInfo
 from torch.distributed.tensor._ops.utils import expand_to_full_mesh_op_strategy
 
-from ._written import read_pieces
+from ._schema import Backward, Forward
 from ._source import reads
+from ._written import read_pieces
 
 # What drops options of a whole mesh; PyTorch 2.15 has it by another name than 2.13.
 _FILTER = "is_valid_strategy_cb"
@@ -58,10 +59,9 @@ class _Part(NamedTuple):
     d_captured: Any
 
 
-def _list_parts(source: str, rows_first: bool, count_heads: int) -> List[_Part]:
-    """Of `count_heads` heads of k."""
-    heads, rows = (2, 1) if rows_first else (1, 2)
-    whole, total, allowed = Replicate(), Partial(), _find_allowed(source)
+def _list_parts(call: Union[Forward, Backward]) -> List[_Part]:
+    heads, rows = (2, 1) if call.rows_first else (1, 2)
+    whole, total, allowed = Replicate(), Partial(), _find_allowed(call.source)
     parts = [_Part(*[whole] * 8)]
     if allowed.batch:
         split = Shard(0)
@@ -69,7 +69,7 @@ def _list_parts(source: str, rows_first: bool, count_heads: int) -> List[_Part]:
     if allowed.heads:
         # One head of k and v serves all.
         q, k, d_k = Shard(heads), Shard(heads), Shard(heads)
-        if count_heads == 1:
+        if call.k.shape[heads] == 1:
             k, d_k = whole, total
         parts.append(_Part(q, k, Shard(1), Shard(0), whole, d_k, Shard(0), total))
     if allowed.rows:
@@ -81,9 +81,11 @@ def _count(captures: Any) -> int:
     return 0 if captures is None else len(getattr(captures, "children", captures))
 
 
-def _expand(schema: Any, options: List[List[Any]], count: int, k: Any, rows_first: bool) -> Any:
+def _expand(
+    schema: Any, options: List[List[Any]], count: int, call: Union[Forward, Backward]
+) -> Any:
     """Over all dimensions of the mesh; each option is of `count` results and then of the tensors."""
-    mesh, heads = schema.get_mesh_from_args(), 2 if rows_first else 1
+    mesh, k, heads = schema.get_mesh_from_args(), call.k, 2 if call.rows_first else 1
     position = [x for x in schema.args_strategy].index(k)
 
     def is_whole_groups(inputs: List[Any], _: Any) -> bool:
@@ -100,26 +102,26 @@ def _expand(schema: Any, options: List[List[Any]], count: int, k: Any, rows_firs
 
 def _shard_forward(count_results: int, schema: Any) -> OpStrategy:
     """Of attn::forward or attn::record: the output, and numbers of its rows."""
-    _, k, _, sink, captures, source, _, rows_first = schema.args_schema
+    call = Forward(*schema.args_schema)
     options = []
-    for part in _list_parts(source, rows_first, k.shape[2 if rows_first else 1]):
-        given = [part.q, part.k, part.k, *[part.sink] * (sink is not None)]
+    for part in _list_parts(call):
+        given = [part.q, part.k, part.k, *[part.sink] * (call.sink is not None)]
         results = [part.q, *[part.lse] * (count_results - 1)]
-        options.append([*results, *given, *[part.captured] * _count(captures)])
-    return _expand(schema, options, count_results, k, rows_first)
+        options.append([*results, *given, *[part.captured] * _count(call.captures)])
+    return _expand(schema, options, count_results, call)
 
 
 def _shard_backward(schema: Any) -> OpStrategy:
-    _, d_lse, _, k, _, sink, captures, _, _, source, _, rows_first, wanted, *rest = schema.args_schema
-    has_low = bool(rest) and rest[0] is not None
-    count, options = _count(captures), []
-    for part in _list_parts(source, rows_first, k.shape[2 if rows_first else 1]):
+    call = Backward(*schema.args_schema)
+    wanted, count, options = call.wanted, _count(call.captures), []
+    for part in _list_parts(call):
         of = [part.q, part.d_k, part.d_k, part.d_sink, *[part.d_captured] * count]
         results: List[Optional[Any]] = [x for x, is_wanted in zip(of, wanted) if is_wanted]
-        given = [part.q, *[part.lse] * (d_lse is not None), part.q, part.k, part.k]
-        given += [*[part.sink] * (sink is not None), *[part.captured] * count, part.q, part.lse]
-        options.append([*results, *given, *[part.lse] * has_low])
-    strategy = _expand(schema, options, sum(wanted), k, rows_first)
+        given = [part.q, *[part.lse] * (call.d_lse is not None), part.q, part.k, part.k]
+        given += [*[part.sink] * (call.sink is not None), *[part.captured] * count]
+        given += [part.q, part.lse, *[part.lse] * (call.lse_low is not None)]
+        options.append([*results, *given])
+    strategy = _expand(schema, options, sum(wanted), call)
     if sum(wanted) == 1:
         # A list of one.
         for each in strategy.strategies:

@@ -9,7 +9,7 @@ from typing import Any, Dict
 
 from torch.fx.experimental.symbolic_shapes import guard_scalar
 
-from . import _dynamo, _operator
+from . import _dynamo, _watched
 from ._given import Given
 from ._library import option_texts
 from ._problem import Spec
@@ -47,4 +47,4 @@ def attend(q: Any, k: Any, v: Any, return_lse: bool, how: Dict[str, Any]) -> Any
         dropout=dropout,
     )
     given = Given(q, k, v, how["scale"], how["sink"], how["rows_first"], [])
-    return _operator.apply(source, given, [] if seed is None else [seed], return_lse)
+    return _watched.apply(source, given, [] if seed is None else [seed], return_lse)

@@ -1,16 +1,17 @@
-"""What torch.vmap makes of the operators attn::forward, attn::record and attn::backward, and what PyTorch's counter of operations
-counts of them."""
+"""What torch.vmap makes of the operators attn::forward, attn::record and attn::backward, and what
+PyTorch's counter of operations counts of them."""
 
 from __future__ import annotations
 
 import functools
-from typing import Any, List, Optional
+from typing import Any, List, Optional, Tuple
 
 import torch
 from torch.library import Library, register_vmap
 
 from . import _imports
 from ._library import Error
+from ._schema import Backward, Forward
 from ._source import reads
 from ._written import read_pieces
 
@@ -43,62 +44,47 @@ def _reads_batch(source: str) -> bool:
     return bool(pieces["problem"]["dropout"]) or reads(pieces["regions"], "b")
 
 
-def _map_forward(operator, info, in_dims, q, k, v, sink, captures, *options):  # type: ignore[no-untyped-def]
+def _map_forward(operator: Any, info: Any, in_dims: Tuple, *arguments: Any) -> Tuple[Tuple, Tuple]:
     """Of attn::forward or attn::record, which is `operator`."""
-    _refuse_mapped(in_dims[3], in_dims[4])
+    call, dims = Forward(*arguments), Forward(*in_dims)
+    _refuse_mapped(dims.sink, dims.captures)
     size = info.batch_size
-    if size > 0 and _reads_batch(options[0]):
-        parts = [[_take(x, dim, i) for x, dim in zip((q, k, v), in_dims)] for i in range(size)]
-        each = [operator(*part, sink, captures, *options) for part in parts]
+    if size > 0 and _reads_batch(call.source):
+        parts = [[_take(x, dim, i) for x, dim in zip(call[:3], dims)] for i in range(size)]
+        each = [operator(*part, *call[3:]) for part in parts]
         results = [torch.stack(x) for x in zip(*each)]
     else:
-        folded = [_fold(x, dim, size) for x, dim in zip((q, k, v), in_dims)]
-        found = operator(*folded, sink, captures, *options)
-        results = [_unfold(x, q, in_dims[0], size) for x in found]
+        folded = [_fold(x, dim, size) for x, dim in zip(call[:3], dims)]
+        found = operator(*folded, *call[3:])
+        results = [_unfold(x, call.q, dims.q, size) for x in found]
     return tuple(results), (0,) * len(results)
 
 
-def _map_backward(  # type: ignore[no-untyped-def]
-    info,
-    in_dims,
-    d_output,
-    d_lse,
-    q,
-    k,
-    v,
-    sink,
-    captures,
-    output,
-    lse,
-    source,
-    scale,
-    rows_first,
-    wanted,
-    lse_low=None,
-):
-    _refuse_mapped(in_dims[5], in_dims[6])
-    size = info.batch_size
+# What the operator of the gradients may be given mapped.
+_MAPPED = ("d_output", "d_lse", "q", "k", "v", "output", "lse", "lse_low")
+
+
+def _map_backward(info: Any, in_dims: Tuple, *arguments: Any) -> Tuple[List, List]:
+    call, dims = Backward(*arguments), Backward(*in_dims)
+    _refuse_mapped(dims.sink, dims.captures)
+    size, wanted = info.batch_size, call.wanted
+    mapped = [name for name in _MAPPED if getattr(call, name) is not None]
 
     def run(choose: Any, wanted: List[bool]) -> List[Any]:
-        x = [
-            y if y is None else choose(y, dim)
-            for y, dim in zip(matrices, (*in_dims[:5], *in_dims[7:9], low_dim))
-        ]
-        options = (source, scale, rows_first, wanted)
-        return torch.ops.attn.backward(*x[:5], sink, captures, *x[5:7], *options, x[7])
+        chosen = {name: choose(getattr(call, name), getattr(dims, name)) for name in mapped}
+        return torch.ops.attn.backward(*call._replace(wanted=wanted, **chosen))
 
-    matrices = (d_output, d_lse, q, k, v, output, lse, lse_low)
-    low_dim = in_dims[13] if len(in_dims) > 13 else None
-    if size > 0 and _reads_batch(source):
+    if size > 0 and _reads_batch(call.source):
         found = [run(lambda x, dim, i=i: _take(x, dim, i), wanted) for i in range(size)]
         return [torch.stack(x) for x in zip(*found)], [0] * sum(wanted)
     results = []
     if any(wanted[:3]):
         no_sums = [*wanted[:3], *[False] * len(wanted[3:])]
         found = run(lambda x, dim: _fold(x, dim, size), no_sums)
-        results += [_unfold(x, q, in_dims[2], size) for x in found]
+        results += [_unfold(x, call.q, dims.q, size) for x in found]
     if size == 0:
-        sums = [x for x, is_wanted in zip((sink, *(captures or ())), wanted[3:]) if is_wanted]
+        of = call.sink, *(call.captures or ())
+        sums = [x for x, is_wanted in zip(of, wanted[3:]) if is_wanted]
         results += [x.new_empty((0, *x.shape), dtype=torch.float32) for x in sums]
     elif any(wanted[3:]):
         # Those of sinks and captured tensors are sums over the batch, each one's own.
@@ -117,14 +103,16 @@ def _count_pairs(q: Any, k: Any, rows_first: bool) -> int:
     return b * h * m * (k[1] if rows_first else k[2])
 
 
-def _count_forward(q, k, v, sink, captures, source, scale, rows_first, *, out_shape=None, **_kwargs):  # type: ignore[no-untyped-def]
+def _count_forward(*shapes: Any, **_results: Any) -> int:
     """As PyTorch counts its own attention: what a mask drops too."""
-    return 2 * _count_pairs(q, k, rows_first) * (q[-1] + v[-1])
+    of = Forward(*shapes)
+    return 2 * _count_pairs(of.q, of.k, of.rows_first) * (of.q[-1] + of.v[-1])
 
 
-def _count_backward(d_output, d_lse, q, k, v, sink, captures, output, lse, source, scale, rows_first, wanted, lse_low=None, *, out_shape=None, **_kwargs):  # type: ignore[no-untyped-def]
+def _count_backward(*shapes: Any, **_results: Any) -> int:
     """Five products."""
-    return 2 * _count_pairs(q, k, rows_first) * (3 * q[-1] + 2 * v[-1])
+    of = Backward(*shapes)
+    return 2 * _count_pairs(of.q, of.k, of.rows_first) * (3 * of.q[-1] + 2 * of.v[-1])
 
 
 def _register_flops() -> None:

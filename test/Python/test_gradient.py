@@ -12,7 +12,7 @@ from attn import _plan
 
 torch = pytest.importorskip("torch")
 
-from attn._operator import check_has_gradient  # noqa: E402
+from attn._watched import check_has_gradient  # noqa: E402
 
 TOLERANCE = {torch.float32: 2e-5, torch.float16: 4e-3, torch.bfloat16: 3e-2}
 

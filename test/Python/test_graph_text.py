@@ -98,7 +98,7 @@ def test_text_of_exported_programs_before(monkeypatch):
     kernel = attn.compile(
         "float32", D, score=lambda s, b, h, i, j: s + few[4], options={"block_m": 32}
     )
-    text = _operator.write_source(kernel._plan)
+    text = _written.write_source(kernel._plan)
     head, mark, pieces = text.partition("// option ")
     least, pieces = pieces.partition(_written._LEAST)[2].split(_written._PIECES)
     plan = _written.read_source(text, "cpu")

@@ -9,7 +9,7 @@ import pytest
 import attn
 
 torch = pytest.importorskip("torch")
-from attn import _operator, _traced  # noqa: E402  They import PyTorch.
+from attn import _operator, _traced, _written  # noqa: E402  They import PyTorch.
 
 
 def inputs(b=2, h=4, hkv=2, m=37, n=41, d=32, dv=16, dtype=torch.float32):
@@ -113,7 +113,7 @@ def test_native_calls_are_those_of_python(rows_first):
         mask=lambda b, h, i, j: seen[b, j],
         options={"block_m": 32},
     )
-    text = _operator.write_source(kernel._plan)
+    text = _written.write_source(kernel._plan)
     arguments = (*tensors, sink, [table, few, seen], text, 0.2, rows_first)
     for got, wanted in zip(torch.ops.attn.forward(*arguments), _operator._forward(*arguments)):
         assert torch.equal(got, wanted) and got.stride() == wanted.stride()
@@ -159,7 +159,7 @@ def test_opcheck_of_captures_and_sinks():
     kernel = attn.compile(
         "float32", 32, 16, scale=True, sink=True, score=lambda s, b, h, i, j: s + bias[h, i, j]
     )
-    text = _operator.write_source(kernel._plan)
+    text = _written.write_source(kernel._plan)
     arguments = (q, k, v, sink, [bias], text, 0.2, False)
     torch.library.opcheck(torch.ops.attn.forward.default, arguments)
     assert torch.equal(torch.ops.attn.forward(*arguments)[0], kernel(q, k, v, scale=0.2, sink=sink))

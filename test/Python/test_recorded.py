@@ -9,7 +9,7 @@ import attn
 from attn import _direct, _gradient, _plan
 
 torch = pytest.importorskip("torch")
-from attn import _operator  # noqa: E402  It imports PyTorch.
+from attn import _autograd, _watched  # noqa: E402  They import PyTorch.
 
 B, H, M, N, D, DV = 2, 4, 7, 9, 16, 24
 IS_DIRECT = _direct.extension is not None and hasattr(torch.Tensor, "__dlpack_c_exchange_api__")
@@ -62,7 +62,7 @@ def differentiate(call, tensors, of=None):
 
 def through_the_dispatcher(monkeypatch, call, tensors, of=None):
     with monkeypatch.context() as patch:
-        patch.setattr(_operator, "record", lambda *call: None)
+        patch.setattr(_watched, "record", lambda *call: None)
         patch.setattr(_gradient._direct, "make_gradient", lambda *how: _direct.take_nothing)
         return differentiate(call, tensors, of)
 
@@ -80,7 +80,7 @@ def test_the_short_way_gives_the_same_bits(monkeypatch, name, only):
         if IS_DIRECT:
             patch.setattr(_plan, "Tensors", None)
             patch.setattr(_gradient, "Tensors", None)
-        patch.setattr(_operator.Attention, "apply", None)
+        patch.setattr(_autograd.Attention, "apply", None)
         got = differentiate(call, tensors, of)
     assert "Recorded" in str(got[0].grad_fn)
     wanted = through_the_dispatcher(monkeypatch, call, tensors, of)
