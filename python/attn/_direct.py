@@ -10,7 +10,7 @@ from typing import Any, Callable, List, Optional, Tuple
 from . import _arrays
 from ._library import Kernel, library_path
 from ._problem import Problem
-from ._source import Wanted
+from ._source import Gradients
 
 
 def _load() -> Any:
@@ -57,49 +57,27 @@ def _find_empty_strided(torch: Any, device: int) -> Any:
     return on_device
 
 
-def make(kernel: Kernel, problem: Problem, captures: List[Tuple]) -> Callable[..., Any]:
-    """(q, k, v, scale, sink, captured, rows_first, is_operator, out) -> what `Plan.run` returns, or
-    None where Plan has to take the call itself. Serves the libraries that have been imported;
-    `captures` as Plan has them."""
-    call = _make(kernel, problem, captures, (), False, False)
-    return take_nothing if call is None else call.run
-
-
-def make_gradient(
-    kernel: Kernel,
-    problem: Problem,
-    captures: List[Tuple],
-    wanted: Wanted,
-    has_lse_gradient: bool,
-    has_low: bool,
-) -> Callable[..., Any]:
-    """(q, k, v, scale, sink, captured, rows_first, output, lse, lse_low, d_output, d_lse) -> the
-    gradients, or None where GradientPlan has to take the call itself."""
-    call = _make(kernel, problem, captures, wanted, has_lse_gradient, has_low)
-    return take_nothing if call is None else call.run_gradient
-
-
 _NUMBERS = {"query": 0, "key": 1, "value": 2, "sink": 3}
 
 
-def _make(
-    kernel: Kernel,
-    problem: Problem,
-    captures: List[Tuple],
-    wanted: Wanted,
-    has_lse_gradient: bool,
-    has_low: bool,
-) -> Any:
+def make(
+    kernel: Kernel, problem: Problem, captures: List[Tuple], of: Optional[Gradients] = None
+) -> Callable[..., Any]:
+    """(q, k, v, scale, sink, captured, rows_first, is_operator, out) -> what `Plan.run` returns, or
+    None where Plan has to take the call itself. Of gradients (q, k, v, scale, sink, captured,
+    rows_first, output, lse, lse_low, d_output, d_lse) -> what `GradientPlan.run` returns. Serves the
+    libraries that have been imported; `captures` as Plan has them."""
     if extension is None:
-        return None
+        return take_nothing
     torch, on_cpu = _arrays.find_torch(), kernel.device < 0
     code, bits, _ = _arrays.TYPES[problem.type]
     given = [
         (*_arrays.TYPES[element][:2], rank, position, tuple(least))
         for _, _, element, rank, position, least in captures
     ]
+    wanted, has_lse_gradient, has_low = of or ((), False, False)
     try:
-        return extension.Call(
+        call = extension.Call(
             owner=kernel,
             kernel=kernel.handle,
             count_threads=torch.get_num_threads if torch is not None and on_cpu else None,
@@ -111,7 +89,7 @@ def _make(
             has_sink=problem.has_sink,
             count_rows=problem.return_lse + problem.return_low,
             captures=tuple(given),
-            torch=_describe_torch(torch, kernel.device, problem.type, bool(wanted)),
+            torch=_describe_torch(torch, kernel.device, problem.type, of is not None),
             numpy=_describe_numpy(torch, problem.type) if on_cpu else None,
             wanted=tuple([_NUMBERS[x] if isinstance(x, str) else 4 + x for x in wanted]),
             lse_gradient=has_lse_gradient,
@@ -119,7 +97,8 @@ def _make(
         )
     except ValueError:
         # More captured tensors or dimensions than it has room for.
-        return None
+        return take_nothing
+    return call.run if of is None else call.run_gradient
 
 
 def _describe_torch(torch: Any, device: int, type_: str, is_gradient: bool) -> Optional[Tuple]:

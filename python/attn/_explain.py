@@ -11,7 +11,7 @@ from ._log import find_reason
 from ._picture import visualize_mask
 from ._problem import Spec, check_options, is_rows_first
 from ._seed import Seed
-from ._source import Source
+from ._source import Gradients, Source
 
 
 class Explanation(str):
@@ -137,5 +137,5 @@ def explain(
     if gradient:
         wanted = ("query", "key", "value") + (("sink",) if sink else ())
         has_low = of.reads_low(spec.device == "cpu")
-        text = of.gradient(wanted, has_lse_gradient=False, has_low=has_low)
+        text = of.gradient(Gradients(wanted, has_lse_gradient=False, has_low=has_low))
     return Explanation(lines + _library.explain(text, texts, until))

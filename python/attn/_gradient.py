@@ -7,7 +7,8 @@ from typing import Any, Callable, List, Optional, Sequence, Tuple
 from . import _arrays, _direct
 from ._given import Given
 from ._library import Kernel
-from ._source import Text, Wanted
+from ._problem import Problem
+from ._source import Gradients
 from ._tensors import Tensors
 
 
@@ -15,18 +16,12 @@ class GradientPlan:
     """A kernel of the gradients that are wanted, and how its calls are laid out."""
 
     def __init__(
-        self,
-        text: Text,
-        captures: List[Tuple],
-        kernel: Kernel,
-        wanted: Wanted,
-        has_lse_gradient: bool,
-        has_low: bool,
+        self, problem: Problem, captures: List[Tuple], kernel: Kernel, gradients: Gradients
     ) -> None:
         """Captures are (name, type, type of the elements, rank, position in what a call gives, least
-        extents); `wanted` as Text.gradient takes them."""
-        self.problem, self.captures, self.wanted = text.problem, captures, wanted
-        self.kernel, self.has_lse_gradient, self.has_low = kernel, has_lse_gradient, has_low
+        extents)."""
+        self.problem, self.captures = problem, captures
+        self.kernel, self.gradients = kernel, gradients
         self._direct: Optional[Callable[..., Any]] = None
 
     def direct(self, *call: Any) -> Any:
@@ -35,8 +30,7 @@ class GradientPlan:
             # What is made before PyTorch is there serves none of its tensors.
             if _arrays.find_torch() is None:
                 return None
-            how = self.problem, self.captures, self.wanted, self.has_lse_gradient, self.has_low
-            self._direct = _direct.make_gradient(self.kernel, *how)
+            self._direct = _direct.make(self.kernel, self.problem, self.captures, self.gradients)
         return self._direct(*call)
 
     def run(
@@ -62,24 +56,24 @@ class GradientPlan:
         tensors.add_captures(self.captures, given.captured)
         add_matrix(output, "output")
         tensors.add_array(lse, "lse", 3, "f32")
-        if self.has_low:
+        if self.gradients.has_low:
             tensors.add_array(lse_low, "lse_low", 3, "f32")
         add_matrix(d_output, "d_output")
-        if self.has_lse_gradient:
+        if self.gradients.has_lse_gradient:
             tensors.add_array(d_lse, "d_lse", 3, "f32")
-        gradients = self._make_gradients(given)
-        for name, gradient in zip(self.wanted, gradients):
+        results = self._make_results(given)
+        for name, x in zip(self.gradients.wanted, results):
             if name in ("query", "key", "value"):
-                add_matrix(gradient, f"d_{name}")
+                add_matrix(x, f"d_{name}")
             elif name == "sink":
-                tensors.add_array(gradient, "d_sink", 1, "f32")
+                tensors.add_array(x, "d_sink", 1, "f32")
             else:
                 capture = self.captures[name]
-                tensors.add_array(gradient, f"d_{capture[0]}", capture[3], "f32")
+                tensors.add_array(x, f"d_{capture[0]}", capture[3], "f32")
         tensors.run()
-        return gradients
+        return results
 
-    def _make_gradients(self, given: Given) -> List[Any]:
+    def _make_results(self, given: Given) -> List[Any]:
         of = {"query": given.q, "key": given.k, "value": given.v}
         heads = given.q.shape[2 if given.rows_first else 1]
 
@@ -91,4 +85,4 @@ class GradientPlan:
                 shape = tuple(given.captured[self.captures[name][4]].shape)
             return _arrays.empty_like(given.q, "f32", shape)
 
-        return [make(name) for name in self.wanted]
+        return [make(name) for name in self.gradients.wanted]

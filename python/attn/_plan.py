@@ -12,7 +12,7 @@ from ._choose import choose_options
 from ._given import Given
 from ._gradient import GradientPlan
 from ._library import Error, Kernel, OptionTexts, option_texts
-from ._source import Source, Text, Wanted
+from ._source import Gradients, Source, Text, Wanted
 from ._tensors import Tensors, swap
 
 _LIMIT = 512
@@ -128,9 +128,9 @@ class Plan:
         plan = self.gradients.get(key)
         if plan is None:
             options = (*self.options, ("fused", "off")) if in_order else self.options
-            how = wanted, has_lse_gradient, has_low
-            kernel = _compile(self.text.gradient(*how), options)
-            plan = GradientPlan(self.text, self.given, kernel, *how)
+            gradients = Gradients(wanted, has_lse_gradient, has_low)
+            kernel = _compile(self.text.gradient(gradients), options)
+            plan = GradientPlan(self.problem, self.given, kernel, gradients)
             self.gradients[key] = plan
         return plan
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
-from typing import Any, Iterable, List, Optional, Set, Tuple, Union
+from typing import Any, Iterable, List, NamedTuple, Optional, Set, Tuple, Union
 
 from . import _log
 from ._problem import Problem, Spec
@@ -18,6 +18,16 @@ _LSE, _SINK = "tensor<?x?x?xf32>", "tensor<?xf32>"
 
 # What gradients are wanted of: names of tensors, and numbers of captured ones.
 Wanted = Tuple[Union[str, int], ...]
+
+
+class Gradients(NamedTuple):
+    """Which gradients one kernel computes: `wanted` of "query", "key", "value" and "sink", in this
+    order, then numbers of captured tensors."""
+
+    wanted: Wanted
+    # Whether lse has a gradient too, and whether its low part is read.
+    has_lse_gradient: bool
+    has_low: bool
 
 
 @dataclass(frozen=True)
@@ -60,10 +70,9 @@ class Text:
         """Of the captured tensor with this number."""
         return self.captures[index].partition(": ")[2].partition(" {")[0]
 
-    def gradient(self, wanted: Wanted, has_lse_gradient: bool, has_low: bool) -> str:
-        """Of the function of the arguments, output, lse, lse_low or not, d_output and d_lse or not;
-        `wanted` of "query", "key", "value" and "sink", in this order, then numbers of captured
-        tensors."""
+    def gradient(self, gradients: Gradients) -> str:
+        """Of the function of the arguments, output, lse, lse_low or not, d_output and d_lse or not."""
+        wanted, has_lse_gradient, has_low = gradients
         last = [f"%output: {self.value}", f"%lse: {_LSE}"]
         operation = "attn.attention_grad %q, %k, %v, %output, %lse, %d_output" + self._variants()
         if has_low:

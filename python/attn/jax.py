@@ -26,7 +26,7 @@ from ._library import Error, OptionTexts, library, option_texts, refuse
 from ._plan import _compile, remember
 from ._problem import Spec
 from ._scan import Scan
-from ._source import Source, Text, Wanted, reads
+from ._source import Gradients, Source, Text, Wanted, reads
 from .integrations._tables import read_table
 
 # Also where somebody puts the function of this module in its place.
@@ -266,7 +266,7 @@ class _Traced(NamedTuple):
 
         def write(text: Text, numbers: Sequence[int]) -> str:
             of = tuple(numbers[x] if isinstance(x, int) else x for x in wanted)
-            return text.gradient(of, has_lse_gradient, has_low=True)
+            return text.gradient(Gradients(of, has_lse_gradient, has_low=True))
 
         return self._call(write, last, tuple(kinds[x] for x in wanted))
 

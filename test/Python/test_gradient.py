@@ -171,7 +171,7 @@ def test_only_what_is_wanted_is_compiled(monkeypatch):
     texts = []
     make = _plan.GradientPlan
     monkeypatch.setattr(
-        _plan, "GradientPlan", lambda text, *rest: texts.append(rest[2:]) or make(text, *rest)
+        _plan, "GradientPlan", lambda text, *rest: texts.append(rest[2]) or make(text, *rest)
     )
     q, k, v = inputs(d=40)
     k.requires_grad_(False)
