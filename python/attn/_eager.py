@@ -48,7 +48,7 @@ def call(
     rows_first = layout != "bhsd" and is_rows_first(layout)
     seed = make_seed(dropout_seed, q, device) if dropout else None
     # What `attn.tune` finds where nothing is faster than the rule's sizes.
-    if options == {}:
+    if options is not None and options == {}:
         options = None
     if options is None and device >= 0 and score is None and sink is None and not dropout:
         is_plain = mask is None and window is None and not causal
