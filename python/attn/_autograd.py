@@ -189,10 +189,9 @@ def _differentiate(ctx: Any, saved: Tuple, d_output: Any, d_lse: Any) -> Tuple:
         return (None,) * len(needed)
     if d_output is None:
         d_output = torch.zeros_like(output)
-    read = captures or None
-    call = Backward(
-        d_output, d_lse, q, k, v, sink, read, output, lse, *ctx.options, wanted, lse_low
-    )
+    source, scale, rows_first = ctx.options
+    first = d_output, d_lse, q, k, v, sink, captures or None, output, lse
+    call = Backward(*first, source, scale, rows_first, wanted, lse_low)
     # Classes of tensors, such as DTensor, are the operator's business.
     given = (q, k, v, output, lse, d_output, d_lse, sink, *captures)
     is_watched = (

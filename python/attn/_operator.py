@@ -175,7 +175,8 @@ for _name, _implementation in (
 
 def find_rows(q: Tensor, rows_first: bool) -> Tuple[int, int, int]:
     """(B, H, M)."""
-    return (q.shape[0], q.shape[2], q.shape[1]) if rows_first else tuple(q.shape[:3])
+    b, x, y = q.shape[:3]
+    return (b, y, x) if rows_first else (b, x, y)
 
 
 # ===- Fakes ------------------------------------------------------------------------------------===#

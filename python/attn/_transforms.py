@@ -46,7 +46,8 @@ def _reads_batch(source: str) -> bool:
 
 def _map_forward(operator: Any, info: Any, in_dims: Tuple, *arguments: Any) -> Tuple[Tuple, Tuple]:
     """Of attn::forward or attn::record, which is `operator`."""
-    call, dims = Forward(*arguments), Forward(*in_dims)
+    call = Forward(*arguments)
+    dims: Any = Forward(*in_dims)
     _refuse_mapped(dims.sink, dims.captures)
     size = info.batch_size
     if size > 0 and _reads_batch(call.source):
@@ -65,7 +66,8 @@ _MAPPED = ("d_output", "d_lse", "q", "k", "v", "output", "lse", "lse_low")
 
 
 def _map_backward(info: Any, in_dims: Tuple, *arguments: Any) -> Tuple[List, List]:
-    call, dims = Backward(*arguments), Backward(*in_dims)
+    call = Backward(*arguments)
+    dims: Any = Backward(*in_dims)
     _refuse_mapped(dims.sink, dims.captures)
     size, wanted = info.batch_size, call.wanted
     mapped = [name for name in _MAPPED if getattr(call, name) is not None]
@@ -105,13 +107,13 @@ def _count_pairs(q: Any, k: Any, rows_first: bool) -> int:
 
 def _count_forward(*shapes: Any, **_results: Any) -> int:
     """As PyTorch counts its own attention: what a mask drops too."""
-    of = Forward(*shapes)
+    of: Any = Forward(*shapes)
     return 2 * _count_pairs(of.q, of.k, of.rows_first) * (of.q[-1] + of.v[-1])
 
 
 def _count_backward(*shapes: Any, **_results: Any) -> int:
     """Five products."""
-    of = Backward(*shapes)
+    of: Any = Backward(*shapes)
     return 2 * _count_pairs(of.q, of.k, of.rows_first) * (3 * of.q[-1] + 2 * of.v[-1])
 
 

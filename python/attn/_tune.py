@@ -346,9 +346,8 @@ def _find_path(
     get = arguments.get
     dropout = check_dropout(get("dropout_p", 0.0))
     seed = make_seed(get("dropout_seed"), q, device) if dropout else None
-    functions = get("score"), get("mask")
-    asked = get("scale"), get("causal", False), get("window"), *functions, get("sink")
-    asked = *asked, get("return_lse", False)
+    variants = get("causal", False), get("window"), get("score"), get("mask")
+    asked = get("scale"), *variants, get("sink"), get("return_lse", False)
     plan, _ = find_plan(q, k, v, device, asked, options, dropout, seed)
     shapes = [tuple(x.shape) for x in (q, k, v)]
     facts = [_library.version, plan.text.forward, shapes, get("layout", "bhsd"), list(names)]

@@ -152,6 +152,7 @@ def _attend(
             mask=index_as(mask, Indexing.FROM_END),
             layout="bshd" if rows_first else "bhsd",
             return_lse=wants_lse,
+            dropout_p=how.pop("dropout_p", None) or 0.0,
             **how,
         )
         output, lse = found if wants_lse else (found, None)
