@@ -103,7 +103,7 @@ def test_what_is_refused():
     q, k, v = inputs()
     for how, words in (
         ({"dropout_p": 1.1}, "dropout_p: expected a probability"),
-        ({"return_attn_probs": True}, "return_attn_probs: expected False"),
+        ({"return_attn_probs": True, "dropout_p": 0.5}, "return_attn_probs: expected False"),
     ):
         with pytest.raises(attn.Error, match=words):
             flash_attn.flash_attn_func(q, k, v, **how)
@@ -113,16 +113,15 @@ def test_what_is_refused():
         flash_attn.flash_attn_func(q, k, v, block_table=None)
 
 
-@pytest.mark.parametrize(
-    "name, hint",
-    [
-        ("flash_attn_varlen_func", "document"),
-        ("flash_attn_varlen_kvpacked_func", "document"),
-        ("flash_attn_varlen_qkvpacked_func", "document"),
-        ("flash_attn_with_kvcache", "flash_attn_func"),
-    ],
-)
-def test_functions_that_are_missing_say_why(name, hint):
-    with pytest.raises(attn.Error, match=f"{name}: expected a function that attn serves") as caught:
-        getattr(flash_attn, name)(torch.zeros(3, 2, 8), causal=True)
-    assert hint in str(caught.value)
+def test_the_triple_of_who_asks_for_weights():
+    q, k, v = inputs()
+    output, lse, weights = flash_attn.flash_attn_func(q, k, v, return_attn_probs=True)
+    wanted, wanted_lse = flash_attn.flash_attn_func(q, k, v, return_lse=True)
+    assert torch.equal(output, wanted) and torch.equal(lse, wanted_lse) and weights is None
+
+
+def test_functions_that_are_missing_say_why():
+    words = "flash_attn_with_kvcache: expected a function that attn serves"
+    with pytest.raises(attn.Error, match=words) as caught:
+        flash_attn.flash_attn_with_kvcache(torch.zeros(3, 2, 8), causal=True)
+    assert "flash_attn_func" in str(caught.value)

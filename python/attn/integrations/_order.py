@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Tuple
 
+import torch
+
 _INVERSE = {(1, 2, 0): (2, 0, 1), (2, 0, 1): (1, 2, 0)}
 
 
@@ -27,3 +29,15 @@ def lay(output: Any, order: Tuple[int, int, int]) -> Any:
         return output
     inverse = _INVERSE.get(order, order)
     return output.permute(*order, 3).contiguous().permute(*inverse, 3)
+
+
+def to_dense(x: Any) -> Any:
+    """Whose columns lie one after the other, and which is no view of fewer elements."""
+    is_expanded = any(s == 0 and n > 1 for s, n in zip(x.stride(), x.shape))
+    return x.contiguous() if x.stride(-1) != 1 or is_expanded else x
+
+
+def lay_out(x: Any, like: Any) -> Any:
+    """With the strides that torch.compile was promised, those of torch.empty_like."""
+    given = torch.empty_like(like)
+    return x if x.stride() == given.stride() else given.copy_(x)

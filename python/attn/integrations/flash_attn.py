@@ -15,6 +15,23 @@ import torch
 import attn
 
 from .._library import refuse
+from ._varlen import (
+    flash_attn_varlen_func,
+    flash_attn_varlen_kvpacked_func,
+    flash_attn_varlen_qkvpacked_func,
+    give,
+    refuse_weights,
+)
+
+__all__ = [
+    "flash_attn_func",
+    "flash_attn_kvpacked_func",
+    "flash_attn_qkvpacked_func",
+    "flash_attn_varlen_func",
+    "flash_attn_varlen_kvpacked_func",
+    "flash_attn_varlen_qkvpacked_func",
+    "flash_attn_with_kvcache",
+]
 
 
 def _make_score(softcap: float, slopes: Optional[torch.Tensor]) -> Optional[Callable]:
@@ -52,18 +69,18 @@ def flash_attn_func(
     return_lse: bool = False,
 ) -> Any:
     """q (B, M, H, D), k (B, N, Hkv, D), v (B, N, Hkv, Dv); returns (B, M, H, Dv), and with return_lse
-    also (B, H, M), natural logarithms.
+    also (B, H, M), natural logarithms. With return_attn_probs it returns (output, lse, None).
 
     `causal` and `window_size` count from the bottom-right, as there. Gradients follow for q, k, v and
     learnable_sink, and are the same bits each time if `deterministic` says so.
 
     Raises:
-        Error: a dropout_p that is no probability, or return_attn_probs, which attn does not serve.
+        Error: a dropout_p that is no probability, or return_attn_probs with dropout.
     """
-    if return_attn_probs:
-        refuse("return_attn_probs", "False", True, "the weights are never stored")
+    refuse_weights(return_attn_probs, dropout_p)
     left, right = (None if side is None or side < 0 else side for side in window_size)
-    return attn.attention(
+    wants_lse = return_lse or return_attn_probs
+    found = attn.attention(
         q,
         k,
         v,
@@ -73,10 +90,11 @@ def flash_attn_func(
         score=_make_score(softcap, alibi_slopes),
         sink=learnable_sink,
         layout="bshd",
-        return_lse=return_lse,
+        return_lse=wants_lse,
         dropout_p=dropout_p,
         options={"fused": "off"} if deterministic else None,
     )
+    return give(*found, return_lse, return_attn_probs) if wants_lse else found
 
 
 def flash_attn_kvpacked_func(
@@ -109,13 +127,6 @@ def _refuse_as(name: str, reason: str, hint: str) -> Callable:
     return call
 
 
-_RAGGED = (
-    "sequences one after the other, of lengths that are arrays",
-    "attn.attention(..., mask=lambda b, h, i, j: document[i] == document[j]), as docs/Migration.md shows",
-)
-flash_attn_varlen_func = _refuse_as("flash_attn_varlen_func", *_RAGGED)
-flash_attn_varlen_kvpacked_func = _refuse_as("flash_attn_varlen_kvpacked_func", *_RAGGED)
-flash_attn_varlen_qkvpacked_func = _refuse_as("flash_attn_varlen_qkvpacked_func", *_RAGGED)
 flash_attn_with_kvcache = _refuse_as(
     "flash_attn_with_kvcache",
     "a cache that the kernel writes, or one in pages",
