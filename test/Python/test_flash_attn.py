@@ -118,10 +118,3 @@ def test_the_triple_of_who_asks_for_weights():
     output, lse, weights = flash_attn.flash_attn_func(q, k, v, return_attn_probs=True)
     wanted, wanted_lse = flash_attn.flash_attn_func(q, k, v, return_lse=True)
     assert torch.equal(output, wanted) and torch.equal(lse, wanted_lse) and weights is None
-
-
-def test_functions_that_are_missing_say_why():
-    words = "flash_attn_with_kvcache: expected a function that attn serves"
-    with pytest.raises(attn.Error, match=words) as caught:
-        flash_attn.flash_attn_with_kvcache(torch.zeros(3, 2, 8), causal=True)
-    assert "flash_attn_func" in str(caught.value)

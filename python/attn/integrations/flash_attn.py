@@ -15,6 +15,7 @@ import torch
 import attn
 
 from .._library import refuse
+from ._kvcache import flash_attn_with_kvcache
 from ._varlen import (
     flash_attn_varlen_func,
     flash_attn_varlen_kvpacked_func,
@@ -114,21 +115,3 @@ def flash_attn_qkvpacked_func(qkv: torch.Tensor, *arguments: Any, **options: Any
 def _check_packed(name: str, x: torch.Tensor, count: int) -> None:
     if x.dim() != 5 or x.shape[2] != count:
         refuse(name, f"(B, S, {count}, H, D)", f"shape {tuple(x.shape)}")
-
-
-def _refuse_as(name: str, reason: str, hint: str) -> Callable:
-    """A function of flash_attn that can be imported, and says when it is called why it is not there."""
-
-    def call(*arguments: Any, **options: Any) -> Any:
-        refuse(name, "a function that attn serves", reason, hint)
-
-    call.__name__ = call.__qualname__ = name
-    call.__doc__ = f"Refused: {reason}."
-    return call
-
-
-flash_attn_with_kvcache = _refuse_as(
-    "flash_attn_with_kvcache",
-    "a cache that the kernel writes, or one in pages",
-    "write keys and values into tensors, and call flash_attn_func with what is filled",
-)

@@ -1,0 +1,278 @@
+"""flash_attn_with_kvcache: rows of each batch against a cache that is filled up to a length of its own. The
+lengths stay on the device; nothing waits for them."""
+
+from __future__ import annotations
+
+from typing import Any, Callable, Optional, Tuple, Union
+
+import torch
+
+import attn
+
+from .. import _flex_node
+from .._library import refuse
+from ._append import append, check_new
+from ._arguments import (
+    Window,
+    check_floats,
+    check_integers,
+    check_matrices,
+    check_softcap,
+    check_tensor,
+    read_window,
+    refuse_others,
+)
+from ._bounds import make_bounds
+from ._order import to_dense
+from ._rows import attend_rows
+from ._varlen import check_slopes, read_slopes
+
+
+def _make_mask(length: Any, shift: Any, begin: Any, window: Window) -> Callable:
+    """Keys below the length, in the window around row + shift, from `begin` on; tensors of a number for
+    each batch."""
+    left, right = window
+
+    def keep(b: Any, h: Any, q: Any, kv: Any) -> Any:
+        kept = kv < length[b]
+        if right is not None:
+            kept = kept & (kv <= q + shift[b] + right)
+        if left is not None:
+            kept = kept & (kv >= q + shift[b] - left)
+        if begin is not None:
+            kept = kept & (kv >= begin[b])
+        return kept
+
+    return keep
+
+
+def _make_causal(shift: Any, begin: Any) -> Callable:
+    """The same without a left side and with 0 on the right: no row stands beyond the length."""
+
+    def keep(b: Any, h: Any, q: Any, kv: Any) -> Any:
+        kept = kv <= q + shift[b]
+        return kept if begin is None else kept & (kv >= begin[b])
+
+    return keep
+
+
+def _make_score(softcap: float, slopes: Any, shift: Any) -> Optional[Callable]:
+    if not softcap and slopes is None:
+        return None
+    is_of_batches = slopes is not None and slopes.dim() == 2
+
+    def score(s: Any, b: Any, h: Any, q: Any, kv: Any) -> Any:
+        if softcap:
+            # Symbols answer to functions of PyTorch, and Dynamo knows them.
+            s = softcap * torch.tanh(s / softcap)
+        if slopes is not None:
+            slope = slopes[b, h] if is_of_batches else slopes[h]
+            s = s - slope * abs(q + shift[b] - kv)
+        return s
+
+    return score
+
+
+def _attend(
+    q: Any,
+    k: Any,
+    v: Any,
+    length: Any,
+    begin: Any,
+    window: Window,
+    slopes: Any,
+    softcap: float,
+    sink: Any,
+    scale: Any,
+) -> Tuple[Any, Any]:
+    """`length` is a number that all batches share, or a tensor of a number for each."""
+    if 0 in q.shape[:2]:
+        # Captured tensors have an element at least.
+        b, m, h, _ = q.shape
+        return q.new_empty((b, m, h, v.shape[-1])), q.new_empty((b, h, m), dtype=torch.float32)
+    shift = mask = None
+    causal: Any = False
+    if isinstance(length, int):
+        # No kernel need know it.
+        k, v = k[:, :length], v[:, :length]
+        if begin is not None:
+            mask = lambda b, h, q, kv: kv >= begin[b]  # noqa: E731
+        if slopes is not None:
+            shift = torch.full(
+                (q.shape[0],), length - q.shape[1], dtype=torch.int32, device=q.device
+            )
+        causal = window == (None, 0)
+        sides = None if causal or window == (None, None) else window
+    else:
+        sides = None
+        shift = length - q.shape[1]
+        is_causal = window == (None, 0)
+        mask = _make_causal(shift, begin) if is_causal else _make_mask(length, shift, begin, window)
+    score = _make_score(softcap, slopes, shift)
+    q, k, v = (to_dense(x) for x in (q, k, v))
+    if torch.compiler.is_dynamo_compiling() and not (score is None and mask is None):
+        how = dict(sink=sink, rows_first=True, window=sides)
+        return _flex_node.attend(q, k, v, score, mask, scale, causal, **how)
+    how = dict(scale=scale, causal=causal, window=sides, score=score, mask=mask, sink=sink)
+    return attn.attention(q, k, v, layout="bshd", return_lse=True, **how)
+
+
+def _read_lengths(cache_seqlens: Any, q: Any, k_cache: Any, num_batches: int) -> Any:
+    """A number, or a tensor of int32."""
+    if cache_seqlens is None:
+        return k_cache.shape[1]
+    if isinstance(cache_seqlens, int):
+        if not 0 <= cache_seqlens <= k_cache.shape[1]:
+            refuse("cache_seqlens", f"0 to {k_cache.shape[1]}, rows of k_cache", cache_seqlens)
+        return cache_seqlens
+    check_integers("cache_seqlens", cache_seqlens, q, num_batches)
+    return cache_seqlens
+
+
+def flash_attn_with_kvcache(
+    q: torch.Tensor,
+    k_cache: torch.Tensor,
+    v_cache: torch.Tensor,
+    k: Optional[torch.Tensor] = None,
+    v: Optional[torch.Tensor] = None,
+    rotary_cos: Optional[torch.Tensor] = None,
+    rotary_sin: Optional[torch.Tensor] = None,
+    cache_seqlens: Optional[Union[int, torch.Tensor]] = None,
+    cache_batch_idx: Optional[torch.Tensor] = None,
+    cache_leftpad: Optional[torch.Tensor] = None,
+    block_table: Optional[torch.Tensor] = None,
+    softmax_scale: Optional[float] = None,
+    causal: bool = False,
+    window_size: Tuple[Optional[int], Optional[int]] = (-1, -1),
+    softcap: float = 0.0,
+    rotary_interleaved: bool = True,
+    alibi_slopes: Optional[torch.Tensor] = None,
+    num_splits: int = 0,
+    return_softmax_lse: bool = False,
+    *,
+    learnable_sink: Optional[torch.Tensor] = None,
+    page_table: Optional[torch.Tensor] = None,
+    cu_seqlens_q: Optional[torch.Tensor] = None,
+    max_seqlen_q: Optional[int] = None,
+    cu_seqlens_k_new: Optional[torch.Tensor] = None,
+    rotary_seqlens: Optional[torch.Tensor] = None,
+    qv: Optional[torch.Tensor] = None,
+    q_descale: Optional[torch.Tensor] = None,
+    k_descale: Optional[torch.Tensor] = None,
+    v_descale: Optional[torch.Tensor] = None,
+    attention_chunk: int = 0,
+    scheduler_metadata: Optional[torch.Tensor] = None,
+    pack_gqa: Optional[bool] = None,
+    sm_margin: int = 0,
+) -> Any:
+    """q (B, M, H, D), k_cache (B, S, Hkv, D), v_cache (B, S, Hkv, Dv); returns (B, M, H, Dv), and with
+    return_softmax_lse also (B, H, M), natural logarithms. There are no gradients, as there.
+
+    cache_seqlens says how many keys of each batch are filled: an integer, or int32 (B,) on the device of
+    q, which is never read on the host; all if None. Rows of the cache beyond may hold anything. k and v
+    (B, S', Hkv, D) are written into the cache after these first, and count. `causal` and `window_size`
+    count from the last row and the last key of each batch. cache_leftpad, int32 (B,), is the first key
+    that counts. cache_batch_idx, int32 (B,), says which batches of the cache are meant, and copies
+    them: caches in the order of the batch are faster. With cu_seqlens_q, q is (T, H, D), the rows of
+    sequence b from cu_seqlens_q[b] on, and lse is (H, T).
+
+    max_seqlen_q, num_splits, pack_gqa, sm_margin, scheduler_metadata and rotary_interleaved choose kernels
+    there, and nothing here.
+
+    Raises:
+        Error: an argument that does not fit, or one that attn does not serve: block_table, page_table,
+            the rotary tables, cu_seqlens_k_new, qv, the descales and attention_chunk.
+    """
+    refuse_others(
+        dict(
+            block_table=block_table,
+            page_table=page_table,
+            rotary_cos=rotary_cos,
+            rotary_sin=rotary_sin,
+            rotary_seqlens=rotary_seqlens,
+            cu_seqlens_k_new=cu_seqlens_k_new,
+            qv=qv,
+            q_descale=q_descale,
+            k_descale=k_descale,
+            v_descale=v_descale,
+            attention_chunk=attention_chunk,
+        )
+    )
+    is_ragged = cu_seqlens_q is not None
+    for name, x in (("q", q), ("k_cache", k_cache), ("v_cache", v_cache)):
+        check_tensor(name, x, "T, H, D" if is_ragged and x is q else "B, S, H, D")
+    check_matrices(("q", "k_cache", "v_cache"), q, k_cache, v_cache)
+    if is_ragged:
+        check_integers("cu_seqlens_q", cu_seqlens_q, q)
+        num_batches = cu_seqlens_q.shape[0] - 1
+    else:
+        num_batches = q.shape[0]
+    if cache_batch_idx is not None:
+        check_integers("cache_batch_idx", cache_batch_idx, q, num_batches, is_wide=True)
+    elif k_cache.shape[0] != num_batches:
+        refuse("k_cache", f"{num_batches} batches, as q has", k_cache.shape[0])
+    if cache_leftpad is not None:
+        check_integers("cache_leftpad", cache_leftpad, q, num_batches)
+    check_slopes(alibi_slopes, q, num_batches)
+    check_floats("learnable_sink", learnable_sink, q, (q.shape[-2],))
+    window, softcap = read_window(window_size, causal), check_softcap(softcap)
+    lengths = _read_lengths(cache_seqlens, q, k_cache, num_batches)
+    batches = cache_batch_idx
+    with torch.no_grad():
+        if batches is not None:
+            # Kernels read inside of tensors whatever an index is.
+            batches = batches.clamp(0, k_cache.shape[0] - 1)
+        if k is not None or v is not None:
+            check_new(k, v, k_cache, v_cache, num_batches, lengths)
+            begins = lengths
+            if isinstance(lengths, int):
+                begins = torch.full((num_batches,), lengths, dtype=torch.int32, device=q.device)
+            if k.shape[1]:
+                append(k_cache, k, begins, batches)
+                append(v_cache, v, begins, batches)
+            lengths = lengths + k.shape[1]
+        if batches is not None:
+            k_cache, v_cache = (x.index_select(0, batches) for x in (k_cache, v_cache))
+        how = window, alibi_slopes, softcap, learnable_sink, softmax_scale
+        if is_ragged:
+            found = _attend_ragged(q, k_cache, v_cache, cu_seqlens_q, lengths, cache_leftpad, *how)
+        else:
+            found = _attend(q, k_cache, v_cache, lengths, cache_leftpad, *how)
+    return found if return_softmax_lse else found[0]
+
+
+def _attend_ragged(
+    q: Any,
+    k: Any,
+    v: Any,
+    cu_q: Any,
+    length: Any,
+    begin: Any,
+    window: Window,
+    slopes: Any,
+    softcap: float,
+    sink: Any,
+    scale: Any,
+) -> Tuple[Any, Any]:
+    """Rows of sequence b are against batch b of the cache, which is one sequence of all batches."""
+    batch, capacity = k.shape[:2]
+    if isinstance(length, int):
+        length = torch.full((batch,), length, dtype=torch.int32, device=q.device)
+    length = length.clamp(0, capacity)
+    starts = torch.arange(0, batch * capacity, capacity, dtype=torch.int32, device=q.device)
+    if begin is not None:
+        begin = torch.minimum(begin.clamp(min=0), length)
+        starts, length = starts + begin, length - begin
+    bounds = make_bounds(
+        q.shape[0],
+        batch * capacity,
+        cu_q,
+        starts,
+        window,
+        used_k=length,
+        wants_position=slopes is not None,
+        is_open=True,
+    )
+    k, v = (x.flatten(0, 1) for x in (k, v))
+    slopes = read_slopes(slopes, bounds.sequence)
+    return attend_rows(q, k, v, bounds, slopes, sink, None, scale, softcap)
