@@ -2,12 +2,11 @@
 
 Activated, it takes the place of the CUDA kernel of aten::_scaled_dot_product_flash_attention and of its
 gradient: whatever PyTorch sends to flash attention, by its own rules, runs on attn. What attn does not
-serve goes to the kernel that stood there. Ragged calls (varlen_attn) are another operator, and stay.
+serve goes to the kernel that stood there. Ragged calls (varlen_attn) are another operator (_flash_ragged.py).
 """
 
 from __future__ import annotations
 
-import functools
 import importlib
 from typing import Any, Counter, Dict, Optional
 
@@ -16,6 +15,10 @@ import torch
 import attn
 
 from .._library import Error, refuse
+from ._flash_ragged import DENSE, NAMES, Ragged
+from ._flash_reasons import find_reason
+from ._order import lay_out as _lay_out
+from ._order import to_dense
 
 _FORWARD = "_scaled_dot_product_flash_attention"
 _BACKWARD = "_scaled_dot_product_flash_attention_backward"
@@ -28,42 +31,8 @@ _FUNCTIONS = (
 )
 
 
-@functools.lru_cache(maxsize=None)
-def _is_hopper(device: Any) -> bool:
-    return torch.cuda.get_device_capability(device) == (9, 0)
-
-
-def _find_reason(q: Any, k: Any, v: Any, dropout: float) -> str:
-    """Why a call goes to the kernel that stood there. Forward and backward answer the same, so that
-    one's results are the other's."""
-    if dropout:
-        return "dropout, whose seed is of the other kernel's kind"
-    if q.is_cuda and q.dtype not in (torch.float16, torch.bfloat16):
-        return f"elements of {q.dtype} on a GPU"
-    if q.is_cuda and not _is_hopper(q.device):
-        return "a GPU that is no Hopper"
-    sizes = q.shape[-1], v.shape[-1]
-    if q.is_cuda and any(size % 8 or size > 256 for size in sizes):
-        return f"{' and '.join(map(str, sizes))} columns on a GPU"
-    if 0 in (*q.shape, *k.shape):
-        return "an empty tensor"
-    return ""
-
-
 def _is_rows_first(x: Any) -> bool:
     return not x.is_contiguous() and x.transpose(1, 2).is_contiguous()
-
-
-def _to_dense(x: Any) -> Any:
-    """Whose columns lie one after the other, and which is no view of fewer elements."""
-    is_expanded = any(s == 0 and n > 1 for s, n in zip(x.stride(), x.shape))
-    return x.contiguous() if x.stride(-1) != 1 or is_expanded else x
-
-
-def _lay_out(x: Any, like: Any) -> Any:
-    """With the strides that torch.compile was promised."""
-    given = torch.empty_like(like)
-    return x if x.stride() == given.stride() else given.copy_(x)
 
 
 class Provider:
@@ -96,9 +65,13 @@ class _Overrides:
 
     def __init__(self, fallbacks: Counter[str]) -> None:
         self._fallbacks = fallbacks
-        self._before: Dict[str, Any] = {name: _find_kernel(name) for name in (_FORWARD, _BACKWARD)}
+        implementations = {_FORWARD: self.forward, _BACKWARD: self.backward}
+        ragged = Ragged(self._call_before)
+        known = [name for name in NAMES if hasattr(torch.ops.aten, name)]
+        implementations.update({name: getattr(ragged, name) for name in known})
+        self._before: Dict[str, Any] = {name: _find_kernel(name) for name in implementations}
         self._library: Any = torch.library.Library("aten", "IMPL", "CUDA")
-        for name, run in ((_FORWARD, self.forward), (_BACKWARD, self.backward)):
+        for name, run in implementations.items():
             self._library.impl(name, run, "CUDA", with_keyset=True)
 
     def remove(self) -> None:
@@ -115,7 +88,9 @@ class _Overrides:
                 message,
                 "call torch.nn.attention.restore_flash_attention_impl()",
             )
-        self._fallbacks[reason] += 1
+        # A dense call of a kernel that PyTorch's own calls was counted there.
+        if reason != DENSE:
+            self._fallbacks[reason] += 1
         return kernel.call_boxed(keys, *args, **how)
 
     def forward(
@@ -132,12 +107,12 @@ class _Overrides:
     ) -> Any:
         if return_debug_mask:
             refuse("return_debug_mask", "False", True, "the weights are never stored")
-        reason = _find_reason(query, key, value, dropout_p)
+        reason = find_reason(query, key, value, dropout_p)
         if reason:
             given = query, key, value, dropout_p, is_causal, False
             return self._call_before(_FORWARD, reason, keys, *given, scale=scale)
         is_rows_first = _is_rows_first(query)
-        q, k, v = (_to_dense(x) for x in (query, key, value))
+        q, k, v = (to_dense(x) for x in (query, key, value))
         if is_rows_first:
             q, k, v = (x.transpose(1, 2) for x in (q, k, v))
         # Autograd, which stands above, records what is needed.
@@ -186,12 +161,12 @@ class _Overrides:
         *,
         scale: Optional[float] = None,
     ) -> Any:
-        reason = _find_reason(query, key, value, dropout_p)
+        reason = find_reason(query, key, value, dropout_p)
         if reason:
             given = grad_out, query, key, value, out, logsumexp, cum_seq_q, cum_seq_k, max_q, max_k
             last = dropout_p, is_causal, philox_seed, philox_offset
             return self._call_before(_BACKWARD, reason, keys, *given, *last, scale=scale)
-        tensors = [_to_dense(x) for x in (query, key, value, grad_out, out)]
+        tensors = [to_dense(x) for x in (query, key, value, grad_out, out)]
         is_rows_first = _is_rows_first(query)
         if is_rows_first:
             tensors = [x.transpose(1, 2) for x in tensors]

@@ -1,6 +1,6 @@
 """PyTorch's own attention functions on attn:
 
-    from attn.integrations.torch import scaled_dot_product_attention, flex_attention
+    from attn.integrations.torch import scaled_dot_product_attention, flex_attention, varlen_attn
     with attn.integrations.torch.patch():  # or .undo()
         ...  # every call of torch.nn.functional.scaled_dot_product_attention
     attn.integrations.torch.register_flash_attention()  # for activate_flash_attention_impl("attn")
@@ -10,9 +10,8 @@ Calls that attn does not serve go to PyTorch, and `fallbacks` counts why.
 
 from __future__ import annotations
 
-import collections
 import math
-from typing import Any, Callable, Counter, NamedTuple, Optional, Tuple
+from typing import Any, Callable, NamedTuple, Optional, Tuple
 
 import torch
 from torch.nn.attention import flex_attention as _pytorch
@@ -25,24 +24,16 @@ from .. import _flex_node
 from .._indexing import Indexing, index_as
 from . import _flash, _patch
 from ._blocks import BlockMask, find_mask, is_for_any_length
+from ._counts import count as _count
+from ._counts import fallbacks, served
 from ._order import find_order, is_rows_first, lay
 from ._patch import Patch, pytorch_sdpa
 from ._reasons import are_plain, find_sdpa_reason, find_tensor_reason
 from ._tables import read_table
+from ._varlen_attn import varlen_attn as varlen_attn
 
 # Also where somebody puts the function of this module in its place.
 _pytorch_flex = _pytorch.flex_attention
-
-served: Counter[str] = collections.Counter()
-"""How often each function was served by attn; graphs of torch.compile do not count."""
-fallbacks: Counter[str] = collections.Counter()
-"""How often PyTorch was called instead, by reason."""
-
-
-def _count(counter: Counter[str], name: str) -> None:
-    # Where Dynamo traces, a count would be a guard that fails in the next call.
-    if not torch.compiler.is_dynamo_compiling():
-        counter[name] += 1
 
 
 # ===- scaled_dot_product_attention --------------------------------------------------------------===#
@@ -232,7 +223,7 @@ def register_flash_attention(name: str = "attn") -> _flash.Provider:
 
         register_flash_attention()
         torch.nn.attention.activate_flash_attention_impl("attn")
-        ...  # F.scaled_dot_product_attention, nn.MultiheadAttention: where PyTorch takes flash attention
+        ...  # F.scaled_dot_product_attention, varlen_attn: where PyTorch takes flash attention
         torch.nn.attention.restore_flash_attention_impl()
 
     Only for tensors on GPUs. Calls that attn does not serve (dropout, GPUs other than Hopper) go to
