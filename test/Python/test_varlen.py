@@ -11,6 +11,7 @@ from attn.integrations import flash_attn  # noqa: E402
 from ragged_reference import (  # noqa: E402, F401  (fixtures)
     DV,
     PEER,
+    D,
     H,
     check,
     check_gradients,
@@ -22,10 +23,10 @@ from ragged_reference import (  # noqa: E402, F401  (fixtures)
 )
 
 
-def compare(lengths_q, lengths_k, tail=0, hkv=2, dtype=torch.float32, **how):
+def compare(lengths_q, lengths_k, tail=0, hkv=2, dtype=torch.float32, d=D, **how):
     cu_q, cu_k = offsets(lengths_q), offsets(lengths_k)
     used = {name: how.get(name) for name in ("used_q", "used_k")}
-    *tensors, d_output = make(cu_q, cu_k, tail, hkv, dtype, **used)
+    *tensors, d_output = make(cu_q, cu_k, tail, hkv, dtype, d=d, **used)
     tensors = [x.requires_grad_() for x in tensors]
     sink = how.get("sink")
     wide = [x.detach().double().requires_grad_() for x in tensors]
@@ -109,6 +110,14 @@ def test_features(features, others):
 @pytest.mark.parametrize("hkv", [1, 2, 4])
 def test_heads(hkv):
     compare(LENGTHS, OTHERS, tail=2, hkv=hkv, causal=True)
+
+
+@pytest.mark.parametrize("others", [LENGTHS, OTHERS])
+def test_wide_heads(others):
+    """Their gradients say the mask by rows, others by keys."""
+    for how in ({"causal": True}, {"window": (9, 3)}, {"used_k": [6, 0, 1, 0, 77, 0]}):
+        if others is OTHERS or "used_k" not in how:
+            compare(LENGTHS, others, tail=5, d=136, **how)
 
 
 # Of flash-attention's own grid.

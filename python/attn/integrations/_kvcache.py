@@ -259,10 +259,12 @@ def _attend_ragged(
     if isinstance(length, int):
         length = torch.full((batch,), length, dtype=torch.int32, device=q.device)
     length = length.clamp(0, capacity)
-    starts = torch.arange(0, batch * capacity, capacity, dtype=torch.int32, device=q.device)
+    # As large as positions are, with one more for the end.
+    starts = torch.arange(batch + 1, dtype=torch.int32, device=q.device) * capacity
     if begin is not None:
         begin = torch.minimum(begin.clamp(min=0), length)
-        starts, length = starts + begin, length - begin
+        length = length - begin
+        starts = torch.cat([starts[:-1] + begin, starts[-1:]])
     bounds = make_bounds(
         q.shape[0],
         batch * capacity,
@@ -271,7 +273,6 @@ def _attend_ragged(
         window,
         used_k=length,
         wants_position=slopes is not None,
-        is_open=True,
     )
     k, v = (x.flatten(0, 1) for x in (k, v))
     slopes = read_slopes(slopes, bounds.sequence)

@@ -6,6 +6,10 @@ They are operators of their own, since a graph of torch.compile has to say that 
 since a gradient reads no row and no key that nobody keeps: what a matrix product would make of NaN there
 is written over before. The forward pass need not, whose kernels keep what no row reads out of
 sums.
+
+Gradients may say the same mask by keys: each key is kept by the rows from a first one to a last one. Their
+kernels own keys, for which they hold these numbers in registers, and run over rows, whose numbers they
+would load. Wide heads have no registers for it.
 """
 
 from __future__ import annotations
@@ -17,10 +21,10 @@ from torch.library import Library, register_autograd, register_fake
 
 import attn
 
-from ._bounds import find_used_keys, find_used_rows
+from ._bounds import find_rows
 from ._order import to_dense
 
-_INPUTS = "Tensor q, Tensor k, Tensor v, Tensor first, Tensor last, Tensor? position, Tensor? slopes, Tensor? sink, Tensor? seed"
+_INPUTS = "Tensor q, Tensor k, Tensor v, Tensor first, Tensor? last, Tensor? position, Tensor? slopes, Tensor? sink, Tensor? seed"
 _OPTIONS = "float? scale, float softcap, float dropout_p, bool deterministic"
 
 _registry = Library("attn", "FRAGMENT")
@@ -46,15 +50,34 @@ def _make_score(softcap: float, slopes: Any, position: Any) -> Optional[Callable
             s = softcap * attn.tanh(s / softcap)
         if slopes is not None:
             slope = slopes[q, h] if is_of_rows else slopes[h]
-            s = s - slope * abs(position[q] - kv)
+            s = s - slope * abs((q if position is None else position[q]) - kv)
         return s
 
     return score
 
 
+def _make_mask(first: Any, last: Any) -> Callable:
+    begin = attn.assume_sorted(first)
+    if last is None:
+        return lambda b, h, q, kv: (kv <= q) & (kv >= begin[q])
+    end = attn.assume_sorted(last)
+    return lambda b, h, q, kv: (kv >= begin[q]) & (kv <= end[q])
+
+
+def _make_mask_by_keys(first_row: Any, last_row: Any) -> Callable:
+    end = attn.assume_sorted(last_row)
+    if first_row is None:
+        return lambda b, h, q, kv: (kv <= q) & (q <= end[kv])
+    begin = attn.assume_sorted(first_row)
+    return lambda b, h, q, kv: (q >= begin[kv]) & (q <= end[kv])
+
+
+# Columns up to which gradients say the mask by keys.
+_MOST_COLUMNS = 128
+
+
 def _make_options(
-    first: Any,
-    last: Any,
+    mask: Callable,
     position: Any,
     slopes: Any,
     sink: Any,
@@ -65,10 +88,9 @@ def _make_options(
     deterministic: bool,
 ) -> Dict[str, Any]:
     """For attn.attention and attn.gradient."""
-    begin, end = attn.assume_sorted(first), attn.assume_sorted(last)
     return dict(
         scale=scale,
-        mask=lambda b, h, q, kv: (kv >= begin[q]) & (kv <= end[q]),
+        mask=mask,
         score=_make_score(softcap, slopes, position),
         sink=sink,
         layout="bshd",
@@ -78,21 +100,11 @@ def _make_options(
     )
 
 
-def forward_rows(
-    q: Any,
-    k: Any,
-    v: Any,
-    first: Any,
-    last: Any,
-    position: Any,
-    slopes: Any,
-    sink: Any,
-    *others: Any,
-) -> Tuple[Any, Any]:
+def forward_rows(q: Any, k: Any, v: Any, first: Any, last: Any, *others: Any) -> Tuple[Any, Any]:
     if q.shape[0] == 0:
         # Captured tensors have an element at least.
         return _make_results(q, v)
-    how = _make_options(first, last, position, slopes, sink, *others)
+    how = _make_options(_make_mask(first, last), *others)
     matrices = [to_dense(x)[None] for x in (q, k, v)]
     with torch.no_grad():
         output, lse = attn.attention(*matrices, return_lse=True, **how)
@@ -128,8 +140,14 @@ def backward_rows(
     if q.shape[0] == 0:
         d_sink = q.new_zeros(_count_sinks(sink), dtype=torch.float32)
         return q.new_zeros(q.shape), k.new_zeros(k.shape), v.new_zeros(v.shape), d_sink
-    how = _make_options(first, last, position, slopes, sink, seed, *others)
-    rows, keys = find_used_rows(first, last), find_used_keys(first, last, k.shape[0])
+    first_row, last_row = find_rows(first, last, k.shape[0])
+    is_by_keys = max(q.shape[2], v.shape[2]) <= _MOST_COLUMNS
+    mask = _make_mask(first, last)
+    if is_by_keys and k.shape[0]:
+        mask = _make_mask_by_keys(None if last is None else first_row, last_row)
+    how = _make_options(mask, position, slopes, sink, seed, *others)
+    places = torch.arange(q.shape[0], dtype=torch.int32, device=q.device) if last is None else last
+    rows, keys = first <= places, first_row <= last_row
     q, d_output = _clear_others(q, rows), _clear_others(d_output, rows)
     k, v = _clear_others(k, keys), to_dense(v)
     matrices = [x[None] for x in (q, k, v, d_output)]
