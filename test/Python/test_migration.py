@@ -65,9 +65,16 @@ def flash(
     return define(q, k, v, softmax_scale, bias, keep, softcap, learnable_sink)
 
 
-def flash_varlen(q, k, v, cu_seqlens_q, cu_seqlens_k, max_seqlen_q, max_seqlen_k):
+def flash_varlen(q, k, v, cu_seqlens_q, cu_seqlens_k, max_seqlen_q, max_seqlen_k, causal=False):
     cuts = list(zip(cu_seqlens_q[:-1], cu_seqlens_q[1:]))
-    return torch.cat([define(*[x[None, i:j] for x in (q, k, v)])[0] for i, j in cuts])
+    return torch.cat([flash(*[x[None, i:j] for x in (q, k, v)], causal)[0] for i, j in cuts])
+
+
+def flash_cached(q, k_cache, v_cache, cache_seqlens, causal=False):
+    def attend(b, length):
+        return flash(q[b, None], k_cache[b, None, :length], v_cache[b, None, :length], causal)
+
+    return torch.cat([attend(b, length) for b, length in enumerate(cache_seqlens)])
 
 
 class Triangle:
@@ -118,6 +125,7 @@ def make_names(section):
         n=N - M,
         document=torch.repeat_interleave(torch.arange(3), torch.tensor([5, 4, 9])),
         lengths=[0, 5, 9, 18],
+        filled=torch.tensor([15, 17], dtype=torch.int32),
         sdpa=torch.nn.functional.scaled_dot_product_attention,
         causal_lower_right=biases.causal_lower_right,
         near=lambda s, b, h, i, j: s + bias[h, i, j] - (i - j).abs(),
@@ -126,6 +134,7 @@ def make_names(section):
         flash_attn_func=flash,
         flash_attn_kvpacked_func=lambda q, kv: flash(q, *kv.unbind(2)),
         flash_attn_varlen_func=flash_varlen,
+        flash_attn_with_kvcache=flash_cached,
         xops=XOPS,
     )
     for name in ("flex_attention", "create_block_mask", "and_masks", "AuxRequest"):
