@@ -217,3 +217,24 @@ def test_what_changes_nothing():
     wanted = flash_attn.flash_attn_varlen_func(q, k, v, cu, cu, 9, 9)
     how = dict(num_splits=3, pack_gqa=True, sm_margin=4, deterministic=True, attention_chunk=0)
     assert torch.equal(flash_attn.flash_attn_varlen_func(q, k, v, cu, cu, 1, 1, **how), wanted)
+
+
+def test_second_derivatives_are_refused():
+    cu = to_int32([0, 3, 9])
+    tensors = [x.requires_grad_() for x in make([0, 3, 9], [0, 3, 9])[:3]]
+    output = flash_attn.flash_attn_varlen_func(*tensors, cu, cu, 6, 6)
+    found = torch.autograd.grad(output.square().sum(), tensors, create_graph=True)
+    with pytest.raises(attn.Error, match="expected first derivatives of sequences, got a second"):
+        torch.autograd.grad(sum(x.sum() for x in found), tensors)
+
+
+def test_gradients_by_functions():
+    cu = to_int32([0, 3, 9])
+    tensors = make([0, 3, 9], [0, 3, 9])[:3]
+    call = (
+        lambda *x: flash_attn.flash_attn_varlen_func(*x, cu, cu, 6, 6).square().sum()
+    )  # noqa: E731
+    found = torch.func.grad(call, argnums=(0, 1, 2))(*tensors)
+    leaves = [x.clone().requires_grad_() for x in tensors]
+    for x, y in zip(found, torch.autograd.grad(call(*leaves), leaves)):
+        assert torch.equal(x, y)

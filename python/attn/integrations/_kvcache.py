@@ -24,7 +24,7 @@ from ._arguments import (
 )
 from ._bounds import make_bounds
 from ._order import to_dense
-from ._rows import attend_rows
+from ._record_rows import attend_rows
 from ._varlen import check_slopes, read_slopes
 
 

@@ -33,8 +33,11 @@ def lay(output: Any, order: Tuple[int, int, int]) -> Any:
 
 def to_dense(x: Any) -> Any:
     """Whose columns lie one after the other, and which is no view of fewer elements."""
-    is_expanded = any(s == 0 and n > 1 for s, n in zip(x.stride(), x.shape))
-    return x.contiguous() if x.stride(-1) != 1 or is_expanded else x
+    strides = x.stride()
+    if strides[-1] == 1 and 0 not in strides:
+        return x
+    is_expanded = any(s == 0 and n > 1 for s, n in zip(strides, x.shape))
+    return x.contiguous() if strides[-1] != 1 or is_expanded else x
 
 
 def lay_out(x: Any, like: Any) -> Any:

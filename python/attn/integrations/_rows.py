@@ -4,8 +4,8 @@ other, are such a call (_bounds.py).
 
 They are operators of their own, since a graph of torch.compile has to say that the tensors are sorted, and
 since a gradient reads no row and no key that nobody keeps: what a matrix product would make of NaN there
-is written over before. The forward pass need not, whose kernels keep what no row reads out of
-sums.
+is written over before. The forward pass need not, whose kernels keep what no row reads out of sums.
+_record_rows.py has their autograd.
 
 Gradients may say the same mask by keys: each key is kept by the rows from a first one to a last one. Their
 kernels own keys, for which they hold these numbers in registers, and run over rows, whose numbers they
@@ -14,10 +14,10 @@ would load. Wide heads have no registers for it.
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, List, Optional, Tuple
+from typing import Any, Callable, Dict, Optional, Tuple
 
 import torch
-from torch.library import Library, register_autograd, register_fake
+from torch.library import Library, register_fake
 
 import attn
 
@@ -27,12 +27,12 @@ from ._order import to_dense
 _INPUTS = "Tensor q, Tensor k, Tensor v, Tensor first, Tensor? last, Tensor? position, Tensor? slopes, Tensor? sink, Tensor? seed"
 _OPTIONS = "float? scale, float softcap, float dropout_p, bool deterministic"
 
-_registry = Library("attn", "FRAGMENT")
-_registry.define(
+registry = Library("attn", "FRAGMENT")
+registry.define(
     f"attend_rows({_INPUTS}, {_OPTIONS}) -> (Tensor output, Tensor lse)",
     tags=(torch.Tag.pt2_compliant_tag,),
 )
-_registry.define(
+registry.define(
     f"attend_rows_backward(Tensor d_output, Tensor? d_lse, {_INPUTS}, Tensor output, Tensor lse, {_OPTIONS}) "
     "-> (Tensor d_q, Tensor d_k, Tensor d_v, Tensor d_sink)",
     tags=(torch.Tag.pt2_compliant_tag,),
@@ -169,61 +169,15 @@ for _name, _implementation in (
     ("attend_rows_backward", backward_rows),
 ):
     for _device in ("CPU", "CUDA"):
-        _registry.impl(_name, _implementation, _device)
+        registry.impl(_name, _implementation, _device)
 
 
-@register_fake("attn::attend_rows", lib=_registry)
+@register_fake("attn::attend_rows", lib=registry)
 def _(q, k, v, *others):  # type: ignore[no-untyped-def]
     return _make_results(q, v)
 
 
-@register_fake("attn::attend_rows_backward", lib=_registry)
+@register_fake("attn::attend_rows_backward", lib=registry)
 def _(d_output, d_lse, q, k, v, first, last, position, slopes, sink, *others):  # type: ignore[no-untyped-def]
     d_sink = q.new_empty(_count_sinks(sink), dtype=torch.float32)
     return q.new_empty(q.shape), k.new_empty(k.shape), v.new_empty(v.shape), d_sink
-
-
-_NUM_TENSORS = 9
-
-
-def _save(ctx: Any, inputs: Tuple, output: Tuple) -> None:
-    ctx.save_for_backward(*inputs[:_NUM_TENSORS], *output)
-    ctx.options = inputs[_NUM_TENSORS:]
-    ctx.set_materialize_grads(False)
-
-
-def _differentiate(ctx: Any, d_output: Any, d_lse: Any) -> Tuple:
-    *tensors, output, lse = ctx.saved_tensors
-    gradients: List[Any] = [None] * (_NUM_TENSORS + len(ctx.options))
-    if d_output is None and d_lse is None:
-        return tuple(gradients)
-    d_output = torch.zeros_like(output) if d_output is None else d_output
-    d_q, d_k, d_v, d_sink = torch.ops.attn.attend_rows_backward(
-        d_output, d_lse, *tensors, output, lse, *ctx.options
-    )
-    gradients[:3] = d_q, d_k, d_v
-    sink = tensors[7]
-    if sink is not None:
-        gradients[7] = d_sink.to(sink.dtype)
-    return tuple(gradients)
-
-
-register_autograd("attn::attend_rows", _differentiate, setup_context=_save, lib=_registry)
-
-
-def attend_rows(
-    q: Any,
-    k: Any,
-    v: Any,
-    bounds: Any,
-    slopes: Any = None,
-    sink: Any = None,
-    seed: Any = None,
-    scale: Optional[float] = None,
-    softcap: float = 0.0,
-    dropout_p: float = 0.0,
-    deterministic: bool = False,
-) -> Tuple[Any, Any]:
-    """(output, lse) of (T, H, D) and (H, T), of `Bounds`; gradients of q, k, v, sink."""
-    tensors = bounds.first, bounds.last, bounds.position, slopes, sink, seed
-    return torch.ops.attn.attend_rows(q, k, v, *tensors, scale, softcap, dropout_p, deterministic)

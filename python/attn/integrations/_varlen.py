@@ -20,7 +20,7 @@ from ._arguments import (
     refuse_others,
 )
 from ._bounds import make_bounds
-from ._rows import attend_rows
+from ._record_rows import attend_rows
 
 
 def _make_seed(dropout_p: Any, q: Any) -> Tuple[float, Any]:

@@ -12,7 +12,7 @@ from ._arguments import read_window
 from ._bounds import make_bounds
 from ._counts import count, fallbacks, served
 from ._reasons import find_tensor_reason
-from ._rows import attend_rows
+from ._record_rows import attend_rows
 
 try:
     _pytorch: Any = importlib.import_module("torch.nn.attention.varlen").varlen_attn
