@@ -84,6 +84,21 @@ def test_varlen_features(others):
         check_gradients(found[3:], exact[3:], torch.bfloat16)
 
 
+@pytest.mark.parametrize("hkv", [1, 2, 4])
+def test_decoding_by_varlen(hkv):
+    """Few rows and many keys: heads that share keys are packed, and keys are split into parts."""
+    lengths, others = [1, 1, 0, 2, 1], [3000, 1, 77, 4096, 600]
+    (q, k, v, _), cu, given = prepare(lengths, others, 5, hkv=hkv)
+    for how in ({}, {"causal": True}, {"window": (500, 0)}):
+        options = {"window_size" if name == "window" else name: x for name, x in how.items()}
+        output, lse = flash_attn.flash_attn_varlen_func(
+            q, k, v, *given, 2, 4096, return_lse=True, **options
+        )
+        wanted, wanted_lse = attend_all(q, k, v, *cu, **how)
+        check(output, wanted, torch.bfloat16)
+        check(lse, wanted_lse, torch.float16)
+
+
 def test_varlen_in_order_is_the_same_bits():
     (*tensors, d_output), _, given = prepare(LENGTHS, OTHERS, 9)
     tensors = [x.requires_grad_() for x in tensors]
@@ -115,6 +130,7 @@ def test_varlen_in_a_graph(rng):
 
     draw()
     stream = torch.cuda.Stream()
+    stream.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(stream):
         step()
     torch.cuda.synchronize()
@@ -226,6 +242,7 @@ def test_kvcache_in_a_graph():
 
     before = [x.clone() for x in (*caches, filled)]
     stream = torch.cuda.Stream()
+    stream.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(stream):
         step()
     torch.cuda.synchronize()
