@@ -75,7 +75,8 @@ static attn_kernel *compile(StringRef source, StringRef optionLines) {
   if (attn_options_create(&options) != ATTN_OK)
     return nullptr;
   attn_kernel *kernel = nullptr;
-  bool isSet = true;
+  // A program compiles the kernels that its calls take.
+  bool isSet = attn_options_set(options, "lazy", "on") == ATTN_OK;
   for (StringRef line : llvm::split(optionLines, '\n')) {
     auto [key, value] = line.split('=');
     isSet &=

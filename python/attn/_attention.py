@@ -66,12 +66,10 @@ def attention(
                 fused ("on" or "off", "on"): whether blocks add gradients of queries in any order,
                     where that takes fewer products. Off under torch.use_deterministic_algorithms.
                 pack (int, 0): slots for the query heads that share a key head, for calls with few
-                    rows: 2, 4, 8, 16, 32 or 64; 0: none.
-                way (str, "auto"): the lengths that the kernel is for. "auto" makes one kernel for
-                    short sequences and one for long ones where two are faster, and each call takes
-                    one of them. "short", "long", "few" (at most 128 rows with many keys) and
-                    "narrow" (many rows with at most 80 keys, or 129 to 160) make one kernel for
-                    all calls, which takes half as long to assemble.
+                    rows: 2, 4, 8, 16, 32 or 64; 0: by each call.
+                way (str, "auto"): the kernels between which calls choose. "auto": all that are
+                    listed below. "lengths": one for short and one for other sequences. "short",
+                    "long", "few" and "narrow": one for all calls.
                 stay ("auto", "on" or "off", "auto"): whether blocks stay, one for each
                     multiprocessor, and take one tile of rows after the other. "auto": where it was
                     measured to be faster; "on" and "off" make one kernel for all calls.
@@ -95,13 +93,16 @@ def attention(
     Raises:
         Error: an argument that does not fit, or a function that cannot be traced.
 
-    Without options, a call on a GPU that has neither score, sink nor dropout chooses by its shapes:
-        pack: all rows of a group of heads fit a tile of 64, and D and Dv are at most 256. Where each
-            query head has keys of its own, it also needs 1024 keys or more.
-        way="few": at most 128 rows, more than 2048 keys, no mask, and D and Dv at most 128.
-        way="narrow": more than 256 rows, at most 80 keys or 129 to 160, no mask, and D and Dv at most
-            256, on a GPU that reads more than 4 TB/s, as an H200 does.
-    Graphs of torch.compile choose in the same way.
+    A GPU has several kernels for one attention, and each call takes one by its shapes. Without
+    block sizes, these are:
+        packed2 to packed64: all rows of a group of heads fit a tile of 64. A sink or dropout rules
+            them out. Where each query head has keys of its own, they also need 1024 keys.
+        few: at most 128 rows, more than 2048 keys, no mask or score, and D and Dv at most 128.
+        narrow: more than 256 rows, at most 80 keys or 129 to 160, no mask or score, on a GPU whose
+            memory moves at least 4 TB/s, as an H200's does.
+        short: short sequences, where another kernel than that of long ones is faster.
+    A kernel is compiled when a call first takes it (`Attention.prepare`, `warm_up`). Graphs of
+    torch.compile choose in the same way, as do JAX, C and C++.
 
     PyTorch's autograd records the call. Kernels compute the gradients of q, k, v, the sink, and the
     captured tensors that the score reads. First derivatives are supported; tangents are refused. A
@@ -122,7 +123,8 @@ def attention(
     which takes some hundred microseconds.
 
     On a GPU the work is queued on the current stream of q's device. A CUDA graph can capture the
-    call if the same attention was called once before: compiling cannot be captured.
+    call if its kernel is there: a captured call compiles nothing, and raises an Error that names
+    `prepare` where it would have to.
 
     Captured arrays have any strides. A kernel reads them also for keys that are masked, so indices
     must be inside for every row and key. Arrays that are read at b, h, q or kv, or at a constant

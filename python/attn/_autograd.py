@@ -121,7 +121,7 @@ class Recorded(torch.autograd.Function):
         ctx: Any, q: Any, k: Any, v: Any, sink: Any, how: Tuple[Plan, Any, bool], *captures: Any
     ) -> Any:
         plan, scale, rows_first = how
-        chosen, captured = plan.choose(q, k, v, rows_first).recorded(), [*captures]
+        chosen, captured = plan.recorded(), [*captures]
         found = run(chosen, q, k, v, scale, sink, rows_first, captured)
         output, lse, lse_low = found if chosen.problem.return_low else (*found, None)
         ctx.plan = plan

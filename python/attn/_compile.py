@@ -15,6 +15,11 @@ from ._seed import Seed, make_seed
 from ._source import Source
 
 
+def _get_shapes(q: Any, k: Any, v: Any) -> Any:
+    """Of arrays, or shapes."""
+    return tuple([tuple(getattr(x, "shape", None) or x or ()) for x in (q, k, v)])
+
+
 class Attention:
     """A compiled attention: call it as `kernel(q, k, v)`, for any lengths, batches and heads.
 
@@ -51,6 +56,7 @@ class Attention:
         scale: Optional[float] = None,
         sink: Any = None,
         out: Any = None,
+        workspace: Any = None,
         dropout_seed: Any = None,
     ) -> Any:
         """As `attention`. `scale` and `sink` are given if and only if the kernel was compiled with
@@ -60,12 +66,18 @@ class Attention:
             out: an array of the shape and type of the output, or (output, lse) if the kernel
                 returns both. The last dimension is contiguous; other strides are free. The array
                 is filled and returned, and nothing is allocated. Gradients are refused.
+            workspace: with `out`, an array of one dimension on the GPU, of `workspace_size` bytes, for
+                what kernels of a call leave for each other. Its values may be anything. A call
+                with few rows and many keys would otherwise allocate that memory in the order of
+                the stream. A CPU takes none.
 
         Raises:
             Error: an argument that does not fit.
         """
         plan, arrays = self._plan, self._arrays
-        if dropout_seed is None:
+        if workspace is not None and out is None:
+            _library.refuse("workspace", "one with out=", "none")
+        if dropout_seed is None and workspace is None:
             output = plan.direct(q, k, v, scale, sink, arrays, self._rows_first, False, out)
             if output is not None:
                 return output
@@ -92,18 +104,43 @@ class Attention:
         elif dropout_seed is not None:
             self._fail_optional("dropout_seed", dropout_seed, False, "dropout_p=0.1")
         if out is not None:
-            return self._run_into(Given(q, k, v, scale, sink, self._rows_first, arrays), out)
+            given = Given(q, k, v, scale, sink, self._rows_first, arrays)
+            return self._run_into(given, out, workspace)
         return run(plan, q, k, v, scale, sink, self._rows_first, arrays)
 
-    def _run_into(self, given: Given, out: Any) -> Any:
+    def _run_into(self, given: Given, out: Any, workspace: Any) -> Any:
         plan = self._plan
         is_pair = isinstance(out, (tuple, list)) and len(out) == 2
         if is_pair != plan.problem.return_lse or (not is_pair and isinstance(out, (tuple, list))):
             expected = "(output, lse)" if plan.problem.return_lse else "an array"
             raise Error("invalid argument", f"out: expected {expected}, got {type(out).__name__}")
         output, lse = out if is_pair else (out, None)
-        run_into(plan, given, output, lse)
+        run_into(plan, given, output, lse, workspace)
         return out
+
+    def prepare(self, q: Any = None, k: Any = None, v: Any = None) -> None:
+        """Compiles what calls with q, k and v of these shapes take, or, without them, what any call may
+        take. Later calls then wait for nothing, and a CUDA graph can capture them. On the CPU there
+        is one kernel for all calls, which is there.
+
+        Args:
+            q, k, v: arrays, or their shapes.
+
+        Raises:
+            Error: shapes that do not fit, or a kernel that does not compile.
+        """
+        shapes = None if q is None and k is None and v is None else _get_shapes(q, k, v)
+        self._plan.prepare(shapes, self._rows_first, self._arrays)
+
+    def way(self, q: Any, k: Any, v: Any) -> str:
+        """The name of the kernel that calls with q, k and v of these shapes take, as `explain` lists
+        them; empty for the one of most calls, and on the CPU."""
+        return self._plan.choose_way(_get_shapes(q, k, v), self._rows_first, self._arrays)
+
+    def workspace_size(self, q: Any, k: Any, v: Any) -> int:
+        """The bytes of `workspace` of a call with q, k and v of these shapes; 0 for most, and on the
+        CPU. Compiles what such calls take."""
+        return self._plan.count_workspace(_get_shapes(q, k, v), self._rows_first, self._arrays)
 
     @staticmethod
     def _fail_optional(name: str, x: Any, wanted: bool, how: str = "") -> None:
@@ -117,7 +154,8 @@ class Attention:
 
     def explain(self, until: str = "online") -> Explanation:
         """As `attn.explain`."""
-        return Explanation(_library.explain(self.source, self._plan.options, until))
+        options = tuple(x for x in self._plan.options if x[0] != "lazy")
+        return Explanation(_library.explain(self.source, options, until))
 
     def __repr__(self) -> str:
         p = self._plan.problem
@@ -178,6 +216,9 @@ def compile(
         dropout=dropout_p,
     )
     source = Source(spec, seed=Seed())
-    plan = make_plan(source, check_options(options, spec.device))
+    texts = check_options(options, spec.device)
+    # The kernel of most calls is compiled now, the others when calls take them.
+    is_said = any(name == "lazy" for name, _ in texts)
+    plan = make_plan(source, texts if is_said else (*texts, ("lazy", "off")))
     arrays = source.arrays[:-1] if source.problem.dropout else source.arrays
     return Attention(plan, layout, _foreign.import_all(arrays))

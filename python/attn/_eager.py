@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any, Dict, List, Mapping, Optional, Tuple
 
 from . import _arrays, _dynamo, _foreign
-from ._choose import choose_options
 from ._library import Error, option_texts
 from ._plan import Plan, make_plan, remember
 from ._problem import Spec, check_causal, check_dropout, check_options, check_window, is_rows_first
@@ -50,9 +49,6 @@ def call(
     # What `attn.tune` finds where nothing is faster than the rule's sizes.
     if options is not None and options == {}:
         options = None
-    if options is None and device >= 0 and score is None and sink is None and not dropout:
-        is_plain = mask is None and window is None and not causal
-        options = choose_options(q, k, v, rows_first, is_plain)
     plan, arrays = find_plan(q, k, v, device, asked, options, dropout, seed)
     output = plan.direct(q, k, v, scale, sink, arrays, rows_first, False, None)
     if output is not None:

@@ -76,11 +76,27 @@ _PROTOTYPES = {
         ctypes.c_int,
         [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p],
     ),
+    "attn_run_in": (
+        ctypes.c_int,
+        [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p]
+        + [ctypes.c_void_p, ctypes.c_size_t],
+    ),
+    "attn_workspace_size": (
+        ctypes.c_int,
+        [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t, ctypes.POINTER(ctypes.c_size_t)],
+    ),
+    "attn_prepare": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t]),
+    "attn_choose_way": (
+        ctypes.c_int,
+        [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t, ctypes.POINTER(ctypes.c_void_p)],
+    ),
+    "attn_set_log": (None, [ctypes.c_void_p, ctypes.c_void_p]),
     "attn_set_num_threads": (ctypes.c_int, [ctypes.c_int32]),
     "attn_get_num_threads": (ctypes.c_int32, []),
-    "attn_explain": (
+    "attn_explain_way": (
         ctypes.c_int,
-        [ctypes.c_char_p, ctypes.c_void_p, ctypes.c_char_p, ctypes.POINTER(ctypes.c_void_p)],
+        [ctypes.c_char_p, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_char_p]
+        + [ctypes.POINTER(ctypes.c_void_p)],
     ),
     "attn_string_free": (None, [ctypes.c_void_p]),
 }
@@ -251,6 +267,22 @@ class Kernel:
         if handle and library is not None:
             library.attn_kernel_free(handle)
 
+    def prepare(self, tensors: Tuple = (None, 0)) -> None:
+        """Compiles what calls with such tensors take, or what any call may take."""
+        _run_apart(lambda: check(library.attn_prepare(self.handle, *tensors)))
+
+    def choose_way(self, tensors: Tuple) -> str:
+        """The name of the kernel that calls with such tensors take."""
+        name = ctypes.c_void_p()
+        check(library.attn_choose_way(self.handle, *tensors, ctypes.byref(name)))
+        return _take(name)
+
+    def count_workspace(self, tensors: Tuple) -> int:
+        """The bytes of workspace of such a call."""
+        count = ctypes.c_size_t()
+        check(library.attn_workspace_size(self.handle, *tensors, ctypes.byref(count)))
+        return count.value
+
     def describe(self) -> Tuple[Tuple[str, str, Tuple[int, ...]], ...]:
         """(name, type, shape) of every argument and result."""
         count = library.attn_kernel_num_arguments(self.handle)
@@ -265,14 +297,29 @@ class Kernel:
         return tuple(values)
 
 
-def explain(source: str, options: OptionTexts, until: str) -> str:
-    """attn_explain."""
-    text = ctypes.c_void_p()
-    with Options(options) as native:
-        check(
-            library.attn_explain(source.encode(), native.handle, until.encode(), ctypes.byref(text))
-        )
+def _take(text: ctypes.c_void_p) -> str:
+    """A text that the library gives away."""
     try:
         return ctypes.string_at(text).decode()
     finally:
         library.attn_string_free(text)
+
+
+def explain(source: str, options: OptionTexts, until: str, way: str = "") -> str:
+    """attn_explain_way."""
+    text = ctypes.c_void_p()
+    with Options(options) as native:
+        what = source.encode(), native.handle, until.encode(), way.encode()
+        check(library.attn_explain_way(*what, ctypes.byref(text)))
+    return _take(text)
+
+
+# Kept as long as the library may call it.
+_log: List[Any] = []
+
+
+def set_log(log: Callable[[str], None]) -> None:
+    """Is told of each kernel that a call makes the library compile, or load from disk."""
+    type_ = ctypes.CFUNCTYPE(None, ctypes.c_char_p, ctypes.c_void_p)
+    _log[:] = [type_(lambda line, _: log(line.decode(errors="replace")))]
+    library.attn_set_log(_log[0], None)

@@ -14,6 +14,7 @@ import sys
 import warnings
 from typing import Any, Dict, Iterable, List, Optional, Tuple
 
+from ._library import set_log
 from ._operations import PACKAGE
 
 logger = logging.getLogger("attn.compile")
@@ -46,6 +47,7 @@ def start() -> None:
         handler.setFormatter(logging.Formatter("attn: %(message)s"))
         logger.addHandler(handler)
         logger.setLevel(logging.INFO)
+        set_log(logger.info)
 
 
 def place(regions: Iterable[str], functions: Dict[str, Any]) -> None:

@@ -94,7 +94,7 @@ def _make_forward(is_recorded: bool) -> Callable[..., Any]:
         scale: Optional[float],
         rows_first: bool,
     ) -> Tuple[Tensor, ...]:
-        plan = find(source, q, scale, sink, captures).choose(q, k, v, rows_first)
+        plan = find(source, q, scale, sink, captures)
         if not is_recorded:
             return run(plan, q, k, v, scale, sink, rows_first, captures or [])
         plan = plan.recorded()
@@ -125,7 +125,6 @@ def _make_no_rows(q: Any, rows_first: bool) -> Any:
 def _forward_out(*arguments: Any, output: Tensor, lse: Tensor) -> None:
     call = Forward(*arguments)
     plan = find(call.source, call.q, call.scale, call.sink, call.captures)
-    plan = plan.choose(call.q, call.k, call.v, call.rows_first)
     plan.run_into(find_given(call), output, lse)
 
 

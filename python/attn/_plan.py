@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 import sys
 from typing import Any, Callable, Dict, List, Optional, Tuple
 
 from . import _arrays, _direct, _log
-from ._choose import choose_options
 from ._given import Given
 from ._gradient import GradientPlan
-from ._library import Error, Kernel, OptionTexts, option_texts
+from ._library import Error, Kernel, OptionTexts, refuse
 from ._source import Gradients, Source, Text, Wanted
 from ._tensors import Tensors, swap
 
 _LIMIT = 512
+
+# Of q, k and v, in the layout of calls.
+Shapes = Tuple[Tuple[int, ...], Tuple[int, ...], Tuple[int, ...]]
 
 
 def remember(cache: Dict, key: Any, value: Any) -> None:
@@ -29,8 +30,10 @@ def remember(cache: Dict, key: Any, value: Any) -> None:
 
 
 def _compile(text: str, options: OptionTexts) -> Kernel:
-    """The library remembers what it compiled."""
-    kernel = Kernel(text, options)
+    """The library remembers what it compiled. On a GPU calls compile the kernels that they take."""
+    said = [x for x in options if x[0] == "lazy"] or [("lazy", "on")]
+    options = tuple([x for x in options if x[0] != "lazy"])
+    kernel = Kernel(text, (*options, *said))
     _log.note(text, options, kernel)
     return kernel
 
@@ -62,8 +65,6 @@ class Plan:
         # `direct`, while PyTorch may be imported yet.
         self.numpy_direct: Optional[Callable[..., Any]] = None
         self._kernel: Optional[Kernel] = None
-        # Of this attention with options that calls choose, which are one object each.
-        self._chosen: Dict[int, Plan] = {}
 
     @property
     def kernel(self) -> Kernel:
@@ -95,31 +96,6 @@ class Plan:
             is_same = problem == self.problem
             self._recorded = self if is_same else Plan(text, self.given, self.options)
         return self._recorded
-
-    @functools.cached_property
-    def _is_free(self) -> bool:
-        """Whether calls choose options: on a GPU, where none is given, as `attention` does."""
-        is_on_gpu = all(name == "device" and value != "cpu" for name, value in self.options)
-        problem = self.problem
-        return is_on_gpu and not (self.text.has_score or problem.has_sink or problem.dropout)
-
-    @functools.cached_property
-    def _is_plain(self) -> bool:
-        problem = self.problem
-        return problem.causal is None and problem.window is None and not self.text.regions
-
-    def choose(self, q: Any, k: Any, v: Any, rows_first: bool) -> "Plan":
-        """The plan for calls of such shapes, of the same attention."""
-        if not self._is_free:
-            return self
-        chosen = choose_options(q, k, v, rows_first, self._is_plain)
-        if chosen is None:
-            return self
-        plan = self._chosen.get(id(chosen))
-        if plan is None:
-            plan = Plan(self.text, self.given, (*option_texts(chosen), *self.options))
-            self._chosen[id(chosen)] = plan
-        return plan
 
     def gradient(self, wanted: Wanted, has_lse_gradient: bool, has_low: bool) -> GradientPlan:
         """Compiled when first wanted. In two passes where PyTorch wants the same bits each time."""
@@ -189,9 +165,9 @@ class Plan:
         tensors.run()
         return (output, *rows) if rows else output
 
-    def run_into(self, given: Given, output: Any, lse: Any) -> None:
+    def run_into(self, given: Given, output: Any, lse: Any, workspace: Any = None) -> None:
         """The call behind everybody who looks, with the memory of its results: lse is None where the
-        problem has none."""
+        problem has none. `workspace` is an array for what kernels leave for each other."""
         tensors = Tensors(self.kernel)
         b, h, m, _ = self._add_arguments(tensors, given)
         dv, type_ = self.problem.value_dim, self.problem.type
@@ -213,7 +189,46 @@ class Plan:
                     "give a copy",
                 )
         self._add_results(tensors, given, output, *[lse] * self.problem.return_lse)
-        tensors.run()
+        tensors.run(workspace)
+
+    def prepare(self, shapes: Optional[Shapes], rows_first: bool, captured: List[Any]) -> None:
+        """Compiles what calls of such shapes of q, k and v take, or what any call may take."""
+        if self.device < 0:
+            _ = self.kernel
+        elif shapes is None:
+            self.kernel.prepare()
+        else:
+            self._add_shapes(shapes, rows_first, captured).prepare()
+
+    def choose_way(self, shapes: Shapes, rows_first: bool, captured: List[Any]) -> str:
+        """The name of the kernel that calls of such shapes take, out of those of a GPU; empty for the
+        one of most calls."""
+        return self._add_shapes(shapes, rows_first, captured).choose_way()
+
+    def count_workspace(self, shapes: Shapes, rows_first: bool, captured: List[Any]) -> int:
+        """Bytes."""
+        return self._add_shapes(shapes, rows_first, captured).count_workspace()
+
+    def _add_shapes(self, shapes: Shapes, rows_first: bool, captured: List[Any]) -> Tensors:
+        """The tensors of a call that is not made: none has memory."""
+        tensors, type_ = Tensors(self.kernel), self.problem.type
+        for name, shape in zip("qkv", shapes):
+            if len(shape) != 4:
+                refuse(name, "a shape of 4 dimensions", tuple(shape))
+        q, k, v = (swap(shape) if rows_first else tuple(shape) for shape in shapes)
+        b, h, m, _ = q
+        for shape in (q, k, v):
+            tensors.add_shape(shape, type_)
+        if self.problem.has_scale:
+            tensors.add_scale(1.0)
+        if self.problem.has_sink:
+            tensors.add_shape((h,), "f32")
+        for _, captured_type, _, _, position, _ in self.given:
+            tensors.add_shape(tuple(captured[position].shape), captured_type)
+        tensors.add_shape((b, h, m, self.problem.value_dim), type_)
+        for _ in range(self.problem.return_lse + self.problem.return_low):
+            tensors.add_shape((b, h, m), "f32")
+        return tensors
 
     def _add_results(self, tensors: Tensors, given: Given, output: Any, *rows: Any) -> None:
         tensors.add_array(output, "output", 4, self.problem.type, given.rows_first)

@@ -31,11 +31,11 @@ def run(
     return plan.run(given)
 
 
-def run_into(plan: Plan, given: Given, output: Any, lse: Any) -> None:
-    """The same, with the memory of its results."""
+def run_into(plan: Plan, given: Given, output: Any, lse: Any, workspace: Any = None) -> None:
+    """The same, with the memory of its results, and of what kernels leave for each other."""
     if _arrays.is_watched(given.q, given.k, given.v, given.sink, *given.captured, output, lse):
         from . import _watched
 
         _watched.call_into(plan, given, output, lse)
     else:
-        plan.run_into(given, output, lse)
+        plan.run_into(given, output, lse, workspace)

@@ -8,7 +8,7 @@ import sys
 from typing import Any, List, Optional, Tuple
 
 from . import _arrays, _direct
-from ._library import Error, Kernel, check, library
+from ._library import Error, Kernel, check, library, refuse
 
 
 class Tensor(ctypes.Structure):
@@ -52,6 +52,13 @@ class Tensors:
     def add(self, address: int, shape: Any, strides: Any, type_: str, device: int) -> None:
         place = (_arrays.CPU, 0) if device < 0 else (_arrays.CUDA, device)
         self.tensors.append((address, *place, *_arrays.TYPES[type_][:2], shape, strides))
+
+    def add_shape(self, shape: Tuple[int, ...], type_: str) -> None:
+        """Of a call that is not made: no memory."""
+        strides = [1] * len(shape)
+        for i in range(len(shape) - 1, 0, -1):
+            strides[i - 1] = strides[i] * max(shape[i], 1)
+        self.add(0, tuple(shape), tuple(strides), type_, self.kernel.device)
 
     def add_array(
         self, x: Any, name: str, rank: int, type_: str, is_swapped: bool = False, element: str = ""
@@ -117,7 +124,16 @@ class Tensors:
                 )
             self.add_array(array, name, rank, type_, element=element)
 
-    def run(self) -> None:
+    def prepare(self) -> None:
+        self.kernel.prepare(make_arguments(None, self.tensors, None)[1:3])
+
+    def choose_way(self) -> str:
+        return self.kernel.choose_way(make_arguments(None, self.tensors, None)[1:3])
+
+    def count_workspace(self) -> int:
+        return self.kernel.count_workspace(make_arguments(None, self.tensors, None)[1:3])
+
+    def run(self, workspace: Any = None) -> None:
         """On PyTorch's current stream of a GPU, or by as many threads as it uses on the CPU."""
         torch, device, stream = _arrays.find_torch(), self.kernel.device, None
         if device >= 0:
@@ -125,8 +141,20 @@ class Tensors:
         elif torch is not None and torch.get_num_threads() != library.attn_get_num_threads():
             check(library.attn_set_num_threads(torch.get_num_threads()))
         call = self.kernel.handle, self.tensors, stream
+        if workspace is not None:
+            address, count = _find_bytes(workspace, device)
+            check(library.attn_run_in(*make_arguments(*call), address, count))
+            return
         code = _direct.launch(*call)
         check(library.attn_run(*make_arguments(*call)) if code is None else code)
+
+
+def _find_bytes(workspace: Any, device: int) -> Tuple[int, int]:
+    """Where an array's memory is, and how much."""
+    address, shape, strides = _arrays.view(workspace, "workspace", device)
+    if len(shape) != 1 or (shape[0] > 1 and strides[0] != 1):
+        refuse("workspace", "one dimension without gaps", f"shape {tuple(shape)}")
+    return address, shape[0] * int(workspace.dtype.itemsize)
 
 
 def swap(extents: Any) -> Tuple[int, ...]:

@@ -14,12 +14,17 @@ def _compile_spec(spec: Mapping[str, Any]) -> Attention:
     if not isinstance(spec, Mapping):
         refuse("warm_up", "a dict of arguments of attn.compile", type(spec).__name__)
     options = dict(spec)
-    wanted = options.pop("gradient", False)
+    wanted, shapes = options.pop("gradient", False), options.pop("shapes", None)
     kernel = compile(**options)
+    if shapes is None:
+        kernel.prepare()
+    for of_call in shapes or ():
+        kernel.prepare(*of_call)
     if wanted:
         names = ("query", "key", "value") + (("sink",) if options.get("sink") else ())
         plan = kernel._plan.recorded()
-        _ = plan.kernel
+        for of_call in [None] if shapes is None else shapes:
+            plan.prepare(of_call, kernel._rows_first, kernel._arrays)
         plan.gradient(names, False, plan.problem.return_low)
     return kernel
 
@@ -29,8 +34,10 @@ def warm_up(what: Union[Sequence[Dict[str, Any]], Any], *inputs: Any, **options:
 
     Args:
         what: a list of dicts, or a function or model of PyTorch. Each dict has the arguments of
-            `compile`; gradient=True also compiles the gradients of q, k, v and the sink. They are
-            compiled in parallel.
+            `compile`; gradient=True also compiles the gradients of q, k, v and the sink. A GPU has
+            several kernels for one attention, of which a call takes one by its shapes. All of them
+            are compiled, or those that calls with `shapes` take: a list of shapes of (q, k, v).
+            They are compiled in parallel.
         inputs, options: arguments of the function. It is called with tensors of the same shapes
             that hold no data: nothing is computed, and its parameters are not touched. If it wants
             gradients, their kernels are compiled too.
