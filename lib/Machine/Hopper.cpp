@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------------------------===//
 
 #include "lib/Machine/Hopper.h"
+#include "lib/Machine/Swizzle.h"
 
 using namespace attn;
 
@@ -18,51 +19,62 @@ static constexpr RoleBudget kBudgets[] = {{240, 240}, {24, 240}, {32, 160}, {24,
 static constexpr RoleBudget kStayBudgets[] = {{40, 240}, {40, 232}, {32, 160}, {40, 104},
                                               {40, 88},  {24, 80},  {40, 64}};
 
+/// Both run plain matrix products at 680 of the 989 TFLOP/s that the nominal clock allows.
+static constexpr Chip kChips[] = {{.name = "H200",
+                                   .multiprocessors = 132,
+                                   .clockGHz = 1.83,
+                                   .loadedClockGHz = 1.4,
+                                   .memoryTBs = 4.8},
+                                  {.name = "H100",
+                                   .multiprocessors = 132,
+                                   .clockGHz = 1.83,
+                                   .loadedClockGHz = 1.4,
+                                   .memoryTBs = 3.35}};
+
 constinit const Machine attn::kHopper = {
     .name = "sm_90a",
     // Copies into shared::cta; drivers from R565 on take it.
     .ptx = "+ptx86",
 
-    .warpgroupThreads = 128,
-    .productRows = 64,
-    .productColumnStep = 8,
-    .productColumns = 256,
-    .sumBytes = 32,
-    .productRegisters = 16,
+    .product = {.name = "wgmma",
+                .form = Product::Form::Shared,
+                .threads = 128,
+                .rows = 64,
+                .columnStep = 8,
+                .columns = 256,
+                .sumBytes = 32,
+                .registers = 16,
+                .isAsync = true},
+    .copy = {.kind = Copy::Kind::Boxes,
+             .signal = Copy::Signal::Bytes,
+             .rows = 256,
+             .addsInBulk = true},
+    .roles = {.budgets = kBudgets, .stayBudgets = kStayBudgets},
+    .overlapsLaunches = true,
 
+    .warpgroupThreads = 128,
     .warpgroups = 8,
     .sharedBytes = int64_t{227} * 1024,
     .reservedBytes = 1024,
-    .stageBytes = 1024,
+    .stageBytes = kPlaceBytes,
     .stages = 64,
 
     .registers = 65536,
     .registerStep = 8,
     .leastRegisters = 24,
     .mostRegisters = 255,
-    .budgets = kBudgets,
-    .stayBudgets = kStayBudgets,
 
-    .boxRows = 256,
-
-    .costs = {
-        // Plain matrix products reach 680 of the 989 TFLOP/s that the nominal clock allows.
-        .clockGHz = 1.83,
-        .loadedClockGHz = 1.4,
-        .multiprocessors = 132,
-        .tensorFlops = 4096,
-        .exps = 16,
-        .lanes = 128,
-        .sharedBytes = 128,
-        .memoryBytes = 40,
-        .copyLatency = 400,
-        .copyBytes = 126,
-        .productLatency = 130,
-        .waitLatency = 40,
-        .arriveLatency = 20,
-        .exchangeLatency = 130,
-        .launchCycles = 5000,
-        .blockCycles = 900,
-        // An H200's; an H100 has 3350.
-        .memoryRate = 4800,
-    }};
+    .costs = {.tensorFlops = 4096,
+              .exps = 16,
+              .lanes = 128,
+              .sharedBytes = 128,
+              .memoryBytes = 40,
+              .copyLatency = 400,
+              .copyBytes = 126,
+              .productLatency = 130,
+              .waitLatency = 40,
+              .arriveLatency = 20,
+              .exchangeLatency = 130,
+              .launchCycles = 5000,
+              .blockCycles = 900},
+    .chips = kChips};

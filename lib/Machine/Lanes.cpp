@@ -1,5 +1,4 @@
-//===- Lanes.cpp - how lanes access rows of memory
-//---------------------------------------------===//
+//===- Lanes.cpp - how lanes access rows of memory ------------------------------------------===//
 //
 // Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -12,17 +11,17 @@
 
 using namespace attn;
 
-LanesAlongRows attn::getLanesAlongRows(int64_t columns) {
-  constexpr int64_t lanesOfWarp = 32, warps = 4, leastLanes = 4;
+LanesAlongRows attn::getLanesAlongRows(int64_t columns, int64_t warps) {
+  constexpr int64_t leastLanes = 4;
   LanesAlongRows best{1, 1, 0};
   for (int64_t vector : {4, 2})
     if (columns % vector == 0) {
-      int64_t lanes = std::gcd(lanesOfWarp, columns / vector);
+      int64_t lanes = std::gcd(kLanes, columns / vector);
       if (lanes > best.lanes)
         best = {vector, lanes, 0};
       if (lanes >= leastLanes)
         break;
     }
-  best.rows = lanesOfWarp / best.lanes * warps;
+  best.rows = kLanes / best.lanes * warps;
   return best;
 }

@@ -8,14 +8,21 @@
 #include "lib/Machine/Machine.h"
 #include "lib/Machine/Hopper.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FormatVariadic.h"
+#include <algorithm>
 
 using namespace attn;
 
-static constexpr const Machine *kMachines[] = {&kHopper};
+/// The first is the default.
+static llvm::SmallVectorImpl<const Machine *> &getMachines() {
+  static llvm::SmallVector<const Machine *> machines{&kHopper};
+  return machines;
+}
 
 const Machine *attn::findMachine(llvm::StringRef name) {
-  for (const Machine *machine : kMachines)
+  for (const Machine *machine : getMachines())
     if (machine->name == name)
       return machine;
   return nullptr;
@@ -25,6 +32,34 @@ const Machine &attn::getDefaultMachine() { return kHopper; }
 
 std::string attn::listMachines() {
   return llvm::join(
-      llvm::map_range(kMachines, [](const Machine *machine) { return machine->name.str(); }),
+      llvm::map_range(getMachines(), [](const Machine *machine) { return machine->name.str(); }),
       " or ");
+}
+
+const Product *attn::findProduct(llvm::StringRef name) {
+  for (const Machine *machine : getMachines())
+    if (machine->product.name == name)
+      return &machine->product;
+  return nullptr;
+}
+
+std::string attn::listProducts() {
+  return llvm::join(
+      llvm::map_range(getMachines(),
+                      [](const Machine *machine) { return machine->product.name.str(); }),
+      " or ");
+}
+
+int64_t attn::getMostOfAny(int64_t Machine::*number) {
+  int64_t most = 0;
+  for (const Machine *machine : getMachines())
+    most = std::max(most, machine->*number);
+  return most;
+}
+
+void attn::registerMachine(const Machine &machine) { getMachines().push_back(&machine); }
+
+std::string Machine::listRoles() const {
+  return llvm::formatv("1 to {0} warpgroups and registers in multiples of {1} from {2} to {3}",
+                       warpgroups, registerStep, leastRegisters, getMostBudget());
 }

@@ -5,16 +5,18 @@
 //
 //===----------------------------------------------------------------------------------------===//
 //
-// One table for each kind of GPU. IR names its machine in `plan.target` on the module
-// (#plan.target); passes, verifiers, the simulator and room 8 read their numbers here and have none
-// of their own. The choice among the sizes that a machine can do is policy and stands with the
-// rule.
+// A machine is a table of instructions and of what a block may take. IR names its machine in
+// `plan.target` on the module (#plan.target). Passes, verifiers, the simulator and room 8 read
+// their numbers here and have none of their own. They ask what a machine can do, never which one it
+// is. The GPUs that are such a machine are its chips. The choice among the sizes that a machine can
+// do is policy and stands with the rule (lib/Transforms/Attn/Policy.h).
 //
 //===----------------------------------------------------------------------------------------===//
 
 #ifndef ATTN_LIB_MACHINE_MACHINE_H
 #define ATTN_LIB_MACHINE_MACHINE_H
 
+#include "lib/Machine/Lanes.h"
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringRef.h"
 #include <cstdint>
@@ -22,11 +24,59 @@
 
 namespace attn {
 
+/// One instruction that multiplies matrices. A unit is whoever issues one: a warp, or a warpgroup.
+struct Product {
+  /// Where the rhs is read from: registers, or shared memory.
+  enum class Form { Registers, Shared };
+
+  /// The layouts of a unit's rows have it (#tile.acc).
+  llvm::StringLiteral name;
+  Form form;
+  /// Threads of a unit, in whole warps, and the rows that they have of the result.
+  int64_t threads, rows;
+  /// The step of the result's columns and the most of them.
+  int64_t columnStep, columns;
+  /// Bytes of an operand's row that one product sums over.
+  int64_t sumBytes;
+  /// Registers that a thread needs besides the accumulator of a product in flight: its operand,
+  /// addresses.
+  int64_t registers;
+  /// Whether threads go on while it runs.
+  bool isAsync;
+
+  int64_t getWarps() const { return threads / kLanes; }
+  /// Whole fragments.
+  int64_t getWarpRows() const { return rows / getWarps(); }
+};
+
+/// How tiles come to shared memory.
+struct Copy {
+  /// By all threads, or as boxes of a tensor map, for which one thread asks.
+  enum class Kind { Threads, Boxes };
+  /// How threads hear of it: a group that they wait for, or bytes that a barrier counts.
+  enum class Signal { Group, Bytes };
+
+  Kind kind;
+  Signal signal;
+  /// Rows of one box.
+  int64_t rows;
+  /// Whether a box is added to memory as well as stored.
+  bool addsInBulk;
+};
+
+/// Registers of a thread, by role, in a block of one producer warpgroup and some consumers.
+struct RoleBudget {
+  int64_t producer, consumer;
+};
+
+/// The roles of a block. Without budgets there are none.
+struct Roles {
+  /// By the number of consumers, from 1; and where producers keep more, as in blocks that stay.
+  llvm::ArrayRef<RoleBudget> budgets, stayBudgets;
+};
+
 /// How long things take: numbers per cycle of one multiprocessor unless said otherwise.
 struct Costs {
-  /// The nominal clock, and what the power limit leaves of it under matrix products.
-  double clockGHz, loadedClockGHz;
-  int64_t multiprocessors;
   /// Dense 16-bit floating-point operations; twice that for 8 bits.
   double tensorFlops;
   double exps;
@@ -39,17 +89,21 @@ struct Costs {
   double copyLatency, copyBytes;
   double productLatency, waitLatency, arriveLatency, exchangeLatency;
   double launchCycles, blockCycles;
-  /// GB, 10^9 bytes, that HBM moves in a second at most.
-  int64_t memoryRate;
-
-  double getPeakTflops(unsigned elementBits) const {
-    return tensorFlops * (elementBits == 8 ? 2 : 1) * clockGHz * double(multiprocessors) / 1000;
-  }
 };
 
-/// Registers of a thread, by role, in a block of one producer warpgroup and some consumers.
-struct RoleBudget {
-  int64_t producer, consumer;
+/// A GPU that one can buy. No kernel depends on it; predictions and the ways of a call may.
+struct Chip {
+  llvm::StringLiteral name;
+  int64_t multiprocessors;
+  /// The nominal clock, and what the power limit leaves of it under matrix products.
+  double clockGHz, loadedClockGHz;
+  /// Terabytes per second that its memory gives.
+  double memoryTBs;
+
+  double getPeakTflops(const Costs &costs, unsigned elementBits) const {
+    return costs.tensorFlops * (elementBits == 8 ? 2 : 1) * clockGHz * double(multiprocessors) /
+           1000;
+  }
 };
 
 struct Machine {
@@ -58,18 +112,14 @@ struct Machine {
   /// The oldest PTX that has all the instructions in use, as a feature of LLVM.
   llvm::StringLiteral ptx;
 
-  // Products of one warpgroup.
-  int64_t warpgroupThreads;
-  /// Rows of the result, the step of its columns and the most of them.
-  int64_t productRows, productColumnStep, productColumns;
-  /// Bytes of an operand's row that one product sums over.
-  int64_t sumBytes;
-  /// Registers that a thread needs besides the accumulator of a product in flight: its operand,
-  /// addresses.
-  int64_t productRegisters;
+  Product product;
+  Copy copy;
+  Roles roles;
+  /// Whether a kernel may start before the one before it ends.
+  bool overlapsLaunches;
 
-  // A block.
-  int64_t warpgroups;
+  // A block, in warpgroups: groups of threads that a role is made of.
+  int64_t warpgroupThreads, warpgroups;
   int64_t sharedBytes;
   /// Bytes of a multiprocessor's shared memory that the machine takes for each block in addition.
   int64_t reservedBytes;
@@ -81,13 +131,24 @@ struct Machine {
   // Registers: of a multiprocessor; what budgets are multiples of; the least and the most of a
   // thread.
   int64_t registers, registerStep, leastRegisters, mostRegisters;
-  /// By the number of consumers, from 1; and where producers keep more, as in blocks that stay.
-  llvm::ArrayRef<RoleBudget> budgets, stayBudgets;
-
-  /// Rows of the box of one tensor map's copy.
-  int64_t boxRows;
 
   Costs costs;
+
+  /// The first is the one that stands for all.
+  llvm::ArrayRef<Chip> chips;
+
+  /// The products that warpgroups issue side by side, and the rows that one warpgroup has of them.
+  int64_t getUnits(int64_t numWarpgroups) const {
+    return numWarpgroups * warpgroupThreads / product.threads;
+  }
+  int64_t getWarpgroupRows() const { return getUnits(1) * product.rows; }
+  int64_t getWarps(int64_t numWarpgroups) const {
+    return numWarpgroups * warpgroupThreads / kLanes;
+  }
+  /// Registers of a thread for a tile of so many columns, whose rows a warpgroup's products have.
+  int64_t getTileRegisters(int64_t columns) const {
+    return getWarpgroupRows() * columns / warpgroupThreads;
+  }
 
   /// Registers of each thread of a block at its launch: all registers, shared out evenly over
   /// `resident` blocks of a multiprocessor.
@@ -98,9 +159,22 @@ struct Machine {
   int64_t getBlockRegisters(int64_t numWarpgroups, int64_t resident = 1) const {
     return getLaunchRegisters(numWarpgroups, resident) * numWarpgroups * warpgroupThreads;
   }
+  /// The most that a role may ask for: whole steps, of which the last register has no name.
+  int64_t getMostBudget() const {
+    return (mostRegisters + registerStep - 1) / registerStep * registerStep;
+  }
+  /// Whether a role of so many warpgroups may have so many registers in each thread.
+  bool allowsRole(int64_t numWarpgroups, int64_t budget) const {
+    return numWarpgroups >= 1 && numWarpgroups <= warpgroups && budget >= leastRegisters &&
+           budget <= getMostBudget() && budget % registerStep == 0;
+  }
+  /// "1 to 8 warpgroups and registers in multiples of 8 from 24 to 256": for errors.
+  std::string listRoles() const;
+
   /// Of one block that has a multiprocessor for itself, or of several, whose producers keep more.
   RoleBudget getBudget(int64_t consumers, bool stays, int64_t resident = 1) const {
-    const RoleBudget &budget = (stays || resident > 1 ? stayBudgets : budgets)[consumers - 1];
+    const RoleBudget &budget =
+        (stays || resident > 1 ? roles.stayBudgets : roles.budgets)[consumers - 1];
     if (resident == 1)
       return budget;
     int64_t launch = getLaunchRegisters(consumers + 1, resident) * (consumers + 1),
@@ -112,7 +186,7 @@ struct Machine {
     return (sharedBytes + reservedBytes) / resident - reservedBytes;
   }
   /// The most consumers of one producer.
-  int64_t getMostConsumers() const { return static_cast<int64_t>(budgets.size()); }
+  int64_t getMostConsumers() const { return static_cast<int64_t>(roles.budgets.size()); }
 };
 
 /// The machine of that name, or null.
@@ -123,6 +197,19 @@ const Machine &getDefaultMachine();
 
 /// "sm_90a", or "sm_90a or sm_100a": for errors.
 std::string listMachines();
+
+/// The product of that name of any machine, or null.
+const Product *findProduct(llvm::StringRef name);
+
+/// "wgmma", or "wgmma or mma.sync": for errors.
+std::string listProducts();
+
+/// The most that any machine has, where a type or an attribute cannot know its machine.
+int64_t getMostOfAny(int64_t Machine::*number);
+
+/// Adds a machine that lives as long as the process, and is not the default. Not while others are
+/// looked for.
+void registerMachine(const Machine &machine);
 
 } // namespace attn
 

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------------------------===//
 
 #include "lib/Schedule/GPUBlock.h"
+#include "lib/Machine/Swizzle.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/MathExtras.h"
 #include <algorithm>
@@ -19,8 +20,8 @@ using llvm::formatv;
 
 int64_t attn::getTileBytes(const Machine &machine, int64_t rows, int64_t rowBytes, bool isSummed) {
   if (isSummed)
-    rowBytes = llvm::alignTo(rowBytes, machine.sumBytes);
-  int64_t swizzle = rowBytes >= 128 ? 128 : rowBytes >= 64 ? 64 : 32;
+    rowBytes = llvm::alignTo(rowBytes, machine.product.sumBytes);
+  int64_t swizzle = getSwizzleWithin(rowBytes);
   return rows * swizzle * llvm::divideCeil(rowBytes, swizzle);
 }
 
@@ -34,7 +35,7 @@ int64_t attn::getKeyStep(const Machine &machine, int64_t headDim, int64_t valueD
                          int64_t elementBytes) {
   GPUBlock block{headDim, valueDim, elementBytes, {}};
   int64_t &step = block.schedule.blockN;
-  for (step = machine.sumBytes / elementBytes;; step *= 2) {
+  for (step = machine.product.sumBytes / elementBytes;; step *= 2) {
     auto [key, value] = getStageBytes(machine, block);
     if (key % machine.stageBytes == 0 && value % machine.stageBytes == 0)
       return step;
@@ -68,9 +69,8 @@ std::string attn::refuseSize(const Machine &machine, llvm::StringRef what, int64
 /// Whether the accumulator of one product fits the registers of a consumer's thread.
 static bool fitsRegisters(const Machine &machine, const GPUBlock &block) {
   int64_t columns = std::max(block.schedule.blockN, block.valueDim);
-  // Each of 128 threads has one half of every row's part: 64 rows of f32.
-  int64_t accumulator = machine.productRows * columns / machine.warpgroupThreads;
-  return accumulator + machine.productRegisters <=
+  int64_t accumulator = machine.getTileRegisters(columns);
+  return accumulator + machine.product.registers <=
          machine.getBudget(block.schedule.consumers, block.schedule.stay, block.schedule.resident)
              .consumer;
 }
@@ -85,8 +85,8 @@ static std::string refuseRegisters(const Machine &machine, const GPUBlock &block
     --nearest.schedule.consumers;
   bool keepsRows = nearest.schedule.consumers == block.schedule.consumers &&
                    nearest.schedule.resident < block.schedule.resident;
-  int64_t size =
-      keepsRows ? nearest.schedule.resident : nearest.schedule.consumers * machine.productRows;
+  int64_t size = keepsRows ? nearest.schedule.resident
+                           : nearest.schedule.consumers * machine.getWarpgroupRows();
   return formatv(
       "expected products that fit the {0} registers of a thread in a block of {1} rows "
       "on {2}, got {3} columns; the nearest is {4} {5}",
@@ -123,32 +123,33 @@ static std::string refuseShared(const Machine &machine, const GPUBlock &block) {
 }
 
 static std::string refuseConsumers(const Machine &machine, const GPUBlock &block) {
-  int64_t consumers = block.schedule.blockM / machine.productRows;
+  int64_t consumers = block.schedule.blockM / machine.getWarpgroupRows();
   if (block.schedule.consumers == consumers)
     return {};
   return formatv("expected a consumer for each {0} of block_m {1} on {2}, got {3}; the nearest is "
                  "{4}",
-                 machine.productRows, block.schedule.blockM, machine.name, block.schedule.consumers,
-                 consumers);
+                 machine.getWarpgroupRows(), block.schedule.blockM, machine.name,
+                 block.schedule.consumers, consumers);
 }
 
 std::string attn::refuseBlock(const Machine &machine, const GPUBlock &block) {
   for (int64_t columns : {block.headDim, block.valueDim})
-    if (std::string why = refuseSize(machine, "head dimensions", columns, machine.productColumnStep,
-                                     machine.productColumns);
+    if (std::string why = refuseSize(machine, "head dimensions", columns,
+                                     machine.product.columnStep, machine.product.columns);
         !why.empty())
       return why;
   // A consumer for each product's rows; one copy brings all of them.
-  int64_t mostRows = std::min(machine.getMostConsumers() * machine.productRows, machine.boxRows);
-  if (std::string why =
-          refuseSize(machine, "block_m", block.schedule.blockM, machine.productRows, mostRows);
+  int64_t mostRows =
+      std::min(machine.getMostConsumers() * machine.getWarpgroupRows(), machine.copy.rows);
+  if (std::string why = refuseSize(machine, "block_m", block.schedule.blockM,
+                                   machine.getWarpgroupRows(), mostRows);
       !why.empty())
     return why;
   if (std::string why = refuseConsumers(machine, block); !why.empty())
     return why;
   int64_t step = getKeyStep(machine, block.headDim, block.valueDim, block.elementBytes);
   if (std::string why = refuseSize(machine, "block_n", block.schedule.blockN, step,
-                                   machine.productColumns, " with these head dimensions");
+                                   machine.product.columns, " with these head dimensions");
       !why.empty())
     return why;
   if (std::string why = refuseSize(machine, "stages", block.schedule.stages, 1, machine.stages);

@@ -19,7 +19,7 @@ using llvm::formatv;
 static constexpr int64_t kOtherRegisters = 32;
 
 static int64_t getConsumers(const Machine &machine, const GradBlock &block) {
-  return block.owned / machine.productRows * (block.dividesSums ? 2 : 1);
+  return block.owned / machine.getWarpgroupRows() * (block.dividesSums ? 2 : 1);
 }
 
 Schedule attn::getSchedule(const Machine &machine, const GradBlock &block) {
@@ -30,7 +30,7 @@ Schedule attn::getSchedule(const Machine &machine, const GradBlock &block) {
 }
 
 bool attn::dividesSums(const Machine &machine, const Schedule &schedule, int64_t owned) {
-  return schedule.consumers * machine.productRows == 2 * owned;
+  return schedule.consumers * machine.getWarpgroupRows() == 2 * owned;
 }
 
 GradBlock attn::withSchedule(const Machine &machine, GradBlock block, const Schedule &schedule) {
@@ -52,9 +52,7 @@ static int64_t getSumColumns(const GradBlock &block) {
 /// Of a thread of a consumer for the sums, and for `quarters` of a tile beside them: each of 128
 /// has one half of every column of its 64 rows.
 static int64_t getRegisters(const Machine &machine, const GradBlock &block, int64_t quarters) {
-  auto perThread = [&](int64_t columns) {
-    return machine.productRows * columns / machine.warpgroupThreads;
-  };
+  auto perThread = [&](int64_t columns) { return machine.getTileRegisters(columns); };
   return perThread(getSumColumns(block)) + perThread(block.running) * quarters / 4;
 }
 
@@ -71,7 +69,7 @@ static bool isSquare(const GradBlock &block, const GradWork &work) {
 /// (AttnToTile/GradStep.cpp).
 static bool isUneven(const Machine &machine, const GradBlock &block) {
   auto fillsSums = [&](int64_t columns) {
-    return columns * block.elementBytes % machine.sumBytes == 0;
+    return columns * block.elementBytes % machine.product.sumBytes == 0;
   };
   return block.rowsRun && !(fillsSums(block.headDim) && fillsSums(block.valueDim));
 }
@@ -108,9 +106,9 @@ static int64_t getSafeRegisters(const Machine &machine, const GradBlock &block,
   if (work.hasScore && !work.gathersScore && !work.heldTiles && (!block.rowsRun || hasMoreNumbers))
     mask += 16;
   // Where ptxas is known to find a way (ExecutionAssemble).
-  int64_t others = block.addsQueries ? machine.productRegisters : kOtherRegisters;
+  int64_t others = block.addsQueries ? machine.product.registers : kOtherRegisters;
   if (!block.addsQueries && isSquare(block, work)) {
-    others = machine.productRegisters;
+    others = machine.product.registers;
     mask = 0;
   }
   return getRegisters(machine, block, quarters) + others + mask;
@@ -119,11 +117,11 @@ static int64_t getSafeRegisters(const Machine &machine, const GradBlock &block,
 /// What is needed in any case: both products, and one of their tiles as an operand.
 static int64_t getLeastRegisters(const Machine &machine, const GradBlock &block) {
   int64_t products = block.dividesSums ? 4 : 4 + 4;
-  return getRegisters(machine, block, products + 2) + machine.productRegisters;
+  return getRegisters(machine, block, products + 2) + machine.product.registers;
 }
 
 static int64_t getBudget(const Machine &machine, const GradBlock &block) {
-  return machine.budgets[getConsumers(machine, block) - 1].consumer;
+  return machine.roles.budgets[getConsumers(machine, block) - 1].consumer;
 }
 
 /// Matrices that stay, and rings of those that run: one that is summed over both ways, and whose
@@ -134,7 +132,7 @@ static int64_t countSharedBytes(const Machine &machine, const GradBlock &block) 
   };
   auto getRing = [&](int64_t columns, bool isFactor) {
     int64_t bytes = getBytes(block.running, columns, /*isSummed=*/true);
-    bool fillsProducts = columns * block.elementBytes % machine.sumBytes == 0;
+    bool fillsProducts = columns * block.elementBytes % machine.product.sumBytes == 0;
     if (isFactor && !fillsProducts)
       bytes += getBytes(block.running, columns, /*isSummed=*/false);
     return bytes * block.stages;
@@ -172,14 +170,14 @@ static int64_t getRunningStep(const Machine &machine, const GradBlock &block) {
 /// Keys that run are a row of products, or two: tiles between them take longer than those of one
 /// (bench/NOTES.md).
 static bool isSlow(const Machine &machine, const GradBlock &block) {
-  return !block.rowsRun && block.running > machine.productRows &&
-         block.running < 2 * machine.productRows;
+  return !block.rowsRun && block.running > machine.getWarpgroupRows() &&
+         block.running < 2 * machine.getWarpgroupRows();
 }
 
 /// The most rows that run, with as many stages as that leaves; whether there is such a block.
 static bool chooseRunning(const Machine &machine, GradBlock &block, const GradWork &work,
                           int64_t leastStages) {
-  int64_t step = getRunningStep(machine, block), most = 2 * machine.productRows;
+  int64_t step = getRunningStep(machine, block), most = 2 * machine.getWarpgroupRows();
   for (block.stages = 2; block.stages >= leastStages; --block.stages)
     for (block.running = llvm::alignDown(most, step); block.running > 0; block.running -= step)
       if (!isSlow(machine, block) && fitsGradBlock(machine, block, work))
@@ -188,7 +186,7 @@ static bool chooseRunning(const Machine &machine, GradBlock &block, const GradWo
 }
 
 GradBlock attn::chooseGradBlock(const Machine &machine, GradBlock block, const GradWork &work) {
-  block.owned = 2 * machine.productRows;
+  block.owned = 2 * machine.getWarpgroupRows();
   if (chooseRunning(machine, block, work, /*leastStages=*/1))
     return block;
   block.stages = 1;
@@ -205,7 +203,7 @@ std::optional<GradBlock> attn::chooseDividedBlock(const Machine &machine, GradBl
   // Nobody keeps a score.
   work.heldTiles = 0;
   block.dividesSums = true;
-  block.owned = machine.productRows;
+  block.owned = machine.getWarpgroupRows();
   // With one stage the roles would wait for each other. A block with fewer rows than keys has no
   // registers left either: the count knows tiles only, and masks keep other values too.
   if (!chooseRunning(machine, block, work, /*leastStages=*/2) || block.running < block.owned)
@@ -221,7 +219,7 @@ static bool leavesRegisters(const Machine &machine, const GradBlock &block, cons
     return false;
   bool isOfOneRange = work.otherRanges == 0, computes = work.derivesScores && work.isLong;
   bool readsTwice = work.gathersScore && work.gathersMask;
-  if (block.running < machine.productRows && (isUneven(machine, block) || computes))
+  if (block.running < machine.getWarpgroupRows() && (isUneven(machine, block) || computes))
     return false;
   switch (block.running) {
   case 128:
@@ -246,11 +244,11 @@ static bool leavesRegisters(const Machine &machine, const GradBlock &block, cons
 std::optional<GradBlock> attn::chooseFusedBlock(const Machine &machine, GradBlock block,
                                                 const GradWork &work) {
   block.addsQueries = true;
-  block.owned = 2 * machine.productRows;
+  block.owned = 2 * machine.getWarpgroupRows();
   block.stages = 2;
   // The sum has D in its rows, or in its columns where one warpgroup's rows have it all.
-  bool isTransposed = block.headDim > machine.productRows;
-  bool fillsFragments = block.headDim % (machine.productRows / 4) == 0;
+  bool isTransposed = block.headDim > machine.getWarpgroupRows();
+  bool fillsFragments = block.headDim % (machine.getWarpgroupRows() / 4) == 0;
   if (!block.sumsKeys || !block.sumsValues ||
       std::max(block.headDim, block.valueDim) > block.owned || (isTransposed && !fillsFragments))
     return std::nullopt;
@@ -273,7 +271,7 @@ std::string attn::refuseGradBlock(const Machine &machine, const GradBlock &block
   };
   for (int64_t columns : {block.headDim, block.valueDim})
     if (std::string why =
-            refuse("head dimensions", columns, machine.productColumnStep, machine.productColumns);
+            refuse("head dimensions", columns, machine.product.columnStep, machine.product.columns);
         !why.empty())
       return why;
   llvm::StringRef owned = block.rowsRun ? "block_n" : "block_m",
@@ -282,11 +280,12 @@ std::string attn::refuseGradBlock(const Machine &machine, const GradBlock &block
     return formatv("expected sums for keys and for values in blocks whose {0} rows are {1} "
                    "consumers', got one sum; the nearest is {2} consumers",
                    block.owned, getConsumers(machine, block), getConsumers(machine, block) / 2);
-  int64_t mostOwned = (block.dividesSums ? 1 : 2) * machine.productRows;
-  if (std::string why = refuse(owned, block.owned, machine.productRows, mostOwned); !why.empty())
+  int64_t mostOwned = (block.dividesSums ? 1 : 2) * machine.getWarpgroupRows();
+  if (std::string why = refuse(owned, block.owned, machine.getWarpgroupRows(), mostOwned);
+      !why.empty())
     return why;
   if (std::string why =
-          refuse(running, block.running, getRunningStep(machine, block), machine.productColumns);
+          refuse(running, block.running, getRunningStep(machine, block), machine.product.columns);
       !why.empty())
     return why;
   if (std::string why = refuse("stages", block.stages, 1, machine.stages); !why.empty())

@@ -324,7 +324,7 @@ std::pair<double, double> BlockRun::time(Fiber &fiber, const Product &product) {
   const Instruction &instruction = *product.instruction;
   const Costs &costs = program.machine->costs;
   ProductCost cost = getProductCost(
-      costs, instruction.m, instruction.n, instruction.k, unsigned(instruction.value),
+      *program.machine, instruction.m, instruction.n, instruction.k, unsigned(instruction.value),
       product.lhs.kind == Value::Kind::Shared ? instruction.k - instruction.kept : 0);
   double begin = std::max(fiber.time, fiber.productsEnd), end, readAt;
   if (isRandom) {

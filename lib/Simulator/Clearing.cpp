@@ -35,11 +35,12 @@ void BlockRun::clearUnread(Fiber &fiber, const Instruction &instruction) {
   const Value &dest = fiber.registers[instruction.in[0]],
               &source = fiber.registers[instruction.in[1]];
   int64_t warpgroups = fiber.role->warpgroups, warpgroup = fiber.getRoleWarpgroup();
-  Access access{Access::Kind::ThreadRead,
-                {0, 4 * warpgroups, 0, shared.getPlace(source.index).columns},
-                {},
-                instruction.op,
-                fiber.index};
+  Access access{
+      Access::Kind::ThreadRead,
+      {0, program.machine->getWarps(warpgroups), 0, shared.getPlace(source.index).columns},
+      {},
+      instruction.op,
+      fiber.index};
   SmallVector<const Agent *, 2> agents;
   for (Agent *agent : fiber.getAgents()) {
     access.epochs.push_back(agent->tick());
@@ -48,8 +49,9 @@ void BlockRun::clearUnread(Fiber &fiber, const Instruction &instruction) {
   report(shared.access(source.index, source.stage, std::move(access), agents));
 
   Place &place = shared.getPlace(dest.index);
-  int64_t first = std::min(place.rows, 128 * warpgroup);
-  int64_t end = warpgroups == 1 ? place.rows : std::min(place.rows, first + 128);
+  int64_t threads = program.machine->warpgroupThreads,
+          first = std::min(place.rows, threads * warpgroup);
+  int64_t end = warpgroups == 1 ? place.rows : std::min(place.rows, first + threads);
   if (first < end)
     accessByThreads(fiber, Access::Kind::ThreadWrite, instruction.op, dest,
                     {first, end, 0, place.columns});

@@ -66,13 +66,14 @@ Work getWork(const Costs &costs, Operation *op, int64_t elements) {
   return work;
 }
 
-ProductCost getProductCost(const Costs &costs, int64_t m, int64_t n, int64_t k,
+ProductCost getProductCost(const Machine &machine, int64_t m, int64_t n, int64_t k,
                            unsigned elementBits, int64_t sharedColumns) {
+  const Costs &costs = machine.costs;
   ProductCost cost;
   double flops = costs.tensorFlops * (elementBits == 8 ? 2 : 1);
   cost.tensor = 2.0 * double(m * n * k) / flops;
-  // Every step of 64 rows reads the other operand again.
-  double bytes = double(m) / 64 * double(n * k) * elementBits / 8;
+  // Every product reads the other operand again.
+  double bytes = double(m) / double(machine.product.rows) * double(n * k) * elementBits / 8;
   bytes += double(m * sharedColumns) * elementBits / 8;
   cost.shared = bytes / costs.sharedBytes;
   return cost;

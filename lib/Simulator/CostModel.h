@@ -39,7 +39,7 @@ Work getWork(const Costs &costs, mlir::Operation *op, int64_t elements);
 struct ProductCost {
   double tensor = 0, shared = 0;
 };
-ProductCost getProductCost(const Costs &costs, int64_t m, int64_t n, int64_t k,
+ProductCost getProductCost(const Machine &machine, int64_t m, int64_t n, int64_t k,
                            unsigned elementBits, int64_t sharedColumns);
 
 } // namespace attn::sim

@@ -79,7 +79,7 @@ static bool holds(plan::RangeAttr range, mlir::func::FuncOp kernel, ArrayRef<Arg
                   int64_t multiprocessors) {
   int64_t size = range.getParts() ? evaluateFactor(range.getParts(), arguments, multiprocessors)
                  : range.getDevice()
-                     ? plan::getMachine(kernel).costs.memoryRate
+                     ? int64_t(plan::getMachine(kernel).chips.front().memoryTBs * 1000)
                      : arguments[range.getArgument()].memory.shape[range.getDim()];
   if (range.getPer()) {
     int64_t per = evaluateFactor(range.getPer(), arguments, 0);

@@ -134,13 +134,15 @@ struct Instruction {
   unsigned keptRegister = 0;
   Work work;
 
+  /// The effort of an instruction, and the numbers that a product multiplies in the time of one.
+  static constexpr int64_t kInstruction = 64, kProducts = 64;
+
   /// How long it takes to run, as elements of tiles, whose values are computed `withNumbers`.
   int64_t getEffort(bool withNumbers) const {
-    constexpr int64_t instruction = 64;
     if (!withNumbers)
-      return instruction;
-    int64_t products = m * n * k / 64;
-    return instruction + (products ? products : tile ? tile->getLocalRows() * tile->columns : 0);
+      return kInstruction;
+    int64_t products = m * n * k / kProducts;
+    return kInstruction + (products ? products : tile ? tile->getLocalRows() * tile->columns : 0);
   }
 };
 

@@ -83,6 +83,7 @@ struct SimulatePass : RoomPass<sim::impl::SimulatePassBase<SimulatePass>, within
     if (!prediction)
       return prediction.takeError();
     sim::Timeline picture;
+    picture.clockGHz = simulator.getChip().clockGHz;
     sim::Options options;
     options.numbers = false;
     options.timeline = &picture;

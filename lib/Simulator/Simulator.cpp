@@ -22,6 +22,8 @@ Simulator::Simulator(std::unique_ptr<Program> program) : program(std::move(progr
 Simulator::Simulator(Simulator &&) = default;
 Simulator::~Simulator() = default;
 
+const Chip &Simulator::getChip() const { return program->machine->chips.front(); }
+
 Expected<Simulator> Simulator::create(mlir::func::FuncOp kernel,
                                       std::optional<int64_t> multiprocessors) {
   Expected<Program> program = Program::compile(kernel);
@@ -29,8 +31,7 @@ Expected<Simulator> Simulator::create(mlir::func::FuncOp kernel,
     return program.takeError();
   Simulator simulator(std::make_unique<Program>(std::move(*program)));
   simulator.sharedBytes = tile::getSharedBytes(kernel);
-  simulator.multiprocessors =
-      multiprocessors.value_or(simulator.program->machine->costs.multiprocessors);
+  simulator.multiprocessors = multiprocessors.value_or(simulator.getChip().multiprocessors);
   checkShared(kernel, simulator.findings);
   checkRegisters(*simulator.program, simulator.findings);
   return std::move(simulator);
@@ -357,8 +358,8 @@ Expected<Prediction> Simulator::predict(ArrayRef<Argument> arguments, int64_t ma
       bits = before.elementBits;
   }
   double total = schedule(cycles, int64_t(others), multiprocessors * resident) + costs.launchCycles;
-  prediction.milliseconds = total / costs.loadedClockGHz * 1e-6;
-  prediction.peakTflops = costs.getPeakTflops(bits);
+  prediction.milliseconds = total / getChip().loadedClockGHz * 1e-6;
+  prediction.peakTflops = getChip().getPeakTflops(costs, bits);
   prediction.fractionOfPeak =
       prediction.flops / (prediction.milliseconds * 1e-3) / (prediction.peakTflops * 1e12);
   for (unsigned i = 0; i < kNumResources; ++i) {

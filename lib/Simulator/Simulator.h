@@ -137,6 +137,8 @@ public:
   std::string describe() const;
   int64_t getSharedBytes() const { return sharedBytes; }
   int64_t getMultiprocessors() const { return multiprocessors; }
+  /// The GPU whose clock times follow.
+  const Chip &getChip() const;
 
 private:
   explicit Simulator(std::unique_ptr<Program> program);

@@ -25,7 +25,7 @@ struct Timeline {
   };
   std::vector<Span> spans;
   std::string title;
-  double clockGHz = 1.83;
+  double clockGHz = 1;
 
   /// The trace format of Chrome and Perfetto; microseconds of the simulated clock.
   void printTrace(llvm::raw_ostream &os) const;

@@ -75,7 +75,7 @@ TEST(Layout, RowsOfBlocksAreTheBlocks) {
 /// Lanes side by side access whole sectors, and fill the columns.
 TEST(Layout, LanesAlongRows) {
   auto get = [](int64_t columns) {
-    auto [vector, lanes, rows] = attn::getLanesAlongRows(columns);
+    auto [vector, lanes, rows] = attn::getLanesAlongRows(columns, /*warps=*/4);
     return std::array<int64_t, 3>{vector, lanes, rows};
   };
   using Lanes = std::array<int64_t, 3>;

@@ -213,11 +213,12 @@ LogicalResult KernelAttr::verify(EmitError emitError, int64_t warpgroups, ArrayA
   if (std::string why = refuseSchedule(schedule); !why.empty())
     return emitError() << why;
   // kernel_c3: a block has 1 to 8 warpgroups
-  if (warpgroups < 1 || warpgroups > 8)
-    return emitError() << "expected 1 to 8 warpgroups, got " << warpgroups;
+  int64_t most = getMostOfAny(&Machine::warpgroups), mostStages = getMostOfAny(&Machine::stages);
+  if (warpgroups < 1 || warpgroups > most)
+    return emitError() << "expected 1 to " << most << " warpgroups, got " << warpgroups;
   // kernel_c8: a ring of a kernel has 1 to 64 stages
-  if (schedule.stages < 1 || schedule.stages > 64)
-    return emitError() << "expected 1 to 64 stages, got " << schedule.stages;
+  if (schedule.stages < 1 || schedule.stages > mostStages)
+    return emitError() << "expected 1 to " << mostStages << " stages, got " << schedule.stages;
   // kernel_c4: the grid is at most three lists of integers, extents, multiprocessors and parts
   if (grid.size() > 3)
     return emitError() << "expected at most 3 grid dimensions, got " << grid.size();

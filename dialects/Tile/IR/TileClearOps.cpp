@@ -9,21 +9,23 @@
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
+using namespace attn;
 using namespace attn::tile;
 
-SharedType attn::tile::getMarksType(MLIRContext *context, int64_t warpgroups) {
-  int64_t rows = llvm::alignTo(4 * warpgroups, 8);
-  return SharedType::get(context, ArrayRef<int64_t>{rows, 8}, IntegerType::get(context, 32),
-                         /*swizzle=*/32, /*stages=*/1);
+SharedType attn::tile::getMarksType(MLIRContext *context, int64_t warps) {
+  int64_t rows = llvm::alignTo(warps, kSwizzleRows);
+  return SharedType::get(context, ArrayRef<int64_t>{rows, kMarkWords},
+                         IntegerType::get(context, 32),
+                         /*swizzle=*/4 * kMarkWords, /*stages=*/1);
 }
 
 /// mark_read_c1: marks are one stage of 8 columns of i32, with a row for each warp
 static LogicalResult verifyMarks(Operation *op, SharedType marks, int64_t warps) {
-  if (marks.getElementType().isInteger(32) && marks.getNumColumns() == 8 &&
+  if (marks.getElementType().isInteger(32) && marks.getNumColumns() == kMarkWords &&
       marks.getNumRows() >= warps && marks.getStages() == 1)
     return success();
-  return op->emitOpError("expected marks of one stage of 8 columns of i32 and at least ")
-         << warps << " rows, got " << marks;
+  return op->emitOpError("expected marks of one stage of ")
+         << kMarkWords << " columns of i32 and at least " << warps << " rows, got " << marks;
 }
 
 LogicalResult MarkReadOp::verify() {
@@ -31,12 +33,10 @@ LogicalResult MarkReadOp::verify() {
   auto type = cast<RankedTensorType>(getWeights().getType());
   if (type.getRank() != 2 || !isa<FloatType>(type.getElementType()) ||
       type.getElementTypeBitWidth() != 16 || !isa_and_nonnull<AccAttr>(type.getEncoding()) ||
-      type.getDimSize(1) > 256)
-    return emitOpError("expected weights of 16-bit floats in #tile.acc and at most 256 columns, "
-                       "got ")
-           << type;
-  return verifyMarks(*this, getMarks().getType(),
-                     4 * cast<AccAttr>(type.getEncoding()).getWarpgroups());
+      type.getDimSize(1) > kMarkedColumns)
+    return emitOpError("expected weights of 16-bit floats in #tile.acc and at most ")
+           << kMarkedColumns << " columns, got " << type;
+  return verifyMarks(*this, getMarks().getType(), getLayout(type).getNumWarps());
 }
 
 LogicalResult ClearUnreadOp::verify() {
@@ -45,11 +45,11 @@ LogicalResult ClearUnreadOp::verify() {
   // clear_unread_c1: marks clear one stage of at most 256 rows of 16-bit elements, unconditionally
   if (marks) {
     if (!shared || shared.getStages() != 1 || shared.getElementBytes() != 2 ||
-        shared.getNumRows() > 256 || getCondition())
-      return emitOpError("expected one stage of at most 256 rows of 16-bit elements and no "
-                         "condition beside marks, got ")
+        shared.getNumRows() > kMarkedColumns || getCondition())
+      return emitOpError("expected one stage of at most ")
+             << kMarkedColumns << " rows of 16-bit elements and no condition beside marks, got "
              << getValues().getType();
-    return verifyMarks(*this, marks, 4);
+    return verifyMarks(*this, marks, plan::getMachine(*this).getWarps(1));
   }
   // clear_unread_c2: a lhs has a column for each row of the values
   auto weights = cast<RankedTensorType>(getBy().getType());

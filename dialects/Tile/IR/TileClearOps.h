@@ -15,9 +15,12 @@
 
 namespace attn::tile {
 
-/// The place that `tile.mark_read` writes in a role of so many warpgroups: a row for each warp, and
-/// in it two words for each of the four lanes that share a row of the lhs.
-SharedType getMarksType(mlir::MLIRContext *context, int64_t warpgroups);
+/// Words of a row of marks: two for each of the lanes that share a row of the lhs. They have a bit
+/// for each of so many columns.
+inline constexpr int64_t kMarkWords = 2 * attn::kQuad, kMarkedColumns = 32 * kMarkWords;
+
+/// The place that `tile.mark_read` writes in a role of so many warps: a row for each warp.
+SharedType getMarksType(mlir::MLIRContext *context, int64_t warps);
 
 } // namespace attn::tile
 

@@ -170,14 +170,14 @@ static LogicalResult verifyFragments(FunctionOpInterface function, unsigned inde
   // kernel_c12: `tile.fragments` is on f32 memory of whole fragments, which is gathered and added
   // to
   auto type = dyn_cast<MemRefType>(function.getArgumentTypes()[index]);
-  constexpr int64_t rows = 16, columns = 8;
   auto isWhole = [](int64_t extent, int64_t step) {
     return !ShapedType::isDynamic(extent) && extent > 0 && extent % step == 0;
   };
   SmallVector<int64_t> strides;
   int64_t offset, rank = type ? type.getRank() : 0;
-  if (rank < 2 || !type.getElementType().isF32() || !isWhole(type.getDimSize(rank - 2), rows) ||
-      !isWhole(type.getDimSize(rank - 1), columns) ||
+  if (rank < 2 || !type.getElementType().isF32() ||
+      !isWhole(type.getDimSize(rank - 2), attn::kFragmentRows) ||
+      !isWhole(type.getDimSize(rank - 1), attn::kFragmentColumns) ||
       failed(type.getStridesAndOffset(strides, offset)) || strides[rank - 1] != 1 ||
       strides[rank - 2] != type.getDimSize(rank - 1))
     return function.emitOpError("expected tile.fragments on memory of f32 with tiles of whole "

@@ -10,6 +10,7 @@
 
 #include "dialects/Plan/IR/PlanDialect.h"
 #include "dialects/Tile/IR/Layout.h"
+#include "lib/Machine/Swizzle.h"
 #include "lib/Schedule/Schedule.h"
 #include "mlir/IR/BuiltinAttributes.h"
 #include "mlir/IR/BuiltinTypes.h"

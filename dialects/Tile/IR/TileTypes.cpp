@@ -52,9 +52,10 @@ void SharedType::print(AsmPrinter &printer) const {
 /// barrier_c1: a barrier has 1 to 64 stages
 /// slot_c1: a slot has 1 to 64 stages
 static LogicalResult verifyStages(EmitError emitError, int64_t stages) {
-  if (stages >= 1 && stages <= 64)
+  int64_t most = attn::getMostOfAny(&attn::Machine::stages);
+  if (stages >= 1 && stages <= most)
     return success();
-  return emitError() << "expected 1 to 64 stages, got " << stages;
+  return emitError() << "expected 1 to " << most << " stages, got " << stages;
 }
 
 /// Bytes of the largest ring of tiles with such extents do not wrap.
@@ -78,14 +79,18 @@ LogicalResult SharedType::verify(EmitError emitError, ArrayRef<int64_t> shape, T
   if (bits != 8 && bits != 16 && bits != 32)
     return emitError() << "expected elements of 8, 16 or 32 bits, got " << elementType;
   // shared_c3: the swizzle of a matrix is 128, 64 or 32 bytes, and a row has none
-  if (isRow ? swizzle != 0 : swizzle != 128 && swizzle != 64 && swizzle != 32)
-    return emitError() << "expected swizzle " << (isRow ? "0" : "128, 64 or 32") << ", got "
-                       << swizzle;
+  if (isRow ? swizzle != 0 : !attn::isSwizzle(swizzle)) {
+    auto [widest, middle, narrowest] = attn::kSwizzles;
+    InFlightDiagnostic error = emitError() << "expected swizzle ";
+    if (isRow)
+      return error << "0, got " << swizzle;
+    return error << widest << ", " << middle << " or " << narrowest << ", got " << swizzle;
+  }
   // shared_c4: a ring has 1 to 64 stages, which are multiples of 1024 bytes, or of 128 if they are
   // rows
   if (failed(verifyStages(emitError, stages)))
     return failure();
-  int64_t rowBytes = shape.back() * (bits / 8), step = isRow ? 128 : 1024;
+  int64_t rowBytes = shape.back() * (bits / 8), step = isRow ? attn::kRowBytes : attn::kPlaceBytes;
   int64_t stageBytes = isRow ? rowBytes : shape[0] * llvm::alignTo(rowBytes, swizzle);
   if (stages > 1 && stageBytes % step != 0)
     return emitError() << "expected stages of a multiple of " << step << " bytes, got "

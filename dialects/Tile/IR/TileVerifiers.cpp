@@ -136,8 +136,8 @@ LogicalResult AllocSharedOp::verify() {
   // alloc_shared_c1: an offset is 0 or a positive multiple of 1024, the period of the widest
   // swizzle
   int64_t offset = getOffset().value_or(0);
-  if (offset < 0 || offset % 1024 != 0)
-    return emitOpError("expected an offset that is a multiple of 1024, got ") << offset;
+  if (int64_t step = getMachine(*this).stageBytes; offset < 0 || offset % step != 0)
+    return emitOpError("expected an offset that is a multiple of ") << step << ", got " << offset;
   return success();
 }
 
@@ -282,7 +282,7 @@ LogicalResult MmaAsyncOp::verify() {
   // mma_async_c2: K is a multiple of 32 bytes, of one instruction
   Type element = getOperandElement(getRhs().getType());
   int64_t k = getOperandShape(getRhs().getType(), getTransposeRhs())[0],
-          step = 256 / element.getIntOrFloatBitWidth();
+          step = getMachine(*this).product.sumBytes * 8 / element.getIntOrFloatBitWidth();
   if (k % step != 0)
     return emitOpError("expected K in multiples of ") << step << ", got " << k;
   // mma_async_c3: operands of 8 bits have K contiguous in memory
@@ -448,8 +448,10 @@ LogicalResult CopyAsyncOp::verify() {
 
 LogicalResult NamedBarrierOp::verify() {
   // named_barrier_c1: 32 to 1024 threads in whole warps
-  if (getThreads() < 32 || getThreads() > 1024 || getThreads() % 32 != 0)
-    return emitOpError("expected 32 to 1024 threads in whole warps, got ") << int64_t(getThreads());
+  if (int64_t threads = getThreads();
+      threads < attn::kLanes || threads > attn::kBlockThreads || threads % attn::kLanes != 0)
+    return emitOpError("expected ") << attn::kLanes << " to " << attn::kBlockThreads
+                                    << " threads in whole warps, got " << threads;
   return success();
 }
 
@@ -464,23 +466,22 @@ LogicalResult SpecializeOp::verify() {
       getRegisters().size() != count || getElected().size() != count)
     return emitOpError("expected at least two roles, each with all of its attributes, got ")
            << count;
+  const attn::Machine &machine = getMachine(*this);
   int64_t warpgroups = 0, registers = 0;
   for (size_t role = 0; role < count; ++role) {
     // specialize_c2: a role has 1 to 8 warpgroups and 24 to 256 registers in steps of 8
     int64_t budget = getRegisters()[role];
     int64_t size = getWarpgroups()[role];
-    if (size < 1 || size > 8 || budget < 24 || budget > 256 || budget % 8 != 0)
-      return emitOpError(
-                 "expected 1 to 8 warpgroups and registers in multiples of 8 from 24 to 256, got ")
-             << size << " and " << budget << " in role '"
+    if (!machine.allowsRole(size, budget))
+      return emitOpError("expected ")
+             << machine.listRoles() << ", got " << size << " and " << budget << " in role '"
              << cast<StringAttr>(getNames()[role]).getValue() << "'";
     warpgroups += size;
-    registers += size * 128 * budget;
+    registers += size * machine.warpgroupThreads * budget;
   }
   // specialize_c3: all budgets together fit what the threads of the block start with
-  const attn::Machine &machine = getMachine(*this);
-  // A role would wait for more without end: nobody gives it back.
   int64_t most = machine.getBlockRegisters(warpgroups, getResident(*this));
+  // A role would wait for more without end: nobody gives it back.
   if (registers > most)
     return emitOpError("expected at most ") << most << " registers in a block, got " << registers;
   // specialize_c4: roles stand directly in a kernel and are its warpgroups

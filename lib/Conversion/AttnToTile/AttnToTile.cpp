@@ -398,7 +398,7 @@ static int64_t countWarpgroups(scf::ForallOp grid, ScheduleAttr schedule, int64_
   if (llvm::any_of(*grid.getBody(),
                    llvm::IsaPred<TileStatusOp, ListTilesOp, tensor::FromElementsOp>))
     return 1;
-  return std::max<int64_t>(1, rows / plan::getMachine(grid).productRows);
+  return std::max<int64_t>(1, rows / plan::getMachine(grid).getWarpgroupRows());
 }
 
 /// Without a body, before the function.

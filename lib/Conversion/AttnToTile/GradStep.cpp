@@ -213,7 +213,7 @@ template <typename OpT> LogicalResult GradStep<OpT>::prepare() {
   if (runningMatrix.getType().getDimSize(0) > running)
     return op.emitOpError("expected at most the ")
            << running << " rows of a tile, got " << runningMatrix.getType();
-  int64_t step = plan::getMachine(op).sumBytes * 8 / element.getIntOrFloatBitWidth();
+  int64_t step = plan::getMachine(op).product.sumBytes * 8 / element.getIntOrFloatBitWidth();
   startsWithRows = rowsRun && op.getQuery().getType().getDimSize(1) % step == 0 &&
                    op.getValue().getType().getDimSize(1) % step == 0 && !getFactor(op.getScore());
   for (OpFoldResult position : op.getMixedOrigin())

@@ -100,7 +100,7 @@ static Value emitVotes(BlockConverter &block, TileStatusOp op, ArrayRef<Value> a
 
 /// A thread evaluates its part of the mask at once, on a tile of the grid's rows.
 static LogicalResult checkTile(BlockConverter &block, TileStatusOp op) {
-  int64_t most = plan::getMachine(op).productColumns, size = op.getSize();
+  int64_t most = plan::getMachine(op).product.columns, size = op.getSize();
   if (size > most)
     return op.emitOpError("expected tiles of at most ") << most << " keys, got " << size;
   int64_t rows = getConstantIntValue(op.getRows()).value_or(0);

@@ -47,9 +47,9 @@ static LogicalResult checkMerge(MergeOp op, bool areSlices) {
 /// Parts that a turn takes: as many as registers hold, and turns of about the same length.
 static int64_t getPartsOfTurn(MergeOp op, int64_t rows) {
   ArrayRef<int64_t> shape = op.getPartial().getType().getShape();
-  constexpr int64_t threads = 128, rowsOfThreads = 64;
-  int64_t warpgroups = std::max<int64_t>(1, rows / rowsOfThreads);
-  int64_t registers = llvm::divideCeil(rows * shape.back(), threads * warpgroups);
+  const Machine &machine = plan::getMachine(op);
+  int64_t warpgroups = std::max<int64_t>(1, rows / machine.getWarpgroupRows());
+  int64_t registers = llvm::divideCeil(rows * shape.back(), machine.warpgroupThreads * warpgroups);
   int64_t most = std::clamp<int64_t>(kRegistersInFlight / registers, 1, kMostParts);
   if (ShapedType::isDynamic(shape.front()))
     return most;

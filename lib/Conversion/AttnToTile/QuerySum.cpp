@@ -52,8 +52,7 @@ static bool isPair(GradKeyValueStepOp keys, GradQueryStepOp rows) {
 
 /// Whether columns are most rows of a product, in whole fragments.
 static bool areRowsOfProduct(int64_t columns, int64_t rows) {
-  constexpr int64_t fragmentRows = 16;
-  return columns <= rows && 2 * columns > rows && columns % fragmentRows == 0;
+  return columns <= rows && 2 * columns > rows && columns % kFragmentRows == 0;
 }
 
 /// The grid that says what the step reads of rows, or null.

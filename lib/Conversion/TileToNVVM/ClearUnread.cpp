@@ -167,10 +167,10 @@ struct ClearUnreadPattern : TilePattern<ClearUnreadOp> {
     Location loc = op.getLoc();
     int64_t warpgroups = op->getParentOfType<SpecializeOp>() ? getRole(op).warpgroups
                                                              : context.getKernel(op).warpgroups;
-    int64_t threads = 128 * warpgroups,
+    int64_t threads = context.getKernel(op).machine->warpgroupThreads * warpgroups,
             rows = cast<SharedType>(op.getValues().getType()).getNumRows();
     Clearing clearing(rewriter, op, adaptor.getValues().front(), adaptor.getBy().front(),
-                      threads / 32);
+                      threads / kLanes);
     Value thread = context.getRoleThread(rewriter, op);
     for (int64_t first = 0; first < rows; first += threads) {
       Value row = LLVM::AddOp::create(rewriter, loc, thread, i32(rewriter, loc, first));

@@ -66,7 +66,7 @@ static FailureOr<MappedArgument> findMap(Operation *op, const PatternContext &co
   FailureOr<const GlobalArgument *> global = kernel.getArgument(op, memref);
   if (failed(global))
     return failure();
-  int64_t most = kernel.machine->boxRows;
+  int64_t most = kernel.machine->copy.rows;
   if (type.getNumRows() % getBoxShape(*kernel.machine, type).second != 0)
     return op->emitOpError("expected at most ")
            << most << " rows or a multiple of " << most << ", got " << type;

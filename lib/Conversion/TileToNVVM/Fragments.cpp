@@ -36,9 +36,10 @@ Value attn::tile::emitFragmentAddress(OpBuilder &builder, Location loc,
     value = builder.createOrFold<arith::AndIOp>(loc, value, constant(mask));
     return builder.createOrFold<arith::ShLIOp>(loc, value, constant(left));
   };
-  Value warp = builder.createOrFold<arith::ShRUIOp>(loc, row, constant(llvm::Log2_64(kWarpRows)));
+  Value warp =
+      builder.createOrFold<arith::ShRUIOp>(loc, row, constant(llvm::Log2_64(kFragmentRows)));
   Value position = builder.createOrFold<arith::MulIOp>(
-      loc, warp, constant(kWarpRows * global.type.getShape().back()));
+      loc, warp, constant(kFragmentRows * global.type.getShape().back()));
   // The block, the lane by its row and its pair of columns, and which of the lane's elements.
   for (Value part : {bits(column, 3, -1, 7), bits(row, 0, 7, 4), bits(column, 1, 3, 2),
                      bits(row, 3, 1, 1), bits(column, 0, 1, 0)})
@@ -55,19 +56,20 @@ FailureOr<FragmentPlace> attn::tile::findFragments(Operation *op, const PatternC
   auto acc = dyn_cast_if_present<AccAttr>(type.getEncoding());
   ArrayRef<int64_t> whole = global.type.getShape().take_back(2);
   if (!acc || type.getDimSize(0) < whole[0] || type.getDimSize(1) != whole[1] ||
-      type.getDimSize(0) != acc.getWarpgroups() * 4 * kWarpRows)
+      type.getDimSize(0) != acc.getWarpgroups() * 4 * kFragmentRows)
     return op->emitOpError("expected whole tiles in #tile.acc, with 64 rows for each warpgroup, "
                            "where memory has tile.fragments, got ")
            << type;
   Location loc = op->getLoc();
   FragmentPlace place;
-  place.numBytes = kWarpRows * type.getDimSize(1) * 4;
+  place.numBytes = kFragmentRows * type.getDimSize(1) * 4;
   Value row = context.getThreadPosition(builder, op, getLayout(type)).row;
-  Value warp = LLVM::LShrOp::create(builder, loc, row, i32(builder, loc, llvm::Log2_64(kWarpRows)));
+  Value warp =
+      LLVM::LShrOp::create(builder, loc, row, i32(builder, loc, llvm::Log2_64(kFragmentRows)));
   place.warpBytes = LLVM::MulOp::create(builder, loc, warp, i32(builder, loc, place.numBytes));
   if (type.getDimSize(0) != whole[0])
     place.isInside = LLVM::ICmpOp::create(builder, loc, LLVM::ICmpPredicate::ult, warp,
-                                          i32(builder, loc, whole[0] / kWarpRows));
+                                          i32(builder, loc, whole[0] / kFragmentRows));
   place.laneBytes =
       LLVM::ShlOp::create(builder, loc, context.getLane(builder, op), i32(builder, loc, 4));
   return place;

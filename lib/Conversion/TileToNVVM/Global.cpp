@@ -502,7 +502,7 @@ struct AddAsyncPattern : TilePattern<AddAsyncOp> {
     if ((*global)->inFragments)
       return addFragments(op, **global, pointer, adaptor.getValue(), rewriter);
     const BoxParameter *box = llvm::find_if((*global)->boxes, [&](const BoxParameter &box) {
-      return box.columns == place.getSlabColumns() && box.rows == kWarpRows &&
+      return box.columns == place.getSlabColumns() && box.rows == kFragmentRows &&
              box.swizzle == place.getSwizzle();
     });
     auto store = [&] {
@@ -510,7 +510,7 @@ struct AddAsyncPattern : TilePattern<AddAsyncOp> {
     };
     return emit(op, rewriter, store, [&] {
       Value row = context.getThreadPosition(rewriter, op, getLayout(type)).row;
-      row = LLVM::AndOp::create(rewriter, loc, row, i32(rewriter, loc, -kWarpRows));
+      row = LLVM::AndOp::create(rewriter, loc, row, i32(rewriter, loc, -kFragmentRows));
       SmallVector<Value> coordinates;
       for (Value offset : llvm::reverse(op.getOffsets()))
         coordinates.push_back(toI32(rewriter, loc, offset));

@@ -20,8 +20,6 @@ using namespace attn::plan;
 using namespace attn::tile;
 
 static constexpr StringLiteral kSharedName = "attn_shared";
-/// The period of the widest swizzle.
-static constexpr uint64_t kSharedAlignment = 1024;
 
 //===----------------------------------------------------------------------===//
 // Shared memory
@@ -53,7 +51,7 @@ static LogicalResult verifyAllocated(func::FuncOp function) {
 static bool isSharedMemory(LLVM::GlobalOp global) {
   auto type = dyn_cast<LLVM::LLVMArrayType>(global.getType());
   return global.getAddrSpace() == unsigned(NVVM::NVVMMemorySpace::Shared) && type &&
-         type.getNumElements() == 0 && global.getAlignment() == kSharedAlignment;
+         type.getNumElements() == 0 && global.getAlignment() == kPlaceBytes;
 }
 
 Value attn::tile::getSharedBase(OpBuilder &builder, Location loc) {
@@ -70,7 +68,7 @@ static void declareSharedMemory(ModuleOp module) {
   auto type = LLVM::LLVMArrayType::get(builder.getI8Type(), 0);
   auto global = LLVM::GlobalOp::create(
       builder, module.getLoc(), type, /*isConstant=*/false, LLVM::Linkage::External, kSharedName,
-      /*value=*/Attribute(), kSharedAlignment, unsigned(NVVM::NVVMMemorySpace::Shared));
+      /*value=*/Attribute(), kPlaceBytes, unsigned(NVVM::NVVMMemorySpace::Shared));
   SymbolTable(module).insert(global, module.getBody()->begin());
 }
 
@@ -79,7 +77,7 @@ static void declareSharedMemory(ModuleOp module) {
 //===----------------------------------------------------------------------===//
 
 std::pair<int64_t, int64_t> attn::tile::getBoxShape(const Machine &machine, SharedType type) {
-  return {type.getSlabColumns(), std::min(type.getNumRows(), machine.boxRows)};
+  return {type.getSlabColumns(), std::min(type.getNumRows(), machine.copy.rows)};
 }
 
 namespace {
@@ -116,7 +114,7 @@ static LogicalResult addUser(Needs &needs, const Machine &machine, MemRefType ty
     needs.pointer = true;
   } else if (auto op = dyn_cast<AddAsyncOp>(user)) {
     auto place = cast<SharedType>(op.getPlace().getType());
-    needs.boxes.insert({place.getSlabColumns(), kWarpRows, place.getSwizzle()});
+    needs.boxes.insert({place.getSlabColumns(), kFragmentRows, place.getSwizzle()});
   } else if (auto op = dyn_cast<LoadOp>(user)) {
     needBounds(needs, type, cast<RankedTensorType>(op.getType()).getRank());
   } else if (auto op = dyn_cast<StoreOp>(user)) {
@@ -426,9 +424,10 @@ static void emitThreadNumbers(OpBuilder &builder, Kernel &kernel) {
     return LLVM::ConstantOp::create(builder, loc, builder.getI32IntegerAttr(value));
   };
   kernel.thread = NVVM::ThreadIdXOp::create(builder, loc, i32);
-  Value warpgroup = LLVM::LShrOp::create(builder, loc, kernel.thread, constant(7));
+  Value warpgroup = LLVM::LShrOp::create(builder, loc, kernel.thread,
+                                         constant(llvm::Log2_64(kernel.machine->warpgroupThreads)));
   kernel.warpgroup = NVVM::ShflOp::create(builder, loc, i32, constant(-1), warpgroup, constant(0),
-                                          constant(31), NVVM::ShflKind::idx, UnitAttr());
+                                          constant(kLanes - 1), NVVM::ShflKind::idx, UnitAttr());
 }
 
 /// Replaces memref.dim by the parameter that holds it.

@@ -14,6 +14,9 @@
 
 namespace attn::tile {
 
+using attn::kFragmentRows;
+using attn::kLanes;
+
 /// A tensor map a kernel receives, and what it was made for.
 struct BoxParameter {
   int64_t columns, rows, swizzle;
@@ -61,11 +64,6 @@ struct Kernel {
 
 /// The kernels of a module by their functions.
 using KernelMap = llvm::DenseMap<mlir::Operation *, Kernel>;
-
-/// The rows of a tile in #tile.acc that each warp has.
-inline constexpr int64_t kWarpRows = 16;
-/// The threads of a warp.
-inline constexpr int64_t kLanes = 32;
 
 /// The columns and rows of one TMA box of a shared tile: one slab, as many rows as one copy takes.
 std::pair<int64_t, int64_t> getBoxShape(const Machine &machine, SharedType type);

@@ -128,7 +128,7 @@ const Kernel &PatternContext::getKernel(Operation *op) const {
 }
 
 Value PatternContext::getRoleThread(OpBuilder &builder, Operation *op) const {
-  int64_t first = getRole(op).firstWarpgroup * 128;
+  int64_t first = getRole(op).firstWarpgroup * getKernel(op).machine->warpgroupThreads;
   Value thread = getKernel(op).thread;
   if (first == 0)
     return thread;

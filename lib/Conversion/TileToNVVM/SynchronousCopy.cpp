@@ -129,11 +129,11 @@ struct CopyPattern : TilePattern<CopyOp> {
     Location loc = op.getLoc();
     NVVM::Barrier0Op::create(rewriter, loc);
     ChunkCopy copy(rewriter, op, **global, adaptor.getDest().front());
-    int64_t threads = context.getKernel(op).warpgroups * 128,
+    const Kernel &kernel = context.getKernel(op);
+    int64_t threads = kernel.warpgroups * kernel.machine->warpgroupThreads,
             chunks = copy.getChunksPerRow() * type.getNumRows();
     for (int64_t first = 0; first < chunks; first += threads) {
-      Value chunk = LLVM::AddOp::create(rewriter, loc, context.getKernel(op).thread,
-                                        i32(rewriter, loc, first));
+      Value chunk = LLVM::AddOp::create(rewriter, loc, kernel.thread, i32(rewriter, loc, first));
       OpBuilder::InsertionGuard guard(rewriter);
       if (first + threads > chunks) {
         Value exists = LLVM::ICmpOp::create(rewriter, loc, LLVM::ICmpPredicate::ult, chunk,

@@ -30,10 +30,10 @@ static Expected<sim::Launch> lower(mlir::ModuleOp module, const Binding &binding
   Expected<std::vector<WayPlan>> ways = makeWays(module, cuda);
   if (!ways)
     return ways.takeError();
-  const Costs &costs = plan::getMachine(module).costs;
+  const Chip &chip = plan::getMachine(module).chips.front();
   DeviceInfo device;
-  device.multiprocessors = int(costs.multiprocessors);
-  device.memoryRate = int(costs.memoryRate);
+  device.multiprocessors = int(chip.multiprocessors);
+  device.memoryRate = int(chip.memoryTBs * 1000);
   if (Error error =
           lowerWays(module, cuda, Room::Async, chooseWay(*ways, binding, device)))
     return std::move(error);
@@ -132,6 +132,7 @@ static Error writeTimelines(const sim::Launch &launch, ArrayRef<sim::Argument> a
                             std::array<int64_t, 3> block, const RunOptions &options) {
   size_t first = launch.getFirst(arguments);
   sim::Timeline timeline;
+  timeline.clockGHz = launch.getSimulators()[first].getChip().clockGHz;
   timeline.title = ("@" + launch.getKernel(first).getName() + ", block " + Twine(block[0])).str();
   sim::Options how;
   how.numbers = false;

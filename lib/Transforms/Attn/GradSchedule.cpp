@@ -129,7 +129,7 @@ static std::optional<GradBlock> findDivision(const Machine &machine, const GradB
 
 Choice attn::chooseGradForCUDA(Operation *op, const Machine &machine) {
   auto scored = dyn_cast<ScoredOpInterface>(op);
-  int64_t rows = 2 * machine.productRows;
+  int64_t rows = 2 * machine.getWarpgroupRows();
   if (!scored)
     return {{.blockM = rows, .blockN = rows, .consumers = 2}, "cuda-rows"};
   if (op->hasAttr(kFusedAttrName) && isa<AttentionGradKeyValueOp>(op))

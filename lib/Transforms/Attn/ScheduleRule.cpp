@@ -93,7 +93,7 @@ static Choice adapt(const Row &row, const Machine &machine, const GPUProblem &pr
   Choice choice{row.schedule, row.rule};
   Schedule &schedule = choice.schedule;
   schedule.stages = kStages;
-  schedule.consumers = schedule.blockM / machine.productRows;
+  schedule.consumers = schedule.blockM / machine.getWarpgroupRows();
   schedule.hold &= !problem.hasScore;
   if (problem.headDim <= schedule.keep)
     schedule.keep = 0;
@@ -209,7 +209,7 @@ Choice attn::chooseForDecoding(const Machine &machine, const GPUProblem &problem
   GPUBlock block{problem.headDim,
                  problem.valueDim,
                  elementBytes,
-                 {.blockM = machine.productRows,
+                 {.blockM = machine.getWarpgroupRows(),
                   .blockN = blockN,
                   .stages = kMostStages,
                   .resident = resident}};

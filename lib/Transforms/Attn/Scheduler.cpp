@@ -56,7 +56,7 @@ void Scheduler::settle(Operation *op, Schedule &schedule) const {
     return;
   if (areSizesSaid() && !said.has(&Schedule::consumers)) {
     int64_t owned = isa<AttentionGradKeyValueOp>(op) ? schedule.blockN : schedule.blockM;
-    schedule.consumers = std::max<int64_t>(1, owned / machine->productRows);
+    schedule.consumers = std::max<int64_t>(1, owned / machine->getWarpgroupRows());
   }
   // A number that is given holds.
   if (isPacked(op) && countSplits() == 1) {

@@ -26,9 +26,7 @@ static constexpr double kMargin = 1.25;
 /// Of a thread: scores and the accumulator in f32, weights in 16 bits, and what regions keep.
 static int64_t countRegisters(const Machine &machine, const GPUProblem &problem,
                               const GPUBlock &block) {
-  auto perThread = [&](int64_t columns) {
-    return machine.productRows * columns / machine.warpgroupThreads;
-  };
+  auto perThread = [&](int64_t columns) { return machine.getTileRegisters(columns); };
   bool isWide = std::max(block.headDim, block.valueDim) >= kWideColumns;
   int64_t others = kOtherRegisters + (problem.isMasked && isWide ? kMaskOfWideTiles : 0);
   return perThread(block.schedule.blockN) * 3 / 2 + perThread(block.valueDim) +
@@ -55,7 +53,7 @@ static int64_t countFewestBytes(const Machine &machine, const GPUProblem &proble
   schedule.blockN = getKeyStep(machine, block.headDim, block.valueDim, block.elementBytes);
   for (schedule.consumers = 1; schedule.consumers <= machine.getMostConsumers();
        ++schedule.consumers) {
-    schedule.blockM = schedule.consumers * machine.productRows;
+    schedule.blockM = schedule.consumers * machine.getWarpgroupRows();
     if (refuseBlock(machine, other).empty() &&
         countRegisters(machine, problem, other) <= getRegisters(machine, other))
       fewest = std::min(fewest, countBytes(other, rows));

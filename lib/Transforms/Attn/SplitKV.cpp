@@ -228,8 +228,9 @@ static void restrictToPart(RewriterBase &rewriter, const Grid &grid, Value part,
 /// the same time.
 static int64_t getMergedRows(MergeOp op, ScheduleAttr schedule) {
   int64_t columns = op.getPartial().getType().getShape().back();
-  return isForGPU(op) && !ShapedType::isDynamic(columns) ? getLanesAlongRows(columns).rows
-                                                         : schedule->blockM;
+  if (!isForGPU(op) || ShapedType::isDynamic(columns))
+    return schedule->blockM;
+  return getLanesAlongRows(columns, plan::getMachine(op).getWarps(1)).rows;
 }
 
 static LogicalResult splitKV(RewriterBase &rewriter, OnlineAttentionOp op, ScheduleAttr schedule) {

@@ -23,14 +23,14 @@ struct AllocateSharedPass
     : KernelPass<attn::tile::impl::AllocateSharedPassBase<AllocateSharedPass>,
                  attn::within(attn::Room::Async), attn::within(attn::Room::Async)> {
   LogicalResult transformKernel(func::FuncOp kernel) override {
-    int64_t end = 0;
+    int64_t end = 0, step = attn::plan::getMachine(kernel).stageBytes;
     auto place = [&](auto op, int64_t alignment, int64_t bytes) {
       if (!op.getOffset())
         op.setOffset(llvm::alignTo(end, alignment));
       end = std::max<int64_t>(end, *op.getOffset() + bytes);
     };
     kernel.walk([&](AllocSharedOp op) {
-      place(op, 1024, cast<SharedType>(op.getType()).getSizeInBytes());
+      place(op, step, cast<SharedType>(op.getType()).getSizeInBytes());
     });
     kernel.walk(
         [&](BarrierInitOp op) { place(op, 8, cast<BarrierType>(op.getType()).getSizeInBytes()); });

@@ -66,7 +66,7 @@ static void addSummed(ReduceOp sum, DenseSet<Value> &chunked) {
 
 /// The layout of tiles in a kernel without products whose rows are not an accumulator's: lanes lie
 /// along the columns. Null for all other kernels.
-static BlockedAttr getBlocks(func::FuncOp kernel, AccAttr acc) {
+static BlockedAttr getBlocks(func::FuncOp kernel, const Machine &machine, int64_t warpgroups) {
   RankedTensorType tile;
   bool hasProducts = false;
   kernel.walk([&](Operation *op) {
@@ -76,14 +76,13 @@ static BlockedAttr getBlocks(func::FuncOp kernel, AccAttr acc) {
     if (type && type.getRank() == 2 && !type.getEncoding())
       tile = type;
   });
-  constexpr int64_t rowsOfProduct = 64, warpsOfWarpgroup = 4;
-  if (hasProducts || !tile || tile.getDimSize(0) % rowsOfProduct == 0)
+  if (hasProducts || !tile || tile.getDimSize(0) % machine.getWarpgroupRows() == 0)
     return {};
-  auto [vector, lanes, rows] = attn::getLanesAlongRows(tile.getDimSize(1));
-  if (tile.getDimSize(0) % (rows * acc.getWarpgroups()) != 0)
+  int64_t warps = machine.getWarps(warpgroups);
+  auto [vector, lanes, rows] = attn::getLanesAlongRows(tile.getDimSize(1), warps);
+  if (tile.getDimSize(0) % rows != 0)
     return {};
-  return BlockedAttr::get(kernel.getContext(), vector, lanes,
-                          warpsOfWarpgroup * acc.getWarpgroups());
+  return BlockedAttr::get(kernel.getContext(), vector, lanes, warps);
 }
 
 /// Attention has one kind of tile: rows of the block by some columns. So the anchor's layout, an
@@ -149,20 +148,20 @@ static void convertStored(StoreOp store) {
 }
 
 /// One number goes to rows at multiples of 16 bytes in such pieces, side by side.
-static void widenStored(StoreOp store, int64_t warpgroups) {
+static void widenStored(StoreOp store, int64_t warps) {
   auto splat = store.getValue().getDefiningOp<BroadcastOp>();
   auto memory = dyn_cast<MemRefType>(store.getDest().getType());
   auto type = cast<RankedTensorType>(store.getValue().getType());
   SmallVector<int64_t> strides;
   int64_t offset;
-  constexpr int64_t vector = 4, lanesOfWarp = 32;
+  constexpr int64_t vector = 4;
   if (!splat || isa<RankedTensorType>(splat.getSource().getType()) || store.getAdd() || !memory ||
       type.getRank() != 2 || !type.getElementType().isF32() ||
       failed(memory.getStridesAndOffset(strides, offset)) || strides.back() != 1 ||
       ShapedType::isDynamic(strides.end()[-2]) || strides.end()[-2] % vector != 0)
     return;
-  int64_t lanes = std::gcd(lanesOfWarp, type.getDimSize(1) / vector), warps = 4 * warpgroups;
-  if (type.getDimSize(1) % vector != 0 || type.getDimSize(0) % (lanesOfWarp / lanes * warps) != 0)
+  int64_t lanes = std::gcd(kLanes, type.getDimSize(1) / vector);
+  if (type.getDimSize(1) % vector != 0 || type.getDimSize(0) % (kLanes / lanes * warps) != 0)
     return;
   OpBuilder builder(store);
   auto blocked = BlockedAttr::get(store.getContext(), vector, lanes, warps);
@@ -186,16 +185,18 @@ static LogicalResult verifyContiguous(MmaOp mma) {
 static LogicalResult assignLayouts(func::FuncOp kernel) {
   int64_t warpgroups =
       kernel->getAttrOfType<KernelAttr>(TileDialect::kKernelAttrName).getWarpgroups();
+  const Machine &machine = plan::getMachine(kernel);
   auto acc = AccAttr::get(kernel.getContext(), warpgroups);
-  BlockedAttr blocks = getBlocks(kernel, acc);
+  BlockedAttr blocks = getBlocks(kernel, machine, warpgroups);
   Attribute anchor = blocks ? Attribute(blocks) : acc;
+  int64_t rows = machine.getWarpgroupRows() * warpgroups;
   DenseSet<Value> chunked;
   kernel.walk([&](ReduceOp sum) { addSummed(sum, chunked); });
   WalkResult walk = kernel.walk<WalkOrder::PreOrder>([&](Operation *op) -> WalkResult {
     auto mma = dyn_cast<MmaOp>(op);
-    if (mma && cast<RankedTensorType>(mma.getType()).getDimSize(0) != 64 * warpgroups)
+    if (mma && cast<RankedTensorType>(mma.getType()).getDimSize(0) != rows)
       return mma.emitOpError("expected ")
-             << 64 * warpgroups << " rows for " << warpgroups << " warpgroups, got "
+             << rows << " rows for " << warpgroups << " warpgroups, got "
              << cast<RankedTensorType>(mma.getType()).getDimSize(0);
     // Four would pass for the parts of sums.
     if (int64_t columns = mma ? cast<RankedTensorType>(mma.getType()).getDimSize(1) : 8;
@@ -216,7 +217,7 @@ static LogicalResult assignLayouts(func::FuncOp kernel) {
           return failure();
     if (auto store = dyn_cast<StoreOp>(op)) {
       convertStored(store);
-      widenStored(store, warpgroups);
+      widenStored(store, machine.getWarps(warpgroups));
     }
     return mma ? convertLhs(mma, warpgroups) : success();
   });

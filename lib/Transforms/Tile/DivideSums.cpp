@@ -187,8 +187,7 @@ void Division::handOver(Step &step) {
   Location loc = step.handed.getLoc();
   if (!place) {
     OpBuilder b = OpBuilder::atBlockBegin(&kernel.getBody().front());
-    int64_t rowBytes = type.getDimSize(1) * 2;
-    int64_t swizzle = rowBytes % 128 == 0 ? 128 : rowBytes % 64 == 0 ? 64 : 32;
+    int64_t swizzle = attn::getFilledSwizzle(type.getDimSize(1) * 2);
     auto shared = SharedType::get(b.getContext(), type.getShape(), type.getElementType(), swizzle,
                                   /*stages=*/1);
     place = AllocSharedOp::create(b, loc, shared, IntegerAttr());

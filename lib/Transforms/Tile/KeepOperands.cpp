@@ -89,7 +89,7 @@ struct KeepOperandsPass : KernelPass<attn::tile::impl::KeepOperandsPassBase<Keep
     auto lhs = cast<SharedType>(reader.getLhs().getType());
     auto acc = cast<AccAttr>(cast<RankedTensorType>(reader.getType()).getEncoding());
     // Whole steps of a product.
-    int64_t step = getMachine(fill).sumBytes / lhs.getElementBytes(),
+    int64_t step = getMachine(fill).product.sumBytes / lhs.getElementBytes(),
             count = llvm::alignDown(std::min(columns, lhs.getNumColumns()), step);
     if (count == 0)
       return;

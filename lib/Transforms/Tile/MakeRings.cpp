@@ -94,7 +94,7 @@ struct Event {
 class RingMaker {
 public:
   RingMaker(func::FuncOp kernel, MutableArrayRef<Ring> rings)
-      : kernel(kernel), rings(rings),
+      : kernel(kernel), machine(attn::plan::getMachine(kernel)), rings(rings),
         stages(
             kernel->getAttrOfType<KernelAttr>(TileDialect::kKernelAttrName).getSchedule().stages),
         b(kernel.getContext()) {}
@@ -128,6 +128,9 @@ public:
 private:
   static LogicalResult checkBytes(const Ring &ring);
   static LogicalResult checkClearings(func::FuncOp kernel);
+  int64_t countThreads(RoleAttr role) const;
+  /// Where each of them arrives at a barrier.
+  int64_t countArriving(RoleAttr role) const;
   bool isWhole(const PlaceLifetimes &uses) const;
   int64_t countStages(const Ring &ring) const;
   bool fits() const;
@@ -182,6 +185,7 @@ private:
   Value getMarks(RoleAttr role);
 
   func::FuncOp kernel;
+  const attn::Machine &machine;
   MutableArrayRef<Ring> rings;
   int64_t stages;
   /// Of rings whose place a loop reads for long.
@@ -203,8 +207,12 @@ private:
 // Places and barriers
 //===----------------------------------------------------------------------===//
 
-static int64_t countThreads(RoleAttr role) {
-  return role.getElected() ? 1 : 128 * role.getWarpgroups();
+int64_t RingMaker::countThreads(RoleAttr role) const {
+  return machine.warpgroupThreads * role.getWarpgroups();
+}
+
+int64_t RingMaker::countArriving(RoleAttr role) const {
+  return role.getElected() ? 1 : countThreads(role);
 }
 
 /// Bytes of one use: of the tile and of what travels with it.
@@ -233,7 +241,7 @@ LogicalResult RingMaker::checkBytes(const Ring &ring) {
 bool RingMaker::isWhole(const PlaceLifetimes &uses) const {
   AllocSharedOp place = uses.place;
   SharedType type = place.getType();
-  int64_t step = type.isRow() ? 128 : attn::plan::getMachine(kernel).stageBytes;
+  int64_t step = type.isRow() ? attn::kRowBytes : machine.stageBytes;
   return type.getStageBytes() % step == 0;
 }
 
@@ -289,7 +297,6 @@ void RingMaker::findGuide(Ring &ring) {
 
 /// Whether all rings and their barriers fit a block.
 bool RingMaker::fits() const {
-  const attn::Machine &machine = attn::plan::getMachine(kernel);
   int64_t bytes = 0;
   for (const Ring &ring : rings) {
     AllocSharedOp place = ring.uses.place;
@@ -327,13 +334,13 @@ void RingMaker::declare(Ring &ring) {
   if (isLocal)
     return;
   auto barrierType = BarrierType::get(b.getContext(), count);
-  int64_t fillers = ring.uses.isStored() ? countThreads(ring.uses.writer) : 1;
+  int64_t fillers = ring.uses.isStored() ? countArriving(ring.uses.writer) : 1;
   ring.full = BarrierInitOp::create(b, loc, barrierType, fillers, IntegerAttr());
   if (isOnce)
     return;
   int64_t readers = 0;
   for (RoleAttr role : ring.uses.readers)
-    readers += ring.uses.isReadByThreads(role) ? countThreads(role) : role.getArrivals();
+    readers += ring.uses.isReadByThreads(role) ? countArriving(role) : role.getArrivals();
   ring.empty = BarrierInitOp::create(b, loc, barrierType, readers, IntegerAttr());
   auto addSlot = [&] {
     return slots.add(SlotOp::create(b, loc, SlotType::get(b.getContext(), count)));
@@ -394,7 +401,7 @@ void RingMaker::meet(RoleAttr role) {
   // 0 is the whole block's.
   int64_t id = 1 + std::distance(roles.begin(), llvm::find(roles, role));
   Value number = arith::ConstantIndexOp::create(b, loc, id);
-  create<NamedBarrierOp>(role, /*arrive=*/false, number, 128 * role.getWarpgroups());
+  create<NamedBarrierOp>(role, /*arrive=*/false, number, countThreads(role));
 }
 
 void RingMaker::meetWarpgroup(RoleAttr role) {
@@ -402,7 +409,7 @@ void RingMaker::meetWarpgroup(RoleAttr role) {
   auto roles = kernel->getAttrOfType<ArrayAttr>(TileDialect::kRolesAttrName);
   Value first = arith::ConstantIndexOp::create(b, loc, 1 + roles.size());
   Value number = create<arith::AddIOp>(role, first, create<WarpgroupOp>(role));
-  create<NamedBarrierOp>(role, /*arrive=*/false, number, 128);
+  create<NamedBarrierOp>(role, /*arrive=*/false, number, machine.warpgroupThreads);
 }
 
 void RingMaker::fill(Ring &ring, unsigned lifetime) {
@@ -477,26 +484,27 @@ Value RingMaker::getMarks(RoleAttr role) {
   if (!place) {
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(&kernel.getBody().front());
-    place = AllocSharedOp::create(b, loc, getMarksType(b.getContext(), role.getWarpgroups()),
-                                  IntegerAttr());
+    place = AllocSharedOp::create(
+        b, loc, getMarksType(b.getContext(), machine.getWarps(role.getWarpgroups())),
+        IntegerAttr());
   }
   return place;
 }
 
-/// Marks have a bit for each of 256 columns, and threads clear 16 bits at a time.
+/// Marks have a bit for each column, and threads clear 16 bits at a time.
 LogicalResult RingMaker::checkClearings(func::FuncOp kernel) {
   WalkResult walk = kernel.walk([](ClearUnreadOp op) -> WalkResult {
     auto by = dyn_cast<RankedTensorType>(op.getBy().getType());
     if (!by || !getKernelRole(op))
       return WalkResult::advance();
     auto values = dyn_cast<SharedType>(op.getValues().getType());
-    if (values && values.getElementBytes() == 2 && by.getDimSize(1) <= 256 &&
+    if (values && values.getElementBytes() == 2 && by.getDimSize(1) <= kMarkedColumns &&
         isa<FloatType>(by.getElementType()) && by.getElementTypeBitWidth() == 16 &&
         isa_and_nonnull<AccAttr>(by.getEncoding()))
       return WalkResult::advance();
     return op.emitOpError("expected a shared tile of 16-bit elements, and weights of 16-bit floats "
-                          "in #tile.acc and at most 256 columns, got ")
-           << op.getValues().getType() << " and " << by;
+                          "in #tile.acc and at most ")
+           << kMarkedColumns << " columns, got " << op.getValues().getType() << " and " << by;
   });
   return failure(walk.wasInterrupted());
 }

@@ -259,20 +259,21 @@ static llvm::SetVector<Operation *> findProgram(Block &body) {
 static LogicalResult checkRoles(func::FuncOp kernel, ArrayRef<RoleAttr> roles) {
   if (roles.size() < 2)
     return kernel.emitOpError("expected tile.roles of at least two roles, got ") << roles.size();
+  const attn::Machine &machine = getMachine(kernel);
   int64_t total = 0, registers = 0;
   for (RoleAttr role : roles) {
     int64_t size = role.getWarpgroups(), budget = role.getRegisters();
-    if (size < 1 || size > 8 || budget < 24 || budget > 256 || budget % 8 != 0)
-      return kernel.emitOpError("expected tile.roles of 1 to 8 warpgroups and registers in "
-                                "multiples of 8 from 24 to 256, got ")
-             << size << " and " << budget << " in " << role.getName();
+    if (!machine.allowsRole(size, budget))
+      return kernel.emitOpError("expected tile.roles of ")
+             << machine.listRoles() << ", got " << size << " and " << budget << " in "
+             << role.getName();
     total += size;
-    registers += size * 128 * budget;
+    registers += size * machine.warpgroupThreads * budget;
   }
-  if (total > 8)
-    return kernel.emitOpError("expected tile.roles of 1 to 8 warpgroups, got ") << total;
+  if (total > machine.warpgroups)
+    return kernel.emitOpError("expected tile.roles of 1 to ")
+           << machine.warpgroups << " warpgroups, got " << total;
   // The registers with which the threads of the block start (specialize_c3).
-  const attn::Machine &machine = getMachine(kernel);
   int64_t most = machine.getBlockRegisters(total, getResident(kernel));
   if (registers > most)
     return kernel.emitOpError("expected tile.roles of at most ")

@@ -46,7 +46,8 @@ static Attribute getRoleName(Operation *op) { return op->getAttr(TileDialect::kR
 /// Checks constraints on operands that only a product in flight has (mma_async_c2, c3).
 static LogicalResult checkOperands(MmaOp mma) {
   auto rhs = cast<SharedType>(mma.getRhs().getType());
-  int64_t k = rhs.getShape()[mma.getTransposeRhs() ? 1 : 0], step = 32 / rhs.getElementBytes();
+  int64_t k = rhs.getShape()[mma.getTransposeRhs() ? 1 : 0],
+          step = attn::plan::getMachine(mma).product.sumBytes / rhs.getElementBytes();
   if (k % step != 0)
     return mma.emitOpError("expected K in multiples of ")
            << step << " in a product that is to be in flight, got " << k;

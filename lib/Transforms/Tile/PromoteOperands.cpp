@@ -54,17 +54,16 @@ static bool isSummedOverColumns(OpOperand &operand) {
 static FailureOr<SharedType> getPlaceType(OpOperand &operand) {
   auto tile = cast<RankedTensorType>(operand.get().getType());
   SmallVector<int64_t> shape(tile.getShape());
-  // Products sum over steps of 32 bytes; columns past the argument's read as zero and add
-  // nothing.
+  // Columns past the argument's read as zero and add nothing.
   int64_t elementBytes = std::max<int64_t>(1, tile.getElementTypeBitWidth() / 8);
   // Of more columns than any place has, which is refused below, no bytes are counted.
   constexpr int64_t mostColumns = std::numeric_limits<int32_t>::max();
   if (operand.get().getDefiningOp<LoadOp>() && isSummedOverColumns(operand) &&
       shape[1] <= mostColumns)
-    shape[1] = llvm::alignTo(shape[1], 32 / elementBytes);
-  // The widest swizzle whose slab is no wider than the tile.
+    shape[1] = llvm::alignTo(shape[1], attn::plan::getMachine(operand.getOwner()).product.sumBytes /
+                                           elementBytes);
   int64_t rowBytes = std::min(shape[1], mostColumns) * elementBytes;
-  int64_t swizzle = rowBytes >= 128 ? 128 : rowBytes >= 64 ? 64 : 32;
+  int64_t swizzle = attn::getSwizzleWithin(rowBytes);
   Operation *origin = operand.get().getDefiningOp();
   auto type = SharedType::getChecked(
       [&] { return (origin ? origin : operand.getOwner())->emitOpError("has no place: "); },
@@ -134,8 +133,7 @@ public:
   LogicalResult promoteColumns(LoadColumnsOp load) {
     auto tile = cast<RankedTensorType>(load.getType());
     // As far as an asynchronous copy is aligned: nobody reads the bytes after the tile.
-    constexpr int64_t rowBytes = 128;
-    int64_t step = rowBytes * 8 / tile.getElementTypeBitWidth();
+    int64_t step = attn::kRowBytes * 8 / tile.getElementTypeBitWidth();
     int64_t size = llvm::alignTo(tile.getDimSize(1), step);
     auto type = SharedType::getChecked([&] { return load.emitOpError("has no place: "); },
                                        load.getContext(), ArrayRef(size), tile.getElementType(),
@@ -290,8 +288,10 @@ struct PromoteOperandsPass
       }
       // A load of more columns reads zeros; a tile that is computed has no more.
       if (summed[0] != summed[1])
-        return mma.emitOpError("expected K in steps of 32 bytes, or two operands loaded with K as "
-                               "their columns, got K of ")
+        return mma.emitOpError("expected K in steps of ")
+               << attn::plan::getMachine(mma).product.sumBytes
+               << " bytes, or two operands loaded with K as "
+                  "their columns, got K of "
                << std::min(summed[0], summed[1]) << ", of which an operand takes "
                << std::max(summed[0], summed[1]);
       return WalkResult::advance();

@@ -65,24 +65,24 @@ static SharedType getPlaceType(StoreOp store) {
   if (!store.getAdd() || !memory || !isa_and_nonnull<AccAttr>(type.getEncoding()) ||
       !store->getParentOfType<LoopLikeOpInterface>() || !store->hasAttr(TileDialect::kRoleAttrName))
     return {};
-  constexpr int64_t swizzle = 128, chunk = 16, mostRank = 5;
+  constexpr int64_t mostRank = 5;
   int64_t rank = memory.getRank(), bytes = type.getElementTypeBitWidth() / 8, offset;
   SmallVector<int64_t> strides;
   bool isWhole = type.getRank() == 2 && rank <= mostRank &&
                  coversTiles(memory, type, isInFragments(store.getDest())) &&
                  llvm::all_of(store.getOffsets().take_back(2),
                               [](Value first) { return matchPattern(first, m_Zero()); });
-  if (!isWhole || type.getDimSize(1) * bytes % swizzle != 0 ||
+  if (!isWhole || type.getDimSize(1) * bytes % attn::kWidestSwizzle != 0 ||
       failed(memory.getStridesAndOffset(strides, offset)) || strides[rank - 1] != 1)
     return {};
   // Scratch is dense: what is known of its tiles holds for all else.
   bool isDense = isScratch(store.getDest()) && !ShapedType::isDynamic(strides[rank - 2]);
   if (!llvm::all_of(ArrayRef(strides).drop_back(), [&](int64_t stride) {
-        return ShapedType::isDynamic(stride) ? isDense : stride * bytes % chunk == 0;
+        return ShapedType::isDynamic(stride) ? isDense : stride * bytes % attn::kChunkBytes == 0;
       }))
     return {};
-  return SharedType::get(store.getContext(), type.getShape(), type.getElementType(), swizzle,
-                         /*stages=*/1);
+  return SharedType::get(store.getContext(), type.getShape(), type.getElementType(),
+                         attn::kWidestSwizzle, /*stages=*/1);
 }
 
 /// Bytes of all places and barriers, places at their addresses' multiples.
