@@ -48,6 +48,7 @@ constinit const Machine attn::kHopper = {
     .copy = {.kind = Copy::Kind::Boxes,
              .signal = Copy::Signal::Bytes,
              .rows = 256,
+             .rank = 5,
              .addsInBulk = true},
     .roles = {.budgets = kBudgets, .stayBudgets = kStayBudgets},
     .overlapsLaunches = true,

@@ -58,8 +58,8 @@ struct Copy {
 
   Kind kind;
   Signal signal;
-  /// Rows of one box.
-  int64_t rows;
+  /// Rows of one box, and the most dimensions of its memory.
+  int64_t rows, rank;
   /// Whether a box is added to memory as well as stored.
   bool addsInBulk;
 };

@@ -118,12 +118,12 @@ private:
 // Types
 //===----------------------------------------------------------------------------------------===//
 
-/// The rows of a blocked layout that each warpgroup holds.
-static std::vector<std::vector<int64_t>> getBlockedRows(RankedTensorType type) {
+/// The rows of a blocked layout that each warpgroup of so many warps holds.
+static std::vector<std::vector<int64_t>> getBlockedRows(RankedTensorType type, int64_t warps) {
   tile::Layout layout = tile::getLayout(type);
-  std::vector<std::vector<int64_t>> rows(std::max<int64_t>(1, layout.getNumWarps() / 4));
+  std::vector<std::vector<int64_t>> rows(std::max<int64_t>(1, layout.getNumWarps() / warps));
   for (int64_t row = 0; row < layout.getNumRows(); ++row)
-    rows[std::min<int64_t>(layout.getOwner({row, 0}).warp / 4, rows.size() - 1)].push_back(row);
+    rows[std::min<int64_t>(layout.getOwner({row, 0}).warp / warps, rows.size() - 1)].push_back(row);
   return rows;
 }
 
@@ -153,10 +153,10 @@ Expected<const TileInfo *> Compiler::getTile(Operation *op, mlir::Type type) {
     info->isVector = tensor.getRank() == 1;
     auto row = mlir::dyn_cast_or_null<tile::RowAttr>(tensor.getEncoding());
     if (mlir::isa_and_nonnull<tile::BlockedAttr>(row ? row.getOf() : tensor.getEncoding())) {
-      info->rowsOf = getBlockedRows(tensor);
+      info->rowsOf = getBlockedRows(tensor, program.machine->getWarps(1));
       info->warpgroups = info->rowsOf.size();
     } else if (tensor.getEncoding()) {
-      info->warpgroups = tile::getLayout(tensor).getNumWarps() / 4;
+      info->warpgroups = tile::getLayout(tensor).getNumWarps() / program.machine->getWarps(1);
     }
   }
   bool hasLayouts = program.numWarpgroups > 1 || roleWarpgroups > 1 || tensor.getEncoding();

@@ -22,7 +22,7 @@ func.func @part_begin(%i: index) attributes {tile.kernel = #tile.kernel<warpgrou
 func.func @product(%x: memref<128x64xf16>, %i: index) attributes {tile.kernel = #tile.kernel<warpgroups = 1, grid = []>} {
   %s = tile.alloc_shared at 0 : !tile.shared<64x64xf16, swizzle = 128>
   // expected-error@+1 {{'tile.mma' op in room 6 'async': expected copies and products in flight, got 'tile.mma'}}
-  %o = tile.mma %s, %s : !tile.shared<64x64xf16, swizzle = 128>, !tile.shared<64x64xf16, swizzle = 128> -> tensor<64x64xf32, #tile.acc<warpgroups = 1>>
+  %o = tile.mma %s, %s : !tile.shared<64x64xf16, swizzle = 128>, !tile.shared<64x64xf16, swizzle = 128> -> tensor<64x64xf32, #tile.acc<units = 1>>
   return
 }
 
@@ -46,7 +46,7 @@ func.func @product_in_a_loop(%x: memref<128x64xf16>, %i: index) attributes {tile
   %s = tile.alloc_shared at 0 : !tile.shared<64x64xf16, swizzle = 128>
   scf.for %j = %i to %i step %i {
     // expected-error@+1 {{'tile.mma' op in room 6 'async': expected copies and products in flight, got 'tile.mma'}}
-    %o = tile.mma %s, %s : !tile.shared<64x64xf16, swizzle = 128>, !tile.shared<64x64xf16, swizzle = 128> -> tensor<64x64xf32, #tile.acc<warpgroups = 1>>
+    %o = tile.mma %s, %s : !tile.shared<64x64xf16, swizzle = 128>, !tile.shared<64x64xf16, swizzle = 128> -> tensor<64x64xf32, #tile.acc<units = 1>>
   }
   return
 }
@@ -132,18 +132,18 @@ func.func @roles() attributes {tile.kernel = #tile.kernel<warpgroups = 1, grid =
 
 // -----
 
-func.func @marks(%p: tensor<64x64xf16, #tile.acc<warpgroups = 1>>) attributes {tile.kernel = #tile.kernel<warpgroups = 1, grid = []>} {
+func.func @marks(%p: tensor<64x64xf16, #tile.acc<units = 1>>) attributes {tile.kernel = #tile.kernel<warpgroups = 1, grid = []>} {
   %s = tile.alloc_shared at 0 : !tile.shared<64x64xf16, swizzle = 128>
-  // expected-error@+1 {{'tile.clear_unread' op in room 6 'async': expected marks of what is read, got tensor<64x64xf16, #tile.acc<warpgroups = 1>>}}
-  tile.clear_unread %s by %p : !tile.shared<64x64xf16, swizzle = 128>, tensor<64x64xf16, #tile.acc<warpgroups = 1>>
+  // expected-error@+1 {{'tile.clear_unread' op in room 6 'async': expected marks of what is read, got tensor<64x64xf16, #tile.acc<units = 1>>}}
+  tile.clear_unread %s by %p : !tile.shared<64x64xf16, swizzle = 128>, tensor<64x64xf16, #tile.acc<units = 1>>
   return
 }
 
 // -----
 
-func.func @scalar_of_a_tile(%p: tensor<64x64xf16, #tile.acc<warpgroups = 1>>, %i: index) attributes {tile.kernel = #tile.kernel<warpgroups = 1, grid = []>} {
+func.func @scalar_of_a_tile(%p: tensor<64x64xf16, #tile.acc<units = 1>>, %i: index) attributes {tile.kernel = #tile.kernel<warpgroups = 1, grid = []>} {
   // expected-error@+1 {{'tensor.extract' op in room 6 'async': expected structured control flow and no scalars of tiles, got 'tensor.extract'}}
-  %s = tensor.extract %p[%i, %i] : tensor<64x64xf16, #tile.acc<warpgroups = 1>>
+  %s = tensor.extract %p[%i, %i] : tensor<64x64xf16, #tile.acc<units = 1>>
   return
 }
 

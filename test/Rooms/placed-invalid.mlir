@@ -28,19 +28,19 @@ func.func @coordinates(%x: memref<128x64xf16>, %i: index) attributes {tile.kerne
 
 func.func @rhs_in_registers(%x: memref<128x64xf16>, %i: index) attributes {tile.kernel = #tile.kernel<warpgroups = 1, grid = []>} {
   %s = tile.alloc_shared : !tile.shared<64x64xf16, swizzle = 128>
-  %t = tile.load %x[%i, %i] : memref<128x64xf16> -> tensor<64x64xf16, #tile.acc<warpgroups = 1>>
-  // expected-error@+1 {{'tile.mma' op in room 5 'placed': expected a right operand in shared memory, got tensor<64x64xf16, #tile.acc<warpgroups = 1>>}}
-  %o = tile.mma %s, %t : !tile.shared<64x64xf16, swizzle = 128>, tensor<64x64xf16, #tile.acc<warpgroups = 1>> -> tensor<64x64xf32, #tile.acc<warpgroups = 1>>
+  %t = tile.load %x[%i, %i] : memref<128x64xf16> -> tensor<64x64xf16, #tile.acc<units = 1>>
+  // expected-error@+1 {{'tile.mma' op in room 5 'placed': expected a right operand in shared memory, got tensor<64x64xf16, #tile.acc<units = 1>>}}
+  %o = tile.mma %s, %t : !tile.shared<64x64xf16, swizzle = 128>, tensor<64x64xf16, #tile.acc<units = 1>> -> tensor<64x64xf32, #tile.acc<units = 1>>
   return
 }
 
 // -----
 
 func.func @both_in_registers(%x: memref<128x64xf16>, %i: index) attributes {tile.kernel = #tile.kernel<warpgroups = 1, grid = []>} {
-  %t = tile.load %x[%i, %i] : memref<128x64xf16> -> tensor<64x64xf16, #tile.acc<warpgroups = 1>>
-  %a = tile.convert_layout %t : tensor<64x64xf16, #tile.acc<warpgroups = 1>> -> tensor<64x64xf16, #tile.operand_a<warpgroups = 1>>
-  // expected-error@+1 {{'tile.mma' op in room 5 'placed': expected a right operand in shared memory, got tensor<64x64xf16, #tile.acc<warpgroups = 1>>}}
-  %o = tile.mma %a, %t : tensor<64x64xf16, #tile.operand_a<warpgroups = 1>>, tensor<64x64xf16, #tile.acc<warpgroups = 1>> -> tensor<64x64xf32, #tile.acc<warpgroups = 1>>
+  %t = tile.load %x[%i, %i] : memref<128x64xf16> -> tensor<64x64xf16, #tile.acc<units = 1>>
+  %a = tile.convert_layout %t : tensor<64x64xf16, #tile.acc<units = 1>> -> tensor<64x64xf16, #tile.operand_a<units = 1>>
+  // expected-error@+1 {{'tile.mma' op in room 5 'placed': expected a right operand in shared memory, got tensor<64x64xf16, #tile.acc<units = 1>>}}
+  %o = tile.mma %a, %t : tensor<64x64xf16, #tile.operand_a<units = 1>>, tensor<64x64xf16, #tile.acc<units = 1>> -> tensor<64x64xf32, #tile.acc<units = 1>>
   return
 }
 
@@ -65,7 +65,7 @@ func.func @slot(%x: memref<128x64xf16>, %i: index) attributes {tile.kernel = #ti
 func.func @product_in_flight(%x: memref<128x64xf16>, %i: index) attributes {tile.kernel = #tile.kernel<warpgroups = 1, grid = []>} {
   %s = tile.alloc_shared : !tile.shared<64x64xf16, swizzle = 128>
   // expected-error@+1 {{'tile.mma_async' op in room 5 'placed': expected synchronous copies and products, got 'tile.mma_async'}}
-  %o = tile.mma_async %s, %s : !tile.shared<64x64xf16, swizzle = 128>, !tile.shared<64x64xf16, swizzle = 128> -> !tile.in_flight<tensor<64x64xf32, #tile.acc<warpgroups = 1>>>
+  %o = tile.mma_async %s, %s : !tile.shared<64x64xf16, swizzle = 128>, !tile.shared<64x64xf16, swizzle = 128> -> !tile.in_flight<tensor<64x64xf32, #tile.acc<units = 1>>>
   return
 }
 
@@ -110,7 +110,7 @@ func.func @no_kernel(%x: memref<128x64xf16>) {
 func.func @global_columns(%m: memref<?xf32>, %o: memref<?x64xf32>) attributes {tile.kernel = #tile.kernel<warpgroups = 1, grid = []>} {
   %c0 = arith.constant 0 : index
   // expected-error@+1 {{'tile.load_columns' op in room 5 'placed': expected numbers of columns in shared memory, got memref<?xf32>}}
-  %t = tile.load_columns %m[%c0] : memref<?xf32> -> tensor<64x64xf32, #tile.acc<warpgroups = 1>>
-  tile.store %t to %o[%c0, %c0] : tensor<64x64xf32, #tile.acc<warpgroups = 1>>, memref<?x64xf32>
+  %t = tile.load_columns %m[%c0] : memref<?xf32> -> tensor<64x64xf32, #tile.acc<units = 1>>
+  tile.store %t to %o[%c0, %c0] : tensor<64x64xf32, #tile.acc<units = 1>>, memref<?x64xf32>
   return
 }

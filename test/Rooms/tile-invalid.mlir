@@ -67,16 +67,16 @@ func.func @warpgroup(%x: memref<128x64xf16>, %i: index) attributes {tile.kernel 
 // -----
 
 func.func @layout(%x: memref<128x64xf16>, %i: index) attributes {tile.kernel = #tile.kernel<warpgroups = 1, grid = []>} {
-  // expected-error@+1 {{'tile.load' op in room 4 'tile': expected tiles without a layout, got tensor<64x64xf16, #tile.acc<warpgroups = 1>>}}
-  %t = tile.load %x[%i, %i] : memref<128x64xf16> -> tensor<64x64xf16, #tile.acc<warpgroups = 1>>
+  // expected-error@+1 {{'tile.load' op in room 4 'tile': expected tiles without a layout, got tensor<64x64xf16, #tile.acc<units = 1>>}}
+  %t = tile.load %x[%i, %i] : memref<128x64xf16> -> tensor<64x64xf16, #tile.acc<units = 1>>
   return
 }
 
 // -----
 
 func.func @layout_of_a_constant(%x: memref<128x64xf16>, %i: index) attributes {tile.kernel = #tile.kernel<warpgroups = 1, grid = []>} {
-  // expected-error@+1 {{'arith.constant' op in room 4 'tile': expected tiles without a layout, got tensor<64x64xf16, #tile.acc<warpgroups = 1>>}}
-  %t = arith.constant dense<0.0> : tensor<64x64xf16, #tile.acc<warpgroups = 1>>
+  // expected-error@+1 {{'arith.constant' op in room 4 'tile': expected tiles without a layout, got tensor<64x64xf16, #tile.acc<units = 1>>}}
+  %t = arith.constant dense<0.0> : tensor<64x64xf16, #tile.acc<units = 1>>
   return
 }
 

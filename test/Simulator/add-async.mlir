@@ -5,7 +5,7 @@
 
 #kernel = #tile.kernel<warpgroups = 1, grid = [[2]]>
 !m = memref<?x64xf32>
-!t = tensor<64x64xf32, #tile.acc<warpgroups = 1>>
+!t = tensor<64x64xf32, #tile.acc<units = 1>>
 !place = !tile.shared<64x64xf32, swizzle = 128>
 
 func.func @sum(%o: !m, %s: memref<?xf32>) attributes {tile.kernel = #kernel} {
@@ -25,7 +25,7 @@ func.func @sum(%o: !m, %s: memref<?xf32>) attributes {tile.kernel = #kernel} {
 
 #kernel = #tile.kernel<warpgroups = 1, grid = [[1]]>
 !m = memref<?x64xf32>
-!t = tensor<64x64xf32, #tile.acc<warpgroups = 1>>
+!t = tensor<64x64xf32, #tile.acc<units = 1>>
 !place = !tile.shared<64x64xf32, swizzle = 128>
 
 func.func @unfinished(%o: !m, %s: memref<?xf32>) attributes {tile.kernel = #kernel} {
@@ -41,7 +41,7 @@ func.func @unfinished(%o: !m, %s: memref<?xf32>) attributes {tile.kernel = #kern
 
 #kernel = #tile.kernel<warpgroups = 1, grid = [[1]]>
 !m = memref<?x64xf32>
-!t = tensor<64x64xf32, #tile.acc<warpgroups = 1>>
+!t = tensor<64x64xf32, #tile.acc<units = 1>>
 !place = !tile.shared<64x64xf32, swizzle = 128>
 
 // The wait says that the place has been read, not that memory has been added to.

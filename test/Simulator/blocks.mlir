@@ -4,7 +4,7 @@
 
 #kernel = #tile.kernel<warpgroups = 1, grid = [[2]]>
 !m = memref<?x64xf32>
-!t = tensor<64x64xf32, #tile.acc<warpgroups = 1>>
+!t = tensor<64x64xf32, #tile.acc<units = 1>>
 
 func.func @own_rows(%o: !m, %s: memref<?xf32>) attributes {tile.kernel = #kernel} {
   %c0 = arith.constant 0 : index
@@ -20,7 +20,7 @@ func.func @own_rows(%o: !m, %s: memref<?xf32>) attributes {tile.kernel = #kernel
 
 #kernel = #tile.kernel<warpgroups = 1, grid = [[2]]>
 !m = memref<?x64xf32>
-!t = tensor<64x64xf32, #tile.acc<warpgroups = 1>>
+!t = tensor<64x64xf32, #tile.acc<units = 1>>
 
 func.func @overlapping_rows(%o: !m, %s: memref<?xf32>) attributes {tile.kernel = #kernel} {
   %c0 = arith.constant 0 : index
@@ -38,7 +38,7 @@ func.func @overlapping_rows(%o: !m, %s: memref<?xf32>) attributes {tile.kernel =
 
 #kernel = #tile.kernel<warpgroups = 1, grid = [[2]]>
 !m = memref<?x64xf32>
-!t = tensor<64x64xf32, #tile.acc<warpgroups = 1>>
+!t = tensor<64x64xf32, #tile.acc<units = 1>>
 
 func.func @sum(%o: !m, %s: memref<?xf32>) attributes {tile.kernel = #kernel} {
   %c0 = arith.constant 0 : index
@@ -52,7 +52,7 @@ func.func @sum(%o: !m, %s: memref<?xf32>) attributes {tile.kernel = #kernel} {
 
 // -----
 
-#acc = #tile.acc<warpgroups = 1>
+#acc = #tile.acc<units = 1>
 #kernel = #tile.kernel<warpgroups = 1, grid = [[2]]>
 !m = memref<?x64xf32>
 !t = tensor<64x64xf32, #acc>
@@ -72,7 +72,7 @@ func.func @scattered_sum(%o: !m, %s: memref<?xf32>) attributes {tile.kernel = #k
 
 // -----
 
-#acc = #tile.acc<warpgroups = 1>
+#acc = #tile.acc<units = 1>
 #kernel = #tile.kernel<warpgroups = 1, grid = [[2]]>
 !m = memref<?x64xf32>
 !t = tensor<64x64xf32, #acc>
@@ -92,7 +92,7 @@ func.func @scattered_outside(%o: !m, %s: memref<?xf32>) attributes {tile.kernel 
 
 // -----
 
-#acc = #tile.acc<warpgroups = 1>
+#acc = #tile.acc<units = 1>
 #kernel = #tile.kernel<warpgroups = 1, grid = [[2]]>
 !m = memref<?x64xf32>
 !t = tensor<64x64xf32, #acc>
@@ -113,7 +113,7 @@ func.func @read_scattered_sum(%o: !m, %s: memref<?xf32>) attributes {tile.kernel
 
 #kernel = #tile.kernel<warpgroups = 1, grid = [[2]]>
 !m = memref<?x64xf32>
-!t = tensor<64x64xf32, #tile.acc<warpgroups = 1>>
+!t = tensor<64x64xf32, #tile.acc<units = 1>>
 
 func.func @sum_of_some(%o: !m, %s: memref<?xf32>) attributes {tile.kernel = #kernel} {
   %c0 = arith.constant 0 : index
@@ -134,7 +134,7 @@ func.func @sum_of_some(%o: !m, %s: memref<?xf32>) attributes {tile.kernel = #ker
 
 #kernel = #tile.kernel<warpgroups = 1, grid = [[2]]>
 !m = memref<?x64xf32>
-!t = tensor<64x64xf32, #tile.acc<warpgroups = 1>>
+!t = tensor<64x64xf32, #tile.acc<units = 1>>
 
 // A block does not find the sum complete.
 func.func @read_sum(%o: !m, %s: memref<?xf32>) attributes {tile.kernel = #kernel} {
@@ -153,7 +153,7 @@ func.func @read_sum(%o: !m, %s: memref<?xf32>) attributes {tile.kernel = #kernel
 
 #kernel = #tile.kernel<warpgroups = 2, grid = []>
 !m = memref<?x64xf32>
-!t = tensor<64x64xf32, #tile.acc<warpgroups = 1>>
+!t = tensor<64x64xf32, #tile.acc<units = 1>>
 
 // Two warpgroups meet between the write and the read.
 func.func @meet(%o: !m, %s: memref<?xf32>) attributes {tile.kernel = #kernel} {
@@ -180,7 +180,7 @@ func.func @meet(%o: !m, %s: memref<?xf32>) attributes {tile.kernel = #kernel} {
 
 #kernel = #tile.kernel<warpgroups = 2, grid = []>
 !m = memref<?x64xf32>
-!t = tensor<64x64xf32, #tile.acc<warpgroups = 1>>
+!t = tensor<64x64xf32, #tile.acc<units = 1>>
 
 func.func @do_not_meet(%o: !m, %s: memref<?xf32>) attributes {tile.kernel = #kernel} {
   %c0 = arith.constant 0 : index
@@ -204,7 +204,7 @@ func.func @do_not_meet(%o: !m, %s: memref<?xf32>) attributes {tile.kernel = #ker
 
 #kernel = #tile.kernel<warpgroups = 1, grid = [[2]]>
 !m = memref<?x64xf32>
-!r = tensor<64xf32, #tile.row<#tile.acc<warpgroups = 1>>>
+!r = tensor<64xf32, #tile.row<#tile.acc<units = 1>>>
 
 // A block that waits for the flag of another: no op releases or acquires global memory, so the flag itself is a race.
 func.func @flag(%o: !m, %s: memref<?xf32>) attributes {tile.kernel = #kernel} {

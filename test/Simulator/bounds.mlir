@@ -2,13 +2,13 @@
 
 // Memory: outside of it, too much of it, nothing in it.
 
-#acc = #tile.acc<warpgroups = 1>
+#acc = #tile.acc<units = 1>
 !q = memref<?x64xbf16>
 !o = memref<?x64xf32>
 !tile = !tile.shared<64x64xbf16, swizzle = 128>
 !ring = !tile.shared<64x64xbf16, swizzle = 128, stages = 2>
 !scores = tensor<64x64xf32, #acc>
-!p = tensor<64x64xbf16, #tile.operand_a<warpgroups = 1>>
+!p = tensor<64x64xbf16, #tile.operand_a<units = 1>>
 
 // expected-error@below {{budget: expected at most 232448 bytes of shared memory, got 245760}}
 func.func @beyond_shared_memory(%q: !q, %k: !q, %o: !o) attributes {tile.kernel = #tile.kernel<warpgroups = 2, grid = []>} {
@@ -58,13 +58,13 @@ func.func @beyond_shared_memory(%q: !q, %k: !q, %o: !o) attributes {tile.kernel 
 
 // -----
 
-#acc = #tile.acc<warpgroups = 1>
+#acc = #tile.acc<units = 1>
 !q = memref<?x64xbf16>
 !o = memref<?x64xf32>
 !tile = !tile.shared<64x64xbf16, swizzle = 128>
 !ring = !tile.shared<64x64xbf16, swizzle = 128, stages = 2>
 !scores = tensor<64x64xf32, #acc>
-!p = tensor<64x64xbf16, #tile.operand_a<warpgroups = 1>>
+!p = tensor<64x64xbf16, #tile.operand_a<units = 1>>
 
 func.func @barrier_in_a_tile(%q: !q, %k: !q, %o: !o) attributes {tile.kernel = #tile.kernel<warpgroups = 2, grid = []>} {
   %zero = arith.constant 0 : index
@@ -114,13 +114,13 @@ func.func @barrier_in_a_tile(%q: !q, %k: !q, %o: !o) attributes {tile.kernel = #
 
 // -----
 
-#acc = #tile.acc<warpgroups = 1>
+#acc = #tile.acc<units = 1>
 !q = memref<?x64xbf16>
 !o = memref<?x64xf32>
 !tile = !tile.shared<64x64xbf16, swizzle = 128>
 !ring = !tile.shared<64x64xbf16, swizzle = 128, stages = 2>
 !scores = tensor<64x64xf32, #acc>
-!p = tensor<64x64xbf16, #tile.operand_a<warpgroups = 1>>
+!p = tensor<64x64xbf16, #tile.operand_a<units = 1>>
 
 func.func @too_many_registers(%q: !q, %k: !q, %o: !o) attributes {tile.kernel = #tile.kernel<warpgroups = 2, grid = []>} {
   %zero = arith.constant 0 : index
@@ -174,13 +174,13 @@ func.func @too_many_registers(%q: !q, %k: !q, %o: !o) attributes {tile.kernel = 
 
 // -----
 
-#acc = #tile.acc<warpgroups = 1>
+#acc = #tile.acc<units = 1>
 !q = memref<?x64xbf16>
 !o = memref<?x64xf32>
 !tile = !tile.shared<64x64xbf16, swizzle = 128>
 !ring = !tile.shared<64x64xbf16, swizzle = 128, stages = 2>
 !scores = tensor<64x64xf32, #acc>
-!p = tensor<64x64xbf16, #tile.operand_a<warpgroups = 1>>
+!p = tensor<64x64xbf16, #tile.operand_a<units = 1>>
 
 func.func @nobody_wrote_it(%q: !q, %k: !q, %o: !o) attributes {tile.kernel = #tile.kernel<warpgroups = 2, grid = []>} {
   %zero = arith.constant 0 : index
@@ -235,13 +235,13 @@ func.func @nobody_wrote_it(%q: !q, %k: !q, %o: !o) attributes {tile.kernel = #ti
 
 // -----
 
-#acc = #tile.acc<warpgroups = 1>
+#acc = #tile.acc<units = 1>
 !q = memref<?x64xbf16>
 !o = memref<?x64xf32>
 !tile = !tile.shared<64x64xbf16, swizzle = 128>
 !ring = !tile.shared<64x64xbf16, swizzle = 128, stages = 2>
 !scores = tensor<64x64xf32, #acc>
-!p = tensor<64x64xbf16, #tile.operand_a<warpgroups = 1>>
+!p = tensor<64x64xbf16, #tile.operand_a<units = 1>>
 
 func.func @gathers_outside(%q: !q, %k: !q, %o: !o) attributes {tile.kernel = #tile.kernel<warpgroups = 2, grid = []>} {
   %zero = arith.constant 0 : index
@@ -293,13 +293,13 @@ func.func @gathers_outside(%q: !q, %k: !q, %o: !o) attributes {tile.kernel = #ti
 
 // -----
 
-#acc = #tile.acc<warpgroups = 1>
+#acc = #tile.acc<units = 1>
 !q = memref<?x64xbf16>
 !o = memref<?x64xf32>
 !tile = !tile.shared<64x64xbf16, swizzle = 128>
 !ring = !tile.shared<64x64xbf16, swizzle = 128, stages = 2>
 !scores = tensor<64x64xf32, #acc>
-!p = tensor<64x64xbf16, #tile.operand_a<warpgroups = 1>>
+!p = tensor<64x64xbf16, #tile.operand_a<units = 1>>
 
 func.func @named_barrier_zero(%q: !q, %k: !q, %o: !o) attributes {tile.kernel = #tile.kernel<warpgroups = 2, grid = []>} {
   %zero = arith.constant 0 : index
@@ -349,13 +349,13 @@ func.func @named_barrier_zero(%q: !q, %k: !q, %o: !o) attributes {tile.kernel = 
 
 // -----
 
-#acc = #tile.acc<warpgroups = 1>
+#acc = #tile.acc<units = 1>
 !q = memref<?x64xbf16>
 !o = memref<?x64xf32>
 !tile = !tile.shared<64x64xbf16, swizzle = 128>
 !ring = !tile.shared<64x64xbf16, swizzle = 128, stages = 2>
 !scores = tensor<64x64xf32, #acc>
-!p = tensor<64x64xbf16, #tile.operand_a<warpgroups = 1>>
+!p = tensor<64x64xbf16, #tile.operand_a<units = 1>>
 
 func.func @places_overlap(%q: !q, %k: !q, %o: !o) attributes {tile.kernel = #tile.kernel<warpgroups = 2, grid = []>} {
   %zero = arith.constant 0 : index

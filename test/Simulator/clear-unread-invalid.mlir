@@ -1,6 +1,6 @@
 // RUN: attn-opt %s --tile-simulate --verify-diagnostics
 
-#a = #tile.operand_a<warpgroups = 1>
+#a = #tile.operand_a<units = 1>
 // expected-error@+1 {{'tile.clear_unread': expected marks of what is read, which tile-make-rings makes}}
 func.func @unmarked() attributes {tile.kernel = #tile.kernel<warpgroups = 1, grid = []>} {
   %s = tile.alloc_shared : !tile.shared<64x64xbf16, swizzle = 128>

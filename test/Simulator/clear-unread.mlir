@@ -2,7 +2,7 @@
 
 // Zeros for values that no row reads: the correct kernel, then one mistake at a time.
 
-#acc = #tile.acc<warpgroups = 2>
+#acc = #tile.acc<units = 2>
 !m = memref<?x64xbf16>
 !o = memref<?x64xf32>
 !q = !tile.shared<128x64xbf16, swizzle = 128>
@@ -10,7 +10,7 @@
 !marks = !tile.shared<8x8xi32, swizzle = 32>
 !s = tensor<128x64xf32, #acc>
 !p = tensor<128x64xbf16, #acc>
-!a = tensor<128x64xbf16, #tile.operand_a<warpgroups = 2>>
+!a = tensor<128x64xbf16, #tile.operand_a<units = 2>>
 
 func.func @correct(%q: !m, %k: !m, %o: !o) attributes {tile.kernel = #tile.kernel<warpgroups = 3, grid = []>} {
   %zero = arith.constant 0 : index
@@ -48,7 +48,7 @@ func.func @correct(%q: !m, %k: !m, %o: !o) attributes {tile.kernel = #tile.kerne
 
 // -----
 
-#acc = #tile.acc<warpgroups = 2>
+#acc = #tile.acc<units = 2>
 !m = memref<?x64xbf16>
 !o = memref<?x64xf32>
 !q = !tile.shared<128x64xbf16, swizzle = 128>
@@ -56,7 +56,7 @@ func.func @correct(%q: !m, %k: !m, %o: !o) attributes {tile.kernel = #tile.kerne
 !marks = !tile.shared<8x8xi32, swizzle = 32>
 !s = tensor<128x64xf32, #acc>
 !p = tensor<128x64xbf16, #acc>
-!a = tensor<128x64xbf16, #tile.operand_a<warpgroups = 2>>
+!a = tensor<128x64xbf16, #tile.operand_a<units = 2>>
 
 func.func @no_meeting_before(%q: !m, %k: !m, %o: !o) attributes {tile.kernel = #tile.kernel<warpgroups = 3, grid = []>} {
   %zero = arith.constant 0 : index
@@ -96,7 +96,7 @@ func.func @no_meeting_before(%q: !m, %k: !m, %o: !o) attributes {tile.kernel = #
 
 // -----
 
-#acc = #tile.acc<warpgroups = 2>
+#acc = #tile.acc<units = 2>
 !m = memref<?x64xbf16>
 !o = memref<?x64xf32>
 !q = !tile.shared<128x64xbf16, swizzle = 128>
@@ -104,7 +104,7 @@ func.func @no_meeting_before(%q: !m, %k: !m, %o: !o) attributes {tile.kernel = #
 !marks = !tile.shared<8x8xi32, swizzle = 32>
 !s = tensor<128x64xf32, #acc>
 !p = tensor<128x64xbf16, #acc>
-!a = tensor<128x64xbf16, #tile.operand_a<warpgroups = 2>>
+!a = tensor<128x64xbf16, #tile.operand_a<units = 2>>
 
 func.func @no_fence(%q: !m, %k: !m, %o: !o) attributes {tile.kernel = #tile.kernel<warpgroups = 3, grid = []>} {
   %zero = arith.constant 0 : index
@@ -144,7 +144,7 @@ func.func @no_fence(%q: !m, %k: !m, %o: !o) attributes {tile.kernel = #tile.kern
 
 // -----
 
-#acc = #tile.acc<warpgroups = 2>
+#acc = #tile.acc<units = 2>
 !m = memref<?x64xbf16>
 !o = memref<?x64xf32>
 !q = !tile.shared<128x64xbf16, swizzle = 128>
@@ -152,7 +152,7 @@ func.func @no_fence(%q: !m, %k: !m, %o: !o) attributes {tile.kernel = #tile.kern
 !marks = !tile.shared<8x8xi32, swizzle = 32>
 !s = tensor<128x64xf32, #acc>
 !p = tensor<128x64xbf16, #acc>
-!a = tensor<128x64xbf16, #tile.operand_a<warpgroups = 2>>
+!a = tensor<128x64xbf16, #tile.operand_a<units = 2>>
 
 func.func @no_meeting_behind(%q: !m, %k: !m, %o: !o) attributes {tile.kernel = #tile.kernel<warpgroups = 3, grid = []>} {
   %zero = arith.constant 0 : index
@@ -192,7 +192,7 @@ func.func @no_meeting_behind(%q: !m, %k: !m, %o: !o) attributes {tile.kernel = #
 
 // -----
 
-#acc = #tile.acc<warpgroups = 2>
+#acc = #tile.acc<units = 2>
 !m = memref<?x64xbf16>
 !o = memref<?x64xf32>
 !q = !tile.shared<128x64xbf16, swizzle = 128>
@@ -200,7 +200,7 @@ func.func @no_meeting_behind(%q: !m, %k: !m, %o: !o) attributes {tile.kernel = #
 !marks = !tile.shared<8x8xi32, swizzle = 32>
 !s = tensor<128x64xf32, #acc>
 !p = tensor<128x64xbf16, #acc>
-!a = tensor<128x64xbf16, #tile.operand_a<warpgroups = 2>>
+!a = tensor<128x64xbf16, #tile.operand_a<units = 2>>
 
 func.func @marks_again(%q: !m, %k: !m, %o: !o) attributes {tile.kernel = #tile.kernel<warpgroups = 3, grid = []>} {
   %zero = arith.constant 0 : index

@@ -2,7 +2,7 @@
 
 // Rows of numbers that threads read.
 
-#acc = #tile.acc<warpgroups = 1>
+#acc = #tile.acc<units = 1>
 !q = memref<?x64xbf16>
 !numbers = memref<?x?xf32>
 !o = memref<?x64xf32>
@@ -61,7 +61,7 @@ func.func @read_before_a_product(%q: !q, %m: !numbers, %o: !o) attributes {tile.
 
 // -----
 
-#acc = #tile.acc<warpgroups = 1>
+#acc = #tile.acc<units = 1>
 !q = memref<?x64xbf16>
 !numbers = memref<?x?xf32>
 !o = memref<?x64xf32>
@@ -114,7 +114,7 @@ func.func @read_without_a_product(%q: !q, %m: !numbers, %o: !o) attributes {tile
 
 // -----
 
-#acc = #tile.acc<warpgroups = 1>
+#acc = #tile.acc<units = 1>
 !q = memref<?x64xbf16>
 !numbers = memref<?x?xf32>
 !o = memref<?x64xf32>

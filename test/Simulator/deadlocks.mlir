@@ -2,13 +2,13 @@
 
 // Barriers that are never complete, and who waits for what.
 
-#acc = #tile.acc<warpgroups = 1>
+#acc = #tile.acc<units = 1>
 !q = memref<?x64xbf16>
 !o = memref<?x64xf32>
 !tile = !tile.shared<64x64xbf16, swizzle = 128>
 !ring = !tile.shared<64x64xbf16, swizzle = 128, stages = 2>
 !scores = tensor<64x64xf32, #acc>
-!p = tensor<64x64xbf16, #tile.operand_a<warpgroups = 1>>
+!p = tensor<64x64xbf16, #tile.operand_a<units = 1>>
 
 func.func @no_arrival(%q: !q, %k: !q, %o: !o) attributes {tile.kernel = #tile.kernel<warpgroups = 2, grid = []>} {
   %zero = arith.constant 0 : index
@@ -60,13 +60,13 @@ func.func @no_arrival(%q: !q, %k: !q, %o: !o) attributes {tile.kernel = #tile.ke
 
 // -----
 
-#acc = #tile.acc<warpgroups = 1>
+#acc = #tile.acc<units = 1>
 !q = memref<?x64xbf16>
 !o = memref<?x64xf32>
 !tile = !tile.shared<64x64xbf16, swizzle = 128>
 !ring = !tile.shared<64x64xbf16, swizzle = 128, stages = 2>
 !scores = tensor<64x64xf32, #acc>
-!p = tensor<64x64xbf16, #tile.operand_a<warpgroups = 1>>
+!p = tensor<64x64xbf16, #tile.operand_a<units = 1>>
 
 func.func @too_few_arrivals(%q: !q, %k: !q, %o: !o) attributes {tile.kernel = #tile.kernel<warpgroups = 2, grid = []>} {
   %zero = arith.constant 0 : index
@@ -119,13 +119,13 @@ func.func @too_few_arrivals(%q: !q, %k: !q, %o: !o) attributes {tile.kernel = #t
 
 // -----
 
-#acc = #tile.acc<warpgroups = 1>
+#acc = #tile.acc<units = 1>
 !q = memref<?x64xbf16>
 !o = memref<?x64xf32>
 !tile = !tile.shared<64x64xbf16, swizzle = 128>
 !ring = !tile.shared<64x64xbf16, swizzle = 128, stages = 2>
 !scores = tensor<64x64xf32, #acc>
-!p = tensor<64x64xbf16, #tile.operand_a<warpgroups = 1>>
+!p = tensor<64x64xbf16, #tile.operand_a<units = 1>>
 
 func.func @not_previous(%q: !q, %k: !q, %o: !o) attributes {tile.kernel = #tile.kernel<warpgroups = 2, grid = []>} {
   %zero = arith.constant 0 : index
@@ -178,13 +178,13 @@ func.func @not_previous(%q: !q, %k: !q, %o: !o) attributes {tile.kernel = #tile.
 
 // -----
 
-#acc = #tile.acc<warpgroups = 1>
+#acc = #tile.acc<units = 1>
 !q = memref<?x64xbf16>
 !o = memref<?x64xf32>
 !tile = !tile.shared<64x64xbf16, swizzle = 128>
 !ring = !tile.shared<64x64xbf16, swizzle = 128, stages = 2>
 !scores = tensor<64x64xf32, #acc>
-!p = tensor<64x64xbf16, #tile.operand_a<warpgroups = 1>>
+!p = tensor<64x64xbf16, #tile.operand_a<units = 1>>
 
 func.func @no_expect(%q: !q, %k: !q, %o: !o) attributes {tile.kernel = #tile.kernel<warpgroups = 2, grid = []>} {
   %zero = arith.constant 0 : index
@@ -236,13 +236,13 @@ func.func @no_expect(%q: !q, %k: !q, %o: !o) attributes {tile.kernel = #tile.ker
 
 // -----
 
-#acc = #tile.acc<warpgroups = 1>
+#acc = #tile.acc<units = 1>
 !q = memref<?x64xbf16>
 !o = memref<?x64xf32>
 !tile = !tile.shared<64x64xbf16, swizzle = 128>
 !ring = !tile.shared<64x64xbf16, swizzle = 128, stages = 2>
 !scores = tensor<64x64xf32, #acc>
-!p = tensor<64x64xbf16, #tile.operand_a<warpgroups = 1>>
+!p = tensor<64x64xbf16, #tile.operand_a<units = 1>>
 
 func.func @no_copy(%q: !q, %k: !q, %o: !o) attributes {tile.kernel = #tile.kernel<warpgroups = 2, grid = []>} {
   %zero = arith.constant 0 : index
@@ -295,13 +295,13 @@ func.func @no_copy(%q: !q, %k: !q, %o: !o) attributes {tile.kernel = #tile.kerne
 
 // -----
 
-#acc = #tile.acc<warpgroups = 1>
+#acc = #tile.acc<units = 1>
 !q = memref<?x64xbf16>
 !o = memref<?x64xf32>
 !tile = !tile.shared<64x64xbf16, swizzle = 128>
 !ring = !tile.shared<64x64xbf16, swizzle = 128, stages = 2>
 !scores = tensor<64x64xf32, #acc>
-!p = tensor<64x64xbf16, #tile.operand_a<warpgroups = 1>>
+!p = tensor<64x64xbf16, #tile.operand_a<units = 1>>
 
 func.func @named_barrier(%q: !q, %k: !q, %o: !o) attributes {tile.kernel = #tile.kernel<warpgroups = 2, grid = []>} {
   %zero = arith.constant 0 : index

@@ -2,7 +2,7 @@
 
 // What is made where it is used is asked about once for each value: this has 2^64 ways to its beginning.
 
-#acc = #tile.acc<warpgroups = 1>
+#acc = #tile.acc<units = 1>
 !o = memref<?x64xf32>
 !scores = tensor<64x64xf32, #acc>
 

@@ -3,12 +3,12 @@
 // What the compiler does not emit today. Two warpgroups take turns: each waits at its own named barrier for the other to
 // arrive there, multiplies, and arrives at the other's. Numbers of barriers depend on the warpgroup.
 
-#acc = #tile.acc<warpgroups = 2>
+#acc = #tile.acc<units = 2>
 !q = memref<?x64xbf16>
 !o = memref<?x64xf32>
 !ring = !tile.shared<64x64xbf16, swizzle = 128, stages = 2>
 !result = tensor<128x64xf32, #acc>
-!a = tensor<128x64xbf16, #tile.operand_a<warpgroups = 2>>
+!a = tensor<128x64xbf16, #tile.operand_a<units = 2>>
 
 func.func @turns(%q: !q, %k: !q, %o: !o) attributes {tile.kernel = #tile.kernel<warpgroups = 3, grid = []>} {
   %zero = arith.constant 0 : index
@@ -65,7 +65,7 @@ func.func @turns(%q: !q, %k: !q, %o: !o) attributes {tile.kernel = #tile.kernel<
 
 // Chained products, a blocked tile, a search by scf.while, integers.
 
-#acc = #tile.acc<warpgroups = 1>
+#acc = #tile.acc<units = 1>
 #rows = #tile.blocked<vector = 8, lanes = 8, warps = 4>
 !q = memref<?x64xbf16>
 !o = memref<?x64xf32>
@@ -108,7 +108,7 @@ func.func @others(%q: !q, %k: !q, %o: !o) attributes {tile.kernel = #tile.kernel
 // -----
 
 // What the simulator cannot run is named.
-#acc = #tile.acc<warpgroups = 2>
+#acc = #tile.acc<units = 2>
 // expected-error @below {{expected a layout over the 1 warpgroups of the role, got one over 2}}
 func.func @layout_of_another_role(%q: memref<?x64xf32>, %k: memref<?x64xf32>, %o: memref<?x64xf32>) attributes {
     tile.kernel = #tile.kernel<warpgroups = 1, grid = []>} {

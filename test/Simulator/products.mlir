@@ -2,13 +2,13 @@
 
 // Registers of products in flight.
 
-#acc = #tile.acc<warpgroups = 1>
+#acc = #tile.acc<units = 1>
 !q = memref<?x64xbf16>
 !o = memref<?x64xf32>
 !tile = !tile.shared<64x64xbf16, swizzle = 128>
 !ring = !tile.shared<64x64xbf16, swizzle = 128, stages = 2>
 !scores = tensor<64x64xf32, #acc>
-!p = tensor<64x64xbf16, #tile.operand_a<warpgroups = 1>>
+!p = tensor<64x64xbf16, #tile.operand_a<units = 1>>
 
 func.func @pending_one_too_many(%q: !q, %k: !q, %o: !o) attributes {tile.kernel = #tile.kernel<warpgroups = 2, grid = []>} {
   %zero = arith.constant 0 : index
@@ -58,13 +58,13 @@ func.func @pending_one_too_many(%q: !q, %k: !q, %o: !o) attributes {tile.kernel 
 
 // -----
 
-#acc = #tile.acc<warpgroups = 1>
+#acc = #tile.acc<units = 1>
 !q = memref<?x64xbf16>
 !o = memref<?x64xf32>
 !tile = !tile.shared<64x64xbf16, swizzle = 128>
 !ring = !tile.shared<64x64xbf16, swizzle = 128, stages = 2>
 !scores = tensor<64x64xf32, #acc>
-!p = tensor<64x64xbf16, #tile.operand_a<warpgroups = 1>>
+!p = tensor<64x64xbf16, #tile.operand_a<units = 1>>
 
 func.func @no_commit(%q: !q, %k: !q, %o: !o) attributes {tile.kernel = #tile.kernel<warpgroups = 2, grid = []>} {
   %zero = arith.constant 0 : index
@@ -113,13 +113,13 @@ func.func @no_commit(%q: !q, %k: !q, %o: !o) attributes {tile.kernel = #tile.ker
 
 // -----
 
-#acc = #tile.acc<warpgroups = 1>
+#acc = #tile.acc<units = 1>
 !q = memref<?x64xbf16>
 !o = memref<?x64xf32>
 !tile = !tile.shared<64x64xbf16, swizzle = 128>
 !ring = !tile.shared<64x64xbf16, swizzle = 128, stages = 2>
 !scores = tensor<64x64xf32, #acc>
-!p = tensor<64x64xbf16, #tile.operand_a<warpgroups = 1>>
+!p = tensor<64x64xbf16, #tile.operand_a<units = 1>>
 
 func.func @reads_the_old_accumulator(%q: !q, %k: !q, %o: !o) attributes {tile.kernel = #tile.kernel<warpgroups = 2, grid = []>} {
   %zero = arith.constant 0 : index
@@ -171,13 +171,13 @@ func.func @reads_the_old_accumulator(%q: !q, %k: !q, %o: !o) attributes {tile.ke
 
 // -----
 
-#acc = #tile.acc<warpgroups = 1>
+#acc = #tile.acc<units = 1>
 !q = memref<?x64xbf16>
 !o = memref<?x64xf32>
 !tile = !tile.shared<64x64xbf16, swizzle = 128>
 !ring = !tile.shared<64x64xbf16, swizzle = 128, stages = 2>
 !scores = tensor<64x64xf32, #acc>
-!p = tensor<64x64xbf16, #tile.operand_a<warpgroups = 1>>
+!p = tensor<64x64xbf16, #tile.operand_a<units = 1>>
 
 func.func @replaces_the_left_operand(%q: !q, %k: !q, %o: !o) attributes {tile.kernel = #tile.kernel<warpgroups = 2, grid = []>} {
   %zero = arith.constant 0 : index
@@ -232,13 +232,13 @@ func.func @replaces_the_left_operand(%q: !q, %k: !q, %o: !o) attributes {tile.ke
 
 // -----
 
-#acc = #tile.acc<warpgroups = 1>
+#acc = #tile.acc<units = 1>
 !q = memref<?x64xbf16>
 !o = memref<?x64xf32>
 !tile = !tile.shared<64x64xbf16, swizzle = 128>
 !ring = !tile.shared<64x64xbf16, swizzle = 128, stages = 2>
 !scores = tensor<64x64xf32, #acc>
-!p = tensor<64x64xbf16, #tile.operand_a<warpgroups = 1>>
+!p = tensor<64x64xbf16, #tile.operand_a<units = 1>>
 
 func.func @never_waits(%q: !q, %k: !q, %o: !o) attributes {tile.kernel = #tile.kernel<warpgroups = 2, grid = []>} {
   %zero = arith.constant 0 : index
@@ -290,13 +290,13 @@ func.func @never_waits(%q: !q, %k: !q, %o: !o) attributes {tile.kernel = #tile.k
 
 // -----
 
-#acc = #tile.acc<warpgroups = 1>
+#acc = #tile.acc<units = 1>
 !q = memref<?x64xbf16>
 !o = memref<?x64xf32>
 !tile = !tile.shared<64x64xbf16, swizzle = 128>
 !ring = !tile.shared<64x64xbf16, swizzle = 128, stages = 2>
 !scores = tensor<64x64xf32, #acc>
-!p = tensor<64x64xbf16, #tile.operand_a<warpgroups = 1>>
+!p = tensor<64x64xbf16, #tile.operand_a<units = 1>>
 
 func.func @elected(%q: !q, %k: !q, %o: !o) attributes {tile.kernel = #tile.kernel<warpgroups = 2, grid = []>} {
   %zero = arith.constant 0 : index

@@ -2,13 +2,13 @@
 
 // Results through shared memory: fences, the meeting of a warpgroup's threads, the wait at the end.
 
-#acc = #tile.acc<warpgroups = 1>
+#acc = #tile.acc<units = 1>
 !q = memref<?x64xbf16>
 !o = memref<?x64xf32>
 !tile = !tile.shared<64x64xbf16, swizzle = 128>
 !ring = !tile.shared<64x64xbf16, swizzle = 128, stages = 2>
 !scores = tensor<64x64xf32, #acc>
-!p = tensor<64x64xbf16, #tile.operand_a<warpgroups = 1>>
+!p = tensor<64x64xbf16, #tile.operand_a<units = 1>>
 
 func.func @correct(%q: !q, %k: !q, %o: !q) attributes {tile.kernel = #tile.kernel<warpgroups = 2, grid = []>} {
   %zero = arith.constant 0 : index
@@ -62,13 +62,13 @@ func.func @correct(%q: !q, %k: !q, %o: !q) attributes {tile.kernel = #tile.kerne
 
 // -----
 
-#acc = #tile.acc<warpgroups = 1>
+#acc = #tile.acc<units = 1>
 !q = memref<?x64xbf16>
 !o = memref<?x64xf32>
 !tile = !tile.shared<64x64xbf16, swizzle = 128>
 !ring = !tile.shared<64x64xbf16, swizzle = 128, stages = 2>
 !scores = tensor<64x64xf32, #acc>
-!p = tensor<64x64xbf16, #tile.operand_a<warpgroups = 1>>
+!p = tensor<64x64xbf16, #tile.operand_a<units = 1>>
 
 func.func @no_fence(%q: !q, %k: !q, %o: !q) attributes {tile.kernel = #tile.kernel<warpgroups = 2, grid = []>} {
   %zero = arith.constant 0 : index
@@ -124,13 +124,13 @@ func.func @no_fence(%q: !q, %k: !q, %o: !q) attributes {tile.kernel = #tile.kern
 
 // -----
 
-#acc = #tile.acc<warpgroups = 1>
+#acc = #tile.acc<units = 1>
 !q = memref<?x64xbf16>
 !o = memref<?x64xf32>
 !tile = !tile.shared<64x64xbf16, swizzle = 128>
 !ring = !tile.shared<64x64xbf16, swizzle = 128, stages = 2>
 !scores = tensor<64x64xf32, #acc>
-!p = tensor<64x64xbf16, #tile.operand_a<warpgroups = 1>>
+!p = tensor<64x64xbf16, #tile.operand_a<units = 1>>
 
 func.func @no_meeting(%q: !q, %k: !q, %o: !q) attributes {tile.kernel = #tile.kernel<warpgroups = 2, grid = []>} {
   %zero = arith.constant 0 : index
@@ -186,13 +186,13 @@ func.func @no_meeting(%q: !q, %k: !q, %o: !q) attributes {tile.kernel = #tile.ke
 
 // -----
 
-#acc = #tile.acc<warpgroups = 1>
+#acc = #tile.acc<units = 1>
 !q = memref<?x64xbf16>
 !o = memref<?x64xf32>
 !tile = !tile.shared<64x64xbf16, swizzle = 128>
 !ring = !tile.shared<64x64xbf16, swizzle = 128, stages = 2>
 !scores = tensor<64x64xf32, #acc>
-!p = tensor<64x64xbf16, #tile.operand_a<warpgroups = 1>>
+!p = tensor<64x64xbf16, #tile.operand_a<units = 1>>
 
 func.func @no_store_wait(%q: !q, %k: !q, %o: !q) attributes {tile.kernel = #tile.kernel<warpgroups = 2, grid = []>} {
   %zero = arith.constant 0 : index
@@ -246,13 +246,13 @@ func.func @no_store_wait(%q: !q, %k: !q, %o: !q) attributes {tile.kernel = #tile
 
 // -----
 
-#acc = #tile.acc<warpgroups = 1>
+#acc = #tile.acc<units = 1>
 !q = memref<?x64xbf16>
 !o = memref<?x64xf32>
 !tile = !tile.shared<64x64xbf16, swizzle = 128>
 !ring = !tile.shared<64x64xbf16, swizzle = 128, stages = 2>
 !scores = tensor<64x64xf32, #acc>
-!p = tensor<64x64xbf16, #tile.operand_a<warpgroups = 1>>
+!p = tensor<64x64xbf16, #tile.operand_a<units = 1>>
 
 func.func @fence_before_the_store(%q: !q, %k: !q, %o: !q) attributes {tile.kernel = #tile.kernel<warpgroups = 2, grid = []>} {
   %zero = arith.constant 0 : index
@@ -309,13 +309,13 @@ func.func @fence_before_the_store(%q: !q, %k: !q, %o: !q) attributes {tile.kerne
 
 // -----
 
-#acc = #tile.acc<warpgroups = 1>
+#acc = #tile.acc<units = 1>
 !q = memref<?x64xbf16>
 !o = memref<?x64xf32>
 !tile = !tile.shared<64x64xbf16, swizzle = 128>
 !ring = !tile.shared<64x64xbf16, swizzle = 128, stages = 2>
 !scores = tensor<64x64xf32, #acc>
-!p = tensor<64x64xbf16, #tile.operand_a<warpgroups = 1>>
+!p = tensor<64x64xbf16, #tile.operand_a<units = 1>>
 
 func.func @store_while_it_is_read(%q: !q, %k: !q, %o: !q) attributes {tile.kernel = #tile.kernel<warpgroups = 2, grid = []>} {
   %zero = arith.constant 0 : index
@@ -373,13 +373,13 @@ func.func @store_while_it_is_read(%q: !q, %k: !q, %o: !q) attributes {tile.kerne
 
 // -----
 
-#acc = #tile.acc<warpgroups = 1>
+#acc = #tile.acc<units = 1>
 !q = memref<?x64xbf16>
 !o = memref<?x64xf32>
 !tile = !tile.shared<64x64xbf16, swizzle = 128>
 !ring = !tile.shared<64x64xbf16, swizzle = 128, stages = 2>
 !scores = tensor<64x64xf32, #acc>
-!p = tensor<64x64xbf16, #tile.operand_a<warpgroups = 1>>
+!p = tensor<64x64xbf16, #tile.operand_a<units = 1>>
 
 func.func @store_after_the_leader_waited(%q: !q, %k: !q, %o: !q) attributes {tile.kernel = #tile.kernel<warpgroups = 2, grid = []>} {
   %zero = arith.constant 0 : index

@@ -2,13 +2,13 @@
 
 // Bytes expected, bytes copied, arrivals counted.
 
-#acc = #tile.acc<warpgroups = 1>
+#acc = #tile.acc<units = 1>
 !q = memref<?x64xbf16>
 !o = memref<?x64xf32>
 !tile = !tile.shared<64x64xbf16, swizzle = 128>
 !ring = !tile.shared<64x64xbf16, swizzle = 128, stages = 2>
 !scores = tensor<64x64xf32, #acc>
-!p = tensor<64x64xbf16, #tile.operand_a<warpgroups = 1>>
+!p = tensor<64x64xbf16, #tile.operand_a<units = 1>>
 
 func.func @expects_more_than_comes(%q: !q, %k: !q, %o: !o) attributes {tile.kernel = #tile.kernel<warpgroups = 2, grid = []>} {
   %zero = arith.constant 0 : index
@@ -63,13 +63,13 @@ func.func @expects_more_than_comes(%q: !q, %k: !q, %o: !o) attributes {tile.kern
 
 // -----
 
-#acc = #tile.acc<warpgroups = 1>
+#acc = #tile.acc<units = 1>
 !q = memref<?x64xbf16>
 !o = memref<?x64xf32>
 !tile = !tile.shared<64x64xbf16, swizzle = 128>
 !ring = !tile.shared<64x64xbf16, swizzle = 128, stages = 2>
 !scores = tensor<64x64xf32, #acc>
-!p = tensor<64x64xbf16, #tile.operand_a<warpgroups = 1>>
+!p = tensor<64x64xbf16, #tile.operand_a<units = 1>>
 
 func.func @expects_less_than_comes(%q: !q, %k: !q, %o: !o) attributes {tile.kernel = #tile.kernel<warpgroups = 2, grid = []>} {
   %zero = arith.constant 0 : index
@@ -120,13 +120,13 @@ func.func @expects_less_than_comes(%q: !q, %k: !q, %o: !o) attributes {tile.kern
 
 // -----
 
-#acc = #tile.acc<warpgroups = 1>
+#acc = #tile.acc<units = 1>
 !q = memref<?x64xbf16>
 !o = memref<?x64xf32>
 !tile = !tile.shared<64x64xbf16, swizzle = 128>
 !ring = !tile.shared<64x64xbf16, swizzle = 128, stages = 2>
 !scores = tensor<64x64xf32, #acc>
-!p = tensor<64x64xbf16, #tile.operand_a<warpgroups = 1>>
+!p = tensor<64x64xbf16, #tile.operand_a<units = 1>>
 
 func.func @copies_twice(%q: !q, %k: !q, %o: !o) attributes {tile.kernel = #tile.kernel<warpgroups = 2, grid = []>} {
   %zero = arith.constant 0 : index
@@ -182,13 +182,13 @@ func.func @copies_twice(%q: !q, %k: !q, %o: !o) attributes {tile.kernel = #tile.
 
 // -----
 
-#acc = #tile.acc<warpgroups = 1>
+#acc = #tile.acc<units = 1>
 !q = memref<?x64xbf16>
 !o = memref<?x64xf32>
 !tile = !tile.shared<64x64xbf16, swizzle = 128>
 !ring = !tile.shared<64x64xbf16, swizzle = 128, stages = 2>
 !scores = tensor<64x64xf32, #acc>
-!p = tensor<64x64xbf16, #tile.operand_a<warpgroups = 1>>
+!p = tensor<64x64xbf16, #tile.operand_a<units = 1>>
 
 func.func @arrives_twice(%q: !q, %k: !q, %o: !o) attributes {tile.kernel = #tile.kernel<warpgroups = 2, grid = []>} {
   %zero = arith.constant 0 : index
@@ -240,13 +240,13 @@ func.func @arrives_twice(%q: !q, %k: !q, %o: !o) attributes {tile.kernel = #tile
 
 // -----
 
-#acc = #tile.acc<warpgroups = 1>
+#acc = #tile.acc<units = 1>
 !q = memref<?x64xbf16>
 !o = memref<?x64xf32>
 !tile = !tile.shared<64x64xbf16, swizzle = 128>
 !ring = !tile.shared<64x64xbf16, swizzle = 128, stages = 2>
 !scores = tensor<64x64xf32, #acc>
-!p = tensor<64x64xbf16, #tile.operand_a<warpgroups = 1>>
+!p = tensor<64x64xbf16, #tile.operand_a<units = 1>>
 
 func.func @named_barrier_of_other_size(%q: !q, %k: !q, %o: !o) attributes {tile.kernel = #tile.kernel<warpgroups = 2, grid = []>} {
   %zero = arith.constant 0 : index

@@ -11,7 +11,22 @@
 #include <array>
 #include <map>
 
+using namespace attn;
 using namespace attn::tile;
+
+static constexpr Product makeProduct(int64_t threads, int64_t rows) {
+  return {.name = "a test's",
+          .form = Product::Form::Shared,
+          .threads = threads,
+          .rows = rows,
+          .columnStep = 8,
+          .columns = 256,
+          .sumBytes = 32,
+          .registers = 16,
+          .isAsync = true};
+}
+static constexpr Product kWarpgroup = makeProduct(128, 64), kHalf = makeProduct(64, 32),
+                         kWarp = makeProduct(32, 16), kTallWarp = makeProduct(32, 32);
 
 /// Every (warp, lane, register) owns an element, every element has the same number of owners,
 /// getOwner names the first.
@@ -36,20 +51,21 @@ static void expectConsistent(const Layout &layout, int64_t replicas) {
 }
 
 TEST(Layout, EveryElementIsOwned) {
-  for (int64_t warpgroups : {1, 2, 3})
-    for (int64_t steps : {1, 2})
-      for (int64_t columns : {8, 64, 80, 96, 112, 128, 144, 176, 192, 256}) {
-        int64_t rows = 64 * warpgroups * steps;
-        expectConsistent(Layout::accumulator(warpgroups, rows, columns), 1);
-        if (columns % 16 == 0)
-          expectConsistent(Layout::operandA(warpgroups, 16, rows, columns), 1);
-        if (columns % 32 == 0)
-          expectConsistent(Layout::operandA(warpgroups, 8, rows, columns), 1);
-        expectConsistent(Layout::row(warpgroups, rows), 4);
-        expectConsistent(Layout::quad(warpgroups, rows), 1);
-        if (columns % 32 == 0)
-          expectConsistent(Layout::chunked(warpgroups, rows, columns), 1);
-      }
+  for (const Product &product : {kWarpgroup, kHalf, kWarp, kTallWarp})
+    for (int64_t units : {1, 2, 3})
+      for (int64_t steps : {1, 2})
+        for (int64_t columns : {8, 64, 80, 96, 112, 128, 144, 176, 192, 256}) {
+          int64_t rows = product.rows * units * steps;
+          expectConsistent(Layout::accumulator(product, units, rows, columns), 1);
+          if (columns % 16 == 0)
+            expectConsistent(Layout::operandA(product, units, 16, rows, columns), 1);
+          if (columns % 32 == 0)
+            expectConsistent(Layout::operandA(product, units, 8, rows, columns), 1);
+          expectConsistent(Layout::row(product, units, rows), 4);
+          expectConsistent(Layout::quad(product, units, rows), 1);
+          if (columns % 32 == 0)
+            expectConsistent(Layout::chunked(product, units, rows, columns), 1);
+        }
   expectConsistent(Layout::blocked(8, 16, 8, 128, 128), 1);
   expectConsistent(Layout::blocked(4, 8, 4, 64, 96), 1);
   expectConsistent(Layout::blocked(4, 32, 4, 4, 256), 1);
@@ -90,7 +106,7 @@ TEST(Layout, LanesAlongRows) {
 /// The manual's words: warp w, lane l: rows 16w + l/4 + {0, 8}, columns 8v + 2(l mod 4) + {0, 1};
 /// register 4v + 2h + i.
 TEST(Layout, AccumulatorIsTheHardwares) {
-  Layout layout = Layout::accumulator(2, 128, 176);
+  Layout layout = Layout::accumulator(kWarpgroup, 2, 128, 176);
   EXPECT_EQ(layout.getNumRegisters(), 88);
   EXPECT_EQ(layout.getNumWarps(), 8);
   for (int64_t warp = 0; warp < 8; ++warp)
@@ -104,7 +120,7 @@ TEST(Layout, AccumulatorIsTheHardwares) {
 
 /// a0: row r, k 2q and 2q + 1; a1: row r + 8; a2: row r, k + 8; a3: both.
 TEST(Layout, OperandAIsTheHardwares) {
-  Layout layout = Layout::operandA(1, 16, 64, 80);
+  Layout layout = Layout::operandA(kWarpgroup, 1, 16, 64, 80);
   for (int64_t warp = 0; warp < 4; ++warp)
     for (int64_t lane = 0; lane < 32; ++lane)
       for (int64_t step = 0; step < 5; ++step)
@@ -116,22 +132,34 @@ TEST(Layout, OperandAIsTheHardwares) {
 }
 
 TEST(Layout, EssayExample) {
-  Layout layout = Layout::accumulator(1, 64, 80);
+  Layout layout = Layout::accumulator(kWarpgroup, 1, 64, 80);
   EXPECT_EQ(layout.getPosition({2, 13, 27}), (Position{43, 51}));
   EXPECT_EQ(layout.getOwner({43, 51}), (Owner{2, 13, 27}));
 }
 
-/// A 16-bit accumulator is an A operand as it stands; one of 8 bits, or of other warpgroups, is
-/// not.
+/// A 16-bit accumulator is an A operand as it stands; one of 8 bits, or of other units, is not.
 TEST(Layout, ConversionsThatMoveNothing) {
-  for (int64_t columns : {16, 80, 96, 112, 128, 144, 176, 256})
-    for (int64_t warpgroups : {1, 2, 3}) {
-      int64_t rows = 64 * warpgroups;
-      Layout accumulator = Layout::accumulator(warpgroups, rows, columns);
-      EXPECT_TRUE(isSameMap(accumulator, Layout::operandA(warpgroups, 16, rows, columns)));
-      if (columns % 32 == 0)
-        EXPECT_FALSE(isSameMap(accumulator, Layout::operandA(warpgroups, 8, rows, columns)));
-    }
-  EXPECT_FALSE(isSameMap(Layout::accumulator(1, 128, 64), Layout::accumulator(2, 128, 64)));
-  EXPECT_FALSE(isSameMap(Layout::accumulator(1, 64, 64), Layout::blocked(8, 8, 4, 64, 64)));
+  for (const Product &product : {kWarpgroup, kHalf, kWarp, kTallWarp})
+    for (int64_t columns : {16, 80, 96, 112, 128, 144, 176, 256})
+      for (int64_t units : {1, 2, 3}) {
+        int64_t rows = product.rows * units;
+        Layout accumulator = Layout::accumulator(product, units, rows, columns);
+        EXPECT_TRUE(isSameMap(accumulator, Layout::operandA(product, units, 16, rows, columns)));
+        if (columns % 32 == 0)
+          EXPECT_FALSE(isSameMap(accumulator, Layout::operandA(product, units, 8, rows, columns)));
+      }
+  EXPECT_FALSE(isSameMap(Layout::accumulator(kWarpgroup, 1, 128, 64),
+                         Layout::accumulator(kWarpgroup, 2, 128, 64)));
+  EXPECT_FALSE(
+      isSameMap(Layout::accumulator(kWarpgroup, 1, 64, 64), Layout::blocked(8, 8, 4, 64, 64)));
+}
+
+/// Four warps with a product of their own have what one warpgroup has: the fragments are the same.
+TEST(Layout, WarpsOfProductsAreAWarpgroup) {
+  EXPECT_TRUE(isSameMap(Layout::accumulator(kWarpgroup, 2, 128, 80),
+                        Layout::accumulator(kWarp, 8, 128, 80)));
+  EXPECT_TRUE(
+      isSameMap(Layout::accumulator(kHalf, 4, 128, 80), Layout::accumulator(kWarp, 8, 128, 80)));
+  EXPECT_FALSE(isSameMap(Layout::accumulator(kTallWarp, 4, 128, 80),
+                         Layout::accumulator(kWarpgroup, 1, 128, 80)));
 }

@@ -10,6 +10,7 @@
 #include "llvm/ADT/Sequence.h"
 #include <numeric>
 
+using namespace attn;
 using namespace attn::tile;
 using Source = Digit::Source;
 
@@ -23,26 +24,29 @@ void Layout::add(Source source, int64_t extent, int64_t rowStride, int64_t colum
   count *= extent;
 }
 
-/// 64 rows per warpgroup and step: the digits all fragments of wgmma share.
-void Layout::addRowsOfWarpgroups(int64_t warpgroups) {
-  int64_t steps = rows / (64 * warpgroups);
-  add(Source::Register, steps, 64, 0);
-  add(Source::Lane, 8, 1, 0);
-  add(Source::Warp, 4, 16, 0);
-  add(Source::Warp, warpgroups, 64 * steps, 0);
+/// Of each unit and step: the digits that all fragments of a product share.
+void Layout::addRowsOfUnits(const Product &product, int64_t units) {
+  int64_t warpRows = product.getWarpRows(), steps = rows / (product.rows * units);
+  if (warpRows > kFragmentRows)
+    add(Source::Register, warpRows / kFragmentRows, kFragmentRows, 0);
+  add(Source::Register, steps, product.rows, 0);
+  add(Source::Lane, kLanes / kQuad, 1, 0);
+  add(Source::Warp, product.getWarps(), warpRows, 0);
+  add(Source::Warp, units, product.rows * steps, 0);
 }
 
-Layout Layout::accumulator(int64_t warpgroups, int64_t rows, int64_t columns) {
+Layout Layout::accumulator(const Product &product, int64_t units, int64_t rows, int64_t columns) {
   Layout layout(rows, columns);
   layout.add(Source::Register, 2, 0, 1);
   layout.add(Source::Register, 2, 8, 0);
   layout.add(Source::Register, columns / 8, 0, 8);
   layout.add(Source::Lane, 4, 0, 2);
-  layout.addRowsOfWarpgroups(warpgroups);
+  layout.addRowsOfUnits(product, units);
   return layout;
 }
 
-Layout Layout::operandA(int64_t warpgroups, unsigned elementBits, int64_t rows, int64_t columns) {
+Layout Layout::operandA(const Product &product, int64_t units, unsigned elementBits, int64_t rows,
+                        int64_t columns) {
   Layout layout(rows, columns);
   int64_t pack = 32 / elementBits;
   layout.add(Source::Register, pack, 0, 1);
@@ -50,33 +54,33 @@ Layout Layout::operandA(int64_t warpgroups, unsigned elementBits, int64_t rows, 
   layout.add(Source::Register, 2, 0, 4 * pack);
   layout.add(Source::Register, columns / (8 * pack), 0, 8 * pack);
   layout.add(Source::Lane, 4, 0, pack);
-  layout.addRowsOfWarpgroups(warpgroups);
+  layout.addRowsOfUnits(product, units);
   return layout;
 }
 
-Layout Layout::row(int64_t warpgroups, int64_t rows) {
+Layout Layout::row(const Product &product, int64_t units, int64_t rows) {
   Layout layout(rows, 1);
   layout.add(Source::Register, 2, 8, 0);
   layout.skip(Source::Lane, 4);
-  layout.addRowsOfWarpgroups(warpgroups);
+  layout.addRowsOfUnits(product, units);
   return layout;
 }
 
-Layout Layout::quad(int64_t warpgroups, int64_t rows) {
+Layout Layout::quad(const Product &product, int64_t units, int64_t rows) {
   Layout layout(rows, 4);
   layout.add(Source::Register, 2, 8, 0);
   layout.add(Source::Lane, 4, 0, 1);
-  layout.addRowsOfWarpgroups(warpgroups);
+  layout.addRowsOfUnits(product, units);
   return layout;
 }
 
-Layout Layout::chunked(int64_t warpgroups, int64_t rows, int64_t columns) {
+Layout Layout::chunked(const Product &product, int64_t units, int64_t rows, int64_t columns) {
   Layout layout(rows, columns);
   layout.add(Source::Register, 8, 0, 1);
   layout.add(Source::Register, 2, 8, 0);
   layout.add(Source::Register, columns / 32, 0, 32);
   layout.add(Source::Lane, 4, 0, 8);
-  layout.addRowsOfWarpgroups(warpgroups);
+  layout.addRowsOfUnits(product, units);
   return layout;
 }
 

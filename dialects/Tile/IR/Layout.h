@@ -74,9 +74,11 @@
 //
 // Tiles that are larger than one instruction
 // ------------------------------------------
-// `warpgroups = k` spreads the rows over k warpgroups: warpgroup g holds rows [g M/k, (g+1) M/k).
-// If that is more than 64, a further register digit steps by 64 rows. One more digit for each, the
-// same three functions.
+// A unit is whoever issues one product: a warpgroup that of 64 rows above, on other machines a warp
+// one of 16 rows. The digits within a warp are the same. `units = k` spreads the rows over k units:
+// unit g holds rows [g M/k, (g+1) M/k). If a unit has more rows than a product, a further register
+// digit steps by the rows of one. If a warp has more than 16 rows of a product, another steps by
+// 16. One more digit for each, the same three functions.
 //
 // Why not linear layouts over GF(2)
 // ---------------------------------
@@ -106,6 +108,7 @@
 #ifndef ATTN_DIALECTS_TILE_IR_LAYOUT_H
 #define ATTN_DIALECTS_TILE_IR_LAYOUT_H
 
+#include "lib/Machine/Machine.h"
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/SmallVector.h"
 #include <cstdint>
@@ -135,16 +138,17 @@ struct Digit {
 /// The map of one layout for one shape; see the essay above.
 class Layout {
 public:
-  /// 64 x N accumulators of wgmma, rows spread over `warpgroups`.
-  static Layout accumulator(int64_t warpgroups, int64_t rows, int64_t columns);
-  /// The register fragment of a wgmma A operand, rows x K, with elements of 8 or 16 bits.
-  static Layout operandA(int64_t warpgroups, unsigned elementBits, int64_t rows, int64_t columns);
+  /// Accumulators of a product, rows spread over `units` that issue one each.
+  static Layout accumulator(const Product &product, int64_t units, int64_t rows, int64_t columns);
+  /// The register fragment of a product's A operand, rows x K, with elements of 8 or 16 bits.
+  static Layout operandA(const Product &product, int64_t units, unsigned elementBits, int64_t rows,
+                         int64_t columns);
   /// One value per row of an accumulator, the same in all lanes of a quad.
-  static Layout row(int64_t warpgroups, int64_t rows);
+  static Layout row(const Product &product, int64_t units, int64_t rows);
   /// One value per row of an accumulator and lane of a quad: a rows x 4 tile.
-  static Layout quad(int64_t warpgroups, int64_t rows);
+  static Layout quad(const Product &product, int64_t units, int64_t rows);
   /// An accumulator of which each lane of a quad holds 8 neighbours of 32 columns.
-  static Layout chunked(int64_t warpgroups, int64_t rows, int64_t columns);
+  static Layout chunked(const Product &product, int64_t units, int64_t rows, int64_t columns);
   /// `vector` neighbours per lane, `lanes` lanes side by side along a row, `warps` warps below each
   /// other.
   static Layout blocked(int64_t vector, int64_t lanes, int64_t warps, int64_t rows,
@@ -170,7 +174,7 @@ private:
   void add(Digit::Source source, int64_t extent, int64_t rowStride, int64_t columnStride);
   /// A digit that the position does not depend on.
   void skip(Digit::Source source, int64_t extent) { add(source, extent, 0, 0); }
-  void addRowsOfWarpgroups(int64_t warpgroups);
+  void addRowsOfUnits(const Product &product, int64_t units);
 
   llvm::SmallVector<Digit, 8> digits;
   int64_t rows, columns, warps = 1, lanes = 1, registers = 1;

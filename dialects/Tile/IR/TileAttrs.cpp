@@ -20,14 +20,23 @@ using EmitError = llvm::function_ref<InFlightDiagnostic()>;
 // Layouts and shapes
 //===----------------------------------------------------------------------===//
 
-/// layout_c1: rows are a multiple of 64 for each of 1 to 8 warpgroups
-static LogicalResult verifyRows(int64_t warpgroups, int64_t rows, EmitError emitError) {
-  if (warpgroups < 1 || warpgroups > 8)
-    return emitError() << "expected 1 to 8 warpgroups, got " << warpgroups;
-  if (rows > 0 && rows % (64 * warpgroups) == 0)
+/// layout_c1: a block of 1024 threads has the units, each of which has whole products' rows
+static LogicalResult verifyRows(const Product &product, int64_t units, int64_t rows,
+                                EmitError emitError) {
+  if (int64_t most = kBlockThreads / product.threads; units < 1 || units > most)
+    return emitError() << "expected 1 to " << most << " units, got " << units;
+  int64_t step = product.rows * units;
+  if (rows > 0 && rows % step == 0)
     return success();
-  return emitError() << "expected rows in multiples of " << 64 * warpgroups << " (64 for each of "
-                     << warpgroups << " warpgroups), got " << rows;
+  return emitError() << "expected rows in multiples of " << step << " (" << product.rows
+                     << " for each of " << units << " units), got " << rows;
+}
+
+/// layout_c10: a product is one of a machine in lib/Machine
+static LogicalResult verifyProduct(StringRef product, EmitError emitError) {
+  if (findProduct(product))
+    return success();
+  return emitError() << "expected the product " << listProducts() << ", got '" << product << "'";
 }
 
 /// The most elements of a tile: many times as many as the threads of a block hold. Work per element
@@ -49,8 +58,8 @@ static LogicalResult verifyRank(ArrayRef<int64_t> shape, size_t rank, EmitError 
   return success();
 }
 
-/// layout_c3: columns fill whole groups: 8 in `acc`, 256 bits in `operand_a`, 32 in `chunked`,
-/// `vector * lanes` in `blocked`
+/// layout_c3: columns fill whole groups: 8 in `acc`, what a product sums over in `operand_a`, 32 in
+/// `chunked`, `vector * lanes` in `blocked`
 static LogicalResult verifyColumns(int64_t multiple, int64_t columns, EmitError emitError) {
   if (columns > 0 && columns % multiple == 0)
     return success();
@@ -76,24 +85,36 @@ static LogicalResult verifyBlocks(BlockedAttr layout, int64_t rows, EmitError em
   return success();
 }
 
+LogicalResult AccAttr::verify(EmitError emitError, int64_t, StringRef product) {
+  return verifyProduct(product, emitError);
+}
+
+OperandAAttr AccAttr::getOperand() const {
+  return OperandAAttr::get(getContext(), getUnits(), getProduct());
+}
+
+LogicalResult OperandAAttr::verify(EmitError emitError, int64_t, StringRef product) {
+  return verifyProduct(product, emitError);
+}
+
 LogicalResult AccAttr::verifyEncoding(ArrayRef<int64_t> shape, Type, EmitError emitError) const {
   if (failed(verifyRank(shape, 2, emitError)) ||
-      failed(verifyRows(getWarpgroups(), shape[0], emitError)))
+      failed(verifyRows(getUnit(), getUnits(), shape[0], emitError)))
     return failure();
-  return verifyColumns(8, shape[1], emitError);
+  return verifyColumns(kFragmentColumns, shape[1], emitError);
 }
 
 LogicalResult OperandAAttr::verifyEncoding(ArrayRef<int64_t> shape, Type elementType,
                                            EmitError emitError) const {
   if (failed(verifyRank(shape, 2, emitError)) ||
-      failed(verifyRows(getWarpgroups(), shape[0], emitError)))
+      failed(verifyRows(getUnit(), getUnits(), shape[0], emitError)))
     return failure();
   // layout_c4: elements of `operand_a` have 8 or 16 bits
   unsigned bits = elementType.isIntOrFloat() ? elementType.getIntOrFloatBitWidth() : 0;
   if (bits != 8 && bits != 16)
     return emitError() << "expected elements of 8 or 16 bits in #tile.operand_a, got "
                        << elementType;
-  return verifyColumns(256 / bits, shape[1], emitError);
+  return verifyColumns(getUnit().sumBytes * 8 / bits, shape[1], emitError);
 }
 
 LogicalResult RowAttr::verify(EmitError emitError, Attribute of) {
@@ -108,15 +129,16 @@ LogicalResult RowAttr::verifyEncoding(ArrayRef<int64_t> shape, Type, EmitError e
     return failure();
   if (auto blocked = dyn_cast<BlockedAttr>(getOf()))
     return verifyBlocks(blocked, shape[0], emitError);
-  return verifyRows(cast<AccAttr>(getOf()).getWarpgroups(), shape[0], emitError);
+  auto acc = cast<AccAttr>(getOf());
+  return verifyRows(acc.getUnit(), acc.getUnits(), shape[0], emitError);
 }
 
 LogicalResult QuadAttr::verifyEncoding(ArrayRef<int64_t> shape, Type, EmitError emitError) const {
   if (failed(verifyRank(shape, 2, emitError)) ||
-      failed(verifyRows(getOf().getWarpgroups(), shape[0], emitError)))
+      failed(verifyRows(getOf().getUnit(), getOf().getUnits(), shape[0], emitError)))
     return failure();
   // layout_c5: a `quad` tile has four columns, one for each lane
-  if (shape[1] != 4)
+  if (shape[1] != kQuad)
     return emitError() << "expected 4 columns in #tile.quad, got " << shape[1];
   return success();
 }
@@ -124,7 +146,7 @@ LogicalResult QuadAttr::verifyEncoding(ArrayRef<int64_t> shape, Type, EmitError 
 LogicalResult ChunkedAttr::verifyEncoding(ArrayRef<int64_t> shape, Type elementType,
                                           EmitError emitError) const {
   if (failed(verifyRank(shape, 2, emitError)) ||
-      failed(verifyRows(getOf().getWarpgroups(), shape[0], emitError)))
+      failed(verifyRows(getOf().getUnit(), getOf().getUnits(), shape[0], emitError)))
     return failure();
   // layout_c8: elements of `chunked` have 16 or 32 bits
   unsigned bits = elementType.isIntOrFloat() ? elementType.getIntOrFloatBitWidth() : 0;
@@ -156,21 +178,23 @@ Layout attn::tile::getLayout(RankedTensorType type) {
   int64_t rows = type.getDimSize(0), columns = type.getRank() > 1 ? type.getDimSize(1) : 1;
   return TypeSwitch<Attribute, Layout>(type.getEncoding())
       .Case<AccAttr>([&](AccAttr layout) {
-        return Layout::accumulator(layout.getWarpgroups(), rows, columns);
+        return Layout::accumulator(layout.getUnit(), layout.getUnits(), rows, columns);
       })
       .Case<OperandAAttr>([&](OperandAAttr layout) {
-        return Layout::operandA(layout.getWarpgroups(), type.getElementTypeBitWidth(), rows,
-                                columns);
+        return Layout::operandA(layout.getUnit(), layout.getUnits(), type.getElementTypeBitWidth(),
+                                rows, columns);
       })
       .Case<RowAttr>([&](RowAttr layout) {
         if (auto blocked = dyn_cast<BlockedAttr>(layout.getOf()))
           return Layout::rowOfBlocks(blocked.getLanes(), blocked.getWarps(), rows);
-        return Layout::row(cast<AccAttr>(layout.getOf()).getWarpgroups(), rows);
+        auto acc = cast<AccAttr>(layout.getOf());
+        return Layout::row(acc.getUnit(), acc.getUnits(), rows);
       })
-      .Case<QuadAttr>(
-          [&](QuadAttr layout) { return Layout::quad(layout.getOf().getWarpgroups(), rows); })
+      .Case<QuadAttr>([&](QuadAttr layout) {
+        return Layout::quad(layout.getOf().getUnit(), layout.getOf().getUnits(), rows);
+      })
       .Case<ChunkedAttr>([&](ChunkedAttr layout) {
-        return Layout::chunked(layout.getOf().getWarpgroups(), rows, columns);
+        return Layout::chunked(layout.getOf().getUnit(), layout.getOf().getUnits(), rows, columns);
       })
       .Default([&](Attribute layout) {
         auto blocked = cast<BlockedAttr>(layout);

@@ -26,16 +26,39 @@ class Tile_Attr<string name, string mnemonic_, list<Trait> traits = []>
 class Tile_Layout<string name, string mnemonic> : Tile_Attr<name, mnemonic, [
     DeclareAttrInterfaceMethods<VerifiableTensorEncoding>]>;
 
+/// The name of a product. An attribute knows no module, and so no machine.
+def Tile_Product : StringRefParameter<"", "::attn::getDefaultMachine().product.name.str()">;
+
 def Tile_AccAttr : Tile_Layout<"Acc", "acc"> {
-  let summary = "a wgmma accumulator, 64 rows per warpgroup and step";
-  let parameters = (ins "int64_t":$warpgroups);
+  let summary = "the accumulator of products, whose rows are spread over units";
+  let description = [{
+    A unit is whoever issues one product. `product` names the instruction as lib/Machine does; it is
+    the default machine's where nothing is said. Its threads and rows are a unit's.
+
+    ```mlir
+    tensor<128x96xf32, #tile.acc<units = 2>>
+    ```
+  }];
+  let parameters = (ins "int64_t":$units, Tile_Product:$product);
   let assemblyFormat = "`<` struct(params) `>`";
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    /// Its description; there is one, as the verifier sees to.
+    const ::attn::Product &getUnit() const { return *::attn::findProduct(getProduct()); }
+    /// The layout of the left operand of these products.
+    OperandAAttr getOperand() const;
+  }];
 }
 
 def Tile_OperandAAttr : Tile_Layout<"OperandA", "operand_a"> {
-  let summary = "the register fragment of a wgmma A operand with 8- or 16-bit elements";
-  let parameters = (ins "int64_t":$warpgroups);
+  let summary = "the register fragment of a product's A operand with 8- or 16-bit elements";
+  let parameters = (ins "int64_t":$units, Tile_Product:$product);
   let assemblyFormat = "`<` struct(params) `>`";
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    /// As in #tile.acc.
+    const ::attn::Product &getUnit() const { return *::attn::findProduct(getProduct()); }
+  }];
 }
 
 def Tile_RowAttr : Tile_Layout<"Row", "row"> {

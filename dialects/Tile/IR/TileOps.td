@@ -355,7 +355,7 @@ def Tile_VoteOp : Tile_Op<"vote", [MemoryEffects<[MemRead, MemWrite]>]> {
     All threads of a block of one warpgroup vote, and meet.
 
     ```mlir
-    %some = tile.vote any %keep : tensor<128x112xi1, #tile.acc<warpgroups = 1>>
+    %some = tile.vote any %keep : tensor<128x112xi1, #tile.acc<units = 1>>
     ```
   }];
   let arguments = (ins
@@ -374,7 +374,7 @@ def Tile_ConvertLayoutOp : Tile_Op<"convert_layout", [Pure]> {
 
     ```mlir
     %a = tile.convert_layout %p
-        : tensor<128x96xbf16, #acc> -> tensor<128x96xbf16, #tile.operand_a<warpgroups = 2>>
+        : tensor<128x96xbf16, #acc> -> tensor<128x96xbf16, #tile.operand_a<units = 2>>
     ```
   }];
   let arguments = (ins Arg<Tile_Tile, "a tile">:$source);

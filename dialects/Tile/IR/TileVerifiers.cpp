@@ -149,8 +149,8 @@ static LogicalResult verifyBox(Operation *op, Type memory, size_t offsets, Type 
     return failure();
   // box_c1: the memory of a box has two to five dimensions, the rows and columns last
   int64_t rank = cast<MemRefType>(memory).getRank();
-  if (rank < 2 || rank > 5)
-    return op->emitOpError("expected memory of rank 2 to 5, got ") << memory;
+  if (int64_t most = getMachine(op).copy.rank; rank < 2 || rank > most)
+    return op->emitOpError("expected memory of rank 2 to ") << most << ", got " << memory;
   // box_c2: a box fills one stage
   if (type.getStages() != 1)
     return op->emitOpError("expected one stage (see tile.stage), got ") << type;
@@ -213,7 +213,7 @@ static LogicalResult verifyKept(OpT op, RankedTensorType kept, RankedTensorType 
   // steps of 16, and with layouts in `operand_a`
   auto lhs = dyn_cast<SharedType>(op.getLhs().getType());
   auto acc = dyn_cast_or_null<AccAttr>(result.getEncoding());
-  Attribute layout = acc ? OperandAAttr::get(op.getContext(), acc.getWarpgroups()) : Attribute();
+  Attribute layout = acc ? acc.getOperand() : Attribute();
   if (lhs && !op.getTransposeLhs() && kept.getRank() == 2 && lhs.getElementBytes() == 2 &&
       kept.getElementType() == lhs.getElementType() && kept.getDimSize(0) == result.getDimSize(0) &&
       kept.getDimSize(1) <= lhs.getNumColumns() && kept.getDimSize(1) % 16 == 0 &&
@@ -261,10 +261,9 @@ template <typename OpT> static LogicalResult verifyProduct(OpT op, RankedTensorT
       return op.emitOpError("expected layout #tile.acc of the result, got ")
              << result.getEncoding();
     if (auto tile = dyn_cast<RankedTensorType>(lhs);
-        tile && (tile.getEncoding() != OperandAAttr::get(op.getContext(), acc.getWarpgroups()) ||
-                 op.getTransposeLhs()))
-      return op.emitOpError("expected lhs in layout #tile.operand_a<warpgroups = ")
-             << acc.getWarpgroups() << ">, not transposed, got " << tile;
+        tile && (tile.getEncoding() != acc.getOperand() || op.getTransposeLhs()))
+      return op.emitOpError("expected lhs in layout ")
+             << acc.getOperand() << ", not transposed, got " << tile;
   }
   return op.getKept() ? verifyKept(op, cast<RankedTensorType>(op.getKept().getType()), result)
                       : success();

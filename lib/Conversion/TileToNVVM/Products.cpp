@@ -214,11 +214,16 @@ public:
     rhs = {shared, op.getTransposeRhs()};
     element = shared.getElementType();
     kSteps = countSteps(op);
-    rowSteps = result.getDimSize(0) / (64 * layout.getWarpgroups());
+    rowSteps = result.getDimSize(0) / (kRows * layout.getUnits());
     parts = llvm::divideCeil(result.getDimSize(1), 256);
   }
 
   LogicalResult verify() {
+    const attn::Product &unit = layout.getUnit();
+    if (unit.form != attn::Product::Form::Shared || unit.threads != kThreads || unit.rows != kRows)
+      return op.emitOpError("expected products of ")
+             << kRows << " rows by " << kThreads << " threads, got " << layout.getProduct()
+             << " of " << unit.rows << " rows by " << unit.threads;
     int64_t columns = result.getDimSize(1);
     if (columns % (8 * parts) != 0)
       return op.emitOpError("expected columns that divide into ")
@@ -262,7 +267,7 @@ public:
             step.lhs.assign(words.begin() + (row * keptSteps + k) * 4,
                             words.begin() + (row * keptSteps + k) * 4 + 4);
           else
-            step.lhs = {advance(builder, loc, a.front(), getLhs().getOffset(row * 64, k))};
+            step.lhs = {advance(builder, loc, a.front(), getLhs().getOffset(row * kRows, k))};
           step.rhs = advance(builder, loc, b, rhs.getOffset(part * columns, k));
         }
         llvm::append_range(results, sum.emit(builder, loc));
@@ -278,8 +283,8 @@ private:
   /// A's descriptor at this warpgroup's first row.
   Value emitLhsDescriptor(Value pointer) {
     SharedOperand lhs = getLhs();
-    int64_t bytes = lhs.getOffset(64 * rowSteps, 0);
-    if (layout.getWarpgroups() > 1) {
+    int64_t bytes = lhs.getOffset(kRows * rowSteps, 0);
+    if (layout.getUnits() > 1) {
       Value offset = LLVM::MulOp::create(builder, loc, context.getRoleWarpgroup(builder, op),
                                          i32(builder, loc, bytes));
       pointer = addBytes(builder, loc, pointer, offset);
@@ -293,6 +298,9 @@ private:
       words.push_back(LLVM::BitcastOp::create(builder, loc, builder.getI32Type(), value));
     return words;
   }
+
+  /// Of a wgmma.
+  static constexpr int64_t kThreads = 128, kRows = 64;
 
   OpBuilder &builder;
   Location loc;

@@ -116,7 +116,7 @@ static LogicalResult layOut(Operation *op, Value value, Attribute anchor, bool i
 }
 
 /// Converts a left operand in registers to the layout that products read.
-static LogicalResult convertLhs(MmaOp mma, int64_t warpgroups) {
+static LogicalResult convertLhs(MmaOp mma, AccAttr acc) {
   auto lhs = dyn_cast<RankedTensorType>(mma.getLhs().getType());
   if (!lhs)
     return success();
@@ -124,8 +124,7 @@ static LogicalResult convertLhs(MmaOp mma, int64_t warpgroups) {
     return mma.emitOpError("expected a left operand in registers as M x K, got ")
            << lhs << " transposed (promote it to shared memory, where it may lie either way)";
   auto type = RankedTensorType::getChecked([&] { return mma.emitOpError("has no layout: "); },
-                                           lhs.getShape(), lhs.getElementType(),
-                                           OperandAAttr::get(mma.getContext(), warpgroups));
+                                           lhs.getShape(), lhs.getElementType(), acc.getOperand());
   if (!type)
     return failure();
   OpBuilder builder(mma);
@@ -186,7 +185,7 @@ static LogicalResult assignLayouts(func::FuncOp kernel) {
   int64_t warpgroups =
       kernel->getAttrOfType<KernelAttr>(TileDialect::kKernelAttrName).getWarpgroups();
   const Machine &machine = plan::getMachine(kernel);
-  auto acc = AccAttr::get(kernel.getContext(), warpgroups);
+  auto acc = AccAttr::get(kernel.getContext(), machine.getUnits(warpgroups), machine.product.name);
   BlockedAttr blocks = getBlocks(kernel, machine, warpgroups);
   Attribute anchor = blocks ? Attribute(blocks) : acc;
   int64_t rows = machine.getWarpgroupRows() * warpgroups;
@@ -219,7 +218,7 @@ static LogicalResult assignLayouts(func::FuncOp kernel) {
       convertStored(store);
       widenStored(store, machine.getWarps(warpgroups));
     }
-    return mma ? convertLhs(mma, warpgroups) : success();
+    return mma ? convertLhs(mma, acc) : success();
   });
   if (walk.wasInterrupted())
     return failure();

@@ -93,8 +93,8 @@ struct KeepOperandsPass : KernelPass<attn::tile::impl::KeepOperandsPassBase<Keep
             count = llvm::alignDown(std::min(columns, lhs.getNumColumns()), step);
     if (count == 0)
       return;
-    auto type = RankedTensorType::get({lhs.getNumRows(), count}, lhs.getElementType(),
-                                      OperandAAttr::get(fill->getContext(), acc.getWarpgroups()));
+    auto type =
+        RankedTensorType::get({lhs.getNumRows(), count}, lhs.getElementType(), acc.getOperand());
     OpBuilder b(first);
     Value kept = LoadSharedOp::create(b, fill->getLoc(), type, reader.getLhs());
     for (MmaOp product : readers)

@@ -65,10 +65,9 @@ static SharedType getPlaceType(StoreOp store) {
   if (!store.getAdd() || !memory || !isa_and_nonnull<AccAttr>(type.getEncoding()) ||
       !store->getParentOfType<LoopLikeOpInterface>() || !store->hasAttr(TileDialect::kRoleAttrName))
     return {};
-  constexpr int64_t mostRank = 5;
   int64_t rank = memory.getRank(), bytes = type.getElementTypeBitWidth() / 8, offset;
   SmallVector<int64_t> strides;
-  bool isWhole = type.getRank() == 2 && rank <= mostRank &&
+  bool isWhole = type.getRank() == 2 && rank <= getMachine(store).copy.rank &&
                  coversTiles(memory, type, isInFragments(store.getDest())) &&
                  llvm::all_of(store.getOffsets().take_back(2),
                               [](Value first) { return matchPattern(first, m_Zero()); });

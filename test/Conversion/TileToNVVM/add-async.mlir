@@ -3,7 +3,7 @@
 // Each warp puts its rows into the place when what it added before has been read, in pieces of 8 bytes, and one of its lanes adds them by
 // slabs. Nobody meets but the lanes.
 
-#acc = #tile.acc<warpgroups = 1>
+#acc = #tile.acc<units = 1>
 
 // CHECK-LABEL: llvm.func @add
 // CHECK-SAME:    %{{.*}}: !llvm.ptr {llvm.align = 64 : i64, llvm.byval

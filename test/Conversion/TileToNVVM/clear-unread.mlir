@@ -1,6 +1,6 @@
 // RUN: attn-opt %s --tile-allocate-shared --convert-tile-to-nvvm | FileCheck %s
 
-#acc = #tile.acc<warpgroups = 2>
+#acc = #tile.acc<units = 2>
 !values = !tile.shared<112x64xbf16, swizzle = 128>
 !marks = !tile.shared<8x8xi32, swizzle = 32>
 

@@ -15,10 +15,10 @@
 // PLAN: "name": "forward"
 // PLAN: "kind": "tensor_map"
 
-#acc = #tile.acc<warpgroups = 2>
+#acc = #tile.acc<units = 2>
 #row = #tile.row<#acc>
 #quad = #tile.quad<#acc>
-#a = #tile.operand_a<warpgroups = 2>
+#a = #tile.operand_a<units = 2>
 !global = memref<?x?x?x128xbf16, strided<[?, ?, ?, 1]>>
 !lse = memref<?x?x?xf32, strided<[?, ?, 1]>>
 !tile = !tile.shared<128x128xbf16, swizzle = 128>

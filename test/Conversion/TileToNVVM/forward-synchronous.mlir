@@ -9,7 +9,7 @@
 // CHECK: 0 bytes spill stores, 0 bytes spill loads
 // CHECK-NOT: C75
 
-#acc = #tile.acc<warpgroups = 2>
+#acc = #tile.acc<units = 2>
 #row = #tile.row<#acc>
 !global = memref<?x?x?x128xbf16, strided<[?, ?, ?, 1]>>
 !lse = memref<?x?x?xf32, strided<[?, ?, 1]>>
@@ -79,8 +79,8 @@ func.func @forward(%q: !global, %k: !global, %v: !global, %o: !global, %lse: !ls
     %o_decay = tile.broadcast %decay : !row -> !out
     %o_kept = arith.mulf %o_old, %o_decay : !out
     %half = arith.truncf %e : !scores to tensor<128x80xbf16, #acc>
-    %p = tile.convert_layout %half : tensor<128x80xbf16, #acc> -> tensor<128x80xbf16, #tile.operand_a<warpgroups = 2>>
-    %o_new = tile.mma %p, %vs, %o_kept : tensor<128x80xbf16, #tile.operand_a<warpgroups = 2>>, !kv, !out -> !out
+    %p = tile.convert_layout %half : tensor<128x80xbf16, #acc> -> tensor<128x80xbf16, #tile.operand_a<units = 2>>
+    %o_new = tile.mma %p, %vs, %o_kept : tensor<128x80xbf16, #tile.operand_a<units = 2>>, !kv, !out -> !out
     // Nobody still reads the tiles when the next ones arrive.
     tile.named_barrier sync %one threads 256
     %next = tile.next %slot : !tile.slot<1>

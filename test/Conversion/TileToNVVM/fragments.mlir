@@ -5,7 +5,7 @@
 // Memory of fragments: a warp's 16 rows are one piece of 16 * 64 * 4 = 4096 bytes, in which each lane has 16 bytes of each of 8 blocks of
 // columns, 512 bytes apart.
 
-#acc = #tile.acc<warpgroups = 1>
+#acc = #tile.acc<units = 1>
 !memory = memref<?x64x64xf32>
 !tile = tensor<64x64xf32, #acc>
 

@@ -49,10 +49,10 @@ func.func @arguments(%k: tensor<4xf32>) attributes {tile.kernel = #tile.kernel<w
 // -----
 
 func.func @moves(%x: bf16) attributes {tile.kernel = #tile.kernel<warpgroups = 1, grid = []>} {
-  %t = tile.broadcast %x : bf16 -> tensor<64x64xbf16, #tile.acc<warpgroups = 1>>
+  %t = tile.broadcast %x : bf16 -> tensor<64x64xbf16, #tile.acc<units = 1>>
   // expected-error@+2 {{expected layouts that hold the same elements in the same registers}}
   // expected-error@+1 {{failed to legalize operation 'tile.convert_layout'}}
-  %u = tile.convert_layout %t : tensor<64x64xbf16, #tile.acc<warpgroups = 1>>
+  %u = tile.convert_layout %t : tensor<64x64xbf16, #tile.acc<units = 1>>
       -> tensor<64x64xbf16, #tile.blocked<vector = 8, lanes = 8, warps = 4>>
   return
 }
@@ -61,10 +61,10 @@ func.func @moves(%x: bf16) attributes {tile.kernel = #tile.kernel<warpgroups = 1
 
 // Elements without a width.
 func.func @moves_numbers() attributes {tile.kernel = #tile.kernel<warpgroups = 1, grid = []>} {
-  %t = arith.constant dense<1> : tensor<64x64xindex, #tile.acc<warpgroups = 1>>
+  %t = arith.constant dense<1> : tensor<64x64xindex, #tile.acc<units = 1>>
   // expected-error@+2 {{expected layouts that hold the same elements in the same registers}}
   // expected-error@+1 {{failed to legalize operation 'tile.convert_layout'}}
-  %u = tile.convert_layout %t : tensor<64x64xindex, #tile.acc<warpgroups = 1>>
+  %u = tile.convert_layout %t : tensor<64x64xindex, #tile.acc<units = 1>>
       -> tensor<64x64xindex, #tile.blocked<vector = 8, lanes = 8, warps = 4>>
   return
 }
@@ -73,11 +73,11 @@ func.func @moves_numbers() attributes {tile.kernel = #tile.kernel<warpgroups = 1
 
 // Lanes exchange pairs of 16 bits.
 func.func @moves_wide(%x: f32) attributes {tile.kernel = #tile.kernel<warpgroups = 1, grid = []>} {
-  %t = tile.broadcast %x : f32 -> tensor<64x64xf32, #tile.acc<warpgroups = 1>>
+  %t = tile.broadcast %x : f32 -> tensor<64x64xf32, #tile.acc<units = 1>>
   // expected-error@+2 {{expected layouts that hold the same elements in the same registers}}
   // expected-error@+1 {{failed to legalize operation 'tile.convert_layout'}}
-  %u = tile.convert_layout %t : tensor<64x64xf32, #tile.acc<warpgroups = 1>>
-      -> tensor<64x64xf32, #tile.chunked<#tile.acc<warpgroups = 1>>>
+  %u = tile.convert_layout %t : tensor<64x64xf32, #tile.acc<units = 1>>
+      -> tensor<64x64xf32, #tile.chunked<#tile.acc<units = 1>>>
   return
 }
 
@@ -91,12 +91,12 @@ func.func @without_layout(%x: f32) attributes {tile.kernel = #tile.kernel<warpgr
 
 // -----
 
-#a = #tile.operand_a<warpgroups = 1>
+#a = #tile.operand_a<units = 1>
 func.func @unmarked() attributes {tile.kernel = #tile.kernel<warpgroups = 1, grid = []>} {
   %s = tile.alloc_shared at 0 : !tile.shared<64x64xbf16, swizzle = 128>
   %p = arith.constant dense<1.0> : tensor<64x64xbf16, #a>
   // expected-error@+2 {{failed to legalize operation 'tile.clear_unread'}}
-  // expected-error@+1 {{expected marks of what is read, got 'tensor<64x64xbf16, #tile.operand_a<warpgroups = 1>>'}}
+  // expected-error@+1 {{expected marks of what is read, got 'tensor<64x64xbf16, #tile.operand_a<units = 1>>'}}
   tile.clear_unread %s by %p : !tile.shared<64x64xbf16, swizzle = 128>, tensor<64x64xbf16, #a>
   return
 }
@@ -153,7 +153,7 @@ func.func @packed_store_async(%q: memref<?x?x?x64xbf16> {plan.packed = #plan.pac
 // Two rows of a thread are half of a register.
 func.func @bytes(%a: i8) attributes {tile.kernel = #tile.kernel<warpgroups = 1, grid = []>} {
   // expected-error@+1 {{failed to legalize operation 'tile.broadcast'}}
-  %t = tile.broadcast %a : i8 -> tensor<64xi8, #tile.row<#tile.acc<warpgroups = 1>>>
+  %t = tile.broadcast %a : i8 -> tensor<64xi8, #tile.row<#tile.acc<units = 1>>>
   return
 }
 
@@ -161,11 +161,11 @@ func.func @bytes(%a: i8) attributes {tile.kernel = #tile.kernel<warpgroups = 1, 
 
 func.func @stored_chunks(%x: bf16) attributes {tile.kernel = #tile.kernel<warpgroups = 1, grid = []>} {
   %s = tile.alloc_shared at 0 : !tile.shared<64x64xbf16, swizzle = 128>
-  %t = tile.broadcast %x : bf16 -> tensor<64x64xbf16, #tile.acc<warpgroups = 1>>
-  %c = tile.convert_layout %t : tensor<64x64xbf16, #tile.acc<warpgroups = 1>> -> tensor<64x64xbf16, #tile.chunked<#tile.acc<warpgroups = 1>>>
+  %t = tile.broadcast %x : bf16 -> tensor<64x64xbf16, #tile.acc<units = 1>>
+  %c = tile.convert_layout %t : tensor<64x64xbf16, #tile.acc<units = 1>> -> tensor<64x64xbf16, #tile.chunked<#tile.acc<units = 1>>>
   // expected-error@+2 {{failed to legalize operation 'tile.store'}}
-  // expected-error@+1 {{expected 8- or 16-bit elements in layout #tile.acc or #tile.operand_a, or 32-bit ones in #tile.acc, got 'tensor<64x64xbf16, #tile.chunked<#tile.acc<warpgroups = 1>>>'}}
-  tile.store %c to %s : tensor<64x64xbf16, #tile.chunked<#tile.acc<warpgroups = 1>>>, !tile.shared<64x64xbf16, swizzle = 128>
+  // expected-error@+1 {{expected 8- or 16-bit elements in layout #tile.acc or #tile.operand_a, or 32-bit ones in #tile.acc, got 'tensor<64x64xbf16, #tile.chunked<#tile.acc<units = 1>>>'}}
+  tile.store %c to %s : tensor<64x64xbf16, #tile.chunked<#tile.acc<units = 1>>>, !tile.shared<64x64xbf16, swizzle = 128>
   return
 }
 
@@ -174,9 +174,9 @@ func.func @stored_chunks(%x: bf16) attributes {tile.kernel = #tile.kernel<warpgr
 func.func @fragments(%x: f32, %o: memref<?x64x64xf32> {tile.fragments}, %m: index) attributes {
     tile.kernel = #tile.kernel<warpgroups = 1, grid = []>} {
   %zero = arith.constant 0 : index
-  %t = tile.broadcast %x : f32 -> tensor<64x32xf32, #tile.acc<warpgroups = 1>>
+  %t = tile.broadcast %x : f32 -> tensor<64x32xf32, #tile.acc<units = 1>>
   // expected-error@+2 {{failed to legalize operation 'tile.store'}}
-  // expected-error@+1 {{expected whole tiles in #tile.acc, with 64 rows for each warpgroup, where memory has tile.fragments, got 'tensor<64x32xf32}}
-  tile.store %t to %o[%m, %zero, %zero] {add} : tensor<64x32xf32, #tile.acc<warpgroups = 1>>, memref<?x64x64xf32>
+  // expected-error@+1 {{expected whole tiles in #tile.acc, with 16 rows for each warp, where memory has tile.fragments, got 'tensor<64x32xf32}}
+  tile.store %t to %o[%m, %zero, %zero] {add} : tensor<64x32xf32, #tile.acc<units = 1>>, memref<?x64x64xf32>
   return
 }

@@ -1,6 +1,6 @@
 // RUN: attn-opt %s --tile-allocate-shared --convert-tile-to-nvvm | FileCheck %s
 
-#acc = #tile.acc<warpgroups = 1>
+#acc = #tile.acc<units = 1>
 !slot = !tile.shared<16x256xbf16, swizzle = 128>
 !kept = !tile.shared<64x256xbf16, swizzle = 128>
 !narrow_slot = !tile.shared<16x128xbf16, swizzle = 128>

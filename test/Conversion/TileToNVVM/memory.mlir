@@ -2,7 +2,7 @@
 
 // Register tiles and memory.
 
-#acc = #tile.acc<warpgroups = 1>
+#acc = #tile.acc<units = 1>
 #row = #tile.row<#acc>
 #blocked = #tile.blocked<vector = 8, lanes = 8, warps = 4>
 

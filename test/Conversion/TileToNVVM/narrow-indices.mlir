@@ -2,7 +2,7 @@
 
 // There are no vectors of indices: casts to and from integers that share registers are of one element each.
 
-#acc = #tile.acc<warpgroups = 1>
+#acc = #tile.acc<units = 1>
 
 // CHECK-LABEL: llvm.func @narrow
 // CHECK-COUNT-4: llvm.trunc %{{.*}} : i32 to i8

@@ -2,10 +2,10 @@
 
 // What each op becomes, one small kernel per theme.
 
-#acc = #tile.acc<warpgroups = 1>
+#acc = #tile.acc<units = 1>
 #row = #tile.row<#acc>
 #quad = #tile.quad<#acc>
-#a = #tile.operand_a<warpgroups = 1>
+#a = #tile.operand_a<units = 1>
 !global = memref<?x?x64xbf16, strided<[?, ?, 1]>>
 !shared = !tile.shared<64x64xbf16, swizzle = 128>
 

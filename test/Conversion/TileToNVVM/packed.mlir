@@ -2,7 +2,7 @@
 
 // Rows of a packed argument are heads: row m * 8 + j is row m of head j of the group.
 
-#row = #tile.row<#tile.acc<warpgroups = 1>>
+#row = #tile.row<#tile.acc<units = 1>>
 
 // CHECK-LABEL: llvm.func @store
 // CHECK-SAME:    %{{[a-z0-9]*}}: !llvm.ptr<1>, %[[HEADS:[a-z0-9]*]]: i32, %[[M:[a-z0-9]*]]: i32, %{{[a-z0-9]*}}: i64, %{{[a-z0-9]*}}: i64, %[[KEYHEADS:[a-z0-9]*]]: i32,

@@ -1,6 +1,6 @@
 // RUN: attn-opt %s --convert-tile-to-nvvm | FileCheck %s
 
-#acc = #tile.acc<warpgroups = 1>
+#acc = #tile.acc<units = 1>
 
 // The plan of the kernel that declares scratch tells its sizes; other kernels of the function find it by its number.
 // CHECK-LABEL: llvm.func @fill(

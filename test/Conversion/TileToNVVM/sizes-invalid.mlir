@@ -2,8 +2,8 @@
 
 // Code is made by the element: of no more than a thread can hold.
 func.func @tile(%a: f32) attributes {tile.kernel = #tile.kernel<warpgroups = 1, grid = []>} {
-  // expected-error@+1 {{expected at most 1024 elements of a tile in a thread, got 4096 of 'tensor<64x8192xf32, #tile.acc<warpgroups = 1>>'}}
-  %t = tile.broadcast %a : f32 -> tensor<64x8192xf32, #tile.acc<warpgroups = 1>>
+  // expected-error@+1 {{expected at most 1024 elements of a tile in a thread, got 4096 of 'tensor<64x8192xf32, #tile.acc<units = 1>>'}}
+  %t = tile.broadcast %a : f32 -> tensor<64x8192xf32, #tile.acc<units = 1>>
   return
 }
 
@@ -17,7 +17,7 @@ func.func @place() attributes {tile.kernel = #tile.kernel<warpgroups = 1, grid =
 
 // -----
 
-!t = tensor<64x2048xf32, #tile.acc<warpgroups = 1>>
+!t = tensor<64x2048xf32, #tile.acc<units = 1>>
 
 // expected-error@+1 {{expected a thread to compute at most 131072 elements of tiles one after the other, got 131136}}
 func.func @program(%a: f32) attributes {tile.kernel = #tile.kernel<warpgroups = 1, grid = []>} {
@@ -149,6 +149,6 @@ func.func @program(%a: f32) attributes {tile.kernel = #tile.kernel<warpgroups = 
   %t125 = tile.broadcast %a : f32 -> !t
   %t126 = tile.broadcast %a : f32 -> !t
   %t127 = tile.broadcast %a : f32 -> !t
-  %more = tile.broadcast %a : f32 -> tensor<64x128xf32, #tile.acc<warpgroups = 1>>
+  %more = tile.broadcast %a : f32 -> tensor<64x128xf32, #tile.acc<units = 1>>
   return
 }

@@ -6,7 +6,7 @@
 // 64 rows are four times 16, each with a sum for its first row's columns and 15 that begin below.
 // SUMS: sum_diagonals: 572 of 8192 elements are no zeros
 
-#acc = #tile.acc<warpgroups = 1>
+#acc = #tile.acc<units = 1>
 
 // A thread's second row is 8 below its first: what both have of a diagonal needs no exchange. Then three times each element of the
 // first row, and of the second the first two columns, whose diagonals begin there.
@@ -25,7 +25,7 @@ func.func @diagonals(%x: f32, %o: memref<64x24xf32>) attributes {tile.kernel = #
 
 // -----
 
-#acc = #tile.acc<warpgroups = 1>
+#acc = #tile.acc<units = 1>
 
 // Zeros are not added to memory: of 12 elements 7 may be sums.
 // CHECK-LABEL:   llvm.func @added

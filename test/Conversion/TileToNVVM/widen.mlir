@@ -2,7 +2,7 @@
 
 // bf16 is the upper half of a word, and no instruction of the unit of exponentials; -|x| is what reads it.
 
-#acc = #tile.acc<warpgroups = 1>
+#acc = #tile.acc<units = 1>
 !half = tensor<64x8xbf16, #acc>
 !tile = tensor<64x8xf32, #acc>
 

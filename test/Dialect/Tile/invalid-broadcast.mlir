@@ -16,8 +16,8 @@ func.func @broadcast_c2(%a: tensor<64xf32>) {
 
 // -----
 
-func.func @broadcast_c3(%a: tensor<64xf32, #tile.row<#tile.acc<warpgroups = 1>>>) {
+func.func @broadcast_c3(%a: tensor<64xf32, #tile.row<#tile.acc<units = 1>>>) {
   // expected-error@+1 {{expected the row of the result's layout}}
-  %m = tile.broadcast %a : tensor<64xf32, #tile.row<#tile.acc<warpgroups = 1>>> -> tensor<64x64xf32>
+  %m = tile.broadcast %a : tensor<64xf32, #tile.row<#tile.acc<units = 1>>> -> tensor<64x64xf32>
   return
 }

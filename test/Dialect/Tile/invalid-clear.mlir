@@ -1,16 +1,16 @@
 // RUN: attn-opt %s --split-input-file --verify-diagnostics
 
-func.func @mark_read_c1(%p: tensor<128x96xbf16, #tile.acc<warpgroups = 2>>, %marks: !tile.shared<8x16xi32, swizzle = 32>) {
+func.func @mark_read_c1(%p: tensor<128x96xbf16, #tile.acc<units = 2>>, %marks: !tile.shared<8x16xi32, swizzle = 32>) {
   // expected-error@+1 {{expected marks of one stage of 8 columns of i32 and at least 8 rows, got '!tile.shared<8x16xi32, swizzle = 32>'}}
-  tile.mark_read %p to %marks : tensor<128x96xbf16, #tile.acc<warpgroups = 2>>, !tile.shared<8x16xi32, swizzle = 32>
+  tile.mark_read %p to %marks : tensor<128x96xbf16, #tile.acc<units = 2>>, !tile.shared<8x16xi32, swizzle = 32>
   return
 }
 
 // -----
 
-func.func @mark_read_c1_rows(%p: tensor<192x96xbf16, #tile.acc<warpgroups = 3>>, %marks: !tile.shared<8x8xi32, swizzle = 32>) {
+func.func @mark_read_c1_rows(%p: tensor<192x96xbf16, #tile.acc<units = 3>>, %marks: !tile.shared<8x8xi32, swizzle = 32>) {
   // expected-error@+1 {{expected marks of one stage of 8 columns of i32 and at least 12 rows, got}}
-  tile.mark_read %p to %marks : tensor<192x96xbf16, #tile.acc<warpgroups = 3>>, !tile.shared<8x8xi32, swizzle = 32>
+  tile.mark_read %p to %marks : tensor<192x96xbf16, #tile.acc<units = 3>>, !tile.shared<8x8xi32, swizzle = 32>
   return
 }
 

@@ -1,7 +1,7 @@
 // RUN: attn-opt %s --split-input-file --verify-diagnostics
 
-func.func @convert_layout_c1(%a: tensor<64x64xbf16, #tile.acc<warpgroups = 1>>) {
+func.func @convert_layout_c1(%a: tensor<64x64xbf16, #tile.acc<units = 1>>) {
   // expected-error@+1 {{expected two layouts of the same shape and element type}}
-  %p = tile.convert_layout %a : tensor<64x64xbf16, #tile.acc<warpgroups = 1>> -> tensor<64x64xbf16>
+  %p = tile.convert_layout %a : tensor<64x64xbf16, #tile.acc<units = 1>> -> tensor<64x64xbf16>
   return
 }

@@ -10,7 +10,7 @@ func.func @load_columns_c1(%m: memref<?xbf16>, %i: index) {
 
 func.func @load_columns_c1_layout(%s: !tile.shared<64xf32>) {
   // expected-error@+1 {{expected a matrix of f32, without a layout or in #tile.acc}}
-  %t = tile.load_columns %s : !tile.shared<64xf32> -> tensor<64x4xf32, #tile.quad<#tile.acc<warpgroups = 1>>>
+  %t = tile.load_columns %s : !tile.shared<64xf32> -> tensor<64x4xf32, #tile.quad<#tile.acc<units = 1>>>
   return
 }
 

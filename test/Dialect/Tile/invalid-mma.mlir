@@ -56,10 +56,10 @@ func.func @mma_c4(%a: tensor<64x32xbf16>, %b: tensor<32x64xbf16>, %c: tensor<64x
 
 // -----
 
-func.func @mma_c5(%a: tensor<64x32xbf16, #tile.acc<warpgroups = 1>>, %b: !tile.shared<32x64xbf16, swizzle = 128>) {
-  // expected-error@+1 {{expected lhs in layout #tile.operand_a<warpgroups = 1>, not transposed}}
-  %c = tile.mma %a, %b : tensor<64x32xbf16, #tile.acc<warpgroups = 1>>, !tile.shared<32x64xbf16, swizzle = 128>
-      -> tensor<64x64xf32, #tile.acc<warpgroups = 1>>
+func.func @mma_c5(%a: tensor<64x32xbf16, #tile.acc<units = 1>>, %b: !tile.shared<32x64xbf16, swizzle = 128>) {
+  // expected-error@+1 {{expected lhs in layout #tile.operand_a<units = 1>, not transposed}}
+  %c = tile.mma %a, %b : tensor<64x32xbf16, #tile.acc<units = 1>>, !tile.shared<32x64xbf16, swizzle = 128>
+      -> tensor<64x64xf32, #tile.acc<units = 1>>
   return
 }
 
@@ -101,9 +101,9 @@ func.func @mma_c6_registers(%a: tensor<64x64xbf16>, %b: !tile.shared<64x64xbf16,
 
 // -----
 
-func.func @mma_c6_layout(%a: !tile.shared<64x64xbf16, swizzle = 128>, %r: tensor<64x16xbf16, #tile.acc<warpgroups = 1>>) {
+func.func @mma_c6_layout(%a: !tile.shared<64x64xbf16, swizzle = 128>, %r: tensor<64x16xbf16, #tile.acc<units = 1>>) {
   // expected-error@+1 {{that is not transposed, in layout #tile.operand_a, got}}
-  %c = tile.mma %a, %a kept %r {transpose_rhs} : !tile.shared<64x64xbf16, swizzle = 128>, !tile.shared<64x64xbf16, swizzle = 128> kept tensor<64x16xbf16, #tile.acc<warpgroups = 1>>
-      -> tensor<64x64xf32, #tile.acc<warpgroups = 1>>
+  %c = tile.mma %a, %a kept %r {transpose_rhs} : !tile.shared<64x64xbf16, swizzle = 128>, !tile.shared<64x64xbf16, swizzle = 128> kept tensor<64x16xbf16, #tile.acc<units = 1>>
+      -> tensor<64x64xf32, #tile.acc<units = 1>>
   return
 }

@@ -8,18 +8,18 @@ func.func @reduce_c1(%a: tensor<64x32xf32>) {
 
 // -----
 
-func.func @reduce_c2(%a: tensor<64x64xf32, #tile.acc<warpgroups = 1>>) {
+func.func @reduce_c2(%a: tensor<64x64xf32, #tile.acc<units = 1>>) {
   // expected-error@+1 {{expected the row or quad of the source's accumulator layout}}
-  %m = tile.reduce max %a : tensor<64x64xf32, #tile.acc<warpgroups = 1>> -> tensor<64xf32>
+  %m = tile.reduce max %a : tensor<64x64xf32, #tile.acc<units = 1>> -> tensor<64xf32>
   return
 }
 
 // -----
 
-func.func @reduce_c2_warpgroups(%a: tensor<128x4xf32, #tile.quad<#tile.acc<warpgroups = 1>>>) {
+func.func @reduce_c2_warpgroups(%a: tensor<128x4xf32, #tile.quad<#tile.acc<units = 1>>>) {
   // expected-error@+1 {{expected the row or quad of the source's accumulator layout}}
-  %m = tile.reduce add %a : tensor<128x4xf32, #tile.quad<#tile.acc<warpgroups = 1>>>
-      -> tensor<128xf32, #tile.row<#tile.acc<warpgroups = 2>>>
+  %m = tile.reduce add %a : tensor<128x4xf32, #tile.quad<#tile.acc<units = 1>>>
+      -> tensor<128xf32, #tile.row<#tile.acc<units = 2>>>
   return
 }
 

@@ -26,8 +26,8 @@ func.func @sum_diagonals_c1_vector(%t: tensor<64xf32>) {
 // -----
 
 // @sum_diagonals_c2
-func.func @sum_diagonals_c2(%t: tensor<64x4xf32, #tile.quad<#tile.acc<warpgroups = 1>>>) {
-  // expected-error@+1 {{expected layout `acc`, got 'tensor<64x4xf32, #tile.quad<#tile.acc<warpgroups = 1>>>'}}
-  %s = tile.sum_diagonals %t : tensor<64x4xf32, #tile.quad<#tile.acc<warpgroups = 1>>>
+func.func @sum_diagonals_c2(%t: tensor<64x4xf32, #tile.quad<#tile.acc<units = 1>>>) {
+  // expected-error@+1 {{expected layout `acc`, got 'tensor<64x4xf32, #tile.quad<#tile.acc<units = 1>>>'}}
+  %s = tile.sum_diagonals %t : tensor<64x4xf32, #tile.quad<#tile.acc<units = 1>>>
   return
 }

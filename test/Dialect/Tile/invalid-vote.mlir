@@ -8,9 +8,9 @@ func.func @vote_c1(%t: tensor<64x8xi32>) {
 
 // -----
 
-func.func @vote_c2(%t: tensor<128x8xi1, #tile.acc<warpgroups = 2>>) {
-  // expected-error@+1 {{expected a tile of a block of one warpgroup, got 'tensor<128x8xi1, #tile.acc<warpgroups = 2>>'}}
-  %some = tile.vote any %t : tensor<128x8xi1, #tile.acc<warpgroups = 2>>
+func.func @vote_c2(%t: tensor<128x8xi1, #tile.acc<units = 2>>) {
+  // expected-error@+1 {{expected a tile of a block of one warpgroup, got 'tensor<128x8xi1, #tile.acc<units = 2>>'}}
+  %some = tile.vote any %t : tensor<128x8xi1, #tile.acc<units = 2>>
   return
 }
 

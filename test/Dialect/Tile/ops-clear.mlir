@@ -1,6 +1,6 @@
 // RUN: attn-opt %s --verify-roundtrip | FileCheck %s
 
-#acc = #tile.acc<warpgroups = 2>
+#acc = #tile.acc<units = 2>
 !values = !tile.shared<96x64xbf16, swizzle = 128>
 !marks = !tile.shared<8x8xi32, swizzle = 32>
 
@@ -17,9 +17,9 @@ func.func @tiles(%v: tensor<96x64xbf16>, %p: tensor<128x96xbf16>, %c: i1) -> ten
 func.func @in_place(%p: tensor<128x96xbf16, #acc>, %c: i1) {
   %v = tile.alloc_shared : !values
   %marks = tile.alloc_shared : !marks
-  // CHECK: tile.clear_unread %{{.*}} by %{{.*}} if %{{.*}} : !tile.shared<96x64xbf16, swizzle = 128>, tensor<128x96xbf16, #tile.acc<warpgroups = 2>>
+  // CHECK: tile.clear_unread %{{.*}} by %{{.*}} if %{{.*}} : !tile.shared<96x64xbf16, swizzle = 128>, tensor<128x96xbf16, #tile.acc<units = 2>>
   tile.clear_unread %v by %p if %c : !values, tensor<128x96xbf16, #acc>
-  // CHECK: tile.mark_read %{{.*}} to %{{.*}} : tensor<128x96xbf16, #tile.acc<warpgroups = 2>>, !tile.shared<8x8xi32, swizzle = 32>
+  // CHECK: tile.mark_read %{{.*}} to %{{.*}} : tensor<128x96xbf16, #tile.acc<units = 2>>, !tile.shared<8x8xi32, swizzle = 32>
   tile.mark_read %p to %marks : tensor<128x96xbf16, #acc>, !marks
   // CHECK: tile.clear_unread %{{.*}} by %{{.*}} : !tile.shared<96x64xbf16, swizzle = 128>, !tile.shared<8x8xi32, swizzle = 32>
   tile.clear_unread %v by %marks : !values, !marks

@@ -1,6 +1,6 @@
 // RUN: attn-opt %s --verify-roundtrip | FileCheck %s
 
-#acc = #tile.acc<warpgroups = 2>
+#acc = #tile.acc<units = 2>
 #row = #tile.row<#acc>
 !global = memref<?x?x?x64xbf16>
 !keys = !tile.shared<96x64xbf16, swizzle = 128>
@@ -48,13 +48,13 @@ func.func @placed(%k: !global, %b: index, %n: index, %zero: index, %s: tensor<12
   // CHECK: tile.copy %{{.*}}[%{{.*}}] to %{{.*}} : memref<?x?x?x64xbf16>, !tile.shared<96x64xbf16, swizzle = 128>
   tile.copy %k[%b, %zero, %n, %zero] to %keys : !global, !keys
   %half = arith.truncf %s : tensor<128x96xf32, #acc> to tensor<128x96xbf16, #acc>
-  // CHECK: tile.convert_layout %{{.*}} : tensor<128x96xbf16, #tile.acc<warpgroups = 2>> -> tensor<128x96xbf16, #tile.operand_a<warpgroups = 2>>
-  %p = tile.convert_layout %half : tensor<128x96xbf16, #acc> -> tensor<128x96xbf16, #tile.operand_a<warpgroups = 2>>
-  // CHECK: tile.mma %{{.*}}, %{{.*}} : tensor<128x96xbf16, #tile.operand_a<warpgroups = 2>>, !tile.shared<96x64xbf16, swizzle = 128> -> tensor<128x64xf32, #tile.acc<warpgroups = 2>>
-  %o = tile.mma %p, %keys : tensor<128x96xbf16, #tile.operand_a<warpgroups = 2>>, !keys -> tensor<128x64xf32, #acc>
-  // CHECK: tile.reduce add %{{.*}} : tensor<128x64xf32, #tile.acc<warpgroups = 2>> -> tensor<128x4xf32, #tile.quad<#tile.acc<warpgroups = 2>>>
+  // CHECK: tile.convert_layout %{{.*}} : tensor<128x96xbf16, #tile.acc<units = 2>> -> tensor<128x96xbf16, #tile.operand_a<units = 2>>
+  %p = tile.convert_layout %half : tensor<128x96xbf16, #acc> -> tensor<128x96xbf16, #tile.operand_a<units = 2>>
+  // CHECK: tile.mma %{{.*}}, %{{.*}} : tensor<128x96xbf16, #tile.operand_a<units = 2>>, !tile.shared<96x64xbf16, swizzle = 128> -> tensor<128x64xf32, #tile.acc<units = 2>>
+  %o = tile.mma %p, %keys : tensor<128x96xbf16, #tile.operand_a<units = 2>>, !keys -> tensor<128x64xf32, #acc>
+  // CHECK: tile.reduce add %{{.*}} : tensor<128x64xf32, #tile.acc<units = 2>> -> tensor<128x4xf32, #tile.quad<#tile.acc<units = 2>>>
   %l = tile.reduce add %o : tensor<128x64xf32, #acc> -> tensor<128x4xf32, #tile.quad<#acc>>
-  // CHECK: tile.reduce add %{{.*}} : tensor<128x4xf32, #tile.quad<#tile.acc<warpgroups = 2>>> -> tensor<128xf32, #tile.row<#tile.acc<warpgroups = 2>>>
+  // CHECK: tile.reduce add %{{.*}} : tensor<128x4xf32, #tile.quad<#tile.acc<units = 2>>> -> tensor<128xf32, #tile.row<#tile.acc<units = 2>>>
   %sum = tile.reduce add %l : tensor<128x4xf32, #tile.quad<#acc>> -> tensor<128xf32, #row>
   return
 }
@@ -95,12 +95,12 @@ func.func @asynchronous(%k: !global, %sum: memref<?x96xf32>, %b: index, %n: inde
     %keys = tile.stage %ring[%slot] : !tile.shared<96x64xbf16, swizzle = 128, stages = 2>
     // CHECK: tile.warpgroup
     %w = tile.warpgroup
-    // CHECK: tile.mma_async {{.*}} {transpose_rhs} : {{.*}} -> !tile.in_flight<tensor<128x96xf32, #tile.acc<warpgroups = 2>>>
+    // CHECK: tile.mma_async {{.*}} {transpose_rhs} : {{.*}} -> !tile.in_flight<tensor<128x96xf32, #tile.acc<units = 2>>>
     %flying = tile.mma_async %q, %keys {transpose_rhs}
         : !tile.shared<128x64xbf16, swizzle = 128>, !keys -> !tile.in_flight<tensor<128x96xf32, #acc>>
     // CHECK: tile.mma_commit
     tile.mma_commit
-    // CHECK: tile.mma_wait 0, %{{.*}} : !tile.in_flight<tensor<128x96xf32, #tile.acc<warpgroups = 2>>>
+    // CHECK: tile.mma_wait 0, %{{.*}} : !tile.in_flight<tensor<128x96xf32, #tile.acc<units = 2>>>
     %s = tile.mma_wait 0, %flying : !tile.in_flight<tensor<128x96xf32, #acc>>
     // CHECK: tile.barrier_arrive %{{.*}}[%{{.*}}] : !tile.barrier<2>
     tile.barrier_arrive %empty[%slot] : !tile.barrier<2>
@@ -112,7 +112,7 @@ func.func @asynchronous(%k: !global, %sum: memref<?x96xf32>, %b: index, %n: inde
     tile.named_barrier arrive %w threads 256
     // CHECK: tile.store_async %{{.*}} to %{{.*}}[%{{.*}}] : !tile.shared<96x64xbf16, swizzle = 128>, memref<?x?x?x64xbf16>
     tile.store_async %keys to %k[%b, %zero, %n, %zero] : !keys, !global
-    // CHECK: tile.add_async %{{.*}} to %{{.*}}[%{{.*}}] through %{{.*}} : tensor<128x96xf32, #tile.acc<warpgroups = 2>>, memref<?x96xf32>, !tile.shared<128x96xf32, swizzle = 128>
+    // CHECK: tile.add_async %{{.*}} to %{{.*}}[%{{.*}}] through %{{.*}} : tensor<128x96xf32, #tile.acc<units = 2>>, memref<?x96xf32>, !tile.shared<128x96xf32, swizzle = 128>
     tile.add_async %s to %sum[%n, %zero] through %place : tensor<128x96xf32, #acc>, memref<?x96xf32>, !tile.shared<128x96xf32, swizzle = 128>
     // CHECK: tile.store_wait
     tile.store_wait

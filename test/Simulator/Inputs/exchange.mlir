@@ -1,7 +1,7 @@
 // Two warpgroups exchange what they computed through shared memory, and store through it: every kind of fence and meeting
 // that the compiler's kernels do not need. Synchronisation by named barriers; a step's values are the other's too.
 
-#acc = #tile.acc<warpgroups = 2>
+#acc = #tile.acc<units = 2>
 !q = memref<?x64xbf16>
 !tile = !tile.shared<128x64xbf16, swizzle = 128>
 !ring = !tile.shared<128x64xbf16, swizzle = 128, stages = 2>

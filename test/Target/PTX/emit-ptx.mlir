@@ -32,9 +32,9 @@ func.func @scale(%o: memref<?xf32>, %x: f32) attributes {
   %block = arith.constant 64 : index
   %b = gpu.block_id x
   %m = arith.muli %b, %block : index
-  %t = tile.broadcast %x : f32 -> tensor<64xf32, #tile.row<#tile.acc<warpgroups = 1>>>
-  %u = arith.mulf %t, %t : tensor<64xf32, #tile.row<#tile.acc<warpgroups = 1>>>
-  %e = math.exp2 %u : tensor<64xf32, #tile.row<#tile.acc<warpgroups = 1>>>
-  tile.store %e to %o[%m] : tensor<64xf32, #tile.row<#tile.acc<warpgroups = 1>>>, memref<?xf32>
+  %t = tile.broadcast %x : f32 -> tensor<64xf32, #tile.row<#tile.acc<units = 1>>>
+  %u = arith.mulf %t, %t : tensor<64xf32, #tile.row<#tile.acc<units = 1>>>
+  %e = math.exp2 %u : tensor<64xf32, #tile.row<#tile.acc<units = 1>>>
+  tile.store %e to %o[%m] : tensor<64xf32, #tile.row<#tile.acc<units = 1>>>, memref<?xf32>
   return
 }

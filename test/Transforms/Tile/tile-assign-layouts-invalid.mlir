@@ -54,7 +54,7 @@ func.func @four_columns(%p: !tile.shared<64x64xbf16, swizzle = 128>, %v: !tile.s
 func.func @transposed(%a: f32, %k: !tile.shared<64x64xbf16, swizzle = 128>) attributes {tile.kernel = #tile.kernel<warpgroups = 1, grid = []>} {
   %p = tile.broadcast %a : f32 -> tensor<64x64xf32>
   %h = arith.truncf %p : tensor<64x64xf32> to tensor<64x64xbf16>
-  // expected-error@below {{expected a left operand in registers as M x K, got 'tensor<64x64xbf16, #tile.acc<warpgroups = 1>>' transposed}}
+  // expected-error@below {{expected a left operand in registers as M x K, got 'tensor<64x64xbf16, #tile.acc<units = 1>>' transposed}}
   %s = tile.mma %h, %k {transpose_lhs} : tensor<64x64xbf16>, !tile.shared<64x64xbf16, swizzle = 128> -> tensor<64x64xf32>
   return
 }
@@ -62,7 +62,7 @@ func.func @transposed(%a: f32, %k: !tile.shared<64x64xbf16, swizzle = 128>) attr
 // -----
 
 func.func @other_layout(%q: !tile.shared<128x64xbf16, swizzle = 128>, %k: !tile.shared<96x64xbf16, swizzle = 128>) attributes {tile.kernel = #tile.kernel<warpgroups = 2, grid = []>} {
-  // expected-error@below {{expected a product in the kernel's layout #tile.acc<warpgroups = 2>, got #tile.acc<warpgroups = 1>}}
-  %s = tile.mma %q, %k {transpose_rhs} : !tile.shared<128x64xbf16, swizzle = 128>, !tile.shared<96x64xbf16, swizzle = 128> -> tensor<128x96xf32, #tile.acc<warpgroups = 1>>
+  // expected-error@below {{expected a product in the kernel's layout #tile.acc<units = 2>, got #tile.acc<units = 1>}}
+  %s = tile.mma %q, %k {transpose_rhs} : !tile.shared<128x64xbf16, swizzle = 128>, !tile.shared<96x64xbf16, swizzle = 128> -> tensor<128x96xf32, #tile.acc<units = 1>>
   return
 }

@@ -26,7 +26,7 @@ func.func @elected_product() attributes {
                   #tile.role<name = "compute", warpgroups = 1, registers = 240>]} {
   %p = tile.alloc_shared : !tile
   // expected-error@below {{expected a role that is not elected, got "load"}}
-  %s = tile.mma %p, %p {tile.role = "load"} : !tile, !tile -> tensor<64x64xf32, #tile.acc<warpgroups = 1>>
+  %s = tile.mma %p, %p {tile.role = "load"} : !tile, !tile -> tensor<64x64xf32, #tile.acc<units = 1>>
   return
 }
 

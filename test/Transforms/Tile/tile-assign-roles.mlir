@@ -5,7 +5,7 @@
 !wide_global = memref<?x256xbf16, strided<[?, 1]>>
 !wide = !tile.shared<16x256xbf16, swizzle = 128>
 !tile = !tile.shared<128x64xbf16, swizzle = 128>
-#acc = #tile.acc<warpgroups = 2>
+#acc = #tile.acc<units = 2>
 
 // Of two blocks on a multiprocessor each has half of the registers.
 // CHECK-LABEL: func.func @resident
@@ -15,8 +15,8 @@ func.func @resident(%a: !global, %o: !out) attributes {tile.kernel = #tile.kerne
   %c0 = arith.constant 0 : index
   %p = tile.alloc_shared : !tile.shared<64x64xbf16, swizzle = 128>
   tile.copy %a[%c0, %c0] to %p : !global, !tile.shared<64x64xbf16, swizzle = 128>
-  %s = tile.mma %p, %p {transpose_rhs} : !tile.shared<64x64xbf16, swizzle = 128>, !tile.shared<64x64xbf16, swizzle = 128> -> tensor<64x64xf32, #tile.acc<warpgroups = 1>>
-  tile.store %s to %o[%c0, %c0] : tensor<64x64xf32, #tile.acc<warpgroups = 1>>, !out
+  %s = tile.mma %p, %p {transpose_rhs} : !tile.shared<64x64xbf16, swizzle = 128>, !tile.shared<64x64xbf16, swizzle = 128> -> tensor<64x64xf32, #tile.acc<units = 1>>
+  tile.store %s to %o[%c0, %c0] : tensor<64x64xf32, #tile.acc<units = 1>>, !out
   return
 }
 
@@ -133,11 +133,11 @@ func.func @named(%a: !global, %o: !out) attributes {
   // CHECK: tile.copy {{.*}} {tile.role = "load"}
   tile.copy %a[%c0, %c0] to %p : !global, !tile.shared<64x64xbf16, swizzle = 128>
   // CHECK: tile.mma {{.*}} {tile.role = "scores"}
-  %s = tile.mma %p, %p : !tile.shared<64x64xbf16, swizzle = 128>, !tile.shared<64x64xbf16, swizzle = 128> -> tensor<64x64xf32, #tile.acc<warpgroups = 1>>
+  %s = tile.mma %p, %p : !tile.shared<64x64xbf16, swizzle = 128>, !tile.shared<64x64xbf16, swizzle = 128> -> tensor<64x64xf32, #tile.acc<units = 1>>
   // CHECK: tile.mma {{.*}} {tile.role = "values"}
-  %t = tile.mma %p, %p {tile.role = "values"} : !tile.shared<64x64xbf16, swizzle = 128>, !tile.shared<64x64xbf16, swizzle = 128> -> tensor<64x64xf32, #tile.acc<warpgroups = 1>>
+  %t = tile.mma %p, %p {tile.role = "values"} : !tile.shared<64x64xbf16, swizzle = 128>, !tile.shared<64x64xbf16, swizzle = 128> -> tensor<64x64xf32, #tile.acc<units = 1>>
   // CHECK: tile.store {{.*}} {tile.role = "values"}
-  tile.store %t to %o[%c0, %c0] {tile.role = "values"} : tensor<64x64xf32, #tile.acc<warpgroups = 1>>, !out
+  tile.store %t to %o[%c0, %c0] {tile.role = "values"} : tensor<64x64xf32, #tile.acc<units = 1>>, !out
   return
 }
 

@@ -21,7 +21,7 @@
 // PLACED: scf.for
 // PLACED:   tile.mma {{.*}} {transpose_rhs}
 // PLACED:   tile.copy %{{.*}} to %[[PLACE:[a-z0-9]+]]
-// PLACED:   tile.clear_unread %[[PLACE]] by %[[P:[a-z0-9]+]] if %{{.*}} : !tile.shared<64x64xbf16, swizzle = 128>, tensor<64x64xbf16, #tile.acc<warpgroups = 1>>
+// PLACED:   tile.clear_unread %[[PLACE]] by %[[P:[a-z0-9]+]] if %{{.*}} : !tile.shared<64x64xbf16, swizzle = 128>, tensor<64x64xbf16, #tile.acc<units = 1>>
 // PLACED:   %[[A:.*]] = tile.convert_layout %[[P]]
 // PLACED:   tile.mma %[[A]], %[[PLACE]]
 

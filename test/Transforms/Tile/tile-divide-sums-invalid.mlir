@@ -1,7 +1,7 @@
 // RUN: attn-opt %s --tile-divide-sums --split-input-file --verify-diagnostics
 
 !tile = !tile.shared<64x64xbf16, swizzle = 128>
-!acc = tensor<64x64xf32, #tile.acc<warpgroups = 1>>
+!acc = tensor<64x64xf32, #tile.acc<units = 1>>
 
 // expected-error@below {{expected loops with two sums to divide, got none}}
 func.func @none() attributes {tile.kernel = #tile.kernel<warpgroups = 1, grid = []>, tile.divided} {
@@ -28,7 +28,7 @@ func.func @roles() attributes {tile.kernel = #tile.kernel<warpgroups = 1, grid =
 // -----
 
 !tile = !tile.shared<64x64xbf16, swizzle = 128>
-!acc = tensor<64x64xf32, #tile.acc<warpgroups = 1>>
+!acc = tensor<64x64xf32, #tile.acc<units = 1>>
 
 func.func @one(%n: index, %a: !tile) attributes {tile.kernel = #tile.kernel<warpgroups = 1, grid = []>, tile.divided} {
   %zero = arith.constant dense<0.0> : !acc
@@ -43,7 +43,7 @@ func.func @one(%n: index, %a: !tile) attributes {tile.kernel = #tile.kernel<warp
 // -----
 
 !tile = !tile.shared<64x64xbf16, swizzle = 128>
-!acc = tensor<64x64xf32, #tile.acc<warpgroups = 1>>
+!acc = tensor<64x64xf32, #tile.acc<units = 1>>
 
 func.func @apart(%n: index, %a: !tile) attributes {tile.kernel = #tile.kernel<warpgroups = 1, grid = []>, tile.divided} {
   %zero = arith.constant dense<0.0> : !acc
@@ -59,9 +59,9 @@ func.func @apart(%n: index, %a: !tile) attributes {tile.kernel = #tile.kernel<wa
 // -----
 
 !tile = !tile.shared<64x64xbf16, swizzle = 128>
-!acc = tensor<64x64xf32, #tile.acc<warpgroups = 1>>
-!narrow = tensor<64x64xbf16, #tile.acc<warpgroups = 1>>
-!lhs = tensor<64x64xbf16, #tile.operand_a<warpgroups = 1>>
+!acc = tensor<64x64xf32, #tile.acc<units = 1>>
+!narrow = tensor<64x64xbf16, #tile.acc<units = 1>>
+!lhs = tensor<64x64xbf16, #tile.operand_a<units = 1>>
 
 // Weights as f32 take twice the place.
 func.func @wide(%n: index, %a: !tile) attributes {tile.kernel = #tile.kernel<warpgroups = 1, grid = []>, tile.divided} {
@@ -85,9 +85,9 @@ func.func @wide(%n: index, %a: !tile) attributes {tile.kernel = #tile.kernel<war
 // -----
 
 !tile = !tile.shared<64x64xbf16, swizzle = 128>
-!acc = tensor<64x64xf32, #tile.acc<warpgroups = 1>>
-!narrow = tensor<64x64xbf16, #tile.acc<warpgroups = 1>>
-!lhs = tensor<64x64xbf16, #tile.operand_a<warpgroups = 1>>
+!acc = tensor<64x64xf32, #tile.acc<units = 1>>
+!narrow = tensor<64x64xbf16, #tile.acc<units = 1>>
+!lhs = tensor<64x64xbf16, #tile.operand_a<units = 1>>
 
 func.func @stored(%n: index, %a: !tile, %o: memref<?x64xf32>) attributes {tile.kernel = #tile.kernel<warpgroups = 1, grid = []>, tile.divided} {
   %zero = arith.constant dense<0.0> : !acc

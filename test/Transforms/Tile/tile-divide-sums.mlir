@@ -4,10 +4,10 @@
 !global = memref<?x64xbf16, strided<[?, 1]>>
 !tile = !tile.shared<64x64xbf16, swizzle = 128>
 !row = !tile.shared<64xf32>
-#acc = #tile.acc<warpgroups = 1>
+#acc = #tile.acc<units = 1>
 !acc = tensor<64x64xf32, #acc>
 !narrow = tensor<64x64xbf16, #acc>
-!lhs = tensor<64x64xbf16, #tile.operand_a<warpgroups = 1>>
+!lhs = tensor<64x64xbf16, #tile.operand_a<units = 1>>
 
 // The sum of values has no product of its own: its role has what both need, and gives the weights.
 // CHECK-LABEL: func.func @divided

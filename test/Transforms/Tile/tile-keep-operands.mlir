@@ -2,7 +2,7 @@
 
 !global = memref<?x128xbf16, strided<[?, 1]>>
 !rows = !tile.shared<128x128xbf16, swizzle = 128>
-!result = tensor<128x128xf32, #tile.acc<warpgroups = 2>>
+!result = tensor<128x128xf32, #tile.acc<units = 2>>
 
 // The first columns of what a loop does not change are loaded in front of the first product that reads them, also one in front of the
 // loop. What the loop fills stays where it is.
@@ -11,8 +11,8 @@
 // CHECK:         %[[K:.*]] = tile.alloc_shared
 // CHECK:         tile.copy %{{.*}} to %[[Q]]
 // CHECK:         tile.copy %{{.*}} to %[[K]]
-// CHECK-NEXT:    %[[KEPT:.*]] = tile.load_shared %[[Q]] : {{.*}} -> tensor<128x48xbf16, #tile.operand_a<warpgroups = 2>>
-// CHECK-NEXT:    tile.mma %[[Q]], %[[K]] kept %[[KEPT]] {transpose_rhs} : {{.*}} kept tensor<128x48xbf16, #tile.operand_a<warpgroups = 2>> -> tensor
+// CHECK-NEXT:    %[[KEPT:.*]] = tile.load_shared %[[Q]] : {{.*}} -> tensor<128x48xbf16, #tile.operand_a<units = 2>>
+// CHECK-NEXT:    tile.mma %[[Q]], %[[K]] kept %[[KEPT]] {transpose_rhs} : {{.*}} kept tensor<128x48xbf16, #tile.operand_a<units = 2>> -> tensor
 // CHECK-NEXT:    scf.for
 // CHECK-NEXT:      tile.copy
 // CHECK-NEXT:      tile.mma %[[Q]], %[[K]] kept %[[KEPT]] {transpose_rhs}
@@ -37,13 +37,13 @@ func.func @query(%q: !global, %k: !global, %n: index) attributes {tile.kernel = 
 
 !global = memref<?x32xbf16, strided<[?, 1]>>
 !rows = !tile.shared<128x32xbf16, swizzle = 64>
-!result = tensor<128x128xf32, #tile.acc<warpgroups = 2>>
+!result = tensor<128x128xf32, #tile.acc<units = 2>>
 
 // Blocks that stay load another tile in each turn of the outer loop. An operand of fewer columns is kept whole.
 // CHECK-LABEL: func.func @stays
 // CHECK:         scf.for
 // CHECK-NEXT:      tile.copy
-// CHECK-NEXT:      %[[KEPT:.*]] = tile.load_shared %{{.*}} -> tensor<128x32xbf16, #tile.operand_a<warpgroups = 2>>
+// CHECK-NEXT:      %[[KEPT:.*]] = tile.load_shared %{{.*}} -> tensor<128x32xbf16, #tile.operand_a<units = 2>>
 // CHECK-NEXT:      scf.for
 // CHECK:             tile.mma {{.*}} kept %[[KEPT]]
 func.func @stays(%q: !global, %k: !global, %n: index) attributes {tile.kernel = #tile.kernel<warpgroups = 2, grid = [], schedule = <keep = 96>>} {
@@ -65,7 +65,7 @@ func.func @stays(%q: !global, %k: !global, %n: index) attributes {tile.kernel = 
 
 !global = memref<?x128xbf16, strided<[?, 1]>>
 !rows = !tile.shared<128x128xbf16, swizzle = 128>
-!result = tensor<128x128xf32, #tile.acc<warpgroups = 2>>
+!result = tensor<128x128xf32, #tile.acc<units = 2>>
 
 // A product without a loop, a transposed operand, and a kernel that keeps nothing.
 // CHECK-LABEL: func.func @once
@@ -140,11 +140,11 @@ func.func @nothing(%q: !global, %n: index) attributes {tile.kernel = #tile.kerne
 
 !global = memref<?x31xbf16, strided<[?, 1]>>
 !rows = !tile.shared<128x31xbf16, swizzle = 64>
-!result = tensor<128x128xf32, #tile.acc<warpgroups = 2>>
+!result = tensor<128x128xf32, #tile.acc<units = 2>>
 
 // Columns are kept by whole steps of a product, of 16.
 // CHECK-LABEL: func.func @steps
-// CHECK:         %[[KEPT:.*]] = tile.load_shared %{{.*}} -> tensor<128x16xbf16, #tile.operand_a<warpgroups = 2>>
+// CHECK:         %[[KEPT:.*]] = tile.load_shared %{{.*}} -> tensor<128x16xbf16, #tile.operand_a<units = 2>>
 // CHECK:         tile.mma {{.*}} kept %[[KEPT]]
 func.func @steps(%q: !global, %n: index) attributes {tile.kernel = #tile.kernel<warpgroups = 2, grid = [], schedule = <keep = 96>>} {
   %c0 = arith.constant 0 : index
@@ -161,7 +161,7 @@ func.func @steps(%q: !global, %n: index) attributes {tile.kernel = #tile.kernel<
 
 !global = memref<?x8xbf16, strided<[?, 1]>>
 !rows = !tile.shared<128x8xbf16, swizzle = 32>
-!result = tensor<128x128xf32, #tile.acc<warpgroups = 2>>
+!result = tensor<128x128xf32, #tile.acc<units = 2>>
 
 // CHECK-LABEL: func.func @no_step
 // CHECK-NOT:     tile.load_shared

@@ -2,7 +2,7 @@
 
 !global = memref<?x64xbf16, strided<[?, 1]>>
 !tile = !tile.shared<64x64xbf16, swizzle = 128>
-!result = tensor<64x64xf32, #tile.acc<warpgroups = 1>>
+!result = tensor<64x64xf32, #tile.acc<units = 1>>
 #load = #tile.role<name = "load", warpgroups = 1, registers = 24, elected = true>
 #compute = #tile.role<name = "compute", warpgroups = 1, registers = 240>
 
@@ -35,7 +35,7 @@ func.func @user(%q: !global) attributes {
 
 !global = memref<?x64xbf16, strided<[?, 1]>>
 !tile = !tile.shared<64x64xbf16, swizzle = 128>
-!result = tensor<64x64xf32, #tile.acc<warpgroups = 1>>
+!result = tensor<64x64xf32, #tile.acc<units = 1>>
 #load = #tile.role<name = "load", warpgroups = 1, registers = 24, elected = true>
 #compute = #tile.role<name = "compute", warpgroups = 1, registers = 240>
 
@@ -58,7 +58,7 @@ func.func @read_before_fill(%q: !global, %n: index) attributes {
 
 !global = memref<?x64xbf16, strided<[?, 1]>>
 !tile = !tile.shared<64x64xbf16, swizzle = 128>
-!result = tensor<64x64xf32, #tile.acc<warpgroups = 1>>
+!result = tensor<64x64xf32, #tile.acc<units = 1>>
 #load = #tile.role<name = "load", warpgroups = 1, registers = 24, elected = true>
 #compute = #tile.role<name = "compute", warpgroups = 1, registers = 240>
 
@@ -79,7 +79,7 @@ func.func @filled_under_a_condition(%q: !global, %live: i1) attributes {
 
 !global = memref<?x64xbf16, strided<[?, 1]>>
 !tile = !tile.shared<64x64xbf16, swizzle = 128>
-!result = tensor<64x64xf32, #tile.acc<warpgroups = 1>>
+!result = tensor<64x64xf32, #tile.acc<units = 1>>
 #load = #tile.role<name = "load", warpgroups = 1, registers = 24, elected = true>
 #compute = #tile.role<name = "compute", warpgroups = 1, registers = 240>
 
@@ -104,8 +104,8 @@ func.func @filled_again(%q: !global, %n: index) attributes {
 
 !global = memref<?x64xbf16, strided<[?, 1]>>
 !tile = !tile.shared<64x64xbf16, swizzle = 128>
-!half = tensor<64x64xbf16, #tile.acc<warpgroups = 1>>
-!result = tensor<64x64xf32, #tile.acc<warpgroups = 1>>
+!half = tensor<64x64xbf16, #tile.acc<units = 1>>
+!result = tensor<64x64xf32, #tile.acc<units = 1>>
 #load = #tile.role<name = "load", warpgroups = 1, registers = 24, elected = true>
 #compute = #tile.role<name = "compute", warpgroups = 1, registers = 240>
 
@@ -126,7 +126,7 @@ func.func @two_writers(%q: !global, %x: !half) attributes {
 
 !global = memref<?x64xbf16, strided<[?, 1]>>
 !tile = !tile.shared<64x64xbf16, swizzle = 128>
-!result = tensor<64x64xf32, #tile.acc<warpgroups = 1>>
+!result = tensor<64x64xf32, #tile.acc<units = 1>>
 #load = #tile.role<name = "load", warpgroups = 1, registers = 24, elected = true>
 #compute = #tile.role<name = "compute", warpgroups = 1, registers = 240>
 
@@ -156,20 +156,20 @@ func.func @bytes(%q: memref<?x65536xbf16, strided<[?, 1]>>, %o: memref<?x64xf32>
   // expected-error@below {{expected a place of fewer than 1048576 bytes, which a barrier can count, got 8388608}}
   %qs = tile.alloc_shared : !tile
   tile.copy %q[%c0, %c0] to %qs {tile.role = "load"} : memref<?x65536xbf16, strided<[?, 1]>>, !tile
-  %s = tile.mma %qs, %qs {transpose_rhs, tile.role = "compute"} : !tile, !tile -> tensor<64x64xf32, #tile.acc<warpgroups = 1>>
-  tile.store %s to %o[%c0, %c0] {tile.role = "compute"} : tensor<64x64xf32, #tile.acc<warpgroups = 1>>, memref<?x64xf32>
+  %s = tile.mma %qs, %qs {transpose_rhs, tile.role = "compute"} : !tile, !tile -> tensor<64x64xf32, #tile.acc<units = 1>>
+  tile.store %s to %o[%c0, %c0] {tile.role = "compute"} : tensor<64x64xf32, #tile.acc<units = 1>>, memref<?x64xf32>
   return
 }
 
 // -----
 
-#acc = #tile.acc<warpgroups = 1>
+#acc = #tile.acc<units = 1>
 #compute = #tile.role<name = "compute", warpgroups = 1, registers = 240>
 
 // Marks have a bit for each of 256 columns.
 func.func @marks(%p: tensor<64x512xbf16, #acc>, %v: !tile.shared<512x64xbf16, swizzle = 128>) attributes {
     tile.kernel = #tile.kernel<warpgroups = 1, grid = []>, tile.roles = [#compute]} {
-  // expected-error@below {{and weights of 16-bit floats in #tile.acc and at most 256 columns, got '!tile.shared<512x64xbf16, swizzle = 128>' and 'tensor<64x512xbf16, #tile.acc<warpgroups = 1>>'}}
+  // expected-error@below {{and weights of 16-bit floats in #tile.acc and at most 256 columns, got '!tile.shared<512x64xbf16, swizzle = 128>' and 'tensor<64x512xbf16, #tile.acc<units = 1>>'}}
   tile.clear_unread %v by %p {tile.role = "compute"} : !tile.shared<512x64xbf16, swizzle = 128>, tensor<64x512xbf16, #acc>
   return
 }
@@ -178,7 +178,7 @@ func.func @marks(%p: tensor<64x512xbf16, #acc>, %v: !tile.shared<512x64xbf16, sw
 
 !global = memref<?x64xbf16, strided<[?, 1]>>
 !tile = !tile.shared<64x64xbf16, swizzle = 128>
-!result = tensor<64x64xf32, #tile.acc<warpgroups = 1>>
+!result = tensor<64x64xf32, #tile.acc<units = 1>>
 #load = #tile.role<name = "load", warpgroups = 1, registers = 24, elected = true>
 #compute = #tile.role<name = "compute", warpgroups = 1, registers = 240>
 
@@ -201,7 +201,7 @@ func.func @row_is_read_late(%q: !global, %numbers: memref<?x?xf32>, %o: memref<?
 
 !global = memref<?x64xbf16, strided<[?, 1]>>
 !tile = !tile.shared<64x64xbf16, swizzle = 128>
-!result = tensor<64x64xf32, #tile.acc<warpgroups = 1>>
+!result = tensor<64x64xf32, #tile.acc<units = 1>>
 #load = #tile.role<name = "load", warpgroups = 1, registers = 24, elected = true>
 #compute = #tile.role<name = "compute", warpgroups = 1, registers = 240>
 
@@ -226,7 +226,7 @@ func.func @next_turn(%q: !global, %n: index) attributes {
 
 !global = memref<?x64xbf16, strided<[?, 1]>>
 !tile = !tile.shared<64x64xbf16, swizzle = 128>
-!result = tensor<64x64xf32, #tile.acc<warpgroups = 1>>
+!result = tensor<64x64xf32, #tile.acc<units = 1>>
 #load = #tile.role<name = "load", warpgroups = 1, registers = 24, elected = true>
 #compute = #tile.role<name = "compute", warpgroups = 1, registers = 240>
 

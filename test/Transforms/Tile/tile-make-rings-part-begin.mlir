@@ -4,8 +4,8 @@
 !global = memref<?x64xbf16, strided<[?, 1]>>
 !tile = !tile.shared<64x64xbf16, swizzle = 128>
 !rows = !tile.shared<128x64xbf16, swizzle = 128>
-!result = tensor<128x64xf32, #tile.acc<warpgroups = 2>>
-!half = tensor<128x64xbf16, #tile.acc<warpgroups = 2>>
+!result = tensor<128x64xf32, #tile.acc<units = 2>>
+!half = tensor<128x64xbf16, #tile.acc<units = 2>>
 #load = #tile.role<name = "load", warpgroups = 1, registers = 24, elected = true>
 #compute = #tile.role<name = "compute", warpgroups = 2, registers = 240>
 
@@ -71,8 +71,8 @@ func.func @late(%k: !global, %v: !global, %n: index, %all: index, %first: index)
 !global = memref<?x64xbf16, strided<[?, 1]>>
 !tile = !tile.shared<64x64xbf16, swizzle = 128>
 !rows = !tile.shared<128x64xbf16, swizzle = 128>
-!result = tensor<128x64xf32, #tile.acc<warpgroups = 2>>
-!half = tensor<128x64xbf16, #tile.acc<warpgroups = 2>>
+!result = tensor<128x64xf32, #tile.acc<units = 2>>
+!half = tensor<128x64xbf16, #tile.acc<units = 2>>
 #load = #tile.role<name = "load", warpgroups = 1, registers = 24, elected = true>
 #compute = #tile.role<name = "compute", warpgroups = 2, registers = 240>
 

@@ -2,9 +2,9 @@
 
 !global = memref<?x64xbf16, strided<[?, 1]>>
 !tile = !tile.shared<64x64xbf16, swizzle = 128>
-!result = tensor<64x64xf32, #tile.acc<warpgroups = 1>>
-!half = tensor<64x64xbf16, #tile.acc<warpgroups = 1>>
-!a = tensor<64x64xbf16, #tile.operand_a<warpgroups = 1>>
+!result = tensor<64x64xf32, #tile.acc<units = 1>>
+!half = tensor<64x64xbf16, #tile.acc<units = 1>>
+!a = tensor<64x64xbf16, #tile.operand_a<units = 1>>
 
 // A place that is read twice is given back after the second product; one that is filled once never.
 // CHECK-LABEL: func.func @two_readers
@@ -94,7 +94,7 @@ func.func @held(%q: memref<?x256xbf16, strided<[?, 1]>>, %n: index) attributes {
   scf.for %i = %c0 to %n step %c64 {
     tile.copy %q[%i, %c0] to %qs {tile.role = "load"} : memref<?x256xbf16, strided<[?, 1]>>, !tile.shared<256x256xbf16, swizzle = 128>
     scf.for %j = %c0 to %n step %c64 {
-      %s = tile.mma %qs, %qs {tile.role = "compute"} : !tile.shared<256x256xbf16, swizzle = 128>, !tile.shared<256x256xbf16, swizzle = 128> -> tensor<256x256xf32, #tile.acc<warpgroups = 4>>
+      %s = tile.mma %qs, %qs {tile.role = "compute"} : !tile.shared<256x256xbf16, swizzle = 128>, !tile.shared<256x256xbf16, swizzle = 128> -> tensor<256x256xf32, #tile.acc<units = 4>>
     }
   }
   return
@@ -280,9 +280,9 @@ func.func @narrow_passenger(%k: !global, %numbers: memref<?x?xf32>, %n: index) a
   scf.for %i = %c0 to %n step %c48 {
     tile.copy %k[%i, %c0] to %ks {tile.role = "load"} : !global, !tile.shared<48x64xbf16, swizzle = 128>
     tile.copy %numbers[%c0, %i] to %row {tile.role = "load"} : memref<?x?xf32>, !tile.shared<48xf32>
-    %start = tile.load_columns %row {tile.role = "compute"} : !tile.shared<48xf32> -> tensor<64x48xf32, #tile.acc<warpgroups = 1>>
+    %start = tile.load_columns %row {tile.role = "compute"} : !tile.shared<48xf32> -> tensor<64x48xf32, #tile.acc<units = 1>>
     %s = tile.mma %q, %ks, %start {tile.role = "compute", transpose_rhs}
-      : !tile, !tile.shared<48x64xbf16, swizzle = 128>, tensor<64x48xf32, #tile.acc<warpgroups = 1>> -> tensor<64x48xf32, #tile.acc<warpgroups = 1>>
+      : !tile, !tile.shared<48x64xbf16, swizzle = 128>, tensor<64x48xf32, #tile.acc<units = 1>> -> tensor<64x48xf32, #tile.acc<units = 1>>
   }
   return
 }

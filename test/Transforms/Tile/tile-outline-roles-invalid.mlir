@@ -1,7 +1,7 @@
 // RUN: attn-opt %s --tile-outline-roles --split-input-file --verify-diagnostics
 
 !tile = !tile.shared<64x64xbf16, swizzle = 128>
-!result = tensor<64x64xf32, #tile.acc<warpgroups = 1>>
+!result = tensor<64x64xf32, #tile.acc<units = 1>>
 !out = memref<?x64xf32, strided<[?, 1]>>
 
 func.func @tile_of_another_role(%o: !out) attributes {

@@ -1,6 +1,6 @@
 // RUN: attn-opt %s --tile-outline-roles --canonicalize | FileCheck %s
 
-!result = tensor<64x64xf32, #tile.acc<warpgroups = 1>>
+!result = tensor<64x64xf32, #tile.acc<units = 1>>
 !out = memref<?x64xf32, strided<[?, 1]>>
 #load = #tile.role<name = "load", warpgroups = 1, registers = 24, elected = true>
 #compute = #tile.role<name = "compute", warpgroups = 1, registers = 240>

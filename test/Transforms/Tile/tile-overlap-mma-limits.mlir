@@ -1,9 +1,9 @@
 // RUN: attn-opt %s --tile-overlap-mma | FileCheck %s
 
 !tile = !tile.shared<64x64xbf16, swizzle = 128>
-!result = tensor<64x64xf32, #tile.acc<warpgroups = 1>>
-!half = tensor<64x64xbf16, #tile.acc<warpgroups = 1>>
-!a = tensor<64x64xbf16, #tile.operand_a<warpgroups = 1>>
+!result = tensor<64x64xf32, #tile.acc<units = 1>>
+!half = tensor<64x64xbf16, #tile.acc<units = 1>>
+!a = tensor<64x64xbf16, #tile.operand_a<units = 1>>
 #compute = #tile.role<name = "compute", warpgroups = 1, registers = 240>
 #load = #tile.role<name = "load", warpgroups = 1, registers = 24, elected = true>
 #kernel = #tile.kernel<warpgroups = 1, grid = []>

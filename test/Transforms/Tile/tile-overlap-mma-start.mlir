@@ -1,6 +1,6 @@
 // RUN: attn-opt %s --tile-overlap-mma | FileCheck %s
 
-#acc = #tile.acc<warpgroups = 1>
+#acc = #tile.acc<units = 1>
 !t = tensor<64x64xf32, #acc>
 !s = !tile.shared<64x64xbf16, swizzle = 128>
 

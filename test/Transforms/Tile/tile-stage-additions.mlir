@@ -1,6 +1,6 @@
 // RUN: attn-opt %s --tile-stage-additions --split-input-file | FileCheck %s
 
-#acc = #tile.acc<warpgroups = 2>
+#acc = #tile.acc<units = 2>
 !t = tensor<128x64xf32, #acc>
 !whole = memref<?x128x64xf32>
 !part = memref<?x64xf32>
@@ -37,7 +37,7 @@ func.func @additions(%x: f32, %o: !whole, %p: !part, %n: index) attributes {
 
 // -----
 
-#acc = #tile.acc<warpgroups = 2>
+#acc = #tile.acc<units = 2>
 !t = tensor<128x64xf32, #acc>
 !tiles = memref<?x?x128x64xf32, strided<[?, 8192, 64, 1]>>
 !rows = memref<?x?x128x64xf32, strided<[?, ?, ?, 1]>>
@@ -63,7 +63,7 @@ func.func @strides(%x: f32, %scratch: !tiles {tile.scratch = [2, 2, 128, 64]}, %
 
 // -----
 
-#acc = #tile.acc<warpgroups = 2>
+#acc = #tile.acc<units = 2>
 !t = tensor<128x64xf32, #acc>
 !part = memref<?x96x64xf32>
 
@@ -89,7 +89,7 @@ func.func @rows(%x: f32, %fragments: !part {tile.fragments}, %o: !part, %n: inde
 
 // -----
 
-#acc = #tile.acc<warpgroups = 2>
+#acc = #tile.acc<units = 2>
 !t = tensor<128x64xf32, #acc>
 !whole = memref<?x128x64xf32>
 
@@ -112,7 +112,7 @@ func.func @full(%x: f32, %o: !whole, %n: index) attributes {
 
 // -----
 
-#acc = #tile.acc<warpgroups = 2>
+#acc = #tile.acc<units = 2>
 !t = tensor<128x64xf32, #acc>
 !index = tensor<128x64xindex, #acc>
 !tiles = memref<?x128x64xf32, strided<[8192, 64, 1]>>

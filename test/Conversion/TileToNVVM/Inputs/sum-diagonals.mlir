@@ -1,4 +1,4 @@
-#acc = #tile.acc<warpgroups = 1>
+#acc = #tile.acc<units = 1>
 
 func.func @diagonals(%x: memref<64xCOLUMNSxf32>, %o: memref<64xCOLUMNSxf32>) attributes {tile.kernel = #tile.kernel<warpgroups = 1, grid = []>} {
   %zero = arith.constant 0 : index

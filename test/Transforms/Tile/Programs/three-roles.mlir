@@ -24,8 +24,8 @@
 !in = memref<?x64xbf16, strided<[?, 1]>>
 !out = memref<?x64xf32, strided<[?, 1]>>
 !tile = !tile.shared<64x64xbf16, swizzle = 128>
-!result = tensor<64x64xf32, #tile.acc<warpgroups = 1>>
-!half = tensor<64x64xbf16, #tile.acc<warpgroups = 1>>
+!result = tensor<64x64xf32, #tile.acc<units = 1>>
+!half = tensor<64x64xbf16, #tile.acc<units = 1>>
 
 func.func @three_roles(%q: !in, %k: !in, %o: !out) attributes {
     tile.kernel = #tile.kernel<warpgroups = 1, grid = [], schedule = <stages = 2>>,
