@@ -221,13 +221,14 @@ static bool leavesRegisters(const Machine &machine, const GradBlock &block, cons
   bool readsTwice = work.gathersScore && work.gathersMask;
   if (block.running < machine.getWarpgroupRows() && (isUneven(machine, block) || computes))
     return false;
-  switch (block.running) {
-  case 128:
+  // In quarters of the rows of a warpgroup's products.
+  switch (4 * block.running / machine.getWarpgroupRows()) {
+  case 8:
     return isOfOneRange && !work.hasScore && !work.gathersMask;
-  case 64:
+  case 4:
     return isOfOneRange && !work.hasFactor && !work.gathersScore && !work.derivesScores &&
            (!work.hasScore || (work.maskOperations <= 2 && !(work.isMasked && work.readsLow)));
-  case 48:
+  case 3:
     if (!isOfOneRange &&
         (work.otherRanges > 1 || work.hasScore || work.readsMask || work.maskOperations > 4))
       return false;
@@ -248,13 +249,14 @@ std::optional<GradBlock> attn::chooseFusedBlock(const Machine &machine, GradBloc
   block.stages = 2;
   // The sum has D in its rows, or in its columns where one warpgroup's rows have it all.
   bool isTransposed = block.headDim > machine.getWarpgroupRows();
-  bool fillsFragments = block.headDim % (machine.getWarpgroupRows() / 4) == 0;
+  bool fillsFragments = block.headDim % kFragmentRows == 0;
   if (!block.sumsKeys || !block.sumsValues ||
       std::max(block.headDim, block.valueDim) > block.owned || (isTransposed && !fillsFragments))
     return std::nullopt;
   GradWork numbers;
   numbers.readsLow = work.readsLow;
-  constexpr int64_t filled[] = {64, 48, 32}, square[] = {128};
+  int64_t all = machine.getWarpgroupRows();
+  int64_t filled[] = {all, all * 3 / 4, all / 2}, square[] = {2 * all};
   int64_t step = getRunningStep(machine, block);
   for (int64_t rows : isTransposed ? llvm::ArrayRef(filled) : llvm::ArrayRef(square)) {
     block.running = rows;

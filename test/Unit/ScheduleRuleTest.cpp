@@ -8,6 +8,7 @@
 #include "lib/Transforms/Attn/ScheduleRule.h"
 #include "dialects/Tile/IR/TileDialect.h"
 #include "lib/Schedule/GPUBlock.h"
+#include "lib/Transforms/Attn/SearchModel.h"
 #include "mlir/IR/BuiltinTypes.h"
 #include "mlir/IR/MLIRContext.h"
 #include "test/Unit/GPUProblems.h"
@@ -424,7 +425,7 @@ TEST(ScheduleRule, NearestBlocksAreAccepted) {
 // A remark names the row that decided.
 TEST(ScheduleRule, EveryRowHasAName) {
   llvm::StringSet<> names;
-  for (llvm::StringRef name : getRowNames())
+  for (llvm::StringRef name : getRowNames(getHopper()))
     EXPECT_TRUE(names.insert(name).second) << name.str();
   EXPECT_EQ(names.size(), 39u);
 }
@@ -438,5 +439,29 @@ TEST(ScheduleRule, EveryChoiceForCPUIsPositive) {
         EXPECT_GT(sizes.blockN, 0);
         EXPECT_EQ(sizes.blockM % lanes, 0);
       }
+    }
+}
+/// A machine that nobody has measured takes none of another's rows, but the widest block that fits.
+TEST(ScheduleRule, UnmeasuredMachinesTakeWhatFits) {
+  Machine half = getHopper();
+  half.name = "half";
+  half.sharedBytes /= 2;
+  half.product.threads = half.warpgroupThreads = 64;
+  half.product.rows = 32;
+  EXPECT_TRUE(getRowNames(half).empty());
+  for (int64_t d = 8; d <= 256; d += 8)
+    for (int64_t dv : {d, int64_t(64)}) {
+      GPUProblem problem{d, dv};
+      Choice choice = chooseForCUDA(half, problem);
+      EXPECT_EQ(choice.rule, "cuda-widest");
+      EXPECT_EQ(choice.schedule.blockM, 64);
+      GPUBlock block{d, dv, /*elementBytes=*/2, choice.schedule};
+      EXPECT_EQ(refuseBlock(half, block), "") << d << " " << dv;
+      // One step of keys more does not fit, or is more than the rows of two consumers.
+      block.schedule.blockN += getKeyStep(half, d, dv);
+      EXPECT_TRUE(block.schedule.blockN > 64 || !refuseBlock(half, block).empty() ||
+                  !fitsRegisters(half, problem, block))
+          << d << " " << dv;
+      EXPECT_FALSE(chooseForFewRows(half, problem));
     }
 }

@@ -13,48 +13,12 @@
 #ifndef ATTN_LIB_TRANSFORMS_ATTN_HOPPERROWS_H
 #define ATTN_LIB_TRANSFORMS_ATTN_HOPPERROWS_H
 
-#include "lib/Transforms/Attn/ScheduleRule.h"
+#include "lib/Transforms/Attn/Policy.h"
 
 namespace attn::hopper {
 
-/// The traits of a problem that decide between rows of the tables.
-enum Trait : unsigned {
-  Masked = 1,
-  BiasUnderMask = 2,
-  Gathers = 4,
-  Long = 8,
-  Split = 16,
-  /// Neither a mask nor a score.
-  Plain = 32,
-  /// Weights have factors, which are made while weights and the accumulator live.
-  Factors = 64,
-  /// The mask bounds keys from both sides, and does little besides: a window, whose rows have few
-  /// keys whatever the length.
-  Window = 128,
-  /// A mask of one comparison, as causal ones are, and no score: full tiles have nothing but
-  /// products and exponentials, whose energy counts.
-  Edge = 256,
-  /// Values of more than 128 columns.
-  WideValues = 512
-};
-
-/// A row holds for D and Dv up to `columns`, problems with one of the traits `any` (0: all) and
-/// none of `none`.
-struct Row {
-  llvm::StringLiteral rule;
-  int64_t columns;
-  unsigned any = 0, none = 0;
-  /// Of what it has, blocks recompute and have a tail where they stay, hold and begin apart where
-  /// that helps (chooseForCUDA), and keep columns of a query that has more. No row has a slack
-  /// above 0, since errors are greater with one than with exact maxima.
-  Schedule schedule;
-  /// The most that regions may do with so many keys without spills.
-  int64_t mostWork = 0;
-  /// The most that they may do where blocks stay, under a mask alone; blocks of others go.
-  int64_t mostStaying = -1;
-  /// As mostStaying, where scores read tensors too.
-  int64_t mostBiased = -1;
-};
+/// Whose rows these are.
+inline constexpr llvm::StringLiteral kMachine = "sm_90a";
 
 /// The first row that holds decides. A warpgroup for each 64 rows. Keys so that the query, two
 /// stages of keys and two of values fit 227 KiB, and scores, weights, accumulator and what the
@@ -201,17 +165,6 @@ inline constexpr Row kRows[] = {
      .columns = 256,
      .schedule = {.blockM = 128, .blockN = 80},
      .mostWork = 15}};
-inline constexpr int64_t kStages = 2;
-
-/// For calls that are short. All of its blocks stay.
-struct LengthRow {
-  /// For D or Dv of `leastColumns` at least.
-  int64_t leastColumns = 0;
-  Row row;
-  /// A call is short by up to so many rows and keys, or by `either` of the two.
-  int64_t mostRows = LengthChoice::kAny, mostKeys = LengthChoice::kAny;
-  bool either = false;
-};
 
 /// Where a block has few tiles, how it starts and ends counts, and a block that stays hides both;
 /// under a mask 128 rows waste less than 192. Measured against the other table
@@ -338,6 +291,12 @@ inline constexpr Row kNarrowRows[] = {
      .any = Plain,
      .none = Long | Split,
      .schedule = {.blockM = 128, .blockN = 80, .stay = true, .slack = 0, .recompute = true}}};
+
+inline constexpr Policy kPolicy = {.rows = kRows,
+                                   .lengthRows = kLengthRows,
+                                   .fewRows = kFewRows,
+                                   .narrowRows = kNarrowRows,
+                                   .stages = 2};
 
 } // namespace attn::hopper
 

@@ -7,13 +7,13 @@
 
 #include "lib/Transforms/Attn/ScheduleRule.h"
 #include "lib/Schedule/GPUBlock.h"
-#include "lib/Transforms/Attn/HopperRows.h"
 #include "lib/Transforms/Attn/MaskRegions.h"
+#include "lib/Transforms/Attn/Policy.h"
+#include "lib/Transforms/Attn/SearchModel.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace attn;
-using namespace attn::hopper;
 
 /// The transposed query (block_m x D) and a tile of probabilities (block_m x block_n) are read once
 /// per few rows and should stay in the first-level cache, 32 KiB or more. Pairs of bf16 halve both
@@ -92,7 +92,7 @@ static bool holds(const Row &row, const GPUProblem &problem, unsigned traits) {
 static Choice adapt(const Row &row, const Machine &machine, const GPUProblem &problem) {
   Choice choice{row.schedule, row.rule};
   Schedule &schedule = choice.schedule;
-  schedule.stages = kStages;
+  schedule.stages = getPolicy(machine).stages;
   schedule.consumers = schedule.blockM / machine.getWarpgroupRows();
   schedule.hold &= !problem.hasScore;
   if (problem.headDim <= schedule.keep)
@@ -106,12 +106,34 @@ static bool doListsPay(const GPUProblem &problem) {
   return problem.hidesFullTiles && problem.splits == 1;
 }
 
+/// The widest block of a machine that nobody has measured: two consumers, or one, and as many keys
+/// as registers and shared memory have room for, up to the rows of two.
+static Choice chooseWidest(const Machine &machine, const GPUProblem &problem) {
+  int64_t step = getKeyStep(machine, problem.headDim, problem.valueDim);
+  int64_t rows = machine.getWarpgroupRows(), most = llvm::alignTo(2 * rows, step);
+  GPUBlock block{problem.headDim, problem.valueDim, /*elementBytes=*/2, {}};
+  Schedule &schedule = block.schedule;
+  for (int64_t stages : {2, 1})
+    for (int64_t consumers : {2, 1})
+      for (int64_t keys = most; keys > 0; keys -= step) {
+        schedule = {
+            .blockM = consumers * rows, .blockN = keys, .stages = stages, .consumers = consumers};
+        if (refuseBlock(machine, block).empty() && fitsRegisters(machine, problem, block))
+          return {schedule, "cuda-widest"};
+      }
+  // The least that there is; passes say what does not fit.
+  return {{.blockM = rows, .blockN = step}, "cuda-widest"};
+}
+
 Choice attn::chooseForCUDA(const Machine &machine, const GPUProblem &problem) {
+  llvm::ArrayRef<Row> rows = getPolicy(machine).rows;
+  if (rows.empty())
+    return chooseWidest(machine, problem);
   unsigned traits = getTraits(problem);
   const Row *row =
-      llvm::find_if(kRows, [&](const Row &each) { return holds(each, problem, traits); });
+      llvm::find_if(rows, [&](const Row &each) { return holds(each, problem, traits); });
   // Wider heads than any are refused; the last row is as good as any other.
-  row = std::min(row, std::end(kRows) - 1);
+  row = std::min(row, rows.end() - 1);
   Choice choice = adapt(*row, machine, problem);
   Schedule &schedule = choice.schedule;
   // What regions do beyond `mostWork` takes keys, as 900 random attentions tell (one spills, 4
@@ -134,9 +156,10 @@ Choice attn::chooseForCUDA(const Machine &machine, const GPUProblem &problem) {
 std::optional<LengthChoice> attn::chooseForLength(const Machine &machine,
                                                   const GPUProblem &problem) {
   unsigned traits = getTraits(problem);
-  const LengthRow *row = llvm::find_if(
-      kLengthRows, [&](const LengthRow &each) { return holds(each.row, problem, traits); });
-  if (row == std::end(kLengthRows) || problem.work.weight > row->row.mostWork ||
+  llvm::ArrayRef<LengthRow> rows = getPolicy(machine).lengthRows;
+  const LengthRow *row =
+      llvm::find_if(rows, [&](const LengthRow &each) { return holds(each.row, problem, traits); });
+  if (row == rows.end() || problem.work.weight > row->row.mostWork ||
       std::max(problem.headDim, problem.valueDim) < row->leastColumns)
     return std::nullopt;
   return LengthChoice{adapt(row->row, machine, problem), row->mostRows, row->mostKeys, row->either};
@@ -157,20 +180,20 @@ static std::optional<Choice> chooseForFew(llvm::ArrayRef<Row> rows, const Machin
 }
 
 std::optional<Choice> attn::chooseForFewRows(const Machine &machine, const GPUProblem &problem) {
-  return chooseForFew(kFewRows, machine, problem);
+  return chooseForFew(getPolicy(machine).fewRows, machine, problem);
 }
 
 std::optional<Choice> attn::chooseForFewKeys(const Machine &machine, const GPUProblem &problem) {
-  return chooseForFew(kNarrowRows, machine, problem);
+  return chooseForFew(getPolicy(machine).narrowRows, machine, problem);
 }
 
-llvm::SmallVector<llvm::StringRef> attn::getRowNames() {
+llvm::SmallVector<llvm::StringRef> attn::getRowNames(const Machine &machine) {
+  const Policy &policy = getPolicy(machine);
   llvm::SmallVector<llvm::StringRef> names;
-  for (llvm::ArrayRef<Row> table :
-       {llvm::ArrayRef(kRows), llvm::ArrayRef(kFewRows), llvm::ArrayRef(kNarrowRows)})
+  for (llvm::ArrayRef<Row> table : {policy.rows, policy.fewRows, policy.narrowRows})
     for (const Row &row : table)
       names.push_back(row.rule);
-  for (const LengthRow &row : kLengthRows)
+  for (const LengthRow &row : policy.lengthRows)
     names.push_back(row.row.rule);
   return names;
 }

@@ -23,8 +23,8 @@ struct Choice {
   llvm::StringRef rule;
 };
 
-/// The names of all rows of the rule's tables for GPUs.
-llvm::SmallVector<llvm::StringRef> getRowNames();
+/// The names of all rows of the machine's tables.
+llvm::SmallVector<llvm::StringRef> getRowNames(const Machine &machine);
 
 /// What the rule for a GPU asks of an attention.
 struct GPUProblem {

@@ -38,6 +38,10 @@ static int64_t getRegisters(const Machine &machine, const GPUBlock &block) {
       .consumer;
 }
 
+bool attn::fitsRegisters(const Machine &machine, const GPUProblem &problem, const GPUBlock &block) {
+  return countRegisters(machine, problem, block) <= getRegisters(machine, block);
+}
+
 /// Bytes of keys and values that blocks read for each key of a head.
 static int64_t countBytes(const GPUBlock &block, int64_t rows) {
   return llvm::divideCeil(rows, block.schedule.blockM) * (block.headDim + block.valueDim) *
@@ -54,8 +58,7 @@ static int64_t countFewestBytes(const Machine &machine, const GPUProblem &proble
   for (schedule.consumers = 1; schedule.consumers <= machine.getMostConsumers();
        ++schedule.consumers) {
     schedule.blockM = schedule.consumers * machine.getWarpgroupRows();
-    if (refuseBlock(machine, other).empty() &&
-        countRegisters(machine, problem, other) <= getRegisters(machine, other))
+    if (refuseBlock(machine, other).empty() && fitsRegisters(machine, problem, other))
       fewest = std::min(fewest, countBytes(other, rows));
   }
   return fewest;

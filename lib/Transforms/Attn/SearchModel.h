@@ -24,6 +24,9 @@ namespace attn {
 std::string leaveOut(const Machine &machine, const GPUProblem &problem, const GPUBlock &block,
                      int64_t rows);
 
+/// Whether the tiles of a block fit the registers of a thread, as far as the model knows.
+bool fitsRegisters(const Machine &machine, const GPUProblem &problem, const GPUBlock &block);
+
 } // namespace attn
 
 #endif // ATTN_LIB_TRANSFORMS_ATTN_SEARCHMODEL_H
