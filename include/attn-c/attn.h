@@ -110,6 +110,7 @@ typedef struct attn_options attn_options;
 ATTN_EXPORT attn_code attn_options_create(attn_options **options);
 /** Sets one of
  *    device   cpu, cuda (the GPU of the calling thread's current context, or 0), or cuda:1
+ *    target   the kind of GPU to compile for, such as sm_90a; empty for the device's
  *    cpu      a processor in LLVM's spelling, such as x86-64-v3; empty for this machine's
  *    threads  the most threads of a call; 0 for all
  *    block-m, block-n   query rows of a block, keys of a step; 0 for the device's rule

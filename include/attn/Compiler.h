@@ -44,6 +44,8 @@ struct CompileOptions {
   /// CUDA: the GPU as the driver numbers it; -1 for that of the calling thread's current context,
   /// or 0 if it has none.
   int ordinal = -1;
+  /// CUDA: the kind of GPU to compile for, as in "sm_90a"; empty for the device's.
+  std::string target;
   /// The processor in LLVM's spelling ("x86-64-v3"); empty for this machine's.
   std::string cpu;
   /// The most threads that a call uses; 0 for all of the process's pool, which has one for each

@@ -98,6 +98,8 @@ attn_code attn_options_set(attn_options *options, const char *key, const char *v
   StringRef name = key, text = value;
   if (name == "device")
     return setDevice(text, to);
+  if (name == "target")
+    return to.target = value, ATTN_OK;
   if (name == "threads")
     return setNumber(name, text, to.threads);
   if (name == "block-m")
@@ -128,9 +130,10 @@ attn_code attn_options_set(attn_options *options, const char *key, const char *v
     return to.entry = value, ATTN_OK;
   if (name == "cache-dir")
     return to.cacheDirectory = value, ATTN_OK;
-  return fail("options: expected device, cpu, threads, block-m, block-n, splits, fused, pack, way, "
-              "lazy, stay, slack, search, entry, cache or cache-dir, got '" +
-              name + "'");
+  return fail(
+      "options: expected device, cpu, threads, target, block-m, block-n, splits, fused, pack, way, "
+      "lazy, stay, slack, search, entry, cache or cache-dir, got '" +
+      name + "'");
 }
 
 void attn_options_free(attn_options *options) { delete options; }

@@ -6,9 +6,9 @@
 //===----------------------------------------------------------------------------------------===//
 
 #include "lib/Compiler/Assembled.h"
-#include "lib/Machine/Machine.h"
 #include "lib/Runtime/JitLog.h"
 #include "lib/Target/PTX/EmitPTX.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FileUtilities.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -40,6 +40,11 @@ static std::string describe(const JitLog &log) {
   return text;
 }
 
+/// "sm_90a", as the text says.
+static StringRef getTarget(StringRef ptx) {
+  return ptx.split("\n.target ").second.take_until([](char c) { return c == ',' || isSpace(c); });
+}
+
 /// The log of `ptxas -v`; nothing where it does not run or refuses.
 static std::optional<std::string> runAssembler(StringRef ptx) {
   ErrorOr<std::string> program = sys::findProgramByName("ptxas");
@@ -52,7 +57,7 @@ static std::optional<std::string> runAssembler(StringRef ptx) {
   if (sys::fs::createTemporaryFile("attn", "log", log))
     return std::nullopt;
   FileRemover removeLog(log);
-  std::string arch = "-arch=" + getDefaultMachine().name.str();
+  std::string arch = "-arch=" + getTarget(ptx).str();
   StringRef arguments[] = {*program, "-v", arch, "-o", "/dev/null", input};
   std::optional<StringRef> redirects[] = {StringRef(""), StringRef(log), StringRef(log)};
   if (sys::ExecuteAndWait(*program, arguments, /*Env=*/std::nullopt, redirects,

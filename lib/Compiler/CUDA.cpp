@@ -16,8 +16,8 @@
 #include "lib/Compiler/DiskCache.h"
 #include "lib/Compiler/Explain.h"
 #include "lib/Compiler/Function.h"
+#include "lib/Compiler/Target.h"
 #include "lib/Compiler/WayLog.h"
-#include "lib/Machine/Machine.h"
 #include "lib/Pipelines/Pipelines.h"
 #include "lib/Registration/Registration.h"
 #include "lib/Runtime/Device.h"
@@ -88,6 +88,7 @@ static int64_t getMaxBatches(ArrayRef<KernelPlan> plans) {
 static CUDAOptions getCUDAOptions(ParsedSource &parsed, const CompileOptions &options) {
   CUDAOptions cuda;
   cuda.entry = parsed.entry.getName().str();
+  cuda.target = options.target;
   cuda.schedule = getOverrides(options);
   cuda.fused = options.fused;
   cuda.pack = options.pack;
@@ -175,8 +176,8 @@ Result<KernelImage> emit(std::string_view source, const CompileOptions &options)
 
 /// What there is to compile: a plan of ways, all kernels where there is one way, or one way.
 static Result<KernelCache::Image> getImage(std::string_view source, const CompileOptions &options,
-                                           const EmitRequest &request, FunctionInfo &info) {
-  const Machine &machine = getDefaultMachine();
+                                           const Machine &machine, const EmitRequest &request,
+                                           FunctionInfo &info) {
   std::string text =
       formatv("{0} fused={1} pack={2} way={3} entry={4}", getOverrides(options).str(),
               options.fused, options.pack, options.way, options.entry);
@@ -184,7 +185,9 @@ static Result<KernelCache::Image> getImage(std::string_view source, const Compil
     text += " only=" + request.way;
   CacheKey key = getDiskKey(source, text, (machine.name + machine.ptx).str());
   return findImage(key, options, info, [&]() -> Result<KernelImage> {
-    Result<EmittedImage> emitted = emitImage(source, options, request);
+    CompileOptions named = options;
+    named.target = machine.name.str();
+    Result<EmittedImage> emitted = emitImage(source, named, request);
     if (!emitted)
       return emitted.takeStatus();
     info.passesMs = emitted->passesMs;
@@ -213,14 +216,14 @@ Result<int> resolveOrdinal(const CompileOptions &options) {
 }
 
 /// That there is no GPU to run on is known before anything is compiled.
-static Status checkDevice(const CompileOptions &options) {
+static Status checkDevice(const CompileOptions &options, const Machine &machine) {
   Result<const Driver *> driver = getDriver();
   if (!driver)
     return driver.takeStatus();
   Result<DeviceInfo> device = queryDevice(**driver, options.ordinal);
   if (!device)
     return device.takeStatus();
-  return checkTarget(getDefaultMachine().name.str(), *device);
+  return checkTarget(machine.name.str(), *device);
 }
 
 namespace {
@@ -241,14 +244,14 @@ struct WayTimes {
 
 /// Compiles the ways of a function, each when a call first takes it.
 static WaySource compileEach(std::string source, const CompileOptions &options,
-                             std::shared_ptr<WayTimes> times) {
-  return [source = std::move(source), options,
+                             const Machine &machine, std::shared_ptr<WayTimes> times) {
+  return [source = std::move(source), options, &machine,
           times = std::move(times)](const std::string &way) -> Result<WayCode> {
     ForkGate gate;
     FunctionInfo made;
     Stopwatch stopwatch;
     Result<KernelCache::Image> image =
-        getImage(source, options, {EmitRequest::What::Way, way, {}}, made);
+        getImage(source, options, machine, {EmitRequest::What::Way, way, {}}, made);
     if (!image)
       return image.takeStatus();
     Expected<FunctionPlan> plan = readPlan((*image)->plan);
@@ -263,11 +266,12 @@ static WaySource compileEach(std::string source, const CompileOptions &options,
 Result<CompiledFunction> compileForGPU(std::string_view source, const CompileOptions &options) {
   if (Status status = checkOptions(options); !status.ok())
     return status;
-  if (Status status = checkDevice(options); !status.ok())
+  const Machine &machine = resolveMachine(options);
+  if (Status status = checkDevice(options, machine); !status.ok())
     return status;
   FunctionInfo made;
   Result<KernelCache::Image> image =
-      getImage(source, options, {EmitRequest::What::Plan, "", {}}, made);
+      getImage(source, options, machine, {EmitRequest::What::Plan, "", {}}, made);
   if (!image)
     return image.takeStatus();
   Expected<FunctionPlan> plan = readPlan((*image)->plan);
@@ -283,7 +287,7 @@ Result<CompiledFunction> compileForGPU(std::string_view source, const CompileOpt
   bool hasWays = !plan->ways.empty();
   auto times = std::make_shared<WayTimes>();
   Result<Kernel> kernel =
-      hasWays ? KernelLoader::open(*plan, load, compileEach(std::string(source), options, times))
+      hasWays ? KernelLoader::open(*plan, load, compileEach(std::string(source), options, machine, times))
               : KernelLoader::load(**image, *plan, load);
   if (!kernel)
     return kernel.takeStatus();

@@ -65,8 +65,8 @@ static std::string getKey(std::string_view source, const CompileOptions &options
     key += std::to_string(number);
     key += '\0';
   }
-  for (const std::string *text :
-       {&options.cpu, &options.way, &options.stay, &options.entry, &options.cacheDirectory}) {
+  for (const std::string *text : {&options.target, &options.cpu, &options.way, &options.stay,
+                                  &options.entry, &options.cacheDirectory}) {
     key += *text;
     key += '\0';
   }

@@ -7,6 +7,7 @@
 
 #include "attn/Compiler.h"
 #include "lib/Compiler/Function.h"
+#include "lib/Compiler/Target.h"
 #include "lib/Target/CPU/ThreadPool.h"
 #include "lib/Transforms/Attn/WayRules.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -152,7 +153,7 @@ Status checkOptions(const CompileOptions &options) {
   if (!is_contained({"auto", "on", "off"}, options.stay))
     return {StatusCode::InvalidArgument,
             formatv("stay: expected auto, on or off, got '{0}'", options.stay), ""};
-  return {};
+  return checkTargetName(options);
 }
 
 Overrides getOverrides(const CompileOptions &options) {

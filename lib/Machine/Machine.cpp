@@ -16,10 +16,12 @@
 using namespace attn;
 
 /// The first is the default.
-static llvm::SmallVectorImpl<const Machine *> &getMachines() {
+static llvm::SmallVectorImpl<const Machine *> &getRegistry() {
   static llvm::SmallVector<const Machine *> machines{&kHopper};
   return machines;
 }
+
+llvm::ArrayRef<const Machine *> attn::getMachines() { return getRegistry(); }
 
 const Machine *attn::findMachine(llvm::StringRef name) {
   for (const Machine *machine : getMachines())
@@ -57,7 +59,7 @@ int64_t attn::getMostOfAny(int64_t Machine::*number) {
   return most;
 }
 
-void attn::registerMachine(const Machine &machine) { getMachines().push_back(&machine); }
+void attn::registerMachine(const Machine &machine) { getRegistry().push_back(&machine); }
 
 std::string Machine::listRoles() const {
   return llvm::formatv("1 to {0} warpgroups and registers in multiples of {1} from {2} to {3}",

@@ -189,6 +189,9 @@ struct Machine {
   int64_t getMostConsumers() const { return static_cast<int64_t>(roles.budgets.size()); }
 };
 
+/// All machines, the default first.
+llvm::ArrayRef<const Machine *> getMachines();
+
 /// The machine of that name, or null.
 const Machine *findMachine(llvm::StringRef name);
 

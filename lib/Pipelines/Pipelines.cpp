@@ -26,12 +26,21 @@ static void addCleanup(OpPassManager &pm) {
   pm.addPass(createCSEPass());
 }
 
+static bool isOnGPU(const PipelineOptions &options) { return options.target != "cpu"; }
+
+/// Whether the target is one kind of GPU, and not whichever the program names.
+static bool namesMachine(const PipelineOptions &options) {
+  return isOnGPU(options) && options.target != "cuda";
+}
+
 /// The whole road, top to bottom, in one piece: a table of contents. Passes check their doors
 /// themselves.
 static void addRoom(OpPassManager &pm, Room room, const PipelineOptions &options) {
-  bool isForGPU = options.target == "cuda";
+  bool isForGPU = isOnGPU(options);
   switch (room) {
   case Room::Problem: // What attention is.
+    if (namesMachine(options))
+      pm.addPass(createSetTargetPass({options.target}));
     if (isForGPU)
       pm.addPass(createGeneralizeExtentsPass());
     pm.addPass(createExpandVariantsPass());
@@ -43,7 +52,8 @@ static void addRoom(OpPassManager &pm, Room room, const PipelineOptions &options
     if (isForGPU)
       pm.addPass(createMakeWaysPass({options.way, options.pack}, options.schedule.get()));
     pm.addPass(createSetSchedulePass(
-        {options.target, options.lanes, options.bf16Dot, options.search}, options.schedule.get()));
+        {isForGPU ? "cuda" : "cpu", options.lanes, options.bf16Dot, options.search},
+        options.schedule.get()));
     return addCleanup(pm);
   case Room::Grid: // One grid of blocks.
     pm.addPass(createTileToGridPass());
@@ -118,7 +128,7 @@ static void addRoom(OpPassManager &pm, Room room, const PipelineOptions &options
 
 void attn::buildPipeline(OpPassManager &pm, const PipelineOptions &options, Room first, Room last,
                          const DoorVisitor &visit) {
-  RoomDevice device = options.target == "cuda" ? RoomDevice::CUDA : RoomDevice::CPU;
+  RoomDevice device = isOnGPU(options) ? RoomDevice::CUDA : RoomDevice::CPU;
   for (const RoomInfo &info : getRooms())
     if (info.isOnTheWayTo(device) && first <= info.room && info.room <= last) {
       addRoom(pm, info.room, options);
@@ -133,14 +143,14 @@ void attn::buildPipeline(OpPassManager &pm, const PipelineOptions &options, Room
 
 /// One that begins with the problem, and so with what options say.
 static void registerStretch(StringRef name, StringRef description, Room last) {
-  PassPipelineRegistration<PipelineOptions>(name, description,
-                                            [=](OpPassManager &pm, const PipelineOptions &given) {
-                                              PipelineOptions options;
-                                              options.copyOptionValuesFrom(given);
-                                              if (getInfo(last).device == RoomDevice::CUDA)
-                                                options.target = "cuda";
-                                              buildPipeline(pm, options, last);
-                                            });
+  PassPipelineRegistration<PipelineOptions>(
+      name, description, [=](OpPassManager &pm, const PipelineOptions &given) {
+        PipelineOptions options;
+        options.copyOptionValuesFrom(given);
+        if (getInfo(last).device == RoomDevice::CUDA && !isOnGPU(options))
+          options.target = "cuda";
+        buildPipeline(pm, options, last);
+      });
 }
 
 /// A later one on the way to a GPU: what it has to know stands in the IR.

@@ -19,7 +19,8 @@ namespace attn {
 /// The target of a program, and the options that override the schedule.
 struct PipelineOptions : mlir::PassPipelineOptions<PipelineOptions> {
   Option<std::string> target{*this, "target",
-                             llvm::cl::desc("what the schedule is for: cpu or cuda"),
+                             llvm::cl::desc("what the program is for: cpu, cuda, or a kind of GPU "
+                                            "by its name in lib/Machine"),
                              llvm::cl::init("cpu")};
   Option<int64_t> lanes{*this, "lanes",
                         llvm::cl::desc("f32 lanes of the CPU's vectors: 4, 8 or 16"),

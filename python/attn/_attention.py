@@ -63,6 +63,7 @@ def attention(
                 cpu (str): the processor in LLVM's spelling. Default: the processor of this
                     machine.
             GPU only:
+                target (str): the kind of GPU to compile for. Default: the kind of the device.
                 fused ("on" or "off", "on"): whether blocks add gradients of queries in any order,
                     where that takes fewer products. Off under torch.use_deterministic_algorithms.
                 pack (int, 0): slots for the query heads that share a key head, for calls with few

@@ -352,6 +352,17 @@ TEST_F(CompileCUDATest, WhereThereIsNoGPU) {
   EXPECT_TRUE(listEntries().empty());
 }
 
+TEST_F(CompileCUDATest, TargetsAreMachines) {
+  options.target = "sm_90a";
+  Result<KernelImage> image = emit(getSource(spec), options);
+  ASSERT_TRUE(image) << image.getStatus().str();
+  EXPECT_TRUE(StringRef(image->ptx).contains(".target sm_90a"));
+  options.target = "sm_20";
+  EXPECT_EQ(emit(getSource(spec), options).getStatus().message,
+            "target: expected sm_90a, got 'sm_20'");
+  expectInvalid(getError(), "target: expected sm_90a, got 'sm_20'");
+}
+
 TEST_F(CompileCUDATest, CompilesWithoutADriver) {
   overrideDriverLibrary("libnothing-of-the-name.so.1");
   Result<KernelImage> image = emit(getSource(spec), options);

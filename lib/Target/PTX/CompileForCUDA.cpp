@@ -29,7 +29,7 @@ Expected<func::FuncOp> isolateEntry(ModuleOp module, StringRef entry) {
 /// Runs rooms from `first` to `last`.
 static llvm::Error runRooms(ModuleOp module, const CUDAOptions &options, Room first, Room last) {
   PipelineOptions pipeline;
-  pipeline.target = "cuda";
+  pipeline.target = options.target.empty() ? "cuda" : options.target;
   pipeline.schedule = options.schedule;
   pipeline.fused = options.fused;
   pipeline.pack = options.pack;

@@ -20,6 +20,9 @@ namespace attn {
 struct CUDAOptions {
   /// The function to compile; empty when the module has just one.
   std::string entry;
+  /// The machine to compile for, by its name; empty for the one that the module names, or else the
+  /// default.
+  std::string target;
   /// The words of the schedule that somebody has said.
   Overrides schedule;
   /// Whether blocks of keys add to gradients of queries where they can.

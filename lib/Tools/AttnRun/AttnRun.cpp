@@ -346,6 +346,7 @@ Error Runner::runOnCUDA() {
   CUDAOptions cuda;
   cuda.entry = source.signature.name;
   cuda.schedule = options.schedule;
+  cuda.target = options.target;
   cuda.way = options.way;
   cuda.search = searchedRows;
   cuda.fused = options.fused;

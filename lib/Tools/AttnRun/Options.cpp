@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------------------------===//
 
 #include "lib/Tools/AttnRun/Options.h"
+#include "lib/Machine/Machine.h"
 #include "lib/Target/CPU/HostInfo.h"
 #include "lib/Target/CPU/ThreadPool.h"
 #include "lib/Transforms/Attn/WayRules.h"
@@ -84,7 +85,8 @@ struct CommandLine {
                                 cl::desc("with --device=sim: seeds of random times to run with"),
                                 cl::value_desc("n"), cl::init("8"), cl::cat(category)};
   cl::opt<bool> predict{"predict",
-                        cl::desc("with --device=sim: predict the time on an H200, without numbers"),
+                        cl::desc("with --device=sim: predict the time on a chip of the target, "
+                                 "without numbers"),
                         cl::cat(category)};
   cl::list<std::string> timeline{"timeline",
                                  cl::desc("with --device=sim: write the schedule of a block, as a\n"
@@ -108,6 +110,11 @@ struct CommandLine {
       cl::desc("with --device=cuda or sim: by which factor 2^slack, 0 to 16, maxima of\n"
                "rows may lag before sums are scaled (default: they are exact)"),
       cl::value_desc("n"), cl::init(""), cl::cat(category)};
+  /// The parser keeps no copy.
+  std::string targetHelp =
+      "with --device=cuda or sim: the kind of GPU, " + listMachines() + "\n(default: the device's)";
+  cl::opt<std::string> target{"target", cl::desc(targetHelp), cl::value_desc("name"),
+                              cl::cat(category)};
   cl::opt<std::string> way{
       "way",
       cl::desc("with --device=cuda or sim: the kernel for which calls (default: auto,\n"
@@ -251,6 +258,12 @@ static Error sayNumber(StringRef option, StringRef text, int64_t low, int64_t hi
 
 static Error convertSchedule(const CommandLine &line, RunOptions &options) {
   constexpr int64_t kNone = std::numeric_limits<int64_t>::min();
+  options.target = line.target;
+  const Machine *machine =
+      options.target.empty() ? &getDefaultMachine() : findMachine(options.target);
+  if (!machine)
+    return createStringError("--target: expected " + listMachines() + ", got '" + options.target +
+                             "'");
   for (auto &[option, text, low, high, rule, field] :
        {std::tuple("block-m", &line.blockM, 0, 1024, int64_t(0), &Schedule::blockM),
         std::tuple("block-n", &line.blockN, 0, 1024, int64_t(0), &Schedule::blockN),
@@ -261,7 +274,8 @@ static Error convertSchedule(const CommandLine &line, RunOptions &options) {
       if (Error error = sayNumber(option, *text, low, high, rule, field, options))
         return error;
   for (auto [option, field, multiple] :
-       {std::tuple("block-m", &Schedule::blockM, int64_t(64)), {"block-n", &Schedule::blockN, 8}})
+       {std::tuple("block-m", &Schedule::blockM, machine->getWarpgroupRows()),
+        {"block-n", &Schedule::blockN, machine->product.columnStep}})
     if (int64_t value = options.schedule.get(field).value_or(0);
         options.device != Device::CPU && value % multiple != 0)
       return createStringError(Twine("--") + option + ": expected a multiple of " +
@@ -289,6 +303,7 @@ static Error convertSimulatorOptions(const CommandLine &line, RunOptions &option
                                ": expected --device=sim, got --device=" + line.device);
   for (auto [option, isGiven] : {std::pair("stay", line.stay.getNumOccurrences() > 0),
                                  {"slack", line.slack.getNumOccurrences() > 0},
+                                 {"target", line.target.getNumOccurrences() > 0},
                                  {"way", line.way.getNumOccurrences() > 0}})
     if (isGiven && !isSimulator && options.device != Device::CUDA)
       return createStringError(Twine("--") + option +

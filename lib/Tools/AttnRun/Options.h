@@ -57,7 +57,8 @@ struct RunOptions {
   std::vector<std::string> timelines;
   /// The words of the schedule that the command says.
   Overrides schedule;
-  std::string way = "auto";
+  /// The kind of GPU, by its name; empty for the device's.
+  std::string target, way = "auto";
   bool fused = true;
   JitOptions jit;
 };

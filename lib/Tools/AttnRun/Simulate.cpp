@@ -24,6 +24,7 @@ static Expected<sim::Launch> lower(mlir::ModuleOp module, const Binding &binding
                                    const RunOptions &options) {
   CUDAOptions cuda;
   cuda.entry = options.entry;
+  cuda.target = options.target;
   cuda.schedule = options.schedule;
   cuda.fused = options.fused;
   cuda.way = options.way;
@@ -156,7 +157,7 @@ Error simulate(mlir::ModuleOp module, const Binding &binding, ArrayRef<ArgumentV
   if (!launch)
     return launch.takeError();
   report.passesMs = watch.lapMs();
-  report.device = "sim, one H200";
+  report.device = ("sim, one " + launch->getSimulators().front().getChip().name).str();
   std::vector<sim::Argument> arguments =
       bindArguments(binding, inputs, outputs, launch->getKernel(0), options);
   report.schedule = launch->describe(arguments);

@@ -8,6 +8,7 @@
 #include "lib/Tools/AttnTranslate/AttnTranslate.h"
 #include "attn/Compiler.h"
 #include "lib/Compiler/Function.h"
+#include "lib/Machine/Machine.h"
 #include "lib/Pipelines/Pipelines.h"
 #include "lib/Target/CPU/HostInfo.h"
 #include "lib/Target/CPU/ObjectCompiler.h"
@@ -39,11 +40,11 @@ struct CommandLine {
                               cl::value_desc("path"), cl::init("-"), cl::cat(category)};
   cl::opt<Room> until{"until", cl::desc("the door to stop at (default: online)"),
                       cl::init(Room::Online), cl::cat(category)};
-  cl::opt<TargetKind> target{
-      "target", cl::desc("what to compile for (default: the device of the door, else cpu)"),
-      cl::init(TargetKind::Automatic), cl::cat(category),
-      cl::values(clEnumValN(TargetKind::CPU, "cpu", "a processor"),
-                 clEnumValN(TargetKind::CUDA, "cuda", "an NVIDIA GPU (sm_90a)"))};
+  /// The parser keeps no copy.
+  std::string targetHelp = "what to compile for: cpu, cuda, or a kind of GPU, " + listMachines() +
+                           "\n(default: the device of the door, else cpu)";
+  cl::opt<std::string> targetName{"target", cl::desc(targetHelp), cl::value_desc("name"),
+                                  cl::cat(category)};
   cl::opt<bool> html{"html",
                      cl::desc("one page for a browser, with the program at every door up to "
                               "--until (default: the last one of --target)"),
@@ -85,6 +86,10 @@ struct CommandLine {
                       cl::init(true), cl::cat(category)};
   /// The help texts of the options of `until`; the parser keeps no copy.
   std::vector<std::string> helps;
+
+  /// What `targetName` means, and the machine if it names one.
+  TargetKind target = TargetKind::Automatic;
+  std::string machine;
 
   CommandLine() {
     for (const RoomInfo &info : getRooms())
@@ -130,6 +135,7 @@ static llvm::Expected<std::string> printCompiled(ModuleOp module, const HostInfo
 static CompileOptions getCompileOptions(const CommandLine &line) {
   CompileOptions options;
   options.device = DeviceKind::CUDA;
+  options.target = line.machine;
   options.entry = line.entry;
   options.blockM = line.blockM;
   options.blockN = line.blockN;
@@ -142,8 +148,24 @@ static CompileOptions getCompileOptions(const CommandLine &line) {
   return options;
 }
 
+static llvm::Error readTarget(CommandLine &line) {
+  StringRef name = line.targetName;
+  if (name.empty())
+    return llvm::Error::success();
+  line.target = name == "cpu" ? TargetKind::CPU : TargetKind::CUDA;
+  if (name == "cpu" || name == "cuda")
+    return llvm::Error::success();
+  if (!findMachine(name))
+    return llvm::createStringError("expected --target=cpu, cuda or " + listMachines() + ", got '" +
+                                   name + "'");
+  line.machine = name.str();
+  return llvm::Error::success();
+}
+
 /// Options that contradict each other are errors; what is left open is filled in.
 static llvm::Error resolve(CommandLine &line) {
+  if (llvm::Error error = readTarget(line))
+    return error;
   if (line.toPTX) {
     if (line.until.getNumOccurrences() && line.until != Room::PTX)
       return llvm::createStringError("expected --to-ptx or --until, got both");
@@ -192,7 +214,9 @@ static llvm::Expected<std::string> printPTX(const CommandLine &line, StringRef s
 static void addPasses(OpPassManager &pm, const CommandLine &line, Room until,
                       const HostInfo &host) {
   PipelineOptions options;
-  options.target = line.target == TargetKind::CUDA ? "cuda" : "cpu";
+  options.target = line.target != TargetKind::CUDA ? "cpu"
+                   : line.machine.empty()          ? "cuda"
+                                                   : line.machine;
   options.lanes = host.f32Lanes;
   options.bf16Dot = host.hasBF16Dot;
   options.schedule = getOverrides(getCompileOptions(line));

@@ -147,6 +147,20 @@ def MakeWaysPass : Pass<"attn-make-ways", "::mlir::ModuleOp"> {
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::tensor::TensorDialect", "::attn::plan::PlanDialect"];
 }
 
+def SetTargetPass : Pass<"attn-set-target", "::mlir::ModuleOp"> {
+  let summary = "names the machine that a program is for";
+  let description = [{
+    The module gets `plan.target`, from which passes read the machine. For `cuda` it is the one that
+    the module names, or else the default.
+
+    Requires: room 1 `problem`. Produces: room 1 `problem`, with `plan.target` on the module.
+    Fails when: lib/Machine has no machine of that name, or the module names another one.
+  }];
+  let options = [
+    Option<"target", "target", "std::string", [{"cuda"}], "cuda, or the name of a machine">];
+  let dependentDialects = ["::attn::plan::PlanDialect"];
+}
+
 def SetSchedulePass : Pass<"attn-set-schedule", "::mlir::ModuleOp"> {
   let summary = "names the target and chooses sizes for it";
   let description = [{
