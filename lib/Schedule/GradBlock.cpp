@@ -156,9 +156,9 @@ static int64_t countSharedBytes(const Machine &machine, const GradBlock &block) 
 }
 
 bool attn::fitsGradBlock(const Machine &machine, const GradBlock &block, const GradWork &work) {
-  // Rings of numbers of the rows that run: two were always found a place, three take theirs.
+  // Rings of numbers of the rows that run.
   int64_t ring = llvm::alignTo(block.running * block.stages * sizeof(float), machine.stageBytes);
-  int64_t numbers = block.rowsRun && work.readsLow ? 3 * ring : 0;
+  int64_t numbers = block.rowsRun ? (work.readsLow ? 3 : 2) * ring : 0;
   return getSafeRegisters(machine, block, work) <= getBudget(machine, block) &&
          countSharedBytes(machine, block) + numbers <= machine.sharedBytes;
 }
