@@ -29,6 +29,7 @@ static constexpr const char *kUsage =
     "  --apart                consumers of GPUs begin with the first tile that their rows need\n"
     "  --way=lengths|short|long|few|narrow|auto\n"
     "                         sizes of which sequences on GPUs (auto: by the extents of a call)\n"
+    "  --target=NAME          sim: the machine, such as half, which only these tests have\n"
     "  --fused                blocks of GPUs add to gradients of queries, where they can\n"
     "  --slack=k              by which factor 2^k maxima may lag on GPUs (auto: the target's "
     "rule)\n"
@@ -53,6 +54,7 @@ TestOptions &attn::test::getOptions() {
 }
 
 int attn::test::runExecutionTests(int argc, char **argv) {
+  registerHalfMachine();
   TestOptions &options = getOptions();
   llvm::StringRef device = "cpu", emitFolder;
   unsigned jobs = 1, kernels = 0;
@@ -78,6 +80,8 @@ int attn::test::runExecutionTests(int argc, char **argv) {
       options.schedule.set(name.drop_front(2), "true");
     else if (name == "--way")
       options.way = value.str(), isBad = !llvm::is_contained(kWays, value);
+    else if (name == "--target")
+      options.target = value.str(), isBad = !findMachine(value);
     else if (name == "--fused")
       options.fused = true;
     else if (name == "--seed")
@@ -98,6 +102,7 @@ int attn::test::runExecutionTests(int argc, char **argv) {
                                      : makeCPUDevice();
   options.command = "--device=" + device.str() + (options.isSmall ? " --small" : "") +
                     (options.way == "lengths" ? "" : " --way=" + options.way) +
+                    (options.target.empty() ? "" : " --target=" + options.target) +
                     (options.fused ? " --fused" : "");
   for (const Word &word : getWords())
     if (options.schedule.has(word.field))

@@ -74,7 +74,7 @@ public:
   llvm::Expected<std::unique_ptr<TestKernel>> compile(mlir::ModuleOp module,
                                                       const Problem &problem) override {
     PipelineOptions options;
-    options.target = "cuda";
+    options.target = getOptions().target.empty() ? "cuda" : getOptions().target;
     options.schedule = getOverrides(problem);
     options.way = problem.way == "auto" ? getOptions().way : problem.way;
     options.fused = getOptions().fused;

@@ -121,6 +121,9 @@ std::unique_ptr<TestDevice> makeCUDADevice(const std::string &emitFolder);
 int countGPUs();
 int64_t getFreeGPUMemory();
 
+/// A machine that no product has, for --target=half.
+void registerHalfMachine();
+
 /// What the command line asks for.
 struct TestOptions {
   std::unique_ptr<TestDevice> device;
@@ -135,6 +138,8 @@ struct TestOptions {
   Overrides schedule;
   /// Sizes of which sequences, on GPUs: short, long, few, or auto by the extents of a call.
   std::string way = "lengths";
+  /// The kind of GPU that the simulator is; empty for the default. `half` is a test's own.
+  std::string target;
   /// Whether blocks of GPUs add to gradients of queries, where they can.
   bool fused = false;
   /// How this run was asked for, without what chooses random configurations.
