@@ -110,11 +110,12 @@ def _attend(
         mask = _make_causal(shift, begin) if is_causal else _make_mask(length, shift, begin, window)
     score = _make_score(softcap, slopes, shift)
     q, k, v = (to_dense(x) for x in (q, k, v))
+    how = dict(scale=scale, causal=causal, window=sides, sink=sink)
     if torch.compiler.is_dynamo_compiling() and not (score is None and mask is None):
-        how = dict(sink=sink, rows_first=True, window=sides)
-        return _flex_node.attend(q, k, v, score, mask, scale, causal, **how)
-    how = dict(scale=scale, causal=causal, window=sides, score=score, mask=mask, sink=sink)
-    return attn.attention(q, k, v, layout="bshd", return_lse=True, **how)
+        return _flex_node.attend(q, k, v, score, mask, rows_first=True, **how)
+    return attn.attention(
+        q, k, v, score=score, mask=mask, layout="bshd", return_lse=True, **how
+    )
 
 
 def _read_lengths(cache_seqlens: Any, q: Any, k_cache: Any, num_batches: int) -> Any:

@@ -8,6 +8,7 @@ from typing import Any, Optional, Tuple
 import torch
 
 from .._library import refuse
+from .._problem import check_dropout
 from .._seed import make_seed, make_traced_seed
 from ._arguments import (
     TYPES,
@@ -24,8 +25,6 @@ from ._record_rows import attend_rows
 
 
 def _make_seed(dropout_p: Any, q: Any) -> Tuple[float, Any]:
-    from .._source import check_dropout
-
     if torch.compiler.is_dynamo_compiling():
         return make_traced_seed(dropout_p, None, q) if dropout_p else (0.0, None)
     dropout = check_dropout(dropout_p) if dropout_p != 0 else 0.0
