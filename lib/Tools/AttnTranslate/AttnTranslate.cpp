@@ -10,8 +10,11 @@
 #include "lib/Compiler/Function.h"
 #include "lib/Machine/Machine.h"
 #include "lib/Pipelines/Pipelines.h"
+#include "lib/Plan/Plan.h"
+#include "lib/Rooms/Rooms.h"
 #include "lib/Target/CPU/HostInfo.h"
 #include "lib/Target/CPU/ObjectCompiler.h"
+#include "lib/Target/PTX/EmitPTX.h"
 #include "lib/Tools/AttnTranslate/Html.h"
 #include "mlir/IR/DialectRegistry.h"
 #include "mlir/IR/MLIRContext.h"
@@ -199,6 +202,59 @@ static llvm::Error write(StringRef path, llvm::function_ref<void(llvm::raw_ostre
   return llvm::Error::success();
 }
 
+/// The room after another one on the way to a device.
+static Room getNext(Room room, RoomDevice device) {
+  const RoomInfo *next = llvm::find_if(getRooms(), [&](const RoomInfo &info) {
+    return info.room > room && info.isOnTheWayTo(device);
+  });
+  return next == getRooms().end() ? room : next->room;
+}
+
+/// The room of the program, where the way to `until` leads through it.
+static llvm::Expected<Room> findStart(const CommandLine &line, ModuleOp module) {
+  std::optional<Room> start = findRoom(module);
+  RoomDevice device = line.target == TargetKind::CUDA ? RoomDevice::CUDA : RoomDevice::CPU;
+  if (!start)
+    return llvm::createStringError("expected a program of one room, got ops of several");
+  // Rooms of a device end in text, and their numbers grow on the way.
+  if (!getInfo(*start).isOnTheWayTo(device) || getInfo(line.until).number < getInfo(*start).number)
+    return llvm::createStringError("expected a door of " + describe(*start) + " or after it, got " +
+                                   describe(line.until));
+  if (*start == Room::Problem)
+    return *start;
+  for (const cl::Option *option :
+       std::initializer_list<const cl::Option *>{&line.blockM, &line.blockN, &line.splits, &line.way,
+                                                 &line.stay, &line.slack, &line.fused, &line.entry})
+    if (option->getNumOccurrences())
+      return llvm::createStringError("expected --" + option->ArgStr + " with a program of " +
+                                     describe(Room::Problem) + ", got one of " + describe(*start));
+  return *start;
+}
+
+/// Room 8 of a program that somebody has stopped on the way. Empty after diagnostics.
+static llvm::Expected<std::optional<std::string>> resumeToPTX(const CommandLine &line,
+                                                              ModuleOp module, Room start) {
+  OwningOpRef<ModuleOp> copy = module.clone();
+  PassManager pm(module.getContext());
+  PipelineOptions options;
+  options.target = "cuda";
+  if (start < Room::Thread)
+    buildPipeline(pm, options, getNext(start, RoomDevice::CUDA), Room::Thread);
+  if (failed(pm.run(*copy)))
+    return std::nullopt;
+  llvm::Expected<std::vector<KernelPlan>> plans = getKernelPlans(*copy);
+  if (!plans)
+    return plans.takeError();
+  std::string plan = writePlan({std::move(*plans), {}});
+  llvm::Expected<std::string> ptx = emitPTX(*copy);
+  if (!ptx)
+    return ptx.takeError();
+  if (!line.plan.empty())
+    if (llvm::Error error = write(line.plan, [&](llvm::raw_ostream &os) { os << plan; }))
+      return std::move(error);
+  return std::move(*ptx);
+}
+
 /// Room 8, by the road that programs take too.
 static llvm::Expected<std::string> printPTX(const CommandLine &line, StringRef source) {
   CompileOptions options = getCompileOptions(line);
@@ -211,7 +267,7 @@ static llvm::Expected<std::string> printPTX(const CommandLine &line, StringRef s
   return image->ptx;
 }
 
-static void addPasses(OpPassManager &pm, const CommandLine &line, Room until,
+static void addPasses(OpPassManager &pm, const CommandLine &line, Room start, Room until,
                       const HostInfo &host) {
   PipelineOptions options;
   options.target = line.target != TargetKind::CUDA ? "cpu"
@@ -222,15 +278,18 @@ static void addPasses(OpPassManager &pm, const CommandLine &line, Room until,
   options.schedule = getOverrides(getCompileOptions(line));
   options.fused = line.fused.getValue();
   options.way = line.way.getValue();
-  buildPipeline(pm, options, until);
+  RoomDevice device = line.target == TargetKind::CUDA ? RoomDevice::CUDA : RoomDevice::CPU;
+  if (start < until || start == Room::Problem)
+    buildPipeline(pm, options, start == Room::Problem ? start : getNext(start, device), until);
 }
 
-/// The program as it leaves a room of MLIR, or as text of LLVM. None after diagnostics.
-static llvm::Expected<std::optional<std::string>> printRoom(const CommandLine &line, Room room,
-                                                            ModuleOp module, const HostInfo &host) {
+/// The program, which is in the room `start`, as it leaves a room of MLIR, or as text of LLVM. None
+/// after diagnostics.
+static llvm::Expected<std::optional<std::string>>
+printRoom(const CommandLine &line, Room start, Room room, ModuleOp module, const HostInfo &host) {
   OwningOpRef<ModuleOp> copy = module.clone();
   PassManager pm(module.getContext());
-  addPasses(pm, line, room, host);
+  addPasses(pm, line, start, room, host);
   if (failed(pm.run(*copy)))
     return std::nullopt;
   if (getInfo(room).isText()) {
@@ -245,23 +304,30 @@ static llvm::Expected<std::optional<std::string>> printRoom(const CommandLine &l
   return text;
 }
 
-/// All doors of the way to `until`, or that one alone. False after diagnostics.
+/// All doors of the way from the program's own to `until`, or the last alone. False after
+/// diagnostics.
 static llvm::Expected<bool> printStages(const CommandLine &line, ModuleOp module, StringRef source,
                                         const HostInfo &host, std::vector<Stage> &stages) {
+  llvm::Expected<Room> start = findStart(line, module);
+  if (!start)
+    return start.takeError();
   RoomDevice device = line.target == TargetKind::CUDA ? RoomDevice::CUDA : RoomDevice::CPU;
   for (const RoomInfo &info : getRooms()) {
     bool isShown = info.room == line.until || (line.html && info.isOnTheWayTo(device) &&
-                                               info.number < getInfo(line.until).number);
+                                               info.number < getInfo(line.until).number &&
+                                               info.number >= getInfo(*start).number);
     if (!isShown)
       continue;
-    if (info.room == Room::PTX) {
+    if (info.room == Room::PTX && *start == Room::Problem) {
       llvm::Expected<std::string> text = printPTX(line, source);
       if (!text)
         return text.takeError();
       stages.push_back({&info, std::move(*text)});
       continue;
     }
-    llvm::Expected<std::optional<std::string>> text = printRoom(line, info.room, module, host);
+    llvm::Expected<std::optional<std::string>> text =
+        info.room == Room::PTX ? resumeToPTX(line, module, *start)
+                               : printRoom(line, *start, info.room, module, host);
     if (!text)
       return text.takeError();
     if (!*text)
@@ -297,13 +363,9 @@ int attn::runAttnTranslate(int argc, const char *const *argv, DialectRegistry &r
   MLIRContext context(registry);
   sources.AddNewSourceBuffer(std::move(*buffer), llvm::SMLoc());
   SourceMgrDiagnosticHandler handler(sources, &context);
-  OwningOpRef<ModuleOp> module;
-  // Compiling to PTX reads the text by itself, and reports its mistakes.
-  if (line->until != Room::PTX || line->html) {
-    module = parseSourceFile<ModuleOp>(sources, &context);
-    if (!module)
-      return 1;
-  }
+  OwningOpRef<ModuleOp> module = parseSourceFile<ModuleOp>(sources, &context);
+  if (!module)
+    return 1;
   std::vector<Stage> stages;
   llvm::Expected<bool> isDone = printStages(*line, module.get(), source, *host, stages);
   if (!isDone)
