@@ -72,3 +72,71 @@ def test_graphs_choose_as_calls_do(how, heads, rows, keys):
         q = torch.randn(2, heads[0], rows, 64, device=DEVICE).bfloat16()
         k, v = (torch.randn(2, heads[1], length, 64, device=DEVICE).bfloat16() for _ in range(2))
         assert torch.equal(graph(q, k, v), attn.attention(q, k, v, **how))
+
+
+def make(batch, heads, key_heads, rows, keys, d=128):
+    q = torch.randn(batch, heads, rows, d, device=DEVICE).bfloat16()
+    k, v = (torch.randn(batch, key_heads, keys, d, device=DEVICE).bfloat16() for _ in range(2))
+    return q, k, v
+
+
+# Calls of one attention and the kernels that they take; an H100 has no narrow tiles.
+CALLS = [
+    ((1, 32, 8, 1, 8192), "packed4"),
+    ((16, 32, 8, 1, 2048), "packed4-whole"),
+    ((1, 4, 4, 1, 4096), "packed2"),
+    ((1, 8, 8, 100, 4096), "few"),
+    ((2, 8, 8, 1024, 77), "narrow"),
+    ((1, 8, 8, 1024, 1024), ""),
+]
+
+
+@pytest.mark.parametrize("shape, way", CALLS)
+def test_captures_take_what_is_ready(shape, way):
+    """A call that is captured compiles nothing; after prepare() a graph holds the kernel of the call."""
+    kernel = attn.compile("bfloat16", 128, device="cuda", options={"lazy": True, "cache": "off"})
+    given = make(*shape)
+    reads_fast = torch.cuda.get_device_properties(0).total_memory >= 100 << 30
+    assert kernel.way(*given) == (way if way != "narrow" or reads_fast else "")
+    out = torch.empty_like(given[0])
+    with pytest.raises(attn.Error, match=r"ready before the stream is captured.*prepare\(\)"):
+        with torch.cuda.graph(torch.cuda.CUDAGraph()):
+            kernel(*given, out=out)
+    kernel.prepare(*given)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        kernel(*given, out=out)
+    out.fill_(torch.nan)
+    graph.replay()
+    assert torch.equal(out, attn.attention(*given))
+    check(out, reference(*given)[0])
+
+
+@pytest.mark.parametrize("shape", [shape for shape, _ in CALLS])
+def test_a_workspace_holds_what_kernels_leave_for_each_other(shape):
+    kernel = attn.compile("bfloat16", 128, device="cuda")
+    given = make(*shape)
+    size = kernel.workspace_size(*given)
+    assert (size > 0) == (kernel.way(*given) in ("packed4", "packed2"))
+    workspace = torch.full((size,), 255, device=DEVICE, dtype=torch.uint8)
+    out = torch.empty_like(given[0])
+    kernel(*given, out=out, workspace=workspace)
+    assert torch.equal(out, kernel(*given))
+    if size:
+        with pytest.raises(attn.Error, match="workspace"):
+            kernel(*given, out=out, workspace=workspace[:-1])
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        {"score": lambda s, b, h, q, kv: s - 0.01 * h * (q - kv)},
+        {"score": lambda s, b, h, q, kv: 30 * attn.tanh(s / 30)},
+    ],
+)
+def test_scores_are_packed_too(how):
+    given = make(2, 12, 3, 3, 2500)
+    kernel = attn.compile("bfloat16", 128, device="cuda", **how)
+    assert kernel.way(*given).startswith("packed4")
+    single = attn.compile("bfloat16", 128, device="cuda", options={"way": "long"}, **how)
+    torch.testing.assert_close(kernel(*given), single(*given), atol=2e-2, rtol=2e-2)
