@@ -6,7 +6,7 @@ sharding, and the implementations read it here.
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, NamedTuple, Optional, Type, Union, get_type_hints
+from typing import Any, Dict, List, NamedTuple, Optional, Union, get_type_hints
 
 from torch import Tensor
 
@@ -56,14 +56,15 @@ _TYPES: Dict[Any, str] = {
     Optional[Tensor]: "Tensor?",
     Optional[List[Tensor]]: "Tensor[]?",
     List[bool]: "bool[]",
+    float: "float",
     Optional[float]: "float?",
     bool: "bool",
     str: "str",
 }
 
 
-def write_schema(of: Union[Type[Forward], Type[Backward]]) -> str:
-    """The arguments as PyTorch's registry takes them."""
+def write_schema(of: Any) -> str:
+    """The fields of a NamedTuple as PyTorch's registry takes arguments."""
     types, defaults = get_type_hints(of), of._field_defaults
     return ", ".join(
         f"{_TYPES[types[name]]} {name}{'=None' if name in defaults else ''}" for name in of._fields

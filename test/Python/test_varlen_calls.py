@@ -112,9 +112,9 @@ def test_names():
 def test_operators():
     cu = to_int32([0, 3, 9])
     tensors = [x.requires_grad_() for x in make([0, 3, 9], [0, 3, 9])[:3]]
-    from attn.integrations._bounds import make_bounds
+    from attn.integrations._bounds import Sequences, make_bounds
 
-    bounds = make_bounds(9, 9, cu, cu, (None, 0))
+    bounds = make_bounds(9, 9, Sequences(cu, cu), (None, 0))
     given = (*tensors, bounds.first, bounds.last, None, None, None, None, None, 0.0, 0.0, False)
     checks = ("test_schema", "test_faketensor", "test_autograd_registration")
     torch.library.opcheck(torch.ops.attn.attend_rows.default, given, test_utils=checks)

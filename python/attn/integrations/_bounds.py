@@ -8,11 +8,21 @@ never an index outside.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Optional, Tuple
+from typing import Any, NamedTuple, Tuple
 
 import torch
 
 from ._arguments import Window
+
+
+class Sequences(NamedTuple):
+    """Sequence s has the rows from cu_q[s] to cu_q[s + 1] and the keys from cu_k[s] to cu_k[s + 1], or as
+    many of them as `used_q` and `used_k` say."""
+
+    cu_q: Any
+    cu_k: Any
+    used_q: Any = None
+    used_k: Any = None
 
 
 class Bounds(NamedTuple):
@@ -30,16 +40,12 @@ class Bounds(NamedTuple):
 def make_bounds(
     num_rows: int,
     num_keys: int,
-    cu_q: Any,
-    cu_k: Any,
+    sequences: Sequences,
     window: Window,
-    used_q: Optional[Any] = None,
-    used_k: Optional[Any] = None,
     wants_position: bool = False,
 ) -> Bounds:
-    """Sequence s has the rows from cu_q[s] to cu_q[s + 1] and the keys from cu_k[s] to cu_k[s + 1], or as
-    many of them as `used_q` and `used_k` say. The window counts from the last row and the last key.
-    """
+    """The window counts from the last row and the last key of each sequence."""
+    cu_q, cu_k, used_q, used_k = sequences
     left, right = window
     rows = torch.arange(num_rows, dtype=torch.int32, device=cu_q.device)
     sequence = torch.searchsorted(cu_q.contiguous(), rows, right=True, out_int32=True)

@@ -3,7 +3,7 @@ lengths stay on the device; nothing waits for them."""
 
 from __future__ import annotations
 
-from typing import Any, Callable, Optional, Tuple, Union
+from typing import Any, Callable, NamedTuple, Optional, Tuple, Union
 
 import torch
 
@@ -22,10 +22,13 @@ from ._arguments import (
     read_window,
     refuse_others,
 )
-from ._bounds import make_bounds
+from ._bounds import Sequences
 from ._order import to_dense
 from ._record_rows import attend_rows
-from ._varlen import check_slopes, read_slopes
+from ._rows import make_results
+from ._rows_schema import How, make_forward
+from ._score import make_score
+from ._varlen import check_slopes
 
 
 def _make_mask(length: Any, shift: Any, begin: Any, window: Window) -> Callable:
@@ -56,40 +59,27 @@ def _make_causal(shift: Any, begin: Any) -> Callable:
     return keep
 
 
-def _make_score(softcap: float, slopes: Any, shift: Any) -> Optional[Callable]:
-    if not softcap and slopes is None:
-        return None
-    is_of_batches = slopes is not None and slopes.dim() == 2
-
-    def score(s: Any, b: Any, h: Any, q: Any, kv: Any) -> Any:
-        if softcap:
-            # Symbols answer to functions of PyTorch, and Dynamo knows them.
-            s = softcap * torch.tanh(s / softcap)
-        if slopes is not None:
-            slope = slopes[b, h] if is_of_batches else slopes[h]
-            s = s - slope * abs(q + shift[b] - kv)
-        return s
-
-    return score
+class _Cache(NamedTuple):
+    k: Any
+    v: Any
+    # How many keys are filled: a number that all batches share, or a tensor of a number for each.
+    length: Any
+    # The first key of each batch that counts; None: all do.
+    begin: Any
 
 
-def _attend(
-    q: Any,
-    k: Any,
-    v: Any,
-    length: Any,
-    begin: Any,
-    window: Window,
-    slopes: Any,
-    softcap: float,
-    sink: Any,
-    scale: Any,
-) -> Tuple[Any, Any]:
-    """`length` is a number that all batches share, or a tensor of a number for each."""
+def _fill(length: Any, count: int, like: Any) -> Any:
+    """The length, or the number that all batches share, as a tensor of a number for each batch."""
+    if not isinstance(length, int):
+        return length
+    return torch.full((count,), length, dtype=torch.int32, device=like.device)
+
+
+def _attend(q: Any, cache: _Cache, window: Window, how: How) -> Tuple[Any, Any]:
+    k, v, length, begin = cache
     if 0 in q.shape[:2]:
         # Captured tensors have an element at least.
-        b, m, h, _ = q.shape
-        return q.new_empty((b, m, h, v.shape[-1])), q.new_empty((b, h, m), dtype=torch.float32)
+        return make_results(q, v)
     shift = mask = None
     causal: Any = False
     if isinstance(length, int):
@@ -97,10 +87,8 @@ def _attend(
         k, v = k[:, :length], v[:, :length]
         if begin is not None:
             mask = lambda b, h, q, kv: kv >= begin[b]  # noqa: E731
-        if slopes is not None:
-            shift = torch.full(
-                (q.shape[0],), length - q.shape[1], dtype=torch.int32, device=q.device
-            )
+        if how.slopes is not None:
+            shift = _fill(length - q.shape[1], q.shape[0], q)
         causal = window == (None, 0)
         sides = None if causal or window == (None, None) else window
     else:
@@ -108,13 +96,13 @@ def _attend(
         shift = length - q.shape[1]
         is_causal = window == (None, 0)
         mask = _make_causal(shift, begin) if is_causal else _make_mask(length, shift, begin, window)
-    score = _make_score(softcap, slopes, shift)
+    score = make_score(how.softcap, how.slopes, shift=shift)
     q, k, v = (to_dense(x) for x in (q, k, v))
-    how = dict(scale=scale, causal=causal, window=sides, sink=sink)
+    options = dict(scale=how.scale, causal=causal, window=sides, sink=how.sink)
     if torch.compiler.is_dynamo_compiling() and not (score is None and mask is None):
-        return _flex_node.attend(q, k, v, score, mask, rows_first=True, **how)
+        return _flex_node.attend(q, k, v, score, mask, rows_first=True, **options)
     return attn.attention(
-        q, k, v, score=score, mask=mask, layout="bshd", return_lse=True, **how
+        q, k, v, score=score, mask=mask, layout="bshd", return_lse=True, **options
     )
 
 
@@ -225,56 +213,33 @@ def flash_attn_with_kvcache(
             batches = batches.clamp(0, k_cache.shape[0] - 1)
         if k is not None or v is not None:
             check_new(k, v, k_cache, v_cache, num_batches, lengths)
-            begins = lengths
-            if isinstance(lengths, int):
-                begins = torch.full((num_batches,), lengths, dtype=torch.int32, device=q.device)
+            begins = _fill(lengths, num_batches, q)
             if k.shape[1]:
                 append(k_cache, k, begins, batches)
                 append(v_cache, v, begins, batches)
             lengths = lengths + k.shape[1]
         if batches is not None:
             k_cache, v_cache = (x.index_select(0, batches) for x in (k_cache, v_cache))
-        how = window, alibi_slopes, softcap, learnable_sink, softmax_scale
+        cache = _Cache(k_cache, v_cache, lengths, cache_leftpad)
+        how = How(softmax_scale, softcap, alibi_slopes, learnable_sink)
         if is_ragged:
-            found = _attend_ragged(q, k_cache, v_cache, cu_seqlens_q, lengths, cache_leftpad, *how)
+            found = _attend_ragged(q, cu_seqlens_q, cache, window, how)
         else:
-            found = _attend(q, k_cache, v_cache, lengths, cache_leftpad, *how)
+            found = _attend(q, cache, window, how)
     return found if return_softmax_lse else found[0]
 
 
-def _attend_ragged(
-    q: Any,
-    k: Any,
-    v: Any,
-    cu_q: Any,
-    length: Any,
-    begin: Any,
-    window: Window,
-    slopes: Any,
-    softcap: float,
-    sink: Any,
-    scale: Any,
-) -> Tuple[Any, Any]:
+def _attend_ragged(q: Any, cu_q: Any, cache: _Cache, window: Window, how: How) -> Tuple[Any, Any]:
     """Rows of sequence b are against batch b of the cache, which is one sequence of all batches."""
+    k, v, length, begin = cache
     batch, capacity = k.shape[:2]
-    if isinstance(length, int):
-        length = torch.full((batch,), length, dtype=torch.int32, device=q.device)
-    length = length.clamp(0, capacity)
+    length = _fill(length, batch, q).clamp(0, capacity)
     # As large as positions are, with one more for the end.
     starts = torch.arange(batch + 1, dtype=torch.int32, device=q.device) * capacity
     if begin is not None:
         begin = torch.minimum(begin.clamp(min=0), length)
         length = length - begin
         starts = torch.cat([starts[:-1] + begin, starts[-1:]])
-    bounds = make_bounds(
-        q.shape[0],
-        batch * capacity,
-        cu_q,
-        starts,
-        window,
-        used_k=length,
-        wants_position=slopes is not None,
-    )
     k, v = (x.flatten(0, 1) for x in (k, v))
-    slopes = read_slopes(slopes, bounds.sequence)
-    return attend_rows(q, k, v, bounds, slopes, sink, None, scale, softcap)
+    sequences = Sequences(cu_q, starts, used_k=length)
+    return attend_rows(make_forward(q, k, v, sequences, window, how))

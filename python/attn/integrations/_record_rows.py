@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, List, NoReturn, Optional, Tuple
+from typing import Any, List, NoReturn, Tuple
 
 import torch
 
 from .._library import Error
 from ._rows import registry
+from ._rows_schema import NUM_TENSORS, NUM_TENSORS_BACKWARD, Forward, make_backward
 
 
 class Gradient(torch.autograd.Function):
@@ -40,47 +41,49 @@ class Rows(torch.autograd.Function):
 
     @staticmethod
     def setup_context(ctx: Any, inputs: Tuple, output: Tuple) -> None:
-        ctx.save_for_backward(*inputs[:_NUM_TENSORS], *output)
-        ctx.options = inputs[_NUM_TENSORS:]
+        ctx.save_for_backward(*inputs[:NUM_TENSORS], *output)
+        ctx.options = inputs[NUM_TENSORS:]
         ctx.set_materialize_grads(False)
 
     @staticmethod
     def backward(ctx: Any, d_output: Any, d_lse: Any) -> Tuple:  # type: ignore[override]
         *tensors, output, lse = ctx.saved_tensors
-        gradients: List[Any] = [None] * (_NUM_TENSORS + len(ctx.options))
+        call = Forward(*tensors, *ctx.options)
+        gradients: List[Any] = [None] * len(call)
         if d_output is None and d_lse is None:
             return tuple(gradients)
         d_output = torch.zeros_like(output) if d_output is None else d_output
-        given = d_output, d_lse, *tensors, output, lse, *ctx.options
         # torch.func.grad asks for derivatives of derivatives, and may not want them.
         is_recorded = torch.is_grad_enabled()
         run = Gradient.apply if is_recorded else torch.ops.attn.attend_rows_backward
-        *found, d_sink = run(*given)
+        *found, d_sink = run(*make_backward(call, output, lse, d_output, d_lse))
         gradients[:3] = found
-        sink = tensors[_SINK]
-        if sink is not None:
-            gradients[_SINK] = d_sink.to(sink.dtype)
+        if call.sink is not None:
+            gradients[_SINK] = d_sink.to(call.sink.dtype)
         return tuple(gradients)
 
 
-# Tensors in front of the options, and where the sink is among them.
-_NUM_TENSORS, _SINK = 9, 7
+_SINK = Forward._fields.index("sink")
 
 
-def _is_recorded(*tensors: Any) -> bool:
+def _is_any_recorded(*tensors: Any) -> bool:
     return torch.is_grad_enabled() and any(x is not None and x.requires_grad for x in tensors)
+
+
+def _is_recorded(given: Tuple) -> bool:
+    return _is_any_recorded(*given[:3], given[_SINK])
 
 
 def _record(*given: Any) -> Any:
     """Where a graph calls the operator by itself. torch.library.register_autograd takes 130 us a call."""
-    if _is_recorded(*given[:3], given[_SINK]):
+    if _is_recorded(given):
         return Rows.apply(*given)
     with torch._C._AutoDispatchBelowAutograd():
         return torch.ops.attn.attend_rows(*given)
 
 
 def _differentiate_once(*given: Any) -> Any:
-    if _is_recorded(*given[:13]):
+    if _is_any_recorded(*given[:NUM_TENSORS_BACKWARD]):
         _refuse_second()
     with torch._C._AutoDispatchBelowAutograd():
         return torch.ops.attn.attend_rows_backward(*given)
@@ -90,22 +93,7 @@ registry.impl("attend_rows", _record, "Autograd")
 registry.impl("attend_rows_backward", _differentiate_once, "Autograd")
 
 
-def attend_rows(
-    q: Any,
-    k: Any,
-    v: Any,
-    bounds: Any,
-    slopes: Any = None,
-    sink: Any = None,
-    seed: Any = None,
-    scale: Optional[float] = None,
-    softcap: float = 0.0,
-    dropout_p: float = 0.0,
-    deterministic: bool = False,
-) -> Tuple[Any, Any]:
-    """(output, lse) of (T, H, D) and (H, T), of `Bounds`; gradients of q, k, v, sink."""
-    tensors = q, k, v, bounds.first, bounds.last, bounds.position, slopes, sink, seed
-    options = scale, softcap, dropout_p, deterministic
-    if _is_recorded(q, k, v, sink):
-        return Rows.apply(*tensors, *options)
-    return torch.ops.attn.attend_rows(*tensors, *options)
+def attend_rows(call: Forward) -> Tuple[Any, Any]:
+    """(output, lse) of (T, H, Dv) and (H, T); gradients of q, k, v, sink."""
+    run = Rows.apply if _is_recorded(call) else torch.ops.attn.attend_rows
+    return run(*call)

@@ -20,8 +20,9 @@ from ._arguments import (
     read_window,
     refuse_others,
 )
-from ._bounds import make_bounds
+from ._bounds import Sequences
 from ._record_rows import attend_rows
+from ._rows_schema import How, make_forward
 
 
 def _make_seed(dropout_p: Any, q: Any) -> Tuple[float, Any]:
@@ -40,21 +41,13 @@ def _cast(x: torch.Tensor) -> torch.Tensor:
     return x.to(torch.get_autocast_dtype(device))
 
 
-def check_lengths(q: Any, cu_q: Any, cu_k: Any, used_q: Any = None, used_k: Any = None) -> None:
-    """Offsets of B sequences, and how many of each are used."""
+def _check_sequences(sequences: Sequences, q: Any) -> None:
+    cu_q, cu_k, used_q, used_k = sequences
     check_integers("cu_seqlens_q", cu_q, q)
     check_integers("cu_seqlens_k", cu_k, q, cu_q.shape[0])
     for name, x in (("seqused_q", used_q), ("seqused_k", used_k)):
         if x is not None:
             check_integers(name, x, q, cu_q.shape[0] - 1)
-
-
-def read_slopes(slopes: Any, sequence: Any) -> Any:
-    """Of heads, or of rows and heads where sequences have slopes of their own."""
-    if slopes is None or slopes.dim() == 1:
-        return slopes
-    # Rows in no sequence have any.
-    return slopes.index_select(0, (sequence - 1).clamp(0, slopes.shape[0] - 1))
 
 
 def check_slopes(slopes: Any, q: Any, num_sequences: int) -> None:
@@ -140,24 +133,15 @@ def flash_attn_varlen_func(
         check_tensor(name, x, "T, H, D")
     q, k, v = (_cast(x) for x in (q, k, v))
     check_matrices(("q", "k", "v"), q, k, v)
-    check_lengths(q, cu_seqlens_q, cu_seqlens_k, seqused_q, seqused_k)
+    sequences = Sequences(cu_seqlens_q, cu_seqlens_k, seqused_q, seqused_k)
+    _check_sequences(sequences, q)
     check_slopes(alibi_slopes, q, cu_seqlens_q.shape[0] - 1)
     check_floats("learnable_sink", learnable_sink, q, (q.shape[1],))
     softcap = check_softcap(softcap)
     dropout, seed = _make_seed(dropout_p, q)
-    bounds = make_bounds(
-        q.shape[0],
-        k.shape[0],
-        cu_seqlens_q,
-        cu_seqlens_k,
-        read_window(window_size, causal),
-        seqused_q,
-        seqused_k,
-        wants_position=alibi_slopes is not None,
-    )
-    slopes = read_slopes(alibi_slopes, bounds.sequence)
-    how = slopes, learnable_sink, seed, softmax_scale, softcap, dropout, deterministic
-    output, lse = attend_rows(q, k, v, bounds, *how)
+    window = read_window(window_size, causal)
+    how = How(softmax_scale, softcap, alibi_slopes, learnable_sink, dropout, seed, deterministic)
+    output, lse = attend_rows(make_forward(q, k, v, sequences, window, how))
     return give(output, lse, return_lse, return_attn_probs)
 
 

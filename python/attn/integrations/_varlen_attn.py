@@ -9,10 +9,11 @@ import torch
 
 from .._library import refuse
 from ._arguments import read_window
-from ._bounds import make_bounds
+from ._bounds import Sequences
 from ._counts import count, fallbacks, served
-from ._reasons import find_tensor_reason
+from ._reasons import NO_SEQUENCE, PAGED, SAME_BITS, find_tensor_reason
 from ._record_rows import attend_rows
+from ._rows_schema import How, make_forward
 
 try:
     _pytorch: Any = importlib.import_module("torch.nn.attention.varlen").varlen_attn
@@ -35,9 +36,9 @@ def _find_reason(
     if reason:
         return reason
     if splits == 1:
-        return "num_splits=1, which promises the same bits in every batch"
+        return SAME_BITS
     if cu_k is None or not q.dim() == k.dim() == v.dim() == 3:
-        return "keys that are no sequence of rows"
+        return NO_SEQUENCE
     if (
         k.shape[:2] != v.shape[:2]
         or q.shape[2] != k.shape[2]
@@ -81,7 +82,7 @@ def varlen_attn(
     PyTorch answers the calls that attn does not serve (block_table, num_splits=1), and `fallbacks` says
     why.
     """
-    reason = "a block_table" if block_table is not None else ""
+    reason = PAGED if block_table is not None else ""
     tensors = query, key, value
     reason = reason or _find_reason(*tensors, cu_seq_q, cu_seq_k, seqused_k, enable_gqa, num_splits)
     if reason:
@@ -96,7 +97,7 @@ def varlen_attn(
             del given["window_size"]
         return _pytorch(*tensors, cu_seq_q, cu_seq_k, max_q, max_k, **given)
     window = read_window(window_size, False)
-    bounds = make_bounds(query.shape[0], key.shape[0], cu_seq_q, cu_seq_k, window, used_k=seqused_k)
-    output, lse = attend_rows(query, key, value, bounds, scale=scale)
+    sequences = Sequences(cu_seq_q, cu_seq_k, used_k=seqused_k)
+    output, lse = attend_rows(make_forward(*tensors, sequences, window, How(scale)))
     count(served, "varlen_attn")
     return (output, lse) if return_aux is not None and return_aux.lse else output

@@ -30,7 +30,20 @@ from ._order import find_order, is_rows_first, lay
 from ._patch import Patch, pytorch_sdpa
 from ._reasons import are_plain, find_sdpa_reason, find_tensor_reason
 from ._tables import read_table
-from ._varlen_attn import varlen_attn as varlen_attn
+from ._varlen_attn import varlen_attn
+
+__all__ = [
+    "BlockMask",
+    "Patch",
+    "create_block_mask",
+    "fallbacks",
+    "flex_attention",
+    "patch",
+    "register_flash_attention",
+    "scaled_dot_product_attention",
+    "served",
+    "varlen_attn",
+]
 
 # Also where somebody puts the function of this module in its place.
 _pytorch_flex = _pytorch.flex_attention
