@@ -449,6 +449,18 @@ TEST(MaskTiles, SignsAreRespected) {
             Expect::Sound);
 }
 
+/// What the first and the last kept key of a block depend on, if on anything.
+TEST(MaskTiles, KeptKeysAreBounded) {
+  auto isBounded = [](const std::string &body) { return Mask(body).tiles.boundsKept(); };
+  EXPECT_TRUE(isBounded("%k = arith.cmpi sle, %n, %m : index"));
+  EXPECT_TRUE(isBounded("%k = arith.cmpi sge, %n, %m : index"));
+  EXPECT_TRUE(isBounded("%k = arith.constant false"));
+  EXPECT_FALSE(isBounded("%k = arith.constant true"));
+  EXPECT_FALSE(isBounded("%c3 = arith.constant 3 : index\n%c0 = arith.constant 0 : index\n"
+                         "%r = arith.remui %n, %c3 : index\n"
+                         "%k = arith.cmpi ne, %r, %c0 : index"));
+}
+
 TEST(MaskTiles, HugeFactorsAreUndecided) {
   Mask mask("%g = arith.constant 1000000000 : index\n%x = arith.muli %m, %g : index\n"
             "%y = arith.muli %x, %g : index\n%z = arith.muli %y, %g : index\n"

@@ -242,7 +242,7 @@ bool MaskReader::fits(Expr expr, Type type) {
 }
 
 /// Whether the value is a tensor's extent, counts parts or something of it in a loop, or is made of
-/// such by what tiling writes: then it is no larger than positions.
+/// such by what tiling writes, or is at most one: then it is no larger than positions.
 static bool isExtent(Value value) {
   if (auto argument = dyn_cast<BlockArgument>(value)) {
     auto loop = dyn_cast<LoopLikeOpInterface>(argument.getOwner()->getParentOp());
@@ -252,6 +252,8 @@ static bool isExtent(Value value) {
   Operation *op = value.getDefiningOp();
   if (isa<affine::AffineApplyOp, affine::AffineMinOp, affine::AffineMaxOp>(op))
     return llvm::all_of(op->getOperands(), isExtent);
+  if (isa<arith::MinUIOp>(op))
+    return llvm::any_of(op->getOperands(), isExtent);
   return isa<tensor::DimOp, CountPartsOp>(op);
 }
 

@@ -83,9 +83,9 @@ static bool isEverything(const Interval &interval) {
 
 bool MaskTiles::knowsNoFullTile() const { return llvm::any_of(dropped, isEverything); }
 
-bool MaskTiles::isUndecided() const {
-  return llvm::any_of(kept, isEverything) && knowsNoFullTile();
-}
+bool MaskTiles::boundsKept() const { return llvm::none_of(kept, isEverything); }
+
+bool MaskTiles::isUndecided() const { return !boundsKept() && knowsNoFullTile(); }
 
 bool MaskTiles::keepsFromFirst() const {
   return llvm::none_of(kept, [](const Interval &interval) { return interval.begin; });

@@ -124,6 +124,10 @@ public:
   /// Nothing is known: every tile is partial.
   bool isUndecided() const;
 
+  /// Some positions are known to be kept by no row: the first or the last ones, or all if a guard
+  /// does not hold.
+  bool boundsKept() const;
+
   /// No tile is known to be full.
   bool knowsNoFullTile() const;
 

@@ -243,6 +243,17 @@ def SplitKVPass : Pass<"attn-split-kv"> {
     parts. It is tiled over a grid of its own, on GPUs in blocks of as few rows as lanes along the
     columns leave. A sink belongs to the first part.
 
+    Parts share out what the mask keeps: with [begin, end) of MaskTiles for all rows of the block,
+
+    ```
+    tiles  = ceil((end - begin) / block_n)
+    size   = max(least, ceil(tiles / parts)) * block_n
+    part p = [begin + p * size, begin + (p + 1) * size), cut at end
+    ```
+
+    Parts that fill the device have at least a few tiles, or as many as their share of all keys.
+    A part without keys stores -inf as its log-sum-exp.
+
     Requires: room 3 `online` whose loops over keys are still to be made. Produces: room 3 `online`.
     Fails when: never; attention without keys, or whose results do not leave the grid directly, is
     left alone, with a remark.

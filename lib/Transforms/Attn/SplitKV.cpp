@@ -9,6 +9,8 @@
 #include "dialects/Plan/IR/PlanDialect.h"
 #include "lib/Machine/Lanes.h"
 #include "lib/Rooms/RoomPass.h"
+#include "lib/Transforms/Attn/MaskRegions.h"
+#include "lib/Transforms/Attn/OneHead.h"
 #include "lib/Transforms/Attn/Passes.h"
 #include "lib/Transforms/Attn/Schedule.h"
 #include "lib/Transforms/Attn/Target.h"
@@ -93,14 +95,67 @@ static FailureOr<Grid> matchGrid(OnlineAttentionOp op, ScheduleAttr schedule) {
   return grid;
 }
 
-/// Keys of a part: a multiple of block_n, so that only the last part of all has a short tile.
-static OpFoldResult getPartSize(OpBuilder &builder, Location loc, OpFoldResult n,
-                                OpFoldResult parts, ScheduleAttr schedule) {
+namespace {
+/// The keys that parts share out: `count` of them from `begin` on.
+struct LiveKeys {
+  OpFoldResult begin, count;
+  /// Whether the mask says more than that there are so many.
+  bool isBounded = false;
+};
+} // namespace
+
+/// The keys that some row of the block keeps, as the mask bounds them. A cache has room for many
+/// more keys than a sequence has.
+static LiveKeys emitLiveKeys(RewriterBase &rewriter, OnlineAttentionOp op, OpFoldResult n) {
+  LiveKeys all = {rewriter.getIndexAttr(0), n};
+  if (op.getMask().empty())
+    return all;
+  Location loc = op.getLoc();
+  auto probe = cast<OnlineAttentionOp>(rewriter.clone(*op));
+  OpBuilder::InsertionGuard guard(rewriter);
+  rewriter.setInsertionPoint(probe);
+  SmallVector<Value> at = getValueOrCreateConstantIndexOp(rewriter, loc, probe.getMixedOrigin());
+  shiftMask(rewriter, loc, probe.getMask(), /*position=*/3, getAsOpFoldResult(at[3]));
+  MaskTiles tiles = MaskTiles::analyze(probe.getMask(), factOf);
+  if (!tiles.boundsKept()) {
+    rewriter.eraseOp(probe);
+    return all;
+  }
+  Value rows =
+      getValueOrCreateConstantIndexOp(rewriter, loc, getRows(rewriter, loc, op.getQuery()));
+  MaskBlock block = {at[0], at[1], at[2], arith::AddIOp::create(rewriter, loc, at[2], rows),
+                     getValueOrCreateConstantIndexOp(rewriter, loc, n)};
+  MaskTiles::Ranges live = tiles.emitRanges(rewriter, loc, block, /*tileSize=*/1);
+  rewriter.eraseOp(probe);
+  Value count = rewriter.createOrFold<arith::SubIOp>(loc, live.end, live.begin);
+  return {getAsOpFoldResult(live.begin), getAsOpFoldResult(count), /*isBounded=*/true};
+}
+
+/// Keys of a part: a multiple of block_n, so that only the last part of all has a short tile. Where
+/// the mask leaves few keys, some parts get none, since a part of one or two tiles costs what it
+/// starts and merges.
+static OpFoldResult emitPartSize(OpBuilder &builder, Location loc, const LiveKeys &live,
+                                 OpFoldResult n, OpFoldResult parts, ScheduleAttr schedule,
+                                 bool fills) {
   AffineExpr length, count;
   bindSymbols(builder.getContext(), length, count);
   int64_t blockN = schedule->blockN;
-  return affine::makeComposedFoldedAffineApply(builder, loc,
-                                               length.ceilDiv(count * blockN) * blockN, {n, parts});
+  auto share = [&](OpFoldResult keys) {
+    return affine::makeComposedFoldedAffineApply(
+        builder, loc, length.ceilDiv(count * blockN) * blockN, {keys, parts});
+  };
+  OpFoldResult size = share(live.count);
+  if (!live.isBounded || !fills)
+    return size;
+  // No more than a part of all keys, so that a full cache is split as if there were no mask.
+  OpFoldResult least = affine::makeComposedFoldedAffineMin(
+      builder, loc,
+      AffineMap::get(0, 1, {length, builder.getAffineConstantExpr(blockN * kLeastTilesOfParts)},
+                     builder.getContext()),
+      {share(n)});
+  return builder.createOrFold<arith::MaxSIOp>(loc,
+                                              getValueOrCreateConstantIndexOp(builder, loc, size),
+                                              getValueOrCreateConstantIndexOp(builder, loc, least));
 }
 
 /// How many parts there are: what the schedule says, or what fills the device, but none of fewer
@@ -142,20 +197,33 @@ static Value sliceKeys(OpBuilder &builder, Location loc, Value value, OpFoldResu
       ArrayRef<OpFoldResult>{one, one});
 }
 
-/// Lets the op absorb part `part` of its keys.
-static void restrictKeys(RewriterBase &rewriter, OnlineAttentionOp op, Value part,
+/// Lets the op absorb part `part` of the keys that its mask keeps. Says whether the mask bounds
+/// them.
+static bool restrictKeys(RewriterBase &rewriter, OnlineAttentionOp op, Value part,
                          OpFoldResult parts, ScheduleAttr schedule) {
   Location loc = op.getLoc();
   rewriter.setInsertionPoint(op);
   OpFoldResult n = tensor::getMixedSize(rewriter, loc, op.getKey(), 0);
-  OpFoldResult size = getPartSize(rewriter, loc, n, parts, schedule);
+  LiveKeys live = emitLiveKeys(rewriter, op, n);
+  OpFoldResult size = emitPartSize(rewriter, loc, live, n, parts, schedule, fills(op, schedule));
   AffineExpr index, length, total;
   bindSymbols(rewriter.getContext(), index, length, total);
   MLIRContext *context = rewriter.getContext();
-  OpFoldResult begin = affine::makeComposedFoldedAffineMin(
-      rewriter, loc, AffineMap::get(0, 3, {index * length, total}, context), {part, size, n});
+  OpFoldResult before = affine::makeComposedFoldedAffineMin(
+      rewriter, loc, AffineMap::get(0, 3, {index * length, total}, context),
+      {part, size, live.count});
   OpFoldResult keys = affine::makeComposedFoldedAffineMin(
-      rewriter, loc, AffineMap::get(0, 3, {length, total - index}, context), {begin, size, n});
+      rewriter, loc, AffineMap::get(0, 3, {length, total - index}, context),
+      {before, size, live.count});
+  OpFoldResult begin = before;
+  if (live.isBounded) {
+    Value first = getValueOrCreateConstantIndexOp(
+        rewriter, loc,
+        affine::makeComposedFoldedAffineApply(rewriter, loc, index + length, {live.begin, before}));
+    // At most the number of keys, so that the analysis of the part's mask knows a position.
+    Value most = getValueOrCreateConstantIndexOp(rewriter, loc, n);
+    begin = arith::MinUIOp::create(rewriter, loc, first, most).getResult();
+  }
   SmallVector<OpFoldResult> position = op.getMixedOrigin();
   position[3] =
       affine::makeComposedFoldedAffineApply(rewriter, loc, index + length, {position[3], begin});
@@ -167,6 +235,7 @@ static void restrictKeys(RewriterBase &rewriter, OnlineAttentionOp op, Value par
     op.getValueMutable().assign(value);
     op.getOriginMutable().assign(origin);
   });
+  return live.isBounded;
 }
 
 /// The same in f32, with the log-sum-exp. The sink counts once: in the first part.
@@ -192,11 +261,11 @@ static NormalizeOp emitPartial(RewriterBase &rewriter, NormalizeOp normalize, Va
 }
 
 /// Rewrites the block (already moved into the four-dimensional grid) to absorb part `part` of the
-/// keys and to yield f32.
-static void restrictToPart(RewriterBase &rewriter, const Grid &grid, Value part, OpFoldResult parts,
+/// keys and to yield f32. Says whether the mask bounds these keys.
+static bool restrictToPart(RewriterBase &rewriter, const Grid &grid, Value part, OpFoldResult parts,
                            ScheduleAttr schedule) {
   Location loc = grid.online->getLoc();
-  restrictKeys(rewriter, grid.online, part, parts, schedule);
+  bool isBounded = restrictKeys(rewriter, grid.online, part, parts, schedule);
   NormalizeOp partial = emitPartial(rewriter, grid.normalize, part);
   // The insertions: (part, b, h, m[, 0]) of the partial tensors, which are the grid's new region
   // arguments.
@@ -221,6 +290,7 @@ static void restrictToPart(RewriterBase &rewriter, const Grid &grid, Value part,
   for (tensor::ParallelInsertSliceOp insert : grid.inserts)
     rewriter.eraseOp(insert);
   rewriter.eraseOp(grid.normalize);
+  return isBounded;
 }
 
 /// Rows of a block that merges. On a GPU as few as its warps have when lanes lie along the columns:
@@ -233,7 +303,9 @@ static int64_t getMergedRows(MergeOp op, ScheduleAttr schedule) {
   return getLanesAlongRows(columns, plan::getMachine(op).getWarps(1)).rows;
 }
 
-static LogicalResult splitKV(RewriterBase &rewriter, OnlineAttentionOp op, ScheduleAttr schedule) {
+/// Says whether the mask bounds the keys that are split, or fails if none are.
+static FailureOr<bool> splitKV(RewriterBase &rewriter, OnlineAttentionOp op,
+                               ScheduleAttr schedule) {
   FailureOr<Grid> grid = matchGrid(op, schedule);
   if (failed(grid))
     return failure();
@@ -276,7 +348,7 @@ static LogicalResult splitKV(RewriterBase &rewriter, OnlineAttentionOp op, Sched
   llvm::append_range(arguments, outputs);
   rewriter.eraseOp(split.getTerminator());
   rewriter.mergeBlocks(forall.getBody(), split.getBody(), arguments);
-  restrictToPart(rewriter, *grid, part, parts, schedule);
+  bool isBounded = restrictToPart(rewriter, *grid, part, parts, schedule);
 
   rewriter.setInsertionPointAfter(split);
   auto merge =
@@ -295,7 +367,7 @@ static LogicalResult splitKV(RewriterBase &rewriter, OnlineAttentionOp op, Sched
   if (failed(tiled))
     return failure();
   rewriter.replaceOp(merge, tiled->replacements);
-  return success();
+  return isBounded;
 }
 
 namespace {
@@ -311,16 +383,19 @@ struct SplitKVPass
         continue;
       Location loc = op.getLoc();
       // A part of no keys would start where there are none.
-      if (op.getKey().getType().getDimSize(0) == 0)
+      if (op.getKey().getType().getDimSize(0) == 0) {
         remark::missed(loc, remark::RemarkOpts::name("split-kv").category("attn"))
             << "keys are not split: there are none";
-      else if (failed(splitKV(rewriter, op, schedule)))
+        continue;
+      }
+      FailureOr<bool> isBounded = splitKV(rewriter, op, schedule);
+      if (failed(isBounded))
         remark::missed(loc, remark::RemarkOpts::name("split-kv").category("attn"))
             << "keys are not split: the results do not leave the grid directly";
       else
         remark::passed(loc, remark::RemarkOpts::name("split-kv").category("attn"))
-            << ("keys are split over " + Twine(schedule->fill ? "up to " : "") +
-                Twine(schedule->splits) + " blocks")
+            << ("keys" + Twine(*isBounded ? " that the mask keeps" : "") + " are split over " +
+                Twine(schedule->fill ? "up to " : "") + Twine(schedule->splits) + " blocks")
                    .str();
     }
     return success();

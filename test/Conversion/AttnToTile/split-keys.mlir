@@ -11,7 +11,8 @@
 // CHECK:       %[[PART:.*]] = arith.remui %[[X]], %c4
 // CHECK:       arith.divui %[[X]], %c4
 // Keys of the part only: positions and the mask's coordinates start where it does.
-// CHECK:       %[[BEGIN:.*]] = affine.min #{{.*}}()[%[[PART]], %{{.*}}]
+// CHECK:       %[[BEFORE:.*]] = affine.min #{{.*}}()[%[[PART]], %{{.*}}]
+// CHECK:       %[[BEGIN:.*]] = arith.minui %[[BEFORE]],
 // CHECK:       scf.if
 // CHECK:         %[[ORIGIN:.*]] = affine.apply #{{.*}}()[%[[BEGIN]], %[[LAST:.*]]]
 // CHECK:         %[[N:.*]] = arith.addi %[[BEGIN]], %[[LAST]]
