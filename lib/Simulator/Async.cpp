@@ -88,6 +88,28 @@ void BlockRun::moveBox(const Copy &copy, bool toShared, int64_t rowBegin, int64_
   }
 }
 
+void BlockRun::countTraffic(unsigned argument, ArrayRef<int64_t> offsets, int64_t rows,
+                            int64_t columns) {
+  const Memory &memory = arguments[argument].memory;
+  size_t rank = offsets.size(), rowDim = rank > 1 && columns > 0 ? rank - 2 : rank - 1;
+  for (size_t dim = 0; dim < rowDim; ++dim)
+    if (offsets[dim] < 0 || offsets[dim] >= memory.shape[dim])
+      return;
+  auto clip = [&](size_t dim, int64_t size) {
+    return std::pair(std::clamp<int64_t>(offsets[dim], 0, memory.shape[dim]),
+                     std::clamp<int64_t>(offsets[dim] + size, 0, memory.shape[dim]));
+  };
+  auto [begin, end] = clip(rowDim, rows);
+  int64_t width = 1;
+  if (rowDim + 1 < rank) {
+    auto [first, last] = clip(rank - 1, columns);
+    width = last - first;
+  }
+  if (begin < end && width > 0)
+    result.traffic[argument].join(
+        {double((end - begin) * width * getByteSize(memory.kind)), begin, end});
+}
+
 /// Remembers rows of a box in global memory, which asynchronous hardware accesses up to the epoch,
 /// or threads now.
 void BlockRun::touchBox(Fiber &fiber, const Copy &copy, GlobalAccesses::Kind kind, int64_t rowBegin,
@@ -136,6 +158,7 @@ void BlockRun::copyAsync(Fiber &fiber, const Instruction &instruction) {
 
   double bytes = double(place.stageBytes), begin = fiber.time;
   result.bytes += bytes;
+  countTraffic(argument, copy.offsets, place.rows, place.columns);
   const Costs &costs = program.machine->costs;
   double end = begin + pickTime(fiber, 0);
   if (!isRandom) {
@@ -177,6 +200,7 @@ void BlockRun::storeAsync(Fiber &fiber, const Instruction &instruction) {
            Epoch{fiber.storeComponent, std::numeric_limits<uint32_t>::max()});
   double bytes = double(place.stageBytes), begin = fiber.time, end = begin + pickTime(fiber, 0);
   result.bytes += bytes;
+  countTraffic(argument, copy.offsets, place.rows, place.columns);
   if (!isRandom) {
     end = use(Resource::Memory, begin, bytes / program.machine->costs.memoryBytes) + 200;
     record("stores", "store", begin, end, instruction.op);
@@ -220,6 +244,8 @@ void BlockRun::copyThreads(Fiber &fiber, const Instruction &instruction) {
     moveBox(copy, /*toShared=*/true, rect.rowBegin, rect.rowEnd);
   double bytes = double(place.stageBytes) / double(parts);
   result.bytes += bytes;
+  if (part == 0)
+    countTraffic(argument, copy.offsets, place.rows, place.columns);
   fiber.time = isRandom
                    ? fiber.time + pickTime(fiber, 0)
                    : use(Resource::Memory, fiber.time, bytes / program.machine->costs.memoryBytes) +

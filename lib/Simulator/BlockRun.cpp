@@ -100,6 +100,7 @@ std::string BlockRun::getName(const Fiber &fiber) const {
 //===----------------------------------------------------------------------------------------===//
 
 void BlockRun::setUp() {
+  result.traffic.resize(arguments.size());
   unsigned count = program.numWarpgroups;
   fibers.resize(count);
   for (auto [index, fiber] : enumerate(fibers)) {

@@ -212,6 +212,9 @@ private:
   llvm::SmallVector<int64_t, 5> getOffsets(Fiber &fiber, const Instruction &instruction,
                                            size_t first, size_t rank);
 
+  /// Adds what a box or tile from `offsets` on has inside of an argument to the traffic.
+  void countTraffic(unsigned argument, llvm::ArrayRef<int64_t> offsets, int64_t rows,
+                    int64_t columns);
   void touchBox(Fiber &fiber, const Copy &copy, GlobalAccesses::Kind kind, int64_t rowBegin,
                 int64_t rowEnd, std::optional<Epoch> epoch);
 

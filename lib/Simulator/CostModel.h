@@ -28,12 +28,16 @@ struct Work {
   bool isReduction = false;
 };
 
-enum class Resource { Tensor, Exp, Issue, Shared, Memory };
-inline constexpr unsigned kNumResources = 5;
+/// Memory is L2's, which a block uses. HBM is what all blocks of a grid use together.
+enum class Resource { Tensor, Exp, Issue, Shared, Memory, HBM };
+inline constexpr unsigned kNumResources = 6;
 const char *getName(Resource resource);
 
 /// The work of an op on register tiles: `elements` per warpgroup.
 Work getWork(const Costs &costs, mlir::Operation *op, int64_t elements);
+
+/// Bytes of HBM for each multiprocessor in a cycle of the nominal clock, where all are busy.
+double getHBMBytes(const Chip &chip);
 
 /// Cycles of a product of one warpgroup: of the tensor core, or of its reads of shared memory.
 struct ProductCost {

@@ -304,6 +304,37 @@ static Expected<Samples> sampleBlocks(const Simulator &simulator, ArrayRef<Argum
   return std::move(samples);
 }
 
+/// Bytes that a grid moves to and from HBM. Blocks find in L2 what others have read before them, so
+/// that no element counts twice: all batches and heads have the rows that some sample has.
+static double countFirstTouches(const Samples &samples, int64_t count, double others,
+                                ArrayRef<Argument> arguments) {
+  std::vector<double> weights(samples.results.size());
+  for (int64_t x = 0; x < count; ++x) {
+    auto [left, right, weight] = samples.find(x);
+    weights[left] += 1 - weight;
+    weights[right] += weight;
+  }
+  double bytes = 0;
+  for (auto [index, argument] : enumerate(arguments)) {
+    if (argument.isScalar)
+      continue;
+    Traffic all;
+    double moved = 0;
+    for (auto [result, weight] : zip_equal(samples.results, weights)) {
+      all.join(result.traffic[index]);
+      moved += result.traffic[index].bytes * weight * others;
+    }
+    const Memory &memory = argument.memory;
+    size_t rank = memory.shape.size(), rowDim = rank > 1 ? rank - 2 : 0;
+    double distinct = double(getByteSize(memory.kind));
+    for (size_t dim = 0; dim < rank; ++dim)
+      if (memory.strides[dim] != 0)
+        distinct *= double(dim == rowDim && rank > 3 ? all.end - all.begin : memory.shape[dim]);
+    bytes += std::min(moved, std::max(distinct, 0.0));
+  }
+  return bytes;
+}
+
 Expected<Prediction> Simulator::predict(ArrayRef<Argument> arguments, int64_t maxWork) const {
   const Costs &costs = program->machine->costs;
   Expected<std::array<int64_t, 3>> grid = getGrid(arguments);
@@ -319,6 +350,7 @@ Expected<Prediction> Simulator::predict(ArrayRef<Argument> arguments, int64_t ma
                                             Twine(height) + "x" + Twine(depth));
   if (prediction.numBlocks == 0)
     return prediction;
+  SmallVector<Argument> views = viewArguments(program->kernel, arguments);
   Options options;
   options.numbers = false;
   options.maxWork = maxWork;
@@ -339,7 +371,7 @@ Expected<Prediction> Simulator::predict(ArrayRef<Argument> arguments, int64_t ma
   // waits.
   int64_t resident = std::min(attribute.getSchedule().resident,
                               int64_t(divideCeil(prediction.numBlocks, multiprocessors)));
-  std::vector<double> cycles(count);
+  std::vector<double> cyclesOfX(count);
   double busy[kNumResources] = {}, others = double(height * depth);
   unsigned bits = 16;
   for (int64_t x = 0; x < count; ++x) {
@@ -353,17 +385,27 @@ Expected<Prediction> Simulator::predict(ArrayRef<Argument> arguments, int64_t ma
       busy[i] += part * others;
       shared = std::max(shared, part * double(resident));
     }
-    cycles[x] = std::max(alone, shared) + costs.blockCycles;
+    cyclesOfX[x] = std::max(alone, shared) + costs.blockCycles;
     if (before.elementBits)
       bits = before.elementBits;
   }
-  double total = schedule(cycles, int64_t(others), multiprocessors * resident) + costs.launchCycles;
-  prediction.milliseconds = total / getChip().loadedClockGHz * 1e-6;
+  double cycles = schedule(cyclesOfX, int64_t(others), multiprocessors * resident);
+  busy[unsigned(Resource::HBM)] =
+      countFirstTouches(*samples, count, others, views) / getHBMBytes(getChip());
+  // The clock is the nominal one where products wait for HBM, which takes its time however blocks
+  // are placed.
+  double clock = getChip().loadedClockGHz,
+         memory = busy[unsigned(Resource::HBM)] / double(multiprocessors) + costs.blockCycles +
+                  costs.copyLatency,
+         nanoseconds = std::max((cycles + costs.launchCycles) / clock,
+                                (memory + costs.launchCycles) / getChip().clockGHz);
+  prediction.milliseconds = nanoseconds * 1e-6;
   prediction.peakTflops = getChip().getPeakTflops(costs, bits);
   prediction.fractionOfPeak =
       prediction.flops / (prediction.milliseconds * 1e-3) / (prediction.peakTflops * 1e12);
   for (unsigned i = 0; i < kNumResources; ++i) {
-    prediction.used[i] = busy[i] / (total * double(multiprocessors));
+    double rate = Resource(i) == Resource::HBM ? getChip().clockGHz : clock;
+    prediction.used[i] = busy[i] / (nanoseconds * rate * double(multiprocessors));
     if (prediction.used[i] > prediction.used[unsigned(prediction.critical)])
       prediction.critical = Resource(i);
   }

@@ -78,12 +78,28 @@ struct Options {
 int64_t evaluateFactor(mlir::Attribute factor, llvm::ArrayRef<Argument> arguments,
                        int64_t multiprocessors);
 
+/// Bytes and rows that a block moves to and from an argument, by boxes and tiles.
+struct Traffic {
+  /// Of elements that exist, each as often as it is moved.
+  double bytes = 0;
+  /// The rows (or, of a vector, the elements) between the first and the last.
+  int64_t begin = std::numeric_limits<int64_t>::max(), end = 0;
+
+  void join(const Traffic &other) {
+    bytes += other.bytes;
+    begin = std::min(begin, other.begin);
+    end = std::max(end, other.end);
+  }
+};
+
 /// The work of one block.
 struct BlockResult {
   double cycles = 0;
   /// Cycles in which the resource was in use.
   double busy[kNumResources] = {};
   double flops = 0, bytes = 0;
+  /// By argument.
+  std::vector<Traffic> traffic;
   /// Bits of the elements that products multiply; 0 without products.
   unsigned elementBits = 0;
   std::vector<Finding> findings;

@@ -273,6 +273,10 @@ Error BlockRun::access(Fiber &fiber, const Instruction &instruction, Value &tile
     }
   }
   result.bytes += double(info.getLocalRows() * info.columns * getByteSize(memory.kind));
+  // The first warpgroup counts for all, whose rows are apart.
+  if (fiber.isIssuer())
+    countTraffic(argument.index, offsets, info.getLocalRows() * fiber.role->warpgroups,
+                 info.isVector ? 0 : info.columns);
   if (isTracked(argument.index))
     touchTile(fiber, instruction, argument.index, offsets,
               instruction.isAdd ? GlobalAccesses::Kind::Add
