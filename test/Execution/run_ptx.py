@@ -35,6 +35,8 @@ from ptx.scalars import from_bf16, to_bf16  # noqa: E402
 
 # Blocks that stay have several tiles each.
 MULTIPROCESSORS = 2
+# GB/s, of an H200.
+MEMORY_RATE = 4800
 # Of bf16, beside the root mean square; four times what is seen, for inputs are fresh.
 BOUND = 4e-2
 STAYS = "stay=true recompute=true"
@@ -71,6 +73,9 @@ CASES: List[Tuple[str, int, str, Tuple[int, ...]]] = [
     ("full", 128, "pack=8", (1, 8, 2, 1, 700)),
     ("full", 128, "pack=8", (2, 6, 1, 2, 200)),
     ("full", 64, "pack=2", (1, 2, 2, 5, 300)),
+    ("sink", 64, "splits=3", (1, 2, 1, 70, 200)),
+    ("length", 64, "pack=4", (2, 4, 1, 3, 700)),
+    ("length", 128, "splits=3", (2, 1, 1, 70, 300)),
     ("full", 64, f"{GRADIENTS}fused=false", (1, 2, 1, 70, 100)),
     ("causal", 64, f"{GRADIENTS}fused=true", (1, 2, 1, 100, 130)),
     ("causal", 128, f"{GRADIENTS}fused=true", (1, 1, 1, 70, 100)),
@@ -96,6 +101,10 @@ MASKS = {
       %far = arith.index_cast %limit : i64 to index
       %distance = arith.subi %n, %m : index
       %keep = arith.cmpi sle, %distance, %far : index"""),
+    "length": ("tensor<?xi32>", """
+      %limit = tensor.extract %x[%b] : tensor<?xi32>
+      %j = arith.index_cast %n : index to i32
+      %keep = arith.cmpi slt, %j, %limit : i32"""),
     "two": ("tensor<?xi64>", """
       %one = arith.constant 1 : index
       %limit = tensor.extract %x[%b] : tensor<?xi64>
@@ -157,6 +166,12 @@ def make_source(mask: str, d: int) -> str:
             f"func.func @attention(%q: {t}, %k: {t}, %v: {t}) -> {t} {{\n  %o = attn.attention %q, %k, %v {PADDING} : "
             f"{t}, {t}, {t} -> {t}\n  return %o : {t}\n}}\n"
         )
+    if mask == "sink":
+        t = f"tensor<?x?x?x{d}xbf16>"
+        return (
+            f"func.func @attention(%q: {t}, %k: {t}, %v: {t}, %x: tensor<?xf32>) -> {t} {{\n"
+            f"  %o = attn.attention %q, %k, %v sink(%x : tensor<?xf32>) : {t}, {t}, {t} -> {t}\n  return %o : {t}\n}}\n"
+        )
     if mask not in MASKS:
         return revisions.make_source(mask, d)
     type_, region = MASKS[mask]
@@ -214,10 +229,12 @@ def count_blocks(factors: List[Dict[str, int]], tensors: List[np.ndarray]) -> in
 
 
 def is_for(plan: Dict[str, Any], tensors: List[np.ndarray]) -> bool:
-    """Whether the kernel is of a way that such calls take."""
-    extents = [count_blocks([r], tensors) // (count_blocks([r["per"]], tensors) if "per" in r else 1)
-               for r in plan.get("when", [])]
-    return all(r["least"] <= extent <= r["most"] for r, extent in zip(plan.get("when", []), extents))
+    """Whether the kernel is of a way that such calls take: all ranges of one of its conditions hold."""
+    def holds(r: Dict[str, Any]) -> bool:
+        size = MEMORY_RATE if "memory_rate" in r else count_blocks([r], tensors)
+        return r["least"] <= -(-size // (count_blocks([r["per"]], tensors) if "per" in r else 1)) <= r["most"]
+
+    return "when" not in plan or any(all(map(holds, ranges)) for ranges in plan["when"])
 
 
 def choose_kernels(plan: Dict[str, Any], tensors: List[np.ndarray]) -> List[Dict[str, Any]]:
@@ -251,6 +268,8 @@ def run_kernel(text: str, plan: Dict[str, Any], tensors: List[np.ndarray], seed:
 def make_captured(mask: str, rng: np.random.Generator, batches: int, heads: int, keys: int) -> List[np.ndarray]:
     if mask == "alibi":
         return [rng.uniform(0.01, 0.5, heads).astype(np.float32)]
+    if mask == "sink":
+        return [rng.uniform(-2, 4, heads).astype(np.float32)]
     if mask == "relbias":
         return [to_bf16(rng.standard_normal((heads, keys)).astype(np.float32))]
     if mask in ("document", "sorted"):
@@ -272,11 +291,13 @@ def compute_exactly(mask: str, q: np.ndarray, k: np.ndarray, v: np.ndarray, capt
     same = lambda b, h, i, j: numbers[0][b, i] == numbers[0][b, j]
     far = lambda b, h, i, j: j - i <= int(numbers[0][b])
     near = lambda b, h, i, j: j <= int(numbers[0][b]) + int(numbers[0][1])
-    masks = {"document": same, "sorted": same, "limit": far, "sum": far, "two": near,
+    below = lambda b, h, i, j: j < int(numbers[0][b])
+    masks = {"document": same, "sorted": same, "limit": far, "sum": far, "two": near, "length": below,
              "constant": lambda b, h, i, j: j <= i, "product": lambda b, h, i, j: (i * 100000007 + j) % 7 != 0}
-    causal = None if mask in ("full", *MASKS) else "bottom_right"
+    causal = None if mask in ("full", "sink", *MASKS) else "bottom_right"
     tensors = map(from_bf16, (q, k, v))
-    return reference.attention(*tensors, causal=causal, score=scores.get(mask), mask=masks.get(mask))[0]
+    return reference.attention(*tensors, causal=causal, score=scores.get(mask), mask=masks.get(mask),
+                               sink=numbers[0] if mask == "sink" else None)[0]
 
 
 def drop(text: str, prefix: str) -> str:
