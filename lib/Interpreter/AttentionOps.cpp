@@ -185,14 +185,18 @@ Error Evaluator::attention(AttentionOp op, Frame &frame) {
   if (!hasData)
     return setLow(op, op.getLseLow(), **lse, frame);
 
+  // A sink for each head or, with rows, for each row of each head.
   const Lane *sinks = nullptr;
+  bool hasRows = false;
   if (Error error = checkData(op, {&query, &key, &value}))
     return error;
   if (op.getSink()) {
     const DenseTensor &sink = *getTensor(op.getSink(), frame);
     if (Error error = checkData(op, {&sink}))
       return error;
-    if (Error error = checkExtents(op, {{sink.getShape()[0], q[1]}}))
+    hasRows = sink.getShape().size() == 2;
+    if (Error error = checkExtents(
+            op, {{sink.getShape()[0], q[1]}, {hasRows ? sink.getShape()[1] : q[2], q[2]}}))
       return error;
     sinks = sink.data();
   }
@@ -209,9 +213,9 @@ Error Evaluator::attention(AttentionOp op, Frame &frame) {
     if (Error error =
             rows.compute((*origin)[0] + b, (*origin)[1] + h, (*origin)[2] + m, (*origin)[3]))
       return error;
-    (*lse)->data()[row].f =
-        attendRow(rows, value.data() + keyHead * keys * dv, sinks ? sinks + h : nullptr,
-                  MutableArrayRef<Lane>((*output)->data() + row * dv, dv));
+    (*lse)->data()[row].f = attendRow(rows, value.data() + keyHead * keys * dv,
+                                      sinks ? sinks + (hasRows ? h * q[2] + m : h) : nullptr,
+                                      MutableArrayRef<Lane>((*output)->data() + row * dv, dv));
   }
   return setLow(op, op.getLseLow(), **lse, frame);
 }
@@ -338,13 +342,22 @@ Error Evaluator::normalize(NormalizeOp op, Frame &frame) {
     if (Error error = checkData(op, {&acc, &max, &sum}))
       return error;
   double sink = kLowest;
-  if (op.getSink() && hasData) {
+  const DenseTensor *sinks = nullptr;
+  if (op.getSink() && mlir::isa<mlir::ShapedType>(op.getSink().getType())) {
+    sinks = getTensor(op.getSink(), frame).get();
+    if (Error error = checkExtents(op, {{m, sinks->getShape()[0]}}))
+      return error;
+    if (Error error = hasData ? checkData(op, {sinks}) : Error::success())
+      return error;
+  } else if (op.getSink() && hasData) {
     Expected<double> natural = getReal(op, op.getSink(), frame);
     if (!natural)
       return natural.takeError();
     sink = *natural * kLog2e;
   }
   for (int64_t row = 0; row < m && hasData; ++row) {
+    if (sinks)
+      sink = sinks->data()[row].f * kLog2e;
     // All in base 2 and relative to the larger of the maximum and the sink.
     double top = std::max(max.data()[row].f, sink), total = 0, factor = 0;
     if (sum.data()[row].f != 0) {

@@ -72,6 +72,23 @@ static void printScoreAndMask(OpAsmPrinter &printer, Operation *, Region &score,
     printEndOfRegions(printer);
 }
 
+/// A sink for all rows is an f32, whose type is left out.
+static ParseResult parseSink(OpAsmParser &parser,
+                             std::optional<OpAsmParser::UnresolvedOperand> &sink, Type &type) {
+  if (parser.parseOperand(sink.emplace()))
+    return failure();
+  if (succeeded(parser.parseOptionalColon()))
+    return parser.parseType(type);
+  type = parser.getBuilder().getF32Type();
+  return success();
+}
+
+static void printSink(OpAsmPrinter &printer, Operation *, Value sink, Type type) {
+  printer << sink;
+  if (!type.isF32())
+    printer << " : " << type;
+}
+
 static ParseResult parseMask(OpAsmParser &parser, Region &mask) {
   Type index = parser.getBuilder().getIndexType();
   return parseFunctionRegion(parser, "mask", {index, index, index, index}, mask);

@@ -45,7 +45,7 @@ def Attn_AttentionOp : Attn_Op<"attention", [
     S[n]   = scale * sum_d query[b,h,m,d] * key[b,h/g,n,d]        scale defaults to 1/sqrt(D)
     T[n]   = score(S[n], b, h, m, n)                              default: S[n]
     keep   = { n : mask(b, h, m, n) }                             default: all n
-    L      = sum over keep of exp(T[n])  (+ exp(sink[h]))
+    L      = sum over keep of exp(T[n])  (+ exp(sink[h]), or exp(sink[h,m]))
     output[b,h,m,:] = sum over keep of exp(T[n]) / L * F[n] * value[b,h/g,n,:]
     lse[b,h,m]      = log(L)
     lse_low[b,h,m]  = log2(L) - round(lse[b,h,m] * log2(e))      the part that f32 loses (s17); 0 where lse is infinite
@@ -78,7 +78,7 @@ def Attn_AttentionOp : Attn_Op<"attention", [
     Arg<AnyRankedTensor, "(B, Hkv, N, D)">:$key,
     Arg<AnyRankedTensor, "(B, Hkv, N, Dv)">:$value,
     Arg<Optional<F32>, "factor of the dot products">:$scale,
-    Arg<Optional<AnyRankedTensor>, "(H) f32, an extra logit in each row's denominator">:$sink,
+    Arg<Optional<AnyRankedTensor>, "(H) or (H, M) f32, an extra logit in each row's denominator">:$sink,
     Arg<Variadic<Index>, "global (b, h, m, n) of this op's first element; none means zeros">:$origin,
     Arg<Variadic<AnyRankedTensor>, "tensors that the variants read, in their order">:$captures,
     OptionalAttr<ArrayAttr>:$variants);
@@ -296,7 +296,7 @@ def Attn_NormalizeOp : Attn_DestinationOp<"normalize", [
     lse_low[m]  = (row_max[m] - lse[m] * log2(e)) + log2(row_sum[m])     0 where lse is infinite
     ```
 
-    With a `sink` (natural logarithm) exp(sink) is added to the sum first.
+    With a `sink` (natural logarithm) exp(sink), or exp(sink[m]), is added to the sum first.
 
     ```mlir
     %o = attn.normalize %acc, %max, %sum outs(%empty)
@@ -307,13 +307,15 @@ def Attn_NormalizeOp : Attn_DestinationOp<"normalize", [
     Arg<Attn_Shaped, "(M, Dv) f32">:$acc,
     Arg<Attn_Shaped, "(M) f32">:$row_max,
     Arg<Attn_Shaped, "(M) f32">:$row_sum,
-    Arg<Optional<F32>, "extra logit of this head">:$sink,
+    Arg<Optional<AnyTypeOf<[F32, AnyRankedTensor, AnyStridedMemRef]>>,
+        "extra logit of this head, f32, or of each row, (M) f32">:$sink,
     Arg<Attn_Shaped, "(M, Dv)">:$output,
     Arg<Optional<Attn_Shaped>, "(M) f32">:$lse,
     Arg<Optional<Attn_Shaped>, "(M) f32, the part that lse lost to rounding, base 2">:$lse_low);
   let results = (outs Variadic<AnyRankedTensor>:$results);
   let assemblyFormat = [{
-    $acc `,` $row_max `,` $row_sum (`sink` `(` $sink^ `)`)? `outs` `(` $output (`,` $lse^)? (`,` $lse_low^)? `)`
+    $acc `,` $row_max `,` $row_sum (`sink` `(` custom<Sink>($sink, type($sink))^ `)`)?
+    `outs` `(` $output (`,` $lse^)? (`,` $lse_low^)? `)`
     attr-dict `:` type($acc) `,` type($row_max) `,` type($row_sum) `,` type($output)
     (`,` type($lse)^)? (`,` type($lse_low)^)? (`->` type($results)^)?
   }];
@@ -391,6 +393,31 @@ def Attn_PackHeadsOp : Attn_Op<"pack_heads", [Pure]> {
   let results = (outs AnyRankedTensor:$result);
   let assemblyFormat = [{
     $source `for` $key `by` $slots attr-dict `:` type($source) `,` type($key) `->` type($result)
+  }];
+  let hasVerifier = 1;
+}
+
+def Attn_PackSinkOp : Attn_Op<"pack_sink", [Pure]> {
+  let summary = "the sinks of query heads that share a key head, one for each packed row";
+  let description = [{
+    With `g = H / Hkv` of `query` (B, H, M, D) and `key` (B, Hkv, N, D), and `P` slots, the result is (Hkv, M * P):
+
+    ```
+    result[k, m * P + j] = source[k * g + min(j, g - 1)]
+    ```
+
+    A view: nothing moves, and each row reads its sink where it ends.
+
+    ```mlir
+    %sinks = attn.pack_sink %sink of %query for %key by 8
+        : tensor<?xf32>, tensor<?x?x?x128xbf16>, tensor<?x?x?x128xbf16> -> tensor<?x?xf32>
+    ```
+  }];
+  let arguments = (ins AnyRankedTensor:$source, AnyRankedTensor:$query, AnyRankedTensor:$key, I64Attr:$slots);
+  let results = (outs AnyRankedTensor:$result);
+  let assemblyFormat = [{
+    $source `of` $query `for` $key `by` $slots attr-dict
+    `:` type($source) `,` type($query) `,` type($key) `->` type($result)
   }];
   let hasVerifier = 1;
 }

@@ -126,8 +126,12 @@ FailureOr<TilingResult> AttentionOp::getTiledImplementation(OpBuilder &builder,
                           {sizes[0], keyHeads, n, d}, slices);
   Value value = extractTile(builder, loc, getValue(), {offsets[0], keyHead, zero, zero},
                             {sizes[0], keyHeads, n, dv}, slices);
-  Value sink =
-      getSink() ? extractTile(builder, loc, getSink(), {offsets[1]}, {sizes[1]}, slices) : Value();
+  Value sink;
+  if (getSink()) {
+    size_t rank = getSink().getType().getRank();
+    sink =
+        extractTile(builder, loc, getSink(), offsets.slice(1, rank), sizes.slice(1, rank), slices);
+  }
 
   SmallVector<Value> origin;
   for (auto [i, position] : llvm::enumerate(getMixedOrigin()))

@@ -345,12 +345,15 @@ LogicalResult attn::verifySameExtents(Operation *op, ArrayRef<Lettered> all) {
 LogicalResult attn::verifyScoredOp(ScoredOpInterface op) {
   if (failed(verifyProducts(op)))
     return failure();
-  // attention_c9: sink is (H) of f32
+  // attention_c9: sink is (H) or, of the forward pass, (H, M) of f32
   if (Value sink = op.getSink()) {
     auto type = cast<RankedTensorType>(sink.getType());
-    if (failed(checkRank(op, "sink", type, 1, "(H)")) || failed(checkF32(op, "sink", type)) ||
-        failed(checkExtent(op, "H", "query", op.getQuery().getType().getDimSize(1), "sink",
-                           type.getDimSize(0))))
+    ArrayRef<int64_t> query = op.getQuery().getType().getShape();
+    bool isOfRows = isa<AttentionOp>(op) && type.getRank() == 2;
+    if ((!isOfRows && failed(checkRank(op, "sink", type, 1, "(H)"))) ||
+        failed(checkF32(op, "sink", type)) ||
+        failed(checkExtent(op, "H", "query", query[1], "sink", type.getDimSize(0))) ||
+        (isOfRows && failed(checkExtent(op, "M", "query", query[2], "sink", type.getDimSize(1)))))
       return failure();
   }
   if (failed(verifyOrigin(op, op.getOrigin())))
@@ -368,13 +371,14 @@ LogicalResult AttentionOp::verify() {
   for (auto [name, rows] : {std::pair<StringRef, Value>{"lse", getLse()}, {"lse_low", getLseLow()}})
     if (rows && failed(verifyLikeLse(*this, name, rows.getType())))
       return failure();
+  bool isOfRows = getSink() && getSink().getType().getRank() == 2;
   return verifySameExtents(*this, {{"query", getQuery(), "BHMD"},
                                    {"key", getKey(), "BGND"},
                                    {"value", getValue(), "BGNV"},
                                    {"output", getOutput(), "BHMV"},
                                    {"lse", getLse(), "BHM"},
                                    {"lse_low", getLseLow(), "BHM"},
-                                   {"sink", getSink(), "H"}});
+                                   {"sink", getSink(), isOfRows ? "HM" : "H"}});
 }
 
 LogicalResult AttentionOp::verifyRegions() {
@@ -513,6 +517,11 @@ LogicalResult NormalizeOp::verify() {
         failed(checkExtent(*this, "M", "acc", acc.getDimSize(0), name, type.getDimSize(0))))
       return failure();
   }
+  // normalize_c3: sink is f32, or (M) of f32
+  if (auto type = getSink() ? dyn_cast<ShapedType>(getSink().getType()) : ShapedType())
+    if (failed(checkRank(*this, "sink", type, 1, "(M)")) || failed(checkF32(*this, "sink", type)) ||
+        failed(checkExtent(*this, "M", "acc", acc.getDimSize(0), "sink", type.getDimSize(0))))
+      return failure();
   return verifyDestinations(*this);
 }
 
@@ -613,6 +622,25 @@ LogicalResult PackHeadsOp::verify() {
     return emitOpError("expected source and result of one element type, got ")
            << source << " and " << result;
   return success();
+}
+
+LogicalResult PackSinkOp::verify() {
+  if (failed(checkSlots(*this, getSlots())))
+    return failure();
+  // pack_sink_c1: source and result are (H) and (Hkv, M * slots) of f32, query and key of rank 4
+  auto source = cast<RankedTensorType>(getSource().getType()),
+       query = cast<RankedTensorType>(getQuery().getType()),
+       key = cast<RankedTensorType>(getKey().getType()), result = cast<RankedTensorType>(getType());
+  return failure(
+      failed(checkRank(*this, "source", source, 1, "(H)")) ||
+      failed(checkRank(*this, "query", query, 4, "(B, H, M, D)")) ||
+      failed(checkRank(*this, "key", key, 4, "(B, Hkv, N, D)")) ||
+      failed(checkRank(*this, "result", result, 2, "(Hkv, M * slots)")) ||
+      failed(checkF32(*this, "source", source)) || failed(checkF32(*this, "result", result)) ||
+      failed(
+          checkExtent(*this, "H", "query", query.getDimSize(1), "source", source.getDimSize(0))) ||
+      failed(checkExtent(*this, "Hkv", "key", key.getDimSize(1), "result", result.getDimSize(0))) ||
+      failed(checkPackedRows(*this, query.getDimSize(2), result.getDimSize(1), getSlots())));
 }
 
 LogicalResult UnpackHeadsOp::verify() {

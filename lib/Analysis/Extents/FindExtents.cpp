@@ -220,7 +220,8 @@ void Finder::visitScores(ScoredOpInterface op) {
         std::pair(key[2], value[2]), std::pair(query[3], key[3])})
     join(a, b);
   if (op.getSink())
-    join({query[1]}, getGroups(op.getSink()));
+    join(Groups(ArrayRef(query).slice(1, op.getSink().getType().getRank())),
+         getGroups(op.getSink()));
   require(RuleKind::Multiple, makeExtent(query[1]), makeExtent(key[1]));
   extents.attentions.push_back({query[0], query[1], key[1], query[2], key[2], query[3], value[3]});
 
@@ -228,7 +229,8 @@ void Finder::visitScores(ScoredOpInterface op) {
   setLetters(findArgument(op.getKey()), {Letter::B, Letter::Hkv, Letter::N, Letter::D});
   setLetters(findArgument(op.getValue()), {Letter::B, Letter::Hkv, Letter::N, Letter::Dv});
   if (op.getSink())
-    setLetters(findArgument(op.getSink()), {Letter::H});
+    setLetters(findArgument(op.getSink()),
+               ArrayRef(kPositions).slice(1, op.getSink().getType().getRank()));
   for (mlir::Region *region : {&op.getScore(), &op.getMask()})
     visitReads(op, *region);
   for (auto [rule, capture] : zip_equal(getCaptureRules(op), op.getCaptures()))

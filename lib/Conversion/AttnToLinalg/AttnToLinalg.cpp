@@ -148,7 +148,10 @@ static SmallVector<Value> defineAttention(Reference &b, AttentionOp op) {
   SmallVector<It> reduceN = {It::parallel, It::parallel, It::parallel, It::reduction};
   SmallVector<It> perRow(3, It::parallel);
   auto sink = [&](Reference &r) -> Value {
-    return r.toReal(tensor::ExtractOp::create(r, op.getSink(), ValueRange{r.index(H)}));
+    SmallVector<Value> indices = {r.index(H)};
+    if (op.getSink().getType().getRank() == 2)
+      indices.push_back(r.index(M));
+    return r.toReal(tensor::ExtractOp::create(r, op.getSink(), indices));
   };
   Value max = b.filled(scores.bhm, b.lowest());
   if (op.getSink())

@@ -259,13 +259,22 @@ struct Signature {
     auto source = dyn_cast<BlockArgument>(pack.getSource()),
          key = dyn_cast<BlockArgument>(pack.getKey());
     if (!source || !key || !llvm::all_of(source.getUsers(), [&](Operation *user) {
-          return user == pack || isa<UnpackHeadsOp, tensor::DimOp>(user);
+          return user == pack || isa<PackSinkOp, UnpackHeadsOp, tensor::DimOp>(user);
         }))
       return pack.emitOpError("expected an argument that is read in no other way, and one as its "
                               "key");
     arguments[pack] = source.getArgNumber();
     packed[source.getArgNumber()] =
         plan::PackedAttr::get(function.getContext(), pack.getSlots(), key.getArgNumber());
+    return success();
+  }
+
+  /// So is that of a sink, of which each row reads its own (BlockConverter::convertSinks).
+  LogicalResult addSink(PackSinkOp pack) {
+    auto source = dyn_cast<BlockArgument>(pack.getSource());
+    if (!source || !isa<BlockArgument>(pack.getKey()))
+      return pack.emitOpError("expected arguments as its source and key");
+    arguments[pack] = source.getArgNumber();
     return success();
   }
 
@@ -346,6 +355,9 @@ static FailureOr<Signature> getSignature(func::FuncOp function, ArrayRef<scf::Fo
     signature.add(argument);
   for (auto pack : function.getBody().front().getOps<PackHeadsOp>())
     if (failed(signature.addPacked(pack)))
+      return failure();
+  for (auto pack : function.getBody().front().getOps<PackSinkOp>())
+    if (failed(signature.addSink(pack)))
       return failure();
   for (Value result :
        cast<func::ReturnOp>(function.getBody().front().getTerminator()).getOperands()) {

@@ -82,6 +82,12 @@ Value BlockConverter::lookup(Operation *user, OpFoldResult value) {
 }
 
 Value BlockConverter::lookupInRegisters(Operation *user, Value value) {
+  // A number for each row, such as sinks, is loaded where it is needed.
+  auto vector = dyn_cast<RankedTensorType>(value.getType());
+  if (const ArgumentSlice *slice = findSlice(value); slice && vector && vector.getRank() == 1) {
+    RankedTensorType tile = getTileType(user, value);
+    return tile ? builder.load(*slice, tile.getShape()) : Value();
+  }
   Value mapped = lookup(user, value);
   if (!mapped || !isa<MemRefType>(mapped.getType()))
     return mapped;
@@ -117,6 +123,23 @@ LogicalResult BlockConverter::cloneElementwise(Operation &op) {
   Operation *clone = builder.clone(op, mapping);
   for (auto [result, type] : llvm::zip_equal(clone->getResults(), results))
     result.setType(type);
+  return success();
+}
+
+/// One of two tiles, by a condition of the block: the same for all elements.
+LogicalResult BlockConverter::convertSelect(arith::SelectOp op) {
+  if (!isa<TensorType>(op.getType()) || isa<TensorType>(op.getCondition().getType()))
+    return cloneElementwise(*op);
+  RankedTensorType tile = getTileType(op, op.getResult());
+  Value condition = lookup(op, op.getCondition()), yes = lookupInRegisters(op, op.getTrueValue()),
+        no = lookupInRegisters(op, op.getFalseValue());
+  if (!tile || !condition || !yes || !no)
+    return failure();
+  for (Value value : {yes, no})
+    if (value.getType() != tile)
+      return op.emitOpError("expected tiles of type ") << tile << ", got " << value.getType();
+  condition = builder.splat(condition, tile.getShape());
+  mapping.map(op.getResult(), arith::SelectOp::create(builder, condition, yes, no).getResult());
   return success();
 }
 
@@ -159,10 +182,36 @@ template <typename OpT> static LogicalResult checkSlice(OpT op) {
   return success();
 }
 
+/// The sinks of packed rows, each of its head: slots without one have the last head's.
+LogicalResult BlockConverter::convertSinks(tensor::ExtractSliceOp op, PackSinkOp pack) {
+  Value sinks = lookup(op, pack.getResult()), key = lookup(op, pack.getKey());
+  SmallVector<OpFoldResult> offsets = op.getMixedOffsets();
+  Value keyHead = lookup(op, offsets[0]), first = lookup(op, offsets[1]);
+  RankedTensorType tile = getTileType(op, op.getResult());
+  if (!sinks || !key || !keyHead || !first || !tile)
+    return failure();
+  ArrayRef<int64_t> shape = tile.getShape();
+  auto constant = [&](int64_t value) -> Value {
+    return arith::ConstantIndexOp::create(builder, value);
+  };
+  Value group = arith::DivUIOp::create(builder, memref::DimOp::create(builder, sinks, constant(0)),
+                                       memref::DimOp::create(builder, key, constant(1)));
+  Value last = arith::SubIOp::create(builder, group, constant(1));
+  Value slot = tile::CoordOp::create(builder, tile.clone(builder.getIndexType()), 0, first);
+  slot = arith::RemUIOp::create(builder, slot, builder.splat(constant(pack.getSlots()), shape));
+  slot = arith::MinUIOp::create(builder, slot, builder.splat(last, shape));
+  Value begin = arith::MulIOp::create(builder, keyHead, group);
+  Value head = arith::AddIOp::create(builder, slot, builder.splat(begin, shape));
+  mapping.map(op.getResult(), tile::GatherOp::create(builder, tile, sinks, head).getResult());
+  return success();
+}
+
 /// A slice of an argument starts an ArgumentSlice; a slice of a slice moves its position.
 LogicalResult BlockConverter::convertSlice(tensor::ExtractSliceOp op) {
   if (failed(checkSlice(op)))
     return failure();
+  if (auto pack = op.getSource().getDefiningOp<PackSinkOp>())
+    return convertSinks(op, pack);
   ArgumentSlice slice;
   SmallVector<OpFoldResult> offsets = op.getMixedOffsets();
   if (auto parent = slices.find(op.getSource()); parent != slices.end()) {
@@ -530,6 +579,7 @@ LogicalResult BlockConverter::convertOp(Operation &op) {
       .Case([&](linalg::FillOp fill) { return convertFill(fill); })
       .Case([&](linalg::GenericOp sum) { return convertSum(*this, sum); })
       .Case([&](arith::ConstantOp constant) { return convertConstant(constant); })
+      .Case([&](arith::SelectOp select) { return convertSelect(select); })
       .Case([&](scf::ForOp loop) { return convertFor(loop); })
       .Case([&](scf::InParallelOp) { return convertBody(op.getRegion(0).front()); })
       .Case([&](scf::IfOp branch) {

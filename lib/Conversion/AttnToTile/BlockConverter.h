@@ -30,6 +30,8 @@
 
 namespace attn {
 
+class PackSinkOp;
+
 /// The kernel's argument for each argument of the function and each result of its grids.
 using KernelArguments = llvm::DenseMap<mlir::Value, unsigned>;
 
@@ -116,6 +118,7 @@ private:
   mlir::LogicalResult convertFill(mlir::linalg::FillOp op);
   mlir::LogicalResult convertDim(mlir::tensor::DimOp op);
   mlir::LogicalResult convertExtract(mlir::tensor::ExtractOp op);
+  mlir::LogicalResult convertSinks(mlir::tensor::ExtractSliceOp op, PackSinkOp pack);
   mlir::LogicalResult convertSlice(mlir::tensor::ExtractSliceOp op);
   mlir::LogicalResult checkStored(mlir::tensor::ParallelInsertSliceOp op, mlir::Value memref,
                                   const ArgumentSlice &slice);
@@ -124,6 +127,7 @@ private:
   mlir::LogicalResult convertInsert(mlir::tensor::ParallelInsertSliceOp op);
   /// On scalars as it is, on tensors with their tiles as results.
   mlir::LogicalResult cloneElementwise(mlir::Operation &op);
+  mlir::LogicalResult convertSelect(mlir::arith::SelectOp op);
   mlir::LogicalResult convertConstant(mlir::arith::ConstantOp op);
   /// The constant shape of a tensor of the block: dynamic rows are the block's. Null, with a
   /// diagnostic at `user`, if it has none.

@@ -59,8 +59,12 @@ LogicalResult attn::convertNormalize(BlockConverter &block, NormalizeOp op) {
   if (op.getLseLow())
     max2 = foldedScale ? arith::MulFOp::create(b, max, b.constant(unit, row.getShape())) : max;
   if (op.getSink()) {
-    Value scalar = block.lookup(op, op.getSink());
-    if (!scalar)
+    Value sink = block.lookupInRegisters(op, op.getSink());
+    if (!sink)
+      return failure();
+    if (!isa<RankedTensorType>(sink.getType()))
+      sink = b.splat(sink, row.getShape());
+    else if (failed(checkRows(op, block.rows, {sink})))
       return failure();
     // The sink joins the maximum and the sum; the accumulator follows the maximum. All are natural
     // logarithms: in base 2 a finite sink may be none.
@@ -70,7 +74,6 @@ LogicalResult attn::convertNormalize(BlockConverter &block, NormalizeOp op) {
       return math::Exp2Op::create(b, exponent);
     };
     Value zero = b.constant(0.0, row.getShape()), one = b.constant(1.0, row.getShape());
-    Value sink = b.splat(scalar, row.getShape());
     max = arith::MulFOp::create(b, max, b.constant(unit * M_LN2, row.getShape()));
     Value joined = arith::MaximumFOp::create(b, max, sink);
     Value safe = arith::SelectOp::create(b, b.isEqual(joined, kLowest), zero, joined);

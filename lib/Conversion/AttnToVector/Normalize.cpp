@@ -52,6 +52,8 @@ LogicalResult attn::lowerNormalize(NormalizeOp op, const VectorTarget &target) {
     Value maximum = arith::MulFOp::create(b, maximum2, ln2);
     Value sum = b.load(op.getRowSum(), {m}), factor = b.f32(1);
     if (Value sink = op.getSink()) {
+      if (isa<MemRefType>(sink.getType()))
+        sink = b.load(sink, {m});
       // The sink is one more key without a value, absorbed as a step would.
       Value after = b.max(maximum, sink);
       Value nothing = arith::CmpFOp::create(b, arith::CmpFPredicate::OEQ, after, infinity);

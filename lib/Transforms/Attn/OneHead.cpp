@@ -12,9 +12,9 @@
 using namespace mlir;
 using namespace attn;
 
-Value attn::dropBatchAndHead(OpBuilder &builder, Location loc, Value value) {
+Value attn::dropFirst(OpBuilder &builder, Location loc, Value value, unsigned count) {
   auto type = cast<RankedTensorType>(value.getType());
-  auto reduced = RankedTensorType::get(type.getShape().drop_front(2), type.getElementType());
+  auto reduced = RankedTensorType::get(type.getShape().drop_front(count), type.getElementType());
   SmallVector<OpFoldResult> sizes = tensor::getMixedSizes(builder, loc, value);
   SmallVector<OpFoldResult> offsets(type.getRank(), builder.getIndexAttr(0));
   SmallVector<OpFoldResult> strides(type.getRank(), builder.getIndexAttr(1));
@@ -24,6 +24,10 @@ Value attn::dropBatchAndHead(OpBuilder &builder, Location loc, Value value) {
                                           slice.getMixedOffsets(), slice.getMixedSizes(),
                                           slice.getMixedStrides());
   return tensor::ExtractSliceOp::create(builder, loc, reduced, value, offsets, sizes, strides);
+}
+
+Value attn::dropBatchAndHead(OpBuilder &builder, Location loc, Value value) {
+  return dropFirst(builder, loc, value, 2);
 }
 
 void attn::replaceReduced(RewriterBase &rewriter, Value result, Value reduced) {

@@ -13,8 +13,11 @@
 
 namespace attn {
 
-/// (1, 1, X, Y) as (X, Y), (1, 1, X) as (X). A slice is taken again with the reduced type rather
+/// (1, X) as (X), of which `count` dimensions go. A slice is taken again with the reduced type rather
 /// than sliced twice.
+mlir::Value dropFirst(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value value,
+                      unsigned count);
+/// (1, 1, X, Y) as (X, Y), (1, 1, X) as (X).
 mlir::Value dropBatchAndHead(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value value);
 
 /// Replaces a (1, 1, ...) result by the reduced value: the insertions into the grid's results take

@@ -89,7 +89,9 @@ static void makeOnline(RewriterBase &rewriter, AttentionOp op) {
   scaleYieldedScore(rewriter, online.getScore(), op.getLseLow() && isForGPU(op));
 
   Value sink;
-  if (op.getSink())
+  if (op.getSink() && op.getSink().getType().getRank() == 2)
+    sink = dropFirst(rewriter, loc, op.getSink(), 1);
+  else if (op.getSink())
     sink = tensor::ExtractOp::create(rewriter, loc, op.getSink(),
                                      ValueRange{arith::ConstantIndexOp::create(rewriter, loc, 0)});
   SmallVector<Value> outs = {

@@ -20,7 +20,9 @@ using namespace mlir;
 using namespace attn;
 
 bool attn::canPackHeads(AttentionOp op) {
-  if (op.getSink() || op.getVariantsAttr() || !isa<func::FuncOp>(op->getParentOp()))
+  if (op.getVariantsAttr() || !isa<func::FuncOp>(op->getParentOp()))
+    return false;
+  if (op.getSink() && (!isa<BlockArgument>(op.getSink()) || op.getSink().getType().getRank() != 1))
     return false;
   auto query = dyn_cast<BlockArgument>(op.getQuery()), key = dyn_cast<BlockArgument>(op.getKey());
   auto isReturned = [](Value result) {
@@ -28,9 +30,8 @@ bool attn::canPackHeads(AttentionOp op) {
   };
   return query && key && query != key && query != op.getValue() &&
          llvm::all_of(op->getResults(), isReturned) &&
-         llvm::all_of(query.getUsers(), [&](Operation *user) {
-           return user == op || isa<tensor::DimOp>(user);
-         });
+         llvm::all_of(query.getUsers(),
+                      [&](Operation *user) { return user == op || isa<tensor::DimOp>(user); });
 }
 
 /// Lets a region find head and row, of which `first` is the former's place, in the packed row.
@@ -84,6 +85,12 @@ void attn::packHeads(AttentionOp op, int64_t slots) {
   Value heads = tensor::DimOp::create(builder, loc, query, 1),
         keyHeads = tensor::DimOp::create(builder, loc, key, 1);
   Value group = arith::DivUIOp::create(builder, loc, heads, keyHeads);
+  if (Value sink = op.getSink()) {
+    ArrayRef<int64_t> packed = cast<RankedTensorType>(rows.getType()).getShape();
+    Type type = RankedTensorType::get(packed.slice(1, 2), builder.getF32Type());
+    op.getSinkMutable().assign(
+        PackSinkOp::create(builder, loc, type, sink, query, key, slots).getResult());
+  }
   op.getQueryMutable().assign(rows);
   unpackPositions(builder, op.getScore(), 2, group, slots);
   unpackPositions(builder, op.getMask(), 1, group, slots);

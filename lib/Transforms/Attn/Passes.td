@@ -136,8 +136,8 @@ def MakeWaysPass : Pass<"attn-make-ways", "::mlir::ModuleOp"> {
 
     Requires: room 1 `problem` without variants. Produces: room 1 `problem`; functions stay as they
     are where attention is not the only one, has a schedule, or has queries or keys that are no
-    arguments. Rows are not packed where attention has a sink, or something other than arguments
-    and results. Fails when: `way` or `slots` is none of its words.
+    arguments. Rows are not packed where attention has something other than arguments and results.
+    Fails when: `way` or `slots` is none of its words.
   }];
   let options = [
     Option<"way", "way", "std::string", [{"lengths"}],
@@ -259,7 +259,7 @@ def SplitKVPass : Pass<"attn-split-kv"> {
     left alone, with a remark.
   }];
   let dependentDialects = ["::mlir::affine::AffineDialect", "::mlir::arith::ArithDialect", "::mlir::gpu::GPUDialect",
-                           "::mlir::scf::SCFDialect", "::mlir::tensor::TensorDialect"];
+                           "::mlir::linalg::LinalgDialect", "::mlir::scf::SCFDialect", "::mlir::tensor::TensorDialect"];
 }
 
 def TileKVLoopPass : Pass<"attn-tile-kv-loop"> {

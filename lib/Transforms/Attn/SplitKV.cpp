@@ -244,10 +244,14 @@ static NormalizeOp emitPartial(RewriterBase &rewriter, NormalizeOp normalize, Va
   rewriter.setInsertionPoint(normalize);
   Value sink = normalize.getSink();
   if (sink) {
+    constexpr float infinity = std::numeric_limits<float>::infinity();
     Value zero = arith::ConstantIndexOp::create(rewriter, loc, 0);
-    Value first = arith::CmpIOp::create(rewriter, loc, arith::CmpIPredicate::eq, part, zero);
-    Value none = arith::ConstantOp::create(
-        rewriter, loc, rewriter.getF32FloatAttr(-std::numeric_limits<float>::infinity()));
+    Value first = arith::CmpIOp::create(rewriter, loc, arith::CmpIPredicate::eq, part, zero), none;
+    if (isa<RankedTensorType>(sink.getType()))
+      none = emitFill(rewriter, loc, getRows(rewriter, loc, sink), -infinity);
+    else
+      none =
+          arith::ConstantOp::create(rewriter, loc, rewriter.getF32FloatAttr(-infinity)).getResult();
     sink = arith::SelectOp::create(rewriter, loc, first, sink, none);
   }
   SmallVector<OpFoldResult> sizes = tensor::getMixedSizes(rewriter, loc, normalize.getAcc());

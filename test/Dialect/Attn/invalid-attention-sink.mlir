@@ -1,7 +1,15 @@
 // RUN: attn-opt %s --split-input-file --verify-diagnostics
 
-func.func @attention_c9(%q: tensor<2x4x3x16xf32>, %k: tensor<2x4x3x16xf32>, %v: tensor<2x4x3x16xf32>, %s: tensor<4x1xf32>) {
-  // expected-error@+1 {{expected sink of rank 1 (H), got rank 2}}
+func.func @attention_c9(%q: tensor<2x4x3x16xf32>, %k: tensor<2x4x3x16xf32>, %v: tensor<2x4x3x16xf32>, %s: tensor<2x4x3xf32>) {
+  // expected-error@+1 {{expected sink of rank 1 (H), got rank 3}}
+  %o = attn.attention %q, %k, %v sink(%s : tensor<2x4x3xf32>) : tensor<2x4x3x16xf32>, tensor<2x4x3x16xf32>, tensor<2x4x3x16xf32> -> tensor<2x4x3x16xf32>
+  return
+}
+
+// -----
+
+func.func @attention_c9_rows(%q: tensor<2x4x3x16xf32>, %k: tensor<2x4x3x16xf32>, %v: tensor<2x4x3x16xf32>, %s: tensor<4x1xf32>) {
+  // expected-error@+1 {{expected M of query and sink to agree, got 3 and 1}}
   %o = attn.attention %q, %k, %v sink(%s : tensor<4x1xf32>) : tensor<2x4x3x16xf32>, tensor<2x4x3x16xf32>, tensor<2x4x3x16xf32> -> tensor<2x4x3x16xf32>
   return
 }

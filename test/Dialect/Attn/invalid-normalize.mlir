@@ -77,3 +77,19 @@ func.func @normalize_c2_low(%acc: tensor<8x16xf32>, %max: tensor<8xf32>, %sum: t
   %r:3 = attn.normalize %acc, %max, %sum outs(%o, %lse, %low) : tensor<8x16xf32>, tensor<8xf32>, tensor<8xf32>, tensor<8x16xf16>, tensor<8xf32>, tensor<9xf32> -> tensor<8x16xf16>, tensor<8xf32>, tensor<9xf32>
   return
 }
+
+// -----
+
+func.func @normalize_c3(%acc: tensor<8x16xf32>, %max: tensor<8xf32>, %sum: tensor<8xf32>, %s: tensor<7xf32>, %o: tensor<8x16xf16>) {
+  // expected-error@+1 {{expected M of acc and sink to agree, got 8 and 7}}
+  %r = attn.normalize %acc, %max, %sum sink(%s : tensor<7xf32>) outs(%o) : tensor<8x16xf32>, tensor<8xf32>, tensor<8xf32>, tensor<8x16xf16> -> tensor<8x16xf16>
+  return
+}
+
+// -----
+
+func.func @normalize_c3_element(%acc: tensor<8x16xf32>, %max: tensor<8xf32>, %sum: tensor<8xf32>, %s: tensor<8xf16>, %o: tensor<8x16xf16>) {
+  // expected-error@+1 {{expected sink elements of type f32, got 'f16'}}
+  %r = attn.normalize %acc, %max, %sum sink(%s : tensor<8xf16>) outs(%o) : tensor<8x16xf32>, tensor<8xf32>, tensor<8xf32>, tensor<8x16xf16> -> tensor<8x16xf16>
+  return
+}

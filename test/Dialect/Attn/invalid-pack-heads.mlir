@@ -95,3 +95,27 @@ func.func @pack_heads_c1_overflow(%q: tensor<2x8x9223372036854775807x64xbf16>, %
   %r = attn.pack_heads %q for %k by 8 : tensor<2x8x9223372036854775807x64xbf16>, tensor<2x2x9x64xbf16> -> tensor<2x2x24x64xbf16>
   return
 }
+
+// -----
+
+func.func @pack_sink_c1(%s: tensor<8xf32>, %q: tensor<2x8x3x64xbf16>, %k: tensor<2x2x9x64xbf16>) {
+  // expected-error@+1 {{expected 3 * 4 rows, got 13}}
+  %r = attn.pack_sink %s of %q for %k by 4 : tensor<8xf32>, tensor<2x8x3x64xbf16>, tensor<2x2x9x64xbf16> -> tensor<2x13xf32>
+  return
+}
+
+// -----
+
+func.func @pack_sink_c1_heads(%s: tensor<2xf32>, %q: tensor<2x8x3x64xbf16>, %k: tensor<2x2x9x64xbf16>) {
+  // expected-error@+1 {{expected H of query and source to agree, got 8 and 2}}
+  %r = attn.pack_sink %s of %q for %k by 4 : tensor<2xf32>, tensor<2x8x3x64xbf16>, tensor<2x2x9x64xbf16> -> tensor<2x12xf32>
+  return
+}
+
+// -----
+
+func.func @slots_c1_sink(%s: tensor<8xf32>, %q: tensor<2x8x3x64xbf16>, %k: tensor<2x2x9x64xbf16>) {
+  // expected-error@+1 {{expected slots of 2, 4, 8, 16, 32 or 64, got 5}}
+  %r = attn.pack_sink %s of %q for %k by 5 : tensor<8xf32>, tensor<2x8x3x64xbf16>, tensor<2x2x9x64xbf16> -> tensor<2x15xf32>
+  return
+}
