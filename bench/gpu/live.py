@@ -24,7 +24,7 @@ import measure
 
 HEADS, KEY_HEADS, D = 32, 8, 128
 CAPACITY, LIVE = 131072, 8192
-# Of the better peer's rate or of the plain call's: issue 39.
+# The least ratios that are asked for.
 BARS = {"capacity": 0.95, "features": 0.97}
 
 Calls = Dict[str, Callable[[], Any]]

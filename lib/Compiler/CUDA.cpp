@@ -227,17 +227,19 @@ static Status checkDevice(const CompileOptions &options, const Machine &machine)
 }
 
 namespace {
-/// Milliseconds that ways took so far.
+/// Milliseconds that ways took so far, and problems that were repaired on the way.
 struct WayTimes {
   std::mutex mutex;
   double passesMs = 0, llvmMs = 0;
   bool areFromDisk = true;
+  std::vector<std::string> remarks;
 
   void add(const FunctionInfo &made) {
     std::lock_guard lock(mutex);
     passesMs += made.passesMs;
     llvmMs += made.llvmMs;
     areFromDisk &= made.isFromDisk;
+    append_range(remarks, made.remarks);
   }
 };
 } // namespace
@@ -258,7 +260,10 @@ static WaySource compileEach(std::string source, const CompileOptions &options,
     if (!plan)
       return Status{StatusCode::InvalidKernel, toString(plan.takeError()), ""};
     times->add(made);
-    logWay(plan->rules ? plan->rules->name : "", way, made.isFromDisk, stopwatch.elapsedMs());
+    std::string name = plan->rules ? plan->rules->name : "";
+    logWay(name, way, made.isFromDisk, stopwatch.elapsedMs());
+    for (const std::string &remark : made.remarks)
+      logRemark(name, remark);
     return WayCode{std::move(*image), std::move(plan->kernels)};
   };
 }
@@ -304,6 +309,7 @@ Result<CompiledFunction> compileForGPU(std::string_view source, const CompileOpt
   state->info.loadMs = stopwatch.elapsedMs() - times->passesMs - times->llvmMs;
   state->info.isFromDisk = made.isFromDisk && times->areFromDisk;
   state->info.remarks = std::move(made.remarks);
+  append_range(state->info.remarks, times->remarks);
   state->info.kernels = kernel->getKernels();
   state->gpu.emplace(std::move(*kernel));
   return CompiledFunction(std::move(state));

@@ -24,17 +24,25 @@ void setLog(std::function<void(std::string_view)> log) {
   getLog() = std::move(log);
 }
 
-void logWay(llvm::StringRef function, llvm::StringRef way, bool isFromDisk, double milliseconds) {
+static void tell(const std::string &line) {
   std::function<void(std::string_view)> log;
   {
     std::lock_guard lock(mutex);
     log = getLog();
   }
   if (log)
-    log(llvm::formatv("{0}: a call takes {1}, {2} in {3:f1} ms", function,
-                      way.empty() ? "the way of most calls" : "the way '" + way.str() + "'",
-                      isFromDisk ? "loaded from disk" : "compiled", milliseconds)
-            .str());
+    log(line);
+}
+
+void logWay(llvm::StringRef function, llvm::StringRef way, bool isFromDisk, double milliseconds) {
+  tell(llvm::formatv("{0}: a call takes {1}, {2} in {3:f1} ms", function,
+                     way.empty() ? "the way of most calls" : "the way '" + way.str() + "'",
+                     isFromDisk ? "loaded from disk" : "compiled", milliseconds)
+           .str());
+}
+
+void logRemark(llvm::StringRef function, llvm::StringRef remark) {
+  tell((function + ": " + remark).str());
 }
 
 } // namespace attn

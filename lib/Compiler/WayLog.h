@@ -15,6 +15,8 @@ namespace attn {
 /// Tells the function of setLog, if there is one, that a way of a function was compiled, or loaded
 /// from disk.
 void logWay(llvm::StringRef function, llvm::StringRef way, bool isFromDisk, double milliseconds);
+/// Tells it of a problem that was repaired on the way, such as a damaged file in the cache.
+void logRemark(llvm::StringRef function, llvm::StringRef remark);
 
 } // namespace attn
 

@@ -96,8 +96,8 @@ def attention(
 
     A GPU has several kernels for one attention, and each call takes one by its shapes. Without
     block sizes, these are:
-        packed2 to packed64: all rows of a group of heads fit a tile of 64. A sink or dropout rules
-            them out. Where each query head has keys of its own, they also need 1024 keys.
+        packed2 to packed64: all rows of a group of heads fit a tile of 64. Dropout rules them out.
+            Where each query head has keys of its own, they also need 1024 keys.
         few: at most 128 rows, more than 2048 keys, no mask or score, and D and Dv at most 128.
         narrow: more than 256 rows, at most 80 keys or 129 to 160, no mask or score, on a GPU whose
             memory moves at least 4 TB/s, as an H200's does.

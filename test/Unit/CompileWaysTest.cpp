@@ -333,3 +333,18 @@ TEST_F(CompileWaysTest, ImagesHaveAllWays) {
   ASSERT_TRUE(way) << way.getStatus().str();
   EXPECT_EQ(*way, "packed");
 }
+
+// A sink is one number for each row of a packed head.
+TEST_F(CompileWaysTest, SinksArePacked) {
+  spec.hasSink = true;
+  CompiledFunction function = compileSpec();
+  Tensors tensors(decode, 128);
+  FakeTensor sink(5L << 40, {32}, {}, DataType::F32);
+  Result<std::string> way =
+      function.chooseWay({tensors.query, tensors.key, tensors.value, sink, tensors.output});
+  ASSERT_TRUE(way) << way.getStatus().str();
+  EXPECT_EQ(*way, "packed4");
+  Status status =
+      function.run({tensors.query, tensors.key, tensors.value, sink, tensors.output}, stream);
+  EXPECT_TRUE(status.ok()) << status.str();
+}
