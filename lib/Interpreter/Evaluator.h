@@ -95,6 +95,7 @@ private:
                         int64_t keys, RegionProgram *mask, std::vector<Lane> &keep);
   llvm::Error normalize(NormalizeOp op, Frame &frame);
   llvm::Error merge(MergeOp op, Frame &frame);
+  llvm::Error paged(PagedOp op, Frame &frame);
 
   // Gradients.
   llvm::Expected<bool> executeGradOp(mlir::Operation *op, Frame &frame);

@@ -17,7 +17,8 @@ namespace attn {
 using Kind = ExtentTerm::Kind;
 
 StringRef getName(Letter letter) {
-  static constexpr StringLiteral names[] = {"B", "H", "Hkv", "M", "N", "D", "Dv", ""};
+  static constexpr StringLiteral names[] = {"B",  "H",  "Hkv", "M", "N", "D",
+                                            "Dv", "Np", "P",   "C", ""};
   return names[size_t(letter)];
 }
 

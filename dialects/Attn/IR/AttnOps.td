@@ -369,6 +369,41 @@ def Attn_MergeOp : Attn_DestinationOp<"merge", [
 }
 
 //===----------------------------------------------------------------------===//
+// Rooms 1 to 3: keys in pages
+//===----------------------------------------------------------------------===//
+
+def Attn_PagedOp : Attn_Op<"paged", [Pure]> {
+  let summary = "keys or values in pages of a pool, in the order that a table says";
+  let description = [{
+    With `pool` (Np, P, Hkv, D) and `table` (B, C), the result is (B, Hkv, C * P, D):
+
+    ```
+    result[b, h, n, :] = pool[table[b, n / P], n mod P, h, :]
+    ```
+
+    A view: nothing moves. Sequences may share pages. Where an entry of the table is no page of the pool, elements are
+    undefined (s19), which is harmless for keys that no row keeps.
+
+    ```mlir
+    %key = attn.paged %pool[%table]
+        : tensor<?x64x?x128xbf16>, tensor<?x?xi32> -> tensor<?x?x?x128xbf16>
+    ```
+  }];
+  let arguments = (ins
+    Arg<AnyRankedTensor, "(Np, P, Hkv, D), the pages">:$pool,
+    Arg<AnyRankedTensor, "(B, C), the pages of each sequence in order">:$table);
+  let results = (outs Res<AnyRankedTensor, "(B, Hkv, C * P, D)">:$result);
+  let assemblyFormat = "$pool `[` $table `]` attr-dict `:` type($pool) `,` type($table) `->` type($result)";
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    /// P, the keys of a page.
+    int64_t getPageSize();
+    /// The tensor and dimension that have the size of a dimension of the result: N is P times it.
+    std::pair<::mlir::Value, int64_t> getSizeSource(int64_t dim);
+  }];
+}
+
+//===----------------------------------------------------------------------===//
 // Room 1: heads as rows
 //===----------------------------------------------------------------------===//
 

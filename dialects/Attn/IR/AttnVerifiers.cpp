@@ -584,6 +584,62 @@ LogicalResult MergeOp::verify() {
 }
 
 //===----------------------------------------------------------------------===//
+// Keys in pages
+//===----------------------------------------------------------------------===//
+
+LogicalResult PagedOp::verify() {
+  auto pool = cast<RankedTensorType>(getPool().getType()),
+       table = cast<RankedTensorType>(getTable().getType()),
+       result = cast<RankedTensorType>(getType());
+  // paged_c1: pool (Np, P, Hkv, D) and result (B, Hkv, N, D) have rank 4, table (B, C) rank 2
+  if (failed(checkRank(*this, "pool", pool, 4, "(Np, P, Hkv, D)")) ||
+      failed(checkRank(*this, "table", table, 2, "(B, C)")) ||
+      failed(checkRank(*this, "result", result, 4, "(B, Hkv, N, D)")))
+    return failure();
+  // paged_c2: elements of the table are signless i32 or i64, of the pool f16, bf16 or f32
+  Type element = pool.getElementType();
+  if (!element.isF16() && !element.isBF16() && !element.isF32())
+    return emitOpError("expected a pool of f16, bf16 or f32, got ") << pool;
+  if (!table.getElementType().isSignlessInteger(32) &&
+      !table.getElementType().isSignlessInteger(64))
+    return emitOpError("expected a table of i32 or i64, got ") << table;
+  // paged_c3: P and D are compile-time constants above zero, and N is C * P
+  int64_t page = pool.getDimSize(1), columns = pool.getDimSize(3);
+  if (ShapedType::isDynamic(page) || ShapedType::isDynamic(columns) || page == 0 || columns == 0)
+    return emitOpError("expected static P and D above 0, got ") << pool;
+  int64_t keys = 0, pages = table.getDimSize(1);
+  if (!ShapedType::isDynamic(pages) &&
+      (llvm::MulOverflow(pages, page, keys) || !agree(keys, result.getDimSize(2))))
+    return emitOpError("expected ") << pages << " * " << page << " keys, got " << result;
+  // paged_c4: B, Hkv and D of the result are those of table and pool, as are its elements
+  if (failed(
+          checkExtent(*this, "B", "table", table.getDimSize(0), "result", result.getDimSize(0))) ||
+      failed(
+          checkExtent(*this, "Hkv", "pool", pool.getDimSize(2), "result", result.getDimSize(1))) ||
+      failed(checkExtent(*this, "D", "pool", columns, "result", result.getDimSize(3))))
+    return failure();
+  if (pool.getElementType() != result.getElementType())
+    return emitOpError("expected pool and result of one element type, got ")
+           << pool << " and " << result;
+  return success();
+}
+
+int64_t PagedOp::getPageSize() { return cast<ShapedType>(getPool().getType()).getDimSize(1); }
+
+std::pair<Value, int64_t> PagedOp::getSizeSource(int64_t dim) {
+  switch (dim) {
+  case 0:
+    return {getTable(), 0};
+  case 1:
+    return {getPool(), 2};
+  case 2:
+    return {getTable(), 1};
+  default:
+    return {getPool(), 3};
+  }
+}
+
+//===----------------------------------------------------------------------===//
 // Heads as rows
 //===----------------------------------------------------------------------===//
 

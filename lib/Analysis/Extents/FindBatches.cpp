@@ -90,7 +90,7 @@ SmallVector<BatchDim> findBatches(mlir::func::FuncOp function, const FunctionExt
   }
   auto attentions = function.getOps<AttentionOp>();
   for (mlir::Operation &op : function.getBody().front())
-    if (!isa<AttentionOp, mlir::tensor::CastOp, AssumeOp, mlir::func::ReturnOp,
+    if (!isa<AttentionOp, PagedOp, mlir::tensor::CastOp, AssumeOp, mlir::func::ReturnOp,
              mlir::arith::ConstantOp>(op))
       return {};
   for (AttentionOp op : attentions)

@@ -75,6 +75,7 @@ private:
   void requireRead(ScoredOpInterface op, mlir::Value tensor, size_t dim, size_t position,
                    int64_t shift = 0);
   void visit(MergeOp op);
+  void visit(PagedOp op);
   void visit(mlir::tensor::ExtractOp op);
   void visitSlice(mlir::OffsetSizeAndStrideOpInterface op, mlir::Value whole, mlir::Value part,
                   const SmallBitVector &dropped);
@@ -341,6 +342,27 @@ void Finder::visitReads(ScoredOpInterface op, mlir::Region &region) {
   });
 }
 
+void Finder::visit(PagedOp op) {
+  Groups pool = getGroups(op.getPool()), table = getGroups(op.getTable()), view = getGroups(op);
+  join(view[0], table[0]);
+  join(view[1], pool[2]);
+  join(view[3], pool[3]);
+  Extent keys = makeExtent(table[1]);
+  keys.append({{TermKind::Constant, op.getPageSize()}, {TermKind::Mul, 0}});
+  require(RuleKind::Equal, makeExtent(view[2]), std::move(keys));
+  // s19: where entries are, so is a page that their place in memory can be.
+  Extent least = makeExtent(table[1]);
+  least.append({{TermKind::Constant, 1}, {TermKind::Min, 0}});
+  require(RuleKind::AtLeast, makeExtent(pool[0]), std::move(least), Letter::Np);
+  setLetters(findArgument(op.getTable()), {Letter::B, Letter::C});
+  bool isKey = llvm::any_of(op->getUsers(), [&](mlir::Operation *user) {
+    auto scored = dyn_cast<ScoredOpInterface>(user);
+    return scored && scored.getKey() == op.getResult();
+  });
+  setLetters(findArgument(op.getPool()),
+             {Letter::Np, Letter::P, Letter::Hkv, isKey ? Letter::D : Letter::Dv});
+}
+
 void Finder::visit(MergeOp op) {
   Groups partial = getGroups(op.getPartial()), logarithms = getGroups(op.getPartialLse()),
          output = getGroups(op.getOutput());
@@ -441,8 +463,8 @@ void Finder::visit(mlir::func::ReturnOp op) {
 void Finder::visit(mlir::Operation *op) {
   auto isTensor = [](mlir::Type type) { return isa<mlir::TensorType>(type); };
   TypeSwitch<mlir::Operation *>(op)
-      .Case<AttentionOp, AttentionGradOp, MergeOp, mlir::tensor::ExtractOp, mlir::linalg::LinalgOp,
-            mlir::func::ReturnOp>([&](auto op) { visit(op); })
+      .Case<AttentionOp, AttentionGradOp, MergeOp, PagedOp, mlir::tensor::ExtractOp,
+            mlir::linalg::LinalgOp, mlir::func::ReturnOp>([&](auto op) { visit(op); })
       .Case<mlir::tensor::CastOp, AssumeOp>(
           [&](auto op) { join(op->getOperand(0), op->getResult(0)); })
       .Case([&](mlir::tensor::EmptyOp op) {

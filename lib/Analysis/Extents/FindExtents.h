@@ -20,7 +20,7 @@ struct FunctionExtents {
   /// In the order of the program: rules define the letters that later rules need.
   llvm::SmallVector<ExtentRule> rules;
   /// The groups of each attention's letters.
-  llvm::SmallVector<std::array<unsigned, kNumLetters>> attentions;
+  llvm::SmallVector<std::array<unsigned, kNumAttentionLetters>> attentions;
   /// The dimension that is the batch of each value that has one, where batches are independent of
   /// each other: a call is then the same as calls with some of the batches each. Else empty.
   llvm::SmallVector<BatchDim> batches;

@@ -279,6 +279,39 @@ static SmallVector<Value> defineMerge(Reference &b, MergeOp op) {
   return results;
 }
 
+/// s18, with NaN for undefined elements (s19), in the elements of the pool.
+static Value definePaged(Reference &b, PagedOp op) {
+  constexpr int64_t B = 0, H = 1, N = 2, D = 3;
+  auto getSize = [&](int64_t dim) {
+    auto [source, from] = op.getSizeSource(dim);
+    return tensor::getMixedSize(b, b.getLoc(), source, from);
+  };
+  auto index = [](Reference &r, int64_t value) -> Value {
+    return arith::ConstantIndexOp::create(r, value);
+  };
+  Value pages = tensor::DimOp::create(b, op.getPool(), 0);
+  Value keys = arith::MulIOp::create(b, getValueOrCreateConstantIndexOp(b, b.getLoc(), getSize(N)),
+                                     index(b, op.getPageSize()));
+  auto element = cast<FloatType>(getElementTypeOrSelf(op.getType()));
+  Value nan = arith::ConstantOp::create(
+      b, b.getFloatAttr(element, APFloat::getNaN(element.getFloatSemantics())));
+  OFRs sizes = {getSize(B), getSize(H), OpFoldResult(keys), getSize(D)};
+  return b.loop(
+      {}, b.filled(sizes, nan), {{B, H, N, D}}, SmallVector<It>(4, It::parallel),
+      [&](Reference &r, ValueRange args) -> Value {
+        Value size = index(r, op.getPageSize());
+        Value entry = tensor::ExtractOp::create(
+            r, op.getTable(), ValueRange{r.index(B), arith::DivUIOp::create(r, r.index(N), size)});
+        Value page = arith::IndexCastOp::create(r, r.getIndexType(), entry);
+        Value isPage = arith::CmpIOp::create(r, arith::CmpIPredicate::ult, page, pages);
+        Value element = tensor::ExtractOp::create(
+            r, op.getPool(),
+            ValueRange{r.select(isPage, page, index(r, 0)),
+                       arith::RemUIOp::create(r, r.index(N), size), r.index(H), r.index(D)});
+        return r.select(isPage, element, args[0]);
+      });
+}
+
 /// Passes of room 1 have to be done.
 static LogicalResult checkRegions(Operation *op) {
   auto scored = dyn_cast<ScoredOpInterface>(op);
@@ -335,6 +368,13 @@ struct ConvertAttnToLinalgPass
         replace(rewriter, op, [&](Reference &b) { return defineGradKeyValue(b, keys); });
       } else if (auto merge = dyn_cast<MergeOp>(op)) {
         replace(rewriter, op, [&](Reference &b) { return defineMerge(b, merge); });
+      } else if (auto paged = dyn_cast<PagedOp>(op)) {
+        rewriter.setInsertionPoint(op);
+        Reference reference(op->getLoc(), rewriter, rewriter.getF64Type());
+        Value view = definePaged(reference, paged);
+        if (view.getType() != paged.getType())
+          view = tensor::CastOp::create(reference, paged.getType(), view);
+        rewriter.replaceOp(op, view);
       } else if (auto assume = dyn_cast<AssumeOp>(op)) {
         rewriter.replaceOp(op, assume.getSource());
       }

@@ -87,6 +87,7 @@ private:
   Error bindDimensions(Facts facts);
   void bindScalars();
   Error bindReads();
+  Error bindMade();
   void addDefaults();
   Error checkRules();
   void settle(Types types, Facts facts, SmallVectorImpl<SmallVector<int64_t, 4>> &shapes);
@@ -112,7 +113,10 @@ void Binder::nameGroups() {
   for (const auto *facts : {&source.arguments, &source.results})
     for (const ValueFacts &fact : *facts)
       for (auto [dim, extent] : enumerate(fact.dims))
-        if (names[extent.group].empty())
+        if (names[extent.group].empty() && extent.letter >= Letter::Np &&
+            extent.letter < Letter::None)
+          names[extent.group].push_back(getName(extent.letter).str());
+        else if (names[extent.group].empty())
           names[extent.group].push_back((fact.name + "." + Twine(dim)).str());
 }
 
@@ -237,6 +241,19 @@ Error Binder::bindReads() {
   return Error::success();
 }
 
+/// Extents that others make, as pages make keys.
+Error Binder::bindMade() {
+  for (const ExtentRule &rule : source.extents.rules) {
+    std::optional<unsigned> group = getGroup(rule.left);
+    if (rule.kind != ExtentRule::Kind::Equal || !group || values[*group])
+      continue;
+    if (std::optional<int64_t> extent = evaluate(rule.right, values))
+      if (Error error = bind(*group, *extent, "what it is made of"))
+        return error;
+  }
+  return Error::success();
+}
+
 void Binder::addDefaults() {
   for (const auto &letters : source.extents.attentions)
     for (auto [letter, from] : {std::pair(Letter::Hkv, Letter::H), {Letter::N, Letter::M}})
@@ -308,6 +325,8 @@ Expected<Binding> Binder::run() {
       return std::move(error);
   bindScalars();
   if (Error error = bindReads())
+    return std::move(error);
+  if (Error error = bindMade())
     return std::move(error);
   addDefaults();
   if (Error error = checkRules())

@@ -147,7 +147,7 @@ struct CommandLine {
 } // namespace
 
 Error parseShape(StringRef text, StringMap<int64_t> &shape) {
-  static constexpr StringLiteral letters[] = {"B", "H", "Hkv", "M", "N", "D", "Dv"};
+  static constexpr StringLiteral letters[] = {"B", "H", "Hkv", "M", "N", "D", "Dv", "Np", "P", "C"};
   SmallVector<StringRef> entries;
   text.split(entries, ',', -1, /*KeepEmpty=*/false);
   for (StringRef entry : entries) {
