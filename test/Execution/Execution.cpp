@@ -178,6 +178,157 @@ void Execution::checkDroppedKeys(const Variant &variant, const Problem &p,
 }
 
 //===----------------------------------------------------------------------------------------===//
+// Pages
+//===----------------------------------------------------------------------------------------===//
+
+/// Lets entries whose keys nobody keeps be no pages, and pages that no other entry names NaN.
+/// Returns how many entries.
+static int64_t makeHoles(std::vector<Input> &inputs, const std::vector<bool> &kept,
+                         const Problem &p, const Extents &e) {
+  Array &table = inputs[3].array;
+  int64_t entries = e.n / p.page, pages = inputs[1].array.getShape()[0], numHoles = 0;
+  const int64_t garbage[] = {-1, pages, 2147480000, std::numeric_limits<int32_t>::min(),
+                             p.wideTable ? (int64_t(1) << 32) + 1 : -7};
+  std::vector<bool> isNamed(pages);
+  for (int64_t b = 0; b < e.batch; ++b)
+    for (int64_t j = 0; j < entries; ++j) {
+      bool isKept = false;
+      for (int64_t head = b * e.keyHeads; head < (b + 1) * e.keyHeads; ++head)
+        for (int64_t n = j * p.page; n < (j + 1) * p.page; ++n)
+          isKept |= kept[head * e.n + n];
+      if (isKept)
+        isNamed[int64_t(table.get(b * entries + j))] = true;
+      else
+        table.set(b * entries + j, double(garbage[numHoles++ % 5]));
+    }
+  for (int i : {1, 2}) {
+    Array &pool = inputs[i].array;
+    int64_t size = pages ? pool.size() / pages : 0;
+    for (int64_t page = 0; page < pages; ++page)
+      for (int64_t at = 0; at < size && !isNamed[page]; ++at)
+        pool.set(page * size + at, std::nan(""));
+  }
+  return numHoles;
+}
+
+/// The keys and values of the pages that the table names, zeros where it names none.
+static std::vector<Input> gatherPages(std::vector<Input> &paged, const Problem &p,
+                                      const Extents &e) {
+  std::vector<Input> inputs;
+  Array &table = paged[3].array;
+  int64_t entries = e.n / p.page;
+  for (size_t i = 0; i < paged.size(); ++i) {
+    if (i == 3)
+      continue;
+    Array &from = paged[i].array;
+    if (i != 1 && i != 2) {
+      Input &copy = inputs.emplace_back();
+      copy.isScalar = paged[i].isScalar;
+      copy.scalar = paged[i].scalar;
+      if (copy.isScalar)
+        continue;
+      copy.array = llvm::cantFail(Array::allocate(from.getKind(), from.getShape()));
+      for (int64_t at = 0; at < from.size(); ++at)
+        copy.array.set(at, from.get(at));
+      continue;
+    }
+    int64_t pages = from.getShape()[0], columns = from.getShape()[3];
+    Array &to = inputs.emplace_back().array;
+    to = llvm::cantFail(Array::allocate(from.getKind(), {e.batch, e.keyHeads, e.n, columns}));
+    to.fill(0);
+    for (int64_t row = 0; row < e.batch * e.keyHeads * e.n; ++row) {
+      int64_t n = row % e.n, head = row / e.n % e.keyHeads, b = row / e.n / e.keyHeads;
+      double page = table.get(b * entries + n / p.page);
+      if (page < 0 || page >= double(pages))
+        continue;
+      int64_t at = ((int64_t(page) * p.page + n % p.page) * e.keyHeads + head) * columns;
+      for (int64_t d = 0; d < columns; ++d)
+        to.set(row * columns + d, from.get(at + d));
+    }
+  }
+  return inputs;
+}
+
+/// The same keys and values in pages that lie in order, of which each sequence has its own.
+static std::vector<Input> putInOrder(std::vector<Input> gathered, const Problem &p,
+                                     const Extents &e) {
+  int64_t entries = e.n / p.page, pages = e.batch * entries;
+  for (int i : {1, 2}) {
+    Array from = std::move(gathered[i].array);
+    int64_t columns = from.getShape()[3];
+    Array &pool = gathered[i].array;
+    pool = llvm::cantFail(Array::allocate(from.getKind(), {pages, p.page, e.keyHeads, columns}));
+    for (int64_t row = 0; row < pages * p.page * e.keyHeads; ++row) {
+      int64_t head = row % e.keyHeads, at = row / e.keyHeads, b = at / std::max<int64_t>(e.n, 1);
+      for (int64_t d = 0; d < columns; ++d)
+        pool.set(row * columns + d,
+                 from.get(((b * e.keyHeads + head) * e.n + at % e.n) * columns + d));
+    }
+  }
+  Input table;
+  table.array = llvm::cantFail(
+      Array::allocate(p.wideTable ? ElementKind::I64 : ElementKind::I32, {e.batch, entries}));
+  for (int64_t entry = 0; entry < pages; ++entry)
+    table.array.set(entry, double(entry));
+  gathered.insert(gathered.begin() + 3, std::move(table));
+  return gathered;
+}
+
+void Execution::checkPaged(const Variant &variant, const Problem &p,
+                           const std::vector<Extents> &extents) {
+  SCOPED_TRACE(describe(variant, p) + " page=" + std::to_string(p.page));
+  Problem dense = p;
+  dense.page = 0;
+  dense.memory = Memory::RowMajor;
+  Kernels paged = compile(variant, p), whole = compile(variant, dense);
+  if (!paged.device || !whole.device)
+    return;
+  for (const Extents &e : extents) {
+    uint64_t inputSeed = seed + 1000 * uint64_t(++numRuns);
+    SCOPED_TRACE(describe(e, inputSeed));
+    std::vector<Input> inputs = makeInputs(variant, p, e, inputSeed);
+    numHoles += makeHoles(inputs, findKept(*whole.reference, variant, dense, e, inputSeed), p, e);
+    std::vector<Input> gathered = gatherPages(inputs, p, e);
+    // Where a mask ends keys, a GPU's tiles of pages begin elsewhere than others do, which last
+    // bits show. There pages in any order have the bits of pages in order.
+    bool isDense = getOptions().device->getColumnMultiple() == 1 || variant.text.empty();
+    TestKernel &other = isDense ? *whole.device : *paged.device;
+    if (!isDense)
+      gathered = putInOrder(std::move(gathered), p, e);
+    std::vector<Array> results[2];
+    for (bool isPaged : {false, true}) {
+      results[isPaged] =
+          allocateResults(inputs[0].array.getKind(), p, e, Memory::RowMajor, ElementKind::F32);
+      if (llvm::Error error = isPaged ? paged.device->run(inputs, results[1], p.memory, inputSeed)
+                                      : other.run(gathered, results[0], dense.memory, inputSeed)) {
+        ADD_FAILURE() << llvm::toString(std::move(error)) << "\n" << makeSource(variant, p);
+        return;
+      }
+    }
+    std::vector<Array> expected = callReference(*paged.reference, inputs, p, e);
+    for (auto [i, ofPages, ofWhole] : llvm::enumerate(results[1], results[0])) {
+      EXPECT_EQ(std::memcmp(ofPages.data(), ofWhole.data(), ofPages.getByteCount()), 0)
+          << "result " << i << " of pages is another one: max relative "
+          << llvm::cantFail(compare(ofPages, ofWhole)).maxRelative << ", "
+          << llvm::cantFail(compare(ofPages, ofWhole)).numNaN << " NaN\n"
+          << makeSource(variant, p);
+      if (i == 2)
+        continue;
+      double bound = i ? kF32Bound
+                       : getBound(p, !variant.text.empty(), e) /
+                             std::sqrt(std::max(1 - getShareOfZeros(expected[0]), 1e-6));
+      if (llvm::any_of(variant.captures, [](auto &c) { return c.kind == Capture::Slopes; }))
+        bound += 0x1p-22 * double(std::max(e.m, e.n));
+      Comparison c = llvm::cantFail(compare(ofPages, expected[i]));
+      EXPECT_TRUE(c.numUnwritten == 0 && c.numNaN == 0 && c.isWithin(bound))
+          << "result " << i << ": max relative " << c.maxRelative << ", bound " << bound << ", "
+          << c.numNaN << " NaN";
+      numMismatches += !c.isWithin(bound);
+    }
+  }
+}
+
+//===----------------------------------------------------------------------------------------===//
 // One run
 //===----------------------------------------------------------------------------------------===//
 

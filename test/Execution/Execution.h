@@ -28,6 +28,12 @@ public:
   void checkDroppedKeys(const Variant &variant, const Problem &problem,
                         const std::vector<Extents> &extents);
 
+  /// Checks a problem of pages: results are right, and have the bits of the same keys without
+  /// pages, or, under masks on GPUs, in pages that lie in order. Entries of tables that no kept key
+  /// needs are no pages, and pages that no entry names are NaN.
+  void checkPaged(const Variant &variant, const Problem &problem,
+                  const std::vector<Extents> &extents);
+
   /// Changes the inputs of a run, if set.
   std::function<void(std::vector<Input> &)> edit;
   int numCompiles = 0, numRuns = 0;
@@ -35,6 +41,8 @@ public:
   int numMismatches = 0;
   /// Keys that checkDroppedKeys found dropped.
   int64_t numDropped = 0;
+  /// Entries of tables that checkPaged made no pages.
+  int64_t numHoles = 0;
 
 private:
   struct Kernels {

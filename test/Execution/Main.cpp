@@ -23,6 +23,8 @@ static constexpr const char *kUsage =
     "  --gradients=N          random configurations of gradients, four a kernel (a third)\n"
     "  --kernels=N            kernels that share these (a quarter)\n"
     "  --seed=S               what these are drawn with (1)\n"
+    "  --paged=N              cells of the grid of pages (12)\n"
+    "  --paged-seed=S         what these are drawn with (another one each time)\n"
     "  --small                of small tensors only, for compute-sanitizer\n"
     "  --stay=true|false|auto whether blocks of GPUs stay (auto: the target's rule)\n"
     "  --recompute            cuda: loops around loops compute scalars in each of their turns\n"
@@ -86,6 +88,10 @@ int attn::test::runExecutionTests(int argc, char **argv) {
       options.fused = true;
     else if (name == "--seed")
       isBad = value.getAsInteger(10, options.seed);
+    else if (name == "--paged")
+      isBad = value.getAsInteger(10, options.numPaged);
+    else if (name == "--paged-seed")
+      isBad = value.getAsInteger(10, options.pagedSeed.emplace());
     else if (name == "--jobs")
       isBad = value.getAsInteger(10, jobs) || jobs < 1 || jobs > 256;
     else

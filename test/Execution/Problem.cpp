@@ -304,13 +304,25 @@ std::string makeSource(const Variant &variant, const Problem &p) {
     values += ", %o#" + std::to_string(i);
   }
   std::string arguments = llvm::formatv("%q: {0}, %k: {1}, %v: {2}", t.query, t.key, t.value);
+  std::string pages;
+  if (p.page) {
+    std::string table = p.wideTable ? "tensor<?x?xi64>" : "tensor<?x?xi32>";
+    auto pool = [&](int64_t columns) {
+      return llvm::formatv("tensor<?x{0}x?x{1}x{2}>", p.page, columns, p.type).str();
+    };
+    arguments = llvm::formatv("%q: {0}, %pool_k: {1}, %pool_v: {2}, %table: {3}", t.query,
+                              pool(p.d), pool(p.dv), table);
+    pages = llvm::formatv("  %k = attn.paged %pool_k[%table] : {0}, {2} -> {3}\n"
+                          "  %v = attn.paged %pool_v[%table] : {1}, {2} -> {4}\n",
+                          pool(p.d), pool(p.dv), table, t.key, t.value);
+  }
   for (const Capture &capture : variant.captures)
     arguments += std::string(", ") + capture.name + ": " + capture.type;
   // The variant's parts stand in the order of the syntax: variants, scale, sink, then regions.
   return llvm::formatv("func.func @attention({0}) -> ({1}) {{\n{2}"
                        "  %o{3} = attn.attention %q, %k, %v {4}\n"
                        "    : {5}, {6}, {7} -> {1}\n  return %o{8} : {1}\n}\n",
-                       arguments, results, variant.prologue,
+                       arguments, results, pages + variant.prologue,
                        numResults > 1 ? ":" + std::to_string(numResults) : "", makeText(variant, p),
                        t.query, t.key, t.value, values);
 }
@@ -400,9 +412,19 @@ std::vector<Input> makeInputs(const Variant &variant, const Problem &p, const Ex
   const llvm::SmallVector<int64_t> shapes[] = {{e.batch, e.heads, e.m, p.d},
                                                {e.batch, e.keyHeads, e.n, p.d},
                                                {e.batch, e.keyHeads, e.n, p.dv}};
+  // Three times as many pages as a sequence has, in random order; sequences share some.
+  int64_t entries = p.page ? e.n / p.page : 0, pages = 3 * entries;
   for (const auto &shape : shapes) {
-    inputs.emplace_back().array = allocate(getElementKind(p.type), shape, p.memory);
+    bool isPool = p.page && !inputs.empty();
+    inputs.emplace_back().array =
+        isPool ? allocate(getElementKind(p.type), {pages, p.page, shape[1], shape[3]}, p.memory)
+               : allocate(getElementKind(p.type), shape, p.memory);
     fillNormal(inputs.back().array, ++seed);
+  }
+  if (p.page) {
+    inputs.emplace_back().array =
+        allocate(p.wideTable ? ElementKind::I64 : ElementKind::I32, {e.batch, entries});
+    fillUniform(inputs.back().array, seed + 77, 0, std::max<int64_t>(pages - 1, 0));
   }
   for (const Capture &capture : variant.captures)
     inputs.push_back(makeCapture(capture, p, e, ++seed));

@@ -98,6 +98,11 @@ struct Problem {
   /// Sizes of which sequences, on GPUs: short, long, few, or auto by the extents of the call.
   std::string way = "auto";
   Memory memory = Memory::RowMajor;
+  /// Keys of a page of the pools in which keys and values lie, of N / page pages a sequence; 0:
+  /// they lie in no pages.
+  int64_t page = 0;
+  /// Whether entries of the table are i64.
+  bool wideTable = false;
   /// The GPU to run on while another one is current; -1: the current one.
   int gpu = -1;
   /// The CPU to compile for; empty: this one.
@@ -123,7 +128,8 @@ struct Input {
   double scalar = 0;
 };
 
-/// Query, key, value and what the variant captures, drawn with seeds from `seed` on.
+/// Query, key, value and what the variant captures, drawn with seeds from `seed` on. Pools of pages
+/// stand for key and value, and the table of both follows them.
 std::vector<Input> makeInputs(const Variant &variant, const Problem &problem,
                               const Extents &extents, uint64_t seed);
 

@@ -129,6 +129,9 @@ struct TestOptions {
   std::unique_ptr<TestDevice> device;
   /// Random configurations, the kernels that share them, and the seed that they are drawn with.
   unsigned numRandom = 60, numKernels = 15;
+  /// Cells of the grid of pages, and what they are drawn with.
+  unsigned numPaged = 12;
+  std::optional<uint64_t> pagedSeed = std::nullopt;
   /// Random configurations of gradients, of which four share kernels.
   unsigned numGradients = 20;
   uint64_t seed = 1;

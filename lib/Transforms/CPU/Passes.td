@@ -10,6 +10,19 @@
 
 include "mlir/Pass/PassBase.td"
 
+def CPUReadPagesPass : Pass<"attn-cpu-read-pages", "::mlir::ModuleOp"> {
+  let summary = "tiles of paged keys become rows of pages";
+  let description = [{
+    A tile of `attn.paged` becomes a slice of the pool where the size of a page is a multiple of
+    block_n. Otherwise a loop copies its rows, gcd(P, block_n) at a time, since so many lie in one
+    page. An entry of the table that is no page of the pool is taken for the nearest page.
+
+    Requires: room 3 `online`. Produces: room 3 `online` without `attn.paged`. Fails when: something
+    but slices of rows of one head reads a view.
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect", "::mlir::tensor::TensorDialect"];
+}
+
 def CPUAppendDestinationsPass : Pass<"attn-cpu-append-destinations", "::mlir::ModuleOp"> {
   let summary = "results become buffers that the caller passes last";
   let description = [{

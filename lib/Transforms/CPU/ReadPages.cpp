@@ -1,0 +1,198 @@
+//===- ReadPages.cpp - attn-cpu-read-pages ----------------------------------------------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------------------------===//
+//
+// Tiles of keys begin at multiples of block_n. So rows of a tile come in runs of
+// gcd(P, block_n) that lie in one page each. A tile of one run is a slice of the pool; other tiles
+// are copied, run by run, to a tile of their own.
+//
+//===----------------------------------------------------------------------------------------===//
+
+#include "dialects/Attn/IR/AttnOps.h"
+#include "lib/Rooms/RoomPass.h"
+#include "lib/Transforms/CPU/Passes.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Arith/Utils/Utils.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/ImplicitLocOpBuilder.h"
+#include <numeric>
+
+namespace attn {
+#define GEN_PASS_DEF_CPUREADPAGESPASS
+#include "lib/Transforms/CPU/Passes.h.inc"
+} // namespace attn
+
+using namespace mlir;
+using namespace attn;
+
+namespace {
+/// A slice of a view of pages: rows from `row` on, of one batch and key head.
+struct Rows {
+  OpFoldResult batch, head;
+  Value row;
+};
+} // namespace
+
+static Value emitValue(ImplicitLocOpBuilder &b, OpFoldResult value) {
+  return getValueOrCreateConstantIndexOp(b, b.getLoc(), value);
+}
+
+static Value emitIndex(ImplicitLocOpBuilder &b, int64_t value) {
+  return arith::ConstantIndexOp::create(b, value);
+}
+
+/// The rows of a page from `row` on, which lie in it all: (count, D). A page that the pool does not
+/// have is another one, since its elements are undefined (s19).
+static Value emitRun(ImplicitLocOpBuilder &b, PagedOp paged, const Rows &rows, Value row,
+                     OpFoldResult count) {
+  Value size = emitIndex(b, paged.getPageSize());
+  Value entry = tensor::ExtractOp::create(
+      b, paged.getTable(),
+      ValueRange{emitValue(b, rows.batch), b.createOrFold<arith::DivUIOp>(row, size)});
+  Value page = arith::IndexCastOp::create(b, b.getIndexType(), entry);
+  Value last = arith::SubIOp::create(b, tensor::DimOp::create(b, paged.getPool(), 0).getResult(),
+                                     emitIndex(b, 1));
+  page = arith::MaxSIOp::create(b, arith::MinSIOp::create(b, page, last), emitIndex(b, 0));
+  OpFoldResult zero = b.getIndexAttr(0), one = b.getIndexAttr(1);
+  SmallVector<OpFoldResult> offsets = {page, b.createOrFold<arith::RemUIOp>(row, size), rows.head,
+                                       zero},
+                            sizes = {one, count, one,
+                                     tensor::getMixedSize(b, b.getLoc(), paged.getPool(), 3)},
+                            strides(4, one);
+  auto pool = cast<RankedTensorType>(paged.getPool().getType());
+  auto whole = tensor::ExtractSliceOp::inferResultType(pool, sizes);
+  auto type =
+      RankedTensorType::get({whole.getDimSize(1), whole.getDimSize(3)}, pool.getElementType());
+  return tensor::ExtractSliceOp::create(b, type, paged.getPool(), offsets, sizes, strides);
+}
+
+/// A tile of up to `tileSize` rows, the first of which is a multiple of that.
+static Value emitTile(ImplicitLocOpBuilder &b, PagedOp paged, const Rows &rows, OpFoldResult count,
+                      int64_t tileSize, RankedTensorType type) {
+  int64_t run = std::gcd(paged.getPageSize(), tileSize);
+  if (getConstantIntValue(count) == run || (tileSize > 1 && run == tileSize))
+    return emitRun(b, paged, rows, rows.row, count);
+  // A block has memory for whole tiles.
+  OpFoldResult columns = b.getIndexAttr(type.getDimSize(1)), zero = b.getIndexAttr(0),
+               one = b.getIndexAttr(1),
+               most = tileSize > 1 ? OpFoldResult(b.getIndexAttr(tileSize)) : count;
+  Value empty =
+      tensor::EmptyOp::create(b, ArrayRef<OpFoldResult>{most, columns}, type.getElementType());
+  auto copy = scf::ForOp::create(b, emitIndex(b, 0), emitValue(b, count), emitIndex(b, run),
+                                 ValueRange{empty});
+  {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToEnd(copy.getBody());
+    Value at = copy.getInductionVar();
+    Value part =
+        emitRun(b, paged, rows, arith::AddIOp::create(b, rows.row, at), b.getIndexAttr(run));
+    Value tile = tensor::InsertSliceOp::create(
+        b, part, copy.getRegionIterArgs()[0], ArrayRef<OpFoldResult>{at, zero},
+        ArrayRef<OpFoldResult>{b.getIndexAttr(run), columns}, ArrayRef<OpFoldResult>{one, one});
+    scf::YieldOp::create(b, tile);
+  }
+  return tensor::ExtractSliceOp::create(b, copy.getResult(0), ArrayRef<OpFoldResult>{zero, zero},
+                                        ArrayRef<OpFoldResult>{count, columns},
+                                        ArrayRef<OpFoldResult>{one, one});
+}
+
+/// Offsets of rows are multiples of it, as the steps that take a tile tell: 1 where none does.
+static int64_t getTileSize(Value tile) {
+  int64_t size = 0;
+  for (Operation *user : tile.getUsers()) {
+    auto schedule = user->getAttrOfType<ScheduleAttr>(kScheduleAttrName);
+    size = std::gcd(size, schedule ? schedule->blockN : 1);
+  }
+  return std::max<int64_t>(size, 1);
+}
+
+/// Replaces a size of the view.
+static void replaceSize(PagedOp paged, tensor::DimOp dim) {
+  ImplicitLocOpBuilder b(dim.getLoc(), dim);
+  int64_t index = *dim.getConstantIndex();
+  auto [source, from] = paged.getSizeSource(index);
+  Value size = emitValue(b, tensor::getMixedSize(b, dim.getLoc(), source, from));
+  if (index == 2)
+    size = b.createOrFold<arith::MulIOp>(size, emitIndex(b, paged.getPageSize()));
+  dim.replaceAllUsesWith(size);
+  dim.erase();
+}
+
+/// Replaces sizes of the slice that are asked for, so that none keeps it.
+static void replaceSizes(tensor::ExtractSliceOp slice) {
+  SmallVector<OpFoldResult> sizes = slice.getMixedSizes();
+  int64_t dropped = sizes.size() - slice.getType().getRank();
+  for (Operation *user : llvm::make_early_inc_range(slice->getUsers()))
+    if (auto dim = dyn_cast<tensor::DimOp>(user); dim && dim.getConstantIndex()) {
+      // Batch and head are in front.
+      ImplicitLocOpBuilder b(dim.getLoc(), dim);
+      dim.replaceAllUsesWith(emitValue(b, sizes[dropped + *dim.getConstantIndex()]));
+      dim.erase();
+    }
+}
+
+/// Lets the users of a slice of a view, which is at `rows`, read the pool.
+static LogicalResult readPages(PagedOp paged, tensor::ExtractSliceOp slice, const Rows &rows) {
+  replaceSizes(slice);
+  SmallVector<tensor::ExtractSliceOp> parts;
+  for (Operation *user : slice->getUsers())
+    if (auto part = dyn_cast<tensor::ExtractSliceOp>(user))
+      parts.push_back(part);
+  for (tensor::ExtractSliceOp part : parts) {
+    if (!part.hasUnitStride() || part.getType().getRank() != 2)
+      return part.emitOpError("expected a slice of rows of a view of pages");
+    ImplicitLocOpBuilder b(part.getLoc(), part);
+    Value row = arith::AddIOp::create(b, rows.row, emitValue(b, part.getMixedOffsets()[0]));
+    if (failed(readPages(paged, part, {rows.batch, rows.head, row})))
+      return failure();
+  }
+  if (slice->use_empty()) {
+    slice.erase();
+    return success();
+  }
+  ImplicitLocOpBuilder b(slice.getLoc(), slice);
+  OpFoldResult count = slice.getMixedSizes()[slice.getSourceType().getRank() - 2];
+  Value tile = emitTile(b, paged, rows, count, getTileSize(slice), slice.getType());
+  if (tile.getType() != slice.getType())
+    tile = tensor::CastOp::create(b, slice.getType(), tile);
+  slice.replaceAllUsesWith(tile);
+  slice.erase();
+  return success();
+}
+
+static LogicalResult readPages(PagedOp paged) {
+  for (Operation *user : llvm::make_early_inc_range(paged->getUsers())) {
+    if (auto dim = dyn_cast<tensor::DimOp>(user); dim && dim.getConstantIndex()) {
+      replaceSize(paged, dim);
+      continue;
+    }
+    auto slice = dyn_cast<tensor::ExtractSliceOp>(user);
+    if (!slice || !slice.hasUnitStride() || slice.getType().getRank() != 2)
+      return paged.emitOpError("expected sizes and slices of rows of one head as its users, got '")
+             << user->getName() << "'";
+    SmallVector<OpFoldResult> offsets = slice.getMixedOffsets();
+    ImplicitLocOpBuilder b(slice.getLoc(), slice);
+    if (failed(readPages(paged, slice, {offsets[0], offsets[1], emitValue(b, offsets[2])})))
+      return failure();
+  }
+  paged.erase();
+  return success();
+}
+
+namespace {
+struct CPUReadPagesPass
+    : RoomPass<attn::impl::CPUReadPagesPassBase<CPUReadPagesPass>, Room::Online, Room::Online> {
+  LogicalResult transform() override {
+    SmallVector<PagedOp> views;
+    getOperation()->walk([&](PagedOp paged) { views.push_back(paged); });
+    for (PagedOp paged : views)
+      if (failed(readPages(paged)))
+        return failure();
+    return success();
+  }
+};
+} // namespace
