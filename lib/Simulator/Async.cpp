@@ -9,6 +9,7 @@
 #include "lib/Simulator/GlobalMemory.h"
 #include "llvm/ADT/STLExtras.h"
 #include <limits>
+#include <numeric>
 
 using namespace llvm;
 using mlir::Operation;
@@ -35,9 +36,12 @@ SmallVector<int64_t, 5> BlockRun::getOffsets(Fiber &fiber, const Instruction &in
 /// Whether boxes of this memory have the strides and alignment that the hardware asks for.
 bool BlockRun::checkBox(Operation *op, const Memory &memory) {
   int64_t bytes = getByteSize(memory.kind);
-  for (auto [dim, stride] : enumerate(memory.strides)) {
-    bool isLast = dim + 1 == memory.strides.size();
-    if (isLast ? stride == 1 : stride * bytes % 16 == 0 || memory.shape[dim] <= 1)
+  for (size_t dim = 0; dim < memory.strides.size(); ++dim) {
+    // Batches of a pool are pages.
+    bool isPage = memory.paged && dim == 0, isLast = dim + 1 == memory.strides.size();
+    int64_t stride = isPage ? memory.paged->pageStride : memory.strides[dim],
+            size = isPage ? memory.paged->pages : memory.shape[dim];
+    if (isLast ? stride == 1 : stride * bytes % 16 == 0 || size <= 1)
       continue;
     report(Finding{Finding::Kind::Invalid,
                    op,
@@ -72,8 +76,7 @@ void BlockRun::moveBox(const Copy &copy, bool toShared, int64_t rowBegin, int64_
     int64_t at = firstRow + row;
     std::optional<int64_t> toRow;
     if (isInside && at >= 0)
-      toRow = memory.getRowOffset(rank - 2, rank > 2 ? copy.offsets[rank - 3] : 0, at,
-                                  /*anyHead=*/true);
+      toRow = memory.getRowOffset(rank - 2, copy.offsets, at, /*anyHead=*/true);
     bool exists = toRow.has_value();
     int64_t offset = base + toRow.value_or(0) + columnBegin * memory.strides[rank - 1];
     if (toShared) {
@@ -146,6 +149,16 @@ void BlockRun::copyAsync(Fiber &fiber, const Instruction &instruction) {
   Barrier *barrier = getBarrier(fiber, instruction, 2 + rank, copy.barrierStage);
   if (!barrier || !checkBox(instruction.op, memory))
     return;
+  int64_t page = memory.paged ? memory.paged->page : 1;
+  if (copy.offsets[rank - 2] % std::gcd(page, shared.getPlace(dest.index).rows) != 0) {
+    report(Finding{Finding::Kind::Invalid,
+                   instruction.op,
+                   "expected boxes that lie in one page, got rows from " +
+                       std::to_string(copy.offsets[rank - 2]) + " on, and pages of " +
+                       std::to_string(page),
+                   {}});
+    return;
+  }
   copy.barrier = fiber.registers[instruction.in[2 + rank]].index;
   copy.epoch = barrier->getCopyEpoch();
   Place &place = shared.getPlace(dest.index);

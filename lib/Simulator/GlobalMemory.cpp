@@ -55,6 +55,14 @@ Lane readLane(const Memory &memory, int64_t offset) {
   return lane;
 }
 
+std::optional<int64_t> Memory::getPagedOffset(int64_t batch, int64_t row) const {
+  int64_t entry = batch * paged->table->strides[0] + row / paged->page * paged->table->strides[1],
+          page = readLane(*paged->table, entry).i;
+  if (page < 0 || page >= paged->pages)
+    return std::nullopt;
+  return page * paged->pageStride + row % paged->page * strides[2];
+}
+
 void writeLane(const Memory &memory, int64_t offset, Lane value) {
   if (!memory.data)
     return;

@@ -90,20 +90,34 @@ Expected<std::array<int64_t, 3>> Simulator::getGrid(ArrayRef<Argument> arguments
   return grid;
 }
 
-/// The arguments as the kernel's accesses see them: packed ones as their views.
+/// A pool of pages as the sequences of a table.
+static void viewPages(Memory &memory, const Memory &table, int64_t page) {
+  ArrayRef<int64_t> pool = memory.shape;
+  memory.paged = Memory::Paged{&table, page, pool[0], memory.strides[0]};
+  memory.strides = {0, memory.strides[2], memory.strides[1], memory.strides[3]};
+  memory.shape = {table.shape[0], pool[2], table.shape[1] * page, pool[3]};
+}
+
+/// The arguments as the kernel's accesses see them: packed and paged ones as their views.
 static SmallVector<Argument> viewArguments(mlir::func::FuncOp kernel,
                                            ArrayRef<Argument> arguments) {
   SmallVector<Argument> views(arguments);
   for (auto [index, view] : enumerate(views)) {
+    Memory &memory = view.memory;
+    auto getPaged = [&](unsigned number) {
+      return kernel.getArgAttrOfType<plan::PagedAttr>(number, plan::PlanDialect::kPagedAttrName);
+    };
+    if (auto paged = getPaged(index))
+      viewPages(memory, arguments[paged.getTable()].memory, paged.getPage());
     auto packed =
         kernel.getArgAttrOfType<plan::PackedAttr>(index, plan::PlanDialect::kPackedAttrName);
     if (!packed)
       continue;
-    Memory &memory = view.memory;
-    int64_t heads = memory.shape[1], keyHeads = arguments[packed.getKeys()].memory.shape[1],
+    unsigned keys = packed.getKeys();
+    int64_t heads = memory.shape[1],
+            keyHeads = arguments[keys].memory.shape[getPaged(keys) ? 2 : 1],
             group = keyHeads > 0 ? heads / keyHeads : 0;
-    memory.packed =
-        Memory::Packed{packed.getSlots(), group, memory.strides[1], heads, memory.shape};
+    memory.packed = Memory::Packed{packed.getSlots(), group, memory.strides[1], heads};
     memory.shape[1] = keyHeads;
     memory.strides[1] *= group;
     memory.shape[2] *= packed.getSlots();

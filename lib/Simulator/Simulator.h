@@ -29,17 +29,36 @@ struct Memory {
   /// head k is row m of head k * group + j. The stride of its rows is a head's row's.
   struct Packed {
     int64_t slots, group, headStride, heads;
-    /// Those of the argument itself.
-    llvm::SmallVector<int64_t, 5> sizes;
   };
   std::optional<Packed> packed = std::nullopt;
 
-  /// Elements from row 0 of a key head to its row `row`; nothing where there is no such row.
-  /// `anyHead` has heads of the next group in the slots that this group leaves.
-  std::optional<int64_t> getRowOffset(size_t rowDim, int64_t keyHead, int64_t row,
+  /// Of a pool of pages (plan.paged), whose shape is that of its view: row n of a batch is row n
+  /// mod `page` of the page that the table says, of `pages`. The stride of batches is 0.
+  struct Paged {
+    /// Of an argument, which outlives this one.
+    const Memory *table;
+    int64_t page, pages, pageStride;
+  };
+  std::optional<Paged> paged = std::nullopt;
+
+  /// The size of a dimension of the argument itself, as memref.dim says it.
+  int64_t getSize(size_t dim) const {
+    if (paged)
+      return dim == 0 ? paged->pages : dim == 1 ? paged->page : dim == 2 ? shape[1] : shape[3];
+    if (packed && (dim == 1 || dim == 2))
+      return dim == 1 ? packed->heads : shape[2] / packed->slots;
+    return shape[dim];
+  }
+
+  /// Elements from row 0 of the batch and key head in `offsets` to row `row`; nothing where there
+  /// is no such row. `anyHead` has heads of the next group in the slots that this group leaves.
+  std::optional<int64_t> getRowOffset(size_t rowDim, llvm::ArrayRef<int64_t> offsets, int64_t row,
                                       bool anyHead = false) const {
     if (row >= shape[rowDim])
       return std::nullopt;
+    if (paged)
+      return getPagedOffset(offsets[0], row);
+    int64_t keyHead = rowDim > 0 ? offsets[rowDim - 1] : 0;
     if (!packed)
       return row * strides[rowDim];
     int64_t slot = row % packed->slots,
@@ -48,6 +67,9 @@ struct Memory {
       return std::nullopt;
     return row / packed->slots * strides[rowDim] + slot * packed->headStride;
   }
+
+private:
+  std::optional<int64_t> getPagedOffset(int64_t batch, int64_t row) const;
 };
 
 struct Argument {

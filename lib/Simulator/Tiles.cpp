@@ -134,7 +134,7 @@ Error BlockRun::executeScalar(Fiber &fiber, const Instruction &instruction) {
     int64_t dim = get(1).lane.i;
     if (get(0).kind != Value::Kind::Memory || dim < 0 || dim >= int64_t(memory.shape.size()))
       return makeOpError(instruction.op, "expected a dimension of an argument");
-    lane.i = memory.packed ? memory.packed->sizes[dim] : memory.shape[dim];
+    lane.i = memory.getSize(dim);
     break;
   }
   case Code::LoadScalar: {
@@ -295,8 +295,7 @@ Error BlockRun::access(Fiber &fiber, const Instruction &instruction, Value &tile
       return Error::success();
     }
     // As the hardware's code: only the upper bound is checked.
-    std::optional<int64_t> toRow =
-        memory.getRowOffset(rowDim, rowDim > 0 ? offsets[rowDim - 1] : 0, at);
+    std::optional<int64_t> toRow = memory.getRowOffset(rowDim, offsets, at);
     if (!toRow)
       continue;
     int64_t offset = base + *toRow;

@@ -132,11 +132,12 @@ TEST(PagedTest, DISABLED_GridIsDense) {
 /// With the sizes that the device's rule chooses, for calls of one row and of many.
 TEST(PagedTest, RuleChooses) {
   size_t i = 0;
-  for (int64_t d : {64, 128, 256})
+  for (auto [d, page] : {std::pair(64, 16), std::pair(64, 64), std::pair(128, 16),
+                         std::pair(128, 64), std::pair(256, 16), std::pair(256, 64)})
     for (const Variant &mask : getMasks()) {
       Problem problem;
       problem.d = problem.dv = d;
-      problem.page = i % 3 ? 64 : 16;
+      problem.page = page;
       problem.type = getOptions().device->getTypes()[i++ % 2];
       problem.way = "auto";
       Execution().checkPaged(mask, problem, {{1, 192, 2, 8, 2}, {70, 128, 1, 2, 1}});

@@ -14,6 +14,7 @@ import argparse
 import fnmatch
 import json
 import math
+import re
 import subprocess
 import sys
 import tempfile
@@ -42,6 +43,8 @@ BOUND = 4e-2
 STAYS = "stay=true recompute=true"
 # In front of what attn-to-online takes: the function returns gradients too.
 GRADIENTS = "gradients "
+# Keys and values lie in pages of so many keys.
+PAGED = re.compile(r"page=(\d+) ?")
 # (mask, D, what attn-to-online takes, (B, H, Hkv, M, N)).
 CASES: List[Tuple[str, int, str, Tuple[int, ...]]] = [
     ("full", 64, "way=short", (1, 2, 1, 129, 130)),
@@ -81,6 +84,9 @@ CASES: List[Tuple[str, int, str, Tuple[int, ...]]] = [
     ("causal", 64, f"{GRADIENTS}fused=true", (1, 2, 1, 100, 130)),
     ("causal", 128, f"{GRADIENTS}fused=true", (1, 1, 1, 70, 100)),
     ("causal", 128, f"{GRADIENTS}fused=false", (1, 1, 1, 100, 70)),
+    ("length", 128, "page=64 pack=8", (2, 8, 1, 1, 320)),
+    ("length", 64, "page=16", (2, 2, 1, 70, 160)),
+    ("length", 128, "page=32 block-n=80 splits=2", (2, 1, 1, 65, 320)),
     ("document", 64, "", (2, 1, 1, 130, 130)),
     ("sorted", 64, "", (2, 1, 1, 130, 130)),
     ("limit", 64, "", (2, 1, 1, 70, 150)),
@@ -132,11 +138,21 @@ MASKS = {
       %far = arith.index_cast %limit : i32 to index
       %last = arith.addi %m, %far : index
       %keep = arith.cmpi sle, %n, %last : index"""),
+    "length": ("tensor<?xi32>", """
+      %length = tensor.extract %x[%b] : tensor<?xi32>
+      %end = arith.index_cast %length : i32 to index
+      %keep = arith.cmpi slt, %n, %end : index"""),
     "sorted": ("tensor<?x?xi32>", """
       %i = tensor.extract %ids[%b, %m] : tensor<?x?xi32>
       %j = tensor.extract %ids[%b, %n] : tensor<?x?xi32>
       %keep = arith.cmpi eq, %i, %j : i32"""),
 }
+
+
+def get_page(schedule: str) -> int:
+    """The keys of a page; 0 where they lie in none."""
+    found = PAGED.match(schedule)
+    return int(found.group(1)) if found else 0
 
 
 def has_gradients(schedule: str) -> bool:
@@ -158,6 +174,14 @@ PADDING = """score(%s, %b, %h, %m, %n) {
       %t = arith.select %is_padding, %x, %s : f32
       attn.yield %t : f32
     }"""
+
+
+def put_in_pages(source: str, d: int, page: int) -> str:
+    """The same function of pools and a table."""
+    t, pool, table = f"tensor<?x?x?x{d}xbf16>", f"tensor<?x{page}x?x{d}xbf16>", "tensor<?x?xi32>"
+    source = source.replace(f"%k: {t}, %v: {t}", f"%pool_k: {pool}, %pool_v: {pool}, %table: {table}")
+    views = "".join(f"  %{x} = attn.paged %pool_{x}[%table] : {pool}, {table} -> {t}\n" for x in "kv")
+    return source.replace("{\n", "{\n" + views, 1)
 
 
 def make_source(mask: str, d: int) -> str:
@@ -188,9 +212,12 @@ def make_source(mask: str, d: int) -> str:
 def emit(bin_: Path, mask: str, d: int, schedule: str) -> Tuple[str, Dict[str, Any]]:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "kernel")
-        passes = revisions.list_passes(path, schedule.replace(GRADIENTS, ""))
+        passes = revisions.list_passes(path, PAGED.sub("", schedule.replace(GRADIENTS, "")))
+        source = make_source(mask, d)
+        if page := get_page(schedule):
+            source = put_in_pages(source, d, page)
         command = [str(bin_ / "attn-opt"), "-", *(["--attn-append-gradients"] if has_gradients(schedule) else []), *passes]
-        subprocess.run(command, input=make_source(mask, d), text=True, check=True)
+        subprocess.run(command, input=source, text=True, check=True)
         return Path(f"{path}.ptx").read_text(), json.loads(Path(f"{path}.json").read_text())
 
 
@@ -277,6 +304,8 @@ def make_captured(mask: str, rng: np.random.Generator, batches: int, heads: int,
         ids = np.sort(rng.integers(0, 4, (batches, keys)), axis=1).astype(np.int32)
         ids[:, -20:] = INT32[0]
         return [ids, ids] if mask == "document" else [ids]
+    if mask == "length":
+        return [np.array([keys - 3, *rng.integers(1, keys, batches - 1)], np.int32)]
     return [INT64 if "i64" in MASKS[mask][0] else INT32] if mask in MASKS else []
 
 
@@ -325,6 +354,24 @@ def compute_gradients(mask: str, q: np.ndarray, k: np.ndarray, v: np.ndarray, d_
     return [output, d_scores @ k, *of_heads]
 
 
+def scatter(k: np.ndarray, v: np.ndarray, page: int, lengths: np.ndarray, rng: np.random.Generator) -> Tuple[List[np.ndarray], np.ndarray]:
+    """Pools of pages, the table, and no page where a sequence has no key: NaN lies around."""
+    b, hkv, n, d = k.shape
+    entries = n // page
+    places = rng.permutation(2 * b * entries)[: b * entries].reshape(b, entries).astype(np.int32)
+    pools = []
+    for x in (k, v):
+        pool = np.full((2 * b * entries, page, hkv, d), 0x7FFF, np.uint16)
+        for i, j in np.ndindex(b, entries):
+            pool[places[i, j]] = x[i, :, j * page : (j + 1) * page].swapaxes(0, 1)
+        pools.append(pool)
+    garbage = np.array([-1, 2 * b * entries, 2147480000, -(2**31)], np.int32)
+    for i, j in np.ndindex(b, entries):
+        if j * page >= lengths[i]:
+            places[i, j] = garbage[(i + j) % 4]
+    return pools, places
+
+
 def make_problem(mask: str, schedule: str, shape: Tuple[int, ...], d: int, rng: np.random.Generator) -> Tuple[List[np.ndarray], ...]:
     """The arguments of a function, its results, of which nothing is known, and what they ought to be."""
     b, h, hkv, m, n = shape
@@ -335,6 +382,9 @@ def make_problem(mask: str, schedule: str, shape: Tuple[int, ...], d: int, rng: 
         inputs = [q, k, v, make(h, m)]
         return inputs, [unknown(x) for x in (q, q, k, v)], compute_gradients(mask, *inputs)
     captured = make_captured(mask, rng, b, h, n)
+    if page := get_page(schedule):
+        pools, table = scatter(k, v, page, captured[0], rng)
+        return [q, *pools, table, *captured], [unknown(q)], [compute_exactly(mask, q, k, v, captured)]
     return [q, k, v, *captured], [unknown(q)], [compute_exactly(mask, q, k, v, captured)]
 
 

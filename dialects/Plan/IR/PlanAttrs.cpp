@@ -16,14 +16,14 @@ using EmitError = llvm::function_ref<InFlightDiagnostic()>;
 
 LogicalResult ExtentAttr::verify(EmitError emitError, int64_t argument, int64_t dim,
                                  int64_t divisor, int64_t multiplier, int64_t unit) {
-  // extent_c1: argument and dim are not negative, the divisor is positive, multiplier and unit are
-  // 1 to 64
+  // extent_c1: argument and dim are not negative, the divisor is positive, the multiplier is 1 to
+  // 2^20 and the unit 1 to 64
   if (argument < 0 || dim < 0 || divisor < 1)
     return emitError()
            << "expected argument and dim of at least 0 and a divisor of at least 1, got "
            << argument << ", " << dim << " and " << divisor;
-  if (multiplier < 1 || multiplier > 64)
-    return emitError() << "expected a multiplier from 1 to 64, got " << multiplier;
+  if (multiplier < 1 || multiplier > (1 << 20))
+    return emitError() << "expected a multiplier from 1 to 1048576, got " << multiplier;
   if (unit < 1 || unit > 64)
     return emitError() << "expected a unit from 1 to 64, got " << unit;
   return success();
@@ -48,6 +48,14 @@ LogicalResult PackedAttr::verify(EmitError emitError, int64_t slots, int64_t key
   return emitError()
          << "expected slots of 2, 4, 8, 16, 32 or 64 and an argument of at least 0, got " << slots
          << " and " << keys;
+}
+
+LogicalResult PagedAttr::verify(EmitError emitError, int64_t table, int64_t page) {
+  // paged_c1: the argument is not negative, and a page has keys
+  if (table >= 0 && page >= 1)
+    return success();
+  return emitError() << "expected an argument of at least 0 and a page of at least 1 key, got "
+                     << table << " and " << page;
 }
 
 LogicalResult TargetAttr::verify(EmitError emitError, StringRef name) {

@@ -85,8 +85,9 @@ def Plan_PackedAttr : Plan_Attr<"Packed", "packed"> {
   let summary = "an argument whose boxes see the heads that share a key head as rows";
   let description = [{
     Stands as `plan.packed` on a memref argument (B, H, M, ...). `Hkv` is dimension 1 of the
-    argument `keys`, and `g = H / Hkv` is at most `slots`. Positions of tile.load, tile.store and
-    copies are positions of a view (B, Hkv, M * slots, ...): row `m * slots + j` of head `k` is row
+    argument `keys`, or dimension 2 if that is paged, and `g = H / Hkv` is at most `slots`.
+    Positions of tile.load, tile.store and copies are positions of a view (B, Hkv, M * slots,
+    ...): row `m * slots + j` of head `k` is row
     `m` of head `k * g + j`. A row with `j >= g` is outside, except that boxes may read other heads
     there. Sizes (memref.dim) are the argument's own.
 
@@ -96,6 +97,25 @@ def Plan_PackedAttr : Plan_Attr<"Packed", "packed"> {
     ```
   }];
   let parameters = (ins "int64_t":$slots, "int64_t":$keys);
+  let assemblyFormat = "`<` struct(params) `>`";
+  let genVerifyDecl = 1;
+}
+
+def Plan_PagedAttr : Plan_Attr<"Paged", "paged"> {
+  let summary = "an argument whose boxes a table finds in pages";
+  let description = [{
+    Stands as `plan.paged` on a memref argument (Np, P, Hkv, D), a pool of pages of `page` = P keys. The argument
+    `table` is (B, C) of i32 or i64. Positions of copies are positions of a view (B, Hkv, C * P, D): row `n` of
+    batch `b` is row `n mod P` of page `table[b, n / P]`. Rows of a page that the pool does not have are zeros, and
+    so are rows past C * P. Sizes (memref.dim) are the argument's own.
+
+    ```mlir
+    func.func @decode(%q: memref<?x?x?x128xbf16>,
+                      %k: memref<?x64x?x128xbf16> {plan.paged = #plan.paged<table = 2, page = 64>},
+                      %table: memref<?x?xi32>)
+    ```
+  }];
+  let parameters = (ins "int64_t":$table, "int64_t":$page);
   let assemblyFormat = "`<` struct(params) `>`";
   let genVerifyDecl = 1;
 }

@@ -97,8 +97,8 @@ static FailureOr<bool> isRangeOf(func::FuncOp function, Attribute attribute) {
   return isWrong ? FailureOr<bool>() : true;
 }
 
-/// when_c1: `plan.when` lists conditions, each a list of `#plan.range` of dimensions of a function's
-/// tensor or memref arguments, of parts or of the device
+/// when_c1: `plan.when` lists conditions, each a list of `#plan.range` of dimensions of a
+/// function's tensor or memref arguments, of parts or of the device
 static LogicalResult verifyWhen(Operation *op, Attribute attribute) {
   auto conditions = dyn_cast<ArrayAttr>(attribute);
   func::FuncOp function = getFunction(op);
@@ -115,8 +115,9 @@ static LogicalResult verifyWhen(Operation *op, Attribute attribute) {
   }
   if (isRight)
     return success();
-  return op->emitOpError("expected lists of #plan.range of dimensions of tensor or memref arguments "
-                         "as plan.when of a function, got ")
+  return op->emitOpError(
+             "expected lists of #plan.range of dimensions of tensor or memref arguments "
+             "as plan.when of a function, got ")
          << attribute;
 }
 
@@ -129,7 +130,7 @@ static LogicalResult verifyWay(Operation *op, Attribute attribute) {
 
 LogicalResult PlanDialect::verifyOperationAttribute(Operation *op, NamedAttribute attribute) {
   // dialect_c1: the attributes are `plan.target`, `plan.when` and `plan.way` on ops, `plan.packed`
-  // on arguments
+  // and `plan.paged` on arguments
   if (attribute.getName() == kTargetAttrName)
     return verifyTarget(op, attribute.getValue());
   if (attribute.getName() == kWhenAttrName)
@@ -154,11 +155,33 @@ static LogicalResult verifyPacked(FunctionOpInterface function, unsigned index,
          << attribute << " on argument " << index;
 }
 
+/// paged_c2: `plan.paged` is on a memref of rank 4 whose dimension 1 is `page`, `table` is a memref
+/// of rank 2 of i32 or i64
+static LogicalResult verifyPaged(FunctionOpInterface function, unsigned index,
+                                 Attribute attribute) {
+  auto paged = dyn_cast<PagedAttr>(attribute);
+  auto getMemRef = [&](int64_t argument, int64_t rank) {
+    auto type = dyn_cast_or_null<MemRefType>(getShaped(function, argument, rank - 1));
+    return type && type.getRank() == rank ? type : MemRefType();
+  };
+  MemRefType pool = getMemRef(index, 4), table = paged ? getMemRef(paged.getTable(), 2) : pool;
+  if (paged && pool && table && pool.getDimSize(1) == paged.getPage() &&
+      (table.getElementType().isSignlessInteger(32) ||
+       table.getElementType().isSignlessInteger(64)))
+    return success();
+  return function.emitOpError("expected #plan.paged on a memref of rank 4 with pages of that size, "
+                              "with a memref of rank 2 of i32 or i64 as table, got ")
+         << attribute << " on argument " << index;
+}
+
 LogicalResult PlanDialect::verifyRegionArgAttribute(Operation *op, unsigned, unsigned index,
                                                     NamedAttribute attribute) {
   auto function = dyn_cast<FunctionOpInterface>(op);
+  if (attribute.getName() == kPagedAttrName && function)
+    return verifyPaged(function, index, attribute.getValue());
   if (attribute.getName() == kPackedAttrName && function)
     return verifyPacked(function, index, attribute.getValue());
-  return op->emitOpError("expected plan.packed of the plan dialect on an argument, got '")
+  return op->emitOpError(
+             "expected plan.packed or plan.paged of the plan dialect on an argument, got '")
          << attribute.getName().getValue() << "'";
 }

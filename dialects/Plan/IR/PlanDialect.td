@@ -32,6 +32,8 @@ def Plan_Dialect : Dialect {
     static constexpr ::llvm::StringLiteral kWayAttrName = "plan.way";
     /// The argument attribute that makes heads rows where a kernel accesses a memref: a PackedAttr.
     static constexpr ::llvm::StringLiteral kPackedAttrName = "plan.packed";
+    /// The argument attribute that makes a memref of pages sequences of keys: a PagedAttr.
+    static constexpr ::llvm::StringLiteral kPagedAttrName = "plan.paged";
   }];
 }
 

@@ -33,6 +33,9 @@ namespace attn {
 using namespace mlir;
 using namespace attn;
 
+/// Keys of a page are a multiple of this, as are those of a tile: then boxes are no smaller.
+static constexpr int64_t kPageStep = 16;
+
 /// A tensor as a kernel sees it: any strides, but the last dimension of a matrix is contiguous
 /// unless its argument is marked.
 static Type getArgumentType(Value value, func::FuncOp function) {
@@ -131,20 +134,19 @@ static FailureOr<Attribute> getFactor(Operation *user, OpFoldResult size, int64_
                                           parts.getMost()));
   }
   auto dim = cast<Value>(size).getDefiningOp<tensor::DimOp>();
-  Value source = dim ? dim.getSource() : Value();
-  int64_t multiplier = 1;
-  if (auto pack = source ? source.getDefiningOp<PackHeadsOp>() : PackHeadsOp();
-      pack && dim.getConstantIndex()) {
-    source = *dim.getConstantIndex() == 1 ? pack.getKey() : pack.getSource();
-    multiplier = *dim.getConstantIndex() == 2 ? pack.getSlots() : 1;
-  }
-  auto argument = dyn_cast_if_present<BlockArgument>(source);
-  if (!argument || !dim.getConstantIndex())
+  std::optional<ArgumentSize> found =
+      dim && dim.getConstantIndex() ? findArgumentSize(dim.getSource(), *dim.getConstantIndex())
+                                    : std::nullopt;
+  if (!found)
     return user->emitOpError("expected bounds that are sizes of arguments");
-  int64_t common = std::gcd(multiplier, step);
-  return Attribute(plan::ExtentAttr::get(user->getContext(), argument.getArgNumber(),
-                                         *dim.getConstantIndex(), step / common,
-                                         multiplier / common, /*unit=*/1));
+  int64_t common = std::gcd(found->multiplier, step);
+  int64_t argument = found->argument.getArgNumber(), divisor = step / common,
+          times = found->multiplier / common;
+  if (failed(plan::ExtentAttr::verify([&] { return user->emitOpError(); }, argument, found->dim,
+                                      divisor, times, /*unit=*/1)))
+    return failure();
+  return Attribute(plan::ExtentAttr::get(user->getContext(), argument, found->dim, divisor, times,
+                                         /*unit=*/1));
 }
 
 /// Whether the gradients of keys and of values are asked for: the factor of the dot products is one
@@ -245,6 +247,8 @@ struct Signature {
   llvm::SmallMapVector<Value, unsigned, 2> parts;
   /// How heads are rows, by argument.
   llvm::SmallMapVector<unsigned, plan::PackedAttr, 2> packed;
+  /// How pages are keys, by argument.
+  llvm::SmallMapVector<unsigned, plan::PagedAttr, 2> paged;
 
   /// Scratch with a number for each row of queries, padded, and whether that is negated.
   SmallVector<std::pair<unsigned, bool>, 2> rowNumbers;
@@ -256,8 +260,8 @@ struct Signature {
 
   /// The view of an argument is the argument, which only tells its sizes otherwise.
   LogicalResult addPacked(PackHeadsOp pack) {
-    auto source = dyn_cast<BlockArgument>(pack.getSource()),
-         key = dyn_cast<BlockArgument>(pack.getKey());
+    auto source = dyn_cast<BlockArgument>(pack.getSource());
+    std::optional<ArgumentSize> key = findArgumentSize(pack.getKey(), 1);
     if (!source || !key || !llvm::all_of(source.getUsers(), [&](Operation *user) {
           return user == pack || isa<PackSinkOp, UnpackHeadsOp, tensor::DimOp>(user);
         }))
@@ -265,7 +269,25 @@ struct Signature {
                               "key");
     arguments[pack] = source.getArgNumber();
     packed[source.getArgNumber()] =
-        plan::PackedAttr::get(function.getContext(), pack.getSlots(), key.getArgNumber());
+        plan::PackedAttr::get(function.getContext(), pack.getSlots(), key->argument.getArgNumber());
+    return success();
+  }
+
+  /// The view of a pool is the pool, whose positions are those of the view.
+  LogicalResult addPaged(PagedOp view) {
+    auto pool = dyn_cast<BlockArgument>(view.getPool()),
+         table = dyn_cast<BlockArgument>(view.getTable());
+    if (!pool || !table || !llvm::all_of(pool.getUsers(), [&](Operation *user) {
+          return user == view || isa<tensor::DimOp>(user);
+        }))
+      return view.emitOpError("expected an argument that is read in no other way as its pool, and "
+                              "one as its table");
+    if (view.getPageSize() % kPageStep != 0)
+      return view.emitOpError("expected pages of a multiple of ")
+             << kPageStep << " keys on a GPU, got " << view.getPageSize();
+    arguments[view] = pool.getArgNumber();
+    paged[pool.getArgNumber()] =
+        plan::PagedAttr::get(function.getContext(), table.getArgNumber(), view.getPageSize());
     return success();
   }
 
@@ -353,6 +375,9 @@ static FailureOr<Signature> getSignature(func::FuncOp function, ArrayRef<scf::Fo
   signature.function = function;
   for (Value argument : function.getArguments())
     signature.add(argument);
+  for (auto view : function.getBody().front().getOps<PagedOp>())
+    if (failed(signature.addPaged(view)))
+      return failure();
   for (auto pack : function.getBody().front().getOps<PackHeadsOp>())
     if (failed(signature.addPacked(pack)))
       return failure();
@@ -510,6 +535,8 @@ static LogicalResult convertGrid(func::FuncOp function, scf::ForallOp grid,
   }
   for (auto [number, packed] : signature.packed)
     kernel.setArgAttr(number, plan::PlanDialect::kPackedAttrName, packed);
+  for (auto [number, paged] : signature.paged)
+    kernel.setArgAttr(number, plan::PlanDialect::kPagedAttrName, paged);
   block.dividesSums = isDivided;
   if (isDivided)
     kernel->setAttr(tile::TileDialect::kDividedAttrName, b.getUnitAttr());

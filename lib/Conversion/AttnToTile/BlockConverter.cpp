@@ -496,21 +496,38 @@ LogicalResult BlockConverter::convertFill(linalg::FillOp op) {
   return success();
 }
 
+std::optional<ArgumentSize> attn::findArgumentSize(Value value, int64_t dim) {
+  int64_t multiplier = 1;
+  if (auto pack = value.getDefiningOp<PackHeadsOp>()) {
+    value = dim == 1 ? pack.getKey() : pack.getSource();
+    multiplier = dim == 2 ? pack.getSlots() : 1;
+  }
+  if (auto paged = value.getDefiningOp<PagedOp>()) {
+    multiplier = dim == 2 ? paged.getPageSize() : 1;
+    std::tie(value, dim) = paged.getSizeSource(dim);
+  }
+  auto argument = dyn_cast<BlockArgument>(value);
+  if (!argument)
+    return std::nullopt;
+  return ArgumentSize{argument, dim, multiplier};
+}
+
 LogicalResult BlockConverter::convertDim(tensor::DimOp op) {
   if (const ArgumentSlice *slice = findSlice(op.getSource()); slice && op.getConstantIndex()) {
     mapping.map(op.getResult(), slice->sizes[*op.getConstantIndex()]);
     return success();
   }
-  if (auto pack = op.getSource().getDefiningOp<PackHeadsOp>(); pack && op.getConstantIndex()) {
-    int64_t dim = *op.getConstantIndex();
-    Value source = lookup(op, dim == 1 ? pack.getKey() : pack.getSource());
+  bool isOfView = isa_and_nonnull<PackHeadsOp, PagedOp>(op.getSource().getDefiningOp());
+  if (isOfView && op.getConstantIndex()) {
+    std::optional<ArgumentSize> of = findArgumentSize(op.getSource(), *op.getConstantIndex());
+    Value source = of ? lookup(op, of->argument) : Value();
     if (!source)
-      return failure();
+      return of ? failure() : op.emitOpError("expected a size of a view of an argument");
     Value size =
-        memref::DimOp::create(builder, source, arith::ConstantIndexOp::create(builder, dim));
-    if (dim == 2)
+        memref::DimOp::create(builder, source, arith::ConstantIndexOp::create(builder, of->dim));
+    if (of->multiplier != 1)
       size = arith::MulIOp::create(builder, size,
-                                   arith::ConstantIndexOp::create(builder, pack.getSlots()));
+                                   arith::ConstantIndexOp::create(builder, of->multiplier));
     mapping.map(op.getResult(), size);
     return success();
   }

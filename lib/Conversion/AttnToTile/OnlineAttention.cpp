@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------------------------===//
 
+#include "dialects/Plan/IR/PlanDialect.h"
 #include "dialects/Tile/IR/TileClearOps.h"
 #include "lib/Analysis/ScoreExtremes/ScoreExtremes.h"
 #include "lib/Conversion/AttnToTile/KeptColumns.h"
@@ -62,6 +63,15 @@ static int64_t getSlack(OnlineAttentionOp op) {
 static int64_t getTileKeys(BlockConverter &block, OnlineAttentionOp op) {
   auto schedule = op->getAttrOfType<ScheduleAttr>(kScheduleAttrName);
   return schedule ? schedule->blockN : block.rows;
+}
+
+/// Whether a table finds the rows of the slice in pages.
+static bool hasPages(const ArgumentSlice &slice) {
+  auto argument = dyn_cast<BlockArgument>(slice.memref);
+  auto kernel =
+      argument ? dyn_cast<func::FuncOp>(argument.getOwner()->getParentOp()) : func::FuncOp();
+  return kernel &&
+         kernel.getArgAttr(argument.getArgNumber(), plan::PlanDialect::kPagedAttrName) != nullptr;
 }
 
 namespace {
@@ -184,8 +194,9 @@ private:
   Value scale;
   /// The position of the first score: b, h, m, n. The carried values: accumulator, maxima, sums.
   SmallVector<Value> at, state;
-  /// Whether the tile may have fewer keys than columns, and whether they are its last columns then.
-  bool isShort = false, isShifted = false;
+  /// Whether the tile may have fewer keys than columns, whether they are its last columns then, and
+  /// whether columns past its keys may hold anything.
+  bool isShort = false, isShifted = false, isOpen = false;
   Value firstColumn, keysBefore;
   /// The columns of the scores; positions at which tensors can be read.
   Value columns, safeRows, safeColumns;
@@ -218,14 +229,22 @@ LogicalResult StepRecipe::readOperands() {
 /// A tile of constant size is whole, any other may be short. Without a mask it ends at N, and
 /// columns after N read as zeros. With a mask it may end before N, and columns after its keys may
 /// hold anything. So the tile is shifted to end with its keys, and begins with keys of other steps.
+/// A tile of pages stays where boxes of pages are.
 void StepRecipe::shiftKeys() {
+  bool isPaged = hasPages(keys) || hasPages(values);
   isShort = op.getKey().getType().getDimSize(0) != blockN;
-  isShifted = isShort && hasMask;
+  isShifted = isShort && hasMask && !isPaged;
+  isOpen = isShort && hasMask && isPaged;
+  // The sizes of a pool do not tell whether rows and keys are as many.
+  if (isPaged && unread == Unread::UnlessSquare)
+    unread = Unread::Any;
   firstColumn = at[3];
-  if (!isShifted)
+  if (!isShifted && !isOpen)
     return;
   keysBefore =
       b.createOrFold<arith::SubIOp>(arith::ConstantIndexOp::create(b, blockN), keys.sizes.front());
+  if (isOpen)
+    return;
   firstColumn = b.createOrFold<arith::SubIOp>(firstColumn, keysBefore);
   for (ArgumentSlice *slice : {&keys, &values}) {
     Value &row = slice->position[slice->position.size() - 2];
@@ -285,8 +304,9 @@ LogicalResult StepRecipe::emitMask() {
     keep = narrowFrom(b, keep, columns, distances, at[3]);
   } else if (isShort) {
     Value end = b.createOrFold<arith::AddIOp>(at[3], keys.sizes[0]);
-    keep = arith::CmpIOp::create(b, arith::CmpIPredicate::slt, columns,
-                                 b.splat(end, scores.getShape()));
+    Value exists = arith::CmpIOp::create(b, arith::CmpIPredicate::slt, columns,
+                                         b.splat(end, scores.getShape()));
+    keep = keep ? arith::AndIOp::create(b, keep, exists).getResult() : exists;
   }
   t = arith::SelectOp::create(b, keep, t, b.constant(kLowest, scores.getShape()));
   return success();
@@ -343,9 +363,10 @@ static Value emitIsOblong(BlockConverter &block, const ArgumentSlice &query,
 }
 
 Value StepRecipe::clearUnread(Value v, Value weights) {
-  if (unread == Unread::None || (unread == Unread::BeforeFirstKey && !isShifted))
+  bool isBounded = unread == Unread::None || unread == Unread::BeforeFirstKey;
+  if (isBounded && !isOpen && (unread == Unread::None || !isShifted))
     return v;
-  if (unread == Unread::BeforeFirstKey)
+  if (isBounded)
     clears = arith::CmpIOp::create(b, arith::CmpIPredicate::sgt, keysBefore,
                                    arith::ConstantIndexOp::create(b, 0));
   if (unread == Unread::UnlessSquare) {

@@ -7,6 +7,7 @@
 
 #include "lib/Conversion/TileToNVVM/Registers.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 
 using namespace mlir;
 using namespace attn::tile;
@@ -22,6 +23,89 @@ static SmallVector<Value> unpackCoordinates(OpBuilder &builder, Location loc,
   return result;
 }
 
+/// The page of a row of a batch, i32: what the table says, or -1 past the table's end and where an
+/// entry has more bits than a coordinate.
+static Value emitPage(OpBuilder &builder, Location loc, const PageTable &table, Value batch,
+                      Value row) {
+  using Predicate = LLVM::ICmpPredicate;
+  Type i32Type = builder.getI32Type(), i64Type = builder.getI64Type();
+  Value entry = LLVM::UDivOp::create(builder, loc, row, i32(builder, loc, table.page));
+  Value exists = LLVM::ICmpOp::create(builder, loc, Predicate::ult, entry, table.count);
+  auto branch = scf::IfOp::create(builder, loc, TypeRange(i32Type), exists,
+                                  /*withElseRegion=*/true);
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPointToStart(branch.thenBlock());
+  Value offset = LLVM::ConstantOp::create(builder, loc, builder.getI64IntegerAttr(0));
+  const Value indices[] = {batch, entry};
+  for (auto [index, stride] : llvm::zip_equal(indices, table.strides)) {
+    Value wide = LLVM::SExtOp::create(builder, loc, i64Type, index);
+    offset =
+        LLVM::AddOp::create(builder, loc, offset, LLVM::MulOp::create(builder, loc, wide, stride));
+  }
+  Value address = LLVM::GEPOp::create(builder, loc, table.pointer.getType(), table.element,
+                                      table.pointer, ValueRange{offset});
+  Value page = LLVM::LoadOp::create(builder, loc, table.element, address);
+  if (table.element == i64Type) {
+    Value most = LLVM::ConstantOp::create(
+        builder, loc, builder.getI64IntegerAttr(std::numeric_limits<int32_t>::max()));
+    Value fits = LLVM::ICmpOp::create(builder, loc, Predicate::ule, page, most);
+    Value narrow = LLVM::TruncOp::create(builder, loc, i32Type, page);
+    page = LLVM::SelectOp::create(builder, loc, fits, narrow, i32(builder, loc, -1));
+  }
+  scf::YieldOp::create(builder, loc, page);
+  builder.setInsertionPointToStart(branch.elseBlock());
+  scf::YieldOp::create(builder, loc, i32(builder, loc, -1));
+  return branch.getResult(0);
+}
+
+/// ptxas unrolls a loop unless it is told not to. Control flow hands the attribute to the branch
+/// back, where LLVM looks for it.
+static void keepRolled(scf::ForOp loop) {
+  MLIRContext *context = loop.getContext();
+  auto rolled = LLVM::LoopUnrollAttr::get(
+      context, /*disable=*/BoolAttr::get(context, true), /*count=*/{}, /*runtimeDisable=*/{},
+      /*full=*/{}, /*followupUnrolled=*/{}, /*followupRemainder=*/{}, /*followupAll=*/{});
+  loop->setAttr("loop_annotation",
+                LLVM::LoopAnnotationAttr::get(
+                    context, /*disableNonforced=*/{}, /*vectorize=*/{}, /*interleave=*/{}, rolled,
+                    /*unrollAndJam=*/{}, /*licm=*/{}, /*distribute=*/{}, /*pipeline=*/{},
+                    /*peeled=*/{}, /*unswitch=*/{}, /*mustProgress=*/{}, /*isVectorized=*/{},
+                    /*startLoc=*/{}, /*endLoc=*/{}, /*parallelAccesses=*/{}));
+}
+
+/// The same for a tile of a pool: coordinates are (column, row of a page, head, page). The page of
+/// a box is read once for all of its slabs. Many pages are turns of a loop, since the thread that
+/// copies has few registers.
+static void forEachPagedBox(OpBuilder &builder, Location loc, const attn::Machine &machine,
+                            const PageTable &table, SharedType type, Value shared,
+                            ArrayRef<Value> at, llvm::function_ref<void(Value, ValueRange)> emit) {
+  constexpr int64_t kMostUnrolled = 2;
+  auto [columns, rows] = getBoxShape(machine, type, table.page);
+  int64_t slabColumns = columns, step = rows;
+  auto emitRows = [&](Value row, Value place) {
+    Value position = LLVM::AddOp::create(builder, loc, at[1], row);
+    Value page = emitPage(builder, loc, table, /*batch=*/at[3], position);
+    Value inPage = LLVM::URemOp::create(builder, loc, position, i32(builder, loc, table.page));
+    for (int64_t slab = 0; slab < type.getNumSlabs(); ++slab)
+      emit(addBytes(builder, loc, place, slab * type.getSlabBytes()),
+           {LLVM::AddOp::create(builder, loc, at[0], i32(builder, loc, slab * slabColumns)), inPage,
+            at[2], page});
+  };
+  if (type.getNumRows() <= kMostUnrolled * step) {
+    for (int64_t row = 0; row < type.getNumRows(); row += step)
+      emitRows(i32(builder, loc, row), addBytes(builder, loc, shared, row * type.getSwizzle()));
+    return;
+  }
+  auto loop = scf::ForOp::create(builder, loc, i32(builder, loc, 0),
+                                 i32(builder, loc, type.getNumRows()), i32(builder, loc, step));
+  keepRolled(loop);
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPointToStart(loop.getBody());
+  Value row = loop.getInductionVar();
+  Value bytes = LLVM::MulOp::create(builder, loc, row, i32(builder, loc, type.getSwizzle()));
+  emitRows(row, addBytes(builder, loc, shared, bytes));
+}
+
 /// Calls `emit` with the shared address and the coordinates, innermost first, of each box of a
 /// shared tile.
 static void forEachBox(OpBuilder &builder, Location loc, const attn::Machine &machine,
@@ -30,6 +114,8 @@ static void forEachBox(OpBuilder &builder, Location loc, const attn::Machine &ma
   SmallVector<Value> coordinates;
   for (Value offset : llvm::reverse(offsets))
     coordinates.push_back(toI32(builder, loc, offset));
+  if (global.paged)
+    return forEachPagedBox(builder, loc, machine, *global.paged, type, shared, coordinates, emit);
   auto [columns, rows] = getBoxShape(machine, type);
   Value firstColumn = coordinates[0], firstRow = coordinates[1];
   for (int64_t slab = 0; slab < type.getNumSlabs(); ++slab)
@@ -45,7 +131,7 @@ static void forEachBox(OpBuilder &builder, Location loc, const attn::Machine &ma
 
 /// The tensor map made for such a tile.
 static Value getMap(const GlobalArgument &global, const attn::Machine &machine, SharedType type) {
-  auto [columns, rows] = getBoxShape(machine, type);
+  auto [columns, rows] = getBoxShape(machine, type, global.paged ? global.paged->page : 0);
   for (const BoxParameter &box : global.boxes)
     if (box.columns == columns && box.rows == rows && box.swizzle == type.getSwizzle())
       return box.map;
@@ -67,7 +153,8 @@ static FailureOr<MappedArgument> findMap(Operation *op, const PatternContext &co
   if (failed(global))
     return failure();
   int64_t most = kernel.machine->copy.rows;
-  if (type.getNumRows() % getBoxShape(*kernel.machine, type).second != 0)
+  int64_t page = (*global)->paged ? (*global)->paged->page : 0;
+  if (type.getNumRows() % getBoxShape(*kernel.machine, type, page).second != 0)
     return op->emitOpError("expected at most ")
            << most << " rows or a multiple of " << most << ", got " << type;
   return MappedArgument{*global, getMap(**global, *kernel.machine, type)};

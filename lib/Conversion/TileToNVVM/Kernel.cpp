@@ -13,6 +13,7 @@
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SetVector.h"
+#include <numeric>
 
 using namespace mlir;
 using namespace attn;
@@ -76,8 +77,10 @@ static void declareSharedMemory(ModuleOp module) {
 // Parameters
 //===----------------------------------------------------------------------===//
 
-std::pair<int64_t, int64_t> attn::tile::getBoxShape(const Machine &machine, SharedType type) {
-  return {type.getSlabColumns(), std::min(type.getNumRows(), machine.copy.rows)};
+std::pair<int64_t, int64_t> attn::tile::getBoxShape(const Machine &machine, SharedType type,
+                                                     int64_t page) {
+  int64_t rows = std::gcd(type.getNumRows(), page), most = machine.copy.rows;
+  return {type.getSlabColumns(), rows > most && page ? std::gcd(rows, most) : std::min(rows, most)};
 }
 
 namespace {
@@ -90,8 +93,8 @@ struct Needs {
 };
 } // namespace
 
-static void needBox(Needs &needs, const Machine &machine, SharedType type) {
-  auto [columns, rows] = getBoxShape(machine, type);
+static void needBox(Needs &needs, const Machine &machine, SharedType type, int64_t page = 0) {
+  auto [columns, rows] = getBoxShape(machine, type, page);
   needs.boxes.insert({columns, rows, type.getSwizzle()});
 }
 
@@ -104,9 +107,9 @@ static void needBounds(Needs &needs, MemRefType type, int64_t rank) {
 }
 
 static LogicalResult addUser(Needs &needs, const Machine &machine, MemRefType type,
-                             bool inFragments, Operation *user) {
+                             bool inFragments, int64_t page, Operation *user) {
   if (auto op = dyn_cast<CopyAsyncOp>(user)) {
-    needBox(needs, machine, cast<SharedType>(op.getDest().getType()));
+    needBox(needs, machine, cast<SharedType>(op.getDest().getType()), page);
   } else if (auto op = dyn_cast<StoreAsyncOp>(user)) {
     needBox(needs, machine, cast<SharedType>(op.getSource().getType()));
   } else if (isa<GatherOp, ScatterAddOp, memref::LoadOp, memref::StoreOp>(user) ||
@@ -163,7 +166,7 @@ public:
   }
 
   void addTensorMap(unsigned argument, MemRefType memref, std::tuple<int64_t, int64_t, int64_t> box,
-                    PackedAttr packed) {
+                    PackedAttr packed, bool isPaged) {
     TensorMap map;
     map.elementType = stringifyElement(memref.getElementType());
     for (unsigned dim = memref.getRank(); dim-- > 0;)
@@ -172,6 +175,9 @@ public:
     map.box[0] = std::get<0>(box);
     map.box[1] = std::get<1>(box);
     map.swizzle = std::get<2>(box);
+    // The rows of a page, then heads, then pages.
+    if (isPaged)
+      map.dims = {3, 1, 2, 0};
     // Heads within rows.
     if (packed) {
       std::swap(map.dims[1], map.dims[2]);
@@ -213,6 +219,38 @@ static PackedAttr getPacked(func::FuncOp function, unsigned index) {
   return function.getArgAttrOfType<PackedAttr>(index, PlanDialect::kPackedAttrName);
 }
 
+/// The argument's plan.paged, or null.
+static PagedAttr getPaged(func::FuncOp function, unsigned index) {
+  return function.getArgAttrOfType<PagedAttr>(index, PlanDialect::kPagedAttrName);
+}
+
+/// The dimension of an argument that has its heads.
+static unsigned getHeadDim(func::FuncOp function, unsigned index) {
+  return getPaged(function, index) ? 2 : 1;
+}
+
+/// The needs of paged arguments, and of their tables.
+static LogicalResult needTables(func::FuncOp function, MutableArrayRef<Needs> needs) {
+  for (BlockArgument argument : function.getArguments()) {
+    PagedAttr paged = getPaged(function, argument.getArgNumber());
+    if (!paged || argument.use_empty())
+      continue;
+    for (Operation *user : argument.getUsers())
+      if (!isa<CopyAsyncOp, memref::DimOp>(user))
+        return user->emitOpError("expected an argument that is not paged");
+    // Boxes begin where the swizzle does.
+    for (auto [columns, rows, swizzle] : needs[argument.getArgNumber()].boxes)
+      if (rows % 8 != 0)
+        return function.emitOpError("expected boxes of a multiple of 8 rows of argument ")
+               << argument.getArgNumber() << ", got " << rows;
+    Needs &table = needs[paged.getTable()];
+    table.pointer = true;
+    if (cast<MemRefType>(function.getArgumentTypes()[paged.getTable()]).isDynamicDim(1))
+      table.sizes.insert(1);
+  }
+  return success();
+}
+
 /// The needs of packed arguments, and of the argument that has their key heads.
 static LogicalResult needGroups(func::FuncOp function, MutableArrayRef<Needs> needs) {
   for (BlockArgument argument : function.getArguments()) {
@@ -224,9 +262,11 @@ static LogicalResult needGroups(func::FuncOp function, MutableArrayRef<Needs> ne
     for (Operation *user : argument.getUsers())
       if (!isa<LoadOp, StoreOp, CopyAsyncOp, memref::DimOp>(user))
         return user->emitOpError("expected an argument that is not packed");
-    for (unsigned number : {index, unsigned(packed.getKeys())})
-      if (cast<MemRefType>(function.getArgumentTypes()[number]).isDynamicDim(1))
-        needs[number].sizes.insert(1);
+    for (unsigned number : {index, unsigned(packed.getKeys())}) {
+      unsigned dim = getHeadDim(function, number);
+      if (cast<MemRefType>(function.getArgumentTypes()[number]).isDynamicDim(dim))
+        needs[number].sizes.insert(dim);
+    }
     for (auto [columns, rows, swizzle] : needs[index].boxes)
       if (rows % packed.getSlots() != 0)
         return function.emitOpError("expected boxes of a multiple of ")
@@ -244,13 +284,15 @@ static FailureOr<ParameterList> collectParameters(func::FuncOp function) {
     auto type = dyn_cast<MemRefType>(argument.getType());
     bool inFragments =
         bool(function.getArgAttr(argument.getArgNumber(), TileDialect::kFragmentsAttrName));
+    PagedAttr paged = getPaged(function, argument.getArgNumber());
+    int64_t page = paged ? paged.getPage() : 0;
     SmallVector<Operation *> users(argument.getUsers());
     for (Operation *user : llvm::reverse(users))
-      if (type &&
-          failed(addUser(allNeeds[argument.getArgNumber()], machine, type, inFragments, user)))
+      if (type && failed(addUser(allNeeds[argument.getArgNumber()], machine, type, inFragments,
+                                 page, user)))
         return failure();
   }
-  if (failed(needGroups(function, allNeeds)))
+  if (failed(needGroups(function, allNeeds)) || failed(needTables(function, allNeeds)))
     return failure();
   for (BlockArgument argument : function.getArguments()) {
     unsigned index = argument.getArgNumber();
@@ -268,7 +310,8 @@ static FailureOr<ParameterList> collectParameters(func::FuncOp function) {
     if (failed(strides))
       return failure();
     for (const auto &box : needs.boxes)
-      list.addTensorMap(index, type, box, getPacked(function, index));
+      list.addTensorMap(index, type, box, getPacked(function, index),
+                        bool(getPaged(function, index)));
     if (needs.pointer)
       list.addPointer(index);
     for (unsigned dim = 0; dim < type.getRank(); ++dim)
@@ -325,18 +368,45 @@ static KernelPlan makePlan(func::FuncOp function, KernelAttr kernel, const Param
 // The function
 //===----------------------------------------------------------------------===//
 
-/// The size of dimension 1 of an argument, i32.
-static Value getHeads(OpBuilder &builder, func::FuncOp function, const ParameterList &list,
-                      Block &entry, unsigned index) {
+/// A size or stride of an argument, i32 or i64: a constant or a parameter.
+static Value emitNumber(OpBuilder &builder, func::FuncOp function, const ParameterList &list,
+                        Block &entry, KernelParameter::Kind kind, unsigned index, unsigned dim) {
   auto type = cast<MemRefType>(function.getArgumentTypes()[index]);
-  if (!type.isDynamicDim(1))
+  bool isSize = kind == KernelParameter::Kind::Size;
+  int64_t number = isSize ? type.getDimSize(dim) : type.getStridesAndOffset().first[dim];
+  if (!ShapedType::isDynamic(number))
     return LLVM::ConstantOp::create(builder, function.getLoc(),
-                                    builder.getI32IntegerAttr(type.getDimSize(1)));
+                                    isSize ? builder.getI32IntegerAttr(number)
+                                           : builder.getI64IntegerAttr(number));
   for (auto [parameter, value] : llvm::zip_equal(list.parameters, entry.getArguments()))
-    if (parameter.kind == KernelParameter::Kind::Size && parameter.argument == index &&
-        parameter.dim == 1)
+    if (parameter.kind == kind && parameter.argument == index && parameter.dim == dim)
       return value;
   return {};
+}
+
+/// The heads of an argument, i32.
+static Value getHeads(OpBuilder &builder, func::FuncOp function, const ParameterList &list,
+                      Block &entry, unsigned index) {
+  return emitNumber(builder, function, list, entry, KernelParameter::Kind::Size, index,
+                    getHeadDim(function, index));
+}
+
+static PageTable emitPageTable(OpBuilder &builder, func::FuncOp function, PagedAttr paged,
+                               const ParameterList &list, Block &entry) {
+  unsigned index = paged.getTable();
+  auto get = [&](KernelParameter::Kind kind, unsigned dim) {
+    return emitNumber(builder, function, list, entry, kind, index, dim);
+  };
+  PageTable table;
+  table.page = paged.getPage();
+  table.element = cast<MemRefType>(function.getArgumentTypes()[index]).getElementType();
+  for (auto [parameter, value] : llvm::zip_equal(list.parameters, entry.getArguments()))
+    if (parameter.kind == KernelParameter::Kind::Pointer && parameter.argument == index)
+      table.pointer = value;
+  for (unsigned dim : {0u, 1u})
+    table.strides[dim] = get(KernelParameter::Kind::Stride, dim);
+  table.count = get(KernelParameter::Kind::Size, 1);
+  return table;
 }
 
 static PackedRows emitPackedRows(OpBuilder &builder, func::FuncOp function, PackedAttr packed,
@@ -408,6 +478,9 @@ static void bindArguments(OpBuilder &builder, func::FuncOp function, const Param
         bool(function.getArgAttr(argument.getArgNumber(), TileDialect::kFragmentsAttrName));
     if (packed && !argument.use_empty())
       global.packed = emitPackedRows(builder, function, packed, list, entry, argument);
+    PagedAttr paged = getPaged(function, argument.getArgNumber());
+    if (paged && !argument.use_empty())
+      global.paged = emitPageTable(builder, function, paged, list, entry);
     Value placeholder =
         UnrealizedConversionCastOp::create(builder, loc, type, ValueRange()).getResult(0);
     argument.replaceAllUsesWith(placeholder);

@@ -31,6 +31,17 @@ struct PackedRows {
   mlir::Value group;
 };
 
+/// Where the pages of a paged argument (plan.paged) are: row n of batch b is row n mod `page` of
+/// page table[b, n / page].
+struct PageTable {
+  int64_t page;
+  /// i32 or i64, its memory, and the strides of both dimensions, i64.
+  mlir::Type element;
+  mlir::Value pointer, strides[2];
+  /// i32: the entries of a batch.
+  mlir::Value count;
+};
+
 /// A memref argument of a kernel, taken apart: only the parts that the body uses are there.
 struct GlobalArgument {
   mlir::MemRefType type;
@@ -40,6 +51,7 @@ struct GlobalArgument {
   llvm::SmallVector<mlir::Value> sizes, strides;
   llvm::SmallVector<BoxParameter> boxes;
   std::optional<PackedRows> packed = std::nullopt;
+  std::optional<PageTable> paged = std::nullopt;
   /// Whether its tiles lie in fragments.
   bool inFragments = false;
 };
@@ -65,8 +77,9 @@ struct Kernel {
 /// The kernels of a module by their functions.
 using KernelMap = llvm::DenseMap<mlir::Operation *, Kernel>;
 
-/// The columns and rows of one TMA box of a shared tile: one slab, as many rows as one copy takes.
-std::pair<int64_t, int64_t> getBoxShape(const Machine &machine, SharedType type);
+/// The columns and rows of one TMA box of a shared tile: one slab, as many rows as one copy takes
+/// and, of pages of `page` rows, as lie in one page wherever the tile is.
+std::pair<int64_t, int64_t> getBoxShape(const Machine &machine, SharedType type, int64_t page = 0);
 
 /// Turns a kernel function into an llvm.func with the parameters its body needs and attaches the
 /// plan. The body is moved, its memrefs are placeholders that `Kernel::arguments` explains.

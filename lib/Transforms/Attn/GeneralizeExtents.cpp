@@ -33,7 +33,9 @@ static llvm::SetVector<Value> getTensors(func::FuncOp function) {
   append(function.getArguments());
   function.walk([&](Operation *op) {
     auto assumption = dyn_cast<AssumeOp>(op);
-    if (isa<ScoredOpInterface>(op) || (assumption && tensors.contains(assumption.getSource())))
+    auto paged = dyn_cast<PagedOp>(op);
+    if (isa<ScoredOpInterface>(op) || (assumption && tensors.contains(assumption.getSource())) ||
+        (paged && tensors.contains(paged.getPool()) && tensors.contains(paged.getTable())))
       append(op->getResults());
   });
   return tensors;
@@ -42,14 +44,15 @@ static llvm::SetVector<Value> getTensors(func::FuncOp function) {
 /// Whether nothing depends on the tensor's extents as its type states them.
 static bool isFree(Value tensor) {
   return llvm::all_of(tensor.getUsers(),
-                      llvm::IsaPred<ScoredOpInterface, AssumeOp, ContributeOp, tensor::DimOp,
-                                    tensor::ExtractOp, func::ReturnOp>);
+                      llvm::IsaPred<ScoredOpInterface, AssumeOp, ContributeOp, PagedOp,
+                                    tensor::DimOp, tensor::ExtractOp, func::ReturnOp>);
 }
 
 /// Queries, keys, values, outputs and their gradients: the columns are a kernel's, not a call's.
 static DenseSet<Value> getMatrices(func::FuncOp function) {
   DenseSet<Value> matrices;
   function.walk([&](ScoredOpInterface op) { matrices.insert_range(op.getMatrices()); });
+  function.walk([&](PagedOp op) { matrices.insert(op.getPool()); });
   return matrices;
 }
 
@@ -63,6 +66,11 @@ static void generalize(func::FuncOp function) {
     SmallVector<int64_t> shape(type.getRank(), ShapedType::kDynamic);
     if (matrices.contains(tensor))
       shape.back() = type.getShape().back();
+    if (llvm::any_of(tensor.getUsers(), [&](Operation *user) {
+          auto paged = dyn_cast<PagedOp>(user);
+          return paged && paged.getPool() == tensor;
+        }))
+      shape[1] = type.getShape()[1];
     tensor.setType(type.clone(shape));
   }
   Operation *end = function.getBody().front().getTerminator();

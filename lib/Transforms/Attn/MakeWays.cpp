@@ -6,10 +6,10 @@
 //===----------------------------------------------------------------------------------------===//
 //
 // Where a block has few tiles of keys, its start and its end are what it costs; where it has many,
-// the keys that it reads are. Few rows leave tiles empty, and heads that share keys read them again.
-// So calls of one function want different kernels, and a call's extents say which: the function
-// gets a copy for each way of the rule (WayRules.h). Batches decide nothing, so that the numbers of
-// a sequence do not depend on what stands beside it.
+// the keys that it reads are. Few rows leave tiles empty, and heads that share keys read them
+// again. So calls of one function want different kernels, and a call's extents say which: the
+// function gets a copy for each way of the rule (WayRules.h). Batches decide nothing, so that the
+// numbers of a sequence do not depend on what stands beside it.
 //
 //===----------------------------------------------------------------------------------------===//
 
@@ -35,13 +35,29 @@ namespace attn {
 using namespace mlir;
 using namespace attn;
 
+/// A size of a key: of an argument, or of the arguments that a view of pages has.
+struct KeySize {
+  int64_t argument, dim, multiplier = 1;
+};
+static std::optional<KeySize> findKeySize(Value key, int64_t dim) {
+  int64_t multiplier = 1;
+  if (auto paged = key.getDefiningOp<PagedOp>()) {
+    multiplier = dim == 2 ? paged.getPageSize() : 1;
+    std::tie(key, dim) = paged.getSizeSource(dim);
+  }
+  auto argument = dyn_cast<BlockArgument>(key);
+  if (!argument)
+    return std::nullopt;
+  return KeySize{argument.getArgNumber(), dim, multiplier};
+}
+
 /// The only attention of a function, if its rows and keys are those of arguments; or null.
 static AttentionOp findAttention(func::FuncOp function) {
   SmallVector<ScoredOpInterface> scored;
   function.walk([&](ScoredOpInterface op) { scored.push_back(op); });
   auto op = scored.size() == 1 ? dyn_cast<AttentionOp>(scored[0].getOperation()) : AttentionOp();
   bool isAlone = op && !op.getVariantsAttr() && isa<BlockArgument>(op.getQuery()) &&
-                 isa<BlockArgument>(op.getKey());
+                 findKeySize(op.getKey(), 1) && findKeySize(op.getKey(), 2);
   return isAlone ? op : AttentionOp();
 }
 
@@ -52,21 +68,21 @@ static AttentionOp findAttention(func::FuncOp function) {
 /// A range of the attention's call, as the plan says it.
 static plan::RangeAttr getRange(AttentionOp op, const CallRange &range) {
   MLIRContext *context = op.getContext();
-  int64_t query = cast<BlockArgument>(op.getQuery()).getArgNumber(),
-          key = cast<BlockArgument>(op.getKey()).getArgNumber();
-  auto of = [&](int64_t argument, int64_t dim, plan::ExtentAttr per = {}) {
-    return plan::RangeAttr::get(context, argument, dim, range.least, range.most, per,
-                                plan::PartsAttr(), StringAttr());
+  int64_t query = cast<BlockArgument>(op.getQuery()).getArgNumber();
+  KeySize heads = *findKeySize(op.getKey(), 1), keys = *findKeySize(op.getKey(), 2);
+  auto of = [&](int64_t argument, int64_t dim, plan::ExtentAttr per = {}, int64_t unit = 1) {
+    return plan::RangeAttr::get(context, argument, dim, llvm::divideCeil(range.least, unit),
+                                range.most / unit, per, plan::PartsAttr(), StringAttr());
   };
   switch (range.size) {
   case CallRange::Size::Rows:
     return of(query, 2);
   case CallRange::Size::Keys:
-    return of(key, 2);
+    return of(keys.argument, keys.dim, {}, keys.multiplier);
   case CallRange::Size::Group:
     return of(query, 1,
-              plan::ExtentAttr::get(context, key, /*dim=*/1, /*divisor=*/1, /*multiplier=*/1,
-                                    /*unit=*/1));
+              plan::ExtentAttr::get(context, heads.argument, heads.dim, /*divisor=*/1,
+                                    /*multiplier=*/1, /*unit=*/1));
   case CallRange::Size::MemoryRate:
     return plan::RangeAttr::get(context, -1, -1, range.least, range.most, plan::ExtentAttr(),
                                 plan::PartsAttr(), StringAttr::get(context, "memory_rate"));
@@ -149,15 +165,17 @@ static func::FuncOp copyFor(func::FuncOp function, StringRef base, StringRef way
 static plan::PartsAttr getParts(AttentionOp op, ScheduleAttr schedule) {
   MLIRContext *context = op.getContext();
   auto pack = op.getQuery().getDefiningOp<PackHeadsOp>();
-  auto getExtent = [&](Value argument, int64_t dim, int64_t divisor, int64_t multiplier = 1) {
-    int64_t common = std::gcd(divisor, multiplier);
-    return plan::ExtentAttr::get(context, cast<BlockArgument>(argument).getArgNumber(), dim,
-                                 divisor / common, multiplier / common, /*unit=*/1);
+  auto getExtent = [&](const KeySize &size, int64_t divisor) {
+    int64_t common = std::gcd(divisor, size.multiplier);
+    return plan::ExtentAttr::get(context, size.argument, size.dim, divisor / common,
+                                 size.multiplier / common, /*unit=*/1);
   };
+  int64_t query = cast<BlockArgument>(pack.getSource()).getArgNumber();
+  KeySize heads = *findKeySize(pack.getKey(), 1), all = *findKeySize(pack.getKey(), 2);
   auto blocks =
-      ArrayAttr::get(context, {getExtent(pack.getSource(), 0, 1), getExtent(pack.getKey(), 1, 1),
-                               getExtent(pack.getSource(), 2, schedule->blockM, pack.getSlots())});
-  auto keys = getExtent(pack.getKey(), 2, schedule->blockN * kLeastTilesOfParts);
+      ArrayAttr::get(context, {getExtent({query, 0}, 1), getExtent(heads, 1),
+                               getExtent({query, 2, int64_t(pack.getSlots())}, schedule->blockM)});
+  auto keys = getExtent(all, schedule->blockN * kLeastTilesOfParts);
   return plan::PartsAttr::get(context, blocks, keys, schedule->splits);
 }
 
@@ -179,9 +197,8 @@ static void spareMerge(func::FuncOp function, StringRef base, AttentionOp op, St
   if (!schedule->fill)
     return;
   MLIRContext *context = op.getContext();
-  auto onePart =
-      plan::RangeAttr::get(context, /*argument=*/-1, /*dim=*/-1, /*least=*/0, /*most=*/1,
-                           plan::ExtentAttr(), getParts(op, schedule), StringAttr());
+  auto onePart = plan::RangeAttr::get(context, /*argument=*/-1, /*dim=*/-1, /*least=*/0, /*most=*/1,
+                                      plan::ExtentAttr(), getParts(op, schedule), StringAttr());
   SmallVector<Attribute> narrower;
   for (Attribute condition : conditions) {
     SmallVector<Attribute> ranges(cast<ArrayAttr>(condition).getValue());
@@ -226,16 +243,15 @@ struct MakeWaysPass
 
   /// Adds the way of some calls to a function, or makes the function itself the way of all.
   FailureOr<Calls> add(func::FuncOp function, const WayChoice &choice, const Scheduler &scheduler,
-                      SymbolTable &symbols) {
+                       SymbolTable &symbols) {
     AttentionOp op = findAttention(function);
     SmallVector<Attribute> conditions = getConditions(function, op, choice);
     Calls calls = countCalls(conditions);
     if (calls == Calls::None)
       return calls;
     StringRef base = function.getName();
-    func::FuncOp way = calls == Calls::All
-                           ? function
-                           : copyFor(function, base, choice.name, conditions, symbols);
+    func::FuncOp way =
+        calls == Calls::All ? function : copyFor(function, base, choice.name, conditions, symbols);
     AttentionOp made = findAttention(way);
     if (failed(become(made, choice, scheduler)))
       return failure();

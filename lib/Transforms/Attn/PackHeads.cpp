@@ -24,11 +24,13 @@ bool attn::canPackHeads(AttentionOp op) {
     return false;
   if (op.getSink() && (!isa<BlockArgument>(op.getSink()) || op.getSink().getType().getRank() != 1))
     return false;
-  auto query = dyn_cast<BlockArgument>(op.getQuery()), key = dyn_cast<BlockArgument>(op.getKey());
+  auto query = dyn_cast<BlockArgument>(op.getQuery());
+  Value key = op.getKey();
+  bool hasKey = isa<BlockArgument>(key) || key.getDefiningOp<PagedOp>();
   auto isReturned = [](Value result) {
     return result.hasOneUse() && isa<func::ReturnOp>(*result.user_begin());
   };
-  return query && key && query != key && query != op.getValue() &&
+  return query && hasKey && query != key && query != op.getValue() &&
          llvm::all_of(op->getResults(), isReturned) &&
          llvm::all_of(query.getUsers(),
                       [&](Operation *user) { return user == op || isa<tensor::DimOp>(user); });

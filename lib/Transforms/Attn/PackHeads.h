@@ -14,7 +14,8 @@
 namespace attn {
 
 /// Whether an attention is all that its function does with query, key and results: query and key
-/// are arguments, and so is a sink of heads; nothing else reads the query, and results are returned.
+/// are arguments (the key may lie in pages), and so is a sink of heads; nothing else reads the query,
+/// and results are returned.
 bool canPackHeads(AttentionOp op);
 
 /// Makes the attention one of key heads, with `slots` rows for each row of the query.

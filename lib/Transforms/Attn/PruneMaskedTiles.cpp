@@ -52,15 +52,24 @@ static MaskBlock getAllRows(OpBuilder &builder, StepLoop over, MaskBlock block) 
   return block;
 }
 
+/// Whether tiles of the operand are rows of pages, and so begin at multiples of their size.
+static bool readsPages(Value keys) {
+  while (auto slice = keys.getDefiningOp<tensor::ExtractSliceOp>())
+    keys = slice.getSource();
+  return bool(keys.getDefiningOp<PagedOp>());
+}
+
 /// A target that is certain of its first tile multiplies whole tiles, zeros with what dropped keys
 /// hold, which may be anything. Those behind the last that a row of the block keeps are in no tile,
 /// and, if the mask leaves no holes, neither are those before the first that a row of the head
-/// does.
+/// does. A tile of pages begins where it did, with what dropped keys hold.
 static void boundTiles(OpBuilder &builder, StepLoop &over, const MaskTiles &tiles,
                        const MaskBlock &block, bool rowsRun) {
   Location loc = over.loop.getLoc();
   over.length = tiles.emitRanges(builder, loc, block, /*tileSize=*/1).end;
   over.hasNoHoles = !rowsRun && tiles.keepsOneInterval();
+  if (llvm::any_of(over.sources, readsPages))
+    over.hasNoHoles &= tiles.keepsFromFirst();
   over.keepsDiagonal = !over.hasNoHoles && keepsDiagonal(over);
   if (!over.hasNoHoles || tiles.keepsFromFirst())
     return;

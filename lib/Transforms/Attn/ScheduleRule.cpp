@@ -40,6 +40,7 @@ Choice attn::chooseGradForCPU(int64_t lanes) {
 //===----------------------------------------------------------------------------------------===//
 
 GPUProblem attn::getGPUProblem(AttentionOp attention, int64_t splits) {
+  auto paged = attention.getKey().getDefiningOp<PagedOp>();
   return {attention.getHeadDim(),
           attention.getValueDim(),
           !attention.getMask().empty(),
@@ -48,7 +49,8 @@ GPUProblem attn::getGPUProblem(AttentionOp attention, int64_t splits) {
           splits,
           hidesFullTiles(attention.getMask()),
           bool(getFactor(attention.getScore())),
-          !attention.getScore().empty()};
+          !attention.getScore().empty(),
+          paged ? paged.getPageSize() : 0};
 }
 
 static bool isWindow(const GPUProblem &problem) {
@@ -85,6 +87,17 @@ static bool doBlocksStay(const Row &row, unsigned traits, const RegionWork &work
 static bool holds(const Row &row, const GPUProblem &problem, unsigned traits) {
   return std::max(problem.headDim, problem.valueDim) <= row.columns &&
          (!row.any || (traits & row.any)) && !(traits & row.none);
+}
+
+/// The most keys up to `blockN`, in steps, of which a page holds a multiple, or the other way
+/// round: then boxes are as large as a page or a tile. There may be none, and boxes are smaller.
+static int64_t fitToPages(const GPUProblem &problem, int64_t blockN, int64_t step) {
+  if (!problem.pageSize)
+    return blockN;
+  for (int64_t keys = blockN; keys >= step; keys -= step)
+    if (problem.pageSize % keys == 0 || keys % problem.pageSize == 0)
+      return keys;
+  return blockN;
 }
 
 /// A row's schedule for a problem, with what all rows have in common. Weights of a score function
@@ -140,15 +153,21 @@ Choice attn::chooseForCUDA(const Machine &machine, const GPUProblem &problem) {
   // bytes). One step of keys is the least there is.
   int64_t excess = std::clamp<int64_t>(problem.work.weight - row->mostWork, 0, 12);
   int64_t step = getKeyStep(machine, problem.headDim, problem.valueDim);
+  // What clears the ends of tiles of pages lives together with wide accumulators, or with a
+  // window's bounds (AttnToTile/OnlineAttention.cpp).
+  bool isWide = std::max(problem.headDim, problem.valueDim) > 128;
+  bool clears = problem.pageSize && (isWide || (traits & Window));
   int64_t narrowed = llvm::alignDown(schedule.blockN - 16 * llvm::divideCeil(excess, 6), step);
-  schedule.blockN = std::max(narrowed, step);
-  schedule.stay = doBlocksStay(*row, traits, problem.work);
+  schedule.blockN = fitToPages(problem, std::max(narrowed, step), step);
+  schedule.stay = doBlocksStay(*row, traits, problem.work) && !clears;
   if (!schedule.stay) {
     schedule.tail = 0;
     schedule.recompute = false;
     schedule.lists = doListsPay(problem);
   }
-  schedule.hold &= !(traits & (Long | Split));
+  schedule.hold &= !(traits & (Long | Split)) && !clears;
+  if (clears)
+    schedule.keep = 0;
   schedule.apart &= problem.isMasked;
   return choice;
 }
@@ -162,7 +181,10 @@ std::optional<LengthChoice> attn::chooseForLength(const Machine &machine,
   if (row == rows.end() || problem.work.weight > row->row.mostWork ||
       std::max(problem.headDim, problem.valueDim) < row->leastColumns)
     return std::nullopt;
-  return LengthChoice{adapt(row->row, machine, problem), row->mostRows, row->mostKeys, row->either};
+  LengthChoice length{adapt(row->row, machine, problem), row->mostRows, row->mostKeys, row->either};
+  int64_t &blockN = length.choice.schedule.blockN;
+  blockN = fitToPages(problem, blockN, getKeyStep(machine, problem.headDim, problem.valueDim));
+  return length;
 }
 
 /// Of a table of calls with few rows or few keys.
@@ -175,7 +197,8 @@ static std::optional<Choice> chooseForFew(llvm::ArrayRef<Row> rows, const Machin
     return std::nullopt;
   Choice choice = adapt(*row, machine, problem);
   int64_t step = getKeyStep(machine, problem.headDim, problem.valueDim);
-  choice.schedule.blockN = int64_t(llvm::alignTo(choice.schedule.blockN, step));
+  choice.schedule.blockN =
+      fitToPages(problem, int64_t(llvm::alignTo(choice.schedule.blockN, step)), step);
   return choice;
 }
 
@@ -228,7 +251,9 @@ Choice attn::chooseForDecoding(const Machine &machine, const GPUProblem &problem
   int64_t step = getKeyStep(machine, problem.headDim, problem.valueDim, elementBytes);
   int64_t resident = countDecodingBlocks(problem, isGiven);
   if (!blockN)
-    blockN = std::max<int64_t>(step, llvm::alignDown(getDecodingKeys(problem, resident), step));
+    blockN = fitToPages(
+        problem, std::max<int64_t>(step, llvm::alignDown(getDecodingKeys(problem, resident), step)),
+        step);
   GPUBlock block{problem.headDim,
                  problem.valueDim,
                  elementBytes,
@@ -236,8 +261,11 @@ Choice attn::chooseForDecoding(const Machine &machine, const GPUProblem &problem
                   .blockN = blockN,
                   .stages = kMostStages,
                   .resident = resident}};
+  // Tiles of pages clear what a mask leaves at their ends, by marks that have a place of their own.
+  constexpr int64_t kPlace = 1024;
+  int64_t marks = problem.pageSize && problem.isMasked ? kPlace : 0;
   int64_t &stages = block.schedule.stages;
-  while (stages > 1 && getSharedBytes(machine, block) > machine.getBlockBytes(resident))
+  while (stages > 1 && getSharedBytes(machine, block) + marks > machine.getBlockBytes(resident))
     --stages;
   return {block.schedule, "cuda-decode"};
 }

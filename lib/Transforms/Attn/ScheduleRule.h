@@ -36,6 +36,8 @@ struct GPUProblem {
   bool hidesFullTiles = false;
   bool hasFactors = false;
   bool hasScore = false;
+  /// Keys of a page; 0 where keys lie one after the other.
+  int64_t pageSize = 0;
 };
 
 /// What the rule for a GPU asks of this attention, whose keys are split into so many parts.

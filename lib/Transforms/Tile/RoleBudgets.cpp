@@ -17,23 +17,28 @@ using namespace attn::plan;
 using namespace attn::tile;
 
 /// Whether a producer keeps more than what loops count: with tiles of more than two boxes it
-/// searches for ends in memory, or copies more than two tiles a turn where a condition says so.
+/// searches for ends in memory, asks a table for pages, or copies more than two tiles a turn where
+/// a condition says so.
 static bool keepsMuch(func::FuncOp kernel) {
   constexpr int64_t mostBoxes = 2, mostTiles = 2;
   llvm::SmallDenseMap<Operation *, int64_t, 4> conditionalTiles;
-  bool isWide = false, searches = false;
+  bool isWide = false, searches = false, asks = false;
   kernel.walk([&](CopyOp copy) {
     auto loop = copy->getParentOfType<LoopLikeOpInterface>();
     auto type = dyn_cast<SharedType>(copy.getDest().getType());
     if (!loop || !type || type.isRow())
       return;
     isWide |= type.getNumSlabs() > mostBoxes;
+    auto argument = dyn_cast<BlockArgument>(copy.getSource());
+    asks |= argument && argument.getOwner() == &kernel.getBody().front() &&
+            kernel.getArgAttr(argument.getArgNumber(), PlanDialect::kPagedAttrName);
     conditionalTiles[loop] += copy->getParentOp() != loop;
   });
   kernel.walk(
       [&](memref::LoadOp load) { searches |= bool(load->getParentOfType<scf::WhileOp>()); });
-  return isWide && (searches || llvm::any_of(conditionalTiles,
-                                             [&](auto entry) { return entry.second > mostTiles; }));
+  return isWide && (searches || asks || llvm::any_of(conditionalTiles, [&](auto entry) {
+                      return entry.second > mostTiles;
+                    }));
 }
 
 attn::RoleBudget attn::tile::getRoleBudget(func::FuncOp kernel, int64_t consumers) {

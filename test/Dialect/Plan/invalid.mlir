@@ -74,6 +74,34 @@ func.func private @way_c1() attributes {plan.way = 1}
 
 // -----
 
+// expected-error@+1 {{expected an argument of at least 0 and a page of at least 1 key, got 1 and 0}}
+func.func @paged_c1(%k: memref<?x64x?x64xbf16> {plan.paged = #plan.paged<table = 1, page = 0>}, %t: memref<?x?xi32>) {
+  return
+}
+
+// -----
+
+// expected-error@+1 {{expected #plan.paged on a memref of rank 4 with pages of that size, with a memref of rank 2 of i32 or i64 as table, got #plan.paged<table = 1, page = 32> on argument 0}}
+func.func @paged_c2(%k: memref<?x64x?x64xbf16> {plan.paged = #plan.paged<table = 1, page = 32>}, %t: memref<?x?xi32>) {
+  return
+}
+
+// -----
+
+// expected-error@+1 {{expected #plan.paged on a memref of rank 4}}
+func.func @paged_c2_table(%k: memref<?x64x?x64xbf16> {plan.paged = #plan.paged<table = 1, page = 64>}, %t: memref<?x?xi16>) {
+  return
+}
+
+// -----
+
+// expected-error@+1 {{expected #plan.paged on a memref of rank 4}}
+func.func @paged_c2_rank(%k: memref<64x?x64xbf16> {plan.paged = #plan.paged<table = 1, page = 64>}, %t: memref<?x?xi32>) {
+  return
+}
+
+// -----
+
 // expected-error@+1 {{expected lists of #plan.range of dimensions of tensor or memref arguments as plan.when of a function, got}}
 func.func @when_c1_flat(%q: memref<?x?xf32>) attributes {
     plan.when = [#plan.range<argument = 0, dim = 1, least = 0, most = 64>]} {
@@ -98,10 +126,10 @@ func.func @when_c1(%q: memref<?x?xf32>) attributes {
 
 // -----
 
-// expected-error@+3 {{expected a multiplier from 1 to 64, got 65}}
+// expected-error@+3 {{expected a multiplier from 1 to 1048576, got 1048577}}
 // expected-error@+2 {{failed to parse Tile_KernelAttr parameter 'grid'}}
 func.func @extent_c1_multiplier(%q: memref<?x?xf32>) attributes {
-    tile.kernel = #tile.kernel<warpgroups = 1, grid = [[#plan.extent<argument = 0, dim = 0, multiplier = 65>]]>} {
+    tile.kernel = #tile.kernel<warpgroups = 1, grid = [[#plan.extent<argument = 0, dim = 0, multiplier = 1048577>]]>} {
   return
 }
 
@@ -179,7 +207,7 @@ func.func @dialect_c1() attributes {plan.whenever} {
 
 // -----
 
-// expected-error@+1 {{expected plan.packed of the plan dialect on an argument, got 'plan.pack'}}
+// expected-error@+1 {{expected plan.packed or plan.paged of the plan dialect on an argument, got 'plan.pack'}}
 func.func @dialect_c1_argument(%q: memref<?x?x?xf32> {plan.pack}) {
   return
 }
