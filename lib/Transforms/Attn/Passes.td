@@ -97,9 +97,10 @@ def GeneralizeExtentsPass : Pass<"attn-generalize-extents", "::mlir::ModuleOp"> 
   let summary = "makes a function one for all extents";
   let description = [{
     Types of a function's tensors lose the extents that a call decides: batches, heads and lengths.
-    The columns of queries, keys and values stay, for they make the kernel. A target whose kernels
-    take whole tiles, whatever the lengths, starts with it: loops over static lengths would fold
-    into shapes that it has no tiles for. Callers still pass what the source states.
+    The columns of queries, keys and values stay, and so do the keys of a page, for they make the
+    kernel. A target whose kernels take whole tiles, whatever the lengths, starts with it: loops
+    over static lengths would fold into shapes that it has no tiles for. Callers still pass what the
+    source states.
 
     Requires: room 1 `problem`. Produces: room 1 `problem`; functions where other ops use a tensor
     stay as they are. Fails when: never.

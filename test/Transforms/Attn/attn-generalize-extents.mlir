@@ -22,6 +22,16 @@ func.func @attention(%q: tensor<2x4x7x64xbf16>, %k: tensor<2x2x33x64xbf16>, %v: 
   return %o, %lse : tensor<2x4x7x96xbf16>, tensor<2x4x7xf32>
 }
 
+// The keys of a page make a kernel too.
+// CHECK-LABEL: func.func @paged
+// CHECK-SAME:    (%{{.*}}: tensor<?x?x?x64xbf16>, %{{.*}}: tensor<?x32x?x64xbf16>, %{{.*}}: tensor<?x?xi32>) -> tensor<?x?x?x64xbf16>
+func.func @paged(%q: tensor<2x4x7x64xbf16>, %pool: tensor<9x32x2x64xbf16>, %table: tensor<2x5xi32>) -> tensor<2x4x7x64xbf16> {
+  // CHECK: attn.paged %{{.*}} : tensor<?x32x?x64xbf16>, tensor<?x?xi32> -> tensor<?x?x?x64xbf16>
+  %k = attn.paged %pool[%table] : tensor<9x32x2x64xbf16>, tensor<2x5xi32> -> tensor<2x2x160x64xbf16>
+  %o = attn.attention %q, %k, %k : tensor<2x4x7x64xbf16>, tensor<2x2x160x64xbf16>, tensor<2x2x160x64xbf16> -> tensor<2x4x7x64xbf16>
+  return %o : tensor<2x4x7x64xbf16>
+}
+
 // Another op's types depend on the extents: the function stays.
 // CHECK-LABEL: func.func @cast(%{{.*}}: tensor<2x4x7x64xbf16>
 func.func @cast(%q: tensor<2x4x7x64xbf16>, %k: tensor<?x?x?x64xbf16>) -> tensor<?x?x?x64xbf16> {
