@@ -23,7 +23,7 @@ import contextlib
 import importlib
 from typing import Any
 
-from . import _dynamo, _imports, _log, _operations
+from . import _dynamo, _imports, _log, _operations, serving
 from ._attention import attention
 from ._compile import Attention, compile
 from ._derivative import gradient

@@ -1,0 +1,333 @@
+"""Attention for engines that serve: keys and values in pages.
+
+    output = attn.serving.paged_attention(
+        q, k_cache, v_cache, page_table=page_table, seqused_k=seqused_k
+    )
+
+Nothing is gathered: the kernel follows the table. No call looks at what tensors of a device hold,
+so a CUDA graph replays it for other lengths and other tables.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple
+
+from . import _arrays, _dynamo, _operations, _plan
+from ._attention import _check_options, _scan
+from ._library import Error
+from ._source import Source, Text, check_window, make_problem
+from ._tensors import Tensors, swap
+from ._trace import Length
+
+__all__ = ["paged_attention"]
+
+_query_length = Length("query_length", "q")
+_plans: Dict[Any, Tuple["_PagedPlan", List[Any]]] = {}
+
+
+@dataclass(frozen=True)
+class _PagedText(Text):
+    """The text of an attention whose keys and values lie in pages of so many keys."""
+
+    page: int = 0
+    table: str = ""
+
+    @property
+    def pool_k(self) -> str:
+        return f"tensor<?x{self.page}x?x{self.problem.head_dim}x{self.problem.type}>"
+
+    @property
+    def pool_v(self) -> str:
+        return f"tensor<?x{self.page}x?x{self.problem.value_dim}x{self.problem.type}>"
+
+    @property
+    def forward(self) -> str:
+        table = f"tensor<?x?x{self.table}>"
+        head, _, body = super().forward.partition("\n")
+        whole = f"%k: {self.query}, %v: {self.value}"
+        pages = f"%k_cache: {self.pool_k}, %v_cache: {self.pool_v}, %page_table: {table}"
+        views = [
+            f"  %k = attn.paged %k_cache[%page_table] : {self.pool_k}, {table} -> {self.query}",
+            f"  %v = attn.paged %v_cache[%page_table] : {self.pool_v}, {table} -> {self.value}",
+        ]
+        return "\n".join([head.replace(whole, pages, 1), *views, body])
+
+
+class _PagedPlan(_plan.Plan):
+    """Its calls give pools (Np, P, Hkv, D) and a table."""
+
+    text: _PagedText
+
+    def run_paged(
+        self,
+        q: Any,
+        caches: List[Tuple[str, Any]],
+        is_rows_first: bool,
+        page_table: Any,
+        scale: Any,
+        sink: Any,
+        captured: List[Any],
+        out: Any,
+        return_lse: bool,
+    ) -> Any:
+        """q (B, M, H, D), and pools whose rows come before or after heads."""
+        tensors = Tensors(self.kernel)
+        type_, dv = self.problem.type, self.problem.value_dim
+        b, h, m, _ = tensors.add_array(q, "q", 4, type_, is_swapped=True)
+        for name, cache in caches:
+            address, shape, strides = _arrays.view(cache, name, self.device)
+            if not is_rows_first:
+                shape, strides = swap(shape), swap(strides)
+            tensors.add(address, shape, strides, type_, self.device)
+        tensors.add_array(page_table, "page_table", 2, self.text.table)
+        if self.problem.has_scale:
+            tensors.add_scale(scale)
+        if self.problem.has_sink:
+            tensors.add_sink(sink)
+        tensors.add_captures(self.given, captured)
+        output = _arrays.empty_like(q, None, (b, m, h, dv)) if out is None else out
+        tensors.add_array(output, "out", 4, type_, is_swapped=True)
+        lse = _arrays.empty_like(q, "f32", (b, h, m)) if return_lse else None
+        if return_lse:
+            tensors.add_array(lse, "lse", 3, "f32")
+        tensors.run()
+        return (output, lse) if return_lse else output
+
+
+def _fail(name: str, expected: str, got: Any, hint: str = "") -> None:
+    raise Error("invalid argument", f"{name}: expected {expected}, got {got}", hint)
+
+
+def _check_array(name: str, x: Any, ranks: Tuple[int, ...], dims: str) -> None:
+    if not _arrays.is_numpy(x) and not _arrays.is_torch(x):
+        _fail(name, "a NumPy array or PyTorch tensor", _arrays.describe_type(x))
+    if len(x.shape) not in ranks:
+        _fail(name, dims, f"shape {tuple(x.shape)}")
+
+
+def _check_integers(name: str, x: Any, rank: int, dims: str) -> None:
+    _check_array(name, x, (rank,), dims)
+    if _arrays.type_name(x.dtype) not in ("i32", "i64"):
+        _fail(name, "int32 or int64", x.dtype)
+
+
+def _check_shapes(
+    q: Any, k: Any, v: Any, page_table: Any, seqused_k: Any, is_rows_first: bool
+) -> int:
+    """Raises Error for what cannot be one call. Returns P."""
+    rows, heads = (1, 2) if is_rows_first else (2, 1)
+    for name, x in (("k_cache", k), ("v_cache", v)):
+        dims = "(Np, P, Hkv, D)" if is_rows_first else "(Np, Hkv, P, D)"
+        _check_array(name, x, (4,), dims)
+        if x.dtype != q.dtype:
+            _fail(name, f"the type of q, {q.dtype}", x.dtype)
+    _check_integers("page_table", page_table, 2, "(B, C)")
+    _check_integers("seqused_k", seqused_k, 1, "(B,)")
+    batch = int(q.shape[0])
+    for name, x in (("page_table", page_table), ("seqused_k", seqused_k)):
+        if int(x.shape[0]) != batch:
+            _fail(name, f"as many sequences as q has, {batch}", int(x.shape[0]))
+    page = int(k.shape[rows])
+    for what, dim in (("pages", 0), ("keys in a page", rows), ("heads", heads)):
+        if int(v.shape[dim]) != int(k.shape[dim]):
+            _fail("v_cache", f"as many {what} as k_cache, {int(k.shape[dim])}", int(v.shape[dim]))
+    if int(k.shape[3]) != int(q.shape[-1]):
+        _fail("k_cache", f"the columns of q, {int(q.shape[-1])}", int(k.shape[3]))
+    if page < 1:
+        _fail("k_cache", "pages of at least 1 key", page)
+    if not int(k.shape[heads]) or int(q.shape[-2]) % int(k.shape[heads]):
+        count = int(q.shape[-2])
+        _fail("k_cache", f"heads that divide those of q, {count}", int(k.shape[heads]))
+    return page
+
+
+def _make_mask(
+    seqused_k: Any, causal: bool, window: Optional[Tuple[int, int]], mask: Optional[Callable]
+) -> Callable:
+    """Whether a key is kept. Rows count from the last one and the last key of a sequence."""
+    left, right = window or (-1, -1)
+
+    def keep(b: Any, h: Any, q: Any, kv: Any) -> Any:
+        length = seqused_k[b]
+        kept = kv < length
+        if causal or left >= 0 or right >= 0:
+            position = q + length - _query_length
+            if causal:
+                kept = kept & (kv <= position)
+            if left >= 0:
+                kept = kept & (kv >= position - left)
+            if right >= 0 and not causal:
+                kept = kept & (kv <= position + right)
+        if mask is not None:
+            kept = kept & mask(b, h, q, kv)
+        return kept
+
+    return keep
+
+
+def _make_score(
+    seqused_k: Any, softcap: Optional[float], alibi_slopes: Any, score: Optional[Callable]
+) -> Optional[Callable]:
+    """What comes to a product: softcap, then the bias, then what the caller does."""
+    if not softcap and alibi_slopes is None:
+        return score
+    is_of_batches = alibi_slopes is not None and len(alibi_slopes.shape) == 2
+
+    def change(s: Any, b: Any, h: Any, q: Any, kv: Any) -> Any:
+        if softcap:
+            s = softcap * _operations.tanh(s / softcap, False)
+        if alibi_slopes is not None:
+            slope = alibi_slopes[b, h] if is_of_batches else alibi_slopes[h]
+            s = s - slope * abs(q + seqused_k[b] - _query_length - kv)
+        return s if score is None else score(s, b, h, q, kv)
+
+    return change
+
+
+def _find_plan(
+    q: Any,
+    v: Any,
+    page: int,
+    table: str,
+    score: Optional[Callable],
+    mask: Callable,
+    scale: Any,
+    sink: Any,
+    return_lse: bool,
+    options: Optional[Mapping[str, object]],
+) -> Tuple[_PagedPlan, List[Any]]:
+    """The plan of a call, and the arrays that its functions captured."""
+    device = -1 if _arrays.is_numpy(q) else int(q.get_device())
+    name = "cpu" if device < 0 else f"cuda:{device}"
+    scan = _scan(score, mask)
+    texts = _check_options(options, name)
+    columns = int(q.shape[-1]), int(v.shape[-1])
+    strided = tuple([_arrays.is_strided(x) for x in scan.arrays]) if device >= 0 else ()
+    has = score is None, scale is None, sink is None, return_lse
+    key = (q.dtype, *columns, page, table, *has, texts, strided, *scan.key)
+    found = None if scan.is_volatile else _plans.get(key)
+    if found is not None:
+        return found[0], scan.arrays
+    problem = make_problem(
+        q.dtype, *columns, False, None, scale is not None, sink is not None, return_lse, name
+    )
+    source = Source(problem, score, mask, scan, name)
+    text = _PagedText(
+        **{x.name: getattr(source.text, x.name) for x in fields(Text)}, page=page, table=table
+    )
+    by_slot = not source.is_volatile
+    captures = [
+        (c.name, c.type, c.element, c.rank, c.slot if by_slot else i, c.least)
+        for i, c in enumerate(source.captures)
+    ]
+    plan = _PagedPlan(text, captures, texts)
+    if source.is_volatile:
+        return plan, source.arrays
+    if _scan(score, mask).key == scan.key:
+        # Nothing changed while it was traced. `keep` holds what the key names by its address.
+        _plan.remember(_plans, key, (plan, scan.keep))
+    return plan, scan.arrays
+
+
+@_dynamo.disable
+def paged_attention(
+    q: Any,
+    k_cache: Any,
+    v_cache: Any,
+    *,
+    page_table: Any,
+    seqused_k: Any,
+    kv_layout: str = "NHD",
+    scale: Optional[float] = None,
+    causal: bool = True,
+    window: Optional[Tuple[Optional[int], Optional[int]]] = None,
+    softcap: Optional[float] = None,
+    alibi_slopes: Any = None,
+    sink: Any = None,
+    score: Optional[Callable] = None,
+    mask: Optional[Callable] = None,
+    out: Any = None,
+    return_lse: bool = False,
+    options: Optional[Mapping[str, object]] = None,
+) -> Any:
+    """Attention of the last rows of sequences to their keys, which lie in pages.
+
+    Key n of sequence b is row n % P of page page_table[b, n // P].
+
+    Args:
+        q: queries, (B, Sq, H, D), or (B, H, D) of one row each. They are the last Sq positions of
+            their sequences. float32, float16 or bfloat16 on the CPU, float16 or bfloat16 on a GPU.
+        k_cache: pages of keys, (Np, P, Hkv, D). H is a multiple of Hkv. Strides are free, except
+            that the last dimension is contiguous: a layer of a larger cache, or one half of a tensor of
+            keys and values, is taken as a view. Nothing is copied. On a GPU P is a multiple of 16.
+        v_cache: pages of values, (Np, P, Hkv, Dv).
+        page_table: (B, C), int32 or int64. Sequences may share pages. Entries that no kept key needs
+            may hold anything, -1 and garbage too.
+        seqused_k: (B,), int32 or int64: the keys of each sequence, those of its own rows included.
+            Keys past C * P do not exist.
+        kv_layout: "NHD" as above, or "HND": pages are (Np, Hkv, P, D).
+        scale: factor of the products; 1 / sqrt(D) if None.
+        causal: whether a row keeps the keys up to its own position only. The last row is at key
+            seqused_k[b] - 1.
+        window: (left, right), the numbers of keys kept before and after a row's position. None or -1
+            is no bound.
+        softcap: scores become softcap * tanh(score / softcap).
+        alibi_slopes: (H,) or (B, H): scores lose the slope times the distance of key and row.
+        sink: (H,), one more logit for each head. The logit has no value.
+        score: score(s, b, h, q, kv), after softcap and slopes; as for `attn.attention`. Rows count
+            from 0.
+        mask: mask(b, h, q, kv), besides lengths, causal and window.
+        out: where the output goes, of the shape of q with Dv columns.
+        return_lse: also return the logsumexp, (B, H, Sq) float32, or (B, H) where q has no rows.
+        options: as for `attn.attention`.
+
+    Returns:
+        The output, in the type, library and device of q; or (output, lse). A row that keeps no key
+        gives 0 and -inf.
+
+    Raises:
+        Error: an argument that does not fit, by its name. Nobody looks at what tables and lengths
+            hold: wrong ones give wrong results, and never an access outside of the caches.
+    """
+    if kv_layout not in ("NHD", "HND"):
+        _fail("kv_layout", '"NHD" or "HND"', repr(kv_layout))
+    if not isinstance(causal, bool):
+        _fail("causal", "a bool", repr(causal))
+    is_rows_first = kv_layout == "NHD"
+    _check_array("q", q, (3, 4), "(B, Sq, H, D) or (B, H, D)")
+    page = _check_shapes(q, k_cache, v_cache, page_table, seqused_k, is_rows_first)
+    if softcap is not None and not float(softcap) >= 0:
+        _fail("softcap", "a number above 0, or None", repr(softcap))
+    if alibi_slopes is not None:
+        _check_array("alibi_slopes", alibi_slopes, (1, 2), "(H,) or (B, H)")
+    plan, captured = _find_plan(
+        q,
+        v_cache,
+        page,
+        _arrays.type_name(page_table.dtype) or "",
+        _make_score(seqused_k, float(softcap) if softcap else None, alibi_slopes, score),
+        _make_mask(seqused_k, causal, check_window(window), mask),
+        scale,
+        sink,
+        return_lse,
+        options,
+    )
+    is_one_row = len(q.shape) == 3
+    rows = q[:, None] if is_one_row else q
+    if out is not None:
+        wanted = (*tuple(q.shape[:-1]), int(v_cache.shape[-1]))
+        _check_array("out", out, (len(q.shape),), "the dimensions of q")
+        if tuple(out.shape) != wanted or out.dtype != q.dtype:
+            _fail("out", f"{q.dtype} of shape {wanted}", f"{out.dtype} of shape {tuple(out.shape)}")
+    place = out[:, None] if out is not None and is_one_row else out
+    caches = [("k_cache", k_cache), ("v_cache", v_cache)]
+    results = plan.run_paged(
+        rows, caches, is_rows_first, page_table, scale, sink, captured, place, return_lse
+    )
+    output, lse = results if return_lse else (results, None)
+    if is_one_row:
+        output = output[:, 0]
+        lse = lse if lse is None else lse[..., 0]
+    output = output if out is None else out
+    return (output, lse) if return_lse else output
