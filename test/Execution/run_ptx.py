@@ -138,10 +138,6 @@ MASKS = {
       %far = arith.index_cast %limit : i32 to index
       %last = arith.addi %m, %far : index
       %keep = arith.cmpi sle, %n, %last : index"""),
-    "length": ("tensor<?xi32>", """
-      %length = tensor.extract %x[%b] : tensor<?xi32>
-      %end = arith.index_cast %length : i32 to index
-      %keep = arith.cmpi slt, %n, %end : index"""),
     "sorted": ("tensor<?x?xi32>", """
       %i = tensor.extract %ids[%b, %m] : tensor<?x?xi32>
       %j = tensor.extract %ids[%b, %n] : tensor<?x?xi32>
