@@ -13,10 +13,12 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple
 
-from . import _arrays, _dynamo, _operations, _plan
-from ._attention import _check_options, _scan
+from . import _arrays, _dynamo, _foreign, _operations, _plan
+from ._given import Given
 from ._library import Error
-from ._source import Source, Text, check_window, make_problem
+from ._problem import Spec, check_options, check_window
+from ._scan import Scan
+from ._source import Source, Text
 from ._tensors import Tensors, swap
 from ._trace import Length
 
@@ -59,25 +61,16 @@ class _PagedPlan(_plan.Plan):
 
     text: _PagedText
 
-    def run_paged(
-        self,
-        q: Any,
-        caches: List[Tuple[str, Any]],
-        is_rows_first: bool,
-        page_table: Any,
-        scale: Any,
-        sink: Any,
-        captured: List[Any],
-        out: Any,
-        return_lse: bool,
-    ) -> Any:
-        """q (B, M, H, D), and pools whose rows come before or after heads."""
+    def run_paged(self, given: Given, page_table: Any, out: Any) -> Any:
+        """The q of what is given is (B, M, H, D); its keys and values are pools, whose rows come before
+        heads or after them."""
         tensors = Tensors(self.kernel)
         type_, dv = self.problem.type, self.problem.value_dim
+        q, k_cache, v_cache, scale, sink, rows_first, captured = given
         b, h, m, _ = tensors.add_array(q, "q", 4, type_, is_swapped=True)
-        for name, cache in caches:
+        for name, cache in (("k_cache", k_cache), ("v_cache", v_cache)):
             address, shape, strides = _arrays.view(cache, name, self.device)
-            if not is_rows_first:
+            if not rows_first:
                 shape, strides = swap(shape), swap(strides)
             tensors.add(address, shape, strides, type_, self.device)
         tensors.add_array(page_table, "page_table", 2, self.text.table)
@@ -88,11 +81,11 @@ class _PagedPlan(_plan.Plan):
         tensors.add_captures(self.given, captured)
         output = _arrays.empty_like(q, None, (b, m, h, dv)) if out is None else out
         tensors.add_array(output, "out", 4, type_, is_swapped=True)
-        lse = _arrays.empty_like(q, "f32", (b, h, m)) if return_lse else None
-        if return_lse:
+        lse = _arrays.empty_like(q, "f32", (b, h, m)) if self.problem.return_lse else None
+        if lse is not None:
             tensors.add_array(lse, "lse", 3, "f32")
         tensors.run()
-        return (output, lse) if return_lse else output
+        return output if lse is None else (output, lse)
 
 
 def _fail(name: str, expected: str, got: Any, hint: str = "") -> None:
@@ -185,34 +178,19 @@ def _make_score(
     return change
 
 
-def _find_plan(
-    q: Any,
-    v: Any,
-    page: int,
-    table: str,
-    score: Optional[Callable],
-    mask: Callable,
-    scale: Any,
-    sink: Any,
-    return_lse: bool,
-    options: Optional[Mapping[str, object]],
-) -> Tuple[_PagedPlan, List[Any]]:
+def _find_plan(spec: Spec, page: int, table: str, options: Any) -> Tuple[_PagedPlan, List[Any]]:
     """The plan of a call, and the arrays that its functions captured."""
-    device = -1 if _arrays.is_numpy(q) else int(q.get_device())
-    name = "cpu" if device < 0 else f"cuda:{device}"
-    scan = _scan(score, mask)
-    texts = _check_options(options, name)
-    columns = int(q.shape[-1]), int(v.shape[-1])
-    strided = tuple([_arrays.is_strided(x) for x in scan.arrays]) if device >= 0 else ()
-    has = score is None, scale is None, sink is None, return_lse
-    key = (q.dtype, *columns, page, table, *has, texts, strided, *scan.key)
+    scan = Scan.of(spec.score, spec.mask)
+    texts = check_options(options, spec.device)
+    is_on_gpu = spec.device != "cpu"
+    strided = tuple([_foreign.is_strided(x) for x in scan.arrays]) if is_on_gpu else ()
+    has = spec.score is None, spec.has_scale, spec.has_sink, spec.return_lse
+    columns = spec.head_dim, spec.value_dim
+    key = (spec.dtype, spec.device, *columns, page, table, *has, texts, strided, *scan.key)
     found = None if scan.is_volatile else _plans.get(key)
     if found is not None:
         return found[0], scan.arrays
-    problem = make_problem(
-        q.dtype, *columns, False, None, scale is not None, sink is not None, return_lse, name
-    )
-    source = Source(problem, score, mask, scan, name)
+    source = Source(spec, scan)
     text = _PagedText(
         **{x.name: getattr(source.text, x.name) for x in fields(Text)}, page=page, table=table
     )
@@ -224,7 +202,7 @@ def _find_plan(
     plan = _PagedPlan(text, captures, texts)
     if source.is_volatile:
         return plan, source.arrays
-    if _scan(score, mask).key == scan.key:
+    if Scan.of(spec.score, spec.mask).key == scan.key:
         # Nothing changed while it was traced. `keep` holds what the key names by its address.
         _plan.remember(_plans, key, (plan, scan.keep))
     return plan, scan.arrays
@@ -301,18 +279,20 @@ def paged_attention(
         _fail("softcap", "a number above 0, or None", repr(softcap))
     if alibi_slopes is not None:
         _check_array("alibi_slopes", alibi_slopes, (1, 2), "(H,) or (B, H)")
-    plan, captured = _find_plan(
-        q,
-        v_cache,
-        page,
-        _arrays.type_name(page_table.dtype) or "",
-        _make_score(seqused_k, float(softcap) if softcap else None, alibi_slopes, score),
-        _make_mask(seqused_k, causal, check_window(window), mask),
-        scale,
-        sink,
-        return_lse,
-        options,
+    device = -1 if _arrays.is_numpy(q) else int(q.get_device())
+    spec = Spec(
+        q.dtype,
+        int(q.shape[-1]),
+        int(v_cache.shape[-1]),
+        "cpu" if device < 0 else f"cuda:{device}",
+        score=_make_score(seqused_k, float(softcap) if softcap else None, alibi_slopes, score),
+        mask=_make_mask(seqused_k, causal, check_window(window), mask),
+        has_scale=scale is not None,
+        has_sink=sink is not None,
+        return_lse=return_lse,
     )
+    table = _arrays.type_name(page_table.dtype) or ""
+    plan, captured = _find_plan(spec, page, table, options)
     is_one_row = len(q.shape) == 3
     rows = q[:, None] if is_one_row else q
     if out is not None:
@@ -321,10 +301,8 @@ def paged_attention(
         if tuple(out.shape) != wanted or out.dtype != q.dtype:
             _fail("out", f"{q.dtype} of shape {wanted}", f"{out.dtype} of shape {tuple(out.shape)}")
     place = out[:, None] if out is not None and is_one_row else out
-    caches = [("k_cache", k_cache), ("v_cache", v_cache)]
-    results = plan.run_paged(
-        rows, caches, is_rows_first, page_table, scale, sink, captured, place, return_lse
-    )
+    given = Given(rows, k_cache, v_cache, scale, sink, is_rows_first, captured)
+    results = plan.run_paged(given, page_table, place)
     output, lse = results if return_lse else (results, None)
     if is_one_row:
         output = output[:, 0]

@@ -449,7 +449,8 @@ TEST_F(InterpreterTest, TilesAreExact) {
                      std::to_string(splits));
         std::optional<InterpreterCounts> counts = count(problem, square(m, n), 64, 32, splits);
         ASSERT_TRUE(counts);
-        expectExact(*counts, n % 32 != 0);
+        // Parts end where the mask does, which may be within a tile.
+        expectExact(*counts, n % 32 != 0 || splits > 1);
       }
   }
 }
