@@ -289,9 +289,11 @@ void Execution::checkPaged(const Variant &variant, const Problem &p,
     std::vector<Input> inputs = makeInputs(variant, p, e, inputSeed);
     numHoles += makeHoles(inputs, findKept(*whole.reference, variant, dense, e, inputSeed), p, e);
     std::vector<Input> gathered = gatherPages(inputs, p, e);
-    // Where a mask ends keys, a GPU's tiles of pages begin elsewhere than others do, which last
-    // bits show. There pages in any order have the bits of pages in order.
-    bool isDense = getOptions().device->getColumnMultiple() == 1 || variant.text.empty();
+    // Where a mask ends keys, a GPU's tiles of pages begin elsewhere than others do, and its rule
+    // fits tiles to pages: last bits show both. There pages in any order have the bits of pages in
+    // order.
+    bool isDense = getOptions().device->getColumnMultiple() == 1 ||
+                   (variant.text.empty() && p.blockN && !p.slots);
     TestKernel &other = isDense ? *whole.device : *paged.device;
     if (!isDense)
       gathered = putInOrder(std::move(gathered), p, e);
