@@ -241,8 +241,8 @@ ATTN_EXPORT attn_code attn_workspace_size(const attn_kernel *kernel,
                                           const attn_tensor *const *tensors, size_t count,
                                           size_t *bytes);
 
-/** Compiles what calls with tensors of these shapes take, so that none of them waits and a graph can
- *  capture them; without tensors (null, 0), what any call may take. Addresses may be null. */
+/** Compiles what calls with tensors of these shapes take, so that none of them waits and a graph
+ * can capture them; without tensors (null, 0), what any call may take. Addresses may be null. */
 ATTN_EXPORT attn_code attn_prepare(const attn_kernel *kernel, const attn_tensor *const *tensors,
                                    size_t count);
 /** The name of the kernel among those of a GPU that calls with tensors of these shapes take, as
@@ -250,8 +250,8 @@ ATTN_EXPORT attn_code attn_prepare(const attn_kernel *kernel, const attn_tensor 
 ATTN_EXPORT attn_code attn_choose_way(const attn_kernel *kernel, const attn_tensor *const *tensors,
                                       size_t count, char **way);
 
-/** Tells a function, in one line, of each kernel that is compiled or loaded from disk because a call
- *  takes it, in the thread of that call; null ends it. */
+/** Tells a function, in one line, of each kernel that is compiled or loaded from disk because a
+ * call takes it, in the thread of that call; null ends it. */
 typedef void (*attn_log)(const char *line, void *data);
 ATTN_EXPORT void attn_set_log(attn_log log, void *data);
 
@@ -272,8 +272,8 @@ ATTN_EXPORT attn_code attn_emit(const char *source, const attn_options *options,
  *  The text is freed with attn_string_free. */
 ATTN_EXPORT attn_code attn_explain(const char *source, const attn_options *options,
                                    const char *until, char **text);
-/** attn_explain of the kernel of that name, where calls choose between several; empty for that of most
- *  calls. The text lists all of them, with the calls that take each. */
+/** attn_explain of the kernel of that name, where calls choose between several; empty for that of
+ * most calls. The text lists all of them, with the calls that take each. */
 ATTN_EXPORT attn_code attn_explain_way(const char *source, const attn_options *options,
                                        const char *until, const char *way, char **text);
 ATTN_EXPORT void attn_string_free(char *text);

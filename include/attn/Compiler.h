@@ -67,17 +67,15 @@ struct CompileOptions {
   /// a group; 0: the rule's, where `way` is auto. Such calls split the keys by themselves, into
   /// parts whose number depends on the batch and the device, unless `splits` is more than 1.
   int64_t pack = 0;
-  /// CUDA: the ways of running the function, between which each call chooses by its extents.
+  /// CUDA: the ways of running the function, between which each call chooses by its extents. Where
+  /// there are several, each is compiled when a call first takes it (CompiledFunction::prepare).
   ///
-  /// | way | kernels |
-  /// |---|---|
-  /// | auto | one for each kind of call for which the rule has one: rows of several heads packed (decoding), few rows, few keys, short sequences, and all other calls |
-  /// | lengths | one for short sequences, and one for all others |
-  /// | short, long | one for all calls, with the sizes for such sequences |
-  /// | few | one for all calls, with the sizes for at most 128 rows with many keys |
-  /// | narrow | one for all calls, with the sizes for many rows with at most 80 keys, or 129 to 160 |
-  ///
-  /// Where there are several, each is compiled when a call first takes it (CompiledFunction::prepare).
+  /// * auto: one for decoding, for few rows, for few keys and for short sequences, where the rule
+  ///   has one, and one for all other calls;
+  /// * lengths: one for short sequences, and one for all others;
+  /// * short, long: one for all calls, with the sizes for such sequences;
+  /// * few: one for all calls, with the sizes for at most 128 rows with many keys;
+  /// * narrow: one for all calls, with the sizes for many rows with at most 80 keys, or 129 to 160.
   std::string way = "auto";
   /// CUDA: whether not even the way of most calls is compiled before a call takes it.
   bool lazy = false;
@@ -191,8 +189,8 @@ public:
   /// waits for nothing and can be captured into a graph. It allocates nothing, unless keys are
   /// split: then memory in the order of the stream (Kernel::launch). The CPU ignores `stream`.
   ///
-  /// A call that is the first of its way compiles it, and others that need it wait. While the stream
-  /// is captured nothing is compiled: the call is an error until its way is ready (prepare).
+  /// A call that is the first of its way compiles it, and others that need it wait. While the
+  /// stream is captured nothing is compiled: the call is an error until its way is ready (prepare).
   ///
   /// With a workspace, scratch lies there (getWorkspaceBytes), and nothing is allocated.
   ///
@@ -227,8 +225,8 @@ private:
 Result<CompiledFunction> compile(std::string_view source, const CompileOptions &options = {});
 Result<CompiledFunction> compile(const AttentionSpec &spec, const CompileOptions &options = {});
 
-/// Tells a function, in one line, of each way that is compiled or loaded for a call, in the thread of
-/// that call; an empty one ends it.
+/// Tells a function, in one line, of each way that is compiled or loaded for a call, in the thread
+/// of that call; an empty one ends it.
 void setLog(std::function<void(std::string_view)> log);
 
 /// Compiles for CUDA and stops before the driver, so that it needs none: PTX and a plan, for

@@ -42,7 +42,8 @@ struct DeviceInfo {
   /// Compute capability.
   int major = 0, minor = 0;
   int multiprocessors = 0;
-  /// GB that its memory moves in a second at most, 10^9 bytes each; 0 where the driver does not say.
+  /// GB that its memory moves in a second at most, 10^9 bytes each; 0 where the driver does not
+  /// say.
   int memoryRate = 0;
   /// Shared memory that one block can ask for, in bytes, static and dynamic together.
   int64_t sharedBytesPerBlock = 0;
@@ -199,16 +200,16 @@ public:
   ///
   /// A problem with nothing to compute (no batches, heads or rows) starts and allocates nothing.
   ///
-  /// A kernel of a function whose ways are compiled when calls take them may have to compile: a call
-  /// that is captured does not, and is an error until the call's way is ready (prepare).
+  /// A kernel of a function whose ways are compiled when calls take them may have to compile: a
+  /// call that is captured does not, and is an error until the call's way is ready (prepare).
   ///
   /// Errors: CaptureInProgress, InvalidArgument (memory of the host or of another GPU, too; a
-  /// workspace that is too small), ResourceLimit (a grid too large), OutOfMemory (no room for scratch; the message says
-  /// how many bytes), DriverFailure.
+  /// workspace that is too small), ResourceLimit (a grid too large), OutOfMemory (no room for
+  /// scratch; the message says how many bytes), DriverFailure.
   Status launch(LaunchArguments arguments, void *stream, Workspace workspace = {}) const;
 
-  /// The bytes of workspace that a launch with these arguments takes; 0 for most functions. Makes the
-  /// way of such calls ready.
+  /// The bytes of workspace that a launch with these arguments takes; 0 for most functions. Makes
+  /// the way of such calls ready.
   Result<size_t> getWorkspaceBytes(LaunchArguments arguments) const;
 
   /// Makes the way ready that calls with arguments of these shapes take, or all ways without

@@ -142,8 +142,8 @@ Result<EmittedImage> emitImage(std::string_view source, const CompileOptions &op
   bool isOne = request.what == EmitRequest::What::Way;
   if (isOne && none_of(*ways, [&](const WayPlan &way) { return way.name == request.way; }))
     return EmittedImage{{}, std::move(plan), waysMs, 0, std::move(*ways)};
-  Expected<CUDACode> code = compileWays(*parsed->module, cuda,
-                                        isOne ? std::optional(request.way) : std::nullopt);
+  Expected<CUDACode> code =
+      compileWays(*parsed->module, cuda, isOne ? std::optional(request.way) : std::nullopt);
   if (!code)
     return diagnostics.fail(code.takeError());
   setAlignments(*plan.rules, code->plans);
@@ -292,7 +292,8 @@ Result<CompiledFunction> compileForGPU(std::string_view source, const CompileOpt
   bool hasWays = !plan->ways.empty();
   auto times = std::make_shared<WayTimes>();
   Result<Kernel> kernel =
-      hasWays ? KernelLoader::open(*plan, load, compileEach(std::string(source), options, machine, times))
+      hasWays ? KernelLoader::open(*plan, load,
+                                   compileEach(std::string(source), options, machine, times))
               : KernelLoader::load(**image, *plan, load);
   if (!kernel)
     return kernel.takeStatus();

@@ -86,7 +86,7 @@ Status CompiledFunction::prepare(LaunchArguments arguments) const {
   if (!status.ok() || !state->gpu)
     return status;
   status = runInSlices(state->rules, arguments,
-                              [&](LaunchArguments some) { return state->gpu->prepare(some); });
+                       [&](LaunchArguments some) { return state->gpu->prepare(some); });
   return nameArgument(state->rules, std::move(status));
 }
 
@@ -147,9 +147,10 @@ Status checkOptions(const CompileOptions &options) {
     return {StatusCode::InvalidArgument,
             formatv("slack: expected a number from 0 to 16, or -1, got {0}", options.slack), ""};
   if (!is_contained(kWays, options.way))
-    return {StatusCode::InvalidArgument,
-            formatv("way: expected auto, lengths, short, long, few or narrow, got '{0}'", options.way),
-            ""};
+    return {
+        StatusCode::InvalidArgument,
+        formatv("way: expected auto, lengths, short, long, few or narrow, got '{0}'", options.way),
+        ""};
   if (!is_contained({"auto", "on", "off"}, options.stay))
     return {StatusCode::InvalidArgument,
             formatv("stay: expected auto, on or off, got '{0}'", options.stay), ""};

@@ -111,9 +111,10 @@ static void printWays(raw_ostream &os, ArrayRef<WayPlan> ways) {
 }
 
 static Status refuseWay(std::string_view way, ArrayRef<WayPlan> ways) {
-  std::string names = join(map_range(ways, [](const WayPlan &each) {
-                             return each.name.empty() ? std::string("''") : each.name;
-                           }),
+  std::string names = join(map_range(ways,
+                                     [](const WayPlan &each) {
+                                       return each.name.empty() ? std::string("''") : each.name;
+                                     }),
                            ", ");
   return {StatusCode::InvalidArgument, formatv("way: expected {0}, got '{1}'", names, way).str(),
           ""};

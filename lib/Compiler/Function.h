@@ -37,7 +37,6 @@ Status checkArguments(const CallRules &rules, LaunchArguments arguments,
 /// The part of it that needs no memory: count, types and extents by themselves.
 Status checkShapes(const CallRules &rules, LaunchArguments arguments);
 
-
 /// Calls `run` with all arguments, or with at most `maxBatches` of the batches at a time. The
 /// arguments have passed checkArguments.
 Status runInSlices(const CallRules &rules, LaunchArguments arguments,

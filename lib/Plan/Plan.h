@@ -19,8 +19,8 @@ namespace attn {
 /// Everything about a function but its code: what the compiler hands to the cache and to the
 /// runtime. Written once, when the PTX is, and read once, when that is loaded.
 ///
-/// The plan of an image has kernels. That of a function whose ways are compiled when calls take them
-/// has ways, and each way is an image of its own.
+/// The plan of an image has kernels. That of a function whose ways are compiled when calls take
+/// them has ways, and each way is an image of its own.
 struct FunctionPlan {
   /// Those of one PTX module, in launch order.
   std::vector<KernelPlan> kernels;

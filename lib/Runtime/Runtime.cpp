@@ -150,8 +150,8 @@ Result<Kernel> KernelLoader::load(const KernelImage &image, const FunctionPlan &
     auto way = std::make_unique<Way>(plans.front().way, plans.front().when);
     if (Status status = way->read(plans); !status.ok())
       return status;
-    numArguments = std::max(
-        {numArguments, way->countKernelArguments(), way->countConditionArguments()});
+    numArguments =
+        std::max({numArguments, way->countKernelArguments(), way->countConditionArguments()});
     ways.emplace_back(std::move(way), plans);
   }
   for (const auto &[way, plans] : ways)
@@ -251,8 +251,8 @@ Status Kernel::launch(LaunchArguments arguments, void *stream, Workspace workspa
   Scratch scratch(driver, cudaStream);
   Status status = scratch.allocate(way.getScratch(), all, workspace);
   if (status.ok())
-    status = way.launch(state->context,
-                        std::span<const LaunchArgument>(all.data(), all.size()), cudaStream);
+    status = way.launch(state->context, std::span<const LaunchArgument>(all.data(), all.size()),
+                        cudaStream);
   // Also after a failure: an earlier kernel may still run, and the memory is behind it.
   Status released = scratch.release();
   return status.ok() ? released : status;

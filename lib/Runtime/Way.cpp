@@ -26,7 +26,8 @@ size_t Way::countConditionArguments() const {
 }
 
 static std::optional<bool> holds(const ExtentRange &range, LaunchArguments arguments) {
-  std::optional<int64_t> size = evaluate(range.size, arguments), per = evaluate(range.per, arguments);
+  std::optional<int64_t> size = evaluate(range.size, arguments),
+                         per = evaluate(range.per, arguments);
   if (!size || !per)
     return std::nullopt;
   // Nothing is divided by no heads: such a call has no elements, whichever way it takes.

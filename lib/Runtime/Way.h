@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------------------------===//
 //
-// Kernels that hand results to each other, and the calls that they are for. A way is loaded when the
-// function is, or when a call first takes it: then one thread loads, and others that need the way
-// wait. A way that is ready does not change.
+// Kernels that hand results to each other, and the calls that they are for. A way is loaded when
+// the function is, or when a call first takes it: then one thread loads, and others that need the
+// way wait. A way that is ready does not change.
 //
 //===----------------------------------------------------------------------------------------===//
 
@@ -38,8 +38,8 @@ public:
   std::optional<bool> isFor(LaunchArguments arguments) const;
   Status explain(LaunchArguments arguments) const;
 
-  /// Reads the plans of its kernels: what needs no device, so that a bad image is reported as such on
-  /// every machine. `numArguments` are those of a call, without scratch.
+  /// Reads the plans of its kernels: what needs no device, so that a bad image is reported as such
+  /// on every machine. `numArguments` are those of a call, without scratch.
   Status read(llvm::ArrayRef<KernelPlan> plans);
   size_t countKernelArguments() const;
   Status checkArguments(size_t numArguments) const;
@@ -52,8 +52,7 @@ public:
   std::mutex &getMutex() const { return mutex; }
 
   /// Of a way that is ready. `arguments` include scratch.
-  Status launch(const DeviceContext &context, LaunchArguments arguments,
-                cuda::Stream stream) const;
+  Status launch(const DeviceContext &context, LaunchArguments arguments, cuda::Stream stream) const;
   const ScratchRecipe &getScratch() const { return scratch; }
   llvm::ArrayRef<KernelInfo> getKernels() const { return infos; }
   llvm::ArrayRef<std::string> getWarnings() const { return module->getLog().warnings; }

@@ -331,7 +331,7 @@ TEST_F(CompileCPUTest, EntriesOfNoCode) {
     Result<CompiledFunction> function = compile(spec, options);
     return function ? "" : function.getStatus().str();
   };
-  EXPECT_EQ(getError("rules", R"({"version": 5, "kernels": []})", image.machineCode),
+  EXPECT_EQ(getError("rules", R"({"version": 6, "kernels": []})", image.machineCode),
             "invalid kernel: expected a plan with the rules of calls, got none");
   EXPECT_NE(getError("plan", "{", image.machineCode), "");
   EXPECT_NE(getError("text", image.plan, "no object file"), "");

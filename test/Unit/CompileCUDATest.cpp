@@ -399,15 +399,14 @@ TEST_F(CompileCUDATest, ExplainsWhichCallsAKernelIsFor) {
     ASSERT_TRUE(text) << text.getStatus().str();
     EXPECT_NE(text->find(part), std::string::npos) << part << '\n' << *text;
   };
-  expect(
-      "// calls       short where dimension 2 of argument 0 is 0 to 1024 and dimension 2 "
-      "of argument 1 is 0 to 1024\n");
+  expect("// calls       short where dimension 2 of argument 0 is 0 to 1024 and dimension 2 "
+         "of argument 1 is 0 to 1024\n");
   expect("// calls       most otherwise\n");
   spec.causal = Causal::No;
   spec.headDim = 96;
-  expect(
-      "// calls       short where dimension 2 of argument 0 is 0 to 128; or dimension 2 of argument "
-      "1 is 0 to 2048\n");
+  expect("// calls       short where dimension 2 of argument 0 is 0 to 128; or dimension 2 of "
+         "argument "
+         "1 is 0 to 2048\n");
 }
 
 TEST_F(CompileCUDATest, UnsupportedTypes) {
@@ -430,7 +429,8 @@ TEST_F(CompileCUDATest, UnsupportedTypes) {
   EXPECT_EQ(getError().message, "splits: expected a number from 1 to 2^20, got 0");
   options.splits = 1;
   options.way = "medium";
-  EXPECT_EQ(getError().message, "way: expected auto, lengths, short, long, few or narrow, got 'medium'");
+  EXPECT_EQ(getError().message,
+            "way: expected auto, lengths, short, long, few or narrow, got 'medium'");
 }
 
 TEST_F(CompileCUDATest, LoadingFails) {

@@ -117,10 +117,10 @@ TEST_F(CompileWaysTest, EveryCallTakesTheWayOfTheRule) {
       fake->memoryBus = isFast ? 6144 : 4096;
       forgetFunctions();
       CompiledFunction function = compileSpec();
-      for (auto [heads, keyHeads] : {std::pair(8, 8), {8, 4}, {8, 2}, {8, 1}, {12, 4}, {40, 8},
-                                     {64, 1}, {128, 1}, {96, 6}})
-        for (int64_t rows : {0, 1, 2, 3, 4, 8, 15, 16, 17, 31, 32, 33, 64, 127, 128, 129, 256, 257,
-                             1024, 1025, 4096})
+      for (auto [heads, keyHeads] :
+           {std::pair(8, 8), {8, 4}, {8, 2}, {8, 1}, {12, 4}, {40, 8}, {64, 1}, {128, 1}, {96, 6}})
+        for (int64_t rows : {0,  1,  2,   3,   4,   8,   15,  16,   17,   31,  32,
+                             33, 64, 127, 128, 129, 256, 257, 1024, 1025, 4096})
           for (int64_t keys : {0, 1, 79, 80, 81, 128, 129, 160, 161, 1023, 1024, 1025, 2047, 2048,
                                2049, 8192, 131072, 1 << 20, 1 << 22}) {
             Call call{2, heads, keyHeads, rows, keys};
@@ -181,8 +181,8 @@ TEST_F(CompileWaysTest, CallsCompileWhatTheyTake) {
   ASSERT_TRUE(run(function, decode).ok());
   EXPECT_EQ(fake->modules, 1);
   ASSERT_EQ(lines.size(), 1u);
-  EXPECT_TRUE(StringRef(lines[0]).starts_with(
-      "attention: a call takes the way 'packed4', compiled in "))
+  EXPECT_TRUE(
+      StringRef(lines[0]).starts_with("attention: a call takes the way 'packed4', compiled in "))
       << lines[0];
   ASSERT_TRUE(run(function, {2, 32, 8, 2, 16384}).ok());
   EXPECT_EQ(lines.size(), 1u);
@@ -235,8 +235,8 @@ TEST_F(CompileWaysTest, PrepareCompilesForShapes) {
 // Each way, before and after prepare().
 TEST_F(CompileWaysTest, CapturesTakeWhatIsReady) {
   CompiledFunction function = compileSpec();
-  Call calls[] = {decode, {64, 32, 8, 1, 8192}, {1, 32, 32, 1, 4096}, {1, 32, 8, 100, 8192},
-                  caption, prompt};
+  Call calls[] = {
+      decode, {64, 32, 8, 1, 8192}, {1, 32, 32, 1, 4096}, {1, 32, 8, 100, 8192}, caption, prompt};
   size_t ready = 0;
   for (const Call &call : calls) {
     fake->capture = cuda::CaptureActive;
@@ -293,12 +293,12 @@ TEST_F(CompileWaysTest, WorkspaceIsOfTheWay) {
   EXPECT_GT(*bytes, 0u);
   Result<size_t> none = function.getWorkspaceBytes(more.arguments);
   EXPECT_TRUE(none && *none == 0);
-  Status status = function.run(tensors.arguments, stream,
-                               {reinterpret_cast<void *>(0x7f000000), *bytes});
+  Status status =
+      function.run(tensors.arguments, stream, {reinterpret_cast<void *>(0x7f000000), *bytes});
   ASSERT_TRUE(status.ok()) << status.str();
   EXPECT_EQ(fake->scratchBytes, 0u);
-  status = function.run(tensors.arguments, stream,
-                        {reinterpret_cast<void *>(0x7f000000), *bytes - 1});
+  status =
+      function.run(tensors.arguments, stream, {reinterpret_cast<void *>(0x7f000000), *bytes - 1});
   EXPECT_EQ(status.code, StatusCode::InvalidArgument) << status.str();
 }
 

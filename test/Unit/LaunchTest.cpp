@@ -308,9 +308,10 @@ TEST_F(LaunchTest, WaysByDevice) {
     int clock, bus;
     const char *way;
   };
-  // An H100, its larger sibling and an H200: 3352, 3938 and 4916 GB/s; and a driver that does not say.
-  for (auto [clock, bus, expected] : {Case{2619000, 5120, ""}, {2619000, 6016, ""},
-                                      {3201000, 6144, "narrow"}, {0, 6144, ""}}) {
+  // An H100, its larger sibling and an H200: 3352, 3938 and 4916 GB/s; and a driver that does not
+  // say.
+  for (auto [clock, bus, expected] :
+       {Case{2619000, 5120, ""}, {2619000, 6016, ""}, {3201000, 6144, "narrow"}, {0, 6144, ""}}) {
     fake->memoryClock = clock;
     fake->memoryBus = bus;
     Result<Kernel> kernel = Kernel::load(makeImage(plans));

@@ -33,9 +33,6 @@ namespace attn {
 using namespace mlir;
 using namespace attn;
 
-/// Keys of a page are a multiple of this, as are those of a tile: then boxes are no smaller.
-static constexpr int64_t kPageStep = 16;
-
 /// A tensor as a kernel sees it: any strides, but the last dimension of a matrix is contiguous
 /// unless its argument is marked.
 static Type getArgumentType(Value value, func::FuncOp function) {
@@ -282,9 +279,12 @@ struct Signature {
         }))
       return view.emitOpError("expected an argument that is read in no other way as its pool, and "
                               "one as its table");
-    if (view.getPageSize() % kPageStep != 0)
+    // Keys that a product sums over at a time, as are those of a tile: then boxes are no smaller.
+    int64_t step =
+        plan::getMachine(view).product.sumBytes * 8 / view.getType().getElementTypeBitWidth();
+    if (view.getPageSize() % step != 0)
       return view.emitOpError("expected pages of a multiple of ")
-             << kPageStep << " keys on a GPU, got " << view.getPageSize();
+             << step << " keys on a GPU, got " << view.getPageSize();
     arguments[view] = pool.getArgNumber();
     paged[pool.getArgNumber()] =
         plan::PagedAttr::get(function.getContext(), table.getArgNumber(), view.getPageSize());

@@ -78,7 +78,7 @@ static void declareSharedMemory(ModuleOp module) {
 //===----------------------------------------------------------------------===//
 
 std::pair<int64_t, int64_t> attn::tile::getBoxShape(const Machine &machine, SharedType type,
-                                                     int64_t page) {
+                                                    int64_t page) {
   int64_t rows = std::gcd(type.getNumRows(), page), most = machine.copy.rows;
   return {type.getSlabColumns(), rows > most && page ? std::gcd(rows, most) : std::min(rows, most)};
 }

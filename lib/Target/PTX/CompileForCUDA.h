@@ -50,8 +50,8 @@ struct CUDACode {
 /// so those that it does not use are removed.
 llvm::Expected<mlir::func::FuncOp> isolateEntry(mlir::ModuleOp module, llvm::StringRef entry);
 
-/// Makes the ways of the entry: room 1. Names them in the order in which calls try them; the last is
-/// for all calls. Removes first what the entry does not use.
+/// Makes the ways of the entry: room 1. Names them in the order in which calls try them; the last
+/// is for all calls. Removes first what the entry does not use.
 llvm::Expected<std::vector<WayPlan>> makeWays(mlir::ModuleOp module, const CUDAOptions &options);
 
 /// Lowers what makeWays made to a room: all ways, or the one of a name.

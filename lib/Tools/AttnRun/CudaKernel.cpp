@@ -11,8 +11,8 @@
 #include "lib/Runtime/Launch.h"
 #include "lib/Runtime/Module.h"
 #include "lib/Runtime/Timing.h"
-#include "lib/Tools/AttnRun/ChooseWay.h"
 #include "lib/Support/Stopwatch.h"
+#include "lib/Tools/AttnRun/ChooseWay.h"
 #include "llvm/Support/FormatVariadic.h"
 
 using namespace llvm;

@@ -35,8 +35,7 @@ static Expected<sim::Launch> lower(mlir::ModuleOp module, const Binding &binding
   DeviceInfo device;
   device.multiprocessors = int(chip.multiprocessors);
   device.memoryRate = int(chip.memoryTBs * 1000);
-  if (Error error =
-          lowerWays(module, cuda, Room::Async, chooseWay(*ways, binding, device)))
+  if (Error error = lowerWays(module, cuda, Room::Async, chooseWay(*ways, binding, device)))
     return std::move(error);
   for (auto kernel : module.getOps<mlir::func::FuncOp>())
     kernel->removeAttr(plan::PlanDialect::kWhenAttrName);

@@ -222,9 +222,9 @@ static llvm::Expected<Room> findStart(const CommandLine &line, ModuleOp module) 
                                    describe(line.until));
   if (*start == Room::Problem)
     return *start;
-  for (const cl::Option *option :
-       std::initializer_list<const cl::Option *>{&line.blockM, &line.blockN, &line.splits, &line.way,
-                                                 &line.stay, &line.slack, &line.fused, &line.entry})
+  for (const cl::Option *option : std::initializer_list<const cl::Option *>{
+           &line.blockM, &line.blockN, &line.splits, &line.way, &line.stay, &line.slack,
+           &line.fused, &line.entry})
     if (option->getNumOccurrences())
       return llvm::createStringError("expected --" + option->ArgStr + " with a program of " +
                                      describe(Room::Problem) + ", got one of " + describe(*start));

@@ -13,8 +13,8 @@
 
 namespace attn {
 
-/// (1, X) as (X), of which `count` dimensions go. A slice is taken again with the reduced type rather
-/// than sliced twice.
+/// (1, X) as (X), of which `count` dimensions go. A slice is taken again with the reduced type
+/// rather than sliced twice.
 mlir::Value dropFirst(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value value,
                       unsigned count);
 /// (1, 1, X, Y) as (X, Y), (1, 1, X) as (X).

@@ -13,9 +13,9 @@
 
 namespace attn {
 
-/// Whether an attention is all that its function does with query, key and results. Query and key are
-/// arguments (the key may lie in pages), and so is a sink of heads. Nothing else reads the query, and
-/// results are returned.
+/// Whether an attention is all that its function does with query, key and results. Query and key
+/// are arguments (the key may lie in pages), and so is a sink of heads. Nothing else reads the
+/// query, and results are returned.
 bool canPackHeads(AttentionOp op);
 
 /// Makes the attention one of key heads, with `slots` rows for each row of the query.

@@ -89,6 +89,11 @@ static bool holds(const Row &row, const GPUProblem &problem, unsigned traits) {
          (!row.any || (traits & row.any)) && !(traits & row.none);
 }
 
+/// Whether rows of heads or values are wider than a tile of 128 columns.
+static bool isWide(const GPUProblem &problem) {
+  return std::max(problem.headDim, problem.valueDim) > 128;
+}
+
 /// The most keys up to `blockN`, in steps, of which a page holds a multiple, or the other way
 /// round: then boxes are as large as a page or a tile. There may be none, and boxes are smaller.
 static int64_t fitToPages(const GPUProblem &problem, int64_t blockN, int64_t step) {
@@ -155,8 +160,7 @@ Choice attn::chooseForCUDA(const Machine &machine, const GPUProblem &problem) {
   int64_t step = getKeyStep(machine, problem.headDim, problem.valueDim);
   // What clears the ends of tiles of pages lives together with wide accumulators, or with a
   // window's bounds (AttnToTile/OnlineAttention.cpp).
-  bool isWide = std::max(problem.headDim, problem.valueDim) > 128;
-  bool clears = problem.pageSize && (isWide || (traits & Window));
+  bool clears = problem.pageSize && (isWide(problem) || (traits & Window));
   int64_t narrowed = llvm::alignDown(schedule.blockN - 16 * llvm::divideCeil(excess, 6), step);
   schedule.blockN = fitToPages(problem, std::max(narrowed, step), step);
   schedule.stay = doBlocksStay(*row, traits, problem.work) && !clears;
@@ -225,8 +229,7 @@ llvm::SmallVector<llvm::StringRef> attn::getRowNames(const Machine &machine) {
 /// call with 8192 keys a head; their threads have 216 registers for 240, and wide heads no room for
 /// two rings.
 static int64_t countDecodingBlocks(const GPUProblem &problem, bool isGiven) {
-  bool isWide = std::max(problem.headDim, problem.valueDim) > 128;
-  return isGiven || isWide || problem.hasFactors || problem.work.isLong ? 1 : 2;
+  return isGiven || isWide(problem) || problem.hasFactors || problem.work.isLong ? 1 : 2;
 }
 
 /// Few keys where functions, factors or much work live beside them: ptxas spills otherwise. Of two
@@ -234,10 +237,10 @@ static int64_t countDecodingBlocks(const GPUProblem &problem, bool isGiven) {
 static int64_t getDecodingKeys(const GPUProblem &problem, int64_t resident) {
   constexpr int64_t mostWork = 9;
   int64_t columns = std::max(problem.headDim, problem.valueDim);
-  bool isWide = columns > 128;
   if (resident > 1)
     return columns <= 64 ? 96 : 80;
-  if (problem.hasFactors || (isWide && (problem.work.isLong || problem.work.weight > mostWork)))
+  if (problem.hasFactors ||
+      (isWide(problem) && (problem.work.isLong || problem.work.weight > mostWork)))
     return 32;
   if (problem.work.isLong)
     return 48;

@@ -32,9 +32,7 @@ static constexpr int64_t kNarrowKeys = 80, kWideKeys = 128, kNarrowLeastRows = 2
 static constexpr int64_t kNarrowMemoryRate = 4000;
 
 WayChoice attn::choosePacked(int64_t slots) {
-  return {"packed",
-          {{{Size::Rows, 0, kMostPackedRows / slots}, {Size::Group, 0, slots}}},
-          slots};
+  return {"packed", {{{Size::Rows, 0, kMostPackedRows / slots}, {Size::Group, 0, slots}}}, slots};
 }
 
 /// Decoding: all rows of a group's heads fit one tile. A group takes the fewest slots that it fits.
@@ -47,8 +45,7 @@ static void addPacked(std::vector<WayChoice> &ways) {
     way.slots = slots;
     way.when.push_back({{Size::Rows, 1, rows}, {Size::Group, slots / 2 + 1, slots}});
     if (slots == 2)
-      way.when.push_back(
-          {{Size::Rows, 1, rows}, {Size::Group, 1, 1}, {Size::Keys, kDecodedKeys}});
+      way.when.push_back({{Size::Rows, 1, rows}, {Size::Group, 1, 1}, {Size::Keys, kDecodedKeys}});
   }
 }
 
@@ -69,14 +66,15 @@ static WayChoice getShortWay(const LengthChoice &length) {
 }
 
 std::vector<WayChoice> attn::chooseWays(const Machine &machine, const GPUProblem &problem,
-                                              llvm::StringRef way, bool canPack) {
+                                        llvm::StringRef way, bool canPack) {
   bool isAuto = way == "auto";
   std::vector<WayChoice> ways;
   if (isAuto && canPack && !problem.hasFactors)
     addPacked(ways);
   if (isAuto || way == "few")
     if (auto choice = chooseForFewRows(machine, problem))
-      ways.push_back({"few", {{{Size::Rows, 1, kFewRows}, {Size::Keys, kShortKeys + 1}}}, 0, choice});
+      ways.push_back(
+          {"few", {{{Size::Rows, 1, kFewRows}, {Size::Keys, kShortKeys + 1}}}, 0, choice});
   if (isAuto || way == "narrow")
     if (auto choice = chooseForFewKeys(machine, problem)) {
       CallRanges others = {{Size::Rows, kNarrowLeastRows}, {Size::MemoryRate, kNarrowMemoryRate}};

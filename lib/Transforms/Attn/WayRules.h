@@ -23,7 +23,8 @@ namespace attn {
 /// Words of the option `way`, which says which ways a function has. The word `auto` means all ways
 /// of the rule, and `lengths` the ways for short and for other sequences. Each further word makes
 /// the way of that name the only one.
-inline constexpr llvm::StringLiteral kWays[] = {"auto", "lengths", "short", "long", "few", "narrow"};
+inline constexpr llvm::StringLiteral kWays[] = {"auto", "lengths", "short",
+                                                "long", "few",     "narrow"};
 
 /// A range of a size that a call has: rows, keys, query heads for each key head, or the GB that the
 /// memory of its device moves in a second.
@@ -50,7 +51,7 @@ WayChoice choosePacked(int64_t slots);
 
 /// The ways that `way` asks for, without the one for all other calls. `canPack`: heads can be rows.
 std::vector<WayChoice> chooseWays(const Machine &machine, const GPUProblem &problem,
-                                        llvm::StringRef way, bool canPack);
+                                  llvm::StringRef way, bool canPack);
 
 } // namespace attn
 
