@@ -290,10 +290,11 @@ void Execution::checkPaged(const Variant &variant, const Problem &p,
     numHoles += makeHoles(inputs, findKept(*whole.reference, variant, dense, e, inputSeed), p, e);
     std::vector<Input> gathered = gatherPages(inputs, p, e);
     // Where a mask ends keys, a GPU's tiles of pages begin elsewhere than others do, and its rule
-    // fits tiles to pages: last bits show both. There pages in any order have the bits of pages in
-    // order.
-    bool isDense = getOptions().device->getColumnMultiple() == 1 ||
-                   (variant.text.empty() && p.blockN && !p.slots);
+    // fits tiles to pages. So do parts of what a mask keeps, on all devices. Last bits show both.
+    // There pages in any order have the bits of pages in order.
+    bool isOnCPU = getOptions().device->getColumnMultiple() == 1;
+    bool isDense = isOnCPU ? p.splits == 1 || variant.text.empty()
+                           : variant.text.empty() && p.blockN && !p.slots;
     TestKernel &other = isDense ? *whole.device : *paged.device;
     if (!isDense)
       gathered = putInOrder(std::move(gathered), p, e);

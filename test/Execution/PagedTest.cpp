@@ -117,6 +117,21 @@ TEST(RandomPagedTest, IsDense) {
   Grid().checkSome(getOptions().numPaged, seed);
 }
 
+/// Parts of the keys that a mask keeps begin where it does, within a page; tiles of pages do not.
+TEST(PagedTest, PartsBeginWithATile) {
+  Execution execution(/*seed=*/7);
+  for (const Variant &mask : getMasks()) {
+    if (!llvm::is_contained({"Evicted", "Window", "SinkCausal"}, llvm::StringRef(mask.name)))
+      continue;
+    Problem problem;
+    problem.type = getOptions().device->getTypes().back();
+    problem.page = 16;
+    problem.slots = getOptions().device->getColumnMultiple() != 1 ? 8 : 0;
+    problem.splits = problem.slots ? 1 : 3;
+    execution.checkPaged(mask, problem, {{1, 992, 2, 8, 2}, {3, 400, 1, 4, 1}});
+  }
+}
+
 /// `make test-serving`.
 TEST(PagedTest, DISABLED_GridIsDense) {
   Grid grid;

@@ -294,7 +294,7 @@ struct Signature {
   /// So is that of a sink, of which each row reads its own (BlockConverter::convertSinks).
   LogicalResult addSink(PackSinkOp pack) {
     auto source = dyn_cast<BlockArgument>(pack.getSource());
-    if (!source || !isa<BlockArgument>(pack.getKey()))
+    if (!source || !findArgumentSize(pack.getKey(), 1))
       return pack.emitOpError("expected arguments as its source and key");
     arguments[pack] = source.getArgNumber();
     return success();

@@ -184,7 +184,10 @@ template <typename OpT> static LogicalResult checkSlice(OpT op) {
 
 /// The sinks of packed rows, each of its head: slots without one have the last head's.
 LogicalResult BlockConverter::convertSinks(tensor::ExtractSliceOp op, PackSinkOp pack) {
-  Value sinks = lookup(op, pack.getResult()), key = lookup(op, pack.getKey());
+  // Keys may lie in the pages of an argument.
+  std::optional<ArgumentSize> keyHeads = findArgumentSize(pack.getKey(), 1);
+  Value sinks = lookup(op, pack.getResult()),
+        key = keyHeads ? lookup(op, keyHeads->argument) : Value();
   SmallVector<OpFoldResult> offsets = op.getMixedOffsets();
   Value keyHead = lookup(op, offsets[0]), first = lookup(op, offsets[1]);
   RankedTensorType tile = getTileType(op, op.getResult());
@@ -194,8 +197,9 @@ LogicalResult BlockConverter::convertSinks(tensor::ExtractSliceOp op, PackSinkOp
   auto constant = [&](int64_t value) -> Value {
     return arith::ConstantIndexOp::create(builder, value);
   };
-  Value group = arith::DivUIOp::create(builder, memref::DimOp::create(builder, sinks, constant(0)),
-                                       memref::DimOp::create(builder, key, constant(1)));
+  Value group =
+      arith::DivUIOp::create(builder, memref::DimOp::create(builder, sinks, constant(0)),
+                             memref::DimOp::create(builder, key, constant(keyHeads->dim)));
   Value last = arith::SubIOp::create(builder, group, constant(1));
   Value slot = tile::CoordOp::create(builder, tile.clone(builder.getIndexType()), 0, first);
   slot = arith::RemUIOp::create(builder, slot, builder.splat(constant(pack.getSlots()), shape));

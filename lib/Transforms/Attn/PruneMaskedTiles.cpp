@@ -9,6 +9,7 @@
 #include "lib/Transforms/Attn/DiagonalKeys.h"
 #include "lib/Transforms/Attn/MaskRegions.h"
 #include "lib/Transforms/Attn/OneHead.h"
+#include "lib/Transforms/Attn/Pages.h"
 #include "lib/Transforms/Attn/Passes.h"
 #include "lib/Transforms/Attn/Schedule.h"
 #include "lib/Transforms/Attn/StepRanges.h"
@@ -50,13 +51,6 @@ static MaskBlock getAllRows(OpBuilder &builder, StepLoop over, MaskBlock block) 
                          : builder.createOrFold<arith::SubIOp>(loc, block.fixedBegin, first);
   block.fixedEnd = builder.createOrFold<arith::AddIOp>(loc, block.fixedBegin, rows);
   return block;
-}
-
-/// Whether tiles of the operand are rows of pages, and so begin at multiples of their size.
-static bool readsPages(Value keys) {
-  while (auto slice = keys.getDefiningOp<tensor::ExtractSliceOp>())
-    keys = slice.getSource();
-  return bool(keys.getDefiningOp<PagedOp>());
 }
 
 /// A target that is certain of its first tile multiplies whole tiles, zeros with what dropped keys

@@ -11,6 +11,7 @@
 #include "lib/Rooms/RoomPass.h"
 #include "lib/Transforms/Attn/MaskRegions.h"
 #include "lib/Transforms/Attn/OneHead.h"
+#include "lib/Transforms/Attn/Pages.h"
 #include "lib/Transforms/Attn/Passes.h"
 #include "lib/Transforms/Attn/Schedule.h"
 #include "lib/Transforms/Attn/Target.h"
@@ -127,8 +128,16 @@ static LiveKeys emitLiveKeys(RewriterBase &rewriter, OnlineAttentionOp op, OpFol
                      getValueOrCreateConstantIndexOp(rewriter, loc, n)};
   MaskTiles::Ranges live = tiles.emitRanges(rewriter, loc, block, /*tileSize=*/1);
   rewriter.eraseOp(probe);
-  Value count = rewriter.createOrFold<arith::SubIOp>(loc, live.end, live.begin);
-  return {getAsOpFoldResult(live.begin), getAsOpFoldResult(count), /*isBounded=*/true};
+  Value begin = live.begin;
+  // Tiles of pages begin at multiples of their size, as what reads them does.
+  if (auto schedule = op->getAttrOfType<ScheduleAttr>(kScheduleAttrName);
+      schedule && readsPages(op.getKey())) {
+    Value tile = arith::ConstantIndexOp::create(rewriter, loc, schedule->blockN);
+    begin = arith::SubIOp::create(rewriter, loc, begin,
+                                  arith::RemUIOp::create(rewriter, loc, begin, tile));
+  }
+  Value count = rewriter.createOrFold<arith::SubIOp>(loc, live.end, begin);
+  return {getAsOpFoldResult(begin), getAsOpFoldResult(count), /*isBounded=*/true};
 }
 
 /// Keys of a part: a multiple of block_n, so that only the last part of all has a short tile. Where
