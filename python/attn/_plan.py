@@ -268,10 +268,14 @@ class Plan:
         return query_shape
 
 
-def make_plan(source: Source, options: OptionTexts, by_slot: bool = False) -> Plan:
-    """Its calls give the arrays of the source, or, by slot, those of their own Scan."""
-    captures = [
+def list_captures(source: Source, by_slot: bool) -> List[Tuple]:
+    """The captures as a plan takes them: by place in the source's arrays, or by slot."""
+    return [
         (c.name, c.type, c.element, c.rank, c.slot if by_slot else i, c.least)
         for i, c in enumerate(source.captures)
     ]
-    return Plan(source.text, captures, options)
+
+
+def make_plan(source: Source, options: OptionTexts, by_slot: bool = False) -> Plan:
+    """Its calls give the arrays of the source, or, by slot, those of their own Scan."""
+    return Plan(source.text, list_captures(source, by_slot), options)

@@ -15,7 +15,7 @@ from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple
 
 from . import _arrays, _dynamo, _foreign, _operations, _plan
 from ._given import Given
-from ._library import Error
+from ._library import refuse
 from ._problem import Spec, check_options, check_window
 from ._scan import Scan
 from ._source import Source, Text
@@ -88,21 +88,17 @@ class _PagedPlan(_plan.Plan):
         return output if lse is None else (output, lse)
 
 
-def _fail(name: str, expected: str, got: Any, hint: str = "") -> None:
-    raise Error("invalid argument", f"{name}: expected {expected}, got {got}", hint)
-
-
 def _check_array(name: str, x: Any, ranks: Tuple[int, ...], dims: str) -> None:
     if not _arrays.is_numpy(x) and not _arrays.is_torch(x):
-        _fail(name, "a NumPy array or PyTorch tensor", _arrays.describe_type(x))
+        refuse(name, "a NumPy array or PyTorch tensor", _arrays.describe_type(x))
     if len(x.shape) not in ranks:
-        _fail(name, dims, f"shape {tuple(x.shape)}")
+        refuse(name, dims, f"shape {tuple(x.shape)}")
 
 
 def _check_integers(name: str, x: Any, rank: int, dims: str) -> None:
     _check_array(name, x, (rank,), dims)
     if _arrays.type_name(x.dtype) not in ("i32", "i64"):
-        _fail(name, "int32 or int64", x.dtype)
+        refuse(name, "int32 or int64", x.dtype)
 
 
 def _check_shapes(
@@ -114,24 +110,24 @@ def _check_shapes(
         dims = "(Np, P, Hkv, D)" if is_rows_first else "(Np, Hkv, P, D)"
         _check_array(name, x, (4,), dims)
         if x.dtype != q.dtype:
-            _fail(name, f"the type of q, {q.dtype}", x.dtype)
+            refuse(name, f"the type of q, {q.dtype}", x.dtype)
     _check_integers("page_table", page_table, 2, "(B, C)")
     _check_integers("seqused_k", seqused_k, 1, "(B,)")
     batch = int(q.shape[0])
     for name, x in (("page_table", page_table), ("seqused_k", seqused_k)):
         if int(x.shape[0]) != batch:
-            _fail(name, f"as many sequences as q has, {batch}", int(x.shape[0]))
+            refuse(name, f"as many sequences as q has, {batch}", int(x.shape[0]))
     page = int(k.shape[rows])
     for what, dim in (("pages", 0), ("keys in a page", rows), ("heads", heads)):
         if int(v.shape[dim]) != int(k.shape[dim]):
-            _fail("v_cache", f"as many {what} as k_cache, {int(k.shape[dim])}", int(v.shape[dim]))
+            refuse("v_cache", f"as many {what} as k_cache, {int(k.shape[dim])}", int(v.shape[dim]))
     if int(k.shape[3]) != int(q.shape[-1]):
-        _fail("k_cache", f"the columns of q, {int(q.shape[-1])}", int(k.shape[3]))
+        refuse("k_cache", f"the columns of q, {int(q.shape[-1])}", int(k.shape[3]))
     if page < 1:
-        _fail("k_cache", "pages of at least 1 key", page)
+        refuse("k_cache", "pages of at least 1 key", page)
     if not int(k.shape[heads]) or int(q.shape[-2]) % int(k.shape[heads]):
         count = int(q.shape[-2])
-        _fail("k_cache", f"heads that divide those of q, {count}", int(k.shape[heads]))
+        refuse("k_cache", f"heads that divide those of q, {count}", int(k.shape[heads]))
     return page
 
 
@@ -194,11 +190,7 @@ def _find_plan(spec: Spec, page: int, table: str, options: Any) -> Tuple[_PagedP
     text = _PagedText(
         **{x.name: getattr(source.text, x.name) for x in fields(Text)}, page=page, table=table
     )
-    by_slot = not source.is_volatile
-    captures = [
-        (c.name, c.type, c.element, c.rank, c.slot if by_slot else i, c.least)
-        for i, c in enumerate(source.captures)
-    ]
+    captures = _plan.list_captures(source, by_slot=not source.is_volatile)
     plan = _PagedPlan(text, captures, texts)
     if source.is_volatile:
         return plan, source.arrays
@@ -269,14 +261,14 @@ def paged_attention(
             hold: wrong ones give wrong results, and never an access outside of the caches.
     """
     if kv_layout not in ("NHD", "HND"):
-        _fail("kv_layout", '"NHD" or "HND"', repr(kv_layout))
+        refuse("kv_layout", '"NHD" or "HND"', repr(kv_layout))
     if not isinstance(causal, bool):
-        _fail("causal", "a bool", repr(causal))
+        refuse("causal", "a bool", repr(causal))
     is_rows_first = kv_layout == "NHD"
     _check_array("q", q, (3, 4), "(B, Sq, H, D) or (B, H, D)")
     page = _check_shapes(q, k_cache, v_cache, page_table, seqused_k, is_rows_first)
     if softcap is not None and not float(softcap) >= 0:
-        _fail("softcap", "a number above 0, or None", repr(softcap))
+        refuse("softcap", "a number above 0, or None", repr(softcap))
     if alibi_slopes is not None:
         _check_array("alibi_slopes", alibi_slopes, (1, 2), "(H,) or (B, H)")
     device = -1 if _arrays.is_numpy(q) else int(q.get_device())
@@ -299,7 +291,7 @@ def paged_attention(
         wanted = (*tuple(q.shape[:-1]), int(v_cache.shape[-1]))
         _check_array("out", out, (len(q.shape),), "the dimensions of q")
         if tuple(out.shape) != wanted or out.dtype != q.dtype:
-            _fail("out", f"{q.dtype} of shape {wanted}", f"{out.dtype} of shape {tuple(out.shape)}")
+            refuse("out", f"{q.dtype} of shape {wanted}", f"{out.dtype} of shape {tuple(out.shape)}")
     place = out[:, None] if out is not None and is_one_row else out
     given = Given(rows, k_cache, v_cache, scale, sink, is_rows_first, captured)
     results = plan.run_paged(given, page_table, place)
