@@ -25,8 +25,6 @@ protected:
   void SetUp() override {
     FakeCudaTest::SetUp();
     ASSERT_FALSE(llvm::sys::fs::createUniqueDirectory("attn-cuda-test", folder));
-    unsetenv("ATTN_CACHE");
-    unsetenv("ATTN_CACHE_DIR");
     options.device = DeviceKind::CUDA;
     options.cacheDirectory = std::string(folder) + "/cache";
     // One kernel, whatever the lengths.

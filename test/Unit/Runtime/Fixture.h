@@ -13,6 +13,7 @@
 #include "lib/Runtime/Driver.h"
 #include "test/Unit/Runtime/FakeCuda.h"
 #include "gtest/gtest.h"
+#include <cstdlib>
 #include <cstring>
 #include <dlfcn.h>
 #include <new>
@@ -23,6 +24,9 @@ namespace attn {
 class FakeCudaTest : public testing::Test {
 protected:
   void SetUp() override {
+    // What a test says of the cache is in its options, whatever ctest's preset or a user has set.
+    unsetenv("ATTN_CACHE");
+    unsetenv("ATTN_CACHE_DIR");
     void *library = dlopen(ATTN_FAKE_CUDA, RTLD_NOW | RTLD_LOCAL);
     ASSERT_TRUE(library) << dlerror();
     fake = reinterpret_cast<FakeCuda *(*)()>(dlsym(library, "getFakeCuda"))();
