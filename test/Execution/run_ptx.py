@@ -386,7 +386,8 @@ def make_problem(mask: str, schedule: str, shape: Tuple[int, ...], d: int, rng: 
 
 def get_error(got: np.ndarray, exact: np.ndarray) -> float:
     """Beside the root mean square; NaN is infinite."""
-    error = np.abs(from_bf16(got) - exact) / np.maximum(np.abs(exact), np.sqrt(np.mean(exact**2)))
+    got = from_bf16(got) if got.dtype == np.uint16 else got
+    error = np.abs(got - exact) / np.maximum(np.abs(exact), np.sqrt(np.mean(exact**2)))
     return float(np.nan_to_num(error, nan=math.inf).max())
 
 

@@ -62,31 +62,33 @@ class TensorMap:
         return np.where(everywhere, box, box.dtype.type(0)).reshape(-1, self.box[0])
 
 
-def swizzle(addresses: np.ndarray) -> np.ndarray:
-    """The pattern of 128 bytes: which eighth of a row changes with the row."""
-    return addresses ^ (((addresses >> 7) & 7) << 4)
+def swizzle(addresses: np.ndarray, pattern: int) -> np.ndarray:
+    """Of rows of 128, 64 or 32 bytes: which 16 bytes of a row change with the line of 128 bytes."""
+    return addresses ^ (((addresses >> 7) & (pattern // 16 - 1)) << 4)
 
 
 def write_box(shared: np.ndarray, to: int, box: np.ndarray, pattern: int) -> None:
     rows, columns = box.shape
     row_bytes = columns * box.itemsize
-    if pattern and (pattern != 128 or row_bytes != 128):
+    if pattern not in (0, row_bytes):
         raise NotImplementedError(f"rows of {columns} elements: they swizzle by another pattern")
     addresses = to + np.arange(rows)[:, None] * row_bytes + np.arange(columns)[None, :] * box.itemsize
-    shared.view(box.dtype)[(swizzle(addresses) if pattern else addresses) // box.itemsize] = box
+    shared.view(box.dtype)[(swizzle(addresses, pattern) if pattern else addresses) // box.itemsize] = box
 
 
 def read_operand(shared: np.ndarray, descriptor: int, count: int, rows_are_k: bool) -> np.ndarray:
     """Of `count` rows or columns and 16 of the sum: (count, 16), whatever lies together in memory."""
     start, leading, stride = (((descriptor >> bit) & 0x3FFF) << 4 for bit in (0, 16, 32))
-    if descriptor >> 62 != 1:
-        raise NotImplementedError("a descriptor of another swizzle")
+    if not descriptor >> 62:
+        raise NotImplementedError("a descriptor without a swizzle")
+    # Bytes of a row, and of the pattern.
+    row = 256 >> (descriptor >> 62)
     outer, k = np.arange(count)[:, None], np.arange(16)[None, :]
     if rows_are_k:
-        addresses = start + (outer // 64) * leading + (k // 8) * stride + (k % 8) * 128 + (outer % 64) * 2
+        addresses = start + (outer // (row // 2)) * leading + (k // 8) * stride + (k % 8) * row + (outer % (row // 2)) * 2
     else:
-        addresses = start + (outer // 8) * stride + (outer % 8) * 128 + k * 2
-    return from_bf16(shared.view(np.uint16)[swizzle(addresses) // 2])
+        addresses = start + (outer // 8) * stride + (outer % 8) * row + k * 2
+    return from_bf16(shared.view(np.uint16)[swizzle(addresses, row) // 2])
 
 
 def gather_rows(registers: Sequence[np.ndarray]) -> np.ndarray:

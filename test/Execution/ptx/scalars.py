@@ -73,13 +73,14 @@ OPERATIONS: Dict[str, Callable[..., Lanes]] = {
     "not": np.invert, "neg": np.negative, "abs": np.abs, "max": np.fmax, "min": np.fmin, "max.NaN": np.maximum,
     "min.NaN": np.minimum, "max.relu": lambda x, y: np.maximum(np.maximum(x, y), 0),
     "min.relu": lambda x, y: np.maximum(np.minimum(x, y), 0), "bfe": extract_bits, "ex2": np.exp2, "lg2": np.log2,
-    "rcp": lambda x: np.float32(1) / x, "sqrt": np.sqrt, "copysign": lambda x, y: np.copysign(y, x),
+    "rcp": lambda x: np.float32(1) / x, "sqrt": np.sqrt, "rsqrt": lambda x: np.float32(1) / np.sqrt(x),
+    "copysign": lambda x, y: np.copysign(y, x),
     "shl": lambda x, by: shift(x, by, left=True), "shr": lambda x, by: shift(x, by, left=False),
 }
 # What says how to round or what to flush changes nothing that a test could see.
 IGNORED = {"ftz", "approx", "rn", "rz", "sync", "aligned"}
 # The others have two.
-OPERANDS = {"not": 1, "neg": 1, "abs": 1, "ex2": 1, "lg2": 1, "rcp": 1, "sqrt": 1, "mad": 3, "mad.lo": 3, "fma": 3}
+OPERANDS = {"not": 1, "neg": 1, "abs": 1, "ex2": 1, "lg2": 1, "rcp": 1, "sqrt": 1, "rsqrt": 1, "mad": 3, "mad.lo": 3, "fma": 3}
 
 
 @functools.lru_cache(maxsize=None)
