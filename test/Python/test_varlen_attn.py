@@ -89,7 +89,7 @@ def test_function_compiled(dynamic):
     "how, reason",
     [
         ({"num_splits": 1}, "num_splits=1, which promises the same bits in every batch"),
-        ({"block_table": torch.zeros(6, 1, dtype=torch.int32)}, "a block_table"),
+        ({"block_table": torch.zeros(6, 1, dtype=torch.int32)}, "pages of other dimensions"),
         ({"q": torch.zeros(154, H, D, dtype=torch.float64)}, "elements of torch.float64"),
         ({"k": torch.zeros(154, 2, D), "v": torch.zeros(154, 2, D)}, "heads that do not fit"),
         ({"k": torch.zeros(154, H, 8)}, "shapes that do not fit"),
@@ -209,7 +209,7 @@ def test_what_the_provider_does_not_serve(active, monkeypatch):
     table = torch.zeros(6, 1, dtype=torch.int32)
     for how, dropout, reason in (
         ({}, 0.5, "dropout, whose seed is of the other kernel's kind"),
-        ({"block_table": table}, 0.0, "a block_table"),
+        ({"block_table": table}, 0.0, "pages of other dimensions"),
         ({"num_splits": 1}, 0.0, "num_splits=1, which promises the same bits in every batch"),
         ({"alibi_slopes": torch.rand(H)}, 0.0, "alibi_slopes, of which the gradient does not know"),
     ):

@@ -184,7 +184,7 @@ CU = torch.tensor([0, 4], dtype=torch.int32)
         ({"dropout_p": 0.1, "return_attn_probs": True}, "return_attn_probs: expected False"),
         (
             {"block_table": CU[None]},
-            "block_table: expected keys in one piece, .*pages are not there yet",
+            r"k: expected a tensor \(Np, P, Hkv, D\), got torch.float32 of shape \(4, 2, 16\)",
         ),
         ({"qv": ONE}, "qv: expected None"),
         ({"q_descale": ONE}, "q_descale: expected None"),

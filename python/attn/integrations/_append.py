@@ -10,7 +10,9 @@ from .._library import refuse
 from ._arguments import check_tensor
 
 
-def check_new(k: Any, v: Any, k_cache: Any, v_cache: Any, num_batches: int, lengths: Any) -> None:
+def check_new(
+    k: Any, v: Any, k_cache: Any, v_cache: Any, num_batches: int, lengths: Any, capacity: int
+) -> None:
     if (k is None) != (v is None):
         refuse("v" if v is None else "k", "new keys with new values", None)
     for name, x, cache in (("k", k, k_cache), ("v", v, v_cache)):
@@ -22,7 +24,7 @@ def check_new(k: Any, v: Any, k_cache: Any, v_cache: Any, num_batches: int, leng
                 f"{cache.dtype} of shape {expected} on {cache.device}",
                 f"{x.dtype} of shape {tuple(x.shape)} on {x.device}",
             )
-    free = k_cache.shape[1] - (lengths if isinstance(lengths, int) else 0)
+    free = capacity - (lengths if isinstance(lengths, int) else 0)
     if k.shape[1] > free:
         refuse("k", f"{free} new keys at most, as k_cache has room for", k.shape[1])
 

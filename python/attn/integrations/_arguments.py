@@ -92,15 +92,9 @@ def check_softcap(softcap: Any) -> float:
     return float(softcap)
 
 
-PAGES = (
-    "keys in one piece",
-    "pages are not there yet; the nearest that is served are keys of each sequence in one piece",
-)
 _UNITED = "attn computes one product for the scores"
 # Arguments that change results and have no meaning here: what is expected, and what to do instead.
 _REFUSED = {
-    "block_table": PAGES,
-    "page_table": PAGES,
     "qv": ("None", _UNITED + ": give q and qv, k and v as more columns of q and k"),
     "q_descale": ("None", "8-bit elements are not served; convert q"),
     "k_descale": ("None", "8-bit elements are not served; convert k"),

@@ -8,13 +8,15 @@ from typing import Any, Callable, Dict, NamedTuple, Tuple
 import torch
 
 from .._library import refuse
-from ._arguments import read_window
+from ._arguments import Window, read_window
 from ._bounds import Sequences
 from ._flash_reasons import find_reason
 from ._order import lay_out
-from ._reasons import NO_SEQUENCE, PAGED, SAME_BITS
+from ._pages import find_pages_reason
+from ._reasons import NO_SEQUENCE, SAME_BITS
 from ._rows import backward_rows, forward_rows
 from ._rows_schema import Forward, How, make_backward, make_forward
+from ._varlen import attend_table
 
 _FORWARD = "_flash_attention_forward"
 _INPLACE = "_flash_attention_forward_no_dropout_inplace"
@@ -52,12 +54,17 @@ def _find_reason(call: _Call) -> str:
     return find_reason(q, k, v, call.dropout_p)
 
 
+def _find_table_reason(call: _Call, table: Any, how: Dict[str, Any]) -> str:
+    used = how.get("seqused_k")
+    reason = find_pages_reason(call.q, call.k, call.v, call.cu_q, used, table)
+    return reason or find_reason(call.q, call.k, call.v, call.dropout_p)
+
+
 def _find_forward_reason(call: _Call, how: Dict[str, Any]) -> str:
-    reason = _find_reason(call)
+    table = how.get("block_table")
+    reason = _find_reason(call) if table is None else _find_table_reason(call, table, how)
     if reason:
         return reason
-    if how.get("block_table") is not None:
-        return PAGED
     if how.get("alibi_slopes") is not None:
         return "alibi_slopes, of which the gradient does not know"
     if how.get("num_splits") == 1:
@@ -65,18 +72,27 @@ def _find_forward_reason(call: _Call, how: Dict[str, Any]) -> str:
     return ""
 
 
-def _make_rows(call: _Call, how: Dict[str, Any]) -> Forward:
+def _read(call: _Call, how: Dict[str, Any]) -> Tuple[Sequences, Window, How]:
     """`how` has the arguments that PyTorch gives by name."""
     sides = how.get("window_size_left"), how.get("window_size_right")
     window = read_window(sides, call.is_causal)
     sequences = Sequences(call.cu_q, call.cu_k, used_k=how.get("seqused_k"))
-    return make_forward(call.q, call.k, call.v, sequences, window, How(how.get("scale")))
+    return sequences, window, How(how.get("scale"))
+
+
+def _make_rows(call: _Call, how: Dict[str, Any]) -> Forward:
+    return make_forward(call.q, call.k, call.v, *_read(call, how))
 
 
 def _run(call: _Call, how: Dict[str, Any]) -> Tuple[Any, Any]:
     if call.return_debug_mask:
         refuse("return_debug_mask", "False", True, "the weights are never stored")
-    return forward_rows(_make_rows(call, how))
+    table = how.get("block_table")
+    if table is None:
+        return forward_rows(_make_rows(call, how))
+    sequences, window, options = _read(call, how)
+    tensors = call.q, call.k, call.v
+    return attend_table(*tensors, sequences, table, call.max_q, window, options)
 
 
 class Ragged:

@@ -24,6 +24,14 @@ from ._arguments import (
 )
 from ._bounds import Sequences
 from ._order import to_dense
+from ._pages import (
+    Pages,
+    append_to_pages,
+    attend_pages,
+    attend_pages_ragged,
+    check_most,
+    check_table,
+)
 from ._record_rows import attend_rows
 from ._rows import make_results
 from ._rows_schema import How, make_forward
@@ -106,13 +114,13 @@ def _attend(q: Any, cache: _Cache, window: Window, how: How) -> Tuple[Any, Any]:
     )
 
 
-def _read_lengths(cache_seqlens: Any, q: Any, k_cache: Any, num_batches: int) -> Any:
+def _read_lengths(cache_seqlens: Any, q: Any, capacity: int, num_batches: int) -> Any:
     """A number, or a tensor of int32."""
     if cache_seqlens is None:
-        return k_cache.shape[1]
+        return capacity
     if isinstance(cache_seqlens, int):
-        if not 0 <= cache_seqlens <= k_cache.shape[1]:
-            refuse("cache_seqlens", f"0 to {k_cache.shape[1]}, rows of k_cache", cache_seqlens)
+        if not 0 <= cache_seqlens <= capacity:
+            refuse("cache_seqlens", f"0 to {capacity}, keys of a batch", cache_seqlens)
         return cache_seqlens
     check_integers("cache_seqlens", cache_seqlens, q, num_batches)
     return cache_seqlens
@@ -165,17 +173,21 @@ def flash_attn_with_kvcache(
     them: caches in the order of the batch are faster. With cu_seqlens_q, q is (T, H, D), the rows of
     sequence b from cu_seqlens_q[b] on, and lse is (H, T).
 
-    max_seqlen_q, num_splits, pack_gqa, sm_margin, scheduler_metadata and rotary_interleaved choose kernels
-    there, and nothing here.
+    With block_table (here) or page_table (FlashAttention-3), int32 (B, C), the caches are pools of
+    pages, (Np, P, Hkv, D) and (Np, P, Hkv, Dv): key n of batch b is row n % P of page
+    block_table[b, n // P]. Entries that no key needs may hold anything. On a GPU P is a multiple of 16.
+    With cu_seqlens_q too, max_seqlen_q says how many rows a sequence has at most, and q is copied.
+    A call with pages ends a graph of torch.compile.
+
+    num_splits, pack_gqa, sm_margin, scheduler_metadata and rotary_interleaved choose kernels there, and
+    nothing here; so does max_seqlen_q without pages.
 
     Raises:
-        Error: an argument that does not fit, or one that attn does not serve: block_table, page_table,
-            the rotary tables, cu_seqlens_k_new, qv, the descales and attention_chunk.
+        Error: an argument that does not fit, or one that attn does not serve: the rotary tables,
+            cu_seqlens_k_new, qv, the descales, attention_chunk, and cache_batch_idx with pages.
     """
     refuse_others(
         dict(
-            block_table=block_table,
-            page_table=page_table,
             rotary_cos=rotary_cos,
             rotary_sin=rotary_sin,
             rotary_seqlens=rotary_seqlens,
@@ -188,15 +200,24 @@ def flash_attn_with_kvcache(
         )
     )
     is_ragged = cu_seqlens_q is not None
-    for name, x in (("q", q), ("k_cache", k_cache), ("v_cache", v_cache)):
-        check_tensor(name, x, "T, H, D" if is_ragged and x is q else "B, S, H, D")
+    is_paged = block_table is not None or page_table is not None
+    cache_dims = "Np, P, Hkv, D" if is_paged else "B, S, H, D"
+    check_tensor("q", q, "T, H, D" if is_ragged else "B, S, H, D")
+    for name, x in (("k_cache", k_cache), ("v_cache", v_cache)):
+        check_tensor(name, x, cache_dims)
     check_matrices(("q", "k_cache", "v_cache"), q, k_cache, v_cache)
     if is_ragged:
         check_integers("cu_seqlens_q", cu_seqlens_q, q)
         num_batches = cu_seqlens_q.shape[0] - 1
     else:
         num_batches = q.shape[0]
-    if cache_batch_idx is not None:
+    table, capacity = None, k_cache.shape[1]
+    if is_paged:
+        table = _read_table(block_table, page_table, cache_batch_idx, q, num_batches)
+        capacity *= table.shape[1]
+        if is_ragged:
+            check_most(max_seqlen_q)
+    elif cache_batch_idx is not None:
         check_integers("cache_batch_idx", cache_batch_idx, q, num_batches, is_wide=True)
     elif k_cache.shape[0] != num_batches:
         refuse("k_cache", f"{num_batches} batches, as q has", k_cache.shape[0])
@@ -205,28 +226,56 @@ def flash_attn_with_kvcache(
     check_slopes(alibi_slopes, q, num_batches)
     check_floats("learnable_sink", learnable_sink, q, (q.shape[-2],))
     window, softcap = read_window(window_size, causal), check_softcap(softcap)
-    lengths = _read_lengths(cache_seqlens, q, k_cache, num_batches)
-    batches = cache_batch_idx
+    lengths = _read_lengths(cache_seqlens, q, capacity, num_batches)
+    if k is not None or v is not None:
+        check_new(k, v, k_cache, v_cache, num_batches, lengths, capacity)
+    how = How(softmax_scale, softcap, alibi_slopes, learnable_sink)
     with torch.no_grad():
-        if batches is not None:
-            # Kernels read inside of tensors whatever an index is.
-            batches = batches.clamp(0, k_cache.shape[0] - 1)
-        if k is not None or v is not None:
-            check_new(k, v, k_cache, v_cache, num_batches, lengths)
-            begins = _fill(lengths, num_batches, q)
-            if k.shape[1]:
-                append(k_cache, k, begins, batches)
-                append(v_cache, v, begins, batches)
-            lengths = lengths + k.shape[1]
-        if batches is not None:
-            k_cache, v_cache = (x.index_select(0, batches) for x in (k_cache, v_cache))
-        cache = _Cache(k_cache, v_cache, lengths, cache_leftpad)
-        how = How(softmax_scale, softcap, alibi_slopes, learnable_sink)
-        if is_ragged:
-            found = _attend_ragged(q, cu_seqlens_q, cache, window, how)
+        if is_paged:
+            pages = Pages(k_cache, v_cache, table, _fill(lengths, num_batches, q), cache_leftpad)
+            if k is not None:
+                pages = append_to_pages(pages, k, v)
+            if is_ragged:
+                rows = q, cu_seqlens_q, None, max_seqlen_q
+                found = attend_pages_ragged(*rows, pages, window, how)
+            else:
+                found = attend_pages(q, pages, window, how)
         else:
-            found = _attend(q, cache, window, how)
+            cache = _Cache(k_cache, v_cache, lengths, cache_leftpad)
+            cache = _fill_and_choose(cache, k, v, cache_batch_idx, num_batches)
+            if is_ragged:
+                found = _attend_ragged(q, cu_seqlens_q, cache, window, how)
+            else:
+                found = _attend(q, cache, window, how)
     return found if return_softmax_lse else found[0]
+
+
+def _read_table(block_table: Any, page_table: Any, batches: Any, q: Any, num_batches: int) -> Any:
+    if block_table is not None and page_table is not None:
+        refuse("page_table", "one of block_table and page_table", "both")
+    name = "page_table" if block_table is None else "block_table"
+    table = page_table if block_table is None else block_table
+    check_table(name, table, q, num_batches)
+    if batches is not None:
+        refuse("cache_batch_idx", "None with pages", "a tensor", f"choose the rows of {name}")
+    return table
+
+
+def _fill_and_choose(cache: _Cache, k: Any, v: Any, batches: Any, num_batches: int) -> _Cache:
+    """The cache with new keys, and of it the batches that are meant."""
+    k_cache, v_cache, lengths, begin = cache
+    if batches is not None:
+        # Kernels read inside of tensors whatever an index is.
+        batches = batches.clamp(0, k_cache.shape[0] - 1)
+    if k is not None:
+        begins = _fill(lengths, num_batches, k)
+        if k.shape[1]:
+            append(k_cache, k, begins, batches)
+            append(v_cache, v, begins, batches)
+        lengths = lengths + k.shape[1]
+    if batches is not None:
+        k_cache, v_cache = (x.index_select(0, batches) for x in (k_cache, v_cache))
+    return _Cache(k_cache, v_cache, lengths, begin)
 
 
 def _attend_ragged(q: Any, cu_q: Any, cache: _Cache, window: Window, how: How) -> Tuple[Any, Any]:

@@ -17,7 +17,6 @@ from .._operator import PLAIN
 _TYPES = (torch.float16, torch.bfloat16, torch.float32)
 # Of sequences.
 NO_SEQUENCE = "keys that are no sequence of rows"
-PAGED = "a block_table"
 SAME_BITS = "num_splits=1, which promises the same bits in every batch"
 # What torch.export traces with.
 _TRACED = (FakeTensor, FunctionalTensor)

@@ -12,6 +12,7 @@ from .._problem import check_dropout
 from .._seed import make_seed, make_traced_seed
 from ._arguments import (
     TYPES,
+    Window,
     check_floats,
     check_integers,
     check_matrices,
@@ -21,6 +22,7 @@ from ._arguments import (
     refuse_others,
 )
 from ._bounds import Sequences
+from ._pages import Pages, attend_pages_ragged, check_most, check_table
 from ._record_rows import attend_rows
 from ._rows_schema import How, make_forward
 
@@ -41,10 +43,11 @@ def _cast(x: torch.Tensor) -> torch.Tensor:
     return x.to(torch.get_autocast_dtype(device))
 
 
-def _check_sequences(sequences: Sequences, q: Any) -> None:
+def _check_sequences(sequences: Sequences, q: Any, is_paged: bool) -> None:
     cu_q, cu_k, used_q, used_k = sequences
     check_integers("cu_seqlens_q", cu_q, q)
-    check_integers("cu_seqlens_k", cu_k, q, cu_q.shape[0])
+    if cu_k is not None or used_k is None or not is_paged:
+        check_integers("cu_seqlens_k", cu_k, q, cu_q.shape[0])
     for name, x in (("seqused_q", used_q), ("seqused_k", used_k)):
         if x is not None:
             check_integers(name, x, q, cu_q.shape[0] - 1)
@@ -71,12 +74,38 @@ def refuse_weights(return_attn_probs: bool, dropout_p: Any) -> None:
         refuse("return_attn_probs", "False with dropout", True, "the weights are never stored")
 
 
+def _refuse_training(tensors: Tuple, dropout_p: float) -> None:
+    if dropout_p:
+        refuse("dropout_p", "0 with pages", dropout_p)
+    if torch.is_grad_enabled() and any(x is not None and x.requires_grad for x in tensors):
+        got = "tensors that require gradients"
+        refuse("block_table", "None in training", got, "call it under torch.no_grad()")
+
+
+def attend_table(
+    q: Any,
+    k: Any,
+    v: Any,
+    sequences: Sequences,
+    table: Any,
+    most: int,
+    window: Window,
+    how: How,
+) -> Tuple[Any, Any]:
+    """(T, H, Dv) and (H, T) of keys in pages."""
+    cu_q, cu_k, used_q, used_k = sequences
+    with torch.no_grad():
+        length = cu_k[1:] - cu_k[:-1] if used_k is None else used_k
+        pages = Pages(k, v, table, length)
+        return attend_pages_ragged(q, cu_q, used_q, most, pages, window, how)
+
+
 def flash_attn_varlen_func(
     q: torch.Tensor,
     k: torch.Tensor,
     v: torch.Tensor,
     cu_seqlens_q: torch.Tensor,
-    cu_seqlens_k: torch.Tensor,
+    cu_seqlens_k: Optional[torch.Tensor],
     max_seqlen_q: Optional[int] = None,
     max_seqlen_k: Optional[int] = None,
     dropout_p: float = 0.0,
@@ -114,13 +143,17 @@ def flash_attn_varlen_func(
     Gradients follow for q, k, v and learnable_sink. max_seqlen_q, max_seqlen_k, num_splits, pack_gqa and
     sm_margin choose kernels there and nothing here.
 
+    With block_table, int32 (B, C), k and v are pools of pages, (Np, P, Hkv, D) and (Np, P, Hkv, Dv): key n
+    of sequence s is row n % P of page block_table[s, n // P]. There are seqused_k of them; without
+    it, as many as cu_seqlens_k says. With it, cu_seqlens_k may be None. Such calls have no gradients and no dropout,
+    max_seqlen_q says how many rows a sequence has at most, and a graph of torch.compile ends at them.
+
     Raises:
-        Error: an argument that does not fit, or one that attn does not serve: block_table, qv, the
-            descales, attention_chunk, and return_attn_probs with dropout.
+        Error: an argument that does not fit, or one that attn does not serve: qv, the descales,
+            attention_chunk, return_attn_probs with dropout, and gradients or dropout with pages.
     """
     refuse_others(
         dict(
-            block_table=block_table,
             qv=qv,
             q_descale=q_descale,
             k_descale=k_descale,
@@ -129,17 +162,25 @@ def flash_attn_varlen_func(
         )
     )
     refuse_weights(return_attn_probs, dropout_p)
-    for name, x in (("q", q), ("k", k), ("v", v)):
-        check_tensor(name, x, "T, H, D")
+    check_tensor("q", q, "T, H, D")
+    for name, x in (("k", k), ("v", v)):
+        check_tensor(name, x, "T, H, D" if block_table is None else "Np, P, Hkv, D")
     q, k, v = (_cast(x) for x in (q, k, v))
     check_matrices(("q", "k", "v"), q, k, v)
     sequences = Sequences(cu_seqlens_q, cu_seqlens_k, seqused_q, seqused_k)
-    _check_sequences(sequences, q)
+    _check_sequences(sequences, q, is_paged=block_table is not None)
     check_slopes(alibi_slopes, q, cu_seqlens_q.shape[0] - 1)
     check_floats("learnable_sink", learnable_sink, q, (q.shape[1],))
     softcap = check_softcap(softcap)
-    dropout, seed = _make_seed(dropout_p, q)
     window = read_window(window_size, causal)
+    if block_table is not None:
+        check_most(max_seqlen_q)
+        check_table("block_table", block_table, q, cu_seqlens_q.shape[0] - 1)
+        _refuse_training((q, k, v, learnable_sink), dropout_p)
+        how = How(softmax_scale, softcap, alibi_slopes, learnable_sink)
+        found = attend_table(q, k, v, sequences, block_table, max_seqlen_q, window, how)
+        return give(*found, return_lse, return_attn_probs)
+    dropout, seed = _make_seed(dropout_p, q)
     how = How(softmax_scale, softcap, alibi_slopes, learnable_sink, dropout, seed, deterministic)
     output, lse = attend_rows(make_forward(q, k, v, sequences, window, how))
     return give(output, lse, return_lse, return_attn_probs)

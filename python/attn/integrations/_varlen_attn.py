@@ -11,9 +11,11 @@ from .._library import refuse
 from ._arguments import read_window
 from ._bounds import Sequences
 from ._counts import count, fallbacks, served
-from ._reasons import NO_SEQUENCE, PAGED, SAME_BITS, find_tensor_reason
+from ._pages import find_pages_reason
+from ._reasons import NO_SEQUENCE, SAME_BITS, find_tensor_reason
 from ._record_rows import attend_rows
 from ._rows_schema import How, make_forward
+from ._varlen import attend_table
 
 try:
     _pytorch: Any = importlib.import_module("torch.nn.attention.varlen").varlen_attn
@@ -30,13 +32,26 @@ def _fits(x: Any, like: Any, size: Optional[int] = None) -> bool:
 
 
 def _find_reason(
-    q: Any, k: Any, v: Any, cu_q: Any, cu_k: Any, used: Any, enable_gqa: bool, splits: Any
+    q: Any, k: Any, v: Any, sequences: Sequences, table: Any, enable_gqa: bool, splits: Any
 ) -> str:
     reason = find_tensor_reason(q, k, v)
     if reason:
         return reason
     if splits == 1:
         return SAME_BITS
+    if table is None:
+        return _find_piece_reason(q, k, v, sequences, enable_gqa)
+    if torch.is_grad_enabled() and (q.requires_grad or k.requires_grad or v.requires_grad):
+        return "a block_table with gradients"
+    reason = find_pages_reason(q, k, v, sequences.cu_q, sequences.used_k, table)
+    if not reason and q.shape[1] != k.shape[2] and not enable_gqa:
+        reason = "heads that do not fit"
+    return reason
+
+
+def _find_piece_reason(q: Any, k: Any, v: Any, sequences: Sequences, enable_gqa: bool) -> str:
+    """Of keys that lie in one piece."""
+    cu_q, cu_k, _, used = sequences
     if cu_k is None or not q.dim() == k.dim() == v.dim() == 3:
         return NO_SEQUENCE
     if (
@@ -79,12 +94,13 @@ def varlen_attn(
     """torch.nn.attention.varlen.varlen_attn: the same arguments and results, on CPUs too. lse is (H, T),
     as there. Rows after the last sequence give 0 and -inf, and their gradients are 0.
 
-    PyTorch answers the calls that attn does not serve (block_table, num_splits=1), and `fallbacks` says
-    why.
+    With block_table, key and value are pools of pages, as there; a graph of torch.compile ends at such a call.
+
+    PyTorch answers the calls that attn does not serve (num_splits=1), and `fallbacks` says why.
     """
-    reason = PAGED if block_table is not None else ""
     tensors = query, key, value
-    reason = reason or _find_reason(*tensors, cu_seq_q, cu_seq_k, seqused_k, enable_gqa, num_splits)
+    sequences = Sequences(cu_seq_q, cu_seq_k, used_k=seqused_k)
+    reason = _find_reason(*tensors, sequences, block_table, enable_gqa, num_splits)
     if reason:
         count(fallbacks, reason)
         if _pytorch is None:
@@ -97,7 +113,10 @@ def varlen_attn(
             del given["window_size"]
         return _pytorch(*tensors, cu_seq_q, cu_seq_k, max_q, max_k, **given)
     window = read_window(window_size, False)
-    sequences = Sequences(cu_seq_q, cu_seq_k, used_k=seqused_k)
-    output, lse = attend_rows(make_forward(*tensors, sequences, window, How(scale)))
+    if block_table is None:
+        output, lse = attend_rows(make_forward(*tensors, sequences, window, How(scale)))
+    else:
+        how = window, How(scale)
+        output, lse = attend_table(*tensors, sequences, block_table, max_q, *how)
     count(served, "varlen_attn")
     return (output, lse) if return_aux is not None and return_aux.lse else output

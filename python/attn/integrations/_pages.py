@@ -1,0 +1,156 @@
+"""Keys and values in pages, for callers of flash_attn and of PyTorch's varlen_attn. attn.serving attends; here
+are the checks by their names, new keys, and rows of sequences that lie one after the other."""
+
+from __future__ import annotations
+
+from typing import Any, Callable, NamedTuple, Optional, Tuple
+
+import torch
+
+from .. import serving
+from .._library import refuse
+from ._arguments import Window
+from ._rows import make_results
+from ._rows_schema import How
+
+
+class Pages(NamedTuple):
+    # (Np, P, Hkv, D) and (Np, P, Hkv, Dv).
+    k: Any
+    v: Any
+    # (B, C): page j of each sequence.
+    table: Any
+    # (B,), the keys of each sequence.
+    length: Any
+    # (B,), the first key of each sequence that counts; None: all do.
+    begin: Any = None
+
+
+def check_table(name: str, table: Any, like: Any, count: int) -> None:
+    """int32 of a row for each sequence, where `like` is."""
+    is_tensor = isinstance(table, torch.Tensor)
+    if not is_tensor or table.dtype != torch.int32 or table.dim() != 2 or table.shape[0] != count:
+        got = f"{table.dtype} of shape {tuple(table.shape)}" if is_tensor else type(table).__name__
+        refuse(name, f"int32 of shape ({count}, C)", got)
+    if table.device != like.device:
+        refuse(name, f"a tensor on {like.device}, as q is", str(table.device))
+
+
+def check_most(most: Any) -> int:
+    if not isinstance(most, int) or most < 0:
+        refuse(
+            "max_seqlen_q",
+            "with pages, the most rows of a sequence",
+            repr(most),
+            "the number of rows of q is always enough",
+        )
+    return most
+
+
+def find_pages_reason(q: Any, k: Any, v: Any, cu_q: Any, used: Any, table: Any) -> str:
+    """Why a call of PyTorch's functions is PyTorch's, whose types fit; empty for one that attn serves."""
+    if q.dim() != 3 or not k.dim() == v.dim() == 4 or 0 in q.shape[1:] or 0 in k.shape[2:]:
+        return "pages of other dimensions"
+    if k.shape[:3] != v.shape[:3] or q.shape[2] != k.shape[3] or q.shape[1] % k.shape[2]:
+        return "shapes that do not fit"
+    if q.is_cuda and k.shape[1] % 16:
+        return "pages of other than multiples of 16 keys"
+    count = cu_q.shape[0] - 1
+    for x, rank in ((cu_q, 1), (used, 1), (table, 2)):
+        is_integers = isinstance(x, torch.Tensor) and x.dtype == torch.int32 and x.dim() == rank
+        if not is_integers or x.device != q.device or (x is not cu_q and x.shape[0] != count):
+            return "a block_table or lengths that are not int32 of a row for each sequence"
+    return ""
+
+
+def append_to_pages(pages: Pages, k: Any, v: Any) -> Pages:
+    """Writes new keys and values (B, S, Hkv, D) after those of each sequence, and counts them. What has no page
+    is dropped."""
+    count = k.shape[1]
+    if k.numel():
+        places = _find_places(pages, count)
+        _write(pages.k, k, *places)
+        _write(pages.v, v, *places)
+    return pages._replace(length=pages.length + count)
+
+
+def _find_places(pages: Pages, count: int) -> Tuple[Any, Any, Any]:
+    """Page and row of each new key, and whether it has one."""
+    num_pages, page = pages.k.shape[:2]
+    columns = pages.table.shape[1]
+    key = pages.length[:, None].long() + torch.arange(count, device=pages.k.device)
+    index = (key // page).clamp(0, max(columns - 1, 0))
+    at = pages.table.long().gather(1, index) if columns else torch.full_like(key, -1)
+    exists = (key >= 0) & (key < columns * page) & (at >= 0) & (at < num_pages)
+    return at.clamp(0, num_pages - 1), key % page, exists
+
+
+def _write(cache: Any, new: Any, at: Any, row: Any, exists: Any) -> None:
+    """Keys without a place are written where the first that has one is, and as that one: places that are
+    written twice get the same number twice."""
+    at, row, exists = (x.flatten() for x in (at, row, exists))
+    new = new.flatten(0, 1)
+    # Of several that are largest, argmax finds any one.
+    first = exists.int().argmax(0, keepdim=True)
+    index = torch.where(exists, torch.arange(at.shape[0], device=at.device), first)
+    at, row, new = (x.index_select(0, index) for x in (at, row, new))
+    # None has a place: the memory keeps what it holds.
+    is_new = exists.any().expand(at.shape[0])[:, None, None]
+    cache.index_put_((at, row), torch.where(is_new, new, cache[at, row]))
+
+
+def _make_mask(begin: Any) -> Optional[Callable]:
+    return None if begin is None else lambda b, h, q, kv: kv >= begin[b]
+
+
+def attend_pages(q: Any, pages: Pages, window: Window, how: How) -> Tuple[Any, Any]:
+    """q (B, M, H, D), the last rows of each sequence: (B, M, H, Dv) and (B, H, M)."""
+    if 0 in q.shape[:2] or 0 in pages.table.shape or 0 in pages.k.shape[:2]:
+        output, lse = make_results(q, pages.v)
+        lse.fill_(-torch.inf)
+        return output.zero_(), lse if how.sink is None else lse.copy_(how.sink[:, None])
+    left, right = window
+    is_causal = right == 0
+    return serving.paged_attention(
+        q,
+        pages.k,
+        pages.v,
+        page_table=pages.table,
+        seqused_k=pages.length,
+        scale=how.scale,
+        causal=is_causal,
+        window=None if left is None and (is_causal or right is None) else window,
+        softcap=how.softcap or None,
+        alibi_slopes=how.slopes,
+        sink=None if how.sink is None else how.sink.float(),
+        mask=_make_mask(pages.begin),
+        return_lse=True,
+    )
+
+
+def attend_pages_ragged(
+    q: Any, cu_q: Any, used_q: Any, most: int, pages: Pages, window: Window, how: How
+) -> Tuple[Any, Any]:
+    """q (T, H, D), of which sequence s has the rows from cu_q[s] on; at most `most` of them: (T, H, Dv) and
+    (H, T). Rows in no sequence, and those before the last `most`, give 0 and -inf."""
+    total, count = q.shape[0], cu_q.shape[0] - 1
+    begin = cu_q[:-1].long()
+    end = cu_q[1:].long() if used_q is None else begin + used_q
+    # Rows end with the last one of a sequence; those before its first are rows of others, and of no use.
+    steps = torch.arange(most, device=q.device) - most
+    rows = (end[:, None] + steps).clamp(0, max(total - 1, 0))
+    padded = q[rows] if total else q.new_zeros((count, most, *q.shape[1:]))
+    output, lse = attend_pages(padded, pages, window, how)
+    if not total or not count or not most:
+        empty = q.new_zeros((total, q.shape[1], output.shape[-1]))
+        return empty, lse.new_full((q.shape[1], total), -torch.inf)
+    row = torch.arange(total, device=q.device)
+    sequence = torch.searchsorted(cu_q[1:].long(), row, right=True)
+    exists = (sequence < count) & (row >= begin[0])
+    sequence = sequence.clamp(max=count - 1)
+    place = most + row - end[sequence]
+    exists = exists & (place >= 0) & (place < most)
+    place = place.clamp(0, most - 1)
+    output = torch.where(exists[:, None, None], output[sequence, place], 0.0)
+    lse = torch.where(exists, lse[sequence, :, place].T, -torch.inf)
+    return output, lse
