@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------------------------===//
 
-#ifndef ATTN_COMPILER_ASSEMBLED_H
-#define ATTN_COMPILER_ASSEMBLED_H
+#ifndef ATTN_LIB_COMPILER_ASSEMBLED_H
+#define ATTN_LIB_COMPILER_ASSEMBLED_H
 
 #include "attn/Compiler.h"
 
@@ -19,4 +19,4 @@ std::string describeAssembled(const KernelImage &image, const CompileOptions &op
 
 } // namespace attn
 
-#endif // ATTN_COMPILER_ASSEMBLED_H
+#endif // ATTN_LIB_COMPILER_ASSEMBLED_H

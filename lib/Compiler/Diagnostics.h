@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------------------------===//
 
-#ifndef ATTN_COMPILER_DIAGNOSTICS_H
-#define ATTN_COMPILER_DIAGNOSTICS_H
+#ifndef ATTN_LIB_COMPILER_DIAGNOSTICS_H
+#define ATTN_LIB_COMPILER_DIAGNOSTICS_H
 
 #include "attn/Status.h"
 #include "mlir/IR/Diagnostics.h"
@@ -58,4 +58,4 @@ private:
 
 } // namespace attn
 
-#endif // ATTN_COMPILER_DIAGNOSTICS_H
+#endif // ATTN_LIB_COMPILER_DIAGNOSTICS_H

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------------------------===//
 
-#ifndef ATTN_COMPILER_DISKCACHE_H
-#define ATTN_COMPILER_DISKCACHE_H
+#ifndef ATTN_LIB_COMPILER_DISKCACHE_H
+#define ATTN_LIB_COMPILER_DISKCACHE_H
 
 #include "attn/Compiler.h"
 #include "lib/Runtime/KernelCache.h"
@@ -24,4 +24,4 @@ Result<KernelCache::Image> findImage(const CacheKey &key, const CompileOptions &
 
 } // namespace attn
 
-#endif // ATTN_COMPILER_DISKCACHE_H
+#endif // ATTN_LIB_COMPILER_DISKCACHE_H

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------------------------===//
 
-#ifndef ATTN_COMPILER_EXPLAIN_H
-#define ATTN_COMPILER_EXPLAIN_H
+#ifndef ATTN_LIB_COMPILER_EXPLAIN_H
+#define ATTN_LIB_COMPILER_EXPLAIN_H
 
 #include "lib/Compiler/Function.h"
 #include "lib/Pipelines/VisitDoor.h"
@@ -29,4 +29,4 @@ Result<std::string> explainForGPU(std::string_view source, const CompileOptions 
 
 } // namespace attn
 
-#endif // ATTN_COMPILER_EXPLAIN_H
+#endif // ATTN_LIB_COMPILER_EXPLAIN_H

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------------------------===//
 
-#ifndef ATTN_COMPILER_FOOTPRINT_H
-#define ATTN_COMPILER_FOOTPRINT_H
+#ifndef ATTN_LIB_COMPILER_FOOTPRINT_H
+#define ATTN_LIB_COMPILER_FOOTPRINT_H
 
 #include "attn/Runtime.h"
 #include "llvm/ADT/ArrayRef.h"
@@ -48,4 +48,4 @@ private:
 
 } // namespace attn
 
-#endif // ATTN_COMPILER_FOOTPRINT_H
+#endif // ATTN_LIB_COMPILER_FOOTPRINT_H

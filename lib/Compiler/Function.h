@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------------------------===//
 
-#ifndef ATTN_COMPILER_FUNCTION_H
-#define ATTN_COMPILER_FUNCTION_H
+#ifndef ATTN_LIB_COMPILER_FUNCTION_H
+#define ATTN_LIB_COMPILER_FUNCTION_H
 
 #include "attn/Compiler.h"
 #include "lib/Analysis/Extents/FindExtents.h"
@@ -125,4 +125,4 @@ struct CompiledFunction::State {
 
 } // namespace attn
 
-#endif // ATTN_COMPILER_FUNCTION_H
+#endif // ATTN_LIB_COMPILER_FUNCTION_H

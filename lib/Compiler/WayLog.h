@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------------------------===//
 
-#ifndef ATTN_COMPILER_WAYLOG_H
-#define ATTN_COMPILER_WAYLOG_H
+#ifndef ATTN_LIB_COMPILER_WAYLOG_H
+#define ATTN_LIB_COMPILER_WAYLOG_H
 
 #include "llvm/ADT/StringRef.h"
 
@@ -20,4 +20,4 @@ void logRemark(llvm::StringRef function, llvm::StringRef remark);
 
 } // namespace attn
 
-#endif // ATTN_COMPILER_WAYLOG_H
+#endif // ATTN_LIB_COMPILER_WAYLOG_H

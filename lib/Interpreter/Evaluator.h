@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------------------------===//
 
-#ifndef ATTN_INTERPRETER_EVALUATOR_H
-#define ATTN_INTERPRETER_EVALUATOR_H
+#ifndef ATTN_LIB_INTERPRETER_EVALUATOR_H
+#define ATTN_LIB_INTERPRETER_EVALUATOR_H
 
 #include "dialects/Attn/IR/AttnOps.h"
 #include "lib/Interpreter/Interpreter.h"
@@ -164,4 +164,4 @@ private:
 
 } // namespace attn
 
-#endif // ATTN_INTERPRETER_EVALUATOR_H
+#endif // ATTN_LIB_INTERPRETER_EVALUATOR_H

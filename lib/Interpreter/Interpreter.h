@@ -12,8 +12,8 @@
 //
 //===----------------------------------------------------------------------------------------===//
 
-#ifndef ATTN_INTERPRETER_INTERPRETER_H
-#define ATTN_INTERPRETER_INTERPRETER_H
+#ifndef ATTN_LIB_INTERPRETER_INTERPRETER_H
+#define ATTN_LIB_INTERPRETER_INTERPRETER_H
 
 #include "lib/Interpreter/Value.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -85,4 +85,4 @@ llvm::Expected<RuntimeValue> makeShapeOnly(mlir::Type type, llvm::ArrayRef<int64
 
 } // namespace attn
 
-#endif // ATTN_INTERPRETER_INTERPRETER_H
+#endif // ATTN_LIB_INTERPRETER_INTERPRETER_H

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------------------------===//
 
-#ifndef ATTN_INTERPRETER_MASKPROOF_H
-#define ATTN_INTERPRETER_MASKPROOF_H
+#ifndef ATTN_LIB_INTERPRETER_MASKPROOF_H
+#define ATTN_LIB_INTERPRETER_MASKPROOF_H
 
 #include "lib/Interpreter/Interpreter.h"
 #include "lib/Interpreter/RegionProgram.h"
@@ -77,4 +77,4 @@ private:
 
 } // namespace attn
 
-#endif // ATTN_INTERPRETER_MASKPROOF_H
+#endif // ATTN_LIB_INTERPRETER_MASKPROOF_H

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------------------------===//
 
-#ifndef ATTN_INTERPRETER_REGIONPROGRAM_H
-#define ATTN_INTERPRETER_REGIONPROGRAM_H
+#ifndef ATTN_LIB_INTERPRETER_REGIONPROGRAM_H
+#define ATTN_LIB_INTERPRETER_REGIONPROGRAM_H
 
 #include "dialects/Attn/IR/AttnOps.h"
 #include "lib/Interpreter/ScalarOps.h"
@@ -102,4 +102,4 @@ private:
 
 } // namespace attn
 
-#endif // ATTN_INTERPRETER_REGIONPROGRAM_H
+#endif // ATTN_LIB_INTERPRETER_REGIONPROGRAM_H

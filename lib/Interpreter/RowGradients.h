@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------------------------===//
 
-#ifndef ATTN_INTERPRETER_ROWGRADIENTS_H
-#define ATTN_INTERPRETER_ROWGRADIENTS_H
+#ifndef ATTN_LIB_INTERPRETER_ROWGRADIENTS_H
+#define ATTN_LIB_INTERPRETER_ROWGRADIENTS_H
 
 #include "lib/Interpreter/RowScores.h"
 
@@ -55,4 +55,4 @@ double getLow(double lse);
 
 } // namespace attn
 
-#endif // ATTN_INTERPRETER_ROWGRADIENTS_H
+#endif // ATTN_LIB_INTERPRETER_ROWGRADIENTS_H

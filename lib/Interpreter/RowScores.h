@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------------------------===//
 
-#ifndef ATTN_INTERPRETER_ROWSCORES_H
-#define ATTN_INTERPRETER_ROWSCORES_H
+#ifndef ATTN_LIB_INTERPRETER_ROWSCORES_H
+#define ATTN_LIB_INTERPRETER_ROWSCORES_H
 
 #include "lib/Interpreter/RegionProgram.h"
 
@@ -45,4 +45,4 @@ llvm::Error checkData(mlir::Operation *op, llvm::ArrayRef<const DenseTensor *> t
 
 } // namespace attn
 
-#endif // ATTN_INTERPRETER_ROWSCORES_H
+#endif // ATTN_LIB_INTERPRETER_ROWSCORES_H

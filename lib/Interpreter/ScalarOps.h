@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------------------------===//
 
-#ifndef ATTN_INTERPRETER_SCALAROPS_H
-#define ATTN_INTERPRETER_SCALAROPS_H
+#ifndef ATTN_LIB_INTERPRETER_SCALAROPS_H
+#define ATTN_LIB_INTERPRETER_SCALAROPS_H
 
 #include "lib/Interpreter/Value.h"
 #include "mlir/IR/Operation.h"
@@ -47,4 +47,4 @@ llvm::Error makeOpError(mlir::Operation *op, llvm::Error error);
 
 } // namespace attn
 
-#endif // ATTN_INTERPRETER_SCALAROPS_H
+#endif // ATTN_LIB_INTERPRETER_SCALAROPS_H

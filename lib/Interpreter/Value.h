@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------------------------===//
 
-#ifndef ATTN_INTERPRETER_VALUE_H
-#define ATTN_INTERPRETER_VALUE_H
+#ifndef ATTN_LIB_INTERPRETER_VALUE_H
+#define ATTN_LIB_INTERPRETER_VALUE_H
 
 #include "lib/Support/Array.h"
 #include "mlir/IR/BuiltinTypes.h"
@@ -94,4 +94,4 @@ struct Slice {
 
 } // namespace attn
 
-#endif // ATTN_INTERPRETER_VALUE_H
+#endif // ATTN_LIB_INTERPRETER_VALUE_H

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------------------------===//
 
-#ifndef ATTN_RUNTIME_ARGUMENTS_H
-#define ATTN_RUNTIME_ARGUMENTS_H
+#ifndef ATTN_LIB_RUNTIME_ARGUMENTS_H
+#define ATTN_LIB_RUNTIME_ARGUMENTS_H
 
 #include "attn/Runtime.h"
 #include "lib/Plan/KernelPlan.h"
@@ -64,4 +64,4 @@ inline std::optional<int64_t> evaluate(const SizeFactor &factor, LaunchArguments
 
 } // namespace attn
 
-#endif // ATTN_RUNTIME_ARGUMENTS_H
+#endif // ATTN_LIB_RUNTIME_ARGUMENTS_H

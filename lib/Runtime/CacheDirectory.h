@@ -22,8 +22,8 @@
 //
 //===----------------------------------------------------------------------------------------===//
 
-#ifndef ATTN_RUNTIME_CACHEDIRECTORY_H
-#define ATTN_RUNTIME_CACHEDIRECTORY_H
+#ifndef ATTN_LIB_RUNTIME_CACHEDIRECTORY_H
+#define ATTN_LIB_RUNTIME_CACHEDIRECTORY_H
 
 #include "lib/Runtime/CacheEntry.h"
 #include "lib/Runtime/CacheLock.h"
@@ -78,4 +78,4 @@ private:
 
 } // namespace attn
 
-#endif // ATTN_RUNTIME_CACHEDIRECTORY_H
+#endif // ATTN_LIB_RUNTIME_CACHEDIRECTORY_H

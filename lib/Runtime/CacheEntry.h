@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------------------------===//
 
-#ifndef ATTN_RUNTIME_CACHEENTRY_H
-#define ATTN_RUNTIME_CACHEENTRY_H
+#ifndef ATTN_LIB_RUNTIME_CACHEENTRY_H
+#define ATTN_LIB_RUNTIME_CACHEENTRY_H
 
 #include "attn/Runtime.h"
 #include "llvm/ADT/StringRef.h"
@@ -53,4 +53,4 @@ std::optional<KernelImage> readCacheEntry(const CacheKey &key, llvm::StringRef b
 
 } // namespace attn
 
-#endif // ATTN_RUNTIME_CACHEENTRY_H
+#endif // ATTN_LIB_RUNTIME_CACHEENTRY_H

@@ -12,8 +12,8 @@
 //
 //===----------------------------------------------------------------------------------------===//
 
-#ifndef ATTN_RUNTIME_CACHELOCK_H
-#define ATTN_RUNTIME_CACHELOCK_H
+#ifndef ATTN_LIB_RUNTIME_CACHELOCK_H
+#define ATTN_LIB_RUNTIME_CACHELOCK_H
 
 #include "lib/Runtime/CacheEntry.h"
 
@@ -45,4 +45,4 @@ private:
 
 } // namespace attn
 
-#endif // ATTN_RUNTIME_CACHELOCK_H
+#endif // ATTN_LIB_RUNTIME_CACHELOCK_H

@@ -10,8 +10,8 @@
 //
 //===----------------------------------------------------------------------------------------===//
 
-#ifndef ATTN_RUNTIME_CUDATYPES_H
-#define ATTN_RUNTIME_CUDATYPES_H
+#ifndef ATTN_LIB_RUNTIME_CUDATYPES_H
+#define ATTN_LIB_RUNTIME_CUDATYPES_H
 
 #include <cstddef>
 #include <cstdint>
@@ -199,4 +199,4 @@ struct Functions {
 
 } // namespace attn::cuda
 
-#endif // ATTN_RUNTIME_CUDATYPES_H
+#endif // ATTN_LIB_RUNTIME_CUDATYPES_H

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------------------------===//
 
-#ifndef ATTN_RUNTIME_DEVICE_H
-#define ATTN_RUNTIME_DEVICE_H
+#ifndef ATTN_LIB_RUNTIME_DEVICE_H
+#define ATTN_LIB_RUNTIME_DEVICE_H
 
 #include "attn/Runtime.h"
 #include "lib/Runtime/Driver.h"
@@ -45,4 +45,4 @@ private:
 
 } // namespace attn
 
-#endif // ATTN_RUNTIME_DEVICE_H
+#endif // ATTN_LIB_RUNTIME_DEVICE_H

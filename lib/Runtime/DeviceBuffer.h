@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------------------------===//
 
-#ifndef ATTN_RUNTIME_DEVICEBUFFER_H
-#define ATTN_RUNTIME_DEVICEBUFFER_H
+#ifndef ATTN_LIB_RUNTIME_DEVICEBUFFER_H
+#define ATTN_LIB_RUNTIME_DEVICEBUFFER_H
 
 #include "lib/Runtime/Device.h"
 
@@ -42,4 +42,4 @@ private:
 
 } // namespace attn
 
-#endif // ATTN_RUNTIME_DEVICEBUFFER_H
+#endif // ATTN_LIB_RUNTIME_DEVICEBUFFER_H

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------------------------===//
 
-#ifndef ATTN_RUNTIME_DRIVER_H
-#define ATTN_RUNTIME_DRIVER_H
+#ifndef ATTN_LIB_RUNTIME_DRIVER_H
+#define ATTN_LIB_RUNTIME_DRIVER_H
 
 #include "attn/Status.h"
 #include "lib/Runtime/CudaTypes.h"
@@ -55,4 +55,4 @@ private:
 
 } // namespace attn
 
-#endif // ATTN_RUNTIME_DRIVER_H
+#endif // ATTN_LIB_RUNTIME_DRIVER_H

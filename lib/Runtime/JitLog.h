@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------------------------===//
 
-#ifndef ATTN_RUNTIME_JITLOG_H
-#define ATTN_RUNTIME_JITLOG_H
+#ifndef ATTN_LIB_RUNTIME_JITLOG_H
+#define ATTN_LIB_RUNTIME_JITLOG_H
 
 #include <cstdint>
 #include <string>
@@ -38,4 +38,4 @@ std::string excerptErrors(std::string_view text, unsigned maxLines = 3);
 
 } // namespace attn
 
-#endif // ATTN_RUNTIME_JITLOG_H
+#endif // ATTN_LIB_RUNTIME_JITLOG_H

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------------------------===//
 
-#ifndef ATTN_RUNTIME_KERNELCACHE_H
-#define ATTN_RUNTIME_KERNELCACHE_H
+#ifndef ATTN_LIB_RUNTIME_KERNELCACHE_H
+#define ATTN_LIB_RUNTIME_KERNELCACHE_H
 
 #include "lib/Runtime/CacheDirectory.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
@@ -72,4 +72,4 @@ private:
 
 } // namespace attn
 
-#endif // ATTN_RUNTIME_KERNELCACHE_H
+#endif // ATTN_LIB_RUNTIME_KERNELCACHE_H

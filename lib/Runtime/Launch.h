@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------------------------===//
 
-#ifndef ATTN_RUNTIME_LAUNCH_H
-#define ATTN_RUNTIME_LAUNCH_H
+#ifndef ATTN_LIB_RUNTIME_LAUNCH_H
+#define ATTN_LIB_RUNTIME_LAUNCH_H
 
 #include "lib/Runtime/TensorMaps.h"
 #include <vector>
@@ -90,4 +90,4 @@ Status checkMemory(const Driver &driver, const DeviceInfo &device, const TensorV
 
 } // namespace attn
 
-#endif // ATTN_RUNTIME_LAUNCH_H
+#endif // ATTN_LIB_RUNTIME_LAUNCH_H

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------------------------===//
 
-#ifndef ATTN_RUNTIME_MODULE_H
-#define ATTN_RUNTIME_MODULE_H
+#ifndef ATTN_LIB_RUNTIME_MODULE_H
+#define ATTN_LIB_RUNTIME_MODULE_H
 
 #include "lib/Plan/KernelPlan.h"
 #include "lib/Runtime/Device.h"
@@ -50,4 +50,4 @@ Status checkTarget(std::string_view target, const DeviceInfo &device);
 
 } // namespace attn
 
-#endif // ATTN_RUNTIME_MODULE_H
+#endif // ATTN_LIB_RUNTIME_MODULE_H

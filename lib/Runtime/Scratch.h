@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------------------------===//
 
-#ifndef ATTN_RUNTIME_SCRATCH_H
-#define ATTN_RUNTIME_SCRATCH_H
+#ifndef ATTN_LIB_RUNTIME_SCRATCH_H
+#define ATTN_LIB_RUNTIME_SCRATCH_H
 
 #include "attn/Runtime.h"
 #include "lib/Plan/KernelPlan.h"
@@ -86,4 +86,4 @@ private:
 
 } // namespace attn
 
-#endif // ATTN_RUNTIME_SCRATCH_H
+#endif // ATTN_LIB_RUNTIME_SCRATCH_H

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------------------------===//
 
-#ifndef ATTN_RUNTIME_TENSORMAPS_H
-#define ATTN_RUNTIME_TENSORMAPS_H
+#ifndef ATTN_LIB_RUNTIME_TENSORMAPS_H
+#define ATTN_LIB_RUNTIME_TENSORMAPS_H
 
 #include "attn/Runtime.h"
 #include "lib/Plan/KernelPlan.h"
@@ -79,4 +79,4 @@ inline bool isEmpty(const TensorView &tensor) {
 
 } // namespace attn
 
-#endif // ATTN_RUNTIME_TENSORMAPS_H
+#endif // ATTN_LIB_RUNTIME_TENSORMAPS_H

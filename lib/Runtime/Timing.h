@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------------------------===//
 
-#ifndef ATTN_RUNTIME_TIMING_H
-#define ATTN_RUNTIME_TIMING_H
+#ifndef ATTN_LIB_RUNTIME_TIMING_H
+#define ATTN_LIB_RUNTIME_TIMING_H
 
 #include "lib/Runtime/Device.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
@@ -34,4 +34,4 @@ Result<std::vector<double>> timeLaunches(const DeviceContext &context, void *str
 
 } // namespace attn
 
-#endif // ATTN_RUNTIME_TIMING_H
+#endif // ATTN_LIB_RUNTIME_TIMING_H

@@ -11,8 +11,8 @@
 //
 //===----------------------------------------------------------------------------------------===//
 
-#ifndef ATTN_RUNTIME_WAY_H
-#define ATTN_RUNTIME_WAY_H
+#ifndef ATTN_LIB_RUNTIME_WAY_H
+#define ATTN_LIB_RUNTIME_WAY_H
 
 #include "lib/Runtime/Launch.h"
 #include "lib/Runtime/Module.h"
@@ -76,4 +76,4 @@ private:
 
 } // namespace attn
 
-#endif // ATTN_RUNTIME_WAY_H
+#endif // ATTN_LIB_RUNTIME_WAY_H

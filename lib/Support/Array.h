@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------------------------===//
 
-#ifndef ATTN_SUPPORT_ARRAY_H
-#define ATTN_SUPPORT_ARRAY_H
+#ifndef ATTN_LIB_SUPPORT_ARRAY_H
+#define ATTN_LIB_SUPPORT_ARRAY_H
 
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
@@ -100,4 +100,4 @@ private:
 
 } // namespace attn
 
-#endif // ATTN_SUPPORT_ARRAY_H
+#endif // ATTN_LIB_SUPPORT_ARRAY_H

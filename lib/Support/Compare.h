@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------------------------===//
 
-#ifndef ATTN_SUPPORT_COMPARE_H
-#define ATTN_SUPPORT_COMPARE_H
+#ifndef ATTN_LIB_SUPPORT_COMPARE_H
+#define ATTN_LIB_SUPPORT_COMPARE_H
 
 #include "lib/Support/Array.h"
 
@@ -49,4 +49,4 @@ double getDefaultTolerance(ElementKind coarsest, bool roundsWeights = false);
 
 } // namespace attn
 
-#endif // ATTN_SUPPORT_COMPARE_H
+#endif // ATTN_LIB_SUPPORT_COMPARE_H

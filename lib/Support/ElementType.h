@@ -9,8 +9,8 @@
 //
 //===----------------------------------------------------------------------------------------===//
 
-#ifndef ATTN_SUPPORT_ELEMENTTYPE_H
-#define ATTN_SUPPORT_ELEMENTTYPE_H
+#ifndef ATTN_LIB_SUPPORT_ELEMENTTYPE_H
+#define ATTN_LIB_SUPPORT_ELEMENTTYPE_H
 
 #include "lib/Support/Array.h"
 #include "mlir/IR/BuiltinTypes.h"
@@ -48,4 +48,4 @@ inline std::optional<ElementKind> getElementKind(mlir::Type type) {
 
 } // namespace attn
 
-#endif // ATTN_SUPPORT_ELEMENTTYPE_H
+#endif // ATTN_LIB_SUPPORT_ELEMENTTYPE_H

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------------------------===//
 
-#ifndef ATTN_SUPPORT_FORKGATE_H
-#define ATTN_SUPPORT_FORKGATE_H
+#ifndef ATTN_LIB_SUPPORT_FORKGATE_H
+#define ATTN_LIB_SUPPORT_FORKGATE_H
 
 namespace attn {
 
@@ -24,4 +24,4 @@ public:
 
 } // namespace attn
 
-#endif // ATTN_SUPPORT_FORKGATE_H
+#endif // ATTN_LIB_SUPPORT_FORKGATE_H

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------------------------===//
 
-#ifndef ATTN_SUPPORT_GUARDED_H
-#define ATTN_SUPPORT_GUARDED_H
+#ifndef ATTN_LIB_SUPPORT_GUARDED_H
+#define ATTN_LIB_SUPPORT_GUARDED_H
 
 #include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/ADT/StringRef.h"
@@ -21,4 +21,4 @@ llvm::Error runGuarded(llvm::StringRef stage, llvm::function_ref<void()> body);
 
 } // namespace attn
 
-#endif // ATTN_SUPPORT_GUARDED_H
+#endif // ATTN_LIB_SUPPORT_GUARDED_H

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------------------------===//
 
-#ifndef ATTN_SUPPORT_MEMORY_H
-#define ATTN_SUPPORT_MEMORY_H
+#ifndef ATTN_LIB_SUPPORT_MEMORY_H
+#define ATTN_LIB_SUPPORT_MEMORY_H
 
 #include "llvm/Support/Error.h"
 #include <cstdint>
@@ -27,4 +27,4 @@ llvm::Error checkAvailableMemory(uint64_t bytes, llvm::StringRef what);
 
 } // namespace attn
 
-#endif // ATTN_SUPPORT_MEMORY_H
+#endif // ATTN_LIB_SUPPORT_MEMORY_H

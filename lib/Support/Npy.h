@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------------------------===//
 
-#ifndef ATTN_SUPPORT_NPY_H
-#define ATTN_SUPPORT_NPY_H
+#ifndef ATTN_LIB_SUPPORT_NPY_H
+#define ATTN_LIB_SUPPORT_NPY_H
 
 #include "lib/Support/Array.h"
 
@@ -45,4 +45,4 @@ llvm::Error writeNpy(llvm::StringRef path, const Array &array);
 
 } // namespace attn
 
-#endif // ATTN_SUPPORT_NPY_H
+#endif // ATTN_LIB_SUPPORT_NPY_H

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------------------------===//
 
-#ifndef ATTN_SUPPORT_RANDOM_H
-#define ATTN_SUPPORT_RANDOM_H
+#ifndef ATTN_LIB_SUPPORT_RANDOM_H
+#define ATTN_LIB_SUPPORT_RANDOM_H
 
 #include "lib/Support/Array.h"
 
@@ -30,4 +30,4 @@ uint64_t deriveSeed(uint64_t seed, llvm::StringRef name);
 
 } // namespace attn
 
-#endif // ATTN_SUPPORT_RANDOM_H
+#endif // ATTN_LIB_SUPPORT_RANDOM_H

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------------------------===//
 
-#ifndef ATTN_SUPPORT_STOPWATCH_H
-#define ATTN_SUPPORT_STOPWATCH_H
+#ifndef ATTN_LIB_SUPPORT_STOPWATCH_H
+#define ATTN_LIB_SUPPORT_STOPWATCH_H
 
 #include <chrono>
 
@@ -33,4 +33,4 @@ private:
 
 } // namespace attn
 
-#endif // ATTN_SUPPORT_STOPWATCH_H
+#endif // ATTN_LIB_SUPPORT_STOPWATCH_H

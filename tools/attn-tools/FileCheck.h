@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------------------------===//
 
-#ifndef ATTN_TOOLS_ATTNTOOLS_FILECHECK_H
-#define ATTN_TOOLS_ATTNTOOLS_FILECHECK_H
+#ifndef ATTN_TOOLS_ATTN_TOOLS_FILECHECK_H
+#define ATTN_TOOLS_ATTN_TOOLS_FILECHECK_H
 
 namespace attn {
 
@@ -16,4 +16,4 @@ int runFileCheck(int argc, char **argv);
 
 } // namespace attn
 
-#endif // ATTN_TOOLS_ATTNTOOLS_FILECHECK_H
+#endif // ATTN_TOOLS_ATTN_TOOLS_FILECHECK_H

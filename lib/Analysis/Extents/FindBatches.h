@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------------------------===//
 
-#ifndef ATTN_ANALYSIS_EXTENTS_FINDBATCHES_H
-#define ATTN_ANALYSIS_EXTENTS_FINDBATCHES_H
+#ifndef ATTN_LIB_ANALYSIS_EXTENTS_FINDBATCHES_H
+#define ATTN_LIB_ANALYSIS_EXTENTS_FINDBATCHES_H
 
 #include "lib/Analysis/Extents/FindExtents.h"
 
@@ -21,4 +21,4 @@ llvm::SmallVector<BatchDim> findBatches(mlir::func::FuncOp function,
 
 } // namespace attn
 
-#endif // ATTN_ANALYSIS_EXTENTS_FINDBATCHES_H
+#endif // ATTN_LIB_ANALYSIS_EXTENTS_FINDBATCHES_H

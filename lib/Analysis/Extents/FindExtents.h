@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------------------------===//
 
-#ifndef ATTN_ANALYSIS_EXTENTS_FINDEXTENTS_H
-#define ATTN_ANALYSIS_EXTENTS_FINDEXTENTS_H
+#ifndef ATTN_LIB_ANALYSIS_EXTENTS_FINDEXTENTS_H
+#define ATTN_LIB_ANALYSIS_EXTENTS_FINDEXTENTS_H
 
 #include "lib/Plan/Extent.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -33,4 +33,4 @@ FunctionExtents findExtents(mlir::func::FuncOp function);
 
 } // namespace attn
 
-#endif // ATTN_ANALYSIS_EXTENTS_FINDEXTENTS_H
+#endif // ATTN_LIB_ANALYSIS_EXTENTS_FINDEXTENTS_H

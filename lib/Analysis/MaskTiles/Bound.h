@@ -12,8 +12,8 @@
 //
 //===------------------------------------------------------------------------------------===//
 
-#ifndef ATTN_ANALYSIS_MASKTILES_BOUND_H
-#define ATTN_ANALYSIS_MASKTILES_BOUND_H
+#ifndef ATTN_LIB_ANALYSIS_MASKTILES_BOUND_H
+#define ATTN_LIB_ANALYSIS_MASKTILES_BOUND_H
 
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/IRMapping.h"
@@ -217,4 +217,4 @@ std::string toString(Expr expr, Names &names);
 } // namespace bound
 } // namespace attn
 
-#endif // ATTN_ANALYSIS_MASKTILES_BOUND_H
+#endif // ATTN_LIB_ANALYSIS_MASKTILES_BOUND_H

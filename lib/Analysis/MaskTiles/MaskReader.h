@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------------------------===//
 
-#ifndef ATTN_ANALYSIS_MASKTILES_MASKREADER_H
-#define ATTN_ANALYSIS_MASKTILES_MASKREADER_H
+#ifndef ATTN_LIB_ANALYSIS_MASKTILES_MASKREADER_H
+#define ATTN_LIB_ANALYSIS_MASKTILES_MASKREADER_H
 
 #include "lib/Analysis/MaskTiles/MaskSet.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -90,4 +90,4 @@ private:
 
 } // namespace attn
 
-#endif // ATTN_ANALYSIS_MASKTILES_MASKREADER_H
+#endif // ATTN_LIB_ANALYSIS_MASKTILES_MASKREADER_H

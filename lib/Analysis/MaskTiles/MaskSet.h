@@ -11,8 +11,8 @@
 //
 //===------------------------------------------------------------------------------------===//
 
-#ifndef ATTN_ANALYSIS_MASKTILES_MASKSET_H
-#define ATTN_ANALYSIS_MASKTILES_MASKSET_H
+#ifndef ATTN_LIB_ANALYSIS_MASKTILES_MASKSET_H
+#define ATTN_LIB_ANALYSIS_MASKTILES_MASKSET_H
 
 #include "lib/Analysis/MaskTiles/Bound.h"
 #include "mlir/IR/Region.h"
@@ -50,4 +50,4 @@ llvm::SmallVector<Interval, 2> coverRunning(bound::ExprPool &pool, mlir::Region 
 
 } // namespace attn
 
-#endif // ATTN_ANALYSIS_MASKTILES_MASKSET_H
+#endif // ATTN_LIB_ANALYSIS_MASKTILES_MASKSET_H

@@ -82,8 +82,8 @@
 //
 //===------------------------------------------------------------------------------------===//
 
-#ifndef ATTN_ANALYSIS_MASKTILES_MASKTILES_H
-#define ATTN_ANALYSIS_MASKTILES_MASKTILES_H
+#ifndef ATTN_LIB_ANALYSIS_MASKTILES_MASKTILES_H
+#define ATTN_LIB_ANALYSIS_MASKTILES_MASKTILES_H
 
 #include "lib/Analysis/MaskTiles/MaskSet.h"
 
@@ -180,4 +180,4 @@ private:
 
 } // namespace attn
 
-#endif // ATTN_ANALYSIS_MASKTILES_MASKTILES_H
+#endif // ATTN_LIB_ANALYSIS_MASKTILES_MASKTILES_H

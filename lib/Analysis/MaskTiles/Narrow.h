@@ -11,8 +11,8 @@
 //
 //===------------------------------------------------------------------------------------===//
 
-#ifndef ATTN_ANALYSIS_MASKTILES_NARROW_H
-#define ATTN_ANALYSIS_MASKTILES_NARROW_H
+#ifndef ATTN_LIB_ANALYSIS_MASKTILES_NARROW_H
+#define ATTN_LIB_ANALYSIS_MASKTILES_NARROW_H
 
 #include "lib/Analysis/MaskTiles/Bound.h"
 
@@ -25,4 +25,4 @@ bound::Expr narrowLiteral(bound::ExprPool &pool, bound::Expr literal);
 
 } // namespace attn
 
-#endif // ATTN_ANALYSIS_MASKTILES_NARROW_H
+#endif // ATTN_LIB_ANALYSIS_MASKTILES_NARROW_H

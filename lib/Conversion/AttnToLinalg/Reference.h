@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------------------------===//
 
-#ifndef ATTN_CONVERSION_ATTNTOLINALG_REFERENCE_H
-#define ATTN_CONVERSION_ATTNTOLINALG_REFERENCE_H
+#ifndef ATTN_LIB_CONVERSION_ATTNTOLINALG_REFERENCE_H
+#define ATTN_LIB_CONVERSION_ATTNTOLINALG_REFERENCE_H
 
 #include "dialects/Attn/IR/AttnOps.h"
 #include "mlir/Dialect/Utils/StructuredOpsUtils.h"
@@ -82,4 +82,4 @@ llvm::SmallVector<mlir::Value> defineGradKeyValue(Reference &b, AttentionGradKey
 
 } // namespace attn
 
-#endif // ATTN_CONVERSION_ATTNTOLINALG_REFERENCE_H
+#endif // ATTN_LIB_CONVERSION_ATTNTOLINALG_REFERENCE_H

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------------------------===//
 
-#ifndef ATTN_TARGET_CPU_COMPILE_H
-#define ATTN_TARGET_CPU_COMPILE_H
+#ifndef ATTN_LIB_TARGET_CPU_COMPILE_H
+#define ATTN_LIB_TARGET_CPU_COMPILE_H
 
 #include "lib/Pipelines/VisitDoor.h"
 #include "lib/Schedule/Schedule.h"
@@ -74,4 +74,4 @@ llvm::Expected<std::unique_ptr<CompiledKernel>> compileReference(mlir::ModuleOp 
 
 } // namespace attn
 
-#endif // ATTN_TARGET_CPU_COMPILE_H
+#endif // ATTN_LIB_TARGET_CPU_COMPILE_H

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------------------------===//
 
-#ifndef ATTN_TARGET_CPU_HOSTINFO_H
-#define ATTN_TARGET_CPU_HOSTINFO_H
+#ifndef ATTN_LIB_TARGET_CPU_HOSTINFO_H
+#define ATTN_LIB_TARGET_CPU_HOSTINFO_H
 
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/Error.h"
@@ -46,4 +46,4 @@ llvm::Expected<HostInfo> getHostInfo(const HostOverride &overrides = {});
 
 } // namespace attn
 
-#endif // ATTN_TARGET_CPU_HOSTINFO_H
+#endif // ATTN_LIB_TARGET_CPU_HOSTINFO_H

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------------------------===//
 
-#ifndef ATTN_TARGET_CPU_INVOKE_H
-#define ATTN_TARGET_CPU_INVOKE_H
+#ifndef ATTN_LIB_TARGET_CPU_INVOKE_H
+#define ATTN_LIB_TARGET_CPU_INVOKE_H
 
 #include "lib/Support/Array.h"
 #include "lib/Target/CPU/Jit.h"
@@ -55,4 +55,4 @@ private:
 
 } // namespace attn
 
-#endif // ATTN_TARGET_CPU_INVOKE_H
+#endif // ATTN_LIB_TARGET_CPU_INVOKE_H

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------------------------===//
 
-#ifndef ATTN_TARGET_CPU_JIT_H
-#define ATTN_TARGET_CPU_JIT_H
+#ifndef ATTN_LIB_TARGET_CPU_JIT_H
+#define ATTN_LIB_TARGET_CPU_JIT_H
 
 #include "lib/Target/CPU/HostInfo.h"
 #include "llvm/ADT/SmallVector.h"
@@ -91,4 +91,4 @@ private:
 
 } // namespace attn
 
-#endif // ATTN_TARGET_CPU_JIT_H
+#endif // ATTN_LIB_TARGET_CPU_JIT_H

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------------------------===//
 
-#ifndef ATTN_TARGET_CPU_OBJECTCOMPILER_H
-#define ATTN_TARGET_CPU_OBJECTCOMPILER_H
+#ifndef ATTN_LIB_TARGET_CPU_OBJECTCOMPILER_H
+#define ATTN_LIB_TARGET_CPU_OBJECTCOMPILER_H
 
 #include "lib/Target/CPU/Jit.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -19,4 +19,4 @@ compileObject(mlir::ModuleOp module, const JitOptions &options, JitTimings &timi
 
 } // namespace attn
 
-#endif // ATTN_TARGET_CPU_OBJECTCOMPILER_H
+#endif // ATTN_LIB_TARGET_CPU_OBJECTCOMPILER_H

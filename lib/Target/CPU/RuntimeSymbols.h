@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------------------------===//
 
-#ifndef ATTN_TARGET_CPU_RUNTIMESYMBOLS_H
-#define ATTN_TARGET_CPU_RUNTIMESYMBOLS_H
+#ifndef ATTN_LIB_TARGET_CPU_RUNTIMESYMBOLS_H
+#define ATTN_LIB_TARGET_CPU_RUNTIMESYMBOLS_H
 
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringRef.h"
@@ -20,4 +20,4 @@ llvm::ArrayRef<std::pair<llvm::StringRef, void *>> getRuntimeSymbols();
 
 } // namespace attn
 
-#endif // ATTN_TARGET_CPU_RUNTIMESYMBOLS_H
+#endif // ATTN_LIB_TARGET_CPU_RUNTIMESYMBOLS_H

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------------------------===//
 
-#ifndef ATTN_TARGET_CPU_THREADPOOL_H
-#define ATTN_TARGET_CPU_THREADPOOL_H
+#ifndef ATTN_LIB_TARGET_CPU_THREADPOOL_H
+#define ATTN_LIB_TARGET_CPU_THREADPOOL_H
 
 #include "llvm/ADT/STLFunctionalExtras.h"
 #include <cstdint>
@@ -31,4 +31,4 @@ extern "C" void attn_cpu_parallel_for(void (*body)(void *context, int64_t index)
                                       int64_t count);
 extern "C" int64_t attn_cpu_threads();
 
-#endif // ATTN_TARGET_CPU_THREADPOOL_H
+#endif // ATTN_LIB_TARGET_CPU_THREADPOOL_H

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------------------------===//
 
-#ifndef ATTN_TARGET_PTX_COMPILEFORCUDA_H
-#define ATTN_TARGET_PTX_COMPILEFORCUDA_H
+#ifndef ATTN_LIB_TARGET_PTX_COMPILEFORCUDA_H
+#define ATTN_LIB_TARGET_PTX_COMPILEFORCUDA_H
 
 #include "lib/Pipelines/VisitDoor.h"
 #include "lib/Rooms/Rooms.h"
@@ -68,4 +68,4 @@ llvm::Expected<CUDACode> compileForCUDA(mlir::ModuleOp module, const CUDAOptions
 
 } // namespace attn
 
-#endif // ATTN_TARGET_PTX_COMPILEFORCUDA_H
+#endif // ATTN_LIB_TARGET_PTX_COMPILEFORCUDA_H

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------------------------===//
 
-#ifndef ATTN_TOOLS_ATTNRUN_ATTNRUN_H
-#define ATTN_TOOLS_ATTNRUN_ATTNRUN_H
+#ifndef ATTN_LIB_TOOLS_ATTNRUN_ATTNRUN_H
+#define ATTN_LIB_TOOLS_ATTNRUN_ATTNRUN_H
 
 namespace mlir {
 class DialectRegistry;
@@ -19,4 +19,4 @@ int runAttnRun(int argc, const char *const *argv, const mlir::DialectRegistry &r
 
 } // namespace attn
 
-#endif // ATTN_TOOLS_ATTNRUN_ATTNRUN_H
+#endif // ATTN_LIB_TOOLS_ATTNRUN_ATTNRUN_H

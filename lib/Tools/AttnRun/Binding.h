@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------------------------===//
 
-#ifndef ATTN_TOOLS_ATTNRUN_BINDING_H
-#define ATTN_TOOLS_ATTNRUN_BINDING_H
+#ifndef ATTN_LIB_TOOLS_ATTNRUN_BINDING_H
+#define ATTN_LIB_TOOLS_ATTNRUN_BINDING_H
 
 #include "lib/Tools/AttnRun/Options.h"
 #include "lib/Tools/AttnRun/Source.h"
@@ -47,4 +47,4 @@ llvm::SmallVector<unsigned> getMemoryOrder(const RunOptions &options, size_t ran
 
 } // namespace attn
 
-#endif // ATTN_TOOLS_ATTNRUN_BINDING_H
+#endif // ATTN_LIB_TOOLS_ATTNRUN_BINDING_H

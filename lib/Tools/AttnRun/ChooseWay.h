@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------------------------===//
 
-#ifndef ATTN_TOOLS_ATTNRUN_CHOOSEWAY_H
-#define ATTN_TOOLS_ATTNRUN_CHOOSEWAY_H
+#ifndef ATTN_LIB_TOOLS_ATTNRUN_CHOOSEWAY_H
+#define ATTN_LIB_TOOLS_ATTNRUN_CHOOSEWAY_H
 
 #include "attn/Runtime.h"
 #include "lib/Plan/KernelPlan.h"
@@ -20,4 +20,4 @@ std::string chooseWay(llvm::ArrayRef<WayPlan> ways, const Binding &binding,
 
 } // namespace attn
 
-#endif // ATTN_TOOLS_ATTNRUN_CHOOSEWAY_H
+#endif // ATTN_LIB_TOOLS_ATTNRUN_CHOOSEWAY_H

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef ATTN_TOOLS_ATTNRUN_CUDAKERNEL_H
-#define ATTN_TOOLS_ATTNRUN_CUDAKERNEL_H
+#ifndef ATTN_LIB_TOOLS_ATTNRUN_CUDAKERNEL_H
+#define ATTN_LIB_TOOLS_ATTNRUN_CUDAKERNEL_H
 
 #include "lib/Runtime/DeviceBuffer.h"
 #include "lib/Target/PTX/CompileForCUDA.h"
@@ -60,4 +60,4 @@ private:
 
 } // namespace attn
 
-#endif // ATTN_TOOLS_ATTNRUN_CUDAKERNEL_H
+#endif // ATTN_LIB_TOOLS_ATTNRUN_CUDAKERNEL_H

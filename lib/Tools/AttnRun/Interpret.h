@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------------------------===//
 
-#ifndef ATTN_TOOLS_ATTNRUN_INTERPRET_H
-#define ATTN_TOOLS_ATTNRUN_INTERPRET_H
+#ifndef ATTN_LIB_TOOLS_ATTNRUN_INTERPRET_H
+#define ATTN_LIB_TOOLS_ATTNRUN_INTERPRET_H
 
 #include "lib/Tools/AttnRun/Report.h"
 
@@ -22,4 +22,4 @@ llvm::Expected<Report> runInterpreter(mlir::MLIRContext &context, const RunOptio
 
 } // namespace attn
 
-#endif // ATTN_TOOLS_ATTNRUN_INTERPRET_H
+#endif // ATTN_LIB_TOOLS_ATTNRUN_INTERPRET_H

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------------------------===//
 
-#ifndef ATTN_TOOLS_ATTNRUN_OPTIONS_H
-#define ATTN_TOOLS_ATTNRUN_OPTIONS_H
+#ifndef ATTN_LIB_TOOLS_ATTNRUN_OPTIONS_H
+#define ATTN_LIB_TOOLS_ATTNRUN_OPTIONS_H
 
 #include "lib/Pipelines/Pipelines.h"
 #include "lib/Target/CPU/Jit.h"
@@ -71,4 +71,4 @@ llvm::Error parseShape(llvm::StringRef text, llvm::StringMap<int64_t> &shape);
 
 } // namespace attn
 
-#endif // ATTN_TOOLS_ATTNRUN_OPTIONS_H
+#endif // ATTN_LIB_TOOLS_ATTNRUN_OPTIONS_H

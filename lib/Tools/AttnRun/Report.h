@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------------------------===//
 
-#ifndef ATTN_TOOLS_ATTNRUN_REPORT_H
-#define ATTN_TOOLS_ATTNRUN_REPORT_H
+#ifndef ATTN_LIB_TOOLS_ATTNRUN_REPORT_H
+#define ATTN_LIB_TOOLS_ATTNRUN_REPORT_H
 
 #include "lib/Interpreter/Interpreter.h"
 #include "lib/Simulator/Finding.h"
@@ -59,4 +59,4 @@ struct Report {
 
 } // namespace attn
 
-#endif // ATTN_TOOLS_ATTNRUN_REPORT_H
+#endif // ATTN_LIB_TOOLS_ATTNRUN_REPORT_H

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------------------------===//
 
-#ifndef ATTN_TOOLS_ATTNRUN_SIMULATE_H
-#define ATTN_TOOLS_ATTNRUN_SIMULATE_H
+#ifndef ATTN_LIB_TOOLS_ATTNRUN_SIMULATE_H
+#define ATTN_LIB_TOOLS_ATTNRUN_SIMULATE_H
 
 #include "lib/Tools/AttnRun/Report.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -23,4 +23,4 @@ llvm::Error simulate(mlir::ModuleOp module, const Binding &binding,
 
 } // namespace attn
 
-#endif // ATTN_TOOLS_ATTNRUN_SIMULATE_H
+#endif // ATTN_LIB_TOOLS_ATTNRUN_SIMULATE_H

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------------------------===//
 
-#ifndef ATTN_TOOLS_ATTNRUN_SOURCE_H
-#define ATTN_TOOLS_ATTNRUN_SOURCE_H
+#ifndef ATTN_LIB_TOOLS_ATTNRUN_SOURCE_H
+#define ATTN_LIB_TOOLS_ATTNRUN_SOURCE_H
 
 #include "lib/Analysis/Extents/FindExtents.h"
 #include "lib/Source/Signature.h"
@@ -38,4 +38,4 @@ llvm::Expected<Source> readSource(mlir::MLIRContext &context, llvm::StringRef pa
 
 } // namespace attn
 
-#endif // ATTN_TOOLS_ATTNRUN_SOURCE_H
+#endif // ATTN_LIB_TOOLS_ATTNRUN_SOURCE_H

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------------------------===//
 
-#ifndef ATTN_TOOLS_ATTNRUN_TUNE_H
-#define ATTN_TOOLS_ATTNRUN_TUNE_H
+#ifndef ATTN_LIB_TOOLS_ATTNRUN_TUNE_H
+#define ATTN_LIB_TOOLS_ATTNRUN_TUNE_H
 
 #include "lib/Tools/AttnRun/Options.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
@@ -37,4 +37,4 @@ llvm::Expected<Tuning> tune(Device device, bool letStay,
 
 } // namespace attn
 
-#endif // ATTN_TOOLS_ATTNRUN_TUNE_H
+#endif // ATTN_LIB_TOOLS_ATTNRUN_TUNE_H

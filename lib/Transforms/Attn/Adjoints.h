@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------------------------===//
 
-#ifndef ATTN_TRANSFORMS_ADJOINTS_H
-#define ATTN_TRANSFORMS_ADJOINTS_H
+#ifndef ATTN_LIB_TRANSFORMS_ATTN_ADJOINTS_H
+#define ATTN_LIB_TRANSFORMS_ATTN_ADJOINTS_H
 
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/Operation.h"
@@ -33,4 +33,4 @@ emitAdjoints(mlir::OpBuilder &builder, mlir::Operation *op, mlir::ValueRange res
 
 } // namespace attn
 
-#endif // ATTN_TRANSFORMS_ADJOINTS_H
+#endif // ATTN_LIB_TRANSFORMS_ATTN_ADJOINTS_H
