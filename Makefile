@@ -40,7 +40,7 @@ TSAN_TESTS := CacheTest RuntimeTest ThreadPoolTest
 SINCE ?= HEAD~1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup configure build demo test test-asan test-tsan check-asan check-tsan torch test-torch check-torch test-training test-serving assembler format check-format tidy check-tidy docs hour mutation fuzz \
+.PHONY: help setup configure build demo test test-asan test-tsan check-asan check-tsan torch test-torch check-torch test-training test-serving test-distributed assembler format check-format tidy check-tidy docs hour mutation fuzz \
         bench wheel gpu-bundle clean
 
 help: ## List the commands
@@ -127,6 +127,10 @@ test-training: build ## Train Hugging Face's families, compiled by Inductor and 
 test-serving: build ## Compare paged keys with dense ones in the whole grid of page sizes, memory orders, masks and tiles
 	@for device in cpu sim; do $(BUILD)/bin/ExecutionTest --device=$$device --gtest_also_run_disabled_tests \
 	  --gtest_filter='PagedTest.*' || exit 1; done
+
+test-distributed: build ## Compare attention of 2, 3 and 4 processes with one in the whole grid of masks, methods and shardings
+	@ATTN_DISTRIBUTED=all ATTN_LIBRARY=$(BUILD)/lib/libattn.so PYTHONPATH=python \
+	  .venv/bin/python -B -W ignore -m pytest -q -s -p no:cacheprovider test/Python/test_context_parallel.py
 
 assembler: ## Install the pinned ptxas and nvdisasm into .venv, so that machine code is judged too
 	$(call install,python3-venv)

@@ -8,7 +8,7 @@ from pathlib import Path
 import attn
 
 
-def run(folder, program, *arguments, count=2):
+def run(folder, program, *arguments, count=2, timeout=300):
     """Runs the program, which prints "agreed" at its end, as ranks of torch.distributed."""
     (folder / "program.py").write_text(program)
     command = [sys.executable, "-B", "-W", "ignore", str(folder / "program.py"), *arguments]
@@ -34,7 +34,7 @@ def run(folder, program, *arguments, count=2):
     ]
     for process in running:
         try:
-            output, errors = process.communicate(timeout=300)
+            output, errors = process.communicate(timeout=timeout)
         except subprocess.TimeoutExpired:
             for each in running:
                 each.kill()

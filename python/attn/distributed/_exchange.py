@@ -1,0 +1,92 @@
+"""Parts of a tensor on their way between ranks, all at once. The gradient of what was received goes back to
+whoever holds it, and is summed there in f32, in the order of ranks."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any, List, NamedTuple, Tuple
+
+import torch
+import torch.distributed as dist
+
+from ._shardings import Intervals, count, intersect
+
+
+class Route(NamedTuple):
+    """What each rank holds, and what it wants; intervals of positions, ascending."""
+
+    held: Tuple[Intervals, ...]
+    wanted: Tuple[Intervals, ...]
+
+
+class _Steps(NamedTuple):
+    """Of one rank: how many positions go to each rank and come from each, which of its own it sends, in the
+    order of receivers, and for each wanted position its place among those that come."""
+
+    sent: List[int]
+    received: List[int]
+    send: torch.Tensor
+    place: torch.Tensor
+
+
+def _find_places(intervals: Intervals, inside: Intervals) -> List[torch.Tensor]:
+    """Where positions of `inside` stand among those of `intervals`, which have them all."""
+    found, offset = [], 0
+    for begin, end in intervals:
+        for a, b in intersect(((begin, end),), inside):
+            found.append(torch.arange(a, b) - begin + offset)
+        offset += end - begin
+    return found
+
+
+def _join(parts: List[torch.Tensor]) -> torch.Tensor:
+    return torch.cat(parts) if parts else torch.zeros(0, dtype=torch.int64)
+
+
+@functools.lru_cache(maxsize=256)
+def find_steps(route: Route, rank: int, device: torch.device) -> _Steps:
+    held, wanted = route
+    ranks = range(len(held))
+    to = [intersect(held[rank], wanted[peer]) for peer in ranks]
+    of = [intersect(held[peer], wanted[rank]) for peer in ranks]
+    send = _join([x for mine in to for x in _find_places(held[rank], mine)])
+    # Positions as they come, rank after rank; sorted, they are in the order of the whole.
+    come = _join([torch.arange(a, b) for mine in of for a, b in mine])
+    place = torch.argsort(come, stable=True)
+    return _Steps(list(map(count, to)), list(map(count, of)), send.to(device), place.to(device))
+
+
+def _move(rows: torch.Tensor, received: List[int], sent: List[int], group: Any) -> torch.Tensor:
+    """(positions, ...), contiguous, in the order of receivers: those that come, in the order of senders."""
+    found = rows.new_empty((sum(received), *rows.shape[1:]))
+    dist.all_to_all_single(found, rows, received, sent, group=group)
+    return found
+
+
+class _Exchange(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Any, dim: int, route: Route, group: Any) -> Any:  # type: ignore[override]
+        steps = find_steps(route, dist.get_rank(group), x.device)
+        ctx.dim, ctx.steps, ctx.group, ctx.extent = dim, steps, group, x.shape[dim]
+        rows = x.movedim(dim, 0).index_select(0, steps.send)
+        found = _move(rows.contiguous(), steps.received, steps.sent, group)
+        return found.index_select(0, steps.place).movedim(0, dim).contiguous()
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Any) -> Tuple:  # type: ignore[override]
+        steps, dim = ctx.steps, ctx.dim
+        back = torch.empty_like(steps.place)
+        back[steps.place] = torch.arange(len(back), device=back.device)
+        rows = gradient.movedim(dim, 0).index_select(0, back).contiguous()
+        parts = _move(rows, steps.sent, steps.received, ctx.group)
+        total = parts.new_zeros((ctx.extent, *parts.shape[1:]), dtype=torch.float32)
+        places = steps.send.split(steps.sent)
+        for index, part in zip(places, parts.split(steps.sent)):
+            # No position comes twice from one rank.
+            total[index] += part.float()
+        return total.to(gradient.dtype).movedim(0, dim), None, None, None
+
+
+def exchange(x: Any, dim: int, route: Route, group: Any) -> Any:
+    """The wanted positions of this rank along `dim`, in ascending order."""
+    return _Exchange.apply(x, dim, route, group)

@@ -1,0 +1,82 @@
+"""Score and mask functions of the whole sequence, as a call sees them whose row i and key j are rows[i] and
+keys[j] of it."""
+
+from __future__ import annotations
+
+from typing import Any, Callable, NamedTuple, Optional, Tuple
+
+import attn
+
+from .._symbols import active
+
+
+class Functions(NamedTuple):
+    score: Optional[Callable]
+    mask: Optional[Callable]
+
+
+class Lengths:
+    """While a function is traced, attn.query_length and attn.key_length are the elements of `total`."""
+
+    def __init__(self, total: Any) -> None:
+        self.total, self.before = total, None
+
+    def __enter__(self) -> None:
+        self.before, active.lengths = getattr(active, "lengths", None), self
+
+    def __exit__(self, *exception: object) -> None:
+        active.lengths = self.before
+
+    def read(self, name: str) -> Any:
+        return self.total[("query_length", "key_length").index(name)]
+
+
+def make_mask(
+    mask: Optional[Callable],
+    causal: Any,
+    window: Optional[Tuple[Optional[int], Optional[int]]],
+    shift: int,
+) -> Optional[Callable]:
+    """The mask with `causal` and `window`, which count from the last row and the last key: a row stands at
+    its position + shift. None keeps all."""
+    left, right = (None if x is None or x < 0 else int(x) for x in window or (None, None))
+    is_top_left = causal == "top_left"
+    if not causal and left is None and right is None:
+        return mask
+
+    def keep(b: Any, h: Any, q: Any, kv: Any) -> Any:
+        kept = mask(b, h, q, kv) if mask is not None else None
+
+        def join(condition: Any) -> Any:
+            return condition if kept is None else kept & condition
+
+        if causal:
+            kept = join(kv <= q if is_top_left else kv <= q + shift)
+        if left is not None:
+            kept = join(kv >= q + shift - left)
+        if right is not None:
+            kept = join(kv <= q + shift + right)
+        return kept
+
+    return keep
+
+
+def place(functions: Functions, rows: Any, keys: Any, total: Any, head: Any = None) -> Functions:
+    """`rows` and `keys` are sorted tables of positions, or None where positions are the call's own; `total`
+    has M and N of the whole. `head` is an array of the first head, where a call has some of the heads."""
+    q = None if rows is None else attn.assume_sorted(rows)
+    k = None if keys is None else attn.assume_sorted(keys)
+    score, mask = functions
+    total, head = attn.tensor(total), None if head is None else attn.tensor(head)
+
+    def score_there(s: Any, b: Any, h: Any, i: Any, j: Any) -> Any:
+        with Lengths(total):
+            where = h if head is None else h + head[0]
+            return score(s, b, where, i if q is None else q[i], j if k is None else k[j])
+
+    def mask_there(b: Any, h: Any, i: Any, j: Any) -> Any:
+        with Lengths(total):
+            where = h if head is None else h + head[0]
+            return mask(b, where, i if q is None else q[i], j if k is None else k[j])
+
+    return Functions(score and score_there, mask and mask_there)

@@ -1,0 +1,71 @@
+"""Which keys tiles of rows keep."""
+
+from __future__ import annotations
+
+from typing import Any, Callable, List, NamedTuple, Optional, Sequence, Tuple
+
+from ._shardings import Interval, Intervals, join
+
+# Rows and keys of a tile.
+TILE = 128
+
+
+class Kept(NamedTuple):
+    """For each tile of rows the keys from a first one on, up to an end, that some of its rows keep."""
+
+    total: Tuple[int, int]
+    begin: Sequence[int]
+    end: Sequence[int]
+
+    def find_intervals(self, rows: Sequence[Interval]) -> Intervals:
+        """What these rows keep, by whole tiles of rows."""
+        tiles = [i for a, b in rows for i in range(a // TILE, -(-b // TILE))]
+        return join([(self.begin[i], self.end[i]) for i in tiles])
+
+    def count_work(self, rows: Sequence[Interval]) -> int:
+        """Pairs of the tiles that a kernel executes for these rows."""
+        work = 0
+        for a, b in rows:
+            for i in range(a // TILE, -(-b // TILE)):
+                height = min(b, (i + 1) * TILE) - max(a, i * TILE)
+                tiles = -(-self.end[i] // TILE) - self.begin[i] // TILE
+                work += height * TILE * max(0, tiles)
+        return work
+
+
+def find_kept(
+    mask: Optional[Callable],
+    total: Tuple[int, int],
+    is_closed: bool,
+    causal: Any,
+    window: Any,
+    batches: int,
+    heads: int,
+) -> Kept:
+    """`is_closed` where `causal` and `window` are all there is of the mask."""
+    m, n = total
+    rows = [(i, min(i + TILE, m)) for i in range(0, m, TILE)]
+    if mask is None or not is_closed:
+        return Kept(total, [0] * len(rows), [n] * len(rows))
+    return _find_closed(total, rows, causal, window)
+
+
+def _find_closed(
+    total: Tuple[int, int], rows: List[Interval], causal: Any, window: Any
+) -> Kept:
+    m, n = total
+    left, right = (None if x is None or x < 0 else int(x) for x in window or (None, None))
+    begins, ends = [], []
+    for first, after in rows:
+        begin, end, shift = 0, n, n - m
+        if causal:
+            end = min(end, after + (0 if causal == "top_left" else shift))
+        if right is not None:
+            end = min(end, after + shift + right)
+        if left is not None:
+            begin = max(begin, first + shift - left)
+        end = max(end, 0)
+        # Nothing is kept: an interval without keys.
+        begins.append(min(begin, end))
+        ends.append(end)
+    return Kept(total, begins, ends)

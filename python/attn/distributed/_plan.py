@@ -1,0 +1,227 @@
+"""Which rank holds which rows and keys of a sequence, and which keys it fetches."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, Union
+
+import torch
+
+from .._library import refuse
+from . import _shardings
+from ._functions import make_mask
+from ._kept import Kept, find_kept
+from ._shardings import Interval, Intervals, count, intersect, join
+
+METHODS = ("gather", "ring", "ulysses")
+SHARDINGS = ("auto", "contiguous", "zigzag", "dealt")
+# Fetched keys begin at multiples of this, so that a call's tiles of keys are those of the whole.
+TILE = 128
+# Positions of a chunk that is dealt, from few and large to many and small.
+_CHUNKS = (2048, 1024, 512, 256)
+
+
+@dataclasses.dataclass(frozen=True)
+class Plan:
+    """Equal on all ranks, and data alone: it can be pickled, compared and hashed.
+
+    Attributes:
+        total: (M, N) of the whole.
+        rows, keys: for each rank the intervals of positions that it holds, ascending.
+        fetched: for each rank the intervals of keys that its rows read, its own among them.
+        method: "gather", "ring" or "ulysses".
+        sharding: how rows were dealt, by name.
+        work: for each rank the pairs of the tiles that its rows execute.
+    """
+
+    total: Tuple[int, int]
+    rows: Tuple[Intervals, ...]
+    keys: Tuple[Intervals, ...]
+    fetched: Tuple[Intervals, ...]
+    method: str
+    sharding: str
+    work: Tuple[int, ...]
+
+    @property
+    def ranks(self) -> int:
+        return len(self.rows)
+
+    @property
+    def balance(self) -> float:
+        """The mean work of ranks over the most; 1 is best."""
+        most = max(self.work)
+        return sum(self.work) / self.ranks / most if most else 1.0
+
+    def positions(self, rank: int, of: str = "rows") -> torch.Tensor:
+        """Where this rank's rows, or keys, stand in the whole: int64, ascending."""
+        return make_positions(getattr(self, of)[rank])
+
+    def count_foreign(self, rank: int) -> int:
+        """Keys that a rank receives from others."""
+        fetched = self.fetched[rank]
+        return count(fetched) - count(intersect(fetched, self.keys[rank]))
+
+    def shard(self, x: torch.Tensor, dim: int, rank: Optional[int] = None, of: str = "rows") -> Any:
+        """This rank's part of a tensor that holds the whole along `dim`."""
+        rank = torch.distributed.get_rank() if rank is None else rank
+        expected = self.total[of == "keys"]
+        if x.shape[dim] != expected:
+            refuse("x", f"{expected} positions along dimension {dim}", x.shape[dim])
+        return x.index_select(dim, self.positions(rank, of).to(x.device))
+
+    def unshard(self, x: torch.Tensor, dim: int, group: Any = None, of: str = "rows") -> torch.Tensor:
+        """The whole on every rank; the gradient of a rank's part is the sum of what all ranks make of it."""
+        from ._exchange import Route, exchange
+
+        held = getattr(self, of)
+        everything = join([(0, self.total[of == "keys"])])
+        return exchange(x, dim, Route(held, (everything,) * self.ranks), group)
+
+    def __repr__(self) -> str:
+        rows, columns = self.total
+        return (
+            f"<{rows} x {columns} on {self.ranks} ranks, {self.sharding}, {self.method}: "
+            f"balance {self.balance:.3f}>"
+        )
+
+
+def make_positions(intervals: Sequence[Interval]) -> torch.Tensor:
+    parts = [torch.arange(begin, end) for begin, end in intervals]
+    return torch.cat(parts) if parts else torch.zeros(0, dtype=torch.int64)
+
+
+def count_ranks(group: Any) -> int:
+    """Of a number, a process group, a DeviceMesh of one dimension, or the default group."""
+    if isinstance(group, int) and not isinstance(group, bool):
+        if group < 1:
+            refuse("group", "at least one rank", group)
+        return group
+    if hasattr(group, "get_group"):
+        group = group.get_group()
+    return torch.distributed.get_world_size(group)
+
+
+def _find_fetched(kept: Kept, rows: Intervals, length: int) -> Intervals:
+    """Intervals of whole tiles that the rows keep keys of; never none, since a call has a key."""
+    found = [
+        (begin // TILE * TILE, min(-(-end // TILE) * TILE, length))
+        for begin, end in kept.find_intervals(rows)
+    ]
+    return join(found) or ((0, min(TILE, length)),)
+
+
+def _read_intervals(sharding: Any, length: int, ranks: int) -> List[Intervals]:
+    """Of a caller's own sharding: each position once."""
+    if len(sharding) != ranks:
+        refuse("sharding", f"intervals for each of {ranks} ranks", f"{len(sharding)} of them")
+    dealt = [tuple((int(a), int(b)) for a, b in mine) for mine in sharding]
+    everything = sorted(x for mine in dealt for x in mine if x[0] != x[1])
+    ends = [0, *(end for _, end in everything)]
+    begins = [*(begin for begin, _ in everything), length]
+    if begins != ends:
+        refuse("sharding", f"each of {length} positions once", repr(sharding))
+    return [join(mine) for mine in dealt]
+
+
+def _list_candidates(sharding: str, kept: Kept, length: int, ranks: int) -> Dict[str, List[Intervals]]:
+    found: Dict[str, List[Intervals]] = {}
+    if sharding in ("auto", "contiguous"):
+        found["contiguous"] = _shardings.contiguous(length, ranks)
+    if sharding in ("auto", "zigzag"):
+        found["zigzag"] = _shardings.zigzag(length, ranks)
+    if sharding in ("auto", "dealt"):
+        for size in _CHUNKS:
+            # Chunks of equal size for all, and some to choose from.
+            if length % size == 0 and length // size % ranks == 0 and length // size >= 2 * ranks:
+                chunks = [(begin, begin + size) for begin in range(0, length, size)]
+                work = [kept.count_work((chunk,)) for chunk in chunks]
+                found[f"dealt by {size}"] = _shardings.deal(chunks, work, ranks)
+        if sharding == "dealt" and not found:
+            chunks = _shardings.cut(length, 4 * ranks)
+            work = [kept.count_work((chunk,)) for chunk in chunks]
+            found["dealt"] = _shardings.deal(chunks, work, ranks)
+    return found
+
+
+# A key that is fetched costs as much as so many pairs, for heads 8 to one key head at D = 128: 512 bytes over
+# 360 GB/s, and a pair 4096 operations of 640 TFLOP/s. All but the first transfer run while others are computed.
+_PAIRS_OF_A_KEY = 222
+
+
+def _estimate(plan: Plan) -> float:
+    """Pairs of the slowest rank, transfers among them."""
+    def estimate(rank: int) -> float:
+        moved = _PAIRS_OF_A_KEY * plan.count_foreign(rank)
+        return max(plan.work[rank], moved) + min(plan.work[rank], moved) / 8
+
+    return max(map(estimate, range(plan.ranks)))
+
+
+def plan(
+    length: Union[int, Tuple[int, int]],
+    group: Any = None,
+    *,
+    mask: Optional[Callable] = None,
+    causal: Union[bool, str] = False,
+    window: Optional[Tuple[Optional[int], Optional[int]]] = None,
+    sharding: Any = "auto",
+    method: str = "auto",
+    batches: int = 1,
+    heads: int = 1,
+) -> Plan:
+    """Deals rows and keys of one sequence to ranks.
+
+    Args:
+        length: S, or (M, N) where rows and keys are different sequences. Of those, keys are contiguous.
+        group: a process group, a DeviceMesh of one dimension, a number of ranks, or None for the
+            default group.
+        mask, causal, window: as for `context_parallel_attention`. They decide what ranks fetch, and how
+            rows are dealt. Arrays that the mask reads are on the CPU, or are copied there once.
+        sharding: "contiguous", "zigzag" (a chunk from the front and one from the end), "dealt" (chunks by
+            the work of their rows), "auto" (that of these with the least estimated time), or the
+            intervals of each rank, [[(begin, end), ...], ...].
+        method: "gather" (each rank fetches the keys that its rows keep, and makes one call), "ring"
+            (keys go round; least memory), "ulysses" (ranks exchange heads for positions), or "auto".
+        batches, heads: how many there are, where the mask reads b or h; what any of them keeps is
+            fetched.
+
+    Returns:
+        A Plan, the same on every rank.
+
+    Raises:
+        Error: an argument that does not fit, by its name.
+    """
+    total = (length, length) if isinstance(length, int) else tuple(length)
+    for extent in total:
+        if isinstance(extent, bool) or not isinstance(extent, int) or not 1 <= extent <= 1 << 28:
+            refuse("length", "lengths from 1 to 2^28", repr(length))
+    ranks, is_own = count_ranks(group), not isinstance(sharding, str)
+    if not is_own and sharding not in SHARDINGS:
+        refuse("sharding", f"one of {', '.join(SHARDINGS)}, or intervals", repr(sharding))
+    if method not in ("auto", *METHODS):
+        refuse("method", f"one of auto, {', '.join(METHODS)}", repr(method))
+    whole = make_mask(mask, causal, window, total[1] - total[0])
+    kept = find_kept(whole, total, mask is None, causal, window, batches, heads)
+    if is_own:
+        candidates = {"own": _read_intervals(sharding, total[0], ranks)}
+    else:
+        candidates = _list_candidates(sharding, kept, total[0], ranks)
+    plans = [
+        _make(total, name, rows, method, kept, ranks) for name, rows in candidates.items()
+    ]
+    # Of equals the first: fewer and larger intervals.
+    return min(plans, key=_estimate)
+
+
+def _make(
+    total: Tuple[int, int], name: str, rows: List[Intervals], method: str, kept: Kept, ranks: int
+) -> Plan:
+    keys = rows if total[0] == total[1] else _shardings.contiguous(total[1], ranks)
+    everything = ((0, total[1]),)
+    fetched = [
+        _find_fetched(kept, mine, total[1]) if method in ("auto", "gather") and mine else
+        (everything if mine else ()) for mine in rows
+    ]
+    work = tuple(kept.count_work(mine) for mine in rows)
+    chosen = "gather" if method == "auto" else method
+    return Plan(total, tuple(rows), tuple(keys), tuple(fetched), chosen, name, work)

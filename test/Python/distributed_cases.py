@@ -1,0 +1,308 @@
+"""Attention of several processes, compared with f64 of one; run by test_context_parallel.py as each rank."""
+
+import itertools
+import random
+
+import torch
+import torch.distributed as dist
+
+import attn
+from attn.distributed import context_parallel_attention, plan
+
+B, D, DV = 2, 16, 24
+SHARDINGS = "contiguous", "zigzag", "dealt"
+METHODS = "gather", "ring", "ulysses"
+LENGTHS = 1, 7, 127, 517, 1024, (300, 517), (517, 130)
+# (H, Hkv): of 4 ranks, 2 divide neither.
+HEADS = (4, 2), (7, 1), (4, 4)
+TYPES = torch.float32, torch.bfloat16
+BOUNDS = {torch.float32: 3e-5, torch.bfloat16: 4e-2}
+
+
+def make_ids(n):
+    """Documents, sorted."""
+    return torch.stack([torch.arange(n) // 97, torch.arange(n) * 3 // 400]).to(torch.int32)
+
+
+def list_kinds(m, n):
+    """name -> (arguments of attn, arguments of the definition). Functions of the first are traced."""
+    longest = max(m, n)
+    ids, slopes, shift = make_ids(longest), torch.tensor([0.5, 0.25, 0.125, 0.0625] * 2), n - m
+    table = torch.randn(2 * longest + 1)
+    documents = attn.assume_sorted(ids)
+    both = lambda **how: (how, how)  # noqa: E731
+    far = lambda s, b, h, i, j: s - 0.05 * slopes[h] * abs(i - j)  # noqa: E731
+    return {
+        "full": both(),
+        "causal": both(causal=True),
+        "top left": both(causal="top_left"),
+        "window": both(window=(100, 0)),
+        "both sides": both(window=(50, 20)),
+        "prefix": both(mask=lambda b, h, i, j: (j <= i + shift) | (j < 70)),
+        "documents": (
+            dict(mask=lambda b, h, i, j: documents[b, i] == documents[b, j], causal=True),
+            dict(mask=lambda b, h, i, j: ids[b, i] == ids[b, j], causal=True),
+        ),
+        "alibi": both(score=far, window=(90, 0)),
+        "softcap": (
+            dict(score=lambda s, b, h, i, j: 5.0 * attn.tanh(s / 5.0), causal=True),
+            dict(score=lambda s, b, h, i, j: 5.0 * torch.tanh(s / 5.0), causal=True),
+        ),
+        "lengths": (
+            dict(mask=lambda b, h, i, j: j < attn.key_length - i + attn.query_length - 5),
+            dict(mask=lambda b, h, i, j: j < n - i + m - 5),
+        ),
+        "table": both(score=lambda s, b, h, i, j: s + table[i - j + longest]),
+        "sink": both(sink=True, window=(60, 0), scale=0.3),
+    }
+
+
+def define(q, k, v, d_output, how):
+    """Output, lse and the gradients of q, k, v and the sink, in f64."""
+    q, k, v = (x.double().requires_grad_() for x in (q, k, v))
+    m, n, heads = q.shape[2], k.shape[2], q.shape[1]
+    sink = how.get("sink")
+    sink = None if sink is None else sink.double().requires_grad_()
+    b, h = torch.arange(B)[:, None, None, None], torch.arange(heads)[:, None, None]
+    i, j = torch.arange(m)[:, None], torch.arange(n)
+    group = heads // k.shape[1]
+    k_, v_ = (x.repeat_interleave(group, 1) for x in (k, v))
+    s = q @ k_.mT * how.get("scale", q.shape[3] ** -0.5)
+    if how.get("score"):
+        s = how["score"](s, b, h, i, j)
+    keep = torch.ones(m, n, dtype=torch.bool)
+    left, right = how.get("window") or (None, None)
+    row = i if how.get("causal") == "top_left" else i + n - m
+    keep = keep & (j <= row) if how.get("causal") else keep
+    keep = keep if left is None else keep & (j >= i + n - m - left)
+    keep = keep if right is None else keep & (j <= i + n - m + right)
+    if how.get("mask"):
+        keep = keep & how["mask"](b, h, i, j)
+    s = s.masked_fill(~keep, -torch.inf)
+    logits = s if sink is None else torch.cat([s, sink[:, None, None].expand(B, heads, m, 1)], 3)
+    lse = logits.logsumexp(3)
+    weights = torch.exp(s - lse.masked_fill(lse == -torch.inf, 0)[..., None])
+    output = weights @ v_
+    leaves = [q, k, v] if sink is None else [q, k, v, sink]
+    found = torch.autograd.grad(output, leaves, d_output.double(), allow_unused=True)
+    return [x.detach() for x in (output, lse, *found)]
+
+
+def compare(kind, method, sharding, length, heads, type_, layout, seed):
+    """Of one call; every rank has the same whole."""
+    m, n = (length, length) if isinstance(length, int) else length
+    torch.manual_seed(seed)
+    h, hkv = heads
+    how, wanted_how = list_kinds(m, n)[kind]
+    whole = [torch.randn(B, x, s, d).to(type_) for x, s, d in ((h, m, D), (hkv, n, D), (hkv, n, DV))]
+    d_output = torch.randn(B, h, m, DV).to(type_)
+    if how.get("sink"):
+        sink = torch.randn(h)
+        how, wanted_how = dict(how, sink=sink.requires_grad_()), dict(wanted_how, sink=sink.detach())
+    p = plan(
+        length,
+        sharding=sharding,
+        method=method,
+        batches=B,
+        heads=h,
+        **{x: how[x] for x in ("mask", "causal", "window") if x in how},
+    )
+    of = "rows", "keys", "keys"
+    mine = [p.shard(x, 2, of=of_).contiguous() for x, of_ in zip(whole, of)]
+    given = mine if layout == "bhsd" else [x.transpose(1, 2).contiguous() for x in mine]
+    given = [x.requires_grad_() for x in given]
+    output, lse = context_parallel_attention(
+        *given, plan=p, layout=layout, return_lse=True, **how
+    )
+    back = (lambda x: x) if layout == "bhsd" else (lambda x: x.transpose(1, 2))
+    output.backward(back(p.shard(d_output, 2)).contiguous())
+    exact = define(*whole, d_output, wanted_how)
+    got = [back(output), lse, *(back(x.grad) for x in given)]
+    of = "rows", "rows", "rows", "keys", "keys"
+    for name, x, y, of_ in zip(("output", "lse", "d_q", "d_k", "d_v"), got, exact, of):
+        y = p.shard(y, 2, of=of_)
+        assert x.shape == y.shape, (name, x.shape, y.shape)
+        is_finite = torch.isfinite(y)
+        assert torch.equal(torch.isfinite(x), is_finite), (name, repr(p))
+        if is_finite.any():
+            x, y = x.double()[is_finite], y[is_finite]
+            error = float((x - y).abs().max())
+            assert error < BOUNDS[type_] * max(1.0, float(y.abs().max())), (name, error, repr(p))
+    if how.get("sink") is not None:
+        share = how["sink"].grad.clone()
+        dist.all_reduce(share)
+        assert (share - exact[5]).abs().max() < 5 * BOUNDS[type_] * max(1, exact[5].abs().max())
+    return p, output, given
+
+
+def list_cases(ranks):
+    kinds = list(list_kinds(8, 8))
+    axes = kinds, METHODS, SHARDINGS, LENGTHS, HEADS, TYPES, ("bhsd", "bshd")
+    for case in itertools.product(*axes):
+        if case[1] == "ulysses" and case[4][1] % ranks:
+            continue
+        yield case
+
+
+def sample(ranks, seed, count):
+    """Cases in which each value of each axis occurs."""
+    draw = random.Random(seed)
+    cases = list(list_cases(ranks))
+    draw.shuffle(cases)
+    missing = {(axis, repr(value)) for case in cases for axis, value in enumerate(case)}
+    chosen = []
+    for case in cases:
+        covers = missing & {(axis, repr(value)) for axis, value in enumerate(case)}
+        if covers:
+            chosen.append(case)
+            missing -= covers
+    return chosen + [x for x in cases if x not in chosen][: max(0, count - len(chosen))]
+
+
+def check_bits():
+    """A row's bits are those of one process, whoever holds it: output, lse and d_query."""
+    torch.manual_seed(5)
+    q, k, v = (torch.randn(B, x, 517, D) for x in (4, 2, 2))
+    for how in ({"causal": True}, {"window": (100, 0)}):
+        one = [x.clone().requires_grad_() for x in (q, k, v)]
+        wanted, lse = attn.attention(*one, return_lse=True, mask=make_functions(how))
+        wanted.sum().backward()
+        for sharding, method in itertools.product(SHARDINGS, ("gather", "ulysses")):
+            if method == "ulysses" and 2 % dist.get_world_size():
+                continue
+            p = plan(517, sharding=sharding, method=method, **how)
+            mine = [p.shard(x, 2).requires_grad_() for x in (q, k, v)]
+            found, rows = context_parallel_attention(*mine, plan=p, return_lse=True, **how)
+            found.sum().backward()
+            assert torch.equal(found, p.shard(wanted, 2)) and torch.equal(rows, p.shard(lse, 2))
+            assert torch.equal(mine[0].grad, p.shard(one[0].grad, 2)), (how, sharding, method)
+            again, _ = context_parallel_attention(*mine, plan=p, return_lse=True, **how)
+            assert torch.equal(again, found)
+
+
+def make_functions(how):
+    """The same mask as a function: one process takes the same path."""
+    left = how.get("window", (None,))[0]
+    if left is None:
+        return lambda b, h, i, j: j <= i
+    return lambda b, h, i, j: (j >= i - left) & (j <= i)
+
+
+def check_bytes():
+    """What is sent is what the plan says."""
+    sent = []
+    move = dist.all_to_all_single
+
+    def count(found, rows, received, to, group=None):
+        rank = dist.get_rank()
+        own = to[rank] * rows[0].numel() * rows.element_size() if len(rows) else 0
+        sent.append(found.numel() * found.element_size() - own)
+        return move(found, rows, received, to, group=group)
+
+    dist.all_to_all_single = count
+    try:
+        p = plan(4096, window=(300, 0), sharding="contiguous")
+        q, k, v = (p.shard(torch.randn(1, 2, 4096, D), 2) for _ in range(3))
+        context_parallel_attention(q, k, v, plan=p, window=(300, 0))
+    finally:
+        dist.all_to_all_single = move
+    rank = dist.get_rank()
+    # 300 keys before the first row, and what is left of tiles of rows and of keys.
+    foreign = p.count_foreign(rank)
+    assert foreign < 300 + 2 * 128 and (foreign >= 300 or rank == 0)
+    assert sum(sent) == foreign * 2 * D * 4 * 2, (sent, foreign)
+
+
+def check_errors():
+    rank = dist.get_rank()
+    p = plan(64, causal=True, sharding="contiguous")
+    x = torch.randn(1, 2, 64, D)
+    mine = p.shard(x, 2)
+    whole = dict(plan=p, causal=True)
+    for change, name in (
+        ({"scale": 0.5 + rank}, "scale"),
+        ({"causal": bool(rank)}, "causal"),
+        ({"return_lse": rank == 0}, "return_lse"),
+        ({"options": {"threads": 1 + rank}}, "options"),
+        ({"sink": torch.zeros(2) if rank else None}, "sink"),
+        ({"window": (rank, 0)}, "window"),
+        ({"plan": plan(64, causal=True, sharding="contiguous", method=("gather", "ring")[rank % 2])}, "plan"),
+    ):
+        expect(name + ": expected the same on all ranks", mine, mine, mine, **{**whole, **change})
+    wrong = mine.to((torch.float32, torch.float64)[rank % 2])
+    expect("q: expected the same on all ranks", wrong, mine, mine, **whole)
+    expect(f"plan: expected one of {dist.get_world_size()} ranks, got one of 9", mine, mine, mine,
+           plan=plan(64, 9), causal=True)
+    expect("k: expected 64 positions|k: expected [0-9]+ positions, as the plan says", mine, x, mine, **whole)
+    learned = torch.randn(64, requires_grad=True)
+    ring = plan(64, method="ring", sharding="contiguous")
+    expect("score: expected arrays without gradients where keys go round", mine, mine, mine, plan=ring,
+           score=lambda s, b, h, i, j: s + learned[j])
+    if dist.get_world_size() > 2:
+        heads = plan(64, method="ulysses", sharding="contiguous")
+        expect("k: expected key heads that", mine, mine, mine, plan=heads)
+    # The group serves the next call.
+    assert context_parallel_attention(mine, mine, mine, **whole).shape == mine.shape
+
+
+def expect(words, *tensors, **how):
+    import re
+
+    try:
+        context_parallel_attention(*tensors, **how)
+    except attn.Error as error:
+        assert re.search(words, str(error)), (words, str(error))
+    else:
+        raise AssertionError(f"expected an Error: {words}")
+
+
+def check_captured_gradients():
+    """Those of arrays that functions read are a rank's share."""
+    torch.manual_seed(3)
+    q, k, v = (torch.randn(1, 2, 200, D) for _ in range(3))
+    bias = torch.randn(2, 401)
+
+    def run(attend, table):
+        return attend(lambda s, b, h, i, j: s + table[h, i - j + 200]).square().sum()
+
+    one = bias.clone().requires_grad_()
+    run(lambda score: attn.attention(q, k, v, score=score, causal=True), one).backward()
+    p = plan(200, causal=True)
+    part = bias.clone().requires_grad_()
+    mine = [p.shard(x, 2) for x in (q, k, v)]
+    run(lambda score: context_parallel_attention(*mine, plan=p, score=score, causal=True), part).backward()
+    dist.all_reduce(part.grad)
+    assert (part.grad - one.grad).abs().max() < 1e-4
+
+
+def check_unshard():
+    p = plan(100, sharding="zigzag", causal=True)
+    x = torch.randn(2, 100, 3, generator=torch.Generator().manual_seed(1))
+    part = p.shard(x, 1).requires_grad_()
+    whole = p.unshard(part, 1)
+    assert torch.equal(whole, x)
+    (whole * (1 + dist.get_rank())).sum().backward()
+    ranks = dist.get_world_size()
+    assert torch.equal(part.grad, torch.full_like(part, ranks * (ranks + 1) / 2))
+
+
+def main(what, seed):
+    dist.init_process_group("gloo")
+    torch.set_num_threads(1)
+    ranks = dist.get_world_size()
+    if what == "calls":
+        for check in (check_bits, check_bytes, check_captured_gradients, check_unshard, check_errors):
+            check()
+    cases = list(list_cases(ranks)) if what == "all" else sample(ranks, int(seed), 24)
+    for number, case in enumerate(cases):
+        compare(*case, seed=int(seed) + number)
+    if dist.get_rank() == 0:
+        print(len(cases), "cases")
+    print("agreed")
+    dist.destroy_process_group()
+
+
+if __name__ == "__main__":
+    import sys
+
+    main(*sys.argv[1:])

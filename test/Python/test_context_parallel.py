@@ -1,0 +1,118 @@
+"""attn.distributed on processes of this machine (gloo), and plans without any."""
+
+import os
+import pickle
+import time
+
+import processes
+import pytest
+
+torch = pytest.importorskip("torch")
+if not torch.distributed.is_available():
+    pytest.skip("PyTorch without torch.distributed", allow_module_level=True)
+
+import attn  # noqa: E402
+from attn import distributed  # noqa: E402
+from attn.distributed._shardings import count, intersect, join  # noqa: E402
+
+PROGRAM = """
+import sys
+import distributed_cases
+
+distributed_cases.main(*sys.argv[1:])
+"""
+
+
+@pytest.mark.parametrize("ranks", [2, 3, 4])
+def test_ranks(ranks, tmp_path):
+    """A sample of the grid with a fresh seed; all of it by `make test-distributed`."""
+    what = "all" if os.environ.get("ATTN_DISTRIBUTED") == "all" else "calls"
+    seed = str(int(time.time()) + ranks)
+    print("seed", seed)
+    processes.run(tmp_path, PROGRAM, what, seed, count=ranks, timeout=3600 if what == "all" else 300)
+
+
+SHARDINGS = ["auto", "contiguous", "zigzag", "dealt"]
+
+
+@pytest.mark.parametrize("sharding", SHARDINGS)
+@pytest.mark.parametrize("length", [1, 7, 517, 4096, (300, 517), 131072])
+@pytest.mark.parametrize("ranks", [1, 2, 3, 8, 64])
+def test_every_position_has_one_rank(ranks, length, sharding):
+    plan = distributed.plan(length, ranks, causal=True, sharding=sharding)
+    for of, extent in zip(("rows", "keys"), plan.total):
+        held = getattr(plan, of)
+        assert sum(map(count, held)) == extent and join([x for mine in held for x in mine]) == ((0, extent),)
+    positions = plan.positions(ranks - 1)
+    assert (positions[1:] > positions[:-1]).all() and len(positions) == count(plan.rows[-1])
+    assert pickle.loads(pickle.dumps(plan)) == plan and hash(plan) == hash(pickle.loads(pickle.dumps(plan)))
+
+
+@pytest.mark.parametrize("how", [{"causal": True}, {"window": (100, 0)}, {"window": (30, 200)}, {}])
+@pytest.mark.parametrize("length", [(517, 517), (300, 900), (900, 300)])
+def test_each_kept_pair_is_computed_once(how, length):
+    """A row is on one rank, whose keys have all that it keeps."""
+    m, n = length
+    plan = distributed.plan(length, 4, sharding="zigzag", **how)
+    i, j = torch.arange(m)[:, None] + n - m, torch.arange(n)
+    keep = torch.ones(m, n, dtype=torch.bool)
+    keep = keep & (j <= i) if how.get("causal") else keep
+    if "window" in how:
+        keep = keep & (j >= i - how["window"][0]) & (j <= i + how["window"][1])
+    for rows, fetched in zip(plan.rows, plan.fetched):
+        has = torch.zeros(n, dtype=torch.bool)
+        for begin, end in fetched:
+            assert begin % 128 == 0 and (end % 128 == 0 or end == n)
+            has[begin:end] = True
+        for begin, end in rows:
+            assert has[keep[begin:end].any(0)].all()
+
+
+def test_balance_and_bytes():
+    """Of a long causal sequence, and of a window."""
+    plan = lambda sharding, **how: distributed.plan(131072, 8, sharding=sharding, **how)  # noqa: E731
+    assert plan("contiguous", causal=True).balance == pytest.approx(0.534, abs=0.002)
+    assert plan("zigzag", causal=True).balance == pytest.approx(1.0, abs=0.001)
+    assert plan("auto", causal=True).balance > 0.999
+    window = plan("auto", window=(4096, 0))
+    assert window.sharding == "contiguous" and window.balance > 0.97
+    assert max(window.count_foreign(rank) for rank in range(8)) <= 4096 + 128
+    assert "balance" in repr(window)
+
+
+def test_explain():
+    plan = distributed.plan(131072, 8, causal=True)
+    text = distributed.explain(plan, heads=64, key_heads=8, head_dim=128)
+    assert len(text.splitlines()) == 11 and "bound by computing" in text
+    slow = distributed.Rates(link=1e9)
+    text = distributed.explain(plan, heads=64, key_heads=8, head_dim=128, rates=slow)
+    assert "bound by transfers" in text
+
+
+def test_own_intervals():
+    plan = distributed.plan(100, 2, sharding=[[(0, 10), (60, 100)], [(10, 60)]])
+    assert plan.sharding == "own" and plan.rows == (((0, 10), (60, 100)), ((10, 60),))
+    assert intersect(plan.rows[0], plan.rows[1]) == ()
+    x = torch.arange(100.0)
+    assert torch.equal(plan.shard(x, 0, rank=1), x[10:60])
+
+
+@pytest.mark.parametrize(
+    "call, words",
+    [
+        (dict(length=0), "length: expected lengths from 1"),
+        (dict(length=(5, True)), "length: expected lengths from 1"),
+        (dict(group=0), "group: expected at least one rank, got 0"),
+        (dict(sharding="ring"), "sharding: expected one of auto"),
+        (dict(sharding=[[(0, 9)]]), "sharding: expected intervals for each of 2 ranks"),
+        (dict(sharding=[[(0, 5)], [(4, 9)]]), "sharding: expected each of 9 positions once"),
+        (dict(method="p2p"), "method: expected one of auto, gather, ring, ulysses"),
+    ],
+    ids=str,
+)
+def test_what_is_refused(call, words):
+    with pytest.raises(attn.Error, match=words):
+        distributed.plan(**{"length": 9, "group": 2, **call})
+    plan = distributed.plan(9, 2)
+    with pytest.raises(attn.Error, match="x: expected 9 positions along dimension 1, got 8"):
+        plan.shard(torch.zeros(2, 8), 1, rank=0)
