@@ -278,6 +278,22 @@ ATTN_EXPORT attn_code attn_explain_way(const char *source, const attn_options *o
                                        const char *until, const char *way, char **text);
 ATTN_EXPORT void attn_string_free(char *text);
 
+/** The keys of a tile of rows, in multiples of a tile of keys but for the last. Some row keeps a
+ * key of [begin, end) and none outside, as far as the analysis of masks can tell. All rows keep all
+ * of [full_begin, full_end). */
+typedef struct attn_mask_range {
+  int64_t begin, full_begin, full_end, end;
+} attn_mask_range;
+
+/** Which tiles the mask of a source keeps, as its kernels find it; no kernel is compiled. `source`
+ * is a function with one attention. `arguments` are the `count` ones of a call, without its
+ * results: of query, key and value the shapes count alone, and other tensors are in host memory.
+ * `ranges` has room for `capacity` of them: one for each tile of `tile_rows` rows of each head of
+ * each batch, batches outside. */
+ATTN_EXPORT attn_code attn_mask_ranges(const char *source, const attn_tensor *const *arguments,
+                                       size_t count, int64_t tile_rows, int64_t tile_keys,
+                                       attn_mask_range *ranges, size_t capacity);
+
 #ifdef __cplusplus
 }
 #endif

@@ -251,6 +251,21 @@ unsigned getNumThreads();
 Result<std::string> explain(std::string_view source, const CompileOptions &options = {},
                             std::string_view until = "online", std::string_view way = "");
 
+/// The keys of a tile of rows, in multiples of a tile of keys but for the last. Some row keeps a
+/// key of [begin, end) and none outside, as far as the analysis of masks can tell. All rows keep
+/// all of [fullBegin, fullEnd).
+struct MaskRange {
+  int64_t begin, fullBegin, fullEnd, end;
+};
+
+/// Which tiles the mask of a source keeps, as its kernels find it; no kernel is compiled. `source`
+/// is a function with one attention. `arguments` are those of a call, without its results: of
+/// query, key and value the shapes count alone, other tensors are in host memory, and numbers mean
+/// nothing. The result has a range for each tile of `tileRows` rows of (b, h), heads and batches
+/// outside.
+Result<std::vector<MaskRange>> findMaskRanges(std::string_view source, LaunchArguments arguments,
+                                              int64_t tileRows, int64_t tileKeys);
+
 } // namespace attn
 
 #endif // ATTN_COMPILER_H

@@ -310,6 +310,12 @@ static attn_code checkDevice(const FunctionInfo &info, size_t index, const attn_
               "copy the tensor to the device");
 }
 
+static TensorView getView(const attn_tensor &tensor, DataType type) {
+  char *data = static_cast<char *>(tensor.data);
+  return {data ? data + tensor.byte_offset : nullptr, type, tensor.ndim, tensor.shape,
+          tensor.strides};
+}
+
 /// The arguments of a call, or why not.
 static attn_code getArguments(const attn_kernel *kernel, const attn_tensor *const *tensors,
                               size_t count, llvm::SmallVectorImpl<LaunchArgument> &arguments) {
@@ -329,9 +335,7 @@ static attn_code getArguments(const attn_kernel *kernel, const attn_tensor *cons
                   "i64, got DLPack type code " +
                   std::to_string(tensor.dtype.code) + " of " + std::to_string(tensor.dtype.bits) +
                   " bits and " + std::to_string(tensor.dtype.lanes) + " lanes");
-    char *data = static_cast<char *>(tensor.data);
-    arguments.push_back(TensorView{data ? data + tensor.byte_offset : nullptr, *type, tensor.ndim,
-                                   tensor.shape, tensor.strides});
+    arguments.push_back(getView(tensor, *type));
   }
   return ATTN_OK;
 }
@@ -440,3 +444,30 @@ attn_code attn_explain_way(const char *source, const attn_options *options, cons
 }
 
 void attn_string_free(char *text) { std::free(text); }
+
+attn_code attn_mask_ranges(const char *source, const attn_tensor *const *arguments, size_t count,
+                           int64_t tile_rows, int64_t tile_keys, attn_mask_range *ranges,
+                           size_t capacity) {
+  if (!source || (count && !arguments) || (capacity && !ranges))
+    return failNull(!source ? "source" : count && !arguments ? "arguments" : "ranges");
+  llvm::SmallVector<LaunchArgument, 8> given;
+  for (size_t i = 0; i < count; ++i) {
+    std::string name = "argument " + std::to_string(i);
+    if (!arguments[i])
+      return failNull(name);
+    std::optional<DataType> type = getDataType(*arguments[i]);
+    if (!type)
+      return fail(name + ": expected a type that attn has");
+    given.push_back(getView(*arguments[i], *type));
+  }
+  Result<std::vector<MaskRange>> found =
+      findMaskRanges(source, toSpan(given), tile_rows, tile_keys);
+  if (!found)
+    return finish(found.takeStatus());
+  if (found->size() > capacity)
+    return fail("capacity: expected room for " + std::to_string(found->size()) + " ranges, got " +
+                std::to_string(capacity));
+  for (auto [i, range] : llvm::enumerate(*found))
+    ranges[i] = {range.begin, range.fullBegin, range.fullEnd, range.end};
+  return ATTN_OK;
+}

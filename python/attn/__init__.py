@@ -33,6 +33,7 @@ from ._library import version as __version__
 from ._operations import absolute as abs
 from ._operations import clip, maximum, minimum, sigmoid, where
 from ._picture import MaskPicture, visualize_mask
+from ._ranges import MaskRanges, mask_ranges
 from ._scan import Captured
 from ._trace import Length
 from ._tune import Tuning, tune
@@ -148,6 +149,7 @@ __all__ = [
     "Error",
     "Explanation",
     "MaskPicture",
+    "MaskRanges",
     "Tuning",
     "__version__",
     "abs",
@@ -166,6 +168,7 @@ __all__ = [
     "key_length",
     "log",
     "log2",
+    "mask_ranges",
     "maximum",
     "minimum",
     "query_length",

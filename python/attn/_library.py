@@ -99,6 +99,11 @@ _PROTOTYPES = {
         + [ctypes.POINTER(ctypes.c_void_p)],
     ),
     "attn_string_free": (None, [ctypes.c_void_p]),
+    "attn_mask_ranges": (
+        ctypes.c_int,
+        [ctypes.c_char_p, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int64, ctypes.c_int64]
+        + [ctypes.c_void_p, ctypes.c_size_t],
+    ),
 }
 
 

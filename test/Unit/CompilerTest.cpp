@@ -95,6 +95,51 @@ TEST(CompilerTest, DescribesTheFunction) {
   EXPECT_EQ(info.results[1].name, "lse");
 }
 
+/// Rows 0 to 255 of two batches against 300 keys, of which a batch keeps as many as a tensor says.
+TEST(CompilerTest, FindsTheRangesOfAMask) {
+  const char *source = R"(
+    func.func @attention(%q: tensor<?x?x?x8xf32>, %k: tensor<?x?x?x8xf32>,
+                         %v: tensor<?x?x?x8xf32>, %lengths: tensor<?xi32>)
+        -> tensor<?x?x?x8xf32> {
+      %o = attn.attention %q, %k, %v mask(%b, %h, %m, %n) {
+        %length = tensor.extract %lengths[%b] : tensor<?xi32>
+        %j = arith.index_cast %n : index to i32
+        %keep = arith.cmpi slt, %j, %length : i32
+        attn.yield %keep : i1
+      } : tensor<?x?x?x8xf32>, tensor<?x?x?x8xf32>, tensor<?x?x?x8xf32> -> tensor<?x?x?x8xf32>
+      return %o : tensor<?x?x?x8xf32>
+    })";
+  // Every second word is a length.
+  int32_t lengths[] = {70, -1, 300, -1};
+  int64_t rows[] = {2, 1, 256, 8}, keys[] = {2, 1, 300, 8}, two[] = {2}, skip[] = {2};
+  TensorView q{nullptr, DataType::F32, 4, rows}, k{nullptr, DataType::F32, 4, keys};
+  TensorView live{lengths, DataType::I32, 1, two, skip};
+  Result<std::vector<MaskRange>> ranges = findMaskRanges(source, {q, k, k, live}, 128, 64);
+  ASSERT_TRUE(ranges) << ranges.getStatus().str();
+  ASSERT_EQ(ranges->size(), 4u);
+  for (size_t i = 0; i < ranges->size(); ++i) {
+    EXPECT_EQ((*ranges)[i].begin, 0);
+    EXPECT_EQ((*ranges)[i].end, i < 2 ? 128 : 320);
+    EXPECT_EQ((*ranges)[i].fullEnd, i < 2 ? 64 : 256);
+  }
+
+  auto refuse = [&](LaunchArguments arguments, int64_t tile) {
+    return findMaskRanges(source, arguments, 128, tile).getStatus().message;
+  };
+  EXPECT_EQ(refuse({q, k, k, live}, 0), "tile keys: expected 1 to 2^20, got 0");
+  EXPECT_EQ(refuse({q, k, k}, 64), "arguments: expected 4, got 3");
+  EXPECT_EQ(refuse({q, k, k, 3}, 64), "lengths: expected a tensor, got a number");
+  EXPECT_EQ(refuse({q, k, k, k}, 64), "lengths: expected 1 dimensions, got 4");
+  live.type = DataType::I64;
+  EXPECT_EQ(refuse({q, k, k, live}, 64), "lengths: expected elements of i32, got i64");
+  live = {nullptr, DataType::I32, 1, two, skip};
+  EXPECT_EQ(refuse({q, k, k, live}, 64), "lengths: expected a tensor in host memory, got none");
+  const char *other =
+      "func.func @f(%x: tensor<?xf32>) -> tensor<?xf32> { return %x : tensor<?xf32> }";
+  EXPECT_EQ(findMaskRanges(other, {live}, 64, 64).getStatus().message,
+            "source: expected a function of q, k and v with one attention");
+}
+
 TEST(CompilerTest, OneFunctionServesAllLengths) {
   Result<CompiledFunction> function = compileCausal();
   ASSERT_TRUE(function) << function.getStatus().str();

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from typing import Any, Callable, List, NamedTuple, Optional, Sequence, Tuple
 
+import numpy
+
+import attn
+
 from ._shardings import Interval, Intervals, join
 
 # Rows and keys of a tile.
@@ -45,9 +49,15 @@ def find_kept(
     """`is_closed` where `causal` and `window` are all there is of the mask."""
     m, n = total
     rows = [(i, min(i + TILE, m)) for i in range(0, m, TILE)]
-    if mask is None or not is_closed:
+    if mask is None:
         return Kept(total, [0] * len(rows), [n] * len(rows))
-    return _find_closed(total, rows, causal, window)
+    if is_closed:
+        return _find_closed(total, rows, causal, window)
+    found = attn.mask_ranges(m, n, mask=mask, tile=(TILE, TILE), batches=batches, heads=heads)
+    # Tiles of which nothing is kept may begin anywhere.
+    begin, end = (numpy.where(found.begin < found.end, x, y) for x, y in ((found.begin, n), (found.end, 0)))
+    begins, ends = begin.min(axis=(0, 1)), numpy.minimum(end.max(axis=(0, 1)), n)
+    return Kept(total, numpy.minimum(begins, ends).tolist(), ends.tolist())
 
 
 def _find_closed(
