@@ -146,3 +146,97 @@ def test_what_is_refused(call, words):
     plan = distributed.plan(9, 2)
     with pytest.raises(attn.Error, match="x: expected 9 positions along dimension 1, got 8"):
         plan.shard(torch.zeros(2, 8), 1, rank=0)
+
+
+TRAINING = '''
+import torch, torch.distributed as dist
+import torch.nn.functional as F
+from torch.distributed.fsdp import fully_shard
+import attn
+from attn.distributed import context_parallel_attention, plan
+
+S, WIDTH, WORDS = 100, 32, 50
+
+
+class Layer(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.norm, self.mlp_norm = torch.nn.LayerNorm(WIDTH), torch.nn.LayerNorm(WIDTH)
+        self.qkv = torch.nn.Linear(WIDTH, 64)
+        self.out = torch.nn.Linear(WIDTH, WIDTH)
+        self.mlp = torch.nn.Sequential(
+            torch.nn.Linear(WIDTH, 64), torch.nn.GELU(), torch.nn.Linear(64, WIDTH)
+        )
+        self.sink = torch.nn.Parameter(torch.randn(4))
+
+    def forward(self, x, attend):
+        q, k, v = self.qkv(self.norm(x)).unflatten(2, (8, 8)).transpose(1, 2).split([4, 2, 2], 1)
+        y = attend(q, k, v, sink=self.sink)
+        x = x + self.out(y.transpose(1, 2).flatten(2))
+        return x + self.mlp(self.mlp_norm(x))
+
+
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.words = torch.nn.Embedding(WORDS, WIDTH)
+        self.places = torch.nn.Embedding(S, WIDTH)
+        self.layers = torch.nn.ModuleList([Layer(), Layer()])
+        self.head = torch.nn.Linear(WIDTH, WORDS)
+
+    def forward(self, words, places, attend):
+        x = self.words(words) + self.places(places)
+        for layer in self.layers:
+            x = layer(x, attend)
+        return self.head(x)
+
+
+def train(model, attend, words, targets, places, share):
+    """`share` makes a rank's sum of losses its part of a mean over ranks."""
+    optimizer = torch.optim.AdamW(model.parameters(), 3e-3)
+    losses = []
+    for step in range(20):
+        logits = model(words[step], places, attend)
+        loss = F.cross_entropy(logits.flatten(0, 1), targets[step].flatten(), reduction="sum") * share
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.detach())
+    return torch.stack(losses)
+
+
+dist.init_process_group("gloo")
+torch.set_num_threads(1)
+mesh = dist.init_device_mesh("cpu", (2, 2), mesh_dim_names=("data", "context"))
+torch.manual_seed(0)
+words = torch.randint(0, WORDS, (20, 2, S))
+targets = torch.randint(0, WORDS, (20, 2, S))
+model = Model()
+parallel = Model()
+parallel.load_state_dict(model.state_dict())
+one = lambda *x, **how: attn.attention(*x, causal=True, **how)
+wanted = train(model, one, words, targets, torch.arange(S), 1 / (2 * S))
+
+for layer in parallel.layers:
+    fully_shard(layer, mesh=dist.init_device_mesh("cpu", (4,)))
+fully_shard(parallel, mesh=dist.init_device_mesh("cpu", (4,)))
+context = mesh["context"]
+p = plan(S, context, causal=True)
+places = p.positions(context.get_local_rank())
+batch = mesh["data"].get_local_rank()
+mine = [x[:, batch : batch + 1, places] for x in (words, targets)]
+attend = lambda *x, **how: context_parallel_attention(*x, plan=p, group=context, causal=True, **how)
+# FSDP takes the mean of four.
+got = train(parallel, attend, *mine, places, 4 / (2 * S))
+dist.all_reduce(got)
+got = got / 4
+assert ((got - wanted).abs() / wanted).max() < 1e-5, (got, wanted)
+assert wanted[-1] != wanted[0]
+print("agreed")
+dist.destroy_process_group()
+'''
+
+
+def test_losses_with_sharded_parameters(tmp_path):
+    """20 steps of a model with FSDP over four ranks, two of which share each sequence."""
+    processes.run(tmp_path, TRAINING, count=4)
