@@ -113,7 +113,10 @@ def test_documents_are_dealt():
 def test_explain():
     plan = distributed.plan(131072, 8, causal=True)
     text = distributed.explain(plan, heads=64, key_heads=8, head_dim=128)
-    assert len(text.splitlines()) == 11 and "bound by computing" in text
+    assert len(text.splitlines()) == 11 and "bound by computing; 0.9" in text
+    many = distributed.plan(1 << 20, 1024, window=(4096, 0))
+    lines = distributed.explain(many, heads=64, key_heads=8, head_dim=128).splitlines()
+    assert 4 <= len(lines) <= 7
     slow = distributed.Rates(link=1e9)
     text = distributed.explain(plan, heads=64, key_heads=8, head_dim=128, rates=slow)
     assert "bound by transfers" in text

@@ -5,44 +5,100 @@ from __future__ import annotations
 from typing import List, NamedTuple
 
 from ._plan import Plan
-from ._shardings import count
+from ._shardings import count, intersect
 
 
 class Rates(NamedTuple):
-    """Of one rank. The defaults are of an H200: operations of 16 bits and D = 128, measured, and NVLink at
-    0.8 of its nominal rate. Between nodes a rank has a rail of 400 Gb/s: 45e9."""
+    """Of one rank. The defaults are those of an H200: operations of 16 bits at D = 128, as measured; NVLink at 0.8
+    of its nominal rate, and one rail of 400 Gb/s for each GPU at 0.9."""
 
     # Operations a second.
     forward: float = 640e12
     backward: float = 540e12
-    # Bytes a second, in one direction.
+    # Bytes a second in one direction: from ranks of the same node, and from those of others.
     link: float = 360e9
+    rail: float = 45e9
+    # Ranks of a node.
+    node: int = 8
     # Seconds of a collective without bytes.
     latency: float = 30e-6
 
 
+class _Shape(NamedTuple):
+    """Of one attention."""
+
+    batch: int
+    heads: int
+    key_heads: int
+    columns: int
+    # Of an element.
+    bytes: int
+
+
 class _Cost(NamedTuple):
-    received: int
+    rank: int
+    # Bytes from ranks of the same node, and from others.
+    near: int
+    far: int
+    # Seconds, computing and moving.
     forward: float
     moved: float
     backward: float
     moved_back: float
 
+    @property
+    def total(self) -> float:
+        return self.forward + self.moved
 
-def _measure(plan: Plan, rank: int, heads: int, key_heads: int, columns: int, batch: int, bytes_: int, rates: Rates) -> _Cost:
-    work = batch * heads * plan.work[rank]
-    keys = plan.count_foreign(rank)
-    if plan.method == "ring":
-        keys = plan.total[1] - count(plan.keys[rank])
-    received = 2 * batch * key_heads * columns * keys * bytes_
+
+def _count_keys(plan: Plan, rank: int, node: int) -> List[int]:
+    """Keys that a rank receives from its own node and from others."""
     if plan.method == "ulysses":
-        # q, k and v arrive, and the output leaves.
-        mine = count(plan.rows[rank]) * (2 * heads + 2 * key_heads)
-        received = batch * columns * mine * bytes_ * (plan.ranks - 1) // plan.ranks
+        return [0, 0]
+    first = rank // node * node
+    fetched = plan.fetched[rank] if plan.method == "gather" else ((0, plan.total[1]),)
+    mates = [peer for peer in range(first, min(first + node, plan.ranks)) if peer != rank]
+    near = sum(count(intersect(fetched, plan.keys[peer])) for peer in mates)
+    return [near, count(fetched) - count(intersect(fetched, plan.keys[rank])) - near]
+
+
+def _count_bytes(plan: Plan, rank: int, shape: _Shape, node: int) -> List[int]:
+    if plan.method == "ulysses":
+        # q, k and v arrive, and the output leaves: of all ranks the same.
+        each = count(plan.rows[rank]) * (2 * shape.heads + 2 * shape.key_heads)
+        part = shape.batch * shape.columns * each * shape.bytes // plan.ranks
+        mates = min(node, plan.ranks) - 1
+        return [part * mates, part * (plan.ranks - 1 - mates)]
+    of_key = 2 * shape.batch * shape.key_heads * shape.columns * shape.bytes
+    return [of_key * keys for keys in _count_keys(plan, rank, node)]
+
+
+def _estimate(plan: Plan, rank: int, shape: _Shape, rates: Rates) -> _Cost:
+    work = shape.batch * shape.heads * shape.columns * plan.work[rank]
+    near, far = _count_bytes(plan, rank, shape, rates.node)
     latency = rates.latency if plan.ranks > 1 else 0.0
-    forward, backward = 4 * columns * work / rates.forward, 10 * columns * work / rates.backward
-    # Keys and values again, and their gradients home.
-    return _Cost(received, forward, received / rates.link + latency, backward, 2 * received / rates.link + latency)
+    moved = near / rates.link + far / rates.rail
+    # In the backward pass keys and values come again, and their gradients go home.
+    return _Cost(
+        rank,
+        near,
+        far,
+        4 * work / rates.forward,
+        moved + latency,
+        10 * work / rates.backward,
+        2 * (moved + latency),
+    )
+
+
+# As many ranks as a table shows; of more, those that decide.
+_MOST = 16
+
+
+def _choose(costs: List[_Cost]) -> List[_Cost]:
+    if len(costs) <= _MOST:
+        return costs
+    keys = (lambda c: c.total), (lambda c: -c.total), (lambda c: c.near + c.far), (lambda c: -c.near - c.far)
+    return sorted({max(costs, key=key) for key in keys}, key=lambda c: c.rank)
 
 
 def explain(
@@ -55,35 +111,35 @@ def explain(
     bytes_of_element: int = 2,
     rates: Rates = Rates(),
 ) -> str:
-    """A table of one attention by this plan: for each rank the rows that it holds, the share of the work, the
-    keys and bytes that it receives, and the time of computing and of moving, forward and backward.
+    """A table of one attention by this plan: for each rank its rows, its share of the work, the megabytes that it
+    receives from its own node and from others, and the milliseconds of computing and of moving. Of more than
+    16 ranks, the slowest, the fastest, and those that receive most and least.
 
     Args:
         heads, key_heads, head_dim, batch: H, Hkv, D and B.
         bytes_of_element: 2 for 16 bits.
         rates: of the machine; those of an H200 if they are left out.
 
-    Times are estimates by arithmetic: work over rates, nothing of which runs at the same time.
+    Times are estimates by arithmetic, work over rates. Nothing is computed while keys move.
     """
-    costs = [
-        _measure(plan, rank, heads, key_heads, head_dim, batch, bytes_of_element, rates)
-        for rank in range(plan.ranks)
-    ]
+    shape = _Shape(batch, heads, key_heads, head_dim, bytes_of_element)
+    costs = [_estimate(plan, rank, shape, rates) for rank in range(plan.ranks)]
     whole = sum(plan.work) or 1
-    lines: List[str] = [
+    lines = [
         f"{plan.total[0]} rows x {plan.total[1]} keys on {plan.ranks} ranks, {plan.sharding}, {plan.method}: "
         f"balance {plan.balance:.3f}",
-        "rank      rows   work      keys received  MB received   forward ms (moved)  backward ms (moved)",
+        "rank       rows   work    MB near     MB far  forward ms  + moved  backward ms  + moved",
     ]
-    for rank, cost in enumerate(costs):
+    for c in _choose(costs):
         lines.append(
-            f"{rank:4} {count(plan.rows[rank]):9} {plan.work[rank] / whole:6.1%} {plan.count_foreign(rank):18} "
-            f"{cost.received / 1e6:12.1f} {1e3 * cost.forward:12.3f} ({1e3 * cost.moved:.3f}) "
-            f"{1e3 * cost.backward:12.3f} ({1e3 * cost.moved_back:.3f})"
+            f"{c.rank:4} {count(plan.rows[c.rank]):10} {plan.work[c.rank] / whole:6.2%} {c.near / 1e6:10.1f} "
+            f"{c.far / 1e6:10.1f} {1e3 * c.forward:11.3f} {1e3 * c.moved:8.3f} {1e3 * c.backward:12.3f} "
+            f"{1e3 * c.moved_back:8.3f}"
         )
-    slowest = max(costs, key=lambda cost: cost.forward + cost.moved)
+    slowest = max(costs, key=lambda c: c.total)
     bound = "transfers" if slowest.moved > slowest.forward else "computing"
+    ideal = sum(c.forward for c in costs) / plan.ranks
     lines.append(
-        f"forward {1e3 * (slowest.forward + slowest.moved):.3f} ms, bound by {bound} on the slowest rank"
+        f"forward {1e3 * slowest.total:.3f} ms, bound by {bound}; {ideal / slowest.total:.2f} of {plan.ranks} ranks' rate"
     )
     return "\n".join(lines)
