@@ -344,6 +344,8 @@ TEST(PagedSpecTest, ErrorsNameTheArgument) {
   EXPECT_EQ(getError([](Call &c) { c.lengthShape[0] = 2; }),
             "seqused_k: expected at least B=3 elements in dimension 0, which is read at those "
             "positions, got shape (2)");
+  EXPECT_EQ(getError([](Call &c) { c.tableShape[1] = 1 << 25; }),
+            "page_table: expected fewer than 2^29 positions, got 536870912");
   // Tables have entries, so that there is a page which a wrong one can be taken for.
   EXPECT_EQ(getError([](Call &c) { c.keyShape[0] = c.valueShape[0] = 0; }),
             "key_cache: expected at least Np=1 elements in dimension 0, which is read at those "
