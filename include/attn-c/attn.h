@@ -151,7 +151,19 @@ ATTN_EXPORT void attn_options_free(attn_options *options);
 enum { ATTN_CAUSAL_NO = 0, ATTN_CAUSAL_TOP_LEFT = 1, ATTN_CAUSAL_BOTTOM_RIGHT = 2 };
 
 /** A common attention, for attn_write_source. Start from ATTN_SPEC_INIT: no bound of a window is
- *  -1, not 0. */
+ *  -1, not 0.
+ *
+ *  The function takes these in this order, of which * are there where the spec says so:
+ *
+ *    query        type  (B, H, M, D)
+ *    key          type  (B, Hkv, N, D); with pages key_cache, (Np, P, Hkv, D)
+ *    value        type  (B, Hkv, N, Dv); with pages value_cache, (Np, P, Hkv, Dv)
+ *    page_table*  i32   (B, C), with pages
+ *    seqused_k*   i32   (B), with lengths
+ *    scale*       f32   a scalar
+ *    sink*        f32   (H)
+ *
+ *  and gives output, (B, H, M, Dv), and lse*, f32 of shape (B, H, M). */
 typedef struct attn_spec {
   /** sizeof(attn_spec), so that a later library knows what the program has. */
   size_t size;
@@ -161,17 +173,27 @@ typedef struct attn_spec {
   int64_t head_dim, value_dim;
   /** Keys at or before the row's own position, counted from the first row and key or the last. */
   int32_t causal;
-  /** Arguments after query, key and value, in this order, if not 0: the factor of the products (an
-   *  f32 scalar, otherwise 1/sqrt(D)), and one more logit for each head (f32 of shape H). */
+  /** Whether calls give the factor of the products, otherwise 1/sqrt(D), and one more logit for
+   *  each head. */
   int32_t has_scale, has_sink;
-  /** A second result if not 0: the natural logarithm of the sum of exponentials, f32 (B, H, M). */
+  /** A second result if not 0: the natural logarithm of the sum of exponentials. */
   int32_t returns_lse;
   /** Keys before and after the row's own position, counted from the bottom-right; -1 is no bound.
    */
   int64_t window_left, window_right;
+  /** P, the keys of a page; 0 where keys and values lie in one piece. Key n of sequence b is row
+   *  n mod P of page page_table[b, n / P], so that N is C * P. Pages may be shared and in any
+   *  order, with heads before or after rows: strides are free but for the last dimension's. An
+   *  entry that no kept key needs may hold anything; nothing outside of the caches is read,
+   *  whatever the table holds. On a GPU P is a multiple of 16. */
+  int64_t page_size;
+  /** Whether each sequence has its own number of keys, seqused_k[b], those of its own rows
+   *  included. Bottom-right then counts from the last of these keys. Fewer than 0 are none, and
+   *  more than N are N, though rows still count from the number that was given. */
+  int32_t has_lengths;
 } attn_spec;
 
-#define ATTN_SPEC_INIT {sizeof(attn_spec), "f32", 0, 0, ATTN_CAUSAL_NO, 0, 0, 0, -1, -1}
+#define ATTN_SPEC_INIT {sizeof(attn_spec), "f32", 0, 0, ATTN_CAUSAL_NO, 0, 0, 0, -1, -1, 0, 0}
 
 /** The attention as a source for attn_compile, freed with attn_string_free. Score and mask
  * functions are source that the program writes itself. Head dimensions and bounds that are none are

@@ -253,7 +253,8 @@ inline std::string take(char *text) {
 /// Keys at or before the row's own position, counted from the first row and key or from the last.
 enum class Causal { No, TopLeft, BottomRight };
 
-/// The common attentions without writing IR; score and mask functions are source (attn_spec).
+/// The common attentions without writing IR; score and mask functions are source. attn_spec lists
+/// the arguments of the function in their order.
 struct AttentionSpec {
   /// Of query, key, value and output: F16, BF16 or F32.
   Type type = Type::F32;
@@ -262,11 +263,15 @@ struct AttentionSpec {
   Causal causal = Causal::No;
   /// Keys before and after the row's own position, counted from the bottom-right; -1 is no bound.
   int64_t windowLeft = -1, windowRight = -1;
-  /// Arguments after query, key and value, in this order: the factor of the products (an F32
-  /// scalar, otherwise 1/sqrt(D)), and one more logit for each head (F32 of shape H).
+  /// Whether calls give the factor of the products, otherwise 1/sqrt(D), and one more logit for
+  /// each head.
   bool hasScale = false, hasSink = false;
   /// A second result, the natural logarithm of the sum of exponentials, F32 of shape (B, H, M).
   bool returnsLse = false;
+  /// P, the keys of a page, which page_table finds; 0 where keys and values lie in one piece.
+  int64_t pageSize = 0;
+  /// Whether each sequence has its own number of keys, seqused_k.
+  bool hasLengths = false;
 };
 
 /// The same as a source (attn_write_source).
@@ -285,6 +290,8 @@ inline Result<std::string> getSource(const AttentionSpec &spec) {
   said.has_scale = spec.hasScale;
   said.has_sink = spec.hasSink;
   said.returns_lse = spec.returnsLse;
+  said.page_size = spec.pageSize;
+  said.has_lengths = spec.hasLengths;
   char *source = nullptr;
   if (Status status = Status::of(attn_write_source(&said, &source)); !status)
     return status;

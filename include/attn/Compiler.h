@@ -110,6 +110,20 @@ struct CompileOptions {
 enum class Causal : uint8_t { No, TopLeft, BottomRight };
 
 /// The common attentions without writing IR. Whatever else (score and mask functions) is source.
+///
+/// The function takes these in this order, of which * are there where the spec says so:
+///
+/// | argument    | elements | shape                                                           |
+/// |-------------|----------|-----------------------------------------------------------------|
+/// | query       | type     | (B, H, M, D)                                                    |
+/// | key         | type     | (B, Hkv, N, D); with pages key_cache, (Np, P, Hkv, D)           |
+/// | value       | type     | (B, Hkv, N, Dv); with pages value_cache, (Np, P, Hkv, Dv)       |
+/// | page_table* | I32      | (B, C), with pages                                              |
+/// | seqused_k*  | I32      | (B), with lengths                                               |
+/// | scale*      | F32      | a scalar                                                        |
+/// | sink*       | F32      | (H)                                                             |
+///
+/// and gives output, (B, H, M, Dv), and lse*, F32 of shape (B, H, M).
 struct AttentionSpec {
   /// Of query, key, value and output: F16, BF16 or F32.
   DataType type = DataType::F32;
@@ -118,11 +132,21 @@ struct AttentionSpec {
   Causal causal = Causal::No;
   /// Keys before and after the row's own position, counted from the bottom-right; -1 is no bound.
   int64_t windowLeft = -1, windowRight = -1;
-  /// Run-time arguments after query, key and value, in this order: the factor of the products (an
-  /// F32 scalar, otherwise 1/sqrt(D)), and one more logit for each head (F32 of shape H).
+  /// Whether calls give the factor of the products, otherwise 1/sqrt(D), and one more logit for
+  /// each head.
   bool hasScale = false, hasSink = false;
-  /// A second result, the natural logarithm of the sum of exponentials, F32 of shape (B, H, M).
+  /// A second result, the natural logarithm of the sum of exponentials.
   bool returnsLse = false;
+  /// P, the keys of a page; 0 where keys and values lie in one piece. Key n of sequence b is row
+  /// n mod P of page page_table[b, n / P], so that N is C * P. Pages may be shared and in any
+  /// order, with heads before or after rows: strides are free but for the last dimension's. An
+  /// entry that no kept key needs may hold anything; nothing outside of the caches is read,
+  /// whatever the table holds. On CUDA P is a multiple of 16.
+  int64_t pageSize = 0;
+  /// Whether each sequence has its own number of keys, seqused_k[b], those of its own rows
+  /// included. Bottom-right then counts from the last of these keys. Fewer than 0 are none, and
+  /// more than N are N, though rows still count from the number that was given.
+  bool hasLengths = false;
 };
 
 /// The same as IR text. Numbers that are out of range are found when the text is compiled.
@@ -140,8 +164,9 @@ struct ValueInfo {
   bool isScalar = false;
   /// -1 is decided by each call. Empty for a scalar.
   std::vector<int64_t> shape;
-  /// The letter of each dimension, of B, H, Hkv, M, N, D and Dv; empty where the source does not
-  /// tell. A tensor that a score or mask reads may be larger than its letters say.
+  /// The letter of each dimension, of B, H, Hkv, M, N, D, Dv and, of pages, Np, P and C; empty
+  /// where the source does not tell. A tensor that a score or mask reads may be larger than its
+  /// letters say.
   std::vector<std::string> letters;
 };
 

@@ -10,6 +10,7 @@
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringRef.h"
+#include <cstddef>
 #include <cstdlib>
 #include <cstring>
 
@@ -143,15 +144,22 @@ void attn_options_free(attn_options *options) { delete options; }
 //===----------------------------------------------------------------------------------------===//
 
 /// The error of a spec, or the same spec for C++.
-static Result<AttentionSpec> readSpec(const attn_spec &spec) {
+static Result<AttentionSpec> readSpec(const attn_spec *given) {
   auto expected = [](const llvm::Twine &message) {
     return Status{StatusCode::InvalidArgument, message.str(), "start from ATTN_SPEC_INIT"};
   };
-  if (spec.size != sizeof(attn_spec))
-    return expected("spec: expected size " + llvm::Twine(sizeof(attn_spec)) + ", got " +
-                    llvm::Twine(spec.size));
+  // Programs of earlier versions have no pages.
+  constexpr size_t withoutPages = offsetof(attn_spec, page_size);
+  if (given->size != sizeof(attn_spec) && given->size != withoutPages)
+    return expected("spec: expected size " + llvm::Twine(sizeof(attn_spec)) + " or " +
+                    llvm::Twine(withoutPages) + ", got " + llvm::Twine(given->size));
+  attn_spec spec = ATTN_SPEC_INIT;
+  std::memcpy(&spec, given, given->size);
   if (spec.causal < ATTN_CAUSAL_NO || spec.causal > ATTN_CAUSAL_BOTTOM_RIGHT)
     return expected("spec: causal: expected a number from 0 to 2, got " + llvm::Twine(spec.causal));
+  if (spec.page_size < 0)
+    return expected("spec: page_size: expected a number of keys from 0 on, got " +
+                    llvm::Twine(spec.page_size));
   AttentionSpec read;
   const DataType types[] = {DataType::F16, DataType::BF16, DataType::F32};
   const auto *type = llvm::find_if(
@@ -168,6 +176,8 @@ static Result<AttentionSpec> readSpec(const attn_spec &spec) {
   read.hasScale = spec.has_scale;
   read.hasSink = spec.has_sink;
   read.returnsLse = spec.returns_lse;
+  read.pageSize = spec.page_size;
+  read.hasLengths = spec.has_lengths;
   return read;
 }
 
@@ -175,7 +185,7 @@ attn_code attn_write_source(const attn_spec *spec, char **source) {
   if (!spec || !source)
     return failNull(!spec ? "spec" : "source");
   *source = nullptr;
-  Result<AttentionSpec> read = readSpec(*spec);
+  Result<AttentionSpec> read = readSpec(spec);
   if (!read)
     return finish(read.takeStatus());
   *source = strdup(getSource(*read).c_str());

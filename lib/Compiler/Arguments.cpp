@@ -289,13 +289,30 @@ private:
       dim = owner.dim;
     std::optional<std::string> message = check(rule, dim, extents);
     if (!message)
-      return {};
+      return checkDerived(rule);
     if (!owner.value)
       return fail("call", *message);
     if (rule.kind == ExtentRule::Kind::Multiple)
       return fail(owner.value->name, *message);
     const TensorView &view = arguments[owner.value - rules.values.data()].getTensor();
     return fail(owner.value->name, *message + ", got shape " + getShape(view));
+  }
+
+  /// An extent that no argument has itself, such as the keys of a table's pages: of positions there
+  /// are no more than of an argument's (s12).
+  Status checkDerived(const ExtentRule &rule) const {
+    std::optional<unsigned> group = getGroup(rule.left);
+    if (rule.kind != ExtentRule::Kind::Equal || !group || owners[*group].value ||
+        *extents[*group] < kMaxExtent)
+      return {};
+    // Told of the argument that it is computed from.
+    const auto *from = llvm::find_if(rule.right, [&](const ExtentTerm &term) {
+      return term.kind == ExtentTerm::Kind::Group && owners[term.value].value;
+    });
+    StringRef name = "call";
+    if (from != rule.right.end())
+      name = owners[from->value].value->name;
+    return fail(name, "expected fewer than 2^29 positions, got " + Twine(*extents[*group]));
   }
 
   /// The first dimension of a group.

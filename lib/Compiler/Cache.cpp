@@ -110,6 +110,11 @@ Result<CompiledFunction> compile(std::string_view source, const CompileOptions &
 }
 
 Result<CompiledFunction> compile(const AttentionSpec &spec, const CompileOptions &options) {
+  // In the text it would be a type that does not parse.
+  if (spec.pageSize < 0)
+    return Status{
+        StatusCode::InvalidArgument,
+        "pageSize: expected a number of keys from 0 on, got " + std::to_string(spec.pageSize), ""};
   return compile(getSource(spec), options);
 }
 

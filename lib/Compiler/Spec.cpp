@@ -13,44 +13,137 @@ using namespace llvm;
 
 namespace attn {
 
-static std::string getTensor(StringRef shape, int64_t columns, StringRef type) {
-  return formatv("tensor<{0}{1}x{2}>", shape, columns, type);
-}
+namespace {
+/// Writes the function of a spec.
+class Writer {
+public:
+  explicit Writer(const AttentionSpec &spec)
+      : spec(spec), element(getName(spec.type)), q(getTensor("?x?x?", spec.headDim)),
+        v(getTensor("?x?x?", spec.valueDim ? spec.valueDim : spec.headDim)) {}
 
-std::string getSource(const AttentionSpec &spec) {
-  StringRef type = getName(spec.type);
-  int64_t valueDim = spec.valueDim ? spec.valueDim : spec.headDim;
-  std::string q = getTensor("?x?x?x", spec.headDim, type);
-  std::string v = getTensor("?x?x?x", valueDim, type);
+  std::string write() const {
+    std::string results = v + (spec.returnsLse ? ", tensor<?x?x?xf32>" : "");
+    std::string names = std::string("%output") + (spec.returnsLse ? ", %lse" : "");
+    return formatv("func.func @attention({0}) -> ({1}) {{\n{2}  {3} = attn.attention %query, %key, "
+                   "%value{4}\n{5}      : {6}, {6}, {7} -> {1}\n  return {3} : {1}\n}\n",
+                   writeArguments(), results, writeViews(), names, writeWords(), writeMask(), q, v);
+  }
 
-  SmallVector<std::string> variants;
-  if (spec.causal != Causal::No)
-    variants.push_back(
-        formatv("#attn.causal<{0}>", spec.causal == Causal::TopLeft ? "top_left" : "bottom_right"));
-  if (spec.windowLeft != -1 || spec.windowRight != -1)
-    variants.push_back(
-        formatv("#attn.window<{0}, {1}, bottom_right>", spec.windowLeft, spec.windowRight));
+private:
+  std::string getTensor(StringRef shape, int64_t columns) const {
+    return formatv("tensor<{0}x{1}x{2}>", shape, columns, element);
+  }
+  std::string getPool(int64_t columns) const {
+    return getTensor(formatv("?x{0}x?", spec.pageSize).str(), columns);
+  }
+  std::string getKeyPool() const { return getPool(spec.headDim); }
+  std::string getValuePool() const { return getPool(spec.valueDim ? spec.valueDim : spec.headDim); }
 
-  std::string text = formatv("func.func @attention(%query: {0}, %key: {0}, %value: {1}", q, v);
-  if (spec.hasScale)
-    text += ", %scale: f32";
-  if (spec.hasSink)
-    text += ", %sink: tensor<?xf32>";
-  std::string results = v;
-  if (spec.returnsLse)
-    results += ", tensor<?x?x?xf32>";
-  text += ") -> (" + results + ") {\n  %output" + (spec.returnsLse ? ", %lse" : "") +
-          " = attn.attention %query, %key, %value";
-  if (!variants.empty())
-    text += " variants [" + join(variants, ", ") + "]";
-  if (spec.hasScale)
-    text += " scale(%scale)";
-  if (spec.hasSink)
-    text += " sink(%sink : tensor<?xf32>)";
-  text += formatv("\n      : {0}, {0}, {1} -> {2}\n", q, v, results);
-  text += std::string("  return %output") + (spec.returnsLse ? ", %lse" : "") + " : " + results +
-          "\n}\n";
-  return text;
-}
+  std::string writeArguments() const {
+    std::string text = "%query: " + q;
+    if (spec.pageSize)
+      text += formatv(", %key_cache: {0}, %value_cache: {1}, %page_table: {2}", getKeyPool(),
+                      getValuePool(), kTable);
+    else
+      text += formatv(", %key: {0}, %value: {1}", q, v);
+    if (spec.hasLengths)
+      text += formatv(", %seqused_k: {0}", kLengths);
+    if (spec.hasScale)
+      text += ", %scale: f32";
+    if (spec.hasSink)
+      text += ", %sink: tensor<?xf32>";
+    return text;
+  }
+
+  /// What stands before the attention: keys and values as their tables find them, and M.
+  std::string writeViews() const {
+    std::string text;
+    if (spec.pageSize)
+      for (auto [name, pool, type] :
+           {std::tuple("key", getKeyPool(), q), std::tuple("value", getValuePool(), v)})
+        text += formatv("  %{0} = attn.paged %{0}_cache[%page_table] : {1}, {2} -> {3}\n", name,
+                        pool, kTable, type);
+    if (countsFromLengths())
+      text +=
+          formatv("  %c2 = arith.constant 2 : index\n  %rows = tensor.dim %query, %c2 : {0}\n", q);
+    return text;
+  }
+
+  std::string writeWords() const {
+    SmallVector<std::string> variants;
+    if (spec.causal == Causal::TopLeft)
+      variants.push_back("#attn.causal<top_left>");
+    if (spec.causal == Causal::BottomRight && !spec.hasLengths)
+      variants.push_back("#attn.causal<bottom_right>");
+    // A bound that is none is refused by the variant, whoever counts.
+    bool isBound = spec.windowLeft >= -1 && spec.windowRight >= -1;
+    if (hasWindow() && (!spec.hasLengths || !isBound))
+      variants.push_back(
+          formatv("#attn.window<{0}, {1}, bottom_right>", spec.windowLeft, spec.windowRight));
+    std::string text;
+    if (!variants.empty())
+      text += " variants [" + join(variants, ", ") + "]";
+    if (spec.hasScale)
+      text += " scale(%scale)";
+    if (spec.hasSink)
+      text += " sink(%sink : tensor<?xf32>)";
+    return text;
+  }
+
+  /// The keys that a sequence has, and what its rows see of them: they count from its last key.
+  std::string writeMask() const {
+    if (!spec.hasLengths)
+      return "";
+    SmallVector<std::string> lines = {
+        formatv("%length = tensor.extract %seqused_k[%b] : {0}", kLengths),
+        "%end = arith.index_cast %length : i32 to index"};
+    unsigned numKept = 0;
+    auto keep = [&](StringRef predicate, StringRef bound) {
+      lines.push_back(
+          formatv("%is{0} = arith.cmpi {1}, %n, %{2} : index", numKept, predicate, bound));
+      if (numKept)
+        lines.push_back(
+            formatv("%keep{0} = arith.andi %{1}, %is{0} : i1", numKept, getKept(numKept)));
+      ++numKept;
+    };
+    keep("slt", "end");
+    if (countsFromLengths()) {
+      lines.push_back("%after = arith.addi %m, %end : index");
+      lines.push_back("%own = arith.subi %after, %rows : index");
+    }
+    if (spec.causal == Causal::BottomRight)
+      keep("sle", "own");
+    for (auto [name, operation, distance, predicate] :
+         {std::tuple("left", "subi", spec.windowLeft, "sge"),
+          std::tuple("right", "addi", spec.windowRight, "sle")}) {
+      if (distance < 0)
+        continue;
+      lines.push_back(formatv("%{0}_distance = arith.constant {1} : index", name, distance));
+      lines.push_back(formatv("%{0} = arith.{1} %own, %{0}_distance : index", name, operation));
+      keep(predicate, name);
+    }
+    lines.push_back(formatv("attn.yield %{0} : i1", getKept(numKept)));
+    return "    mask(%b, %h, %m, %n) {\n      " + join(lines, "\n      ") + "\n    }\n";
+  }
+  /// The name of the conjunction of so many conditions.
+  static std::string getKept(unsigned count) {
+    return (count == 1 ? "is" : "keep") + std::to_string(count - 1);
+  }
+
+  bool hasWindow() const { return spec.windowLeft != -1 || spec.windowRight != -1; }
+  bool countsFromLengths() const {
+    return spec.hasLengths && (spec.causal == Causal::BottomRight || hasWindow());
+  }
+
+  static constexpr StringRef kTable = "tensor<?x?xi32>", kLengths = "tensor<?xi32>";
+
+  const AttentionSpec &spec;
+  StringRef element;
+  /// The types of queries and keys, and of values.
+  std::string q, v;
+};
+} // namespace
+
+std::string getSource(const AttentionSpec &spec) { return Writer(spec).write(); }
 
 } // namespace attn

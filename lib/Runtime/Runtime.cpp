@@ -39,7 +39,7 @@ struct Kernel::State {
   Status check(LaunchArguments arguments) const;
   /// The way for a call.
   Result<Way *> choose(LaunchArguments arguments) const;
-  /// Makes a way ready. Its context is current.
+  /// Makes a way ready, in its context.
   Status makeReady(Way &way) const;
   /// The way for a call, ready.
   Result<Way *> prepare(LaunchArguments arguments) const;
@@ -81,6 +81,9 @@ Status Kernel::State::makeReady(Way &way) const {
   std::lock_guard lock(way.getMutex());
   if (way.isReady())
     return {};
+  ContextScope scope(context.getDriver(), context.get());
+  if (scope.getCode() != cuda::Success)
+    return context.getDriver().check(scope.getCode(), "enter the kernel's context");
   Result<WayCode> code = source(way.getName());
   if (!code)
     return code.takeStatus();
@@ -98,9 +101,6 @@ Result<Way *> Kernel::State::prepare(LaunchArguments arguments) const {
   Result<Way *> way = choose(arguments);
   if (!way || (*way)->isReady())
     return way;
-  ContextScope scope(context.getDriver(), context.get());
-  if (scope.getCode() != cuda::Success)
-    return context.getDriver().check(scope.getCode(), "enter the kernel's context");
   if (Status status = makeReady(**way); !status.ok())
     return status;
   return way;
@@ -199,10 +199,6 @@ Result<Kernel> KernelLoader::open(const FunctionPlan &plan, const LoadOptions &o
 }
 
 Status KernelLoader::prepareLast(const Kernel &kernel) {
-  const Driver &driver = kernel.state->context.getDriver();
-  ContextScope scope(driver, kernel.state->context.get());
-  if (scope.getCode() != cuda::Success)
-    return driver.check(scope.getCode(), "enter the kernel's context");
   return kernel.state->makeReady(*kernel.state->ways.back());
 }
 
@@ -278,10 +274,6 @@ Status Kernel::prepare(LaunchArguments arguments) const {
 }
 
 Status Kernel::prepare() const {
-  const Driver &driver = state->context.getDriver();
-  ContextScope scope(driver, state->context.get());
-  if (scope.getCode() != cuda::Success)
-    return driver.check(scope.getCode(), "enter the kernel's context");
   for (const std::unique_ptr<Way> &way : state->ways)
     if (Status status = state->makeReady(*way); !status.ok())
       return status;

@@ -74,20 +74,19 @@ Status Way::read(llvm::ArrayRef<KernelPlan> plans) {
   return {};
 }
 
-size_t Way::countKernelArguments() const {
-  if (!scratch.empty())
-    return scratch.getFirstArgument();
+size_t Way::countStepArguments() const {
   size_t count = 0;
   for (const Step &step : steps)
     count = std::max(count, step.recipe.getNumArguments());
   return count;
 }
 
+size_t Way::countKernelArguments() const {
+  return scratch.empty() ? countStepArguments() : scratch.getFirstArgument();
+}
+
 Status Way::checkArguments(size_t numArguments) const {
-  size_t count = 0;
-  for (const Step &step : steps)
-    count = std::max(count, step.recipe.getNumArguments());
-  bool isRight = count <= numArguments + scratch.size() &&
+  bool isRight = countStepArguments() <= numArguments + scratch.size() &&
                  (scratch.empty() || scratch.getFirstArgument() == numArguments);
   return isRight ? Status()
                  : Status{StatusCode::InvalidKernel,

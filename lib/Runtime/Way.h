@@ -63,6 +63,9 @@ private:
     cuda::Function function;
     LaunchRecipe recipe;
   };
+  /// The most that a kernel takes, with scratch.
+  size_t countStepArguments() const;
+
   std::string name;
   WayConditions when;
   /// In launch order.

@@ -9,7 +9,7 @@ from ._explain import Explanation
 from ._given import Given
 from ._library import Error
 from ._plan import Plan, make_plan
-from ._problem import Spec, check_options, is_rows_first
+from ._problem import check_options, is_rows_first, make_spec
 from ._run import run, run_into
 from ._seed import Seed, make_seed
 from ._source import Source
@@ -30,7 +30,7 @@ class Attention:
         is_from_disk: whether the kernel was found on disk.
         device: "cpu", or "cuda:0".
 
-        A copy shares the kernel. A deep copy also copies the captured arrays. An attention that is
+    A copy shares the kernel. A deep copy also copies the captured arrays. An attention that is
     pickled is compiled again where it is loaded.
     """
 
@@ -193,28 +193,16 @@ def compile(
         sink: whether calls give a sink.
         device: "cpu", "cuda" (PyTorch's current device), "cuda:1", or a torch.device.
         causal, window, score, mask, layout, return_lse, options, dropout_p: as for `attention`.
-                        Arrays are captured now; a call reads their elements of that time. Seeds of
-                        dropout are
+            Arrays are captured now; a call reads their elements of that time. Seeds of dropout are
             given to calls, or drawn by them.
 
     Raises:
         Error: an argument that does not fit, or a function that cannot be traced.
     """
     is_rows_first(layout)
-    spec = Spec(
-        dtype,
-        head_dim,
-        value_dim,
-        _arrays.device_name(device),
-        causal=causal,
-        window=window,
-        score=score,
-        mask=mask,
-        has_scale=scale,
-        has_sink=sink,
-        return_lse=return_lse,
-        dropout=dropout_p,
-    )
+    how = dict(scale=scale, sink=sink, causal=causal, window=window, score=score, mask=mask)
+    how.update(return_lse=return_lse, dropout_p=dropout_p)
+    spec = make_spec(dtype, head_dim, value_dim, device, **how)
     source = Source(spec, seed=Seed())
     texts = check_options(options, spec.device)
     # The kernel of most calls is compiled now, the others when calls take them.

@@ -9,7 +9,7 @@ from . import _arrays, _library
 from ._library import Error
 from ._log import find_reason
 from ._picture import visualize_mask
-from ._problem import Spec, check_options, is_rows_first
+from ._problem import Spec, check_options, is_rows_first, make_spec
 from ._seed import Seed
 from ._source import Gradients, Source
 
@@ -96,7 +96,6 @@ def explain(
     text then also tells which way the call takes and whether its kernel is there, and on the CPU
     which tiles the mask keeps for batch 0 and head 0. No attention is computed.
 
-
     Args:
         until: "problem", "grid" or "online"; for a GPU also "tile", "placed", "async", "thread"
             and "ptx".
@@ -117,20 +116,9 @@ def explain(
         device = getattr(dtype, "device", "cpu") if _arrays.is_torch(dtype) else "cpu"
         dtype, head_dim, value_dim = (dtype.dtype, dtype.shape[-1], value_dim.shape[-1])
     rows_first = is_rows_first(layout)
-    spec = Spec(
-        dtype,
-        head_dim,
-        value_dim,
-        _arrays.device_name(device),
-        causal=causal,
-        window=window,
-        score=score,
-        mask=mask,
-        has_scale=scale,
-        has_sink=sink,
-        return_lse=return_lse,
-        dropout=dropout_p,
-    )
+    how = dict(scale=scale, sink=sink, causal=causal, window=window, score=score, mask=mask)
+    how.update(return_lse=return_lse, dropout_p=dropout_p)
+    spec = make_spec(dtype, head_dim, value_dim, device, **how)
     of = Source(spec, seed=Seed()).text
     text, texts = of.forward, check_options(options, spec.device)
     lines = _describe(call, rows_first, spec, find_reason(text, texts)) if call else ""

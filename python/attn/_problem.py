@@ -76,6 +76,13 @@ class Spec:
         )
 
 
+def make_spec(dtype: Any, head_dim: Any, value_dim: Any, device: Any, **how: Any) -> Spec:
+    """What the arguments of `compile` and `explain` ask for; `how` are those with a name."""
+    for name, field in (("scale", "has_scale"), ("sink", "has_sink"), ("dropout_p", "dropout")):
+        how[field] = how.pop(name)
+    return Spec(dtype, head_dim, value_dim, _arrays.device_name(device), **how)
+
+
 def is_rows_first(layout: str) -> bool:
     if layout == "bhsd":
         return False

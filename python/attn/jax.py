@@ -10,205 +10,45 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import itertools
 from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 import jax
 import jax.numpy as jnp
 import numpy
-from jax.custom_batching import custom_vmap
 from jax.custom_derivatives import SymbolicZero
-from jax.experimental.custom_partitioning import custom_partitioning
-from jax.sharding import NamedSharding, PartitionSpec
 
 from ._indexing import Indexing, index_as
-from ._library import Error, OptionTexts, library, option_texts, refuse
+from ._jax_call import (
+    BATCH,
+    HEAD,
+    LSE,
+    SINK,
+    Call,
+    K,
+    O,
+    Part,
+    Q,
+    V,
+    bind,
+    is_on_gpu,
+    name_captured,
+    scale_score,
+    to_jax,
+)
+from ._jax_paged import paged_attention
+from ._library import Error, OptionTexts, option_texts, refuse
 from ._plan import _compile, remember
 from ._problem import Spec
 from ._scan import Scan
 from ._source import Gradients, Source, Text, Wanted, reads
 from .integrations._tables import read_table
 
+__all__ = ["attention", "paged_attention"]
+
 # Also where somebody puts the function of this module in its place.
 _of_jax = jax.nn.dot_product_attention
 
-_TARGET = "attn_run"
-_HANDLERS = {"cpu": library.attn_xla_run, "CUDA": library.attn_xla_run_cuda}
-for _platform, _handler in _HANDLERS.items():
-    jax.ffi.register_ffi_target(_TARGET, jax.ffi.pycapsule(_handler), platform=_platform)
-
-# ===- One custom call --------------------------------------------------------------------------===#
-
-# Dimensions by letters: batch, heads, rows, keys, D of q and k, Dv of v, heads of k; those of captured
-# arrays have others, each its own. Matrices are (B, S, H, D), as JAX has them.
-_Q, _K, _V, _O, _LSE, _SINK = "bmhd", "bngd", "bnge", "bmhe", "bhm", "h"
-
-
-_BATCH, _HEAD = -1, -2
-
-
-class _Part(NamedTuple):
-    source: str
-    order: Tuple[int, ...]
-
-
-class _Call(NamedTuple):
-    """A kernel, and the dimensions of what it takes and gives."""
-
-    source: str
-    options: OptionTexts
-    arguments: Tuple[str, ...]
-    # With the type, or None for that of q.
-    results: Tuple[Tuple[str, Optional[str]], ...]
-    # Its functions read the batch or the head: a part of these has other indices.
-    reads_batch: bool
-    reads_head: bool
-    # The kernel for a part, which adds where it begins, and the position of each of its arguments
-    # here, or _BATCH or _HEAD.
-    part: Optional["_Part"]
-
-    def shapes(self, arrays: Tuple) -> List[Any]:
-        extents: Dict[str, int] = {}
-        for dims, x in zip(self.arguments, arrays):
-            extents.update(zip(dims, x.shape))
-        return [
-            jax.ShapeDtypeStruct([extents[x] for x in dims], type_ or arrays[0].dtype)
-            for dims, type_ in self.results
-        ]
-
-    def run(self, *arrays: Any) -> Tuple:
-        dims = [*self.arguments, *[dims for dims, _ in self.results]]
-        lines = "\n".join(f"{name.replace('_', '-')}={text}" for name, text in self.options)
-        call = jax.ffi.ffi_call(_TARGET, self.shapes(arrays))
-        swapped = "".join("s" if x in (_Q, _K, _V, _O) else "." for x in dims)
-        return tuple(call(*arrays, source=self.source, options=lines, swapped=swapped))
-
-    def run_part(self, batch: Any, head: Any, arrays: Tuple) -> Tuple:
-        """On the part of batch and heads that begins there."""
-        if self.part is None:
-            return self.run(*arrays)
-        begins = {_BATCH: jnp.asarray(batch, jnp.int32), _HEAD: jnp.asarray(head, jnp.int32)}
-        order = self.part.order
-        dims = tuple("" if i < 0 else self.arguments[i] for i in order)
-        call = self._replace(source=self.part.source, arguments=dims, part=None)
-        return call.run(*[begins[i] if i < 0 else arrays[i] for i in order])
-
-
-# ===- Transforms -------------------------------------------------------------------------------===#
-
-
-def _find_rule(call: _Call, heads_of_k: int, group: int) -> Tuple[str, Dict[str, int]]:
-    """Shardy's rule of a call, and sizes: heads of q are (heads of k, group)."""
-    split = group > 1 and heads_of_k > 1
-    heads = "(g x)" if split else "h" if group > 1 else "g"
-
-    def write(dims: str) -> str:
-        return " ".join(heads if x == "h" else f"y{ord(x)}" if x.isupper() else x for x in dims)
-
-    arguments = ", ".join(write(dims) for dims in call.arguments)
-    results = ", ".join(write(dims) for dims, _ in call.results)
-    return f"{arguments} -> {results}", {"x": group} if split else {}
-
-
-@functools.lru_cache(maxsize=512)
-def _partition(call: _Call, heads_of_k: int, group: int) -> Callable:
-    """The call on parts of the batch and the heads, where its functions allow it."""
-
-    @custom_partitioning
-    def run(*arrays: Any) -> Tuple:
-        return call.run(*arrays)
-
-    def split(mesh: Any, arguments: Any, results: Any) -> Tuple:
-        # q's sharding decides; a dimension of it that cannot be split is gathered.
-        spec = (*arguments[0].sharding.spec, None, None, None, None)
-        places = {"b": spec[0], "h": spec[2], "g": spec[2]}
-        if call.part is None and call.reads_batch:
-            places["b"] = None
-        if heads_of_k == 1:
-            # All heads share it.
-            places["g"] = None
-        elif not _divides(mesh, spec[2], heads_of_k):
-            places["h"] = places["g"] = None
-        if call.part is None and call.reads_head:
-            places["h"] = places["g"] = None
-
-        def place(dims: str) -> NamedSharding:
-            return NamedSharding(mesh, PartitionSpec(*[places.get(x) for x in dims]))
-
-        def run_part(*arrays: Any) -> Tuple:
-            extents = arrays[0].shape
-            begins = [_find_begin(places[x], extents[i]) for x, i in (("b", 0), ("h", 2))]
-            results = []
-            for x, (dims, _) in zip(call.run_part(*begins, arrays), call.results):
-                # What has no batch is a sum over it; what heads share is one over them.
-                x = x if "b" in dims or places["b"] is None else jax.lax.psum(x, places["b"])
-                is_whole = "h" in dims or ("g" in dims and places["g"] == places["h"])
-                is_whole = is_whole or places["h"] is None
-                results.append(x if is_whole else jax.lax.psum(x, places["h"]))
-            return tuple(results)
-
-        wanted = tuple(place(dims) for dims in call.arguments)
-        return mesh, run_part, tuple(place(dims) for dims, _ in call.results), wanted
-
-    rule, sizes = _find_rule(call, heads_of_k, group)
-    run.def_partition(partition=split, sharding_rule=rule, **sizes)
-    return run
-
-
-def _find_begin(axes: Any, extent: int) -> Any:
-    """Of this device's part of a dimension, in which it has `extent`."""
-    return 0 if axes is None else jax.lax.axis_index(axes) * extent
-
-
-def _divides(mesh: Any, axes: Any, extent: int) -> bool:
-    names = axes if isinstance(axes, tuple) else () if axes is None else (axes,)
-    count = 1
-    for name in names:
-        count *= mesh.shape[name]
-    return extent % count == 0
-
-
-@functools.lru_cache(maxsize=512)
-def _bind(call: _Call) -> Callable:
-    """The call as vmap takes it: a mapped dimension is a part of the batch."""
-
-    @custom_vmap
-    def run(*arrays: Any) -> Tuple:
-        heads, heads_of_k = arrays[0].shape[2], arrays[1].shape[2]
-        return _partition(call, heads_of_k, heads // heads_of_k)(*arrays)
-
-    @run.def_vmap
-    def fold(size: int, is_mapped: List[bool], *arrays: Any) -> Tuple:
-        has_batch = ["b" in dims for dims in call.arguments]
-        is_mapped = [bool(x) for x in is_mapped]
-        of_batch = all(has for has, mapped in zip(has_batch, is_mapped) if mapped)
-        if call.reads_batch or not of_batch or not all("b" in x for x, _ in call.results):
-            # One after the other: each has a captured array, or a gradient, of its own.
-            def run_one(mapped: List[Any]) -> Tuple:
-                each = iter(mapped)
-                return run(*[next(each) if m else x for x, m in zip(arrays, is_mapped)])
-
-            found = jax.lax.map(run_one, [x for x, m in zip(arrays, is_mapped) if m])
-            return found, (True,) * len(found)
-        folded = []
-        for x, has, mapped in zip(arrays, has_batch, is_mapped):
-            if has:
-                whole = x if mapped else jnp.broadcast_to(x, (size, *x.shape))
-                x = whole.reshape(size * whole.shape[1], *whole.shape[2:])
-            folded.append(x)
-        # The batch of each, which the whole does not tell where there are none.
-        batch = arrays[0].shape[1 if is_mapped[0] else 0]
-        found = [x.reshape(size, batch, *x.shape[1:]) for x in run(*folded)]
-        return tuple(found), (True,) * len(found)
-
-    return run
-
-
 # ===- Gradients --------------------------------------------------------------------------------===#
-
-
-def _is_on_gpu() -> bool:
-    return jax.default_backend() in ("gpu", "cuda")
 
 
 class _Traced(NamedTuple):
@@ -222,19 +62,14 @@ class _Traced(NamedTuple):
 
     def given(self) -> Tuple[str, ...]:
         problem = self.text.problem
-        numbers = ("",) * problem.has_scale + (_SINK,) * problem.has_sink
-        return (_Q, _K, _V, *numbers, *self.captured())
-
-    def captured(self) -> List[str]:
-        """Dimensions of the captured arrays."""
-        letters = (letter for letter in map(chr, itertools.count(ord("A"))) if letter.isupper())
-        return ["".join(itertools.islice(letters, rank)) for rank in self.ranks]
+        numbers = ("",) * problem.has_scale + (SINK,) * problem.has_sink
+        return (Q, K, V, *numbers, *name_captured(self.ranks))
 
     def _call(self, write: Callable, last: Tuple, results: Tuple) -> Callable:
         """`write` is told which number each captured array has in the text that it is given."""
         source = write(self.text, range(len(self.ranks)))
         # Errors are told here, not by XLA; for where arrays are unless somebody says otherwise.
-        device = "cuda" if _is_on_gpu() and self.text.problem.type != "f32" else "cpu"
+        device = "cuda" if is_on_gpu() and self.text.problem.type != "f32" else "cpu"
         _compile(source, (*self.options, ("device", device)))
         read = [reads(self.text.regions, x) for x in "bh"]
         given, part = self.given(), None
@@ -243,11 +78,11 @@ class _Traced(NamedTuple):
             first, end = len(given) - len(self.ranks), len(given)
             order = [*range(first), *[i if i < 0 else first + i for i in captured]]
             numbers = [captured.index(i) for i in range(len(self.ranks))]
-            part = _Part(write(text, numbers), (*order, *range(end, end + len(last))))
-        return _bind(_Call(source, self.options, (*given, *last), results, *read, part))
+            part = Part(write(text, numbers), (*order, *range(end, end + len(last))))
+        return bind(Call(source, self.options, (*given, *last), results, *read, part))
 
     def forward(self) -> Callable:
-        return self._call(lambda text, _: text.forward, (), ((_O, None), (_LSE, "float32")))
+        return self._call(lambda text, _: text.forward, (), ((O, None), (LSE, "float32")))
 
     def record(self) -> Callable:
         """(output, lse, lse_low), of which gradients are made."""
@@ -256,13 +91,13 @@ class _Traced(NamedTuple):
             problem = dataclasses.replace(text.problem, return_low=True)
             return dataclasses.replace(text, problem=problem).forward
 
-        return self._call(write, (), ((_O, None), (_LSE, "float32"), (_LSE, "float32")))
+        return self._call(write, (), ((O, None), (LSE, "float32"), (LSE, "float32")))
 
     def gradient(self, wanted: Wanted, has_lse_gradient: bool) -> Callable:
-        kinds: Dict[Any, Tuple] = {"query": (_Q, None), "key": (_K, None), "value": (_V, None)}
-        kinds["sink"] = _SINK, "float32"
-        kinds.update(enumerate((dims, "float32") for dims in self.captured()))
-        last = (_O, _LSE, _LSE, _O) + (_LSE,) * has_lse_gradient
+        kinds: Dict[Any, Tuple] = {"query": (Q, None), "key": (K, None), "value": (V, None)}
+        kinds["sink"] = SINK, "float32"
+        kinds.update(enumerate((dims, "float32") for dims in name_captured(self.ranks)))
+        last = (O, LSE, LSE, O) + (LSE,) * has_lse_gradient
 
         def write(text: Text, numbers: Sequence[int]) -> str:
             of = tuple(numbers[x] if isinstance(x, int) else x for x in wanted)
@@ -407,7 +242,7 @@ def _trace_part(spec: Spec, slots: List) -> Optional[Tuple[Text, Tuple[int, ...]
     known: List[int] = []
     for array in scan.arrays:
         seen = len([x for x in known if x >= 0])
-        known.append(_BATCH if array is batch else _HEAD if array is head else seen)
+        known.append(BATCH if array is batch else HEAD if array is head else seen)
     places = [known[c.slot] for c in source.captures]
     return source.text, tuple(x if x < 0 else slots.index(x) for x in places)
 
@@ -419,37 +254,12 @@ def _to_4d(x: Any, name: str) -> Any:
     return x if x.ndim == 4 else x[None]
 
 
-def _to_jax(x: Any) -> Any:
-    """A captured array of any library, in the type that the kernel is compiled for."""
-    try:
-        array = jnp.asarray(x)
-        is_same = array.dtype.name == str(x.dtype).rpartition(".")[2]
-        hint = f"capture jax.numpy.asarray of it, which is {array.dtype}, or set jax_enable_x64"
-    except (RuntimeError, TypeError, ValueError) as error:
-        # bfloat16 of PyTorch, tensors with gradients.
-        is_same, hint = False, str(error).partition("\n")[0]
-    if not is_same:
-        refuse("score and mask", "captured arrays of types that JAX holds", x.dtype, hint)
-    return array
-
-
 def _to_table(x: Any, name: str, whole: Tuple[int, ...]) -> Any:
     x = jnp.asarray(x)
     x = x.reshape((1,) * (4 - x.ndim) + x.shape)
     if x.ndim != 4 or any(extent not in (1, most) for extent, most in zip(x.shape, whole)):
         refuse(name, f"a shape that broadcasts to {whole}", x.shape)
     return x
-
-
-def _scale(score: Optional[Callable], scale: Any, columns: int) -> Callable:
-    """The score with a scale of its own: kernels for GPUs take numbers from host memory, where XLA has
-    none, and captured arrays from the GPU's."""
-    factor = jnp.asarray(scale, jnp.float32) * columns**0.5
-
-    def scaled(s: Any, b: Any, h: Any, q: Any, kv: Any) -> Any:
-        return s * factor if score is None else score(s * factor, b, h, q, kv)
-
-    return scaled
 
 
 def _both(first: Optional[Callable], second: Callable) -> Callable:
@@ -557,8 +367,8 @@ def attention(
         score = lambda s, b, h, q, kv: (  # noqa: E731
             (s if first is None else first(s, b, h, q, kv)) + table(b, h, q, kv)
         )
-    if scale is not None and _is_on_gpu():
-        scale, score = None, _scale(score, scale, q.shape[3])
+    if scale is not None and is_on_gpu():
+        scale, score = None, scale_score(score, scale, q.shape[3])
     lengths = query_seq_lengths, key_value_seq_lengths
     keep = _make_mask(mask, whole, lengths, local_window_size)
     has = scale is not None, sink is not None
@@ -568,7 +378,7 @@ def attention(
     numbers = [] if scale is None else [jnp.asarray(scale, jnp.float32)]
     if sink is not None:
         numbers.append(jnp.asarray(sink, jnp.float32))
-    output, lse = _differentiate(traced)(q, k, v, numbers, [_to_jax(x) for x in captured])
+    output, lse = _differentiate(traced)(q, k, v, numbers, [to_jax(x) for x in captured])
     if query.ndim == 3:
         output = output[0]
     if not return_residual:

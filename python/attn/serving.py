@@ -29,7 +29,7 @@ _plans: Dict[Any, Tuple["_PagedPlan", List[Any]]] = {}
 
 
 @dataclass(frozen=True)
-class _PagedText(Text):
+class PagedText(Text):
     """The text of an attention whose keys and values lie in pages of so many keys."""
 
     page: int = 0
@@ -59,7 +59,7 @@ class _PagedText(Text):
 class _PagedPlan(_plan.Plan):
     """Its calls give pools (Np, P, Hkv, D) and a table."""
 
-    text: _PagedText
+    text: PagedText
 
     def run_paged(self, given: Given, page_table: Any, out: Any) -> Any:
         """The q of what is given is (B, M, H, D); its keys and values are pools, whose rows come before
@@ -88,9 +88,13 @@ class _PagedPlan(_plan.Plan):
         return output if lse is None else (output, lse)
 
 
+def _check_library(**arrays: Any) -> None:
+    for name, x in arrays.items():
+        if not _arrays.is_numpy(x) and not _arrays.is_torch(x):
+            refuse(name, "a NumPy array or PyTorch tensor", _arrays.describe_type(x))
+
+
 def _check_array(name: str, x: Any, ranks: Tuple[int, ...], dims: str) -> None:
-    if not _arrays.is_numpy(x) and not _arrays.is_torch(x):
-        refuse(name, "a NumPy array or PyTorch tensor", _arrays.describe_type(x))
     if len(x.shape) not in ranks:
         refuse(name, dims, f"shape {tuple(x.shape)}")
 
@@ -101,10 +105,20 @@ def _check_integers(name: str, x: Any, rank: int, dims: str) -> None:
         refuse(name, "int32 or int64", x.dtype)
 
 
-def _check_shapes(
+def check_how(kv_layout: str, causal: bool, softcap: Optional[float]) -> None:
+    if kv_layout not in ("NHD", "HND"):
+        refuse("kv_layout", '"NHD" or "HND"', repr(kv_layout))
+    if not isinstance(causal, bool):
+        refuse("causal", "a bool", repr(causal))
+    if softcap is not None and not float(softcap) >= 0:
+        refuse("softcap", "a number above 0, or None", repr(softcap))
+
+
+def check_shapes(
     q: Any, k: Any, v: Any, page_table: Any, seqused_k: Any, is_rows_first: bool
 ) -> int:
-    """Raises Error for what cannot be one call. Returns P."""
+    """Raises Error for arrays, of any library, that cannot be one call. Returns P."""
+    _check_array("q", q, (3, 4), "(B, Sq, H, D) or (B, H, D)")
     rows, heads = (1, 2) if is_rows_first else (2, 1)
     for name, x in (("k_cache", k), ("v_cache", v)):
         dims = "(Np, P, Hkv, D)" if is_rows_first else "(Np, Hkv, P, D)"
@@ -131,7 +145,7 @@ def _check_shapes(
     return page
 
 
-def _make_mask(
+def make_mask(
     seqused_k: Any, causal: bool, window: Optional[Tuple[int, int]], mask: Optional[Callable]
 ) -> Callable:
     """Whether a key is kept. Rows count from the last one and the last key of a sequence."""
@@ -155,10 +169,10 @@ def _make_mask(
     return keep
 
 
-def _make_score(
+def make_score(
     seqused_k: Any, softcap: Optional[float], alibi_slopes: Any, score: Optional[Callable]
 ) -> Optional[Callable]:
-    """What comes to a product: softcap, then the bias, then what the caller does."""
+    """The score that softcap, then the bias, and then the caller make of a product."""
     if not softcap and alibi_slopes is None:
         return score
     is_of_batches = alibi_slopes is not None and len(alibi_slopes.shape) == 2
@@ -187,7 +201,7 @@ def _find_plan(spec: Spec, page: int, table: str, options: Any) -> Tuple[_PagedP
     if found is not None:
         return found[0], scan.arrays
     source = Source(spec, scan)
-    text = _PagedText(
+    text = PagedText(
         **{x.name: getattr(source.text, x.name) for x in fields(Text)}, page=page, table=table
     )
     captures = _plan.list_captures(source, by_slot=not source.is_volatile)
@@ -260,16 +274,13 @@ def paged_attention(
         Error: an argument that does not fit, by its name. Nobody looks at what tables and lengths
             hold: wrong ones give wrong results, and never an access outside of the caches.
     """
-    if kv_layout not in ("NHD", "HND"):
-        refuse("kv_layout", '"NHD" or "HND"', repr(kv_layout))
-    if not isinstance(causal, bool):
-        refuse("causal", "a bool", repr(causal))
+    check_how(kv_layout, causal, softcap)
     is_rows_first = kv_layout == "NHD"
-    _check_array("q", q, (3, 4), "(B, Sq, H, D) or (B, H, D)")
-    page = _check_shapes(q, k_cache, v_cache, page_table, seqused_k, is_rows_first)
-    if softcap is not None and not float(softcap) >= 0:
-        refuse("softcap", "a number above 0, or None", repr(softcap))
+    _check_library(q=q, k_cache=k_cache, v_cache=v_cache)
+    _check_library(page_table=page_table, seqused_k=seqused_k)
+    page = check_shapes(q, k_cache, v_cache, page_table, seqused_k, is_rows_first)
     if alibi_slopes is not None:
+        _check_library(alibi_slopes=alibi_slopes)
         _check_array("alibi_slopes", alibi_slopes, (1, 2), "(H,) or (B, H)")
     device = -1 if _arrays.is_numpy(q) else int(q.get_device())
     spec = Spec(
@@ -277,8 +288,8 @@ def paged_attention(
         int(q.shape[-1]),
         int(v_cache.shape[-1]),
         "cpu" if device < 0 else f"cuda:{device}",
-        score=_make_score(seqused_k, float(softcap) if softcap else None, alibi_slopes, score),
-        mask=_make_mask(seqused_k, causal, check_window(window), mask),
+        score=make_score(seqused_k, float(softcap) if softcap else None, alibi_slopes, score),
+        mask=make_mask(seqused_k, causal, check_window(window), mask),
         has_scale=scale is not None,
         has_sink=sink is not None,
         return_lse=return_lse,
@@ -289,6 +300,7 @@ def paged_attention(
     rows = q[:, None] if is_one_row else q
     if out is not None:
         wanted = (*tuple(q.shape[:-1]), int(v_cache.shape[-1]))
+        _check_library(out=out)
         _check_array("out", out, (len(q.shape),), "the dimensions of q")
         if tuple(out.shape) != wanted or out.dtype != q.dtype:
             refuse("out", f"{q.dtype} of shape {wanted}", f"{out.dtype} of shape {tuple(out.shape)}")

@@ -7,6 +7,7 @@
 
 #include "attn-c/attn.h"
 #include <math.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -368,6 +369,97 @@ static void testWriteSource(void) {
   spec.size = 8;
   EXPECT_ERROR(attn_write_source(&spec, &text), ATTN_INVALID_ARGUMENT, "spec: expected size");
   EXPECT(!text);
+
+  /* A program from before there were pages: what comes after its spec is not read. */
+  spec.type = "f32";
+  spec.size = offsetof(attn_spec, page_size);
+  spec.page_size = -7;
+  spec.has_lengths = 1;
+  EXPECT(attn_write_source(&spec, &text) == ATTN_OK && text && !strstr(text, "paged") &&
+         !strstr(text, "seqused_k"));
+  attn_string_free(text);
+  spec.size = sizeof(spec);
+  EXPECT_ERROR(attn_write_source(&spec, &text), ATTN_INVALID_ARGUMENT,
+               "spec: page_size: expected a number of keys from 0 on, got -7");
+}
+
+enum { kPages = 6, kPage = 3, kEntries = 2, kBatch = 2 };
+
+/** Compiles and calls the attention of a spec, whose tensors are in `data` by their shapes. */
+static void runSpec(const attn_spec *spec, void *const *data, int64_t (*shapes)[4],
+                    const int32_t *ranks, int count) {
+  attn_tensor own[7];
+  const attn_tensor *tensors[7];
+  attn_value value;
+  attn_kernel *kernel = NULL;
+  char *text = NULL;
+  EXPECT(attn_write_source(spec, &text) == ATTN_OK && attn_compile(text, NULL, &kernel) == ATTN_OK);
+  attn_string_free(text);
+  if (!kernel)
+    return;
+  for (int i = 0; i < count; ++i) {
+    attn_tensor tensor = {
+        data[i], {ATTN_DL_CPU, 0}, ranks[i], {ATTN_DL_FLOAT, 32, 1}, shapes[i], NULL, 0};
+    EXPECT(attn_kernel_value(kernel, (size_t)i, &value) == ATTN_OK && value.ndim == ranks[i]);
+    tensor.dtype.code = strcmp(value.type, "i32") ? ATTN_DL_FLOAT : ATTN_DL_INT;
+    own[i] = tensor;
+    tensors[i] = &own[i];
+  }
+  EXPECT(attn_run(kernel, tensors, (size_t)count, NULL) == ATTN_OK);
+  if (spec->page_size) {
+    shapes[1][1] = kPage + 1;
+    EXPECT_ERROR(attn_run(kernel, tensors, (size_t)count, NULL), ATTN_INVALID_ARGUMENT,
+                 "key_cache: expected 3 in dimension 1, which the function was compiled for");
+    shapes[1][1] = kPage;
+    shapes[3][0] = 1;
+    EXPECT_ERROR(attn_run(kernel, tensors, (size_t)count, NULL), ATTN_INVALID_ARGUMENT,
+                 "page_table: expected B=2 as in query in dimension 0");
+  }
+  attn_kernel_free(kernel);
+}
+
+/** Keys in pages are the same keys in one piece. */
+static void testPages(void) {
+  enum { kKeys = kPage * kEntries, kRow = H * D };
+  static float query[kBatch * H * M * D], keys[kPages * kPage * kRow],
+      values[kPages * kPage * kRow];
+  static float key[kBatch * kKeys * kRow], value[kBatch * kKeys * kRow];
+  static float ofPages[kBatch * H * M * D], whole[kBatch * H * M * D];
+  /* The second entry of the second sequence is nobody's. */
+  int32_t table[kBatch * kEntries] = {4, 1, 3, -1}, lengths[kBatch] = {5, 3};
+  void *const paged[] = {query, keys, values, table, lengths, ofPages};
+  void *const dense[] = {query, key, value, lengths, whole};
+  int64_t pagedShapes[][4] = {
+      {kBatch, H, M, D}, {kPages, kPage, H, D}, {kPages, kPage, H, D}, {kBatch, kEntries},
+      {kBatch},          {kBatch, H, M, D}};
+  int64_t denseShapes[][4] = {
+      {kBatch, H, M, D}, {kBatch, H, kKeys, D}, {kBatch, H, kKeys, D}, {kBatch}, {kBatch, H, M, D}};
+  const int32_t pagedRanks[] = {4, 4, 4, 2, 1, 4}, denseRanks[] = {4, 4, 4, 1, 4};
+  attn_spec spec = ATTN_SPEC_INIT;
+  fill(query, sizeof(query) / sizeof(*query));
+  fill(keys, sizeof(keys) / sizeof(*keys));
+  fill(values, sizeof(values) / sizeof(*values));
+  for (int row = 0; row < kBatch * H * kKeys; ++row) {
+    int n = row % kKeys, h = row / kKeys % H, b = row / kKeys / H;
+    int page = table[b * kEntries + n / kPage];
+    for (int d = 0; d < D && page >= 0; ++d) {
+      int from = ((page * kPage + n % kPage) * H + h) * D + d;
+      key[row * D + d] = keys[from];
+      value[row * D + d] = values[from];
+    }
+  }
+  spec.head_dim = D;
+  spec.causal = ATTN_CAUSAL_BOTTOM_RIGHT;
+  spec.has_lengths = 1;
+  runSpec(&spec, dense, denseShapes, denseRanks, 5);
+  spec.page_size = kPage;
+  memset(ofPages, 0xff, sizeof(ofPages));
+  runSpec(&spec, paged, pagedShapes, pagedRanks, 6);
+  for (size_t i = 0; i < sizeof(whole) / sizeof(*whole); ++i)
+    EXPECT(fabs((double)ofPages[i] - whole[i]) < 1e-6);
+  /* The first row of the second sequence keeps its first key alone. */
+  for (int d = 0; d < D; ++d)
+    EXPECT(fabs(ofPages[H * M * D + d] - (double)values[3 * kPage * kRow + d]) < 1e-6);
 }
 
 static const char *const gradient =
@@ -446,6 +538,7 @@ int main(void) {
   testCompile();
   testExplain();
   testWriteSource();
+  testPages();
   testGradient(&call);
   testCuda();
   EXPECT(attn_kernel_ordinal(kernel) == -1 && attn_kernel_load_ms(kernel) > 0);

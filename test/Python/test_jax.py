@@ -379,7 +379,7 @@ def test_refused():
 
 def test_scales_of_a_gpu(monkeypatch):
     """There a scale is a captured array; its gradient comes with it."""
-    monkeypatch.setattr(attn.jax, "_is_on_gpu", lambda: True)
+    monkeypatch.setattr(attn.jax, "is_on_gpu", lambda: True)
     q, k, v = inputs()
     attend = lambda attention, scale: attention(q, k, v, scale=scale)
     close(attend(attention, 0.3), attend(reference, 0.3))
@@ -395,7 +395,7 @@ def test_scales_of_a_gpu(monkeypatch):
 def test_what_xla_refuses_is_told():
     """The handler of GPUs, where XLA has no stream."""
     name = "attn_run_on_a_gpu"
-    handler = attn.jax.library.attn_xla_run_cuda
+    handler = attn._library.library.attn_xla_run_cuda
     jax.ffi.register_ffi_target(name, jax.ffi.pycapsule(handler), platform="cpu")
     q, k, v = inputs()
     shapes = [jax.ShapeDtypeStruct(q.shape, q.dtype)]

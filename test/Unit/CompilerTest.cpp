@@ -502,4 +502,6 @@ TEST(CompilerTest, ExplainsWhatItDid) {
   EXPECT_NE(text->find("attn.normalize"), std::string::npos);
   EXPECT_EQ(explain("", {}, "cellar").getStatus().message,
             "until: expected problem, grid or online, got 'cellar'");
+  EXPECT_EQ(explain(getSource(getCausal()), {}, "grid", "packed4").getStatus().message,
+            "way: expected none on the CPU, got 'packed4'");
 }

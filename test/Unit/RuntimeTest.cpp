@@ -7,6 +7,7 @@
 
 #include "lib/Runtime/DeviceBuffer.h"
 #include "lib/Runtime/JitLog.h"
+#include "lib/Runtime/KernelLoader.h"
 #include "lib/Runtime/Timing.h"
 #include "test/Unit/Runtime/Fixture.h"
 #include <algorithm>
@@ -268,6 +269,29 @@ TEST_F(RuntimeTest, InvalidPlans) {
   check([](KernelPlan &plan) { plan.parameters[0].map.elementType = "i4"; }, "got 'i4'");
   check([](KernelPlan &plan) { plan.parameters[0].map.dims[1] = 3; }, "distinct dimensions");
   check([](KernelPlan &plan) { plan.parameters.resize(300, plan.parameters[4]); }, "at most 256");
+}
+
+/// Of a function whose ways are loaded when calls take them.
+TEST_F(RuntimeTest, InvalidWays) {
+  FunctionPlan plan;
+  auto getError = [&] {
+    return KernelLoader::open(plan, {},
+                              [](const std::string &) -> Result<WayCode> {
+                                return Status{StatusCode::InvalidKernel, "nobody asks", ""};
+                              })
+        .getStatus();
+  };
+  EXPECT_STATUS(getError(), InvalidKernel, "expected a plan with the rules of calls, got none");
+  plan.rules.emplace();
+  EXPECT_STATUS(getError(), InvalidKernel, "expected the last way of the plan to be for all calls");
+  ExtentRange rows;
+  rows.size = {0, 2, 1};
+  plan.ways = {{"few", {{rows}}}};
+  EXPECT_STATUS(getError(), InvalidKernel, "expected the last way of the plan to be for all calls");
+  plan.ways.push_back({"", {}});
+  EXPECT_STATUS(getError(), InvalidKernel, "expected conditions on the arguments of the function");
+  plan.rules->values.resize(1);
+  EXPECT_TRUE(getError().ok());
 }
 
 TEST_F(RuntimeTest, InvalidScratch) {

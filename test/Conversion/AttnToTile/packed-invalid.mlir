@@ -23,3 +23,33 @@ func.func @unpacked_otherwise(%q: !t, %k: !t, %v: !t) -> !t {
   %unpacked = attn.unpack_heads %o like %q by 4 : !t, !t -> !t
   return %unpacked : !t
 }
+
+// -----
+
+!t = tensor<?x?x?x64xbf16>
+
+// Each row reads the sink of its own head, which is an element of an argument.
+func.func @computed_sink(%q: !t, %k: !t, %v: !t, %s: tensor<?xf32>) -> !t {
+  %twice = arith.addf %s, %s : tensor<?xf32>
+  %rows = attn.pack_heads %q for %k by 8 : !t, !t -> !t
+  // expected-error@+1 {{expected arguments as its source and key}}
+  %sinks = attn.pack_sink %twice of %q for %k by 8 : tensor<?xf32>, !t, !t -> tensor<?x?xf32>
+  %o = attn.attention %rows, %k, %v sink(%sinks : tensor<?x?xf32>) : !t, !t, !t -> !t
+  %unpacked = attn.unpack_heads %o like %q by 8 : !t, !t -> !t
+  return %unpacked : !t
+}
+
+// -----
+
+!t = tensor<?x?x?x64xbf16>
+
+// Heads of a group are those of an argument by those of another one.
+func.func @computed_key(%q: !t, %k: !t, %v: !t, %s: tensor<?xf32>) -> !t {
+  %rows = attn.pack_heads %q for %k by 8 : !t, !t -> !t
+  %twice = arith.addf %k, %k : !t
+  // expected-error@+1 {{expected arguments as its source and key}}
+  %sinks = attn.pack_sink %s of %q for %twice by 8 : tensor<?xf32>, !t, !t -> tensor<?x?xf32>
+  %o = attn.attention %rows, %k, %v sink(%sinks : tensor<?x?xf32>) : !t, !t, !t -> !t
+  %unpacked = attn.unpack_heads %o like %q by 8 : !t, !t -> !t
+  return %unpacked : !t
+}

@@ -1,4 +1,7 @@
-"""Writes a .npy file without NumPy: npy.py PATH DTYPE SHAPE [BYTES], e.g. npy.py q.npy '<f4' 1,1,2,64."""
+"""Writes a .npy file without NumPy: npy.py PATH DTYPE SHAPE [BYTES], e.g. npy.py q.npy '<f4' 1,1,2,64.
+
+Its elements are zeros, or integers of '<i4' that come after an equals sign: npy.py t.npy '<i4' 2,2 =3,-1,0,7.
+"""
 
 import struct
 import sys
@@ -10,6 +13,10 @@ header = header.ljust(117) + "\n"
 count = 1
 for extent in extents:
     count *= extent
-size = int(sys.argv[4]) if len(sys.argv) > 4 else count * int(dtype[-1])
+last = sys.argv[4] if len(sys.argv) > 4 else str(count * int(dtype[-1]))
+if last.startswith("="):
+    data = b"".join(struct.pack("<i", int(each)) for each in last[1:].split(","))
+else:
+    data = bytes(int(last))
 with open(path, "wb") as file:
-    file.write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode() + bytes(size))
+    file.write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode() + data)
