@@ -118,7 +118,7 @@ def explain(
     Args:
         heads, key_heads, head_dim, batch: H, Hkv, D and B.
         bytes_of_element: 2 for 16 bits.
-        rates: of the machine; those of an H200 if they are left out.
+        rates: of the machine; the defaults are those of `Rates`.
 
     Times are estimates by arithmetic, work over rates. Nothing is computed while keys move.
     """
