@@ -33,7 +33,7 @@ import measure
 from attn.distributed import context_parallel_attention, explain, plan
 from attn.distributed._call import make_table, make_total
 from attn.distributed._exchange import Route, exchange
-from attn.distributed._functions import Functions, make_mask, place
+from attn._functions_of_parts import Functions, make_mask, place
 
 D = 128
 METHODS = ("gather", "ring", "ulysses")

@@ -17,6 +17,7 @@ import jax.numpy as jnp
 import numpy
 from jax.custom_derivatives import SymbolicZero
 
+from ._functions_of_parts import Functions
 from ._indexing import Indexing, index_as
 from ._jax_call import (
     BATCH,
@@ -35,6 +36,7 @@ from ._jax_call import (
     scale_score,
     to_jax,
 )
+from ._jax_context import gather_whole
 from ._jax_paged import paged_attention
 from ._library import Error, OptionTexts, option_texts, refuse
 from ._plan import _compile, remember
@@ -43,7 +45,7 @@ from ._scan import Scan
 from ._source import Gradients, Source, Text, Wanted, reads
 from .integrations._tables import read_table
 
-__all__ = ["attention", "paged_attention"]
+__all__ = ["attention", "context_attention", "paged_attention"]
 
 # Also where somebody puts the function of this module in its place.
 _of_jax = jax.nn.dot_product_attention
@@ -385,3 +387,43 @@ def attention(
         return output
     residual = jax.lax.stop_gradient(lse.swapaxes(1, 2).astype(k.dtype))
     return output, residual[0] if query.ndim == 3 else residual
+
+
+def context_attention(
+    query: Any,
+    key: Any,
+    value: Any,
+    *,
+    axis_name: str,
+    positions: Any = None,
+    scale: Optional[float] = None,
+    causal: bool = False,
+    window: Any = None,
+    score: Optional[Callable] = None,
+    mask: Optional[Callable] = None,
+    sink: Any = None,
+    return_residual: bool = False,
+    options: Optional[Mapping[str, object]] = None,
+) -> Any:
+    """attn.jax.attention of the rows of this shard to the keys of all shards, inside of jax.shard_map.
+
+    Args:
+        query, key, value: this shard's part of the sequence, (B, T, N, H), (B, T, K, H) and
+            (B, T, K, Hv). All shards have as many rows, and rows and keys stand at the same positions.
+        axis_name: the axis of the mesh that the sequence is sharded over.
+        positions: (T,) integers, where this shard's rows stand in the whole, ascending. All shards
+            together have each position once. None where shards follow one another.
+        causal, window, score, mask: as for `attn.attention`; functions see positions in the whole.
+        scale, sink, return_residual, options: as for `attn.jax.attention`.
+
+    Keys and values are gathered over the axis, into the order of positions, and each shard makes one call.
+    Gradients are those of JAX: they go back to the shards, and are summed there.
+
+    Raises:
+        Error: an argument that does not fit, or a function that cannot be traced.
+    """
+    functions = Functions(score, mask)
+    tensors = query, key, value
+    k, v, there = gather_whole(tensors, axis_name, positions, functions, causal, window)
+    how = dict(scale=scale, sink=sink, return_residual=return_residual, options=options)
+    return attention(query, k, v, score=there.score, mask=there.mask, **how)

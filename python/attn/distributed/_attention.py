@@ -15,7 +15,7 @@ from .._problem import is_rows_first
 from ._agree import agree
 from ._call import Call, make_table, make_total
 from ._exchange import Route, exchange
-from ._functions import Functions, make_mask, place
+from .._functions_of_parts import Functions, make_mask, place
 from ._plan import Plan
 from ._ring import attend_ring
 from ._shardings import count

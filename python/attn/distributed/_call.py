@@ -8,7 +8,7 @@ from typing import Any, Dict, NamedTuple, Tuple
 import torch
 import torch.distributed as dist
 
-from ._functions import Functions
+from .._functions_of_parts import Functions
 from ._plan import Plan, make_positions
 from ._shardings import Intervals
 

@@ -9,7 +9,7 @@ import torch
 
 from .._library import refuse
 from . import _shardings
-from ._functions import make_mask
+from .._functions_of_parts import make_mask
 from ._kept import Kept, find_kept
 from ._shardings import Interval, Intervals, count, intersect, join
 

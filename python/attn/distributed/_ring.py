@@ -13,7 +13,7 @@ import attn
 from .._library import refuse
 from .._scan import Scan
 from ._call import Call, make_table
-from ._functions import Functions, place
+from .._functions_of_parts import Functions, place
 from ._shardings import count
 
 

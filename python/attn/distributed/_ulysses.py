@@ -12,7 +12,7 @@ import attn
 
 from .._library import refuse
 from ._call import Call
-from ._functions import place
+from .._functions_of_parts import place
 from ._plan import make_positions
 from ._shardings import Intervals, count
 

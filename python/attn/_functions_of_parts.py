@@ -5,9 +5,8 @@ from __future__ import annotations
 
 from typing import Any, Callable, NamedTuple, Optional, Tuple
 
-import attn
-
-from .._symbols import active
+from ._scan import Captured
+from ._symbols import active
 
 
 class Functions(NamedTuple):
@@ -64,10 +63,10 @@ def make_mask(
 def place(functions: Functions, rows: Any, keys: Any, total: Any, head: Any = None) -> Functions:
     """`rows` and `keys` are sorted tables of positions, or None where positions are the call's own; `total`
     has M and N of the whole. `head` is an array of the first head, where a call has some of the heads."""
-    q = None if rows is None else attn.assume_sorted(rows)
-    k = None if keys is None else attn.assume_sorted(keys)
+    q = None if rows is None else Captured(rows, is_sorted=True)
+    k = None if keys is None else Captured(keys, is_sorted=True)
     score, mask = functions
-    total, head = attn.tensor(total), None if head is None else attn.tensor(head)
+    total, head = Captured(total), None if head is None else Captured(head)
 
     def score_there(s: Any, b: Any, h: Any, i: Any, j: Any) -> Any:
         with Lengths(total):

@@ -1,0 +1,45 @@
+"""The whole of a sequence that is sharded over an axis of a mesh, as one shard attends to it."""
+
+from __future__ import annotations
+
+from typing import Any, Callable, Optional, Tuple
+
+import jax
+import jax.numpy as jnp
+
+from ._functions_of_parts import Functions, make_mask, place
+from ._library import refuse
+from ._problem import check_window
+
+
+def gather_whole(
+    tensors: Tuple[Any, Any, Any],
+    axis_name: str,
+    positions: Any,
+    functions: Functions,
+    causal: bool,
+    window: Any,
+) -> Tuple[Any, Any, Functions]:
+    """Of q, k and v of a shard: the keys and values of all, in the order of positions, and functions whose row
+    i is this shard's."""
+    query, key, value = tensors
+    if query.ndim != 4 or key.ndim != 4 or query.shape[1] != key.shape[1]:
+        shapes = f"shapes {query.shape} and {key.shape}"
+        refuse("query and key", "(B, T, N, H) and (B, T, K, H) of as many positions", shapes)
+    count = query.shape[1]
+    if positions is None:
+        first = jax.lax.axis_index(axis_name).astype(jnp.int32) * count
+        positions = first + jnp.arange(count, dtype=jnp.int32)
+    positions = jnp.asarray(positions, jnp.int32)
+    if positions.shape != (count,):
+        refuse("positions", f"a shape of ({count},)", positions.shape)
+
+    def gather(x: Any, axis: int) -> Any:
+        return jax.lax.all_gather(x, axis_name, axis=axis, tiled=True)
+
+    order = jnp.argsort(gather(positions, 0))
+    key, value = (jnp.take(gather(x, 1), order, axis=1) for x in (key, value))
+    score, mask = functions
+    whole = Functions(score, make_mask(mask, causal, check_window(window), 0))
+    total = jnp.full(2, key.shape[1], jnp.int32)
+    return key, value, place(whole, positions, None, total)
