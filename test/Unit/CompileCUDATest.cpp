@@ -208,15 +208,19 @@ TEST_F(CompileCUDATest, MoreBatchesThanAGridHas) {
 }
 
 /// The number of launches of 70000 batches whose mask is `mask`, reading %ids: tensor<?x?xi32>; the
-/// message of the error is in `message`.
+/// message of the error is in `message`. %size is of that dimension of the query.
 static size_t countLaunches(FakeCuda &fake, const CompileOptions &options, const std::string &mask,
-                            std::string &message) {
+                            std::string &message, const std::string &size = "c2") {
   Result<CompiledFunction> function =
       compile("!t = tensor<?x?x?x64xbf16>\n"
               "func.func @f(%q: !t, %k: !t, %ids: tensor<?x?xi32>) -> !t {\n"
               "  %zero = arith.constant 0 : i32\n"
               "  %c0 = arith.constant 0 : index\n"
-              "  %o = attn.attention %q, %k, %k mask(%b, %h, %m, %n) {\n" +
+              "  %c2 = arith.constant 2 : index\n"
+              "  %size = tensor.dim %q, %" +
+                  size +
+                  " : !t\n"
+                  "  %o = attn.attention %q, %k, %k mask(%b, %h, %m, %n) {\n" +
                   mask + "    attn.yield %keep : i1\n  } : !t, !t, !t -> !t\n  return %o : !t\n}\n",
               options);
   EXPECT_TRUE(function) << function.getStatus().str();
@@ -246,6 +250,44 @@ TEST_F(CompileCUDATest, BatchesThatRegionsKnow) {
     EXPECT_EQ(message, "expected at most 65535 blocks along z in kernel '" + std::string(kernel) +
                            "', got 70000");
   }
+}
+
+/// Other sizes are those of all batches; their number is not.
+TEST_F(CompileCUDATest, SizesThatRegionsKnow) {
+  std::string message, mask = "    %keep = arith.cmpi slt, %n, %size : index\n";
+  EXPECT_EQ(countLaunches(*fake, options, mask, message), 2u);
+  EXPECT_EQ(message, "");
+  EXPECT_EQ(countLaunches(*fake, options, mask, message, "c0"), 0u);
+  EXPECT_EQ(message, "expected at most 65535 blocks along z in kernel 'f', got 70000");
+}
+
+/// Rows of the table and lengths go with their sequences; the pools are everybody's.
+TEST_F(CompileCUDATest, MoreSequencesOfPagesThanAGridHas) {
+  spec.pageSize = 16;
+  spec.hasLengths = true;
+  spec.causal = Causal::BottomRight;
+  CompiledFunction function = compileSpec();
+  constexpr int64_t count = 70000;
+  FakeTensor rows(0x100000, {count, 1, 1, 64}), result(0x40000000, {count, 1, 1, 64});
+  FakeTensor keys(0x200000, {4, 16, 1, 64}), values(0x300000, {4, 16, 1, 64});
+  FakeTensor table(0x400000, {count, 3}, {}, DataType::I32);
+  FakeTensor lengths(0x800000, {count}, {}, DataType::I32);
+  auto plan = readPlan(emit(getSource(spec), options)->plan);
+  ASSERT_TRUE(bool(plan)) << toString(plan.takeError());
+  recordParameters(plan->kernels.front());
+  Status status = function.run({rows, keys, values, table, lengths, result}, stream);
+  ASSERT_TRUE(status.ok()) << status.str();
+  ASSERT_EQ(fake->launches.size(), 2u);
+  EXPECT_EQ(fake->launches[1].config.gridZ, count - 65535u);
+  auto getAddress = [&](unsigned argument) {
+    return findAddress(plan->kernels.front(), fake->launches[1], argument);
+  };
+  EXPECT_EQ(getAddress(0), rows.address + 65535u * 64 * 2);
+  EXPECT_EQ(getAddress(1), keys.address);
+  EXPECT_EQ(getAddress(2), values.address);
+  EXPECT_EQ(getAddress(3), table.address + 65535u * 3 * 4);
+  EXPECT_EQ(getAddress(4), lengths.address + 65535u * 4);
+  EXPECT_EQ(getAddress(5), result.address + 65535u * 64 * 2);
 }
 
 TEST_F(CompileCUDATest, CapturesOfAnyStridesAreMarked) {

@@ -109,27 +109,17 @@ TEST_F(PagedImageTest, TablesAndLengthsArePassed) {
   ASSERT_TRUE(bool(plan)) << toString(plan.takeError());
   const KernelPlan &most = plan->kernels.back();
   ASSERT_TRUE(most.when.empty());
-  for (const KernelParameter &parameter : most.parameters)
-    fake->parameterSizes.push_back(parameter.kind == KernelParameter::Kind::TensorMap
-                                       ? sizeof(cuda::TensorMapObject)
-                                   : parameter.type == "i32" ? 4
-                                                             : 8);
+  recordParameters(most);
   query.shape[2] = output.shape[2] = 300;
   Status status = launch(*kernel);
   ASSERT_TRUE(status.ok()) << status.str();
   ASSERT_EQ(fake->launches.size(), 1u);
-  auto getPointer = [&](unsigned argument) {
-    for (auto [parameter, bytes] : llvm::zip_equal(most.parameters, fake->launches[0].parameters)) {
-      uint64_t word = 0;
-      std::memcpy(&word, bytes.data(), std::min(bytes.size(), sizeof(word)));
-      if (parameter.kind == KernelParameter::Kind::Pointer && parameter.argument == argument)
-        return word;
-    }
-    return uint64_t(0);
+  auto getAddress = [&](unsigned argument) {
+    return findAddress(most, fake->launches[0], argument);
   };
-  EXPECT_EQ(getPointer(3), table.address);
-  EXPECT_EQ(getPointer(4), lengths.address);
-  EXPECT_EQ(getPointer(5), output.address);
+  EXPECT_EQ(getAddress(3), table.address);
+  EXPECT_EQ(getAddress(4), lengths.address);
+  EXPECT_EQ(getAddress(5), output.address);
 }
 
 TEST_F(PagedImageTest, RefusesByNumber) {

@@ -48,8 +48,9 @@ struct Call {
   Guarded<int32_t> table, lengths;
   Guarded<float> sink, output, lse;
   float scale = 0.4f;
-  /// What a test spoils.
-  std::vector<int64_t> keyShape, valueShape, tableShape, lengthShape;
+  /// What a test spoils; no strides are row-major.
+  std::vector<int64_t> keyShape, valueShape, tableShape, lengthShape, keyStrides, valueStrides;
+  float *keyData = key.data();
 };
 } // namespace
 
@@ -77,6 +78,10 @@ Call::Call(const AttentionSpec &spec, Sizes sizes, bool atEnd, bool headsFirst)
     keyShape = {s.pages, p, s.keyHeads, d}, valueShape = {s.pages, p, s.keyHeads, dv};
   else
     keyShape = {s.batch, s.keyHeads, n, d}, valueShape = {s.batch, s.keyHeads, n, dv};
+  if (headsFirst) {
+    keyStrides = {p * s.keyHeads * d, d, p * d, 1};
+    valueStrides = {p * s.keyHeads * dv, dv, p * dv, 1};
+  }
   tableShape = {s.batch, s.entries};
   lengthShape = {s.batch};
 }
@@ -85,16 +90,15 @@ Status Call::run(const CompiledFunction &function) {
   const std::vector<int64_t> queryShape = {s.batch, s.heads, s.rows, d};
   const std::vector<int64_t> outputShape = {s.batch, s.heads, s.rows, dv};
   const std::vector<int64_t> rows = {s.batch, s.heads, s.rows}, heads = {s.heads};
-  const int64_t keyStrides[] = {p * s.keyHeads * d, d, p * d, 1};
-  const int64_t valueStrides[] = {p * s.keyHeads * dv, dv, p * dv, 1};
   auto view = [](void *data, DataType type, const std::vector<int64_t> &shape,
-                 const int64_t *strides = nullptr) {
-    return TensorView{data, type, static_cast<int32_t>(shape.size()), shape.data(), strides};
+                 const std::vector<int64_t> &strides = {}) {
+    return TensorView{data, type, static_cast<int32_t>(shape.size()), shape.data(),
+                      strides.empty() ? nullptr : strides.data()};
   };
   std::vector<LaunchArgument> arguments = {
       view(query.data(), DataType::F32, queryShape),
-      view(key.data(), DataType::F32, keyShape, headsFirst ? keyStrides : nullptr),
-      view(value.data(), DataType::F32, valueShape, headsFirst ? valueStrides : nullptr)};
+      view(keyData, DataType::F32, keyShape, keyStrides),
+      view(value.data(), DataType::F32, valueShape, valueStrides)};
   if (spec.pageSize)
     arguments.emplace_back(view(table.data(), DataType::I32, tableShape));
   if (spec.hasLengths)
@@ -306,6 +310,26 @@ TEST(PagedSpecTest, BrokenLengths) {
         SCOPED_TRACE("page " + std::to_string(page));
         expectRight(function, call);
       }
+}
+
+/// Places in a pool are more than 32 bits say: its pages lie 2^31 elements apart.
+TEST(PagedSpecTest, PagesFarApart) {
+  constexpr int64_t distance = int64_t(1) << 31;
+  AttentionSpec spec = makeSpec(16);
+  CompiledFunction function = compileRight(spec);
+  Call call(spec, {.pages = 3});
+  size_t bytes = call.s.pages * distance * sizeof(float);
+  void *memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (memory == MAP_FAILED)
+    GTEST_SKIP() << "expected 24 GiB of addresses";
+  call.keyData = static_cast<float *>(memory);
+  int64_t size = call.p * call.s.keyHeads * call.d;
+  for (int64_t page = 0; page < call.s.pages; ++page)
+    std::copy_n(&call.key[page * size], size, call.keyData + page * distance);
+  call.keyStrides = {distance, call.s.keyHeads * call.d, call.d, 1};
+  expectRight(function, call);
+  munmap(memory, bytes);
 }
 
 TEST(PagedSpecTest, NothingIsACallToo) {

@@ -9,6 +9,7 @@
 #include "dialects/Tile/IR/TileDialect.h"
 #include "lib/Schedule/GPUBlock.h"
 #include "lib/Transforms/Attn/SearchModel.h"
+#include "lib/Transforms/Attn/WayRules.h"
 #include "mlir/IR/BuiltinTypes.h"
 #include "mlir/IR/MLIRContext.h"
 #include "test/Unit/GPUProblems.h"
@@ -464,4 +465,13 @@ TEST(ScheduleRule, UnmeasuredMachinesTakeWhatFits) {
           << d << " " << dv;
       EXPECT_FALSE(chooseForFewRows(half, problem));
     }
+  // Rows of a group are packed into one tile of its own, and other calls take the one way.
+  std::vector<WayChoice> ways = chooseWays(half, {64, 64}, "auto", /*canPack=*/true);
+  ASSERT_EQ(ways.size(), 5u);
+  for (auto [i, way] : llvm::enumerate(ways)) {
+    EXPECT_EQ(way.name, "packed" + std::to_string(2 << i));
+    ASSERT_EQ(way.when.size(), 1u) << way.name;
+    EXPECT_EQ(way.when[0][0].most, 32 / way.slots);
+  }
+  EXPECT_EQ(choosePacked(half, 4).when[0][0].most, 16);
 }

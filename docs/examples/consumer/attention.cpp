@@ -94,6 +94,28 @@ int main() {
                   /*rest=*/std::exp(double(slopes[0])));
   if (!isNear(o[0], wanted))
     return 1;
+
+  // Nor does a cache in pages, which a table finds: here pages of 10 keys with heads first.
+  constexpr int64_t page = 10;
+  std::vector<int32_t> table = {0, 1, 2, 3, 4}, lengths = {keys - 3};
+  spec.pageSize = page;
+  spec.hasLengths = true;
+  attn::Result<attn::Kernel> paged = attn::compile(spec);
+  if (!paged)
+    return fail(paged.status());
+  std::vector<int64_t> pool = {keys / page, page, heads, columns},
+                       strides = {page * columns, columns, keys * columns, 1};
+  if (attn::Status status = paged->run(
+          {query, attn::Tensor(k.data(), pool, strides), attn::Tensor(v.data(), pool, strides),
+           attn::Tensor(table.data(), {1, keys / page}), attn::Tensor(lengths.data(), {1}),
+           attn::Tensor(slopes.data(), {heads}), output});
+      !status)
+    return fail(status);
+  wanted = define(q.data(), k.data(), v.data(), columns, keys - 3 - rows + 1, /*slope=*/0,
+                  /*rest=*/std::exp(double(slopes[0])));
+  if (!isNear(o[0], wanted))
+    return 1;
+
   spec.type = attn::Type::I8;
   if (attn::compile(spec))
     return 1;

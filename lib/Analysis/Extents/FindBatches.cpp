@@ -74,6 +74,15 @@ static bool readsAreOfBatch(mlir::func::FuncOp function, AttentionOp op,
   return true;
 }
 
+/// Whether a size is the same for some of the batches: that of another dimension of an argument.
+static bool isOfAllBatches(mlir::func::FuncOp function, mlir::tensor::DimOp op,
+                           ArrayRef<SmallBitVector> dims) {
+  std::optional<unsigned> argument = findArgumentNumber(function, op.getSource());
+  std::optional<int64_t> dim = op.getConstantIndex();
+  return argument && dim && *dim >= 0 && *dim < int64_t(dims[*argument].size()) &&
+         !dims[*argument].test(*dim);
+}
+
 SmallVector<BatchDim> findBatches(mlir::func::FuncOp function, const FunctionExtents &extents) {
   if (extents.attentions.empty())
     return {};
@@ -90,8 +99,11 @@ SmallVector<BatchDim> findBatches(mlir::func::FuncOp function, const FunctionExt
   }
   auto attentions = function.getOps<AttentionOp>();
   for (mlir::Operation &op : function.getBody().front())
-    if (!isa<AttentionOp, PagedOp, mlir::tensor::CastOp, AssumeOp, mlir::func::ReturnOp,
-             mlir::arith::ConstantOp>(op))
+    if (auto dim = dyn_cast<mlir::tensor::DimOp>(op)) {
+      if (!isOfAllBatches(function, dim, dims))
+        return {};
+    } else if (!isa<AttentionOp, PagedOp, mlir::tensor::CastOp, AssumeOp, mlir::func::ReturnOp,
+                    mlir::arith::ConstantOp>(op))
       return {};
   for (AttentionOp op : attentions)
     if (!op.getOrigin().empty() || !addBatchReads(function, op, dims))

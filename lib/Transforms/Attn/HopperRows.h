@@ -292,10 +292,22 @@ inline constexpr Row kNarrowRows[] = {
      .none = Long | Split,
      .schedule = {.blockM = 128, .blockN = 80, .stay = true, .slack = 0, .recompute = true}}};
 
+/// Few rows are one tile of 128. Calls of few keys have more rows than two tiles of 128, since one
+/// of 192 would leave a third empty. They need an H200's 4800 GB/s: an H100, of 3350 GB/s, waits
+/// for memory where keys are few (0.92 times as fast there).
+inline constexpr WayBounds kWayBounds = {.decodedKeys = 1024,
+                                         .mostFewRows = 128,
+                                         .mostShortKeys = 2048,
+                                         .narrowKeys = 80,
+                                         .wideKeys = 128,
+                                         .leastNarrowRows = 257,
+                                         .leastNarrowRate = 4000};
+
 inline constexpr Policy kPolicy = {.rows = kRows,
                                    .lengthRows = kLengthRows,
                                    .fewRows = kFewRows,
                                    .narrowRows = kNarrowRows,
+                                   .ways = kWayBounds,
                                    .stages = 2};
 
 } // namespace attn::hopper

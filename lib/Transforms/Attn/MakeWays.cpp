@@ -268,7 +268,8 @@ struct MakeWaysPass
     auto written = op->getAttrOfType<IntegerAttr>(kPackAttrName);
     int64_t count = written ? written.getInt() : slots.getValue();
     if (count && canPackHeads(op)) {
-      FailureOr<Calls> calls = add(function, choosePacked(count), scheduler, symbols);
+      FailureOr<Calls> calls =
+          add(function, choosePacked(*scheduler.machine, count), scheduler, symbols);
       if (failed(calls) || *calls == Calls::All)
         return success(succeeded(calls));
       // The schedule that is written at the op is that of packed rows.

@@ -68,12 +68,25 @@ struct LengthRow {
   bool either = false;
 };
 
+/// Which calls take the ways of a machine that were measured for some calls only.
+struct WayBounds {
+  /// The fewest keys with which decoding packs heads that have keys of their own. Blocks then read
+  /// keys in parts; fewer keys are soon read. 0: such heads are not packed.
+  int64_t decodedKeys = 0;
+  /// Calls of `fewRows`: up to so many rows, and more keys than a short sequence has.
+  int64_t mostFewRows = 0, mostShortKeys = 0;
+  /// Calls of `narrowRows`: their keys fill one tile of `narrowKeys`, or two, but not one of
+  /// `wideKeys`; they have `leastNarrowRows` at least, and memory moves so many GB in a second.
+  int64_t narrowKeys = 0, wideKeys = 0, leastNarrowRows = 0, leastNarrowRate = 0;
+};
+
 /// The tables of one machine. The first row that holds decides.
 struct Policy {
   /// For calls of all lengths.
   llvm::ArrayRef<Row> rows;
   llvm::ArrayRef<LengthRow> lengthRows;
   llvm::ArrayRef<Row> fewRows, narrowRows;
+  WayBounds ways;
   /// Of rings of keys and values.
   int64_t stages = 2;
 };

@@ -6,47 +6,41 @@
 //===----------------------------------------------------------------------------------------===//
 
 #include "lib/Transforms/Attn/WayRules.h"
+#include "lib/Transforms/Attn/Policy.h"
 
 using namespace attn;
 using Size = CallRange::Size;
 
-/// Rows of packed heads in a block that somebody asks for: two tiles of one consumer, the second of
-/// which finds keys and values in the cache.
-static constexpr int64_t kMostPackedRows = 128;
-/// Packed rows of one tile, and the rows of a head, where the rule decides.
-static constexpr int64_t kPackedTile = 64, kMostDecodedRows = 32;
-/// The fewest keys with which decoding packs heads that have keys of their own. Blocks then read
-/// keys in parts; fewer keys are soon read.
-static constexpr int64_t kDecodedKeys = 1024;
-
-/// The rows of a call with few of them: one tile of 128.
-static constexpr int64_t kFewRows = 128;
-/// The most keys of a short sequence.
-static constexpr int64_t kShortKeys = 2048;
-
-/// Calls with few keys: these fill one tile of 80, or two, but not one of 128. Rows are more than
-/// two tiles of 128, since one of 192 would leave a third empty.
-static constexpr int64_t kNarrowKeys = 80, kWideKeys = 128, kNarrowLeastRows = 257;
-/// GB in a second that memory moves at least where narrow tiles are faster: an H200's 4800 and not
-/// an H100's 3350, which waits for memory where keys are few (0.92 times as fast there).
-static constexpr int64_t kNarrowMemoryRate = 4000;
-
-WayChoice attn::choosePacked(int64_t slots) {
-  return {"packed", {{{Size::Rows, 0, kMostPackedRows / slots}, {Size::Group, 0, slots}}}, slots};
+WayChoice attn::choosePacked(const Machine &machine, int64_t slots) {
+  // Two tiles of one consumer, the second of which finds keys and values in the cache.
+  int64_t rows = 2 * machine.getWarpgroupRows();
+  return {"packed", {{{Size::Rows, 0, rows / slots}, {Size::Group, 0, slots}}}, slots};
 }
 
 /// Decoding: all rows of a group's heads fit one tile. A group takes the fewest slots that it fits.
 /// A head with keys of its own leaves one of two slots empty.
-static void addPacked(std::vector<WayChoice> &ways) {
-  for (int64_t slots = 2; slots <= kPackedTile; slots *= 2) {
-    int64_t rows = std::min(kMostDecodedRows, kPackedTile / slots);
+static void addPacked(const Machine &machine, std::vector<WayChoice> &ways) {
+  int64_t tile = machine.getWarpgroupRows(), keys = getPolicy(machine).ways.decodedKeys;
+  for (int64_t slots = 2; slots <= tile; slots *= 2) {
+    int64_t rows = tile / slots;
     WayChoice &way = ways.emplace_back();
     way.name = "packed" + std::to_string(slots);
     way.slots = slots;
     way.when.push_back({{Size::Rows, 1, rows}, {Size::Group, slots / 2 + 1, slots}});
-    if (slots == 2)
-      way.when.push_back({{Size::Rows, 1, rows}, {Size::Group, 1, 1}, {Size::Keys, kDecodedKeys}});
+    if (slots == 2 && keys > 0)
+      way.when.push_back({{Size::Rows, 1, rows}, {Size::Group, 1, 1}, {Size::Keys, keys}});
   }
+}
+
+/// Few keys, for which wide tiles would multiply keys that do not exist.
+static WayChoice getNarrowWay(const WayBounds &bounds, const Choice &choice) {
+  CallRanges others = {{Size::Rows, bounds.leastNarrowRows},
+                       {Size::MemoryRate, bounds.leastNarrowRate}};
+  CallRanges one = {{Size::Keys, 1, bounds.narrowKeys}},
+             two = {{Size::Keys, bounds.wideKeys + 1, 2 * bounds.narrowKeys}};
+  one.append(others);
+  two.append(others);
+  return {"narrow", {one, two}, 0, choice};
 }
 
 static CallRanges upTo(Size size, int64_t most) {
@@ -68,22 +62,20 @@ static WayChoice getShortWay(const LengthChoice &length) {
 std::vector<WayChoice> attn::chooseWays(const Machine &machine, const GPUProblem &problem,
                                         llvm::StringRef way, bool canPack) {
   bool isAuto = way == "auto";
+  const WayBounds &bounds = getPolicy(machine).ways;
   std::vector<WayChoice> ways;
   if (isAuto && canPack && !problem.hasFactors)
-    addPacked(ways);
+    addPacked(machine, ways);
   if (isAuto || way == "few")
     if (auto choice = chooseForFewRows(machine, problem))
       ways.push_back(
-          {"few", {{{Size::Rows, 1, kFewRows}, {Size::Keys, kShortKeys + 1}}}, 0, choice});
+          {"few",
+           {{{Size::Rows, 1, bounds.mostFewRows}, {Size::Keys, bounds.mostShortKeys + 1}}},
+           0,
+           choice});
   if (isAuto || way == "narrow")
-    if (auto choice = chooseForFewKeys(machine, problem)) {
-      CallRanges others = {{Size::Rows, kNarrowLeastRows}, {Size::MemoryRate, kNarrowMemoryRate}};
-      CallRanges one = {{Size::Keys, 1, kNarrowKeys}},
-                 two = {{Size::Keys, kWideKeys + 1, 2 * kNarrowKeys}};
-      one.append(others);
-      two.append(others);
-      ways.push_back({"narrow", {one, two}, 0, choice});
-    }
+    if (auto choice = chooseForFewKeys(machine, problem))
+      ways.push_back(getNarrowWay(bounds, *choice));
   if (isAuto || way == "lengths" || way == "short")
     if (auto length = chooseForLength(machine, problem))
       ways.push_back(getShortWay(*length));

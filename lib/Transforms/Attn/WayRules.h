@@ -47,7 +47,7 @@ struct WayChoice {
 };
 
 /// The way of packed rows that somebody asks for, for all calls that have room in a block.
-WayChoice choosePacked(int64_t slots);
+WayChoice choosePacked(const Machine &machine, int64_t slots);
 
 /// The ways that `way` asks for, without the one for all other calls. `canPack`: heads can be rows.
 std::vector<WayChoice> chooseWays(const Machine &machine, const GPUProblem &problem,

@@ -12,6 +12,7 @@
 #include "lib/Plan/Plan.h"
 #include "lib/Runtime/Driver.h"
 #include "test/Unit/Runtime/FakeCuda.h"
+#include "llvm/ADT/STLExtras.h"
 #include "gtest/gtest.h"
 #include <cstdlib>
 #include <cstring>
@@ -91,6 +92,30 @@ protected:
       merge.parameters.push_back({KernelParameter::Kind::Stride, argument, 0, "i64", {}});
     }
     return {split, merge};
+  }
+
+  /// From now on launches keep what they are given for the parameters of this kernel.
+  void recordParameters(const KernelPlan &plan) {
+    fake->parameterSizes.clear();
+    for (const KernelParameter &parameter : plan.parameters)
+      fake->parameterSizes.push_back(parameter.kind == KernelParameter::Kind::TensorMap
+                                         ? sizeof(cuda::TensorMapObject)
+                                     : parameter.type == "i32" || parameter.type == "f32" ? 4
+                                                                                          : 8);
+  }
+  /// The address of an argument that a launch was given, by a map or as it is; 0 if it was not.
+  static uint64_t findAddress(const KernelPlan &plan, const FakeCuda::Launch &launch,
+                              unsigned argument) {
+    for (auto [parameter, bytes] : llvm::zip_equal(plan.parameters, launch.parameters)) {
+      uint64_t address = 0;
+      bool isAddress = parameter.kind == KernelParameter::Kind::TensorMap ||
+                       parameter.kind == KernelParameter::Kind::Pointer;
+      if (!isAddress || parameter.argument != argument)
+        continue;
+      std::memcpy(&address, bytes.data(), sizeof(address));
+      return address;
+    }
+    return 0;
   }
 
   FakeCuda *fake = nullptr;
