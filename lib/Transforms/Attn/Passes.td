@@ -314,7 +314,8 @@ def PruneMaskedTilesPass : Pass<"attn-prune-masked-tiles"> {
 
     Tiles that keep nothing are in none of them. A mask that the analysis cannot decide is applied
     everywhere, unless attn.assume states the facts that it needs. Loops over tiles of rows are
-    split in the same way, by the mask of the keys of the block.
+    split in the same way, by the mask of the keys of the block. Without `certain-first`, tiles of
+    which the mask reads one element (attn-list-tiles) are passed over by it.
 
     With `certain-first` the first step is certain to run, if there is any tile: targets that
     overlap a tile with the next need a first step. Partial tiles come first, those on the right and
