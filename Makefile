@@ -31,7 +31,7 @@ VERSION_SAMPLE := $(patsubst %,test/Python/test_%.py,graph_text recorded) \
 ASSEMBLER := nvidia-cuda-nvcc==13.0.88 nvidia-cuda-nvdisasm==13.2.51
 
 # What `make check-asan` and `make test-tsan` run: the first is a sample that builds in minutes, most of them for the dialects.
-ASAN_DIALECTS := DialectTest LayoutTest MaskTilesTest ScheduleRuleTest
+ASAN_DIALECTS := DialectTest LayoutTest MaskTilesTest ScheduleRuleTest TileCasesTest
 ASAN_SAMPLE = ArrayTest CacheTest CompareTest KernelPlanTest LaunchTest NpyTest RuntimeTest $(ASAN_DIALECTS)
 # Minutes of the same code on other numbers.
 ASAN_WITHOUT := MaskTiles.Random*:MaskTiles.Chunks:MaskTiles.Documents:MaskTiles.Window*:ScheduleRule.EveryChoiceForCUDA*

@@ -73,6 +73,40 @@ TEST(ScheduleRule, EveryChoiceForCUDAIsAccepted) {
   });
 }
 
+/// Where reads of cells decide, tiles lie in cells and are listed, if there are such tiles; and
+/// what is read by cell takes no keys.
+TEST(ScheduleRule, TilesLieInCells) {
+  for (Cell cell : {Cell{128, 128}, Cell{64, 64}, Cell{256, 192}, Cell{0, 128}, Cell{128, 0},
+                    Cell{192, 64}, Cell{1024, 1024}})
+    for (int64_t columns = 8; columns <= 256; columns += 8)
+      for (bool gathers : {false, true}) {
+        GPUProblem problem{columns, columns, /*isMasked=*/true};
+        problem.work = {/*gathers=*/true, /*isLong=*/false, /*weight=*/gathers ? 30 : 9};
+        problem.hidesFullTiles = true;
+        problem.cell = cell;
+        problem.workInCell = {gathers, false, gathers ? 20 : 0};
+        Choice choice = chooseForCUDA(getHopper(), problem);
+        const Schedule &sizes = choice.schedule;
+        SCOPED_TRACE(testing::Message() << "D " << columns << " cell " << cell.rows << " x "
+                                        << cell.keys << " rule " << choice.rule.str());
+        EXPECT_EQ(refuseBlock(getHopper(), makeBlock(problem, sizes)), "");
+        EXPECT_TRUE(cell.holds({sizes.blockM, sizes.blockN}))
+            << sizes.blockM << " " << sizes.blockN;
+        EXPECT_TRUE(sizes.lists && !sizes.stay);
+        EXPECT_EQ(sizes.consumers, sizes.blockM / 64);
+      }
+  GPUProblem problem{128, 128, /*isMasked=*/true};
+  problem.work = problem.workInCell = {/*gathers=*/true, /*isLong=*/false, /*weight=*/9};
+  Schedule usual = chooseForCUDA(getHopper(), problem).schedule;
+  // Too small, or in parts.
+  problem.cell = {16, 16};
+  EXPECT_EQ(chooseForCUDA(getHopper(), problem).schedule, usual);
+  problem.cell = {128, 128};
+  EXPECT_TRUE(chooseForCUDA(getHopper(), problem).schedule.lists);
+  problem.splits = 7;
+  EXPECT_FALSE(chooseForCUDA(getHopper(), problem).schedule.lists);
+}
+
 TEST(ScheduleRule, EveryChoiceForDecodingIsAccepted) {
   forEachProblem([](const GPUProblem &problem) {
     for (bool isGiven : {false, true}) {

@@ -104,19 +104,30 @@ static LogicalResult checkDims(func::FuncOp function) {
   return failure(dims.wasInterrupted());
 }
 
-/// ceil(size / step) as a factor that the runtime evaluates on the arguments.
-static FailureOr<Attribute> getFactor(Operation *user, OpFoldResult size, int64_t step = 1) {
+/// The constant above 0 by which an affine expression of this kind multiplies or divides, or 0.
+static int64_t getOperandOf(AffineExpr expr, AffineExprKind kind) {
+  auto binary = dyn_cast<AffineBinaryOpExpr>(expr);
+  auto constant = binary ? dyn_cast<AffineConstantExpr>(binary.getRHS()) : nullptr;
+  return constant && binary.getKind() == kind ? std::max<int64_t>(constant.getValue(), 0) : 0;
+}
+
+/// ceil(size / step) * unit as a factor that the runtime evaluates on the arguments.
+static FailureOr<Attribute> getFactor(Operation *user, OpFoldResult size, int64_t step = 1,
+                                      int64_t unit = 1) {
   Builder builder(user->getContext());
   if (auto constant = getConstantIntValue(size))
-    return Attribute(builder.getI64IntegerAttr(llvm::divideCeil(*constant, step)));
-  // A number of tiles, of a size.
+    return Attribute(builder.getI64IntegerAttr(llvm::divideCeil(*constant, step) * unit));
+  // A number of tiles, of a size, or that number rounded up.
   if (auto apply = cast<Value>(size).getDefiningOp<affine::AffineApplyOp>(); apply && step == 1) {
-    auto quotient = dyn_cast<AffineBinaryOpExpr>(apply.getAffineMap().getResult(0));
-    auto divisor = quotient ? dyn_cast<AffineConstantExpr>(quotient.getRHS()) : nullptr;
-    if (divisor && divisor.getValue() > 0 && apply->getNumOperands() == 1 &&
-        quotient.getKind() == AffineExprKind::CeilDiv &&
-        isa<AffineDimExpr, AffineSymbolExpr>(quotient.getLHS()))
-      return getFactor(user, apply.getOperand(0), divisor.getValue());
+    AffineExpr quotient = apply.getAffineMap().getResult(0);
+    if (int64_t times = getOperandOf(quotient, AffineExprKind::Mul)) {
+      unit = times;
+      quotient = cast<AffineBinaryOpExpr>(quotient).getLHS();
+    }
+    int64_t divisor = getOperandOf(quotient, AffineExprKind::CeilDiv);
+    if (divisor && apply->getNumOperands() == 1 &&
+        isa<AffineDimExpr, AffineSymbolExpr>(cast<AffineBinaryOpExpr>(quotient).getLHS()))
+      return getFactor(user, apply.getOperand(0), divisor, unit);
   }
   if (auto parts = cast<Value>(size).getDefiningOp<CountPartsOp>(); parts && step == 1) {
     SmallVector<Attribute> blocks;
@@ -140,10 +151,10 @@ static FailureOr<Attribute> getFactor(Operation *user, OpFoldResult size, int64_
   int64_t argument = found->argument.getArgNumber(), divisor = step / common,
           times = found->multiplier / common;
   if (failed(plan::ExtentAttr::verify([&] { return user->emitOpError(); }, argument, found->dim,
-                                      divisor, times, /*unit=*/1)))
+                                      divisor, times, unit)))
     return failure();
-  return Attribute(plan::ExtentAttr::get(user->getContext(), argument, found->dim, divisor, times,
-                                         /*unit=*/1));
+  return Attribute(
+      plan::ExtentAttr::get(user->getContext(), argument, found->dim, divisor, times, unit));
 }
 
 /// Whether the gradients of keys and of values are asked for: the factor of the dot products is one
@@ -410,7 +421,10 @@ static std::string getKernelName(func::FuncOp function, scf::ForallOp grid) {
     suffix = llvm::TypeSwitch<Operation *, StringRef>(op)
                  .Case([](TileStatusOp) { return "_status"; })
                  .Case([](ListTilesOp) { return "_lists"; })
-                 .Case([](tensor::FromElementsOp) { return "_searches"; })
+                 // A search finds one number; those of several tiles are computed.
+                 .Case([](tensor::FromElementsOp numbers) {
+                   return numbers.getElements().size() > 1 ? "_status" : "_searches";
+                 })
                  .Case([](MergeOp) { return "_merge"; })
                  .Case([](GradRowsOp) { return "_rows"; })
                  .Case([](linalg::GenericOp) { return "_sum"; })

@@ -6,9 +6,11 @@
 //===----------------------------------------------------------------------------------------===//
 
 #include "lib/Transforms/Attn/GradSchedule.h"
+#include "lib/Analysis/MaskTiles/Cells.h"
 #include "lib/Schedule/GradBlock.h"
 #include "lib/Transforms/Attn/GradSteps.h"
 #include "lib/Transforms/Attn/Schedule.h"
+#include "lib/Transforms/Attn/TileConditions.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/Matchers.h"
@@ -84,7 +86,7 @@ static bool derivesScores(Region *grad) {
          (!grad->getArgument(0).use_empty() || !grad->front().getOps<ContributeOp>().empty());
 }
 
-static GradWork measure(ScoredOpInterface op) {
+static GradWork measureAll(ScoredOpInterface op) {
   RegionWork regions = measureRegions(op);
   GradWork work;
   Region *grad = findGrad(op);
@@ -109,6 +111,22 @@ static GradWork measure(ScoredOpInterface op) {
   return work;
 }
 
+/// Where reads of cells decide about all tiles that passes have, the op with what is left of its
+/// mask in them, to be measured; else null. Blocks own rows or keys of two consumers, or of one; of
+/// what runs, tiles are a power of two (fitToCells).
+static OwningOpRef<Operation *> copyInCells(const Machine &machine, ScoredOpInterface op) {
+  int64_t largest = 2 * machine.getWarpgroupRows();
+  std::optional<Cell> cell = findCell(op.getMask());
+  bool isListed = isa<AttentionGradQueryOp, AttentionGradKeyValueOp>(op.getOperation());
+  return isListed && cell && cell->holds({largest, largest}) ? copyInCell(op, *cell) : nullptr;
+}
+
+static GradWork measure(const Machine &machine, ScoredOpInterface op) {
+  if (OwningOpRef<Operation *> copy = copyInCells(machine, op))
+    return measureAll(cast<ScoredOpInterface>(copy.get()));
+  return measureAll(op);
+}
+
 /// Products of fewer columns wait for shared memory.
 static constexpr int64_t kLeastRunning = 32;
 
@@ -127,19 +145,36 @@ static std::optional<GradBlock> findDivision(const Machine &machine, const GradB
                                                      : std::nullopt;
 }
 
-Choice attn::chooseGradForCUDA(Operation *op, const Machine &machine) {
+/// Tiles lie in cells, and are listed. Blocks that own rows have no loop where blocks that own keys
+/// add to their sums.
+static void fitToCells(ScoredOpInterface op, Schedule &schedule) {
+  int64_t &running =
+      isa<AttentionGradKeyValueOp>(op.getOperation()) ? schedule.blockM : schedule.blockN;
+  running = llvm::bit_floor(uint64_t(running));
+  bool hasLoop = !op->hasAttr(kFusedAttrName) || !isa<AttentionGradQueryOp>(op.getOperation());
+  schedule.lists = hasLoop && findCell(op.getMask())->holds({schedule.blockM, schedule.blockN});
+}
+
+static Choice chooseBlock(Operation *op, const Machine &machine) {
   auto scored = dyn_cast<ScoredOpInterface>(op);
   int64_t rows = 2 * machine.getWarpgroupRows();
   if (!scored)
     return {{.blockM = rows, .blockN = rows, .consumers = 2}, "cuda-rows"};
   if (op->hasAttr(kFusedAttrName) && isa<AttentionGradKeyValueOp>(op))
-    if (auto block = chooseFusedBlock(machine, describe(scored), measure(scored)))
+    if (auto block = chooseFusedBlock(machine, describe(scored), measure(machine, scored)))
       return {getSchedule(machine, *block), "cuda-grad-fused"};
-  GradWork work = measure(scored);
+  GradWork work = measure(machine, scored);
   GradBlock block = chooseGradBlock(machine, describe(scored), work);
   if (auto divided = findDivision(machine, block, work))
     return {getSchedule(machine, *divided), "cuda-grad-divided"};
   return {getSchedule(machine, block), block.rowsRun ? "cuda-grad-keys" : "cuda-grad-rows"};
+}
+
+Choice attn::chooseGradForCUDA(Operation *op, const Machine &machine) {
+  Choice choice = chooseBlock(op, machine);
+  if (auto scored = dyn_cast<ScoredOpInterface>(op); scored && copyInCells(machine, scored))
+    fitToCells(scored, choice.schedule);
+  return choice;
 }
 
 std::string attn::refuseGradSchedule(const Machine &machine, ScoredOpInterface op,
@@ -152,7 +187,7 @@ void attn::checkFused(ModuleOp module, const Machine &machine) {
   module.walk([&](AttentionGradKeyValueOp op) {
     auto scored = cast<ScoredOpInterface>(op.getOperation());
     Attribute number = op->getAttr(kFusedAttrName);
-    if (number && !chooseFusedBlock(machine, describe(scored), measure(scored)))
+    if (number && !chooseFusedBlock(machine, describe(scored), measure(machine, scored)))
       refused.insert(number);
   });
   module.walk([&](Operation *op) {
@@ -165,7 +200,7 @@ void attn::splitSums(AttentionGradKeyValueOp op, const Machine &machine) {
   if (!op.getDKey() || !op.getDValue())
     return;
   auto scored = cast<ScoredOpInterface>(op.getOperation());
-  GradWork work = measure(scored);
+  GradWork work = measure(machine, scored);
   GradBlock block = chooseGradBlock(machine, describe(scored), work);
   if (!isTooMuch(machine, block, work) || findDivision(machine, block, work))
     return;

@@ -13,16 +13,18 @@
 //                                       from the end, those that it keeps whole
 //   counts (B', H', M tiles, 2)         how many there are of either kind
 //
+// Where reads of cells and closed forms tell the status of each tile, there is no first grid
+// (ComputeLists.cpp). Such lists are those of rows that a block of keys needs, too.
+//
 //===----------------------------------------------------------------------------------------===//
 
 #include "lib/Rooms/RoomPass.h"
-#include "lib/Transforms/Attn/DiagonalKeys.h"
 #include "lib/Transforms/Attn/GridsBefore.h"
+#include "lib/Transforms/Attn/ListLoops.h"
 #include "lib/Transforms/Attn/MaskRegions.h"
 #include "lib/Transforms/Attn/OneHead.h"
 #include "lib/Transforms/Attn/Passes.h"
 #include "lib/Transforms/Attn/Schedule.h"
-#include "lib/Transforms/Attn/StepRanges.h"
 #include "lib/Transforms/Attn/TileStep.h"
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -30,7 +32,6 @@
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/Remarks.h"
-#include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "mlir/Transforms/RegionUtils.h"
 
 namespace attn {
@@ -41,94 +42,112 @@ namespace attn {
 using namespace mlir;
 using namespace attn;
 
-namespace {
-/// A step's loop over key tiles, and the grid (B, H, M tiles) around it.
-struct Listed {
-  StepLoop over;
-  scf::ForallOp grid;
-  /// Of the block.
-  OpFoldResult rows;
-  /// Whether the list is another one for each batch, head and tile of rows.
-  std::array<bool, 3> differs = {false, false, true};
-
-  Region &getMask() { return over.step.getMask(); }
-};
-
-/// The list of the block's tile of rows, read in a block of the attention.
-struct List {
-  Value tiles, counts;
-  SmallVector<Value> position;
-};
-} // namespace
-
 //===----------------------------------------------------------------------------------------===//
 // What a list depends on
 //===----------------------------------------------------------------------------------------===//
 
-/// What a list is made from besides the number of keys.
+/// What a list is made from besides the number of tiles.
 static SmallVector<Value> getInputs(Listed &listed) {
   SmallVector<Value> inputs;
   Region &mask = listed.getMask();
   ValueRange origin = listed.over.step.getOrigin();
-  for (unsigned dim : {0u, 1u, 2u})
-    if (dim == 2 || !mask.getArgument(dim).use_empty())
+  for (unsigned dim : {0u, 1u, listed.getFixedPosition()})
+    if (dim > 1 || !mask.getArgument(dim).use_empty())
       inputs.push_back(origin[dim]);
   if (auto first = dyn_cast<Value>(listed.over.origin))
     inputs.push_back(first);
-  if (auto rows = dyn_cast<Value>(listed.rows))
-    inputs.push_back(rows);
+  if (auto owned = dyn_cast<Value>(listed.owned))
+    inputs.push_back(owned);
   llvm::SetVector<Value> captured;
   getUsedValuesDefinedAbove(mask, captured);
   llvm::append_range(inputs, captured);
   return inputs;
 }
 
+/// Whether the number is 0 where the indices are.
+static bool startsAtZero(Value value, ValueRange indices) {
+  if (llvm::is_contained(indices, value) || isConstantIntValue(value, 0))
+    return true;
+  auto starts = [&](Value operand) { return startsAtZero(operand, indices); };
+  Operation *op = value.getDefiningOp();
+  if (isa_and_nonnull<arith::AddIOp>(op))
+    return llvm::all_of(op->getOperands(), starts);
+  if (isa_and_nonnull<arith::MulIOp>(op))
+    return llvm::any_of(op->getOperands(), starts);
+  auto apply = dyn_cast_or_null<affine::AffineApplyOp>(op);
+  if (!apply)
+    return false;
+  AffineMap map = apply.getAffineMap();
+  AffineExpr result = map.getResult(0), zero = getAffineConstantExpr(0, map.getContext());
+  for (auto [i, operand] : llvm::enumerate(apply.getMapOperands()))
+    if (starts(operand))
+      result = result.replace(i < map.getNumDims()
+                                  ? getAffineDimExpr(i, map.getContext())
+                                  : getAffineSymbolExpr(i - map.getNumDims(), map.getContext()),
+                              zero);
+  return simplifyAffineExpr(result, map.getNumDims(), map.getNumSymbols()) == zero;
+}
+
+/// Whether a grid in front knows the head of a turn: heads are numbered from the first of the
+/// query.
+static bool knowsHead(Listed &listed) {
+  Value query = getWhole(listed.over.sources[0]);
+  SmallVector<Value> indices(listed.grid.getInductionVars());
+  indices.push_back(listed.heads.getInductionVar());
+  return cast<RankedTensorType>(query.getType()).getRank() == 4 &&
+         !listed.grid->isAncestor(query.getParentRegion()->getParentOp()) &&
+         startsAtZero(listed.over.step.getOrigin()[1], indices);
+}
+
 /// The grid and what the list differs over, or a reason why there can be none.
-static FailureOr<Listed> matchListed(OpBuilder &builder, OnlineAttentionOp step, StringRef &why) {
+static LogicalResult matchListed(OpBuilder &builder, AbsorbingOpInterface step, Listed &listed,
+                                 StringRef &why) {
   FailureOr<StepLoop> over = matchStepLoop(builder, step);
   why = "not in a loop made by attn-tile-kv-loop";
   if (failed(over))
     return failure();
   builder.setInsertionPoint(over->loop);
-  Listed listed{*over, over->loop->getParentOfType<scf::ForallOp>(),
-                getRows(builder, step.getLoc(), step.getQuery())};
-  why = "not in a grid over (B, H, M tiles)";
-  if (!isGridOverTiles(listed.grid) || over->loop->getBlock() != listed.grid.getBody())
+  listed.over = *over;
+  listed.grid = over->loop->getParentOfType<scf::ForallOp>();
+  listed.owned = getRows(builder, step.getLoc(), step.getFixed());
+  // Heads that share keys follow one another in a block of keys.
+  auto heads = dyn_cast<scf::ForOp>(over->loop->getParentOp());
+  if (listed.rowsRun() && heads)
+    listed.heads = heads;
+  why = "not in a grid over (B, H, tiles)";
+  Operation *around = listed.heads ? listed.heads.getOperation() : over->loop.getOperation();
+  if (!isGridOverTiles(listed.grid) || around->getBlock() != listed.grid.getBody())
     return failure();
   why = "there is no mask";
   if (step.getMask().empty())
     return failure();
   why = "the list would depend on what only a block of the attention computes";
   llvm::SmallDenseSet<Value> indices, none;
-  for (Value input : getInputs(listed))
-    if (failed(collectIndices(input, listed.grid, indices)))
+  for (Value input : getInputs(listed)) {
+    // Of a head the grid in front knows nothing but its number.
+    if (listed.heads && input == step.getOrigin()[1])
+      listed.differs[1] = true;
+    else if (failed(collectIndices(input, listed.grid, indices)))
       return failure();
-  if (failed(collectIndices(over->length, listed.grid, none)) || !none.empty())
+  }
+  Value keyHead = listed.grid.getInductionVars()[1];
+  if (failed(collectIndices(over->length, listed.grid, none)) || !none.empty() ||
+      (listed.heads && (indices.contains(keyHead) || !knowsHead(listed))))
     return failure();
-  listed.differs = getDifferences(listed.grid, indices);
-  return listed;
+  auto differs = getDifferences(listed.grid, indices);
+  differs[1] |= listed.differs[1];
+  listed.differs = differs;
+  listed.tile = getTile(*over);
+  listed.cases = TileCases::analyze(step.getMask(), listed.tile, factOf,
+                                    listed.rowsRun() ? MaskAxis::Rows : MaskAxis::Keys);
+  listed.isComputed = areDecided(listed.cases);
+  why = "only votes tell which tiles the mask keeps, and only steps of the softmax have them";
+  return success(listed.isComputed || isa<OnlineAttentionOp>(step));
 }
 
 //===----------------------------------------------------------------------------------------===//
 // The grids before
 //===----------------------------------------------------------------------------------------===//
-
-static Value emitConstant(OpBuilder &builder, Location loc, int64_t value) {
-  return arith::ConstantIndexOp::create(builder, loc, value);
-}
-
-/// A slice of one tile of rows' part of a grid's result, from `offset` on.
-static tensor::ExtractSliceOp emitSlice(OpBuilder &builder, Location loc, Value tensor,
-                                        ArrayRef<OpFoldResult> tileOfRows, OpFoldResult offset,
-                                        OpFoldResult size) {
-  SmallVector<OpFoldResult> offsets(tileOfRows), sizes(4, builder.getIndexAttr(1)),
-      strides(4, builder.getIndexAttr(1));
-  offsets.push_back(offset);
-  sizes.back() = size;
-  int64_t length = getConstantIntValue(size).value_or(ShapedType::kDynamic);
-  auto type = RankedTensorType::get({length}, builder.getI32Type());
-  return tensor::ExtractSliceOp::create(builder, loc, type, tensor, offsets, sizes, strides);
-}
 
 /// What the mask keeps of the tile of `rows` and `keys` at the indices of the block.
 static void emitStatus(OpBuilder &builder, Listed &listed, scf::ForallOp grid, Value keys) {
@@ -148,7 +167,7 @@ static void emitStatus(OpBuilder &builder, Listed &listed, scf::ForallOp grid, V
   for (unsigned dim : {0u, 1u, 2u})
     if (dim == 2 || !mask.getArgument(dim).use_empty())
       origin[dim] = copy(over.step.getOrigin()[dim]);
-  Value rows = getValueOrCreateConstantIndexOp(builder, loc, copyFolded(listed.rows));
+  Value rows = getValueOrCreateConstantIndexOp(builder, loc, copyFolded(listed.owned));
   llvm::SetVector<Value> captured;
   getUsedValuesDefinedAbove(mask, captured);
   llvm::for_each(captured, copy);
@@ -162,8 +181,12 @@ static void emitStatus(OpBuilder &builder, Listed &listed, scf::ForallOp grid, V
                                  slice, over.tileSize);
   mask.cloneInto(&op.getMask(), mapping);
 
-  // The analysis counts keys from the loop's first.
+  // What the mask reads once a tile is a scalar of the block, which bounds what it may keep.
   builder.setInsertionPoint(op);
+  Value at[] = {origin[0], origin[1], origin[2], n};
+  setConditions(op.getMask(), listed.tile, emitConditions(builder, op.getMask(), listed.tile, at));
+
+  // The analysis counts keys from the loop's first.
   auto probe = cast<TileStatusOp>(builder.clone(*op));
   builder.setInsertionPoint(probe);
   OpFoldResult first = copyFolded(over.origin);
@@ -207,7 +230,7 @@ static void emitLists(OpBuilder &builder, Listed &listed, scf::ForallOp grid, Va
 }
 
 /// The two grids in front of the attention's; the second is returned.
-static scf::ForallOp emitGrids(OpBuilder &builder, Listed &listed) {
+static scf::ForallOp emitVotedLists(OpBuilder &builder, Listed &listed) {
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPoint(listed.grid);
   Location loc = listed.over.loop.getLoc();
@@ -233,62 +256,13 @@ static scf::ForallOp emitGrids(OpBuilder &builder, Listed &listed) {
   return lists;
 }
 
-//===----------------------------------------------------------------------------------------===//
-// The loops over lists
-//===----------------------------------------------------------------------------------------===//
-
-/// Steps on the tiles [begin, end) of the list, all of them whole.
-static ValueRange emitLoop(OpBuilder &builder, const StepLoop &over, const List &list, Value begin,
-                           Value end, bool withMask, ValueRange state) {
-  Location loc = over.loop->getLoc();
-  auto loop = scf::ForOp::create(builder, loc, begin, end, emitConstant(builder, loc, 1), state);
-  OpBuilder::InsertionGuard guard(builder);
-  builder.setInsertionPointToEnd(loop.getBody());
-  Value n0 = emitReadBefore(builder, loc, list.tiles, list.position, loop.getInductionVar());
-  ValueRange next =
-      emitTileStep(builder, over.step, over.sources, over.origin, n0,
-                   builder.getIndexAttr(over.tileSize), loop.getRegionIterArgs(), withMask);
-  if (withMask && over.keepsDiagonal)
-    setKeptKeys(next, kKeepsDiagonal);
-  scf::YieldOp::create(builder, loc, next);
-  return loop.getResults();
-}
-
-/// The tiles of the list, the first on its own: it is certain to be there, if any is, and it alone
-/// may be short.
-static SmallVector<Value> emitListed(OpBuilder &builder, const StepLoop &over, const List &list,
-                                     Value numCut, ValueRange inits) {
-  Location loc = over.loop->getLoc();
-  Value zero = emitConstant(builder, loc, 0), one = emitConstant(builder, loc, 1);
-  Value first = emitReadBefore(builder, loc, list.tiles, list.position, zero);
-  ValueRange state = emitPartialStep(builder, over, first, inits);
-  state = emitLoop(builder, over, list, one, numCut, /*withMask=*/true, state);
-  Value numWhole = emitReadBefore(builder, loc, list.counts, list.position, one);
-  Value end = getValueOrCreateConstantIndexOp(builder, loc,
-                                              tensor::getMixedSize(builder, loc, list.tiles, 3));
-  Value begin = arith::SubIOp::create(builder, loc, end, numWhole);
-  return SmallVector<Value>(emitLoop(builder, over, list, begin, end, /*withMask=*/false, state));
-}
-
 static void listTiles(RewriterBase &rewriter, Listed &listed) {
-  scf::ForallOp lists = emitGrids(rewriter, listed);
-  StepLoop &over = listed.over;
-  over.keepsDiagonal = keepsDiagonal(over);
-  Location loc = over.loop.getLoc();
-  OpBuilder::InsertionGuard guard(rewriter);
-  rewriter.setInsertionPoint(over.loop);
-  List list{lists.getResult(0), lists.getResult(1),
-            getTileBefore(rewriter, listed.grid, listed.differs)};
-  Value zero = emitConstant(rewriter, loc, 0);
-  Value numCut = emitReadBefore(rewriter, loc, list.counts, list.position, zero);
-  Value hasTiles = arith::CmpIOp::create(rewriter, loc, arith::CmpIPredicate::slt, zero, numCut);
-  ValueRange inits = over.loop.getInitArgs();
-  auto any = scf::IfOp::create(rewriter, loc, inits.getTypes(), hasTiles, /*withElseRegion=*/true);
-  rewriter.setInsertionPointToEnd(any.elseBlock());
-  scf::YieldOp::create(rewriter, loc, inits);
-  rewriter.setInsertionPointToEnd(any.thenBlock());
-  scf::YieldOp::create(rewriter, loc, emitListed(rewriter, over, list, numCut, inits));
-  rewriter.replaceOp(over.loop, any.getResults());
+  AbsorbingOpInterface step = listed.over.step;
+  remark::passed(step.getLoc(), remark::RemarkOpts::name("list-tiles").category("attn"))
+      << describe(listed);
+  scf::ForallOp lists =
+      listed.isComputed ? emitComputedLists(rewriter, listed) : emitVotedLists(rewriter, listed);
+  emitLoopsOverLists(rewriter, listed, lists);
 }
 
 namespace {
@@ -296,18 +270,18 @@ struct ListTilesPass
     : RoomPass<attn::impl::ListTilesPassBase<ListTilesPass>, Room::Online, Room::Online> {
   LogicalResult transform() override {
     IRRewriter rewriter(&getContext());
-    SmallVector<OnlineAttentionOp> steps;
-    getOperation()->walk([&](OnlineAttentionOp step) {
+    SmallVector<AbsorbingOpInterface> steps;
+    getOperation()->walk([&](AbsorbingOpInterface step) {
       auto schedule = step->getAttrOfType<ScheduleAttr>(kScheduleAttrName);
       if (schedule && schedule->lists)
         steps.push_back(step);
     });
-    for (OnlineAttentionOp step : steps) {
+    for (AbsorbingOpInterface step : steps) {
       StringRef why;
+      Listed listed;
       rewriter.setInsertionPoint(step);
-      FailureOr<Listed> listed = matchListed(rewriter, step, why);
-      if (succeeded(listed))
-        listTiles(rewriter, *listed);
+      if (succeeded(matchListed(rewriter, step, listed, why)))
+        listTiles(rewriter, listed);
       else
         remark::missed(step.getLoc(), remark::RemarkOpts::name("list-tiles").category("attn"))
             << ("tiles are not listed: " + why).str();

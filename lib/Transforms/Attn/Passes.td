@@ -286,9 +286,16 @@ def ListTilesPass : Pass<"attn-list-tiles"> {
     the other tiles that the mask cuts, and another, without a mask, the tiles that are kept whole.
     The mask is not evaluated on tiles that MaskTiles knows to keep nothing.
 
-    Requires: room 3 `online` whose loops over key tiles are not pruned yet. Produces: room 3
-    `online`. Fails when: never; a step without a mask, or in no grid over (B, H, M tiles) and loop
-    made by attn-tile-kv-loop, stays as it is, with a remark.
+    A mask may read a tensor at quotients of the positions that tiles divide: keep[m / 128, n / 128].
+    Then each tile has one such element, and where MaskTiles knows what else the mask keeps, the
+    first grid computes the status of tiles from it: a block does so for 16 tiles of a list. Such a
+    step has the mask that is left when the element is known, or none. Steps of gradients have lists
+    of this kind, of keys for blocks of rows and of rows for blocks of keys.
+
+    Requires: room 3 `online` whose loops over tiles are not pruned yet. Produces: room 3 `online`.
+    Fails when: never; a step without a mask, or in no grid over (B, H, tiles) and loop made by
+    attn-tile-kv-loop, stays as it is, with a remark. So does a step of a gradient if one element a
+    tile does not tell its status.
   }];
   let dependentDialects = ["::mlir::affine::AffineDialect", "::mlir::arith::ArithDialect", "::mlir::gpu::GPUDialect",
                            "::mlir::scf::SCFDialect",
@@ -307,7 +314,8 @@ def PruneMaskedTilesPass : Pass<"attn-prune-masked-tiles"> {
 
     Tiles that keep nothing are in none of them. A mask that the analysis cannot decide is applied
     everywhere, unless attn.assume states the facts that it needs. Loops over tiles of rows are
-    split in the same way, by the mask of the keys of the block.
+    split in the same way, by the mask of the keys of the block. Without `certain-first`, tiles of
+    which the mask reads one element (attn-list-tiles) are passed over by it.
 
     With `certain-first` the first step is certain to run, if there is any tile: targets that
     overlap a tile with the next need a first step. Partial tiles come first, those on the right and

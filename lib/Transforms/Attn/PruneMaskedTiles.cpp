@@ -13,6 +13,7 @@
 #include "lib/Transforms/Attn/Passes.h"
 #include "lib/Transforms/Attn/Schedule.h"
 #include "lib/Transforms/Attn/StepRanges.h"
+#include "lib/Transforms/Attn/TileConditions.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Arith/Utils/Utils.h"
 #include "mlir/IR/Matchers.h"
@@ -102,13 +103,46 @@ static SmallVector<Value, 2> emitPartEnds(OpBuilder &builder, StepLoop over, con
   return ends;
 }
 
+/// Where the mask reads something once a tile, tiles are passed over by it, and in the others the
+/// mask is that of its only case, if it has one.
+static void passOverTiles(StepLoop &over, bool rowsRun) {
+  AbsorbingOpInterface step = over.step;
+  Cell tile = getTile(over);
+  TileCases cases =
+      TileCases::analyze(step.getMask(), tile, factOf, rowsRun ? MaskAxis::Rows : MaskAxis::Keys);
+  if (cases.getConditions().empty())
+    return;
+  IRMapping mapping;
+  std::shared_ptr<Operation> copy(copyMask(step.getMask(), mapping).release(),
+                                  [](Operation *op) { op->erase(); });
+  unsigned region = step.getMask().getRegionNumber(), position = step.getRunningPosition();
+  SmallVector<Value> origin(step.getOrigin());
+  simplifyMask(step.getMask(), tile, cases);
+  auto shared = std::make_shared<TileCases>(std::move(cases));
+  over.emitIsLive = [=](OpBuilder &builder, Value n0) -> Value {
+    Location loc = copy->getLoc();
+    SmallVector<Value> at(origin);
+    at[position] = n0;
+    auto conditions = emitConditions(builder, copy->getRegion(region), tile, at);
+    Value isLive;
+    for (const TileCases::Case &each : shared->getCases()) {
+      Value isCase = emitIsCase(builder, loc, each, conditions);
+      isLive = isLive ? arith::OrIOp::create(builder, loc, isLive, isCase).getResult() : isCase;
+    }
+    return isLive ? isLive
+                  : arith::ConstantOp::create(builder, loc, builder.getBoolAttr(false)).getResult();
+  };
+}
+
 static void prune(RewriterBase &rewriter, StepLoop over, bool certain) {
   Location loc = over.loop.getLoc();
   rewriter.setInsertionPoint(over.loop);
+  bool rowsRun = over.step.getRunningPosition() == 2;
+  if (!certain)
+    passOverTiles(over, rowsRun);
   auto probe = cast<AbsorbingOpInterface>(rewriter.clone(*over.step));
   rewriter.setInsertionPoint(probe);
   shiftMask(rewriter, loc, probe.getMask(), probe.getRunningPosition(), over.origin);
-  bool rowsRun = over.step.getRunningPosition() == 2;
   MaskTiles tiles =
       MaskTiles::analyze(probe.getMask(), factOf, rowsRun ? MaskAxis::Rows : MaskAxis::Keys);
 
@@ -118,8 +152,8 @@ static void prune(RewriterBase &rewriter, StepLoop over, bool certain) {
                                 : tiles.describe());
   if (tiles.isUndecided()) {
     rewriter.eraseOp(probe);
-    if (certain) {
-      over.keepsDiagonal = keepsDiagonal(over);
+    if (certain || over.emitIsLive) {
+      over.keepsDiagonal = certain && keepsDiagonal(over);
       emitStepRanges(rewriter, over, getUndecidedRanges(over), certain);
       rewriter.eraseOp(over.loop);
     }

@@ -10,6 +10,7 @@
 #include "lib/Transforms/Attn/MaskRegions.h"
 #include "lib/Transforms/Attn/Policy.h"
 #include "lib/Transforms/Attn/SearchModel.h"
+#include "lib/Transforms/Attn/TileConditions.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -41,16 +42,25 @@ Choice attn::chooseGradForCPU(int64_t lanes) {
 
 GPUProblem attn::getGPUProblem(AttentionOp attention, int64_t splits) {
   auto paged = attention.getKey().getDefiningOp<PagedOp>();
-  return {attention.getHeadDim(),
-          attention.getValueDim(),
-          !attention.getMask().empty(),
-          readsTensors(attention.getScore()),
-          measureRegions(attention),
-          splits,
-          hidesFullTiles(attention.getMask()),
-          bool(getFactor(attention.getScore())),
-          !attention.getScore().empty(),
-          paged ? paged.getPageSize() : 0};
+  GPUProblem problem = {attention.getHeadDim(),
+                        attention.getValueDim(),
+                        !attention.getMask().empty(),
+                        readsTensors(attention.getScore()),
+                        measureRegions(attention),
+                        splits,
+                        hidesFullTiles(attention.getMask()),
+                        bool(getFactor(attention.getScore())),
+                        !attention.getScore().empty(),
+                        paged ? paged.getPageSize() : 0};
+  auto scored = cast<ScoredOpInterface>(attention.getOperation());
+  problem.cell = findCell(attention.getMask());
+  mlir::OwningOpRef<mlir::Operation *> copy =
+      problem.cell ? copyInCell(scored, *problem.cell) : nullptr;
+  if (copy)
+    problem.workInCell = measureRegions(copy.get());
+  else
+    problem.cell.reset();
+  return problem;
 }
 
 static bool isWindow(const GPUProblem &problem) {
@@ -143,7 +153,42 @@ static Choice chooseWidest(const Machine &machine, const GPUProblem &problem) {
   return {{.blockM = rows, .blockN = step}, "cuda-widest"};
 }
 
+/// Lets tiles lie in cells: as many keys, in steps, and consumers as a cell has a multiple of.
+/// False if there are none.
+static bool fitToCell(const Machine &machine, Cell cell, int64_t step, Schedule &schedule) {
+  int64_t rows = machine.getWarpgroupRows();
+  while (schedule.blockN > 0 && cell.keys % schedule.blockN != 0)
+    schedule.blockN -= step;
+  while (schedule.blockM > 0 && cell.rows % schedule.blockM != 0)
+    schedule.blockM -= rows;
+  schedule.consumers = schedule.blockM / rows;
+  return schedule.blockM > 0 && schedule.blockN > 0;
+}
+
+/// Where reads of cells decide, the schedule of what is left of the mask, in tiles of cells; that
+/// of masks even where nothing is left, since the keys of others are no power of two. Rows of one
+/// consumer are few, but the mask by element is more than that costs.
+static std::optional<Choice> chooseInCells(const Machine &machine, const GPUProblem &problem) {
+  if (!problem.cell || problem.splits > 1 || getPolicy(machine).rows.empty())
+    return std::nullopt;
+  GPUProblem left = problem;
+  left.cell.reset();
+  left.work = problem.workInCell;
+  Choice choice = chooseForCUDA(machine, left);
+  int64_t step = getKeyStep(machine, problem.headDim, problem.valueDim);
+  Schedule &schedule = choice.schedule;
+  if (!fitToCell(machine, *problem.cell, step, schedule))
+    return std::nullopt;
+  schedule.stay = schedule.recompute = false;
+  schedule.tail = 0;
+  schedule.lists = true;
+  schedule.apart = false;
+  return choice;
+}
+
 Choice attn::chooseForCUDA(const Machine &machine, const GPUProblem &problem) {
+  if (auto choice = chooseInCells(machine, problem))
+    return *choice;
   llvm::ArrayRef<Row> rows = getPolicy(machine).rows;
   if (rows.empty())
     return chooseWidest(machine, problem);

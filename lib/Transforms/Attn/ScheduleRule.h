@@ -8,6 +8,7 @@
 #ifndef ATTN_LIB_TRANSFORMS_ATTN_SCHEDULERULE_H
 #define ATTN_LIB_TRANSFORMS_ATTN_SCHEDULERULE_H
 
+#include "lib/Analysis/MaskTiles/Cells.h"
 #include "lib/Machine/Machine.h"
 #include "lib/Schedule/Schedule.h"
 #include "lib/Transforms/Attn/RegionWork.h"
@@ -38,6 +39,10 @@ struct GPUProblem {
   bool hasScore = false;
   /// Keys of a page; 0 where keys lie one after the other.
   int64_t pageSize = 0;
+  /// The cell in which what the mask reads is the same, if reads of cells decide about its tiles;
+  /// and the work of what is left of the mask in tiles of a cell.
+  std::optional<Cell> cell = {};
+  RegionWork workInCell = {};
 };
 
 /// What the rule for a GPU asks of this attention, whose keys are split into so many parts.

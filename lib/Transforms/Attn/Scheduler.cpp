@@ -22,13 +22,24 @@ bool attn::isPacked(Operation *op) {
   return attention && attention.getQuery().getDefiningOp<PackHeadsOp>();
 }
 
+/// Tiles that lie in cells of the mask's reads, where those of the rule do not: to pass over tiles
+/// is worth more than that they are a good number of registers.
+static Choice fitToCells(Operation *op, Choice choice) {
+  constexpr Cell small = {64, 64};
+  auto scored = dyn_cast<ScoredOpInterface>(op);
+  std::optional<Cell> cell = scored ? findCell(scored.getMask()) : std::nullopt;
+  if (cell && !cell->holds({choice.schedule.blockM, choice.schedule.blockN}) && cell->holds(small))
+    return {{.blockM = small.rows, .blockN = small.keys}, "cpu-cells"};
+  return choice;
+}
+
 Choice Scheduler::choose(Operation *op) const {
   auto attention = dyn_cast<AttentionOp>(op);
   if (!attention)
-    return machine ? chooseGradForCUDA(op, *machine) : chooseGradForCPU(lanes);
+    return machine ? chooseGradForCUDA(op, *machine) : fitToCells(op, chooseGradForCPU(lanes));
   Type element = attention.getQuery().getType().getElementType();
   if (!machine)
-    return chooseForCPU(lanes, bf16Dot && element.isBF16());
+    return fitToCells(op, chooseForCPU(lanes, bf16Dot && element.isBF16()));
   GPUProblem problem = getGPUProblem(attention, countSplits());
   if (isPacked(attention))
     return chooseForDecoding(*machine, problem, element.getIntOrFloatBitWidth() / 8,

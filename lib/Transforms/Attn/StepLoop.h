@@ -11,6 +11,8 @@
 #include "dialects/Attn/IR/AttnOps.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
+#include <functional>
+
 namespace attn {
 
 /// The loop that attn-tile-kv-loop makes: a loop over [0, length) of the keys, or of the rows,
@@ -35,6 +37,9 @@ struct StepLoop {
   mlir::Value first = {};
   /// In a call with as many rows as keys, some row of the batch and head keeps each of them.
   bool keepsDiagonal = false;
+  /// Where the mask reads something once a tile: emits whether that lets it keep some of the tile
+  /// at the loop's index.
+  std::function<mlir::Value(mlir::OpBuilder &, mlir::Value)> emitIsLive = {};
 };
 
 /// The loop around `step`, or failure if it is another. May emit the origin in front of it.

@@ -40,7 +40,7 @@ ValueRange attn::emitPartialStep(OpBuilder &builder, StepLoop over, Value n0, Va
 
 /// One of the loops, over [begin, end), each step on the tile at `tileAt` of the index. Tiles of a
 /// partial range have a run-time size, keep the mask, and are passed over when the mask is known to
-/// drop them.
+/// drop them; and so is any tile by what the mask reads once a tile.
 static SmallVector<Value> emitRange(
     OpBuilder &builder, StepLoop over, const MaskTiles::Ranges &ranges, Value begin, Value end,
     bool isFull, ValueRange state,
@@ -64,6 +64,10 @@ static SmallVector<Value> emitRange(
   if (!isFull) {
     Value n1 = arith::AddIOp::create(builder, loc, n0, over.loop.getStep());
     isLive = MaskTiles::emitTileIsLive(builder, loc, ranges, n0, n1);
+  }
+  if (over.emitIsLive) {
+    Value mayKeep = over.emitIsLive(builder, n0);
+    isLive = isLive ? arith::AndIOp::create(builder, loc, isLive, mayKeep).getResult() : mayKeep;
   }
   if (!isLive) {
     scf::YieldOp::create(builder, loc, emitStep());
