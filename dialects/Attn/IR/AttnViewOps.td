@@ -44,6 +44,69 @@ def Attn_PagedOp : Attn_Op<"paged", [Pure]> {
 }
 
 //===----------------------------------------------------------------------===//
+// Rooms 1 to 3: sequences of any lengths
+//===----------------------------------------------------------------------===//
+
+def Attn_RaggedOp : Attn_Op<"ragged", [Pure]> {
+  let summary = "sequences of any lengths, which lie one after the other, as a batch";
+  let description = [{
+    With `rows` (T, H, D), `offsets` (B + 1) and `M = up_to`, the result is (B, H, M, D):
+
+    ```
+    result[b, h, m, :] = rows[begin(b) + m, h, :]   for m < rows(b)
+    ```
+
+    Sequence `b` begins at `offsets[b]` and ends where the next one begins; s20 says `begin` and `rows` for any
+    offsets. A view: nothing moves. A sequence of more than `M` rows is cut. Rows that a sequence does not have are
+    undefined and take no part: no mask has to drop them.
+
+    ```mlir
+    %query = attn.ragged %rows[%offsets] up_to %m
+        : tensor<?x?x128xbf16>, tensor<?xi32> -> tensor<?x?x?x128xbf16>
+    ```
+  }];
+  let arguments = (ins
+    Arg<AnyRankedTensor, "(T, H, D), the rows of all sequences">:$rows,
+    Arg<AnyRankedTensor, "(B + 1), where each sequence begins, and where the last one ends">:$offsets,
+    Arg<Index, "M, the most rows of a sequence">:$up_to);
+  let results = (outs Res<AnyRankedTensor, "(B, H, M, D)">:$result);
+  let assemblyFormat = [{
+    $rows `[` $offsets `]` `up_to` $up_to attr-dict `:` type($rows) `,` type($offsets) `->` type($result)
+  }];
+  let hasVerifier = 1;
+}
+
+def Attn_PlaceOp : Attn_Op<"place", [Pure, AllTypesMatch<["dest", "result"]>]> {
+  let summary = "rows of a batch at the places of sequences: the inverse of attn.ragged";
+  let description = [{
+    With `source` (B, H, M, D), or (B, H, M) for a log-sum-exp, and `offsets` (B + 1), the result is `dest` (T, H, D),
+    or (T, H), with the rows that exist:
+
+    ```
+    result[begin(b) + m, h, ...] = source[b, h, m, ...]   for m < rows(b)
+    result[t, h, ...] = dest[t, h, ...]                   for other t
+    ```
+
+    Rows of `dest` that are in no sequence keep what they are, and rows that a sequence does not have go nowhere
+    (s21). Where `dest` is tensor.empty, memory of the caller's result is not written there.
+
+    ```mlir
+    %rows = attn.place %output[%offsets] into %empty
+        : tensor<?x?x?x128xbf16>, tensor<?xi32> -> tensor<?x?x128xbf16>
+    ```
+  }];
+  let arguments = (ins
+    Arg<AnyRankedTensor, "(B, H, M, D) or (B, H, M)">:$source,
+    Arg<AnyRankedTensor, "(B + 1), as of attn.ragged">:$offsets,
+    Arg<AnyRankedTensor, "(T, H, D) or (T, H)">:$dest);
+  let results = (outs Res<AnyRankedTensor, "(T, H, D) or (T, H)">:$result);
+  let assemblyFormat = [{
+    $source `[` $offsets `]` `into` $dest attr-dict `:` type($source) `,` type($offsets) `->` type($result)
+  }];
+  let hasVerifier = 1;
+}
+
+//===----------------------------------------------------------------------===//
 // Room 1: heads as rows
 //===----------------------------------------------------------------------===//
 

@@ -68,6 +68,71 @@ std::pair<Value, int64_t> PagedOp::getSizeSource(int64_t dim) {
 }
 
 //===----------------------------------------------------------------------===//
+// Sequences of any lengths
+//===----------------------------------------------------------------------===//
+
+/// offsets_c1: offsets are (B + 1) of signless i32 or i64, of at least one element
+static LogicalResult checkOffsets(Operation *op, RankedTensorType offsets, int64_t batches) {
+  if (failed(checkRank(op, "offsets", offsets, 1, "(B + 1)")))
+    return failure();
+  if (!offsets.getElementType().isSignlessInteger(32) &&
+      !offsets.getElementType().isSignlessInteger(64))
+    return op->emitOpError("expected offsets of i32 or i64, got ") << offsets;
+  if (offsets.getDimSize(0) == 0)
+    return op->emitOpError("expected an offset or more, got none");
+  bool isKnown = !offsets.isDynamicDim(0) && !ShapedType::isDynamic(batches);
+  if (isKnown && offsets.getDimSize(0) != batches + 1)
+    return op->emitOpError("expected ") << batches << " + 1 offsets, got " << offsets;
+  return success();
+}
+
+LogicalResult RaggedOp::verify() {
+  auto rows = cast<RankedTensorType>(getRows().getType()),
+       offsets = cast<RankedTensorType>(getOffsets().getType()),
+       result = cast<RankedTensorType>(getType());
+  // ragged_c1: rows (T, H, D) and result (B, H, M, D) have rank 3 and 4
+  if (failed(checkRank(*this, "rows", rows, 3, "(T, H, D)")) ||
+      failed(checkRank(*this, "result", result, 4, "(B, H, M, D)")))
+    return failure();
+  if (failed(checkOffsets(*this, offsets, result.getDimSize(0))))
+    return failure();
+  // ragged_c2: H and D of the result are those of the rows, as are its elements, f16, bf16 or f32
+  if (failed(checkElement(*this, "rows", rows, isStorageFloat, "f16, bf16 or f32")) ||
+      failed(checkExtent(*this, "H", "rows", rows.getDimSize(1), "result", result.getDimSize(1))) ||
+      failed(checkExtent(*this, "D", "rows", rows.getDimSize(2), "result", result.getDimSize(3))))
+    return failure();
+  if (rows.getElementType() != result.getElementType())
+    return emitOpError("expected rows and result of one element type, got ")
+           << rows << " and " << result;
+  // ragged_c3: D is a compile-time constant above zero, and M is not one
+  if (rows.isDynamicDim(2) || rows.getDimSize(2) == 0)
+    return emitOpError("expected a static D above 0, got ") << rows;
+  if (!result.isDynamicDim(2))
+    return emitOpError("expected M of the result to be dynamic, got ") << result;
+  return success();
+}
+
+LogicalResult PlaceOp::verify() {
+  auto source = cast<RankedTensorType>(getSource().getType()),
+       offsets = cast<RankedTensorType>(getOffsets().getType()),
+       dest = cast<RankedTensorType>(getDest().getType());
+  // place_c1: source and dest are (B, H, M, D) and (T, H, D), or (B, H, M) and (T, H)
+  if (source.getRank() != 3 && source.getRank() != 4)
+    return emitOpError("expected source of rank 3 or 4, got ") << source;
+  if (failed(checkRank(*this, "dest", dest, source.getRank() - 1, "(T, H, ...)")))
+    return failure();
+  if (failed(checkOffsets(*this, offsets, source.getDimSize(0))) ||
+      failed(checkExtent(*this, "H", "source", source.getDimSize(1), "dest", dest.getDimSize(1))))
+    return failure();
+  // place_c2: columns and elements of dest are those of the source
+  if (source.getElementType() != dest.getElementType() ||
+      source.getShape().drop_front(3) != dest.getShape().drop_front(2))
+    return emitOpError("expected source and dest of one element type and as many columns, got ")
+           << source << " and " << dest;
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
 // Heads as rows
 //===----------------------------------------------------------------------===//
 

@@ -9,6 +9,7 @@
 #include "lib/Conversion/AttnToLinalg/Passes.h"
 #include "lib/Rooms/RoomPass.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
 
 namespace attn {
 #define GEN_PASS_DEF_RETURNF64PASS
@@ -18,12 +19,32 @@ namespace attn {
 using namespace mlir;
 using namespace attn;
 
+/// The place of a result in what a function returns, which nothing else reads or has made.
+static PlaceOp findPlace(OpOperand &use) {
+  auto place = dyn_cast<PlaceOp>(use.getOwner());
+  auto dest = place ? place.getDest().getDefiningOp<tensor::EmptyOp>() : tensor::EmptyOp();
+  bool isAlone = dest && &use == &place.getSourceMutable() && dest->hasOneUse() &&
+                 llvm::all_of(place->getUsers(), llvm::IsaPred<func::ReturnOp>);
+  return isAlone ? place : PlaceOp();
+}
+
 /// Whether a result may become f64 where it is used: a function returns it, or gradients start from
 /// it.
 static bool takesF64(OpOperand &use) {
+  if (findPlace(use))
+    return true;
   if (auto gradient = dyn_cast<AttentionGradOp>(use.getOwner()))
     return &use == &gradient.getOutputMutable() || &use == &gradient.getLseMutable();
   return isa<func::ReturnOp>(use.getOwner());
+}
+
+static void setElement(Value value, Type element) {
+  value.setType(cast<RankedTensorType>(value.getType()).clone(element));
+  for (OpOperand &use : value.getUses())
+    if (PlaceOp place = findPlace(use)) {
+      setElement(place.getDest(), element);
+      setElement(place.getResult(), element);
+    }
 }
 
 namespace {
@@ -38,7 +59,7 @@ struct ReturnF64Pass
         return;
       for (Value result : op->getResults())
         if (llvm::all_of(result.getUses(), takesF64))
-          result.setType(cast<RankedTensorType>(result.getType()).clone(f64));
+          setElement(result, f64);
     });
     getOperation()->walk([&](func::ReturnOp ret) {
       auto func = ret->getParentOfType<func::FuncOp>();
