@@ -107,6 +107,8 @@ private:
   unsigned numGroups = 0;
   DenseMap<mlir::Value, Groups> groups;
   DenseMap<mlir::Value, std::optional<Extent>> expressions;
+  /// Of offsets: the rows of all sequences.
+  DenseMap<mlir::Value, unsigned> totals;
   /// Dimensions of arguments that regions read at positions; whole tensors name theirs first.
   struct Read {
     ExtentDims *dims;
@@ -388,6 +390,8 @@ void Finder::visit(RaggedOp op) {
   join(view[1], rows[1]);
   join(view[3], rows[2]);
   joinOffsets(view[0], op.getOffsets());
+  // s20: the same offsets are of as many rows.
+  join(totals.try_emplace(op.getOffsets(), rows[0]).first->second, rows[0]);
   define(op, view[2], op.getUpTo());
   // s20: a row that is not there has a place all the same.
   Extent least = makeExtent(view[2]);
