@@ -136,6 +136,26 @@ TEST(RaggedTest, HeadDimsAndParts) {
   }
 }
 
+/// Heads that share keys are rows of a few rows of each sequence, on GPUs.
+TEST(RaggedTest, PackedHeads) {
+  if (getOptions().device->getColumnMultiple() == 1)
+    return;
+  std::vector<Sequences> sequences = {
+      {sumUp({1, 3, 0, 2}), sumUp({70, 9, 33, 150}), 8, 270, 3, 150, 8, 2, 1},
+      {sumUp({2, 1}, 3), sumUp({0, 130}, 5), 9, 150, 2, 130, 6, 2}};
+  for (const Variant &mask : getMasks())
+    for (int64_t splits : {1, 3}) {
+      Problem problem;
+      problem.isRagged = true;
+      problem.withLse = splits == 1;
+      problem.type = getOptions().device->getTypes().front();
+      problem.slots = 4;
+      problem.splits = splits;
+      if (mask.name != kEndCausal.name)
+        Execution().checkRagged(mask, problem, sequences);
+    }
+}
+
 /// From one sequence to many, with a seed of the run's own.
 TEST(RandomRaggedTest, IsEachByItself) {
   bool isOnCPU = getOptions().device->getColumnMultiple() == 1;

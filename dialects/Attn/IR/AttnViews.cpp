@@ -13,6 +13,40 @@
 using namespace mlir;
 using namespace attn;
 
+std::optional<ArgumentSize> attn::findArgumentSize(Value size) {
+  auto dim = size.getDefiningOp<tensor::DimOp>();
+  std::optional<int64_t> index = dim ? dim.getConstantIndex() : std::nullopt;
+  return index ? findArgumentSize(dim.getSource(), *index) : std::nullopt;
+}
+
+std::optional<ArgumentSize> attn::findArgumentSize(Value value, int64_t dim) {
+  int64_t multiplier = 1;
+  if (auto pack = value.getDefiningOp<PackHeadsOp>()) {
+    value = dim == 1 ? pack.getKey() : pack.getSource();
+    multiplier = dim == 2 ? pack.getSlots() : 1;
+  }
+  if (auto paged = value.getDefiningOp<PagedOp>()) {
+    multiplier *= dim == 2 ? paged.getPageSize() : 1;
+    std::tie(value, dim) = paged.getSizeSource(dim);
+  } else if (auto ragged = value.getDefiningOp<RaggedOp>()) {
+    if (dim == 2) {
+      std::optional<ArgumentSize> most = findArgumentSize(ragged.getUpTo());
+      if (most)
+        most->multiplier *= multiplier;
+      return most;
+    }
+    if (auto offsets = dyn_cast<BlockArgument>(ragged.getOffsets()); offsets && dim == 0)
+      return ArgumentSize{offsets, 0, multiplier, /*less=*/1};
+    // (T, H, D) of (B, H, M, D).
+    value = dim == 0 ? Value() : ragged.getRows();
+    dim = dim == 1 ? 1 : 2;
+  }
+  auto argument = dyn_cast_if_present<BlockArgument>(value);
+  if (!argument)
+    return std::nullopt;
+  return ArgumentSize{argument, dim, multiplier};
+}
+
 Value attn::lookThroughSlices(Value value) {
   while (auto slice = value.getDefiningOp<tensor::ExtractSliceOp>())
     value = slice.getSource();
@@ -46,7 +80,8 @@ Sequence attn::emitSequence(OpBuilder &builder, Location loc, Value offsets, OpF
   Value rows = arith::IndexCastOp::create(builder, loc, builder.getIndexType(),
                                           arith::SubIOp::create(builder, loc, next, first));
   Value begin = arith::IndexCastOp::create(builder, loc, builder.getIndexType(), first);
-  return {begin, arith::MinSIOp::create(builder, loc, rows,
+  // Neither is negative, and the analysis of masks sees that a size bounds the number.
+  return {begin, arith::MinUIOp::create(builder, loc, rows,
                                         getValueOrCreateConstantIndexOp(builder, loc, most))};
 }
 

@@ -10,8 +10,19 @@
 
 #include "dialects/Attn/IR/AttnOps.h"
 #include "mlir/IR/OpDefinition.h"
+#include <optional>
 
 namespace attn {
+
+/// A size that an argument tells: (size of its dimension - less) * multiplier.
+struct ArgumentSize {
+  mlir::BlockArgument argument;
+  int64_t dim, multiplier = 1, less = 0;
+};
+/// The size of a function's argument, or of a view of one: heads as rows, pages, or sequences.
+std::optional<ArgumentSize> findArgumentSize(mlir::Value value, int64_t dim);
+/// The same of a size as the function computes it.
+std::optional<ArgumentSize> findArgumentSize(mlir::Value size);
 
 /// The value of whose slices this is one, or itself.
 mlir::Value lookThroughSlices(mlir::Value value);

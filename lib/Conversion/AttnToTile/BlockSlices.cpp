@@ -12,7 +12,6 @@
 
 #include "dialects/Tile/IR/TileOps.h"
 #include "lib/Conversion/AttnToTile/BlockConverter.h"
-#include "dialects/Attn/IR/AttnOps.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 
 using namespace mlir;
@@ -22,28 +21,12 @@ using namespace attn;
 // Sizes
 //===----------------------------------------------------------------------===//
 
-std::optional<ArgumentSize> attn::findArgumentSize(Value value, int64_t dim) {
-  int64_t multiplier = 1;
-  if (auto pack = value.getDefiningOp<PackHeadsOp>()) {
-    value = dim == 1 ? pack.getKey() : pack.getSource();
-    multiplier = dim == 2 ? pack.getSlots() : 1;
-  }
-  if (auto paged = value.getDefiningOp<PagedOp>()) {
-    multiplier = dim == 2 ? paged.getPageSize() : 1;
-    std::tie(value, dim) = paged.getSizeSource(dim);
-  }
-  auto argument = dyn_cast<BlockArgument>(value);
-  if (!argument)
-    return std::nullopt;
-  return ArgumentSize{argument, dim, multiplier};
-}
-
 LogicalResult BlockConverter::convertDim(tensor::DimOp op) {
   if (const ArgumentSlice *slice = findSlice(op.getSource()); slice && op.getConstantIndex()) {
     mapping.map(op.getResult(), slice->sizes[*op.getConstantIndex()]);
     return success();
   }
-  bool isOfView = isa_and_nonnull<PackHeadsOp, PagedOp>(op.getSource().getDefiningOp());
+  bool isOfView = isa_and_nonnull<PackHeadsOp, PagedOp, RaggedOp>(op.getSource().getDefiningOp());
   if (isOfView && op.getConstantIndex()) {
     std::optional<ArgumentSize> of = findArgumentSize(op.getSource(), *op.getConstantIndex());
     Value source = of ? lookup(op, of->argument) : Value();
@@ -51,6 +34,9 @@ LogicalResult BlockConverter::convertDim(tensor::DimOp op) {
       return of ? failure() : op.emitOpError("expected a size of a view of an argument");
     Value size =
         memref::DimOp::create(builder, source, arith::ConstantIndexOp::create(builder, of->dim));
+    if (of->less != 0)
+      size =
+          arith::SubIOp::create(builder, size, arith::ConstantIndexOp::create(builder, of->less));
     if (of->multiplier != 1)
       size = arith::MulIOp::create(builder, size,
                                    arith::ConstantIndexOp::create(builder, of->multiplier));

@@ -14,7 +14,7 @@
 // CHECK:         %[[FROM:.*]] = arith.maxsi %[[B]], %[[BEGIN]]
 // CHECK:         %[[END:.*]] = arith.minsi %[[FROM]], %[[T]]
 // CHECK:         arith.subi %[[END]], %[[BEGIN]]
-// CHECK:         %[[COUNT:.*]] = arith.minsi %{{.*}}, %[[M]] : index
+// CHECK:         %[[COUNT:.*]] = arith.minui %{{.*}}, %[[M]] : index
 // CHECK:         %[[IS:.*]] = arith.cmpi slt, %{{.*}}, %[[COUNT]]
 // CHECK:         %[[X:.*]] = tensor.extract %[[ROWS]]
 // CHECK:         arith.select %[[IS]], %[[X]]
@@ -29,7 +29,7 @@ func.func @ragged(%rows: tensor<?x?x128xbf16>, %offsets: tensor<?xi32>, %m: inde
 // CHECK-LABEL: func.func @place(
 // CHECK-SAME:    %[[O:.*]]: tensor<?x?x?x64xf32>, %{{.*}}: tensor<?xi32>, %[[OUT:.*]]: tensor<?x?x64xf32>)
 // CHECK:       scf.for %[[BATCH:.*]] = %{{.*}} iter_args(%[[SUM:.*]] = %[[OUT]])
-// CHECK:         %[[COUNT:.*]] = arith.minsi %{{.*}} : index
+// CHECK:         %[[COUNT:.*]] = arith.minui %{{.*}} : index
 // CHECK:         tensor.extract_slice %[[O]][%[[BATCH]], 0, 0, 0] [1, %{{.*}}, %[[COUNT]], 64] [1, 1, 1, 1]
 // CHECK:         %[[PART:.*]] = linalg.generic
 // CHECK:         tensor.insert_slice %[[PART]] into %[[SUM]][%{{.*}}, 0, 0] [%[[COUNT]], %{{.*}}, 64] [1, 1, 1]

@@ -7,7 +7,7 @@
 // CHECK-DAG:     %[[KEYS:.*]] = attn.ragged %[[K]][%[[C]]] up_to %[[N]]
 // CHECK:         scf.forall (%[[B:.*]], %[[H:.*]], %[[I:.*]]) =
 // CHECK:           tensor.extract %[[A]][%[[B]]]
-// CHECK:           %[[COUNT:.*]] = arith.minsi %{{.*}}, %[[M]] : index
+// CHECK:           %[[COUNT:.*]] = arith.minui %{{.*}}, %[[M]] : index
 // CHECK:           %[[REST:.*]] = arith.subi %[[COUNT]], %[[I]]
 // CHECK:           %[[LEFT:.*]] = arith.maxsi %[[REST]], %c0
 // CHECK:           %[[OWN:.*]] = affine.min #{{.*}}(%[[I]])[%[[LEFT]], %{{.*}}]
