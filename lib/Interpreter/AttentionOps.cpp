@@ -30,8 +30,8 @@ Expected<bool> Evaluator::executeAttnOp(Operation *op, Frame &frame) {
     return done(normalize(normalizeOp, frame));
   if (auto mergeOp = dyn_cast<MergeOp>(op))
     return done(merge(mergeOp, frame));
-  if (auto pagedOp = dyn_cast<PagedOp>(op))
-    return done(paged(pagedOp, frame));
+  if (isa<PagedOp, RaggedOp, PlaceOp>(op))
+    return done(executeView(op, frame));
   if (auto assume = dyn_cast<AssumeOp>(op))
     return done(set(op, assume.getResult(), getTensor(assume.getSource(), frame), frame));
   return false;
@@ -212,6 +212,7 @@ Error Evaluator::attention(AttentionOp op, Frame &frame) {
     int64_t keyHead = b * k[1] + h / group;
     rows.query = query.data() + row * d;
     rows.key = key.data() + keyHead * keys * d;
+    rows.available = countAvailable(op, b, m, keys, frame);
     if (Error error =
             rows.compute((*origin)[0] + b, (*origin)[1] + h, (*origin)[2] + m, (*origin)[3]))
       return error;
@@ -424,34 +425,6 @@ Error Evaluator::merge(MergeOp op, Frame &frame) {
     if (Error error = set(op, op->getResult(1), *lse, frame))
       return error;
   return setLow(op, op.getLseLow() ? op->getResult(2) : mlir::Value(), **lse, frame);
-}
-
-//===----------------------------------------------------------------------------------------===//
-// attn.paged
-//===----------------------------------------------------------------------------------------===//
-
-/// s18. Undefined elements (s19) stay the NaN that tensors start with, so that each leak shows.
-Error Evaluator::paged(PagedOp op, Frame &frame) {
-  const DenseTensor &pool = *getTensor(op.getPool(), frame),
-                    &table = *getTensor(op.getTable(), frame);
-  ArrayRef<int64_t> pages = pool.getShape();
-  int64_t size = pages[1], heads = pages[2], columns = pages[3], count = table.getShape()[1];
-  Expected<TensorRef> view =
-      allocate(op, op.getType(), {table.getShape()[0], heads, count * size, columns},
-               pool.hasData() && table.hasData());
-  if (!view)
-    return view.takeError();
-  for (int64_t entry = 0; entry < table.size() && (*view)->hasData(); ++entry) {
-    int64_t page = table.data()[entry].i, batch = entry / count, first = entry % count * size;
-    if (page < 0 || page >= pages[0])
-      continue;
-    for (int64_t row = 0; row < size; ++row)
-      for (int64_t head = 0; head < heads; ++head)
-        std::copy_n(pool.data() + ((page * size + row) * heads + head) * columns, columns,
-                    (*view)->data() +
-                        ((batch * heads + head) * count * size + first + row) * columns);
-  }
-  return set(op, op.getResult(), *view, frame);
 }
 
 } // namespace attn

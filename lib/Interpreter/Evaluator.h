@@ -95,7 +95,15 @@ private:
                         int64_t keys, RegionProgram *mask, std::vector<Lane> &keep);
   llvm::Error normalize(NormalizeOp op, Frame &frame);
   llvm::Error merge(MergeOp op, Frame &frame);
+
+  // Views.
+  llvm::Error executeView(mlir::Operation *op, Frame &frame);
+  /// Of so many keys, those that a row can keep where both are of sequences.
+  int64_t countAvailable(ScoredOpInterface op, int64_t batch, int64_t row, int64_t keys,
+                         Frame &frame);
   llvm::Error paged(PagedOp op, Frame &frame);
+  llvm::Error ragged(RaggedOp op, Frame &frame);
+  llvm::Error place(PlaceOp op, Frame &frame);
 
   // Gradients.
   llvm::Expected<bool> executeGradOp(mlir::Operation *op, Frame &frame);

@@ -15,9 +15,12 @@ using namespace mlir;
 namespace attn {
 
 Error RowScores::compute(int64_t b, int64_t h, int64_t m, int64_t n) {
+  fill(keep, Lane{.i = -1});
   if (mask)
     if (Error error = mask->run(b, h, m, n, keys, keep.data()))
       return error;
+  for (int64_t i = available; i < keys; ++i)
+    keep[i].i = 0;
   for (int64_t i = 0; i < keys; ++i) {
     double sum = 0;
     if (keep[i].i)

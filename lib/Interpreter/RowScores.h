@@ -19,6 +19,8 @@ inline constexpr double kLog2e = 1.4426950408889634074;
 struct RowScores {
   const Lane *query = nullptr, *key = nullptr;
   int64_t headDim = 0, keys = 0;
+  /// Of the keys, those that the row can keep: the first so many.
+  int64_t available = 0;
   double scale = 1;
   RegionProgram *score = nullptr, *mask = nullptr;
   /// Whether finite scores stay within kLargestScore; in base 2 the region sees to it.
@@ -27,7 +29,7 @@ struct RowScores {
   std::vector<Lane> products, scores, factors, keep;
 
   explicit RowScores(int64_t keys)
-      : keys(keys), products(keys), scores(keys), factors(keys, Lane{.f = 1}),
+      : keys(keys), available(keys), products(keys), scores(keys), factors(keys, Lane{.f = 1}),
         keep(keys, Lane{.i = -1}) {}
 
   /// S[n], 0 where it is dropped, T[n], -inf there, and F[n] of the row at (b, h, m, n...).

@@ -105,7 +105,8 @@ static void addRoom(OpPassManager &pm, Room room, const PipelineOptions &options
     addCleanup(pm);
     return pm.addPass(createConvertTileToNVVMPass());
   case Room::Buffers: // Where, on a CPU.
-    pm.addPass(createCPUReadPagesPass());
+    pm.addPass(createCPUPlaceResultsPass());
+    pm.addPass(createCPUReadViewsPass());
     pm.addPass(createCPUAppendDestinationsPass());
     pm.addPass(createCPUBufferizePass());
     // Removes copies of a buffer to itself and loop-carried buffers that the loop only passes on.

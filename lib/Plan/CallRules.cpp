@@ -93,8 +93,8 @@ static bool readValue(const json::Value &from, unsigned numGroups, CallRules::Va
   for (auto [name, group] : zip_equal(letters, groups)) {
     std::optional<Letter> letter = findLetter(name);
     if (!letter || group < 0 || group >= numGroups) {
-      path.report(
-          "expected letters of B, H, Hkv, M, N, D, Dv, Np, P, C or nothing, and groups that exist");
+      path.report("expected letters of B, H, Hkv, M, N, D, Dv, Np, P, C, T or nothing, and groups "
+                  "that exist");
       return false;
     }
     value.dims.push_back({*letter, static_cast<unsigned>(group)});

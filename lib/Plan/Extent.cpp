@@ -18,7 +18,7 @@ using Kind = ExtentTerm::Kind;
 
 StringRef getName(Letter letter) {
   static constexpr StringLiteral names[] = {"B",  "H",  "Hkv", "M", "N", "D",
-                                            "Dv", "Np", "P",   "C", ""};
+                                            "Dv", "Np", "P",   "C", "T", ""};
   return names[size_t(letter)];
 }
 

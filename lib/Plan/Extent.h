@@ -27,9 +27,9 @@
 
 namespace attn {
 
-/// The letters of dimensions: those of an attention, then those of pages. `None` is a dimension
-/// that the source says nothing about.
-enum class Letter : uint8_t { B, H, Hkv, M, N, D, Dv, Np, P, C, None };
+/// The letters of dimensions: those of an attention, then those of pages and of sequences. `None`
+/// is a dimension that the source says nothing about.
+enum class Letter : uint8_t { B, H, Hkv, M, N, D, Dv, Np, P, C, T, None };
 constexpr size_t kNumLetters = size_t(Letter::None);
 constexpr size_t kNumAttentionLetters = size_t(Letter::Dv) + 1;
 llvm::StringRef getName(Letter letter);

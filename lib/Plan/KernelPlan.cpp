@@ -65,6 +65,8 @@ static json::Value toValue(const SizeFactor &factor) {
     object["multiplier"] = factor.multiplier;
   if (factor.unit != 1)
     object["unit"] = factor.unit;
+  if (factor.less != 0)
+    object["less"] = factor.less;
   return object;
 }
 
@@ -226,7 +228,7 @@ static bool fromValue(const json::Value &value, SizeFactor &factor, json::Path p
   if (!mapper.map("argument", factor.argument) || !mapper.map("dim", factor.dim) ||
       !mapper.map("divisor", factor.divisor) ||
       !mapper.mapOptional("multiplier", factor.multiplier) ||
-      !mapper.mapOptional("unit", factor.unit))
+      !mapper.mapOptional("unit", factor.unit) || !mapper.mapOptional("less", factor.less))
     return false;
   if (factor.argument >= 0 && factor.divisor > 0 && factor.multiplier > 0 && factor.unit > 0)
     return true;

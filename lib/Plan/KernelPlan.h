@@ -74,7 +74,7 @@ struct KernelParameter {
 
 /// A factor of the size of a grid or of scratch, which a call or the device decides. It is one of:
 ///
-/// * ceil(size of the argument's dimension * multiplier / divisor) * unit;
+/// * ceil((size of the argument's dimension - less) * multiplier / divisor) * unit;
 /// * a constant;
 /// * a number for each multiprocessor;
 /// * parts that fill the multiprocessors;
@@ -91,6 +91,7 @@ struct SizeFactor {
   unsigned unit = 1;
   // Those who name other members leave it out.
   std::vector<SizeFactor> of = {}; // NOLINT(readability-redundant-member-init)
+  unsigned less = 0;
 
   bool operator==(const SizeFactor &) const = default;
 };

@@ -58,7 +58,7 @@ inline std::optional<int64_t> evaluate(const SizeFactor &factor, LaunchArguments
   const TensorView *tensor = findTensor(factor.argument, factor.dim, arguments);
   if (!tensor)
     return std::nullopt;
-  int64_t size = tensor->shape[factor.dim] * factor.multiplier;
+  int64_t size = (tensor->shape[factor.dim] - int64_t(factor.less)) * factor.multiplier;
   return (size / factor.divisor + (size % factor.divisor != 0)) * factor.unit;
 }
 

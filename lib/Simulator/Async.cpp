@@ -76,7 +76,7 @@ void BlockRun::moveBox(const Copy &copy, bool toShared, int64_t rowBegin, int64_
     int64_t at = firstRow + row;
     std::optional<int64_t> toRow;
     if (isInside && at >= 0)
-      toRow = memory.getRowOffset(rank - 2, copy.offsets, at, /*anyHead=*/true);
+      toRow = memory.getRowOffset(rank - 2, copy.offsets, at, /*ofBox=*/true);
     bool exists = toRow.has_value();
     int64_t offset = base + toRow.value_or(0) + columnBegin * memory.strides[rank - 1];
     if (toShared) {

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------------------------===//
 
 #include "lib/Simulator/GlobalMemory.h"
+#include <algorithm>
 #include <limits>
 
 namespace attn::sim {
@@ -61,6 +62,15 @@ std::optional<int64_t> Memory::getPagedOffset(int64_t batch, int64_t row) const 
   if (page < 0 || page >= paged->pages)
     return std::nullopt;
   return page * paged->pageStride + row % paged->page * strides[2];
+}
+
+std::pair<int64_t, int64_t> Memory::getSequence(int64_t batch) const {
+  auto getOffset = [&](int64_t index, int64_t least) {
+    int64_t offset = readLane(*ragged->offsets, index * ragged->offsets->strides[0]).i;
+    return std::clamp<int64_t>(offset, least, ragged->total);
+  };
+  int64_t begin = getOffset(batch, 0), end = getOffset(batch + 1, begin);
+  return {begin, std::min(end - begin, ragged->most)};
 }
 
 void writeLane(const Memory &memory, int64_t offset, Lane value) {

@@ -43,9 +43,10 @@ static constexpr int64_t kMaxGrid = std::numeric_limits<int32_t>::max();
 int64_t evaluateFactor(mlir::Attribute factor, ArrayRef<Argument> arguments,
                        int64_t multiprocessors) {
   if (auto extent = mlir::dyn_cast<plan::ExtentAttr>(factor))
-    return divideCeil(arguments[extent.getArgument()].memory.shape[extent.getDim()] *
-                          extent.getMultiplier(),
-                      extent.getDivisor()) *
+    return divideCeil(
+               (arguments[extent.getArgument()].memory.shape[extent.getDim()] - extent.getLess()) *
+                   extent.getMultiplier(),
+               extent.getDivisor()) *
            extent.getUnit();
   if (auto parts = mlir::dyn_cast<plan::PartsAttr>(factor)) {
     int64_t blocks = 1, most = evaluateFactor(parts.getKeys(), arguments, multiprocessors);
@@ -98,7 +99,17 @@ static void viewPages(Memory &memory, const Memory &table, int64_t page) {
   memory.shape = {table.shape[0], pool[2], table.shape[1] * page, pool[3]};
 }
 
-/// The arguments as the kernel's accesses see them: packed and paged ones as their views.
+/// The rows of all sequences as a batch of up to `most` rows each.
+static void viewSequences(Memory &memory, const Memory &offsets, int64_t most) {
+  memory.ragged = Memory::Ragged{&offsets, memory.shape[0], most};
+  memory.shape[0] = most;
+  std::swap(memory.shape[0], memory.shape[1]);
+  std::swap(memory.strides[0], memory.strides[1]);
+  memory.shape.insert(memory.shape.begin(), offsets.shape[0] - 1);
+  memory.strides.insert(memory.strides.begin(), 0);
+}
+
+/// The arguments as the kernel's accesses see them: packed, paged and ragged ones as their views.
 static SmallVector<Argument> viewArguments(mlir::func::FuncOp kernel,
                                            ArrayRef<Argument> arguments) {
   SmallVector<Argument> views(arguments);
@@ -109,6 +120,10 @@ static SmallVector<Argument> viewArguments(mlir::func::FuncOp kernel,
     };
     if (auto paged = getPaged(index))
       viewPages(memory, arguments[paged.getTable()].memory, paged.getPage());
+    if (auto ragged =
+            kernel.getArgAttrOfType<plan::RaggedAttr>(index, plan::PlanDialect::kRaggedAttrName))
+      viewSequences(memory, arguments[ragged.getOffsets()].memory,
+                    arguments[ragged.getMost()].memory.shape[ragged.getDim()]);
     auto packed =
         kernel.getArgAttrOfType<plan::PackedAttr>(index, plan::PlanDialect::kPackedAttrName);
     if (!packed)

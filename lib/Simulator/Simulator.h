@@ -41,8 +41,19 @@ struct Memory {
   };
   std::optional<Paged> paged = std::nullopt;
 
+  /// Of rows of sequences (plan.ragged), whose shape is that of its view: row m of a batch is `m`
+  /// rows after the one where its sequence begins, of `total`. The stride of batches is 0.
+  struct Ragged {
+    /// Of an argument, which outlives this one.
+    const Memory *offsets;
+    int64_t total, most;
+  };
+  std::optional<Ragged> ragged = std::nullopt;
+
   /// The size of a dimension of the argument itself, as memref.dim says it.
   int64_t getSize(size_t dim) const {
+    if (ragged)
+      return dim == 0 ? ragged->total : dim > 1 ? shape[3] : packed ? packed->heads : shape[1];
     if (paged)
       return dim == 0 ? paged->pages : dim == 1 ? paged->page : dim == 2 ? shape[1] : shape[3];
     if (packed && (dim == 1 || dim == 2))
@@ -51,25 +62,36 @@ struct Memory {
   }
 
   /// Elements from row 0 of the batch and key head in `offsets` to row `row`; nothing where there
-  /// is no such row. `anyHead` has heads of the next group in the slots that this group leaves.
+  /// is no such row. A box has heads of the next group in the slots that this group leaves, and
+  /// rows of the next sequences after those of this one.
   std::optional<int64_t> getRowOffset(size_t rowDim, llvm::ArrayRef<int64_t> offsets, int64_t row,
-                                      bool anyHead = false) const {
-    if (row >= shape[rowDim])
+                                      bool ofBox = false) const {
+    if (row >= shape[rowDim] && !(ragged && ofBox))
       return std::nullopt;
     if (paged)
       return getPagedOffset(offsets[0], row);
+    int64_t first = 0;
+    if (ragged) {
+      auto [begin, rows] = getSequence(offsets[0]);
+      int64_t at = row / (packed ? packed->slots : 1);
+      if (ofBox ? begin + at >= ragged->total : at >= rows)
+        return std::nullopt;
+      first = begin * strides[rowDim];
+    }
     int64_t keyHead = rowDim > 0 ? offsets[rowDim - 1] : 0;
     if (!packed)
-      return row * strides[rowDim];
+      return first + row * strides[rowDim];
     int64_t slot = row % packed->slots,
-            most = anyHead ? packed->heads - keyHead * packed->group : packed->group;
+            most = ofBox ? packed->heads - keyHead * packed->group : packed->group;
     if (slot >= most)
       return std::nullopt;
-    return row / packed->slots * strides[rowDim] + slot * packed->headStride;
+    return first + row / packed->slots * strides[rowDim] + slot * packed->headStride;
   }
 
 private:
   std::optional<int64_t> getPagedOffset(int64_t batch, int64_t row) const;
+  /// Where the sequence of a batch begins, and how many rows it has.
+  std::pair<int64_t, int64_t> getSequence(int64_t batch) const;
 };
 
 struct Argument {

@@ -19,10 +19,7 @@
 
 namespace attn::test {
 
-static constexpr double kF32Bound = 2e-5;
-
-/// Causal rows with few keys have the largest errors.
-static double getBound(const Problem &problem, bool isMasked, const Extents &e) {
+double getBound(const Problem &problem, bool isMasked, const Extents &e) {
   if (problem.type == "f32")
     return kF32Bound;
   TestDevice::Errors errors = getOptions().device->getErrors(problem.type);
@@ -31,9 +28,7 @@ static double getBound(const Problem &problem, bool isMasked, const Extents &e) 
                                           : errors.masked);
 }
 
-/// Errors are relative to the root mean square of all elements. Rows that keep nothing are zeros
-/// and would make it, and so the bound, smaller than that of the other rows.
-static double getShareOfZeros(Array &reference) {
+double getShareOfZeros(Array &reference) {
   if (!reference.size())
     return 0;
   llvm::ArrayRef<double> values(reference.dataAs<double>(), reference.size());
@@ -51,8 +46,8 @@ static std::vector<Array> allocateResults(ElementKind kind, const Problem &p, co
   return results;
 }
 
-static std::vector<Array> callReference(CompiledKernel &reference, std::vector<Input> &inputs,
-                                        const Problem &problem, const Extents &extents) {
+std::vector<Array> callReference(CompiledKernel &reference, std::vector<Input> &inputs,
+                                 const Problem &problem, const Extents &extents) {
   std::vector<Array> results =
       allocateResults(ElementKind::F64, problem, extents, Memory::RowMajor, ElementKind::F64);
   call(reference, inputs, results);

@@ -14,6 +14,30 @@
 
 namespace attn::test {
 
+/// The extents of a call with sequences.
+struct Sequences {
+  std::vector<int64_t> queryOffsets, keyOffsets;
+  /// Rows of all sequences, and the most of one.
+  int64_t rows, keys, mostRows, mostKeys;
+  int64_t heads = 2, keyHeads = 1;
+  /// The sequence whose keys and values are NaN, if there is one.
+  int64_t poisoned = -1;
+  /// Whether results are unspecified, as sequences overlap.
+  bool isBroken = false;
+};
+
+/// Of f32, and of the logarithms of any type.
+inline constexpr double kF32Bound = 2e-5;
+
+/// Relative to the root mean square of all elements. Causal rows with few keys have the largest
+/// errors.
+double getBound(const Problem &problem, bool isMasked, const Extents &e);
+/// Errors are relative to the root mean square of all elements. Rows that keep nothing are zeros
+/// and would make it, and so the bound, smaller than that of the other rows.
+double getShareOfZeros(Array &reference);
+std::vector<Array> callReference(CompiledKernel &reference, std::vector<Input> &inputs,
+                                 const Problem &problem, const Extents &extents);
+
 /// Compiles problems for the device and as the reference, and compares; differences are
 /// GoogleTest's failures.
 class Execution {
@@ -33,6 +57,11 @@ public:
   /// needs are no pages, and pages that no entry names are NaN.
   void checkPaged(const Variant &variant, const Problem &problem,
                   const std::vector<Extents> &extents);
+
+  /// Checks a problem of sequences against each sequence by itself. Rows of no sequence keep what
+  /// they hold.
+  void checkRagged(const Variant &variant, const Problem &problem,
+                   const std::vector<Sequences> &sequences);
 
   /// Changes the inputs of a run, if set.
   std::function<void(std::vector<Input> &)> edit;

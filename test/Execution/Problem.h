@@ -17,7 +17,19 @@ namespace attn::test {
 
 /// A captured tensor: its MLIR type, its shape from (B, H, M, N), its contents.
 struct Capture {
-  enum Kind { QueryIds, KeyIds, Lengths, Slopes, Bias, Sink, Scale, Floats, Buckets, Seed } kind;
+  enum Kind {
+    QueryIds,
+    KeyIds,
+    Lengths,
+    Slopes,
+    Bias,
+    Sink,
+    Scale,
+    Floats,
+    Buckets,
+    Seed,
+    Offsets
+  } kind;
   const char *name;
   std::string type;
   /// Floats and Buckets: letters of extents, T for kTableSize.
@@ -101,7 +113,9 @@ struct Problem {
   /// Keys of a page of the pools in which keys and values lie, of N / page pages a sequence; 0:
   /// they lie in no pages.
   int64_t page = 0;
-  /// Whether entries of the table are i64.
+  /// Whether query, key and value are rows of sequences, and results are placed there.
+  bool isRagged = false;
+  /// Whether entries of the table, or offsets of sequences, are i64.
   bool wideTable = false;
   /// The GPU to run on while another one is current; -1: the current one.
   int gpu = -1;

@@ -45,6 +45,8 @@ STAYS = "stay=true recompute=true"
 GRADIENTS = "gradients "
 # Keys and values lie in pages of so many keys.
 PAGED = re.compile(r"page=(\d+) ?")
+# Query, keys and values are rows of sequences, of which the first has M rows and N keys.
+RAGGED = "ragged "
 # (mask, D, what attn-to-online takes, (B, H, Hkv, M, N)).
 CASES: List[Tuple[str, int, str, Tuple[int, ...]]] = [
     ("full", 64, "way=short", (1, 2, 1, 129, 130)),
@@ -87,6 +89,10 @@ CASES: List[Tuple[str, int, str, Tuple[int, ...]]] = [
     ("length", 128, "page=64 pack=8", (2, 8, 1, 1, 320)),
     ("length", 64, "page=16", (2, 2, 1, 70, 160)),
     ("length", 128, "page=32 block-n=80 splits=2", (2, 1, 1, 65, 320)),
+    ("full", 64, RAGGED, (3, 2, 1, 70, 150)),
+    ("constant", 128, f"{RAGGED}way=long", (3, 1, 1, 140, 140)),
+    ("full", 128, f"{RAGGED}splits=2", (3, 2, 2, 65, 200)),
+    ("constant", 128, f"{RAGGED}pack=8", (3, 8, 2, 6, 200)),
     ("document", 64, "", (2, 1, 1, 130, 130)),
     ("sorted", 64, "", (2, 1, 1, 130, 130)),
     ("limit", 64, "", (2, 1, 1, 70, 150)),
@@ -151,6 +157,10 @@ def get_page(schedule: str) -> int:
     return int(found.group(1)) if found else 0
 
 
+def is_ragged(schedule: str) -> bool:
+    return schedule.startswith(RAGGED)
+
+
 def has_gradients(schedule: str) -> bool:
     return schedule.startswith(GRADIENTS)
 
@@ -178,6 +188,22 @@ def put_in_pages(source: str, d: int, page: int) -> str:
     source = source.replace(f"%k: {t}, %v: {t}", f"%pool_k: {pool}, %pool_v: {pool}, %table: {table}")
     views = "".join(f"  %{x} = attn.paged %pool_{x}[%table] : {pool}, {table} -> {t}\n" for x in "kv")
     return source.replace("{\n", "{\n" + views, 1)
+
+
+def put_in_sequences(source: str, d: int) -> str:
+    """The same function of rows of sequences, whose most rows are sizes of tensors that nothing reads."""
+    t, rows, offsets, size = f"tensor<?x?x?x{d}xbf16>", f"tensor<?x?x{d}xbf16>", "tensor<?xi32>", "tensor<?xi8>"
+    of = ", ".join([f"%rows_{x}: {rows}" for x in "qkv"] + [f"%at_{x}: {offsets}" for x in "qk"] + [f"%most_{x}: {size}" for x in "qk"])
+    source = source.replace(f"%q: {t}, %k: {t}, %v: {t}", of).replace(f"-> {t} {{\n", f"-> {rows} {{\n", 1)
+    views = "  %zero = arith.constant 0 : index\n  %one_ = arith.constant 1 : index\n"
+    for x in "qk":
+        views += f"  %size_{x} = tensor.dim %most_{x}, %zero : {size}\n"
+    for x, y in ("qq", "kk", "vk"):
+        views += f"  %{x} = attn.ragged %rows_{x}[%at_{y}] up_to %size_{y} : {rows}, {offsets} -> {t}\n"
+    place = "".join(f"  %t{i} = tensor.dim %rows_q, %{x} : {rows}\n" for i, x in enumerate(("zero", "one_")))
+    place += f"  %e = tensor.empty(%t0, %t1) : {rows}\n  %p = attn.place %o[%at_q] into %e : {t}, {offsets} -> {rows}\n"
+    source = source.replace("{\n", "{\n" + views, 1)
+    return source.replace(f"  return %o : {t}", f"{place}  return %p : {rows}")
 
 
 def make_source(mask: str, d: int) -> str:
@@ -208,8 +234,10 @@ def make_source(mask: str, d: int) -> str:
 def emit(bin_: Path, mask: str, d: int, schedule: str) -> Tuple[str, Dict[str, Any]]:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "kernel")
-        passes = revisions.list_passes(path, PAGED.sub("", schedule.replace(GRADIENTS, "")))
+        passes = revisions.list_passes(path, PAGED.sub("", schedule.replace(GRADIENTS, "").replace(RAGGED, "")))
         source = make_source(mask, d)
+        if is_ragged(schedule):
+            source = put_in_sequences(source, d)
         if page := get_page(schedule):
             source = put_in_pages(source, d, page)
         command = [str(bin_ / "attn-opt"), "-", *(["--attn-append-gradients"] if has_gradients(schedule) else []), *passes]
@@ -245,7 +273,8 @@ def count_blocks(factors: List[Dict[str, int]], tensors: List[np.ndarray]) -> in
             # Any number is right; the most there may be has the most to join.
             count *= min(factor["parts"], count_blocks(factor["of"][:1], tensors))
         elif "argument" in factor:
-            extent = tensors[factor["argument"]].shape[factor["dim"]] * factor.get("multiplier", 1)
+            size = tensors[factor["argument"]].shape[factor["dim"]] - factor.get("less", 0)
+            extent = size * factor.get("multiplier", 1)
             count *= -(-extent // factor.get("divisor", 1)) * factor.get("unit", 1)
         else:
             count *= factor["constant"]
@@ -368,8 +397,29 @@ def scatter(k: np.ndarray, v: np.ndarray, page: int, lengths: np.ndarray, rng: n
     return pools, places
 
 
+def make_sequences(mask: str, shape: Tuple[int, ...], d: int, rng: np.random.Generator) -> Tuple[List[np.ndarray], ...]:
+    """Rows of three sequences, the second with keys of NaN and without rows. NaN lies around, where results stay as they are."""
+    _, h, hkv, m, n = shape
+    first = 3
+    rows, keys = np.array([0, m, 0, m // 3 + 1]), np.array([0, n, 37, n // 2])
+    at_q, at_k = (first + np.cumsum(x).astype(np.int32) for x in (rows, keys))
+    empty = lambda at, heads: np.full((at[-1] + 5, heads, d), 0x7FFF, np.uint16)
+    q, k, v, output = empty(at_q, h), empty(at_k, hkv), empty(at_k, hkv), empty(at_q, h)
+    captured = make_captured(mask, rng, 3, h, n)
+    exact = np.full(output.shape, np.nan)
+    for b in (0, 2):
+        for x, at in ((q, at_q), (k, at_k), (v, at_k)):
+            x[at[b] : at[b + 1]] = to_bf16(rng.standard_normal((at[b + 1] - at[b], *x.shape[1:])).astype(np.float32))
+        alone = (x[at[b] : at[b + 1]].swapaxes(0, 1)[None] for x, at in ((q, at_q), (k, at_k), (v, at_k)))
+        exact[at_q[b] : at_q[b + 1]] = compute_exactly(mask, *alone, captured)[0].swapaxes(0, 1)
+    inputs = [q, k, v, at_q, at_k, np.zeros(m, np.int8), np.zeros(n, np.int8), *captured]
+    return inputs, [output], [exact]
+
+
 def make_problem(mask: str, schedule: str, shape: Tuple[int, ...], d: int, rng: np.random.Generator) -> Tuple[List[np.ndarray], ...]:
     """The arguments of a function, its results, of which nothing is known, and what they ought to be."""
+    if is_ragged(schedule):
+        return make_sequences(mask, shape, d, rng)
     b, h, hkv, m, n = shape
     make = lambda heads, length: to_bf16(rng.standard_normal((b, heads, length, d)).astype(np.float32))
     unknown = lambda tensor: np.full(tensor.shape, 0x7FFF, np.uint16)
@@ -385,8 +435,12 @@ def make_problem(mask: str, schedule: str, shape: Tuple[int, ...], d: int, rng: 
 
 
 def get_error(got: np.ndarray, exact: np.ndarray) -> float:
-    """Beside the root mean square; NaN is infinite."""
+    """Beside the root mean square; NaN is infinite. What ought to be NaN is not written."""
+    stays = np.isnan(exact)
+    if np.any(got[stays] != 0x7FFF):
+        return math.inf
     got = from_bf16(got) if got.dtype == np.uint16 else got
+    got, exact = got[~stays], exact[~stays]
     error = np.abs(got - exact) / np.maximum(np.abs(exact), np.sqrt(np.mean(exact**2)))
     return float(np.nan_to_num(error, nan=math.inf).max())
 

@@ -38,7 +38,8 @@ static KernelPlan makePlan() {
                {{{SizeFactor::kMemoryRate}, 4000, INT64_MAX}}};
   SizeFactor parts{SizeFactor::kParts, 64};
   parts.of = {{1, 2, 256}, {0, 0}, {0, 2, 8, 3}};
-  plan.scratch.push_back({8, "f32", {parts, {0, 2, 1, 8}, {0, 2, 4, 1, 4}}, false});
+  plan.scratch.push_back(
+      {8, "f32", {parts, {0, 2, 1, 8}, {0, 2, 4, 1, 4}, {9, 0, 1, 1, 1, {}, 1}}, false});
   return plan;
 }
 

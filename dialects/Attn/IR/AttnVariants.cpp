@@ -7,6 +7,7 @@
 
 #include "dialects/Attn/IR/AttnVariants.h"
 #include "dialects/Attn/IR/AttnDropout.h"
+#include "dialects/Attn/IR/AttnViews.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
@@ -191,15 +192,39 @@ static Yielded buildYielded(OpBuilder &builder, Location loc, Attribute variant,
   return {current.result, factor};
 }
 
+namespace {
+/// M or N of a batch: the size of the tensor, or how many rows the sequence has.
+struct Length {
+  Length(OpBuilder &builder, Location loc, Value tensor)
+      : view(tensor.getDefiningOp<RaggedOp>()),
+        size(view ? builder.createOrFold<tensor::DimOp>(loc, view.getRows(), 0)
+                  : builder.createOrFold<tensor::DimOp>(loc, tensor, 2)) {}
+
+  Value emit(OpBuilder &builder, Location loc, Value batch) {
+    if (!view)
+      return size;
+    return emitSequence(builder, loc, view.getOffsets(), size, getAsOpFoldResult(view.getUpTo()),
+                        batch)
+        .rows;
+  }
+
+  RaggedOp view;
+  /// Of a view: of all its rows.
+  Value size;
+};
+} // namespace
+
 void attn::expandVariants(RewriterBase &rewriter, ScoredOpInterface op) {
   if (!op.getVariantsAttr())
     return;
   Location loc = op.getLoc();
   OpBuilder::InsertionGuard guard(rewriter);
   rewriter.setInsertionPoint(op);
-  Position at;
-  at.queryLength = rewriter.createOrFold<tensor::DimOp>(loc, op.getQuery(), 2);
-  at.keyLength = rewriter.createOrFold<tensor::DimOp>(loc, op.getKey(), 2);
+  Length rows(rewriter, loc, op.getQuery()), keys(rewriter, loc, op.getKey());
+  auto locate = [&](ValueRange p) {
+    return Position{
+        p[0], p[1], p[2], p[3], rows.emit(rewriter, loc, p[0]), keys.emit(rewriter, loc, p[0])};
+  };
   Type index = rewriter.getIndexType(), f32 = rewriter.getF32Type();
 
   rewriter.modifyOpInPlace(op, [&] {
@@ -211,7 +236,7 @@ void attn::expandVariants(RewriterBase &rewriter, ScoredOpInterface op) {
         extendRegion(rewriter, loc, op.getScore(), {f32, index, index, index, index},
                      [&](Block &block, Yielded current) {
                        ValueRange p = block.getArguments();
-                       Position here = {p[1], p[2], p[3], p[4], at.queryLength, at.keyLength};
+                       Position here = locate(p.drop_front());
                        if (!current.result)
                          current.result = p[0];
                        return buildYielded(rewriter, loc, variant, current, here, own);
@@ -221,7 +246,7 @@ void attn::expandVariants(RewriterBase &rewriter, ScoredOpInterface op) {
       extendRegion(rewriter, loc, op.getMask(), {index, index, index, index},
                    [&](Block &block, Yielded current) -> Yielded {
                      ValueRange p = block.getArguments();
-                     Position here = {p[0], p[1], p[2], p[3], at.queryLength, at.keyLength};
+                     Position here = locate(p);
                      Value mask = buildMask(rewriter, loc, variant, here, own);
                      if (current.result)
                        mask = arith::AndIOp::create(rewriter, loc, current.result, mask);

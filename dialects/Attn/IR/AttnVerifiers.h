@@ -12,6 +12,11 @@
 
 namespace attn {
 
+/// Two extents agree unless both are known and differ.
+bool agree(int64_t a, int64_t b);
+/// As diagnostics print it: `?` where it is not known.
+std::string stringifyExtent(int64_t size);
+
 /// The shape has `rank` dimensions, which are called `dims`.
 mlir::LogicalResult checkRank(mlir::Operation *op, llvm::StringRef name, mlir::Type type,
                               int64_t rank, llvm::StringRef dims);
@@ -23,6 +28,8 @@ mlir::LogicalResult checkExtent(mlir::Operation *op, llvm::StringRef dim, llvm::
 /// The elements are `allowed`, as `list` says.
 mlir::LogicalResult checkElement(mlir::Operation *op, llvm::StringRef name, mlir::Type type,
                                  bool (*allowed)(mlir::Type), llvm::StringRef list);
+
+mlir::LogicalResult checkF32(mlir::Operation *op, llvm::StringRef name, mlir::Type type);
 
 inline bool isStorageFloat(mlir::Type type) {
   return type.isF16() || type.isBF16() || type.isF32();

@@ -15,9 +15,9 @@ using namespace attn::plan;
 using EmitError = llvm::function_ref<InFlightDiagnostic()>;
 
 LogicalResult ExtentAttr::verify(EmitError emitError, int64_t argument, int64_t dim,
-                                 int64_t divisor, int64_t multiplier, int64_t unit) {
-  // extent_c1: argument and dim are not negative, the divisor is positive, the multiplier is 1 to
-  // 2^20 and the unit 1 to 64
+                                 int64_t divisor, int64_t multiplier, int64_t unit, int64_t less) {
+  // extent_c1: argument, dim and less are not negative, the divisor is positive, the multiplier is
+  // 1 to 2^20 and the unit 1 to 64
   if (argument < 0 || dim < 0 || divisor < 1)
     return emitError()
            << "expected argument and dim of at least 0 and a divisor of at least 1, got "
@@ -26,6 +26,8 @@ LogicalResult ExtentAttr::verify(EmitError emitError, int64_t argument, int64_t 
     return emitError() << "expected a multiplier from 1 to 1048576, got " << multiplier;
   if (unit < 1 || unit > 64)
     return emitError() << "expected a unit from 1 to 64, got " << unit;
+  if (less < 0)
+    return emitError() << "expected less to be at least 0, got " << less;
   return success();
 }
 
@@ -56,6 +58,14 @@ LogicalResult PagedAttr::verify(EmitError emitError, int64_t table, int64_t page
     return success();
   return emitError() << "expected an argument of at least 0 and a page of at least 1 key, got "
                      << table << " and " << page;
+}
+
+LogicalResult RaggedAttr::verify(EmitError emitError, int64_t offsets, int64_t most, int64_t dim) {
+  // ragged_c1: arguments and dim are not negative
+  if (offsets >= 0 && most >= 0 && dim >= 0)
+    return success();
+  return emitError() << "expected arguments and a dim of at least 0, got " << offsets << ", "
+                     << most << " and " << dim;
 }
 
 LogicalResult TargetAttr::verify(EmitError emitError, StringRef name) {

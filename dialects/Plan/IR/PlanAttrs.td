@@ -35,14 +35,15 @@ def Plan_TargetAttr : Plan_Attr<"Target", "target"> {
 }
 
 def Plan_ExtentAttr : Plan_Attr<"Extent", "extent"> {
-  let summary = "a factor of the grid: ceil(size of dimension `dim` of an argument * `multiplier` / "
+  let summary = "a factor of the grid: ceil((size of dimension `dim` of an argument - `less`) * `multiplier` / "
                 "`divisor`) * `unit`";
   let parameters = (ins
     "int64_t":$argument,
     "int64_t":$dim,
     DefaultValuedParameter<"int64_t", "1">:$divisor,
     DefaultValuedParameter<"int64_t", "1">:$multiplier,
-    DefaultValuedParameter<"int64_t", "1">:$unit);
+    DefaultValuedParameter<"int64_t", "1">:$unit,
+    DefaultValuedParameter<"int64_t", "0">:$less);
   let assemblyFormat = "`<` struct(params) `>`";
   let genVerifyDecl = 1;
 }
@@ -116,6 +117,27 @@ def Plan_PagedAttr : Plan_Attr<"Paged", "paged"> {
     ```
   }];
   let parameters = (ins "int64_t":$table, "int64_t":$page);
+  let assemblyFormat = "`<` struct(params) `>`";
+  let genVerifyDecl = 1;
+}
+
+def Plan_RaggedAttr : Plan_Attr<"Ragged", "ragged"> {
+  let summary = "an argument whose rows are those of sequences, one after the other";
+  let description = [{
+    Stands as `plan.ragged` on a memref argument (T, H, D), or (T, H) of a number for each row. The argument `offsets`
+    is (B + 1) of i32 or i64, and `M` is dimension `dim` of the argument `most`. Positions of tile.load, tile.store and
+    copies are positions of a view (B, H, M, D): row `m` of batch `b` is row `begin(b) + m`, and exists for
+    `m < rows(b)` (s20 of the attn dialect). Loads and stores keep to rows that exist. Boxes read rows of the next
+    sequences past them, and zeros past T. Sizes (memref.dim) are the argument's own.
+
+    An argument may have `plan.packed` too: then its view has packed rows, `m * slots + j`.
+
+    ```mlir
+    func.func @prefill(%q: memref<?x?x128xbf16> {plan.ragged = #plan.ragged<offsets = 1, most = 2, dim = 0>},
+                       %offsets: memref<?xi32>, %m: memref<?xi8>)
+    ```
+  }];
+  let parameters = (ins "int64_t":$offsets, "int64_t":$most, "int64_t":$dim);
   let assemblyFormat = "`<` struct(params) `>`";
   let genVerifyDecl = 1;
 }

@@ -129,8 +129,8 @@ static LogicalResult verifyWay(Operation *op, Attribute attribute) {
 }
 
 LogicalResult PlanDialect::verifyOperationAttribute(Operation *op, NamedAttribute attribute) {
-  // dialect_c1: the attributes are `plan.target`, `plan.when` and `plan.way` on ops, `plan.packed`
-  // and `plan.paged` on arguments
+  // dialect_c1: the attributes are `plan.target`, `plan.when` and `plan.way` on ops, `plan.packed`,
+  // `plan.paged` and `plan.ragged` on arguments
   if (attribute.getName() == kTargetAttrName)
     return verifyTarget(op, attribute.getValue());
   if (attribute.getName() == kWhenAttrName)
@@ -141,14 +141,16 @@ LogicalResult PlanDialect::verifyOperationAttribute(Operation *op, NamedAttribut
          << attribute.getName().getValue() << "'";
 }
 
-/// packed_c2: `plan.packed` is on a memref of rank 3 or more, `keys` is one of rank 2 or more
+/// packed_c2: `plan.packed` is on a memref of rank 3 or more, or of rank 2 or more with
+/// `plan.ragged`, `keys` is one of rank 2 or more
 static LogicalResult verifyPacked(FunctionOpInterface function, unsigned index,
                                   Attribute attribute) {
   auto packed = dyn_cast<PackedAttr>(attribute);
   auto hasDim = [&](int64_t argument, int64_t dim) {
     return isa_and_nonnull<MemRefType>(getShaped(function, argument, dim));
   };
-  if (packed && hasDim(index, 2) && hasDim(packed.getKeys(), 1))
+  bool isRagged = bool(function.getArgAttr(index, PlanDialect::kRaggedAttrName));
+  if (packed && hasDim(index, isRagged ? 1 : 2) && hasDim(packed.getKeys(), 1))
     return success();
   return function.emitOpError("expected #plan.packed on a memref of rank 3 or more, with a memref "
                               "of rank 2 or more as keys, got ")
@@ -174,6 +176,26 @@ static LogicalResult verifyPaged(FunctionOpInterface function, unsigned index,
          << attribute << " on argument " << index;
 }
 
+/// ragged_c2: `plan.ragged` is on a memref of rank 2 or 3, `offsets` is a memref of rank 1 of i32
+/// or i64, and `most` has dimension `dim`
+static LogicalResult verifyRagged(FunctionOpInterface function, unsigned index,
+                                  Attribute attribute) {
+  auto ragged = dyn_cast<RaggedAttr>(attribute);
+  auto getMemRef = [&](int64_t argument, int64_t dim) {
+    return dyn_cast_or_null<MemRefType>(getShaped(function, argument, dim));
+  };
+  MemRefType rows = getMemRef(index, 1),
+             offsets = ragged ? getMemRef(ragged.getOffsets(), 0) : rows;
+  if (ragged && rows && rows.getRank() <= 3 && offsets && offsets.getRank() == 1 &&
+      (offsets.getElementType().isSignlessInteger(32) ||
+       offsets.getElementType().isSignlessInteger(64)) &&
+      getMemRef(ragged.getMost(), ragged.getDim()))
+    return success();
+  return function.emitOpError("expected #plan.ragged on a memref of rank 2 or 3, with a memref of "
+                              "rank 1 of i32 or i64 as offsets and a dimension as most, got ")
+         << attribute << " on argument " << index;
+}
+
 LogicalResult PlanDialect::verifyRegionArgAttribute(Operation *op, unsigned, unsigned index,
                                                     NamedAttribute attribute) {
   auto function = dyn_cast<FunctionOpInterface>(op);
@@ -181,7 +203,10 @@ LogicalResult PlanDialect::verifyRegionArgAttribute(Operation *op, unsigned, uns
     return verifyPaged(function, index, attribute.getValue());
   if (attribute.getName() == kPackedAttrName && function)
     return verifyPacked(function, index, attribute.getValue());
+  if (attribute.getName() == kRaggedAttrName && function)
+    return verifyRagged(function, index, attribute.getValue());
   return op->emitOpError(
-             "expected plan.packed or plan.paged of the plan dialect on an argument, got '")
+             "expected plan.packed, plan.paged or plan.ragged of the plan dialect on an "
+             "argument, got '")
          << attribute.getName().getValue() << "'";
 }

@@ -34,6 +34,8 @@ def Plan_Dialect : Dialect {
     static constexpr ::llvm::StringLiteral kPackedAttrName = "plan.packed";
     /// The argument attribute that makes a memref of pages sequences of keys: a PagedAttr.
     static constexpr ::llvm::StringLiteral kPagedAttrName = "plan.paged";
+    /// The argument attribute that makes rows of a memref sequences: a RaggedAttr.
+    static constexpr ::llvm::StringLiteral kRaggedAttrName = "plan.ragged";
   }];
 }
 

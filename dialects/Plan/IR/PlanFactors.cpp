@@ -14,8 +14,10 @@ using namespace attn::plan;
 
 SizeFactor attn::plan::toFactor(Attribute factor) {
   if (auto extent = dyn_cast<ExtentAttr>(factor))
-    return {int(extent.getArgument()), unsigned(extent.getDim()), unsigned(extent.getDivisor()),
-            unsigned(extent.getMultiplier()), unsigned(extent.getUnit())};
+    return {int(extent.getArgument()),     unsigned(extent.getDim()),
+            unsigned(extent.getDivisor()), unsigned(extent.getMultiplier()),
+            unsigned(extent.getUnit()),    {},
+            unsigned(extent.getLess())};
   if (auto parts = dyn_cast<PartsAttr>(factor)) {
     SizeFactor result{SizeFactor::kParts, unsigned(parts.getMost())};
     result.of.push_back(toFactor(parts.getKeys()));

@@ -16,12 +16,24 @@ using namespace attn::tile;
 // Memory
 //===----------------------------------------------------------------------===//
 
-/// global_c1: one offset (or index) for each dimension of the memory
-static LogicalResult verifyOffsets(Operation *op, Type memory, size_t offsets) {
-  int64_t rank = cast<MemRefType>(memory).getRank();
+/// Whether rows of the memory are those of sequences, of which there is a batch more.
+static bool isRagged(Value memory) {
+  auto argument = dyn_cast<BlockArgument>(memory);
+  auto function = argument
+                      ? dyn_cast_or_null<FunctionOpInterface>(argument.getOwner()->getParentOp())
+                      : FunctionOpInterface();
+  return function && argument.getOwner()->isEntryBlock() &&
+         function.getArgAttr(argument.getArgNumber(), PlanDialect::kRaggedAttrName);
+}
+
+/// global_c1: one offset (or index) for each dimension of the memory, and one for the batch of
+/// sequences
+static LogicalResult verifyOffsets(Operation *op, Value memory, size_t offsets) {
+  int64_t rank = cast<MemRefType>(memory.getType()).getRank() + isRagged(memory);
   if (rank == int64_t(offsets))
     return success();
-  return op->emitOpError("expected one offset per dimension of ") << memory << ", got " << offsets;
+  return op->emitOpError("expected one offset per dimension of ")
+         << memory.getType() << ", got " << offsets;
 }
 
 /// global_c2: tile and memory have the same element type
@@ -41,7 +53,7 @@ static LogicalResult verifyTileRank(Operation *op, Type memory, int64_t rank) {
 
 LogicalResult LoadOp::verify() {
   auto tile = cast<RankedTensorType>(getType());
-  return failure(failed(verifyOffsets(*this, getSource().getType(), getOffsets().size())) ||
+  return failure(failed(verifyOffsets(*this, getSource(), getOffsets().size())) ||
                  failed(verifyElements(*this, getSource().getType(), tile.getElementType())) ||
                  failed(verifyTileRank(*this, getSource().getType(), tile.getRank())));
 }
@@ -55,7 +67,7 @@ LogicalResult LoadColumnsOp::verify() {
   Type source = getSource().getType();
   auto row = dyn_cast<SharedType>(source);
   if (!row)
-    return failure(failed(verifyOffsets(*this, source, getOffsets().size())) ||
+    return failure(failed(verifyOffsets(*this, getSource(), getOffsets().size())) ||
                    failed(verifyElements(*this, source, tile.getElementType())) ||
                    failed(verifyTileRank(*this, source, /*rank=*/1)));
   // load_columns_c2: a shared source is one stage of a row of f32, as long as the tile is wide or
@@ -83,7 +95,7 @@ LogicalResult LoadSharedOp::verify() {
 
 LogicalResult GatherOp::verify() {
   auto tile = cast<RankedTensorType>(getType());
-  if (failed(verifyOffsets(*this, getSource().getType(), getIndices().size())) ||
+  if (failed(verifyOffsets(*this, getSource(), getIndices().size())) ||
       failed(verifyElements(*this, getSource().getType(), tile.getElementType())))
     return failure();
   // gather_c1: an index is a scalar or a tile of indices like the result
@@ -101,7 +113,7 @@ LogicalResult StoreOp::verify() {
   if (getAdd() && (!isa<MemRefType>(dest) || !tile.getElementType().isF32()))
     return emitOpError("expected a tile of f32 to add to memory, got ") << tile << " and " << dest;
   if (isa<MemRefType>(dest))
-    return failure(failed(verifyOffsets(*this, dest, getOffsets().size())) ||
+    return failure(failed(verifyOffsets(*this, getDest(), getOffsets().size())) ||
                    failed(verifyElements(*this, dest, tile.getElementType())) ||
                    failed(verifyTileRank(*this, dest, tile.getRank())));
   // store_c1: no offsets into a shared tile
@@ -118,7 +130,7 @@ LogicalResult StoreOp::verify() {
 
 LogicalResult ScatterAddOp::verify() {
   auto tile = cast<RankedTensorType>(getValue().getType());
-  if (failed(verifyOffsets(*this, getDest().getType(), getIndices().size())) ||
+  if (failed(verifyOffsets(*this, getDest(), getIndices().size())) ||
       failed(verifyElements(*this, getDest().getType(), tile.getElementType())))
     return failure();
   // scatter_add_c1: what is added is f32
@@ -142,9 +154,10 @@ LogicalResult AllocSharedOp::verify() {
 }
 
 /// A box of global memory and a shared tile: what all copies between them have in common.
-static LogicalResult verifyBox(Operation *op, Type memory, size_t offsets, Type shared) {
+static LogicalResult verifyBox(Operation *op, Value global, size_t offsets, Type shared) {
+  Type memory = global.getType();
   auto type = cast<SharedType>(shared);
-  if (failed(verifyOffsets(op, memory, offsets)) ||
+  if (failed(verifyOffsets(op, global, offsets)) ||
       failed(verifyElements(op, memory, type.getElementType())))
     return failure();
   // box_c1: the memory of a box has two to five dimensions, the rows and columns last
@@ -158,11 +171,11 @@ static LogicalResult verifyBox(Operation *op, Type memory, size_t offsets, Type 
 }
 
 LogicalResult CopyOp::verify() {
-  return verifyBox(*this, getSource().getType(), getOffsets().size(), getDest().getType());
+  return verifyBox(*this, getSource(), getOffsets().size(), getDest().getType());
 }
 
 LogicalResult StoreAsyncOp::verify() {
-  return verifyBox(*this, getDest().getType(), getOffsets().size(), getSource().getType());
+  return verifyBox(*this, getDest(), getOffsets().size(), getSource().getType());
 }
 
 LogicalResult AddAsyncOp::verify() {
@@ -171,7 +184,7 @@ LogicalResult AddAsyncOp::verify() {
   // add_async_c1: what is added is f32, in `acc`
   if (!tile.getElementType().isF32() || !isa_and_nonnull<AccAttr>(tile.getEncoding()))
     return emitOpError("expected a tile of f32 in #tile.acc, got ") << tile;
-  if (failed(verifyBox(*this, getDest().getType(), getOffsets().size(), place)))
+  if (failed(verifyBox(*this, getDest(), getOffsets().size(), place)))
     return failure();
   // add_async_c2: the place has the tile's shape and element type, in whole slabs
   if (place.getShape() != tile.getShape() || place.getElementType() != tile.getElementType() ||
@@ -440,9 +453,8 @@ LogicalResult BarrierExpectOp::verify() {
 }
 
 LogicalResult CopyAsyncOp::verify() {
-  return failure(
-      failed(verifyBox(*this, getSource().getType(), getOffsets().size(), getDest().getType())) ||
-      failed(verifySlot(*this, getBarrier(), getSlot())));
+  return failure(failed(verifyBox(*this, getSource(), getOffsets().size(), getDest().getType())) ||
+                 failed(verifySlot(*this, getBarrier(), getSlot())));
 }
 
 LogicalResult NamedBarrierOp::verify() {

@@ -76,6 +76,9 @@ private:
                    int64_t shift = 0);
   void visit(MergeOp op);
   void visit(PagedOp op);
+  void visit(RaggedOp op);
+  void visit(PlaceOp op);
+  void joinOffsets(unsigned batches, mlir::Value offsets);
   void visit(mlir::tensor::ExtractOp op);
   void visitSlice(mlir::OffsetSizeAndStrideOpInterface op, mlir::Value whole, mlir::Value part,
                   const SmallBitVector &dropped);
@@ -104,6 +107,8 @@ private:
   unsigned numGroups = 0;
   DenseMap<mlir::Value, Groups> groups;
   DenseMap<mlir::Value, std::optional<Extent>> expressions;
+  /// Of offsets: the rows of all sequences.
+  DenseMap<mlir::Value, unsigned> totals;
   /// Dimensions of arguments that regions read at positions; whole tensors name theirs first.
   struct Read {
     ExtentDims *dims;
@@ -342,6 +347,15 @@ void Finder::visitReads(ScoredOpInterface op, mlir::Region &region) {
   });
 }
 
+/// Whether a view is of values alone, which have columns of their own.
+static bool isValue(mlir::Operation *view) {
+  return llvm::none_of(view->getUsers(), [&](mlir::Operation *user) {
+    auto scored = dyn_cast<ScoredOpInterface>(user);
+    return scored &&
+           (scored.getKey() == view->getResult(0) || scored.getQuery() == view->getResult(0));
+  });
+}
+
 void Finder::visit(PagedOp op) {
   Groups pool = getGroups(op.getPool()), table = getGroups(op.getTable()), view = getGroups(op);
   join(view[0], table[0]);
@@ -355,12 +369,54 @@ void Finder::visit(PagedOp op) {
   least.append({{TermKind::Constant, 1}, {TermKind::Min, 0}});
   require(RuleKind::AtLeast, makeExtent(pool[0]), std::move(least), Letter::Np);
   setLetters(findArgument(op.getTable()), {Letter::B, Letter::C});
-  bool isKey = llvm::any_of(op->getUsers(), [&](mlir::Operation *user) {
-    auto scored = dyn_cast<ScoredOpInterface>(user);
-    return scored && scored.getKey() == op.getResult();
-  });
   setLetters(findArgument(op.getPool()),
-             {Letter::Np, Letter::P, Letter::Hkv, isKey ? Letter::D : Letter::Dv});
+             {Letter::Np, Letter::P, Letter::Hkv, isValue(op) ? Letter::Dv : Letter::D});
+}
+
+/// There is an offset more than there are sequences.
+void Finder::joinOffsets(unsigned batches, mlir::Value offsets) {
+  unsigned group = getGroups(offsets)[0];
+  Extent one = makeConstant(1), fewer = makeExtent(group), more = makeExtent(batches);
+  fewer.append({one[0], {TermKind::Sub, 0}});
+  more.append({one[0], {TermKind::Add, 0}});
+  require(RuleKind::AtLeast, makeExtent(group), std::move(one));
+  // Either may tell the other.
+  require(RuleKind::Equal, makeExtent(batches), std::move(fewer));
+  require(RuleKind::Equal, makeExtent(group), std::move(more));
+}
+
+void Finder::visit(RaggedOp op) {
+  Groups rows = getGroups(op.getRows()), view = getGroups(op);
+  join(view[1], rows[1]);
+  join(view[3], rows[2]);
+  joinOffsets(view[0], op.getOffsets());
+  // s20: the same offsets are of as many rows.
+  join(totals.try_emplace(op.getOffsets(), rows[0]).first->second, rows[0]);
+  define(op, view[2], op.getUpTo());
+  // s20: a row that is not there has a place all the same.
+  Extent least = makeExtent(view[2]);
+  least.append({{TermKind::Constant, 1}, {TermKind::Min, 0}});
+  require(RuleKind::AtLeast, makeExtent(rows[0]), std::move(least), Letter::T);
+  bool isQuery = llvm::any_of(op->getUsers(), [&](mlir::Operation *user) {
+    auto scored = dyn_cast<ScoredOpInterface>(user);
+    return scored && scored.getQuery() == op.getResult();
+  });
+  setLetters(findArgument(op.getRows()),
+             {Letter::T, isQuery ? Letter::H : Letter::Hkv, isValue(op) ? Letter::Dv : Letter::D});
+  // The most rows have the letter of the size that they are.
+  auto dim = op.getUpTo().getDefiningOp<mlir::tensor::DimOp>();
+  ExtentDims *dims = dim ? findArgument(dim.getSource()) : findArgument(op.getUpTo());
+  size_t index = dim ? dim.getConstantIndex().value_or(-1) : 0;
+  if (dims && index < dims->size() && (*dims)[index].letter == Letter::None)
+    (*dims)[index].letter = isQuery ? Letter::M : Letter::N;
+}
+
+void Finder::visit(PlaceOp op) {
+  Groups source = getGroups(op.getSource()), dest = getGroups(op.getDest());
+  joinOffsets(source[0], op.getOffsets());
+  join(source[1], dest[1]);
+  join(Groups(drop_begin(source, 3)), Groups(drop_begin(dest, 2)));
+  join(op.getDest(), op.getResult());
 }
 
 void Finder::visit(MergeOp op) {
@@ -452,6 +508,11 @@ void Finder::visit(mlir::func::ReturnOp op) {
       continue;
     for (auto [dim, group] : zip(dims, Groups(getGroups(value))))
       join(dim.group, group);
+    if (auto place = value.getDefiningOp<PlaceOp>()) {
+      setLetters(&dims, {Letter::T, Letter::H, Letter::Dv});
+      setLetters(&dims, {Letter::T, Letter::H});
+      value = place.getSource();
+    }
     auto attention = value.getDefiningOp<AttentionOp>();
     if (attention && value == attention.getOutput())
       setLetters(&dims, {Letter::B, Letter::H, Letter::M, Letter::Dv});
@@ -463,8 +524,9 @@ void Finder::visit(mlir::func::ReturnOp op) {
 void Finder::visit(mlir::Operation *op) {
   auto isTensor = [](mlir::Type type) { return isa<mlir::TensorType>(type); };
   TypeSwitch<mlir::Operation *>(op)
-      .Case<AttentionOp, AttentionGradOp, MergeOp, PagedOp, mlir::tensor::ExtractOp,
-            mlir::linalg::LinalgOp, mlir::func::ReturnOp>([&](auto op) { visit(op); })
+      .Case<AttentionOp, AttentionGradOp, MergeOp, PagedOp, RaggedOp, PlaceOp,
+            mlir::tensor::ExtractOp, mlir::linalg::LinalgOp, mlir::func::ReturnOp>(
+          [&](auto op) { visit(op); })
       .Case<mlir::tensor::CastOp, AssumeOp>(
           [&](auto op) { join(op->getOperand(0), op->getResult(0)); })
       .Case([&](mlir::tensor::EmptyOp op) {

@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "dialects/Attn/IR/AttnOps.h"
+#include "dialects/Attn/IR/AttnViews.h"
 #include "lib/Analysis/ScoreExtremes/ScoreExtremes.h"
 #include "lib/Conversion/AttnToLinalg/Passes.h"
 #include "lib/Conversion/AttnToLinalg/Reference.h"
@@ -76,9 +76,17 @@ Value ScoreReference::score(Reference &r, Value product) {
     score = inlineWidened(r, op.getScore(), {score, at[0], at[1], at[2], at[3]}, r.real);
   if (mayExceedLargestScore(op.getScore()))
     score = emitBoundedScore(r, r.getLoc(), score);
-  if (op.getMask().empty())
-    return score;
-  return r.select(inlineWidened(r, op.getMask(), at, r.real), score, r.lowest());
+  Value keep;
+  if (!op.getMask().empty())
+    keep = inlineWidened(r, op.getMask(), at, r.real);
+  // s20: a row that its sequence does not have takes no part.
+  for (auto [tensor, dim] : {std::pair<Value, unsigned>{op.getQuery(), 2}, {op.getKey(), 3}})
+    if (auto view = tensor.getDefiningOp<RaggedOp>()) {
+      Value rows = emitSequence(r, r.getLoc(), view, r.index(0)).rows;
+      Value exists = arith::CmpIOp::create(r, arith::CmpIPredicate::slt, r.index(dim), rows);
+      keep = keep ? arith::AndIOp::create(r, keep, exists).getResult() : exists;
+    }
+  return keep ? r.select(keep, score, r.lowest()) : score;
 }
 
 Value ScoreReference::factors(Reference &b, Value products) {
@@ -279,39 +287,6 @@ static SmallVector<Value> defineMerge(Reference &b, MergeOp op) {
   return results;
 }
 
-/// s18, with NaN for undefined elements (s19), in the elements of the pool.
-static Value definePaged(Reference &b, PagedOp op) {
-  constexpr int64_t B = 0, H = 1, N = 2, D = 3;
-  auto getSize = [&](int64_t dim) {
-    auto [source, from] = op.getSizeSource(dim);
-    return tensor::getMixedSize(b, b.getLoc(), source, from);
-  };
-  auto index = [](Reference &r, int64_t value) -> Value {
-    return arith::ConstantIndexOp::create(r, value);
-  };
-  Value pages = tensor::DimOp::create(b, op.getPool(), 0);
-  Value keys = arith::MulIOp::create(b, getValueOrCreateConstantIndexOp(b, b.getLoc(), getSize(N)),
-                                     index(b, op.getPageSize()));
-  auto element = cast<FloatType>(getElementTypeOrSelf(op.getType()));
-  Value nan = arith::ConstantOp::create(
-      b, b.getFloatAttr(element, APFloat::getNaN(element.getFloatSemantics())));
-  OFRs sizes = {getSize(B), getSize(H), OpFoldResult(keys), getSize(D)};
-  return b.loop(
-      {}, b.filled(sizes, nan), {{B, H, N, D}}, SmallVector<It>(4, It::parallel),
-      [&](Reference &r, ValueRange args) -> Value {
-        Value size = index(r, op.getPageSize());
-        Value entry = tensor::ExtractOp::create(
-            r, op.getTable(), ValueRange{r.index(B), arith::DivUIOp::create(r, r.index(N), size)});
-        Value page = arith::IndexCastOp::create(r, r.getIndexType(), entry);
-        Value isPage = arith::CmpIOp::create(r, arith::CmpIPredicate::ult, page, pages);
-        Value element = tensor::ExtractOp::create(
-            r, op.getPool(),
-            ValueRange{r.select(isPage, page, index(r, 0)),
-                       arith::RemUIOp::create(r, r.index(N), size), r.index(H), r.index(D)});
-        return r.select(isPage, element, args[0]);
-      });
-}
-
 /// Passes of room 1 have to be done.
 static LogicalResult checkRegions(Operation *op) {
   auto scored = dyn_cast<ScoredOpInterface>(op);
@@ -368,19 +343,26 @@ struct ConvertAttnToLinalgPass
         replace(rewriter, op, [&](Reference &b) { return defineGradKeyValue(b, keys); });
       } else if (auto merge = dyn_cast<MergeOp>(op)) {
         replace(rewriter, op, [&](Reference &b) { return defineMerge(b, merge); });
-      } else if (auto paged = dyn_cast<PagedOp>(op)) {
-        rewriter.setInsertionPoint(op);
-        Reference reference(op->getLoc(), rewriter, rewriter.getF64Type());
-        Value view = definePaged(reference, paged);
-        if (view.getType() != paged.getType())
-          view = tensor::CastOp::create(reference, paged.getType(), view);
-        rewriter.replaceOp(op, view);
       } else if (auto assume = dyn_cast<AssumeOp>(op)) {
         rewriter.replaceOp(op, assume.getSource());
       }
       return WalkResult::advance();
     });
-    return failure(walk.wasInterrupted());
+    if (walk.wasInterrupted())
+      return failure();
+    // Views after the ops that read them, which ask views for the rows that there are.
+    getOperation()->walk([&](Operation *op) {
+      if (!isa<PagedOp, RaggedOp, PlaceOp>(op))
+        return;
+      rewriter.setInsertionPoint(op);
+      Reference reference(op->getLoc(), rewriter, rewriter.getF64Type());
+      Value view = defineView(reference, op);
+      Type type = op->getResult(0).getType();
+      if (view.getType() != type)
+        view = tensor::CastOp::create(reference, type, view);
+      rewriter.replaceOp(op, view);
+    });
+    return success();
   }
 };
 } // namespace

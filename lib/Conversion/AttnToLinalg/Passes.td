@@ -38,7 +38,8 @@ def ReturnF64Pass : Pass<"attn-return-f64"> {
     Requires: room 1 `problem`. Produces: room 1 `problem`. Fails when: never; results used in other
     ways, and those of functions that are called, keep their types.
   }];
-  let dependentDialects = ["::mlir::func::FuncDialect"];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::func::FuncDialect", "::mlir::linalg::LinalgDialect",
+                           "::mlir::tensor::TensorDialect"];
 }
 
 #endif // ATTN_CONVERSION_ATTNTOLINALG_PASSES_TD

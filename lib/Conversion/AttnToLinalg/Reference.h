@@ -73,6 +73,9 @@ struct ScoreReference {
   llvm::SmallVector<mlir::OpFoldResult> bhmn, bhm;
 };
 
+/// The result of attn.paged, attn.ragged or attn.place, in the elements of its operands.
+mlir::Value defineView(Reference &b, mlir::Operation *op);
+
 /// The results of the gradients' ops, in the arithmetic type.
 llvm::SmallVector<mlir::Value> defineAttentionGrad(Reference &b, AttentionGradOp op);
 llvm::SmallVector<mlir::Value> defineRowDelta(Reference &b, RowDeltaOp op);

@@ -8,7 +8,10 @@
 #include "dialects/Attn/IR/AttnOps.h"
 #include "lib/Conversion/AttnToLinalg/Passes.h"
 #include "lib/Rooms/RoomPass.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
 
 namespace attn {
 #define GEN_PASS_DEF_RETURNF64PASS
@@ -18,19 +21,58 @@ namespace attn {
 using namespace mlir;
 using namespace attn;
 
+/// The place of a result in what a function returns, which begins as nothing or as one number.
+static PlaceOp findPlace(OpOperand &use) {
+  auto place = dyn_cast<PlaceOp>(use.getOwner());
+  if (!place || &use != &place.getSourceMutable() || !place.getDest().hasOneUse() ||
+      !llvm::all_of(place->getUsers(), llvm::IsaPred<func::ReturnOp>))
+    return {};
+  Value dest = place.getDest();
+  if (auto fill = dest.getDefiningOp<linalg::FillOp>())
+    dest = fill.getOutputs()[0];
+  return dest.getDefiningOp<tensor::EmptyOp>() ? place : PlaceOp();
+}
+
 /// Whether a result may become f64 where it is used: a function returns it, or gradients start from
 /// it.
 static bool takesF64(OpOperand &use) {
+  if (findPlace(use))
+    return true;
   if (auto gradient = dyn_cast<AttentionGradOp>(use.getOwner()))
     return &use == &gradient.getOutputMutable() || &use == &gradient.getLseMutable();
   return isa<func::ReturnOp>(use.getOwner());
+}
+
+/// Gives what is placed a place of f64.
+static void widenPlace(PlaceOp place) {
+  OpBuilder b(place);
+  Location loc = place.getLoc();
+  Type f64 = b.getF64Type();
+  Value dest = place.getDest();
+  auto fill = dest.getDefiningOp<linalg::FillOp>();
+  Value from = fill ? fill.getOutputs()[0] : dest;
+  Value wide =
+      tensor::EmptyOp::create(b, loc, from.getDefiningOp<tensor::EmptyOp>().getMixedSizes(), f64);
+  if (fill) {
+    Value number = arith::ExtFOp::create(b, loc, f64, fill.getInputs()[0]);
+    wide = linalg::FillOp::create(b, loc, number, wide).getResult(0);
+  }
+  place.getDestMutable().assign(wide);
+  place.getResult().setType(cast<RankedTensorType>(wide.getType()));
+}
+
+static void widen(Value value) {
+  value.setType(
+      cast<RankedTensorType>(value.getType()).clone(Float64Type::get(value.getContext())));
+  for (OpOperand &use : value.getUses())
+    if (PlaceOp place = findPlace(use))
+      widenPlace(place);
 }
 
 namespace {
 struct ReturnF64Pass
     : RoomPass<attn::impl::ReturnF64PassBase<ReturnF64Pass>, Room::Problem, Room::Problem> {
   LogicalResult transform() override {
-    Type f64 = Float64Type::get(&getContext());
     getOperation()->walk([&](ScoredOpInterface op) {
       // A caller would still expect the old type.
       auto func = op->getParentOfType<func::FuncOp>();
@@ -38,7 +80,7 @@ struct ReturnF64Pass
         return;
       for (Value result : op->getResults())
         if (llvm::all_of(result.getUses(), takesF64))
-          result.setType(cast<RankedTensorType>(result.getType()).clone(f64));
+          widen(result);
     });
     getOperation()->walk([&](func::ReturnOp ret) {
       auto func = ret->getParentOfType<func::FuncOp>();

@@ -61,10 +61,13 @@ static bool isGrid(scf::ForallOp op) {
          llvm::all_of(ArrayRef(steps).drop_front(steps.size() == 3), isOneInteger);
 }
 
-/// The value of heads as rows, before they became heads again.
-static Value lookThroughUnpacking(Value result) {
-  auto unpack = result.getDefiningOp<UnpackHeadsOp>();
-  return unpack ? unpack.getSource() : result;
+/// The value that a grid makes: before it was placed, and before rows became heads again.
+static Value lookThroughViews(Value result) {
+  if (auto place = result.getDefiningOp<PlaceOp>())
+    result = place.getSource();
+  if (auto unpack = result.getDefiningOp<UnpackHeadsOp>())
+    result = unpack.getSource();
+  return result;
 }
 
 /// The grids of a function, which between them make its results.
@@ -82,7 +85,7 @@ static FailureOr<SmallVector<scf::ForallOp>> findGrids(func::FuncOp function) {
   llvm::SmallDenseSet<Value> returned;
   // A result to which nothing is added keeps its first value.
   for (Value result : returns)
-    if (!(isFilled(result) || lookThroughUnpacking(result).getDefiningOp<scf::ForallOp>()) ||
+    if (!(isFilled(result) || lookThroughViews(result).getDefiningOp<scf::ForallOp>()) ||
         !returned.insert(result).second)
       return function.emitOpError("expected every result to come from a grid, each from its own");
   return grids;
@@ -141,20 +144,17 @@ static FailureOr<Attribute> getFactor(Operation *user, OpFoldResult size, int64_
     return Attribute(plan::PartsAttr::get(user->getContext(), builder.getArrayAttr(blocks), keys,
                                           parts.getMost()));
   }
-  auto dim = cast<Value>(size).getDefiningOp<tensor::DimOp>();
-  std::optional<ArgumentSize> found =
-      dim && dim.getConstantIndex() ? findArgumentSize(dim.getSource(), *dim.getConstantIndex())
-                                    : std::nullopt;
+  std::optional<ArgumentSize> found = findArgumentSize(cast<Value>(size));
   if (!found)
     return user->emitOpError("expected bounds that are sizes of arguments");
   int64_t common = std::gcd(found->multiplier, step);
   int64_t argument = found->argument.getArgNumber(), divisor = step / common,
           times = found->multiplier / common;
   if (failed(plan::ExtentAttr::verify([&] { return user->emitOpError(); }, argument, found->dim,
-                                      divisor, times, unit)))
+                                      divisor, times, unit, found->less)))
     return failure();
-  return Attribute(
-      plan::ExtentAttr::get(user->getContext(), argument, found->dim, divisor, times, unit));
+  return Attribute(plan::ExtentAttr::get(user->getContext(), argument, found->dim, divisor, times,
+                                         unit, found->less));
 }
 
 /// Whether the gradients of keys and of values are asked for: the factor of the dot products is one
@@ -232,7 +232,7 @@ static Attribute padRows(Attribute size) {
   MLIRContext *context = size.getContext();
   if (auto extent = dyn_cast<plan::ExtentAttr>(size))
     return plan::ExtentAttr::get(context, extent.getArgument(), extent.getDim(), /*divisor=*/step,
-                                 /*multiplier=*/1, /*unit=*/step);
+                                 /*multiplier=*/1, /*unit=*/step, /*less=*/0);
   int64_t rows = cast<IntegerAttr>(size).getInt();
   return Builder(context).getI64IntegerAttr(llvm::alignTo(rows, step));
 }
@@ -257,6 +257,8 @@ struct Signature {
   llvm::SmallMapVector<unsigned, plan::PackedAttr, 2> packed;
   /// How pages are keys, by argument.
   llvm::SmallMapVector<unsigned, plan::PagedAttr, 2> paged;
+  /// How rows are sequences, by argument.
+  llvm::SmallMapVector<unsigned, plan::RaggedAttr, 2> ragged;
 
   /// Scratch with a number for each row of queries, padded, and whether that is negated.
   SmallVector<std::pair<unsigned, bool>, 2> rowNumbers;
@@ -269,9 +271,13 @@ struct Signature {
   /// The view of an argument is the argument, which only tells its sizes otherwise.
   LogicalResult addPacked(PackHeadsOp pack) {
     auto source = dyn_cast<BlockArgument>(pack.getSource());
+    bool isView = !source && arguments.contains(pack.getSource());
     std::optional<ArgumentSize> key = findArgumentSize(pack.getKey(), 1);
+    if (isView)
+      source = function.getArgument(arguments.lookup(pack.getSource()));
     if (!source || !key || !llvm::all_of(source.getUsers(), [&](Operation *user) {
-          return user == pack || isa<PackSinkOp, UnpackHeadsOp, tensor::DimOp>(user);
+          return user == pack || isa<PackSinkOp, UnpackHeadsOp, tensor::DimOp>(user) ||
+                 (isView && isa<RaggedOp>(user));
         }))
       return pack.emitOpError("expected an argument that is read in no other way, and one as its "
                               "key");
@@ -302,6 +308,60 @@ struct Signature {
     return success();
   }
 
+  /// How the rows of a view (B, H, M, ...) are those of sequences.
+  FailureOr<plan::RaggedAttr> getRagged(Operation *op, Value offsets,
+                                        std::optional<ArgumentSize> most) {
+    auto argument = dyn_cast<BlockArgument>(offsets);
+    if (!argument || !most || most->multiplier != 1 || most->less != 0)
+      return op->emitOpError("expected offsets that are an argument, and the size of one as M");
+    return plan::RaggedAttr::get(function.getContext(), argument.getArgNumber(),
+                                 most->argument.getArgNumber(), most->dim);
+  }
+
+  /// The view of sequences is the argument that has their rows.
+  LogicalResult addRagged(RaggedOp view) {
+    auto rows = dyn_cast<BlockArgument>(view.getRows());
+    if (!rows || !llvm::all_of(rows.getUsers(), [&](Operation *user) {
+          return user == view || isa<tensor::DimOp>(user);
+        }))
+      return view.emitOpError("expected an argument that is read in no other way as its rows");
+    FailureOr<plan::RaggedAttr> attribute =
+        getRagged(view, view.getOffsets(), findArgumentSize(view.getUpTo()));
+    if (failed(attribute))
+      return failure();
+    arguments[view] = rows.getArgNumber();
+    ragged[rows.getArgNumber()] = *attribute;
+    return success();
+  }
+
+  /// A result that is placed is stored where rows of sequences are.
+  LogicalResult addPlaced(PlaceOp place) {
+    Value source = place.getSource();
+    if (!place.getDest().getDefiningOp<tensor::EmptyOp>() || !source.hasOneUse())
+      return place.emitOpError("expected a result that nothing else reads, into a tensor.empty");
+    std::optional<ArgumentSize> most;
+    if (auto unpack = source.getDefiningOp<UnpackHeadsOp>())
+      most = findArgumentSize(unpack.getQuery(), 2);
+    else if (auto grid = source.getDefiningOp<scf::ForallOp>()) {
+      auto empty = grid.getOutputs()[cast<OpResult>(source).getResultNumber()]
+                       .getDefiningOp<tensor::EmptyOp>();
+      auto size = empty ? dyn_cast<Value>(empty.getMixedSizes()[2]) : Value();
+      most = size ? findArgumentSize(size) : std::nullopt;
+    }
+    FailureOr<plan::RaggedAttr> attribute = getRagged(place, place.getOffsets(), most);
+    if (failed(attribute))
+      return failure();
+    ragged[types.size()] = *attribute;
+    if (auto unpack = source.getDefiningOp<UnpackHeadsOp>()) {
+      if (failed(addPackedResult(unpack)))
+        return failure();
+    } else {
+      arguments[source] = types.size();
+    }
+    add(place);
+    return success();
+  }
+
   /// So is that of a sink, of which each row reads its own (BlockConverter::convertSinks).
   LogicalResult addSink(PackSinkOp pack) {
     auto source = dyn_cast<BlockArgument>(pack.getSource());
@@ -311,15 +371,15 @@ struct Signature {
     return success();
   }
 
-  LogicalResult addUnpacked(UnpackHeadsOp unpack) {
-    auto query = dyn_cast<BlockArgument>(unpack.getQuery());
-    plan::PackedAttr attribute = query ? packed.lookup(query.getArgNumber()) : nullptr;
+  /// The next argument has the heads of packed rows.
+  LogicalResult addPackedResult(UnpackHeadsOp unpack) {
+    auto query = arguments.find(unpack.getQuery());
+    plan::PackedAttr attribute = query == arguments.end() ? nullptr : packed.lookup(query->second);
     if (!attribute || attribute.getSlots() != int64_t(unpack.getSlots()) ||
         !unpack.getSource().hasOneUse())
       return unpack.emitOpError("expected the rows of a packed argument, unpacked once");
     arguments[unpack.getSource()] = types.size();
     packed[types.size()] = attribute;
-    add(unpack);
     return success();
   }
 
@@ -364,7 +424,7 @@ struct Signature {
       sizes.push_back(
           type.isDynamicDim(dim)
               ? Attribute(plan::ExtentAttr::get(type.getContext(), query.getArgNumber(), dim, step,
-                                                /*multiplier=*/1, /*unit=*/1))
+                                                /*multiplier=*/1, /*unit=*/1, /*less=*/0))
               : builder.getI64IntegerAttr(llvm::divideCeil(type.getDimSize(dim), step)));
     }
     MemRefType memory = fused.getType();
@@ -389,6 +449,9 @@ static FailureOr<Signature> getSignature(func::FuncOp function, ArrayRef<scf::Fo
   for (auto view : function.getBody().front().getOps<PagedOp>())
     if (failed(signature.addPaged(view)))
       return failure();
+  for (auto view : function.getBody().front().getOps<RaggedOp>())
+    if (failed(signature.addRagged(view)))
+      return failure();
   for (auto pack : function.getBody().front().getOps<PackHeadsOp>())
     if (failed(signature.addPacked(pack)))
       return failure();
@@ -397,11 +460,15 @@ static FailureOr<Signature> getSignature(func::FuncOp function, ArrayRef<scf::Fo
       return failure();
   for (Value result :
        cast<func::ReturnOp>(function.getBody().front().getTerminator()).getOperands()) {
-    auto unpack = result.getDefiningOp<UnpackHeadsOp>();
-    if (unpack && failed(signature.addUnpacked(unpack)))
-      return failure();
-    if (!unpack)
-      signature.add(result);
+    if (auto place = result.getDefiningOp<PlaceOp>()) {
+      if (failed(signature.addPlaced(place)))
+        return failure();
+      continue;
+    }
+    if (auto unpack = result.getDefiningOp<UnpackHeadsOp>())
+      if (failed(signature.addPackedResult(unpack)))
+        return failure();
+    signature.add(result);
   }
   for (scf::ForallOp grid : grids) {
     for (OpResult result : grid->getResults())
@@ -551,6 +618,8 @@ static LogicalResult convertGrid(func::FuncOp function, scf::ForallOp grid,
     kernel.setArgAttr(number, plan::PlanDialect::kPackedAttrName, packed);
   for (auto [number, paged] : signature.paged)
     kernel.setArgAttr(number, plan::PlanDialect::kPagedAttrName, paged);
+  for (auto [number, ragged] : signature.ragged)
+    kernel.setArgAttr(number, plan::PlanDialect::kRaggedAttrName, ragged);
   block.dividesSums = isDivided;
   if (isDivided)
     kernel->setAttr(tile::TileDialect::kDividedAttrName, b.getUnitAttr());

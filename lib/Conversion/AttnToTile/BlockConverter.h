@@ -15,6 +15,7 @@
 #ifndef ATTN_LIB_CONVERSION_ATTNTOTILE_BLOCKCONVERTER_H
 #define ATTN_LIB_CONVERSION_ATTNTOTILE_BLOCKCONVERTER_H
 
+#include "dialects/Attn/IR/AttnViews.h"
 #include "lib/Conversion/AttnToTile/CapturedSum.h"
 #include "lib/Conversion/AttnToTile/RowNumbers.h"
 #include "lib/Conversion/AttnToTile/TileBuilder.h"
@@ -30,18 +31,8 @@
 
 namespace attn {
 
-class PackSinkOp;
-
 /// The kernel's argument for each argument of the function and each result of its grids.
 using KernelArguments = llvm::DenseMap<mlir::Value, unsigned>;
-
-/// A size of an argument, which a size of a view is `multiplier` times.
-struct ArgumentSize {
-  mlir::BlockArgument argument;
-  int64_t dim, multiplier;
-};
-/// Of a function's argument, or of a view of one: heads as rows, or pages.
-std::optional<ArgumentSize> findArgumentSize(mlir::Value value, int64_t dim);
 
 /// The sum of gradients of queries that blocks which own keys add to, in f32 and in scratch:
 /// (B, H, tiles of rows, matrix), where the matrix has `running` rows by D columns, or, transposed,

@@ -65,13 +65,22 @@ static int64_t getTileKeys(BlockConverter &block, OnlineAttentionOp op) {
   return schedule ? schedule->blockN : block.rows;
 }
 
-/// Whether a table finds the rows of the slice in pages.
-static bool hasPages(const ArgumentSlice &slice) {
+namespace {
+/// Where rows of a slice lie, past which others may lie.
+enum class Lie { InOrder, InPages, InSequences };
+} // namespace
+
+static Lie getLie(const ArgumentSlice &slice) {
   auto argument = dyn_cast<BlockArgument>(slice.memref);
   auto kernel =
       argument ? dyn_cast<func::FuncOp>(argument.getOwner()->getParentOp()) : func::FuncOp();
-  return kernel &&
-         kernel.getArgAttr(argument.getArgNumber(), plan::PlanDialect::kPagedAttrName) != nullptr;
+  if (!kernel)
+    return Lie::InOrder;
+  unsigned number = argument.getArgNumber();
+  if (kernel.getArgAttr(number, plan::PlanDialect::kPagedAttrName))
+    return Lie::InPages;
+  return kernel.getArgAttr(number, plan::PlanDialect::kRaggedAttrName) ? Lie::InSequences
+                                                                       : Lie::InOrder;
 }
 
 namespace {
@@ -198,6 +207,8 @@ private:
   /// whether columns past its keys may hold anything.
   bool isShort = false, isShifted = false, isOpen = false;
   Value firstColumn, keysBefore;
+  /// Where columns past the keys are those of other sequences: which columns are keys.
+  Value areKeys;
   /// The columns of the scores; positions at which tensors can be read.
   Value columns, safeRows, safeColumns;
   /// The dot products, and the scores.
@@ -229,14 +240,17 @@ LogicalResult StepRecipe::readOperands() {
 /// A tile of constant size is whole, any other may be short. Without a mask it ends at N, and
 /// columns after N read as zeros. With a mask it may end before N, and columns after its keys may
 /// hold anything. So the tile is shifted to end with its keys, and begins with keys of other steps.
-/// A tile of pages stays where boxes of pages are.
+/// A tile of pages stays where boxes of pages are. One of sequences stays too, and past its keys
+/// are those of the next sequence, with a mask or without.
 void StepRecipe::shiftKeys() {
-  bool isPaged = hasPages(keys) || hasPages(values);
+  Lie ofKeys = getLie(keys), ofValues = getLie(values);
+  bool isView = ofKeys != Lie::InOrder || ofValues != Lie::InOrder,
+       areOthers = ofKeys == Lie::InSequences || ofValues == Lie::InSequences;
   isShort = op.getKey().getType().getDimSize(0) != blockN;
-  isShifted = isShort && hasMask && !isPaged;
-  isOpen = isShort && hasMask && isPaged;
-  // The sizes of a pool do not tell whether rows and keys are as many.
-  if (isPaged && unread == Unread::UnlessSquare)
+  isShifted = isShort && hasMask && !isView;
+  isOpen = isShort && isView && (hasMask || areOthers);
+  // Sizes of what a view is of do not tell whether rows and keys are as many.
+  if ((isView || getLie(query) != Lie::InOrder) && unread == Unread::UnlessSquare)
     unread = Unread::Any;
   firstColumn = at[3];
   if (!isShifted && !isOpen)
@@ -306,6 +320,8 @@ LogicalResult StepRecipe::emitMask() {
     Value end = b.createOrFold<arith::AddIOp>(at[3], keys.sizes[0]);
     Value exists = arith::CmpIOp::create(b, arith::CmpIPredicate::slt, columns,
                                          b.splat(end, scores.getShape()));
+    if (getLie(values) == Lie::InSequences)
+      areKeys = exists;
     keep = keep ? arith::AndIOp::create(b, keep, exists).getResult() : exists;
   }
   t = arith::SelectOp::create(b, keep, t, b.constant(kLowest, scores.getShape()));
@@ -388,6 +404,9 @@ LogicalResult StepRecipe::emitSums() {
   Value ofTile = tile::ReduceOp::create(b, row, tile::Combiner::Max, t, /*init=*/Value());
   auto [max, raised] = emitRowMaxima(b, foldedScale, slack, state[1], ofTile);
   auto [p, factor] = emitRowWeights(b, foldedScale, t, state[1], max);
+  // Rows past the sequence are queries of the next one, which may be NaN and read no value here.
+  if (areKeys)
+    p = arith::SelectOp::create(b, areKeys, p, b.constant(0.0, scores.getShape()));
   // Of two equal maxima the factor is 1 but for rounding.
   if (raised)
     factor = arith::SelectOp::create(b, raised, factor, b.constant(1.0, row.getShape()));

@@ -6,57 +6,12 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/Conversion/TileToNVVM/Registers.h"
+#include "lib/Conversion/TileToNVVM/Views.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
 using namespace mlir;
 using namespace attn::tile;
-
-/// Coordinates (column, row, key head, ...) of a packed argument in its map's order: heads are
-/// within rows.
-static SmallVector<Value> unpackCoordinates(OpBuilder &builder, Location loc,
-                                            const PackedRows &packed, ArrayRef<Value> coordinates) {
-  SmallVector<Value> result(coordinates);
-  result[1] = LLVM::MulOp::create(builder, loc, coordinates[2], packed.group);
-  result[2] = LLVM::LShrOp::create(builder, loc, coordinates[1],
-                                   i32(builder, loc, llvm::Log2_64(packed.slots)));
-  return result;
-}
-
-/// The page of a row of a batch, i32: what the table says, or -1 past the table's end and where an
-/// entry has more bits than a coordinate.
-static Value emitPage(OpBuilder &builder, Location loc, const PageTable &table, Value batch,
-                      Value row) {
-  using Predicate = LLVM::ICmpPredicate;
-  Type i32Type = builder.getI32Type(), i64Type = builder.getI64Type();
-  Value entry = LLVM::UDivOp::create(builder, loc, row, i32(builder, loc, table.page));
-  Value exists = LLVM::ICmpOp::create(builder, loc, Predicate::ult, entry, table.count);
-  auto branch = scf::IfOp::create(builder, loc, TypeRange(i32Type), exists,
-                                  /*withElseRegion=*/true);
-  OpBuilder::InsertionGuard guard(builder);
-  builder.setInsertionPointToStart(branch.thenBlock());
-  Value offset = LLVM::ConstantOp::create(builder, loc, builder.getI64IntegerAttr(0));
-  const Value indices[] = {batch, entry};
-  for (auto [index, stride] : llvm::zip_equal(indices, table.strides)) {
-    Value wide = LLVM::SExtOp::create(builder, loc, i64Type, index);
-    offset =
-        LLVM::AddOp::create(builder, loc, offset, LLVM::MulOp::create(builder, loc, wide, stride));
-  }
-  Value address = LLVM::GEPOp::create(builder, loc, table.pointer.getType(), table.element,
-                                      table.pointer, ValueRange{offset});
-  Value page = LLVM::LoadOp::create(builder, loc, table.element, address);
-  if (table.element == i64Type) {
-    Value most = LLVM::ConstantOp::create(
-        builder, loc, builder.getI64IntegerAttr(std::numeric_limits<int32_t>::max()));
-    Value fits = LLVM::ICmpOp::create(builder, loc, Predicate::ule, page, most);
-    Value narrow = LLVM::TruncOp::create(builder, loc, i32Type, page);
-    page = LLVM::SelectOp::create(builder, loc, fits, narrow, i32(builder, loc, -1));
-  }
-  scf::YieldOp::create(builder, loc, page);
-  builder.setInsertionPointToStart(branch.elseBlock());
-  scf::YieldOp::create(builder, loc, i32(builder, loc, -1));
-  return branch.getResult(0);
-}
 
 /// ptxas unrolls a loop unless it is told not to. Control flow hands the attribute to the branch
 /// back, where LLVM looks for it.
@@ -116,6 +71,9 @@ static void forEachBox(OpBuilder &builder, Location loc, const attn::Machine &ma
     coordinates.push_back(toI32(builder, loc, offset));
   if (global.paged)
     return forEachPagedBox(builder, loc, machine, *global.paged, type, shared, coordinates, emit);
+  Value begin;
+  if (global.ragged)
+    begin = emitSequence(builder, loc, *global.ragged, coordinates.pop_back_val()).begin;
   auto [columns, rows] = getBoxShape(machine, type);
   Value firstColumn = coordinates[0], firstRow = coordinates[1];
   for (int64_t slab = 0; slab < type.getNumSlabs(); ++slab)
@@ -123,9 +81,14 @@ static void forEachBox(OpBuilder &builder, Location loc, const attn::Machine &ma
       coordinates[0] =
           LLVM::AddOp::create(builder, loc, firstColumn, i32(builder, loc, slab * columns));
       coordinates[1] = LLVM::AddOp::create(builder, loc, firstRow, i32(builder, loc, row));
+      SmallVector<Value> at(coordinates);
+      if (global.packed)
+        at = unpackCoordinates(builder, loc, *global.packed, at);
+      Value &inMemory = at[global.packed ? 2 : 1];
+      if (begin)
+        inMemory = LLVM::AddOp::create(builder, loc, begin, inMemory);
       emit(addBytes(builder, loc, shared, slab * type.getSlabBytes() + row * type.getSwizzle()),
-           global.packed ? unpackCoordinates(builder, loc, *global.packed, coordinates)
-                         : coordinates);
+           at);
     }
 }
 

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/Conversion/TileToNVVM/Global.h"
+#include "lib/Conversion/TileToNVVM/Views.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -33,24 +34,29 @@ public:
     int64_t rank = global.type.getRank();
     bool isVector = type.getRank() == 1;
     rowDim = isVector ? rank - 1 : rank - 2;
+    headDim = rowDim - 1;
     SmallVector<Value> first(offsets);
+    Value row = offsets[offsets.size() - (isVector ? 1 : 2)];
+    if (global.ragged)
+      first = enterSequence(builder, offsets, row);
     if (global.packed) {
       // The first head of the group, row 0: rows are found one by one.
-      packedRow =
-          LLVM::AddOp::create(builder, loc, toI32(builder, loc, offsets[rowDim]), thread.row);
-      first[rowDim - 1] = LLVM::MulOp::create(
-          builder, loc, toI32(builder, loc, offsets[rowDim - 1]), global.packed->group);
-      first[rowDim] = i32(builder, loc, 0);
+      packedRow = LLVM::AddOp::create(builder, loc, toI32(builder, loc, row), thread.row);
+      first[headDim] = LLVM::MulOp::create(builder, loc, toI32(builder, loc, first[headDim]),
+                                           global.packed->group);
+      if (!global.ragged)
+        first[rowDim] = i32(builder, loc, 0);
     }
     base = emitAddress(builder, loc, global, first);
     if (!packedRow) {
       base = advance(builder, base, thread.row, rowDim);
-      rowsLeft = emitRest(builder, rowDim, offsets[rowDim], type.getDimSize(0), thread.row);
+      rowsLeft = global.ragged ? emitRestOf(builder, sequenceRows, row, thread.row)
+                               : emitRest(builder, rowDim, row, type.getDimSize(0), thread.row);
     }
     if (isVector)
       return;
     base = advance(builder, base, thread.column, rank - 1);
-    columnsLeft = emitRest(builder, rank - 1, offsets[rank - 1], type.getDimSize(1), thread.column);
+    columnsLeft = emitRest(builder, rank - 1, offsets.back(), type.getDimSize(1), thread.column);
   }
 
   /// The accesses of each row of the thread.
@@ -80,7 +86,8 @@ public:
     using Predicate = LLVM::ICmpPredicate;
     return LLVM::AndOp::create(
         builder, loc,
-        LLVM::ICmpOp::create(builder, loc, Predicate::slt, memoryRow, global.sizes[rowDim]),
+        LLVM::ICmpOp::create(builder, loc, Predicate::slt, memoryRow,
+                             global.ragged ? sequenceRows : global.sizes[rowDim]),
         LLVM::ICmpOp::create(builder, loc, Predicate::slt, head, global.packed->group));
   }
   Value emitColumnIsInside(OpBuilder &builder, int64_t column) const {
@@ -92,7 +99,7 @@ public:
     if (packedRow) {
       auto [memoryRow, head] = unpackRow(builder, position.row);
       pointer = advance(builder, pointer, memoryRow, rowDim);
-      pointer = advance(builder, pointer, head, rowDim - 1);
+      pointer = advance(builder, pointer, head, headDim);
     } else if (position.row)
       pointer = advance(builder, pointer, i32(builder, loc, position.row), rowDim);
     if (position.column && hasUnitStride())
@@ -104,6 +111,21 @@ public:
   }
 
 private:
+  /// The indices of a row, (b, h, m[, column]), in the memory of all sequences, (row, h[, column]).
+  /// Packed rows are found one by one, from the sequence's first.
+  SmallVector<Value> enterSequence(OpBuilder &builder, ValueRange offsets, Value row) {
+    SequenceRows sequence =
+        emitSequence(builder, loc, *global.ragged, toI32(builder, loc, offsets[0]));
+    sequenceRows = sequence.rows;
+    rowDim = 0;
+    headDim = 1;
+    SmallVector<Value> indices = {sequence.begin, offsets[1]};
+    if (!global.packed)
+      indices[0] = LLVM::AddOp::create(builder, loc, sequence.begin, toI32(builder, loc, row));
+    llvm::append_range(indices, offsets.drop_front(3));
+    return indices;
+  }
+
   /// The row in memory, and the head within its group, of a row of a packed argument.
   std::pair<Value, Value> unpackRow(OpBuilder &builder, int64_t row) const {
     int64_t slots = global.packed->slots;
@@ -132,7 +154,10 @@ private:
     bool isKnown = !ShapedType::isDynamic(size) && matchPattern(offset, m_ConstantInt(&first));
     if (size == extent || (isKnown && first.getSExtValue() <= size - extent))
       return {};
-    Value rest = LLVM::SubOp::create(builder, loc, global.sizes[dim], toI32(builder, loc, offset));
+    return emitRestOf(builder, global.sizes[dim], offset, index);
+  }
+  Value emitRestOf(OpBuilder &builder, Value size, Value offset, Value index) const {
+    Value rest = LLVM::SubOp::create(builder, loc, size, toI32(builder, loc, offset));
     return LLVM::SubOp::create(builder, loc, rest, index);
   }
 
@@ -147,8 +172,10 @@ private:
   RankedTensorType type;
   Layout layout;
   Location loc;
-  int64_t rowDim = 0;
+  int64_t rowDim = 0, headDim = 0;
   Value base, rowsLeft, columnsLeft;
+  /// Of a ragged argument: the rows of the tile's sequence.
+  Value sequenceRows;
   /// The thread's first row, in a packed argument.
   Value packedRow;
 };

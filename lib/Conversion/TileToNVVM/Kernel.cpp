@@ -98,16 +98,16 @@ static void needBox(Needs &needs, const Machine &machine, SharedType type, int64
   needs.boxes.insert({columns, rows, type.getSwizzle()});
 }
 
-/// The sizes of the last `rank` dimensions, which bound a tile.
-static void needBounds(Needs &needs, MemRefType type, int64_t rank) {
+/// The sizes of the last `rank` dimensions, which bound a tile. Sequences bound rows by themselves.
+static void needBounds(Needs &needs, MemRefType type, int64_t rank, bool isRagged = false) {
   needs.pointer = true;
-  for (int64_t dim = type.getRank() - rank; dim < type.getRank(); ++dim)
+  for (int64_t dim = type.getRank() - rank + isRagged; dim < type.getRank(); ++dim)
     if (type.isDynamicDim(dim))
       needs.sizes.insert(dim);
 }
 
 static LogicalResult addUser(Needs &needs, const Machine &machine, MemRefType type,
-                             bool inFragments, int64_t page, Operation *user) {
+                             bool inFragments, int64_t page, bool isRagged, Operation *user) {
   if (auto op = dyn_cast<CopyAsyncOp>(user)) {
     needBox(needs, machine, cast<SharedType>(op.getDest().getType()), page);
   } else if (auto op = dyn_cast<StoreAsyncOp>(user)) {
@@ -119,9 +119,9 @@ static LogicalResult addUser(Needs &needs, const Machine &machine, MemRefType ty
     auto place = cast<SharedType>(op.getPlace().getType());
     needs.boxes.insert({place.getSlabColumns(), kFragmentRows, place.getSwizzle()});
   } else if (auto op = dyn_cast<LoadOp>(user)) {
-    needBounds(needs, type, cast<RankedTensorType>(op.getType()).getRank());
+    needBounds(needs, type, cast<RankedTensorType>(op.getType()).getRank(), isRagged);
   } else if (auto op = dyn_cast<StoreOp>(user)) {
-    needBounds(needs, type, cast<RankedTensorType>(op.getValue().getType()).getRank());
+    needBounds(needs, type, cast<RankedTensorType>(op.getValue().getType()).getRank(), isRagged);
   } else if (isa<CopyOp>(user)) {
     needBounds(needs, type, 2);
   } else if (auto op = dyn_cast<memref::DimOp>(user); op && op.getConstantIndex() &&
@@ -166,7 +166,7 @@ public:
   }
 
   void addTensorMap(unsigned argument, MemRefType memref, std::tuple<int64_t, int64_t, int64_t> box,
-                    PackedAttr packed, bool isPaged) {
+                    PackedAttr packed, bool isPaged, bool isRagged) {
     TensorMap map;
     map.elementType = stringifyElement(memref.getElementType());
     for (unsigned dim = memref.getRank(); dim-- > 0;)
@@ -178,6 +178,9 @@ public:
     // The rows of a page, then heads, then pages.
     if (isPaged)
       map.dims = {3, 1, 2, 0};
+    // The rows of all sequences, then heads.
+    if (isRagged)
+      map.dims = {2, 0, 1};
     // Heads within rows.
     if (packed) {
       std::swap(map.dims[1], map.dims[2]);
@@ -224,6 +227,11 @@ static PagedAttr getPaged(func::FuncOp function, unsigned index) {
   return function.getArgAttrOfType<PagedAttr>(index, PlanDialect::kPagedAttrName);
 }
 
+/// The argument's plan.ragged, or null.
+static RaggedAttr getRagged(func::FuncOp function, unsigned index) {
+  return function.getArgAttrOfType<RaggedAttr>(index, PlanDialect::kRaggedAttrName);
+}
+
 /// The dimension of an argument that has its heads.
 static unsigned getHeadDim(func::FuncOp function, unsigned index) {
   return getPaged(function, index) ? 2 : 1;
@@ -247,6 +255,28 @@ static LogicalResult needTables(func::FuncOp function, MutableArrayRef<Needs> ne
     table.pointer = true;
     if (cast<MemRefType>(function.getArgumentTypes()[paged.getTable()]).isDynamicDim(1))
       table.sizes.insert(1);
+  }
+  return success();
+}
+
+/// The needs of ragged arguments, and of what says where their sequences are.
+static LogicalResult needSequences(func::FuncOp function, MutableArrayRef<Needs> needs) {
+  for (BlockArgument argument : function.getArguments()) {
+    unsigned index = argument.getArgNumber();
+    RaggedAttr ragged = getRagged(function, index);
+    bool isAccessed = false;
+    for (Operation *user : argument.getUsers()) {
+      isAccessed |= !isa<memref::DimOp>(user);
+      if (ragged && !isa<LoadOp, StoreOp, CopyAsyncOp, memref::DimOp>(user))
+        return user->emitOpError("expected an argument that is not ragged");
+    }
+    if (!ragged || !isAccessed)
+      continue;
+    needs[ragged.getOffsets()].pointer = true;
+    for (auto [number, dim] :
+         {std::pair<int64_t, int64_t>{index, 0}, {ragged.getMost(), ragged.getDim()}})
+      if (cast<MemRefType>(function.getArgumentTypes()[number]).isDynamicDim(dim))
+        needs[number].sizes.insert(dim);
   }
   return success();
 }
@@ -289,10 +319,11 @@ static FailureOr<ParameterList> collectParameters(func::FuncOp function) {
     SmallVector<Operation *> users(argument.getUsers());
     for (Operation *user : llvm::reverse(users))
       if (type && failed(addUser(allNeeds[argument.getArgNumber()], machine, type, inFragments,
-                                 page, user)))
+                                 page, bool(getRagged(function, argument.getArgNumber())), user)))
         return failure();
   }
-  if (failed(needGroups(function, allNeeds)) || failed(needTables(function, allNeeds)))
+  if (failed(needGroups(function, allNeeds)) || failed(needTables(function, allNeeds)) ||
+      failed(needSequences(function, allNeeds)))
     return failure();
   for (BlockArgument argument : function.getArguments()) {
     unsigned index = argument.getArgNumber();
@@ -311,7 +342,7 @@ static FailureOr<ParameterList> collectParameters(func::FuncOp function) {
       return failure();
     for (const auto &box : needs.boxes)
       list.addTensorMap(index, type, box, getPacked(function, index),
-                        bool(getPaged(function, index)));
+                        bool(getPaged(function, index)), bool(getRagged(function, index)));
     if (needs.pointer)
       list.addPointer(index);
     for (unsigned dim = 0; dim < type.getRank(); ++dim)
@@ -391,6 +422,26 @@ static Value getHeads(OpBuilder &builder, func::FuncOp function, const Parameter
                     getHeadDim(function, index));
 }
 
+/// The memory of an argument.
+static Value getPointer(const ParameterList &list, Block &entry, unsigned index) {
+  for (auto [parameter, value] : llvm::zip_equal(list.parameters, entry.getArguments()))
+    if (parameter.kind == KernelParameter::Kind::Pointer && parameter.argument == index)
+      return value;
+  return {};
+}
+
+static RaggedRows emitRaggedRows(OpBuilder &builder, func::FuncOp function, RaggedAttr ragged,
+                                 const ParameterList &list, Block &entry, unsigned argument) {
+  unsigned offsets = ragged.getOffsets();
+  auto get = [&](KernelParameter::Kind kind, unsigned index, unsigned dim) {
+    return emitNumber(builder, function, list, entry, kind, index, dim);
+  };
+  return {cast<MemRefType>(function.getArgumentTypes()[offsets]).getElementType(),
+          getPointer(list, entry, offsets), get(KernelParameter::Kind::Stride, offsets, 0),
+          get(KernelParameter::Kind::Size, argument, 0),
+          get(KernelParameter::Kind::Size, ragged.getMost(), ragged.getDim())};
+}
+
 static PageTable emitPageTable(OpBuilder &builder, func::FuncOp function, PagedAttr paged,
                                const ParameterList &list, Block &entry) {
   unsigned index = paged.getTable();
@@ -400,9 +451,7 @@ static PageTable emitPageTable(OpBuilder &builder, func::FuncOp function, PagedA
   PageTable table;
   table.page = paged.getPage();
   table.element = cast<MemRefType>(function.getArgumentTypes()[index]).getElementType();
-  for (auto [parameter, value] : llvm::zip_equal(list.parameters, entry.getArguments()))
-    if (parameter.kind == KernelParameter::Kind::Pointer && parameter.argument == index)
-      table.pointer = value;
+  table.pointer = getPointer(list, entry, index);
   for (unsigned dim : {0u, 1u})
     table.strides[dim] = get(KernelParameter::Kind::Stride, dim);
   table.count = get(KernelParameter::Kind::Size, 1);
@@ -427,7 +476,7 @@ static void bindArguments(OpBuilder &builder, func::FuncOp function, const Param
   for (BlockArgument argument : body.getArguments()) {
     auto type = dyn_cast<MemRefType>(argument.getType());
     PackedAttr packed = getPacked(function, argument.getArgNumber());
-    GlobalArgument global{type, {}, {}, {}, {}, {}};
+    GlobalArgument global{type, {}, {}, {}, {}};
     if (type) {
       SmallVector<int64_t> strides;
       int64_t offset;
@@ -481,6 +530,11 @@ static void bindArguments(OpBuilder &builder, func::FuncOp function, const Param
     PagedAttr paged = getPaged(function, argument.getArgNumber());
     if (paged && !argument.use_empty())
       global.paged = emitPageTable(builder, function, paged, list, entry);
+    RaggedAttr ragged = getRagged(function, argument.getArgNumber());
+    if (ragged && llvm::any_of(argument.getUsers(),
+                               [](Operation *user) { return !isa<memref::DimOp>(user); }))
+      global.ragged =
+          emitRaggedRows(builder, function, ragged, list, entry, argument.getArgNumber());
     Value placeholder =
         UnrealizedConversionCastOp::create(builder, loc, type, ValueRange()).getResult(0);
     argument.replaceAllUsesWith(placeholder);

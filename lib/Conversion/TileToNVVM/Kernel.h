@@ -42,6 +42,15 @@ struct PageTable {
   mlir::Value count;
 };
 
+/// Which rows of a ragged argument (plan.ragged) are those of a batch: s20 of the attn dialect.
+struct RaggedRows {
+  /// i32 or i64, their memory, and their stride, i64.
+  mlir::Type element;
+  mlir::Value pointer, stride;
+  /// i32: all rows, and the most that a sequence has.
+  mlir::Value total, most;
+};
+
 /// A memref argument of a kernel, taken apart: only the parts that the body uses are there.
 struct GlobalArgument {
   mlir::MemRefType type;
@@ -52,6 +61,7 @@ struct GlobalArgument {
   llvm::SmallVector<BoxParameter> boxes;
   std::optional<PackedRows> packed = std::nullopt;
   std::optional<PageTable> paged = std::nullopt;
+  std::optional<RaggedRows> ragged = std::nullopt;
   /// Whether its tiles lie in fragments.
   bool inFragments = false;
 };

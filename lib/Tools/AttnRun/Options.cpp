@@ -147,7 +147,8 @@ struct CommandLine {
 } // namespace
 
 Error parseShape(StringRef text, StringMap<int64_t> &shape) {
-  static constexpr StringLiteral letters[] = {"B", "H", "Hkv", "M", "N", "D", "Dv", "Np", "P", "C"};
+  static constexpr StringLiteral letters[] = {"B",  "H",  "Hkv", "M", "N", "D",
+                                              "Dv", "Np", "P",   "C", "T"};
   SmallVector<StringRef> entries;
   text.split(entries, ',', -1, /*KeepEmpty=*/false);
   for (StringRef entry : entries) {

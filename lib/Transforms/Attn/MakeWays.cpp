@@ -13,7 +13,7 @@
 //
 //===----------------------------------------------------------------------------------------===//
 
-#include "dialects/Attn/IR/AttnOps.h"
+#include "dialects/Attn/IR/AttnViews.h"
 #include "dialects/Plan/IR/PlanDialect.h"
 #include "lib/Rooms/RoomPass.h"
 #include "lib/Schedule/ScheduleOptions.h"
@@ -35,29 +35,15 @@ namespace attn {
 using namespace mlir;
 using namespace attn;
 
-/// A size of a key: of an argument, or of the arguments that a view of pages has.
-struct KeySize {
-  int64_t argument, dim, multiplier = 1;
-};
-static std::optional<KeySize> findKeySize(Value key, int64_t dim) {
-  int64_t multiplier = 1;
-  if (auto paged = key.getDefiningOp<PagedOp>()) {
-    multiplier = dim == 2 ? paged.getPageSize() : 1;
-    std::tie(key, dim) = paged.getSizeSource(dim);
-  }
-  auto argument = dyn_cast<BlockArgument>(key);
-  if (!argument)
-    return std::nullopt;
-  return KeySize{argument.getArgNumber(), dim, multiplier};
-}
-
 /// The only attention of a function, if its rows and keys are those of arguments; or null.
 static AttentionOp findAttention(func::FuncOp function) {
   SmallVector<ScoredOpInterface> scored;
   function.walk([&](ScoredOpInterface op) { scored.push_back(op); });
   auto op = scored.size() == 1 ? dyn_cast<AttentionOp>(scored[0].getOperation()) : AttentionOp();
-  bool isAlone = op && !op.getVariantsAttr() && isa<BlockArgument>(op.getQuery()) &&
-                 findKeySize(op.getKey(), 1) && findKeySize(op.getKey(), 2);
+  auto areKnown = [](Value value) {
+    return findArgumentSize(value, 1) && findArgumentSize(value, 2);
+  };
+  bool isAlone = op && !op.getVariantsAttr() && areKnown(op.getQuery()) && areKnown(op.getKey());
   return isAlone ? op : AttentionOp();
 }
 
@@ -68,21 +54,22 @@ static AttentionOp findAttention(func::FuncOp function) {
 /// A range of the attention's call, as the plan says it.
 static plan::RangeAttr getRange(AttentionOp op, const CallRange &range) {
   MLIRContext *context = op.getContext();
-  int64_t query = cast<BlockArgument>(op.getQuery()).getArgNumber();
-  KeySize heads = *findKeySize(op.getKey(), 1), keys = *findKeySize(op.getKey(), 2);
-  auto of = [&](int64_t argument, int64_t dim, plan::ExtentAttr per = {}, int64_t unit = 1) {
-    return plan::RangeAttr::get(context, argument, dim, llvm::divideCeil(range.least, unit),
-                                range.most / unit, per, plan::PartsAttr(), StringAttr());
+  ArgumentSize heads = *findArgumentSize(op.getKey(), 1);
+  auto of = [&](Value value, int64_t dim, plan::ExtentAttr per = {}) {
+    ArgumentSize size = *findArgumentSize(value, dim);
+    return plan::RangeAttr::get(context, size.argument.getArgNumber(), size.dim,
+                                llvm::divideCeil(range.least, size.multiplier),
+                                range.most / size.multiplier, per, plan::PartsAttr(), StringAttr());
   };
   switch (range.size) {
   case CallRange::Size::Rows:
-    return of(query, 2);
+    return of(op.getQuery(), 2);
   case CallRange::Size::Keys:
-    return of(keys.argument, keys.dim, {}, keys.multiplier);
+    return of(op.getKey(), 2);
   case CallRange::Size::Group:
-    return of(query, 1,
-              plan::ExtentAttr::get(context, heads.argument, heads.dim, /*divisor=*/1,
-                                    /*multiplier=*/1, /*unit=*/1));
+    return of(op.getQuery(), 1,
+              plan::ExtentAttr::get(context, heads.argument.getArgNumber(), heads.dim,
+                                    /*divisor=*/1, /*multiplier=*/1, /*unit=*/1, /*less=*/0));
   case CallRange::Size::MemoryRate:
     return plan::RangeAttr::get(context, -1, -1, range.least, range.most, plan::ExtentAttr(),
                                 plan::PartsAttr(), StringAttr::get(context, "memory_rate"));
@@ -165,17 +152,15 @@ static func::FuncOp copyFor(func::FuncOp function, StringRef base, StringRef way
 static plan::PartsAttr getParts(AttentionOp op, ScheduleAttr schedule) {
   MLIRContext *context = op.getContext();
   auto pack = op.getQuery().getDefiningOp<PackHeadsOp>();
-  auto getExtent = [&](const KeySize &size, int64_t divisor) {
+  auto getExtent = [&](Value value, int64_t dim, int64_t divisor) {
+    ArgumentSize size = *findArgumentSize(value, dim);
     int64_t common = std::gcd(divisor, size.multiplier);
-    return plan::ExtentAttr::get(context, size.argument, size.dim, divisor / common,
-                                 size.multiplier / common, /*unit=*/1);
+    return plan::ExtentAttr::get(context, size.argument.getArgNumber(), size.dim, divisor / common,
+                                 size.multiplier / common, /*unit=*/1, size.less);
   };
-  int64_t query = cast<BlockArgument>(pack.getSource()).getArgNumber();
-  KeySize heads = *findKeySize(pack.getKey(), 1), all = *findKeySize(pack.getKey(), 2);
-  auto blocks =
-      ArrayAttr::get(context, {getExtent({query, 0}, 1), getExtent(heads, 1),
-                               getExtent({query, 2, int64_t(pack.getSlots())}, schedule->blockM)});
-  auto keys = getExtent(all, schedule->blockN * kLeastTilesOfParts);
+  auto blocks = ArrayAttr::get(context, {getExtent(pack, 0, 1), getExtent(pack.getKey(), 1, 1),
+                                         getExtent(pack, 2, schedule->blockM)});
+  auto keys = getExtent(pack.getKey(), 2, schedule->blockN * kLeastTilesOfParts);
   return plan::PartsAttr::get(context, blocks, keys, schedule->splits);
 }
 

@@ -24,13 +24,16 @@ bool attn::canPackHeads(AttentionOp op) {
     return false;
   if (op.getSink() && (!isa<BlockArgument>(op.getSink()) || op.getSink().getType().getRank() != 1))
     return false;
-  auto query = dyn_cast<BlockArgument>(op.getQuery());
-  Value key = op.getKey();
-  bool hasKey = isa<BlockArgument>(key) || key.getDefiningOp<PagedOp>();
-  auto isReturned = [](Value result) {
-    return result.hasOneUse() && isa<func::ReturnOp>(*result.user_begin());
+  Value query = op.getQuery(), key = op.getKey();
+  auto hasMemory = [](Value value) {
+    return isa<BlockArgument>(value) || isa<PagedOp, RaggedOp>(value.getDefiningOp());
   };
-  return query && hasKey && query != key && query != op.getValue() &&
+  auto isReturned = [](Value result) {
+    auto place = result.hasOneUse() ? dyn_cast<PlaceOp>(*result.user_begin()) : PlaceOp();
+    Value returned = place ? place.getResult() : result;
+    return returned.hasOneUse() && isa<func::ReturnOp>(*returned.user_begin());
+  };
+  return hasMemory(query) && hasMemory(key) && query != key && query != op.getValue() &&
          llvm::all_of(op->getResults(), isReturned) &&
          llvm::all_of(query.getUsers(),
                       [&](Operation *user) { return user == op || isa<tensor::DimOp>(user); });

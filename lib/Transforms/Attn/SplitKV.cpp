@@ -383,6 +383,11 @@ static FailureOr<bool> splitKV(RewriterBase &rewriter, OnlineAttentionOp op,
   return isBounded;
 }
 
+/// Whether rows of the grid's results go to sequences.
+static bool isPlaced(scf::ForallOp grid) {
+  return grid && llvm::any_of(grid->getUsers(), llvm::IsaPred<PlaceOp>);
+}
+
 namespace {
 struct SplitKVPass
     : RoomPass<attn::impl::SplitKVPassBase<SplitKVPass>, Room::Online, Room::Online> {
@@ -399,6 +404,11 @@ struct SplitKVPass
       if (op.getKey().getType().getDimSize(0) == 0) {
         remark::missed(loc, remark::RemarkOpts::name("split-kv").category("attn"))
             << "keys are not split: there are none";
+        continue;
+      }
+      if (!isForGPU(op) && isPlaced(op->getParentOfType<scf::ForallOp>())) {
+        remark::missed(loc, remark::RemarkOpts::name("split-kv").category("attn"))
+            << "keys are not split: a CPU merges no rows that attn.place takes";
         continue;
       }
       FailureOr<bool> isBounded = splitKV(rewriter, op, schedule);

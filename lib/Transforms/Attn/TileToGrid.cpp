@@ -5,12 +5,14 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "dialects/Attn/IR/AttnOps.h"
+#include "dialects/Attn/IR/AttnViews.h"
 #include "dialects/Plan/IR/PlanDialect.h"
 #include "lib/Rooms/RoomPass.h"
 #include "lib/Transforms/Attn/Passes.h"
 #include "lib/Transforms/Attn/Schedule.h"
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Arith/Utils/Utils.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -40,6 +42,78 @@ static LogicalResult checkExtents(Operation *op, std::optional<int64_t> rank = s
   return success();
 }
 
+//===----------------------------------------------------------------------===//
+// Sequences of any lengths
+//===----------------------------------------------------------------------===//
+
+/// The slice of a tile that reads the sequences of a view; null where it reads none.
+static tensor::ExtractSliceOp findSlice(Value tile) {
+  return findRagged(tile) ? tile.getDefiningOp<tensor::ExtractSliceOp>() : tensor::ExtractSliceOp();
+}
+
+/// Lets a tile of rows end where its sequence does. Returns the number of rows, which may be 0.
+static FailureOr<Value> boundRows(OpBuilder &builder, Operation *op, tensor::ExtractSliceOp slice) {
+  auto size = dyn_cast<Value>(slice.getMixedSizes()[2]);
+  if (!size || !size.getDefiningOp())
+    return op->emitOpError("expected tiles of more than one row of sequences");
+  Location loc = op->getLoc();
+  builder.setInsertionPointAfterValue(size);
+  Value rows = emitSequence(builder, loc, findRagged(slice), slice.getMixedOffsets()[0]).rows;
+  if (auto pack = slice.getSource().getDefiningOp<PackHeadsOp>())
+    rows = arith::MulIOp::create(builder, loc, rows,
+                                 arith::ConstantIndexOp::create(builder, loc, pack.getSlots()));
+  Value first = getValueOrCreateConstantIndexOp(builder, loc, slice.getMixedOffsets()[2]);
+  Value rest = arith::SubIOp::create(builder, loc, rows, first);
+  rest =
+      arith::MaxSIOp::create(builder, loc, rest, arith::ConstantIndexOp::create(builder, loc, 0));
+  // The analysis of buffers knows the bounds of affine.min alone.
+  AffineExpr x, y;
+  bindSymbols(builder.getContext(), x, y);
+  auto count = affine::AffineMinOp::create(
+      builder, loc, AffineMap::get(0, 2, {x, y}, builder.getContext()), ValueRange{size, rest});
+  size.replaceAllUsesExcept(count, count);
+  return count.getResult();
+}
+
+/// Lets the keys of a tile end where their sequence does, and a tile without rows have none.
+static void boundKeys(OpBuilder &builder, Location loc, tensor::ExtractSliceOp slice, Value rows) {
+  builder.setInsertionPoint(slice);
+  Value keys = getValueOrCreateConstantIndexOp(builder, loc, slice.getMixedSizes()[2]);
+  if (RaggedOp view = findRagged(slice))
+    keys = emitSequence(builder, loc, view, slice.getMixedOffsets()[0]).rows;
+  Value zero = arith::ConstantIndexOp::create(builder, loc, 0);
+  if (rows) {
+    Value has = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::sgt, rows, zero);
+    keys = arith::SelectOp::create(builder, loc, has, keys, zero);
+  }
+  slice->setOperand(slice.getIndexOfDynamicSize(2), keys);
+}
+
+/// What a sequence does not have is in no tile: a device reads nothing there, and blocks of rows
+/// that are not there do nothing.
+static LogicalResult boundSequences(OpBuilder &builder, AttentionOp tile) {
+  Value rows;
+  if (tensor::ExtractSliceOp slice = findSlice(tile.getQuery())) {
+    FailureOr<Value> count = boundRows(builder, tile, slice);
+    if (failed(count))
+      return failure();
+    rows = *count;
+  }
+  for (Value running : {tile.getKey(), tile.getValue()}) {
+    auto slice = running.getDefiningOp<tensor::ExtractSliceOp>();
+    if (!rows && !findRagged(running))
+      continue;
+    if (!slice || !slice.isDynamicSize(2))
+      return tile.emitOpError("expected keys of a dynamic number beside rows of sequences");
+    boundKeys(builder, tile.getLoc(), slice, rows);
+  }
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// The grid
+//===----------------------------------------------------------------------===//
+
 static LogicalResult tileToGrid(RewriterBase &rewriter, TilingInterface op) {
   if (op->getParentOfType<scf::ForallOp>())
     return success();
@@ -66,6 +140,10 @@ static LogicalResult tileToGrid(RewriterBase &rewriter, TilingInterface op) {
   // Upstream, or the op, has said why.
   if (failed(tiled))
     return failure();
+  for (Operation *tile : tiled->tiledOps)
+    if (auto attention = dyn_cast<AttentionOp>(tile);
+        attention && failed(boundSequences(rewriter, attention)))
+      return failure();
   rewriter.setInsertionPointAfter(tiled->loops.front());
   SmallVector<Value> replacements;
   for (auto [result, value] : llvm::zip_equal(op->getResults(), tiled->replacements))

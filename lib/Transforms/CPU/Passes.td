@@ -10,17 +10,30 @@
 
 include "mlir/Pass/PassBase.td"
 
-def CPUReadPagesPass : Pass<"attn-cpu-read-pages", "::mlir::ModuleOp"> {
-  let summary = "tiles of paged keys become rows of pages";
+def CPUReadViewsPass : Pass<"attn-cpu-read-views", "::mlir::ModuleOp"> {
+  let summary = "tiles of views become rows of the tensors that they show";
   let description = [{
-    A tile of `attn.paged` becomes a slice of the pool where the size of a page is a multiple of
+    A tile of `attn.ragged` becomes a slice of the rows, from where its sequence begins; tiles end where sequences do
+    (attn-tile-to-grid). A tile of `attn.paged` becomes a slice of the pool where the size of a page is a multiple of
     block_n. Otherwise a loop copies its rows, gcd(P, block_n) at a time, since so many lie in one
     page. An entry of the table that is no page of the pool is taken for the nearest page.
 
-    Requires: room 3 `online`. Produces: room 3 `online` without `attn.paged`. Fails when: something
-    but slices of rows of one head reads a view.
+    Requires: room 3 `online`. Produces: room 3 `online` without `attn.paged` and `attn.ragged`. Fails when:
+    something but slices of rows of one head reads a view.
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect", "::mlir::tensor::TensorDialect"];
+}
+
+def CPUPlaceResultsPass : Pass<"attn-cpu-place-results", "::mlir::ModuleOp"> {
+  let summary = "tiles of results go where attn.place has their rows";
+  let description = [{
+    A grid whose result `attn.place` takes inserts the rows of its tiles into the tensor of all rows, those that a
+    sequence has.
+
+    Requires: room 3 `online`. Produces: room 3 `online` without `attn.place`. Fails when: what is placed is no
+    result of a grid, or is read elsewhere.
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::tensor::TensorDialect"];
 }
 
 def CPUAppendDestinationsPass : Pass<"attn-cpu-append-destinations", "::mlir::ModuleOp"> {

@@ -145,6 +145,8 @@ private:
   Value emitFactor(ExtentAttr size) {
     Value extent = b.createOrFold<memref::DimOp>(kernel.getArgument(size.getArgument()),
                                                  at.constant(size.getDim()));
+    if (size.getLess() != 0)
+      extent = at.sub(extent, at.constant(size.getLess()));
     Value count = at.ceilDiv(at.mul(extent, at.constant(size.getMultiplier())),
                              at.constant(size.getDivisor()));
     return at.mul(count, at.constant(size.getUnit()));

@@ -102,6 +102,43 @@ func.func @paged_c2_rank(%k: memref<64x?x64xbf16> {plan.paged = #plan.paged<tabl
 
 // -----
 
+// expected-error@+1 {{expected arguments and a dim of at least 0, got 1, -1 and 0}}
+func.func @ragged_c1(%q: memref<?x?x64xbf16> {plan.ragged = #plan.ragged<offsets = 1, most = -1, dim = 0>}, %o: memref<?xi32>) {
+  return
+}
+
+// -----
+
+// expected-error@+1 {{expected #plan.ragged on a memref of rank 2 or 3, with a memref of rank 1 of i32 or i64 as offsets and a dimension as most, got #plan.ragged<offsets = 1, most = 1, dim = 0> on argument 0}}
+func.func @ragged_c2(%q: memref<?x?x?x64xbf16> {plan.ragged = #plan.ragged<offsets = 1, most = 1, dim = 0>}, %o: memref<?xi32>) {
+  return
+}
+
+// -----
+
+// expected-error@+1 {{expected #plan.ragged on a memref of rank 2 or 3}}
+func.func @ragged_c2_offsets(%q: memref<?x?x64xbf16> {plan.ragged = #plan.ragged<offsets = 1, most = 1, dim = 0>}, %o: memref<?xi16>) {
+  return
+}
+
+// -----
+
+// expected-error@+1 {{expected #plan.ragged on a memref of rank 2 or 3}}
+func.func @ragged_c2_most(%q: memref<?x?x64xbf16> {plan.ragged = #plan.ragged<offsets = 1, most = 1, dim = 1>}, %o: memref<?xi32>) {
+  return
+}
+
+// -----
+
+// expected-error@+3 {{expected less to be at least 0, got -1}}
+// expected-error@+2 {{failed to parse Tile_KernelAttr parameter 'grid'}}
+func.func @extent_c1_less(%q: memref<?x?xf32>) attributes {
+    tile.kernel = #tile.kernel<warpgroups = 1, grid = [[#plan.extent<argument = 0, dim = 0, less = -1>]]>} {
+  return
+}
+
+// -----
+
 // expected-error@+1 {{expected lists of #plan.range of dimensions of tensor or memref arguments as plan.when of a function, got}}
 func.func @when_c1_flat(%q: memref<?x?xf32>) attributes {
     plan.when = [#plan.range<argument = 0, dim = 1, least = 0, most = 64>]} {
@@ -207,7 +244,7 @@ func.func @dialect_c1() attributes {plan.whenever} {
 
 // -----
 
-// expected-error@+1 {{expected plan.packed or plan.paged of the plan dialect on an argument, got 'plan.pack'}}
+// expected-error@+1 {{expected plan.packed, plan.paged or plan.ragged of the plan dialect on an argument, got 'plan.pack'}}
 func.func @dialect_c1_argument(%q: memref<?x?x?xf32> {plan.pack}) {
   return
 }

@@ -1,4 +1,4 @@
-// RUN: attn-opt %s --attn-cpu-read-pages --split-input-file --verify-diagnostics
+// RUN: attn-opt %s --attn-cpu-read-views --split-input-file --verify-diagnostics
 
 func.func @returned(%pool: tensor<?x64x?x8xf32>, %table: tensor<?x?xi32>) -> tensor<?x?x?x8xf32> {
   // expected-error@+1 {{expected sizes and slices of rows of one head as its users, got 'func.return'}}

@@ -1,5 +1,5 @@
-// RUN: attn-opt %s --attn-to-online="block-m=64 block-n=32" --attn-cpu-read-pages --canonicalize --split-input-file | FileCheck %s --check-prefixes=CHECK,NARROW
-// RUN: attn-opt %s --attn-to-online="block-m=64 block-n=96" --attn-cpu-read-pages --canonicalize --split-input-file | FileCheck %s --check-prefixes=CHECK,WIDE
+// RUN: attn-opt %s --attn-to-online="block-m=64 block-n=32" --attn-cpu-read-views --canonicalize --split-input-file | FileCheck %s --check-prefixes=CHECK,NARROW
+// RUN: attn-opt %s --attn-to-online="block-m=64 block-n=96" --attn-cpu-read-views --canonicalize --split-input-file | FileCheck %s --check-prefixes=CHECK,WIDE
 
 // A page holds two tiles of 32 keys, each of which is a slice of the pool. Of tiles of 96 keys 32 lie in one page.
 // CHECK-LABEL: func.func @pages(

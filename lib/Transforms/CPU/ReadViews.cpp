@@ -1,4 +1,4 @@
-//===- ReadPages.cpp - attn-cpu-read-pages ----------------------------------------------------===//
+//===- ReadViews.cpp - attn-cpu-read-views ----------------------------------------------------===//
 //
 // Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -7,11 +7,11 @@
 //
 // Tiles of keys begin at multiples of block_n. So rows of a tile come in runs of
 // gcd(P, block_n) that lie in one page each. A tile of one run is a slice of the pool; other tiles
-// are copied, run by run, to a tile of their own.
+// are copied, run by run, to a tile of their own. Rows of a sequence lie one after the other.
 //
 //===----------------------------------------------------------------------------------------===//
 
-#include "dialects/Attn/IR/AttnOps.h"
+#include "dialects/Attn/IR/AttnViews.h"
 #include "lib/Rooms/RoomPass.h"
 #include "lib/Transforms/CPU/Passes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -22,7 +22,7 @@
 #include <numeric>
 
 namespace attn {
-#define GEN_PASS_DEF_CPUREADPAGESPASS
+#define GEN_PASS_DEF_CPUREADVIEWSPASS
 #include "lib/Transforms/CPU/Passes.h.inc"
 } // namespace attn
 
@@ -30,7 +30,7 @@ using namespace mlir;
 using namespace attn;
 
 namespace {
-/// A slice of a view of pages: rows from `row` on, of one batch and key head.
+/// A slice of a view: rows from `row` on, of one batch and key head.
 struct Rows {
   OpFoldResult batch, head;
   Value row;
@@ -71,8 +71,8 @@ static Value emitRun(ImplicitLocOpBuilder &b, PagedOp paged, const Rows &rows, V
 }
 
 /// A tile of up to `tileSize` rows, the first of which is a multiple of that.
-static Value emitTile(ImplicitLocOpBuilder &b, PagedOp paged, const Rows &rows, OpFoldResult count,
-                      int64_t tileSize, RankedTensorType type) {
+static Value emitPagedTile(ImplicitLocOpBuilder &b, PagedOp paged, const Rows &rows,
+                           OpFoldResult count, int64_t tileSize, RankedTensorType type) {
   int64_t run = std::gcd(paged.getPageSize(), tileSize);
   if (getConstantIntValue(count) == run || (tileSize > 1 && run == tileSize))
     return emitRun(b, paged, rows, rows.row, count);
@@ -100,6 +100,23 @@ static Value emitTile(ImplicitLocOpBuilder &b, PagedOp paged, const Rows &rows, 
                                         ArrayRef<OpFoldResult>{one, one});
 }
 
+/// Rows of a sequence: (count, D).
+static Value emitRaggedTile(ImplicitLocOpBuilder &b, RaggedOp ragged, const Rows &rows,
+                            OpFoldResult count) {
+  Sequence sequence = emitSequence(b, b.getLoc(), ragged, rows.batch);
+  OpFoldResult zero = b.getIndexAttr(0), one = b.getIndexAttr(1);
+  SmallVector<OpFoldResult> offsets = {b.createOrFold<arith::AddIOp>(sequence.begin, rows.row),
+                                       rows.head, zero},
+                            sizes = {count, one,
+                                     tensor::getMixedSize(b, b.getLoc(), ragged.getRows(), 2)},
+                            strides(3, one);
+  auto all = cast<RankedTensorType>(ragged.getRows().getType());
+  auto whole = tensor::ExtractSliceOp::inferResultType(all, sizes);
+  auto type =
+      RankedTensorType::get({whole.getDimSize(0), whole.getDimSize(2)}, all.getElementType());
+  return tensor::ExtractSliceOp::create(b, type, ragged.getRows(), offsets, sizes, strides);
+}
+
 /// Offsets of rows are multiples of it, as the steps that take a tile tell: 1 where none does.
 static int64_t getTileSize(Value tile) {
   int64_t size = 0;
@@ -110,16 +127,20 @@ static int64_t getTileSize(Value tile) {
   return std::max<int64_t>(size, 1);
 }
 
-/// Replaces a size of the view.
-static void replaceSize(PagedOp paged, tensor::DimOp dim) {
-  ImplicitLocOpBuilder b(dim.getLoc(), dim);
-  int64_t index = *dim.getConstantIndex();
-  auto [source, from] = paged.getSizeSource(index);
-  Value size = emitValue(b, tensor::getMixedSize(b, dim.getLoc(), source, from));
-  if (index == 2)
-    size = b.createOrFold<arith::MulIOp>(size, emitIndex(b, paged.getPageSize()));
-  dim.replaceAllUsesWith(size);
-  dim.erase();
+/// A size of the view.
+static Value emitSize(ImplicitLocOpBuilder &b, PagedOp paged, int64_t dim) {
+  auto [source, from] = paged.getSizeSource(dim);
+  Value size = emitValue(b, tensor::getMixedSize(b, b.getLoc(), source, from));
+  return dim == 2 ? b.createOrFold<arith::MulIOp>(size, emitIndex(b, paged.getPageSize())) : size;
+}
+static Value emitSize(ImplicitLocOpBuilder &b, RaggedOp ragged, int64_t dim) {
+  if (dim == 2)
+    return ragged.getUpTo();
+  Value from = dim == 0 ? ragged.getOffsets() : ragged.getRows();
+  // (T, H, D) of (B, H, M, D).
+  int64_t fromDim = dim == 3 ? 2 : dim;
+  Value size = emitValue(b, tensor::getMixedSize(b, b.getLoc(), from, fromDim));
+  return dim == 0 ? b.createOrFold<arith::SubIOp>(size, emitIndex(b, 1)) : size;
 }
 
 /// Replaces sizes of the slice that are asked for, so that none keeps it.
@@ -135,8 +156,9 @@ static void replaceSizes(tensor::ExtractSliceOp slice) {
     }
 }
 
-/// Lets the users of a slice of a view, which is at `rows`, read the pool.
-static LogicalResult readPages(PagedOp paged, tensor::ExtractSliceOp slice, const Rows &rows) {
+/// Lets the users of a slice of a view, which is at `rows`, read the tensor that it shows.
+template <typename View>
+static LogicalResult readView(View view, tensor::ExtractSliceOp slice, const Rows &rows) {
   replaceSizes(slice);
   SmallVector<tensor::ExtractSliceOp> parts;
   for (Operation *user : slice->getUsers())
@@ -144,10 +166,10 @@ static LogicalResult readPages(PagedOp paged, tensor::ExtractSliceOp slice, cons
       parts.push_back(part);
   for (tensor::ExtractSliceOp part : parts) {
     if (!part.hasUnitStride() || part.getType().getRank() != 2)
-      return part.emitOpError("expected a slice of rows of a view of pages");
+      return part.emitOpError("expected a slice of rows of a view");
     ImplicitLocOpBuilder b(part.getLoc(), part);
     Value row = arith::AddIOp::create(b, rows.row, emitValue(b, part.getMixedOffsets()[0]));
-    if (failed(readPages(paged, part, {rows.batch, rows.head, row})))
+    if (failed(readView(view, part, {rows.batch, rows.head, row})))
       return failure();
   }
   if (slice->use_empty()) {
@@ -156,7 +178,11 @@ static LogicalResult readPages(PagedOp paged, tensor::ExtractSliceOp slice, cons
   }
   ImplicitLocOpBuilder b(slice.getLoc(), slice);
   OpFoldResult count = slice.getMixedSizes()[slice.getSourceType().getRank() - 2];
-  Value tile = emitTile(b, paged, rows, count, getTileSize(slice), slice.getType());
+  Value tile;
+  if constexpr (std::is_same_v<View, PagedOp>)
+    tile = emitPagedTile(b, view, rows, count, getTileSize(slice), slice.getType());
+  else
+    tile = emitRaggedTile(b, view, rows, count);
   if (tile.getType() != slice.getType())
     tile = tensor::CastOp::create(b, slice.getType(), tile);
   slice.replaceAllUsesWith(tile);
@@ -164,35 +190,38 @@ static LogicalResult readPages(PagedOp paged, tensor::ExtractSliceOp slice, cons
   return success();
 }
 
-static LogicalResult readPages(PagedOp paged) {
-  for (Operation *user : llvm::make_early_inc_range(paged->getUsers())) {
+template <typename View> static LogicalResult readView(View view) {
+  for (Operation *user : llvm::make_early_inc_range(view->getUsers())) {
     if (auto dim = dyn_cast<tensor::DimOp>(user); dim && dim.getConstantIndex()) {
-      replaceSize(paged, dim);
+      ImplicitLocOpBuilder b(dim.getLoc(), dim);
+      dim.replaceAllUsesWith(emitSize(b, view, *dim.getConstantIndex()));
+      dim.erase();
       continue;
     }
     auto slice = dyn_cast<tensor::ExtractSliceOp>(user);
     if (!slice || !slice.hasUnitStride() || slice.getType().getRank() != 2)
-      return paged.emitOpError("expected sizes and slices of rows of one head as its users, got '")
+      return view.emitOpError("expected sizes and slices of rows of one head as its users, got '")
              << user->getName() << "'";
     SmallVector<OpFoldResult> offsets = slice.getMixedOffsets();
     ImplicitLocOpBuilder b(slice.getLoc(), slice);
-    if (failed(readPages(paged, slice, {offsets[0], offsets[1], emitValue(b, offsets[2])})))
+    if (failed(readView(view, slice, {offsets[0], offsets[1], emitValue(b, offsets[2])})))
       return failure();
   }
-  paged.erase();
+  view.erase();
   return success();
 }
 
 namespace {
-struct CPUReadPagesPass
-    : RoomPass<attn::impl::CPUReadPagesPassBase<CPUReadPagesPass>, Room::Online, Room::Online> {
+struct CPUReadViewsPass
+    : RoomPass<attn::impl::CPUReadViewsPassBase<CPUReadViewsPass>, Room::Online, Room::Online> {
+  template <typename View> LogicalResult readAll() {
+    SmallVector<View> views;
+    getOperation()->walk([&](View view) { views.push_back(view); });
+    return success(llvm::all_of(views, [](View view) { return succeeded(readView(view)); }));
+  }
+
   LogicalResult transform() override {
-    SmallVector<PagedOp> views;
-    getOperation()->walk([&](PagedOp paged) { views.push_back(paged); });
-    for (PagedOp paged : views)
-      if (failed(readPages(paged)))
-        return failure();
-    return success();
+    return failure(failed(readAll<PagedOp>()) || failed(readAll<RaggedOp>()));
   }
 };
 } // namespace

@@ -1,0 +1,92 @@
+//===- AttnViews.cpp - what views say of the tensors that they show -------------------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------------------------===//
+
+#include "dialects/Attn/IR/AttnViews.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Arith/Utils/Utils.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+
+using namespace mlir;
+using namespace attn;
+
+std::optional<ArgumentSize> attn::findArgumentSize(Value size) {
+  auto dim = size.getDefiningOp<tensor::DimOp>();
+  std::optional<int64_t> index = dim ? dim.getConstantIndex() : std::nullopt;
+  return index ? findArgumentSize(dim.getSource(), *index) : std::nullopt;
+}
+
+std::optional<ArgumentSize> attn::findArgumentSize(Value value, int64_t dim) {
+  int64_t multiplier = 1;
+  if (auto pack = value.getDefiningOp<PackHeadsOp>()) {
+    value = dim == 1 ? pack.getKey() : pack.getSource();
+    multiplier = dim == 2 ? pack.getSlots() : 1;
+  }
+  if (auto paged = value.getDefiningOp<PagedOp>()) {
+    multiplier *= dim == 2 ? paged.getPageSize() : 1;
+    std::tie(value, dim) = paged.getSizeSource(dim);
+  } else if (auto ragged = value.getDefiningOp<RaggedOp>()) {
+    if (dim == 2) {
+      std::optional<ArgumentSize> most = findArgumentSize(ragged.getUpTo());
+      if (most)
+        most->multiplier *= multiplier;
+      return most;
+    }
+    if (auto offsets = dyn_cast<BlockArgument>(ragged.getOffsets()); offsets && dim == 0)
+      return ArgumentSize{offsets, 0, multiplier, /*less=*/1};
+    // (T, H, D) of (B, H, M, D).
+    value = dim == 0 ? Value() : ragged.getRows();
+    dim = dim == 1 ? 1 : 2;
+  }
+  auto argument = dyn_cast_if_present<BlockArgument>(value);
+  if (!argument)
+    return std::nullopt;
+  return ArgumentSize{argument, dim, multiplier};
+}
+
+Value attn::lookThroughSlices(Value value) {
+  while (auto slice = value.getDefiningOp<tensor::ExtractSliceOp>())
+    value = slice.getSource();
+  return value;
+}
+
+RaggedOp attn::findRagged(Value value) {
+  value = lookThroughSlices(value);
+  if (auto pack = value.getDefiningOp<PackHeadsOp>())
+    value = pack.getSource();
+  return value.getDefiningOp<RaggedOp>();
+}
+
+Sequence attn::emitSequence(OpBuilder &builder, Location loc, Value offsets, OpFoldResult total,
+                            OpFoldResult most, OpFoldResult batch) {
+  Type element = getElementTypeOrSelf(offsets.getType());
+  // In the type of the offsets, which may be wider than an index is on a device.
+  Value end = getValueOrCreateConstantIndexOp(builder, loc, total);
+  end = arith::IndexCastOp::create(builder, loc, element, end);
+  auto clamp = [&](Value index, Value least) {
+    Value offset = tensor::ExtractOp::create(builder, loc, offsets, index);
+    offset = arith::MaxSIOp::create(builder, loc, offset, least);
+    return arith::MinSIOp::create(builder, loc, offset, end).getResult();
+  };
+  Value zero =
+      arith::ConstantOp::create(builder, loc, builder.getIntegerAttr(element, 0)).getResult();
+  Value at = getValueOrCreateConstantIndexOp(builder, loc, batch);
+  Value one = arith::ConstantIndexOp::create(builder, loc, 1);
+  Value first = clamp(at, zero);
+  Value next = clamp(arith::AddIOp::create(builder, loc, at, one), first);
+  Value rows = arith::IndexCastOp::create(builder, loc, builder.getIndexType(),
+                                          arith::SubIOp::create(builder, loc, next, first));
+  Value begin = arith::IndexCastOp::create(builder, loc, builder.getIndexType(), first);
+  // Neither is negative, and the analysis of masks sees that a size bounds the number.
+  return {begin, arith::MinUIOp::create(builder, loc, rows,
+                                        getValueOrCreateConstantIndexOp(builder, loc, most))};
+}
+
+Sequence attn::emitSequence(OpBuilder &builder, Location loc, RaggedOp view, OpFoldResult batch) {
+  return emitSequence(builder, loc, view.getOffsets(),
+                      tensor::getMixedSize(builder, loc, view.getRows(), 0),
+                      getAsOpFoldResult(view.getUpTo()), batch);
+}
