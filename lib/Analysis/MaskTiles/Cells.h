@@ -11,8 +11,8 @@
 //
 //===------------------------------------------------------------------------------------===//
 
-#ifndef ATTN_ANALYSIS_MASKTILES_CELLS_H
-#define ATTN_ANALYSIS_MASKTILES_CELLS_H
+#ifndef ATTN_LIB_ANALYSIS_MASKTILES_CELLS_H
+#define ATTN_LIB_ANALYSIS_MASKTILES_CELLS_H
 
 #include "mlir/IR/Region.h"
 #include "llvm/ADT/SmallVector.h"
@@ -41,4 +41,4 @@ std::optional<Cell> findCell(mlir::Region &mask);
 
 } // namespace attn
 
-#endif // ATTN_ANALYSIS_MASKTILES_CELLS_H
+#endif // ATTN_LIB_ANALYSIS_MASKTILES_CELLS_H

@@ -16,8 +16,8 @@
 //
 //===------------------------------------------------------------------------------------===//
 
-#ifndef ATTN_ANALYSIS_MASKTILES_TILECASES_H
-#define ATTN_ANALYSIS_MASKTILES_TILECASES_H
+#ifndef ATTN_LIB_ANALYSIS_MASKTILES_TILECASES_H
+#define ATTN_LIB_ANALYSIS_MASKTILES_TILECASES_H
 
 #include "lib/Analysis/MaskTiles/Cells.h"
 #include "lib/Analysis/MaskTiles/MaskTiles.h"
@@ -61,4 +61,4 @@ llvm::SmallVector<mlir::Value> getCaseConditions(mlir::Region &mask, Cell tile);
 
 } // namespace attn
 
-#endif // ATTN_ANALYSIS_MASKTILES_TILECASES_H
+#endif // ATTN_LIB_ANALYSIS_MASKTILES_TILECASES_H
