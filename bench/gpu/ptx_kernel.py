@@ -128,13 +128,15 @@ def _count_blocks(factors: List[Dict[str, Any]], arguments: Sequence[Argument]) 
     return math.prod(_evaluate(factor, arguments) for factor in factors)
 
 
-def _holds(when: List[Dict[str, Any]], arguments: Sequence[Argument]) -> bool:
-    """Whether a call is one of those that a kernel is for."""
+def _holds(when: List[List[Dict[str, Any]]], arguments: Sequence[Argument]) -> bool:
+    """Whether a call is one of those that a kernel is for: all ranges of one of its conditions hold."""
     def get_size(r: Dict[str, Any]) -> int:
+        if "memory_rate" in r:
+            return 4800 if "H200" in torch.cuda.get_device_name() else 3350
         size = _evaluate(r, arguments)
         return -(-size // max(_evaluate(r["per"], arguments), 1)) if "per" in r else size
 
-    return all(r["least"] <= get_size(r) <= r["most"] for r in when)
+    return not when or any(all(r["least"] <= get_size(r) <= r["most"] for r in ranges) for ranges in when)
 
 
 @dataclass
