@@ -50,7 +50,7 @@ struct Call {
   float scale = 0.4f;
   /// What a test spoils; no strides are row-major.
   std::vector<int64_t> keyShape, valueShape, tableShape, lengthShape, keyStrides, valueStrides;
-  float *keyData = key.data();
+  float *keyData = key.data(), *valueData = value.data();
 };
 } // namespace
 
@@ -98,7 +98,7 @@ Status Call::run(const CompiledFunction &function) {
   std::vector<LaunchArgument> arguments = {
       view(query.data(), DataType::F32, queryShape),
       view(keyData, DataType::F32, keyShape, keyStrides),
-      view(value.data(), DataType::F32, valueShape, valueStrides)};
+      view(valueData, DataType::F32, valueShape, valueStrides)};
   if (spec.pageSize)
     arguments.emplace_back(view(table.data(), DataType::I32, tableShape));
   if (spec.hasLengths)
@@ -293,6 +293,13 @@ TEST(PagedSpecTest, WrongTablesReadNothingElse) {
           length = int32_t(call.n);
         Status status = call.run(function);
         EXPECT_TRUE(status.ok()) << status.str();
+        call.expectIntact();
+        // Of two pools each has its own number of pages; these two are the last before the guard.
+        for (size_t i = 0; i < call.table.size(); ++i)
+          call.table[i] = int32_t(i % call.s.pages);
+        call.valueShape[0] = 2;
+        call.valueData = call.value.end() - 2 * page * call.s.keyHeads * call.dv;
+        EXPECT_TRUE(call.run(function).ok());
         call.expectIntact();
       }
 }
