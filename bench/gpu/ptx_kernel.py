@@ -120,7 +120,7 @@ def _evaluate(factor: Dict[str, Any], arguments: Sequence[Argument]) -> int:
         keys, *blocks = factor["of"]
         most = min(factor["parts"], _evaluate(keys, arguments))
         return _count_parts(_count_blocks(blocks, arguments), places, most)
-    size = arguments[factor["argument"]].shape[factor["dim"]] * factor.get("multiplier", 1)
+    size = (arguments[factor["argument"]].shape[factor["dim"]] - factor.get("less", 0)) * factor.get("multiplier", 1)
     return -(-size // factor["divisor"]) * factor.get("unit", 1)
 
 
