@@ -92,12 +92,14 @@ static Value emitIsIn(OpBuilder &builder, Location loc, Value tile, Value begin,
   return arith::AndIOp::create(builder, loc, isBehind, isBefore);
 }
 
-/// The status of the tile at `first` in a case: 0 nothing, 1 something, 2 everything.
+/// The status of the tile at `first` in a case: 0 nothing, 1 something, 2 everything; 1 for that
+/// too where one loop visits all tiles, at the front of the list.
 static Value emitCaseStatus(OpBuilder &builder, Location loc, const MaskTiles &tiles,
-                            const MaskTiles::Ranges &ranges, int64_t size, Value first) {
+                            const MaskTiles::Ranges &ranges, int64_t size, Value first,
+                            bool isOneLoop) {
   Value none = emitConstant(builder, loc, 0), some = emitConstant(builder, loc, 1),
         all = emitConstant(builder, loc, 2), status = some;
-  if (ranges.mayHaveFull)
+  if (ranges.mayHaveFull && !isOneLoop)
     status = arith::SelectOp::create(
         builder, loc, emitIsIn(builder, loc, first, ranges.fullBegin, ranges.fullEnd), all, some);
   Value isLive = emitIsIn(builder, loc, first, ranges.begin, ranges.end);
@@ -116,8 +118,10 @@ static Value emitTileStatus(OpBuilder &builder, Listed &listed, Known &known, Va
   at[listed.over.step.getRunningPosition()] = arith::MinSIOp::create(builder, loc, first, last);
   auto conditions = emitConditions(builder, *known.mask, listed.tile, at);
   Value status = emitConstant(builder, loc, 0);
+  bool isOneLoop = visitsInOneLoop(listed);
   for (auto [each, ranges] : llvm::zip_equal(known.cases.getCases(), known.ranges)) {
-    Value here = emitCaseStatus(builder, loc, each.tiles, ranges, listed.over.tileSize, first);
+    Value here =
+        emitCaseStatus(builder, loc, each.tiles, ranges, listed.over.tileSize, first, isOneLoop);
     Value isCase = emitIsCase(builder, loc, each, conditions);
     status = arith::SelectOp::create(builder, loc, isCase, here, status);
   }

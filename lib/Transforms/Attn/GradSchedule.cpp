@@ -117,14 +117,25 @@ static GradWork measureAll(ScoredOpInterface op) {
 static OwningOpRef<Operation *> copyInCells(const Machine &machine, ScoredOpInterface op) {
   int64_t largest = 2 * machine.getWarpgroupRows();
   std::optional<Cell> cell = findCell(op.getMask());
-  bool isListed = isa<AttentionGradQueryOp, AttentionGradKeyValueOp>(op.getOperation());
-  return isListed && cell && cell->holds({largest, largest}) ? copyInCell(op, *cell) : nullptr;
+  bool rowsRun = isa<AttentionGradKeyValueOp>(op.getOperation());
+  if (!cell || !cell->holds({largest, largest}) ||
+      !(rowsRun || isa<AttentionGradQueryOp>(op.getOperation())))
+    return nullptr;
+  OwningOpRef<Operation *> copy = copyInCell(op, *cell);
+  // Sums of the widest heads leave no registers for two loops over a list.
+  bool isWidest = std::max(op.getHeadDim(), op.getValueDim()) > 3 * machine.getWarpgroupRows();
+  if (copy && rowsRun && isWidest && !cast<ScoredOpInterface>(copy.get()).getMask().empty())
+    return nullptr;
+  return copy;
 }
 
 static GradWork measure(const Machine &machine, ScoredOpInterface op) {
-  if (OwningOpRef<Operation *> copy = copyInCells(machine, op))
-    return measureAll(cast<ScoredOpInterface>(copy.get()));
-  return measureAll(op);
+  OwningOpRef<Operation *> copy = copyInCells(machine, op);
+  if (!copy)
+    return measureAll(op);
+  GradWork work = measureAll(cast<ScoredOpInterface>(copy.get()));
+  work.isListed = true;
+  return work;
 }
 
 /// Products of fewer columns wait for shared memory.

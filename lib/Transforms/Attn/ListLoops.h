@@ -40,6 +40,9 @@ struct Listed {
 /// For a remark.
 std::string describe(Listed &listed);
 
+/// Whether no tile has a mask, so that one loop visits all of a list that has all at its front.
+bool visitsInOneLoop(Listed &listed);
+
 mlir::Value emitConstant(mlir::OpBuilder &builder, mlir::Location loc, int64_t value);
 
 /// A slice of one tile's part of a grid's result, from `offset` on.
