@@ -99,7 +99,8 @@ static int64_t getSafeRegisters(const Machine &machine, const GradBlock &block,
   if (work.maskWeight > 0 && (isWide || isPadded) && !block.dividesSums)
     mask += 16;
   // Places in a list, for loops over both kinds of its tiles.
-  if (work.isListed && work.isMasked && isWide && block.rowsRun)
+  bool readsMore = work.gathersMask && work.otherRanges > 0;
+  if (work.isListed && work.isMasked && block.rowsRun && (isWide || readsMore))
     mask += kOtherRegisters;
   if (work.isMasked && work.hasFactor)
     mask += 12;
@@ -218,8 +219,9 @@ std::optional<GradBlock> attn::chooseDividedBlock(const Machine &machine, GradBl
 /// Whether ptxas finds registers beside the product for queries, as some 1,500 programs tell
 /// (bench/NOTES.md): in squares, or beside 64, 48 or 32 rows of a head that fills all rows.
 static bool leavesRegisters(const Machine &machine, const GradBlock &block, const GradWork &work) {
-  // One loop over lists of the widest heads takes 2 registers more than there are.
-  if (work.isListed && !work.isMasked &&
+  // One loop over lists of the widest heads takes 2 registers more than there are, and what a mask
+  // reads takes some beside two.
+  if (work.isListed && (!work.isMasked || work.gathersMask) &&
       block.headDim + block.valueDim > 3 * machine.getWarpgroupRows())
     return false;
   // More conditions are four loops.

@@ -74,9 +74,9 @@ static ValueRange emitLoop(OpBuilder &builder, Listed &listed, const List &list,
 
 /// Whether the mask cuts tiles that are not the last: some case does.
 static bool mayCut(Listed &listed) {
-  return !listed.isComputed || llvm::any_of(listed.cases.getCases(), [](const auto &each) {
-    return !each.tiles.isAlwaysFull();
-  });
+  return !listed.isComputed || listed.hasParts() ||
+         llvm::any_of(listed.cases.getCases(),
+                      [](const auto &each) { return !each.tiles.isAlwaysFull(); });
 }
 
 bool attn::visitsInOneLoop(Listed &listed) { return !mayCut(listed); }
@@ -140,7 +140,8 @@ void attn::emitLoopsOverLists(RewriterBase &rewriter, Listed &listed, scf::Foral
   Value numCut = emitReadBefore(rewriter, loc, list.counts, list.position, zero);
   ValueRange inits = over.loop.getInitArgs();
   if (!listed.isCertain()) {
-    simplifyMask(listed.getMask(), listed.tile, listed.cases);
+    if (!listed.hasParts())
+      simplifyMask(listed.getMask(), listed.tile, listed.cases);
     rewriter.replaceOp(over.loop, emitBoth(rewriter, listed, list, zero, numCut, inits));
     return;
   }
@@ -163,7 +164,9 @@ std::string attn::describe(Listed &listed) {
                                        : "listed by the mask's elements";
   if (!listed.isComputed && count)
     text += " where reads of a tile allow any";
-  if (count && listed.cases.getCases().size() == 1)
+  if (listed.hasParts())
+    text += " of its parts; listed tiles keep the mask";
+  else if (count && listed.cases.getCases().size() == 1)
     text += "; in listed tiles the mask " + listed.cases.getCases().front().tiles.describe();
   return text;
 }

@@ -57,7 +57,7 @@ func.func @blocks(%q: !t, %k: !t, %v: !t, %keep: tensor<?x?x?xi1>) -> !t {
 // CHECK: scf.for
 // CHECK: attn.grad_key_value_step
 // CHECK-NOT: mask(
-// CHECK: return
+// CHECK-LABEL: func @parts(
 func.func @under_diagonal(%q: !t, %k: !t, %v: !t, %keep: tensor<?x?xi1>) -> !t {
   %c128 = arith.constant 128 : index
   %o = attn.attention %q, %k, %v mask(%b, %h, %m, %n) {
@@ -67,6 +67,34 @@ func.func @under_diagonal(%q: !t, %k: !t, %v: !t, %keep: tensor<?x?xi1>) -> !t {
     %before = arith.cmpi sle, %n, %m : index
     %both = arith.andi %kept, %before : i1
     attn.yield %both : i1
+  } : !t, !t, !t -> !t
+  return %o : !t
+}
+
+// A tile of 128 x 64 has two blocks of 64 x 64: 16 tiles of a list take 32 reads. A tile has the mask unless both are kept.
+// CHECK: attn.online_attention
+// CHECK: scf.forall
+// CHECK-COUNT-32: tensor.extract %arg3
+// CHECK-NOT: tensor.extract %arg3
+// CHECK: tensor.from_elements
+// CHECK: attn.list_tiles %{{.*}} size 64
+// CHECK: scf.for
+// CHECK: attn.grad_query_step
+// CHECK-NEXT: mask(
+// CHECK: tensor.extract %arg3
+// CHECK: scf.for
+// CHECK: attn.grad_query_step
+// CHECK-NOT: mask(
+// CHECK: attn.list_tiles
+// CHECK: attn.grad_key_value_step
+// CHECK-NEXT: mask(
+func.func @parts(%q: !t, %k: !t, %v: !t, %keep: tensor<?x?xi1>) -> !t {
+  %c64 = arith.constant 64 : index
+  %o = attn.attention %q, %k, %v mask(%b, %h, %m, %n) {
+    %i = arith.divui %m, %c64 : index
+    %j = arith.divui %n, %c64 : index
+    %kept = tensor.extract %keep[%i, %j] : tensor<?x?xi1>
+    attn.yield %kept : i1
   } : !t, !t, !t -> !t
   return %o : !t
 }
