@@ -62,7 +62,8 @@ static int64_t getRegisters(const Machine &machine, const GradBlock &block, int6
 static bool isSquare(const GradBlock &block, const GradWork &work) {
   constexpr int64_t mostWork = 3;
   return block.rowsRun && block.sumsKeys && block.sumsValues && block.running == block.owned &&
-         !work.hasScore && !work.hasFactor && !work.divides && work.maskWeight <= mostWork;
+         !work.hasScore && !work.hasFactor && !work.divides && work.maskWeight <= mostWork &&
+         !(work.isListed && work.isMasked);
 }
 
 /// Whether products sum over padding. They do not start with the numbers of rows then
@@ -97,6 +98,10 @@ static int64_t getSafeRegisters(const Machine &machine, const GradBlock &block,
     mask += 20;
   if (work.maskWeight > 0 && (isWide || isPadded) && !block.dividesSums)
     mask += 16;
+  // Places in a list, for loops over both kinds of its tiles.
+  bool readsMore = work.gathersMask && work.otherRanges > 0;
+  if (work.isListed && work.isMasked && block.rowsRun && (isWide || readsMore))
+    mask += kOtherRegisters;
   if (work.isMasked && work.hasFactor)
     mask += 12;
   if (work.isMasked && work.gathersScore && !work.heldTiles)
@@ -214,6 +219,11 @@ std::optional<GradBlock> attn::chooseDividedBlock(const Machine &machine, GradBl
 /// Whether ptxas finds registers beside the product for queries, as some 1,500 programs tell
 /// (bench/NOTES.md): in squares, or beside 64, 48 or 32 rows of a head that fills all rows.
 static bool leavesRegisters(const Machine &machine, const GradBlock &block, const GradWork &work) {
+  // One loop over lists of the widest heads takes 2 registers more than there are, and what a mask
+  // reads takes some beside two.
+  if (work.isListed && (!work.isMasked || work.gathersMask) &&
+      block.headDim + block.valueDim > 3 * machine.getWarpgroupRows())
+    return false;
   // More conditions are four loops.
   if (work.rowConditions > 1 || (work.hasFactor && work.isMasked))
     return false;
@@ -224,7 +234,7 @@ static bool leavesRegisters(const Machine &machine, const GradBlock &block, cons
   // In quarters of the rows of a warpgroup's products.
   switch (4 * block.running / machine.getWarpgroupRows()) {
   case 8:
-    return isOfOneRange && !work.hasScore && !work.gathersMask;
+    return isOfOneRange && !work.hasScore && !work.gathersMask && !(work.isListed && work.isMasked);
   case 4:
     return isOfOneRange && !work.hasFactor && !work.gathersScore && !work.derivesScores &&
            (!work.hasScore || (work.maskOperations <= 2 && !(work.isMasked && work.readsLow)));

@@ -64,6 +64,8 @@ struct GradWork {
   /// Whether weights have factors, which both products of a pass over keys take.
   bool hasFactor = false;
   bool isMasked = false;
+  /// Whether tiles are those of a list.
+  bool isListed = false;
   /// Whether a mask reads tensors, at places that differ within a tile, in which numbers ascend.
   bool readsMask = false, gathersMask = false, searchesMask = false;
   /// Operations of a mask beyond the first comparison, and operations of other regions besides the

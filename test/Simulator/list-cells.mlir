@@ -5,6 +5,7 @@
 // RUN: attn-run %s --entry=blocks --device=sim --check --grad --sim-seeds=1 --shape=B=1,H=1,M=257,N=130,keep.1=3,keep.2=2 --input=keep=1..1 | FileCheck %s
 // RUN: attn-run %s --entry=under --device=sim --check --grad --sim-seeds=1 --seed=1 --shape=B=1,H=2,M=520,N=450,keep.1=3,keep.2=2 | FileCheck %s
 // RUN: attn-run %s --entry=small --device=sim --check --grad --sim-seeds=1 --shape=B=1,H=2,M=200,N=200,keep.0=4,keep.1=4 | FileCheck %s
+// RUN: attn-run %s --entry=small --device=sim --check --grad --sim-seeds=1 --shape=B=1,H=1,M=150,N=330,keep.0=3,keep.1=6 --input=keep=1..1 | FileCheck %s
 // RUN: attn-run %s --entry=tables --device=sim --check --grad --sim-seeds=1 --shape=B=1,H=2,M=300,N=390,full.1=3,full.2=4,partial.1=3,partial.2=4 | FileCheck %s
 // RUN: attn-run %s --entry=documents --device=sim --check --grad --sim-seeds=1 --shape=B=1,H=2,M=300,N=390,keep.0=3,keep.1=4 --input=ids_q=0..2 --input=ids_k=0..2 | FileCheck %s
 // RUN: attn-run %s --entry=sorted --device=sim --check --grad --sim-seeds=1 --shape=B=2,H=2,M=300,N=300,keep.0=3,keep.1=3 --input=ids=sorted | FileCheck %s
@@ -52,7 +53,7 @@ func.func @under(%q: !t, %k: !t, %v: !t, %keep: !keep) -> !t {
   return %o : !t
 }
 
-// One consumer's rows; gradients evaluate the mask by element.
+// One consumer's rows; tiles of gradients have several blocks each.
 func.func @small(%q: !t, %k: !t, %v: !t, %keep: tensor<?x?xi1>) -> !t {
   %c64 = arith.constant 64 : index
   %o = attn.attention %q, %k, %v mask(%b, %h, %m, %n) {

@@ -43,14 +43,21 @@ tensor::ExtractSliceOp attn::emitSlice(OpBuilder &builder, Location loc, Value t
 static constexpr int64_t kTiles = 16;
 
 namespace {
-/// What a block of the grid knows before its first tile.
+/// What a block of the grid knows of a part of the rows, or keys, that it owns.
+struct Owned {
+  /// Where it begins, and for each case the bounds of what runs.
+  Value begin;
+  SmallVector<MaskTiles::Ranges> ranges;
+};
+
+/// What it knows before its first tile.
 struct Known {
   /// Of the first element of a tile, but for the position that runs.
   SmallVector<Value> origin;
   OwningOpRef<Operation *> copy;
   Region *mask;
   TileCases cases;
-  SmallVector<MaskTiles::Ranges> ranges;
+  SmallVector<Owned> parts;
 };
 } // namespace
 
@@ -74,12 +81,31 @@ static Known emitKnown(OpBuilder &builder, Listed &listed, IRMapping &mapping, V
   llvm::for_each(captured, copy);
   known.copy = copyMask(mask, mapping);
   known.mask = &known.copy.get()->getRegion(mask.getRegionNumber());
-  known.cases = TileCases::analyze(*known.mask, listed.tile, factOf,
-                                   listed.rowsRun() ? MaskAxis::Rows : MaskAxis::Keys);
-  Value begin = known.origin[fixed], end = arith::AddIOp::create(builder, loc, begin, owned);
-  MaskBlock block = {known.origin[0], known.origin[1], begin, end, length};
-  for (const TileCases::Case &each : known.cases.getCases())
-    known.ranges.push_back(each.tiles.emitRanges(builder, loc, block, listed.over.tileSize));
+  bool rowsRun = listed.rowsRun();
+  known.cases = TileCases::analyze(*known.mask, listed.part, factOf,
+                                   rowsRun ? MaskAxis::Rows : MaskAxis::Keys);
+  Value first = known.origin[fixed], end = arith::AddIOp::create(builder, loc, first, owned);
+  int64_t size = rowsRun ? listed.part.keys : listed.part.rows,
+          all = rowsRun ? listed.tile.keys : listed.tile.rows,
+          running = rowsRun ? listed.part.rows : listed.part.keys;
+  for (int64_t offset = 0; offset < all; offset += size) {
+    // A part that is not there is like the last of what is.
+    auto emitAt = [&](int64_t place, Value most) -> Value {
+      Value at = arith::AddIOp::create(builder, loc, first, emitConstant(builder, loc, place));
+      return arith::MinSIOp::create(builder, loc, at, most);
+    };
+    Owned part{first, {}};
+    Value partEnd = end;
+    if (size < all) {
+      Value last = arith::SubIOp::create(builder, loc, end, emitConstant(builder, loc, 1));
+      part.begin = emitAt(offset, last);
+      partEnd = emitAt(offset + size, end);
+    }
+    MaskBlock block = {known.origin[0], known.origin[1], part.begin, partEnd, length};
+    for (const TileCases::Case &each : known.cases.getCases())
+      part.ranges.push_back(each.tiles.emitRanges(builder, loc, block, running));
+    known.parts.push_back(std::move(part));
+  }
   return known;
 }
 
@@ -92,12 +118,14 @@ static Value emitIsIn(OpBuilder &builder, Location loc, Value tile, Value begin,
   return arith::AndIOp::create(builder, loc, isBehind, isBefore);
 }
 
-/// The status of the tile at `first` in a case: 0 nothing, 1 something, 2 everything.
+/// The status of the tile at `first` in a case: 0 nothing, 1 something, 2 everything; 1 for that
+/// too where one loop visits all tiles, at the front of the list.
 static Value emitCaseStatus(OpBuilder &builder, Location loc, const MaskTiles &tiles,
-                            const MaskTiles::Ranges &ranges, int64_t size, Value first) {
+                            const MaskTiles::Ranges &ranges, int64_t size, Value first,
+                            bool isOneLoop) {
   Value none = emitConstant(builder, loc, 0), some = emitConstant(builder, loc, 1),
         all = emitConstant(builder, loc, 2), status = some;
-  if (ranges.mayHaveFull)
+  if (ranges.mayHaveFull && !isOneLoop)
     status = arith::SelectOp::create(
         builder, loc, emitIsIn(builder, loc, first, ranges.fullBegin, ranges.fullEnd), all, some);
   Value isLive = emitIsIn(builder, loc, first, ranges.begin, ranges.end);
@@ -107,20 +135,44 @@ static Value emitCaseStatus(OpBuilder &builder, Location loc, const MaskTiles &t
   return arith::SelectOp::create(builder, loc, isLive, status, none);
 }
 
-/// The status of the tile at `first`. Tiles behind the last read what the last one does, and no
-/// case keeps any of them.
-static Value emitTileStatus(OpBuilder &builder, Listed &listed, Known &known, Value first,
-                            Value last) {
+/// The status of a part at `first` of what runs. Parts after the last tile's first position read
+/// what is there, and no case keeps any of them.
+static Value emitPartStatus(OpBuilder &builder, Listed &listed, Known &known, const Owned &part,
+                            Value first, Value last) {
   Location loc = first.getLoc();
   SmallVector<Value> at(known.origin);
+  at[listed.getFixedPosition()] = part.begin;
   at[listed.over.step.getRunningPosition()] = arith::MinSIOp::create(builder, loc, first, last);
-  auto conditions = emitConditions(builder, *known.mask, listed.tile, at);
+  auto conditions = emitConditions(builder, *known.mask, listed.part, at);
   Value status = emitConstant(builder, loc, 0);
-  for (auto [each, ranges] : llvm::zip_equal(known.cases.getCases(), known.ranges)) {
-    Value here = emitCaseStatus(builder, loc, each.tiles, ranges, listed.over.tileSize, first);
+  bool isOneLoop = visitsInOneLoop(listed);
+  int64_t size = listed.rowsRun() ? listed.part.rows : listed.part.keys;
+  for (auto [each, ranges] : llvm::zip_equal(known.cases.getCases(), part.ranges)) {
+    Value here = emitCaseStatus(builder, loc, each.tiles, ranges, size, first, isOneLoop);
     Value isCase = emitIsCase(builder, loc, each, conditions);
     status = arith::SelectOp::create(builder, loc, isCase, here, status);
   }
+  return status;
+}
+
+/// The status of the tile at `first`: that of its parts if all have the same, or 1.
+static Value emitTileStatus(OpBuilder &builder, Listed &listed, Known &known, Value first,
+                            Value last) {
+  Location loc = first.getLoc();
+  int64_t size = listed.rowsRun() ? listed.part.rows : listed.part.keys;
+  Value status, some = emitConstant(builder, loc, 1);
+  for (const Owned &part : known.parts)
+    for (int64_t offset = 0; offset < listed.over.tileSize; offset += size) {
+      Value at =
+          builder.createOrFold<arith::AddIOp>(loc, first, emitConstant(builder, loc, offset));
+      Value here = emitPartStatus(builder, listed, known, part, at, last);
+      if (!status) {
+        status = here;
+        continue;
+      }
+      Value isSame = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, status, here);
+      status = arith::SelectOp::create(builder, loc, isSame, status, some);
+    }
   return arith::IndexCastOp::create(builder, loc, builder.getI32Type(), status);
 }
 
@@ -175,9 +227,7 @@ static Value emitStatuses(OpBuilder &builder, Listed &listed, const Before &befo
   auto multiply = [&](Value a, int64_t b) -> Value {
     return arith::MulIOp::create(builder, loc, a, emitConstant(builder, loc, b));
   };
-  Value numTiles = getValueOrCreateConstantIndexOp(builder, loc, before.numTiles);
-  Value last = arith::SubIOp::create(builder, loc, numTiles, emitConstant(builder, loc, 1));
-  last = multiply(last, size);
+  Value last = arith::SubIOp::create(builder, loc, before.length, emitConstant(builder, loc, 1));
   Value chunk = grid.getInductionVars().front(), begin = multiply(chunk, perBlock);
   SmallVector<Value> statuses;
   for (int64_t i : llvm::seq(kTiles)) {

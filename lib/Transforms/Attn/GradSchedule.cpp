@@ -111,20 +111,48 @@ static GradWork measureAll(ScoredOpInterface op) {
   return work;
 }
 
-/// Where reads of cells decide about all tiles that passes have, the op with what is left of its
-/// mask in them, to be measured; else null. Blocks own rows or keys of two consumers, or of one; of
+/// The largest tile that passes have: blocks own rows or keys of two consumers, or of one, and of
 /// what runs, tiles are a power of two (fitToCells).
-static OwningOpRef<Operation *> copyInCells(const Machine &machine, ScoredOpInterface op) {
+static Cell getLargestTile(const Machine &machine) {
   int64_t largest = 2 * machine.getWarpgroupRows();
+  return {largest, largest};
+}
+
+/// Whether sums of the widest heads leave no registers for two loops over a list.
+static bool isWidest(const Machine &machine, ScoredOpInterface op) {
+  return std::max(op.getHeadDim(), op.getValueDim()) > 3 * machine.getWarpgroupRows();
+}
+
+/// Where reads of cells decide about all tiles that passes have, the op with what is left of its
+/// mask in them, to be measured; else null.
+static OwningOpRef<Operation *> copyInCells(const Machine &machine, ScoredOpInterface op) {
   std::optional<Cell> cell = findCell(op.getMask());
-  bool isListed = isa<AttentionGradQueryOp, AttentionGradKeyValueOp>(op.getOperation());
-  return isListed && cell && cell->holds({largest, largest}) ? copyInCell(op, *cell) : nullptr;
+  bool rowsRun = isa<AttentionGradKeyValueOp>(op.getOperation());
+  if (!cell || !cell->holds(getLargestTile(machine)) ||
+      !(rowsRun || isa<AttentionGradQueryOp>(op.getOperation())))
+    return nullptr;
+  OwningOpRef<Operation *> copy = copyInCell(op, *cell);
+  if (copy && rowsRun && isWidest(machine, op) &&
+      !cast<ScoredOpInterface>(copy.get()).getMask().empty())
+    return nullptr;
+  return copy;
+}
+
+/// Whether tiles have few parts about each of which a read decides: they are listed, and keep the
+/// mask.
+static bool areListedByParts(const Machine &machine, ScoredOpInterface op) {
+  Cell largest = getLargestTile(machine);
+  std::optional<Cell> cell = findCell(op.getMask());
+  bool isPass = isa<AttentionGradQueryOp, AttentionGradKeyValueOp>(op.getOperation());
+  return isPass && cell && !cell->holds(largest) && !isWidest(machine, op) &&
+         getPart(largest, *cell).rows != 0 && copyInCell(op, *cell);
 }
 
 static GradWork measure(const Machine &machine, ScoredOpInterface op) {
-  if (OwningOpRef<Operation *> copy = copyInCells(machine, op))
-    return measureAll(cast<ScoredOpInterface>(copy.get()));
-  return measureAll(op);
+  OwningOpRef<Operation *> copy = copyInCells(machine, op);
+  GradWork work = measureAll(copy ? cast<ScoredOpInterface>(copy.get()) : op);
+  work.isListed = copy || areListedByParts(machine, op);
+  return work;
 }
 
 /// Products of fewer columns wait for shared memory.
@@ -152,7 +180,8 @@ static void fitToCells(ScoredOpInterface op, Schedule &schedule) {
       isa<AttentionGradKeyValueOp>(op.getOperation()) ? schedule.blockM : schedule.blockN;
   running = llvm::bit_floor(uint64_t(running));
   bool hasLoop = !op->hasAttr(kFusedAttrName) || !isa<AttentionGradQueryOp>(op.getOperation());
-  schedule.lists = hasLoop && findCell(op.getMask())->holds({schedule.blockM, schedule.blockN});
+  Cell part = getPart({schedule.blockM, schedule.blockN}, *findCell(op.getMask()));
+  schedule.lists = hasLoop && part.rows != 0;
 }
 
 static Choice chooseBlock(Operation *op, const Machine &machine) {
@@ -172,7 +201,8 @@ static Choice chooseBlock(Operation *op, const Machine &machine) {
 
 Choice attn::chooseGradForCUDA(Operation *op, const Machine &machine) {
   Choice choice = chooseBlock(op, machine);
-  if (auto scored = dyn_cast<ScoredOpInterface>(op); scored && copyInCells(machine, scored))
+  if (auto scored = dyn_cast<ScoredOpInterface>(op);
+      scored && (copyInCells(machine, scored) || areListedByParts(machine, scored)))
     fitToCells(scored, choice.schedule);
   return choice;
 }

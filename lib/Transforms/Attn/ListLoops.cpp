@@ -44,17 +44,16 @@ static void setConditionsOf(OpBuilder &builder, Listed &listed, ValueRange next)
   setConditions(step.getMask(), listed.tile, values);
 }
 
-/// A loop over [begin, end) of steps on the tile that `emitFirst` finds for each index. Tiles that
-/// the mask cuts have it; the last of all may be short, if it is among them.
-static ValueRange emitLoop(OpBuilder &builder, Listed &listed, Value begin, Value end, bool isCut,
-                           bool hasLast, ValueRange state,
-                           llvm::function_ref<Value(Value)> emitFirst) {
+/// Steps on the tiles at the places [begin, end) of the list. Tiles that the mask cuts have it; the
+/// last of all may be short, if it is among them.
+static ValueRange emitLoop(OpBuilder &builder, Listed &listed, const List &list, Value begin,
+                           Value end, bool isCut, bool hasLast, ValueRange state) {
   StepLoop &over = listed.over;
   Location loc = over.loop->getLoc();
   auto loop = scf::ForOp::create(builder, loc, begin, end, emitConstant(builder, loc, 1), state);
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPointToEnd(loop.getBody());
-  Value n0 = emitFirst(loop.getInductionVar());
+  Value n0 = emitReadBefore(builder, loc, list.tiles, list.position, loop.getInductionVar());
   ValueRange running = loop.getRegionIterArgs(), next;
   if (isCut && hasLast) {
     next = emitPartialStep(builder, over, n0, running);
@@ -75,38 +74,29 @@ static ValueRange emitLoop(OpBuilder &builder, Listed &listed, Value begin, Valu
 
 /// Whether the mask cuts tiles that are not the last: some case does.
 static bool mayCut(Listed &listed) {
-  return !listed.isComputed || llvm::any_of(listed.cases.getCases(), [](const auto &each) {
-    return !each.tiles.isAlwaysFull();
-  });
+  return !listed.isComputed || listed.hasParts() ||
+         llvm::any_of(listed.cases.getCases(),
+                      [](const auto &each) { return !each.tiles.isAlwaysFull(); });
 }
 
-/// The tiles at the front of the list from place `begin` to `numCut`, which the mask cuts, and then
-/// those at its end, which it does not. Where no step is certain, the last of all is the first at
-/// the front.
+bool attn::visitsInOneLoop(Listed &listed) { return !mayCut(listed); }
+
+/// The tiles at the front of the list from place `begin` to `numCut`, and then those at its end,
+/// which the mask does not cut. Where no step is certain, the last of all is the first at the
+/// front.
 static ValueRange emitBoth(OpBuilder &builder, Listed &listed, const List &list, Value begin,
                            Value numCut, ValueRange state) {
   Location loc = listed.over.loop->getLoc();
-  bool hasLast = !listed.isCertain();
-  auto read = [&](Value place) {
-    return emitReadBefore(builder, loc, list.tiles, list.position, place);
-  };
-  if (mayCut(listed))
-    state = emitLoop(builder, listed, begin, numCut, /*isCut=*/true, hasLast, state, read);
+  bool hasLast = !listed.isCertain(), isCut = mayCut(listed);
+  state = emitLoop(builder, listed, list, begin, numCut, isCut, hasLast, state);
+  if (visitsInOneLoop(listed))
+    return state;
   Value one = emitConstant(builder, loc, 1);
   Value numWhole = emitReadBefore(builder, loc, list.counts, list.position, one);
   Value end = getValueOrCreateConstantIndexOp(builder, loc,
                                               tensor::getMixedSize(builder, loc, list.tiles, 3));
   Value first = arith::SubIOp::create(builder, loc, end, numWhole);
-  if (mayCut(listed) || !hasLast)
-    return emitLoop(builder, listed, first, end, /*isCut=*/false, /*hasLast=*/false, state, read);
-  // No tile has a mask: one loop goes on from the front to the places at the end.
-  Value skipped = arith::SubIOp::create(builder, loc, first, numCut);
-  Value count = arith::AddIOp::create(builder, loc, numCut, numWhole);
-  return emitLoop(builder, listed, begin, count, /*isCut=*/false, hasLast, state, [&](Value place) {
-    Value isCut = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::slt, place, numCut);
-    Value behind = arith::AddIOp::create(builder, loc, place, skipped);
-    return read(arith::SelectOp::create(builder, loc, isCut, place, behind));
-  });
+  return emitLoop(builder, listed, list, first, end, /*isCut=*/false, /*hasLast=*/false, state);
 }
 
 /// The tiles of the list, the first on its own: it is certain to be there, if any is, and it alone
@@ -150,7 +140,8 @@ void attn::emitLoopsOverLists(RewriterBase &rewriter, Listed &listed, scf::Foral
   Value numCut = emitReadBefore(rewriter, loc, list.counts, list.position, zero);
   ValueRange inits = over.loop.getInitArgs();
   if (!listed.isCertain()) {
-    simplifyMask(listed.getMask(), listed.tile, listed.cases);
+    if (!listed.hasParts())
+      simplifyMask(listed.getMask(), listed.tile, listed.cases);
     rewriter.replaceOp(over.loop, emitBoth(rewriter, listed, list, zero, numCut, inits));
     return;
   }
@@ -173,7 +164,9 @@ std::string attn::describe(Listed &listed) {
                                        : "listed by the mask's elements";
   if (!listed.isComputed && count)
     text += " where reads of a tile allow any";
-  if (count && listed.cases.getCases().size() == 1)
+  if (listed.hasParts())
+    text += " of its parts; listed tiles keep the mask";
+  else if (count && listed.cases.getCases().size() == 1)
     text += "; in listed tiles the mask " + listed.cases.getCases().front().tiles.describe();
   return text;
 }

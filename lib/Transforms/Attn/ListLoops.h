@@ -27,10 +27,13 @@ struct Listed {
   /// The tile's rows and keys, and the masks that it has by reads once a tile.
   Cell tile;
   TileCases cases;
+  /// Of which each lies in one cell: the tile, or parts of it, whose steps keep the mask.
+  Cell part;
   /// Whether the status of all tiles is computed from that, and voted nowhere.
   bool isComputed = false;
 
   mlir::Region &getMask() { return over.step.getMask(); }
+  bool hasParts() const { return part.rows != tile.rows || part.keys != tile.keys; }
   bool rowsRun() { return over.step.getRunningPosition() == 2; }
   unsigned getFixedPosition() { return rowsRun() ? 3 : 2; }
   /// Only the softmax's steps are delayed past their first, which has to be certain.
@@ -39,6 +42,9 @@ struct Listed {
 
 /// For a remark.
 std::string describe(Listed &listed);
+
+/// Whether no tile has a mask, so that one loop visits all of a list that has all at its front.
+bool visitsInOneLoop(Listed &listed);
 
 mlir::Value emitConstant(mlir::OpBuilder &builder, mlir::Location loc, int64_t value);
 

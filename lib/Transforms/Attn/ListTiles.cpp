@@ -141,6 +141,14 @@ static LogicalResult matchListed(OpBuilder &builder, AbsorbingOpInterface step, 
   listed.cases = TileCases::analyze(step.getMask(), listed.tile, factOf,
                                     listed.rowsRun() ? MaskAxis::Rows : MaskAxis::Keys);
   listed.isComputed = areDecided(listed.cases);
+  listed.part = listed.tile;
+  std::optional<Cell> cell = findCell(step.getMask());
+  if (!listed.isComputed && cell && !isa<OnlineAttentionOp>(step)) {
+    listed.part = getPart(listed.tile, *cell);
+    listed.cases = TileCases::analyze(step.getMask(), listed.part, factOf,
+                                      listed.rowsRun() ? MaskAxis::Rows : MaskAxis::Keys);
+    listed.isComputed = areDecided(listed.cases);
+  }
   why = "only votes tell which tiles the mask keeps, and only steps of the softmax have them";
   return success(listed.isComputed || isa<OnlineAttentionOp>(step));
 }

@@ -290,7 +290,8 @@ def ListTilesPass : Pass<"attn-list-tiles"> {
     Then each tile has one such element, and where MaskTiles knows what else the mask keeps, the
     first grid computes the status of tiles from it: a block does so for 16 tiles of a list. Such a
     step has the mask that is left when the element is known, or none. Steps of gradients have lists
-    of this kind, of keys for blocks of rows and of rows for blocks of keys.
+    of this kind, of keys for blocks of rows and of rows for blocks of keys. A tile of these may have
+    up to 8 elements, one for each part of it: then it has the mask unless all parts are kept.
 
     Requires: room 3 `online` whose loops over tiles are not pruned yet. Produces: room 3 `online`.
     Fails when: never; a step without a mask, or in no grid over (B, H, tiles) and loop made by

@@ -134,11 +134,11 @@ static void passOverTiles(StepLoop &over, bool rowsRun) {
   };
 }
 
-static void prune(RewriterBase &rewriter, StepLoop over, bool certain) {
+static void prune(RewriterBase &rewriter, StepLoop over, bool certain, bool passesOver) {
   Location loc = over.loop.getLoc();
   rewriter.setInsertionPoint(over.loop);
   bool rowsRun = over.step.getRunningPosition() == 2;
-  if (!certain)
+  if (passesOver)
     passOverTiles(over, rowsRun);
   auto probe = cast<AbsorbingOpInterface>(rewriter.clone(*over.step));
   rewriter.setInsertionPoint(probe);
@@ -204,7 +204,8 @@ struct PruneMaskedTilesPass : RoomPass<attn::impl::PruneMaskedTilesPassBase<Prun
       if (succeeded(over)) {
         over->lastMayBeFull = certainFirst && endsByItself(step);
         // Only the softmax's steps are delayed past their first.
-        prune(rewriter, *over, certainFirst && isa<OnlineAttentionOp>(step));
+        prune(rewriter, *over, certainFirst && isa<OnlineAttentionOp>(step),
+              /*passesOver=*/!certainFirst);
       } else if (!isListed(step))
         remark::missed(step.getLoc(), remark::RemarkOpts::name("mask-tiles").category("attn"))
             << "not in a loop made by attn-tile-kv-loop: no tile is pruned";

@@ -12,6 +12,7 @@
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include <numeric>
 
 using namespace mlir;
 using namespace attn;
@@ -64,6 +65,15 @@ Cell attn::getTile(StepLoop &over) {
   bool areAligned = tile.rows > 0 && tile.keys > 0 && isConstantIntValue(over.origin, 0) &&
                     isMultipleOf(fixed, rowsRun ? tile.keys : tile.rows);
   return areAligned ? tile : Cell{};
+}
+
+Cell attn::getPart(Cell tile, Cell cell) {
+  // More reads take as long as to evaluate a mask by element.
+  constexpr int64_t most = 8;
+  if (tile.rows <= 0 || tile.keys <= 0)
+    return {};
+  Cell part = {std::gcd(tile.rows, cell.rows), std::gcd(tile.keys, cell.keys)};
+  return (tile.rows / part.rows) * (tile.keys / part.keys) <= most ? part : Cell{};
 }
 
 //===----------------------------------------------------------------------------------------===//

@@ -22,6 +22,10 @@ namespace attn {
 /// first position of all; else zeros, for which no mask has conditions.
 Cell getTile(StepLoop &over);
 
+/// Parts of a tile that lie in one cell each, where these are few; else zeros. A part of a tile
+/// that lies in a cell is the tile.
+Cell getPart(Cell tile, Cell cell);
+
 /// The conditions of the mask that are the same in all of a tile, at the first of its elements,
 /// (b, h, m, n). Places outside of a tensor are moved inside, as all regions have it: `inRegion`
 /// says that this is one.
