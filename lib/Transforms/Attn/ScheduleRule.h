@@ -38,6 +38,8 @@ struct GPUProblem {
   bool hasScore = false;
   /// Keys of a page; 0 where keys lie one after the other.
   int64_t pageSize = 0;
+  /// Whether queries or keys are rows of sequences.
+  bool isRagged = false;
 };
 
 /// What the rule for a GPU asks of this attention, whose keys are split into so many parts.
