@@ -182,6 +182,9 @@ Choice attn::chooseForCUDA(const Machine &machine, const GPUProblem &problem) {
 
 std::optional<LengthChoice> attn::chooseForLength(const Machine &machine,
                                                   const GPUProblem &problem) {
+  // Blocks of short calls have no registers for the bounds of sequences where heads are wide.
+  if (problem.isRagged && isWide(problem))
+    return std::nullopt;
   unsigned traits = getTraits(problem);
   llvm::ArrayRef<LengthRow> rows = getPolicy(machine).lengthRows;
   const LengthRow *row =
