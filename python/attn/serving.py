@@ -1,11 +1,14 @@
-"""Attention for engines that serve: keys and values in pages.
+"""Attention for engines that serve: keys and values in pages, and sequences of any lengths.
 
     output = attn.serving.paged_attention(
         q, k_cache, v_cache, page_table=page_table, seqused_k=seqused_k
     )
+    output = attn.serving.varlen_attention(
+        q, k, v, cu_seqlens_q, cu_seqlens_k, max_seqlen_q=512, max_seqlen_k=512
+    )
 
-Nothing is gathered: the kernel follows the table. No call looks at what tensors of a device hold,
-so a CUDA graph replays it for other lengths and other tables.
+Nothing is gathered: the kernel follows tables and offsets. No call looks at what tensors of a device
+hold, so a CUDA graph replays it for other lengths and other tables.
 """
 
 from __future__ import annotations
@@ -17,15 +20,17 @@ from . import _arrays, _dynamo, _foreign, _operations, _plan
 from ._given import Given
 from ._library import refuse
 from ._problem import Spec, check_options, check_window
+from ._ragged import RaggedPlan, RaggedText
 from ._scan import Scan
 from ._source import Source, Text
 from ._tensors import Tensors, swap
 from ._trace import Length
 
-__all__ = ["paged_attention"]
+__all__ = ["paged_attention", "varlen_attention"]
 
 _query_length = Length("query_length", "q")
 _plans: Dict[Any, Tuple["_PagedPlan", List[Any]]] = {}
+_ragged_plans: Dict[Any, Tuple[RaggedPlan, List[Any]]] = {}
 
 
 @dataclass(frozen=True)
@@ -188,30 +193,51 @@ def make_score(
     return change
 
 
-def _find_plan(spec: Spec, page: int, table: str, options: Any) -> Tuple[_PagedPlan, List[Any]]:
-    """The plan of a call, and the arrays that its functions captured."""
+def _find(
+    plans: Dict, spec: Spec, said: Tuple, options: Any, make: Callable[[Source, Any, Any], Any]
+) -> Tuple[Any, List[Any]]:
+    """The plan of a call, and the arrays that its functions captured. `said` is what else decides."""
     scan = Scan.of(spec.score, spec.mask)
     texts = check_options(options, spec.device)
     is_on_gpu = spec.device != "cpu"
     strided = tuple([_foreign.is_strided(x) for x in scan.arrays]) if is_on_gpu else ()
     has = spec.score is None, spec.has_scale, spec.has_sink, spec.return_lse
-    columns = spec.head_dim, spec.value_dim
-    key = (spec.dtype, spec.device, *columns, page, table, *has, texts, strided, *scan.key)
-    found = None if scan.is_volatile else _plans.get(key)
+    columns = spec.head_dim, spec.value_dim, spec.causal, spec.window
+    key = (spec.dtype, spec.device, *columns, *said, *has, texts, strided, *scan.key)
+    found = None if scan.is_volatile else plans.get(key)
     if found is not None:
         return found[0], scan.arrays
     source = Source(spec, scan)
-    text = PagedText(
-        **{x.name: getattr(source.text, x.name) for x in fields(Text)}, page=page, table=table
-    )
     captures = _plan.list_captures(source, by_slot=not source.is_volatile)
-    plan = _PagedPlan(text, captures, texts)
+    plan = make(source, captures, texts)
     if source.is_volatile:
         return plan, source.arrays
     if Scan.of(spec.score, spec.mask).key == scan.key:
         # Nothing changed while it was traced. `keep` holds what the key names by its address.
-        _plan.remember(_plans, key, (plan, scan.keep))
+        _plan.remember(plans, key, (plan, scan.keep))
     return plan, scan.arrays
+
+
+def _read(text: Text) -> Dict[str, Any]:
+    return {x.name: getattr(text, x.name) for x in fields(Text)}
+
+
+def _find_plan(spec: Spec, page: int, table: str, options: Any) -> Tuple[_PagedPlan, List[Any]]:
+    def make(source: Source, captures: Any, texts: Any) -> _PagedPlan:
+        text = PagedText(**_read(source.text), page=page, table=table)
+        return _PagedPlan(text, captures, texts)
+
+    return _find(_plans, spec, (page, table), options, make)
+
+
+def _find_ragged_plan(
+    spec: Spec, of_q: str, of_k: str, options: Any
+) -> Tuple[RaggedPlan, List[Any]]:
+    def make(source: Source, captures: Any, texts: Any) -> RaggedPlan:
+        text = RaggedText(**_read(source.text), offsets_q=of_q, offsets_k=of_k)
+        return RaggedPlan(text, captures, texts)
+
+    return _find(_ragged_plans, spec, (of_q, of_k), options, make)
 
 
 @_dynamo.disable
@@ -313,3 +339,143 @@ def paged_attention(
         lse = lse if lse is None else lse[..., 0]
     output = output if out is None else out
     return (output, lse) if return_lse else output
+
+
+def _check_sequences(q: Any, k: Any, v: Any, cu_q: Any, cu_k: Any, most: Dict[str, Any]) -> None:
+    """Raises Error for what cannot be one call."""
+    for name, x in (("q", q), ("k", k), ("v", v)):
+        _check_array(name, x, (3,), "(T, H, D)")
+        if x.dtype != q.dtype:
+            refuse(name, f"the type of q, {q.dtype}", x.dtype)
+    for name, x in (("cu_seqlens_q", cu_q), ("cu_seqlens_k", cu_k)):
+        _check_integers(name, x, 1, "(B + 1,)")
+        if not int(x.shape[0]):
+            refuse(name, "an offset or more", "none")
+    if int(cu_k.shape[0]) != int(cu_q.shape[0]):
+        count = int(cu_q.shape[0])
+        refuse("cu_seqlens_k", f"as many offsets as cu_seqlens_q has, {count}", int(cu_k.shape[0]))
+    for what, dim in (("rows", 0), ("heads", 1)):
+        if int(v.shape[dim]) != int(k.shape[dim]):
+            refuse("v", f"as many {what} as k, {int(k.shape[dim])}", int(v.shape[dim]))
+    if int(k.shape[2]) != int(q.shape[2]):
+        refuse("k", f"the columns of q, {int(q.shape[2])}", int(k.shape[2]))
+    if not int(k.shape[1]) or int(q.shape[1]) % int(k.shape[1]):
+        refuse("k", f"heads that divide those of q, {int(q.shape[1])}", int(k.shape[1]))
+    for name, count in most.items():
+        if isinstance(count, bool) or not isinstance(count, int) or count < 0:
+            refuse(name, "a number of rows", repr(count))
+    for name, x, x_name in (("max_seqlen_q", q, "q"), ("max_seqlen_k", k, "k")):
+        if most[name] and not int(x.shape[0]):
+            refuse(x_name, f"a row or more, as {name} is {most[name]}", "none")
+
+
+def _make_sequence_score(
+    cu_q: Any, cu_k: Any, softcap: Optional[float], slopes: Any, score: Optional[Callable]
+) -> Optional[Callable]:
+    """As `make_score`, with lengths between offsets."""
+    if not softcap and slopes is None:
+        return score
+    is_of_batches = slopes is not None and len(slopes.shape) == 2
+
+    def change(s: Any, b: Any, h: Any, q: Any, kv: Any) -> Any:
+        if softcap:
+            s = softcap * _operations.tanh(s / softcap, False)
+        if slopes is not None:
+            slope = slopes[b, h] if is_of_batches else slopes[h]
+            shift = cu_k[b + 1] - cu_k[b] - (cu_q[b + 1] - cu_q[b])
+            s = s - slope * abs(q + shift - kv)
+        return s if score is None else score(s, b, h, q, kv)
+
+    return change
+
+
+@_dynamo.disable
+def varlen_attention(
+    q: Any,
+    k: Any,
+    v: Any,
+    cu_seqlens_q: Any,
+    cu_seqlens_k: Any,
+    *,
+    max_seqlen_q: int,
+    max_seqlen_k: int,
+    scale: Optional[float] = None,
+    causal: bool = False,
+    window: Optional[Tuple[Optional[int], Optional[int]]] = None,
+    softcap: Optional[float] = None,
+    alibi_slopes: Any = None,
+    sink: Any = None,
+    score: Optional[Callable] = None,
+    mask: Optional[Callable] = None,
+    out: Any = None,
+    return_lse: bool = False,
+    options: Optional[Mapping[str, object]] = None,
+) -> Any:
+    """Attention of sequences of any lengths, which lie one after the other. Without gradients.
+
+    Args:
+        q: rows of all queries, (T, H, D). float32, float16 or bfloat16 on the CPU, float16 or bfloat16
+            on a GPU. Strides are free, except that the last dimension is contiguous.
+        k: rows of all keys, (Tk, Hkv, D). H is a multiple of Hkv.
+        v: rows of all values, (Tk, Hkv, Dv).
+        cu_seqlens_q: (B + 1,), int32 or int64: sequence b has rows cu_seqlens_q[b] to
+            cu_seqlens_q[b + 1] - 1.
+        cu_seqlens_k: the same of keys and values.
+        max_seqlen_q: the most rows of a sequence. A longer one is cut, and its other rows have no
+            result.
+        max_seqlen_k: the most keys of a sequence. Further keys of a longer one are dropped.
+        scale: factor of the products; 1 / sqrt(D) if None.
+        causal: whether a row keeps the keys up to its own position only. The last row of a sequence
+            is at its last key.
+        window: (left, right), the numbers of keys kept before and after a row's position. None or -1
+            is no bound.
+        softcap: scores become softcap * tanh(score / softcap).
+        alibi_slopes: (H,) or (B, H): scores lose the slope times the distance of key and row.
+        sink: (H,), one more logit for each head. The logit has no value.
+        score: score(s, b, h, q, kv), after softcap and slopes; as for `attn.attention`. Rows and keys
+            count from 0 in each sequence.
+        mask: mask(b, h, q, kv), besides causal and window.
+        out: where the output goes, (T, H, Dv). Rows of no sequence keep what they hold.
+        return_lse: also return the logsumexp, (T, H) float32.
+        options: as for `attn.attention`.
+
+    Returns:
+        The output, in the type, library and device of q; or (output, lse). A row that keeps no key
+        gives 0 and -inf. Rows of no sequence may hold anything, but for those of `out`.
+
+    Raises:
+        Error: an argument that does not fit, by its name. Nobody looks at what offsets hold: wrong
+            ones mean other rows, and never an access outside of the tensors.
+    """
+    if not isinstance(causal, bool):
+        refuse("causal", "a bool", repr(causal))
+    most = {"max_seqlen_q": max_seqlen_q, "max_seqlen_k": max_seqlen_k}
+    _check_sequences(q, k, v, cu_seqlens_q, cu_seqlens_k, most)
+    if softcap is not None and not float(softcap) >= 0:
+        refuse("softcap", "a number above 0, or None", repr(softcap))
+    if alibi_slopes is not None:
+        _check_array("alibi_slopes", alibi_slopes, (1, 2), "(H,) or (B, H)")
+    device = -1 if _arrays.is_numpy(q) else int(q.get_device())
+    capped = float(softcap) if softcap else None
+    spec = Spec(
+        q.dtype,
+        int(q.shape[2]),
+        int(v.shape[2]),
+        "cpu" if device < 0 else f"cuda:{device}",
+        causal=causal,
+        window=check_window(window),
+        score=_make_sequence_score(cu_seqlens_q, cu_seqlens_k, capped, alibi_slopes, score),
+        mask=mask,
+        has_scale=scale is not None,
+        has_sink=sink is not None,
+        return_lse=return_lse,
+    )
+    names = [_arrays.type_name(x.dtype) or "" for x in (cu_seqlens_q, cu_seqlens_k)]
+    plan, captured = _find_ragged_plan(spec, names[0], names[1], options)
+    if out is not None:
+        wanted = (int(q.shape[0]), int(q.shape[1]), int(v.shape[2]))
+        _check_array("out", out, (3,), "(T, H, Dv)")
+        if tuple(out.shape) != wanted or out.dtype != q.dtype:
+            refuse("out", f"{q.dtype} of shape {wanted}", f"{out.dtype} of shape {tuple(out.shape)}")
+    given = Given(q, k, v, scale, sink, True, captured)
+    return plan.run_ragged(given, (cu_seqlens_q, cu_seqlens_k), tuple(most.values()), out)

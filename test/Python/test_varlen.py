@@ -1,262 +1,150 @@
-"""flash_attn_varlen_func: sequences one after the other, compared with a loop over them in f64. Rows and keys
-in no sequence hold NaN, and so does memory before it is written."""
+"""attn.serving.varlen_attention: sequences of any lengths, against each by itself, in f64."""
 
+import numpy as np
 import pytest
 
 import attn
+from attn import serving
+from reference import attention as define
 
 torch = pytest.importorskip("torch")
-import ragged_reference as reference  # noqa: E402
-from attn.integrations import flash_attn  # noqa: E402
-from ragged_reference import (  # noqa: E402, F401  (fixtures)
-    DV,
-    PEER,
-    D,
-    H,
-    check,
-    check_gradients,
-    make,
-    offsets,
-    poisoned,
-    seeded,
-    to_int32,
-)
 
 
-def compare(lengths_q, lengths_k, tail=0, hkv=2, dtype=torch.float32, d=D, **how):
-    cu_q, cu_k = offsets(lengths_q), offsets(lengths_k)
-    used = {name: how.get(name) for name in ("used_q", "used_k")}
-    *tensors, d_output = make(cu_q, cu_k, tail, hkv, dtype, d=d, **used)
-    tensors = [x.requires_grad_() for x in tensors]
-    sink = how.get("sink")
-    wide = [x.detach().double().requires_grad_() for x in tensors]
-    leaves = wide
-    if sink is not None:
-        tensors.append(sink.requires_grad_())
-        leaves = [*wide, sink.detach().double().requires_grad_()]
-        how["sink"] = leaves[-1]
-    wanted, wanted_lse = reference.attend_all(*wide, cu_q, cu_k, **how)
-
-    given = {PEER.get(name, name): x for name, x in how.items()}
-    for name in ("seqused_q", "seqused_k"):
-        if given.get(name) is not None:
-            given[name] = to_int32(given[name])
-    if sink is not None:
-        given["learnable_sink"] = sink
-    device_q = to_int32(cu_q)
-    device_k = device_q if lengths_k is lengths_q else to_int32(cu_k)
-    most = max(lengths_q, default=0), max(lengths_k, default=0)
-    call = (*tensors[:3], device_q, device_k, *most)
-    output, lse = flash_attn.flash_attn_varlen_func(*call, return_lse=True, **given)
-    assert output.dtype == dtype and lse.dtype == torch.float32
-    check(output, wanted, dtype)
-    check(lse, wanted_lse, dtype)
-
-    # A row that keeps nothing has no gradient of lse.
-    d_lse = torch.randn(lse.shape).masked_fill(lse == -torch.inf, 0)
-    if sink is not None:
-        d_lse = torch.zeros_like(d_lse)
-    finite = lambda x: x.masked_fill(x == -torch.inf, 0)  # noqa: E731
-    total = (wanted * d_output.double().nan_to_num(0)).sum() + (finite(wanted_lse) * d_lse).sum()
-    # Of no sequence, no gradient.
-    total = total + sum(x.nan_to_num(0).sum() * 0 for x in leaves)
-    exact = torch.autograd.grad(total, leaves)
-    found = torch.autograd.grad((output, lse), tensors, (d_output, d_lse))
-    check_gradients(found, exact, dtype)
+def make(
+    rows=(5, 0, 70, 3), keys=(9, 4, 31, 150), heads=4, key_heads=2, d=16, dv=24, first=2, last=6, seed=0
+):
+    """A call with NaN in rows of no sequence."""
+    random = np.random.default_rng(seed)
+    at_q, at_k = (first + np.concatenate([[0], np.cumsum(x)]) for x in (rows, keys))
+    tensors = []
+    for at, count, columns in ((at_q, heads, d), (at_k, key_heads, d), (at_k, key_heads, dv)):
+        x = np.full((at[-1] + last, count, columns), np.nan)
+        x[first : at[-1]] = random.standard_normal((at[-1] - first, count, columns))
+        tensors.append(torch.from_numpy(x).float())
+    names = ("q", "k", "v")
+    call = dict(zip(names, tensors), max_seqlen_q=int(max(rows)), max_seqlen_k=int(max(keys)))
+    for name, at in (("cu_seqlens_q", at_q), ("cu_seqlens_k", at_k)):
+        call[name] = torch.from_numpy(at.astype("int32"))
+    return call
 
 
-LENGTHS = [5, 0, 13, 1, 130, 0]
-OTHERS = [7, 3, 2, 0, 140, 0]
-
-
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
-@pytest.mark.parametrize("others", [LENGTHS, OTHERS])
-@pytest.mark.parametrize("causal", [False, True])
-def test_numbers(dtype, others, causal):
-    compare(LENGTHS, others, dtype=dtype, causal=causal)
-    compare(LENGTHS, others, tail=37, dtype=dtype, causal=causal)
-
-
-FEATURES = [
-    {"scale": 0.3},
-    {"window": (3, 0)},
-    {"window": (0, 2)},
-    {"window": (4, -1), "causal": True},
-    {"window": (None, 5)},
-    {"window": (1 << 31, 1 << 40)},
-    {"softcap": 2.0, "causal": True},
-    {"slopes": "heads", "causal": True},
-    {"slopes": "sequences"},
-    {"sink": True},
-    {"sink": True, "window": (2, 0), "softcap": 3.0, "slopes": "sequences"},
-]
-
-
-def make_features(features, count):
-    made = dict(features)
-    if "slopes" in made:
-        made["slopes"] = torch.rand((H,) if made["slopes"] == "heads" else (count, H))
-    if "sink" in made:
-        made["sink"] = torch.randn(H)
-    return made
-
-
-@pytest.mark.parametrize("features", FEATURES, ids=str)
-@pytest.mark.parametrize("others", [LENGTHS, OTHERS])
-def test_features(features, others):
-    compare(LENGTHS, others, tail=3, **make_features(features, len(LENGTHS)))
-
-
-@pytest.mark.parametrize("hkv", [1, 2, 4])
-def test_heads(hkv):
-    compare(LENGTHS, OTHERS, tail=2, hkv=hkv, causal=True)
-
-
-@pytest.mark.parametrize("others", [LENGTHS, OTHERS])
-def test_wide_heads(others):
-    """Their gradients say the mask by rows, others by keys."""
-    for how in ({"causal": True}, {"window": (9, 3)}, {"used_k": [6, 0, 1, 0, 77, 0]}):
-        if others is OTHERS or "used_k" not in how:
-            compare(LENGTHS, others, tail=5, d=136, **how)
-
-
-# Of flash-attention's own grid.
-GRID = [
-    (1, 147),
-    (113, 203),
-    (128, 217),
-    (113, 211),
-    (108, 256),
-    (256, 512),
-    (512, 256),
-    (640, 128),
-]
-
-
-def test_a_sample_of_the_grid_of_the_peer(rng):
-    for m, n in rng.permutation(GRID)[:3]:
-        count = int(rng.integers(1, 5))
-        lengths = [
-            [int(x) for x in rng.integers(max(1, most - 20), most + 1, count)] for most in (m, n)
-        ]
-        features = make_features(FEATURES[rng.integers(len(FEATURES))], count)
-        dtype = (torch.float16, torch.bfloat16)[rng.integers(2)]
-        compare(
-            *lengths,
-            tail=int(rng.integers(0, 70)),
-            dtype=dtype,
-            hkv=int(rng.choice([1, 2, 4])),
-            **features,
+def expect(call, *, causal=False, score=None, mask=None, **how):
+    """(output, lse), NaN in rows of no sequence."""
+    q, k, v = (call[x].double().numpy() for x in ("q", "k", "v"))
+    at_q, at_k = (call[x].tolist() for x in ("cu_seqlens_q", "cu_seqlens_k"))
+    output = np.full((*q.shape[:2], v.shape[2]), np.nan)
+    lse = np.full(q.shape[:2], np.nan)
+    at = lambda function, b: (  # noqa: E731
+        None if function is None else lambda *x: function(*x[:-4], b, *x[-3:])
+    )
+    for b in range(len(at_q) - 1):
+        own, of = slice(at_q[b], at_q[b + 1]), slice(at_k[b], at_k[b + 1])
+        if own.start == own.stop:
+            continue
+        o, row = define(
+            *(x[None].swapaxes(1, 2) for x in (q[own], k[of], v[of])),
+            causal="bottom_right" if causal else None,
+            score=at(score, b),
+            mask=at(mask, b),
+            **how,
         )
+        output[own], lse[own] = o[0].swapaxes(0, 1), row[0].swapaxes(0, 1)
+    return output, lse
 
 
-def test_random_lengths(rng):
-    for _ in range(6):
-        count = int(rng.integers(1, 40))
-        lengths = [
-            [int(x) for x in rng.integers(0, rng.choice([2, 5, 60]), count)] for _ in range(2)
-        ]
-        features = make_features(FEATURES[rng.integers(len(FEATURES))], count)
-        compare(*lengths, tail=int(rng.integers(0, 9)), **features)
+def check(call, how, wanted):
+    out = torch.full((*call["q"].shape[:2], call["v"].shape[2]), float("nan"))
+    output, lse = serving.varlen_attention(**call, **how, out=out, return_lse=True)
+    assert output is out
+    is_row = ~np.isnan(wanted[1])
+    np.testing.assert_allclose(output.numpy(), wanted[0], rtol=0, atol=2e-5)
+    np.testing.assert_allclose(lse.numpy()[is_row], wanted[1][is_row], rtol=0, atol=2e-5)
 
 
 @pytest.mark.parametrize("causal", [False, True])
-def test_used_parts(causal):
-    """What is beyond the used part of a sequence is in none."""
-    compare(
-        LENGTHS, OTHERS, 4, used_q=[2, 0, 13, 0, 100, 0], used_k=[6, 0, 1, 0, 77, 0], causal=causal
+@pytest.mark.parametrize("lengths", [((5, 0, 70, 3), (9, 4, 31, 150)), ((7,), (7,)), ((1,) * 50, (3,) * 50)])
+def test_lengths(causal, lengths):
+    call = make(*lengths)
+    check(call, {"causal": causal}, expect(call, causal=causal))
+
+
+def test_how():
+    call = make()
+    slopes, sink = torch.tensor([0.5, 0.25, 0.125, 0.0625]), torch.tensor([0.5, -1.0, 2.0, 0.0])
+    shift = (call["cu_seqlens_k"].diff() - call["cu_seqlens_q"].diff()).tolist()
+    check(call, {"window": (5, 3)}, expect(call, window=(5, 3)))
+    check(call, {"sink": sink}, expect(call, sink=sink.numpy()))
+    check(call, {"scale": 0.3}, expect(call, scale=0.3))
+    check(call, {"softcap": 2.0}, expect(call, score=lambda s, b, h, i, j: 2 * np.tanh(s / 2)))
+    check(
+        call,
+        {"alibi_slopes": slopes},
+        expect(call, score=lambda s, b, h, i, j: s - float(slopes[h]) * abs(i + shift[b] - j)),
     )
-    compare(LENGTHS, OTHERS, 4, used_k=[0, 3, 2, 0, 130, 0], causal=causal, window=(6, -1))
-    compare(LENGTHS, LENGTHS, used_q=[5, 0, 1, 1, 129, 0], causal=causal)
-
-
-def test_sequences_of_everything_and_of_nothing():
-    compare([50], [50], causal=True)
-    compare([50], [70], causal=True)
-    compare([0, 0], [0, 0], tail=9)
-    compare([0, 3], [4, 0], tail=1, causal=True)
-    compare([1] * 70, [1] * 70, causal=True)
-    compare([], [], tail=3)
-
-
-@pytest.mark.parametrize("rows, keys", [(0, 5), (5, 0), (0, 0)])
-def test_no_rows_and_no_keys(rows, keys):
-    sink = torch.randn(H, requires_grad=True)
-    tensors = [x.requires_grad_() for x in make([0, rows], [0, keys])[:3]]
-    cu = to_int32([0, rows]), to_int32([0, keys])
-    output, lse = flash_attn.flash_attn_varlen_func(
-        *tensors, *cu, rows, keys, learnable_sink=sink, return_lse=True
+    check(
+        call,
+        {"mask": lambda b, h, q, kv: (kv + h) % 3 != 0, "causal": True},
+        expect(call, mask=lambda b, h, i, j: (j + h) % 3 != 0, causal=True),
     )
-    assert output.shape == (rows, H, DV) and (output == 0).all()
-    assert torch.allclose(lse, sink[:, None].expand(H, rows))
-    for x in torch.autograd.grad(output.sum(), [*tensors, sink]):
-        assert (x == 0).all()
 
 
-def test_rows_before_the_first_sequence():
-    """Offsets of some of the sequences are offsets too."""
-    cu = offsets(LENGTHS)
-    q, k, v, _ = make(cu, cu)
-    whole = flash_attn.flash_attn_varlen_func(
-        q, k, v, to_int32(cu), to_int32(cu), 130, 130, causal=True
-    )
-    q[: cu[2]], k[: cu[2]], v[: cu[2]] = torch.nan, torch.nan, torch.nan
-    part = to_int32(cu)[2:]
-    for others in (part, part.clone()):
-        how = dict(causal=True, window_size=(200, -1))
-        found = flash_attn.flash_attn_varlen_func(q, k, v, part, others, 130, 130, **how)
-        assert (found[: cu[2]] == 0).all()
-        check(found[cu[2] :], whole[cu[2] :].double())
+def test_layouts_and_types():
+    call = make()
+    wanted = serving.varlen_attention(**call)
+    is_row = ~wanted.isnan()
+    is_row[:2] = is_row[-6:] = False
+    wide = {x: call[x].long() for x in ("cu_seqlens_q", "cu_seqlens_k")}
+    output = serving.varlen_attention(**{**call, **wide})
+    assert torch.equal(output[is_row], wanted[is_row])
+    heads_first = {x: call[x].transpose(0, 1).contiguous().transpose(0, 1) for x in "qkv"}
+    output = serving.varlen_attention(**{**call, **heads_first})
+    assert torch.equal(output[is_row], wanted[is_row])
+    arrays = {name: x.numpy() if torch.is_tensor(x) else x for name, x in call.items()}
+    output = serving.varlen_attention(**arrays)
+    np.testing.assert_array_equal(output[is_row.numpy()], wanted[is_row].numpy())
+
+
+def test_offsets_are_values_of_a_call():
+    for seed, lengths in enumerate([((5, 0, 70, 3), (9, 4, 31, 150)), ((1, 1, 1, 1), (150, 1, 2, 3))]):
+        call = {**make(*lengths, seed=seed), "max_seqlen_q": 70, "max_seqlen_k": 150}
+        check(call, {"causal": True}, expect(call, causal=True))
+
+
+def test_a_longer_sequence_is_cut():
+    call = {**make(rows=(5, 20), keys=(9, 30)), "max_seqlen_q": 8, "max_seqlen_k": 12}
+    out = torch.full((*call["q"].shape[:2], 24), 7.0)
+    serving.varlen_attention(**call, out=out)
+    assert (out[:2] == 7).all() and (out[2 + 5 + 8 :] == 7).all()
+    cut = make(rows=(5, 20), keys=(9, 30))
+    whole = expect(cut, mask=lambda b, h, i, j: j < 12)[0]
+    np.testing.assert_allclose(out[2:15].numpy(), whole[2:15], rtol=0, atol=2e-5)
+
+
+def test_broken_offsets_end():
+    call = make()
+    for broken in ([-5, 9, 3, 2**31 - 1, 0], [1000] * 5, [-(2**31)] * 5):
+        broken = torch.tensor(broken, dtype=torch.int32)
+        serving.varlen_attention(**{**call, "cu_seqlens_q": broken, "cu_seqlens_k": broken})
 
 
 @pytest.mark.parametrize(
-    "cu",
+    "change, name",
     [
-        [0, 9, 4, 20],
-        [0, 5, 30, 20],
-        [-7, 3, 8, 20],
-        [0, 1 << 30, 1 << 30, 20],
-        [0, -(1 << 31), (1 << 31) - 1, 3],
+        ({"q": torch.zeros(3, 16)}, "q"),
+        ({"k": torch.zeros(202, 2, 17)}, "k"),
+        ({"k": torch.zeros(202, 3, 16), "v": torch.zeros(202, 3, 24)}, "k"),
+        ({"k": torch.zeros(202, 2, 16, dtype=torch.float16)}, "k"),
+        ({"v": torch.zeros(3, 2, 24)}, "v"),
+        ({"cu_seqlens_q": torch.zeros(5)}, "cu_seqlens_q"),
+        ({"cu_seqlens_q": torch.zeros(0, dtype=torch.int32)}, "cu_seqlens_q"),
+        ({"cu_seqlens_k": torch.zeros(4, dtype=torch.int32)}, "cu_seqlens_k"),
+        ({"max_seqlen_q": -1}, "max_seqlen_q"),
+        ({"max_seqlen_k": 3.5}, "max_seqlen_k"),
+        ({"causal": "top_left"}, "causal"),
+        ({"softcap": -1.0}, "softcap"),
+        ({"out": torch.zeros(3, 4, 24)}, "out"),
     ],
 )
-def test_broken_offsets_end(cu):
-    q, k, v, d_output = make([0, 20], [0, 20])
-    tensors = [x.requires_grad_() for x in (q, k, v)]
-    for other in ([0, 5, 9, 20], cu):
-        offset = to_int32(cu), to_int32(other)
-        for given in (offset, offset[::-1], offset[:1] * 2):
-            output = flash_attn.flash_attn_varlen_func(*tensors, *given, 20, 20, causal=True)
-            assert output.isfinite().all()
-            torch.autograd.grad(output, tensors, d_output)
-
-
-def test_a_sequence_of_all_is_dense():
-    q, k, v, _ = make([0, 33], [0, 40])
-    cu = to_int32([0, 33]), to_int32([0, 40])
-    output, lse, weights = flash_attn.flash_attn_varlen_func(
-        q, k, v, *cu, 33, 40, causal=True, return_attn_probs=True
-    )
-    dense = flash_attn.flash_attn_func(q[None], k[None], v[None], causal=True, return_lse=True)
-    check(output, dense[0][0].double())
-    check(lse, dense[1][0].double())
-    assert weights is None and lse.shape == (H, 33)
-
-
-def test_dropout_is_that_of_attention():
-    cu = offsets(LENGTHS)
-    *tensors, d_output = make(cu, cu)
-    tensors = [x.requires_grad_() for x in tensors]
-    ids = torch.repeat_interleave(torch.arange(len(LENGTHS)), torch.tensor(LENGTHS))
-    torch.manual_seed(5)
-    got = flash_attn.flash_attn_varlen_func(
-        *tensors, to_int32(cu), to_int32(cu), 130, 130, dropout_p=0.3
-    )
-    torch.manual_seed(5)
-    matrices = [x[None] for x in tensors]
-    mask = lambda b, h, i, j: ids[i] == ids[j]  # noqa: E731
-    wanted = attn.attention(*matrices, mask=mask, layout="bshd", dropout_p=0.3)[0]
-    check(got, wanted.double())
-    check_gradients(
-        torch.autograd.grad(got, tensors, d_output),
-        [x.double() for x in torch.autograd.grad(wanted, tensors, d_output)],
-    )
+def test_errors_name_the_argument(change, name):
+    with pytest.raises(attn.Error, match=rf"^{name}:|{name}: expected"):
+        serving.varlen_attention(**{**make(), **change})

@@ -63,23 +63,23 @@ RaggedOp attn::findRagged(Value value) {
 Sequence attn::emitSequence(OpBuilder &builder, Location loc, Value offsets, OpFoldResult total,
                             OpFoldResult most, OpFoldResult batch) {
   Type element = getElementTypeOrSelf(offsets.getType());
-  // In the type of the offsets, which may be wider than an index is on a device.
   Value end = getValueOrCreateConstantIndexOp(builder, loc, total);
   end = arith::IndexCastOp::create(builder, loc, element, end);
-  auto clamp = [&](Value index, Value least) {
-    Value offset = tensor::ExtractOp::create(builder, loc, offsets, index);
-    offset = arith::MaxSIOp::create(builder, loc, offset, least);
-    return arith::MinSIOp::create(builder, loc, offset, end).getResult();
-  };
   Value zero =
       arith::ConstantOp::create(builder, loc, builder.getIntegerAttr(element, 0)).getResult();
+  // Clamped in their own type, which may be wider than an index is on a device.
+  auto read = [&](Value index) {
+    Value offset = tensor::ExtractOp::create(builder, loc, offsets, index);
+    offset = arith::MaxSIOp::create(builder, loc, offset, zero);
+    offset = arith::MinSIOp::create(builder, loc, offset, end);
+    return arith::IndexCastOp::create(builder, loc, builder.getIndexType(), offset).getResult();
+  };
   Value at = getValueOrCreateConstantIndexOp(builder, loc, batch);
   Value one = arith::ConstantIndexOp::create(builder, loc, 1);
-  Value first = clamp(at, zero);
-  Value next = clamp(arith::AddIOp::create(builder, loc, at, one), first);
-  Value rows = arith::IndexCastOp::create(builder, loc, builder.getIndexType(),
-                                          arith::SubIOp::create(builder, loc, next, first));
-  Value begin = arith::IndexCastOp::create(builder, loc, builder.getIndexType(), first);
+  Value begin = read(at);
+  Value next = read(arith::AddIOp::create(builder, loc, at, one));
+  next = arith::MaxSIOp::create(builder, loc, next, begin);
+  Value rows = arith::SubIOp::create(builder, loc, next, begin);
   // Neither is negative, and the analysis of masks sees that a size bounds the number.
   return {begin, arith::MinUIOp::create(builder, loc, rows,
                                         getValueOrCreateConstantIndexOp(builder, loc, most))};

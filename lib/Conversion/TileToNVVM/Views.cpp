@@ -67,18 +67,18 @@ SequenceRows attn::tile::emitSequence(OpBuilder &builder, Location loc, const Ra
   };
   Value wide = LLVM::SExtOp::create(builder, loc, builder.getI64Type(), batch);
   Value offset = LLVM::MulOp::create(builder, loc, wide, ragged.stride);
-  Value total = widen(ragged.total);
+  Value total = widen(ragged.total), zero = widen(i32(builder, loc, 0));
   // Clamped as wide as offsets are, which may have more bits than a coordinate.
-  auto clamp = [&](Value from, Value least) {
+  auto read = [&](Value from) {
     Value address = LLVM::GEPOp::create(builder, loc, ragged.pointer.getType(), ragged.element,
                                         ragged.pointer, ValueRange{from});
     Value read = LLVM::LoadOp::create(builder, loc, ragged.element, address);
-    return LLVM::SMinOp::create(builder, loc, LLVM::SMaxOp::create(builder, loc, read, least),
-                                total)
-        .getResult();
+    read = LLVM::SMaxOp::create(builder, loc, read, zero);
+    return narrow(LLVM::SMinOp::create(builder, loc, read, total));
   };
-  Value first = clamp(offset, widen(i32(builder, loc, 0)));
-  Value next = clamp(LLVM::AddOp::create(builder, loc, offset, ragged.stride), first);
-  Value count = narrow(LLVM::SubOp::create(builder, loc, next, first));
-  return {narrow(first), LLVM::SMinOp::create(builder, loc, count, ragged.most)};
+  Value begin = read(offset);
+  Value next = read(LLVM::AddOp::create(builder, loc, offset, ragged.stride));
+  next = LLVM::SMaxOp::create(builder, loc, next, begin);
+  Value count = LLVM::SubOp::create(builder, loc, next, begin);
+  return {begin, LLVM::SMinOp::create(builder, loc, count, ragged.most)};
 }

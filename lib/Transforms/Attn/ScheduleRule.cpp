@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------------------------===//
 
 #include "lib/Transforms/Attn/ScheduleRule.h"
+#include "dialects/Attn/IR/AttnViews.h"
 #include "lib/Schedule/GPUBlock.h"
 #include "lib/Transforms/Attn/MaskRegions.h"
 #include "lib/Transforms/Attn/Policy.h"
@@ -51,7 +52,8 @@ GPUProblem attn::getGPUProblem(AttentionOp attention, int64_t splits) {
                         hidesFullTiles(attention.getMask()),
                         bool(getFactor(attention.getScore())),
                         !attention.getScore().empty(),
-                        paged ? paged.getPageSize() : 0};
+                        paged ? paged.getPageSize() : 0,
+                        findRagged(attention.getQuery()) || findRagged(attention.getKey())};
   auto scored = cast<ScoredOpInterface>(attention.getOperation());
   problem.cell = findCell(attention.getMask());
   mlir::OwningOpRef<mlir::Operation *> copy =
@@ -203,12 +205,14 @@ Choice attn::chooseForCUDA(const Machine &machine, const GPUProblem &problem) {
   // bytes). One step of keys is the least there is.
   int64_t excess = std::clamp<int64_t>(problem.work.weight - row->mostWork, 0, 12);
   int64_t step = getKeyStep(machine, problem.headDim, problem.valueDim);
-  // What clears the ends of tiles of pages lives together with wide accumulators, or with a
+  // What clears the ends of tiles of views lives together with wide accumulators, or with a
   // window's bounds (AttnToTile/OnlineAttention.cpp).
-  bool clears = problem.pageSize && (isWide(problem) || (traits & Window));
+  bool isView = problem.pageSize || problem.isRagged;
+  bool clears = isView && (isWide(problem) || (traits & Window));
   int64_t narrowed = llvm::alignDown(schedule.blockN - 16 * llvm::divideCeil(excess, 6), step);
   schedule.blockN = fitToPages(problem, std::max(narrowed, step), step);
-  schedule.stay = doBlocksStay(*row, traits, problem.work) && !clears;
+  // One that stays would ask for a sequence in each turn, by addresses that registers have to hold.
+  schedule.stay = doBlocksStay(*row, traits, problem.work) && !clears && !problem.isRagged;
   if (!schedule.stay) {
     schedule.tail = 0;
     schedule.recompute = false;
@@ -223,6 +227,9 @@ Choice attn::chooseForCUDA(const Machine &machine, const GPUProblem &problem) {
 
 std::optional<LengthChoice> attn::chooseForLength(const Machine &machine,
                                                   const GPUProblem &problem) {
+  // Blocks of short calls have no registers for the bounds of sequences where heads are wide.
+  if (problem.isRagged && isWide(problem))
+    return std::nullopt;
   unsigned traits = getTraits(problem);
   llvm::ArrayRef<LengthRow> rows = getPolicy(machine).lengthRows;
   const LengthRow *row =
@@ -311,7 +318,9 @@ Choice attn::chooseForDecoding(const Machine &machine, const GPUProblem &problem
                   .resident = resident}};
   // Tiles of pages clear what a mask leaves at their ends, by marks that have a place of their own.
   constexpr int64_t kPlace = 1024;
-  int64_t marks = problem.pageSize && problem.isMasked ? kPlace : 0;
+  // Those of sequences do so without one too.
+  bool hasMarks = problem.isRagged || (problem.pageSize && problem.isMasked);
+  int64_t marks = hasMarks ? kPlace : 0;
   int64_t &stages = block.schedule.stages;
   while (stages > 1 && getSharedBytes(machine, block) + marks > machine.getBlockBytes(resident))
     --stages;

@@ -39,6 +39,8 @@ struct GPUProblem {
   bool hasScore = false;
   /// Keys of a page; 0 where keys lie one after the other.
   int64_t pageSize = 0;
+  /// Whether queries or keys are rows of sequences.
+  bool isRagged = false;
   /// The cell in which what the mask reads is the same, if reads of cells decide about its tiles;
   /// and the work of what is left of the mask in tiles of a cell.
   std::optional<Cell> cell = {};

@@ -17,8 +17,8 @@ using namespace attn::plan;
 using namespace attn::tile;
 
 /// Whether a producer keeps more than what loops count: with tiles of more than two boxes it
-/// searches for ends in memory, asks a table for pages, or copies more than two tiles a turn where
-/// a condition says so.
+/// searches for ends in memory, asks for pages or sequences, or copies more than two tiles a turn
+/// where a condition says so.
 static bool keepsMuch(func::FuncOp kernel) {
   constexpr int64_t mostBoxes = 2, mostTiles = 2;
   llvm::SmallDenseMap<Operation *, int64_t, 4> conditionalTiles;
@@ -30,8 +30,9 @@ static bool keepsMuch(func::FuncOp kernel) {
       return;
     isWide |= type.getNumSlabs() > mostBoxes;
     auto argument = dyn_cast<BlockArgument>(copy.getSource());
-    asks |= argument && argument.getOwner() == &kernel.getBody().front() &&
-            kernel.getArgAttr(argument.getArgNumber(), PlanDialect::kPagedAttrName);
+    if (argument && argument.getOwner() == &kernel.getBody().front())
+      for (StringRef name : {PlanDialect::kPagedAttrName, PlanDialect::kRaggedAttrName})
+        asks |= bool(kernel.getArgAttr(argument.getArgNumber(), name));
     conditionalTiles[loop] += copy->getParentOp() != loop;
   });
   kernel.walk(

@@ -9,10 +9,13 @@
 // CHECK:       linalg.generic
 // CHECK:         %[[A:.*]] = tensor.extract %[[OFFSETS]]
 // CHECK:         %[[LEAST:.*]] = arith.maxsi %[[A]], %c0_i32
-// CHECK:         %[[BEGIN:.*]] = arith.minsi %[[LEAST]], %[[T:.*]] : i32
+// CHECK:         %[[FIRST:.*]] = arith.minsi %[[LEAST]], %[[T:.*]] : i32
+// CHECK:         %[[BEGIN:.*]] = arith.index_cast %[[FIRST]]
 // CHECK:         %[[B:.*]] = tensor.extract %[[OFFSETS]]
-// CHECK:         %[[FROM:.*]] = arith.maxsi %[[B]], %[[BEGIN]]
-// CHECK:         %[[END:.*]] = arith.minsi %[[FROM]], %[[T]]
+// CHECK:         %[[FROM:.*]] = arith.maxsi %[[B]], %c0_i32
+// CHECK:         %[[NEXT:.*]] = arith.minsi %[[FROM]], %[[T]]
+// CHECK:         %[[AT:.*]] = arith.index_cast %[[NEXT]]
+// CHECK:         %[[END:.*]] = arith.maxsi %[[AT]], %[[BEGIN]]
 // CHECK:         arith.subi %[[END]], %[[BEGIN]]
 // CHECK:         %[[COUNT:.*]] = arith.minui %{{.*}}, %[[M]] : index
 // CHECK:         %[[IS:.*]] = arith.cmpi slt, %{{.*}}, %[[COUNT]]

@@ -14,13 +14,14 @@ func.func @store(%lse: memref<?x?xf32, strided<[?, 1]>> {plan.ragged = #plan.rag
   // CHECK: %[[A:.*]] = llvm.load %{{.*}} : !llvm.ptr<1> -> i64
   // CHECK: %[[LEAST:.*]] = llvm.intr.smax(%[[A]], %{{.*}})
   // CHECK: %[[BEGIN:.*]] = llvm.intr.smin(%[[LEAST]], %[[TOTAL]])
-  // CHECK: %[[B:.*]] = llvm.load %{{.*}} : !llvm.ptr<1> -> i64
-  // CHECK: %[[FROM:.*]] = llvm.intr.smax(%[[B]], %[[BEGIN]])
-  // CHECK: %[[END:.*]] = llvm.intr.smin(%[[FROM]], %[[TOTAL]])
-  // CHECK: %[[COUNT:.*]] = llvm.sub %[[END]], %[[BEGIN]] : i64
-  // CHECK: %[[NARROW:.*]] = llvm.trunc %[[COUNT]] : i64 to i32
   // CHECK: %[[FIRST:.*]] = llvm.trunc %[[BEGIN]] : i64 to i32
-  // CHECK: %[[ROWS:.*]] = llvm.intr.smin(%[[NARROW]], %[[M]])
+  // CHECK: %[[B:.*]] = llvm.load %{{.*}} : !llvm.ptr<1> -> i64
+  // CHECK: %[[FROM:.*]] = llvm.intr.smax(%[[B]], %{{.*}})
+  // CHECK: %[[NEXT:.*]] = llvm.intr.smin(%[[FROM]], %[[TOTAL]])
+  // CHECK: %[[AT:.*]] = llvm.trunc %[[NEXT]] : i64 to i32
+  // CHECK: %[[END:.*]] = llvm.intr.smax(%[[AT]], %[[FIRST]])
+  // CHECK: %[[COUNT:.*]] = llvm.sub %[[END]], %[[FIRST]] : i32
+  // CHECK: %[[ROWS:.*]] = llvm.intr.smin(%[[COUNT]], %[[M]])
   // CHECK: llvm.add %[[FIRST]], %{{.*}} : i32
   // CHECK: llvm.sub %[[ROWS]], %{{.*}} : i32
   // CHECK: llvm.icmp "sgt"
@@ -36,6 +37,7 @@ func.func @store(%lse: memref<?x?xf32, strided<[?, 1]>> {plan.ragged = #plan.rag
 // CHECK-LABEL: llvm.func @copy
 // CHECK-SAME:    tile.plan = {{.*}}box = [64, 64, 1]{{.*}}dims = [2, 0, 1]
 // CHECK:         %[[BEGIN:.*]] = llvm.intr.smin
+// CHECK:         llvm.intr.smin
 // CHECK:         %[[ROW:.*]] = llvm.add %[[BEGIN]], %{{.*}} : i32
 // CHECK:         nvvm.cp.async.bulk.tensor.shared.cluster.global {{.*}}box[%{{.*}}, %[[ROW]], %{{.*}}]
 func.func @copy(%q: memref<?x?x64xbf16, strided<[?, ?, 1]>> {plan.ragged = #plan.ragged<offsets = 1, most = 2, dim = 0>},
