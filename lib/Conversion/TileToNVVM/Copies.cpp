@@ -23,10 +23,8 @@ static SmallVector<Value> unpackCoordinates(OpBuilder &builder, Location loc,
   return result;
 }
 
-/// The page of a row of a batch, i32: what the table says, or -1 past the table's end and where an
-/// entry has more bits than a coordinate.
-static Value emitPage(OpBuilder &builder, Location loc, const PageTable &table, Value batch,
-                      Value row) {
+Value attn::tile::emitPage(OpBuilder &builder, Location loc, const PageTable &table, Value batch,
+                           Value row) {
   using Predicate = LLVM::ICmpPredicate;
   Type i32Type = builder.getI32Type(), i64Type = builder.getI64Type();
   Value entry = LLVM::UDivOp::create(builder, loc, row, i32(builder, loc, table.page));
